@@ -131,8 +131,8 @@ func (b *budget) manyFits() (end func()) {
 	return limitGarbage
 }
 
-// planEncoding plans the memory of the matrices of a table. The argument instead is advice for the
-// error if they exceed the limit, or "".
+// planEncoding plans the memory of the matrices of a table. If they exceed the limit, the error
+// ends with the advice in the argument instead.
 func (b *budget) planEncoding(t *dataset.Table, e *dataset.Encoder, instead string) error {
 	if e.Sparse() {
 		return b.planSparse(t, e, instead)
@@ -140,14 +140,14 @@ func (b *budget) planEncoding(t *dataset.Table, e *dataset.Encoder, instead stri
 	return b.planDense(t, e, instead)
 }
 
-// planDense plans the memory of dense features; the argument instead is as in planEncoding.
+// planDense is planEncoding for dense features.
 func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, instead string) error {
 	held, n := b.held(), int64(t.Rows())
 	width := int64(len(e.Outputs))
 	if e.Raw() == "" {
 		width += int64(e.Width())
 	}
-	if e.Gram { // the points that are made from the Gram matrix
+	if e.Gram { // memory for the points of the kernel precomputed(), which are made from the Gram matrix
 		width += int64(e.Width()) + 2
 	}
 	if need := held + 8*n*width; need > b.limit {
@@ -157,8 +157,8 @@ func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, instead string)
 	return nil
 }
 
-// planSparse plans the memory of sparse features: 12 bytes for each nonzero value and 8 for each
-// row of a matrix, and as much again for the parts that the matrix is made from.
+// planSparse plans the memory of sparse features. A matrix takes 12 bytes for each nonzero value
+// and 8 for each row, and its construction as much again.
 func (b *budget) planSparse(t *dataset.Table, e *dataset.Encoder, instead string) error {
 	held, nonzeros := b.held(), e.Nonzeros(t)
 	need := held + 2*(12*nonzeros+8*int64(t.Rows()+1))
@@ -187,8 +187,8 @@ func ofTexts(e *dataset.Encoder) string {
 }
 
 // fitting limits a fit to the memory that the data do not use, and records the planned memory of
-// the fit. It measures the data only before the first fit, because idle workers of the device keep
-// matrices of completed fits alive.
+// the fit. It measures the data only before the first fit: later, idle workers of the device still
+// refer to matrices of completed fits.
 func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Context {
 	if b.data == 0 {
 		b.data = max(b.held(), 1)
@@ -200,8 +200,8 @@ func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Conte
 	return planned.With(ctx, func(bytes int64) { b.note(b.data + bytes) })
 }
 
-// also adds the bytes of data that were created after the first fit. An example is the kernel
-// values of all rows, which are computed after a search on some rows.
+// also adds bytes to the size of the data. Example: kernel values of all rows, computed after a
+// search on some rows.
 func (b *budget) also(bytes int64) {
 	if b.data > 0 {
 		b.data += bytes
@@ -209,8 +209,8 @@ func (b *budget) also(bytes int64) {
 }
 
 // blocks adds the memory of a table that is read in blocks: three blocks, and the matrices made
-// from one block. first is the first block, which is the largest. The estimate does not use the
-// size of the file, because the file may be compressed.
+// from one block. first is the first block, which is the largest. The size of the file is of no use
+// here, because the file may be compressed.
 func (b *budget) blocks(first *mat.Dense) {
 	rows, cols := first.Dims()
 	b.also(4 * 8 * int64(rows) * int64(cols))

@@ -24,23 +24,23 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// planSlack is the deviation of a plan from the peak that is allowed in addition to 10 % of the plan. It
-// covers pages of the program that become resident only during the work, garbage, and memory of
-// learners that does not grow with the data.
+// planSlack is the allowed difference between planned and peak memory, in addition to 10 % of the
+// plan. It covers pages of the program that become resident only during the work, garbage, and the
+// learners' memory that does not grow with the data.
 const planSlack = 32 << 20
 
-// planRows is the number of rows of the large table for learners that would take minutes with the
+// planRows is the number of rows of the large table, for learners that would take minutes with the
 // default number.
 var planRows = map[string]int{"rvc": 500, "rvm": 1000, "gaussian-process": 2000, "lasso": 1000}
 
-// planParameters shorten a fit or its output without changing its peak memory, except for vectors
-// with one element per feature.
+// planParameters are parameters with which a fit takes less time, or has less output, at almost the
+// same peak memory: only vectors with one element per feature may differ.
 var planParameters = map[string][]string{"gaussian-process": {"--restarts", "0"}, "rvc": {"--kernel", "gaussian(sigma=3)"}, "voted-perceptron": {"--epochs", "1"}}
 
 // writePlanTable writes n rows with d features, a numeric target and a class.
 func writePlanTable(t *testing.T, path string, n, d int, target string) {
 	t.Helper()
-	r := rand.New(rand.NewPCG(uint64(n), uint64(d))) // the seed is the size of the table
+	r := rand.New(rand.NewPCG(uint64(n), uint64(d))) // the size of the table is the seed
 	var b bytes.Buffer
 	for j := range d {
 		fmt.Fprintf(&b, "x%d,", j)
@@ -66,11 +66,11 @@ func writePlanTable(t *testing.T, path string, n, d int, target string) {
 	}
 }
 
-// planCases returns the ways to fit a learner: by its defaults, and by each choice of its
-// parameters.
+// planCases returns the flags of each case in which a learner is fitted: with its defaults, and
+// with each value of each parameter that has a list of values.
 func planCases(d learners.Description, task learners.Task) [][]string {
 	cases := [][]string{nil}
-	if d.Name == "nystrom-ridge" && task == learners.Regression { // a search by derivatives with respect to a sigma of each feature
+	if d.Name == "nystrom-ridge" && task == learners.Regression { // this case searches for one sigma per feature by derivatives
 		cases = append(cases, []string{"--optimize", "--ard", "--centers", "100"})
 	}
 	for _, p := range d.Parameters {
@@ -78,7 +78,7 @@ func planCases(d learners.Description, task learners.Task) [][]string {
 			continue
 		}
 		for _, choice := range p.Choices {
-			if choice == "kalman" || choice == "modes" { // these solvers need few features: see TestPlanOfFewFeatures
+			if choice == "kalman" || choice == "modes" { // these solvers need at most three features: see TestPlanOfFewFeatures
 				continue
 			}
 			args := []string{"--" + p.Name, choice}
@@ -94,9 +94,9 @@ func planCases(d learners.Description, task learners.Task) [][]string {
 	return cases
 }
 
-// TestPlanIsThePeakOfTheProcess compares the memory that mercer fit plans with the peak that the
-// system measured for the process, VmHWM of proc_pid_status(5), for every learner of the
-// catalogue with each of its solvers and choices, at two sizes.
+// TestPlanIsThePeakOfTheProcess compares the memory that mercer fit plans with the measured peak
+// memory of the process: VmHWM of proc_pid_status(5). It runs every learner of the catalogue with
+// each of its solvers and choices, at two sizes of the table.
 func TestPlanIsThePeakOfTheProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -137,7 +137,7 @@ func TestPlanIsThePeakOfTheProcess(t *testing.T) {
 	}
 }
 
-// TestPlanOfFewFeatures checks the plans of the solvers that need one to three features.
+// TestPlanOfFewFeatures checks the plans of the solvers that support only one to three features.
 func TestPlanOfFewFeatures(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -159,9 +159,9 @@ func TestPlanOfFewFeatures(t *testing.T) {
 	}
 }
 
-// TestPlanOfWideTable checks the plans of all learners, of the probabilities of svc, and of tune for a
-// table with ten times more features than rows. Reading columns of numbers must not take a multiple of
-// their size in memory.
+// TestPlanOfWideTable checks the plans of all learners, of svc with probabilities, and of tune. The
+// table has ten times more features than rows. Reading columns of numbers must not take several
+// times the memory of the columns.
 func TestPlanOfWideTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -185,8 +185,9 @@ func TestPlanOfWideTable(t *testing.T) {
 				args = append(args, "--target", target)
 			}
 			args = append(args, tables[target])
-			// The plans of these learners count the columns that may become active, or the Hessian matrix of
-			// a method that takes over if L-BFGS is slow.
+			// The plans of these learners may exceed the peak. They count all columns that may
+			// become active, or the Hessian matrix of the method that replaces L-BFGS if L-BFGS is
+			// slow.
 			if slices.Contains([]string{"l0", "lasso", "logistic"}, d.Name) {
 				planOf(t, args)
 				return
@@ -206,23 +207,23 @@ func TestPlanOfWideTable(t *testing.T) {
 	}
 	for _, by := range tuning.Criteria {
 		search := []string{"tune", "--by", by, "--rows", "0"}
-		if by != string(tuning.Evidence) { // evidence is searched by derivatives
+		if by != string(tuning.Evidence) { // a search for the evidence uses derivatives, and has no steps
 			search = append(search, "--steps", "2", "--lambdas", "0.1,1")
 		}
 		check(learners.Description{}, learners.Regression, search...)
 	}
 }
 
-// TestPlanOfWideMatrix checks plans for a matrix with a hundred times more features than rows, for
-// which packed points, copies for models and folds, and the garbage of a search take more memory than
-// kernel values. The model of each fit then predicts and is evaluated.
+// TestPlanOfWideMatrix checks plans for a matrix with a hundred times more features than rows. Here
+// the kernel values take less memory than packed points, copies for models and folds, and the
+// garbage of a search. Each fitted model is then used by predict and evaluate.
 func TestPlanOfWideMatrix(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
 	}
 	required.Slow(t, "proc", "fits 200 × 20,000 samples")
 	const n, d = 200, 20000
-	r := rand.New(rand.NewPCG(n, d)) // the seed is the size of the matrix
+	r := rand.New(rand.NewPCG(n, d)) // the size of the matrix is the seed
 	x := make([]float64, n*d)
 	for i := range x {
 		x[i] = r.NormFloat64()
@@ -249,13 +250,14 @@ func TestPlanOfWideMatrix(t *testing.T) {
 	}
 	for _, args := range cases {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
-			// The plan counts the workspace of each thread, so the number of threads is fixed.
+			// The number of threads is fixed, because the plan counts a workspace for each thread.
 			args := append(args, "--threads", "2", "--model", model, table)
 			if !slices.Contains(args, "one-class-svm") {
 				args = append(args, "--target", "x1")
 			}
 			planned, peak := planOf(t, args)
-			// A plan of svc includes copies of X for shrinking, which few rows do not need.
+			// The plan of svc counts copies of X for shrinking. A fit to so few rows does not
+			// shrink.
 			if float64(planned) > 1.4*float64(peak) {
 				t.Errorf("the process took only %d bytes, but %d were planned", peak, planned)
 			}
@@ -271,10 +273,10 @@ func TestPlanOfWideMatrix(t *testing.T) {
 func checkPlansOfModel(t *testing.T, learner, model, table string) {
 	t.Helper()
 	commands := [][]string{{"predict"}}
-	if learner != "one-class-svm" { // a model of novelty has no truth to compare with
+	if learner != "one-class-svm" { // a novelty model has no targets with which evaluate could compare
 		commands = append(commands, []string{"evaluate"})
 	}
-	if learner == "ridge" { // all learners read the blocks in the same way
+	if learner == "ridge" { // one learner suffices: all of them read the blocks in the same way
 		commands = append(commands, []string{"predict", "--stream"})
 	}
 	b, err := modelfile.Load(model)
@@ -295,9 +297,9 @@ func checkPlansOfModel(t *testing.T, learner, model, table string) {
 	}
 }
 
-// wideParameters are the parameters of a learner for tables with many times more features than rows. They
-// avoid a search, and make the fit take the memory of its plan: without an active bound ridge-constrained
-// solves by QR.
+// wideParameters are flags for a learner and a table with many times more features than rows. They
+// avoid a search. They also choose a case in which the fit needs all of the planned memory:
+// ridge-constrained takes less if its bound is active than with the QR decomposition.
 func wideParameters(d learners.Description) []string {
 	switch d.Name {
 	case "gaussian-process":
@@ -306,7 +308,7 @@ func wideParameters(d learners.Description) []string {
 		return []string{"--support", "2"}
 	case "ridge-constrained":
 		return []string{"--theta", "1e6"}
-	case "rvc", "rvm", "kernel-logistic": // the median distance of dense rows takes seconds
+	case "rvc", "rvm", "kernel-logistic": // a given sigma, because its default, the median distance of dense rows, takes seconds
 		return append(slices.Clone(needs[d.Name]), "--kernel", "gaussian(sigma=200)")
 	}
 	return append(slices.Clone(needs[d.Name]), planParameters[d.Name]...)
@@ -329,12 +331,13 @@ func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	for _, command := range [][]string{{"cv", "--folds", "3"}, {"bootstrap", "--rounds", "6"}} {
 		args := append(command, "--learner", d.Name, "--solver", "dual", "--target", "number", table)
 		t.Run(command[0], func(t *testing.T) {
-			// Models are fitted one after the other, and the matrix of the preceding model, 36 MB
-			// if all rows are drawn, is freed first.
+			// One model is fitted at a time. The matrix of the preceding model, 36 MB if all rows
+			// are drawn, is freed first.
 			if planned := checkPlan(t, d, args); planned > fitted+planSlack/2 {
 				t.Errorf("%d bytes are planned, %d for one fit", planned, fitted)
 			}
-			// A model of 2000 rows has 32 MB of kernel values, or half of that in packed storage.
+			// The memory is too small for a model of 2000 rows: its kernel values take 32 MB, or 16
+			// MB in packed storage.
 			out, err := output(t, append(args, "--memory", "12MB"))
 			if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 1 || len(out) > 0 {
 				t.Errorf("with 12 MB: %v, %s", err, out)
@@ -343,9 +346,9 @@ func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	}
 }
 
-// TestPlansOfTunePredictAndEvaluateAreThePeak checks that the other commands that read a table also
-// plan the memory of the whole process: tune with each criterion, and predict and evaluate with a
-// model of each learner and more rows than it was fitted to. Each command runs at two sizes.
+// TestPlansOfTunePredictAndEvaluateAreThePeak checks the planned memory of tune, predict and
+// evaluate. tune runs with each criterion. predict and evaluate run with a model of each learner,
+// on more rows than the model was fitted to. Each command runs at two sizes.
 func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -370,7 +373,7 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 		for _, by := range tuning.Criteria {
 			t.Run(fmt.Sprintf("tune/%s/n=%d", by, n), func(t *testing.T) {
 				args := []string{"tune", "--target", "number", "--by", by, "--rows", "0", "--model", model}
-				if by != string(tuning.Evidence) { // evidence is searched by derivatives
+				if by != string(tuning.Evidence) { // a search for the evidence uses derivatives, and has no steps
 					args = append(args, "--steps", "4", "--lambdas", "0.01,0.1,1")
 				}
 				run(t, append(args, table("number", n))...)
@@ -400,8 +403,8 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 			}
 		}
 	}
-	// If the table and its matrix exceed --memory, the call is refused before the matrix is
-	// allocated.
+	// If the table and its matrix exceed --memory, the command fails before it allocates the
+	// matrix.
 	if _, err := output(t, []string{"fit", "--model", model, "--learner", "ridge", "--target", "number", table("number", 300)}); err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +418,8 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 	}
 }
 
-// TestPlanOfTexts checks that the plan counts the copy of the kernel values that a model keeps.
+// TestPlanOfTexts checks the plan of a fit to texts. It must count the copy of the kernel values in
+// the model.
 func TestPlanOfTexts(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -435,8 +439,8 @@ func TestPlanOfTexts(t *testing.T) {
 	checkPlan(t, learners.Description{}, []string{"fit", "--text", "word", "--kernel", "spectrum(length=3)", "--target", "y", "--model", filepath.Join(folder, "m.safetensors"), table})
 }
 
-// TestPlanOfCompressedTable checks that the plan for a compressed file, whose size is a thousandth
-// of that of its table, is the plan for the table.
+// TestPlanOfCompressedTable checks the plan for a compressed file, which is a thousand times
+// smaller than its table. The plan must be that for the table.
 func TestPlanOfCompressedTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -466,8 +470,8 @@ func TestPlanOfCompressedTable(t *testing.T) {
 	}
 }
 
-// TestTunePlansItsLastFit checks that the plan of tune, like that of fit, counts the kernel
-// values of all rows, which the fit after a search on some rows needs.
+// TestTunePlansItsLastFit checks that the plan of tune counts the kernel values of all rows, as the
+// plan of fit does: after the search on some rows, tune fits a model to all rows.
 func TestTunePlansItsLastFit(t *testing.T) {
 	const n = 1500
 	folder := t.TempDir()
@@ -497,15 +501,15 @@ func TestTunePlansItsLastFit(t *testing.T) {
 		return report.Planned
 	}
 	fit, search := planned("fit", "--lambda", "1"), planned("tune", "--rows", "200")
-	// The kernel values of the other rows take 8·(n² − 200²) bytes, and plans are accurate to a
-	// tenth.
+	// Without the kernel values of the remaining rows, the plan of tune would be 8·(n² − 200²)
+	// bytes smaller. A tenth of this difference is the accuracy of plans.
 	if missing := fit - search; float64(missing) > 0.1*8*(n*n-200*200) {
 		t.Errorf("fit plans %d bytes, tune %d", fit, search)
 	}
 }
 
-// output runs the command in a new process; an error contains the standard error output of the
-// process.
+// output runs the command in a new process. If the command fails, the error contains its standard
+// error output.
 func output(t *testing.T, args []string) ([]byte, error) {
 	t.Helper()
 	self, err := os.Executable()
@@ -521,15 +525,16 @@ func output(t *testing.T, args []string) ([]byte, error) {
 func checkPlan(t *testing.T, d learners.Description, args []string) int64 {
 	t.Helper()
 	planned, peak := planOf(t, args)
-	// The plan of a row cache is its maximum size: the rows that will be requested are not known
-	// beforehand.
+	// The plan counts the maximum size of a row cache, because the fit does not know in advance
+	// which rows it will need.
 	if _, cache := d.Parameter("cache"); !cache && planned > peak+planSlack+planned/10 {
 		t.Errorf("the process took only %d bytes, but %d were planned", peak, planned)
 	}
 	return planned
 }
 
-// planOf runs mercer and returns its planned memory and its peak memory, which must not exceed the plan.
+// planOf runs mercer, returns the planned memory and the peak memory, and fails if the peak exceeds
+// the plan.
 func planOf(t *testing.T, args []string) (planned, peak int64) {
 	t.Helper()
 	out, err := output(t, args)
@@ -557,11 +562,11 @@ func planOf(t *testing.T, args []string) (planned, peak int64) {
 	return report.Planned, report.Peak
 }
 
-// writeSparsePlanTable writes n rows with classes and sparse features, as in a table made from texts: a few
-// columns are nonzero in many rows, the others in one or two rows.
+// writeSparsePlanTable writes n rows with classes and sparse features. As in a table made from
+// texts, some columns are nonzero in many rows and most columns in one or two rows.
 func writeSparsePlanTable(t *testing.T, path string, n, features int) {
 	t.Helper()
-	r := rand.New(rand.NewPCG(uint64(n), uint64(features))) // the seed is the size of the table
+	r := rand.New(rand.NewPCG(uint64(n), uint64(features))) // the size of the table is the seed
 	last := uint64(features - 1)
 	words := rand.NewZipf(r, 1.1, 10, last)
 	var b bytes.Buffer
@@ -583,10 +588,10 @@ func writeSparsePlanTable(t *testing.T, path string, n, features int) {
 	}
 }
 
-// TestPlanOfSparseTable checks the plans of every learner for sparse samples, and those of predict and
-// evaluate with its model. A learner without a sparse form makes a dense copy of 320 MB; for the other
-// learners a dense copy would take 360 MB. A linear machine is fitted without rows of K, and its plan
-// must not include a cache of these rows.
+// TestPlanOfSparseTable checks the plans of each learner for sparse samples, and the plans of
+// predict and evaluate with its model. A learner without a sparse form makes a dense copy of 320
+// MB. For the other learners the table is larger: a dense copy would take 360 MB. A fit of a linear
+// machine does not compute rows of K, so that its plan must not include a cache of these rows.
 func TestPlanOfSparseTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")
@@ -594,7 +599,7 @@ func TestPlanOfSparseTable(t *testing.T) {
 	required.Slow(t, "proc", "fits every learner to thousands of sparse features")
 	folder := t.TempDir()
 	model := filepath.Join(folder, "m.safetensors")
-	size := map[bool][2]int{false: {400, 100000}, true: {1500, 30000}} // by Description.Sparse
+	size := map[bool][2]int{false: {400, 100000}, true: {1500, 30000}} // number of rows and of features; the key is Description.Sparse
 	table := func(size [2]int) string {
 		path := filepath.Join(folder, fmt.Sprintf("%d.svm", size[1]))
 		if _, err := os.Stat(path); err != nil {
@@ -615,14 +620,14 @@ func TestPlanOfSparseTable(t *testing.T) {
 			}
 		}
 		switch d.Name {
-		case "ridge": // these fits make a dense copy
+		case "ridge": // the table is smaller, because these fits make a dense copy
 			cases = append(cases, planCase{[2]int{1500, 3000}, []string{"--std"}}, planCase{[2]int{1500, 3000}, []string{"--intervals"}})
-		case "fourier-ridge": // so does a search
+		case "fourier-ridge": // a search also makes a dense copy
 			cases = append(cases, planCase{size[false], []string{"--std"}}, planCase{[2]int{1500, 3000}, []string{"--optimize"}})
 		case "nystrom-ridge":
 			cases = append(cases, planCase{size[true], []string{"--std"}})
 		}
-		withRows := int64(0) // plan of a fit with a cache of rows of K, in bytes
+		withRows := int64(0) // planned bytes of a fit with a cache of rows of K
 		for _, c := range cases {
 			t.Run(fmt.Sprintf("%s/d=%d/%s", d.Name, c.size[1], strings.Join(c.args, " ")), func(t *testing.T) {
 				fit := []string{"fit", "--no-standardize", "--threads", "2", "--learner", d.Name, "--task", string(d.Tasks[0]), "--model", model}
@@ -630,7 +635,7 @@ func TestPlanOfSparseTable(t *testing.T) {
 					fit = append(fit, "--target", "label")
 				}
 				fit = append(append(fit, c.args...), table(c.size))
-				if d.Name == "lasso" { // the plan of lasso counts the columns that may become active
+				if d.Name == "lasso" { // its plan may exceed the peak, because it counts all columns that may become active
 					planOf(t, fit)
 					return
 				}

@@ -35,7 +35,7 @@ func checkMessage(t *testing.T, args []string, stdin string) (code int) {
 	return code
 }
 
-// nasty returns texts that a careless message would repeat unescaped.
+// nasty returns texts that an error message must not repeat as they are.
 func nasty() []string {
 	return []string{
 		strings.Repeat("x", 5000), strings.Repeat("word ", 2000), "a\x1b[31mb", "two\nlines", "back\rtab\t", "\x80\xff", "\u202eleft", "nul\x00",
@@ -130,7 +130,7 @@ func TestMessagesOfFiles(t *testing.T) {
 	for _, value := range nasty() {
 		name := filepath.Base(value)
 		if len(name) > 250 {
-			name = name[:250] // within the limit of file systems on the length of names
+			name = name[:250] // file systems limit the length of names
 		}
 		if err := os.WriteFile(name, []byte("a,number\n1,2\n2,z\n"), 0o666); err != nil {
 			t.Logf("%.40q: %v", name, err)

@@ -20,13 +20,13 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// objectFlags are the flags for a column of texts or trees that replaces the features as the input.
-// The learner then gets the kernel precomputed().
+// objectFlags are the flags for a column of texts or trees that is the only input. The learner then
+// gets the kernel precomputed() instead of features.
 type objectFlags struct {
 	text, tree string
-	kernel     objects.Kernel // nil if the input is features
+	kernel     objects.Kernel // nil if the input consists of features
 
-	// The fields below are for --tfidf, which adds the n-grams of a text to the features from other
+	// These fields are for --tfidf, which adds n-grams of a text to the features from other
 	// columns.
 	analyzer  string
 	ngrams    []int
@@ -42,7 +42,7 @@ func (o *objectFlags) add(c *cobra.Command) {
 	flags.StringVar(&o.text, "text", "", "`COLUMN` of texts: the features of its n-grams with --tfidf, or the whole input of a --kernel on texts: "+strings.Join(objectKernels(objects.Text), ", "))
 	flags.StringVar(&o.analyzer, "tfidf", "", "`KIND` of the n-grams of --text that become tf-idf features, as by TfidfVectorizer of scikit-learn: "+strings.Join(analyzers(), ", "))
 	flags.IntSliceVar(&o.ngrams, "ngrams", []int{1}, "`NUMBERS` n of the n-grams, or the smallest and the largest, with a comma between them")
-	flags.Lookup("ngrams").DefValue = "1" // pflag would print "[1]"
+	flags.Lookup("ngrams").DefValue = "1" // without this line the help would print "[1]" as the default
 	flags.Float64Var(&o.minDF, "min-df", 1, "minimum `NUMBER` of training texts that contain an n-gram; below 1 a fraction of the texts")
 	flags.BoolVar(&o.sublinear, "sublinear", false, "replace the number tf of times that an n-gram is in a text by 1 + log(tf)")
 	flags.StringVar(&o.tree, "tree", "", "`COLUMN` of trees in brackets that is the whole input, for a --kernel on trees: "+strings.Join(objectKernels(objects.Tree), ", "))
@@ -73,7 +73,7 @@ func objectKernels(kind objects.Input) []string {
 	return examples
 }
 
-// take removes the kernel from the learner's parameters if the input is a column of objects.
+// take replaces the learner's kernel by precomputed() if the input is a column of objects.
 func (o *objectFlags) take(f *learnerFlags) error {
 	if err := o.check(); err != nil {
 		return err
@@ -107,13 +107,12 @@ func (o *objectFlags) take(f *learnerFlags) error {
 	return nil
 }
 
-// needsTFIDF returns the message that a learner without a kernel on texts does not accept a text
-// column.
+// needsTFIDF returns an error message for a text column and a learner without a kernel on texts.
 func needsTFIDF(learner string) string {
 	return "needs --tfidf: " + learner + " learns from features, not from texts as they are"
 }
 
-// flag returns the flag that names the column of objects, or "" if the input is features.
+// flag returns the flag of the column of objects, or "" if the input consists of features.
 func (o *objectFlags) flag() string {
 	switch {
 	case o.text != "" && o.analyzer == "":
@@ -163,7 +162,7 @@ func (o *objectFlags) grams() dataset.NGrams {
 	return g
 }
 
-// unused returns an error for a flag about feature columns if the input is a column of objects.
+// unused returns an error for flags about feature columns if the input is a column of objects.
 func (o *objectFlags) unused(f *tableFlags) error {
 	if o.flag() != "" && f.missing == "impute" {
 		return usagef("--missing: with %s no cell is imputed: an empty text is a value, an empty tree is an error; leave --missing out, or give refuse", o.flag())
@@ -171,7 +170,7 @@ func (o *objectFlags) unused(f *tableFlags) error {
 	return nil
 }
 
-// needed returns an error for a column of objects without a kernel.
+// needed returns the error for a column of objects if the call has no --kernel.
 func (o *objectFlags) needed() error {
 	or := ""
 	if o.kind() == objects.Text {
@@ -192,7 +191,7 @@ func (o *objectFlags) parse(text string) (objects.Kernel, error) {
 	return k, nil
 }
 
-// misplaced returns an error for a kernel on objects if the input is features.
+// misplaced returns an error for a kernel on texts or trees if the input consists of features.
 func (o *objectFlags) misplaced(text string) error {
 	if !objects.IsObjectKernel(text) {
 		return nil
@@ -202,12 +201,12 @@ func (o *objectFlags) misplaced(text string) error {
 	}
 	k, err := objects.Parse(text)
 	if err != nil {
-		return nil // the parser of the other kernels reports the error
+		return nil // the parser of kernels on numbers will report the error
 	}
 	return usagef("--kernel: %s is over %ss; name their column with --%[2]s COLUMN", text, k.Input())
 }
 
-// rules adds the column to the rules of a table.
+// rules adds the column of texts or trees to the rules of a table.
 func (o *objectFlags) rules(r dataset.Rules) dataset.Rules {
 	if o.analyzer != "" {
 		r.TFIDF, r.NGrams = []string{o.text}, o.grams()
@@ -217,7 +216,7 @@ func (o *objectFlags) rules(r dataset.Rules) dataset.Rules {
 	return r
 }
 
-// trainingPoints returns the Gram matrix of the training objects as points.
+// trainingPoints returns the Gram matrix of the training objects as points of precomputed().
 func (a *app) trainingPoints(ctx context.Context, source string, k objects.Kernel, o *modelfile.Objects) (*mat.Dense, error) {
 	p := a.newProgress()
 	defer p.close()
@@ -225,8 +224,8 @@ func (a *app) trainingPoints(ctx context.Context, source string, k objects.Kerne
 	return densePoints(source, h, err)
 }
 
-// complete computes the kernel values among the training objects of a model of texts or trees, if
-// the request needs them.
+// complete computes, if needed is true, the kernel values among the training objects of a model of
+// texts or trees.
 func (a *app) complete(ctx context.Context, b modelfile.Bundle, needed bool) (modelfile.Bundle, error) {
 	if !needed {
 		return b, nil
@@ -236,7 +235,7 @@ func (a *app) complete(ctx context.Context, b modelfile.Bundle, needed bool) (mo
 	return b.Complete(ctx, a.objectOptions(p))
 }
 
-// features returns the rows of a table in the form that a model accepts.
+// features returns the matrix of a table's rows that the model accepts, and reports unknown texts.
 func (a *app) features(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (mat.Matrix, error) {
 	p := a.newProgress()
 	defer p.close()
@@ -275,7 +274,7 @@ func (a *app) encodeScored(ctx context.Context, b modelfile.Bundle, t *dataset.T
 	return x, y, names, err
 }
 
-// reportNewClasses prints a notice if y has a class that is not one of the first known elements of names.
+// reportNewClasses prints a notice if y has a class that is not one of names[:known].
 func (a *app) reportNewClasses(source string, names []string, known int, y *mat.Dense) {
 	if len(names) <= known {
 		return
@@ -301,7 +300,7 @@ func (a *app) reportNewClasses(source string, names []string, known int, y *mat.
 	a.notice("%s: %s of a class that training did not have (%s%s): every prediction of %s counts as wrong", source, count(rows, "row"), strings.Join(quoted, ", "), more, these)
 }
 
-// encodeWith encodes a table as encode does, also for a model whose input is objects.
+// encodeWith encodes a table as encode does, and also supports models of texts or trees.
 func (a *app) encodeWith(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (x mat.Matrix, y *mat.Dense, err error) {
 	if len(b.Encoder.Outputs) > 0 {
 		if y, err = b.Encoder.Targets(t); err != nil {

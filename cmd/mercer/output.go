@@ -52,7 +52,7 @@ func (s *size) String() string {
 	return humanBytes(int64(*s))
 }
 
-// atLeast is the value of an integer flag with a minimum.
+// atLeast is the value of an integer flag that has a minimum.
 type atLeast struct {
 	value  *int
 	lowest int
@@ -92,7 +92,7 @@ func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 // short formats a number with four significant digits.
 func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
-// seconds formats a time: in milliseconds below one second.
+// seconds formats a time in seconds. Times below one second are printed in milliseconds.
 func seconds(s float64) string {
 	switch {
 	case s < 1:
@@ -103,7 +103,7 @@ func seconds(s float64) string {
 	return fmt.Sprintf("%.1f s", s)
 }
 
-// printJSONOrText prints v as one JSON object with --json, and otherwise the text that text returns.
+// printJSONOrText prints v as a JSON object if --json is given, and otherwise the result of text.
 func (a *app) printJSONOrText(ctx context.Context, v any, text func() string) error {
 	if !a.json {
 		return a.print(ctx, text())

@@ -22,17 +22,18 @@ var (
 	inlineCommand = regexp.MustCompile("`(mercer [^`]*)`")
 	// console is a block of commands, each after "$ ", with their output.
 	console = regexp.MustCompile("(?s)(```console\n)(.*?)(```)")
-	// prompt begins a command of a console block; the command ends at a line without a
-	// backslash at its end.
+	// prompt matches a command of a console block. A command continues after a line that ends with
+	// a backslash.
 	prompt      = regexp.MustCompile(`(?m)^\$ ((?:[^\n]*\\\n)*[^\n]*)\n`)
 	pagePicture = regexp.MustCompile(`\]\((?:\.\./)?pictures/([^)]*\.svg)\)`)
 )
 
 // TestPages runs every command under "Pictures" of docs/learners.md and every console block of
-// docs/guide, unchanged, in a folder with the tables of the repository. The output of a command in
-// a console block must equal the output on the page (see sameOutput). Each picture of a page is
-// drawn by a command of that page, with the same words as the picture in docs/pictures, and
-// docs/pictures has no other pictures. With -update the outputs and the pictures are written anew.
+// docs/guide, in a folder with the tables of the repository. The output of a command in a console
+// block must equal the output on the page (see sameOutput). A command of each page must draw the
+// pictures of the page. The words in a picture must be those of the same picture in docs/pictures,
+// and docs/pictures must have no other pictures. With -update the test writes the outputs and the
+// pictures to the pages.
 func TestPages(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -104,8 +105,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// asking returns a shell for the page about mercer serve. Before the first request it starts the server
-// as the page says, but on a free port.
+// asking returns a function that runs the commands of the page about mercer serve. Before the first
+// request it starts the server as the page says, but on a free port.
 func asking(t *testing.T, folder string, shell func(command string) string) func(command string) string {
 	var c *serving
 	return func(command string) string {
@@ -121,8 +122,9 @@ func asking(t *testing.T, folder string, shell func(command string) string) func
 	}
 }
 
-// exchanging returns a shell for the page about models of other programs. It writes the page's program for
-// Node.js, and skips the rest of the page if the program of a command, such as svm-train, is missing.
+// exchanging returns a function that runs the commands of the page about models of other programs.
+// It writes the page's program for Node.js to a file. It skips the rest of the page if the program
+// of a command, such as svm-train, is missing.
 func exchanging(t *testing.T, folder, page string, shell func(command string) string) func(command string) string {
 	_, program, _ := strings.Cut(page, "```js\n")
 	program, _, _ = strings.Cut(program, "```")
@@ -158,8 +160,8 @@ func section(t *testing.T, page, heading string) string {
 	return text
 }
 
-// commandFolder returns a value for PATH whose first folder contains mercer, a link to this test
-// binary. If the variable asCommand is set, the binary behaves as the command.
+// commandFolder returns a value for PATH. Its first folder contains mercer, a link to this test
+// binary, which behaves as the command if the environment variable asCommand is set.
 func commandFolder(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -198,8 +200,8 @@ func tablesOf(t *testing.T, root string) string {
 	return folder
 }
 
-// runBlocks runs the commands of the console blocks of a page and returns the page, in which
-// outputs that differ are replaced by the new outputs.
+// runBlocks runs the commands in the console blocks of a page. It returns the page with the new
+// outputs in place of the outputs that differ.
 func runBlocks(t *testing.T, page string, shell func(command string) string) string {
 	t.Helper()
 	return console.ReplaceAllStringFunc(page, func(block string) string {
@@ -229,22 +231,23 @@ func runBlocks(t *testing.T, page string, shell func(command string) string) str
 }
 
 var (
-	// measured matches parts of an output that differ between runs or between machines: the
-	// line of the time of a fit, which may continue on the next line; times, memory, the
-	// device, numbers of iterations, residuals at the level of rounding, proven errors, and after the
-	// name of a method its cost on this processor or its residual.
+	// measured matches parts of an output that differ between runs or between machines: times,
+	// memory, the device, numbers of iterations, residuals at the level of rounding, and proven
+	// errors. It also matches a number after the name of a solver, which is a cost or a residual,
+	// and the line about the time of a fit, which may continue on the next line.
 	measured   = regexp.MustCompile(`(?m)^time  .*(?:\n {9}.*)*|^(?:steps|rows of K|evaluations)  .*|[0-9.]+ (?:µs|ms|s|min|B|KiB|MiB|GiB)\b|cpu/[a-z0-9]+|[0-9]+ threads?|residual +[0-9.e-]+|"(?:seconds|processor_seconds|planned_bytes|peak_bytes|proven_error(?:_of_alpha)?)": [0-9.e-]+|^proven error.*|\b[0-9.]+e-1[0-9]\b|\b(?:dual|primal|kalman|modes|mixed|cg) +[0-9.]+e[-+][0-9]+`)
 	pageNumber = regexp.MustCompile(`[-−]?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?`)
 )
 
-// sameOutput reports whether the output of a command equals the output on a page. A line … of the
-// page stands for any lines. Spaces and measured parts are not compared. Integers must be equal.
-// Other numbers may differ by at most one unit of the last digit shown, or, where more than eight
-// digits are shown, by 1e-4 of their size. Searches of Gaussian processes end where the gradient of
-// the log likelihood by ln σ and ln λ is below 1e-5·√n, on the pages 7.7e-5. The least eigenvalue
-// of its negative Hessian at their optima is 1.7, so each end is within 7.7e-5/1.7 of the optimum,
-// and the optima found on two processors differ by at most 9e-5. Fits on the pages whose solver
-// stops at a tolerance (svc) set it to 1e-10.
+// sameOutput reports whether the output of a command equals the output on a page. A line "…" of the
+// page matches any number of lines. Spaces and measured parts are not compared. Integers must be
+// equal. Other numbers may differ by at most one unit of the last digit shown, or by 1e-4 of their
+// size if more than eight digits are shown. The bound 1e-4 is for Gaussian processes. Their search
+// ends where the gradient of the log likelihood with respect to ln σ and ln λ is below 1e-5·√n,
+// which is 7.7e-5 on the pages. At the optima there, the least eigenvalue of the negative Hessian
+// is 1.7. The end of each search is therefore within 7.7e-5/1.7 of the optimum, and two searches
+// differ by at most 9e-5. A solver that stops at a tolerance (svc) gets the tolerance 1e-10 on the
+// pages.
 func sameOutput(want, got string) bool {
 	split := func(text string) (lines []string) {
 		for line := range strings.SplitSeq(strings.TrimSpace(measured.ReplaceAllString(text, "@")), "\n") {
@@ -295,11 +298,11 @@ func sameNumber(shown, value string) bool {
 	case max(digitsA, digitsB) > 8:
 		return math.Abs(a-b) <= 1e-4*max(math.Abs(a), math.Abs(b))
 	}
-	return math.Abs(a-b) <= min(unitA, unitB)*(1+1e-9) // a and b themselves are rounded to float64
+	return math.Abs(a-b) <= min(unitA, unitB)*(1+1e-9) // the factor allows for the rounding of a and b to float64
 }
 
-// samePictures compares the pictures that the commands of a page drew into folder with the files of
-// the same names in stored; with -update it replaces the files in stored.
+// samePictures compares the pictures in folder, which the commands of a page drew, with the files
+// of the same names in the folder stored. With -update it replaces the stored files.
 func samePictures(t *testing.T, folder, stored string, names []string) {
 	t.Helper()
 	for _, name := range names {
@@ -354,8 +357,8 @@ func TestSameOutput(t *testing.T) {
 	}
 }
 
-// wordsOf returns the texts of an SVG picture, except for numbers at ticks, which rounding may
-// change.
+// wordsOf returns the texts of an SVG picture, except for numbers at ticks, which may depend on
+// rounding.
 func wordsOf(t *testing.T, name string) (texts []string) {
 	t.Helper()
 	data, err := os.ReadFile(name)

@@ -16,17 +16,17 @@ type panel struct {
 	*plot.Plot
 	Legend legend
 
-	// ratio is the length of one unit of the y axis divided by the length of one unit of the x
-	// axis; 0 means that the axes fill the panel.
+	// ratio is the length of one unit on the y axis divided by the length of one unit on the x
+	// axis. If it is 0, the axes fill the panel.
 	ratio float64
-	class string // the class of the following series, by which a page can select series; "" means that each series is selected by its own name
-	err   error  // the error of the first series that cannot be drawn
+	class string // the reader of a page selects all series of a class together; "" means that each series is selected by its own name
+	err   error  // first error in drawing a series
 }
 
 // newPanel returns an empty panel in the common style.
 func newPanel(title, x, y string) *panel {
 	p := &panel{Plot: plot.New()}
-	p.BackgroundColor = nil // the page has a background
+	p.BackgroundColor = nil // the page draws the background
 	p.Title.Text = title
 	p.X.Label.Text, p.Y.Label.Text = x, y
 	p.X.Tick.Marker, p.Y.Tick.Marker = plainTicks{}, plainTicks{}
@@ -64,8 +64,8 @@ const (
 	legendGap   = 2 * vg.Millimeter // distance between the label of the x axis and the legend
 )
 
-// layout returns the width of a column, the number of columns, and the number of entries
-// that are shown.
+// layout returns the width of a column of the legend, the number of columns, and the number of
+// entries that are shown.
 func (l *legend) layout(width vg.Length) (column vg.Length, columns, shown int) {
 	for _, e := range l.entries {
 		column = max(column, markWidth+4*markGap+l.style.Width(e.name))
@@ -90,8 +90,8 @@ func (l *legend) height(width vg.Length) vg.Length {
 	return legendGap + vg.Length((shown+columns-1)/columns)*l.line()
 }
 
-// draw draws the legend below the top of c. If the legend is too long, its last entry is the
-// number of entries that are not shown.
+// draw draws the legend at the top of c. If not all entries fit, the last line says how many are
+// missing.
 func (l *legend) draw(c draw.Canvas) {
 	width := c.Max.X - c.Min.X
 	column, columns, shown := l.layout(width)
@@ -122,8 +122,8 @@ func fitted(style text.Style, s string, width vg.Length) string {
 	return s
 }
 
-// pageSize returns the size of a page of panels of the given size with legends below them. If a
-// page has a single panel and its axes have a smaller ratio of height to width, the page is lower.
+// pageSize returns the size of a page of panels that have the given size without their legends. If
+// the axes of a single panel need less height, the page is lower.
 func pageSize(rows [][]*panel, width, height vg.Length) (w, h vg.Length) {
 	w = vg.Length(len(rows[0])) * width
 	legend := legendHeight(rows, tilesOf(rows, 0).width(w))
@@ -149,12 +149,12 @@ func legendHeight(rows [][]*panel, width vg.Length) (height vg.Length) {
 
 const (
 	titleHeight = 9 * vg.Millimeter  // height of the title above the axes
-	labelRoom   = 25 * vg.Millimeter // width of a panel minus the width available for the label of an axis
+	labelRoom   = 25 * vg.Millimeter // difference between the width of a panel and the width available for the label of an axis
 )
 
 type tiles struct{ draw.Tiles }
 
-// tilesOf divides a page among panels with legends of the given height.
+// tilesOf divides a page into areas for panels. legend is the height of a legend.
 func tilesOf(rows [][]*panel, legend vg.Length) tiles {
 	const margin = 3 * vg.Millimeter
 	return tiles{draw.Tiles{
@@ -221,7 +221,7 @@ func drawPanels(rows [][]*panel, page draw.Canvas) {
 	}
 }
 
-// area returns the part of c on which the data of a panel are drawn.
+// area returns the part of c inside the axes of the panel.
 func (p *panel) area(c draw.Canvas) draw.Canvas {
 	title := p.Title.Text
 	p.Title.Text = ""
@@ -229,13 +229,13 @@ func (p *panel) area(c draw.Canvas) draw.Canvas {
 	return p.DataCanvas(c)
 }
 
-// scaled returns the part of c on which a unit of y is p.ratio times as long as a unit of x.
+// scaled returns the part of c in which a unit of y is p.ratio times as long as a unit of x.
 func (p *panel) scaled(c draw.Canvas) draw.Canvas {
 	if p.ratio == 0 {
 		return c
 	}
-	// The space for axes and labels depends slightly on the size of the area, so that the loop
-	// converges.
+	// The space for axes and labels depends slightly on the size of c. Therefore the size is
+	// iterated, and converges.
 	for range 100 {
 		area := p.area(c)
 		width, height := area.Max.X-area.Min.X, area.Max.Y-area.Min.Y

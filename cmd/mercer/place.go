@@ -12,16 +12,16 @@ import (
 	"github.com/mercer-go/mercer/internal/atomicfile"
 )
 
-// checkOutput checks an output path before the work begins: path must name a file that can be written
-// and that the same call does not read; - is standard output. It creates a file in the folder and
-// removes it.
+// checkOutput checks an output path before the work begins: path must name a file that can be
+// written and that is not one of the files in reads. It tests the folder by creating and removing a
+// file.
 func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...string) error {
 	to, err := os.Stat(path)
 	if err == nil {
 		if to.IsDir() {
 			return usagef("%s: %s is a directory; give the name of a file", flag, path)
 		}
-		if !to.Mode().IsRegular() { // a regular file would replace the special file
+		if !to.Mode().IsRegular() { // the output would replace the special file by a regular file
 			return usagef("%s: %s is not a regular file", flag, path)
 		}
 	}
@@ -60,8 +60,8 @@ func makeFolder(flag, path string) error {
 	return err
 }
 
-// same reports whether the input file name and the output path denote the same file, possibly under
-// different names or through links. to describes the file at path if it exists.
+// same reports whether the input file name and the output path are the same file, possibly under
+// different names or through links. to describes the file at path, or is nil.
 func (a *app) same(path string, to fs.FileInfo, name string) bool {
 	from, err := os.Stat(name)
 	if name == "-" {
@@ -76,7 +76,7 @@ func (a *app) same(path string, to fs.FileInfo, name string) bool {
 	return to != nil && err == nil && os.SameFile(from, to)
 }
 
-// sameName compares only the names, for files that do not exist or cannot be examined.
+// sameName reports whether two names are the same path, for files that cannot be examined.
 func sameName(a, b string) bool {
 	if a == "" || b == "" {
 		return false

@@ -61,8 +61,8 @@ func (a *app) plotCommand() *cobra.Command {
 	return c
 }
 
-// drawing completes the command of a kind of plot. The command reads a table and draws it. The
-// argument reads lists the other files that the command reads.
+// drawing completes the command for a kind of plot, which reads a table and draws a picture. The
+// argument reads lists the other input files of the command.
 func (a *app) drawing(c *cobra.Command, reads *[]string, f func(ctx context.Context, file string) (picture, error)) *cobra.Command {
 	var out plotOut
 	c.Args = oneFile

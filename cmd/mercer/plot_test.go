@@ -11,7 +11,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestReliability compares bins with their means and frequencies, computed by hand.
+// TestReliability compares the mean probabilities and the frequencies of bins with values computed
+// by hand.
 func TestReliability(t *testing.T) {
 	classes := learners.Classes{Labels: []float64{3, 7}, Names: []string{"a", "b"}}
 	proba := mat.NewDense(5, 2, []float64{0.98, 0.02, 0.92, 0.08, 0.5, 0.5, 0, 1, 0.05, 0.95})
@@ -37,7 +38,8 @@ func TestReliability(t *testing.T) {
 	if want := (0.9 + 0.5 + 0.95) / 5; math.Abs(c.error-want) > 0x1p-50 {
 		t.Errorf("mean distance %v, want %v", c.error, want)
 	}
-	// The bins of both classes are the bins of the second class and, mirrored, those of the first.
+	// The points for both classes are the points for the second class and their mirror images,
+	// which are the points for the first class.
 	if both := reliability(proba, truth, classes, 0, 1); len(both.line) != 3 || both.counts[0].Y != 4 || both.line[1] != (plotter.XY{X: 0.5, Y: 0.5}) {
 		t.Errorf("of both classes: %v %v", both.line, both.counts)
 	}

@@ -113,10 +113,10 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 	p := newPanel(title, xName, yName)
 	var truth *mat.Dense
 	if len(b.Encoder.Outputs) > 0 {
-		truth, _ = a.truthOf(b, t) // a table without targets is drawn in one color
+		truth, _ = a.truthOf(b, t) // an error means that the table has no targets: its rows are drawn in one color
 	}
 	k, ok := b.Model.(learners.Classifier)
-	var level *zeroLevel // the line f = 0 of a model of two classes; nil for several models and for more classes
+	var level *zeroLevel // the set f = 0 of a single model of two classes; otherwise nil
 	for i, m := range list {
 		o, x, err := a.across(ctx, m.dev, m.b, grid*grid, across)
 		if err != nil {
@@ -124,7 +124,7 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 		}
 		level = nil
 		_, probable := learners.As[learners.Prober](m.b.Model)
-		_, svc := m.b.Model.(*learners.SVCModel) // the regions of an SVC with probabilities do not meet at f = 0
+		_, svc := m.b.Model.(*learners.SVCModel) // an SVC with probabilities predicts by its probabilities, so that f = 0 is not the boundary of its regions
 		if other, ok := m.b.Model.(learners.Classifier); ok && !(svc && probable) && len(o.Decision.RawMatrix().Data) == grid*grid {
 			level, err = newZeroLevel(r, m.b.Model, other.Classes(), x, o, func(xs, ys []float64) ([]float64, error) {
 				o, _, err := a.across(ctx, m.dev, m.b, len(xs), map[string][]float64{xName: xs, yName: ys})
@@ -175,8 +175,8 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 	return picture{title: fmt.Sprintf("%s over %s and %s", title, xName, yName), rows: [][]*panel{{p}}}, nil
 }
 
-// titleOf returns the title of a picture of boundaries: the name of the learner. For a single
-// model, kernel is ", " and the kernel with shortened numbers; otherwise it is "".
+// titleOf returns the title of a picture of boundaries, which is the name of the learner. For a
+// single model, kernel is ", " followed by the kernel with rounded numbers; otherwise it is "".
 func titleOf(list []drawn, values string) (title, kernel string) {
 	m := list[0].b.Model
 	switch k, ok := m.(interface{ Kernel() kernels.Kernel }); {
@@ -184,7 +184,7 @@ func titleOf(list []drawn, values string) (title, kernel string) {
 		return "boundary of " + count(len(list), "model"), ""
 	case len(list) == 1 && ok && k.Kernel() != nil:
 		kernel = ", " + longNumber.ReplaceAllStringFunc(k.Kernel().String(), func(text string) string {
-			v, _ := strconv.ParseFloat(text, 64) // longNumber matches only valid numbers
+			v, _ := strconv.ParseFloat(text, 64) // no error, because longNumber matches only valid numbers
 			return short(v)
 		})
 	}
@@ -194,7 +194,7 @@ func titleOf(list []drawn, values string) (title, kernel string) {
 // longNumber matches a number with too many digits for a title.
 var longNumber = regexp.MustCompile(`[0-9]+\.[0-9]{4,}(e[-+]?[0-9]+)?`)
 
-// across applies the model to n points that differ only in the given columns.
+// across applies the model to n points. They differ only in the given columns.
 func (a *app) across(ctx context.Context, dev backend.Device, b modelfile.Bundle, n int, values map[string][]float64) (o validate.Outcome, x *mat.Dense, err error) {
 	t, err := rowsAcross(b.Encoder, n, values)
 	if err != nil {
@@ -207,9 +207,9 @@ func (a *app) across(ctx context.Context, dev backend.Device, b modelfile.Bundle
 	return o, x, err
 }
 
-// unitRatio returns the drawn length of one unit of column y divided by the drawn length of one
-// unit of column x if both columns are drawn to the scale of the models, or 0 if the models differ
-// in their scales.
+// unitRatio returns the ratio of the axes for columns x and y in units of the models' scales: the
+// length of one unit on the y axis divided by that on the x axis. If the models have different
+// scales, it returns 0.
 func unitRatio(list []drawn, xName, yName string) (ratio float64) {
 	for i, m := range list {
 		var x, y float64
@@ -229,15 +229,14 @@ func unitRatio(list []drawn, xName, yName string) (ratio float64) {
 	return ratio
 }
 
-// addBoundary adds, in color k, the boundary between the two classes of one of several models.
+// addBoundary draws the boundary between two classes in color k, for one of several models.
 func addBoundary(p *panel, level *zeroLevel, name string, k int) {
 	style := curveStyle(k, 1.6)
 	level.add(p, style)
 	p.Legend.Add(name, &plotter.Line{LineStyle: style})
 }
 
-// classMark returns the marker of class k of n. The markers of any two classes differ in color or
-// shape.
+// classMark returns the marker of class k of n classes. Any two classes differ in color or shape.
 func classMark(k, n int) draw.GlyphStyle {
 	mark := draw.GlyphStyle{Color: curveColors[k%len(curveColors)], Radius: 0.7 * vg.Millimeter, Shape: draw.CircleGlyph{}}
 	if n > len(curveColors) {
@@ -247,7 +246,7 @@ func classMark(k, n int) draw.GlyphStyle {
 	return mark
 }
 
-// The number of classShapes is coprime to the number of steps of lightness in classMark.
+// The number of shapes is coprime to the 3 levels of lightness in classMark: all pairs occur.
 var classShapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}}
 
 // hue returns the saturated color at the fraction h of the color circle, darkened by the factor
@@ -285,14 +284,14 @@ var (
 	marginStyle = solid(color.Black, 0.9, 4, 3)
 )
 
-// flatColor is the color of areas where f = 0.
+// flatColor is the color of areas in which f = 0.
 var flatColor = color.Gray{0xd0}
 
-// addRegionNames writes the name of each class where its region is widest, if there are too many
-// classes for distinct colors.
+// addRegionNames writes the name of each class into the widest part of its region, because many
+// classes do not have distinct colors.
 func addRegionNames(p *panel, r raster, classes learners.Classes) {
-	// depth is the distance to the nearest cell of another class, in steps along rows and
-	// columns.
+	// depth is the distance from each cell to the nearest cell of another class, in steps along
+	// rows and columns.
 	rows, cols := r.z.Dims()
 	depth := mat.NewDense(rows, cols, nil)
 	relax := func(i, j, di, dj int) {
@@ -321,7 +320,7 @@ func addRegionNames(p *panel, r raster, classes learners.Classes) {
 	}
 	var names plotter.XYLabels
 	for k, class := range classes.Labels {
-		if deepest[class] > 3 && p.Legend.style.Width(classes.Names[k]) < 1.5*vg.Centimeter { // the space suffices for a name, but not for a long text
+		if deepest[class] > 3 && p.Legend.style.Width(classes.Names[k]) < 1.5*vg.Centimeter { // the region has space for a short name
 			names.XYs, names.Labels = append(names.XYs, at[class]), append(names.Labels, classes.Names[k])
 		}
 	}
@@ -335,7 +334,7 @@ func addRegionNames(p *panel, r raster, classes learners.Classes) {
 		labels.TextStyle[i].Font.Size, labels.TextStyle[i].Font.Weight = vg.Points(11), 3 // the names are bold
 		labels.TextStyle[i].XAlign, labels.TextStyle[i].YAlign = draw.XCenter, draw.YCenter
 	}
-	p.Add(struct{ plot.Plotter }{labels}) // without the wrapper, plot would reserve space for the labels beside the axes
+	p.Add(struct{ plot.Plotter }{labels}) // in this wrapper, the labels have no method GlyphBoxes, for which plot would reserve space beside the axes
 }
 
 // addClassRows adds the rows with the markers of their classes.
@@ -364,7 +363,7 @@ func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, y
 	for i, v := range column {
 		r.z.Set(i/len(r.x), i%len(r.x), band(v))
 	}
-	look := func(band float64) color.Color { return shade(band / 16) } // rows remain visible on the darkest band
+	look := func(band float64) color.Color { return shade(band / 16) } // 16 > bands: markers of rows remain visible on the darkest band
 	p.Add(boxes{list: cells(r, look)})
 	name := "f"
 	if len(targets) > 0 {
@@ -376,11 +375,11 @@ func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, y
 	p.rows("", rowMark(color.NRGBA{R: 0xe6, G: 0x9f, A: 0xff}), xs, ys, nil)
 }
 
-// mostRings is the largest number of points that are ringed.
+// mostRings is the maximum number of points with rings.
 const mostRings = 2000
 
-// ringed maps a fact of a model to its name in the legend, for models that keep a subset of the
-// samples. The models of other learners keep every sample.
+// ringed maps a fact of a sparse kernel model to the name of its points in the legend. Models
+// without such a fact use every sample.
 var ringed = map[string]string{"support vectors": "support vectors", "relevance vectors": "relevance vectors", "support": "points with a coefficient", "centers": "centers"}
 
 // drawPoints draws rings around the points of sparse kernel models.

@@ -21,7 +21,7 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// samples is a table for pictures that fit models to it.
+// samples is a table for pictures of models that are fitted to it.
 type samples struct {
 	*resampling
 	enc *dataset.Encoder
@@ -63,8 +63,8 @@ func (s *samples) fit(ctx context.Context, o learners.Options) (b modelfile.Bund
 	return b, err
 }
 
-// modelFlags name the models of a picture: their files, or a learner that is fitted to the table,
-// once for each of --values.
+// modelFlags name the models of a picture: files of models, or a learner that is fitted to the
+// table once for each of --values.
 type modelFlags struct {
 	resampleFlags
 	values string
@@ -79,7 +79,7 @@ func (f *modelFlags) add(c *cobra.Command, help string) {
 	f.resampleFlags.add(c)
 }
 
-// drawn is a model of a picture with its table.
+// drawn is a model in a picture, and the table of the picture.
 type drawn struct {
 	dev  backend.Device
 	b    modelfile.Bundle
@@ -275,8 +275,8 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	p := newPanel("", "weight of "+names[0], "weight of "+names[1])
 	p.ratio = 1
 	p.grid()
-	// One contour passes through each of the two solutions. The others are at equal steps of the
-	// distance from the optimum.
+	// One contour passes through the ridge solution and one through the lasso solution. The other
+	// contours are at multiples of the distance between the optimum and the lasso solution.
 	best := loss(least.X, least.Y)
 	touch := loss(lasso.X, lasso.Y) - best
 	levels := []float64{loss(ridge.X, ridge.Y), best + touch}
@@ -316,8 +316,8 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	return picture{title: "Bounds of lasso and ridge", rows: [][]*panel{{p}}}, nil
 }
 
-// squaredError returns Σ s_i (y_i − wᵀx_i − b)² as a function of the two weights w, with the
-// optimal b; the weights s of the rows may be nil.
+// squaredError returns the function Σ s_i (y_i − wᵀx_i − b)² of the two weights w, where b is
+// optimal for w. weights are the s_i, or nil for all 1.
 func squaredError(x, y mat.Matrix, weights []float64) func(u, v float64) float64 {
 	center := func(m mat.Matrix, j int) []float64 {
 		c := mat.Col(nil, j, m)

@@ -41,7 +41,7 @@ from those at λ = 0 up to a λ at which they are 0 (lasso) or a hundredth (ridg
 	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotPath(ctx, &f, points, file) })
 }
 
-// hasPath returns an error for a learner whose path over λ cannot be drawn.
+// hasPath returns an error for a learner other than ridge and lasso.
 func hasPath(d learners.Description) error {
 	if d.Name == "ridge" || d.Name == "lasso" {
 		return nil
@@ -72,7 +72,8 @@ func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file s
 		}
 		return mat.Col(nil, 0, learners.PartsOf(b.Model).Coef), nil
 	}
-	// At the end of the path all weights are at most a hundredth of the largest weight at its beginning.
+	// The path ends at a λ where all weights are at most a hundredth of the largest weight in
+	// first.
 	first, err := weights(1e-6)
 	if err != nil {
 		return pic, err
@@ -121,7 +122,7 @@ func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file s
 	return picture{title: "Path of " + f.learner + " over λ", rows: [][]*panel{{p}}}, nil
 }
 
-// spreadCurve is a mean over folds with its standard deviation, for each abscissa.
+// spreadCurve is a curve of means over folds, with the standard deviation at each abscissa.
 type spreadCurve struct {
 	name string
 	x    []float64
@@ -169,7 +170,7 @@ func errorName(task learners.Task) string {
 	return "RMSE"
 }
 
-// learningCurve scores models fitted to fractions of the training rows of each fold; fitted may be nil.
+// learningCurve scores models fitted to fractions of the training rows of each fold.
 func (r *resampling) learningCurve(ctx context.Context, folds int, parts []float64, fitted func(learners.Model, time.Duration)) ([]validate.CurvePoint, error) {
 	if err := checkFolds(r.all, folds); err != nil {
 		return nil, err
@@ -252,7 +253,7 @@ per value; mercer plot epochs draws the loss of a single fit.`,
 
 const valuesHelp = "`LIST` of numbers, with commas between them, or integers as FROM..TO"
 
-// varied holds the settings of a learner. One setting takes each of the numbers of --values.
+// varied holds the settings of a learner, one of which takes each number of --values.
 type varied struct {
 	parameter, label string
 	texts            []string
@@ -288,7 +289,7 @@ func newVaried(given map[string]string, values string) (*varied, error) {
 	return v, nil
 }
 
-// setting returns the settings of the learner for value i.
+// setting returns the settings of the learner with value i for {}.
 func (v *varied) setting(i int) map[string]string {
 	given := map[string]string{}
 	for name, text := range v.given {
@@ -297,7 +298,7 @@ func (v *varied) setting(i int) map[string]string {
 	return given
 }
 
-// listOf expands FROM..TO to a list.
+// listOf replaces FROM..TO by a list of numbers with commas.
 func listOf(values string) string {
 	from, to, ok := strings.Cut(values, "..")
 	low, err1 := strconv.Atoi(from)

@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// numberInput returns the column of numbers with the given name, or for an empty name the first
-// column of numbers that is not in taken. It returns an error for a model of sparse features.
+// numberInput returns the name of a column of numbers. If name is "", it returns the first such
+// column that is not in taken. It returns an error for a model of sparse features.
 func numberInput(enc *dataset.Encoder, flag, name string, taken ...string) (string, error) {
 	if enc.Sparse() {
 		return "", usagef("%s: the features of the model are sparse, and a picture needs columns of a dense table", flag)
@@ -41,7 +41,7 @@ func numberInput(enc *dataset.Encoder, flag, name string, taken ...string) (stri
 	return name, nil
 }
 
-// rowsAcross returns a table of points that differ only in the given columns. In the other columns
+// rowsAcross returns a table of points that differ only in the given columns. In each other column
 // all points have the value that replaces empty cells: the median or the most frequent value.
 func rowsAcross(enc *dataset.Encoder, n int, values map[string][]float64) (*dataset.Table, error) {
 	var columns []dataset.Column
@@ -66,7 +66,7 @@ func drawable(b modelfile.Bundle) error {
 	return nil
 }
 
-// span returns the range of a column with a margin at both ends.
+// span returns the range of the values, enlarged by a margin at both ends.
 func span(values []float64) (low, high float64, err error) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -153,13 +153,14 @@ func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xN
 			return pic, err
 		}
 	}
-	if low, high, err := span(y); noTruth == nil && err == nil { // otherwise a prediction far from the targets would compress the picture
+	if low, high, err := span(y); noTruth == nil && err == nil { // without these limits, a prediction far from the targets would compress the rest of the picture
 		p.Y.Min, p.Y.Max = max(p.Y.Min, low-0.5*(high-low)), min(p.Y.Max, high+0.5*(high-low))
 	}
 	return picture{title: "Prediction over " + xName, rows: [][]*panel{{p}}}, nil
 }
 
-// addCurve adds the predictions of a model over a grid of a column, and a band of intervals or ± 2σ.
+// addCurve draws the predictions of a model on a grid of values of a column. It adds a band: the
+// prediction intervals if level is not 0, or ± 2σ for a model with a variance.
 func (a *app) addCurve(ctx context.Context, p *panel, look color.Color, m drawn, xName string, grid []float64, level float64) error {
 	o, x, err := a.across(ctx, m.dev, m.b, len(grid), map[string][]float64{xName: grid})
 	if err != nil {
@@ -244,7 +245,7 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 	}
 	switch {
 	case classes.Len() == 2:
-		curves = curves[1:] // the curve of the other class has the same information
+		curves = curves[1:] // the curve of the first class has the same information
 	case classes.Len() > mostCurves+1:
 		slices.SortStableFunc(curves, func(a, b calibration) int { return cmp.Compare(b.error, a.error) })
 		all := make([]int, classes.Len())
@@ -270,9 +271,9 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 
 const allClasses = "all classes"
 
-// truthOf returns the targets of a table. The target is NaN for a row without a class, or with a
-// class that the model does not know; a notice gives the number of these rows. If no row has a
-// known class, truthOf returns an error.
+// truthOf returns the targets of a table. If the model does not know the class of a row, the target
+// is NaN, and a notice gives the number of these rows. If it knows no row's class, truthOf returns
+// an error.
 func (a *app) truthOf(b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) {
 	truth, err := b.Encoder.Targets(t)
 	if err == nil || b.Encoder.Labels == nil {
@@ -295,20 +296,20 @@ func (a *app) truthOf(b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) 
 	return truth, nil
 }
 
-// mostCurves is the largest number of classes whose calibration is drawn in addition to the
-// calibration of all classes together.
+// mostCurves is the maximum number of classes with a calibration curve of their own, besides the
+// curve of all classes together.
 const mostCurves = 6
 
-// calibration compares probabilities with frequencies.
+// calibration compares predicted probabilities with observed frequencies.
 type calibration struct {
 	name         string
 	line, counts plotter.XYs
-	error        float64 // mean distance between probability and frequency
+	error        float64 // mean difference between probability and frequency
 }
 
-// reliability returns, for each bin that contains probabilities of the given classes, the mean
-// probability, the frequency of the classes, and the number of rows. The error is the mean distance
-// between the mean probability and the frequency of the bin of each probability.
+// reliability divides predicted probabilities of some classes into bins. For each nonempty bin it
+// returns the mean probability, the frequency of the classes, and the number of rows. The error is
+// the mean over all probabilities of the difference between their bin's mean and frequency.
 func reliability(proba, truth *mat.Dense, classes learners.Classes, some ...int) calibration {
 	const bins = 10
 	var n, sum, hits [bins]float64

@@ -19,7 +19,7 @@ import (
 	"github.com/mercer-go/mercer/internal/webpage"
 )
 
-// These are the sizes of a panel without its legend in an SVG picture and in a PNG, and the resolution of a PNG.
+// Size of a panel without legend: panelWidth × panelHeight in SVG, imageWidth × imageHeight in PNG.
 const (
 	panelWidth  = 13 * vg.Centimeter
 	panelHeight = 10 * vg.Centimeter
@@ -28,13 +28,13 @@ const (
 	imageDPI    = 150
 )
 
-// picture consists of rows with the same number of panels. A page may have no rows.
+// picture consists of rows that have equal numbers of panels. An HTML page may have no rows.
 type picture struct {
 	title  string
 	rows   [][]*panel
-	data   map[string]any // the output of --json besides the name of the file
-	facts  []string       // lines of a page about the data and the model
-	tables []webpage.Card // tables of a page
+	data   map[string]any // what --json prints in addition to the name of the file
+	facts  []string       // lines of the HTML page about the data and the model
+	tables []webpage.Card // tables of the HTML page
 }
 
 // render draws the picture in the format that the ending of the file name implies.
@@ -74,10 +74,10 @@ func pngPage(rows [][]*panel, size pixels) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// pixels is the size of a picture; the zero value means the natural size.
+// pixels is the size of a picture. The zero value means a size that depends on the content.
 type pixels struct{ width, height int }
 
-// parsePixels reads WIDTHxHEIGHT; "" means the natural size.
+// parsePixels parses WIDTHxHEIGHT. It returns the zero value for "".
 func parsePixels(text string) (p pixels, err error) {
 	if text == "" {
 		return p, nil
@@ -99,19 +99,19 @@ func parsePixels(text string) (p pixels, err error) {
 	return p, nil
 }
 
-// scale returns the largest number of pixels per point at which a drawing of the given size fits
+// scale returns the largest number of pixels per point with which a drawing of the given size fits
 // into the picture.
 func (p pixels) scale(width, height vg.Length) float64 {
 	return min(float64(p.width)/width.Points(), float64(p.height)/height.Points())
 }
 
-// svgCanvas fixes the width of each text to its width in the layout, so that the picture does not
-// depend on the reader's fonts.
+// svgCanvas writes the width of each text into the SVG, so that the layout does not depend on the
+// fonts of the reader.
 type svgCanvas struct {
 	*vgsvg.Canvas
 	widths      []vg.Length
 	height      vg.Length
-	interactive bool // whether the picture is for a page, with groups of series and hints
+	interactive bool // the picture is for an HTML page, and has groups of series and hints
 	hints       []webpage.Hint
 }
 
@@ -126,8 +126,8 @@ var (
 	prelude = regexp.MustCompile(`<svg width="[^"]*" height="[^"]*"`)
 )
 
-// svgPage draws rows of panels as an SVG picture. The layout and the fonts use the widths of
-// Liberation Sans. An interactive picture is for a page: see mark.
+// svgPage draws rows of panels as an SVG picture. The layout uses the widths of the font Liberation
+// Sans. An interactive picture is for an HTML page: see mark.
 func svgPage(rows [][]*panel, size pixels, interactive bool) ([]byte, error) {
 	width, height := pageSize(rows, panelWidth, panelHeight)
 	if size.width > 0 {

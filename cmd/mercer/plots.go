@@ -18,9 +18,9 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// scorePicture returns the picture of `mercer evaluate --plot`. For numbers it shows predictions
-// against true values, and residuals, in a row of panels per target; for classes the confusion
-// matrix and the ROC curves.
+// scorePicture returns the picture of `mercer evaluate --plot`. For each numeric target, a row of
+// two panels shows predictions against true values, and residuals. For classes it shows the
+// confusion matrix and the ROC curves.
 func scorePicture(s *score, learner string, targets []string) (picture, error) {
 	pic := picture{title: "Predictions of " + learner}
 	if s.Confusion != nil {
@@ -54,7 +54,7 @@ func pairs(truth, predicted *mat.Dense, j int) plotter.XYs {
 	return points
 }
 
-// diagonal draws the line of correct predictions, and gives both axes the same range.
+// diagonal draws the line on which correct predictions lie, and gives both axes the same range.
 func (p *panel) diagonal(points plotter.XYs) {
 	xmin, xmax, ymin, ymax := plotter.XYRange(points)
 	low, high := min(xmin, ymin), max(xmax, ymax)
@@ -79,8 +79,9 @@ func residualPanel(title string, points plotter.XYs) *panel {
 	return p
 }
 
-// confusionPanel draws a matrix of counts with class 0 at the top left. The color of a cell shows
-// its fraction of the row, and the cell contains the count if it fits.
+// confusionPanel draws a confusion matrix with class 0 at the top left. The color of a cell shows
+// the cell's fraction of the row. If there are at most mostShown classes, each cell contains its
+// count.
 func confusionPanel(s *score, learner string) *panel {
 	p := newPanel(fmt.Sprintf("%s: accuracy %s of %s", learner, short(*s.Accuracy), count(s.N, "row")), "predicted", "true")
 	k := len(s.Classes)
@@ -96,7 +97,7 @@ func confusionPanel(s *score, learner string) *panel {
 		for j, n := range row {
 			share := float64(n) / float64(max(sum, 1))
 			b := box{x0: float64(j), x1: float64(j + 1), y0: float64(k - i - 1), y1: float64(k - i), fill: shade(share), ink: color.Black}
-			if share > 0.2 { // the cell is so dark that its text must be white
+			if share > 0.2 { // white text on a dark cell
 				b.ink = color.White
 			}
 			if n > 0 && k <= mostShown {
@@ -123,7 +124,7 @@ func confusionPanel(s *score, learner string) *panel {
 		up = append(up, plot.Tick{Value: float64(k-i) - 0.5, Label: name})
 	}
 	p.X.Tick.Marker, p.Y.Tick.Marker = across, up
-	if longest*len(across) > 30 { // the labels would overlap
+	if longest*len(across) > 30 { // horizontal labels would overlap
 		p.upright()
 	}
 	small := vg.Points(max(5, min(10, 200/float64(len(across)))))
@@ -134,8 +135,8 @@ func confusionPanel(s *score, learner string) *panel {
 	return p
 }
 
-// rocPanel draws one curve for two classes, otherwise a curve of each class against the rest. If
-// there are many classes, the legend names only the classes with the smallest areas.
+// rocPanel draws one ROC curve for two classes. For more classes it draws a curve of each class
+// against the rest, and the legend names the classes with the smallest areas.
 func rocPanel(s *score) *panel {
 	title := "ROC"
 	if s.AUC != nil {
@@ -177,7 +178,7 @@ func rocPanel(s *score) *panel {
 		p.line("", points, style)
 		legend = append(legend, named{fmt.Sprintf("%s, area %s", s.Known.Names[class], short(curve.AUC())), curve.AUC(), &plotter.Line{LineStyle: style}})
 	}
-	const most = 16 // largest number of lines of the legend
+	const most = 16 // maximum number of lines in the legend
 	if len(legend) > most {
 		slices.SortStableFunc(legend, func(a, b named) int { return cmp.Compare(a.area, b.area) })
 		legend = legend[:most]

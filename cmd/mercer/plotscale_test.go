@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// inFolder runs the command in a folder of its own that contains the files.
+// inFolder writes the files to a new folder, runs the command there, and returns the folder.
 func inFolder(t *testing.T, files map[string]string, args ...string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -32,7 +32,7 @@ func inFolder(t *testing.T, files map[string]string, args ...string) (folder str
 	return folder
 }
 
-// svgOf returns the SVG picture of a plot of a table.
+// svgOf draws a plot of a table and returns the SVG picture.
 func svgOf(t *testing.T, table string, args ...string) string {
 	t.Helper()
 	folder := inFolder(t, map[string]string{"t.csv": table}, append(append([]string{"plot"}, args...), "--quiet", "--out", "p.svg", "t.csv")...)
@@ -51,7 +51,7 @@ var (
 	svgArc   = regexp.MustCompile(`^M([-0-9.e]+),([-0-9.e]+)A([-0-9.e]+),`)
 )
 
-// circles returns the centers of the circles with a style.
+// circles returns the centers of the circles with the given style.
 func circles(t *testing.T, svg, style string) (centers []coordinates) {
 	for _, m := range paths(t, svg, style) {
 		if len(m) == 1 {
@@ -61,7 +61,8 @@ func circles(t *testing.T, svg, style string) (centers []coordinates) {
 	return centers
 }
 
-// paths returns the points of each path with the given style, and the center of each such circle.
+// paths returns the points of each path with the given style. For a circle it returns only the
+// center.
 func paths(t *testing.T, svg, style string) (list [][]coordinates) {
 	t.Helper()
 	number := func(s string) float64 {
@@ -88,7 +89,7 @@ func paths(t *testing.T, svg, style string) (list [][]coordinates) {
 	return list
 }
 
-// half is the rounding error of a coordinate below 1000, which is written with five digits.
+// half is the largest rounding error of a coordinate below 1000, which is written with five digits.
 const half = 0.5 * 1e-2
 
 const (
@@ -107,8 +108,8 @@ func extents(points []coordinates) (width, height float64) {
 }
 
 // TestBallsAreRound checks that the bound of ridge is a circle on the page, and the bound of lasso
-// a square that stands on its corner, whatever the shape of the page, the ranges of the weights and
-// the labels of the axes.
+// a square with a corner at the bottom. The shape of the page, the ranges of the weights and the
+// labels of the axes must not change this.
 func TestBallsAreRound(t *testing.T) {
 	data, err := os.ReadFile("../../docs/pictures/ball.csv")
 	if err != nil {
@@ -140,16 +141,17 @@ func TestBallsAreRound(t *testing.T) {
 	}
 }
 
-// TestMarginIsPerpendicular checks a machine with a linear kernel and one support vector per
-// class: w is a multiple of their difference in standardized coordinates, so that on the page the
-// boundary is perpendicular to the segment between them and bisects it.
+// TestMarginIsPerpendicular checks a picture of a machine with a linear kernel and one support
+// vector per class. In standardized coordinates, w is a multiple of the difference between the
+// support vectors. On the page, the boundary must therefore be perpendicular to the segment between
+// them and bisect it.
 func TestMarginIsPerpendicular(t *testing.T) {
 	data, err := os.ReadFile("../../docs/pictures/planes.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
 	planes := string(data)
-	// The second column is multiplied by 1000.
+	// In the table small, the second column is multiplied by 1000.
 	small := regexp.MustCompile(`(?m),([0-9.]+),(a|b)$`).ReplaceAllStringFunc(planes, func(s string) string {
 		cells := strings.Split(s, ",")
 		return "," + cells[1] + "e3," + cells[2]
@@ -169,19 +171,20 @@ func TestMarginIsPerpendicular(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			svg := svgOf(t, c.table, append([]string{"boundary", "--learner", "svc", "--kernel", "linear()", "--C", "1e6", "--target", "class"}, c.args...)...)
 			rings, lines := circles(t, svg, ringStyle), paths(t, svg, planeLine)
-			if len(rings) != 3 || len(lines) != 2 { // the legend has one ring and one line
+			if len(rings) != 3 || len(lines) != 2 { // these numbers include one ring and one line in the legend
 				t.Fatalf("%d rings, %d lines", len(rings), len(lines))
 			}
 			p, q, line := rings[0], rings[1], lines[0]
 			a, b := line[0], line[len(line)-1]
 			sx, sy, lx, ly := q.x-p.x, q.y-p.y, b.x-a.x, b.y-a.y
 			s, l := math.Hypot(sx, sy), math.Hypot(lx, ly)
-			// The position of each end of the segment and of the boundary has an error of at most √2·half.
+			// Each coordinate has a rounding error of at most half, so that each end of the segment
+			// and of the boundary has an error of at most √2·half.
 			if cos, bound := (sx*lx+sy*ly)/(s*l), 2*math.Sqrt2*half*(1/s+1/l); math.Abs(cos) > bound {
 				t.Errorf("the cosine of the angle is %v, more than rounding %v", cos, bound)
 			}
 			middle := ((p.x+q.x)/2-a.x)*ly/l - ((p.y+q.y)/2-a.y)*lx/l
-			// The solver stops at a margin that differs by at most 1e-3 of its width, s/2.
+			// The error of the solver moves the boundary by at most 1e-3 of the distance s/2.
 			if math.Abs(middle) > 3*math.Sqrt2*half+1e-3*s/2 {
 				t.Errorf("the plane is %v beside the middle", middle)
 			}
@@ -190,18 +193,17 @@ func TestMarginIsPerpendicular(t *testing.T) {
 			}
 		})
 	}
-	// Axes with one scale would be too narrow to read: the columns are not standardized, and the
-	// range of one column is 1000 times that of the other. Below, the ranges differ by a factor of
-	// 40.
+	// With equal scales, one axis would be far longer than the other, because the columns are not
+	// standardized and the second column is multiplied by 1000. The axes are then not to scale.
 	svg := svgOf(t, small, "boundary", "--learner", "svc", "--kernel", "linear()", "--target", "class", "--textbook")
 	if !strings.Contains(svg, "svc, axes not to scale") {
 		t.Error("axes of 1 to 1000 do not say that they are not to scale")
 	}
 }
 
-// TestZeroLevel checks that a line f = 0 at which f does not change its sign is drawn as a line
-// and not as scattered cells, and that an area f = 0 is gray. The kernel perceptron has f = (x1 +
-// x2)² on XOR with the kernel (xᵀx')², which is 0 at both points of class −1 (Bunescu, Kernel
+// TestZeroLevel checks that a line f = 0 on which f does not change its sign is drawn as a line,
+// and not as scattered cells. An area f = 0 must be gray. On XOR with the kernel (xᵀx')², the
+// kernel perceptron finds f = (x1 + x2)², which is 0 at both points of class −1 (Bunescu, Kernel
 // methods: the worked example of XOR).
 func TestZeroLevel(t *testing.T) {
 	quadratic := []string{"--learner", "kernel-perceptron", "--no-intercept", "--kernel", "polynomial(degree=2,c=0)"}
@@ -209,7 +211,7 @@ func TestZeroLevel(t *testing.T) {
 		table string
 		args  []string
 		class string
-		slope float64 // slope of the line on the page; 0 stands for an area
+		slope float64 // slope of the line f = 0 on the page; 0 means that an area f = 0 is expected
 	}{
 		"x1 + x2":          {"x1,x2,y\n1,1,1\n-1,1,-1\n-1,-1,1\n1,-1,-1\n", append(quadratic, "--textbook"), "-1", -1},
 		"x1 - x2":          {"x1,x2,y\n1,-1,1\n1,1,-1\n-1,1,1\n-1,-1,-1\n", append(quadratic, "--textbook"), "-1", 1},
@@ -229,7 +231,7 @@ func TestZeroLevel(t *testing.T) {
 			gray := len(paths(t, svg, "fill:#D0D0D0"))
 			specks := len(paths(t, svg, ridgeBall)) // number of areas in the color of class −1
 			if c.slope == 0 {
-				if gray != 2 || specks != 0 { // one gray area is in the picture and one in the legend
+				if gray != 2 || specks != 0 { // one gray area in the picture and one in the legend
 					t.Errorf("%d gray areas, %d of the first class", gray, specks)
 				}
 				return
@@ -247,7 +249,7 @@ func TestZeroLevel(t *testing.T) {
 					t.Errorf("a line f = 0 is only %v long", l)
 				}
 				for _, p := range line {
-					// Each point has an error of a thousandth of a cell, which is 1.5 wide, and a
+					// Each point has an error of a thousandth of a cell, whose width is 1.5, and a
 					// rounding error.
 					if off := (p.y-a.y)*(b.x-a.x) - (p.x-a.x)*(b.y-a.y); math.Abs(off)/math.Hypot(b.x-a.x, b.y-a.y) > 3*(math.Sqrt2*half+2e-3) {
 						t.Fatalf("a point of f = 0 lies %v beside its line", off)
@@ -273,22 +275,22 @@ func TestSize(t *testing.T) {
 		}
 		switch name {
 		case "p.png":
-			if w, h := int(data[18])<<8|int(data[19]), int(data[22])<<8|int(data[23]); w != 640 || h != 360 { // the width and the height in the IHDR chunk
+			if w, h := int(data[18])<<8|int(data[19]), int(data[22])<<8|int(data[23]); w != 640 || h != 360 { // width and height in the header of the PNG
 				t.Errorf("PNG of %d by %d", w, h)
 			}
 		case "p.svg":
 			if !bytes.Contains(data, []byte(`<svg width="640" height="360" viewBox`)) {
 				t.Errorf("%.300s", data)
 			}
-			if err := xml.Unmarshal(data, new(struct{})); err != nil { // fails unless the XML is well-formed
+			if err := xml.Unmarshal(data, new(struct{})); err != nil { // an error if the XML is not well-formed
 				t.Error(err)
 			}
 		}
 	}
 }
 
-// TestManyClasses checks that each of 26 classes has its own marker, and that the legend has all
-// of them below the axes.
+// TestManyClasses checks that each of up to 60 classes has its own marker, and that the legend of
+// 26 classes is complete and below the axes.
 func TestManyClasses(t *testing.T) {
 	marks := map[string]bool{}
 	for _, n := range []int{2, 8, 9, 26, 60} {
@@ -316,7 +318,7 @@ func TestManyClasses(t *testing.T) {
 			t.Errorf("%s stands %d times in the picture", name, strings.Count(svg, name))
 		}
 	}
-	// Long names are only in the legend, and do not make the axes smaller.
+	// Long names appear only in the legend.
 	long := strings.ReplaceAll(table.String(), ",class ", ",a long description of the class ")
 	svg = svgOf(t, long, "boundary", "--learner", "kernel-knn", "--target", "class")
 	if strings.Count(svg, ">a long description of the class A<") != 1 {
@@ -327,8 +329,8 @@ func TestManyClasses(t *testing.T) {
 	}
 }
 
-// TestFlatPicturesAreLow checks that a picture of points in a narrow band, drawn to scale, has no
-// empty space above the title.
+// TestFlatPicturesAreLow checks a picture with equal scales of points in a narrow band. It must
+// have no empty space above the title, unless --size requires it.
 func TestFlatPicturesAreLow(t *testing.T) {
 	const table = "x,y,c\n0,0,a\n3,1,b\n1,1,a\n2,0,b\n0,1,a\n3,0,b\n"
 	title := regexp.MustCompile(`(?s)x="[-0-9.]+" y="([-0-9.]+)" transform="[^"]*"\s*style="[^"]*font-size:12px">svc, linear\(\)<`)
@@ -354,7 +356,8 @@ func TestFlatPicturesAreLow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The title stands in the middle of titleHeight, with the margin of 3 mm above it.
+		// Without empty space, there are at most titleHeight and a margin of 3 mm above the
+		// baseline of the title.
 		if above, most := height+y, (titleHeight + 3*vg.Millimeter).Points(); (above <= most) != c.low {
 			t.Errorf("size %q: %.4g points above the title, %.4g are its space", c.size, above, most)
 		}

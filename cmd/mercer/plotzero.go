@@ -13,16 +13,16 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// zeroLevel is the set where the decision value f of two classes is 0: lines at which f changes
-// its sign, lines at which it touches 0, and areas.
+// zeroLevel is the set where the decision value f of two classes is 0. It consists of lines on
+// which f changes its sign, lines on which f is 0 but has the same sign on both sides, and areas.
 type zeroLevel struct {
 	raster          // the values of f
-	sign    [][]int // the signs of f, 0 in areas where f = 0
+	sign    [][]int // sign of f at each point: −1 or 1, or 0 in areas where f = 0
 	touches []plotter.XYs
 	name    string // the class that is predicted for f = 0
 }
 
-// newZeroLevel finds the set f = 0 from the decision values at the points x of a raster.
+// newZeroLevel finds the set f = 0. The decision values o belong to the points x of the raster r.
 func newZeroLevel(r raster, m learners.Model, classes learners.Classes, x *mat.Dense, o validate.Outcome, f func(xs, ys []float64) ([]float64, error)) (*zeroLevel, error) {
 	l := &zeroLevel{raster: r, name: classes.Names[classes.Index(classes.Decide(mat.NewDense(1, 1, nil)).At(0, 0))]}
 	rows, cols := len(r.y), len(r.x)
@@ -38,8 +38,7 @@ func newZeroLevel(r raster, m learners.Model, classes learners.Classes, x *mat.D
 			}
 		}
 	}
-	// A point with f = 0 belongs to an area if three neighbors that form a square with it have f
-	// = 0 too.
+	// A point with f = 0 belongs to an area if f is 0 at all corners of a cell with this point.
 	area := func(i, j int) bool {
 		for _, di := range []int{-1, 1} {
 			for _, dj := range []int{-1, 1} {
@@ -66,8 +65,8 @@ func newZeroLevel(r raster, m learners.Model, classes learners.Classes, x *mat.D
 	return l, nil
 }
 
-// around returns the sign of f beside a point of a line f = 0. If both signs occur, it is the
-// sign of the class that is predicted for f = 0.
+// around returns the sign of f at the neighbors of a point (i, j) on a line f = 0. If the neighbors
+// have both signs, it returns −1, the sign of the class that is predicted for f = 0.
 func (l *zeroLevel) around(i, j int, zero []bool) int {
 	sum, signs := 0, 0
 	for _, d := range [][2]int{{0, -1}, {0, 1}, {-1, 0}, {1, 0}} {
@@ -87,8 +86,9 @@ func (l *zeroLevel) around(i, j int, zero []bool) int {
 //
 //	|f| ≤ (m + d + 32)ε (|b| + Σ|a_i k(x_i, x)|)
 //
-// for m terms of d features. This bounds the error of the sum (Higham 2002, section 3.1) if the
-// values of the kernel have errors of at most d + 32 units in the last place.
+// where m is the number of terms and d the number of features. This is a bound of the rounding
+// error of f (Higham 2002, section 3.1) if a kernel value has an error of at most d + 32 units in
+// the last place.
 func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 	zero := make([]bool, len(f))
 	for i, v := range f {
@@ -123,7 +123,7 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 			top = i
 		}
 	}
-	// The sums are computed only for values below this limit, which are a small fraction of all values.
+	// The sums are expensive, and are computed only for values up to this limit.
 	small := 1e-9 * max(math.Abs(f[top]), size(x.RawRowView(top)))
 	for i, v := range f {
 		if v != 0 && math.Abs(v) <= small {
@@ -133,10 +133,10 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 	return zero
 }
 
-// touch finds lines f = 0 on both sides of which f has the same sign, along the rows of the
-// raster or along its columns. A point belongs to a line if |f| has a minimum between two grid
-// points that is less than a millionth of |f| at these points: its distance from f = 0 is then at
-// most a thousandth of a cell, because f grows with the square of the distance.
+// touch finds lines f = 0 on whose two sides f has the same sign. It searches along the rows of the
+// raster, or along its columns. A point belongs to a line if |f| has a minimum between two grid
+// points that is less than a millionth of |f| at these points. As f grows with the square of the
+// distance from the line, the point is within a thousandth of a cell of the line.
 func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, error)) error {
 	along, across := l.x, l.y
 	at := func(i, j int) (float64, int) { return math.Abs(l.z.At(i, j)), l.sign[i][j] }
@@ -145,7 +145,7 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 		at = func(i, j int) (float64, int) { return math.Abs(l.z.At(j, i)), l.sign[j][i] }
 	}
 	type bracket struct {
-		line      int // index of a line of the raster
+		line      int // index of a row or column of the raster
 		low, high float64
 		beside    float64 // the larger |f| at low and high
 		at, f     float64 // position and value of the minimum
@@ -164,9 +164,9 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 	if len(list) == 0 {
 		return nil
 	}
-	// Each round evaluates f at equally spaced points of the brackets and narrows each bracket to
-	// the two neighbors of the smallest |f|, by a factor of 16. After all rounds a bracket is
-	// narrower than a millionth of two cells.
+	// Each round divides each bracket into 32 steps, evaluates f at their ends, and keeps the two
+	// steps around the smallest |f|: the bracket becomes 16 times narrower. After all rounds a
+	// bracket is narrower than a millionth of two cells.
 	const steps, rounds = 32, 5
 	for range rounds {
 		var inside, fixed []float64
@@ -195,10 +195,10 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 			b.low, b.high = inside[max(least-1, first)], inside[min(least+1, first+steps)]
 		}
 	}
-	// Points on neighboring lines of the raster are joined if they are no more than a cell apart.
+	// Points in neighboring rows or columns are joined to a curve if they are at most a cell apart.
 	cell := 1.01 * (along[1] - along[0])
 	var open []plotter.XYs
-	var last []int // the raster line on which each curve ends
+	var last []int // index of the row or column in which each curve ends
 	for _, b := range list {
 		if b.f > 1e-6*b.beside {
 			continue
@@ -241,7 +241,7 @@ func (l *zeroLevel) decide(values *mat.Dense, classes learners.Classes) {
 	}
 }
 
-// has reports whether f has the given sign anywhere.
+// has reports whether sign contains the given sign.
 func (l *zeroLevel) has(sign int) bool {
 	return slices.ContainsFunc(l.sign, func(row []int) bool { return slices.Contains(row, sign) })
 }
@@ -253,7 +253,7 @@ func (l *zeroLevel) add(p *panel, style draw.LineStyle) {
 	for i, row := range l.sign {
 		for j, s := range row {
 			switch v := r.z.At(i, j); {
-			case s == 0: // the boundary of an area is drawn with the area
+			case s == 0: // the contour follows the boundary of the area
 				r.z.Set(i, j, -math.SmallestNonzeroFloat64)
 			case v*float64(s) <= 0:
 				r.z.Set(i, j, float64(s)*math.SmallestNonzeroFloat64)

@@ -26,9 +26,9 @@ type predictFlags struct {
 	proba, decision, std bool
 	bound, stream        bool
 	interval             float64
-	samples              int // number of draws of the function
+	samples              int // number of functions to draw from the posterior distribution
 	seed                 uint64
-	keep                 []string // names of the columns of the table that the output repeats
+	keep                 []string // names of columns of the table that are copied to the output
 }
 
 func (a *app) predictCommand() *cobra.Command {
@@ -162,8 +162,8 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	return a.print(ctx, string(text))
 }
 
-// addModel adds the flags of commands that predict. --help shows only the flags that the named
-// model supports.
+// addModel adds --model and the flags of input tables. With --model, --help shows only the flags
+// that the model supports.
 func (a *app) addModel(c *cobra.Command, model *string) {
 	c.Flags().StringVar(model, "model", "", "`FILE` of the model; --model FILE --help shows what it can do")
 	a.input.add(c.Flags())
@@ -226,7 +226,7 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 	return nil
 }
 
-// fittedWith returns advice to fit again with the parameter set, so that the new model provides the
+// fittedWith returns the advice to fit the model again with the given parameter, which adds the
 // outputs that m lacks. It returns "" if the learner of m does not have the parameter.
 func fittedWith(m learners.Model, parameter string) string {
 	if d, err := learners.Find(m.Learner()); err == nil {
@@ -237,8 +237,8 @@ func fittedWith(m learners.Model, parameter string) string {
 	return ""
 }
 
-// openModel opens the device, the model and the table of predict and evaluate; the table is nil
-// if it is read from its file in blocks.
+// openModel opens the device, the model and the table for predict and evaluate. With --stream,
+// which reads the table in blocks later, the table is nil.
 func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b modelfile.Bundle, t *dataset.Table, memory *budget, err error) {
 	if model == "" {
 		return nil, b, nil, nil, usagef("--model FILE is needed: a model that mercer fit wrote")
@@ -256,7 +256,7 @@ func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b 
 	if dev, err = a.open(); err != nil {
 		return nil, b, nil, nil, err
 	}
-	memory = a.newBudget(dev) // the budget starts after the model is in memory
+	memory = a.newBudget(dev) // the budget does not include the model, which is already in memory
 	if !stream {
 		if t, err = a.table(file, memory); err != nil {
 			dev.Close()
@@ -268,8 +268,7 @@ func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b 
 	return dev, b, t, memory, nil
 }
 
-// predictions holds the values of the JSON object that --json prints, and of the columns of the
-// CSV.
+// predictions holds the JSON object that --json prints, and the columns of the other formats.
 type predictions struct {
 	N           int                 `json:"n"`
 	Targets     []string            `json:"targets"`
@@ -278,23 +277,22 @@ type predictions struct {
 	Proba       [][]float64         `json:"probabilities,omitempty"`
 	Decision    [][]float64         `json:"decision,omitempty"`
 	Std         [][]float64         `json:"std,omitempty"`
-	Samples     [][][]float64       `json:"samples,omitempty"` // draws of the function, each with the targets of each row
+	Samples     [][][]float64       `json:"samples,omitempty"` // functions drawn from the posterior, each with the targets of each row
 	Bound       [][]float64         `json:"bound,omitempty"`   // proven bounds on the errors of the predicted values
-	Lower       [][]float64         `json:"lower,omitempty"`   // lower bounds of the intervals
+	Lower       [][]float64         `json:"lower,omitempty"`   // lower ends of the prediction intervals
 	Upper       [][]float64         `json:"upper,omitempty"`
-	Sets        [][]string          `json:"sets,omitempty"`          // the classes in the set of each row
-	Kept        map[string][]string `json:"kept,omitempty"`          // the cells of kept columns of the table
-	Planned     int64               `json:"planned_bytes,omitempty"` // planned memory of the whole process, to be compared with peak_bytes
+	Sets        [][]string          `json:"sets,omitempty"`          // classes in the prediction set of each row
+	Kept        map[string][]string `json:"kept,omitempty"`          // cells of the columns that --keep names
+	Planned     int64               `json:"planned_bytes,omitempty"` // planned peak memory of the whole process; peak_bytes is the measured value
 	process.Used
 
 	columns []predictedColumn
 }
 
-// textBytes estimates the memory for writing the table: 20 bytes per number, twice in the buffer,
-// which doubles when it grows, and once in a copy.
+// textBytes estimates the memory for writing the table: 20 bytes per number, for two numbers in the
+// buffer, which doubles when it grows, and one in a copy.
 func (p *predictions) textBytes() int64 { return 3 * 20 * int64(p.N) * int64(len(p.columns)) }
 
-// add adds a column.
 func (p *predictions) add(c predictedColumn) { p.columns = append(p.columns, c) }
 
 // newPredictions makes the table of a model's predictions.
@@ -352,7 +350,7 @@ func newPredictions(f predictFlags, b modelfile.Bundle, o applied) (predictions,
 	return p, nil
 }
 
-// addNumbers adds the columns of m; if m has several columns, names are part of their titles.
+// addNumbers adds the columns of m. If m has several columns, their titles contain names.
 func addNumbers(add func(predictedColumn), what string, names []string, m *mat.Dense) {
 	_, cols := m.Dims()
 	for j := range cols {

@@ -20,7 +20,7 @@ import (
 // predictEndings are the endings of the files that predict writes.
 var predictEndings = []string{".csv", ".csv.gz", ".json", ".jsonl", ".npy", ".npz", ".parquet", ".arrow"}
 
-// predictEnding returns the ending of an output file, or an error that lists them.
+// predictEnding returns the ending of an output file. Its error lists the supported endings.
 func predictEnding(path string, object bool) (string, error) {
 	ending, err := endingOf("--out", path, predictEndings...)
 	if err == nil && object && ending != ".json" {
@@ -33,14 +33,14 @@ func predictEnding(path string, object bool) (string, error) {
 type predictedColumn struct {
 	name   string
 	text   func(i int) string
-	number func(i int) float64 // returns the number in a row; nil for a column of texts
+	number func(i int) float64 // returns the number in row i; nil for a column of texts or a kept column
 	kept   bool
 }
 
 // jsonNumber matches the numbers of JSON, which have no leading zeros.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
-// literal reports whether every cell of a column is a number of JSON or empty.
+// literal reports whether each cell of a column is empty or can be written as a number in JSON.
 func (c predictedColumn) literal(n int) bool {
 	for i := 0; i < n && c.kept; i++ {
 		if s := c.text(i); s != "" && !jsonNumber.MatchString(s) {
@@ -50,8 +50,8 @@ func (c predictedColumn) literal(n int) bool {
 	return c.kept || c.number != nil
 }
 
-// float returns the numbers of a column, with NaN for empty cells, or an error if a cell is not a
-// number or would be rounded.
+// float returns the numbers of a column, and NaN for empty cells. It returns an error if a cell is
+// not a number, or is an integer that float64 would round.
 func (c predictedColumn) float(n int) ([]float64, error) {
 	if !c.literal(n) {
 		return nil, fmt.Errorf("column %q holds texts, and .npy is for numbers: use .npz, .parquet, .csv or .json", c.name)
@@ -108,7 +108,7 @@ func (p predictions) writeCSV(to io.Writer) error {
 	for j, c := range p.columns {
 		record[j] = c.name
 	}
-	_ = w.Write(record) // Flush returns the error
+	_ = w.Write(record) // Flush returns an error of Write
 	for i := range p.N {
 		for j, c := range p.columns {
 			record[j] = c.text(i)
@@ -119,8 +119,8 @@ func (p predictions) writeCSV(to io.Writer) error {
 	return w.Error()
 }
 
-// writeRecords writes an object for each row, with the columns as names. before, between and after
-// are the texts around the objects.
+// writeRecords writes a JSON object for each row, whose names are those of the columns. The texts
+// before, between and after surround the objects.
 func (p predictions) writeRecords(buf *bytes.Buffer, before, between, after string) error {
 	names, literal := make([][]byte, len(p.columns)), make([]bool, len(p.columns))
 	for j, c := range p.columns {
@@ -195,7 +195,7 @@ func (p predictions) writeNPZ(buf *bytes.Buffer) error {
 	return z.Close()
 }
 
-// writeTyped writes the columns by a function of package dataset, with the types of writeNPZ.
+// writeTyped writes the columns by the function write, with the types of writeNPZ.
 func (p predictions) writeTyped(buf *bytes.Buffer, write func(w io.Writer, names []string, columns []any) error) error {
 	names, columns := make([]string, len(p.columns)), make([]any, len(p.columns))
 	for j, c := range p.columns {
@@ -204,7 +204,7 @@ func (p predictions) writeTyped(buf *bytes.Buffer, write func(w io.Writer, names
 	return write(buf, names, columns)
 }
 
-// elements returns a column in the form for dataset.WriteNPY, dataset.WriteParquet and dataset.WriteArrow.
+// elements returns a column as a slice for dataset.WriteNPY, WriteParquet and WriteArrow.
 func (c predictedColumn) elements(n int) any {
 	if c.kept {
 		integers := make([]int64, n)
@@ -228,7 +228,7 @@ func (c predictedColumn) elements(n int) any {
 	return texts
 }
 
-// keep inserts columns of the table before the columns of predictions.
+// keep inserts the columns of --keep before the columns of predictions.
 func (p *predictions) keep(names []string, cells [][]string) error {
 	var kept []predictedColumn
 	for j, name := range names {

@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestPredictionsInEveryFormat checks that the files of all formats have the values of standard
-// output, and that the keys of more than 1000 rows are written without rounding.
+// TestPredictionsInEveryFormat checks that the files of all formats have the same values as
+// standard output. It also checks that integers above 2⁵³ in a kept column are not rounded.
 func TestPredictionsInEveryFormat(t *testing.T) {
 	folder := t.TempDir()
 	mercer := commandIn(t, folder)
@@ -112,8 +112,8 @@ func TestPredictionsInEveryFormat(t *testing.T) {
 	}
 }
 
-// TestNumbersOfKeptColumns checks that a cell is a number in JSON and NPY if its digits are
-// preserved.
+// TestNumbersOfKeptColumns checks that a cell becomes a number in JSON and NPY only if this
+// preserves its digits.
 func TestNumbersOfKeptColumns(t *testing.T) {
 	for _, c := range []struct {
 		cells   []string

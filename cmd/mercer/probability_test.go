@@ -11,9 +11,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestCommandsPredictTheMostProbableClass checks that in every command the labels of an svc model
-// with probabilities are those of the library, whether or not the command asks for probabilities;
-// on noise they differ from those of the decision values (scikit-learn #31222).
+// TestCommandsPredictTheMostProbableClass checks the labels of an svc model with probabilities. In
+// every command they must be the labels of the library, whether or not the command asks for
+// probabilities. On noise, as here, they differ from the labels by decision values (scikit-learn
+// #31222).
 func TestCommandsPredictTheMostProbableClass(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 1")

@@ -13,25 +13,25 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// progress reports long work on stderr, with a bar on a terminal and plain lines elsewhere. It does
-// not report work that takes less time than the constant patience.
+// progress reports the progress of work on stderr: by a bar on a terminal, and by lines elsewhere.
+// It reports nothing in the first second.
 type progress struct {
 	w    io.Writer
-	bar  *progressbar.ProgressBar // nil for plain lines
+	bar  *progressbar.ProgressBar // nil if the report consists of lines
 	mute bool
 
 	mu    sync.Mutex
 	start time.Time
-	last  time.Time // time of the last plain line
+	last  time.Time // time of the last line
 	stage string
 	shown bool
 	done  bool
 }
 
-// patience is the time before the first report, and between two lines.
+// patience is the time before the first report, and the least time between two lines.
 const patience = time.Second
 
-// steps is the resolution of the bar.
+// steps is the number of steps of the bar.
 const steps = 1000
 
 func (a *app) newProgress() *progress {
@@ -58,7 +58,7 @@ func (p *progress) report(s solvers.Progress) {
 		return
 	}
 	if !p.shown && s.Fraction > 0.9 {
-		return // the work ends before a first line could be read
+		return // the work will end soon: a report is not worthwhile
 	}
 	changed := s.Stage != p.stage
 	p.stage, p.shown = s.Stage, true

@@ -94,21 +94,21 @@ func (f *resampleFlags) addAll(c *cobra.Command, input *inputFlags) {
 	input.add(c.Flags())
 }
 
-// resampling holds a table whose rows are repeatedly divided into training rows and scored rows.
+// resampling holds a table whose rows are divided repeatedly into training rows and rows to score.
 type resampling struct {
 	a    *app
 	f    *resampleFlags
 	task learners.Task
 	fit  learners.Fitter
 	all  *dataset.Table   // the rows of weight > 0
-	full *dataset.Encoder // encoder learned from all rows, for the classes and categories
+	full *dataset.Encoder // encoder learned from all rows; its classes and categories are used in each division
 	data validate.Data
 	p    *progress
 
 	weights []float64 // weights of all rows; nil means all 1
 
 	memory  *budget
-	devices []backend.Device // the devices that share the models
+	devices []backend.Device // the devices on which models are fitted
 	close   func()           // closes the devices
 }
 
@@ -167,9 +167,9 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 	return r, nil
 }
 
-// use encodes all rows of a table, to find errors that concern the whole table, and prepares the
-// division of the rows. For texts, trees and a Gram matrix it divides the kernel values, which do
-// not depend on the held-out rows.
+// use encodes all rows of a table, which finds errors about the whole table, and prepares the
+// division of rows. Kernel values of texts, trees and a Gram matrix do not depend on the division,
+// so that they are computed once.
 func (r *resampling) use(ctx context.Context, t *validate.Table) (err error) {
 	r.all, r.full, r.weights = t.Table, t.Encoder, t.Weights
 	if err := r.memory.planEncoding(r.all, r.full, ""); err != nil {
@@ -184,7 +184,7 @@ func (r *resampling) use(ctx context.Context, t *validate.Table) (err error) {
 		return err
 	}
 	if _, err := r.f.times(r.weights, r.full.Classes(), y); err != nil {
-		return err // the error concerns the whole table, not a fold
+		return err // an error about the whole table, not about one fold
 	}
 	r.data = t
 	if r.f.objects.kernel != nil || r.full.Gram {
@@ -194,7 +194,7 @@ func (r *resampling) use(ctx context.Context, t *validate.Table) (err error) {
 	return nil
 }
 
-// classWeighted multiplies the weights of the training rows by the weights of their classes.
+// classWeighted is Data whose training rows have their weights multiplied by class weights.
 type classWeighted struct {
 	validate.Data
 	flags   *weightFlags
@@ -209,7 +209,7 @@ func (d classWeighted) Split(train, test []int) (*validate.Part, error) {
 	return p, err
 }
 
-// runner returns a Runner that fits models to subsets of the rows, within the memory that the data leave free.
+// runner returns a Runner that fits models to subsets of the rows in the remaining memory.
 func (r *resampling) runner(ctx context.Context) (context.Context, validate.Runner) {
 	o := learners.Options{Classes: r.full.Classes(), Progress: r.p.report}
 	within := r.memory.fitting(ctx, &o)
@@ -226,7 +226,7 @@ func checkFolds(t *dataset.Table, folds int) error {
 	return nil
 }
 
-// kFold divides the rows; if stratify is true, every fold has the same fraction of each class.
+// kFold divides the rows. If stratify is true, each fold has the same fraction of each class.
 func (r *resampling) kFold(folds int, stratify bool) (validate.Splits, error) {
 	if err := checkFolds(r.all, folds); err != nil {
 		return nil, err
@@ -244,14 +244,14 @@ func (r *resampling) kFold(folds int, stratify bool) (validate.Splits, error) {
 	return validate.KFold(r.all.Rows(), folds, strata, r.f.seed)
 }
 
-// scores fits n models to divisions of the rows and scores them; fitted may be nil.
+// scores fits n models to the training rows of splits, and scores each on its other rows.
 func (r *resampling) scores(ctx context.Context, n int, splits validate.Splits, fitted func(learners.Model, time.Duration), explain func(i int, err error) error) ([]*validate.Score, error) {
 	within, runner := r.runner(ctx)
 	scores, err := runner.Scores(within, r.fit, n, splits, fitted)
 	return scores, explained(err, explain)
 }
 
-// explained adds to an error a description of the fit in which the error occurred.
+// explained applies explain to a *validate.FitError, to say in which fit the error occurred.
 func explained(err error, explain func(i int, err error) error) error {
 	if failed := (*validate.FitError)(nil); errors.As(err, &failed) {
 		return explain(failed.Fit, failed.Err)
@@ -259,21 +259,21 @@ func explained(err error, explain func(i int, err error) error) error {
 	return err
 }
 
-// ofFolds returns a function that adds to an error the fold that was held out in the failed fit.
+// ofFolds returns a function that adds the number of the held-out fold to an error of a fit.
 func ofFolds(folds int) func(i int, err error) error {
 	return func(i int, err error) error {
 		return fmt.Errorf("%w; in the fit without fold %d of %d", err, i%folds+1, folds)
 	}
 }
 
-// reportUnknown prints which texts of held-out rows did not occur in training.
+// reportUnknown prints the number of held-out rows with texts that did not occur in training.
 func (r *resampling) reportUnknown() {
 	if t, ok := r.data.(classWeighted).Data.(*validate.Table); ok {
 		r.a.reportUnknown(r.all.Source, "held-out row", t.Unknown())
 	}
 }
 
-// reportEmpty prints which columns are missing in the models of some divisions.
+// reportEmpty prints the columns without values in some training sets, which the models omit.
 func (r *resampling) reportEmpty() {
 	d, _ := r.data.(classWeighted)
 	if t, ok := d.Data.(*validate.Table); ok {
@@ -352,8 +352,8 @@ func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
 	return part
 }
 
-// title returns the name of the measure for display and, if only some of the models have the
-// measure, their number.
+// title returns the displayed name of a measure. If only some models have a value of the measure,
+// it appends their number.
 func title(m validate.Measure, models string) string {
 	if n := len(m.Defined()); n < len(m.Scores) {
 		return fmt.Sprintf("%s (%d of %s)", titles[m.Name], n, count(len(m.Scores), models))
@@ -376,14 +376,14 @@ type resampleReport struct {
 	Measures []validate.Measure `json:"measures"`
 	// The next four fields are set by the bootstrap.
 	OutOfBag *float64 `json:"error_out_of_bag,omitempty"`
-	RowsOut  int      `json:"rows_out_of_bag,omitempty"` // number of rows that are out of bag at least once; OutOfBag is the mean over these rows
+	RowsOut  int      `json:"rows_out_of_bag,omitempty"` // number of rows that are out of bag in at least one round; OutOfBag is the mean over these rows
 	Apparent *float64 `json:"error_apparent,omitempty"`
 	E632     *float64 `json:"error_632,omitempty"`
 	// Bias and Variance are set for numeric targets. Their sum is the square of OutOfBag.
 	Bias     *float64 `json:"bias2_and_noise,omitempty"`
 	Variance *float64 `json:"variance,omitempty"`
 
-	Planned int64 `json:"planned_bytes,omitempty"` // planned memory of the whole process, to be compared with peak_bytes
+	Planned int64 `json:"planned_bytes,omitempty"` // planned peak memory of the whole process; peak_bytes is the measured value
 	process.Used
 }
 
@@ -428,8 +428,8 @@ func (r resampleReport) text() string {
 	return text
 }
 
-// outOfRows returns a phrase with the number of rows on which the error is based, if some rows were
-// in every sample.
+// outOfRows returns a phrase about the out-of-bag rows, with their number if some rows were never
+// out of bag.
 func (r resampleReport) outOfRows() string {
 	if r.RowsOut < r.N {
 		return fmt.Sprintf("out-of-bag rows (%d of %d)", r.RowsOut, r.N)

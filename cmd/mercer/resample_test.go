@@ -20,7 +20,7 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// rareClasses returns rows of three classes; rare is the number of rows of the last class.
+// rareClasses returns rows of three classes. The last class has only as many rows as rare says.
 func rareClasses(rare int) (x [][]float64, class []int, csv string) {
 	random := rand.New(rand.NewPCG(7, uint64(rare)))
 	var b strings.Builder
@@ -36,10 +36,10 @@ func rareClasses(rare int) (x [][]float64, class []int, csv string) {
 	return x, class, b.String()
 }
 
-// rankAUC returns the mean over the classes of the probability that the score of a class is higher
-// for a row of the class than for another row, with ties counted as one half (Mann and Whitney
-// 1947; sklearn.metrics.roc_auc_score with multi_class="ovr"), or NaN if a class has no rows or the
-// model has no score for it.
+// rankAUC returns the mean AUC of the classes. The AUC of a class is the probability that a row of
+// the class has a higher score for the class than another row has, where ties count as one half
+// (Mann and Whitney 1947; sklearn.metrics.roc_auc_score with multi_class="ovr"). The result is NaN
+// if a class has no rows, or if the model has no score for it.
 func rankAUC(proba *mat.Dense, truth []int, classes int) float64 {
 	_, known := proba.Dims()
 	if known < classes {
@@ -61,15 +61,15 @@ func rankAUC(proba *mat.Dense, truth []int, classes int) float64 {
 				}
 			}
 		}
-		sum += wins / pairs / float64(classes) // NaN if there are no pairs
+		sum += wins / pairs / float64(classes) // NaN if no row has class c
 	}
 	return sum
 }
 
-// TestMeansAreOverModelsWithAValue checks the AUC of classes that are so rare that folds and rounds of
-// the bootstrap lack them, in training or in testing (scikit-learn #11777 and #28178). The scores are
-// in the order of the folds, with null if the AUC is not defined; the mean is over the other folds,
-// and the text gives their number.
+// TestMeansAreOverModelsWithAValue checks the AUC if a class is so rare that some folds and
+// bootstrap rounds lack it, in training or in testing (scikit-learn #11777 and #28178). The scores
+// must be in the order of the folds, with null where the AUC is not defined. The mean must be over
+// the other folds, and the text must give their number.
 func TestMeansAreOverModelsWithAValue(t *testing.T) {
 	t.Chdir(t.TempDir())
 	dev, err := backend.Open("ref", backend.Config{})
@@ -82,7 +82,7 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 		if err := os.WriteFile("rare.csv", []byte(csv), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		// want returns the AUC on the rows of test of a model fitted to the rows of train.
+		// want fits a model to the rows of train and returns its AUC on the rows of test.
 		want := func(train, test []int) float64 {
 			part := func(rows []int) (*mat.Dense, *mat.Dense, []int) {
 				px, py, list := mat.NewDense(len(rows), 2, nil), mat.NewDense(len(rows), 1, nil), []int{}
@@ -140,7 +140,8 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 				if i < len(auc.Scores) && auc.Scores[i] != nil {
 					got = *auc.Scores[i]
 				}
-				// The fits are the same, and 1e-12 allows for another order of the sum over 3 classes.
+				// The fits are the same. The tolerance 1e-12 allows for another order of summation
+				// over 3 classes.
 				if math.Abs(got-w) > 1e-12 || math.IsNaN(got) != math.IsNaN(w) {
 					t.Errorf("%d rare rows, mercer %q: model %d: AUC %v, want %v", rare, args, i+1, got, w)
 				}

@@ -16,22 +16,22 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// score is the part of the output of `mercer evaluate` about regression or classification.
+// score is the output of `mercer evaluate` about the quality of the predictions.
 type score struct {
 	*validate.Score
 	Weight   string    `json:"weight,omitempty"` // name of the column of the weights, which all measures except Confusion use
 	Interval *coverage `json:"interval,omitempty"`
 }
 
-// outcomes applies a model to encoded rows; proba requests probabilities in addition.
+// outcomes applies a model to encoded rows. If proba is true, it also computes probabilities.
 func (a *app) outcomes(ctx context.Context, dev backend.Device, m learners.Model, x mat.Matrix, proba bool) (validate.Outcome, error) {
 	p := a.newProgress()
 	defer p.close()
 	return validate.Apply(ctx, dev, m, x, proba, func(fraction float64) { p.report(solvers.Progress{Stage: "predict", Fraction: fraction}) })
 }
 
-// scoreOf applies a model to encoded rows and compares the predictions with the targets. names
-// are the names of the classes; weights may be nil.
+// scoreOf applies a model to encoded rows and compares the predictions with the targets. names are
+// the names of the classes, and weights are the weights of the rows, or nil.
 func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model, names []string, x mat.Matrix, truth *mat.Dense, weights []float64) (*score, error) {
 	m = validate.Judged(m)
 	o, err := a.outcomes(ctx, dev, m, x, true)
@@ -42,7 +42,7 @@ func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model,
 	return &score{Score: s}, err
 }
 
-// figures returns the number of rows and then the measures, each with its name.
+// figures returns pairs of a name and a value: the number of rows, and then the measures.
 func (s *score) figures() [][]string {
 	rows := [][]string{{"rows", strconv.Itoa(s.N)}}
 	if s.Weight != "" {
@@ -71,10 +71,9 @@ func (s *score) line() string {
 	return strings.Join(parts, ", ")
 }
 
-// mostShown is the largest number of classes whose confusion matrix is printed.
+// mostShown is the maximum number of classes for which the confusion matrix is printed.
 const mostShown = 30
 
-// text returns the score as text.
 func (s *score) text() string {
 	text := texttable.Format("lr", s.figures())
 	if s.Confusion == nil {
@@ -86,7 +85,7 @@ func (s *score) text() string {
 	return text + "\n" + texttable.Format("l"+strings.Repeat("r", len(s.Classes)), s.confusion())
 }
 
-// confusion returns the confusion matrix as a table with a head.
+// confusion returns the confusion matrix as a table whose first row is the head.
 func (s *score) confusion() [][]string {
 	head := append([]string{"true \\ predicted"}, s.Classes...)
 	rows := [][]string{head}

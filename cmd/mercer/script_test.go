@@ -25,7 +25,7 @@ import (
 	"github.com/mercer-go/mercer/testdata"
 )
 
-// asCommand makes the test binary act as the command, for tests that start it.
+// asCommand is an environment variable. If it is set, the test binary behaves as the command.
 const asCommand = "MERCER_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -45,9 +45,9 @@ func TestMain(m *testing.M) {
 
 var namedFlag = regexp.MustCompile(`(?:mercer ((?:[a-z]+ )+))?--([a-z][a-z-]*|C\b)`)
 
-// missingFlag returns the first flag in the message of a call that does not exist for the reader:
-// the caller did not type it, and neither the command with the given learner nor a command that the
-// message names before the flag has it.
+// missingFlag returns the first flag in an error message that the reader cannot use. The reader can
+// use a flag in args, a flag of the command with the given learner, and a flag of a command that
+// the message names before the flag.
 func missingFlag(args []string, text string) string {
 	root := new(app).root()
 	if len(args) > 0 && args[0] == "help" {
@@ -90,7 +90,7 @@ func missingFlag(args []string, text string) string {
 // TestScripts runs the transcripts in testdata/script.
 func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
 
-// TestLongScripts runs the transcripts in testdata/longscript, which take seconds each.
+// TestLongScripts runs the transcripts in testdata/longscript, each of which takes seconds.
 func TestLongScripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: benchmarks, and fits to a million features")
@@ -100,18 +100,19 @@ func TestLongScripts(t *testing.T) {
 
 // runScripts runs the transcripts in folder. A transcript may use these commands besides testscript's own:
 //
-//	fails CODE command...     it must end with CODE, print one line to stderr that
-//	                          begins with "mercer: ", nothing to stdout, and leave
-//	                          every file as it was
-//	json NAME=VALUE...        the last stdout is one object with these scalars; the
-//	                          name a.b is b in a; VALUE * is any
-//	cut FILE BYTES            truncate FILE to its first BYTES; to all but -BYTES
-//	flip FILE OFFSET          invert the byte at OFFSET; -1 is the last
-//	foreign FILE              another program's safetensors
-//	grow FILE ROWS            a CSV of ROWS rows with columns a, b and y
-//	sparse FILE ROWS FEATURES a LIBSVM file with eight features in each row; one of the
-//	                          first 40 features determines the label, 1 or -1
-//	wide FILE ROWS TEXTS      a CSV with columns u and v of TEXTS texts each, a and y
+//	fails CODE command...     require that the command exits with CODE, prints to stderr
+//	                          one line that begins with "mercer: ", prints nothing to
+//	                          stdout, and changes no file
+//	json NAME=VALUE...        require that the last stdout is a JSON object with these
+//	                          values; a.b is the member b of a; VALUE * means any value
+//	cut FILE BYTES            truncate FILE to BYTES bytes; -BYTES removes the last BYTES
+//	flip FILE OFFSET          invert the byte at OFFSET; -1 is the last byte
+//	foreign FILE              write a safetensors file as another program writes it
+//	grow FILE ROWS            write a CSV of ROWS rows with columns a, b and y
+//	sparse FILE ROWS FEATURES write a LIBSVM file with eight features in each row; one of
+//	                          the first 40 features determines the label, 1 or -1
+//	wide FILE ROWS TEXTS      write a CSV with numbers in the columns a and y, and TEXTS
+//	                          different texts in each of the columns u and v
 func runScripts(t *testing.T, folder string) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 folder,
@@ -208,7 +209,8 @@ func jsonHas(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// same requires that standard output is the JSON object of a file, except for time and memory.
+// same requires that standard output is the same JSON object as in a file, except for times and
+// memory.
 func same(ts *testscript.TestScript, neg bool, args []string) {
 	var objects [2]map[string]any
 	for i, name := range []string{"stdout", args[0]} {
@@ -253,7 +255,8 @@ func wide(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), text, 0o666))
 }
 
-// sparseTable returns a LIBSVM file; the last row has the last feature.
+// sparseTable returns a LIBSVM file. The last row contains the last feature, so that all features
+// exist.
 func sparseTable(rows, features int) (text []byte) {
 	for i := range rows {
 		label, sign := -1, 21+i*7%20
@@ -276,7 +279,7 @@ func sparseTable(rows, features int) (text []byte) {
 	return text
 }
 
-// table3 returns a CSV with the columns a, b and y = a − b, all of whose rows differ.
+// table3 returns a CSV with different rows and the columns a, b and y = a − b.
 func table3(rows int) []byte {
 	text := []byte("a,b,y\n")
 	for i := range rows {

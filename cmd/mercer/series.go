@@ -15,9 +15,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// The methods below add series to a panel, each on top of the earlier series. The name "" adds no
-// entry to the legend. If a series cannot be drawn, the panel keeps the error, and the function
-// that writes the picture returns it.
+// The methods below draw series on a panel, above the earlier series. A series with the name "" has
+// no entry in the legend. If a series cannot be drawn, the panel stores the error, which the
+// function that writes the picture returns.
 
 // keep stores an error in the panel if the panel has no error yet.
 func (p *panel) keep(err error) {
@@ -26,7 +26,7 @@ func (p *panel) keep(err error) {
 	}
 }
 
-// grid draws lines at the ticks.
+// grid draws grid lines at the ticks.
 func (p *panel) grid() {
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = color.Gray{0xe0}, color.Gray{0xe0}
@@ -40,8 +40,8 @@ func (p *panel) named(name string, mark plot.Thumbnailer) {
 	}
 }
 
-// solid returns the style of a line with the given width in points, broken into dashes of the
-// given lengths.
+// solid returns a line style with the given width in points. If dashes are given, they are the
+// lengths of the dashes and of the gaps between them, in points.
 func solid(look color.Color, width float64, dashes ...float64) draw.LineStyle {
 	style := draw.LineStyle{Color: look, Width: vg.Points(width)}
 	for _, d := range dashes {
@@ -50,7 +50,7 @@ func solid(look color.Color, width float64, dashes ...float64) draw.LineStyle {
 	return style
 }
 
-// line draws a line. A page shows the values of up to 200 of its points if the line has a name or a class.
+// line draws a line. An HTML page shows up to 200 of its points if it has a name or a class.
 func (p *panel) line(name string, points plotter.XYs, style draw.LineStyle) {
 	series := cmp.Or(p.class, name)
 	var hints plotter.XYs
@@ -60,7 +60,7 @@ func (p *panel) line(name string, points plotter.XYs, style draw.LineStyle) {
 	p.add(series, hints, p.stroke(name, points, style))
 }
 
-// stroke returns a line, and adds its name to the legend.
+// stroke returns a line and adds an entry to the legend.
 func (p *panel) stroke(name string, points plotter.XYs, style draw.LineStyle) plot.Plotter {
 	line, err := plotter.NewLine(points)
 	if err != nil {
@@ -72,8 +72,8 @@ func (p *panel) stroke(name string, points plotter.XYs, style draw.LineStyle) pl
 	return line
 }
 
-// add adds the plotters of a series, unless making one of them failed. A page shows the values of
-// the points.
+// add adds the plotters of a series, unless an earlier step failed. An HTML page shows the values
+// of the points.
 func (p *panel) add(series string, points plotter.XYs, list ...plot.Plotter) {
 	if p.err == nil {
 		p.Add(mark{series: series, points: points, x: p.X.Label.Text, y: p.Y.Label.Text})
@@ -92,7 +92,7 @@ func (p *panel) marked(name string, look color.Color, points plotter.XYs) {
 	p.add(cmp.Or(p.class, name), points, p.stroke(name, points, solid(look, 1.5)), p.glyphs(draw.GlyphStyle{Color: look, Radius: 0.8 * vg.Millimeter, Shape: draw.CircleGlyph{}}, points))
 }
 
-// polygon fills an area; a width of 0 omits its border.
+// polygon fills an area. If width is 0, the area has no border.
 func (p *panel) polygon(corners plotter.XYs, fill color.Color, border draw.LineStyle) {
 	area, err := plotter.NewPolygon(corners)
 	if err != nil {
