@@ -306,7 +306,7 @@ func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symm
 		}
 		first := unit * math.Sqrt(float64(s.n)) * largest
 		delta = max(10*delta, first)
-		// If δ is far above λ, the factor does not approximate the small eigenvalues.
+		// With a δ far above λ, the factor would not approximate K + λW⁻¹ for small eigenvalues.
 		if !(first > 0 && delta <= 1e4*first && delta <= 1e4*s.Lambda) {
 			w.Mem.Free(a)
 			return nil, &accuracyError{fmt.Errorf("solvers: mixed: K + λI has no factor in %s (%w)", name, err)}
@@ -314,7 +314,7 @@ func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symm
 	}
 }
 
-// singleFactor applies the inverse of a matrix by its Cholesky factor in float32.
+// singleFactor is a preconditioner: it solves with a Cholesky factor in float32.
 type singleFactor struct {
 	w *work
 	a numeric.Symmetric[float32]
@@ -344,10 +344,10 @@ func (p *singleFactor) Apply(z, r backend.Matrix[float64]) error {
 	return p.w.Dev.Sync()
 }
 
-// OutOfCore is Dual for a device whose memory is too small for K: the factor is in the memory of
-// the host and passes through the device in panels. If the device is at least four times as fast in
-// float32, OutOfCore is Mixed instead: the factor, in float32, is in the memory of the host, and K
-// is evaluated again for every product.
+// OutOfCore is for a device whose memory is too small for K. It is Dual with the factor in the
+// memory of the host; panels of the factor are copied to the device when needed. If the device is
+// at least four times as fast in float32, OutOfCore is Mixed with the float32 factor in the memory
+// of the host, and evaluates K again for every product.
 const OutOfCore Method = "outofcore"
 
 type outOfCoreChoice struct{ Single bool }
@@ -392,8 +392,8 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 		}
 		return numeric.Total(within(n)-stored, device)
 	}
-	// The panels are transferred during the factorization and twice for each solve, at a hundredth
-	// of the bandwidth of the device's memory.
+	// The panels are copied during the factorization and twice for each solve. The bandwidth of the
+	// copies is a hundredth of the bandwidth of the device's memory.
 	e.cost *= 1.3
 	stored := Stored64
 	if single {
@@ -403,8 +403,7 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 	return e, nil
 }
 
-// exceedsHost reports whether the memory that n rows take on the host exceeds the host's free
-// memory.
+// exceedsHost reports whether n rows take more than `free` bytes of host memory.
 func exceedsHost(bytesOf func(n int) (device, host int64), n int, free int64) bool {
 	_, host := bytesOf(n)
 	return host > free || host == math.MaxInt64
@@ -423,8 +422,8 @@ func (choice outOfCoreChoice) run(w *work) error {
 		return err
 	}
 	fallbacks := []fallback{{method: OutOfCore, text: "the factor in float32", make: func() (inner, error) { return w.newMixed(Unstored64, false, x) }}}
-	// Fall back, as in mixed, to the factor in float64 if it fits the memory of the device and of
-	// the host.
+	// If float32 fails, use the factor in float64, provided that it fits the memory of the device
+	// and of the host.
 	b, z := w.B.(backend.HostPackedBackend[float64]), w.plan.sizes
 	device, host := b.HostPackedBytes(w.s.n)
 	if numeric.Total(z.place(w.s.n), z.refinedBytes(w.s.n), device) <= w.plan.available && host <= b.HostFree() {

@@ -24,43 +24,43 @@ import (
 //
 //	k(x, z) ≈ Σ_j S(2πj/T)/∏T_a exp(2πi Σ_a j_a(x_a−z_a)/T_a),   |j_a| ≤ m_a,
 //
-// where S is the spectral density, less that of a smooth remainder beyond the box for Matérn
-// kernels (spectrum.Torus). So K ≈ ΦΦᴴ for Φ = ED, where E has the elements exp(2πi Σ_a j_a
-// x_a/T_a), with a row for each sample x and a column for each mode j, and D is the diagonal matrix
-// of √(S(2πj/T)/∏T_a).
+// where S is the spectral density. For Matérn kernels, the density of a smooth remainder outside
+// the box is subtracted from S (spectrum.Torus). Hence K ≈ ΦΦᴴ with Φ = ED. E has a row for each
+// sample x, a column for each mode j, and the elements exp(2πi Σ_a j_a x_a/T_a). D is the diagonal
+// matrix of √(S(2πj/T)/∏T_a).
 //
 // The inner solver uses enough modes to make ‖K − ΦΦᴴ‖ a small fraction of λ/max w. For a residual
 // r it solves (I + ΦᴴΛ⁻¹Φ)β = ΦᴴΛ⁻¹r with Λ = λW⁻¹ by conjugate gradients, and returns the
-// correction Λ⁻¹(r − Φβ). EᴴΛ⁻¹E is a Toeplitz matrix, so its product with a vector takes two
+// correction Λ⁻¹(r − Φβ). EᴴΛ⁻¹E is a Toeplitz matrix, and its product with a vector takes two
 // Fourier transforms.
 //
-// Residuals are computed with the exact K, or, where this takes less than half the time, with the
-// larger number of modes that the tolerance needs (outer modes). An inner solve may repeat its
-// correction with residuals from a number of modes in between (middle modes): then fewer outer
-// residuals are needed. If the exact K is not used for all rows, the residuals of 1,000 rows are
-// computed with it at the end.
+// Residuals are computed with the exact K, or with the larger number of modes that the tolerance
+// needs (outer modes) if these take less than half the time. An inner solve may repeat its
+// correction with residuals from an intermediate number of modes (middle modes), which saves outer
+// residuals. After residuals by outer modes, the final residuals of 1,000 rows are computed with
+// the exact K.
 //
-// Auto chooses Modes if it is estimated to take less time than every method that computes with K.
-// If Modes does not converge as estimated, for example because the samples are clustered, another
-// method replaces it.
+// Auto chooses Modes if its estimated time is below that of every method that computes with K. If
+// Modes converges more slowly than estimated, for example for clustered samples, another method
+// replaces it.
 const Modes Method = "modes"
 
 // modesChoice is the plan of Modes.
 type modesChoice struct {
 	spectrum.Density
-	spectrum.Torus            // ranges and periods of the features, in the last d elements
-	center         [3]float64 // middle of each feature's range, in the last d elements
+	spectrum.Torus            // ranges and periods of the d features, stored last in each array
+	center         [3]float64 // middle of each feature's range, stored like the ranges
 	inner          nufft.Axes // largest mode indices m_a of the inner solver
 	middle, outer  series     // middle modes and outer modes: see Modes
-	dense          bool       // whether the inner modes are transformed by matrix products
-	exact          bool       // whether residuals of α are computed with the exact K, without outer modes
+	dense          bool       // transform the inner modes by matrix products
+	exact          bool       // compute residuals of α with the exact K rather than outer modes
 	gain           float64    // factor by which an inner solve reduces the residual
 	tol            float64    // tolerance of the Fourier transforms of the inner modes
 	bound          float64    // bound on the error of a kernel value computed from the outer modes
 	largest        float64    // estimate of the largest eigenvalue of K
 	low            float64    // largest frequency ‖ω‖ of the modes in the preconditioner
 	order          int        // order of the preconditioner's Cholesky factor
-	rest           float64    // estimate of the largest eigenvalue of the other modes' block of ΦᴴΛ⁻¹Φ
+	rest           float64    // estimate of the largest eigenvalue of the block of ΦᴴΛ⁻¹Φ for the modes outside the preconditioner
 }
 
 // A series is a Fourier series that approximates the kernel. It is empty if m is 0.
@@ -75,26 +75,28 @@ const (
 	// innerContraction is the largest allowed ratio of ‖K − ΦΦᴴ‖ to λ/max w. A step of refinement
 	// multiplies the residual by about this ratio.
 	innerContraction = 0.03
-	// boxSample is the number of samples from which the concentration of samples is estimated.
+	// boxSample is the number of samples that are used to estimate concentration.
 	boxSample = 20000
 	// checkedRows is the number of rows whose residuals are computed with the exact K.
 	checkedRows = 1000
 	// lowUnknowns limits the order of the preconditioner's factor.
 	lowUnknowns = 3000
 	// modesIterations·√(1+g) is the estimated number of iterations of conjugate gradients that
-	// multiply a residual by innerContraction, where g is the largest eigenvalue of the block of
-	// ΦᴴΛ⁻¹Φ for the modes outside the preconditioner.
+	// multiply a residual by innerContraction. g is the largest eigenvalue of the block of ΦᴴΛ⁻¹Φ
+	// for the modes outside the preconditioner.
 	modesIterations = 10
 	// modesPerAxis limits the index of a mode.
 	modesPerAxis = 1 << 20
 	// With at most rigorousModes modes, ‖K − ΦΦᴴ‖ is bounded by n times the largest error of a
-	// kernel value. With more modes, the norm is estimated from the mean number of samples near a sample.
+	// kernel value. With more modes, the norm is estimated from the mean density of samples near a
+	// sample.
 	rigorousModes = 1 << 15
 )
 
-// modesSeconds[0] is the time in seconds of a transform and its inverse per value of the grid. The time of
-// spreading samples onto the grid and interpolating back is modesSeconds[1] per sample and modesSeconds[2]
-// per sample and grid point near it. All are measured on two cores of a Zen 4, 2026-11.
+// modesSeconds[0] is the time of a Fourier transform and its inverse, in seconds per value of the
+// grid. Spreading samples onto the grid and interpolating back take modesSeconds[1] per sample and
+// modesSeconds[2] for each pair of a sample and a nearby grid point. The times were measured on two
+// cores of a Zen 4, 2026-11.
 var modesSeconds = [3]float64{6e-8, 8e-8, 8e-10}
 
 func modesEstimate(z *sizes, par Params) (estimate, error) {
@@ -122,8 +124,8 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 			continue
 		}
 		other := z.modesOf(choice, par)
-		// Only residuals with the exact K give proven bounds on the errors of predictions. They may
-		// therefore take up to twice the time of residuals by outer modes.
+		// Only residuals with the exact K give proven error bounds of predictions. Therefore they
+		// may take up to twice the time of residuals by outer modes.
 		cost := other.cost
 		if !way.exact {
 			cost *= 2
@@ -144,20 +146,19 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// modesWays lists the ways to compute residuals: exact says whether with the exact K or with outer
-// modes, and rounds is the planned number of rounds of refinement with middle modes, or 0 without
-// middle modes.
+// modesWays lists the ways to compute residuals: with the exact K or with outer modes. rounds is
+// the planned number of refinement rounds with middle modes; 0 means no middle modes.
 var modesWays = []struct {
 	exact  bool
 	rounds int
 }{{true, 0}, {true, 2}, {true, 1}, {false, 0}, {false, 2}}
 
-// A box has the ranges of the features of the samples with a weight above 0, and the middle of each, in
-// the last d elements.
+// A box holds the range of each feature, over the samples of weight > 0, and the middle of each
+// range. The d features are the last elements of each array.
 type box struct {
 	side, center  [3]float64
-	near          [][3]float64    // up to boxSample samples, less the lower ends of the ranges
-	concentration map[int]float64 // results of the method concentrated
+	near          [][3]float64    // up to boxSample samples, relative to the lower ends of the ranges
+	concentration map[int]float64 // cached results of concentrated
 }
 
 func (z *sizes) box() *box {
@@ -187,8 +188,9 @@ func (z *sizes) box() *box {
 	return b
 }
 
-// concentrated returns how many times more samples are in the cell of a grid around a random sample than if
-// they were spread evenly over the box. The cells have sides of about h.
+// concentrated compares the samples with an even distribution over the box. It divides the box into
+// cells with sides of about h. The result is the mean number of samples in the cell of a random
+// sample, divided by that number for the even distribution.
 func (b *box) concentrated(h float64) float64 {
 	longest, n := max(b.side[0], b.side[1], b.side[2]), float64(len(b.near))
 	level := 0
@@ -223,7 +225,7 @@ func (b *box) concentrated(h float64) float64 {
 		}
 	}
 	c := max(1, pairs/even)
-	if even < 20 && pairs < 20 { // the sample has too few points for cells of this size
+	if even < 20 && pairs < 20 { // too few pairs of samples in a cell for a reliable ratio
 		c = b.concentrated(2 * cell)
 	}
 	b.concentration[level] = c
@@ -231,7 +233,7 @@ func (b *box) concentrated(h float64) float64 {
 }
 
 // modes chooses the periods, the numbers of modes, and the order of the preconditioner for one
-// element of modesWays. It returns an error if this needs too many modes.
+// element of modesWays. It returns an error if a feature needs more than modesPerAxis modes.
 func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds int) (c modesChoice, err error) {
 	c.Density, c.exact, c.center, c.gain = s, exact, b.center, innerContraction
 	smallest := z.p.Lambda
@@ -239,7 +241,7 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 		smallest = min(smallest, z.p.Lambda/max(w, math.SmallestNonzeroFloat64))
 	}
 	if rounds > 0 {
-		// The factor 0.8 is a margin for the error of the estimated norms.
+		// The factor 0.8 is a margin for errors of the estimated norms.
 		c.gain = 0.8 * elementary.Pow(par.tol(), 1/float64(rounds))
 	}
 	n, top, side := float64(z.n), s.Kernel(0), b.side
@@ -258,7 +260,7 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 		}
 		return m, nil
 	}
-	// spread is the mean number of samples in a unit of volume around a sample.
+	// spread is the mean density of samples around a sample, in samples per unit of volume.
 	spread := func(omega float64) float64 {
 		v := n * b.concentrated(2*math.Pi/omega)
 		for a := 3 - z.d; a < 3; a++ {
@@ -267,8 +269,8 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 		return v
 	}
 	start := 1 / s.Terms[0].Sigma
-	// within returns a frequency such that ‖K − ΦΦᴴ‖ is estimated to be at most norm without the
-	// modes above it.
+	// within returns a cutoff frequency. Without the modes above it, ‖K − ΦΦᴴ‖ is estimated to be
+	// at most norm.
 	within := func(norm float64) float64 {
 		return spectrum.Decreasing(func(w float64) bool { return max(s.Tail(w, 1), spread(w)*s.At(w)) <= norm }, start)
 	}
@@ -303,8 +305,8 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 	}
 	rest := func(w float64) float64 { return spread(w) * s.At(w) / smallest }
 	c.low = min(inner, spectrum.Decreasing(func(w float64) bool { return rest(w) <= 1 }, start))
-	// ΦᴴΛ⁻¹Φ has at most n nonzero eigenvalues, so that a small number of samples needs no
-	// preconditioner of high order.
+	// ΦᴴΛ⁻¹Φ has at most n nonzero eigenvalues: a small number of samples needs no preconditioner
+	// of high order.
 	limit := min(lowUnknowns, max(z.n, 500))
 	for c.order = limit + 1; c.order > limit; c.low *= 0.97 {
 		c.order = c.lowOrder(c.low, limit)
@@ -335,7 +337,8 @@ func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 	}
 	values := func(m nufft.Axes) float64 { return elementary.Pow(2, float64(z.d)) * 2 * float64(m.Half().Len()) }
 	step := modesSeconds[0] * float64(size.Len()) * columns
-	// Products of some hundred rows and columns run at about half the rate of large products.
+	// Products of some hundred rows and columns run at about half the rate of large matrix
+	// products.
 	if dense := 2 * 2 * nufft.DenseFlops(c.inner, size) / z.costs().rate * columns; numeric.Wrapper(z.dev) != nil && dense < step {
 		step, c.dense = dense, true
 	}
@@ -348,7 +351,7 @@ func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 		note = fmt.Sprintf("%s modes, residuals by %s modes with errors of at most %.2g in the kernel, checked on %d rows", axesText(c.inner, z.d), axesText(c.outer.m, z.d), c.bound, min(checkedRows, z.n))
 	}
 	rounds := modesRounds(par.tol(), c.gain)
-	steps := 1.0 // runs of conjugate gradients in one inner solve
+	steps := 1.0 // number of solves by conjugate gradients in one inner solve
 	inside := columns * pass(series{c.inner, c.tol})
 	if !c.middle.empty() {
 		steps = modesRounds(c.gain, innerContraction)
@@ -392,7 +395,7 @@ func (z *sizes) modesBytes(c modesChoice, n int) int64 {
 		numeric.Bytes(numeric.Elements(unknowns+c.order, z.columns)), numeric.Bytes(numeric.Elements(c.order, c.order)), numeric.Bytes(host))
 }
 
-// modesRounds is the estimated number of steps of refinement to a relative residual of tol if each
+// modesRounds is the estimated number of refinement steps to a relative residual of tol. Each step
 // multiplies the residual by about gain.
 func modesRounds(tol, gain float64) float64 {
 	return math.Ceil(elementary.Log(tol) / elementary.Log(min(gain, 0.5)))
@@ -484,23 +487,23 @@ type modal struct {
 		Modes(f []complex128, values []float64)
 	}
 	symbol  []float64 // the Fourier series of the Toeplitz matrix EᴴΛ⁻¹E on the grid
-	scale   []float64 // diagonal of D (see Modes), divided by √2 for each mode that stands for a pair of conjugate modes
+	scale   []float64 // diagonal of D (see Modes), divided by √2 for each mode that represents a conjugate pair
 	weights []float64 // diagonal of Λ⁻¹
 	values  []float64 // buffer for the values on the grid
 	modes   []complex128
 	rhs     backend.Matrix[float64]
 	low     *lowModes
 
-	middle, outer *approximation // nil if there are no such modes
+	middle, outer *approximation // nil if there are no middle or no outer modes
 }
 
-// An approximation computes products with the kernel of a series.
+// An approximation multiplies by the kernel matrix of a Fourier series.
 type approximation struct {
 	plan *nufft.Plan
 	f    []float64 // Fourier coefficients of the kernel
 }
 
-// widened is a modal that also computes products with K from the outer modes.
+// widened is a modal with products by the outer modes in place of the exact K.
 type widened struct{ *modal }
 
 func (w *work) newModes(c modesChoice) (inner, error) {
@@ -598,16 +601,15 @@ func (w *work) multiply(tA, tB bool, a, b, c backend.Host[float64]) {
 	numeric.FreeAll(list)
 }
 
-// load computes m.modes as D times the coefficients in column j of v. v holds their real and
-// imaginary parts; a coefficient that represents a pair of conjugate modes is multiplied by √2 in
-// v.
+// load sets m.modes to D times the coefficients in column j of v, which holds real and imaginary
+// parts. In v, a coefficient that represents a pair of conjugate modes has a factor √2.
 func (m *modal) load(v backend.Host[float64], j int) {
 	for at, d := range m.scale {
 		m.modes[at] = complex(d*v.Row(2 * at)[j], d*v.Row(2*at + 1)[j])
 	}
 }
 
-// store sets column j of v, in the format of load, to D times m.modes.
+// store sets column j of v to D times m.modes, in the format that load reads.
 func (m *modal) store(v backend.Host[float64], j int) {
 	h := m.c.inner.Half()
 	for at, d := range m.scale {
@@ -644,8 +646,8 @@ func (m *modal) Apply(q, p, _ backend.Matrix[float64]) error {
 	return m.w.B.Upload(q, h)
 }
 
-// solve computes α by conjugate gradients with the inner modes, and repeats this for the residual with the
-// middle modes, if there are any, until the residual is small enough or decreases slowly.
+// solve computes α by conjugate gradients with the inner modes. If there are middle modes, solve
+// corrects α by their residual until it is small enough or decreases slowly.
 func (m *modal) solve(r backend.Matrix[float64], goal []float64) error {
 	w := m.w
 	rows, columns := r.Dims()
@@ -705,8 +707,8 @@ func (w *work) failed(err error) error {
 }
 
 // correct overwrites the residuals h of the samples with corrections of α by the inner modes. The
-// corrections divide the norm of the residual in column j by about 1/innerContraction, or reduce it
-// to goal[j].
+// corrections reduce the residual of column j to about innerContraction times its norm, or to
+// goal[j].
 func (m *modal) correct(h backend.Host[float64], goal []float64) error {
 	w := m.w
 	rows, columns := h.Rows, h.Cols
@@ -714,7 +716,7 @@ func (m *modal) correct(h backend.Host[float64], goal []float64) error {
 	goals := make([]float64, columns)
 	column := make([]float64, rows)
 	for j := range columns {
-		// The residual of the n samples is Φ times the residual of the unknowns β.
+		// The samples' residual is Φ times the residual of the unknowns β, and ‖Φ‖² ≈ c.largest.
 		size := numeric.Norm(rows, func(i int) float64 { return h.Row(i)[j] })
 		goals[j] = max(goal[j], innerContraction*size) / math.Sqrt(m.c.largest)
 		for i := range column {
@@ -743,8 +745,8 @@ func (m *modal) correct(h backend.Host[float64], goal []float64) error {
 	return nil
 }
 
-// multiply calls set(i, j, f) with the elements f of the product of the kernel's matrix and v. It returns
-// false if the context ends early.
+// multiply calls set(i, j, f) with each element f of the product of the series' kernel matrix and
+// v. It returns false if the context ends early.
 func (a *approximation) multiply(ctx context.Context, v backend.Host[float64], set func(i, j int, f float64)) bool {
 	column := make([]float64, v.Rows)
 	modes := make([]complex128, len(a.f))
@@ -782,16 +784,16 @@ func (m *modal) release() {
 	m.low.release()
 }
 
-// multiplyByK replaces v by Kv, computed from the outer modes. If the context ends, some columns
-// keep their values.
+// multiplyByK replaces v by Kv, computed from the outer modes. If the context ends early, the
+// remaining columns of v are unchanged.
 func (m widened) multiplyByK(v backend.Host[float64]) {
 	m.outer.multiply(m.w.Ctx, v, func(i, j int, f float64) { v.Row(i)[j] = f })
 }
 
-// A lowModes is the preconditioner of Modes: the block of I + ΦᴴΛ⁻¹Φ for the modes of lowest
-// frequency, as a Cholesky factor, and I for all other modes. If the eigenvalues of the block for
-// the other modes are at most 1+g, the condition number is at most about 4(1+g), because the Schur
-// complement is at least I.
+// lowModes is the preconditioner of Modes: the Cholesky factor of the block of I + ΦᴴΛ⁻¹Φ for the
+// modes of lowest frequency, and I for all other modes. If the eigenvalues of the block for the
+// other modes are at most 1+g, the condition number is at most about 4(1+g), because the
+// eigenvalues of the Schur complement are at least 1.
 type lowModes struct {
 	m      *modal
 	list   []lowMode
@@ -799,15 +801,15 @@ type lowModes struct {
 	column backend.Matrix[float64] // order of factor × number of right-hand sides
 }
 
-// A lowMode represents a pair of conjugate modes, or is the mode 0.
+// A lowMode represents a pair of conjugate modes or, for k = 0, one mode.
 type lowMode struct {
 	k         [3]int
-	at, other int     // indices in modal.scale of the mode and of its conjugate; other is −1 if modal.scale has no conjugate, because k[2] ≠ 0 or k = 0
-	scale     float64 // the mode's diagonal element of D; times √2 for a pair
+	at, other int     // indices in modal.scale of the mode and of its conjugate; other is −1 if modal.scale does not list the conjugate
+	scale     float64 // the mode's diagonal element of D, times √2 for a pair
 }
 
-// lowOrder returns the number of real unknowns of the modes with ‖ω‖ ≤ omega, or limit + 1 if there
-// are more than limit.
+// lowOrder returns the number of real unknowns for the modes with ‖ω‖ ≤ omega. It returns limit + 1
+// if the number exceeds limit.
 func (c modesChoice) lowOrder(omega float64, limit int) int {
 	volume := elementary.Pow(omega, float64(c.D)) * [...]float64{2, math.Pi, 4 * math.Pi / 3}[c.D-1]
 	for a := 3 - c.D; a < 3; a++ {
@@ -825,7 +827,7 @@ func (c modesChoice) lowOrder(omega float64, limit int) int {
 	return order
 }
 
-// modesWithin lists the modes with 0 < ‖ω‖ ≤ omega, one of each pair of a mode and its conjugate.
+// modesWithin lists the modes with 0 < ‖ω‖ ≤ omega, but only one mode of each conjugate pair.
 func (c modesChoice) modesWithin(omega float64) iter.Seq[[3]int] {
 	return func(yield func(k [3]int) bool) {
 		var limit nufft.Axes
@@ -848,8 +850,7 @@ func (c modesChoice) modesWithin(omega float64) iter.Seq[[3]int] {
 	}
 }
 
-// lowModes returns the modes with ‖ω‖ ≤ omega, mode 0 first. scale is the diagonal of D for all
-// modes; lowModes copies the elements of the modes that it returns.
+// lowModes lists mode 0 and the modes of modesWithin. scale is the diagonal of D for all modes.
 func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 	h := c.inner.Half()
 	list := []lowMode{{}}
@@ -875,10 +876,10 @@ func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 	return list
 }
 
-// newLowModes factors the block of I + ΦᴴΛ⁻¹Φ for the low modes. scale is the diagonal of D, and
-// entries holds the elements of EᴴΛ⁻¹E, Σ_i exp(−2πi k·u_i)/Λ_ii for |k_a| ≤ double[a], where u_i
-// is sample i in units of the periods. The unknowns of a mode k are the coefficients of √2D cos
-// 2πk·u and of −√2D sin 2πk·u.
+// newLowModes factors the block of I + ΦᴴΛ⁻¹Φ for the low modes. scale is the diagonal of D.
+// entries holds Σ_i exp(−2πi k·u_i)/Λ_ii for |k_a| ≤ double[a]: the elements of EᴴΛ⁻¹E, with sample
+// u_i in units of the periods. Each mode k has two unknowns: the coefficients of √2D cos 2πk·u and
+// of −√2D sin 2πk·u.
 func (m *modal) newLowModes(entries []complex128, double nufft.Axes, scale []float64) (*lowModes, error) {
 	w := m.w
 	p := &lowModes{m: m, list: m.c.lowModes(m.c.low, scale)}
@@ -939,7 +940,7 @@ func (p *lowModes) Apply(z, r backend.Matrix[float64]) error {
 	if err := w.B.Download(h, r); err != nil {
 		return err
 	}
-	// If mode.k[2] = 0, r holds both modes of a conjugate pair, each without the factor √2.
+	// If mode.k[2] = 0, r has elements for both modes of a conjugate pair, without the factor √2.
 	eachLow(p.list, func(mode lowMode, from, to int, sign float64) {
 		v, dst := h.Row(from), low.Row(to)
 		for j := range columns {
@@ -969,8 +970,9 @@ func (p *lowModes) Apply(z, r backend.Matrix[float64]) error {
 	return w.B.Upload(z, h)
 }
 
-// eachLow calls f for the real and the imaginary part of each mode. The arguments all and low are the row
-// of the part among all unknowns and among the unknowns of the factor, and sign is −1 for imaginary parts.
+// eachLow calls f for the real and the imaginary part of each mode. `all` is the index of the part
+// among all unknowns, and `low` is its index among the unknowns of the factor. sign is −1 for
+// imaginary parts.
 func eachLow(list []lowMode, f func(mode lowMode, all, low int, sign float64)) {
 	for i, mode := range list {
 		f(mode, 2*mode.at, max(2*i-1, 0), 1)

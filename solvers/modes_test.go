@@ -32,10 +32,10 @@ func field(k kernels.Kernel, n, d int, lambda float64) solvers.Problem {
 	return p
 }
 
-// TestModes runs the whole suite for one feature. For two and three features, where a solution
-// takes some tenths of a second, it runs only the comparisons of the suite with the oracle. The
-// memory is limited, because a Matérn kernel and the smallest λ of the suite need more modes than a
-// test has time for.
+// TestModes runs the complete suite for one feature. For two and three features, a solution takes
+// some tenths of a second; the test runs only the suite's comparisons with the oracle. With a
+// Matérn kernel and the smallest λ of the suite, the modes would take too much time: a memory limit
+// excludes them.
 func TestModes(t *testing.T) {
 	for d, k := range []kernels.Kernel{kernels.Matern{Nu: 2.5, Sigma: 2}, kernels.Gaussian{Sigma: 2}, kernels.Gaussian{Sigma: 3}} {
 		suite := solvertest.Suite{Method: solvers.Modes, Params: solvers.Params{Tol: fine, Memory: 1 << 26}, Features: d + 1, Kernels: []kernels.Kernel{k}}
@@ -49,8 +49,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestModesSolvesTheSystem checks the residuals of solutions by Modes, computed here with the exact
-// K, and compares the solutions with those of a Cholesky factor or of conjugate gradients.
+// TestModesSolvesTheSystem checks the residuals that Modes reports, and compares its solutions with
+// those of a Cholesky factor or of conjugate gradients.
 func TestModesSolvesTheSystem(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	mixed := kernels.Sum{kernels.Scaled{Weight: 2, Kernel: kernels.Matern{Nu: 1.5, Sigma: 1}}, kernels.Constant{Value: 0.5}, kernels.Product{kernels.Constant{Value: 0.5}, kernels.Gaussian{Sigma: 0.5}}}
@@ -66,7 +66,7 @@ func TestModesSolvesTheSystem(t *testing.T) {
 		}
 		p.Intercept = true
 	}
-	clustered := func(p *solvers.Problem) { // the density grows toward a corner as a power of the distance
+	clustered := func(p *solvers.Problem) { // the density of samples increases toward a corner
 		for i := range p.X.Rows {
 			for j, v := range p.X.Row(i) {
 				p.X.Row(i)[j] = math.Pow((v+5)/float64(j+1), 6)
@@ -104,16 +104,15 @@ func TestModesSolvesTheSystem(t *testing.T) {
 			}
 			other := solvers.Params{Method: solvers.Dual, Tol: tol / 100}
 			if wide {
-				other.Method = solvers.CG // a factor of 9,000 rows would take most of the time of this test
+				other.Method = solvers.CG // faster than a factor of 9,000 rows
 			}
 			want, err := solvers.Solve(t.Context(), dev, p, other)
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The smallest eigenvalue of K + λW⁻¹ is at least λ/max w. With an intercept, the error
-			// of α is A⁻¹ times the residual plus a multiple of 1, and b absorbs the multiple of 1;
-			// A⁻¹ on the vectors orthogonal to 1 has no larger norm. The sampled rows show the
-			// residual to a factor 2, and 1ᵀα = 0 holds to the same residual.
+			// The smallest eigenvalue of A = K + λW⁻¹ is at least λ/max w, which bounds ‖A⁻¹‖. With
+			// an intercept, the bound also holds on the vectors orthogonal to 1. The factor 2
+			// allows for residuals that are estimated from a sample of the rows.
 			largest := 1.0
 			for _, w := range p.Weights {
 				largest = max(largest, w)
@@ -149,7 +148,7 @@ func TestAutoChoosesModes(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		p        solvers.Problem
-		residual bool           // whether Residuals are needed
+		residual bool           // Params.NeedsResiduals
 		planned  solvers.Method // "" means a method other than Modes
 	}{
 		{"spread", field(gauss, 4000, 2, 0.1), false, solvers.Modes},
@@ -200,9 +199,10 @@ func TestAutoChoosesModes(t *testing.T) {
 	}
 }
 
-// TestAutoChoosesModesForManyRows checks that Auto chooses Modes for the made samples of bench/spatial_mgcv.R,
-// for which it took 0.8 and 5.3 s, and conjugate gradients 0.9 and 15.6 s (bench/results/solvers.md). Of
-// clustered samples, for which Modes takes longer, Auto chooses conjugate gradients.
+// TestAutoChoosesModesForManyRows plans solutions for the generated samples of
+// bench/spatial_mgcv.R. Modes took 0.8 and 5.3 s for them, conjugate gradients 0.9 and 15.6 s
+// (bench/results/solvers.md). Auto must choose Modes. For clustered samples Modes takes longer, and
+// Auto must choose conjugate gradients.
 func TestAutoChoosesModesForManyRows(t *testing.T) {
 	dev := ratedDevice{backendtest.Device(t, "ref", backend.Config{Memory: 16 << 30}), flop.Rates{Single: 2, Values: 1.5}}
 	for _, c := range []struct {
@@ -230,8 +230,8 @@ func TestAutoChoosesModesForManyRows(t *testing.T) {
 	}
 }
 
-// TestModesOfOneSample compares the solution for one sample with α = y/(k(0) + λ/w), also for a
-// sample far from the origin.
+// TestModesOfOneSample compares the solution for one sample with α = y/(k(0) + λ/w). A second
+// sample is far from the origin.
 func TestModesOfOneSample(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, x := range []float64{1.5, -1e150} {

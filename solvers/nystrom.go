@@ -23,12 +23,12 @@ const (
 	Falkon Method = "falkon"
 )
 
-// NystromProblem is the fit of f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j. The coefficients β and b
-// minimize
+// NystromProblem is the fit of f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j. The coefficients β
+// and b minimize
 //
 //	Σ_i w_i (y_i − f(x_i))² + λ βᵀ k(c, c) β
 //
-// so that ‖f‖² is penalized as in Problem. If every sample is a center, the solution is that of
+// as in Problem, where βᵀ k(c, c) β is ‖f‖². If every sample is a center, the solution is that of
 // Problem. λ is unscaled; the λ of Rudi, Carratino and Rosasco is this λ divided by n.
 //
 // Kernel must be positive semidefinite or take precomputed values. For precomputed values
@@ -36,10 +36,10 @@ const (
 type NystromProblem struct {
 	Kernel kernels.Kernel
 	Data   Rows
-	// Sparse, if not nil, holds the features of the samples. A sample in Data then has one feature,
-	// the number of its row of Sparse, counted from 0: see RowNumbers.
+	// Sparse, if not nil, holds the features of the samples. The only feature of each sample in
+	// Data is then the index of its row in Sparse, from 0: see RowNumbers.
 	Sparse *backend.CSR[float64]
-	// Centers, M×d in the form of Data, are the centers; if Centers is empty, Choice chooses them.
+	// Centers holds the M×d centers in the form of Data. If it is empty, Choice chooses them.
 	Centers   backend.Host[float64]
 	Choice    CenterChoice
 	Lambda    float64 // ≥ 0
@@ -49,70 +49,69 @@ type NystromProblem struct {
 // Posterior is the Gaussian process whose mean is the solution of SolveNystrom or SolveFourier.
 type Posterior = stream.Posterior
 
-// Sums describes the solution of SolveNystrom or SolveFourier by its sums over the samples.
+// Sums holds the sums over the samples that describe a solution of SolveNystrom or SolveFourier.
 type Sums = stream.Sums
 
-// StreamParams are the choices of a caller of SolveNystrom and SolveFourier;
-// the zero value suits most problems.
+// StreamParams are options of SolveNystrom and SolveFourier; the zero value suits most problems.
 type StreamParams struct {
 	Method   Method         // Auto, Normal or Falkon
-	Memory   int64          // bytes that may be taken on the device; 0 means all its free memory
+	Memory   int64          // largest number of bytes to use on the device; 0 means all its free memory
 	Progress func(Progress) // nil, or reports the progress; called by one goroutine at a time
 	// Tol is the relative residual of the normal equations that every output must reach; 0 means
 	// 1e-6.
 	Tol     float64
 	MaxIter int // maximum number of passes over the samples; 0 means 500
-	// Checkpoint lets Falkon resume an earlier call that ended early. A resumed call computes the
-	// preconditioner again, and every call needs a pass that hashes the samples.
+	// Checkpoint makes Falkon save its state and resume from the state of an earlier call that
+	// ended early. A resumed call computes the preconditioner again. Every call takes an additional
+	// pass to hash the samples.
 	Checkpoint Checkpoint
-	// Posterior makes the result include the Posterior; Normal is then the only method, and λ must
-	// be > 0. It takes O(nM²) operations (for centers twice as many as Normal without Posterior),
-	// one more pass, and twice the memory. s² is estimated, or 1 if UnitScale is set.
+	// Posterior adds the Posterior to the result. The method must be Normal, and λ > 0. The
+	// Posterior takes O(nM²) operations, one more pass, and twice the memory; for centers, Normal
+	// takes twice the operations. If UnitScale is set, s² is 1; otherwise it is estimated.
 	Posterior, UnitScale bool
-	// Gradient makes the result include the gradient of the likelihood, for 3nM² + 4M³ further
+	// Gradient adds the gradient of the likelihood to the result, for 3nM² + 4M³ further
 	// operations. It needs Posterior.
 	Gradient bool
 
-	samples int // number of samples for Falkon's preconditioner, set only by tests; 0 chooses a multiple of M
+	samples int // number of samples for Falkon's preconditioner; only tests set it; 0 means a multiple of M
 }
 
-// StreamResult is the solution of SolveNystrom or SolveFourier. In Result, Alpha and Coef are empty, and
-// Residual is the largest value over the outputs of
+// StreamResult is the solution of SolveNystrom or SolveFourier. In Result, Alpha and Coef are
+// empty, and Residual is the largest value over the outputs of
 //
 //	‖ΦᵀW(y − Φβ) − λSβ‖ / ‖ΦᵀWy‖
 //
-// with Φ = k(X, c) and S = k(c, c) for centers c, and S = I for Fourier features, and with Φ and y
-// centered if there is an intercept. It is computed from the samples in a separate pass, unless Normal
-// can compute it from its sums over the samples: the reported value is then an upper bound, which
-// includes their rounding errors and is below Tol.
+// where Φ = k(X, c) and S = k(c, c) for centers c, and S = I for Fourier features. With an
+// intercept, Φ and y are centered. A separate pass computes Residual from the samples. If Normal
+// can compute it from its sums over the samples, no pass is needed: Residual is then an upper bound
+// below Tol, which includes the rounding errors of the sums.
 type StreamResult struct {
 	Result
-	Centers     backend.Host[float64] // centers of SolveNystrom, M×d; for sparse samples M×1, the numbers of their rows
+	Centers     backend.Host[float64] // centers of SolveNystrom, M×d; for sparse samples their row numbers, M×1
 	Frequencies backend.Host[float64] // frequencies ω of SolveFourier, M/2×d
-	// Beta, M×t, holds the coefficients: of the centers, or of the cosines in its first half and of the
-	// sines in its second half.
+	// Beta holds the M×t coefficients. For centers, row j belongs to center j. For Fourier
+	// features, the first half belongs to the cosines and the second half to the sines.
 	Beta backend.Host[float64]
 	// Posterior is nil unless StreamParams.Posterior is set.
 	Posterior *Posterior
-	// Sums is nil unless the solution and its residual follow from sums over the samples without another pass.
+	// Sums is nil unless Normal computed the solution and its residual in one pass.
 	Sums *Sums
-	// Gradient, if StreamParams.Gradient is set, holds derivatives with respect to the parameters
-	// of the kernel and last with respect to ln λ, as in Evidence.Gradient. For centers they are
-	// derivatives of Posterior.Bound with constant centers. For Fourier features they are
-	// derivatives of Posterior.Log with constant random numbers: each frequency is a random number
-	// divided by the length scale (Lázaro-Gredilla and others 2010, Sparse spectrum Gaussian
-	// process regression).
+	// Gradient, if StreamParams.Gradient is set, holds derivatives with respect to the kernel's
+	// parameters, then with respect to ln λ, as in Evidence.Gradient. For centers it differentiates
+	// Posterior.Bound with constant centers. For Fourier features it differentiates Posterior.Log
+	// with constant random numbers: each frequency is a random number divided by the length scale
+	// (Lázaro-Gredilla and others 2010, Sparse spectrum Gaussian process regression).
 	Gradient []float64
 }
 
 // SolveNystrom solves p on dev in passes over its samples; it does not store k(X, c). Its memory
-// grows with M² and not with n, except that a device with its own memory stores the samples if they
-// fit, so that later passes do not read them again.
+// grows with M² rather than with n. A device with its own memory stores the samples if they fit,
+// and later passes read them there.
 //
 // It returns an error for the same inputs as Solve. If it does not reach Tol, it returns a
 // *ConvergenceError together with the best solution that it found.
 func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par StreamParams) (*StreamResult, error) {
-	if p.Data != nil && p.Sparse == nil { // report the memory of the piece that the host reads, and of the centers on the host
+	if p.Data != nil && p.Sparse == nil { // report the host memory of a piece of the samples and of the centers
 		n, d, _ := p.Data.Dims()
 		m := max(p.size(), 0)
 		ctx = run.Beside(run.Packing(ctx, dev, n, d), numeric.Bytes(numeric.Elements(max(stream.PieceRows(n, m), 0)+m, max(d, 0))))
@@ -151,7 +150,7 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 	return &StreamResult{Result: *r.res, Centers: centers, Beta: s.Beta, Posterior: r.posterior, Gradient: r.gradient, Sums: s.Sums}, err
 }
 
-// Points returns the points of h, which has the form of p.Data: the rows are features, or row
+// Points converts h, a matrix in the form of p.Data, to points. The rows of h are features, or row
 // numbers of p.Sparse.
 func (p NystromProblem) Points(h backend.Host[float64]) numeric.Points {
 	if p.Sparse == nil {
@@ -160,7 +159,7 @@ func (p NystromProblem) Points(h backend.Host[float64]) numeric.Points {
 	return numeric.SparsePoints(p.Sparse.TakeRows(stream.RowNumbers(h)))
 }
 
-// size is an upper bound on M; M is smaller if there are equal samples.
+// size is an upper bound on M. Equal samples can make M smaller.
 func (p NystromProblem) size() int {
 	if p.Centers.Rows > 0 {
 		return p.Centers.Rows
@@ -214,7 +213,7 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 		c := choice
 		c.Count = m
 		held := p.held(dev, d)
-		// The basis holds c and a product with k(c, c).
+		// The basis holds c and k(c, c) times t columns.
 		basis = numeric.Total(numeric.Bytes(numeric.Elements(m, t)), held(m))
 		if p.Sparse != nil {
 			basis = numeric.Total(basis, held(stream.PieceRows(n, m)))
@@ -223,8 +222,8 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	})
 }
 
-// held returns a function that returns the memory of a number of rows of X on the device. The
-// memory of sparse rows includes their copy in Go memory.
+// held returns a function. The function returns the device memory of `rows` rows of X; for sparse
+// samples it adds the rows' copy in Go memory.
 func (p NystromProblem) held(dev backend.Device, d int) func(rows int) int64 {
 	if p.Sparse == nil {
 		return func(rows int) int64 { return numeric.Bytes(numeric.Elements(rows, d)) }

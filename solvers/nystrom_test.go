@@ -62,9 +62,9 @@ func targets(seed uint64, x backend.Host[float64]) backend.Host[float64] {
 // head returns the first rows of h.
 func head(h backend.Host[float64], rows int) backend.Host[float64] { return h.View(0, 0, rows, h.Cols) }
 
-// denseFit returns Φβ + b of the least squares problem with the rows √w(Φ 1 | y) and √λ(Lᵀ 0 |
-// 0), where S = LLᵀ, solved by orthogonal transformations, which do not square the condition
-// number.
+// denseFit returns the fit Φβ + b of a least squares problem with the rows √w(Φ 1 | y) and √λ(Lᵀ 0
+// | 0), where S = LLᵀ. It solves the problem by a QR factorization, which does not square the
+// condition number.
 func denseFit(t *testing.T, phi, penalty *mat.Dense, y backend.Host[float64], weights []float64, lambda float64, intercept bool) *mat.Dense {
 	t.Helper()
 	n, m := phi.Dims()
@@ -122,7 +122,7 @@ func denseFit(t *testing.T, phi, penalty *mat.Dense, y backend.Host[float64], we
 	return &fit
 }
 
-// fitOf returns Φβ + b of a result.
+// fitOf returns Φβ + b.
 func fitOf(phi *mat.Dense, beta backend.Host[float64], bias []float64) *mat.Dense {
 	var fit mat.Dense
 	fit.Mul(phi, mat.NewDense(beta.Rows, beta.Cols, beta.Data))
@@ -166,8 +166,8 @@ func TestNystromDense(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					// A residual r of the normal equations changes the fit by ΦH⁻¹r, and ‖ΦH⁻¹‖ ≤
-					// 1/(2√λ‖L⁻¹‖⁻¹) with S = LLᵀ.
+					// A residual r of the normal equations changes the fit by ΦH⁻¹r. With S = LLᵀ,
+					// ‖ΦH⁻¹‖ ≤ ‖L⁻¹‖/(2√λ).
 					var chol mat.Cholesky
 					chol.Factorize(mat.NewSymDense(m, slices.Clone(penalty.RawMatrix().Data)))
 					var z mat.Dense
@@ -188,8 +188,8 @@ func TestNystromDense(t *testing.T) {
 	})
 }
 
-// TestNystromAllCenters checks that the solution is the solution of kernel ridge regression if
-// every sample is a center.
+// TestNystromAllCenters checks that the solution is that of kernel ridge regression if every sample
+// is a center.
 func TestNystromAllCenters(t *testing.T) {
 	const seed, n = 13, 120
 	t.Log("seed", seed)
@@ -215,8 +215,7 @@ func TestNystromAllCenters(t *testing.T) {
 					t.Fatalf("%d centers, want all %d samples", res.Centers.Rows, n)
 				}
 				phi := denseGram(k, x, res.Centers)
-				// As in TestNystromDense, ‖KH⁻¹‖ ≤ √cond/(2√λ), where the condition number of K is
-				// near 1e4.
+				// ‖KH⁻¹‖ ≤ √cond(K)/(2√λ), as in TestNystromDense. cond(K) is near 1e4.
 				var z mat.Dense
 				z.Mul(gram, mat.NewDense(n, 2, y.Data))
 				bound := 1e-12 * 2 * mat.Norm(&z, 2) * math.Sqrt(mat.Cond(gram, 2)) / math.Sqrt(0.5)
@@ -228,8 +227,8 @@ func TestNystromAllCenters(t *testing.T) {
 	})
 }
 
-// TestNystromSameBits checks that the division into blocks, the number of workers, and a second run
-// change no bit of the solution, and that another seed changes it.
+// TestNystromSameBits checks that the solution has the same bits for each division into blocks, for
+// each number of workers, and in a second run. Another seed must change the solution.
 func TestNystromSameBits(t *testing.T) {
 	const seed, n = 17, 700
 	x := backendtest.Normal(seed, n, 3)
@@ -272,7 +271,8 @@ func TestNystromSameBits(t *testing.T) {
 	}
 }
 
-// TestNystromMemory checks that the memory used is within a tenth of the plan and never above it.
+// TestNystromMemory checks that the memory in use is at most the planned memory, and at least nine
+// tenths of it.
 func TestNystromMemory(t *testing.T) {
 	const n, d = 3000, 6
 	x := backendtest.Normal(1, n, d)
@@ -336,8 +336,8 @@ func TestCentersDiffer(t *testing.T) {
 	}
 }
 
-// TestCenterRulesCover checks that on data with a dense cluster and sparse other points, the error
-// of the approximation of K is smaller for the rules that use the kernel than for UniformCenters.
+// TestCenterRulesCover uses data with a dense cluster and sparse other points. Rules that use the
+// kernel must approximate K with a smaller error than UniformCenters.
 func TestCenterRulesCover(t *testing.T) {
 	const n, m = 1000, 90 // the effective dimension is near 50
 	x := backendtest.Normal(5, n, 2)
@@ -443,14 +443,14 @@ func (w wrongCount) Dims() (n, d, t int) {
 	return n + 1, d, t
 }
 
-// TestNystromInterrupted checks that SolveNystrom returns a read error and a cancellation that
-// happen in any pass.
+// TestNystromInterrupted checks that SolveNystrom returns a read error or a cancellation from any
+// block of any pass.
 func TestNystromInterrupted(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	x := backendtest.Normal(1, 200, 2)
 	y := targets(1, x)
 	torn := errors.New("the file is torn")
-	for method, least := range map[Method]int{Normal: 8, Falkon: 12} { // minimum number of blocks: two passes, three or more
+	for method, least := range map[Method]int{Normal: 8, Falkon: 12} { // minimum number of blocks, 4 for each pass
 		for stop := 1; ; stop++ {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			data := &failing{cut: cut{inMemory{x, y, nil, nil}, []int{50}}, at: stop, fail: func() error {
@@ -479,8 +479,7 @@ func TestNystromInterrupted(t *testing.T) {
 }
 
 // TestNormalReadsTheSamplesOnce checks that Normal computes the residual from its sums if their
-// rounding errors are small enough, and that this residual is not below the residual computed from
-// the samples.
+// rounding errors are small enough. The residual computed from the samples must not be larger.
 func TestNormalReadsTheSamplesOnce(t *testing.T) {
 	const seed, n, m, lambda = 5, 300, 40, 0.3
 	t.Log("seed", seed)
@@ -542,8 +541,8 @@ func TestNormalReadsTheSamplesOnce(t *testing.T) {
 					worst = max(worst, math.Sqrt(left/size))
 				}
 				t.Logf("intercept %t, tolerance %g: residual %.3g, by sums %.3g", intercept, tol, res.Residual, worst)
-				// The plain sums have rounding errors too: 2⁻⁵³ for n terms that cancel by a
-				// factor of 100.
+				// The test's own sums have rounding errors: 2⁻⁵³ for each of n terms, which cancel
+				// by a factor of 100.
 				if res.Residual > tol || worst > res.Residual+100*n*0x1p-53 {
 					t.Errorf("intercept %t, tolerance %g: residual %g, by sums %g", intercept, tol, res.Residual, worst)
 				}
@@ -552,7 +551,7 @@ func TestNormalReadsTheSamplesOnce(t *testing.T) {
 	})
 }
 
-// failing is a Rows that returns an error at one of its blocks.
+// failing is a Rows that calls fail at block number `at`, and returns its error.
 type failing struct {
 	cut
 	count, at int
@@ -576,8 +575,8 @@ func denseGram(k kernels.Kernel, x, z backend.Host[float64]) *mat.Dense {
 	return mat.NewDense(g.Rows, g.Cols, g.Data)
 }
 
-// TestSparseNystrom checks that sparse and dense samples give the same centers and the same function
-// if their rows have the same random keys, and that the memory is within the plan.
+// TestSparseNystrom checks that sparse and dense samples with the same random keys give the same
+// centers and the same function. The memory in use must be at most the planned memory.
 func TestSparseNystrom(t *testing.T) {
 	const n, d, m = 400, 60, 40
 	t.Log("seed 4")
@@ -589,7 +588,7 @@ func TestSparseNystrom(t *testing.T) {
 			x.Row(i)[rng.IntN(d)] = rng.NormFloat64()
 		}
 		if i%50 == 7 {
-			copy(x.Row(i), x.Row(i-1)) // an equal sample with a different key
+			copy(x.Row(i), x.Row(i-1)) // equal samples with different keys
 		}
 		y.Row(i)[0], y.Row(i)[1] = math.Sin(x.Row(i)[0])+x.Row(i)[1], 3+rng.NormFloat64()
 		weights[i], keys[i] = float64(rng.IntN(3)), uint64(i)
@@ -622,9 +621,10 @@ func TestSparseNystrom(t *testing.T) {
 				if got.Bytes > got.Plan.Bytes {
 					t.Errorf("%s: took %d bytes, planned %d", what, got.Bytes, got.Plan.Bytes)
 				}
-				// H ≥ λ k(c, c), so that ‖f − f'‖ in the space of k, which bounds |f(x) − f'(x)|, is at most
-				// ‖r‖/(λ √σ) with the residual r and the smallest eigenvalue σ of k(c, c); the rows of c lie so
-				// far apart that σ > 0.01. ‖r‖ ≤ 2·1e-10·‖ΦᵀWy‖ ≤ 2e-10·√m·2n·4.
+				// |f(x) − f'(x)| is at most ‖f − f'‖ in the space of k. Since H ≥ λ k(c, c), this
+				// norm is at most ‖r‖/(λ √σ), where r is the residual and σ is the smallest
+				// eigenvalue of k(c, c). The rows of c are far apart, and σ > 0.01. ‖r‖ ≤
+				// 2·1e-10·‖ΦᵀWy‖ ≤ 2e-10·√m·2n·4.
 				allowed := 2e-10 * math.Sqrt(m) * 8 * n / (p.Lambda * 0.1)
 				for i := range n {
 					for j := range 2 {

@@ -18,7 +18,7 @@ import (
 type Operator string
 
 const (
-	OperatorAuto Operator = ""        // the fastest operator that fits the memory and is precise enough
+	OperatorAuto Operator = ""        // the fastest operator that fits in memory and is precise enough
 	Stored64     Operator = "float64" // K is stored, in packed storage if the backend has it
 	Stored32     Operator = "float32" // like Stored64, but in float32; iterative refinement in float64 restores the precision
 	Fixed16      Operator = "fixed16" // K is stored with 16 bits per element; products are in float32 and refined like Stored32; only for a kernel whose values have bounds
@@ -60,11 +60,11 @@ func (o Operator) text() string {
 	return "K evaluated in float32 for every product"
 }
 
-// contraction is the approximate factor by which a step of refinement reduces the residual if the
-// inner solver rounds the elements of K as o does and the eigenvalues of K + λW⁻¹ are at least
-// lambda. It is ‖E‖/lambda for the matrix E of rounding errors, whose norm is 2σ√n if the errors
-// are independent with standard deviation σ. It is 0 for elements in float64. Errors that are not
-// independent are detected in the first step.
+// contraction is the approximate factor of the residual in a step of refinement. The inner solver
+// rounds the elements of K as o does, and the eigenvalues of K + λW⁻¹ are at least lambda. The
+// factor is ‖E‖/lambda for the matrix E of rounding errors. If the errors are independent with
+// standard deviation σ, ‖E‖ = 2σ√n. Correlated errors are detected in the first step. For elements
+// in float64 the factor is 0.
 func (z *sizes) contraction(o Operator, lambda float64) float64 {
 	switch {
 	case o == Fixed16:
@@ -80,7 +80,7 @@ func (z *sizes) contraction(o Operator, lambda float64) float64 {
 	return 0
 }
 
-// productFlops is the number of operations of K·V for a K that is not stored; V is n×c.
+// productFlops is the number of operations of K·V for an unstored K and V of size n×c.
 func (z *sizes) productFlops(c int) float64 {
 	f, ok := krylov.AffineOf(z.kernel)
 	if !ok {
@@ -93,7 +93,7 @@ func (z *sizes) productFlops(c int) float64 {
 	return flops
 }
 
-// productCost is the cost of K·V for an unstored K; V is n×c.
+// productCost is the cost of K·V for an unstored K and V of size n×c.
 func (z *sizes) productCost(c int, single bool) float64 {
 	if _, ok := krylov.AffineOf(z.kernel); !ok {
 		return z.gramMulCost(c, single)
@@ -153,8 +153,8 @@ func operatorBytes(z *sizes, o Operator, n int) int64 {
 	return numeric.Bytes(affine)
 }
 
-// operatorOf returns the operator A for the samples x, which stay on the device. Computing a stored
-// A is a stage of the progress.
+// operatorOf returns the operator A = K + λW⁻¹ for the samples x, which stay on the device. If A is
+// stored, its computation is a stage of the progress reports.
 func operatorOf[T backend.Float](w *work, b backend.Backend[T], o Operator, x backend.Matrix[T]) (a krylov.Operator[T], err error) {
 	par := krylov.OperatorParams{Kernel: w.s.Kernel, Shift: w.s.shift(), Columns: w.s.columns(), Stored: o.stored(), Fixed: o == Fixed16}
 	if !o.stored() {
@@ -168,8 +168,8 @@ func operatorOf[T backend.Float](w *work, b backend.Backend[T], o Operator, x ba
 }
 
 // placeX32 copies the samples of weight > 0 to the device in float32. If the kernel is translation
-// invariant, it first subtracts the mean of dense samples, because with a large offset the
-// differences of samples have few correct digits in float32.
+// invariant, it first subtracts the mean of dense samples: with a large offset, differences of
+// samples would have few correct digits in float32.
 func (w *work) placeX32() (backend.Matrix[float32], error) {
 	s := w.s
 	if s.Sparse != nil {

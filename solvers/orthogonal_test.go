@@ -11,10 +11,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestResidualOfOrthogonalTarget uses x² at points x on both sides of 0, for which XᵀWy is only a
-// rounding error. It checks that Solve, SolveEach and every path method report a small residual,
-// relative to the size of the products in XᵀWy, and that a target that is far from orthogonal has
-// the usual residual ‖XᵀW(y − Xw) − λw‖/‖XᵀWy‖.
+// TestResidualOfOrthogonalTarget fits the target x² at points x symmetric about 0, for which XᵀWy
+// is only a rounding error. Solve, SolveEach and every path method must report a small residual,
+// relative to the size of the products in XᵀWy. A second target is far from orthogonal: its
+// residual must be the usual ‖XᵀW(y − Xw) − λw‖/‖XᵀWy‖.
 func TestResidualOfOrthogonalTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 20261125
@@ -38,7 +38,7 @@ func TestResidualOfOrthogonalTarget(t *testing.T) {
 			t.Errorf("lambda %g, %d rows, each target with its own: %v", p.Lambda, x.Rows, err)
 		}
 		for _, method := range []solvers.Method{solvers.Primal, solvers.Band, solvers.Dual} {
-			// ‖K‖ ≤ Σx² < 3n³·step², so that the condition number of K + λI is below 4 for the
+			// ‖K‖ ≤ Σx² < 3n³·step². Hence the condition number of K + λI is below 4 for the
 			// largest λ.
 			lambdas := []float64{math.Pow(float64(n), 3) * step * step}
 			if method == solvers.Primal {

@@ -19,7 +19,7 @@ import (
 )
 
 // Path solves one Problem for many λ and scores each solution. It uses one decomposition for all λ,
-// or a factor for each λ if NewPath estimates that to be faster.
+// or one factor for each λ if NewPath estimates that the factors take less time.
 //
 //	pathband.go      K = QBQᵀ, B block tridiagonal (package band): every kernel
 //	pathprimal.go    XᵀWX = QBQᵀ: kernels.Linear with fewer features than rows
@@ -29,12 +29,12 @@ import (
 // With C = K + λW⁻¹ and G = C⁻¹, or with an intercept G = C⁻¹ − C⁻¹1 1ᵀC⁻¹ / 1ᵀC⁻¹1, the
 // coefficients are α = Gy, and
 //
-//	e_i = α_i / G_ii            the error of sample i when it is left out
+//	e_i = α_i / G_ii the error at sample i of a fit without it
 //	GCV = n Σ α_i²/w_i / τ²     τ = Σ G_ii/w_i = tr(I − H)/λ
 //
-// where H is the matrix from y to the fit. Neither formula divides by λ, so that both remain
-// accurate for small λ as long as C is not singular to working precision. (Craven and Wahba 1979;
-// Golub, Heath and Wahba 1979 for GCV, which is n‖(I−H)y‖²/tr(I−H)².)
+// where H is the matrix from y to the fit. Neither formula divides by λ: both remain accurate for
+// small λ unless C is singular to working precision. (Craven and Wahba 1979; Golub, Heath and Wahba
+// 1979 for GCV, which is n‖(I−H)y‖²/tr(I−H)².)
 type Path struct {
 	// Method is the method in use, and Reason is the reason for its choice.
 	Method Method
@@ -46,10 +46,11 @@ type Path struct {
 	planned  int64
 }
 
-// Band is the decomposition of K by which NewPath solves for many values of λ.
+// Band reduces K to a block tridiagonal matrix once, and NewPath solves with it for many values of
+// λ.
 const Band Method = "band"
 
-// PathParams are the choices of a caller; the zero value suits most problems.
+// PathParams are options of NewPath; the zero value suits most problems.
 type PathParams struct {
 	// Method is one of the following; Auto is the method with the lowest estimated cost.
 	//
@@ -63,7 +64,7 @@ type PathParams struct {
 	Lambdas int
 	// LeaveOneOut requests the leave-one-out errors, which take more time than GCV.
 	LeaveOneOut bool
-	Memory      int64          // bytes that may be taken on the device; 0 means all its free memory
+	Memory      int64          // largest number of bytes to use on the device; 0 means all its free memory
 	Progress    func(Progress) // nil, or reports the progress; called by one goroutine at a time
 }
 
