@@ -75,20 +75,20 @@ func (p PathParams) lambdas() int {
 	return 30
 }
 
-// PathPoint is the solution for one λ. Its rows are those of Problem.X; samples of weight 0 have
-// zeros.
+// PathPoint is the solution for one λ. Row i of its matrices belongs to row i of Problem.X, and is
+// 0 for samples of weight 0.
 type PathPoint struct {
 	Lambda float64
-	// Err is not nil if the solution for this λ has no correct digit; its text says what to do.
-	// Only Lambda is set then.
+	// Err is not nil if the solution for this λ has no correct digit. Its text says what to do, and
+	// only Lambda is set.
 	Err error
-	// GCV is the generalized cross-validation score of each output, and LOO the weighted mean of
-	// the squared leave-one-out errors of each output, nil unless PathParams.LeaveOneOut is set.
+	// GCV is the generalized cross-validation score of each output. LOO is the weighted mean of the
+	// squared leave-one-out errors of each output; it is nil unless PathParams.LeaveOneOut is set.
 	GCV, LOO []float64
 	// Errors are the leave-one-out errors y_i − f⁽⁻ⁱ⁾(x_i), n×t.
 	Errors backend.Host[float64]
-	// Evidence is the log marginal likelihood of type Evidence, with FitScale. It is NaN with an
-	// intercept and for λ = 0, for which it is not defined.
+	// Evidence is the log marginal likelihood of type Evidence, with FitScale. With an intercept or
+	// λ = 0 the likelihood is not defined, and Evidence is NaN.
 	Evidence float64
 	// Freedom is tr H, the effective degrees of freedom; the intercept counts as one.
 	Freedom float64
@@ -96,11 +96,11 @@ type PathPoint struct {
 }
 
 // errNothingLeft is the error of a PathPoint whose fit has as many degrees of freedom as there are
-// samples and therefore no score.
+// samples. Such a fit has no score.
 var errNothingLeft = message.Errorf("solvers: path: the fit has as many degrees of freedom as there are samples, so that it fits any targets exactly and has no score: {raise $lambda|add samples}")
 
-// profile sets at.Evidence from squares and logDet: with K̃ = W^½KW^½, squares holds ỹᵀ(K̃ + λI)⁻¹ỹ
-// for each output, and logDet is log det (K̃ + λI).
+// profile sets at.Evidence. With K̃ = W^½KW^½, squares holds ỹᵀ(K̃ + λI)⁻¹ỹ for each output, and
+// logDet is log det (K̃ + λI).
 func (s *samples) profile(at *PathPoint, squares []float64, logDet float64) {
 	at.Evidence = math.NaN()
 	if s.Intercept || at.Lambda == 0 {
@@ -127,18 +127,18 @@ func (p PathPoint) Score() float64 {
 	for _, v := range scores {
 		sum += v
 	}
-	return sum / float64(len(scores)) // NaN (0/0) if Err is set, because scores is then empty
+	return sum / float64(len(scores)) // if Err is set, scores is empty, and 0/0 is NaN
 }
 
-// A route is a method for a path: begin does the work that is common to all λ, and group solves for
-// several λ together.
+// A route is a method for a path. begin does the work that all λ share; group solves for several λ
+// together.
 type route interface {
 	begin() error
 	group(ctx context.Context, lambdas []float64) ([]PathPoint, error)
 }
 
-// NewPath decomposes the matrix of p; p.Lambda is not used. Close frees its memory on the device.
-// Errors and cancellation are as in Solve.
+// NewPath decomposes the matrix of p on dev and ignores p.Lambda. Close frees the path's memory on
+// dev. Errors and cancellation are those of Solve.
 func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams) (*Path, error) {
 	if dev == nil {
 		return nil, errors.New("solvers: no device was given")
@@ -182,8 +182,8 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	return path, nil
 }
 
-// pathStage is the only stage in the progress of a path. Only SolvePath reports the fraction 1 at
-// its end, because a caller of At may request more λ than planned.
+// pathStage is the only stage in the progress of a path. At never reports the fraction 1, because
+// its caller may request more λ than planned; SolvePath reports it at its end.
 const pathStage = "path"
 
 // At returns one point for each of lambdas, all ≥ 0, in the given order. If there is no solution
@@ -251,9 +251,9 @@ func SolvePath(ctx context.Context, dev backend.Device, p Problem, lambdas []flo
 	return points, err
 }
 
-// Lambdas returns count numbers from low to high that are equally spaced on a logarithmic scale;
-// both must be > 0. The numbers between low and high are rounded to 12 digits, which removes the
-// rounding errors of the logarithms: 0.01 instead of 0.009999999999999978.
+// Lambdas returns count numbers from low to high, equally spaced on a logarithmic scale. low and
+// high must be > 0. The numbers between low and high are rounded to 12 digits to remove the
+// rounding errors of logarithms: 0.01 instead of 0.009999999999999978.
 func Lambdas(low, high float64, count int) []float64 {
 	list := make([]float64, count)
 	for i := range list {
@@ -262,7 +262,7 @@ func Lambdas(low, high float64, count int) []float64 {
 			f = float64(i) / float64(count-1)
 		}
 		v := elementary.Exp(elementary.Log(low)*(1-f) + elementary.Log(high)*f)
-		list[i], _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 12, 64), 64) // a formatted number is always valid
+		list[i], _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 12, 64), 64) // the error is always nil for a formatted number
 	}
 	if count > 0 {
 		list[0] = low
@@ -278,14 +278,14 @@ type pathPlan struct {
 	method Method
 	reason string
 	bytes  int64   // peak memory of matrices on the device
-	flops  float64 // number of operations for the number of λ in PathParams
+	flops  float64 // number of operations for PathParams.Lambdas values of λ
 
 	rows    int
 	bytesOf func(n int) int64
 }
 
-// fits returns a *BudgetError if the plan takes more than the limit (0 means no limit) or more
-// than the free memory of the device.
+// fits returns a *BudgetError if the planned memory exceeds the free memory of the device or the
+// limit. A limit of 0 means no limit.
 func (p pathPlan) fits(ctx context.Context, dev backend.Device, limit int64) error {
 	return Reserve(ctx, dev, limit, "path, "+p.method, p.rows, p.bytesOf)
 }
@@ -336,7 +336,7 @@ func planPath(dev backend.Device, p Problem, par PathParams) (pathPlan, error) {
 				e = numeric.Total(e, numeric.Elements(d, r))
 			}
 		case Dual:
-			e = numeric.Total(numeric.Total(x, numeric.Elements(n, n)), numeric.Elements(n, columns+t)) // L⁻¹ is in the lower triangle
+			e = numeric.Total(numeric.Total(x, numeric.Elements(n, n)), numeric.Elements(n, columns+t)) // L⁻¹ needs no memory of its own: it overwrites the lower triangle
 			e = numeric.Total(e, numeric.Elements(n, min(n, inverseBlock)))
 			if linear {
 				e = numeric.Total(e, numeric.Elements(d, t))
@@ -357,7 +357,8 @@ func planPath(dev backend.Device, p Problem, par PathParams) (pathPlan, error) {
 	return plan, nil
 }
 
-// pathFlops is roughly the number of operations of a path; progress is relative to it.
+// pathFlops is roughly the number of operations of a path. Progress is reported as a fraction of
+// it.
 func pathFlops(m Method, n, d, t, lambdas int, loo, linear bool) float64 {
 	order, l := float64(n), float64(lambdas)
 	if m == Primal {
@@ -381,8 +382,9 @@ func pathFlops(m Method, n, d, t, lambdas int, loo, linear bool) float64 {
 	return f
 }
 
-// choosePath returns the method for p and the reason. Rates are relative to the rate of a large
-// product; products with a dimension of a few dozen run at about 0.6 of that rate.
+// choosePath returns the method for p and the reason. It compares numbers of operations, divided by
+// the rate of the operations relative to large products. The rate of products with a dimension of a
+// few dozen is about 0.6.
 func choosePath(dev backend.Device, p Problem, n int, par PathParams) (Method, string, error) {
 	linear := p.linear()
 	model, ordered := p.markov()

@@ -13,10 +13,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// BenchmarkPath computes a path of 30 λ, with leave-one-out errors and with GCV alone, on the usual
-// synthetic samples: X ~ N(0, I), d = 50, y = sin(Xw) plus noise, a Gaussian kernel with 2σ² = 2d.
-// The metric "fits" is the time divided by the time of the faster of two fits by Dual in the same
-// run.
+// BenchmarkPath computes a path of 30 λ: with leave-one-out errors, and with GCV alone. The samples
+// are synthetic: X ~ N(0, I), d = 50, y = sin(Xw) plus noise. The kernel is Gaussian with 2σ² = 2d.
+// The metric "fits" is the time of the path divided by the shorter time of two fits by Dual in the
+// same run.
 func BenchmarkPath(b *testing.B) {
 	for _, n := range []int{1000, 4000} {
 		if n > 1000 && testing.Short() {

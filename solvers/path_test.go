@@ -99,12 +99,12 @@ func closedForm(p solvers.Problem, lambda float64) (alpha, errs *mat.Dense, b, g
 	return alpha, errs, b, gcv, loo, float64(n) - lambda*trace, condition
 }
 
-// TestPathClosedForm compares every route, for every λ, with the inverse of the whole matrix. The
-// tolerance is the condition number of that matrix times the rounding error of sums of its size,
-// with a factor of 100 for the constants.
+// TestPathClosedForm compares every route, for every λ, with the inverse of the bordered matrix.
+// The tolerance is the condition number of that matrix times the rounding error of sums of n terms,
+// with a factor of 100 for constants.
 func TestPathClosedForm(t *testing.T) {
 	rng := pathRandom(t)
-	lambdas := []float64{1e-4, 0.01, 0.3, 2, 1e3, 1, 5, 7, 9, 20, 0.1} // two groups
+	lambdas := []float64{1e-4, 0.01, 0.3, 2, 1e3, 1, 5, 7, 9, 20, 0.1} // more than one group of λ
 	for _, name := range pathDevices {
 		dev := backendtest.Device(t, name)
 		sizes := []int{1, 2, 33, 70}
@@ -126,8 +126,8 @@ func TestPathClosedForm(t *testing.T) {
 						d = 40
 					}
 					if method == solvers.Primal {
-						// Auto never chooses primal for fewer samples than features, where 1 − h
-						// has no correct digits.
+						// With fewer samples than features, 1 − h has no correct digit in primal,
+						// and Auto never chooses primal.
 						d = 1 + rng.IntN(max(1, n/2))
 						if n < 3 {
 							continue
@@ -174,8 +174,8 @@ func TestPathClosedForm(t *testing.T) {
 	}
 }
 
-// compareEvidence compares at.Evidence with the likelihood from a Cholesky factor. The tolerance
-// for the logarithm of each pivot is the tolerance for the solution.
+// compareEvidence compares at.Evidence with the likelihood from a Cholesky factor. The relative
+// tolerance of a pivot's logarithm is the tolerance of the solution.
 func compareEvidence(t *testing.T, dev backend.Device, what string, p solvers.Problem, at solvers.PathPoint) {
 	t.Helper()
 	if p.Intercept || at.Err != nil {
@@ -185,7 +185,7 @@ func compareEvidence(t *testing.T, dev backend.Device, what string, p solvers.Pr
 		return
 	}
 	if at.Lambda < 0.1 && p.X.Rows > 1 {
-		return // ill conditioned
+		return // too ill conditioned to compare
 	}
 	p.Lambda = at.Lambda
 	e, err := solvers.LogEvidence(context.Background(), dev, p, solvers.EvidenceParams{FitScale: true})
@@ -204,7 +204,7 @@ func comparePoint(t *testing.T, what string, p solvers.Problem, at solvers.PathP
 	n := float64(p.X.Rows)
 	tol := 100 * 0x1p-52 * math.Sqrt(n) * condition
 	if tol > 0.01 {
-		return // the values have no correct digit to compare
+		return // too ill conditioned to compare
 	}
 	if at.Err != nil {
 		t.Fatalf("%s: %v", what, at.Err)
@@ -220,8 +220,8 @@ func comparePoint(t *testing.T, what string, p solvers.Problem, at solvers.PathP
 	}
 	near("freedom", at.Freedom, freedom, n)
 	for j := range p.Y.Cols {
-		// The error is relative to the norm of the solution of the bordered system. If the
-		// intercept dominates that norm, α and its squares have fewer correct digits.
+		// The error bound is relative to the norm of the bordered solution (α, b). If b dominates
+		// this norm, α and its squares have fewer correct digits.
 		norm := mat.Norm(alpha.ColView(j), 2)
 		whole := 1.0
 		if norm > 0 {

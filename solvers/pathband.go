@@ -37,8 +37,8 @@ func (p *pathBase) columns() int {
 	return p.s.t
 }
 
-// pathWorkers is the number of λ whose matrices are factored at the same time, each by one
-// goroutine.
+// pathWorkers is the number of goroutines that factor matrices at the same time, each for another
+// λ.
 func pathWorkers(dev backend.Device) int { return max(1, min(band.GroupSize, dev.Info().Threads)) }
 
 // pathBand follows a path by the decomposition of K̃ = W^½KW^½:
@@ -47,9 +47,9 @@ func pathWorkers(dev backend.Device) int { return max(1, min(band.GroupSize, dev
 //
 // With α̃ = W^-½α, ỹ = W^½y and u = W^½1 the system is (K̃ + λI)α̃ + b·u = ỹ. With an intercept, α
 // depends only on the component of K orthogonal to 1, and K + c 11ᵀ gives the same α for any c. For
-// a linear kernel, centered samples make 1 an eigenvector of eigenvalue 0; a c of the size of K
-// avoids a division by λ alone. K of sparse samples, which are not centered, may also have a null
-// space close to 1.
+// a linear kernel and centered samples, 1 is an eigenvector of K with eigenvalue 0, and the
+// solution would divide by λ alone. lifted adds c 11ᵀ with c of the size of K. It does so also for
+// sparse samples, which are not centered, because K may have a null space close to 1.
 type pathBand struct {
 	pathBase
 	x       backend.Matrix[float64]
@@ -130,7 +130,7 @@ func scaleTriangle(b backend.Backend[float64], a backend.Matrix[float64], weight
 	return nil
 }
 
-// lifted returns the kernel whose matrix replaces K: K itself, or K + c 11ᵀ.
+// lifted returns the kernel whose matrix pathBand decomposes: the kernel of K, or of K + c 11ᵀ.
 func (s *samples) lifted() kernels.Kernel {
 	if !s.Intercept || !isLinear(s.Kernel) {
 		return s.Kernel
@@ -148,7 +148,7 @@ func (s *samples) lifted() kernels.Kernel {
 		}
 	}
 	if !(trace > 0) || math.IsInf(trace, 1) {
-		trace = float64(s.n) // either all samples are equal, or Gram reports the overflow
+		trace = float64(s.n) // all samples are equal, or an overflow, which Gram reports
 	}
 	return kernels.Sum{s.Kernel, kernels.Constant{Value: trace / float64(s.n)}}
 }
@@ -204,8 +204,8 @@ func (p *pathBase) squares(alpha backend.Host[float64]) []float64 {
 	return sums
 }
 
-// score sets the scores that follow from sol = (K̃+λI)⁻¹[ỹ u], from the diagonal of (K̃+λI)⁻¹ (nil
-// without leave-one-out errors) and from its trace; score writes α to alpha.
+// score computes the scores and writes α to alpha. sol is (K̃+λI)⁻¹[ỹ u]. diag is the diagonal of
+// (K̃+λI)⁻¹, or nil without leave-one-out errors. trace is the trace of this matrix.
 func (p *pathBand) score(at *PathPoint, sol backend.Host[float64], diag []float64, trace float64, alpha backend.Host[float64]) {
 	s := p.s
 	at.Intercept = make([]float64, s.t)
@@ -259,7 +259,7 @@ func (p *pathBand) score(at *PathPoint, sol backend.Host[float64], diag []float6
 }
 
 // leaveOneOut sets the leave-one-out errors of the samples of weight > 0, and the means of their
-// squares; e(i, j) is the error of sample i and output j.
+// squares. e(i, j) is the error of output j at sample i.
 func (s *samples) leaveOneOut(at *PathPoint, e func(i, j int) float64) {
 	at.LOO = make([]float64, s.t)
 	at.Errors = backend.NewHost[float64](s.x.Rows, s.t)
@@ -281,8 +281,8 @@ func (s *samples) leaveOneOut(at *PathPoint, e func(i, j int) float64) {
 	}
 }
 
-// finish computes the residuals for all λ together from K, which it computes again, and copies the
-// solutions to the rows of X.
+// finish computes K again, uses it for the residuals of all λ together, and copies the solutions to
+// the rows of X.
 func (p *pathBand) finish(ctx context.Context, b backend.Backend[float64], points []PathPoint, all backend.Host[float64]) error {
 	s := p.s
 	alpha, product := p.alpha.View(0, 0, s.n, all.Cols), p.product.View(0, 0, s.n, all.Cols)
@@ -318,7 +318,7 @@ func (p *pathBand) finish(ctx context.Context, b backend.Backend[float64], point
 	return nil
 }
 
-// finishPoint sets residual, α, coefficients and intercept. fit is Kα; it is overwritten.
+// finishPoint sets the residual, α, coefficients and intercept of at. fit is Kα and is overwritten.
 func (s *samples) finishPoint(at *PathPoint, fit, alpha, coef backend.Host[float64]) {
 	at.Residual = s.pathResidual(at, fit, alpha)
 	at.Alpha = backend.NewHost[float64](s.x.Rows, s.t)

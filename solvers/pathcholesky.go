@@ -10,11 +10,11 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// pathCholesky factors C = K + λW⁻¹ = LLᵀ for each λ. The diagonal of C⁻¹ consists of the sums of
-// squares of the columns of L⁻¹, which takes n³/3 more operations, since L⁻¹ is triangular.
+// pathCholesky factors C = K + λW⁻¹ = LLᵀ for each λ. The diagonal of C⁻¹ holds the sums of squares
+// of the columns of L⁻¹. The triangular matrix L⁻¹ takes n³/3 more operations.
 type pathCholesky struct {
 	pathBase
-	kernel                        kernels.Kernel // see lifted
+	kernel                        kernels.Kernel // the result of lifted
 	x, a, rhs, fit, coef, inverse backend.Matrix[float64]
 }
 
@@ -94,7 +94,7 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	}
 	s.profile(at, p.squares(sol.View(0, 0, s.n, s.t)), logDet)
 
-	// The residual is computed from K, which is evaluated again.
+	// The factor has overwritten K: the residual evaluates K again.
 	alpha := sol.View(0, 0, s.n, s.t)
 	onDevice := p.rhs.View(0, 0, s.n, s.t)
 	if err := b.Upload(onDevice, alpha); err != nil {
@@ -129,8 +129,8 @@ func (p *pathBase) targets(s *samples) backend.Host[float64] {
 	return h
 }
 
-// score sets the scores that follow from sol = C⁻¹[y 1] and from diag, the diagonal of C⁻¹. It
-// overwrites sol with α and diag with the diagonal of G.
+// score computes the scores from sol = C⁻¹[y 1] and from diag, the diagonal of C⁻¹. It overwrites
+// sol with α and diag with the diagonal of G.
 func (p *pathBase) score(s *samples, at *PathPoint, sol backend.Host[float64], diag []float64) {
 	at.Intercept = make([]float64, s.t)
 	if s.Intercept {

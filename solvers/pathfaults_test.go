@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// faulty is a device without optional abilities, whose float64 queue fails once, in call number
-// `at` of all calls that can fail.
+// faulty is a device without optional abilities. Its float64 queue counts the calls that can fail,
+// and fails once, in call number `at`.
 type faulty struct {
 	backend.Device
 	at    int64
@@ -82,8 +82,8 @@ func (q *faultyQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
 	return q.Backend.Potrf(ul, a)
 }
 
-// TestPathFaults checks for each call that can fail that NewPath or At returns its error and that
-// all memory is freed.
+// TestPathFaults makes each call that can fail return an error. The tested function must return
+// that error and free all memory.
 func TestPathFaults(t *testing.T) {
 	rng := pathRandom(t)
 	gaussian := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, 70, 2), Y: normals(rng, 70, 1), Weights: constant(70, 2)}

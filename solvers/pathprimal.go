@@ -13,25 +13,25 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// pathPrimal follows the path of a linear kernel by the matrix X̃ᵀX̃ of order d, where X̃ is W^½(X
-// − x̄) with an intercept and W^½X otherwise. With X̃ᵀX̃ = QBQᵀ
+// pathPrimal follows the path of a linear kernel by the matrix X̃ᵀX̃ of order d. X̃ is W^½(X − x̄)
+// with an intercept, otherwise W^½X. With X̃ᵀX̃ = QBQᵀ,
 //
 //	w = Q(B + λI)⁻¹QᵀX̃ᵀỹ,  r = ỹ − X̃w,  h_i = ‖L⁻¹Qᵀx̃_i‖²,  B + λI = LLᵀ
 //	e_i = r_i / √w_i (1 − h_i),  tr H = d − λ tr (B + λI)⁻¹
 //
-// An intercept adds w_i/Σw to each h_i and 1 to tr H. No formula divides by λ, so that λ = 0 gives
-// least squares. (The formulas with 1/(s²+λ) − 1/λ of a reduced singular value decomposition are
-// not used, because they lose all digits at λ = 1e-15.)
+// An intercept adds w_i/Σw to each h_i and 1 to tr H. No formula divides by λ, and λ = 0 gives
+// least squares. (With a reduced singular value decomposition, the formulas contain 1/(s²+λ) − 1/λ
+// and lose all digits at λ = 1e-15.)
 type pathPrimal struct {
 	pathBase
 	q       *band.Solver
 	blocks  *blocks
 	rhs     backend.Host[float64]   // QᵀX̃ᵀỹ
-	size    []float64               // for each output, the norm by which its residual is divided
+	size    []float64               // divisor of the residual's norm for each output
 	coef    backend.Matrix[float64] // d × groupSize·t
 	product backend.Matrix[float64] // d × groupSize·t: X̃ᵀr
-	fit     backend.Matrix[float64] // rows of a block × groupSize·t
-	rotated backend.Matrix[float64] // d × rows of a block: QᵀX̃ᵀ
+	fit     backend.Matrix[float64] // r for a block of samples: block rows × groupSize·t
+	rotated backend.Matrix[float64] // QᵀX̃ᵀ for a block of samples: d × block rows
 }
 
 func (p *pathPrimal) begin() error {
@@ -140,8 +140,8 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 	return points, nil
 }
 
-// residuals computes, in one pass over the samples, residual = ỹ − X̃w for the coefficients w in coef,
-// product = X̃ᵀ·residual and, unless leverage is nil, the leverages h_i.
+// residuals makes one pass over the samples. coef holds the coefficients w. residuals computes
+// residual = ỹ − X̃w, product = X̃ᵀ·residual and, unless leverage is nil, the leverages h_i.
 func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], coef, product backend.Matrix[float64], residual backend.Host[float64], leverage [][]float64) error {
 	s := p.s
 	_, cols := coef.Dims()
@@ -202,8 +202,8 @@ func (p *pathPrimal) likelihood(at *PathPoint, r backend.Host[float64], logDet f
 	s.profile(at, sums, logDet+float64(s.n-s.d)*elementary.Log(at.Lambda))
 }
 
-// score sets the scores that follow from the residuals r, the leverages h (nil without
-// leave-one-out errors) and the trace of (B + λI)⁻¹.
+// score computes the scores from the residuals r, the leverages h and the trace of (B + λI)⁻¹. h is
+// nil without leave-one-out errors.
 func (p *pathPrimal) score(at *PathPoint, r backend.Host[float64], h []float64, trace float64) {
 	s := p.s
 	intercept, total := 0.0, 0.0

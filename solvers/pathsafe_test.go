@@ -35,10 +35,10 @@ func noiseless(t *testing.T, n, d int) (p solvers.Problem, w []float64) {
 }
 
 // TestPathTinyLambda uses the data of scikit-learn's issue 32459 and of the test in its fix 33020:
-// 100 samples, 50 features, no noise, alphas of 1e-15 and 1e-14. A formula that divides by alpha
-// gives coefficients without a correct digit there. Here the error of the coefficients must be at
-// most the condition number of XᵀX times the unit roundoff, about 1e-13, and the leave-one-out
-// errors must be as small relative to y.
+// 100 samples, 50 features, no noise, alphas of 1e-15 and 1e-14. Formulas that divide by alpha give
+// coefficients without a correct digit. Here, the relative error of the coefficients must be near
+// the condition number of XᵀX times the unit roundoff, about 1e-13. The leave-one-out errors must
+// be as small relative to y.
 func TestPathTinyLambda(t *testing.T) {
 	p, w := noiseless(t, 100, 50)
 	for _, large := range []bool{false, true} {
@@ -70,9 +70,9 @@ func TestPathTinyLambda(t *testing.T) {
 	}
 }
 
-// TestPathTinyLambdaWide uses more features than samples and an intercept, so that the matrix of
-// centered samples is singular for λ = 0. It compares the leave-one-out errors with the errors of
-// fits without each sample.
+// TestPathTinyLambdaWide uses more features than samples and an intercept. The matrix of centered
+// samples is then singular for λ = 0. The test compares the leave-one-out errors with errors of
+// separate fits without each sample.
 func TestPathTinyLambdaWide(t *testing.T) {
 	p, _ := noiseless(t, 20, 50)
 	for _, method := range []solvers.Method{solvers.Band, solvers.Dual} {
@@ -85,8 +85,8 @@ func TestPathTinyLambdaWide(t *testing.T) {
 				t.Fatal(at.Err)
 			}
 			for i := range p.X.Rows {
-				// With an intercept, adding a constant to the kernel changes nothing, and makes the
-				// system of the direct solver nonsingular.
+				// With an intercept, adding a constant to the kernel does not change the fit, but
+				// makes the direct solver's system nonsingular.
 				q := p
 				q.Kernel = kernels.Sum{p.Kernel, kernels.Constant{Value: 50}}
 				want := leftOut(t, q, i, at.Lambda)
@@ -98,7 +98,7 @@ func TestPathTinyLambdaWide(t *testing.T) {
 	}
 }
 
-// leftOut returns the error of sample i under a model of the other samples.
+// leftOut returns the error at sample i of a fit without sample i.
 func leftOut(t *testing.T, p solvers.Problem, i int, lambda float64) float64 {
 	t.Helper()
 	weights := make([]float64, p.X.Rows)
@@ -122,8 +122,7 @@ func leftOut(t *testing.T, p solvers.Problem, i int, lambda float64) float64 {
 	return p.Y.Row(i)[0] - f
 }
 
-// TestPathLeavesOut compares leave-one-out errors with the errors of fits without each sample, by a
-// direct solver.
+// TestPathLeavesOut compares leave-one-out errors with errors of separate fits by a direct solver.
 func TestPathLeavesOut(t *testing.T) {
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 1.5}, X: normals(rng, 80, 3), Y: normals(rng, 80, 1), Intercept: true, Weights: make([]float64, 80)}
@@ -137,8 +136,8 @@ func TestPathLeavesOut(t *testing.T) {
 	}
 	for k, at := range points {
 		for i := 0; i < 80; i += 11 {
-			// The tolerance is a condition number of n/λ times n rounding errors, with a factor of
-			// 100 for the constants.
+			// The tolerance is the condition number n/λ times n rounding errors, with a factor of
+			// 100 for constants.
 			tol := 100 * 0x1p-52 * 80 / lambdas[k] * 10
 			if want := leftOut(t, p, i, at.Lambda); math.Abs(at.Errors.Row(i)[0]-want) > tol {
 				t.Errorf("λ=%g: error %d is %v, want %v ± %.1g", at.Lambda, i+1, at.Errors.Row(i)[0], want, tol)
@@ -148,7 +147,7 @@ func TestPathLeavesOut(t *testing.T) {
 }
 
 // TestPathHopelessLambda checks that a λ that is too small for the matrix gives a point with an
-// error, and that the points of the other λ do not change.
+// error. The points of the other λ must not change.
 func TestPathHopelessLambda(t *testing.T) {
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 30}, X: normals(rng, 150, 2), Y: normals(rng, 150, 1)}
@@ -171,8 +170,8 @@ func TestPathHopelessLambda(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, at := range alone {
-				// Another size of the group changes the shapes of the products and therefore the
-				// rounding errors.
+				// The two paths have groups of different sizes, which changes the shapes of
+				// products and their rounding errors.
 				if got := mixed[2*i+1]; math.Abs(got.GCV[0]-at.GCV[0]) > 1e-9*at.GCV[0] {
 					t.Errorf("λ=%g: GCV %v beside hopeless ones, %v alone", at.Lambda, got.GCV[0], at.GCV[0])
 				}
@@ -181,8 +180,8 @@ func TestPathHopelessLambda(t *testing.T) {
 	}
 }
 
-// TestPathWorkersAndMemory checks that the bits do not depend on the number of workers, and that
-// the memory is as planned and is freed.
+// TestPathWorkersAndMemory checks that the number of workers changes no bit. The memory in use must
+// be near the planned memory, and Close must free it.
 func TestPathWorkersAndMemory(t *testing.T) {
 	rng := pathRandom(t)
 	for _, c := range []struct {

@@ -20,32 +20,31 @@ import (
 // Plan describes a Solve before it starts: the method, its memory and its number of operations.
 type Plan struct {
 	Method Method
-	Reason string  // why this method was chosen, and the choices within it
+	Reason string  // why this method was chosen, and its settings
 	Bytes  int64   // planned peak memory of matrices on the device
 	Flops  float64 // floating-point operations, counted as in internal/flop; an estimate for an iterative method
 
 	how       solution
 	sizes     *sizes
-	samples   stream.Stored // samples that are read in passes
+	samples   stream.Stored // the stored samples, if the method reads the samples in passes
 	stages    []stage
 	rows      int
-	bytesOf   func(n int) int64 // Bytes for another number of rows
-	available int64             // memory in bytes that the choice of a method may use: see run.Allowed
+	bytesOf   func(n int) int64 // Bytes for n rows
+	available int64             // bytes of memory that the method may use: see run.Allowed
 	its       int               // estimated number of iterations of an iterative method
 	step      float64           // estimated cost of one iteration
-	other     float64           // estimated cost of the cheapest other method that fits the memory; 0 if there is none
+	other     float64           // estimated cost of the cheapest other method that fits in memory, or 0
 }
 
-// MakePlan returns the plan of Solve(ctx, dev, p, par) without doing any work. It uses the shapes
-// and weights of p, and for an iterative method some hundred rows of X, from which it estimates the
-// spectrum of K. On a device that works in Go memory, X takes no extra memory unless X is centered
-// or has rows of weight 0. MakePlan also returns a plan that does not fit the memory; Solve returns
-// an error for it.
+// MakePlan returns the plan of Solve(ctx, dev, p, par) without doing the work. It uses the shapes
+// and weights of p. For an iterative method, it also estimates the spectrum of K from some hundred
+// rows of X. On a device that works in Go memory, X takes no extra memory unless X is centered or
+// has rows of weight 0. A plan may exceed the memory; Solve then returns an error.
 func MakePlan(dev backend.Device, p Problem, par Params) (Plan, error) {
 	return makePlan(context.Background(), dev, p, par)
 }
 
-// makePlan is MakePlan with a context. If ctx ends it early, the plan is meaningless.
+// makePlan is MakePlan with a context. If ctx is canceled, the returned plan must not be used.
 func makePlan(ctx context.Context, dev backend.Device, p Problem, par Params) (Plan, error) {
 	if dev == nil {
 		return Plan{}, errors.New("solvers: no device was given")
@@ -96,19 +95,20 @@ func newSizes(dev backend.Device, p Problem, par Params) *sizes {
 	return z
 }
 
-// BudgetError reports that a Solve did not start, because it would take more memory than allowed.
+// BudgetError reports that a Solve did not start because it would take more memory than allowed.
 type BudgetError struct {
 	Method            Method
 	Rows              int    // number of rows of the Problem that have a weight > 0
-	Needed, Available int64  // bytes
-	Largest           int    // maximum number of rows that would fit; 0 if no row would fit
-	Host              bool   // whether the host's memory, and not the device's, is too small
-	Advice            string // what to do, for message.Expand; "" means the advice that follows from Largest
+	Needed, Available int64  // in bytes
+	Largest           int    // maximum number of rows that fit; 0 if no row fits
+	Host              bool   // whether the memory of the host rather than of the device is too small
+	Advice            string // advice in the form of message.Expand; "" means advice based on Largest
 }
 
 func (e *BudgetError) Error() string { return e.Message(message.Plain) }
 
-// Message returns the text of the error with the parameter names of a front end.
+// Message returns the text of the error. name maps the parameters of this package to the names of a
+// front end.
 func (e *BudgetError) Message(name func(parameter string) string) string {
 	advice := fmt.Sprintf("{use at most %s|$memory}", rows(e.Largest))
 	if e.Largest == 0 {
@@ -129,9 +129,9 @@ func (e *BudgetError) Message(name func(parameter string) string) string {
 		e.Method, rows(e.Rows), need, size(e.Needed), memory, size(e.Available), message.Expand(advice, name))
 }
 
-// Reserve reports the plan of a method that takes bytes(n) of the device's memory for n rows. It
-// returns a *BudgetError if these bytes exceed the free memory of the device or, for limit > 0, the
-// limit. bytes must not decrease with the number of rows.
+// Reserve checks the memory of a method that takes bytes(n) of device memory for n rows. It returns
+// a *BudgetError if bytes(rows) exceeds the free memory of the device or a limit > 0. Otherwise it
+// reports the bytes as planned. bytes must not decrease with n.
 func Reserve(ctx context.Context, dev backend.Device, limit int64, m Method, rows int, bytes func(rows int) int64) error {
 	available, needed := run.Available(dev, limit), bytes(rows)
 	if needed <= available {
@@ -171,7 +171,8 @@ func (p Plan) fits(ctx context.Context, dev backend.Device) error {
 	return &BudgetError{Method: p.Method, Rows: p.rows, Needed: p.Bytes, Available: available, Largest: run.Largest(p.rows, p.bytesOf, available)}
 }
 
-// soluble returns an error for a method of the dual system if that system is singular for every X.
+// soluble returns an error if the dual system is singular for every X, for a method that solves
+// this system.
 func (z *sizes) soluble(m Method) error {
 	if z.linear && z.p.Lambda == 0 && z.p.Intercept {
 		return message.Errorf("solvers: %s: K of centered samples is singular: with a linear kernel and an intercept lambda must be > 0: {raise $lambda|use $solver=primal}", m)
@@ -179,8 +180,8 @@ func (z *sizes) soluble(m Method) error {
 	return nil
 }
 
-// choose returns the method, its estimate, the reason for the choice, and the estimated cost of the
-// cheapest other method.
+// choose returns the method, its estimate, the reason why it was chosen, and the estimated cost of
+// the cheapest other method.
 func choose(z *sizes, par Params) (m method, e estimate, why string, other float64, err error) {
 	name := par.Method
 	why = "requested"
@@ -206,12 +207,13 @@ func choose(z *sizes, par Params) (m method, e estimate, why string, other float
 	return m, e, why, 0, err
 }
 
-// noCheckpoint is the error if a checkpoint is requested for a method that writes none.
+// noCheckpoint is the error for a requested checkpoint if the method m writes none.
 func noCheckpoint(m Method, others ...Method) error {
 	return fmt.Errorf("solvers: checkpoint: the method %s writes no checkpoint: leave it out, or use %s", m, alternatives(others))
 }
 
-// unusedBy returns an error if the method does not use one of the given parameters.
+// unusedBy returns an error if the caller set a rank or a preconditioner and the method m does not
+// use it.
 func (par Params) unusedBy(m Method) error {
 	for _, choice := range []struct {
 		name  string
@@ -244,10 +246,10 @@ func alternatives(list []Method) string {
 // operations is the unit of estimated costs in Plan.Reason.
 const operations = "operations, weighted by their time relative to a matrix product"
 
-// cheapest returns the method with the lowest estimated time among those that fit the memory, or
-// the method with the lowest memory if none fits. If the params have a checkpoint, it considers
-// only methods that write checkpoints, and if they have a rank or a preconditioner, only methods
-// that use them. other is the cost of the second cheapest method that fits.
+// cheapest returns the method with the lowest estimated time among the methods that fit in memory.
+// If none fits, it returns the method with the lowest memory. It considers only methods that write
+// checkpoints if par requests a checkpoint, and only methods that use the rank or preconditioner of
+// par. other is the cost of the second cheapest method that fits.
 func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, other float64, err error) {
 	var list, large []string
 	var all []error
@@ -265,7 +267,7 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, o
 			continue
 		}
 		if m.iterates && fits && (chosen.cost < z.gramCost(true) || best.name != Modes && chosen.cost < z.costs().small) {
-			continue // one product with K, or estimating the spectrum, would take longer than the cheapest method so far
+			continue // the estimate, or one product with K, would take longer than the cheapest method so far
 		}
 		e, err := m.estimate(z, par)
 		if err != nil {
@@ -335,27 +337,27 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, o
 // method is one way to solve a Problem. A new method needs a new file and an element of methods.
 type method struct {
 	name Method
-	// count is the formula for the number of operations with n samples of d features, shown in
-	// Plan.Reason; it is empty if the number depends on the spectrum of K.
+	// count is a formula for Plan.Reason: the number of operations for n samples of d features. It
+	// is empty if the number depends on the spectrum of K.
 	count string
 	// estimate returns the estimate for a problem of the given sizes. If the method cannot solve
 	// the problem, it returns an error of the form "needs …: use …".
 	estimate func(z *sizes, par Params) (estimate, error)
-	// iterates reports whether the estimate depends on the spectrum of K, or takes more than constant time.
+	// iterates reports whether the estimate depends on the spectrum of K or takes time that grows
+	// with the problem.
 	iterates bool
 	// saves reports whether the method writes checkpoints.
 	saves bool
 }
 
-// A solution is a method that is ready to solve one Problem, with the settings for which its cost was
-// estimated.
+// A solution is a method with its settings, ready to solve one Problem.
 type solution interface {
-	// run solves the problem and sets the fields of Result, except the fields that Solve sets
-	// itself.
+	// run solves the problem and sets the fields of Result that Solve does not set itself.
 	run(w *work) error
 }
 
-// methods lists the ways to solve a Problem; the first is the default for small problems.
+// methods lists the ways to solve a Problem. Auto considers them in this order; the first is the
+// default for small problems.
 var methods = []method{
 	{name: Dual, count: "n²d + n³/3", estimate: dualEstimate},
 	{name: Primal, count: "nd² + d³/3", estimate: primalEstimate},
@@ -380,7 +382,7 @@ func lookUp(name Method) (method, error) {
 // sizes holds the properties of a problem that estimates depend on.
 type sizes struct {
 	n, d, t   int // number of rows of weight > 0, of features, and of outputs
-	width     int // number of features of a sample that a kernel value uses: see Problem.width
+	width     int // features of a sample that a kernel value uses: see Problem.width
 	columns   int // number of right-hand sides: t, and one more if b is an unknown
 	kernel    kernels.Kernel
 	linear    bool
@@ -388,10 +390,10 @@ type sizes struct {
 	centered  bool  // whether X is centered by its weighted means
 	weighted  bool  // whether weights differ from 1
 	wrapped   bool  // whether the device uses X in Go memory, without a copy
-	available int64 // bytes of memory that may be used
+	available int64 // bytes of memory that a method may use
 	p         Problem
 	dev       backend.Device
-	ctx       context.Context          // canceling it ends the estimates early, which are then meaningless
+	ctx       context.Context          // if it is canceled, estimates end early and must not be used
 	estimated *lowrank.Spectrum        // spectrum of K, estimated at its first use
 	taylor    []lowrank.TaylorEstimate // estimates for the Taylor preconditioner, computed at their first use
 }
@@ -401,14 +403,14 @@ type estimate struct {
 	stages  []stage
 	bytesOf func(n int) int64 // peak memory on the device for n rows; must not decrease with n
 	cost    float64           // time, in operations at the rate of a large float64 product
-	note    string            // the choices within the method, for Plan.Reason; may be empty
-	how     solution          // the method with these choices, ready to run
+	note    string            // the method's settings, for Plan.Reason; may be empty
+	how     solution          // the method with these settings
 	its     int               // estimated number of iterations of an iterative method
 	step    float64           // cost of one iteration
 }
 
-// placedSparse is the memory of n sparse samples on the device, and of a copy in Go memory if some
-// samples have weight 0.
+// placedSparse is the memory of n sparse samples on the device. If some samples have weight 0, it
+// includes a copy in Go memory.
 func (p Problem) placedSparse(dev backend.Device, n int) int64 {
 	x := p.points()
 	bytes := x.PlacedBytes(dev.F64(), n)
@@ -418,8 +420,8 @@ func (p Problem) placedSparse(dev backend.Device, n int) int64 {
 	return bytes
 }
 
-// copied is the memory of a copy of n samples on the device of b, and for sparse samples also the
-// memory of a copy of their elements in Go memory.
+// copied is the memory of a copy of n samples on the device of b. For sparse samples, it includes a
+// copy of their elements in Go memory.
 func copied[T backend.Float](z *sizes, b backend.Backend[T], n int) int64 {
 	if z.p.Sparse == nil {
 		return numeric.ElementBytes[T](numeric.Elements(n, z.d))

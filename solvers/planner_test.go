@@ -29,11 +29,11 @@ type plannedProblem struct {
 	lambda float64
 }
 
-// TestPlanner compares the costs that the planner predicts with the times that the methods take on
-// 52 problems, and writes the results as a table. The regret of a problem is the time of the chosen
-// method divided by the time of the fastest method. The test takes minutes and needs a machine
-// without other load. MERCER_PLANNER is the file to write, and MERCER_PLANNER_PART, such as 2/5,
-// selects a part of the problems, whose rows are appended to the file.
+// TestPlanner measures the time of each method on 52 problems, compares the times with the
+// planner's costs, and appends a table to the file MERCER_PLANNER. The regret of a problem is the
+// time of the chosen method divided by the time of the fastest method. The test takes minutes and
+// needs a machine without other load. MERCER_PLANNER_PART selects a part of the problems: 2/5 is
+// the second of five parts.
 func TestPlanner(t *testing.T) {
 	file := os.Getenv("MERCER_PLANNER")
 	if file == "" {
@@ -80,8 +80,8 @@ func TestPlanner(t *testing.T) {
 	}
 }
 
-// compare returns the row of the table for a problem, and its regret, which is 0 if no method
-// reaches the tolerance.
+// compare returns a problem's row of the table and its regret. The regret is 0 if auto does not
+// reach the tolerance.
 func (p plannedProblem) compare(t *testing.T, dev backend.Device) (string, float64) {
 	t.Helper()
 	problem := Problem{Kernel: p.kernel, X: p.x, Y: p.y, Lambda: p.lambda}
@@ -92,13 +92,14 @@ func (p plannedProblem) compare(t *testing.T, dev backend.Device) (string, float
 	type timing struct {
 		method    Method
 		predicted float64
-		seconds   float64 // +Inf if the method was ended at the limit
+		seconds   float64 // +Inf if the method exceeds the time limit
 	}
 	var unsolved *ConvergenceError
 	if _, err := Solve(t.Context(), dev, problem, Params{}); errors.As(err, &unsolved) {
 		return fmt.Sprintf("| %s | %v | %d × %d | %g | – | – | %s, residual %.1e | – |", p.name, p.kernel, p.x.Rows, p.x.Cols, p.lambda, chosen.Method, unsolved.Result.Residual), 0
 	}
-	// The first fit by auto touches its memory for the first time, and is not counted.
+	// The time of the first fit by auto includes the first use of its memory, and only sets the
+	// limit.
 	limit := 4*p.seconds(t, dev, problem, "", math.Inf(1)) + 0.2
 	auto := p.seconds(t, dev, problem, "", math.Inf(1))
 	list := []timing{}
@@ -137,8 +138,8 @@ func (p plannedProblem) compare(t *testing.T, dev backend.Device) (string, float
 	return fmt.Sprintf("| %s | %v | %d × %d | %g | %s | %s | %s %.3g s | %.2f |", p.name, p.kernel, p.x.Rows, p.x.Cols, p.lambda, predicted, measured, chosen.Method, auto, auto/best), auto / best
 }
 
-// seconds returns the shortest time of up to three Solves; it starts no further Solve after half a
-// second. It returns +Inf if the first Solve fails or exceeds the limit.
+// seconds returns the shortest time of a few Solves; it starts none after 0.4 s. It returns +Inf if
+// the first Solve fails or exceeds the limit.
 func (p plannedProblem) seconds(t *testing.T, dev backend.Device, problem Problem, m Method, limit float64) float64 {
 	t.Helper()
 	ctx, cancel := t.Context(), func() {}
@@ -203,8 +204,8 @@ func plannedProblems(t *testing.T) (list []plannedProblem) {
 	return list
 }
 
-// plannedData returns n equally spaced rows of a file of the larger data sets. Features are
-// standardized, or scaled to [0, 1] if the rows are images. Class labels become numbers.
+// plannedData returns n equally spaced rows of a data file. Features are standardized; pixels of
+// images are scaled to [0, 1] instead. Class labels become numbers.
 func plannedData(t *testing.T, name string, n int) (x, y backend.Host[float64]) {
 	t.Helper()
 	if strings.HasPrefix(name, "mnist") {

@@ -26,16 +26,16 @@ type ratedDevice struct {
 
 func (d ratedDevice) Rates() flop.Rates { return d.rates }
 
-// costsOfPlan matches the parts of a plan's reason that are numbers of the cost model.
+// costsOfPlan matches the costs and the numbers of iterations in a plan's reason.
 var costsOfPlan = regexp.MustCompile(`^cheapest: .*?operations[^;]*|, about \d+ iterations?`)
 
 // TestPlansAreGolden compares the method, the form of K, the preconditioner and the bytes of 60
-// plans with testdata/plans.txt. If a change of the planner is intended to change a choice, rewrite
-// the file with -update-plans; otherwise the file must not change.
+// plans with testdata/plans.txt. The file must not change by accident: rewrite it with
+// -update-plans only if a change of the planner is intended to change a choice.
 func TestPlansAreGolden(t *testing.T) {
-	// The rates are the rates of the cpu backend on a processor that multiplies vectors of 512 bits in
-	// halves, and on one that multiplies whole vectors, and the rates of a GPU with 0.5 TFLOP/s in
-	// float64, 30 TFLOP/s in float32 and 0.3 TB/s.
+	// The first two devices have the rates of the cpu backend on processors that multiply vectors
+	// of 512 bits in two steps and in one step. The third has the rates of a GPU with 0.5 TFLOP/s
+	// in float64, 30 TFLOP/s in float32 and 0.3 TB/s.
 	devices := []struct {
 		name  string
 		rates flop.Rates
@@ -71,7 +71,7 @@ func TestPlansAreGolden(t *testing.T) {
 				memory int64
 			}{{1e-6, 16 << 30}, {0.1, 16 << 30}, {0.1, 256 << 20}} {
 				if p.n == 500 && c.lambda == 1e-6 || p.n == 200 && c.lambda == 0.1 && c.memory > 1<<30 || p.n == 3000 && c.lambda == 1e-6 {
-					continue // the plan is the same as for the other values of λ
+					continue // the plan does not depend on λ
 				}
 				dev := ratedDevice{backendtest.Device(t, "ref", backend.Config{Memory: c.memory}), device.rates}
 				plan, err := solvers.MakePlan(dev, solvers.Problem{Kernel: p.kernel, X: x, Y: backend.NewHost[float64](p.n, 2), Lambda: c.lambda, Intercept: true}, solvers.Params{})

@@ -19,7 +19,7 @@ import (
 const Primal Method = "primal"
 
 // On a device that works in Go memory, the factor is in float32 if d ≥ singleFeatures and nd² ≥
-// singleProducts: then XᵀX takes longer than the two passes over X that refinement adds.
+// singleProducts. XᵀX then takes longer than the two passes over X that refinement in float64 adds.
 const (
 	singleFeatures = 128
 	singleProducts = 1 << 28
@@ -40,12 +40,12 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 		stages: []stage{
 			{"gram", flop.Syrk(d, n) + flop.Gemm(d, t, n)},
 			{"factor", flop.Potrf(d)},
-			// Refinement makes two solves, each with the factor and its transpose, and computes two
-			// residuals from X.
+			// With refinement there are two solves, each with the factor and its transpose, and two
+			// residuals computed from X.
 			{"solve", 4*flop.Trsm(d, t) + 4*flop.Gemm(n, t, d)},
 		},
-		// The memory holds XᵀX, the solution, its residual and one block of rows. All are counted
-		// in float64, because a factor in float64 replaces a factor in float32 that is too
+		// The memory holds XᵀX, the solution, its residual and one block of rows. They are counted
+		// in float64, because a factor in float64 replaces a factor in float32 if that is too
 		// inaccurate.
 		bytesOf: func(n int) int64 {
 			r := blockRows(n, d)
@@ -64,16 +64,16 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 	return e, nil
 }
 
-// primalChoice solves (XᵀWX + λI)w = XᵀWy, with X and y centered if there is an intercept. XᵀWX
-// is summed over blocks of rows, so that X is never copied as a whole.
+// primalChoice solves (XᵀWX + λI)w = XᵀWy. With an intercept, X and y are centered. XᵀWX is summed
+// over blocks of rows, without a copy of the entire X.
 //
 // The normal equations square the condition number of X. One step of iterative refinement, with the
 // residual computed from X instead of XᵀWX (Björck 1987, "corrected seminormal equations"),
-// recovers most of the lost accuracy, for two more passes over X. If Single is set, XᵀWX and its
-// factor are in float32, at twice the rate, and refinement continues while each step gains a digit.
-// If the means of X are small, XᵀWX is computed without a centered copy of X. If the residual
-// remains above the tolerance, or a pivot is only a rounding error, a factor in float64 replaces
-// the factor in float32.
+// recovers most of the lost accuracy and takes two more passes over X. If Single is set, XᵀWX and
+// its factor are in float32, at twice the rate, and refinement continues while each step gains a
+// digit. If also the means of X are small, X is not centered, and XᵀWX is corrected for the means.
+// If the residual remains above the tolerance, or a pivot is only a rounding error, a factor in
+// float64 replaces the factor in float32.
 type primalChoice struct{ Single bool }
 
 func (choice primalChoice) run(w *work) error {
@@ -120,19 +120,20 @@ func (choice primalChoice) run(w *work) error {
 type primalSystem struct {
 	*work
 	blocks  *blocks
-	coef, r backend.Matrix[float64] // d×t, the solution and its residual
+	coef, r backend.Matrix[float64] // the solution and its residual, d×t
 }
 
-// primalSteps is the number of steps of refinement after which a factor in float64 takes less time.
+// primalSteps limits the steps of refinement: more steps would take longer than a factor in
+// float64.
 const primalSteps = 8
 
-// attemptPrimal solves the system with XᵀWX + λI and its factor in precision T, and sets the
-// residual of the result. With float32 it returns an *accuracyError if a factor in float64 may
+// attemptPrimal computes XᵀWX + λI and its factor in precision T, solves the system, and sets the
+// residual of the result. For float32 it returns an *accuracyError if a factor in float64 may
 // succeed.
 func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error {
 	w, s := p.work, p.s
 	unit := numeric.UnitOf[T]()
-	// x is a block of X, y a block of Y, and v holds XᵀWy or a residual, all in precision T.
+	// In precision T, x is a block of X, y is a block of Y, and v is XᵀWy or a residual.
 	var x, y, v backend.Matrix[T]
 	v, exact := any(p.r).(backend.Matrix[T])
 	if !exact {
@@ -164,7 +165,7 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 		if err != nil {
 			return err
 		}
-		if p.blocks.given { // the sum of (x − x̄)(x − x̄)ᵀ is the sum of xxᵀ minus n x̄x̄ᵀ
+		if p.blocks.given { // Σ(x − x̄)(x − x̄)ᵀ = Σ xxᵀ − n x̄x̄ᵀ
 			mean := backend.NewHost[T](1, s.d)
 			for j, v := range s.meanX[0] {
 				mean.Data[j] = T(v)
@@ -244,8 +245,8 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 				r := numeric.Norm(s.d, func(i int) float64 { return left.Row(i)[j] })
 				w.res.Residual = numeric.Larger(w.res.Residual, numeric.Ratio(r, size[j]))
 			}
-			// Further steps, down to a residual of 10⁻⁴ of the tolerance, make the solution as
-			// accurate as the solution by a factor in float64 for most X.
+			// Refinement in float32 continues to 10⁻⁴ of the tolerance: for most X, the solution is
+			// then as accurate as the solution by a factor in float64.
 			switch slow := !(w.res.Residual <= last/10); {
 			case exact || w.res.Residual <= w.par.tol()/1e4 || slow && w.res.Residual <= w.par.tol():
 				return nil
@@ -257,8 +258,8 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 	})
 }
 
-// inPrecision returns m in precision T: m itself, or a copy with rounded elements in the leading
-// rows of the matrix room.
+// inPrecision returns m in precision T. If T is not float64, the result is a rounded copy in the
+// leading rows of `room`.
 func inPrecision[T backend.Float](w *work, room backend.Matrix[T], m backend.Matrix[float64]) backend.Matrix[T] {
 	if same, ok := any(m).(backend.Matrix[T]); ok {
 		return same
@@ -270,13 +271,13 @@ func inPrecision[T backend.Float](w *work, room backend.Matrix[T], m backend.Mat
 }
 
 // primalScales returns the divisors of the residuals of the primal equations: ‖XᵀWy‖ for each
-// column of rhs = XᵀWy, but at least the rounding error of the sums, which have n terms in XᵀWy and
-// d terms in Xw. squares is ‖W^½X‖².
+// column of rhs = XᵀWy, or the rounding error of the sums if that is larger. The sums have n terms
+// in XᵀWy and d terms in Xw. squares is ‖W^½X‖².
 func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) []float64 {
 	size := make([]float64, s.t)
 	y := backend.NewHost[float64](min(s.n, 256), s.t)
 	for j := range size {
-		first := -1 // the index of the sample in row 0 of y
+		first := -1 // index of the sample in row 0 of y
 		length := numeric.Norm(s.n, func(i int) float64 {
 			if from := i - i%y.Rows; from != first {
 				first = from
@@ -290,8 +291,8 @@ func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) 
 	return size
 }
 
-// normalResidual sets r to XᵀW(y − X coef) − λ coef, and the Squares of the Result to the sums of
-// W(y − X coef)².
+// normalResidual sets r to XᵀW(y − X coef) − λ coef. It sets Result.Squares to the sum of W(y − X
+// coef)² for each output.
 func (p *primalSystem) normalResidual() error {
 	if s := p.s; p.blocks.given { // (x − x̄)ᵀw = xᵀw − x̄ᵀw, and the residuals sum to 0
 		coef := backend.NewHost[float64](s.d, s.t)
@@ -321,14 +322,14 @@ func (p *primalSystem) normalResidual() error {
 	return nil
 }
 
-// blocks copies blocks of samples to the device: X as √w_i (x_i − x̄), and Y as √w_i (y_i − ȳ). If
-// given is set, the rows are x_i itself and y_i − ȳ + addY.
+// blocks copies blocks of samples to the device. The rows are √w_i (x_i − x̄) and √w_i (y_i − ȳ),
+// or x_i and y_i − ȳ + addY if given is set.
 type blocks struct {
 	w            *call
 	rows         int
 	wrap         backend.Wrapper[float64] // not nil if the device can use Go memory
-	x, y         backend.Matrix[float64]  // on the device; x is nil if wrap is not nil
-	hostX, hostY backend.Host[float64]    // hostX holds the centered and weighted X; empty if X is used unchanged
+	x, y         backend.Matrix[float64]  // on the device; x is nil if wrap is set
+	hostX, hostY backend.Host[float64]    // hostX is empty if X is used unchanged
 	given        bool
 	addY         []float64
 }
@@ -350,7 +351,7 @@ func (w *call) newBlocks(given bool) (*blocks, error) {
 	return b, err
 }
 
-// each calls f with every block in turn. f may overwrite y.
+// each calls f for every block in turn. f may overwrite y.
 func (b *blocks) each(f func(x, y backend.Matrix[float64])) error {
 	s := b.w.s
 	for i := 0; i < s.n; i += b.rows {
@@ -393,8 +394,8 @@ func (b *blocks) each(f func(x, y backend.Matrix[float64])) error {
 	return nil
 }
 
-// roundingOfColumn bounds the weighted sum of squares of column j of centered X if the column is
-// constant up to rounding: its numbers differ from the mean by at most about ε times the mean. The
+// roundingOfColumn is the largest weighted sum of squares that rounding can give to a constant
+// column j of centered X. Its elements differ from the mean by at most about ε times the mean; the
 // factor 4 is a margin. weight is the sum of the weights.
 func (s *samples) roundingOfColumn(j int, weight float64) float64 {
 	if s.meanX == nil {
@@ -436,10 +437,10 @@ func (w *work) primalPivot(err error, before []float64) error {
 	return numeric.ExplainPivot(pivot, "solvers: primal: x does not have full rank: column %d is %s (pivot %.3g): {remove the column|raise $lambda above "+fmt.Sprintf("%.2g", w.enough(before))+"}", j, reason, pivot.Value)
 }
 
-// sparsePrimal solves (XᵀWX + λI)w = XᵀWy for sparse samples by conjugate gradients with the
-// diagonal as preconditioner, all outputs at the same time. X and y are centered if there is an
-// intercept, X without a dense copy, by (X − 1x̄ᵀ)p = Xp − 1(x̄ᵀp). A product with XᵀWX + λI takes
-// one product with X and one with Xᵀ; the d×d matrix is never computed.
+// sparsePrimal solves (XᵀWX + λI)w = XᵀWy for sparse samples by conjugate gradients, for all
+// outputs at the same time. The preconditioner is the diagonal. A product with XᵀWX + λI takes one
+// product with X and one with Xᵀ, and the d×d matrix is never computed. With an intercept, y is
+// centered, and products use centered X without storing it: (X − 1x̄ᵀ)p = Xp − 1(x̄ᵀp).
 type sparsePrimal struct{}
 
 // sparsePrimalProducts is the expected number of products with XᵀWX + λI.
@@ -454,7 +455,7 @@ func sparsePrimalEstimate(z *sizes) (estimate, error) {
 		how:    sparsePrimal{},
 		stages: []stage{{"solve", sparsePrimalProducts * products}},
 		cost:   sparsePrimalProducts * 4 * float64(z.p.Sparse.NNZ()) * float64(z.t) * z.costs().thin,
-		// The memory holds Xp and p on the device, and in Go memory, for each output, w, its
+		// On the device, the memory holds Xp and p. In Go memory it holds, for each output, w, its
 		// residual, the direction p, its product, the right-hand side and the column of the result.
 		bytesOf: func(n int) int64 {
 			return numeric.Total(z.place(n), numeric.Bytes(numeric.Total(numeric.Elements(3*n, z.t), numeric.Elements(8*z.d, z.t), int64(2*z.d))))
