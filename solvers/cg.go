@@ -227,7 +227,6 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	return e
 }
 
-// text describes the preconditioner for Plan.Reason.
 func (p preconditioning) text() string {
 	if p.name == lowrank.Taylor {
 		return fmt.Sprintf("rank %d of the power series", p.rank)
@@ -425,7 +424,6 @@ func (w *work) review(solves float64) func(done int, remaining float64) string {
 	}
 }
 
-// patience returns the number of iterations without a smaller residual that this choice allows.
 func (choice cgChoice) patience() int { return max(patience, min(choice.iterations, maxPatience)) }
 
 // newConjugate returns the inner solver with the operator a and the preconditioner pre, which may

@@ -42,7 +42,6 @@ type Checkpoint struct {
 	Every time.Duration // interval between checkpoints; 0 means 30 seconds
 }
 
-// every returns Checkpoint.Every or its default.
 func (c Checkpoint) every() time.Duration {
 	if c.Every == 0 {
 		return 30 * time.Second
@@ -198,7 +197,6 @@ type checkpointError struct{ error }
 
 func (e checkpointError) Unwrap() error { return e.error }
 
-// due reports whether it is time for a checkpoint.
 func (s *checkpointer) due() bool {
 	return s != nil && time.Since(s.last) >= s.every
 }

@@ -139,7 +139,6 @@ func (z *sizes) rates() flop.Rates {
 // gramFlops is the number of operations that computing K takes.
 func (z *sizes) gramFlops() float64 { return flop.Gram(z.n, z.n, z.width, true) }
 
-// gramCost is the cost of computing K.
 func (z *sizes) gramCost(single bool) float64 {
 	k := z.costs()
 	c := float64(z.n) * float64(z.n) * (float64(z.width)*k.feature + k.value)

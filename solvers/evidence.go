@@ -219,7 +219,6 @@ func (s *samples) evidence(squares, logs []float64, par EvidenceParams) *Evidenc
 	return e
 }
 
-// check returns an error if the evidence is not finite.
 func (e *Evidence) check() error {
 	if math.IsNaN(e.Log) || math.IsInf(e.Log, 0) {
 		return kernels.Overflow(errors.New("the evidence is not finite: scale the features and targets down"))

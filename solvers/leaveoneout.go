@@ -82,7 +82,6 @@ func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int6
 	return l.addBorder(ones, intercept)
 }
 
-// unitColumn returns a column of n ones.
 func unitColumn(n int) backend.Host[float64] {
 	ones := backend.NewHost[float64](n, 1)
 	for i := range ones.Data {

@@ -273,7 +273,6 @@ func Lambdas(low, high float64, count int) []float64 {
 	return list
 }
 
-// pathPlan is the plan of a Path.
 type pathPlan struct {
 	method Method
 	reason string

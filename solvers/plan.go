@@ -141,7 +141,6 @@ func Reserve(ctx context.Context, dev backend.Device, limit int64, m Method, row
 	return &BudgetError{Method: m, Rows: rows, Needed: needed, Available: available, Largest: run.Largest(rows, bytes, available)}
 }
 
-// rows formats a number of rows with its noun.
 func rows(n int) string {
 	if n == 1 {
 		return "1 row"
@@ -149,7 +148,6 @@ func rows(n int) string {
 	return count.Of(n, "row")
 }
 
-// size formats a number of bytes with a unit.
 func size(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)

@@ -405,7 +405,6 @@ func (s *samples) roundingOfColumn(j int, weight float64) float64 {
 	return weight * e * e
 }
 
-// totalWeight is the sum of the weights.
 func (s *samples) totalWeight() (sum float64) {
 	for i := range s.n {
 		sum += s.weightOf(i)
@@ -541,7 +540,8 @@ func (e *normalEquations) transposed(dst, u backend.Host[float64]) error {
 	return nil
 }
 
-// apply sets dst to (XᵀWX + λI)p, or, if residual is set, to XᵀW(y − Xp) − λp with centered y.
+// apply sets dst to (XᵀWX + λI)p. If residual is set, it sets dst to XᵀW(y − Xp) − λp with centered
+// y instead.
 func (e *normalEquations) apply(dst, p backend.Host[float64], residual bool) error {
 	s, b := e.w.s, e.w.B
 	shift := make([]float64, s.t)
@@ -599,8 +599,8 @@ func (sparsePrimal) run(w *work) error {
 	return nil
 }
 
-// solve runs conjugate gradients until the recursively updated residual is at most tol/100.
-// Rounding errors make it differ from the true residual; if the true residual exceeds tol, solve
+// solve runs conjugate gradients until the updated residual is at most tol/100. Rounding errors
+// make the updated residual differ from the true one. If the true residual exceeds tol, solve
 // restarts from the current solution.
 func (e *normalEquations) solve() error {
 	w, s := e.w, e.w.s

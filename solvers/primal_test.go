@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestSparsePrimalFaults checks that Primal returns an error for problems that it cannot solve, and
-// when its context is done or the memory is exhausted.
+// TestSparsePrimalFaults checks the errors of Primal for problems that it cannot solve, for a
+// canceled context, and for too little memory.
 func TestSparsePrimalFaults(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(1, 0))
@@ -76,7 +76,7 @@ func TestSparsePrimalFaults(t *testing.T) {
 	if res, err = solvers.Solve(t.Context(), dev, p, primal); err != nil || res.Bytes > res.Plan.Bytes {
 		t.Fatalf("%v; %d bytes, planned %d", err, res.Bytes, res.Plan.Bytes)
 	}
-	// The gradient Σ (y − wᵀx − b) x − λw must be 0, and the sum Σ (y − wᵀx − b) too.
+	// Optimality: the gradient Σ (y − wᵀx − b) x − λw and the sum Σ (y − wᵀx − b) are 0.
 	gradient, sum := make([]float64, d), 0.0
 	for i := range n {
 		r := y.Data[i] - res.Intercept[0]
@@ -95,8 +95,8 @@ func TestSparsePrimalFaults(t *testing.T) {
 	}
 }
 
-// TestPrimalSquares compares Result.Squares with Σ_i w_i (y_i − f(x_i))², for a factor in float64 of
-// weighted samples and for a factor in float32 of X without a centered copy.
+// TestPrimalSquares compares Result.Squares with Σ_i w_i (y_i − f(x_i))². The first problem has
+// weights and a factor in float64; the second has a factor in float32 and no centered copy of X.
 func TestPrimalSquares(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	rng := rand.New(rand.NewPCG(2, 0))
@@ -131,7 +131,8 @@ func TestPrimalSquares(t *testing.T) {
 				}
 				want += weight(i) * r * r
 			}
-			// Every residual has at most d + 4 roundings of numbers below 100, and a sum of n squares n roundings.
+			// A residual has at most d + 4 roundings of numbers below 100. A sum of n squares has n
+			// roundings.
 			if tol := float64(c.n+100*(c.d+4)) * 0x1p-53; !(math.Abs(got-want) <= tol*want) {
 				t.Errorf("%d×%d: output %d: the sum of squares is %v, want %v", c.n, c.d, j, got, want)
 			}

@@ -13,10 +13,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestPrimalInSinglePrecision checks that a factor in float32 gives the same solution as a factor
-// in float64, and that problems outside the range or accuracy of float32 are solved in float64 or
-// give an error. A solution with the residual r of (XᵀWX + λI)w = XᵀWy has an error of at most
-// ‖r‖/λ.
+// TestPrimalInSinglePrecision checks that factors in float32 and in float64 give the same solution.
+// Problems outside the range or accuracy of float32 must be solved in float64 or give an error. If
+// r is the residual of (XᵀWX + λI)w = XᵀWy, the error of w is at most ‖r‖/λ.
 func TestPrimalInSinglePrecision(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(11, 0))
@@ -40,7 +39,8 @@ func TestPrimalInSinglePrecision(t *testing.T) {
 		copy(equal.Row(i), x.Row(i))
 		equal.Row(i)[4] = x.Row(i)[3]
 	}
-	// Without the offsets the means are below the standard deviations, and X is not copied.
+	// Without the large offsets, the means are below the standard deviations, and Primal does not
+	// copy X.
 	near, nearTwins := backend.NewHost[float64](n, d), backend.NewHost[float64](n, d)
 	for i := range n {
 		for j := range d {
@@ -49,14 +49,14 @@ func TestPrimalInSinglePrecision(t *testing.T) {
 		copy(nearTwins.Row(i), near.Row(i))
 		nearTwins.Row(i)[4] = near.Row(i)[3] + 1e-5*rng.NormFloat64()
 	}
-	huge := backend.NewHost[float64](n, d) // its squares overflow float32
+	huge := backend.NewHost[float64](n, d) // the squares of its elements overflow float32
 	for i, v := range x.Data {
 		huge.Data[i] = 1e20 * v
 	}
 	for _, c := range []struct {
 		name     string
 		x        backend.Host[float64]
-		offset   float64 // the mean of column j is about offset times j%3
+		offset   float64 // the mean of column j is about offset·(j%3)
 		weights  []float64
 		lambda   float64
 		fallback string
@@ -99,7 +99,7 @@ func TestPrimalInSinglePrecision(t *testing.T) {
 		if c.lambda != 1 {
 			continue
 		}
-		size := 0.0 // upper bound ‖W^½X‖‖W^½y‖ of ‖XᵀWy‖ for centered samples with weights of at most 2
+		size := 0.0 // ‖W^½X‖‖W^½y‖ ≥ ‖XᵀWy‖ for centered samples and weights ≤ 2
 		for i := range n {
 			for j, v := range c.x.Row(i) {
 				v -= c.offset * float64(j%3)

@@ -15,35 +15,36 @@ import (
 )
 
 // Every method for A := K + λW⁻¹ is an inner solver in the same loop of refinement (Wilkinson
-// 1963). The residual is computed in float64: with K if the inner solver stores K in float64,
-// otherwise from the data by GramMul, or by X(Xᵀα) for a linear kernel. The inner solver's solution
-// for this residual is added to α. The factor or the products with K may therefore have reduced
-// precision.
+// 1963). Each step computes the residual in float64, and adds the inner solver's solution for this
+// residual to α. Therefore the inner solver's factor or products with K may have reduced precision.
+// The residual is computed from K if the inner solver stores it in float64, by X(Xᵀα) for a linear
+// kernel, and otherwise by GramMul from the data.
 //
-// With an intercept that is an unknown, the bordered system
+// If b is an unknown, the bordered system
 //
 //	[A  1] [α]   [y]
 //	[1ᵀ 0] [b] = [0]
 //
-// has one more right-hand side in the first solve: with z = A⁻¹1 a correction is δα = A⁻¹r − δb·z,
-// and δb makes 1ᵀ(α + δα) = 0. If the inner solver is inaccurate, z is inaccurate too. The error of
-// z causes a residual that is mostly a multiple of the vector 1, along which A has a large
-// eigenvalue; b absorbs this residual, because the mean of each column of r is set to 0.
+// needs z = A⁻¹1, an additional right-hand side in the first solve. A correction is then δα = A⁻¹r
+// − δb·z, where δb makes 1ᵀ(α + δα) = 0. An inaccurate inner solver gives an inaccurate z. A has a
+// large eigenvalue along the vector 1, and the error of z causes a residual that is mostly a
+// multiple of 1. The mean of each column of r is set to 0: b absorbs this residual.
 
-// An inner solver computes approximate solutions of A D = R.
+// An inner solver solves A D = R approximately.
 type inner interface {
-	// solve overwrites r, n×c on the device, with an approximation of A⁻¹r. Each column of r has a
-	// norm near 1, or is 0. An iterative solver stops when the residual of column j has the norm
-	// goal[j], which may be larger than the norm of column j.
+	// solve overwrites r, n×c on the device, with an approximation of A⁻¹r. The norm of each column
+	// of r is near 1 or 0. An iterative solver may stop when the residual of column j has the norm
+	// goal[j], which can exceed the norm of column j.
 	solve(r backend.Matrix[float64], goal []float64) error
 	// direct reports whether the solver is a direct method, whose accuracy only refinement can
 	// improve.
 	direct() bool
-	// stopReason returns the reason why the last solve ended above its goal if another solve would
-	// end for the same reason, otherwise "".
+	// stopReason returns "" unless the last solve ended above its goal and another solve would end
+	// for the same reason. It then returns the reason.
 	stopReason() string
 	// switchToCG is called after a solve that reduced the residual by less than a digit. It
-	// switches to conjugate gradients and returns true, or returns false if it cannot switch.
+	// switches to conjugate gradients and returns true, or returns false if the solver cannot
+	// switch.
 	switchToCG() bool
 	// endedForFaster reports whether the last solve stopped because another method takes less time
 	// than the solve's remaining iterations.
@@ -59,20 +60,21 @@ type inner interface {
 type fallback struct {
 	method Method
 	text   string // description for Result.Fallback
-	// gain is the factor by which each round except the first must reduce the residual; 0 means 2.
+	// gain is the factor by which each round must reduce the residual. 0 means a factor of 2 for
+	// each round after the first.
 	gain float64
 	make func() (inner, error)
 }
 
-// accuracyError is an error, caused by rounding in float32 or by a failed pivot, that the next
-// fallback may avoid.
+// accuracyError is caused by rounding in float32 or by a failed pivot. The next fallback may
+// succeed.
 type accuracyError struct{ err error }
 
-// slowError is an accuracyError after which the last fallback is tried next, because the last
-// fallback takes less time than the remaining iterations.
+// slowError means that the last fallback takes less time than the remaining iterations. refine
+// tries the last fallback next.
 type slowError struct{ error }
 
-// stagnationError is an accuracyError after which no fallback is tried.
+// stagnationError means that no iterations remain. refine tries only a direct method afterwards.
 type stagnationError struct{ error }
 
 func (e *accuracyError) Error() string { return e.err.Error() }
@@ -87,12 +89,12 @@ type refinement struct {
 	alpha       backend.Host[float64]         // n×t
 	z           backend.Host[float64]         // n×1: A⁻¹1 with an intercept; empty until it has been computed
 	b           []float64                     // intercepts of the centered targets
-	r           backend.Host[float64]         // n×columns: y − Aα − b·1, and the right-hand side 1 of the border
-	size        []float64                     // norms of the outputs, which are centered if there is an intercept
+	r           backend.Host[float64]         // n×columns: y − Aα − b·1, and a column of ones if b is an unknown
+	size        []float64                     // norms of the outputs, centered if there is an intercept
 	left        []float64                     // norms of the residuals of the outputs
-	residual    float64                       // the largest ratio of an element of left to the same element of size
+	residual    float64                       // largest ratio left[j]/size[j]
 	product     numeric.Product               // nil if the residual is computed from the data
-	multiplyByK func(v backend.Host[float64]) // v ← Kv in Go memory, or nil
+	multiplyByK func(v backend.Host[float64]) // replaces v by Kv in Go memory; may be nil
 
 	best iterate
 }
@@ -114,8 +116,8 @@ func (z *sizes) refinedBytes(n int) int64 {
 	return numeric.Bytes(e)
 }
 
-// refineRounds is the maximum number of rounds. If each round halves the residual, they reduce it
-// from 1 to far below the rounding error of float64.
+// refineRounds is the maximum number of rounds. If each round halves the residual, 40 rounds reduce
+// it by a factor of 10¹².
 const refineRounds = 40
 
 // refine solves the system by the first fallback that reaches the tolerance and sets the result.
@@ -175,7 +177,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 			}
 			errors.As(spent.error, &before)
 			w.res.Fallback = fmt.Sprintf("%s; went on with %s", before, fallbacks[direct].text)
-			i = direct - 1 // skip the fallbacks before the direct method, because no iterations remain for them
+			i = direct - 1 // no iterations remain: skip to the direct method
 		case errors.As(err, &slow) && last:
 			return f.short(slow.error)
 		case errors.As(err, &slow):
@@ -202,7 +204,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 	return f.short(weak.err)
 }
 
-// restore resumes from a checkpoint; it computes the residuals from the data.
+// restore resumes from a checkpoint and computes the residuals from the data.
 func (f *refinement) restore(st *state) error {
 	if st.z.Data != nil {
 		f.z = st.z
@@ -226,7 +228,7 @@ func (f *refinement) restore(st *state) error {
 	return nil
 }
 
-// begin sets the first residual, which is y, and the right-hand side 1 of the border.
+// begin sets the first residual, y, and the right-hand side 1 of the bordered system.
 func (f *refinement) begin(columns int) {
 	s := f.w.s
 	f.alpha = backend.NewHost[float64](s.n, s.t)
@@ -245,21 +247,21 @@ func (f *refinement) begin(columns int) {
 	}
 	f.best.residual = math.Inf(1)
 	if s.Intercept && !s.bordered() {
-		// For centered samples XᵀW1 = 0, so that A W1 = (XXᵀ + λW⁻¹) W1 = λ1. A residual r changes
-		// 1ᵀα by −1ᵀWr/λ.
+		// Centered samples have XᵀW1 = 0. Hence A W1 = (XXᵀ + λW⁻¹) W1 = λ1, and a residual r
+		// changes 1ᵀα by −1ᵀWr/λ.
 		z, total := backend.NewHost[float64](s.n, 1), 0.0
 		for i := range s.n {
 			z.Data[i] = s.weightOf(i) / s.Lambda
 			total += z.Data[i]
 		}
-		if !math.IsInf(total, 1) { // infinite if λ is near the smallest float64
+		if !math.IsInf(total, 1) { // total is infinite if λ is near the smallest float64
 			f.z = z
 		}
 	}
 }
 
-// tryNext makes an inner solver and refines until the residual is at most the tolerance, or a round
-// no longer reduces it enough.
+// tryNext makes an inner solver and refines the solution. It returns nil when the residual is at
+// most the tolerance, and an error if a round does not reduce the residual enough.
 func (f *refinement) tryNext(g fallback) error {
 	w := f.w
 	in, err := g.make()
@@ -328,13 +330,13 @@ func (f *refinement) inaccurate(reason string) error {
 }
 
 // correct adds to α the inner solver's solution for the residual. It scales each column of the
-// residual by a power of two, so that squares neither overflow nor underflow and float32 can
-// represent the column.
+// residual by a power of two. The scaled column has no overflow or underflow in float32, nor have
+// its squares.
 func (f *refinement) correct(in inner) error {
 	w, s := f.w, f.w.s
 	_, columns := f.rhs.Dims()
 	if f.z.Data != nil {
-		columns = s.t // z is known, and the border needs no right-hand side
+		columns = s.t // z is known: no right-hand side 1
 	}
 	norms := slices.Clone(f.left)
 	if columns > s.t {
@@ -347,11 +349,11 @@ func (f *refinement) correct(in inner) error {
 			_, exponent := math.Frexp(v)
 			scale[j] = math.Ldexp(1, min(max(exponent, -1000), 1000))
 		}
-		size := v // for the border, a bound on the effect of an error of z on b·z: |b| is at most about ‖y‖/√n
+		size := v // for z: its error affects the residual by at most |b|, about ‖y‖/√n, times the error
 		if j < s.t {
 			size = f.size[j]
 		}
-		// The factor 1/4 is a margin for the errors of the border.
+		// The factor 1/4 is a margin for errors of z and b.
 		goal[j] = w.par.tol() / 4 * size / scale[j]
 	}
 	for i := range s.n {
@@ -391,8 +393,8 @@ func (f *refinement) correct(in inner) error {
 	return nil
 }
 
-// add sets α ← α + D − δb·z and b ← b + δb, which makes 1ᵀα = 0 if z is not empty. The intercept b
-// of the border is set by measure.
+// add sets α ← α + D. If z is known, it also sets b ← b + δb and α ← α − δb·z, where δb makes 1ᵀα =
+// 0. If b is an unknown, measure sets it.
 func (f *refinement) add(d backend.Host[float64]) {
 	s := f.w.s
 	delta := make([]float64, s.t)
@@ -421,8 +423,8 @@ func (f *refinement) add(d backend.Host[float64]) {
 	}
 }
 
-// measure computes the residual and the intercept b of the border, and saves the solution if its
-// residual is the smallest so far.
+// measure computes the residual, and b if it is an unknown. It saves the solution if the residual
+// is the smallest so far.
 func (f *refinement) measure() error {
 	w, s := f.w, f.w.s
 	alpha := f.rhs.View(0, 0, s.n, s.t)
@@ -437,7 +439,7 @@ func (f *refinement) measure() error {
 			copy(fit.Row(i), f.alpha.Row(i))
 		}
 		f.multiplyByK(fit)
-	case f.coef != nil: // K α = X(Xᵀα): 4nd operations per output instead of 2n²d
+	case f.coef != nil: // X(Xᵀα) takes 4nd operations per output; Kα would take 2n²d
 		w.B.Gemm(backend.Transpose, backend.NoTrans, 1, f.x, alpha, 0, f.coef)
 		w.B.Gemm(backend.NoTrans, backend.NoTrans, 1, f.x, f.coef, 0, f.fit)
 	case f.product != nil:
@@ -492,7 +494,7 @@ func (f *refinement) measure() error {
 	return nil
 }
 
-// reset replaces a solution that is not finite by α = 0.
+// reset replaces a solution that is not finite by the best finite solution, or by α = 0.
 func (f *refinement) reset() {
 	if f.best.alpha.Data != nil {
 		f.revert()
@@ -539,8 +541,8 @@ func (f *refinement) finish() error {
 	return w.finishIntercept()
 }
 
-// short adds the best solution, if a solution was found, to the error of a refinement that ended
-// above the tolerance.
+// short completes the error of a refinement that ended above the tolerance: it adds the best
+// solution, if there is one.
 func (f *refinement) short(err error) error {
 	var e *ConvergenceError
 	if !errors.As(err, &e) || f.best.alpha.Data == nil {
@@ -567,8 +569,8 @@ func (f *refinement) short(err error) error {
 	return e
 }
 
-// finishIntercept converts the intercept for centered data to the intercept for the given data, and
-// returns an error if the solution is not finite.
+// finishIntercept converts the intercept for centered data to the intercept for the original data.
+// It returns an error if the solution is not finite.
 func (w *work) finishIntercept() error {
 	s := w.s
 	for j := range w.res.Intercept {
@@ -590,24 +592,25 @@ func (w *work) finishIntercept() error {
 	return nil
 }
 
-// ConvergenceError says that a Solve did not reach the requested residual. Result is the best
-// solution that it found and is otherwise complete. If no finite solution was found, only the
-// fields Method, Residual and Iters of Result are set.
+// ConvergenceError reports that a Solve did not reach the requested residual. Result holds the best
+// solution found. If no finite solution was found, only the fields Method, Residual and Iters of
+// Result are set.
 type ConvergenceError struct {
 	Result *Result
 	Tol    float64 // the requested residual
-	// Attainable is an upper bound of the residual of the exact solution after rounding to float64;
+	// Attainable is an upper bound of the residual of the exact solution after rounding to float64.
 	// 0 means that no bound is known.
 	Attainable float64
 	Reason     string // why the last method stopped
 
 	mayBeIndefinite bool   // whether K may be indefinite
-	before          Method // the method that Result.Method replaced; "" if there was none
+	before          Method // the method that Result.Method replaced, or ""
 }
 
 func (e *ConvergenceError) Error() string { return e.Message(message.Plain) }
 
-// Message returns the text of the error with the parameter names of a front end.
+// Message returns the text of the error. name maps the parameters of this package to the names of a
+// front end.
 func (e *ConvergenceError) Message(name func(parameter string) string) string {
 	after, res := "", cmp.Or(e.Result, &Result{})
 	if res.Iters > 0 {

@@ -16,8 +16,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestReviewComparesWithThePlan checks that a solve is stopped only if it takes more than twice the
-// planned iterations and the remaining iterations would take more time than the factor in float64.
+// TestReviewComparesWithThePlan checks the two conditions for stopping a solve: it takes more than
+// twice the planned iterations, and its remaining iterations would take more time than the factor
+// in float64.
 func TestReviewComparesWithThePlan(t *testing.T) {
 	w := &work{plan: Plan{its: 40, step: 2}}
 	if w.review(1) != nil {
@@ -28,8 +29,8 @@ func TestReviewComparesWithThePlan(t *testing.T) {
 		solves, remaining float64
 		want              string
 	}{
-		{1, 51, ""}, // as planned
-		{1, 70, ""}, // 70 is twice the planned number
+		{1, 51, ""}, // less than twice the planned number in total
+		{1, 70, ""}, // 10 + 70 is twice the planned number
 		{1, 71, "after 10 iterations, about 71 more are needed, and the plan was for 40"},
 		{2, 49, "after 10 iterations, about 98 more are needed, and the plan was for 40"},
 		{1, math.Inf(1), "after 10 iterations, the residual does not decrease, and the plan was for 40 iterations"},
@@ -44,8 +45,8 @@ func TestReviewComparesWithThePlan(t *testing.T) {
 	}
 }
 
-// TestGivesUpForDual checks that after a solve that is stopped, Dual is the next fallback, even if
-// other fallbacks precede it in the list, and that the result says why.
+// TestGivesUpForDual stops a solve by its review. Dual must be the next fallback, although another
+// fallback precedes it in the list, and the result must give the reason.
 func TestGivesUpForDual(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	const n = 80
@@ -80,8 +81,8 @@ func TestGivesUpForDual(t *testing.T) {
 	}
 }
 
-// TestModesAreReplaced checks that Solve detects too few modes for the samples, from the residuals
-// of Modes and from the exact residuals of the sampled rows, and then continues with another
+// TestModesAreReplaced gives Modes too few inner or outer modes. Modes must detect this from its
+// residuals or from the exact residuals of sampled rows, and Solve must continue with another
 // method.
 func TestModesAreReplaced(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
@@ -130,9 +131,10 @@ func TestModesAreReplaced(t *testing.T) {
 	}
 }
 
-// TestConcentration compares the concentration of samples with its expectation: half of them are spread over
-// the unit square, and half over a cell of side 1/8. A cell near a random sample of the second half has
-// n(1/2 + 1/128) samples instead of n/64. The estimate from 20,000 of them has a standard deviation of about 1 %.
+// TestConcentration compares the concentration of samples with its expectation. Half of the n
+// samples are spread over the unit square, and half over a cell of side 1/8. The cell of a sample
+// in the second half then has n(1/2 + 1/128) samples instead of n/64. The estimate from 20,000
+// samples has a standard deviation of about 1 %.
 func TestConcentration(t *testing.T) {
 	const n, cell = 40000, 1. / 8
 	r := rand.New(rand.NewPCG(5, 0))

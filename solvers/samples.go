@@ -13,21 +13,20 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// samples holds the rows of a Problem that have a weight > 0, centered if centering does not change
-// the solution.
+// samples holds the rows of a Problem with weight > 0. They are centered if centering does not
+// change the solution.
 //
-// With an intercept any constant may be subtracted from y, since b absorbs it. The constant is the
-// weighted mean, so that a large mean of y causes no cancellation. A linear kernel with an
-// intercept allows the same for X: f(x) = wᵀ(x − x̄) + b′. If both X and y are centered by their
-// weighted means, the optimal b′ is 0 and the system has no border. Without centering, features
-// with an offset of 1e6 would lose 12 digits in XᵀX.
+// With an intercept, y is centered by its weighted mean to avoid cancellation: b absorbs the mean.
+// For a linear kernel with an intercept, X is centered, too: f(x) = wᵀ(x − x̄) + b′. If both X and
+// y are centered by their weighted means, the optimal b′ is 0 and the system has no border. Without
+// centering, features with an offset of 1e6 would lose 12 digits in XᵀX.
 type samples struct {
 	Problem
 	x            numeric.Points // X
 	n, d, t      int            // number of rows of weight > 0, of features, and of outputs
-	rows         []int          // the indices in X of the rows of weight > 0; nil means all rows
-	weight       []float64      // the weights of these rows; nil means that all are 1
-	meanX, meanY numeric.Center // subtracted from X and Y; empty without centering
+	rows         []int          // indices in X of the rows of weight > 0; nil means all rows
+	weight       []float64      // weights of the rows of weight > 0; nil means all 1
+	meanX, meanY numeric.Center // subtracted from X and Y; nil without centering
 }
 
 func newSamples(p Problem) *samples {
@@ -82,7 +81,7 @@ func (s *samples) shift() []float64 {
 	return d
 }
 
-// line returns the samples, which have one feature, sorted by it.
+// line returns the samples sorted by their only feature.
 func (s *samples) line(ctx context.Context, m markov.Model) (*markov.Line, error) {
 	x := backend.NewHost[float64](s.n, 1)
 	s.fill(x, s.X, nil, 0, false)
@@ -102,12 +101,12 @@ func (s *samples) part() numeric.Part { return numeric.Part{N: s.n, Rows: s.rows
 
 // mean returns the weighted means of the columns of h.
 func (s *samples) mean(h backend.Host[float64]) numeric.Center {
-	mean, _ := s.part().Mean(context.Background(), h) // the background context never ends the computation early
+	mean, _ := s.part().Mean(context.Background(), h) // the background context is never canceled
 	return mean
 }
 
-// plain reports whether X is used unchanged: without centering, rows of weight 0 or, if scaled is
-// set, weights.
+// plain reports whether X is used unchanged: it is not centered and has no rows of weight 0. If
+// scaled is set, all weights must be 1, too.
 func (s *samples) plain(scaled bool) bool {
 	return s.rows == nil && s.meanX == nil && !(scaled && s.weight != nil)
 }
@@ -118,14 +117,14 @@ func (s *samples) nearlyCentered() bool {
 	return s.rows == nil && s.weight == nil && s.meanX != nil && s.meanX.NearlyCentered(s.X)
 }
 
-// fill sets dst to the rows of weight > 0 of h, beginning with row number `from`, minus mean, and
-// multiplied by √w_i if scaled is set.
+// fill sets dst to rows of h with weight > 0, beginning with the row of index `from` among them. It
+// subtracts mean from each row, and multiplies the row by √w_i if scaled is set.
 func (s *samples) fill(dst, h backend.Host[float64], mean numeric.Center, from int, scaled bool) {
 	s.part().Fill(dst, h, mean, from, scaled)
 }
 
-// blockRows is the number of rows of X per copied block. A block takes about 2 MiB, which stay in
-// the caches of two cores, and has enough rows for an efficient Syrk.
+// blockRows is the number of rows in a copied block of X. A block of about 2 MiB fits in the caches
+// of two cores and has enough rows for an efficient Syrk.
 func blockRows(n, d int) int {
 	return min(n, max(256, 1<<18/d))
 }
@@ -158,7 +157,7 @@ func (w *call) placeX() (backend.Matrix[float64], error) {
 	return x, nil
 }
 
-// checkShapes checks the rules that do not depend on the values of the samples.
+// checkShapes checks everything except the values of the samples.
 func (p Problem) checkShapes() error {
 	if p.Kernel == nil {
 		return errors.New("solvers: the kernel is missing")
@@ -204,8 +203,8 @@ func (p Problem) checkShapes() error {
 	return nil
 }
 
-// checkValues is like Problem.checkValues, but does not read a dense X again if the column means
-// are finite. A NaN or an infinite value would make the mean of its column NaN or infinite.
+// checkValues is Problem.checkValues without reading a dense X again if the column means are
+// finite. A NaN or an infinite value would make the mean of its column NaN or infinite.
 func (s *samples) checkValues() error {
 	if s.meanX == nil || s.rows != nil || !numeric.Finite(s.meanX[0]) {
 		return s.Problem.checkValues()

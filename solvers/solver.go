@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Problem is the system (K + λW⁻¹)α + b·1 = y; see the comment of the package.
+// Problem is the system (K + λW⁻¹)α + b·1 = y; see the package documentation.
 type Problem struct {
 	Kernel    kernels.Kernel
 	X, Y      backend.Host[float64] // n×d samples, n×t targets; only read
@@ -23,10 +23,10 @@ type Problem struct {
 	Lambda    float64               // ≥ 0
 	Intercept bool                  // an unpenalized b; otherwise b = 0
 
-	// Sparse holds the samples in place of X, which is then empty; nil means that X holds them. Solve accepts
-	// sparse samples, except with Kalman, Modes and the preconditioner "taylor", and so do LogEvidence,
-	// Variance, NewUncertainty, NewLeaveOneOut, and NewPath with Band and Dual. NewPath returns an
-	// error for Primal. For sparse samples Solve with Primal uses conjugate gradients, and needs Lambda > 0.
+	// Sparse holds the samples if X is empty; nil means that X holds them. Functions that accept
+	// sparse samples are Solve, LogEvidence, Variance, NewUncertainty, NewLeaveOneOut and NewPath,
+	// but NewPath returns an error for Primal. Kalman, Modes and the preconditioner "taylor" accept
+	// none. For sparse samples Solve with Primal uses conjugate gradients, and Lambda must be > 0.
 	Sparse *backend.CSR[float64]
 }
 
@@ -38,8 +38,8 @@ func (p Problem) points() numeric.Points {
 	return numeric.DensePoints(p.X)
 }
 
-// width is the number of features of a sample that a kernel value uses; for sparse samples it is
-// the mean number of stored elements.
+// width is the number of features of a sample that a kernel value uses. For sparse samples, it is
+// the mean number of stored elements, plus 1.
 func (p Problem) width() int {
 	if p.Sparse != nil {
 		return p.Sparse.NNZ()/p.Sparse.Rows + 1
@@ -47,28 +47,28 @@ func (p Problem) width() int {
 	return p.X.Cols
 }
 
-// linear reports whether the solution of every method has weights of the features. For sparse
-// samples only Primal gives weights: centering would make the samples dense.
+// linear reports whether each method computes weights of the features. For sparse samples only
+// Primal does: centering would make the samples dense.
 func (p Problem) linear() bool { return isLinear(p.Kernel) && p.Sparse == nil }
 
 // Method names a way to solve a Problem; plan.go lists them.
 type Method string
 
-// Auto is the method with the lowest estimated time that fits the memory.
+// Auto chooses the method with the lowest estimated time that fits in memory.
 const Auto Method = ""
 
-// Params are the choices of a caller; the zero value suits most problems.
+// Params are options of Solve; the zero value suits most problems.
 type Params struct {
 	Method     Method
-	NeedsAlpha bool // excludes Primal, which computes no Alpha, from the choice of Auto
-	// NeedsResiduals keeps Auto from choosing Modes without the exact K, a variant that leaves
+	NeedsAlpha bool // Auto must not choose Primal, which computes no Alpha
+	// NeedsResiduals means that Auto must not choose Modes without the exact K: this variant leaves
 	// Result.Residuals empty for a nonlinear kernel.
 	NeedsResiduals bool
-	Memory         int64          // bytes that may be taken on the device; 0 means all its free memory
+	Memory         int64          // largest number of bytes to use on the device; 0 means all its free memory
 	Progress       func(Progress) // nil, or reports the progress; called by one goroutine at a time
 
-	// Tol is the relative residual that every output must reach, computed in float64 from the
-	// data; 0 means 1e-8. A Solve that does not reach it fails with a *ConvergenceError.
+	// Tol is the relative residual that every output must reach, computed in float64 from the data.
+	// 0 means 1e-8. If an output does not reach it, Solve returns a *ConvergenceError.
 	Tol float64
 	// MaxIter is the maximum number of products with K in an iterative method, summed over all
 	// outputs and precisions; 0 means 10000.
@@ -77,14 +77,14 @@ type Params struct {
 	// operator that fits in memory.
 	Operator Operator
 	// Preconditioner names the low-rank approximation of K in an iterative method. "rpcholesky"
-	// uses columns of K, whose pivots are drawn at random with probabilities proportional to the
-	// diagonal of the residual; "taylor" uses the leading powers of the power series of a
-	// Gaussian or polynomial kernel; "none" turns preconditioning off. "" is rpcholesky, or with
-	// Rank 0 the cheaper of the two. Preconditioners lists the names.
+	// uses columns of K; their pivots are drawn at random with probabilities proportional to the
+	// diagonal of the residual. "taylor" uses the leading powers of the power series of a Gaussian
+	// or polynomial kernel. "none" turns preconditioning off. "" is rpcholesky, or the cheaper of
+	// the two if Rank is 0. Preconditioners lists the names.
 	Preconditioner string
-	// Rank is the rank of the preconditioner; 0 chooses it by the estimated spectrum of K and the
-	// memory. If Rank or Preconditioner is set, Auto chooses among the methods that use it, and
-	// every other method returns an error.
+	// Rank is the rank of the preconditioner. 0 means a choice by the estimated spectrum of K and
+	// the memory. If Rank or Preconditioner is set, Auto chooses among the methods that use it, and
+	// other methods return an error.
 	Rank int
 	// Seed is the seed of all random choices; it does not change the system that is solved, only
 	// rounding errors and the number of iterations.
@@ -92,37 +92,37 @@ type Params struct {
 	// Checkpoint lets an iterative Solve resume an earlier Solve that ended early.
 	Checkpoint Checkpoint
 
-	withoutModes bool // excludes Modes from the choice of Auto
+	withoutModes bool // Auto must not choose Modes
 }
 
 // Progress describes the progress of a Solve.
 type Progress struct {
 	Stage    string  // "gram", "factor" or "solve"
-	Fraction float64 // fraction of the floating-point operations done in all stages; it never decreases and ends with 1
+	Fraction float64 // fraction of the floating-point operations of all stages that are done; it never decreases and ends with 1
 }
 
 // Seconds are wall-clock times. Total includes checks and transfers.
 type Seconds struct{ Gram, Factor, Solve, Total float64 }
 
-// Solution is the solution of a Problem for one λ. Its rows are those of Problem.X.
+// Solution is the solution of a Problem for one λ. Row i of Alpha belongs to row i of Problem.X.
 type Solution struct {
 	// Alpha holds the n×t dual coefficients, 0 for samples of weight 0. It is
 	// empty after Primal.
 	Alpha backend.Host[float64]
-	// Coef holds the d×t weights w of a linear kernel, f(x) = wᵀx + b, after any method; for sparse
-	// samples only Primal computes it. It is empty for other kernels.
+	// Coef holds the d×t weights w of a linear kernel, f(x) = wᵀx + b. For sparse samples only
+	// Primal computes it. It is empty for other kernels.
 	Coef backend.Host[float64]
 	// Intercept is b, one number for each output; all are 0 without an intercept.
 	Intercept []float64
-	// Residual is the relative residual of the system that was solved, in the 2-norm over the
-	// samples of weight > 0, and the largest value over the outputs:
+	// Residual is the relative residual of the solved system in the 2-norm over the samples of
+	// weight > 0. It is the largest value over the outputs:
 	//
 	//	primal   ‖XᵀW(y − Xw) − λw‖ / ‖XᵀWy‖
 	//	others   ‖(K + λW⁻¹)α + b·1 − y‖ / ‖y‖
 	//
-	// With an intercept the second residual includes the equation 1ᵀα = 0, and y, and in primal
-	// also X, is centered by its weighted mean in the norms. The residual is 0 if the numerator and
-	// the divisor are both 0.
+	// With an intercept, the second residual includes the equation 1ᵀα = 0. The norms then use y
+	// centered by its weighted mean, and for primal also centered X. The residual is 0 if the
+	// numerator and the divisor are both 0.
 	//
 	// If y is orthogonal to every column of X, XᵀWy consists of rounding errors, and no residual is
 	// small relative to XᵀWy. Therefore, if ‖XᵀWy‖ < S/1000 with S = ‖W^½X‖‖W^½y‖, the divisor is
@@ -131,16 +131,15 @@ type Solution struct {
 	Residual float64
 }
 
-// Result is a solved Problem. Its rows are those of Problem.X.
+// Result is a solved Problem. Row i of Residuals belongs to row i of Problem.X.
 type Result struct {
 	Method Method // the method that gave the solution
 	Solution
-	// Residuals holds y − (K + λW⁻¹)α − b·1, n×t, as computed in float64; 0 for samples of weight
-	// 0. It is empty after Primal, after Modes if its residuals are not those of the exact K, and
-	// for a linear kernel, whose residuals take O(nd) operations.
+	// Residuals holds y − (K + λW⁻¹)α − b·1, n×t, computed in float64; it is 0 for samples of
+	// weight 0. It is empty for a linear kernel, after Primal, and after Modes without the exact K.
 	Residuals backend.Host[float64]
-	// Squares holds Σ_i w_i (y_i − f(x_i))² of each output after Primal of a dense X, which sums it along
-	// with the residual of its equations. It is nil after other methods and after SolveEach.
+	// Squares holds Σ_i w_i (y_i − f(x_i))² of each output after Primal with a dense X. It is nil
+	// after other methods and after SolveEach.
 	Squares []float64
 	Plan    Plan
 	Bytes   int64 // measured peak memory of this Solve on the device
@@ -148,7 +147,7 @@ type Result struct {
 
 	Iters    int      // number of products with K + λW⁻¹ in the iteration; 0 for a direct method
 	Rank     int      // rank of the preconditioner; 0 means none
-	Jitter   float64  // added to the diagonal of a matrix that is factored only for a preconditioner; it does not change the solution
+	Jitter   float64  // shift of the diagonal of a matrix that is factored only as a preconditioner; it does not change the solution
 	Fallback string   // why the planned method failed, and what replaced it; "" if it did not fail
 	Notes    []string // remarks for the user, one line each
 	// Constant lists the columns of Y, counted from 0, that are constant up to rounding. Only
@@ -158,14 +157,14 @@ type Result struct {
 
 // Solve solves p on dev.
 //
-// Before work starts, Solve returns an error if the Problem is invalid (the error names row and
-// column, counted from 1) or does not fit the memory (*BudgetError). If the matrix is not positive
-// definite to working precision, the error wraps *backend.PivotError and says how large λ must be.
-// If the residual exceeds Params.Tol, the error is a *ConvergenceError with the best solution
-// found. Within about 0.1 s after ctx is done, Solve returns an error that wraps context.Cause(ctx).
-// On every return the memory of the device has been freed.
+// Before work starts, Solve returns an error for an invalid Problem and a *BudgetError for a
+// Problem that does not fit in memory. The former names row and column, counted from 1. If the
+// matrix is not positive definite to working precision, the error wraps *backend.PivotError and
+// says how large λ must be. If the residual exceeds Params.Tol, the error is a *ConvergenceError
+// with the best solution found. Within about 0.1 s after ctx is done, Solve returns an error that
+// wraps context.Cause(ctx). Solve frees all device memory before it returns.
 //
-// If Auto chose Modes, and it converges too slowly or not at all, Solve continues with the cheapest other
+// If Auto chooses Modes and it converges too slowly, Solve continues with the cheapest other
 // method.
 func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Result, error) {
 	start, reached := time.Now(), 0.0
@@ -187,12 +186,12 @@ func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Res
 	return solveAgain(ctx, dev, p, par, start, err)
 }
 
-// solveAgain continues a Solve whose method was Modes and ended with err.
+// solveAgain continues a Solve after Modes has ended with err: it solves with another method.
 func solveAgain(ctx context.Context, dev backend.Device, p Problem, par Params, start time.Time, err error) (*Result, error) {
 	par.withoutModes = true
 	_, res, otherErr := solve(ctx, dev, p, par, start)
 	if errors.As(otherErr, new(*BudgetError)) {
-		return nil, err // a *ConvergenceError contains the best solution that Modes found
+		return nil, err // err may be a *ConvergenceError with the best solution by Modes
 	}
 	if otherErr != nil {
 		return nil, otherErr
@@ -205,7 +204,7 @@ func solveAgain(ctx context.Context, dev backend.Device, p Problem, par Params, 
 	return res, nil
 }
 
-// solve implements Solve without the call of solveAgain.
+// solve is Solve without another method after Modes.
 func solve(ctx context.Context, dev backend.Device, p Problem, par Params, start time.Time) (Plan, *Result, error) {
 	plan, err := makePlan(ctx, dev, p, par)
 	if err != nil {
@@ -232,7 +231,7 @@ func solve(ctx context.Context, dev backend.Device, p Problem, par Params, start
 	return plan, w.res, nil
 }
 
-// check checks the rules for params that hold for every method.
+// check checks the params by the rules that all methods share.
 func (par Params) check() error {
 	switch {
 	case par.Memory < 0:
@@ -254,7 +253,6 @@ func (par Params) check() error {
 	return checkPreconditioner(par.Preconditioner)
 }
 
-// tol is Params.Tol or its default.
 func (par Params) tol() float64 {
 	if par.Tol == 0 {
 		return 1e-8
@@ -262,7 +260,6 @@ func (par Params) tol() float64 {
 	return par.Tol
 }
 
-// preconditioner is Params.Preconditioner or its default.
 func (par Params) preconditioner() string {
 	if par.Preconditioner == "" {
 		return "rpcholesky"
@@ -270,7 +267,6 @@ func (par Params) preconditioner() string {
 	return par.Preconditioner
 }
 
-// maxIter is Params.MaxIter or its default.
 func (par Params) maxIter() int {
 	if par.MaxIter == 0 {
 		return 10000
@@ -291,8 +287,8 @@ type work struct {
 	plan         Plan
 	res          *Result
 	checkpointer *checkpointer // nil without checkpoints
-	onHost       bool          // whether factors are in the memory of the host
-	takeover     float64       // cost of the method that takes over if auto has underestimated the method that it chose; 0 if there is no such method
+	onHost       bool          // factors are in the memory of the host
+	takeover     float64       // cost of the direct method that replaces a method of Auto that takes longer than planned; 0 if there is none
 }
 
 func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, plan Plan) *work {
@@ -304,7 +300,7 @@ func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, pla
 	}
 }
 
-// notifier converts report to the function that run.NewProgress takes.
+// notifier adapts report to run.NewProgress.
 func notifier(report func(Progress)) func(stage string, fraction float64) {
 	if report == nil {
 		return nil
@@ -328,13 +324,11 @@ func (w *work) fail(err error) error {
 // SolveEach is Solve with a separate λ for each output; it ignores p.Lambda. Column j of the
 // solution is the solution for lambdas[j].
 //
-// Outputs with the same λ are solved together, so that there is one factorization for each
-// different λ.
+// Outputs with the same λ are solved together: there is one factorization for each different λ.
 //
-// In the Result, Residual, Bytes, Rank and Jitter are the largest values over the different λ,
-// Iters and Seconds are sums, and Plan has the sum of the operations and the largest memory.
-// SolveEach returns the same errors as Solve; if there are several λ, the error names the λ at
-// which it occurred.
+// In the Result, Residual, Bytes, Rank and Jitter are the largest values over the different λ.
+// Iters and Seconds are sums. Plan has the sum of the operations and the largest memory. SolveEach
+// returns the same errors as Solve; with several λ, an error names its λ.
 func SolveEach(ctx context.Context, dev backend.Device, p Problem, lambdas []float64, par Params) (*Result, error) {
 	if len(lambdas) != p.Y.Cols {
 		return nil, fmt.Errorf("solvers: y has %s, but lambda has %s: each column needs one value", count.Of(p.Y.Cols, "column"), count.Of(len(lambdas), "value"))
@@ -394,8 +388,8 @@ func (e *each) solve() error {
 	return nil
 }
 
-// one solves for the outputs whose λ is lambda, and reports its progress as fractions between from
-// and to.
+// one solves for the outputs whose λ is lambda. It maps the progress of this Solve to fractions
+// from `from` to `to`.
 func (e *each) one(lambda, from, to float64) error {
 	var columns []int
 	for j, l := range e.lambdas {
@@ -455,7 +449,7 @@ func (e *each) put(j, column int, r *Result) {
 	e.res.Intercept[j] = r.Intercept[column]
 }
 
-// add combines a plan and a residual with the totals in the result.
+// add adds a plan to Result.Plan, and raises Result.Residual to residual.
 func (e *each) add(plan Plan, residual float64) {
 	if plan.Bytes >= e.res.Plan.Bytes {
 		plan.Flops += e.res.Plan.Flops

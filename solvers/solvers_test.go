@@ -23,8 +23,8 @@ func TestDual(t *testing.T) {
 	solvertest.Run(t, solvertest.Suite{Method: solvers.Dual, Kernels: several})
 }
 
-// fine is a tolerance with which an iterative solution meets the bounds of the suite, which are
-// made for direct methods.
+// fine is a tolerance for iterative methods. With it, they meet the suite's bounds for direct
+// methods.
 const fine = 4e-14
 
 func TestMixed(t *testing.T) {
@@ -84,7 +84,7 @@ func TestSparse(t *testing.T) {
 				par.Preconditioner = "none"
 			}
 			if test.method == solvers.CG && test.kernel == several[0] {
-				par.Tol = 8 * fine // rounding the exact solution leaves a residual of up to 2.8e-13 if samples are repeated
+				par.Tol = 8 * fine // with repeated samples, rounding the exact solution leaves a residual of up to 2.8e-13
 			}
 			solvertest.Run(t, solvertest.Suite{Method: test.method, Params: par, Kernels: []kernels.Kernel{test.kernel}, Sparse: true})
 		})

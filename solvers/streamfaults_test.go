@@ -13,9 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestStreamFaults checks, on a device without optional abilities, that a failure of any call of
-// the device is reported and that the memory is freed: in the choice of centers, in the passes and
-// between them.
+// TestStreamFaults makes a call of a device without optional abilities fail: in the choice of
+// centers, in the passes, or between them. The solver must return the error and free all memory.
 func TestStreamFaults(t *testing.T) {
 	x, y := sine(2, 90, 2)
 	weights := make([]float64, 90)
@@ -45,7 +44,7 @@ func TestStreamFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inner := backendtest.Device(t, "ref")
 			failed := 0
-			for at := int64(1); ; at += 1 + at/60*4 { // test a decreasing share of the many calls
+			for at := int64(1); ; at += 1 + at/60*4 { // skip more and more calls: testing all would take too long
 				dev := &faulty{Device: inner, at: at}
 				err := run(dev)
 				if now, _ := inner.InUse(); now != 0 {

@@ -66,10 +66,10 @@ func (p StreamParams) limits() (tol float64, maxIter int) {
 	return tol, maxIter
 }
 
-// sample returns the number of samples from which Falkon's preconditioner is computed; d is the
-// number of features. Each sample costs 2M² operations, and more samples save passes over all n
-// samples. With s samples per center, falkonPasses(s) passes are needed, and the total time is
-// smallest for s^1.55 = 2500 n/M². The samples take less than M² numbers on the host.
+// sample returns the number of samples for Falkon's preconditioner; d is the number of features.
+// Each sample costs 2M² operations, but more samples save passes over all n samples. With s samples
+// per center, falkonPasses(s) passes are needed, and the total time is smallest for s^1.55 = 2500
+// n/M². The samples have less than M² numbers.
 func (p StreamParams) sample(n, m, d int) int {
 	if p.samples > 0 {
 		return min(n, p.samples)
@@ -142,7 +142,7 @@ func newStreamRun(ctx context.Context, dev backend.Device, par StreamParams, pla
 	}, nil
 }
 
-// fail adds the name of the method to an error that does not concern the samples.
+// fail adds the name of the method to an error, unless the error already names a sample.
 func (r *streamRun) fail(err error) error {
 	var about stream.SampleError
 	if errors.As(err, &about) {
@@ -151,7 +151,7 @@ func (r *streamRun) fail(err error) error {
 	return fmt.Errorf("solvers: %s: %w", r.plan.Method, err)
 }
 
-// solve finds β by the planned method; q holds the samples for Falkon's preconditioner.
+// solve computes β by the planned method. q holds the samples for Falkon's preconditioner.
 func (r *streamRun) solve(data Rows, sparse *backend.CSR[float64], phi stream.Basis, q stream.Sampled, lambda float64, intercept bool) (*stream.Solution, error) {
 	saved, err := r.checkpointer(data, sparse, phi, lambda, intercept)
 	if err != nil {
@@ -206,8 +206,8 @@ func (r *streamRun) solve(data Rows, sparse *backend.CSR[float64], phi stream.Ba
 	return s, err
 }
 
-// checkpointer returns the checkpointer, or nil if no checkpoints are requested or the method is
-// direct. It reads the samples once to compute their hash.
+// checkpointer returns nil if no checkpoints are requested or the method is not Falkon. Otherwise
+// it reads the samples once to compute their hash.
 func (r *streamRun) checkpointer(data Rows, sparse *backend.CSR[float64], phi stream.Basis, lambda float64, intercept bool) (*checkpointer, error) {
 	if r.par.Checkpoint.Dir == "" || r.plan.Method != Falkon {
 		return nil, nil
@@ -216,7 +216,7 @@ func (r *streamRun) checkpointer(data Rows, sparse *backend.CSR[float64], phi st
 	tol, _ := r.par.limits()
 	n, d, t := data.Dims()
 	fmt.Fprintf(h, "%s%s %d %d %d %x %v %x %d\n", checkpointMagic, r.plan.Method, n, d, t, lambda, intercept, tol, r.par.samples)
-	fmt.Fprintf(h, "centers %v\n", phi.(*stream.Centers).Kernel) // Falkon works with no other basis
+	fmt.Fprintf(h, "centers %v\n", phi.(*stream.Centers).Kernel) // Falkon's basis is always *stream.Centers
 	hashPoints(h, phi.(*stream.Centers).Points)
 	if sparse != nil {
 		hashPoints(h, numeric.SparsePoints(*sparse))
@@ -261,15 +261,15 @@ func (r *streamRun) finish(s *stream.Solution) error {
 	return nil
 }
 
-// Rows are samples that are read in passes, block by block, so that they need not fit into memory.
-// InMemory makes Rows of matrices.
+// Rows are samples that are read in passes, block by block. They need not fit in memory. InMemory
+// makes Rows of matrices.
 type Rows interface {
 	// Dims returns the number of samples, of features and of outputs.
 	Dims() (n, d, t int)
-	// Pass reads all samples in order and calls use with one block of them at a time. It returns
-	// the first error of reading or of use, or the cause of ctx if ctx is done. Every pass reads the
-	// same samples, but may divide them into other blocks. use must not change a block, or store
-	// it for later. If keyed is true, the blocks must hold Keys, unless the samples have no keys.
+	// Pass reads all samples in order, divided into blocks, and calls use for each block. It
+	// returns the first error of reading or of use, or the cause of ctx if ctx is done. Every pass
+	// reads the same samples, but the blocks may differ. use must not change or retain a block. If
+	// keyed is true, blocks must hold Keys, unless the samples have no keys.
 	Pass(ctx context.Context, keyed bool, use func(b Block) error) error
 }
 
@@ -277,9 +277,9 @@ type Rows interface {
 type Block struct {
 	X, Y    backend.Host[float64] // r×d and r×t
 	Weights []float64             // weights of the rows; nil means all 1
-	// Keys of the rows, equal for equal samples; nil means keys computed from the numbers in X. The
-	// keys and a seed determine which samples are drawn, regardless of the order of the samples and
-	// of the numbers that encode them.
+	// Keys holds a key for each row; equal samples have equal keys. nil means that the solver
+	// computes keys from the numbers in X. The keys and a seed determine the samples that are
+	// drawn, regardless of the order of the samples and of the numbers that encode them.
 	Keys []uint64
 }
 
