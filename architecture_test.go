@@ -24,8 +24,8 @@ import (
 
 const module = "github.com/mercer-go/mercer"
 
-// A layer is a folder of the module, except for folders inside it that are separate layers, and
-// the list of its allowed imports: other layers, by their folders, and external modules.
+// A layer is a folder of the module, and the list of its allowed imports: the folders of other
+// layers in ours, and external modules in others. A folder inside it may be a layer of its own.
 // Packages of one layer may import each other. The imports of tests are not restricted.
 type layer struct {
 	folder string
@@ -38,7 +38,7 @@ type layer struct {
 // that adds it.
 var layers = []layer{
 	{folder: "kernels/kerneltest", ours: []string{"kernels"}, others: []string{"gonum.org/v1/gonum"}},
-	// host defines the matrices that all packages exchange, and converts those of gonum.
+	// host defines the matrices that all packages exchange, and converts gonum's matrices.
 	{folder: "host", others: []string{"gonum.org/v1/gonum/mat"}},
 	{folder: "kernels/objects", ours: []string{"kernels", "host"}},
 	{folder: "internal/pairwise", ours: []string{"kernels", "kernels/objects", "host", "internal/count"}},
@@ -48,7 +48,8 @@ var layers = []layer{
 	{folder: "kernels", ours: []string{"internal/count", "internal/suggest", "internal/elementary"}},
 	// backendtest uses the error bounds of kerneltest for kernel values.
 	{folder: "backend/backendtest", ours: []string{"backend", "kernels", "kernels/kerneltest", "internal/flop"}},
-	// check validates the arguments of backend methods, and flop counts their operations.
+	// check validates the arguments of backend methods. flop counts the operations of these
+	// methods.
 	{folder: "internal/check", ours: []string{"backend", "kernels", "host"}},
 	{folder: "internal/flop"},
 	{folder: "internal/pages"},
@@ -62,7 +63,7 @@ var layers = []layer{
 	{folder: "solvers/solvertest", ours: []string{"solvers", "backend", "backend/backendtest", "internal/markov", "kernels"}},
 	{folder: "internal/adjoint", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}},
 	// numeric has small numeric functions for all solvers. It uses gonum's sums of slices and
-	// accepts its matrices.
+	// accepts gonum's matrices.
 	{folder: "internal/numeric", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum/floats", "gonum.org/v1/gonum/mat"}},
 	{folder: "internal/selection"},
 	{folder: "internal/lowrank", ours: []string{"backend", "kernels", "internal/numeric", "internal/run", "internal/elementary"}},
@@ -70,13 +71,13 @@ var layers = []layer{
 	{folder: "internal/stream", ours: []string{"backend", "kernels", "internal/krylov", "internal/message", "internal/numeric", "internal/rowkey", "internal/run", "internal/spread", "internal/elementary"}},
 	{folder: "internal/verified", ours: []string{"backend", "internal/markov", "internal/numeric", "internal/run", "internal/stream", "kernels"}},
 	{folder: "internal/markov", ours: []string{"backend", "internal/numeric", "internal/run", "internal/elementary", "kernels"}},
-	// nufft uses gonum's Fourier transforms and its nodes of quadrature.
+	// nufft uses gonum's Fourier transforms and its quadrature nodes.
 	{folder: "internal/nufft", ours: []string{"host", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum/dsp/fourier", "gonum.org/v1/gonum/integrate/quad"}},
 	// spectrum computes coefficients of smooth functions by nufft's Fourier transforms.
 	{folder: "internal/spectrum", ours: []string{"internal/elementary", "internal/nufft", "internal/run", "kernels"}, others: []string{"gonum.org/v1/gonum/integrate/quad"}},
 	{folder: "internal/band", ours: []string{"backend", "internal/numeric", "internal/run", "internal/elementary"}},
-	// The solvers of the learners' own problems, and the learners, use vectors of gonum's BLAS and
-	// gonum's matrices.
+	// The learners, and the solvers of their optimization problems, use gonum's matrices and the
+	// vectors of gonum's BLAS.
 	{folder: "internal/attempt", ours: []string{"solvers", "backend", "kernels", "internal/count"}},
 	{folder: "internal/evidence", ours: []string{"solvers", "backend", "kernels", "internal/attempt", "internal/numeric", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/lowrank", "internal/message", "internal/numeric", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
@@ -98,13 +99,13 @@ var layers = []layer{
 	// protowire of protobuf encodes the messages of ONNX.
 	{folder: "internal/onnx", ours: []string{"learners", "dataset", "backend", "kernels", "gonum", "internal/modelfile", "internal/svm"}, others: []string{"gonum.org/v1/gonum/mat", "google.golang.org/protobuf/encoding/protowire"}},
 	{folder: "internal/libsvm", ours: []string{"learners", "dataset", "backend", "kernels", "internal/elementary", "internal/modelfile", "internal/numeric", "internal/svm"}},
-	// x/sys locks temporary files, so that files of killed processes can be recognized.
+	// atomicfile locks temporary files by x/sys, to recognize the files of killed processes.
 	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
 	// fitreport makes the report of a fit that the front ends write.
 	{folder: "internal/fitreport", ours: []string{"learners"}},
-	// bindings/c is a program, the C shared library; it alone imports C.
+	// bindings/c is the program of the C shared library. No other package imports C.
 	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "host", "kernels", "kernels/gram", "kernels/objects", "learners", "internal/fitreport", "internal/modelfile", "internal/lsq", "internal/neighbors", "solvers", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/tfidf"}, others: []string{"gonum.org/v1/gonum"}},
-	// elementary has functions of one number whose results have the same bits on all machines.
+	// elementary has functions of one variable whose results have the same bits on all machines.
 	{folder: "internal/elementary"},
 	// count formats numbers with their nouns, such as "1 row", for messages.
 	{folder: "internal/count"},
@@ -116,7 +117,7 @@ var layers = []layer{
 	{folder: "internal/planned"},
 	// message has errors with advice, and formats them as one line.
 	{folder: "internal/message"},
-	// rowkey makes the random choice of rows the same for a table, a file and a cluster.
+	// rowkey selects the same random rows from a table, a file and a cluster.
 	{folder: "internal/rowkey"},
 	// safetensors is the container of model files.
 	{folder: "internal/safetensors", ours: []string{"host"}},
@@ -126,12 +127,12 @@ var layers = []layer{
 	{folder: "internal/texttable", ours: []string{"internal/message"}, others: []string{"github.com/rivo/uniseg"}},
 	// process reads the time and memory that the running process has used, for reports.
 	{folder: "internal/process"},
-	// precision lets tests choose a precision, which otherwise the plan chooses.
+	// precision lets tests override the precision that a plan selects.
 	{folder: "internal/precision"},
 	// page and required are imported only by tests.
 	{folder: "internal/page"},
 	{folder: "internal/required"},
-	// webpage is the frame of the HTML pages of cmd/mercer and internal/bench.
+	// webpage makes the HTML pages of cmd/mercer and internal/bench.
 	{folder: "internal/webpage"},
 	// browser renders HTML pages for tests.
 	{folder: "internal/browser", ours: []string{"internal/required"}},
@@ -257,7 +258,8 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// withoutExample lists the folders whose packages, and those in folders below, no program imports.
+// withoutExample lists folders whose packages need no example, because no program imports them or
+// the packages in the folders below. The value says what the packages are for.
 var withoutExample = map[string]string{
 	"backend/backendtest":   "for tests of backends",
 	"kernels/kerneltest":    "for tests of kernels",
@@ -334,10 +336,10 @@ func TestNoCgo(t *testing.T) {
 	t.Logf("%d files", files)
 }
 
-// TestPathOfAFit compares the list of the files between mercer fit and a micro-kernel, in
-// CONTRIBUTING.md, with the code: each function is declared in its file and is used in this file or
-// in an earlier file of the list, the data have the listed names, and there are at most 30 files
-// and six names.
+// TestPathOfAFit checks the list in CONTRIBUTING.md of the files between mercer fit and a
+// micro-kernel. Each file must declare the functions in its row, and this file or an earlier one
+// must use them. The data must have the listed names. The list may have at most 30 files and six
+// names.
 func TestPathOfAFit(t *testing.T) {
 	page, err := os.ReadFile("CONTRIBUTING.md")
 	if err != nil {
@@ -383,15 +385,15 @@ func TestPathOfAFit(t *testing.T) {
 	}
 }
 
-// TestSameSums checks that packages that fit or predict do not call functions of gonum and package
-// math whose rounding errors depend on the architecture, because they are assembly on amd64 only or
-// a different assembly on arm64. The packages numeric and elementary replace these functions.
+// TestSameSums checks that packages that fit or predict do not call the functions of gonum and of
+// package math whose rounding errors depend on the architecture. These functions are assembly on
+// amd64 only, or other assembly on arm64. Packages numeric and elementary replace them.
 func TestSameSums(t *testing.T) {
 	differs := regexp.MustCompile(`\bmath\.(Exp|Exp2|Gamma|Erfc?|Tanh|Sinh|Cosh|Pow)\b|\bfloats\.(Sum|Dot|CumSum|LogSumExp)\b|\bfloats\.(Norm|Distance)\(.*, [12]\)` +
 		`|\bblas(64|32)\.(Dot|Nrm2|Asum|Gem|Sym|Syr|Tr|Ger)|gonum/(lapack|stat|optimize)\b|\bmat\.(Dot|Norm|Sum|Inner|Eigen|EigenSym|SVD|QR|LQ|Cholesky|LU|Det)\b|\.(MulVec|SolveTo|SolveVecTo)\(`)
 	harmless := map[string]string{
-		"internal/svm/rowcache.go": "floats.Sum", // only compared with NaN and Inf
-		"learners/tuning/bayes.go": "math.Erfc",  // only orders candidates
+		"internal/svm/rowcache.go": "floats.Sum", // its result is only compared with NaN and Inf
+		"learners/tuning/bayes.go": "math.Erfc",  // its result only orders candidates
 	}
 	for _, dir := range []string{"dataset", "internal", "kernels", "learners", "solvers"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -419,10 +421,11 @@ func TestSameSums(t *testing.T) {
 	}
 }
 
-// TestModuleVersions checks that the separate modules in this repository require a version of the
-// main module that other programs can download, a tag or the pseudo-version of a commit, and that a
-// replace directive selects the folder for builds in the repository. Only .ci/run, which has the
-// history, checks that the commit exists.
+// TestModuleVersions checks the go.mod files of the separate modules in this repository. Each must
+// require a version of the main module that other programs can download: a tag, or the
+// pseudo-version of a commit. A replace directive must select the folder of the main module for
+// builds in the repository. Only .ci/run checks that the commit exists, because the check needs the
+// history.
 func TestModuleVersions(t *testing.T) {
 	name := regexp.QuoteMeta(module)
 	require := regexp.MustCompile(`(?m)^\s*(?:require )?` + name + ` (v\S+)`)
@@ -536,14 +539,14 @@ var shapeLimits = []struct {
 	{"test files in the root folder", 6},
 }
 
-// suites lists the folders whose packages only tests import or run; they are not counted as
-// product, and TestImportArrows checks that no package of the product imports them.
+// suites matches the folders whose packages only tests import or run. These packages do not count
+// as product, and TestImportArrows checks that no package of the product imports them.
 var suites = regexp.MustCompile(`(^|/)(backendtest|solvertest|learnertest|kerneltest|cudatest|internal/required|internal/browser|ctest/advice)/`)
 
-// shapeOf returns the measures of shapeLimits for the Go files under folder. Product lines are
-// the physical lines of the files that are neither tests, suites, tools nor generated. The
-// exported names and fields are those of packages that other modules can import; a line of a
-// const or var block counts once.
+// shapeOf returns the measures of shapeLimits for the Go files under folder. Product lines are the
+// physical lines of all files except tests, suites, tools and generated files. The exported names
+// and fields are those of packages that other modules can import; a line of a const or var block
+// counts once.
 func shapeOf(t *testing.T, folder string) map[string]int {
 	t.Helper()
 	count := map[string]int{}
@@ -638,13 +641,13 @@ func countSurface(count map[string]int, fset *token.FileSet, file *ast.File) {
 	}
 }
 
-// isBLAS reports whether a function has the name, and therefore the parameters, of a routine of
-// BLAS or LAPACK in gonum's interface or in that of backend.Backend.
+// isBLAS reports whether name is the name of a BLAS or LAPACK routine in gonum or in
+// backend.Backend. The BLAS and LAPACK standards prescribe the parameters of such a function.
 func isBLAS(name string) bool {
 	return regexp.MustCompile(`^([SD](ge|sy|tr|po)[a-z0-9]+|Gemm)$`).MatchString(name)
 }
 
-// TestShape fails if a measure exceeds its limit in shapeLimits; `make shape` prints them.
+// TestShape fails if a measure exceeds its limit in shapeLimits. `make shape` prints the measures.
 func TestShape(t *testing.T) {
 	count := shapeOf(t, ".")
 	for _, m := range shapeLimits {

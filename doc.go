@@ -19,7 +19,7 @@
 //     backend/backendtest: the suite that every backend passes.
 //   - cpu: the blocked, multi-threaded backend, with micro-kernels for AVX-512, AVX2
 //     and NEON and in portable Go. Its package comment draws the five loops.
-//   - cuda: NVIDIA GPUs, by the driver, cuBLAS and cuSOLVER.
+//   - cuda: NVIDIA GPUs, through NVIDIA's driver, cuBLAS and cuSOLVER.
 //   - solvers: (K + λI)α = y by Cholesky, in mixed precision, or by preconditioned
 //     conjugate gradients with K stored or not; λ paths; fits that stream rows from
 //     files.
@@ -35,12 +35,11 @@
 //   - internal/bench: the measurements of mercer bench. cmd/mercer: the command.
 //   - bindings/c and bindings/python: the C shared library and the scikit-learn
 //     estimators over it.
-//   - gorgonia, beam and tools: separate modules, because of what they
-//     depend on: nodes of Gorgonia's graphs, fits over Apache Beam, and the
-//     generators of the assembly.
-//   - internal/atomicfile: files that are written completely or not at all.
-//     internal/required: what a test needs of the machine. internal/count: numbers
-//     in messages.
+//   - gorgonia, beam and tools: nodes of Gorgonia's graphs, fits over Apache Beam, and the
+//     generators of the assembly. They are separate modules, to keep their dependencies out of this
+//     module.
+//   - internal/atomicfile: files that are written completely or not at all. internal/required:
+//     skips tests whose requirements the machine does not meet. internal/count: numbers in messages.
 //
 // # Where to begin
 //

@@ -23,7 +23,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// must returns the value of a call that does not fail here.
+// must returns v, and ends the program if err is not nil.
 func must[T any](v T, err error) T {
 	if err != nil {
 		log.Fatal(err)
@@ -186,8 +186,8 @@ func ExampleModel_Proba() {
 	// true true
 }
 
-// The SVC has a machine for each pair of classes. The value of the machine is > 0 for the second
-// class of the pair.
+// The SVC has a binary classifier for each pair of classes. Its decision value is > 0 for the
+// second class of the pair.
 func ExampleModel_Pairs() {
 	x, y := threeClasses()
 	m := must(mercer.Fit(context.Background(), learners.SVC{Kernel: kernels.Linear{}}, x, y, mercer.Options{}))
@@ -220,8 +220,8 @@ func ExampleModel_Std() {
 	// true
 }
 
-// Rounding and the tolerance of the solver cause an error of the predictions. PredictBound proves a
-// bound on it.
+// PredictBound returns a proven bound on the errors that rounding and the tolerance of the solver
+// cause in predictions.
 func ExampleModel_PredictBound() {
 	x, y := sine()
 	m := must(mercer.Fit(context.Background(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.01, Bound: true}, x, y, mercer.Options{}))
@@ -231,7 +231,7 @@ func ExampleModel_PredictBound() {
 	// true true <nil>
 }
 
-// The averages of the derivatives of y = 2x + 1 are the slope 2.
+// The average derivative of y = 2x + 1 is the slope 2.
 func ExampleModel_Effects() {
 	x := mat.NewDense(3, 1, []float64{0, 1, 2})
 	effects := must(line().Effects(context.Background(), x, nil))
@@ -240,7 +240,8 @@ func ExampleModel_Effects() {
 	// 2.00
 }
 
-// The jackknife+ intervals of kernel ridge regression contain nine of ten new targets.
+// The jackknife+ intervals of kernel ridge regression at level 0.9 contain about nine of ten new
+// targets.
 func ExampleModel_Intervals() {
 	x, y := sine()
 	m := must(mercer.Fit(context.Background(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.01}, x, y, mercer.Options{}))
@@ -250,8 +251,8 @@ func ExampleModel_Intervals() {
 	// true true <nil>
 }
 
-// Prepare does the work of the first call of Intervals beforehand, for example in a service
-// before its first request.
+// Prepare does the slow work of the first call of Intervals in advance. For example, a service
+// calls Prepare before its first request.
 func ExampleModel_Prepare() {
 	ctx := context.Background()
 	x, y := sine()
@@ -266,8 +267,8 @@ func ExampleModel_Prepare() {
 	// <nil>
 }
 
-// After a calibration on samples that were not in the fit, every learner has intervals, which take
-// no longer than predictions. Here half of the width is the largest of ten errors.
+// After a calibration on samples that were not in the fit, every learner returns intervals, and as
+// fast as predictions. Here half of the width is the largest of ten errors.
 func ExampleModel_Calibrate() {
 	ctx := context.Background()
 	m := line()
@@ -396,7 +397,7 @@ func (samplesOfLine) Pass(ctx context.Context, _ bool, use func(solvers.Block) e
 	return ctx.Err()
 }
 
-// This example fits samples that are generated, or read, again in each pass.
+// This example fits samples that the program generates, or reads, again in each pass.
 func ExampleFitRows() {
 	ctx := context.Background()
 	m := must(mercer.FitRows(ctx, learners.NystromRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1e-4, Centers: 8, Seed: 1}, samplesOfLine{}, mercer.Options{}))
@@ -434,8 +435,8 @@ func ExampleFit_classifier() {
 	// [9]
 }
 
-// Any number of goroutines may use one model; predicting a row takes microseconds, and the memory
-// does not grow.
+// Any number of goroutines may use one model. Predicting a row takes microseconds and does not
+// increase the memory of the program.
 func ExampleModel_concurrent() {
 	x, y := sine()
 	ctx := context.Background()

@@ -29,8 +29,8 @@ type Options struct {
 	// the device named by the environment variable MERCER_DEVICE, or else the best available
 	// device. GPUs are available if the program imports package cuda.
 	Device backend.Device
-	// Objects is the kernel on the texts or trees of a column that FitTable's rules name as
-	// the whole input.
+	// Objects is the kernel for a column of texts or trees that the rules of FitTable name as the
+	// whole input.
 	Objects objects.Kernel
 	learners.Options
 }
@@ -49,7 +49,7 @@ func (o Options) device() (backend.Device, error) {
 	return dev, nil
 }
 
-// only returns an error if o sets an option that the argument used does not list.
+// only checks the options of a call: it returns an error if o sets an option that is not in used.
 func (o Options) only(call string, used ...string) error {
 	for _, option := range []struct {
 		name  string
@@ -106,13 +106,13 @@ func (m *Model[M]) begin(call string) error {
 }
 
 // Fit fits a learner to n×d samples, one per row, and n×t targets. A *mat.Dense or *mat.VecDense is
-// not copied, and x and y are not changed. Learners whose learners.Description has Sparse set take
-// a backend.CSR as x without a dense copy.
+// not copied, and x and y are not changed. x may be a backend.CSR; learners whose
+// learners.Description sets Sparse make no dense copy of it.
 //
 // If the learner's kernel is kernels.Precomputed, x may be the symmetric n×n Gram matrix of the
 // samples. The methods of the model then take the m×n kernel values of m new rows with the samples.
-// Neighbors, and Std of a Gaussian process, also need the kernel value of each new row with itself:
-// pass them the result of gram.OtherPoints.
+// The method Neighbors, and the method Std of a Gaussian process, also need the kernel value of
+// each new row with itself: pass the result of gram.OtherPoints.
 //
 // The device memory of the model is released by Close or when the model is garbage collected.
 func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o Options) (*Model[M], error) {
@@ -135,7 +135,7 @@ func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o
 
 // FitTable fits a learner to a table. r names the target columns, the weight column and the columns
 // to ignore, and specifies how the other columns become features. For a classifier set r.Labels.
-// The rules are part of the model and are saved with it; Encode applies them to rows of such
+// The rules are part of the model and are saved with it; Encode applies the rules to rows of such
 // tables.
 //
 // If the rules name a column of texts or trees as the whole input, Options.Objects must be the
@@ -183,7 +183,7 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 	if err != nil {
 		return nil, err
 	}
-	if o.Keys == nil { // the centers then equal the centers that the command draws
+	if o.Keys == nil { // so that the centers equal the centers that the command draws
 		if o.Keys, err = e.Keys(t); err != nil {
 			return nil, err
 		}
@@ -267,7 +267,7 @@ func (m *Model[M]) Save(path string) error {
 	return modelfile.Save(path, m.bundle)
 }
 
-// Write writes to w what Save writes to a file.
+// Write writes the model to w in the format of Save.
 func (m *Model[M]) Write(w io.Writer) error {
 	if err := m.begin("write"); err != nil {
 		return err
@@ -280,11 +280,11 @@ func (m *Model[M]) Write(w io.Writer) error {
 // and other programs can evaluate it. The input "x" of the graph has a row for each sample and a
 // column for each entry of Encoder().FeatureNames. Numeric columns hold the numbers of the table,
 // which the graph standardizes, with NaN for a missing cell. Columns of categories hold 0 or 1. For
-// a Gram matrix the columns are the kernel values with the training rows. The output is
-// "prediction", n×t, or for classes "label", n texts, "decision", in the form of
-// learners.Classifier.Decision, and "probabilities", n×K, if the model has them. WriteONNX returns
-// an error for a model of texts or trees. For a row that makes Predict return an error, the graph
-// returns NaN or an infinity.
+// a model of a Gram matrix the columns are the kernel values with the training rows. The output of
+// a regression model is "prediction", n×t. The outputs of a classifier are "label", n texts,
+// "decision", in the form of learners.Classifier.Decision, and "probabilities", n×K, if the model
+// has them. WriteONNX returns an error for a model of texts or trees. For a row that makes Predict
+// return an error, the graph returns NaN or an infinity.
 func (m *Model[M]) WriteONNX(w io.Writer, bits int) error {
 	if err := m.begin("write ONNX"); err != nil {
 		return err
@@ -304,7 +304,7 @@ func Load(path string, o Options) (*Model[learners.Model], error) {
 	return load("load", o, func() (modelfile.Bundle, error) { return modelfile.Load(path) })
 }
 
-// Read reads a model as Load does, from a reader of size bytes with the contents of a file.
+// Read reads a model like Load, from a reader of the contents of a file of size bytes.
 func Read(r io.ReaderAt, size int64, o Options) (*Model[learners.Model], error) {
 	return load("read", o, func() (modelfile.Bundle, error) { return modelfile.Read(r, size) })
 }

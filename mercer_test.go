@@ -264,7 +264,7 @@ func TestSVCKnowsProbabilitiesWhereAsked(t *testing.T) {
 }
 
 // TestFitRows checks that samples that are read in passes give the same model as samples in memory,
-// and that each option without effect is an error.
+// and that FitRows returns an error for each option that it does not use.
 func TestFitRows(t *testing.T) {
 	x, y := mat.NewDense(40, 2, nil), mat.NewDense(40, 1, nil)
 	for i := range 40 {
@@ -341,8 +341,8 @@ func TestNeighborsOfAModel(t *testing.T) {
 	}
 }
 
-// TestPairsOfAModel checks that for samples at 0, 2 and 6 the decision value of the machine of the
-// pair at a and b is 2(x − (a + b)/2)/(b − a).
+// TestPairsOfAModel checks the decision values of the pairs of classes for one sample of each
+// class, at 0, 2 and 6. The value for the pair of the samples a and b is 2(x − (a + b)/2)/(b − a).
 func TestPairsOfAModel(t *testing.T) {
 	x := mat.NewDense(3, 1, []float64{0, 2, 6})
 	m, err := mercer.Fit(t.Context(), learners.SVC{Kernel: kernels.Linear{}, C: 100, Tol: 1e-9}, x, mat.NewDense(3, 1, []float64{0, 1, 2}), mercer.Options{})
@@ -354,7 +354,7 @@ func TestPairsOfAModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for pair, want := range []float64{0, -2.0 / 3, -1.5} {
-		if !(math.Abs(got.At(0, pair)-want) <= 1e-8) { // Tol bounds the gradient; values here are sums of a few of its elements
+		if !(math.Abs(got.At(0, pair)-want) <= 1e-8) { // Tol bounds the gradient, and the error of a value is a sum of a few elements of the gradient
 			t.Errorf("pair %d: %v, want %v", pair+1, got.At(0, pair), want)
 		}
 	}
@@ -368,7 +368,7 @@ func TestPairsOfAModel(t *testing.T) {
 // tuning, also after the model was saved.
 func TestGramMatrixEqualsItsPoints(t *testing.T) {
 	const n, q = 24, 5
-	r := rand.New(rand.NewPCG(61, 1)) // seed 61, 1
+	r := rand.New(rand.NewPCG(61, 1))
 	x, y := mat.NewDense(n+q, 2, nil), mat.NewDense(n, 1, nil)
 	for i := range n + q {
 		x.SetRow(i, []float64{r.NormFloat64(), r.NormFloat64()})
@@ -574,7 +574,8 @@ func (q *gatedQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
 	return q.Backend.Potrf(ul, a)
 }
 
-// prepared calls visit with models whose first interval or standard deviation needs factorizations.
+// prepared calls visit with each model whose first interval or standard deviation needs
+// factorizations. first computes the intervals or standard deviations on dev.
 func prepared(t *testing.T, visit func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, factorizations int64)) {
 	inner, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
@@ -1041,9 +1042,9 @@ func TestTuneFindsTheBestLambda(t *testing.T) {
 	}
 }
 
-// TestTuneEndsWhereFitSucceeds checks that the result of Tune can be fitted and has the score in
-// the list of trials, also if the kernel and λ of the best score have no solution because of
-// rounding. Examples are a straight line in the span of the kernel, and 250 rows of larger tables.
+// TestTuneEndsWhereFitSucceeds checks that the learner of Tune can be fitted and has the kernel and λ
+// of the Result, also if rounding errors prevent the fit with the best score. Examples are a straight
+// line in the span of the kernel, and 250 rows of larger tables.
 func TestTuneEndsWhereFitSucceeds(t *testing.T) {
 	tune := func(t *testing.T, l learners.KernelRidge, x, y *mat.Dense) *tuning.Result {
 		best, found, err := mercer.Tune(t.Context(), l, x, y, tuning.Params{}, mercer.Options{})
@@ -1069,7 +1070,7 @@ func TestTuneEndsWhereFitSucceeds(t *testing.T) {
 	}
 	warned := 0
 	for _, degree := range []int{2, 3, 6} {
-		for _, tol := range []float64{1e-8, 1e-15} { // 1e-15 is not reached for some kernels
+		for _, tol := range []float64{1e-8, 1e-15} { // some kernels do not reach 1e-15
 			found := tune(t, learners.KernelRidge{Kernel: kernels.Polynomial{Degree: degree, C: 1}, Tol: tol}, x, y)
 			if found != nil && strings.Contains(found.Warning, fmt.Sprintf("%v, lambda %.4g", found.Kernel(), found.Lambda())) {
 				warned++
@@ -1347,8 +1348,8 @@ func ExampleGram() {
 	// ⎣11  25⎦
 }
 
-// exportedTypes lists the types with exported methods of the packages that programs import,
-// except types of errors.
+// exportedTypes lists the types that have exported methods in the packages that programs import. It
+// omits types of errors.
 func exportedTypes() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[mercer.LearnerFunc[learners.Model]](), reflect.TypeFor[learners.RowsFitter](),
@@ -1527,8 +1528,8 @@ func TestExportedTypesAreComplete(t *testing.T) {
 	}
 }
 
-// TestNilModels checks that functions of a model, given a nil interface or a nil pointer to a
-// model, return an error or, if they have no error result, the zero value.
+// TestNilModels calls each function of a model with a nil interface and with a nil pointer to a
+// model. The function must return an error or, if it has no error result, the zero value.
 func TestNilModels(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(2, 1, []float64{1, 2})

@@ -73,8 +73,8 @@ type Prediction struct {
 	dataset.Notes                    // notes on the cells that were replaced, converted or ignored
 }
 
-// Encoder returns the rules by which Encode makes features of the columns of a table, or nil if the
-// model was fitted to matrices. The caller must not modify the encoder.
+// Encoder returns the rules by which Encode makes features from the columns of a table, or nil if
+// the model was fitted to matrices. The caller must not modify the encoder.
 func (m *Model[M]) Encoder() *dataset.Encoder {
 	if m == nil {
 		return nil
@@ -95,7 +95,7 @@ func (m *Model[M]) Encode(ctx context.Context, rows any) (mat.Matrix, error) {
 	return x, err
 }
 
-// encode returns rows as a table and their features.
+// encode converts rows to a table, and also returns the features of this table.
 func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x mat.Matrix, err error) {
 	if m.bundle.Encoder == nil {
 		return nil, nil, errors.New("mercer: encode: the model was fitted to matrices, not to a table: pass features to Predict instead")
@@ -115,7 +115,7 @@ func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x ma
 
 // PredictRows returns the predictions for rows of a table, in any form that Encode accepts.
 // PredictRows returns an error that names the column if every row lacks a column of the model, or
-// if a numeric column has a cell that is not a number. The Notes of a row list its other cells that
+// if a numeric column has a cell that is not a number. The Notes of a row list all cells that
 // PredictRows replaced or ignored, such as a category that the training table lacks. rows may also
 // be the result of Encode; then there are no Notes.
 func (m *Model[M]) PredictRows(ctx context.Context, rows any, want Wanted) ([]Prediction, error) {
@@ -421,9 +421,10 @@ func (m *Model[M]) Calibrate(ctx context.Context, x, y mat.Matrix) error {
 
 // Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie with
 // probability level. After Calibrate the bounds hold for any distribution and take no longer than a
-// prediction. Without Calibrate, they come from the jackknife+ if the model supports it
-// (learners.Jackknife), and otherwise are the quantiles of a normal distribution with the standard
-// deviation Std; the first call may then take as long as a fit, also after Load: see Prepare.
+// prediction. Without Calibrate, the bounds are those of the jackknife+ if the model supports it
+// (learners.Jackknife), and otherwise the quantiles of a normal distribution with the standard
+// deviation Std. In both cases the first call may take as long as a fit, also after Load: see
+// Prepare.
 func (m *Model[M]) Intervals(ctx context.Context, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	if err := m.begin("intervals"); err != nil {
 		return nil, nil, err

@@ -332,8 +332,8 @@ func TestPagesListTheCatalogues(t *testing.T) {
 	}
 }
 
-// TestTaggedClone cuts a release of the last commit by `make tag` in a clone, and uses it from
-// another module as the README says, through a module proxy in a folder, with external modules
+// TestTaggedClone makes a release of the last commit in a clone by `make tag`. Another module then
+// uses the release as the README says, through a module proxy in a folder. External modules come
 // from the cache of this machine.
 func TestTaggedClone(t *testing.T) {
 	required.Slow(t, "tagged", "builds the command and a program with other flags")
@@ -371,8 +371,8 @@ func TestTaggedClone(t *testing.T) {
 	}
 	version := string(heading[1])
 	served := filepath.Join(here, "served")
-	// go get reads the go.mod files of all modules of the graph, but a build reads only those of
-	// the modules that it compiles, so that the cache may lack the others.
+	// go get reads the go.mod files of all modules of the graph. A build reads only the go.mod
+	// files of the modules that it compiles, so that the cache may lack the other files.
 	for _, folder := range []string{"beam", "gorgonia"} {
 		run(filepath.Join(clone, folder), nil, "go", "mod", "graph")
 		run(filepath.Join(clone, folder), nil, "go", "list", "-deps", "./...")
@@ -423,7 +423,8 @@ func TestTaggedClone(t *testing.T) {
 			t.Errorf("after go install %s: %q, want version %s", arguments, out, version)
 		}
 	}
-	// go install refuses a module that replaces another. Building these modules takes minutes.
+	// The test reads only go.mod: building these modules would take minutes. go install accepts no
+	// module with a replace directive.
 	for _, folder := range []string{"beam", "gorgonia"} {
 		text, err := os.ReadFile(filepath.Join(served, "cache", "download", filepath.FromSlash(module), folder, "@v", version+".mod"))
 		if err != nil {
@@ -450,7 +451,8 @@ func TestReleaseWithoutWheel(t *testing.T) {
 		}
 		return file
 	}
-	// This go command writes an archive for `go run ./release DIST`, and a record for `go build`.
+	// This replacement of the go command writes an archive for `go run ./release DIST`, and a
+	// record for `go build`.
 	golang := script("go", `case "$1 $2" in "run ./release") echo archive >"$3/mercer.tar.gz";; build*) touch "`+here+`/compiled";; esac`)
 	for _, c := range []struct{ python, says string }{
 		{script("nopip", "exit 1"), "has no pip"},

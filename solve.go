@@ -23,10 +23,10 @@ import (
 const tolerance = 1e-8
 
 // Solve returns α, n×t, with (K + λI)α = y for a symmetric n×n matrix K and n×t right-hand sides,
-// without changing K. It computes a Cholesky factor in n³/3 operations, with half of the memory of
-// K, and refines the solution once. If the relative residual of a column stays above 1e-8, because
-// K + λI is close to singular, it returns an error. Only o.Device is used. For weights w, pass K
-// with λ/w_i − λ added to its diagonal.
+// without changing K. It computes a Cholesky factor in n³/3 operations, in half as much memory as K
+// takes, and refines the solution once. If the relative residual of a column stays above 1e-8,
+// because K + λI is close to singular, it returns an error. Only o.Device is used. For weights w,
+// pass K with λ/w_i − λ added to its diagonal.
 func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o Options) (*mat.Dense, error) {
 	if err := o.only("solve"); err != nil {
 		return nil, err
@@ -126,9 +126,9 @@ type Factor struct {
 	cleanup runtime.Cleanup
 }
 
-// NewFactor factors K + λI for a symmetric matrix, without changing K, in n³/3 operations and with
-// memory for n²/2 elements. The memory is released by Close or when the factor is garbage
-// collected. Only o.Device is used.
+// NewFactor factors K + λI for a symmetric matrix K, which it does not change. It takes n³/3
+// operations and memory for n²/2 elements. The memory is released by Close or when the factor is
+// garbage collected. Only o.Device is used.
 func NewFactor(ctx context.Context, k mat.Symmetric, lambda float64, o Options) (*Factor, error) {
 	if err := o.only("factor"); err != nil {
 		return nil, err

@@ -422,9 +422,9 @@ func TestRowsRefused(t *testing.T) {
 	}
 }
 
-// This example goes from a CSV file to an HTTP service: rows arrive as JSON, an answer has
-// predictions with intervals and lists the unknown cells of the row, and a bad row is answered by
-// the text of the error.
+// This example goes from a CSV file to an HTTP service. Rows arrive as JSON. An answer has
+// predictions with intervals and lists the unknown cells of the row. The answer to a bad row is the
+// text of the error.
 func ExampleModel_PredictRows_service() {
 	ctx := context.Background()
 	folder, err := os.MkdirTemp("", "mercer")
@@ -451,8 +451,8 @@ func ExampleModel_PredictRows_service() {
 		log.Fatal(err)
 	}
 
-	// The service loads the model, prepares the intervals in advance, because the timeout of a
-	// request may be too short for this work, and answers from any number of goroutines.
+	// The service loads the model and answers from any number of goroutines. It prepares the
+	// intervals in advance, because the timeout of a request may be too short for this work.
 	m, err := mercer.Load(model, mercer.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -505,10 +505,10 @@ func ExampleModel_PredictRows_service() {
 	// 400 dataset: row 1: column "area": "?" is not a number; correct it, or name it as a marker of missing values
 }
 
-// TestFitTableWeighsRows checks that weights count repetitions, and dropped columns have no effect.
-// For the points 0, 1, 3 and 100 with the targets 1, 2, 6 and −50 and the weights 1, 2, 3 and 0,
-// the least-squares line follows in closed form from Σw = 6, Σwx = 11, Σwx² = 29, Σwy = 23, Σwxy =
-// 58.
+// TestFitTableWeighsRows checks that a weight counts as repetitions of its row, and that dropped
+// columns have no effect. For the points 0, 1, 3 and 100 with the targets 1, 2, 6 and −50 and the
+// weights 1, 2, 3 and 0, the least-squares line follows in closed form from Σw = 6, Σwx = 11, Σwx²
+// = 29, Σwy = 23, Σwxy = 58.
 func TestFitTableWeighsRows(t *testing.T) {
 	table, err := dataset.NewTable("", dataset.Texts("id", strings.Split("a b c d", " ")), dataset.Numbers("x", []float64{0, 1, 3, 100}),
 		dataset.Numbers("w", []float64{1, 2, 3, 0}), dataset.Numbers("y", []float64{1, 2, 6, -50}))
@@ -563,8 +563,8 @@ func TestFitTableOfAMillionFeaturesTakesMegabytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	// The lists of columns (of all samples, of a subset and of a batch) take 12 bytes for each
-	// feature. The cache of rows of K takes half of the limit.
+	// The bound on memory has two parts. The lists of columns (of all samples, of a subset and of a
+	// batch) take 12 bytes for each feature. The cache of rows of K takes half of the limit.
 	const limit = 64 << 20
 	o := mercer.Options{Device: dev}
 	o.Memory = limit

@@ -20,8 +20,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// LearnerFunc makes a Learner of a function, such as the method learners.KernelKNN{}.FitClasses, or
-// the result of the method Make of a learners.Description.
+// LearnerFunc makes a Learner from a function, such as the method learners.KernelKNN{}.FitClasses,
+// or the result of the method Make of a learners.Description.
 type LearnerFunc[M learners.Model] func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (M, error)
 
 // Fit calls f.
@@ -211,7 +211,7 @@ func Gram(ctx context.Context, k kernels.Kernel, x, z mat.Matrix, o Options) (ba
 	return backend.CrossGramMatrix(ctx, dev, k, px.Matrix(), pz.Matrix())
 }
 
-// pointsOf returns the rows of m, which errors call name; a backend.CSR stays sparse.
+// pointsOf returns the rows of m; a backend.CSR stays sparse. Errors call the matrix by name.
 func pointsOf(name string, m mat.Matrix) (numeric.Points, error) {
 	if c, ok := m.(backend.CSR[float64]); ok && c.Rows > 0 && c.Cols > 0 {
 		points, err := numeric.PointsOf(c)

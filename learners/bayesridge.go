@@ -105,7 +105,7 @@ func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x ma
 	}
 	var out *mat.Dense
 	sums := p
-	sums.linear = true // the plan of a product needs no packed points
+	sums.linear = true // the plan of a product of matrices counts no packed points
 	err = p.inBlocks(ctx, points, func(ctx context.Context, _ int, x numeric.Points) error {
 		along, err := sums.at(ctx, dev, x)
 		if err == nil {

@@ -51,8 +51,8 @@ type Description struct {
 	// rows returns the RowsFitter for samples that are read in passes; rows is nil if the learner
 	// needs all samples in memory.
 	rows func(v parsed) (RowsFitter, *ParameterError)
-	// model returns an empty model of the type that saved the State. If model is nil, every State is
-	// of the type that Fit returns.
+	// model returns an empty model of the type that saved the State. If model is nil, register
+	// replaces it by a function that returns the result type of Fit.
 	model func(State) (fielded, error)
 	// classify is true if the classifier is made by Classify from the regression learner. Make and
 	// Restore then call Classify, and fitter and model handle only regression.
@@ -104,7 +104,6 @@ func Find(name string) (Description, error) {
 	return *d, nil
 }
 
-// names lists the names of all learners, sorted.
 func names() []string { return slices.Sorted(maps.Keys(catalogue)) }
 
 // Does reports whether the learner supports the task t.

@@ -104,7 +104,6 @@ func (c Classes) Index(label float64) int {
 	return i
 }
 
-// classified holds the classes of a classifier.
 type classified struct{ classes Classes }
 
 // Classes implements Classifier.

@@ -14,9 +14,9 @@ import (
 )
 
 // Classify makes a classifier from a learner of regression with several targets, by least-squares
-// classification. Two classes become one target of −1 and 1, and K > 2 classes become K such
-// targets, one versus the rest; the decision values are the predictions. name is the learner's
-// name for messages.
+// classification. Two classes become one target of −1 and 1. K > 2 classes become K targets of −1
+// and 1, one versus the rest. The decision values are the predictions of these targets. name is the
+// learner's name for messages.
 //
 // Source: Rifkin, Yeo and Poggio (2003), Regularized least-squares classification; Suykens and
 // Vandewalle (1999).

@@ -134,7 +134,7 @@ func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Ma
 
 var errNoCalibration = errors.New("learners: the calibration is missing or has no scores: make one by Calibrate")
 
-// bound returns the bound for output j that the score of a new row exceeds with a probability of at
+// bound returns a bound for output j. The score of a new row exceeds it with a probability of at
 // most 1 − level.
 func (c *Calibration) bound(j int, level float64) (float64, error) {
 	if c == nil || j >= c.Scores.Rows {
@@ -177,8 +177,8 @@ func (c *Calibration) Intervals(f mat.Matrix, level float64) (lower, upper *mat.
 }
 
 // Sets returns an n×K matrix with 1 for each class of the model that belongs to the prediction set
-// of the row of x, and 0 for other classes. A set contains the observed class with the probability
-// `level`, 0 < level ≤ m/(m+1), and always the predicted class.
+// of the row of x, and 0 for other classes. A set always contains the predicted class. It contains
+// the observed class with the probability `level`, 0 < level ≤ m/(m+1).
 func (c *Calibration) Sets(ctx context.Context, dev backend.Device, m Classifier, x mat.Matrix, level float64) (*mat.Dense, error) {
 	bound, err := c.bound(0, level)
 	if err != nil {

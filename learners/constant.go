@@ -47,8 +47,8 @@ func constantWarning(constant []int, targets int) string {
 	return fmt.Sprintf("targets %s are constant: no feature can explain them", strings.Join(names, ", "))
 }
 
-// remarkConstant is called with defer by the Fit of a regression. It adds the Fact "warning" to the
-// model if targets are constant.
+// remarkConstant adds the Fact "warning" to the model if targets are constant. The Fit of each
+// regression learner defers it.
 func remarkConstant[M interface{ remark(text string) }](m *M, err *error, y mat.Matrix, o Options) {
 	if *err != nil {
 		return

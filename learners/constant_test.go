@@ -13,9 +13,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestConstantTarget checks that for a target that is constant, exactly or up to rounding, every
-// regression learner with an intercept, or a mean, predicts the constant, and that the facts of its
-// model name this target. GPy, and scikit-learn before #18371, divide by a scale of 0 in this case.
+// TestConstantTarget fits a target that is constant, exactly or up to rounding, with every
+// regression learner that has an intercept or a mean. The model must predict the constant, and its
+// facts must name this target. GPy, and scikit-learn before #18371, divide by a scale of 0 in this
+// case.
 func TestConstantTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 20261128
@@ -94,9 +95,9 @@ func TestConstantTarget(t *testing.T) {
 	}
 }
 
-// TestConstantTargetOfGaussianProcess checks that a constant target has s² = 1, so that its
-// variance is k(x, x) − kᵀ(K + λI)⁻¹k + λ. For one sample at 0, the Gaussian kernel and λ = 0.1,
-// the standard deviation is √(1 − 1/1.1 + 0.1) at 0 and √1.1 far away. A second target, fitted
+// TestConstantTargetOfGaussianProcess checks that the scale s² of a constant target is 1, so that
+// its variance is k(x, x) − kᵀ(K + λI)⁻¹k + λ. For one sample at 0, the Gaussian kernel and λ =
+// 0.1, the standard deviation is √(1 − 1/1.1 + 0.1) at 0 and √1.1 far away. A second target, fitted
 // together with the constant target, has the same predictions as if it were fitted alone.
 func TestConstantTargetOfGaussianProcess(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
@@ -144,9 +145,9 @@ func TestConstantTargetWithoutIntercept(t *testing.T) {
 }
 
 // TestConstantColumns checks that columns that are constant, or vary only by rounding, get weights
-// of 0 and do not change the rest of the solution. The computed mean of 400 numbers 0.1 is not 0.1,
-// so that the centered column is not 0 but about 1e-17. A column of numbers far from 0 that differ
-// by more than rounding must have the correct nonzero weight.
+// of 0 and do not change the other weights. The computed mean of 400 numbers 0.1 is not 0.1, so
+// that the centered column is not 0 but about 1e-17. A column of numbers far from 0 that differ by
+// more than rounding must have the correct nonzero weight.
 func TestConstantColumns(t *testing.T) {
 	const seed, n = 3, 400
 	t.Logf("seed %d", seed)

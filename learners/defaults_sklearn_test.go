@@ -87,19 +87,19 @@ var defaultsPeers = map[learners.Task][]defaultsPeer{
 // TestDefaultsAgainstScikitLearn compares learners with the defaults of the catalogue and
 // scikit-learn's estimators with their own defaults. Of each public data set at most 1000 rows are
 // used. Both are fitted to the same standardized features of one half of the rows, and scored on
-// the other half. The loss of a row is the squared error, or 1 for a wrong class, and a standard
-// error below is that of the mean of paired differences of losses. No learner may be worse than
-// predicting the mean or the largest class of the training half by more than two standard errors.
-// Each learner may be worse than its peer by more than two standard errors on at most a third of
-// the sets. On no set outside otherRule may its RMSE or its share of wrong classes exceed 1.1 times
-// that of its peer by more than two standard errors of the difference. Perceptrons are averaged
-// over 20 orders of the samples, because the last w of one order is arbitrary. The limit of 1.1
-// also holds for the Brier score, the mean of Σ_c (p_c − [y = c])², of learners with probabilities.
-// kernel-ridge, which has an intercept, is compared with KernelRidge on centered targets. Where
-// both programs solve the same problem, differences below a millionth of the loss are ignored,
-// because they are due to rounding and tolerances. With -args -write-scores the test writes the
-// scores into docs/learners.md; otherwise each of Mercer's scores in that page must be within two
-// standard errors of the new score.
+// the other half. The loss of a row is the squared error, or 1 for a wrong class. Standard errors
+// are those of the mean of paired differences of losses. No learner may be worse than predicting
+// the mean or the largest class of the training half by more than two standard errors. A learner
+// may be worse than its peer by more than two standard errors on at most a third of the sets.
+// Except on the sets of otherRule, the RMSE or the share of wrong classes of a learner must not
+// exceed 1.1 times the value of its peer by more than two standard errors of the difference.
+// Perceptrons are averaged over 20 orders of the samples, because the last w of one order is
+// arbitrary. The limit of 1.1 also holds for the Brier score, the mean of Σ_c (p_c − [y = c])², of
+// learners with probabilities. kernel-ridge, which has an intercept, is compared with KernelRidge
+// on centered targets. Where both programs solve the same problem, differences below a millionth of
+// the loss are ignored, because they are due to rounding and tolerances. With -args -write-scores
+// the test writes the scores into docs/learners.md; otherwise each of Mercer's scores in that page
+// must be within two standard errors of the new score.
 func TestDefaultsAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, most = 3, 1000
@@ -219,8 +219,8 @@ def run(name, e):
 				}
 				f := mat.Col(nil, 0, pr)
 				if peer := predictions[p.learner]; p.peer != "" {
-					// The losses in own are compared with theirs, the losses of the peer scaled so
-					// that the score of the peer becomes 1.1 times as large.
+					// The test compares `own`, the losses of Mercer, with `theirs`, the losses of
+					// the peer multiplied so that the score of the peer becomes 1.1 times as large.
 					own, theirs, factor := make([]float64, len(f)), make([]float64, len(f)), 1.1
 					if task == learners.Regression {
 						factor = 1.1 * 1.1
@@ -352,8 +352,7 @@ func beyond(a, b []float64) float64 {
 	return mean / math.Sqrt(max(square-mean*mean, 0)/(n-1))
 }
 
-// scoreOf returns Mercer's score of the learner on the data set, from the last of the tables that
-// contains it.
+// scoreOf returns Mercer's score of the learner on the data set, from a text of Markdown tables.
 func scoreOf(tables, learner, set string) (score float64, ok bool) {
 	var sets []string
 	for line := range strings.Lines(tables) {

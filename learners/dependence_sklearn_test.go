@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// TestDependenceAgainstScikitLearn compares the partial dependence of kernel ridge regression with that of
-// scikit-learn's partial_dependence, on its grid.
+// TestDependenceAgainstScikitLearn compares the partial dependence of kernel ridge regression with
+// that of scikit-learn's partial_dependence, on the grid of scikit-learn.
 func TestDependenceAgainstScikitLearn(t *testing.T) {
 	x, y := table(t, true)
 	n, d := x.Dims()

@@ -90,7 +90,7 @@ func (a averages) differences(ctx context.Context, dev backend.Device, q int, su
 	return out, nil
 }
 
-// of returns the averages of the functions k(·, z_l), m×d for m points z.
+// of returns the m×d averages for the functions k(·, z_l) of m points z_l.
 func (a averages) of(ctx context.Context, dev backend.Device, k kernels.Kernel, z numeric.Points) (backend.Host[float64], error) {
 	weights := numeric.Column(a.weights)
 	l := adjoint.GramLoss{Kernel: k, X: a.x, Z: denseForm(z)}
@@ -215,7 +215,7 @@ func (a averages) deviations(ctx context.Context, dev backend.Device, m Model, o
 	return out, checkPredicted("standard error", dense(out), 0)
 }
 
-// underPosterior returns the variances of the averages, divided by the s² of MarginalEffects.
+// underPosterior returns the variances of the averages, divided by the scale s² in MarginalEffects.
 func (a averages) underPosterior(ctx context.Context, dev backend.Device, q *solvers.Posterior, phi stream.Basis) (prior []float64, err error) {
 	var parts []backend.Host[float64]
 	switch phi := phi.(type) {
@@ -262,7 +262,8 @@ func (a averages) underPosterior(ctx context.Context, dev backend.Device, q *sol
 	return q.Functionals(ctx, dev, phi, g, prior)
 }
 
-// effectVariances returns the variances of the averages, divided by the s² of MarginalEffects.
+// effectVariances returns the variances of the averages, divided by the scale s² in
+// MarginalEffects.
 func (m *GaussianProcessModel) effectVariances(ctx context.Context, dev backend.Device, a averages) ([]float64, error) {
 	variances, err := a.prior(ctx, dev, m.kernel)
 	if variances == nil || err != nil {
@@ -288,7 +289,6 @@ func (m *GaussianProcessModel) effectVariances(ctx context.Context, dev backend.
 	return variances, nil
 }
 
-// effectVariances returns the variances of the averages.
 func (m *RVMModel) effectVariances(ctx context.Context, dev backend.Device, a averages) ([]float64, error) {
 	variances := make([]float64, a.x.Cols)
 	r := m.root.Rows - 1 // the average of the constant φ_0 is 0
@@ -307,7 +307,6 @@ func (m *RVMModel) effectVariances(ctx context.Context, dev backend.Device, a av
 	return variances, nil
 }
 
-// meanErrors returns the standard errors of the averages.
 func (m *KernelRidgeModel) meanErrors(ctx context.Context, dev backend.Device, a averages, o Options) (*mat.Dense, error) {
 	n, outputs := m.points.Rows, m.coef.Cols
 	g, err := a.of(ctx, dev, m.kernel, m.points)

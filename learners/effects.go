@@ -31,11 +31,12 @@ type Effects struct {
 
 // EffectParams are the parameters of MarginalEffects.
 type EffectParams struct {
-	// Binary are features that have exactly two values in the rows. The effect of such a feature on a row
-	// is f at the larger value minus f at the smaller value, with the other features of the row.
+	// Binary lists features that have exactly two values in the rows. The effect of such a feature
+	// on a row is f at the larger value minus f at the smaller value, with the other features of
+	// the row.
 	Binary []int
 	// NoStdErr leaves out the standard errors. They take much longer than the effects for
-	// KernelRidge, and where their formula in MarginalEffects contains q_p.
+	// KernelRidge, and for models whose formula in MarginalEffects contains q_p.
 	NoStdErr bool
 	// Weights are the weights of the rows in the averages. Memory and Progress apply to the
 	// standard errors of kernel ridge regression. The other options are not used.
@@ -46,8 +47,9 @@ type EffectParams struct {
 // derivative at one of the rows with respect to a feature that is not in EffectParams.Binary.
 var ErrNoDerivative = errors.New("no derivative")
 
-// maxCovariances is the largest n²(d + 10) for which the n²d covariances of derivatives are computed: the
-// derivatives of the kernel for a pair of rows take as long as ten features.
+// maxCovariances is the largest n²(d + 10) for which the n²d covariances of derivatives are
+// computed. The 10 accounts for the derivatives of the kernel, which take as long for a pair of
+// rows as ten features.
 const maxCovariances = 2e10
 
 // MarginalEffects returns the derivatives of f with respect to the features at the n rows of x. The
@@ -55,9 +57,10 @@ const maxCovariances = 2e10
 // The error wraps ErrNoDerivative for models that count votes or neighbors, and if the kernel has
 // no derivative at a row with respect to a feature that is not in p.Binary: see kernels.Corner.
 //
-// An average is a linear functional of f. The vector g_p holds the values of this functional for
-// the functions that f sums. For k(·, x_l) the element is g_lp = Σ_i w_i ∂k(x_i, x_l)/∂x_ip / Σ_i
-// w_i; for a feature of p.Binary a difference of k replaces the derivative. The standard errors are
+// An average is a linear functional of f. f is a weighted sum of functions, and the vector g_p
+// holds the values of the functional for these functions. The element for k(·, x_l) is g_lp = Σ_i
+// w_i ∂k(x_i, x_l)/∂x_ip / Σ_i w_i; for a feature of p.Binary a difference of k replaces the
+// derivative. The standard errors are
 //
 //	KernelRidge               σ‖V^(−1/2) P g_p‖,  α = P y,  σ² = (1/m) Σ_l v_l (y_l − f(x_l))²
 //	GaussianProcess           s√(q_p − g_pᵀ(K + λV⁻¹)⁻¹g_p)
@@ -135,7 +138,7 @@ func MarginalEffects(ctx context.Context, dev backend.Device, m Model, x mat.Mat
 	return e, err
 }
 
-// denseForm returns points as a dense matrix, which shares their memory unless they are sparse.
+// denseForm returns points as a dense matrix, which shares the memory of dense points.
 func denseForm(p numeric.Points) backend.Host[float64] {
 	if p.Sparse == nil {
 		return p.Dense

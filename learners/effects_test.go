@@ -43,8 +43,8 @@ var krls = struct {
 	},
 }
 
-// standardized returns a table's columns of numbers minus their means, divided by their standard
-// deviations with the divisor n − 1, and these deviations.
+// standardized returns the numeric columns of a table, minus their means and divided by their
+// standard deviations with the divisor n − 1. It also returns these deviations.
 func standardized(t *testing.T, file string) (x *mat.Dense, sd []float64) {
 	t.Helper()
 	table, err := dataset.Read(file, nil)
@@ -136,9 +136,9 @@ func effectsData(r *rand.Rand, n, d int) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestEffectsOfEveryKernel compares the derivatives of kernel ridge regression with differences of the
-// sum of kernel functions that kernels.Eval evaluates. The points of the rows differ in every feature
-// from the samples, so that kernels with corners have derivatives, too.
+// TestEffectsOfEveryKernel compares the derivatives of kernel ridge regression with finite
+// differences of the sum of kernel functions, evaluated by kernels.Eval. The rows z differ from the
+// samples in every feature, so that kernels with corners have derivatives, too.
 func TestEffectsOfEveryKernel(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, step = 11, 0x1p-10
@@ -179,7 +179,7 @@ func TestEffectsOfEveryKernel(t *testing.T) {
 					}
 					return f
 				}
-				near := math.Inf(1) // the nearest corner
+				near := math.Inf(1) // distance from the nearest corner
 				for l := range n {
 					near = min(near, math.Abs(z.At(i, p)-points.At(l, p)))
 				}
@@ -188,9 +188,10 @@ func TestEffectsOfEveryKernel(t *testing.T) {
 				}
 				fine := (8*(at(step)-at(-step)) - (at(2*step) - at(-2*step))) / (12 * step)
 				coarse := (8*(at(2*step)-at(-2*step)) - (at(4*step) - at(-4*step))) / (24 * step)
-				// The change when the step is doubled bounds the error of the differences. The sums
-				// have n terms with the rounding errors of their kernel values and of the sums; the
-				// derivatives have those of the adjoint's test, which are smaller by the factor step.
+				// The error of a finite difference is at most its change when the step is doubled.
+				// The sums also have the rounding errors of n kernel values and of n additions,
+				// which the division by step enlarges. The rounding errors of the derivatives are
+				// smaller by the factor step.
 				tol := math.Abs(fine-coarse) + float64(n)*(4*rounding+float64(n)*terms*0x1p-52)/step
 				if got := e.Rows[0].At(i, p); !(math.Abs(got-fine) <= tol) || tol > 1e-3*(1+math.Abs(fine)) {
 					t.Errorf("seed %d: %s: row %d, feature %d: %v, by differences %v, allowed %g", seed, text, i+1, p+1, got, fine, tol)
@@ -210,8 +211,9 @@ func kernelExamples() (list []string) {
 	return list
 }
 
-// TestEffectsOfEveryLearner compares the derivatives of the model of each learner with differences of
-// its predictions or decision values. Learners whose outputs are votes or averages of neighbors refuse.
+// TestEffectsOfEveryLearner compares the derivatives of the model of each learner with finite
+// differences of its predictions or decision values. Learners whose outputs are votes or averages
+// of neighbors must return an error.
 func TestEffectsOfEveryLearner(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	const seed, step, n, d = 12, 0x1p-8, 40, 3
@@ -282,7 +284,7 @@ func TestEffectsOfEveryLearner(t *testing.T) {
 					}
 					f, points := [4]*mat.Dense{at(step), at(-step), at(2 * step), at(-2 * step)}, [2]*mat.Dense{at(4 * step), at(-4 * step)}
 					parts := learners.PartsOf(m)
-					size := 1.0 // of the sums that are rounded
+					size := 1.0 // bounds the size of the sums, for their rounding errors
 					if parts.Coef != nil {
 						size += mat.Sum(absolute(parts.Coef))
 					}
@@ -384,8 +386,9 @@ func TestEffectErrors(t *testing.T) {
 	}
 }
 
-// functionals returns the average of the derivative of h with respect to feature p over the rows of z by
-// differences, for a step and for twice the step, or for a binary feature the average difference twice.
+// functionals returns the average, over the rows of z, of the derivative of h with respect to
+// feature p, computed by finite differences with a step (fine) and with twice the step (coarse).
+// For a binary feature both results are the average difference of h.
 func functionals(z *mat.Dense, p int, binary bool, h func(x []float64) float64) (fine, coarse float64) {
 	n, _ := z.Dims()
 	const step = 0x1p-7
@@ -406,8 +409,8 @@ func functionals(z *mat.Dense, p int, binary bool, h func(x []float64) float64) 
 	return fine, coarse
 }
 
-// TestEffectDeviations compares the posterior deviations of the averages with their definitions, computed by
-// dense matrices and differences of kernel values.
+// TestEffectDeviations compares the posterior deviations of the averages with their definitions,
+// computed by dense matrices and finite differences of kernel values.
 func TestEffectDeviations(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, n, d, lambda = 15, 30, 3, 0.2
@@ -425,7 +428,8 @@ func TestEffectDeviations(t *testing.T) {
 		weights[i] = 0.5 + r.Float64()
 	}
 	o := learners.Options{Weights: weights}
-	// quadratic returns aᵀB⁻¹a for the fine and the coarse a.
+	// quadratic returns aᵀB⁻¹a for the two vectors a, of the finite differences with the fine and
+	// the coarse step.
 	quadratic := func(b *mat.Dense, a [2][]float64) (fine, coarse float64) {
 		var values [2]float64
 		for i, v := range a {
@@ -456,8 +460,8 @@ func TestEffectDeviations(t *testing.T) {
 		}
 		for p := range d {
 			fine, coarse := variance(p)
-			// Rounding errors of the differences are 2⁻⁵²/step for each of the sums, times the condition number
-			// n·max k/λ of the matrices.
+			// The rounding errors of the finite differences are 2⁻⁵²/step for each of the sums,
+			// times the condition number n·max k/λ of the matrices.
 			tol := 2*math.Abs(fine-coarse) + n/lambda*0x1p-52*0x1p14
 			if got := math.Pow(e.StdErr.At(0, p), 2); !(math.Abs(got-fine) <= tol) || tol > 1e-3*max(fine, 1e-3) {
 				t.Errorf("seed %d: %s: feature %d: the variance is %v, want %v ± %g", seed, name, p+1, got, fine, tol)
@@ -540,8 +544,8 @@ func TestEffectDeviations(t *testing.T) {
 		fine, coarse = quadratic(b, along(p, 2*pairs, phi))
 		return fr.Scale()[0] * lambda * fine, fr.Scale()[0] * lambda * coarse
 	})
-	// For a linear model twice the variance of coefficient p is V(e_p) + V(−e_p) − 2V(0) with the variances V
-	// of new targets.
+	// For a linear model, twice the variance of coefficient p is V(e_p) + V(−e_p) − 2V(0) with the
+	// variances V of new targets.
 	linear := map[string]func() (learners.Model, error){
 		"ridge": func() (learners.Model, error) {
 			return learners.Ridge{Lambda: lambda, Std: true}.Fit(t.Context(), dev, x, y, o)
@@ -674,8 +678,9 @@ func TestEffectsRefuse(t *testing.T) {
 	}
 }
 
-// TestEffectsOfBinaryFeatures checks that a kernel without derivatives where features coincide has effects if the
-// features that coincide are binary. The effects are differences of predictions.
+// TestEffectsOfBinaryFeatures checks kernels that have no derivative where a feature of two points
+// is equal. If all these features are binary, the model has effects, which are differences of
+// predictions.
 func TestEffectsOfBinaryFeatures(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d = 40, 3
@@ -726,7 +731,7 @@ func TestEffectsOfBinaryFeatures(t *testing.T) {
 				for i, w := range weights {
 					want := f[1].At(i, 0) - f[0].At(i, 0)
 					mean, total = mean+w*want, total+w
-					// Two sums of n terms αk, where Σ|α| is at most √n‖y‖/λ < 200.
+					// The bound is for two sums of n terms αk, where Σ|α| is at most √n‖y‖/λ < 200.
 					if got := e.Rows[0].At(i, q); !(math.Abs(got-want) <= 4*n*0x1p-53*200) {
 						t.Errorf("%v: row %d, feature %d: %v, want %v", k, i+1, q+1, got, want)
 					}
@@ -735,7 +740,8 @@ func TestEffectsOfBinaryFeatures(t *testing.T) {
 					t.Errorf("%v: feature %d: the average is %v, want %v", k, q+1, got, mean/total)
 				}
 			}
-			// Feature 1 is not binary now, and its values coincide with those of the points.
+			// In this call feature 1 is not binary, and its values coincide with those of the
+			// points.
 			p := learners.EffectParams{Binary: []int{0, 2}}
 			if _, err := learners.MarginalEffects(t.Context(), dev, m, x, p); !errors.Is(err, learners.ErrNoDerivative) {
 				t.Errorf("%v: the error is %v", k, err)
@@ -750,7 +756,7 @@ func TestEffectsOfBinaryFeatures(t *testing.T) {
 				continue
 			}
 			without, err := learners.MarginalEffects(t.Context(), dev, m, moved, learners.EffectParams{Binary: []int{2}})
-			if _, corners := k.(kernels.Matern); !corners { // a binary feature coincides
+			if _, corners := k.(kernels.Matern); !corners { // these kernels have no derivative where feature 0 coincides
 				if !errors.Is(err, learners.ErrNoDerivative) {
 					t.Errorf("%v: the error is %v", k, err)
 				}

@@ -25,17 +25,18 @@ import (
 // Bounded is implemented by models that can bound the distance of their predictions from those of
 // the exact solution of the equations that Fit solves.
 type Bounded interface {
-	// HasBound reports whether the model has a bound. Every Fit of KernelRidge and GaussianProcess makes one
-	// if the kernel is positive semidefinite, λ > 0, and the rounding errors of its kernel values are known.
-	// Ridge, NystromRidge and FourierRidge make one with the field Bound, or with Options.Prove.
+	// HasBound reports whether the model has a bound. Every Fit of KernelRidge and GaussianProcess
+	// makes a bound if the kernel is positive semidefinite, λ > 0, and the rounding errors of its
+	// kernel values are known. Ridge, NystromRidge and FourierRidge make a bound only with the
+	// field Bound or with Options.Prove.
 	HasBound() bool
 	// PredictBound returns predictions at the rows of x, and for each prediction a bound on its
 	// distance from the prediction of the exact solution. The predictions equal those of Predict up
 	// to rounding. The bounds take O(d + t) operations for each row, and O(nt) more if the model
 	// was fitted with Options.Prove. If the model was fitted with the field Bound, PredictBound
 	// evaluates the functions of the model in more than 80 bits: this takes much longer and gives
-	// bounds that nearly equal the errors. It does the same for Ridge, NystromRidge and
-	// FourierRidge after a small fit with Options.Prove.
+	// bounds that nearly equal the errors. For Ridge, NystromRidge and FourierRidge it does so also
+	// after a fit with Options.Prove, if the fit is small.
 	PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error)
 }
 
@@ -87,8 +88,9 @@ func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelE
 	return b.roundAt(ctx, dev, sums, sums.at, f, b.roundoffOn(dev, m), points)
 }
 
-// roundAt returns predictions of f for points that checkRows of p has returned, and bounds on their errors. at
-// computes the sums of p, and r bounds the errors of the functions of f.
+// roundAt returns predictions of f for points, which are a result of p.checkRows, and bounds on the
+// errors of the predictions. at computes the sums of p, and r bounds the errors of the functions of
+// f.
 func (b *errorBound) roundAt(ctx context.Context, dev backend.Device, p predictor, at func(context.Context, backend.Device, numeric.Points) (*mat.Dense, error), f *verified.Expansion, r *verified.Roundoff, points numeric.Points) (values, bounds *mat.Dense, err error) {
 	err = p.inBlocks(ctx, points, func(ctx context.Context, _ int, x numeric.Points) error {
 		sums, err := at(ctx, dev, x)
@@ -104,7 +106,8 @@ func (b *errorBound) roundAt(ctx context.Context, dev backend.Device, p predicto
 	return values, bounds, checkPredicted("prediction", dense(values), 0)
 }
 
-// evaluateAt returns the values of f at the points, evaluated in more than 80 bits, and bounds on their errors.
+// evaluateAt evaluates f at the points in more than 80 bits. It returns the values and bounds on
+// their errors.
 func (b *errorBound) evaluateAt(ctx context.Context, f *verified.Expansion, points numeric.Points) (values, bounds *mat.Dense, err error) {
 	values, bounds = mat.NewDense(points.Rows, f.Alpha.Cols, nil), mat.NewDense(points.Rows, f.Alpha.Cols, nil)
 	err = denseBlocks(points, func(i int, x backend.Host[float64]) error {
@@ -369,7 +372,7 @@ func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExp
 	return nil
 }
 
-// errNoFloor is wrapped by errors about precomputed values that have no bound.
+// errNoFloor is wrapped by the errors for precomputed kernel values that have no bound.
 var errNoFloor = errors.New("no bound is known for these precomputed values")
 
 // leastEigenvalue returns a lower bound > 0 on the eigenvalues of K + λW⁻¹, where K has precomputed

@@ -199,7 +199,7 @@ func TestKernelRidgeBound(t *testing.T) {
 						if bound := bounds.At(i, 0); !(math.Abs(off) <= bound) {
 							t.Errorf("λ = %g, intercept %t: the error at point %d is %g, the bound %g", lambda, intercept, i, off, bound)
 						}
-						// The targets are standard normal numbers.
+						// limit(2, 4, …): the targets are standard normal numbers, at most 4
 						if sharp && !(bounds.At(i, 0) <= fitted.sharp(off, values.At(i, 0), fitted.limit(2, 4, lambda, 0.3, 2), lambda, 2)) {
 							t.Errorf("λ = %g, intercept %t: the bound at point %d is %g, the error %g", lambda, intercept, i, bounds.At(i, 0), off)
 						}
@@ -255,8 +255,8 @@ func TestBoundOfTreesAndStrings(t *testing.T) {
 	}
 }
 
-// boundOfObjects checks the bounds of fits to the matrix of the values of k for four texts, which
-// is xxᵀ.
+// boundOfObjects checks the bounds of fits to the Gram matrix of k for four texts. The matrix
+// equals xxᵀ.
 func boundOfObjects(t *testing.T, k objects.Kernel, texts []string, x *mat.Dense) {
 	gram, err := k.Gram(t.Context(), texts, objects.Options{})
 	if err != nil {
@@ -335,8 +335,8 @@ func TestBoundOfPrecomputedValues(t *testing.T) {
 				for i := range 20 {
 					s.root = max(s.root, 1+mat.Dot(at.RowView(i), at.RowView(i)))
 				}
-				// Precomputed values have ‖k_x‖/μ ≤ √n‖φ‖²·2w/λ in place of ‖φ‖√(w/λ)/2, also in
-				// the bound for the intercept.
+				// In the bound for precomputed values, ‖k_x‖/μ ≤ √n‖φ‖²·2w/λ replaces ‖φ‖√(w/λ)/2,
+				// also in the part for the intercept.
 				limit := s.limit(2, 4, lambda, 0.3, 2) * 8 * math.Sqrt(n) * s.root * math.Sqrt(2/lambda)
 				for i, f := range rationalRidge(x, y, at, weights, lambda, intercept) {
 					f.Sub(f, new(big.Rat).SetFloat64(v.At(i, 0)))
@@ -460,7 +460,7 @@ func TestBoundOfEveryFit(t *testing.T) {
 			for i, f := range exact {
 				v := new(big.Rat).SetFloat64(values.At(i, 0))
 				off, _ := v.Sub(v, f).Float64()
-				// The targets are standard normal numbers.
+				// The targets are standard normal numbers, at most 4.
 				if bound := bounds.At(i, 0); !(math.Abs(off) <= bound) || bound > sizeOf(m, x).limit(20, 4, 0.5, 1, 1) {
 					t.Errorf("%T: the error at point %d is %g, the bound %g", samples, i, off, bound)
 				}
@@ -889,7 +889,7 @@ func TestBoundRefusals(t *testing.T) {
 		}
 		for _, l := range []learners.KernelRidge{
 			{Kernel: kernels.Sigmoid{A: 1}, Lambda: 10}, {Kernel: kernels.Gaussian{Sigma: 1}},
-			{Kernel: kernels.ExpOf{Kernel: kernels.Linear{}}, Lambda: 1}, // the values have no upper bound
+			{Kernel: kernels.ExpOf{Kernel: kernels.Linear{}}, Lambda: 1}, // this kernel has no upper bound on its values
 		} {
 			m, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
 			if err != nil {

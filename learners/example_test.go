@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// This example takes the steps of mercer.Fit one by one, with a device that the program opens
+// This example makes the steps of mercer.Fit one by one, with a device that the program opens
 // itself.
 func Example() {
 	ctx := context.Background()

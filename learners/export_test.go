@@ -2,8 +2,8 @@ package learners
 
 import "maps"
 
-// FitterOf returns the learner of the settings, in which all parameters are set to zero except
-// those whose names keep maps to true.
+// FitterOf returns the learner of the settings, with every parameter set to zero except those for
+// which keep is true.
 func (s *Settings) FitterOf(keep map[string]bool) Fitter {
 	v := maps.Clone(s.values)
 	maps.DeleteFunc(v, func(name string, _ any) bool { return !keep[name] })

@@ -86,7 +86,6 @@ func factorBytes(k kernels.Kernel, points numeric.Points) int64 {
 
 func (f factors[F]) total() int64 { return int64(len(f.lambdas)) * f.bytes }
 
-// prepare implements Preparer.Prepare.
 func (f factors[F]) prepare(ctx context.Context, dev backend.Device) error {
 	err := errNoDevice
 	if dev != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // A field stores one part of a model in the State of the model. save writes the part to the State;
-// load reads and checks it. A model lists its fields once, and load may use the parts that precede
-// its own in the list.
+// load reads and checks it. A model lists its fields once, and load may use the values of the
+// preceding fields in the list.
 type field struct {
 	save func(s State)
 	load func(s State) error
@@ -35,7 +35,6 @@ func stateOf(m fielded) State {
 	return s
 }
 
-// restore returns the model that has the State s.
 func (d *Description) restore(s State) (Model, error) {
 	m, err := d.model(s)
 	if err != nil {
@@ -245,7 +244,6 @@ func saveSparse(s State, name string, x backend.CSR[float64]) {
 	s.Arrays[name+".columns"], s.Arrays[name+".values"] = numeric.Row(columns), numeric.Row(x.Data[x.Indptr[0]:x.Indptr[x.Rows]])
 }
 
-// loadSparse reads a matrix that saveSparse saved.
 func loadSparse(s State, name string) (x backend.CSR[float64], err error) {
 	features, err := param[float64](s, name+".features")
 	if err != nil {
@@ -303,7 +301,6 @@ func loadSparse(s State, name string) (x backend.CSR[float64], err error) {
 // isCount reports whether v is an integer from 0 to 2³¹ − 1.
 func isCount(v float64) bool { return v >= 0 && v <= math.MaxInt32 && v == math.Trunc(v) }
 
-// classesField is the field of the classes of a classifier.
 func classesField(c *Classes) field { return field{c.save, c.load} }
 
 // derived returns a field that saves nothing. Its load computes or checks values that follow from

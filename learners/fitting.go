@@ -95,7 +95,7 @@ func (f *fitting) fail(err error) {
 	}
 }
 
-// h has a row for each sample. kept returns a copy of the rows of samples with a weight > 0.
+// kept returns a copy of the rows of h for samples with a weight > 0. h has a row for each sample.
 func (f *fitting) kept(h backend.Host[float64]) backend.Host[float64] {
 	if f.err != nil {
 		return backend.Host[float64]{}
@@ -121,8 +121,8 @@ func (f *fitting) keptPoints() numeric.Points {
 }
 
 // keptPoints returns a copy of the samples of weight > 0 for a model, and adds its size to the
-// memory plan. For precomputed values this is the size of the Gram matrix. The device may still
-// store the packed points of the solver at the same time.
+// memory plan. For precomputed values the added size is that of the Gram matrix. The device may
+// still store the packed points of the solver at the same time.
 func keptPoints(ctx context.Context, dev backend.Device, points numeric.Points, weights []float64) numeric.Points {
 	run.ReportPlan(points.Evaluating(ctx, dev), dev, points.CopyBytes(points.Rows))
 	return points.Kept(weights)
@@ -237,7 +237,7 @@ func advised(parameters []Parameter) func(parameter string) string {
 	return func(parameter string) string {
 		name, _, _ := strings.Cut(parameter, "=")
 		switch {
-		case parameter == "lambda" && parameters == nil: // for a fitted model
+		case parameter == "lambda" && parameters == nil: // the advice is for a fitted model
 			return "fitted=lambda"
 		case parameter == "penalty" && has("C"), has(parameter), !isParameter(name):
 			return parameter

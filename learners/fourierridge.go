@@ -170,7 +170,6 @@ func (l FourierRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 	return m, nil
 }
 
-// search searches for the kernel and λ.
 func (l FourierRidge) search(ctx context.Context, dev backend.Device, k kernels.Kernel, data solvers.Rows, o Options) (*searched, error) {
 	n, _, _ := data.Dims()
 	p := solvers.FourierProblem{Count: min(cmp.Or(l.Features, int(10*math.Sqrt(float64(n)))), searchFunctions), Seed: l.Seed, Intercept: !l.NoIntercept}
@@ -224,7 +223,6 @@ func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x m
 	return f, nil
 }
 
-// at is predictor.at for m.
 func (m *FourierRidgeModel) at(ctx context.Context, dev backend.Device, points numeric.Points) (f *mat.Dense, err error) {
 	cosines, sines := m.waves(stream.Cosines, m.cosines, m.intercept), m.waves(stream.Sines, m.sines, make([]float64, len(m.intercept)))
 	err = cosines.inBlocks(ctx, points, func(ctx context.Context, _ int, x numeric.Points) error {
@@ -272,7 +270,7 @@ func (m *FourierRidgeModel) Sample(ctx context.Context, dev backend.Device, x ma
 }
 
 // State implements Model. Its arrays are "frequencies", D×d, "cosines" and "sines", D×t, and
-// "intercept", 1×t, and with Std the arrays of the posterior: "posterior", M×M, "scale" and
+// "intercept", 1×t. Std adds the arrays of the posterior: "posterior", M×M, "scale" and
 // "quadratic", 1×t, "likelihood", 1×4, and with an intercept "shift", 1×M.
 func (m *FourierRidgeModel) State() State { return stateOf(m) }
 

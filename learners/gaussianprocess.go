@@ -179,7 +179,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	}
 	m.facts = append(m.facts, Fact{"log likelihood", m.evidence}, Fact{"noise deviation", math.Sqrt(m.lambda * m.scale[0])})
 	m.facts = append(m.facts, expansionNorm(p.Y, res.Alpha, res.Intercept, o.Weights, m.lambda)...)
-	for _, j := range constantTargets(hy, o.Weights) { // these targets were fitted as 0
+	for _, j := range constantTargets(hy, o.Weights) { // the solver fitted 0 for these targets
 		for i := range res.Residuals.Rows {
 			res.Residuals.Row(i)[j] = hy.Row(i)[j] - m.intercept[j]
 		}
@@ -188,7 +188,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	if err := m.make(ctx, dev, &m.kernelExpansion, p, res, nil, l.Bound, o); err != nil {
 		return nil, err
 	}
-	res.Residuals = backend.Host[float64]{} // the model needs only their bound
+	res.Residuals = backend.Host[float64]{} // make has computed the bound from the residuals
 	return m, nil
 }
 
@@ -219,7 +219,6 @@ func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device,
 	})
 }
 
-// factors returns the factors that Variance needs.
 func (m *GaussianProcessModel) factors(dev backend.Device) factors[*solvers.Uncertainty] {
 	return factors[*solvers.Uncertainty]{m.learner, &m.factor, []float64{m.lambda}, factorBytes(m.kernel, m.points), func(ctx context.Context, lambda float64) (*solvers.Uncertainty, error) {
 		return solvers.NewUncertainty(ctx, dev, solvers.Problem{Kernel: m.kernel, X: m.points.Dense, Sparse: m.points.Sparse, Y: m.coef, Weights: m.weights, Lambda: lambda}, 0)

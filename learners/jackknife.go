@@ -43,8 +43,8 @@ type Jackknife interface {
 	Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error)
 }
 
-// coverageRank returns the rank ⌈level (n+1)⌉. The error of this rank among n errors in ascending
-// order bounds a further error with the probability `level`.
+// coverageRank returns the rank ⌈level (n+1)⌉. If n errors are in ascending order, the error of
+// this rank bounds the error of a new sample with the probability `level`.
 func coverageRank(level float64, n int) (int, error) {
 	if !(level > 0 && level < 1) {
 		return 0, fmt.Errorf("level must be > 0 and < 1, got %v", level)
@@ -52,7 +52,7 @@ func coverageRank(level float64, n int) (int, error) {
 	exact := level * float64(n+1)
 	rank := math.Ceil(exact)
 	if near := math.Round(exact); math.Abs(exact-near) <= 0x1p-51*near {
-		rank = near // 0.55·100 is 55.00000000000001
+		rank = near // in float64, 0.55·100 is 55.00000000000001
 	}
 	if int(rank) > n {
 		return 0, fmt.Errorf("level %v needs at least %s that were not used for the fit, but there are %d", level, count.Of(int(math.Ceil(level/(1-level)*(1-0x1p-50))), "row"), n)
@@ -64,8 +64,9 @@ func coverageRank(level float64, n int) (int, error) {
 // argument b of jackknifePlus.
 type influence func(ctx context.Context, x numeric.Points, visit func(first int, b backend.Host[float64])) error
 
-// jackknifeOf returns the intervals of a model with predictor p and n samples. It calls without for each λ, which
-// returns the argument c of jackknifePlus and the influence of the samples on predictions.
+// jackknifeOf returns the intervals of a model with predictor p and n samples. For each λ it calls
+// the argument without, which returns the argument c of jackknifePlus and the influence of the
+// samples on predictions.
 func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
 	without func(lambda float64) (c backend.Host[float64], of influence, err error)) (lower, upper *mat.Dense, err error) {
 	points, err := p.checkRows(dev, x)
@@ -85,7 +86,7 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 	}
 	rows, outputs := f.Dims()
 	lower, upper = mat.NewDense(rows, outputs, nil), mat.NewDense(rows, outputs, nil)
-	p.linear = false // so that the points of a linear model become dense
+	p.linear = false // inBlocks then makes the points of a linear model dense
 	for _, lambda := range slices.Sorted(maps.Keys(byLambda)) {
 		c, of, err := without(lambda)
 		if err == nil {
@@ -130,7 +131,6 @@ func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x 
 	})
 }
 
-// factors returns the factors that Intervals needs.
 func (m *KernelRidgeModel) factors(dev backend.Device) factors[*solvers.LeaveOneOut] {
 	return factors[*solvers.LeaveOneOut]{kernelRidgeName, &m.factor, m.different(m.coef.Cols), factorBytes(m.kernel, m.points), func(ctx context.Context, lambda float64) (*solvers.LeaveOneOut, error) {
 		if lambda == 0 {
@@ -188,7 +188,6 @@ func (m *RidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Ma
 
 var errNoSamples = errors.New("the model did not keep its samples: fit it with intervals = true")
 
-// factors returns the factors that Intervals needs.
 func (m *RidgeModel) factors(dev backend.Device) factors[*lsq.Jackknife] {
 	x := m.samples.x
 	return factors[*lsq.Jackknife]{ridgeName, &m.factor, m.different(m.coef.Cols), 8 * int64(x.Cols) * int64(x.Rows+x.Cols), func(ctx context.Context, lambda float64) (*lsq.Jackknife, error) {

@@ -113,7 +113,7 @@ func TestJackknifeAgainstRefits(t *testing.T) {
 				t.Error("a restored model has other intervals")
 			}
 			// The systems are solved directly with refinement. The error of a prediction is at most
-			// κ n u times the size of y, where κ ≤ (n + λ max 1/w)/(λ min 1/w) < 1e4 where |k| ≤ 1.
+			// κnu times the size of y. Because |k| ≤ 1, κ ≤ (n + λ max 1/w)/(λ min 1/w) < 1e4.
 			tol := 1e4 * n * 0x1p-52 * n * mat.Max(y)
 			for k := range points {
 				for j := range outputs {

@@ -47,9 +47,9 @@ func (l *KernelKNN) parameters() []Parameter {
 //
 // and predicts the mean of their targets (Fit) or the class with the most votes (FitClasses). A
 // sample of weight w counts as w samples; the weight of the farthest neighbor is reduced so that
-// the sum is K. If samples have equal distances, or classes have equal votes, the first one is
-// selected. With the linear kernel, and with any kernel that decreases with the Euclidean distance,
-// the result is that of scikit-learn's KNeighbors.
+// the weights of the neighbors sum to K. If samples have equal distances, or classes have equal
+// votes, the first one is selected. With the linear kernel, and with any kernel that decreases with
+// the Euclidean distance, the result is that of scikit-learn's KNeighbors.
 //
 // Fit keeps a copy of the samples, and a prediction takes O(n) values of k for each row. The
 // formula of d² subtracts nearly equal numbers: distances below √ε times the size of the kernel
@@ -89,7 +89,7 @@ func (l KernelKNN) FitClasses(ctx context.Context, dev backend.Device, x, y mat.
 func (l KernelKNN) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, task Task) (m *KernelKNNModel, err error) {
 	defer named(kernelKNNName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, kernelKNNName, l.parameters(), x, y, o)
-	f.ctx = ctx // f.ctx counts the memory of packed points, but this fit packs no points
+	f.ctx = ctx // omit the memory of packed points from the plan: this fit packs no points
 	if l.Kernel == nil {
 		l.Kernel = kernels.Linear{}
 	}

@@ -42,8 +42,8 @@ func (l *KernelLogistic) parameters() []Parameter {
 // softmax of K values f_c. The minimum is unique. At the minimum λα_ic = w_i([y_i = c] − p_ic),
 // where p_ic = Pr(c | x_i). Newton's method finds it: see glm.KernelProblem.
 //
-// The cost is O(n²d) for K and 2n²C for each product with it, for C columns at once: about a
-// hundred products for λ = 1 and a thousand for λ = 1e-4. The memory is n² numbers. For many
+// K takes O(n²d) operations and n² numbers of memory. A product of K with C columns takes 2n²C
+// operations. A fit takes about a hundred products for λ = 1 and a thousand for λ = 1e-4. For many
 // samples use logistic on features of fourier-ridge or nystrom-ridge, or use svc, whose models keep
 // only the support vectors.
 //
@@ -85,7 +85,7 @@ func (l KernelLogistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 
 // KernelLogisticModel is a fitted KernelLogistic. Its centers are all samples of weight > 0. Its
 // facts are the number of Newton steps, the relative residual of the optimality conditions, the
-// value of the objective, and if the fit used a factor of K, the number of its columns.
+// value of the objective, and the number of columns of the factor of K, if the fit used a factor.
 type KernelLogisticModel struct {
 	kernelClassifier
 	lambda float64

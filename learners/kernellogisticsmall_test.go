@@ -114,7 +114,7 @@ func TestKernelLogisticSmallLambda(t *testing.T) {
 }
 
 // stationary reports an error unless Σ_i (g_i − λα_i)k(x_i, ·) and Σ g_i are near 0, relative to
-// the size of their terms.
+// the size of their terms. g is the result of gaps for the model.
 func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k kernels.Kernel, x, f, g *mat.Dense, lambda float64) {
 	t.Helper()
 	n, columns := f.Dims()
@@ -302,9 +302,9 @@ func probability(g, y *mat.Dense, i, c int) float64 {
 	return v
 }
 
-// TestKernelLogisticAgainstScikitLearn compares fits with the linear kernel. The data sets are one
-// for which the loss without a penalty has a minimum, and the raw breast cancer data, where
-// rounding errors exceed the differences near the minimum.
+// TestKernelLogisticAgainstScikitLearn compares fits with the linear kernel with scikit-learn's
+// LogisticRegression. The data sets are one for which the loss without a penalty has a minimum, and
+// the raw breast cancer data, where rounding errors exceed the differences near the minimum.
 func TestKernelLogisticAgainstScikitLearn(t *testing.T) {
 	two, above := table(t, true)
 	aboveMedian(above)

@@ -54,7 +54,7 @@ func (l *KernelPerceptron) parameters() []Parameter {
 //
 // Only samples with a_i ≠ 0 become part of the model. Budget limits their number: when it is
 // exceeded, the sample whose margin without its own term is the largest is removed (Crammer,
-// Kandola and Singer, 2003). That bounds time and memory but reduces accuracy.
+// Kandola and Singer, 2003). Budget thus bounds time and memory but reduces accuracy.
 //
 // A mistake takes O(n (d + C)) operations, with rows of K from a cache. The memory is the cache and
 // O(nC) numbers. If the samples are not separable in the feature space of the kernel, the fit ends

@@ -70,16 +70,17 @@ type KernelRidge struct {
 	// Bound needs a positive semidefinite kernel and λ > 0.
 	Bound bool
 
-	// How the system is solved: see solvers.Params.
+	// The following fields determine how the system is solved: see solvers.Params.
 	Solver solvers.Method // solvers.Auto, Dual, Mixed, CG, Kalman or Modes
 	Tol    float64        // largest relative residual; a fit that does not reach it fails; 0 means 1e-8
-	// Accuracy, if it is not 0, replaces Tol: iterative solvers stop when the errors of predictions are
-	// proven to be at most Accuracy at every x whose k(x, x) is at most the largest of the samples. A fit
-	// that does not reach Accuracy fails with an error that gives the proven bound.
+	// Accuracy, if it is not 0, replaces Tol: iterative solvers stop when the errors of predictions
+	// are proven to be at most Accuracy at every x whose k(x, x) is at most the largest k(x_i, x_i)
+	// of the samples. A fit that does not reach Accuracy fails with an error that gives the proven
+	// bound.
 	Accuracy       float64
 	MaxIter        int              // maximum number of products with K, for iterative solvers; 0 means 10000
 	Operator       solvers.Operator // how an iterative solver stores K
-	Preconditioner string           // for CG
+	Preconditioner string           // preconditioner of CG
 	Rank           int              // rank of the preconditioner; 0 means automatic
 }
 
@@ -172,7 +173,7 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		proven.Y = dropZeroWeight(hy, o.Weights)
 	}
 	err = m.make(ctx, dev, &m.kernelExpansion, proven, res, l.Lambdas, l.Bound, o)
-	res.Residuals = backend.Host[float64]{} // the model needs only their bound
+	res.Residuals = backend.Host[float64]{} // make has computed the bound from the residuals
 	if err == nil {
 		err = m.reaches(l.Accuracy, dev, &m.kernelExpansion, res)
 	}
@@ -188,8 +189,8 @@ func (m *KernelRidgeModel) Alpha() *mat.Dense {
 	return denseOf(m.coef)
 }
 
-// State implements Model. Its arrays are "centers", n×d, "alpha", n×t, "intercept", 1×t, for
-// samples with weights "weights", 1×n, and if each target has its own λ "lambdas", 1×t.
+// State implements Model. Its arrays are "centers", n×d, "alpha", n×t, and "intercept", 1×t.
+// Samples with weights add "weights", 1×n. Targets with separate λ add "lambdas", 1×t.
 func (m *KernelRidgeModel) State() State { return stateOf(m) }
 
 func (m *KernelRidgeModel) fields() []field {

@@ -51,10 +51,10 @@ func (l *KernelVote) parameters() []Parameter {
 // the row is too far from all samples, or if the kernel has negative values there. Larger classes
 // have more votes. With a small length scale, the nearest sample alone determines the prediction.
 type KernelVote struct {
-	// Kernel is k. Nil is the Gaussian whose sigma has the smallest leave-one-out squared error,
-	// for classes the error of the 0/1 memberships. The candidates are the median distance between
-	// rows times 8, 8/√2, 4, …, 1/16, in O(n²) for at most 1000 rows chosen by Seed. With a factor
-	// of 8 the predictions are nearly the mean of all targets.
+	// Kernel is k. Nil is the Gaussian whose sigma has the smallest leave-one-out squared error of
+	// the targets, or of the 0/1 memberships of classes. The candidates are the median distance
+	// between rows times 8, 8/√2, 4, …, 1/16. At most 1000 rows, chosen by Seed, are used for the
+	// choice. With a factor of 8 the predictions are nearly the mean of all targets.
 	Kernel kernels.Kernel
 	Seed   uint64 // seed of the choice of rows if Kernel is nil
 }
@@ -85,7 +85,7 @@ func (l KernelVote) FitClasses(ctx context.Context, dev backend.Device, x, y mat
 func (l KernelVote) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, task Task) (m *KernelVoteModel, err error) {
 	defer named(kernelVoteName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, kernelVoteName, l.parameters(), x, y, o)
-	f.ctx = ctx // f.ctx counts the memory of packed points, but this fit packs no points
+	f.ctx = ctx // omit the memory of packed points from the plan: this fit packs no points
 	m = &KernelVoteModel{f.trainingSet(task)}
 	m.kernel = f.kernel(l.Kernel, l.Seed)
 	if l.Kernel == nil && f.err == nil {

@@ -513,8 +513,8 @@ func TestBayesRidgeClosedForm(t *testing.T) {
 					t.Fatal(err)
 				}
 				own := prior * mat.Dot(z.RowView(i), z.RowView(i))
-				// The rounding error of the difference is proportional to own, and is multiplied by
-				// the condition number.
+				// The rounding error of the difference is proportional to k(z, z), and is
+				// multiplied by the condition number.
 				near(t, "variance", v.At(i, 0), own-mat.Dot(k, &s)+noise, 1e4*0x1p-52*float64(n+d)*(own+noise))
 			}
 		}
@@ -542,13 +542,13 @@ func TestLassoOptimality(t *testing.T) {
 		for _, shape := range [][2]int{{50, 8}, {30, 60}, {12, 2100}} {
 			n, d := shape[0], shape[1]
 			lambdas, tol := []float64{3, 30, 1}, 1e-10
-			if n > d { // only then is the least-squares solution unique
+			if n > d { // with λ = 0 and n ≤ d the solution would not be unique
 				lambdas = append(lambdas, 0)
 			}
 			if d > 2048 && (testing.Short() || strings.HasPrefix(dev.Info().Device, "ref")) {
-				continue // this takes seconds, and even longer on the device ref
+				continue // the fit takes seconds, and even longer on the device ref
 			}
-			if d > 2048 { // with 2100 features of standard deviation 1 and 12 samples, smaller values of λ have no effect
+			if d > 2048 { // with 2100 features of standard deviation 1 and 12 samples, smaller values of λ hardly penalize
 				lambdas, tol = []float64{30, 100, 20}, 1e-7
 			}
 			x, y := sparseTargets(r, n, d)
@@ -701,7 +701,7 @@ func TestL0IsBestSubset(t *testing.T) {
 				y.Set(i, 0, y.At(i, 0)+float64(p%3-1)*x.At(i, p))
 			}
 			switch seed % 4 {
-			case 1: // categories
+			case 1: // the indicators of three categories
 				for p := range 3 {
 					x.Set(i, 4+p, 0)
 				}
@@ -727,7 +727,7 @@ func TestL0IsBestSubset(t *testing.T) {
 			best[len(list)] = min(best[len(list)], squaresOf(x, y, list))
 		}
 		total := best[0]
-		for size := 1; size <= d; size++ { // a larger subset may consist of dependent columns, which do not lower the sum of squares
+		for size := 1; size <= d; size++ { // the columns of a larger subset may be dependent, and then do not lower the sum of squares
 			best[size] = min(best[size], best[size-1])
 		}
 		check := func(l learners.L0, want float64) {
@@ -937,7 +937,7 @@ func TestLassoBound(t *testing.T) {
 				for _, theta := range []float64{1e-3, 1, 4.5, 100} {
 					l := learners.Lasso{Theta: theta, Method: method, Tol: tol, MaxIter: 1e6}
 					if theta == 100 && d > n {
-						l.Tol = 1e-6 // λ tends to 0, where the least-squares solution is not unique
+						l.Tol = 1e-6 // for a large θ, λ tends to 0, where the least-squares solution is not unique
 					}
 					m, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
 					if err != nil {

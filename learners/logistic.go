@@ -88,7 +88,7 @@ func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 	f := newFitting(ctx, dev, logisticName, l.parameters(), x, y, o)
 	classes, index := f.classes()
 	points, features := f.points, []int32(nil)
-	if l.Lambda > 0 { // without a penalty, linearly dependent features give an error instead
+	if l.Lambda > 0 { // without a penalty a feature of zeros must remain, because Solve returns an error for it
 		points, features = points.Used()
 	}
 	p := glm.Problem{X: points, Class: index, Classes: classes.Len(), Weights: o.Weights, Lambda: l.Lambda, Intercept: !l.NoIntercept, Reference: l.Reference}
@@ -105,11 +105,12 @@ func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 	return &LogisticModel{linearClassifier{linear{model{logisticName, warned(facts, r.Warning)}, numeric.Restored(r.Coef, features, f.points.Cols), r.Intercept}, classified{classes}}, l.Lambda}, nil
 }
 
-// LogisticModel is a fitted Logistic: f(x) = Wᵀx + b with one column for two classes and K for
-// more, the last of which is 0 after Logistic.Reference. Its decision values are the log odds of
-// the second of two classes, or for more classes f, the logarithms of the probabilities up to a
-// common constant. Its facts are the method, the number of iterations, the value of the
-// objective, the fraction by which it may still decrease and the largest entry of its gradient.
+// LogisticModel is a fitted Logistic: f(x) = Wᵀx + b, where W has one column for two classes and K
+// columns for K > 2 classes. With Logistic.Reference the last column is 0. The decision values f
+// are the log odds of the second of two classes, or for K > 2 classes the logarithms of the
+// probabilities up to a common constant. Its facts are the method, the number of iterations, the
+// value of the objective, the fraction by which it may still decrease and the largest entry of its
+// gradient.
 type LogisticModel struct {
 	linearClassifier
 	lambda float64

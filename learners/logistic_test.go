@@ -102,12 +102,12 @@ for w in [np.ones(len(a["w"])), a["w"]]:
 				// difference of the two values of F.
 				ours := (1e-13 + float64(n)*0x1p-52) * loss
 				theirs := ours + math.Abs(want.Loss-loss)
-				near(t, data+" loss", loss, want.Loss, 1e-10*want.Loss) // the tolerance exceeds the square of scikit-learn's tolerance of the gradient
+				near(t, data+" loss", loss, want.Loss, 1e-10*want.Loss) // the error of a loss is about the square of the gradient, which scikit-learn reduces below 1e-10
 				apart := math.Sqrt(2*ours/l.Lambda) + math.Sqrt(2*theirs/l.Lambda)
 				probable := math.Sqrt(ours/2) + math.Sqrt(theirs/2)
 				// The bound on the difference of b = f − wᵀx uses the sample whose smallest
-				// probability is the largest. There log p changes by at most |p − p'| divided by
-				// the smallest p, and f is log p minus its mean over the classes.
+				// probability is the largest. At this sample log p changes by at most |p − p'|
+				// divided by the smallest p. f is log p minus the mean of log p over the classes.
 				least, length := 0.0, 0.0
 				for i, p := range want.Proba {
 					if q := slices.Min(p) - probable; q > least {

@@ -87,7 +87,8 @@ func TestOneFeatureAtScale(t *testing.T) {
 		}
 	}
 
-	// Kernel ridge regression chooses the same method and has the same predictions.
+	// Kernel ridge regression chooses the same method as the Gaussian process and has the same
+	// predictions.
 	ridge, err := learners.KernelRidge{Kernel: kernel, Lambda: 0.01, NoIntercept: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -68,7 +68,7 @@ func samples(dev backend.Device, o Options, learner string, x, y mat.Matrix) (hx
 	return hx, hy, err
 }
 
-// targets returns y as a row-major matrix, for the given number of samples.
+// targets returns y as a row-major matrix, or an error if y does not have the given number of rows.
 func targets(rows int, y mat.Matrix) (backend.Host[float64], error) {
 	h, err := gonum.Host("y", y)
 	if err == nil && h.Rows != rows {

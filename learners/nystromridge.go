@@ -183,9 +183,9 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 }
 
 // search searches for the kernel and λ with a subset of the samples. If all samples of the subset
-// can be centers, it maximizes the likelihood of the exact process, which takes a tenth of the time
-// of the bound. Otherwise it maximizes the bound for the centers. centers holds given centers, or
-// is empty.
+// can be centers, it maximizes the likelihood of the exact process, which takes a tenth of the
+// time. Otherwise it maximizes the bound of Titsias for the centers. centers holds given centers,
+// or is empty.
 func (l NystromRidge) search(ctx context.Context, dev backend.Device, k kernels.Kernel, data solvers.Rows, centers backend.Host[float64], o Options) (*searched, error) {
 	s := processSearch{kernel: k, lambda: l.Lambda, ard: l.ARD, noIntercept: l.NoIntercept, unitScale: l.UnitScale, seed: l.Seed, rows: searchRows}
 	ctx, o = s.beside(ctx, dev, data, o)
@@ -225,8 +225,8 @@ func (m *NystromRidgeModel) Beta() *mat.Dense {
 	return denseOf(m.coef)
 }
 
-// State implements Model. Its arrays are "centers", M×d, "beta", M×t, and "intercept", 1×t, and
-// with Std the arrays of the posterior: "posterior", (M+1)×M, "scale" and "quadratic", 1×t,
+// State implements Model. Its arrays are "centers", M×d, "beta", M×t, and "intercept", 1×t. Std
+// adds the arrays of the posterior: "posterior", (M+1)×M, "scale" and "quadratic", 1×t,
 // "likelihood", 1×4, and with an intercept "shift", 1×M.
 func (m *NystromRidgeModel) State() State { return stateOf(m) }
 

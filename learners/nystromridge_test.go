@@ -139,8 +139,8 @@ out["f"] = Ridge(alpha=0.1, solver="svd").fit(z, a["y"]).predict(z)
 }
 
 // TestGivenCenters compares a fit with given centers, which are not samples, with the solution of
-// the normal equations. It checks that a fit that is given the centers of another fit returns the
-// same model as that fit, and that other learners refuse given centers.
+// the normal equations. A fit with the centers of another fit must return the same model as that
+// fit. Other learners must refuse given centers.
 func TestGivenCenters(t *testing.T) {
 	x, y := wave(3, 50, 2)
 	c, _ := wave(4, 8, 2)

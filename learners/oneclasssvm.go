@@ -43,7 +43,7 @@ func (l *OneClassSVM) parameters() []Parameter {
 type OneClassSVM struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	Nu      float64        // ν, in (0, 1]; 0 means 0.5
-	Tol     float64        // in units of f, or of the initial range of f if that range is below 1; 0 means 1e-3
+	Tol     float64        // tolerance, in units of f, or of the initial range of f if that range is below 1; 0 means 1e-3
 	MaxIter int            // maximum number of steps; 0 means 10 million, or 100n if that is more; if a given number is too small, the Facts include a "warning"
 	Cache   int64          // bytes for rows of K; 0 means 512 MiB
 }

@@ -221,7 +221,7 @@ func TestOrthogonalTargetBesideGood(t *testing.T) {
 				if m == nil || given["lambda"] == "" || l.name == "l0" || l.name == "lasso" {
 					continue
 				}
-				// Ridge of 2x + 1 on orthogonal columns shrinks the weight by ‖x‖²/(‖x‖² + λ).
+				// Ridge of 2x + 1 on orthogonal columns multiplies the weight by ‖x‖²/(‖x‖² + λ).
 				square, mean, total := 0.0, 0.0, 0.0
 				for i := range n {
 					w := 1.0

@@ -48,8 +48,9 @@ func pythonName(name string) string {
 	return cmp.Or(pythonNames[name], strings.ReplaceAll(name, "-", "_"))
 }
 
-// The types of parameters besides kernels.OneNumber and kernels.Integer, whose values Parse returns as
-// float64 and int. Values of the types below are bool, string, kernels.Kernel and []float64.
+// These are the types of parameters besides kernels.OneNumber and kernels.Integer. Parse returns
+// their values as bool, string, kernels.Kernel and []float64, and the values of the other two types
+// as float64 and int.
 const (
 	BoolType   = "bool"
 	ChoiceType = "choice"
@@ -201,8 +202,8 @@ func inverted(name string, field *bool, help string) Parameter {
 	return p
 }
 
-// oneOf is a parameter whose allowed words are first, unless it is "", and then choices. The
-// default is the first of these words. An empty field stands for the word first.
+// oneOf is a parameter whose value is one of several words: first, unless first is "", and choices.
+// The default is the first of these words. An empty field stands for the word first.
 func oneOf[T ~string](name string, field *T, first string, choices []T, help string) Parameter {
 	words := make([]string, 0, len(choices)+1)
 	if first != "" {

@@ -216,7 +216,7 @@ func TestIntercept(t *testing.T) {
 		for _, want := range []bool{false, true} {
 			given := map[string]string{"intercept": fmt.Sprint(want)}
 			if _, has := d.Parameter("batch"); has && d.Name != "logistic" {
-				given["epochs"], given["batch"] = "1", "0" // the f = 0 of the start misclassifies only one class
+				given["epochs"], given["batch"] = "1", "0" // the initial f = 0 misclassifies only one class
 			}
 			f, err := d.Make("", given)
 			if err != nil {

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Parts holds what a fitted model consists of, for inspection. It is a copy.
+// Parts holds copies of the parts of a fitted model, for inspection.
 type Parts struct {
 	// Kernel is the kernel of f(x) = Σ_i k(x_i, x) a_i + b, or nil for other models.
 	Kernel kernels.Kernel
@@ -22,7 +22,7 @@ type Parts struct {
 	// Coef has a column for each output or decision value. It is m×k with a row of coefficients a_i
 	// for each point; without points it holds the d×k weights W of xᵀW + b. It is nil for other
 	// models. For an SVC of K classes it has K − 1 columns: the coefficients of a point in the
-	// machines of its class and each other class.
+	// two-class machines of its class and each other class.
 	Coef      *mat.Dense
 	Intercept []float64 // b, with an entry for each column of Coef or each machine
 

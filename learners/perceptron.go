@@ -92,7 +92,6 @@ var perceptronKinds = map[string]PerceptronKind{
 	perceptronName: LastPerceptron, "averaged-perceptron": AveragedPerceptron, "voted-perceptron": VotedPerceptron,
 }
 
-// name returns the name of the learner with the kind k.
 func (k PerceptronKind) name() string {
 	if k == LastPerceptron {
 		return perceptronName
@@ -114,10 +113,10 @@ func (k PerceptronKind) name() string {
 // equals repeating the sample, up to a common factor of all steps.
 //
 // Training stops after an epoch without mistakes. On separable samples this happens after at most
-// (2R/γ)² mistakes, without an intercept (R/γ)², times the batch size and the ratio of the largest
-// weight to the smallest, where γ is the margin of the best w of length 1 (Novikoff, 1962). On
-// other samples the fit ends with Epochs, and the averaged or voted kind predicts better than the
-// last w.
+// (2R/γ)² mistakes, or (R/γ)² without an intercept, times the batch size and the ratio of the
+// largest weight to the smallest. γ is the margin of the best w of length 1 (Novikoff, 1962). On
+// other samples the fit ends after Epochs epochs, and the averaged or voted kind predicts better
+// than the last w.
 //
 // An epoch costs O(n d C) for C columns of w, plus the inner products of a block. Sources:
 // Rosenblatt (1958); Freund and Schapire (1999).

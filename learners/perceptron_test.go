@@ -302,7 +302,7 @@ func TestPerceptronAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(150, 5, 2, 17)
 	t.Log("seed 17")
-	for i := range 150 { // this ensures that no product wᵀx is 0 after the first sample
+	for i := range 150 { // ensures that no product wᵀx is 0 after the first sample
 		x.Set(i, 0, x.At(i, 0)+1.0/1024+float64(i)/4096)
 	}
 	if y.At(0, 0) == 0 {

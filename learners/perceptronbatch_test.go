@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// hypotheses holds the values of w, with b in the last row, that a perceptron has after each sample
-// and uses for each sample, as the definition gives them.
+// hypotheses holds, for each sample, the w that classified the sample and the w after it, computed
+// by the definition of the perceptron. b is the last row of w.
 type hypotheses struct {
 	after    []*mat.Dense // the w after sample t was processed
 	judge    []*mat.Dense // the w that classified sample t
@@ -251,7 +251,7 @@ func TestNovikoffOfBatches(t *testing.T) {
 			if sum > 0 {
 				y.Set(i, 0, 1)
 			}
-			x.Set(i, 2, x.At(i, 2)+2*y.At(i, 0)) // this makes the margin larger
+			x.Set(i, 2, x.At(i, 2)+2*y.At(i, 0)) // enlarges the margin
 		}
 		weights := make([]float64, 90)
 		for i := range weights {

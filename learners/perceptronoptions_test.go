@@ -84,7 +84,7 @@ func TestPerceptronStart(t *testing.T) {
 				t.Error("the criterion of samples that no plane separates is 0")
 			}
 		}
-		// The kernel perceptron with k(x, z) = xᵀz from w = 0.
+		// The next fits are of the kernel perceptron with k(x, z) = xᵀz, which starts from w = 0.
 		last, average = plainPerceptron(x, signs, []float64{0, 0}, 1, zero, epochs, n)
 		for kind, want := range map[learners.PerceptronKind][]float64{learners.LastPerceptron: last, learners.AveragedPerceptron: average} {
 			l := learners.KernelPerceptron{Kernel: kernels.Linear{}, Kind: kind, Start: 1, Epochs: epochs, ZeroIsPositive: zero > 0, NoIntercept: true, NoShuffle: true}
@@ -107,8 +107,9 @@ func TestPerceptronStart(t *testing.T) {
 	}
 }
 
-// TestZeroIsPositive checks that where f = 0 the model, and the model restored from its state,
-// predict the class that the parameter for this case names.
+// TestZeroIsPositive checks which class a model predicts where f = 0: the second class if
+// ZeroIsPositive is set, otherwise the first. A model restored from its State must predict the same
+// class.
 func TestZeroIsPositive(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(2, 1, []float64{1, -1}), mat.NewDense(2, 1, []float64{1, -1})

@@ -21,14 +21,14 @@ import (
 // with Std.
 type Sampler interface {
 	Model
-	// Sample returns draws of the function f + b from its posterior, without noise. Each draw is n×outputs,
-	// for the n rows of x. The mean of the draws is the result of Predict, and their variance the result of
-	// Variance minus the noise s²λ. The same seed gives the same draws. It takes nM² operations for M
-	// features, centers or random features; for centers also n²M + n³/3, and an n×n matrix.
+	// Sample returns draws of the function f + b from its posterior, without noise. Each draw is
+	// n×outputs, for the n rows of x. The mean of the draws is the result of Predict, and their
+	// variance the result of Variance minus the noise s²λ. The same seed gives the same draws.
+	// Sample takes nM² operations for M features, centers or random features. For centers it also
+	// takes n²M + n³/3 operations and memory for an n×n matrix.
 	Sample(ctx context.Context, dev backend.Device, x mat.Matrix, draws int, seed uint64) ([]*mat.Dense, error)
 }
 
-// posteriorParameters returns the parameters of learners with a posterior.
 func posteriorParameters(std, unit *bool) []Parameter {
 	return []Parameter{
 		boolParam("std", std, "false", "keep the posterior in the model, for standard deviations and intervals").of(Regression),
@@ -214,7 +214,7 @@ func (m *NystromRidgeModel) Sample(ctx context.Context, dev backend.Device, x ma
 // exact process with the kernel and λ of the model, or 0 if it was fitted without Std.
 func (m *NystromRidgeModel) LikelihoodBound() float64 { return m.posterior.Bound }
 
-// copiesOf returns the bytes of copies of a basis: the functions of a basis copy the points of the basis, and
-// products with blocks of other points pack them. The means and the variances do so one after the other, and the
-// garbage collector may not have freed the copies of the means yet.
+// copiesOf returns the size of count copies of a basis. The functions of a basis copy the points of
+// the basis, and products with blocks of other points pack these copies. The variances make such
+// copies after the means, and the garbage collector may not have freed the copies of the means yet.
 func copiesOf(basis numeric.Points, count int) int64 { return basis.CopyBytes(count * basis.Rows) }

@@ -648,8 +648,8 @@ func TestNystromCoverage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// shares returns the share of the targets within 95 % intervals for variances times factor, and its
-	// standard error, from the shares of the draws, which are independent.
+	// shares returns the share of the targets that are within their 95 % intervals if the variances
+	// are multiplied by factor. The standard error of the share follows from the independent draws.
 	shares := func(factor float64) (mean, deviation float64) {
 		var list [draws]float64
 		for j := range draws {
@@ -665,7 +665,7 @@ func TestNystromCoverage(t *testing.T) {
 	// The sum over the draws of Rest/2λ is Log − Bound, which gives the s² that maximizes the likelihood,
 	// Quadratic/N, divided by Scale: see stream.Posterior.
 	larger := 1 + (1-float64(centers)/n)*2*(m.LogLikelihood()-m.LikelihoodBound())/(n*draws)
-	const limit = (1 - 0.95) / 2 // separates 95 % from all targets
+	const limit = (1 - 0.95) / 2 // separates shares near 95 % from shares near 100 %
 	share, deviation := shares(1)
 	if wrong, _ := shares(larger); !(5*deviation <= limit && wrong-0.95 > limit) {
 		t.Fatalf("share %v ± %v, and %v for variances times %v: they are too close", share, deviation, wrong, larger)

@@ -96,8 +96,8 @@ func (p predictor) roundings(dev backend.Device) int {
 	return 0
 }
 
-// plan reports the memory that the method at takes: blocks of points and the fixed matrices on the
-// device, and their packed copies if a kernel is evaluated.
+// plan reports the memory that the method `at` takes: blocks of points and the fixed matrices on
+// the device, and their packed copies if a kernel is evaluated.
 func (p predictor) plan(ctx context.Context, dev backend.Device, points numeric.Points) {
 	rows, t := p.blockRows(points), len(p.intercept)
 	bytes := numeric.Total(points.PlacedBytes(dev.F64(), rows), numeric.Bytes(numeric.Elements(points.Rows+rows, t)))
@@ -128,13 +128,13 @@ func (p predictor) blockRows(x numeric.Points) int {
 	}
 	least := 256 // large blocks, because the fixed points are packed anew for each block
 	if x.Sparse != nil && p.copies(x) && p.kernel == nil {
-		least = 64 // for cosines: the copy of the pass for the means may not be freed before that for variances
+		least = 64 // smaller blocks for cosines: the copy of a block for the means may still exist when the variances copy it again
 	}
 	return min(x.Rows, max(least, 1<<22/(width+len(p.intercept))))
 }
 
-// at returns the predictions for points that check or checkRows has returned. Some may not be finite: the caller
-// calls checkPredicted.
+// at returns the predictions for points that check or checkRows has returned. A prediction may be
+// NaN or infinite: the caller must call checkPredicted.
 func (p predictor) at(ctx context.Context, dev backend.Device, points numeric.Points) (*mat.Dense, error) {
 	if points.Sparse == nil || points.Cols == 1 {
 		points = p.inForm(points)
@@ -179,7 +179,7 @@ func (p predictor) inBlocks(ctx context.Context, points numeric.Points, use func
 	return nil
 }
 
-// stacked returns the rows of m followed by those of h, or only the rows of h in their memory if m is nil.
+// stacked appends the rows of h to m. If m is nil, the result shares the memory of h.
 func stacked(m *mat.Dense, h backend.Host[float64]) *mat.Dense {
 	if m == nil {
 		return mat.NewDense(h.Rows, h.Cols, h.Data)

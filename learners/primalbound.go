@@ -144,7 +144,6 @@ func (m *FourierRidgeModel) PredictBound(ctx context.Context, dev backend.Device
 	return m.predictPrimal(ctx, dev, m.waves(stream.Cosines, m.cosines, m.intercept), m.at, m.verified(), m.rounding, x)
 }
 
-// rounding returns the bounds on the rounding errors of the functions of the model.
 func (m *FourierRidgeModel) rounding() *verified.Roundoff {
 	return verified.NewWaves(m.frequencies, stream.Cosines, stream.Sines)
 }

@@ -128,7 +128,7 @@ func sixClasses() (centers *mat.Dense, draw func(n int, seed uint64) (x, y *mat.
 	}
 }
 
-// weightsOf returns the number of nonzero weights of the binary models together.
+// weightsOf returns the total number of nonzero weights of the binary models.
 func weightsOf(m *learners.RVCModel) (count int) {
 	for _, w := range m.State().Arrays["weights"].Data {
 		if w != 0 {

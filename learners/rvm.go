@@ -58,13 +58,13 @@ const (
 //
 // At the maximum most α are infinite; the model consists of the functions whose α is finite. With Σ
 // = (σ⁻²ΦᵀΦ + A)⁻¹ and μ = σ⁻²ΣΦᵀt, a new target at x has the mean μᵀφ(x) and the variance σ² +
-// φ(x)ᵀΣφ(x). Except for rounding, no step decreases the log evidence: a fixed-point step that
-// would decrease it is replaced by a step of the EM algorithm, which never does. k need not be
+// φ(x)ᵀΣφ(x). Except for rounding, no step decreases the log evidence: a step of the EM algorithm,
+// which never decreases the evidence, replaces a fixed-point step that would decrease it. k need not be
 // positive semidefinite. There is one target.
 //
-// A fit that ends before it reaches Tol returns the model of its last step, whose Facts include a
-// "warning". So does a fit whose next step is singular to working precision, as happens for targets
-// without noise.
+// A fit ends before it reaches Tol if its next step is singular to working precision, as happens
+// for targets without noise, or at the limit of steps. It then returns the model of its last step,
+// whose Facts include a "warning".
 //
 // The variance treats the fitted α and σ² as known: their posterior is replaced by its mode
 // (Tipping 2001, section 2.3). The standardized errors of new targets therefore have a standard
@@ -75,9 +75,9 @@ const (
 // is large there; gaussian-process has no such defect.
 type RVM struct {
 	Kernel kernels.Kernel // nil means the Gaussian whose sigma is half the median distance between rows
-	// Features makes the features the basis functions, φ_j(x) = x_j: x is then a design matrix
-	// φ(x) of any functions, one per column. The relevance vectors of the model are unit vectors,
-	// and its kernel is linear.
+	// If Features is set, the basis functions are the features, φ_j(x) = x_j: x is then a design
+	// matrix φ(x) of any functions, one per column. The relevance vectors of the model are unit
+	// vectors, and its kernel is linear.
 	Features bool
 	Method   RVMMethod // "" means Sequential
 	Tol      float64   // smallest gain of the log evidence for which the fit continues; 0 means 0.003

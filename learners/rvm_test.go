@@ -212,9 +212,9 @@ func TestRVMManyVectors(t *testing.T) {
 	}
 }
 
-// TestFixedPointSettles checks that the fixed-point iteration ends when α has converged, and does
-// not end earlier, when a step raises the evidence by less than Tol. Therefore a coarse Tol gives
-// the same number of relevance vectors and nearly the same evidence.
+// TestFixedPointSettles checks that the fixed-point iteration ends only when α has converged, and
+// not already when a step raises the evidence by less than Tol. Therefore a coarse Tol gives the
+// same number of relevance vectors and nearly the same evidence.
 func TestFixedPointSettles(t *testing.T) {
 	x, y := sinc(100, 0.1, 21)
 	var evidence []float64

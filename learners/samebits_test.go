@@ -182,7 +182,7 @@ func reproducibleDevices(t *testing.T) (list []backend.Device) {
 	return list
 }
 
-// bitsCase is a fit for whose predictions samebits.txt has a hash.
+// bitsCase is a fit. testdata/samebits.txt has a hash of its predictions.
 type bitsCase struct {
 	learner  learners.Description
 	task     learners.Task
@@ -198,7 +198,8 @@ func (c bitsCase) key() string {
 	return key
 }
 
-// bitsCases returns each learner and task with each number of features of bitsOf.
+// bitsCases returns a case for each learner, each of its tasks and each number of features that
+// bitsOf accepts.
 func bitsCases() (list []bitsCase) {
 	for _, d := range learners.Catalogue() {
 		for _, task := range d.Tasks {

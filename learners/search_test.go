@@ -44,9 +44,9 @@ func TestSearchEndsWhereSolveSucceeds(t *testing.T) {
 	}
 }
 
-// TestSearchNamesThePointsThatAreRefused checks that if the solver fails at parameters with a
-// larger likelihood, the model of a Gaussian process states the best of these parameters and the
-// parameters it was fitted with. The cases are a length scale for each feature, a kernel whose
+// TestSearchNamesThePointsThatAreRefused checks fits of a Gaussian process whose solver fails at
+// parameters with a larger likelihood. The model must state the best of these parameters, and the
+// parameters that it was fitted with. The cases are a length scale for each feature, a kernel whose
 // values overflow in the range of the search, and a given λ for which no likelihood can be
 // computed.
 func TestSearchNamesThePointsThatAreRefused(t *testing.T) {

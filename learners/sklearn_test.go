@@ -48,7 +48,7 @@ func diabetes(t *testing.T) (x, y *mat.Dense, weights []float64) {
 	return x, y, weights
 }
 
-// figures holds the expected values of a score.
+// figures holds the expected scores of a model.
 type figures struct {
 	RMSE, MAE, R2 float64
 	N             int

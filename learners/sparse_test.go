@@ -177,7 +177,7 @@ func TestSparseFitsOfManyFeatures(t *testing.T) {
 		}
 		for _, task := range l.Tasks {
 			given := map[string]string{}
-			if p, has := l.Parameter("optimize"); has && p.Default == "true" { // many fits
+			if p, has := l.Parameter("optimize"); has && p.Default == "true" { // omits a search that would take many fits
 				given["optimize"] = "false"
 			}
 			fit, err := l.Make(task, given)
@@ -382,7 +382,7 @@ func TestDenseCopyOfSparseSamples(t *testing.T) {
 			continue
 		}
 		task, given := learners.Classification, map[string]string{}
-		if d.Name == "fourier-ridge" { // it makes a copy only to optimize, which is for regression
+		if d.Name == "fourier-ridge" { // fourier-ridge makes a dense copy only for optimize, a parameter for regression
 			task, given["optimize"] = learners.Regression, "true"
 		}
 		fit, err := d.Make(task, given)

@@ -150,7 +150,7 @@ func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if f.err != nil {
 		return nil, f.err
 	}
-	share := 1. // fraction of the work that is spent on the machines for all samples
+	share := 1. // fraction of the work for the machines fitted to all samples; the other fits are for Probabilities
 	if l.Probabilities {
 		share = 1. / (1 + svm.Parts)
 	}

@@ -99,8 +99,8 @@ func (f *fitting) smo(p *svm.Problem, par svm.Params, nu bool) (m *SupportModel,
 	return &SupportModel{expansion, smoTrace{support, []int{res.Steps}}}, res.Found, t.Step("solve", 1)
 }
 
-// smoFacts returns as facts the total number of steps, and the sum of the objectives, of several
-// machines.
+// smoFacts returns two facts about several machines: the total number of steps, and the sum of the
+// objectives.
 func smoFacts(results ...*svm.Result) []Fact {
 	var sum svm.Result
 	for _, r := range results {

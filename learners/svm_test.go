@@ -249,7 +249,7 @@ func TestSupportOptimality(t *testing.T) {
 	t.Logf("%v", o.Facts())
 }
 
-// TestSVMByHand checks that for two points at ±1 with k(x, z) = xz, f(x) = x, and that the
+// TestSVMByHand checks that f(x) = x for two points at ±1 with k(x, z) = xz, and that the
 // objectives are the minima of the formulas.
 func TestSVMByHand(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
@@ -460,9 +460,9 @@ func TestLambdaOfSVM(t *testing.T) {
 	})
 }
 
-// TestTraceNamesTheSamples checks that Trace returns, for each support vector, the row of x that it
-// is a copy of, also if samples of weight 0 come before this row, and returns the steps of each
-// binary machine.
+// TestTraceNamesTheSamples checks that Trace returns the index of the row of x that each support
+// vector copies, also if samples of weight 0 precede this row. Trace must also return the number of
+// steps of each binary machine.
 func TestTraceNamesTheSamples(t *testing.T) {
 	const n, d, seed = 60, 3, 5
 	dev := backendtest.Device(t, "cpu")

@@ -90,7 +90,7 @@ for name, w in (("plain", None), ("weighted", a["w"])):
 			}
 			for i, row := range c.want.Pairs {
 				for j, v := range row {
-					near(t, "decision value of a pair", -got.At(i, j), v, 1e-5) // scikit-learn's are positive for the first class
+					near(t, "decision value of a pair", -got.At(i, j), v, 1e-5) // scikit-learn's decision values are positive for the first class
 				}
 			}
 			if _, counts := three.Support(); counts[0] != c.want.Support[0] || counts[1] != c.want.Support[1] || counts[2] != c.want.Support[2] {
@@ -113,8 +113,8 @@ for name, w in (("plain", None), ("weighted", a["w"])):
 	})
 }
 
-// TestNuIsEquivalent checks that the machine with the C or the ε that a ν formulation has found is the
-// same, and that ν bounds the shares of errors and of support vectors.
+// TestNuIsEquivalent checks that a fit with the C or the ε that a ν formulation has found gives the
+// same machine, and that ν bounds the shares of errors and of support vectors.
 func TestNuIsEquivalent(t *testing.T) {
 	x, classes, y, weights := nuData(200)
 	two := mat.NewDense(200, 1, nil)

@@ -218,8 +218,9 @@ func openCPU(t *testing.T, c backend.Config) backend.Device {
 	return dev
 }
 
-// A costProblem describes n standard normal samples with d features, and the targets sin (c Σ_j x_j)
-// plus normal noise with standard deviation 0.1, for c = 1, … up to the number of targets; 0 means 1.
+// A costProblem describes n standard normal samples with d features. Target c = 1, 2, … is sin(c
+// Σ_j x_j) plus normal noise with standard deviation 0.1. There is one target if the field targets
+// is 0.
 type costProblem struct{ n, d, functions, targets int }
 
 func (p costProblem) String() string {
@@ -276,8 +277,8 @@ func fitFourier(p costProblem, bound bool) Fitter {
 	return fitOf(FourierRidge{Kernel: p.gaussian(), Lambda: 0.1, Features: p.functions, Bound: bound}.Fit)
 }
 
-// inTurns calls a and b in turn, each once without timing and then repeats times, and returns the medians
-// of their times and of the ratios a/b of the pairs.
+// inTurns calls a and b in turn, each once without timing and then `repeats` times, and returns the
+// medians of their times and of the ratios a/b of the pairs.
 func inTurns(t *testing.T, repeats int, a, b func() error) (ta, tb, ratio float64) {
 	t.Helper()
 	var as, bs, ratios []float64

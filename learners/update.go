@@ -25,7 +25,7 @@ func Append[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matr
 }
 
 // Remove is the inverse of Append; x, y and the weights belong to samples of the fit. Rounding
-// errors stay as large as for all samples, even if nearly all are removed.
+// errors stay as large as for all samples, even if nearly all samples are removed.
 func Remove[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matrix, o Options) (M, error) {
 	return updated(m, "remove", func(p *process, u updatable) (Model, error) { return p.update(ctx, dev, u, x, y, o, -1) })
 }

@@ -64,7 +64,6 @@ func (m *VotedModel) Decision(ctx context.Context, dev backend.Device, x mat.Mat
 	return checked(m.Learner(), "decision value of a hypothesis", votes, nil)
 }
 
-// parts returns the parts of the last hypothesis.
 func (m *VotedModel) parts() Parts {
 	coef, b := m.votes.Last(m.centers.Rows)
 	return Parts{Kernel: m.kernel, Points: copyOfPoints(m.centers), Coef: denseOf(coef), Intercept: b}

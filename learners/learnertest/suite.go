@@ -36,10 +36,10 @@ type Suite struct {
 	Steps      bool // whether a weight multiplies the step of its sample, so that weight 2 differs from two equal samples; a sample of weight 0 has no effect
 	Binary     bool // whether a classifier accepts only two classes
 
-	// Terms returns Σ|terms| over the terms of f(x) of output j, including the intercept, and their
-	// number; rounding errors are relative to that sum. For a classifier, f is the vector of
-	// decision values. If Terms is nil, the bound on rounding errors assumes 1000 terms, whose
-	// absolute values sum to the largest |f(x)|.
+	// Terms returns Σ|terms| over the terms of output j of f(x), including the intercept, and the
+	// number of terms. Rounding errors are proportional to Σ|terms|. For a classifier, f is the
+	// vector of decision values. If Terms is nil, the bound on rounding errors assumes 1000 terms,
+	// whose absolute values sum to the largest |f(x)|.
 	Terms func(m learners.Model, x []float64, j int) (sum float64, n int)
 	// Condition bounds the condition number of the system that Fit solves for 30 samples of 3
 	// standard normal features. It multiplies the rounding errors in the difference of two

@@ -129,7 +129,6 @@ func strata(task learners.Task, y *mat.Dense) (list []int) {
 	return list
 }
 
-// settings returns the points of the grid.
 func (par GridParams) settings(ctx context.Context, d learners.Description, all *validate.Part, classes []string) ([]Setting, error) {
 	first := map[string]string{}
 	if _, has := d.Parameter("seed"); has {

@@ -49,7 +49,7 @@ func kernelsOf(k kernels.Kernel, vary []string, reach float64, steps int) ([]ker
 // golden tries a coarse grid with a third of the steps, at least five. It then narrows the interval
 // around the best point of the grid by golden sections (Kiefer 1953) with at least seven trials.
 // Each trial reduces the interval to 0.618 of its length. If the score has several minima, the
-// search ends in one near the best point of the grid.
+// search ends in a minimum near the best point of the grid.
 func (s *search) golden() error {
 	s.planned = max(s.steps(15), 7)
 	coarse := max(5, s.planned/3)

@@ -9,7 +9,6 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// pointsOf returns the samples of p.
 func pointsOf(p solvers.Problem) numeric.Points {
 	if p.Sparse != nil {
 		return numeric.SparsePoints(*p.Sparse)

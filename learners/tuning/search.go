@@ -302,7 +302,6 @@ func defaultLambdas(p solvers.Problem) ([]float64, error) {
 	return solvers.Lambdas(1e-8*mean, 1e3*mean, 23), nil
 }
 
-// search is a running Search.
 type search struct {
 	ctx    context.Context
 	dev    backend.Device

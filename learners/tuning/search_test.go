@@ -527,9 +527,9 @@ func TestSearchPlans(t *testing.T) {
 	}
 }
 
-// TestSearchOfOneFeature compares the scores of a Markov kernel of one feature, which Kalman
-// filters compute in O(n) operations, with the scores computed from stored matrices, which a second
-// feature of zeros makes necessary.
+// TestSearchOfOneFeature compares two searches with a Markov kernel of one feature: Kalman filters
+// compute the scores of the first in O(n) operations. In the second search a second feature of
+// zeros makes stored matrices necessary.
 func TestSearchOfOneFeature(t *testing.T) {
 	const n = 2400
 	p := wave(t, n, 1)

@@ -37,7 +37,7 @@ func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, p
 	if err != nil {
 		return nil, err
 	}
-	order, err := Folds(n, n, nil, seed+1) // n folds of n samples are a random permutation
+	order, err := Folds(n, n, nil, seed+1) // with n folds of one sample each, the fold numbers are a random permutation
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func Grid(column []float64) []float64 {
 	}
 	last := len(sorted) - 1
 	low, high := sorted[last/20], sorted[last-last/20]
-	if low == high { // the other values are outliers
+	if low == high { // at least about 90 % of the values are equal
 		low, high = sorted[0], sorted[last]
 	}
 	return floats.Span(make([]float64, gridPoints), low, high)

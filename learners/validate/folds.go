@@ -52,8 +52,8 @@ func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
 // Folds and Bootstrap have their own streams of random numbers, which are independent of other uses
 // of the same seed.
 const (
-	foldStream     = 0x666f6c64 // "fold"
-	resampleStream = 0x626f6f74 // "boot"
+	foldStream     = 0x666f6c64 // the letters "fold"
+	resampleStream = 0x626f6f74 // the letters "boot"
 )
 
 // Splits returns division i of samples: the indices of the samples to which a model is fitted,
