@@ -15,61 +15,63 @@ import (
 //
 //	minimize Σ_i w_i (y_i − φ(x_i)ᵀβ − b)² + λ βᵀSβ
 //
-// for the samples of a Source, in passes over the samples. Let Φ be the n×M matrix of the φ(x_i),
-// centered by its weighted mean if b is an unknown. The solution solves the normal equations
+// for the samples of a Source, which it reads in passes. Let Φ be the n×M matrix of the φ(x_i). If
+// the problem has an intercept b, the weighted mean is subtracted from Φ. The solution solves the
+// normal equations
 //
 //	Hβ = z,  H = ΦᵀWΦ + λS,  z = ΦᵀWy
 //
-// Only pieces of rows of Φ are stored. H is stored only if it is factored as a preconditioner,
-// because conjugate gradients need only products with H.
+// Equations stores a piece of Φ at a time. It stores H only as a preconditioner, because conjugate
+// gradients need only products with H.
 type Equations struct {
 	ctx         context.Context
 	b           backend.Backend[float64]
 	mem         *run.Arena
 	feed        *Feed
-	Checkpoints *Checkpoints // may be nil
+	Checkpoints *Checkpoints // nil without checkpoints
 	basis       Basis
 	Penalty
 	m, d, t int
 
-	phi, y, sums backend.Matrix[float64] // matrices of a piece: r×M, r×t, 1×t
+	phi, y, sums backend.Matrix[float64] // Φ and targets of a piece, r×M and r×t, and column sums, 1×t
 	stored       Stored
-	marks        backend.UploadBackend[float64] // nil if the backend does not implement UploadBackend
+	marks        backend.UploadBackend[float64] // b, or nil if b is no UploadBackend
 	placed       bool                           // whether all samples are on the device
-	x, w, all    backend.Matrix[float64]        // the stored samples, their weights and, unless one piece is stored, their targets
+	x, w, all    backend.Matrix[float64]        // the stored samples, their weights and, if more than one piece is stored, their targets
 	weights      []float64                      // the weights of the stored samples
-	z, g         backend.Matrix[float64]        // z = ΦᵀWy, M×t; if b is an unknown, g = ΦᵀW1, M×1
+	z, g         backend.Matrix[float64]        // z = ΦᵀWy, M×t; with an intercept, g = ΦᵀW1, M×1
 	ybar         []float64                      // the weighted mean of y minus feed.offset
-	squares      []float64                      // upper bound on Σ w y² for each output, where y is reduced by feed.offset
-	functions    float64                        // Σ w ‖φ‖², not centered
-	self         float64                        // Σ w k(x, x), if the method Whole needs the sum
-	explained    float64                        // Σ w ‖T⁻ᵀφ‖², not centered, for the triangle T of the root given to first
-	selves       []float64                      // Σ w ∂k(x, x)/∂θ for each parameter of the kernel, if the method Whole needs the sums
+	squares      []float64                      // upper bound on Σ w (y − feed.offset)² for each output
+	functions    float64                        // Σ w ‖φ‖² for φ without centering
+	self         float64                        // Σ w k(x, x); only Whole computes it
+	explained    float64                        // Σ w ‖T⁻ᵀφ‖² for φ without centering, with T from the argument root of first
+	selves       []float64                      // Σ w ∂k(x, x)/∂θ for each parameter of the kernel; only Whole computes it
 	passes       int
 }
 
-// Penalty holds the λ of the penalty, and whether there is an intercept, which is not penalized.
+// Penalty holds the λ of the penalty, and whether there is an intercept. The intercept is not
+// penalized.
 type Penalty struct {
 	Lambda    float64
 	Intercept bool
 }
 
-// PieceRows returns the number of rows of Φ that are processed together. A piece takes about 48
-// MiB. Smaller pieces would take longer, because H is read from memory and the basis is packed for
-// each piece. The number is a multiple of 512, the number of rows that a product sums at a time.
-// For M = 3000, d = 784 and n = 15,000 a pass took 3.8 s with 2048 rows and 4.4 s with 699 rows
-// (AMD EPYC of family 25, November 2026).
+// PieceRows returns the number of rows in a piece of Φ, about 48 MiB. Smaller pieces would take
+// longer, because each piece reads H from memory and packs the basis. The number is a multiple of
+// 512, the number of rows that a product sums at a time. For M = 3000, d = 784 and n = 15,000 a
+// pass took 3.8 s with 2048 rows and 4.4 s with 699 rows (AMD EPYC of family 25, November 2026).
 func PieceRows(n, m int) int { return min(n, max(1, min(8, 6<<20/(512*max(m, 1))))*512) }
 
 // Stored is the number of pieces whose samples are on the device at the same time, or AllPieces.
-// With two pieces, a device with its own memory works on one piece while the other is copied to it.
+// With two pieces, a device with its own memory works on one piece while it receives the other
+// piece.
 type Stored int
 
 // AllPieces stores all samples on the device, so that only the first pass reads the Source.
 const AllPieces Stored = -1
 
-// rows returns the number of samples for which memory is allocated on the device. For AllPieces it
-// includes one piece for other points.
+// rows returns the number of samples for which the device has memory. AllPieces includes one piece
+// for points that are not samples of the Source.
 func (s Stored) rows(n, m int) int {
 	if s == AllPieces {
 		return n + PieceRows(n, m)
@@ -115,7 +117,7 @@ func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Aren
 			return nil, err
 		}
 	}
-	if w.marks, _ = b.(backend.UploadBackend[float64]); w.marks != nil { // later uploads wait until the memory has been cleared
+	if w.marks, _ = b.(backend.UploadBackend[float64]); w.marks != nil { // let the first uploads wait until the memory has been cleared
 		w.marks.Mark(0)
 		w.marks.Mark(1)
 	}
@@ -129,7 +131,7 @@ func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Aren
 // piece holds some rows of X, Φ, y and the weights on the device.
 type piece struct {
 	x, phi, y, w backend.Matrix[float64]
-	weights      []float64 // nil means all 1
+	weights      []float64 // nil if all weights are 1
 }
 
 // each calls f with the pieces of one pass over the samples. f may overwrite the pieces.
@@ -182,15 +184,15 @@ func (w *Equations) each(f func(p piece) error) error {
 		if err := use(at, r, x); err != nil {
 			return err
 		}
-		return w.done(x) // the next dense piece is read while the device works on this one
+		return w.done(x) // without waiting for dense samples: the host reads the next piece while the device works on this piece
 	})
 	w.placed = err == nil && w.stored == AllPieces
 	return err
 }
 
 // place returns the samples of a piece as a matrix on the device. It stores dense samples in w.x,
-// starting at row at. For sparse samples, done must be called afterwards; done waits for the work
-// on the samples and frees them.
+// starting at row at. The caller must call done with the matrix, which waits for the work on sparse
+// samples and frees them.
 func (w *Equations) place(at int, h backend.Host[float64]) (backend.Matrix[float64], error) {
 	if w.feed.data.Sparse == nil {
 		x := w.x.View(at, 0, h.Rows, w.d)
@@ -204,8 +206,8 @@ func (w *Equations) place(at int, h backend.Host[float64]) (backend.Matrix[float
 }
 
 // slot returns the index of the mark that follows the work on the stored samples starting at row
-// `at`. For AllPieces, mark 0 precedes all work on the samples, because no piece replaces another
-// piece.
+// `at`. An upload of the next samples into these rows waits for this mark. For AllPieces no piece
+// replaces another piece: mark 0 precedes all work on the samples.
 func (w *Equations) slot(at int) int {
 	if w.stored == AllPieces && at < w.feed.data.N || at == 0 {
 		return 0
@@ -213,7 +215,7 @@ func (w *Equations) slot(at int) int {
 	return 1
 }
 
-// upload overwrites stored samples or their targets once the work on them is done.
+// upload overwrites stored samples or their targets as soon as the work on them has ended.
 func (w *Equations) upload(at int, to backend.Matrix[float64], h backend.Host[float64]) error {
 	if w.marks != nil {
 		return w.marks.UploadAfter(w.slot(at), to, h)
@@ -221,8 +223,8 @@ func (w *Equations) upload(at int, to backend.Matrix[float64], h backend.Host[fl
 	return w.b.Upload(to, h)
 }
 
-// mark sets the mark after the work on the stored samples starting at row `at`, which later samples
-// may then overwrite.
+// mark sets the mark after the work on the stored samples starting at row `at`. Later uploads wait
+// for it.
 func (w *Equations) mark(at int) {
 	if slot := w.slot(at); w.marks != nil && !(w.stored == AllPieces && slot == 0) {
 		w.marks.Mark(slot)
@@ -238,7 +240,7 @@ func (w *Equations) done(x backend.Matrix[float64]) error {
 	return err
 }
 
-// RowNumbers returns the only column of h: the row numbers that represent sparse samples.
+// RowNumbers returns the row numbers in the only column of h, which represent sparse samples.
 func RowNumbers(h backend.Host[float64]) []int {
 	list := make([]int, h.Rows)
 	for i := range list {
@@ -247,10 +249,10 @@ func RowNumbers(h backend.Host[float64]) []int {
 	return list
 }
 
-// first runs the first pass. It sets z, and also g and ybar if b is an unknown. Unless a is nil, it
-// adds the lower triangle of ΦᵀWΦ to a. If root is not nil, its upper triangle is a matrix T. In
-// this case the method adds T⁻ᵀΦᵀWΦT⁻¹ instead, and sets explained to the trace of this matrix
-// before centering.
+// first runs the first pass. It sets z and, with an intercept, g and ybar. If a is not nil, first
+// adds the lower triangle of ΦᵀWΦ to a. If root is not nil, T is the upper triangle of root, and
+// first adds T⁻ᵀΦᵀWΦT⁻¹ to a instead. It also sets explained to the trace of this matrix before
+// centering.
 func (w *Equations) first(a, root backend.Matrix[float64]) error {
 	beta := 0.0
 	w.squares, w.functions, w.explained = make([]float64, w.t), 0, 0
@@ -302,7 +304,7 @@ func (w *Equations) first(a, root backend.Matrix[float64]) error {
 	if err != nil || !w.Intercept {
 		return err
 	}
-	// Centering Φ and y changes the sums by a term of rank one: W becomes W(I − 11ᵀW/Σw).
+	// Centering Φ and y replaces W by W(I − 11ᵀW/Σw): subtract a term of rank one from each sum.
 	sums := backend.NewHost[float64](1, w.t)
 	if err := w.b.Download(sums, w.sums); err != nil {
 		return err
@@ -331,14 +333,14 @@ func (w *Equations) first(a, root backend.Matrix[float64]) error {
 // apply computes out ← Hv, M×t, in one pass.
 func (w *Equations) apply(out, v backend.Matrix[float64]) error { return w.multiply(out, 1, v, 0) }
 
-// residual computes r ← ΦᵀW(y − Φβ) − λSβ in one pass. It subtracts before it sums, so that the
-// rounding error is relative to y − Φβ and not to z.
+// residual computes r ← ΦᵀW(y − Φβ) − λSβ in one pass. It sums the differences y − Φβ, so that the
+// rounding error is relative to these differences and not to z.
 func (w *Equations) residual(r, beta backend.Matrix[float64]) error {
 	return w.multiply(r, -1, beta, 1)
 }
 
-// multiply computes out ← ΦᵀW(keep·y + sign·Φv) + sign·λSv. Each piece of Φ is computed once and
-// used twice.
+// multiply computes out ← ΦᵀW(keep·y + sign·Φv) + sign·λSv. It computes each piece of Φ once for
+// both products.
 func (w *Equations) multiply(out backend.Matrix[float64], sign float64, v backend.Matrix[float64], keep float64) error {
 	beta := 0.0
 	err := w.each(func(p piece) error {
@@ -382,7 +384,7 @@ func (w *Equations) bias(beta backend.Matrix[float64]) ([]float64, error) {
 	return b, nil
 }
 
-// scales returns the divisors that make the residuals of the outputs relative.
+// scales returns a divisor for each output. It makes the norm of the residual relative.
 func (w *Equations) scales(tol float64) ([]float64, error) {
 	size, err := w.norms(w.z)
 	for j := range size {

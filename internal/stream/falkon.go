@@ -11,14 +11,14 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// falkon is the preconditioner of Rudi, Carratino and Rosasco (2017). It is the matrix of the normal
-// equations, summed over a sample Q with the factor n/|Q| instead of over all n samples:
+// falkon is the preconditioner of Rudi, Carratino and Rosasco (2017). It approximates the matrix H
+// of the normal equations by a sum over a sample Q instead of all n samples:
 //
 //	P = (n/|Q|) Φ_Qᵀ W_Q Φ_Q + λS = Tᵀ(A Aᵀ)T,  TᵀT = S
 //	A Aᵀ = (n/|Q|) T⁻ᵀ Φ_Qᵀ W_Q Φ_Q T⁻¹ + λI
 //
-// In the paper Q consists of the centers. With a sample several times as large
-// (StreamParams.sample), the method makes no assumption about the centers. For small λ it then
+// In the paper Q consists of the centers. Here Q is a sample several times as large
+// (StreamParams.sample), so that the method makes no assumption about the centers. For small λ it
 // takes fewer than half as many steps as with the centers (falkonPasses).
 //
 // T and A share one matrix of M+1 rows: T is the upper triangle of its first M rows, and A the
@@ -51,7 +51,7 @@ func (w *Equations) Falkon(timed Timed, c *Centers, q Sampled) (*Preconditioner,
 func FalkonBytes(m int) int64 { return numeric.Bytes(numeric.Elements(m+1, m)) }
 
 // newFalkon computes the preconditioner from the samples q, in pieces of the size of w. jitter is
-// the increase of the diagonal of S that the factorization has needed.
+// the number that it added to the diagonal of S to factor S.
 func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, err error) {
 	if f, jitter, err = beginFalkon(w, c); err != nil {
 		return nil, 0, err
@@ -74,7 +74,7 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 		w.b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, f.t, phi)
 		alpha := 1.0
 		if roots := q.roots[i : i+h.Rows]; slices.Min(roots) == slices.Max(roots) {
-			alpha = roots[0] * roots[0] // one factor for all samples, so that Φ is not transferred to the host
+			alpha = roots[0] * roots[0] // multiply the product by the common weight: scaling the rows would transfer Φ to the host
 		} else if err := numeric.ScaleRows(w.b, phi, phi, roots); err != nil {
 			return nil, 0, err
 		}
@@ -86,11 +86,11 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 	return f, jitter, f.factor()
 }
 
-// Whole is Falkon with all samples as Q and, if b is an unknown, with A Aᵀ centered, so that P is H
-// with the jitter in S. It makes one pass and takes 2nM² operations, twice as many as Normal. Its
-// factors are accurate enough for the posterior: the rounding errors of A Aᵀ are proportional to
-// the values of the kernel, but the errors of H are also multiplied by the condition number of S.
-// gradient is set if Gradient will be called.
+// Whole is Falkon with all samples as Q. With an intercept it also centers A Aᵀ. Apart from the
+// jitter in S, P is then equal to H. Whole makes one pass and takes 2nM² operations, twice as many
+// as Normal. Its factors are accurate enough for the posterior: the rounding errors of A Aᵀ are
+// relative to the values of the kernel, but the errors of H are also multiplied by the condition
+// number of S. If gradient is false, the caller must not call Gradient.
 func (w *Equations) Whole(timed Timed, c *Centers, gradient bool) (*Preconditioner, error) {
 	pre := &Preconditioner{exact: true}
 	var derivatives []kernels.Kernel
@@ -125,7 +125,7 @@ func (w *Equations) Whole(timed Timed, c *Centers, gradient bool) (*Precondition
 	return pre, nil
 }
 
-// beginFalkon allocates the matrix of a falkon, computes T and sets A to λI. jitter is as for
+// beginFalkon allocates the matrix of a falkon, computes T and sets A to λI. It returns jitter like
 // newFalkon.
 func beginFalkon(w *Equations, c *Centers) (f *falkon, jitter float64, err error) {
 	f = &falkon{b: w.b}
@@ -154,13 +154,12 @@ func (f *falkon) factor() error {
 	return err
 }
 
-// factorGram computes T.
 func (f *falkon) factorGram(w *Equations, c *Centers) (added float64, err error) {
 	if added, err = c.factor(w.b, f.t); err != nil {
 		return 0, err
 	}
-	// The diagonal of T is above the diagonal of A. The lower triangle, which the factorization has
-	// used, is cleared for A.
+	// The factorization of T has used the lower triangle. Clear it for A, whose diagonal is below the
+	// diagonal of T.
 	numeric.ClearLower(w.b, f.a)
 	return added, nil
 }

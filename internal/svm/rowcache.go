@@ -198,10 +198,10 @@ func (g *gram) cache(k kernels.Kernel, size CacheSize, m *memory) *RowCache {
 	return c
 }
 
-// CachePlan returns the memory of a RowCache, in bytes, for n rows with the shape of the rows of x
-// and batches of `least` rows. The cache stores in Go memory a batch of samples, and as many rows
-// of K as fit in the given number of bytes, but at least `least` rows. On the device it stores X,
-// and a batch of rows of K if the device cannot use Go memory directly.
+// CachePlan returns the memory of a RowCache in bytes, for n rows like those of x and batches of
+// `least` rows. In Go memory the cache stores a batch of samples, and as many rows of K as fit in
+// the given number of bytes, but at least `least` rows. On the device it stores X and, if the
+// device cannot use Go memory directly, a batch of rows of K.
 func CachePlan(dev backend.Device, x numeric.Points, n int, bytes int64, least int) int64 {
 	b, row := dev.F64(), 8*int64(n)
 	total := min(row*int64(n), max(bytes, row*int64(least))) + x.PlacedBytes(b, n) + x.CopyBytes(least) + x.PlacedBytes(b, least)
@@ -211,8 +211,7 @@ func CachePlan(dev backend.Device, x numeric.Points, n int, bytes int64, least i
 	return total
 }
 
-// CacheWithin returns bytes, limited to half of the memory that a fit may take. The other half is
-// for the rest of the fit.
+// CacheWithin returns bytes, but at most half of the memory that a fit may take.
 func CacheWithin(dev backend.Device, memory, bytes int64) int64 {
 	if bytes <= 0 {
 		bytes = CacheBytes
@@ -220,28 +219,28 @@ func CacheWithin(dev backend.Device, memory, bytes int64) int64 {
 	return min(bytes, max(run.Available(dev, memory)/2, 1))
 }
 
-// memory is memory that the solver reuses from one program to the next. SMO on pairs of classes
+// memory holds allocations that the solver reuses for the next program. SMO on pairs of classes
 // solves hundreds of programs, and clearing new memory would take as long as computing rows of K.
 // Only one goroutine may use a memory.
 type memory struct {
 	rows     []float64 // the slots of a RowCache
-	least    int       // minimum length of a new allocation of rows, so that it suffices for the largest of several programs
+	least    int       // minimum length of a new allocation of rows; the caller sets it to the length for the largest program
 	lists    []int     // the lists of a RowCache
 	gathered []float64 // a batch of samples of a RowCache
 	points   []float64 // the samples of a program
 	program  []float64 // the vectors of a program
 	state    []float64 // the vectors of SMO
-	inactive []int     // the field inactive of SMO
+	inactive []int     // smo.inactive
 	block    []float64 // the block of K of a working set
 	vectors  []float64 // the vectors of a working set
 	up, down []int     // the candidates of a working set
 }
 
-// grow returns the first n elements of *s, with arbitrary contents, after a new allocation if *s has
-// fewer.
+// grow returns the first n elements of *s, with arbitrary contents. It allocates them if *s is
+// shorter.
 func grow[T any](s *[]T, n int) []T {
 	if cap(*s) < n {
-		*s = nil // before the allocation, so that the old and the new memory are never live together
+		*s = nil // free the old memory before the allocation
 		*s = make([]T, n)
 	}
 	return (*s)[:n]
@@ -274,8 +273,8 @@ func (c *RowCache) Close() {
 // Capacity returns the maximum number of cached rows.
 func (c *RowCache) Capacity() int { return c.rows.Rows }
 
-// Row returns row i of K, which must not be changed. It is valid until Capacity() other rows have
-// been requested.
+// Row returns row i of K, which the caller must not change. The row is valid until Capacity() other
+// rows have been requested.
 func (c *RowCache) Row(i int) ([]float64, error) {
 	if c.slot[i] >= 0 {
 		c.hits++
@@ -294,7 +293,7 @@ func (c *RowCache) Fetch(list []int) error {
 	if len(list) > c.Capacity() {
 		return fmt.Errorf("row cache: %d rows were requested at once, but the cache holds %d", len(list), c.Capacity())
 	}
-	for _, i := range list { // first mark the cached rows as used, so that no missing row replaces them
+	for _, i := range list { // mark the cached rows as used before missing rows replace others
 		if c.slot[i] >= 0 {
 			c.hits++
 			c.touch(c.slot[i])
@@ -317,7 +316,6 @@ func (c *RowCache) Fetch(list []int) error {
 	return nil
 }
 
-// compute computes rows that are not cached.
 func (c *RowCache) compute(list []int) error {
 	if c.gram != nil {
 		for _, i := range list {
@@ -339,8 +337,8 @@ func (c *RowCache) compute(list []int) error {
 	}
 	defer x.Free()
 	if c.wrap != nil {
-		// Each row is computed directly in its slot. One call computes the rows of consecutive
-		// slots. While the cache is being filled, all slots are consecutive.
+		// The backend writes each row into its slot. One call computes the rows of consecutive slots.
+		// While the cache fills, all slots are consecutive.
 		slots := make([]int, len(list))
 		for r := range list {
 			slots[r] = c.take()
@@ -380,7 +378,7 @@ func (c *RowCache) compute(list []int) error {
 
 // gather returns the samples of a list as a matrix on the device.
 func (c *RowCache) gather(list []int) (backend.Matrix[float64], error) {
-	if c.host.Sparse != nil && len(list) == 1 { // copying one sample to the device would take as long as a row of K
+	if c.host.Sparse != nil && len(list) == 1 { // use the sample on the device: copying it again would take as long as a row of K
 		return c.x.View(list[0], 0, 1, c.host.Cols), nil
 	}
 	if c.host.Sparse != nil {
@@ -404,12 +402,12 @@ func (c *RowCache) take() int {
 	return s
 }
 
-// own assigns slot s to row i, which has been computed. It returns an error if the row contains
-// NaN, because the solver's search for the largest value would not end.
+// own assigns slot s to row i, whose values the slot holds. It returns an error if the row contains
+// a value that is not finite: with NaN, the solver's search for the largest value would not end.
 func (c *RowCache) own(s, i int) error {
 	row := c.rows.Row(s)
 	row[i] = c.Diag[i]
-	if sum := floats.Sum(row); sum-sum != 0 { // the row contains NaN or Inf, or the sum of its finite values overflows
+	if sum := floats.Sum(row); sum-sum != 0 { // a value is not finite, or the sum of finite values overflows
 		if slices.ContainsFunc(row, func(v float64) bool { return v-v != 0 }) {
 			return kernels.Overflow(fmt.Errorf("values of the kernel %v overflow: scale the features down", c.k))
 		}

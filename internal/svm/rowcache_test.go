@@ -25,11 +25,11 @@ func TestRowCache(t *testing.T) {
 	}
 }
 
-// plainQueue hides that a backend can use Go memory directly.
+// plainQueue is a backend without Wrapper, which cannot use Go memory directly.
 type plainQueue struct{ backend.Backend[float64] }
 
-// testRowCache tests a cache on b. bound is the tolerance of a kernel value below 1: a few rounding
-// errors of the squared distance below 64 from which the value is computed.
+// testRowCache tests a cache on b. bound is the tolerance of a kernel value. The value is at most
+// 1, and computed from a squared distance below 64 with a small number of roundings.
 func testRowCache(t *testing.T, b backend.Backend[float64], bound float64) {
 	const n, d = 37, 3
 	r := rand.New(rand.NewPCG(1, 0))

@@ -22,7 +22,7 @@ import (
 //	min ½ Σ_ij α_i α_j s_i s_j k(x_i, x_j) + Σ_i p_i α_i
 //	subject to Σ_i s_i α_i = its value for the initial α, 0 ≤ α_i ≤ c_i
 //
-// where s_i = ±1. Variable i belongs to row i mod n of X, so that regression has two variables for
+// where s_i = ±1. Variable i belongs to row i mod n of X, because regression has two variables for
 // each row.
 type Problem struct {
 	Kernel kernels.Kernel
@@ -30,17 +30,17 @@ type Problem struct {
 	Sign   []float64      // s
 	P      []float64
 	C      []float64
-	Alpha  []float64 // the initial α, which Solve replaces by the solution
-	gram   *gram     // k(X, X) if it is known, otherwise nil
-	mem    *memory   // memory of an earlier Problem, which may be nil
-	nu     form      // the ν formulation of the problem, if any
-	Inside bool      // whether b is selected so large that f ≥ 0 at every row whose α is below its c
+	Alpha  []float64 // the initial α; Solve overwrites it with the solution
+	gram   *gram     // k(X, X), or nil if Solve must compute its rows
+	mem    *memory   // memory to reuse, or nil
+	nu     form      // plain, or the ν formulation of the problem
+	Inside bool      // for OneClass: select the largest b, for which f ≥ 0 at every row with α < c
 }
 
 // A form is a formulation in which a parameter ν replaces C or ε (Schölkopf, Smola, Williamson and
 // Bartlett 2000). The sum of α over the variables with s_i = 1 is fixed, and so is the sum over the
 // variables with s_i = −1. A step therefore changes two variables with equal s_i. At the end the
-// method settle turns the problem into the equivalent problem with C or with ε.
+// method settle converts the problem to the equivalent problem with C or ε.
 type form uint8
 
 const (
@@ -51,12 +51,12 @@ const (
 
 // Params holds the settings of the solver.
 type Params struct {
-	Tol     float64 // largest violation of the optimality conditions at the end, relative to the initial range of v if this range is below 1; 0 means 1e-3
-	MaxIter int     // maximum number of changes of a pair of variables; 0 means 10 million, or 100 for each row if this is more
+	Tol     float64 // maximum violation of the optimality conditions at the end; relative to the initial range of v if this range is below 1; 0 means 1e-3
+	MaxIter int     // maximum number of steps, which change a pair of variables; 0 means 10 million, or 100 for each row if this is more
 	Cache   int64   // bytes of Go memory for rows of K; 0 means CacheBytes
 	Seed    uint64  // seed of the order of the variables in coordinate descent
 
-	given bool // whether the caller set MaxIter; reaching it then gives a warning, not an error
+	given bool // whether the caller set MaxIter: reaching MaxIter is then a warning, otherwise an error
 }
 
 // WithDefaults returns p with the defaults for n rows in place of zeros. It returns an error for
@@ -82,12 +82,11 @@ func (p Params) WithDefaults(n int) (Params, error) {
 	return p, nil
 }
 
-// Bytes returns the memory of Solve, in bytes, for n rows like the rows of x. SMO needs the cache,
-// and two sets of points with one column each, for computing F at the start and after shrinking.
-// Coordinate descent, if it takes less time, needs a copy of the points, w and some vectors. The
-// result does not include the memory of an SMO that takes over because coordinate descent ended
-// early; Solve reports that memory by run.ReportPlan. nu reports whether the problem is the ν
-// formulation, which coordinate descent does not solve.
+// Bytes returns the memory of Solve in bytes, for n rows like those of x. nu reports whether the
+// problem is a ν formulation. SMO needs the cache, and two sets of points with one column each, for
+// computing F at the start and after shrinking. Coordinate descent needs a copy of the points, w
+// and some vectors. If Solve begins with coordinate descent, the result does not include the memory
+// of SMO, which may follow. Solve reports that memory by run.ReportPlan.
 func Bytes(dev backend.Device, k kernels.Kernel, x numeric.Points, n int, cache int64, nu bool) int64 {
 	if !nu && descentWork(k, x) > 0 {
 		return x.CopyBytes(n) + 12*int64(x.Cols) + 64*int64(n)
@@ -99,22 +98,22 @@ func smoBytes(dev backend.Device, x numeric.Points, n int, cache int64) int64 {
 	return CachePlan(dev, x, n, cache, min(n, 256)) + 2*(x.CopyBytes(n)+8*int64(n))
 }
 
-// Result is the solution from which the learners build their models. α is stored in the Problem.
+// Result is the solution. The learners build their models from it. Problem.Alpha holds α.
 type Result struct {
-	Beta      []float64 // for each row the sum of s_i α_i over its variables, so that f(x) = Σ β_r k(x, x_r) + b
+	Beta      []float64 // β_r, the sum of s_i α_i over the variables of row r: f(x) = Σ β_r k(x, x_r) + b
 	Intercept float64   // b
 	Objective float64   // maximum of the dual, which is the minimum of the primal
 	Square    float64   // ‖f‖² = βᵀKβ
-	Steps     int       // number of changes of a pair
+	Steps     int       // number of steps, each of which changes a pair of variables
 	Rows      int       // number of computed rows of K
 	Passes    int       // number of passes of coordinate descent over the variables
-	Gap, Tol  float64   // the violation of the optimality conditions at the end, and its bound
+	Gap, Tol  float64   // violation of the optimality conditions at the end, and the tolerance for it
 	Duality   float64   // duality gap, which bounds the distance of Objective from the maximum
-	Found     float64   // the C or the ε of the solution of a ν formulation
+	Found     float64   // for a ν formulation: the C or ε of the equivalent problem
 }
 
-// Short returns a warning about results whose Gap exceeds Tol because MaxIter was reached, or "" if
-// there are no such results.
+// Short returns a warning about results that reached MaxIter with a Gap above Tol, or "" without
+// such results.
 func Short(results ...*Result) string {
 	var worst *Result
 	short := 0
@@ -141,19 +140,19 @@ func Short(results ...*Result) string {
 // With F_r = Σ_i s_i α_i k(x_i, x_r) and v_i = −F_r − s_i p_i, the solution is optimal when no
 // variable whose s_i α_i may increase has a larger v_i than a variable whose s_i α_i may decrease.
 // A step changes a pair (i, j), where i has the largest v of the variables that may increase, and j
-// is the variable with which a second-order model of the objective decreases most (Fan, Chen and
-// Lin 2005, WSS 2). The steps run within a working set whose block of K is in memory. One half of
-// the set consists of the variables with the largest violations in both directions. The other half
-// consists of variables of the last set, preferably free variables and large violations (Joachims
-// 1998; Wen et al. 2018). The changes of a set are added to F by whole rows of K, which the device
-// computes in batches and a cache stores.
+// is the variable for which the quadratic model of the objective decreases most (Fan, Chen and Lin
+// 2005, WSS 2). The steps run within a working set whose block of K is in memory. One half of the
+// set consists of the variables with the largest violations in both directions. The other half
+// consists of variables of the previous set, free variables first (Joachims 1998; Wen et al. 2018).
+// After the steps in a set, F is updated with the rows of K of the changed variables. The device
+// computes these rows in batches, and a cache stores them.
 //
-// Rows whose variables are fixed at bounds are removed from the problem (shrinking) when
-// they are at least a third of all rows. When the remaining rows are optimal, F of the removed
-// rows is computed by one product on the device, and all rows are checked again.
+// Shrinking removes the rows whose variables stay at bounds, when they are at least a third of the
+// rows in use. When the remaining rows are optimal, one product on the device computes F of the
+// removed rows, and SMO continues with all rows.
 //
-// For the linear kernel on sparse samples, coordinate descent (see descent) runs first if it takes
-// less time, and usually solves the problem.
+// For the linear kernel on sparse samples, coordinate descent (type descent) runs first if it is
+// expected to take less time. It usually solves the problem.
 type smo struct {
 	ctx      context.Context
 	b        backend.Backend[float64]
@@ -163,7 +162,7 @@ type smo struct {
 	n        int   // number of rows in use
 	at       []int // indices in full.X of the rows in use; nil if all rows are in use
 	x        numeric.Points
-	gram     *gram // k(x, x) if it is known
+	gram     *gram // submatrix of full.gram for the rows in use, or nil
 	sign     []float64
 	p        []float64
 	c        []float64
@@ -171,18 +170,18 @@ type smo struct {
 	f        []float64 // F of the rows in use
 	v        []float64 // v of the variables in use
 	cache    *RowCache
-	last     []int // the last working set
+	last     []int // the previous working set
 	mem      *memory
-	marked   []bool    // memory for a mark of each variable
-	moved    []float64 // memory for a change of each row
-	inactive []int     // for each row, the number of consecutive working sets in which the row could have been removed
+	marked   []bool    // scratch memory with an element for each variable
+	moved    []float64 // scratch memory with an element for each row
+	inactive []int     // for each row, the number of successive working sets for which the row could have been removed
 	steps    int
 	rows     int
 	passes   int     // number of passes of coordinate descent
-	gap      float64 // the last difference most − least that optimize has computed
+	gap      float64 // violation of the optimality conditions at the last working set
 }
 
-// SolveIn solves p as Solve does, and reports the progress of the task from base to base + share.
+// SolveIn is Solve with progress: it reports the progress of the task from base to base + share.
 func SolveIn(t *run.Task, p *Problem, set Params, base, share float64) (*Result, error) {
 	first := 0.0
 	return Solve(t, p, set, func(gap float64) error {
@@ -191,8 +190,8 @@ func SolveIn(t *run.Task, p *Problem, set Params, base, share float64) (*Result,
 	})
 }
 
-// Solve solves p. set must have its defaults filled in. Solve calls report between working sets
-// with the violation of the optimality conditions. An error of report stops the work.
+// Solve solves p. set must come from WithDefaults. Between working sets Solve calls report with the
+// violation of the optimality conditions, and returns an error of report.
 func Solve(t *run.Task, p *Problem, set Params, report func(gap float64) error) (*Result, error) {
 	work := 0
 	if p.nu == plain {
@@ -203,8 +202,8 @@ func Solve(t *run.Task, p *Problem, set Params, report func(gap float64) error) 
 	})
 }
 
-// solve implements Solve. work limits the work of coordinate descent; 0 means that it is not used.
-// It calls the function continues before SMO takes over from coordinate descent.
+// solve implements Solve. work limits coordinate descent; if it is 0, SMO solves the whole problem.
+// solve calls continues before SMO takes over from coordinate descent.
 func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error, work int, continues func()) (*Result, error) {
 	s := &smo{ctx: ctx, b: b.With(ctx, nil), set: set, report: report, full: p, mem: cmp.Or(p.mem, &memory{})}
 	defer s.close()
@@ -240,9 +239,9 @@ func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Para
 	}
 }
 
-// scaleTol multiplies the tolerance by the initial range of v if the range is below 1, because f is
-// small if the values of y or the sum of α are small. The tolerance is never below the rounding
-// error of v.
+// scaleTol multiplies the tolerance by the initial range of v if the range is below 1. This is
+// necessary for y of small values and for a small sum of α, because f is then small. The tolerance
+// remains at least the rounding error of v.
 func (s *smo) scaleTol() {
 	s.violation()
 	if len(s.v) == 0 {
@@ -263,14 +262,13 @@ func (s *smo) close() {
 }
 
 // use selects the rows with the indices at, or all rows if at is nil, and allocates a cache for
-// them. The caller computes F.
+// these rows. The caller must set F.
 func (s *smo) use(at []int) error {
 	s.close()
 	s.take(at)
 	return s.open()
 }
 
-// take selects the rows with the indices at, or all rows if at is nil.
 func (s *smo) take(at []int) {
 	p := s.full
 	per := len(p.Alpha) / p.X.Rows
@@ -315,7 +313,7 @@ func (s *smo) workingSize() int {
 }
 
 func (s *smo) row(i int) int {
-	if i < s.n { // this avoids a division, which takes longer than all other operations on an element
+	if i < s.n { // avoid a division, which takes longer than all other operations on an element
 		return i
 	}
 	return i % s.n
@@ -375,8 +373,9 @@ func (s *smo) mayFall(i int) bool {
 // violation computes v and returns the largest v of the variables that may increase, and the
 // smallest v of the variables that may decrease.
 //
-// In a ν formulation these numbers belong to the sign with the larger difference: violation shifts
-// v for each sign, so that the two numbers add to 0.
+// In a ν formulation violation computes both numbers for each sign, and adds a constant to the v of
+// the sign so that the two numbers add to 0. It returns the numbers of the sign with the larger
+// difference.
 func (s *smo) violation() (most, least float64) {
 	if s.full.nu != plain {
 		return s.separately()
@@ -395,8 +394,8 @@ func (s *smo) violation() (most, least float64) {
 	return most, least
 }
 
-// optimize runs working sets until the rows in use are optimal within tol or MaxIter steps have
-// been taken. In between, shrinking may change the rows in use.
+// optimize processes working sets until the rows in use are optimal within the tolerance, or
+// MaxIter steps have been taken. Shrinking may change the rows in use.
 func (s *smo) optimize() error {
 	for {
 		most, least := s.violation()
@@ -430,7 +429,6 @@ func (s *smo) optimize() error {
 	}
 }
 
-// choose returns the working set.
 func (s *smo) choose(most, least float64) []int {
 	q := s.workingSize()
 	if q == len(s.v) {
@@ -469,7 +467,7 @@ func (s *smo) choose(most, least float64) []int {
 			add(down[k])
 		}
 	}
-	for _, i := range s.last { // free variables are selected first
+	for _, i := range s.last { // prefer free variables
 		if s.mayRise(i) && s.mayFall(i) {
 			add(i)
 		}
@@ -506,10 +504,10 @@ func (s *smo) workOn(set []int, gap float64) error {
 	}
 	w := newWorking(s, set)
 	w.separate = s.full.nu != plain
-	// The tolerance within the set is a tenth of the current violation, but at least Tol/2.
+	// Within the set the tolerance is a tenth of the present violation, but at least Tol/2.
 	steps := w.minimize(max(gap/10, s.set.Tol/2), 100*len(set))
 	s.steps += steps
-	// The changes of the two variables of a row are added up, so that the row is used once.
+	// Add up the changes of the two variables of a row, to use the row of K only once.
 	for a, i := range set {
 		s.moved[s.row(i)] += w.moved[a]
 		s.alpha[i] = w.alpha[a]
@@ -527,8 +525,8 @@ func (s *smo) workOn(set []int, gap float64) error {
 	return nil
 }
 
-// shrinkRows is the minimum number of rows for which shrinking saves time. A row is removed after it
-// could have been removed in shrinkAfter consecutive working sets.
+// shrinkRows is the minimum number of rows for which shrinking saves time. Shrinking removes a row
+// that meets the conditions in shrinkAfter successive working sets.
 const (
 	shrinkRows  = 2000
 	shrinkAfter = 3
@@ -571,7 +569,6 @@ func (s *smo) shrink(most, least float64) (bool, error) {
 	return true, s.use(at)
 }
 
-// put copies the α of the rows in use to the full problem.
 func (s *smo) put() {
 	if s.at == nil {
 		return
@@ -615,10 +612,9 @@ func (s *smo) unshrink() error {
 	return nil
 }
 
-// result returns the solution.
 func (s *smo) result() (*Result, error) {
 	s.close()
-	if s.full.Inside { // F is computed as in predictions, because sums over steps accumulate rounding errors
+	if s.full.Inside { // compute F as predictions do: sums over steps accumulate rounding errors
 		f, err := KernelSum(s.b, s.full.Kernel, s.x, s.x, s.beta())
 		if err != nil {
 			return nil, err
@@ -634,7 +630,8 @@ func (s *smo) result() (*Result, error) {
 	}
 	most, least := s.violation()
 	res := &Result{Found: found, Beta: s.beta(), Steps: s.steps, Rows: s.rows, Passes: s.passes, Gap: s.gap, Tol: s.set.Tol}
-	// b is the mean of v over the free variables, whose v differ by at most tol.
+	// b is the mean of v over the free variables. At the solution these v differ by at most the
+	// tolerance.
 	sum, free := 0.0, 0
 	for i, v := range s.v {
 		if s.mayRise(i) && s.mayFall(i) {
@@ -657,8 +654,8 @@ func (s *smo) result() (*Result, error) {
 		res.Intercept = intercept
 	}
 	if s.full.Inside && !math.IsInf(most, 0) {
-		// In this problem every s_i is 1 and p is 0, so that v = −F. If b = most, f = F + b is ≥ 0
-		// at every row whose α may increase. A bound on the rounding error of F is added.
+		// For OneClass every s_i is 1 and p is 0, so that v = −F. With b = most, f = F + b is ≥ 0 at
+		// every row whose α may increase. Add a bound on the rounding error of F.
 		terms, size := 0, 0.0
 		for r, beta := range res.Beta {
 			if beta != 0 {
@@ -676,10 +673,10 @@ func (s *smo) result() (*Result, error) {
 	return res, nil
 }
 
-// duality returns the duality gap: the objective of the primal minus that of the dual. The primal
-// is evaluated at f and b, or at t·f and t·b if its value is smaller there. t is the smallest
-// number ≥ 1 for which a machine of two classes has no loss. For a large c_i even a small loss
-// greatly increases the primal. With the slopes g_i = t s_i(F_i + b) + p_i the gap is
+// duality returns the duality gap: the primal objective minus the dual objective. It evaluates the
+// primal at (f, b) and at (t·f, t·b), and uses the smaller value. t is the smallest number ≥ 1 for
+// which a machine of two classes has no loss: if c_i is large, even a small loss greatly increases
+// the primal. With the slopes g_i = t s_i(F_i + b) + p_i the gap is
 //
 //	½(t − 1)²‖f‖² + Σ_i max(α_i g_i, (α_i − c_i) g_i)
 func (s *smo) duality(res *Result) float64 {

@@ -24,7 +24,7 @@ func TestCouple(t *testing.T) {
 		got := make([]float64, k)
 		couple(got, r)
 		for c := range k {
-			// The iteration ends when the conditions hold within 0.005/k.
+			// The iteration ends when its optimality conditions hold within 0.005/k.
 			if math.Abs(got[c]-want[c]) > 0.005 {
 				t.Errorf("got %v, want %v", got, want)
 			}
@@ -36,7 +36,7 @@ func TestCouple(t *testing.T) {
 // values without information the probability is the mean of the targets.
 func TestSigmoid(t *testing.T) {
 	a, b := sigmoid([]float64{-1, -1, 1, 1}, []float64{-1, -1, 1, 1}, []float64{1, 1, 1, 1})
-	// By symmetry B = 0, and the fit has the targets 3/4 and 1/4 at ±1: A = −log 3.
+	// The targets are 3/4 and 1/4 at the values 1 and −1. By symmetry B = 0, so that A = −log 3.
 	if math.Abs(a+math.Log(3)) > 1e-4 || math.Abs(b) > 1e-4 {
 		t.Errorf("got %v, %v", a, b)
 	}
@@ -47,8 +47,8 @@ func TestSigmoid(t *testing.T) {
 	if p := 1 / (1 + math.Exp(b)); math.Abs(p-share) > 1e-5 {
 		t.Errorf("got %v, %v: %v", a, b, p)
 	}
-	// For small and large values that are negatively related to the classes, the probability is the
-	// same constant (in scikit-learn it decreases with the value: #13211).
+	// If the values decrease with the class, the probability is the same constant, whatever the scale
+	// of the values (in scikit-learn it decreases with the value: #13211).
 	for _, scale := range []float64{1e-9, 1, 1e9} {
 		for i, s := range sign {
 			values[i] = -s * scale * float64(1+i%3)
@@ -58,7 +58,7 @@ func TestSigmoid(t *testing.T) {
 			t.Errorf("scale %v: got %v, %v: %v", scale, a, b, p)
 		}
 	}
-	// A has the inverse unit of the values, and a weight has the same effect as repetitions.
+	// A scales like 1/values, and an integer weight has the effect of repeated samples.
 	values = []float64{-2, -1, 0.5, 1, -0.5, 3, 0.2, -1}
 	want, wantB := sigmoid(values, sign, weight)
 	for _, scale := range []float64{1e-9, 1e-3, 1e9} {

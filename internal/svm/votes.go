@@ -9,8 +9,8 @@ import (
 )
 
 // PairValues sets values to the decision values of the machines of K classes, in the order of At. b
-// holds the intercepts of the machines. sums is K×(K−1): row a holds the sums over the support
-// vectors of class a, one sum for each machine of this class.
+// holds the intercepts of the machines. sums is K×(K−1): row a has a column for each machine of
+// class a, with the sum over the support vectors of class a.
 func PairValues(values, sums, b []float64, k int) {
 	for a := range k {
 		for c := a + 1; c < k; c++ {
@@ -20,10 +20,10 @@ func PairValues(values, sums, b []float64, k int) {
 	}
 }
 
-// Votes sets votes, for each of K > 2 classes, to the number of pairs for which the class is
-// predicted, plus s/(3(|s|+1)), where s is the sum of the values of the class over its pairs. pairs
-// holds the values of the machines in the order of At. As in scikit-learn, the second term only
-// breaks ties. A sum that overflows is replaced by the largest float64.
+// Votes sets votes for each of K > 2 classes to the number of pairs that predict the class, plus
+// s/(3(|s|+1)). s is the sum of the decision values for the class over its pairs. pairs holds the
+// decision values in the order of At. As in scikit-learn, the term with s only breaks ties. A sum
+// that overflows is replaced by the largest float64.
 func Votes(votes, pairs []float64) {
 	k := len(votes)
 	sums := make([]float64, k)
@@ -54,7 +54,7 @@ func Probabilities(p, pairs, a, b []float64) {
 	for i := range k {
 		for j := i + 1; j < k; j++ {
 			at := At(i, j, k)
-			// The probability is never exactly 0 or 1, so that a single pair does not determine the result.
+			// Keep the probability away from 0 and 1: a single pair must not determine the result.
 			second := min(max(1/(1+elementary.Exp(a[at]*pairs[at]+b[at])), 1e-7), 1-1e-7)
 			r.Set(j, i, second)
 			r.Set(i, j, 1-second)

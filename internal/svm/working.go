@@ -10,7 +10,7 @@ type working struct {
 	diag  []float64
 	v     []float64
 	alpha []float64
-	moved []float64 // change of s_i α_i
+	moved []float64 // total change of s_i α_i
 	sign  []float64
 	c     []float64
 	rise  []float64 // 0 if s_i α_i may increase, and −∞ otherwise
@@ -20,8 +20,8 @@ type working struct {
 	separate bool // whether a step changes two variables with equal s_i
 }
 
-// curvature replaces a curvature that is not positive, as in LIBSVM, because k need not be positive
-// semidefinite and rows may be equal.
+// curvature replaces a curvature that is not positive, as in LIBSVM. Such a curvature occurs for
+// equal rows, or if k is not positive semidefinite.
 const curvature = 1e-12
 
 func newWorking(s *smo, set []int) *working {
@@ -74,8 +74,8 @@ func (w *working) minimize(tol float64, limit int) int {
 	return limit
 }
 
-// partner returns the variable j for which a step of the pair (i, j) decreases the objective most,
-// and the smallest v of the variables that may decrease.
+// partner returns the variable j for which a step of the pair (i, j) decreases the objective most.
+// It also returns the smallest v of the variables that may decrease.
 func (w *working) partner(i int) (int, float64) {
 	ki, vi, kii := w.k[i*w.q:][:w.q], w.v[i], w.diag[i]
 	j, best, least := -1, 0.0, math.Inf(1)
@@ -93,7 +93,7 @@ func (w *working) partner(i int) (int, float64) {
 		if a <= 0 {
 			a = curvature
 		}
-		// Test d²/a > best without a division.
+		// This is d²/a > best without a division.
 		if d*d > best*a {
 			j, best = b, d*d/a
 		}
@@ -101,8 +101,8 @@ func (w *working) partner(i int) (int, float64) {
 	return j, least
 }
 
-// move takes the optimal step of the pair within the bounds. Of the variables that may increase, it
-// returns the variable with the largest v, or −1 if there is none.
+// move takes the optimal step of the pair within the bounds. It returns the variable with the
+// largest v of the variables that may increase, or −1 if none may increase.
 func (w *working) move(i, j int) int {
 	ki, kj := w.k[i*w.q:][:w.q], w.k[j*w.q:][:w.q]
 	a := w.diag[i] + w.diag[j] - 2*ki[j]
@@ -126,7 +126,8 @@ func (w *working) move(i, j int) int {
 	return next
 }
 
-// room returns by how much s_i α_i may increase if rise is set, or decrease otherwise.
+// room returns the largest possible increase of s_i α_i if rise is true, or else the largest
+// decrease.
 func (w *working) room(i int, rise bool) float64 {
 	if rise == (w.sign[i] > 0) {
 		return w.c[i] - w.alpha[i]
@@ -134,7 +135,7 @@ func (w *working) room(i int, rise bool) float64 {
 	return w.alpha[i]
 }
 
-// shift adds t to s_i α_i. If bound is set, α_i is set exactly to its bound.
+// shift adds t to s_i α_i. If bound is true, it sets α_i exactly to the bound.
 func (w *working) shift(i int, t float64, bound bool) {
 	w.moved[i] += t
 	up := (t > 0) == (w.sign[i] > 0) // α increases
@@ -151,8 +152,8 @@ func (w *working) shift(i int, t float64, bound bool) {
 		positive && w.alpha[i] > 0 || !positive && w.alpha[i] < w.c[i])
 }
 
-// permit sets whether s_i α_i may increase and decrease. The loops add v_i and the elements of rise
-// or fall instead of using branches, which processors predict badly.
+// permit sets rise[i] and fall[i]. The loops add these numbers to v_i instead of using branches,
+// which processors predict badly.
 func (w *working) permit(i int, rise, fall bool) {
 	w.rise[i], w.fall[i] = math.Inf(-1), math.Inf(1)
 	if rise {
