@@ -1,11 +1,11 @@
 // Package elementary computes the exponential, the logarithm, powers, the hyperbolic tangent and
 // random normal numbers with the same bits on every processor. On some processors the functions of
-// package math are written in assembly and have other rounding errors.
+// package math are written in assembly and round differently.
 //
 // The functions execute the same operations as the micro-kernels: see tools/asmgen/exp.go and
 // log.go. The explicit conversion of a product to float64 forces rounding. Without the conversion a
-// compiler may fuse the product with the following addition, and the rounding errors that these
-// functions compute would be wrong.
+// compiler may fuse the product with the following addition, and the functions would compute wrong
+// rounding errors.
 package elementary
 
 import "math"
@@ -92,8 +92,8 @@ func Significand(x float64) (k, m float64) {
 	return float64(int(t>>52) - 1023), math.Float64frombits(t&(1<<52-1) + rootPacked)
 }
 
-// Logarithm returns ln(x + rest) as the sum of two numbers. For x = Inf it returns end, and for x =
-// 0 it returns −end.
+// Logarithm returns ln(x + rest) as the sum of two numbers. It returns the argument end for x =
+// Inf, and −end for x = 0.
 func Logarithm(x, rest, end float64) (high, low float64) {
 	switch {
 	case x == 0:
@@ -162,7 +162,7 @@ func Exponential(y, low float64) float64 {
 	return q * Power2(half) * Power2(n-half)
 }
 
-// Expm1 returns exp(y + low − n ln 2) − 1 as r + c, for n = round(y/ln 2).
+// Expm1 returns exp(y + low − n ln 2) − 1 as the sum r + c. n must be round(y/ln 2).
 func Expm1(y, low, n float64) (r, c float64) {
 	high := math.FMA(-n, ln2Hi, y)
 	r = math.FMA(-n, ln2Lo, high)
@@ -193,8 +193,8 @@ func Tanh(y float64) float64 {
 	return math.Copysign(math.FMA(rest, inverse, q), y)
 }
 
-// sum3 returns a + b + c as the sum of two numbers. It requires |a| ≥ |b|, and that c is small
-// compared with a + b unless a + b = 0.
+// sum3 returns a + b + c as the sum of two numbers. It requires |a| ≥ |b|. If a + b is not 0, c
+// must be small compared with a + b.
 func sum3(a, b, c float64) (high, low float64) {
 	sum := a + b
 	low = b - (sum - a) + c
@@ -202,8 +202,8 @@ func sum3(a, b, c float64) (high, low float64) {
 	return high, low - (high - sum)
 }
 
-// Limited clamps an exponent to a range beyond which powers overflow or underflow. It does not
-// change 0 and NaN.
+// Limited clamps an exponent of Pow to a range. Powers with exponents outside this range overflow,
+// underflow or equal 1. It does not change 0 and NaN.
 func Limited(a float64) float64 {
 	if a == 0 {
 		return a

@@ -1,7 +1,7 @@
 // Package rowkey draws random samples of rows by keys of 64 bits, which are equal for equal rows.
 // The sample consists of the rows with the smallest priorities (bottom-k sampling: Cohen and Kaplan
-// 2007, Summarizing data using bottom-k sketches). It does not depend on the order of the rows, on
-// the division of the rows into files, or on the processes that read them.
+// 2007, Summarizing data using bottom-k sketches). The sample does not depend on the order of the
+// rows, on the division of the rows into files, or on the processes that read the files.
 package rowkey
 
 import "math"
@@ -22,8 +22,8 @@ func Mix(h uint64) uint64 {
 // Join returns the hash of a sequence followed by v, where h is the hash of the sequence.
 func Join(h, v uint64) uint64 { return Mix((h + golden) ^ v) }
 
-// Priority returns the priority of a row for a seed. Priorities are pseudo-random, and different
-// for different keys.
+// Priority returns the priority of the row with the given key. Priorities are pseudo-random numbers
+// that depend on the seed. Different keys have different priorities.
 func Priority(key, seed uint64) uint64 { return Mix(key ^ Mix(seed+golden)) }
 
 // Of returns the key of a row of numbers, in which −0 equals 0.
