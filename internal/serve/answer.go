@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// outputs returns the names of a prediction's values: the targets, or "f" for a novelty detector.
+// outputs returns the names of the predicted values: the targets, or "f" for a novelty detector.
 func (m *served) outputs() []string {
 	if names := m.Model.Encoder().TargetNames(); len(names) > 0 {
 		return names

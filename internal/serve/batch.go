@@ -29,10 +29,9 @@ type batcher struct {
 	mu      sync.Mutex
 	busy    bool // a prediction is running
 	waiting []*waiter
-	idle    sync.WaitGroup // waits for the goroutine that runs work
+	idle    sync.WaitGroup // counts the goroutine of the method work
 }
 
-// waiter is a row that waits for its prediction.
 type waiter struct {
 	ctx    context.Context
 	x      mat.Matrix // 1×features
@@ -64,7 +63,8 @@ func (b *batcher) predict(ctx context.Context, x mat.Matrix, want mercer.Wanted)
 	}
 }
 
-// next starts the method work in a goroutine if rows are waiting, so that the caller can send its answer.
+// next starts the method work in a goroutine if rows are waiting. The caller can then send its own
+// answer.
 func (b *batcher) next() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,8 +103,8 @@ func (b *batcher) work() {
 	}
 }
 
-// run predicts rows with the same options together. If that fails, it predicts each row separately,
-// so that a row that cannot be predicted does not affect the others.
+// run predicts rows with the same options together. If that fails, it predicts each row separately:
+// a row that cannot be predicted then does not affect the others.
 func (b *batcher) run(list ...*waiter) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(list[0].ctx), b.timeout)
 	if len(list) == 1 {
@@ -134,8 +134,8 @@ func (b *batcher) run(list ...*waiter) {
 	}
 }
 
-// predictRows calls mercer.Model.PredictRows and turns a panic into an error: a panic outside the
-// goroutine of a request would end the server.
+// predictRows calls mercer.Model.PredictRows and turns a panic into an error. A panic in the
+// goroutine of the method work would end the server.
 func predictRows(ctx context.Context, m *mercer.Model[learners.Model], rows any, want mercer.Wanted) (list []mercer.Prediction, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -170,5 +170,4 @@ func stacked(list []*waiter) (mat.Matrix, error) {
 	return nil, fmt.Errorf("serve: rows of type %T cannot be predicted together", list[0].x)
 }
 
-// outOfMemory reports whether a prediction failed for lack of memory.
 func outOfMemory(err error) bool { return errors.Is(err, backend.ErrMemory) }

@@ -34,12 +34,11 @@ const (
 // between object and array.
 var forms = map[string]form{"application/json": array, "application/x-ndjson": lines, "application/ndjson": lines, "application/jsonl": lines, "text/csv": table}
 
-// kinds lists the content type of the answer in each format.
+// kinds lists the content type of the answer for each form.
 var kinds = []string{object: "application/json", array: "application/json", lines: "application/x-ndjson", table: "text/csv; charset=utf-8"}
 
 const wantedTypes = "application/json, application/x-ndjson or text/csv"
 
-// formOf returns the format of the body of a request.
 func formOf(r *http.Request) (form, error) {
 	text := r.Header.Get("Content-Type")
 	if text == "application/json" {
@@ -92,7 +91,7 @@ func wantOf(u *url.URL) (w Want, err error) {
 	return w, nil
 }
 
-// readBody reads the whole body. A short body is in the buffer of row.
+// readBody reads the whole body. The result uses the buffer of row if the body is short.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, row *quickRow) ([]byte, error) {
 	tooLarge := failf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send the rows in several requests", s.MaxBody)
 	switch encoding := r.Header.Get("Content-Encoding"); {
@@ -106,7 +105,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, row *quickRow)
 	if n := r.ContentLength; 0 <= n && n < largeBody {
 		row.body = slices.Grow(row.body[:0], int(n))[:n]
 		body = row.body
-		_, err = io.ReadFull(r.Body, body) // the server ends the body after n bytes
+		_, err = io.ReadFull(r.Body, body) // net/http ends r.Body after n bytes
 	} else {
 		var buf bytes.Buffer
 		buf.Grow(int(min(max(n, 0), 64<<10)) + bytes.MinRead)
@@ -206,7 +205,7 @@ func fromJSON(body []byte, columns []string) (*dataset.Table, error) {
 	return dataset.FromRows("body", json.RawMessage(append(objects, ']')))
 }
 
-// listed returns the names of at most 20 columns as text.
+// listed returns the names of the columns as text, but at most 20 names.
 func listed(columns []string) string {
 	if more := len(columns) - 20; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(columns[:20], ", "), more)
@@ -234,7 +233,7 @@ func columnsOf(e *dataset.Encoder) (names []string) {
 	return slices.Clip(names)
 }
 
-// largeBody is the size, in bytes, of the smallest body that counts as a request of many rows.
+// largeBody is the smallest size, in bytes, of a body that is treated as a request of many rows.
 const largeBody = 16 << 10
 
 // predict answers a request for predictions.

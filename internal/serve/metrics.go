@@ -12,18 +12,17 @@ import (
 	"time"
 )
 
-// metrics holds the counters that /metrics reports.
 type metrics struct {
 	started                           time.Time
 	running, rows, loads, failedLoads atomic.Int64
 	seconds                           histogram // durations of requests to /predict
-	batches                           histogram // numbers of one-row requests that were predicted together
+	batches                           histogram // sizes of batches of one-row requests
 
 	mu       sync.Mutex
 	answered map[answered]int64
 }
 
-// answered is the key of the counter of answers: path and status.
+// answered is the key of a counter of answers.
 type answered struct {
 	path   string
 	status int
@@ -42,7 +41,7 @@ var (
 	batchBounds  = []float64{1, 2, 3, 4, 6, 8, 16, 32, 64, 128, 192, maxBatch}
 )
 
-// observe counts a batch of rows.
+// observe counts a batch with the given number of rows.
 func (h *histogram) observe(rows float64) { h.add(batchBounds, rows) }
 
 func (h *histogram) add(bounds []float64, v float64) {
@@ -64,7 +63,6 @@ func (m *metrics) end(begin time.Time) {
 	m.seconds.add(secondBounds, time.Since(begin).Seconds())
 }
 
-// request counts an answer.
 func (m *metrics) request(path string, status int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +109,7 @@ func (s *Server) exposition() []byte {
 	return buf.Bytes()
 }
 
-// write writes a histogram, whose buckets are cumulative.
+// write writes the histogram with cumulative buckets.
 func (h *histogram) write(buf *bytes.Buffer, head func(name, kind, help string), name, help string, bounds []float64) {
 	h.mu.Lock()
 	counts, sum := h.counts, h.sum

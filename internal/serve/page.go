@@ -23,7 +23,7 @@ var pageTemplate = template.Must(template.New("page").Parse(pageText))
 var docsTemplate = template.Must(template.New("docs").Funcs(template.FuncMap{
 	"paths": func() []string { return paths },
 	"upper": strings.ToUpper,
-	"word": func(v any) (string, error) { // returns v in JSON as a word for a shell
+	"word": func(v any) (string, error) { // returns v as JSON in the quotes of a shell
 		text, err := json.Marshal(v)
 		return "'" + strings.ReplaceAll(string(text), "'", `'\''`) + "'", err
 	},
@@ -43,7 +43,7 @@ type field struct {
 // option is the page's check box for an optional result.
 type option struct{ Query, Label string }
 
-// wishes lists the optional results in the order of the page.
+// wishes lists all optional results, in the order of their check boxes.
 var wishes = []struct {
 	option
 	want Want
@@ -84,7 +84,7 @@ func (m *served) fields() []field {
 	return list
 }
 
-// example returns a row for the model, as JSON.
+// example returns an example of a row for the model, as JSON.
 func example(fields []field) []byte {
 	row := map[string]any{}
 	for _, f := range fields[:min(len(fields), maxFields)] {
@@ -101,7 +101,6 @@ func example(fields []field) []byte {
 	return text
 }
 
-// makePage returns the page with the form.
 func makePage(path string, m *served) ([]byte, error) {
 	fields := m.fields()
 	data := struct {
@@ -119,7 +118,7 @@ func makePage(path string, m *served) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// describe returns the description of the paths by OpenAPI 3.1 (spec.openapis.org/oas/v3.1.0).
+// describe returns the OpenAPI 3.1 description of the paths (spec.openapis.org/oas/v3.1.0).
 func (s *Server) describe(m *served) ([]byte, error) {
 	type object = map[string]any
 	fields := m.fields()
@@ -195,7 +194,7 @@ func (s *Server) describe(m *served) ([]byte, error) {
 	})
 }
 
-// makeDocs returns a page of the description by OpenAPI for people.
+// makeDocs returns a page that shows the OpenAPI description to people.
 func makeDocs(openAPI []byte) ([]byte, error) {
 	var api map[string]any
 	if err := json.Unmarshal(openAPI, &api); err != nil {

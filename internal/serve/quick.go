@@ -16,19 +16,19 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// quick answers ordinary requests of one JSON object: a row of numbers and categories, for a
-// regression model whose predictions are so fast that rows need not be predicted together. Other
-// requests take the general path.
+// quick answers a request without package encoding/json if its body is one JSON object, a row of
+// numbers and categories. The model must be a regression model with predictions so fast that
+// batches do not pay. All other requests take the general path, the method Server.rows.
 type quick struct {
 	rows    *dataset.ObjectReader
-	names   []string // the names of the targets in ascending order, each with its colon, in JSON
-	outputs []int    // for each name, the index of its output
+	names   []string // the names of the targets in JSON, in ascending order, each followed by a colon
+	outputs []int    // index of the output for each name in names
 }
 
-// Rows are not predicted together if a prediction takes at most quickTime.
+// quickTime is the largest time of a prediction for which rows are not predicted in batches.
 const quickTime = 200 * time.Microsecond
 
-// quickRow has the memory of one request.
+// quickRow has the memory for one request.
 type quickRow struct {
 	body, answer []byte
 	x, f         []float64
@@ -45,7 +45,7 @@ func newQuick(ctx context.Context, m *served) *quick {
 		return nil
 	}
 	x, f, least := make([]float64, features), make([]float64, outputs), time.Duration(math.MaxInt64)
-	for range 3 { // the first prediction also prepares the model
+	for range 3 { // the first prediction takes longer, because it prepares the model
 		begin := time.Now()
 		if m.Model.PredictRow(ctx, f, x) != nil {
 			return nil
@@ -69,8 +69,8 @@ func newQuick(ctx context.Context, m *served) *quick {
 	return q
 }
 
-// answer returns the answer to a request, or nil if the general path must answer it. The answer is valid until row is used
-// again.
+// answer returns the answer to a request, or nil if the general path must answer the request. The
+// next call with the same row overwrites the answer.
 func (q *quick) answer(ctx context.Context, m *mercer.Model[learners.Model], row *quickRow, body []byte) []byte {
 	if q == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestQuickAnswers checks that requests get the same answers with and without the quick path, which must take ordinary
-// rows and no others.
+// TestQuickAnswers checks that a request gets the same answer with and without quick, and that
+// quick answers exactly the ordinary rows.
 func TestQuickAnswers(t *testing.T) {
 	two := dataset.Rules{Targets: []string{"rent", "price"}, Standardize: true}
 	for _, m := range []*mercer.Model[learners.Model]{fit(t, ridge, price), fit(t, learners.Ridge{Lambda: 1}, two)} {

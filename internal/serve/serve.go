@@ -9,7 +9,7 @@
 //	GET  /              a page with a form for one row
 //
 // Rows of requests that arrive while another row is being predicted are predicted together. A
-// changed model file replaces the model: running requests use the old model to their end, later
+// changed model file replaces the model: running requests finish with the old model, and later
 // requests use the new model.
 package serve
 
@@ -37,7 +37,8 @@ import (
 type Loaded struct {
 	Model *mercer.Model[learners.Model] // a model whose Encoder is not nil
 	Shown json.RawMessage               // the answer to GET /model
-	// Check returns an error if the model lacks a requested result. It is nil if the model has all results.
+	// Check returns an error if the model cannot compute a result in Want. A nil Check allows all
+	// results.
 	Check func(Want) error
 }
 
@@ -54,9 +55,9 @@ type Config struct {
 	MaxBody     int64         // largest body of a request, in bytes
 	MaxRows     int           // largest number of rows of a request
 	MaxRequests int           // largest number of simultaneous predictions; further requests get an error
-	Timeout     time.Duration // limit on the time of reading a request, and on the time of its prediction
+	Timeout     time.Duration // limit on the time to read a request, and on the time of a prediction
 	Log         func(text string)
-	Text        func(error) string // returns the text of an error on one line; nil means err.Error()
+	Text        func(error) string // returns the text of an error in one line; nil means err.Error()
 }
 
 // Server is an http.Handler for one model file.
@@ -73,7 +74,6 @@ type Server struct {
 	file    os.FileInfo // the file that was read last, successfully or not
 }
 
-// served is the current or a previous model.
 type served struct {
 	*Loaded
 	batch   batcher
@@ -109,9 +109,9 @@ func (s *Server) Reload(ctx context.Context) {
 	s.Log(s.Path + " was read again")
 }
 
-// Watch reads the model file again at each signal, and whenever the file has been replaced or
-// changed, until ctx is done. It checks the file at intervals of length every. If every is 0, Watch
-// reacts to signals only.
+// Watch reads the model file again after each signal, and after each change or replacement of the
+// file. It checks the file at intervals of length every, or never if every is 0. It returns when
+// ctx is done.
 func (s *Server) Watch(ctx context.Context, every time.Duration, signals <-chan os.Signal) {
 	var ticks <-chan time.Time
 	if every > 0 {
@@ -145,11 +145,10 @@ func (s *Server) changed() bool {
 	return s.file == nil || !os.SameFile(now, s.file) || now.Size() != s.file.Size() || !now.ModTime().Equal(s.file.ModTime())
 }
 
-// read reads the model file and replaces the model.
 func (s *Server) read(ctx context.Context) error {
 	s.reading.Lock()
 	defer s.reading.Unlock()
-	s.file, _ = os.Stat(s.Path) // before reading, so that a later change is seen
+	s.file, _ = os.Stat(s.Path) // Stat precedes Load, so that the method changed sees a change during Load
 	l, err := s.Load(ctx)
 	if err != nil {
 		return err
@@ -175,8 +174,8 @@ func (s *Server) read(ctx context.Context) error {
 	return nil
 }
 
-// swap makes the argument next the model of later requests. The previous model is closed after its
-// last request.
+// swap sets the model of later requests to next. It closes the previous model after its last
+// request.
 func (s *Server) swap(next *served) {
 	s.mu.Lock()
 	old := s.current
@@ -197,7 +196,7 @@ func (s *Server) swap(next *served) {
 	}
 }
 
-// use returns the model; the caller must call users.Done.
+// use returns the current model. The caller must call users.Done after its use.
 func (s *Server) use() *served {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -215,7 +214,7 @@ func (l logWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Serve accepts connections, with TLS unless t is nil, until ctx is done. Then it waits for running
+// Serve accepts connections until ctx is done, with TLS unless t is nil. It then waits for running
 // requests, at most 3 times Timeout.
 func (s *Server) Serve(ctx context.Context, l net.Listener, t *tls.Config) error {
 	h := &http.Server{
@@ -258,8 +257,8 @@ func failf(status int, format string, args ...any) error {
 	return &failure{status, fmt.Sprintf(format, args...)}
 }
 
-// statusGone is the status that the metrics report for a request whose client has disconnected, as
-// in nginx. The request gets no answer.
+// statusGone is the status in the metrics for a request that gets no answer because its client has
+// disconnected. nginx uses the same number.
 const statusGone = 499
 
 // statusOf returns the HTTP status and the text of the answer for an error.
@@ -319,7 +318,7 @@ func (s *Server) recovering(f func() error) (err error) {
 	return f()
 }
 
-// A route is the method of a path and the function that answers its requests.
+// A route has the HTTP method of a path and the function that answers the requests.
 type route struct {
 	method string
 	answer func(s *Server, w http.ResponseWriter, r *http.Request) error
@@ -340,7 +339,8 @@ var routes = map[string]route{
 	"/":             stored("text/html; charset=utf-8", func(m *served) []byte { return m.page }),
 }
 
-// stored returns a route to a text that was made when the model was read.
+// stored returns a route that answers with a text of the model, which was made when the model was
+// read.
 func stored(kind string, text func(m *served) []byte) route {
 	return route{http.MethodGet, func(s *Server, w http.ResponseWriter, _ *http.Request) error {
 		m := s.use()
@@ -353,7 +353,7 @@ func stored(kind string, text func(m *served) []byte) route {
 	}}
 }
 
-// health answers 200, or 503 after the signal to stop.
+// health answers with status 200, or with 503 if the server is stopping.
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 	if s.stopping.Load() {
 		return failf(http.StatusServiceUnavailable, "the server is stopping")
@@ -365,7 +365,7 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 	return err
 }
 
-// All answers share these header values.
+// These header values are shared by all answers, to avoid allocations.
 var jsonKind, noSniff, noStore = []string{"application/json"}, []string{"nosniff"}, []string{"no-store"}
 
 func send(w http.ResponseWriter, kind string, status int, body []byte) {
@@ -376,5 +376,5 @@ func send(w http.ResponseWriter, kind string, status int, body []byte) {
 	h["X-Content-Type-Options"] = noSniff
 	h["Cache-Control"] = noStore
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may have disconnected
+	_, _ = w.Write(body) // an error means that the client has disconnected
 }

@@ -273,7 +273,7 @@ func (neverEnding) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestWantsAreChecked checks that the answer to a request is the error of Loaded.Check.
+// TestWantsAreChecked checks that the server answers with the error of Loaded.Check.
 func TestWantsAreChecked(t *testing.T) {
 	m := fit(t, ridge, price)
 	s := server(t, m, func(c *Config) {
@@ -294,9 +294,9 @@ func TestWantsAreChecked(t *testing.T) {
 	}
 }
 
-// TestBatches checks that rows that arrive during a prediction are predicted together, that each
-// gets its own prediction, and that a row without a prediction does not affect the others. The test
-// itself stands in for the first prediction, so that all other rows wait.
+// TestBatches checks that rows that arrive during a prediction are predicted together, and that
+// each gets its own prediction. A row that cannot be predicted must not affect the others. The test
+// sets busy in place of a first prediction, so that all rows wait.
 func TestBatches(t *testing.T) {
 	m := fit(t, learners.KernelRidge{Kernel: kernels.Polynomial{Degree: 3, C: 1}, Lambda: 0.5}, price)
 	s := server(t, m, nil)
@@ -309,7 +309,7 @@ func TestBatches(t *testing.T) {
 		wait.Go(func() {
 			area := float64(50 + i)
 			if i == 17 {
-				area = 1e300 // its kernel values overflow
+				area = 1e300 // this row's kernel values overflow
 			}
 			query := []string{"", "?bound"}[i%2]
 			answers[i] = call(s, "POST", "/predict"+query, "application/json", fmt.Sprintf(`{"area": %g, "town": "york", "kind": "flat"}`, area))
@@ -342,7 +342,8 @@ func TestBatches(t *testing.T) {
 			t.Errorf("row %d: %s, want %+v: %v", i, w.Body, want[0], err)
 		}
 	}
-	// There is one batch for each query, and the batch with the row that overflows is repeated row by row.
+	// There are two batches, one for each query. The batch with the row that overflows is repeated
+	// row by row.
 	text := call(s, "GET", "/metrics", "", "").Body.String()
 	if !strings.Contains(text, "\nmercer_batch_rows_count 22\n") || !strings.Contains(text, "\nmercer_batch_rows_sum 60\n") {
 		t.Errorf("the metrics of the batches: %s", text)
@@ -485,7 +486,7 @@ func TestReloadLosesNoRequest(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	for range 20 { // a missing file, and a broken file that was read already, are not read again
+	for range 20 { // time in which the missing file must not be read
 		time.Sleep(time.Millisecond)
 	}
 	stop()
@@ -504,7 +505,7 @@ func TestReloadLosesNoRequest(t *testing.T) {
 	}
 }
 
-// settled waits until the number of goroutines is at most the argument before.
+// settled waits until at most `before` goroutines run.
 func settled(t *testing.T, before int) {
 	t.Helper()
 	for begin := time.Now(); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
@@ -515,8 +516,8 @@ func settled(t *testing.T, before int) {
 	}
 }
 
-// TestSlowAndCancelled checks that slow clients and clients that disconnect do not block other
-// requests, and that no goroutine remains after them.
+// TestSlowAndCancelled checks that slow clients, and clients that disconnect, do not block other
+// requests and leave no goroutine.
 func TestSlowAndCancelled(t *testing.T) {
 	before := runtime.NumGoroutine()
 	s := server(t, fit(t, ridge, price), func(c *Config) { c.Timeout, c.MaxRequests = 300*time.Millisecond, 2 })
@@ -566,7 +567,7 @@ func TestSlowAndCancelled(t *testing.T) {
 		open(head).Close()           // a client that disconnects during the body
 		open(head[:40]).Close()      // a client that disconnects during the header
 		open(whole).Close()          // a client that disconnects before the answer
-		open("\x16\x03\x01").Close() // a client that speaks TLS
+		open("\x16\x03\x01").Close() // a client that begins a TLS handshake
 	}
 	for len(s.requests) > 0 {
 		time.Sleep(time.Millisecond)
@@ -589,9 +590,9 @@ func TestSlowAndCancelled(t *testing.T) {
 // TestTimeouts checks the answer to a prediction that takes too long, alone and in a batch.
 func TestTimeouts(t *testing.T) {
 	s := server(t, fit(t, ridge, price), func(c *Config) { c.Timeout = time.Nanosecond })
-	s.current.quick = nil // its answers take no longer than quickTime
+	s.current.quick = nil // quick would ignore the timeout
 	for _, busy := range []bool{false, true} {
-		s.current.batch.busy = busy // as if another prediction were running
+		s.current.batch.busy = busy // if set, the row waits as during another prediction
 		for _, body := range []string{flat, "[" + flat + "," + flat + "]"} {
 			if w := call(s, "POST", "/predict", "application/json", body); w.Code != 503 || !strings.Contains(w.Body.String(), "took longer than 1ns") {
 				t.Errorf("%s: %d %s", body, w.Code, w.Body)
@@ -607,7 +608,7 @@ func TestTimeouts(t *testing.T) {
 		t.Errorf("a client that has gone gets %s", w.Body)
 	}
 	s.current.batch.next()
-	s.current.batch.idle.Wait() // the rows whose clients have disconnected are dropped
+	s.current.batch.idle.Wait() // waits until work has dropped the rows of disconnected clients
 	if text := call(s, "GET", "/metrics", "", "").Body.String(); !strings.Contains(text, `mercer_requests_total{path="/predict",code="499"} 1`) {
 		t.Error(text)
 	}
@@ -664,7 +665,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestPanicsCostOneRequest checks that a panic leads to an answer and a line of the log.
+// TestPanicsCostOneRequest checks that after a panic the request gets an answer and the log a line.
 func TestPanicsCostOneRequest(t *testing.T) {
 	var logged string
 	m := fit(t, ridge, price)
@@ -686,7 +687,7 @@ func TestPanicsCostOneRequest(t *testing.T) {
 
 var metricLine = regexp.MustCompile(`^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? -?[0-9.e+-]+)$`)
 
-// TestDescriptions checks the page and the descriptions that the server makes of the model.
+// TestDescriptions checks the answers to GET requests, which describe the model and the server.
 func TestDescriptions(t *testing.T) {
 	s := server(t, fit(t, ridge, price), nil)
 	if w := call(s, "GET", "/model", "", ""); w.Body.String() != `{"program":"show"}` {

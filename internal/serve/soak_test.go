@@ -28,13 +28,13 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// soak is a server under a mixed load, and what its clients count.
+// soak is a server under a mixed load, with the counts of its clients.
 type soak struct {
 	t       *testing.T
 	s       *Server
 	at      string // host and port
 	areas   []float64
-	models  [2][]float64 // the predictions of the two models for areas
+	models  [2][]float64 // the predictions of each of the two models for areas
 	second  atomic.Bool  // the server has read the second model
 	stopped atomic.Bool  // the signal to stop was given
 
@@ -61,8 +61,9 @@ func (k *soak) vanish(rows int) {
 	k.lost += int64(rows)
 }
 
-// right checks the predictions got. rows holds the index in the list areas of each predicted row. late is false if the request began before
-// the server had read the second model.
+// right checks that got has the predictions of one model. rows holds the index in areas of each
+// row. late means that the request began after the server had read the second model, which must
+// then be used.
 func (k *soak) right(rows []int, got []float64, late bool) {
 	matches := func(model int) bool {
 		for i, row := range rows {
@@ -115,7 +116,7 @@ func (k *soak) good(client *http.Client, r *rand.Rand) {
 		text, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if slow := time.Since(begin) > k.s.Timeout/2; slow && (answer.StatusCode == 408 || answer.StatusCode == 503) {
-			k.count(answer.StatusCode, 0) // the machine was busy with something else
+			k.count(answer.StatusCode, 0) // another process delayed the answer
 			continue
 		}
 		if err != nil || answer.StatusCode != 200 {
@@ -197,7 +198,7 @@ func (k *soak) bad(client *http.Client, r *rand.Rand) {
 	k.count(answer.StatusCode, 0)
 }
 
-// cancelled sends a request and gives up after a random time.
+// cancelled sends a request and cancels it after a random time.
 func (k *soak) cancelled(client *http.Client, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(k.t.Context(), time.Duration(r.IntN(3000))*time.Microsecond)
 	defer cancel()
@@ -216,7 +217,7 @@ func (k *soak) cancelled(client *http.Client, r *rand.Rand) {
 	}
 }
 
-// raw opens a connection for bytes that no client of net/http sends.
+// raw opens a connection and sends bytes that no client of net/http sends.
 func (k *soak) raw(r *rand.Rand) {
 	c, err := net.Dial("tcp", k.at)
 	if err != nil {
@@ -234,21 +235,21 @@ func (k *soak) raw(r *rand.Rand) {
 			noise[i] = byte(r.Uint32())
 		}
 		_, _ = c.Write(noise)
-	case 1: // a header without an end, until the server refuses it
+	case 1: // an endless header, until the server closes the connection
 		_, _ = io.WriteString(c, "POST /predict HTTP/1.1\r\n")
 		for range 2000 {
 			if _, err := io.WriteString(c, "X-Header: "+strings.Repeat("x", 100)+"\r\n"); err != nil {
 				break
 			}
 		}
-	case 2: // a part of a request
+	case 2: // the first part of a request
 		k.vanish(1)
 		_, _ = io.WriteString(c, head+flat[:r.IntN(len(flat))])
 		time.Sleep(time.Duration(r.IntN(100)) * time.Millisecond)
 	case 3: // a request whose answer nobody reads
 		k.vanish(1)
 		_, _ = io.WriteString(c, head+flat)
-	case 4: // a slow request, byte by byte
+	case 4: // a request sent slowly, byte by byte
 		for _, b := range []byte(head + flat) {
 			if _, err := c.Write([]byte{b}); err != nil {
 				break
@@ -312,12 +313,12 @@ func metric(text, pattern string) (sum int64) {
 	return sum
 }
 
-// TestSoak sends good, malformed, huge, slow and cancelled requests over many connections. The model file
-// is replaced, and the server begins to shut down, while the requests run. Every good request must get
-// the predictions of the model that the server had read, the metrics must agree with the counts of the clients, and neither
-// goroutines nor memory may remain.
+// TestSoak sends good, malformed, huge, slow and cancelled requests over many connections.
+// Meanwhile, the model file is replaced, and the server begins to shut down. Every good request
+// must get the predictions of the model that the server had read. The metrics must agree with the
+// counts of the clients, and neither goroutines nor memory may remain.
 func TestSoak(t *testing.T) {
-	part := 10 * time.Second // the test has two parts; the length of a part affects only how much is tried
+	part := 10 * time.Second // the test has two parts; longer parts send more requests
 	if testing.Short() {
 		part = 700 * time.Millisecond
 	}
@@ -387,8 +388,8 @@ func TestSoak(t *testing.T) {
 	k.second.Store(true)
 	time.Sleep(part / 3)
 
-	// These requests are running when the signal to stop comes, and must be answered. The server
-	// answers "100 Continue" when it begins to read the body.
+	// Begin requests that will be running when the signal to stop comes, and must still be
+	// answered. The server sends "100 Continue" when it begins to read a body.
 	body := `{"area":` + number(k.areas[7]) + `,"town":"york","kind":"flat"}`
 	var running [4]net.Conn
 	var answers [4]*bufio.Reader
