@@ -22,12 +22,12 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// Check renders a page in a wide window with light colors, in a window of the width of a phone with
-// dark colors, and for printing, in the width of a sheet of A4 without its margins. The page must
-// have at most the given number of pictures, each an svg in a figure, and at least one if its text has
-// an svg. Every picture must have a size, lines and colors. No element may extend beyond the right edge, except
-// that tables may scroll on screens. The console must be empty. If there is no browser, the test is
-// skipped, or fails if MERCER_REQUIRE requires a browser.
+// Check renders a page three times: in a wide window with light colors, in a window as wide as a
+// phone with dark colors, and for printing, as wide as a sheet of A4 without its margins. The page
+// must have at most the given number of pictures, each an svg in a figure, and at least one if its
+// text has an svg. Every picture must have a size, lines and colors. No element may extend beyond
+// the right edge, except tables that scroll on screens. The console must be empty. Without a
+// browser the test is skipped, or fails if MERCER_REQUIRE requires a browser.
 func Check(t *testing.T, page string, pictures int) {
 	t.Helper()
 	browser := chromium(t)
@@ -35,7 +35,7 @@ func Check(t *testing.T, page string, pictures int) {
 		name        string
 		width       int
 		dark, paper bool
-	}{{"wide", 1280, false, false}, {"phone", 500, true, false}, {"paper", 718, false, true}} { // 500 is the minimum width of a window of the browser
+	}{{"wide", 1280, false, false}, {"phone", 500, true, false}, {"paper", 718, false, true}} { // 500 is the smallest width that the browser accepts
 		t.Run(window.name, func(t *testing.T) {
 			page := page
 			if window.paper {
@@ -62,7 +62,7 @@ func Check(t *testing.T, page string, pictures int) {
 					continue
 				}
 				if !box.In(d.picture.Bounds()) {
-					continue // the picture is below the visible part of the page
+					continue // the screenshot ends above this picture
 				}
 				seen++
 				if covered, colored := d.ink(box); covered < 0.01 || colored < 0.002 {
@@ -93,8 +93,9 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// measure is a script that is appended to a page. It writes the width of the view and of its
-// content, the number of tables that overflow their containers, and the position of every picture.
+// measure is a script that is appended to a page. It adds a text with the widths of the window and
+// of the content, the number of tables that are wider than their containers, and the position of
+// every picture.
 const measure = `<script>
 const boxes = [...document.querySelectorAll("figure > svg")].map(s => {
   const b = s.getBoundingClientRect();
@@ -111,8 +112,8 @@ document.body.append(p);
 // drawn holds a page as rendered by the browser.
 type drawn struct {
 	picture       image.Image
-	view, content int // widths in pixels
-	out           int // number of tables that scroll, because they are wider than their containers
+	view, content int // widths of the window and of the page's content, in pixels
+	out           int // number of tables that are wider than their containers
 	boxes         []image.Rectangle
 	console       []string
 }
@@ -176,8 +177,8 @@ func whole(t *testing.T, text string) int {
 	return v
 }
 
-// ink returns the fraction of a box whose color differs from the background, and the fraction whose
-// color is not gray. The background is the color at the corner of the box.
+// ink returns the fraction of the pixels of a box whose color differs from the background, and the
+// fraction whose color is not gray. The background is the color of the box's first pixel.
 func (d drawn) ink(box image.Rectangle) (covered, colored float64) {
 	back := rgb(d.picture.At(box.Min.X, box.Min.Y))
 	for y := box.Min.Y; y < box.Max.Y; y++ {

@@ -25,7 +25,7 @@ type Page struct {
 	send    io.Writer
 	receive *bufio.Reader
 	session string
-	last    int // number of the last command
+	last    int // id of the last command
 }
 
 // Open shows the page at an address in a window of the given width and height, in pixels. The browser
@@ -33,7 +33,7 @@ type Page struct {
 // a browser.
 func Open(t *testing.T, address string, width, height int) *Page {
 	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute) // ends a test that hangs
+	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute) // ends the browser if the test hangs
 	c := exec.CommandContext(ctx, chromium(t), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
 		"--disable-background-networking", "--user-data-dir="+filepath.Join(t.TempDir(), "profile"), "--remote-debugging-pipe",
 		fmt.Sprintf("--window-size=%d,%d", width, height), "about:blank")
@@ -72,7 +72,8 @@ func Open(t *testing.T, address string, width, height int) *Page {
 	return p
 }
 
-// Text returns the value of an expression in JavaScript, or of the promise that it returns, as text.
+// Text returns the value of a JavaScript expression as text. If the value is a promise, Text awaits
+// it.
 func (p *Page) Text(expression string) string {
 	p.t.Helper()
 	var v struct {
@@ -155,7 +156,8 @@ func (p *Page) Picture() []byte {
 
 type fields map[string]any
 
-// call sends a command, waits for its answer, and stores the result in result unless that is nil.
+// call sends a command, waits for its answer, and stores the answer's result in result if result is
+// not nil.
 func (p *Page) call(method string, parameters fields, result any) {
 	p.t.Helper()
 	p.last++
@@ -185,7 +187,7 @@ func (p *Page) call(method string, parameters fields, result any) {
 		case err != nil:
 		case m.Method == "Runtime.consoleAPICalled", m.Method == "Runtime.exceptionThrown", m.Method == "Log.entryAdded":
 			p.Console = append(p.Console, string(m.Params))
-		case m.ID != p.last: // another event
+		case m.ID != p.last: // an event that is not needed
 		case m.Error != nil:
 			err = fmt.Errorf("%s", m.Error.Message)
 		case result == nil:

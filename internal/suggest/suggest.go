@@ -8,14 +8,14 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// A text of at least longest bytes is not compared with names: it is not a misspelling, and
-// computing the distance takes quadratic time.
+// longest is the maximum size, in bytes, of a text that is compared with names. A longer text is
+// not a misspelling, and computing its distance would take quadratic time.
 const longest = 100
 
-// Nearest returns the name with the smallest Levenshtein distance to typed, ignoring case. A name
-// is too different if the distance is more than two and more than a third of the letters, or at
-// least the mean length. If all names are too different and typed has at least three letters, it
-// returns the first name that contains typed. Otherwise it returns "".
+// Nearest returns the name with the smallest Levenshtein distance to typed, ignoring case. It
+// ignores a name if the distance exceeds both 2 and a third of the letters of typed, or is at least
+// the mean length of name and typed. If all names are ignored and typed has at least three letters,
+// it returns the first name that contains typed. Otherwise it returns "".
 func Nearest(typed string, names []string) string {
 	if len(typed) > longest {
 		return ""
