@@ -12,10 +12,9 @@ import (
 	"github.com/mercer-go/mercer/internal/safetensors"
 )
 
-// newChecksum returns a hash to which everything except the data has been added: see the package
-// comment.
+// newChecksum returns a hash of everything except the data of the arrays: see the package comment.
 func newChecksum(metadata map[string]string, list []safetensors.Tensor) hash.Hash {
-	sum := sha256.New() // its Write never fails
+	sum := sha256.New() // writing to a hash never fails
 	number := func(n int64) {
 		sum.Write(binary.LittleEndian.AppendUint64(nil, uint64(n)))
 	}

@@ -64,8 +64,8 @@ func TestChangedByte(t *testing.T) {
 	}
 }
 
-// file returns a file with the given metadata and arrays and a valid checksum, which allows testing
-// the checks after that of the checksum.
+// file returns a file with the given metadata and arrays. Its checksum is valid, so that the checks
+// after the check of the checksum can be tested.
 func file(metadata map[string]string, arrays map[string]backend.Host[float64]) []byte {
 	list := safetensors.Layout(arrays)
 	sum := newChecksum(metadata, list)
@@ -90,7 +90,8 @@ func raw(header string, data int) []byte {
 	return append(append(b, header...), make([]byte, data)...)
 }
 
-// ours returns a header with valid metadata, followed by the given text for the arrays.
+// ours returns a header with valid metadata. The argument is the text of the entries for the
+// arrays.
 func ours(arrays string) string {
 	return `{"__metadata__":{"format":"mercer","version":"1"}` + arrays + `}`
 }

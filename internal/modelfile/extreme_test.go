@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// extremeModels returns the models of everyModel, classifiers of two classes, and models that store
-// more data than by default.
+// extremeModels returns the models of everyModel, classifiers of two classes, and models with
+// parameters that make them store additional arrays.
 func extremeModels(t testing.TB, dev backend.Device) (names []string, states []learners.State) {
 	names, states = everyModel(t, dev)
 	const n = 24
@@ -63,7 +63,8 @@ func extremeModels(t testing.TB, dev backend.Device) (names []string, states []l
 	return names, states
 }
 
-// filled returns a copy of s in which the given numbers, repeated, replace the elements of some arrays.
+// filled returns a copy of s in which the numbers in `with` replace the elements of the named
+// arrays. If an array has more elements, the numbers are repeated.
 func filled(s learners.State, with map[string][]float64) learners.State {
 	s.Arrays = maps.Clone(s.Arrays)
 	for name, values := range with {
@@ -137,10 +138,10 @@ func outputs(t testing.TB, dev backend.Device, m learners.Model, x *mat.Dense, v
 	}
 }
 
-// TestExtremeNumbers fills the arrays of a saved model of each learner, one and two at a time and
-// all together, with numbers near both limits of float64 and mixtures of these. It checks that such
-// a model is refused, or that each result is finite or an error of one line. Kernel values and sums
-// that overflow must cause neither a NaN, a class nor a panic.
+// TestExtremeNumbers fills the arrays of a saved model of each learner with numbers near both
+// limits of float64 and mixtures of these. It fills one array, two arrays, or all arrays. Either
+// such a model must be refused, or each result must be finite or an error of one line. Kernel
+// values and sums that overflow must cause neither NaN nor a panic.
 func TestExtremeNumbers(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const large, tiny = 1e308, 5e-324
@@ -214,8 +215,8 @@ func TestExtremeNumbers(t *testing.T) {
 	}
 }
 
-// TestExtremeNumbersInFiles checks the same as TestExtremeNumbers for a model that is read from a
-// file with a valid checksum: a kernel-knn whose numbers are all 1e308.
+// TestExtremeNumbersInFiles checks the predictions of each model for which all numbers in the file
+// are 1e308 and the checksum is valid.
 func TestExtremeNumbersInFiles(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	names, states := extremeModels(t, dev)

@@ -19,11 +19,11 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TrainingFeatures returns the samples for a learner that is fitted to the rows of a table: the
-// encoded columns, as a backend.CSR if the encoder is sparse. For a Gram matrix, or a column of
-// texts or trees, they are the points of kernels.Precomputed, which must be the learner's kernel. k
-// is the kernel for texts or trees, and trained must be stored in the model's Bundle. For other
-// input, pass nil for k: trained is nil, and o is ignored.
+// TrainingFeatures returns the samples for fitting a learner to the rows of a table: the encoded
+// columns, as a backend.CSR if the encoder is sparse. For a Gram matrix, or a column of texts or
+// trees, the samples are the points of kernels.Precomputed, which must be the learner's kernel. For
+// texts or trees, k is their kernel, and the caller must store trained in the model's Bundle. For
+// other input, k must be nil, trained is nil, and o is ignored.
 func TrainingFeatures(ctx context.Context, e *dataset.Encoder, t *dataset.Table, k objects.Kernel, o objects.Options) (x mat.Matrix, trained *Objects, err error) {
 	if k != nil {
 		texts, err := e.Texts(t)
@@ -42,9 +42,9 @@ func TrainingFeatures(ctx context.Context, e *dataset.Encoder, t *dataset.Table,
 	return x, nil, err
 }
 
-// Features returns the samples for the model from the rows of a table: the encoded columns, as a
-// backend.CSR if the encoder is sparse. For a Gram matrix, or a column of texts or trees, they are
-// the points of kernels.Precomputed. o is used only for texts and trees.
+// Features returns the model's samples for the rows of a table: the encoded columns, as a
+// backend.CSR if the encoder is sparse. For a Gram matrix, or a column of texts or trees, the
+// samples are the points of kernels.Precomputed. o is used only for texts and trees.
 func (b Bundle) Features(ctx context.Context, t *dataset.Table, o objects.Options) (mat.Matrix, error) {
 	if b.Encoder == nil {
 		return nil, errors.New("modelfile: the model was saved without the rules for the columns of a table")
@@ -68,8 +68,9 @@ func (b Bundle) Features(ctx context.Context, t *dataset.Table, o objects.Option
 	return points(ctx, t.Source, h, err)
 }
 
-// Points returns the samples for the model from encoded columns: the columns themselves, or for
-// kernel values the points of kernels.Precomputed. source names the table in errors.
+// Points returns the model's samples for encoded columns: the points of kernels.Precomputed if the
+// columns are kernel values, and otherwise the columns themselves. source is the table's name in
+// errors.
 func (b Bundle) Points(source string, x mat.Matrix) (mat.Matrix, error) {
 	if b.Encoder == nil || !b.Encoder.Gram {
 		return x, nil
@@ -82,7 +83,7 @@ func (b Bundle) Points(source string, x mat.Matrix) (mat.Matrix, error) {
 	return points(context.Background(), source, h, err)
 }
 
-// points returns h as a matrix; source names the table in the error.
+// points returns h as a matrix. source is the table's name in the error.
 func points(ctx context.Context, source string, h backend.Host[float64], err error) (mat.Matrix, error) {
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -95,9 +96,9 @@ func points(ctx context.Context, source string, h backend.Host[float64], err err
 	return gonum.Dense(h)
 }
 
-// Complete computes the kernel values among the training objects, which a file omits, and returns b
-// with them. learners.Uncertain and learners.Jackknife need these values, but Predict does not.
-// Other models are returned unchanged.
+// Complete returns b with the kernel values among the training texts or trees, which a file omits.
+// learners.Uncertain and learners.Jackknife need these values, but Predict does not. Complete
+// returns models of other input unchanged.
 func (b Bundle) Complete(ctx context.Context, o objects.Options) (Bundle, error) {
 	if b.Objects == nil {
 		return b, nil

@@ -17,8 +17,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// everyModel returns the state of a model of each learner of the catalogue, for each of its tasks,
-// with default parameters, and for a learner that takes sparse samples also of a model fitted to
+// everyModel returns the state of a model of each learner of the catalogue for each of its tasks,
+// with default parameters. For a learner that takes sparse samples, it adds a model fitted to
 // sparse samples.
 func everyModel(f testing.TB, dev backend.Device) (names []string, states []learners.State) {
 	f.Helper()
@@ -119,9 +119,10 @@ func forge(s learners.State, change, where uint16, value float64, text string) l
 	return out
 }
 
-// FuzzLoadThenPredict changes a saved model of each learner and makes its checksum valid. It checks that
-// the model is refused, predicts, or returns an error, and that its predictions are finite if its numbers
-// are moderate. (Numbers near the limits of float64 may overflow, which the command refuses.)
+// FuzzLoadThenPredict changes a saved model of each learner and makes its checksum valid. It checks
+// that the model is refused, or that Predict returns predictions or an error. The predictions must
+// be finite if the numbers of the model are moderate. (Numbers near the limits of float64 may
+// overflow.)
 func FuzzLoadThenPredict(f *testing.F) {
 	dev, err := backend.Open("ref", backend.Config{})
 	if err != nil {
@@ -163,7 +164,7 @@ func FuzzLoadThenPredict(f *testing.F) {
 			return
 		}
 		d, _ := b.Model.Dims()
-		if d != 2 { // the points have another number of features and are refused
+		if d != 2 { // x has another number of features and must be refused
 			if _, err := b.Model.Predict(context.Background(), dev, x); err == nil {
 				t.Errorf("%s: a model of %d features takes 2", names[i], d)
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// HasIntervals reports whether Intervals is available: for a regression model that was calibrated,
-// that has the jackknife+ and stores the required data, or that has variances.
+// HasIntervals reports whether Intervals is available. It is available for a regression model that
+// was calibrated, that stores the data for the jackknife+, or that has variances.
 func (b Bundle) HasIntervals() bool {
 	if _, classes := b.Model.(learners.Classifier); classes {
 		return false
@@ -23,10 +23,11 @@ func (b Bundle) HasIntervals() bool {
 	return jackknife || uncertain || b.Calibration != nil
 }
 
-// Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie with the
-// probability level. It uses the calibration; without a calibration the jackknife+; and for a model
-// without the jackknife+ the variances: see normalIntervals. Without a calibration, a model of
-// texts or trees that was read from a file must be completed by Complete first.
+// Intervals returns bounds, n×outputs, between which new targets at the rows of x lie with
+// probability level. The bounds come from the calibration. For a model without a calibration they
+// come from the jackknife+, and for a model without both from the variances: see normalIntervals.
+// Without a calibration, a model of texts or trees that was read from a file must first be
+// completed by Complete.
 func (b Bundle) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	switch {
 	case b.Model == nil:
@@ -46,9 +47,10 @@ func (b Bundle) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix,
 	return b.Calibration.Intervals(f, level)
 }
 
-// normalIntervals returns the n×outputs bounds f(x) ± q σ(x). If the assumptions of the model hold
-// and the noise is normal, a new target at a row of x lies between them with probability level. σ²
-// is learners.Uncertain.Variance, and q is the quantile (1 + level)/2 of the normal distribution.
+// normalIntervals returns the n×outputs bounds f(x) ± q σ(x), where σ² is
+// learners.Uncertain.Variance and q is the quantile (1 + level)/2 of the normal distribution. If
+// the assumptions of the model hold and the noise is normal, a new target at a row of x lies
+// between the bounds with probability level.
 func normalIntervals(ctx context.Context, dev backend.Device, m learners.Uncertain, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	if !(level > 0 && level < 1) {
 		return nil, nil, fmt.Errorf("modelfile: intervals: level must be > 0 and < 1, got %v", level)
@@ -61,7 +63,7 @@ func normalIntervals(ctx context.Context, dev backend.Device, m learners.Uncerta
 	if err != nil {
 		return nil, nil, err
 	}
-	q := math.Round(math.Sqrt2*math.Erfinv(level)*0x1p40) / 0x1p40 // processors that fuse products differ in the last bits of Erfinv
+	q := math.Round(math.Sqrt2*math.Erfinv(level)*0x1p40) / 0x1p40 // rounded, because the last bits of Erfinv depend on the processor
 	lower, upper = mat.DenseCopyOf(f), f
 	lower.Apply(func(i, j int, f float64) float64 { return f - q*math.Sqrt(v.At(i, j)) }, lower)
 	upper.Apply(func(i, j int, f float64) float64 { return f + q*math.Sqrt(v.At(i, j)) }, upper)

@@ -23,24 +23,24 @@ const (
 	version = 1
 )
 
-// calibration is the name of the array of Bundle.Calibration, which is stored with the arrays of the model.
+// calibration is the name under which Bundle.Calibration is stored with the arrays of the model.
 const calibration = "calibration"
 
 // Bundle is the content of a file.
 type Bundle struct {
 	Model   learners.Model
-	Encoder *dataset.Encoder // how a table is converted to the model's features and targets; nil if unknown
+	Encoder *dataset.Encoder // converts a table to the model's features and targets; nil if unknown
 	Objects *Objects         // set if the encoder's input is a column of texts or trees
 
 	// Fit is the report of the program that fitted the model, a JSON object, or nil.
 	Fit json.RawMessage
 
-	// Calibration was computed from rows to which Model was not fitted; it is nil for a model
-	// without calibration.
+	// Calibration was computed from rows that were not used to fit Model. It is nil without a
+	// calibration.
 	Calibration *learners.Calibration
 }
 
-// check returns an error if the encoder's columns are not those of the model.
+// check returns an error if the encoder, the objects or the calibration do not belong to the model.
 func (b Bundle) check() error {
 	d, t := b.Model.Dims()
 	if b.Calibration != nil {
@@ -73,8 +73,8 @@ func (b Bundle) check() error {
 	return nil
 }
 
-// Precomputed reports whether the model was fitted to a Gram matrix, so that it takes points of
-// kernels.Precomputed that represent kernel values with its training rows.
+// Precomputed reports whether the model was fitted to a Gram matrix. Its samples are then points of
+// kernels.Precomputed, which represent kernel values with the training rows.
 func (b Bundle) Precomputed() bool {
 	if b.Model == nil {
 		return false
@@ -97,8 +97,8 @@ func isNovelty(m learners.Model) bool {
 	return err == nil && d.Does(learners.Novelty)
 }
 
-// Load returns the bundle of a file that Save wrote. The predictions of its model have the same
-// bits as those of the saved model. The error for any other file names path and the reason.
+// Load returns the bundle in a file that Save wrote. The loaded model predicts the same bits as the
+// saved model. For any other file, the error contains path and the reason.
 func Load(path string) (Bundle, error) {
 	b, err := load(path)
 	if err != nil {
@@ -107,12 +107,12 @@ func Load(path string) (Bundle, error) {
 	return b, nil
 }
 
-// pathError returns an error that contains the path as the caller gave it, only once, and the reason.
+// pathError returns an error with the caller's path, which occurs only once, and the reason.
 func pathError(path string, err error) error {
 	if path == "" {
 		return errors.New("modelfile: the path is empty")
 	}
-	// Both types of errors contain a path, either the argument path or the path of the temporary file.
+	// Errors of these types contain a path: the argument path or the path of the temporary file.
 	switch e := err.(type) {
 	case *fs.PathError:
 		err = e.Err
@@ -123,8 +123,7 @@ func pathError(path string, err error) error {
 }
 
 func load(path string) (Bundle, error) {
-	// The type of the file is checked before opening, because opening a pipe would wait for its
-	// writer.
+	// Check the type of the file before opening it, because opening a pipe would wait for a writer.
 	info, err := os.Stat(path)
 	if err != nil {
 		return Bundle{}, err
@@ -153,7 +152,7 @@ func regular(info fs.FileInfo) error {
 	return nil
 }
 
-// Read returns the bundle of the file contents in r, which has size bytes, as Load does.
+// Read is Load for the contents of a file: the first size bytes of r.
 func Read(r io.ReaderAt, size int64) (Bundle, error) {
 	b, err := read(r, size)
 	if err != nil {
@@ -162,7 +161,6 @@ func Read(r io.ReaderAt, size int64) (Bundle, error) {
 	return b, nil
 }
 
-// read returns the bundle in a file of size bytes.
 func read(r io.ReaderAt, size int64) (Bundle, error) {
 	h, err := safetensors.ReadHeader(r, size)
 	if err != nil {
@@ -191,8 +189,8 @@ func read(r io.ReaderAt, size int64) (Bundle, error) {
 	return b, nil
 }
 
-// checkOrigin returns an error for a file of another program or of a newer version, to distinguish
-// it from a damaged file.
+// checkOrigin returns an error for a file of another program or of a newer version. Without this
+// check, the error would say that the file is damaged.
 func checkOrigin(metadata map[string]string) error {
 	if f, ok := metadata["format"]; !ok {
 		return errors.New("is a safetensors file, but not a model of mercer: its metadata name no format")
@@ -209,7 +207,6 @@ func checkOrigin(metadata map[string]string) error {
 	return nil
 }
 
-// decode returns the bundle of the given metadata and arrays.
 func decode(state learners.State, metadata map[string]string) (b Bundle, err error) {
 	if err := json.Unmarshal([]byte(metadata["model"]), &state.Params); err != nil {
 		return b, fmt.Errorf("its parameters: %w", err)

@@ -230,7 +230,7 @@ func TestOldFile(t *testing.T) {
 	for i := range 4 {
 		for j := range 2 {
 			want := y.At(i, j) - m.Lambda()*m.Alpha().At(i, j)
-			// The sum has four terms of the size of α and an intercept below 50.
+			// The tolerance is for a sum of four terms of the size of α and an intercept below 50.
 			if d := f.At(i, j) - want; !(d*d <= 1e-26*50*50) {
 				t.Errorf("row %d, output %d: got %v, want %v", i, j, f.At(i, j), want)
 			}

@@ -13,8 +13,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Objects holds the kernel on the texts or trees that a model was fitted to, and the training objects, to
-// which points of kernels.Precomputed refer by index. An encoder of a column of texts or trees needs them.
+// Objects holds the kernel on texts or trees to which a model was fitted, and the training objects.
+// Points of kernels.Precomputed refer to a training object by its index. A column of texts or trees
+// requires Objects.
 type Objects struct {
 	Kernel   string   `json:"kernel"`   // the kernel's text for objects.Parse
 	Training []string `json:"training"` // object i is point i
@@ -36,12 +37,13 @@ func (o *Objects) check(e *dataset.Encoder, features int) error {
 	return nil
 }
 
-// An array of points has about as many elements as the square of the number of training objects.
-// All but two elements of each row are kernel values among the training objects. Predictions do not
-// use these values, so the file omits them, and they are read as 0. Variances and intervals need
-// the values; Bundle.Complete computes them.
+// An array of points has one row for each point. All but two elements of a row are kernel values
+// with the training objects, so that the array has about as many elements as a Gram matrix.
+// Predictions do not use these values: the file omits them, and pad replaces them by 0. Variances
+// and intervals need them: Bundle.Complete computes them.
 
-// trim removes kernel values from the arrays of points and returns the names of these arrays.
+// trim removes the kernel values from the arrays of points. It also returns the names of these
+// arrays.
 func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[string]backend.Host[float64], names []string) {
 	trimmed = maps.Clone(arrays)
 	for _, name := range slices.Sorted(maps.Keys(arrays)) {
@@ -53,8 +55,8 @@ func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[str
 	return trimmed, names
 }
 
-// arePoints reports whether h holds points of training objects. It recognizes them because each
-// point contains, twice, the kernel value of an object with itself.
+// arePoints reports whether h holds points of training objects. Each such point contains the kernel
+// value of an object with itself twice.
 func (o *Objects) arePoints(h backend.Host[float64]) bool {
 	if h.Cols != len(o.Training)+2 {
 		return false
@@ -72,7 +74,7 @@ func (o *Objects) arePoints(h backend.Host[float64]) bool {
 // maxPoints is the largest number of elements of an array of points.
 const maxPoints = 1<<31 - 1
 
-// pad reverses trim: it inserts zeros in place of the kernel values that trim has removed.
+// pad reverses trim, with zeros in place of the removed kernel values of different objects.
 func (o *Objects) pad(arrays map[string]backend.Host[float64], names []string) (map[string]backend.Host[float64], error) {
 	padded := maps.Clone(arrays)
 	for _, name := range names {

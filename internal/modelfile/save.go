@@ -14,10 +14,10 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// Save writes b to path. The file is created or replaced atomically: it is written under another
-// name in the same folder, synced to the disk and renamed (package atomicfile, which follows
-// links). After an error there is no new file, and an existing file is unchanged. Save returns an
-// error for a model that Load could not read.
+// Save writes b to path. It creates or replaces the file atomically: it writes a temporary file in
+// the same folder, syncs this file to the disk and renames it (package atomicfile, which follows
+// links). After an error, an existing file is unchanged and there is no new file. Save refuses a
+// model that Load could not read.
 func Save(path string, b Bundle) error {
 	if err := save(path, b); err != nil {
 		return pathError(path, err)
@@ -33,8 +33,7 @@ func save(path string, b Bundle) error {
 	return atomicfile.Write(path, p.write)
 }
 
-// Write writes the contents of the file that Save would create. It returns an error for a model
-// that Read could not read.
+// Write writes to w what Save would write to a file. It refuses a model that Read could not read.
 func Write(w io.Writer, b Bundle) error {
 	p, err := prepare(b)
 	if err == nil {
@@ -46,7 +45,8 @@ func Write(w io.Writer, b Bundle) error {
 	return nil
 }
 
-// prepared is a bundle in the form in which it is written, after a check that this form can be read back.
+// prepared is a bundle as it will be written. The function prepare has checked that it can be read
+// back.
 type prepared struct {
 	head   []byte
 	list   []safetensors.Tensor
@@ -90,7 +90,7 @@ func (p *prepared) write(w io.Writer) error {
 	return safetensors.WriteArrays(w, p.list, p.arrays)
 }
 
-// encode returns the metadata except the checksum, and verifies that they can be read back. points
+// encode returns the metadata without the checksum, and verifies that decode accepts them. points
 // lists the arrays that Objects.trim has shortened.
 func encode(state learners.State, b Bundle, points []string) (map[string]string, error) {
 	if d, _ := b.Model.Dims(); d == 0 {
