@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// A direction is a direction of the parameters: it holds the changes of ln σ and ln variance of
-// each term, and in noise the change of ln D.
+// A direction is a direction in the space of the parameters. It holds the changes of ln σ and of ln
+// variance of each term; noise is the change of ln D.
 type direction struct {
 	sigma, variance []float64
 	noise           float64
@@ -18,9 +18,9 @@ type direction struct {
 //
 //	−½ Σ_j y_jᵀ(K + D)⁻¹y_j/scale_j − ½ t log det (K + D)
 //
-// with respect to the logarithms of the kernel's parameters, in the order of kernels.Params, and as
-// noise the derivative with respect to the logarithm of a factor of D. The argument parameters is
-// the number of the kernel's parameters.
+// with respect to the logarithms of the kernel's parameters, in the order of kernels.Params. noise
+// is the derivative with respect to ln c for a factor c of D. The argument parameters is the number
+// of the kernel's parameters.
 func (l *Line) Gradient(ctx context.Context, parameters int, diagonal []float64, y backend.Host[float64], scale []float64) (gradient []float64, noise float64, err error) {
 	columns := make([]float64, 0, len(l.x)*y.Cols) // in ascending order of the points
 	for _, row := range l.order {
@@ -57,12 +57,13 @@ func (l *Line) direction(i, parameters int) direction {
 	return d
 }
 
-// A tangent holds the derivatives of the filter in one direction. With ds = −s d ln σ, dA/ds = GA
-// for the generator G and dQ/ds = GQ + QGᵀ + B for the intensity B of the noise,
+// A tangent holds the derivatives of the filter in one direction. A change of ln σ changes s by ds
+// = −s d ln σ. With the generator G and the intensity B of the noise, dA/ds = GA and dQ/ds = GQ +
+// QGᵀ + B, so that
 //
-//	d(APAᵀ + Q) = A dP Aᵀ + ds (GP′ + P′Gᵀ + B),  P′ = APAᵀ + Q,
+//	d(APAᵀ + Q) = A dP Aᵀ + ds (GP′ + P′Gᵀ + B),  P′ = APAᵀ + Q.
 //
-// and a change of the variance of a term changes Q, and P at the first point, by the same factor.
+// A change of the variance of a term changes Q, and P at the first point, by the same factor.
 type tangent struct {
 	l *Line
 	direction
@@ -71,7 +72,7 @@ type tangent struct {
 	moves  []vector // derivatives of states
 }
 
-// slope returns the derivative in direction d.
+// slope returns the derivative of the function in the comment of Gradient in direction d.
 func (l *Line) slope(ctx context.Context, d direction, diagonal, y, scale []float64) float64 {
 	t := len(scale)
 	g := &tangent{l: l, direction: d, p: l.stationary(), states: make([]vector, t), moves: make([]vector, t)}
@@ -134,8 +135,8 @@ func (g *tangent) step(i int) {
 	}
 }
 
-// observe updates the filter with the values y of a point, whose diagonal element is r. It adds to
-// each element of squares the derivative of the squared innovation divided by the pivot, and returns
+// observe updates the filter with the values y of a point, whose element of D is r. It adds the
+// derivative of the squared innovation divided by the pivot to each element of squares, and returns
 // the derivative of the logarithm of the pivot.
 func (g *tangent) observe(r float64, y, squares []float64) float64 {
 	l := g.l

@@ -21,8 +21,8 @@ type Line struct {
 	steps []float64 // distance of each point from the preceding point; 0 for the first point
 	decay []float64 // exp(−s) for each step and each term
 
-	pivots []float64 // the variance of each value given the preceding values: the squared diagonal of L
-	gain   []float64 // n × Dim: the change of the state for an innovation of 1
+	pivots []float64 // variance of each value given the preceding values, which is a squared diagonal element of L
+	gain   []float64 // n × Dim: the change of the state for each unit of the innovation
 }
 
 // Elements returns the number of float64 values that a Line with a factor stores for n points.
@@ -30,12 +30,12 @@ func (m Model) Elements(n int) int64 {
 	return numeric.Elements(n, 4+len(m.terms)+m.dim)
 }
 
-// Roundings is the number of roundings of Multiply for each point, relative to Σ_j |v_j| k(0). In
-// the norm √(vᵀP⁻¹v), where P is the covariance of the state, A does not increase the length of any
-// vector, and Ph has the length √k(0). A step takes 12 roundings of numbers that are at most 3.3
-// times as large as the result, where 3.3 bounds the norm of exp(−s)(I + s|N| + s²/2 |N²|); the
-// five roundings of s change A by at most 4 times their sum; and P has the condition number 4,
-// whose root is the factor between the norms.
+// Roundings bounds the number of roundings in Multiply for each point, relative to Σ_j |v_j| k(0).
+// P is the covariance of the state. In the norm √(vᵀP⁻¹v), A does not increase the length of any
+// vector, and Ph has the length √k(0). A step rounds 12 numbers, which are at most 3.3 times as
+// large as the result, because 3.3 bounds the norm of exp(−s)(I + s|N| + s²/2 |N²|). The five
+// roundings of s change A by at most 4 times their sum. P has the condition number 4, so that the
+// norms differ by the factor √4.
 const Roundings = 128
 
 // checkEvery is the number of points between two checks of the context.
@@ -64,8 +64,8 @@ func NewLine(ctx context.Context, m Model, x []float64) (*Line, error) {
 	return l, nil
 }
 
-// ascending returns the rows of x in ascending order of the points. Rows of equal points are in
-// ascending order.
+// ascending returns the row numbers of x in ascending order of the points. Rows of equal points
+// keep their order.
 func ascending(x []float64) []int {
 	order := make([]int, len(x))
 	for i := range order {
@@ -145,8 +145,8 @@ func (m Model) stationary() (p matrix) {
 	return p
 }
 
-// sandwich sets p to f(f(p)ᵀ)ᵀ for an f that multiplies the rows of a symmetric p by a matrix, and
-// removes the asymmetry that rounding causes.
+// sandwich replaces a symmetric p by FpFᵀ, where f(v) replaces v by Fv, and removes the asymmetry
+// that rounding causes.
 func (m Model) sandwich(p *matrix, f func(v *vector)) {
 	for range 2 {
 		for i := range m.dim {
@@ -166,7 +166,8 @@ func (m Model) sandwich(p *matrix, f func(v *vector)) {
 	}
 }
 
-// predict replaces the covariance P at the point before i by the covariance APAᵀ + Q at point i.
+// predict replaces the covariance P of the state at point i−1 by the covariance APAᵀ + Q at point
+// i.
 func (l *Line) predict(i int, p *matrix) {
 	l.sandwich(p, func(v *vector) { l.advance(i, v) })
 	for k := range l.terms {
@@ -175,7 +176,7 @@ func (l *Line) predict(i int, p *matrix) {
 	}
 }
 
-// first returns Ph for the covariance P of the state, with the h of value.
+// first returns Ph, where P is the covariance of the state and h is defined at the method value.
 func (m Model) first(p *matrix) (v vector) {
 	for k := range m.terms {
 		for i := range m.dim {
@@ -185,9 +186,9 @@ func (m Model) first(p *matrix) (v vector) {
 	return v
 }
 
-// observe updates p, the covariance P of the state, for one more observation with noise variance r;
-// ph is Ph, and f is hᵀPh + r. If the kernel has one term, the first row of the result is
-// (r/f)(Ph)ᵀ, which does not cancel.
+// observe updates p, the covariance P of the state, for one more observation with noise variance r.
+// ph is Ph, and f is hᵀPh + r. For a kernel with one term, the first row of the result is computed
+// as (r/f)(Ph)ᵀ, without cancellation.
 func (m Model) observe(p *matrix, ph *vector, f, r float64) {
 	for i := range m.dim {
 		for j := range m.dim {
@@ -205,8 +206,8 @@ func (m Model) observe(p *matrix, ph *vector, f, r float64) {
 // at returns element i of a diagonal of length 1 or n.
 func at(diagonal []float64, i int) float64 { return diagonal[min(i, len(diagonal)-1)] }
 
-// Filter factors K + D for the diagonal D of length 1 or n. It returns a *backend.PivotError with
-// the row of a pivot that is not larger than its rounding error.
+// Filter factors K + D. diagonal is D and has length 1 or n. If a pivot is not larger than its
+// rounding error, Filter returns a *backend.PivotError with the row of this pivot.
 func (l *Line) Filter(ctx context.Context, diagonal []float64) error {
 	return l.filter(ctx, diagonal, nil)
 }
@@ -244,8 +245,8 @@ func (l *Line) filter(ctx context.Context, diagonal []float64, visit func(p *mat
 	return nil
 }
 
-// columns calls f concurrently for the columns of h. f receives and may change the elements v of
-// column j in ascending order of the points; columns then writes v back to the column.
+// columns calls f concurrently for the columns of h. f receives the elements v of column j in
+// ascending order of the points. columns writes the elements back after f has changed them.
 func (l *Line) columns(h backend.Host[float64], f func(j int, v []float64)) {
 	var wg sync.WaitGroup
 	for j := range h.Cols {
@@ -320,8 +321,9 @@ func (l *Line) LogPivots() []float64 {
 	return logs
 }
 
-// Multiply overwrites each column v with Kv. For each point it adds the sum over the points up to
-// it, computed in ascending order, and the sum over the later points, computed in descending order.
+// Multiply overwrites each column v with Kv. For each point it adds two sums: the sum over this
+// point and all points below it, in ascending order, and the sum over the points above it, in
+// descending order.
 func (l *Line) Multiply(v backend.Host[float64]) {
 	l.columns(v, func(_ int, v []float64) {
 		sums := make([]float64, len(v))
@@ -367,12 +369,13 @@ func (l *Line) Inverse() []float64 {
 
 // inform calls visit for the points in descending order. The arguments of visit are the index i of
 // the point, the diagonal element of (K + D)⁻¹, and the covariance n of the smoothing errors of the
-// state, which depends on the values at point i and at all later points.
+// state. n depends on the values at point i and at all later points.
 func (l *Line) inform(visit func(i int, inverse float64, n *matrix)) {
 	var n matrix
 	for i := len(l.x) - 1; i >= 0; i-- {
 		gain := l.gain[i*l.dim : (i+1)*l.dim]
-		// N ← hhᵀ/F + (I − hgᵀ)N(I − ghᵀ), with the pivot F and the gain g
+		// n ← hhᵀ/F + (I − hgᵀ)n(I − ghᵀ), where F is the pivot, g the gain, and h is defined at
+		// the method value
 		var ng vector
 		inverse := 1 / l.pivots[i]
 		for r := range l.dim {

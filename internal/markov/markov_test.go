@@ -83,7 +83,7 @@ func evaluate(k kernels.Kernel, a, b float64) *big.Float {
 type exact struct {
 	k, inverse [][]*big.Float
 	det        *big.Float
-	condition  float64 // trace(K + D)/min D, which bounds the condition number
+	condition  float64 // trace(K + D)/min D, an upper bound on the condition number
 }
 
 func newExact(k kernels.Kernel, x, d []float64) exact {
@@ -137,8 +137,8 @@ var kernelsOfTests = []kernels.Kernel{
 	},
 }
 
-// problem returns points in random order, at distances of about `step`, some of them equal, and the
-// diagonal of D.
+// problem returns points in random order, two of them equal, and the diagonal of D. The distances
+// of neighboring points are about step.
 func problem(r *rand.Rand, n int, step, noise float64) (x, d []float64) {
 	x, d = make([]float64, n), make([]float64, n)
 	for i := range x {
@@ -149,8 +149,8 @@ func problem(r *rand.Rand, n int, step, noise float64) (x, d []float64) {
 	return x, d
 }
 
-// TestAgainstExactNumbers compares products, solves, the diagonal of the inverse and the determinant with
-// the reference values, for points from far apart to only 10⁻⁹ length scales apart.
+// TestAgainstExactNumbers compares products, solves, the diagonal of the inverse and the
+// determinant with the reference values, for neighboring points at distances from 10⁻⁹ to 20.
 func TestAgainstExactNumbers(t *testing.T) {
 	const n, seed = 14, 3
 	t.Logf("seed %d", seed)
@@ -173,7 +173,8 @@ func TestAgainstExactNumbers(t *testing.T) {
 					for _, v := range b.Data {
 						size = math.Hypot(size, v)
 					}
-					// A step rounds a few dozen products and sums for each entry of the state.
+					// The bound allows a few dozen roundings for each entry of the state in each
+					// step.
 					unit := 0x1p-52 * 32 * float64(n*l.dim)
 					solved, product := clone(b), clone(b)
 					l.Solve(solved)
@@ -244,14 +245,14 @@ func near(t *testing.T, what string, got float64, want *big.Float, bound float64
 	}
 }
 
-// TestNoiseOfAStep compares Q, element by element, with the intensity times ∫₀ˢ vvᵀ du in 512 bits, from
-// tiny steps, where a difference of large numbers would have no correct digit, to steps so large that Q
-// is the covariance of the state.
+// TestNoiseOfAStep compares the elements of Q(s) with the intensity times ∫₀ˢ vvᵀ du, computed in
+// 512 bits. For the smallest s, a difference of large numbers would have no correct digit. For the
+// largest s, Q is the covariance of the state.
 func TestNoiseOfAStep(t *testing.T) {
 	for order, p := range []struct {
 		kernel    kernels.Kernel
-		intensity float64     // three times the intensity
-		v         [][]float64 // the coefficients of exp(u)·v
+		intensity float64     // three times the intensity, which is an integer
+		v         [][]float64 // v[i] has the coefficients of the polynomial exp(u)·v_i
 	}{
 		{kernels.Laplacian{Sigma: 1}, 6, [][]float64{{1}}},
 		{kernels.Matern{Nu: 1.5, Sigma: 1}, 12, [][]float64{{0, 1}, {1, -1}}},
@@ -338,8 +339,8 @@ func TestOfRefuses(t *testing.T) {
 	}
 }
 
-// TestElements checks that Elements counts what NewLine and Filter allocate, without the pairs of numbers by
-// which points are sorted.
+// TestElements checks that NewLine and Filter allocate the memory that Elements counts, and two
+// numbers for each point in addition, for sorting.
 func TestElements(t *testing.T) {
 	const n = 20_000
 	for _, k := range []kernels.Kernel{
@@ -412,10 +413,10 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// TestOrnsteinUhlenbeck compares the factor, the quadratic form and the inverse of K for the exponential
-// kernel with their closed forms: with ρ_i = exp(−(x_i − x_(i−1))/σ), the value at x_i given the preceding
-// values has the mean ρ_i y_(i−1) and the variance 1 − ρ_i², and the inverse is tridiagonal with the
-// diagonal 1/(1 − ρ_i²) + ρ_(i+1)²/(1 − ρ_(i+1)²).
+// TestOrnsteinUhlenbeck compares the factor, the quadratic form and the inverse of K for the
+// exponential kernel with their closed forms. Let ρ_i = exp(−(x_i − x_(i−1))/σ). The value at x_i
+// given the preceding values has the mean ρ_i y_(i−1) and the variance 1 − ρ_i². The inverse is
+// tridiagonal with the diagonal 1/(1 − ρ_i²) + ρ_(i+1)²/(1 − ρ_(i+1)²).
 func TestOrnsteinUhlenbeck(t *testing.T) {
 	const n, seed, sigma = 200, 5, 0.7
 	t.Logf("seed %d", seed)
@@ -424,7 +425,7 @@ func TestOrnsteinUhlenbeck(t *testing.T) {
 	for i, row := range order {
 		x[row] = float64(i) * 0.3
 		if i > n/2 {
-			x[row] += 1e9 // ρ is 0 there
+			x[row] += 1e9 // a gap, at which ρ is 0
 		}
 	}
 	l := lineOf(t, kernels.Laplacian{Sigma: sigma}, x)
@@ -444,8 +445,8 @@ func TestOrnsteinUhlenbeck(t *testing.T) {
 		d := (x[order[i]] - x[order[i-1]]) / sigma
 		return math.Exp(-d), -math.Expm1(-2 * d)
 	}
-	// The filter computes the variances, which are at least 0.57 here, with a few dozen roundings. The
-	// differences of the points are exact.
+	// The variances are at least 0.57 here, and the filter computes them with a few dozen
+	// roundings. The differences of the points are exact.
 	const tol = 64 * 0x1p-53
 	for i, row := range order {
 		rho, v := variance(i)

@@ -28,8 +28,8 @@ func (m Model) Dim() int { return m.dim }
 // Terms returns the number of terms of the kernel.
 func (m Model) Terms() int { return len(m.terms) }
 
-// A term is variance times a Matérn kernel of smoothness ν = order − ½, or a constant. Its state is
-// stored in the entries at, at+1, … of the state of the Model.
+// A term is the factor variance times a Matérn kernel of smoothness ν = order − ½, or times the
+// constant 1. In the state of the Model, the entries at, at+1, … belong to the term.
 type term struct {
 	order, at int
 	rate      float64 // √(2ν)/σ; 0 for a constant
@@ -78,7 +78,7 @@ func termsOf(k kernels.Kernel, params *int) ([]term, bool) {
 			all = append(all, terms...)
 		}
 		return all, true
-	case kernels.Product: // at most one factor may be a kernel that is not constant
+	case kernels.Product: // supported if at most one factor is not constant
 		all := []term{{order: 1, variance: 1, sigma: -1}}
 		for _, part := range k {
 			terms, ok := termsOf(part, params)
@@ -98,7 +98,7 @@ func termsOf(k kernels.Kernel, params *int) ([]term, bool) {
 	return nil, false
 }
 
-// times returns the terms multiplied by the variance of a constant term.
+// times multiplies the terms by a constant term.
 func times(terms []term, constant term) []term {
 	for i := range terms {
 		terms[i].variance *= constant.variance
@@ -107,13 +107,13 @@ func times(terms []term, constant term) []term {
 	return terms
 }
 
-// scaled returns s for a step and exp(−s). It limits s to a value at which A is 0 in float64.
+// scaled returns s for a step, and exp(−s). s is at most 1000, at which A is 0 in float64.
 func (t *term) scaled(step float64) (s, decay float64) {
 	s = min(t.rate*step, 1000)
 	return s, elementary.Exp(-s)
 }
 
-// apply sets v to A(s) v: A = exp(−s)(I + Ns + N²s²/2), where the generator is N − I.
+// apply sets v to A(s) v, where A = exp(−s)(I + Ns + N²s²/2) for the generator N − I.
 func (t *term) apply(s, decay float64, v []float64) {
 	switch t.order {
 	case 1:
@@ -158,7 +158,7 @@ func (t *term) generate(f float64, dst, v []float64) {
 	for i := range last {
 		dst[i] += f * v[i+1]
 	}
-	switch t.order { // the coefficients of (1 + z)^order
+	switch t.order { // the last row of G has the coefficients of −(1 + z)^order, except the highest
 	case 1:
 		dst[last] -= f * v[0]
 	case 2:
@@ -236,12 +236,13 @@ var reciprocals = func() (r [64]float64) {
 	return r
 }()
 
-// integrals returns I_0, …, I_last for s > 0, where decay2 = exp(−2s). For small s the difference of two
-// large numbers would have no correct digit. I_last is then computed by a series of positive terms,
+// integrals returns I_0, …, I_last for s > 0, where decay2 = exp(−2s). If s is large, it computes
+// I_1, …, I_last from I_0 by integration by parts. If s is small, these differences of large
+// numbers would have no correct digit. I_last is then computed by a series of positive terms,
 //
 //	I_k = exp(−2s) s^(k+1) (1/(k+1) + 2s/(k+1)(k+2) + …),
 //
-// and integration by parts, kI_(k−1) = 2I_k + sᵏexp(−2s), adds positive numbers.
+// and the other integrals by sums of positive numbers, kI_(k−1) = 2I_k + sᵏexp(−2s).
 func integrals(last int, s, decay2 float64) (i [5]float64) {
 	if s > 1 {
 		power := decay2 // sᵏexp(−2s)

@@ -53,7 +53,7 @@ func (l *Line) evaluate(ctx context.Context, alpha backend.Host[float64], z []fl
 		}
 		return 1
 	})
-	before := next // the points below the first x
+	before := next // number of points z below the first x
 	var state vector
 	for i, row := range l.order {
 		if i%checkEvery == 0 && ctx.Err() != nil {
@@ -102,9 +102,9 @@ func Pays(n, m int) bool {
 // A Posterior computes the variances of the process given its values at the points of a Line.
 type Posterior struct {
 	Line *Line
-	// filtered holds, for each point, the covariance of the state given the values up to this point.
-	// information holds the covariance of the smoothing errors of the values from this point on. Both
-	// are n × Dim(Dim+1)/2.
+	// filtered holds the covariance of the state at each point given the values up to this point.
+	// information holds the covariance of the smoothing errors of the values from this point on.
+	// Both are n × Dim(Dim+1)/2.
 	filtered, information []float64
 }
 
@@ -145,9 +145,9 @@ func (m Model) unpack(list []float64, i int) (p matrix) {
 	return p
 }
 
-// Variance returns k(z, z) − k_zᵀ(K + D)⁻¹k_z for the points z. With the covariance P of the state at z
-// given the values up to z, and the covariance N of the smoothing errors after z, the variance is h(P −
-// PNP)hᵀ.
+// Variance returns k(z, z) − k_zᵀ(K + D)⁻¹k_z for the points z. It is computed as h(P − PNP)hᵀ,
+// where P is the covariance of the state at z given the values up to z, and N is the covariance of
+// the smoothing errors after z.
 func (q *Posterior) Variance(z []float64) []float64 {
 	variance := make([]float64, len(z))
 	run.Parallel(len(z), func(first, last int) {
