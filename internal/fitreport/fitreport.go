@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// Report is the report of a fit about its model, written as JSON. It omits values that a restored model does not have, and numbers that
-// are not finite, which JSON cannot represent.
+// Report is the JSON report of a fit. It omits values that a restored model lacks, and numbers that
+// are not finite, because JSON cannot represent them.
 type Report struct {
 	Learner     string         `json:"learner"`
 	Outputs     int            `json:"outputs"`
@@ -24,8 +24,8 @@ type Report struct {
 	Facts       map[string]any `json:"facts,omitempty"` // facts about the model; the keys are those of Fact.Key
 }
 
-// New returns the report of a model. Warnings may contain advice about a parameter: name returns
-// the front end's name of this parameter, or "" to omit the advice.
+// New returns the report of a model. Warnings may contain advice about a parameter. The function
+// name returns the front end's name of this parameter, or "" to omit the advice.
 func New(m learners.Model, name func(parameter string) string) Report {
 	r := Report{Learner: m.Learner()}
 	_, r.Outputs = m.Dims()
@@ -53,13 +53,12 @@ func New(m learners.Model, name func(parameter string) string) Report {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Evidence returns the lower bound of the log evidence if the facts of m contain one, otherwise
-// the log evidence; ok is false if the facts contain neither. For a sparse approximation, the bound
-// is preferred because the evidence of the approximation can favor kernels for which the
-// approximation is poor.
+// Evidence returns the lower bound of the log evidence if the facts of m contain the bound, and
+// otherwise the log evidence. ok is false if the facts contain neither. The bound exists for sparse
+// approximations, whose log evidence can favor kernels for which the approximation is poor.
 func Evidence(m learners.Model) (evidence float64, ok bool) {
 	if d, is := m.(learners.Describer); is {
-		for _, fact := range d.Facts() { // the bound comes after the evidence in the list, and replaces it
+		for _, fact := range d.Facts() { // the bound follows the evidence in the list, and replaces it
 			if fact.Name == "log evidence" || fact.Name == "log evidence bound" {
 				evidence, ok = fact.Value.(float64)
 			}

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// grams computes the n-grams of documents, one document at a time. In its Params every zero has
-// been replaced by the default.
+// grams computes the n-grams of one document at a time. Its Params have the defaults in place of
+// zeros.
 type grams struct {
 	Params
 	text   []byte
@@ -81,8 +81,8 @@ func (g *grams) characters(text string, use func(gram string)) {
 	}
 }
 
-// padded calls use with the n-grams of characters of a word with a space before and after it. If
-// this text is not longer than the smallest n, use is called once with the whole text.
+// padded calls use with the n-grams of characters of word, which begins and ends with a space. If
+// word has at most MinN characters, use is called once, with word.
 func (g *grams) padded(word string, use func(gram string)) {
 	length, largest := utf8.RuneCountInString(word), g.MaxN
 	if length < g.MinN {
@@ -158,9 +158,9 @@ func lower(text string) string {
 	return b.String()
 }
 
-// endsWord reports whether a letter between the texts before and after is at the end of a word
-// (Unicode, section 3.13, Final_Sigma): a cased letter precedes it and no cased letter follows it,
-// where case-ignorable characters are skipped.
+// endsWord reports whether the letter between the texts before and after is at the end of a word.
+// By Unicode, section 3.13, Final_Sigma, this holds if a cased letter precedes the letter and no
+// cased letter follows it. Case-ignorable characters are skipped.
 func endsWord(before, after string) bool {
 	cased := false
 	for len(before) > 0 {

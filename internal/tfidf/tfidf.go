@@ -39,7 +39,7 @@ type Params struct {
 	MinDF       float64  `json:"min_df,omitempty"`       // n-grams that occur in fewer texts are ignored; MinDF is a fraction of the texts if it is below 1, otherwise a number of texts
 	MaxFeatures int      `json:"max_features,omitempty"` // maximum number of n-grams: the most frequent in all texts are selected, and of equally frequent n-grams the first in sort order; 0 means no limit
 	Sublinear   bool     `json:"sublinear,omitempty"`    // whether 1 + log(tf) replaces the term frequency tf
-	KeepCase    bool     `json:"keep_case,omitempty"`    // whether texts are not converted to lower case
+	KeepCase    bool     `json:"keep_case,omitempty"`    // whether letters keep their case
 }
 
 // maxN is the largest n. It is limited because the number of distinct n-grams grows with n.
@@ -81,8 +81,8 @@ func (p Params) minTexts(n int) float64 {
 }
 
 // A Vocabulary holds the n-grams of the training texts in the order of their code points, and their
-// document frequencies. It marshals to JSON and back without loss. It must not be changed after Check
-// or NewRow.
+// document frequencies. It marshals to JSON and back without loss. It must not be changed after the
+// first call of Check or NewRow.
 type Vocabulary struct {
 	Params
 	Texts int      `json:"texts"` // the number of training texts
@@ -113,8 +113,8 @@ func (v *Vocabulary) Nonzeros() int64 {
 	return n
 }
 
-// Check returns nil if Learn could have returned v, or an error that names the first fault. Only the
-// first call examines the vocabulary; later calls return its result.
+// Check returns nil if Learn could have returned v, and otherwise an error that names the first
+// fault. Only the first call examines v; later calls return the same result.
 func (v *Vocabulary) Check() error {
 	v.once.Do(func() {
 		if v.fault = v.check(); v.fault != nil {
@@ -161,8 +161,8 @@ type gramCounts struct {
 // each other.
 const shards = 256
 
-// Learn returns the vocabulary of texts. Each n-gram is stored once, regardless of the numbers of
-// texts and workers.
+// Learn returns the vocabulary of texts. It stores each n-gram once, for any number of texts and
+// workers.
 func Learn(texts []string, p Params) (*Vocabulary, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func Learn(texts []string, p Params) (*Vocabulary, error) {
 				u := c.uses[gram]
 				if u == nil {
 					u = &gramCounts{}
-					c.uses[strings.Clone(gram)] = u // the key is a copy, because a slice would keep the whole text in memory
+					c.uses[strings.Clone(gram)] = u // a copy, because a slice would keep the whole text in memory
 				}
 				u.texts++
 				u.times += times
@@ -231,8 +231,7 @@ func Learn(texts []string, p Params) (*Vocabulary, error) {
 	return v, nil
 }
 
-// each calls worker once in each of several goroutines. The goroutines then call the returned
-// functions in parallel, with each number from 0 to n − 1 passed to one function.
+// each calls f(0), …, f(n − 1) in several goroutines. Each goroutine obtains its own f from worker.
 func each(n int, worker func() func(i int)) {
 	var next atomic.Int64
 	var running sync.WaitGroup

@@ -66,8 +66,8 @@ type result struct {
 	Data            []float64
 }
 
-// scikitLearn returns the result for each of the settings. The vocabulary is learned from
-// texts[:learned], and the features of all texts are computed.
+// scikitLearn returns scikit-learn's result for each of the settings. scikit-learn learns the
+// vocabulary from texts[:learned] and computes the features of all texts.
 func scikitLearn(t *testing.T, texts []string, learned int) (list []result) {
 	in, err := json.Marshal(texts)
 	if err != nil {
