@@ -14,9 +14,9 @@ import (
 // pivots chosen during the factorization. FFᵀ is the Nyström approximation K_nS K_SS⁻¹ K_Sn with
 // the rows S of the pivots, and 0 ⪯ FFᵀ ⪯ K up to rounding.
 //
-// Only rows of K that belong to candidates for S are evaluated, with O(nd) operations each. The
-// work on F, O(nk²), is done by products and triangular solves for several pivots at once; the
-// host does O(nk).
+// Only the rows of K of candidates for S are evaluated, with O(nd) operations each. F takes O(nk²)
+// operations, in products and triangular solves for several pivots at once. The host takes O(nk)
+// operations.
 type pivoting[T backend.Float] struct {
 	Task[T]
 	f      backend.Matrix[T] // n×k; its first len(pivots) columns are F
@@ -25,7 +25,7 @@ type pivoting[T backend.Float] struct {
 	left   float64           // the sum of diag
 	n, d   int
 	rank   int     // maximum number of columns
-	floor  float64 // a diagonal element of K − FFᵀ that does not exceed floor is rounding error
+	floor  float64 // rounding error of a diagonal element of K − FFᵀ
 }
 
 // newPivoting returns a factorization without pivots that stores F in f. It evaluates the diagonal
@@ -46,13 +46,11 @@ func newPivoting[T backend.Float](task Task[T], f backend.Matrix[T]) (*pivoting[
 		p.left += v
 		largest = max(largest, v)
 	}
-	// The rounding error of the k squares that are subtracted from each diagonal element grows as
-	// √k.
+	// k squares are subtracted from each diagonal element; their rounding error grows as √k.
 	p.floor = 8 * numeric.UnitOf[T]() * math.Sqrt(float64(p.rank)) * largest
 	return p, nil
 }
 
-// diagonal sets diag to the values k(x_i, x_i).
 func (p *pivoting[T]) diagonal() error {
 	prog := kernels.Compile(p.Kernel)
 	stats := make([]float64, len(prog.Stats))
@@ -79,20 +77,20 @@ func (p *pivoting[T]) diagonal() error {
 	})
 }
 
-// more reports whether another pivot is needed and available.
+// more reports whether F may have another column and the trace of K − FFᵀ still exceeds Stop.
 func (p *pivoting[T]) more() bool {
 	return len(p.pivots) < p.rank && p.left > max(p.Stop, float64(p.n)*p.floor)
 }
 
-// width returns the number of candidates that are evaluated together. It is large enough for an
-// efficient product, but small compared with the rank, because most of several candidates near each
-// other are rejected.
+// width returns the number of candidates that are evaluated together. A large number makes the
+// products efficient. It must be small compared with the rank, because most of the candidates near
+// each other are rejected.
 func (p *pivoting[T]) width() int { return pivotingWidth(p.rank) }
 
 func pivotingWidth(rank int) int { return min(rank, max(8, min(256, rank/4))) }
 
-// PivotBytes returns the device memory of X, K and F at the candidates, in bytes. points(rows) is
-// the size of a copy of rows of X.
+// PivotBytes returns the device memory, in bytes, of the rows of X, K and F for the candidates of a
+// round. points(rows) is the size of so many rows of X.
 func PivotBytes[T backend.Float](rank int, points func(rows int) int64) int64 {
 	b := pivotingWidth(rank)
 	return numeric.Total(points(b), numeric.ElementBytes[T](numeric.Elements(b, b+rank)))
@@ -126,7 +124,7 @@ func (p *pivoting[T]) upload(h backend.Host[T]) (backend.Matrix[T], error) {
 // done returns the columns of F computed so far.
 func (p *pivoting[T]) done() backend.Matrix[T] { return p.f.View(0, 0, p.n, len(p.pivots)) }
 
-// remain returns the lower triangle of (K − FFᵀ)_SS on the host.
+// remain returns (K − FFᵀ)_SS for the rows S in s, as a lower triangle on the host.
 func (p *pivoting[T]) remain(s []int) (h backend.Host[T], err error) {
 	xs, err := p.gathered(p.X, s)
 	if err != nil {
@@ -167,8 +165,8 @@ func (p *pivoting[T]) gathered(m backend.Matrix[T], s []int) (backend.Matrix[T],
 	return p.upload(h)
 }
 
-// extend adds a column to F for each pivot in s: (K_nS − F F_Sᵀ)L⁻ᵀ, where LLᵀ is (K − FFᵀ)_SS, and
-// updates the fields diag and left.
+// extend adds the columns (K_nS − F F_Sᵀ)L⁻ᵀ for the pivots S in s to F, where factor is L in LLᵀ =
+// (K − FFᵀ)_SS. It updates the fields diag and left.
 func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 	if len(s) == 0 {
 		return nil
@@ -204,7 +202,7 @@ func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 	}
 	for _, i := range s {
 		p.left -= p.diag[i]
-		p.diag[i] = 0 // the residual at a pivot is rounding error
+		p.diag[i] = 0 // only rounding errors remain at a pivot
 	}
 	p.pivots = append(p.pivots, s...)
 	if math.IsNaN(p.left) || math.IsInf(p.left, 0) {

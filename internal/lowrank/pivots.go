@@ -10,13 +10,12 @@ import (
 )
 
 // rpCholesky is randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2024), accelerated by
-// rejection (Epperly, Tropp, Webber 2024, "Embrace rejection", algorithm 2.2). Candidates are drawn
-// together with probabilities proportional to the residual diagonal. Then the function reject
-// accepts each candidate with a probability: the ratio of the candidate's residual after the
-// candidates accepted so far to its residual at the draw. The pivots have the same distribution as
-// if they were drawn one at a time, but F is updated for all accepted candidates at once.
-//
-// rpCholesky has the type maker.
+// rejection (Epperly, Tropp, Webber 2024, "Embrace rejection", algorithm 2.2). A round draws
+// several candidates with probabilities proportional to the residual diagonal. Then the function
+// reject accepts each candidate with the probability r/p, where p is its residual at the draw and r
+// is its residual after the candidates accepted so far. The pivots have the same distribution as if
+// they were drawn one at a time, but F is updated for all accepted candidates at once. rpCholesky
+// has the type maker.
 func rpCholesky[T backend.Float](task Task[T], f backend.Matrix[T]) (approximation, error) {
 	p, err := newPivoting(task, f)
 	if err == nil {
@@ -49,7 +48,6 @@ func GreedyPivots[T backend.Float](task Task[T], f backend.Matrix[T]) ([]int, er
 	return p.pivots, err
 }
 
-// random chooses pivots by randomly pivoted Cholesky.
 func (p *pivoting[T]) random() error {
 	r := rand.New(rand.NewPCG(p.Seed, 0x52504368))
 	for p.more() {
@@ -62,7 +60,7 @@ func (p *pivoting[T]) random() error {
 		for j := range s {
 			some = some || float64(h.Row(j)[j]) > p.floor
 		}
-		if !some { // the Schur complement of all candidates is rounding error, and they are excluded from now on
+		if !some { // only rounding errors remain at the candidates: exclude them from now on
 			for _, i := range s {
 				p.diag[i] = 0
 			}
@@ -91,7 +89,7 @@ func draw(r *rand.Rand, weight []float64, count int) []int {
 	}
 	s := make([]int, count)
 	for j := range s {
-		// Choose the first element whose cumulative sum exceeds the random number. Its weight is not 0.
+		// Choose the first element whose cumulative sum exceeds at. Its weight is not 0.
 		at := r.Float64() * total
 		i, found := slices.BinarySearch(sums, at)
 		if found {
@@ -104,15 +102,15 @@ func draw(r *rand.Rand, weight []float64, count int) []int {
 	return s
 }
 
-// reject processes the candidates s in order, with h = (K − FFᵀ)_SS. It accepts candidate j with
-// probability r/p and then eliminates j. Here r is the diagonal element of j in the Schur
-// complement after the pivots accepted so far, and p is the element of diag for row s[j]. reject
-// returns the indices in s of the accepted candidates, at most `largest`, and the Cholesky factor
-// of h at these candidates.
+// reject processes the candidates s in order, with h = (K − FFᵀ)_SS for the rows S in s. It accepts
+// candidate j with probability r/p and then eliminates j. Here p is diag[s[j]], and r is the
+// diagonal element of j in the Schur complement after the pivots accepted so far. reject returns
+// the indices in s of the accepted candidates, at most `largest`, and the Cholesky factor of h at
+// these candidates.
 func reject[T backend.Float](r *rand.Rand, h backend.Host[T], diag []float64, s []int, largest int, floor float64) (accepted []int, l backend.Host[T]) {
 	e := newElimination(h)
 	for j := range s {
-		u := r.Float64() // u is drawn for every candidate, even if it is not accepted
+		u := r.Float64() // each candidate takes one random number, even if it is not accepted
 		left := e.left(j)
 		if len(accepted) < largest && left > floor && u*diag[s[j]] < left {
 			e.eliminate(j, j+1)
@@ -151,8 +149,8 @@ func (e *elimination) at(i, j int) float64 {
 	return e.a[i][j]
 }
 
-// eliminate makes j the next pivot. It updates the Schur complement only for the rows from row
-// `first` on. For earlier rows only the elements of the factor at earlier pivots are needed.
+// eliminate makes j the next pivot. It updates the Schur complement from row `first` on. Later
+// steps do not need earlier rows, except their elements of the factor at earlier pivots.
 func (e *elimination) eliminate(j, first int) {
 	root := math.Sqrt(e.a[j][j])
 	column := make([]float64, len(e.a))
@@ -190,13 +188,14 @@ func pick(s, places []int) []int {
 	return picked
 }
 
-// greedy takes the row with the largest element of the residual diagonal as the next pivot, and the first
-// such row if there are several (Fine and Scheinberg 2001; Harbrecht, Peters and Schneider 2012). This
-// keeps the largest error of the diagonal small, but, unlike random pivots, selects outliers.
+// greedy takes the row with the largest element of the residual diagonal as the next pivot, and the
+// first such row if there are several (Fine and Scheinberg 2001; Harbrecht, Peters and Schneider
+// 2012). The largest diagonal element of the error is then small but, unlike random pivots, the
+// pivots are often outliers.
 //
-// The rows with the largest residuals are the candidates of a round. Residuals only decrease. The
-// largest residual of the candidates is therefore the largest of all rows as long as it is at least
-// the largest residual that the other rows had at the beginning of the round. Until then, the
+// The rows with the largest residuals are the candidates of a round. Let b be the largest residual
+// of the other rows at the beginning of the round. Residuals only decrease. The largest residual of
+// the candidates is therefore the largest of all rows as long as it is at least b. Until then, the
 // pivots follow from the small matrix of the candidates, and F is updated for all of these pivots
 // at once. The pivots equal those of a search over all rows in each step.
 func (p *pivoting[T]) greedy() error {
@@ -216,7 +215,8 @@ func (p *pivoting[T]) greedy() error {
 				}
 			}
 			left := e.left(best)
-			// The first candidate has the largest residual of all rows, regardless of the rounding errors of h.
+			// The first pivot of a round is the row with the largest residual, whatever the
+			// rounding errors of h.
 			if left <= p.floor || len(chosen) > 0 && left < outside {
 				break
 			}
@@ -234,8 +234,9 @@ func (p *pivoting[T]) greedy() error {
 	return nil
 }
 
-// largest returns the indices of the count largest elements of v in decreasing order; among equal elements,
-// smaller indices come first. outside is the largest of the other elements, or 0 if there is none.
+// largest returns the indices of the count largest elements of v in decreasing order of the
+// elements, and for equal elements in ascending order. outside is the largest of the other
+// elements, or 0 without others.
 func largest(v []float64, count int) (best []int, outside float64) {
 	for i, x := range v {
 		if len(best) == count && x <= v[best[count-1]] {

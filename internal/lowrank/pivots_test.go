@@ -54,14 +54,14 @@ func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting[float64]) er
 
 var pivotRules = map[string]func(*pivoting[float64]) error{"rpcholesky": (*pivoting[float64]).random, "greedy": (*pivoting[float64]).greedy}
 
-// TestPivotedFactor checks that a partial Cholesky factorization with the pivots S equals K_nS
-// K_SS⁻¹ K_Sn for every order of the pivots.
+// TestPivotedFactor checks for both rules of pivots that FFᵀ equals K_nS K_SS⁻¹ K_Sn for the pivots
+// S.
 func TestPivotedFactor(t *testing.T) {
 	const seed = 5
 	t.Log("seed", seed)
 	x := backendtest.Normal(seed, 60, 3)
 	for i := range 10 {
-		copy(x.Row(50+i), x.Row(i)) // of two equal rows at most one is a pivot
+		copy(x.Row(50+i), x.Row(i)) // at most one of two equal rows is a pivot
 	}
 	k := kernels.Sum{kernels.Gaussian{Sigma: 1.5}, kernels.Scaled{Weight: 0.25, Kernel: kernels.Laplacian{Sigma: 2}}}
 	gram := denseGram(k, x, x)
@@ -79,8 +79,8 @@ func TestPivotedFactor(t *testing.T) {
 				for i := range 60 {
 					trace += rest.At(i, i)
 				}
-				// A Cholesky factorization in working precision is exact for a matrix that differs from K by at
-				// most (k+1)ε‖K‖ (Higham 2002, theorem 10.3), and tr K bounds ‖K‖.
+				// The computed factorization is exact for a matrix that differs from K by at most
+				// (k+1)ε‖K‖ (Higham 2002, theorem 10.3), and ‖K‖ is at most tr K.
 				bound := numeric.Epsilon * 8 * float64(rank+1) * mat.Trace(gram)
 				if math.Abs(trace-left) > bound {
 					t.Errorf("%s, rank %d: left is %v, the host finds %v", name, rank, left, trace)
@@ -142,9 +142,9 @@ func TestGreedyPivots(t *testing.T) {
 	})
 }
 
-// TestRandomPivotsLaw checks that rejection does not change the distribution of the pivots: the
-// first two pivots, from five candidates most of which are rejected, have the same frequencies as
-// if they were drawn one at a time.
+// TestRandomPivotsLaw checks that rejection does not change the distribution of the pivots. Of five
+// rows, most of which are rejected as candidates, each pair of first pivots has the same frequency
+// as if pivots were drawn one at a time.
 func TestRandomPivotsLaw(t *testing.T) {
 	const n, draws = 5, 4000
 	x := backend.Host[float64]{Rows: n, Cols: 1, Stride: 1, Data: []float64{0, 0.3, 0.5, 2, 3}}
@@ -201,8 +201,7 @@ func TestPivotedRepeats(t *testing.T) {
 		if q, _, _ := pivotsOf(t, dev, (*pivoting[float64]).random, k, x, 50, 10, 0); slices.Equal(p, q) {
 			t.Error("another seed gives the same pivots")
 		}
-		// A round ends once the trace of K − FFᵀ is below stop, so that it has at most one pivot
-		// more than necessary.
+		// The factorization stops once the trace of K − FFᵀ is at most 30.
 		q, _, left := pivotsOf(t, dev, (*pivoting[float64]).random, k, x, 200, 9, 30)
 		if left > 30 || len(q) == 200 {
 			t.Errorf("%d pivots leave %v, stop was 30", len(q), left)

@@ -21,15 +21,15 @@ type Task[T backend.Float] struct {
 	Kernel kernels.Kernel
 	X      backend.Matrix[T] // n×d, on the device
 	Seed   uint64
-	// Stop is the trace of K − FFᵀ at which the factorization stops, because further columns would
+	// Stop ends the factorization when the trace of K − FFᵀ is at most Stop: further columns would
 	// take more time than they save. If Stop is 0, all columns of F are computed.
 	Stop float64
 }
 
-// A maker stores F in columns 0 … rank−1 of f, an n×k matrix of zeros, where K = k(X, X) ≈ F Fᵀ, K
-// − F Fᵀ is positive semidefinite up to rounding, and rank ≤ k. The same task gives the same bits.
-// In addition to f it takes at most the device memory that scratch returns. It works in blocks and
-// checks ctx between them.
+// A maker computes F with K = k(X, X) ≈ F Fᵀ and stores F in columns 0 … rank−1 of f, an n×k matrix
+// of zeros with k ≥ rank. K − F Fᵀ is positive semidefinite up to rounding. The same task gives the
+// same bits. In addition to f, a maker takes at most the device memory that scratch returns. It
+// works in blocks and checks ctx between them.
 type maker[T backend.Float] func(task Task[T], f backend.Matrix[T]) (approximation, error)
 
 // An approximation describes the accuracy of F Fᵀ.
