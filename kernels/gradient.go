@@ -11,7 +11,7 @@ import (
 // A Param is a continuous parameter of a kernel that can be fitted. Its Value is from Min to Max.
 //
 // If Log is set, the parameter must be ≥ 0, and derivatives are taken with respect to ln Value. The
-// derivative at 0 is 0, so a parameter that is 0 stays 0.
+// derivative at 0 is 0, so that a fit does not change a parameter that is 0.
 type Param struct {
 	// Name is the name in the kernel's text: "sigma", "sigma[2]" for the length scale of the second
 	// feature, "2.sigma" for the sigma of the second term or factor.

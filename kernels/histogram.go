@@ -119,7 +119,7 @@ type PointError struct {
 	overflow     bool
 }
 
-// Is makes errors.Is work for ErrOverflow.
+// Is makes errors.Is(e, ErrOverflow) true if the value of e is too large.
 func (e *PointError) Is(target error) bool { return e.overflow && target == ErrOverflow }
 
 func (e *PointError) Error() string {

@@ -144,8 +144,7 @@ func (m *Mixed) AddRow(dst []float64, x MixedPoint, z []MixedPoint, weights []fl
 }
 
 // termGradients computes derivatives of a statistic that is a sum over the features. Element p of
-// byX is the derivative with respect to x_p, of byZ with respect to z_p, and of mixed with respect
-// to both.
+// byX, byZ and mixed is the derivative with respect to x_p, z_p, and both x_p and z_p.
 func (s Stat) termGradients(byX, byZ, mixed, x, z []float64) {
 	byX, byZ, mixed, z = byX[:len(x)], byZ[:len(x)], mixed[:len(x)], z[:len(x)]
 	for p, v := range x {

@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/internal/suggest"
 )
 
-// Limits of Parse, so that no text can exhaust the stack or the processor. A list of 10,000 length
+// These limits prevent a text from exhausting the stack or the processor. A list of 10,000 length
 // scales is within the limits.
 const (
 	maxLength  = 1 << 18 // bytes

@@ -66,8 +66,9 @@ func IsPrecomputed(k Kernel) (bool, error) {
 	return values, nil
 }
 
-// PrecomputedIndex returns the number of the training object of a point of d features whose first
-// feature is given, or −1 if the point is not a training object. Backends use it.
+// PrecomputedIndex returns the number of the training object that a point represents, or −1 if the
+// point represents no training object. first is the first of the point's d features. Backends use
+// it.
 func PrecomputedIndex(first float64, d int) int {
 	if i := int(first); first >= 0 && first < float64(d-2) && float64(i) == first {
 		return i

@@ -20,9 +20,9 @@ var (
 	anyNumber   = Rule{Min: -math.MaxFloat64, Max: math.MaxFloat64}
 	nonNegative = Rule{Min: 0, Max: math.MaxFloat64}
 	positive    = Rule{Min: math.SmallestNonzeroFloat64, Max: math.MaxFloat64}
-	// lengthScale is the rule of σ. Its bounds keep 1/σ² from overflowing, because k(x, x) =
-	// exp(−0·Inf) would be NaN, and from becoming subnormal. Max is near the largest distance whose
-	// square does not overflow.
+	// lengthScale is the rule of σ. Min keeps 1/σ² from overflowing: k(x, x) = exp(−0·Inf) would be
+	// NaN. Max keeps 1/σ² from becoming subnormal, and is near the largest distance whose square
+	// does not overflow.
 	lengthScale = Rule{Min: 1e-150, Max: 1e153, tooLarge: ": scale the features down"}
 )
 
@@ -62,7 +62,7 @@ func (r Rule) Check(name string, v float64) error {
 		switch {
 		case r.Min >= 0 && r.Max == math.MaxFloat64:
 			kind += " " + r.lower()
-		case r.Min > 0: // the error for a positive value outside the bounds is below
+		case r.Min > 0: // the next cases give the error for a positive value outside the bounds
 			kind += " > 0"
 		}
 		return fmt.Errorf("%s must be %s, got %v", name, kind, v)

@@ -184,9 +184,9 @@ type SparsePoint[T float32 | float64] struct {
 	Values  []T
 }
 
-// EvalSparse is like Eval for two sparse points of d features. It merges their lists of columns. A
-// feature that is 0 in both points adds the same term for every feature; this term is 0 except for
-// CosSum and Sinc. Entry takes d operations.
+// EvalSparse is like Eval for two sparse points of d features. It merges their lists of columns.
+// All features that are 0 in both points have the same term, which is 0 except for CosSum and Sinc.
+// Entry takes d operations.
 func EvalSparse[T float32 | float64](s Stat, d int, x, z SparsePoint[T]) float64 {
 	switch s.Kind {
 	case Entry:

@@ -55,8 +55,8 @@ func (k StatDerivative) Check(d int) error {
 }
 
 // Bounded reports whether ∂k/∂s is finite where points coincide. It is infinite for the exponential
-// kernel, which has no derivative with respect to such a point. This derivative is then taken as 0,
-// its value by symmetry for other kernels. Bounded is false for the zero value.
+// kernel. EvalGrad then takes the derivative of k with respect to the point as 0, which is its
+// value by symmetry for kernels that are differentiable there. Bounded is false for the zero value.
 func (k StatDerivative) Bounded() bool { return k.of != nil && k.of.bounded() }
 
 func (StatDerivative) IsPSD() bool             { return false }

@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/kerneltest"
 )
 
-// This file holds worked examples from the literature, with numbers that are exact in float64, and
-// values that another library computed for one pair of points.
+// This file holds worked examples from the literature, whose numbers are exact in float64. It also
+// holds values that scikit-learn computed for one pair of points.
 
 // TestWorkedCubicMap checks the Gram matrix of φ(x) = (1, x, x², x³) at −1, 0, 1.
 func TestWorkedCubicMap(t *testing.T) {

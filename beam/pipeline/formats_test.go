@@ -431,7 +431,7 @@ func TestDialectsAreFound(t *testing.T) {
 // files maps the names of a folder's files to their contents.
 type files = map[string][]byte
 
-// TestIDX checks that images and their labels give the same table as in CSV.
+// TestIDX checks that IDX files of images and labels give the same table as a CSV file.
 func TestIDX(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 1))
 	const n, d = 200, 4

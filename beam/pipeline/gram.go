@@ -24,7 +24,7 @@ var (
 	partsMerged = beam.NewCounter("mercer", "merges")
 )
 
-// devices holds the devices that this process has opened; all its bundles share them.
+// devices holds the devices that this process has opened for its bundles.
 var devices struct {
 	sync.Mutex
 	open map[string]backend.Device

@@ -117,9 +117,10 @@ type oneRuleCase struct {
 	want string
 }
 
-// TestOneRule checks that a table in memory, a file in passes and Beam decide the type of a column
-// in the same way, and give the same error if the column is refused, for any pieces in any order.
-// The column is used as a feature, as a target of numbers, and as a target of classes.
+// TestOneRule checks that a table in memory, a file read in passes, and a pipeline decide the type
+// of a column in the same way. If they refuse the column, they give the same error. The test uses
+// several divisions into pieces and orders of the pieces. The column is a feature, a target of
+// numbers, or a target of classes.
 func TestOneRule(t *testing.T) {
 	const seed = 27
 	t.Logf("seed %d", seed)

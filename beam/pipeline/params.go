@@ -22,10 +22,10 @@ type Params struct {
 	// Classify states that the single target names classes, which become targets of ±1.
 	Classify bool
 	// Kernels lists the candidate kernels, in the syntax of kernels.Parse. If the list is empty,
-	// the kernel is the Gaussian whose sigma is half the median distance of 500 rows. Not used for
-	// ridge.
+	// the kernel is the Gaussian whose sigma is half the median distance of 500 rows. The learner
+	// ridge has no kernel.
 	Kernels []string
-	// Lambdas lists the candidates for λ, unscaled; by default 1.
+	// Lambdas lists the candidates for λ, unscaled. An empty list means λ = 1.
 	Lambdas []float64
 	// Folds is the number of folds of the cross-validation that chooses among the candidates. 0
 	// means 5 folds, or no cross-validation if there is only one candidate. The fold of a row is a

@@ -234,7 +234,6 @@ func fetch(ctx context.Context, path string) (copied *os.File, done func(), err 
 	return out, done, nil
 }
 
-// part reads a part of a text file.
 func (p filePiece) part(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	fs, err := filesystem.New(ctx, p.Path)
 	if err != nil {

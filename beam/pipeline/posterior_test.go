@@ -46,7 +46,8 @@ func encoded(t *testing.T, e *dataset.Encoder, file string) (x, y *mat.Dense) {
 	return x, y
 }
 
-// inMemory fits the learner of p to x and y in memory, with the centers of b if it has centers.
+// inMemory fits the learner of p to x and y in memory. It uses the centers of the model b if b has
+// centers.
 func inMemory(t *testing.T, p Params, b modelfile.Bundle, x, y mat.Matrix) uncertain {
 	t.Helper()
 	dev := backendtest.Device(t, "cpu", backend.Config{})
@@ -117,11 +118,11 @@ var posteriorCases = []Params{
 	{Learner: "ridge", Lambdas: []float64{2}, Intercept: true, NoStandardize: true},
 }
 
-// TestPosteriorIsThatInMemory compares a model that was fitted with Std, written to a file and read
-// again with a fit in memory to the same encoded rows. Their predictions, variances, log
-// likelihoods, lower bounds of the likelihood, and draws with the same seed must agree. The cases
-// have no measuring pass, where the squares come from the sums; one measuring pass; and a
-// correction of the solution, with two workers.
+// TestPosteriorIsThatInMemory fits a model with Std, writes it to a file, reads the file, and
+// compares the result with a fit in memory to the same encoded rows. Predictions, variances, log
+// likelihoods, lower bounds of the likelihood, and draws with the same seed must agree. The fits
+// have no measuring pass, so that the squares come from the sums; or one measuring pass; or two
+// passes, with a corrected solution, and two workers.
 func TestPosteriorIsThatInMemory(t *testing.T) {
 	const seed, n = 20261201, 5000
 	t.Logf("seed %d", seed)

@@ -32,7 +32,7 @@ type Report struct {
 	Measured  bool      `json:"measured"` // whether the residual comes from a pass over the samples, not from the sums
 	MSE       []float64 `json:"mse"`      // mean squared error over the training rows, for each column of y
 	// LogEvidence is the log marginal likelihood of the rows under the posterior of Params.Std,
-	// summed over the targets. LogEvidenceBound is the lower bound of Titsias on it, for
+	// summed over the targets. LogEvidenceBound is the lower bound of LogEvidence by Titsias, for
 	// nystrom-ridge only. Both are nil if Params.Std is not set.
 	LogEvidence      *float64 `json:"log_evidence,omitempty"`
 	LogEvidenceBound *float64 `json:"log_evidence_bound,omitempty"`

@@ -67,7 +67,6 @@ func fail(status handles.Status, text string) C.int {
 	return C.int(status)
 }
 
-// object returns the object of a handle.
 func object(h C.mercer_handle) (v any, err error) {
 	defer func() {
 		if recover() != nil { // cgo.Handle panics for an unknown number

@@ -21,7 +21,7 @@ import (
 // hostOf returns k as a row-major matrix, which shares the memory of k if k is row-major.
 func hostOf(what string, k mat.Matrix) (host.Matrix[float64], error) {
 	if h, ok := k.(host.Matrix[float64]); ok {
-		return h, nil // accept an h without rows too
+		return h, nil // accept h even if it has no rows
 	}
 	h, err := gonum.Host("the matrix", k)
 	if err != nil {

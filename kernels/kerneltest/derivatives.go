@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// checkPointGradient compares the derivatives with respect to both points with finite differences.
+// checkPointGradient checks the derivatives with respect to x and z by finite differences.
 func checkPointGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 	if usesEntry(k) {
 		if err := kernels.CheckGrad(k, len(points[0])); err == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// checkGradient compares every derivative with finite differences in the parameter, and checks that
-// WithParams of the values of Params returns k.
+// checkGradient checks every derivative by finite differences in the parameter, and checks that
+// WithParams with the values of Params returns k.
 func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 	params := kernels.Params(k)
 	values := make([]float64, len(params))

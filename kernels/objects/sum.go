@@ -39,7 +39,7 @@ func (k Sum) String() string {
 	return strings.Join(texts, " + ")
 }
 
-// Input returns the kind of the terms' objects.
+// Input returns the kind of objects of all terms.
 func (k Sum) Input() Input {
 	if len(k) == 0 {
 		return Text

@@ -97,8 +97,9 @@ func names(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// nothing checks that no process of the run remains. The names of remaining temporary files must
-// begin with except, and the folder of the model may contain only the given files.
+// The method nothing checks that no process of the run remains, that the names of remaining
+// temporary files begin with except, and that the folder of the model contains only the given
+// files.
 func (w *watched) nothing(t *testing.T, except string, files ...string) {
 	t.Helper()
 	var processes []string

@@ -241,7 +241,6 @@ type printed struct {
 	process.Used         // time and memory of this process; workers in separate processes are not included
 }
 
-// run fits and prints the report.
 func run(ctx context.Context, o *options, inputs []string, out io.Writer) error {
 	start := time.Now()
 	if len(inputs) == 0 {

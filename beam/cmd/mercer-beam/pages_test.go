@@ -139,8 +139,8 @@ func TestPageErrors(t *testing.T) {
 	}
 }
 
-// TestProgram checks the program of docs/beam.md, which it builds by the commands on that page, in
-// a separate module outside the repository.
+// TestProgram builds and runs the program of docs/beam.md by the commands on that page, in a
+// separate module outside the repository.
 func TestProgram(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")

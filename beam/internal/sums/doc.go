@@ -29,7 +29,7 @@
 // most 1e-10 up to κ(H) ≈ 1e4 for typical sums, and up to κ(H) = 100 in the worst case.
 //
 // The sums over given rows have the same bits on every worker. If only the order of the merges
-// changes, the pairs of float64 agree up to a relative error of N·2⁻¹⁰⁴. Rounded to one float64, an
-// entry then differs with a probability of about N·2⁻⁵¹. A run in which a worker is lost and
-// replaced, or with another number of workers, therefore gives the same bits of the model.
+// changes, the pairs of float64 agree up to a relative error of N·2⁻¹⁰⁴. After rounding to one
+// float64, an entry differs with a probability of about N·2⁻⁵¹. The model therefore has the same
+// bits for any number of workers, and also if a worker is lost and replaced.
 package sums

@@ -49,8 +49,8 @@ const equationSteps = 20
 // If the matrix is singular to working precision, its diagonal is increased before the
 // factorization, as for solvers.Normal. The increase is the matrix's rounding error, 4ε times the
 // trace; if the factorization fails again, the increase is 1000 times as large. Refinement removes
-// the effect of this increase. The errors are the same as from solvers.SolveNystrom. e is not
-// modified.
+// the effect of this increase. It returns the same errors as solvers.SolveNystrom. It does not
+// modify e.
 func (e *equations) solve(ctx context.Context, dev backend.Device, tol float64, memory int64) (*solved, error) {
 	if tol == 0 {
 		tol = 1e-6

@@ -91,8 +91,8 @@ func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*e
 	return e, err
 }
 
-// Solve solves p for the sums of all rows. It uses only the fields Memory and Tol of par. The
-// errors are the same as from solvers.SolveNystrom.
+// Solve solves p for the sums of all rows. It uses only the fields Memory and Tol of par. It
+// returns the same errors as solvers.SolveNystrom.
 func (p Problem) Solve(ctx context.Context, dev backend.Device, s *Sums, par solvers.StreamParams) (*Solution, error) {
 	if err := p.Basis.Check(); err != nil {
 		return nil, err

@@ -159,8 +159,8 @@ func shards(r *rand.Rand, n, count int, shuffled bool) [][]int {
 	return parts
 }
 
-// TestGathererBound checks that the sums differ from sums with 200 bits by at most the bound in the
-// package's comment.
+// TestGathererBound checks that the sums differ from sums in arithmetic of 200 bits by at most the
+// bound in the package's comment.
 func TestGathererBound(t *testing.T) {
 	const seed, n, d = 20261123, 9000, 4
 	t.Logf("seed %d", seed)

@@ -80,7 +80,7 @@ type description struct {
 	Raw          bool              `json:"raw"`               // whether Predict encodes x like the columns of a table
 	Missing      bool              `json:"missing"`           // whether Predict treats NaN as a missing value
 	Labels       []float64         `json:"labels,omitempty"`  // the value that Predict returns for each class
-	Capabilities []string          `json:"capabilities"`      // "decision", "probabilities", "deviations", "intervals", "sets"
+	Capabilities []string          `json:"capabilities"`      // results besides predictions: "decision", "probabilities", "deviations", "intervals", "sets"
 	Parameters   map[string]any    `json:"parameters"`
 	Arrays       map[string][2]int `json:"arrays"`
 
@@ -134,7 +134,7 @@ func (f *description) columns(m *Model) {
 	f.Features = len(f.Names)
 }
 
-// abilities sets the capabilities of the model in addition to Predict.
+// abilities sets Capabilities, which lists the results that the model has besides predictions.
 func (f *description) abilities(model learners.Model) {
 	if k, ok := model.(learners.Classifier); ok {
 		c := k.Classes()

@@ -23,8 +23,8 @@ func Open(name string, threads int, memory int64) (*Device, error) {
 	return &Device{newRefCount(func() { dev.Close() }), dev}, nil
 }
 
-// Default returns the device that is used for the handle 0, which is Open("", 0, 0). The first
-// successful call opens it; it is never closed.
+// Default returns the device of the handle 0. The first successful call opens the device by
+// Open("", 0, 0). The device is never closed.
 func Default() (*Device, error) {
 	standard.Lock()
 	defer standard.Unlock()
@@ -46,7 +46,6 @@ var standard struct {
 // Free closes the device when no call uses it and all factors on it are freed.
 func (d *Device) Free() error { return d.free() }
 
-// use runs f on the device.
 func (d *Device) use(ctx context.Context, f func(dev backend.Device) error) error {
 	if err := d.acquire(); err != nil {
 		return err

@@ -59,7 +59,7 @@ func Gram(ctx context.Context, d *Device, kernel string, x, z, v Matrix, out []f
 	})
 }
 
-// TextGram writes the values of a kernel of texts or trees, k(a_i, b_j), to out. If b is nil, it is a.
+// TextGram writes the values of a kernel of texts or trees, k(a_i, b_j), to out. A nil b means a.
 func TextGram(ctx context.Context, kernel string, a, b []string, out []float64) error {
 	k, err := objects.Parse(kernel)
 	if err != nil {
@@ -94,7 +94,8 @@ func (m Matrix) empty() bool {
 	return rows == 0
 }
 
-// checkedPoints returns the points of m after the checks of backend.CheckPoints and the kernel.
+// checkedPoints returns the points of m, or an error if the kernel or backend.CheckPoints rejects
+// them.
 func checkedPoints(name string, k kernels.Kernel, m Matrix) (numeric.Points, error) {
 	points, _, err := m.points(k)
 	if err == nil {

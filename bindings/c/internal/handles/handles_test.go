@@ -82,8 +82,8 @@ func TestFactor(t *testing.T) {
 		shifted.Set(i, i, shifted.At(i, i)+lambda)
 	}
 	// The factor's backward error is at most n·γ(3n+1)‖A‖ (Higham 2002, theorem 10.4), where ‖A‖ ≤
-	// n + λ; another n·2⁻⁴⁰ allows for exponentials and distances that two computations round
-	// differently (kerneltest requires a smaller error of each value).
+	// n + λ. The bound n·2⁻⁴⁰ allows for exponentials and distances that two computations round
+	// differently; kerneltest requires smaller errors of the values.
 	bound := func(alpha, y *mat.Dense) float64 {
 		u := 0x1p-53
 		return (n*(3*n+1)*u*(n+lambda) + n*0x1p-40) * mat.Norm(alpha, 2) / mat.Norm(y, 2)

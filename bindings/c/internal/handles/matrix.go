@@ -12,7 +12,7 @@ import (
 )
 
 // Matrix is a matrix in the caller's memory: F32 if F32 has rows, CSR if CSR has rows, and
-// otherwise F64. The elements are never written.
+// otherwise F64. This package never writes the elements.
 type Matrix struct {
 	F64 backend.Host[float64]
 	F32 backend.Host[float32]

@@ -22,8 +22,7 @@ type Moments struct{ Gram, Products, Means []float64 }
 
 // Fill computes the moments of x and y. With an intercept, X and Y are x and y minus their weighted
 // means; otherwise the means are 0. Nil weights are all 1. If the means of x are small, Fill sums
-// xᵀx first and then subtracts the effect of the means, so that it reads x once and does not copy
-// x.
+// xᵀx and then corrects the sum by the means, so that it reads x once and does not copy x.
 func (m Moments) Fill(ctx context.Context, d *Device, x, y Matrix, weights []float64, intercept bool) error {
 	return d.use(ctx, func(dev backend.Device) error {
 		hx, err := x.host("x")

@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// TestNeighbors compares the neighbors with a search through all distances.
+// TestNeighbors compares Neighbors with a search through all distances.
 func TestNeighbors(t *testing.T) {
 	ctx, d := context.Background(), open(t, "")
 	x, _ := samples(t, 9, 5)
@@ -49,7 +49,7 @@ func TestNeighbors(t *testing.T) {
 	}
 }
 
-// TestCosines compares with package math.
+// TestCosines compares Cosines with math.Cos.
 func TestCosines(t *testing.T) {
 	ctx, d := context.Background(), open(t, "")
 	x, _ := samples(t, 9, 5)

@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// refit returns kernel ridge's predictions for row i after a fit to the rows in the list kept, by
-// Gaussian elimination of (K + λW⁻¹ 1; 1ᵀ 0)(α; b) = (y; 0), and the condition number of that
-// matrix.
+// refit fits kernel ridge regression to the rows in the list kept, by Gaussian elimination of (K +
+// λW⁻¹ 1; 1ᵀ 0)(α; b) = (y; 0). It returns the predictions for row i and the condition number of
+// the matrix.
 func refit(g, y backend.Host[float64], w []float64, intercept bool, lambda float64, kept []int, i int) (f []float64, condition float64) {
 	n := len(kept)
 	order := n
