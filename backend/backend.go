@@ -17,15 +17,15 @@ type Host[T Float] = host.Matrix[T]
 // NewHost returns a rows × cols matrix of zeros without padding.
 func NewHost[T Float](rows, cols int) Host[T] { return host.New[T](rows, cols) }
 
-// HostMemory returns the number of bytes that this process may still allocate, or false if the
-// system does not report that number.
+// HostMemory returns the number of bytes that this process may still allocate. It returns false if
+// the system does not report that number.
 func HostMemory() (int64, bool) { return host.Memory() }
 
 // Matrix is a rows × cols matrix in the memory of the device that made it.
 type Matrix[T Float] interface {
 	Dims() (rows, cols int)
-	// View returns the rows × cols part whose first element is (i, j). It shares memory with the
-	// matrix and must not be used once the matrix is freed.
+	// View returns the rows × cols part whose first element is (i, j). The view shares memory with
+	// the matrix and must not be used after the matrix is freed.
 	View(i, j, rows, cols int) Matrix[T]
 	// Free releases the memory of the matrix. On a view it does nothing.
 	Free()
@@ -58,15 +58,15 @@ const (
 
 // Info describes an open device.
 type Info struct {
-	Device      string // the argument of Open for this device, such as "cpu/avx512"
+	Device      string // name of the device for Open, such as "cpu/avx512"
 	Processor   string // product name of the processor, if known
 	Instruction string // instruction set or compute capability in use
 	Threads     int    // number of workers; 0 for a GPU and other devices without workers
-	Memory      int64  // maximum size of all matrices together, in bytes
+	Memory      int64  // maximum number of bytes of all matrices together
 	// Reproducible reports whether results have the same bits on every processor; see Config.
 	Reproducible bool
 	Libraries    string // libraries of other vendors in use; "" if there are none
-	Missing      string // missing libraries, each with its use and the folders searched; "" if none is missing
+	Missing      string // missing libraries, each with its purpose and the folders searched; "" if none is missing
 }
 
 // Device is one processor and its memory. Its methods may be called from
@@ -79,18 +79,18 @@ type Device interface {
 	// shapes of dst and src must be equal.
 	Narrow(dst Matrix[float32], src Matrix[float64])
 	Widen(dst Matrix[float64], src Matrix[float32])
-	// InUse returns the number of bytes of all matrices that have not been freed, and the
-	// largest such number since the device was opened.
+	// InUse returns the number of bytes of all matrices that are not freed, and the maximum of this
+	// number since the device was opened.
 	InUse() (now, peak int64)
-	// Sync waits for all work and returns the first failure of that work.
+	// Sync waits for all queued work and returns the first failure.
 	Sync() error
 	// Close waits for all work and frees all memory. The device is unusable afterwards.
 	Close() error
 }
 
-// Backend is an ordered queue of work in one precision. A method whose comment says that it waits
-// returns when its result is ready, and may return an error. The other methods queue work. The next
-// method that waits returns the first failure of queued work, once.
+// Backend is an ordered queue of work in one precision. Methods that wait, according to their
+// comments, return when their result is ready, or with an error. The other methods only queue work.
+// If queued work fails, the next method that waits returns the first failure, once.
 //
 // Outputs must not overlap inputs unless a method says otherwise. Elements outside the named
 // triangle, and memory between the rows of a view, are never written. NaN and Inf follow IEEE
@@ -99,11 +99,11 @@ type Device interface {
 //
 // The results do not depend on the number of workers.
 type Backend[T Float] interface {
-	// With returns a Backend for the work of one caller on the same queue. Once ctx is done, work
-	// queued through it stops within about 0.1 s, its outputs are undefined, and the next method
-	// that waits returns an error that wraps context.Cause(ctx). If done is not nil, one goroutine
-	// at a time calls it with the number of floating-point operations finished since its last call,
-	// counted as in package internal/flop.
+	// With returns a Backend for the work of one caller on the same queue. Once ctx is done, the
+	// caller's work stops within about 0.1 s, and its outputs are undefined. The next method that
+	// waits then returns an error that wraps context.Cause(ctx). If done is not nil, the queue
+	// calls it with the number of floating-point operations finished since the last call, counted
+	// as in package internal/flop. Only one goroutine at a time calls done.
 	With(ctx context.Context, done func(flops float64)) Backend[T]
 
 	// New returns a rows × cols matrix of zeros, or a *MemoryError.
@@ -120,56 +120,55 @@ type Backend[T Float] interface {
 	// Syrk queues C ← α A Aᵀ + β C (NoTrans) or α Aᵀ A + β C (Transpose) on
 	// the triangle ul of C.
 	Syrk(ul Uplo, t Trans, alpha T, a Matrix[T], beta T, c Matrix[T])
-	// Symm queues C ← α A B + β C with a symmetric A, of which the triangle ul is read.
+	// Symm queues C ← α A B + β C with a symmetric A. It reads only the triangle ul of A.
 	Symm(ul Uplo, alpha T, a, b Matrix[T], beta T, c Matrix[T])
 	// Trsm queues B ← α op(A)⁻¹ B (Left) or α B op(A)⁻¹ (Right) for the triangle ul of A. A zero on
 	// the diagonal gives Inf or NaN.
 	Trsm(s Side, ul Uplo, t Trans, alpha T, a, b Matrix[T])
-	// Potrf factors A = L Lᵀ (Lower) or UᵀU (Upper), stores the factor in the triangle ul of A and
-	// waits for the factor. If a pivot is not a positive finite number, Potrf returns a
-	// *PivotError; the part of the factor before this pivot is then valid.
+	// Potrf factors A = L Lᵀ (Lower) or UᵀU (Upper), stores the factor in the triangle ul of A, and
+	// waits. If pivot p is not a positive finite number, Potrf returns a *PivotError. The leading
+	// p × p part of the factor is then valid.
 	Potrf(ul Uplo, a Matrix[T]) error
 
 	// AddDiag queues A_ii ← A_ii + d_i for the square matrix A. If d has length 1, its element is
-	// added for every i. d may be changed once the call has returned.
+	// added to every A_ii. d may be changed after the call.
 	AddDiag(d []T, a Matrix[T])
-	// ColAxpy queues y_j ← y_j + α_j x_j for each column j. alpha may be
-	// changed once the call has returned.
+	// ColAxpy queues y_j ← y_j + α_j x_j for each column j. alpha may be changed after the call.
 	ColAxpy(alpha []T, x, y Matrix[T])
 	// ColDot sets dst_j to x_jᵀ y_j for each column j and waits for the result. x and y may be the
 	// same matrix.
 	ColDot(dst []T, x, y Matrix[T]) error
 
-	// Gram queues dst_ij ← k(x_i, z_j) for the rows of X, n × d, and Z, m × d. If z and x have the
-	// same memory and shape, the strict upper triangle of dst is neither read nor written, and the
-	// diagonal is k(x_i, x_i) with distances of exactly 0.
+	// Gram queues dst_ij ← k(x_i, z_j) for the rows of X, n × d, and Z, m × d. If x and z have the
+	// same memory and shape, Gram neither reads nor writes the strict upper triangle of dst, and
+	// computes the diagonal k(x_i, x_i) with distances of exactly 0.
 	Gram(dst Matrix[T], k kernels.Kernel, x, z Matrix[T])
 	// GramMul queues dst ← k(X, Z) V, where V is m × t, without storing k(X, Z).
 	GramMul(dst Matrix[T], k kernels.Kernel, x, z, v Matrix[T])
 }
 
-// Wrapper is an optional ability of a Backend whose memory is Go memory: Wrap
-// returns a matrix that shares h.Data, without a copy.
+// Wrapper is an optional ability of a Backend whose memory is Go memory. Wrap returns a matrix that
+// shares h.Data, without a copy.
 type Wrapper[T Float] interface {
 	Wrap(h Host[T]) Matrix[T]
 }
 
-// Exponential is an optional ability of a Backend whose memory is Go memory. Exp computes x
-// ← e^x for every element, within 1 ulp, on the caller's goroutine. Several goroutines may
-// call it at once.
+// Exponential is an optional ability of a Backend whose memory is Go memory. Exp replaces each
+// element x by e^x, within 1 ulp, on the caller's goroutine. Several goroutines may call Exp at the
+// same time.
 type Exponential[T Float] interface {
 	Exp(x []T)
 }
 
 // Searcher is an optional ability of a Backend whose memory is Go memory. Below returns the number
-// of elements of x before the first element that is NaN or not less than the bound. Several
-// goroutines may call it at once.
+// of leading elements of x that are less than bound: it stops at an element that is NaN or ≥ bound.
+// Several goroutines may call Below at the same time.
 type Searcher[T Float] interface {
 	Below(x []T, bound T) int
 }
 
-// Place returns a matrix on b's device with the elements of h, for reading only. The matrix shares
-// the memory of h if b is a Wrapper, and is a copy otherwise. The caller frees it.
+// Place returns a matrix on b's device with the elements of h, which must only be read. If b is a
+// Wrapper, the matrix shares the memory of h; otherwise it is a copy. The caller frees it.
 func Place[T Float](b Backend[T], h Host[T]) (Matrix[T], error) {
 	if w, ok := b.(Wrapper[T]); ok {
 		return w.Wrap(h), nil
@@ -214,40 +213,38 @@ type Packed[T Float] interface {
 	Free()
 }
 
-// PackedBackend is a Backend that also has symmetric matrices in packed storage, which it factors
-// in place at the speed of full storage. A type assertion finds this optional ability; the Backend
-// that With returns has it too. The rules of Backend on queueing, waiting, overlap, NaN and workers
-// also apply to its methods.
+// PackedBackend is a Backend that also has symmetric matrices in packed storage, and factors them
+// in place at the speed of full storage. It is an optional ability, found by a type assertion; the
+// Backend that With returns has it, too. The rules of Backend on queueing, waiting, overlap, NaN
+// and workers apply to its methods.
 type PackedBackend[T Float] interface {
 	Backend[T]
-	// PackedBytes returns the number of bytes that NewPacked(n) takes: the size of n(n+1)/2
-	// elements and at most 64(n+1) further elements. The result is math.MaxInt64 if the number
-	// overflows.
+	// PackedBytes returns the number of bytes that NewPacked(n) takes: n(n+1)/2 elements and at
+	// most 64(n+1) elements of padding. If the number overflows, the result is math.MaxInt64.
 	PackedBytes(n int) int64
 	// NewPacked returns a matrix of zeros of order n, or a *MemoryError.
 	NewPacked(n int) (Packed[T], error)
-	// UploadPacked copies the rows of src, from column 0 to the diagonal, to the rows first,
-	// first+1, … of dst, and waits for the copy. src is r × (first + r). Its elements right of the
-	// diagonal are not read.
+	// UploadPacked copies the rows of src to rows first, first+1, … of dst and waits. src is r ×
+	// (first + r). Only its elements from column 0 to the diagonal are read.
 	UploadPacked(dst Packed[T], first int, src Host[T]) error
-	// DownloadPacked copies rows first, first+1, … of src, from column 0 to the diagonal, to dst, r
-	// × (first + r), and waits for the copy. Elements right of the diagonal of dst are not written.
+	// DownloadPacked copies rows first, first+1, … of src to dst, r × (first + r), and waits. Only
+	// elements from column 0 to the diagonal are written.
 	DownloadPacked(dst Host[T], src Packed[T], first int) error
 	// GramPacked queues A ← k(X, X) for the rows of X, n × d. The diagonal is
 	// k(x_i, x_i) with distances of exactly 0.
 	GramPacked(a Packed[T], k kernels.Kernel, x Matrix[T])
-	// AddDiagPacked queues A_ii ← A_ii + d_i. If d has length 1, its element is added for every i.
-	// d may be changed once the call has returned.
+	// AddDiagPacked queues A_ii ← A_ii + d_i. If d has length 1, its element is added to every
+	// A_ii. d may be changed after the call.
 	AddDiagPacked(d []T, a Packed[T])
 	// DiagPacked sets dst_i to A_ii for every i and waits for the result.
 	DiagPacked(dst []T, a Packed[T]) error
 	// SymmPacked queues C ← α A B + β C.
 	SymmPacked(alpha T, a Packed[T], b Matrix[T], beta T, c Matrix[T])
-	// PotrfPacked factors A = L Lᵀ, stores L in A and waits for L. If a pivot is not a positive
-	// finite number, PotrfPacked returns a *PivotError; the part of L before this pivot is then
-	// valid.
+	// PotrfPacked factors A = L Lᵀ, stores L in A and waits. If pivot p is not a positive finite
+	// number, PotrfPacked returns a *PivotError. The leading p × p part of L is then valid.
 	PotrfPacked(a Packed[T]) error
-	// TrsmPacked queues B ← op(L)⁻¹ B, where L is the lower triangle of A. After PotrfPacked,
-	// NoTrans and then Transpose solve A X = B. A zero on the diagonal gives Inf or NaN.
+	// TrsmPacked queues B ← op(L)⁻¹ B, where L is the lower triangle of A. After PotrfPacked, a
+	// call with NoTrans and another with Transpose solve A X = B. A zero on the diagonal gives Inf
+	// or NaN.
 	TrsmPacked(t Trans, a Packed[T], b Matrix[T])
 }

@@ -9,12 +9,12 @@ import (
 )
 
 var (
-	// ErrNotPosDef is the error that a *PivotError matches with errors.Is.
+	// ErrNotPosDef matches every *PivotError in errors.Is.
 	ErrNotPosDef = errors.New("backend: matrix is not positive definite")
-	// ErrUnavailable is the error that Open's error matches if the machine lacks the requested
-	// device. The text of Open's error lists every reason.
+	// ErrUnavailable matches, in errors.Is, the error of Open for a device that the machine lacks.
+	// The text of that error lists every reason.
 	ErrUnavailable = errors.New("backend: device is not available")
-	// ErrMemory is the error that a *MemoryError matches with errors.Is.
+	// ErrMemory matches every *MemoryError in errors.Is.
 	ErrMemory = host.ErrMemory
 )
 

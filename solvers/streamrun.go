@@ -283,15 +283,14 @@ type Block struct {
 	Keys []uint64
 }
 
-// InMemory returns the rows of x and y as Rows, which never change the matrices. Weights and keys
-// may be nil, as in Block.
+// InMemory returns Rows of the matrices x and y. The caller must keep the matrices; the Rows never
+// change them. weights and keys may be nil, as in Block.
 func InMemory(x, y backend.Host[float64], weights []float64, keys []uint64) Rows {
 	return inMemory{x, y, weights, keys}
 }
 
-// RowNumbers returns Rows whose only feature is the index of a row of x, counted from 0, for a
-// problem with NystromProblem.Sparse = x. If keys is nil, keys are computed from the elements of
-// each row.
+// RowNumbers returns the Rows for NystromProblem.Sparse = x: their only feature is the index of a
+// row of x, counted from 0. If keys is nil, RowNumbers computes keys from the elements of each row.
 func RowNumbers(x backend.CSR[float64], y backend.Host[float64], weights []float64, keys []uint64) Rows {
 	numbers := backend.NewHost[float64](x.Rows, 1)
 	for i := range numbers.Data {
@@ -336,7 +335,7 @@ func sourceOf(data Rows) stream.Source {
 	}}
 }
 
-// checkRows checks the rules of Rows that need no pass over the samples.
+// checkRows checks data without a pass over the samples.
 func checkRows(data Rows) error {
 	if data == nil {
 		return errors.New("solvers: the samples are missing")
@@ -355,27 +354,27 @@ func checkRows(data Rows) error {
 
 var anyKernel kernels.Kernel = kernels.Linear{}
 
-// streamSizes holds the properties of a problem on which the plan for samples read in passes
-// depends.
+// streamSizes holds the properties of a problem that determine its plan, for samples read in
+// passes.
 type streamSizes struct {
 	n, d, t, m int
-	basis      float64 // operations for one value of Φ in units of the backend's count
+	basis      float64 // counted operations for one value of Φ
 	stored     stream.Stored
-	whole      bool // whether Normal factors S = k(c, c) = TᵀT, and T⁻ᵀHT⁻¹ instead of the matrix H = ΦᵀWΦ + λS of the normal equations
+	whole      bool // if set, Normal factors S = k(c, c) = TᵀT and T⁻ᵀHT⁻¹; otherwise H = ΦᵀWΦ + λS
 	posterior  bool
 	gradient   bool
 }
 
 const (
-	// valueCost is the estimated time of one value of a basis in addition to the counted
-	// operations, in operations of a large product: the time of its transcendental function, and of
-	// storing and loading Φ.
+	// valueCost is the estimated time of one value of a basis, in addition to the counted
+	// operations and in units of operations of a large product. It is the time of the
+	// transcendental function and of storing and loading Φ.
 	valueCost = 100
 )
 
-// falkonPasses is the expected number of products with H = ΦᵀWΦ + λS in Falkon, if its
-// preconditioner uses s samples per center. It was measured on nycflights13 with n = 50,000, M =
-// 1000, λ = 1, residual 1e-6: 62, 40, 24 and 18 products for s = 1, 2, 5 and 10.
+// falkonPasses is the expected number of products with H = ΦᵀWΦ + λS in Falkon, for a
+// preconditioner from s samples per center. On nycflights13 with n = 50,000, M = 1000, λ = 1,
+// residual 1e-6, s = 1, 2, 5 and 10 took 62, 40, 24 and 18 products.
 func falkonPasses(s float64) float64 { return 3 + 60*elementary.Pow(max(s, 0.1), -0.55) }
 
 // streamEstimate is the estimated cost and memory of a method.
@@ -386,19 +385,19 @@ type streamEstimate struct {
 	bytes  int64
 }
 
-// pass returns the counted operations and the estimated time of one product with H = ΦᵀWΦ + λS.
+// pass returns the counted operations and the estimated time of one product with H.
 func (z streamSizes) pass() (flops, cost float64) {
 	values := float64(z.n) * float64(z.m)
 	thin := 4 * float64(z.t)
 	return values * (z.basis + thin), values * (z.basis + valueCost + min(thin/rateThin, thin+200))
 }
 
-// estimate returns the estimate for Normal or Falkon, with a preconditioner made from the given
-// number of samples. extra is the memory of the basis and of the choice of centers.
+// estimate returns the estimate for Normal or Falkon. sample is the number of samples for Falkon's
+// preconditioner, and extra is the memory of the basis.
 func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate {
 	flops, cost := z.pass()
 	matrix, gram, factor := numeric.Bytes(numeric.Elements(z.m, z.m)), flop.Syrk(z.m, z.n), flop.Potrf(z.m)
-	passes, solve := 0.0, 2*flop.Symm(z.m, z.t) // for Normal, whose equations usually need no iterations
+	passes, solve := 0.0, 2*flop.Symm(z.m, z.t) // Normal usually needs no iterations
 	if m == Falkon {
 		matrix, passes = stream.FalkonBytes(z.m), falkonPasses(float64(sample)/float64(z.m))
 		gram, solve = 0, passes*flops
@@ -424,9 +423,9 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 	}
 }
 
-// plan chooses the method. The argument before is the stage that chooses the basis. For m
-// functions, extra(m) returns the memory of that stage as alone, and as basis the memory of the
-// basis while the method runs.
+// plan chooses the method. `before` is the stage that chooses the basis. For m basis functions,
+// extra(m) returns two numbers of bytes: alone is the memory of that stage, and basis is the memory
+// of the basis during the method.
 func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, extra func(m int) (alone, basis int64)) (Plan, error) {
 	available := run.Available(dev, par.Memory)
 	if rated, ok := dev.(flop.Rated); z.stored == 0 && ok && rated.Rates().Bytes > 0 {

@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestTaylorIterations checks, for rows that are far from each other, that the number of iterations
-// of conjugate gradients with the monomials up to the first and the second power differs by at most
-// two thirds from the estimate by which the rank is chosen.
+// TestTaylorIterations uses rows that are far from each other, and the monomials up to the first or
+// the second power. The number of iterations of conjugate gradients must agree with the estimate of
+// the planner to a factor of 0.6.
 func TestTaylorIterations(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 15, 2000, 30
@@ -38,8 +38,8 @@ func TestTaylorIterations(t *testing.T) {
 	}
 }
 
-// TestTaylorFarRow checks that one row far from all other rows, which adds one eigenvalue to the
-// spectrum, adds one or two iterations.
+// TestTaylorFarRow moves one row far from all other rows, which adds one eigenvalue to the
+// spectrum. The number of iterations may increase by at most two.
 func TestTaylorFarRow(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 21, 1000, 30
@@ -61,10 +61,10 @@ func TestTaylorFarRow(t *testing.T) {
 	}
 }
 
-// TestTaylorPlan checks that Auto chooses the power series if the rows are far from each other. It
-// must not choose the power series if some rows are near each other, because it then takes many
-// times as many iterations as columns of K, nor for one feature, because the rank is then as large
-// as the number of rows.
+// TestTaylorPlan checks that Auto chooses the power series for rows that are far from each other.
+// If some rows are near each other, the power series takes many times the iterations of a
+// preconditioner from columns of K. For one feature, its rank is as large as the number of rows. In
+// both cases Auto must not choose it.
 func TestTaylorPlan(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, n = 17, 6000
@@ -107,9 +107,9 @@ func TestTaylorPlan(t *testing.T) {
 	}
 }
 
-// TestTaylorSolves checks that taylor, if requested, reaches the tolerance with weights, an
-// intercept, equal rows, one feature, rank 1 (only the constant monomial), and no given rank, in
-// both precisions.
+// TestTaylorSolves checks that cg with the preconditioner taylor reaches the tolerance in both
+// precisions. The problems have weights, an intercept, equal rows, one feature or one row; the rank
+// is 1 (only the constant monomial), 40 or automatic.
 func TestTaylorSolves(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 19, 300, 6
@@ -150,9 +150,8 @@ func TestTaylorSolves(t *testing.T) {
 	}
 }
 
-// TestTaylorOfExtremes uses kernels and λ near the ends of their ranges, for which sums in float32
-// are 0 or infinite. It checks that a solve ends with a residual within the tolerance, or with an
-// error.
+// TestTaylorOfExtremes uses kernels and λ near the ends of their ranges, where sums in float32 are
+// 0 or infinite. A solve must reach the tolerance or return an error.
 func TestTaylorOfExtremes(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -191,7 +190,7 @@ func TestTaylorRefuses(t *testing.T) {
 			t.Errorf("got %v, want %s…", err, want)
 		}
 	}
-	// The error must name a row whose monomials exceed the range of float32.
+	// The monomials of row 8 exceed the range of float32. The error must name that row.
 	x := backendtest.Normal(1, 20, 2)
 	x.Row(7)[1] = 1e20
 	p := Problem{Kernel: kernels.Polynomial{Degree: 3, C: 1}, X: x, Y: backendtest.Normal(2, 20, 1), Lambda: 1}
@@ -201,9 +200,10 @@ func TestTaylorRefuses(t *testing.T) {
 	}
 }
 
-// TestIterations checks that the number of iterations of conjugate gradients differs by at most a
-// third from the estimate, even without a preconditioner, in which case rounding errors make the
-// number much larger than the condition number and the outlying eigenvalues suggest.
+// TestIterations checks that the estimated number of iterations of conjugate gradients is within a
+// third of the actual number. It includes rank 0: without a preconditioner, rounding errors
+// increase the number far beyond the estimate from the condition number and the outlying
+// eigenvalues.
 func TestIterations(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 5, 1200, 5

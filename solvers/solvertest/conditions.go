@@ -11,11 +11,11 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// testConditions solves systems of all condition numbers, from systems that λ dominates to systems
-// whose small eigenvalues are below the rounding errors of the large eigenvalues, with repeated
-// samples as in skin_segmentation, and with constant columns. A method must reach the tolerance,
-// which the host confirms, or return an error. An error is allowed only if the condition number
-// explains it.
+// testConditions solves systems of all condition numbers: λ exceeds all eigenvalues of K in some of
+// them, and in others the small eigenvalues are below the rounding errors of the large ones. Some
+// data have repeated samples, as skin_segmentation has, or constant columns. A method must reach
+// the tolerance, which the test confirms on the host, or return an error that the condition number
+// explains.
 func testConditions(c *cell) {
 	for _, data := range []struct {
 		name   string
@@ -58,27 +58,27 @@ func (c *cell) condition(p solvers.Problem) {
 	const tol = 1e-8
 	res, err := solvers.Solve(c.Context(), c.dev, c.form(p), par)
 	if c.method == solvers.Modes && errors.As(err, new(*solvers.BudgetError)) {
-		return // the number of modes grows with 1/λ
+		return // the number of modes grows with 1/λ and may exceed the memory
 	}
 	var short *solvers.ConvergenceError
 	if errors.As(err, &short) {
-		// Rounding the exact solution to float64 causes a residual of ε‖A‖‖α‖, and computing this
-		// residual causes a small multiple of ε‖A‖‖α‖ (oracle.unit). Primal squares the condition
-		// number, so that its error is allowed for every λ < 1e-6‖A‖.
+		// Rounding the exact solution to float64 causes a residual of ε‖A‖‖α‖. Computing this
+		// residual adds a small multiple of ε‖A‖‖α‖ (oracle.unit). Primal squares the condition
+		// number and may fail for each λ < 1e-6‖A‖.
 		reach := 0.0
 		for j := range p.Y.Cols {
 			reach = max(reach, o.unit()*o.a*o.solutions[j]/norm(column(p.Y, j)))
 		}
 		single := c.par.Operator == solvers.Stored32 || c.par.Operator == solvers.Unstored32
 		if c.par.Operator == solvers.Fixed16 {
-			// K has n² elements whose rounding errors are at most half a step of 16 bits, so the
-			// norm of their matrix may be n times half a step. The factor is 4, because a step of
-			// refinement must reduce the residual by more than a factor of two.
+			// A rounding error of K is at most half a step of 16 bits. The norm of the n×n matrix
+			// of rounding errors may be n times half a step. A step of refinement must reduce the
+			// residual by more than a factor of two, hence the factor 4.
 			low, high, _ := kernels.Bounds(p.Kernel, p.X.Cols)
 			reach = max(reach, 4*tol*float64(p.X.Rows)*(high-low)/0x1p17/p.Lambda)
 		}
 		if single {
-			// A product in float32 hides eigenvalues below 10⁻⁷‖A‖; the factor 10 is a margin for
+			// A product in float32 loses eigenvalues below 10⁻⁷‖A‖. The factor 10 is a margin for
 			// sums of some dozen terms.
 			reach = max(reach, tol*1e-6*o.a/p.Lambda)
 		}

@@ -7,21 +7,20 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// device wraps another device, without the ability to use Go memory and with simulated faults. It
-// affects only the precision float64.
+// device wraps another device. Its float64 backend has no optional abilities, such as using Go
+// memory, and can simulate faults.
 type device struct {
 	backend.Device
-	// before is called before every call that can fail; if it returns an error, the call returns
-	// that error. Nil means no faults.
+	// before is called before every call that can fail. If before returns an error, the call
+	// returns that error. nil means no faults.
 	before func() error
-	// factor is an error that the device adds to the diagonal of every Cholesky factor.
+	// factor is added to the diagonal of every Cholesky factor, to make it inaccurate.
 	factor float64
 }
 
 func (d *device) F64() backend.Backend[float64] { return &queue{d.Device.F64(), d} }
 
-// queue hides the optional abilities of a Backend: only the methods of the
-// interface are promoted.
+// queue has only the methods of Backend, without its optional abilities.
 type queue struct {
 	backend.Backend[float64]
 	dev *device

@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// The tests of this file compare two solutions that should be equal. Each solution may have an
-// error up to the oracle's bound.
+// The tests of this file compare two solutions that are equal in exact arithmetic. The error of
+// each is at most the oracle's bound.
 
 func testPermutedRows(c *cell) {
 	c.each(func(c *cell, p solvers.Problem) {
@@ -49,11 +49,11 @@ func scale(h backend.Host[float64], factor float64) {
 	}
 }
 
-// offset is added to data that have been rounded to multiples of 1/offset, so
-// that the sum is exact.
+// offset is added to data. The data are first rounded to multiples of 1/offset, which makes the
+// sums exact.
 const offset = 1 << 20
 
-// shifted rounds h in place, and returns a copy with the offset added.
+// shifted rounds h in place and returns the sum of h and offset.
 func shifted(h backend.Host[float64]) backend.Host[float64] {
 	s := backend.NewHost[float64](h.Rows, h.Cols)
 	for i := range h.Data {
@@ -63,8 +63,8 @@ func shifted(h backend.Host[float64]) backend.Host[float64] {
 	return s
 }
 
-// testShiftedTargets checks that an intercept absorbs any constant added to the targets, and that
-// nothing else changes.
+// testShiftedTargets adds a constant to the targets. The constant must only be added to the
+// intercept.
 func testShiftedTargets(c *cell) {
 	r := c.random()
 	p := c.problem(r, 24, c.features, 2)
@@ -78,7 +78,8 @@ func testShiftedTargets(c *cell) {
 	// w = Xᵀα
 	c.compare("coef", b.Coef, a.Coef, func(_, j int) float64 { return norm(p.X) * alpha(0, j) })
 	for j, v := range a.Intercept {
-		// Adding b to a mean near the offset causes a rounding error relative to the offset.
+		// The mean is near the offset: adding b to it causes a rounding error relative to the
+		// offset.
 		allowed := 2*o.interceptBound(j) + 2*norm(p.X)*norm(p.X)*o.alphaBound(j) + 4*epsilon*offset
 		if d := math.Abs(b.Intercept[j] - v - offset); !(d <= allowed) {
 			c.Errorf("intercept of output %d is wrong by %.3g, allowed %.3g", j, d, allowed)
@@ -86,11 +87,11 @@ func testShiftedTargets(c *cell) {
 	}
 }
 
-// testShiftedFeatures checks that with a linear kernel and an intercept, any constant added to
-// the features changes only the intercept.
+// testShiftedFeatures adds a constant to the features of a linear kernel with an intercept. Only
+// the intercept may change.
 func testShiftedFeatures(c *cell) {
 	if !isLinear(c.kernel) || c.sparse {
-		return // an offset changes the problem of other kernels, or the backend removes it; sparse samples are not centered
+		return // an offset changes the solution for other kernels, unless they are translation invariant; sparse samples are not centered
 	}
 	r := c.random()
 	p := c.problem(r, 24, c.features, 2)
@@ -105,7 +106,7 @@ func testShiftedFeatures(c *cell) {
 func testWeightsAreRepetitions(c *cell) {
 	for _, intercept := range []bool{false, true} {
 		r := c.random()
-		p := c.problem(r, 12, c.features, 2) // 24 repeated samples
+		p := c.problem(r, 12, c.features, 2) // 24 samples when each is repeated by its weight
 		p.Intercept = intercept
 		var rows []int
 		for i := range p.Weights {
@@ -164,8 +165,8 @@ func testOutputs(c *cell) {
 	})
 }
 
-// testSameBits checks that a second solve, with gaps between the rows of the inputs, gives the same
-// bits and does not change the inputs.
+// testSameBits checks that a second solve gives the same bits, also with gaps between the rows of
+// the inputs. The inputs must not change.
 func testSameBits(c *cell) {
 	c.each(func(c *cell, p solvers.Problem) {
 		want := c.solve(p)

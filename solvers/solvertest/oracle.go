@@ -11,15 +11,15 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// precision is the oracle's precision in bits. With a condition number of 2^100 it still has more
-// correct digits than float64.
+// precision is the number of bits in the oracle's mantissas. For a condition number of 2^100, the
+// oracle still has more correct digits than a float64.
 const precision = 256
 
 // epsilon is the distance from 1 to the next float64.
 const epsilon = 0x1p-52
 
-// An oracle holds the exact solution of the dual system of a Problem, and the norms from which the
-// bounds are computed. The kernel values of the system are the float64 numbers of package kernels.
+// An oracle holds the exact solution of the dual system of a Problem, and the norms for error
+// bounds. The system has the kernel values of package kernels, rounded to float64.
 type oracle struct {
 	p         solvers.Problem
 	alpha     [][]*big.Float // n×t
@@ -28,14 +28,14 @@ type oracle struct {
 	inverse   backend.Host[float64] // A⁻¹
 	z         backend.Host[float64] // A⁻¹1
 	sum       float64               // 1ᵀA⁻¹1
-	solutions []float64             // ‖A⁻¹y_j‖ + |b_j|‖A⁻¹1‖: the size of the terms whose difference is α
+	solutions []float64             // ‖A⁻¹y_j‖ + |b_j|‖A⁻¹1‖: α is the difference of the two vectors
 	y         []float64             // ‖y_j‖ + |b_j|√n
 }
 
-// oracles are cached, because every device solves the same problems.
+// oracles is a cache: every device solves the same problems.
 var oracles sync.Map
 
-// newOracle returns the oracle of p. It is shared and must not be changed.
+// newOracle returns the oracle of p, which callers share and must not change.
 func newOracle(p solvers.Problem) *oracle {
 	key := fmt.Sprint(p.Kernel, p.X, p.Y, p.Weights, p.Lambda, p.Intercept)
 	if o, ok := oracles.Load(key); ok {
@@ -90,10 +90,10 @@ func consult(p solvers.Problem) *oracle {
 	return o
 }
 
-// coefficients returns α, rounded.
+// coefficients returns α rounded to float64.
 func (o *oracle) coefficients() backend.Host[float64] { return rounded(o.alpha) }
 
-// values returns f at the rows of z, rounded.
+// values returns f at the rows of z, rounded to float64.
 func (o *oracle) values(z backend.Host[float64]) backend.Host[float64] {
 	k := zeros(z.Rows, o.p.X.Rows)
 	for i := range z.Rows {
@@ -110,15 +110,15 @@ func (o *oracle) values(z backend.Host[float64]) backend.Host[float64] {
 	return rounded(f)
 }
 
-// unit is the relative perturbation of A allowed to a method in float64. Each of n+d steps of a sum
-// or an elimination rounds once (γ_{n+d}), and an element of K and a solve add a few roundings. The factor 8
-// covers both constants, and the use of another norm than in the theory (Higham 2002, theorem
-// 10.4).
+// unit bounds the relative perturbation of A by which a method in float64 may be explained. Each of
+// n+d steps of a sum or an elimination rounds once (γ_{n+d}); elements of K and a solve add a few
+// roundings. The factor 8 allows for these, and for norms that differ from the theory (Higham 2002,
+// theorem 10.4).
 func (o *oracle) unit() float64 { return 8 * epsilon * float64(o.p.X.Rows+o.p.X.Cols) }
 
-// alphaBound bounds the norm of the error of the computed α of output j. To first order a
-// perturbation δA of A changes a solution s = A⁻¹v, for any right-hand side v, by −A⁻¹δA s; α =
-// A⁻¹y − b A⁻¹1 adds the effect of an error of b.
+// alphaBound bounds the norm of the error of α for output j. To first order, a perturbation δA
+// changes the solution s = A⁻¹v for a right-hand side v by −A⁻¹δA s. An error of b changes α = A⁻¹y
+// − b A⁻¹1, too.
 func (o *oracle) alphaBound(j int) float64 {
 	return norm(o.inverse)*o.unit()*o.a*o.solutions[j] + norm(o.z)*o.interceptBound(j)
 }
@@ -132,16 +132,16 @@ func (o *oracle) interceptBound(j int) float64 {
 }
 
 // valueBound bounds the error of f(x) = k_xᵀα + b. A perturbation δA changes k_xᵀα by −(A⁻¹k_x)ᵀδA
-// α, and the sum itself has rounding errors. The primal method solves with XᵀWX + λI, whose
-// condition number does not exceed that of K + λW⁻¹ if there are more samples than features; the
-// factor 8 in unit covers the condition number of the suite's X, about 2.
+// α, and the sum has rounding errors. The primal method solves with XᵀWX + λI. With more samples
+// than features, its condition number is at most that of K + λW⁻¹. The factor 8 in unit allows for
+// the condition number of the suite's X, about 2.
 func (o *oracle) valueBound(x []float64, j int) float64 {
 	n := o.p.X.Rows
 	k, s := backend.NewHost[float64](n, 1), backend.NewHost[float64](n, 1)
 	for i := range n {
 		k.Data[i] = kernels.Eval(o.p.Kernel, o.p.X.Row(i), x)
 	}
-	onB := 1.0 // the effect of an error of b on f
+	onB := 1.0 // factor by which an error of b changes f
 	for i := range n {
 		for q, v := range o.inverse.Row(i) {
 			s.Data[i] += v * k.Data[q]
@@ -196,8 +196,8 @@ func multiply(a, b [][]*big.Float) [][]*big.Float {
 	return c
 }
 
-// invert returns the inverse of a positive definite matrix by Gauss-Jordan elimination, which
-// needs no pivoting for such a matrix. It overwrites a.
+// invert overwrites the positive definite matrix a and returns its inverse. Gauss-Jordan
+// elimination needs no pivoting for such a matrix.
 func invert(a [][]*big.Float) [][]*big.Float {
 	n := len(a)
 	inv := zeros(n, n)

@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// problem returns n samples of d normal features with t targets that are smooth functions of them
-// plus noise, weights from 1/2 to 2, and a λ that keeps the condition number of the system near
-// 1000.
+// problem returns n samples of d normal features. The t targets are smooth functions of the
+// features plus noise. The weights are from 1/2 to 2. With its λ, the condition number of the
+// system is near 1000.
 func (c *cell) problem(r *rand.Rand, n, d, t int) solvers.Problem {
 	p := solvers.Problem{
 		Kernel:  c.kernel,
@@ -42,7 +42,7 @@ func (c *cell) problem(r *rand.Rand, n, d, t int) solvers.Problem {
 	return p
 }
 
-// rowsOf returns the given rows of h, in that order.
+// rowsOf returns the given rows of h, in the given order.
 func rowsOf(h backend.Host[float64], rows []int) backend.Host[float64] {
 	part := backend.NewHost[float64](len(rows), h.Cols)
 	for i, row := range rows {
@@ -51,7 +51,7 @@ func rowsOf(h backend.Host[float64], rows []int) backend.Host[float64] {
 	return part
 }
 
-// subset returns p with only the given rows, which may repeat.
+// subset returns p with only the given rows; a row may occur several times.
 func subset(p solvers.Problem, rows []int) solvers.Problem {
 	q := p
 	q.X, q.Y = rowsOf(p.X, rows), rowsOf(p.Y, rows)
@@ -88,8 +88,8 @@ func padded(h backend.Host[float64]) backend.Host[float64] {
 	return part
 }
 
-// values returns f(z) for the rows of z, from the weights of a linear kernel if there are any,
-// otherwise from the dual coefficients.
+// values returns f(z) for the rows z. It uses res.Coef for a linear kernel if it is set, otherwise
+// res.Alpha.
 func values(p solvers.Problem, res *solvers.Result, z backend.Host[float64]) backend.Host[float64] {
 	f := backend.NewHost[float64](z.Rows, p.Y.Cols)
 	for i := range z.Rows {
@@ -109,7 +109,7 @@ func values(p solvers.Problem, res *solvers.Result, z backend.Host[float64]) bac
 	return f
 }
 
-// points returns points at which functions are compared: the samples and some others.
+// points returns the samples and some other points, at which tests compare functions.
 func points(r *rand.Rand, p solvers.Problem) backend.Host[float64] {
 	z := backend.NewHost[float64](p.X.Rows+5, p.X.Cols)
 	for i := range z.Rows {
@@ -124,8 +124,8 @@ func points(r *rand.Rand, p solvers.Problem) backend.Host[float64] {
 	return z
 }
 
-// compare requires |got − want| ≤ bound for every element and logs the largest ratio of the two.
-// bound(i, j) belongs to row i, output j.
+// compare requires |got − want| ≤ bound for every element, and logs the largest quotient of the two
+// sides. bound(i, j) is the bound for row i, output j.
 func (c *cell) compare(what string, got, want backend.Host[float64], bound func(i, j int) float64) {
 	c.Helper()
 	if got.Rows != want.Rows || got.Cols != want.Cols {

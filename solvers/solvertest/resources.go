@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// The tests of this file are about memory, progress, cancellation and faults.
+// The tests of this file check memory, progress, cancellation and faults.
 
-// large is a problem whose matrices are so large that rounding their rows up to whole cache lines
+// large returns a problem with matrices so large that padding their rows to entire cache lines
 // matters little.
 func (c *cell) large() solvers.Problem {
 	r := c.random()
@@ -35,7 +35,7 @@ func testMemory(c *cell) {
 		for _, weights := range [][]float64{nil, p.Weights} {
 			q := p
 			q.Intercept, q.Weights = intercept, weights
-			dev := c.open(c, backend.Config{}) // a new device, whose peak is the peak of this solve
+			dev := c.open(c, backend.Config{}) // a new device: its peak is the peak of this solve
 			plan, err := solvers.MakePlan(dev, c.form(q), c.par)
 			if err != nil {
 				c.Fatal(err)
@@ -61,7 +61,7 @@ func testMemory(c *cell) {
 				planned -= c.filter(q)
 			}
 			if c.method == solvers.Modes && planned > peak {
-				planned = peak // the plan includes Go memory, which a test of cmd/mercer measures
+				planned = peak // the plan includes Go memory, which devices do not measure; a test of cmd/mercer does
 			}
 			if off := math.Abs(float64(planned-peak)) / float64(peak); off > 0.1 {
 				c.Errorf("intercept %v, weights %v: planned %d bytes, measured %d: off by %.0f %%", intercept, weights != nil, plan.Bytes, peak, 100*off)
@@ -73,9 +73,9 @@ func testMemory(c *cell) {
 	}
 }
 
-// filter is the memory of the method Kalman in Go memory, which the plan includes and a device does not
-// measure: the filter, two numbers for each sample while the samples are sorted, two columns for each
-// right-hand side, and two pairs of a solution and its residual.
+// filter returns the Go memory of the method Kalman, which its plan includes but devices do not
+// measure. It holds the filter, two numbers per sample for sorting, two columns for each right-hand
+// side, and two pairs of a solution and its residual.
 func (c *cell) filter(p solvers.Problem) int64 {
 	m, ok := markov.Of(p.Kernel)
 	if !ok {
@@ -88,22 +88,22 @@ func (c *cell) filter(p solvers.Problem) int64 {
 	return 8 * (m.Elements(n) + int64(n*(2+2*columns+4*t)))
 }
 
-// within returns the params with a memory limit.
+// within returns the cell's params with a memory limit.
 func (c *cell) within(limit int64) solvers.Params {
 	par := c.par
 	par.Memory = limit
 	return par
 }
 
-// watched returns the params with a callback.
+// watched returns the cell's params with a progress callback.
 func (c *cell) watched(progress func(solvers.Progress)) solvers.Params {
 	par := c.par
 	par.Progress = progress
 	return par
 }
 
-// testBudget checks that a limit of one byte less than planned gives an error with the number of
-// rows that would fit.
+// testBudget sets the limit to one byte less than planned. The error must report the number of rows
+// that fit.
 func testBudget(c *cell) {
 	p := c.large()
 	plan, err := solvers.MakePlan(c.dev, c.form(p), c.par)
@@ -137,7 +137,7 @@ func testBudget(c *cell) {
 			}
 			fits := small.Bytes <= budget.Available
 			if c.method == solvers.Modes && fits && n > budget.Largest {
-				continue // the error does not consider that fewer rows need fewer modes
+				continue // fewer rows also need fewer modes, which Largest does not consider
 			}
 			if fits != (n == budget.Largest) {
 				c.Errorf("a fit of %d rows needs %d of the available %d bytes, but the error says that at most %d rows fit", n, small.Bytes, budget.Available, budget.Largest)
@@ -151,8 +151,8 @@ func testBudget(c *cell) {
 	}
 }
 
-// testProgress checks that progress is reported by one call at a time, rises from 0 to 1 without
-// decreasing, and passes through all stages.
+// testProgress checks the calls of the progress callback: only one at a time, fractions that
+// increase from 0 to 1, and stages in order.
 func testProgress(c *cell) {
 	p := c.large()
 	var inside atomic.Int32
@@ -191,7 +191,7 @@ func testCanceled(c *cell) {
 	if _, err := solvers.Solve(c.Context(), c.dev, c.form(p), c.watched(func(s solvers.Progress) { reported = append(reported, s.Fraction) })); err != nil {
 		c.Fatal(err)
 	}
-	// Solve sends its last report when the work is complete, so no later cancellation is tested.
+	// The last report is sent when the work is complete. A cancellation there is not tested.
 	all := len(reported) - 1
 	for _, at := range []float64{-1, 0, reported[all/5], reported[all/2], reported[all*4/5], reported[all-1]} {
 		ctx, cancel := context.WithCancelCause(c.Context())
@@ -216,8 +216,8 @@ func testCanceled(c *cell) {
 	}
 }
 
-// testFaults makes the first call to the device fail, then the second, and so on. After the first
-// 39 calls it leaves out more and more calls, because an iterative method makes many.
+// testFaults makes one call to the device fail in each run: the first call, the second, and so on.
+// After 39 calls it skips more and more calls, because an iterative method makes many.
 func testFaults(c *cell) {
 	if c.able {
 		c.Skip("the faults are those of a device without optional abilities")

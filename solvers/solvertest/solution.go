@@ -14,7 +14,7 @@ import (
 
 func isLinear(k kernels.Kernel) bool { return kernels.Equal(k, kernels.Linear{}) }
 
-// againstOracle compares everything in res with the exact solution.
+// againstOracle compares res with the exact solution.
 func (c *cell) againstOracle(p solvers.Problem, res *solvers.Result, z backend.Host[float64]) {
 	c.Helper()
 	o := newOracle(p)
@@ -50,7 +50,7 @@ func testDuplicateRows(c *cell) {
 	})
 }
 
-// testOneSample checks α = y/(k + λ/w), or with an intercept b = y and f = y everywhere.
+// testOneSample checks α = y/(k + λ/w). With an intercept, b = y, and f = y everywhere.
 func testOneSample(c *cell) {
 	if c.kernel.Check(1) != nil {
 		c.Skipf("%v is not a kernel of one feature", c.kernel)
@@ -58,18 +58,18 @@ func testOneSample(c *cell) {
 	one := func(v float64) backend.Host[float64] { return rowOf([]float64{v}) }
 	p := solvers.Problem{Kernel: c.kernel, X: one(1.5), Y: one(3), Weights: []float64{2}, Lambda: 0.5}
 	k := kernels.Diag(c.kernel, []float64{1.5})
-	// The bound covers a small number of operations, whose rounding errors are relative to the
-	// result, and the residual tol·3 at which an iteration ends.
+	// The bound covers the rounding errors of a few operations, which are relative to the result,
+	// and the residual with which an iteration ends, 3·tol.
 	bound := func(int, int) float64 { return (16*epsilon + c.par.Tol) * 3 }
 	c.compare("value", values(p, c.solve(p), p.X), one(k*3/(k+0.25)), bound)
 	p.Intercept = true
 	c.compare("value with intercept", values(p, c.solve(p), p.X), one(3), bound)
 	c.compare("intercept", rowOf(c.solve(p).Intercept), one(3), func(int, int) float64 {
-		return (16*epsilon + c.par.Tol) * 3 * max(1, k) // α is a rounding error, and so is kα
+		return (16*epsilon + c.par.Tol) * 3 * max(1, k) // α, which should be 0, is a rounding error; kα is k times as large
 	})
 }
 
-// testLargeLambda checks that α approaches Wy/λ; the next term of the series is WKWy/λ².
+// testLargeLambda checks that α approaches Wy/λ. The next term of the series is −WKWy/λ².
 func testLargeLambda(c *cell) {
 	r := c.random()
 	p := c.problem(r, 24, c.features, 2)
@@ -100,7 +100,7 @@ func testLargeLambda(c *cell) {
 	})
 }
 
-// testSmallLambda checks that λ = 0 gives a function through all points, if there is one.
+// testSmallLambda checks that for λ = 0 the function interpolates the targets, if that is possible.
 func testSmallLambda(c *cell) {
 	r := c.random()
 	if c.method == solvers.Modes {
@@ -116,7 +116,7 @@ func testSmallLambda(c *cell) {
 		return
 	}
 	for _, intercept := range []bool{false, true} {
-		// Four samples in four dimensions: K has full rank for every kernel except the centered
+		// For four samples of four features, K has full rank for every kernel except the centered
 		// linear one.
 		if p := c.problem(r, 4, c.features, 2); !(intercept && isLinear(c.kernel)) {
 			p.Lambda, p.Intercept = 0, intercept
@@ -126,8 +126,9 @@ func testSmallLambda(c *cell) {
 				c.Fatalf("the problem of this test has condition %.3g: choose another seed", cond)
 			}
 			if single := c.par.Operator == solvers.Stored32 || c.par.Operator == solvers.Unstored32; single && cond > 1e5 || c.par.Operator == solvers.Fixed16 && cond > 1e3 {
-				// Refinement needs one correct digit of an inner solution. A condition number of
-				// 10⁵ with rounding errors of 10⁻⁷, or 10³ with 10⁻⁵, may prevent that.
+				// An inner solution with at least one correct digit is necessary for refinement. A
+				// condition number of 10⁵ with rounding errors of 10⁻⁷, or 10³ with 10⁻⁵, may leave
+				// no correct digit.
 				_, err := solvers.Solve(c.Context(), c.dev, c.form(p), c.par)
 				if short := new(solvers.ConvergenceError); err != nil && !errors.As(err, &short) {
 					c.Errorf("not a ConvergenceError: %v", err)
@@ -139,8 +140,8 @@ func testSmallLambda(c *cell) {
 	}
 }
 
-// linearTargets checks that with λ = 0, targets that are linear in x are fitted exactly, and that
-// their coefficients are found.
+// linearTargets uses λ = 0 and targets that are linear in x. The fit must be exact, with the given
+// coefficients.
 func (c *cell) linearTargets(p solvers.Problem) {
 	p.Lambda, p.Intercept = 0, true
 	n, d := p.X.Rows, p.X.Cols
@@ -157,7 +158,7 @@ func (c *cell) linearTargets(p solvers.Problem) {
 			p.Y.Row(i)[1] -= v
 		}
 	}
-	// The norms of XᵀWX and of its inverse are at most twice the norms without W.
+	// With W, the norms of XᵀWX and of its inverse are at most twice as large as without W.
 	square := zeros(d+1, d+1)
 	for i := range square {
 		for j := range square {
@@ -178,8 +179,8 @@ func (c *cell) linearTargets(p solvers.Problem) {
 	c.compare("intercept", rowOf(res.Intercept), rowOf([]float64{3, -1}), bound)
 }
 
-// testResidual checks that the residual is small and agrees with a residual computed on the host,
-// even if the factor is wrong.
+// testResidual checks that the reported residual is small and agrees with a residual computed on
+// the host. With an inaccurate factor, the two must also agree.
 func testResidual(c *cell) {
 	c.each(func(c *cell, p solvers.Problem) {
 		o := newOracle(p)
@@ -216,7 +217,7 @@ func testResidual(c *cell) {
 	})
 }
 
-// residual computes Result.Residual on the host, and bounds the effect of rounding errors on it.
+// residual computes Result.Residual on the host, and a bound of its rounding errors.
 func residual(p solvers.Problem, res *solvers.Result, o *oracle) (worst, noise float64) {
 	n, d := p.X.Rows, p.X.Cols
 	weight := func(i int) float64 {
@@ -260,7 +261,7 @@ func residual(p solvers.Problem, res *solvers.Result, o *oracle) (worst, noise f
 	return worst, noise
 }
 
-// mean returns the weighted means of h's columns, or zeros without intercept.
+// mean returns the weighted means of the columns of h, or zeros without an intercept.
 func mean(p solvers.Problem, h backend.Host[float64]) []float64 {
 	m, total := make([]float64, h.Cols), 0.0
 	for i := range h.Rows {
@@ -285,7 +286,7 @@ func mean(p solvers.Problem, h backend.Host[float64]) []float64 {
 // testSingular checks that a system without a unique solution gives an error and no numbers.
 func testSingular(c *cell) {
 	if c.method == solvers.Modes {
-		return // testSmallLambda checks that λ = 0 gives an error
+		return // testSmallLambda covers λ = 0 for Modes
 	}
 	r := c.random()
 	p := c.problem(r, 24, c.features, 1)

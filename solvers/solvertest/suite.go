@@ -1,17 +1,17 @@
-// Package solvertest is the suite that every method of package solvers passes. The test of a
-// method is
+// Package solvertest is the suite that every method of package solvers passes. The test of a method
+// is
 //
 //	func TestDual(t *testing.T) {
 //		solvertest.Run(t, solvertest.Suite{Method: solvers.Dual, Kernels: …})
 //	}
 //
-// in a file that imports the backends. The suite runs on every device that is registered and
-// usable, and also on a device that cannot use Go memory, as a GPU cannot; -short takes the best
-// device and ref.
+// in a file that imports the backends. The suite runs on every usable device and on a simulated
+// device that, like a GPU, cannot use Go memory. With -short, it runs on the best device and on
+// ref.
 //
-// The oracle solves the same system with numbers of 256 bits (oracle.go), so that the difference
-// is due to the method alone. The allowed difference follows from the condition number of the
-// system.
+// The oracle solves the same system with numbers of 256 bits (oracle.go). The difference between
+// the two solutions is the error of the method. The allowed difference follows from the condition
+// number of the system.
 package solvertest
 
 import (
@@ -30,22 +30,22 @@ import (
 // Suite configures the suite for a method.
 type Suite struct {
 	Method  solvers.Method
-	Params  solvers.Params   // params of every Solve, in which Method is replaced
+	Params  solvers.Params   // params of every Solve; Run sets Method
 	Kernels []kernels.Kernel // kernels that the method accepts
-	Device  string           // "", or the only device to test
+	Device  string           // the only device to test; "" means all
 	// Features is the number of features of the samples; 0 means 4.
 	Features int
 	Sparse   bool // whether the samples are given as a backend.CSR
-	// Able is set if the method needs an optional ability of its device. Tests on a device without
-	// optional abilities are then skipped.
+	// Able means that the method needs an optional ability of its device. Run then skips the tests
+	// on devices without optional abilities.
 	Able bool
 	Seed uint64 // seed of all random numbers; 0 means 1
-	// Tests names the tests to run, by the names in the list tests; nil means all.
+	// Tests names the tests to run; nil means all tests.
 	Tests []string
 }
 
-// Run runs the suite on every device of EachDevice, or on s.Device alone; -short takes only two
-// of the kernels.
+// Run runs the suite on every device of EachDevice, or only on s.Device. With -short it uses only
+// two of the kernels.
 func Run(t *testing.T, s Suite) {
 	if s.Seed == 0 {
 		s.Seed = 1
@@ -108,8 +108,8 @@ var tests = []struct {
 // Open opens the device under test and closes it when the test ends.
 type Open func(t testing.TB, c backend.Config) backend.Device
 
-// EachDevice runs f for every device of backendtest.Devices except the given ones. Unless -short
-// is given, it also runs f for ref without the ability to use Go memory.
+// EachDevice runs f for every device of backendtest.Devices except the given ones. Without -short,
+// it also runs f for a ref that cannot use Go memory.
 func EachDevice(t *testing.T, f func(t *testing.T, open Open), except ...string) {
 	t.Helper()
 	for _, name := range backendtest.Devices(t) {
@@ -123,7 +123,7 @@ func EachDevice(t *testing.T, f func(t *testing.T, open Open), except ...string)
 	}
 }
 
-// openAs opens the named device; if bare is set, without its optional abilities.
+// openAs opens the named device. If bare is set, the device has no optional abilities.
 func openAs(name string, bare bool) Open {
 	return func(t testing.TB, c backend.Config) backend.Device {
 		t.Helper()
@@ -143,7 +143,7 @@ func openAs(name string, bare bool) Open {
 	}
 }
 
-// cell is a test of one kernel on one device.
+// cell is the state of a test of one kernel on one device.
 type cell struct {
 	*testing.T
 	open     Open
@@ -157,13 +157,13 @@ type cell struct {
 	seed     uint64
 }
 
-// random returns the random number generator of this test and logs its seed.
+// random returns a random number generator with the suite's seed, and logs the seed.
 func (c *cell) random() *rand.Rand {
 	c.Logf("seed %d", c.seed)
 	return rand.New(rand.NewPCG(c.seed, 0))
 }
 
-// form returns p with its samples in the form of the suite.
+// form returns p with sparse samples if the suite has them.
 func (c *cell) form(p solvers.Problem) solvers.Problem {
 	if c.sparse && p.X.Cols > 0 {
 		x := p.X.CSR()
@@ -172,7 +172,7 @@ func (c *cell) form(p solvers.Problem) solvers.Problem {
 	return p
 }
 
-// solve solves p by the method under test; on an error it ends the test.
+// solve solves p by the method under test. An error ends the test.
 func (c *cell) solve(p solvers.Problem) *solvers.Result {
 	c.Helper()
 	res, err := solvers.Solve(c.Context(), c.dev, c.form(p), c.par)
@@ -190,7 +190,7 @@ func (c *cell) nothingLeft() {
 	}
 }
 
-// each runs f for the variations of a problem that a method must cover.
+// each runs f for four problems: with and without an intercept, with and without weights.
 func (c *cell) each(f func(c *cell, p solvers.Problem)) {
 	for _, intercept := range []bool{false, true} {
 		for _, weighted := range []bool{false, true} {
