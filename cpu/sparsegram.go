@@ -345,8 +345,8 @@ func addChi2[T backend.Float](out []T, at int, rows []uint16, z []T, x T) {
 	}
 }
 
-// sparsePacked implements GramPacked for sparse points. Tiles begin at the first row of a window, so
-// that a tile of the lower triangle may extend over both parts of packed storage.
+// sparsePacked implements GramPacked for sparse points. Tiles begin at the first row of a window. A
+// tile may therefore cross column n1, where the two parts of packed storage meet.
 func (q *queue[T]) sparsePacked(p *packedMatrix[T], k kernels.Kernel, x *sparseMatrix[T]) {
 	n := x.csr.Rows
 	g := q.newSparseGram(k, x, x)

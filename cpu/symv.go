@@ -8,22 +8,22 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// Memory bandwidth limits the product of a matrix and a small number of vectors. So each element is
-// read once, and of a symmetric matrix only one triangle is read. At least four rows are processed
-// together, so that the vectors, which may be too long for the first-level cache, are read once for
-// all these rows, and more memory requests are in flight at the same time.
+// Memory bandwidth limits the product of a matrix and a small number of vectors. Each element is
+// therefore read once, and a symmetric matrix is read only in one triangle. Several rows are
+// processed together, for two reasons. The vectors, which may be too long for the first-level
+// cache, are read once for all these rows, and more memory requests are in flight at the same time.
 //
 // The order of the additions depends only on the shape and the row stride: rows are assigned to a
 // fixed number of groups, and each group has its own sums.
 
-// thinColumns is the largest number of columns of B for this algorithm. With more columns, packing
-// A takes less time than reading A once for each column.
+// thinColumns is the largest number of columns of B for which A B is computed in this way. With
+// more columns, packing A takes less time than reading A once for each column.
 const thinColumns = 4
 
-// symvColumns is the largest number of columns of B for a symmetric A of order n. The alternative,
-// a product in packed blocks, reads both triangles. In float32 with n = 4096, this algorithm and
-// the alternative compute 1.8 and 0.6 Gpairs/s for 10 columns, 1.2 and 0.3–1.0 for 16, 0.5 and 0.8
-// for 32 (AMD EPYC of family 25, November 2026).
+// symvColumns is the largest number of columns of B for which symv is used with a symmetric A of
+// order n. The alternative, a product in packed blocks, reads both triangles. In float32 with n =
+// 4096, symv and the alternative compute 1.8 and 0.6 Gpairs/s for 10 columns, 1.2 and 0.3–1.0 for
+// 16, 0.5 and 0.8 for 32 (AMD EPYC of family 25, November 2026).
 func symvColumns(n int) int {
 	if n < 512 {
 		return thinColumns
@@ -31,17 +31,16 @@ func symvColumns(n int) int {
 	return 12
 }
 
-// This algorithm saves time for matrices of at least thinElements elements. For smaller matrices,
-// copying the vectors takes longer than the algorithm saves (AMD EPYC of family 25, November 2026).
+// The functions of this file save time for matrices of at least thinElements elements. For smaller
+// matrices, copying the vectors takes longer (AMD EPYC of family 25, November 2026).
 const thinElements = 32 * 32
 
 // thinRows is the number of rows that a worker takes at a time: a multiple of both results of
 // rowsAtOnce.
 const thinRows = 48
 
-// groups returns the number of groups of rows for a matrix of n rows. At most this number of
-// workers can share the work. With more groups, the sums would take much memory compared with the
-// matrix.
+// groups returns the number of groups of rows for a matrix of n rows, which is also the largest
+// number of workers. With more groups, the sums would take much memory compared with the matrix.
 func groups(n int) int { return max(1, min(n/256, 16)) }
 
 // dot returns Σ x_i y_i.
@@ -76,7 +75,7 @@ func columnsOf[T backend.Float](v view[T], lend allocator[T]) ([][]T, func()) {
 	return cols, free
 }
 
-// sums holds the sums of the groups: for each group, one column of sums for each column of the
+// sums contains the sums of all groups. Each group has one column of sums for each column of the
 // result.
 type sums[T backend.Float] struct {
 	data             []T
@@ -94,10 +93,10 @@ func (e *engine[T]) newSums(rows, cols, size int) (sums[T], func()) {
 	return sums[T]{data, rows, cols, size, stride}, free
 }
 
-// column returns group g's part of column j.
+// column returns the sums of group g for column j of the result.
 func (p sums[T]) column(g, j int) []T { return p.data[(g*p.cols+j)*p.stride:][:p.rows] }
 
-// clear sets group g's part to zero.
+// clear sets the sums of group g to zero.
 func (p sums[T]) clear(g int) { clear(p.data[g*p.cols*p.stride:][:p.cols*p.stride]) }
 
 // addTo adds the groups in order and computes C ← α·sums + β·C.
@@ -116,7 +115,8 @@ func (p sums[T]) addTo(q *queue[T], alpha, beta T, c view[T]) {
 }
 
 // symv computes C ← α A B + β C for a symmetric A, given by a triangle with contiguous rows, and a
-// small number of columns. A lower triangle may omit its last columns; A is then zero there.
+// small number of columns. If a lower triangle has fewer columns than rows, the missing elements
+// are zero.
 func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T]) {
 	n, size, count := a.rows, groups(a.rows), rowsAtOnce[T](a.rs)
 	x, freeX := columnsOf(b, q.engine.shared)
@@ -151,9 +151,9 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 	}
 }
 
-// rowsAtOnce returns the number of rows of a triangle, ld elements apart, that are
-// processed together: twelve, or eight if all rows begin in the same set of the first-level
-// cache, where more rows would evict each other.
+// rowsAtOnce returns how many rows are processed together in a triangle with row stride ld:
+// ukr.MaxRows or, if all rows begin in the same set of the first-level cache, 8. More than 8 rows
+// would then evict each other from this set.
 func rowsAtOnce[T backend.Float](ld int) int {
 	const sets = 64 * cacheLine // bytes
 	if ld*int(unsafe.Sizeof(T(0)))%sets == 0 {
@@ -175,8 +175,8 @@ func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i, count
 	e.symvCorner(ul, a, i, end, x, sum)
 }
 
-// besideDiagonal returns the end of a group of at most count rows that begins at row i, and the
-// range of columns outside the square on the diagonal of this group.
+// besideDiagonal divides the rows i … end−1 of a triangle, where end ≤ i + count, into the diagonal
+// block and the columns from … to−1 beside it. It returns end, from and to.
 func besideDiagonal[T backend.Float](ul backend.Uplo, a view[T], i, count int) (end, from, to int) {
 	end = min(i+count, a.rows)
 	if ul == backend.Upper {
@@ -185,7 +185,7 @@ func besideDiagonal[T backend.Float](ul backend.Uplo, a view[T], i, count int) (
 	return end, 0, min(i, a.cols)
 }
 
-// symvBeside is symvRows for the columns from … to−1, which lie outside the square on the diagonal.
+// symvBeside is symvRows for the columns from … to−1 beside the diagonal block.
 func (e *engine[T]) symvBeside(s *scratch[T], a view[T], i, end, from, to int, x, sum []T) {
 	beside := func(from, to int) {
 		if from < to {
@@ -200,7 +200,7 @@ func (e *engine[T]) symvBeside(s *scratch[T], a view[T], i, end, from, to int, x
 	beside(from, to)
 }
 
-// symvCorner is symvRows for the square on the diagonal.
+// symvCorner is symvRows for the diagonal block.
 func (e *engine[T]) symvCorner(ul backend.Uplo, a view[T], i, end int, x, sum []T) {
 	if end <= a.cols {
 		plainSymv(ul == backend.Lower, 1, a.data[a.off+i*a.rs+i:], a.rs, x[i:end], 1, sum[i:end])

@@ -15,9 +15,9 @@ import (
 )
 
 // discard immediately returns the pages that lie within memory to the system; the pages then read
-// as zeros. The garbage collector frees the addresses later. It lets the heap grow to twice the
-// live memory, so that without discard the freed matrices of a solver would count as resident until
-// the next collection.
+// as zeros. The garbage collector frees the addresses later. The collector runs only when the heap
+// has doubled, so that without discard the freed matrices of a solver would remain resident until
+// then.
 func discard(memory []byte) {
 	page := uintptr(os.Getpagesize())
 	first := uintptr(unsafe.Pointer(unsafe.SliceData(memory)))
@@ -62,7 +62,7 @@ func number(path string) (int64, bool) {
 	return n, err == nil
 }
 
-// processor returns the name of the processor as its maker gives it.
+// processor returns the name of the processor.
 var processor = sync.OnceValue(func() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 // trmm computes B ← α op(A) B or α B op(A) with A triangular, in place. A unit diagonal is taken as
 // ones and is not read.
 //
-// Row i of op(A) B depends on row i of B and, if op(A) is lower triangular, on the rows above it.
-// So the blocks of rows are computed from the last to the first, and from the first to the last if
-// op(A) is upper triangular. For each block, the product with the block on the diagonal of A is
-// computed first. The product with the rows of B that are not overwritten yet is added to it. B
+// If op(A) is lower triangular, row i of op(A) B depends on the rows of B up to row i. Blocks of
+// rows are therefore computed from the last to the first (from the first to the last if op(A) is
+// upper triangular). For each block of rows, the product with the diagonal block of A is computed
+// in place. The product with the other rows of B, which are not overwritten yet, is added to it. B
 // op(A) is computed as op(A)ᵀ Bᵀ.
 func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, unit bool, alpha T, a, b view[T]) {
 	a = a.op(t)
@@ -24,7 +24,7 @@ func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	for left := n; left > 0; {
 		nb := min(kc, left)
 		left -= nb
-		first, rest := left, 0 // first rows of the block on the diagonal and of the rows that are not overwritten
+		first, rest := left, 0 // first rows of the diagonal block and of the remaining rows of B
 		if !isLower {
 			first = n - left - nb
 			rest = n - left
@@ -73,7 +73,7 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	})
 }
 
-// multiplyTriangle multiplies the packed strip of columns `in`; the result `out` is packed too.
+// multiplyTriangle computes the packed strip of columns out = α · triangle · in.
 func (e *engine[T]) multiplyTriangle(s *scratch[T], alpha T, triangle, in, out []T, steps int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	at := 0

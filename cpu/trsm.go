@@ -93,9 +93,9 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	})
 }
 
-// directBlock computes X ← α A⁻¹ X or α A X by the given direct kernel and returns true, or returns
-// false if the block is too large for it. First it replaces an upper triangle A and X by views in
-// reverse order, in which the triangle is lower.
+// directBlock computes X ← α A⁻¹ X or α A X by the given direct kernel. If the block is too large
+// for the kernel, directBlock returns false. In both cases it replaces the views of an upper
+// triangle A and of X by views in reverse order, so that A becomes lower.
 func (q *queue[T]) directBlock(kernel func(*ukr.Direct[T]), isLower, unit bool, alpha T, a, x *view[T]) bool {
 	n, e := a.rows, q.engine
 	if n == 0 || x.cols == 0 {

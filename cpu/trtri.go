@@ -38,8 +38,8 @@ func regular[T backend.Float](a view[T]) bool {
 //	┌ L₁₁     ┐⁻¹   ┌ L₁₁⁻¹                     ┐
 //	└ L₂₁ L₂₂ ┘   = └ −L₂₂⁻¹ L₂₁ L₁₁⁻¹   L₂₂⁻¹ ┘
 //
-// The block below the diagonal is computed by two solves with the triangles before they are
-// inverted, which is more accurate than a product with an inverse.
+// The lower left block is computed by two solves, with L₁₁ and L₂₂, before these triangles are
+// inverted. This is more accurate than products with their inverses.
 func (q *queue[T]) invertLower(unit bool, a view[T]) {
 	n := a.rows
 	if n <= triangleBase {

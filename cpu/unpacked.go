@@ -11,10 +11,10 @@ import (
 // narrowColumns is the largest number of columns of a product for which A is not packed.
 const narrowColumns = 16
 
-// fewColumns reports whether C ← A B should be computed without packing A. If the rows of A are not
-// contiguous, a tile reads four elements of each of KC rows. In float64 the first-level cache does
-// not keep the lines of these elements for the next tile. For the AᵀB in multiplyUnpacked's
-// comment, but in float64, this takes 42 ms, and 30 ms with packing.
+// fewColumns reports whether C ← A B should be computed without packing A. In float64 A must have
+// contiguous rows: if A is transposed, a tile reads four elements from each of KC cache lines, and
+// the first-level cache does not keep these lines for the next tile. With the shapes of
+// multiplyUnpacked's comment, AᵀB in float64 takes 42 ms without packing, and 30 ms with packing.
 func fewColumns[T backend.Float](a, c view[T]) bool {
 	return c.cols <= narrowColumns && c.cs == 1 && (a.cs == 1 || unsafe.Sizeof(T(0)) == 4)
 }
@@ -23,10 +23,10 @@ func fewColumns[T backend.Float](a, c view[T]) bool {
 const narrowRows = 96
 
 // multiplyUnpacked computes C ← α A B + β C for a B of at most narrowColumns columns without
-// packing A, because packing takes longer than the product. For A of 20,000 × 1842 in float32 and
-// 10 columns on AVX2, A B takes 6 ms, and 12 ms with packing; AᵀB takes 7 ms, and 25 ms with
-// packing (two threads, AMD EPYC of family 26, November 2026). The sums are split after each KC
-// terms, so that the result has the same bits as that of queue.product.
+// packing A, because packing takes longer than the product. For a 20,000 × 1842 matrix A in float32
+// and 10 columns, A B takes 6 ms without packing and 12 ms with packing; AᵀB takes 7 and 25 ms
+// (AVX2, two threads, AMD EPYC of family 26, November 2026). The sums are added to C after each KC
+// terms, as in queue.product, so that the results have the same bits.
 func (q *queue[T]) multiplyUnpacked(alpha T, a, b view[T], beta T, c view[T]) {
 	// The rows of the copy of B begin at cache lines.
 	line := cacheLine / int(unsafe.Sizeof(alpha))

@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// TestFewColumnsHaveTheBitsOfMany checks that the first columns of a product with so few columns
-// that A is not packed have the same bits as in a product with more columns. The generic tier adds
-// the terms of its direct products in another order.
+// TestFewColumnsHaveTheBitsOfMany compares a product with a small number of columns, for which A is
+// not packed, with a product that has more columns. The common columns must have the same bits. The
+// generic tier is omitted, because its direct products add the terms in another order.
 func TestFewColumnsHaveTheBitsOfMany(t *testing.T) {
 	for _, tier := range ukr.Tiers() {
 		if tier.Missing() != "" || tier.Name == "generic" {

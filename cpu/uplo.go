@@ -11,7 +11,7 @@ const (
 	upper      // i ≤ j + off
 )
 
-// transposed returns the part of Cᵀ that holds the transpose of the part r of C.
+// transposed returns the part of Cᵀ that corresponds to the part r of C.
 func (r uplo) transposed() uplo {
 	switch r {
 	case lower:
@@ -22,8 +22,8 @@ func (r uplo) transposed() uplo {
 	return whole
 }
 
-// columns returns the range of columns, within 0 … n−1, in which the elements of row i lie in r. It
-// assumes off = 0; for another off, pass i − off instead of i.
+// columns returns the range of columns, within 0 … n−1, in which the elements of row i lie in r, if
+// off = 0. For another off, pass i − off instead of i.
 func (r uplo) columns(i, n int) (from, to int) {
 	switch r {
 	case lower:
@@ -88,10 +88,10 @@ func evenGrid(m, n, mc, tn int) grid {
 	return cutRows(m, n, tn, func(int) int { return mc })
 }
 
-// newGrid divides a part of C into tasks of a product. If there are fewer than four tasks for each
-// worker, it repeatedly halves the rows of a task, although packed B is then read more often. If
-// this does not suffice, it halves the columns, down to KC, although A is then packed more often.
-// The last tasks have fewer and fewer rows, so that the workers finish at about the same time.
+// newGrid divides a part of C into tasks of a product, if possible at least four tasks for each
+// worker. To this end it first halves the rows of a task repeatedly; packed B is then read more
+// often. Then it halves the columns, down to KC; A is then packed more often. The last tasks have
+// fewer and fewer rows, so that the workers finish at about the same time.
 //
 // Every block begins at the edge of a register tile, because the elements of a tile that is stored
 // only in part are rounded once more.
@@ -117,8 +117,8 @@ func newGrid(m, n int, size blocking, threads int) grid {
 // rows, reading the task's part of packed B would take too long compared with the product.
 const leastRows = 48
 
-// cutRows returns a grid in which each block has as many rows as the function rows returns for the
-// number of rows that remain to be divided.
+// cutRows divides the m rows one block after the other. While `left` rows remain, the next block
+// has rows(left) rows.
 func cutRows(m, n, tn int, rows func(left int) int) grid {
 	g := grid{starts: make([]int, 0, 16), m: m, n: n, tn: tn, cols: panels(n, tn)}
 	for i := 0; i < m; i += rows(m - i) {

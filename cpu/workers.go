@@ -10,8 +10,7 @@ import (
 )
 
 // each divides 0 … n−1 into pieces of grain indices and runs f on all pieces. It uses at most
-// threads goroutines, of which the caller's is one. The pieces do not depend on threads, but the
-// goroutine that runs a piece does.
+// threads goroutines, including the goroutine of the caller. The pieces do not depend on threads.
 func each(threads, n, grain int, f func(lo, hi int)) {
 	chunks := (n + grain - 1) / grain
 	parallel(threads, chunks, func(mine iter.Seq[int]) {
@@ -21,10 +20,11 @@ func each(threads, n, grain int, f func(lo, hi int)) {
 	})
 }
 
-// parallel runs work on at most threads workers, of which the caller's goroutine is one. Together
-// they receive each of the numbers 0 … n−1 once. The caller does not wait for a worker that starts
-// after all numbers are taken, so that a short job takes no longer than it takes on one worker. If
-// a worker panics, the caller panics after all workers have stopped, and may recover.
+// parallel runs work on at most threads workers, including the caller's goroutine. The workers
+// share the numbers 0 … n−1: each number is yielded to one worker. The caller does not wait for
+// workers that start after all numbers have been yielded, so that a short job takes no longer than
+// on one worker. If a worker panics, the caller panics after all workers have stopped, and may
+// recover.
 func parallel(threads, n int, work func(mine iter.Seq[int])) {
 	if n <= 0 {
 		return
@@ -38,11 +38,12 @@ func parallel(threads, n int, work func(mine iter.Seq[int])) {
 	j.idle = make(chan struct{})
 	j.places.Store(int64(helpers))
 	slot := post(j)
-	// Helpers counted in lingering find the job on the board. Only the other helpers are started.
+	// Start only the helpers that are needed in addition to the lingering helpers, which find the
+	// job on the board.
 	for range helpers - int(lingering.Load()) {
 		go help(j)
 	}
-	defer func() { // runs even if work panics, because helpers use the caller's memory
+	defer func() { // also after a panic of work, because helpers use the caller's memory
 		if slot != nil {
 			slot.Store(nil)
 		}
@@ -146,7 +147,7 @@ func help(j *job) {
 		await(func() bool { j = posted(); return j != nil })
 		lingering.Add(-1)
 		if j == nil {
-			// A caller that posted a job before this call of posted has counted this helper as
+			// The caller of parallel may have posted a job while it still counted this helper as
 			// lingering.
 			j = posted()
 		}

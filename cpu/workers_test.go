@@ -12,7 +12,7 @@ import (
 // TestWorkerPanics checks that if any worker panics, the caller panics after all other workers
 // have ended, and that later jobs run normally.
 func TestWorkerPanics(t *testing.T) {
-	for round := range 20 { // more than the board has slots
+	for round := range 20 { // more rounds than slots of the board, which every round must free
 		var started, working atomic.Int64
 		text := func() (text string) {
 			defer func() { text = fmt.Sprint(recover()) }()
@@ -20,7 +20,8 @@ func TestWorkerPanics(t *testing.T) {
 				working.Add(1)
 				defer working.Add(-1)
 				for range mine {
-					// One of the four workers, chosen by round, panics after all four are active.
+					// The worker that starts as number round%4 panics as soon as all four workers
+					// are active.
 					first := started.Add(1) == int64(round%4)+1
 					for deadline := time.Now().Add(time.Second); started.Load() < 4 && time.Now().Before(deadline); {
 						time.Sleep(10 * time.Microsecond)

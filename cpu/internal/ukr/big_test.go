@@ -25,8 +25,8 @@ func series(first *big.Float, factor func(term *big.Float, n int)) *big.Float {
 	return sum
 }
 
-// oddSeries returns Σ sign^n x^(2n+1)/(2n+1)!, and evenSeries Σ sign^n x^2n/(2n)!. These are sine
-// and cosine for the sign −1, and the hyperbolic functions for the sign 1.
+// oddSeries returns Σ signⁿ x^(2n+1)/(2n+1)!, and evenSeries returns Σ signⁿ x^(2n)/(2n)!. With
+// sign = −1 these are sin x and cos x, and with sign = 1 they are sinh x and cosh x.
 func oddSeries(x *big.Float, sign float64) *big.Float {
 	return series(x, func(term *big.Float, n int) { nextTerm(term, x, sign, 2*n) })
 }
@@ -107,8 +107,8 @@ func bigTanh(x float64) *big.Float {
 	return y.Quo(oddSeries(y, 1), evenSeries(y, 1))
 }
 
-// bigPi returns π with as many digits as arguments up to 2¹⁰²⁴ need, by Machin's formula π/4 = 4
-// arctan 1/5 − arctan 1/239.
+// bigPi computes π by Machin's formula π/4 = 4 arctan 1/5 − arctan 1/239. It has so many digits
+// that arguments up to 2¹⁰²⁴ can be reduced.
 var bigPi = sync.OnceValue(func() *big.Float {
 	const bits = 1024 + 200 + bigBits
 	arctan := func(n float64) *big.Float {
@@ -128,13 +128,14 @@ var bigPi = sync.OnceValue(func() *big.Float {
 	return pi.Mul(pi, four)
 })
 
-// bigSin returns sin(x + turn·½π). It subtracts a multiple of ½π and sums the series.
+// bigSin returns sin(x + turn·½π). It subtracts the nearest multiple of ½π from x and sums the
+// series.
 func bigSin(x float64, turn int64) *big.Float {
 	half := new(big.Float).SetMantExp(bigPi(), -1)
 	y := new(big.Float).SetPrec(half.Prec()).SetFloat64(x)
 	q := new(big.Float).Quo(y, half)
 	q.Add(q, big.NewFloat(math.Copysign(0.5, x)))
-	n, _ := q.Int(nil) // Int rounds toward 0
+	n, _ := q.Int(nil) // Int rounds toward 0, so that n is the integer nearest to x/½π
 	y.Sub(y, half.Mul(half, new(big.Float).SetPrec(half.Prec()).SetInt(n)))
 	y.SetPrec(bigBits)
 	n.Add(n, big.NewInt(turn))
@@ -151,8 +152,8 @@ func bigSin(x float64, turn int64) *big.Float {
 	return r
 }
 
-// ulps returns the error of got in units in the last place of want in T. Inf stands for the number
-// after the largest finite number, and is correct for every larger want.
+// ulps returns the error of got in units in the last place of want in T. If got is Inf, it counts
+// as the power of two after the largest finite number, and its error is 0 if want is larger.
 func ulps[T Float](got T, want *big.Float) float64 {
 	bits, least, most := digits[T](), -1074, 1024
 	if bits == 24 {
@@ -170,7 +171,7 @@ func ulps[T Float](got T, want *big.Float) float64 {
 	default:
 		g.SetFloat64(float64(got))
 	}
-	ulp := least // also for 0
+	ulp := least // also if want is 0
 	if want.Sign() != 0 {
 		ulp = min(max(want.MantExp(nil)-bits, least), most-bits)
 	}

@@ -7,12 +7,12 @@ import (
 
 const (
 	CodeRows = 8  // number of rows of a panel of codes
-	CodeSpan = 32 // number of columns of a chunk of a panel, so that each row of a chunk is a cache line
+	CodeSpan = 32 // number of columns of a chunk of a panel; each row of a chunk is a cache line
 )
 
-// Codes is the argument of the functions on a panel of 16-bit numbers. The panel has N consecutive
-// chunks of CodeSpan columns, each with CodeRows consecutive rows. z_ri is the number in row r and
-// column i of the panel. The columns of X, of Y and of A are Ld elements apart.
+// Codes is the argument of the functions on a panel of 16-bit numbers. The panel is stored in N
+// chunks. Each chunk has CodeRows consecutive rows of CodeSpan numbers. z_ri denotes the number in
+// row r and column i of the panel. The columns of X, of Y and of A are Ld elements apart.
 //
 // tools/asmgen relies on the field order.
 type Codes[T Float] struct {
@@ -63,9 +63,10 @@ func encodeGeneric[T Float](s *Span[T]) {
 	}
 }
 
-// Scaled is a Tile whose elements of A and B are pairs of int16, of 32 bits together; Lda counts
-// pairs. s(a, b) is a₁b₁ + a₂b₂ in int32, and the sum of element (i, j) is multiplied by α·R_i·S_j.
-// R and S have as many elements as the panels have rows.
+// Scaled is a Tile in which an element of A or B is a pair (a₁, a₂) of int16, which takes 32 bits;
+// Lda counts pairs. The product of two pairs is a₁b₁ + a₂b₂, in int32. The sum of element (i, j) is
+// multiplied by α·R_i·S_j. R has an element for each row of the panels of A, and S for each row of
+// the panel of B.
 //
 // tools/asmgen relies on the field order.
 type Scaled[T Float] struct {

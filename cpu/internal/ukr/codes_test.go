@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// TestCodes compares the products of codes with their definition, and the codes of numbers with the
-// nearest integers, both exactly.
+// TestCodes checks products of codes and the encoding of numbers. Products must equal their
+// definition, and codes must be the nearest integers.
 func TestCodes(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testCodes(t, &tier.F64) })
@@ -190,8 +190,8 @@ func testGemm16[T Float](t *testing.T, k *Kernels[T], rng *rand.Rand, depth, m, 
 	}
 }
 
-// TestRound16 checks that numbers are rounded to the nearest integers, ties to even, and that x
-// becomes the numbers that the integers represent.
+// TestRound16 checks that numbers are rounded to the nearest integers, ties to even, and that each
+// element of x is replaced by the value of its integer.
 func TestRound16(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		if tier.F32.Round16 == nil {

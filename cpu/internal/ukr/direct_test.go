@@ -209,7 +209,7 @@ func checkTransposeDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, m
 	before := newGuarded(rng, n, m, rng.IntN(2) == 0, anyInteger[T](rng))
 	after := before.clone()
 	k.TransposeDirect(&Direct[T]{A: a.at(0, 0), C: after.at(0, 0), M: m, N: n, Ars: a.rs, Ldc: after.rs, Part: part})
-	if part == Upper { // up to three elements left of the diagonal are not specified
+	if part == Upper { // a kernel may overwrite up to three elements left of the diagonal
 		for i := range n {
 			for j := max(i-3, 0); j < i; j++ {
 				*after.at(i, j) = *before.at(i, j)
@@ -219,8 +219,8 @@ func checkTransposeDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, m
 	after.same(t, "transpose", before, part, func(i, j int) T { return *a.at(j, i) })
 }
 
-// checkPotrfDirect factors UᵀU for an integer U whose diagonal makes every step exact, and
-// a matrix with an invalid pivot.
+// checkPotrfDirect factors two matrices: UᵀU for a U with integers above a diagonal of powers of
+// two, for which every step is exact, and a matrix with an invalid pivot.
 func checkPotrfDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, n int) {
 	u := newGuarded(rng, n, n, false, func(i, j int) T {
 		switch {
@@ -275,12 +275,12 @@ func TestPotrfDirectRange(t *testing.T) {
 func potrfRange[T Float](t *testing.T, k Kernels[T], scales []T) {
 	t.Helper()
 	for _, scale := range scales {
-		// UᵀU for U = s·(1 1; 0 1): all elements are exact multiples of a power of two.
+		// c is UᵀU for U = √scale·(1 1; 0 1). Its elements are exact.
 		c := []T{scale, scale, 0, 2 * scale}
 		k.PotrfDirect(&Direct[T]{C: &c[0], M: 2, Ldc: 2})
 		root := T(math.Sqrt(float64(scale)))
 		for i, want := range []T{root, root, 0, root} {
-			// The square root and the product each have two roundings.
+			// The square root and the product have at most two roundings each.
 			if math.Abs(float64(c[i]-want)) > 4*math.Abs(float64(want))*epsilon[T]() {
 				t.Errorf("scale %v: element %d is %v, want %v", scale, i, c[i], want)
 			}
@@ -288,7 +288,7 @@ func potrfRange[T Float](t *testing.T, k Kernels[T], scales []T) {
 	}
 }
 
-// epsilon is half a unit in the last place of 1.
+// epsilon returns the unit roundoff of T.
 func epsilon[T Float]() float64 {
 	if unsafe.Sizeof(*new(T)) == 8 {
 		return 0x1p-53

@@ -10,9 +10,8 @@ import (
 // the assembly, explained in tools/asmgen/log.go, operation by operation, so that results in
 // float64 have the same bits on every tier. Results in float32 are computed in float64.
 //
-// The explicit conversion of a product to float64 forces rounding: otherwise a compiler may fuse
-// the product with the following addition. The rounding errors that these algorithms compute would
-// then be wrong.
+// Some algorithms compute the rounding error of a product. These products are converted to float64
+// explicitly, which prevents a compiler from fusing a product with the following addition.
 
 func logGeneric[T Float](s *Span[T]) {
 	x := s.x()

@@ -183,7 +183,7 @@ func powSamples[T Float](rng *rand.Rand) []*sample[T] {
 		s.with(want, maximum[T](), smallestOf[T](), T(math.Sqrt2), 3*smallestOf[T]())
 		list = append(list, s)
 	}
-	// The base is 1 + x/(2aσ²), as in a rational quadratic kernel.
+	// The arguments are those of a rational quadratic kernel, (1 + x/(2aσ²))^−a.
 	for _, a := range []float64{0.5, 1, 30, 1e4, 1e9, 1e14} {
 		for _, c := range []float64{1, 0.3} {
 			s := newSample("pow of a sum", pow, 0.9, T(-a), T(0.37/a), T(c))
@@ -233,15 +233,15 @@ func trigSamples[T Float](rng *rand.Rand) []*sample[T] {
 			s.with(want, anywhere[T](rng))
 			s.with(want, T(math.Ldexp(rng.NormFloat64(), 30+rng.IntN(90))))
 		}
-		// Arguments near multiples of ½π and ¼π, which package big computes exactly.
+		// Arguments near multiples of ¼π.
 		for range 400 {
 			n := math.Round(math.Ldexp(rng.Float64(), rng.IntN(32)))
 			near, _ := new(big.Float).Mul(bigPi(), newBig(n/4)).Float64()
 			s.with(want, T(near), next(T(near), 1), next(T(near), -1))
 		}
-		// The numbers with the smallest distance to a multiple of ½π are 6381956970095103·2⁷⁹⁷
-		// among all float64 and 16367173·2⁷² among all float32 (Muller et al. 2018, section 10.2).
-		// nearMultiples finds such numbers below 2³¹ with the continued fraction of ½π.
+		// Of all float64, 6381956970095103·2⁷⁹⁷ is nearest to a multiple of ½π; of all float32,
+		// 16367173·2⁷² is nearest (Muller et al. 2018, section 10.2). nearMultiples finds such
+		// numbers below 2³¹.
 		if digits[T]() == 53 {
 			s.with(want, T(math.Ldexp(6381956970095103, 797)))
 		} else {
@@ -258,8 +258,8 @@ func trigSamples[T Float](rng *rand.Rand) []*sample[T] {
 	return list
 }
 
-// nearMultiples returns, for each power of 2 below 2^top, the numbers m·2ᵉ in T nearest to
-// multiples of ½π: m/n is a convergent of the continued fraction of ½π/2ᵉ.
+// nearMultiples returns numbers m·2ᵉ < 2^top in T that are very near to a multiple n·½π, one for
+// each exponent e. m/n is a convergent of the continued fraction of ½π/2ᵉ.
 func nearMultiples[T Float](top int) []T {
 	var list []T
 	half := new(big.Float).SetMantExp(bigPi(), -1)
@@ -337,8 +337,8 @@ func testElementarySpecials[T Float](t *testing.T, k Kernels[T]) {
 
 // TestElementaryTiers requires the tiers' float64 results to equal the portable results bit by bit.
 // The float32 results may differ by one unit in the last place, because they use shorter
-// polynomials. Sin and Cos get arguments beyond their range at every position of short and longer
-// spans.
+// polynomials. Sin and Cos are also tested with an argument beyond their range at each position of
+// a span.
 func TestElementaryTiers(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testElementaryTiers(t, tier.F64) })

@@ -30,7 +30,7 @@ func testStrips[T Float](t *testing.T, k GemvPanels[T]) {
 		ldz := n + rng.IntN(3)
 		z, v, sum := integers[T](rng, rows*ldz+1), integers[T](rng, n*w+1), integers[T](rng, n*w+1)
 		x, y := integers[T](rng, rows*w), integers[T](rng, rows*w)
-		v[n*w], z[rows*ldz] = T(math.NaN()), T(math.NaN()) // elements past the end are not read
+		v[n*w], z[rows*ldz] = T(math.NaN()), T(math.NaN()) // the functions must not read past the end
 		wantY, wantSum := slices.Clone(y), slices.Clone(sum)
 		for r := range rows {
 			for i := range n {

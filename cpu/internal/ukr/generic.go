@@ -4,7 +4,7 @@ package ukr
 // registers if the sums are named variables, but not if they are an array.
 const genericMR, genericNR = 4, 4
 
-// A statistic is the function s(a, b) of Tile.
+// A statistic is the function s in the documentation of Tile.
 type statistic[T Float] interface{ of(a, b T) T }
 
 type product[T Float] struct{}
@@ -41,7 +41,7 @@ func tileGeneric[T Float, S statistic[T]](t *Tile[T]) {
 	}
 }
 
-// sumGeneric returns Σ_p s(A_ip, B_pj) for the panel of A that begins at offset.
+// sumGeneric returns the sums S_ij of a register tile (see Tile). The panel of A begins at offset.
 func sumGeneric[T Float, S statistic[T]](t *Tile[T], offset int) (sum [genericMR * genericNR]T) {
 	if t.K == 0 {
 		return sum

@@ -30,9 +30,9 @@ func TestNarrowerTier(t *testing.T) {
 	}
 }
 
-// TestFeatures reads from its "Requires" line the features that each assembly function needs, and
-// checks that the function's tier requires them, because an instruction that the processor lacks
-// would crash the program.
+// TestFeatures checks that each tier requires all processor features that its assembly functions
+// use, because an instruction that the processor lacks crashes the program. The "Requires" line of
+// each function lists its features.
 func TestFeatures(t *testing.T) {
 	if len(Tiers()) == 1 {
 		t.Skipf("this build has no tier in assembly: GOARCH other than amd64 and arm64, or tag purego")

@@ -7,10 +7,10 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// This file has the reproducible kernels in portable Go. They are a virtual machine with vectors of
-// 32 bytes and fused multiply-adds, whose results have the same bits on every processor. The tiers
-// avx2 and neon are the same machine in assembly: they form every sum in the same order, with the
-// same roundings.
+// This file has the reproducible kernels in portable Go. They simulate a virtual machine that has
+// vectors of 32 bytes and fused multiply-adds, so that their results have the same bits on every
+// processor. The tiers avx2 and neon give the same results: they form every sum in the same order,
+// with the same roundings.
 //
 // The explicit conversions of products to T force rounding: without them a compiler may fuse a
 // product with the addition that follows.
@@ -28,10 +28,10 @@ const (
 // lanesOf returns the number of elements of a vector.
 func lanesOf[T Float]() int { return laneBytes / int(unsafe.Sizeof(*new(T))) }
 
-// double reports whether T is float64.
 func double[T Float]() bool { return unsafe.Sizeof(*new(T)) == 8 }
 
-// A vector holds the lanes of a sum: eight in float32, the first four in float64.
+// A vector contains the lanes of a vector register: eight numbers in float32. In float64 only the
+// first four elements are used.
 type vector[T Float] [laneBytes / 4]T
 
 // laneKernels returns the virtual machine in portable Go.
@@ -122,7 +122,7 @@ func update[T Float](c *T, sum, alpha, beta T) {
 	*c = v
 }
 
-// The following functions are those of level 3.
+// The following functions are kernels of level 3.
 
 func gemmStep[T Float](a, b, acc T) T { return fma(a, b, acc) }
 
@@ -156,8 +156,8 @@ func tileLanes[T Float](step func(a, b, acc T) T) func(*Tile[T]) {
 	}
 }
 
-// chainOf returns Σ_p s(a_p, b_p), summed in the order of p, where a_p and b_p are the elements of
-// a and b at multiples of their strides.
+// chainOf returns Σ_p s(a_p, b_p), summed in the order of p, where a_p = a[p·strideA] and b_p =
+// b[p·strideB].
 func chainOf[T Float](step func(a, b, acc T) T, k int, a []T, strideA int, b []T, strideB int) T {
 	var sum T
 	for p := range k {
@@ -269,7 +269,7 @@ func trmmDirectLanes[T Float](d *Direct[T]) {
 	}
 }
 
-// invertible reports whether a number and its inverse are normal.
+// invertible reports whether x and 1/x are normal numbers.
 func invertible[T Float](x T) bool {
 	if size := math.Abs(float64(x)); double[T]() {
 		return size >= 0x1p-1022 && size < 0x1p1022
@@ -330,7 +330,7 @@ func potrfDirectLanes[T Float](d *Direct[T]) {
 	}
 }
 
-// The following functions work on spans.
+// The following functions are kernels on spans.
 
 func affineLanes[T Float](s *Span[T]) {
 	x := s.x()
@@ -448,8 +448,8 @@ var (
 	cosCoefficientsShort = [...]float64{0x1.55555555024dap-5, -0x1.6c16bf52716b0p-10, 0x1.a015c12bb84c8p-16, -0x1.25233ada55c80p-22}
 )
 
-// logarithmShort returns ln(x + rest), or ±end for x = Inf and x = 0. The number rest affects the
-// result only near x = 1.
+// logarithmShort returns ln(x + rest). It returns end if x is Inf, and −end if x is 0. The number
+// rest is used only if x is near 1.
 func logarithmShort(x, rest, end float64) float64 {
 	switch {
 	case x == 0:
@@ -540,7 +540,7 @@ func trigonometricShort[T Float](s *Span[T], turn int) {
 	s.X, s.N, s.Flag = x, n, 0
 }
 
-// byQuadrantShort does the same as byQuadrant for |y| ≤ reduceLimit.
+// byQuadrantShort is byQuadrant for |y| ≤ reduceLimit, with shorter polynomials.
 func byQuadrantShort(y float64, turn int) float64 {
 	if y != y {
 		return y
@@ -564,10 +564,9 @@ func byQuadrantShort(y float64, turn int) float64 {
 	return result
 }
 
-// The following functions are those of levels 1 and 2.
+// The following functions are kernels of levels 1 and 2.
 
-// add adds x_l·y_l to lane l of v for each element of x, and adds 0 to the other of the first width
-// lanes.
+// add adds x_l·y_l to lane l of v for each index l of x. It adds 0 to the lanes len(x) … width−1.
 func (v *vector[T]) add(width int, x, y []T) {
 	for l := range width {
 		if l < len(x) {
@@ -593,7 +592,6 @@ func (v vector[T]) total() T {
 	return v[0]
 }
 
-// plus is v + w.
 func (v vector[T]) plus(w vector[T]) vector[T] {
 	for l := range v {
 		v[l] += w[l]
@@ -649,8 +647,8 @@ func dotAxpyLanes[T Float](s *Span[T]) {
 	s.B = sums[0].plus(sums[1]).plus(sums[2].plus(sums[3])).total()
 }
 
-// lanes implements the functions on count rows. If dot is true, it computes the dot products. If
-// axpy is true, it computes x ← x + Σ_r A_r z_r.
+// lanes processes count rows z_r. If dot is true, it computes the dot products B_r ← Σ_i z_ri y_i.
+// If axpy is true, it computes x ← x + Σ_r A_r z_r.
 func (r *Rows[T]) lanes(count int, dot, axpy bool) {
 	lanes := lanesOf[T]()
 	if dot {
@@ -670,13 +668,13 @@ func (r *Rows[T]) lanes(count int, dot, axpy bool) {
 	}
 }
 
-// A pair is two vectors of which products computes the dot product.
+// A pair consists of two vectors; the function products computes their dot product.
 type pair[T Float] struct{ x, y []T }
 
-// products returns the sum of the dot products of the first n elements of each pair, vector by
-// vector. It adds the upper half of the lanes to the lower half until 16 bytes remain, and then
-// adds the tail. Of the last four lanes, it adds adjacent lanes first if many is true, and
-// otherwise halves.
+// products returns the sum of the dot products of all pairs, over the first n elements of each
+// pair. It sums whole vectors in lanes. It then adds the upper half of the lanes to the lower half
+// until 16 bytes remain, and adds the products of the tail in parts of decreasing length. Finally
+// it adds the remaining lanes: adjacent lanes if there are four and many is true, otherwise halves.
 func products[T Float](n int, many bool, pairs ...pair[T]) T {
 	var sum vector[T]
 	lanes := lanesOf[T]()
@@ -708,8 +706,8 @@ func products[T Float](n int, many bool, pairs ...pair[T]) T {
 	return sum[0]
 }
 
-// lanesOfPart returns the number of lanes to which a product of part elements is added: 1 for a
-// single element, otherwise width.
+// lanesOfPart returns the number of lanes that add changes in a part of the tail: 1 if the part is
+// a single element, otherwise width.
 func lanesOfPart(part, width int) int {
 	if part == 1 {
 		return 1
@@ -717,7 +715,8 @@ func lanesOfPart(part, width int) int {
 	return width
 }
 
-// together reports whether row i of m rows is computed together with other rows, four at a time.
+// together reports whether the assembly computes row i of m rows together with other rows of its
+// group of four.
 func together(i, m int) bool { return i/4 < m/4 || m%4 > 1 }
 
 func gemvLanes[T Float](m, n int, alpha T, a *T, lda int, x *T, beta T, y *T) {
@@ -744,8 +743,8 @@ func gerLanes[T Float](m, n int, alpha T, x, y, a *T, lda int) {
 	}
 }
 
-// trsvLanes solves for four unknowns at a time. For each it forms two sums of the terms of the
-// earlier unknowns, one of even and one of odd index.
+// trsvLanes solves for four unknowns at a time. For each unknown, it first subtracts the terms of
+// the unknowns before this group, in two separate sums: one for even and one for odd indices.
 func trsvLanes[T Float](n int, unit bool, a *T, ars, acs int, x *T, incX int) {
 	element := func(i, p int) T { return at(a, i*ars+p*acs, 1)[0] }
 	unknown := func(i int) *T { return &at(x, i*incX, 1)[0] }
@@ -824,7 +823,7 @@ func gemvPanelPairLanes[T Float](s *GemvPanel[T]) {
 	}
 }
 
-// The following functions work on codes.
+// The following functions are kernels on codes.
 
 // lanes implements Codes1 (cols = 1) and Codes2 (cols = 2) in float32. For one column, it adds to x
 // the terms of even rows and the terms of odd rows in two separate sums.

@@ -9,10 +9,10 @@ import (
 	"unsafe"
 )
 
-// TestLanesAreTheTier compares the virtual machine in portable Go with the tiers that are this
-// machine in assembly: every function of the table must return the same bits, on random and special
-// numbers, for all sizes around the vectors, the unrolled loops and the tails. Two NaNs are taken
-// as equal, since processors differ in the sign and payload of a NaN.
+// TestLanesAreTheTier compares the virtual machine in portable Go with the tiers that implement it
+// in assembly. Every function of Kernels must return the same bits, for random and special numbers,
+// and for all sizes near the lengths of vectors and unrolled loops. NaNs count as equal, because
+// processors differ in the sign and payload of a NaN.
 func TestLanesAreTheTier(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		if tier.Name == "avx512" || tier.Name == "generic" {
@@ -184,7 +184,7 @@ func (l *lanesTest[T]) direct(tier, lanes Kernels[T]) {
 				return 0
 			})
 		}
-		// The elements of this triangle are such that the solutions do not overflow.
+		// The diagonal is so large that the solutions do not overflow.
 		triangle := l.numbers(m * m)
 		for i := range m {
 			triangle[i*m+i] = T(5 + 3*l.rng.Float64())
@@ -218,9 +218,9 @@ func (l *lanesTest[T]) direct(tier, lanes Kernels[T]) {
 			d := &Direct[T]{C: ptr(s[0]), M: m, Ldc: m}
 			kernels.PotrfDirect(d)
 			if d.Flag != 0 {
-				clear(s[0]) // the contents of s[0] are not specified
+				clear(s[0]) // after a failure the contents of C are undefined
 			} else {
-				for i := range m { // the contents of the other triangle are not specified either
+				for i := range m { // the contents of the lower triangle are undefined
 					clear(s[0][i*m : i*m+i])
 				}
 			}
@@ -271,7 +271,7 @@ func (l *lanesTest[T]) spans(tier, lanes Kernels[T]) {
 			}
 			for i, v := range x {
 				if v == 0 && c.name == "sqrt" {
-					x[i] = 0 // √−0 is 0 on NEON and −0 on AVX2; no statistic is −0
+					x[i] = 0 // replace −0: its square root is 0 on NEON and −0 on AVX2; a statistic is never −0
 				}
 			}
 			l.same(c.name, tier, lanes, [][]T{x, y, make([]T, n)}, func(k Kernels[T], s [][]T) int {
@@ -348,9 +348,8 @@ func (l *lanesTest[T]) vectors(tier, lanes Kernels[T]) {
 	}
 }
 
-// panels compares the functions on strips. If a tier's strips have more rows than those of the
-// virtual machine, one such strip must give the same results as several strips of the virtual
-// machine.
+// panels compares the functions on strips. If a tier processes more rows at a time than the virtual
+// machine, one call of the tier must give the same results as several calls of the virtual machine.
 func (l *lanesTest[T]) panels(tier, lanes Kernels[T], n int) {
 	if len(tier.GemvPanels) != 1 || tier.GemvPanels[0].Width != lanes.GemvPanels[0].Width {
 		l.Fatalf("the strips of the tier are %v", tier.GemvPanels)
@@ -375,7 +374,7 @@ func (l *lanesTest[T]) panels(tier, lanes Kernels[T], n int) {
 func (l *lanesTest[T]) codes(tier, lanes Kernels[T]) {
 	for n := range 5 {
 		size := n * CodeSpan
-		// Prefetching may read beyond the panel, but the test's memory ends there.
+		// One chunk more than the panel needs: the functions may prefetch beyond the panel.
 		z := make([]uint16, (n+1)*CodeRows*CodeSpan)
 		for i := range z {
 			z[i] = uint16(l.rng.Uint32())
@@ -411,7 +410,7 @@ func (l *lanesTest[T]) codes(tier, lanes Kernels[T]) {
 // TestFMA32 compares the fused multiply-add in float32 with the exact sum, rounded once.
 func TestFMA32(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 0))
-	// Random bits reach all exponents, and short significands reach ties.
+	// Random bits cover all exponents; numbers with short significands cause ties.
 	number := func() float32 {
 		u := rng.Uint32() & []uint32{math.MaxUint32, 0xfff80000, 0xffc00001}[rng.IntN(3)]
 		if rng.IntN(2) == 0 {

@@ -2,8 +2,8 @@
 
 package ukr
 
-// reducing returns a function on spans that runs vector. Whenever vector stops and sets Flag, the
-// function runs scalar on the next nr elements and then continues with vector.
+// reducing returns a function on spans that calls vector. If vector stops early, it sets Flag. The
+// function then calls scalar for the next nr elements and continues with vector.
 func reducing[T Float](nr int, vector, scalar func(*Span[T])) func(*Span[T]) {
 	return func(s *Span[T]) {
 		x, n := s.X, s.N

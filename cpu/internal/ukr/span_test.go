@@ -159,8 +159,8 @@ func testRows[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// TestDistanceFlag checks Flag if one element of many is just below its limit, and if it is at the
-// limit.
+// TestDistanceFlag checks Flag for spans in which one element is at the limit, just below the
+// limit, or NaN.
 func TestDistanceFlag(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		k := tier.F64
@@ -168,7 +168,7 @@ func TestDistanceFlag(t *testing.T) {
 			for at := range n {
 				x, y := make([]float64, n), make([]float64, n)
 				for i := range y {
-					y[i] = 3 // with A = 1 and x = 0, the result 4 is at least ¼·4
+					y[i] = 3 // with A = 1 the limit is ¼·(1 + 3) = 1; for x = 0 the result is 4
 				}
 				for _, c := range []struct {
 					dot  float64
@@ -289,7 +289,7 @@ func testExp[T Float](t *testing.T, k Kernels[T]) {
 		}
 		if math.IsInf(rounded, 1) || math.IsInf(float64(got[i]), 1) {
 			if rounded != float64(got[i]) {
-				// The largest finite number and Inf count as neighbors.
+				// Near the end of the range, the largest finite number and Inf are both accepted.
 				if limit, _ := want.Float64(); !(limit > float64(maximum[T]())*(1-0x1p-23)) {
 					t.Errorf("exp(%v) is %v, want %v", v, got[i], rounded)
 				}
@@ -298,7 +298,7 @@ func testExp[T Float](t *testing.T, k Kernels[T]) {
 		}
 		ulp := max(smallest, math.Ldexp(1, exponent(rounded)-digits[T]()+1))
 		diff := new(big.Float).Sub(want, big.NewFloat(float64(got[i])))
-		// The quotient, unlike the difference, is in the range of float64.
+		// The difference may be too small for float64, but its quotient by ulp is not.
 		e, _ := diff.Quo(diff.Abs(diff), big.NewFloat(ulp)).Float64()
 		if e > worst {
 			worst, at = e, v
@@ -314,7 +314,7 @@ func testExp[T Float](t *testing.T, k Kernels[T]) {
 	if got[0] == got[0] || !math.IsInf(float64(got[1]), 1) || got[2] != 0 || got[3] != 1 || got[4] != 1 {
 		t.Errorf("exp of NaN, Inf, −Inf, 0, −0 is %v", got)
 	}
-	// A and B are the factor and the constant of the argument.
+	// The argument of exp is A·x + B.
 	got, _ = apply(k.Exp, k.NR, []T{3, 1}, []T{0, 0}, 2, -2)
 	if want := T(math.Exp(4)); math.Abs(float64(got[0]-want)) > float64(want)*math.Ldexp(2, -digits[T]()) || got[1] != 1 {
 		t.Errorf("exp(2x−2) at 3 and 1 is %v", got)
@@ -356,9 +356,9 @@ func bigExp(x float64) *big.Float {
 	return sum
 }
 
-// TestDecay compares MaternExp with its formula in float64. The root, the factor, the polynomial,
-// and the exponential of the rounded t (an error weighted by t) each add an error of a few units in
-// the last place at most.
+// TestDecay compares MaternExp with its formula in float64. The root, the factor and the polynomial
+// have errors of at most a few units in the last place. The relative error of t is multiplied by t
+// in exp(−t).
 func TestDecay(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testDecay(t, tier.F64) })

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSparse compares products over the nonzero columns exactly with sums over all columns, for all
-// numbers of rows and up to five panels, and checks that nothing is written outside C.
+// TestSparse compares the result of Sparse exactly with the product over all columns, for all
+// numbers of rows and for up to five panels. It also checks that Sparse writes only to C.
 func TestSparse(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testSparse(t, tier.F64) })

@@ -13,18 +13,17 @@ func avx512() *Tier {
 	t.Short = true
 	t.Features = []Feature{
 		{"AVX", cpu.X86.HasAVX},
-		{"AVX2", cpu.X86.HasAVX2}, // the functions for narrow strips are those of the avx2 tier
+		{"AVX2", cpu.X86.HasAVX2}, // functions of the avx2 tier process narrow strips
 		{"FMA3", cpu.X86.HasFMA},
 		{"AVX512F", cpu.X86.HasAVX512F},
 	}
 	t.F64, t.F32 = kernelsF64AVX512(), kernelsF32AVX512()
-	// Zen 4 has AVX-512 without AVX-VNNI, and multiplies vectors of 512 bits in halves. Zen 5 in
-	// servers and Intel's processors since Sapphire Rapids have AVX-VNNI and multiply whole
-	// vectors.
+	// Zen 4 has no AVX-VNNI, and multiplies vectors of 512 bits in halves. Server processors with
+	// Zen 5, and Intel's since Sapphire Rapids, have AVX-VNNI and multiply whole vectors.
 	if cpu.X86.HasAVXVNNI {
 		t.Products = 2e11
 	}
-	// Without VPDPWSSD a multiply-add takes two instructions.
+	// Without the instruction VPDPWSSD, a multiply-add of Gemm16 takes two instructions.
 	t.Optional = []Feature{{"AVX512VNNI", cpu.X86.HasAVX512VNNI}}
 	if t.Optional[0].Has {
 		t.Pairs = 2

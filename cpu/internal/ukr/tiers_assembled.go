@@ -2,7 +2,7 @@
 
 package ukr
 
-// reproducible sets the field Reproducible of a tier that is the virtual machine in assembly.
+// reproducible sets the field Reproducible of a tier that implements the virtual machine.
 func (t *Tier) reproducible() *Tier {
 	t.Reproducible = func() *Tier {
 		same := *t

@@ -25,7 +25,7 @@ var (
 // The sum of three numbers approximates ½π.
 const halfPi1, halfPi2, halfPi3 = 0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110
 
-// reduceLimit is the largest argument that is reduced without Payne and Hanek.
+// reduceLimit is the largest argument for which reduce suffices; larger arguments need reduceLarge.
 const reduceLimit = 0x1p30
 
 func sinGeneric[T Float](s *Span[T]) { trigonometric(s, 0) }
@@ -110,16 +110,16 @@ var twoOverPi = [...]uint64{
 
 // reduceLarge is reduce for y > 2²⁹, by the algorithm of Payne and Hanek (1983).
 //
-// Write y = M·2ᵉ with an integer M. Digits of 2/π whose weight in the product M·2ᵉ·2/π is 4 or more
-// contribute multiples of 2π and are skipped. The 256 digits after them give the product modulo 4
+// Write y = M·2ᵉ with an integer M. A digit of 2/π whose weight in the product M·2ᵉ·2/π is 4 or
+// more contributes a multiple of 2π and is skipped. The next 256 digits give the product modulo 4
 // with an error below 2^−201. For every float64, the distance of the product from the nearest
 // integer is at least 2^−61.
 func reduceLarge(y float64) (quadrant int, r, low float64) {
 	b := math.Float64bits(y)
 	m := b&(1<<52-1) | 1<<52
 	e := int(b>>52) - 1075
-	// The first digit used has the weight 2¹ in the product. Digit i of 2/π has the weight
-	// 2^(e−i), and is bit 63+i of the table.
+	// Digit i of 2/π has the weight 2^(e−i) in the product, and is bit 63+i of twoOverPi. The first
+	// digit that is used has the weight 2¹, so that i = e − 1.
 	first := 62 + e
 	word, shift := first/64, uint(first%64)
 	var p [4]uint64 // the product M·2ᵉ·2/π modulo 4, in units of 2^−254

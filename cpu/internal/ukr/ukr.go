@@ -44,8 +44,9 @@ type Span[T Float] struct {
 // MaxRows is the largest number of rows that any function on Rows takes.
 const MaxRows = 12
 
-// Rows is the argument of the functions on rows of N elements, Ldz apart, which are read once. Any
-// N is allowed. A function on several rows uses one element of A and of B for each row.
+// Rows is the argument of the functions that read one or several rows z_r once. Row z_r has N ≥ 0
+// elements and begins at Z[r·Ldz]. A function on several rows uses the elements A_r and B_r for row
+// z_r.
 //
 // tools/asmgen relies on the field order.
 type Rows[T Float] struct {
@@ -70,8 +71,8 @@ type Kernels[T Float] struct {
 
 	PackA, PackB Packer[T] // packers for panels of MR rows and of NR rows
 
-	// UnpackB is the reverse of PackB.Transpose: A is a packed panel of NR rows and K
-	// columns, with K a multiple of 8; C receives the NR rows, Ldc elements apart.
+	// UnpackB reverses PackB.Transpose: it writes the packed panel A, of NR rows and K columns, to
+	// the NR rows of C, which are Ldc elements apart. K is a multiple of 8.
 	UnpackB func(*Tile[T])
 
 	// Gemm, SqDist, L1 and Chi2 are Tile with s(a, b) = ab, (a−b)², |a−b| and (a−b)²/(a+b),
@@ -106,8 +107,8 @@ type Kernels[T Float] struct {
 	// undefined.
 	TransposeDirect func(*Direct[T])
 
-	// Affine computes x ← A·x + B; Add, x ← x + y; Mul, x ← x·y, where Y may be X; Sqrt, x ←
-	// √max(x, 0). NaN gives NaN.
+	// Affine computes x ← A·x + B, Add computes x ← x + y, Mul computes x ← x·y, and Sqrt computes
+	// x ← √max(x, 0). Mul allows Y = X. NaN gives NaN.
 	Affine, Add, Mul, Sqrt func(*Span[T])
 	// Exp computes x ← exp(A·x + B), within 1 ulp of the exponential of the rounded argument;
 	// overflow gives Inf, and results below the normal range have fewer correct digits.
@@ -120,17 +121,16 @@ type Kernels[T Float] struct {
 
 	// Log computes x ← ln x within 0.51 ulp [0.500]. The result is −Inf for 0 and NaN for x < 0.
 	Log func(*Span[T])
-	// Pow computes x ← (B·x + C)^A within 0.9 ulp [0.692] of the power of the exact base if B·x and
-	// C are not negative, and otherwise of the power of the rounded base. A may have any magnitude.
-	// A negative base gives NaN; 0 and Inf give 0 or Inf by the sign of A; for A = 0, the bases 0
-	// and Inf give 1.
+	// Pow computes x ← (B·x + C)^A within 0.9 ulp [0.692], for any A. If B·x or C is negative, this
+	// bound is relative to the power of the rounded base B·x + C. A negative base gives NaN. The
+	// bases 0 and Inf give 0 or Inf by the sign of A, and 1 if A = 0.
 	Pow func(*Span[T])
 	// Tanh computes x ← tanh(A·x + B) within 1 ulp [0.677] of the hyperbolic tangent of the
 	// argument rounded to float64.
 	Tanh func(*Span[T])
-	// Sin computes x ← sin(A·x) and Cos x ← cos(A·x) within 0.8 ulp [0.715] of the function of the
-	// argument rounded to float64; ±Inf gives NaN. Arguments beyond 2³⁰ are reduced one at a time,
-	// in portable Go.
+	// Sin computes x ← sin(A·x), and Cos computes x ← cos(A·x), within 0.8 ulp [0.715] of the
+	// function of the argument rounded to float64; ±Inf gives NaN. Arguments beyond 2³⁰ are reduced
+	// one at a time, in portable Go.
 	Sin, Cos func(*Span[T])
 
 	// Distance computes x ← (A + y) − 2x, that is ‖a−b‖² from aᵀb and the squared norms A and y.
@@ -138,8 +138,8 @@ type Kernels[T Float] struct {
 	// then more accurate.
 	Distance func(*Span[T])
 
-	// DistanceExp performs Distance and then x ← exp(C·x) for C ≤ 0. An element for which Distance
-	// sets Flag becomes −1, which no exponential equals.
+	// DistanceExp performs Distance and then x ← exp(C·x) for C ≤ 0. Elements that make Distance
+	// set Flag become −1, which is not a value of exp.
 	DistanceExp func(*Span[T])
 	// DistanceExpTo performs DistanceExp but stores the results in Z, by non-temporal stores if the
 	// tier has them; X does not change. Z must be aligned to 64 bytes and must not overlap X.
@@ -176,14 +176,14 @@ type Kernels[T Float] struct {
 	Encode func(*Span[T])
 
 	// Gemm16 is the product that Scaled describes. Round16 computes Z ← A·x, rounded to int16, and
-	// x ← B·z, with N a multiple of CodeSpan; float64 does not have Round16. Neither function
-	// detects overflow. Both fields are nil if Gemm in float32 is as fast as Gemm16.
+	// then x ← B·z; N must be a multiple of CodeSpan. Neither function detects overflow. Both
+	// fields are nil if Gemm in float32 is as fast as Gemm16; in float64 Round16 is always nil.
 	Gemm16  func(*Scaled[T])
 	Round16 func(*Span[T])
 
-	// Gemv computes y ← α A x + β y, GemvT y ← α Aᵀ x + β y and Ger A ← A + α x yᵀ for an m × n
-	// matrix A with row stride lda, m, n ≥ 1. With β = 0, y is not read. x, y and A must not
-	// overlap an output.
+	// For an m × n matrix A with row stride lda and m, n ≥ 1, Gemv computes y ← α A x + β y, GemvT
+	// computes y ← α Aᵀ x + β y, and Ger computes A ← A + α x yᵀ. With β = 0, y is not read. The
+	// output must not overlap the other operands.
 	Gemv, GemvT func(m, n int, alpha T, a *T, lda int, x *T, beta T, y *T)
 	Ger         func(m, n int, alpha T, x, y, a *T, lda int)
 
@@ -196,8 +196,9 @@ type Kernels[T Float] struct {
 	// are n × k with contiguous rows, for small n and k. With β = 0, C is not read.
 	Syr2k func(lower bool, n, k int, alpha T, a *T, lda int, b *T, ldb int, beta T, c *T, ldc int)
 
-	// GemvPanels holds functions on strips of columns for several widths, in ascending order. An
-	// entry is used for matrices with more columns than the width of the preceding entry.
+	// GemvPanels lists the functions on strips of columns for several widths, in ascending order. A
+	// matrix uses the first entry whose Width is at least its number of columns, or else the last
+	// entry.
 	GemvPanels []GemvPanels[T]
 
 	// Peak performs N times MR·NR multiply-adds in registers, which measures the peak rate
@@ -242,8 +243,8 @@ type Feature struct {
 type Tier struct {
 	Name     string
 	Features []Feature
-	Optional []Feature // features of functions that are replaced by other functions if a feature is missing
-	Short    bool      // whether a machine with Features can run ShortDotF64 and the other functions called by name
+	Optional []Feature // features without which the tier works, with other functions
+	Short    bool      // whether a machine with Features can run ShortDotF64 and its companions
 	// Pairs is the rate of Gemm16 divided by that of Gemm in float32, in multiplications per
 	// second, or 0 if Gemm16 is not faster.
 	Pairs float64
@@ -253,8 +254,8 @@ type Tier struct {
 	F32      Kernels[float32]
 	F64      Kernels[float64]
 	// Reproducible returns a tier whose results have the same bits on every processor: this tier
-	// without Gemm16, or, for the generic tier, the virtual machine of lanes.go. It is nil if this
-	// instruction set has no such tier.
+	// without Gemm16, or, for the generic tier, the virtual machine of lanes.go. Reproducible is
+	// nil if the tier has no such variant.
 	Reproducible func() *Tier
 }
 

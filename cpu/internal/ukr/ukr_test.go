@@ -64,8 +64,7 @@ func integers[T Float](rng *rand.Rand, n int) []T {
 	return x
 }
 
-// first returns the address of the first element; an empty slice gives the address of a
-// spare element.
+// first returns the address of the first element of a slice, which may be empty.
 func first[T Float](x []T) *T {
 	return unsafe.SliceData(x)
 }

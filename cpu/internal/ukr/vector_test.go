@@ -32,7 +32,7 @@ func testBelow[T Float](t *testing.T, k Kernels[T]) {
 		for i := range x {
 			x[i] = T(-i)
 		}
-		x[n] = 9 // an element after the n elements that Below reads
+		x[n] = 9 // Below must not read this element
 		if got := k.Below(n, 1, &x[0]); got != n {
 			t.Errorf("%d elements below: %d", n, got)
 		}
@@ -123,7 +123,7 @@ func checkTrsv[T Float](t *testing.T, trsv func(n int, unit bool, a *T, ars, acs
 		extreme = rng.IntN(n)
 	}
 	tiny, huge := T(math.Ldexp(1, -1060)), T(math.Ldexp(1, 1023))
-	if tiny == 0 { // in float32
+	if tiny == 0 { // true in float32
 		tiny, huge = 0x1p-140, 0x1p127
 	}
 	row := func(i, j int) (int, int) {
