@@ -118,7 +118,7 @@ func (p *panel) dots(name string, mark draw.GlyphStyle, points plotter.XYs) {
 	}
 }
 
-// glyphs returns points, or nil if they cannot be drawn.
+// glyphs returns a plotter of points, or nil if they cannot be drawn.
 func (p *panel) glyphs(mark draw.GlyphStyle, points plotter.XYs) *plotter.Scatter {
 	dots, err := plotter.NewScatter(points)
 	if err != nil {
@@ -129,8 +129,8 @@ func (p *panel) glyphs(mark draw.GlyphStyle, points plotter.XYs) *plotter.Scatte
 	return dots
 }
 
-// rows draws the rows of a table for which the function some returns true, or all rows if some is
-// nil. It does nothing if there are no such rows.
+// rows draws markers at the rows for which the function some returns true, or at all rows if some
+// is nil. Without such rows it adds nothing to the legend.
 func (p *panel) rows(name string, mark draw.GlyphStyle, xs, ys []float64, some func(i int) bool) {
 	var points plotter.XYs
 	for i := range xs {
@@ -148,7 +148,7 @@ func rowMark(look color.Color) draw.GlyphStyle {
 	return draw.GlyphStyle{Color: look, Radius: 0.7 * vg.Millimeter, Shape: draw.CircleGlyph{}}
 }
 
-// raster is a function on a grid.
+// raster is a function of x and y at the points of a grid.
 type raster struct {
 	x, y []float64
 	z    *mat.Dense // values of the function, with a row for each y and a column for each x
@@ -159,16 +159,16 @@ func (r raster) Z(c, row int) float64 { return r.z.At(row, c) }
 func (r raster) X(c int) float64      { return r.x[c] }
 func (r raster) Y(row int) float64    { return r.y[row] }
 
-// contour draws a level set of a function.
+// contour draws the line on which a function has the value level.
 func (p *panel) contour(r raster, level float64, style draw.LineStyle) {
 	line := plotter.NewContour(r, []float64{level}, nil)
 	line.LineStyles = []draw.LineStyle{style}
 	p.Add(levelSet{line})
 }
 
-// levelSet is a plotter.Contour whose GlyphBoxes returns boxes only for two corners of the grid.
-// plotter.Contour returns a box for each grid point, which is slow, because the layout of a picture
-// calls GlyphBoxes dozens of times.
+// levelSet is a plotter.Contour with a faster method GlyphBoxes, which returns boxes at two corners
+// of the grid. The method of plotter.Contour returns a box for each grid point, and the layout of a
+// picture calls it dozens of times.
 type levelSet struct{ *plotter.Contour }
 
 // GlyphBoxes implements plot.GlyphBoxer.
@@ -189,11 +189,11 @@ type box struct {
 	ink            color.Color // color of the text
 }
 
-// boxes are rectangles that adjoin without visible gaps.
+// boxes are adjacent rectangles without visible gaps between them.
 type boxes struct {
 	list  []box
 	style text.Style
-	over  vg.Length // overlap of each box with the next one on the right and above
+	over  vg.Length // overlap of each box with the boxes to the right and above
 }
 
 // Plot implements plot.Plotter.
@@ -219,8 +219,8 @@ func (s boxes) DataRange() (xmin, xmax, ymin, ymax float64) {
 	return xmin, xmax, ymin, ymax
 }
 
-// cells returns a box for each grid point of a raster in the color of its value. Neighboring
-// cells with the same value, and equal rows of them, are merged into one box.
+// cells returns a box for each grid point of a raster, in the color of its value. Adjacent cells of
+// a row with the same value form one box, and so do the cells of adjacent equal rows.
 func cells(r raster, look func(value float64) color.Color) (list []box) {
 	dx, dy := (r.x[1]-r.x[0])/2, (r.y[1]-r.y[0])/2
 	for i := 0; i < len(r.y); {
@@ -270,7 +270,7 @@ var curveColors = []color.Color{
 	color.RGBA{R: 0xf0, G: 0xe4, B: 0x42, A: 0xff}, color.RGBA{R: 0x20, G: 0x20, B: 0x20, A: 0xff},
 }
 
-// curveStyle returns the style of curve k: a color, and dashes once the colors repeat.
+// curveStyle returns the style of curve k: a color, and dashes if an earlier curve has the color.
 func curveStyle(k int, width float64) draw.LineStyle {
 	style := solid(curveColors[k%len(curveColors)], width)
 	if k >= len(curveColors) {
@@ -285,16 +285,16 @@ func faint(c color.Color) color.Color {
 	return color.NRGBA{R: uint8(r >> 8), G: uint8(g >> 8), B: uint8(b >> 8), A: 0x38}
 }
 
-// shade returns a color between white, for a share of 0, and dark blue, for 1. The darkness is
-// proportional to the square root of the share, so that the color of a small share differs visibly
-// from white.
+// shade returns a color between white for a share of 0 and dark blue for a share of 1. The darkness
+// is proportional to the square root of the share, so that even the color of a small share differs
+// visibly from white.
 func shade(share float64) color.Color {
 	v := math.Sqrt(share)
 	mix := func(from, to float64) uint8 { return uint8(from + (to-from)*v) }
 	return color.RGBA{R: mix(255, 8), G: mix(255, 64), B: mix(255, 129), A: 255}
 }
 
-// swatch is a sample of a color in the legend.
+// swatch is a box in the legend that shows a color.
 type swatch struct{ color color.Color }
 
 // Thumbnail implements plot.Thumbnailer.
@@ -304,7 +304,7 @@ func (s swatch) Thumbnail(c *draw.Canvas) {
 	c.StrokeLines(solid(color.Gray{0x80}, 0.5), append(area, area[0]))
 }
 
-// plainTicks are the ticks of gonum/plot with the shortest labels: 25, not 25.00.
+// plainTicks are the ticks of gonum/plot with labels of minimum length: 25, not 25.00.
 type plainTicks struct{}
 
 // Ticks implements plot.Ticker.
@@ -318,11 +318,11 @@ func (plainTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// decades are ticks on an axis of decimal logarithms: at the powers of ten, and in narrow ranges
-// also at 2 and 5 times the powers of ten.
+// decades are ticks on an axis of decimal logarithms. They are at the powers of ten, and on a short
+// axis also at 2 and 5 times these powers.
 type decades struct{}
 
-// logTicks are decades on a logarithmic scale.
+// logTicks are the ticks of decades on a logarithmic axis.
 type logTicks struct{}
 
 // Ticks implements plot.Ticker.

@@ -90,14 +90,14 @@ func (f serveFlags) check() error {
 	return nil
 }
 
-// served is the output of mercer serve when it begins to accept requests.
+// served is the output of mercer serve when the server is ready for requests.
 type served struct {
 	Program string `json:"program"` // "serve"
 	URL     string `json:"url"`
 	Model   string `json:"model"`
 }
 
-// certificate is the TLS certificate of a server, which is read again with the model.
+// certificate is the TLS certificate of a server. Each reload of the model also reloads it.
 type certificate struct {
 	cert, key string // paths of the files
 	current   atomic.Pointer[tls.Certificate]
@@ -173,12 +173,12 @@ func (a *app) serve(ctx context.Context, f serveFlags, path string) error {
 		return err
 	}
 	a.lasting.Store(true)
-	debug.SetGCPercent(100) // with garbagePercent, the collector would run after each hundred requests
+	debug.SetGCPercent(100) // with garbagePercent instead of 100, the collector would run after every hundred requests
 	return s.Serve(ctx, l, t)
 }
 
-// loadServed reads a model, and the answer of /model, from the same file, even if another process
-// replaces the file meanwhile.
+// loadServed reads a model and the answer to /model. Both come from the same file, even if another
+// process replaces the file during the call.
 func loadServed(ctx context.Context, dev backend.Device, path string, prepare bool) (*serve.Loaded, error) {
 	file, err := os.Open(path)
 	if err != nil {

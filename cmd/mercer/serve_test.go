@@ -27,7 +27,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// serving is a running mercer serve.
+// serving is a running process of mercer serve.
 type serving struct {
 	*exec.Cmd
 	url    string
@@ -44,8 +44,8 @@ func startServing(t *testing.T, args ...string) *serving {
 	return c
 }
 
-// newServing starts mercer serve with the given flags. The URL of the result is "" if the process ended
-// before it listened.
+// newServing starts mercer serve with the given flags. If the process ends before it listens, the
+// URL of the result is "".
 func newServing(t *testing.T, args ...string) *serving {
 	t.Helper()
 	self, err := os.Executable()
@@ -61,7 +61,7 @@ func newServing(t *testing.T, args ...string) *serving {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// The guard ends a test that hangs. It does not test the speed.
+	// The guard stops a process that hangs.
 	guard := time.AfterFunc(2*time.Minute, func() { _ = c.Process.Kill() })
 	t.Cleanup(func() {
 		guard.Stop()
@@ -76,7 +76,7 @@ func newServing(t *testing.T, args ...string) *serving {
 	return c
 }
 
-// post returns the answer to rows of a CSV table.
+// post sends the rows of a CSV table and returns the answer of the server.
 func (c *serving) post(t *testing.T, query, table string) string {
 	t.Helper()
 	return c.postBy(t, http.DefaultClient, query, table)
@@ -96,8 +96,8 @@ func (c *serving) postBy(t *testing.T, client *http.Client, query, table string)
 	return string(text)
 }
 
-// TestServePredictsAsPredict compares the answers of mercer serve with the output of mercer predict,
-// for models of numbers, classes and novelty that replace each other while the server runs.
+// TestServePredictsAsPredict compares the answers of mercer serve with the output of mercer
+// predict. Models of numbers, of classes and of novelty replace each other while the server runs.
 func TestServePredictsAsPredict(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("t.csv", []byte(everyData()), 0o666); err != nil {
@@ -176,7 +176,8 @@ func fitServed(t *testing.T) {
 	}
 }
 
-// TestServeListensAtLoopbackOnly reads the sockets of a process without the flag --listen from /proc.
+// TestServeListensAtLoopbackOnly checks that a server without the flag --listen listens only on
+// 127.0.0.1. It reads the sockets of the process from /proc.
 func TestServeListensAtLoopbackOnly(t *testing.T) {
 	fitServed(t)
 	c := newServing(t, "m.st")
@@ -203,7 +204,7 @@ func TestServeListensAtLoopbackOnly(t *testing.T) {
 	}
 	var listening []string
 	for _, name := range []string{"net/tcp", "net/tcp6"} {
-		table, _ := os.ReadFile(process + name) // a kernel without IPv6 has no tcp6
+		table, _ := os.ReadFile(process + name) // the file net/tcp6 does not exist if the system has no IPv6
 		for line := range strings.Lines(string(table)) {
 			const address, state, inode, listen = 1, 3, 9, "0A"
 			if f := strings.Fields(line); len(f) > inode && f[state] == listen && own["socket:["+f[inode]+"]"] {
@@ -219,8 +220,8 @@ func TestServeListensAtLoopbackOnly(t *testing.T) {
 	}
 }
 
-// newCertificate writes a certificate of 127.0.0.1 that signs itself, and its key, to c.pem and k.pem. It
-// returns a client that trusts this certificate only and opens a connection for each request.
+// newCertificate writes a self-signed certificate for 127.0.0.1 to c.pem and its key to k.pem. It
+// returns a client that trusts only this certificate and opens a new connection for each request.
 func newCertificate(t *testing.T) *http.Client {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -249,8 +250,8 @@ func newCertificate(t *testing.T) *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}}
 }
 
-// TestServeTLS sends requests to a server with a certificate, renews the certificate by SIGHUP, and then
-// replaces the file by one that cannot be read.
+// TestServeTLS sends requests to a server with a certificate. It then renews the certificate by
+// SIGHUP, and finally replaces the file by an invalid one.
 func TestServeTLS(t *testing.T) {
 	fitServed(t)
 	client, renewed := newCertificate(t), (*http.Client)(nil)
@@ -277,7 +278,8 @@ func TestServeTLS(t *testing.T) {
 			t.Errorf("got %.200s\nwant %.200s", got, want.String())
 		}
 	}
-	// reload sends SIGHUP and waits until the model was read for the given time.
+	// reload sends SIGHUP and waits until the server has read the model the given number of times
+	// in total.
 	reload := func(times int) {
 		t.Helper()
 		if err := c.Process.Signal(syscall.SIGHUP); err != nil {
@@ -330,7 +332,7 @@ func TestServeTLS(t *testing.T) {
 	}
 }
 
-// TestServeRefusesWrongUse checks calls that must not begin to serve.
+// TestServeRefusesWrongUse checks calls that must end with an error before the server listens.
 func TestServeRefusesWrongUse(t *testing.T) {
 	fitServed(t)
 	for _, c := range []struct {

@@ -63,23 +63,23 @@ type shownModel struct {
 	RawIntercept []float64            `json:"intercept_raw,omitempty"`
 	Calibration  int                  `json:"calibration_rows,omitempty"`
 
-	Unlisted string `json:"unlisted,omitempty"` // the part of the model that is too large to be listed
+	Unlisted string `json:"unlisted,omitempty"` // which part of the model is not listed because it is too large
 
-	cells []string // the names of the columns whose cells a point has
+	cells []string // names of the columns whose values are printed for each point
 }
 
-// maxWeights limits the number of weights that show stores, and the number of coefficients from
-// which it computes them: three times 32 MB. Tests change this variable.
+// maxWeights is the maximum number of weights that show stores, and of coefficients from which it
+// computes them, which together take up to three times 32 MB. Tests change this variable.
 var maxWeights = 1 << 22
 
-// weightOfFeature is a row of the table of a linear model's weights.
+// weightOfFeature is a row in the table of weights of a linear model.
 type weightOfFeature struct {
 	Feature      string    `json:"feature"`
 	Standardized []float64 `json:"standardized"` // one standardized weight for each output
 	Raw          []float64 `json:"raw"`
 }
 
-// weightedPoint is a point of a kernel expansion.
+// weightedPoint is a point of a kernel expansion with its coefficients.
 type weightedPoint struct {
 	Coef   []float64      `json:"coef,omitempty"`
 	Values map[string]any `json:"values"` // values of the columns, in the units of the table
@@ -98,8 +98,8 @@ func (a *app) show(ctx context.Context, f showFlags, file string) error {
 	return a.printJSONOrText(ctx, s, func() string { return s.text(f.rows) })
 }
 
-// newShown collects what mercer show prints about a model, with at most the given number of points; 0
-// means all.
+// newShown collects what mercer show prints about a model. It includes at most the given number of
+// points, or all points if the number is 0.
 func newShown(b modelfile.Bundle, most int) (*shownModel, error) {
 	d, err := learners.Find(b.Model.Learner())
 	if err != nil {
@@ -162,13 +162,13 @@ func newShown(b modelfile.Bundle, most int) (*shownModel, error) {
 	return s, nil
 }
 
-// A column is a feature and its origin in the table.
+// A column is a feature. In units of the table, the value v of the feature is mean + scale·v.
 type column struct {
 	name        string
 	mean, scale float64
 }
 
-// plainColumns returns the features of a model; without an encoder they are x1, x2, ….
+// plainColumns returns the features of a model. Without an encoder their names are x1, x2, ….
 func plainColumns(b modelfile.Bundle) []column {
 	var list []column
 	if b.Encoder == nil {
@@ -202,8 +202,8 @@ func plainColumns(b modelfile.Bundle) []column {
 	return list
 }
 
-// featureWeights returns the weights of a linear model, the largest first, and b in the units of
-// the table.
+// featureWeights returns the weights of a linear model in decreasing order of magnitude, and the
+// intercept in the units of the table.
 func featureWeights(parts learners.Parts, columns []column) ([]weightOfFeature, []float64) {
 	list := make([]weightOfFeature, len(columns))
 	intercept := slices.Clone(parts.Intercept)
@@ -229,8 +229,9 @@ func largest(v []float64) float64 {
 	return m
 }
 
-// weightedPoints returns the points of a kernel expansion in the units of the table, in the order
-// of decreasing coefficients; most limits their number unless it is 0. A sparse point lists only its nonzero features.
+// weightedPoints returns the points of a kernel expansion in the units of the table, in decreasing
+// order of their coefficients. If most is not 0, it returns at most that number of points. A sparse
+// point has only its nonzero features.
 func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle, most int) []weightedPoint {
 	n, _ := parts.Points.Dims()
 	order, size := make([]int, n), make([]float64, n)
@@ -275,8 +276,8 @@ func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle, 
 	return list
 }
 
-// sparseCell adds the features of row i of x that are not 0 to values, and returns the four that
-// are largest in magnitude as a text.
+// sparseCell adds the nonzero features of row i of x to values. As a text it returns the four of
+// them that are largest in magnitude.
 func sparseCell(values map[string]any, x backend.CSR[float64], i int, columns []column) string {
 	at, stored := x.Row(i)
 	order := make([]int, len(at))
@@ -297,7 +298,7 @@ func sparseCell(values map[string]any, x backend.CSR[float64], i int, columns []
 	return strings.Join(texts, ", ")
 }
 
-// visible quotes a name that ends in a space or contains unprintable characters.
+// visible quotes a name that begins or ends with a space, or contains unprintable characters.
 func visible(name string) string {
 	if strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return strconv.Quote(name)
@@ -305,10 +306,9 @@ func visible(name string) string {
 	return name
 }
 
-// maxWidth is about the maximum number of characters in a line for the values of a point.
+// maxWidth is the approximate maximum number of characters for the values of a point in a line.
 const maxWidth = 60
 
-// text returns the model as text.
 func (s *shownModel) text(rows int) string {
 	head := [][]string{{"learner", s.Learner.Name}}
 	if s.Kernel != "" {
@@ -380,12 +380,12 @@ func (s *shownModel) weightsText(rows int) string {
 	return "\n" + texttable.Format(align, table) + more(len(s.Weights), rows, "feature")
 }
 
-// outputs returns the names of the coefficient columns, up to the number that fits in a line.
+// outputs returns the names of the coefficient columns, as many as fit in a line.
 func (s *shownModel) outputs(n int) []string {
 	const widest = 6
 	names := s.Targets
 	switch {
-	case s.Learner.Name == "svc" && len(s.Classes) > 2: // a positive decision value predicts the second class of a pair
+	case s.Learner.Name == "svc" && len(s.Classes) > 2: // each decision value is about a pair of classes, and predicts the second one if it is positive
 		names = nil
 		for a, first := range s.Classes {
 			for _, second := range s.Classes[a+1:] {
@@ -449,7 +449,7 @@ func (s *shownModel) pointsText(rows int) string {
 	return text + more(len(s.Points), rows, "point")
 }
 
-// firstOf returns the first n elements of a list, or all elements if n is 0.
+// firstOf returns the first n elements of a list, or the whole list if n is 0.
 func firstOf[T any](list []T, n int) []T {
 	if n == 0 {
 		return list
@@ -465,8 +465,8 @@ func more(n, rows int, word string) string {
 	return fmt.Sprintf("… and %s; --rows 0 prints all.\n", count(n-rows, "more "+word))
 }
 
-// savedReport is the part of a fitReport that a model file keeps. It has no times, so that a
-// second fit of the same data gives the same file.
+// savedReport is the part of a fitReport that is saved with the model. It has no times, so that two
+// fits to the same data give the same file.
 type savedReport struct {
 	Report fitReport       `json:"report"`
 	Order  []string        `json:"order"`
@@ -480,7 +480,7 @@ func (r fitReport) saved() json.RawMessage {
 	s.Report.Used = process.Used{}
 	text, err := json.Marshal(s)
 	if err != nil {
-		return nil // the report has a value that is not finite: save the model without the report
+		return nil // a value in the report is not finite: the model is saved without the report
 	}
 	return text
 }
@@ -490,7 +490,7 @@ func (s savedReport) report() *fitReport {
 	r.order, r.facts, r.Facts = s.Order, s.Facts, map[string]any{}
 	for i, f := range r.facts {
 		if v, ok := f.Value.(float64); ok && v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-			r.facts[i].Value = int(v) // JSON numbers have no integer type
+			r.facts[i].Value = int(v) // JSON does not distinguish integers from other numbers
 		}
 		r.Facts[f.Key()] = f.Value
 	}

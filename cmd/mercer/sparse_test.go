@@ -18,7 +18,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// denseTable converts a LIBSVM file with the given number of features to CSV.
+// denseTable converts a LIBSVM file to CSV. features is the number of columns.
 func denseTable(t *testing.T, text []byte, features int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -46,9 +46,9 @@ func denseTable(t *testing.T, text []byte, features int) []byte {
 	return b.Bytes()
 }
 
-// TestSparseTableGivesTheResultsOfTheDenseTable checks that models of a LIBSVM file and of a CSV
-// file with the same numbers give the same predictions for the rows of both files, and the same
-// scores.
+// TestSparseTableGivesTheResultsOfTheDenseTable fits models to a LIBSVM file and to a CSV file with
+// the same numbers. Both models must give the same predictions for the rows of both files, and the
+// same scores.
 func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 	const n, features, lambda = 40, 90, 0.5
 	l := gramLab{t, t.TempDir()}
@@ -58,12 +58,12 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The relative error of a squared distance is at most 2¹²γ for sparse points (see
-	// backend.SparseBackend), with γ for the 16 numbers of two points, and not larger for dense
-	// points. A Gaussian kernel multiplies the error by at most 1/e, and the error of the matrix is
-	// at most n times that in norm. The condition number, at most n/λ + 1, multiplies it in α. The
-	// labels are ±1, a prediction is a sum of n terms, and a score is at most quadratic in the
-	// predictions.
+	// For sparse points, the relative error of a squared distance is at most 2¹²γ (see
+	// backend.SparseBackend), where γ is the error bound for the 16 numbers of two points. For
+	// dense points it is not larger. A Gaussian kernel multiplies the error by at most 1/e. The
+	// norm of the error of K is at most n times as large. The error of α is at most n/λ + 1 times
+	// larger again, because that bounds the condition number. The labels are ±1, a prediction is a
+	// sum of n terms, and a score is at most quadratic in the predictions.
 	const tol = 4 * (1 << 12) * 16 * 0x1p-53 * n * n * (n/lambda + 1)
 	same := func(what string, a, b float64) {
 		t.Helper()
@@ -124,7 +124,8 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 			same(name, a[i], b[i])
 		}
 	}
-	// This loop compares the classes of a support vector machine, and the parts of its model.
+	// The rest compares the predicted classes of two support vector machines, and the parts of
+	// their models.
 	for _, table := range tables {
 		l.mercer("fit", "--quiet", "--learner", "svc", "--no-standardize", "--target", "label", "--model", l.path(table+".st"), l.path(table))
 	}
@@ -147,8 +148,8 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 	}
 }
 
-// TestManyWeightsAreNotListed checks that show omits the weights of a linear model with sparse
-// points, and says so, if there are more of them than maxWeights.
+// TestManyWeightsAreNotListed checks a linear model with sparse points. If it has more weights than
+// maxWeights, show must omit the weights and say so.
 func TestManyWeightsAreNotListed(t *testing.T) {
 	before := maxWeights
 	defer func() { maxWeights = before }()

@@ -16,8 +16,8 @@ import (
 )
 
 // TestStaticBuildNeedsNoSystem checks that the static command can fit and predict in a root folder
-// that contains only itself and a table: no loader, no C library, no /proc, no /tmp. There it also serves as in
-// the image of the Dockerfile.
+// that contains only the command and a table: no loader, no C library, no /proc, no /tmp. It also
+// checks mercer serve there, as the image of the Dockerfile runs it.
 func TestStaticBuildNeedsNoSystem(t *testing.T) {
 	required.Slow(t, "chroot", "builds the command again")
 	root := t.TempDir()
@@ -34,7 +34,7 @@ func TestStaticBuildNeedsNoSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	attributes := syscall.SysProcAttr{Chroot: root}
-	if os.Geteuid() != 0 { // users other than root can change the root folder only in a user namespace
+	if os.Geteuid() != 0 { // a user other than root needs a user namespace to change the root folder
 		attributes.Cloneflags = syscall.CLONE_NEWUSER
 		attributes.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
 		attributes.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
@@ -63,7 +63,7 @@ func TestStaticBuildNeedsNoSystem(t *testing.T) {
 	if out := run("predict", "--model", "m.safetensors", "train.csv"); strings.Count(out, "\n") != rows {
 		t.Errorf("predict printed %d lines for a table of %d:\n%.200s", strings.Count(out, "\n"), rows, out)
 	}
-	// The build of the image, as the page says it, is this static build.
+	// The Dockerfile and the page must build the command as this test does.
 	dockerfile, err := os.ReadFile("Dockerfile")
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestStaticBuildNeedsNoSystem(t *testing.T) {
 		t.Errorf("the Dockerfile or docs/guide/serving.md does not have %q, %v", line, err)
 	}
 
-	// As in the image, the server runs as the user 65534, who owns nothing, on a model that can only be read.
+	// As in the image, the server runs as user 65534, who owns no file, and its model is read-only.
 	if os.Geteuid() == 0 {
 		attributes.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// standardOutput is the writer of the results. It records the first failed write, because some
-// callers ignore errors, such as the code that writes help texts.
+// standardOutput writes the results. It records the error of the first failed write, because some
+// callers, such as the code that writes help texts, ignore errors.
 type standardOutput struct {
 	io.Writer
 	err error
@@ -21,8 +21,7 @@ func (o *standardOutput) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// close returns the first failure, including a failure that a file system reports only on
-// closing.
+// close returns the first error. Some file systems report an error only when the file is closed.
 func (o *standardOutput) close() error {
 	if c, ok := o.Writer.(io.Closer); ok && o.err == nil {
 		o.err = c.Close()

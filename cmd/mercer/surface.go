@@ -16,12 +16,12 @@ import (
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
-// surfaceWorst is the difference from the best score at which cells are almost white: 1.5 times the
-// best error, or for likelihoods half a nat per row.
+// surfaceWorst is the relative difference between a score and the best score from which on a cell
+// is almost white. For likelihoods it is the absolute difference, in nats per row.
 const surfaceWorst = 0.5
 
-// surfacePicture returns the picture of `mercer tune --plot`: scores over λ and over the factor
-// of the kernel's parameters, with a row of cells for each trial and a cell for each λ.
+// surfacePicture returns the picture of `mercer tune --plot`: the scores over λ and over the factor
+// of the kernel's parameters. Each trial is a row of cells with a cell for each λ.
 func surfacePicture(res *tuning.Result) picture {
 	by := res.Params.Criterion
 	if len(res.Trials[res.Best].Factors) > 1 {
@@ -44,7 +44,7 @@ func surfacePicture(res *tuning.Result) picture {
 	}
 	cells := boxes{over: vg.Points(0.4)}
 	for i, t := range trials {
-		points := slices.DeleteFunc(slices.Clone(t.Points), func(at tuning.Point) bool { return at.Lambda == 0 }) // a logarithmic axis has no 0
+		points := slices.DeleteFunc(slices.Clone(t.Points), func(at tuning.Point) bool { return at.Lambda == 0 }) // 0 is not on a logarithmic axis
 		var xs []float64
 		for _, at := range points {
 			xs = append(xs, math.Log10(at.Lambda))
@@ -57,7 +57,7 @@ func surfacePicture(res *tuning.Result) picture {
 			if by != tuning.Evidence {
 				bad /= best
 			}
-			if !math.IsInf(bad, 0) && !math.IsNaN(bad) { // cells without a score stay white
+			if !math.IsInf(bad, 0) && !math.IsNaN(bad) { // a cell without a score is white
 				b.fill = surfaceShade(bad)
 			}
 			cells.list = append(cells.list, b)
@@ -82,8 +82,8 @@ func surfacePicture(res *tuning.Result) picture {
 	return picture{title: "Scores of " + res.Kernel().String(), rows: [][]*panel{{p}}}
 }
 
-// surfaceShade returns the color of a score: dark blue for the best, almost white from
-// surfaceWorst on.
+// surfaceShade returns the color of a score that is worse than the best by bad: dark blue for 0,
+// and almost white for surfaceWorst or more.
 func surfaceShade(bad float64) color.Color {
 	return shade(max(0.01, 1-math.Sqrt(max(bad, 0)/surfaceWorst)))
 }
@@ -104,8 +104,8 @@ func height(res *tuning.Result, t tuning.Trial) (y float64) {
 	return y
 }
 
-// between returns the interval from the midpoint between at[i] and its predecessor to the midpoint
-// between at[i] and its successor. At either end, the two halves of the interval have equal widths.
+// between returns the interval of cell i, which extends halfway to at[i-1] and to at[i+1]. At an
+// end of the list, the two halves of the interval have equal widths.
 func between(at []float64, i int) (from, to float64) {
 	if len(at) == 1 {
 		return at[0] - 0.5, at[0] + 0.5
@@ -120,8 +120,8 @@ func between(at []float64, i int) (from, to float64) {
 	return at[i] - cmp.Or(before, after), at[i] + cmp.Or(after, before)
 }
 
-// scalesPicture draws the parameters of the best kernel as bars on a logarithmic scale, if each
-// varied separately.
+// scalesPicture draws the parameters of the best kernel as bars on a logarithmic scale. It is for
+// searches that varied each parameter separately.
 func scalesPicture(res *tuning.Result) picture {
 	by := res.Params.Criterion
 	report := tuneReport{By: string(by)}
@@ -135,7 +135,7 @@ func scalesPicture(res *tuning.Result) picture {
 			low, high = min(low, y), max(high, y)
 		}
 	}
-	room := 0.08*(high-low) + 0.3 // the axis has at least two ticks
+	room := 0.08*(high-low) + 0.3 // wide enough for two ticks on the axis
 	bars := boxes{}
 	for i := range names {
 		x := float64(i)

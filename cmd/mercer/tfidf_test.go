@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestTextsHaveThePredictionsOfScikitLearn compares the predictions of models with tf-idf
-// features with those of testdata/tfidf/predictions.py, for training texts and other texts.
+// TestTextsHaveThePredictionsOfScikitLearn compares the predictions of models with tf-idf features
+// with the results of testdata/tfidf/predictions.py, for training texts and for other texts.
 func TestTextsHaveThePredictionsOfScikitLearn(t *testing.T) {
 	text, err := os.ReadFile("testdata/tfidf/predictions.json")
 	if err != nil {
@@ -46,9 +46,10 @@ func TestTextsHaveThePredictionsOfScikitLearn(t *testing.T) {
 			}
 		}
 		fit("topic", "hours", "--lambda", "0.5", "--no-intercept")
-		// The features agree to 1e-12, so that a kernel value of two rows of norm 1 differs by
-		// 2e-12 and the matrix of n = 45 rows by n times that in norm. The condition number, at
-		// most n/λ + 1, multiplies this in the coefficients of targets up to 55.
+		// The features agree to 1e-12. A kernel value of two rows of norm 1 therefore differs by at
+		// most 2e-12, and the matrix of n = 45 rows by n times as much in norm. For targets up to
+		// 55, the coefficients differ by 55 (n/λ + 1) times as much, where n/λ + 1 bounds the
+		// condition number.
 		const tol = 45 * 2e-12 * (45/0.5 + 1) * 55
 		got := predicted()
 		if len(got) != len(c.Hours) {

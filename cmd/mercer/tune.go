@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
-// tuneRows is the default of --rows, the number of rows for a search. The time grows with the cube of the
-// number of rows, and 15 kernels take about 30 s of a processor with 2000 rows (Zen 4, November 2026).
+// tuneRows is the default of --rows. The time of a search is proportional to the cube of this
+// number: 15 kernels take about 30 s for 2000 rows (one processor, Zen 4, November 2026).
 const tuneRows = 2000
 
 // tuneFlags are the flags of `mercer tune`.
@@ -28,15 +28,14 @@ type tuneFlags struct {
 	reach, testFraction  float64
 	steps, folds, rows   int
 	ard, noIntercept     bool
-	otherDevices         []backend.Device // the devices of --device after the first one
+	otherDevices         []backend.Device // all devices of --device except the first
 	given                func(flag string) bool
 }
 
-// tunedLearners are the learners that a kernel and a λ determine.
+// tunedLearners are the learners whose only varied parameters are a kernel and λ.
 var tunedLearners = []string{"kernel-ridge", "gaussian-process", "ridge"}
 
-// These texts of --help describe the search: one for the learners that a kernel and a λ determine,
-// and one for all learners.
+// These texts are parts of --help.
 const (
 	tuneCriteria = `For each kernel that is tried, many λ are solved from one decomposition. --by names
 the score of a kernel and a λ:
@@ -65,7 +64,7 @@ rows.`
 	sharedDevices = `Several devices, --device cuda/0,cuda/1, share the kernels of a grid and the folds.`
 )
 
-// describe prepares the command for --help about the named learner.
+// describe adapts --help to the learner that the call names.
 func (f *tuneFlags) describe(c *cobra.Command) {
 	d, err := learners.Find(f.learner)
 	if err != nil {
@@ -75,7 +74,7 @@ func (f *tuneFlags) describe(c *cobra.Command) {
 	case f.byGrid():
 		f.describeGrid(c, d)
 	case f.learner == "ridge":
-		c.Flags().Lookup("kernel").Hidden = true // the flag has only one possible value
+		c.Flags().Lookup("kernel").Hidden = true // its only possible value is linear()
 		c.Long = "Find the λ of ridge, which is (K + λI)α = y with the kernel linear(), and fit with it.\n\n" + tuneCriteria + "\n\n" + tuneTargets
 	default:
 		c.Long = "Find the parameters of the kernel of " + d.Name + " and the λ of (K + λI)α = y, and fit with them.\n\n" +
@@ -115,7 +114,7 @@ Other learners are tuned by a grid and scored on held-out folds, rvm and rvc als
 	flags.Float64Var(&f.reach, "reach", 30, "largest factor by which a parameter may differ from the start")
 	intFlag(flags, &f.steps, "steps", 0, 0, "number of kernels to try (default: 15; with bayes 10, plus 10 for each parameter; with --grid 7)")
 	flags.Float64SliceVar(&f.lambdas, "lambdas", nil, "the only `NUMBERS` to try as lambda (default: 1e-8 to 1e3 times the mean of k(x, x), two per decade, and more near the best)")
-	flags.Lookup("lambdas").DefValue = "" // not "[]", which pflag would print
+	flags.Lookup("lambdas").DefValue = "" // otherwise the help would print "[]" as the default
 	flags.StringArrayVar(&f.grid, "grid", nil, "`NAME=VALUES` of a parameter of the learner, with commas between values; may be given several times")
 	intFlag(flags, &f.folds, "folds", 5, 2, "number of folds of --by kfold")
 	intFlag(flags, &f.rows, "rows", tuneRows, 0, "number of rows to search with, chosen at random; 0 means all")
@@ -139,10 +138,10 @@ func (f *tuneFlags) refusals() []refusal {
 		return yes
 	}
 	varies := true
-	if list, err := f.parseKernels(); err == nil { // if the kernels are invalid, check reports the error
+	if list, err := f.parseKernels(); err == nil { // if a kernel is invalid, check will report the error
 		varies = slices.ContainsFunc(list, candidate.varies) && !(f.given("vary") && len(f.vary) == 0)
 	}
-	// check reports a learner that is unknown or not supported.
+	// If the learner is unknown or not supported, check will report the error.
 	tuned := f.learner == "" || slices.Contains(tunedLearners, f.learner)
 	judged := slices.Contains(tuning.Criteria, f.by) && (!grid || f.bayesian() && f.by == string(tuning.Evidence))
 	byGrid := f.learner + " is tuned by a grid of one factor of the length scales; see --grid"
@@ -154,8 +153,8 @@ func (f *tuneFlags) refusals() []refusal {
 		{grid && !has("intercept"), "no-intercept", f.learner + " has no intercept to leave out", ""},
 		{grid, "ard", byGrid, ""},
 		{grid && !(f.given("search") && f.search == string(tuning.Grid)), "search", byGrid, ""},
-		{grid && !f.given("by") && !f.bayesian(), "by", "", ""},                        // help hides the flag; checkGrid returns an error for other values
-		{grid && !f.given("task") && !d.Does(learners.Classification), "task", "", ""}, // help hides the flag; checkGrid returns an error for a task that the learner does not support
+		{grid && !f.given("by") && !f.bayesian(), "by", "", ""},                        // only hides the flag from the help; checkGrid reports wrong values
+		{grid && !f.given("task") && !d.Does(learners.Classification), "task", "", ""}, // only hides the flag from the help; checkGrid reports a wrong task
 		{!grid && tuned, "grid", strings.Join(tunedLearners, ", ") + " vary by --kernel, --vary and --lambdas; --grid needs another --learner", ""},
 		{gradient && f.by == string(tuning.Evidence), "vary reach steps lambdas", "gradient varies all parameters and lambda by derivatives; use --search grid, golden or bayes", ""},
 		{gradient && f.by == string(tuning.Evidence), "plot", "gradient computes no grid of scores to draw; use --search grid, golden or bayes", ""},
@@ -168,7 +167,7 @@ func (f *tuneFlags) refusals() []refusal {
 	}
 }
 
-// bayesian reports whether the learner can also be scored by its evidence.
+// bayesian reports whether --by evidence is possible for the learner, in addition to kfold.
 func (f *tuneFlags) bayesian() bool {
 	return f.learner == "rvm" || f.learner == "rvc" || f.learner == "nystrom-ridge" || f.learner == "fourier-ridge"
 }
@@ -176,7 +175,7 @@ func (f *tuneFlags) bayesian() bool {
 // byGrid reports whether the learner is tuned by a grid.
 func (f *tuneFlags) byGrid() bool { return slices.Contains(gridLearners(), f.learner) }
 
-// setDefaults sets the search and the criterion that the flags do not set.
+// setDefaults sets the search and the criterion if the flags do not set them.
 func (f *tuneFlags) setDefaults() {
 	if f.byGrid() && !f.given("by") {
 		f.by = string(tuning.KFold)
@@ -219,7 +218,7 @@ func (f *tuneFlags) check() error {
 		names := append(slices.Clone(tunedLearners), gridLearners()...)
 		return usagef("--learner: tune has nothing to vary for %q%s; it is for %s", f.learner, didYouMean("", f.learner, names), strings.Join(names, ", "))
 	case f.byGrid():
-		// checkGrid, called below, checks these flags.
+		// The call of checkGrid below checks the flags of this search.
 	case f.search == string(tuning.Gradient) && !evidence:
 		return usagef("--search: gradient needs --by evidence, which has derivatives")
 	case f.learner == "ridge" && slices.ContainsFunc(list, func(c candidate) bool { return !c.linear() }):

@@ -25,7 +25,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// gridLearners returns the learners that are tuned by a grid of a parameter or of kernels.
+// gridLearners returns the learners for which tune tries a grid of settings.
 func gridLearners() []string {
 	var names []string
 	for _, d := range learners.Catalogue() {
@@ -37,14 +37,14 @@ func gridLearners() []string {
 	return names
 }
 
-// gridPoint is a setting that was tried. kernel is its kernel on texts or trees, or nil for a table
-// of numbers.
+// gridPoint is a setting of the grid. kernel is its kernel on texts or trees, or nil for a table of
+// numbers.
 type gridPoint struct {
 	tuning.Setting
 	kernel objects.Kernel
 }
 
-// parseGrid returns the axes of --grid and of the flags that stand for an axis.
+// parseGrid returns the axes of the grid, which --grid or other flags such as --lambdas define.
 func (f *tuneFlags) parseGrid() (axes []tuning.Axis, err error) {
 	d, err := learners.Find(f.learner)
 	if err != nil {
@@ -95,7 +95,7 @@ func (f *tuneFlags) parseGrid() (axes []tuning.Axis, err error) {
 	return axes, nil
 }
 
-// describeGrid adapts --help to a learner that is tuned by a grid.
+// describeGrid adapts --help to a learner of gridLearners.
 func (f *tuneFlags) describeGrid(c *cobra.Command, d learners.Description) {
 	flag := c.Flags().Lookup
 	var scores []string
@@ -142,7 +142,7 @@ func (f *tuneFlags) checkGrid() error {
 	return err
 }
 
-// searchGrid scores every setting on a sample of the rows of train, whose size is --rows.
+// searchGrid scores each setting of the grid on --rows rows of train, chosen at random.
 func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneFlags, task learners.Task, d *tuneData, train *dataset.Table, memory *budget) ([]gridPoint, error) {
 	axes, err := f.parseGrid()
 	if err != nil {
@@ -154,7 +154,7 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 	}
 	rows := f.sample(d.y)
 	rules := f.objects.rules(f.rules(task))
-	rules.AnyLabels = true // the number of classes in train has been checked
+	rules.AnyLabels = true // the classes have been checked in train, and need no check in some of its rows
 	some := train
 	if len(rows) < train.Rows() {
 		if some, err = rules.Select(train, rows); err != nil {
@@ -171,7 +171,7 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 	}
 	var table validate.Data
 	switch {
-	case f.gram: // the points of a Gram matrix hold only the columns of the chosen rows
+	case f.gram: // a Gram matrix of the chosen rows has only their columns, and thus needs an encoder of its own
 		enc, err := dataset.Learn(some, rules)
 		if err != nil {
 			return nil, err
@@ -228,7 +228,7 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 	return all, err
 }
 
-// gridTrial is a setting in the report.
+// gridTrial is a scored setting in the report.
 type gridTrial struct {
 	Parameters map[string]string `json:"parameters"`
 	Score      *float64          `json:"score"` // null if Error is set
@@ -237,8 +237,8 @@ type gridTrial struct {
 	Error      string            `json:"error,omitempty"`
 }
 
-// newGridReport makes the report of the settings; the first setting with the best score is the
-// best.
+// newGridReport makes the report of a grid. If several settings have the best score, it marks the
+// first.
 func newGridReport(f *tuneFlags, task learners.Task, points []gridPoint, dev backend.Device, say func(error) string) tuneReport {
 	r := tuneReport{Program: "tune", By: f.by, Search: f.search, Learner: f.learner, Device: dev.Info().Device, Vary: []string{}, task: task}
 	for i, p := range points {
@@ -267,7 +267,7 @@ func newGridReport(f *tuneFlags, task learners.Task, points []gridPoint, dev bac
 	return r
 }
 
-// showGrid makes the report show the given setting as the fitted one.
+// showGrid makes setting at the fitted setting of the report.
 func (r *tuneReport) showGrid(at int) {
 	best := r.Grid[at]
 	r.best, r.Parameters, r.Score, r.Kernel = at, best.Parameters, *best.Score, best.Parameters["kernel"]
@@ -291,8 +291,9 @@ func (r tuneReport) gridText() string {
 	return texttable.Format("l"+strings.Repeat("l", len(r.Vary))+"rrr", lines)
 }
 
-// gridPicture draws the scores over the numeric parameter with the most values, with a line for
-// each setting of the other parameters, or for the eight best of these settings.
+// gridPicture draws the scores over the numeric parameter that has the most values. Each setting of
+// the other parameters is a line; if there are more than eight lines, only the best eight are
+// drawn.
 func (r tuneReport) gridPicture() (pic picture, err error) {
 	number := func(t gridTrial, name string) (float64, bool) {
 		text := t.Parameters[name]

@@ -15,8 +15,8 @@ import (
 )
 
 // TestGridScoresDoNotDependOnThreads checks that the scores of a grid have the same bits for any
-// number of threads that share the fits, also if a fit exceeds the memory per thread but not the
-// whole memory.
+// number of threads that share the fits. This must also hold if a fit exceeds the memory of one
+// thread, but not the total memory.
 func TestGridScoresDoNotDependOnThreads(t *testing.T) {
 	l := gramLab{t, t.TempDir()}
 	if err := os.CopyFS(l.folder, testdata.FS); err != nil {
@@ -42,7 +42,7 @@ func TestGridScoresDoNotDependOnThreads(t *testing.T) {
 		{"--learner", "svr", "--kernel", "gaussian(sigma=3)", "--vary", "", "--grid", "C=0.1,10", l.path("diabetes.csv")},
 		{"--learner", "logistic", "--grid", "lambda=1,10", l.path("digits.csv")},
 		{"--learner", "kernel-knn", "--grid", "k=1,5", l.path("breast_cancer.csv")},
-		// For 379 rows K and its factor take 1 MiB each.
+		// For 379 rows, K and its factor take 1 MiB each.
 		{"--learner", "kernel-logistic", "--kernel", "gaussian(sigma=3)", "--vary", "", "--grid", "lambda=1,10", "--memory", "4MB", l.path("breast_cancer.csv")},
 	} {
 		one := grid("1", args...)
@@ -54,8 +54,8 @@ func TestGridScoresDoNotDependOnThreads(t *testing.T) {
 	}
 }
 
-// TestGridAgainstScikitLearn compares the scores of a grid with scikit-learn's GridSearchCV on
-// the same folds, each with its own scaling.
+// TestGridAgainstScikitLearn compares the scores of a grid with scikit-learn's GridSearchCV on the
+// same folds. Both standardize each training set by itself.
 func TestGridAgainstScikitLearn(t *testing.T) {
 	required.Slow(t, "sklearn", "starts Python")
 	l := gramLab{t, t.TempDir()}
@@ -99,8 +99,8 @@ func TestGridAgainstScikitLearn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The size n of the training set differs between the folds, so that the test computes λ =
-	// 2n·alpha for lasso.
+	// For lasso, λ = 2n·alpha, where n is the size of the training set. As n differs between the
+	// folds, the test sets λ for each fold.
 	cmd := exec.Command(required.SKLearn(t), "-c", `
 import json, sys, numpy as np, pandas as pd
 from sklearn.pipeline import make_pipeline
@@ -136,10 +136,11 @@ print(json.dumps({"svc": svc, "lasso": lasso}))
 	if err := json.Unmarshal(out, &want); err != nil {
 		t.Fatal(err)
 	}
-	// Decision values differ by some 1e-7, and no row is that close to a boundary, so that the
-	// counts are equal. The duality gap of lasso, at most 1e-12‖y‖² on both sides, bounds the
-	// squared difference of the fitted values. Their difference is at most 2e-6 of the root mean
-	// square of the target, 170, and at most ten times that for held-out rows.
+	// svc: decision values differ by some 1e-7, and no row is so close to a boundary, so that the
+	// numbers of errors are equal. lasso: the duality gap of each program is at most 1e-12‖y‖², and
+	// bounds the squared difference of the fitted values from the optimum. The fitted values of the
+	// two programs therefore differ by at most 2e-6 of the root mean square of the target, 170, and
+	// those of held-out rows by at most ten times as much.
 	for name, c := range map[string]struct {
 		got []float64
 		tol float64

@@ -13,10 +13,10 @@ import (
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
-// candidate is a kernel at which the search starts.
+// candidate is a kernel from which the search starts.
 type candidate struct {
-	kernel kernels.Kernel // nil means the Gaussian of the median distance
-	object objects.Kernel // a kernel on texts or trees, or nil; if it is not nil, kernel is precomputed()
+	kernel kernels.Kernel // nil means a Gaussian kernel whose sigma is the median distance
+	object objects.Kernel // a kernel on texts or trees, or nil; if not nil, the field kernel is precomputed()
 }
 
 func (c candidate) linear() bool {
@@ -27,7 +27,7 @@ func (c candidate) linear() bool {
 // varies reports whether a search can vary a parameter of the kernel.
 func (c candidate) varies() bool { return c.kernel == nil || len(varying(c.kernel)) > 0 }
 
-// varying returns the names of the parameters that can vary by a factor.
+// varying returns the names of the parameters that a search can multiply by a factor.
 func varying(k kernels.Kernel) []string {
 	var names []string
 	for _, p := range kernels.Params(k) {
@@ -38,13 +38,13 @@ func varying(k kernels.Kernel) []string {
 	return names
 }
 
-// tuned is the result of the search that starts at a candidate.
+// tuned is a candidate with the result of the search from it.
 type tuned struct {
 	candidate
 	*tuning.Result
 }
 
-// name returns the text of a kernel that was tried.
+// name returns k as text, or the kernel on texts or trees if there is one.
 func (t tuned) name(k kernels.Kernel) string {
 	if t.object != nil {
 		return t.object.String()
@@ -63,7 +63,7 @@ func best(found []tuned) int {
 	return at
 }
 
-// parseKernels returns the kernels of --kernel, or the default, which depends on the rows.
+// parseKernels returns the kernels of --kernel, or by default a candidate without a kernel.
 func (f *tuneFlags) parseKernels() ([]candidate, error) {
 	over := f.objects.flag()
 	if len(f.kernels) == 0 {
@@ -105,8 +105,8 @@ func (f *tuneFlags) parseKernels() ([]candidate, error) {
 	return list, nil
 }
 
-// checkVary returns an error for a name that is not a parameter of the kernel (by default a
-// Gaussian), or whose parameter cannot vary by a factor.
+// checkVary returns an error for a name in --vary that is not a parameter of the kernel k, or that
+// a search cannot multiply by a factor. nil stands for a Gaussian kernel.
 func (f *tuneFlags) checkVary(k kernels.Kernel) error {
 	text := "gaussian"
 	if k == nil {
@@ -123,7 +123,7 @@ func (f *tuneFlags) checkVary(k kernels.Kernel) error {
 	return nil
 }
 
-// startKernel returns the Gaussian of the median distance.
+// startKernel returns a Gaussian kernel whose sigma is the median distance of the rows.
 func (f *tuneFlags) startKernel(ctx context.Context, x mat.Matrix, weights []float64) (kernels.Kernel, error) {
 	sigma, err := learners.MedianDistance(ctx, x, weights, f.seed)
 	if err != nil {

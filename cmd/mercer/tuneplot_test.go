@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// tunePlotArguments reads its table from standard input.
+// tunePlotArguments are the arguments of a search that reads its table from standard input.
 var tunePlotArguments = []string{"tune", "--device", "ref", "--rows", "60", "--search", "grid", "--kernel", "rationalquadratic(sigma=1,a=1)", "--target", "y", "--model", "m.st", "--plot", "p.png", "-"}
 
-// startTune starts a search on a table with the given number of rows that writes a model and a
-// picture, and returns during the fit that follows the search.
+// startTune starts a search on a table with the given number of rows. The search writes a model and
+// a picture. startTune returns during the fit after the search.
 func startTune(t *testing.T, rows int) *command {
 	t.Helper()
 	c := start(t, tunePlotArguments...)
@@ -33,9 +33,9 @@ func startTune(t *testing.T, rows int) *command {
 	}
 }
 
-// TestNoPictureWithoutItsModel checks that a search that is interrupted or killed during the fit
-// that follows it, or that cannot write its model, leaves no picture, and that the model is kept
-// if the picture cannot be written.
+// TestNoPictureWithoutItsModel checks that no picture exists without its model: if the command is
+// interrupted or killed during the fit after the search, or if it cannot write the model. If the
+// command cannot write the picture, the model must exist.
 func TestNoPictureWithoutItsModel(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(s.String(), func(t *testing.T) { startTune(t, 5000).interrupt(t, s) })
@@ -63,8 +63,8 @@ func TestNoPictureWithoutItsModel(t *testing.T) {
 	} {
 		t.Run("blocked "+test.blocked, func(t *testing.T) {
 			c := start(t, tunePlotArguments...)
-			// The empty lines exceed the buffer of a pipe: once all are written, the command is
-			// reading and has checked the names of its outputs.
+			// The empty lines exceed the buffer of a pipe. When all are written, the command has
+			// begun to read, and has therefore checked the names of its outputs.
 			if _, err := c.stdin.Write(append(table3(300), bytes.Repeat([]byte("\n"), 1<<20)...)); err != nil {
 				t.Fatal(err)
 			}

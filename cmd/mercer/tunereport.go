@@ -24,37 +24,37 @@ type tuneReport struct {
 	Score   float64     `json:"score"` // RMSE, or the fraction of wrong classes, or −log p per row for evidence
 	N       int         `json:"n"`
 	Assumed string      `json:"task_assumed,omitempty"`
-	Rows    int         `json:"rows"` // number of rows of the search
+	Rows    int         `json:"rows"` // number of rows used in the search
 	D       int         `json:"d"`
 	Device  string      `json:"device"`
 	Vary    []string    `json:"vary"`
 	Trials  []tuneTrial `json:"trials,omitempty"`
-	// Parameters is the best setting and Grid lists all settings of a learner that is tuned by a grid.
+	// Parameters and Grid are set for a grid: the best setting, and all settings.
 	Parameters map[string]string `json:"parameters,omitempty"`
 	Grid       []gridTrial       `json:"grid,omitempty"`
 	Seconds    float64           `json:"seconds"`
-	Planned    int64             `json:"planned_bytes,omitempty"` // planned memory of the whole process, to be compared with peak_bytes
+	Planned    int64             `json:"planned_bytes,omitempty"` // planned peak memory of the whole process; peak_bytes is the measured value
 	process.Used
 	Test    *score `json:"test,omitempty"`
 	Plot    string `json:"plot,omitempty"`
 	Learner string `json:"learner,omitempty"`
 	Model   string `json:"model,omitempty"`
-	Refused string `json:"fit_error,omitempty"` // why the fit failed, so that there is no model
-	// PassedOver is the number of settings with better scores that cannot be fitted to all rows.
+	Refused string `json:"fit_error,omitempty"` // why the fit failed; there is then no model
+	// PassedOver is the number of settings with better scores whose fit to all rows failed.
 	PassedOver int `json:"passed_over,omitempty"`
-	// Warnings name the best of these settings and the setting that was fitted instead, and include
-	// the warnings of the model.
+	// If PassedOver > 0, a warning names the setting with the best score and the fitted setting.
+	// Warnings also include the warnings of the model.
 	Warnings []string `json:"warnings,omitempty"`
 
 	task    learners.Task
 	best    int
-	several bool // there are several kernels, so that each trial shows the text of its kernel
+	several bool // several kernels were tried, and each trial shows the text of its kernel
 }
 
 // tuneTrial is a kernel that was tried.
 type tuneTrial struct {
 	Kernel  string      `json:"kernel"`
-	Values  []float64   `json:"values"` // the parameters that varied in this kernel, in the order of Vary
+	Values  []float64   `json:"values"` // values of the varied parameters in this kernel, in the order of Vary
 	Lambda  float64     `json:"lambda"` // the best λ
 	Score   float64     `json:"score"`
 	Seconds float64     `json:"seconds"`
@@ -67,7 +67,7 @@ type tunePoint struct {
 	Score  *float64 `json:"score"` // null if K + λI is singular to working precision
 }
 
-// shown returns the displayed form of a score: the square root of a mean square.
+// shown returns a score as it is displayed. For a mean square it is the square root.
 func shown(by tuning.Criterion, score float64) float64 {
 	if by == tuning.Evidence {
 		return score
@@ -75,7 +75,7 @@ func shown(by tuning.Criterion, score float64) float64 {
 	return math.Sqrt(score)
 }
 
-// newTuneReport makes the report of the searches from one or more kernels; found[at] is the best result.
+// newTuneReport makes the report of the searches from one or more kernels. found[at] is the best.
 func newTuneReport(f tuneFlags, found []tuned, at int, dev backend.Device) tuneReport {
 	res := found[at]
 	by, lambda := res.Params.Criterion, res.Lambda()
@@ -94,7 +94,7 @@ func newTuneReport(f tuneFlags, found []tuned, at int, dev backend.Device) tuneR
 	return r
 }
 
-// showTrial makes the report show a λ of a trial as the fitted one.
+// showTrial makes trial at, with the given λ, the fitted setting of the report.
 func (r *tuneReport) showTrial(at int, lambda, score float64) {
 	r.best, r.Kernel, r.Lambda, r.Score = at, r.Trials[at].Kernel, &lambda, score
 	r.Trials[at].Lambda, r.Trials[at].Score = lambda, score
@@ -117,7 +117,7 @@ func newTuneTrial(found tuned, t tuning.Trial, by tuning.Criterion) tuneTrial {
 	return trial
 }
 
-// heading returns the name of the score.
+// heading returns the name of the score for the head of a table.
 func (r tuneReport) heading() string {
 	switch tuning.Criterion(r.By) {
 	case tuning.LeaveOneOut:
@@ -167,10 +167,10 @@ func (r tuneReport) text() string {
 	return trials() + "\n" + texttable.Format("ll", rows)
 }
 
-// trialsText returns the table of the kernels that were tried.
+// trialsText returns a table of the trials, one for each kernel that was tried.
 func (r tuneReport) trialsText() string {
-	// If few parameters vary, each has a column; otherwise the text of the kernel below shows
-	// them.
+	// If at most four parameters vary, each has a column. Otherwise only the text of the kernel
+	// below the table shows them.
 	head, align := []string{""}, "l"
 	few := len(r.Vary) <= 4 && !r.several
 	if r.several {
@@ -185,7 +185,7 @@ func (r tuneReport) trialsText() string {
 	align += "rrr"
 	for i, t := range r.Trials {
 		if i != r.best && r.Search == string(tuning.Gradient) {
-			continue // a gradient search may have hundreds of steps
+			continue // only the best trial is printed, because a search by gradients may have hundreds of trials
 		}
 		line := []string{""}
 		if i == r.best {

@@ -28,17 +28,17 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// tuneData is the table of the search and of the fit.
+// tuneData is the encoded table, for the search and for the final fit.
 type tuneData struct {
 	source string
 	enc    *dataset.Encoder
 	x      mat.Matrix // features, or points of a Gram matrix; nil if the input is a column of objects
-	texts  []string   // the objects, if the input is a column of objects
+	texts  []string   // texts or trees, if they are the input
 	y      *mat.Dense // the encoded targets
-	signs  *mat.Dense // the targets of the search: y, or ±1 for classes
+	signs  *mat.Dense // targets in the search: y, or ±1 for classes
 
 	weights []float64 // weights of the rows; nil means all 1
-	product []float64 // the weights times the class weights, used to fit models
+	product []float64 // weights multiplied by the class weights, for fits
 }
 
 func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
@@ -84,7 +84,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	if test != nil { // an error in scoring must not waste a search
+	if test != nil { // find errors in the held-out rows before the search
 		_, err := d.enc.Targets(test)
 		if err == nil && d.x != nil {
 			_, err = d.enc.Encode(test)
@@ -107,7 +107,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 		r.Rows = min(r.N, f.rows)
 	}
 	var image []byte
-	if f.plot != "" { // an error in drawing must not waste a fit
+	if f.plot != "" { // find errors in drawing before the fit
 		pic, err := draw()
 		if err == nil {
 			image, err = pic.render(f.plot, pixels{})
@@ -116,7 +116,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			return err
 		}
 	}
-	var refused error // the scores are kept if the fit fails
+	var refused error // error of the fit, after which the scores are still printed
 	if f.model != "" || test != nil {
 		b, at, warning, err := a.fitBest(ctx, dev, f, task, settings, d, memory)
 		if err == nil && at > 0 {
@@ -155,8 +155,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			r.Learner, r.Model = b.Model.Learner(), f.model
 		}
 	}
-	// The picture is written after the model, so that no picture remains if the model cannot be
-	// written.
+	// The picture is written only if the model has been written.
 	if f.plot != "" && (f.model == "" || refused == nil) {
 		if err := a.writeFile(ctx, "--plot", f.plot, image); err != nil {
 			return err
@@ -172,17 +171,17 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	return err
 }
 
-// setting is a scored setting: the parameters of the learner, and the kernel on objects if there
-// is one.
+// setting is a scored setting: the parameters of the learner, and the kernel on texts or trees if
+// there is one.
 type setting struct {
-	learner string // "" means the learner of the flags
+	learner string // "" means the learner that --learner names
 	given   map[string]string
 	object  objects.Kernel
 	score   float64
-	show    func(*tuneReport) // shows the setting as fitted
+	show    func(*tuneReport) // makes the setting the fitted setting of the report
 }
 
-// name lists the parameters that the search chose.
+// name returns the values of the parameters that the search chose.
 func (s setting) name() string {
 	var list []string
 	for _, parameter := range slices.Sorted(maps.Keys(s.given)) {
@@ -207,7 +206,7 @@ func rank(settings []setting) {
 }
 
 // search scores settings. It returns the report, the settings that have a score (the best first),
-// and a function that draws the scores.
+// and a function that draws the scores as a picture.
 func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags, task learners.Task, d *tuneData, train *dataset.Table, memory *budget) (r tuneReport, settings []setting, draw func() (picture, error), err error) {
 	if f.byGrid() {
 		points, err := a.searchGrid(ctx, devices, f, task, d, train, memory)
@@ -257,9 +256,10 @@ func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags
 	return r, settings, func() (picture, error) { return surfacePicture(found[at].Result), nil }, nil
 }
 
-// fitBest fits the best setting that can be fitted to all rows, and returns the index of the
-// setting. If the fit of the best setting failed, warning names it. Since each setting was fitted
-// to the rows of the search, an error comes from the setting, unless memory or time ran out.
+// fitBest fits the best setting that can be fitted to all rows, and returns its index in settings.
+// If the setting with the best score could not be fitted, warning names it. After an error fitBest
+// tries the next setting, unless memory or time ran out: every setting could be fitted to the rows
+// of the search, so that the error must come from the setting.
 func (a *app) fitBest(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, settings []setting, d *tuneData, memory *budget) (b modelfile.Bundle, at int, warning string, err error) {
 	at, warning, err = attempt.Candidates{
 		Len:  len(settings),
@@ -308,7 +308,7 @@ func (f *tuneFlags) learnData(source string, train *dataset.Table, task learners
 	return d, err
 }
 
-// searchAll searches from each kernel, on a sample of --rows rows.
+// searchAll searches from each kernel, on --rows rows chosen at random.
 func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d *tuneData, memory *budget) ([]tuned, error) {
 	list, err := f.parseKernels()
 	if err != nil {
@@ -344,8 +344,8 @@ func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d 
 	return found, nil
 }
 
-// begin returns the rows in the form that the kernel of a candidate accepts. If the candidate has
-// no kernel, begin chooses one.
+// begin returns the given rows as the matrix that the candidate's kernel takes. If the candidate
+// has no kernel, begin chooses one.
 func (a *app) begin(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, c *candidate) (x mat.Matrix, err error) {
 	if c.object != nil {
 		texts := make([]string, len(rows))
@@ -369,7 +369,7 @@ func (a *app) begin(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, 
 	return x, f.checkVary(c.kernel)
 }
 
-// sample draws --rows rows of y, and returns their indices in ascending order.
+// sample chooses --rows rows of y at random, and returns their indices in ascending order.
 func (f *tuneFlags) sample(y *mat.Dense) []int {
 	n, _ := y.Dims()
 	if f.rows == 0 || f.rows >= n {
@@ -384,7 +384,7 @@ func (f *tuneFlags) sample(y *mat.Dense) []int {
 	return rows
 }
 
-// tuneStream makes the choice of rows independent of other uses of the seed.
+// tuneStream selects a separate random stream for the choice of rows.
 const tuneStream = 0x74756e65 // "tune"
 
 func (f *tuneFlags) params(report func(solvers.Progress)) tuning.Params {
@@ -401,7 +401,7 @@ func (f *tuneFlags) params(report func(solvers.Progress)) tuning.Params {
 	return par
 }
 
-// problem returns the problem of the search; for evidence the targets are centered.
+// problem returns the problem to solve in the search. For --by evidence it centers the targets.
 func (f *tuneFlags) problem(k kernels.Kernel, x mat.Matrix, y *mat.Dense, weights []float64) (solvers.Problem, error) {
 	evidence := f.by == string(tuning.Evidence)
 	if evidence && !f.noIntercept {
@@ -423,7 +423,7 @@ func hostOf(m *mat.Dense) backend.Host[float64] {
 	return backend.Host[float64]{Rows: r.Rows, Cols: r.Cols, Stride: r.Stride, Data: r.Data}
 }
 
-// taskFor returns the task of --task, or classification for a target of texts.
+// taskFor returns --task if given, the only task of a learner, or a task that suits the target.
 func (f *tuneFlags) taskFor(t *dataset.Table) learners.Task {
 	d, _ := learners.Find(f.learner)
 	switch {
@@ -448,23 +448,23 @@ func (f *tuneFlags) checkLearner(task learners.Task) error {
 	return nil
 }
 
-// learnerFor returns the learner of --learner, or without that flag the learner for the kernel that
-// the search found.
+// learnerFor returns --learner if given, and otherwise a learner that suits the result of the
+// search.
 func (f *tuneFlags) learnerFor(t tuned, task learners.Task) string {
 	switch {
 	case f.learner != "":
 		return f.learner
 	case f.by == string(tuning.Evidence) && task == learners.Regression:
 		return "gaussian-process"
-	case t.linear(): // ridge gives the same model in less time
+	case t.linear(): // ridge fits the same model in less time
 		return "ridge"
 	default:
 		return "kernel-ridge"
 	}
 }
 
-// fitTuned fits the learner with the parameters that were found to all rows; object is the kernel
-// on texts or trees, or nil.
+// fitTuned fits the learner to all rows, with the parameters in given. object is the kernel on
+// texts or trees, or nil.
 func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, given map[string]string, object objects.Kernel, data *tuneData, memory *budget) (modelfile.Bundle, error) {
 	b := modelfile.Bundle{Encoder: data.enc}
 	d, err := learners.Find(f.learner)

@@ -84,7 +84,7 @@ func (a *app) update(ctx context.Context, model, out string, remove bool, file s
 	return a.saveUpdated(ctx, b, out, count(t.Rows(), "row")+" "+what)
 }
 
-// merge saves the model of the samples of two models.
+// merge saves the model of the training rows of two models.
 func (a *app) merge(ctx context.Context, model, out, other string) error {
 	if err := a.checkOutput(ctx, "--out", out, other, ""); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (a *app) merge(ctx context.Context, model, out, other string) error {
 	return a.saveUpdated(ctx, b, out, other+" merged")
 }
 
-// sameFeatures reports whether two inputs make the same features of cells that are not missing.
+// sameFeatures reports whether two inputs encode cells that are not missing in the same way.
 func sameFeatures(a, b dataset.Input) bool {
 	for _, i := range []*dataset.Input{&a, &b} {
 		if i.Number != nil {
@@ -127,7 +127,7 @@ var errCalibrated = usagef("update: the calibrated intervals would not be those 
 
 // saveUpdated saves the new model, and prints what was done.
 func (a *app) saveUpdated(ctx context.Context, b modelfile.Bundle, out, what string) error {
-	b.Fit = nil // the report describes a fit to other rows
+	b.Fit = nil // the old report describes a fit to other rows
 	if err := a.commit(ctx, func() error { return modelfile.Save(out, b) }); err != nil {
 		return err
 	}

@@ -14,24 +14,24 @@ import (
 	"github.com/mercer-go/mercer/internal/suggest"
 )
 
-// usageError is an error in the command line, with exit code 2.
+// usageError is an error in the command line. The command then exits with code 2.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// A refusal is a reason why flags have no effect in a call.
+// A refusal says which flags have no effect in a call, if the condition holds is true, and why.
 type refusal struct {
 	holds bool
 	flags string // names of the flags, separated by spaces
 	why   string
-	by    string // the flag that the reason depends on, or "" if there is none; help hides the refused flags only if this flag is given
+	by    string // the flag on which the condition depends, or ""; if it is set, help hides the refused flags only if this flag is given
 }
 
-// refusing makes a command return an error for flags that have no effect, and hides them from its
-// help. Call refusing before learnerFlags.add, so that the help of the learner is prepared before
-// flags are hidden.
+// refusing makes a command return an error for flags that have no effect, and hides these flags
+// from its help. Call refusing before learnerFlags.add: the help of the learner must be complete
+// before flags are hidden.
 func refusing(c *cobra.Command, reasons func() []refusal) *cobra.Command {
 	each := func(do func(flag *pflag.Flag, r refusal)) {
 		for _, r := range reasons() {
@@ -49,7 +49,7 @@ func refusing(c *cobra.Command, reasons func() []refusal) *cobra.Command {
 		}
 		each(func(flag *pflag.Flag, r refusal) {
 			value := flag.Value.String()
-			nothing := value == flag.DefValue && slices.Contains([]string{"0", "false"}, value) // the flag was set to its default, such as --stream=false
+			nothing := value == flag.DefValue && slices.Contains([]string{"0", "false"}, value) // the value is the default and means "no", as in --stream=false
 			if flag.Changed && !nothing && err == nil {
 				err = usagef("--%s: %s", flag.Name, r.why)
 			}
@@ -73,23 +73,22 @@ func beforeHelp(c *cobra.Command, prepare func()) {
 	})
 }
 
-// withoutDevice prepares a command that does no work on data.
+// withoutDevice makes a command refuse the flags about devices, because it does no work on data.
 func withoutDevice(c *cobra.Command) *cobra.Command {
 	return refusing(c, func() []refusal {
 		return []refusal{{true, "device threads memory reproducible quiet", "has no effect on mercer " + c.Name(), ""}}
 	})
 }
 
-// badValue returns an error for a flag with an empty value, as from an unset shell variable, if the
-// command would treat the flag as not given. It also returns an error if the value of a flag is the
-// next flag.
+// badValue returns an error for an empty value, which an unset shell variable may cause, unless an
+// empty value has a meaning. It also returns an error if the value of a flag is the next flag.
 func badValue(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		value := f.Value.String()
 		if p, ok := f.Value.(*parameterFlag); ok {
 			value = p.given[p.name]
 		}
-		means := slices.Contains([]string{"device", "comment", "compare-by"}, f.Name) // an empty text means auto, or none
+		means := slices.Contains([]string{"device", "comment", "compare-by"}, f.Name) // an empty value means auto, or none
 		switch {
 		case err != nil:
 		case f.Value.Type() == "string" && value == "" && !means:
@@ -132,8 +131,8 @@ func flagError(c *cobra.Command, err error) error {
 	return usageError{err}
 }
 
-// commandOrFlagError returns an error for a word before the flags that is not a command, and otherwise
-// flagError.
+// commandOrFlagError returns an error for an unknown command if the first word is not a flag, and
+// otherwise flagError.
 func (a *app) commandOrFlagError(c *cobra.Command, err error) error {
 	if at := strings.Count(c.CommandPath(), " "); c.HasSubCommands() && len(a.args) > at && !strings.HasPrefix(a.args[at], "-") {
 		return a.subcommand(c, a.args[at:])
@@ -141,12 +140,12 @@ func (a *app) commandOrFlagError(c *cobra.Command, err error) error {
 	return flagError(c, err)
 }
 
-// helpCommand returns cobra's help command, changed to report an unknown command as an error.
+// helpCommand returns a help command that, unlike cobra's, returns an error for an unknown command.
 func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:                "help [command] [flags]",
 		Short:              "Help about any command",
-		DisableFlagParsing: true, // the flags belong to the command, such as --learner of fit
+		DisableFlagParsing: true, // flags after "help fit" are those of fit, such as --learner
 		RunE: func(_ *cobra.Command, args []string) error {
 			if args = slices.DeleteFunc(args, func(arg string) bool { return arg == "--help" || arg == "-h" }); len(args) == 0 {
 				return root.Help()
@@ -191,7 +190,7 @@ func (a *app) subcommand(c *cobra.Command, args []string) error {
 	return usagef("unknown command %q%s; %s --help lists the commands", args[0], didYouMean("", args[0], names), c.CommandPath())
 }
 
-// didYouMean returns ", did you mean ...?" if a name is similar.
+// didYouMean returns ", did you mean NAME?" if one of the names is similar, and otherwise "".
 func didYouMean(prefix, got string, names []string) string {
 	if best := suggest.Nearest(got, names); best != "" {
 		return fmt.Sprintf(", did you mean %s%s?", prefix, best)

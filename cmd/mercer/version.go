@@ -18,7 +18,7 @@ type version struct {
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	Build    string `json:"build"` // "dynamic", or "static" if built with the tag static; a static build opens no shared libraries
+	Build    string `json:"build"` // "static" if built with the tag static, which opens no shared libraries; otherwise "dynamic"
 }
 
 func readVersion() version {
@@ -50,7 +50,7 @@ func (v version) text() string {
 	}
 	text := "mercer " + v.Version
 	switch {
-	case revision != "" && v.Version == "(devel)": // the command was built in a clone
+	case revision != "" && v.Version == "(devel)": // the command was built in a clone of the repository
 		text = "mercer " + revision
 	case revision != "":
 		text += " " + revision

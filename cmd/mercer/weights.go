@@ -50,8 +50,8 @@ func (f *weightFlags) check() error {
 	return nil
 }
 
-// ofClasses returns the weights of the named classes, or nil if no flag gives class weights. totals
-// holds, for each class, the sum of the weights of its rows.
+// ofClasses returns a weight for each class in names, or nil without --class-weight. totals holds
+// the sum of the weights of the rows of each class.
 func (f *weightFlags) ofClasses(names []string, totals []float64) ([]float64, error) {
 	if len(f.classes) == 0 {
 		return nil, nil
@@ -86,15 +86,15 @@ func (f *weightFlags) ofClasses(names []string, totals []float64) ([]float64, er
 	return factors, nil
 }
 
-// sameLabel compares the label of a class with a text, as numbers if both are numbers.
+// sameLabel reports whether a class label equals a text. Two numbers are compared as numbers.
 func sameLabel(class, text string) bool {
 	v, err := strconv.ParseFloat(class, 64)
 	w, err2 := strconv.ParseFloat(text, 64)
 	return class == text || err == nil && err2 == nil && v == w
 }
 
-// times returns the weights of rows (nil means all 1) multiplied by the weights of the classes of
-// the rows. y holds the classes, as indices of names. weights is not changed.
+// times returns a copy of the weights of rows, in which each weight is multiplied by the weight of
+// the row's class. nil weights are all 1. y holds the classes as indices of names.
 func (f *weightFlags) times(weights []float64, names []string, y *mat.Dense) ([]float64, error) {
 	if len(f.classes) == 0 {
 		return weights, nil
@@ -118,15 +118,15 @@ func (f *weightFlags) times(weights []float64, names []string, y *mat.Dense) ([]
 	return product, nil
 }
 
-// weighted holds samples that are read in passes. Their weights are multiplied by the weights of
-// their classes.
+// weighted holds samples that are read in passes. factors holds the weight of each class, by which
+// the weights of its samples are multiplied.
 type weighted struct {
 	solvers.Rows
 	factors []float64
 }
 
-// timesRows is like times, for samples that are read in passes. With --class-weight balanced it
-// makes an extra pass.
+// timesRows is the method times for samples that are read in passes. With --class-weight balanced
+// it makes an extra pass.
 func (f *weightFlags) timesRows(ctx context.Context, data solvers.Rows, names []string) (solvers.Rows, error) {
 	if len(f.classes) == 0 {
 		return data, nil
@@ -151,8 +151,8 @@ func (w weighted) Pass(ctx context.Context, keyed bool, use func(b solvers.Block
 	return w.Rows.Pass(ctx, keyed, w.times(use))
 }
 
-// times wraps use: it multiplies the weights of each block by the factors of the classes before it
-// calls use.
+// times returns a function that multiplies the weights of a block by the weights of the classes,
+// and then calls use.
 func (w weighted) times(use func(b solvers.Block) error) func(b solvers.Block) error {
 	return func(b solvers.Block) error {
 		weights := make([]float64, b.Y.Rows)
@@ -164,7 +164,7 @@ func (w weighted) times(use func(b solvers.Block) error) func(b solvers.Block) e
 	}
 }
 
-// weightAt returns the weight of a row; nil weights are all 1.
+// weightAt returns the weight of row i. nil weights are all 1.
 func weightAt(weights []float64, row int) float64 {
 	if weights == nil {
 		return 1
@@ -185,8 +185,8 @@ func weightsAt(weights []float64, rows []int) []float64 {
 }
 
 // scoreWeights returns the rows of a table to score. If the model was fitted with weights, it
-// returns only the rows of weight > 0, with their weights; used is the name of the weight column.
-// If the table lacks this column, each row counts once, and a notice says so.
+// returns only the rows of weight > 0, with their weights, and the name of the weight column. If
+// the table lacks this column, all rows have the weight 1, and a notice says so.
 func (a *app) scoreWeights(enc *dataset.Encoder, t *dataset.Table) (rows *dataset.Table, weights []float64, used string, err error) {
 	if enc.Weight == "" || !slices.Contains(t.Names(), enc.Weight) {
 		a.noWeights(enc, t.Source)
@@ -196,7 +196,7 @@ func (a *app) scoreWeights(enc *dataset.Encoder, t *dataset.Table) (rows *datase
 	return rows, weights, enc.Weight, err
 }
 
-// noWeights reports that rows are scored without the weights that the model was fitted with.
+// noWeights prints a notice if the model was fitted with weights, which the table does not have.
 func (a *app) noWeights(enc *dataset.Encoder, source string) {
 	if enc.Weight != "" {
 		a.notice("%s: has no column %.60q of weights: each row counts once", source, enc.Weight)

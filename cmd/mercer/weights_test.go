@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// commandIn returns a function that runs the command, with the path of a folder substituted for
-// @, and checks the exit status.
+// commandIn returns a function that runs the command and checks its exit status. In the arguments
+// it replaces @ by the path of the folder.
 func commandIn(t *testing.T, folder string) func(code int, args ...string) (stdout, stderr string) {
 	return func(code int, args ...string) (string, string) {
 		t.Helper()
@@ -31,7 +31,7 @@ func commandIn(t *testing.T, folder string) func(code int, args ...string) (stdo
 	}
 }
 
-// columnOf returns the numbers of a column of CSV.
+// columnOf returns the numbers in a column of a CSV text.
 func columnOf(t *testing.T, text, name string) (values []float64) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(text), "\n")
@@ -49,8 +49,8 @@ func columnOf(t *testing.T, text, name string) (values []float64) {
 	return values
 }
 
-// writeTables writes w.csv, with weights 0 to 3 and missing cells, and r.csv, in which each row
-// is repeated as often as its weight says.
+// writeTables writes w.csv, which has weights from 0 to 3 and missing cells. It also writes r.csv,
+// in which each row of w.csv is repeated as often as its weight says.
 func writeTables(t *testing.T, folder string) {
 	t.Helper()
 	var weighted, repeated strings.Builder
@@ -80,9 +80,9 @@ func writeTables(t *testing.T, folder string) {
 	}
 }
 
-// TestWeightsAreRepeatedRows checks that a fit with --weight, and its score, equal those of
-// repeated rows, including standardization and imputation (scikit-learn's sample_weight). The
-// kernels are given, because the default sigma depends on the rows.
+// TestWeightsAreRepeatedRows checks that a fit with --weight equals a fit to repeated rows, and has
+// the same score. This includes standardization and imputation (scikit-learn's sample_weight). The
+// test gives the kernels, because the default sigma depends on the rows.
 func TestWeightsAreRepeatedRows(t *testing.T) {
 	folder := t.TempDir()
 	writeTables(t, folder)
@@ -114,9 +114,9 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 			want, _ := mercer(0, append(flags, "--model", "@r.st", "@w.csv")...)
 			w, v := columnOf(t, got, column), columnOf(t, want, column)
 			for i := range w {
-				// Iterative learners stop at a loss within about 1e-9 of the minimum, so that the
-				// error of f is at most √(2·1e-9·loss·k(x, x)/λ), which is below 1e-3 for a loss <
-				// 100.
+				// Iterative learners stop at a loss within about 1e-9 of the minimum. The error of
+				// f is then at most √(2·1e-9·loss·k(x, x)/λ), which is below 1e-3 if the loss is
+				// below 100.
 				if !(math.Abs(w[i]-v[i]) <= 1e-3) {
 					t.Fatalf("row %d: %v, with rows repeated %v", i+1, w[i], v[i])
 				}
@@ -131,7 +131,7 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 			for _, figure := range []string{"rmse", "mae", "r2", "accuracy", "log_loss", "auc"} {
 				u, some := scores[0][figure].(float64)
 				v, both := scores[1][figure].(float64)
-				if some != both || !(math.Abs(u-v) <= 2e-3) { // the tolerance is twice that of the predictions
+				if some != both || !(math.Abs(u-v) <= 2e-3) { // twice the tolerance of the predictions
 					t.Errorf("%s %v, with rows repeated %v", figure, u, v)
 				}
 			}
@@ -142,9 +142,9 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 	}
 }
 
-// TestClassWeightsOfScikitLearn compares with the decision values and probabilities of SVC and
-// LogisticRegression of scikit-learn 1.2.1 with class_weight, whose balanced weights are n/(k
-// n_c).
+// TestClassWeightsOfScikitLearn compares decision values and probabilities with those of SVC and
+// LogisticRegression of scikit-learn 1.2.1 with class_weight. A balanced weight is n/(k n_c) for k
+// classes and n_c rows of the class.
 func TestClassWeightsOfScikitLearn(t *testing.T) {
 	folder := t.TempDir()
 	var two, three strings.Builder
@@ -170,8 +170,9 @@ func TestClassWeightsOfScikitLearn(t *testing.T) {
 		}
 	}
 	mercer := commandIn(t, folder)
-	// The gap of the objective is Σ C_i tol ≤ 21·2·4·1e-10 for svc, and 1e-9 of a loss < 10 for
-	// logistic, so that w is within √(2 gap/λ) of the minimum and f within 6 times this distance.
+	// The objective is within a gap of its minimum: Σ C_i tol ≤ 21·2·4·1e-10 for svc, and 1e-9 of a
+	// loss < 10 for logistic. Then w is within √(2 gap/λ) of the optimum, and f within 6 times this
+	// distance.
 	svc, logistic := 6*math.Sqrt(2*168e-10), 6*math.Sqrt(2*1e-8/0.5)
 	for _, c := range []struct {
 		table, learner, weights string
@@ -185,8 +186,8 @@ func TestClassWeightsOfScikitLearn(t *testing.T) {
 		{"2", "logistic", "rare=5", "decision", []float64{-9.066456027, -4.515957879, 1.632307464, 4.41349009}, logistic},
 		{"3", "logistic", "balanced", "probability_mid", []float64{0.5996102942, 0.3442042493, 0.2594995089, 0.009722499118}, logistic},
 		{"3", "logistic", "balanced", "probability_rare", []float64{3.430952879e-05, 0.006428092165, 0.5621355182, 0.9743527721}, logistic},
-		// The classes have 16, 9 and 5 rows, so that the balanced weights are 30/(3·16), 30/(3·9)
-		// and 30/(3·5).
+		// The classes have 16, 9 and 5 rows. Their balanced weights are 30/(3·16), 30/(3·9) and
+		// 30/(3·5).
 		{"3", "logistic", "often=0.625,mid=1.1111111111111112,rare=2", "probability_rare", []float64{3.430952879e-05, 0.006428092165, 0.5621355182, 0.9743527721}, logistic},
 	} {
 		flags := map[string][]string{"svc": {"--C", "2", "--kernel", "gaussian(sigma=1.5)", "--tol", "1e-10"}, "logistic": {"--lambda", "0.5"}}[c.learner]
@@ -204,9 +205,9 @@ func TestClassWeightsOfScikitLearn(t *testing.T) {
 	}
 }
 
-// TestWeightsFollowTheirRows uses rows on a line with outliers of weight 1e-12 among them. In
-// each fold, round and split the weights must belong to their rows: with the weights of other
-// rows the outliers of 1e3 would count.
+// TestWeightsFollowTheirRows fits rows on a line and outliers with the weight 1e-12. In each fold,
+// round and split, every row must have its own weight: with the weight of another row, an outlier
+// of size 1e3 would change the result.
 func TestWeightsFollowTheirRows(t *testing.T) {
 	folder := t.TempDir()
 	var b strings.Builder
@@ -223,8 +224,8 @@ func TestWeightsFollowTheirRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	mercer := commandIn(t, folder)
-	// The squared errors of the outliers, about 1e6 each, sum to less than 2e7. With the weight
-	// 1e-12 they change the root mean square by less than √2e-5 < 5e-3.
+	// The squared errors of the outliers, about 1e6 each, have a sum below 2e7. With the weight
+	// 1e-12 they change the root mean square by less than √(2e-5) < 5e-3.
 	const bound = 5e-3
 	small := func(what string, v any) {
 		t.Helper()

@@ -37,7 +37,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
-// help returns the output of a command.
+// help runs the command and returns its standard output.
 func help(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs strings.Builder
