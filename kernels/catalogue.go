@@ -40,7 +40,7 @@ const (
 	Integer     = "integer"
 	OneOrEach   = "number, or [list] with one for each feature"
 	innerKernel = "kernel" // the argument is written without name=
-	// columnIndices is the type of the first argument of columns, which is written without name=.
+	// columnIndices is the type of the indices in columns(indices, kernel), written without name=.
 	columnIndices = "index, first-last, or [list] of them"
 )
 

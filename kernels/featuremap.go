@@ -83,7 +83,7 @@ func mapOf(k Kernel, d int) (mapping, error) {
 		if n := monomials(k, d); n > maxFeatures {
 			return nil, fmt.Errorf("kernels: feature map: %v has more than %d dimensions for %s", k, maxFeatures, count.Of(d, "feature"))
 		}
-		// The squares of all coefficients sum to (C+d)^p, which must not overflow.
+		// The squares of all coefficients sum to (C+d)^Degree, which must not overflow.
 		if float64(k.Degree)*elementary.Log(float64(d)+max(k.C, 1)) > elementary.Log(math.MaxFloat64) {
 			return nil, fmt.Errorf("kernels: feature map: the coefficients of %v for %d features are outside the range of float64", k, d)
 		}
@@ -189,7 +189,8 @@ func newPowers(k Polynomial, d int) powers {
 	if k.C == 0 {
 		p.from = begin
 	}
-	// The factor p!/((p−q)! Πe!) of a squared coefficient is C(p, q) times q!/Πe!.
+	// A squared coefficient contains p!/((p−q)! Πe!), which is choices = C(p, q) times orders =
+	// q!/Πe!.
 	degree, choices := 0, 1.0
 	for i := range p.list {
 		q := &p.list[i]

@@ -294,7 +294,7 @@ func TestCoherence(t *testing.T) {
 			}
 		}
 	}
-	// In one dimension L1 and L2 distances are equal.
+	// In one dimension the L1 and L2 distances are equal, so that these two kernels are equal.
 	for _, pair := range pairs(t, 50, 1) {
 		a, b := kernels.Laplacian{Sigma: 2}, kernels.Matern{Nu: 0.5, Sigma: 2}
 		x, z := pair[0], pair[1]

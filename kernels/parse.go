@@ -95,7 +95,6 @@ func (p *parser) parse() (k Kernel, err error) {
 	return k, nil
 }
 
-// whole parses the whole text as one kernel.
 func (p *parser) whole() Kernel {
 	p.advance()
 	if p.next.kind == endToken {
@@ -363,7 +362,6 @@ func (p *parser) value(d *Description, q *Parameter) argument {
 	return argument{values: []float64{v}}
 }
 
-// number reads a number with an optional sign.
 func (p *parser) number() float64 {
 	at, sign := p.next.at, 1.0
 	if p.take("-") {

@@ -18,7 +18,8 @@ import (
 // where c_0 … c_m−1 are all training objects. To find k for two points, Precomputed takes the
 // number of one point and reads the other point's row at this number. Points may therefore be
 // selected, split into folds and permuted freely. For two points with the number −1 the value is
-// k(a, a) if the points are equal, otherwise NaN. Numbers up to 2²⁴ are exact in float32.
+// k(a, a) if the points are equal, otherwise NaN. The numbers of up to 2²⁴ objects are exact in
+// float32.
 //
 // TrainingPoints and OtherPoints construct the points.
 type Precomputed struct{}

@@ -245,7 +245,7 @@ func (k Matern) Check(int) error {
 func (k Matern) IsPSD() bool { return k.Check(-1) == nil }
 
 func (k Matern) compile(c *compiler) {
-	// The code multiplies exp(−s) by a polynomial in s. 5r²/3 is s²/3.
+	// The code multiplies exp(−s) by 1, 1 + s or 1 + s + s²/3. For Nu = 5/2, s²/3 is 5r²/3.
 	k.distance(c)
 	c.unary(Instr{Op: Affine, A: -1})
 	c.unary(Instr{Op: Exp})

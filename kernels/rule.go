@@ -42,7 +42,6 @@ func (r Rule) String() string {
 	return "finite, " + r.lower()
 }
 
-// lower returns the text of the lower bound.
 func (r Rule) lower() string {
 	if r.Min == math.SmallestNonzeroFloat64 {
 		return "> 0"

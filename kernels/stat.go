@@ -22,9 +22,9 @@ const (
 	Sinc   // Σ_p sin(2πΔ)/Δ with Δ = x_p−z_p, and 2π where Δ is 0
 	Chi2   // Σ_p (x_p−z_p)²/(x_p+z_p), with 0/0 taken as 0; NaN if a feature is < 0
 	Entry  // an entry of a precomputed Gram matrix: see Precomputed
-	// The statistics of one point, which a backend evaluates once per point instead of once per
-	// pair. If k is the kernel Stat.Of, SelfX is k(x, x), and RootX is 1/√k(x, x), or 0 if k(x, x)
-	// is 0. SelfZ and RootZ are the same functions of z.
+	// These statistics depend on one point. A backend evaluates them once per point instead of once
+	// per pair. If k is the kernel Stat.Of, SelfX is k(x, x), and RootX is 1/√k(x, x), or 0 if k(x,
+	// x) is 0. SelfZ and RootZ are the same functions of z.
 	SelfX
 	SelfZ
 	RootX

@@ -73,7 +73,6 @@ func (k StatDerivative) bounded() bool { return k.of.bounded() }
 
 func (k StatDerivative) compile(c *compiler) { deriveStat(c, k.of, Compile(k.of).Stats[k.stat]) }
 
-// deriveStat appends the code of ∂k/∂s.
 func deriveStat(c *compiler, k Kernel, s Stat) {
 	if !depends(k, s) {
 		c.push(Instr{Op: Const})

@@ -65,8 +65,9 @@ func TestWorkedQuadraticMaps(t *testing.T) {
 	}
 }
 
-// TestWorkedQuadraticCost checks that for 1,000 features there are 500,500 products x_i x_j, i ≤ j,
-// whereas the kernel takes 1,001 multiplications: 1,000 for xᵀz, and one for the square.
+// TestWorkedQuadraticCost compares the costs of a quadratic kernel for 1,000 features. The feature
+// map has 500,500 products x_i x_j, i ≤ j. The kernel takes 1,001 multiplications: 1,000 for xᵀz,
+// and one for the square.
 func TestWorkedQuadraticCost(t *testing.T) {
 	const d = 1000
 	features := 0

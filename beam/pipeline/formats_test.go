@@ -299,8 +299,8 @@ func TestIndicesFromZero(t *testing.T) {
 		if names := b.Encoder.FeatureNames(); !slices.Equal(names, []string{"x0", "x1", "x2", "x3"}) {
 			t.Errorf("the features are %q", names)
 		}
-		// x0 is 5 in one row of four and 0 in the others. Other tests check the equations (XᵀX +
-		// I)w = Xᵀy of the standardized columns.
+		// The mean of x0 is 1.25, because x0 is 5 in one row of four and 0 in the others. Other
+		// tests check the equations (XᵀX + I)w = Xᵀy of the standardized columns.
 		if in := b.Encoder.Inputs[0].Number; in == nil || math.Abs(in.Mean-1.25) > 4*0x1p-52 {
 			t.Errorf("x0 is %+v, want a mean of 1.25", in)
 		}
@@ -418,8 +418,8 @@ func TestDialectsAreFound(t *testing.T) {
 			t.Errorf("%s: features %q", name, got.Encoder.FeatureNames())
 		}
 	}
-	// A line with one cell too many is an error: its first cell is not a row name, even if the line
-	// is a piece by itself.
+	// A line with one cell too many must be an error. Its first cell is not a row name, even if the
+	// line is a piece by itself.
 	broken := append([]byte(write("", ",", ".", "\n")), "x,1.5,red,2\n"...)
 	p.Inputs = []string{filepath.Join(folder(t, files{"odd.csv": broken}), "odd.csv")}
 	p.Model = filepath.Join(t.TempDir(), "m.safetensors")

@@ -220,8 +220,9 @@ func TestModelIsTheSingleMachines(t *testing.T) {
 				b, ran := fit(t, p)
 				want, enc := single(t, p, strings.ReplaceAll(whole, "*", "part-000"), b)
 				got := predictions(t, b.Model, whole, b.Encoder)
-				// The rounding error of predictions is 2⁻⁵³ times the condition number, which is
-				// below 1e5 except in the case gaussian(sigma=1).
+				// The tolerance for gaussian(sigma=1) is the rounding error of predictions, 2⁻⁵³
+				// times the condition number. The condition numbers of the other cases are below
+				// 1e5.
 				tol := 1e-10
 				if len(p.Kernels) > 0 && p.Kernels[0] == "gaussian(sigma=1)" {
 					tol = 1e8 * 0x1p-53

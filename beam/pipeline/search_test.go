@@ -99,8 +99,8 @@ func TestSearch(t *testing.T) {
 				total += (my.At(i, 0) - f) * (my.At(i, 0) - f)
 			}
 		}
-		// Squared errors computed from sums have an error of 2⁻⁴⁰ times the squares of the targets,
-		// and the squares of the targets are about 20 times the squared errors.
+		// The scores are computed from sums, with an error of 2⁻⁴⁰ times the squares of the
+		// targets. These squares are about 20 times the squared errors.
 		if want := total / n; math.Abs(got.MSE-want) > 1e-9*want {
 			t.Errorf("%s, lambda %v: mse %v, want %v", got.Kernel, got.Lambda, got.MSE, want)
 		}
@@ -111,7 +111,8 @@ func TestSearch(t *testing.T) {
 	if ran.Report.Kernel != least.Kernel || ran.Report.Lambda != least.Lambda {
 		t.Errorf("chosen: %s, lambda %v; the least error has %s, %v", ran.Report.Kernel, ran.Report.Lambda, least.Kernel, least.Lambda)
 	}
-	// The chosen model comes from the merged sums of all folds; it must equal a fit without folds.
+	// The pipeline fitted the chosen model to the merged sums of all folds. It must equal a fit
+	// without folds.
 	p.Kernels, p.Lambdas, p.Model = []string{least.Kernel}, []float64{least.Lambda}, ""
 	again, _ := fit(t, p)
 	near(t, "the chosen model", arrays(b.Model), arrays(again.Model), 1e-10)
@@ -192,8 +193,8 @@ func TestCensus(t *testing.T) {
 			case g.Name != in.Name || (g.Number == nil) != (in.Number == nil):
 				t.Errorf("input %d is %+v, want %+v", j, g, in)
 			case in.Number != nil:
-				// The median of a column with many values is the median of a sample of the distinct
-				// rows, which here contains all of them.
+				// The median of a column with many values is the median of the sample. Here the
+				// sample contains all distinct rows.
 				n, w := g.Number, in.Number
 				if n.Fill != w.Fill || math.Abs(n.Mean-w.Mean) > 1e-12*w.Scale || math.Abs(n.Scale-w.Scale) > 1e-12*w.Scale {
 					t.Errorf("%s: %+v, want %+v", in.Name, *n, *w)

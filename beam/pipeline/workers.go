@@ -54,7 +54,7 @@ func separate(p *pipepb.Pipeline, workers int) error {
 	env := parts.GetEnvironments()[own]
 	for k := range workers {
 		name := fmt.Sprintf("%s-%d", own, k+1)
-		parts.Environments[name] = &pipepb.Environment{ // share the Dependencies, which Beam later changes in env
+		parts.Environments[name] = &pipepb.Environment{ // share the Dependencies of env, which Beam changes later
 			Urn: env.GetUrn(), Payload: env.GetPayload(), DisplayData: env.GetDisplayData(), Capabilities: env.GetCapabilities(),
 			Dependencies: env.GetDependencies(), ResourceHints: env.GetResourceHints(),
 		}

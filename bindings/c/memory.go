@@ -21,8 +21,8 @@ import (
 )
 
 // The functions of this file make Go values from the caller's memory. Matrices share the caller's
-// memory, which Go's garbage collector does not manage. They must not be used after the call has
-// returned.
+// memory, which Go's garbage collector does not manage. Matrices must therefore not be used after
+// the call has returned.
 
 // textOf returns a copy of a text, or "" for NULL.
 func textOf(s *C.text) string { return C.GoString((*C.char)(unsafe.Pointer(s))) }

@@ -96,7 +96,7 @@ func TestWorkedCubicMap(t *testing.T) {
 			t.Errorf("d² is %v", d.Data)
 		}
 	}
-	// The mean of φ is (1, 0, 2/3, 0).
+	// The centered Gram matrix is that of φ − mean, where the mean of φ is (1, 0, 2/3, 0).
 	c, err := gram.Center(want)
 	if err != nil {
 		t.Fatal(err)
@@ -104,8 +104,8 @@ func TestWorkedCubicMap(t *testing.T) {
 	for i, v := range []float64{19. / 9, -2. / 9, -17. / 9, -2. / 9, 4. / 9, -2. / 9, -17. / 9, -2. / 9, 19. / 9} {
 		near(t, "a centered value", want.Data[i], v, 16*u)
 	}
-	// φ(2) − mean is (0, 2, 10/3, 8). For the three points of the sample, φ − mean is (0, −1, 1/3,
-	// −1), (0, 0, −2/3, 0) and (0, 1, 1/3, 1).
+	// The centered values are the products of φ(2) − mean, which is (0, 2, 10/3, 8), with φ − mean
+	// of the three points: (0, −1, 1/3, −1), (0, 0, −2/3, 0) and (0, 1, 1/3, 1).
 	other := host([]float64{-5, 1, 15})
 	if err := c.Cross(other); err != nil {
 		t.Fatal(err)
@@ -141,7 +141,8 @@ func TestFeatures(t *testing.T) {
 		if f.Cols != c.rank {
 			t.Errorf("%v: %d columns, want %d", c.k, f.Cols, c.rank)
 		}
-		// The features omit at most n eigenvalues, each of which is at most the tolerance.
+		// The tolerance allows for the eigenvalues that the features omit: at most n, each at most
+		// e.Tolerance.
 		tol := float64(n) * e.Tolerance
 		for i := range n {
 			for j := range n {

@@ -91,8 +91,8 @@ func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got 
 	fine := (8*(at(step)-at(-step)) - (at(2*step) - at(-2*step))) / (12 * step)
 	coarse := (8*(at(2*step)-at(-2*step)) - (at(4*step) - at(-4*step))) / (24 * step)
 	// As in checkGradient, the change caused by doubling the step bounds the truncation error of
-	// the differences. The kernel values have rounding errors, and the derivative is a sum of
-	// products of rounded values.
+	// the differences. The tolerance also allows for the rounding errors of the kernel values and
+	// of the derivative, which is a sum of products of rounded values.
 	own := 0.0
 	for i, s := range kernels.StatDerivatives(k) {
 		v, stat := kernels.Eval(s, x, z), kernels.Compile(k).Stats[i]

@@ -241,8 +241,8 @@ func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
 	for i := range n {
 		for j := range i {
 			bound := math.Sqrt(gram.At(i, i)) * math.Sqrt(gram.At(j, j))
-			// The error of k(x, z) is at most rounding, and so are the errors of k(x, x) and k(z,
-			// z). The two roots and their product are rounded once each.
+			// The errors of k(x, z), k(x, x) and k(z, z) are at most rounding. The two roots and
+			// their product are rounded once each.
 			if !(math.Abs(gram.At(i, j)) <= bound+2*rounding+3*unit*bound) {
 				t.Errorf("seed %d: |k| of points %d and %d is %v, more than √(k(x, x) k(z, z)) = %v", seed, i, j, gram.At(i, j), bound)
 			}
@@ -253,9 +253,9 @@ func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
 		t.Fatalf("seed %d: the eigenvalues do not converge", seed)
 	}
 	smallest := eigen.Values(nil)[0]
-	// Errors ε of the entries move eigenvalues by at most nε (Weyl); the symmetric QR algorithm
-	// moves them by a small multiple of nu‖K‖ (Golub and Van Loan, section 8.3.5), and ‖K‖ is at
-	// most the trace.
+	// The tolerance has two parts. Errors ε of the entries move eigenvalues by at most nε (Weyl).
+	// The symmetric QR algorithm moves them by a small multiple of nu‖K‖ (Golub and Van Loan,
+	// section 8.3.5), where u is the unit roundoff, and ‖K‖ is at most the trace.
 	tol := float64(n)*rounding + 10*float64(n)*unit*mat.Trace(gram)
 	if !(smallest >= -tol) {
 		t.Errorf("seed %d, d = %d: the smallest eigenvalue is %g, allowed −%g", seed, len(points[0]), smallest, tol)

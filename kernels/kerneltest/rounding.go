@@ -70,7 +70,7 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 			t = Approx{exp, move}.Rounded(2*FunctionUlps, u)
 			t.Error += smallest(u)
 		case kernels.Pow:
-			// The roundings of A, the logarithm and their product are 2 + FunctionUlps units.
+			// A, the logarithm and their product have a relative error of (2 + 2·FunctionUlps)u.
 			power := math.Pow(max(v, 0), in.A)
 			move := math.Pow(v+e, in.A) // this bound is used for v near 0, where the logarithm is unbounded
 			if e < v {
@@ -187,8 +187,8 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 			extra += 4 * diff
 		}
 	}
-	// Each term has at most three roundings, and each addition has one. The two products with a
-	// scale add four, because the scale is itself rounded.
+	// Each term has at most three roundings, and each addition has one. Multiplying the two
+	// coordinates by a rounded scale adds four.
 	n := float64(len(x)*max(1, len(s.Freqs))) + 3
 	if s.Scale != nil {
 		n += 4

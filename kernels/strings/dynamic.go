@@ -144,7 +144,7 @@ func (d *dynamic) value(s []int32, stop pairwise.Stop) float64 {
 // update adds the terms of row i to every R_l. The argument first is M_1/λ^(i−base).
 func (d *dynamic) update(places []int32, first float64) {
 	levels, n := d.length-1, len(d.t)
-	// Read the old values before this row's updates.
+	// Copy the values before this row changes them.
 	heads := d.heads[:levels*len(places)]
 	for m, j := range places {
 		heads[m*levels] = first

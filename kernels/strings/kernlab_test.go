@@ -60,8 +60,8 @@ for (n in 1:6) for (norm in c(FALSE, TRUE)) {
 				if _, err := fmt.Sscan(string(values[i]), &want); err != nil {
 					t.Fatal(err)
 				}
-				// The values are integers, or integers divided by two square roots, which both
-				// programs round.
+				// The values are integers, or integers divided by two square roots. Both programs
+				// round the roots.
 				if !near(got, want, 10) {
 					t.Fatalf("length %d, raw %v: value %d is %v, kernlab has %v", length, raw, i, got, want)
 				}

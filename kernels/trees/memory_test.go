@@ -33,7 +33,7 @@ func TestPairsOfDifferentProductionsTakeNoMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The error of each of the n additions is at most 2⁻⁵³ of the final sum.
+	// The tolerance allows for n additions, each with an error of at most 2⁻⁵³ of the final sum.
 	if v, want := cross.Row(0)[0], n*k.Decay; math.Abs(v-want) > n*0x1p-53*want {
 		t.Errorf("k(a, b) is %v, not %v", v, want)
 	}

@@ -172,7 +172,8 @@ func TestSubtreeBruteForce(t *testing.T) {
 		for i := range list {
 			for j := range list {
 				got, want := gram.Row(i)[j], brute(list[i], list[j], decay)
-				// All terms are positive products with about ten roundings each.
+				// The tolerance is relative, because all terms are positive. A term is a product
+				// with about ten roundings.
 				if math.Abs(got-want) > 200*0x1p-53*want {
 					t.Fatalf("%s and %s: %v, want %v", texts[i], texts[j], got, want)
 				}
@@ -233,7 +234,8 @@ func TestProperties(t *testing.T) {
 				if v != parallel.Row(i)[j] || v != gram.Row(j)[i] {
 					t.Fatalf("%v: (%d, %d) depends on the number of workers, or is not symmetric", k, i, j)
 				}
-				// Gram and Cross add the same terms in different orders.
+				// The tolerance is for rounding errors: Gram and Cross add the same terms in
+				// different orders.
 				if i < 30 && math.Abs(v-cross.Row(i)[j]) > 2000*0x1p-53*v {
 					t.Fatalf("%v: (%d, %d) is %v in Gram, %v in Cross", k, i, j, v, cross.Row(i)[j])
 				}

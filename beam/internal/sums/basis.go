@@ -33,9 +33,9 @@ type Basis struct {
 	Scale    float64               // for Fourier: see solvers.FourierProblem.Basis
 	Shift    []float64             // for Linear: subtracted from each sample to avoid cancellation; nil means 0
 	// Root, for Centers, is the upper triangle T with TᵀT = k(c, c), M×M, or empty. With a Root the
-	// functions are ψ = T⁻ᵀφ instead of φ, and their penalty is the identity. The rounding errors
-	// of their sums are not multiplied by the condition number of k(c, c). The sums then include Σ
-	// k(x, x).
+	// functions are ψ = T⁻ᵀφ instead of φ, and the penalty of ψ is the identity. The rounding
+	// errors of the sums of ψ are not multiplied by the condition number of k(c, c). The sums then
+	// include Σ k(x, x).
 	Root backend.Host[float64]
 }
 

@@ -32,7 +32,7 @@ type Gatherer struct {
 
 	panel panel // buffered rows; its targets are y − y₀
 	ones  backend.Host[float64]
-	z, c  backend.Matrix[float64] // z: a panel of Z, 512×q; c: the sum of the products since the last fold, q×q
+	z, c  backend.Matrix[float64] // z: a panel of Z, 512×q; c: the sum of the products since the last call of fold, q×q
 	plain int                     // number of rows whose products are in c
 	host  backend.Host[float64]
 	sums  *Sums

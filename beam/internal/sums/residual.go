@@ -188,7 +188,7 @@ func (p Problem) Correct(ctx context.Context, dev backend.Device, s *Sums, sol *
 	if err != nil {
 		return nil, err
 	}
-	// A correction needs only a low accuracy.
+	// The correction needs only a low accuracy, which is why tol is 0.5.
 	e.right = left.left
 	res, err := e.solve(ctx, dev, 0.5, 0)
 	if err != nil {

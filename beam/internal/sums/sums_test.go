@@ -341,9 +341,9 @@ func TestSameBits(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// Merging in two orders gives sums that differ by at most 50·2⁻¹⁰⁴ times |Φ|ᵀ|Φ|, which is
-		// below 2n. The probability that one of the 2000 entries is rounded to another float64 is
-		// about 1e-13.
+		// Merging in another order changes the sums by at most 50·2⁻¹⁰⁴ times |Φ|ᵀ|Φ|, which is
+		// below 2n. The high parts are therefore equal, except with a probability of about 1e-13
+		// that one of the 2000 entries is rounded to another float64.
 		if !slices.Equal(got.high, want.high) {
 			t.Fatal("the order of merging changes the bits")
 		}

@@ -62,8 +62,9 @@ func TestGram(t *testing.T) {
 					if err := Gram(ctx, d, text, given(x), given(test.z), wide(test.v), out); err != nil {
 						t.Fatal(err)
 					}
-					// The squared distance ‖x−z‖² is computed from products of norms of at most 40,
-					// with about d + 4 roundings. The sum of m terms has m roundings.
+					// The bound allows for ‖x−z‖², which is computed from products of norms of at
+					// most 40 with about d + 4 roundings, and for one rounding for each of the m
+					// terms of the sum.
 					for i, got := range out {
 						bound := 0x1p-53 * (40*(5+4) + float64(other.Rows)) * math.Max(1, size.Data[i])
 						if math.Abs(got-want.Data[i]) > bound {

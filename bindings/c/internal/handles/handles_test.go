@@ -175,7 +175,8 @@ func changed(t *testing.T, f *Factor, given bool, g, x, y backend.Host[float64],
 	}
 	var d mat.Dense
 	d.Sub(got, want)
-	// Two solutions with residuals r and r′ satisfy ‖α − α′‖ ≤ ‖(K + λI)⁻¹‖‖r − r′‖, and λ = ½.
+	// The bound follows from ‖α − α′‖ ≤ ‖(K + λI)⁻¹‖‖r − r′‖, where r and r′ are the residuals of
+	// the two solutions and λ = ½.
 	if off := mat.Norm(&d, 2); off > 2*2*limit*mat.Norm(denseOf(moved), 2) {
 		t.Errorf("given %t: the solution moved by %g", given, off)
 	}

@@ -65,7 +65,8 @@ func TestCosines(t *testing.T) {
 				angle += v * w.Row(j)[p]
 				size += math.Abs(v * w.Row(j)[p])
 			}
-			// Both angles have d + 1 rounding errors, and the cosine has one.
+			// The tolerance allows for d + 1 rounding errors of both angles and one rounding error
+			// of the cosine.
 			if got, want := out[i*7+j], 0.5*math.Cos(angle); math.Abs(got-want) > 0x1p-53*(2*6*size+2) {
 				t.Errorf("row %d, column %d: %v, want %v", i, j, got, want)
 			}

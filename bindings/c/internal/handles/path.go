@@ -129,7 +129,6 @@ func (s PathScores) check(lambdas int, y backend.Host[float64]) error {
 	return nil
 }
 
-// store writes the results of the λ with index l.
 func (s PathScores) store(l int, y backend.Host[float64], at solvers.PathPoint) {
 	put := func(to, values []float64, count int) {
 		if to == nil {
