@@ -34,7 +34,7 @@ func (e *PivotError) Is(target error) bool { return target == ErrNotPosDef }
 // MemoryError reports that a matrix does not fit in the remaining memory of the device.
 type MemoryError struct {
 	Device      string
-	Asked, Free int64 // numbers of bytes
+	Asked, Free int64 // in bytes
 }
 
 func (e *MemoryError) Error() string {
@@ -42,13 +42,13 @@ func (e *MemoryError) Error() string {
 		e.Device, e.Asked, e.Free, e.Order(), e.PackedOrder())
 }
 
-// Order returns the largest order of a square matrix of float64 that would fit.
+// Order returns the largest order of a square float64 matrix that fits in the free memory.
 func (e *MemoryError) Order() int { return int(math.Sqrt(float64(max(e.Free, 0) / 8))) }
 
-// PackedOrder returns the approximate order n of the largest symmetric matrix that would fit in
+// PackedOrder returns the approximate order n of the largest symmetric float64 matrix that fits in
 // packed storage, with n²/2 elements and the padding of the rows.
 func (e *MemoryError) PackedOrder() int {
-	const padding = 16 // number of padding elements per row
+	const padding = 16 // elements of padding per row
 	b := 0.5 + padding
 	return int(math.Sqrt(b*b+float64(max(e.Free, 0)/8)*2) - b)
 }
@@ -56,7 +56,7 @@ func (e *MemoryError) PackedOrder() int {
 // Is makes errors.Is(err, ErrMemory) true.
 func (e *MemoryError) Is(target error) bool { return target == ErrMemory }
 
-// RangeError reports a kernel value outside the range that 16 bits can represent.
+// RangeError reports a kernel value outside the range of a matrix with 16 bits per element.
 type RangeError struct {
 	I, J      int // indices of the two points, from 0
 	Value     float64

@@ -6,39 +6,39 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Expander is a Backend that also has precomputed expansions, for predictions of a small number of
-// points at a time. A type assertion finds this optional ability; the Backend that With returns has
-// it too.
+// Expander is a Backend that also has precomputed expansions, for predictions at a small number of
+// points at a time. It is an optional ability, found by a type assertion; the Backend that With
+// returns has it, too.
 type Expander[T Float] interface {
 	Backend[T]
-	// NewExpansion returns the function x ↦ k(x, Z) V for the rows of Z, m × d, and V, m × t, and
-	// waits for it. The function has its own copy of the data, so that z and v may change
+	// NewExpansion computes the expansion of x ↦ k(x, Z) V for the rows of Z, m × d, and V, m × t,
+	// and waits for the result. The expansion has its own copy of the data: z and v may change
 	// afterwards. NewExpansion returns a *MemoryError if the expansion does not fit.
 	NewExpansion(k kernels.Kernel, z, v Host[T]) (Expansion[T], error)
 }
 
-// Summer is a Backend that reports how often it rounds a product while it adds products. This
+// Summer is a Backend that reports the number of roundings of a term in a sum of products. This
 // number gives smaller bounds on the rounding errors of sums. A type assertion finds this optional
 // ability.
 type Summer[T Float] interface {
 	Backend[T]
-	// GramMulRoundings returns the largest number r of roundings that a term k(x, z_j)v_j undergoes
-	// in a product GramMul of k(X, Z) and V, where Z has m dense points, V has t columns, and X is
-	// another matrix than Z. The rounding error of the sum is then at most γ_r Σ_j |k(x, z_j)v_j|,
-	// γ_r = ru/(1 − ru) (Higham 2002, Accuracy and Stability of Numerical Algorithms, § 4.2).
+	// GramMulRoundings returns the largest number r of roundings of a term k(x, z_j)v_j when
+	// GramMul multiplies k(X, Z) by V. Z has m dense points, V has t columns, and X is not Z. The
+	// rounding error of the sum is then at most γ_r Σ_j |k(x, z_j)v_j|, γ_r = ru/(1 − ru) (Higham
+	// 2002, Accuracy and Stability of Numerical Algorithms, § 4.2).
 	GramMulRoundings(m, t int) int
 }
 
-// Expansion is a sum of kernel functions f(x) = k(x, Z) V in the form in which
-// the device that made it evaluates it fastest.
+// Expansion is a function f(x) = k(x, Z) V, stored in the form that its device evaluates fastest.
 type Expansion[T Float] interface {
 	// Dims returns d, the number of features of a point, and t, the number of elements of f(x).
 	Dims() (features, outputs int)
-	// Apply sets dst, n × t, to k(X, Z) V for the rows of X, n × d, and waits for it. dst equals
-	// the result of GramMul up to rounding. Several goroutines may call Apply at the same time.
-	// Within about 0.1 s after ctx is done, Apply returns an error that wraps context.Cause(ctx);
-	// dst is then undefined.
+	// Apply sets dst, n × t, to k(X, Z) V for the rows of X, n × d, and waits for the result, which
+	// equals the result of GramMul up to rounding. Several goroutines may call Apply at the same
+	// time. Within about 0.1 s after ctx is done, Apply returns an error that wraps
+	// context.Cause(ctx); dst is then undefined.
 	Apply(ctx context.Context, dst, x Host[T]) error
-	// Free releases the memory. All calls of Apply must have ended, and none may follow.
+	// Free releases the memory. The caller must not call Free before all calls of Apply have
+	// returned, nor Apply after Free.
 	Free()
 }

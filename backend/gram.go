@@ -22,7 +22,7 @@ func GramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x Points) (Ho
 	return out, err
 }
 
-// CrossGramMatrix returns K_ij = k(x_i, z_j), computed on dev; see GramMatrix.
+// CrossGramMatrix returns K_ij = k(x_i, z_j), computed on dev. It treats a CSR like GramMatrix.
 func CrossGramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x, z Points) (Host[float64], error) {
 	if z == nil {
 		return Host[float64]{}, fmt.Errorf("backend: gram: z is nil")
@@ -30,7 +30,7 @@ func CrossGramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x, z Poi
 	return gramMatrix(ctx, dev, k, x, z)
 }
 
-// gramMatrix implements CrossGramMatrix, or, if z is nil, the lower triangle of GramMatrix.
+// gramMatrix is CrossGramMatrix. If z is nil, it computes the lower triangle for GramMatrix.
 func gramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x, z Points) (Host[float64], error) {
 	none := Host[float64]{}
 	if k == nil {
@@ -73,7 +73,8 @@ func gramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x, z Points) 
 	return out, nil
 }
 
-// placePoints checks points with kernels.PointRule and returns them as a matrix on b's device.
+// placePoints returns points as a matrix on b's device, or an error if they violate
+// kernels.PointRule.
 func placePoints(b Backend[float64], k kernels.Kernel, name string, points Points) (Matrix[float64], error) {
 	switch x := points.(type) {
 	case Host[float64]:

@@ -14,21 +14,21 @@ import (
 // Config holds the settings of a device. The zero value suits most callers.
 type Config struct {
 	Threads int   // number of workers; 0 means GOMAXPROCS
-	Memory  int64 // number of bytes that matrices may take; 0 means 80 % of the memory available to the process
+	Memory  int64 // maximum number of bytes of all matrices; 0 means 80 % of the memory available to the process
 	// Reproducible requests results that have the same bits on every processor, for the same
 	// version of Mercer, the same input and the same options. Open then opens only devices that
-	// guarantee this; docs/trust.md lists them and further conditions. If MERCER_REPRODUCIBLE is
-	// true, Open acts as if Reproducible were set.
+	// guarantee such results; docs/trust.md lists these devices and further conditions. If
+	// MERCER_REPRODUCIBLE is true, Open acts as if Reproducible were set.
 	Reproducible bool
-	// If Open chooses a device that has passed its probe but cannot be opened, Open calls Fallback
-	// with the reason and tries the next device. If Fallback is nil, or the caller named the
-	// device, Open returns the failure.
+	// Fallback is called by Open with a reason if Open chose a device that passed its probe but
+	// cannot be opened. Open then tries the next device. If Fallback is nil, or the caller named
+	// the device, Open returns the failure.
 	Fallback func(device string, err error)
 }
 
-// A Candidate is a device that a driver knows of.
+// A Candidate is a device that a driver supports, usable or not.
 type Candidate struct {
-	Info               // the result of the probe; if Err is not nil, it may have only Device
+	Info               // the result of the probe; only Device may be set if Err is not nil
 	Err          error // why this machine cannot run the device; nil if it can
 	Reproducible bool  // whether the device can be opened with Config.Reproducible
 	Chosen       bool  // whether Open("auto") would choose the device; set by Report
@@ -41,11 +41,12 @@ type Driver interface {
 	// Candidates probes the machine: it returns every device that the driver supports, best
 	// first.
 	Candidates() []Candidate
-	// Open opens a device by the part of its name after the slash.
+	// Open opens the device with the given name, without the driver's name and the slash.
 	Open(device string, c Config) (Device, error)
 }
 
-// NotAutomatic is the preference of a driver whose devices are opened only by name.
+// NotAutomatic is the preference of a driver whose devices Open opens only if the caller names
+// them.
 const NotAutomatic = -1
 
 type registration struct {
@@ -58,8 +59,8 @@ var (
 	drivers []registration // in descending order of preference
 )
 
-// Register makes a driver known. Open("") chooses the usable device whose driver has the highest
-// preference, and never a device of a driver whose preference is NotAutomatic. Register panics if a
+// Register adds a driver. Open("") chooses the usable device whose driver has the highest
+// preference, but never a device of a driver with preference NotAutomatic. Register panics if a
 // driver of that name exists.
 func Register(d Driver, preference int) {
 	mu.Lock()
@@ -88,13 +89,13 @@ const EnvReproducible = "MERCER_REPRODUCIBLE"
 
 // Open opens a device.
 //
-//	""           the best usable device (or the device that MERCER_DEVICE names)
+//	"" the best usable device (or the device named by MERCER_DEVICE)
 //	"auto"       the best usable device
 //	"cpu"        the best usable device of the driver "cpu"
 //	"cpu/avx2"   that device and no other
 //
-// If Open fails, its error matches ErrUnavailable and holds the reason for every device that was
-// considered. Open never falls back to a device that was not requested.
+// If no requested device can be used, the error of Open matches ErrUnavailable and gives a reason
+// for each of them. Open never opens a device that was not requested.
 func Open(name string, c Config) (Device, error) {
 	if c.Threads < 0 || c.Memory < 0 {
 		return nil, fmt.Errorf("backend: open: threads and memory must be ≥ 0, got %d and %d", c.Threads, c.Memory)
@@ -162,8 +163,8 @@ func openDevice(candidate string, c Config) (Device, error) {
 	return nil, fmt.Errorf("%w: %s: no driver has that name", ErrUnavailable, candidate)
 }
 
-// Report lists every device of every driver, in the order in which Open("auto") considers them. For
-// a device that cannot be used, the entry gives the reason.
+// Report lists every device of every driver, in the order in which Open("auto") considers them.
+// Candidate.Err is the reason why a device cannot be used.
 func Report() []Candidate {
 	all := candidates("")
 	for _, r := range registered() {
@@ -174,8 +175,8 @@ func Report() []Candidate {
 	return all
 }
 
-// candidates lists the candidates that match name ("", a driver or a device) and marks the first
-// usable candidate as chosen.
+// candidates lists the devices that match name ("", a driver or a device) and marks the first
+// usable device as chosen.
 func candidates(name string) []Candidate {
 	var all []Candidate
 	chosen := false
@@ -183,7 +184,7 @@ func candidates(name string) []Candidate {
 		if name == "" && r.preference == NotAutomatic {
 			continue
 		}
-		// Only drivers that name selects are probed, because probing a GPU driver starts the GPU.
+		// Only drivers that match name are probed: probing a GPU driver starts the GPU.
 		if driver, _, _ := strings.Cut(name, "/"); name != "" && driver != r.driver.Name() {
 			continue
 		}

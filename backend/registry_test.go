@@ -63,7 +63,7 @@ func withDrivers(t *testing.T, register func()) {
 	register()
 }
 
-// usual registers the drivers of a machine without CUDA and AVX-512, in an order that
+// usual registers the drivers of a machine without CUDA and AVX-512. The order of registration
 // differs from the order of preference.
 func usual() {
 	Register(fakeDriver{name: "slow", candidates: []Candidate{{Info: Info{Device: "slow"}}}}, NotAutomatic)
@@ -76,8 +76,8 @@ func usual() {
 func TestOpen(t *testing.T) {
 	for _, c := range []struct {
 		name, env string
-		want      string   // name of the device that Open opens
-		fails     []string // if Open must fail, texts that its error must contain
+		want      string   // name of the device that Open must open
+		fails     []string // texts that the error of Open must contain; nil if Open must succeed
 	}{
 		{name: "", want: "cpu/avx2"},
 		{name: "auto", want: "cpu/avx2"},
@@ -179,7 +179,7 @@ func TestOpenReproducible(t *testing.T) {
 	for _, c := range []struct {
 		name, env string
 		asked     bool
-		want      string // name of the device that Open opens, or "" if it fails
+		want      string // name of the device that Open must open; "" if Open must fail
 		fails     string // text that the error must contain
 	}{
 		{name: "", want: "cuda/0"},
@@ -234,8 +234,8 @@ func TestOpenWithoutDrivers(t *testing.T) {
 	}
 }
 
-// TestOpenFails checks that Open returns an error if a device passes its probe but cannot be
-// opened, and does not try the next device.
+// TestOpenFails checks that Open returns an error and does not try the next device if a device
+// passes its probe but cannot be opened.
 func TestOpenFails(t *testing.T) {
 	var opened []string
 	withDrivers(t, func() {
@@ -249,8 +249,8 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestOpenFallsBack checks that with a Fallback the automatic choice tries the next device, and
-// that a device that was named is never replaced.
+// TestOpenFallsBack checks that Open with a Fallback tries the next device. A device that the
+// caller named must not be replaced.
 func TestOpenFallsBack(t *testing.T) {
 	var opened []string
 	withDrivers(t, func() {
@@ -319,7 +319,8 @@ func TestRegisterTwice(t *testing.T) {
 	Register(fakeDriver{name: "cpu"}, 3)
 }
 
-// TestPreferenceTies checks that drivers of equal preference are tried in registration order.
+// TestPreferenceTies checks that Open tries drivers of equal preference in the order of
+// registration.
 func TestPreferenceTies(t *testing.T) {
 	withDrivers(t, func() {
 		for _, name := range []string{"b", "a", "c"} {

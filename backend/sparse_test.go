@@ -10,7 +10,7 @@ import (
 	_ "github.com/mercer-go/mercer/cpu"
 )
 
-// unable hides the optional abilities of a Backend.
+// unable is a Backend without its optional abilities.
 type unable struct{ backend.Backend[float64] }
 
 // TestPlaceSparseWithoutTheAbility checks that PlaceSparse makes a dense copy on a backend without

@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels/kerneltest"
 )
 
-// The bounds of rounding errors in this file follow Higham, Accuracy and Stability of Numerical
+// The bounds on rounding errors in this file follow Higham, Accuracy and Stability of Numerical
 // Algorithms (2nd edition, 2002), chapter 3.
 
 func short() bool { return testing.Short() }
@@ -23,8 +23,8 @@ func unit[T backend.Float]() float64 {
 	return 0x1p-53
 }
 
-// smallest returns the smallest normal number of T. Bounds include it because errors of results
-// that underflow are not small relative to the result.
+// smallest returns the smallest normal number of T. Bounds add it because the error of a result
+// that underflows is not small relative to the result.
 func smallest[T backend.Float]() float64 {
 	var t T
 	if _, ok := any(t).(float32); ok {
@@ -33,7 +33,7 @@ func smallest[T backend.Float]() float64 {
 	return 0x1p-1022
 }
 
-// gamma returns γ_n = nu / (1 − nu), the bound of the relative error of n successive roundings. The
+// gamma returns γ_n = nu / (1 − nu), which bounds the relative error of n successive roundings. The
 // error of a sum of n products is at most γ_n Σ|a||b| in any order of summation, with or without
 // fused multiply-add (Higham, equation 3.5).
 func gamma[T backend.Float](n int) float64 {
@@ -41,53 +41,53 @@ func gamma[T backend.Float](n int) float64 {
 	return nu / (1 - nu)
 }
 
-// product returns a bound, relative to |α||A||B| + |β||C|, for the difference of two results αAB +
-// βC with sums of k products, one computed in T and one computed by the oracle. In addition to the
-// k roundings of the sum, the arithmetic in T rounds the product with α, the product with β, and
-// their sum. The oracle rounds in float64, and once in T when it stores the element.
+// product returns a bound on the difference of two results αAB + βC with sums of k products: one in
+// T, and one by the oracle. The bound is relative to |α||A||B| + |β||C|. In T, each sum has k
+// roundings, and there are three more: of the products with α and β, and of their sum. The oracle
+// rounds in float64, and rounds each element to T at the end.
 func product[T backend.Float](k int) float64 {
 	return gamma[T](k+3) + gamma[float64](k+3) + unit[T]()
 }
 
-// kernelBounds returns, for every pair of rows, the largest permitted difference of k(x_i, z_j) in
-// T from the oracle's value.
+// kernelBounds returns the largest permitted differences between the k(x_i, z_j) in T and the
+// oracle's values, for every pair of rows.
 //
-// A distance computed as the sum over the features has the relative error γ_{d+3}, from the
-// roundings of difference, scale, square or absolute value, and sum. The L1 distance must meet this
-// bound, because it has no other formula.
+// A distance that is computed as a sum over the features has the relative error γ_{d+3}: each
+// difference, its scaling, its square or absolute value, and the sum are rounded. The L1 distance
+// must satisfy this bound, because it has no other formula.
 //
 // ‖x−z‖² may also be computed as ‖x′‖² + ‖z′‖² − 2x′ᵀz′ from shifted and scaled points x′. The
-// shift is a point among the data, such as their mean. The error is then at most
-// γ_{d+6}(‖x′‖+‖z′‖)², which is ≤ 16γ_{d+6}r²: neither norm exceeds the diameter of the set of
-// points, at most 2r if r is the largest distance from one of the points. If the terms cancel, this
-// bound is too weak for the square root in Matérn kernels. So the error must also be small relative
-// to the distance itself: a backend may use the formula if the result is ≥ 2⁻¹⁰(‖x′‖² + ‖z′‖²),
-// where the error is ≤ 2·2¹⁰γ_{d+6}‖x−z‖²; one more factor of 2 allows for the rounding of both
-// sides of this comparison. Duplicate rows have distance 0, exactly.
+// shift is a point in the convex hull of the data, such as their mean. The error is then at most
+// γ_{d+6}(‖x′‖+‖z′‖)². Let r be the largest distance from one of the points: neither norm exceeds
+// the diameter of the points, which is at most 2r, and the error is at most 16γ_{d+6}r². If the
+// terms cancel, this bound is too weak for the square root in Matérn kernels. Therefore the error
+// must also be small relative to the distance itself. A backend may use the formula if its result
+// is ≥ 2⁻¹⁰(‖x′‖² + ‖z′‖²). The error is then ≤ 2·2¹⁰γ_{d+6}‖x−z‖²; another factor of 2 allows for
+// the rounding of both sides of the comparison. Duplicate rows must have distance 0 exactly.
 //
-// A NaN stands for no bound: every comparison with NaN is false.
+// A bound of NaN allows no value: every comparison with NaN is false.
 //
-// The total is doubled, because a fused path may evaluate the kernel by another formula with the
-// same number of roundings.
+// The bound in T is doubled: a backend may fuse operations and evaluate the kernel by another
+// formula with the same number of roundings.
 func kernelBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z, false).at)
 }
 
-// sparseBounds is like kernelBounds, for sparse points. They are not shifted, so that r is their
-// largest norm. ‖x−z‖₁ and χ² may be computed from n_x + n_z, the statistics of x and of z with 0,
-// and a correction for each column that both rows store. The corrections sum to at most n_x + n_z
-// in absolute value, and their terms to at most twice as much, so that the error is at most
-// 4γ_{d+6}(n_x + n_z). As for ‖x−z‖², the error must also be small relative to the value.
+// sparseBounds is kernelBounds for sparse points, which are not shifted: r is their largest norm. A
+// backend may compute ‖x−z‖₁ and χ² from n_x + n_z, the statistics of (x, 0) and (z, 0), and add a
+// correction for each column that both rows store. The sum of the corrections is at most n_x + n_z
+// in absolute value, and the sum of their terms at most twice as large. Therefore the error is at
+// most 4γ_{d+6}(n_x + n_z). As for ‖x−z‖², the error must also be small relative to the value.
 func sparseBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z, true).at)
 }
 
-// kernelBound computes the bounds of kernelBounds for one pair of points at a time.
+// kernelBound computes the bounds of kernelBounds or sparseBounds pair by pair.
 type kernelBound[T backend.Float] struct {
 	program *kernels.Program
 	x, z    host
-	radius2 []float64 // r² of kernelBounds, for each statistic
-	reach   []float64 // for each feature, a bound on |x−center| over all points
+	radius2 []float64 // r² (see kernelBounds) for each statistic
+	reach   []float64 // bound on |x−center| over all points for each feature
 	single  []kernelBound[T]
 	sparse  bool
 }
@@ -135,15 +135,15 @@ func (b kernelBound[T]) at(i, j int) float64 {
 	return 2*kerneltest.Propagate(b.program, mine, unit[T]()).Error + o.Error + unit[T]()*math.Abs(o.Value) + smallest[T]()
 }
 
-// statistic returns statistic s of the points i and j, once with the error bound of the backend
-// under test, and once with that of the oracle.
+// statistic returns statistic s of the points i and j twice: with the error bound of the backend
+// under test, and with the error bound of the oracle.
 func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles kerneltest.Approx) {
 	d, stat := b.x.Cols, b.program.Stats[s]
 	x, z := b.x.Row(i), b.z.Row(j)
 	switch stat.Kind {
 	case kernels.SelfX, kernels.SelfZ, kernels.RootX, kernels.RootZ:
-		// If a statistic is a function of a kernel value, its error is the error of the kernel
-		// value, propagated through the function.
+		// A statistic that is a function of a kernel value has the error of that kernel value,
+		// propagated through the function.
 		at := i
 		if stat.Kind == kernels.SelfZ || stat.Kind == kernels.RootZ {
 			at = j
@@ -172,16 +172,17 @@ func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles kerneltest.Approx)
 	return mine, oracles
 }
 
-// fromZeros bounds the error of a statistic v computed from the statistics of (x, 0) and (z, 0).
+// fromZeros bounds the error of the statistic v if it is computed from the statistics of (x, 0) and
+// (z, 0).
 func (b kernelBound[T]) fromZeros(stat kernels.Stat, v float64, x, z []float64) float64 {
 	zeros := make([]float64, len(x))
 	return min(4*gamma[T](len(x)+6)*(stat.Eval(x, zeros)+stat.Eval(zeros, z)), 0x1p12*gamma[T](len(x)+6)*v)
 }
 
-// featureError bounds the error of a sum over the features in arithmetic of unit roundoff u, to
-// first order in u. Backends may take cosines and sines of the features themselves, without a shift
-// to a center of the points, so that the angles can be as large as the largest feature. Each angle
-// is rounded three times, and each function value may be off by kerneltest.FunctionUlps.
+// featureError bounds the error of a sum over the features, to first order in the unit roundoff u.
+// Backends may take cosines and sines of the features without a shift. The angles can then be as
+// large as the largest feature. Each angle is rounded three times, and each function value has an
+// error of up to kerneltest.FunctionUlps.
 func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float64) float64 {
 	terms := float64(2*len(x)*max(1, len(stat.Freqs))) + 4
 	sum := 0.0
@@ -196,7 +197,7 @@ func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float6
 			for _, w := range stat.Freqs {
 				sum += math.Abs(w) * diff * (terms + 3*math.Abs(w)*diff + 2*kerneltest.FunctionUlps)
 			}
-		case kernels.Sinc: // |sin(2πΔ)/Δ| ≤ 2π; three roundings of the angle add at most 3·2π
+		case kernels.Sinc: // |sin(2πΔ)/Δ| ≤ 2π; three roundings of the angle 2πΔ add at most 3·2π
 			sum += 2 * math.Pi * (terms + 3 + 2*kerneltest.FunctionUlps)
 		case kernels.Chi2:
 			if x[p]+z[p] > 0 {
@@ -207,8 +208,8 @@ func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float6
 	return sum * u
 }
 
-// direct returns v, a statistic computed by its definition, and size, the sum of the absolute
-// values of the terms of the statistic.
+// direct computes a statistic by its definition. It returns its value v and the sum of the absolute
+// values of its terms, size.
 func direct(stat kernels.Stat, x, z []float64) (v, size float64) {
 	for p := range x {
 		scale := stat.ScaleAt(p)

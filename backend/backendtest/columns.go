@@ -6,8 +6,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// testAddDiag compares results with ==, because one addition has only one correctly rounded result.
-// It overwrites the slice d after the call of AddDiag, as the interface allows.
+// testAddDiag requires exact results: an addition has only one correctly rounded result. It
+// overwrites d after the call of AddDiag, which the interface allows.
 func testAddDiag[T backend.Float](r *rig[T]) {
 	for _, n := range []int{0, 1, 2, 3, 17, 64, 129} {
 		for _, length := range []int{1, n} {
@@ -58,7 +58,7 @@ func testColAxpy[T backend.Float](r *rig[T]) {
 		want := each(rows, cols, func(i, j int) float64 { return y.Row(i)[j] + alpha.Data[j]*x.Row(i)[j] })
 		r.equal(what, r.do(what, run(alpha), x, y), want)
 
-		// product[T](1) bounds the error of a product and a sum, whether they are fused or not.
+		// product[T](1) bounds the error of a product and a sum, fused or not.
 		alpha, x, y = r.normals(1, cols), r.normals(rows, cols), r.normals(rows, cols)
 		size := each(rows, cols, func(i, j int) float64 {
 			return abs1(alpha.Data[j]*x.Row(i)[j]) + abs1(y.Row(i)[j])
@@ -68,7 +68,7 @@ func testColAxpy[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// colDot runs ColDot on framed operands and returns the dot products as a row.
+// colDot runs ColDot on framed operands, and returns the dot products as a row.
 func (r *rig[T]) colDot(what string, x, y host, same bool) host {
 	r.Helper()
 	fx, fy := r.place(x), r.place(y)

@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// testDevice tests those methods of a device that do not depend on the precision.
+// testDevice tests the methods of a device that do not depend on the precision.
 func testDevice(t *testing.T, s Suite) {
 	t.Run("Info", func(t *testing.T) {
 		dev := s.Open(t, backend.Config{Threads: 2, Memory: 1 << 24})
@@ -50,9 +50,9 @@ func testConvert(t *testing.T, s Suite) {
 	dev := s.Open(t, backend.Config{})
 	special := []float64{
 		0, math.Copysign(0, -1), 1, math.Inf(1), math.Inf(-1), math.NaN(),
-		1 + 0x1p-24, 1 + 0x3p-24, // ties: the first number rounds down to even, the second rounds up
+		1 + 0x1p-24, 1 + 0x3p-24, // ties: the first rounds down to even, the second rounds up to even
 		1 + 0x1p-24 + 0x1p-50,                   // slightly above a tie
-		math.MaxFloat32, math.MaxFloat64, 1e-50, // the first is finite, the second overflows to Inf, the third underflows to 0
+		math.MaxFloat32, math.MaxFloat64, 1e-50, // finite; overflows to Inf; underflows to 0
 		0x1p-140, math.SmallestNonzeroFloat32 * 0.75, // subnormal in float32
 	}
 	for _, shape := range [][2]int{{0, 4}, {4, 0}, {1, 1}, {3, 7}, {33, 65}, {257, 100}} {
@@ -95,7 +95,7 @@ func testConvert(t *testing.T, s Suite) {
 	}
 }
 
-// testNarrowPacked checks that NarrowPacked rounds elements like Go's conversion.
+// testNarrowPacked checks that NarrowPacked rounds elements as Go's conversion does.
 func testNarrowPacked(t *testing.T, s Suite) {
 	t.Logf("seed %d", s.Seed)
 	rng := rand.New(rand.NewPCG(s.Seed, 1))

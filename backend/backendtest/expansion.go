@@ -11,7 +11,6 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// expander returns the queue as an Expander.
 func (r *rig[T]) expander() backend.Expander[T] {
 	r.Helper()
 	b := r.b.(backend.Expander[T])
@@ -21,8 +20,7 @@ func (r *rig[T]) expander() backend.Expander[T] {
 	return b
 }
 
-// padded returns h, rounded, with a stride greater than the row length and sentinels in the
-// padding.
+// padded returns h rounded to T, with a random stride and sentinels in the padding.
 func (r *rig[T]) padded(h host) backend.Host[T] {
 	out := backend.Host[T]{Rows: h.Rows, Cols: h.Cols, Stride: h.Cols + r.rng.IntN(4)}
 	out.Data = make([]T, out.Rows*out.Stride)
@@ -37,8 +35,9 @@ func (r *rig[T]) padded(h host) backend.Host[T] {
 	return out
 }
 
-// testExpansion checks an expansion like testGramMul checks GramMul, for small and large numbers of
-// points, in several goroutines, after Z and V have been overwritten.
+// testExpansion compares an expansion with the oracle within gramMulBound, for small and large
+// numbers of points. Several goroutines apply it at the same time, after Z and V have been
+// overwritten.
 func testExpansion[T backend.Float](r *rig[T]) {
 	b := r.expander()
 	try := func(k kernels.Kernel, m, d, t int, counts ...int) {
@@ -105,7 +104,7 @@ func testExpansion[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testExpansionFaults tests a context that is done, too little memory, and misuse.
+// testExpansionFaults tests a canceled context, too little memory, and misuse.
 func testExpansionFaults[T backend.Float](r *rig[T]) {
 	b := r.expander()
 	z, v := r.padded(r.normals(30, 4)), r.padded(r.normals(30, 2))
@@ -128,7 +127,7 @@ func testExpansionFaults[T backend.Float](r *rig[T]) {
 	r.panics("NewExpansion: ", func() { _, _ = b.NewExpansion(kernels.Gaussian{Sigma: 1}, z, r.padded(r.normals(29, 2))) })
 	r.panics("NewExpansion: ", func() { _, _ = b.NewExpansion(nil, z, v) })
 	r.panics("NewExpansion: ", func() { _, _ = b.NewExpansion(kernels.Gaussian{}, z, v) })
-	// A NaN in a point makes the value at this point NaN, and no other value.
+	// A NaN in one point must affect only the value at that point.
 	x := r.padded(r.normals(3, 4))
 	x.Row(1)[2] = T(math.NaN())
 	if err := f.Apply(r.Context(), dst, x); err != nil {

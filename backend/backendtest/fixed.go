@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Gram matrices with 16 bits per element are tested if the backend supports them.
+// The tests of this file run if the backend has Gram matrices with 16 bits per element.
 
 func (r *rig[T]) fixed(b backend.Backend[T], n int) (backend.FixedBackend[T], backend.Packed[T]) {
 	r.Helper()
@@ -36,7 +36,7 @@ func (r *rig[T]) lowerOf(b backend.PackedBackend[T], a backend.Packed[T]) host {
 	return widen(low)
 }
 
-// boundedKernels returns kernels that have the method Bounds.
+// boundedKernels returns positive semidefinite kernels whose values have bounds.
 func boundedKernels(d int) []kernels.Kernel {
 	var list []kernels.Kernel
 	for _, k := range everyKernel(d) {
@@ -47,16 +47,16 @@ func boundedKernels(d int) []kernels.Kernel {
 	return list
 }
 
-// testFixedGram checks that each element differs from the oracle's value by at most half a step of
-// the codes plus rounding. On the diagonal it allows only rounding errors. Off the diagonal, k(x,
-// x) must have the code nearest to the value on the diagonal.
+// testFixedGram compares each element with the oracle. Elements off the diagonal may differ by half
+// a step plus rounding errors, and elements of the diagonal only by rounding errors. For equal
+// rows, k must have the code nearest to the value on the diagonal.
 func testFixedGram[T backend.Float](r *rig[T]) {
 	gram := func(k kernels.Kernel, x host) {
 		n, d := x.Rows, x.Cols
 		what := fmt.Sprintf("16 bits %v n=%d d=%d", k, n, d)
 		b, a := r.fixed(r.b, n)
 		defer a.Free()
-		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 1}, k} { // the second kernel overwrites the matrix of the first
+		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 1}, k} { // the second kernel's matrix overwrites the first
 			m := Upload(r, b, round[T](x))
 			b.GramPacked(a, k, m)
 			if err := b.Sync(); err != nil {
@@ -72,7 +72,8 @@ func testFixedGram[T backend.Float](r *rig[T]) {
 			if i == j {
 				return bound.Row(i)[j]
 			}
-			// The code, up to 65535, is computed by a product and a sum in T, both rounded.
+			// The code is at most 65535. It is computed by a product and a sum in T, which are both
+			// rounded.
 			return bound.Row(i)[j] + step*(0.5+4*65535*unit[T]()) + unit[T]()*math.Abs(want.Row(i)[j])
 		}))
 		program := kernels.Compile(k)
@@ -93,7 +94,7 @@ func testFixedGram[T backend.Float](r *rig[T]) {
 			if !r.some() {
 				continue
 			}
-			// Kernels of histograms require features ≥ 0.
+			// Histogram kernels require features ≥ 0.
 			x := abs(r.normals(1+r.rng.IntN(70), d))
 			for range x.Rows / 4 {
 				copy(x.Row(r.rng.IntN(x.Rows)), x.Row(r.rng.IntN(x.Rows)))
@@ -108,8 +109,8 @@ func testFixedGram[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testFixedSymm compares SymmPacked with the product of the downloaded matrix, which holds the
-// exact values of the codes, so that only the sums are rounded.
+// testFixedSymm compares SymmPacked with a product of the downloaded matrix. The elements of that
+// matrix are exact, and only the sums are rounded.
 func testFixedSymm[T backend.Float](r *rig[T]) {
 	for _, n := range append(r.packedOrders(), min(600, r.LargeN)) {
 		d := 1 + r.rng.IntN(6)
@@ -122,8 +123,8 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 		for _, part := range []int{n, n / 2, max(n-3, 0)} {
 			lead := a.Leading(part)
 			whole := mirror(backend.Lower, r.lowerOf(b, lead))
-			// A backend may sum the terms of the codes and the terms of the offset separately. The
-			// two sums may cancel.
+			// A backend may sum the products with the codes and the products with the offset
+			// separately. The two sums may cancel.
 			size := each(part, part, func(i, j int) float64 { return math.Abs(whole.Row(i)[j]-low) + math.Abs(low) })
 			for _, cols := range []int{0, 1, 2, 3, 4, 5, 10, 16, 17, 35}[:3+r.rng.IntN(8)] {
 				alpha, beta := float64(T(r.rng.NormFloat64())), pick(r, []float64{0, 1, -0.5})
@@ -150,9 +151,8 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testFixedFaults checks that a value without a code gives an error that names the two points, that
-// operations that do not support 16 bits panic, and that the queue remains usable after errors and
-// panics.
+// testFixedFaults checks that a value without a code gives an error that names its two points, and
+// that operations without support for 16 bits panic. The queue must remain usable.
 func testFixedFaults[T backend.Float](r *rig[T]) {
 	b, a := r.fixed(r.b, 40)
 	for _, at := range []int{0, 17, 39} {
@@ -173,8 +173,8 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 	if err := b.Sync(); err != nil {
 		r.Fatalf("after a fault: %v", err)
 	}
-	// If an element of B is not finite, the same column of C is not finite, and no other column is
-	// affected.
+	// An element of B that is not finite must affect only its column of C, where no element may be
+	// finite.
 	for _, v := range []float64{math.NaN(), math.Inf(1)} {
 		in := r.normals(40, 3)
 		in.Row(23)[1] = v
@@ -226,8 +226,7 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 	a.Free()
 }
 
-// testFixedMemory checks that FixedBytes and InUse of the device agree on the bytes of a
-// matrix.
+// testFixedMemory checks that FixedBytes equals the number of bytes that InUse reports.
 func testFixedMemory[T backend.Float](r *rig[T]) {
 	b := r.b.(backend.FixedBackend[T])
 	for _, n := range []int{0, 1, 2, 31, 32, 33, 1000, 40_000, 1 << 20} {
@@ -255,8 +254,8 @@ func testFixedMemory[T backend.Float](r *rig[T]) {
 				}
 			}
 		}
-		a.Leading(n / 2).Free() // does nothing
+		a.Leading(n / 2).Free() // freeing a leading part has no effect
 		a.Free()
-		a.Free() // does nothing
+		a.Free() // freeing twice has no effect
 	}
 }

@@ -24,9 +24,10 @@ func gemmCall[T backend.Float](g gemmCase) call[T] {
 	}
 }
 
-// gemmExact fills op(A), op(B) and C with integers of absolute value ≤ 8. With k ≤ 4100 the sums
-// are < 2¹⁹ and the result, with the factors in alphas, < 2²⁴, so that float32 holds every
-// intermediate result. If C must not be read, it is filled with NaN.
+// gemmExact fills op(A), op(B) and C with integers of absolute value ≤ 8, and requires the exact
+// result. For k ≤ 4100, the sums are < 2¹⁹ and the result, with a factor of alphas, is < 2²⁴.
+// float32 holds such numbers exactly. If beta is 0, C is filled with NaN, because it must not be
+// read.
 func (r *rig[T]) gemmExact(g gemmCase) {
 	r.Helper()
 	a, b, c := r.integers(g.m, g.k, 8), r.integers(g.k, g.n, 8), r.integers(g.m, g.n, 8)
@@ -37,9 +38,9 @@ func (r *rig[T]) gemmExact(g gemmCase) {
 	r.equal(g.String(), got, combine(g.alpha, mul(a, b), g.beta, c))
 }
 
-// testGemmExact tests all small m and n with several k, which covers every edge of a micro-kernel
-// of up to 33 rows or columns. Then it tests sizes around the block sizes, and finally one long
-// dimension at a time, beyond the block sizes of large caches.
+// testGemmExact first tests all small m and n with several k. They cover every edge of a
+// micro-kernel of up to 33 rows or columns. Next it tests sizes near the block sizes. Finally it
+// tests one long dimension at a time, longer than the blocks for large caches.
 func testGemmExact[T backend.Float](r *rig[T]) {
 	edge := 33
 	if short() {

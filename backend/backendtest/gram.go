@@ -16,7 +16,8 @@ func gramCall[T backend.Float](k kernels.Kernel) call[T] {
 	}
 }
 
-// symmetricCall returns a call of Gram with z = x, or with another view of x if anotherView is set.
+// symmetricCall returns a call of Gram with z = x. If anotherView is set, z is another view of the
+// same matrix.
 func symmetricCall[T backend.Float](k kernels.Kernel, anotherView bool) call[T] {
 	return func(b backend.Backend[T], m []backend.Matrix[T]) error {
 		z := m[0]
@@ -29,8 +30,8 @@ func symmetricCall[T backend.Float](k kernels.Kernel, anotherView bool) call[T] 
 	}
 }
 
-// distanceKernels returns kernels whose only statistic is a distance, with length scales for points
-// that differ by about 1/spread in each feature.
+// distanceKernels returns kernels whose only statistic is a distance. Their length scales suit
+// points that differ by about 1/spread in each feature.
 func distanceKernels(d int, spread float64) []kernels.Kernel {
 	length := math.Sqrt(float64(max(d, 1))) / spread
 	sigmas := make([]float64, d)
@@ -54,16 +55,17 @@ func distanceKernels(d int, spread float64) []kernels.Kernel {
 	}
 }
 
-// everyKernel returns kernels of every type for d features of size about 1, including the examples
-// of the catalogue, and compositions that share statistics or need a deep stack.
+// everyKernel returns kernels of every type for d features of size about 1. It includes the
+// examples of the catalogue, and compositions with shared statistics or with deeply nested
+// operations.
 func everyKernel(d int) []kernels.Kernel {
 	length := math.Sqrt(float64(max(d, 1)))
 	distances := distanceKernels(d, 1)
 	gaussian, ard, laplacian, matern := distances[0], distances[1], distances[2], distances[5]
 	// A small weight keeps exp and powers of xᵀz in range.
 	small := kernels.Scaled{Weight: 0.25 / length, Kernel: kernels.Linear{}}
-	// The derivatives of these kernels need an additional statistic or operation, statistics of one
-	// point, or a deep stack.
+	// The derivatives of the following kernels have an additional statistic or operation,
+	// statistics of one point, or deeply nested operations.
 	for _, k := range []kernels.Kernel{
 		ard, matern, distances[7],
 		kernels.Cosine{Theta: 0.7},
@@ -71,8 +73,8 @@ func everyKernel(d int) []kernels.Kernel {
 	} {
 		distances = append(distances, kernels.Gradient(k)[0])
 	}
-	// The gradients of these kernels with respect to points are computed from derivatives with
-	// respect to a statistic.
+	// The derivatives with respect to a statistic, from which gradients with respect to points are
+	// computed.
 	for _, k := range []kernels.Kernel{
 		matern, distances[7],
 		kernels.Normalized{Kernel: kernels.Product{gaussian, kernels.Polynomial{Degree: 2, C: 1}}},
@@ -84,7 +86,7 @@ func everyKernel(d int) []kernels.Kernel {
 		if err != nil || k.Check(d) != nil {
 			continue
 		}
-		// Kernels that reject negative coordinates are tested by testGramPoints.
+		// testGramPoints tests kernels that reject negative coordinates.
 		if rule := kernels.PointRule(k); rule == nil || rule(slices.Repeat([]float64{-0.5}, d)) == nil {
 			distances = append(distances, k)
 		}
@@ -126,7 +128,7 @@ func everyKernel(d int) []kernels.Kernel {
 	)
 }
 
-// gram requires the device's k(X, Z) to be near that of the oracle and near the scalar definition.
+// gram compares the device's k(X, Z) with the oracle, and the oracle with the scalar definition.
 func (r *rig[T]) gram(what string, k kernels.Kernel, x, z host) {
 	r.Helper()
 	dst := filled(x.Rows, z.Rows, sentinel)
@@ -136,7 +138,7 @@ func (r *rig[T]) gram(what string, k kernels.Kernel, x, z host) {
 		return
 	}
 	bound := kernelBounds[T](k, x, z)
-	// One random element of the oracle is compared with the scalar definition.
+	// Compare one random element of the oracle with the scalar definition.
 	i, j := r.rng.IntN(x.Rows), r.rng.IntN(z.Rows)
 	if e := math.Abs(want.Row(i)[j] - kernels.Eval(k, x.Row(i), z.Row(j))); !(e <= bound.Row(i)[j]) {
 		r.Fatalf("%s: the oracle is %g off the definition at (%d, %d), bound %g", what, e, i, j, bound.Row(i)[j])
@@ -169,8 +171,8 @@ func testGramKernels[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramSymmetric checks for z == x that the strict upper triangle is not written, and that
-// distances on the diagonal and of duplicate rows are exactly 0.
+// testGramSymmetric tests z == x. The strict upper triangle must not be written, and the distances
+// on the diagonal and of duplicate rows must be exactly 0.
 func testGramSymmetric[T backend.Float](r *rig[T]) {
 	for _, d := range featureCounts {
 		singles := len(distanceKernels(d, 1))
@@ -212,8 +214,8 @@ func testGramSymmetric[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramDuplicates checks that points of X that are copied to another matrix Z have a distance of
-// exactly 0, with and without an offset of all points.
+// testGramDuplicates copies points of X to another matrix Z. Their distance must be exactly 0, also
+// with an offset of all points.
 func testGramDuplicates[T backend.Float](r *rig[T]) {
 	for _, d := range featureCounts {
 		for _, k := range distanceKernels(d, 1) {
@@ -222,7 +224,7 @@ func testGramDuplicates[T backend.Float](r *rig[T]) {
 				z := each(1+r.rng.IntN(60), d, func(int, int) float64 { return float64(T(offset + r.rng.NormFloat64())) })
 				what := fmt.Sprintf("Gram %v n=%d m=%d d=%d, duplicates, offset %g", k, x.Rows, z.Rows, d, offset)
 				atZero := float64(T(kernels.Compile(k).Run([]float64{0})))
-				sourceRow := make([]int, z.Rows) // the row of X that row j of Z repeats
+				sourceRow := make([]int, z.Rows) // the row of X that is copied to row j of Z if j is even
 				for j := range sourceRow {
 					sourceRow[j] = r.rng.IntN(x.Rows)
 					if j%2 == 0 {
@@ -249,8 +251,8 @@ func sameRow(x host, i, j int) bool {
 	return true
 }
 
-// testGramPoints tests kernels that allow only some points: features ≥ 0, of which some are 0, or
-// rows of a Gram matrix.
+// testGramPoints tests kernels that allow only some points: nonnegative features, some of them 0,
+// or rows of a Gram matrix.
 func testGramPoints[T backend.Float](r *rig[T]) {
 	check := func(k kernels.Kernel, x, z host) {
 		n, m, d := x.Rows, z.Rows, x.Cols
@@ -275,8 +277,8 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 		} {
 			check(k, histogram(1+r.rng.IntN(40)), histogram(1+r.rng.IntN(40)))
 		}
-		// There are d training objects. Some rows are training objects; the remaining rows are
-		// other objects.
+		// The precomputed kernels have d training objects. The points of training are these
+		// objects, and the points of others are other objects.
 		values := r.normals(d, d)
 		training := each(d, d+2, func(i, j int) float64 {
 			if j == 0 {
@@ -303,8 +305,8 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramOffset adds 10⁶ to every feature. It allows no error except the rounding of the input:
-// the bounds are relative to the distances between the rounded points.
+// testGramOffset adds 10⁶ to every feature. The bounds are relative to the distances of the rounded
+// points: they allow no error except the rounding of the input.
 func testGramOffset[T backend.Float](r *rig[T]) {
 	for _, d := range featureCounts {
 		for _, k := range distanceKernels(d, 1) {
@@ -321,8 +323,8 @@ func testGramOffset[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramNearDuplicates tests pairs of rows that differ by 2⁻³⁰ of their size (2⁻¹³ in float32),
-// with length scales equal to these differences. The formula ‖x‖² + ‖z‖² − 2xᵀz gives no correct
+// testGramNearDuplicates tests pairs of rows with relative differences of 2⁻³⁰ (2⁻¹³ in float32)
+// and length scales equal to the differences. The formula ‖x‖² + ‖z‖² − 2xᵀz would give no correct
 // digit of such a distance.
 func testGramNearDuplicates[T backend.Float](r *rig[T]) {
 	tiny := 0x1p-30
@@ -353,18 +355,18 @@ func testGramNearDuplicates[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// gramMulBound bounds the error of Σ_j k_ij v_j: the sum over j of the bound of k_ij times |v_j|,
-// plus γ_{m+1} Σ_j |k_ij||v_j| for the summation and one rounding of k_ij.
+// gramMulBound bounds the error of Σ_j k_ij v_j. An error e_j of k_ij contributes e_j|v_j|. The
+// summation and one rounding of each k_ij contribute γ_{m+1} Σ_j |k_ij||v_j|.
 func (r *rig[T]) gramMulBound(what string, k kernels.Kernel, x, z, v host) host {
 	r.Helper()
 	return r.productBound(what, k, x, z, v, kernelBounds[T](k, x, z))
 }
 
-// productBound does the same as gramMulBound, for given bounds of the errors of k_ij.
+// productBound is gramMulBound for given bounds on the errors of k_ij.
 func (r *rig[T]) productBound(what string, k kernels.Kernel, x, z, v, bound host) host {
 	r.Helper()
 	n, m := x.Rows, z.Rows
-	// The kernel values are needed for the bound of the products.
+	// The bound needs the kernel values.
 	gram := r.ask(what, gramCall[T](k), x, z, filled(n, m, sentinel))
 	relative := gamma[T](m+1) + gamma[float64](m+1) + unit[T]()
 	size := each(n, m, func(i, j int) float64 {
@@ -373,10 +375,10 @@ func (r *rig[T]) productBound(what string, k kernels.Kernel, x, z, v, bound host
 	return mul(size, abs(v))
 }
 
-// testGramMulRoundings checks that the error of a sum of GramMul is at most γ_r times the sum,
-// where r is the number of roundings that the device reports. One term of the sum is 1. Each other
-// term is so small that adding it to a sum that contains the 1 does not change that sum. The error
-// is then near u times the number of such additions.
+// testGramMulRoundings checks that the relative error of a sum in GramMul is at most γ_r, where r
+// is the number of roundings that the device reports. One term is 1. The other terms are so small
+// that adding one to a partial sum with the 1 does not change the partial sum. The error is then
+// about u times the number of such additions.
 func testGramMulRoundings[T backend.Float](r *rig[T]) {
 	device, ok := r.b.(backend.Summer[T])
 	if !ok {
@@ -407,8 +409,9 @@ func testGramMulRoundings[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testGramMul compares GramMul with the oracle within gramMulBound. Every second call has z == x,
-// and in every fourth call the points are far from the origin.
+// testGramMul compares GramMul with the oracle within gramMulBound. Every second call has z == x.
+// In every second pair of calls, the points of a translation-invariant kernel are far from the
+// origin.
 func testGramMul[T backend.Float](r *rig[T]) {
 	calls := 0
 	compare := func(d int, k kernels.Kernel, n, m, t int, same bool) {
@@ -458,7 +461,7 @@ func testGramMul[T backend.Float](r *rig[T]) {
 		d := pick(r, featureCounts)
 		multiply(d, pick(r, everyKernel(d)), r.block(), r.block(), pick(r, []int{1, 2, 3, 7, 16, 33}))
 	}
-	for _, t := range []int{2, 5, 16} { // numbers of columns for one strip and for several strips; 601 rows form several groups
+	for _, t := range []int{2, 5, 16} { // columns for one strip and for several; 601 rows make several groups
 		compare(3, kernels.Gaussian{Sigma: 2}, min(r.LargeN, 601), 0, t, true)
 	}
 	for _, long := range []int{1025, 2049} {

@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// This file has the tests' operations on host matrices. The products are implemented independently
-// of the oracle, so that tests also find faults of the oracle.
+// This file has operations on host matrices for the tests. Its products are independent of the
+// oracle, and can reveal faults of the oracle.
 
 func bits(v float64) uint64 { return math.Float64bits(v) }
 
@@ -32,7 +32,7 @@ func widen[T backend.Float](h backend.Host[T]) host {
 	return r
 }
 
-// each returns the matrix of f(i, j).
+// each returns the matrix with the elements f(i, j).
 func each(rows, cols int, f func(i, j int) float64) host {
 	h := backend.NewHost[float64](rows, cols)
 	for i := range rows {
@@ -61,8 +61,7 @@ func transpose(h host) host {
 	return each(h.Cols, h.Rows, func(i, j int) float64 { return h.Data[j*h.Stride+i] })
 }
 
-// op returns op(h). Since op is its own inverse, op(h) is also the matrix to store as the operand A
-// if op(A) has to be h.
+// op returns op(h). op is its own inverse: an operand A with op(A) = h is op(h), too.
 func op(t backend.Trans, h host) host {
 	if t == backend.Transpose {
 		return transpose(h)
@@ -80,7 +79,6 @@ func scale(f float64, h host) host {
 	return each(h.Rows, h.Cols, func(i, j int) float64 { return f * h.Row(i)[j] })
 }
 
-// mul returns AB.
 func mul(a, b host) host {
 	c := backend.NewHost[float64](a.Rows, b.Cols)
 	for i := range a.Rows {
@@ -94,7 +92,7 @@ func mul(a, b host) host {
 	return c
 }
 
-// mulSparse returns AB. It skips the zeros of A, so all elements of B must be finite.
+// mulSparse returns AB. It skips the zeros of A: all elements of B must be finite.
 func mulSparse(a, b host) host {
 	c := backend.NewHost[float64](a.Rows, b.Cols)
 	for i := range a.Rows {
@@ -122,7 +120,6 @@ func combine(alpha float64, s host, beta float64, c host) host {
 	})
 }
 
-// inside reports whether (i, j) belongs to the triangle ul.
 func inside(ul backend.Uplo, i, j int) bool {
 	if ul == backend.Lower {
 		return j <= i
@@ -140,7 +137,7 @@ func triangle(ul backend.Uplo, h host) host {
 	})
 }
 
-// mirror returns the symmetric matrix whose triangle ul is that of h.
+// mirror returns the symmetric matrix that has the triangle ul of h.
 func mirror(ul backend.Uplo, h host) host {
 	return each(h.Rows, h.Cols, func(i, j int) float64 {
 		if inside(ul, i, j) {
@@ -150,14 +147,15 @@ func mirror(ul backend.Uplo, h host) host {
 	})
 }
 
-// exactTriangle returns a lower triangular matrix of small integers, with zeros above, that can be
-// inverted without rounding.
+// exactTriangle returns a lower triangular matrix of small integers. It can be inverted without
+// rounding.
 //
-// Its diagonal holds powers of two. Each row belongs at random to one of three classes, and an
-// element below the diagonal is zero unless the class of its row is higher than the class of its
-// column. Therefore, with the diagonal D and the strict triangle N, N³ = 0, the inverse D⁻¹ −
-// D⁻¹ND⁻¹ + D⁻¹ND⁻¹ND⁻¹ has small elements, and both substitution and multiplication by inverted
-// diagonal blocks are exact. perRow is the approximate number of nonzero elements in a row.
+// The diagonal holds powers of two. Each index has one of three random classes. An element below
+// the diagonal is zero unless the class of its row index is higher than that of its column index.
+// Let D be the diagonal and N the strict triangle. Products of three factors N with diagonal
+// matrices between them are 0, and the inverse D⁻¹ − D⁻¹ND⁻¹ + D⁻¹ND⁻¹ND⁻¹ has small elements.
+// Substitution and multiplication by inverted diagonal blocks are both exact. perRow is the
+// approximate number of nonzero elements in a row.
 func (r *rig[T]) exactTriangle(n, perRow int, positive bool) host {
 	class := make([]int, n)
 	for i := range class {
@@ -185,14 +183,14 @@ var (
 	bothUplos = []backend.Uplo{backend.Lower, backend.Upper}
 	bothSides = []backend.Side{backend.Left, backend.Right}
 
-	// Multiplication by these powers of two and sums of powers of two is exact.
+	// Products with these small numbers are exact.
 	alphas = []float64{1, -1, 2, 0, 0.5, -3}
 	betas  = []float64{0, 1, -1, 2, 0.5, -3}
 )
 
 func pick[E any, T backend.Float](r *rig[T], list []E) E { return list[r.rng.IntN(len(list))] }
 
-// blockSizes are sizes around the sizes of register tiles, panels and blocks.
+// blockSizes are numbers near the sizes of register tiles, panels and blocks.
 var blockSizes = []int{15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 95, 96, 97, 127, 128, 129, 191, 192, 193, 255, 256, 257}
 
 // block returns a random element of blockSizes, at most LargeN, or at most 129 with -short.
@@ -203,16 +201,15 @@ func (r *rig[T]) block() int {
 	return pick(r, r.upToLarge(blockSizes...))
 }
 
-// upToLarge returns the sizes that are at most LargeN. A backend that sets a lower LargeN has
-// smaller blocks.
+// upToLarge returns the sizes ≤ LargeN. A backend with a lower LargeN has smaller blocks.
 func (r *rig[T]) upToLarge(sizes ...int) []int {
 	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return n > r.LargeN })
 }
 
-// some returns true, or, with Fewer or -short, true for one call in four, at random.
+// some returns true. With Fewer or -short it returns true in a random quarter of the calls.
 func (r *rig[T]) some() bool { return !r.Fewer && !short() || r.rng.IntN(4) == 0 }
 
-// fewer returns n, or n/4, rounded up, with Fewer or -short.
+// fewer returns n. With Fewer or -short it returns n/4, rounded up.
 func (r *rig[T]) fewer(n int) int {
 	if r.Fewer || short() {
 		return (n + 3) / 4

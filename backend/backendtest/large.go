@@ -8,13 +8,12 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// These tests use a size at which every loop over blocks runs several times and all workers are
-// busy. A product is checked by multiplying both sides by a vector, in n² operations (Freivalds,
-// 1977). With integers both sides are exact, and since the vector has no zeros, a single wrong
-// element is detected.
+// In these tests, every loop over blocks runs several times and all workers are busy. A product is
+// checked by multiplying both sides by a vector, in n² operations (Freivalds, 1977). With integers
+// both sides are exact. The vector has no zeros, and a single wrong element is detected.
 
-// vector returns n nonzero integers. A sum of n products of these with integers below 2²⁴ is exact
-// in float64 for n < 2¹⁹.
+// vector returns n nonzero integers of absolute value ≤ 512. The sum of their products with n
+// integers below 2²⁴ is exact in float64 for n < 2¹⁹.
 func (r *rig[T]) vector(n int) host {
 	return each(n, 1, func(int, int) float64 {
 		v := float64(1 + r.rng.IntN(512))
@@ -74,13 +73,13 @@ func testLargeSolves[T backend.Float](r *rig[T]) {
 }
 
 // testLargePotrf factors a matrix whose factor is exact, and a dense random matrix. For the random
-// matrix it bounds the residual times a vector v of ±1: |LLᵀv − Av| ≤ γ_{n+2}|L||Lᵀ||v|, plus 3n
-// roundings in float64 for the three products.
+// matrix and a vector v of ±1 it requires |LLᵀv − Av| ≤ γ_{n+2}|L||Lᵀ||v|, plus 3n roundings in
+// float64 for the three products.
 func testLargePotrf[T backend.Float](r *rig[T]) {
 	n := r.LargeN - 1
 	low := r.exactTriangle(n, 12, true)
 	exact := mulSparse(low, transpose(low))
-	// GGᵀ + nI is cheap to compute if G has a small number of columns.
+	// GGᵀ + nI takes few operations if G has few columns.
 	g := r.normals(n, 8)
 	dense := mul(g, transpose(g))
 	for i := range n {
@@ -128,8 +127,8 @@ func testLargeGram[T backend.Float](r *rig[T]) {
 	}
 }
 
-// sample compares 2000 random elements (i, j) for which written(i, j) is true with the scalar
-// definition.
+// sample draws 2000 random elements (i, j). It compares the elements for which written(i, j) is
+// true with the scalar definition.
 func (r *rig[T]) sample(what string, k kernels.Kernel, got, x, z host, written func(i, j int) bool) {
 	r.Helper()
 	bound := newKernelBound[T](k, x, z, false)

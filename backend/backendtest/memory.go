@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// bytesOf returns the smallest number of bytes that a matrix can take; backends may pad rows.
+// bytesOf returns the smallest size of a matrix in bytes. Backends may add padding to rows.
 func bytesOf[T backend.Float](rows, cols int) int64 {
 	size := int64(8)
 	if unit[T]() == unit[float32]() {
@@ -20,7 +20,6 @@ func bytesOf[T backend.Float](rows, cols int) int64 {
 	return int64(rows) * int64(cols) * size
 }
 
-// alloc returns a new matrix on b.
 func (r *rig[T]) alloc(b backend.Backend[T], rows, cols int) backend.Matrix[T] {
 	r.Helper()
 	m, err := b.New(rows, cols)
@@ -30,13 +29,13 @@ func (r *rig[T]) alloc(b backend.Backend[T], rows, cols int) backend.Matrix[T] {
 	return m
 }
 
-// testMemory checks that new matrices are zero, even in reused memory, that Free releases the bytes
-// that New took, once, and that views neither take nor free memory.
+// testMemory checks that new matrices are zero, even in reused memory. Free must release the bytes
+// of New exactly once. Views must neither take nor free memory.
 func testMemory[T backend.Float](r *rig[T]) {
 	top := int64(0)
 	for _, s := range [][2]int{{0, 0}, {0, 5}, {5, 0}, {1, 1}, {7, 3}, {33, 65}, {300, 200}} {
 		rows, cols := s[0], s[1]
-		for range 3 { // later iterations reuse memory that the first iteration has written
+		for range 3 { // the second and third matrix reuse the memory of the first
 			m := r.alloc(r.b, rows, cols)
 			if gr, gc := m.Dims(); gr != rows || gc != cols {
 				r.Fatalf("New(%d, %d).Dims() = %d, %d", rows, cols, gr, gc)
@@ -61,13 +60,13 @@ func testMemory[T backend.Float](r *rig[T]) {
 			view.Free()
 			requireBits(r, "matrix whose view was freed", Download(r, r.b, m), round[T](filled(rows, cols, sentinel)))
 			m.Free()
-			m.Free() // does nothing
+			m.Free() // freeing twice has no effect
 			if now, peak := r.dev.InUse(); now != 0 || peak != top {
 				r.Fatalf("InUse after Free: %d bytes, peak %d instead of %d", now, peak, top)
 			}
 		}
 	}
-	// Many matrices exist at the same time and are freed in another order than they were made.
+	// Make many matrices, and free them in a random order.
 	var all []backend.Matrix[T]
 	for i := range 20 {
 		all = append(all, r.alloc(r.b, 10+i, 10))
@@ -78,8 +77,8 @@ func testMemory[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testTransfer checks that copies between host matrices and views, both with strides, write the
-// elements but no memory between the rows.
+// testTransfer checks copies between host matrices and views, both with strides. The copies must
+// not write memory between the rows.
 func testTransfer[T backend.Float](r *rig[T]) {
 	for _, s := range [][2]int{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {1, 9}, {9, 1}, {17, 31}, {64, 64}, {129, 257}} {
 		rows, cols := s[0], s[1]
@@ -111,7 +110,7 @@ func testTransfer[T backend.Float](r *rig[T]) {
 		}
 		m.Free()
 	}
-	// The caller may overwrite the host matrix as soon as Upload has returned.
+	// Upload must not read the host matrix after its return.
 	h := round[T](r.normals(200, 200))
 	held := widen(h)
 	m := r.alloc(r.b, 200, 200)
@@ -144,7 +143,7 @@ func testBudget[T backend.Float](r *rig[T]) {
 		}
 	}
 	refused(1<<10, 1<<10, 0)
-	refused(1<<(strconv.IntSize/2), 1<<(strconv.IntSize/2), 0) // the product of the two dimensions overflows to 0
+	refused(1<<(strconv.IntSize/2), 1<<(strconv.IntSize/2), 0) // in int, the product rows·cols overflows to 0
 	refused(math.MaxInt, math.MaxInt, 0)
 	refused(math.MaxInt, 1, 0)
 	half := r.alloc(b, 250, int(limit*5/8/bytesOf[T](250, 1)))
@@ -159,7 +158,7 @@ func testBudget[T backend.Float](r *rig[T]) {
 		r.Fatalf("InUse at the end: %d bytes, peak %d", now, peak)
 	}
 
-	// k(X, Z), 2000 × 2000, would take at least 16 times the budget.
+	// The 2000 × 2000 matrix k(X, Z) would take at least 16 times the limit.
 	n := 2000
 	x, v, dst := r.alloc(b, n, 2), r.alloc(b, n, 1), r.alloc(b, n, 1)
 	b.GramMul(dst, kernels.Constant{Value: 1}, x, x, v)
@@ -175,8 +174,8 @@ func testBudget[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testWrap checks that a wrapped matrix shares the caller's memory, and that Place is correct for
-// every backend.
+// testWrap checks that Place returns a matrix with the given elements, and that a wrapped matrix
+// shares the caller's memory.
 func testWrap[T backend.Float](r *rig[T]) {
 	h := round[T](r.normals(20, 30)).View(3, 4, 10, 12)
 	m, err := backend.Place(r.b, h)
@@ -218,8 +217,8 @@ func testWrap[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testBelow compares Below with its definition for several lengths of x and every index of the
-// first element that is not less than the bound.
+// testBelow tests Below for several lengths of x, with the first element that is not below the
+// bound at every index.
 func testBelow[T backend.Float](r *rig[T]) {
 	s, ok := r.b.With(r.Context(), nil).(backend.Searcher[T])
 	if _, base := r.b.(backend.Searcher[T]); base != ok {
@@ -232,7 +231,7 @@ func testBelow[T backend.Float](r *rig[T]) {
 	infinity := T(math.Inf(1))
 	for n := range 140 {
 		x := make([]T, n, n+1)
-		x[:n+1][n] = infinity // the element after x must not be read
+		x[:n+1][n] = infinity // Below must not read the element after x
 		for i := range x {
 			x[i] = T(-i)
 		}
@@ -254,8 +253,8 @@ func testBelow[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testExp compares e^x with package math for many lengths of x. Exp may have an error of 1 ulp, and
-// package math has an error of up to 1.5 ulp. Memory after the elements must not change.
+// testExp compares Exp with package math for many lengths of x. Exp may have an error of 1 ulp, and
+// package math has an error of up to 1.5 ulp. The memory after the elements must not change.
 func testExp[T backend.Float](r *rig[T]) {
 	e, ok := r.b.With(r.Context(), nil).(backend.Exponential[T])
 	if _, base := r.b.(backend.Exponential[T]); base != ok {

@@ -10,7 +10,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// requirePanic requires f to panic with a text of package check for op, and returns the text.
+// requirePanic requires that f panics with the text of package check for the operation op. It
+// returns the text.
 func requirePanic(t testing.TB, op string, f func()) string {
 	t.Helper()
 	text := func() (text string) {
@@ -36,8 +37,8 @@ func (r *rig[T]) panics(op string, f func()) string {
 	return requirePanic(r, op, f)
 }
 
-// testMisuse checks that each call with one invalid argument panics, and that valid calls still
-// work.
+// testMisuse checks that calls with one invalid argument panic, and that valid calls still work
+// afterwards.
 func testMisuse[T backend.Float](r *rig[T]) {
 	b := r.b
 	m := map[[2]int]backend.Matrix[T]{}
@@ -125,8 +126,8 @@ func testMisuse[T backend.Float](r *rig[T]) {
 	r.gemmExact(gemmCase{m: 5, n: 6, k: 7, alpha: 1, beta: 1})
 }
 
-// testForeign checks that each method panics if any one of its operands is a matrix of another
-// device of the same kind, or a matrix of the oracle.
+// testForeign checks that each method panics if one of its operands is a matrix of another device
+// of the same kind, or of the oracle.
 func testForeign[T backend.Float](r *rig[T]) {
 	other := r.queue(r.Open(r, backend.Config{}))
 	const n = 3

@@ -10,9 +10,9 @@ import (
 )
 
 // These tests check that an infinity or NaN in an input reaches every element of the output that
-// depends on it, even multiplied by zero, and no other element.
+// depends on it, even if it is multiplied by zero. No other element may be affected.
 
-// alike checks bounds like the method within, but where want is NaN it accepts a NaN with any bits.
+// alike is within, but where want is NaN, a NaN with any bits is accepted.
 func (r *rig[T]) alike(what string, got, want, bound host) {
 	r.Helper()
 	for i := range want.Rows {
@@ -37,15 +37,15 @@ func (r *rig[T]) poison(h host, v float64) (row, col int) {
 	return row, col
 }
 
-// testNaNGemm compares Gemm with the sums in IEEE arithmetic. The operands contain only one
-// infinity, so that the order of summation does not matter.
+// testNaNGemm compares Gemm with sums in IEEE arithmetic. The operands have only one NaN or
+// infinity: the order of summation does not matter.
 func testNaNGemm[T backend.Float](r *rig[T]) {
 	for range r.fewer(200) {
 		g := gemmCase{
 			pick(r, bothTrans), pick(r, bothTrans), pick(r, nanSizes), pick(r, nanSizes), pick(r, nanSizes),
 			pick(r, []float64{1, 0, -2}), pick(r, []float64{0, 1, 2}),
 		}
-		largest := pick(r, []int{0, 3}) // with largest = 0 the matrices are zero
+		largest := pick(r, []int{0, 3}) // 0 makes a and b zero
 		a, b, c := r.integers(g.m, g.k, largest), r.integers(g.k, g.n, largest), r.integers(g.m, g.n, 3)
 		if g.beta == 0 {
 			c = filled(g.m, g.n, sentinel)
@@ -96,10 +96,10 @@ func testNaNSyrkSymm[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testNaNTrsm checks two properties of a NaN in B: the elements of the same right-hand side that
-// the substitution computes later become NaN, and no other right-hand side changes. If a backend
-// inverts blocks, earlier elements may become NaN too. A zero pivot makes its row of the solution
-// infinite or NaN.
+// testNaNTrsm checks the effect of a NaN in B. Elements of the same right-hand side that the
+// substitution computes later must become NaN. A backend that inverts blocks may also make earlier
+// elements NaN. Other right-hand sides must not change. A zero pivot must make its row of the
+// solution infinite or NaN.
 func testNaNTrsm[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
 		for range r.fewer(12) {
@@ -118,8 +118,8 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 			}
 			what := fmt.Sprintf("%v, NaN in B at (%d, %d)", c, i, j)
 			got := r.do(what, trsmCall[T](c), triangle(c.ul, c.stored(low)), b)
-			// Substitution runs from the first pivot to the last for a lower op(A) on the left or
-			// an upper op(A) on the right.
+			// Substitution begins with the first pivot for a lower op(A) on the left or an upper
+			// op(A) on the right. Otherwise it begins with the last pivot.
 			down := (c.ul == backend.Lower) == (c.t == backend.NoTrans) == (c.s == backend.Left)
 			for i := range m {
 				for j := range n {
@@ -156,8 +156,8 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 	})
 }
 
-// testNaNGram checks that a NaN feature makes the row or column of its point NaN, and that neither
-// a NaN nor an infinite feature affects other points, for example through a center that the backend
+// testNaNGram checks that a NaN feature makes the row or column of its point NaN. Neither a NaN nor
+// an infinite feature may affect other points, for example through a center that the backend
 // computes from the data. For a point x with a NaN, k(x, x) is unspecified: the distance of x to
 // itself is both 0 and NaN.
 func testNaNGram[T backend.Float](r *rig[T]) {
@@ -176,7 +176,7 @@ func testNaNGram[T backend.Float](r *rig[T]) {
 			got := r.do(what, gramCall[T](k), x, z, filled(n, m, sentinel))
 			for h := range n {
 				if h != i {
-					clean.Row(h)[j], bound.Row(h)[j] = got.Row(h)[j], 0 // the NaN or Inf in Z is tested with X below
+					clean.Row(h)[j], bound.Row(h)[j] = got.Row(h)[j], 0 // do not check the column of the NaN or Inf in Z
 				}
 			}
 			for h := range m {
@@ -197,17 +197,17 @@ func testNaNGram[T backend.Float](r *rig[T]) {
 	}
 }
 
-// ignores reports whether k is a constant or has terms of only some of the features. If another
-// feature is NaN, the values of k may or may not be NaN.
+// ignores reports whether k is constant or has terms that use only some of the features. A NaN in
+// another feature may or may not make the values of k NaN.
 func ignores(k kernels.Kernel) bool {
 	stats := kernels.Compile(k).Stats
 	return len(stats) == 0 || strings.Contains(k.String(), "columns(")
 }
 
-// testNaNGramMul checks that a NaN in V makes its column of the result NaN, even where k is 0, that
-// a NaN in X makes its row NaN, and that a NaN in Z makes the whole result NaN.
+// testNaNGramMul checks the effect of a NaN. In V, it must make its column of the result NaN, even
+// where k is 0. In X, it must make its row NaN. In Z, it must make the entire result NaN.
 func testNaNGramMul[T backend.Float](r *rig[T]) {
-	far := len(distanceKernels(3, 1)) // the kernels before this index are 0 for points far apart
+	far := len(distanceKernels(3, 1)) // kernels with a smaller index are 0 for points far apart
 	for ki, k := range everyKernel(3) {
 		if ignores(k) {
 			continue

@@ -9,10 +9,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Operations on packed storage have to pass the tests of full storage with the same cases. If a
-// backend has no packed storage, these tests are skipped, or fail if Suite.RequirePacked is set.
+// These tests run the tests of full storage in packed storage. If a backend has no packed storage,
+// they are skipped, or fail if Suite.RequirePacked is set.
 
-// packed returns the queue as a PackedBackend.
 func (r *rig[T]) packed() backend.PackedBackend[T] {
 	r.Helper()
 	b, ok := r.b.(backend.PackedBackend[T])
@@ -25,9 +24,9 @@ func (r *rig[T]) packed() backend.PackedBackend[T] {
 	return b
 }
 
-// pieces splits the rows 0 … n−1 at random into blocks and calls f with the first row of each
-// block, its number of rows, and a host matrix of its shape, filled with sentinels. It stops at the
-// first error of f.
+// pieces divides the rows 0 … n−1 into random blocks. For each block it calls f with the block's
+// first row, its number of rows, and a host matrix of its shape that is filled with sentinels. It
+// stops at the first error of f.
 func (r *rig[T]) pieces(n int, f func(first, rows int, h backend.Host[T]) error) error {
 	for first := 0; first < n; {
 		rows := n - first
@@ -80,9 +79,9 @@ func (r *rig[T]) save(b backend.PackedBackend[T], low backend.Host[T], a backend
 	})
 }
 
-// packedCall passes operand number `at` to f in packed storage. If that operand is the output, the
-// result of f is read from the lower triangle of the packed matrix; otherwise f must not change the
-// packed matrix.
+// packedCall passes operand number `at` to f in packed storage. If this operand is the output,
+// packedCall copies the lower triangle of the packed matrix to it after the call. Otherwise f must
+// not change the packed matrix.
 func packedCall[T backend.Float](r *rig[T], at int, f func(b backend.PackedBackend[T], a backend.Packed[T], m []backend.Matrix[T]) error) call[T] {
 	return func(q backend.Backend[T], m []backend.Matrix[T]) error {
 		b := q.(backend.PackedBackend[T])
@@ -135,8 +134,8 @@ func (r *rig[T]) gramPacked(k kernels.Kernel) call[T] {
 	})
 }
 
-// packedOrders returns small orders, orders around the block sizes, and orders around twice
-// the block sizes, at which a packed matrix is split in the middle.
+// packedOrders returns small orders, and orders near the block sizes. It adds orders near twice the
+// block sizes, for which backends split a packed matrix in the middle.
 func (r *rig[T]) packedOrders() []int {
 	var orders []int
 	for n := range 40 {
@@ -182,7 +181,6 @@ func testPackedExact[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPackedDiagonal checks AddDiagPacked and DiagPacked.
 func testPackedDiagonal[T backend.Float](r *rig[T]) {
 	r.packed()
 	for _, n := range r.packedOrders() {
@@ -210,8 +208,8 @@ func testPackedDiagonal[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPackedRounding checks residuals like testPotrfResidual, testTrsmResidual and
-// testSymmRounding.
+// testPackedRounding checks residuals as testPotrfResidual, testTrsmResidual and testSymmRounding
+// do.
 func testPackedRounding[T backend.Float](r *rig[T]) {
 	r.packed()
 	for range r.fewer(30) {
@@ -255,9 +253,9 @@ func testPackedRounding[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testPackedFailure replaces one element of a matrix with an exact factor by an invalid value and
-// checks the PivotError, for an element in each of the three blocks of a packed matrix that is
-// split in the middle: two triangles and the square between them.
+// testPackedFailure makes one element of a matrix with an exact factor invalid, and checks the
+// PivotError. If a packed matrix is split in the middle, it has three blocks: two triangles and the
+// square between them. The test covers elements in each of them.
 func testPackedFailure[T backend.Float](r *rig[T]) {
 	r.packed()
 	for _, n := range r.upToLarge(1, 2, 3, 9, 34, 65, 130, 259) {
@@ -291,8 +289,8 @@ func testPackedFailure[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPackedGram compares GramPacked with the oracle, like testGramSymmetric. The packed matrix
-// contains NaN before the call.
+// testPackedGram compares GramPacked with the oracle, as testGramSymmetric does for Gram. The
+// packed matrix contains NaN before the call.
 func testPackedGram[T backend.Float](r *rig[T]) {
 	r.packed()
 	gram := func(k kernels.Kernel, x host) {

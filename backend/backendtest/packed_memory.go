@@ -31,7 +31,7 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 		}
 	}
 	for _, n := range []int{0, 1, 2, 7, 64, 301, 1000} {
-		for range 2 { // the second iteration reuses memory that the first iteration has written
+		for range 2 { // the second matrix reuses the memory of the first
 			a, err := b.NewPacked(n)
 			if err != nil {
 				r.Fatal(err)
@@ -58,7 +58,7 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 			if part.Order() != n/2 {
 				r.Fatalf("Leading(%d).Order() = %d", n/2, part.Order())
 			}
-			part.Free() // does nothing
+			part.Free() // freeing a leading part has no effect
 			spoil(low.Data)
 			if err := b.UploadPacked(a, 0, low); err != nil {
 				r.Fatal(err)
@@ -67,13 +67,13 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 				r.Fatalf("InUse: a leading part changed it to %d bytes", now)
 			}
 			a.Free()
-			a.Free() // does nothing
+			a.Free() // freeing twice has no effect
 			if now, _ := r.dev.InUse(); now != 0 {
 				r.Fatalf("InUse after Free: %d bytes", now)
 			}
 		}
 	}
-	// The budget is large enough for packed storage but not for full storage.
+	// This limit suffices for packed storage, but not for full storage.
 	const n = 400
 	q := r.queue(r.Open(r, backend.Config{Memory: bytesOf[T](n, n) * 3 / 4}))
 	if m, err := q.New(n, n); !errors.Is(err, backend.ErrMemory) {
@@ -89,8 +89,9 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 	a.Free()
 }
 
-// testPackedLeading checks that operations on the leading part of a packed matrix do not change the
-// rows below that part, and that its factor is the leading part of the factor of the whole matrix.
+// testPackedLeading checks operations on the leading part of a packed matrix. They must not change
+// the rows below the part. The part's factor must equal the leading part of the factor of the
+// entire matrix.
 func testPackedLeading[T backend.Float](r *rig[T]) {
 	r.packed()
 	for _, n := range []int{1, 2, 5, 16, 33, 66, 130, 257} {

@@ -12,8 +12,8 @@ func potrfCall[T backend.Float](ul backend.Uplo) call[T] {
 	return func(b backend.Backend[T], m []backend.Matrix[T]) error { return b.Potrf(ul, m[0]) }
 }
 
-// as returns the lower triangular or symmetric matrix h as the operand of Potrf for the triangle
-// ul: transposed if ul is Upper, and with sentinels in the opposite triangle.
+// as returns the operand of Potrf for the triangle ul, made from the lower triangular or symmetric
+// matrix h. If ul is Upper, it transposes h. The opposite triangle holds sentinels.
 func as(ul backend.Uplo, h host) host {
 	if ul == backend.Upper {
 		h = transpose(h)
@@ -47,7 +47,7 @@ func testPotrfExact[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPotrfResidual bounds the residual of random matrices of condition about 10 and about 10⁴:
+// testPotrfResidual factors random matrices with condition numbers of about 10 and 10⁴. It requires
 // |LLᵀ − A| ≤ γ_{n+1}|L||Lᵀ| (Higham, theorem 10.3), plus the error bound for computing LLᵀ in
 // float64. One more rounding allows for a reciprocal of the pivot.
 func testPotrfResidual[T backend.Float](r *rig[T]) {
@@ -57,7 +57,7 @@ func testPotrfResidual[T backend.Float](r *rig[T]) {
 		a := mul(g, transpose(g))
 		shift := float64(n) / 2
 		if trial%2 == 1 {
-			shift = float64(n) * 4e-4 // ‖GGᵀ‖ is about 4n, so that the condition is about 10⁴
+			shift = float64(n) * 4e-4 // ‖GGᵀ‖ ≈ 4n: the condition number is about 10⁴
 		}
 		a = each(n, n, func(i, j int) float64 {
 			v := a.Row(i)[j]
@@ -86,9 +86,9 @@ func testPotrfResidual[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testPotrfFailure replaces one element of a matrix with an exact factor by an invalid value. It
-// checks that the PivotError has the index and value of the first pivot that depends on that
-// element, the factor before this pivot, and that the other triangle is unchanged.
+// testPotrfFailure makes one element of a matrix with an exact factor invalid. The PivotError must
+// have the index and value of the first pivot that depends on the element. The leading part of the
+// factor, before this pivot, must be correct, and the other triangle unchanged.
 func testPotrfFailure[T backend.Float](r *rig[T]) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, n := range r.upToLarge(1, 2, 9, 34, 130, 258) {
@@ -106,7 +106,7 @@ func testPotrfFailure[T backend.Float](r *rig[T]) {
 			for _, fault := range []struct {
 				name  string
 				col   int
-				value float64 // the invalid value, at (p, col) in A
+				value float64 // the invalid value of element (p, col)
 				pivot float64 // expected PivotError.Value
 			}{
 				{"zero", p, good.Row(p)[p] - square, 0},

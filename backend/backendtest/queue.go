@@ -13,15 +13,15 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// job is one operation with its operands and the number of flops that it reports.
+// job is an operation with its operands and its number of flops.
 type job[T backend.Float] struct {
 	name  string
 	flops float64
-	run   func(b backend.Backend[T]) error // runs the operation; returns its error if the operation waits
+	run   func(b backend.Backend[T]) error // queues the operation; returns an error only if the operation waits
 }
 
-// jobs returns, for each kind of operation that reports flops, one operation of order n. The
-// elements remain finite under every operation. release frees the operands.
+// jobs returns an operation of order n for each kind of operation that reports flops. All elements
+// remain finite. release frees the operands.
 func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 	r.Helper()
 	place := func(h host) backend.Matrix[T] { return Upload(r, r.b, round[T](h)) }
@@ -138,8 +138,8 @@ func (r *rig[T]) packedJobs(n int, eye, points, v, result backend.Matrix[T], k k
 		}
 }
 
-// testProgress checks that the flops reported to the function done add up to the flops of the
-// operation, up to one rounding for each addition, and that calls of done never overlap.
+// testProgress checks that the flops passed to done add up to the flops of the operation, up to one
+// rounding for each addition. Calls of done must not overlap.
 func testProgress[T backend.Float](r *rig[T]) {
 	for _, n := range []int{1, 2, 5, 64, 131, min(r.LargeN, 500)} {
 		list, release := r.jobs(n)
@@ -169,9 +169,9 @@ func testProgress[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testCancel cancels each operation before it starts, and at its first report of progress. The test
-// checks that the next waiting method of the queue returns the cause, regardless of how much work
-// was done, and that the device and other queues remain usable.
+// testCancel cancels each operation before it starts, and at its first report of progress. The next
+// waiting method of the queue must return the cause, regardless of how much work was done. The
+// device and other queues must remain usable.
 func testCancel[T backend.Float](r *rig[T]) {
 	cause := errors.New("the reason of the test")
 	n := min(r.LargeN, 700)
@@ -180,7 +180,7 @@ func testCancel[T backend.Float](r *rig[T]) {
 	small := r.alloc(r.b, 2, 2)
 	for i, job := range list {
 		for _, before := range []bool{true, false} {
-			// The outputs of canceled work are undefined, so each job gets new matrices.
+			// Canceled work leaves undefined outputs: each job needs new matrices.
 			list, release := r.jobs(n)
 			job = list[i]
 			what := fmt.Sprintf("%s, canceled before it starts: %v", job.name, before)
@@ -197,7 +197,7 @@ func testCancel[T backend.Float](r *rig[T]) {
 			if !errors.Is(failure, cause) {
 				r.Fatalf("%s: error is %v, want one that wraps context.Cause", what, failure)
 			}
-			// The context is still done, so every waiting method must return its cause.
+			// Every waiting method with this context must return its cause.
 			h, v := backend.NewHost[T](2, 2), make([]T, 2)
 			for name, err := range map[string]error{
 				"Sync": b.Sync(), "Upload": b.Upload(small, h), "Download": b.Download(h, small),
@@ -213,7 +213,7 @@ func testCancel[T backend.Float](r *rig[T]) {
 			cancel(nil)
 			release()
 		}
-		// No waiting method returns the error of this work; other callers must not get it.
+		// Nobody waits for the following work. Other callers must not get its error.
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(cause)
 		r.b.With(ctx, nil).AddDiag([]T{1}, small)
@@ -237,8 +237,8 @@ func testDeadline[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testConcurrent checks that the results of several concurrent callers are exact. Each caller has
-// its own queue and matrices; the work of one of them is canceled again and again.
+// testConcurrent checks that concurrent callers get exact results. Each caller has its own queue
+// and matrices. The context of one caller is always canceled.
 func testConcurrent[T backend.Float](r *rig[T]) {
 	const callers = 4
 	var group sync.WaitGroup

@@ -10,9 +10,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// These tests cover matrices of a backend.SparseBackend, or the dense copies of PlaceSparse.
+// These tests cover the matrices of a backend.SparseBackend. For other backends they cover the
+// dense copies that PlaceSparse makes.
 
-// rowsOf returns a view of rows i … k−1 of m.
+// rowsOf returns the view of m with rows i … k−1.
 func rowsOf[T backend.Float](m backend.Matrix[T], i, k int) backend.Matrix[T] {
 	_, cols := m.Dims()
 	return m.View(i, 0, k-i, cols)
@@ -20,8 +21,8 @@ func rowsOf[T backend.Float](m backend.Matrix[T], i, k int) backend.Matrix[T] {
 
 var densities = []float64{0, 0.05, 0.3, 1}
 
-// thinned returns an n×d matrix of normal numbers and zeros. The fraction of nonzeros is about
-// density, but differs greatly between columns. Some rows are zero and some are equal.
+// thinned returns an n×d matrix of normal numbers and zeros. Some rows are zero, and some are
+// equal. The fraction of nonzeros is about density, but it differs greatly between columns.
 func (r *rig[T]) thinned(n, d int, density float64) host {
 	h := r.normals(n, d)
 	for i := range n {
@@ -45,8 +46,8 @@ func (r *rig[T]) thinned(n, d int, density float64) host {
 	return h
 }
 
-// stored returns a CSR matrix whole that holds h in its rows from index first on, with some zeros
-// stored explicitly. The other rows of whole hold sentinels.
+// stored returns a CSR matrix that contains the rows of h from row `first` on. It stores some zeros
+// explicitly. The rows before and after them hold sentinels.
 func (r *rig[T]) stored(h host) (whole backend.CSR[T], first int) {
 	before, behind := r.rng.IntN(3), r.rng.IntN(3)
 	whole = backend.CSR[T]{Rows: before + h.Rows + behind, Cols: h.Cols, Indptr: []int{0}}
@@ -65,7 +66,8 @@ func (r *rig[T]) stored(h host) (whole backend.CSR[T], first int) {
 	return whole, before
 }
 
-// placeSparse copies h to the device, as rows of a larger matrix, sliced before or after the copy.
+// placeSparse copies h to the device. h is part of a larger matrix, which is sliced before or after
+// the copy.
 func (r *rig[T]) placeSparse(h host) (x backend.Matrix[T], free func()) {
 	r.Helper()
 	whole, first := r.stored(h)
@@ -87,8 +89,8 @@ func (r *rig[T]) placeSparse(h host) (x backend.Matrix[T], free func()) {
 	return x, free
 }
 
-// sparseGram compares k(X, Z), k(X, X), and k(X, X) in packed storage with the values of the oracle
-// for dense points.
+// sparseGram compares k(X, Z), k(X, X), and k(X, X) in packed storage with the oracle's values for
+// dense points.
 func (r *rig[T]) sparseGram(what string, k kernels.Kernel, x, z host) {
 	r.Helper()
 	sx, freeX := r.placeSparse(x)
@@ -103,7 +105,7 @@ func (r *rig[T]) sparseGram(what string, k kernels.Kernel, x, z host) {
 	}
 	r.within(what, got, r.ask(what, gramCall[T](k), x, z, dst), sparseBounds[T](k, x, z))
 	if x.Cols == 0 {
-		return // two dense matrices without columns have no memory by which the oracle could recognize z == x
+		return // without columns, the oracle cannot detect z == x: the dense matrices have no memory
 	}
 
 	what += ", z == x"
@@ -197,8 +199,8 @@ func testSparseGramPoints[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseDuplicates checks that equal rows have distance exactly 0, and that the distance of
-// rows that differ by 2⁻³⁰ of their size (2⁻¹³ in float32) is within its bound.
+// testSparseDuplicates checks that equal rows have distance exactly 0. For rows with relative
+// differences of 2⁻³⁰ (2⁻¹³ in float32), the error must be within its bound.
 func testSparseDuplicates[T backend.Float](r *rig[T]) {
 	tiny := 0x1p-30
 	if unit[T]() == unit[float32]() {
@@ -233,8 +235,8 @@ func testSparseDuplicates[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseNaN checks that NaN and infinite features have the same effect as in dense points,
-// including pairs with zeros that are not stored, and no effect on other pairs.
+// testSparseNaN checks that NaN and infinite features have the same effect as in dense points, also
+// in pairs with zeros that are not stored. Other pairs must not change.
 func testSparseNaN[T backend.Float](r *rig[T]) {
 	const d = 20
 	for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 3}, kernels.Laplacian{Sigma: 9}, kernels.Matern{Nu: 0.5, Sigma: 3}, kernels.ChiSquared{Gamma: 0.1}, kernels.CosineSimilarity{}} {
@@ -315,8 +317,8 @@ func testSparseGramMul[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseGemm multiplies matrices of small integers, for which every order of summation gives
-// the same result, with and without a NaN or infinite element in one of the operands.
+// testSparseGemm multiplies matrices of small integers: every order of summation gives the same
+// result. In some cases, one of the operands has a NaN or infinite element.
 func testSparseGemm[T backend.Float](r *rig[T]) {
 	for range r.fewer(200) {
 		t, m, k, n := pick(r, bothTrans), r.rng.IntN(40), r.rng.IntN(40), pick(r, []int{0, 1, 2, 7, 8, 9, 33})
@@ -393,11 +395,11 @@ func testSparseThreads[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testSparseMemory checks that NewSparse takes SparseBytes bytes, or fails if memory is too small.
+// testSparseMemory checks that NewSparse takes SparseBytes bytes, and fails if that is too much.
 func testSparseMemory[T backend.Float](r *rig[T]) {
 	b, ok := r.b.(backend.SparseBackend[T])
 	if !ok {
-		return // without a SparseBackend, PlaceSparse makes a dense copy
+		return // PlaceSparse makes a dense copy
 	}
 	for _, n := range []int{0, 1, 50, 1100} {
 		x, _ := r.stored(r.thinned(n, 30, 0.1))
@@ -420,7 +422,7 @@ func testSparseMemory[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testSparseFaults tests misuse of sparse matrices, and calls with a context that is done.
+// testSparseFaults tests misuse of sparse matrices, and calls with a canceled context.
 func testSparseFaults[T backend.Float](r *rig[T]) {
 	x, freeX := r.placeSparse(r.thinned(6, 4, 1))
 	defer freeX()
@@ -492,7 +494,8 @@ func testSparseFaults[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testLargeSparse tests several windows of rows, and views that begin within a window.
+// testLargeSparse tests matrices with more rows than a backend processes at a time (a window of
+// rows), and views that begin within a window.
 func testLargeSparse[T backend.Float](r *rig[T]) {
 	const d = 30
 	n := min(max(r.LargeN, 520), 600)
@@ -519,7 +522,7 @@ func testLargeSparse[T backend.Float](r *rig[T]) {
 			free()
 		}
 	}
-	// Test the transposed product with a view whose first and last rows lie within windows.
+	// Test the transposed product with a view that begins and ends within windows.
 	a := r.integers(n, d, 1)
 	sa, free := r.placeSparse(a)
 	defer free()

@@ -1,4 +1,4 @@
-// Package backendtest is the test suite that every backend must pass. The whole test of a backend
+// Package backendtest is the test suite that every backend must pass. The entire test of a backend
 // is
 //
 //	func TestConformance(t *testing.T) {
@@ -9,9 +9,9 @@
 //		})
 //	}
 //
-// and its benchmarks are one call of Bench with the same function.
+// Its benchmarks are a call of Bench with the same function.
 //
-// Three kinds of evidence are used, in this order of strength:
+// There are three kinds of tests, from the strictest to the least strict:
 //
 //   - exact: small integers (and powers of two) make every intermediate result
 //     exact for any order of the operations, so that == is the test and no
@@ -22,9 +22,9 @@
 //     from the number of roundings (bounds.go).
 //
 // Every operand is a view into a larger matrix whose other elements are NaN with a known bit
-// pattern. Reading such an element makes the result NaN, and the suite detects when it is written.
-// The seed, which every test logs, determines all random choices. -short runs part of the cases and
-// omits the large sizes.
+// pattern. If a method reads such an element, the result is NaN; if it writes one, the pattern
+// changes. Every test logs the seed, which determines all random choices. With -short, the suite
+// runs only part of the cases and omits the large sizes.
 package backendtest
 
 import (
@@ -36,37 +36,36 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
-	_ "github.com/mercer-go/mercer/backend/ref" // the oracle
+	_ "github.com/mercer-go/mercer/backend/ref" // registers the oracle
 )
 
-// Open opens the device under test and registers its Close with t.Cleanup. The device must follow
-// the settings c.
+// Open opens the device under test with the settings c, and registers its Close with t.Cleanup.
 type Open func(t testing.TB, c backend.Config) backend.Device
 
 // Run tests the device that open opens, in both precisions.
 func Run(t *testing.T, open Open) { Suite{Open: open}.Run(t) }
 
-// Suite configures the suite. For a fast backend all fields except Open may be zero.
+// Suite configures the suite. A fast backend needs only Open.
 type Suite struct {
 	Open Open
-	// LargeN is the size of the large tests; 0 means 1100. A slow backend may set a lower size
-	// that still spans several of its blocks.
+	// LargeN is the size of the large tests; 0 means 1100. A slow backend may set a lower size, but
+	// a matrix must still have several of its blocks.
 	LargeN int
-	// Leave reports whether to omit a test by name, for example because an earlier run with
-	// another Open covers it. If nil, no test is omitted.
+	// Leave reports whether to omit the named test, for example because an earlier run with another
+	// Open covers it. nil omits no test.
 	Leave func(test string) bool
-	// Fewer runs only a quarter of the combinations and random cases, as -short does, but still all
-	// edges of tiles and the large sizes. With -short it runs only float64. Fewer suits a backend
-	// that shares most of its code with another backend, or that consists of plain loops.
+	// Fewer runs only a quarter of the combinations and random cases, as -short does, but all edges
+	// of tiles and all large sizes. With Fewer and -short, only float64 is tested. Fewer suits a
+	// backend in plain loops, or one that shares most of its code with another backend.
 	Fewer bool
-	// RequirePacked makes the suite fail if the backend has no packed storage.
+	// RequirePacked means that a backend without packed storage fails.
 	RequirePacked bool
 	// Seed is the seed of every random choice; 0 means 1.
 	Seed uint64
 }
 
-// Run tests the device that s.Open opens, in both precisions, or only in float64 with s.Fewer and
-// -short.
+// Run tests the device that s.Open opens, in both precisions. With s.Fewer and -short it tests only
+// float64.
 func (s Suite) Run(t *testing.T) {
 	if s.LargeN == 0 {
 		s.LargeN = 1100
@@ -81,8 +80,7 @@ func (s Suite) Run(t *testing.T) {
 	}
 }
 
-// runPrecision runs every test on a device of its own and requires that the test frees all
-// memory.
+// runPrecision runs every test on a separate device, and requires that the test frees all memory.
 func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Device) backend.Backend[T]) {
 	b := queue(s.Open(t, backend.Config{}))
 	_, packed := b.(backend.PackedBackend[T])
@@ -180,7 +178,8 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 	}
 }
 
-// leaves reports whether the named test is omitted, for this backend or because of -short.
+// leaves reports whether the suite omits the named test: because of -short, because of s.Leave, or
+// because the backend lacks an ability.
 func (s Suite) leaves(test string, packed, expands bool) bool {
 	switch {
 	case strings.HasPrefix(test, "Packed") && !packed && !s.RequirePacked, strings.HasPrefix(test, "Expansion") && !expands:
@@ -191,7 +190,7 @@ func (s Suite) leaves(test string, packed, expands bool) bool {
 	return s.Leave != nil && s.Leave(test)
 }
 
-// rig holds the device of one test, the device's queue in the precision under test, and the
+// rig holds the state of one test: its device, the queue in the precision under test, and the
 // oracle's queue.
 type rig[T backend.Float] struct {
 	*testing.T
@@ -220,15 +219,15 @@ func newRig[T backend.Float](t *testing.T, s Suite, queue func(backend.Device) b
 	}
 }
 
-// host is a matrix of the tests, in float64. Its elements have been rounded to the precision under
-// test, so that they are exact in both types.
+// host is a float64 matrix of the tests. Its elements are rounded to the precision under test, and
+// exact in both precisions.
 type host = backend.Host[float64]
 
-// call is a call of one method. m holds the matrices; the last one is the output.
+// call calls one method. m holds the matrices; the last is the output.
 type call[T backend.Float] func(b backend.Backend[T], m []backend.Matrix[T]) error
 
-// sentinel is the NaN that fills memory that a method must neither read nor write. Its bit pattern
-// survives conversion between the precisions.
+// sentinel is a NaN. It fills memory that a method must neither read nor write. Its bit pattern
+// survives conversions between the precisions.
 var sentinel = float64(math.Float32frombits(0x7fc0beef))
 
 // frame is an operand: a view into a larger matrix whose other elements are sentinels.
@@ -238,9 +237,9 @@ type frame[T backend.Float] struct {
 	top, left   int
 }
 
-// place copies h into the middle of a larger matrix, whose other elements are sentinels, on the
-// device under test. The widths of its borders are random: they are 0 for one operand in four, and
-// some operands have a stride of thousands.
+// place copies h into a larger matrix on the device under test. The other elements of that matrix
+// are sentinels. The widths of the borders are random: one operand in four has none, and some
+// operands have a stride of thousands.
 func (r *rig[T]) place(h host) frame[T] {
 	r.Helper()
 	var top, bottom, left, right int
@@ -307,8 +306,7 @@ func (f frame[T]) unchanged(b backend.Backend[T]) error {
 	return nil
 }
 
-// try performs the call on framed operands and returns the output and the error of the
-// call.
+// try performs the call on framed operands. It returns the output and the call's error.
 func (r *rig[T]) try(what string, f call[T], in ...host) (host, error) {
 	r.Helper()
 	frames := make([]frame[T], len(in))
@@ -335,7 +333,7 @@ func (r *rig[T]) try(what string, f call[T], in ...host) (host, error) {
 	return out, failure
 }
 
-// do is like try, but fails the test if the call returns an error.
+// do is try, but an error of the call ends the test.
 func (r *rig[T]) do(what string, f call[T], in ...host) host {
 	r.Helper()
 	out, err := r.try(what, f, in...)
@@ -360,7 +358,7 @@ func (r *rig[T]) ask(what string, f call[T], in ...host) host {
 	return widen(held[len(in)-1])
 }
 
-// equal requires got to equal want; a NaN must have the same bits as the expected NaN.
+// equal requires got = want. A NaN must have the bits of the expected NaN.
 func (r *rig[T]) equal(what string, got, want host) {
 	r.Helper()
 	for i := range want.Rows {
@@ -372,8 +370,8 @@ func (r *rig[T]) equal(what string, got, want host) {
 	}
 }
 
-// within requires |got − want| ≤ bound for each element, or, where want is NaN, a NaN with the same
-// bits.
+// within requires |got − want| ≤ bound for each element. Where want is NaN, got must be a NaN with
+// the same bits.
 func (r *rig[T]) within(what string, got, want, bound host) {
 	r.Helper()
 	for i := range want.Rows {
@@ -391,15 +389,15 @@ func (r *rig[T]) within(what string, got, want, bound host) {
 	}
 }
 
-// near requires got to be within bound of the oracle's result, and the oracle's result to be within
-// bound of own, a result that the suite itself computes in float64.
+// near requires that got and the oracle's result differ by at most bound, and also the oracle's
+// result and own, a result that the suite computes in float64.
 func (r *rig[T]) near(what string, got, oracles, own, bound host) {
 	r.Helper()
 	r.within(what+", the oracle's result", oracles, own, bound)
 	r.within(what, got, oracles, bound)
 }
 
-// untouched requires the sentinels above the diagonal of a result to be unchanged.
+// untouched requires that the sentinels above the diagonal of a result are unchanged.
 func (r *rig[T]) untouched(what string, got host) {
 	r.Helper()
 	for i := range got.Rows {
@@ -411,5 +409,4 @@ func (r *rig[T]) untouched(what string, got host) {
 	}
 }
 
-// report logs the largest ratio of an error to its bound.
 func (r *rig[T]) report() { r.Logf("the largest error took %.2g of its bound", r.worst) }

@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// testThreads checks for every method that may use several workers that 1, 2, 3 and 8 workers, and
-// two runs on the same device, give results with the same bits.
+// testThreads checks every method that may use several workers. 1, 2, 3 and 8 workers, and two
+// devices with 2 workers, must give results with the same bits.
 func testThreads[T backend.Float](r *rig[T]) {
 	sizes := []int{65, min(r.LargeN, 601)}
 	if short() {
@@ -20,7 +20,7 @@ func testThreads[T backend.Float](r *rig[T]) {
 		thin, wide := round[T](r.normals(n, 3)), round[T](r.normals(3, n))
 		x, z, v := round[T](r.normals(n, d)), round[T](r.normals(n+1, d)), round[T](r.normals(n+1, t))
 		g := r.normals(n, 2*t)
-		spd := round[T](each(n, n, func(i, j int) float64 { // GGᵀ + I
+		spd := round[T](each(n, n, func(i, j int) float64 { // GGᵀ + I is positive definite
 			var s float64
 			for p, gip := range g.Row(i) {
 				s += gip * g.Row(j)[p]
@@ -95,7 +95,7 @@ func testThreads[T backend.Float](r *rig[T]) {
 	}
 }
 
-// threadsPacked runs every operation on packed storage and passes each result to the function keep.
+// threadsPacked runs every operation on packed storage and passes each result to keep.
 func threadsPacked[T backend.Float](r *rig[T], b backend.PackedBackend[T], spd backend.Host[T], x, v backend.Matrix[T], keep func(name string, h backend.Host[T])) {
 	n, t := v.Dims()
 	half, err := r.load(b, spd)

@@ -35,7 +35,7 @@ func (c trsmCase) stored(low host) host {
 	return low
 }
 
-// times returns op(A) X if c.s is Left, or X op(A) if it is Right.
+// times returns op(A) X if c.s is Left, or X op(A) if c.s is Right.
 func (c trsmCase) times(a, x host) host {
 	if c.s == backend.Left {
 		return mulSparse(op(c.t, a), x)
@@ -50,8 +50,8 @@ func (c trsmCase) dims() (m, n int) {
 	return c.rhs, c.order
 }
 
-// trsmExact chooses X, computes B = op(A) X / α, and requires Trsm to return X exactly. α is a
-// power of two, or 0, for which the solution is 0.
+// trsmExact chooses X, computes B = op(A) X / α, and requires that Trsm returns X exactly. α is 0
+// or, up to its sign, a power of two, and B is exact. For α = 0 the solution is 0.
 func (r *rig[T]) trsmExact(c trsmCase) {
 	r.Helper()
 	a := c.stored(r.exactTriangle(c.order, 12, false))
@@ -105,15 +105,15 @@ func testTrsmExact[T backend.Float](r *rig[T]) {
 	})
 }
 
-// testTrsmResidual bounds the residual: the computed X solves (op(A) + ΔA) X = αB with |ΔA| ≤
-// γ_n|A| (Higham, theorem 8.5). Two more roundings allow for a reciprocal of the diagonal and for
-// αB. The test computes the residual in float64.
+// testTrsmResidual bounds the residual of the solution, which the test computes in float64. The
+// computed X solves (op(A) + ΔA) X = αB with |ΔA| ≤ γ_n|A| (Higham, theorem 8.5). Two more
+// roundings allow for a reciprocal of the diagonal and for αB.
 func testTrsmResidual[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
 		for range r.fewer(8) {
 			c.order, c.rhs = 1+r.rng.IntN(150), 1+r.rng.IntN(60)
 			c.alpha = pick(r, []float64{1, float64(T(r.rng.NormFloat64()))})
-			// X remains small because the diagonal is as large as the row sums.
+			// The diagonal elements are as large as the row sums, which limits the size of X.
 			low := r.normals(c.order, c.order)
 			for i := range c.order {
 				for j := range low.Row(i) {

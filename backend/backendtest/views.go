@@ -6,9 +6,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// testViews factors a matrix in blocks that are views of it, so that the operands of every
-// call are interleaved in memory. The numbers are exact, so that the result equals that of
-// a single Potrf.
+// testViews factors a matrix in blocks. The blocks are views: the operands of each call are
+// interleaved in memory. All numbers are exact, and the result must equal that of a single Potrf.
 func testViews[T backend.Float](r *rig[T]) {
 	const low, no, yes = backend.Lower, backend.NoTrans, backend.Transpose
 	for _, s := range [][2]int{{1, 1}, {10, 3}, {40, 7}, {65, 16}, {130, 33}, {200, 64}} {
@@ -25,7 +24,7 @@ func testViews[T backend.Float](r *rig[T]) {
 				}
 				panel, trailing := a.View(j+k, j, rest, k), a.View(j+k, j+k, rest, rest)
 				b.Trsm(backend.Right, low, yes, 1, a.View(j, j, k, k), panel)
-				// Syrk updates the diagonal block, and Gemm the part below it.
+				// Syrk updates the next diagonal block, and Gemm the elements below it.
 				next := min(block, rest)
 				b.Syrk(low, no, -1, panel.View(0, 0, next, k), 1, trailing.View(0, 0, next, next))
 				b.Gemm(no, yes, -1, panel.View(next, 0, rest-next, k), panel.View(0, 0, next, k), 1, trailing.View(next, 0, rest-next, next))
@@ -63,7 +62,7 @@ func testSharedInputs[T backend.Float](r *rig[T]) {
 		}, a, filled(n, n, sentinel))
 		r.equal(what, got, mul(mirror(backend.Upper, part), part))
 
-		// A backend must not mistake overlapping sets of points for the same matrix.
+		// A backend must not take overlapping sets of points for the same matrix.
 		what = fmt.Sprintf("Gram of overlapping sets, n=%d", n)
 		x := r.normals(n+1, 3)
 		k := distanceKernels(3, 1)[n%7]

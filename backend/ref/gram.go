@@ -53,9 +53,9 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	}
 }
 
-// pair returns the function (i, j) ↦ k(x_i, z_j) in float64. The function computes the statistics
-// of the pair by their definitions and runs the kernel's program on them. Statistics of one point
-// are computed in advance.
+// pair returns the function (i, j) ↦ k(x_i, z_j) in float64. This function computes the statistics
+// of the pair by their definitions and evaluates the kernel's program. pair computes the statistics
+// of single points in advance.
 func pair[T backend.Float](k kernels.Kernel, x, z grid[T]) func(i, j int) float64 {
 	program := kernels.Compile(k)
 	a, b := widened(x), widened(z)
@@ -84,7 +84,7 @@ func pair[T backend.Float](k kernels.Kernel, x, z grid[T]) func(i, j int) float6
 	}
 }
 
-// ofPoints returns a statistic of one point, evaluated at all points.
+// ofPoints evaluates a statistic of one point at all points.
 func ofPoints(stat kernels.Stat, points [][]float64) []float64 {
 	values := make([]float64, len(points))
 	for i, x := range points {

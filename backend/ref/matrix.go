@@ -81,14 +81,14 @@ func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
 	return nil
 }
 
-// grid is a matrix in the form that the loops use: element (i, j) is data[i*rs+j*cs], so that
-// swapping the strides transposes the matrix.
+// grid is a matrix for the loops: element (i, j) is data[i*rs+j*cs]. Swapping the strides
+// transposes the grid.
 type grid[T backend.Float] struct {
 	rows, cols, rs, cs int
 	data               []T
 }
 
-// own returns the elements of m, and panics unless m is a matrix of d that has not been freed.
+// own returns the elements of m. It panics unless m is a matrix of d that is not freed.
 func own[T backend.Float](d *device, op string, m backend.Matrix[T]) grid[T] {
 	r, ok := m.(*matrix[T])
 	if !ok || r.memory.dev != d {
@@ -108,7 +108,6 @@ func (g grid[T]) transpose() grid[T] {
 	return g
 }
 
-// op returns op(g): g or its transpose.
 func (g grid[T]) op(t backend.Trans) grid[T] {
 	if t == backend.Transpose {
 		return g.transpose()

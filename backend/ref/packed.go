@@ -14,7 +14,7 @@ type packedMatrix[T backend.Float] struct {
 	n      int
 	data   []T
 	memory *allocation
-	part   bool // whether this is a leading part of another packed matrix
+	part   bool // a leading part of another packed matrix
 
 	// With 16 bits per element, data holds the diagonal, and codes the elements below the diagonal,
 	// by rows.
@@ -49,7 +49,7 @@ func ownFloat[T backend.Float](d *device, op string, h backend.Packed[T]) *packe
 	return r
 }
 
-// ownPacked returns h, and panics unless h is a packed matrix of d that has not been freed.
+// ownPacked returns h. It panics unless h is a packed matrix of d that is not freed.
 func ownPacked[T backend.Float](d *device, op string, h backend.Packed[T]) *packedMatrix[T] {
 	r, ok := h.(*packedMatrix[T])
 	if !ok || r.memory.dev != d {
@@ -77,7 +77,6 @@ func (h *packedMatrix[T]) code(i, j int) *uint16 {
 	return &h.codes[i*(i-1)/2+j]
 }
 
-// at returns element (i, j) of the lower triangle.
 func (h *packedMatrix[T]) at(i, j int) float64 {
 	if code := h.code(i, j); code != nil {
 		return h.coding.Value(*code)
@@ -88,7 +87,7 @@ func (h *packedMatrix[T]) set(i, j int, v float64) { *h.address(i, j) = T(v) }
 
 func (q *queue[T]) PackedBytes(n int) int64 {
 	check.NewPacked(n)
-	// n(n+1)/2 is an integer, because either n or n+1 is even; the test in float64 avoids overflow.
+	// One of n and n+1 is even: n(n+1)/2 is an integer. The test in float64 avoids overflow.
 	if float64(n)*(float64(n)+1)/2*float64(sizeof[T]()) >= math.MaxInt64 {
 		return math.MaxInt64
 	}
@@ -177,7 +176,7 @@ func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend
 	}
 }
 
-// encode stores v, or the code of v if elements have 16 bits, as element (i, j). It returns an
+// encode sets element (i, j) to v, or to the code of v if elements have 16 bits. It returns an
 // error if v has no code.
 func (h *packedMatrix[T]) encode(i, j int, v float64) error {
 	if h.coding == nil {
@@ -208,8 +207,7 @@ func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
 	return q.wait()
 }
 
-// full returns a copy of the lower triangle in full storage, on which the loops of Symm, Potrf and
-// Trsm work.
+// full returns a copy of the lower triangle in full storage for the loops of Symm, Potrf and Trsm.
 func (h *packedMatrix[T]) full() grid[T] {
 	g := grid[T]{rows: h.n, cols: h.n, rs: h.n, cs: 1, data: make([]T, h.n*h.n)}
 	for i := range h.n {

@@ -13,8 +13,8 @@ import (
 //	L_ij = (A_ij − Σ_{p<j} L_ip L_jp) / L_jj          j < i
 //	L_ii = √(A_ii − Σ_{p<i} L_ip²)
 //
-// UᵀU is computed by the same loops on the transposed grid. If pivot i is invalid, rows 0 … i−1 of
-// L are the factor of the leading i × i part of A.
+// The same loops on the transposed grid compute UᵀU. If pivot i is invalid, rows 0 … i−1 of L are
+// the factor of the leading i × i part of A.
 func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	check.Potrf(ul, a)
 	L := own(q.dev, "Potrf", a)
@@ -42,7 +42,7 @@ func (q *queue[T]) potrf(L grid[T]) error {
 		for p := range i {
 			v -= L.at(i, p) * L.at(i, p)
 		}
-		// The pivot is tested after it has been rounded to T.
+		// Round the pivot to T before the test.
 		if pivot := float64(T(v)); !(pivot > 0) || math.IsInf(pivot, 1) {
 			return &backend.PivotError{Index: i, Value: v}
 		}

@@ -9,19 +9,18 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// queue implements backend.Backend in one precision, for one caller's work.
+// queue implements backend.Backend in one precision for the work of one caller.
 type queue[T backend.Float] struct {
 	dev *device
 	*work
 }
 
-// With returns a queue with the context ctx and its own record of failures. It does not use the
-// context or the function done of q.
+// With returns a queue with the context ctx, the function done, and a separate record of failures.
 func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.Backend[T] {
 	return &queue[T]{dev: q.dev, work: &work{ctx: ctx, done: done}}
 }
 
-// Sync returns the first failure of the work since the last wait.
+// Sync returns the first failure since the last method that waited.
 func (q *queue[T]) Sync() error { return q.wait() }
 
 // work is the context, the progress callback and the first failure of one caller's work.
@@ -29,10 +28,10 @@ type work struct {
 	ctx  context.Context // nil if the work cannot be canceled
 	done func(flops float64)
 	mu   sync.Mutex
-	err  error // the first failure, until wait returns it
+	err  error // first failure since the last wait
 }
 
-// stopped reports whether work must stop, because ctx is done or was done during earlier work.
+// stopped reports whether to stop the work: ctx is done, or earlier work has failed.
 func (w *work) stopped() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,7 +50,7 @@ func (w *work) fail(err error) {
 	}
 }
 
-// wait returns the first failure and deletes it from the record.
+// wait returns the recorded failure and deletes it.
 func (w *work) wait() error {
 	w.stopped()
 	w.mu.Lock()
@@ -61,7 +60,7 @@ func (w *work) wait() error {
 	return err
 }
 
-// meter reports the flops of one operation in equal steps.
+// meter divides the flops of an operation into equal steps and reports each.
 type meter struct {
 	w            *work
 	total, told  float64
@@ -72,8 +71,8 @@ func (w *work) meter(total float64, steps int) *meter {
 	return &meter{w: w, total: total, steps: steps}
 }
 
-// step reports the flops of the next step. All steps except the last are integers, whose sums are
-// exact, so that the steps add up to the total without rounding.
+// step reports the flops of the next step. All steps except the last are integers: their sums are
+// exact, and the sum of all steps is the total without rounding.
 func (m *meter) step() {
 	m.taken++
 	upTo := m.total

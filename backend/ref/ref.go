@@ -2,7 +2,7 @@
 // executable form, the oracle with which other backends are compared, and the template for a new
 // backend.
 //
-// It is slow and simple. Three choices make it an oracle:
+// ref is slow and simple. Three choices make it an oracle:
 //
 //   - sums are accumulated in float64 whatever the precision, so that a
 //     float32 element is rounded once, when it is stored;
@@ -10,9 +10,9 @@
 //     feature, and never ‖x‖² + ‖z‖² − 2xᵀz, so that nothing cancels;
 //   - every loop runs in the order of the formula in the interface's comment.
 //
-// Importing package ref registers the driver "ref" with one device, "ref", which is opened only by
-// its name. All work is done in the caller's goroutine before a method returns: the queue of ref is
-// always empty, and the only failure that it can record is a context that is done.
+// Importing package ref registers the driver "ref" with one device, "ref". Open opens it only by
+// its name. Methods do all work in the caller's goroutine before they return: the queue of ref is
+// always empty. It records only canceled contexts and *backend.RangeErrors as failures.
 package ref
 
 import (
@@ -27,8 +27,8 @@ import (
 	"github.com/mercer-go/mercer/internal/check"
 )
 
-// defaultMemory is the limit of a device that is opened with Config.Memory 0:
-// 1 GiB, more than the plain loops can work on in reasonable time.
+// defaultMemory is the limit of a device with Config.Memory 0: 1 GiB, more than the plain loops can
+// process in reasonable time.
 const defaultMemory = 1 << 30
 
 const name = "ref"
@@ -69,13 +69,13 @@ func info(limit int64) backend.Info {
 }
 
 // device implements backend.Device. Its mutex guards the counts of bytes, the only data that
-// concurrent work shares.
+// concurrent calls share.
 type device struct {
 	limit    int64
 	f32      *queue[float32]
 	f64      *queue[float64]
 	mu       sync.Mutex
-	now, top int64 // bytes in use now, and the largest number of bytes in use so far
+	now, top int64 // bytes in use, and their maximum so far
 	closed   bool
 }
 
@@ -107,7 +107,7 @@ func (d *device) InUse() (now, peak int64) {
 	return d.now, d.top
 }
 
-// Sync returns nil: all work is finished, and a context that is done concerns only its caller.
+// Sync returns nil: all work is finished, and a canceled context concerns only its caller.
 func (d *device) Sync() error { return nil }
 
 func (d *device) Close() error {
@@ -119,7 +119,7 @@ func (d *device) Close() error {
 
 var errClosed = errors.New("backend: ref: the device is closed")
 
-// take adds the bytes of a matrix to those in use and returns their number.
+// take adds the bytes of a matrix to the bytes in use, and returns the matrix's bytes.
 func (d *device) take(rows, cols int, size int64) (int64, error) {
 	// rows·cols·size may overflow int64; comparing with the quotient avoids the overflow.
 	bytes := int64(math.MaxInt64)
