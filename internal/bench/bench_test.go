@@ -25,7 +25,7 @@ import (
 // They run on the device that MERCER_DEVICE names, or on the best device. To compare two devices,
 // write one file for each device.
 
-// benchmarks lists the benchmarks for TestBenchmarks, which runs each of them once.
+// benchmarks lists the benchmarks that TestBenchmarks runs.
 var benchmarks = map[string]func(*testing.B){
 	"BenchmarkBLAS":   BenchmarkBLAS,
 	"BenchmarkFit":    BenchmarkFit,
@@ -33,7 +33,7 @@ var benchmarks = map[string]func(*testing.B){
 	"BenchmarkRidge":  BenchmarkRidge,
 }
 
-// sizes are the sizes of the benchmarks. TestBenchmarks replaces them by tiny sizes.
+// sizes holds the sizes n of the benchmarks. TestBenchmarks replaces them by small sizes.
 var sizes = []int{128, 512, 1024, 2048}
 
 // BenchmarkBLAS measures Mercer's entries of `mercer bench blas`.
@@ -53,7 +53,6 @@ func BenchmarkBLAS(b *testing.B) {
 	}
 }
 
-// one runs one case of BenchmarkBLAS.
 func one[T backend.Float](b *testing.B, q backend.Backend[T], r routine, precision string, threads, n int) {
 	c := Case{{"routine", r.name}, {"precision", precision}, {"threads", fmt.Sprint(threads)}, {"n", fmt.Sprint(n)}}
 	b.Run(c.String(), func(b *testing.B) {
@@ -126,7 +125,7 @@ func TestBenchmarks(t *testing.T) {
 	}
 }
 
-// once makes each benchmark of the test run once, regardless of the flags.
+// once sets the flag -test.benchtime so that each benchmark of the test runs once.
 func once(t *testing.T) {
 	t.Helper()
 	f := flag.Lookup("test.benchtime")

@@ -11,9 +11,9 @@ import (
 	"github.com/mercer-go/mercer/internal/bench/pypeer"
 )
 
-// BLASKind measures the level 3 BLAS and the other BLAS and LAPACK routines that the solvers
-// use. It compares Mercer's devices with other libraries and with the ceiling of the
-// processor, the rate of multiply-adds in registers, which is measured in every case.
+// BLASKind measures the BLAS and LAPACK routines that the solvers use, most of them BLAS of level
+// 3. It compares Mercer's devices with other libraries and with the ceiling of the processor: the
+// rate of multiply-adds in registers, which it measures in every case.
 const BLASKind = "blas"
 
 // Peer holds an open library, or the reason why the library could not be opened.
@@ -24,14 +24,15 @@ type Peer struct {
 	Missing string          // the reason why the library could not be opened
 }
 
-// These are the names of the ceilings among the implementations of a Result.
+// A Result has ceilings among its implementations. These are their names.
 const (
 	ceilingPrefix = "ceiling " // followed by the name of a device
 	memoryCeiling = "ceiling memory"
 )
 
-// ceiling is a device that can run multiply-adds that touch only registers, not memory. Ceiling runs
-// at least the given number of operations on one core, and returns the number that it has executed.
+// ceiling is a device that can run multiply-adds on registers only, without memory. The method
+// Ceiling runs at least flops operations on one core, and returns the number of operations that it
+// has run.
 type ceiling interface {
 	Ceiling(single bool, flops float64) float64
 }
@@ -41,15 +42,15 @@ type blasBench struct {
 	Benchmark
 	peers    []Peer
 	devices  map[int][]backend.Device // open devices by number of threads, in the order of Devices
-	ceilings []backend.Device         // the first is the best device of this processor
-	memory   [2][]byte                // source and destination of the copy, allocated at the first use
+	ceilings []backend.Device         // devices whose ceilings are measured, the best device of the processor first
+	memory   [2][]byte                // source and destination of the copy; empty before the first copy
 }
 
 func runBLAS(ctx context.Context, b Benchmark) (*Result, error) {
 	return b.besides(ctx, b.openPeers(ctx))
 }
 
-// besides measures a blas benchmark of Mercer and of the given libraries, which are already open.
+// besides runs a blas benchmark with the given libraries, which are already open.
 func (b Benchmark) besides(ctx context.Context, peers []Peer) (*Result, error) {
 	c := blasBench{Benchmark: b, peers: peers, devices: map[int][]backend.Device{}}
 	defer c.close()
@@ -66,14 +67,14 @@ func (c *blasBench) close() {
 	closeAll(c.ceilings)
 }
 
-// open opens every device with every number of threads. It also opens the devices whose ceilings
-// are measured: the best device of the processor and the competing devices.
+// open opens every device with every number of threads, and the devices whose ceilings are
+// measured: the best device of the processor and the competing devices.
 func (c *blasBench) open() error {
 	n, size := slices.Max(c.Sizes), 4
 	if slices.Contains(c.Precisions, "float64") {
 		size = 8
 	}
-	// Four matrices exist at the same time, including the result and the reference result.
+	// A case allocates four matrices: up to two operands, the result and the reference result.
 	bytes := func(n int) int64 { return 4 * int64(size) * int64(n) * int64(n) }
 	for _, t := range c.Threads {
 		var err error
@@ -93,7 +94,7 @@ func (c *blasBench) open() error {
 	for _, name := range names {
 		d, err := backend.Open(name, backend.Config{Threads: 1})
 		if errors.Is(err, backend.ErrUnavailable) {
-			continue // this program was built without package cpu
+			continue // the program may have been built without package cpu
 		}
 		if err != nil {
 			return err
@@ -129,7 +130,6 @@ func (c *blasBench) implementations() []Implementation {
 	return list
 }
 
-// start creates the entries of a case.
 func (c *blasBench) start(ctx context.Context, name, precision string, threads, n int) ([]Entry, error) {
 	r := routines[slices.IndexFunc(routines, func(r routine) bool { return r.name == name })]
 	if precision == "float32" {

@@ -36,10 +36,10 @@ func TestBLAS(t *testing.T) {
 	if err := b.Fill(); err != nil {
 		t.Fatal(err)
 	}
-	peers := b.openPeers(t.Context()) // every library that is installed
+	peers := b.openPeers(t.Context()) // all installed libraries
 	for _, p := range peers {
 		if p.Library != nil {
-			p.Library.Spin = 0 // the rates do not matter here
+			p.Library.Spin = 0 // do not wait for spinning threads: the rates do not matter here
 		}
 	}
 	peers = append(peers, Peer{Name: "nobody", Missing: "not found: libnobody.so"})
@@ -106,7 +106,7 @@ func found[T backend.Float](t *testing.T, p *problem[T]) {
 		run = q.library(lib.F32)
 	}
 	if run == nil {
-		return // gonum has no potrf in float32
+		return // the library lacks the routine, like gonum potrf in float32
 	}
 	right := func() {
 		t.Helper()

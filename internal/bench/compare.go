@@ -14,11 +14,10 @@ type comparison struct {
 	key    string // name of the parameter that is the size
 	cell   *Cell
 	own    *Run
-	share  float64   // Mercer's rate as a fraction of the highest ceiling in the cell, on any device; 0 if the cell has no ceiling
+	share  float64   // Mercer's rate divided by the highest ceiling of the cell, which may be that of another device; 0 without a ceiling
 	ratios []float64 // time of each library divided by Mercer's time; 0 if the library has no timing
 }
 
-// libraries returns the names of the libraries with which Mercer is compared.
 func (r *Result) libraries() []string {
 	var list []string
 	for _, e := range r.Implementations {
@@ -64,8 +63,8 @@ func (r *Result) compare(key string) []comparison {
 	return list
 }
 
-// comparisonTable returns a table with a row for each comparison. The list must not be empty.
-// Mercer's value is in GFLOP/s if rates is set, and otherwise in seconds.
+// comparisonTable returns a table with a row for each comparison. The list must not be empty. It
+// shows Mercer's rate in GFLOP/s if rates is true, and otherwise its time in seconds.
 func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
 	key, unit := list[0].key, "s"
 	if slices.ContainsFunc(list, func(c comparison) bool { return c.key != key }) {
@@ -111,8 +110,7 @@ func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
 	return t
 }
 
-// optional returns the field of a value. If the value is 0, which means unknown, the field is
-// empty.
+// optional returns the field of a value v, or the field "–" if v is 0, which means unknown.
 func optional(v float64, format func(float64) string) Field {
 	if v == 0 {
 		return Field{Text: "–"}
@@ -139,7 +137,7 @@ func wins(list []comparison) string {
 	return fmt.Sprintf("At the largest size, Mercer is the fastest in %d of %d comparisons.", first, compared)
 }
 
-// fastest returns the fastest run among those for which takesPart is true.
+// fastest returns the fastest timed run for which takesPart is true.
 func (c *Cell) fastest(takesPart func(*Run) bool) *Run {
 	var best *Run
 	for i := range c.Runs {
@@ -161,7 +159,7 @@ func (r *Result) values(name string) []string {
 	return list
 }
 
-// outliers returns the number of timings that are outliers and the number of all timings.
+// outliers returns the numbers of outliers and of all timings.
 func (r *Result) outliers() (outliers, timings int) {
 	for _, c := range r.Cells {
 		for _, run := range c.Runs {

@@ -53,12 +53,10 @@ func runCrossover(ctx context.Context, b Benchmark) (*Result, error) {
 	return r, nil
 }
 
-// ridgeName returns the name of the implementation that solves a form on a device.
 func ridgeName(d backend.Device, form solvers.Method) string {
 	return ownName(d) + " " + string(form)
 }
 
-// gridTasks returns the tasks of all cases. m varies fastest.
 func (l *setup) gridTasks() []Task {
 	var list []Task
 	for _, n := range l.Sizes {
@@ -82,15 +80,14 @@ func (l *setup) gridTasks() []Task {
 	return list
 }
 
-// leastWeight is a number of operations that is added to the weight of every case, for the time of
-// its pauses.
+// leastWeight is added to the weight of every case, for the time of its pauses.
 const leastWeight = 1e9
 
-// ridge is a regression problem that both forms solve.
+// ridge is a regression problem for both forms.
 //
-// The elements of X are independent, of mean 0 and variance 1, so that the largest singular
-// value of X is about √n + √m; with λ = n + m the condition number of both systems is below 1
-// + (√n + √m)²/λ ≤ 3. The times do not depend on λ.
+// The elements of X are independent, of mean 0 and variance 1. The largest singular value of X is
+// therefore about √n + √m. With λ = n + m the condition number of both systems is below 1 + (√n +
+// √m)²/λ ≤ 3. λ does not affect the times.
 type ridge struct {
 	lambda float64
 	x, y   backend.Host[float64]
@@ -116,7 +113,7 @@ func newRidge(n, m int) *ridge {
 	return p
 }
 
-// planned returns the regression with its plan for the solver of the given form.
+// planned returns a fit of the regression by the given form, with its plan.
 func (p *ridge) planned(l *setup, d backend.Device, form solvers.Method) plannedFit {
 	problem := solvers.Problem{Kernel: kernels.Linear{}, X: p.x, Y: p.y, Lambda: p.lambda}
 	par := solvers.Params{Method: form, Tol: fitTol, Memory: l.Memory}
@@ -137,7 +134,8 @@ func (p *ridge) normal(r []float64) []float64 {
 	return v.RawVector().Data
 }
 
-// residual returns ‖Xᵀ(y − Xw) − λw‖ / ‖Xᵀy‖. It uses the primal system for a w from either form.
+// residual returns ‖Xᵀ(y − Xw) − λw‖ / ‖Xᵀy‖, the residual of the primal system, for a w of either
+// form.
 func (p *ridge) residual(w []float64) float64 {
 	var xw mat.VecDense
 	xw.MulVec(matrixOf(p.x), mat.NewVecDense(len(w), w))
@@ -146,17 +144,17 @@ func (p *ridge) residual(w []float64) float64 {
 	return floats.Norm(left, 2) / floats.Norm(p.normal(p.y.Data), 2)
 }
 
-// limit bounds the residual of a w that either form has computed with the tolerance τ for its own
-// system.
+// limit bounds the primal residual of a w that either form has computed, when the residual of its
+// own system is at most the tolerance τ.
 //
-// The residual of the dual system is r = y − (XXᵀ + λI)α with ‖r‖ ≤ τ‖y‖. For w = Xᵀα, the primal
-// system therefore has the residual ‖Xᵀr‖ ≤ τ‖X‖‖y‖; since ‖Xᵀy‖ ≤ ‖X‖‖y‖, the same bound holds if
-// w comes from the primal form. Computing a residual has an error of at most 2(n + m)u‖X‖²‖w‖
-// (Higham 2002, section 3.5, with ‖X‖ in the Frobenius norm). The residual is computed twice, by
-// the solver and by this package. In the bound, ‖w‖ ≤ ‖y‖/(2√λ), since σ/(σ² + λ) ≤ 1/(2√λ).
+// The dual system has the residual r = y − (XXᵀ + λI)α with ‖r‖ ≤ τ‖y‖. For w = Xᵀα the residual of
+// the primal system is then ‖Xᵀr‖ ≤ τ‖X‖‖y‖. This bound also holds for a w of the primal form,
+// because ‖Xᵀy‖ ≤ ‖X‖‖y‖. Both the solver and this package compute a residual, each with an error
+// of at most 2(n + m)u‖X‖²‖w‖ (Higham 2002, section 3.5, with the Frobenius norm of X). In this
+// bound ‖w‖ ≤ ‖y‖/(2√λ), since σ/(σ² + λ) ≤ 1/(2√λ).
 func (p *ridge) limit() float64 {
 	x, y := floats.Norm(p.x.Data, 2), floats.Norm(p.y.Data, 2)
-	rounding := 2 * p.lambda * 0x1p-53 * x / math.Sqrt(p.lambda) // λ is n + m
+	rounding := 2 * p.lambda * 0x1p-53 * x / math.Sqrt(p.lambda) // λ = n + m
 	return (fitTol + rounding) * x * y / floats.Norm(p.normal(p.y.Data), 2)
 }
 
@@ -167,7 +165,7 @@ type grid struct {
 	points map[[2]int]point
 }
 
-// point is a point of a grid.
+// point holds the runs of both forms at a point of a grid.
 type point struct{ primal, dual *Run }
 
 // winner returns the faster form of a point and, as times, the ratio of the longer time to the
@@ -180,8 +178,8 @@ func (q point) winner() (form string, times float64, unclear bool) {
 	return form, times, q.primal.Time.Max >= q.dual.Time.Min && q.dual.Time.Max >= q.primal.Time.Min
 }
 
-// grids lists the devices and precisions of a crossover, in the order in which they were
-// measured. The cases of older measurements have a precision, float64 or float32.
+// grids returns a grid for each device and precision of a crossover, in the order of the
+// measurements. Only older measurements have a precision, float64 or float32, in their cases.
 func (r *Result) grids() []*grid {
 	var list []*grid
 	for _, precision := range r.values("precision") {
@@ -211,10 +209,11 @@ func (r *Result) grids() []*grid {
 	return list
 }
 
-// equalAt returns the number of samples above which, for m features, the primal form is faster. At
-// the last change of the faster form as n grows, it interpolates log n linearly in the logarithm of
-// the ratio of the times. It returns 0 if the primal form is faster at every n, and Inf if the dual
-// form is faster at the largest n.
+// equalAt returns the number n of samples at which, for m features, both forms take the same time.
+// For larger n the primal form is faster. equalAt interpolates log n linearly in the logarithm of
+// the ratio of the times between the last n at which the dual form is faster and the next n. It
+// returns 0 if the primal form is faster at every n, and Inf if the dual form is faster at the
+// largest n.
 func (g *grid) equalAt(m int) float64 {
 	equal, before, beforeN := 0.0, math.NaN(), 0
 	for _, n := range g.n {

@@ -45,8 +45,8 @@ func TestCrossover(t *testing.T) {
 	}
 }
 
-// TestRidgeResidual checks that the w from gonum's Cholesky of the normal equations is within the
-// limit, and that a w with a relative error of 10⁻⁶ is not within the limit.
+// TestRidgeResidual checks the limit of the residual with the w from gonum's Cholesky of the normal
+// equations. This w is within the limit, but with a relative error of 10⁻⁶ it is not.
 func TestRidgeResidual(t *testing.T) {
 	for _, size := range [][2]int{{30, 12}, {12, 30}, {20, 20}, {1, 1}} {
 		p := newRidge(size[0], size[1])
@@ -97,13 +97,12 @@ func TestCrossoverRefuses(t *testing.T) {
 	}
 }
 
-// TestEqualTimes checks the number of samples at which both forms take the same time, if it is
-// within, below and above the grid.
+// TestEqualTimes checks equalAt if the times are equal at an n within, below and above the grid.
 func TestEqualTimes(t *testing.T) {
 	r := &Result{Kind: CrossoverKind, Implementations: []Implementation{
 		{Name: "p", Kind: OwnKind, Device: "one", Method: primal}, {Name: "d", Kind: OwnKind, Device: "one", Method: dual},
 	}}
-	// For m = 1, 2, 3, 4 these are the ratios of the dual to the primal time at n = 10, 100, 1000.
+	// dual time / primal time for m = 1, 2, 3, 4, each at n = 10, 100, 1000
 	ratios := map[int][3]float64{1: {2, 3, 4}, 2: {0.1, 10, 100}, 3: {0.1, 0.2, 0.5}, 4: {2, 0.5, 2}}
 	for m := 1; m <= 4; m++ {
 		for i, n := range []int{10, 100, 1000} {
@@ -115,7 +114,7 @@ func TestEqualTimes(t *testing.T) {
 		}
 	}
 	g := r.grids()[0]
-	// The ratio is 1 halfway between the logarithms of 10 and 100, and of 100 and 1000.
+	// The logarithm of the n with ratio 1 is halfway between those of the neighboring n of the grid.
 	for m, want := range map[int]float64{1: 0, 2: math.Sqrt(10 * 100), 3: math.Inf(1), 4: math.Sqrt(100 * 1000)} {
 		if got := g.equalAt(m); got != want && !(math.Abs(got/want-1) < 0x1p-45) {
 			t.Errorf("m = %d: equal at %v, want %v", m, got, want)

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// DevicesKind compares the devices of this machine with each other over a range of n, on the
-// data of synthetic.go:
+// DevicesKind compares the devices of this machine with each other over a range of n, on the data
+// of synthetic.go:
 //
 //	gram    K = k(X, X), X and K on the device
 //	mul     K·v without storing K, X and v on the device
@@ -22,7 +22,7 @@ import (
 //	fit     from X and y in Go memory to α in Go memory, including transfers
 //	solve   like fit, by the solver that Mercer chooses, to a residual of 1e-10
 //
-// If Python has torch or cupy, these libraries do all operations except solve, on the GPU if there
+// If Python has torch or cupy, these libraries run all operations except solve, on the GPU if there
 // is one. The Notes give the reason why a GPU is missing.
 const DevicesKind = "devices"
 
@@ -62,7 +62,6 @@ func noGPU() (notes []string) {
 	return notes
 }
 
-// startOperation creates the entries of a case of one operation.
 func (w *setup) startOperation(_ context.Context, operation, precision string, _, n int) ([]Entry, error) {
 	s := newSynthetic(n, w.Features, fitLambda)
 	if precision == "float32" {
@@ -71,8 +70,8 @@ func (w *setup) startOperation(_ context.Context, operation, precision string, _
 	return operationEntries(w, operation, precision, s, s.x, s.y, backend.Device.F64)
 }
 
-// operationFlops returns the number of floating-point operations from which the rate is computed.
-// It returns 0 for solve, whose method and cost depend on the size.
+// operationFlops returns the number of floating-point operations for the rate. It is 0 for solve,
+// because the method of solve depends on the size.
 func operationFlops(operation string, n, d int) float64 {
 	switch operation {
 	case "gram":
@@ -93,7 +92,7 @@ func operationEntries[T backend.Float](w *setup, operation, precision string, s 
 	n, d := x.Rows, x.Cols
 	flops := operationFlops(operation, n, d)
 	j := w.judge(s)
-	expected := max(flops, flop.Potrf(n)) // the time of solve grows no faster than the time of potrf
+	expected := max(flops, flop.Potrf(n)) // for the estimated time of solve, use the operations of potrf: the time of solve grows no faster with n
 	key := func(implementation string) string { return implementation + " " + operation + " " + precision }
 	late := func(implementation string) string {
 		return w.timeEstimates.skipReason(key(implementation), expected, w.Limit)
@@ -148,8 +147,8 @@ func operationEntries[T backend.Float](w *setup, operation, precision string, s 
 	return list, nil
 }
 
-// peerOperation returns the entry of an operation that a Python library executes. Only the solution
-// of a fit is read from the Python process and checked.
+// peerOperation returns the entry of an operation of a Python library. It reads from the Python
+// process, and checks, only the solution of a fit.
 func peerOperation[T backend.Float](p Peer, operation, precision string, j judge, x, y backend.Host[T]) Entry {
 	k := contest{task: "only_" + operation, parameters: j.parameters(), put: putAll(x, y), result: alphaOf(j.synthetic)}
 	if operation == "fit" {

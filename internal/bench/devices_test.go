@@ -15,7 +15,7 @@ func TestDevices(t *testing.T) {
 	d := Benchmark{Kind: DevicesKind, Sizes: []int{33, 70}, Features: 4, Devices: usable()}
 	wants := []string{"  fastest\n", "torch", "X ~ N(0, I), d = 4"}
 	if testing.Short() {
-		d.Peers, wants = []string{}, wants[2:] // no Python process is started
+		d.Peers, wants = []string{}, wants[2:] // save the time of starting a Python process
 	}
 	r, err := d.Run(t.Context())
 	if err != nil {
@@ -58,7 +58,7 @@ func TestOperationWrong(t *testing.T) {
 		for _, wrong := range []bool{false, true} {
 			o := &operand[float64]{q: dev.F64(), judge: newJudge(s), x: s.x, y: s.y}
 			if wrong {
-				o.x = newSynthetic(41, 3, fitLambda).x.View(1, 0, 40, 3) // rows that differ from those of the judge
+				o.x = newSynthetic(41, 3, fitLambda).x.View(1, 0, 40, 3) // not the rows of the judge
 			}
 			e, err := o.entry(operation, ridgeLimit(40, 3, "float64", fitLambda), productLimit[float64](40, 3))
 			if err != nil {
@@ -145,8 +145,8 @@ func TestDevicesRefusals(t *testing.T) {
 			t.Errorf("%+v: got %v", test.d, err)
 		}
 	}
-	// An operation is skipped if its matrices exceed the device's memory. An operation without a
-	// matrix is measured.
+	// Benchmarks skip an operation whose matrices exceed the device's memory, but measure an operation
+	// without a matrix.
 	d := Benchmark{Kind: DevicesKind, Names: []string{"gram", "mul"}, Precisions: []string{"float32"}, Sizes: []int{600}, Features: 2, Devices: []string{"ref"}, Peers: []string{}, Memory: 1 << 20}
 	r, err := d.Run(t.Context())
 	if err != nil {

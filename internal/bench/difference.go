@@ -21,7 +21,7 @@ const (
 	Untested                // there are too few timings for a test
 )
 
-// Difference compares the timings of an implementation in a case that occurs in both measurements.
+// Difference compares the timings of an implementation in a case. Both measurements have the case.
 type Difference struct {
 	Case           Case
 	Implementation string
@@ -43,7 +43,7 @@ type Differences struct {
 	Notes []string // how the conditions of the two measurements differ
 }
 
-// significance is the probability that the test reports a difference that is due to chance.
+// significance is the probability that the test reports a difference where there is none.
 const significance = 0.05
 
 // DiffOf compares two measurements. A timing is slower or faster beyond noise if the medians differ
@@ -93,7 +93,7 @@ func (r *Result) timed() (n int) {
 }
 
 func difference(was, run *Run, least float64) Difference {
-	sample := func(r *Run) *benchmath.Sample { // NewSample sorts its argument in place
+	sample := func(r *Run) *benchmath.Sample { // clone the timings, because NewSample sorts its argument
 		return benchmath.NewSample(slices.Clone(r.Timings), &benchmath.Thresholds{CompareAlpha: significance})
 	}
 	x := Difference{Implementation: run.Implementation, Old: was.Time, New: run.Time, Ratio: run.Time.Median / was.Time.Median}
@@ -112,12 +112,12 @@ func difference(was, run *Run, least float64) Difference {
 	return x
 }
 
-// fewestTimings is the minimum number of timings of each measurement with which the test can reach
-// the level significance. The smallest p-value of the test is 2/(8 choose 4) = 0.029 for four
-// timings, and 0.1 for three.
+// fewestTimings is the number of timings that the test needs from each measurement to reach the
+// level significance. The smallest p-value of the test is 2/(8 choose 4) = 0.029 for four timings
+// each, and 0.1 for three.
 const fewestTimings = 4
 
-// notesOf describes how the conditions of two measurements differ.
+// notesOf describes the differences in the conditions of two measurements.
 func notesOf(before, after *Result) []string {
 	var list []string
 	for _, x := range []struct{ what, old, new string }{
@@ -146,7 +146,7 @@ func notesOf(before, after *Result) []string {
 }
 
 // Text returns a text for a terminal with the drift of the machine and the differences beyond
-// noise, slower timings first. If all is set, the text has every difference.
+// noise, slower timings first. If all is true, the text has all differences.
 func (d *Differences) Text(all bool) string {
 	var b strings.Builder
 	for _, line := range d.Notes {
@@ -158,7 +158,7 @@ func (d *Differences) Text(all bool) string {
 	if b.Len() > 0 {
 		b.WriteByte('\n')
 	}
-	rows := [][]string{{"", "case", "implementation", "before, s", "after, s", "difference"}} // the first column is empty and indents the table
+	rows := [][]string{{"", "case", "implementation", "before, s", "after, s", "difference"}} // an empty first column indents the table
 	words := []string{Same: "~", Slower: "slower", Faster: "faster", Untested: "?"}
 	found := map[Verdict]int{}
 	for _, v := range []Verdict{Slower, Faster, Same, Untested} {

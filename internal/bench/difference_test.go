@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// measured returns a Result of one case with the timings of Mercer and of a ceiling.
+// measured returns a Result with one case, in which Mercer and a ceiling have the given timings.
 func measured(own, ceiling []float64) *Result {
 	r := &Result{
 		Schema: Schema, Kind: "blas", Machine: Machine{Processor: "Abacus", CPUs: 2},
@@ -41,7 +41,8 @@ func TestDifference(t *testing.T) {
 		if len(d.List) != 2 || d.List[0].Verdict != test.want || d.Drift != 1 {
 			t.Errorf("%s: %+v", test.name, d)
 		}
-		// Two samples of four values do not overlap in 2 of the 70 ways to split eight values.
+		// Of the 70 ways to divide eight values into two samples of four, 2 give samples that do not
+		// overlap.
 		if test.want == Slower && math.Abs(d.List[0].P-2./70) > 0x1p-50 {
 			t.Errorf("p = %v", d.List[0].P)
 		}

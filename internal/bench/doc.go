@@ -1,5 +1,5 @@
-// Package bench measures Mercer's devices, other libraries and the limits of the machine in
-// one run, and reports the result.
+// Package bench measures Mercer's devices, other libraries and the limits of the machine in one
+// run, and reports the result.
 //
 //	options             Kind, Benchmark: options and defaults              kind.go
 //	cases               Task: a case and the entries that compete in it    blas.go, crossover.go, …
@@ -9,12 +9,12 @@
 //
 // # A new benchmark
 //
-// Add an entry to Kinds: its name, its options with their defaults, and a function like
-// runBLAS, which makes the implementations and the Tasks of a Benchmark and ends with
+// Add an entry to Kinds: its name, its options with their defaults, and a function like runBLAS,
+// which makes the implementations and the Tasks of a Benchmark and ends with
 //
 //	return b.Runner.Run(ctx, "kind", implementations, tasks)
 //
-// The function stores remarks for the reader of a report in Result.Notes. A Case names the
+// The function stores remarks for readers of the report in Result.Notes. A Case names the
 // parameters in which cells differ, such as {precision, threads, n}, but not the implementation. An
 // Implementation competes in every case; its fields Device, Method and Threads describe it.
 //
@@ -38,11 +38,12 @@
 //
 // # How it is measured
 //
-// All entries of a case run in turn, in rounds. Each round starts with a different entry, so that a
-// disturbance of the machine affects all entries. Before the first round each entry runs once and
-// its result is checked. Then the entry runs until processor and threads are warm. A timing is the
-// mean over enough runs to take a set time. Restoring the operands between two runs is not timed.
-// The report shows the median of the timings, with the fastest and the slowest.
+// The entries of a case run one after the other, in rounds, so that a disturbance of the machine
+// affects all entries. Each round starts with a different entry. Before the first round each entry
+// runs once and its result is checked. Then the entry runs until processor and threads are warm. A
+// timing is the mean time of several runs; their number is chosen so that they take a given time in
+// all. Restoring the operands between two runs is not timed. The report shows the median of the
+// timings, with the fastest and the slowest.
 //
 // # What is kept
 //

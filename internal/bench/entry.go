@@ -66,8 +66,8 @@ func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, thre
 	return list, nil
 }
 
-// deviceEntry runs a routine on a device. The operands of p are used in place if the device
-// can use Go memory; otherwise they are copied to the device before every run.
+// deviceEntry runs a routine on a device. If the device can use Go memory, the routine uses the
+// operands of p in place. Otherwise the entry copies them to the device before every run.
 func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, error) {
 	var e Entry
 	on := placer[T]{q: q}
@@ -88,7 +88,7 @@ func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, e
 	e.Check = func() *Check {
 		if !shared {
 			if err := q.Download(p.c, c); err != nil {
-				return &Check{Difference: math.Inf(1)} // Run has succeeded; an infinite difference makes the check fail
+				return &Check{Difference: math.Inf(1)} // the run itself succeeded: an infinite difference lets the check fail
 			}
 		}
 		return p.check()
@@ -97,8 +97,8 @@ func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, e
 	return e, nil
 }
 
-// ceilingEntry times about a millisecond of multiply-adds on one core. The number of operations is
-// multiplied by the number of threads.
+// ceilingEntry times multiply-adds on one core, for about a millisecond. For the rate it counts
+// their number times the number of threads.
 func ceilingEntry(d backend.Device, single bool, threads int) Entry {
 	const flops = 5e7
 	run := func() float64 { return d.(ceiling).Ceiling(single, flops) }
@@ -109,12 +109,13 @@ func ceilingEntry(d backend.Device, single bool, threads int) Entry {
 	}
 }
 
-// copied is the number of bytes that a copy reads to measure the bandwidth of the memory. It
-// exceeds the size of all caches. Tests set a smaller number.
+// copied is the number of bytes in each copy that measures the bandwidth of the memory. It exceeds
+// the size of all caches. Tests set a smaller number.
 var copied = 128 << 20
 
-// memoryEntry times a copy by the given number of goroutines. Its rate is the rate of a routine
-// that executes flops operations and moves the given number of bytes at the bandwidth of the copy.
+// memoryEntry times a copy by the given number of goroutines. From the bandwidth of the copy it
+// computes the rate of a routine that executes flops operations and moves the given number of
+// bytes.
 func (c *blasBench) memoryEntry(flops, bytes float64, threads int) Entry {
 	if c.memory[0] == nil {
 		c.memory = [2][]byte{make([]byte, copied), make([]byte, copied)}

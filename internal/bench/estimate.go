@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// timeEstimates maps the name of an implementation to the time that it took for a number of
-// operations. Runs that would take too long are skipped.
+// timeEstimates maps the name of an implementation to its time for a number of operations.
+// Benchmarks skip runs that would take too long by this estimate.
 type timeEstimates map[string]timeEstimate
 
 // timeEstimate is the time of the fastest run with the given number of operations.
@@ -15,7 +15,6 @@ type timeEstimate struct {
 	took  time.Duration
 }
 
-// record stores the time of a run.
 func (p timeEstimates) record(name string, flops float64, took time.Duration) {
 	if old, ok := p[name]; ok && old.flops == flops {
 		took = min(took, old.took)
@@ -24,7 +23,7 @@ func (p timeEstimates) record(name string, flops float64, took time.Duration) {
 }
 
 // skipReason returns the reason for skipping a run of flops operations whose estimated time exceeds
-// limit, or "" if the run is not skipped. A limit of 0 means no limit.
+// limit, or "" for other runs. A limit of 0 means no limit.
 func (p timeEstimates) skipReason(name string, flops float64, limit time.Duration) string {
 	old, ok := p[name]
 	if !ok || old.flops <= 0 || limit == 0 {

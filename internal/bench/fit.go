@@ -13,8 +13,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// FitKind measures whole fits, from arrays or a file to a model, by Mercer and by other
-// libraries:
+// FitKind measures whole fits, from arrays or a file to a model, by Mercer and by other libraries:
 //
 //	ridge      (K + λI)α = y, from X and y to α
 //	nystrom    ridge regression with M functions at given centers, from X and y to β
@@ -26,12 +25,11 @@ import (
 //	logistic   logistic regression of two classes, also by glmnet and LIBLINEAR
 //
 // The data of linear, lasso and logistic are generated in linear.go, and those of the other fits in
-// synthetic.go. All implementations get the same kernel, λ, precision and number of threads, and
-// one routine computes the residuals of all their results. For lasso and logistic the residual is
-// the excess of the objective over its minimum, and all implementations have the same limit. For
-// the fits of sparse data see sparse.go. Only ridge is also measured in float32. The time of
-// importing a library and of passing the data to it is not counted. Transfers to a GPU and back are
-// counted.
+// synthetic.go. All implementations get the same kernel, λ, precision and number of threads. One
+// routine computes the residuals of all results. For lasso and logistic the residual is the excess
+// of the objective over its minimum, with the same limit for all implementations. The file
+// sparse.go has the fits of sparse data. Only ridge is also measured in float32. The times include
+// transfers to a GPU and back, but not importing a library and passing the data to it.
 const FitKind = "fit"
 
 const (
@@ -42,7 +40,6 @@ const (
 	sklearn    = "scikit-learn"
 )
 
-// fitBench is a running fit benchmark.
 type fitBench struct {
 	*setup
 	folder string // folder for the files of the fit "file"
@@ -77,13 +74,14 @@ func runFit(ctx context.Context, b Benchmark) (*Result, error) {
 	return r, nil
 }
 
-// fits returns an error for sizes whose matrices, as other libraries store them, exceed the memory.
+// fits returns an error if the matrices that gonum and scikit-learn store exceed the memory for a
+// size.
 func (c *fitBench) fits() error {
 	if c.Data == sparseData || !slices.Contains(c.Peers, "gonum") && !slices.Contains(c.Peers, sklearn) {
-		return nil // the solvers and the libraries on a GPU check their memory themselves
+		return nil // all other implementations check their memory themselves
 	}
-	// scikit-learn's Cholesky holds K, a copy of K and the factor. The pairwise distances are computed
-	// before.
+	// Cholesky in scikit-learn stores K, a copy of K and the factor. The computation of the pairwise
+	// distances has ended before.
 	n := slices.Max(c.Sizes)
 	return refuse(FitKind, "n =", "the four matrices that gonum and scikit-learn may hold", n, c.judges.Info().Memory,
 		func(n int) int64 { return 4 * 8 * int64(n) * int64(n) })
@@ -120,8 +118,8 @@ func (c *fitBench) implementations() []Implementation {
 	return list
 }
 
-// A contest describes a case for all its competitors: Mercer on each device, and each Python
-// library with a task of peers.py.
+// A contest describes a case for all its competitors: Mercer on each device, and Python libraries,
+// each of which runs a task of peers.py.
 type contest struct {
 	own        func(d backend.Device) []competitor
 	task       string
@@ -129,12 +127,11 @@ type contest struct {
 	put        func(*pypeer.Process) error // sends the data; nil if the task reads a file
 	result     func(*pypeer.Process) (function, error)
 	residual   func(function) (float64, error)
-	limit      float64  // largest residual allowed
+	limit      float64  // maximum residual
 	peers      []string // names of the libraries that are measured
-	tolerant   bool     // whether each implementation uses its largest tolerance for which the residual is within the limit
+	tolerant   bool     // whether each implementation uses the largest of its tolerances that leads to a residual within the limit
 }
 
-// start creates the entries of a case.
 func (c *fitBench) start(_ context.Context, fit, precision string, _, n int) ([]Entry, error) {
 	var k contest
 	var j judge
@@ -193,11 +190,11 @@ func (c *fitBench) start(_ context.Context, fit, precision string, _, n int) ([]
 // A competitor is an implementation in one case.
 type competitor struct {
 	Entry
-	result func() (function, error) // returns the function that was fitted by the last run
+	result func() (function, error) // the function that the last run has fitted
 }
 
-// newCompetitor returns an implementation whose run is a fit. result converts the value that the
-// last call of fit has returned.
+// newCompetitor returns an implementation that times fit. result converts the last value of fit to
+// a function.
 func newCompetitor[R any](name string, fit func() (R, error), result func(R) (function, error)) competitor {
 	var last R
 	return competitor{
@@ -209,7 +206,7 @@ func newCompetitor[R any](name string, fit func() (R, error), result func(R) (fu
 	}
 }
 
-// entry returns the Entry of w. It checks the fitted function once, after the first run.
+// entry returns the Entry of w. After the first run it checks the fitted function.
 func (w competitor) entry(j judge, residual func(function) (float64, error), limit float64) Entry {
 	metrics := map[string]float64{}
 	w.Check = func() *Check {
@@ -224,7 +221,7 @@ func (w competitor) entry(j judge, residual func(function) (float64, error), lim
 			if f.tolerance > 0 {
 				metrics[toleranceMetric] = f.tolerance
 			}
-			if f.linear.Data != nil || f.values != nil || j.synthetic == nil { // there are no held-out rows
+			if f.linear.Data != nil || f.values != nil || j.synthetic == nil { // without held-out rows
 				return metrics[residualMetric], nil
 			}
 			metrics[rmseMetric], err = j.rmse(f)
@@ -241,7 +238,7 @@ func byPython(p Peer, name string, k contest) competitor {
 	if p.Python == nil {
 		return w
 	}
-	w.Close = func() { _ = p.Python.Clear() } // if the process has ended, the next case reports it
+	w.Close = func() { _ = p.Python.Clear() } // ignore an error: if the process has ended, the next case reports it
 	if k.put != nil {
 		if err := k.put(p.Python); err != nil {
 			w.Reason = err.Error()

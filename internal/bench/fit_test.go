@@ -22,7 +22,7 @@ import (
 func TestFit(t *testing.T) {
 	f := Benchmark{Kind: FitKind, Sizes: []int{60, 90}, Features: 4, Centers: 20, Devices: []string{"cpu", "ref"}, Threads: []int{1}}
 	if testing.Short() {
-		f.Peers = []string{"gonum"} // no Python process is started
+		f.Peers = []string{"gonum"} // save the time of starting a Python process
 	}
 	r, err := f.Run(t.Context())
 	if err != nil {
@@ -56,7 +56,7 @@ func TestFit(t *testing.T) {
 			case "nystrom":
 				limit = nystromLimit(90, 20, 4, fitLambda)
 			case "svr":
-				limit = 1e-2 // 2·tol·C·n divided by an objective of about n/2 for f = 0
+				limit = 1e-2 // the gap is at most 2·tol·C·n, and the objective of f = 0 is about n/2
 			}
 			residual, known := run.Metrics[residualMetric]
 			if fit == "neighbors" {
@@ -72,8 +72,8 @@ func TestFit(t *testing.T) {
 				continue
 			}
 			if fit == "lasso" || fit == "logistic" {
-				// Tolerances are tried in decreasing order, so that the objective may lie anywhere within the
-				// limit.
+				// Each implementation tries tolerances in decreasing order until the objective is within the
+				// limit. The objective may lie anywhere within the limit.
 				if !known || !(residual <= linearLimit) || !(residual >= -1e-12) || !(run.Metrics[toleranceMetric] > 0) || !run.Timed() {
 					t.Errorf("%v: %s: %+v", c.Case, e.Name, run)
 				}
@@ -83,7 +83,7 @@ func TestFit(t *testing.T) {
 				t.Errorf("%v: %s: %+v, residual at most %.2g", c.Case, e.Name, run, limit)
 			}
 		}
-		// All implementations solve the same problem, so that their predictions agree. If the systems are
+		// All implementations solve the same problem: their predictions must agree. If the systems are
 		// equal, the predictions differ only by the residuals and the rounding of float32.
 		var errors []float64
 		for _, run := range c.Runs {
@@ -173,7 +173,7 @@ func TestJudge(t *testing.T) {
 	}
 	close := func(what string, got, want float64) {
 		t.Helper()
-		// The sums have about n terms of size 1, and the norms are at least 1.
+		// The error of a sum of about n terms of size 1; the norms by which it is divided are at least 1.
 		if math.Abs(got-want) > 100*n*0x1p-52 {
 			t.Errorf("%s: got %v, want %v", what, got, want)
 		}
@@ -208,8 +208,8 @@ func TestJudge(t *testing.T) {
 	}
 	close("residual of the normal equations", got, mat.Norm(&rest, 2)/mat.Norm(&b, 2))
 
-	// For f = 0 the gap is the whole objective. At a solution it is small, and a negative gap is due
-	// to rounding.
+	// For f = 0 the gap is the whole objective. At a solution the gap is small, and may be negative
+	// only by rounding.
 	if got, err = j.gap(function{points: s.x, coef: make([]float64, n)}, svrC, svrEpsilon); err != nil {
 		t.Fatal(err)
 	}
@@ -250,13 +250,13 @@ func TestFitRefusals(t *testing.T) {
 	}
 }
 
-// TestLinearBounds checks that the minimum lies between the bounds and the objectives, and that
-// bounds and objectives are equal at the minimum. The minimum of the lasso is known for an
-// orthogonal design. The minimum of logistic regression with one weight is found on a grid.
+// TestLinearBounds checks that the minimum lies between the lower bound and the objective, and that
+// both are equal at the minimum. It knows the minimum of the lasso for an orthogonal design, and
+// finds the minimum of logistic regression with one weight on a grid.
 func TestLinearBounds(t *testing.T) {
 	_, newJudge := openJudge(t)
-	// For X = 2I, each coordinate minimizes ½(y − 2w)² + μ|w|. With u = 2w, u = soft(y, μ/2); the
-	// minimum is ½y² if |y| ≤ μ/2, otherwise μ|y|/2 − μ²/8.
+	// For X = 2I, each coordinate minimizes ½(y − 2w)² + μ|w|. With u = 2w the minimum is at u =
+	// soft(y, μ/2). It is ½y² if |y| ≤ μ/2, and otherwise μ|y|/2 − μ²/8.
 	const n, mu = 6, 1.5
 	s := &synthetic{x: backend.NewHost[float64](n, n), y: backend.NewHost[float64](n, 1), lambda: 1}
 	w, want := backend.NewHost[float64](n, 1), 0.0
@@ -279,7 +279,7 @@ func TestLinearBounds(t *testing.T) {
 	if values, lower = j.lassoObjectives([]float64{mu})(zero); !(lower[0] < want && want < values[0]) {
 		t.Errorf("lasso at 0: %v, at least %v; the minimum is %v", values, lower, want)
 	}
-	// With one sample of each class at ±x, w minimizes 2 ln(1 + e^−2w) + ½w².
+	// For one sample of each class, at 2 and −2, w minimizes 2 ln(1 + e^−2w) + ½w².
 	pair := &synthetic{x: backend.Host[float64]{Rows: 2, Cols: 1, Stride: 1, Data: []float64{2, -2}}, y: backend.Host[float64]{Rows: 2, Cols: 1, Stride: 1, Data: []float64{1, 0}}, lambda: 1}
 	best, at := math.Inf(1), 0.0
 	for k := range 400001 {
@@ -290,15 +290,16 @@ func TestLinearBounds(t *testing.T) {
 	}
 	for _, v := range []float64{0, at} {
 		values, lower := newJudge(pair).logisticObjectives(backend.Host[float64]{Rows: 1, Cols: 1, Stride: 1, Data: []float64{v}})
-		// A point of the grid is within 1e-5 of the minimum, where the curvature is below 5.
+		// The best point of the grid is within 1e-5 of the minimum, and the curvature there is below 5.
 		if lower[0] > best || values[0] < best-1e-9 || v == at && lower[0] < best-1e-8 {
 			t.Errorf("logistic at %v: %v, at least %v; the minimum is %v", v, values, lower, best)
 		}
 	}
 }
 
-// TestFitSparse runs every fit of sparse data once, with every installed library. The texts are random
-// letters from a fixed seed. Half of the texts of each class contain a word that occurs in this class only.
+// TestFitSparse runs every fit of sparse data once, with every installed library. The texts are
+// random letters from a fixed seed. In half of the texts of each class there is a word of this
+// class.
 func TestFitSparse(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	var table strings.Builder
@@ -320,7 +321,7 @@ func TestFitSparse(t *testing.T) {
 	}
 	b := Benchmark{Kind: FitKind, Data: "sparse", Texts: file, Devices: []string{"cpu", "ref"}, Threads: []int{1}}
 	if testing.Short() {
-		b.Peers = []string{} // no Python process is started
+		b.Peers = []string{} // save the time of starting a Python process
 	}
 	result, err := b.Run(t.Context())
 	if err != nil {
@@ -348,8 +349,8 @@ func TestFitSparse(t *testing.T) {
 				}
 				continue
 			}
-			// Up to the rounding errors of about 10⁴ additions, no implementation's objective is below the
-			// lower bounds.
+			// An objective below its lower bound gives a negative residual, which only the rounding errors
+			// of about 10⁴ additions may cause.
 			if residual, known := run.Metrics[residualMetric]; !known || !(residual >= -1e-12 && residual <= linearLimit) {
 				t.Errorf("%v: %s: residual %v, at most %v", c.Case, e.Name, residual, linearLimit)
 			}

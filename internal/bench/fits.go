@@ -21,8 +21,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// ridge returns the contest of solving (K + λI)α = y. In float32 Mercer uses the Cholesky factor of
-// the device without refinement, as other libraries do in float32.
+// ridge returns the contest of solving (K + λI)α = y. In float32 Mercer uses the device's Cholesky
+// factor in float32 without refinement, like the other libraries.
 func (c *fitBench) ridge(j judge, precision string) contest {
 	s := j.synthetic
 	k := contest{task: "ridge", parameters: s.parameters(), put: putAll(s.x, s.y), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(s.x.Rows, c.Features, precision, s.lambda)}
@@ -45,12 +45,13 @@ func (c *fitBench) ridge(j judge, precision string) contest {
 	return k
 }
 
-// ridgeLimit bounds the residual of a direct solver. The distance, which has d products, and exp
-// cause a relative error of at most (d + 8)u in an element of K. The factor is exact for a matrix
-// within γ of K, where γ = 10√n·u holds with probability practically 1 (Higham and Mary 2019); the
-// two triangular solves double γ. Thus ‖ΔK‖ ≤ n·(2γ + (d + 8)u), and ‖α‖ ≤ ‖y‖/λ. In float32 X
-// itself is rounded, which changes the exponent by 2u‖x‖‖z‖/2σ² < 4u for almost every pair. The
-// limit is at most 1/2, because an α with a larger residual is not a solution in any precision.
+// ridgeLimit bounds the residual of a direct solver. An element of K has a relative error of at
+// most (d + 8)u, from the d products of the distance and from exp. The factor is exact for a matrix
+// within γ of K, where γ = 10√n·u holds with probability practically 1 (Higham and Mary 2019). The
+// two triangular solves add another γ. Therefore ‖ΔK‖ ≤ n·(2γ + (d + 8)u) and ‖α‖ ≤ ‖y‖/λ. In
+// float32 the rounding of X changes the exponent by 2u‖x‖‖z‖/2σ², which is below 4u for almost
+// every pair. The limit is at most 1/2, because an α with a larger residual is not a solution in
+// any precision.
 func ridgeLimit(n, d int, precision string, lambda float64) float64 {
 	unit := roundoff[float64]()
 	if precision == "float32" {
@@ -60,7 +61,6 @@ func ridgeLimit(n, d int, precision string, lambda float64) float64 {
 	return min(max(bound, fitTol), 0.5)
 }
 
-// parameters returns the parameters for peers.py.
 func (s *synthetic) parameters() map[string]any {
 	return map[string]any{"gamma": s.gamma(), "sigma": s.kernel.Sigma, "lambda": s.lambda}
 }
@@ -83,13 +83,13 @@ func alphaOf(s *synthetic) func(*pypeer.Process) (function, error) {
 	}
 }
 
-// direct solves (K + λI)α = y by Cholesky in one precision, in packed storage if the device
-// supports it.
+// direct solves (K + λI)α = y by Cholesky in the precision of T. It uses packed storage if the
+// device supports it.
 func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backend.Host[T], lambda T) (alpha backend.Host[T], err error) {
 	alpha = backend.NewHost[T](y.Rows, y.Cols)
 	on := placer[T]{q: q}
 	defer on.free()
-	mx, b := on.place(x), on.make(y.Rows, y.Cols) // b is a copy of y, because the solution overwrites b
+	mx, b := on.place(x), on.make(y.Rows, y.Cols) // the solution overwrites b, a copy of y
 	if on.err != nil {
 		return alpha, on.err
 	}
@@ -124,7 +124,6 @@ func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backen
 	return alpha, q.Download(alpha, b)
 }
 
-// byGonum returns the competitor that solves the problem by gonum/mat.
 func (c *fitBench) byGonum(p Peer, s *synthetic, precision string) competitor {
 	n := s.x.Rows
 	x := mat.NewDense(n, s.x.Cols, s.x.Data)
@@ -164,7 +163,7 @@ func (c *fitBench) byGonum(p Peer, s *synthetic, precision string) competitor {
 	return w
 }
 
-// centersSeed is the seed of scikit-learn's choice of centers, which all implementations share.
+// centersSeed is the seed with which scikit-learn draws the centers for all implementations.
 const centersSeed = 7
 
 // nystrom returns the contest of kernel ridge regression with M centers. If scikit-learn is
@@ -228,12 +227,12 @@ func (c *fitBench) nystrom(j judge) contest {
 	return k
 }
 
-// nystromLimit bounds the residual of a solution that is computed with S^(−1/2), as in
-// scikit-learn. Φ S^(−1/2) has a relative error of √κ·(d + 8 + 10√M)u, where κ ≤ M/λ is the
-// condition number of S restricted to the eigenvalues that are not negligible relative to λ.
-// Solving its normal equations adds an error of 10√n·u times n/λ, where nM/λ bounds their condition
-// number. The factor 1000 covers the ratio of the norms of matrices to ‖Φᵀy‖, by which the residual
-// is divided, for targets of mean 0.
+// nystromLimit bounds the residual of a solution that uses S^(−1/2), as in scikit-learn. Φ S^(−1/2)
+// has a relative error of √κ·(d + 8 + 10√M)u. Here κ is the condition number of S without the
+// eigenvalues that are negligible relative to λ, so that κ ≤ M/λ. Solving the normal equations of Φ
+// S^(−1/2) adds an error of 10√n·u times n/λ, where nM/λ bounds their condition number. The
+// residual is divided by ‖Φᵀy‖. The factor 1000 covers the ratio of the norms of matrices to ‖Φᵀy‖
+// for targets of mean 0.
 func nystromLimit(n, m, d int, lambda float64) float64 {
 	u := 0x1p-53
 	forming := math.Sqrt(float64(m)/lambda) * (float64(d) + 8 + 10*math.Sqrt(float64(m))) * u
@@ -249,7 +248,6 @@ const (
 	svrCache   = 200 << 20
 )
 
-// svr returns the contest of ε-support vector regression.
 func (c *fitBench) svr(j judge) contest {
 	s := j.synthetic
 	k := contest{task: "svr", peers: []string{sklearn}, parameters: s.parameters(), put: putAll(s.x, s.y)}
@@ -353,7 +351,6 @@ func (c *fitBench) file(j judge) (contest, error) {
 	return k, s.writeCSV(table)
 }
 
-// fromFile reads a table, fits and saves the model.
 func (c *fitBench) fromFile(d backend.Device, s *synthetic, table, model string) (*learners.KernelRidgeModel, error) {
 	t, err := dataset.Read(table, nil)
 	if err != nil {

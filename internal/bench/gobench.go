@@ -14,7 +14,6 @@ import (
 // GoKind is the kind of the Results that ReadGoBench returns.
 const GoKind = "go"
 
-// mercerName is Mercer's name among the implementations of Go benchmarks.
 const mercerName = "mercer"
 
 // ReadGoBench makes a Result from the output of go test -bench. The names of the benchmarks consist

@@ -161,7 +161,6 @@ func (c *mnistBench) predicted(e *Entry, predict func() (digits []float64, secon
 	}
 }
 
-// start creates the entries of a case.
 func (c *mnistBench) start(_ context.Context, name, _ string, threads, n int) ([]Entry, error) {
 	x, y := c.x.Slice(0, n, 0, c.x.RawMatrix().Cols).(*mat.Dense), c.y.Slice(0, n, 0, 1).(*mat.Dense)
 	var list []Entry

@@ -34,7 +34,6 @@ func sameDevice(d backend.Device) func(backend.Device) bool {
 	return func(o backend.Device) bool { return o.Info().Device == d.Info().Device }
 }
 
-// setup is a running benchmark of fits.
 type setup struct {
 	Benchmark
 	ctx           context.Context
@@ -81,7 +80,6 @@ func (b Benchmark) openPeers(ctx context.Context) (peers []Peer) {
 	return peers
 }
 
-// ownImplementation returns the Implementation of a device of Mercer.
 func ownImplementation(d backend.Device) Implementation {
 	i := d.Info()
 	return Implementation{Name: ownName(d), Kind: OwnKind, Device: i.Device, Threads: i.Threads, Detail: i.Instruction + ", " + i.Processor}

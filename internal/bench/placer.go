@@ -10,7 +10,6 @@ type placer[T backend.Float] struct {
 	err  error
 }
 
-// place copies a matrix from host memory to the device.
 func (p *placer[T]) place(h backend.Host[T]) backend.Matrix[T] {
 	return p.keep(func() (backend.Matrix[T], error) { return backend.Place(p.q, h) })
 }

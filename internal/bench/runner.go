@@ -246,7 +246,6 @@ func (r Runner) time(ctx context.Context, who *running) error {
 	return nil
 }
 
-// once makes one run and returns its time.
 func (r Runner) once(ctx context.Context, who *running) (time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err

@@ -113,7 +113,6 @@ func runCase(object map[string]any) Case {
 	return c
 }
 
-// runImplementation returns the implementation that an object names.
 func runImplementation(object map[string]any) Implementation {
 	device, _ := object["device"].(string)
 	detail, _ := object["detail"].(string)

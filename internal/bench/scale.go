@@ -76,7 +76,6 @@ func runScale(ctx context.Context, b Benchmark) (*Result, error) {
 	return r, nil
 }
 
-// scaling is a running scale benchmark.
 type scaling struct {
 	*setup
 	dev backend.Device

@@ -44,7 +44,6 @@ const (
 	sparseCache = 512 << 20 // bytes of the caches for rows of K in LIBSVM and Mercer
 )
 
-// runSparse measures the fits of sparse data.
 func (c *fitBench) runSparse(ctx context.Context) (*Result, error) {
 	p, err := c.readTexts()
 	if err != nil {
@@ -128,7 +127,6 @@ func (c *fitBench) readTexts() (*sparseProblem, error) {
 	return p, nil
 }
 
-// labels returns y as a matrix for the learners.
 func (p *sparseProblem) labels() mat.Matrix { return mat.NewDense(len(p.y), 1, p.y) }
 
 // put sends the arrays of x, and y, to a process.
@@ -271,7 +269,6 @@ func (p *sparseProblem) beta(m *learners.SVCModel) ([]float64, error) {
 	return beta, nil
 }
 
-// sparseEntries creates the entries of a fit of sparse data.
 func (c *fitBench) sparseEntries(p *sparseProblem, fit string) ([]Entry, error) {
 	q := *p // each fit has its own kernel and bound
 	p = &q

@@ -99,7 +99,6 @@ func (j judge) product(a, b backend.Host[float64], v []float64) ([]float64, erro
 	return out.Data, j.q.Download(out, mo)
 }
 
-// residual returns ‖(K + λI)α − y‖ / ‖y‖.
 func (j judge) residual(f function) (float64, error) {
 	ka, err := j.product(j.x, j.x, f.coef)
 	if err != nil {
@@ -163,7 +162,6 @@ func (j judge) gap(f function, c, epsilon float64) (float64, error) {
 	return (primal - dual) / j.idle(c, epsilon), nil
 }
 
-// rmse returns the root-mean-square error of f on the held-out rows.
 func (j judge) rmse(f function) (float64, error) {
 	p, err := j.product(j.testX, f.points, f.coef)
 	if err != nil {

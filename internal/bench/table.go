@@ -73,10 +73,8 @@ func timed(name, unit string, of func(*Run) (Summary, bool)) quantity {
 	}}
 }
 
-// secondsQuantity is the time of a run.
 var secondsQuantity = timed("seconds", "s", func(r *Run) (Summary, bool) { return r.Time, true })
 
-// rateQuantity is the rate of a run's operations.
 var rateQuantity = timed("GFLOP/s", "GFLOP/s", func(r *Run) (Summary, bool) { return r.Rate, r.Work > 0 })
 
 // metric returns the quantity of a metric with the given name.

@@ -157,7 +157,6 @@ func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64]
 // leastSpread is a lower bound on the mean of p(1−p) in M, for steps to probabilities near 0 and 1.
 const leastSpread = 1e-6
 
-// A metric is an approximation M of the Hessian.
 type metric interface {
 	// refresh updates M if spread, the mean of p(1−p), has changed enough, and reports whether M
 	// changes.

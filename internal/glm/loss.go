@@ -218,7 +218,6 @@ type point struct {
 
 func (l *logit) start() (*point, error) { return l.at(l.zero()) }
 
-// at returns the point θ.
 func (l *logit) at(theta backend.Host[float64]) (*point, error) {
 	p := &point{theta: theta, gradient: l.zero()}
 	var err error
@@ -292,7 +291,6 @@ type tally struct {
 	right        bool
 }
 
-// tallied returns the sum of the tallies of the parts.
 func (l *logit) tallied(parts []tally) tally {
 	all := tally{sums: make([]float64, l.c), right: true}
 	for _, p := range parts {

@@ -164,7 +164,8 @@ func (f *falkon) factorGram(w *Equations, c *Centers) (added float64, err error)
 	return added, nil
 }
 
-// Root returns the M×M factor T of k(c, c) = TᵀT, an upper triangle. c must not be on another device.
+// Root returns the M×M upper triangle T with TᵀT = k(c, c). It places c on dev: c must not be in
+// use on another device.
 func (c *Centers) Root(ctx context.Context, dev backend.Device) (backend.Host[float64], error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
@@ -186,9 +187,9 @@ func (c *Centers) Root(ctx context.Context, dev backend.Device) (backend.Host[fl
 	return h, err
 }
 
-// factor computes T in the upper triangle of t; the lower triangle becomes arbitrary. Because
-// rounding errors may make k(c, c) indefinite, factor increases the diagonal, at first by the
-// rounding error and then by larger amounts, until the factorization succeeds.
+// factor computes T in the upper triangle of t, and leaves arbitrary numbers in the lower triangle.
+// Rounding errors may make k(c, c) indefinite. factor therefore adds a number to the diagonal, at
+// first the rounding error and then larger numbers, until the factorization succeeds.
 func (c *Centers) factor(b backend.Backend[float64], t backend.Matrix[float64]) (added float64, err error) {
 	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(c.Points.Diagonal(c.Kernel)), Times: 100, Tries: 5}
 	err = numeric.FactorJittered(&j, b, t, func() error { c.upper(b, t); return nil })
@@ -200,15 +201,15 @@ func (c *Centers) factor(b backend.Backend[float64], t backend.Matrix[float64]) 
 	return j.Added, err
 }
 
-// upper queues dst ← k(c, c) for the upper triangle. Below the diagonal it changes only square
-// blocks along the diagonal.
+// upper queues dst ← k(c, c) for the upper triangle. In the lower triangle it changes only elements
+// of square blocks on the diagonal.
 func (c *Centers) upper(b backend.Backend[float64], dst backend.Matrix[float64]) {
 	const side = 256
 	m, d := c.c.Dims()
 	for i, r := 0, 0; i < m; i += r {
 		r = min(side, m-i)
 		if r == m-i && r > 1 {
-			r-- // Gram of two equal matrices would write only the lower triangle
+			r-- // keep the matrices different: for equal matrices Gram may write only the lower triangle
 		}
 		x := c.c.View(i, 0, r, d)
 		b.Gram(dst.View(i, i, r, m-i), c.Kernel, x, c.c.View(i, 0, m-i, d))

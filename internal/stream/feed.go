@@ -11,23 +11,23 @@ import (
 	"github.com/mercer-go/mercer/internal/spread"
 )
 
-// Source provides N samples of D features and T outputs in passes, each of which yields the samples
-// in pieces.
+// Source provides N samples of D features and T outputs, which can be read in passes. Each pass
+// yields the samples in pieces.
 type Source struct {
 	N, D, T int
-	// Sparse, if it is not nil, holds sparse samples in its rows. A sample of a Piece then has one
-	// feature, the index of its row.
+	// Sparse holds the samples if they are sparse, and is nil otherwise. Each row of Piece.X is then
+	// the index of a row of Sparse.
 	Sparse *backend.CSR[float64]
-	// Pass calls use with pieces of the samples, in order, until all samples have been read, and
-	// returns the first error. If keyed is set, the pieces contain keys.
+	// Pass reads all samples in order, and calls use with each piece of them. It returns the first
+	// error. If keyed is true, the pieces have keys.
 	Pass func(ctx context.Context, keyed bool, use func(b Piece) error) error
 }
 
 // Piece holds consecutive samples of a Source.
 type Piece struct {
-	X, Y    backend.Host[float64] // r×d and r×t
-	Weights []float64             // weights of the rows; nil means all 1
-	Keys    []uint64              // keys of the rows; nil means keys computed from the numbers in X
+	X, Y    backend.Host[float64] // features and targets, r×d and r×t
+	Weights []float64             // weights of the rows; nil if all are 1
+	Keys    []uint64              // keys of the rows; if nil, keys are computed from the numbers in X
 }
 
 // Feed divides the samples of weight > 0 into pieces of a fixed number of rows, so that results do
@@ -41,8 +41,8 @@ type Feed struct {
 	data     Source
 	total    float64   // the sum of the weights
 	weighted bool      // whether a weight is not 1
-	shift    bool      // whether the targets of the first sample are subtracted from all targets, so that a large mean causes no cancellation
-	offset   []float64 // the targets that are subtracted; may be nil
+	shift    bool      // whether to subtract the first sample's targets from all targets: otherwise a large mean causes cancellation
+	offset   []float64 // the subtracted targets, or nil
 	passed   bool      // whether a pass has ended
 	x, y     backend.Host[float64]
 	w        []float64
@@ -56,15 +56,15 @@ func NewFeed(data Source, rows int) *Feed {
 	return &Feed{data: data, x: backend.NewHost[float64](rows, d), y: backend.NewHost[float64](rows, t), w: make([]float64, rows), spread: make([]spread.Spread, t)}
 }
 
-// WithKeys makes the passes of f provide the keys of the rows.
+// WithKeys makes the passes of f set Keys.
 func (f *Feed) WithKeys() *Feed {
 	f.Keys = make([]uint64, f.x.Rows)
 	return f
 }
 
-// Each calls use with every piece; the last piece may be shorter. from is the index of the first
-// row of the piece among the rows of weight > 0. The first pass returns an error for numbers that
-// are not finite and for negative weights.
+// Each calls use with every piece. Only the last piece may have fewer rows. from is the index of
+// the first row of the piece among the rows of weight > 0. The first pass returns an error for
+// numbers that are not finite and for negative weights.
 func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[float64], w []float64) error) error {
 	rows, d, t := f.x.Rows, f.x.Cols, f.y.Cols
 	seen, kept, filled, total := 0, 0, 0, 0.0
@@ -170,7 +170,7 @@ func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[fl
 	return nil
 }
 
-// constant lists the targets, counted from 0, that are constant up to rounding.
+// constant returns the indices of the targets that are constant up to rounding.
 func (f *Feed) constant() (list []int) {
 	for j := range f.spread {
 		if f.spread[j].Constant() {
@@ -180,7 +180,6 @@ func (f *Feed) constant() (list []int) {
 	return list
 }
 
-// checkSample checks the sample in row i, counted from 0.
 func checkSample(i int, x, y []float64, w float64) error {
 	if !(w >= 0) || math.IsInf(w, 1) {
 		return badSample("weights: row %d: must be a finite number ≥ 0, got %v", i+1, w)
@@ -198,7 +197,7 @@ func checkSample(i int, x, y []float64, w float64) error {
 	return nil
 }
 
-// SampleError is an error about the samples, which every method would return.
+// SampleError is an error in the samples themselves: no other method would accept them.
 type SampleError string
 
 func (e SampleError) Error() string { return "solvers: " + string(e) }

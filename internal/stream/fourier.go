@@ -12,18 +12,18 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Fourier is the basis √(k(0)/D) (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …), whose inner products
-// have the expectation k(x, z). S is I.
+// Fourier is the basis φ = √(k(0)/D) (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …) with S = I. The
+// expectation of φ(x)ᵀφ(z) is k(x, z).
 type Fourier struct {
 	Frequencies backend.Host[float64] // D×d
 	Scale       float64
 
-	kernel kernels.Kernel // with seed, for derivatives; nil in the basis of FourierOf
+	kernel kernels.Kernel // kernel and seed are for derivatives; FourierOf leaves them empty
 	seed   uint64
 	b      backend.Backend[float64]
 	w      backend.Matrix[float64] // ω, or for sparse samples ωᵀ
-	// one and products are set for sparse samples: the identity matrix of order D, and the r×D inner
-	// products ω_jᵀx.
+	// For sparse samples, one is the identity matrix of order D, and products holds the r×D inner
+	// products ω_jᵀx of a piece. Otherwise both are nil.
 	one, products backend.Matrix[float64]
 }
 
@@ -42,7 +42,7 @@ func NewFourier(ctx context.Context, k kernels.Kernel, seed uint64, m, d int) (*
 	return f, nil
 }
 
-// FourierOf returns the basis of frequencies that were drawn for the kernel k.
+// FourierOf returns the basis for given frequencies omega of the kernel k.
 func FourierOf(k kernels.Kernel, omega backend.Host[float64]) *Fourier {
 	s, _ := spectralOf(k, omega.Cols)
 	return &Fourier{Frequencies: omega, Scale: math.Sqrt(s.height / float64(omega.Rows))}
@@ -54,9 +54,8 @@ func CheckFourier(k kernels.Kernel, d int) error {
 	return err
 }
 
-// CheckFourierGradient returns an error if the frequencies for a given seed are not a
-// differentiable function of the parameters of the kernel k, or if the method derivative does not
-// support k.
+// CheckFourierGradient returns an error unless, for a given seed, the frequencies are a
+// differentiable function of the parameters of the kernel k, and addDerivatives supports k.
 func CheckFourierGradient(k kernels.Kernel) error {
 	switch k := k.(type) {
 	case kernels.Gaussian, kernels.Matern, kernels.Laplacian, kernels.Constant:
@@ -76,16 +75,17 @@ func CheckFourierGradient(k kernels.Kernel) error {
 	return fmt.Errorf("solvers: the random frequencies of the kernel %v are not a differentiable function of its parameters: use gaussian, laplacian, exponential, matern32, matern52 or their products", k)
 }
 
-// addDerivatives adds to sums the derivatives with respect to the logarithms of the parameters of the kernel, which
-// CheckFourierGradient accepts. byOmega is the transpose of the derivatives with respect to the frequencies, d×D, and
-// byScale the derivative with respect to ln Scale. A parameter is a length scale, or a factor of the height Scale².
+// addDerivatives adds to sums the derivatives with respect to the logarithms of the parameters of
+// the kernel. CheckFourierGradient must have accepted the kernel. byOmega holds the derivatives
+// with respect to the frequencies, d×D, and byScale the derivative with respect to ln Scale. Each
+// parameter of the kernel is a length scale, or a factor of the height Scale².
 func (f *Fourier) addDerivatives(ctx context.Context, byOmega backend.Host[float64], byScale float64, sums []float64) error {
 	s, err := spectralOf(f.kernel, f.Frequencies.Cols)
 	if err != nil {
 		return err
 	}
 	for i, q := range kernels.Params(f.kernel) {
-		if q.Min == 0 && s.height > 0 { // only the factors of the height may be 0
+		if q.Min == 0 && s.height > 0 { // parameters that may be 0 are factors of the height
 			sums[i] += byScale / 2
 		}
 	}
@@ -95,7 +95,7 @@ func (f *Fourier) addDerivatives(ctx context.Context, byOmega backend.Host[float
 
 func (f *Fourier) Size() int { return 2 * f.Frequencies.Rows }
 
-// PlaceSparse is like Place, for pieces of up to the given number of sparse samples.
+// PlaceSparse is Place for sparse samples, in pieces of at most the given number of rows.
 func (f *Fourier) PlaceSparse(b backend.Backend[float64], mem *run.Arena, rows int) (err error) {
 	f.b = b
 	if f.w, err = mem.Place(numeric.Transpose(f.Frequencies)); err != nil {
@@ -111,7 +111,7 @@ func (f *Fourier) PlaceSparse(b backend.Backend[float64], mem *run.Arena, rows i
 	return err
 }
 
-// SparseBytes returns the memory of PlaceSparse for m features of samples of d features, in bytes.
+// SparseBytes returns the memory of PlaceSparse for m functions of samples of d features, in bytes.
 func SparseBytes(rows, m, d int) int64 {
 	pairs := (m + 1) / 2
 	return numeric.Bytes(numeric.Total(numeric.Elements(d, pairs), numeric.Elements(pairs+rows, pairs)))

@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// GradientBytes returns the device memory of Gradient for samples of d features, in bytes. whole is true
-// for Centers.
+// GradientBytes returns the device memory of Gradient for samples of d features, in bytes. whole
+// reports whether the basis is Centers.
 func GradientBytes(n, m, d, t int, whole bool) int64 {
 	rows := PieceRows(n, m)
 	e := numeric.Total(numeric.Elements(2*m+2*rows, m), numeric.Elements(3*m+1, t), numeric.Elements(2*m+rows, 1))
@@ -18,21 +18,24 @@ func GradientBytes(n, m, d, t int, whole bool) int64 {
 	return numeric.Bytes(numeric.Total(e, numeric.Elements(d+1, m)))
 }
 
-// Gradient returns the derivatives of p.Bound with respect to the parameters of the kernel, as in
-// kernels.Gradient, and last with respect to ln λ, for the preconditioner of Whole or Normal, its
-// solution and its posterior. The centers are constant, and so are the random numbers from which
-// the frequencies are computed. It takes one pass, and 3nM² + 4M³ operations.
+// Gradient returns the derivatives of p.Bound with respect to the parameters of the kernel, in the
+// order of kernels.Gradient, followed by the derivative with respect to ln λ. pre must come from
+// Whole or Normal, and s and p must be the solution and the posterior for pre. Gradient treats the
+// centers, and the random numbers that determine the frequencies, as constants. It takes one pass,
+// and 3nM² + 4M³ operations.
 //
 // The derivatives follow from the derivatives with respect to Φ = k(X, c), S = k(c, c) = TᵀT and
-// k(x_i, x_i). There the solution β and s² are treated as constants, because they are optimal. With
-// V = ΦT⁻¹, its weighted mean v̄, H = AAᵀ, γ = Tβ, and the residuals r of the t outputs,
+// k(x_i, x_i), in which β and s² are constants, because they are optimal. Let V = ΦT⁻¹, let v̄ be
+// the weighted mean of its rows, H = AAᵀ and γ = Tβ, and let r be the residuals of the t outputs.
+// Then
 //
 //	∂/∂Φ = W(V(tI/λ − tH⁻¹) + t1v̄ᵀH⁻¹ + r diag(1/λs²)γᵀ)T⁻ᵀ,  ∂/∂k(x_i, x_i) = −tw_i/2λ
 //	∂/∂S = T⁻¹(tI − tλH⁻¹/2 − tH/2λ − tΣw v̄v̄ᵀ/2λ − γ diag(1/2s²)γᵀ)T⁻ᵀ
 //	∂/∂ln λ = (Σ_j Q_j − ‖γ_j‖²/s_j² − t(λ tr H⁻¹ + N − M) + tRest/λ)/2
 //
-// where Q_j is the quotient of Quadratic and s_j², and N is Σw, or Σw − 1 with an intercept. For
-// Fourier features T is I, and k(x_i, x_i) is ‖φ_i‖²: the term VtI/λ of ∂/∂Φ and Rest are absent.
+// where Q_j is Quadratic/s_j² for output j, and N is Σw, or Σw − 1 with an intercept. For Fourier
+// features T = I and k(x_i, x_i) = ‖φ_i‖². The term VtI/λ in ∂/∂Φ and the term tRest/λ are then
+// absent.
 func (w *Equations) Gradient(pre *Preconditioner, s *Solution, p *Posterior) ([]float64, error) {
 	g := &gradient{Equations: w, p: p, outputs: float64(w.t)}
 	switch phi := w.basis.(type) {
@@ -68,10 +71,9 @@ func (w *Equations) Gradient(pre *Preconditioner, s *Solution, p *Posterior) ([]
 	return g.sums, w.each(g.addPiece)
 }
 
-// gradient is the state of Gradient.
 type gradient struct {
 	*Equations
-	l, root      backend.Matrix[float64] // A and T; T is nil if it is I
+	l, root      backend.Matrix[float64] // A and T; T is nil for Fourier, where T = I
 	p            *Posterior
 	c            *Centers // nil for Fourier
 	waves        *Fourier // nil for Centers
@@ -85,12 +87,12 @@ type gradient struct {
 	bias, row    backend.Matrix[float64] // b and tv̄ᵀH⁻¹T⁻ᵀ
 	ones         backend.Matrix[float64]
 	byOmega      backend.Matrix[float64] // the transpose of ∂/∂ω, d×D
-	byScale      backend.Matrix[float64] // 1×D, whose sum is the derivative with respect to the logarithm of the factor Scale
-	begun        float64                 // 0 until the first piece has set byOmega and byScale, then 1
+	byScale      backend.Matrix[float64] // 1×D, whose sum is the derivative with respect to ln Scale
+	begun        float64                 // 0 before the first piece has set byOmega and byScale, then 1
 	columns      []float64
 }
 
-// place copies h to the device, where the copy remains until Gradient returns.
+// place copies h to the device. The copy is freed when Gradient returns.
 func (g *gradient) place(h backend.Host[float64]) (backend.Matrix[float64], error) {
 	m, err := g.mem.Place(h)
 	if err == nil {
@@ -203,10 +205,10 @@ func (g *gradient) prepare(s *Solution) error {
 	return nil
 }
 
-// addCenters adds the terms of ∂/∂S.
+// addCenters adds the contribution of ∂/∂S to g.sums.
 func (g *gradient) addCenters() error {
 	rows, _ := g.phi.Dims()
-	rows = min(rows, (g.m+1)/2) // Gram of two equal matrices would write only the lower triangle
+	rows = min(rows, (g.m+1)/2) // keep the matrices of Gram different: for equal matrices it may write only the lower triangle
 	for i := 0; i < g.m; i += rows {
 		r := min(rows, g.m-i)
 		if err := g.add(g.byS.View(i, 0, r, g.m), g.c.c.View(i, 0, r, g.d)); err != nil {
@@ -216,7 +218,8 @@ func (g *gradient) addCenters() error {
 	return nil
 }
 
-// addPiece adds the terms of ∂/∂Φ for a piece.
+// addPiece adds the contribution of ∂/∂Φ for a piece to g.sums, or for Fourier to byOmega and
+// byScale.
 func (g *gradient) addPiece(p piece) error {
 	b := g.b
 	r, _ := p.y.Dims()
@@ -240,7 +243,8 @@ func (g *gradient) addPiece(p piece) error {
 	return g.add(bar, p.x)
 }
 
-// add adds the sums of the products of weights and ∂k(x, c)/∂θ.
+// add adds to g.sums, for each parameter θ, the sum of the products of the elements of weights and
+// ∂k(x, c)/∂θ.
 func (g *gradient) add(weights, x backend.Matrix[float64]) error {
 	r, _ := weights.Dims()
 	dk := g.dk.View(0, 0, r, g.m)
@@ -254,8 +258,8 @@ func (g *gradient) add(weights, x backend.Matrix[float64]) error {
 	return nil
 }
 
-// addWaves adds the terms of the frequencies for a piece. With the columns ḡ and ḡ′ of ∂/∂Φ for the cosine
-// and the sine of a frequency ω, which have the values c and c′,
+// addWaves adds the contribution of a piece to byOmega and byScale. For a frequency ω, let c and c′
+// be the values of its cosine and sine, and ḡ and ḡ′ the columns of ∂/∂Φ for them. Then
 //
 //	∂/∂ω = Σ_i (ḡ′_i c_i − ḡ_i c′_i)x_i,  ∂/∂ln Scale = Σ_i ḡ_i c_i + ḡ′_i c′_i
 func (g *gradient) addWaves(bar backend.Matrix[float64], p piece) error {
@@ -288,7 +292,8 @@ func (g *gradient) addWaves(bar backend.Matrix[float64], p piece) error {
 	return nil
 }
 
-// addFrequencies adds the products of the sums of addWaves and the derivatives of the frequencies and of Scale.
+// addFrequencies converts byOmega and byScale to derivatives with respect to the parameters, in
+// g.sums.
 func (g *gradient) addFrequencies() error {
 	byOmega, byScale := backend.NewHost[float64](g.d, g.m/2), backend.NewHost[float64](1, g.m/2)
 	if err := g.b.Download(byOmega, g.byOmega); err != nil {

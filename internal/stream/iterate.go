@@ -17,13 +17,13 @@ type Solution struct {
 	Residual float64               // the largest ‖z − Hβ‖ / ‖z‖ over the outputs
 	Iters    int                   // number of products with H
 	Reason   string                // why the residual exceeds the tolerance; "" if it does not
-	Sums     *Sums                 // bounds of the solution that follow from the sums H and z; nil unless H and z are stored
+	Sums     *Sums                 // data for a bound on the error of the solution; nil if H and z are not stored
 }
 
-// Sums describes a solution β, b of Hβ = z by the computed sums H and z. Its numbers are computed
-// in float64; a bound that uses them must include their rounding errors.
+// Sums describes a solution β, b that was computed from the sums H and z. Its numbers are computed
+// in float64. A bound that uses the numbers must include their rounding errors.
 type Sums struct {
-	Scale    float64      // φ is Scale times the functions of the model: 1, except for Fourier
+	Scale    float64      // the functions φ are Scale times the functions of the model; 1 except for Fourier
 	Lambda   float64      // λ
 	N        int          // number of samples of weight > 0
 	Mass     float64      // Σ w_i
@@ -39,11 +39,11 @@ type Sums struct {
 // TargetSums is the part of Sums for one target.
 type TargetSums struct {
 	Left     float64 // ‖z − Hβ‖, computed from H and z
-	Square   float64 // an upper bound on Σ w_i (y_i − o)², where o is Offset
+	Square   float64 // an upper bound on Σ w_i (y_i − Offset)²
 	Along    float64 // Σ_a s_a|β_a|
 	Diagonal float64 // ‖v‖ with v_a = (|l_a| + |H_aa − l_a|)|β_a| for the diagonal l of the factor of H
-	Offset   float64 // the number that is subtracted from all y_i before they are summed
-	Size     float64 // the standard deviation of the y_i about their mean, or about 0 without an intercept; without weights
+	Offset   float64 // the number that is subtracted from each y_i
+	Size     float64 // the standard deviation of the y_i, or their root mean square without an intercept; ignores the weights
 }
 
 // IterationBytes returns the device memory of Iterate, in bytes.
@@ -51,8 +51,8 @@ func IterationBytes(m, t int) int64 { return numeric.Bytes(numeric.Elements(5*m,
 
 // Iterate solves Hβ = z by preconditioned conjugate gradients for all outputs at the same time. If
 // the preconditioner is the inverse of H up to rounding, it first tries steps of refinement (Björck
-// 1987), with the stored H if its rounding errors are small enough, and otherwise with residuals
-// from passes. Conjugate gradients are then seldom needed.
+// 1987), after which conjugate gradients are seldom needed. Refinement uses the stored H if its
+// rounding errors are small enough, and otherwise residuals from passes.
 //
 // The residual in the stopping test is computed from the samples in a separate pass. If it exceeds
 // the residual of the recurrence, the iteration restarts with the computed residual (residual
@@ -128,7 +128,7 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 		}
 		descent := &gradients{Equations: w, pre: pre, beta: beta, r: r, z: z, p: p, q: q, size: size, tol: tol / 2, maxIter: maxIter, best: best}
 		if resumed != nil {
-			if resumed.Best.Rows > 0 { // the checkpoint does not contain the residual of the best solution
+			if resumed.Best.Rows > 0 { // compute the residual of the best solution, which the checkpoint does not contain
 				if err := w.b.Upload(beta, resumed.Best); err != nil {
 					return nil, err
 				}
@@ -168,25 +168,24 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 			best.Reason = "rounding errors prevent a smaller residual"
 			return best, nil
 		}
-		exact = true // from here on best.Residual is a computed residual
+		exact = true // all later values of best.Residual are computed from the samples
 	}
 }
 
-// keptSums holds H above the diagonal of a, the factor in the lower triangle of a, and the
-// diagonals of H and of the factor.
+// keptSums holds H and its Cholesky factor in one matrix: H above the diagonal of a, and the factor
+// below it.
 type keptSums struct {
 	a         backend.Matrix[float64]
 	diag, own []float64 // diagonals of H and of the factor
 }
 
-// bySums solves Hβ = z by the factor and two steps of refinement with H itself, without a pass. The
-// residual of the result is the residual for the sums H and z plus a bound on the effect of their
-// rounding errors. If this residual exceeds tol, bySums returns nil.
+// bySums solves Hβ = z without a pass: by the factor and two steps of refinement with the stored H.
+// Residual is the residual with the stored H and z, plus a bound on the effect of their rounding
+// errors. bySums returns nil if Residual exceeds tol.
 //
-// With weights w an element of ΦᵀWΦ is Σ w_i φ_a φ_b, with a rounding error of at most c s_a s_b, c
-// = sumRounding(n), s_a² = Σ w_i φ_a². The same holds for z. Let r = z − Hβ for the exact sums, and
-// r̂ the computed residual. With c = sumRounding(n+M), which includes the M terms of the product
-// with β,
+// The rounding error of the element Σ w_i φ_a φ_b of ΦᵀWΦ is at most c s_a s_b, with s_a² = Σ w_i
+// φ_a² and c = numeric.SumRounding(n). The same holds for z. Let r = z − Hβ for the exact sums, and
+// r̂ the computed residual. The product with β adds M terms. With c = numeric.SumRounding(n+M),
 //
 //	|r̂ − r|_a ≤ c s_a (Σ_b s_b |β_b| + √Σ w_i y_i²)
 func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buffers [4]backend.Matrix[float64], size []float64, tol float64) (*Solution, error) {
@@ -262,7 +261,6 @@ func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buff
 	return s, err
 }
 
-// gradients is the state of a conjugate gradients iteration for He = r.
 type gradients struct {
 	*Equations
 	pre              krylov.Preconditioner[float64]
@@ -278,17 +276,17 @@ type gradients struct {
 type Checkpoints struct {
 	Due     func() bool         // reports whether it is time to save
 	Save    func(s State) error // also called once the context is done
-	Resumed *State              // the state from which the solution resumes; nil if it starts from the beginning
+	Resumed *State              // the state from which the solution continues; nil to start from the beginning
 }
 
-// State holds the state from which conjugate gradients in passes resume.
+// State holds the state from which conjugate gradients continue after an interruption.
 type State struct {
 	Pass
 	Iters         int
 	Best, X, R, P backend.Host[float64] // the best solution so far, β, the residual and the search direction
 }
 
-// take returns Resumed at its first call, and nil at later calls.
+// take returns Resumed at its first call, and nil afterwards.
 func (c *Checkpoints) take() *State {
 	if c == nil {
 		return nil
@@ -298,15 +296,16 @@ func (c *Checkpoints) take() *State {
 	return s
 }
 
-// Pass is the part of a State that is not stored as matrices.
+// Pass holds the numbers of a State that are not matrices.
 type Pass struct {
 	Step, Since, Began int
 	Least              krylov.Number
 	Before             []float64 // rᵀP⁻¹r of the preceding step
 }
 
-// descend iterates on He = r and adds e to β. It stops when the residuals of the recurrence are
-// below tol·size, after maxIter products, or after many products without progress. It overwrites r.
+// descend solves He = r by conjugate gradients and adds e to β. It stops when the residuals of the
+// recurrence are below tol·size, after maxIter products with H, or when many products have brought
+// no progress. It overwrites r.
 func (g *gradients) descend() error {
 	const patience = 30
 	w := g.Equations
@@ -343,8 +342,8 @@ func (g *gradients) descend() error {
 		if err := w.b.ColDot(rho, g.r, g.z); err != nil {
 			return g.interrupted(err)
 		}
-		// z ← z + (ρ/ρ′)p is the next p, where ρ′ is the ρ of the preceding step. For a checkpoint,
-		// the present p remains valid until the product with the next p is complete.
+		// The next p is z + (ρ/ρ′)p, where ρ′ is the ρ of the preceding step. Store it in z: a checkpoint
+		// needs the present p until the product with the next p is complete.
 		if g.Step > 0 {
 			factor := make([]float64, w.t)
 			for j := range factor {
@@ -373,15 +372,15 @@ func (g *gradients) descend() error {
 		}
 		w.b.ColAxpy(along, g.p, g.beta)
 		w.b.ColAxpy(back, g.q, g.r)
-		// If Sync is interrupted, β and r are undefined, and no state can be saved.
+		// If an error interrupts Sync, β and r are undefined: do not save them.
 		if err := w.b.Sync(); err != nil {
 			return err
 		}
 	}
 }
 
-// interrupted saves the state again if the end of the context caused err. β, r and p then have
-// their values from the start of the step.
+// interrupted saves the state if the context has ended. β, r and p then have their values from the
+// start of the step.
 func (g *gradients) interrupted(err error) error {
 	if g.Checkpoints == nil || g.ctx.Err() == nil {
 		return err
@@ -392,7 +391,6 @@ func (g *gradients) interrupted(err error) error {
 	return err
 }
 
-// save writes a checkpoint.
 func (g *gradients) save() error {
 	st := State{Pass: g.Pass, Iters: g.best.Iters, Best: g.best.Beta}
 	b := g.b.With(context.WithoutCancel(g.ctx), nil)

@@ -17,17 +17,17 @@ type Preconditioner struct {
 	Notes  []string // remarks for the user
 
 	exact bool      // whether the preconditioner is the inverse of H up to rounding errors
-	sums  *keptSums // nil unless H itself is stored
+	sums  *keptSums // H and its factor; nil if H is not stored
 }
 
 // Timed runs a stage of the work, "gram" or "factor".
 type Timed func(stage string, body func() error) error
 
-// Normal sums H in the lower triangle of a matrix and factors it. For nearly dependent functions H is
-// singular to working precision. The diagonal is therefore increased before the factorization by at most
-// the rounding error of H, and refinement removes the effect of this increase. If the factorization still
-// fails, H is summed again with a larger increase. The factor overwrites the lower triangle; a copy of H
-// remains above the diagonal.
+// Normal sums H in the lower triangle of a matrix and factors it. For nearly dependent functions H
+// is singular to working precision. Normal therefore increases the diagonal before the
+// factorization by at most the rounding error of H. Refinement removes the effect of this increase.
+// If the factorization still fails, Normal sums H again and increases the diagonal by more. The
+// factor overwrites the lower triangle; a copy of H remains above the diagonal.
 func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 	a, err := w.mem.New(w.m, w.m)
 	if err != nil {
@@ -36,7 +36,7 @@ func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 	sums := &keptSums{a: a}
 	pre := &Preconditioner{Preconditioner: Factored{w.b, a}, exact: true, sums: sums}
 	const tries = 3
-	jitter := 4 * numeric.Epsilon // relative to the trace
+	jitter := 4 * numeric.Epsilon // increase of the diagonal, relative to the trace
 	for try := 1; ; try++ {
 		err := timed("gram", func() error {
 			w.basis.Penalty(a, w.Lambda)
@@ -69,7 +69,7 @@ func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 			return nil, err
 		case numeric.Overflowed(pivot):
 			return nil, numeric.ExplainPivot(pivot, "the normal equations are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
-		case try == tries && notPSD(w.basis) != nil: // λS also has negative eigenvalues
+		case try == tries && notPSD(w.basis) != nil: // K may have negative eigenvalues, and then so may λS
 			return nil, numeric.ExplainPivot(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): %s", pivot.Index+1, pivot.Value, numeric.IndefiniteAdvice(notPSD(w.basis)))
 		case try == tries:
 			return nil, numeric.ExplainPivot(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): {raise $lambda|use fewer $centers}", pivot.Index+1, pivot.Value)
@@ -88,5 +88,5 @@ func notPSD(phi Basis) kernels.Kernel {
 	return nil
 }
 
-// Constant lists the targets, counted from 0, that are constant up to rounding.
+// Constant returns the indices of the targets that are constant up to rounding.
 func (w *Equations) Constant() []int { return w.feed.constant() }

@@ -18,49 +18,50 @@ import (
 //
 //	y_i = f(x_i) + b + noise,  f(x) = φ(x)ᵀβ + r(x),  β ~ N(0, s² S⁻¹),  noise ~ N(0, s²λ/w_i)
 //
-// b has a flat prior if it is an unknown. For Centers, r is the part of f that the centers do not
-// explain: it has the variance s²(k(x, x) − φᵀS⁻¹φ), is zero at the samples, and is independent of
-// them. This is the deterministic training conditional or projected process approximation
-// (Quiñonero-Candela and Rasmussen 2005, equation 20). For Fourier, r is zero.
+// An intercept b has a flat prior. For Centers, r is the component of f that the centers do not
+// determine. r has the variance s²(k(x, x) − φᵀS⁻¹φ), is assumed to be zero at the samples, and is
+// independent of the y_i. This is the deterministic training conditional or projected process
+// approximation (Quiñonero-Candela and Rasmussen 2005, equation 20). For Fourier, r is zero.
 type Posterior struct {
 	// Factors holds the Cholesky factors AAᵀ of λI + T⁻ᵀΦᵀWΦT⁻¹ and TᵀT of S. For Centers it is
 	// (M+1)×M: T is the upper triangle of its first M rows and A the lower triangle of its last M
 	// rows. For Fourier T is I, and A is the lower triangle of the M×M matrix.
 	Factors backend.Host[float64]
-	Shift   []float64 // A⁻¹T⁻ᵀΦᵀW1/Σw with Φ not centered, M numbers; nil without an intercept
+	Shift   []float64 // A⁻¹T⁻ᵀΦᵀW1/Σw for Φ without centering, M numbers; nil without an intercept
 	Weight  float64   // Σw
-	// Scale holds s² of each output: 1 if Unit is set, and otherwise
-	// Quadratic/(N + (1 − M/N)Rest/λ), where N is Σw, or Σw − 1 with an intercept. The term with
-	// Rest is absent if N ≤ M, and s² is 1 if N ≤ 0. If r is not zero at the samples, but has independent values there
-	// (Snelson and Ghahramani 2006), the expectation of Quadratic is s²(N + Σ w_i (1 − h_i) r_i/λ)
-	// for variances s²r_i and leverages h_i, whose sum is at most M. The s² that maximizes the
-	// likelihood, Quadratic/N, counts the variation by r as noise, and Variance would add this
-	// variation a second time. For Fourier the two values of s² are equal.
+	// Scale holds s² of each output. It is 1 if Unit is set, and otherwise Quadratic/(N + (1 −
+	// M/N)Rest/λ), where N is Σw, or Σw − 1 with an intercept. If N ≤ M, the term with Rest is absent.
+	// If N ≤ 0, s² is 1. The formula comes from a process in which r has independent values at the
+	// samples instead of zeros (Snelson and Ghahramani 2006): the expectation of Quadratic is then
+	// s²(N + Σ w_i (1 − h_i) r_i/λ), where s²r_i is the variance of r at sample i, and the leverages
+	// h_i add up to at most M. The maximum likelihood estimate Quadratic/N counts the variation of r
+	// as noise, and Variance would add this variation a second time. For Fourier both estimates of s²
+	// are equal.
 	Scale  []float64
 	Unit   bool
 	Lambda float64 // λ
-	// Quadratic holds Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output; the likelihood contains its
-	// quotient by s². Rest, for Centers, is Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i).
+	// Quadratic holds Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output. The likelihood contains
+	// Quadratic/s². For Centers, Rest is Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i).
 	Quadratic []float64
 	Rest      float64
 	// Log is the log marginal likelihood log p(Y), summed over the outputs, for s² = Quadratic/N, or
-	// 1 if Unit is set. With an intercept b is integrated out, so that Log is the restricted
-	// likelihood. A weight counts repetitions of a sample.
+	// for s² = 1 if Unit is set. With an intercept, Log is the restricted likelihood, in which b is
+	// integrated out. A sample of weight w counts as w samples.
 	Log float64
-	// Bound, for Centers, is the lower bound of Titsias (2009), equation 9, on the log marginal
-	// likelihood of the process with the kernel k: Log − t Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i)/2λ for
-	// t outputs. Unlike Log, it is a criterion for the choice of the kernel and the centers.
+	// Bound, for Centers, is a lower bound on the log marginal likelihood of the process with the
+	// kernel k (Titsias 2009, equation 9): Log − t Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i)/2λ for t outputs.
+	// Bound is a criterion for choosing the kernel and the centers; Log is not.
 	Bound float64
 }
 
-// PosteriorBytes returns the memory of the Posterior and of its computation in addition to the
-// memory of the solution, in bytes.
+// PosteriorBytes returns the memory, in bytes, of the Posterior and of its computation, without the
+// memory of the solution.
 func PosteriorBytes(n, m, t int) int64 {
 	return numeric.Bytes(numeric.Total(numeric.Elements(m+1, m), numeric.Elements(2*m, 1), int64(PieceRows(n, m)), int64(t)))
 }
 
-// Posterior computes the posterior for the solution s and the preconditioner of Whole or Normal, in
-// one pass. s² is 1 if unit is set.
+// Posterior computes the posterior in one pass, for the solution s and a preconditioner from Whole
+// or Normal. s² is 1 if unit is set.
 func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Posterior, error) {
 	var factors, root backend.Matrix[float64]
 	switch f := pre.Preconditioner.(type) {
@@ -74,7 +75,7 @@ func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Pos
 		return nil, err
 	}
 	for _, j := range w.Constant() {
-		if w.Intercept { // b alone reproduces a constant target
+		if w.Intercept { // the intercept alone fits a constant target
 			quadratic[j] = 0
 		}
 	}
@@ -95,9 +96,10 @@ func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Pos
 	return p, p.complete(w.b, factors, mean)
 }
 
-// PosteriorOf returns the posterior p for sums over the samples. p has the fields Weight, Unit, Lambda,
-// Quadratic and Rest. The lower triangle of h is λI + T⁻ᵀΦᵀWΦT⁻¹, and root is T, or has no rows if S = I.
-// With an intercept Φ is centered in h, and mean is T⁻ᵀΦᵀW1/Σw with Φ not centered; otherwise mean is nil.
+// PosteriorOf returns the posterior for sums over the samples. The fields Weight, Unit, Lambda,
+// Quadratic and Rest of p must be set. The lower triangle of h is λI + T⁻ᵀΦᵀWΦT⁻¹. root is T, or
+// has no rows if S = I. With an intercept, Φ is centered in h, and mean is T⁻ᵀΦᵀW1/Σw for Φ without
+// centering. Without an intercept mean is nil.
 func PosteriorOf(ctx context.Context, dev backend.Device, p Posterior, h, root backend.Host[float64], mean []float64) (*Posterior, error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
@@ -132,9 +134,9 @@ func PosteriorOf(ctx context.Context, dev backend.Device, p Posterior, h, root b
 	return &p, p.complete(f.B, factors, on)
 }
 
-// complete sets the factors and the shift of p, and the fields that depend on them. factors has the form
-// of p.Factors, but its other triangle is arbitrary if S = I. mean is T⁻ᵀΦᵀW1/Σw, M×1, which complete
-// overwrites, or nil without an intercept.
+// complete sets the factors and the shift of p, and the fields that depend on them. factors has the
+// form of p.Factors; if S = I, its upper triangle is arbitrary. With an intercept mean is
+// T⁻ᵀΦᵀW1/Σw, M×1, and complete overwrites it. Without an intercept mean is nil.
 func (p *Posterior) complete(b backend.Backend[float64], factors, mean backend.Matrix[float64]) error {
 	rows, m := factors.Dims()
 	p.Factors = backend.NewHost[float64](rows, m)
@@ -180,7 +182,7 @@ func (p *Posterior) evaluate() error {
 	return nil
 }
 
-// count returns the N of Scale.
+// count returns N: Σw, or Σw − 1 with an intercept.
 func (p *Posterior) count() float64 {
 	if p.Shift != nil {
 		return p.Weight - 1
@@ -188,7 +190,8 @@ func (p *Posterior) count() float64 {
 	return p.Weight
 }
 
-// scales returns the quotients of Quadratic and count, or 1 where the quotient is not positive or Unit is set.
+// scales returns Quadratic/count for each output, or 1 if the quotient is not positive or Unit is
+// set.
 func (p *Posterior) scales(count float64) []float64 {
 	list := numeric.Repeated(1.0, len(p.Quadratic))
 	for j, q := range p.Quadratic {
@@ -199,8 +202,8 @@ func (p *Posterior) scales(count float64) []float64 {
 	return list
 }
 
-// quadratic returns Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output, which is the quadratic form of
-// the likelihood. The differences are squared one by one, so that no digits cancel.
+// quadratic returns Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output, the quadratic form of the
+// likelihood. It squares each difference before it sums, so that no digits cancel.
 func (w *Equations) quadratic(s *Solution) ([]float64, error) {
 	rows, _ := w.phi.Dims()
 	bias := backend.NewHost[float64](1, w.t)
@@ -255,8 +258,8 @@ func (w *Equations) quadratic(s *Solution) ([]float64, error) {
 //	k(x, x) − φᵀS⁻¹φ + λ(φ − φ̄)ᵀ(ΦᵀWΦ + λS)⁻¹(φ − φ̄) + λ/Σw
 //
 // with the mean φ̄ of φ over the samples and Φ centered. Without an intercept φ̄ and the last term
-// are 0. For Fourier the first two terms are absent. A difference of the first two terms that
-// rounding makes negative is replaced by 0. It takes 2M² operations for each point.
+// are 0. For Fourier the first two terms are absent. If rounding makes the difference of the first
+// two terms negative, Variance replaces it by 0. Variance takes 2M² operations for each point.
 func (p *Posterior) Variance(ctx context.Context, dev backend.Device, phi Basis, points numeric.Points) ([]float64, error) {
 	list := make([]float64, points.Rows)
 	f := run.New(ctx, dev, nil)
@@ -287,16 +290,17 @@ func (p *Posterior) Variance(ctx context.Context, dev backend.Device, phi Basis,
 // varianceRows is the maximum number of points that Variance processes together.
 const varianceRows = 512
 
-// VarianceBytes returns the memory of Variance on dev without that of the basis, in bytes.
+// VarianceBytes returns the memory of Variance on dev in bytes, without the memory of the basis.
 func (p *Posterior) VarianceBytes(dev backend.Device, points numeric.Points) int64 {
 	rows, b := min(points.Rows, varianceRows), dev.F64()
 	return numeric.Total(numeric.DensePoints(p.Factors).PlacedBytes(b, p.Factors.Rows), points.PlacedBytes(b, rows), numeric.Bytes(numeric.Elements(rows+1, p.Factors.Cols+1)))
 }
 
-// Functionals returns the variances of linear functionals of f, divided by s². The functionals are
-// 0 for constants. Row i of g, r×M, holds the values of functional i for the functions φ. Element i
-// of prior is the variance of functional i under k; for Fourier, prior is not read. The variances
-// are those of Variance with g in place of φ − φ̄, and without λ/Σw.
+// Functionals returns the variances of linear functionals of f, divided by s². The functionals must
+// be 0 for constants. Row i of g, r×M, holds the values of functional i for the functions φ.
+// prior[i] is the variance of functional i under the kernel k; it is not read for Fourier. The
+// formula is that of Variance with row i of g in place of φ − φ̄, with prior[i] in place of k(x,
+// x), and without λ/Σw.
 func (p *Posterior) Functionals(ctx context.Context, dev backend.Device, phi Basis, g backend.Host[float64], prior []float64) ([]float64, error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
@@ -316,12 +320,11 @@ func (p *Posterior) Functionals(ctx context.Context, dev backend.Device, phi Bas
 	return list, on.variances(on.phi, list, p.Lambda)
 }
 
-// placed is a Posterior on a device.
 type placed struct {
 	*run.Frame
 	basis            Basis
 	root, a          backend.Matrix[float64] // T and A; root is nil for Fourier
-	phi, ones, shift backend.Matrix[float64] // r×M, r×1 and M×1; ones and shift are nil without an intercept
+	phi, ones, shift backend.Matrix[float64] // buffers of r×M and r×1 elements, and p.Shift; ones and shift are nil without an intercept
 	level            float64                 // 1/Σw, or 0 without an intercept
 }
 
@@ -352,7 +355,7 @@ func (p *Posterior) place(f *run.Frame, phi Basis, rows int) (on placed, err err
 	return on, err
 }
 
-// fill returns ΦT⁻¹ for points.
+// fill computes ΦT⁻¹ for points in on.phi, and returns it.
 func (on *placed) fill(points numeric.Points) (backend.Matrix[float64], error) {
 	_, m := on.phi.Dims()
 	phi := on.phi.View(0, 0, points.Rows, m)
@@ -368,7 +371,8 @@ func (on *placed) fill(points numeric.Points) (backend.Matrix[float64], error) {
 	return phi, on.B.Sync()
 }
 
-// reduce queues the replacement of phi = ΦT⁻¹ by ΦT⁻¹A⁻ᵀ minus its weighted mean over the samples.
+// reduce overwrites phi = ΦT⁻¹ with ΦT⁻¹A⁻ᵀ − 1ūᵀ, where ū is the mean of the rows of ΦT⁻¹A⁻ᵀ over
+// the samples.
 func (on *placed) reduce(phi backend.Matrix[float64]) {
 	r, _ := phi.Dims()
 	on.B.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, on.a, phi)
@@ -377,8 +381,8 @@ func (on *placed) reduce(phi backend.Matrix[float64]) {
 	}
 }
 
-// variances adds, for the rows φT⁻¹ of values, the other terms of Variance to list, whose elements are
-// k(x, x). It overwrites values.
+// variances adds the other terms of Variance to list, whose elements are k(x, x). The rows of
+// values are φT⁻¹. variances overwrites values.
 func (on *placed) variances(values backend.Matrix[float64], list []float64, lambda float64) error {
 	square := func(add func(i int, sum float64)) error {
 		return numeric.EachRow(on.B, values, func(i int, row []float64) {
@@ -398,7 +402,7 @@ func (on *placed) variances(values backend.Matrix[float64], list []float64, lamb
 	return square(func(i int, sum float64) { list[i] += lambda * (sum + on.level) })
 }
 
-// SampleBytes returns the memory of Sample on dev for n points, in bytes, without the memory of the
+// SampleBytes returns the memory of Sample on dev for n points in bytes, without the memory of the
 // points and of the basis.
 func (p *Posterior) SampleBytes(dev backend.Device, n, count int) int64 {
 	m := p.Factors.Cols
@@ -409,15 +413,15 @@ func (p *Posterior) SampleBytes(dev backend.Device, n, count int) int64 {
 	return numeric.Total(numeric.DensePoints(p.Factors).PlacedBytes(dev.F64(), p.Factors.Rows), numeric.Bytes(elements))
 }
 
-// Sample returns n×count draws of f + b at the n points, minus the mean and divided by s. Each draw
-// is
+// Sample returns count draws of f + b at the n points, as columns, minus the mean and divided by s.
+// Each draw is
 //
 //	√λ ((ΦT⁻¹A⁻ᵀ − 1ūᵀ)z + z₀/√Σw) + Cr,  CCᵀ = k(X, X) − ΦS⁻¹Φᵀ
 //
-// with standard normal z, z₀ and r, and the mean ū of the rows of ΦT⁻¹A⁻ᵀ over the samples; without
-// an intercept ū and the term z₀/√Σw are 0, and for Fourier the term Cr is 0. If C does not exist,
-// because points are equal or rounding makes the matrix indefinite, its diagonal is increased,
-// first by the rounding error of its trace. It takes nM² + n²M + n³/3 operations.
+// where z, z₀ and r are standard normal, and ū is the mean of the rows of ΦT⁻¹A⁻ᵀ over the samples.
+// Without an intercept ū and the term z₀/√Σw are 0. For Fourier the term Cr is 0. If CCᵀ is not
+// positive definite, because points are equal or because of rounding, Sample increases its
+// diagonal, first by the rounding error of its trace. Sample takes nM² + n²M + n³/3 operations.
 func (p *Posterior) Sample(ctx context.Context, dev backend.Device, phi Basis, k kernels.Kernel, points numeric.Points, count int, rng *rand.Rand) (backend.Host[float64], error) {
 	n, m := points.Rows, p.Factors.Cols
 	out := backend.NewHost[float64](n, count)

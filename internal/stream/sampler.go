@@ -12,14 +12,14 @@ import (
 	"github.com/mercer-go/mercer/internal/rowkey"
 )
 
-// Sampled is a uniform random sample of the samples, which represents all samples.
+// Sampled is a uniform random sample that represents all samples.
 type Sampled struct {
 	X     backend.Host[float64]
-	roots []float64 // for each sample, the square root of its weight times the number of samples that it represents
+	roots []float64 // √(weight of the sample · number of samples that it represents)
 }
 
-// A Sampler stores the samples with the smallest priorities among all offered samples, at most one
-// sample for each priority.
+// A Sampler stores, of all samples offered to it, the samples with the smallest priorities, with at
+// most one sample for each priority.
 type Sampler struct {
 	x       backend.Host[float64]
 	weights []float64
@@ -70,13 +70,13 @@ func (s *Sampler) Offer(priority uint64, row []float64, weight float64) {
 	s.weights[at] = weight
 }
 
-// Sampled returns the sample drawn from n samples, in the order of the priorities. The sampler must
+// Sampled returns the sample drawn from n samples, in the order of the priorities. The Sampler must
 // not be used afterwards.
 func (s *Sampler) Sampled(n int) Sampled {
 	slices.SortFunc(s.drawn, func(a, b drawnRow) int { return cmp.Compare(a.priority, b.priority) })
 	for i, r := range s.drawn {
 		from := r.at
-		for from < i { // the row has been replaced
+		for from < i { // an earlier exchange has moved the row: follow it
 			from = s.drawn[from].at
 		}
 		a, b := s.x.Row(i), s.x.Row(from)
@@ -93,8 +93,9 @@ func (s *Sampler) Sampled(n int) Sampled {
 	return q
 }
 
-// SamplerOfRows returns a sampler of the rows of a pass with priorities from their positions, so
-// that equal rows are distinct samples. offer passes the rows of a part of the pass to the sampler.
+// SamplerOfRows returns a sampler for the rows of a pass. A row's priority depends on its position,
+// so that equal rows are distinct samples. offer passes the rows of a part of the pass to the
+// sampler.
 func SamplerOfRows(size, d int, seed uint64) (s *Sampler, offer func(from int, x backend.Host[float64], w []float64)) {
 	s = NewSampler(size, d)
 	return s, func(from int, x backend.Host[float64], w []float64) {
@@ -104,13 +105,14 @@ func SamplerOfRows(size, d int, seed uint64) (s *Sampler, offer func(from int, x
 	}
 }
 
-// Different returns the distinct rows of x in order. Rows with different keys may be encoded as the
-// same numbers, but a center must occur only once. If all rows differ, it returns x itself.
+// Different returns the distinct rows of x in order, or x itself if all rows differ. The rows of a
+// sample have different keys, but an encoder may have mapped them to the same numbers. A center
+// must occur only once.
 func Different(x backend.Host[float64]) backend.Host[float64] {
 	return DifferentPoints(x, numeric.DensePoints(x))
 }
 
-// DifferentPoints returns the rows of x whose points differ from all earlier points.
+// DifferentPoints returns the rows of x whose points differ from all points before them.
 func DifferentPoints(x backend.Host[float64], points numeric.Points) backend.Host[float64] {
 	known := make(map[string]bool, x.Rows)
 	rows := make([]int, 0, x.Rows)
@@ -124,7 +126,7 @@ func DifferentPoints(x backend.Host[float64], points numeric.Points) backend.Hos
 			}
 		}
 		for _, v := range points.Stored(i) {
-			bits = binary.LittleEndian.AppendUint64(bits, math.Float64bits(v+0)) // −0 equals 0
+			bits = binary.LittleEndian.AppendUint64(bits, math.Float64bits(v+0)) // adding 0 replaces −0 by 0
 		}
 		if !known[string(bits)] {
 			known[string(bits)] = true

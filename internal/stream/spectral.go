@@ -12,20 +12,21 @@ import (
 )
 
 // By Bochner's theorem, a positive semidefinite kernel k(x − z) is k(0) E cos(ωᵀ(x − z)) for random
-// frequencies ω with some distribution, which the functions below draw. For sums of kernels the
-// distribution is a mixture. For products it is a convolution, so that frequencies are added.
+// frequencies ω. The functions below draw from the distribution of ω. The distribution for a sum of
+// kernels is a mixture. The distribution for a product is a convolution: its ω is the sum of a
+// frequency of each factor.
 
 // spectral is the distribution of the frequencies of a kernel.
 type spectral struct {
 	height float64 // k(x, x)
-	// draw sets omega to one random frequency. It may use the d standard normal numbers in normal.
-	// Unless by is nil, it adds to sums the derivatives of byᵀω with respect to the logarithms of
-	// the length scales of the kernel, in the order of kernels.Params. For the part of ω with the
-	// length scale σ, ∂ω/∂ln σ is −1 times this part.
+	// draw sets omega to one random frequency. It may use the d standard normal numbers in normal. If
+	// by is not nil, draw adds to sums the derivatives of byᵀω with respect to the logarithms of the
+	// length scales of the kernel, in the order of kernels.Params. If a component of ω has the length
+	// scale σ, its derivative with respect to ln σ is the component times −1.
 	draw func(r *rand.Rand, omega, normal, by, sums []float64)
 }
 
-// scaled adds ∂(byᵀω)/∂ln σ to sums[0] for frequencies ω with a single length scale σ.
+// scaled adds ∂(byᵀω)/∂ln σ to sums[0], where σ is the length scale of all components of ω.
 func scaled(omega, by, sums []float64) {
 	for p, v := range by {
 		sums[0] -= float64(omega[p] * v)
@@ -54,7 +55,8 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 		}}, nil
 	case kernels.Matern:
 		// The frequencies have Student's t distribution with 2ν degrees of freedom (Rasmussen and
-		// Williams 2006, equation 4.15): a normal number divided by the root of the mean of 2ν squares.
+		// Williams 2006, equation 4.15): a normal number divided by the root mean square of 2ν normal
+		// numbers.
 		freedom := int(2 * k.Nu)
 		return spectral{1, func(r *rand.Rand, omega, normal, by, sums []float64) {
 			sum := 0.0
@@ -68,8 +70,8 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 			scaled(omega, by, sums)
 		}}, nil
 	case kernels.RationalQuadratic:
-		// The kernel is a mixture of Gaussians, in which 1/σ² has a Gamma distribution whose mean is the
-		// 1/σ² of the kernel (Rasmussen and Williams 2006, equation 4.20).
+		// The kernel is a mixture of Gaussian kernels. Their 1/σ² has a Gamma distribution, whose mean is
+		// the 1/σ² of the mixture (Rasmussen and Williams 2006, equation 4.20).
 		return spectral{1, func(r *rand.Rand, omega, normal, _, _ []float64) {
 			factor := math.Sqrt(gamma(r, k.A)/k.A) / k.Sigma
 			for p, v := range normal {
@@ -200,8 +202,7 @@ func gamma(r *rand.Rand, shape float64) float64 {
 	}
 }
 
-// behind returns draw for a kernel whose parameters are `before` other parameters, followed by the
-// parameters of s.
+// behind returns the draw of s for a kernel with `before` parameters before the parameters of s.
 func (s spectral) behind(before int) func(r *rand.Rand, omega, normal, by, sums []float64) {
 	return func(r *rand.Rand, omega, normal, by, sums []float64) {
 		if by != nil {
@@ -211,8 +212,9 @@ func (s spectral) behind(before int) func(r *rand.Rand, omega, normal, by, sums 
 	}
 }
 
-// frequencies draws count frequencies, the rows of a count×d matrix. Unless sums is nil, it adds to sums the sums of
-// the derivatives that draw adds, where by is the d×count matrix of the columns by. It fails once ctx is done.
+// frequencies draws count frequencies as the rows of a count×d matrix. by is d×count: column i is
+// the argument by of draw for frequency i. If sums is not nil, it receives the derivatives that
+// draw adds. Once ctx is done, frequencies returns an error.
 func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, by backend.Host[float64], sums []float64) (backend.Host[float64], error) {
 	list, normal := backend.NewHost[float64](count, d), make([]float64, d)
 	var column []float64

@@ -11,10 +11,10 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Prior returns the posterior for no samples and a basis of m functions with S = I, to which Update
-// adds samples. For the first Update, beta is 0 and bias is near the means of the targets. mean
-// must be near the mean of φ over the samples, so that the sums do not cancel; nil means no
-// intercept.
+// Prior returns the posterior for no samples and a basis of m functions with S = I. Update adds
+// samples to it. In the first Update, beta is 0 and bias must be near the means of the targets.
+// mean must be near the mean of φ over the samples, to avoid cancellation in the sums. A nil mean
+// means no intercept.
 func Prior(lambda float64, unit bool, m, t int, mean []float64) *Posterior {
 	p := &Posterior{Factors: backend.NewHost[float64](m, m), Lambda: lambda, Unit: unit, Quadratic: make([]float64, t)}
 	root := math.Sqrt(lambda)
@@ -27,7 +27,7 @@ func Prior(lambda float64, unit bool, m, t int, mean []float64) *Posterior {
 	return p
 }
 
-// UpdateBytes returns the device memory, in bytes, that Update takes for n samples in addition to the
+// UpdateBytes returns the device memory of Update for n samples in bytes, without the memory of the
 // samples and the basis.
 func (p *Posterior) UpdateBytes(n, t int) int64 {
 	m, rows := p.Factors.Cols, min(n, updateRows)
@@ -36,17 +36,18 @@ func (p *Posterior) UpdateBytes(n, t int) int64 {
 
 const updateRows = 512
 
-// Update returns the posterior and the solution, β and b, after samples were appended, or removed
-// if sign is −1, for the same basis and λ. It needs the earlier solution, and takes O(rM²)
+// Update appends samples, or removes samples if sign is −1. It returns the new posterior and the
+// new solution, β and b, for the same basis and λ. It needs the previous solution, and takes O(rM²)
 // operations for r samples and O(M³) for the factors. The basis need not include the samples.
 //
-// Let v = T⁻ᵀφ, let v̄ and ȳ be the weighted means before the update, and let Δ be the changes of
-// the sums Σ over the samples due to the update. Then
+// Let v = T⁻ᵀφ, let v̄ and ȳ be the weighted means before the update, and let Δ denote the change
+// of a sum Σ over the samples. Then
 //
 //	AAᵀ − λI = Σ w (v − v̄)(v − v̄)ᵀ ← AAᵀ − λI + Δ − ddᵀ/Σw,  d = ΔΣ w (v − v̄)
 //
-// and likewise AAᵀTβ = Σ w (v − v̄)(y − ȳ), and Σ w (y − ȳ)², which follows from Quadratic. Without
-// an intercept v̄, ȳ and d are 0. Unless samples are removed, the terms of each sum do not cancel.
+// The update of AAᵀTβ = Σ w (v − v̄)(y − ȳ) has the same form, and so has that of Σ w (y − ȳ)²,
+// which is computed from Quadratic. Without an intercept v̄, ȳ and d are 0. Unless samples are
+// removed, the terms of each sum do not cancel.
 func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x numeric.Points, y backend.Host[float64], weights []float64, sign float64, beta backend.Host[float64], bias []float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
@@ -71,8 +72,9 @@ func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x
 	return u.finish()
 }
 
-// Merge returns the posterior and the solution of the samples of p and other together. beta and bias are
-// the solutions of p and of other. Both posteriors must have the same λ and T. It takes O(M³) operations.
+// Merge returns the posterior and the solution for the samples of both p and other. beta and bias
+// hold the solutions for p and for other. Both posteriors must have the same λ and T. It takes
+// O(M³) operations.
 func (p *Posterior) Merge(ctx context.Context, dev backend.Device, phi Basis, other *Posterior, beta [2]backend.Host[float64], bias [2][]float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
@@ -90,7 +92,8 @@ func (p *Posterior) Merge(ctx context.Context, dev backend.Device, phi Basis, ot
 	return u.finish()
 }
 
-// sums returns the sums of p before an update by samples in blocks of the given number of rows.
+// sums returns the sums of p that an update changes. The update adds samples in blocks of the given
+// number of rows.
 func (p *Posterior) sums(f *run.Frame, phi Basis, rows int, beta backend.Host[float64], bias []float64) (*update, error) {
 	on, err := p.place(f, phi, rows)
 	if err != nil {
@@ -109,16 +112,15 @@ func (p *Posterior) sums(f *run.Frame, phi Basis, rows int, beta backend.Host[fl
 	return u, u.begin(beta, bias)
 }
 
-// update holds the sums of Update.
 type update struct {
 	placed
 	p            *Posterior
 	t            int
-	h, lower     backend.Matrix[float64] // AAᵀ, of which only the lower triangle is valid, and a scratch matrix
+	h, lower     backend.Matrix[float64] // AAᵀ in the lower triangle, and a scratch matrix
 	z            backend.Matrix[float64] // AAᵀTβ
 	gamma, tmp   backend.Matrix[float64] // Tβ and a scratch matrix
 	y, w         backend.Matrix[float64] // samples of a block
-	d, mean      backend.Matrix[float64] // d and v̄, M×1
+	d, mean      backend.Matrix[float64] // d of Update and v̄, M×1
 	e            backend.Matrix[float64] // ΔΣ w (y − ȳ), 1×t
 	ybar         []float64
 	squares      []float64 // Σ w (y − ȳ)²
@@ -183,7 +185,6 @@ func (u *update) begin(beta backend.Host[float64], bias []float64) error {
 	return nil
 }
 
-// add adds the samples of a block to the sums.
 func (u *update) add(x numeric.Points, y backend.Host[float64], weights []float64, sign float64) error {
 	phi, err := u.fill(x)
 	if err != nil {
@@ -234,11 +235,10 @@ func (u *update) add(x numeric.Points, y backend.Host[float64], weights []float6
 	return u.B.Sync()
 }
 
-// addSums adds the samples of v. Relative to the means of u, the samples of v have the sums
+// addSums adds the sums of v. Let δ and ε be the differences of the means v̄ and ȳ from those of u,
+// and W the sum of the weights of v. With the means of u, the sums of v are
 //
 //	AAᵀ − λI + W δδᵀ,  z + W δεᵀ,  Σ w (y − ȳ)² + W ε²
-//
-// with the A, the z and the sum W of the weights of v, and the differences δ of v̄ and ε of ȳ.
 func (u *update) addSums(v *update) error {
 	m := u.p.Factors.Cols
 	u.weight += v.weight
@@ -265,11 +265,11 @@ func (u *update) addSums(v *update) error {
 	return numeric.ScaleRows(u.B, u.d, u.d, numeric.Repeated(v.weight, m))
 }
 
-// errRemoved is the error if removed samples were not in the fit, or if no sample of the fit
-// remains.
+// errRemoved is the error if a removed sample was not in the fit, or if no sample remains in the
+// fit.
 var errRemoved = errors.New("the remaining samples have no positive definite equations: some removed samples were not in the fit, or no sample of the fit is left")
 
-// finish returns the posterior and the solution of the sums.
+// finish returns the posterior and the solution that follow from the sums.
 func (u *update) finish() (q *Posterior, beta backend.Host[float64], bias []float64, err error) {
 	p, m := u.p, u.p.Factors.Cols
 	if !(u.weight > 0x1p-40*p.Weight) {
