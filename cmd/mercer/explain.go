@@ -44,15 +44,17 @@ func (a *app) explainCommand() *cobra.Command {
 		Long: `Show how the predictions of a model depend on the columns of a table. The table has the
 columns of the fit, including the targets.
 
-importance  decrease of the score (R², or for classes the accuracy) when the values of the
-            column are shuffled, and its standard deviation over the repetitions
-            (Breiman 2001)
-effect      marginal effect: the derivative of the prediction with respect to a column of
-            numbers, averaged over the rows, in the units of the table, and its quartiles
-            over the rows. For a column with two values, which the table shows, it is the
-            difference between the predictions for them. ± error is the standard error, for
-            kernel-ridge (Hainmueller and Hazlett 2014) and for models with a posterior. For
-            classes it is the effect on the decision value.
+  importance  decrease of the score (R², or for classes the accuracy) when
+              the values of the column are shuffled, and its standard
+              deviation over the repetitions (Breiman 2001)
+  effect      marginal effect: the derivative of the prediction with respect
+              to a column of numbers, averaged over the rows, in the units
+              of the table, and its quartiles over the rows. For a column
+              with two values, which the table shows, it is the difference
+              between the predictions for them. ± error is the standard
+              error, for kernel-ridge (Hainmueller and Hazlett 2014) and for
+              models with a posterior. For classes it is the effect on the
+              decision value.
 
 --out draws the partial dependence on the most important columns: the prediction as a function
 of one column, averaged over the other columns of all rows (Friedman 2001). For classes it is
