@@ -71,7 +71,6 @@ func (f *factors) multiply(w float64) {
 	f.weight, f.weighted = w, true
 }
 
-// add collects the factors of k.
 func (f *factors) add(k Kernel) {
 	switch k := k.(type) {
 	case Constant:

@@ -106,7 +106,7 @@ func (p *parser) whole() Kernel {
 	}
 	k = Canonical(k)
 	p.check(0, k)
-	if len(k.String()) > maxLength { // Parse must accept the text that String returns
+	if len(k.String()) > maxLength { // String has the same limit, because Parse must accept its text
 		p.fail(0, "the text with all numbers in full is longer than %d bytes", maxLength)
 	}
 	return k

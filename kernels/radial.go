@@ -156,7 +156,7 @@ func (k RationalQuadratic) String() string {
 // for the smallest σ.
 var mixtureShape = Rule{Min: 1e-6, Max: math.MaxFloat64}
 
-// Check requires A ≥ 10⁻⁶, finite, and Sigma > 0.
+// Check requires a finite A ≥ 10⁻⁶ and Sigma > 0.
 func (k RationalQuadratic) Check(int) error { return checkParams("rationalquadratic", k) }
 
 func (k RationalQuadratic) IsPSD() bool { return k.Check(-1) == nil }

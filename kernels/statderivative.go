@@ -81,7 +81,7 @@ func deriveStat(c *compiler, k Kernel, s Stat) {
 	k.deriveStat(c, s)
 }
 
-// one appends the constant 1, the derivative of a kernel that equals its statistic.
+// one appends the code of the constant 1, which is ∂k/∂s of a kernel k = s.
 func (c *compiler) one() { c.push(Instr{Op: Const, A: 1}) }
 
 // depends reports whether k's program loads s.

@@ -178,7 +178,7 @@ func (p filePiece) chunkBytes() int {
 }
 
 // tables calls the function use with the rows of the piece in order, as a sequence of tables whose
-// sizes depend on the piece alone. The line numbers of a table count from the byte offset from.
+// sizes depend on the piece alone. Line 1 of a table is at the byte offset from of the file.
 func (p filePiece) tables(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	if p.To > 0 {
 		return p.part(ctx, use)
@@ -312,10 +312,10 @@ func hasRow(text []byte) bool {
 	return false
 }
 
-// placed returns err with the line number in the whole file. The line number in err counts from the
-// byte offset from, so that placed adds the number of lines before this byte. If these lines cannot
-// be counted, the new message gives the line and the byte; then `tail -c +BYTE FILE | sed -n LINEp`
-// prints the line.
+// placed returns err with the line number in the whole file. Line 1 of err is at the byte offset
+// from, so that placed adds the number of lines before this byte. If these lines cannot be counted,
+// the new message gives the line and the byte; then `tail -c +BYTE FILE | sed -n LINEp` prints the
+// line.
 func placed(ctx context.Context, err error, path string, from int64) error {
 	var fault *dataset.Error
 	if !errors.As(err, &fault) {

@@ -179,9 +179,10 @@ func TestModelsOfBeamAreUpdated(t *testing.T) {
 			newX, newY := encoded(t, b.Encoder, files[2])
 			some := x.Slice(0, 30, 0, 4)
 			want := inMemory(t, p, b, x, y)
-			// The tolerance allows for the rounding errors of Append and Remove, which multiply the
-			// triangular factor A by its transpose and factor the updated product. The likelihood
-			// is a difference of sums. The condition numbers are below 1e4, and n·2⁻⁵³ is 2e-13.
+			// The tolerance allows for the rounding errors of the likelihood, which is a difference
+			// of sums, and of Append and Remove, which multiply the triangular factor A by its
+			// transpose and factor the updated product. The condition numbers are below 1e4, and
+			// n·2⁻⁵³ is 2e-13.
 			const tol = 1e-8
 			more, err := learners.Append(t.Context(), dev, part, newX, newY, learners.Options{})
 			if err != nil {

@@ -82,7 +82,7 @@ func decompose(k host.Matrix[float64]) *Eigen {
 	return e
 }
 
-// Rank returns the number of eigenvalues above the tolerance.
+// Rank returns the number of eigenvalues above Tolerance.
 func (e *Eigen) Rank() int {
 	r := 0
 	for r < len(e.Values) && e.Values[r] > e.Tolerance {

@@ -86,8 +86,8 @@ func TestLearnerOnTexts(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range others {
-				// The condition number is at most n/λ, because ‖K‖ ≤ n. The relative error of each
-				// solution is a small multiple of n unit roundoffs times the condition number.
+				// The condition number is at most n/λ, because ‖K‖ ≤ n. The tolerance is the
+				// condition number times a small multiple of n unit roundoffs.
 				tol := 10 * float64(n) * 0x1p-53 * float64(n) / lambda * mat.Max(length)
 				if a, b := got.At(i, 0), want.At(i, 0); math.Abs(a-b) > tol {
 					t.Errorf("%s, %s: %q is predicted as %v, want %v", device, k, others[i], a, b)

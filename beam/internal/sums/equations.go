@@ -49,8 +49,8 @@ const equationSteps = 20
 // If the matrix is singular to working precision, its diagonal is increased before the
 // factorization, as for solvers.Normal. The increase is the matrix's rounding error, 4ε times the
 // trace; if the factorization fails again, the increase is 1000 times as large. Refinement removes
-// the effect of this increase. It returns the same errors as solvers.SolveNystrom. It does not
-// modify e.
+// the effect of this increase. solve does not modify e, and returns the same errors as
+// solvers.SolveNystrom.
 func (e *equations) solve(ctx context.Context, dev backend.Device, tol float64, memory int64) (*solved, error) {
 	if tol == 0 {
 		tol = 1e-6
@@ -172,7 +172,7 @@ func (e *equations) refine(b backend.Backend[float64], mem *run.Arena, h backend
 	}
 	size := make([]float64, t)
 	for j := range size {
-		size[j] = numeric.ScaleOf(numeric.Norm(m, func(i int) float64 { return e.right.Row(i)[j] }), 0, 0, tol) // z has no rounding error to account for
+		size[j] = numeric.ScaleOf(numeric.Norm(m, func(i int) float64 { return e.right.Row(i)[j] }), 0, 0, tol) // the rounding error of z counts as 0
 	}
 	left := backend.NewHost[float64](m, t)
 	if err := b.Upload(r, e.right); err != nil {

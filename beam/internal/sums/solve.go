@@ -28,7 +28,7 @@ type Problem struct {
 // Solution holds β and b of a Problem. They apply to features and targets as given to Add, before
 // any shift.
 type Solution struct {
-	Beta      backend.Host[float64] // M×t; for Fourier it multiplies the scaled functions
+	Beta      backend.Host[float64] // M×t; for Fourier, the coefficients of the scaled functions
 	Intercept []float64
 	Residual  float64 // relative residual of the normal equations: see solved
 	Jitter    float64

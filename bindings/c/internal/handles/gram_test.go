@@ -90,7 +90,7 @@ func stored(h backend.Host[float64]) backend.CSR[float64] {
 	return c
 }
 
-// product returns A·V, or Σ|a||v| if size is true.
+// product returns A·V, or |A|·|V| if size is true.
 func product(a, v backend.Host[float64], size bool) backend.Host[float64] {
 	out := backend.NewHost[float64](a.Rows, v.Cols)
 	for i := range a.Rows {

@@ -210,9 +210,9 @@ func TestDeviceStaysOpen(t *testing.T) {
 	}
 }
 
-// TestFewRows checks that predictions for a small number of rows, for which the model is stored on
-// the device, equal predictions for many rows up to rounding, and that the memory is released with
-// the model.
+// TestFewRows compares predictions for a small number of rows, which use a copy of the model on the
+// device, with predictions for many rows. They must be equal up to rounding. Freeing the model must
+// release the memory of the copy.
 func TestFewRows(t *testing.T) {
 	ctx := context.Background()
 	x, y := samples(t, 60, 3)
@@ -236,9 +236,9 @@ func TestFewRows(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// Both predictions sum 60 products of an element of α and a kernel value in [0, 1]. Each
-			// kernel value has a rounding error below 2⁻⁴⁰ (as in TestFactor). The norm of α is at most
-			// ‖y‖/λ, where λ = 1. A linear model sums only 3 products.
+			// The bound is for two sums of 60 products of an element of α and a kernel value in [0,
+			// 1]. Each kernel value has a rounding error below 2⁻⁴⁰ (as in TestFactor). The norm of
+			// α is at most ‖y‖/λ, where λ = 1. A linear model sums only 3 products.
 			bound := math.Sqrt(60) * (0x1p-40 + 60*0x1p-53) * mat.Norm(denseOf(y), 2)
 			for i := range all {
 				if math.Abs(all[i]-few[i]) > bound {

@@ -27,7 +27,7 @@ type Learner struct {
 	Task       learners.Task // "" means the first task of the learner
 	Parameters []string      // parameters in the form "name=value"
 	Weights    []float64     // weights of the rows; nil means all 1
-	Classes    []string      // names of the classes, and y then holds indices of names; if nil, y holds labels
+	Classes    []string      // names of the classes; y then holds indices into Classes, and without Classes it holds labels
 	Features   []string      // names of the columns of x; nil means x1, x2, …
 	Targets    []string      // names of the columns of y; nil means y, or y1, y2, …
 	Centers    Matrix        // centers of nystrom-ridge; no rows means that the fit chooses them

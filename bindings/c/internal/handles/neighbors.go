@@ -12,8 +12,9 @@ import (
 )
 
 // Neighbors finds the k rows of z with the smallest Euclidean distances from each of the n rows of
-// x. It writes their indices, from 0, and the squares of the distances to indices and squares, n×k
-// each, the nearest row first. Rows at equal distances come in the order of z. x and z are dense.
+// x, and sorts them by their distances. It writes the indices of these rows, counted from 0, to
+// indices, and the squared distances to squares; both are n×k. Rows at equal distances are in the
+// order of z. x and z are dense.
 func Neighbors(ctx context.Context, d *Device, x, z Matrix, k int, indices []int64, squares []float64) error {
 	return d.use(ctx, func(dev backend.Device) error {
 		hx, err := densePoints("x", x)
