@@ -18,18 +18,17 @@ import (
 // An Arrow stream (arrow.apache.org/docs/format/Columnar.html, "IPC Streaming Format") is a
 // sequence of messages: the schema, dictionaries, and record batches, which are groups of rows. A
 // message consists of metadata in a flatbuffer and a body with the buffers of all columns. An Arrow
-// file, which is also a Feather file of version 2, consists of ARROW1, a stream, a footer that
-// lists the batches, and ARROW1. This package reads files and streams sequentially, so that they
-// can come from a pipe.
+// file is also a Feather file of version 2. It begins and ends with the text ARROW1, and contains a
+// stream and then a footer that lists the batches. This package reads files and streams
+// sequentially, so that they can come from a pipe.
 //
-// This package does not use github.com/apache/arrow-go, whose v18.8.0 allocates memory by the sizes
-// in the metadata: if byte 22 of testdata/arrow/small-go-none.arrow is inverted, it allocates 34
-// GB.
+// This package does not use github.com/apache/arrow-go, because v18.8.0 trusts the sizes in the
+// metadata: it allocates 34 GB if byte 22 of testdata/arrow/small-go-none.arrow is inverted.
 
-// arrowMark is the beginning of an Arrow file, and arrowContinues the beginning of each message.
+// An Arrow file begins with arrowMark, and each message begins with arrowContinues.
 var arrowMark, arrowContinues = []byte("ARROW1"), []byte{0xff, 0xff, 0xff, 0xff}
 
-// These are the types of Schema.fbs.
+// These constants number the types of values in the format's Schema.fbs.
 const (
 	arrowNull        = 1
 	arrowInt         = 2
@@ -56,7 +55,7 @@ const (
 	arrowLargeView   = 26 // LargeListView
 )
 
-// These are the kinds of messages of Message.fbs.
+// These constants number the kinds of messages in the format's Message.fbs.
 const (
 	arrowSchema     = 1
 	arrowDictionary = 2
@@ -65,44 +64,43 @@ const (
 
 const (
 	maxArrowMetadata = 1 << 28
-	maxArrowFields   = 1 << 20 // fields of a schema, nested fields included
+	maxArrowFields   = 1 << 20 // maximum number of fields in a schema, including nested fields
 	maxArrowDepth    = 64
 )
 
 // arrowType is the type of the values in a column.
 type arrowType struct {
 	kind     byte
-	bits     int // size of a number
+	bits     int // size of a number in bits
 	unsigned bool
 	scale    int64
 	time     storedTime
-	dense    bool // whether the union is dense
+	dense    bool // a union is stored in its dense form
 }
 
 // arrowColumn is a field of the schema.
 type arrowColumn struct {
 	arrowType
 	name       string
-	index      *arrowType // type of the indices into a dictionary; nil if the column stores its values
+	index      *arrowType // type of the indices if the column stores indices into a dictionary; nil if it stores values
 	dictionary int64
 	children   []arrowColumn
 	broken     string // why the column cannot be read, or ""
 }
 
-// arrowFile is the part of a stream that has been read.
+// arrowFile is the state of reading a stream.
 type arrowFile struct {
 	in           *input
 	t            *Table
-	file         bool // whether the stream is in an Arrow file
+	file         bool // the stream is part of an Arrow file
 	columns      []arrowColumn
 	dictionaries map[int64]arrowValues
-	shared       bool          // whether a batch uses the map dictionaries, which must then not change
-	pending      *arrowMessage // a message that has been read ahead
+	shared       bool          // a batch refers to the map dictionaries, which must therefore be copied before a change
+	pending      *arrowMessage // the next message, if its metadata have already been read
 	batches      int
 	rows         int64
 }
 
-// openArrow reads the schema.
 func openArrow(in *input) (*arrowFile, error) {
 	a := &arrowFile{in: in, t: in.t, dictionaries: map[int64]arrowValues{}}
 	if mark, _ := in.r.Peek(len(arrowMark)); bytes.Equal(mark, arrowMark) {
@@ -151,8 +149,8 @@ func openArrow(in *input) (*arrowFile, error) {
 	return a, nil
 }
 
-// footerSchema returns the schema in the footer of a file, because the files of Arrow for JavaScript do not
-// begin with their schema.
+// footerSchema returns the schema in the footer of a file. Files of Arrow for JavaScript have no
+// schema at their beginning.
 func (a *arrowFile) footerSchema() (schema flatbuffers.Table, err error) {
 	if !a.file {
 		return schema, a.damaged("its schema")
@@ -185,8 +183,8 @@ func (a *arrowFile) damaged(part string) error {
 	return a.t.fault("", "is not a complete Arrow file or stream: "+part+" cannot be read")
 }
 
-// parsed calls a function that reads a flatbuffer, and reports whether the flatbuffer has all bytes to
-// which its offsets point. Package flatbuffers panics otherwise.
+// parsed calls f, which reads a flatbuffer. It returns false if f panics: package flatbuffers
+// panics if an offset points outside the flatbuffer.
 func parsed(f func()) (ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -222,16 +220,16 @@ func byteAt(t flatbuffers.Table, id int) byte {
 	return t.GetByteSlot(flatbuffers.VOffsetT(4+2*id), 0)
 }
 
-// tableAt returns a field that is a table. Without the field, it returns an empty table.
+// tableAt returns a field that is a table, or an empty table if t lacks the field.
 func tableAt(t flatbuffers.Table, id int) flatbuffers.Table {
 	at := slotAt(t, id)
 	if at == 0 {
-		return flatbuffers.Table{Bytes: []byte{4, 0, 4, 0, 4, 0, 0, 0}, Pos: 4} // a table whose list of fields is empty
+		return flatbuffers.Table{Bytes: []byte{4, 0, 4, 0, 4, 0, 0, 0}, Pos: 4} // the encoding of a table without fields
 	}
 	return flatbuffers.Table{Bytes: t.Bytes, Pos: at + flatbuffers.GetUOffsetT(t.Bytes[at:])}
 }
 
-// vectorAt returns the bytes of a field that is a list of elements of the given size.
+// vectorAt returns the bytes of a field that is a list. size is the size of an element in bytes.
 func vectorAt(t flatbuffers.Table, id, size int) []byte {
 	at := slotAt(t, id)
 	if at == 0 {
@@ -241,7 +239,7 @@ func vectorAt(t flatbuffers.Table, id, size int) []byte {
 	return t.Bytes[begin : begin+uint64(t.VectorLen(at-t.Pos))*uint64(size)]
 }
 
-// readFields returns the fields in a list of tables. The argument seen counts fields.
+// readFields returns the columns in a list of tables. It adds their number to seen.
 func readFields(t flatbuffers.Table, id int, seen *int, depth int) (columns []arrowColumn) {
 	at := slotAt(t, id)
 	if at == 0 {
@@ -328,7 +326,7 @@ func (t *arrowType) text() bool {
 	return t.kind == arrowText || t.kind == arrowLargeText || t.kind == arrowTextView || t.time.unit != 0
 }
 
-// buffers returns the number of buffers of a column, without its children. ok is false for an unknown type.
+// buffers returns the number of buffers of a column itself. ok is false for an unknown type.
 func (t *arrowType) buffers() (n int, ok bool) {
 	switch t.kind {
 	case arrowNull, arrowRuns:
@@ -346,11 +344,11 @@ func (t *arrowType) buffers() (n int, ok bool) {
 	return 2, t.kind > 0 && t.kind <= arrowLargeView
 }
 
-// arrowMessage is a message whose body has not been read.
+// arrowMessage is a message. Its metadata have been read, but not its body.
 type arrowMessage struct {
 	kind   byte
 	header flatbuffers.Table
-	size   int64 // size of the body
+	size   int64 // size of the body in bytes
 }
 
 // next reads the metadata of the next message. It returns io.EOF after the last message.
@@ -358,7 +356,7 @@ func (a *arrowFile) next() (m arrowMessage, err error) {
 	var begin [8]byte
 	switch n, err := io.ReadFull(a.in.r, begin[:]); {
 	case err == io.EOF && !a.file:
-		return m, io.EOF // the marker of the end may be missing
+		return m, io.EOF // a stream may end without a marker
 	case n == 8 && !bytes.Equal(begin[:4], arrowContinues), err == io.EOF, err == io.ErrUnexpectedEOF:
 		return m, a.damaged(fmt.Sprintf("the message after batch %d", a.batches))
 	case err != nil:
@@ -381,7 +379,7 @@ func (a *arrowFile) next() (m arrowMessage, err error) {
 	return m, nil
 }
 
-// bytes reads n bytes. It allocates memory only as the bytes arrive.
+// bytes reads n bytes. It allocates memory only for bytes that exist, in case n is wrong.
 func (a *arrowFile) bytes(n, limit int64) ([]byte, error) {
 	switch {
 	case n < 0 || n > limit:
@@ -429,28 +427,28 @@ func (a *arrowFile) end() error {
 	return io.EOF
 }
 
-// arrowBatch is a record batch, or the record batch of a dictionary.
+// arrowBatch is a record batch of the table, or of a dictionary.
 type arrowBatch struct {
 	a            *arrowFile
 	number       int   // number of the batch, from 1
 	first        int64 // number of rows before the batch
 	rows         int64
-	codec        int // −1 without compression
+	codec        int // compression method; −1 means none
 	lengths      []int64
 	nulls        []int64
 	buffers      [][]byte
-	views        []int64 // for each column of views, the number of its buffers of texts
+	views        []int64 // number of buffers with texts, for each column of type Utf8View
 	dictionaries map[int64]arrowValues
 }
 
-// batch reads the body of a message.
+// batch reads the body of a message that is a record batch.
 func (a *arrowFile) batch(m arrowMessage, header flatbuffers.Table) (*arrowBatch, error) {
 	body, err := a.bytes(m.size, math.MaxInt64)
 	if err != nil {
 		return nil, err
 	}
 	b := &arrowBatch{a: a, number: a.batches + 1, first: a.rows, codec: -1}
-	inside, rest := true, m.size // bytes of the body that belong to no buffer yet: buffers must not overlap
+	inside, rest := true, m.size // rest is the number of bytes that no buffer has used; buffers that overlap make it negative
 	if !parsed(func() {
 		b.rows = int64At(header, 0)
 		for nodes := vectorAt(header, 1, 16); len(nodes) > 0; nodes = nodes[16:] {
@@ -481,8 +479,8 @@ func (b *arrowBatch) damaged(what string) error {
 	return b.a.t.fault("", fmt.Sprintf("batch %d is damaged: %s", b.number, what))
 }
 
-// nextBatch returns the next batch of rows, after it has read the dictionaries before it. It returns io.EOF after
-// the last batch.
+// nextBatch reads dictionaries up to the next batch of rows, and returns this batch. It returns
+// io.EOF after the last batch.
 func (a *arrowFile) nextBatch() (*arrowBatch, error) {
 	for {
 		var m arrowMessage
@@ -516,7 +514,7 @@ func (a *arrowFile) nextBatch() (*arrowBatch, error) {
 	}
 }
 
-// addDictionary reads a dictionary, or the values that a message appends to a dictionary.
+// addDictionary reads a message that defines a dictionary, or that adds values to a dictionary.
 func (a *arrowFile) addDictionary(m arrowMessage) error {
 	var id int64
 	var header flatbuffers.Table
@@ -549,7 +547,7 @@ func (a *arrowFile) addDictionary(m arrowMessage) error {
 		a.dictionaries[id] = v
 		return nil
 	}
-	return nil // the dictionary of a nested column
+	return nil // no column of the table uses the dictionary: it belongs to a nested column
 }
 
 // newTable returns an empty table.
@@ -627,7 +625,7 @@ func readArrow(in *input) (*Table, error) {
 	return t, nil
 }
 
-// table returns the rows of the batch, which is a part of a pass.
+// table returns the rows of the batch as a part of a pass.
 func (b *arrowBatch) table() (*Table, error) {
 	t := b.a.newTable()
 	t.first = int(b.first)

@@ -16,7 +16,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// arrowFiles lists files and streams of 300 rows, written by four programs; see testdata/README.md.
+// arrowFiles lists files and streams with the same 300 rows, written by four programs; see
+// testdata/README.md.
 func arrowFiles() (paths []string) {
 	for _, name := range []string{"go-lz4.arrow", "go-none.arrow", "go-zstd.arrows", "js.arrow", "js.arrows", "rust.arrows", "polars-lz4.arrow", "polars-zstd.arrow"} {
 		paths = append(paths, "testdata/arrow/"+name)
@@ -24,7 +25,8 @@ func arrowFiles() (paths []string) {
 	return paths
 }
 
-// TestArrow checks that every file gives the table from which it was written, also from a pipe.
+// TestArrow checks that every file gives the table from which it was written. It also reads each
+// file from a pipe.
 func TestArrow(t *testing.T) {
 	for _, path := range arrowFiles() {
 		data, err := os.ReadFile(path)
@@ -46,7 +48,7 @@ func TestArrow(t *testing.T) {
 	}
 }
 
-// TestArrowStream checks that passes over a file give the same table as the whole file.
+// TestArrowStream checks that reading a file in passes gives the same table as reading it at once.
 func TestArrowStream(t *testing.T) {
 	for _, path := range arrowFiles() {
 		same(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"u8"}, Standardize: true}, 77)
@@ -93,8 +95,8 @@ func TestArrowKinds(t *testing.T) {
 	}
 }
 
-// TestWriteArrow checks that a written file is read back, as a table and in passes, and that it is empty if there are
-// no rows.
+// TestWriteArrow checks that a written file is read back, as a table and in passes. A file without
+// rows must also be read back.
 func TestWriteArrow(t *testing.T) {
 	const rows = 1<<17 + 3 // two batches
 	names := []string{"x", "id", "text", "π"}
@@ -138,8 +140,8 @@ func TestWriteArrow(t *testing.T) {
 	}
 }
 
-// TestArrowDamage checks that a file with a changed byte gives an error or another table, but never a panic, and
-// that a file that was cut is refused.
+// TestArrowDamage checks that a file with a changed byte gives an error or another table, but never
+// a panic. A truncated file must give an error.
 func TestArrowDamage(t *testing.T) {
 	paths, err := filepath.Glob("testdata/arrow/*")
 	if err != nil || len(paths) < 13 {
@@ -169,7 +171,7 @@ func TestArrowDamage(t *testing.T) {
 	}
 }
 
-// TestArrowRefuses checks the messages for files that cannot be read.
+// TestArrowRefuses checks the error messages for files that cannot be read.
 func TestArrowRefuses(t *testing.T) {
 	file, err := os.ReadFile("testdata/arrow/go-none.arrow")
 	if err != nil {

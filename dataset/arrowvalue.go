@@ -12,16 +12,16 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// arrowValues holds the values of a column of a batch, or of a dictionary, in one of three lists.
+// arrowValues holds the values of a column of a batch or a dictionary in one of three lists.
 type arrowValues struct {
 	rows    int
-	present []bool // nil if no cell is missing
+	present []bool // whether each cell has a value; nil if no cell is missing
 	numbers []float64
 	whole   []int64
 	texts   [][]byte
 }
 
-// bytes returns the memory of v.
+// bytes returns the size of v in memory.
 func (v *arrowValues) bytes() int64 {
 	size := int64(cap(v.present)) + 8*int64(cap(v.numbers)+cap(v.whole)) + 24*int64(cap(v.texts))
 	for _, text := range v.texts {
@@ -78,7 +78,7 @@ func (v *arrowValues) addTo(t *Table, c *column) error {
 	return nil
 }
 
-// node returns the length and the number of missing cells of the next column.
+// node returns the number of rows of the next column, and of its missing cells.
 func (b *arrowBatch) node() (rows, nulls int64, err error) {
 	if len(b.lengths) == 0 {
 		return 0, 0, b.damaged("it lacks columns")
@@ -91,7 +91,7 @@ func (b *arrowBatch) node() (rows, nulls int64, err error) {
 	return rows, nulls, nil
 }
 
-// buffer returns the next buffer, unpacked.
+// buffer returns the next buffer, decompressed.
 func (b *arrowBatch) buffer() ([]byte, error) {
 	if len(b.buffers) == 0 {
 		return nil, b.damaged("it lacks buffers")
@@ -135,18 +135,18 @@ func (b *arrowBatch) buffer() ([]byte, error) {
 	return out, nil
 }
 
-// lz4Frame decompresses a frame of LZ4 (Collet, "LZ4 Frame Format") of the given decompressed size. It does not
-// verify checksums.
+// lz4Frame decompresses an LZ4 frame (Collet, "LZ4 Frame Format"). size is the decompressed size.
+// Checksums are not verified.
 func lz4Frame(b []byte, size int64) (out []byte, ok bool) {
 	if len(b) < 7 || binary.LittleEndian.Uint32(b) != 0x184d2204 || b[4]>>6 != 1 {
 		return nil, false
 	}
 	flags := b[4]
 	head := 7
-	if flags&8 != 0 { // the size of the content
+	if flags&8 != 0 { // the header contains the size of the content
 		head += 8
 	}
-	if flags&1 != 0 || len(b) < head { // a dictionary
+	if flags&1 != 0 || len(b) < head { // the frame needs a dictionary, which is not supported
 		return nil, false
 	}
 	for b = b[head:]; len(b) >= 4; {
@@ -163,7 +163,7 @@ func lz4Frame(b []byte, size int64) (out []byte, ok bool) {
 		} else if out, ok = lz4(out, b[:n], int(size)); !ok {
 			return nil, false
 		}
-		if b = b[n:]; flags&16 != 0 { // the checksum of the block
+		if b = b[n:]; flags&16 != 0 { // skip the checksum of the block
 			b = b[min(4, len(b)):]
 		}
 	}
@@ -202,7 +202,7 @@ func (b *arrowBatch) skip(c *arrowColumn) error {
 	return nil
 }
 
-// viewBuffers returns the number of buffers with texts of the next column of views.
+// viewBuffers returns the number of buffers with texts for the next column of type Utf8View.
 func (b *arrowBatch) viewBuffers() (int, error) {
 	if len(b.views) == 0 || b.views[0] < 0 || b.views[0] > int64(len(b.buffers)) {
 		return 0, b.damaged("a column of views")
@@ -212,7 +212,7 @@ func (b *arrowBatch) viewBuffers() (int, error) {
 	return n, nil
 }
 
-// column reads the values of the next column. A value of a dictionary replaces each index.
+// column reads the values of the next column, and resolves indices into a dictionary.
 func (b *arrowBatch) column(c *arrowColumn) (arrowValues, error) {
 	if c.index == nil {
 		return b.values(&c.arrowType)
@@ -264,7 +264,7 @@ func (b *arrowBatch) column(c *arrowColumn) (arrowValues, error) {
 	return out, nil
 }
 
-// values reads the values of the next column, whose type is known.
+// values reads the next column as values of type t.
 func (b *arrowBatch) values(t *arrowType) (v arrowValues, err error) {
 	rows, nulls, err := b.node()
 	if err != nil {
@@ -273,13 +273,13 @@ func (b *arrowBatch) values(t *arrowType) (v arrowValues, err error) {
 	v.rows = int(rows)
 	width := int64(8)
 	if t.text() {
-		width = 24 // the size of a slice
+		width = 24 // size of a []byte
 	}
 	if !b.a.in.allowance.fits(width * rows) {
 		return v, b.a.t.fault("", b.a.in.allowance.rule())
 	}
 	if t.kind == arrowNull {
-		if rows > maxGroupRows { // such a column takes no bytes of the file
+		if rows > maxGroupRows { // a column of type Null takes no bytes of the file: the file size does not limit rows
 			return v, b.damaged(fmt.Sprintf("a column without values claims %d rows; at most %d can be read", rows, maxGroupRows))
 		}
 		v.numbers = slices.Repeat([]float64{math.NaN()}, v.rows)
@@ -351,8 +351,8 @@ func (b *arrowBatch) values(t *arrowType) (v arrowValues, err error) {
 	return v, nil
 }
 
-// integerAt returns element i of integers with the given number of bits. An unsigned integer of 64 bits keeps its
-// bits.
+// integerAt returns element i of an array of integers with the given number of bits. An unsigned
+// 64-bit integer ≥ 2⁶³ becomes negative.
 func integerAt(data []byte, i, bits int, unsigned bool) int64 {
 	switch bits {
 	case 8:
@@ -376,7 +376,7 @@ func integerAt(data []byte, i, bits int, unsigned bool) int64 {
 	return int64(binary.LittleEndian.Uint64(data[8*i:]))
 }
 
-// arrowTexts returns texts, which are stored one after the other. starts holds rows + 1 positions of 4 or 8 bytes.
+// arrowTexts returns rows adjacent texts of data. starts holds their positions in 4 or 8 bytes.
 func arrowTexts(starts, data []byte, rows int, large bool) ([][]byte, bool) {
 	bits := 32
 	if large {
@@ -401,8 +401,9 @@ func arrowTexts(starts, data []byte, rows int, large bool) ([][]byte, bool) {
 	return texts, true
 }
 
-// viewTexts reads texts that are stored as views of 16 bytes: the length, and either a text of at most 12 bytes, or 4
-// bytes of the text, the number of a buffer, and a position in that buffer.
+// viewTexts reads texts of type Utf8View. Each text has a view of 16 bytes, which begins with the
+// length of the text. If the length is at most 12, the text follows. Otherwise the first 4 bytes of
+// the text, the number of a buffer and a position in this buffer follow.
 func (b *arrowBatch) viewTexts(rows int, present []bool) ([][]byte, error) {
 	more, err := b.viewBuffers()
 	if err != nil {
@@ -439,7 +440,7 @@ func (b *arrowBatch) viewTexts(rows int, present []bool) ([][]byte, error) {
 	return texts, nil
 }
 
-// arrowDecimals returns decimals, which are stored as little-endian two's complement integers of width bytes.
+// arrowDecimals returns decimals, stored as little-endian two's complement integers of width bytes.
 func arrowDecimals(data []byte, rows, width int, scale int64) []float64 {
 	numbers := make([]float64, rows)
 	var v, power big.Int

@@ -10,13 +10,14 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// arrowVersion is the version V5 of the metadata.
+// arrowVersion is the number for version V5 of the metadata.
 const arrowVersion = 4
 
-// WriteArrow writes an Arrow file, which is also a Feather file of version 2, with a column for each name:
-// []float64 as Float64, []int64 as Int64 and []string, which must be valid UTF-8, as Utf8. The columns must have the
-// same length, which may be 0. As in WriteParquet, a missing number is written as NaN, and a text cannot be missing. A
-// record batch has at most 131,072 rows, and is not compressed.
+// WriteArrow writes an Arrow file, which is also a Feather file of version 2. names[j] is the name
+// of columns[j]: a []float64, written as Float64, an []int64, written as Int64, or a []string of
+// valid UTF-8, written as Utf8. The columns must have the same length, which may be 0. As in
+// WriteParquet, a missing number is written as NaN, and a text cannot be missing. A record batch
+// has at most 131,072 rows and is not compressed.
 func WriteArrow(w io.Writer, names []string, columns []any) error {
 	rows := -1
 	for j, name := range names {
@@ -30,7 +31,7 @@ func WriteArrow(w io.Writer, names []string, columns []any) error {
 		rows = n
 	}
 	out := &arrowWriter{countingWriter: countingWriter{w: bufio.NewWriter(w)}}
-	out.Write([]byte("ARROW1\x00\x00")) // Flush returns the first error
+	out.Write([]byte("ARROW1\x00\x00")) // Flush returns the first error of Write
 	b := flatbuffers.NewBuilder(0)
 	out.message(b, arrowSchema, schemaOf(b, names, columns), nil)
 	var blocks [][3]int64
@@ -79,7 +80,7 @@ func schemaOf(b *flatbuffers.Builder, names []string, columns []any) flatbuffers
 		case []float64:
 			kind = arrowFloat
 			b.StartObject(1)
-			b.PrependInt16Slot(0, 2, 0) // double precision
+			b.PrependInt16Slot(0, 2, 0) // float64
 		case []int64:
 			kind = arrowInt
 			b.StartObject(2)
@@ -91,7 +92,7 @@ func schemaOf(b *flatbuffers.Builder, names []string, columns []any) flatbuffers
 		}
 		of := b.EndObject()
 		b.StartVector(4, 0, 4)
-		children := b.EndVector(0) // some readers need an empty list
+		children := b.EndVector(0) // some readers fail without a list of children
 		b.StartObject(7)
 		b.PrependUOffsetTSlot(0, text, 0)
 		b.PrependByteSlot(2, kind, 0)
@@ -109,10 +110,10 @@ func schemaOf(b *flatbuffers.Builder, names []string, columns []any) flatbuffers
 	return b.EndObject()
 }
 
-// An arrowWriter writes messages.
+// An arrowWriter writes the messages of a stream.
 type arrowWriter struct{ countingWriter }
 
-// message writes a message with a header in the flatbuffer and returns its Block.
+// message writes a message whose header is in the flatbuffer, and returns its Block for the footer.
 func (out *arrowWriter) message(b *flatbuffers.Builder, kind byte, header flatbuffers.UOffsetT, body [][]byte) (block [3]int64) {
 	size := int64(0)
 	for _, buffer := range body {
@@ -138,11 +139,11 @@ func (out *arrowWriter) message(b *flatbuffers.Builder, kind byte, header flatbu
 // padded returns the smallest multiple of 8 that is ≥ n.
 func padded(n int) int { return (n + 7) &^ 7 }
 
-// records writes a record batch of the rows from begin to end, and returns its Block.
+// records writes rows begin to end − 1 as a record batch, and returns its Block for the footer.
 func (out *arrowWriter) records(names []string, columns []any, begin, end int) (block [3]int64, err error) {
 	var body [][]byte
 	for j, name := range names {
-		body = append(body, nil) // no cell is missing
+		body = append(body, nil) // an empty buffer of missing cells: no cell is missing
 		var data []byte
 		switch c := columns[j].(type) {
 		case []float64:

@@ -55,8 +55,8 @@ func sparseLIBSVM(rows, cols int) []byte {
 	return b.Bytes()
 }
 
-// BenchmarkStream times a pass over files of 20,000 rows and 50 features (500 in the LIBSVM file),
-// on one processor and on all processors. MB/s counts the bytes of the file.
+// BenchmarkStream times a pass over files of 20,000 rows, on one processor and on all processors.
+// The files have 50 features, and the LIBSVM file 500. MB/s counts the bytes of the file.
 func BenchmarkStream(b *testing.B) {
 	short, long := numbersCSV(20_000, 50, "%.6g"), numbersCSV(20_000, 50, "%v")
 	values := make([]float64, 20_000*50)
@@ -108,8 +108,8 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkStreamFlights times a pass over a compressed file of 327,346 rows of measured data. MB/s
-// counts uncompressed bytes.
+// BenchmarkStreamFlights times a pass over a compressed file of 327,346 rows of real measurements.
+// MB/s counts uncompressed bytes.
 func BenchmarkStreamFlights(b *testing.B) {
 	path := shared(b, "nycflights13.csv.gz")
 	s, err := dataset.Open(path)
@@ -149,8 +149,8 @@ func BenchmarkStreamFlights(b *testing.B) {
 	}
 }
 
-// BenchmarkLIBSVM reads a file of 5,000 rows with 120 of 50,000 features each; MB/s counts the
-// bytes of the file.
+// BenchmarkLIBSVM reads a file of 5,000 rows. Each row has 120 nonzero features of 50,000. MB/s
+// counts the bytes of the file.
 func BenchmarkLIBSVM(b *testing.B) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	var text bytes.Buffer
@@ -170,10 +170,10 @@ func BenchmarkLIBSVM(b *testing.B) {
 	}
 }
 
-// BenchmarkTable times reading whole tables and computing their features and targets. The tables
-// are a CSV file of 100,000 rows of 51 short numbers, compared with encoding/csv and
-// strconv.ParseFloat, and an NPZ file of 200,000 × 50 float64, which is also timed without
-// computing features. MB/s counts the bytes of the file.
+// BenchmarkTable times reading a whole table and computing its features and targets. One table is a
+// CSV file of 100,000 rows of 51 short numbers; reading it with encoding/csv and strconv.ParseFloat
+// is timed for comparison. The other table is an NPZ file of 200,000 × 50 float64, which is also
+// timed without computing features. MB/s counts the bytes of the file.
 func BenchmarkTable(b *testing.B) {
 	folder := b.TempDir()
 	write := func(name string, data []byte) string {

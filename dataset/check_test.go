@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// throughJSON encodes e as JSON, decodes the JSON, and returns the decoded encoder and the JSON. It
-// fails unless the decoded encoder equals e.
+// throughJSON encodes e as JSON and decodes the JSON. It returns the decoded encoder and the JSON,
+// and fails the test unless the decoded encoder equals e.
 func throughJSON(t *testing.T, e *dataset.Encoder) (*dataset.Encoder, []byte) {
 	t.Helper()
 	data, err := json.Marshal(e)
@@ -34,8 +34,8 @@ func throughJSON(t *testing.T, e *dataset.Encoder) (*dataset.Encoder, []byte) {
 	return &back, data
 }
 
-// TestEncoderJSON checks that a decoded encoder gives the same features, to the bit, and the same
-// JSON as the original encoder.
+// TestEncoderJSON checks that a decoded encoder gives features with the same bits as the original
+// encoder. An encoder that is learned again must give the same JSON.
 func TestEncoderJSON(t *testing.T) {
 	table := read(t, mixed)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
@@ -49,7 +49,7 @@ func TestEncoderJSON(t *testing.T) {
 	}
 }
 
-// TestCheck checks that Check and Features refuse encoders that Learn cannot return.
+// TestCheck checks that Check and Features return an error for encoders that Learn cannot return.
 func TestCheck(t *testing.T) {
 	table := read(t, mixed)
 	number := func(fill, mean, scale float64) dataset.Input {

@@ -20,11 +20,11 @@ const (
 	number          // a finite number
 	notFinite       // ±Inf, spelled as a word
 	outOfRange      // a number that float64 cannot hold
-	spelled         // a number in a spelling that the settings of the column do not support
+	spelled         // a number whose spelling needs other settings, such as a decimal comma
 	text            // any other text
 )
 
-// rule returns a text that states what is wrong with a cell of kind k where a number is needed.
+// rule says what is wrong with a cell of kind k in a column of numbers.
 func (k kind) rule() string {
 	switch k {
 	case notFinite:
@@ -44,13 +44,13 @@ func parseCell(s string) (float64, kind) {
 	return parseOther(s)
 }
 
-// parseOther parses cells that decimal rejects, as parseCell does.
+// parseOther is parseCell for cells that the function decimal rejects.
 func parseOther(s string) (float64, kind) {
 	switch {
 	case s == "":
 		return math.NaN(), missing
 	case strings.IndexByte(s, '_') >= 0, len(s) > 1 && s[1]|0x20 == 'x', len(s) > 2 && s[2]|0x20 == 'x':
-		return math.NaN(), text // ParseFloat also accepts hexadecimal digits and underscores, which are not numbers here
+		return math.NaN(), text // ParseFloat would accept hexadecimal digits and underscores, but such texts are not numbers here
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	switch {
@@ -64,49 +64,48 @@ func parseOther(s string) (float64, kind) {
 	return math.NaN(), text
 }
 
-// An entry is one of the distinct cells of a coded column.
+// An entry is a distinct cell of a coded column.
 type entry struct {
 	text  string
 	value float64
 	kind  kind // the kind of the text; never missing
 }
 
-// A column has one of three forms. At first it is coded: it stores every distinct cell once, and
-// for each row the index of that entry, so that the column can still be read as numbers or as
-// texts. When it has more than MaxCategories distinct cells and no cell is a text, it becomes
-// plain: it can then only be a column of numbers, for which 8 bytes per cell suffice. If the file
-// stores numbers, not texts, the column is plain from the start, as a view of the cells of its
-// table.
+// A column has one of three forms. At first it is coded: it stores each distinct cell once as an
+// entry, and for each row the index of its entry. A coded column can still become numbers or texts.
+// If it has more than MaxCategories entries, none of which is a text, it becomes plain: such a
+// column can only hold numbers, for which 8 bytes per cell suffice. If the file stores numbers, not
+// texts, the column is plain from the start and refers to the cells of the whole table.
 type column struct {
 	name    string
-	reading *reading // how the text cells of the column are parsed
+	reading *reading // how cells of text are parsed as numbers
 
-	quoted []bool // for each row: whether the cell was a text in JSON; nil if this is not known
+	quoted []bool // whether the cell of each row was a string in JSON; nil if unknown
 
-	codes   []int32 // coded: for each row, the index of its entry; −1 for a missing cell
+	codes   []int32 // coded form: for each row, the index of its entry, or −1 for a missing cell
 	entries []entry
-	index   index // index of the entries by their texts, used while cells are added
-	texts   bool  // whether some entry is a text or a number in an unsupported spelling
+	index   index // finds an entry by its text; used while cells are added
+	texts   bool  // whether at least one entry is a text, or a number with an unsupported spelling
 
-	textBytes int64 // total length of the entries' texts in bytes
+	textBytes int64 // total length of the texts of entries, in bytes
 
 	plain   bool
-	numbers []float64      // plain: the number of each row; NaN for a missing cell
-	odd     map[int]string // plain: by row, the texts of the cells that are neither numbers nor missing
-	rounded bool           // plain: whether the numbers were parsed from texts, which are not stored
-	broken  string         // why the column cannot be read, or "". If it is set, the column has no cells
-	exact   bool           // whether the column stays coded, and its cells keep their exact text: see File.Keep
+	numbers []float64      // plain form: the number of each row, or NaN for a missing cell
+	odd     map[int]string // plain form: the texts of cells that are neither numbers nor missing, by row
+	rounded bool           // plain form: the numbers were parsed from texts, which are no longer stored
+	broken  string         // why the column cannot be read, or ""; a broken column has no cells
+	exact   bool           // the column always stays coded, and its cells keep their exact texts: see File.Keep
 
-	cells cells   // if the column is plain but stores no numbers: the cells of the whole table
+	cells cells   // cells of the whole table, if a plain column has no field numbers of its own
 	at    int     // index of the column in cells
-	rows  []int32 // for each row, its row in cells; nil if every row has the same number in cells
+	rows  []int32 // for each row of the column, its row in cells; nil if both are the same
 }
 
 // cells holds the cells of a table whose format stores numbers, not texts. NaN represents a missing
 // cell. An infinite number is an error.
 type cells interface {
 	number(row, column int) float64
-	text(row, column int) string // the cell as text, without rounding; "" if it is missing
+	text(row, column int) string // returns the cell as text, without rounding, or "" if it is missing
 }
 
 // add appends a cell. It does not retain s.
@@ -142,8 +141,9 @@ func (c *column) add(s string) {
 	}
 }
 
-// addBytes appends the cell b if the column is plain and b is a number, or if the column is coded and
-// already has an entry with this text. It reports whether it has appended the cell. It does not retain b.
+// addBytes appends the cell b in two cases: the column is plain and b is a number, or the column is
+// coded and has an entry with this text. It reports whether it has appended the cell. It does not
+// retain b.
 func (c *column) addBytes(b []byte) bool {
 	if c.plain {
 		v, ok := decimal(b)
@@ -163,8 +163,8 @@ func (c *column) addBytes(b []byte) bool {
 	return ok
 }
 
-// join appends the cells of the column more, with the same result as add for each cell. If it must
-// allocate, the new capacity is room cells. If c has texts, more must be coded.
+// join appends the cells of the column more, with the same result as calls of add. The argument
+// room is the capacity in cells if join must allocate. If c has texts, more must be coded.
 func (c *column) join(more *column, room int) {
 	if more.plain && !c.plain {
 		c.makePlain()
@@ -203,7 +203,7 @@ func (c *column) join(more *column, room int) {
 }
 
 // withRoom returns list with capacity for len(list) + more elements. If it must reallocate, the new
-// capacity is room, or the number of elements if that is larger.
+// capacity is room, or len(list) + more if that is larger.
 func withRoom[T any](list []T, more, room int) []T {
 	if len(list)+more <= cap(list) {
 		return list
@@ -211,7 +211,7 @@ func withRoom[T any](list []T, more, room int) []T {
 	return append(make([]T, 0, max(room, len(list)+more)), list...)
 }
 
-// entryOf returns the index of the entry with e's text, adding e if there is none.
+// entryOf returns the index of the entry with the text of e. It adds e if there is no such entry.
 func (c *column) entryOf(e entry) int32 {
 	code, ok := c.index.find(c.entries, e.text)
 	if !ok {
@@ -249,7 +249,7 @@ func (c *column) makePlain() {
 	c.codes, c.entries, c.index, c.textBytes = nil, nil, nil, 0
 }
 
-// number reads the cell of row i as a number; v is NaN unless k is number.
+// number returns the cell of row i as a number. If k is not number, v is NaN.
 func (c *column) number(i int) (v float64, k kind) {
 	if c.cells != nil {
 		v = c.cells.number(c.cellsRow(i), c.at)
@@ -278,9 +278,9 @@ func (c *column) number(i int) (v float64, k kind) {
 	return e.value, e.kind
 }
 
-// values returns the rows first to last − 1 as numbers. The result is either a slice of the stored
-// numbers or the beginning of the slice to, which is overwritten. A cell that is not a finite
-// number is infinite or NaN in the result.
+// values returns the cells of rows first to last − 1 as numbers. The result is a part of the stored
+// numbers if the column is plain and stores them; otherwise values writes to the slice to and
+// returns it. A cell that is not a finite number becomes infinite or NaN.
 func (c *column) values(to []float64, first, last int) []float64 {
 	if c.plain && c.cells == nil {
 		return c.numbers[first:last]
@@ -304,7 +304,7 @@ func (c *column) values(to []float64, first, last int) []float64 {
 	return to
 }
 
-// cellsRow returns the row of c.cells that holds row i.
+// cellsRow returns the index in c.cells of row i of the column.
 func (c *column) cellsRow(i int) int {
 	if c.rows != nil {
 		return int(c.rows[i])
@@ -312,7 +312,7 @@ func (c *column) cellsRow(i int) int {
 	return i
 }
 
-// cell returns the text of the cell in row i, for messages.
+// cell returns the cell in row i as text for messages.
 func (c *column) cell(i int) string {
 	if c.cells != nil {
 		return c.cells.text(c.cellsRow(i), c.at)
@@ -329,8 +329,8 @@ func (c *column) cell(i int) string {
 	return c.odd[i]
 }
 
-// selectRows returns a column of the given rows, in the given order. inCells lists the same rows as
-// indices into c.cells.
+// selectRows returns a column of the given rows, in the given order. For a column with cells,
+// inCells holds the indices of the same rows in c.cells.
 func (c *column) selectRows(rows []int, inCells []int32) *column {
 	s := &column{name: c.name, reading: c.reading, entries: c.entries, texts: c.texts, plain: c.plain, rounded: c.rounded, exact: c.exact}
 	if s.broken = c.broken; c.broken != "" {
@@ -360,8 +360,8 @@ func (c *column) selectRows(rows []int, inCells []int32) *column {
 	return s
 }
 
-// valueCounts returns, for each entry of a coded column, the number of rows with this entry. The
-// number is 0 if selectRows has dropped all these rows.
+// valueCounts returns the number of rows with each entry of a coded column. After selectRows an
+// entry may have no row.
 func (c *column) valueCounts() []int {
 	counts := make([]int, len(c.entries))
 	for _, code := range c.codes {
@@ -372,13 +372,13 @@ func (c *column) valueCounts() []int {
 	return counts
 }
 
-// finish frees the memory that only the method add needs.
+// finish frees the memory that only add needs.
 func (c *column) finish() {
 	c.index = nil
 	c.entries, c.codes = trimmed(c.entries), trimmed(c.codes)
 }
 
-// trimmed returns list if its capacity equals its length, and otherwise a copy with this capacity.
+// trimmed returns list without unused capacity.
 func trimmed[T any](list []T) []T {
 	if cap(list) == len(list) {
 		return list
@@ -386,15 +386,15 @@ func trimmed[T any](list []T) []T {
 	return append(make([]T, 0, len(list)), list...)
 }
 
-// An index is a hash table with open addressing from a text to its entry. Because a table of a
-// thousand rows may have an entry for nearly every cell, a map with a copy of each text would take
-// more memory than the rest of the column.
+// An index is a hash table with open addressing, which maps a text to the number of its entry. A
+// map with a copy of each text would take more memory than the rest of the column, because a table
+// of a thousand rows may have almost as many entries as rows.
 type index []slot
 
-// A slot of an index is free if its field next is 0.
+// A slot of an index is free if next is 0.
 type slot struct {
-	hash uint32 // of the entry's text: a text with another hash is not read
-	next int32  // 1 plus the index of the entry in the column's entries
+	hash uint32 // hash of the entry's text; find compares texts only if their hashes are equal
+	next int32  // 1 + the index of the entry in column.entries
 }
 
 var indexSeed = maphash.MakeSeed()
@@ -409,7 +409,7 @@ func (x index) find(entries []entry, text string) (int32, bool) {
 	return s.next - 1, s.next > 0
 }
 
-// place returns the slot of the text with the given hash, or the free slot where it belongs.
+// place returns the index of the slot of a text, or of the free slot where the text belongs.
 func (x index) place(entries []entry, hash uint32, text string) uint32 {
 	mask := uint32(len(x) - 1)
 	at := hash & mask
@@ -439,7 +439,7 @@ func (x *index) add(entries []entry) {
 	(*x)[x.place(entries, hash, text)] = slot{hash, int32(last)}
 }
 
-// stored returns all cells of a column of t as numbers, as column.values does. The result may share
+// stored returns all cells of a column of t as numbers, like column.values. The result may share
 // memory with the column.
 func (t *Table) stored(c *column) []float64 {
 	if m, ok := c.cells.(*csr); ok {
@@ -451,7 +451,7 @@ func (t *Table) stored(c *column) []float64 {
 	return c.values(make([]float64, t.rows), 0, t.rows)
 }
 
-// plainNumbers returns the result of stored for a plain column, and nil for any other column.
+// plainNumbers returns stored(c) for a plain column, and nil for any other column.
 func (t *Table) plainNumbers(c *column) []float64 {
 	if !c.plain {
 		return nil
@@ -460,19 +460,19 @@ func (t *Table) plainNumbers(c *column) []float64 {
 }
 
 // A numbersReader reads the plainNumbers of several columns. It reads the columns of a matrix
-// together, in blocks of the same number of rows, so that each cache line is read from memory once.
+// together, some rows at a time, so that it loads each cache line from memory only once.
 type numbersReader struct {
 	t     *Table
 	list  [lineNumbers][]float64 // the numbers of the columns; valid until the next call of read
 	space [lineNumbers][]float64
 }
 
-// lineNumbers is the number of float64 in a cache line, and the maximum number of columns that are read
-// together.
+// lineNumbers is the number of float64 in a cache line. This is also the maximum number of columns
+// that are read together.
 const lineNumbers = 8
 
 func (r *numbersReader) read(columns []*column) {
-	const part = 64 // number of rows whose cache lines fit into the first-level cache
+	const part = 64 // number of rows at a time, whose cache lines fit into the first-level cache
 	var packs []int
 	for j, c := range columns {
 		if _, ok := c.cells.(*packed); !c.plain || !ok {
@@ -492,7 +492,7 @@ func (r *numbersReader) read(columns []*column) {
 	}
 }
 
-// numbers is like Numbers for a column of t, but the result may share memory with the column.
+// numbers returns the result of Numbers for a column of t. It may share memory with the column.
 func (t *Table) numbers(c *column) ([]float64, error) {
 	values := t.stored(c)
 	if c.plain && c.cells == nil && len(c.odd) == 0 {

@@ -6,19 +6,19 @@ import (
 )
 
 // A cleaner reads a CSV file and removes characters that encoding/csv does not support. It does not
-// change line numbers.
+// change the numbers of lines.
 type cleaner struct {
 	r       *bufio.Reader
 	mark    byte // the character that begins a comment; 0 if there are no comments
-	returns bool // whether a CR without LF also ends a line
-	blanks  bool // whether a run of spaces and tabs becomes one tab, and is removed at the beginning or end of a line
+	returns bool // a CR without LF ends a line
+	blanks  bool // adjacent spaces and tabs become one tab, or nothing at the beginning or end of a line
 
 	quoted, comment, inLine bool
-	blank                   bool // whether a blank precedes the next character of the line
-	returned                bool // whether the last byte was CR
+	blank                   bool // spaces or tabs precede the next character of the line
+	returned                bool // the last byte was a CR that ended a line
 }
 
-// Read implements io.Reader. It removes comments but not the line ends after them.
+// Read implements io.Reader. It does not remove the line end after a comment.
 func (c *cleaner) Read(p []byte) (n int, err error) {
 	for n < len(p) && (n == 0 || c.r.Buffered() > 0) {
 		b, err := c.r.ReadByte()
@@ -64,8 +64,8 @@ func (c *cleaner) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// ended returns the error that Read returns with n bytes: nil instead of io.EOF if n > 0, so that
-// the next Read returns io.EOF.
+// ended returns the error for a Read of n bytes. If n > 0, it is nil in place of io.EOF, and the
+// next Read returns io.EOF.
 func ended(n int, err error) error {
 	if n > 0 && err == io.EOF {
 		return nil

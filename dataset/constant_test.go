@@ -14,9 +14,10 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// constantCases lists columns and whether they are constant. The answers marked "sk" come from
-// scikit-learn 1.2.1, where StandardScaler gives a constant column a scale of exactly 1. The other
-// answers follow from the rule that a column is constant unless SD > min(n, 1000)·ε·|mean|.
+// constantCases lists columns and says which of them are constant. The answers with the mark "sk"
+// come from scikit-learn 1.2.1, where the StandardScaler of a constant column has a scale of
+// exactly 1. The other answers follow from the rule: a column is constant if its standard deviation
+// SD is at most min(n, 1000)·ε·|mean|.
 func constantCases() []constantCase {
 	column := func(n int, value func(i float64) float64) []float64 {
 		v := make([]float64, n)
@@ -30,7 +31,7 @@ func constantCases() []constantCase {
 	}
 	const ulp = 0x1p-52
 	return []constantCase{
-		// scikit-learn #17794, #19527, #19726.
+		// These cases are from scikit-learn #17794, #19527 and #19726.
 		{"0.3 and 0.1 + 0.2, sk", column(10, func(i float64) float64 { return 0.3 + math.Trunc(math.Mod(i, 3)/2)*ulp/4 }), true},
 		{"sums of n shares of 1/n, sk", column(100, func(i float64) float64 {
 			sum := 0.0
@@ -60,7 +61,7 @@ func constantCases() []constantCase {
 		{"nanoseconds of a day", column(2000, func(i float64) float64 { return 1.7e18 + i*4.32e10 }), false},
 		{"1 + 1e-12 k, sk", column(100, func(i float64) float64 { return 1 + 1e-12*i }), false},
 		{"1 + 4 ulp k, five rows, sk", column(5, func(i float64) float64 { return 1 + 4*ulp*i }), false},
-		{"1e-200 k", column(10, func(i float64) float64 { return 1e-200 * i }), false}, // in scikit-learn the square underflows
+		{"1e-200 k", column(10, func(i float64) float64 { return 1e-200 * i }), false}, // not an answer of scikit-learn, where the square underflows
 		{"1e-300 k", column(10, func(i float64) float64 { return 1e-300 * i }), false},
 		{"1e-310 k", column(10, func(i float64) float64 { return 1e-310 * i }), false},
 		{"the smallest numbers", column(10, func(i float64) float64 { return 5e-324 * i }), false},
@@ -77,8 +78,8 @@ type constantCase struct {
 	constant bool
 }
 
-// TestConstantUpToRounding checks the encoding that is learned from each column, both as a table
-// and as a file that is read in passes.
+// TestConstantUpToRounding checks the encoding of each column. It is learned from a table, and from
+// a file that is read in passes.
 func TestConstantUpToRounding(t *testing.T) {
 	for _, c := range constantCases() {
 		path := filepath.Join(t.TempDir(), "t.csv")
@@ -119,14 +120,15 @@ func TestConstantUpToRounding(t *testing.T) {
 	}
 }
 
-// TestOutside checks that rows far outside the training range are counted, and rows near the range are not.
+// TestOutside checks that a row is counted if it is far outside the training range, but not if it
+// is near the range.
 func TestOutside(t *testing.T) {
 	train := read(t, "a,b,c,z\n0,5,0.3,0\n10,5,0.30000000000000004,0\n4,5,0.3,0\n")
 	for _, r := range []dataset.Rules{{}, {Standardize: true}} {
 		e := learn(t, train, r)
-		// In training a ranges from 0 to 10, b is constant, c is constant up to rounding, and z is 0. Of
-		// the values of a, −101 and 1e9 are outside the range by more than 10 times its width; −99
-		// and 109 are not.
+		// In the training table, a ranges from 0 to 10, b is constant, c is constant up to
+		// rounding, and z is 0. The values −101 and 1e9 of a are outside the range by more than 10
+		// times its width. The values −99 and 109 are not.
 		x := features(t, e, read(t, "a,b,c,z\n-99,5,0.3,7\n109,5,0.3000000000000001,0\n-101,5,0.31,0\n1e9,4,0.3,1\n,,,\n"))
 		list := e.Outside(e.Outside(nil, x), x)
 		for j, want := range []dataset.Outside{{"a", 4, 1e9, 0, 10}, {"b", 2, 4, 5, 5}, {"c", 2, 0.31, 0.3, 0.30000000000000004}, {}} {

@@ -18,23 +18,23 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// ReadCSV reads a table from a CSV file in UTF-8, or in UTF-16 with a byte-order mark, with
-// quotation by RFC 4180, lines that end in LF, CR LF or CR, and one header line of column names.
-// The delimiter is the comma, semicolon, tab or vertical bar that occurs most often in the header,
-// unless a first line such as "sep=;" names it. If the header has no delimiter, and some column of
-// the first rows holds only numbers, runs of spaces and tabs separate the cells. ReadCSV skips a
-// first column without a name (the index that pandas writes), the row names of R, which have no
-// name in the header, blank lines, and empty cells after the last name if the header ends with
-// delimiters. Spaces around quoted cells are ignored. A file that begins with the gzip signature is
-// decompressed; a file named .gz must begin with it. The path "-" reads stdin.
+// ReadCSV reads a table from a CSV file. The text is UTF-8, or UTF-16 with a byte-order mark, with
+// quotation by RFC 4180. Lines end in LF, CR LF or CR, and the first line has the names of the
+// columns. The delimiter is the comma, semicolon, tab or vertical bar that occurs most often in the
+// header, unless a first line such as "sep=;" names it. If the header has no delimiter, and some
+// column of the first rows holds only numbers, runs of spaces and tabs separate the cells. ReadCSV
+// skips blank lines and a first column without a name: the index of pandas, or the row names of R.
+// If the header ends with delimiters, it also skips empty cells after the last named column. Spaces
+// around quoted cells are ignored. A file that begins with the gzip signature is decompressed; a
+// file named .gz must begin with it. The path "-" reads stdin.
 //
 // A file with a header and no rows gives a table without rows. Every failure is an *Error, which
-// names the line if the fault is on one line.
+// names the line of the fault if there is one.
 func ReadCSV(path string, stdin io.Reader) (*Table, error) {
 	return File{Path: path, Stdin: stdin}.ReadCSV()
 }
 
-// ReadCSV reads f as a CSV file, regardless of the file's name and first line.
+// ReadCSV reads f as a CSV file, whatever the name and the first line of the file are.
 func (f File) ReadCSV() (*Table, error) {
 	in, err := f.open()
 	if err != nil {
@@ -47,8 +47,8 @@ func (f File) ReadCSV() (*Table, error) {
 // byteOrderMark is the byte-order mark of UTF-8.
 var byteOrderMark = []byte{0xef, 0xbb, 0xbf}
 
-// readCSV reads a whole file in pieces, on all processors, and joins their columns in order. Pieces
-// without quotation marks are split at the commas without encoding/csv.
+// readCSV reads the whole file in pieces, on all processors, and joins the columns of the pieces in
+// order. It does not use encoding/csv for a piece without quotation marks.
 func readCSV(in *input) (*Table, error) {
 	t := in.t
 	p := &pass{t: t}
@@ -63,7 +63,7 @@ func readCSV(in *input) (*Table, error) {
 	err := ordered(context.Background(), in.allowance.workers(), p.next, func(next part) (d decoded, err error) {
 		d.part = next
 		d.t, err = next.table()
-		if err == nil && next.(*csvPart).leading { // for the first part it is not known which columns are plain
+		if err == nil && next.(*csvPart).leading { // the first part shows which columns are plain
 			for j, c := range d.t.columns {
 				p.plain[j].Store(c.plain)
 			}
@@ -72,7 +72,7 @@ func readCSV(in *input) (*Table, error) {
 	}, func(d decoded) error {
 		next := d.part.(*csvPart)
 		for j, c := range t.columns {
-			if c.texts && d.t.columns[j].plain { // the part has only numbers, but the column stores texts: read the part again as texts
+			if c.texts && d.t.columns[j].plain { // the column stores texts, but is plain in this part: read the part again as texts
 				var err error
 				if d.t, err = next.read(func(j int) column { return column{plain: t.columns[j].plain, texts: t.columns[j].texts} }); err != nil {
 					return err
@@ -87,7 +87,7 @@ func readCSV(in *input) (*Table, error) {
 		text += len(next.text)
 		parts++
 		room := t.rows + t.rows/4
-		if in.size > 0 { // room estimates the total number of rows from the mean length of the rows read so far
+		if in.size > 0 { // estimate the total number of rows from the mean length of the rows read so far
 			room = int(min(4*float64(t.rows), 1.02*float64(t.rows)*float64(in.size)/float64(text)))
 		}
 		var part growth
@@ -125,8 +125,8 @@ func readCSV(in *input) (*Table, error) {
 	return t, nil
 }
 
-// readHeader reads the header. It returns rest, the bytes read past the header, and cut, which
-// splits the remainder of the file into pieces of at most the given number of lines.
+// readHeader reads the header. rest holds bytes that were read beyond the header. cut splits the
+// remainder of the file into pieces of at most the given number of lines.
 func (in *input) readHeader(lines int) (h head, rest piece, cut *pieces, err error) {
 	if h, err = in.readHead(); err != nil {
 		return h, rest, nil, err
@@ -159,12 +159,12 @@ func newCSVReader(in io.Reader, comma byte) *csv.Reader {
 	r := csv.NewReader(in)
 	r.Comma = rune(comma)
 	r.ReuseRecord = true
-	r.FieldsPerRecord = -1 // the cells are counted below, for a better message
+	r.FieldsPerRecord = -1 // checkCells counts the cells, because its message is better
 	return r
 }
 
-// readNames reads the header. The result type is error, not *Error, because a nil *Error in an
-// error is not equal to nil.
+// readNames reads the header. The type of the result is error, because a nil *Error in a variable
+// of type error would not equal nil.
 func (t *Table) readNames(r *csv.Reader, before int, rowNames bool) error {
 	header, err := r.Read()
 	if err == io.EOF {
@@ -187,7 +187,7 @@ func (t *Table) readNames(r *csv.Reader, before int, rowNames bool) error {
 	return nil
 }
 
-// readRows reads all rows of a text. before is the number of lines of the file before the text.
+// readRows reads all rows of a text. before is the number of lines in the file before it.
 func (t *Table) readRows(text []byte, before int) error {
 	text = tightQuotes(text, t.comma)
 	r := newCSVReader(bytes.NewReader(text), t.comma)
@@ -229,8 +229,8 @@ func (t *Table) readRows(text []byte, before int) error {
 	}
 }
 
-// blank reports whether the text holds only spaces, and tabs if the tab is not the delimiter, so
-// that its lines are not rows.
+// blank reports whether a text has no rows: all characters are line ends, spaces or, if the
+// delimiter is not the tab, tabs.
 func (t *Table) blank(lines []byte) bool {
 	white := " \t\r\n"
 	if t.comma == '\t' {
@@ -250,7 +250,7 @@ func (t *Table) addLine(line int) error {
 	return nil
 }
 
-// leading returns the number of cells in a row before the cell of the first column.
+// leading returns the number of cells in a row before the first column of the table.
 func (t *Table) leading() int {
 	if t.index {
 		return 1
@@ -281,11 +281,10 @@ func (t *Table) namelessFault(line int, cell string) *Error {
 	return e
 }
 
-// indexName is the name by which File.Keep refers to a first column of a CSV file without a name.
+// indexName is the name by which File.Keep selects a first column without a name.
 const indexName = "index"
 
-// setHeader names the columns. Empty names at the end of the header, which then ends with
-// delimiters, are ignored.
+// setHeader names the columns. It ignores empty names at the end of the header.
 func (t *Table) setHeader(names []string, rowNames bool) *Error {
 	for n := len(names); n > 1 && strings.TrimSpace(names[n-1]) == ""; n-- {
 		names = names[:n-1]
@@ -301,7 +300,7 @@ func (t *Table) setHeader(names []string, rowNames bool) *Error {
 	return t.setNames(names)
 }
 
-// recordFault implements readFault for a csv.Reader. before is the number of lines of the file
+// recordFault is readFault for errors of a csv.Reader. before is the number of lines in the file
 // before the reader's input.
 func (t *Table) recordFault(before, next int, err error) *Error {
 	var syntax *csv.ParseError
@@ -321,8 +320,8 @@ func (t *Table) recordFault(before, next int, err error) *Error {
 	return e
 }
 
-// readFault converts an error of a reader to an *Error of one line. next is the line on which the
-// next record should begin.
+// readFault converts an error of a reader to an *Error. next is the line on which the next record
+// should begin.
 func (t *Table) readFault(next int, err error) *Error {
 	var corrupt flate.CorruptInputError
 	e := t.fault("", "")
@@ -340,7 +339,7 @@ func (t *Table) readFault(next int, err error) *Error {
 	return e
 }
 
-// beginCSV reads the header.
+// beginCSV reads the header and prepares the reading of the parts below it.
 func (p *pass) beginCSV(in *input, lines int) error {
 	_, first, cut, err := in.readHeader(lines)
 	if err != nil {
@@ -362,7 +361,7 @@ func (p *pass) beginCSV(in *input, lines int) error {
 	return nil
 }
 
-// A csvPart is a part of a CSV file below its header. Any goroutine may decode a csvPart.
+// A csvPart is a part of the rows of a CSV file. Any goroutine may decode it.
 type csvPart struct {
 	piece
 	leading  bool // whether the part is the first of the file
@@ -373,16 +372,15 @@ type csvPart struct {
 	index    bool
 	keep     []string
 	nameless int
-	plain    []atomic.Bool // whether column j is known to hold only numbers
+	plain    []atomic.Bool // plain[j] reports whether column j is known to hold only numbers
 }
 
-// table returns the rows of the part. Columns that are known to hold only numbers are plain from
-// the start.
+// table returns the rows of the part. A column that is known to hold only numbers is plain.
 func (p *csvPart) table() (*Table, error) {
 	return p.read(func(j int) column { return column{plain: p.plain[j].Load()} })
 }
 
-// read returns the rows of the part. begin(j) returns column j without rows, either plain or coded.
+// read returns the rows of the part. begin(j) returns an empty column j, plain or coded.
 func (p *csvPart) read(begin func(j int) column) (*Table, error) {
 	rows := maxRows(p.text, len(p.names))
 	t := &Table{Source: p.source, reading: p.reading, comma: p.comma, index: p.index, nameless: p.nameless, lines: make([]int32, 0, rows)}
@@ -402,8 +400,8 @@ func (p *csvPart) read(begin func(j int) column) (*Table, error) {
 	return t, t.addLines(p.text, p.line)
 }
 
-// maxRows returns an upper bound on the number of rows in a text: each row has a line end, and a
-// delimiter after every cell except the last.
+// maxRows returns an upper bound on the number of rows in a text. Each row except the last has a
+// line end, and each row has a delimiter after every cell except the last.
 func maxRows(text []byte, columns int) int {
 	return min(bytes.Count(text, newline), len(text)/max(columns, 2)) + 1
 }
@@ -436,7 +434,7 @@ func (t *Table) addLines(text []byte, line int) error {
 		}
 		for _, c := range t.columns {
 			if c.plain && numbers {
-				// A byte that cannot be part of a number, such as a line end, ends the number.
+				// scanDecimal stops at a byte that is not part of a number.
 				if v, stop, ok := scanDecimal(text, at); ok && (stop == end || text[stop] == t.comma) {
 					c.numbers = append(c.numbers, v)
 					at = min(stop+1, end)

@@ -22,7 +22,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// read returns the table that ReadCSV reads from text as standard input.
+// read passes text to ReadCSV as standard input and returns the table.
 func read(t *testing.T, text string) *dataset.Table {
 	t.Helper()
 	table, err := dataset.ReadCSV("-", strings.NewReader(text))
@@ -43,7 +43,7 @@ func gzipped(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-// TestReadForms checks that a table is read from every form that a CSV file may have.
+// TestReadForms checks that all forms of a CSV file give the same table.
 func TestReadForms(t *testing.T) {
 	const plain = "size,color\n1.5,red\n,\"light, blue\"\n-2e3,\"5\"\" wide\"\n"
 	forms := map[string][]byte{
@@ -94,11 +94,11 @@ func TestReadForms(t *testing.T) {
 	}
 }
 
-// TestReadFaults checks the one-line error for each text that cannot be read.
+// TestReadFaults checks the error for each text that cannot be read. It must be one line.
 func TestReadFaults(t *testing.T) {
 	whole := gzipped(t, strings.Repeat("a,b\n1,2\n", 1000))
 	damaged := slices.Clone(whole)
-	damaged[len(damaged)-6] ^= 1 // change the checksum
+	damaged[len(damaged)-6] ^= 1 // invert a bit of the checksum
 	for _, c := range []struct{ name, data, want string }{
 		{"empty.csv", "", ": is empty; a header line with the names of the columns is needed"},
 		{"blank.csv", "\n\n", ": is empty; a header line with the names of the columns is needed"},
@@ -158,8 +158,8 @@ func TestReadNoFile(t *testing.T) {
 	wantFault(t, err, "standard input:3: cannot be read: the line went dead")
 }
 
-// TestLines checks that line numbers are those of the file, including quoted line ends and empty
-// lines.
+// TestLines checks the line numbers in errors. Line ends in quotation marks and empty lines must
+// count.
 func TestLines(t *testing.T) {
 	table := read(t, "a,b\n\"x\ny\",1\n\nz,oops\nz,2\nz,3\n")
 	_, err := table.Numbers("b")
@@ -168,8 +168,8 @@ func TestLines(t *testing.T) {
 	wantFault(t, err, `standard input: has no column "c"; it has "a", "b"`)
 }
 
-// TestCells checks that decimal, finite numbers are read, and that the error for any other text
-// quotes the text.
+// TestCells checks that finite decimal numbers are read. The error for any other text must quote
+// the text.
 func TestCells(t *testing.T) {
 	for _, c := range []struct {
 		cell string
@@ -185,7 +185,7 @@ func TestCells(t *testing.T) {
 		{"abc", 0, "is not a number"}, {"1;5", 0, "is not a number"}, {"0x1p-2", 0, "is not a number"}, {"1_000", 0, "is not a number"},
 		{"0x10", 0, "is not a number"}, {"true", 0, "is not a number"}, {"12 cm", 0, "is not a number"}, {"no", 0, "is not a number"}, {"--1", 0, "is not a number"},
 	} {
-		// The cell is read as the first cell of a column, and after the column has become plain.
+		// The cell is read in a short column, and below so many numbers that the column is plain.
 		few := read(t, fmt.Sprintf("a,b\n1,\"%s\"\n", c.cell))
 		many := read(t, "a,b\n"+numbersBelow(3*dataset.MaxCategories)+fmt.Sprintf("1,\"%s\"\n", c.cell))
 		for _, table := range []*dataset.Table{few, many} {
@@ -208,7 +208,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// numbersBelow returns n records of two numbers. The numbers of each column are distinct.
+// numbersBelow returns n rows of two numbers. The numbers of each column are distinct.
 func numbersBelow(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -217,8 +217,8 @@ func numbersBelow(n int) string {
 	return b.String()
 }
 
-// TestLongColumn checks that a long column of numbers keeps its values when its representation
-// changes, with missing cells before and after the change.
+// TestLongColumn checks a column of so many numbers that it becomes plain. Its values must not
+// change, and cells are missing before and after the change of form.
 func TestLongColumn(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a,b\n")
@@ -279,7 +279,7 @@ func TestNewTable(t *testing.T) {
 	}
 }
 
-// TestLongValue checks that the message about a long cell is short.
+// TestLongValue checks that the error about a very long cell is short.
 func TestLongValue(t *testing.T) {
 	table := read(t, "a\n"+strings.Repeat("ü\"\"", 1)[:2]+strings.Repeat("é", 1<<16)+"\n")
 	_, err := table.Numbers("a")
@@ -325,7 +325,7 @@ func FuzzReadCSV(f *testing.F) {
 	})
 }
 
-// oneLine fails the test unless err is an *Error whose text is one short line.
+// oneLine fails the test unless err is an *Error whose text is one line of limited length.
 func oneLine(t *testing.T, err error) {
 	t.Helper()
 	var fault *dataset.Error
@@ -334,8 +334,8 @@ func oneLine(t *testing.T, err error) {
 	}
 }
 
-// TestDelimitersAndIndex checks that files of pandas and R with any delimiter give the same table
-// when they are read as a whole and in passes, and that a row without its index is an error.
+// TestDelimitersAndIndex checks files of pandas and R with each delimiter. Reading a file at once
+// and in passes must give the same table. A row without its index must give an error.
 func TestDelimitersAndIndex(t *testing.T) {
 	for _, d := range []string{",", ";", "\t", "|"} {
 		text := strings.ReplaceAll(",x1,kind,y\n"+strings.Repeat("0,1.5,a,1\n7,-2,\"b\",2\n,,b,3\n", 20_000), ",", d)
@@ -361,11 +361,11 @@ func TestDelimitersAndIndex(t *testing.T) {
 	}
 }
 
-// TestPiecesJoinAsOneTable checks that a file of several pieces, which are read on all processors,
-// gives the same table as reading its cells one by one, even if a column has only numbers in one
-// piece and texts in another.
+// TestPiecesJoinAsOneTable checks a file of several pieces, which are read on all processors. The
+// table must be the same as if the cells were read one by one, even if a column has only numbers in
+// one piece and texts in another.
 func TestPiecesJoinAsOneTable(t *testing.T) {
-	const rows, change = 150_000, 70_000 // the rows fill 3 pieces of 1 MiB or more; column types change at the row with the index change
+	const rows, change = 150_000, 70_000 // the rows fill at least 3 pieces of 1 MiB; some columns change between numbers and texts at row change
 	columns := map[string]func(i int) string{
 		"numbers":      func(i int) string { return fmt.Sprint(float64(i) / 7) },
 		"few":          func(i int) string { return strconv.Itoa(i % 9) },

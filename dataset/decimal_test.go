@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestDecimal checks that decimal returns the same bits as strconv for the texts that it accepts,
-// and that it accepts exactly the expected texts.
+// TestDecimal checks which texts the function decimal accepts. For each of these texts it must
+// return the same bits as strconv.
 func TestDecimal(t *testing.T) {
 	const seed = 11
 	t.Logf("seed %d", seed)
@@ -21,7 +21,7 @@ func TestDecimal(t *testing.T) {
 	for range trials {
 		v := math.Ldexp(rng.NormFloat64(), rng.IntN(120)-60)
 		text := strconv.FormatFloat(v, "efg"[rng.IntN(3)], rng.IntN(21)-1, 64)
-		if rng.IntN(4) == 0 { // a midpoint between adjacent float64, or a number next to it
+		if rng.IntN(4) == 0 { // a midpoint of two adjacent float64, or a number next to it
 			text = fmt.Sprintf("%de%d", 1<<53+rng.Uint64N(1<<53)|1, rng.IntN(55)-27)
 		}
 		want, err := strconv.ParseFloat(text, 64)
@@ -53,9 +53,9 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// TestMedianOfMany checks that the median of many values equals the middle of the sorted values,
-// whether or not it lies in the interval that median derives from a sample. The values repeat,
-// increase, or are large at every index of the sample.
+// TestMedianOfMany checks that the median of many values is the middle of the sorted values. The
+// function median first derives an interval for the median from a sample. In some cases the median
+// is outside this interval: the values repeat, increase, or are large at every index of the sample.
 func TestMedianOfMany(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)
@@ -96,8 +96,9 @@ func TestMedianOfMany(t *testing.T) {
 	}
 }
 
-// FuzzDecimal compares decimal with strconv, starting from midpoints between adjacent float64 and from
-// numbers that differ from a midpoint in the last of 19 digits, where wrong rounding is most likely.
+// FuzzDecimal compares decimal with strconv. Its seeds are midpoints of two adjacent float64, and
+// numbers that differ from a midpoint in the last of 19 digits: there, wrong rounding is most
+// likely.
 func FuzzDecimal(f *testing.F) {
 	f.Add("-12.5e3")
 	f.Add("9007199254740993")

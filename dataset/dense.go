@@ -36,17 +36,17 @@ func (d dtype) size() int {
 	return [...]int{u8: 1, i8: 1, u16: 2, i16: 2, u32: 4, i32: 4, u64: 8, i64: 8, f16: 2, f32: 4, f64: 8}[d]
 }
 
-// packed is a matrix of numbers in the encoding of its file. It takes no more memory than the file.
-// An integer beyond 2⁵³ is rounded to a float64 if it is read as a number, and is exact if it is
-// read as the label of a class.
+// packed is a matrix of numbers in the binary encoding of its file. It takes no more memory than
+// the file. An integer beyond 2⁵³ is rounded to float64 if it is read as a number, but is exact if
+// it is read as a class label.
 type packed struct {
 	data           []byte
 	kind           dtype
-	big            bool // whether the numbers are big endian
-	byRow, byIndex int  // distance in bytes between rows, and between columns
+	big            bool // the numbers are big endian
+	byRow, byIndex int  // distance in bytes between adjacent rows, and between adjacent columns
 }
 
-// raw returns the bytes of a number as an unsigned integer.
+// raw returns the bits of a number as an unsigned integer.
 func (m *packed) raw(row, column int) (v uint64) {
 	p := m.data[row*m.byRow+column*m.byIndex:]
 	switch m.kind {
@@ -86,7 +86,7 @@ func (m *packed) number(row, column int) float64 {
 	return float64(v)
 }
 
-// read copies the numbers of a column, in len(to) rows from the given row on, into the slice to.
+// read copies len(to) numbers of a column to the slice to, beginning with the given row.
 func (m *packed) read(to []float64, row, column int) {
 	if m.big || m.kind != f64 && m.kind != f32 {
 		for i := range to {
@@ -141,7 +141,7 @@ func half(v uint16) float64 {
 	return x
 }
 
-// addFeatures appends d columns x1 … xd of m to t.
+// addFeatures appends the d columns of m to t, with the names x1 … xd.
 func (t *Table) addFeatures(m cells, d int) {
 	columns := make([]column, d)
 	for j := range columns {
@@ -153,8 +153,8 @@ func (t *Table) addFeatures(m cells, d int) {
 // featureName returns the name of column j of a file without names.
 func featureName(j int) string { return "x" + strconv.Itoa(j+1) }
 
-// addTargets appends the d columns of m to t. The column is called name if d = 1, and otherwise the
-// columns are called name1, …, named.
+// addTargets appends the d columns of m to t. The only column is called name, and several columns
+// are called name1, name2, ….
 func (t *Table) addTargets(name string, m cells, d int) {
 	for j := range d {
 		c := &column{name: name, plain: true, cells: m, at: j}
@@ -165,8 +165,8 @@ func (t *Table) addTargets(name string, m cells, d int) {
 	}
 }
 
-// checkShape returns the rule that a matrix of the given size violates, or "". It is called before
-// memory is allocated.
+// checkShape returns the rule that a matrix of the given size violates, or "". Call it before
+// allocating memory for the matrix.
 func checkShape(rows, columns int64) string {
 	switch {
 	case rows > math.MaxInt32:
@@ -179,8 +179,8 @@ func checkShape(rows, columns int64) string {
 	return ""
 }
 
-// take reads n bytes, or returns an error if the file is truncated; the error calls the bytes
-// `what`. Unless the file is known to be long enough, it allocates memory only as bytes arrive.
+// take reads n bytes. If the file is truncated, it returns an error that calls the bytes what. If
+// the length of the file is not known, take allocates memory only for bytes that exist.
 func (in *input) take(n int64, what string) ([]byte, error) {
 	short := func(have int64) error {
 		e := in.t.fault("", fmt.Sprintf("is truncated: %d more bytes are needed for %s, the file has %d", n, what, have))
@@ -222,18 +222,18 @@ func (in *input) take(n int64, what string) ([]byte, error) {
 	return data, nil
 }
 
-// storedBytes is the minimum number of bytes for which takeStored is faster than the buffered
-// reader, and the number of bytes that takeStored reads at a time.
+// storedBytes is the number of bytes that takeStored reads at a time. For fewer bytes, the buffered
+// reader is faster.
 const storedBytes = 1 << 20
 
-// takeStored implements take for bytes of in.stored, which it reads on all processors. The caller
-// has checked the size of the file and the allowance.
+// takeStored is take for bytes of in.stored, which it reads on all processors. The caller must have
+// checked the size of the file and the memory allowance.
 func (in *input) takeStored(n int64) ([]byte, error) {
 	data, begin := pages.Zeros[byte](int(n)), in.offset
 	if err := in.checkTo(begin); err != nil {
 		return nil, err
 	}
-	var summed []chan struct{} // summed[k] is closed once the checksum covers the parts before part k
+	var summed []chan struct{} // summed[k] is closed when the checksum includes all parts before part k
 	if in.zip {
 		summed = make([]chan struct{}, (n+storedBytes-1)/storedBytes+1)
 		for k := range summed {
@@ -267,7 +267,7 @@ func (in *input) takeStored(n int64) ([]byte, error) {
 	return data, nil
 }
 
-// checkTo extends the checksum of a member of a zip file up to the given offset.
+// checkTo includes the bytes up to offset in the checksum of a member of a zip file.
 func (in *input) checkTo(offset int64) error {
 	if !in.zip {
 		return nil
@@ -280,21 +280,21 @@ func (in *input) checkTo(offset int64) error {
 	return nil
 }
 
-// truncated reports whether the source ended with an error other than io.EOF. io.ReadFull returns
-// the same error in both cases.
+// truncated reports whether the source ended with an error other than io.EOF. The error of
+// io.ReadFull does not distinguish the two cases.
 func (in *input) truncated() bool {
 	_, err := in.r.Peek(1)
 	return err != io.EOF
 }
 
-// end returns an error if bytes of the file remain.
+// end returns an error if the file has more bytes, or if its checksum is wrong.
 func (in *input) end() error {
 	_, err := in.r.Peek(1)
-	if err == io.EOF && in.zip && in.summed > 0 { // takeStored has read a part
+	if err == io.EOF && in.zip && in.summed > 0 { // takeStored has read a part, whose checksum no other reader checks
 		if err := in.checkTo(in.offset); err != nil {
 			return err
 		}
-		if in.given != 0 && in.sum != in.given { // archive/zip treats a checksum of 0 as absent
+		if in.given != 0 && in.sum != in.given { // like archive/zip, take a checksum of 0 for a missing checksum
 			err = zip.ErrChecksum
 		}
 	}
@@ -309,7 +309,7 @@ func (in *input) end() error {
 	return e
 }
 
-// readFault returns the error for a failed read of the source.
+// readFault converts an error of reading the source to an *Error.
 func (in *input) readFault(err error) *Error {
 	if in.zip {
 		return in.t.fault("", "the zip data is damaged: "+plain(err))

@@ -8,27 +8,27 @@ import (
 
 // A Dialect describes how a CSV file is written. The zero value reads files as ReadCSV does.
 type Dialect struct {
-	// Delimiter is the character between cells, or "tab"; "" selects it as ReadCSV describes. A space
-	// stands for any number of spaces and tabs.
+	// Delimiter is the character between cells, or "tab". A space stands for any number of spaces
+	// and tabs. If Delimiter is "", it is detected as ReadCSV describes.
 	Delimiter string
 
-	// Comment is the character that begins a comment outside quotation marks; "" if there are no
-	// comments. Lines that hold only a comment are skipped, also before the header.
+	// Comment is the character that begins a comment outside quotation marks, or "" for no
+	// comments. A line that holds only a comment is skipped, even before the header.
 	Comment string
 
-	// Decimal is the decimal mark, "." or ",". "" selects the comma if Thousands is ".", or if
-	// semicolons separate the cells and the first numbers include decimal commas but no decimal
-	// point. Otherwise "" selects the point.
+	// Decimal is the decimal mark, "." or ",". If Decimal is "", the mark is the comma in two
+	// cases, and otherwise the point: Thousands is ".", or semicolons separate the cells and the
+	// first numbers include decimal commas but no decimal points.
 	Decimal string
 
-	// Thousands separates groups of three digits: one of , . ' _ and the space. "" accepts only the
-	// apostrophe and the no-break space, which are always accepted.
+	// Thousands separates groups of three digits: one of , . ' _ and the space. The apostrophe and
+	// the no-break space are always accepted, and "" accepts no other separator.
 	Thousands string
 
-	// NAValues lists cells that represent a missing value in columns of numbers and of texts, in
-	// addition to the empty cell and, unless NoDefaultNA is set, the defaults of pandas.read_csv: #N/A,
-	// #N/A N/A, #NA, -1.#IND, -1.#QNAN, -NaN, -nan, 1.#IND, 1.#QNAN, <NA>, N/A, NA, NULL, NaN, None, n/a,
-	// nan and null. A number in the list matches every spelling of it.
+	// NAValues lists texts of missing cells, in columns of numbers and of texts. An empty cell is
+	// always missing. Unless NoDefaultNA is set, so are the defaults of pandas.read_csv: #N/A, #N/A
+	// N/A, #NA, -1.#IND, -1.#QNAN, -NaN, -nan, 1.#IND, 1.#QNAN, <NA>, N/A, NA, NULL, NaN, None,
+	// n/a, nan and null. A number in NAValues matches all spellings of this number.
 	NAValues    []string
 	NoDefaultNA bool
 }
@@ -44,8 +44,8 @@ func (d Dialect) Check() error {
 	return nil
 }
 
-// fault returns the first setting with more than one character, and the rule that it violates, or
-// "".
+// fault returns the first setting that has more than one character and the rule that it violates,
+// or "" for both.
 func (d Dialect) fault() (parameter, rule string) {
 	switch {
 	case d.Delimiter != "tab" && len(d.Delimiter) > 1:
@@ -65,12 +65,12 @@ func (d Dialect) delimiter() byte {
 	return firstByte(d.Delimiter)
 }
 
-// defaultPoints is the result of pointReading for the zero Dialect. FromRows would otherwise
-// compute it for each row of a request.
+// defaultPoints is pointReading for the zero Dialect. It is computed once, because FromRows needs
+// it for each row of a request.
 var defaultPoints = sync.OnceValue(func() *reading { return newReading(defaultNAValues(), points) })
 
-// pointReading returns the reading of tables made in Go, whose decimal mark is the point. The
-// result is shared and must not be modified.
+// pointReading returns the reading of cells in tables made by Go programs, whose decimal mark is
+// the point. The result is shared: do not modify it.
 func (d Dialect) pointReading() *reading {
 	if len(d.NAValues) == 0 && !d.NoDefaultNA {
 		return defaultPoints()
@@ -78,7 +78,7 @@ func (d Dialect) pointReading() *reading {
 	return newReading(d.reading().list, points)
 }
 
-// reading returns the reading that specifies how the cells are parsed.
+// reading returns the rules by which cells of the file are parsed.
 func (d Dialect) reading() *reading {
 	list := d.NAValues
 	if !d.NoDefaultNA {

@@ -22,13 +22,14 @@ func utf16Of(order binary.AppendByteOrder, text string) string {
 	return string(b)
 }
 
-// TestDialects checks that a table gives the same cells in every dialect that programs write. It is
-// read from files of one piece and of several pieces, from standard input, and in blocks (pandas,
-// R's write.table, Excel, UCI; deephaven #1800, arrow #26743, vroom #186, readr #607).
+// TestDialects checks that a table gives the same cells in every dialect that programs write
+// (pandas, R's write.table, Excel, UCI; deephaven #1800, arrow #26743, vroom #186, readr #607). The
+// test reads files of one piece and of several pieces, standard input, and blocks.
 func TestDialects(t *testing.T) {
 	const long = "a text with spaces so long that some thousand rows are two pieces"
 	header, rows := []string{"x", "k", "y"}, [][]string{{"1.5", long, "2"}, {"2", "c", "4"}, {"", long, "-6"}}
-	// write joins cells by a delimiter, with a prefix and a suffix for each line.
+	// write writes n rows whose cells are joined by a delimiter. Each line has a prefix and a
+	// suffix.
 	write := func(n int, before, delimiter, behind, end string, cell func(s string) string) string {
 		var b strings.Builder
 		for i := range n + 1 {
@@ -49,7 +50,7 @@ func TestDialects(t *testing.T) {
 	}
 	plain := func(s string) string { return s }
 	quoted := func(s string) string { return `"` + s + `"` }
-	texts := func(s string) string { // R quotes texts, and its NA has no quotes
+	texts := func(s string) string { // as R, which quotes texts but not NA
 		if s == "" {
 			return "NA"
 		}
@@ -136,7 +137,7 @@ func TestDialects(t *testing.T) {
 			}
 		})
 	}
-	// A delimiter set in the Dialect gives the same table as a detected delimiter.
+	// A given delimiter must have the same result as a detected delimiter.
 	for _, c := range []struct {
 		delimiter, text string
 	}{{" ", "x  y\n 1 2\n\n3\t4 \n"}, {";", "sep=;\nx;y\n1;2\n3;4\n"}, {",", "sep=;\nx,y\n1,2\n3,4\n"}} {
@@ -149,14 +150,14 @@ func TestDialects(t *testing.T) {
 			t.Error(y, err)
 		}
 	}
-	// A column of titles with spaces remains one column.
+	// A single column of texts with spaces must not be split.
 	titles := read(t, "full name\nAda Lovelace\nAlan Turing\n")
 	if got := titles.Names(); !cmp.Equal(got, []string{"full name"}) || titles.Rows() != 2 {
 		t.Error(got)
 	}
 }
 
-// TestDialectFaults checks that a file in an unsupported dialect is refused, with the reason.
+// TestDialectFaults checks that a file in an unsupported dialect gives an error with the reason.
 func TestDialectFaults(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"delimiters under a header without", "x,y\n1,2,\n3,4,\n", ":2: has 3 cells where the header has 2: the line ends with a delimiter and the header does not; remove this delimiter, or name the column"},
@@ -177,7 +178,7 @@ func TestDialectFaults(t *testing.T) {
 		f := dataset.File{Path: file(t, "t.csv", []byte(c.text))}
 		_, err := f.Read()
 		if c.name == "half a pair" && err == nil {
-			continue // the file is read as UTF-8
+			continue // this file is valid as UTF-8
 		}
 		wantFault(t, err, f.Path+c.want)
 	}

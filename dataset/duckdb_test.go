@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestArrowOfDuckDB reads Arrow files and streams that DuckDB wrote, which have the cells of the CSV file of the
-// same query, and lets DuckDB read an Arrow file of WriteArrow.
+// TestArrowOfDuckDB reads Arrow files and streams of DuckDB, and compares the cells with those of a
+// CSV file of the same query. It also lets DuckDB read a file of WriteArrow.
 func TestArrowOfDuckDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts DuckDB: skipped by -short")

@@ -21,25 +21,25 @@ const MaxFeatures = 1 << 20
 // Rules specifies how to encode a table. The zero value makes every column a feature, replaces
 // missing cells and does not standardize.
 type Rules struct {
-	Targets       []string // columns to predict: numbers without missing cells
+	Targets       []string // columns to predict, which hold numbers; no cell may be missing
 	Drop          []string // columns to ignore
-	Weight        string   // the column with the weights of the rows, which is not a feature: see Weighted
-	Labels        bool     // whether the only target names classes by texts or numbers: see Encoder.Classes
-	AnyLabels     bool     // with Labels: whether up to MaxCategories classes and non-integer labels are accepted for any number of rows
-	Text, Tree    string   // the column that is the whole input and is not encoded: see Encoder.Texts
+	Weight        string   // column with the weights of the rows; it is not a feature: see Weighted
+	Labels        bool     // the cells of the only target, texts or numbers, are class labels: see Encoder.Classes
+	AnyLabels     bool     // with Labels: accept up to MaxCategories classes and labels that are not integers, for any number of rows
+	Text, Tree    string   // name of a column that is the only input and is not encoded: see Encoder.Texts
 	TFIDF         []string // columns of texts that become tf-idf features of their n-grams
-	NGrams        NGrams   // settings of the TFIDF features
-	Standardize   bool     // whether numeric features are transformed to mean 0 and population standard deviation 1
-	RefuseMissing bool     // whether a missing cell of a feature is an error
-	Categorical   []string // CSV columns whose cells are categories even if they are numbers
-	Gram          bool     // whether the columns are a Gram matrix: see Encoder.Gram
+	NGrams        NGrams   // settings of the features of TFIDF
+	Standardize   bool     // transform numeric features to mean 0 and population standard deviation 1
+	RefuseMissing bool     // a missing cell of a feature is an error
+	Categorical   []string // columns of a CSV file whose cells are categories even if they are numbers
+	Gram          bool     // the columns are a Gram matrix: see Encoder.Gram
 
-	part  bool     // whether columns without values are dropped: see LearnPart
+	part  bool     // drop columns without values: see LearnPart
 	whole *Encoder // in LearnPart: the encoder of the whole table
 }
 
 // An Encoder holds the encoding that Learn derives from a training table. It marshals to JSON and
-// back without loss; Check validates an Encoder read from a file.
+// back without loss; Call Check for an Encoder that was read from a file.
 type Encoder struct {
 	Inputs        []Input  `json:"inputs"`  // the columns that become features, in the order of the training table
 	Outputs       []string `json:"outputs"` // the target columns, in the order of Rules.Targets
@@ -47,10 +47,10 @@ type Encoder struct {
 	Weight        string   `json:"weight,omitempty"` // the column with the weights of the rows: see Weighted
 	Labels        []string `json:"labels,omitempty"` // the classes of the only target: see Classes
 	RefuseMissing bool     `json:"refuse_missing"`
-	RefuseUnknown bool     `json:"refuse_unknown,omitempty"` // whether a category that the training table lacks, or a TFIDF text without a known n-gram, is an error
-	Gram          bool     `json:"gram,omitempty"`           // whether input j is the kernel value with training row j; the inputs are then not encoded
-	NAValues      []string `json:"na_values"`                // texts of missing cells; nil in encoders written before this field existed: see missingValues
-	Decimal       string   `json:"decimal,omitempty"`        // see Dialect.Decimal; "" if it is detected in each file
+	RefuseUnknown bool     `json:"refuse_unknown,omitempty"` // a category that the training table lacks is an error, and so is a TFIDF text without a known n-gram
+	Gram          bool     `json:"gram,omitempty"`           // input j is the kernel value with training row j, and the inputs are not encoded
+	NAValues      []string `json:"na_values"`                // texts of missing cells; nil in encoders of versions without this field: see missingValues
+	Decimal       string   `json:"decimal,omitempty"`        // see Dialect.Decimal; "" means that it is detected in each file
 	Thousands     string   `json:"thousands,omitempty"`      // see Dialect.Thousands
 }
 
@@ -62,37 +62,38 @@ type Input struct {
 	Text   *Text       `json:"text,omitempty"`
 	Sparse *Sparse     `json:"sparse,omitempty"`
 	TFIDF  *Vocabulary `json:"tfidf,omitempty"` // one feature for each n-gram
-	Raw    Raw         `json:"raw,omitempty"`   // set if the column is the only input and is not encoded
+	Raw    Raw         `json:"raw,omitempty"`   // set if the column is the only input, and is not encoded
 }
 
-// Number makes one feature, (x − Mean) / Scale, of a number x, or 0 if |x − Mean| ≤ Rounding. A
-// missing x is replaced by Fill. Without standardization Mean and Rounding are 0 and Scale is 1.
+// Number makes the feature (x − Mean) / Scale of a number x. The feature is 0 if |x − Mean| ≤
+// Rounding. Fill replaces a missing x. Without standardization, Mean and Rounding are 0 and Scale
+// is 1.
 type Number struct {
 	Fill     float64 `json:"fill"`
 	Mean     float64 `json:"mean"`
 	Scale    float64 `json:"scale"`
-	Rounding float64 `json:"rounding,omitempty"` // positive if the column is constant up to rounding, otherwise 0
+	Rounding float64 `json:"rounding,omitempty"` // positive if the training column is constant up to rounding, otherwise 0
 	Low      float64 `json:"low,omitempty"`      // the smallest number of the training table
-	High     float64 `json:"high,omitempty"`     // the largest number; Low and High are 0 in encoders of older versions
+	High     float64 `json:"high,omitempty"`     // the largest number; in encoders of older versions Low and High are 0
 }
 
 // Slope returns the derivative of the feature with respect to x.
 func (n Number) Slope() float64 {
-	if n.Rounding > 0 { // the feature is 0 for every number of the column
+	if n.Rounding > 0 { // the feature is 0 for every number of the training table
 		return 0
 	}
 	return 1 / n.Scale
 }
 
-// Text makes one feature for each category, which is 1 if the cell is this category and 0
-// otherwise. A missing cell is replaced by Fill. A text that is not among Categories makes all
-// these features 0 and is reported by Encoder.Unknown, or is an error (RefuseUnknown).
+// Text makes one feature for each category. The feature is 1 if the cell is this category, and 0
+// otherwise. Fill replaces a missing cell. For a text that is not among Categories, all features
+// are 0 and Encoder.Unknown reports the text, or with RefuseUnknown it is an error.
 type Text struct {
 	Fill       string   `json:"fill"`
 	Categories []string `json:"categories"` // the categories in ascending order
 }
 
-// Learn derives from a training table how to encode it and later tables. Columns that are not
+// Learn learns from a training table how to encode this and later tables. Columns that are not
 // targets become features:
 //
 //   - A column of numbers becomes one feature. A missing cell is replaced by the median of the other cells. With r.Standardize the feature is
@@ -101,19 +102,20 @@ type Text struct {
 //     sorted order. A missing cell is replaced by the most frequent text; ties are resolved by sorted order. r.Categorical must name a column of categories whose texts are all or mostly numbers. In any other column that also holds numbers, an *Error is returned for: texts that are at most a tenth of the cells; texts without a letter or a digit that do not outnumber the numbers; a text without a digit beside two or more numbers; and numbers in an unsupported spelling, such as 12% (see Dialect.Decimal).
 //
 // With r.Gram the columns that are not targets are the Gram matrix of the rows, column j for row j,
-// and Features returns it unchanged. It must have as many columns as rows, and all its cells must
-// be numbers, none missing. Setting r.Standardize or r.Categorical is an error.
+// and Features returns it unchanged. The matrix must have as many columns as rows, and every cell
+// must be a number. Setting r.Standardize or r.Categorical is an error.
 //
-// With r.Text or r.Tree the named column is the whole input, and Texts replaces Features; other
+// With r.Text or r.Tree the named column is the only input, and Texts replaces Features. Other
 // columns are ignored. With r.Labels the classes of the target are learned: see Classes. Unless
-// r.AnyLabels is set, numbers that are not integers are rejected as classes. More than 20 classes
-// are also rejected if there are fewer rows per class than ten (numbers) or two (texts).
+// r.AnyLabels is set, Learn rejects numbers that are not integers as classes, and more than 20
+// classes with on average fewer than ten (numbers) or two (texts) rows per class.
 //
 // Each column that r.TFIDF names becomes tf-idf features, one for each n-gram that r.NGrams
-// selects: the number of times that the n-gram occurs in the text, multiplied by log((1 + n) / (1 +
-// m)) + 1 if m of the n training texts have the n-gram, and divided by the norm of the row of these
-// features. They are not standardized and do not depend on the weights of the rows. For a text
-// without a known n-gram these features are 0: see Encoder.Unknown. Encoder.Sparse is then true.
+// selects. A feature is the number of times that its n-gram occurs in the text, multiplied by
+// log((1 + n) / (1 + m)) + 1, where m of the n training texts have the n-gram. The features of each
+// text are then divided by their norm. Tf-idf features are not standardized and do not depend on
+// the weights of the rows. They are 0 for a text without a known n-gram: see Encoder.Unknown.
+// Encoder.Sparse is then true.
 //
 // Learn returns an *Error for a column without any value, for a column with too many distinct texts
 // to be categories, and for every cell for which Features, Texts or Targets would return an error.
@@ -204,11 +206,11 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 	return e, nil
 }
 
-// LearnPart learns from some rows of the table that e was learned from, such as a fold of a
-// cross-validation. The classes, and whether a column holds numbers or texts, are taken from e. A
-// column without values in the part is dropped: its name is in Dropped.
+// LearnPart learns from some rows of the table that e was learned from, such as the training rows
+// of a fold. It takes from e the classes, and whether a column holds numbers or texts. It drops a
+// column without values in the part, and adds its name to Dropped.
 func (e *Encoder) LearnPart(part *Table, r Rules) (*Encoder, error) {
-	r.part, r.whole, r.AnyLabels = true, e, true // the number of classes was checked when e was learned
+	r.part, r.whole, r.AnyLabels = true, e, true // the classes were checked when e was learned
 	p, err := Learn(part, r)
 	if err != nil {
 		return nil, err
@@ -220,14 +222,14 @@ func (e *Encoder) LearnPart(part *Table, r Rules) (*Encoder, error) {
 			return nil, part.fault(in.Name, "is not a column of the table that the encoder was learned from")
 		}
 		if in.Number != nil && e.Inputs[at].Number == nil {
-			p.Inputs[i] = e.Inputs[at] // the part has none of the texts of this column
+			p.Inputs[i] = e.Inputs[at] // in the part, this column of texts has only numbers
 		}
 	}
 	return p, nil
 }
 
-// learnInput decides whether c holds numbers or texts, and learns its encoding. numbers is the
-// result of plainNumbers for c.
+// learnInput decides whether c holds numbers or texts, and learns its encoding. The argument
+// numbers is plainNumbers(c).
 func (t *Table) learnInput(c *column, numbers, weights []float64, r Rules) (*Input, error) {
 	if c.broken != "" {
 		return nil, t.brokenFault(c)
@@ -257,15 +259,14 @@ func (t *Table) newEncoder(r Rules) *Encoder {
 	return e
 }
 
-// notCategorical is the error text for a column that Rules.Categorical names but that cannot be
-// categorical.
+// notCategorical is the error text for a column in Rules.Categorical that cannot be categorical.
 const notCategorical = "cannot be categorical: its format stores numbers, not texts, or it has more than 1000 distinct numbers"
 
 func (t *Table) noRows() *Error { return t.fault("", "has no rows below its header") }
 
-// FeatureNames returns the names of the columns of the matrix that Features returns: the name of
-// the column for numbers, column=value for a category, and column=n-gram for a tf-idf feature. A
-// column of texts or trees that is the whole input counts as one feature.
+// FeatureNames returns the names of the columns of Features: the name of the column for numbers,
+// column=value for a category, and column=n-gram for a tf-idf feature. A column of texts or trees
+// that is the only input counts as one feature.
 func (e *Encoder) FeatureNames() []string {
 	var names []string
 	for _, in := range e.Inputs {
@@ -285,10 +286,10 @@ func (e *Encoder) FeatureNames() []string {
 	return names
 }
 
-// TargetNames returns the names of the columns of the matrix that Targets returns.
+// TargetNames returns the names of the columns of Targets.
 func (e *Encoder) TargetNames() []string { return slices.Clone(e.Outputs) }
 
-// width returns the number of features that in produces, which is 1 for a raw column.
+// width returns the number of features of in, which is 1 for a column that is not encoded.
 func (in *Input) width() int {
 	switch {
 	case in.Text != nil:
@@ -419,26 +420,27 @@ func (x *Text) check() error {
 
 // A writer writes the features of one column.
 type writer interface {
-	// write encodes the rows first to last − 1 of the table into the columns of this writer in x, whose rows
-	// have the given width and are initially 0. It stops at the first error and returns its row.
+	// write encodes rows first to last − 1 of the table. It writes the features to the writer's
+	// columns of x, whose rows have the given width and are initially 0. It stops at the first
+	// error and returns the row of the error.
 	write(x []float64, width, first, last int) (row int, err error)
 }
 
-// blockNumbers is the number of feature values in a block, which is written column by column.
+// blockNumbers is the number of feature values in a block. Writers write a block column by column.
 const blockNumbers = 1 << 15
 
 // A place specifies which column a writer reads and which features it writes.
 type place struct {
 	table  *Table
 	column *column
-	refuse bool // whether a missing cell is an error
-	marked bool // whether a marker such as NA is a missing cell in columns of texts too
+	refuse bool // a missing cell is an error
+	marked bool // a text such as NA is a missing cell in columns of texts too
 	at     int  // index of the first feature in a row
 }
 
-// Features encodes the columns of t from which e was learned, in any order. It returns a matrix of
-// t.Rows() rows with the columns that FeatureNames lists. Other columns of t, including the target,
-// are ignored.
+// Features encodes the columns of t from which e was learned, in any order. The result has t.Rows()
+// rows and the columns that FeatureNames lists. Other columns of t, including the target, are
+// ignored.
 //
 // Features returns an *Error for a column that t lacks, for a table without rows, and for a cell that
 // breaks a rule: a cell that is not a number in a column of numbers, or, if the rules refuse them,
@@ -453,7 +455,7 @@ func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 	return e.features(t)
 }
 
-// features implements Features without checking e or whether indices start at 0 or 1.
+// features is Features without the checks of e and of the first index of a sparse table.
 func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 	if kind := e.Raw(); kind != "" {
 		return nil, t.fault(e.Inputs[0].Name, fmt.Sprintf("was learned as a column of %ss, not numbers", kind))
@@ -476,7 +478,7 @@ func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 			end := min(begin+block, last)
 			for _, w := range writers {
 				row, err := w.write(data[begin*width:end*width], width, begin, end)
-				if err != nil { // an error in a later column replaces this one only if its row is earlier
+				if err != nil { // after this, only an error in an earlier row replaces the error
 					fault, end, last = err, row, row
 				}
 			}
@@ -538,7 +540,7 @@ func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 	return writers, width, nil
 }
 
-// unused returns the names of the columns of t that e does not use. They include misspelled names.
+// unused returns the names of the columns of t that e does not use, such as misspelled names.
 func (e *Encoder) unused(t *Table) []string {
 	return slices.DeleteFunc(t.Names(), func(name string) bool {
 		return slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == name || in.Sparse.has(name) }) || slices.Contains(e.Dropped, name) || name == e.Weight
@@ -546,10 +548,9 @@ func (e *Encoder) unused(t *Table) []string {
 }
 
 // Targets returns the target columns of t, with one row for each row of t and one column for each
-// target. Missing targets are not replaced, and targets are not standardized. A target that names
-// classes is given as indices into Classes. Targets returns an error for an encoder without
-// targets, a table without rows or without a target column, a cell that is missing or not a number,
-// and a class that the training table lacks.
+// target. Targets are not standardized. A target of classes is returned as indices into Classes.
+// Targets returns an error for an encoder without targets, a table without rows or without a target
+// column, a cell that is missing or not a number, and a class that the training table lacks.
 func (e *Encoder) Targets(t *Table) (*mat.Dense, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -560,7 +561,7 @@ func (e *Encoder) Targets(t *Table) (*mat.Dense, error) {
 	return e.targets(t)
 }
 
-// targets implements Targets without checking e.
+// targets is Targets without the check of e.
 func (e *Encoder) targets(t *Table) (*mat.Dense, error) {
 	if t.rows == 0 {
 		return nil, t.noRows()
@@ -590,7 +591,7 @@ const (
 	asTarget   = ", as a target must be"
 )
 
-// targetCell returns the number in a cell of a target.
+// targetCell returns a cell of a target as a number.
 func (t *Table) targetCell(c *column, row int) (float64, error) {
 	v, k := c.number(row)
 	switch {

@@ -65,8 +65,8 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestEncodeOtherOrder checks that a later table may have its columns in another order, more
-// columns, and no target.
+// TestEncodeOtherOrder checks a later table. Its columns may have another order, it may have more
+// columns, and it may lack the target.
 func TestEncodeOtherOrder(t *testing.T) {
 	table := read(t, mixed)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
@@ -78,8 +78,7 @@ func TestEncodeOtherOrder(t *testing.T) {
 	wantFault(t, err, `standard input: has no target column "y"; it has "note", "wide", "color", "size"`)
 }
 
-// TestTwoTargets checks that two targets are in the order of Rules.Targets, not in the order of the
-// table.
+// TestTwoTargets checks that two targets have the order of Rules.Targets, not that of the table.
 func TestTwoTargets(t *testing.T) {
 	table := read(t, "a,b,c\n1,2,3\n4,5,6\n")
 	e := learn(t, table, dataset.Rules{Targets: []string{"c", "a"}})
