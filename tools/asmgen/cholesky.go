@@ -14,12 +14,12 @@ func (e *emitter) potrfDirect() {
 	args := e.args()
 	ld := e.field(args, offDirectLdc)
 	e.scale(ld)
-	// Address the rows above as columns of Uᵀ.
+	// sumDirect reads the rows above as columns of Uᵀ.
 	s := strides{e.GP64(), e.GP64(), ld}
 	e.MOVQ(operand.U32(e.size()), s.rs)
 	e.MOVQ(operand.U32(3*e.size()), s.rs3)
 	d, m := e.field(args, offDirectC), e.field(args, offDirectM)
-	top := e.GP64() // the element of the first row in the column of d
+	top := e.GP64() // address of the element in the first row and in the column of d
 	e.MOVQ(d, top)
 	inverses := e.AllocLocal(8 * directRows)
 	fail := e.label("fail")
@@ -82,8 +82,8 @@ func (e *emitter) atMost(n reg.GPVirtual, limit int) reg.GPVirtual {
 	return least
 }
 
-// reduced returns the rows of A from c on, minus the contribution of the rows above them, which end
-// at b.
+// reduced returns the rows of A from c on, minus the contribution of all rows above. Rows of Uᵀ
+// begin at top, and rows of U at b.
 func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, top, b, c, m reg.GPVirtual, mask columnMask) [][]reg.VecVirtual {
 	acc := e.tileOf(rows, nv)
 	row := e.GP64()
@@ -104,12 +104,12 @@ func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, top, b, c,
 	return acc
 }
 
-// factorPanel emits the panel that the diagonal crosses. Its first element is at d, which equals c.
-// If a pivot is invalid, it stores the pivot, sets m to the number of rows from the pivot to the
-// end, and jumps to fail.
+// factorPanel emits the factorization of the panel that the diagonal crosses, whose first element
+// is at d = c. At an invalid pivot, the emitted code stores the pivot, sets m to the number of rows
+// from the pivot to the end, and jumps to fail.
 //
-// It subtracts from each later row a multiple of the pivot's row divided by the pivot, so that the
-// computation of the next pivot does not depend on a square root.
+// From each later row, the code subtracts a multiple of the pivot's row divided by the pivot, so
+// that the next pivot does not depend on a square root.
 func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, top, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem, fail string) {
 	acc := e.reduced(args, rows, nv, s, top, b, c, m, mask)
 	row := e.GP64()
@@ -143,7 +143,7 @@ func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, top, b
 		}
 		e.JMP(operand.LabelRef(join))
 
-		e.Label(special) // this part is for pivots whose inverse may be out of range
+		e.Label(special) // the pivot is invalid, or its inverse may be out of range
 		e.storeScalar(pivot.AsX().(reg.VecVirtual), at)
 		e.SUBQ(operand.U32(r), m)
 		from, to = e.finite()
@@ -176,7 +176,8 @@ func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, top, b
 	}
 }
 
-// jumpUnlessWithin jumps unless the first element of x, as an integer, is in [from, to).
+// jumpUnlessWithin jumps unless the bits of the first element of x, as an integer, are in [from,
+// to).
 func (e *emitter) jumpUnlessWithin(x reg.VecVirtual, from, to uint64, label string) {
 	bits := e.GP64()
 	name := fmt.Sprintf("%x", from)
@@ -230,7 +231,7 @@ func (e *emitter) storeScalar(x reg.VecVirtual, to operand.Mem) {
 	pick(e, e.VMOVSS, e.VMOVSD)(x, to)
 }
 
-// solvePanel emits a panel to the right of the square at d on the diagonal.
+// solvePanel emits the solution for a panel to the right of the factored square at d.
 func (e *emitter) solvePanel(args reg.Register, rows, nv int, s strides, top, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem) {
 	acc := e.reduced(args, rows, nv, s, top, b, c, m, mask)
 	row, pivot := e.GP64(), e.GP64()
@@ -255,7 +256,7 @@ func (e *emitter) solvePanel(args reg.Register, rows, nv int, s strides, top, b,
 	}
 }
 
-// rightOf returns the mask without its first r < 4 columns.
+// rightOf returns a copy of the mask that omits the first r < 4 columns.
 func (e *emitter) rightOf(mask columnMask, r int) columnMask {
 	if r == 0 {
 		return mask

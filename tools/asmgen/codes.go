@@ -8,32 +8,33 @@ import (
 
 // Offsets of the fields of ukr.Codes.
 const (
-	offCodesZ  = 0 // *uint16
-	offCodesX  = 8 // *T
+	offCodesZ  = 0
+	offCodesX  = 8
 	offCodesY  = 16
 	offCodesA  = 24
 	offCodesB  = 32
-	offCodesN  = 40 // int: number of chunks
-	offCodesLd = 48 // int: number of elements from one column to the next
+	offCodesN  = 40 // number of chunks
+	offCodesLd = 48 // number of elements from one column to the next
 )
 
 // codeRows and codeSpan are ukr.CodeRows and ukr.CodeSpan.
 const (
 	codeRows  = 8
 	codeSpan  = 32
-	codeChunk = codeRows * codeSpan * 2 // bytes
+	codeChunk = codeRows * codeSpan * 2 // size in bytes
 )
 
 // narrowCodes is an opcode used only for NEON: it stores the lower halves of the integers
 // of two vectors.
 const narrowCodes = "VNARROWCODES"
 
-// codeAhead is the distance in bytes at which codes are prefetched: the hardware prefetcher
-// does not cross a page of 4 KiB.
+// Codes are prefetched codeAhead bytes before their use, because the hardware prefetcher stops at
+// the end of a page of 4 KiB.
 const codeAhead = 4 << 10
 
-// codes emits x_ic ← x_ic + Σ_r a_rc z_ri and the lane sums of b_rc ← b_rc + Σ_i z_ri y_ic, for
-// cols columns c. It processes as many rows at a time as there are registers for the sums.
+// codes emits x_ic ← x_ic + Σ_r a_rc z_ri and b_rc ← b_rc + Σ_i z_ri y_ic for columns c < cols.
+// Each b_rc is a vector of partial sums. The code processes as many rows at a time as there are
+// registers for the sums.
 func (e *emitter) codes(cols int) {
 	rows := codeRows
 	if cols > 1 && !e.masks {

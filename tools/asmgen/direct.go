@@ -5,10 +5,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The direct micro-kernels work on unpacked matrices, in tiles of four rows and one or two vectors:
-// the independent sums of four rows by two vectors hide the latency of the multiply-adds, and the
-// remaining rows need code only for tiles of three, two and one rows. Masks handle the last
-// columns.
+// The direct micro-kernels work on unpacked matrices, in tiles of four rows by one or two vectors.
+// The independent sums of four rows by two vectors hide the latency of multiply-adds. The last rows
+// need code only for tiles of three, two and one rows. Masks select the last columns.
 
 // Offsets of the fields of ukr.Direct.
 const (
@@ -24,13 +23,14 @@ const (
 	offDirectLdc   = 72
 	offDirectPart  = 80
 	offDirectFlag  = 88
-	offDirectAlpha = 96 // T, and beta follows
+	offDirectAlpha = 96 // beta follows
 )
 
 // directRows is the number of rows of a tile.
 const directRows = 4
 
-// strides are the strides in bytes of the rows and columns of the broadcast operand.
+// strides are the strides in bytes of the operand whose elements are broadcast: rs between rows,
+// rs3 = 3 rs, and cs between columns.
 type strides struct{ rs, rs3, cs reg.GPVirtual }
 
 func (e *emitter) strides(args reg.Register) strides {
@@ -41,7 +41,7 @@ func (e *emitter) strides(args reg.Register) strides {
 	return s
 }
 
-// row returns the element r rows below p, r < 4.
+// row returns the address of the element r < 4 rows below p.
 func (s strides) row(p reg.Register, r int) operand.Mem {
 	m := operand.Mem{Base: p}
 	switch r {
@@ -212,8 +212,8 @@ func (e *emitter) copyField(args reg.Register, offset int, to operand.Mem) {
 	e.MOVQ(e.field(args, offset), to)
 }
 
-// triangleRows restricts a panel of columns to the rows with elements in the
-// triangle, and sets t.
+// triangleRows omits the rows of a panel of columns that have no elements in the triangle. It sets
+// t to the index of the first remaining row minus the index of the panel's first column.
 func (e *emitter) triangleRows(args reg.Register, s strides, ldc, n, a, c, m, t reg.GPVirtual) {
 	j := e.field(args, offDirectN) // index of the panel's first column
 	e.SUBQ(n, j)
@@ -288,8 +288,8 @@ func (e *emitter) jumpIfZero(at operand.Mem, to string) {
 	e.JZ(operand.LabelRef(to))
 }
 
-// rowMask restricts a panel's mask to the columns that lie in the triangle in row t+r. Row 0 is the
-// row with its diagonal element in the panel's first column.
+// rowMask returns the part of a panel's mask that selects the triangle's columns in row t+r. Rows
+// are counted from the row whose diagonal element is in the panel's first column.
 func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel columnMask) columnMask {
 	isUpper, done := e.label("upper"), e.label("masked")
 	count := e.GP64()

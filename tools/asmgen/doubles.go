@@ -8,14 +8,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// doubles writes expressions on vectors of float64: each method returns its result in a new
-// register. The elementary functions use doubles in both precisions, because computing float32 in
-// float64 needs no compensation for rounding and is no slower.
+// doubles is an emitter for expressions on vectors of float64. Each method returns its result in a
+// new register. Elementary functions of float32 also use doubles: in float64 they need no
+// compensation for rounding errors, and are not slower.
 //
 // An operand is a register or a constant made by num or word.
 type doubles struct{ *emitter }
 
-// doubles returns an emitter like e for float64.
+// doubles returns a copy of e for float64.
 func (e *emitter) doubles() doubles {
 	return doubles{&emitter{Context: e.Context, tier: e.tier, precision: precisions[0], constants: e.constants}}
 }
@@ -29,8 +29,8 @@ func (e *emitter) forDoubles(args reg.Register, body func(d doubles, x reg.VecVi
 	})
 }
 
-// eachDoubles calls f with the addresses of the parts of vector v at x that each become a
-// vector of float64.
+// eachDoubles divides vector v of x into parts of d.lanes() elements, and calls f with the address
+// of each part.
 func (e *emitter) eachDoubles(d doubles, x reg.Register, v int, f func(from operand.Mem)) {
 	for i := 0; i < e.lanes(); i += d.lanes() {
 		f(e.at(x, v*e.lanes()+i))
@@ -63,7 +63,8 @@ func (d doubles) unload(e *emitter, v reg.VecVirtual, to operand.Mem) {
 	d.VMOVUPS(half, to)
 }
 
-// field returns the number of e's precision at an offset of the argument, in all lanes.
+// field returns a vector that has the field at an offset of the argument in all lanes. The field
+// has e's precision.
 func (d doubles) field(e *emitter, args reg.Register, offset int) reg.VecVirtual {
 	from, to := operand.Mem{Base: args, Disp: offset}, d.vec()
 	if e.double() {
@@ -103,13 +104,14 @@ func (d doubles) register(a operand.Op) reg.VecVirtual {
 	return r
 }
 
-// broadcasts reports whether b is one element for all lanes.
+// broadcasts reports whether b is a single element in memory that the instruction broadcasts.
 func (d doubles) broadcasts(b operand.Op) bool {
 	_, memory := b.(operand.Mem)
 	return memory && d.masks
 }
 
-// An instruction is a method of the builder, in its plain form or with a broadcast operand.
+// An instruction is a method of avo's builder that emits an instruction, in its plain form or with
+// a broadcast operand.
 type instruction func(ops ...operand.Op)
 
 func (d doubles) choose(b operand.Op, plain, broadcast instruction) instruction {
@@ -194,7 +196,8 @@ func (d doubles) addInt(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	return d.binary(d.VPADDQ, d.VPADDQ_BCST, a, b)
 }
 
-// bitwise emits a bitwise operation. On tiers without mask registers it has only one form.
+// bitwise emits a bitwise operation: plain or broadcast if the tier has mask registers, and short
+// otherwise.
 func (d doubles) bitwise(plain, broadcast instruction, short func(b, a, r operand.Op), a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	if d.masks {
 		return d.binary(plain, broadcast, a, b)

@@ -40,7 +40,6 @@ func (e *emitter) label(what string) string {
 	return fmt.Sprintf("%s%d", what, e.labels)
 }
 
-// vec returns a new vector register.
 func (e *emitter) vec() reg.VecVirtual {
 	if e.tier.bytes == 64 {
 		return e.ZMM()
@@ -48,7 +47,6 @@ func (e *emitter) vec() reg.VecVirtual {
 	return e.YMM()
 }
 
-// vecs returns n new vector registers.
 func (e *emitter) vecs(n int) []reg.VecVirtual {
 	v := make([]reg.VecVirtual, n)
 	for i := range v {
@@ -100,22 +98,18 @@ func (e *emitter) fma(a, b operand.Op, acc reg.VecVirtual) {
 	pick(e, e.VFMADD231PS, e.VFMADD231PD)(a, b, acc)
 }
 
-// sub emits dst ← a − b.
 func (e *emitter) sub(a, b operand.Op, dst reg.VecVirtual) {
 	pick(e, e.VSUBPS, e.VSUBPD)(b, a, dst)
 }
 
-// add emits dst ← a + b.
 func (e *emitter) add(a, b operand.Op, dst reg.VecVirtual) {
 	pick(e, e.VADDPS, e.VADDPD)(b, a, dst)
 }
 
-// mul emits dst ← a · b.
 func (e *emitter) mul(a, b operand.Op, dst reg.VecVirtual) {
 	pick(e, e.VMULPS, e.VMULPD)(b, a, dst)
 }
 
-// div emits dst ← a / b.
 func (e *emitter) div(a, b operand.Op, dst reg.VecVirtual) {
 	pick(e, e.VDIVPS, e.VDIVPD)(b, a, dst)
 }
@@ -169,7 +163,7 @@ type columnBits struct {
 	later bool       // whether the range may begin after the first column
 }
 
-// allColumns returns the mask of all columns, for NEON.
+// allColumns returns the mask that selects all columns on NEON.
 func allColumns() columnMask { return columnMask{b: &columnBits{}} }
 
 // moveColumns loads or stores the columns of vector i that m selects.
@@ -250,7 +244,7 @@ func (e *emitter) loadMasked(m columnMask, i int, from operand.Mem, to reg.VecVi
 	}
 }
 
-// fmaMasked emits acc ← acc + a·b for the columns a of vector i that m selects.
+// fmaMasked emits acc ← acc + a·b for the columns of vector i that m selects; a is in memory.
 func (e *emitter) fmaMasked(m columnMask, i int, a operand.Mem, b, acc reg.VecVirtual) {
 	switch {
 	case e.masks:

@@ -52,7 +52,8 @@ type exponential struct {
 	coefficients       []operand.Op
 	biased, half       operand.Op // used if the tier has no mask registers
 	shift              int
-	// With a table: 2^(j/16) and its rounding error, each in two registers.
+	// high and low contain the table, each in two registers: 2^(j/16) rounded, and the rounding
+	// errors.
 	high, low [2]reg.VecVirtual
 	magic     operand.Op
 }
@@ -82,7 +83,7 @@ func (e *emitter) exponential() *exponential {
 		high, low := expTable()
 		x.high = e.pair("expHighs", high)
 		x.low = e.pair("expLows", low)
-		// Adding this number rounds to sixteenths and puts their number in the last bits.
+		// Adding this number to v rounds v to a multiple n/16; the last bits of the sum are then n.
 		x.magic = e.number("expMagic", 0x1.8p48)
 		return x
 	}
@@ -105,8 +106,7 @@ func (e *emitter) pair(name string, v [16]float64) (p [2]reg.VecVirtual) {
 	return p
 }
 
-// of returns exp(r) and overwrites r. The argument anything is true if r may be outside the range
-// of the reduction.
+// of returns exp(r) and overwrites r. If anything is true, r may be so large that exp(r) overflows.
 func (x *exponential) of(r reg.VecVirtual, anything bool) reg.VecVirtual {
 	e := x.e
 	// The order of the operands of min and max preserves a NaN in r.
@@ -143,7 +143,7 @@ func (x *exponential) byTable(r reg.VecVirtual) reg.VecVirtual {
 	return m
 }
 
-// horner emits q ← the polynomial of the coefficients at r.
+// horner emits q ← Σ_i c_i rⁱ for the coefficients c_i.
 func (x *exponential) horner(r, q reg.VecVirtual) {
 	last := len(x.coefficients) - 1
 	x.e.move(x.coefficients[last], q)
@@ -152,18 +152,17 @@ func (x *exponential) horner(r, q reg.VecVirtual) {
 	}
 }
 
-// byPolynomial returns exp(r). With n = round(r/ln 2) and r reduced to r − n ln 2, whose larger
-// part is exact, the result is 2ⁿ(1 + (r + r²q(r))).
+// byPolynomial returns exp(r) = 2ⁿ(1 + (s + s²q(s))) with n = round(r/ln 2) and s = r − n ln 2.
 func (x *exponential) byPolynomial(r reg.VecVirtual) reg.VecVirtual {
 	e := x.e
 	n, q, sq, tail := e.vec(), e.vec(), e.vec(), e.vec()
 	e.mul(r, x.log2e, n)
 	e.round(n, n)
-	e.fnma231(n, x.hi, r) // exact
+	e.fnma231(n, x.hi, r) // this difference is exact
 	e.move(r, tail)
 	e.fnma231(n, x.lo, r)
 	e.sub(tail, r, tail)
-	e.fnma231(n, x.lo, tail) // tail becomes the rounding error of the last step
+	e.fnma231(n, x.lo, tail) // tail is now the rounding error of r
 	e.mul(r, r, sq)
 	x.horner(r, q)
 	e.fma213(tail, sq, q)

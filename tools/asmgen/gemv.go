@@ -27,7 +27,7 @@ func (e *emitter) rowStrides(name string) strides {
 	return e.stridesOf(e.stride(name))
 }
 
-// stridesOf returns the strides for rows that are rs bytes apart.
+// stridesOf returns the strides of a matrix with contiguous rows that are rs bytes apart.
 func (e *emitter) stridesOf(rs reg.GPVirtual) strides {
 	s := strides{rs: rs, rs3: e.GP64()}
 	e.LEAQ(operand.Mem{Base: s.rs, Index: s.rs, Scale: 2}, s.rs3)
@@ -40,7 +40,8 @@ type rowOperand struct {
 	p, x reg.GPVirtual
 }
 
-// products returns the dot products of rows of n elements with vectors, in adjacent lanes.
+// products returns Σ xᵀz_r over all operands, for rows r < count, in adjacent lanes. The rows z_r
+// and the vectors x have n elements.
 func (e *emitter) products(count int, n reg.GPVirtual, operands []rowOperand) reg.VecVirtual {
 	acc := e.vecs(count)
 	vector, end := e.label("vector"), e.label("rest")
@@ -65,11 +66,11 @@ func (e *emitter) products(count int, n reg.GPVirtual, operands []rowOperand) re
 	return e.sideBySide(e.addProducts(acc, n, operands))
 }
 
-// addProducts adds to sums, which has one vector per row, the products of the tail of the rows. The
-// tail is shorter than a vector; the lower bits of n are its length. It uses vectors of half the
-// length, a quarter of the length, and so on, and folds the sums accordingly. If the parameter n is
-// less than a vector, the sums need not be initialized. It loads no memory beyond the rows, because
-// a load that overlaps a recent store would stall.
+// addProducts adds the products of the rows' tails to sums, one vector per row. A tail is shorter
+// than a vector; the lower bits of n are its length. The tail is processed in parts of half a
+// vector, a quarter, and so on, and the sums are folded to the length of the part. If the rows are
+// shorter than a vector, sums may be uninitialized. The emitted code loads no memory beyond the
+// rows, because a load that overlaps a recent store stalls.
 func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands []rowOperand) []reg.VecVirtual {
 	for part := e.lanes() / 2; part > 0; part /= 2 {
 		if bytes := part * e.size(); bytes >= 16 {
@@ -98,8 +99,8 @@ func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands [
 	return sums
 }
 
-// foldedUnlessFew returns the sums of the halves of each vector of v. If the rows have fewer than
-// least elements, v is not initialized, and the sums are 0.
+// foldedUnlessFew returns the sum of the two halves of each vector of v. If the rows have fewer
+// than least elements, v is not initialized, and foldedUnlessFew returns zeros.
 func (e *emitter) foldedUnlessFew(v []reg.VecVirtual, least int) []reg.VecVirtual {
 	few, end := e.label("few"), e.label("folded")
 	e.CMPQ(e.paramAt("n"), operand.U8(least))

@@ -7,18 +7,18 @@ import (
 
 // Offsets of the fields of ukr.GemvPanel.
 const (
-	offPanelZ   = 0 // *T
+	offPanelZ   = 0
 	offPanelV   = 8
 	offPanelSum = 16
 	offPanelX   = 24
 	offPanelY   = 32
-	offPanelN   = 40 // int
-	offPanelL   = 48 // int: elements from one row of Z to the next
+	offPanelN   = 40
+	offPanelL   = 48 // number of elements from one row of Z to the next
 )
 
-// gemvPanelRows returns R, the number of rows of the tile that are processed together: the
-// registers hold R accumulators and R vectors of X. For NEON the registers hold only the
-// accumulators, because with fewer accumulators the latency of the additions would limit the speed.
+// gemvPanelRows returns R, the number of rows of the tile that are processed together. There are
+// registers for R accumulators and R vectors of X. For NEON there are registers for the
+// accumulators only: with fewer accumulators, the latency of additions would limit the speed.
 func (t tier) gemvPanelRows() int {
 	if t.masks || t.neon {
 		return 8
@@ -29,8 +29,9 @@ func (t tier) gemvPanelRows() int {
 // panelTerms is ukr.PanelTerms.
 const panelTerms = 16
 
-// gemvPanel emits y_r ← y_r + Σ_i z_ri v_i, where v_i and y_r are vectors. If both is set, it emits also
-// s_i ← s_i + Σ_r z_ri x_r, and adds each product to y_r; otherwise it adds sums of panelTerms products to y_r.
+// gemvPanel emits y_r ← y_r + Σ_i z_ri v_i, where v_i and y_r are vectors. If both is set, the code
+// also computes s_i ← s_i + Σ_r z_ri x_r, and adds each product to y_r. Otherwise it adds sums of
+// panelTerms products to y_r.
 func (e *emitter) gemvPanel(both bool) {
 	args := e.args()
 	rows := e.gemvPanelRows()
@@ -66,7 +67,7 @@ func (e *emitter) gemvPanelOf(args reg.Register, first, rows int, both bool) {
 		}
 	}
 	block, short, done := e.label("block"), e.label("short"), e.label("done")
-	count := n // the number of products that are added next
+	count := n // number of terms of the next sum
 	if both {
 		for r := range acc {
 			e.load(operand.Mem{Base: y, Disp: (first + r) * width}, acc[r])
@@ -90,7 +91,7 @@ func (e *emitter) gemvPanelOf(args reg.Register, first, rows int, both bool) {
 		for i := range terms {
 			vi := e.vec()
 			e.load(operand.Mem{Base: v, Disp: i * width}, vi)
-			var s [2]reg.VecVirtual // two chains of additions
+			var s [2]reg.VecVirtual // two independent sums hide the latency
 			if both {
 				s[0], s[1] = e.vec(), e.vec()
 				e.load(operand.Mem{Base: sum, Disp: i * width}, s[0])

@@ -6,28 +6,32 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The coefficients, lowest first, of the polynomials of the logarithm in t = s², by interpolation
-// at the Chebyshev nodes of [0, ((√2−1)/(√2+1))²] with 80 decimal digits.
+// These arrays are coefficients of polynomials in t = s² for the logarithm, lowest power first.
+// They were computed by interpolation at the Chebyshev nodes of [0, ((√2−1)/(√2+1))²] with 80
+// decimal digits.
 var (
-	// The polynomial of (2 artanh s − 2s − ⅔s³)/s⁵. The error relative to the logarithm is 2^−66.4.
+	// logCoefficients approximates (2 artanh s − 2s − ⅔s³)/s⁵; the logarithm has a relative error
+	// of 2^−66.4.
 	logCoefficients = []float64{
 		0x1.999999999999ap-2, 0x1.2492492492521p-2, 0x1.c71c71c6eaa80p-3, 0x1.745d177a8fd08p-3,
 		0x1.3b1395d4b0394p-3, 0x1.1118c757caf20p-3, 0x1.df7ce6604dddep-4, 0x1.e02d3bbc44457p-4,
 	}
-	// The polynomial of (2 artanh s − 2s)/s³. The error relative to the logarithm is 2^−43.1.
+	// logCoefficientsShort approximates (2 artanh s − 2s)/s³; the logarithm has a relative error of
+	// 2^−43.1.
 	logCoefficientsShort = []float64{
 		0x1.5555555564e9ap-1, 0x1.999998caf9cc3p-2, 0x1.249323e68ef34p-2, 0x1.c67ad927c1ad8p-3, 0x1.8c8c226bbe73ep-3,
 	}
 )
 
 const (
-	// ln 2 in two parts. The first part is so short that its product with k is exact.
+	// ln 2 = ln2High + ln2Low. ln2High is so short that its product with k is exact.
 	ln2High = 0x1.62e42feep-1
 	ln2Low  = 0x1.a39ef35793c76p-33
-	// ⅔ in two parts.
+	// ⅔ = twoThirdsHigh + twoThirdsLow.
 	twoThirdsHigh = 0x1.5555555555555p-1
 	twoThirdsLow  = 0x1.5555555555555p-55
-	// About √½; a significand lies between this number and twice this number.
+	// rootHalf is the bits of about √½. A significand lies between this number and twice this
+	// number.
 	rootHalf = 0x3fe6a09e00000000
 )
 
@@ -48,8 +52,8 @@ func (d doubles) significand(x reg.VecVirtual) (k, m reg.VecVirtual) {
 // With f = m − 1 and s = f/(2+f) the logarithm of m is 2 artanh s = 2s + ⅔s³ + s⁵P(s²), as in Ng's
 // log of fdlibm. The first two terms and k ln 2 are summed in pairs of float64, whose low parts are
 // computed by fused multiply-adds (Dekker 1971; Muller et al., Handbook of Floating-Point
-// Arithmetic, 2nd edition 2018, sections 4.3 and 11.4). The quotient's low part is (f −
-// s(2+f))/(2+f), and it is multiplied by the slope of artanh, 1/(1−s²).
+// Arithmetic, 2nd edition 2018, sections 4.3 and 11.4). The rounding error of s is (f −
+// s(2+f))/(2+f); it is multiplied by the derivative of artanh, 1/(1−s²).
 func (d doubles) logarithm(x, rest reg.VecVirtual) (high, low reg.VecVirtual) {
 	tiny := d.compare(x, less, d.num(0x1p-1022))
 	k, m := d.significand(d.choice(tiny, d.mul(x, d.num(0x1p54)), x))
@@ -70,11 +74,11 @@ func (d doubles) logarithm(x, rest reg.VecVirtual) (high, low reg.VecVirtual) {
 	tail = d.fma(uLow, d.num(twoThirdsHigh), tail)
 	tail = d.fma(u, d.num(twoThirdsLow), tail)
 	tail = d.fma(d.mul(d.polynomial(t, logCoefficients), t), u, tail)
-	sLow = d.fma(sLow, d.fma(t, t, t), sLow) // sLow/(1−t), approximately
+	sLow = d.fma(sLow, d.fma(t, t, t), sLow) // approximates sLow/(1−t)
 	tail = d.fma(sLow, d.num(2), tail)
 	tail = d.fma(k, d.num(ln2Low), tail)
 	if rest != nil {
-		// If x is Inf or 0, the quotient is NaN, which min and max replace.
+		// If x is Inf or 0, the quotient is NaN; min and max then return a number.
 		tail = d.add(tail, d.max(d.min(d.div(rest, x), d.num(0x1p-50)), d.num(-0x1p-50)))
 	}
 
@@ -109,7 +113,6 @@ func (d doubles) ends(x, log reg.VecVirtual, end float64) reg.VecVirtual {
 	return d.choice(d.compare(x, notAtLeast, d.num(0)), d.num(math.NaN()), log)
 }
 
-// log emits x ← ln x.
 func (e *emitter) log() {
 	args := e.args()
 	e.forDoubles(args, func(d doubles, x reg.VecVirtual) reg.VecVirtual {
@@ -185,10 +188,9 @@ func (d doubles) exponential(y, low reg.VecVirtual) reg.VecVirtual {
 	return d.mul(d.mul(q, d.power2(n1)), d.power2(d.sub(n, n1)))
 }
 
-// expm1 returns exp(y + low − n ln 2) − 1 as the sum of a number and a number smaller than its
-// square, for n = round(y/ln 2).
+// expm1 returns exp(y + low − n ln 2) − 1 as the sum r + c with |c| < r², for n = round(y/ln 2).
 func (d doubles) expm1(y, low, n reg.VecVirtual) (r, c reg.VecVirtual) {
-	high := d.fnma(n, d.num(ln2High), y) // exact
+	high := d.fnma(n, d.num(ln2High), y) // this difference is exact
 	r = d.fnma(n, d.num(ln2Low), high)
 	tail := d.fnma(n, d.num(ln2Low), d.sub(high, r))
 	if low != nil {
@@ -205,7 +207,6 @@ func (d doubles) power2(n reg.VecVirtual) reg.VecVirtual {
 	return d.shiftLeft(d.add(n, d.num(0x1.8p52+1023)), 52)
 }
 
-// exponentialShort returns exp(y) for float32.
 func (d doubles) exponentialShort(y reg.VecVirtual) reg.VecVirtual {
 	y = d.clamp(y, -110, 100)
 	n := d.rounded(d.mul(y, d.num(math.Log2E)))

@@ -18,11 +18,11 @@ import (
 //
 // Exceptions to the one-by-one translation:
 //
-//   - A factor that is broadcast from memory is not spread over a register: the
-//     multiply-adds take it by element. Adjacent elements in memory are loaded as one
+//   - An element that AVX2 broadcasts to all lanes is not copied to all lanes: the
+//     multiply-adds name its register and lane. Adjacent elements in memory are loaded as one
 //     vector.
 //   - A vector whose halves are equal has one register.
-//   - If an instruction stores the sum in place of a factor (213), the sum goes to a new
+//   - If a multiply-add overwrites a factor by the sum (213), the sum is stored in a new
 //     register.
 //   - There are no masked loads and stores. Masks are bits in a general register, made as
 //     for AVX-512, and the additional opcodes columnsLoad and columnsStore branch on these
@@ -31,10 +31,10 @@ import (
 // poolRegister holds the address of the constants.
 const poolRegister = "R26"
 
-// Opcodes used only for NEON; see columnMask. Their operands are: the bits of the columns, the
-// column of the vector's first element, the size of an element, 1 if the range of columns may begin
-// after the first column, the source, and the destination. One of the last two is the vector, and
-// the other is memory.
+// columnsLoad and columnsStore are opcodes used only for NEON; see columnMask. Their operands are:
+// the bits of the columns, the column of the vector's first element, the size of an element, 1 if
+// the range of columns may begin after the first column, the source, and the destination. Source
+// and destination are a vector and memory for stores, and memory and a vector for loads.
 const (
 	columnsLoad  = "COLUMNSLOAD"
 	columnsStore = "COLUMNSSTORE"
@@ -47,9 +47,9 @@ const none vreg = -1
 
 // A neonInst is an instruction, or a label.
 type neonInst struct {
-	text    string // Go syntax; {0}, {1} … are the registers, {local+8} a slot in the frame
+	text    string // instruction in Go syntax; {0} stands for regs[0], {1} for regs[1], …, and {local+8} for a slot in the frame
 	word    *neonOp
-	imm     int // operand of word: a lane or a shift
+	imm     int // lane or shift in the instruction word
 	regs    []vreg
 	defs    int    // number of leading regs that are written
 	inout   bool   // whether regs[0] is read too
@@ -79,9 +79,9 @@ type lowering struct {
 
 	gp      map[reg.ID]vreg
 	home    map[reg.ID]vector
-	now     map[reg.ID]vector // vectors whose registers differ from those in home, in this block
+	now     map[reg.ID]vector // vectors that have other registers than in home at this point of the block
 	same    map[reg.ID]bool
-	element map[*ir.Instruction]elementAt // broadcasts that are omitted
+	element map[*ir.Instruction]elementAt // broadcasts that the translation omits
 	byLane  map[reg.ID]bool
 	fixed   map[reg.ID]operand.Mem // registers whose value is a constant
 	flags   map[*ir.Instruction]bool
@@ -141,7 +141,7 @@ func lower(fn *ir.Function, p *pool) (*lowering, error) {
 			l.insts = append(l.insts, neonInst{label: string(n), effects: true})
 		case *ir.Instruction:
 			if n.IsBranch || n.IsTerminal {
-				// A branch neither writes registers nor reads vectors.
+				// Before a branch, because a branch neither writes registers nor reads vectors.
 				l.endBlock(n)
 			}
 			if err := l.instruction(n); err != nil {
@@ -153,8 +153,8 @@ func lower(fn *ir.Function, p *pool) (*lowering, error) {
 	return l, nil
 }
 
-// endBlock moves vectors back to their assigned registers: the vectors that other blocks use and
-// that this block has moved to other registers.
+// endBlock moves vectors back to their assigned registers if this block has moved them to other
+// registers and other blocks use them.
 func (l *lowering) endBlock(last *ir.Instruction) {
 	ids := make([]reg.ID, 0, len(l.now))
 	for id := range l.now {
@@ -183,7 +183,7 @@ func (v vector) halves(n int) int {
 	return n
 }
 
-// of returns the register of half h.
+// of returns the register that holds half h of v.
 func (v vector) of(h int) vreg {
 	if v.same {
 		return v.half[0]
@@ -196,7 +196,6 @@ func (l *lowering) newRegister(isVector bool) vreg {
 	return vreg(len(l.vector) - 1)
 }
 
-// temp returns a new vector register.
 func (l *lowering) temp() vreg { return l.newRegister(true) }
 
 func (l *lowering) homeOf(id reg.ID) vector {
@@ -286,7 +285,7 @@ func (l *lowering) place(label string) {
 type address struct {
 	base vreg
 	disp int
-	text string // for a base that is not allocated: the text, with %d for the displacement
+	text string // if the base is not a virtual register: format of the address, with %d for the displacement
 }
 
 func (a address) offset(n int) address {
@@ -294,7 +293,7 @@ func (a address) offset(n int) address {
 	return a
 }
 
-// write returns the text of the address, with base as register number n of the instruction.
+// write returns the text of the address. The base is regs[n] of the instruction.
 func (a address) write(n int) string {
 	if a.text != "" {
 		return fmt.Sprintf(a.text, a.disp)
@@ -305,7 +304,7 @@ func (a address) write(n int) string {
 	return fmt.Sprintf("%d({%d})", a.disp, n)
 }
 
-// registers returns the base as a list, which is empty for text.
+// registers returns a list of the base, or an empty list if the address is text.
 func (a address) registers() []vreg {
 	if a.text != "" {
 		return nil
@@ -383,8 +382,8 @@ func immediate(op operand.Op) (int64, bool) {
 	return 0, false
 }
 
-// value returns an operand of an integer instruction: its text as register number n, and
-// the register, if any. Memory is loaded.
+// value returns the text of an operand of an integer instruction and, unless the operand is a
+// constant, its register, which will be regs[n]. Operands in memory are loaded.
 func (l *lowering) value(op operand.Op, bytes, n int) (string, []vreg) {
 	if v, ok := immediate(op); ok {
 		return fmt.Sprintf("$%d", v), nil
@@ -437,7 +436,6 @@ var conditions = map[string]string{
 	"JNE": "BNE", "JNZ": "BNE", "JCC": "BHS",
 }
 
-// instruction lowers one instruction.
 func (l *lowering) instruction(i *ir.Instruction) error {
 	ops := i.Operands
 	l.double = strings.HasSuffix(i.Opcode, "D") || strings.HasSuffix(i.Opcode, "PDY")

@@ -55,7 +55,7 @@ func (l *lowering) findFlags() {
 	}
 }
 
-// definitions calls f for each vector that an instruction writes.
+// definitions calls f for each instruction and each vector that it writes.
 func (l *lowering) definitions(f func(i *ir.Instruction, to reg.Register)) {
 	for _, i := range l.fn.Instructions() {
 		for _, op := range i.Outputs {
@@ -142,7 +142,7 @@ func (l *lowering) givesEqualHalves(i *ir.Instruction, to reg.Register) bool {
 	return true
 }
 
-// byElement reports whether an instruction can take an operand by element.
+// byElement reports whether an instruction of NEON can use one lane of a register for this operand.
 func byElement(i *ir.Instruction, op int) bool {
 	switch i.Opcode {
 	case "VFMADD231PD", "VFMADD231PS", "VFNMADD231PD", "VFNMADD231PS", "VMULPD", "VMULPS":
@@ -151,8 +151,8 @@ func byElement(i *ir.Instruction, op int) bool {
 	return false
 }
 
-// findElements finds the broadcasts from memory that can be omitted, because every
-// instruction that reads them takes an operand by element.
+// findElements finds the broadcasts from memory that can be omitted, because all instructions that
+// read the result can use one lane of a register instead.
 func (l *lowering) findElements() {
 	l.byLane, l.element = map[reg.ID]bool{}, map[*ir.Instruction]elementAt{}
 	count := map[reg.ID]int{}
@@ -179,7 +179,7 @@ func (l *lowering) findElements() {
 			}
 			elements = append(elements, r.ID())
 		}
-		if len(elements) > 1 { // at most one of the factors is an element of a vector
+		if len(elements) > 1 { // an instruction can use one lane for only one of its factors
 			delete(l.byLane, elements[0])
 		}
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 )
 
-// A neonOp is an instruction of NEON, given by its encoding with all registers 0 and its
-// text in ARM's syntax, because Go's assembler supports only a small part of NEON.
+// A neonOp is an instruction of NEON: its encoding with all register numbers 0, and its text in
+// ARM's syntax. The encoding is needed because Go's assembler supports only a small part of NEON.
 // Reference: Arm Architecture Reference Manual for A-profile, chapter C7.2.
 type neonOp struct {
 	code  uint32
-	write string // {d}, {n}, {m} are registers, {i} the lane or shift
+	write string // {d}, {n} and {m} stand for registers, {i} for the lane or shift
 	inout bool   // whether the destination register is read too
 	place func(imm int) uint32
 }
@@ -137,7 +137,7 @@ var neonOps = map[string]*neonForms{
 		single: neonOp{code: 0x4e000400, write: "dup v{d}.4s, v{n}.s[{i}]"},
 		double: neonOp{code: 0x4e000400, write: "dup v{d}.2d, v{n}.d[{i}]"},
 	}).placed(laneSingle, laneDouble),
-	"ins": (&neonForms{ // inserts lane 0
+	"ins": (&neonForms{ // copies lane 0 of the source to lane {i}
 		single: neonOp{code: 0x6e000400, write: "mov v{d}.s[{i}], v{n}.s[0]"},
 		double: neonOp{code: 0x6e000400, write: "mov v{d}.d[{i}], v{n}.d[0]"},
 	}).placed(laneSingle, laneDouble).accumulates(),
@@ -172,7 +172,7 @@ type pool struct {
 	globals map[string]*ir.Global
 	at      map[string]int
 	data    []byte
-	used    bool // whether the current function uses it
+	used    bool // whether the current function uses the pool
 }
 
 func newPool(name string, file *ir.File) *pool {
@@ -185,7 +185,6 @@ func newPool(name string, file *ir.File) *pool {
 	return p
 }
 
-// bytes returns the bytes of a constant.
 func (p *pool) bytes(m operand.Mem) []byte {
 	g := p.globals[m.Symbol.Name]
 	data := make([]byte, g.Size)

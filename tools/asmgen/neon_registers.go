@@ -23,7 +23,6 @@ func registerNames(letter string, first, last int) []string {
 	return names
 }
 
-// A set is a set of virtual registers.
 type set []uint64
 
 func newSet(n int) set        { return make(set, (n+63)/64) }
@@ -392,8 +391,8 @@ func (l *lowering) depths() []float64 {
 	return depth
 }
 
-// spill keeps a register in the frame: it is stored after each instruction that writes it, and
-// loaded before each instruction that reads it.
+// spill moves a virtual register to the stack frame: it emits a store after each instruction that
+// writes the register, and a load before each instruction that reads the register.
 func (l *lowering) spill(v vreg, spilled map[vreg]bool) {
 	bytes := 8
 	if l.vector[v] {
@@ -429,7 +428,6 @@ func (l *lowering) spill(v vreg, spilled map[vreg]bool) {
 	spilled[v] = true
 }
 
-// text returns the instructions in Go's syntax.
 func (l *lowering) text(names []string) string {
 	var b strings.Builder
 	frame := (l.frame + 15) / 16 * 16
@@ -454,7 +452,8 @@ func (l *lowering) text(names []string) string {
 	return b.String()
 }
 
-// fill inserts the names of registers and the offsets in the frame into an instruction.
+// fill replaces {0}, {1}, … in an instruction by the names of registers, and {local+…} by offsets
+// in the frame.
 func fill(text string, registers []string, frame int) string {
 	for n, name := range registers {
 		text = strings.ReplaceAll(text, fmt.Sprintf("{%d}", n), name)

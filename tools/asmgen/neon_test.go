@@ -65,10 +65,10 @@ func TestEncodings(t *testing.T) {
 	t.Logf("%d instructions", len(order))
 }
 
-// TestGemmInnerLoop counts the instructions in the inner loop of the matrix product. For each of
-// four steps of k there are 24 multiply-adds and the loads of 4 vectors of B and of 6 elements of A
-// in vectors. The four steps together have a prefetch, three pointer updates, the counter and the
-// branch. A spilled register, a broadcast element or a move would increase the count.
+// TestGemmInnerLoop counts the instructions in the inner loop of the matrix product. Each of the
+// four unrolled steps has 24 multiply-adds and loads 4 vectors of B and 6 elements of A. The loop
+// also has one prefetch, three pointer updates, the counter and the branch. Any spilled register,
+// broadcast or move would increase the count.
 func TestGemmInnerLoop(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", target, "neon_arm64.s"))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// width returns the number of registers of 16 bytes for an operand of AVX2.
+// width returns the number of 16-byte registers for an operand of an AVX2 instruction.
 func width(op operand.Op) int {
 	if r, ok := op.(reg.Register); ok && r.Size() == 32 {
 		return 2
@@ -47,8 +47,8 @@ func (l *lowering) halvesAt(m operand.Mem) func(h int) address {
 	return func(h int) address { return a.offset(step * h) }
 }
 
-// lanewise calls f for each half of the vector to, with the registers of the sources. The
-// result is written to the registers of to.
+// lanewise calls f for each half of the vector `to`, with the assigned register of this half and
+// the registers of the sources.
 func (l *lowering) lanewise(to operand.Op, f func(to vreg, from []vreg), from ...operand.Op) {
 	r := to.(reg.Register)
 	n := width(to)
@@ -67,7 +67,7 @@ func (l *lowering) lanewise(to operand.Op, f func(to vreg, from []vreg), from ..
 	l.atHome(r, n)
 }
 
-// atHome records that the first n halves of a register are in their assigned registers.
+// atHome records that the first n halves of the vector r are now in their assigned registers.
 func (l *lowering) atHome(r reg.Register, n int) {
 	v, ok := l.now[r.ID()]
 	if !ok {
@@ -83,7 +83,7 @@ func (l *lowering) atHome(r reg.Register, n int) {
 	l.now[r.ID()] = v
 }
 
-// replace makes new registers the value of a vector in this block.
+// replace records that the given registers hold the vector `to` for the rest of this block.
 func (l *lowering) replace(to operand.Op, halves ...vreg) {
 	r := to.(reg.Register)
 	v := vector{half: [2]vreg{none, none}, same: l.homeOf(r.ID()).same, lane: -1}
@@ -104,7 +104,6 @@ var plain = map[string]string{
 	"VAND": "and", "VPAN": "and", "VPO": "orr", "VORP": "orr", "VANDP": "and", "VPXO": "eor", "VXORP": "eor",
 }
 
-// vectorInstruction lowers an instruction that works on vectors.
 func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 	ops := i.Operands
 	last := ops[len(ops)-1]
@@ -220,7 +219,7 @@ func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 			l.move(chosen, to)
 		}, ops[0], ops[1], ops[2])
 	case "VMOVMSKPD", "VMOVMSKPS":
-		// The code that follows only tests whether any lane is set.
+		// The routines only test whether any lane is set.
 		v := l.current(ops[0].(reg.Register))
 		any, other, flag := l.temp(), l.newRegister(false), l.reg(last)
 		l.vop("orr", 0, any, v.of(0), v.of(1))
@@ -330,7 +329,8 @@ func (l *lowering) moveVector(from, to operand.Op) error {
 	return nil
 }
 
-// broadcast lowers a broadcast to a plain load if all its users take their operand by element.
+// broadcast lowers a broadcast. If all its users can use one lane of a register, the broadcast
+// becomes a plain load.
 func (l *lowering) broadcast(i *ir.Instruction) error {
 	to := i.Operands[1].(reg.Register)
 	l.double = i.Opcode != "VBROADCASTSS"
@@ -371,7 +371,7 @@ func (l *lowering) broadcast(i *ir.Instruction) error {
 	return nil
 }
 
-// elementOf returns the register and lane of an operand that is used by element.
+// elementOf returns the register and the lane of an operand of which one lane is used.
 func (l *lowering) elementOf(op operand.Op) (vreg, int, bool) {
 	r, ok := op.(reg.Register)
 	if !ok || !l.byLane[r.ID()] {
@@ -381,7 +381,8 @@ func (l *lowering) elementOf(op operand.Op) (vreg, int, bool) {
 	return v.half[0], v.lane, true
 }
 
-// product emits to ← a·b or to ← to ± a·b if a factor is an element.
+// product emits to ← a·b or to ← to ± a·b if one factor is a lane of a register. Otherwise it
+// returns false.
 func (l *lowering) product(name string, i *ir.Instruction) bool {
 	ops := i.Operands
 	x, lane, ok := l.elementOf(ops[0])
@@ -397,12 +398,11 @@ func (l *lowering) product(name string, i *ir.Instruction) bool {
 	return true
 }
 
-// accumulate is lanewise for an instruction that also reads its result, which must be in its
-// assigned registers.
+// accumulate is like lanewise. If reads is true, the instruction also reads `to`.
 func (l *lowering) accumulate(to operand.Op, reads bool, f func(to vreg, from []vreg), from ...operand.Op) {
 	r := to.(reg.Register)
 	if _, ok := l.now[r.ID()]; ok && reads {
-		// Within the block the vector is in temporary registers, to which the products are added.
+		// `to` is in temporary registers at this point of the block; add to these registers.
 		n := l.homeOf(r.ID()).halves(width(to))
 		sources := make([][2]vreg, len(from))
 		for i, op := range from {
@@ -428,7 +428,7 @@ func (l *lowering) multiplyAdd(name string, i *ir.Instruction) {
 	}
 	ops := i.Operands
 	if m, ok := ops[0].(operand.Mem); ok && strings.Contains(i.Opcode, "231S") {
-		// The other lanes of the register are zero, so that their products are zero too.
+		// A scalar factor from memory: the other lanes of x and of the products are zero.
 		x := l.temp()
 		l.load(l.at(m), l.size(), x)
 		l.accumulate(ops[2], true, func(to vreg, from []vreg) { l.vop(name, 0, to, from[0], x) }, ops[1])
@@ -437,7 +437,7 @@ func (l *lowering) multiplyAdd(name string, i *ir.Instruction) {
 	l.accumulate(ops[2], true, func(to vreg, from []vreg) { l.vop(name, 0, to, from[0], from[1]) }, ops[0], ops[1])
 }
 
-// elsewhere replaces ops[2] by ops[0] ± ops[1]·ops[2], computed in new registers.
+// elsewhere computes ops[0] ± ops[1]·ops[2] in new registers, which then hold ops[2].
 func (l *lowering) elsewhere(name string, i *ir.Instruction) {
 	ops := i.Operands
 	r := ops[2].(reg.Register)
@@ -461,8 +461,8 @@ func (l *lowering) elsewhere(name string, i *ir.Instruction) {
 	l.replace(ops[2], sums[:n]...)
 }
 
-// extreme emits the minimum or maximum of ops[0] and ops[1]. If one of them is NaN, the result is
-// ops[0], so that only a NaN in ops[0] is preserved.
+// extreme emits the minimum or maximum of ops[0] and ops[1]. As on AVX2, the result is ops[0] if
+// one of the two is NaN.
 func (l *lowering) extreme(i *ir.Instruction) error {
 	ops := i.Operands
 	name := "fmax"
@@ -503,7 +503,8 @@ func (l *lowering) isConstant(op operand.Op) bool {
 	return false
 }
 
-// comparison makes a mask of ones where ops[2] compares with ops[1].
+// comparison sets the lanes of ops[3] to all ones where ops[2] and ops[1] satisfy the predicate
+// ops[0], and to zeros elsewhere.
 func (l *lowering) comparison(i *ir.Instruction) error {
 	ops := i.Operands
 	n, _ := immediate(ops[0])
@@ -560,7 +561,8 @@ func (l *lowering) spreadLane(i *ir.Instruction) error {
 	return nil
 }
 
-// columns loads or stores the columns of a vector whose bits are set.
+// columns lowers columnsLoad or columnsStore: it emits loads or stores of the columns whose bits
+// are set.
 func (l *lowering) columns(i *ir.Instruction) error {
 	ops := i.Operands
 	first, _ := immediate(ops[1])
@@ -587,11 +589,11 @@ func (l *lowering) columns(i *ir.Instruction) error {
 	return nil
 }
 
-// columns is a range of the columns of a register of 16 bytes.
+// columns describes the range of selected columns in one register of 16 bytes.
 type columns struct {
 	l     *lowering
 	bits  operand.Op
-	first int  // the column of the first lane
+	first int  // column of the register's first lane
 	later bool // whether the range may begin after the first column of the vector
 	x     vreg
 	a     address
@@ -658,7 +660,6 @@ func (c columns) move(loads bool) {
 	l.place(done)
 }
 
-// lane loads or stores one lane.
 func (c columns) lane(lane int, loads bool) {
 	l, a := c.l, c.a.offset(lane*c.l.size())
 	one := l.temp()

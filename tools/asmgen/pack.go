@@ -21,8 +21,8 @@ func (e *emitter) short(bytes int) reg.VecVirtual {
 	return e.ZMM()
 }
 
-// packCopy emits the packing of contiguous columns: row p of the source holds w elements of
-// each of M panels, Ldc elements apart in C.
+// packCopy emits the packing of contiguous columns. Row p of the source has w elements for each of
+// M panels. The panels are Ldc elements apart in C.
 func (e *emitter) packCopy(w int) {
 	args := e.args()
 	src, dst := e.field(args, offA), e.field(args, offC)
@@ -95,8 +95,8 @@ func (e *emitter) packTranspose(w int) {
 	})
 }
 
-// unpackTranspose emits the reverse of packTranspose: it copies a panel of w at A with K columns, K
-// a multiple of 8, to w rows of C, Ldc elements apart.
+// unpackTranspose emits the reverse of packTranspose: it copies the packed panel A to w rows of C,
+// which are Ldc elements apart. The panel has K columns, a multiple of 8.
 func (e *emitter) unpackTranspose(w int) {
 	args := e.args()
 	src, dst, k, ldc := e.field(args, offA), e.field(args, offC), e.field(args, offK), e.field(args, offLdc)

@@ -7,19 +7,19 @@ import (
 
 // Offsets of the fields of ukr.Rows.
 const (
-	offRows  = 0 // Z: *T
+	offRows  = 0 // Z
 	offRowsX = 8
 	offRowsY = 16
 	offRowsN = 24
-	offRowsL = 32 // int: elements from one row to the next
-	offRowsA = 40 // [mostRows]T, and B follows
+	offRowsL = 32 // number of elements from one row to the next
+	offRowsA = 40 // mostRows elements; B follows
 )
 
 // mostRows is ukr.MaxRows.
 const mostRows = 12
 
-// rowsOf returns pointers, one for every four of count rows that begin at first and are ld
-// bytes apart, and a function that gives the address of each row.
+// rowsOf addresses count rows that are ld bytes apart, the first at first. It returns a pointer for
+// every four rows, and a function that gives the address of each row.
 func (e *emitter) rowsOf(first, ld reg.GPVirtual, count int) (pointers []reg.GPVirtual, row func(r int) operand.Mem) {
 	ld3 := e.GP64()
 	e.LEAQ(operand.Mem{Base: ld, Index: ld, Scale: 2}, ld3)
@@ -39,8 +39,8 @@ func (e *emitter) rowsOf(first, ld reg.GPVirtual, count int) (pointers []reg.GPV
 	}
 }
 
-// rows emits, for count rows z_r, B_r ← Σ_i z_ri y_i (dot) and x ← x + Σ_r A_r z_r (axpy),
-// or only one of these operations, in one pass over the rows.
+// rows emits one pass over count rows z_r. It computes B_r ← Σ_i z_ri y_i if dot is set, and x ← x
+// + Σ_r A_r z_r if axpy is set.
 func (e *emitter) rows(count int, dot, axpy bool) {
 	args := e.args()
 	factors, sums := make([]operand.Op, count), make([]reg.VecVirtual, count)

@@ -46,7 +46,7 @@ func (e *emitter) trsmDirect() {
 			pa, pb, k := e.GP64(), e.GP64(), e.field(args, offDirectM)
 			e.MOVQ(a, pa)
 			e.MOVQ(panel, pb)
-			e.SUBQ(m, k) // k is the number of rows above
+			e.SUBQ(m, k) // k is now the number of rows above this group
 			e.sumDirect(false, acc, s, pa, pb, k, ldc, mask)
 			for r := range acc {
 				e.divideRow(args, s.row(pa, r), acc[r])
@@ -73,7 +73,7 @@ func (e *emitter) divideRow(args reg.Register, d operand.Mem, x []reg.VecVirtual
 	e.CMPQ(operand.Mem{Base: args, Disp: offDirectFlag}, operand.U8(0))
 	e.JNE(operand.LabelRef(done))
 	bits, by := e.GP64(), e.vec()
-	// Zeros and subnormal numbers have an exponent of zero.
+	// The exponent bits are zero if the number is zero or subnormal.
 	if e.double() {
 		e.MOVQ(d, bits)
 		e.SHLQ(operand.U8(1), bits)
@@ -126,9 +126,9 @@ func (e *emitter) trmmDirect() {
 			e.MOVQ(a, pa)
 			e.MOVQ(panel, pb)
 			e.MOVQ(m, k)
-			e.SUBQ(operand.U32(rows), k) // the rows above
+			e.SUBQ(operand.U32(rows), k) // k is now the number of rows above this group
 			e.sumDirect(true, acc, s, pa, pb, k, ldc, mask)
-			for p := range rows { // pb has reached the rows of the tile itself
+			for p := range rows { // sumDirect has advanced pb to the rows of this group
 				b := e.vecs(nv)
 				for v := range b {
 					e.loadMasked(mask, v, e.at(pb, v*e.lanes()), b[v])

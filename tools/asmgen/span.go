@@ -11,13 +11,14 @@ import (
 const (
 	offX    = 0  // *T
 	offY    = 8  // *T
-	offNum  = 16 // int: elements, a multiple of NR
+	offNum  = 16 // number of elements, a multiple of NR
 	offFlag = 24 // int
-	offSA   = 32 // T, and B follows
+	offSA   = 32 // B follows
 )
 
-// forVectors emits a loop over the elements of X, NR at a time. body gets the addresses of the
-// current NR elements of X and Y, and the number v of a vector among them.
+// forVectors emits a loop over the elements of X, NR at a time. It calls body for each vector of a
+// step: x and y are the addresses of the NR elements of the step, and v is the number of the
+// vector.
 func (e *emitter) forVectors(args reg.Register, withY bool, body func(x, y reg.Register, v int)) {
 	x, n := e.field(args, offX), e.field(args, offNum)
 	var y reg.GPVirtual
@@ -97,7 +98,6 @@ func (e *emitter) peak() {
 	e.RET()
 }
 
-// affine emits x ← A·x + B.
 func (e *emitter) affine() {
 	args := e.args()
 	a, b := e.scalars(args)
@@ -124,7 +124,6 @@ func (e *emitter) pairwise(op func(a, b operand.Op, dst reg.VecVirtual)) {
 	e.RET()
 }
 
-// sqrt emits x ← √max(x, 0).
 func (e *emitter) sqrt() {
 	args := e.args()
 	zero := e.vec()
@@ -164,7 +163,8 @@ func (e *emitter) cancellation(a reg.VecVirtual, least operand.Op) *cancellation
 	return c
 }
 
-// distance returns r = (A + y) − 2x; bad or badMask has ones in the lanes with too much cancellation.
+// distance returns r = (A + y) − 2x. In the lanes with too much cancellation, bad (or on tiers with
+// mask registers badMask) has ones.
 func (c *cancellation) distance(x, y operand.Mem) (r, bad reg.VecVirtual, badMask reg.OpmaskVirtual) {
 	const notGreaterEqualUnordered = 0x19
 	e := c.e
@@ -211,8 +211,9 @@ func (e *emitter) distance() {
 	e.RET()
 }
 
-// distanceExp emits x ← exp(C·((A + y) − 2x)), but sets x to −1 and sets Flag if the distance is
-// not at least B·(A + y). If stream is set, the results are written to Z by non-temporal stores.
+// distanceExp emits x ← exp(C·r) with the distance r = (A + y) − 2x. If r is not at least B·(A +
+// y), the code sets x to −1 and sets Flag. If stream is set, it writes the results to Z by
+// non-temporal stores.
 func (e *emitter) distanceExp(stream bool) {
 	args := e.args()
 	a, b := e.scalars(args)
@@ -252,7 +253,6 @@ func (e *emitter) distanceExp(stream bool) {
 	e.RET()
 }
 
-// exp emits x ← exp(A·x + B).
 func (e *emitter) exp() {
 	args := e.args()
 	a, b := e.scalars(args)
@@ -287,7 +287,8 @@ func (e *emitter) fnma231(a reg.VecVirtual, b operand.Op, x reg.VecVirtual) {
 	pick(e, e.VFNMADD231PS, e.VFNMADD231PD)(b, a, x)
 }
 
-// minmax emits dst ← the smaller or larger of x and limit, or x if x is NaN.
+// minmax emits dst ← min(x, limit) if smaller is set, and dst ← max(x, limit) otherwise. NaN in x
+// is preserved.
 func (e *emitter) minmax(smaller bool, x reg.VecVirtual, limit operand.Op, dst reg.VecVirtual) {
 	if _, ok := limit.(operand.Mem); ok {
 		v := e.vec()

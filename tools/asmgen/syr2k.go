@@ -4,12 +4,12 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 )
 
-// syr2k emits C ← α (A Bᵀ + B Aᵀ) + β C row by row of C, four elements at a time. An element is the
-// sum of the dot products of two pairs of rows.
+// syr2k emits C ← α (A Bᵀ + B Aᵀ) + β C, one row of C after the other, four elements at a time. An
+// element of C is the sum of two dot products, each of a row of A and a row of B.
 func (e *emitter) syr2k() {
 	operands := [2]rank2Operand{e.rank2Operand("a"), e.rank2Operand("b")}
 	m, c, step := e.AllocLocal(8), e.AllocLocal(8), e.AllocLocal(8)
-	more := e.AllocLocal(8) // change in the number of rows of A from one row of C to the next
+	more := e.AllocLocal(8) // change in the number of elements m from one row of C to the next
 	lower, begin, row := e.label("lower"), e.label("begin"), e.label("row")
 	e.MOVQ(e.param("c"), c)
 	ldc := e.stride("ldc")
@@ -19,7 +19,8 @@ func (e *emitter) syr2k() {
 	e.Load(e.Param("lower"), flag)
 	e.TESTB(flag, flag)
 	e.JNZ(operand.LabelRef(lower))
-	// The next row begins one column further right in C, and one row further down in A and B.
+	// In the upper triangle, the next row of C begins one column further right, and its factors one
+	// row further down in A and B.
 	e.MOVQ(rows, m)
 	e.MOVQ(operand.I32(-1), more)
 	e.ADDQ(operand.U8(e.size()), ldc)
@@ -47,7 +48,7 @@ func (e *emitter) syr2k() {
 		for i, o := range operands {
 			p, x := e.GP64(), e.GP64()
 			e.MOVQ(o.block, p)
-			e.MOVQ(operands[1-i].row, x) // row of the other matrix
+			e.MOVQ(operands[1-i].row, x) // the current row of the other matrix
 			products[i] = rowOperand{o.rows, p, x}
 		}
 		e.storeSums(e.products(count, n, products), y, count)
@@ -76,10 +77,10 @@ func (e *emitter) syr2k() {
 // A rank2Operand is one of the matrices of syr2k.
 type rank2Operand struct {
 	rows  strides
-	row   operand.Mem // the row whose products give the row of C
-	first operand.Mem // the first of the rows with which row is multiplied
-	block operand.Mem // the first row of a block of four
-	later operand.Mem // the offset of first for the next row
+	row   operand.Mem // address of the row with the index of the current row of C
+	first operand.Mem // address of the first row by which the other matrix's row is multiplied
+	block operand.Mem // address of the first row of the current block of four rows
+	later operand.Mem // change of first, in bytes, for the next row of C
 }
 
 func (e *emitter) rank2Operand(name string) rank2Operand {
@@ -91,7 +92,7 @@ func (e *emitter) rank2Operand(name string) rank2Operand {
 	return o
 }
 
-// copyLocal and addLocal emit to ← from and to ← to + from in memory.
+// copyLocal emits to ← from, and addLocal emits to ← to + from, for numbers in memory.
 func (e *emitter) copyLocal(from, to operand.Mem) {
 	r := e.GP64()
 	e.MOVQ(from, r)

@@ -25,13 +25,13 @@ type tier struct {
 	neon  bool // whether the tier is for arm64; neon.go then translates the instructions
 }
 
-// The register tiles. AVX-512 has 32 registers: 14×2 accumulators, 2 for B, 2 temporaries. AVX2 has
-// 16 registers: 6×2 accumulators, 2 for B, 2 temporaries.
+// The register tiles fill the vector registers. AVX-512 has 32 registers: 14×2 accumulators, 2 for
+// B, 2 temporaries. AVX2 has 16 registers: 6×2 accumulators, 2 for B, 2 temporaries.
 //
 // NEON has 32 registers of 16 bytes, two of which form a vector: 24 accumulators, 4 for B and 3 for
 // A; a multiply-add takes one element of A. For 24 multiply-adds this tile needs 7 loads in
-// float64, like a tile of 8×6, and 5½ loads in float32, compared with 5 for a tile of 8×12. Its
-// number of columns is the same as for AVX2, so that packing and all other code is shared.
+// float64, as many as a tile of 8×6, and 5½ loads in float32, where a tile of 8×12 needs 5. The
+// number of columns equals that of AVX2, so that both share packing and all other code.
 var tiers = []tier{
 	{name: "AVX512", bytes: 64, mr: 14, nv: 2, masks: true},
 	{name: "AVX2", bytes: 32, mr: 6, nv: 2},
@@ -52,14 +52,14 @@ var precisions = []precision{
 
 // A routine is an assembly function, emitted once for each tier and precision that has it.
 type routine struct {
-	name string // the full name ends in the precision and the tier, as in F64AVX2
+	name string // name without the precision and the tier, such as F64AVX2, that are appended
 	args string // the Go type that the only parameter points to, or the Go type of the function
 	doc  string
 	emit func(e *emitter)
 }
 
-// has reports whether the tier has the routine in precision p. If it does not, the table has the
-// portable routine, or nil for an optional routine.
+// has reports whether the tier has the routine in precision p. Otherwise the tier's table contains
+// the portable routine, or nil if the routine is optional.
 func (t tier) has(r routine, p precision) bool {
 	switch r.name {
 	case "codes1", "codes2", "encode":
@@ -230,7 +230,6 @@ func generate() (map[string][]byte, error) {
 	return files, nil
 }
 
-// arch returns the tier's GOARCH.
 func (t tier) arch() string {
 	if t.neon {
 		return "arm64"

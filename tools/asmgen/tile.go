@@ -7,15 +7,15 @@ import (
 
 // Offsets of the fields of ukr.Tile, to which every routine gets a pointer.
 const (
-	offA     = 0  // *T: packed panels of A
-	offB     = 8  // *T: one packed panel of B
-	offC     = 16 // *T
-	offK     = 24 // int
-	offM     = 32 // int: rows, over all panels of A
-	offN     = 40 // int: columns, 1 … NR
-	offLdc   = 48 // int: elements from one row of C to the next
-	offLda   = 56 // int: elements from one panel of A to the next
-	offAlpha = 64 // T, and beta follows
+	offA     = 0 // packed panels of A
+	offB     = 8 // one packed panel of B
+	offC     = 16
+	offK     = 24
+	offM     = 32 // number of rows in all panels of A
+	offN     = 40 // number of columns, 1 … NR
+	offLdc   = 48 // number of elements from one row of C to the next
+	offLda   = 56 // number of elements from one panel of A to the next
+	offAlpha = 64 // beta follows
 )
 
 // A step emits acc_v ← acc_v + s(a, b_v) for one row of the tile, where a is the address of the
@@ -30,7 +30,8 @@ func dotStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
 	}
 }
 
-// pairStep is like dotStep, for pairs of 16-bit integers, whose products are summed in 32 bits.
+// pairStep is like dotStep for elements that are pairs of 16-bit integers. It sums products in 32
+// bits.
 func pairStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
 	if e.masks && len(acc) == 1 {
 		e.VPDPWSSD_BCST(a, b[0], acc[0])
@@ -77,8 +78,8 @@ func (e *emitter) field(args reg.Register, offset int) reg.GPVirtual {
 	return r
 }
 
-// chi2Step adds (a−b)²/(a+b), or 0 for 0/0: a denominator below the smallest normal number is
-// replaced by that number. NaN is preserved, because the numerator is then NaN.
+// chi2Step adds (a−b)²/(a+b). It replaces a denominator below the smallest normal number by this
+// number, so that 0/0 gives 0. A NaN is preserved, because the numerator is NaN too.
 func chi2Step(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
 	least := e.bits(pick(e, 0x1p-126, 0x1p-1022))
 	smallest := e.constant("smallest", e.lanes(), func(int) uint64 { return least })
@@ -152,9 +153,9 @@ func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual, p
 	e.Label(done)
 }
 
-// tile emits the loop over the panels of A: for each panel, the sum over k and then C ← α·sum + β·C
-// on the existing rows and columns. If scaled is set, the sums are integers, and α is multiplied by
-// the factors of the row and the column.
+// tile emits the loop over the panels of A. For each panel, the code computes the sums over k, and
+// then C ← α·sum + β·C on the existing rows and columns. If scaled is set, the sums are integers,
+// and α is multiplied by the scale factors of the row and of the column.
 func (e *emitter) tile(s step, scaled bool) {
 	args := e.args()
 	a, c, m := e.field(args, offA), e.field(args, offC), e.field(args, offM)
@@ -228,8 +229,8 @@ func (e *emitter) tile(s step, scaled bool) {
 	e.RET()
 }
 
-// integers returns an emitter with e's number of columns for the 32-bit elements of ukr.Scaled:
-// pairs of integers and their sums.
+// integers returns an emitter for the elements of 32 bits in ukr.Scaled (pairs of integers, and
+// sums). It has as many columns per row as e.
 func (e *emitter) integers() *emitter {
 	i := *e
 	i.precision = precision{name: e.precision.name, bytes: 4}
@@ -258,8 +259,8 @@ func (e *emitter) scaleSums(args reg.Register, factors reg.GPVirtual, alpha reg.
 	return scaled
 }
 
-// fromIntegers returns a row of sums converted to floating point, in which float64 takes
-// two vectors for each vector of integers.
+// fromIntegers converts a row of integer sums to floating-point numbers. In float64, each vector of
+// integers becomes two vectors.
 func (e *emitter) fromIntegers(sums []reg.VecVirtual) (row []reg.VecVirtual) {
 	for _, x := range sums {
 		if !e.double() {
@@ -297,10 +298,10 @@ func (e *emitter) prefetchC(c, ldc, m reg.GPVirtual) {
 	e.Label(done)
 }
 
-// prefetchRows returns a function that emits the prefetches of one round of a panel's sum. The
-// function calls prefetch and then prefetches the next row of C, of size bytes. If all rows of C
-// are prefetched before the sum, the elements of A and B wait for them, and a product takes 2 to 4
-// % longer (n = 4096, AVX-512, AMD EPYC of family 26, November 2026; on AVX2 there is no
+// prefetchRows returns a function that is called once for each round of the loop over k. It calls
+// prefetch and then emits the prefetch of the next row of C, which has size bytes. If all rows of C
+// were prefetched before the loop, loads of A and B would wait for them, and a product would take 2
+// to 4 % longer (n = 4096, AVX-512, AMD EPYC of family 26, November 2026; on AVX2 there is no
 // difference).
 func (e *emitter) prefetchRows(c, ldc, m reg.GPVirtual, size int, prefetch func()) func() {
 	row, left := e.GP64(), e.GP64()
@@ -320,8 +321,8 @@ func (e *emitter) prefetchRows(c, ldc, m reg.GPVirtual, size int, prefetch func(
 	}
 }
 
-// update emits C ← acc + β·C for the first m rows, and jumps to next. A nil
-// mask means all columns.
+// update emits C ← acc + β·C for the first m rows and the columns of the mask (all columns if mask
+// is nil), and then a jump to the label next.
 func (e *emitter) update(args reg.Register, acc [][]reg.VecVirtual, c, ldc, m reg.GPVirtual, next string, mask *columnMask) {
 	beta := e.vec()
 	e.broadcast(operand.Mem{Base: args, Disp: offAlpha + e.size()}, beta)
@@ -360,9 +361,9 @@ func (e *emitter) update(args reg.Register, acc [][]reg.VecVirtual, c, ldc, m re
 	}
 }
 
-// trsm emits X₁ ← L₁₁⁻¹ (B₁ − L₁₀ X₀) on packed panels: a holds L₁₀ (k columns)
-// and then L₁₁ (MR columns, the diagonal inverted), b holds X₀ (k rows) and
-// then B₁ (MR rows), which becomes X₁.
+// trsm emits X₁ ← L₁₁⁻¹ (B₁ − L₁₀ X₀) on packed panels. Panel a has k columns of L₁₀ and then MR
+// columns of L₁₁, whose diagonal is stored inverted. Panel b has k rows of X₀ and then MR rows of
+// B₁, which X₁ overwrites.
 func (e *emitter) trsm() {
 	args := e.args()
 	pa, pb, k := e.field(args, offA), e.field(args, offB), e.field(args, offK)

@@ -7,26 +7,27 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Coefficients, lowest first, of the polynomials of sine and cosine in z = r², by interpolation at
-// the Chebyshev nodes of [0, 0.786²] with 80 decimal digits. 0.786 is slightly larger than ¼π,
-// because the multiple of ½π is chosen in rounded arithmetic.
+// These arrays are coefficients of polynomials in z = r² for sine and cosine, lowest power first.
+// They were computed by interpolation at the Chebyshev nodes of [0, 0.786²] with 80 decimal digits.
+// 0.786 is slightly larger than ¼π, because the multiple of ½π is chosen in rounded arithmetic.
 var (
-	// The polynomial of (sin r − r)/r³. The error relative to the sine is 2^−57.1.
+	// sinCoefficients approximates (sin r − r)/r³; the sine has a relative error of 2^−57.1.
 	sinCoefficients = []float64{
 		-0x1.5555555555555p-3, 0x1.1111111111110p-7, -0x1.a01a01a01992ap-13, 0x1.71de3a545ef0dp-19,
 		-0x1.ae64540feaf6dp-26, 0x1.61217cc913f00p-33, -0x1.ab167f4fb1867p-41,
 	}
-	// The polynomial of (cos r − 1 + ½r²)/r⁴. The error relative to the cosine is 2^−59.4.
+	// cosCoefficients approximates (cos r − 1 + ½r²)/r⁴; the cosine has a relative error of
+	// 2^−59.4.
 	cosCoefficients = []float64{
 		0x1.5555555555555p-5, -0x1.6c16c16c16962p-10, 0x1.a01a019f4d709p-16, -0x1.27e4fa163c142p-22,
 		0x1.1eeb673a2e0cap-29, -0x1.907c6d159beaap-37,
 	}
-	// The polynomials of the same functions for float32, with relative errors 2^−35.6 and 2^−39.5.
+	// For float32, the same functions are approximated with relative errors of 2^−35.6 and 2^−39.5.
 	sinCoefficientsShort = []float64{-0x1.555555545c866p-3, 0x1.11110deb7eef4p-7, -0x1.a013a29ae5232p-13, 0x1.6dbc6beea63eep-19}
 	cosCoefficientsShort = []float64{0x1.55555555024dap-5, -0x1.6c16bf52716b0p-10, 0x1.a015c12bb84c8p-16, -0x1.25233ada55c80p-22}
 )
 
-// ½π in three parts of 53 bits.
+// ½π ≈ halfPi1 + halfPi2 + halfPi3, three parts of 53 bits.
 const (
 	halfPi1 = 0x1.921fb54442d18p+0
 	halfPi2 = 0x1.1a62633145c07p-54
@@ -36,16 +37,15 @@ const (
 // reduceLimit is the largest |y| that the method reduced accepts.
 const reduceLimit = 0x1p30
 
-// reduced returns y − n·½π for |y| ≤ reduceLimit as the sum of two numbers, and n, the nearest
-// integer (or one of two almost equally near integers), in the low bits of a word.
+// reduced returns y − n·½π as the sum r + low, for |y| ≤ reduceLimit. n is the integer nearest to
+// y/½π (or one of two almost equally near integers). quadrant has n in its low bits.
 //
 // This is Cody and Waite's reduction with ½π in three parts. With fused multiply-adds the parts may
-// have full precision: y − n·halfPi1 is exact, because the two terms are multiples of 2^−53, or of
-// the last bit of y if that is less, and the result is below 1. The product of n with the second
-// part is computed as a sum of two numbers, and so is the difference, because near a multiple of ½π
-// the product is larger than the difference. The truncation error, n times 2^−163, is at most
-// 2^−132, and no float64 below 2³¹ is nearer than about 2^−62 to a multiple of ½π (Muller et al.
-// 2018, section 10.2).
+// have full precision: y − n·halfPi1 is exact: both terms are multiples of 2^−53 (or of the last
+// bit of y, if it is smaller), and the result is below 1. The product n·halfPi2 and its difference
+// from y − n·halfPi1 are each computed as the sum of two numbers, because near a multiple of ½π the
+// product is larger than the difference. The truncation error is n·2^−163 ≤ 2^−132; no float64
+// below 2³¹ is nearer than about 2^−62 to a multiple of ½π (Muller et al. 2018, section 10.2).
 func (d doubles) reduced(y reg.VecVirtual, double bool) (quadrant, r, low reg.VecVirtual) {
 	const magic = 0x1.8p52
 	quadrant = d.fma(y, d.num(2/math.Pi), d.value(magic))
@@ -79,9 +79,9 @@ func (d doubles) cosine(r, low, z reg.VecVirtual) reg.VecVirtual {
 	return d.add(w, d.fma(d.mul(z, z), d.polynomial(z, cosCoefficients), tail))
 }
 
-// trigonometric emits x ← sin(A·x), or cos(A·x) if turn is 1. At a step of NR elements of which one
-// has |A·x| > reduceLimit the code stops, sets Flag, and sets N to the number of remaining
-// elements, including this step.
+// trigonometric emits x ← sin(A·x), or cos(A·x) if turn is 1, in steps of NR elements. If a step
+// has an element with |A·x| > reduceLimit, the code stops before this step, sets Flag, and sets N
+// to the number of remaining elements.
 func (e *emitter) trigonometric(turn uint64) {
 	args := e.args()
 	d := e.doubles()
@@ -97,7 +97,7 @@ func (e *emitter) trigonometric(turn uint64) {
 	d.zero(largest)
 	for v := range e.nv {
 		e.eachDoubles(d, x, v, func(from operand.Mem) {
-			// The maximum skips NaN.
+			// This order of the operands ignores NaN.
 			d.VMAXPD(largest, d.abs(d.mul(d.fetch(e, from), a)), largest)
 		})
 	}
@@ -123,7 +123,7 @@ func (e *emitter) trigonometric(turn uint64) {
 
 // turned returns sin(y + turn·½π), for turn 0 or 1.
 func (d doubles) turned(y reg.VecVirtual, turn uint64, double bool) reg.VecVirtual {
-	// The sums below would lose the sign of −0.
+	// Handle the sign of y separately, because the sums below lose the sign of −0.
 	var sign reg.VecVirtual
 	if turn == 0 {
 		sign = d.sign(y)

@@ -7,9 +7,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// trsv emits x ← L⁻¹ x for a small lower triangle with scalar instructions, four rows at a time. An
-// unknown takes the latency of a multiplication and an addition, which vectors would not reduce.
-// The inverses of the diagonal are computed in advance.
+// trsv emits x ← L⁻¹ x for a small lower triangle, four rows at a time. It uses scalar
+// instructions: each unknown takes the latency of a multiplication and an addition, which vectors
+// would not reduce. The inverses of the diagonal are computed in advance.
 func (e *emitter) trsv() {
 	n, a, x := e.param("n"), e.param("a"), e.param("x")
 	rs, cs, inc := e.stride("ars"), e.stride("acs"), e.stride("incX")
@@ -50,9 +50,9 @@ func (e *emitter) scalars4(count int) []reg.VecVirtual {
 	return v
 }
 
-// subtractKnown subtracts from the sums the products of the rows, from p on, with the solved
-// unknowns. Their number is a multiple of four. It uses two sums per row alternately. It advances p
-// to the column after the solved unknowns.
+// subtractKnown subtracts Σ_j l_rj x_j over the solved unknowns x_j from sums[r]. p points to l_00.
+// The number of solved unknowns is a multiple of four. The code uses two sums per row alternately,
+// and advances p to the column after the solved unknowns.
 func (e *emitter) subtractKnown(sums []reg.VecVirtual, rows strides, p, cs, top, inc, done reg.GPVirtual) {
 	others := e.scalars4(len(sums))
 	for _, s := range others {
@@ -122,7 +122,7 @@ func (e *emitter) solveKnown(sums []reg.VecVirtual, rows strides, p, cs, x, inc 
 		column(r, func(v reg.VecVirtual) { e.scalarMul(inverses[r], v) })
 	}
 	e.JMP(operand.LabelRef(end))
-	e.Label(slow) // this part is for inverses that may be out of range
+	e.Label(slow) // divide, because an inverse may be out of range
 	e.MOVQ(p, at)
 	e.MOVQ(x, to)
 	for r := range sums {
@@ -137,7 +137,7 @@ func (e *emitter) jumpUnlessInvertible(x operand.Mem, label string) {
 	bits := e.GP64()
 	if e.double() {
 		e.MOVQ(x, bits)
-		e.ADDQ(bits, bits) // this removes the sign
+		e.ADDQ(bits, bits) // shift the sign out
 		e.SHRQ(operand.U8(1), bits)
 		e.SUBQ(e.constant(fmt.Sprintf("from%x", from), 1, func(int) uint64 { return from }), bits)
 		e.CMPQ(bits, e.constant(fmt.Sprintf("within%x", from), 1, func(int) uint64 { return to - from }))

@@ -16,7 +16,8 @@ func (e *emitter) transposeDirect() {
 	src, dst := e.field(args, offDirectA), e.field(args, offDirectC)
 	rows, end := e.label("rows"), e.label("end")
 	e.Label(rows)
-	// The rows of the block; the last existing row replaces missing rows.
+	// one, two and three are the offsets of rows 1 to 3 of the block. Missing rows are replaced by
+	// the last existing row.
 	one, two, three := e.GP64(), e.GP64(), e.GP64()
 	e.XORQ(one, one)
 	e.CMPQ(m, operand.U32(1))
@@ -35,11 +36,12 @@ func (e *emitter) transposeDirect() {
 	from, to, n := e.GP64(), e.GP64(), e.field(args, offDirectN)
 	e.MOVQ(src, from)
 	e.MOVQ(dst, to)
-	// For the lower triangle, copy the rows of C from this block to the end; they are columns of A.
+	// A block of rows of A is a block of columns of C. For the lower triangle, copy it from its
+	// diagonal block to the last row of C.
 	begin, upper := e.label("begin"), e.label("upper")
 	part := e.field(args, offDirectPart)
 	before := e.field(args, offDirectM)
-	e.SUBQ(m, before) // this gives the number of rows above this block
+	e.SUBQ(m, before) // before is now the number of rows of A above this block
 	e.CMPQ(part, operand.U8(partLower))
 	e.JL(operand.LabelRef(begin))
 	e.JG(operand.LabelRef(upper))
@@ -58,7 +60,7 @@ func (e *emitter) transposeDirect() {
 	e.LEAQ(operand.Mem{Base: to, Index: ldc, Scale: 4}, to)
 	e.SUBQ(operand.U32(4), n)
 	e.JMP(operand.LabelRef(begin))
-	e.Label(upper) // for the upper triangle, copy the rows of C up to the end of this block
+	e.Label(upper) // for the upper triangle, copy the rows of C up to the diagonal block
 	e.ADDQ(operand.U32(4), before)
 	e.CMPQ(before, n)
 	e.CMOVQLT(before, n)
@@ -115,8 +117,9 @@ func (e *emitter) offset(base, by reg.GPVirtual) operand.Mem {
 	return m
 }
 
-// transposeEdge emits a block at the edge; m and n are the remaining rows and columns, of
-// which at most 4 each are used. With lower, it stores only the lower triangle of the result.
+// transposeEdge emits the transposition of a block at the edge. The block has min(m, 4) rows and
+// min(n, 4) columns, where m and n are the remaining rows and columns. If lower is set, the code
+// stores only the lower triangle of the result.
 func (e *emitter) transposeEdge(m, n reg.GPVirtual, offsets []reg.GPVirtual, from, to, ldc reg.GPVirtual, lower bool) {
 	width := e.firstOf4(e.atMost(n, 4))
 	r := make([]reg.VecVirtual, 4)

@@ -8,7 +8,7 @@ import (
 // The micro-kernels of BLAS levels 1 and 2 take separate arguments, because storing an argument
 // struct would take as long as a product of a 4×4 matrix with a vector.
 
-// Go types of the functions; T is the element type.
+// These constants are the Go types of the functions. T stands for the element type.
 const (
 	dotSignature   = "func(n int, x, y *T) T"
 	axpySignature  = "func(n int, a T, x, y *T)"
@@ -19,7 +19,6 @@ const (
 	trsvSignature  = "func(n int, unit bool, a *T, ars, acs int, x *T, incX int)"
 )
 
-// param loads a parameter.
 func (e *emitter) param(name string) reg.GPVirtual {
 	return e.Load(e.Param(name), e.GP64()).(reg.GPVirtual)
 }
@@ -85,7 +84,7 @@ func (e *emitter) dot() {
 	e.Store(e.sideBySide([]reg.VecVirtual{sum}), e.ReturnIndex(0))
 	e.RET()
 
-	e.Label(many) // this code follows the return, so that short vectors need no jump
+	e.Label(many) // the code for long vectors follows the return, so that short vectors need no jump
 	for _, s := range sums[1:] {
 		e.zero(s)
 	}
@@ -157,7 +156,7 @@ func (e *emitter) axpy() {
 	e.VZEROUPPER()
 	e.RET()
 
-	e.Label(many) // this code follows the return, so that short vectors need no jump
+	e.Label(many) // the code for long vectors follows the return, so that short vectors need no jump
 	e.SUBQ(operand.I32(4*e.lanes()), n)
 	loop(4)
 	e.ADDQ(operand.I32(4*e.lanes()), n)
@@ -214,9 +213,8 @@ func (e *emitter) below() {
 	e.RET()
 }
 
-// addRest emits p_r ← p_r + a_r y for the tail, whose length is in the lower bits of n. The tail is
-// shorter than a vector. Each store has at most the given number of bytes. addRest advances y and
-// p.
+// addRest emits p_r ← p_r + a_r y for the tail of the rows. The tail is shorter than a vector; the
+// lower bits of n are its length. Each store has at most `most` bytes. The code advances y and p.
 func (e *emitter) addRest(most int, n, y reg.GPVirtual, a []reg.VecVirtual, rows strides, p reg.GPVirtual) {
 	for part := e.lanes() / 2; part > 0; part /= 2 {
 		skip := e.label("skip")

@@ -21,7 +21,6 @@ import (
 )
 
 const (
-	// folder is the folder of the sources and of the PTX.
 	folder = "../cuda/internal/ptx"
 	// mainFile is the source that includes all other sources.
 	mainFile = "mercer.cu"
@@ -52,7 +51,6 @@ func main() {
 	}
 }
 
-// generate returns every generated file by its name.
 func generate(libraries, folder string) (map[string][]byte, error) {
 	sources, err := read(folder)
 	if err != nil {
@@ -99,7 +97,6 @@ func pack(text []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// read returns the sources by their names.
 func read(folder string) (map[string]string, error) {
 	sources := map[string]string{}
 	for _, pattern := range []string{"*.cu", "*.cuh"} {
@@ -121,7 +118,6 @@ func read(folder string) (map[string]string, error) {
 	return sources, nil
 }
 
-// names returns the names of the sources in alphabetical order.
 func names(sources map[string]string) []string {
 	var list []string
 	for name := range sources {

@@ -5,7 +5,7 @@ package main
 // of scikit-learn; name=value sets a default that differs from the catalogue's.
 type estimator struct {
 	name      string // name of the estimator without the prefix Mercer
-	learner   string // if empty, the Python argument method names the learner
+	learner   string // if empty, the user names the learner by the Python argument method
 	task      string
 	arguments string
 	texts     map[string]argument // descriptions that differ from those in the catalogue

@@ -107,7 +107,8 @@ func (e estimator) write(b *strings.Builder, list []learner) error {
 	return nil
 }
 
-// parameters returns the parameters of the estimator's learner, or of all learners of its task.
+// parameters returns the parameters of the estimator's learner. If the estimator names no learner,
+// it returns the parameters of all learners for its task.
 func (e estimator) parameters(list []learner) (known []parameter) {
 	has := map[string]bool{}
 	for _, l := range list {

@@ -30,8 +30,8 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// A build describes the command's executable for one platform. Linux also has an executable that
-// needs no dynamic loader, for containers.
+// A build is an executable of the command for one platform. For Linux there is a second executable,
+// for containers, that needs no dynamic loader.
 type build struct {
 	goos, goarch string
 	static       bool
