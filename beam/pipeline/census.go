@@ -29,7 +29,8 @@ func (p Params) rules() dataset.Rules {
 	return dataset.Rules{Targets: p.Targets, Drop: p.Drop, Labels: p.Classify, AnyLabels: true, Standardize: !p.NoStandardize, RefuseMissing: p.RefuseMissing}
 }
 
-// add adds the rows of a table. Line 1 of the table is at the byte offset from of the file.
+// add adds the rows of a table. The argument from is the byte offset of the table's line 1 in the
+// file.
 func (c *census) add(from int64, t *dataset.Table, p Params) error {
 	if err := c.align(t.Source, t.Names(), t.Sparse()); err != nil {
 		return err

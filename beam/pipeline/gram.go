@@ -30,7 +30,7 @@ var devices struct {
 	open map[string]backend.Device
 }
 
-// device opens a device once.
+// device returns a device, which it opens at the first call.
 func device(name string) (backend.Device, error) {
 	devices.Lock()
 	defer devices.Unlock()

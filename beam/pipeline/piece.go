@@ -178,7 +178,8 @@ func (p filePiece) chunkBytes() int {
 }
 
 // tables calls the function use with the rows of the piece in order, as a sequence of tables whose
-// sizes depend on the piece alone. Line 1 of a table is at the byte offset from of the file.
+// sizes depend on the piece alone. Its argument from is the byte offset of the table's line 1 in
+// the file.
 func (p filePiece) tables(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	if p.To > 0 {
 		return p.part(ctx, use)
@@ -312,8 +313,8 @@ func hasRow(text []byte) bool {
 	return false
 }
 
-// placed returns err with the line number in the whole file. Line 1 of err is at the byte offset
-// from, so that placed adds the number of lines before this byte. If these lines cannot be counted,
+// placed returns err with the line number in the whole file. Line 1 of err is the line at byte
+// offset from, so that placed adds the number of lines before it. If these lines cannot be counted,
 // the new message gives the line and the byte; then `tail -c +BYTE FILE | sed -n LINEp` prints the
 // line.
 func placed(ctx context.Context, err error, path string, from int64) error {

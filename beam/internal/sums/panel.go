@@ -17,7 +17,7 @@ const (
 	PlainRows = 8 * PanelRows
 )
 
-// A Gatherer computes the sums over the rows of the products of all pairs of columns of
+// A Gatherer computes the inner products of all pairs of columns of
 //
 //	Z = [Φ | Y − y₀ | 1],  q = M + t + 1 columns
 //
