@@ -248,7 +248,6 @@ func names() []string {
 	return list
 }
 
-// aliases lists the other names of all kernels.
 func aliases() []string {
 	var list []string
 	for _, d := range catalogue {

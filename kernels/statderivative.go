@@ -117,7 +117,6 @@ func differentiable(k Kernel) bool {
 	return !slices.ContainsFunc(parts(k), func(p Kernel) bool { return !differentiable(p) })
 }
 
-// allBounded reports whether every part is bounded.
 func allBounded(parts []Kernel) bool {
 	return !slices.ContainsFunc(parts, func(p Kernel) bool { return !p.bounded() })
 }

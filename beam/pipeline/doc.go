@@ -14,7 +14,7 @@
 //	piece.go    globs → pieces of files of about 32 MiB, distributed to workers
 //	census.go   pieces → the statistics for an encoder, and a sample of the rows
 //	columns.go  the columns of pieces; some pieces lack columns because their files omit zeros
-//	plan.go     the encoder, the centers or frequencies, the offsets
+//	plan.go     the encoder, the centers or frequencies, the shifts of the targets
 //	gram.go     pieces → sums of [Φ|y|1]ᵀ[Φ|y|1], merged in a tree of two levels
 //	solve.go    the scores of every kernel and λ from the sums of folds, and β
 //	measure.go  pieces → the residual of β, in additional passes; corrections

@@ -27,8 +27,8 @@ func (f *takeFn) ProcessElement(p filePiece, emit func(filePiece)) {
 	}
 }
 
-// spread calls the function each with all pieces or, if Params.Workers is above 1, once for every
-// worker with the pieces of the worker. It returns the elements of all results.
+// spread passes all pieces to the function each or, if Params.Workers is above 1, passes the pieces
+// of every worker in a separate call. It returns the elements of all results.
 func spread(s beam.Scope, p Params, pieces beam.PCollection, each func(s beam.Scope, pieces beam.PCollection) beam.PCollection) beam.PCollection {
 	if p.Workers <= 1 {
 		return each(s, pieces)

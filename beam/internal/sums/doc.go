@@ -5,9 +5,9 @@
 //	twofloat.go  numbers of two float64, added with an error of 2⁻¹⁰⁴
 //	sums.go      Sums: a triangle of such numbers, merged and encoded
 //	basis.go     Basis: the functions φ of a sample: linear, centers, Fourier
-//	panel.go     Gatherer: the products of rows, by a Syrk for each panel of 512 rows
+//	panel.go     Gatherer: the sums over rows, by a Syrk for each panel of 512 rows
 //	solve.go     Solve: the equations of Sums, with penalty and intercept; Posterior
-//	residual.go  Measurer: ΦᵀW(y − Φβ), computed in a second pass over the samples
+//	residual.go  Measurer: Φᵀ(y − Φβ − b), computed in a second pass over the samples
 //
 // # How far sums may differ
 //
