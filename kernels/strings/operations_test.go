@@ -85,8 +85,8 @@ func TestOneValueCanBeStopped(t *testing.T) {
 	if most := calls * (pairwise.Poll + row); asked != calls || d.operations > most {
 		t.Errorf("%d operations with %d calls, more than %d", d.operations, asked, most)
 	}
-	// Each row takes 3n operations on R, so that the finished fraction of the value is the finished
-	// fraction of these operations.
+	// Each row takes 3n operations on R. The finished fraction of the value is therefore the
+	// fraction of these operations that are done.
 	if share := float64(d.operations) / (3 * n * n); part < 0.99*share || part > 1.01*share {
 		t.Errorf("%v of the value is reported as done, but %v is", part, share)
 	}
