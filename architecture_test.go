@@ -24,9 +24,9 @@ import (
 
 const module = "github.com/mercer-go/mercer"
 
-// A layer is a folder of the module, and the list of its allowed imports: the folders of other
-// layers in ours, and external modules in others. A folder inside it may be a layer of its own.
-// Packages of one layer may import each other. The imports of tests are not restricted.
+// A layer is a folder of the module. Its packages may import each other, the packages of the
+// folders in the field ours, and the external modules in the field others. A folder inside a layer
+// may be a layer of its own. The imports of tests are not restricted.
 type layer struct {
 	folder string
 	ours   []string

@@ -267,8 +267,8 @@ func ExampleModel_Prepare() {
 	// <nil>
 }
 
-// After a calibration on samples that were not in the fit, every learner returns intervals, and as
-// fast as predictions. Here half of the width is the largest of ten errors.
+// After a calibration on samples that were not in the fit, every learner returns intervals. They
+// take no longer than predictions. Here half of the width is the largest of ten errors.
 func ExampleModel_Calibrate() {
 	ctx := context.Background()
 	m := line()

@@ -49,7 +49,8 @@ func (o Options) device() (backend.Device, error) {
 	return dev, nil
 }
 
-// only checks the options of a call: it returns an error if o sets an option that is not in used.
+// only checks the options of a call: it returns an error if o sets an option that the list `used`
+// lacks.
 func (o Options) only(call string, used ...string) error {
 	for _, option := range []struct {
 		name  string
@@ -279,7 +280,7 @@ func (m *Model[M]) Write(w io.Writer) error {
 // WriteONNX writes the model in the format ONNX, with numbers of 64 or 32 bits, so that onnxruntime
 // and other programs can evaluate it. The input "x" of the graph has a row for each sample and a
 // column for each entry of Encoder().FeatureNames. Numeric columns hold the numbers of the table,
-// which the graph standardizes, with NaN for a missing cell. Columns of categories hold 0 or 1. For
+// with NaN for a missing cell; the graph standardizes them. Columns of categories hold 0 or 1. For
 // a model of a Gram matrix the columns are the kernel values with the training rows. The output of
 // a regression model is "prediction", n×t. The outputs of a classifier are "label", n texts,
 // "decision", in the form of learners.Classifier.Decision, and "probabilities", n×K, if the model
@@ -304,7 +305,7 @@ func Load(path string, o Options) (*Model[learners.Model], error) {
 	return load("load", o, func() (modelfile.Bundle, error) { return modelfile.Load(path) })
 }
 
-// Read reads a model like Load, from a reader of the contents of a file of size bytes.
+// Read reads a model like Load, from r, whose size bytes are the contents of a model file.
 func Read(r io.ReaderAt, size int64, o Options) (*Model[learners.Model], error) {
 	return load("read", o, func() (modelfile.Bundle, error) { return modelfile.Read(r, size) })
 }

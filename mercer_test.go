@@ -222,8 +222,8 @@ func TestPredictRowAllocates(t *testing.T) {
 }
 
 // TestSVCKnowsProbabilitiesWhereAsked checks that without the field Probabilities, Proba of a
-// support vector machine returns an error that names the field. With the field, the rows sum to 1
-// and the label is the most probable class, also after Save and Load.
+// support vector machine returns an error that names the field. With the field, each row of
+// probabilities sums to 1, and the label is the most probable class, also after Save and Load.
 func TestSVCKnowsProbabilitiesWhereAsked(t *testing.T) {
 	x, y := mat.NewDense(30, 1, nil), mat.NewDense(30, 1, nil)
 	for i := range 30 {
@@ -297,7 +297,7 @@ func TestFitRows(t *testing.T) {
 	}
 }
 
-// TestLassoPath checks that each weight is the element of Xᵀy moved by λ/2 toward 0 if XᵀX = I.
+// TestLassoPath checks that for XᵀX = I each weight is the element of Xᵀy, moved by λ/2 toward 0.
 func TestLassoPath(t *testing.T) {
 	x, y := mat.NewDense(3, 3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1}), mat.NewVecDense(3, []float64{3, -2, 0.5})
 	lambdas := []float64{8, 4, 2, 0.5}
@@ -876,8 +876,8 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// TestOptionsAreUsedOrRefused checks that each option is used or refused: SolveKernel's weights
-// change the equation to (K + λW⁻¹)α = y, and a call refuses an option that it does not use.
+// TestOptionsAreUsedOrRefused checks that SolveKernel uses weights, which change the equation to (K
+// + λW⁻¹)α = y, and that each call refuses the options that it does not use.
 func TestOptionsAreUsedOrRefused(t *testing.T) {
 	ctx := t.Context()
 	k := mat.NewSymDense(2, []float64{2, 1, 1, 2})
@@ -1312,8 +1312,8 @@ func ExampleFit_texts() {
 	// [1 0]
 }
 
-// This example uses kernel values from another program: the n×n matrix of the samples, and for
-// predictions the values of each new object with the samples.
+// This example uses kernel values from another program. The fit takes the n×n matrix of the
+// samples. A prediction takes the values of each new object with the samples.
 func ExampleFit_precomputed() {
 	ctx := context.Background()
 	k := mat.NewSymDense(3, []float64{

@@ -211,7 +211,7 @@ func Gram(ctx context.Context, k kernels.Kernel, x, z mat.Matrix, o Options) (ba
 	return backend.CrossGramMatrix(ctx, dev, k, px.Matrix(), pz.Matrix())
 }
 
-// pointsOf returns the rows of m; a backend.CSR stays sparse. Errors call the matrix by name.
+// pointsOf returns the rows of m; a backend.CSR stays sparse. Errors use name for the matrix m.
 func pointsOf(name string, m mat.Matrix) (numeric.Points, error) {
 	if c, ok := m.(backend.CSR[float64]); ok && c.Rows > 0 && c.Cols > 0 {
 		points, err := numeric.PointsOf(c)

@@ -128,7 +128,6 @@ func (m *BayesRidgeModel) fields() []field {
 		rowField("center", &p.Center, d, anyNumber), matrixField("vectors", &p.Vectors, nil, d), matrixField("spread", &p.Spread, t, rowsOf(&p.Vectors)), derived(m.checkSpread))
 }
 
-// checkSpread returns an error for a negative variance.
 func (m *BayesRidgeModel) checkSpread() error {
 	for j := range m.posterior.Spread.Rows {
 		if slices.ContainsFunc(m.posterior.Spread.Row(j), func(v float64) bool { return v < 0 }) {

@@ -16,8 +16,9 @@ import (
 
 // Calibration computes split-conformal intervals, or sets of classes, from the predictions of a
 // model for m rows that were not used in its fit. If a new row and these m rows are exchangeable,
-// the target of the new row is covered with a probability of at least level, for any learner and
-// distribution. If no two scores are equal, the probability is at most level + 1/(m+1).
+// the interval or set of the new row contains its target with a probability of at least level, for
+// any learner and distribution. If no two scores are equal, the probability is at most level +
+// 1/(m+1).
 //
 // Source: Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world; Lei, G'Sell,
 // Rinaldo, Tibshirani and Wasserman (2018), Distribution-free predictive inference for

@@ -37,7 +37,7 @@ func (m *model) factsNamed(name func(parameter string) string) []Fact {
 
 // FactsOf returns the facts of a model, or nil if it has none. Warnings may advise to change a
 // parameter: name returns the front end's name of this parameter, or "" to omit the advice. The
-// method Facts uses the names of Go.
+// method Facts uses the names of the fields in Go.
 func FactsOf(m Model, name func(parameter string) string) []Fact {
 	if numeric.IsNil(m) {
 		return nil
@@ -82,7 +82,7 @@ func (m *linear) Coef() *mat.Dense { return denseOf(m.coef) }
 // Intercept returns a copy of b, one entry for each column of Coef.
 func (m *linear) Intercept() []float64 { return slices.Clone(m.intercept) }
 
-// coefFields returns the fields of W and b. Both have cols columns; nil allows any number.
+// coefFields returns the fields of W and b. Each has cols columns; a nil cols allows any number.
 func (m *linear) coefFields(cols size) []field {
 	return []field{
 		matrixField("coef", &m.coef, nil, cols),
@@ -152,7 +152,7 @@ type solutions struct {
 	lambdas []float64 // nil means lambda for each target
 }
 
-// Lambdas returns a copy of the λ of the targets if each has its own, otherwise nil.
+// Lambdas returns a copy of the λ of the targets if each target has its own λ, otherwise nil.
 func (s *solutions) Lambdas() []float64 { return slices.Clone(s.lambdas) }
 
 // linearClassifier is the common part of classifiers with linear decision values.

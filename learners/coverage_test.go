@@ -49,8 +49,8 @@ func covered(y, lower, upper *mat.Dense) float64 {
 	return float64(inside) / float64(n)
 }
 
-// checkCoverage reports an error unless the mean coverage of the draws, which are independent, is
-// in the interval [low, high] or within 4 standard errors of it.
+// checkCoverage reports an error unless the mean coverage is in the interval [low, high] or within
+// 4 standard errors of it. The draws are independent.
 func checkCoverage(t *testing.T, what string, draws []float64, low, high float64) {
 	t.Helper()
 	mean, deviation := stat.MeanStdDev(draws, nil)

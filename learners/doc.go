@@ -12,37 +12,37 @@
 //
 // Fit takes n×d samples and n×t targets as gonum matrices and never changes them. A learner that
 // calls package solvers does not copy a *mat.Dense or *mat.VecDense during the fit; other learners
-// may. A model stores copies of samples, so a change of x after the fit does not change its
+// may copy it. A model stores copies of samples, so a change of x after the fit does not change its
 // predictions. Fitting the same data twice on the same device gives the same bits.
 //
 // A classifier (Classifier, Prober) is fitted to an n×1 y whose different values name the classes:
 // −1 and 1, 3 and 7, or with Options.Classes the indices 0, 1, … in a list of names. Its Predict
-// returns those values, and Decision and Proba return a column for each class. Classify makes a
-// classifier of any regression learner that accepts several targets.
+// returns values of y, and Decision and Proba return a column for each class. Classify makes a
+// classifier from any regression learner that accepts several targets.
 //
 // Catalogue lists the learners. CONTRIBUTING.md explains how to add a learner. These
 // functions and types are shared by the learners:
 //
-//   - the steps of Fit: newFitting completes the parameters and checks the samples (finite
-//     numbers, weights, no checkpoint, a device); its methods classes, oneTarget, kept,
-//     kernel (half the median distance where none is given), scaleKernel, centered (for package
-//     lsq) and task (memory, progress, cancellation) are the steps before the solver, and
-//     they do nothing after the first error; samples, kernelFor, kernelForRows and
-//     newProgress are for learners that call solvers.Solve, which has these steps itself;
-//     named, in a defer statement, puts the learner's name in front of an error;
+//   - the steps of Fit: newFitting completes the parameters and checks the samples (finite numbers,
+//     weights, no checkpoint, a device); its methods classes, oneTarget, kept, kernel (the default
+//     has half the median distance as sigma), scaleKernel, centered (for package lsq) and task
+//     (memory, progress, cancellation) are the steps before the solver, and they do nothing after the
+//     first error; samples, kernelFor, kernelForRows and newProgress are for learners that call
+//     solvers.Solve, which makes these steps itself; named, in a defer statement, puts the learner's
+//     name in front of an error;
 //   - weights: weightOf, dropZeroWeight, positiveWeights, ofPositive;
-//   - classes: classesOf, Classes.targets, Classes.decide; Classify makes a classifier
-//     of a regression by itself (Description.classify);
-//   - the facts: norms.go computes their numbers;
+//   - classes: classesOf, Classes.targets, Classes.decide; if Description.classify is set, Classify
+//     makes the classifier from the regression learner;
+//   - the facts: norms.go computes norms and the noise;
 //   - the solvers: solvers.Solve (Result.Alpha is empty if Auto takes the primal form of a
 //     linear kernel: request Dual), solvers.SolveEach and the solvers that read rows in
 //     passes; the packages lsq, glm, svm, sparse, online and neighbors in folder internal;
-//   - the model: linear, kernelExpansion, linearClassifier, kernelClassifier, trainingSet
-//     with Dims, Predict, Decision and getters; predictor for other forms; fields.go for
-//     what is saved.
+//   - the model: linear, kernelExpansion, linearClassifier, kernelClassifier, trainingSet with
+//     Dims, Predict, Decision and getters; predictor evaluates models of other forms; fields.go saves
+//     and restores models.
 //
 // All products and Gram matrices go through the backend.
 //
-// Bad data gives an error that names row and column, counted from 1, never a
-// panic. A model may be used by several goroutines at once.
+// Bad data gives an error that names row and column, counted from 1, and never a panic. A model may
+// be used by several goroutines at once.
 package learners

@@ -73,8 +73,8 @@ func (a averages) at(q, level int) backend.Host[float64] {
 	return x
 }
 
-// differences returns, for each row and output, the difference of the sum of the given functions between
-// the two values of the binary feature q.
+// differences evaluates the sum of the given functions at the two values of the binary feature q.
+// It returns the difference for each row and output.
 func (a averages) differences(ctx context.Context, dev backend.Device, q int, sums ...predictor) (*mat.Dense, error) {
 	out := mat.NewDense(a.x.Rows, len(sums[0].intercept), nil)
 	for level, sign := range []float64{-1, 1} {
@@ -90,7 +90,7 @@ func (a averages) differences(ctx context.Context, dev backend.Device, q int, su
 	return out, nil
 }
 
-// of returns the m×d averages for the functions k(·, z_l) of m points z_l.
+// of averages the functions k(·, z_l) for m points z_l. The result is m×d.
 func (a averages) of(ctx context.Context, dev backend.Device, k kernels.Kernel, z numeric.Points) (backend.Host[float64], error) {
 	weights := numeric.Column(a.weights)
 	l := adjoint.GramLoss{Kernel: k, X: a.x, Z: denseForm(z)}

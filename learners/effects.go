@@ -146,7 +146,8 @@ func denseForm(p numeric.Points) backend.Host[float64] {
 	return dense(densePoints(p))
 }
 
-// expansionsOf returns predictors of a kernel expansion or of xW + b, whose sum is the function of m.
+// expansionsOf returns predictors whose sum is the function of m. Each is a kernel expansion or xW
+// + b.
 func expansionsOf(m Model) ([]predictor, error) {
 	switch m := m.(type) {
 	case *FourierRidgeModel:

@@ -678,9 +678,9 @@ func TestEffectsRefuse(t *testing.T) {
 	}
 }
 
-// TestEffectsOfBinaryFeatures checks kernels that have no derivative where a feature of two points
-// is equal. If all these features are binary, the model has effects, which are differences of
-// predictions.
+// TestEffectsOfBinaryFeatures checks kernels that have no derivative where a feature of a row
+// equals that of a sample. If all such features are binary, the model has effects, which are
+// differences of predictions.
 func TestEffectsOfBinaryFeatures(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d = 40, 3

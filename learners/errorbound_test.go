@@ -99,7 +99,8 @@ func rationalPolynomial(x, y, at *mat.Dense, weights []float64, lambda float64, 
 // unit is the unit roundoff.
 const unit = 0x1p-53
 
-// A size holds the norms and sums of a fit of n samples that bound its rounding errors.
+// A size holds norms and sums of a fit to n samples, from which bounds on its rounding errors
+// follow.
 type size struct{ n, root, sum, alpha, intercept float64 }
 
 func sizeOf(m learners.Model, at mat.Matrix) (s size) {
@@ -129,8 +130,8 @@ func (s size) roundings(d int) float64 {
 }
 
 // limit returns the largest bound that a fit in float64 may report for |targets| ≤ y and weights
-// between low and high. It is computed by the formulas of docs/trust.md, in which each computed
-// residual of a direct solution is at most as large as the limit of its rounding errors.
+// between low and high. It is computed by the formulas of docs/trust.md, for residuals of a direct
+// solution that are as large as the limit of their rounding errors.
 func (s size) limit(d int, y, lambda, low, high float64) float64 {
 	left := 2 * unit * ((8*float64(d+7)+s.n+33)*s.root*s.sum + 16*(3*y+2*s.intercept+lambda/low*s.alpha))
 	kappa := math.Sqrt(s.root*s.root + lambda/low/s.n)
@@ -215,10 +216,10 @@ func TestKernelRidgeBound(t *testing.T) {
 	})
 }
 
-// TestBoundOfTreesAndStrings checks the bounds of fits to values of kernels of trees and strings,
-// which are exact: k(a, b) = φ(a)ᵀφ(b), where the elements of φ are the numbers of occurrences of
-// the subtrees or substrings in a, or sums of powers of 1/2 over the occurrences of the
-// subsequences. The rows of features are the vectors φ.
+// TestBoundOfTreesAndStrings checks the bounds of fits with kernels of trees and strings. The
+// kernel values are exact: k(a, b) = φ(a)ᵀφ(b), where the elements of φ are the numbers of
+// occurrences of the subtrees or substrings in a, or sums of powers of 1/2 over the occurrences of
+// the subsequences. The rows of features are the vectors φ.
 func TestBoundOfTreesAndStrings(t *testing.T) {
 	words := []string{"ab", "ba", "aab", "abab"}
 	for _, c := range []struct {

@@ -160,7 +160,6 @@ func intField(name string, to *int) field {
 	}}
 }
 
-// boolField is a parameter that is true or false.
 func boolField(name string, to *bool) field {
 	return field{
 		save: func(s State) { s.Params[name] = *to },
@@ -185,7 +184,6 @@ func fixedField[T comparable](name string, value T) field {
 	}
 }
 
-// numberOfPoints returns the number of points as a size.
 func numberOfPoints(p *numeric.Points) size { return func() int { return p.Rows } }
 
 // pointsField is the field of a kernel, the parameter "kernel", and of the array of its points.
@@ -312,5 +310,4 @@ func derived(load func() error) field {
 // columnsOf returns, as a size, the number of columns of the decision values for c.
 func columnsOf(c *Classes) size { return func() int { return c.Columns() } }
 
-// numberOf returns the number of classes as a size.
 func numberOf(c *Classes) size { return func() int { return c.Len() } }

@@ -28,7 +28,7 @@ type fitting struct {
 	dev     backend.Device
 	o       Options
 	learner string
-	x, y    backend.Host[float64] // both are empty after an error; y is also empty for Novelty, and x for sparse samples
+	x, y    backend.Host[float64] // x and y are empty after an error; y is also empty for Novelty, and x for sparse samples
 	points  numeric.Points        // x as points, which are sparse only if Description.Sparse is set; empty after an error
 	own     bool                  // whether x is a dense copy of sparse samples
 	err     error
@@ -250,8 +250,8 @@ func advised(parameters []Parameter) func(parameter string) string {
 	}
 }
 
-// isParameter reports whether name is a parameter of some learner, or an alias in advice for
-// several parameters.
+// isParameter reports whether name is a parameter of some learner, or a name that stands for
+// several parameters in advice.
 func isParameter(name string) bool {
 	if name == "penalty" {
 		return true

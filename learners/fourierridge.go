@@ -52,7 +52,7 @@ func (l *FourierRidge) parameters() []Parameter {
 // As M grows, f approaches the prediction of KernelRidge with the same unscaled λ; the error of the
 // approximated kernel is about √(2/M).
 type FourierRidge struct {
-	Kernel      kernels.Kernel // as in solvers.FourierProblem; the default is that of KernelRidge
+	Kernel      kernels.Kernel // a kernel that solvers.FourierProblem accepts; nil means the default of KernelRidge
 	Lambda      float64        // ≥ 0
 	NoIntercept bool           // set b = 0; by default b is fitted without a penalty
 	Features    int            // M, raised to an even number; 0 means about 10√n
@@ -67,12 +67,12 @@ type FourierRidge struct {
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 	// Optimize searches for the parameters of the kernel and the λ that maximize the likelihood of
-	// the process whose covariance is the approximated kernel, by its gradient, from Kernel and
-	// Lambda (Lázaro-Gredilla and others 2010, Sparse spectrum Gaussian process regression). The
-	// random numbers of Seed, from which the frequencies are computed, stay the same. The search
-	// uses at most 2,000 features and max(2,000, 10¹⁰/M²) samples, but at most 50,000 samples; Seed
-	// chooses the samples. Fit returns an error for sums of kernels and for rationalquadratic,
-	// because their frequencies are discontinuous in the parameters.
+	// the process whose covariance is the approximated kernel. The search starts at Kernel and
+	// Lambda, and uses the gradient (Lázaro-Gredilla and others 2010, Sparse spectrum Gaussian
+	// process regression). The random numbers of Seed, from which the frequencies are computed,
+	// stay the same. The search uses at most 2,000 features and max(2,000, 10¹⁰/M²) samples, but at
+	// most 50,000 samples; Seed chooses the samples. Fit returns an error for sums of kernels and
+	// for rationalquadratic, because their frequencies are discontinuous in the parameters.
 	Optimize bool
 	ARD      bool // one length scale for each feature, if Kernel is nil
 }
@@ -123,8 +123,8 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	return l.fit(ctx, dev, data, nil, data, o)
 }
 
-// fit fits the samples of data. If sparse is not nil, its rows are the samples, and data has the row
-// numbers in place of features. dense holds the same samples with their features.
+// fit fits the samples of data. If sparse is not nil, the rows of sparse are the samples, and data
+// has the row numbers in place of features. dense holds the same samples with their features.
 func (l FourierRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, sparse *backend.CSR[float64], dense solvers.Rows, o Options) (*FourierRidgeModel, error) {
 	if err := o.refuseUnused(); err != nil {
 		return nil, err

@@ -179,7 +179,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	}
 	m.facts = append(m.facts, Fact{"log likelihood", m.evidence}, Fact{"noise deviation", math.Sqrt(m.lambda * m.scale[0])})
 	m.facts = append(m.facts, expansionNorm(p.Y, res.Alpha, res.Intercept, o.Weights, m.lambda)...)
-	for _, j := range constantTargets(hy, o.Weights) { // the solver fitted 0 for these targets
+	for _, j := range constantTargets(hy, o.Weights) { // the solver fitted these targets as 0
 		for i := range res.Residuals.Rows {
 			res.Residuals.Row(i)[j] = hy.Row(i)[j] - m.intercept[j]
 		}

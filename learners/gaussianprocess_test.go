@@ -177,9 +177,10 @@ func TestGaussianProcessFinds(t *testing.T) {
 	}, "ref") // plain loops would take too long for hundreds of factorizations
 }
 
-// TestGaussianProcessWeighsGroups checks that a search for the weights and the length scales of kernels
-// on groups of columns finds at least the largest likelihood that scipy finds from several points for
-// the same sum of kernels of scikit-learn, and gives the group without effect the smallest weight.
+// TestGaussianProcessWeighsGroups searches for the weights and the length scales of kernels on
+// groups of columns. The search must find at least the largest likelihood that scipy finds, from
+// several starting points, for the same sum of kernels of scikit-learn. The group without effect
+// must have the smallest weight.
 func TestGaussianProcessWeighsGroups(t *testing.T) {
 	x, y := processData(11, 80)
 	var want struct{ Best float64 }

@@ -31,9 +31,9 @@ type Jackknife interface {
 	//	the ⌊(1−level)(n+1)⌋-th smallest of f₋ᵢ(x) − |c_i|
 	//	the ⌈level (n+1)⌉-th smallest of f₋ᵢ(x) + |c_i|
 	//
-	// A new target is between them with probability ≥ 2·level − 1 for any distribution, and about
-	// level in practice, if it and the samples are exchangeable (with all weights 1). 1/2 ≤ level
-	// < 1, and level ≤ n/(n+1), because fewer samples give no bound.
+	// If a new target and the samples are exchangeable (with all weights 1), the target is between
+	// the bounds with probability ≥ 2·level − 1 for any distribution, and about level in practice.
+	// 1/2 ≤ level < 1, and level ≤ n/(n+1), because fewer samples give no bound.
 	//
 	// The first call takes about as long as a fit, even if the model was loaded from a file: see
 	// Preparer. The intervals of Calibrate take only the time of a prediction.

@@ -101,14 +101,15 @@ func TestKernelLogisticMinimum(t *testing.T) {
 				near(t, "λα", lambda*alpha.At(i, c), g, tol*math.Sqrt(120)+1e3*0x1p-52*60/lambda)
 				sum += alpha.At(i, c)
 			}
-			near(t, "λΣα", lambda*sum, 0, 2*math.Sqrt(60)*tol*math.Sqrt(120)) // |Σg| and |Σ(λα − g)| are at most √n times the norm of the vector
+			near(t, "λΣα", lambda*sum, 0, 2*math.Sqrt(60)*tol*math.Sqrt(120)) // |Σg| and |Σ(λα − g)| are at most √n times the norms of g and of λα − g
 
 		}
 	})
 }
 
-// TestKernelLogisticXOR checks the probabilities of the points of XOR, which follow from symmetry
-// and cannot be the probabilities of a linear function, and the errors for invalid input.
+// TestKernelLogisticXOR checks the probabilities of the points of XOR. The probabilities follow
+// from symmetry, and no linear function has them. The test also checks the errors for invalid
+// input.
 func TestKernelLogisticXOR(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := xor()

@@ -209,9 +209,9 @@ func aboveMedian(y *mat.Dense) {
 // toMinimum returns a bound on the difference, at the samples, between f, which is linear up to
 // rounding, and the function that minimizes Σ log loss + λ‖w‖²/2. The bound is twice the step of
 // Newton's method from f, plus the rounding errors of f. The third derivative of the loss along a
-// step s is at most max|f(s)| times the second (Bach 2010, Self-concordant analysis for logistic
-// regression), so that the error of a step below 1/4 is less than half of the step. The result
-// `size` is the gradient divided by the size of the terms that it sums.
+// step s is at most max|f(s)| times the second derivative (Bach 2010, Self-concordant analysis for
+// logistic regression), so that the error of a step below 1/4 is less than half of the step. The
+// result `size` is the gradient divided by the size of the terms that it sums.
 func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size float64) {
 	t.Helper()
 	n, d := x.Dims()
@@ -359,8 +359,8 @@ for l in a["lambdas"]:
 }
 
 // TestKernelLogisticRounding checks fits with the linear kernel to raw features between 1e-3 and
-// 1e3. If the rounding of the kernel values prevents the requested accuracy, one line must report
-// this.
+// 1e3. If the rounding of the kernel values prevents the requested accuracy, the fit must report
+// this in one line.
 func TestKernelLogisticRounding(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const want = "learners: kernel-logistic: rounding of the kernel's values leaves a relative residual of "

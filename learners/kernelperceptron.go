@@ -52,9 +52,10 @@ func (l *KernelPerceptron) parameters() []Parameter {
 // a batch are evaluated with the same f, and a mistake adds y_i/m; a weight multiplies the change
 // that its sample causes, as in Perceptron.
 //
-// Only samples with a_i ≠ 0 become part of the model. Budget limits their number: when it is
-// exceeded, the sample whose margin without its own term is the largest is removed (Crammer,
-// Kandola and Singer, 2003). Budget thus bounds time and memory but reduces accuracy.
+// Only samples with a_i ≠ 0 become part of the model. Budget is the maximum number of these
+// samples. If a mistake adds one more, the fit removes the sample whose margin without its own term
+// is the largest (Crammer, Kandola and Singer, 2003). Budget bounds time and memory but reduces
+// accuracy.
 //
 // A mistake takes O(n (d + C)) operations, with rows of K from a cache. The memory is the cache and
 // O(nC) numbers. If the samples are not separable in the feature space of the kernel, the fit ends
@@ -143,9 +144,9 @@ func (m *KernelPerceptronModel) Alpha() *mat.Dense {
 	return denseOf(m.coef)
 }
 
-// Counts returns α for two classes, where a_i = α_i y_i with y_i = 1 for the second class:
-// without batches and weights, the number of mistakes at each center. It is nil for more classes
-// and for a restored model.
+// Counts returns α for two classes, where a_i = α_i y_i with y_i = 1 for the second class. Without
+// batches and weights, α_i is the number of mistakes at center i. Counts returns nil for more
+// classes and for a restored model.
 func (m *KernelPerceptronModel) Counts() []float64 {
 	if m.coef.Cols != 1 {
 		return nil

@@ -39,17 +39,17 @@ func (l *KernelVote) parameters() []Parameter {
 	}
 }
 
-// KernelVote lets every sample vote with the weight k(x, x_i). It predicts the weighted vote
-// sgn(Σ_i w_i y_i k(x, x_i)) for two classes y_i = ±1, and for more classes the class with the
-// largest sum (FitClasses); or the kernel-weighted mean of the targets,
+// KernelVote lets every sample vote with the weight k(x, x_i). After FitClasses, the prediction is
+// the weighted vote sgn(Σ_i w_i y_i k(x, x_i)) for two classes y_i = ±1, and for more classes the
+// class with the largest sum. After Fit, it is the kernel-weighted mean of the targets,
 //
 //	f(x) = Σ_i w_i y_i k(x, x_i) / Σ_i w_i k(x, x_i)
 //
-// (Fit). If sums are equal, the first class is predicted. Fit determines only the scale of the
-// kernel; the model keeps the samples. A prediction computes O(n) values of k for each row, without
-// storing them. The mean needs a denominator > 0: Predict returns an error that names the row if
-// the row is too far from all samples, or if the kernel has negative values there. Larger classes
-// have more votes. With a small length scale, the nearest sample alone determines the prediction.
+// If sums are equal, the first class is predicted. Fit determines only the scale of the kernel; the
+// model keeps the samples. A prediction computes O(n) values of k for each row, without storing
+// them. The mean needs a denominator > 0: Predict returns an error that names the row if the row is
+// too far from all samples, or if the kernel has negative values there. Larger classes have more
+// votes. With a small length scale, the nearest sample alone determines the prediction.
 type KernelVote struct {
 	// Kernel is k. Nil is the Gaussian whose sigma has the smallest leave-one-out squared error of
 	// the targets, or of the 0/1 memberships of classes. The candidates are the median distance
@@ -150,8 +150,8 @@ func (m *KernelVoteClassModel) Decision(ctx context.Context, dev backend.Device,
 	return m.decision(m.sums(ctx, dev, x, false))
 }
 
-// Proba implements Prober: the probability of a class is its sum divided by the total of all sums,
-// as for densities. It returns an error for a row whose kernel values are all 0, or if a value is
+// Proba implements Prober: the probability of a class is the sum of the class divided by the total
+// of all sums. It returns an error for a row whose kernel values are all 0, or if a value is
 // negative.
 func (m *KernelVoteClassModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	sums, err := m.sums(ctx, dev, x, false)

@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestLambdasAgainstScikitLearn compares fits of kernel ridge and ridge with a penalty for each
-// target, and the penalties that a saved model reports.
+// TestLambdasAgainstScikitLearn compares fits of kernel ridge and ridge that have a penalty for
+// each target with those of scikit-learn. It also checks the penalties that a saved model reports.
 func TestLambdasAgainstScikitLearn(t *testing.T) {
 	x, one := table(t, true)
 	n, _ := x.Dims()

@@ -91,8 +91,8 @@ func (l Lasso) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	return models[0], nil
 }
 
-// Path fits a model for each λ of lambdas, starting each from the preceding solution: in
-// decreasing order the path costs little more than the last model alone. l.Lambda is ignored. Nil
+// Path fits a model for each λ of lambdas. Each fit starts at the preceding solution, so that a
+// path of decreasing λ takes little more time than its last model alone. l.Lambda is ignored. Nil
 // lambdas are 100 values, equally spaced in their logarithms, from the smallest λ at which all
 // weights are 0 down to a thousandth of it. The models are in the order of lambdas.
 func (l Lasso) Path(ctx context.Context, dev backend.Device, x, y mat.Matrix, lambdas []float64, o Options) (models []*LinearModel, err error) {

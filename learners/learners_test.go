@@ -177,8 +177,8 @@ func TestSeed(t *testing.T) {
 		t.Errorf("seed 1 gives %v and %v, seed 2 gives %v", a, again, b)
 	}
 	// The median distance in the unit square is 0.512. With 500 points its standard error is below
-	// 0.25/√500 = 0.011, where 0.25 is the standard deviation of one distance, which exceeds the
-	// standard deviation of a point's mean distance. Five standard errors are allowed.
+	// 0.25/√500 = 0.011: the standard deviation of one distance, 0.25, exceeds the standard
+	// deviation of a point's mean distance. Five standard errors are allowed.
 	for _, s := range []float64{a, b} {
 		near(t, "twice sigma", 2*s, 0.512, 5*0.011)
 	}
@@ -325,8 +325,9 @@ func TestManyRows(t *testing.T) {
 	}
 }
 
-// TestLinearWithoutPenalty checks that without a penalty the centered K of a linear kernel is
-// refused as singular, and that a caller of KernelRidge can follow the advice of the error.
+// TestLinearWithoutPenalty checks that a fit without a penalty returns an error if the centered K
+// of a linear kernel is singular, and that a caller of KernelRidge can follow the advice of the
+// error.
 func TestLinearWithoutPenalty(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := mat.NewDense(3, 1, []float64{1, 2, 4}), mat.NewDense(3, 1, []float64{3, 5, 9})

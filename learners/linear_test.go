@@ -44,7 +44,7 @@ func TestRidgeConstrained(t *testing.T) {
 	for name, l := range map[string]learners.RidgeConstrained{"binding": {Theta: 1}, "free": {Theta: 1e4}, "origin": {Theta: 5, NoIntercept: true}} {
 		t.Run(name, func(t *testing.T) {
 			if name == "binding" {
-				// With θ = 1 R² would be low, because ‖w‖ = 3.7 for least squares.
+				// For θ = 1, R² would be low, because ‖w‖ = 3.7 for least squares.
 				l.Theta = 10
 			}
 			learnertest.Run(t, learnertest.Suite{
@@ -259,10 +259,10 @@ func TestOneHotColumns(t *testing.T) {
 	})
 }
 
-// TestIllConditionedPowers checks a fit of the powers 1 to 10 to 11 points, whose matrix has the
-// condition number 7e7. The error of the weights, relative to the weights from which y was
-// computed, is at most the forward error bound. A Cholesky factorization of the normal equations
-// had an error of 1e-3.
+// TestIllConditionedPowers checks a fit of a polynomial of degree 10 to 11 points. The matrix of
+// the powers 1 to 10 has the condition number 7e7. The error of the weights, relative to the
+// weights from which y was computed, is at most the forward error bound. A Cholesky factorization
+// of the normal equations had an error of 1e-3.
 func TestIllConditionedPowers(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		const n, d = 11, 10

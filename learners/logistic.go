@@ -40,7 +40,7 @@ func (l *Logistic) parameters() []Parameter {
 // LogisticSolver names a method to minimize the objective of Logistic.
 type LogisticSolver = glm.Solver
 
-// The solvers of Logistic, which are described in package glm; "" chooses one.
+// The solvers of Logistic: see package glm. With "" the fit chooses a solver.
 const (
 	LogisticNewton  = glm.Newton
 	LogisticLBFGS   = glm.LBFGS

@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// images returns the first count of the 60,000 training images of MNIST, divided by 255, and their
-// labels.
+// images returns the first `count` of the 60,000 training images of MNIST, divided by 255, and
+// their labels.
 func images(b *testing.B, count int) (x, y *mat.Dense) {
 	b.Helper()
 	table, err := dataset.File{Path: required.Data(b, "mnist-train-images-idx3-ubyte.gz")}.Read()

@@ -12,10 +12,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestOneFeatureAtScale fits 100,000 samples of one feature, whose matrix would need 80 GB, and
-// compares the predictions, bounds and variances with those of a second fit, with a stored matrix,
-// to the 3,000 samples nearest to the predicted points. For samples farther away the kernel is at
-// most exp(−60).
+// TestOneFeatureAtScale fits 100,000 samples of one feature, whose matrix would need 80 GB. It
+// compares the predictions, bounds and variances with those of a fit that stores the matrix of the
+// 3,000 samples nearest to the predicted points. For samples farther away the kernel is at most
+// exp(−60).
 func TestOneFeatureAtScale(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, near = 100_000, 3000

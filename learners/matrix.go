@@ -55,7 +55,6 @@ func (o Options) refuseUnused() error {
 
 var errNoCenters = errors.New("centers: the learner has none: omit the centers, or use nystrom-ridge")
 
-// errNoCheckpoint is the error of learners that write no checkpoints.
 var errNoCheckpoint = errors.New("checkpoint: the learner writes none: omit the checkpoint")
 
 // samples returns x and y as row-major matrices with equal numbers of rows, for a learner that does

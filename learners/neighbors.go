@@ -15,7 +15,7 @@ type trainingSet struct {
 	kernel  kernels.Kernel
 	points  numeric.Points // the samples of weight > 0
 	weight  []float64
-	y       backend.Host[float64] // their targets, n×t; for classes n×K, with 1 in the column of each sample's class and 0 elsewhere
+	y       backend.Host[float64] // the targets of these samples, n×t; for classes n×K, with 1 in the column of each sample's class and 0 elsewhere
 	classes Classes               // empty for regression
 }
 
@@ -73,8 +73,8 @@ func (f *fitting) trainingSet(task Task) trainingSet {
 	return r
 }
 
-// copied is the last step of a fit that only copies its samples, whose targets have the given number
-// of columns.
+// copied is the last step of a fit that only copies its samples: it plans the memory of the copies.
+// The targets have the given number of columns.
 func (f *fitting) copied(columns int) {
 	points := f.points
 	needed := func(n int) int64 { return points.CopyBytes(n) + 8*int64(n)*int64(columns+2) }

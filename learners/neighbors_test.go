@@ -155,7 +155,7 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 						t.Fatalf("row %d, neighbor %d: %d, want %d", i, j, samples[i][j], at)
 					}
 					square := want.Dist[i][j] * want.Dist[i][j]
-					if kernel != nil { // the kernel is a Gaussian, so that d² is 2 − 2exp(−d²/8)
+					if kernel != nil { // for the Gaussian kernel, d² in the feature space is 2 − 2exp(−d²/8) of the Euclidean d
 						square = -2 * math.Expm1(-square/8)
 					}
 					// The tolerance is the rounding error of a difference of numbers up to ‖x‖²,
@@ -245,8 +245,8 @@ func TestVoteDefaultWidth(t *testing.T) {
 }
 
 // TestNeighborsOfUnevenWeights checks that the neighbors are the nearest samples whose weights sum
-// to k, for weights of any size, although a sum such as 10¹⁶ + 3 is rounded, and for any order of
-// the samples. The test sorts the samples and sums the weights itself.
+// to k. This must hold for any order of the samples and for weights of any size, although a sum
+// such as 10¹⁶ + 3 is rounded. The test sorts the samples and sums the weights itself.
 func TestNeighborsOfUnevenWeights(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	rng := rand.New(rand.NewPCG(5, 6))

@@ -51,7 +51,7 @@ func (l *NystromRidge) parameters() []Parameter {
 // If every sample is a center, f is the solution of KernelRidge. λ is unscaled; with Falkon's
 // convention it is λ_Falkon·n. The work grows with nM or nM², the memory with M².
 type NystromRidge struct {
-	Kernel      kernels.Kernel     // the default is that of KernelRidge
+	Kernel      kernels.Kernel     // nil means the default of KernelRidge
 	Lambda      float64            // ≥ 0
 	NoIntercept bool               // set b = 0; by default b is fitted without a penalty
 	Centers     int                // M; 0 means about 10√n
@@ -70,10 +70,10 @@ type NystromRidge struct {
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 	// Optimize searches for the parameters of the kernel and the λ that maximize the lower bound of
-	// Titsias (2009) on the likelihood of the exact process, by its gradient, from Kernel and
-	// Lambda. The search uses at most 2,000 samples and 2,000 centers, which Seed chooses; if all
-	// these samples can be centers, the search maximizes the likelihood of the exact process for
-	// them. It needs dense samples.
+	// Titsias (2009) on the likelihood of the exact process. The search starts at Kernel and
+	// Lambda, and uses the gradient. It uses at most 2,000 samples and 2,000 centers, which Seed
+	// chooses; if all these samples can be centers, the search maximizes the likelihood of the
+	// exact process for them. It needs dense samples.
 	Optimize bool
 	ARD      bool // one length scale for each feature, if Kernel is nil
 }
@@ -117,8 +117,8 @@ func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	return l.fit(ctx, dev, data, nil, o)
 }
 
-// fit fits the samples of data. If sparse is not nil, its rows are the samples, and data has the
-// row numbers in place of features.
+// fit fits the samples of data. If sparse is not nil, the rows of sparse are the samples, and data
+// has the row numbers in place of features.
 func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, sparse *backend.CSR[float64], o Options) (*NystromRidgeModel, error) {
 	if l.Bound && sparse != nil {
 		return nil, errors.New("bound: no sharp bound is known for sparse samples: give dense ones")

@@ -31,8 +31,8 @@ func (l *OneClassSVM) parameters() []Parameter {
 // OneClassSVM estimates the region in which samples lie: f(x) = Σ_i β_i k(x_i, x) + b is at least 0
 // on a region that contains all samples but a fraction ν, and ‖f‖ is small. Predict returns f; f ≥
 // 0 means that x is like the samples. At most a fraction ν of the samples, by weight, has f < 0.
-// These samples have β_i = w_i; b is the largest number that is optimal to the tolerance, so that
-// all other samples have f ≥ 0.
+// These samples have β_i = w_i; b is the largest of the values that are optimal within the
+// tolerance, so that all other samples have f ≥ 0.
 //
 //	min ½‖f‖² + Σ_i w_i max(−b − f(x_i), 0) + ν Σw_i b
 //

@@ -27,7 +27,7 @@ type Parameter struct {
 
 	chosen   bool // Default is a description of what Fit chooses if no value is given
 	required bool // a zero field is an error of Fit
-	zero     any  // if a zero field means Default: the value stored when the user gives 0; otherwise nil
+	zero     any  // the value stored when the user gives 0, if a zero field means Default; otherwise nil
 	parse    func(text string) (any, error)
 	check    func(v any) error // the rule for a value; nil allows all values
 	refuse   func() string     // returns the violated rule about several fields, or ""; nil if there is no such rule
@@ -202,8 +202,9 @@ func inverted(name string, field *bool, help string) Parameter {
 	return p
 }
 
-// oneOf is a parameter whose value is one of several words: first, unless first is "", and choices.
-// The default is the first of these words. An empty field stands for the word first.
+// oneOf is a parameter whose value is first or one of choices. An empty field stands for first,
+// which is the default. If first is "", only choices are allowed, and the default is the first of
+// these.
 func oneOf[T ~string](name string, field *T, first string, choices []T, help string) Parameter {
 	words := make([]string, 0, len(choices)+1)
 	if first != "" {
@@ -352,8 +353,8 @@ func complete(parameters []Parameter) error {
 	return nil
 }
 
-// When is the condition under which a parameter has an effect: another parameter has one of the
-// given values or, if there are no given values, is not set.
+// When is the condition under which a parameter has an effect. Another parameter must have one of
+// the given values or, if there are no given values, must not be set.
 type When struct {
 	Parameter string   `json:"parameter"`
 	Values    []string `json:"values,omitempty"`

@@ -17,8 +17,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// another maps some parameters to a value that has an effect on a fit; the usual values that the
-// function others returns have none.
+// another maps a few parameters to a value that has an effect on a fit. The values that the
+// function others returns have no effect for these parameters.
 var another = map[string]string{"cache": "0.0001", "lambdas": "0.5,7", "kernel": "polynomial(degree=2)"}
 
 // others returns a few values of a parameter. At least one of them differs from the default.

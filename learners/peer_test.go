@@ -61,9 +61,9 @@ for line in sys.stdin:
 })
 
 // scikit runs a Python script in which np is numpy and sklearn is scikit-learn. The script reads
-// the values of `in` from the dictionary a, where lists are arrays. What it stores in the
-// dictionary `out` is decoded into the argument `out`. Without scikit-learn the test is skipped, or
-// fails if MERCER_REQUIRE names sklearn.
+// the values of `in` from the dictionary a, where lists are arrays. The values that it stores in
+// the dictionary `out` are decoded into the argument `out`. Without scikit-learn the test is
+// skipped, or fails if MERCER_REQUIRE names sklearn.
 func scikit(t *testing.T, in map[string]any, script string, out any) {
 	t.Helper()
 	required.Slow(t, "sklearn", "runs scikit-learn")
@@ -96,7 +96,7 @@ func rowsOf(m mat.Matrix) [][]float64 {
 
 // shared reads one of the project's larger data sets, which are not in the repository. It returns
 // the features, standardized by the mean and standard deviation of the first train rows, and the
-// texts of the column target. If the data set is missing, the test is skipped.
+// texts of the column `target`. If the data set is missing, the test is skipped.
 func shared(t *testing.T, name string, train int) (x *mat.Dense, target []string) {
 	t.Helper()
 	path := filepath.Join("..", "testdata", name)

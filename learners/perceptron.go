@@ -56,7 +56,6 @@ func (l *Perceptron) parameters() []Parameter {
 	return list
 }
 
-// loopParameters returns the parameters that all perceptrons have.
 func loopParameters(zeroIsPositive *bool, epochs *int, standard string, batch *int, noShuffle, replace *bool, seed *uint64) []Parameter {
 	return []Parameter{
 		either("zero", zeroIsPositive, "-1", "+1", "sgn(0) for two classes, in training and in predictions"),
@@ -79,7 +78,7 @@ func averageFrom(field *int) Parameter {
 // untilClean is the maximum number of epochs of a fit that runs until an epoch has no mistake.
 const untilClean = 100000
 
-// PerceptronKind selects the hypotheses of the training that make the predictions.
+// PerceptronKind selects which hypotheses of the training make the predictions.
 type PerceptronKind string
 
 const (

@@ -214,7 +214,8 @@ func (m *NystromRidgeModel) Sample(ctx context.Context, dev backend.Device, x ma
 // exact process with the kernel and λ of the model, or 0 if it was fitted without Std.
 func (m *NystromRidgeModel) LikelihoodBound() float64 { return m.posterior.Bound }
 
-// copiesOf returns the size of count copies of a basis. The functions of a basis copy the points of
-// the basis, and products with blocks of other points pack these copies. The variances make such
-// copies after the means, and the garbage collector may not have freed the copies of the means yet.
+// copiesOf returns the bytes of the given number of copies of a basis. The functions of a basis
+// copy the points of the basis, and products with blocks of other points pack these copies. The
+// variances make such copies after the means, and the garbage collector may not have freed the
+// copies of the means yet.
 func copiesOf(basis numeric.Points, count int) int64 { return basis.CopyBytes(count * basis.Rows) }

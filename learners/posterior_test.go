@@ -415,8 +415,8 @@ func TestPosteriorSamples(t *testing.T) {
 					}
 				}
 			}
-			// Equal points differ by the jitter. It is at most 4·2⁻⁵²·6, unless it was raised, and
-			// its square root is 7.3e-8.
+			// The draws at equal points differ because of the jitter. The jitter is at most
+			// 4·2⁻⁵²·6 unless it was raised, and its square root is 7.3e-8.
 			near(t, name+": difference of equal points", list[0].At(4, 0), list[0].At(5, 0), 100*7.3e-8*math.Sqrt(s))
 		}
 		if _, err := exact.Sample(t.Context(), dev, z, 0, 1); err == nil {
@@ -596,8 +596,8 @@ func TestNystromOptimizeOfAllRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The searches end where no derivative exceeds 1e-5·√n. They differ by rounding, because only one of
-		// them has weights, which are 1.
+		// The searches end where no derivative exceeds 1e-5·√n. Their results differ by rounding
+		// errors, because only one of the fits has weights, which are all 1.
 		near(t, "lambda", m.Lambda(), process.Lambda(), 1e-4*process.Lambda())
 		for i, sigma := range process.Kernel().(kernels.Gaussian).Sigmas {
 			near(t, "sigma", m.Kernel().(kernels.Gaussian).Sigmas[i], sigma, 1e-4*sigma)
@@ -605,9 +605,10 @@ func TestNystromOptimizeOfAllRows(t *testing.T) {
 	}
 }
 
-// TestNystromCoverage checks the intervals for draws from the prior process with fewer centers than the kernel
-// needs, so that the centers explain only a part of the variance. It also checks that the s² that maximizes the
-// likelihood would fail here: nearly all targets are within the intervals of its variances.
+// TestNystromCoverage checks the intervals for draws from the prior process with fewer centers than
+// the kernel needs, so that the centers explain only a part of the variance. It also checks that
+// the s² that maximizes the likelihood would fail here: with this s², nearly all targets are within
+// the intervals.
 func TestNystromCoverage(t *testing.T) {
 	const n, centers, points, draws, lambda = 300, 60, 100, 50, 0.05
 	dev := backendtest.Device(t, "cpu")
@@ -662,8 +663,8 @@ func TestNystromCoverage(t *testing.T) {
 		mean, deviation = stat.MeanStdDev(list[:], nil)
 		return mean, deviation / math.Sqrt(draws)
 	}
-	// The sum over the draws of Rest/2λ is Log − Bound, which gives the s² that maximizes the likelihood,
-	// Quadratic/N, divided by Scale: see stream.Posterior.
+	// The sum of Rest/2λ over the draws is Log − Bound. It gives the s² that maximizes the
+	// likelihood, Quadratic/N, divided by Scale: see stream.Posterior.
 	larger := 1 + (1-float64(centers)/n)*2*(m.LogLikelihood()-m.LikelihoodBound())/(n*draws)
 	const limit = (1 - 0.95) / 2 // separates shares near 95 % from shares near 100 %
 	share, deviation := shares(1)

@@ -15,7 +15,7 @@ import (
 )
 
 // TestPrecomputedLearners checks, for the learners in its table, that a precomputed Gram matrix
-// gives the same predictions as the kernel itself. Kernels of texts and trees rely on this.
+// gives the same predictions as the kernel itself. Kernels of texts and trees need this property.
 func TestPrecomputedLearners(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		const n, q = 80, 20
@@ -78,8 +78,8 @@ func TestPrecomputedLearners(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			for i := range q {
-				// The kernel values differ by rounding, and the solutions differ by what the
-				// tolerance 1e-9 allows.
+				// The kernel values differ by rounding errors, and the solutions differ by errors
+				// that the tolerance 1e-9 allows.
 				near(t, name, g.At(i, 0), f.At(i, 0), 1e-4)
 			}
 			if u, ok := learners.As[learners.Uncertain](b); ok && name == "nystrom-ridge" {

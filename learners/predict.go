@@ -111,7 +111,8 @@ func (p predictor) plan(ctx context.Context, dev backend.Device, points numeric.
 	run.ReportPlan(p.packing(ctx, dev, points), dev, bytes)
 }
 
-// packing returns ctx for work that evaluates the functions of p at blocks of the points.
+// packing returns a ctx for work that evaluates the functions of p at blocks of the points. Plans
+// that are reported through it include the memory of packed points.
 func (p predictor) packing(ctx context.Context, dev backend.Device, points numeric.Points) context.Context {
 	if p.linear || points.Sparse != nil && !p.copies(points) {
 		return ctx
@@ -120,7 +121,6 @@ func (p predictor) packing(ctx context.Context, dev backend.Device, points numer
 	return run.Packing(ctx, dev, (p.blockRows(points)+p.fixed[0].Rows+1)/2, points.Cols)
 }
 
-// blockRows returns the number of points that are evaluated together.
 func (p predictor) blockRows(x numeric.Points) int {
 	width := x.Cols
 	if x.Sparse != nil && !p.copies(x) {

@@ -176,7 +176,6 @@ func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
 	return nil
 }
 
-// apply sets f to the values of the model at the rows of x.
 func (p *Predictor) apply(ctx context.Context, f backend.Host[float64], x numeric.Points) error {
 	if p.sum == nil {
 		if err := p.plain.blocks(ctx, p.dev, f, x, p.fixed); err != nil {

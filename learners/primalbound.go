@@ -125,7 +125,6 @@ func (m *RidgeModel) PredictBound(ctx context.Context, dev backend.Device, x mat
 // rounding returns the bounds on the rounding errors of the functions of the model.
 func (m *RidgeModel) rounding() *verified.Roundoff { return verified.NewCoordinates(m.coef.Rows) }
 
-// verified returns the function of the model in the form of package verified.
 func (m *RidgeModel) verified() *verified.Expansion {
 	return &verified.Expansion{Alpha: m.coef, Intercept: m.intercept, Features: func() func(int, []float64) verified.Ball {
 		return func(j int, x []float64) verified.Ball { return verified.Exact(x[j]) }
@@ -175,7 +174,6 @@ func fourierPenalty(k kernels.Kernel, lambda float64, pairs, d int) verified.Bal
 	return verified.Div(verified.Mul(verified.Exact(lambda), verified.Exact(float64(pairs))), verified.NewKernel(k).Eval(zero, zero))
 }
 
-// boundParam is the parameter "bound" of ridge, nystrom-ridge and fourier-ridge; it makes Fit compute a bound.
 func boundParam(field *bool) Parameter {
 	return boolParam("bound", field, "false", "prove bounds of the errors of predictions, which takes long")
 }

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// searchRows and searchFunctions limit the samples and the functions of a search for the parameters
-	// of a kernel. For many more samples than centers, the bound on the likelihood may be largest
-	// at a λ that is too large. An evaluation takes up to 4e10 operations.
+	// searchRows and searchFunctions are the largest numbers of samples and of functions in a
+	// search for the parameters of a kernel. An evaluation takes up to 4e10 operations. For many
+	// more samples than centers, the bound on the likelihood may be largest at a λ that is too
+	// large.
 	searchRows      = 2000
 	searchFunctions = 2000
 )
 
-// ardParameter is the parameter "ard" of the learners that search for the parameters of their kernel.
 func ardParameter(ard *bool, kernel *kernels.Kernel) Parameter {
 	return boolParam("ard", ard, "false", "one length scale for each feature, if no kernel is given").refusedIf(func() string {
 		if *ard && *kernel != nil {
@@ -113,7 +113,8 @@ func (s *searched) fit(fit func(k kernels.Kernel, lambda float64) error) (c evid
 	return c, facts, nil
 }
 
-// someRows returns at most limit samples of weight > 0 of data, in their order, chosen by the seed.
+// someRows returns at most `limit` samples of weight > 0 of data, chosen by the seed, in the order
+// of data.
 func someRows(ctx context.Context, data solvers.Rows, limit int, seed uint64) (x, y backend.Host[float64], weights []float64, err error) {
 	n, d, t := data.Dims()
 	rows := rand.New(rand.NewPCG(seed, 4)).Perm(n)[:min(n, limit)]

@@ -135,7 +135,6 @@ func rowsFitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, c
 	})
 }
 
-// classifyRows is like Classify, for samples that are read in passes.
 func classifyRows(name string, fit RowsFitter) RowsFitter {
 	return func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error) {
 		classes := Classes{Names: slices.Clone(o.Classes)}

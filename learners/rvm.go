@@ -15,7 +15,6 @@ import (
 
 const rvmName = "rvm"
 
-// evidenceParameters returns the parameters that rvm and rvc have in common.
 func evidenceParameters(tol *float64, standard string, limit *int, seed *uint64) []Parameter {
 	return []Parameter{
 		number("tol", tol, standard, positive, "the fit stops when no step raises the log evidence by more than this"),

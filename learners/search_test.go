@@ -160,8 +160,8 @@ func TestSearchThatEndsEarlyWarns(t *testing.T) {
 	}
 }
 
-// TestLassoCountsItsSteps checks that the warning of a fit that ends at the limit of steps has the
-// singular for one step, and the plural for more.
+// TestLassoCountsItsSteps checks that the warning of a fit that ends at the limit of steps uses the
+// singular for one step, and the plural for more steps.
 func TestLassoCountsItsSteps(t *testing.T) {
 	x, y := mat.NewDense(6, 2, []float64{1, 2, 2, 1, 3, 5, 4, 4, 5, 9, 6, 7}), mat.NewDense(6, 1, []float64{1, 3, 2, 5, 4, 8})
 	for method, want := range map[string]string{"coordinate-descent": "after 1 sweep the duality gap is", "fista": "after 1 step the duality gap is"} {

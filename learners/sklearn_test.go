@@ -201,7 +201,7 @@ func TestKernelRidgeAgainstScikitLearn(t *testing.T) {
 			}
 			const lambda = 0.1
 			options := learners.Options{}
-			condition := 1.0 // a bound for K + λW⁻¹: ‖K‖ is at most the trace of K, and the eigenvalues of the sum are at least λ/w
+			condition := 1.0 // a bound on the condition number of K + λW⁻¹: ‖K‖ is at most the trace of K, and the eigenvalues of the sum are at least λ/w
 			for i := range n {
 				condition += kernels.Diag(k, x.RawRowView(i)) / lambda
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestGradientDescentSteps compares a model that was fitted by a given number of steps with a given
-// learning rate with the textbook iteration w ← w − η(mean of the gradients + λw/n) for φ = (1, x)
+// TestGradientDescentSteps fits models by a given number of steps and a given learning rate, and
+// compares them with the textbook iteration w ← w − η(mean of the gradients + λw/n) for φ = (1, x)
 // (lecture notes of CS 337, logistic regression). Some of the cases have a loss without a minimum.
 // The model must have a warning that states the fraction by which the loss may still decrease.
 func TestGradientDescentSteps(t *testing.T) {

@@ -299,7 +299,6 @@ func (m *SVCModel) fields() []field {
 	}
 }
 
-// checkCounts returns an error if m.counts does not sum to the number of support vectors.
 func (m *SVCModel) checkCounts() error {
 	left := m.points.Rows
 	for _, v := range m.counts {

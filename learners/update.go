@@ -74,8 +74,8 @@ func updated[M Model](m M, what string, change func(p *process, u updatable) (Mo
 type updatable interface {
 	Model
 	sums() *process
-	// linearly returns the model as a linear function of a basis: the predictor p, where p.fixed[0]
-	// holds the points of the basis, the basis phi, the coefficients and the intercept.
+	// linearly returns the model as a linear function of the basis phi, whose points are
+	// p.fixed[0], with the coefficients beta and the intercept bias.
 	linearly() (p predictor, phi stream.Basis, beta backend.Host[float64], bias []float64)
 	// with returns the model with the posterior q, and with the given coefficients and intercept for the basis.
 	with(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model
@@ -224,7 +224,8 @@ func (m *RidgeModel) with(q *solvers.Posterior, beta backend.Host[float64], bias
 	return u
 }
 
-// reservePosterior reports the plan of learnPosterior, or returns an error if its memory is not free.
+// reservePosterior reports the plan of learnPosterior, or returns an error if the planned memory is
+// not free.
 func reservePosterior(ctx context.Context, dev backend.Device, x numeric.Points, t int, o Options) error {
 	prior := solvers.Posterior{Factors: backend.Host[float64]{Rows: x.Cols, Cols: x.Cols}}
 	kept := int64(0)

@@ -224,9 +224,9 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-// TestRidgePosterior compares the posterior of ridge with the posterior of nystrom-ridge with the
-// linear kernel, whose centers are the unit vectors, so that its basis functions are the features.
-// One feature and the targets have large means.
+// TestRidgePosterior compares the posterior of ridge with that of nystrom-ridge with the linear
+// kernel. The centers of nystrom-ridge are the unit vectors, so that its basis functions are the
+// features. One feature and the targets have large means.
 func TestRidgePosterior(t *testing.T) {
 	const n, d = 40, 3
 	x, y := wave(5, n, d)

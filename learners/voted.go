@@ -27,7 +27,7 @@ type VotedModel struct {
 	votes   online.Votes
 }
 
-// newVoted makes the model from the mistakes that `run`, a loop over the points, recorded. facts
+// newVoted makes the model from the mistakes that the loop `run` over the points recorded. facts
 // are the facts of the last hypothesis.
 func newVoted(learner string, k kernels.Kernel, points numeric.Points, classes Classes, run *online.Loop, facts []Fact) *VotedModel {
 	m := &VotedModel{kernel: k, classified: classified{classes}}

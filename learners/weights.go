@@ -6,7 +6,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Every fit ignores samples of weight 0 and uses only samples of weight > 0.
+// The functions below omit samples of weight 0, which every fit ignores.
 
 // weightOf returns the weight of sample i.
 func weightOf(o Options, i int) float64 {

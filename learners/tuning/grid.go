@@ -260,7 +260,6 @@ type gridFit struct {
 	err     error
 }
 
-// fit runs the fits of all settings and computes their scores.
 func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Setting, splits validate.Splits, folds int) error {
 	devices := r.Devices
 	if len(devices) == 1 {
@@ -382,7 +381,6 @@ func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) 
 	return sum, total, nil
 }
 
-// finish computes the score of a setting from the sums of its folds.
 func (s *Setting) finish(par GridParams) {
 	figure := func(sum, total float64) float64 {
 		if v := sum / total; par.Task == learners.Classification || par.Criterion == Evidence {

@@ -33,8 +33,8 @@ func gridData(classes bool, weights []float64) validate.Samples {
 }
 
 // TestGridScoresAreThoseOfTheFolds checks that the score of a setting is the error over all
-// samples, each predicted by the model fitted to the folds without it, and that the settings are in
-// the order of the axes.
+// samples, where the model that predicts a sample was fitted to the other folds. It also checks
+// that the settings are in the order of the axes.
 func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	weights := make([]float64, 24)

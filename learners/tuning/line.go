@@ -7,7 +7,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// grid tries common factors of the parameters that are equally spaced on a logarithmic scale.
+// grid multiplies the parameters by one common factor, and tries factors that are equally spaced on
+// a logarithmic scale.
 func (s *search) grid() error {
 	s.planned = s.steps(15)
 	_, err := s.tryAll(s.space.line(s.planned))

@@ -72,7 +72,6 @@ func pathValues(ctx context.Context, dev backend.Device, p solvers.Problem, solv
 	return addIntercepts(out, solved), nil
 }
 
-// addIntercepts adds the intercepts of the solutions to their columns of out.
 func addIntercepts(out backend.Host[float64], solved []solvers.PathPoint) backend.Host[float64] {
 	for l, at := range solved {
 		for j, v := range at.Intercept {

@@ -104,8 +104,8 @@ type Result struct {
 	Trials []Trial // in the order of the search; for Gradient the best first
 	Best   int     // index of the best of Trials
 	// Warning says that Gradient ended before it converged, or that FirstFit could not fit the
-	// point with the best score; it then names this point and the point that was fitted instead.
-	// Otherwise Warning is "".
+	// point with the best score. In the second case, Warning names this point and the point that
+	// was fitted instead. Otherwise Warning is "".
 	Warning string
 }
 
@@ -228,7 +228,6 @@ func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Para
 	return s.res, nil
 }
 
-// complete checks the parameters and sets the defaults.
 func (par Params) complete() (Params, error) {
 	if par.Criterion == "" {
 		par.Criterion = LeaveOneOut

@@ -330,9 +330,9 @@ func TestSearchRefuses(t *testing.T) {
 	}
 }
 
-// TestSearchObeysTheRulesOfParameters checks that a search respects the bounds of parameters. It
-// begins at twice the smallest valid a and just below the largest valid sigma, so most factors
-// would exceed a bound.
+// TestSearchObeysTheRulesOfParameters checks that a search respects the bounds of parameters. The
+// search begins at twice the smallest valid value of the parameter a and just below the largest
+// valid value of sigma, so that most factors would exceed a bound.
 func TestSearchObeysTheRulesOfParameters(t *testing.T) {
 	for _, k := range []kernels.Kernel{kernels.RationalQuadratic{A: 2e-6, Sigma: 1}, kernels.Gaussian{Sigma: 9e152}} {
 		p := wave(t, 30, 1)
@@ -527,9 +527,9 @@ func TestSearchPlans(t *testing.T) {
 	}
 }
 
-// TestSearchOfOneFeature compares two searches with a Markov kernel of one feature: Kalman filters
-// compute the scores of the first in O(n) operations. In the second search a second feature of
-// zeros makes stored matrices necessary.
+// TestSearchOfOneFeature compares two searches with a Markov kernel. The first has one feature, so
+// that Kalman filters compute the scores in O(n) operations. The second has another feature of
+// zeros, so that it stores the matrices.
 func TestSearchOfOneFeature(t *testing.T) {
 	const n = 2400
 	p := wave(t, n, 1)

@@ -59,7 +59,7 @@ func (s *space) positive() []string {
 }
 
 // at returns the kernel in which the i-th of the parameters that vary is multiplied by exp(x_i). If
-// x has length 1, x_0 applies to all of them.
+// x has length 1, x_0 applies to all these parameters.
 func (s *space) at(x []float64) (kernels.Kernel, error) {
 	values := make([]float64, len(s.params))
 	for i, p := range s.params {

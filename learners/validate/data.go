@@ -25,7 +25,6 @@ type Data interface {
 // Part is one division of Data. Test is empty if there are no test samples.
 type Part struct{ Train, Test Samples }
 
-// bytes returns the size of the matrices of the part.
 func (p *Part) bytes() (n int64) {
 	for _, m := range []mat.Matrix{p.Train.X, p.Test.X, p.Train.Y, p.Test.Y} {
 		switch m := m.(type) {

@@ -77,8 +77,9 @@ func Dependence(ctx context.Context, dev backend.Device, m learners.Model, x mat
 // gridPoints is the largest number of values of a Grid.
 const gridPoints = 40
 
-// Grid returns values of a column for Dependence, in ascending order: its different values if they are
-// at most 40, otherwise 40 equidistant values from its 5 % quantile to its 95 % quantile.
+// Grid returns values of a column for Dependence, in ascending order: all different values if there
+// are at most 40 of them, otherwise 40 equidistant values from the 5 % quantile of the column to
+// the 95 % quantile.
 func Grid(column []float64) []float64 {
 	sorted := slices.Sorted(slices.Values(column))
 	different := slices.Compact(slices.Clone(sorted))

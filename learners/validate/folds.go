@@ -35,7 +35,7 @@ func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
 		}
 		members[s] = append(members[s], i)
 	}
-	// The samples are assigned to the folds in turn, one stratum after the other, which balances
+	// The samples are assigned to the folds cyclically, one stratum after the other, which balances
 	// the sizes of the folds and of the strata in each fold.
 	fold, next := make([]int, n), 0
 	for _, s := range order {

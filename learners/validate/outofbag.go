@@ -20,8 +20,8 @@ type OutOfBag struct {
 	N               int
 	// For regression, Error² = Bias2 + Variance. Bias2 is the mean of (f̄ − y)², bias² plus the
 	// noise of the target, where f̄ is the mean of the models fitted without the sample; Variance
-	// is the variance of f over the rounds (Geman, Bienenstock and Doursat, 1992). For classes both
-	// are NaN.
+	// is the variance of f over the rounds (Geman, Bienenstock and Doursat, 1992). For classes
+	// Bias2 and Variance are NaN.
 	Bias2, Variance float64
 }
 
@@ -35,8 +35,8 @@ func (b *OutOfBag) E632() float64 {
 }
 
 // OutOfBag fits a model in each round of the bootstrap, and one model to all samples. The error of
-// a fit is a *FitError, whose Fit is the number of the round, or the value of rounds for the model
-// of all samples.
+// a fit is a *FitError, whose Fit is the number of the round or, for the model of all samples, the
+// argument rounds.
 func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, seed uint64) (*OutOfBag, error) {
 	if err := r.check(); err != nil {
 		return nil, err

@@ -132,7 +132,6 @@ func named[S any](s *S, err *error) {
 	}
 }
 
-// finite returns an error for the first value that is NaN or infinite.
 func finite(name string, h backend.Host[float64]) error {
 	for i := range h.Rows {
 		for j, v := range h.Row(i) {

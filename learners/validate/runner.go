@@ -28,7 +28,6 @@ type Runner struct {
 	learners.Options
 }
 
-// check returns an error if r lacks data or devices.
 func (r Runner) check() error {
 	switch {
 	case r.Data == nil:
@@ -139,8 +138,8 @@ func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits S
 	return scores, err
 }
 
-// observed returns a Fitter that calls the function fit, and then, from one goroutine at a time,
-// the function fitted with the model and the time of the fit. fitted may be nil.
+// observed returns a Fitter that calls the function fit, and then the function fitted with the
+// model and the time of the fit. Only one goroutine at a time calls fitted, which may be nil.
 func observed(fit learners.Fitter, fitted func(m learners.Model, took time.Duration)) learners.Fitter {
 	if fitted == nil {
 		return fit

@@ -185,9 +185,9 @@ func TestOutOfBagCountsRows(t *testing.T) {
 	}
 }
 
-// TestFitsAtOnceShareTheMemory checks that the memory limit is divided among the devices, that each
-// fit may take this quotient minus the size of its Part, and that the plan includes the memory of
-// all concurrent fits.
+// TestFitsAtOnceShareTheMemory checks that each device gets an equal share of the memory limit,
+// that a fit may take this share minus the size of its Part, and that the plan includes the memory
+// of all concurrent fits.
 func TestFitsAtOnceShareTheMemory(t *testing.T) {
 	const n, memory, plan = 6, 9000, 100
 	x := backend.NewHost[float64](n, 3)

@@ -232,9 +232,9 @@ func (s *Score) Error() float64 {
 	return *s.RMSE
 }
 
-// Measure has the values of one measure, such as the AUC, for several models. If it is undefined
-// for a model, as is the AUC for a fold without one of the classes, the value in Scores is nil and
-// is ignored in the mean.
+// Measure has the values of one measure, such as the AUC, for several models. If the measure is
+// undefined for a model, as the AUC is for a fold that lacks a class, the value in Scores is nil,
+// and the mean ignores it.
 type Measure struct {
 	Name   string
 	Scores []*float64 // in the order of the models
