@@ -3,7 +3,7 @@ package backend
 // FixedBackend is a PackedBackend that can also store Gram matrices with 16 bits per element. A
 // type assertion finds this optional ability. An element (i, j) off the diagonal is
 //
-//	low + c_ij (high − low)/65535, c_ij an integer from 0 to 65535,
+//	low + c_ij (high − low)/65535,  c_ij an integer from 0 to 65535,
 //
 // where low and high are the Bounds of the kernel, and c_ij gives the number nearest to k(x_i,
 // x_j). The error of an element is at most half a step plus the error of k(x_i, x_j) in T, where a

@@ -89,7 +89,7 @@ const EnvReproducible = "MERCER_REPRODUCIBLE"
 
 // Open opens a device.
 //
-//	"" the best usable device (or the device named by MERCER_DEVICE)
+//	""           the best usable device (or the device named by MERCER_DEVICE)
 //	"auto"       the best usable device
 //	"cpu"        the best usable device of the driver "cpu"
 //	"cpu/avx2"   that device and no other

@@ -17,10 +17,10 @@ import (
 
 var errNoDevice = errors.New("gonum: cholesky: no device was given: set Cholesky.Device")
 
-// Cholesky is mat.Cholesky with the work done on a Mercer device. A program replaces the type and
-// sets Device; no other change is needed. It has all methods of mat.Cholesky, with the same results
-// up to rounding, the same panics on misuse and the same mat.Condition errors, and it implements
-// mat.Symmetric.
+// Cholesky is a mat.Cholesky that works on a Mercer device. A program changes the type of its
+// variable and sets Device; no other change is needed. Cholesky has all methods of mat.Cholesky,
+// with the same results up to rounding, the same panics on misuse and the same mat.Condition
+// errors. It implements mat.Symmetric.
 //
 // Factorize, SolveTo, SolveVecTo and InverseTo run on the device; operations of O(n²) run in gonum.
 // The embedded factor is a complete mat.Cholesky: pass &c.Cholesky to functions that need a
@@ -35,8 +35,8 @@ type Cholesky struct {
 	// Context cancels the work; nil means no cancellation.
 	Context context.Context
 
-	cond float64 // condition number; 0 means that the embedded factor has the condition number
-	far  *copied // the copy of the factor on a device whose memory is not Go memory
+	cond float64 // condition number; 0 means that the embedded factor stores it
+	far  *copied // copy of the factor on a device that does not use Go memory
 	err  error
 }
 
@@ -52,8 +52,8 @@ func (c *Cholesky) queue() backend.Backend[float64] {
 }
 
 // Factorize sets c to the factor of a, in n³/3 operations on the device, and reports whether it
-// succeeded. After a failure c is empty, and Err returns the reason, for example that a is not
-// positive definite.
+// succeeded. After a failure c is empty, and Err returns the reason: for example, a is not positive
+// definite.
 func (c *Cholesky) Factorize(a mat.Symmetric) (ok bool) {
 	c.Reset()
 	if c.Device == nil {
@@ -75,7 +75,7 @@ func (c *Cholesky) Factorize(a mat.Symmetric) (ok bool) {
 	return true
 }
 
-// factor overwrites the upper triangle of a matrix with its Cholesky factor.
+// factor overwrites the upper triangle u of a matrix with the Cholesky factor.
 func (c *Cholesky) factor(u *mat.TriDense) error {
 	h := hostOfUpper(u)
 	b := c.queue()
@@ -87,7 +87,7 @@ func (c *Cholesky) factor(u *mat.TriDense) error {
 		return fmt.Errorf("gonum: cholesky: %w", err)
 	}
 	if c.far != nil {
-		// The elements below the diagonal of m are still the uploaded zeros.
+		// Below the diagonal, m still has the uploaded zeros.
 		if err := b.Download(h, m); err != nil {
 			return fmt.Errorf("gonum: cholesky: %w", err)
 		}
@@ -95,11 +95,11 @@ func (c *Cholesky) factor(u *mat.TriDense) error {
 	return nil
 }
 
-// Err returns nil after a successful Factorize, and otherwise the reason of the failure.
+// Err returns the reason why the last Factorize failed, or nil if it succeeded.
 func (c *Cholesky) Err() error { return c.err }
 
-// copyUpper sets u to the upper triangle of a and returns the norm of a that gonum uses in
-// condition numbers: the largest sum of absolute values in a row.
+// copyUpper sets u to the upper triangle of a. It returns the norm that gonum uses for condition
+// numbers: the largest sum of absolute values in a row of a.
 func copyUpper(u *mat.TriDense, a mat.Symmetric) float64 {
 	n := a.SymmetricDim()
 	raw := u.RawTriangular()
@@ -129,8 +129,8 @@ func copyUpper(u *mat.TriDense, a mat.Symmetric) float64 {
 	return norm
 }
 
-// place returns h as a matrix of the device. If the device's memory is not Go memory, the matrix is
-// a copy, which c.far holds.
+// place returns h as a matrix of the device. If the device does not use Go memory, the matrix is a
+// copy, stored in c.far.
 func (c *Cholesky) place(b backend.Backend[float64], h backend.Host[float64]) (backend.Matrix[float64], error) {
 	if w, ok := b.(backend.Wrapper[float64]); ok {
 		return w.Wrap(h), nil
@@ -157,13 +157,13 @@ func hostOfUpper(u *mat.TriDense) backend.Host[float64] {
 	return backend.Host[float64]{Rows: r.N, Cols: r.N, Stride: r.Stride, Data: r.Data}
 }
 
-// symmetric returns the factor in the form that package lapack64 uses.
+// symmetric returns the factor in the form for package lapack64.
 func (c *Cholesky) symmetric() blas64.Symmetric {
 	r := c.RawU().(*mat.TriDense).RawTriangular()
 	return blas64.Symmetric{Uplo: blas.Upper, N: r.N, Stride: r.Stride, Data: r.Data}
 }
 
-// Close releases the copy of the factor in the device's memory. c remains usable.
+// Close frees the copy of the factor in the device's memory. c remains usable.
 func (c *Cholesky) Close() {
 	if c.far != nil {
 		runtime.SetFinalizer(c.far, nil)
@@ -172,7 +172,7 @@ func (c *Cholesky) Close() {
 	}
 }
 
-// changed discards data of the previous factor.
+// changed discards all data of the previous factor.
 func (c *Cholesky) changed() {
 	c.Close()
 	c.cond, c.err = 0, nil
@@ -197,7 +197,7 @@ func (c *Cholesky) condition() error {
 // work returns the backend of the device. It panics if c is empty, and returns an error if Device
 // is nil.
 func (c *Cholesky) work() (backend.Backend[float64], error) {
-	c.LogDet() // LogDet panics like mat.Cholesky if c is empty
+	c.LogDet() // panics like mat.Cholesky if c is empty
 	if c.Device == nil {
 		return nil, errNoDevice
 	}
@@ -264,7 +264,7 @@ func (c *Cholesky) SolveCholTo(dst *mat.Dense, b *Cholesky) error {
 	}
 	n := c.SymmetricDim()
 	var u mat.TriDense
-	b.UTo(&u) // UTo panics like mat.Cholesky if b is empty
+	b.UTo(&u) // panics like mat.Cholesky if b is empty
 	if b.SymmetricDim() != n {
 		panic(mat.ErrShape)
 	}
@@ -291,8 +291,8 @@ func (c *Cholesky) solve(q backend.Backend[float64], h backend.Host[float64]) er
 	})
 }
 
-// inPlace runs work on h and waits for it. If the device's memory is not Go memory, work runs on a
-// copy of h, which inPlace then downloads to h.
+// inPlace runs work on h and waits for it. If the device does not use Go memory, work runs on a
+// copy of h, and inPlace downloads the result to h.
 func inPlace(q backend.Backend[float64], h backend.Host[float64], work func(m backend.Matrix[float64])) error {
 	m, err := backend.Place(q, h)
 	if err != nil {
@@ -311,8 +311,8 @@ func inPlace(q backend.Backend[float64], h backend.Host[float64], work func(m ba
 	return nil
 }
 
-// InverseTo sets dst to A⁻¹ = U⁻¹U⁻ᵀ, in 2n³ operations on the device. It returns the same errors
-// as SolveTo.
+// InverseTo sets dst to A⁻¹ = U⁻¹U⁻ᵀ, in 2n³ operations on the device. Its errors are those of
+// SolveTo.
 func (c *Cholesky) InverseTo(dst *mat.SymDense) error {
 	q, err := c.work()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/gonum"
 )
 
-// This example replaces mat.Cholesky by gonum.Cholesky and sets a device.
+// This example replaces mat.Cholesky with gonum.Cholesky and sets a device.
 func ExampleCholesky() {
 	dev, err := backend.Open("cpu", backend.Config{})
 	if err != nil {

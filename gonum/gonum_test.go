@@ -44,7 +44,7 @@ func TestHost(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		m      mat.Matrix
-		first  int // index of element (0, 0) in data, or −1 if the result is a copy
+		first  int // index of element (0, 0) in data; −1 means that Host makes a copy
 		stride int
 		fails  string
 	}{
@@ -111,8 +111,8 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// positive returns a random positive definite matrix that is part of a larger matrix and has a
-// condition number below 10³.
+// positive returns a random positive definite matrix with a condition number below 10³. It is part
+// of a larger matrix.
 func positive(r *rand.Rand, n int) *mat.SymDense {
 	large := mat.NewSymDense(n+3, nil)
 	for i := range n + 3 {
@@ -122,7 +122,7 @@ func positive(r *rand.Rand, n int) *mat.SymDense {
 	}
 	s := large.SliceSym(1, n+1).(*mat.SymDense)
 	for i := range n {
-		s.SetSym(i, i, 4+s.At(i, i)) // the eigenvalues of the random part are within about ±2√2
+		s.SetSym(i, i, 4+s.At(i, i)) // the random part has eigenvalues within about ±2√2
 	}
 	return s
 }
@@ -137,7 +137,7 @@ func random(r *rand.Rand, rows, cols int) *mat.Dense {
 	return m
 }
 
-// TestCholesky compares every method with that of mat.Cholesky.
+// TestCholesky compares every method with the same method of mat.Cholesky.
 func TestCholesky(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		for _, n := range []int{1, 2, 7, 40, 131} {
@@ -159,7 +159,7 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 	if !mat.Equal(a, before) {
 		t.Error("the matrix has been changed")
 	}
-	// Both factorizations are backward stable: the error of a solution is of order n·u times the
+	// Both factorizations are backward stable: the error of a solution is about n·u times the
 	// condition number, which is below 10³.
 	tol := float64(n+10) * 1e3 * 0x1p-53
 	same := func(what string, got, want mat.Matrix) {
@@ -204,7 +204,7 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 		}
 		var x mat.Dense
 		x.CloneFrom(b)
-		inside := x.Slice(0, m, 1, 2).(*mat.Dense) // a column within a matrix, for a solve in place
+		inside := x.Slice(0, m, 1, 2).(*mat.Dense) // a column of x, to be solved in place
 		if err := c.SolveTo(inside, inside); err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +259,7 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 		t.Errorf("Det is %v, of mat.Cholesky %v", det, w)
 	}
 	c2.Close()
-	// After a failed Factorize, a Factorize of a positive definite matrix succeeds.
+	// After a Factorize has failed, a Factorize of a positive definite matrix must succeed.
 	bad := mat.NewSymDense(n, nil)
 	bad.CopySym(a)
 	bad.SetSym(n/2, n/2, -1)
@@ -273,8 +273,8 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 	check()
 }
 
-// TestMethods checks that gonum.Cholesky has the methods of mat.Cholesky with the same parameter
-// types, except that *gonum.Cholesky replaces *mat.Cholesky.
+// TestMethods checks that gonum.Cholesky has all methods of mat.Cholesky, with the same types of
+// parameters. Only *gonum.Cholesky replaces *mat.Cholesky.
 func TestMethods(t *testing.T) {
 	ours, theirs := reflect.TypeFor[*gonum.Cholesky](), reflect.TypeFor[*mat.Cholesky]()
 	for i := range theirs.NumMethod() {
@@ -343,8 +343,8 @@ func refactored(dev backend.Device, a mat.Symmetric) *gonum.Cholesky {
 	return c
 }
 
-// TestCondition checks that a solve with a nearly singular matrix gives a solution and a
-// mat.Condition error.
+// TestCondition solves with a nearly singular matrix. SolveVecTo must return a correct solution and
+// a mat.Condition error.
 func TestCondition(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		a := mat.NewSymDense(3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1e-17})
@@ -358,7 +358,7 @@ func TestCondition(t *testing.T) {
 		if err := c.SolveVecTo(&x, mat.NewVecDense(3, []float64{1, 2, 3e-17})); !errors.As(err, &condition) {
 			t.Errorf("got %v, want a mat.Condition", err)
 		}
-		if want := mat.NewVecDense(3, []float64{1, 2, 3}); !mat.EqualApprox(&x, want, 16*0x1p-53) { // the bound covers the errors of a square root, its square, and a division
+		if want := mat.NewVecDense(3, []float64{1, 2, 3}); !mat.EqualApprox(&x, want, 16*0x1p-53) { // allows for the errors of a square root, its square, and a division
 			t.Errorf("the solution is %v", mat.Formatted(&x))
 		}
 	})
@@ -376,7 +376,7 @@ func TestInsideGonum(t *testing.T) {
 	if !ok {
 		t.Fatal("not positive definite")
 	}
-	if w := want.LogProb(x); math.Abs(got-w) > 1e3*16*0x1p-53*math.Abs(w) { // the bound is the condition number times some roundings
+	if w := want.LogProb(x); math.Abs(got-w) > 1e3*16*0x1p-53*math.Abs(w) { // the bound is the condition number times 16 roundings
 		t.Errorf("seed %d: the logarithm of the density is %v, want %v", seed, got, w)
 	}
 }

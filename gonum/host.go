@@ -12,10 +12,10 @@ import (
 )
 
 // Host returns m as a row-major matrix for package solvers and the backends. The result shares the
-// memory of a row-major m: a backend.Host, a *mat.Dense or a part of a *mat.Dense, a *mat.VecDense
-// or a column of a matrix (n×1 with its increment as stride), the transpose of a vector without
-// gaps, and every type with the method RawMatrix or RawVector. Any other m is copied. If m is nil
-// or empty, Host returns an error that contains name.
+// memory of m if m is a backend.Host, a *mat.Dense or a part of it, a *mat.VecDense, or another
+// type with the method RawMatrix or RawVector. A column becomes n×1 with its increment as the
+// stride. The result also shares the memory of a transposed vector without gaps. Any other m is
+// copied. If m is nil or empty, Host returns an error that contains name.
 func Host(name string, m mat.Matrix) (backend.Host[float64], error) {
 	none := backend.Host[float64]{}
 	if v := reflect.ValueOf(m); m == nil || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -58,7 +58,6 @@ func Host(name string, m mat.Matrix) (backend.Host[float64], error) {
 	return h, nil
 }
 
-// shared returns the memory of m if it is row-major.
 func shared(m mat.Matrix) (backend.Host[float64], bool) {
 	switch v := m.(type) {
 	case backend.Host[float64]:
@@ -73,7 +72,7 @@ func shared(m mat.Matrix) (backend.Host[float64], bool) {
 		}
 	}
 	if u, ok := untransposed(m); ok {
-		// A column without gaps has the same memory layout as a row.
+		// A column without gaps has the memory layout of a row.
 		if v, ok := u.(mat.RawVectorer); ok {
 			if r := v.RawVector(); r.Inc == 1 {
 				return backend.Host[float64]{Rows: 1, Cols: r.N, Stride: r.N, Data: r.Data}, true
@@ -83,7 +82,7 @@ func shared(m mat.Matrix) (backend.Host[float64], bool) {
 	return backend.Host[float64]{}, false
 }
 
-// If m is a transpose, untransposed returns the matrix whose transpose is m.
+// untransposed returns the matrix whose transpose is m, and false if m is not a transpose.
 func untransposed(m mat.Matrix) (mat.Matrix, bool) {
 	u, ok := m.(mat.Untransposer)
 	if !ok {
@@ -92,7 +91,7 @@ func untransposed(m mat.Matrix) (mat.Matrix, bool) {
 	return u.Untranspose(), true
 }
 
-// transpose sets dst to srcᵀ, tile by tile, so that the tiles stay in the cache.
+// transpose sets dst to srcᵀ in tiles that fit in the cache.
 func transpose(dst, src backend.Host[float64]) {
 	const tile = 32
 	for i := 0; i < src.Rows; i += tile {
@@ -106,8 +105,8 @@ func transpose(dst, src backend.Host[float64]) {
 	}
 }
 
-// Dense returns h, which may have any stride, as a *mat.Dense that shares the memory of h. It
-// returns an error if h is empty or if h.Data is too short.
+// Dense returns h, with any stride, as a *mat.Dense that shares the memory of h. It returns an
+// error if h is empty or if h.Data is too short.
 func Dense(h backend.Host[float64]) (*mat.Dense, error) {
 	if h.Rows < 1 || h.Cols < 1 {
 		return nil, fmt.Errorf("gonum: Dense: the matrix is empty: %s, %s", count.Of(h.Rows, "row"), count.Of(h.Cols, "column"))

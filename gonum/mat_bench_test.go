@@ -38,8 +38,8 @@ var operations = []operation{
 	{"LU.Factorize", func(o *operands) error { var f mat.LU; f.Factorize(o.a); return nil }},
 }
 
-// newOperands makes matrices with random elements and n on the diagonal, whose condition
-// number is below about 100.
+// newOperands makes matrices with random elements off the diagonal and n on the diagonal. Their
+// condition numbers are below about 100.
 func newOperands(n int) (*operands, error) {
 	rng := rand.New(rand.NewPCG(uint64(n), 1))
 	random := func(rows, cols int) *mat.Dense {
@@ -68,8 +68,8 @@ func newOperands(n int) (*operands, error) {
 	return o, nil
 }
 
-// BenchmarkMat compares single operations of package mat with and without Mercer's BLAS and LAPACK
-// registered, alternating every few milliseconds:
+// BenchmarkMat measures single operations of package mat with and without Mercer's BLAS and LAPACK.
+// These commands alternate between the two libraries every few milliseconds:
 //
 //	for i in $(seq 15); do go test -run '^$' -bench Mat -benchtime 20ms ./gonum; done > mat.txt
 //	mercer bench import --by library mat.txt > mat.json

@@ -35,8 +35,8 @@ func use(t testing.TB, library string) {
 	t.Cleanup(func() { register("gonum") })
 }
 
-// A program is a computation with gonum alone. prepare makes its data, and run does the work and
-// returns the results.
+// A program is a computation with gonum alone. prepare makes the data. The function that it returns
+// does the work and returns the results.
 type program struct {
 	name    string
 	prepare func(n, d int) func(t testing.TB) []float64
@@ -52,8 +52,8 @@ var programs = []program{
 	{"ridge by mat.Cholesky, 20 lambdas", ridges, 4000, 500},
 }
 
-// BenchmarkPrograms measures what otherwise unchanged programs gain if they register Mercer's BLAS
-// and LAPACK:
+// BenchmarkPrograms compares the times of programs that register Mercer's BLAS and LAPACK with the
+// times of the same programs without them:
 //
 //	for i in $(seq 6); do go test -run '^$' -bench Programs -benchtime 1x ./gonum; done > programs.txt
 //	benchstat -col /library programs.txt
@@ -82,8 +82,8 @@ func TestPrograms(t *testing.T) {
 				found[i] = run(t)
 			}
 			for i, v := range found[0] {
-				// The searches stop at a gradient of 1e-6, for a function of order 1 with curvature
-				// above 1e-3; the errors of the other programs are about 1e-12.
+				// The searches stop at a gradient of 1e-6. Their functions have values of about 1
+				// and a curvature above 1e-3. The errors of the other programs are about 1e-12.
 				if w := found[1][i]; !(math.Abs(v-w) <= 1e-5*(1+math.Abs(w))) {
 					t.Errorf("result %d is %v with mercer, %v with gonum", i, v, w)
 				}
@@ -92,8 +92,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// table returns n rows of d features with a small number of dominant directions, and
-// targets.
+// table returns targets and n rows of d features. The features vary mostly in a small number of
+// directions.
 func table(n, d int) (x *mat.Dense, y *mat.VecDense) {
 	r := rand.New(rand.NewPCG(uint64(n), uint64(d)))
 	x, y = mat.NewDense(n, d, nil), mat.NewVecDense(n, nil)
@@ -177,7 +177,7 @@ func minimize(t testing.TB, p optimize.Problem, start []float64) []float64 {
 	return []float64{result.F}
 }
 
-// logistic minimizes the mean logistic loss plus a penalty, with matrix-vector products.
+// logistic minimizes the mean logistic loss plus a penalty. Its work is matrix-vector products.
 func logistic(n, d int) func(testing.TB) []float64 {
 	x, y := table(n, d)
 	sign := make([]float64, n)
@@ -211,7 +211,8 @@ func logistic(n, d int) func(testing.TB) []float64 {
 	}
 }
 
-// process maximizes the likelihood of a Gaussian process over the length scale and the noise.
+// process maximizes the likelihood of a Gaussian process with respect to the length scale and the
+// noise.
 func process(n, d int) func(testing.TB) []float64 {
 	x, y := table(n, d)
 	square := mat.NewSymDense(n, nil)

@@ -2,9 +2,9 @@ package gonum
 
 import "gonum.org/v1/gonum/mat"
 
-// The methods below change the factor in O(n²) operations of gonum. Where a method of mat.Cholesky
-// takes a mat.Cholesky, these methods take a Cholesky of this package. They do not change the
-// device of the receiver.
+// The methods of this file change the factor in O(n²) operations of gonum. Their arguments are
+// Choleskys of this package where the methods of mat.Cholesky take a mat.Cholesky. They do not
+// change the receiver's device.
 
 // Reset makes c empty.
 func (c *Cholesky) Reset() {
@@ -12,7 +12,7 @@ func (c *Cholesky) Reset() {
 	c.Cholesky.Reset()
 }
 
-// SetFromU is like mat.Cholesky.SetFromU: c gets the factor t.
+// SetFromU sets the factor to t, as mat.Cholesky.SetFromU does.
 func (c *Cholesky) SetFromU(t mat.Triangular) {
 	c.changed()
 	c.Cholesky.SetFromU(t)
@@ -28,7 +28,7 @@ func (c *Cholesky) Clone(chol *Cholesky) {
 	c.cond = cond
 }
 
-// Scale is like mat.Cholesky.Scale: c becomes the factor of f·A, f > 0.
+// Scale sets c to the factor of f·A for f > 0, as mat.Cholesky.Scale does.
 func (c *Cholesky) Scale(f float64, orig *Cholesky) {
 	cond := orig.cond
 	c.changed()
@@ -36,18 +36,18 @@ func (c *Cholesky) Scale(f float64, orig *Cholesky) {
 	c.cond = cond // A and f·A have the same condition number
 }
 
-// ExtendVecSym is like mat.Cholesky.ExtendVecSym: it appends the row and column v to A.
+// ExtendVecSym appends the row and column v to A, as mat.Cholesky.ExtendVecSym does.
 func (c *Cholesky) ExtendVecSym(a *Cholesky, v mat.Vector) (ok bool) {
 	return c.update(a, c.Cholesky.ExtendVecSym(&a.Cholesky, v))
 }
 
-// SymRankOne is like mat.Cholesky.SymRankOne: c becomes the factor of A + α x xᵀ.
+// SymRankOne sets c to the factor of A + α x xᵀ, as mat.Cholesky.SymRankOne does.
 func (c *Cholesky) SymRankOne(orig *Cholesky, alpha float64, x mat.Vector) (ok bool) {
 	return c.update(orig, c.Cholesky.SymRankOne(&orig.Cholesky, alpha, x))
 }
 
-// update is called after an update of the embedded factor; ok reports whether the update succeeded.
-// A failed update of c itself leaves c unchanged.
+// update finishes an update of the embedded factor. ok reports whether the update succeeded. If c
+// was updated in place and the update failed, c is unchanged.
 func (c *Cholesky) update(orig *Cholesky, ok bool) bool {
 	if ok || c != orig {
 		c.changed()

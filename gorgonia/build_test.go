@@ -19,8 +19,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestNoCUDA checks that the default build and its tests do not contain gorgonia.org/cu, and that
-// none of their packages uses cgo.
+// TestNoCUDA checks the dependencies of the default build and its tests. They must not include
+// gorgonia.org/cu, and none of them may use cgo.
 func TestNoCUDA(t *testing.T) {
 	cmd := exec.Command("go", "list", "-deps", "-test", "-f", "{{.ImportPath}} {{len .CgoFiles}} {{.Standard}}", "./...")
 	cmd.Stderr = os.Stderr
@@ -30,13 +30,14 @@ func TestNoCUDA(t *testing.T) {
 	}
 	found := 0
 	for line := range strings.Lines(string(out)) {
-		// Packages that are compiled for a test are listed as "path [path.test]".
+		// go list names packages that are compiled for a test "path [path.test]".
 		fields := strings.Fields(line)
 		path, cgo, standard := fields[0], fields[len(fields)-2], fields[len(fields)-1]
 		if path == "gorgonia.org/cu" || strings.HasPrefix(path, "gorgonia.org/cu/") {
 			t.Errorf("the default build loads %s", path)
 		}
-		// The simulated driver of the tests needs purego, which uses only the runtime of cgo.
+		// The tests' simulated driver needs the package purego, which uses cgo only for its
+		// runtime.
 		if cgo != "0" && standard == "false" && !strings.HasPrefix(path, "github.com/ebitengine/purego/") {
 			t.Errorf("%s uses cgo", path)
 		}
@@ -203,7 +204,7 @@ func TestBuildErrors(t *testing.T) {
 	}
 }
 
-// TestRunErrors checks that a failure in a run is returned as an error of the run.
+// TestRunErrors checks that a failure during a run becomes the error of the run.
 func TestRunErrors(t *testing.T) {
 	dev := backendtest.Device(t, "cpu", backend.Config{})
 	stopped, stop := context.WithCancelCause(context.Background())
@@ -263,7 +264,7 @@ func TestTheta(t *testing.T) {
 			t.Errorf("parameter %d is %v, want %v", i, theta[i], v)
 		}
 	}
-	theta[5] = 7 // this has no effect, because a parameter that is 0 remains 0
+	theta[5] = 7 // no effect: the degree-2 kernel's c is 0 and remains 0
 	theta[3] = -2
 	changed, err := gorgonia.KernelAt(k, theta)
 	if err != nil || changed.String() != "0.5*gaussian(sigma=[1,2]) + sigmoid(a=-2,c=3) + polynomial(degree=2,c=0)" {

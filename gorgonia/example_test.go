@@ -15,9 +15,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// This example learns a metric with gradients through a solve. y depends on three of eight
-// features. A matrix A of the features, and λ, are trained so that kernel ridge regression, fitted
-// to some rows of XA, predicts other rows; unseen rows measure the accuracy.
+// This example learns a metric with gradients through a solve. The target depends on three of eight
+// features. Kernel ridge regression is fitted to 300 rows of XA, where A is a matrix. A and λ are
+// trained to predict 300 other rows. The error at 300 further rows is the error of unseen data.
 func Example() {
 	dev, err := backend.Open("", backend.Config{})
 	if err != nil {
@@ -70,7 +70,7 @@ func Example() {
 	// step 50: mean squared error of held-out rows 0.02, of unseen ones 0.03
 }
 
-// rows returns n points x with eight features, and y = sin 2x₁ + x₂x₃ with some noise.
+// rows returns n points x with eight features and y = sin 2x₁ + x₂x₃ plus noise.
 func rows(g *G.ExprGraph, rng *rand.Rand, name string, n int) (x, y *G.Node) {
 	xs, ys := make([]float64, 8*n), make([]float64, n)
 	for i := range ys {

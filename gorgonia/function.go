@@ -11,28 +11,28 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// A function is the operation of a node: it computes the value and the gradients. No other type of
-// this package implements Gorgonia's interfaces.
+// A function is the operation of a node: it computes the value and the gradients. It is the only
+// type of this package that implements Gorgonia's interfaces.
 type function struct {
-	// name identifies a function: nodes of the same name with the same children become one
-	// node of a graph.
+	// name identifies a function: Gorgonia merges nodes with the same name and the same children.
 	name string
-	// in and out are numbers of dimensions; shape returns the shape of the result.
+	// in and out are the numbers of dimensions of the inputs and of the result. shape returns the
+	// shape of the result.
 	in    []int
 	out   int
 	shape func(in []tensor.Shape) (tensor.Shape, error)
-	// forward computes the result, which is new memory without gaps.
+	// forward computes the result in new memory without gaps.
 	forward func(in []value) (value, error)
 	// wrt reports, for each input, whether backward returns a gradient; nil means no gradients.
 	wrt []bool
-	// backward returns the gradients with respect to the inputs, given the result and
-	// the gradient with respect to the result. If only ≥ 0, it returns only the gradient
-	// with respect to that input.
+	// backward returns the gradients with respect to the inputs. out is the result, and grad is the
+	// gradient with respect to the result. If only ≥ 0, backward computes only the gradient with
+	// respect to that input.
 	backward func(in []value, out, grad value, only int) ([]value, error)
-	// apart is true if each gradient is computed in a separate node, because the gradients have
-	// little work in common or are large.
+	// apart means that a separate node computes each gradient, because the gradients are large or
+	// have little work in common.
 	apart bool
-	// release frees the state kept between runs, if there is any.
+	// release frees state that remains between runs; it may be nil.
 	release func()
 }
 
@@ -49,7 +49,7 @@ func (f *function) apply(children ...*G.Node) (*G.Node, error) {
 	return n, nil
 }
 
-// Arity and the methods after it, up to String, implement G.Op.
+// Arity and the following methods, up to String, implement G.Op.
 func (f *function) Arity() int { return len(f.in) }
 
 func (f *function) Type() hm.Type {
@@ -111,8 +111,8 @@ func (f *function) Hashcode() uint32 {
 	return h.Sum32()
 }
 
-// DiffWRT implements G.SDOp. The result is never empty, because Gorgonia treats an operation with
-// an empty result as the end of the graph.
+// DiffWRT implements G.SDOp. The result is never empty: Gorgonia takes an operation with an empty
+// result for the end of the graph.
 func (f *function) DiffWRT(inputs int) []bool {
 	if f.wrt == nil {
 		return make([]bool, inputs)
@@ -120,8 +120,8 @@ func (f *function) DiffWRT(inputs int) []bool {
 	return f.wrt
 }
 
-// SymDiff implements G.SDOp. It makes a node for each gradient, or one node for the concatenated
-// gradients and a node for each part.
+// SymDiff implements G.SDOp. It makes a node for each gradient if f.apart is set. Otherwise it
+// makes one node for the concatenated gradients, and a node for each part.
 func (f *function) SymDiff(inputs G.Nodes, output, grad *G.Node) (G.Nodes, error) {
 	if f.backward == nil {
 		return nil, fmt.Errorf("gorgonia: %s: second derivatives are not supported", f.name)
@@ -161,9 +161,9 @@ func (f *function) SymDiff(inputs G.Nodes, output, grad *G.Node) (G.Nodes, error
 	return gradients, nil
 }
 
-// gradient returns a function of the inputs, the output and the gradient with respect to the
-// output. The function computes the gradient with respect to input i, or the concatenated gradients
-// with respect to all inputs.
+// gradient returns a function that computes the gradient with respect to input i, or the
+// concatenated gradients if i < 0. Its inputs are the inputs of f, the output, and the gradient
+// with respect to the output.
 func (f *function) gradient(i int, shape tensor.Shape, gradDims int) *function {
 	shape = shape.Clone()
 	name := fmt.Sprintf("gradient of %s by input %d", f.name, i+1)
@@ -203,9 +203,8 @@ func (f *function) gradient(i int, shape tensor.Shape, gradDims int) *function {
 	}
 }
 
-// part returns the function that copies elements of a vector to a new shape. The copy
-// is needed because Gorgonia may reuse the memory of the vector while the elements are
-// still in use.
+// part returns a function that copies elements of a vector to a new shape. The copy is necessary:
+// Gorgonia may reuse the vector's memory while the elements are still in use.
 func part(first int, shape tensor.Shape) *function {
 	shape = shape.Clone()
 	return &function{
@@ -230,8 +229,8 @@ func part(first int, shape tensor.Shape) *function {
 	}
 }
 
-// DoDiff implements G.ADOp for the LispMachine: it adds gradients to the existing gradients of the
-// inputs.
+// DoDiff implements G.ADOp for the LispMachine. It adds the gradients to the existing gradients of
+// the inputs.
 func (f *function) DoDiff(_ G.ExecutionContext, inputs G.Nodes, output *G.Node) error {
 	if f.backward == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// Gram is the n×m node K = k(X, Z) of the n×d node x and the m×d node z. If z is nil or x, K is the
-// symmetric k(X, X). There are gradients with respect to x, z and Params.Theta.
+// Gram returns the n×m node K = k(X, Z) for the n×d node x and the m×d node z. If z is nil or x, K
+// is the symmetric k(X, X). K has gradients with respect to x, z and Params.Theta.
 func Gram(p Params, x, z *G.Node) (*G.Node, error) {
 	if err := p.check(x); err != nil {
 		return nil, fmt.Errorf("gorgonia: gram: %w", err)

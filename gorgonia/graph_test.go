@@ -49,12 +49,12 @@ type model struct {
 	build  func(in map[string]*G.Node) (*G.Node, error)
 	// symmetric names an input that must remain symmetric when it is changed.
 	symmetric string
-	// condition is a bound of the condition number of the systems.
+	// condition bounds the condition number of the model's systems.
 	condition float64
 }
 
-// run returns Σ W∘f + ½ Σ f² of the model's node f, so that the gradient with respect
-// to f is not constant, and its gradients in a tape machine or a lisp machine.
+// run computes the loss Σ W∘f + ½ Σ f² of the model's node f and the gradients of the loss, in a
+// tape machine or a lisp machine. The gradient of the loss with respect to f is not constant.
 func (m model) run(t *testing.T, w *tensor.Dense, of tensor.Dtype, lisp bool) (loss float64, gradients map[string][]float64) {
 	t.Helper()
 	g := G.NewGraph()
@@ -157,7 +157,7 @@ func (m model) graph(t *testing.T) (*G.ExprGraph, *G.Node) {
 	return g, f
 }
 
-// value returns the loss without gradients.
+// value computes the loss without gradients.
 func (m model) value(t *testing.T, w *tensor.Dense) float64 {
 	t.Helper()
 	g, f := m.graph(t)
@@ -173,7 +173,7 @@ func (m model) value(t *testing.T, w *tensor.Dense) float64 {
 	return loss
 }
 
-// moved returns the model with s times direction added to the named input.
+// moved returns a copy of the model with s·direction added to the named input.
 func (m model) moved(name string, direction []float64, s float64) model {
 	inputs := map[string]*tensor.Dense{}
 	for other, v := range m.inputs {
@@ -193,7 +193,7 @@ func (m model) moved(name string, direction []float64, s float64) model {
 	return m
 }
 
-// models returns the models of the tests, on one device.
+// models returns the models of the tests. Their nodes use dev.
 func models(t *testing.T, dev backend.Device, r *rand.Rand) []model {
 	number := func(v float64) *tensor.Dense { return tensor.New(tensor.FromScalar(v)) }
 	theta := func(k kernels.Kernel) *tensor.Dense {
@@ -202,7 +202,7 @@ func models(t *testing.T, dev backend.Device, r *rand.Rand) []model {
 	}
 	rational := parse(t, "rationalquadratic(a=1.5,sigma=1.2) + 0.5*linear()")
 	ard := parse(t, "gaussian(sigma=[1,2,0.7])")
-	sigmoid := parse(t, "sigmoid(a=0.4,c=0.2)") // a kernel whose parameters have Log = false
+	sigmoid := parse(t, "sigmoid(a=0.4,c=0.2)") // a kernel whose parameters are not given by logarithms
 	gaussian := kernels.Gaussian{Sigma: 1.3}
 	x, z, y, ys := random(r, 9, 3), random(r, 5, 3), random(r, 9), random(r, 9, 2)
 	symmetric := random(r, 9, 9)
@@ -239,7 +239,7 @@ func models(t *testing.T, dev backend.Device, r *rand.Rand) []model {
 		{name: "ridge", inputs: inputs{"x": x, "y": y, "lambda": number(0.3), "z": z, "theta": theta(ard)}, build: ridge(ard), condition: 40},
 		{name: "ridge of itself", inputs: inputs{"x": x, "y": ys, "lambda": number(0.3), "theta": number(0.1)}, build: ridge(gaussian), condition: 40},
 		{name: "ridge of constants", inputs: inputs{"x": x, "y": ys, "lambda": number(0.3), "z": z}, build: ridge(rational), condition: 200},
-		// Gram and Solve combined must equal KernelRidge.
+		// These nodes compute the same function as KernelRidge.
 		{name: "gram and solve", inputs: inputs{"x": x, "y": y, "lambda": number(0.3), "z": z, "theta": theta(ard)}, condition: 40,
 			build: func(in map[string]*G.Node) (*G.Node, error) {
 				p := gorgonia.Params{Device: dev, Kernel: ard, Theta: in["theta"]}
@@ -257,8 +257,7 @@ func models(t *testing.T, dev backend.Device, r *rand.Rand) []model {
 				}
 				return G.Mul(kz, alpha)
 			}},
-		// In these models nodes before the kernel are trained: a linear metric, or a layer of
-		// features.
+		// Here the kernel's inputs are nodes with trained parameters.
 		{name: "features", inputs: inputs{"x": x, "y": y, "loglambda": number(-1), "z": z, "layer": random(r, 3, 2)}, condition: 40,
 			build: func(in map[string]*G.Node) (*G.Node, error) {
 				feature := func(n *G.Node) *G.Node { return G.Must(G.Tanh(G.Must(G.Mul(n, in["layer"])))) }
@@ -274,8 +273,8 @@ func weights(t *testing.T, m model, r *rand.Rand) *tensor.Dense {
 	return random(r, f.Shape()...)
 }
 
-// simulated is nil if cuda/0, simulated or real, is available, and otherwise the reason why it is
-// not. The libraries are chosen only once, because they remain loaded.
+// simulated is nil if the device cuda/0, simulated or real, is available. Otherwise it is the
+// reason. TestMain chooses the CUDA libraries once, because they cannot be unloaded.
 var simulated error
 
 func TestMain(m *testing.M) {
@@ -288,8 +287,7 @@ func TestMain(m *testing.M) {
 			defer os.RemoveAll(folder)
 			if simulated = cudatest.Build(folder, cudatest.WithSolver); simulated == nil {
 				os.Setenv("MERCER_CUDA_LIBDIR", folder)
-				// Without this variable, the slow simulated device would be chosen as the best
-				// device.
+				// The best device must not be the slow simulated device.
 				os.Setenv(backend.EnvDevice, "cpu")
 			}
 		}
@@ -298,7 +296,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestGradients compares all gradients with differences of losses, in both machines and on three
-// devices, of which the last does not use Go memory.
+// devices. The last device does not use Go memory.
 func TestGradients(t *testing.T) {
 	for _, name := range []string{"ref", "cpu", "cuda/0"} {
 		if name == "cuda/0" {
@@ -322,7 +320,7 @@ func TestGradients(t *testing.T) {
 func checkGradients(t *testing.T, m model, r *rand.Rand, lisp bool) {
 	w := weights(t, m, r)
 	loss, gradients := m.run(t, w, G.Float64, lisp)
-	if v := m.value(t, w); math.Abs(v-loss) > 1e-13*float64(w.Shape().TotalSize())*(1+math.Abs(v)) { // the two losses are sums in different orders
+	if v := m.value(t, w); math.Abs(v-loss) > 1e-13*float64(w.Shape().TotalSize())*(1+math.Abs(v)) { // the two losses are summed in different orders
 		t.Fatalf("seed %d: the loss is %v, and %v of the node's values", seed, loss, v)
 	}
 	for name, v := range m.inputs {
@@ -347,8 +345,8 @@ func checkGradients(t *testing.T, m model, r *rand.Rand, lisp bool) {
 		m4, m2, m1, p1, p2, p4 := at(-4), at(-2), at(-1), at(1), at(2), at(4)
 		fine := (8*(p1-m1) - (p2 - m2)) / (12 * h)
 		coarse := (8*(p2-m2) - (p4 - m4)) / (24 * h)
-		// The difference between the results for the step h and for 2h bounds the truncation error;
-		// the rounding error of the losses is proportional to the condition number of the system.
+		// The truncation error is bounded by the difference of the results for the steps h and 2h.
+		// The rounding error of the losses is proportional to the systems' condition number.
 		tol := math.Abs(fine-coarse) + 64*(1+m.condition)*0x1p-53*(1+math.Abs(loss))/h
 		if !(math.Abs(got-fine) <= tol) || tol > 1e-4*(1+math.Abs(fine)) {
 			t.Errorf("seed %d: by %s: %v, by differences %v, allowed %g", seed, name, got, fine, tol)
@@ -356,7 +354,7 @@ func checkGradients(t *testing.T, m model, r *rand.Rand, lisp bool) {
 	}
 }
 
-// TestFloat32 checks that the results of Float32 nodes are the rounded results of Float64 nodes.
+// TestFloat32 checks that the results of Float32 nodes are those of Float64 nodes after rounding.
 func TestFloat32(t *testing.T) {
 	dev := backendtest.Device(t, "cpu", backend.Config{})
 	r := rand.New(rand.NewPCG(seed, 2))
@@ -376,8 +374,7 @@ func TestFloat32(t *testing.T) {
 			}
 			wide, wideGradients := m.run(t, w, G.Float64, false)
 			narrow, gradients := m.run(t, w, G.Float32, false)
-			// The bound is for a small number of roundings to 24 bits, multiplied by the condition
-			// number.
+			// The bound allows for some roundings to 24 bits, multiplied by the condition number.
 			size := 64 * (1 + m.condition) * 0x1p-24
 			if !(math.Abs(narrow-wide) <= size*(10+math.Abs(wide))) {
 				t.Errorf("seed %d: the loss is %v, %v in float64", seed, narrow, wide)
@@ -393,8 +390,8 @@ func TestFloat32(t *testing.T) {
 	}
 }
 
-// TestTraining checks that a machine can run repeatedly while its inputs change in place, and that
-// its gradients then equal those of a new graph.
+// TestTraining runs a machine repeatedly while its inputs change in place. Its gradients must equal
+// the gradients of a new graph.
 func TestTraining(t *testing.T) {
 	dev := backendtest.Device(t, "cpu", backend.Config{})
 	r := rand.New(rand.NewPCG(seed, 3))

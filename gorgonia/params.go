@@ -14,22 +14,22 @@ import (
 
 // Params are the common parameters of the nodes of this package.
 type Params struct {
-	// Device executes the nodes; backend.Open returns a device. It must remain open as long as a
-	// machine may run the graph.
+	// Device executes the nodes; backend.Open returns a device. It must remain open until no
+	// machine runs the graph.
 	Device backend.Device
 	// Kernel is the kernel function k of the nodes.
 	Kernel kernels.Kernel
 	// Theta is a node with the kernel's parameters in the order of kernels.Params: a vector, or a
-	// scalar if there is only one parameter. It holds ln θ for parameters with Log set and θ for
-	// the others, so that every number is allowed. Nil means the parameters of Kernel. A parameter
-	// with Log set that is 0 in Kernel remains 0.
+	// scalar if there is only one parameter. A parameter θ whose field Log is set is given as ln θ,
+	// and every number is then allowed; if it is 0 in Kernel, it remains 0. Other parameters are
+	// given as θ. nil means the parameters of Kernel.
 	Theta *G.Node
-	// Context cancels a run; nil means no cancellation. Gorgonia's machines take no context.
+	// Context cancels a run; nil means no cancellation. Gorgonia's machines do not accept a
+	// context.
 	Context context.Context
 }
 
-// ThetaOf returns the value that Params.Theta must have for k: its parameters, or
-// their logarithms.
+// ThetaOf returns the parameters of k in the form of Params.Theta.
 func ThetaOf(k kernels.Kernel) []float64 {
 	params := kernels.Params(k)
 	theta := make([]float64, len(params))
@@ -42,8 +42,8 @@ func ThetaOf(k kernels.Kernel) []float64 {
 	return theta
 }
 
-// KernelAt returns k with the parameters theta, for example the result of training, in the form of
-// Params.Theta.
+// KernelAt returns k with new parameters. theta has the form of Params.Theta: it may be the result
+// of training.
 func KernelAt(k kernels.Kernel, theta []float64) (kernels.Kernel, error) {
 	params := kernels.Params(k)
 	values := append([]float64(nil), theta...)
@@ -69,7 +69,7 @@ func (p Params) context() context.Context {
 	return p.Context
 }
 
-// check returns an error for parameters with which no run with the n×d node x can succeed.
+// check returns an error if the params make every run with the n×d node x fail.
 func (p Params) check(x *G.Node) error {
 	if p.Device == nil {
 		return errors.New("no device was given")
@@ -95,7 +95,8 @@ func (p Params) check(x *G.Node) error {
 	return nil
 }
 
-// at returns the kernel of a run. If Theta is set, its value is the last input.
+// at returns the kernel of a run. in holds the inputs of the run; if Theta is set, its value is the
+// last.
 func (p Params) at(in []value) (kernels.Kernel, error) {
 	if p.Theta == nil {
 		return p.Kernel, nil
@@ -103,7 +104,6 @@ func (p Params) at(in []value) (kernels.Kernel, error) {
 	return KernelAt(p.Kernel, in[len(in)-1].column())
 }
 
-// want selects the optional gradients to compute.
 func (p Params) want() adjoint.Want {
 	if p.Theta == nil {
 		return 0
@@ -111,7 +111,7 @@ func (p Params) want() adjoint.Want {
 	return adjoint.WantTheta
 }
 
-// withTheta appends theta to the inputs and to their descriptions.
+// withTheta applies f to the inputs and to Theta, if it is set.
 func (p Params) withTheta(f *function, inputs ...*G.Node) (*G.Node, error) {
 	if p.Theta != nil {
 		inputs = append(inputs, p.Theta)
@@ -123,7 +123,7 @@ func (p Params) withTheta(f *function, inputs ...*G.Node) (*G.Node, error) {
 	return f.apply(inputs...)
 }
 
-// thetaValue returns the gradient with respect to theta in the shape of theta.
+// thetaValue returns the gradient g with respect to theta in the shape of theta.
 func thetaValue(g []float64, like value) value {
 	v := vector(g)
 	v.dims = like.dims

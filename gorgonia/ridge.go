@@ -12,15 +12,15 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// KernelRidge is the node of the predictions f = k(Z, X)α at the m×d node z, where (k(X, X) + λI)α
-// = y for the n×d node x, the node y, a vector of n or an n×t matrix, and the scalar node lambda.
-// The result is a vector of m, or m×t. If z is nil or x, the predictions are for the points of the
-// fit.
+// KernelRidge returns the node of the predictions f = k(Z, X)α at the points of the m×d node z,
+// where (k(X, X) + λI)α = y. x is an n×d node, y is a vector of n elements or an n×t matrix, and
+// lambda is a scalar node. The result is a vector of m elements, or m×t. If z is nil or x, the
+// predictions are at the points of x.
 //
-// There are gradients with respect to x, y, lambda, z and Params.Theta, so that the nodes before x
-// and z, such as a network of features or a metric, are trained through the solve. A run costs n³/3
-// operations and its gradients O(n²(d + t)): the node stores the factor of the forward pass, 8n²
-// bytes on the device, until the next run or until Release.
+// There are gradients with respect to x, y, lambda, z and Params.Theta. They also train nodes on
+// which x and z depend, such as a network of features or a metric. A run takes n³/3 operations, and
+// its gradients take O(n²(d + t)). The node stores the factor of the forward pass for the
+// gradients, 8n² bytes on the device, until the next run or Release.
 func KernelRidge(p Params, x, y, lambda, z *G.Node) (*G.Node, error) {
 	if err := p.check(x); err != nil {
 		return nil, fmt.Errorf("gorgonia: kernel ridge: %w", err)
@@ -55,8 +55,8 @@ func KernelRidge(p Params, x, y, lambda, z *G.Node) (*G.Node, error) {
 	return p.withTheta(f, inputs...)
 }
 
-// Release frees the device memory that a node of KernelRidge keeps from its last run. The
-// node may run again.
+// Release frees the device memory that a node of KernelRidge has kept since its last run. The node
+// may run again.
 func Release(n *G.Node) error {
 	if f, ok := n.Op().(*function); ok && f.release != nil {
 		f.release()
@@ -65,8 +65,8 @@ func Release(n *G.Node) error {
 	return fmt.Errorf("gorgonia: release: %v is not a node of KernelRidge", n)
 }
 
-// ridge is the operation of one node. The stored fit is used only for inputs equal to those of the
-// fit, so that a gradient never uses the factor of another run.
+// ridge is the operation of one node. It uses the stored fit only for the inputs of that fit: a
+// gradient never uses the factor of another run.
 type ridge struct {
 	params Params
 	own    bool
@@ -90,7 +90,7 @@ func (r *ridge) drop() {
 	}
 }
 
-// fitted returns the stored fit if its kernel and inputs are those of `in`, else a new fit.
+// fitted returns the stored fit if `in` has the same kernel and inputs, otherwise a new fit.
 func (r *ridge) fitted(in []value) (*adjoint.Ridge, error) {
 	k, err := r.params.at(in)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *ridge) fitted(in []value) (*adjoint.Ridge, error) {
 		return r.fit, nil
 	}
 	r.drop()
-	// A machine may overwrite its inputs before the gradient is computed.
+	// Copy the inputs: a machine may overwrite them before it computes the gradient.
 	for i := range r.of {
 		r.of[i] = in[i].clone()
 	}

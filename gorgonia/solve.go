@@ -8,13 +8,13 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// Solve is the node α = (K + λI)⁻¹y of the symmetric n×n node k, of which the lower
-// triangle is read, the node y, a vector of n or an n×t matrix, and the scalar node lambda.
-// K + λI must be positive definite. The kernel of p is not used.
+// Solve returns the node α = (K + λI)⁻¹y. k is a symmetric n×n node, of which only the lower
+// triangle is read. y is a vector of n elements or an n×t matrix, and lambda is a scalar node. K +
+// λI must be positive definite. The kernel of p is not used.
 //
-// There are gradients with respect to k, y and lambda. The gradient with respect to k is symmetric,
-// which is correct as long as k remains symmetric. The Cholesky factor is a separate node, so that
-// the backward pass takes only two triangular solves.
+// There are gradients with respect to k, y and lambda. The gradient with respect to k is symmetric:
+// it is correct if k remains symmetric. A separate node holds the Cholesky factor, and the backward
+// pass takes only two triangular solves.
 func Solve(p Params, k, y, lambda *G.Node) (*G.Node, error) {
 	if err := checkSolve(p, k, y, lambda); err != nil {
 		return nil, fmt.Errorf("gorgonia: solve: %w", err)

@@ -8,10 +8,10 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// HostOf returns a tensor of one or two dimensions as a matrix that shares its memory; a vector of
-// n elements is n×1. It fails if the elements are not of type T, if they are in the memory of a
-// device, or if the elements of a row are not adjacent, as after a transposition. Slices of rows
-// and of columns are accepted.
+// HostOf returns a tensor of one or two dimensions as a matrix that shares its memory. A vector of
+// n elements becomes n×1. The elements of a row must be adjacent, which is true for slices of rows
+// and of columns, but not for transposed tensors. HostOf returns an error if they are not adjacent,
+// have a type other than T, or are in the memory of a device.
 func HostOf[T backend.Float](t *tensor.Dense) (backend.Host[T], error) {
 	var h backend.Host[T]
 	if t == nil {
@@ -33,7 +33,7 @@ func HostOf[T backend.Float](t *tensor.Dense) (backend.Host[T], error) {
 		h = backend.Host[T]{Rows: shape[0], Cols: 1, Stride: strides[0], Data: data}
 	case len(shape) == 2 && len(strides) == 2 && strides[1] == 1 && strides[0] >= shape[1]:
 		h = backend.Host[T]{Rows: shape[0], Cols: shape[1], Stride: strides[0], Data: data}
-	case len(shape) == 2 && len(strides) == 1: // the tensor is one row or one column of a larger tensor
+	case len(shape) == 2 && len(strides) == 1: // a row or a column of a larger tensor
 		h = backend.Host[T]{Rows: shape[0], Cols: shape[1], Stride: strides[0], Data: data}
 		if shape[0] == 1 && strides[0] == 1 {
 			h.Stride = shape[1]
@@ -50,9 +50,10 @@ func HostOf[T backend.Float](t *tensor.Dense) (backend.Host[T], error) {
 	return h, nil
 }
 
-// TensorOf returns a matrix as a tensor of two dimensions that shares its memory; it returns one
-// column of a wider matrix as a vector. It fails if the matrix is empty, or if it has a gap between
-// rows but not after the last row, because slices of a tensor consist of whole rows of memory.
+// TensorOf returns a matrix as a tensor of two dimensions that shares its memory. A column of a
+// wider matrix becomes a vector. TensorOf returns an error if the matrix is empty. It also returns
+// an error if the matrix has gaps between its rows but no memory for a gap after the last row: a
+// slice of a tensor needs complete rows of memory.
 func TensorOf[T backend.Float](h backend.Host[T]) (*tensor.Dense, error) {
 	if h.Rows < 1 || h.Cols < 1 {
 		return nil, fmt.Errorf("gorgonia: tensor of a matrix: it is empty: %d rows, %d columns", h.Rows, h.Cols)

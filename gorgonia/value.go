@@ -25,15 +25,14 @@ func scalar(v float64) value {
 	return s
 }
 
-// vector returns a vector with the elements of v as a value.
+// vector returns v as the value of a vector.
 func vector(v []float64) value {
 	return value{backend.Host[float64]{Rows: len(v), Cols: 1, Stride: 1, Data: v}, 1}
 }
 
-// float returns the number of a scalar value.
 func (v value) float() float64 { return v.Data[0] }
 
-// column returns the elements of a vector, or the element of a scalar, as a list.
+// column returns the elements of a vector or a scalar as a slice.
 func (v value) column() []float64 {
 	list := make([]float64, v.Rows)
 	for i := range list {
@@ -42,7 +41,7 @@ func (v value) column() []float64 {
 	return list
 }
 
-// clone returns a copy without gaps.
+// clone returns a copy without gaps between rows.
 func (v value) clone() value {
 	c := newValue(v.dims, v.Rows, v.Cols)
 	for i := range v.Rows {
@@ -51,7 +50,7 @@ func (v value) clone() value {
 	return c
 }
 
-// equal reports whether two values have the same shape and equal elements, compared by ==.
+// equal reports whether two values have the same shape and equal elements by ==.
 func (v value) equal(o value) bool {
 	if v.dims != o.dims || v.Rows != o.Rows || v.Cols != o.Cols {
 		return false
@@ -67,7 +66,8 @@ func (v value) equal(o value) bool {
 	return true
 }
 
-// valueOf converts the value of a node. It copies any value except a row-major tensor of float64.
+// valueOf returns a node's value. It shares the memory of a row-major float64 tensor and copies
+// other values.
 func valueOf(v G.Value) (value, error) {
 	switch v := v.(type) {
 	case *G.F64:
@@ -136,7 +136,7 @@ func denseValue(t *tensor.Dense) (value, error) {
 	return w, nil
 }
 
-// gorgonia returns v, which must have no gaps, as the value of a node of the type of.
+// gorgonia converts v, which must have no gaps, to a value for a node of the type `of`.
 func (v value) gorgonia(of tensor.Dtype) (G.Value, error) {
 	shape := v.shape()
 	switch {
@@ -162,7 +162,7 @@ func (v value) shape() tensor.Shape {
 	return tensor.Shape{v.Rows, v.Cols}[:v.dims]
 }
 
-// addTo adds v in place to the value of a node.
+// addTo adds v to dst, the value of a node, in place.
 func (v value) addTo(dst G.Value) error {
 	switch d := dst.(type) {
 	case *G.F64:

@@ -8,13 +8,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// CSR is a sparse matrix in compressed sparse rows: row i has the elements Data[p] in the columns
-// Indices[p] for Indptr[i] ≤ p < Indptr[i+1], and zeros elsewhere. In every row the columns
-// increase. A stored element may be 0, NaN or infinite. Indptr has Rows+1 numbers, of which the
-// first may be positive, so that SliceRows needs no copy. Rows and Cols are at most 2³¹−1.
+// CSR is a sparse matrix in compressed sparse rows. For Indptr[i] ≤ p < Indptr[i+1], row i has the
+// element Data[p] in column Indices[p]; its other elements are 0. In every row the columns
+// increase. A stored element may be 0, NaN or infinite. Indptr has Rows+1 numbers. The first may be
+// positive, and SliceRows therefore needs no copy. Rows and Cols are at most 2³¹−1.
 //
-// Check verifies these rules; the other methods assume that they hold. A CSR is a mat.Matrix, but
-// each call of At searches for the element.
+// Check verifies these rules; the other methods assume them. A CSR is a mat.Matrix, but each call
+// of At searches for the element.
 type CSR[T Float] struct {
 	Rows, Cols int
 	Indptr     []int
@@ -22,9 +22,10 @@ type CSR[T Float] struct {
 	Data       []T
 }
 
-// NewCSR returns the matrix with the given arrays. The matrix shares the memory of data, and of
-// indptr and indices if their elements need no conversion. It returns the error of Check, or an
-// error when indptr does not begin with 0 and end with the number of elements.
+// NewCSR returns the matrix with the given arrays. The matrix shares the memory of data. It also
+// shares the memory of indptr and indices if their elements need no conversion. NewCSR returns an
+// error if indptr does not begin with 0 or does not end with the number of elements, and the errors
+// of Check.
 func NewCSR[T Float, I int | int32 | int64](rows, cols int, indptr, indices []I, data []T) (CSR[T], error) {
 	m := CSR[T]{Rows: rows, Cols: cols, Data: data}
 	if err := m.checkShape(len(indptr), len(indices)); err != nil {
@@ -47,7 +48,7 @@ func NewCSR[T Float, I int | int32 | int64](rows, cols int, indptr, indices []I,
 		m.Indices = make([]int32, len(indices))
 		for p, c := range indices {
 			if c < 0 || int64(c) > math.MaxInt32 {
-				c = -1 // an invalid column, so that Check reports the row
+				c = -1 // an invalid column, for which Check reports the row
 			}
 			m.Indices[p] = int32(c)
 		}
@@ -58,7 +59,6 @@ func NewCSR[T Float, I int | int32 | int64](rows, cols int, indptr, indices []I,
 	return m, nil
 }
 
-// checkShape compares the dimensions with the lengths of the arrays.
 func (m CSR[T]) checkShape(indptr, indices int) error {
 	switch {
 	case m.Rows < 0 || m.Cols < 0 || m.Rows > math.MaxInt32 || m.Cols > math.MaxInt32:
@@ -71,9 +71,9 @@ func (m CSR[T]) checkShape(indptr, indices int) error {
 	return nil
 }
 
-// Check returns nil, or an error that names the first row that breaks the rules of CSR, and the
-// column in that row, both counted from 1. It does not check the values of the elements, and never
-// panics.
+// Check returns nil for a valid CSR. Otherwise the error names the first row that violates a rule
+// of CSR, and the column, both counted from 1. Check does not check the values of the elements, and
+// never panics.
 func (m CSR[T]) Check() error {
 	if err := m.checkShape(len(m.Indptr), len(m.Indices)); err != nil {
 		return err
@@ -117,11 +117,11 @@ func (m CSR[T]) At(i, j int) float64 {
 	return 0
 }
 
-// T returns the transpose of m, which shares m's memory.
+// T returns the transpose of m. It shares the memory of m.
 func (m CSR[T]) T() mat.Matrix { return mat.Transpose{Matrix: m} }
 
-// Row returns the columns and the values of the elements of row i, which share m's memory. It
-// panics if there is no row i.
+// Row returns the columns and the values of the stored elements of row i. They share the memory of
+// m. Row panics if there is no row i.
 func (m CSR[T]) Row(i int) (columns []int32, values []T) {
 	if uint(i) >= uint(m.Rows) {
 		panic(fmt.Sprintf("host: CSR.Row: %d is outside a %d×%d matrix", i, m.Rows, m.Cols))
@@ -130,7 +130,8 @@ func (m CSR[T]) Row(i int) (columns []int32, values []T) {
 	return m.Indices[from:to:to], m.Data[from:to:to]
 }
 
-// SliceRows returns rows i … k−1, which share m's memory. It panics unless 0 ≤ i ≤ k ≤ Rows.
+// SliceRows returns rows i … k−1. They share the memory of m. SliceRows panics unless 0 ≤ i ≤ k ≤
+// Rows.
 func (m CSR[T]) SliceRows(i, k int) CSR[T] {
 	if i < 0 || k < i || k > m.Rows {
 		panic(fmt.Sprintf("host: CSR.SliceRows: %d to %d is outside a %d×%d matrix", i, k, m.Rows, m.Cols))
@@ -141,8 +142,8 @@ func (m CSR[T]) SliceRows(i, k int) CSR[T] {
 	return CSR[T]{Rows: k - i, Cols: m.Cols, Indptr: m.Indptr[i : k+1 : k+1], Indices: m.Indices, Data: m.Data}
 }
 
-// TakeRows returns a copy of the rows whose indices are in list, in that order. It panics if an
-// index is out of range.
+// TakeRows returns a copy of the rows with the indices in list, in the order of list. It panics if
+// an index is out of range.
 func (m CSR[T]) TakeRows(list []int) CSR[T] {
 	x := CSR[T]{Rows: len(list), Cols: m.Cols, Indptr: make([]int, len(list)+1)}
 	for r, i := range list {
@@ -174,10 +175,10 @@ func (m CSR[T]) Density() float64 {
 	return float64(m.NNZ()) / (float64(m.Rows) * float64(m.Cols))
 }
 
-// Transposed returns a copy of the transpose, that is, m in compressed sparse columns, by a
-// counting sort in time and memory O(NNZ + Rows + Cols). The columns in a row of m may be in any
-// order. In the copy they are in ascending order, with duplicates next to each other, so that two
-// transpositions sort a matrix.
+// Transposed returns a copy of the transpose, which is m in compressed sparse columns. A counting
+// sort takes time and memory O(NNZ + Rows + Cols). The columns in a row of m may have any order,
+// but in the copy they are in ascending order, with duplicates next to each other. Two
+// transpositions therefore sort the columns in each row.
 func (m CSR[T]) Transposed() CSR[T] {
 	t := CSR[T]{Rows: m.Cols, Cols: m.Rows, Indptr: make([]int, m.Cols+1), Indices: make([]int32, m.NNZ()), Data: make([]T, m.NNZ())}
 	if m.Rows == 0 {
@@ -190,7 +191,7 @@ func (m CSR[T]) Transposed() CSR[T] {
 	for c, n := range t.Indptr {
 		t.Indptr[c], end = end, end+n
 	}
-	// Each pointer moves to the end of its row, which is the start of the next row.
+	// While elements are added, t.Indptr[c] moves to the end of row c, where row c+1 starts.
 	for i := range m.Rows {
 		columns, values := m.Row(i)
 		for p, c := range columns {
@@ -221,7 +222,7 @@ func (m CSR[T]) Single() CSR[float32] {
 	return x
 }
 
-// DenseTo writes the whole matrix, including its zeros, to dst, which must have the same shape.
+// DenseTo writes m, including its zeros, to dst. The shapes must be equal.
 func (m CSR[T]) DenseTo(dst Matrix[T]) {
 	if dst.Rows != m.Rows || dst.Cols != m.Cols {
 		panic(fmt.Sprintf("host: CSR.DenseTo: a %d×%d matrix into %d×%d", m.Rows, m.Cols, dst.Rows, dst.Cols))
@@ -236,8 +237,8 @@ func (m CSR[T]) DenseTo(dst Matrix[T]) {
 	}
 }
 
-// CSR returns a copy of m that stores the elements that are not 0. It panics if a dimension exceeds
-// 2³¹−1.
+// CSR returns a sparse copy of m, which stores the elements that are not 0. It panics if a
+// dimension exceeds 2³¹−1.
 func (m Matrix[T]) CSR() CSR[T] {
 	s := CSR[T]{Rows: m.Rows, Cols: m.Cols, Indptr: make([]int, m.Rows+1)}
 	if err := s.checkShape(len(s.Indptr), 0); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// randomCSR returns a dense matrix with gaps between its rows, in which about the given fraction of
-// the elements is not 0, including NaN and Inf, and the same matrix as a CSR without zeros.
+// randomCSR returns a dense matrix with gaps between its rows, and the same matrix as a CSR without
+// zeros. About the fraction `density` of the elements is not 0; some of these are NaN or Inf.
 func randomCSR(rng *rand.Rand, rows, cols int, density float64) (host.Matrix[float64], host.CSR[float64]) {
 	m := host.Matrix[float64]{Rows: rows, Cols: cols, Stride: cols + 3, Data: make([]float64, rows*(cols+3))}
 	for i := range m.Data {
@@ -32,7 +32,7 @@ func randomCSR(rng *rand.Rand, rows, cols int, density float64) (host.Matrix[flo
 	return m, m.CSR()
 }
 
-// same fails unless two matrices have the same elements, bit for bit.
+// same requires that two matrices have the same elements, bit for bit.
 func same(t *testing.T, what string, got, want mat.Matrix) {
 	t.Helper()
 	r, c := want.Dims()
@@ -112,8 +112,8 @@ func TestTransposedTwiceSortsRows(t *testing.T) {
 	}
 }
 
-// TestForgedCSRIsAnError passes to Check and NewCSR matrices that each break one rule, and checks
-// that the error says what is wrong and where.
+// TestForgedCSRIsAnError passes invalid matrices to NewCSR and Check. Each matrix violates one
+// rule. The error must name the rule and the place.
 func TestForgedCSRIsAnError(t *testing.T) {
 	const big = math.MaxInt64
 	data := []float64{1, 2, 3, 4}
@@ -167,8 +167,8 @@ func TestForgedCSRIsAnError(t *testing.T) {
 	}
 }
 
-// FuzzNewCSR checks that NewCSR never panics, and that every row of a matrix that passes Check can
-// be read.
+// FuzzNewCSR checks that NewCSR never panics, and that a matrix that passes Check has readable
+// rows.
 func FuzzNewCSR(f *testing.F) {
 	f.Add(2, 3, []byte{0, 2, 4}, []byte{0, 2, 0, 2})
 	f.Add(1, 1, []byte{0, 200}, []byte{255})
@@ -201,7 +201,7 @@ func FuzzNewCSR(f *testing.F) {
 	})
 }
 
-// A sparse matrix is a gonum matrix.
+// This example passes a sparse matrix to a function of gonum.
 func ExampleCSR() {
 	m, err := host.NewCSR(2, 4, []int32{0, 1, 3}, []int32{2, 0, 3}, []float64{5, 6, 7})
 	fmt.Println(mat.Sum(m), err)
@@ -214,7 +214,8 @@ func ExampleCSR() {
 	// host: csr: row 1: column 2 comes after column 4; columns must increase
 }
 
-// TestCSRTakeRowsAndSingle checks Single, and TakeRows on some rows of a matrix in another order.
+// TestCSRTakeRowsAndSingle checks Single. It also checks TakeRows with repeated rows in another
+// order.
 func TestCSRTakeRowsAndSingle(t *testing.T) {
 	x := host.CSR[float64]{Rows: 4, Cols: 3, Indptr: []int{0, 1, 1, 3, 5}, Indices: []int32{2, 0, 1, 1, 2}, Data: []float64{7, 1, 0.1, 3, 4}}
 	part := x.SliceRows(1, 4)

@@ -8,7 +8,7 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// A matrix of float32 is a gonum matrix.
+// This example passes a matrix of float32 to a function of gonum.
 func Example() {
 	m := host.Matrix[float32]{Rows: 2, Cols: 2, Stride: 3, Data: []float32{1, 2, 0, 3, 4}}
 	fmt.Println(mat.Sum(m), m.View(1, 0, 1, 2).Row(0))

@@ -1,6 +1,6 @@
-// Package host has matrices in Go memory, and reports how much memory is free. Packages that do not
-// depend on a device use its matrices to exchange data with package backend, in which the types
-// Matrix and Float are named Host and Float.
+// Package host has matrices in Go memory, and reports how much memory is free. Packages without a
+// device use its matrices to exchange data with package backend, where the types Matrix and Float
+// are named Host and Float.
 package host
 
 import (
@@ -10,15 +10,16 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// ErrMemory is the error that errors.Is finds in every error that reports too little memory.
+// ErrMemory matches, in errors.Is, every error that reports too little memory.
 var ErrMemory = errors.New("out of memory")
 
 // Float is the element type of a matrix.
 type Float interface{ float32 | float64 }
 
-// Matrix is a row-major matrix: element (i, j) is Data[i*Stride+j]. Stride ≥ Cols, and Data reaches
-// at least to the last element. A Matrix is a mat.Matrix, so that samples in float32 are accepted
-// wherever gonum's matrices are; code that works in float64 converts the samples row by row.
+// Matrix is a row-major matrix: element (i, j) is Data[i*Stride+j]. Stride ≥ Cols, and Data
+// includes at least the last element. A Matrix is a mat.Matrix: functions that accept gonum's
+// matrices also accept samples in float32. Code that works in float64 converts the samples row by
+// row.
 type Matrix[T Float] struct {
 	Rows, Cols, Stride int
 	Data               []T
@@ -32,7 +33,7 @@ func New[T Float](rows, cols int) Matrix[T] {
 // Dims returns Rows and Cols.
 func (m Matrix[T]) Dims() (rows, cols int) { return m.Rows, m.Cols }
 
-// At returns element (i, j). It panics if there is no such element.
+// At returns element (i, j). It panics if i or j is out of range.
 func (m Matrix[T]) At(i, j int) float64 {
 	if uint(i) >= uint(m.Rows) || uint(j) >= uint(m.Cols) {
 		panic(fmt.Sprintf("host: Matrix.At: (%d, %d) is outside a %d×%d matrix", i, j, m.Rows, m.Cols))
@@ -40,18 +41,18 @@ func (m Matrix[T]) At(i, j int) float64 {
 	return float64(m.Data[i*m.Stride+j])
 }
 
-// T returns the transpose of m, which shares m's memory.
+// T returns the transpose of m. It shares the memory of m.
 func (m Matrix[T]) T() mat.Matrix { return mat.Transpose{Matrix: m} }
 
-// Row returns row i of m, which shares m's memory.
+// Row returns row i of m. It shares the memory of m.
 func (m Matrix[T]) Row(i int) []T {
 	if m.Cols == 0 {
-		return nil // without columns, m.Data may have fewer than i rows
+		return nil // without columns, m.Data may be too short for i*m.Stride
 	}
 	return m.Data[i*m.Stride : i*m.Stride+m.Cols : i*m.Stride+m.Cols]
 }
 
-// View returns the rows × cols part of m whose first element is (i, j); it shares m's memory.
+// View returns the rows × cols part of m whose first element is (i, j). It shares the memory of m.
 func (m Matrix[T]) View(i, j, rows, cols int) Matrix[T] {
 	if err := CheckView(i, j, rows, cols, m.Rows, m.Cols); err != nil {
 		panic("host: " + err.Error())
@@ -63,8 +64,8 @@ func (m Matrix[T]) View(i, j, rows, cols int) Matrix[T] {
 	return Matrix[T]{Rows: rows, Cols: cols, Stride: m.Stride, Data: m.Data[first : first+(rows-1)*m.Stride+cols]}
 }
 
-// CheckView returns an error unless the rows × cols part at (i, j) lies inside an r × c
-// matrix. It compares differences, because i+rows may overflow.
+// CheckView returns an error unless the rows × cols part at (i, j) is inside an r × c matrix. It
+// compares with differences, because i+rows may overflow.
 func CheckView(i, j, rows, cols, r, c int) error {
 	if i < 0 || j < 0 || rows < 0 || cols < 0 || rows > r-i || cols > c-j {
 		return fmt.Errorf("Matrix.View: %d×%d at (%d, %d) is outside a %d×%d matrix", rows, cols, i, j, r, c)

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// Memory returns the memory in bytes that this process may still take: the smallest of the system's
-// available memory, the unused part of the limits of the process's control groups, and the unused
-// part of the limit of its address space (RLIMIT_AS, ulimit -v). It returns false if none of these
-// values can be read.
+// Memory returns the number of bytes that this process may still allocate. It is the smallest of
+// three numbers: the system's available memory, the unused part of the limits of the process's
+// control groups, and the unused part of the limit of its address space (RLIMIT_AS, ulimit -v).
+// Memory returns false if it can read none of them.
 func Memory() (int64, bool) {
 	free := int64(math.MaxInt64)
 	if kib, ok := field("/proc/meminfo", "MemAvailable"); ok {
@@ -22,7 +22,8 @@ func Memory() (int64, bool) {
 		limit, okL := number(filepath.Join(g.folder, g.limit))
 		used, okU := number(filepath.Join(g.folder, g.used))
 		if okL && okU {
-			// Pages of the file cache count as used memory, but the system can free them.
+			// The control group counts pages of the file cache as used, but the system can free
+			// them.
 			cache, _ := field(filepath.Join(g.folder, "memory.stat"), g.cache)
 			free = min(free, max(limit-used+cache, 0))
 		}
@@ -34,11 +35,11 @@ func Memory() (int64, bool) {
 	return free, free != math.MaxInt64
 }
 
-// controlGroup holds the folder of a control group of this process, and names of its files.
+// controlGroup holds the folder of a control group and the names of the files with its limits.
 type controlGroup struct{ folder, limit, used, cache string }
 
-// controlGroups lists the control groups of this process, from the innermost to the root, for
-// version 2 and version 1 of the interface.
+// controlGroups lists the control groups of this process, of version 1 and 2 of the interface, from
+// the innermost to the root.
 func controlGroups() []controlGroup {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -69,8 +70,8 @@ func controlGroups() []controlGroup {
 	return list
 }
 
-// number reads a file that holds one number. It returns false for the text "max", which means no
-// limit.
+// number reads a file that holds one number. It returns false for the text "max", which stands for
+// no limit.
 func number(path string) (int64, bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -80,7 +81,7 @@ func number(path string) (int64, bool) {
 	return n, err == nil
 }
 
-// field reads the number after a name at the start of a line of a file.
+// field returns the number after the given name, which must be at the start of a line of the file.
 func field(path, name string) (int64, bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestMemoryObeysTheLimitOfAddresses starts a process that limits its address
-// space, by RLIMIT_AS, to 256 MiB more than it already uses.
+// TestMemoryObeysTheLimitOfAddresses starts a process that sets RLIMIT_AS, the limit of its address
+// space, to 256 MiB more than it uses.
 func TestMemoryObeysTheLimitOfAddresses(t *testing.T) {
 	const more, child = 256 << 20, "MERCER_TEST_RLIMIT"
 	if os.Getenv(child) == "" {
@@ -43,8 +43,8 @@ func TestMemoryObeysTheLimitOfAddresses(t *testing.T) {
 	}
 	free, known := host.Memory()
 	t.Logf("%d bytes are left", free)
-	// The result is 256 MiB minus the memory that Go's runtime reserves after the pages were
-	// counted, for example for stacks of threads.
+	// After the pages were counted, Go's runtime may reserve memory, for example for stacks of
+	// threads: free may be less than 256 MiB.
 	if !known || free > more || free < more/2 {
 		t.Errorf("%d bytes may be taken (%v), at most %d are left", free, known, more)
 	}

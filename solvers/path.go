@@ -29,7 +29,7 @@ import (
 // With C = K + λW⁻¹ and G = C⁻¹, or with an intercept G = C⁻¹ − C⁻¹1 1ᵀC⁻¹ / 1ᵀC⁻¹1, the
 // coefficients are α = Gy, and
 //
-//	e_i = α_i / G_ii the error at sample i of a fit without it
+//	e_i = α_i / G_ii            the error at sample i of a fit without it
 //	GCV = n Σ α_i²/w_i / τ²     τ = Σ G_ii/w_i = tr(I − H)/λ
 //
 // where H is the matrix from y to the fit. Neither formula divides by λ: both remain accurate for

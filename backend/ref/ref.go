@@ -129,7 +129,7 @@ func (d *device) take(rows, cols int, size int64) (int64, error) {
 	return bytes, d.takeBytes(bytes)
 }
 
-// takeBytes adds bytes to those in use, or fails if they exceed the limit.
+// takeBytes adds bytes to the bytes in use. It fails if their sum exceeds the limit.
 func (d *device) takeBytes(bytes int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -144,7 +144,6 @@ func (d *device) takeBytes(bytes int64) error {
 	return nil
 }
 
-// give subtracts bytes that take has added.
 func (d *device) give(bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -59,8 +59,9 @@ func TestGramOfCubicMap(t *testing.T) {
 	equal(t, "linear kernel of two sets", download(t, b, k), want)
 }
 
-// TestGramOfXOR checks the Gram matrix of (xᵀz)² on the points (±1, ±1) of the XOR example against
-// the feature map (x₁², √2x₁x₂, x₂²); √2 occurs only squared, which is exact.
+// TestGramOfXOR computes the Gram matrix of (xᵀz)² at the points (±1, ±1) of the XOR example. The
+// expected values follow from the feature map (x₁², √2x₁x₂, x₂²). √2 occurs only squared, and all
+// values are exact.
 func TestGramOfXOR(t *testing.T) {
 	b := open(t, backend.Config{}).F64()
 	rows := [][]float64{{1, 1}, {-1, 1}, {-1, -1}, {1, -1}}
@@ -73,8 +74,8 @@ func TestGramOfXOR(t *testing.T) {
 	equal(t, "(xᵀz)²", download(t, b, k), []float64{4, 0, 4, 0, 0, 4, 0, 4, 4, 0, 4, 0, 0, 4, 0, 4})
 }
 
-// TestPotrfWorked checks the common textbook example L = [[2 0 0] [6 1 0] [−8 5 3]], A = LLᵀ = [[4
-// 12 −16] [12 37 −43] [−16 −43 98]].
+// TestPotrfWorked tests a common textbook example: L = [[2 0 0] [6 1 0] [−8 5 3]], A = LLᵀ = [[4 12
+// −16] [12 37 −43] [−16 −43 98]].
 func TestPotrfWorked(t *testing.T) {
 	b := open(t, backend.Config{}).F64()
 	a := upload(t, b, []float64{4, 9, 9}, []float64{12, 37, 9}, []float64{-16, -43, 98})
@@ -96,8 +97,8 @@ func TestPotrfWorked(t *testing.T) {
 	}
 }
 
-// TestConformance runs the suite with fewer cases, because ref has no block sizes, so that large
-// tests find no more errors than small tests, and no workers, so that Threads has no effect.
+// TestConformance runs the suite with fewer cases: ref has no block sizes, and large tests would
+// find no more errors than small tests. It omits Threads, because ref has no workers.
 func TestConformance(t *testing.T) {
 	leave := func(test string) bool { return strings.HasSuffix(test, "Threads") }
 	backendtest.Suite{Open: open, LargeN: 200, Fewer: true, RequirePacked: true, Leave: leave}.Run(t)

@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/cuda"
 )
 
-// Open returns a Mercer device that works in ctx, a context that other code has created and
-// continues to use. The device has its own stream. As long as the device or an object made by it is
-// reachable, the garbage collector does not destroy ctx. ctx must not be closed before the device.
+// Open returns a Mercer device that works in ctx. Other code has created ctx and may continue to
+// use it. The device has its own stream. The device and the objects that it makes prevent the
+// garbage collector from destroying ctx. The program must close the device before ctx.
 //
 // ctx must be running: cu.NewContext starts a context; other contexts need a call of Run.
 func Open(ctx *cu.Ctx, c backend.Config) (backend.Device, error) {
@@ -35,10 +35,10 @@ func Open(ctx *cu.Ctx, c backend.Config) (backend.Device, error) {
 	return dev, err
 }
 
-// Matrix returns the row-major matrix at ptr, with rows stride elements apart, in the memory of the
-// context passed to Open. Nothing is copied, and Free does nothing. Matrix waits for all work
-// queued in the context so far. The caller must call dev.Sync before other code reads results of
-// Mercer, and before the memory is freed.
+// Matrix returns the row-major matrix at ptr, in memory of the context that was passed to Open. Its
+// rows begin stride elements apart. Nothing is copied, and Free has no effect. Matrix waits for all
+// work queued in the context so far. The caller must call dev.Sync before other code reads Mercer's
+// results and before the memory is freed.
 func Matrix[T backend.Float](dev backend.Device, ptr cu.DevicePtr, rows, cols, stride int) (backend.Matrix[T], error) {
 	return cuda.Wrap[T](dev, uintptr(ptr), rows, cols, stride)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// context returns a context like that of a program with gorgonia.org/cu: the primary context of
-// device 0, with its own thread.
+// context returns a context as a program with gorgonia.org/cu has it: the primary context of device
+// 0, with a separate thread.
 func context(t *testing.T) *cu.Ctx {
 	t.Helper()
 	n, err := cu.NumDevices()
