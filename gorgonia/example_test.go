@@ -16,8 +16,8 @@ import (
 )
 
 // This example learns a metric with gradients through a solve. The target depends on three of eight
-// features. Kernel ridge regression is fitted to 300 rows of XA, where A is a matrix. A and λ are
-// trained to predict 300 other rows. The error at 300 further rows is the error of unseen data.
+// features. Kernel ridge regression is fitted to 300 rows of XA, with an 8×8 matrix A. A and λ are
+// trained to predict 300 other rows. The example also prints the error at 300 unseen rows.
 func Example() {
 	dev, err := backend.Open("", backend.Config{})
 	if err != nil {
