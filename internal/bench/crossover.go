@@ -127,7 +127,6 @@ func (p *ridge) planned(l *setup, d backend.Device, form solvers.Method) planned
 	}}
 }
 
-// normal returns Xᵀr.
 func (p *ridge) normal(r []float64) []float64 {
 	var v mat.VecDense
 	v.MulVec(matrixOf(p.x).T(), mat.NewVecDense(len(r), r))

@@ -84,7 +84,6 @@ func DiffOf(before, after *Result, least float64) (*Differences, error) {
 	return d, nil
 }
 
-// timed returns the number of runs with timings.
 func (r *Result) timed() (n int) {
 	for _, c := range r.Cells {
 		n += len(slices.DeleteFunc(slices.Clone(c.Runs), func(run Run) bool { return !run.Timed() }))

@@ -187,7 +187,6 @@ func (c *fitBench) start(_ context.Context, fit, precision string, _, n int) ([]
 	return entries, nil
 }
 
-// A competitor is an implementation in one case.
 type competitor struct {
 	Entry
 	result func() (function, error) // the function that the last run has fitted
@@ -232,7 +231,6 @@ func (w competitor) entry(j judge, residual func(function) (float64, error), lim
 	return w.Entry
 }
 
-// byPython returns the competitor for a Python library.
 func byPython(p Peer, name string, k contest) competitor {
 	w := competitor{Entry: Entry{Implementation: name, Reason: p.Missing, Optional: true}}
 	if p.Python == nil {
@@ -258,7 +256,6 @@ func byPython(p Peer, name string, k contest) competitor {
 	return w
 }
 
-// bySolver returns the competitor for Mercer's solvers.Solve.
 func (l *setup) bySolver(d backend.Device, s *synthetic, name string, method solvers.Method) competitor {
 	p := solvers.Problem{Kernel: s.kernel, X: s.x, Y: s.y, Lambda: s.lambda}
 	par := solvers.Params{Method: method, Tol: fitTol, Memory: l.Memory}

@@ -254,9 +254,9 @@ func (c *fitBench) svr(j judge) contest {
 	k.parameters["c"], k.parameters["epsilon"], k.parameters["tol"], k.parameters["cache"] = svrC, svrEpsilon, svrTol, svrCache
 	k.residual = func(f function) (float64, error) { return j.gap(f, svrC, svrEpsilon) }
 	// SMO ends when no pair of samples violates the optimality conditions by more than tol (Fan, Chen
-	// and Lin 2005). For some b, y − f(x) is then within tol of the value that β implies for every
-	// sample, and each sample adds at most tol·C to the gap. The factor 2 allows for SMO's b, which is
-	// a mean over samples and may differ from this b.
+	// and Lin 2005). Then there is a b for which each y_i − f(x_i) is within tol of its value under
+	// the conditions, and each sample adds at most tol·C to the gap. The b of SMO is a mean over
+	// samples and may differ. The factor 2 allows for this difference.
 	k.limit = 2 * svrTol * svrC * float64(s.x.Rows) / j.idle(svrC, svrEpsilon)
 	k.result = func(p *pypeer.Process) (function, error) {
 		beta, err := p.Get("beta")
@@ -278,7 +278,7 @@ func (c *fitBench) svr(j judge) contest {
 	return k
 }
 
-// allRows returns m as a function with a coefficient for every sample, in the order of the samples.
+// allRows returns m as a function with one coefficient for each sample, 0 for most samples.
 func (s *synthetic) allRows(m *learners.SupportModel) (function, error) {
 	beta, of := make([]float64, s.x.Rows), m.Beta()
 	support, _ := m.Trace()
@@ -288,15 +288,15 @@ func (s *synthetic) allRows(m *learners.SupportModel) (function, error) {
 	return function{points: s.x, coef: beta, intercept: m.Intercept()}, nil
 }
 
-// nearest is the number of neighbors, and checkedMeans the number of samples whose mean is checked.
+// nearest is the number of neighbors. checkedMeans is the number of samples whose mean is checked.
 const nearest, checkedMeans = 5, 100
 
-// neighbors returns the contest of computing, for each sample, the mean target of its nearest samples.
-// The distances to all samples are computed.
+// neighbors returns the contest of computing, for each sample, the mean target of its nearest
+// samples. All implementations compute the distances to all samples.
 func (c *fitBench) neighbors(j judge) contest {
 	s := j.synthetic
 	k := contest{task: "neighbors", peers: []string{sklearn}, parameters: map[string]any{"k": nearest}, put: putAll(s.x, s.y)}
-	// The mean takes nearest − 1 additions and a division.
+	// The mean has the rounding errors of nearest − 1 additions and a division.
 	k.limit = nearest * 0x1p-53
 	k.residual = func(f function) (float64, error) {
 		worst, largest := 0.0, floats.Norm(s.y.Data, math.Inf(1))
@@ -335,8 +335,8 @@ func (c *fitBench) neighbors(j judge) contest {
 
 func matrixOf(h backend.Host[float64]) *mat.Dense { return mat.NewDense(h.Rows, h.Cols, h.Data) }
 
-// file returns the contest of reading a CSV file, fitting a kernel ridge model and saving it in
-// another file.
+// file returns the contest of three steps: read a CSV file, fit a kernel ridge model, save it in a
+// file.
 func (c *fitBench) file(j judge) (contest, error) {
 	s, table := j.synthetic, filepath.Join(c.folder, "table.csv")
 	k := contest{task: "file", peers: []string{sklearn}, parameters: s.parameters(), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(j.x.Rows, c.Features, "float64", s.lambda)}
@@ -388,7 +388,7 @@ func (s *synthetic) writeCSV(path string) error {
 		line[j] = fmt.Sprintf("x%d", j+1)
 	}
 	line[s.x.Cols] = "y"
-	_ = w.Write(line) // Error returns the first error of these writes
+	_ = w.Write(line) // w.Error below returns the first error
 	for i := range s.x.Rows {
 		for j, v := range s.x.Row(i) {
 			line[j] = fmt.Sprint(v)

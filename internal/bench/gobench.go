@@ -16,10 +16,10 @@ const GoKind = "go"
 
 const mercerName = "mercer"
 
-// ReadGoBench makes a Result from the output of go test -bench. The names of the benchmarks consist
-// of key=value pairs after the benchmark's own name. by is a key whose value names the
-// implementation (Mercer is "mercer"), and the other pairs form the case. If by is empty, all
-// timings are Mercer's. Each line is one timing. Unlike a Runner, go test does not interleave the
+// ReadGoBench makes a Result from the output of go test -bench. After its own name, the name of
+// each benchmark must consist of key=value pairs. The argument by is the key whose value names the
+// implementation (Mercer is "mercer"). The other pairs form the case. If by is empty, all timings
+// are Mercer's. Each line is one timing. Unlike a Runner, go test does not interleave the
 // implementations.
 func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error) {
 	r := &Result{Schema: Schema, Kind: GoKind, Started: measured, Machine: Machine{Go: runtime.Version(), Mercer: revision()}}
@@ -47,7 +47,7 @@ func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error)
 			text := string(part)
 			key, value, ok := strings.Cut(strings.TrimPrefix(text, "/"), "=")
 			switch {
-			case strings.HasPrefix(text, "-"): // the suffix is GOMAXPROCS
+			case strings.HasPrefix(text, "-"): // the suffix after - is GOMAXPROCS
 				fmt.Sscanf(text, "-%d", &r.Machine.MaxProcs)
 			case !ok:
 				return nil, fmt.Errorf("bench: go: %s: %q is not of the form key=value", line.Name, key)
@@ -88,8 +88,8 @@ func (r *Result) imported() {
 	}
 }
 
-// runOf returns the run of an implementation in a case, and adds the run if it is new. An
-// implementation whose name begins with mercerName belongs to Mercer. The pointer is valid until
+// runOf returns the run of an implementation in a case. It adds the run if there is none. An
+// implementation belongs to Mercer if its name begins with mercerName. The pointer is valid until
 // the next call.
 func (r *Result) runOf(c Case, who Implementation) *Run {
 	if r.Implementation(who.Name) == nil {

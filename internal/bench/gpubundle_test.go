@@ -66,7 +66,7 @@ func lacking(t *testing.T) string {
 
 // TestGPUBundleScript runs the script with programs that record their arguments. It checks that the
 // script runs every step that fits the budget and writes three files, and that it fails if a step
-// fails, if no test has run, and if cuSOLVER or a GPU is missing.
+// fails, if no test runs, or if cuSOLVER or a GPU is missing.
 func TestGPUBundleScript(t *testing.T) {
 	required.Program(t, "sh", "sh")
 	required.Program(t, "sh", "gzip")

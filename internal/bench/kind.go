@@ -22,22 +22,22 @@ import (
 type Benchmark struct {
 	Kind       string
 	Data       string   // data of the kind fit: "dense", the default, or "sparse"
-	Texts      string   // if Data is "sparse": file of a table with the columns text and target, which has two classes
-	Images     string   // of the kind mnist: folder of the four files of MNIST
-	Names      []string // routines, operations, fits or solvers of the Kind
+	Texts      string   // for Data "sparse": file of a table with the columns text and target; target has two classes
+	Images     string   // for the kind mnist: folder of the four files of MNIST
+	Names      []string // the routines, operations, fits or solvers to measure
 	Precisions []string // "float64", "float32"
 	Sizes      []int    // values of n
-	Widths     []int    // crossover: values of m. scale: values of M at the largest n
+	Widths     []int    // for the kind crossover: values of m; for scale: values of M at the largest n
 	Features   int      // number of features, d
-	Centers    int      // fit: M of nystrom, by default 10√n. scale: the M used while n varies, by default the middle of Widths
-	Threads    []int    // blas measures with each number of threads, the other kinds with one number
+	Centers    int      // for the kind fit: M of nystrom, by default 10√n; for scale: M while n varies, by default the middle of Widths
+	Threads    []int    // numbers of threads; only the kind blas accepts several
 	Devices    []string // names for backend.Open
 	Peers      []string // libraries to compare with
-	Places     []string // folders or files that are searched first for shared libraries: see peer.Open
-	Pythons    []string // interpreters in which libraries are searched; nil selects pypeer.Interpreters()
-	Memory     int64    // bytes for matrices; 0 selects 80 % of the memory that the process may use
-	// Limit is the maximum expected time of a run; longer runs are skipped. The expected time is
-	// the time of the last run of the implementation, scaled by the number of operations.
+	Places     []string // folders or files to search first for shared libraries: see peer.Open
+	Pythons    []string // Python interpreters to search for libraries; nil selects pypeer.Interpreters()
+	Memory     int64    // maximum memory of the matrices in bytes; 0 selects 80 % of the memory that the process may use
+	// Limit is the maximum expected time of a run; longer runs are skipped. The expected time is the
+	// time of the implementation's last run, multiplied by the ratio of the numbers of operations.
 	Limit  time.Duration
 	Quick  bool // use the smaller defaults of the Kind
 	Runner Runner
@@ -46,12 +46,12 @@ type Benchmark struct {
 // A Kind is a kind of benchmark.
 type Kind struct {
 	Name       string
-	Option     string    // the option whose values are Names, such as "routine"
-	Names      []string  // all possible names
-	Defaults   Benchmark // empty Names select all names; Precisions and Peers list all possible values
-	Quick      Benchmark // the defaults that differ if Benchmark.Quick is set
-	TakesMany  bool      // Threads may have several elements
-	OneDevice  bool      // Devices must have exactly one name
+	Option     string    // name of the option that sets Benchmark.Names, such as "routine"
+	Names      []string  // all possible elements of Benchmark.Names
+	Defaults   Benchmark // default options; empty Names mean all names; Precisions and Peers also list all possible values
+	Quick      Benchmark // the defaults that differ for Benchmark.Quick
+	TakesMany  bool      // whether Threads may have several elements
+	OneDevice  bool      // whether Devices must have exactly one name
 	HasCenters bool
 	devices    func() []string
 	run        func(context.Context, Benchmark) (*Result, error)
@@ -128,8 +128,8 @@ func usableDevices() (names []string) {
 
 // An OptionError reports an option of a Benchmark that its Kind does not accept.
 type OptionError struct {
-	Kind, Option string // such as "blas" and "routine"
-	Problem      string // `"gem" is not known, did you mean gemm?; the choices are: gemm, …`
+	Kind, Option string // for example "blas" and "routine"
+	Problem      string // for example `"gem" is not known, did you mean gemm?; the choices are: gemm, …`
 }
 
 func (e *OptionError) Error() string {
@@ -138,7 +138,7 @@ func (e *OptionError) Error() string {
 
 // Run runs the benchmark. It returns an error if a device cannot be opened, if a case exceeds the
 // memory, if a result of Mercer or of a BLAS library is wrong, or if ctx is done. If another
-// library fails, it is omitted from the case.
+// library fails, Run omits it from the case.
 func (b Benchmark) Run(ctx context.Context) (*Result, error) {
 	if err := b.Fill(); err != nil {
 		return nil, err
@@ -146,9 +146,8 @@ func (b Benchmark) Run(ctx context.Context) (*Result, error) {
 	return KindOf(b.Kind).run(ctx, b)
 }
 
-// Fill sets zero options to their defaults and checks all others. It returns an *OptionError for an
-// invalid option. It sorts names in the order of the Kind, and numbers in ascending order, and
-// removes duplicates.
+// Fill sets zero options to their defaults, and returns an *OptionError for an invalid option. It
+// sorts names in the order of the Kind, and numbers in ascending order, and removes duplicates.
 func (b *Benchmark) Fill() error {
 	k := KindOf(b.Kind)
 	if k == nil {
@@ -243,7 +242,6 @@ func (b *Benchmark) Fill() error {
 	return nil
 }
 
-// chosen returns the known names that occur in given.
 func chosen(known, given []string) []string {
 	return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !slices.Contains(given, name) })
 }
@@ -255,8 +253,8 @@ func orElse[T any](list, other []T) []T {
 	return list
 }
 
-// tasks lists the cases {b's option, precision, threads, n}; n varies fastest. start creates the
-// entries of one case.
+// tasks returns a Task for each case {option, precision, threads, n} of b, in which n varies
+// fastest. start creates the entries of one case.
 func (b *Benchmark) tasks(start func(ctx context.Context, name, precision string, threads, n int) ([]Entry, error)) []Task {
 	var list []Task
 	option := KindOf(b.Kind).Option
@@ -279,5 +277,4 @@ func (b *Benchmark) tasks(start func(ctx context.Context, name, precision string
 	return list
 }
 
-// onlyFloat64 lists the operations and fits that are not measured in float32.
 var onlyFloat64 = []string{"solve", "nystrom", "svr", "neighbors", "file", "linear", "lasso", "logistic"}

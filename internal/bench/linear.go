@@ -16,13 +16,13 @@ import (
 )
 
 // linearLimit bounds the excess of a linear model's objective over its minimum, relative to the
-// objective of w = 0. Each implementation uses its largest tolerance with which the excess meets
-// this limit, so that all times are for comparable objectives.
+// objective of w = 0. Each implementation uses the largest of its tolerances for which the excess
+// is within this limit. All times are then for comparable objectives.
 const linearLimit = 1e-6
 
-// atEqualObjective returns w with a first run that tries tolerances in decreasing order until the
-// residual is at most linearLimit. set passes a tolerance to the implementation. The time of this
-// run is the time of the last attempt, from w.Took if it is set.
+// atEqualObjective returns w with another first run, which tries tolerances in decreasing order
+// until the residual is at most linearLimit. set passes a tolerance to the implementation. The time
+// of the first run is the time of the last attempt, or w.Took if it is set.
 func (w competitor) atEqualObjective(set func(tol float64), residual func(function) (float64, error)) competitor {
 	fit, took, result := w.Run, w.Took, w.result
 	var last time.Duration
@@ -94,16 +94,17 @@ func newLinear(n, d int, classes bool) *synthetic {
 	return s
 }
 
-// A linearProblem is a set of objectives of linear models, one for each column of W.
+// A linearProblem has one objective F for each column of W, the coefficients of a linear model.
 type linearProblem struct {
 	judge
-	// objectives returns F of each column of W, and lower bounds of the minimum.
+	// objectives returns F for each column of W, and lower bounds on the minima.
 	objectives func(w backend.Host[float64]) (values, lower []float64)
 	lower      []float64
 	zero       float64 // F(0)
 }
 
-// excess returns the largest (F − F*)/F(0), over the columns, where F* is a lower bound of the minimum.
+// excess returns the largest (F − F*)/F(0) over the columns of W, where F* is a lower bound on the
+// minimum.
 func (p *linearProblem) excess(f function) (largest float64, err error) {
 	if w := f.linear; w.Rows != p.x.Cols || w.Cols != len(p.lower) {
 		return 0, fmt.Errorf("bench: fit: the matrix of the coefficients is %d × %d, want %d × %d", w.Rows, w.Cols, p.x.Cols, len(p.lower))
@@ -115,8 +116,9 @@ func (p *linearProblem) excess(f function) (largest float64, err error) {
 	return largest, nil
 }
 
-// lassoObjectives returns ½‖y − Xw‖² + μ‖w‖₁ for the μ of each column. The lower bound is the
-// dual objective ½‖y‖² − ½‖y − θ‖² at θ = s(y − Xw) with the largest s ≤ 1 for which ‖Xᵀθ‖∞ ≤ μ.
+// lassoObjectives returns ½‖y − Xw‖² + μ‖w‖₁ for the μ of each column. The lower bound on the
+// minimum is the dual objective ½‖y‖² − ½‖y − θ‖² at θ = s(y − Xw) with the largest s ≤ 1 for which
+// ‖Xᵀθ‖∞ ≤ μ.
 func (j judge) lassoObjectives(mus []float64) func(backend.Host[float64]) (values, lower []float64) {
 	return func(w backend.Host[float64]) (values, lower []float64) {
 		var r, g mat.Dense
@@ -150,8 +152,7 @@ func (j judge) logisticObjectives(w backend.Host[float64]) (values, lower []floa
 	return []float64{value}, []float64{value - mat.Dot(&g, &g)/(2*j.lambda)}
 }
 
-// bounded sets the lower bounds from a solution that is computed with a tenth of linearLimit as its
-// tolerance.
+// bounded sets the lower bounds from a fit with the tolerance linearLimit/10.
 func (p *linearProblem) bounded(fit func(backend.Device, float64) (backend.Host[float64], error), dev backend.Device, columns int) error {
 	zero, _ := p.objectives(backend.NewHost[float64](p.x.Cols, columns))
 	p.zero = zero[0]
@@ -162,7 +163,7 @@ func (p *linearProblem) bounded(fit func(backend.Device, float64) (backend.Host[
 	return err
 }
 
-// linearContest returns the contest of a linear model. fit is Mercer's fit to a given tolerance.
+// linearContest returns the contest of a linear model. fit is Mercer's fit with a given tolerance.
 func (c *fitBench) linearContest(p *linearProblem, fit func(backend.Device, float64) (backend.Host[float64], error)) contest {
 	k := contest{parameters: map[string]any{"lambda": p.lambda}, put: putAll(p.x, p.y), residual: p.excess, limit: linearLimit, tolerant: true}
 	k.result = func(process *pypeer.Process) (function, error) {
@@ -218,8 +219,8 @@ func (c *fitBench) linearRidge(n int) (contest, judge, error) {
 }
 
 // lasso returns the contest of a path of 100 penalties without intercept. The first penalty is the
-// smallest penalty at which all weights are 0, and the last is a thousandth of it, or a hundredth
-// if there are fewer samples than features (as in glmnet).
+// smallest penalty for which all weights are 0. As in glmnet, the last penalty is a thousandth of
+// the first, or a hundredth if there are fewer samples than features.
 func (c *fitBench) lasso(n int) (contest, judge, error) {
 	p := &linearProblem{judge: c.judge(newLinear(n, c.Features, false))}
 	ratio := 1e-3
@@ -239,7 +240,7 @@ func (c *fitBench) lasso(n int) (contest, judge, error) {
 		w := backend.NewHost[float64](c.Features, len(lambdas))
 		models, err := learners.Lasso{Tol: tol, NoIntercept: true, MaxIter: 1e6}.Path(c.ctx, d, matrixOf(p.x), matrixOf(p.y), lambdas, learners.Options{Memory: c.Memory})
 		for k, m := range models {
-			coef := m.Coef() // a copy
+			coef := m.Coef() // Coef copies: call it once for each model
 			for i := range w.Rows {
 				w.Row(i)[k] = coef.At(i, 0)
 			}

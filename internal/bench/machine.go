@@ -15,20 +15,20 @@ type Machine struct {
 	Processor string   `json:"processor"`
 	CPUs      int      `json:"cpus"`
 	MaxProcs  int      `json:"gomaxprocs"`
-	Devices   []string `json:"devices"` // Mercer's devices that can be used on this machine, starting with the best
-	Virtual   bool     `json:"virtual"` // true on a virtual machine, whose cores may be shared with other machines
+	Devices   []string `json:"devices"` // names of Mercer's usable devices, starting with the best device
+	Virtual   bool     `json:"virtual"` // whether this is a virtual machine, whose cores may be shared with other machines
 	Governor  string   `json:"governor,omitempty"`
 	System    string   `json:"system"` // operating system and architecture
 	Go        string   `json:"go"`
 	Mercer    string   `json:"mercer"`          // version or revision of Mercer
-	Noise     *Noise   `json:"noise,omitempty"` // nil if it cannot be measured on this system
+	Noise     *Noise   `json:"noise,omitempty"` // nil if this system does not report it
 }
 
 // Noise is the processor time that was not available to the benchmark, as a percentage of the time
 // of all processors during the benchmark.
 type Noise struct {
 	Steal  float64 `json:"steal_percent"`  // time taken by the host of this virtual machine
-	Others float64 `json:"others_percent"` // time taken by other processes, and by the kernel for them
+	Others float64 `json:"others_percent"` // time of other processes, and of the kernel for them
 }
 
 // readMachine returns a Machine with all fields except Noise. The files that it reads exist on Linux only.

@@ -35,8 +35,8 @@ const (
 	mnistSigma  = 5
 	mnistLambda = 0.1
 	mnistC      = 10
-	mnistCache  = 2 << 30 // bytes of the caches for rows of K in LIBSVM and Mercer
-	chance      = 0.9     // fraction of wrong predictions of a classifier that always predicts one of the ten digits
+	mnistCache  = 2 << 30 // bytes of each cache for rows of K, in LIBSVM and Mercer
+	chance      = 0.9     // error rate of a classifier that always predicts the same one of the ten digits
 )
 
 type mnistBench struct {
@@ -129,7 +129,8 @@ func (c *mnistBench) fit(name string, dev backend.Device, x, y *mat.Dense) (lear
 	return learners.KernelRidge{Kernel: kernel, Lambda: mnistLambda}.Fit(c.ctx, dev, x, indicators, o)
 }
 
-// digits returns the predicted digits, given either the digits themselves or the predicted indicators.
+// digits returns the predicted digits. predictions has either one column of digits, or ten
+// indicators.
 func digits(predictions *mat.Dense) []float64 {
 	rows, columns := predictions.Dims()
 	out := make([]float64, rows)
@@ -186,18 +187,18 @@ func (c *mnistBench) start(_ context.Context, name, _ string, threads, n int) ([
 	return list, nil
 }
 
-// byPeer returns the entry of scikit-learn, which sends the predicted digits and the time of
-// predicting them after the fit.
+// byPeer returns the entry of scikit-learn. After the fit, the process sends the predicted digits
+// and the time of predicting them.
 func (c *mnistBench) byPeer(p Peer, name string, x, y *mat.Dense) Entry {
 	e := Entry{Implementation: p.Name, Reason: p.Missing, Optional: true}
 	n := x.RawMatrix().Rows
-	if need := 3 * 8 * int64(n) * int64(n); name == "ridge" && need > c.judges.Info().Memory { // the memory of K, a copy of K and the factor
+	if need := 3 * 8 * int64(n) * int64(n); name == "ridge" && need > c.judges.Info().Memory { // K, a copy of K and the factor
 		e.Reason = "needs " + strconv.FormatInt(need>>30, 10) + " GiB for three n × n matrices"
 	}
 	if e.Reason != "" {
 		return e
 	}
-	e.Close = func() { _ = p.Python.Clear() } // if the process has ended, the next case reports it
+	e.Close = func() { _ = p.Python.Clear() } // ignore an error: if the process has ended, the next case reports it
 	sent, took := false, time.Duration(0)
 	e.Before = func() error {
 		if sent {

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestMNIST measures the fits on four files of small images. The digit of an image is the position of
-// its bright pixel. The test checks that every implementation classifies all test images correctly.
+// TestMNIST measures the fits on four files of small images. The digit of an image is the position
+// of its only bright pixel. The test checks that every implementation classifies all test images
+// correctly.
 func TestMNIST(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name string, magic uint32, shape []uint32, data []byte) {
@@ -37,7 +38,7 @@ func TestMNIST(t *testing.T) {
 	}
 	b := Benchmark{Kind: MNISTKind, Images: folder, Sizes: []int{60}, Centers: 40}
 	if testing.Short() {
-		b.Peers = []string{} // starting scikit-learn takes seconds
+		b.Peers = []string{} // save the seconds of starting scikit-learn
 	}
 	r, err := b.Run(t.Context())
 	if err != nil {
@@ -48,7 +49,7 @@ func TestMNIST(t *testing.T) {
 	}
 	for _, cell := range r.Cells {
 		for _, run := range cell.Runs {
-			if run.Reason != "" { // there may be no scikit-learn
+			if run.Reason != "" { // scikit-learn may be missing
 				t.Logf("%v: %s: %s", cell.Case, run.Implementation, run.Reason)
 				continue
 			}

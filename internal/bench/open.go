@@ -13,8 +13,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// openDevices opens devices by name. It opens a device only once, even if several names denote it.
-// If a device cannot be opened, it returns the error and the devices opened before.
+// openDevices opens devices by name. If several names denote the same device, it opens the device
+// once. If a device cannot be opened, it returns the error and the devices that it has already
+// opened.
 func openDevices(names []string, c backend.Config) (list []backend.Device, err error) {
 	for _, name := range names {
 		d, err := backend.Open(name, c)
@@ -40,8 +41,8 @@ type setup struct {
 	devices       []backend.Device
 	peers         []Peer
 	judges        backend.Device
-	methods       []string      // for each case, the solver that auto has chosen
-	timeEstimates timeEstimates // by implementation and operation
+	methods       []string      // remarks for the report: the solver that auto has chosen in each case
+	timeEstimates timeEstimates // estimates by implementation and operation
 }
 
 // open opens the devices, the CPU device that checks every result, and the libraries. The caller
@@ -58,8 +59,8 @@ func (b Benchmark) open(ctx context.Context) (l *setup, err error) {
 	return l, ctx.Err()
 }
 
-// openPeers opens the libraries, each Python library in its own process. For a library that cannot
-// be opened it records the reason.
+// openPeers opens the libraries, each Python library in its own process. If a library cannot be
+// opened, the Peer holds the reason.
 func (b Benchmark) openPeers(ctx context.Context) (peers []Peer) {
 	var finder *pypeer.Finder
 	for _, name := range b.Peers {
@@ -85,8 +86,8 @@ func ownImplementation(d backend.Device) Implementation {
 	return Implementation{Name: ownName(d), Kind: OwnKind, Device: i.Device, Threads: i.Threads, Detail: i.Instruction + ", " + i.Processor}
 }
 
-// implementation returns the Implementation of a library. threads = 0 means that the number of
-// threads is unknown.
+// implementation returns the Implementation of a library. A threads of 0 means that the number is
+// unknown.
 func (p Peer) implementation(threads int) Implementation {
 	e := Implementation{Name: p.Name, Kind: PeerKind, Missing: p.Missing, Threads: threads}
 	switch {
@@ -114,7 +115,8 @@ func ceilingImplementation(d backend.Device) Implementation {
 	}
 }
 
-// exceeds returns the reason why matrices do not fit in the memory of a device, or "" if they fit.
+// exceeds returns the reason why matrices of the given size do not fit on a device, or "" if they
+// fit.
 func exceeds(bytes int64, d backend.Device) string {
 	memory := d.Info().Memory
 	if bytes <= memory {
@@ -123,8 +125,8 @@ func exceeds(bytes int64, d backend.Device) string {
 	return fmt.Sprintf("needs %s of memory, but only %s may be used", humanize.IBytes(uint64(bytes)), humanize.IBytes(uint64(memory)))
 }
 
-// refuse returns an error if memory is less than bytes(largest), the size of the matrices of a
-// benchmark at its largest size. size is the text before the number in the message, such as "n =".
+// refuse returns an error if memory is less than bytes(largest), the memory of a benchmark's
+// matrices at its largest size. size is the text before the number in the message, such as "n =".
 func refuse(kind, size, matrices string, largest int, memory int64, bytes func(n int) int64) error {
 	if memory <= 0 || bytes(largest) <= memory {
 		return nil

@@ -18,14 +18,14 @@ type operand[T backend.Float] struct {
 }
 
 // productLimit bounds the relative difference between two computed products with K whose terms do
-// not cancel. In each product, an element of K has an error of at most (d + 12)u (see ridgeLimit),
-// and a sum of n terms adds an error of at most 10√n·u.
+// not cancel. In each of the two products, an element of K has an error of at most (d + 12)u (see
+// ridgeLimit), and a sum of n terms adds an error of at most 10√n·u.
 func productLimit[T backend.Float](n, d int) float64 {
 	return (20*math.Sqrt(float64(n)) + 2*(float64(d)+12)) * roundoff[T]()
 }
 
-// entry creates the entry of an operation. The result of gram or mul is compared with the judge's
-// product with K. For factor and fit the judge computes the residual of the solution.
+// entry creates the entry of an operation. Its check compares the result of gram or mul with the
+// judge's product with K. For factor and fit the judge computes the residual of the solution.
 func (o *operand[T]) entry(operation string, residualLimit, productLimit float64) (e Entry, err error) {
 	n, on := o.x.Rows, placer[T]{q: o.q}
 	e.Close = on.free
@@ -69,7 +69,7 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 		return checked(residualLimit, func() (float64, error) {
 			own := placer[T]{q: o.q}
 			defer own.free()
-			alpha, b := backend.NewHost[T](n, 1), own.make(n, 1) // alpha is a copy of y, because the solution overwrites alpha
+			alpha, b := backend.NewHost[T](n, 1), own.make(n, 1) // the solution overwrites b, a copy of y
 			if own.err != nil {
 				return 0, own.err
 			}
@@ -91,8 +91,8 @@ func (o *operand[T]) ones() backend.Host[T] {
 	return backend.Host[T]{Rows: n, Cols: 1, Stride: 1, Data: slices.Repeat([]T{1}, n)}
 }
 
-// gramDifference multiplies the stored lower triangle of K by ones and compares the product with
-// the judge's product.
+// gramDifference compares two products with a column of ones: that of the stored lower triangle of
+// K, and the judge's product.
 func (o *operand[T]) gramDifference(k backend.Matrix[T]) (float64, error) {
 	on := placer[T]{q: o.q}
 	defer on.free()
@@ -104,7 +104,7 @@ func (o *operand[T]) gramDifference(k backend.Matrix[T]) (float64, error) {
 	return o.productDifference(out)
 }
 
-// productDifference compares a product of K and ones with the judge's product.
+// productDifference compares a product of K and ones with that of the judge.
 func (o *operand[T]) productDifference(out backend.Matrix[T]) (float64, error) {
 	n := o.x.Rows
 	got := backend.NewHost[T](n, 1)
@@ -118,7 +118,7 @@ func (o *operand[T]) productDifference(out backend.Matrix[T]) (float64, error) {
 	return floats.Distance(converted[float64](got.Data), want, 2) / floats.Norm(want, 2), nil
 }
 
-// residualOf returns the residual of α, computed in float64 and without storing K.
+// residualOf returns the residual of α. The judge computes it in float64, without storing K.
 func (o *operand[T]) residualOf(alpha backend.Host[T]) (float64, error) {
 	return o.residual(function{points: o.synthetic.x, coef: converted[float64](alpha.Data)})
 }

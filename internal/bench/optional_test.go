@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOptionalEntryMayFail checks that an optional entry that fails, in its first run or in a
-// later one, is removed from the case with the reason, and that the other entries are measured.
+// TestOptionalEntryMayFail checks that the failure of an optional entry, in its first run or in a
+// later run, removes it from the case with the reason, and that the other entries are measured.
 func TestOptionalEntryMayFail(t *testing.T) {
 	for _, good := range []int{0, 2} {
 		var log []string
@@ -36,8 +36,9 @@ func TestOptionalEntryMayFail(t *testing.T) {
 	}
 }
 
-// TestExponent checks that a known exponent is found, up to the rounding error of a well-conditioned least
-// squares problem of logarithms below 30. For too few sizes there is no exponent.
+// TestExponent checks that exponent finds a known exponent, up to the rounding error of a
+// well-conditioned least squares problem of logarithms below 30. For too few sizes there is no
+// exponent.
 func TestExponent(t *testing.T) {
 	r := &Result{Implementations: []Implementation{{Name: "one"}}}
 	for _, n := range []int{10, 30, 100, 300} {

@@ -21,8 +21,8 @@ func ReadFile(name string) (*Result, error) {
 	return r, nil
 }
 
-// Page returns a page of Markdown with a section for each measurement. links are the targets
-// of the page's links to the files of the measurements.
+// Page returns a page of Markdown with a section for each measurement. links[i] is the target of
+// the page's link to the file of measurement i.
 func Page(list []*Result, links []string) (string, error) {
 	var b strings.Builder
 	b.WriteString("# Measurements\n\n`mercer bench report` writes this page; do not edit it. Its tables are the tables of the HTML pages. " +

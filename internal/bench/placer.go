@@ -2,8 +2,8 @@ package bench
 
 import "github.com/mercer-go/mercer/backend"
 
-// A placer creates matrices on a device and frees them together. After its first error, which it
-// stores in err, it creates no further matrix.
+// A placer creates matrices on a device and frees them together. It stores its first error in err,
+// and creates no matrix after an error.
 type placer[T backend.Float] struct {
 	q    backend.Backend[T]
 	list []backend.Matrix[T]
@@ -35,7 +35,7 @@ func (p *placer[T]) free() {
 	p.list = nil
 }
 
-// failed returns err. If it is not nil, all matrices are freed.
+// failed returns err. If there is an error, it frees all matrices.
 func (p *placer[T]) failed() error {
 	if p.err != nil {
 		p.free()
@@ -43,7 +43,6 @@ func (p *placer[T]) failed() error {
 	return p.err
 }
 
-// twoTriangles computes b ← (LLᵀ)⁻¹ b.
 func twoTriangles[T backend.Float](q backend.Backend[T], l, b backend.Matrix[T]) {
 	q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l, b)
 	q.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, l, b)

@@ -19,7 +19,8 @@ type Report struct {
 	Tables []*Table
 }
 
-// reports holds, for each kind of Result, the function that adds the answer and the tables.
+// reports holds a function for each kind of Result, which adds the answer and the tables to the
+// Report.
 var reports = map[string]func(*Result, *Report){
 	BLASKind: blasReport, CrossoverKind: crossoverReport, FitKind: fitReport, ScaleKind: scaleReport,
 	DevicesKind: devicesReport, MNISTKind: mnistReport, GoKind: goReport, RunsKind: runsReport,
@@ -87,8 +88,8 @@ func fitReport(r *Result, p *Report) {
 	p.add(r.tables("n", metric(rmseMetric, ""), "error on rows held out (RMSE)", figures)...)
 }
 
-// devicesReport adds a table with the fastest device in each row. The table shows the smallest n at
-// which a GPU is faster than the processor.
+// devicesReport adds tables of the times with the fastest device at each n, which show from which n
+// on a GPU is faster than the processor.
 func devicesReport(r *Result, p *Report) {
 	p.Title = "Devices"
 	all := func(*Run) bool { return true }
@@ -167,20 +168,20 @@ func runsReport(r *Result, p *Report) {
 	p.add(tables...)
 }
 
-// sizeTables returns the tables of the times as functions of the size key.
+// sizeTables returns the tables of the times with a chart over the size key.
 func (r *Result) sizeTables(key string) []*Table {
 	return slices.DeleteFunc(r.tables(key, secondsQuantity, "time", figures), func(t *Table) bool { return t.Chart == nil })
 }
 
-// where returns the part of r whose cells have the given value of a parameter.
+// where returns r with only the cells in which the parameter name has the given value.
 func (r *Result) where(name, value string) *Result {
 	part := *r
 	part.Cells = slices.DeleteFunc(slices.Clone(r.Cells), func(c Cell) bool { return c.Case.Get(name) != value })
 	return &part
 }
 
-// sizeOf returns the parameter that is an integer in all cells and has the most different values,
-// or n if there is no such parameter.
+// sizeOf returns the parameter with the largest number of values among the parameters that are
+// integers in all cells, or n if there is no such parameter.
 func (r *Result) sizeOf() string {
 	name, largest := "n", 0
 	for _, p := range r.Cells[0].Case {
@@ -193,8 +194,8 @@ func (r *Result) sizeOf() string {
 	return name
 }
 
-// If other processes or machines take more than noisy percent of the processors' time, the timings
-// are unreliable.
+// noisy is the percentage of the processors' time from which on other processes and machines make
+// timings unreliable.
 const noisy = 5
 
 // Lines returns the date, the machine and the method of the measurement as lines of text.

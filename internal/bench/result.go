@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Schema is the version of the JSON form of a Result. It increases when a field is removed or
-// changes its meaning, but not when a field is added.
+// Schema is the version of the JSON form of a Result. It increases when a field is removed or gets
+// another meaning, but not when a field is added.
 const Schema = 1
 
 // Result holds the measurements of a benchmark.
@@ -23,7 +23,7 @@ type Result struct {
 	Settings        Settings         `json:"settings"`
 	Implementations []Implementation `json:"entrants"` // in the order in which they are shown
 	Cells           []Cell           `json:"cells"`
-	Notes           []string         `json:"notes,omitempty"` // remarks for the reader, one line each
+	Notes           []string         `json:"notes,omitempty"` // remarks for readers of a report, one line each
 }
 
 // Settings are the settings of the Runner.
@@ -45,13 +45,13 @@ const (
 type Implementation struct {
 	Name      string `json:"name"`
 	Kind      string `json:"kind"`
-	Detail    string `json:"detail,omitempty"`    // versions, and the configuration that a library reports
+	Detail    string `json:"detail,omitempty"`    // versions, and the configuration of a library
 	Path      string `json:"path,omitempty"`      // path of the opened library
 	Device    string `json:"device,omitempty"`    // Mercer's device
 	Processor string `json:"processor,omitempty"` // the processor that the device computes on
 	Threads   int    `json:"threads,omitempty"`   // number of threads; 0 if it is a parameter of the case or unknown
-	Method    string `json:"method,omitempty"`    // solution method, if implementations differ in it
-	Missing   string `json:"missing,omitempty"`   // why the implementation competes in no case
+	Method    string `json:"method,omitempty"`    // solution method, if a library or device competes with several methods
+	Missing   string `json:"missing,omitempty"`   // reason why the implementation competes in no case
 }
 
 // Cell holds the runs of all implementations in a case.
@@ -63,23 +63,23 @@ type Cell struct {
 // Run holds the measurement of an implementation in a cell.
 type Run struct {
 	Implementation string `json:"entrant"`
-	Reason         string `json:"reason,omitempty"` // why there is no timing; if it is set, the fields below are empty
+	Reason         string `json:"reason,omitempty"` // reason why there is no timing; the fields below are then empty
 
 	Work    float64   `json:"flops,omitempty"`   // floating-point operations of one run
-	Calls   int       `json:"calls,omitempty"`   // number of runs over which each timing is a mean
+	Calls   int       `json:"calls,omitempty"`   // each timing is the mean time of this number of runs
 	Timings []float64 `json:"timings,omitempty"` // seconds of one run, in the order of measurement
 	Time    Summary   `json:"seconds,omitzero"`  // summary of Timings
 	Rate    Summary   `json:"gflops,omitzero"`   // summary of Work/Timings, in GFLOP/s
 
-	Limiter string  `json:"limiter,omitempty"` // the implementation that limits the rate of this implementation
+	Limiter string  `json:"limiter,omitempty"` // name of the ceiling that limits the rate of this implementation
 	Ceiling float64 `json:"ceiling,omitempty"` // the highest rate of the limiter in this cell, in GFLOP/s
 	Share   float64 `json:"share,omitempty"`   // Rate.Median / Ceiling
 
 	Check   *Check             `json:"check,omitempty"`   // nil if there is no reference
-	Metrics map[string]float64 `json:"metrics,omitempty"` // other values that the implementation reports: see residualMetric and the names after it
+	Metrics map[string]float64 `json:"metrics,omitempty"` // other values of the run: see residualMetric and the names after it
 }
 
-// find returns the first element for which is returns true, or nil if there is none.
+// find returns the first element for which the function is returns true, or nil.
 func find[T any](list []T, is func(*T) bool) *T {
 	for i := range list {
 		if is(&list[i]) {
@@ -89,27 +89,26 @@ func find[T any](list []T, is func(*T) bool) *T {
 	return nil
 }
 
-// These are the names of the metrics that tables and charts can show.
+// Names of the metrics that tables and charts can show.
 const (
-	residualMetric  = "residual"        // relative residual, in float64, of the system that every implementation of the case solves
+	residualMetric  = "residual"        // relative residual in float64; the system is the same for all implementations of a case
 	rmseMetric      = "rmse"            // root-mean-square error on held-out rows
 	errorMetric     = "error"           // fraction of held-out rows that are classified wrongly
 	predictMetric   = "predict_seconds" // time of the predictions of held-out rows
-	bytesMetric     = "bytes"           // peak memory in bytes
-	plannedMetric   = "planned_bytes"   // peak memory in bytes according to the plan
+	bytesMetric     = "bytes"           // peak memory of the fit, in bytes
+	plannedMetric   = "planned_bytes"   // peak memory that the plan states, in bytes
 	itersMetric     = "iterations"
-	toleranceMetric = "tolerance" // requested tolerance
+	toleranceMetric = "tolerance" // tolerance with which the implementation ran
 )
 
-// Check compares a result with the reference.
+// Check holds the difference between a result and the reference.
 type Check struct {
 	Difference float64 `json:"difference"` // relative difference
-	Limit      float64 `json:"limit"`      // the largest difference that rounding errors can cause
-	residual   bool    // Difference is a residual, which the metrics also contain, and there is no reference result
+	Limit      float64 `json:"limit"`      // maximum Difference that rounding errors can cause
+	residual   bool    // whether Difference is a residual, which Metrics also has, and not a difference from a reference
 }
 
-// checked returns the Check of a residual. The difference is infinite if the residual could not be
-// computed.
+// checked returns the Check of a residual. If residual fails, the difference is infinite.
 func checked(limit float64, residual func() (float64, error)) *Check {
 	d, err := residual()
 	if err != nil {
@@ -123,7 +122,7 @@ func (c *Cell) Run(implementation string) *Run {
 	return find(c.Runs, func(r *Run) bool { return r.Implementation == implementation })
 }
 
-// summarize computes the fields that are functions of the timings.
+// summarize computes Time, Rate, Ceiling and Share of each run from the timings.
 func (c *Cell) summarize() {
 	for i := range c.Runs {
 		r := &c.Runs[i]
@@ -149,7 +148,6 @@ func (r *Result) Implementation(name string) *Implementation {
 	return find(r.Implementations, func(e *Implementation) bool { return e.Name == name })
 }
 
-// cell returns the cell of a case, or nil if there is none.
 func (r *Result) cell(c Case) *Cell {
 	return find(r.Cells, func(o *Cell) bool { return slices.Equal(o.Case, c) })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// sample is a result whose implementations are two devices, a library, a missing library, a library
-// without a routine, and a ceiling.
+// sample returns a result. Its implementations are two devices, two libraries, one of which lacks a
+// routine, a missing library, and a ceiling.
 func sample() *Result {
 	r := &Result{
 		Schema: Schema, Kind: "blas", Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Seconds: 12,
@@ -109,7 +109,7 @@ func TestFieldNamesOfJSON(t *testing.T) {
 	if form.Schema != 1 || form.Kind != "blas" || c.Case.Routine != "potrf" || c.Case.Threads != 2 || c.Case.N != 128 {
 		t.Errorf("got %+v", form)
 	}
-	// 60 GFLOP/s is compared with a ceiling whose highest rate was 80/0.9.
+	// The median rate is 60 GFLOP/s, and the highest rate of the ceiling is 80/0.9 GFLOP/s.
 	if run := c.Runs[0]; run.Gflops.Median != 60 || !near(run.Share, 60*0.9/80) {
 		t.Errorf("got %+v", run)
 	}
@@ -118,7 +118,7 @@ func TestFieldNamesOfJSON(t *testing.T) {
 	}
 }
 
-// near reports whether a and b differ by at most the rounding errors of a few operations.
+// near reports whether a and b are equal up to the rounding errors of a small number of operations.
 func near(a, b float64) bool { return a-b < 8*0x1p-53*b && b-a < 8*0x1p-53*b }
 
 func TestReadRefuses(t *testing.T) {
@@ -162,8 +162,8 @@ func textOf(t *testing.T, r *Result) string {
 	return p.Text()
 }
 
-// TestText checks that the tables hold medians, ranges and shares, and that a missing library is
-// listed once.
+// TestText checks that the tables have medians, ranges and shares, and that the text lists a
+// missing library once.
 func TestText(t *testing.T) {
 	got := textOf(t, sample())
 	for _, want := range []string{
@@ -213,7 +213,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// TestReportOfUnknownKind checks that Report refuses a kind of measurement that does not exist.
+// TestReportOfUnknownKind checks that Report returns an error for an unknown kind of measurement.
 func TestReportOfUnknownKind(t *testing.T) {
 	if _, err := (&Result{Kind: "weather"}).Report(); err == nil || err.Error() != `bench: report: measurements of kind "weather" are not known` {
 		t.Errorf("got %v", err)

@@ -12,13 +12,12 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// routine is a BLAS or LAPACK routine on n × n operands.
 type routine struct {
 	name     string
 	flops    func(n int) float64
-	inPlace  bool // C is also an input and is restored before every run
-	triangle bool // only the lower triangle of C is written
-	vector   bool // B and C are columns, and the memory bandwidth limits the rate
+	inPlace  bool // whether C is also an input; C is then restored before every run
+	triangle bool // whether the routine writes only the lower triangle of C
+	vector   bool // whether B and C are columns; the memory bandwidth then limits the rate
 }
 
 var routines = []routine{
@@ -50,7 +49,7 @@ type problem[T backend.Float] struct {
 	n      int
 	a, b   backend.Host[T]
 	c      backend.Host[T] // the result
-	before backend.Host[T] // the value of C before a run of a routine that overwrites it
+	before backend.Host[T] // the input C of an in-place routine
 	reference[T]
 }
 
@@ -76,13 +75,14 @@ func newProblem[T backend.Float](r routine, n int) *problem[T] {
 		p.a = random(n, n, 1)
 		p.b = p.a
 	case "trsm":
-		// The rows and columns of A − I sum to at most 1/2 in magnitude.
+		// In each row and column of A − I, the absolute values add up to at most 1/2.
 		p.a, p.before = random(n, n, 0.5/float64(n)), random(n, n, 1)
 		for i := range n {
 			p.a.Row(i)[i] = 1
 		}
 	case "potrf":
-		// C − I has variance 1/(16n), thus norm 1/2 for large n (Wigner).
+		// The elements of C − I have the variance 1/(16n), so that its norm is about 1/2 for large n
+		// (Wigner).
 		p.before = random(n, n, math.Sqrt(3/(16*float64(n))))
 		for i := range n {
 			p.before.Row(i)[i] = 1
@@ -91,9 +91,10 @@ func newProblem[T backend.Float](r routine, n int) *problem[T] {
 	return p
 }
 
-// preparation returns the function that an entry calls before each of its runs. The function
-// restores the operand that the routine overwrites. For other routines it clears the result of the
-// previous entry before the first run, so that an implementation that writes no result is detected.
+// preparation returns the function that an entry calls before each of its runs. For an in-place
+// routine the function restores C. For other routines it fills C with NaN before the entry's first
+// run: otherwise an implementation that writes no result would pass the check with the result of
+// the previous entry.
 func (p *problem[T]) preparation() func() {
 	if p.inPlace {
 		return func() { copy(p.c.Data, p.before.Data) }
@@ -105,19 +106,18 @@ func (p *problem[T]) preparation() func() {
 	})
 }
 
-// check compares C with the reference. The first result becomes the reference.
 func (p *problem[T]) check() *Check { return p.reference.check(p.c, p.triangle, p.bound) }
 
 // A reference is the result of the first implementation of a case. The results of the other
-// implementations are compared with it.
+// implementations are compared with the reference.
 type reference[T backend.Float] struct {
-	want  backend.Host[T] // empty until the first result exists
-	limit float64         // largest relative difference from want
+	want  backend.Host[T] // the first result; empty before
+	limit float64         // maximum relative difference from want
 }
 
-// check returns the norm of the difference between got and the reference, divided by the norm of the
-// reference. The norm is the Frobenius norm, restricted to the lower triangle if triangle is set. The first
-// result becomes the reference, with the limit bound(), and check returns nil for it.
+// check returns the norm of got minus the reference, divided by the norm of the reference. Both are
+// Frobenius norms, of the lower triangles if triangle is set. The first result becomes the
+// reference, with the limit bound(), and check returns nil for it.
 func (r *reference[T]) check(got backend.Host[T], triangle bool, bound func() float64) *Check {
 	var none backend.Host[T]
 	if r.want.Data == nil {
@@ -132,7 +132,7 @@ func (r *reference[T]) check(got backend.Host[T], triangle bool, bound func() fl
 // norm returns the Frobenius norm of a whole matrix.
 func norm[T backend.Float](a backend.Host[T]) float64 { return distance(a, backend.Host[T]{}, false) }
 
-// distance returns the Frobenius norm of A − B; a B without elements counts as 0.
+// distance returns the Frobenius norm of A − B, or of A if B has no elements.
 func distance[T backend.Float](a, b backend.Host[T], triangle bool) float64 {
 	var sum float64
 	for i := range a.Rows {
@@ -159,19 +159,21 @@ func roundoff[T backend.Float]() float64 {
 	return 0x1p-53
 }
 
-// bound returns the largest relative difference between the results of two correct implementations.
-// An inner product of n terms has an error of at most γ Σ|a_p b_p|, where γ = n·u always holds, and
-// γ = 10·√n·u holds with probability practically 1 (Higham and Mary 2019, theorem 2.4 with λ = 10);
-// u is half a unit in the last place. The bound counts the errors of both implementations.
+// bound returns a bound on the relative difference between the results of two correct
+// implementations. An inner product of n terms has an error of at most γ Σ|a_p b_p|, where u is
+// half a unit in the last place. γ = n·u always holds, and γ = 10·√n·u holds with probability
+// practically 1 (Higham and Mary 2019, theorem 2.4 with λ = 10). The bound counts the errors of
+// both implementations.
 //
 // Products: ‖|A||B|‖ ≤ ‖A‖‖B‖.
 //
-// Triangular solves: |ΔX| ≤ γ |A⁻¹||A||X| (Higham 2002, theorem 8.5), where the rows and columns
-// of A − I sum to at most 1/2, so that the norm of |A⁻¹||A| is at most 1.5/(1 − 0.5) = 3.
+// Triangular solves: |ΔX| ≤ γ |A⁻¹||A||X| (Higham 2002, theorem 8.5), where the absolute values in
+// each row and column of A − I add up to at most 1/2. The norm of |A⁻¹||A| is therefore at most
+// 1.5/(1 − 0.5) = 3.
 //
 // Cholesky: the computed factor is exact for C + ΔC with |ΔC_ij| ≤ γ √(c_ii c_jj) = γ (theorem
-// 10.3), so that ‖ΔC‖ ≤ γ·n. This changes the factor by at most ‖ΔC‖·κ/√2·‖L‖₂/‖C‖₂ (theorem
-// 10.8). The eigenvalues of C lie in 1 ± 0.6, so that κ ≤ 4 and ‖L‖₂/‖C‖₂ = ‖C‖₂^(−1/2) ≤ 1.
+// 10.3), so that ‖ΔC‖ ≤ γ·n. This changes the factor by at most ‖ΔC‖·κ/√2·‖L‖₂/‖C‖₂ (theorem 10.8).
+// The eigenvalues of C lie in 1 ± 0.6, so that κ ≤ 4 and ‖L‖₂/‖C‖₂ = ‖C‖₂^(−1/2) ≤ 1.
 func (p *problem[T]) bound() float64 {
 	n, size := float64(p.n), distance(p.want, backend.Host[T]{}, p.triangle)
 	gamma := min(n, 10*math.Sqrt(n)) * roundoff[T]()
@@ -184,8 +186,8 @@ func (p *problem[T]) bound() float64 {
 	return 2 * gamma * norm(p.a) * norm(p.b) / size
 }
 
-// library returns a function that runs the routine of p in a library, or nil if the library does
-// not have the routine. A BLAS without LAPACK has no potrf.
+// library returns a function that runs the routine of p in a library. It returns nil if the library
+// lacks the routine, for example potrf in a BLAS without LAPACK.
 func (p *problem[T]) library(r peer.Routines[T]) func() error {
 	switch p.name {
 	case "gemm":

@@ -11,26 +11,26 @@ import (
 // A Task is a case to measure.
 type Task struct {
 	Case   Case
-	Weight float64 // work of the task in any unit common to all tasks; determines the progress
-	// Start creates the entries. It is called immediately before the case is measured, because the
-	// entries hold the memory of the case.
+	Weight float64 // work of the task, in a unit that all tasks share; determines the progress
+	// Start creates the entries. Runner calls it immediately before it measures the case, because the
+	// entries allocate the memory of the case.
 	Start func(context.Context) ([]Entry, error)
 }
 
 // An Entry is an implementation in a case.
 type Entry struct {
 	Implementation string
-	Reason         string                    // why the implementation is not measured; if it is set, the other fields are not used
-	Limiter        string                    // the entry of the same case that limits the rate of this entry
-	Work           float64                   // floating-point operations of one run; 0 means that only the time is reported
-	Enter          func() func()             // called before a series of runs, not timed; returns a function that is called after the series; may be nil
+	Reason         string                    // why the implementation is not measured; the other fields are then ignored
+	Limiter        string                    // name of the entry whose rate is the ceiling of this entry
+	Work           float64                   // floating-point operations of one run; 0 if only the time matters
+	Enter          func() func()             // called before a series of runs, not timed; the returned function is called after the series; may be nil
 	Before         func() error              // called before every run, not timed; may be nil
-	Run            func() error              // makes one run, which is timed
-	Took           func() time.Duration      // returns the time of the last run and replaces the runner's clock; may be nil
-	Check          func() *Check             // called after the first run; compares the result with the reference. It is nil, or returns nil, for the reference
-	Optional       bool                      // a failure removes only this implementation from the case, with the reason
-	Metrics        func() map[string]float64 // returns other values of the run, called after the last run; may be nil
-	Close          func()                    // called at the end, also after a failure; may be nil
+	Run            func() error              // one run, which is timed
+	Took           func() time.Duration      // if not nil, returns the time of the last run, which replaces the time that the runner measures
+	Check          func() *Check             // called after the first run; compares the result with the reference; nil, or returns nil, for the reference itself
+	Optional       bool                      // whether a failure removes only this entry from the case, with the reason
+	Metrics        func() map[string]float64 // called after the last run; returns other values of the run; may be nil
+	Close          func()                    // called at the end, even after a failure; may be nil
 }
 
 // Progress describes the progress of a Runner.
@@ -42,23 +42,22 @@ type Progress struct {
 // Runner measures tasks. The zero value measures once, without pauses.
 type Runner struct {
 	Repeats int           // number of timings of each entry in a case; 0 means 1
-	Sample  time.Duration // minimum time of a timing; short runs are repeated until they take this time
-	// Budget limits the total time of the timings of an entry in a case. A slow entry gets fewer
+	Sample  time.Duration // minimum time of a timing; a timing has several runs if they are shorter
+	// Budget limits the total time that an entry's timings in a case take. A slow entry gets fewer
 	// timings, but at least one. 0 means no limit.
 	Budget time.Duration
-	// Pause is the time before each timing in which the threads of the previous entry become
-	// idle.
+	// Pause is the time before each timing. In this time the threads of the previous entry become idle.
 	Pause    time.Duration
 	Progress func(Progress) // receives the progress; may be nil
 }
 
-// warm is the time below which a run is repeated before its timings, to bring processor, caches and
-// threads to full speed after the pause. A fit of 75 ms takes 110 ms directly after the pause (Zen
-// 4, two processors, 2026-11-27). The pause has little effect on longer runs.
+// A run shorter than warm is repeated before its timings. The repetitions bring processor, caches
+// and threads to full speed after the pause. For example, a fit of 75 ms takes 110 ms directly
+// after the pause (Zen 4, two processors, 2026-11-27). The pause has little effect on longer runs.
 const warm = 250 * time.Millisecond
 
-// Run measures the tasks and returns the Result, which also records the implementations, the
-// machine, the time, the settings, and the load by other processes.
+// Run measures the tasks. The Result also records the implementations, the machine, the time, the
+// settings, and the load by other processes.
 func (r Runner) Run(ctx context.Context, kind string, implementations []Implementation, tasks []Task) (*Result, error) {
 	result := &Result{
 		Schema:          Schema,
@@ -80,8 +79,9 @@ func (r Runner) Run(ctx context.Context, kind string, implementations []Implemen
 	return result, nil
 }
 
-// Measure measures the tasks one after the other. It returns an error if an entry fails, if a
-// check exceeds its limit, or if ctx is done; it checks ctx between runs.
+// Measure measures the tasks one after the other. It returns an error if an entry that is not
+// Optional fails, if a difference exceeds the limit of its check, or if ctx is done. It checks ctx
+// between runs.
 func (r Runner) Measure(ctx context.Context, tasks []Task) ([]Cell, error) {
 	var all, done float64
 	for _, t := range tasks {
@@ -105,7 +105,6 @@ func (r Runner) Measure(ctx context.Context, tasks []Task) ([]Cell, error) {
 	return cells, nil
 }
 
-// running is the state of an entry while its case is measured.
 type running struct {
 	entry   *Entry
 	run     *Run
@@ -113,7 +112,7 @@ type running struct {
 	repeats int           // planned number of timings
 }
 
-// failed handles the failure of an entry. It returns nil if the other entries continue.
+// failed handles the error err of an entry. It returns nil if the other entries can continue.
 func (who *running) failed(ctx context.Context, c Case, err error) error {
 	if who.entry.Optional && ctx.Err() == nil {
 		*who.run = Run{Implementation: who.run.Implementation, Reason: err.Error()}
@@ -182,9 +181,9 @@ func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, 
 	return cell, nil
 }
 
-// begin makes the first run, compares its result, and determines the number of timings and of runs
-// per timing. If the first run takes the whole budget, it is the only timing, because the effect of
-// warming up is small in such a long run.
+// begin makes the first run, checks its result, and determines the number of timings and of runs
+// per timing. If the first run takes the whole budget, its time is the only timing: warming up has
+// little effect on such a long run.
 func (r Runner) begin(ctx context.Context, who *running) error {
 	defer who.entry.Enter()()
 	first, err := r.once(ctx, who)
@@ -193,7 +192,7 @@ func (r Runner) begin(ctx context.Context, who *running) error {
 	}
 	if who.entry.Check != nil {
 		c := who.entry.Check()
-		if c != nil && !(c.Difference <= c.Limit) { // the condition is also true for a NaN
+		if c != nil && !(c.Difference <= c.Limit) { // true for NaN, too
 			return fmt.Errorf("the result is wrong: its relative difference from the reference is %.2g, but rounding error is at most %.2g", c.Difference, c.Limit)
 		}
 		if c != nil && !c.residual {
@@ -205,7 +204,8 @@ func (r Runner) begin(ctx context.Context, who *running) error {
 		who.run.Timings, who.repeats = []float64{first.Seconds()}, 1
 		return nil
 	}
-	// Repeat the run until processor and threads are warm. The fastest run estimates the time of one run.
+	// Repeat the run until processor and threads are warm. The time of the fastest run is the estimate
+	// for one run.
 	best, spent := first, first
 	for spent < max(r.Sample, min(2*first, warm)) {
 		d, err := r.once(ctx, who)

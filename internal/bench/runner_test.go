@@ -13,7 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// script is an entry whose runs take the given times. All further runs take the last of these times.
+// script is an entry whose runs take the given times, one after the other. After that, each run
+// takes the last of these times.
 type script struct {
 	name  string
 	times []time.Duration
@@ -51,7 +52,7 @@ func measureOne(t *testing.T, r Runner, scripts ...script) (Cell, []string) {
 	return cells[0], log
 }
 
-// measureFake measures tasks with a fake clock, which only runs and pauses advance.
+// measureFake measures tasks with a fake clock, which advances only during runs and pauses.
 func measureFake(t *testing.T, r Runner, tasks ...Task) (cells []Cell, took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,30 +66,30 @@ func measureFake(t *testing.T, r Runner, tasks ...Task) (cells []Cell, took time
 	return cells, took
 }
 
-// TestInterleaving checks that every round runs all entries in turn, and that each round starts
-// with the next entry.
+// TestInterleaving checks that every round runs each entry once, in order, and that each round
+// starts one entry later than the previous round.
 func TestInterleaving(t *testing.T) {
 	_, log := measureOne(t, Runner{Repeats: 3}, script{"a", of(300 * ms)}, script{"b", of(300 * ms)}, script{"c", of(300 * ms)})
-	// The first run of each entry is so long that the entry is warm afterwards.
+	// No entry needs a run to warm up, because its first run is long enough.
 	want := "a b c abc bca cab"
 	if got := strings.Join(log, ""); got != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-// TestTimings checks that the slow first run is not counted, that a timing is the mean of the
-// runs that fill the sample, and that medians, rates and shares follow from the timings.
+// TestTimings checks that the slow first run is no timing, that a timing is the mean of enough runs
+// to take the time Sample, and that medians, rates and shares follow from the timings.
 func TestTimings(t *testing.T) {
 	r := Runner{Repeats: 3, Sample: 10 * ms}
 	cell, _ := measureOne(t, r, script{"a", append(of(20*ms, 20*ms), 4*ms)})
 	run := cell.Run("a")
-	// Two runs of 20 ms warm the entry up. According to the faster of these runs, one run fills a sample.
+	// Two runs of 20 ms warm the entry up. Both exceed Sample, so that a timing needs only one run.
 	if run.Calls != 1 || len(run.Timings) != 3 {
 		t.Errorf("%d timings of %d runs", len(run.Timings), run.Calls)
 	}
 	cell, _ = measureOne(t, r, script{"a", append(of(20*ms), 4*ms)})
 	run = cell.Run("a")
-	// After runs of 20, 4, 4, 4, 4 and 4 ms, the warm-up has taken twice the time of the first run.
+	// The warm-up ends after 20 + 5·4 ms, twice the time of the first run. Three runs of 4 ms fill 10 ms.
 	if run.Calls != 3 {
 		t.Errorf("a timing is of %d runs, want 3 of 4 ms to fill 10 ms", run.Calls)
 	}
@@ -98,7 +99,7 @@ func TestTimings(t *testing.T) {
 	if d := cmp.Diff(Summary{Median: 250, Min: 250, Max: 250}, run.Rate); d != "" {
 		t.Error(d)
 	}
-	// Three timings of two runs each have the means 5, 7 and 6 ms.
+	// Each timing has two runs. The means are 5, 7 and 6 ms.
 	cell, _ = measureOne(t, r, script{"a", of(5*ms, 5*ms, 5*ms, 5*ms, 7*ms, 7*ms, 4*ms, 8*ms)})
 	run = cell.Run("a")
 	if d := cmp.Diff([]float64{0.005, 0.007, 0.006}, run.Timings); d != "" {
@@ -109,8 +110,8 @@ func TestTimings(t *testing.T) {
 	}
 }
 
-// TestBudget checks that a slow entry has fewer timings, and only one if its first run exceeds the
-// budget. This run is then the timing.
+// TestBudget checks that a slow entry has fewer timings. An entry whose first run exceeds the
+// budget has one timing: the time of this run.
 func TestBudget(t *testing.T) {
 	cell, log := measureOne(t, Runner{Repeats: 5, Budget: 400 * ms},
 		script{"fast", of(10 * ms)}, script{"slow", of(150 * ms)}, script{"slower", of(500 * ms)})
@@ -126,8 +127,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestPauseLiesBeforeEachTiming checks that a pause precedes every timing, followed by a warm-up
-// run.
+// TestPauseLiesBeforeEachTiming checks that each timing follows a pause and, for short runs, a
+// warm-up run.
 func TestPauseLiesBeforeEachTiming(t *testing.T) {
 	var log []string
 	entered, left := 0, 0
@@ -150,7 +151,7 @@ func TestPauseLiesBeforeEachTiming(t *testing.T) {
 	}
 }
 
-// TestShareOfTheCeiling checks that the ceiling is the highest rate measured for it.
+// TestShareOfTheCeiling checks that the ceiling is the highest rate of all timings of the limiter.
 func TestShareOfTheCeiling(t *testing.T) {
 	var log []string
 	a := script{"a", of(8 * ms)}.entry(&log)

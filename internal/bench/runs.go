@@ -14,34 +14,34 @@ import (
 // RunsKind is the kind of the Results that ReadRuns returns.
 const RunsKind = "runs"
 
-// These are the metrics of a run of a whole program, in addition to the metrics in result.go.
+// Names of metrics of whole programs, in addition to the names in result.go.
 const (
 	peakMetric      = "peak_bytes"        // peak memory of the process
 	processorMetric = "processor_seconds" // processor time, summed over all threads
 )
 
-// runParams are the keys of a program's object that are parameters of the case, in
-// the order in which they are shown.
+// runParams lists the keys of a program's JSON object that become parameters of the case, in the
+// order of the reports.
 var runParams = []string{
 	"program", "learner", "solver", "by", "search", "kernel", "lambda", "precision", "n", "rows", "d", "features", "functions",
 }
 
-// runMetrics maps keys to names of metrics. The keys may occur in the object itself or in the
-// object "test", which is for held-out rows.
+// runMetrics maps keys of a program's JSON object, or of its member "test" for held-out rows, to
+// names of metrics.
 var runMetrics = []struct{ key, metric string }{
 	{"residual", residualMetric}, {"iterations", itersMetric}, {"memory_bytes", bytesMetric}, {"peak_bytes", peakMetric}, {"processor_seconds", processorMetric},
 	{"rmse", rmseMetric}, {"mae", "mae"}, {"r2", "r2"}, {"accuracy", "accuracy"}, {"log_loss", "log_loss"}, {"score", "score"},
 }
 
-// ReadRuns returns a Result from the output of whole programs: a sequence of JSON objects as
-// `mercer fit --json`, tune, evaluate and mercer-beam write them, for example
+// ReadRuns returns a Result from the output of whole programs: a sequence of JSON objects, as
+// written by `mercer fit --json`, tune, evaluate and mercer-beam, for example
 //
 //	{"program": "fit", "n": 10000, "seconds": 1.5}
 //
-// program and seconds (a number, or an object with the number "total") are required. "entrant"
-// names the implementation; without it, the implementation is Mercer on "device". Objects with
-// equal cases are repeats of one run: each object is a timing, and the largest value of each metric
-// is stored. The Result names the machine that runs ReadRuns.
+// "program" and "seconds" are required. "seconds" is a number, or an object with the number
+// "total". "entrant" names the implementation. Without "entrant" it is Mercer on "device". Objects
+// with equal cases are repetitions of one run: each object is a timing, and the Run has the largest
+// value of each metric. The Machine of the Result is the machine that runs ReadRuns.
 func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 	r := &Result{Schema: Schema, Kind: RunsKind, Started: measured, Machine: readMachine()}
 	in := json.NewDecoder(from)
@@ -80,7 +80,7 @@ func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 	return r, nil
 }
 
-// runSeconds reads "seconds": a number, or the total of an object.
+// runSeconds returns the number "seconds", or "total" if "seconds" is an object.
 func runSeconds(value any) (float64, error) {
 	if object, ok := value.(map[string]any); ok {
 		value = object["total"]
@@ -91,8 +91,8 @@ func runSeconds(value any) (float64, error) {
 	return 0, errors.New(`"seconds" must be a number > 0, or an object with such a number as "total"`)
 }
 
-// runCase returns the parameters of an object's case. If a model has fewer functions than rows, the
-// object "facts" has the number of its centers.
+// runCase returns the parameters of an object's case. The parameter functions is the number of
+// centers in the object "facts", which a model with fewer functions than rows has.
 func runCase(object map[string]any) Case {
 	var c Case
 	for _, name := range runParams {

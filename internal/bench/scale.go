@@ -18,18 +18,19 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// ScaleKind measures how time, memory, residual and error of prediction of each solver grow with n,
-// and for solvers with M functions also with M, up to the memory budget. The tables compare the
-// memory used with the plan, and the growth of the time with the growth of the number of
-// operations. A solver that exceeds the memory or the time limit is skipped, with the reason.
+// ScaleKind measures time, memory, residual and prediction error of each solver as functions of n,
+// and also of M for solvers with M functions, up to the memory budget. The tables compare the used
+// memory with the planned memory, and the growth of the time with the growth of the number of
+// operations. A solver that exceeds the memory or the time limit is skipped; the table gives the
+// reason.
 const ScaleKind = "scale"
 
 // A scaled describes a solver of a scale benchmark.
 type scaled struct {
 	name    string
-	formula string // the growth of the number of operations
-	memory  string // the growth of the number of stored elements
-	m       bool   // the solver has M functions
+	formula string // number of operations as a function of the sizes
+	memory  string // number of stored elements as a function of the sizes
+	m       bool   // whether the solver has M functions
 }
 
 var scaleds = []scaled{
@@ -51,10 +52,10 @@ func scaledNames() []string {
 	return names
 }
 
-// sweep is the name of a parameter of the cases; its value is the name of the size that varies, n or M.
+// sweep is the parameter of a case that names the size that varies, n or M.
 const (
 	sweep    = "sweep"
-	scaleTol = 1e-6 // tolerance of every solver, so that all solvers reach the same residual
+	scaleTol = 1e-6 // tolerance of all solvers
 )
 
 func runScale(ctx context.Context, b Benchmark) (*Result, error) {
@@ -106,9 +107,8 @@ func (w *scaling) tasks() []Task {
 				if !slices.Contains(w.Names, solver.name) || !wants(solver) {
 					continue
 				}
-				// The residual that a solver computes is at most the tolerance. The judge's sums
-				// have other rounding errors, which change the residual by at most the residual of
-				// a direct solver.
+				// The solver's own residual is at most scaleTol. The judge computes the residual with other
+				// rounding errors. They change it by at most the residual of a direct solver.
 				entries = append(entries, w.plannedEntry(w.dev, solver.name, over, w.prepare(solver, s, m), scaleTol+ridgeLimit(n, w.Features, "float64", fitLambda)))
 			}
 			return entries, nil
@@ -125,25 +125,25 @@ func (w *scaling) tasks() []Task {
 	return list
 }
 
-// solved is the result of a solver's run, with the residual that the judge computes, and the error
-// on held-out rows if there are such rows. For Fourier features the residual is computed by the
-// solver in an additional pass over the samples.
+// solved is the result of a solver's run. residual returns the residual that the judge computes.
+// For Fourier features the solver computes it, in an additional pass over the samples. rmse returns
+// the error on held-out rows, if there are such rows.
 type solved struct {
 	res            *solvers.Result
 	residual, rmse func() (float64, error)
 }
 
-// A plannedFit is a fit with its plan, or the reason why there is none: it exceeds the memory, or
-// the device does not support it.
+// A plannedFit is a fit with its plan. If there is no plan, because the fit exceeds the memory or
+// the device does not support it, err is the reason.
 type plannedFit struct {
 	plan solvers.Plan
 	err  error
 	fit  func() (solved, error)
 }
 
-// plannedEntry returns the entry of a solver whose residual may be at most limit, or an entry with
-// the reason why the solver is not measured. The time estimate comes from a smaller case of the
-// same sweep.
+// plannedEntry returns the entry of a solver whose residual may be at most limit. If the solver
+// cannot be measured, the entry has the reason. The estimate of the time is based on a smaller case
+// of the same sweep.
 func (l *setup) plannedEntry(dev backend.Device, name, sweep string, f plannedFit, limit float64) Entry {
 	e := Entry{Implementation: name, Optional: true}
 	if f.err != nil {

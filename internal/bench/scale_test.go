@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestScale runs every solver at three sizes and checks that it does not exceed its plan and
-// reaches the residual.
+// TestScale runs every solver at three sizes. It checks the memory against the plan, and the
+// residual.
 func TestScale(t *testing.T) {
 	s := Benchmark{Kind: ScaleKind, Sizes: []int{60, 120, 240}, Widths: []int{10, 20, 40}, Features: 4, Devices: []string{"cpu"}}
 	r, err := s.Run(t.Context())
@@ -57,8 +57,8 @@ func TestScale(t *testing.T) {
 				continue
 			}
 			timed++
-			// The number of operations is deterministic. Its growth is between linear and cubic, except for
-			// cg, whose rank also grows with n.
+			// The number of operations is deterministic. It grows at least linearly and at most with the
+			// third power. The number for cg may grow faster, because its rank also grows with n.
 			if flops < 0.5 || flops > 3 && e.Name != "cg" || r.exponent(e.Name, over, secondsQuantity) == 0 || r.exponent(e.Name, over, metric(bytesMetric, "")) <= 0 || r.exponent(e.Name, over, metric(plannedMetric, "")) <= 0 {
 				t.Errorf("%s over %s: operations %g", e.Name, over, flops)
 			}
@@ -82,7 +82,7 @@ func TestScale(t *testing.T) {
 }
 
 // TestScaleOmitsWhatDoesNotFit checks that a solver that exceeds the memory or the time limit is
-// skipped with the reason, and that the other solvers continue.
+// skipped, that the reason is given, and that the other solvers are measured.
 func TestScaleOmitsWhatDoesNotFit(t *testing.T) {
 	s := Benchmark{Kind: ScaleKind, Names: []string{"dual", "normal"}, Sizes: []int{50, 100, 700}, Widths: []int{10}, Features: 2, Devices: []string{"ref"}, Memory: 1 << 20}
 	r, err := s.Run(t.Context())
@@ -137,7 +137,7 @@ func TestScaledSolvers(t *testing.T) {
 	}
 }
 
-// TestResident checks that memory that is allocated and written to is counted.
+// TestResident checks that watchResident counts memory that is allocated and written to.
 func TestResident(t *testing.T) {
 	const size = 64 << 20
 	watch := watchResident()
@@ -152,8 +152,9 @@ func TestResident(t *testing.T) {
 		}
 		t.Skip("this system does not count the bytes of a process")
 	}
-	// The difference is a page table and the memory of the Go runtime. The lower limit is 3/4, because
-	// memory that was free before may be used again.
+	// The process grows by more than the block: by a page table and memory of the Go runtime. It may
+	// grow by less, because the allocation may use memory that was free before. Accept 3/4 of the
+	// block.
 	if grown < 0.75*size || grown > 2*size {
 		t.Errorf("%.0f bytes for %d", grown, len(block))
 	}
@@ -178,7 +179,7 @@ func BenchmarkFit(b *testing.B) {
 			b.Run(c.String(), func(b *testing.B) {
 				f := w.prepare(solver, newSynthetic(n, 50, fitLambda), m)
 				if f.err != nil && solver.name == "outofcore" {
-					b.Skip(f.err) // the method needs a device that has its own memory
+					b.Skip(f.err) // the method needs a device with its own memory
 				}
 				if f.err != nil {
 					b.Fatal(f.err)

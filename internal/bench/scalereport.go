@@ -9,13 +9,12 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// residentMetric is the growth of the resident memory of the process during the first fit, in
-// bytes.
+// residentMetric is the growth of the process's resident memory during the first fit, in bytes.
 const residentMetric = "resident_bytes"
 
-// exponent returns a in the power law q ≈ c·x^a over a parameter x of the cases, fitted by least
-// squares of logarithms to the runs of an implementation. It returns 0 if fewer than three sizes
-// have a positive value, because some power law fits any two values.
+// exponent returns a in the power law q ≈ c·x^a, where x is a parameter of the cases. It fits the
+// power law by least squares of logarithms to the runs of an implementation. It returns 0 if fewer
+// than three sizes have a positive value, because a power law fits any two values.
 func (r *Result) exponent(name, over string, q quantity) float64 {
 	var x, y []float64
 	for _, c := range r.where(sweep, over).Cells {
@@ -60,8 +59,8 @@ func scaleReport(r *Result, p *Report) {
 	}
 }
 
-// growthAnswer compares the growth of the time with the growth of the operations, and the memory
-// used with the plans.
+// growthAnswer returns sentences that compare the growth of the time with that of the operations,
+// and the used memory with the planned memory.
 func (r *Result) growthAnswer() string {
 	var parts []string
 	used := 0.0
@@ -81,7 +80,7 @@ func (r *Result) growthAnswer() string {
 	return text
 }
 
-// planUsed returns the largest ratio of used to planned memory of a solver.
+// planUsed returns the largest ratio of used memory to planned memory of a solver.
 func (r *Result) planUsed(name string) (used float64) {
 	for _, c := range r.Cells {
 		if run := c.Run(name); run.Timed() && run.Metrics[plannedMetric] > 0 {
@@ -91,8 +90,8 @@ func (r *Result) planUsed(name string) (used float64) {
 	return used
 }
 
-// exponentTable returns a table with a row for each solver, with its fitted exponents and its
-// largest size. part holds the cases in which only the parameter over varies.
+// exponentTable returns a table with a row for each solver: the exponents of its growth with the
+// parameter over, and its largest size. part has the cases in which only this parameter varies.
 func (r *Result) exponentTable(part *Result, over string) *Table {
 	t := &Table{
 		Title: "Exponents of " + over,

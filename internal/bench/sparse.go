@@ -36,7 +36,6 @@ const sparseData = "sparse"
 //	read            reading a LIBSVM file into a CSR matrix and labels
 var sparseFits = []string{"svc-linear", "svc-gaussian", "logistic", "ridge-linear", "ridge-gaussian", "read"}
 
-// sparsePeers lists the libraries that accept sparse samples.
 var sparsePeers = []string{sklearn, "libsvm", "liblinear"}
 
 const (
@@ -89,13 +88,12 @@ func (c *fitBench) sparseImplementations() []Implementation {
 	return list
 }
 
-// A sparseProblem is a problem of sparse samples with two classes.
 type sparseProblem struct {
 	judge
 	x      backend.CSR[float64]
 	y      []float64 // labels, 1 or −1
 	kernel kernels.Kernel
-	lower  float64 // a lower bound of the objective
+	lower  float64 // a lower bound on the minimum of the objective
 }
 
 // readTexts reads the texts and their classes from the columns text and target of a table.
@@ -129,7 +127,7 @@ func (c *fitBench) readTexts() (*sparseProblem, error) {
 
 func (p *sparseProblem) labels() mat.Matrix { return mat.NewDense(len(p.y), 1, p.y) }
 
-// put sends the arrays of x, and y, to a process.
+// put sends the three arrays of x, and y, to a process.
 func (p *sparseProblem) put(process *pypeer.Process) error {
 	starts, columns := converted64(p.x.Indptr), converted64(p.x.Indices)
 	return errors.Join(pypeer.Put(process, "starts", len(starts), 0, starts), pypeer.Put(process, "columns", len(columns), 0, columns),
@@ -179,7 +177,8 @@ func (p *sparseProblem) values(f function) (values []float64, square float64, er
 	return values, floats.Dot(f.coef, values), err
 }
 
-// hinge returns (F − F*)/F(0) for F = ½‖f‖² + Σ max(0, 1 − y_i(f(x_i) + b)).
+// hinge returns (F − F*)/F(0) for F = ½‖f‖² + Σ max(0, 1 − y_i(f(x_i) + b)) and the lower bound F*
+// of the minimum.
 func (p *sparseProblem) hinge(f function) (float64, error) {
 	values, square, err := p.values(f)
 	value := square / 2
@@ -189,13 +188,14 @@ func (p *sparseProblem) hinge(f function) (float64, error) {
 	return (value - p.lower) / float64(len(p.y)), err
 }
 
-// dual returns the dual objective Σ|β_i| − ½βᵀKβ, which is a lower bound of F if 0 ≤ y_iβ_i ≤ 1 and Σβ = 0.
+// dual returns the dual objective Σ|β_i| − ½βᵀKβ, a lower bound of F. It returns an error unless 0
+// ≤ y_iβ_i ≤ 1 and Σβ = 0, the conditions for this bound.
 func (p *sparseProblem) dual(beta []float64) (float64, error) {
 	_, square, err := p.values(function{coef: beta})
 	if err != nil {
 		return 0, err
 	}
-	// The elements of β have rounding errors from differences of bounded α, and their sum has n roundings.
+	// The rounding errors of β come from differences of α, and the sum of β has n roundings.
 	const slack = 0x1p-40
 	for i, b := range beta {
 		if b *= p.y[i]; !(b >= 0 && b <= 1+slack) {
@@ -214,8 +214,8 @@ func (p *sparseProblem) logloss(f function) (float64, error) {
 	return (value - p.lower) / (float64(len(p.y)) * math.Ln2), err
 }
 
-// logistic returns F and F − ½‖∇F‖², a lower bound of the minimum of F, because F − ½‖w‖² is
-// convex.
+// logistic returns F and F − ½‖∇F‖². The latter is a lower bound on the minimum of F, because F −
+// ½‖w‖² is convex.
 func (p *sparseProblem) logistic(f function) (value, lower float64, err error) {
 	values, square, err := p.values(f)
 	if err != nil {
@@ -244,8 +244,9 @@ func (p *sparseProblem) ridge(f function) (float64, error) {
 	return floats.Distance(values, p.y, 2) / floats.Norm(p.y, 2), nil
 }
 
-// beta returns the coefficients of a machine of two classes for all samples. The support vectors of
-// the first class precede those of the second class, each in the order of the samples.
+// beta returns the coefficients of a machine of two classes, one for each sample. The model stores
+// the support vectors of the first class, followed by those of the second class, each in the order
+// of the samples.
 func (p *sparseProblem) beta(m *learners.SVCModel) ([]float64, error) {
 	s := m.State()
 	starts, columns, values, coef := s.Arrays["points.starts"].Data, s.Arrays["points.columns"].Data, s.Arrays["points.values"].Data, s.Arrays["coef"].Data
@@ -270,7 +271,7 @@ func (p *sparseProblem) beta(m *learners.SVCModel) ([]float64, error) {
 }
 
 func (c *fitBench) sparseEntries(p *sparseProblem, fit string) ([]Entry, error) {
-	q := *p // each fit has its own kernel and bound
+	q := *p // the entries of each fit have their own kernel and lower bound
 	p = &q
 	p.kernel = kernels.Linear{}
 	if fit == "svc-gaussian" || fit == "ridge-gaussian" {
@@ -324,7 +325,7 @@ func (c *fitBench) sparseEntries(p *sparseProblem, fit string) ([]Entry, error) 
 	return c.compete(p.judge, k, []string{sklearn}, nil)
 }
 
-// longest returns the largest number of elements that a row stores.
+// longest returns the number of nonzeros in the longest row.
 func longest(x backend.CSR[float64]) (most int) {
 	for i := range x.Rows {
 		most = max(most, x.Indptr[i+1]-x.Indptr[i])
@@ -337,7 +338,7 @@ func hostOf(m *mat.Dense) backend.Host[float64] {
 	return backend.Host[float64]{Rows: raw.Rows, Cols: raw.Cols, Stride: raw.Stride, Data: raw.Data}
 }
 
-// coefficients reads w, and also b if the library has an intercept.
+// coefficients reads w and, if the library has an intercept, b.
 func coefficients(process *pypeer.Process) (function, error) {
 	w, err := process.Get("coef")
 	if err != nil {
@@ -352,7 +353,7 @@ func coefficients(process *pypeer.Process) (function, error) {
 
 func (c *fitBench) sparseSVC(p *sparseProblem, k contest) ([]Entry, error) {
 	run := func(d backend.Device, tol float64) (*learners.SVCModel, error) {
-		// A tolerance of 2 or more would accept f = 0.
+		// f = 0 would satisfy a tolerance of 2 or more.
 		return learners.SVC{Kernel: p.kernel, C: 1, Tol: min(tol, 1.9), Cache: sparseCache}.Fit(c.ctx, d, p.x, p.labels(), learners.Options{Memory: c.Memory})
 	}
 	tight, err := run(c.judges, 1e-4)
@@ -403,8 +404,8 @@ func (c *fitBench) sparseSVC(p *sparseProblem, k contest) ([]Entry, error) {
 	})
 }
 
-// compete returns the entries of Mercer and of the named libraries, and a second entry for each
-// library for which more returns ok.
+// compete returns the entries of Mercer and of the libraries in names. A library for which more
+// returns ok has a second entry.
 func (c *fitBench) compete(j judge, k contest, names []string, more func(Peer) (name string, k contest, ok bool)) ([]Entry, error) {
 	var list []competitor
 	for _, d := range c.devices {
@@ -428,7 +429,7 @@ func (c *fitBench) compete(j judge, k contest, names []string, more func(Peer) (
 }
 
 // sparseRead returns the entries of reading a LIBSVM file. The residual is the relative difference
-// between the sum of the values read and the sum of the values written.
+// between the sum of the values in the file and the sum of the values that were read.
 func (c *fitBench) sparseRead(p *sparseProblem, k contest) ([]Entry, error) {
 	path := filepath.Join(c.folder, "table.libsvm")
 	if err := p.writeLIBSVM(path); err != nil {
@@ -442,7 +443,7 @@ func (c *fitBench) sparseRead(p *sparseProblem, k contest) ([]Entry, error) {
 	sum := floats.Sum(p.x.Data)
 	k.tolerant, k.put, k.parameters = false, nil, map[string]any{"file": path}
 	k.residual = func(f function) (float64, error) { return math.Abs(f.coef[0]-sum) / sum, nil }
-	// Every value is read exactly. The sums differ only by the order of their nnz additions.
+	// Each value is read exactly, but the order of the nnz additions in the two sums may differ.
 	k.limit = float64(len(p.x.Data)) * 0x1p-53
 	k.own = func(d backend.Device) []competitor {
 		return []competitor{newCompetitor(ownName(d), func() (float64, error) {

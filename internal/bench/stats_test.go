@@ -14,7 +14,7 @@ func TestSpread(t *testing.T) {
 		{[]float64{3}, Summary{Median: 3, Min: 3, Max: 3}},
 		{[]float64{4, 1}, Summary{Median: 2.5, Min: 1, Max: 4}},
 		{[]float64{9, 1, 5}, Summary{Median: 5, Min: 1, Max: 9}},
-		// Four values have no outliers, however far away one of them is.
+		// With fewer than five values there are no outliers, even if a value is far from the others.
 		{[]float64{1, 1, 1, 100}, Summary{Median: 1, Min: 1, Max: 100}},
 		// The quartiles are 2 and 4, so that the whiskers extend from −1 to 7.
 		{[]float64{5, 4, 3, 2, 1}, Summary{Median: 3, Min: 1, Max: 5}},

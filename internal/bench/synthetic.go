@@ -10,9 +10,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// synthetic is the data of the benchmarks that fit: X ~ N(0, I) with d features, y = sin(Xw) +
-// noise with w ~ N(0, I/d) and noise of standard deviation 0.1, and the Gaussian kernel with 2σ² =
-// 2d. The data for a larger n begin with the rows for a smaller n.
+// synthetic is the data of the benchmarks of fits: X ~ N(0, I) with d features, and y = sin(Xw) +
+// noise, where w ~ N(0, I/d) and the noise has standard deviation 0.1. The kernel is Gaussian with
+// 2σ² = 2d. The rows for a smaller n are the first rows for a larger n.
 type synthetic struct {
 	x, y         backend.Host[float64] // samples, n×d, and targets, n×1
 	testX, testY backend.Host[float64] // held-out rows; their targets have no noise
@@ -20,10 +20,10 @@ type synthetic struct {
 	lambda       float64
 }
 
-// heldOut is the number of rows for the prediction error.
 const heldOut = 1000
 
-// newSynthetic generates a data set. Benchmarks use λ = 0.1 unless they state another value.
+// newSynthetic generates n samples of d features. Benchmarks use λ = 0.1 unless they state another
+// value.
 func newSynthetic(n, d int, lambda float64) *synthetic {
 	rng := rand.New(rand.NewPCG(1, 2))
 	w := make([]float64, d)
@@ -55,7 +55,6 @@ func narrow(h backend.Host[float64]) backend.Host[float32] {
 	return backend.Host[float32]{Rows: h.Rows, Cols: h.Cols, Stride: h.Stride, Data: converted[float32](h.Data)}
 }
 
-// converted returns v in another precision.
 func converted[D, S backend.Float](v []S) []D {
 	out := make([]D, len(v))
 	for i, x := range v {
@@ -64,20 +63,20 @@ func converted[D, S backend.Float](v []S) []D {
 	return out
 }
 
-// function is the result of a fit: f(x) = Σ_j coef_j k(points_j, x) + b, or a linear model for each
-// column of linear. It includes the tolerance of the fit.
+// function is the result of a fit: f(x) = Σ_j coef_j k(points_j, x) + intercept, or a linear model
+// for each column of linear. tolerance is the tolerance of the fit.
 type function struct {
 	points    backend.Host[float64]
 	coef      []float64
 	intercept float64
 	linear    backend.Host[float64]
-	values    []float64 // f at the samples, if only these values are checked
+	values    []float64 // f at the samples, for fits of which only these values are checked
 	tolerance float64
 }
 
 // A judge computes the residual and other errors of a function that an implementation has fitted.
-// It computes products with k(X, Z) in float64 on a processor without storing k(X, Z), so that it
-// shares no code with the factorization or the library that fitted the function.
+// It computes products with k(X, Z) in float64 on a processor, without storing k(X, Z). It shares
+// no code with the factorization or the library that has fitted the function.
 type judge struct {
 	*synthetic
 	q backend.Backend[float64]
@@ -131,7 +130,6 @@ func (j judge) normalResidual(f function) (float64, error) {
 	return floats.Norm(a, 2) / floats.Norm(b, 2), nil
 }
 
-// idle returns the objective of ε-support vector regression for f = 0.
 func (j judge) idle(c, epsilon float64) (loss float64) {
 	for _, y := range j.y.Data {
 		loss += c * max(0, math.Abs(y)-epsilon)
@@ -140,7 +138,7 @@ func (j judge) idle(c, epsilon float64) (loss float64) {
 }
 
 // gap returns the duality gap of ε-support vector regression, relative to the objective for f =
-// 0. β has one element per sample; the elements sum to 0 and lie in [−C, C].
+// 0. β has one element for each sample. The elements must lie in [−C, C] and add up to 0.
 //
 //	primal  ½βᵀKβ + C Σ_i max(0, |y_i − f(x_i)| − ε)
 //	dual    yᵀβ − ½βᵀKβ − ε Σ_i |β_i|
@@ -171,5 +169,5 @@ func (j judge) rmse(f function) (float64, error) {
 	return floats.Distance(p, j.testY.Data, 2) / math.Sqrt(heldOut), nil
 }
 
-// judge returns the judge of a problem. The judge runs on the best processor.
+// judge returns the judge for s, which uses the best processor.
 func (l *setup) judge(s *synthetic) judge { return judge{s, l.judges.F64().With(l.ctx, nil)} }

@@ -13,7 +13,7 @@ import (
 type Table struct {
 	Title string
 	Head  []string
-	Rows  [][]Field // rows as long as Head; the first field names the row
+	Rows  [][]Field // each row is as long as Head; its first field names the row
 	Notes []string  // remarks on single fields, one line each
 	Chart *Chart    // nil if the table has no chart
 }
@@ -21,11 +21,11 @@ type Table struct {
 // Field is a field of a Table.
 type Field struct {
 	Text  string
-	Note  string // the range of the timings and the ratio to the ceiling
+	Note  string // the range of the timings and the ratio to the ceiling, shown in brackets
 	Class string // the HTML class: good, bad, primal, dual, even
 }
 
-// Words reports whether f is neither a number nor empty.
+// Words reports whether f is a text: neither a number nor empty.
 func (f Field) Words() bool {
 	return f.Text != "–" && f.Text != "" && !strings.Contains("0123456789-<>", f.Text[:1])
 }
@@ -36,8 +36,8 @@ type Chart struct {
 	Curves []Curve
 }
 
-// Curve is a line of a Chart through its points, with an error bar from Low to High at each
-// point. A dashed curve has neither markers nor error bars.
+// Curve is a line of a Chart. It connects its points, each of which has an error bar from Low to
+// High. A dashed curve has neither markers nor error bars.
 type Curve struct {
 	Name   string
 	Dashed bool
@@ -47,15 +47,15 @@ type Curve struct {
 // Point is a point of a Curve. All values are positive.
 type Point struct{ X, Y, Low, High float64 }
 
-// quantity is a value of a run for tables, charts and fitted exponents.
+// quantity is a kind of value of a run, which tables, charts and exponents can show.
 type quantity struct {
-	Name string // "seconds", "GFLOP/s", "gram seconds", "residual"
+	Name string // for example "seconds", "GFLOP/s", "gram seconds", "residual"
 	Unit string // unit in tables and charts; "" for a number without unit
-	// Of returns the value, or false if the run does not have it.
+	// Of returns the value of a run, or false if the run has none.
 	Of func(*Run) (Summary, bool)
 }
 
-// single returns a quantity that has one value for each run.
+// single returns a quantity with a single value for each run, without a range.
 func single(name, unit string, of func(*Run) (float64, bool)) quantity {
 	return timed(name, unit, func(r *Run) (Summary, bool) {
 		v, ok := of(r)
@@ -63,7 +63,7 @@ func single(name, unit string, of func(*Run) (float64, bool)) quantity {
 	})
 }
 
-// timed returns a quantity that only runs with timings have.
+// timed returns a quantity of runs with timings.
 func timed(name, unit string, of func(*Run) (Summary, bool)) quantity {
 	return quantity{name, unit, func(r *Run) (Summary, bool) {
 		if !r.Timed() {
@@ -91,15 +91,15 @@ var operations = single("flops", "", func(r *Run) (float64, bool) { return r.Wor
 // Timed reports whether r has a timing.
 func (r *Run) Timed() bool { return r != nil && len(r.Timings) > 0 }
 
-// group is a set of cells of a Result that differ in one parameter only.
+// group is a set of cells of a Result that have equal parameters except one.
 type group struct {
 	shared Case
-	key    string // the parameter; empty if the cells differ in several parameters
+	key    string // the parameter that varies; empty if several parameters vary
 	cells  []*Cell
 }
 
-// groups divides the cells of r into groups by all parameters except key, in the order of
-// measurement.
+// groups returns the groups of the cells of r in which only the parameter key varies, in the order
+// of measurement.
 func (r *Result) groups(key string) []group {
 	var list []group
 	for i := range r.Cells {
@@ -115,7 +115,7 @@ func (r *Result) groups(key string) []group {
 	return list
 }
 
-// label returns the name of a cell within g.
+// label returns the text that names c among the cells of g.
 func (g group) label(c *Cell) string {
 	if g.key == "" {
 		return c.Case.Title()
@@ -131,7 +131,7 @@ func (g group) implementations(r *Result, q quantity) []*Implementation {
 		if !slices.ContainsFunc(g.cells, func(c *Cell) bool { _, ok := q.Of(c.Run(e.Name)); return ok }) {
 			continue
 		}
-		if e.Kind == CeilingKind && q.Name == secondsQuantity.Name { // a ceiling executes other operations, so that its time is not comparable
+		if e.Kind == CeilingKind && q.Name == secondsQuantity.Name { // the time of a ceiling is for other operations, and not comparable
 			continue
 		}
 		if e.Kind == CeilingKind {
@@ -143,13 +143,13 @@ func (g group) implementations(r *Result, q quantity) []*Implementation {
 	return append(list, ceilings...)
 }
 
-// tables returns a table of a quantity for each group of cells. A table has a column for each
-// implementation, values formatted by format, and a chart if a curve has two points. If every group
-// has only one cell, there is one table for all groups.
+// tables returns a table of the quantity q for each group in which key varies. A table has a column
+// for each implementation, with values formatted by format. It has a chart if a curve has at least
+// two points. If every group has only one cell, there is one table for all groups.
 func (r *Result) tables(key string, q quantity, what string, format func(float64) string) []*Table {
 	var list []*Table
 	groups := r.groups(key)
-	if len(groups) > 1 && len(groups) == len(r.Cells) { // each group has one row, and all groups share one table
+	if len(groups) > 1 && len(groups) == len(r.Cells) { // each group has one cell
 		all := group{}
 		for _, g := range groups {
 			all.cells = append(all.cells, g.cells...)
@@ -164,7 +164,7 @@ func (r *Result) tables(key string, q quantity, what string, format func(float64
 	return list
 }
 
-// table returns the table of a quantity for the group, or nil if no run has a value.
+// table returns the table of the quantity q for the cells of g, or nil if no run has a value.
 func (g group) table(r *Result, q quantity, what string, format func(float64) string) *Table {
 	all := g.implementations(r, q)
 	if len(all) == 0 {
@@ -196,7 +196,7 @@ func (g group) table(r *Result, q quantity, what string, format func(float64) st
 				continue
 			}
 			field := Field{Text: format(v.Median)}
-			if e.Kind == CeilingKind { // a ceiling is shown by its highest measured rate
+			if e.Kind == CeilingKind { // the value of a ceiling is its highest rate
 				field.Text, v = format(v.Max), Summary{Median: v.Max, Min: v.Max, Max: v.Max}
 			} else if timings {
 				field.Note = spreadText(run, v, format)
@@ -216,8 +216,8 @@ func (g group) table(r *Result, q quantity, what string, format func(float64) st
 	return t
 }
 
-// spreadText returns the range of a run's timings and the ratio of its rate to the ceiling. Each
-// outlier is marked by a degree sign.
+// spreadText returns the range of a run's timings, with a degree sign for each outlier, and the
+// ratio of its rate to the ceiling.
 func spreadText(run *Run, v Summary, format func(float64) string) string {
 	text := "once"
 	if len(run.Timings) > 1 {
@@ -229,8 +229,8 @@ func spreadText(run *Run, v Summary, format func(float64) string) string {
 	return text
 }
 
-// omitted lists the implementations without a timing, with the reasons, except libraries that are
-// not installed: the report lists these once.
+// omitted lists the implementations without a timing, with the reasons. It omits libraries that are
+// not installed, which the report lists once for all tables.
 func (g group) omitted(r *Result) []string {
 	type absence struct{ name, reason string }
 	var order []absence
@@ -258,7 +258,6 @@ func (g group) omitted(r *Result) []string {
 	return list
 }
 
-// spoken lists the parameters whose values Title shows without their names.
 var spoken = []string{"benchmark", "routine", "fit", "operation", "program", "learner", "solver", "precision"}
 
 // Title returns c as a text, such as "gemm, float64, 1 thread, n = 512".
@@ -280,7 +279,7 @@ func (c Case) Title() string {
 // figures formats v with three significant digits and no exponent: 0.0123,
 // 1.23, 12.3, 123, 1234.
 func figures(v float64) string {
-	// The exponent is that of v after rounding, because 9.996 becomes 1.00e+01.
+	// Take the exponent of v after rounding: 9.996 becomes 1.00e+01.
 	_, exponent, _ := strings.Cut(strconv.FormatFloat(v, 'e', 2, 64), "e")
 	e, _ := strconv.Atoi(exponent)
 	return strconv.FormatFloat(v, 'f', min(max(2-e, 0), 12), 64)

@@ -10,16 +10,15 @@ import (
 	"github.com/mercer-go/mercer/internal/process"
 )
 
-// The functions below read files of Linux. On other systems, which lack these files, the values are
-// unknown.
+// The functions below read files that exist on Linux only. On other systems the values are unknown.
 
-// usage is the processor time since a fixed moment, in ticks of the system.
+// usage holds processor times in ticks of the system.
 type usage struct {
 	all, idle, steal float64 // sums over all processors
-	own              float64 // time of this process
+	own              float64 // time of this process and its children
 }
 
-// noise returns the load between two readings, or nil if no tick has passed.
+// noise returns the Noise between two readings, or nil if no tick has passed.
 func noise(from, to usage) *Noise {
 	all := to.all - from.all
 	if all <= 0 {
@@ -30,8 +29,8 @@ func noise(from, to usage) *Noise {
 	return &Noise{Steal: 100 * max(steal, 0) / all, Others: 100 * max(others, 0) / all}
 }
 
-// readUsage reads /proc/stat, whose ticks are hundredths of a second. The processes of Python
-// libraries belong to the benchmark.
+// readUsage reads the usage from /proc/stat, in ticks of a hundredth of a second. The processes of
+// Python libraries are children of this process, and their time counts as its own.
 func readUsage() (usage, bool) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -42,12 +41,12 @@ func readUsage() (usage, bool) {
 	return u, ok
 }
 
-// processTicks returns the processor time, in ticks, of a process and of its children, including
-// children that have ended.
+// processTicks returns the processor time, in ticks, of a process and of its running and ended
+// children.
 func processTicks(pid string) (ticks float64) {
 	text, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
-	// Fields are counted from 0, the state, which follows the name in brackets. utime, stime and
-	// the times of ended children are fields 11 to 14.
+	// After the name in brackets follow the fields 0 (the state), 1, … The fields 11 to 14 are utime,
+	// stime, and both times of ended children.
 	words := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	for i := 11; i < min(15, len(words)); i++ {
 		v, _ := strconv.ParseFloat(words[i], 64)
@@ -63,8 +62,8 @@ func processTicks(pid string) (ticks float64) {
 	return ticks
 }
 
-// parseUsage reads the first line of /proc/stat: cpu, then user, nice, system, idle, iowait, irq,
-// softirq and steal. The fields after these are already counted in user.
+// parseUsage reads the first line of /proc/stat: cpu, followed by the times user, nice, system,
+// idle, iowait, irq, softirq and steal. The time user already includes the times after steal.
 func parseUsage(stat string) (u usage, ok bool) {
 	line, _, _ := strings.Cut(stat, "\n")
 	words := strings.Fields(line)
@@ -87,8 +86,8 @@ func parseUsage(stat string) (u usage, ok bool) {
 	return u, true
 }
 
-// watchResident returns free memory to the system and starts to watch the resident memory of the
-// process. The returned function returns the largest growth since this call, in bytes, or 0 if the
+// watchResident returns free memory to the system and begins to watch the resident memory of the
+// process. The function that it returns gives the largest growth since then, in bytes, or 0 if the
 // system does not report it.
 func watchResident() func() float64 {
 	debug.FreeOSMemory()

@@ -26,8 +26,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestProcessTicks checks that the time of a busy child is not counted as that of other
-// processes.
+// TestProcessTicks checks that the time of a child process counts as time of this process.
 func TestProcessTicks(t *testing.T) {
 	child := exec.Command("sh", "-c", "while :; do :; done")
 	if err := child.Start(); err != nil {

@@ -24,14 +24,14 @@ func (p *Report) Text() string {
 	return b.String()
 }
 
-// text returns t with aligned columns, in which numbers are aligned to the right and a note in
-// brackets follows its field.
+// text returns t as text with aligned columns. Numbers are aligned to the right, and the note of a
+// field follows the field in brackets.
 func (t *Table) text() string {
 	var align strings.Builder
 	rows := make([][]string, len(t.Rows)+1)
 	align.WriteByte('l')
 	for i := range rows {
-		rows[i] = []string{""} // the first column is empty and indents the table
+		rows[i] = []string{""} // an empty first column indents the table
 	}
 	for j, head := range t.Head {
 		side, width := byte('r'), 0

@@ -4,7 +4,7 @@ package peer
 
 import "fmt"
 
-// blis opens BLIS, a BLAS without LAPACK.
+// blis opens BLIS, a BLAS library without LAPACK.
 func blis(places []string) (*Library, error) {
 	l, err := open("blis", []string{"libblis.so.4", "libblis.so"}, places)
 	if err != nil {

@@ -22,8 +22,8 @@ type library struct {
 	handle     uintptr
 }
 
-// open opens the first file of the list files that exists in places, a list of folders and files.
-// If there is none, it opens the first file that the system's loader finds.
+// open opens a library with one of the file names in files. It first searches places, a list of
+// folders and files, and then the folders of the system's loader.
 func open(name string, files, places []string) (library, error) {
 	for _, place := range places {
 		info, err := os.Stat(place)
@@ -34,7 +34,7 @@ func open(name string, files, places []string) (library, error) {
 			path := filepath.Join(place, file)
 			if !info.IsDir() {
 				if stem, _, _ := strings.Cut(file, ".so"); !strings.HasPrefix(filepath.Base(place), stem) {
-					continue // this file is another library
+					continue // place is the file of another library
 				}
 				path = place
 			}
@@ -49,15 +49,15 @@ func open(name string, files, places []string) (library, error) {
 			return l, nil
 		}
 		if !strings.Contains(err.Error(), ": "+file+": cannot open") {
-			return l, err // the library exists but cannot be used
+			return l, err // there is such a file, but it cannot be loaded
 		}
 	}
 	looked := append(slices.Clip(places), "the folders of the system's loader")
 	return library{}, fmt.Errorf("%w: %s; looked in %s", ErrMissing, strings.Join(files, ", "), strings.Join(looked, ", "))
 }
 
-// load binds every symbol at once and keeps the symbols private to the library: two libraries
-// with the same symbols must not call into each other.
+// load opens a library. It binds all symbols immediately, and keeps them private to the library:
+// two libraries with the same symbols must not call each other.
 func load(name, path string) (library, error) {
 	handle, err := dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
@@ -66,8 +66,8 @@ func load(name, path string) (library, error) {
 	return library{name: name, path: path, handle: handle}, nil
 }
 
-// reload loads l again with a variable set in the environment of C, which the library reads when it
-// is loaded. os.Setenv without cgo does not change this environment.
+// reload loads l again after setting a variable in the environment of C. The library reads this
+// environment while it is loaded. os.Setenv without cgo does not change the environment of C.
 func (l library) reload(variable, value string) (library, error) {
 	p, err := purego.Dlsym(purego.RTLD_DEFAULT, "setenv")
 	if err == nil {
@@ -110,8 +110,8 @@ func (l library) bind(functions map[string]any) error {
 	return nil
 }
 
-// call calls a function all of whose arguments are pointers. It keeps the argument keep alive until
-// the function returns.
+// call calls a function whose arguments are all pointers. keep stays alive until the function
+// returns.
 func call(function uintptr, keep any, arguments ...uintptr) {
 	purego.SyscallN(function, arguments...)
 	runtime.KeepAlive(keep)

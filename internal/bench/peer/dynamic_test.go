@@ -21,7 +21,7 @@ func TestMissing(t *testing.T) {
 		!strings.Contains(err.Error(), "libnothing.so.0, libnothing.so; looked in "+place) {
 		t.Errorf("got %v", err)
 	}
-	// A file that has the name of the library but is not a library gives another error.
+	// A file with the name of the library that is no library gives an error other than ErrMissing.
 	file := filepath.Join(place, "libnothing.so")
 	if err := os.WriteFile(file, []byte("text"), 0o666); err != nil {
 		t.Fatal(err)
@@ -33,8 +33,9 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestReload checks that an OpenBLAS changes its core type when it is loaded again, computes with
-// it, and changes back. It needs a process that has not opened the library before.
+// TestReload checks reload with OpenBLAS: loaded again, the library has another core type and
+// computes correctly, and it can be changed back. The test needs a process that has not opened the
+// library before.
 func TestReload(t *testing.T) {
 	const again = "MERCER_TEST_RELOAD"
 	if os.Getenv(again) == "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// routines sets the routines of out, and its function that sets the number of threads.
+// routines sets the Routines of out, and the function Threads.
 func (l library) routines(out *Library, threads func(n int)) (err error) {
 	out.Threads = func(n int) func() {
 		threads(n)
@@ -24,9 +24,9 @@ func (l library) routines(out *Library, threads func(n int)) (err error) {
 // fortran returns the Routines of a library with the Fortran interface and 32-bit integers. letter
 // is the type letter, d or s.
 //
-// Fortran stores matrices by columns, so that the library sees a row-major A as Aᵀ and the
-// lower triangle of A as its upper one. Each routine is called for the transposed equation,
-// which takes the same operations:
+// Fortran stores matrices by columns. For the library a row-major A is therefore Aᵀ, and the lower
+// triangle of A is the upper triangle of Aᵀ. Each of the Routines calls a routine for the
+// transposed equation, which takes the same operations:
 //
 //	C = A B       Cᵀ = Bᵀ Aᵀ           gemm(N, N, …, B, A)
 //	C = A B, A=Aᵀ Cᵀ = Bᵀ A            symm(R, U, …, A, B)
@@ -48,7 +48,7 @@ func fortran[T backend.Float](l library, letter string) (r Routines[T], err erro
 	if err != nil {
 		return r, err
 	}
-	// The arguments are passed by reference. One block, which is allocated once, holds all arguments.
+	// Fortran takes arguments by reference. x is a block for all arguments, which is allocated once.
 	x := &arguments[T]{n: 'N', t: 'T', r: 'R', u: 'U', one: 1}
 	r.Gemm = func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) {
 		x.dims(c.Cols, c.Rows, a.Cols)

@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// gonumLibrary returns gonum's own BLAS and LAPACK. Its LAPACK has no float32.
+// gonumLibrary returns gonum's own BLAS and LAPACK, where LAPACK lacks float32.
 func gonumLibrary() (*Library, error) {
 	if i := blas64.Implementation(); i != blas.Float64(gonum.Implementation{}) {
 		return nil, fmt.Errorf("bench: gonum: its LAPACK calls %T, which is registered in place of gonum's BLAS", i)
@@ -24,7 +24,7 @@ func gonumLibrary() (*Library, error) {
 		Detail: "gonum " + moduleVersion("gonum.org/v1/gonum"),
 		F64:    gonumRoutines(g.Dgemm, g.Dsymm, g.Dsyrk, g.Dtrsm, g.Dsymv),
 		F32:    gonumRoutines(g.Sgemm, g.Ssymm, g.Ssyrk, g.Strsm, g.Ssymv),
-		// gonum divides a product among GOMAXPROCS goroutines.
+		// gonum uses GOMAXPROCS goroutines for a product.
 		Threads: func(n int) func() {
 			before := runtime.GOMAXPROCS(n)
 			return func() { runtime.GOMAXPROCS(before) }
@@ -39,7 +39,7 @@ func gonumLibrary() (*Library, error) {
 	return library, nil
 }
 
-// gonumRoutines returns the Routines that call the methods of gonum's BLAS in one precision.
+// gonumRoutines returns the Routines that call the given methods of gonum's BLAS.
 func gonumRoutines[T backend.Float](
 	gemm func(tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int),
 	symm func(s blas.Side, ul blas.Uplo, m, n int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int),

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These numbers select the layers of libmkl_rt.
+// Numbers of the layers of libmkl_rt: the interface with 32-bit integers, and the threads of GNU
+// OpenMP.
 const (
 	interfaceLP64 = 0
 	threadingGNU  = 3
@@ -30,8 +31,8 @@ func mkl(places []string) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	// MKL's GNU threads need the symbols of the OpenMP runtime. MKL looks for its other libraries
-	// by name without a path, and finds them if they are already loaded.
+	// MKL's GNU threads need the symbols of the OpenMP runtime libgomp. MKL opens its other libraries
+	// by name without a path: load them first, so that it finds them.
 	if _, err := dlopen("libgomp.so.1", purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
 		return nil, fmt.Errorf("bench: mkl: its threads need libgomp: %w", err)
 	}
@@ -60,7 +61,7 @@ func mkl(places []string) (*Library, error) {
 	if os.Getenv("MKL_THREADING_LAYER") == "" {
 		layer(threadingGNU)
 	}
-	dynamic(0) // without this, MKL may use fewer threads than requested
+	dynamic(0) // otherwise MKL may use fewer threads than requested
 	var v mklVersion
 	version(&v)
 	text := make([]byte, 200)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// envCore is an environment variable that OpenBLAS reads when it is loaded.
+// envCore is the environment variable from which OpenBLAS reads the core type when it is loaded.
 const envCore = "OPENBLAS_CORETYPE"
 
 func openBLAS(places []string) (*Library, error) {
@@ -53,8 +53,9 @@ func openBLAS(places []string) (*Library, error) {
 	return out, l.routines(out, func(n int) { threads(int32(n)) })
 }
 
-// betterCore returns the core type that OpenBLAS should have detected, or "" if the detected type
-// is right. A version older than the processor may detect a type with fewer instruction sets.
+// betterCore returns the core type for a processor with the given instruction sets, or "" if core,
+// the type that OpenBLAS has detected, is right. An OpenBLAS older than the processor may detect a
+// type with fewer instruction sets.
 func betterCore(core string, avx512, avx2 bool) string {
 	core = strings.ToLower(core)
 	switch {

@@ -1,6 +1,6 @@
-// Package peer calls the libraries that Mercer is measured against: gonum, which is linked in,
-// and OpenBLAS, BLIS and MKL, which are opened at run time if the machine has them. None of
-// the shared libraries is linked or needed at build time.
+// Package peer calls the libraries with which Mercer is compared. gonum is part of the program.
+// OpenBLAS, BLIS and MKL are shared libraries that are opened at run time if the machine has them,
+// and are not needed at build time.
 package peer
 
 import (
@@ -15,12 +15,12 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// ErrMissing is matched by the error of Open if the library is not on this machine.
+// ErrMissing is the error (errors.Is) of Open if the library is not on this machine.
 var ErrMissing = errors.New("not found")
 
-// Routines are a library's level 2 and level 3 routines in one precision. They take row-major
-// matrices, so that every library does the same work on the same memory. Triangles are lower
-// triangles; the upper triangle is neither read nor written.
+// Routines are the BLAS routines of level 2 and 3, and potrf, of a library in one precision.
+// Matrices are row-major, so that every library does the same work on the same memory. Triangles
+// are lower triangles; the routines neither read nor write the upper triangle.
 type Routines[T backend.Float] struct {
 	Gemm  func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) // C ← α A B + β C
 	Symm  func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) // C ← α A B + β C, A symmetric
@@ -37,10 +37,9 @@ type Library struct {
 	Path   string // the file that was opened; empty for gonum
 	F64    Routines[float64]
 	F32    Routines[float32]
-	// Threads makes the library use n threads from now on. restore undoes the changes that
-	// Threads made to the Go runtime.
+	// Threads sets the number of threads of the library. restore undoes the changes to the Go runtime.
 	Threads func(n int) (restore func())
-	// Spin bounds how long the library's threads spin after a call. Meanwhile they occupy
+	// Spin bounds the time for which the library's threads spin after a call. Until then they occupy
 	// processors that the next measurement needs.
 	Spin time.Duration
 }
@@ -52,9 +51,9 @@ func Names() []string { return []string{"gonum", "openblas", "blis", "mkl"} }
 // separated as in PATH.
 const EnvPlaces = "MERCER_PEER_LIBDIR"
 
-// Open opens a library. It searches places, each of which is a folder or the file of the library,
-// then the places in MERCER_PEER_LIBDIR, and then the places of the system's loader. Open MKL last:
-// it makes its symbols visible to every library that is loaded after it.
+// Open opens a library. It searches the folders and files in places, then those in
+// MERCER_PEER_LIBDIR, and then the folders of the system's loader. Open MKL last: it makes its
+// symbols visible to every library that is loaded after it.
 func Open(name string, places []string) (*Library, error) {
 	places = append(slices.Clip(places), filepath.SplitList(os.Getenv(EnvPlaces))...)
 	switch name {

@@ -3,9 +3,9 @@
 // not installed is omitted.
 //
 // Each library runs in a process of its own for the whole comparison. The process imports its
-// modules and stores its arrays before a run is timed. It measures and reports the times itself, so
-// that they do not include its start, its imports or the communication. They include transfers to a
-// GPU and back.
+// modules and stores its arrays before a run is timed. It measures the times itself. The times
+// include transfers to a GPU and back, but not the start of the process, the imports or the
+// communication.
 package pypeer
 
 import (
@@ -39,11 +39,11 @@ func Names() []string {
 	return []string{"scikit-learn", "torch", "cupy", "gpytorch", "glmnet", "liblinear", "libsvm"}
 }
 
-// ErrMissing is matched by the error of Open if no interpreter has the library.
+// ErrMissing is the error (errors.Is) of Open if no interpreter has the library.
 var ErrMissing = errors.New("not found")
 
 // Interpreters lists the default Python interpreters: the interpreter of the system, and the first
-// interpreter in PATH, which is the interpreter of an active virtual environment.
+// interpreter in PATH, which belongs to the active virtual environment, if any.
 func Interpreters() []string {
 	list := []string{"/usr/bin/python3"}
 	if path, err := exec.LookPath("python3"); err == nil && path != list[0] {
@@ -52,14 +52,14 @@ func Interpreters() []string {
 	return list
 }
 
-// Finder holds the interpreter that has each library.
+// Finder knows for each library an interpreter that has it.
 type Finder struct {
-	has      map[string]string // maps a library to the path of the interpreter that has it
+	has      map[string]string // path of the interpreter for each library
 	looked   []string
 	troubles []string
 }
 
-// NewFinder runs the interpreters in order to find their libraries; nil selects Interpreters().
+// NewFinder runs the interpreters, in order, to find their libraries. nil selects Interpreters().
 func NewFinder(ctx context.Context, interpreters []string) *Finder {
 	if interpreters == nil {
 		interpreters = Interpreters()
@@ -86,8 +86,8 @@ func NewFinder(ctx context.Context, interpreters []string) *Finder {
 }
 
 // Open starts a process with the library and the given number of threads. It returns ErrMissing if
-// the library is not installed, and an error with the library's message if it cannot be used, such
-// as cupy without a GPU.
+// the library is not installed. If the library cannot be used, such as cupy without a GPU, it
+// returns an error with the library's message.
 func (f *Finder) Open(ctx context.Context, library string, threads int) (*Process, error) {
 	python := f.has[library]
 	if python == "" {
@@ -113,11 +113,12 @@ type Process struct {
 	broken  error
 }
 
-// coreType is the environment variable that overrides the processor type OpenBLAS detects.
+// coreType is the environment variable that overrides the processor type that OpenBLAS detects.
 const coreType = "OPENBLAS_CORETYPE"
 
-// environment returns the environment variables that the process gets in addition to those of this
-// process. An OpenBLAS older than the processor may not detect its AVX-512.
+// environment returns the environment variables of the process that differ from those of this
+// process. They include a core type for OpenBLAS, because an OpenBLAS older than the processor may
+// not detect AVX-512.
 func environment(threads int) []string {
 	list := []string{"PYTHONWARNINGS=ignore"}
 	for _, name := range []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"} {
@@ -163,8 +164,8 @@ type answer struct {
 	Shape   []int
 }
 
-// do sends a command, then data, and waits for the answer. Once the process has ended, every
-// further call returns the reason.
+// do sends a command, followed by data, and waits for the answer. Once the process has ended, do
+// returns the reason.
 func (p *Process) do(command map[string]any, data []byte) (answer, error) {
 	var a answer
 	if p.broken != nil {
@@ -194,7 +195,8 @@ func (p *Process) do(command map[string]any, data []byte) (answer, error) {
 	return a, nil
 }
 
-// why waits for the end of the process and returns an error with its last lines on standard error.
+// why waits for the end of the process, and returns an error with the last line of its standard
+// error.
 func (p *Process) why(err error) error {
 	p.in.Close()
 	if end := p.cmd.Wait(); end != nil {
@@ -230,7 +232,7 @@ func (p *Process) Run(task string, parameters map[string]any) (time.Duration, er
 	return time.Duration(a.Seconds * float64(time.Second)), err
 }
 
-// Get returns a result in float64. A vector is returned as one column.
+// Get returns the array name in float64. A vector becomes one column.
 func (p *Process) Get(name string) (backend.Host[float64], error) {
 	a, err := p.do(map[string]any{"do": "get", "name": name}, nil)
 	if err != nil {
@@ -264,5 +266,5 @@ func (p *Process) Close() {
 	}
 	p.broken = fmt.Errorf("pypeer: %s: closed", p.library)
 	p.in.Close()
-	_ = p.cmd.Wait() // the exit status is not needed
+	_ = p.cmd.Wait() // ignore the exit status
 }

@@ -31,8 +31,8 @@ func open(t *testing.T, library string, threads int) *Process {
 	return p
 }
 
-// TestRidge solves one small system with every kernel library that is installed, and checks that
-// the solution satisfies the equation.
+// TestRidge solves a small system with every installed kernel library, and checks that the solution
+// satisfies the equation.
 func TestRidge(t *testing.T) {
 	const n, d, lambda, gamma = 30, 3, 0.1, 0.25
 	seed := rand.Uint64()
@@ -78,9 +78,9 @@ func TestRidge(t *testing.T) {
 					if err != nil || alpha.Rows != n || alpha.Cols != 1 {
 						t.Fatalf("%d×%d, %v", alpha.Rows, alpha.Cols, err)
 					}
-					// The elements of K have errors of at most (d + 8)u, the factor is exact for
-					// a matrix within nγ of K, and ‖α‖ ≤ ‖y‖/λ. In float32 x and y are rounded
-					// first, which moves the exponent by 2u|x||z|γ < 10u.
+					// An element of K has an error of at most (d + 8)u. The factor is exact for a matrix within nγ
+					// of K. ‖α‖ is at most ‖y‖/λ. In float32 x and y are rounded before, which changes the
+					// exponent by 2u|x||z|γ < 10u.
 					limit := 2 * (n + d + 8 + 10) * unit * n / lambda
 					if r := residual(x, y, alpha.Data, n, d, gamma, lambda); !(r <= limit) {
 						t.Errorf("%s: residual %.2g, want ≤ %.2g", task, r, limit)
@@ -126,8 +126,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestProcess checks that arrays of zero and of many elements come back unchanged, and that every
-// call returns the reason once the process has ended.
+// TestProcess checks that arrays without elements and with many elements return unchanged, and that
+// every call returns the reason once the process has ended.
 func TestProcess(t *testing.T) {
 	p := open(t, "scikit-learn", 1)
 	for _, n := range []int{0, 1, 1 << 18} {

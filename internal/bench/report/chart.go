@@ -22,24 +22,24 @@ import (
 	"github.com/mercer-go/mercer/internal/webpage"
 )
 
-// A chart is so small that it is readable on a phone without scaling.
+// The size of a chart, small enough for a phone without scaling.
 const (
 	width  = 330 * vg.Length(1)
 	height = 220 * vg.Length(1)
 )
 
-// Each curve has its own marker and color. The colors are defined by the page, for light and dark:
-// the colors of Okabe and Ito (2008), which readers with color blindness can distinguish, made
-// darker or lighter for contrast with the background.
+// markers holds the marker of each curve. Each curve also has a color, which the page defines for
+// light and dark themes. The colors are those of Okabe and Ito (2008), which readers with color
+// blindness can distinguish, but darker or lighter for contrast with the background.
 var markers = []draw.GlyphDrawer{
 	draw.CircleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}, draw.RingGlyph{}, draw.PlusGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.SquareGlyph{},
 }
 
-// dashes holds the patterns of the dashed curves.
+// dashes holds the dash pattern of each dashed curve.
 var dashes = [][]vg.Length{{5, 3}, {2, 2}, {8, 3, 2, 3}, {1, 3}}
 
-// The colors in a chart stand for variables of the page's style sheet, which follow the
-// reader's light or dark theme.
+// The colors in a chart are placeholders. inline replaces them by variables of the page's style
+// sheet, which follow the reader's light or dark theme.
 var (
 	ink  = color.NRGBA{R: 0x80, A: 0xff}
 	rule = color.NRGBA{R: 0x40, A: 0xff}
@@ -50,7 +50,7 @@ func paint(i int) color.NRGBA {
 }
 
 var variables = func() *strings.Replacer {
-	written := func(c color.NRGBA) string { return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B) } // the color as vgsvg writes it
+	written := func(c color.NRGBA) string { return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B) } // the form in which vgsvg writes colors
 	pairs := []string{written(ink), "var(--ink)", written(rule), "var(--rule)"}
 	for i := range markers {
 		pairs = append(pairs, written(paint(i)), "var(--look"+strconv.Itoa(i)+")")
@@ -58,10 +58,11 @@ var variables = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// prelude matches the text that vgsvg writes up to the size of the picture, which the page sets.
+// prelude matches the beginning of the text of vgsvg, up to the size of the picture. The page sets
+// the size.
 var prelude = regexp.MustCompile(`(?s)^.*?<svg width="[^"]*" height="[^"]*"`)
 
-// inline returns the SVG of a canvas, with hints, as an element of a page.
+// inline returns the SVG of a canvas as an element of a page, with the given hints.
 func inline(c *vgsvg.Canvas, attributes string, hints ...webpage.Hint) (template.HTML, error) {
 	var buf bytes.Buffer
 	if _, err := c.WriteTo(&buf); err != nil {
@@ -70,7 +71,7 @@ func inline(c *vgsvg.Canvas, attributes string, hints ...webpage.Hint) (template
 	return template.HTML(webpage.WithHints(variables.Replace(prelude.ReplaceAllLiteralString(buf.String(), "<svg "+attributes)), hints)), nil
 }
 
-// picture draws a chart. look returns the number of the marker and color of the curve with the given name.
+// picture draws a chart. look maps the name of a curve to the number of its marker and color.
 func picture(name string, c *bench.Chart, look func(string) int) (template.HTML, error) {
 	p := plot.New()
 	p.BackgroundColor = nil
@@ -119,7 +120,7 @@ func picture(name string, c *bench.Chart, look func(string) int) (template.HTML,
 	return inline(canvas, fmt.Sprintf(`role="img" aria-label="%s"`, template.HTMLEscapeString(name)), hints...)
 }
 
-// parts returns the elements that a curve is drawn with.
+// parts returns the line, the markers and the error bars of curve i.
 func parts(i int, c bench.Curve) (*plotter.Line, *plotter.Scatter, *plotter.YErrorBars, error) {
 	xys, spread := make(plotter.XYs, len(c.Points)), make(plotter.YErrors, len(c.Points))
 	for k, q := range c.Points {
@@ -150,7 +151,7 @@ func parts(i int, c bench.Curve) (*plotter.Line, *plotter.Scatter, *plotter.YErr
 	return line, marks, bars, nil
 }
 
-// swatch draws the sample of a curve for a legend.
+// swatch draws the line and the marker of curve i for the legend.
 func swatch(i int, c bench.Curve) (template.HTML, error) {
 	c.Points = []bench.Point{{X: 1, Y: 1, Low: 1, High: 1}}
 	line, marks, _, err := parts(i, c)
@@ -165,7 +166,8 @@ func swatch(i int, c bench.Curve) (template.HTML, error) {
 	return inline(canvas, `aria-hidden="true"`)
 }
 
-// ticks marks the measured values. A value gets no label if it is too near the preceding tick.
+// ticks has a tick for each measured value. A tick has no label if it is too near the preceding
+// label.
 type ticks []float64
 
 // Ticks implements plot.Ticker.
@@ -183,10 +185,10 @@ func (t ticks) Ticks(low, high float64) []plot.Tick {
 	return list
 }
 
-// logTicks marks a logarithmic axis at 1, 2, … 9 times the powers of ten. It labels the powers
-// of ten; if there are fewer than three, it also labels 2 and 5 times the powers; if there are
-// still fewer than three, it labels all marks. An axis with fewer than three marks gets the
-// marks of a linear axis.
+// logTicks has ticks at 1, 2, … 9 times the powers of ten. The powers of ten have labels. If these
+// are fewer than three labels, so have 2 and 5 times the powers. If there are still fewer than
+// three labels, every tick has a label. An axis with fewer than three ticks gets the ticks of a
+// linear axis instead.
 type logTicks struct{}
 
 // Ticks implements plot.Ticker.

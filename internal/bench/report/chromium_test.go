@@ -22,8 +22,8 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// kept returns the newest measurement of each kind in bench/results whose page has charts. A
-// measurement of single cases has no charts.
+// kept returns the newest measurement of each kind in bench/results that has charts. A measurement
+// without a size that varies has no charts.
 func kept(t *testing.T) map[string]*bench.Result {
 	t.Helper()
 	newest := map[string]*bench.Result{}

@@ -1,5 +1,5 @@
-// Package report writes the report of a measurement as an HTML page of package webpage, with its
-// charts as SVG drawn by gonum/plot.
+// Package report writes the report of a measurement as an HTML page, by package webpage. gonum/plot
+// draws the charts as SVG.
 package report
 
 import (
@@ -18,7 +18,7 @@ func Write(w io.Writer, r *bench.Result) error {
 		return err
 	}
 	p := webpage.Page{Title: report.Title, Lead: report.Answer, Facts: report.Facts, Footer: footer}
-	looks := map[string]int{} // an implementation has the same marker and color in all charts
+	looks := map[string]int{} // number of the marker and color of each implementation, the same in all charts
 	look := func(name string) int {
 		if _, ok := looks[name]; !ok {
 			looks[name] = len(looks)

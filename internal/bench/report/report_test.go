@@ -75,7 +75,7 @@ type element struct {
 
 func parse(t *testing.T, page string) *element {
 	t.Helper()
-	d := xml.NewDecoder(strings.NewReader(page)) // strict: requires that every tag is closed and every & begins an entity
+	d := xml.NewDecoder(strings.NewReader(page)) // a strict decoder: every tag must be closed, and every & must begin an entity
 	root := new(element)
 	if err := d.Decode(root); err != nil {
 		t.Fatalf("the page is not well formed: %v", err)
@@ -167,8 +167,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPageIsSelfContained checks that the page loads nothing, has only its own script, and suits any
-// width, light and dark color schemes, and paper.
+// TestPageIsSelfContained checks that the page loads no other file and has only its own script, and
+// that its style has rules for narrow screens, for light and dark color schemes, and for printing.
 func TestPageIsSelfContained(t *testing.T) {
 	page := write(t, sample())
 	root := parse(t, page)
@@ -196,7 +196,7 @@ func TestPageIsSelfContained(t *testing.T) {
 			t.Errorf("the style knows no %q", want)
 		}
 	}
-	// Each variable in use is defined, for both color schemes and for paper.
+	// Each variable in use has three definitions: for light, for dark and for printing.
 	for _, v := range regexp.MustCompile(`var\((--[a-z0-9]+)\)`).FindAllStringSubmatch(page, -1) {
 		if n := strings.Count(style, v[1]+":"); n != 3 {
 			t.Errorf("%s is defined %d times", v[1], n)
@@ -212,7 +212,7 @@ func TestPageIsSelfContained(t *testing.T) {
 func TestPicture(t *testing.T) {
 	card := parse(t, write(t, sample())).find("figure")[1]
 	all := card.find("svg")
-	svg := all[len(all)-1] // the charts of the legend come first
+	svg := all[len(all)-1] // skip the charts of the legend
 	if svg.attr("role") != "img" || svg.attr("aria-label") != "gemm, float32, 1 thread: rate, GFLOP/s" {
 		t.Errorf("the picture is announced as %q", svg.attr("aria-label"))
 	}
