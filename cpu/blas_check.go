@@ -2,7 +2,7 @@ package cpu
 
 import "gonum.org/v1/gonum/blas"
 
-// The texts of gonum's panics, which gonum does not export.
+// These constants are the texts of gonum's panics. gonum does not export them.
 const (
 	badTranspose = "blas: illegal transpose"
 	badUplo      = "blas: illegal triangle"

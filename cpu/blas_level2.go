@@ -14,7 +14,7 @@ import (
 // arguments, go to gonum. Small problems call their micro-kernel directly, because for them the
 // function calls take as long as the arithmetic.
 
-// Each constant shared… is the number of elements from which several workers are faster than one.
+// From sharedGemv, sharedSymv or sharedVector elements on, several workers are faster than one.
 // vectorPiece is the number of elements of a vector in one task.
 const (
 	sharedGemv = 512 * 512

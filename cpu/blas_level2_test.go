@@ -104,7 +104,7 @@ func TestLevel2(t *testing.T) {
 			want.Saxpy(m, 3, x32, 1, wantY32, 1)
 			same("axpy", m, m, gotY, wantY, gotY32, wantY32)
 			x[0], x32[0] = math.NaN(), float32(math.NaN())
-			impl.Daxpy(m, 0, x, 1, gotY, 1) // with α = 0 it must not read x
+			impl.Daxpy(m, 0, x, 1, gotY, 1) // with α = 0 Axpy must not read x
 			impl.Saxpy(m, 0, x32, 1, gotY32, 1)
 			same("axpy with alpha = 0", m, m, gotY, wantY, gotY32, wantY32)
 		}
@@ -249,7 +249,7 @@ func TestNrm2Range(t *testing.T) {
 			for i := range x {
 				x[i] = 3 * scale
 			}
-			// n equal elements: the norm is √n times one of them, which is exact.
+			// The norm of 400 equal elements is 20 times one element, which is exact.
 			if got, want := impl.Dnrm2(len(x), x, 1), 20*3*scale; math.Abs(got-want) > 4*0x1p-53*want {
 				t.Errorf("Dnrm2 of 400 times %v is %v, want %v", 3*scale, got, want)
 			}

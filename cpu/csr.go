@@ -144,7 +144,7 @@ func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
 				negative[w] = append(negative[w], int32(i))
 			}
 		}
-		// Filling the lists has advanced each bound to the end of its list.
+		// ends[c] has been advanced to the end of list c, which is the start of list c+1.
 		copy(ends[1:], ends)
 		ends[0] = 0
 	})

@@ -107,8 +107,8 @@ func gramBlock(d, size int) int {
 	return max(least, min(most, bytes/(max(d, 1)*size)/least*least))
 }
 
-// tileSize returns the number of rows and columns of a task. With a small number of statistics,
-// such a tile fits in the second-level cache.
+// tileSize returns the number of rows and columns of a task. With a small number of statistics, a
+// tile of this size fits in the second-level cache.
 func (g *gram[T]) tileSize() (rows, cols int) {
 	if g.rows > 0 {
 		return g.rows, g.cols
@@ -307,7 +307,7 @@ type pairwise[T backend.Float] struct {
 	norms   bool // whether the micro-kernel computes xᵀz, and the norms give ‖x−z‖²
 	// features is the number of original or derived features of a packed point.
 	features int
-	fill     filler[T] // computes the statistic in place of a micro-kernel, or nil
+	fill     filler[T] // computes the statistic if there is no micro-kernel; otherwise nil
 	add      filler[T] // adds the contribution of the features that are not packed, or nil
 	factor   T         // the multiplier of the micro-kernel's sums
 }

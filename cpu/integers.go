@@ -26,7 +26,8 @@ func (g *gram[T]) useIntegers() *gram[T] {
 	for i := range g.stats {
 		st := &g.stats[i]
 		p := &g.packs[st.packing]
-		// Integers are twice as fast as float32, and four times as fast as float64.
+		// Products of integers are twice as fast as in float32, and four times as fast as in
+		// float64.
 		if !st.product || p.scale != nil || p.freqs != nil || p.sparse && p.kept < 2/float64(unsafe.Sizeof(step)) {
 			continue
 		}

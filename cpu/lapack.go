@@ -174,7 +174,7 @@ func lapackPotrs[T backend.Float](e *engine[T], ul blas.Uplo, n, nrhs int, a []T
 	solve(e, ul, second, false, n, nrhs, a, lda, b, ldb)
 }
 
-// The texts of gonum's panics, which gonum does not export.
+// These constants are the texts of gonum's panics. gonum does not export them.
 const (
 	lapackUplo   = "lapack: bad Uplo"
 	lapackTrans  = "lapack: bad Trans"

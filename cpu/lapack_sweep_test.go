@@ -137,7 +137,8 @@ func integerFactor[T backend.Float](r *rand.Rand, ul blas.Uplo, n int) stored[T]
 
 func (s stored[T]) view() view[T] { return rowMajor(s.data, s.rows, s.cols, s.ld) }
 
-// TestCholeskyRefuses checks that matrices without a Cholesky factor or an inverse are reported.
+// TestCholeskyRefuses checks that the routines report a matrix that has no Cholesky factor or no
+// inverse.
 func TestCholeskyRefuses(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		impl := newLAPACK(tier)

@@ -54,7 +54,7 @@ func (p packer[T]) panel(dst []T, v view[T]) {
 		p.s.tile = ukr.Tile[T]{A: v.at(0, 0), C: &dst[0], K: done, Lda: v.rs}
 		p.Transpose(&p.s.tile)
 	}
-	// Elements at an edge, or of a small problem, are copied one at a time.
+	// The elements that are not transposed in blocks are copied one at a time.
 	dst = dst[done*w : w*v.cols]
 	if v.rs == 1 {
 		for at := v.off + done*v.cs; len(dst) >= w; dst = dst[w:] {

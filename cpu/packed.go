@@ -39,7 +39,7 @@ func (p *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	return &packedMatrix[T]{p.rect.window(0, 0, p.rect.rows, p.rect.cols), n1, n - n1}
 }
 
-// parts holds A₁₁, stored as its lower triangle, A₂₁, and A₂₂ᵀ, stored as its upper triangle.
+// parts returns A₁₁ (stored as its lower triangle), A₂₁, and A₂₂ᵀ (stored as its upper triangle).
 func (p *packedMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
 	return p.rect.window(1, 0, p.n1, p.n1), p.rect.window(1+p.n1, 0, p.n2, p.n1), p.rect.window(0, 0, p.n2, p.n2)
 }

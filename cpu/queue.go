@@ -18,7 +18,7 @@ type queue[T backend.Float] struct {
 	done   func(flops float64)
 	alone  bool // use only one worker
 
-	mu  sync.Mutex // guards done's calls and err
+	mu  sync.Mutex // guards err and the calls of done
 	err error      // the failure that the next call of wait returns
 }
 

@@ -171,7 +171,7 @@ type common[T backend.Float] struct {
 	x, z               *sparseMatrix[T]
 	points             backend.CSR[T] // the scaled elements of X, without the columns in dense form
 	values             []T            // the scaled values of the lists of Z
-	product            bool           // the statistic is xᵀz
+	product            bool           // whether the statistic is xᵀz
 	factor             T              // factor by which the tile's values are multiplied at the end
 	sizesX, sizesZ     []T            // n_x and n_z
 	definedX, definedZ []int32        // rows of X and of Z that are summed by the definition, as indices into the whole matrices
@@ -256,7 +256,7 @@ func (o *common[T]) defined(i, j int) T {
 	return T(kernels.EvalSparse(o.stat, o.x.csr.Cols, o.x.point(i), o.z.point(j)))
 }
 
-// add is the filler of o's statistic.
+// add is a filler for the statistic of o.
 func (o *common[T]) add(_ *scratch[T], i, j int, out []T) {
 	out = out[:min(len(out), o.z.csr.Rows-j)]
 	if _, ok := slices.BinarySearch(o.definedX, int32(o.x.first+i)); ok {

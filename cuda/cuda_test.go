@@ -88,8 +88,8 @@ var (
 )
 
 // concerned lists, for each level, the conformance tests whose results depend on cuBLAS or
-// cuSOLVER; all other tests give the same results at every level. GemmExact is missing for levels
-// with cuBLAS because it tests the edges of the tiles of our device function.
+// cuSOLVER; all other tests give the same results at every level. The levels with cuBLAS omit
+// GemmExact, because it tests tiles of the device function.
 var concerned = map[cudatest.Level]*regexp.Regexp{
 	cudatest.DriverOnly: regexp.MustCompile(""),
 	cudatest.WithBlas:   regexp.MustCompile("GemmRounding|NaNGemm|Syrk|Symm(Exact|Rounding)?$|Trsm|Potrf|Packed(Exact|Rounding|Failure|Leading|Large)|Products|Solves|Progress|Cancel|Concurrent"),

@@ -79,8 +79,8 @@ func (e *engine[T]) launch(name string, g driver.Grid) error {
 	return e.device.launch(name+e.suffix, g)
 }
 
-// spread returns a grid with one thread per element: columns along x, and rows along y. It has at
-// most 65535 rows, the limit of CUDA; then each thread computes several rows.
+// spread returns a grid with one thread per element: columns along x, and rows along y. A grid has
+// at most 65535 rows; for more rows, each thread computes several rows.
 func spread(rows, cols int) driver.Grid {
 	return driver.Grid{Blocks: [3]int{ceil(cols, threads), min(rows, 65535), 1}, Threads: [3]int{threads, 1, 1}}
 }

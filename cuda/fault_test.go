@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
-	_ "github.com/mercer-go/mercer/cpu" // the fallback without a GPU
+	_ "github.com/mercer-go/mercer/cpu" // registers the devices to which Open falls back
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 	"github.com/mercer-go/mercer/cuda/internal/ptx"
 	"github.com/mercer-go/mercer/internal/required"
@@ -281,8 +281,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestNoCode checks that PTX is loaded if the driver rejects the compiled code. If the cause is a
-// lack of memory or of a context, open must return an error.
+// TestNoCode checks that PTX is loaded if the driver rejects the compiled code. If the driver fails
+// for lack of memory or of a valid context, open must return an error.
 func TestNoCode(t *testing.T) {
 	Need(t)
 	if required.Names("cuda") {
@@ -323,7 +323,7 @@ func TestNoCode(t *testing.T) {
 }
 
 // TestCodeOfDevelopers checks that device functions are loaded from the file that MERCER_CUDA_CODE
-// names, and that an error contains the name of the file.
+// names, and that the error of a failed load contains the name of the file.
 func TestCodeOfDevelopers(t *testing.T) {
 	Need(t)
 	folder := t.TempDir()

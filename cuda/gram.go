@@ -310,9 +310,9 @@ func (q *queue[T]) gramSymv(p *program[T], out, x, v *matrix[T]) error {
 	})
 }
 
-// gramSymvPart adds to out the product of one part of K with v: rows i … i+n−1 and columns j …
-// j+m−1. If i ≠ j, it also adds the product of the transposed part with v. The part with j = 0
-// overwrites out instead of adding to it.
+// gramSymvPart multiplies one part of K, the rows i … i+n−1 and the columns j … j+m−1, by v and
+// adds the product to out. If i ≠ j, it also adds the product of the transposed part with v. The
+// part with j = 0 overwrites out instead of adding to it.
 func (q *queue[T]) gramSymvPart(p *program[T], out, x, v *matrix[T], partial driver.DevicePtr, side, i, j, n, m int) error {
 	height, width := ceil(n, tile*side), ceil(m, tile*side) // numbers of squares
 	blocks, across, triangle := height*width, width, 0

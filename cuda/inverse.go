@@ -20,8 +20,8 @@ type inverses[T backend.Float] struct {
 }
 
 // inverseMost limits the bytes of the inverses of one factor: 4·cuts.thin for each row of the
-// factor. The memory is part of leftFree, which is outside of the budget. Before the inverses, this
-// memory contains the copies of factors in FP16, which are freed first. Tests change inverseMost.
+// factor. The memory is part of leftFree, which is outside of the budget. Copies of factors in FP16
+// use the same memory; they are freed before the inverses are computed. Tests change inverseMost.
 var inverseMost int64 = 512 << 20
 
 // invertedColumns is the largest number of right-hand sides that are solved by inverses. Package

@@ -45,7 +45,7 @@ func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	return &packedMatrix[T]{rect: h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1: n1, n2: n - n1, whole: h}
 }
 
-// parts returns A₁₁, stored as its lower triangle, A₂₁, and A₂₂ᵀ, stored as its upper triangle.
+// parts returns A₁₁ (stored as its lower triangle), A₂₁, and A₂₂ᵀ (stored as its upper triangle).
 func (h *packedMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
 	return h.rect.window(1, 0, h.n1, h.n1), h.rect.window(1+h.n1, 0, h.n2, h.n1), h.rect.window(0, 0, h.n2, h.n2)
 }

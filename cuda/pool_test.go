@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// TestPool checks that a repeated fit requests no memory from the driver, and that pooled memory is
-// returned to the driver when the driver has no more memory, so that a matrix within the budget can
-// be allocated, and when the device is closed.
+// TestPool checks that a repeated fit requests no memory from the driver. Pooled memory must be
+// returned to the driver when the device is closed, and when the driver has no more memory, so that
+// a matrix within the budget can be allocated.
 func TestPool(t *testing.T) {
 	Need(t)
 	real, err := library()

@@ -121,7 +121,7 @@ func (p *program[T]) setForm(k kernels.Kernel) {
 	}
 }
 
-// stat writes s as a struct Stat to the slice at.
+// stat writes s to the slice `at`, encoded as a struct Stat.
 func (p *program[T]) stat(at []byte, s kernels.Stat, x, z *matrix[T]) error {
 	b := binary.LittleEndian
 	b.PutUint32(at, uint32(s.Kind))

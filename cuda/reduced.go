@@ -28,9 +28,9 @@ type rounding struct {
 // reducedUnit is the unit roundoff of FP16 and of TF32.
 const reducedUnit = 0x1p-11
 
-// ReducedUnit returns the unit roundoff of reduced-precision factorizations. It returns 0 if T is
-// float64, if cuBLAS is missing or does not support products in FP16, or if the card is not faster
-// in FP16 than in float32: then there are no such factorizations.
+// ReducedUnit returns the unit roundoff of reduced-precision factorizations. It returns 0 if they
+// are not available: if T is float64, if cuBLAS is missing or does not support products in FP16, or
+// if the card is not faster in FP16 than in float32.
 func (q *queue[T]) ReducedUnit() float64 {
 	if sizeOf[T]() == 8 || q.engine.device.Rates().Reduced == 0 {
 		return 0
@@ -182,8 +182,8 @@ func (q *queue[T]) halfProduct(bl *driver.Blas, k int, alpha T, a, b halfMatrix,
 	return nil
 }
 
-// halfSyrk computes C ← α op(A) op(A)ᵀ + β C with op(A) in FP16. It omits the diagonal blocks of
-// order size.
+// halfSyrk computes C ← α op(A) op(A)ᵀ + β C with op(A) in FP16. It omits the diagonal blocks,
+// whose order is size.
 func (q *queue[T]) halfSyrk(bl *driver.Blas, ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], size int, r rounding) error {
 	return r.terms(a.view().op(t).cols, halfPad(c.rows), func(from, count int) error {
 		p, _, err := q.toHalf(t, cut(t, a, from, count), r.memory, r)
@@ -230,11 +230,11 @@ const (
 )
 
 // Rates computes the device's rates from the clocks and widths that the driver reports and from
-// NVIDIA's tables. Products in float32 are as fast as in float64 on an H200, and 64 times as fast
-// on a consumer card; products in reduced precision are 6.4 and 116 times as fast, and kernel
-// values in float32 2 and 64 times. A reduced-precision factorization is assumed to run a tenth of
-// its operations at the rate of full precision. At n = 50,000 the share of operations in full
-// precision is 3·cuts.reduced/n = 3 %, but they reach only a third of that rate.
+// NVIDIA's tables. Relative to float64, the rates on an H200 and on a consumer card are 1 and 64
+// for products in float32, 6.4 and 116 for products in reduced precision, and 2 and 64 for kernel
+// values in float32. A reduced-precision factorization is assumed to run a tenth of its operations
+// at the rate of full precision. At n = 50,000 the share of operations in full precision is
+// 3·cuts.reduced/n = 3 %, but they reach only a third of that rate.
 func (d *device) Rates() flop.Rates {
 	p := d.props
 	r := flop.Rates{

@@ -155,7 +155,7 @@ func reducedFactor(t *testing.T, first, row float64, half, onHost bool) {
 }
 
 // TestMixedWithoutHalf checks that, if a library rejects products in FP16 in the middle of a fit,
-// the method "mixed" continues with another factor and reports that.
+// the method "mixed" continues with another factor and reports the change.
 func TestMixedWithoutHalf(t *testing.T) {
 	Need(t)
 	SmallCuts(t)

@@ -842,7 +842,7 @@ func halfOf(v float64) uint16 {
 	case size >= 65520: // halfway between the largest finite number, 65504, and the next multiple of 32
 		return sign | 0x7c00
 	}
-	e := -14 // adjacent numbers of FP16 differ by 2^(e−10)
+	e := -14 // the difference of adjacent FP16 numbers near v is 2^(e−10)
 	if size >= 0x1p-14 {
 		e = math.Ilogb(size)
 	}

@@ -28,7 +28,7 @@ func (e *emitter) potrfDirect() {
 		e.MOVQ(m, n)
 		e.MOVQ(d, c)
 		e.MOVQ(top, b)
-		// The panel on the diagonal; a panel of fewer than four rows is the last panel.
+		// This is the panel on the diagonal. A panel of fewer than four rows is the last panel.
 		if rows < directRows {
 			e.factorPanel(args, rows, 1, s, top, b, c, d, m, e.columnMaskOf(n, 1), inverses, fail)
 			return

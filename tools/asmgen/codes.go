@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of ukr.Codes.
+// These constants are the offsets of the fields of ukr.Codes.
 const (
 	offCodesZ  = 0
 	offCodesX  = 8

@@ -9,7 +9,7 @@ import (
 // The independent sums of four rows by two vectors hide the latency of multiply-adds. The last rows
 // need code only for tiles of three, two and one rows. Masks select the last columns.
 
-// Offsets of the fields of ukr.Direct.
+// These constants are the offsets of the fields of ukr.Direct.
 const (
 	offDirectA     = 0
 	offDirectB     = 8
@@ -96,9 +96,9 @@ func (e *emitter) addProduct(add bool, a operand.Mem, b, acc []reg.VecVirtual) {
 	}
 }
 
-// forColumns emits body for panels of NR columns and for the remaining columns, which may fit in
-// one vector. n holds the number of remaining columns. body gets the mask of the panel's columns.
-// Between panels forColumns emits advance.
+// forColumns emits a loop over panels of NR columns. The last panel may be narrower. At run time, n
+// is the number of remaining columns. body(m, nv) emits the code for the nv vectors of a panel,
+// whose columns m selects. advance emits the code that moves the pointers to the next panel.
 func (e *emitter) forColumns(n reg.GPVirtual, body func(m columnMask, nv int), advance func()) {
 	panel, narrow, end := e.label("panel"), e.label("narrow"), e.label("end")
 	e.Label(panel)
@@ -240,7 +240,7 @@ func (e *emitter) triangleRows(args reg.Register, s strides, ldc, n, a, c, m, t 
 	e.Label(done)
 }
 
-// Values of the field Part.
+// These constants are the values of the field Part.
 const (
 	partWhole = iota
 	partLower

@@ -280,7 +280,7 @@ func (d doubles) odd(a reg.VecVirtual) condition {
 	return condition{v: d.shiftLeft(a, 63)}
 }
 
-// choice returns yes where c is true and no elsewhere.
+// choice returns the lanes of yes where c is true, and the lanes of no elsewhere.
 func (d doubles) choice(c condition, yes operand.Op, no reg.VecVirtual) reg.VecVirtual {
 	r := d.register(no)
 	switch {

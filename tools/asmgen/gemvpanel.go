@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of ukr.GemvPanel.
+// These constants are the offsets of the fields of ukr.GemvPanel.
 const (
 	offPanelZ   = 0
 	offPanelV   = 8

@@ -10,11 +10,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The tier for arm64. The routines are written once, with the instructions of AVX2 and virtual
-// registers. For arm64 those instructions are an intermediate language, which this file translates
-// to instructions of NEON one by one. A vector of 32 bytes is a pair of 16-byte registers. NEON has
-// 32 of these, so that code for the 16 registers of AVX2 fits. neon_registers.go assigns the
-// registers and neon_print.go writes the text.
+// The routines are written once, with the instructions of AVX2 and virtual registers. For arm64,
+// this file translates these instructions to instructions of NEON one by one. A vector of 32 bytes
+// is a pair of 16-byte registers. NEON has 32 of these, so that code for the 16 registers of AVX2
+// fits. neon_registers.go assigns the registers and neon_print.go writes the text.
 //
 // Exceptions to the one-by-one translation:
 //
@@ -33,8 +32,8 @@ const poolRegister = "R26"
 
 // columnsLoad and columnsStore are opcodes used only for NEON; see columnMask. Their operands are:
 // the bits of the columns, the column of the vector's first element, the size of an element, 1 if
-// the range of columns may begin after the first column, the source, and the destination. Source
-// and destination are a vector and memory for stores, and memory and a vector for loads.
+// the range of columns may begin after the first column, the source, and the destination.
+// columnsLoad copies memory to a vector, and columnsStore copies a vector to memory.
 const (
 	columnsLoad  = "COLUMNSLOAD"
 	columnsStore = "COLUMNSSTORE"

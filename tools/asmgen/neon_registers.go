@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// The registers that functions may use: all vector registers, and all general registers
-// except those reserved by Go, by the system (R18), by the assembler (R27), and
-// poolRegister.
+// Functions may use all vector registers, and all general registers except poolRegister and the
+// registers that are reserved by Go, by the system (R18) and by the assembler (R27).
 var (
 	vectorNames  = registerNames("F", 0, 31)
 	generalNames = append(registerNames("R", 0, 17), registerNames("R", 19, 25)...)

@@ -5,9 +5,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of ukr.Rows.
+// These constants are the offsets of the fields of ukr.Rows.
 const (
-	offRows  = 0 // Z
+	offRows  = 0
 	offRowsX = 8
 	offRowsY = 16
 	offRowsN = 24

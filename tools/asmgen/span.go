@@ -7,12 +7,12 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of ukr.Span.
+// These constants are the offsets of the fields of ukr.Span.
 const (
-	offX    = 0  // *T
-	offY    = 8  // *T
+	offX    = 0
+	offY    = 8
 	offNum  = 16 // number of elements, a multiple of NR
-	offFlag = 24 // int
+	offFlag = 24
 	offSA   = 32 // B follows
 )
 

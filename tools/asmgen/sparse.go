@@ -5,8 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of ukr.Sparse. The fields before Ldb have the offsets of ukr.Tile; N is the
-// number of panels of B.
+// These constants are the offsets of the fields of ukr.Sparse. The fields before Ldb have the
+// offsets of ukr.Tile; N is the number of panels of B.
 const (
 	offSparseLdb = 56 // number of elements from one panel of B to the next
 	offSparseAt  = 64 // address of the offsets at_p, of type int32

@@ -52,7 +52,7 @@ var precisions = []precision{
 
 // A routine is an assembly function, emitted once for each tier and precision that has it.
 type routine struct {
-	name string // name without the precision and the tier, such as F64AVX2, that are appended
+	name string // name without the suffix for the precision and the tier, such as F64AVX2
 	args string // the Go type that the only parameter points to, or the Go type of the function
 	doc  string
 	emit func(e *emitter)

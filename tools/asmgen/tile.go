@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Offsets of the fields of ukr.Tile, to which every routine gets a pointer.
+// These constants are the offsets of the fields of ukr.Tile.
 const (
 	offA     = 0 // packed panels of A
 	offB     = 8 // one packed panel of B
@@ -109,8 +109,8 @@ func (e *emitter) accumulators() [][]reg.VecVirtual {
 }
 
 // sum emits acc ← Σ_{p<k} step(A[:,p], B[p,:]) over packed panels. It advances pa past the k
-// columns of A and pb past the k rows of B, and overwrites k. If prefetch is not nil, it is
-// called once and emits the prefetches of each round of the unrolled loop.
+// columns of A and pb past the k rows of B, and overwrites k. If prefetch is not nil, sum calls it
+// once, to emit the prefetches of each round of the unrolled loop.
 func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual, prefetch func()) {
 	const unroll = 4
 	for i := range acc {

@@ -92,7 +92,7 @@ func bigPow(x *big.Float, a float64) *big.Float {
 	y := new(big.Float).Mul(bigLog(x), newBig(a))
 	estimate, _ := y.Float64()
 	if estimate = math.Round(estimate / math.Ln2); math.Abs(estimate) > 1e6 {
-		estimate = math.Copysign(1e6, estimate) // far outside of every range
+		estimate = math.Copysign(1e6, estimate) // the result is far outside of the range of float64
 		y.SetInt64(0)
 	} else {
 		y.Sub(y, new(big.Float).Mul(newBig(estimate), bigLn2()))

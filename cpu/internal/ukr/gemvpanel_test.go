@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestStrips compares the functions on strips exactly with their definitions, for lengths around that of the
-// unrolled loop and around PanelTerms.
+// TestStrips compares the functions on strips exactly with their definitions, for lengths around
+// PanelTerms and around the length of the unrolled loop.
 func TestStrips(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		for _, k := range tier.F64.GemvPanels {

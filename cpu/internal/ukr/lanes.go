@@ -98,7 +98,7 @@ func fma32(a, b, c float64) float32 {
 	return float32(s)
 }
 
-// least returns the smaller of x and limit, and most the larger. Both return x if x is NaN.
+// least returns the smaller of x and limit, and most returns the larger. Both return x if x is NaN.
 func least[T Float](x, limit T) T {
 	if limit < x {
 		return limit

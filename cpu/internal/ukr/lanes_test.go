@@ -23,7 +23,7 @@ func TestLanesAreTheTier(t *testing.T) {
 	})
 }
 
-// A lanesTest calls functions of two tables with copies of the same arrays.
+// A lanesTest calls the functions of two Kernels with copies of the same arrays.
 type lanesTest[T Float] struct {
 	*testing.T
 	rng     *rand.Rand
@@ -63,7 +63,7 @@ func (l *lanesTest[T]) numbers(n int) []T {
 	return x
 }
 
-// same calls f with each table's copies of the arrays, and compares the resulting arrays.
+// same calls f for both Kernels, each with copies of the arrays, and compares the resulting arrays.
 func (l *lanesTest[T]) same(what string, tier, lanes Kernels[T], arrays [][]T, f func(k Kernels[T], a [][]T) int) {
 	l.Helper()
 	copies := func() [][]T {

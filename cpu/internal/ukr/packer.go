@@ -1,6 +1,6 @@
 package ukr
 
-// genericPacker is the portable Packer for panels of w.
+// genericPacker is the portable Packer for panels of w rows.
 func genericPacker[T Float](w int) Packer[T] {
 	return Packer[T]{
 		Width: w,

@@ -63,8 +63,8 @@ func testSpans[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// TestVectors compares Dot, Axpy and DotAxpy exactly with their definitions, for every length
-// around that of the unrolled loops, with sentinels at the ends.
+// TestVectors compares Dot, Axpy and DotAxpy exactly with their definitions, for every length near
+// the length of the unrolled loops, with sentinels at the ends.
 func TestVectors(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testVectors(t, tier.F64) })

@@ -22,7 +22,7 @@ var (
 	}
 )
 
-// The sum of three numbers approximates ½π.
+// ½π ≈ halfPi1 + halfPi2 + halfPi3.
 const halfPi1, halfPi2, halfPi3 = 0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110
 
 // reduceLimit is the largest argument for which reduce suffices; larger arguments need reduceLarge.

@@ -91,19 +91,19 @@ type Kernels[T Float] struct {
 	// The following kernels work on unpacked matrices; see Direct. They use the fields C, M and Ldc
 	// and the fields that their comments name.
 	//
-	// GemmDirect computes C ← α A B + β C, with A M × K and C M × N. SyrkDirect does the same on
-	// the triangle of C that Part names. With β = 0, C is not read.
+	// GemmDirect computes C ← α A B + β C, where A is M × K and C is M × N. SyrkDirect computes
+	// only the triangle of C that Part names. With β = 0, C is not read.
 	GemmDirect, SyrkDirect func(*Direct[T])
-	// TrsmDirect computes C ← α L⁻¹ C and TrmmDirect C ← α L C for the lower triangle L of the M ×
-	// M matrix A, and C M × N. If Flag ≠ 0 the diagonal elements of L are taken as 1. Elements
-	// above the diagonal are not read.
+	// TrsmDirect computes C ← α L⁻¹ C, and TrmmDirect computes C ← α L C. L is the lower triangle
+	// of the M × M matrix A, and C is M × N. If Flag ≠ 0 the diagonal elements of L are taken as 1.
+	// Elements above the diagonal are not read.
 	TrsmDirect, TrmmDirect func(*Direct[T])
 	// PotrfDirect factors the M × M matrix C = UᵀU; it reads and writes the upper triangle
 	// only. It sets Flag to 0, or to 1 plus the index of the first pivot that is not
 	// positive and finite; this pivot then remains on C's diagonal.
 	PotrfDirect func(*Direct[T])
-	// TransposeDirect computes C ← Aᵀ for A M × N with column stride 1, or only on the triangle of
-	// C that Part names. For the upper triangle, up to three elements left of the diagonal become
+	// TransposeDirect computes C ← Aᵀ, or only the triangle of C that Part names. A is M × N with
+	// column stride 1. For the upper triangle, up to three elements left of the diagonal become
 	// undefined.
 	TransposeDirect func(*Direct[T])
 

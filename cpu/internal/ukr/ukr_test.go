@@ -8,8 +8,7 @@ import (
 	"unsafe"
 )
 
-// usable calls f for each tier that this machine can run, which package cpu's
-// TestRequiredTiers reports.
+// usable calls f for each tier that this machine can run.
 func usable(t *testing.T, f func(t *testing.T, tier *Tier)) {
 	for _, tier := range Tiers() {
 		if tier.Missing() == "" {

@@ -68,7 +68,7 @@ func (b *Blas) Deterministic() error {
 	return b.do(cublasSetAtomicsMode, b.handle, notAllowed)
 }
 
-// The options of cuBLAS functions.
+// These types are options of cuBLAS functions.
 type (
 	Op   uintptr
 	Fill uintptr
