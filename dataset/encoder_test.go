@@ -95,8 +95,9 @@ func TestTwoTargets(t *testing.T) {
 	}
 }
 
-// TestFillTie checks that the most frequent text replaces a missing text. Of equally frequent texts
-// it is the first in sorted order, regardless of the rows in which they occur.
+// TestFillTie checks that the most frequent text replaces a missing text. If several texts are
+// equally frequent, it must be the first of them in sorted order, whatever the order of the rows
+// is.
 func TestFillTie(t *testing.T) {
 	for _, text := range []string{"c\nb\na\nb\na\nc\n\"\"\n", "c\na\nb\nb\na\nc\n\"\"\n"} {
 		e := learn(t, read(t, text), dataset.Rules{})
@@ -126,9 +127,9 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestStandardize compares the mean and the standard deviation with their definitions evaluated
-// with 200 bits, for data whose offset is up to 1e9 times their spread, or whose squares overflow
-// or underflow.
+// TestStandardize compares the mean and the standard deviation with values computed from their
+// definitions with 200 bits. The offset of the data is up to 1e9 times their spread, or their
+// squares overflow or underflow.
 func TestStandardize(t *testing.T) {
 	const seed = 11
 	t.Log("seed", seed)
@@ -149,16 +150,16 @@ func TestStandardize(t *testing.T) {
 		mean, sd := exactMoments(values)
 		const u = 0x1p-53
 		got := e.Inputs[0].Number
-		// The error of the mean of the first pass is at most (n+1)u times the largest value. After
-		// the second pass, the error consists of one rounding of the result, and one rounding for
-		// each addition of the much smaller residuals.
+		// After the first pass, the error of the mean is at most (n+1)u times the largest value.
+		// The second pass adds the mean of the residuals, which are much smaller. Then the error
+		// consists of the rounding of the result, and a rounding for each addition of a residual.
 		largest := math.Abs(c.offset) + 6*c.spread
 		meanTol := 2*u*largest + n*u*(n*u*largest+c.spread)
 		if d := math.Abs(got.Mean - mean); d > meanTol {
 			t.Errorf("offset %v: mean is off by %g, allowed %g", c.offset, d, meanTol)
 		}
-		// An error δ of the mean adds δ² to the variance. The sum of squares and its terms have n+4
-		// roundings, whose effect the square root halves.
+		// An error δ of the mean adds δ² to the variance. The squares and their sum have n+4
+		// roundings. The square root halves their relative effect.
 		sdTol := sd * ((n+4)*u + meanTol*meanTol/(sd*sd))
 		if d := math.Abs(got.Scale - sd); d > sdTol {
 			t.Errorf("offset %v: sd is off by %g, allowed %g", c.offset, d, sdTol)
@@ -193,7 +194,7 @@ func exactMoments(values []float64) (mean, sd float64) {
 }
 
 // TestStandardizeDetails checks that missing cells are replaced before the moments are computed, as
-// in a pipeline. It also checks that a constant column becomes zeros, even if its value is not a
+// in a scikit-learn pipeline. A constant column must become zeros, even if its value is not a
 // binary fraction.
 func TestStandardizeDetails(t *testing.T) {
 	table := read(t, "a,b,c\n1,0.1,x\n,0.1,y\n3,0.1,x\n")
@@ -214,8 +215,8 @@ func TestStandardizeDetails(t *testing.T) {
 	}
 }
 
-// TestLearnFromRows checks that Learn uses only the rows of the given table: after a split, the
-// categories and errors of the test rows do not affect it.
+// TestLearnFromRows checks that Learn uses only the rows of the given table. After a split, the
+// test rows must have no effect, neither by their categories nor by their errors.
 func TestLearnFromRows(t *testing.T) {
 	table := read(t, "a,c\n1,u\n2,v\n3,w\nbad,z\n")
 	for seed := range uint64(50) {
@@ -234,7 +235,8 @@ func TestLearnFromRows(t *testing.T) {
 	t.Fatal("no split put the last row into the test")
 }
 
-// TestLearnFaults checks the one-line error for each table from which Learn cannot learn.
+// TestLearnFaults checks the error for each table from which Learn cannot learn. It must be one
+// line.
 func TestLearnFaults(t *testing.T) {
 	repeat := func(n int, f func(i int) string) string {
 		var b strings.Builder
@@ -283,8 +285,8 @@ func TestLearnFaults(t *testing.T) {
 	}
 }
 
-// TestManyCategories checks that up to MaxCategories distinct texts are categories, and NA is not a
-// category.
+// TestManyCategories checks that a column may have MaxCategories categories, and that NA is not one
+// of them.
 func TestManyCategories(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a\nNA\n")
@@ -297,7 +299,7 @@ func TestManyCategories(t *testing.T) {
 	}
 }
 
-// TestFeaturesFaults checks the one-line error for each kind of content that a later table must not have.
+// TestFeaturesFaults checks the error for each fault of a later table. It must be one line.
 func TestFeaturesFaults(t *testing.T) {
 	e := learn(t, read(t, "length,sex,y\n1,male,1\n2,female,2\n3,male,3\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true})
 	e.RefuseUnknown = true
@@ -329,14 +331,14 @@ func TestFeaturesFaults(t *testing.T) {
 	}
 }
 
-// TestUnknownCategoriesAreZeros checks that a category that did not occur in training sets the
-// features of its column to zero, changes no other feature, and is counted, for a whole file and in
-// passes.
+// TestUnknownCategoriesAreZeros checks a category that did not occur in training. All features of
+// its column must be zero, the features of other columns unchanged, and the category must be
+// counted. The table is read at once and in passes.
 func TestUnknownCategoriesAreZeros(t *testing.T) {
 	e := learn(t, read(t, "a,b,y\nred,p,1\nblue,q,2\nred,q,3\n"), dataset.Rules{Targets: []string{"y"}})
 	text := "b,y,a\nq,1,green\np,2,red\nr,3,amber\nq,4,green\nq,5,\n"
 	table := read(t, text)
-	want := mat.NewDense(5, 4, []float64{ // a=blue, a=red, b=p, b=q
+	want := mat.NewDense(5, 4, []float64{ // the features are a=blue, a=red, b=p, b=q
 		0, 0, 0, 1,
 		0, 1, 1, 0,
 		0, 0, 0, 0,
@@ -378,8 +380,8 @@ func TestUnknownCategoriesAreZeros(t *testing.T) {
 	}
 }
 
-// TestNumbersAsCategories checks that a category that looks like a number remains a text if Learn
-// found texts in its column.
+// TestNumbersAsCategories checks a column in which Learn found texts. A later cell that looks like
+// a number must remain a category.
 func TestNumbersAsCategories(t *testing.T) {
 	e := learn(t, read(t, "stay\n01\n2\n3+\n"), dataset.Rules{})
 	x := features(t, e, read(t, "stay\n2\n01\n"))

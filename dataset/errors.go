@@ -13,13 +13,13 @@ import (
 //
 //	train.csv:17: column "age": "abc" is not a number
 type Error struct {
-	Source string // the name of the file, as the caller gave it; may be empty for a table made in Go
-	Line   int    // line of the file, counted from 1; 0 if the error is not on one line
-	Row    int    // number of the row, from 1, in a table made in Go or a file without lines; otherwise 0
+	Source string // name of the file as given by the caller; may be empty for a table made in Go
+	Line   int    // line of the file, counted from 1; 0 if the error is not about one line
+	Row    int    // row, counted from 1, of a table made in Go or of a file without lines; otherwise 0
 	Offset int64  // byte offset in the uncompressed file, counted from 1; 0 if unknown
-	Column string // name of the column; empty if the error is not in one column
-	Value  string // the cell; empty if the error is not in one cell
-	Rule   string // what is wrong and what to do; message.Expand replaces the names of parameters in it
+	Column string // name of the column; empty if the error is not about one column
+	Value  string // text of the cell; empty if the error is not about one cell
+	Rule   string // what is wrong and what to do, with marks that message.Expand replaces by names of parameters
 }
 
 func (e *Error) Error() string { return e.Message(message.Plain) }
@@ -51,7 +51,7 @@ func (e *Error) Message(name func(parameter string) string) string {
 	return b.String()
 }
 
-// rule returns Rule with the parameter names of a front end.
+// rule returns Rule with the front end's names of parameters.
 func (e *Error) rule(name func(parameter string) string) string {
 	return message.Expand(e.Rule, func(parameter string) string {
 		if parameter == "drop" || parameter == "tfidf" {
@@ -61,7 +61,7 @@ func (e *Error) rule(name func(parameter string) string) string {
 	})
 }
 
-// quote returns s on one line in quotation marks, shortened if it is long.
+// quote returns s in quotation marks, on one line and of limited length.
 func quote(s string) string {
 	const limit = 60
 	if r := []rune(s[:min(len(s), 4*limit)]); len(r) > limit {
@@ -70,8 +70,8 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// list returns names joined by commas. If there are more than eight names, it returns the first
-// seven and the last, which is often the target.
+// list joins names by commas. Of more than eight names, it gives the first seven and the last,
+// which is often the target.
 func list(names []string) string {
 	const limit = 8
 	shown, rest := names, ""
@@ -85,7 +85,7 @@ func list(names []string) string {
 	return strings.Join(texts, ", ") + rest
 }
 
-// nearest returns "; did you mean …?" if some name is similar, otherwise "".
+// nearest returns "; did you mean …?" if one of the names is similar, and otherwise "".
 func nearest(name string, names []string) string {
 	if best := suggest.Nearest(name, names); best != "" {
 		return "; did you mean " + quote(best) + "?"

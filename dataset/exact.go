@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// An exactNumber is an unrounded finite decimal number ±0.d₁d₂… · 10^point, whose first and last
-// digits are not 0. The number 0 has no digits.
+// An exactNumber is a finite decimal number without rounding: ±0.d₁d₂… · 10^point. The first and
+// the last digit are not 0, and the number 0 has no digits.
 type exactNumber struct {
 	negative bool
 	digits   string
@@ -34,10 +34,10 @@ func exactOf(s string) (x exactNumber) {
 	return x
 }
 
-// exponentOf parses an exponent. An exponent outside the range of float64 is clamped: a number with
-// such an exponent is 0, because parseCell rejects all others.
+// exponentOf parses an exponent. It clamps an exponent outside the range of float64. A number with
+// such an exponent is 0, because parseCell rejects any other.
 func exponentOf(s string) int {
-	const bound = 1 << 27 // 10·bound fits an int of 32 bits
+	const bound = 1 << 27 // 10·bound must fit in an int of 32 bits
 	negative := strings.HasPrefix(s, "-")
 	e := 0
 	for _, c := range strings.TrimLeft(s, "+-") {

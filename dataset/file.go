@@ -27,51 +27,52 @@ import (
 //	Parquet  flat columns of numbers, booleans (0 and 1) and texts; dates, times and UUIDs are read as the texts of a CSV file; a column of another type is an error if it is used, but may be dropped by Rules.Drop
 //	Arrow    files (Feather of version 2) and streams of Arrow IPC, with columns as in Parquet, dictionaries, and compression by LZ4 or zstd
 //
-// Where a format does not name its columns, the features are x1, x2, … (LIBSVM with the
-// index 0: x0, x1, …) and the target is label (LIBSVM, IDX) or y (NPZ). All formats except NPZ and
-// Parquet, which have their own compression, may be compressed by gzip or zstd.
+// If a format does not name its columns, the features are x1, x2, … (or x0, x1, … if a LIBSVM file
+// has the index 0). The target is label (LIBSVM, IDX) or y (NPZ). NPZ and Parquet have their own
+// compression; files of all other formats may be compressed by gzip or zstd.
 type File struct {
 	Path  string    // "-" reads Stdin
 	Stdin io.Reader // may be nil
 
-	// Opened is the file if it is already open, and Path is then only its name in messages. The file
-	// is read from its beginning, regardless of its current offset, and is not closed.
+	// Opened is the file if it is already open. Path is then only its name in messages. The file is
+	// read from its beginning, whatever its current offset is, and is not closed.
 	Opened *os.File
 
-	// Arrays names the feature array and, optionally, the target array of an NPZ file. By default
-	// they are X and y, in upper or lower case, or the only array.
+	// Arrays names the feature array of an NPZ file and, optionally, the target array. By default
+	// the arrays are X and y, in upper or lower case, or the feature array is the only array.
 	Arrays []string
 
-	// Labels is the file of the labels of an IDX file, or of a sparse matrix in an NPZ or Matrix Market file: for sparse matrices it is a
-	// table in any format with one column, or with a column label. For IDX, the default is the file in the same folder whose name has
-	// labels-idx1 in place of images-idx3, compressed or not. If there is no such file, the table has no label column.
+	// Labels is a file of labels. For a sparse matrix in an NPZ or Matrix Market file, it is a
+	// table in any format that has one column, or a column label. For an IDX file, the default is
+	// the file in the same folder whose name has labels-idx1 in place of images-idx3, compressed or
+	// not. If there is no such file, the table has no label column.
 	Labels string
 
-	Dialect Dialect // of a CSV file
+	Dialect Dialect // how a CSV file is written
 
-	// Keep names columns of CSV files, and text columns of Parquet and Arrow files, whose cells Table.Cells returns
-	// exactly as they are written: 007 does not become 7. If Keep includes "index", a first column of a CSV
-	// file without a name (the index of pandas and R) is read as a column with that name.
+	// Keep names columns of CSV files, and text columns of Parquet and Arrow files, whose exact
+	// texts Table.Cells returns: 007 does not become 7. If Keep includes "index", a first column of
+	// a CSV file without a name, such as the index of pandas or R, gets the name index.
 	Keep []string
 
-	// Memory is the maximum size of the table in bytes; 0 for no limit. Read returns an error for a
-	// larger file before reading it if the header gives the size, and otherwise as soon as the
-	// limit is exceeded. A size in the header alone never causes an allocation.
+	// Memory is the maximum size of the table in bytes; 0 means no limit. For a larger file Read
+	// returns an error: at once if the header gives the size, and otherwise when the limit is
+	// exceeded. A size in the header alone never causes an allocation.
 	Memory int64
 }
 
-// Read reads a table from a file in any format that File lists. It returns File{Path: path, Stdin:
+// Read reads a table from a file in any format that File lists. It calls File{Path: path, Stdin:
 // stdin}.Read().
 func Read(path string, stdin io.Reader) (*Table, error) {
 	return File{Path: path, Stdin: stdin}.Read()
 }
 
-// Read reads the whole file. The first bytes determine the format. Text files not named .csv, .json
-// (.jsonl, .ndjson) or .libsvm (.svm, .svmlight) are distinguished by their first line. Read
-// returns an error for a file whose contents contradict its name.
+// Read reads the whole file. The first bytes determine the format. For a text file, the name
+// decides if it ends in .csv, .json (.jsonl, .ndjson) or .libsvm (.svm, .svmlight), and otherwise
+// the first line. Read returns an error for a file whose contents contradict its name.
 //
-// Every failure is an *Error, which names the line, the row or the byte offset if there is one. The memory
-// allocated is proportional to the number of bytes read, not to the sizes that the file states.
+// Every failure is an *Error, which names the line, the row or the byte offset if there is one. The
+// allocated memory is proportional to the number of bytes read, whatever sizes the file states.
 func (f File) Read() (*Table, error) {
 	in, err := f.open()
 	if err != nil {
@@ -117,7 +118,6 @@ func (f File) Read() (*Table, error) {
 	return readCSV(in)
 }
 
-// form is the format of a file.
 type form string
 
 const (
@@ -140,8 +140,8 @@ var extensions = map[string]form{
 	".json": formJSON, ".jsonl": formJSON, ".ndjson": formJSON,
 }
 
-// format returns the format of a file. It returns an error if a field of f that is set does not
-// apply to that format.
+// format returns the format of a file. It returns an error if a field of f is set that has no
+// meaning for this format.
 func (f File) format(in *input) (form, error) {
 	found, err := f.detect(in)
 	if err != nil {
@@ -210,7 +210,7 @@ func (f File) detect(in *input) (form, error) {
 	return found, nil
 }
 
-// article returns the name of a format with its article, a or an.
+// article returns the name of a format after "a " or "an ".
 func article(f form) string {
 	if slices.Contains([]form{formNPY, formNPZ, formIDX, formArrow}, f) {
 		return "an " + string(f)
@@ -218,28 +218,28 @@ func article(f form) string {
 	return "a " + string(f)
 }
 
-// An input is an open file or standard input, which it decompresses.
+// An input is an open file or standard input. Its reader decompresses it.
 type input struct {
-	t         *Table // names the source in errors
+	t         *Table // has the name of the source for errors
 	r         *bufio.Reader
-	offset    int64       // offset of the next byte that take reads
+	offset    int64       // offset of the next byte that the method take reads
 	size      int64       // total size in bytes, −1 if unknown
-	file      *os.File    // nil unless the file supports ReadAt
-	stored    io.ReaderAt // the bytes from 0 to size; nil if they can only be read from r
-	gzip      bool        // whether the input is compressed, by gzip or zstd
-	zip       bool        // whether the input is a member of a zip file
-	given     uint32      // CRC-32 that the zip file gives for the member
-	sum       uint32      // CRC-32 of the first summed bytes of the member
+	file      *os.File    // the file if it supports ReadAt, otherwise nil
+	stored    io.ReaderAt // reads the bytes 0 to size − 1 in any order; nil if only r can read them
+	gzip      bool        // the input is compressed by gzip or zstd
+	zip       bool        // the input is a member of a zip file
+	given     uint32      // CRC-32 of the member that the zip file states
+	sum       uint32      // computed CRC-32 of the first summed bytes of the member
 	summed    int64
-	converted bool // whether the text was converted from UTF-16
-	part      bool // CSV: whether the header was read separately; the lines then do not determine the dialect
+	converted bool // the text was converted from UTF-16
+	part      bool // CSV: the header was read separately, so that the next lines do not determine the dialect
 	opened    io.Closer
 
 	unpacker *zstd.Decoder // nil unless the file is compressed by zstd
 
 	allowance *allowance
-	delimiter byte // the delimiter; 0 if it is to be detected
-	comment   byte // the character that begins a comment; 0 if there are no comments
+	delimiter byte // the delimiter; 0 means that it will be detected
+	comment   byte // the character that begins a comment; 0 means no comments
 }
 
 // open opens the file and returns it as an input.
@@ -297,10 +297,10 @@ func (in *input) close() {
 	}
 }
 
-// bufferSize is the size of the buffers between a file and its reader.
+// bufferSize is the size of a buffer between a file and its reader, in bytes.
 const bufferSize = 1 << 16
 
-// start starts reading. It decompresses gzip and zstd, and converts UTF-16 to UTF-8.
+// start sets in.r to a reader that decompresses gzip and zstd, and converts UTF-16 to UTF-8.
 func (in *input) start(r io.Reader, mustBeGzip bool) error {
 	if err := in.unpack(r, mustBeGzip); err != nil {
 		return err
@@ -308,10 +308,10 @@ func (in *input) start(r io.Reader, mustBeGzip bool) error {
 	return in.decode()
 }
 
-// unpack starts reading, and decompresses gzip or zstd if the file uses them.
+// unpack sets in.r to a reader that decompresses gzip and zstd.
 func (in *input) unpack(r io.Reader, mustBeGzip bool) error {
 	in.r = bufio.NewReaderSize(r, bufferSize)
-	magic, _ := in.r.Peek(2) // if there is an error, the next read returns it again
+	magic, _ := in.r.Peek(2) // the next read will return the same error
 	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(in.r)
 		if err != nil {
@@ -343,8 +343,8 @@ func (in *input) unpack(r io.Reader, mustBeGzip bool) error {
 	return nil
 }
 
-// A zstdReader wraps each error of a decoder in a separate type, because an error of the compressed
-// data and an error of the file lead to different messages.
+// A zstdReader gives errors of the decoder the type zstdError, because an error of the compressed
+// data and an error of the file have different messages.
 type zstdReader struct{ decoder *zstd.Decoder }
 
 type zstdError struct{ error }

@@ -41,7 +41,8 @@ func npyOf[T any](descr, order, shape string, values ...T) []byte {
 	return npy(fmt.Sprintf("{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }\n", descr, order, shape), data.Bytes()...)
 }
 
-// npz returns a zip file of arrays, in the given order: name, array, name, array …
+// npz returns a zip file of arrays. The arguments are the name of an array, the array, the next
+// name, and so on.
 func npz(t testing.TB, method uint16, parts ...any) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -77,7 +78,7 @@ func zstandard(text string) []byte {
 	return w.EncodeAll([]byte(text), nil)
 }
 
-// file writes a file into a new folder.
+// file writes a file into a new folder and returns its path.
 func file(t testing.TB, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -87,7 +88,7 @@ func file(t testing.TB, name string, data []byte) string {
 	return path
 }
 
-// cells returns the numbers of each column by its name.
+// cells returns a map from the name of each column to its numbers.
 func cells(t testing.TB, table *dataset.Table) map[string][]float64 {
 	t.Helper()
 	m := map[string][]float64{}
@@ -101,8 +102,8 @@ func cells(t testing.TB, table *dataset.Table) map[string][]float64 {
 	return m
 }
 
-// TestFormats checks the tables that are read from every format and variant, from a file and from
-// standard input.
+// TestFormats checks the tables that are read from all formats and their variants, from a file and
+// from standard input.
 func TestFormats(t *testing.T) {
 	two := map[string][]float64{"x1": {1, 4}, "x2": {2, 5}, "x3": {3, 6}}
 	labeled := map[string][]float64{"x1": {1, 0}, "x2": {0, 0}, "x3": {0, -2.5}, "label": {1, -1}}
@@ -184,7 +185,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestTextArrays checks that texts in an array are read as classes.
+// TestTextArrays checks that the texts of a target array are read as classes.
 func TestTextArrays(t *testing.T) {
 	x := npyOf("<f8", "False", "3,", 1.0, 2, 3)
 	for name, y := range map[string][]byte{
@@ -203,8 +204,8 @@ func TestTextArrays(t *testing.T) {
 	}
 }
 
-// TestNamedParts checks that arrays are found by their names, and labels by the name of their array
-// or file.
+// TestNamedParts checks that File.Arrays selects arrays by name, and that labels are found by the
+// name of their array or file.
 func TestNamedParts(t *testing.T) {
 	x, z := npyOf("<f8", "False", "2,", 1.0, 2), npyOf("<f8", "False", "3,", 1.0, 2, 3)
 	path := file(t, "a.npz", npz(t, zip.Store, "x_train.npy", x, "y_train.npy", x, "x_test.npy", z))
@@ -258,7 +259,7 @@ func TestNamedParts(t *testing.T) {
 	wantFault(t, err, filepath.Join(dir, "none")+": no such file")
 }
 
-// TestSparse checks that features that a row of a sparse file omits are 0.
+// TestSparse checks that a feature is 0 if a row of a sparse file omits it.
 func TestSparse(t *testing.T) {
 	e := learn(t, mustRead(t, "a.libsvm", "1 1:1 3:2\n-1 2:4\n"), dataset.Rules{Targets: []string{"label"}})
 	if x := features(t, e, mustRead(t, "b.libsvm", "1 2:5\n0\n")); !mat.Equal(x, mat.NewDense(2, 3, []float64{0, 5, 0, 0, 0, 0})) {
@@ -268,7 +269,7 @@ func TestSparse(t *testing.T) {
 	if x := features(t, e, table); !mat.Equal(x, mat.NewDense(2, 3, []float64{0, 0, 0, 0, 1, 0})) {
 		t.Errorf("features:\n%v", mat.Formatted(x))
 	}
-	standard := learn(t, table, dataset.Rules{Standardize: true}) // the label is one of the features
+	standard := learn(t, table, dataset.Rules{Standardize: true}) // without Targets, the label is a feature
 	if x := features(t, standard, table); !mat.EqualApprox(x, mat.NewDense(2, 10, []float64{0, -1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, -1, 0}), 0x1p-52) {
 		t.Errorf("features:\n%v", mat.Formatted(x))
 	}
@@ -300,8 +301,8 @@ func mustRead(t testing.TB, name, text string) *dataset.Table {
 	return table
 }
 
-// TestRowsOfBinary checks that messages about a row of a binary file give its row number in the
-// file, also after a split of the table.
+// TestRowsOfBinary checks that an error about a row of a binary file gives the number of the row in
+// the file, even after the table is split.
 func TestRowsOfBinary(t *testing.T) {
 	values := make([]float64, 20)
 	values[13] = math.Inf(1)
@@ -317,7 +318,7 @@ func TestRowsOfBinary(t *testing.T) {
 	wantFault(t, err, want)
 }
 
-// TestFormatFaults checks that the error for a damaged file is one line that names the position of
+// TestFormatFaults checks that the error for a damaged file is one line, and names the position of
 // the damage.
 func TestFormatFaults(t *testing.T) {
 	good := npyOf("<f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6)
@@ -358,7 +359,7 @@ func TestFormatFaults(t *testing.T) {
 		{"huge.npy", npyOf[byte]("<f8", "False", "99999999999999999999,"), `: byte 10: its header has an unknown "shape"`},
 		{"shape.npy", npyOf[byte]("<f8", "False", "-1,"), `: byte 10: its header has an unknown "shape"`},
 		{"cube.npy", npyOf("|u1", "True", "1, 1, 1", byte(1)), ": byte 10: its header has the shape (1, 1, 1), but a table has one or two dimensions: save a.reshape(rows, columns)"},
-		{"object.npy", npyOf[byte]("|O", "False", "2,"), ": byte 10: its header describes Python objects, which are not supported: save numbers (astype(float)) or texts (astype(str))"}, // as numpy.save writes it
+		{"object.npy", npyOf[byte]("|O", "False", "2,"), ": byte 10: its header describes Python objects, which are not supported: save numbers (astype(float)) or texts (astype(str))"}, // numpy.save writes this header
 		{"dates.npy", npyOf[byte]("<M8[s]", "False", "2,"), ": byte 10: its header describes dates, which are not supported: save numbers, such as astype('M8[D]').astype(float)"},
 		{"objects.npy", npyOf[byte]("|O8", "False", "2,"), ": byte 10: its header describes Python objects, which are not supported: save numbers (astype(float)) or texts (astype(str))"},
 		{"records.npy", header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}"), ": byte 10: its header describes a structured array; save the columns as one array of numbers, or as a CSV file"},
@@ -424,8 +425,8 @@ func TestFormatFaults(t *testing.T) {
 	wantFault(t, err, "standard input: byte 90: cannot be read: io: read/write on closed pipe")
 }
 
-// FuzzRead checks that reading arbitrary bytes as any format does not panic, and that the size of
-// the table is proportional to the number of bytes read.
+// FuzzRead reads arbitrary bytes as a file of any format. This must not panic, and the size of the
+// table must be proportional to the number of bytes read.
 func FuzzRead(f *testing.F) {
 	x := npyOf("<f4", "True", "2, 2", float32(1), 2, 3, 4)
 	for _, seed := range [][]byte{
@@ -443,7 +444,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		names := table.Names()
-		if len(names) == 0 || len(names) > 1000 || table.Rows() > 1<<20 { // larger tables would make fuzzing slow
+		if len(names) == 0 || len(names) > 1000 || table.Rows() > 1<<20 { // with larger tables, fuzzing would be slow
 			return
 		}
 		rules := dataset.Rules{Targets: names[len(names)-1:], Labels: true}
@@ -461,8 +462,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzNPZ reads two arrays, stored or deflated, from a zip file that may be truncated. The headers
-// and the numbers of the arrays are arbitrary bytes.
+// FuzzNPZ reads two arrays from a zip file that may be truncated. The arrays are stored or
+// deflated, and their headers and numbers are arbitrary bytes.
 func FuzzNPZ(f *testing.F) {
 	x, y := npyOf("<f4", "True", "2, 2", float32(1), 2, 3, 4), npyOf("<U2", "False", "2,", 'a', 'b', 'c', 0)
 	f.Add(x, y, true, uint16(0))

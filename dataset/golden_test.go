@@ -16,16 +16,16 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/encoders/golden.json anew")
 
-// goldenFile lists the tables of testdata/encoders, rules for them, and the results of Learn as
-// JSON: an encoder with numbers of full precision, or an error. The test of Beam reads the same
-// file.
+// goldenFile lists the tables of testdata/encoders, rules for them, and the expected results of
+// Learn: an encoder as JSON with numbers of full precision, or an error. The test of the module
+// beam reads the same file.
 const goldenFile = "testdata/encoders/golden.json"
 
 type goldenCase struct {
 	Table  string            `json:"table"`
-	Rules  map[string]any    `json:"rules"` // the fields of dataset.Rules that are set
+	Rules  map[string]any    `json:"rules"` // the fields of dataset.Rules that are not zero
 	Learn  string            `json:"learn"`
-	Others map[string]string `json:"others,omitempty"` // the results of Stream.Learn and of Beam by name, if they differ from the result of Learn
+	Others map[string]string `json:"others,omitempty"` // the results of Stream.Learn and of module beam, by their names, if they differ from the result of Learn
 }
 
 func readGolden(t *testing.T) (cases []goldenCase) {
@@ -52,7 +52,7 @@ func (c goldenCase) rules(t *testing.T) (r dataset.Rules) {
 	return r
 }
 
-// golden returns the JSON of an encoder, or the text of err if err is not nil.
+// golden returns the JSON of an encoder, or the text of err if it is not nil.
 func golden(t *testing.T, e *dataset.Encoder, err error) string {
 	t.Helper()
 	var fault *dataset.Error
@@ -68,7 +68,7 @@ func golden(t *testing.T, e *dataset.Encoder, err error) string {
 }
 
 // TestGoldenEncoders checks the bits of the encoders that Learn and Stream.Learn make from small
-// tables. The sample of the stream then contains all rows.
+// tables. The tables are so small that the sample of the stream contains all rows.
 func TestGoldenEncoders(t *testing.T) {
 	cases := readGolden(t)
 	for i := range cases {
@@ -116,9 +116,9 @@ func TestGoldenEncoders(t *testing.T) {
 	}
 }
 
-// TestGoldenLongStream checks the bits of the encoder that Stream.Learn makes from a file that is
-// longer than its sample, in several parts. The column "late" has few distinct numbers in its first
-// rows.
+// TestGoldenLongStream checks the bits of the encoder that Stream.Learn makes from a file that has
+// several parts and more rows than the sample. In the first rows, the column "late" has only a
+// small number of distinct numbers.
 func TestGoldenLongStream(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("many,few,late,word,w,y\n")

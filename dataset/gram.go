@@ -7,7 +7,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// checkGram returns an error unless the number of columns of kernel values equals the number of rows.
+// checkGram returns an error unless there are as many columns of kernel values as rows.
 func (t *Table) checkGram(r Rules) error {
 	if r.Standardize || len(r.Categorical) > 0 {
 		return t.fault("", "a Gram matrix can be neither standardized nor categorical")
@@ -28,7 +28,7 @@ func (t *Table) gramColumns(r Rules) (columns []int) {
 	return columns
 }
 
-// checkGram implements Check for an encoder of a Gram matrix.
+// checkGram is the part of Check about a Gram matrix.
 func (e *Encoder) checkGram() error {
 	for _, in := range e.Inputs {
 		if e.Gram && (!e.RefuseMissing || in.Number == nil || in.Number.Mean != 0 || in.Number.Scale != 1) {

@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// A head holds the properties of a CSV file that are detected at its beginning.
+// A head holds the properties of a CSV file that are detected from its beginning.
 type head struct {
 	comma    byte // the delimiter between cells
 	skip     int  // number of lines before the names: empty lines, comments and a line such as sep=;
-	rowNames bool // whether each row begins with a cell without a column name, as R writes row names
-	returns  bool // whether lines end in CR
-	blanks   bool // whether runs of spaces and tabs separate the cells; comma is then the tab
+	rowNames bool // each row begins with a row name, as R writes it, whose column has no name
+	returns  bool // lines end in CR
+	blanks   bool // any number of spaces and tabs separates the cells; comma is then the tab
 }
 
-// delimiters lists the delimiters that are recognized in a header, in order of preference.
+// delimiters lists the delimiters that are detected, in order of preference.
 const delimiters = ",;\t|"
 
-// readHead inspects the beginning of the file, and replaces in.r by a reader whose lines end in LF
-// and whose cells are separated by one delimiter. Its decisions depend only on the first bytes of
-// the file, so that every pass over the file makes the same decisions.
+// readHead detects the properties of the file from its beginning. It replaces in.r by a reader
+// whose lines end in LF and whose cells are separated by one delimiter. The result depends only on
+// the first bytes of the file, so that it is the same in every pass over the file.
 func (in *input) readHead() (h head, err error) {
 	if err := in.checkDialect(); err != nil {
 		return h, err
@@ -98,7 +98,7 @@ func (in *input) checkDialect() error {
 	return nil
 }
 
-// sample returns the beginning of in.r: at most 1 MiB of whole lines, or the first 1 MiB of a
+// sample returns the beginning of in.r: complete lines of at most 1 MiB, or the first 1 MiB of a
 // longer first line.
 func (in *input) sample() (sample []byte, whole bool, err error) {
 	sample, more := in.r.Peek(bufferSize)
@@ -121,7 +121,7 @@ func (in *input) clean(c cleaner) {
 	in.r = bufio.NewReaderSize(&c, bufferSize)
 }
 
-// hasReturns reports whether some line ends in CR alone.
+// hasReturns reports whether at least one line ends in CR without LF.
 func hasReturns(sample []byte) bool {
 	quoted := false
 	for i, c := range sample {
@@ -156,7 +156,7 @@ func lineLength(text []byte) int {
 	return len(text)
 }
 
-// separator returns the delimiter that the first line of a text names, as in "sep=;" for Excel.
+// separator returns the delimiter named by a first line such as "sep=;", which Excel writes.
 func separator(text []byte) (mark byte, ok bool) {
 	line := strings.Trim(string(text[:lineLength(text)]), "\r\n")
 	if quoted := strings.Trim(line, " \""); len(quoted) >= 5 && strings.EqualFold(quoted[:4], "sep=") {
@@ -193,9 +193,9 @@ func delimiterOf(text []byte) byte {
 	return best
 }
 
-// aligned reports whether a text whose header has no delimiter is a table with columns separated by
-// spaces: the header has at least two names, each line has as many cells as names, or one more, and
-// some column holds only numbers. (A column of titles fails the last test.)
+// aligned reports whether a text without a delimiter is a table whose columns are separated by
+// spaces: the header has at least two names, each line has as many cells as there are names, or one
+// more, and at least one column holds only numbers. (A single column of texts has no such column.)
 func (in *input) aligned(text []byte) bool {
 	clean, _ := io.ReadAll(&cleaner{r: bufio.NewReader(bytes.NewReader(text)), blanks: true})
 	records := recordsOf(clean, '\t', bufferSize)
@@ -219,10 +219,10 @@ func (in *input) aligned(text []byte) bool {
 	return slices.Contains(numbers, true)
 }
 
-// A record holds the cells of one record in a sample.
+// A record holds the cells of a row in a sample.
 type record struct {
 	cells  []string
-	quoted bool // whether the first cell is quoted
+	quoted bool // the first cell is quoted
 }
 
 // recordsOf returns the first n records of a sample, or fewer if a record is malformed.
@@ -248,7 +248,7 @@ func recordsOf(text []byte, comma byte, n int) (list []record) {
 	return list
 }
 
-// learn detects row names and a decimal comma in a sample that begins with the header.
+// learn detects row names and decimal commas in a sample, which begins with the header.
 func (in *input) learn(h *head, sample []byte) {
 	semicolons := h.comma == ';' && !in.t.reading.given
 	records := recordsOf(sample, h.comma, 2)
@@ -263,9 +263,9 @@ func (in *input) learn(h *head, sample []byte) {
 	}
 }
 
-// areRowNames reports whether every row has one cell more than the header and begins with a row
-// name. Row names are distinct, and are quoted, texts, or the row numbers. If the last cell of
-// every row is empty, the rows end with a superfluous delimiter and have no names.
+// areRowNames reports whether every row begins with a row name, and thus has one cell more than the
+// header. Row names are distinct: quoted texts, other texts, or row numbers. If the last cell of
+// every row is empty, the rows end with a superfluous delimiter instead.
 func areRowNames(records []record) bool {
 	header, rows := records[0].cells, records[1:]
 	empty, quoted, numbers := true, true, false
@@ -290,8 +290,8 @@ func areRowNames(records []record) bool {
 	return !empty && header[0] != "" && header[len(header)-1] != "" && (quoted || counting || !numbers)
 }
 
-// decimalComma returns the first cell that is a number with a decimal comma, or "" if there is none
-// or some number has a decimal point. Cells such as 1,000 and 1.000 are ambiguous and are ignored.
+// decimalComma returns the first number with a decimal comma, or "" if there is none or if a number
+// has a decimal point. It ignores ambiguous cells such as 1,000 and 1.000.
 func (in *input) decimalComma(rows []record) (example string) {
 	comma, point := newMarks(',', '.'), newMarks('.', ',')
 	for _, r := range rows {
@@ -312,8 +312,8 @@ func (in *input) decimalComma(rows []record) (example string) {
 	return example
 }
 
-// tightQuotes returns a text without the spaces between a delimiter and a quotation mark, which RFC
-// 4180 does not allow.
+// tightQuotes removes spaces between a delimiter and a quotation mark, which RFC 4180 does not
+// allow.
 func tightQuotes(text []byte, comma byte) []byte {
 	if !bytes.Contains(text, []byte(` "`)) && !bytes.Contains(text, []byte(`" `)) {
 		return text
@@ -324,7 +324,7 @@ func tightQuotes(text []byte, comma byte) []byte {
 			end := quotedEnd(text, next)
 			tight = append(tight, text[next:end]...)
 			if at = end + spaces(text[end:]); at < len(text) && text[at] != comma && text[at] != '\n' && text[at] != '\r' {
-				at = end // the quotation mark is not closed
+				at = end // another text follows the quotation: keep the spaces
 			}
 		}
 		n := bytes.IndexAny(text[at:], string([]byte{comma, '\n'}))
@@ -337,7 +337,7 @@ func tightQuotes(text []byte, comma byte) []byte {
 	return tight
 }
 
-// quotedEnd returns the index after the quotation mark that closes the quotation mark at index at.
+// quotedEnd returns the index after the end of the quotation that begins at index at.
 func quotedEnd(text []byte, at int) int {
 	for at++; at < len(text); at += 2 {
 		n := bytes.IndexByte(text[at:], '"')

@@ -10,11 +10,11 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// An IDX file (LeCun, Cortes and Burges, the MNIST database) is big endian and consists of two zero
-// bytes, a byte for the type of the numbers, a byte for the rank, 4 bytes for each dimension, and
-// the numbers with the last dimension varying fastest.
+// An IDX file (LeCun, Cortes and Burges, the MNIST database) consists of two zero bytes, a byte for
+// the type of the numbers, a byte for the rank, 4 bytes for each dimension, and the numbers, whose
+// last index varies fastest. All numbers are big endian.
 
-// idxTypes maps the type byte to the type of the numbers.
+// idxTypes maps the byte for the type to the type of the numbers.
 var idxTypes = map[byte]dtype{8: u8, 9: i8, 0xb: i16, 0xc: i32, 0xd: f32, 0xe: f64}
 
 // idxHeader holds the header of an IDX file.
@@ -24,7 +24,7 @@ type idxHeader struct {
 	rows, columns int64
 }
 
-// readIDX reads the array of the file, usually images, and the labels that belong to it.
+// readIDX reads the array of the file, usually images, and their labels from a second file.
 func (f File) readIDX(in *input) (*Table, error) {
 	t := in.t
 	h, err := in.idxHeader()
@@ -33,7 +33,7 @@ func (f File) readIDX(in *input) (*Table, error) {
 	}
 	t.rows = int(h.rows)
 	var labels *packed
-	if h.rank > 1 { // labels are read first, because they are smaller than the images
+	if h.rank > 1 { // labels are read first, because their file is smaller
 		if labels, err = f.idxLabels(t); err != nil {
 			return nil, err
 		}
@@ -82,14 +82,14 @@ func (in *input) idxHeader() (h idxHeader, err error) {
 	return h, nil
 }
 
-// idxRows reads the given number of rows, starting at the next row.
+// idxRows reads the next rows, as many as rows says.
 func (in *input) idxRows(h idxHeader, rows int64) (*packed, error) {
 	width := int(h.columns) * h.kind.size()
 	data, err := in.take(rows*int64(width), count.Of(rows, "row"))
 	return &packed{data: data, kind: h.kind, big: true, byRow: width, byIndex: h.kind.size()}, err
 }
 
-// noLabels is appended to the error for a missing column.
+// noLabels ends the error about a missing column.
 const noLabels = "; no file of labels was found in its folder"
 
 // idxLabels reads the labels of the images of t, or returns nil if there are no labels.
@@ -123,9 +123,8 @@ func (f File) idxLabels(t *Table) (*packed, error) {
 	return m, in.end()
 }
 
-// findLabels derives the name of the labels' file from the name of the images' file, and returns it
-// if the file exists. For train-images-idx3-ubyte.gz the name is train-labels-idx1-ubyte.gz or
-// train-labels-idx1-ubyte.
+// findLabels returns the path of the labels' file, or "" if the file does not exist. For
+// train-images-idx3-ubyte.gz its name is train-labels-idx1-ubyte.gz or train-labels-idx1-ubyte.
 func (f File) findLabels() string {
 	dir, name := filepath.Split(f.Path)
 	labels := strings.Replace(name, "images", "labels", 1)

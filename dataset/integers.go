@@ -5,12 +5,12 @@ import (
 	"strconv"
 )
 
-// integers holds one column of integers of up to 64 bits. A cell is exact if it is read as a class,
-// and rounded to the nearest float64 if it is read as a number.
+// integers holds a column of integers of up to 64 bits. A cell is exact if it is read as a class
+// label. If it is read as a number, it is rounded to the nearest float64.
 type integers struct {
 	values   []int64
-	unsigned bool     // whether the values are the bits of uint64
-	missing  []uint64 // one bit per row, set if the cell is missing; rows past the end are not missing
+	unsigned bool     // the values are the bits of uint64
+	missing  []uint64 // bit i is 1 if the cell of row i is missing; bits that do not exist are 0
 }
 
 func (m *integers) addMissing() {
@@ -22,8 +22,8 @@ func (m *integers) addMissing() {
 	m.values = append(m.values, 0)
 }
 
-// addAll appends one row for each element of present. The row holds the next value if the element
-// is true, and a missing cell otherwise. If present is nil, addAll appends all values.
+// addAll appends a row for each element of present: the next value if the element is true, and a
+// missing cell if it is false. If present is nil, addAll appends all values.
 func (m *integers) addAll(values []int64, present []bool) {
 	if present == nil {
 		m.values = append(m.values, values...)
@@ -63,7 +63,7 @@ func (m *integers) text(row, _ int) string {
 	return strconv.FormatInt(m.values[row], 10)
 }
 
-// numberText returns the text of an exact float64: all digits of an integer, the shortest text of
+// numberText returns v as text: all digits of an integer, the shortest text that is read as v for
 // any other number, and "" for NaN.
 func numberText(v float64) string {
 	switch {

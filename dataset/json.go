@@ -12,13 +12,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// JSON text is a sequence of objects, as in JSON lines, or one array of objects. An object is a row,
-// and its keys are the names of the columns. The keys of the first object are the columns of the
-// table, in their order. A value is a number, a text, true, false or null; null and an absent key
-// are missing cells. The text is converted to CSV while it is read, so that numbers are decoded, and
-// memory is limited, as for a CSV file.
+// JSON text is a sequence of objects, as in JSON lines, or one array of objects. An object is a
+// row, and its keys are the names of the columns. The keys of the first object are the columns of
+// the table, in their order. A value is a number, a text, true, false or null; null and an absent
+// key are missing cells. While it is read, the text is converted to CSV, so that numbers and the
+// limit of memory are treated as in a CSV file.
 
-// looksJSON reports whether a text begins with an object, or with an array of objects.
+// looksJSON reports whether a text begins like an object, or like an array of objects.
 func looksJSON(r *bufio.Reader) bool {
 	begin, _ := r.Peek(256)
 	begin = bytes.TrimLeft(bytes.TrimPrefix(begin, byteOrderMark), " \t\r\n")
@@ -33,7 +33,8 @@ func looksJSON(r *bufio.Reader) bool {
 	return true
 }
 
-// readJSON reads a JSON text. Errors name rows, because an object may take several lines.
+// readJSON reads a JSON text. Its errors give numbers of rows, because a row may take several
+// lines.
 func readJSON(in *input) (*Table, error) {
 	if mark, _ := in.r.Peek(len(byteOrderMark)); bytes.Equal(mark, byteOrderMark) {
 		in.r.Discard(len(byteOrderMark))
@@ -53,17 +54,17 @@ func readJSON(in *input) (*Table, error) {
 	return t, nil
 }
 
-// jsonRows reads the rows of a JSON text as CSV.
+// jsonRows is a reader that converts the rows of a JSON text to CSV.
 type jsonRows struct {
 	t      *Table
 	d      *jsontext.Decoder
 	names  []string
-	quoted [][]byte // the names, still quoted as in the JSON text of the first row
-	cells  [][]byte // the cells of the current row, quoted as in the JSON text; empty for missing cells
+	quoted [][]byte // the names with the quotation marks of the JSON text of the first row
+	cells  [][]byte // the cells of the current row as in the JSON text; a missing cell is empty
 	rows   int
 	array  bool
-	csv    bytes.Buffer // converted CSV that has not been read yet
-	text   []byte       // the unquoted value of a JSON string
+	csv    bytes.Buffer // CSV text that the caller has not read yet
+	text   []byte       // buffer for the value of a JSON string
 	err    error        // io.EOF after the last row
 }
 
@@ -77,7 +78,7 @@ func (c *jsonRows) Read(p []byte) (int, error) {
 	return 0, c.err
 }
 
-// next converts the next row. Before the first row it also writes the names.
+// next converts the next row to CSV. Before the first row it writes the names.
 func (c *jsonRows) next() error {
 	kind := c.d.PeekKind()
 	if c.rows == 0 && !c.array && kind == '[' {
@@ -115,7 +116,7 @@ func (c *jsonRows) next() error {
 			return c.syntax(err)
 		}
 		j := at
-		if j >= len(c.quoted) || !bytes.Equal(c.quoted[j], key) { // usually the keys are in the order of the first row
+		if j >= len(c.quoted) || !bytes.Equal(c.quoted[j], key) { // the key is not the next key of the first row
 			if j, err = c.column(key); err != nil {
 				return err
 			}
@@ -143,7 +144,7 @@ func (c *jsonRows) next() error {
 	return nil
 }
 
-// column returns the column with the key that was read. In the first row it adds the column.
+// column returns the index of the column for a key. In the first row it adds the column.
 func (c *jsonRows) column(key []byte) (int, error) {
 	text, err := jsontext.AppendUnquote(nil, key)
 	if err != nil {
@@ -163,7 +164,7 @@ func (c *jsonRows) column(key []byte) (int, error) {
 	return j, nil
 }
 
-// write writes a line of CSV. Only the cells that need it are quoted, because lines without quotation
+// write writes a line of CSV. It quotes a cell only if necessary, because lines without quotation
 // marks are decoded faster.
 func (c *jsonRows) write(cells [][]byte) {
 	for j, cell := range cells {
@@ -172,7 +173,7 @@ func (c *jsonRows) write(cells [][]byte) {
 		}
 		switch {
 		case len(cell) > 0 && cell[0] == '"':
-			c.text, _ = jsontext.AppendUnquote(c.text[:0], cell) // the decoder has checked the quoted string
+			c.text, _ = jsontext.AppendUnquote(c.text[:0], cell) // no error, because the decoder has checked the string
 			if len(c.text) == 0 || bytes.ContainsAny(c.text, ",\"\r\n") || c.text[0] <= ' ' {
 				c.csv.WriteByte('"')
 				c.csv.Write(bytes.ReplaceAll(c.text, []byte{'"'}, []byte(`""`)))
@@ -181,7 +182,7 @@ func (c *jsonRows) write(cells [][]byte) {
 				c.csv.Write(c.text)
 			}
 		case len(cell) == 0 && len(cells) == 1:
-			c.csv.WriteString(`""`) // an empty line would not be a row
+			c.csv.WriteString(`""`) // an empty line would be skipped
 		default:
 			c.csv.Write(cell)
 		}
@@ -189,14 +190,14 @@ func (c *jsonRows) write(cells [][]byte) {
 	c.csv.WriteByte('\n')
 }
 
-// fault returns an error about the row that is being read.
+// fault returns an error about the current row.
 func (c *jsonRows) fault(name, rule string) *Error {
 	e := c.t.fault(name, rule)
 	e.Row = c.rows
 	return e
 }
 
-// syntax returns the error for a text that is not JSON, or that cannot be read.
+// syntax returns the error for a text that is not valid JSON, or that cannot be read.
 func (c *jsonRows) syntax(err error) error {
 	var syntax *jsontext.SyntacticError
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// readText reads a text as a file with the given name.
+// readText writes a text to a file with the given name and reads it.
 func readText(t *testing.T, name, text string) (*dataset.Table, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -22,8 +22,8 @@ func readText(t *testing.T, name, text string) (*dataset.Table, error) {
 }
 
 // TestJSONIsTheTableOfCSV checks that the JSON forms of a table give the cells of its CSV form,
-// with the columns in the order of the first object. Later objects have keys in another order,
-// absent keys and null.
+// with the columns in the order of the first object. In later objects, keys have another order or
+// are absent, and values are null.
 func TestJSONIsTheTableOfCSV(t *testing.T) {
 	const csv = "b,a,text\n1.5,-2e3,\"says \"\"hi\"\",\nthen goes\"\n,7,true\n3,,\n"
 	rows := []string{
@@ -58,14 +58,15 @@ func TestJSONIsTheTableOfCSV(t *testing.T) {
 			}
 		}
 	}
-	// A column of missing cells keeps its rows.
+	// Rows whose only cell is missing are not skipped.
 	got, err := readText(t, "one.jsonl", `{"a": null} {"a": ""} {"a": 1}`)
 	if err != nil || got.Rows() != 3 {
 		t.Errorf("a column with missing cells: %v, %v", got, err)
 	}
 }
 
-// TestJSONFaults checks that each fault is an error of one line that names the row.
+// TestJSONFaults checks the error for each fault. It must be one line that gives the number of the
+// row.
 func TestJSONFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "has no rows",
@@ -98,8 +99,8 @@ func TestJSONFaults(t *testing.T) {
 	}
 }
 
-// FuzzJSON checks that a text which encoding/json reads as an array of flat objects with equal keys
-// gives a table with one row per object, and that no text causes a panic.
+// FuzzJSON checks arbitrary texts. A text that encoding/json reads as an array of flat objects with
+// equal keys must give a table with one row per object. No text may cause a panic.
 func FuzzJSON(f *testing.F) {
 	for _, text := range []string{`[{"a": 1, "b": "x"}, {"a": null, "b": true}]`, `{"a": 1} {"a": 2}`, `[]`, `[{"a": [1]}]`, `{"sep=;": 1}`, `{"a\r": "\r\n", "b": "\""}`} {
 		f.Add([]byte(text))

@@ -10,11 +10,12 @@ import (
 
 // Keys returns a key for each row. Rows have equal keys if their cells in the named columns are
 // equal. The keys do not depend on the order of the columns, on other columns or on the file
-// format. The key is a hash of the cells that are not 0 and of the names of their columns. Numbers
-// are compared as numbers, so 1 and 1.0 are equal. Missing cells are equal.
+// format. A key is a hash of the names of the columns and of the row's cells in them; cells that
+// are 0 do not contribute. Cells that are numbers are compared as numbers: 1 and 1.0 are equal.
+// Missing cells are equal.
 //
-// Keys returns an *Error for a name that the table lacks. In a sparse table such a name is a column
-// of zeros.
+// Keys returns an *Error for a name that the table lacks. In a sparse table, however, such a name
+// is a column of zeros.
 func (t *Table) Keys(names []string) ([]uint64, error) {
 	t = t.orEmpty()
 	keys := make([]uint64, t.rows)
@@ -51,7 +52,7 @@ func (e *Encoder) Keys(t *Table) ([]uint64, error) {
 	return t.Keys(names)
 }
 
-// addKeys combines the cells of a column into the keys of their rows.
+// addKeys adds the cells of a column to the keys of their rows.
 func (c *column) addKeys(keys []uint64) {
 	name := rowkey.Mix(textHash("column " + c.name))
 	add := func(i int, cell uint64) {
@@ -90,13 +91,13 @@ func (c *column) addKeys(keys []uint64) {
 
 const missingHash = 1
 
-// cellHash returns the hash of a cell, which is 0 for the number 0.
+// cellHash returns the hash of a cell. It is 0 for the number 0.
 func cellHash(v float64, k kind, text string) uint64 {
 	switch {
 	case k > number:
 		return textHash(text)
 	case v == v && k == number:
-		return math.Float64bits(v + 0) // −0 is 0
+		return math.Float64bits(v + 0) // v + 0 converts −0 to 0
 	}
 	return missingHash
 }

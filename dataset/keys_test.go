@@ -31,7 +31,7 @@ func newTable(t *testing.T, columns ...dataset.Column) *dataset.Table {
 }
 
 // TestKeysAreEqualForEqualRows checks that keys are equal for rows with equal cells, and different
-// otherwise. Numbers are compared as numbers, for any order and representation of the columns.
+// for other rows. Numbers must be compared as numbers, for any order and form of the columns.
 func TestKeysAreEqualForEqualRows(t *testing.T) {
 	nan := math.NaN()
 	a := []string{"1", "1.0", "10e-1", "2", "-0", "0", "NA", "", "red", "1"}
@@ -71,8 +71,8 @@ func TestKeysAreEqualForEqualRows(t *testing.T) {
 	}
 }
 
-// TestKeysOfFile checks that a file gives the same keys as a table, also if the file is read in
-// passes or has another format.
+// TestKeysOfFile checks that a file gives the same keys as a table, even if it is read in passes or
+// has another format.
 func TestKeysOfFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

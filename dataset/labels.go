@@ -15,13 +15,14 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Classes returns the labels of the classes, as the training table spells them: the value i in the
-// matrix that Targets returns means Classes()[i]. It is nil if the target is numeric.
+// Classes returns the labels of the classes, as the training table spells them. The value i in the
+// matrix of Targets stands for the class Classes()[i]. Classes returns nil if the target is
+// numeric.
 //
 // If all labels are numbers, they are sorted numerically, and two spellings of one number, such as
-// 1 and 1.0, are one class with the shorter label. Otherwise labels are sorted by their bytes. The
-// order of the rows has no effect. Labels are compared without rounding: texts digit by digit,
-// integers in binary files in all their 64 bits.
+// 1 and 1.0, are one class with the shorter label. Otherwise labels are sorted by their bytes.
+// Classes do not depend on the order of the rows. Labels are compared without rounding: numbers in
+// text by all digits, and integers in binary files by all 64 bits.
 func (e *Encoder) Classes() []string { return slices.Clone(e.Labels) }
 
 // learnLabels learns the classes of the only target.
@@ -39,9 +40,9 @@ func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 }
 
 // labelsRule returns the rule that a target with the given distinct labels violates, or "". Numbers
-// that are not integers are measurements, as in scikit-learn. More than 20 labels are classes only
-// if there are on average at least two rows per label, or ten if the labels are numbers, because a
-// measured quantity has about as many values as rows. See Rules.AnyLabels.
+// that are not integers are not labels but measurements, as in scikit-learn. More than 20 labels
+// must on average have at least two rows each, or ten if the labels are numbers, because a measured
+// quantity has almost as many values as rows. See Rules.AnyLabels.
 func labelsRule(labels []string, rows int, texts, anyLabels bool) string {
 	each := 10
 	if texts {
@@ -63,8 +64,8 @@ func labelsRule(labels []string, rows int, texts, anyLabels bool) string {
 	return fmt.Sprintf("has %s: too many to be classes; a target of numbers needs a learner for regression%s", some, way)
 }
 
-// notIntegerFirst compares numeric labels. Non-integers precede integers, and both groups are
-// sorted numerically.
+// notIntegerFirst compares numeric labels. It puts numbers that are not integers before integers,
+// and otherwise sorts by number.
 func notIntegerFirst(a, b string) int {
 	x, y := exactOf(a), exactOf(b)
 	if x.integer() != y.integer() {
@@ -76,7 +77,7 @@ func notIntegerFirst(a, b string) int {
 	return x.compare(y)
 }
 
-// classesOf returns the distinct labels of list in the order of Classes.
+// classesOf returns the classes for a list of labels, in the order of Encoder.Classes.
 func classesOf(list []string, texts bool) []string {
 	if texts {
 		slices.Sort(list)
@@ -97,24 +98,23 @@ const (
 	asLabels   = ", as the other labels are"
 )
 
-// spelledLabel is appended to the rule for a label that is a number in an unsupported spelling.
+// spelledLabel ends the rule about a label that is a number in an unsupported spelling.
 const spelledLabel = "{; if it is a class, $task=classification}"
 
-// shorter reports whether a is the preferred of two spellings of one number.
+// shorter reports whether a is preferred to b: it is shorter, or as long and first by bytes.
 func shorter(a, b string) bool {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) < 0
 }
 
-// byNumber compares two labels that are numbers.
 func byNumber(a, b string) int { return exactOf(a).compare(exactOf(b)) }
 
 // A classifier finds the class of a cell.
 type classifier struct {
 	labels  []string
 	texts   map[string]int
-	numbers map[exactNumber]int // class of each label, if every label is a number; otherwise nil
-	found   map[float64]int     // cache: the classes of numbers below 2⁵³
-	open    bool                // whether an unknown class is added, not refused
+	numbers map[exactNumber]int // class of each label if every label is a number, otherwise nil
+	found   map[float64]int     // cache of classes of numbers below 2⁵³
+	open    bool                // an unknown class is added, and is not an error
 }
 
 func newClassifier(labels []string) *classifier {
@@ -141,8 +141,8 @@ func (f *classifier) find(text string) (class int, ok bool) {
 	return class, ok
 }
 
-// class returns the class of a cell. It finds the class by the number of the cell if all labels are
-// numbers, and otherwise by its text.
+// class returns the class of a cell. If all labels are numbers, it compares numbers, and otherwise
+// texts.
 func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 	v, k := c.number(row)
 	exact := c.plain && k == number && math.Abs(v) < 1<<53
@@ -177,8 +177,8 @@ func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 // tooManyClasses is the error text of ScoredTargets for a column with too many classes.
 var tooManyClasses = fmt.Sprintf("has more than %d classes, with those of the model", MaxCategories)
 
-// add returns the class of a text, and adds a class for a new text. ok is false if there would be
-// more than MaxCategories classes.
+// add returns the class of a text. A new text becomes a class; ok is false if there are already
+// MaxCategories classes.
 func (f *classifier) add(text string) (class int, ok bool) {
 	if class, ok = f.find(text); ok || len(f.labels) >= MaxCategories {
 		return class, ok
@@ -192,10 +192,10 @@ func (f *classifier) add(text string) (class int, ok bool) {
 	return class, true
 }
 
-// ScoredTargets is like Targets, for a table whose targets will be compared with predictions. A
-// class that the training table lacks is not an error here: such classes get the indices
-// len(Classes()), len(Classes()) + 1, … in order of first occurrence. classes lists the label of
-// every index; it is nil for a numeric target.
+// ScoredTargets is Targets for a table whose targets will be compared with predictions. A class
+// that the training table lacks is not an error here: such classes have the indices len(Classes()),
+// len(Classes()) + 1, …, in order of first occurrence. The result classes lists the labels of all
+// indices, and is nil for a numeric target.
 func (e *Encoder) ScoredTargets(t *Table) (y *mat.Dense, classes []string, err error) {
 	if e == nil || e.Labels == nil || t.Rows() == 0 {
 		y, err = e.Targets(t)
@@ -210,14 +210,14 @@ func (e *Encoder) ScoredTargets(t *Table) (y *mat.Dense, classes []string, err e
 	return y, f.labels, err
 }
 
-// indices is Encoder.targets for a target whose cells are names of classes. f maps a cell to its class.
+// indices is Encoder.targets for a target of classes. f finds the class of a cell.
 func (e *Encoder) indices(t *Table, f *classifier) (*mat.Dense, error) {
 	c := t.find(e.Outputs[0])
 	if c == nil {
 		return nil, t.noColumn("target column", e.Outputs[0], t.Names())
 	}
 	y := mat.NewDense(t.rows, 1, nil)
-	var known []int // for each entry of a coded column, its class + 1; 0 if the class is not determined yet
+	var known []int // for each entry of a coded column, 1 + its class, or 0 if the class is not known yet
 	if !c.plain {
 		known = make([]int, len(c.entries))
 	}
@@ -238,7 +238,7 @@ func (e *Encoder) indices(t *Table, f *classifier) (*mat.Dense, error) {
 	return y, nil
 }
 
-// checkLabels is the part of Check that concerns classes.
+// checkLabels is the part of Check about classes.
 func (e *Encoder) checkLabels() error {
 	if e.Labels == nil {
 		return nil

@@ -24,8 +24,8 @@ func indices(t *testing.T, e *dataset.Encoder, table *dataset.Table) []float64 {
 	return mat.Col(nil, 0, y)
 }
 
-// TestClasses checks that classes are sorted, numerically if all labels are numbers. Every row gets
-// the class of its label, whatever the spelling of a number.
+// TestClasses checks the order of classes, which is numeric if all labels are numbers. Each row
+// must have the class of its label, whatever the spelling of a number is.
 func TestClasses(t *testing.T) {
 	for _, c := range []struct {
 		cells   string
@@ -54,8 +54,8 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestClassesOfNumbers checks that a column of many numbers, a table made in Go and a file give the
-// same classes.
+// TestClassesOfNumbers checks that the same labels give the same classes in a column of many
+// numbers, in a table made in Go and in a file.
 func TestClassesOfNumbers(t *testing.T) {
 	made, err := dataset.NewTable("made", dataset.Numbers("x", []float64{1, 2, 3}), dataset.Numbers("y", []float64{3, -1, 3}))
 	if err != nil {
@@ -70,9 +70,9 @@ func TestClassesOfNumbers(t *testing.T) {
 	}
 }
 
-// TestClassesAreExact checks that different labels with the same float64 value are different
-// classes, in every format, read as a whole and in passes, and in predictions for a table in
-// another format.
+// TestClassesAreExact checks that different labels are different classes even if they have the same
+// float64 value. This must hold in every format, read at once and in passes, and in predictions for
+// a table in another format.
 func TestClassesAreExact(t *testing.T) {
 	const a, b, c = int64(1 << 60), int64(1<<60 + 1), int64(-1<<53 - 1)
 	classes := []string{"-9007199254740993", "1152921504606846976", "1152921504606846977"}
@@ -144,7 +144,8 @@ func TestClassesAreExact(t *testing.T) {
 			}
 		}
 	}
-	// All spellings of a number are the same class, even if the next number is very close.
+	// All spellings of a number are the same class, but a number that is very close is another
+	// class.
 	table := read(t, "x,y\n1,1152921504606846976.0\n2,1152921504606846977\n3,+11529215046068469760e-1\n4,0\n5,-0.0\n")
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Labels: true})
 	if got := e.Classes(); !slices.Equal(got, []string{"0", "1152921504606846976.0", "1152921504606846977"}) {
@@ -153,7 +154,7 @@ func TestClassesAreExact(t *testing.T) {
 	if got := indices(t, e, table); !slices.Equal(got, []float64{1, 2, 1, 0, 0}) {
 		t.Errorf("indices are %v", got)
 	}
-	// A column with so many numbers that their texts are not stored gives an error that says this.
+	// In a column of so many numbers, their texts are not stored. The error must say this.
 	var many strings.Builder
 	many.WriteString("x1,y\n")
 	for i := range dataset.MaxCategories + 1 {
@@ -225,8 +226,8 @@ func TestClassFaults(t *testing.T) {
 	}
 }
 
-// TestScoredTargets checks that classes that the encoder has not learned follow the learned classes
-// in the order of their rows, and that a cell that cannot be a class is refused.
+// TestScoredTargets checks classes that the encoder has not learned. They must follow the learned
+// classes, in the order of their rows. A cell that cannot be a class must give an error.
 func TestScoredTargets(t *testing.T) {
 	labels := dataset.Rules{Targets: []string{"y"}, Labels: true}
 	texts := learn(t, read(t, "x,y\n1,b\n2,a\n"), labels)
@@ -262,7 +263,7 @@ func TestScoredTargets(t *testing.T) {
 	}
 }
 
-// TestClassesOfSplit checks that the rows held out by a split add no classes.
+// TestClassesOfSplit checks that held-out rows do not add classes.
 func TestClassesOfSplit(t *testing.T) {
 	train, test := read(t, "x,y\n1,a\n2,b\n3,7\n4,a\n5,b\n6,a\n").Split(0.2, 3)
 	e := learn(t, train, dataset.Rules{Targets: []string{"y"}, Labels: true})
@@ -280,7 +281,7 @@ func TestClassesOfSplit(t *testing.T) {
 	}
 }
 
-// TestTexts checks that the texts of a column of texts or trees are returned unchanged.
+// TestTexts checks that Texts returns the cells of a column of texts or trees unchanged.
 func TestTexts(t *testing.T) {
 	table := read(t, "id,text,y\n1,\"free, now\",spam\n2,,ham\n3, NA ,ham\n4,12,ham\n")
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Labels: true, Text: "text"})
@@ -330,7 +331,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestCheckLabels checks that Check refuses classes and raw inputs that Learn cannot return.
+// TestCheckLabels checks that Check returns an error for classes and inputs that Learn cannot
+// return.
 func TestCheckLabels(t *testing.T) {
 	number := dataset.Input{Name: "x", Number: &dataset.Number{Scale: 1}}
 	y := []string{"y"}
@@ -356,11 +358,12 @@ func TestCheckLabels(t *testing.T) {
 	}
 }
 
-// TestScoredBlocksAreScoredTargets checks that classes unknown to the model get the same indices and
-// labels whether a file is read in parts or as a whole, whichever part is decoded first.
+// TestScoredBlocksAreScoredTargets checks classes that the model does not know. Whether a file is
+// read in parts or at once, they must get the same indices and labels, whichever part is decoded
+// first.
 func TestScoredBlocksAreScoredTargets(t *testing.T) {
 	const rows = 40000
-	pad := strings.Repeat("0", 80) // with this padding the file has 4 parts of 1 MiB
+	pad := strings.Repeat("0", 80) // with these zeros the file has 4 parts of 1 MiB
 	table := func(label func(i int) string) string {
 		var b strings.Builder
 		b.WriteString("x,y\n")
@@ -372,7 +375,7 @@ func TestScoredBlocksAreScoredTargets(t *testing.T) {
 	rare := []string{"", "7", "new", "7.0", "8", "other", "8.00", "new"}
 	mixed := func(known ...string) func(int) string {
 		return func(i int) string {
-			if i%1000 == 999 { // each part has a different first new class
+			if i%1000 == 999 { // the first new class differs between the parts
 				if label := rare[i*3/rows+i/1000%5]; label != "" {
 					return label
 				}

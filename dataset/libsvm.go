@@ -14,23 +14,23 @@ import (
 )
 
 // A LIBSVM file (Chang and Lin 2011; svmlight, Joachims 1999) has a line for each row. The line
-// consists of the label, a number, and index:value for the features that are not 0, in increasing
-// order of the indices. Indices start at 1, or at 0 if the index 0 occurs in the file (as written
-// by dump_svmlight_file of scikit-learn); the column of index i is xi in both cases. A query
-// qid:number before the features is ignored, because this package does not support rankings. The
-// character # begins a comment, and empty lines are skipped.
+// consists of a number, which is the label, and of index:value for each nonzero feature, in
+// increasing order of the indices. Indices start at 0 if the index 0 occurs in the file, as in
+// files of dump_svmlight_file of scikit-learn, and otherwise at 1. In both cases the column of
+// index i is xi. The identifier qid:number of a query in a ranking task is ignored. The character #
+// begins a comment, and empty lines are skipped.
 
-// labelName is the column of the labels in LIBSVM and IDX files.
+// labelName is the name of the label column of LIBSVM and IDX files.
 const labelName = "label"
 
-// libsvm is a table under construction, or a part of such a table.
+// libsvm is a table, or a part of a table, that is being read.
 type libsvm struct {
 	t     *Table
 	label *column
-	rows  host.CSR[float64] // the column indices are those of the file
-	last  int32             // the largest index
+	rows  host.CSR[float64] // column indices as in the file
+	last  int32             // the largest index so far
 	first int               // the first index: 0 if the index 0 occurs, otherwise 1
-	limit int32             // the largest index that is accepted
+	limit int32             // the largest index that may occur
 }
 
 func newLIBSVM(t *Table, limit int32) *libsvm {
@@ -48,7 +48,7 @@ func ReadLIBSVM(path string, stdin io.Reader) (*Table, error) {
 	return readLIBSVM(in)
 }
 
-// readLIBSVM reads a whole file in pieces, on all processors, and joins them in order.
+// readLIBSVM reads a whole file in pieces, on all processors, and joins the pieces in order.
 func readLIBSVM(in *input) (*Table, error) {
 	if mark, _ := in.r.Peek(3); bytes.Equal(mark, byteOrderMark) {
 		in.r.Discard(3)
@@ -67,7 +67,7 @@ func readLIBSVM(in *input) (*Table, error) {
 		text += d.text
 		parts++
 		percent := 125
-		if in.size > 0 { // percent estimates the size of the whole file relative to the parts read so far
+		if in.size > 0 { // estimate the size of the whole file in percent of the parts read so far
 			percent = int(min(400, 102*float64(in.size)/float64(text)))
 		}
 		var part growth
@@ -92,7 +92,7 @@ func readLIBSVM(in *input) (*Table, error) {
 	return s.finish(), nil
 }
 
-// grow adds to g the lists to which join appends the rows of the next part.
+// grow adds to g the lists that join enlarges for the rows of the part d.
 func (s *libsvm) grow(g *growth, d *libsvm, percent int) {
 	values, rows := d.rows.NNZ(), d.t.rows
 	entries, all := roomOf(len(s.rows.Data)+values, percent), roomOf(s.t.rows+rows, percent)
@@ -106,8 +106,8 @@ func (s *libsvm) grow(g *growth, d *libsvm, percent int) {
 // roomOf returns the given percentage of a length.
 func roomOf(length, percent int) int { return length/100*percent + length%100*percent/100 }
 
-// join appends the rows of the next part. If it must allocate, the new capacity is proportional to
-// the number of rows at that time.
+// join appends the rows of the next part. If it must allocate a list, the capacity is percent of
+// the length.
 func (s *libsvm) join(d *libsvm, percent int, a *allowance) error {
 	if s.t.rows > math.MaxInt32-d.t.rows {
 		return s.t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
@@ -163,12 +163,12 @@ func (s *libsvm) add(p piece) error {
 	return nil
 }
 
-// quick is a fast version of record for plain lines, which consist of a number and index:value in
-// increasing order of the indices, each after one space. The line begins at index i of text, and
-// next is the beginning of the next line. For any other line it adds nothing, and ok is false.
+// quick is a fast version of record for a plain line. Such a line consists of a number and of
+// index:value in increasing order of the indices, with a space before each. It begins at index i of
+// text, and the next line at index next. For any other line quick adds nothing, and ok is false.
 func (s *libsvm) quick(text []byte, i int) (next int, ok bool) {
 	label, last, first := i, int32(-1), s.first
-	indices, values := s.rows.Indices, s.rows.Data // local copies, because a store to s would need a write barrier
+	indices, values := s.rows.Indices, s.rows.Data // local copies, because a store to a field of s needs a write barrier
 	_, i, ok = scanDecimal(text, i)
 	labelEnd := i
 	for {
@@ -228,7 +228,7 @@ func (s *libsvm) record(b []byte) *Error {
 		}
 		index, ok := featureIndex(cell[:colon])
 		switch {
-		case string(cell[:colon]) == "qid" && last < 0: // the identifier of a query in a ranking task
+		case string(cell[:colon]) == "qid" && last < 0: // the identifier of a query in a ranking task is ignored
 			continue
 		case !ok:
 			return s.fault(cell, "has no index before its colon: an integer ≥ 0")
@@ -244,7 +244,7 @@ func (s *libsvm) record(b []byte) *Error {
 			var k kind
 			if v, k = parseCell(string(cell[colon+1:])); k != number {
 				if k < number {
-					k = text // a cell such as NaN is refused, because LIBSVM files omit missing values
+					k = text // a cell such as NaN is an error: LIBSVM files omit missing values
 				}
 				return s.fault(cell, "has a value that "+k.rule())
 			}
@@ -262,7 +262,7 @@ func (s *libsvm) record(b []byte) *Error {
 	return nil
 }
 
-// fault returns an error about a part of a line.
+// fault returns an error about cell, a part of a line.
 func (s *libsvm) fault(cell []byte, rule string) *Error {
 	e := s.t.fault("", rule)
 	e.Value = strings.ToValidUTF8(string(cell), "\ufffd")
@@ -299,8 +299,7 @@ func field(b []byte) (cell, rest []byte) {
 	return b, nil
 }
 
-// featureIndex parses an integer. It clamps values above maxSparseFeatures to maxSparseFeatures +
-// 1.
+// featureIndex parses an index. Above maxSparseFeatures it returns maxSparseFeatures + 1.
 func featureIndex(b []byte) (index int32, ok bool) {
 	for _, c := range b {
 		if c < '0' || c > '9' {
@@ -311,7 +310,7 @@ func featureIndex(b []byte) (index int32, ok bool) {
 	return index, len(b) > 0
 }
 
-// finish returns the table of all lines read.
+// finish returns the complete table.
 func (s *libsvm) finish() *Table {
 	s.label.finish()
 	if s.first == 1 {
@@ -325,8 +324,8 @@ func (s *libsvm) finish() *Table {
 	return s.t
 }
 
-// absent returns a column of zeros, for a feature that does not occur in t, if the name is a valid
-// feature name.
+// absent returns a column of zeros for a feature that does not occur in t. If name cannot be the
+// name of a feature, it returns nil.
 func (t *Table) absent(name string) *column {
 	if _, ok := sparseIndex(name); !ok {
 		return nil
@@ -334,11 +333,11 @@ func (t *Table) absent(name string) *column {
 	return &column{name: name, plain: true, cells: zeros{}}
 }
 
-// An indexBase records two properties of a sparse table, or of a part of one, that show whether its
-// indices start at the same number as in the encoder's training table.
+// An indexBase holds two properties of a sparse table, or of a part of a table. They show whether
+// its indices start at the same number as in the encoder's training table.
 type indexBase struct {
-	zero bool // whether the table has the index 0
-	past bool // whether the table has the index that follows the encoder's last index
+	zero bool // the table has the index 0
+	past bool // the table has the index after the encoder's last index
 }
 
 func (e *Encoder) indexBase(t *Table) (b indexBase) {
@@ -354,15 +353,15 @@ func (e *Encoder) indexBase(t *Table) (b indexBase) {
 		}
 	}
 	m := t.features
-	if last < 0 || m == nil { // the encoder was learned from named columns
+	if last < 0 || m == nil { // the encoder was learned from columns with names
 		return b
 	}
 	past := last + 1 - m.first
 	return indexBase{zero: m.first == 0 && m.Cols > 0, past: past < m.Cols && m.has(past, t.origin)}
 }
 
-// checkBase returns an error if the indices of a table do not start at the same number as in e's
-// training table: every feature would then be taken for its neighbor.
+// checkBase returns an error if the indices of a table do not start at the same number as in the
+// training table: then every feature would be mistaken for an adjacent feature.
 func (e *Encoder) checkBase(t *Table, b indexBase) error {
 	zero := slices.ContainsFunc(e.Inputs, func(in Input) bool {
 		return in.Name == "x0" || in.Sparse != nil && in.Sparse.First == 0
@@ -382,11 +381,10 @@ type zeros struct{}
 func (zeros) number(int, int) float64 { return 0 }
 func (zeros) text(int, int) string    { return "0" }
 
-// tooSparse reports whether the dense matrix of the features would be too large in proportion to
-// the values in the file. One index in a line, or the n-grams of texts, can imply millions of
-// columns.
+// tooSparse reports whether the features are too sparse for a dense matrix. One large index in a
+// line, or the n-grams of texts, can cause millions of columns.
 func (e *Encoder) tooSparse(t *Table, width int) bool {
-	const small, sparse = 1 << 27, 10_000 // numbers
+	const small, sparse = 1 << 27, 10_000 // numbers of elements
 	if !t.sparse && !e.Sparse() || t.rows*width <= small {
 		return false
 	}
@@ -396,8 +394,8 @@ func (e *Encoder) tooSparse(t *Table, width int) bool {
 	return t.features == nil || t.rows*width/sparse > t.features.NNZ()
 }
 
-// looksLIBSVM reports whether the first line of a text is a number, or a number followed by
-// index:value. A CSV header has neither form.
+// looksLIBSVM reports whether the first line of a text is a number, alone or before index:value.
+// This is never the header of a CSV file.
 func looksLIBSVM(r *bufio.Reader) bool {
 	head, _ := r.Peek(4096)
 	head = bytes.TrimPrefix(head, byteOrderMark)

@@ -17,12 +17,12 @@ import (
 //
 //	%%MatrixMarket matrix coordinate real general
 //
-// where the field is real, integer or pattern and the symmetry is general or symmetric. Comment
-// lines, which begin with %, follow, then the line "rows columns entries", and a line "row column
-// value" for each entry. For the field pattern, lines have no value and all entries are 1. Indices
+// where the field is real, integer or pattern and the symmetry is general or symmetric. Then follow
+// comment lines, which begin with %, the line "rows columns entries", and a line "row column value"
+// for each entry. If the field is pattern, these lines have no value and all entries are 1. Indices
 // start at 1. A symmetric matrix stores only its lower triangle.
 
-// marketMark is the text at the beginning of a Matrix Market file, in upper or lower case.
+// marketMark is the beginning of a Matrix Market file, in upper or lower case.
 const marketMark = "%%MatrixMarket"
 
 // triples holds entries of a sparse matrix in any order. Indices start at 0.
@@ -31,7 +31,7 @@ type triples struct {
 	values        []float64
 }
 
-// A market is a Matrix Market file that is being read.
+// A market is a Matrix Market file that the package is reading.
 type market struct {
 	t                   *Table
 	pattern, symmetric  bool
@@ -61,7 +61,7 @@ func readMarket(in *input) (*Table, error) {
 		if int64(len(m.entries.values)) > m.size {
 			return in.t.fault("", fmt.Sprintf("has more than the %s that its size line names", count.Of(m.size, "entry")))
 		}
-		// Memory is needed for the triples and for the CSR matrix made of them.
+		// The triples exist while the CSR matrix is made of them.
 		if !in.allowance.fits(16*int64(cap(m.entries.values)) + 12*int64(len(m.entries.values))) {
 			return in.t.fault("", in.allowance.rule())
 		}
@@ -80,7 +80,7 @@ func readMarket(in *input) (*Table, error) {
 	return in.t, in.t.setTriples(m.entries, int(m.columns), in.allowance)
 }
 
-// mirror adds the entries above the diagonal of a symmetric matrix.
+// mirror adds the upper triangle of a symmetric matrix.
 func (m *market) mirror() {
 	e := &m.entries
 	for k := range len(e.values) {
@@ -90,8 +90,7 @@ func (m *market) mirror() {
 	}
 }
 
-// head reads the lines before the entries, and returns the rest of the piece that contains the last
-// of these lines.
+// head reads the lines before the entries. rest is what follows these lines in the same piece.
 func (m *market) head(cut *pieces) (rest piece, err error) {
 	banner := true
 	for p := (piece{}); ; {
@@ -140,7 +139,7 @@ func (m *market) head(cut *pieces) (rest piece, err error) {
 	}
 }
 
-// banner parses the words of the first line. It returns the rule that the line violates, or "".
+// banner parses the words of the first line. It returns the rule that they violate, or "".
 func (m *market) banner(words []string) string {
 	if len(words) != 5 || !strings.EqualFold(words[0], marketMark) || !strings.EqualFold(words[1], "matrix") {
 		return "is not the first line of a Matrix Market file: " + marketMark + " matrix coordinate real general"
@@ -158,7 +157,7 @@ func (m *market) banner(words []string) string {
 	return ""
 }
 
-// wholeNumber parses digits as an integer. It clamps values above 2⁵³ to 2⁵³.
+// wholeNumber parses an integer of digits. It returns 2⁵³ for larger integers.
 func wholeNumber(s string) (n int64, ok bool) {
 	for _, c := range []byte(s) {
 		if c < '0' || c > '9' {
@@ -219,7 +218,7 @@ func (m *market) entry() string {
 	return "row column value"
 }
 
-// blank returns the index of the first byte from i on that is not a space, a tab or a CR.
+// blank returns the index of the first byte after i − 1 that is not a space, a tab or a CR.
 func blank(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r') {
 		i++
@@ -227,8 +226,8 @@ func blank(b []byte, i int) int {
 	return i
 }
 
-// digits parses a positive integer of at most ten digits, followed by a blank or the end of b. It
-// returns 0 for any other text.
+// digits parses a positive integer of at most ten digits at index i of b. A blank or the end of b
+// must follow. For any other text it returns 0.
 func digits(b []byte, i int) (n int64, end int) {
 	for end = i; end < len(b) && b[end]-'0' <= 9 && end-i < 10; end++ {
 		n = n*10 + int64(b[end]-'0')
@@ -245,7 +244,7 @@ func (m *market) fault(line int, text []byte, rule string) *Error {
 	return e
 }
 
-// setTriples sets the sparse features of t from entries. The number of rows of t must be set.
+// setTriples sets the sparse features of t from entries. t.rows must be set.
 func (t *Table) setTriples(e triples, columns int, room *allowance) error {
 	if rule := checkRows(t.rows, len(e.values)); rule != "" {
 		return t.fault("", rule)
@@ -258,7 +257,7 @@ func (t *Table) setTriples(e triples, columns int, room *allowance) error {
 	for i, n := range m.Indptr {
 		m.Indptr[i], end = end, end+n
 	}
-	for k, i := range e.rows { // each row pointer advances from the start to the end of its row
+	for k, i := range e.rows { // m.Indptr[i] advances from the start of row i to its end
 		at := m.Indptr[i]
 		m.Indices[at], m.Data[at] = e.columns[k], e.values[k]
 		m.Indptr[i] = at + 1
@@ -268,8 +267,8 @@ func (t *Table) setTriples(e triples, columns int, room *allowance) error {
 	return t.setMatrix(m, room)
 }
 
-// checkRows returns the rule that a number of rows breaks, or "". The rule keeps the memory of the
-// matrix in proportion to the size of the file.
+// checkRows returns the rule that a number of rows violates, or "". With this rule, the memory of
+// the matrix is proportional to the size of the file.
 func checkRows(rows, entries int) string {
 	const empty, each = 1 << 22, 64
 	if rows > empty && rows/each > entries {
@@ -278,8 +277,9 @@ func checkRows(rows, entries int) string {
 	return ""
 }
 
-// setMatrix sets the sparse features x1, x2, … of t to the columns of m, after sorting the rows of m by
-// column and dropping zeros. Values that are not finite and columns that occur twice in a row are errors.
+// setMatrix sets the sparse features x1, x2, … of t to the columns of m. It sorts each row by
+// column and drops zeros. It returns an error for a value that is not finite, and for a column that
+// occurs twice in a row.
 func (t *Table) setMatrix(m host.CSR[float64], room *allowance) error {
 	if !room.fits(12*int64(len(m.Data)) + 8*int64(len(m.Indptr))) {
 		return t.fault("", room.rule())
@@ -316,7 +316,7 @@ func (t *Table) setMatrix(m host.CSR[float64], room *allowance) error {
 			case math.IsInf(v, 0):
 				return fault(i, int(j), fmt.Sprint(v), notFinite.rule())
 			case v != 0:
-				x.Indices[n], x.Data[n] = j, v // n never exceeds the index of the entry that is read
+				x.Indices[n], x.Data[n] = j, v // n is at most the index of the entry just read
 				n++
 			}
 		}

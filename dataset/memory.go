@@ -8,12 +8,11 @@ import (
 	"unsafe"
 )
 
-// An allowance tracks the part of File.Memory that remains for arrays in the encoding of their
-// file.
+// An allowance is the memory that File.Memory allows for arrays, reduced by the arrays read so far.
 type allowance struct {
-	limit, left int64 // bytes; limit 0 means no limit
-	inParts     bool  // whether each part is freed before the next part is read
-	garbage     int64 // bytes of replaced lists that the collector may not have freed yet: see replaced
+	limit, left int64 // in bytes; limit 0 means no limit
+	inParts     bool  // each part is freed before the next part is read
+	garbage     int64 // bytes of replaced lists that may not be freed yet: see replaced
 	peak        int64 // see Table.ReadBytes
 }
 
@@ -33,15 +32,15 @@ func (a *allowance) take(bytes int64) bool {
 	return true
 }
 
-// put adds n bytes, which take has subtracted, to the remaining memory again.
+// put returns bytes that take has subtracted to the remaining memory.
 func (a *allowance) put(bytes int64) {
 	if a != nil && a.limit > 0 && !a.inParts {
 		a.left += bytes
 	}
 }
 
-// workers returns the number of pieces of text that may be decoded at the same time. Decoding takes
-// several times the memory of the text.
+// workers returns the number of pieces of text that may be decoded at the same time. Decoding a
+// piece takes several times the memory of its text.
 func (a *allowance) workers() int {
 	n := runtime.GOMAXPROCS(0)
 	if a.limit > 0 {
@@ -50,20 +49,20 @@ func (a *allowance) workers() int {
 	return n
 }
 
-// fits reports whether n bytes remain. It does not subtract them.
+// fits reports whether the given number of bytes remains, without subtracting it.
 func (a *allowance) fits(bytes int64) bool { return a == nil || a.limit == 0 || bytes <= a.left }
 
-// rule returns the error text for a false result of take or fits.
+// rule returns the error text if take or fits returns false.
 func (a *allowance) rule() string {
 	return fmt.Sprintf("takes more than its limit of %.1f MiB of memory: {use fewer rows or columns|$memory}", float64(a.limit)/(1<<20))
 }
 
-// A growth holds the memory, in bytes, of lists while they grow: size for all lists, and old for
-// the previous array of one list, which exists until its elements are copied.
+// A growth holds the bytes of lists while they grow. size counts all lists. old is the largest old
+// array: when a list is reallocated, its old array exists until the elements have been copied.
 type growth struct{ size, old int64 }
 
 // list adds to g a list with elements of width bytes, to which more elements are appended. If it
-// must be reallocated, its new capacity is room, or the number of its elements if that is larger.
+// must be reallocated, its new capacity is room, or length + more if that is larger.
 func (g *growth) list(width, length, capacity, more, room int) {
 	if length+more > capacity {
 		g.old = max(g.old, int64(width)*int64(capacity))
@@ -72,7 +71,7 @@ func (g *growth) list(width, length, capacity, more, room int) {
 	g.size += int64(width) * int64(capacity)
 }
 
-// column adds to g the lists of a column to which `more` cells are appended.
+// column adds to g the lists of a column to which more cells are appended.
 func (g *growth) column(c *column, more, room int) {
 	g.size += c.size() - c.listBytes()
 	if c.plain {
@@ -82,9 +81,9 @@ func (g *growth) column(c *column, more, room int) {
 	}
 }
 
-// roomFor returns the largest capacity between low and high for which the lists fit into the
-// remaining memory while they grow. ok is false if no capacity fits. The function lists adds all
-// lists with the capacity room to g.
+// roomFor returns the largest capacity room between low and high for which growing lists fit into
+// the remaining memory. If none fits, ok is false. The function lists adds all lists with a
+// capacity to g.
 func (a *allowance) roomFor(low, high int, lists func(g *growth, room int)) (room int, ok bool) {
 	needed := func(room int) int64 {
 		var g growth
@@ -99,8 +98,8 @@ func (a *allowance) roomFor(low, high int, lists func(g *growth, room int)) (roo
 	return room, room >= low
 }
 
-// replaced records that a list of size old has been copied to a list of size now, in bytes. It runs
-// the garbage collector before the old lists take a twentieth of the limit.
+// replaced records that a list of old bytes has been copied to a list of now bytes. If old lists
+// may take more than a twentieth of the limit, it runs the garbage collector.
 func (a *allowance) replaced(old, now int64) {
 	if a.limit == 0 || old == now {
 		return
@@ -111,8 +110,8 @@ func (a *allowance) replaced(old, now int64) {
 	}
 }
 
-// appended returns list followed by more. If list must be reallocated, its new capacity is room,
-// and a records the replacement.
+// appended returns list followed by more. If it must reallocate list, the new capacity is room, and
+// it calls a.replaced.
 func appended[T any](a *allowance, list, more []T, room int) []T {
 	var element T
 	width, old := int64(unsafe.Sizeof(element)), cap(list)
@@ -121,20 +120,20 @@ func appended[T any](a *allowance, list, more []T, room int) []T {
 	return list
 }
 
-// flight returns the memory of the parts of a text that are being decoded or have not been joined
-// yet, given the number of parts so far and the size of the last part.
+// flight returns the memory of the parts of a text that are not yet joined. parts is the number of
+// parts so far, and size the size of the last part.
 func (a *allowance) flight(parts int, size int64) int64 {
 	return int64(min(parts, 2*a.workers()+1)) * size
 }
 
-// listBytes returns the memory of the lists of a column that have an element for each row.
+// listBytes returns the memory of the lists in a column with an element for each row.
 func (c *column) listBytes() int64 { return 8*int64(cap(c.numbers)) + 4*int64(cap(c.codes)) }
 
-// size returns the approximate memory of a column that is not a view of the file's cells.
+// size returns the approximate memory of a column that does not refer to the cells of a file.
 func (c *column) size() int64 {
 	const (
-		oddBytes   = 64 // size of a map entry with its text
-		entryBytes = 80 // size of an entry with its slot in the index
+		oddBytes   = 64 // bytes of a map entry with its text
+		entryBytes = 80 // bytes of an entry and its slot in the index
 	)
 	size := c.listBytes() + oddBytes*int64(len(c.odd)) + entryBytes*int64(len(c.entries)) + c.textBytes
 	if m, ok := c.cells.(*integers); ok {

@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// A tableReader generates a table of distinct numbers while the table is read, and records the
-// largest size of the heap, including garbage, during the reading.
+// A tableReader generates a table of distinct numbers while it is read. peak is the largest size of
+// the heap during the reading, including garbage.
 type tableReader struct {
 	rows, cols int
 	row        int
@@ -51,13 +51,13 @@ func (r *tableReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestReadMemory checks that a table of numbers takes little more memory than a matrix of the same
-// numbers, and that reading it takes at most three times the memory of the matrix.
+// TestReadMemory checks the memory of a table of numbers. The table must take little more memory
+// than a matrix of the numbers, and reading it at most three times the memory of the matrix.
 func TestReadMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads two million cells: skipped by -short")
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(100)) // the bound below assumes this percentage
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // the bound of the heap below assumes this percentage
 	in := &tableReader{rows: 40_000, cols: 50}
 	heap := func() float64 {
 		var m runtime.MemStats
@@ -75,20 +75,21 @@ func TestReadMemory(t *testing.T) {
 	matrix := float64(8 * in.rows * in.cols)
 	peak := float64(in.peak) - before
 	t.Logf("the matrix takes %.0f bytes, the table %.2f times as much, reading it %.2f times", matrix, live/matrix, peak/matrix)
-	// The bound consists of the factor 1.25 by which append grows a list, half a cell per row for
-	// the line numbers, and 1 MiB for the runtime and the test itself.
+	// The bound consists of three parts: append may grow a list by the factor 1.25, a line number
+	// takes half as much memory as a cell, and the runtime and the test take 1 MiB.
 	if allowed := matrix*(1.25+0.5/float64(in.cols)) + 1<<20; live > allowed {
 		t.Errorf("the table takes %.0f bytes, allowed %.0f", live, allowed)
 	}
-	// The collector lets the heap grow to twice the live memory of its last run, and does not run
-	// while the heap is below 4 MiB.
+	// The heap grows to twice the live memory of the last collection. Below 4 MiB the collector
+	// does not run.
 	if allowed := 3*matrix + 4<<20; peak > allowed {
 		t.Errorf("reading takes %.0f bytes, allowed %.0f", peak, allowed)
 	}
 }
 
-// TestRefusedTablesStayBelowTheLimit checks that a table whose size is known only at its end is
-// refused before the growing lists, their old memory and the decoded parts exceed the limit.
+// TestRefusedTablesStayBelowTheLimit checks a table whose size is known only at its end. Read must
+// return an error before the growing lists, their old arrays and the decoded parts exceed the
+// limit.
 func TestRefusedTablesStayBelowTheLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads four million cells: skipped by -short")
@@ -107,12 +108,12 @@ func TestRefusedTablesStayBelowTheLimit(t *testing.T) {
 			}
 			peak := int64(in.peak - m.HeapAlloc)
 			t.Logf("%d columns: %.2f of the limit, after %d rows", cols, float64(peak)/float64(limit), in.row)
-			// The collector runs when the heap has grown by 5 %, but not while it is smaller than 4 MiB.
+			// The collector runs when the heap has grown by 5 % and is larger than 4 MiB.
 			if allowed := limit + limit*percent/100 + 4<<20; peak > allowed {
 				t.Errorf("reading takes %d bytes, allowed %d", peak, allowed)
 			}
-			// The old list of one column, its new list and the decoded parts may together take two thirds of
-			// the limit.
+			// The old list of a column, its new list and the decoded parts may together take two
+			// thirds of the limit.
 			if table := int64(in.row) * int64(8*cols+4); 3*table < limit {
 				t.Errorf("refused at a table of %d bytes", table)
 			}
@@ -135,15 +136,15 @@ func (r *endless) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// TestReadingObeysMemory checks that a file that would take more memory than the limit is refused,
-// even if the file itself is small, and that the memory allocated before the refusal is
-// proportional to the limit.
+// TestReadingObeysMemory checks a table that exceeds the limit of memory, even if its file is
+// small. Read must return an error, and the memory allocated until then must be proportional to the
+// limit.
 func TestReadingObeysMemory(t *testing.T) {
 	const limit = 4 << 20
-	if _, err := dataset.Read("testdata/parquet/go-constant.parquet", nil); err != nil { // the undamaged file is valid
+	if _, err := dataset.Read("testdata/parquet/go-constant.parquet", nil); err != nil { // without a limit, the file is valid
 		t.Fatal(err)
 	}
-	constant, err := os.ReadFile("testdata/parquet/go-constant.parquet") // a file of 2²⁰ equal rows
+	constant, err := os.ReadFile("testdata/parquet/go-constant.parquet") // this file has 2²⁰ equal rows
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,10 +184,10 @@ func TestReadingObeysMemory(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 			oneLine(t, err)
-			// The total size of a buffer that doubles is at most twice its last size, and the total
-			// size of a slice that grows by a quarter is at most five times its last size. A block
-			// of 1 MiB of text yields at most 2¹⁷ numbers of 8 bytes each. The remaining memory is
-			// for the decompressors.
+			// All arrays of a buffer that doubles have at most twice the size of the last one, and
+			// all arrays of a slice that grows by a quarter at most five times. A block of 1 MiB of
+			// text has at most 2¹⁷ numbers of 8 bytes. The remaining memory is for the
+			// decompressors.
 			allocated := after.TotalAlloc - before.TotalAlloc
 			t.Logf("%.1f MiB allocated", float64(allocated)/(1<<20))
 			if allocated > (2+5+1)*limit+8<<20 {
@@ -194,11 +195,11 @@ func TestReadingObeysMemory(t *testing.T) {
 			}
 		})
 	}
-	// A table that fits the limit is read.
+	// A larger limit suffices for the table.
 	if table, err := (dataset.File{Path: "testdata/parquet/go-constant.parquet", Memory: 64 << 20}).Read(); err != nil || table.Rows() != 1<<20 {
 		t.Error(table, err)
 	}
-	// When a file is read in passes, the limit does not apply to the size of the whole file.
+	// If a file is read in passes, its total size may exceed the limit.
 	path := file(t, "a.npy", array)
 	s, err := dataset.File{Path: path, Memory: 8 << 20}.Open()
 	if err != nil {

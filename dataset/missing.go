@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// defaultNAValues returns the texts that represent a missing value in a CSV file, in addition to
-// the empty cell. They are the defaults of pandas.read_csv. The comparison is case-sensitive.
+// defaultNAValues returns the texts of missing cells in a CSV file, besides the empty cell. They
+// are the defaults of pandas.read_csv, and are case-sensitive.
 func defaultNAValues() []string {
 	return []string{
 		"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
@@ -17,9 +17,9 @@ func defaultNAValues() []string {
 	}
 }
 
-// missingValues returns the cells that were missing in the training table, in addition to the empty
-// cell. For an encoder from a version that did not store these cells, it returns the cells that
-// were then treated as missing in columns of numbers, in upper and lower case.
+// missingValues returns the texts of missing cells in the training table, besides the empty cell.
+// Older versions did not store these texts. For their encoders, it returns the texts that these
+// versions treated as missing in columns of numbers.
 func (e *Encoder) missingValues() []string {
 	if e.NAValues != nil {
 		return e.NAValues
@@ -27,8 +27,8 @@ func (e *Encoder) missingValues() []string {
 	return []string{"?", "NA", "na", "Na", "N/A", "n/a", "NULL", "null", "Null", "NaN", "nan", "NAN", "Nan"}
 }
 
-// Reading returns d, in which the decimal mark, the thousands mark and the missing-value cells that
-// are unset are replaced by the values for the training table.
+// Reading returns d after it has set the decimal mark, the thousands mark and the texts of missing
+// cells, where they are unset, to the values for the training table.
 func (e *Encoder) Reading(d Dialect) Dialect {
 	if d.Decimal == "" && d.Thousands == "" {
 		d.Decimal, d.Thousands = e.Decimal, e.Thousands
@@ -39,14 +39,14 @@ func (e *Encoder) Reading(d Dialect) Dialect {
 	return d
 }
 
-// A reading specifies how the cells of a table of texts are parsed. With a nil reading, numbers
-// must be in plain spelling and no number represents a missing value.
+// A reading specifies how the cells of a table of texts are parsed. A nil reading accepts only
+// plain numbers, and none of them is a missing cell.
 type reading struct {
 	marks
-	given   bool             // whether the user specified the decimal mark
-	list    []string         // cells that represent a missing value
-	texts   map[string]bool  // the elements of list as a set
-	numbers map[float64]bool // the numbers in the list; they match in every spelling
+	given   bool             // the user specified the decimal mark
+	list    []string         // texts of missing cells
+	texts   map[string]bool  // the set of the elements of list
+	numbers map[float64]bool // the numbers in list, which match all spellings
 }
 
 func newReading(list []string, m marks) *reading {
@@ -73,7 +73,7 @@ func (r *reading) parse(s string) (float64, kind) {
 	return v, k
 }
 
-// number parses a cell as parse does, but does not check for cells that represent a missing value.
+// number is parse without the check for texts of missing cells.
 func (r *reading) number(s string) (v float64, k kind) {
 	m := r.marksOr(points)
 	if m.decimal == '.' {
@@ -94,10 +94,11 @@ func (r *reading) number(s string) (v float64, k kind) {
 	case m.decimal == '.':
 		return math.NaN(), text
 	}
-	return parseCell(s) // the cell is a word for infinity
+	return parseCell(s) // the cell is a word for infinity, or a text
 }
 
-// plain returns a cell that is a number in plain spelling, and any other cell unchanged.
+// plain returns a cell that is a number in the plain spelling of parseCell. It returns any other
+// cell unchanged.
 func (r *reading) plain(s string) string {
 	m := r.marksOr(points)
 	if m.decimal == '.' {
@@ -118,13 +119,13 @@ func (r *reading) marksOr(m marks) marks {
 	return r.marks
 }
 
-// ordinary reports whether every text that is a number in plain spelling is read as this number.
-// This holds if the decimal mark is the point and no number represents a missing value.
+// ordinary reports whether each plain number is read as this number: the decimal mark is the point,
+// and no number means a missing cell.
 func (r *reading) ordinary() bool {
 	return r == nil || len(r.numbers) == 0 && r.marks.decimal == '.'
 }
 
-// commaDecimal parses, as decimal does, a number with a decimal comma and no other mark.
+// commaDecimal is decimal for numbers with a decimal comma and no other mark.
 func commaDecimal[S string | []byte](s S) (v float64, ok bool) {
 	var b [32]byte
 	if len(s) > len(b) {
@@ -152,7 +153,7 @@ func (e *Encoder) checkNAValues() error {
 	return nil
 }
 
-// notNumber returns the error for a cell of a column of numbers that is not a number.
+// notNumber returns the error for a cell that is not a number, in a column of numbers.
 func (t *Table) notNumber(c *column, row int, k kind) *Error {
 	rule := c.rule(row, k)
 	if c.reading != nil && k == text {
@@ -161,7 +162,7 @@ func (t *Table) notNumber(c *column, row int, k kind) *Error {
 	return t.cellFault(c, row, c.cell(row), rule)
 }
 
-// rule returns a text that states what is wrong with a cell of kind k where a number is needed.
+// rule says what is wrong with a cell of kind k in a column of numbers.
 func (c *column) rule(row int, k kind) string { return spellingRule(c.reading, c.cell(row), k) }
 
 func spellingRule(r *reading, cell string, k kind) string {
@@ -172,5 +173,5 @@ func spellingRule(r *reading, cell string, k kind) string {
 	return rule
 }
 
-// oddText is the error text for a text in a column of numbers.
+// oddText is the error text for a text among numbers.
 const oddText = "is not a number; correct it{, or $na-values}"

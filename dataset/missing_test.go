@@ -19,8 +19,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestMissingValuesAgainstPandas checks that the texts that represent missing values by default are
-// the same as in pandas, in columns of texts and of numbers.
+// TestMissingValuesAgainstPandas checks that the default texts of missing cells are those of
+// pandas, in columns of texts and of numbers.
 func TestMissingValuesAgainstPandas(t *testing.T) {
 	if err := exec.Command(required.Python, "-c", "import pandas").Run(); err != nil {
 		required.Lacking(t, "pandas", err)
@@ -48,7 +48,7 @@ func TestMissingValuesAgainstPandas(t *testing.T) {
 		}
 		for row, cell := range cells {
 			if cell == "None" && !want[i][row] {
-				continue // pandas treats this cell as missing since version 2.0
+				continue // missing only since pandas 2.0
 			}
 			if got := texts[row] == ""; got != want[i][row] {
 				t.Errorf("column %s: %q is missing: %v, in pandas %v", name, cell, got, want[i][row])
@@ -57,8 +57,8 @@ func TestMissingValuesAgainstPandas(t *testing.T) {
 	}
 }
 
-// TestNAValues checks that a list of missing values applies to columns of numbers and of texts,
-// whether a file is read as a whole or in blocks, and that the encoder stores the list.
+// TestNAValues checks a list of texts of missing cells. It must apply to columns of numbers and of
+// texts, whether a file is read at once or in blocks, and the encoder must store it.
 func TestNAValues(t *testing.T) {
 	const text = "a,kind,y\n1,red,1\n?,?,2\n3,red,3\n-999.0,blue,4\n8,NA,5\n\"?\",red,6\n"
 	path := filepath.Join(t.TempDir(), "t.csv")
@@ -68,7 +68,7 @@ func TestNAValues(t *testing.T) {
 	for _, c := range []struct {
 		list     []string
 		features []string
-		want     []float64 // the features of the rows, with the feature of column a first in each row
+		want     []float64 // the features of all rows; in each row the feature of column a is the first
 	}{
 		{[]string{"?", "-999"}, []string{"a", "kind=NA", "kind=blue", "kind=red"}, []float64{1, 0, 0, 1, 3, 0, 0, 1, 3, 0, 0, 1, 3, 0, 1, 0, 8, 1, 0, 0, 3, 0, 0, 1}},
 		{[]string{"", "?", "NA"}, []string{"a", "kind=blue", "kind=red"}, []float64{1, 0, 1, 2, 0, 1, 3, 0, 1, -999, 1, 0, 8, 0, 1, 2, 0, 1}},
@@ -120,8 +120,8 @@ func TestNAValues(t *testing.T) {
 	}
 }
 
-// TestNAValuesOfOldModels checks that a model without a stored list of missing values treats NA as
-// a category, and ? as a missing number.
+// TestNAValuesOfOldModels checks a model that does not store texts of missing cells. It must treat
+// NA as a category, and ? as a missing number.
 func TestNAValuesOfOldModels(t *testing.T) {
 	var e dataset.Encoder
 	err := json.Unmarshal([]byte(`{"inputs":[{"name":"a","number":{"fill":7,"mean":0,"scale":1}},{"name":"b","text":{"fill":"red","categories":["NA","red"]}}],"outputs":[],"refuse_missing":false}`), &e)
@@ -159,13 +159,13 @@ func TestNAValuesOfOldModels(t *testing.T) {
 	}
 }
 
-// TestOddMarkers checks that a few texts in a column of numbers are refused for any number of rows,
-// unless the column is declared categorical. A column with many words among the numbers is
-// categorical.
+// TestOddMarkers checks a small number of texts in a column of numbers. They must give an error for
+// any number of rows, unless the column is declared categorical. A column with many words among its
+// numbers must be categorical.
 func TestOddMarkers(t *testing.T) {
 	for _, c := range []struct {
 		cells string
-		odd   string // the text that is refused; "" if no text is refused
+		odd   string // the text in the error; "" means no error
 	}{
 		{"1 ?", "?"}, {"- 1 2", "-"}, {"1 2 3 unknown", "unknown"}, {"1 -- -- 2", "--"},
 		{strings.Repeat("4 5 6 ", 30) + "? ?", "?"}, {strings.Repeat("4 5 6 ", 30) + "6a", "6a"},

@@ -2,16 +2,16 @@ package dataset
 
 import "slices"
 
-// Notes lists the cells of one row that Encoder.Features replaces, converts or ignores.
+// Notes lists the cells of a row that Encoder.Features replaces, converts or ignores.
 type Notes struct {
-	Unknown map[string]string `json:"unknown,omitempty"` // maps a column name to the cell: a category that the training table lacks, or a text without a known n-gram
-	Missing []string          `json:"missing,omitempty"` // names of columns whose missing cell was filled
-	Quoted  []string          `json:"quoted,omitempty"`  // names of numeric columns whose number was passed to FromRows as a text
+	Unknown map[string]string `json:"unknown,omitempty"` // maps the name of a column to its cell: a category that the training table lacks, or a text without a known n-gram
+	Missing []string          `json:"missing,omitempty"` // names of columns whose cell was missing and was replaced
+	Quoted  []string          `json:"quoted,omitempty"`  // names of numeric columns whose number was a string for FromRows
 	Unused  []string          `json:"unused,omitempty"`  // names of columns that the training table lacks
 }
 
 // Notes returns the notes on each row of a table that Features or Texts has accepted. Columns are
-// listed in the order of the inputs, and unused columns in the order of t.
+// in the order of the inputs, and unused columns in the order of t.
 func (e *Encoder) Notes(t *Table) []Notes {
 	list := make([]Notes, t.rows)
 	cells := t.columns
@@ -30,7 +30,7 @@ func (e *Encoder) Notes(t *Table) []Notes {
 		if c == nil || in.Raw != "" {
 			continue
 		}
-		var unknown []int // indices of the unknown entries of c
+		var unknown []int // indices of the entries of c that are unknown
 		if in.TFIDF != nil {
 			unknown = unknownTexts(c, c.valueCounts(), in.TFIDF)
 		}
@@ -63,13 +63,13 @@ func (e *Encoder) Notes(t *Table) []Notes {
 	return list
 }
 
-// isUnknown reports whether an entry is in a list of unknownTexts.
+// isUnknown reports whether a list of unknownTexts contains an entry.
 func isUnknown(list []int, code int32) bool {
 	_, unknown := slices.BinarySearch(list, int(code))
 	return unknown
 }
 
-// has reports whether category is one of the categories.
+// has reports whether the text is one of the categories.
 func (x *Text) has(category string) bool {
 	_, known := slices.BinarySearch(x.Categories, category)
 	return known

@@ -14,28 +14,28 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// An NPY file (numpy.lib.format, versions 1.0 to 3.0) is the text \x93NUMPY, two bytes of version,
-// the length of the header (little endian, 2 bytes, or 4 bytes from version 2.0 on), the header,
-// which is a Python literal such as
+// An NPY file (numpy.lib.format, versions 1.0 to 3.0) consists of the text \x93NUMPY, two bytes of
+// version, the length of the header (little endian, 2 bytes, or 4 bytes from version 2.0 on), the
+// header, which is a Python literal such as
 //
 //	{'descr': '<f8', 'fortran_order': False, 'shape': (150, 4), }
 //
-// and the numbers. It is parsed here rather than by a library, because the header must be checked
-// against the size of the file before memory is allocated.
+// and the numbers. This package uses no library for it, because the header must be checked against
+// the size of the file before memory is allocated.
 
 // npyHeader holds the header of an array.
 type npyHeader struct {
 	descr         string
 	kind          dtype
-	char          byte // U or S for fixed-width texts; 0 for numbers
+	char          byte // U or S for texts of fixed width; 0 for numbers
 	width         int  // size of an element in bytes
 	big, fortran  bool
-	least, rank   int // the smallest accepted rank (number of dimensions), and the rank of the array
+	least, rank   int // the least rank (number of dimensions) that is accepted, and the rank of the array
 	shapeText     string
 	rows, columns int64
 }
 
-// maxNPYHeader is the maximum length of a header; numpy itself warns at 10,000 bytes.
+// maxNPYHeader is the maximum length of a header. At 10,000 bytes numpy prints a warning.
 const maxNPYHeader = 1 << 16
 
 // npyHeader reads the header of an array of one or two dimensions.
@@ -43,7 +43,7 @@ func (in *input) npyHeader() (h npyHeader, err error) {
 	return in.npyHead(1)
 }
 
-// npyScalar reads the header of an array of at most two dimensions; a scalar has no dimensions.
+// npyScalar reads the header of an array of at most two dimensions. A scalar has rank 0.
 func (in *input) npyScalar() (h npyHeader, err error) {
 	return in.npyHead(0)
 }
@@ -149,7 +149,7 @@ func (h *npyHeader) shape(p *literal) bool {
 		switch {
 		case h.rank == 1:
 			h.rows = n
-		case n > MaxFeatures: // this limit prevents overflow in products of dimensions
+		case n > MaxFeatures: // with this limit, products of dimensions cannot overflow
 			h.columns = n
 		case h.columns <= MaxFeatures:
 			h.columns *= n
@@ -195,10 +195,10 @@ func (h *npyHeader) element() error {
 	return fmt.Errorf("has the type %s; supported are f2, f4, f8, i1 to i8, u1 to u8, b1, U and S", quote(d))
 }
 
-// A literal is the unparsed rest of a Python literal.
+// A literal is the part of a Python literal that is not parsed yet.
 type literal struct{ rest string }
 
-// eat reports whether the rest begins with a token, and if so consumes the token and the spaces
+// eat reports whether the rest begins with a token. If so, it removes the token and the spaces
 // after it.
 func (p *literal) eat(token string) bool {
 	rest, ok := strings.CutPrefix(p.rest, token)
@@ -284,8 +284,8 @@ func (in *input) npyTexts(h npyHeader, c *column) error {
 	return nil
 }
 
-// addArray reads the numbers of an array, whose header has been read, and appends them to the table
-// as features, or as targets of the given name.
+// addArray appends an array to the table: as features if target is "", and otherwise as targets of
+// this name. Its header h has been read.
 func (in *input) addArray(t *Table, h npyHeader, target string) error {
 	if h.char != 0 {
 		c := &column{name: target}
@@ -310,7 +310,7 @@ func (in *input) addArray(t *Table, h npyHeader, target string) error {
 	return in.end()
 }
 
-// readNPY reads an array of n rows, or of n numbers.
+// readNPY reads an array of features, in two dimensions or one.
 func readNPY(in *input) (*Table, error) {
 	h, err := in.npyHeader()
 	if err != nil {
@@ -320,16 +320,16 @@ func readNPY(in *input) (*Table, error) {
 	return in.t, in.addArray(in.t, h, "")
 }
 
-// WriteNPY writes an array in C order as an NPY file of format 1.0: a []float64 with the type <f8,
-// a []int64 with <i8, and a []string with <U and the width of the longest text. The product of
-// shape must be the number of elements.
+// WriteNPY writes an array in C order as an NPY file of format 1.0. The type is <f8 for a
+// []float64, <i8 for an []int64, and <U with the width of the longest text for a []string. The
+// product of shape must be the number of elements.
 func WriteNPY(w io.Writer, data any, shape ...int) error {
 	out := bufio.NewWriter(w)
 	switch data := data.(type) {
 	case []float64:
 		writeNPYHead(out, "<f8", shape)
 		for _, v := range data {
-			out.Write(binary.LittleEndian.AppendUint64(out.AvailableBuffer(), math.Float64bits(v))) // Flush returns the first error of these writes
+			out.Write(binary.LittleEndian.AppendUint64(out.AvailableBuffer(), math.Float64bits(v))) // Flush returns the first error of Write
 		}
 	case []int64:
 		writeNPYHead(out, "<i8", shape)
@@ -354,7 +354,7 @@ func WriteNPY(w io.Writer, data any, shape ...int) error {
 	return out.Flush()
 }
 
-// writeNPYHead writes the version and the header, padded to a multiple of 64 bytes.
+// writeNPYHead writes the beginning of a file up to the numbers, padded to a multiple of 64 bytes.
 func writeNPYHead(out *bufio.Writer, descr string, shape []int) {
 	sizes := ""
 	for _, size := range shape {

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// readNPZ reads the features and the targets from a zip file of arrays, as written by numpy.savez
-// and savez_compressed.
+// readNPZ reads features and targets from a zip file of arrays, as numpy.savez and savez_compressed
+// write it.
 func readNPZ(in *input, arrays []string) (*Table, error) {
 	files, err := in.zipFiles()
 	if err != nil {
@@ -50,7 +50,7 @@ func readNPZ(in *input, arrays []string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if xHeader.rows != yHeader.rows { // compared before reading either array
+	if xHeader.rows != yHeader.rows { // find this error before reading the arrays
 		return nil, t.fault("", fmt.Sprintf("array %s has %s, array %s has %d", quote(arrayName(features)), count.Of(xHeader.rows, "row"), quote(arrayName(targets)), yHeader.rows))
 	}
 	if err := x.addArray(t, xHeader, ""); err != nil {
@@ -85,12 +85,12 @@ func (in *input) zipFiles() (files []*zip.File, err error) {
 	return files, nil
 }
 
-// plain returns the text of an error of archive/zip without the prefix "zip: ".
+// plain returns the text of err without the prefix "zip: ".
 func plain(err error) string { return strings.TrimPrefix(err.Error(), "zip: ") }
 
 func arrayName(f *zip.File) string { return strings.TrimSuffix(f.Name, ".npy") }
 
-// chooseArrays selects the feature array and the target array, which may be absent.
+// chooseArrays selects the feature array and the target array, which is nil if there is none.
 func (in *input) chooseArrays(files []*zip.File, names []string) (features, targets *zip.File, err error) {
 	var all []string
 	for _, f := range files {
@@ -125,7 +125,7 @@ func (in *input) chooseArrays(files []*zip.File, names []string) (features, targ
 	return found[0], found[1], nil
 }
 
-// member opens an array. Messages name the file and the array.
+// member opens an array as an input. Its errors name the file and the array.
 func (in *input) member(f *zip.File) (*input, error) {
 	t := &Table{Source: in.t.Source + ": array " + quote(arrayName(f))}
 	r, err := f.Open()

@@ -16,7 +16,7 @@ const (
 	tooLarge = "has numbers too large to standardize; rescale the column"
 )
 
-// A numberWriter writes the feature of a column of numbers.
+// A numberWriter is a writer for a column of numbers.
 type numberWriter struct {
 	place
 	rule *Number
@@ -49,12 +49,12 @@ func (w *numberWriter) write(x []float64, width, first, last int) (int, error) {
 // refused is the error text for a missing cell of a feature.
 const refused = "missing cells are refused: give it a value or drop the row"
 
-// missingFault returns the error for a missing cell that breaks the given rule.
+// missingFault returns the error for a missing cell that violates the given rule.
 func (t *Table) missingFault(c *column, row int, rule string) *Error {
 	return t.cellFault(c, row, c.cell(row), missingRule(c.cell(row))+rule)
 }
 
-// missingRule is the first part of the error text for a missing cell.
+// missingRule returns the first part of the error text for a missing cell.
 func missingRule(cell string) string {
 	if cell != "" {
 		return "stands for a missing cell; "
@@ -62,7 +62,7 @@ func missingRule(cell string) string {
 	return "the cell is empty; "
 }
 
-// feature returns the standardized value of v.
+// feature returns the feature for the number v.
 func (n *Number) feature(v float64) float64 {
 	if v -= n.Mean; math.Abs(v) <= n.Rounding {
 		return 0
@@ -70,30 +70,30 @@ func (n *Number) feature(v float64) float64 {
 	return v / n.Scale
 }
 
-// numberOf learns the encoding of numbers, in which NaN is a missing cell, or returns the rule that
-// the numbers violate. weights may be nil.
+// numberOf learns the encoding of numbers, of which NaN are missing cells. rule is the rule that
+// the numbers violate, or "". weights may be nil.
 func numberOf(values, weights []float64, standardize bool) (n *Number, rule string) {
 	m := momentsOf(values, weights)
 	fill, _ := m.median(values, weights)
 	return m.number(fill, totalWeight(weights, len(values))-m.N, standardize)
 }
 
-// moments holds the statistics from which Learn standardizes a column of numbers. Missing cells do
-// not count.
+// moments holds statistics of the numbers in a column, without its missing cells, for
+// standardization.
 type moments struct {
 	N         float64 // the number of values, or the sum of their weights
 	Mean, SD  float64 // SD² = Σ (v − Mean)² / N
 	Low, High float64 // minimum and maximum
 
-	rest float64 // the exact mean of the values minus Mean
+	rest float64 // exact mean of the values − Mean
 }
 
-// momentsOf returns the moments of the values, ignoring NaN. weights may be nil.
+// momentsOf returns the moments of the values that are not NaN. weights may be nil.
 //
 // A second pass sums the squared deviations from the mean and corrects the rounding error of the
 // mean. The one-pass formula Σx² − n·mean² would suffer cancellation for a large mean (Chan, Golub
-// and LeVeque 1983, equation 1.7). The deviations are divided by a power of two above the largest,
-// so that no square overflows.
+// and LeVeque 1983, equation 1.7). The deviations are divided by a power of two that is at least as
+// large, so that no square overflows.
 func momentsOf(values, weights []float64) (m moments) {
 	if weights != nil {
 		return weightedMoments(values, weights)
@@ -113,7 +113,7 @@ func momentsOf(values, weights []float64) (m moments) {
 	}
 	n := m.N
 	switch {
-	case m.Low >= m.High: // true also if there are no values
+	case m.Low >= m.High: // also true if there are no values
 		m.Mean = m.Low
 		return m
 	case math.IsInf(m.Mean, 0):
@@ -143,16 +143,16 @@ func momentsOf(values, weights []float64) (m moments) {
 	return m
 }
 
-// shift adds d to the mean.
+// shift adds d to Mean, and stores the rounding error in rest.
 func (m *moments) shift(d float64) {
 	mean := m.Mean + d
 	m.Mean, m.rest = mean, d-(mean-m.Mean)
 }
 
-// repeated returns the moments of the value v repeated n times.
+// repeated returns the moments of n values that all are v.
 func repeated(n, v float64) moments { return moments{N: n, Mean: v, Low: v, High: v} }
 
-// add sets m to the moments of the union of the values of m and of o (Chan, Golub and LeVeque 1983,
+// add sets m to the moments of all values of m and o together (Chan, Golub and LeVeque 1983,
 // equation 2.1).
 func (m *moments) add(o moments) {
 	if o.N <= 0 {
@@ -171,13 +171,13 @@ func (m *moments) add(o moments) {
 	m.Low, m.High = min(m.Low, o.Low), max(m.High, o.High)
 }
 
-// rounding is the largest standard deviation that is attributed to rounding: see spread.Rounding. A
-// column with a smaller or equal SD is constant.
+// rounding returns the largest standard deviation that may be due to rounding: see spread.Rounding.
+// A column whose SD is not larger is constant.
 func (m moments) rounding() float64 { return spread.Rounding(m.N, m.Mean) }
 
-// number returns the encoding that Learn derives from these moments. The missing cells, whose
-// number or total weight is missing, are replaced by fill, the median. rule is the rule that the
-// column breaks, or "".
+// number returns the encoding of a column with these moments. missing is the number or total weight
+// of the missing cells, and fill, the median, replaces them. rule is the rule that the column
+// violates, or "".
 func (m moments) number(fill, missing float64, standardize bool) (n *Number, rule string) {
 	if m.N == 0 {
 		return nil, noValues
@@ -195,7 +195,7 @@ func (m moments) number(fill, missing float64, standardize bool) (n *Number, rul
 		n.Mean, n.Rounding = m.Mean, max(rounding, m.High-m.Mean, m.Mean-m.Low)
 	default:
 		n.Mean, n.Scale = m.Mean, m.SD
-		if n.Scale == 0 { // Scale is 0 if the mean of the squares underflows
+		if n.Scale == 0 { // the mean of the squares has underflowed
 			n.Scale = m.High - m.Low
 		}
 		if math.IsInf(n.Scale, 1) || math.IsInf(n.Mean, 0) || math.IsNaN(n.Scale+n.Mean) {
@@ -206,7 +206,7 @@ func (m moments) number(fill, missing float64, standardize bool) (n *Number, rul
 }
 
 // median returns the median of the n values that are not NaN: the middle value, or the mean of the
-// two middle values. ok is false if n is 0.
+// two middle values. If n is 0, ok is false.
 func median(values []float64, n int) (m float64, ok bool) {
 	if n == 0 {
 		return 0, false
@@ -224,10 +224,10 @@ func median(values []float64, n int) (m float64, ok bool) {
 	return m, true
 }
 
-// aroundMedian returns copies of the values in an interval that contains the middle value or both
-// middle values, and the number of values below the interval. The interval extends from the median
-// of a sample by four standard deviations of its rank to either side. If it does not contain the
-// middle values, all values are returned (Floyd and Rivest 1975).
+// aroundMedian returns the values in an interval that contains the middle value or both middle
+// values, and the number of values below it. The bounds are quantiles of a sample, four standard
+// deviations of the rank below and above its median. If the interval does not contain the middle
+// values, aroundMedian returns all values (Floyd and Rivest 1975).
 func aroundMedian(values []float64, n int) (near []float64, below int) {
 	const sampled = 1 << 12
 	if n >= 4*sampled {
@@ -263,7 +263,7 @@ func aroundMedian(values []float64, n int) (near []float64, below int) {
 	return near, 0
 }
 
-// one returns 1 if b is true and 0 otherwise, without a branch.
+// one returns 1 if b is true and 0 otherwise. The compiler makes no branch of it.
 func one(b bool) int {
 	if b {
 		return 1
@@ -283,10 +283,9 @@ var powersOfFive = func() (p [28]uint64) {
 	return p
 }()
 
-// decimal parses a number such as -12.5e3 that is short enough for exact arithmetic: up to 19
-// digits after leading zeros, and a power of ten between −27 and 27. It returns the nearest
-// float64, ties to even, as strconv does. For any other cell ok is false, and parseCell must be
-// called.
+// decimal parses a number such as -12.5e3 by exact arithmetic. The number may have 19 digits after
+// leading zeros, and a power of ten from −27 to 27. decimal returns the nearest float64, ties to
+// even, as strconv does. For any other cell ok is false: call parseCell.
 func decimal(b []byte) (v float64, ok bool) {
 	v, end, ok := scanDecimal(b, 0)
 	if !ok || end != len(b) {
@@ -295,8 +294,8 @@ func decimal(b []byte) (v float64, ok bool) {
 	return v, true
 }
 
-// scanDecimal parses the number that begins at index i of b, as decimal does. end is the index of
-// the first byte that cannot continue a number.
+// scanDecimal is decimal for a number that begins at index i of b. end is the index of the first
+// byte that is not part of the number.
 func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 	negative := false
 	if i < len(b) && (b[i] == '-' || b[i] == '+') {
@@ -312,7 +311,7 @@ func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 	if i < len(b) && b[i] == '.' {
 		start := i + 1
 		for i = start; i+8 <= len(b); i += 8 {
-			x := binary.LittleEndian.Uint64(b[i:]) ^ '0'*eachByte // now each byte of a digit is 0 to 9
+			x := binary.LittleEndian.Uint64(b[i:]) ^ '0'*eachByte // now the byte of a digit has the value of the digit
 			others := (x&(0x7f*eachByte) + 0x76*eachByte | x) & (0x80 * eachByte)
 			if others != 0 {
 				if uint32(others) == 0 {
@@ -331,10 +330,10 @@ func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 	}
 	for k := first; digits > 19 && (b[k] == '0' || b[k] == '.'); k++ {
 		if b[k] == '0' {
-			digits-- // a leading zero is not counted
+			digits-- // a leading zero is not one of the 19 digits
 		}
 	}
-	if digits == 0 || digits > 19 { // 19 digits cannot overflow 64 bits
+	if digits == 0 || digits > 19 { // 19 digits fit in 64 bits
 		return 0, i, false
 	}
 	power := -fraction
@@ -358,8 +357,8 @@ func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 	}
 	switch {
 	case mantissa <= 1<<53 && -22 <= power && power <= 22:
-		// The result is a single multiplication or division of exact numbers, and thus rounded once
-		// (Clinger 1990).
+		// A single multiplication or division of exact numbers gives the result, which is thus
+		// rounded once (Clinger 1990).
 		v = float64(mantissa)
 		if power < 0 {
 			v /= powersOfTen[-power]
@@ -377,7 +376,7 @@ func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 	return v, i, true
 }
 
-// eachByte has the value 1 in each byte.
+// eachByte has 1 in each of its bytes.
 const eachByte = 0x0101010101010101
 
 // eightDigits returns the number with eight decimal digits, given as bytes 0 to 9 with the first
