@@ -126,8 +126,8 @@ type Backend[T Float] interface {
 	// the diagonal gives Inf or NaN.
 	Trsm(s Side, ul Uplo, t Trans, alpha T, a, b Matrix[T])
 	// Potrf factors A = L Lᵀ (Lower) or UᵀU (Upper), stores the factor in the triangle ul of A, and
-	// waits. If pivot p is not a positive finite number, Potrf returns a *PivotError. The leading
-	// p × p part of the factor is then valid.
+	// waits. If pivot p, counted from 0, is not a positive finite number, Potrf returns a
+	// *PivotError. The leading p × p part of the factor is then valid.
 	Potrf(ul Uplo, a Matrix[T]) error
 
 	// AddDiag queues A_ii ← A_ii + d_i for the square matrix A. If d has length 1, its element is
@@ -240,8 +240,9 @@ type PackedBackend[T Float] interface {
 	DiagPacked(dst []T, a Packed[T]) error
 	// SymmPacked queues C ← α A B + β C.
 	SymmPacked(alpha T, a Packed[T], b Matrix[T], beta T, c Matrix[T])
-	// PotrfPacked factors A = L Lᵀ, stores L in A and waits. If pivot p is not a positive finite
-	// number, PotrfPacked returns a *PivotError. The leading p × p part of L is then valid.
+	// PotrfPacked factors A = L Lᵀ, stores L in A and waits. If pivot p, counted from 0, is not a
+	// positive finite number, PotrfPacked returns a *PivotError. The leading p × p part of L is
+	// then valid.
 	PotrfPacked(a Packed[T]) error
 	// TrsmPacked queues B ← op(L)⁻¹ B, where L is the lower triangle of A. After PotrfPacked, a
 	// call with NoTrans and another with Transpose solve A X = B. A zero on the diagonal gives Inf

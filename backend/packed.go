@@ -20,7 +20,8 @@ type FixedBackend[T Float] interface {
 	// NewFixed returns a matrix of zeros of order n, or a *MemoryError.
 	NewFixed(n int) (Packed[T], error)
 	// FixedBytes returns the number of bytes that NewFixed(n) takes: 2 for each element of a
-	// triangle, and at most 512(n+1) others. If the number overflows, the result is math.MaxInt64.
+	// triangle, and at most 512(n+1) further bytes. If the number overflows, the result is
+	// math.MaxInt64.
 	FixedBytes(n int) int64
 }
 

@@ -20,9 +20,9 @@ type Config struct {
 	// guarantee such results; docs/trust.md lists these devices and further conditions. If
 	// MERCER_REPRODUCIBLE is true, Open acts as if Reproducible were set.
 	Reproducible bool
-	// Fallback is called by Open with a reason if Open chose a device that passed its probe but
-	// cannot be opened. Open then tries the next device. If Fallback is nil, or the caller named
-	// the device, Open returns the failure.
+	// Fallback receives the name of a device that passed its probe but cannot be opened, and the
+	// reason. Open then tries the next device. If Fallback is nil, or the caller named the device,
+	// Open returns the failure.
 	Fallback func(device string, err error)
 }
 
@@ -41,7 +41,7 @@ type Driver interface {
 	// Candidates probes the machine: it returns every device that the driver supports, best
 	// first.
 	Candidates() []Candidate
-	// Open opens the device with the given name, without the driver's name and the slash.
+	// Open opens a device. `device` is its name without the driver's name and the slash.
 	Open(device string, c Config) (Device, error)
 }
 
@@ -94,8 +94,8 @@ const EnvReproducible = "MERCER_REPRODUCIBLE"
 //	"cpu"        the best usable device of the driver "cpu"
 //	"cpu/avx2"   that device and no other
 //
-// If no requested device can be used, the error of Open matches ErrUnavailable and gives a reason
-// for each of them. Open never opens a device that was not requested.
+// If no requested device can be used, the error of Open matches ErrUnavailable and gives the reason
+// for each requested device. Open never opens a device that was not requested.
 func Open(name string, c Config) (Device, error) {
 	if c.Threads < 0 || c.Memory < 0 {
 		return nil, fmt.Errorf("backend: open: threads and memory must be ≥ 0, got %d and %d", c.Threads, c.Memory)

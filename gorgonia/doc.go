@@ -1,6 +1,6 @@
 // Package gorgonia has nodes for Gorgonia's graphs: Gram matrices, solves with them, and kernel
 // ridge regression. Implicit differentiation computes the gradients. A program can thus train
-// features, a metric or a kernel's parameters whose output is fitted by kernel ridge regression.
+// features, a metric or a kernel's parameters through a kernel ridge regression.
 //
 //	Gram         K = k(X, Z)
 //	Solve        α = (K + λI)⁻¹y for a symmetric K of any origin

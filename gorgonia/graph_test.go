@@ -274,7 +274,7 @@ func weights(t *testing.T, m model, r *rand.Rand) *tensor.Dense {
 }
 
 // simulated is nil if the device cuda/0, simulated or real, is available. Otherwise it is the
-// reason. TestMain chooses the CUDA libraries once, because they cannot be unloaded.
+// reason why not. TestMain chooses the CUDA libraries once, because they cannot be unloaded.
 var simulated error
 
 func TestMain(m *testing.M) {

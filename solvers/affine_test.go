@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/solvers/solvertest"
 )
 
-// affineKernels are kernels of the form a·xᵀz + c, written in several ways; the last two kernels of
-// the list do not have this form.
+// affineKernels lists kernels of the form a·xᵀz + c, written in several ways. The last two kernels
+// do not have this form.
 var affineKernels = []kernels.Kernel{
 	kernels.Linear{},
 	kernels.Scaled{Weight: 0.3, Kernel: kernels.Linear{}},
@@ -28,8 +28,8 @@ var affineKernels = []kernels.Kernel{
 	kernels.Product{kernels.Linear{}, kernels.Linear{}},
 }
 
-// TestCGOfLinearKernel runs the suite of all methods with conjugate gradients that multiply by K as
-// products with X and its transpose.
+// TestCGOfLinearKernel runs the suite for conjugate gradients with linear kernels. Products with X
+// and Xᵀ replace products with K.
 func TestCGOfLinearKernel(t *testing.T) {
 	for _, o := range []solvers.Operator{solvers.Unstored64, solvers.Unstored32} {
 		t.Run(string(o), func(t *testing.T) {
@@ -52,8 +52,8 @@ func TestCGOfLinearKernel(t *testing.T) {
 // affine kernel.
 func TestAffineIsDual(t *testing.T) {
 	testAffineIsDual(t, pathRandom(t))
-	// With this seed, an earlier version made the residual of the equations small, but 1ᵀα differed
-	// from 0 by 1.1e-11.
+	// With this seed, the residual of the equations was once small, but 1ᵀα was 1.1e-11 instead of
+	// 0.
 	testAffineIsDual(t, rand.New(rand.NewPCG(1795357272634887493, 1)))
 }
 

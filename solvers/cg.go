@@ -528,7 +528,7 @@ func (z *sizes) samples() lowrank.Samples {
 	return list
 }
 
-// taylorEstimates returns the estimates for the Taylor preconditioner, which the first call computes.
+// taylorEstimates computes the estimates for the Taylor preconditioner at the first call.
 func (z *sizes) taylorEstimates(par Params) (list []lowrank.TaylorEstimate, err error) {
 	if z.p.Sparse != nil {
 		return nil, errors.New("solvers: preconditioner: taylor takes no sparse samples: use rpcholesky")
@@ -541,7 +541,7 @@ func (z *sizes) taylorEstimates(par Params) (list []lowrank.TaylorEstimate, err 
 	return z.taylor, nil
 }
 
-// spectrum returns the estimated spectrum of K, which the first call computes.
+// spectrum estimates the spectrum of K at the first call.
 func (z *sizes) spectrum() *lowrank.Spectrum {
 	if z.estimated == nil {
 		z.estimated = lowrank.NewSpectrum(z.ctx, z.samples())

@@ -201,8 +201,8 @@ func (s *checkpointer) due() bool {
 	return s != nil && time.Since(s.last) >= s.every
 }
 
-// write saves the state of an inner solver, together with the state of the refinement around it, if
-// there is a refinement.
+// write saves the state of an inner solver. If a refinement calls the inner solver, write also
+// saves the state of the refinement.
 func (s *checkpointer) write(st *state) error {
 	st.Key = s.key
 	if f := s.f; f != nil {

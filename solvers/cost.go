@@ -76,9 +76,9 @@ var ofProcessor = costs{
 }
 
 // atRate returns the costs of a processor whose rate of large products is `products` operations per
-// second; 0 stands for processorRate. The time of work that memory bandwidth or scalar instructions
-// limit does not depend on this rate. Therefore its cost, in units of operations of a product, is
-// proportional to the rate.
+// second; 0 stands for processorRate. Some work is limited by memory bandwidth or by scalar
+// instructions. The time of such work does not depend on the rate of products. Its cost, in
+// operations of a product, is therefore proportional to that rate.
 func (c costs) atRate(products float64) costs {
 	if products == 0 || products == c.rate {
 		return c

@@ -10,8 +10,8 @@
 // where ‖f‖ does not include b: the intercept is not penalized.
 //
 //	dual.go     Cholesky of the n × n matrix K + λW⁻¹ in packed storage, for every kernel
-//	mixed.go    the same factor in float32, preconditioning conjugate gradients in float64;
-//	            or dual or mixed with the factor in the memory of the host, for a GPU
+//	mixed.go    the same factor in float32 as a preconditioner of conjugate gradients in float64;
+//	            and, for a GPU, dual and mixed with the factor in the memory of the host
 //	cg.go       preconditioned block conjugate gradients, K stored or not (operator.go)
 //	kalman.go   Cholesky of K + λW⁻¹ in O(n) operations, for one feature and a Markov kernel
 //	modes.go    refinement by equispaced Fourier modes, for one to three features and a Gaussian or

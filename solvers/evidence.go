@@ -21,8 +21,8 @@ import (
 //	log p(Y) = Σ_j −½ y_jᵀC⁻¹y_j/s_j² − (N/2) log s_j² − ½ log det C − (N/2) log 2π
 //
 // with C = K + λW⁻¹ and N = n. A weight counts repetitions of a sample: with weights, N is their
-// sum, and det C is the determinant for the repeated samples. It adds Σ_i (w_i − 1) ln λ + ln w_i
-// to log det C.
+// sum, and det C is the determinant for the repeated samples. The repetitions add Σ_i (w_i − 1) ln
+// λ + ln w_i to log det C.
 type Evidence struct {
 	Log float64
 	// Scale is s² of each output. Without EvidenceParams.FitScale it is 1. With FitScale it is the
@@ -227,7 +227,7 @@ func (e *Evidence) check() error {
 }
 
 // gradient computes the derivatives. alpha is C⁻¹y, and squares holds y_jᵀC⁻¹y_j. For a kernel h·k
-// with the multiple h, ∂Log/∂ln h = ½ Σ_ij M_ij (C − λW⁻¹)_ij, where Σ_ij M_ij C_ij = Σ_j
+// with the factor h, ∂Log/∂ln h = ½ Σ_ij M_ij (C − λW⁻¹)_ij, where Σ_ij M_ij C_ij = Σ_j
 // y_jᵀC⁻¹y_j/s_j² − t n.
 func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], squares []float64) error {
 	s, b := f.s, f.B
@@ -420,7 +420,7 @@ func (g *scaleSums) add(b backend.Backend[float64], first, cols int, sums []floa
 	return nil
 }
 
-// otherPoints checks the points whose kernel values with the samples are to be computed.
+// otherPoints checks points at which kernel values with the samples will be computed.
 func (p Problem) otherPoints(points backend.Points) (numeric.Points, error) {
 	z, err := numeric.PointsOf(points)
 	if err != nil {
@@ -441,7 +441,7 @@ func (p Problem) otherPoints(points backend.Points) (numeric.Points, error) {
 // shares the samples of its Problem, which must not be changed.
 //
 // For one feature and a kernel that Kalman accepts, Uncertainty stores a state-space model instead
-// if it is estimated to be faster. The model takes O(n) operations and memory, and O(log n)
+// if the model is estimated to be faster. The model takes O(n) operations and memory, and O(log n)
 // operations for each point.
 type Uncertainty struct {
 	s         *samples
@@ -472,15 +472,15 @@ func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit in
 	return u, nil
 }
 
-// Variance returns the posterior variance of the latent function of the Gaussian process at each row
-// z of points:
+// Variance returns the posterior variance of the latent function of the Gaussian process at each
+// row z of points:
 //
 //	k(z, z) − k_zᵀ(K + λW⁻¹)⁻¹k_z,  k_z = k(X, z)
 //
 // It excludes the noise λ of a new target (Rasmussen and Williams 2006, equation 2.26). It takes n²
-// operations for each point. If rounding makes a difference negative, the result is 0; the error of
-// a variance is at most about 2⁻⁵² k(z, z) times the condition number of K + λW⁻¹. If the device
-// does not work in Go memory, each call copies the factor to the device once.
+// operations for each point. If rounding makes the difference negative, the variance is 0. The
+// error of a variance is at most about 2⁻⁵² k(z, z) times the condition number of K + λW⁻¹. If the
+// device does not work in Go memory, each call copies the factor to the device once.
 func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points backend.Points, limit int64) ([]float64, error) {
 	if u == nil || u.s == nil {
 		return nil, errors.New("solvers: variance: the Uncertainty was not made by NewUncertainty")

@@ -114,11 +114,11 @@ func TestLogEvidence(t *testing.T) {
 	}
 }
 
-// TestScaleDerivatives compares two computations of the derivatives with respect to length scales:
-// the expanded squares of scaleSums, for a Gaussian kernel and a multiple of it, and one matrix
-// ∂K/∂θ for each parameter, for the same kernel as a product. The samples of the last problem are
-// too far apart for scaleSums. The expansion cancels numbers of up to u² ≤ 2¹⁶ to squares of about
-// 1. The rounding errors of the sums over n² pairs are about 2⁻⁵²·2¹⁶·n = 2⁻³⁶·n.
+// TestScaleDerivatives checks the derivatives with respect to length scales that scaleSums computes
+// from expanded squares, for a Gaussian kernel and a multiple of it. The expected derivatives use
+// one matrix ∂K/∂θ for each parameter, for the same kernel as a product. The samples of the last
+// problem are too far apart for scaleSums. The expansion cancels numbers of up to u² ≤ 2¹⁶ to
+// squares of about 1. The rounding errors of the sums over n² pairs are about 2⁻⁵²·2¹⁶·n = 2⁻³⁶·n.
 func TestScaleDerivatives(t *testing.T) {
 	rng := pathRandom(t)
 	n := 300 // two blocks of columns

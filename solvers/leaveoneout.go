@@ -11,9 +11,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// LeaveOneOut computes the fits without one of the samples from a solution of (K + λW⁻¹)α + b·1 =
-// y. Let A be K + λW⁻¹, bordered by ones if there is an intercept, B = A⁻¹, and e_i a unit vector.
-// The fit f₋ᵢ without sample i, and its error c_i at that sample, are
+// LeaveOneOut computes the fit without each sample from one solution of (K + λW⁻¹)α + b·1 = y. Let
+// A be K + λW⁻¹, bordered by ones if there is an intercept, B = A⁻¹, and e_i a unit vector. The fit
+// f₋ᵢ without sample i, and its error c_i at that sample, are
 //
 //	y_i − f₋ᵢ(x_i) = c_i = α_i/B_ii,    f₋ᵢ(x) = f(x) − c_i (B [k(X, x); 1])_i
 //

@@ -190,7 +190,7 @@ func (z *sizes) box() *box {
 
 // concentrated compares the samples with an even distribution over the box. It divides the box into
 // cells with sides of about h. The result is the mean number of samples in the cell of a random
-// sample, divided by that number for the even distribution.
+// sample, divided by the same mean for the even distribution.
 func (b *box) concentrated(h float64) float64 {
 	longest, n := max(b.side[0], b.side[1], b.side[2]), float64(len(b.near))
 	level := 0
@@ -647,7 +647,8 @@ func (m *modal) Apply(q, p, _ backend.Matrix[float64]) error {
 }
 
 // solve computes α by conjugate gradients with the inner modes. If there are middle modes, solve
-// corrects α by their residual until it is small enough or decreases slowly.
+// then corrects α, with residuals by the middle modes, until the residual is small enough or
+// decreases slowly.
 func (m *modal) solve(r backend.Matrix[float64], goal []float64) error {
 	w := m.w
 	rows, columns := r.Dims()

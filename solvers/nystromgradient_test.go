@@ -221,8 +221,8 @@ func gradientSamples(rng *rand.Rand, n, m int) (x, y, c backend.Host[float64], w
 	return x, y, c, weights
 }
 
-// TestFourierGradient compares the likelihood of random features with the normal density of
-// covariance s²(ΦΦᵀ + λW⁻¹), evaluated by n×n matrices. It compares the gradient with complex
+// TestFourierGradient compares the likelihood of the random feature model with the normal density
+// of covariance s²(ΦΦᵀ + λW⁻¹), evaluated by n×n matrices. It compares the gradient with complex
 // steps, as TestNystromGradient does. A complex step ih of ln σ divides the frequencies by exp(ih).
 func TestFourierGradient(t *testing.T) {
 	const n, d, m, h = 30, 2, 12, 1e-200

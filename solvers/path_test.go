@@ -126,8 +126,9 @@ func TestPathClosedForm(t *testing.T) {
 						d = 40
 					}
 					if method == solvers.Primal {
-						// With fewer samples than features, 1 − h has no correct digit in primal,
-						// and Auto never chooses primal.
+						// With fewer samples than features, the leverages are near 1 in primal, and
+						// 1 − leverage has no correct digit. Auto never chooses primal for such
+						// samples.
 						d = 1 + rng.IntN(max(1, n/2))
 						if n < 3 {
 							continue

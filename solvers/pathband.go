@@ -23,7 +23,7 @@ func (p *pathBase) queue(ctx context.Context) backend.Backend[float64] {
 	return p.Dev.F64().With(ctx, p.Progress.Done)
 }
 
-// decompose returns the band decomposition of a; Q overwrites a.
+// decompose returns the band decomposition QBQᵀ of a. Q overwrites a.
 func (p *pathBase) decompose(a backend.Matrix[float64], columns, samples int) (*band.Solver, error) {
 	return band.New(p.Mem, p.B, a, band.Params{Columns: columns, Inverses: p.loo, Samples: samples, Queue: p.queue, Workers: pathWorkers(p.Dev)})
 }

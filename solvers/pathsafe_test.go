@@ -38,7 +38,7 @@ func noiseless(t *testing.T, n, d int) (p solvers.Problem, w []float64) {
 // 100 samples, 50 features, no noise, alphas of 1e-15 and 1e-14. Formulas that divide by alpha give
 // coefficients without a correct digit. Here, the relative error of the coefficients must be near
 // the condition number of XᵀX times the unit roundoff, about 1e-13. The leave-one-out errors must
-// be as small relative to y.
+// be equally small, relative to y.
 func TestPathTinyLambda(t *testing.T) {
 	p, w := noiseless(t, 100, 50)
 	for _, large := range []bool{false, true} {

@@ -169,8 +169,7 @@ func (p Plan) fits(ctx context.Context, dev backend.Device) error {
 	return &BudgetError{Method: p.Method, Rows: p.rows, Needed: p.Bytes, Available: available, Largest: run.Largest(p.rows, p.bytesOf, available)}
 }
 
-// soluble returns an error if the dual system is singular for every X, for a method that solves
-// this system.
+// soluble returns an error if the dual system, which the method m solves, is singular for every X.
 func (z *sizes) soluble(m Method) error {
 	if z.linear && z.p.Lambda == 0 && z.p.Intercept {
 		return message.Errorf("solvers: %s: K of centered samples is singular: with a linear kernel and an intercept lambda must be > 0: {raise $lambda|use $solver=primal}", m)

@@ -45,8 +45,7 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 			{"solve", 4*flop.Trsm(d, t) + 4*flop.Gemm(n, t, d)},
 		},
 		// The memory holds XᵀX, the solution, its residual and one block of rows. They are counted
-		// in float64, because a factor in float64 replaces a factor in float32 if that is too
-		// inaccurate.
+		// in float64, because a factor in float64 replaces an inaccurate factor in float32.
 		bytesOf: func(n int) int64 {
 			r := blockRows(n, d)
 			e := numeric.Total(numeric.Elements(d, d), numeric.Elements(2*d, t), numeric.Elements(r, t))
@@ -462,7 +461,7 @@ func sparsePrimalEstimate(z *sizes) (estimate, error) {
 	}, nil
 }
 
-// normalEquations multiplies by the matrix of sparsePrimal.
+// normalEquations multiplies by XᵀWX + λI for sparsePrimal.
 type normalEquations struct {
 	w        *work
 	x        backend.Matrix[float64]

@@ -39,8 +39,8 @@ type inner interface {
 	// direct reports whether the solver is a direct method, whose accuracy only refinement can
 	// improve.
 	direct() bool
-	// stopReason returns "" unless the last solve ended above its goal and another solve would end
-	// for the same reason. It then returns the reason.
+	// stopReason returns the reason why the last solve ended above its goal, if another solve would
+	// end for the same reason. Otherwise it returns "".
 	stopReason() string
 	// switchToCG is called after a solve that reduced the residual by less than a digit. It
 	// switches to conjugate gradients and returns true, or returns false if the solver cannot
@@ -330,13 +330,13 @@ func (f *refinement) inaccurate(reason string) error {
 }
 
 // correct adds to α the inner solver's solution for the residual. It scales each column of the
-// residual by a power of two. The scaled column has no overflow or underflow in float32, nor have
-// its squares.
+// residual by a power of two. Neither the scaled column in float32 nor its squares overflow or
+// underflow.
 func (f *refinement) correct(in inner) error {
 	w, s := f.w, f.w.s
 	_, columns := f.rhs.Dims()
 	if f.z.Data != nil {
-		columns = s.t // z is known: no right-hand side 1
+		columns = s.t // z is known and needs no solve
 	}
 	norms := slices.Clone(f.left)
 	if columns > s.t {
@@ -349,7 +349,7 @@ func (f *refinement) correct(in inner) error {
 			_, exponent := math.Frexp(v)
 			scale[j] = math.Ldexp(1, min(max(exponent, -1000), 1000))
 		}
-		size := v // for z: its error affects the residual by at most |b|, about ‖y‖/√n, times the error
+		size := v // for the column of z: an error of z changes the residual by |b| times the error, and |b| is about ‖y‖/√n
 		if j < s.t {
 			size = f.size[j]
 		}
@@ -393,8 +393,8 @@ func (f *refinement) correct(in inner) error {
 	return nil
 }
 
-// add sets α ← α + D. If z is known, it also sets b ← b + δb and α ← α − δb·z, where δb makes 1ᵀα =
-// 0. If b is an unknown, measure sets it.
+// add sets α ← α + d. If z is known, it also sets b ← b + δb and α ← α − δb·z, where δb makes 1ᵀα =
+// 0. If b is an unknown, measure sets b.
 func (f *refinement) add(d backend.Host[float64]) {
 	s := f.w.s
 	delta := make([]float64, s.t)

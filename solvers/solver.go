@@ -158,11 +158,11 @@ type Result struct {
 // Solve solves p on dev.
 //
 // Before work starts, Solve returns an error for an invalid Problem and a *BudgetError for a
-// Problem that does not fit in memory. The former names row and column, counted from 1. If the
-// matrix is not positive definite to working precision, the error wraps *backend.PivotError and
-// says how large λ must be. If the residual exceeds Params.Tol, the error is a *ConvergenceError
-// with the best solution found. Within about 0.1 s after ctx is done, Solve returns an error that
-// wraps context.Cause(ctx). Solve frees all device memory before it returns.
+// Problem that does not fit in memory. The error for an invalid value names its row and column,
+// counted from 1. If the matrix is not positive definite to working precision, the error wraps
+// *backend.PivotError and says how large λ must be. If the residual exceeds Params.Tol, the error
+// is a *ConvergenceError with the best solution found. Within about 0.1 s after ctx is done, Solve
+// returns an error that wraps context.Cause(ctx). Solve frees all device memory before it returns.
 //
 // If Auto chooses Modes and it converges too slowly, Solve continues with the cheapest other
 // method.
@@ -204,7 +204,7 @@ func solveAgain(ctx context.Context, dev backend.Device, p Problem, par Params, 
 	return res, nil
 }
 
-// solve is Solve without another method after Modes.
+// solve is Solve, but does not continue with another method after Modes.
 func solve(ctx context.Context, dev backend.Device, p Problem, par Params, start time.Time) (Plan, *Result, error) {
 	plan, err := makePlan(ctx, dev, p, par)
 	if err != nil {

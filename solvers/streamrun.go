@@ -283,8 +283,8 @@ type Block struct {
 	Keys []uint64
 }
 
-// InMemory returns Rows of the matrices x and y. The caller must keep the matrices; the Rows never
-// change them. weights and keys may be nil, as in Block.
+// InMemory returns Rows that refer to the matrices x and y and never change them. weights and keys
+// may be nil, as in Block.
 func InMemory(x, y backend.Host[float64], weights []float64, keys []uint64) Rows {
 	return inMemory{x, y, weights, keys}
 }

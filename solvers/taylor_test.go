@@ -15,8 +15,8 @@ import (
 )
 
 // TestTaylorIterations uses rows that are far from each other, and the monomials up to the first or
-// the second power. The number of iterations of conjugate gradients must agree with the estimate of
-// the planner to a factor of 0.6.
+// the second power. The number of iterations of conjugate gradients must agree with the planner's
+// estimate within a factor of 0.6.
 func TestTaylorIterations(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 15, 2000, 30
@@ -63,8 +63,8 @@ func TestTaylorFarRow(t *testing.T) {
 
 // TestTaylorPlan checks that Auto chooses the power series for rows that are far from each other.
 // If some rows are near each other, the power series takes many times the iterations of a
-// preconditioner from columns of K. For one feature, its rank is as large as the number of rows. In
-// both cases Auto must not choose it.
+// preconditioner from columns of K. For one feature, the rank of the power series is as large as
+// the number of rows. In both cases Auto must not choose it.
 func TestTaylorPlan(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, n = 17, 6000

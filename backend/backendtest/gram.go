@@ -73,8 +73,7 @@ func everyKernel(d int) []kernels.Kernel {
 	} {
 		distances = append(distances, kernels.Gradient(k)[0])
 	}
-	// The derivatives with respect to a statistic, from which gradients with respect to points are
-	// computed.
+	// Gradients with respect to points use derivatives with respect to a statistic, such as these.
 	for _, k := range []kernels.Kernel{
 		matern, distances[7],
 		kernels.Normalized{Kernel: kernels.Product{gaussian, kernels.Polynomial{Degree: 2, C: 1}}},

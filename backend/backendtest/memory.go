@@ -217,8 +217,8 @@ func testWrap[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testBelow tests Below for several lengths of x, with the first element that is not below the
-// bound at every index.
+// testBelow tests Below for several lengths of x. The first element that is not below the bound is
+// at every index in turn.
 func testBelow[T backend.Float](r *rig[T]) {
 	s, ok := r.b.With(r.Context(), nil).(backend.Searcher[T])
 	if _, base := r.b.(backend.Searcher[T]); base != ok {

@@ -389,8 +389,8 @@ func (r *rig[T]) within(what string, got, want, bound host) {
 	}
 }
 
-// near requires that got and the oracle's result differ by at most bound, and also the oracle's
-// result and own, a result that the suite computes in float64.
+// near compares got with the oracle's result, and the oracle's result with own, a result that the
+// suite computes in float64. Both differences must be at most bound.
 func (r *rig[T]) near(what string, got, oracles, own, bound host) {
 	r.Helper()
 	r.within(what+", the oracle's result", oracles, own, bound)

@@ -10,8 +10,8 @@ import (
 )
 
 // problem returns n samples of d normal features. The t targets are smooth functions of the
-// features plus noise. The weights are from 1/2 to 2. With its λ, the condition number of the
-// system is near 1000.
+// features plus noise. The weights are from 1/2 to 2. λ makes the condition number of the system
+// about 1000.
 func (c *cell) problem(r *rand.Rand, n, d, t int) solvers.Problem {
 	p := solvers.Problem{
 		Kernel:  c.kernel,

@@ -74,8 +74,8 @@ func testMemory(c *cell) {
 }
 
 // filter returns the Go memory of the method Kalman, which its plan includes but devices do not
-// measure. It holds the filter, two numbers per sample for sorting, two columns for each right-hand
-// side, and two pairs of a solution and its residual.
+// measure. This memory holds the filter, two numbers per sample for sorting, two columns for each
+// right-hand side, and two pairs of a solution and its residual.
 func (c *cell) filter(p solvers.Problem) int64 {
 	m, ok := markov.Of(p.Kernel)
 	if !ok {
