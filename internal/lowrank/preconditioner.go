@@ -59,29 +59,29 @@ func scratch[T backend.Float](name string, k int, points func(rows int) int64) i
 	return PivotBytes[T](k, points)
 }
 
-// Preconditioner is P = F Fᵀ + D, where D is λW⁻¹, possibly plus the diagonal of K − F Fᵀ. It is
-// applied by the Woodbury identity
+// Preconditioner is P = F Fᵀ + D, where D is λW⁻¹, possibly plus the diagonal of K − F Fᵀ. Apply
+// uses the Woodbury identity
 //
 //	P⁻¹ = D^{-½} (I − G L⁻ᵀ L⁻¹ Gᵀ) D^{-½},  G = D^{-½} F,  L Lᵀ = I + GᵀG
 //
-// in two products with G, n×k, and two with L⁻¹. A common factor of P⁻¹ is omitted, because
-// conjugate gradients do not depend on it.
+// in two products with G, n×k, and two products with L⁻¹. It omits a common factor of P⁻¹, because
+// conjugate gradients do not depend on this factor.
 type Preconditioner[T backend.Float] struct {
 	Rank   int     // number of columns of F
-	Raised float64 // increase of the largest element of D
+	Raised float64 // number that was added to the largest element of D
 
 	b       backend.Backend[T]
 	mem     *run.Arena
-	g       backend.Matrix[T] // G, n×k, a view of the field own
+	g       backend.Matrix[T] // G, n×k, in the memory of the field own
 	inverse backend.Matrix[T] // L⁻¹, k×k
 	half    []float64         // D^{-½} up to a common factor; nil if all elements are equal
-	t       backend.Matrix[T] // k×2c
+	t       backend.Matrix[T] // k×2c, for Apply to at most c columns
 	own     run.Releaser
 }
 
-// Bytes returns the device memory of a preconditioner in bytes: make during the computation by the
-// named maker and newPreconditioner, and keep afterwards. points(rows) is the size of a copy of the
-// given number of rows of X.
+// Bytes returns the device memory of a preconditioner, in bytes. make is the memory while the named
+// maker and newPreconditioner compute it, and keep is the memory afterwards. points(rows) is the
+// size of so many rows of X.
 func Bytes[T backend.Float](name string, n, rank, columns int, points func(rows int) int64) (make, keep int64) {
 	f, square, t := numeric.ElementBytes[T](numeric.Elements(n, rank)), numeric.Elements(rank, rank), numeric.ElementBytes[T](numeric.Elements(rank, 2*columns))
 	squares := numeric.Bytes(2 * square) // GᵀG and L⁻¹
@@ -123,12 +123,12 @@ func New[T backend.Float](f *run.Frame, b backend.Backend[T], x backend.Matrix[T
 	return newPreconditioner(f, b, columns, a.rank, d, slack, par.Columns)
 }
 
-// newPreconditioner computes the preconditioner from the first rank columns of f, which become G,
-// and the diagonal d of D, which has length 1 or n and is ≥ 0, for operands with up to c columns.
-// If D is so small relative to F that P⁻¹ would consist of rounding errors in the precision T, D is
-// increased as far as the accuracy of P⁻¹ requires, and Raised is the increase of its largest
-// element. left is the trace of K − F Fᵀ. An increase of up to left/n slows convergence little,
-// because P⁻¹(K + D) then still has about the condition number of K − F Fᵀ + D.
+// newPreconditioner computes the preconditioner for operands with up to c columns. The first rank
+// columns of f become G. d is the diagonal of D; it has length 1 or n and is ≥ 0. left is the trace
+// of K − F Fᵀ. If D is so small relative to F that P⁻¹ would consist of rounding errors in the
+// precision T, the function increases D as far as the accuracy of P⁻¹ requires, and sets Raised. An
+// increase of up to left/n slows convergence little, because the condition number of P⁻¹(K + D)
+// remains about that of K − F Fᵀ + D.
 func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], f backend.Matrix[T], rank int, d []float64, left float64, c int) (p *Preconditioner[T], err error) {
 	mem, dev, b64 := frame.Mem, frame.Dev, frame.B
 	n, _ := f.Dims()
@@ -144,7 +144,7 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 		}
 		smallest, left = 1, left/slices.Max(d)
 		largest := slices.Max(d)
-		for i, v := range d { // D is scaled so that the result is at least 1
+		for i, v := range d { // the common factor makes the smallest element 1
 			p.half[i] = math.Sqrt(largest / v)
 		}
 	}
@@ -162,10 +162,10 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 		return nil, err
 	}
 	total := smallest + numeric.Trace(trace)
-	const digits = 1e4 // P⁻¹ has at least four correct digits if D may be increased enough
+	const digits = 1e4 // with so large a D, P⁻¹ has at least four correct digits
 	unit := numeric.UnitOf[T]()
 	j := numeric.NewJitter(max(smallest, unit*total, min(left/float64(n), digits*unit*total)), total, numeric.Epsilon)
-	fill := func() error { return nil } // s is already filled at the first attempt
+	fill := func() error { return nil } // at the first attempt, s already holds GᵀG
 	if err := numeric.FactorJittered(j, b64, s, func() error { err := fill(); fill = squares; return err }); err != nil {
 		return nil, fmt.Errorf("preconditioner of rank %d: %w", rank, err)
 	}
@@ -188,12 +188,12 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 	return p, b.Sync()
 }
 
-// squareRows is the number of rows of a float32 matrix that are multiplied in float32 before the
-// sum continues in float64.
+// squareRows is the number of rows over which setSquares sums in float32. It adds these sums in
+// float64.
 const squareRows = 8192
 
-// setSquares sets s to the lower triangle of GᵀG. The rounding error of a float32 sum over all rows
-// would exceed λ, because it is relative to the norm of K.
+// setSquares sets s to the lower triangle of GᵀG. A float32 sum over all rows would have an error
+// above λ, because the error is relative to the norm of K.
 func setSquares[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend.Backend[float64], b backend.Backend[T], g backend.Matrix[T], s backend.Matrix[float64]) error {
 	if g, double := any(g).(backend.Matrix[float64]); double {
 		b64.Syrk(backend.Lower, backend.Transpose, 1, g, 0, s)
@@ -225,7 +225,7 @@ func setSquares[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend
 	return nil
 }
 
-// rounded returns m in the precision T: m itself, or a copy that replaces it.
+// rounded returns m in the precision T. For float32, a copy replaces m.
 func rounded[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend.Backend[float64], b backend.Backend[T], m backend.Matrix[float64]) (backend.Matrix[T], error) {
 	if same, double := any(m).(backend.Matrix[T]); double {
 		return same, nil
@@ -243,7 +243,8 @@ func rounded[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend.Ba
 	return to, dev.Sync()
 }
 
-// Apply queues z ← P⁻¹ r for n×c matrices, which do not overlap. It waits only if it needs the host.
+// Apply queues z ← P⁻¹ r for n×c matrices that do not overlap. It does not wait for the device,
+// unless a step runs on the host.
 func (p *Preconditioner[T]) Apply(z, r backend.Matrix[T]) error {
 	_, k := p.g.Dims()
 	_, c := r.Dims()
@@ -276,7 +277,7 @@ func (p *Preconditioner[T]) scaled(z, r backend.Matrix[T]) error {
 	return numeric.ScaleRows(p.b, z, r, p.half)
 }
 
-// sumOfDiagonals returns a + b, where b has one element for all rows or one for each row.
+// sumOfDiagonals adds b, of length 1 or n, to a and returns a.
 func sumOfDiagonals(a, b []float64) []float64 {
 	for i := range a {
 		a[i] += b[i%len(b)]

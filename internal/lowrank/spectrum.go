@@ -14,21 +14,22 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A Spectrum estimates the eigenvalues of W^½ K W^½ by the eigenvalues of a sample of m rows, times n/m.
-// The relative error of the large eigenvalues is about 1/√m. A sample cannot resolve the small
-// eigenvalues: their sum is distributed over m values instead of n. The method eigenvalue corrects this.
+// A Spectrum estimates the eigenvalues of W^½ K W^½ for n rows as n/m times the eigenvalues for a
+// sample of m rows. The relative error of the large eigenvalues is about 1/√m. The sample does not
+// resolve the small eigenvalues: it distributes their sum over m values instead of n. The method
+// eigenvalue corrects this.
 type Spectrum struct {
 	n      int
-	rank   int       // approximate rank of K; n unless the sample has a lower rank
-	sigma  []float64 // eigenvalues of the sample times n/m, in descending order, without eigenvalues that are rounding errors
+	rank   int       // approximate rank of K; n unless the sample shows a lower rank
+	sigma  []float64 // n/m times the eigenvalues of the sample, in descending order, without eigenvalues that are rounding errors
 	tail   []float64 // tail[j] = Σ_{i≥j} sigma[i]
 	lambda float64
-	least  float64 // see Least
+	least  float64 // the result of Least
 }
 
-// sampleRows returns the number of rows to sample. The time to compute the eigenvalues grows with
-// the cube of this number. This time is about 20 ms, or about 0.5 s for problems whose solution
-// takes many seconds. The sample must resolve some hundred eigenvalues.
+// sampleRows returns the number of rows to sample. The sample must resolve some hundred
+// eigenvalues. The time to compute them grows with the cube of the number of rows. It is about 20
+// ms, or about 0.5 s for large problems, whose solution takes many seconds.
 func sampleRows(n int) int {
 	switch {
 	case n < 16000:
@@ -45,7 +46,7 @@ type Samples struct {
 	Kernel kernels.Kernel
 	Lambda float64
 	Row    func(dst []float64, i int) // sets dst to sample i
-	Sparse *backend.CSR[float64]      // if not nil, the samples, and Row is not used
+	Sparse *backend.CSR[float64]      // the samples, if they are sparse; Row is then not used
 	Weight func(i int) float64        // returns the weight of sample i
 }
 
@@ -73,7 +74,7 @@ func NewSpectrum(ctx context.Context, s Samples) *Spectrum {
 	run.Parallel((m+1)/2, func(first, last int) {
 		value := points.Values(s.Kernel)
 		for p := first; p < last && ctx.Err() == nil; p++ {
-			for _, i := range []int{p, m - 1 - p} { // the two rows of the triangle have m + 1 elements together
+			for _, i := range []int{p, m - 1 - p} { // row i of the triangle has i + 1 elements, so that each pair has m + 1
 				for j := range i + 1 {
 					v := value(i, j) * root[i] * root[j]
 					a.Set(i, j, v)
@@ -98,10 +99,10 @@ func NewSpectrum(ctx context.Context, s Samples) *Spectrum {
 		e.least = all * elementary.Pow(min(1, all/fewer[m/2-1]), elementary.Log(float64(s.N)/float64(m))/math.Ln2)
 	}
 	if rank := numericalRank(e.sigma); m < s.N && rank <= part.Rows {
-		// If the last quarter of the sample does not increase the rank, the sample has the rank of
-		// K. If the last quarter increases the rank by about a quarter, some rows are copies of
-		// each other and the other rows are independent. A smaller increase occurs for a smooth
-		// kernel, or if only one or two rows are new. It gives no information about the rank of K.
+		// If the last quarter of the sample does not increase the rank, K has the rank of the
+		// sample. If it increases the rank by about a quarter, some rows are copies of each other
+		// and the other rows are independent. A smaller increase says nothing about the rank of K:
+		// it occurs for a smooth kernel, or if only one or two rows are new.
 		switch added := rank - numericalRank(descendingEigenvalues(ctx, part)); {
 		case added == 0:
 			e.rank, e.sigma = rank, e.sigma[:rank]
@@ -152,20 +153,21 @@ func (e *Spectrum) Largest() float64 { return e.sigma[0] }
 // Mean returns the estimated mean of the eigenvalues, which equals the mean of the diagonal of K.
 func (e *Spectrum) Mean() float64 { return e.tail[0] / float64(e.n) }
 
-// Least returns the estimated smallest eigenvalue of K. From half of the sample to the whole
-// sample, the smallest eigenvalue decreases by some factor. The estimate assumes that it decreases
-// by this factor whenever the number of rows doubles. For n = 4,000 normal rows of 3 to 200
-// features, and Gaussian and Laplacian kernels, the estimate was 0.4 to 1.6 times the eigenvalue if
-// the eigenvalue was above 1e-4, and below 1e-6 otherwise. Equal or nearly equal rows, which rarely
-// occur in a sample, make the eigenvalue smaller.
+// Least returns the estimated smallest eigenvalue of K. Let c be the factor by which the smallest
+// eigenvalue decreases from half of the sample to the whole sample. The estimate assumes that each
+// further doubling of the number of rows decreases it by the factor c. For n = 4,000 normal rows of
+// 3 to 200 features, and Gaussian and Laplacian kernels, the estimate was 0.4 to 1.6 times the
+// eigenvalue if the eigenvalue was above 1e-4. Otherwise the estimate was below 1e-6. Equal or
+// nearly equal rows, which rarely occur in a sample, make the eigenvalue smaller.
 func (e *Spectrum) Least() float64 { return e.least }
 
-// eigenvalue estimates eigenvalue number j, counted from 0 in descending order, as the sum of two
+// eigenvalue estimates eigenvalue j of K, counted from 0 in descending order, as the sum of two
 // terms. The first term represents the eigenvalues that no sample resolves, and decreases linearly
-// to 0. For j up to the middle of the sample, the second term is the sample's eigenvalue j minus
-// the mean of its eigenvalues from j on. Beyond the middle the second term decreases as a power of
-// 1/j. The exponent is 1 less than in the sample's second quarter, because the spectrum of a sample
-// decreases faster than that of K, but at least 1, because the eigenvalues have a finite sum.
+// to 0. The second term, for j up to the middle of the sample, is the sample's eigenvalue j minus
+// the mean of the sample's eigenvalues from j on. Beyond the middle, the second term decreases as a
+// power of 1/j. Its exponent is that of the sample's second quarter minus 1, because the spectrum
+// of a sample decreases faster than that of K. The exponent is at least 1, because the eigenvalues
+// have a finite sum.
 func (e *Spectrum) eigenvalue(j int) float64 {
 	m, n := len(e.sigma), e.rank
 	switch {
@@ -188,9 +190,9 @@ func (e *Spectrum) eigenvalue(j int) float64 {
 // Iterations estimates the number of iterations in which conjugate gradients with a preconditioner
 // of rank k reduce the residual by the factor tol. It simulates the iterations on a diagonal matrix
 // with the estimated eigenvalues and a right-hand side with equal components. Rounding errors have
-// the same effect in the simulation as in the real system: a large isolated eigenvalue is found
-// several times (Greenbaum 1989). A preconditioner of rank k is assumed to be equivalent to the
-// best preconditioner of rank k/2.
+// the same effect in the simulation as in the real system: conjugate gradients find a large
+// isolated eigenvalue several times (Greenbaum 1989). A preconditioner of rank k is assumed to be
+// equivalent to the best preconditioner of rank k/2.
 //
 // On 3,000 rows of five public and two synthetic data sets, with Gaussian and Laplacian kernels, λ
 // of 0.01, 0.1 and 1 and ranks 100 and 400, 59 of 68 predictions of ten iterations or more were
@@ -204,12 +206,12 @@ func (e *Spectrum) Iterations(k int, tol float64) int {
 		next = min(j+1+j/128, e.n-k/2)
 		list = append(list, cluster{value: 1 + e.eigenvalue(k/2+j)/e.lambda, r: math.Sqrt(float64(next - j))})
 	}
-	// A result above `valid` is not valid: the simulation then eliminates a whole cluster in a
-	// step, unlike conjugate gradients for the real system.
+	// A result above `valid` is wrong: the simulation then eliminates a whole cluster in one step,
+	// but conjugate gradients for the real system do not.
 	valid, limit := len(list)/4, maxSteps
 	bound := e.iterationBound(k, tol)
 	if bound >= maxSteps {
-		limit = min(limit, valid+1) // more steps would not change the result
+		limit = min(limit, valid+1) // further steps would not change the result
 	}
 	its, done := conjugateSteps(list, tol, limit)
 	if !done || its > valid {
@@ -224,11 +226,11 @@ const maxSteps = 1000
 // A cluster is a group of nearly equal eigenvalues.
 type cluster struct {
 	value float64
-	r, p  float64 // norms of the components of the residual and of the search direction
+	r, p  float64 // norms of the parts of the residual and of the search direction in this group
 }
 
 // conjugateSteps simulates conjugate gradients on a diagonal matrix and returns the number of steps
-// that reduce the residual by the factor tol. After limit steps it returns done = false.
+// that reduce the residual by the factor tol. If limit steps do not suffice, done is false.
 func conjugateSteps(list []cluster, tol float64, limit int) (its int, done bool) {
 	norm2 := 0.0 // squared norm of the residual
 	for i, g := range list {
@@ -265,9 +267,9 @@ func conjugateSteps(list []cluster, tol float64, limit int) (its int, done bool)
 // tooManyIterations is the estimate if K overflows or nearly overflows.
 const tooManyIterations = 1e9
 
-// iterationBound bounds the number of iterations. It counts one iteration for each of some large
-// eigenvalues, and the Chebyshev bound from the condition number of the other eigenvalues (Axelsson
-// and Lindskog 1986).
+// iterationBound returns an upper bound on the number of iterations (Axelsson and Lindskog 1986):
+// one iteration for each of some large eigenvalues, plus the Chebyshev bound for the condition
+// number of the other eigenvalues.
 func (e *Spectrum) iterationBound(k int, tol float64) int {
 	best := math.Inf(1)
 	for large := 0; large <= min(e.n, 512); large += 1 + large/8 {

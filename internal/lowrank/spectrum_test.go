@@ -29,8 +29,8 @@ func TestSpectrum(t *testing.T) {
 	if len(e.sigma) != sampleRows(n) || math.Abs(e.tail[0]-n) > 1e-9*n {
 		t.Errorf("%d values, trace %v, want %v", len(e.sigma), e.tail[0], n)
 	}
-	// The mean of k(x, z) is the largest eigenvalue divided by n if the eigenvector is nearly
-	// constant.
+	// If the first eigenvector is nearly constant, the largest eigenvalue is n times the mean of
+	// k(x, z).
 	mean := 0.0
 	for i := range n {
 		mean += kernels.Eval(p.Kernel, x.Row(i), x.Row((i*7+1)%n)) / n
@@ -48,10 +48,11 @@ func TestSpectrum(t *testing.T) {
 	}
 }
 
-// TestSpectrumSumsToTrace checks that the n estimated eigenvalues sum to the trace, n, to within
-// n/2. The sum of the first few hundred eigenvalues is nearly n, and the eigenvalues that a sample
-// cannot resolve are small. The number of iterations grows as the square root of the eigenvalues,
-// so an error of half the trace stays within the third that TestIterations allows.
+// TestSpectrumSumsToTrace checks that the sum of the n estimated eigenvalues is within n/2 of the
+// trace, n. The first few hundred eigenvalues have nearly the sum n; the others, which a sample
+// cannot resolve, are small. The number of iterations grows as the square root of the eigenvalues.
+// An error of half the trace therefore changes it by less than a third, which TestIterations
+// allows.
 func TestSpectrumSumsToTrace(t *testing.T) {
 	const seed, n, d = 6, 100000, 50
 	t.Logf("seed %d", seed)
@@ -65,9 +66,9 @@ func TestSpectrumSumsToTrace(t *testing.T) {
 	}
 }
 
-// TestSpectrumOfFiniteRank checks a cubic kernel of 8 features. It is a sum of C(11, 3) = 165
-// products of functions, so that at most 165 estimated eigenvalues may exceed rounding errors, and
-// a preconditioner of twice this rank leads to very few iterations.
+// TestSpectrumOfFiniteRank checks a cubic kernel of 8 features, which is a sum of C(11, 3) = 165
+// products of functions. At most 165 estimated eigenvalues may exceed rounding errors, and a
+// preconditioner of twice this rank must lead to at most one iteration.
 func TestSpectrumOfFiniteRank(t *testing.T) {
 	const seed, n, d, rank = 8, 5000, 8, 165
 	t.Logf("seed %d", seed)
@@ -101,8 +102,8 @@ func TestSpectrumOfRepeatedRows(t *testing.T) {
 	}
 }
 
-// TestSpectrumOfRareRows checks that K has two nonzero eigenvalues if the rows are copies of two
-// rows, one of which is rare, for every position of the first rare row in the sample.
+// TestSpectrumOfRareRows checks rows that are copies of two rows, of which one is rare. The
+// estimated eigenvalues from the sixth on must be 0, at several positions of the rare rows.
 func TestSpectrumOfRareRows(t *testing.T) {
 	const n, rare = 6000, 20
 	for first := 0; first < 25*rare; first += rare {
@@ -122,9 +123,9 @@ func samplesOf(k kernels.Kernel, x backend.Host[float64], lambda float64) Sample
 	return Samples{N: x.Rows, D: x.Cols, Kernel: k, Lambda: lambda, Row: func(dst []float64, i int) { copy(dst, x.Row(i)) }, Weight: func(int) float64 { return 1 }}
 }
 
-// TestLeast compares the estimated smallest eigenvalue with the smallest eigenvalue of K. An error
-// by a factor of 4 changes the number of iterations, which grows with the square root of the
-// condition number, by a factor of 2.
+// TestLeast compares the estimated smallest eigenvalue with the smallest eigenvalue of K. The
+// number of iterations grows with the square root of the condition number, so that an error by a
+// factor of 4 changes it by a factor of 2.
 func TestLeast(t *testing.T) {
 	const seed, n = 12, 640
 	t.Logf("seed %d", seed)

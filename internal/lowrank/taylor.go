@@ -16,10 +16,10 @@ import (
 //
 //	k(x, z) = g(u) g(v) Σ_p a_p (uᵀv)^p,  a_p ≥ 0,
 //
-// where u and v are x and z after centering and scaling. For a Gaussian kernel
-// g(u) = exp(−‖u‖²/2) and a_p = 1/p!. For (xᵀz + c)^D, g = 1, a_p = C(D, p) c^(D−p) and
-// u = x. The sum of the terms of degree at most q is φ(u)ᵀφ(v), φ(u) being the vector of the
-// C(d+q, q) monomials of u of degree at most q, each scaled (Cotter, Keshet and Srebro 2011).
+// where u and v are x and z after centering and scaling. For a Gaussian kernel g(u) = exp(−‖u‖²/2)
+// and a_p = 1/p!. For the kernel (xᵀz + c)^D, g = 1, a_p = C(D, p) c^(D−p) and u = x. The sum of
+// the terms of degree at most q is φ(u)ᵀφ(v). The vector φ(u) holds the C(d+q, q) monomials of u of
+// degree at most q, with a factor for each monomial (Cotter, Keshet and Srebro 2011).
 type series struct {
 	weight   float64   // factor of the kernel
 	scale    []float64 // factor of each feature; nil if all factors are 1
@@ -109,7 +109,7 @@ func (s series) maxPower(d, rank int) int {
 	return q
 }
 
-// maxDegree returns the largest degree of the monomials for any rank.
+// maxDegree returns the largest degree of the monomials, whatever the rank.
 func (s series) maxDegree() int {
 	if s.gaussian {
 		return maxMonomialDegree
@@ -152,9 +152,9 @@ func (s series) tail(norm2 float64, q int) float64 {
 		if head < 0.5 {
 			return s.weight * (1 - head)
 		}
-		// The difference 1 − head, where head is the sum of the terms up to q, would cancel. The
-		// terms above q are summed instead. They decrease from about q+1 on, because head ≥ ½
-		// implies that ‖u‖² is at most about q+1.
+		// head is the sum of the terms up to q, and 1 − head would cancel. Sum the terms above q
+		// instead. They decrease from about q+1 on, because head ≥ ½ implies that ‖u‖² is at most
+		// about q+1.
 		sum := 0.0
 		for p := q + 1; term > numeric.Epsilon/8*sum; p++ {
 			term *= norm2 / float64(p)
@@ -172,8 +172,8 @@ func (s series) tail(norm2 float64, q int) float64 {
 	return sum
 }
 
-// tails sets dst[i] to the sum of the terms of degree above powers[i], given uᵀv, g(u)g(v) and k(x,
-// z). powers is in ascending order.
+// tails sets dst[i] to the sum of the terms of degree above powers[i]. powers is in ascending
+// order, dot is uᵀv, envelopes is g(u)g(v), and value is k(x, z).
 func (s series) tails(dst []float64, powers []int, dot, envelopes, value float64) {
 	term := s.firstCoefficient() * envelopes
 	sum, p := value, 0
@@ -220,7 +220,7 @@ func (s series) features(phi, u []float64, q int, envelope float64, order []mono
 // degree are its products with its last feature and with each later feature.
 type monomial struct {
 	last   int     // index of the last feature
-	repeat float64 // 1/√(t+1), the factor of a further multiplication by the last feature, whose exponent is t
+	repeat float64 // 1/√(t+1) for the exponent t of the last feature: the factor when the product repeats this feature
 }
 
 // newMonomialOrder lists the monomials of d features of degree below q, in the order in which the
@@ -249,13 +249,11 @@ func newMonomialOrder(d, q int) []monomial {
 	return order
 }
 
-// taylorFeatures computes F from the monomials of the power series, up to the largest degree for
-// which all monomials fit in the columns of f. In many dimensions most rows are far from each
-// other, and the part of K beyond F is then nearly diagonal. The diagonal of this part is returned,
-// and the preconditioner adds it to D. The center of a Gaussian kernel is the median of the rows
-// that the plan samples.
-//
-// taylorFeatures is a maker.
+// taylorFeatures is a maker. It computes F from the monomials of the power series, up to the
+// largest degree for which all monomials fit in the columns of f. In many dimensions, most rows are
+// far from each other, so that K − FFᵀ is nearly diagonal. taylorFeatures returns the diagonal of K
+// − FFᵀ, which the preconditioner adds to D. The center of a Gaussian kernel is the median of the
+// rows that the plan samples.
 func taylorFeatures[T backend.Float](task Task[T], f backend.Matrix[T]) (approximation, error) {
 	n, k := f.Dims()
 	_, d := task.X.Dims()
@@ -297,7 +295,7 @@ func taylorFeatures[T backend.Float](task Task[T], f backend.Matrix[T]) (approxi
 				for j, v := range phi {
 					out.Row(i)[j] = T(v)
 				}
-				// A tail below 16 times the rounding error of F is replaced by 16 times this error.
+				// A tail is at least 16 times the rounding error of F.
 				a.diagonal[from+i] = max(s.tail(norm2, q), 16*numeric.UnitOf[T]()*numeric.Squared(phi))
 			}
 		})
@@ -317,8 +315,7 @@ func taylorFeatures[T backend.Float](task Task[T], f backend.Matrix[T]) (approxi
 	return a, err
 }
 
-// medians returns the median of each column. A few rows far from the others have little influence
-// on it.
+// medians returns the median of each column, on which a few distant rows have little influence.
 func medians(x backend.Host[float64]) []float64 {
 	list, column := make([]float64, x.Cols), make([]float64, x.Rows)
 	for j := range list {

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// powersAfter returns the sum of the terms of k's power series after the power q, by the series of
-// the exponential and by the binomial theorem. If k depends on x − z, the median of all rows is
+// powersAfter returns the sum of the terms of degree above q in k's power series, by the series of
+// the exponential or by the binomial theorem. For a Gaussian kernel, the median of all rows is
 // subtracted from x and z.
 func powersAfter(k kernels.Kernel, q int, x, z, median []float64) float64 {
 	switch k := k.(type) {
@@ -53,9 +53,9 @@ func powersAfter(k kernels.Kernel, q int, x, z, median []float64) float64 {
 	panic("no series")
 }
 
-// TestTaylorFeatures checks that F has the C(d+q, q) monomials up to degree q, and that K − FFᵀ and
-// the returned diagonal are the sums of the terms of higher degree, which are 0 after the last
-// power of a polynomial.
+// TestTaylorFeatures checks that F has the C(d+q, q) monomials of degree at most q. K − FFᵀ and the
+// returned diagonal must be the sums of the terms of higher degree, which are 0 if q is the degree
+// of a polynomial.
 func TestTaylorFeatures(t *testing.T) {
 	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, test := range []struct {
@@ -133,8 +133,8 @@ func taylorFeaturesAre[T backend.Float](t *testing.T, dev backend.Device, b back
 				sum, size = sum+product, size+math.Abs(product)
 			}
 			value, after := kernels.Eval(k, x.Row(i), x.Row(j)), powersAfter(k, q, x.Row(i), x.Row(j), median)
-			// Each monomial has about 3 roundings for each of its powers, and the arguments of
-			// the exponential and of the power are rounded d+3 times.
+			// A monomial takes about 3 roundings for each degree, and the arguments of the
+			// exponential and of the power take d+3 roundings.
 			bound := (8*numeric.UnitOf[T]() + numeric.Epsilon*float64(8*(d+q)+100)) * (size + math.Abs(value))
 			if !(math.Abs(value-after-sum) <= bound) {
 				t.Fatalf("%s: (K − FFᵀ) is %g at rows %d and %d, want %g ± %.2g", numeric.PrecisionOf[T](), value-sum, i, j, after, bound)

@@ -26,7 +26,7 @@ import (
 type TaylorEstimate struct {
 	Rank     int       // number of monomials
 	spectrum []cluster // eigenvalues of R
-	Lambda   float64   // approximate lower bound of the eigenvalues of K + λW⁻¹
+	Lambda   float64   // approximate lower bound on the eigenvalues of K + λW⁻¹
 }
 
 const (
@@ -35,16 +35,16 @@ const (
 	// comparedRows is the number of sampled rows that are compared with all rows. If 3 % of all
 	// rows have another row near them, a sample of this size misses all these rows in 1 case of 50.
 	comparedRows = 128
-	// maxCoupling bounds the magnitude of the off-diagonal elements of R in the compared rows. The
-	// element of two equal rows is near 1 if λ is small.
+	// maxCoupling is the largest allowed magnitude of an off-diagonal element of R in the compared
+	// rows. The element of two equal rows is near 1 if λ is small.
 	maxCoupling = 0.5
 )
 
 // TaylorEstimates returns one estimate for each candidate degree. If rank is not 0, the only
 // candidate is the largest degree with at most rank monomials. If rank is 0, there are up to four
-// candidates, each with at least twice as many monomials as the preceding candidate. Unless the
-// user requested this preconditioner, TaylorEstimates omits a degree if an element of R in the
-// compared rows exceeds maxCoupling.
+// candidates, each with at least twice as many monomials as the preceding candidate. A degree is
+// omitted if an element of R in the compared rows exceeds maxCoupling. If asked is set, because the
+// user requested this preconditioner, no degree is omitted.
 func TaylorEstimates(ctx context.Context, p Samples, rank int, asked bool) ([]TaylorEstimate, error) {
 	s, err := newSeries(p.Kernel, p.D)
 	if err != nil {
@@ -94,7 +94,7 @@ func TaylorEstimates(ctx context.Context, p Samples, rank int, asked bool) ([]Ta
 	return slices.DeleteFunc(list, func(e TaylorEstimate) bool { return e.spectrum == nil && !asked }), nil
 }
 
-// A taylorSample is a sample of the rows, with the parts of R that depend on one row.
+// A taylorSample is a sample of the rows, with the parts of R that belong to a single row.
 type taylorSample struct {
 	Samples
 	series
@@ -126,7 +126,8 @@ func newTaylorSample(p Samples, s series, powers []int) *taylorSample {
 	return t
 }
 
-// describe returns the description of x, the row of X with the given index, and sets u.
+// describe sets u to x after centering and scaling, and returns the taylorRow of x, the row of X
+// with the given index.
 func (t *taylorSample) describe(u, x []float64, index int) taylorRow {
 	r := taylorRow{norm2: t.transform(u, x, t.center), tail: make([]float64, len(t.powers)), diagonal: make([]float64, len(t.powers))}
 	r.envelope = t.envelope(r.norm2)
@@ -137,15 +138,15 @@ func (t *taylorSample) describe(u, x []float64, index int) taylorRow {
 	return r
 }
 
-// residuals sets dst to the elements of K − FFᵀ of two rows with the product dot = uᵀv, for
-// each of the ascending powers.
+// residuals sets dst to the elements of K − FFᵀ for the rows a and b, one element for each of the
+// ascending powers. dot is uᵀv.
 func (t *taylorSample) residuals(dst []float64, powers []int, dot float64, a, b taylorRow) {
 	t.tails(dst, powers, dot, a.envelope*b.envelope, t.value(dot, a.norm2+b.norm2))
 }
 
-// maxCouplings returns, for each power, the largest magnitude of the off-diagonal elements of R in
-// the compared rows, or NaN if one of them is NaN. Unless all is set, it stops once the values of
-// all powers exceed maxCoupling.
+// maxCouplings returns, for each power, the largest magnitude of an off-diagonal element of R in
+// the compared rows, or NaN if an element is NaN. If all is false, it stops once the result for
+// every power exceeds maxCoupling.
 func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
 	compared := t.chosen[:min(len(t.chosen), comparedRows)]
 	couplings := make([]float64, len(t.powers))
@@ -153,7 +154,7 @@ func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
 	run.Parallel(t.N, func(first, last int) {
 		x, v := make([]float64, t.D), make([]float64, t.D)
 		local, residuals := make([]float64, len(t.powers)), make([]float64, len(t.powers))
-		cosine2 := 0.0 // a pair (u, v) with a smaller squared cosine cannot increase an element of the slice local
+		cosine2 := 0.0 // pairs (u, v) with at most this squared cosine cannot increase an element of local
 		for i := first; i < last; i++ {
 			if i%256 == 0 && (ctx.Err() != nil || !all && slices.Min(local) > maxCoupling) {
 				break
@@ -169,8 +170,8 @@ func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
 				cosine2 = 1
 				for q, v := range residuals {
 					local[q] = numeric.Larger(local[q], math.Abs(v)/math.Sqrt(row.diagonal[q]*t.rows[j].diagonal[q]))
-					// Every term has degree q+1 or more, so that an element is at most the
-					// cosine to the power q+1 (Cauchy and Schwarz).
+					// The element has only terms of degree q+1 or more. By the Cauchy–Schwarz
+					// inequality, it is at most the cosine to the power q+1.
 					cosine2 = min(cosine2, elementary.Pow(local[q], 2/float64(t.powers[q]+1)))
 				}
 			}
@@ -186,14 +187,14 @@ func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
 
 // spectrum estimates the eigenvalues of R for power number i from the sample's m rows.
 //
-// If the sample consists of all rows, these are the eigenvalues of R itself. Otherwise the
+// If the sample consists of all rows, the result is the eigenvalues of R itself. Otherwise the
 // monomials of low degree are projected out of the sample's R, because P is large in their
 // directions. The terms of each degree above q are then modeled as N independent features of equal
-// weight; N is the number for which the mean square of the off-diagonal elements equals the mean
-// square of the sample. The eigenvalues of such a matrix of n rows follow Marchenko and Pastur
-// (1967). If N < n, the other n − N eigenvalues are those of the diagonal without the terms of this
-// degree. If an eigenvalue of the sample exceeds the largest eigenvalue of this law, it is assumed
-// to grow in proportion to the number of rows.
+// weight. N is chosen so that the off-diagonal elements of the model have the same mean square as
+// those of the sample. For n rows, the eigenvalues of such a matrix follow the law of Marchenko and
+// Pastur (1967). If N < n, the other n − N eigenvalues are the diagonal elements without the terms
+// of this degree. If an eigenvalue of the sample exceeds the largest eigenvalue of this law, it is
+// assumed to grow in proportion to the number of rows.
 func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
 	m, n := len(t.rows), float64(t.N)
 	parts, diagonals := t.residualByDegree(i)
@@ -205,9 +206,9 @@ func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
 	}
 	remaining := t.projectOut(parts, min(t.powers[i], t.maxPower(t.D, m/4)), i)
 	pairs := float64(m) * float64(m-1) * remaining * remaining
-	var lowRank []features     // one element for each degree with fewer features than rows
-	var fullRank, sum features // fullRank: all other degrees together; sum: all degrees
-	base := make([]float64, m) // for each row, its diagonal element without the low-rank and full-rank degrees
+	var lowRank []features     // one element for each degree with N < n
+	var fullRank, sum features // fullRank: the other degrees together; sum: all degrees together
+	base := make([]float64, m) // diagonal elements of R without the terms in lowRank
 	for j, row := range t.rows {
 		base[j] = 1 - row.tail[i]/row.diagonal[i]
 	}
@@ -229,7 +230,7 @@ func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
 		}
 		sum = sum.plus(f)
 	}
-	noise := 0.0 // the largest eigenvalue of a sample of independent features
+	noise := 0.0 // the largest eigenvalue that independent features have in the sample
 	if sum.trace > 0 {
 		noise = 2*math.Sqrt(float64(m)*sum.meanSquare*remaining) + float64(m)*sum.meanSquare/sum.trace
 	}
@@ -267,9 +268,9 @@ func sumOfSmall(list []numeric.Small) numeric.Small {
 	return sum
 }
 
-// residualByDegree splits the sample's D^-½ (K − FFᵀ) D^-½ for power number i into the terms of
-// degree q+1, of degree q+2, and of all higher degrees. parts holds the three matrices with zeros
-// on the diagonal, and diagonals holds their diagonals.
+// residualByDegree splits the sample's D^-½ (K − FFᵀ) D^-½ for power number i into three matrices:
+// the terms of degree q+1, of degree q+2, and of all higher degrees. parts holds these matrices
+// with zeros on the diagonal, and diagonals holds their diagonals.
 func (t *taylorSample) residualByDegree(i int) (parts []numeric.Small, diagonals [][]float64) {
 	m, q := len(t.rows), t.powers[i]
 	var powers []int
@@ -314,9 +315,9 @@ func (f features) plus(g features) features {
 }
 
 // appendMarchenkoPastur appends count eigenvalues of base·I + scale·ZZᵀ, restricted to the range of
-// Z. Z has independent elements with a mean square of 1 over its number of columns, and ratio times
-// as many rows as columns. The square roots of the eigenvalues of ZZᵀ are assumed to have a
-// semicircle distribution, which is close to the law of Marchenko and Pastur.
+// Z. Z has `ratio` times as many rows as columns. Its elements are independent, and their mean
+// square is 1 over the number of columns. The square roots of the eigenvalues of ZZᵀ are assumed to
+// have a semicircle distribution, which is close to the law of Marchenko and Pastur.
 func appendMarchenkoPastur(list []cluster, ratio, base, scale, count float64) []cluster {
 	const steps = 32
 	for k := range steps {
@@ -329,8 +330,8 @@ func appendMarchenkoPastur(list []cluster, ratio, base, scale, count float64) []
 }
 
 // projectOut projects the monomials of degree at most power out of the rows and columns of each
-// matrix in parts, sets the diagonals to 0, and returns the fraction of the m dimensions that
-// remains. It uses the D of power number i.
+// matrix in parts, and sets the diagonals to 0. The monomials are scaled with the D of power number
+// i. projectOut returns the fraction of the m dimensions that remains.
 func (t *taylorSample) projectOut(parts []numeric.Small, power, i int) (remaining float64) {
 	m, k := len(t.rows), t.monomials(t.D, power, math.MaxInt32)
 	order, basis, phi := newMonomialOrder(t.D, power), numeric.NewSmall(k, m), make([]float64, k)
@@ -340,7 +341,8 @@ func (t *taylorSample) projectOut(parts []numeric.Small, power, i int) (remainin
 			basis.Set(j, c, v/math.Sqrt(row.diagonal[i]))
 		}
 	}
-	// Gram–Schmidt orthogonalization, applied twice because of rounding errors. Dependent vectors are omitted.
+	// Gram–Schmidt orthogonalization, done twice because of rounding errors. It omits dependent
+	// vectors.
 	vector := func(j int) []float64 { return basis.Data[j*m:][:m] }
 	rank := 0
 	for j := range k {
