@@ -17,8 +17,8 @@ func (g *graph) logistic(v value) value {
 }
 
 // probabilities returns the n×K probabilities for the decision values of logistic regression. If
-// machines is true, each of K > 2 classes has a logistic regression of its own, and the K
-// probabilities are divided by their sum.
+// machines is true, each of K > 2 classes has its own logistic regression, and the K probabilities
+// are divided by their sum.
 func (g *graph) probabilities(decision value, classes int, machines bool) value {
 	switch {
 	case classes == 2:
@@ -30,8 +30,8 @@ func (g *graph) probabilities(decision value, classes int, machines bool) value 
 	return g.node("Softmax", []attribute{intAttribute("axis", 1)}, decision)
 }
 
-// memberships returns the predictions of kernel-knn and kernel-vote, which keep all samples: the
-// weighted means of the targets, n×t, or for kernel-vote with classes the weighted sums.
+// memberships returns the predictions of kernel-knn and kernel-vote, n×t: the weighted means of the
+// targets, or the weighted sums for kernel-vote with classes.
 func (g *graph) memberships(m learners.Model, x sample) value {
 	parts, state := learners.PartsOf(m), m.State()
 	z := densePoints(parts.Points)
@@ -53,15 +53,16 @@ func (g *graph) memberships(m learners.Model, x sample) value {
 	return g.op("Div", sums, g.product(values, g.numbers(weights, len(weights), 1), false))
 }
 
-// nearest returns the weighted means of the targets of the samples whose distances k(z, z) − 2k(x, z)
-// are the smallest, and whose weights sum to k. TopK resolves ties by the index, as learners.KernelKNN does.
+// nearest returns the weighted means of the targets of the nearest samples, whose weights sum to k.
+// It compares k(z, z) − 2k(x, z) instead of distances. Among equal distances, TopK selects the
+// smaller index, as learners.KernelKNN does.
 func (g *graph) nearest(values value, kernel kernels.Kernel, z backend.Host[float64], weights []float64, targets backend.Host[float64], k float64) value {
 	own := make([]float64, z.Rows)
 	for i := range own {
 		own[i] = kernels.Diag(kernel, z.Row(i))
 	}
-	// count is the largest possible number of neighbors, which the samples with the smallest
-	// weights give.
+	// count is the largest possible number of neighbors: the number if they have the smallest
+	// weights.
 	count, sum := 0, 0.0
 	for _, w := range slices.Sorted(slices.Values(weights)) {
 		if sum >= k {
@@ -104,8 +105,8 @@ func (g *graph) votes(pairs value, k int) value {
 		return pairs
 	}
 	signs := g.matrix(pairSigns(k))
-	// Class c is the first class of k−1−c pairs. It starts with their votes, and each positive value
-	// moves a vote from the first class of the pair to the second.
+	// Class c starts with one vote from each of the k−1−c pairs of which it is the first class. A
+	// positive value moves the vote of a pair from its first class to its second class.
 	first := make([]float64, k)
 	for c := range first {
 		first[c] = float64(k - 1 - c)
@@ -131,7 +132,7 @@ func (g *graph) votedValues(m *learners.VotedModel, x sample) value {
 	for _, n := range count {
 		total += n
 	}
-	hypotheses := make([]value, delta.Cols) // n×M×1, the values of f_1, … for each class
+	hypotheses := make([]value, delta.Cols) // n×M×1 for each class: the values of f_1, …, f_M
 	for c := range hypotheses {
 		change := make([]float64, delta.Rows)
 		for i := range change {
@@ -165,8 +166,9 @@ func (g *graph) votedValues(m *learners.VotedModel, x sample) value {
 	return g.op("Add", sums, g.numbers(initial, len(initial)))
 }
 
-// mostProbable returns the n indices of the largest probabilities. If the given index, which the decision
-// values imply, also has the largest probability, it is returned, as by learners.SVCModel.Decide.
+// mostProbable returns, for each of n rows, the index of the largest probability. If several
+// probabilities are the largest, it prefers the argument index, the class that the decision values
+// imply, as learners.SVCModel.Decide does.
 func (g *graph) mostProbable(probabilities, index value) value {
 	own := g.node("GatherElements", []attribute{intAttribute("axis", 1)}, probabilities, g.op("Unsqueeze", index, g.integers(1)))
 	largest := g.node("ReduceMax", []attribute{intsAttribute("axes", 1), intAttribute("keepdims", 1)}, probabilities)
@@ -189,7 +191,7 @@ func (g *graph) coupled(pairs value, sigmoid backend.Host[float64], k int) value
 
 // couple returns the n×K probabilities of K > 2 classes from the n×K(K−1)/2 probabilities of the
 // first and of the second class of each pair, by the iteration of package svm (Wu, Lin and Weng
-// 2004, algorithm 2): a row that has converged keeps its probabilities.
+// 2004, algorithm 2). A row that has converged keeps its probabilities.
 func (g *graph) couple(first, second value, k int) value {
 	signs := pairSigns(k)
 	pairs, _ := signs.Dims()

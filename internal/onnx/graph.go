@@ -28,7 +28,7 @@ type graph struct {
 	constants []byte
 	ends      []byte // encoded inputs and outputs of the graph
 	outputs   []string
-	count     *int // number of names made so far, shared with the bodies of loops
+	count     *int // number of names made so far, shared with the graphs of loop bodies
 	err       error
 }
 
@@ -88,8 +88,8 @@ func encodeNode(kind string, attributes []attribute, inputs []value, outputs ...
 	return n
 }
 
-// constant appends a tensor with the given element type and shape, whose elements are the encoded
-// content of a field of TensorProto.
+// constant appends a tensor with the given element type and shape, and returns its name. elements
+// is the encoded field of TensorProto that holds the elements.
 func (g *graph) constant(kind int, shape []int, elements []byte) value {
 	name := g.name()
 	var t []byte
@@ -154,9 +154,9 @@ func (g *graph) sum(v value, axis int64, keep bool) value {
 	return g.node("ReduceSum", []attribute{intAttribute("keepdims", k)}, v, g.integers(axis))
 }
 
-// product returns ab + c, or abᵀ + c if transposed is true; c is at most one tensor of one row. The
-// operator is Gemm, because onnxruntime fuses a MatMul and a multiplication by a constant into an
-// operator that rounds the constant to float32.
+// product returns ab + c, or abᵀ + c if transposed is true. c is optional and has one row. The
+// operator is Gemm: onnxruntime fuses a MatMul and a multiplication by a constant into an operator
+// that rounds the constant to float32.
 func (g *graph) product(a, b value, transposed bool, c ...value) value {
 	var attributes []attribute
 	if transposed {
@@ -182,7 +182,7 @@ func (g *graph) cast(v value) value {
 const inputField, outputField = 11, 12
 
 // end declares an input or an output of the graph. A dimension of 0 stands for the number of rows.
-// If shape is nil, no shape is declared. The shape of a scalar is empty.
+// A nil shape declares no shape; an empty shape declares a scalar.
 func (g *graph) end(field protowire.Number, name value, kind int, comment string, shape ...int) {
 	var dimensions []byte
 	for _, d := range shape {
@@ -211,14 +211,14 @@ func (g *graph) output(name string, v value, kind int, comment string, shape ...
 }
 
 // loop repeats body at most limit times and returns the last tensor of numbers. The state of the
-// loop is a tensor of numbers and a tensor of bools. body returns the next state and more, a bool
-// scalar: false ends the loop.
+// loop is a tensor of numbers and a tensor of bools. body returns the next state and the bool
+// scalar more. The loop ends if more is false.
 func (g *graph) loop(limit int, numbers, bools value, body func(g *graph, numbers, bools value) (nextNumbers, nextBools, more value)) value {
 	inner := &graph{float: g.float, count: g.count}
 	names := make([]value, 4)
 	for i, kind := range []int{int64Type, boolType, g.float, boolType} {
 		var shape []int
-		if i < 2 { // the number of the iteration, and whether the loop goes on
+		if i < 2 { // scalars: the number of the iteration, and the condition of the loop
 			shape = []int{}
 		}
 		names[i] = g.name()

@@ -19,7 +19,7 @@ func (g *graph) gram(k kernels.Kernel, x sample, z backend.Host[float64]) value 
 	return g.run(kernels.Compile(k), func(s kernels.Stat) value { return g.statistic(s, x, z) })
 }
 
-// run returns the result of a program whose statistics are tensors.
+// run evaluates a compiled kernel, in which load returns the tensor of a statistic.
 func (g *graph) run(p *kernels.Program, load func(kernels.Stat) value) value {
 	loaded := make([]value, len(p.Stats))
 	for i, s := range p.Stats {
@@ -126,8 +126,8 @@ func (g *graph) statistic(s kernels.Stat, x sample, z backend.Host[float64]) val
 }
 
 // A statistic of differences takes n·d numbers for each row of z. The graph computes it for parts
-// of z, of about chunk numbers each. There are at most maxChunks parts, because the graph contains
-// nodes for each part.
+// of z, each with about chunk numbers for each row of x. There are at most maxChunks parts, because
+// each part adds nodes to the graph.
 const chunk, maxChunks = 1 << 14, 256
 
 // pairs returns the values of a statistic of differences. x is n×1×d.
@@ -142,7 +142,7 @@ func (g *graph) pairs(s kernels.Stat, x value, z backend.Host[float64]) value {
 	if s.Scale != nil {
 		diff = g.op("Mul", diff, g.numbers(scale, len(scale)))
 	}
-	// masked replaces the terms of features without a scale by 0.
+	// masked replaces the terms of features with the scale 0 by 0.
 	masked := func(terms value) value {
 		if s.Scale != nil {
 			terms = g.op("Where", g.op("Equal", g.numbers(scale, len(scale)), g.number(0)), g.number(0), terms)

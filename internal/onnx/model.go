@@ -30,9 +30,9 @@ const MaxBytes = 1<<31 - 1
 //
 // If b has an encoder, the columns of x for numeric columns hold the numbers of the table, and NaN
 // for a missing cell; the graph replaces NaN and standardizes the numbers. All other columns of x
-// hold the features that the encoder makes, such as 0 or 1 for a category. For a Gram matrix the
-// columns of x are the kernel values with the training rows. The metadata "features" lists the
-// names of the columns as JSON.
+// hold the features that the encoder makes, such as 0 or 1 for a category. For a model of a Gram
+// matrix, the columns of x are the kernel values with the training rows. The metadata "features"
+// lists the names of the columns as JSON.
 //
 // Write returns an error for a model of texts or trees. For a row that makes learners.Model.Predict
 // return an error, the graph returns NaN or an infinity.
@@ -104,7 +104,7 @@ func jsonText(list []string) string {
 type columns struct {
 	names   []string
 	comment string
-	// The feature is (x − mean)/scale, or 0 if |x − mean| ≤ rounding; fill replaces a NaN.
+	// A feature is (x − mean)/scale, or 0 if |x − mean| ≤ rounding. If x is NaN, fill replaces it.
 	mean, scale, rounding, fill []float64
 }
 
@@ -155,7 +155,7 @@ func (g *graph) prepared(x value, c columns) value {
 		x = g.op("Sub", x, g.numbers(c.mean, len(c.mean)))
 	}
 	if differs(c.rounding, 0) {
-		// A rounding of −1 leaves a column unchanged, because no absolute value is ≤ −1.
+		// A limit of −1 leaves a column unchanged, because no absolute value is ≤ −1.
 		limits := slices.Clone(c.rounding)
 		for j, v := range limits {
 			if v == 0 {
@@ -189,13 +189,13 @@ func (g *graph) values(m learners.Model, x sample) value {
 	return g.machines(parts, x)
 }
 
-// machines returns Σ_i k(x_i, x) a_i + b, or xW + b for a model without a kernel, with a column for
-// each output or pair of classes.
+// machines returns Σ_i k(x_i, x) a_i + b, with a column for each output or pair of classes. For a
+// model without a kernel it returns xW + b.
 func (g *graph) machines(parts learners.Parts, x sample) value {
 	if parts.Kernel == nil {
 		return g.affine(x.rows, parts.Coef, parts.Intercept)
 	}
-	if features, w := parts.Weights(); w != nil { // sparse points, which would be large as a dense constant
+	if features, w := parts.Weights(); w != nil { // use the weights of sparse points, because the points would be a large dense constant
 		index := make([]int64, len(features))
 		for i, j := range features {
 			index[i] = int64(j)
@@ -232,19 +232,18 @@ func gonumRows(m *mat.Dense) [][]float64 {
 func densePoints(x mat.Matrix) backend.Host[float64] {
 	h, err := gonum.Host("points", mat.DenseCopyOf(x))
 	if err != nil {
-		panic(err) // the points of a model are finite
+		panic(err) // cannot occur, because the points of a model are finite
 	}
 	return h
 }
 
-// waves returns cos(xωᵀ)β + sin(xωᵀ)β′ + b.
+// waves returns cos(xωᵀ)β + sin(xωᵀ)β′ + b for the frequencies ω.
 func (g *graph) waves(m *learners.FourierRidgeModel, x sample) value {
 	cosines, sines := m.Coef()
 	angles := g.product(x.rows, g.matrix(m.Frequencies()), true)
 	return g.op("Add", g.affine(g.op("Cos", angles), cosines, m.Intercept()), g.product(g.op("Sin", angles), g.matrix(sines), false))
 }
 
-// classify declares the outputs of a classifier.
 func (g *graph) classify(c learners.Classifier, x sample) {
 	classes := c.Classes()
 	var decision, probabilities, index value
@@ -291,7 +290,7 @@ func (g *graph) decide(c learners.Classes, decision value) value {
 	return g.op("Squeeze", index, g.integers(1))
 }
 
-// positive reports which values predict the second of two classes.
+// positive returns, for each value of f, whether it predicts the second of two classes.
 func (g *graph) positive(c learners.Classes, f value) value {
 	if c.ZeroIsPositive {
 		return g.op("Not", g.op("Less", f, g.number(0)))

@@ -163,8 +163,8 @@ type compared struct {
 	worst                 [2]float64 // largest differences in float64 and in float32
 }
 
-// everyModel fits every learner with each of the kernels, for all its tasks, and for two and for
-// three classes. Only fourier-ridge and nystrom-ridge refuse some kernels.
+// everyModel fits every learner with each of the kernels for all its tasks, and classifiers for two
+// and for three classes. Only fourier-ridge and nystrom-ridge may refuse a kernel.
 func everyModel(t *testing.T, dev backend.Device, kernels []string, x, y, classes *mat.Dense) (list []*compared) {
 	two := mat.DenseCopyOf(classes)
 	two.Apply(func(_, _ int, v float64) float64 { return min(v, 1) }, two)
@@ -217,7 +217,7 @@ func TestAllKernels(t *testing.T) {
 	list := strings.Join(allKernels, " ")
 	for _, d := range kernels.Catalogue() {
 		if d.Name == "precomputed" || d.Name == "matern" {
-			continue // TestGramMatrix has precomputed; matern is exponential, matern32 or matern52
+			continue // TestGramMatrix tests precomputed; allKernels has exponential, matern32 and matern52 instead of matern
 		}
 		if !strings.Contains(list, d.Name+"(") {
 			t.Errorf("allKernels does not have %s", d.Name)
@@ -225,9 +225,10 @@ func TestAllKernels(t *testing.T) {
 	}
 }
 
-// TestAgainstONNXRuntime checks that the outputs of every learner with every kernel, for rows of which
-// one is a training row, equal those of package learners within 1e-12 in float64 and 1e-5 in float32,
-// relative to the largest output. If MERCER_ONNX is set, the test writes the page of the differences.
+// TestAgainstONNXRuntime compares the outputs of every learner with every kernel with those of
+// package learners. One row is a training row. Relative to the largest output, the differences must
+// be at most 1e-12 in float64 and 1e-5 in float32. If MERCER_ONNX is set, the test writes the page
+// of the differences.
 func TestAgainstONNXRuntime(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	list := allKernels
@@ -362,8 +363,9 @@ func TestOneColumn(t *testing.T) {
 	}
 }
 
-// TestGramMatrix checks that a model of kernel values takes the values with the training rows, also when it
-// keeps only some of them, and that among rows at equal distances the first rows are the neighbors.
+// TestGramMatrix checks models that were fitted to a Gram matrix. Their samples are the kernel
+// values with all training rows, even if the model uses only some training rows. If the distances
+// of several training rows are equal, the first of these rows must be the neighbors.
 func TestGramMatrix(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, _, classes := samples(30, 2, 5)
@@ -430,7 +432,7 @@ func TestSparseSupport(t *testing.T) {
 		}
 		sizes[i] = info.Size()
 	}
-	if limit := int64(8*(100*3) + 8*100 + 2000); sizes[0] > limit || sizes[1] < limit { // 100 weights for each of 3 machines, and the indices of the features
+	if limit := int64(8*(100*3) + 8*100 + 2000); sizes[0] > limit || sizes[1] < limit { // 8 bytes for each of 100·3 weights and of 100 indices of features
 		t.Errorf("the files have %v bytes", sizes)
 	}
 }
