@@ -62,8 +62,8 @@ func (c Candidates) warning(at int, err error) string {
 }
 
 // Numeric reports whether err is a numerical failure: the matrix is not positive definite, the
-// residual is too large, or values overflow. For valid samples such a failure occurs only with some
-// kernels and λ.
+// residual is too large, or values overflow. For valid samples, only some kernels and some λ cause
+// such a failure.
 func Numeric(err error) bool {
 	return errors.Is(err, backend.ErrNotPosDef) || errors.As(err, new(*solvers.ConvergenceError)) || errors.Is(err, kernels.ErrOverflow)
 }

@@ -1,16 +1,17 @@
 // Package flop counts the floating-point operations of each method of a backend, for the progress
 // of a fit and for rates in operations per second. A multiplication and an addition count as two
 // operations. The transcendental functions of kernels are not counted, although their time lowers
-// the rate. The count is the same for sparse and dense matrices. Rates has the speeds of a device.
+// the rate. The count is the same for sparse and dense matrices. The type Rates holds the speeds of
+// a device.
 package flop
 
 // Gemm returns 2mnk.
 func Gemm(m, n, k int) float64 { return 2 * float64(m) * float64(n) * float64(k) }
 
-// Syrk returns n(n+1)k, the operations for one triangle.
+// Syrk returns n(n+1)k, because only one triangle is computed.
 func Syrk(n, k int) float64 { return float64(n) * float64(n+1) * float64(k) }
 
-// Symm returns 2m²n, the operations of a Gemm of the same shape.
+// Symm returns 2m²n, the count of a Gemm of the same shape.
 func Symm(m, n int) float64 { return Gemm(m, n, m) }
 
 // Trsm returns n²·m for an n × n triangle and m right-hand sides.
@@ -22,7 +23,7 @@ func Potrf(n int) float64 {
 	return x * (x + 1) * (2*x + 1) / 6
 }
 
-// Gram returns 2nmd, or half of 2nmd if Z is X (symmetric).
+// Gram returns 2nmd, or n(n+1)d if symmetric is set, which means that Z is X.
 func Gram(n, m, d int, symmetric bool) float64 {
 	if symmetric {
 		return Syrk(n, d)
@@ -30,6 +31,6 @@ func Gram(n, m, d int, symmetric bool) float64 {
 	return Gemm(n, m, d)
 }
 
-// GramMul returns 2nm(d+t): the operations of a Gram of all n×m elements, even if Z is X, plus those
-// of a Gemm.
+// GramMul returns 2nm(d+t): 2nmd for the values of all n×m pairs, even if Z is X, and 2nmt for the
+// product.
 func GramMul(n, m, d, t int) float64 { return Gemm(n, m, d) + Gemm(n, t, m) }

@@ -1,8 +1,8 @@
 package flop
 
-// Rates are the speeds of a device. Single, Reduced and Values are multiples of the speed of the
-// same work in float64. From the other fields, package solvers estimates the time of its methods.
-// If one of the fields after Products is not known, all of them are 0.
+// Rates are the speeds of a device. Single, Reduced and Values are relative to the speed of the
+// same work in float64. Package solvers estimates the time of its methods from the other fields. If
+// a field after Products is unknown, all fields after Products are 0.
 type Rates struct {
 	Single  float64 // speed of large products in float32
 	Reduced float64 // speed of PotrfPackedReduced in float32; 0 if not supported
@@ -13,7 +13,7 @@ type Rates struct {
 	Pairs    float64 // speed of kernel evaluations in float64, in instructions per second
 	Step     float64 // seconds of a short operation that must wait for the result of the previous operation
 	Solve    float64 // seconds per row of a triangular solve with a small number of columns, in addition to the time to read the triangle
-	// ReducedSolve is like Solve, for a factor of PotrfPackedReduced; 0 means equal to Solve.
+	// ReducedSolve is Solve for a factor of PotrfPackedReduced; 0 means the same value as Solve.
 	ReducedSolve float64
 }
 

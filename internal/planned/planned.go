@@ -1,5 +1,5 @@
-// Package planned reports to the caller, through the context, the memory that the parts of a long
-// call plan to take. A fit may run several solvers, each with its own plan.
+// Package planned reports the memory that the parts of a long call plan to take. The context passes
+// the reports to the caller. A fit may run several solvers, each with its own plan.
 package planned
 
 import (
@@ -13,15 +13,14 @@ type (
 	besideKey    struct{}
 )
 
-// With returns a context with which Report calls report. Several goroutines may call report.
+// With returns a context in which Report calls report, possibly from several goroutines.
 func With(ctx context.Context, report func(bytes int64)) context.Context {
 	ctx = context.WithValue(context.WithValue(ctx, workspaceKey{}, int64(0)), besideKey{}, int64(0))
 	return context.WithValue(ctx, reportKey{}, report)
 }
 
-// Workspace returns a context with which Report adds the memory that a device takes in addition to
-// its matrices: the given number of bytes, or the largest number if Workspace is called several
-// times.
+// Workspace returns a context in which Report adds the memory, in bytes, that a device takes in
+// addition to its matrices. If Workspace is called several times, Report adds the largest number.
 func Workspace(ctx context.Context, bytes int64) context.Context {
 	if before, _ := ctx.Value(workspaceKey{}).(int64); before >= bytes {
 		return ctx
@@ -29,15 +28,15 @@ func Workspace(ctx context.Context, bytes int64) context.Context {
 	return context.WithValue(ctx, workspaceKey{}, bytes)
 }
 
-// Beside returns a context in which Report adds `bytes` to the memory that it reports. They are
-// the bytes of further arrays, which exist during the work.
+// Beside returns a context in which Report adds the size, in bytes, of further arrays that exist
+// during the work.
 func Beside(ctx context.Context, bytes int64) context.Context {
 	before, _ := ctx.Value(besideKey{}).(int64)
 	return context.WithValue(ctx, besideKey{}, before+bytes)
 }
 
-// Report reports the maximum size, in bytes, of the matrices and arrays that exist during the
-// following work. It adds the bytes that Workspace and Beside have stored in ctx.
+// Report reports the maximum total size, in bytes, of the matrices and arrays of the following
+// work. It adds the bytes that Workspace and Beside have stored in ctx.
 func Report(ctx context.Context, bytes int64) {
 	if report, ok := ctx.Value(reportKey{}).(func(bytes int64)); ok {
 		for _, key := range []any{workspaceKey{}, besideKey{}} {

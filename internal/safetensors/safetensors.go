@@ -1,7 +1,7 @@
-// Package safetensors reads and writes files of the public format safetensors of Hugging Face: the
-// length of the header in 8 bytes, little endian; a JSON header that describes arrays and contains
-// metadata, which maps keys to texts; and the data. All arrays have the type F64. Sizes are
-// compared with the size of the file before memory is allocated.
+// Package safetensors reads and writes files of the public format safetensors of Hugging Face. A
+// file consists of the length of the header in 8 bytes, little endian; a JSON header, which
+// describes the arrays and maps metadata keys to texts; and the data. All arrays have the type F64.
+// Sizes are compared with the size of the file before memory is allocated.
 package safetensors
 
 import (
@@ -55,8 +55,8 @@ type member struct {
 // errNotSafetensors is the error for a file of another format.
 var errNotSafetensors = errors.New("is not a model file: it does not begin as a safetensors file does")
 
-// ReadHeader reads the header of a file of size bytes. It allocates at most a small multiple of the
-// size of the header, which must be inside the file.
+// ReadHeader reads the header of a file of size bytes. The header must be inside the file.
+// ReadHeader allocates at most a small multiple of the size of the header.
 func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
 	if size == 0 {
 		return nil, errors.New("is empty")
@@ -127,8 +127,8 @@ func metadataOf(text []byte) (map[string]string, error) {
 	return metadata, nil
 }
 
-// object splits a JSON object into its entries in order. Decoding into a struct would accept
-// repeated keys and keys whose case differs.
+// object splits a JSON object into its entries, in order. Decoding into a struct would accept a
+// repeated key, or a key in another case.
 func object(text []byte) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -254,8 +254,7 @@ func integers(text json.RawMessage) ([]int64, error) {
 	return list, nil
 }
 
-// MarshalHeader returns the length and the header, padded so that the data are
-// aligned.
+// MarshalHeader returns the length and the header, with spaces so that the data are aligned.
 func MarshalHeader(metadata map[string]string, list []Tensor) ([]byte, error) {
 	type info struct {
 		Dtype   string   `json:"dtype"`
@@ -331,8 +330,8 @@ func WriteArrays(w io.Writer, list []Tensor, arrays map[string]host.Matrix[float
 	return err
 }
 
-// ReadArrays reads the arrays from the file, whose data begin at offset, and
-// writes their bytes to sum. The sizes have been checked against the file.
+// ReadArrays reads the arrays in list and writes their bytes to sum. The data begin at offset in
+// the file. The caller has compared the sizes with the size of the file.
 func ReadArrays(r io.ReaderAt, offset int64, list []Tensor, sum io.Writer) (map[string]host.Matrix[float64], error) {
 	arrays := make(map[string]host.Matrix[float64], len(list))
 	buffer := make([]byte, 8*chunk)
