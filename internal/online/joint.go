@@ -13,13 +13,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Joint is the perceptron of K classes with joint features φ(x, t). It predicts the first class ŷ
-// with the largest wᵀφ(x, t), and a mistake changes w by φ(x, y) − φ(x, ŷ) (Collins 2002).
-// Loop.Linear implements φ(x, t) = x ⊗ e_t on a device; Joint runs on the host and computes K
-// features for each sample and epoch.
+// Joint is the perceptron of K classes with joint features φ(x, t) of a sample x and a class t
+// (Collins 2002). It predicts the first class ŷ with the largest wᵀφ(x, t). A mistake on a sample
+// of class y changes w by φ(x, y) − φ(x, ŷ). Joint runs on the host and calls Features K times for
+// each sample and epoch. For φ(x, t) = x ⊗ e_t, Loop.Linear does the same on a device.
 //
 // If Kernel is set instead of Features, Joint uses the dual form: wᵀφ(x, t) is the sum of k(x_i,
-// y_i, x, t) − k(x_i, ŷ_i, x, t) over the mistakes (x_i, y_i, ŷ_i), which takes 2K values of k for
+// y_i, x, t) − k(x_i, ŷ_i, x, t) over the mistakes (x_i, y_i, ŷ_i). It evaluates k 2K times for
 // each sample and distinct mistake.
 type Joint struct {
 	// Features returns φ(x, t) for t from 0 to Classes − 1, always of the same length.
@@ -68,8 +68,8 @@ func (l Joint) Fit(ctx context.Context, x mat.Matrix, y []int) (*JointModel, err
 	if l.Features != nil {
 		m.W = make([]float64, len(l.Features(mat.Row(nil, 0, x), 0)))
 	}
-	late := make([]float64, len(m.W)) // the sum of the changes, each multiplied by the number of the step after which it takes effect
-	place := map[[2]int]int{}         // index in m.Terms of each pair of a sample and a class
+	late := make([]float64, len(m.W)) // sum of the changes, each multiplied by the number of the step after which it takes effect
+	place := map[[2]int]int{}         // index in m.Terms of a sample and a class
 	var lateTerms []float64
 	step := 0
 	for epoch := 0; epoch < l.Epochs && !m.Clean; epoch++ {

@@ -23,13 +23,13 @@ type Cache interface {
 type Expansion struct {
 	A       backend.Host[float64] // n×Outputs
 	B       []float64
-	F       backend.Host[float64] // n×Outputs: the values of the last f at the samples
+	F       backend.Host[float64] // n×Outputs: the last f, without averaging, at the samples
 	Norm    float64               // norm of the last f
 	Support int                   // number of samples in the last f
 }
 
-// Kernel learns a sum of kernel functions of at most `budget` samples, where 0 means no limit. diag
-// holds the values k(x_i, x_i).
+// Kernel learns f as a sum of kernel functions of at most `budget` samples; a budget of 0 means no
+// limit. diag holds the values k(x_i, x_i).
 func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64, budget int) (*Expansion, error) {
 	n := l.X.Rows
 	h := &kernelHypothesis{
@@ -44,7 +44,7 @@ func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64
 	}
 	l.block = Block
 	if budget > 0 {
-		l.block = 1 // a budget may change f by several samples at a time
+		l.block = 1 // with a budget, a mistake may change the terms of several samples
 	}
 	if err := l.run(t, h); err != nil {
 		return nil, err
@@ -52,17 +52,17 @@ func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64
 	return h.result(), nil
 }
 
-// kernelHypothesis stores the values of the current f at all samples. A mistake takes the
-// evaluation of a row of K. A correctly classified sample takes no evaluation.
+// kernelHypothesis stores the values of the current f at all samples. Only a mistake requires a row
+// of K.
 type kernelHypothesis struct {
 	*Loop
 	b       backend.Backend[float64]
 	k       kernels.Kernel
 	cache   Cache
 	diag    []float64
-	f       backend.Host[float64] // C×n, without the bias
-	a, late backend.Host[float64] // n×C; late is the sum of the changes of a, each multiplied by its step, for the average
-	offset  []float64             // b, and the sum for the average of b
+	f       backend.Host[float64] // C×n: f at all samples, without the bias
+	a, late backend.Host[float64] // n×C; for the average, late is the sum of the changes of a, each multiplied by its step
+	offset  []float64             // b, and for the average the sum of its changes, each multiplied by its step
 	budget  int
 	support []int // indices of the samples in f, if there is a budget
 }
@@ -176,7 +176,7 @@ func (h *kernelHypothesis) add(i int, delta []float64) error {
 }
 
 // trim adds samples to the support. While the support exceeds the budget, it removes the sample
-// whose margin is largest after the sample's own term of f is removed.
+// with the largest margin, where the margin is computed without the sample's own term of f.
 func (h *kernelHypothesis) trim(added []int) error {
 	for _, i := range added {
 		if !slices.Contains(h.support, i) {

@@ -16,7 +16,7 @@ func (l *Loop) LinearBytes(n int) int64 {
 	return 8 * (int64(n)*d + d*columns + b*(min(b, Block)+2*columns+d))
 }
 
-// columns returns the number of columns that a mistake changes.
+// columns returns the number of columns of w, including the columns of the sum for the average.
 func (l *Loop) columns() int {
 	if l.Average {
 		return 2 * l.Outputs
@@ -57,7 +57,7 @@ type linearHypothesis struct {
 	*Loop
 	b      backend.Backend[float64]
 	w      backend.Matrix[float64] // d×C, or d×2C if it includes the sum for the average
-	offset []float64               // b, and the sum for the average of b
+	offset []float64               // b, and for the average the sum of its changes, each multiplied by its step
 }
 
 // gather returns the samples of a block on the device. If they are consecutive, the result is a
@@ -97,7 +97,8 @@ func (h *linearHypothesis) gram(block []int) (backend.Host[float64], error) {
 	})
 }
 
-// compute calls queue for the samples of a block, and downloads the result.
+// compute calls queue with the samples of a block and an output matrix, and downloads the output to
+// dst.
 func (h *linearHypothesis) compute(block []int, dst backend.Host[float64], queue func(x, out backend.Matrix[float64])) error {
 	x, err := gather(h.b, h.X, block)
 	if err != nil {
@@ -142,7 +143,7 @@ func (h *linearHypothesis) learn(block []int, delta backend.Host[float64], mista
 	return h.b.Sync()
 }
 
-// result returns w and b, averaged over the steps if requested.
+// result returns w and b. If Average is set, they are averages over the steps.
 func (h *linearHypothesis) result() (backend.Host[float64], []float64, error) {
 	_, columns := h.w.Dims()
 	all := backend.NewHost[float64](h.X.Cols, columns)

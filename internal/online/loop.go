@@ -1,5 +1,5 @@
-// Package online implements online learning, one sample at a time: the loop of all perceptrons,
-// where f is a linear function or a sum of kernel functions.
+// Package online implements online learning, which processes one sample at a time. Loop is the loop
+// of all perceptrons. Their function f is a linear function or a sum of kernel functions.
 package online
 
 import (
@@ -20,21 +20,22 @@ type hypothesis interface {
 	values(block []int) (backend.Host[float64], error)
 	// gram returns the inner products of the samples of a block. Only its lower triangle is used.
 	gram(block []int) (backend.Host[float64], error)
-	// learn adds Σ_r δ_r k(x_r, ·) over the samples of the block listed in mistaken. steps holds, for
-	// each of these samples, the step, counted from 0, after which its change takes effect.
+	// learn adds Σ_r δ_r k(x_r, ·) to f. The sum is over mistaken, which lists the misclassified
+	// samples of the block. For each of them, steps holds the step, counted from 0, after which its
+	// change takes effect.
 	learn(block []int, delta backend.Host[float64], mistaken, steps []int) error
 }
 
-// Loop is the loop of all perceptrons: samples are classified one at a time, and a misclassified
-// sample changes the hypothesis.
+// Loop is the loop of all perceptrons: it classifies one sample after the other, and a
+// misclassified sample changes the hypothesis.
 //
 // The backend processes blocks of samples. For each block it computes the inner products of the
-// samples, and the values of the hypothesis at the start of the block; the effect of changes within
-// the block follows from these products. The result equals
-// that of the plain loop up to rounding errors, at the speed of matrix products.
+// samples, and the values of the hypothesis at the start of the block. The effect of changes within
+// the block follows from the inner products. Up to rounding errors, the result equals that of the
+// plain loop. Most of the work is in matrix products.
 type Loop struct {
 	X       numeric.Points // the samples
-	Outputs int            // number of columns of f: 1 for two classes
+	Outputs int            // number of columns of f; it is 1 for two classes
 	Class   []int          // class of each sample
 	Weights []float64      // weight > 0 of each sample; nil if all are 1
 	Bias    float64        // constant added to the inner products to learn b; 0 means that b is not learned
@@ -51,7 +52,7 @@ type Loop struct {
 	// ZeroIsPositive determines whether f = 0 predicts the second of two classes. If it is not set, f
 	// = 0 predicts the first class.
 	ZeroIsPositive bool
-	Remember       bool // whether the changes are recorded
+	Remember       bool // whether to record the changes in Changes
 
 	// The fields below are results of the run.
 	Steps, Mistakes, Used int // numbers of classified samples, of mistakes, and of started epochs
@@ -61,11 +62,11 @@ type Loop struct {
 	block int // minimum number of samples in a block
 }
 
-// Block is the number of samples that the backend processes together. Their inner products take as
-// long as f with Block outputs.
+// Block is the number of samples in a block. Their inner products take as long as an f with Block
+// outputs.
 const Block = 64
 
-// Change is one mistake: the sample, the added change, and the step, counted from 0, after which
+// Change is the change for one misclassified sample. Step, counted from 0, is the step after which
 // the change takes effect.
 type Change struct {
 	Sample, Step int
@@ -87,7 +88,7 @@ func (l *Loop) run(t *run.Task, h hypothesis) error {
 	size = min(size, n)
 	quiet := false // whether the last epoch had no mistake
 	for l.Used = 0; l.Used < l.Epochs && !l.Clean; {
-		complete := !l.Replace || quiet // n draws with replacement may miss samples, so that all samples are checked after an epoch without mistakes
+		complete := !l.Replace || quiet // n draws with replacement may miss samples: after an epoch without mistakes, check all samples
 		switch {
 		case l.Replace:
 			for i := range order {
@@ -143,7 +144,7 @@ func (l *Loop) criterion(h hypothesis) (float64, error) {
 	return sum, nil
 }
 
-// judge runs the loop for the samples of one block.
+// judge classifies the samples of one block in order, and passes the changes to h.
 func (l *Loop) judge(h hypothesis, block []int) error {
 	f, err := h.values(block)
 	if err != nil {
@@ -159,7 +160,7 @@ func (l *Loop) judge(h hypothesis, block []int) error {
 	var mistaken, steps []int
 	first := l.Steps
 	effective := 0    // number of mistakes whose changes have taken effect
-	size, end := 0, 0 // the size of the batch that contains sample r, and the start of the next batch
+	size, end := 0, 0 // size of the batch of sample r, and first index of the next batch
 	for r, i := range block {
 		if r == end {
 			size = min(max(l.Batch, 1), len(block)-r)
@@ -233,8 +234,8 @@ func Largest(f []float64) int {
 	return best
 }
 
-// averaged returns the number of averaged steps, or 1 if there are none, because the last
-// hypothesis is then the result.
+// averaged returns the number of steps in the average. If no step is averaged, it returns 1,
+// because the result is then the last hypothesis.
 func (l *Loop) averaged() float64 { return float64(max(1, l.Steps-l.From)) }
 
 // Square returns max ‖x‖² over the samples.
@@ -249,9 +250,9 @@ func (l *Loop) Square() (square float64) {
 	return square
 }
 
-// Margin returns the smallest margin, as computed by the function lead, of the samples with
-// decision values f. It also returns the perceptron criterion, the weighted sum of the negative
-// margins.
+// Margin returns the smallest margin of the samples, as computed by the function lead from the
+// decision values f. It also returns the perceptron criterion, the weighted sum of the magnitudes
+// of the negative margins.
 func (l *Loop) Margin(f backend.Host[float64]) (least, criterion float64) {
 	least = math.Inf(1)
 	for i, class := range l.Class {
@@ -265,12 +266,12 @@ func (l *Loop) Margin(f backend.Host[float64]) (least, criterion float64) {
 	return least, criterion
 }
 
-// Slack returns the factor by which batches and weights increase the bound of Novikoff (1962). Let
-// u be a unit vector that separates the samples with the margin γ, R = max ‖x‖, and a_j the sum of
-// the weights c of the mistakes of batch j divided by the size of the batch. Batch j increases wᵀu
-// by at least γ a_j, and ‖w‖² by at most R² a_j². Thus γ Σ a_j ≤ ‖w‖ ≤ R √Σ a_j², and a_j ≤ max c
-// implies Σ a_j ≤ max c (R/γ)². Each mistake adds at least min c / m to Σ a_j, where m is the size
-// of a batch.
+// Slack returns the factor by which batches and weights increase Novikoff's (1962) bound on the
+// number of mistakes. Let u be a unit vector that separates the samples with the margin γ, and R =
+// max ‖x‖. Let a_j be the sum of the weights c of the mistakes of batch j, divided by the size m of
+// a batch. Batch j increases wᵀu by at least γ a_j, and ‖w‖² by at most R² a_j². Thus γ Σ a_j ≤ ‖w‖
+// ≤ R √Σ a_j². As a_j ≤ max c, it follows that Σ a_j ≤ max c (R/γ)². Each mistake adds at least min
+// c / m to Σ a_j.
 func (l *Loop) Slack() float64 {
 	slack := float64(max(l.Batch, 1))
 	if l.Weights != nil {
@@ -279,8 +280,8 @@ func (l *Loop) Slack() float64 {
 	return slack
 }
 
-// lead returns y f for two classes. For more classes it returns the value of the correct class
-// minus the largest other value.
+// lead returns the margin: y f with y = ±1 for two classes, and for more classes the value of the
+// correct class minus the largest other value.
 func lead(f []float64, class int) float64 {
 	if len(f) == 1 {
 		return float64(2*class-1) * f[0]

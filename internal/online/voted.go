@@ -9,12 +9,11 @@ import (
 )
 
 // Votes holds all hypotheses of a loop that records its changes, and the number of votes of each:
-// f_k = Σ_{j≤k} δ_j (k(x_j, ·) + Bias), starting with f_0 = 0 (Freund and Schapire 1999, figure
-// 1).
+// f_k = Σ_{j≤k} δ_j (k(x_j, ·) + Bias), starting with f_0 = 0 (Freund and Schapire 1999, figure 1).
 type Votes struct {
 	Order backend.Host[float64] // 1×M: the center of each change, in chronological order
 	Delta backend.Host[float64] // M×C
-	Votes backend.Host[float64] // 1×(M+1): each f_i has a vote for each sample that it classified correctly, and f_i with i > 0 has one further vote
+	Votes backend.Host[float64] // 1×(M+1): the number of votes of f_i is the number of samples that f_i classified correctly, plus 1 if i > 0
 	Bias  float64
 }
 
@@ -31,8 +30,8 @@ func (l *Loop) Voted() (v Votes, rows []int) {
 	m := len(l.Changes)
 	v = Votes{backend.NewHost[float64](1, m), backend.NewHost[float64](m, l.Outputs), backend.NewHost[float64](1, m+1), l.Bias}
 	// All changes of a batch have the same step. The hypotheses between these changes classified no
-	// sample and have no votes. The hypothesis before the batch correctly classified the samples of the
-	// steps since step `from`, except the samples that caused the changes.
+	// sample and have no votes. The hypothesis before the batch has a vote for each sample since
+	// step `from`, except the samples that caused the changes.
 	from, initial := 0, 0.0
 	for k := 0; k < m; {
 		batch := k
@@ -49,9 +48,9 @@ func (l *Loop) Voted() (v Votes, rows []int) {
 	return v, rows
 }
 
-// Count adds to votes the fractions of the votes for a sample whose kernel values with the centers
-// are k. positive reports whether f predicts the second of two classes. If a value of f is not
-// finite, the votes are NaN.
+// Count adds the fractions of the votes for a sample to votes. k holds the sample's kernel values
+// with the centers. positive reports whether f predicts the second of two classes. If a value of f
+// is not finite, the votes are NaN.
 func (v *Votes) Count(votes, k []float64, positive func(f float64) bool) {
 	total := 0.0
 	for _, n := range v.Votes.Data {
@@ -97,7 +96,8 @@ func (v *Votes) Last(centers int) (coef backend.Host[float64], b []float64) {
 	return coef, b
 }
 
-// Check returns an error unless the order refers to exactly the centers.
+// Check returns an error if Order contains a number that is not the number of a center, or not the
+// last number.
 func (v *Votes) Check(centers int) error {
 	last := 0.0
 	for _, at := range v.Order.Row(0) {
