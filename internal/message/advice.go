@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Advised is an error that gives advice in terms of parameters. Its method Error returns
-// Message(Plain).
+// Advised is an error whose advice names parameters. Its method Error returns Message(Plain).
 type Advised interface {
 	error
 	// Message returns the text of the error. name maps each parameter to its name in a front end: see
@@ -17,8 +16,8 @@ type Advised interface {
 	Message(name func(parameter string) string) string
 }
 
-// parameters maps each parameter named in advice to its text for Go programs. If advice consists of
-// the parameter alone, such as {$memory}, the text is a phrase.
+// parameters maps each parameter that advice may name to its text for Go programs. The text is a
+// phrase for a parameter that is the whole advice, as in {$memory}.
 var parameters = map[string]string{
 	"lambda":              "lambda",
 	"lambdas":             "lambdas",
@@ -73,12 +72,13 @@ var (
 
 // Expand returns text with its advice in words for a front end: {raise $lambda|raise $tol|scale the
 // features down} becomes "raise lambda or tol, or scale the features down". name returns the front
-// end's name of a parameter, or "" if the front end lacks it. Expand omits alternatives with a
-// missing parameter. If no alternative remains, it also omits the preceding separator.
+// end's name of a parameter, or "" if the front end lacks the parameter. Expand omits an
+// alternative if a parameter of it is missing. If no alternative remains, Expand also omits the
+// separator before the advice.
 func Expand(text string, name func(parameter string) string) string {
 	return advice.ReplaceAllStringFunc(text, func(s string) string {
 		parts := advice.FindStringSubmatch(s)
-		var list []string // the phrases; successive alternatives with the same verb share the verb
+		var list []string // the phrases; an alternative is joined to the preceding phrase if both have the same verb
 		verb := ""
 		for alternative := range strings.SplitSeq(parts[2], "|") {
 			has := true
@@ -137,9 +137,9 @@ func (e *advised) Unwrap() error {
 	return nil
 }
 
-// Within limits the advice of an error to the parameters of a part of the library. own maps the
-// name of a parameter to its name in this part, which is usually the same, or to "" if the part
-// does not have the parameter.
+// Within limits the advice of an error to the parameters of a part of the library. own returns the
+// name that a parameter has in this part, which is usually the same name, or "" if the part lacks
+// the parameter.
 func Within(err error, own func(parameter string) string) error {
 	if err == nil {
 		return nil

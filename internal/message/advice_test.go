@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// TestFrontEndsNameParameters checks that front ends can name parameters in advice at every depth
-// of an error, and that texts of the user that look like advice do not change.
+// TestFrontEndsNameParameters checks that front ends can name the parameters in advice, also in a
+// wrapped error, and that texts of the user that look like advice do not change.
 func TestFrontEndsNameParameters(t *testing.T) {
 	cause := errors.New("lambda is {lambda}")
 	advice := message.Errorf("after %d%%: {raise $lambda|raise $tol|raise $iterations}: %w", 5, cause)
@@ -36,8 +36,8 @@ func TestFrontEndsNameParameters(t *testing.T) {
 	}
 }
 
-// TestAdviceLeavesOutWhatIsMissing checks that alternatives are omitted if the caller lacks their
-// parameters, also with nested parts of the library.
+// TestAdviceLeavesOutWhatIsMissing checks that an alternative is omitted if the caller, or a part
+// of the library that the error has passed through, lacks its parameter.
 func TestAdviceLeavesOutWhatIsMissing(t *testing.T) {
 	with := func(names ...string) func(string) string {
 		return func(parameter string) string {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limit is the maximum number of characters of a line. Together with the name of the program in
-// front, the line has at most 500 characters.
+// Limit is the maximum number of characters of a text. With the name of the program before the
+// text, a line has at most 500 characters.
 const Limit = 480
 
 // Line returns the text of an error on one line of at most Limit characters.

@@ -1,4 +1,5 @@
-// Package pool divides work among several devices, and divides a device into several devices.
+// Package pool runs calls on several devices in parallel, and divides a device into several
+// devices.
 package pool
 
 import (
@@ -9,8 +10,8 @@ import (
 )
 
 // Each calls f for 0, …, n−1. The devices work in parallel, and each device works on one call at a
-// time. After an error no further call starts, and Each returns the error of the lowest number. If
-// devices is empty, Each returns an error.
+// time. After an error, Each starts no further call, and returns the error of the call with the
+// lowest number. Without devices, Each returns an error.
 func Each(devices []backend.Device, n int, f func(dev backend.Device, i int) error) error {
 	if len(devices) == 0 {
 		return errors.New("no device was given")
@@ -48,10 +49,10 @@ func Each(devices []backend.Device, n int, f func(dev backend.Device, i int) err
 	return failure
 }
 
-// Share opens devices for n calls, each of which has too little work for all threads of dev, a
-// processor. The devices divide the threads and the memory of dev. There are as many devices as
-// threads, but at most n. The caller must close them. Results do not depend on the number of
-// threads. If dev has only one thread or n is 1, Share returns no devices.
+// Share divides the threads and the memory of dev, a processor, among new devices for n calls, each
+// of which has too little work for all threads. There are as many devices as threads, but at most
+// n. If dev has only one thread or n is 1, Share returns no devices. The caller must close the
+// devices. Results do not depend on the number of threads.
 func Share(dev backend.Device, n int) (devices []backend.Device, err error) {
 	info := dev.Info()
 	count := min(info.Threads, n)

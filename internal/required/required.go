@@ -1,11 +1,12 @@
 // Package required skips tests whose requirements are missing, such as a compiler, a library to
-// compare with, an instruction set, or data. The test is skipped with the reason, or fails if the
-// environment variable MERCER_REQUIRE, a comma-separated list, names the requirement. On a machine
-// that meets all requirements, the variable can thus ensure that no test is skipped.
+// compare with, an instruction set, or data. The skipped test reports the reason. If the
+// environment variable MERCER_REQUIRE, a comma-separated list, names the requirement, the test
+// fails instead. On a machine that meets all requirements, this variable can ensure that no test is
+// skipped.
 //
-// The names are: avx512, avx2, neon (tiers), cuda (a GPU), cudatoolkit and ptxas (of CUDA 11.8,
-// in the folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, llvm (its assembler,
-// for the tests of tools/asmgen), sklearn, pytest, libsvm, onnxruntime and duckdb (of Node.js),
+// The names are: avx512, avx2, neon (tiers), cuda (a GPU), cudatoolkit and ptxas (of CUDA 11.8, in
+// the folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, llvm (its assembler, for
+// the tests of tools/asmgen), sklearn, pytest, libsvm, onnxruntime and duckdb (of Node.js),
 // kernlab, openblas, blis, mkl, chromium, curl, bash (with the package bash-completion), zsh, fish,
 // groff, data (the larger data, in shared/data beside the repository), modules (a module proxy can
 // be reached), proc (processes are listed in /proc), unfused (the compiler does not fuse

@@ -54,7 +54,7 @@ func Of(k kernels.Kernel, d int) (s Density, ok bool) {
 			s.Terms = append(s.Terms, p.Terms...)
 		}
 		return s, true
-	case kernels.Product: // at most one factor may be a kernel that is not constant
+	case kernels.Product: // supported if at most one factor is not constant
 		s.Constant = 1
 		for _, part := range k {
 			p, ok := Of(part, d)
@@ -119,10 +119,10 @@ func (s Density) Kernel(r float64) (sum float64) {
 	return sum
 }
 
-// Tail returns (2π)⁻ᵈ ∫ S(‖ω‖)ᵖ dω over ‖ω‖ > omega. For p = 1 this bounds the error of a kernel without
-// these frequencies, and for p = 2 it is the integral of the square of this error over all differences of
-// points (Parseval). It is computed by the trapezoidal rule in ln ‖ω‖, with a relative error of about
-// 1e-3.
+// Tail returns (2π)⁻ᵈ ∫ S(‖ω‖)ᵖ dω over ‖ω‖ > omega. Let e be the error of a kernel without these
+// frequencies. For p = 1 the result bounds |e|, and for p = 2 it is the integral of e² over all
+// differences of points (Parseval). Tail uses the trapezoidal rule in ln ‖ω‖, with a relative error
+// of about 1e-3.
 func (s Density) Tail(omega, p float64) float64 {
 	const step = 1. / 32
 	d := float64(s.D)

@@ -10,20 +10,20 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// A Torus is a box of differences |r_a| ≤ Side[a] of points, on which a kernel is approximated,
-// inside the periods of a Fourier series. Problems of fewer than three features use the last axes;
-// the first axes have Side 0 and Period 0.
+// A Torus is a box of differences r of points, |r_a| ≤ Side[a], inside the periods of a Fourier
+// series that approximates a kernel on this box. Problems of fewer than three features use the last
+// axes; the first axes have Side 0 and Period 0.
 //
-// The periodic sum Σ_m k(r + mT) differs from k by its terms m ≠ 0, which are below a tolerance
-// only if T exceeds the sides by the reach of the kernel. If Windowed is set, Matérn kernels are
-// first multiplied by a smooth window, a product over the axes of
+// The periodic sum Σ_m k(r + mT) differs from k by its terms m ≠ 0. They are below a tolerance only
+// if T exceeds the sides by the reach of the kernel. If Windowed is set, Matérn kernels are first
+// multiplied by a smooth window, the product over the axes of
 //
 //	η(t) = erfc((|t| − T/2)/s)/2,   s = (T/2 − L)/windowEdge,
 //
-// where L is the side and T the period of an axis. η is 1 for |t| ≤ L and 0 for |t| ≥ T − L, to
-// 4e-15. The Fourier coefficients of the product, which stand in for S(ω)/∏T, are positive for the
-// periods of Windows. (Smooth truncation of covariances: Bachmayr, Graham, Nguyen and Scheichl
-// 2020.)
+// where L is the side and T the period of an axis. Up to an error of 4e-15, η is 1 for |t| ≤ L and
+// 0 for |t| ≥ T − L. The Fourier coefficients of the product replace S(ω)/∏T. They are positive for
+// the periods that Wrap selects. (Smooth truncation of covariances: Bachmayr, Graham, Nguyen and
+// Scheichl 2020.)
 type Torus struct {
 	Side, Period [3]float64
 	Windowed     bool
@@ -33,14 +33,14 @@ const (
 	windowEdge = 5.5
 	// windowError bounds 1 − η for |t| ≤ L, and η for |t| ≥ T − L: erfc(windowEdge)/2 is 3.7e-15.
 	windowError = 4e-15
-	// With T ≥ L + windowReach·σ and T ≥ (1 + windowSide)L the Fourier coefficients of the windowed
-	// kernels were positive for every ratio of the sides tried, with one to three features. With
-	// 7.5σ some coefficients of matern52 are negative in three dimensions.
+	// With T ≥ L + windowReach·σ and T ≥ (1 + windowSide)L, the Fourier coefficients of the
+	// windowed kernels were positive for every tested ratio of the sides, with one to three
+	// features. With a windowReach of 7.5, some coefficients of matern52 are negative in three
+	// dimensions.
 	windowReach = 8
 	windowSide  = 1.5
 )
 
-// split returns the density of the Matérn terms and the density of the Gaussian terms.
 func (s Density) split() (matern, gauss Density) {
 	matern.D, gauss.D = s.D, s.D
 	for _, t := range s.Terms {
@@ -53,8 +53,8 @@ func (s Density) split() (matern, gauss Density) {
 	return matern, gauss
 }
 
-// Wrap returns the torus of the smallest periods for differences up to side such that the error of
-// the kernel from its periodic images is at most about 2D·tol for D features.
+// Wrap returns the torus with the smallest periods for differences up to side. Periodic images
+// change the kernel by at most about 2D·tol for D features.
 func (s Density) Wrap(side [3]float64, tol float64) Torus {
 	plain, windowed := Torus{Side: side}, Torus{Side: side, Windowed: true}
 	matern, gauss := s.split()
@@ -82,8 +82,8 @@ func (s Density) reach(tol float64) float64 {
 	return Decreasing(func(r float64) bool { return s.Kernel(r) <= tol }, s.Terms[0].Sigma)
 }
 
-// Decreasing returns a number v slightly above the smallest v at which within(v) is true.
-// within must be true for all larger numbers too.
+// Decreasing returns a number slightly above the smallest v for which within(v) is true. within
+// must be true for all larger v.
 func Decreasing(within func(v float64) bool, start float64) float64 {
 	high := start
 	for i := 0; i < 200 && !within(high); i++ {
@@ -114,8 +114,8 @@ func (c Torus) Frequency(k [3]int) (omega float64) {
 }
 
 // Coefficients returns the Fourier coefficients of the kernel for the modes |k_a| ≤ m_a, in the
-// shape m.Half(): S(‖ω‖)/∏T, less the coefficients of the remainder if c is windowed, plus the
-// constant for mode 0.
+// shape m.Half(). A coefficient is S(‖ω‖)/∏T; the constant is added for mode 0. If c is windowed,
+// the coefficients of the function in the comment of remainder are subtracted.
 func (s Density) Coefficients(c Torus, m nufft.Axes) []float64 {
 	h := m.Half()
 	f := make([]float64, h.Len())
@@ -144,8 +144,9 @@ func (s Density) Coefficients(c Torus, m nufft.Axes) []float64 {
 	return f
 }
 
-// remainderModes returns the largest indices of the coefficients of the remainder that are not negligible.
-// The transform of the window's edge decreases as exp(−(ωs/2)²), and ωs/2 is 5 at these indices.
+// remainderModes returns the largest indices of the coefficients of remainder that are not
+// negligible. The transform of the window's edge decreases as exp(−(ωs/2)²), and ωs/2 is 5 at these
+// indices.
 func (s Density) remainderModes(c Torus) (m nufft.Axes) {
 	if !c.Windowed {
 		return m
@@ -184,8 +185,8 @@ func (s Density) remainder(c Torus, m nufft.Axes) []complex128 {
 	reach := k.reach(1e-17 * k.Kernel(0))
 	grid := nufft.NewGrid(m, gridOf(m))
 	size, upper := grid.Size, upperTail()
-	// image holds the squared coordinate of a point of an axis or of one of its images, and η
-	// there.
+	// image holds the squared coordinate and η of a point of an axis, or of a periodic image of the
+	// point.
 	type image struct{ square, window float64 }
 	var images [3][][]image
 	var count nufft.Axes
@@ -242,7 +243,8 @@ func (s Density) remainder(c Torus, m nufft.Axes) []complex128 {
 	return f
 }
 
-// upperTail returns the function erfc(z)/2, to about 1e-16 for |z| ≤ windowEdge, and 0 or 1 beyond.
+// upperTail returns the function erfc(z)/2, to about 1e-16. Beyond ±windowEdge the function is 0 or
+// 1.
 func upperTail() func(z float64) float64 {
 	node, weight := make([]float64, 48), make([]float64, 48)
 	quad.Legendre{}.FixedLocations(node, weight, 0, 1)

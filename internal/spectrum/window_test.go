@@ -18,9 +18,9 @@ var densities = []kernels.Kernel{
 	kernels.Sum{kernels.Scaled{Weight: 2, Kernel: kernels.Matern{Nu: 2.5, Sigma: 0.5}}, kernels.Gaussian{Sigma: 2}, kernels.Constant{Value: 0.5}},
 }
 
-// TestCoefficientsAreTheKernel compares Fourier series with the kernel at random differences of points in
-// boxes of several shapes, with and without a window. The error is at most the sum of the coefficients
-// that are left out, which Tail bounds, and the error of the images.
+// TestCoefficientsAreTheKernel compares Fourier series with the kernel at random differences of
+// points in boxes of several shapes, with and without a window. The error is at most the sum of the
+// omitted coefficients, which Tail bounds, plus the error of the periodic images.
 func TestCoefficientsAreTheKernel(t *testing.T) {
 	const tol = 1e-10
 	r := rand.New(rand.NewPCG(3, 0))
