@@ -27,7 +27,7 @@ const seed = 7 // seed of all random numbers, which each failure logs
 func random(r *rand.Rand, rows, cols int) host {
 	h := host{Rows: rows, Cols: cols, Stride: cols + 2, Data: make([]float64, rows*(cols+2))}
 	for i := range h.Data {
-		h.Data[i] = math.NaN() // the elements between two rows must not be read
+		h.Data[i] = math.NaN() // detects reads of the elements between two rows
 	}
 	for i := range rows {
 		for j := range cols {
@@ -37,7 +37,7 @@ func random(r *rand.Rand, rows, cols int) host {
 	return h
 }
 
-// positive returns h, with nonnegative features if k is chi2.
+// positive returns h, with absolute values of the features if k requires nonnegative features.
 func positive(k kernels.Kernel, h host) host {
 	if rule := kernels.PointRule(k); rule != nil && rule(slices.Repeat([]float64{-1}, h.Cols)) != nil {
 		for i := range h.Rows {
@@ -129,8 +129,8 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 				wantX.Row(i)[p] += weight * dx[p]
 				wantZ.Row(j)[p] += weight * dz[p]
 				wantShift.Row(j)[p] += weight * dx[p]
-				// sizeX bounds the terms of the sums for X and Z. Terms with x_i cancel terms with
-				// z_j; |x| < 4.
+				// sizeX bounds the terms of the sums for X and Z, also if terms with x_i cancel
+				// terms with z_j. All |x| are below 4.
 				sizeX = max(sizeX, math.Abs(weight)*(math.Abs(dx[p])+math.Abs(dz[p])), math.Abs(weight*kernels.Eval(k, x.Row(i), x.Row(i))))
 			}
 			for q, g := range kernels.Gradient(k) {
@@ -208,7 +208,7 @@ func TestGramGradientBlocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The tolerance is m roundings of sums whose terms are below 100.
+		// The tolerance allows m roundings of sums whose terms are below 100.
 		compare(t, "x", part.X, got.X.View(first, 0, rows, 2), float64(m)*100*0x1p-53)
 		for i, v := range part.Z.Data {
 			sum.Data[i] += v
@@ -236,7 +236,7 @@ func matOf(h host) *mat.Dense {
 	return m
 }
 
-// ridgeLoss returns Σ F∘f(Z), computed by dense linear algebra.
+// ridgeLoss returns the sum of the elements of weights∘f(Z), computed by dense linear algebra.
 func ridgeLoss(t *testing.T, k kernels.Kernel, x, y, z, weights host, lambda float64) float64 {
 	t.Helper()
 	g := dense(k, x, x)
@@ -305,7 +305,7 @@ func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, own bool) {
 		t.Fatal(err)
 	}
 	value := ridgeLoss(t, k, x, y, z, weights, lambda)
-	// The condition number is below (n·k(x,x)+λ)/λ ≤ 10⁵ here.
+	// The tolerance contains a bound on the condition number, (n·k(x,x)+λ)/λ ≤ 10⁵.
 	if got := inner(f, weights); !(math.Abs(got-value) <= 1e5*float64(n)*0x1p-53*(1+math.Abs(value))) {
 		t.Errorf("seed %d: the loss is %v, by dense algebra %v", seed, got, value)
 	}
@@ -358,8 +358,8 @@ func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, own bool) {
 		}
 		fine := (8*(loss(h)-loss(-h)) - (loss(2*h) - loss(-2*h))) / (12 * h)
 		coarse := (8*(loss(2*h)-loss(-2*h)) - (loss(4*h) - loss(-4*h))) / (24 * h)
-		// The change when the step is doubled bounds the truncation error; the rounding
-		// error of the losses is proportional to the condition number of the system.
+		// The difference between steps h and 2h bounds the truncation error. The rounding error of
+		// the losses is proportional to the condition number of the system.
 		tol := math.Abs(fine-coarse) + 1e5*0x1p-53*(math.Abs(value)+float64(m))/h
 		if !(math.Abs(derivatives[name]-fine) <= tol) || tol > 1e-4*(1+math.Abs(fine)) {
 			t.Errorf("seed %d: by %s: %v, by differences %v, allowed %g", seed, name, derivatives[name], fine, tol)
@@ -428,7 +428,7 @@ func TestSolve(t *testing.T) {
 		} {
 			fine := (8*(c.at(h)-c.at(-h)) - (c.at(2*h) - c.at(-2*h))) / (12 * h)
 			coarse := (8*(c.at(2*h)-c.at(-2*h)) - (c.at(4*h) - c.at(-4*h))) / (24 * h)
-			// The condition number is below n/λ + 1 < 100.
+			// The tolerance contains a bound on the condition number, n/λ + 1 < 100.
 			tol := math.Abs(fine-coarse) + 100*0x1p-53*(math.Abs(loss(0, 0))+float64(n))/h
 			if !(math.Abs(c.got-fine) <= tol) || tol > 1e-5*math.Abs(fine) {
 				t.Errorf("seed %d: by %s: %v, by differences %v, allowed %g", seed, c.name, c.got, fine, tol)

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// BenchmarkRidge measures the time of a training step: the forward pass, which takes a Gram matrix
-// and n³/3 operations, and the backward pass, which takes O(n²d) operations with the same factor.
+// BenchmarkRidge measures the time of a training step. The forward pass takes a Gram matrix and
+// n³/3 operations. The backward pass uses the same factor and takes O(n²d) operations.
 func BenchmarkRidge(b *testing.B) {
 	dev := backendtest.Device(b, "cpu")
 	ctx := context.Background()

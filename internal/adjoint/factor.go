@@ -129,7 +129,6 @@ func SolveGradient(alpha, u host) (byK host, byLambda float64, err error) {
 	return byK, lambdaGradient(alpha, u), nil
 }
 
-// lambdaGradient returns −Σ u∘α.
 func lambdaGradient(alpha, u host) float64 {
 	sum := 0.0
 	for i := range u.Rows {

@@ -17,7 +17,7 @@ func Gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst h
 }
 
 func gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst host) error {
-	// A backend computes only the lower triangle if both arguments are the same matrix.
+	// If x and z are the same matrix, a backend computes only the lower triangle.
 	symmetric := z.Rows == 0 || z.Rows == x.Rows && z.Cols == x.Cols && z.Stride == x.Stride && len(z.Data) > 0 && len(x.Data) > 0 && &z.Data[0] == &x.Data[0]
 	if symmetric {
 		z = x
@@ -92,12 +92,11 @@ const (
 	WantShift                  // the sums Shift of Gradients
 )
 
-// wantPoints are the gradients that need derivatives with respect to points.
 const wantPoints = WantX | WantZ | WantShift
 
-// GramLoss is a loss of K = k(X, Z) with its gradient Weights with respect to K. If Z has no rows,
-// the loss is a function of K = k(X, X): the gradient with respect to X then includes both
-// arguments of k, and Weights need not be symmetric.
+// GramLoss describes a loss that depends on K = k(X, Z). Weights is its gradient with respect to K.
+// If Z has no rows, the loss depends on K = k(X, X). The gradient with respect to X then includes
+// both arguments of k, and Weights need not be symmetric.
 type GramLoss struct {
 	Kernel  kernels.Kernel
 	X, Z    host
@@ -122,10 +121,11 @@ type Gradients struct {
 //
 // At corners of a kernel it uses the subgradient 0, as kernels.EvalGrad does.
 //
-// It works in blocks of rows. For each statistic s of the kernel's program the device evaluates
-// ∂k/∂s, which is itself a kernel. For xᵀz and ‖x−z‖² the device multiplies these derivatives by
-// the points, in 4nmd operations. For other statistics the host sums over the features. If the
-// device does not use Go memory, two numbers for each pair and statistic are copied.
+// GramGradient works in blocks of rows. For each statistic s of the kernel's program, such as xᵀz,
+// the device evaluates ∂k/∂s, which is itself a kernel. For xᵀz and ‖x−z‖² the device multiplies
+// these derivatives by the points, in 4nmd operations. For other statistics the host sums over the
+// features. If the device does not use Go memory, two numbers are copied for each pair and
+// statistic.
 func GramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want) (*Gradients, error) {
 	g, err := gramGradient(ctx, dev, l, want)
 	return g, named("gradient of a gram matrix", err)
@@ -160,8 +160,8 @@ func gramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want
 	if symmetric && want&WantX != 0 {
 		s.want |= WantZ
 	}
-	// There must be at least two blocks: the backend would treat a single block of the same points on
-	// both sides as a symmetric matrix and evaluate only its lower triangle.
+	// If X and Z are the same points, there must be at least two blocks. For a single block, the
+	// backend would evaluate only the lower triangle.
 	s.block = min(max(s.blockPairs()/z.Rows, 16), x.Rows)
 	if x.Rows == z.Rows && s.block == x.Rows {
 		s.block = (x.Rows + 1) / 2
@@ -201,9 +201,9 @@ func gramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want
 	return g, nil
 }
 
-// A block has blockElements pairs, which take 16 MB for weights and 16 MB for derivatives. If sums
-// over features are computed on the processor, a block has at most blockTerms terms, so that the
-// work stops within about 0.1 s after its context is done.
+// A block has at most blockElements pairs, which take 16 MB for weights and 16 MB for derivatives.
+// If the host sums over features, a block has at most blockTerms terms, so that the work stops
+// within about 0.1 s after its context is done.
 const (
 	blockElements = 1 << 21
 	blockTerms    = 1 << 25
@@ -239,7 +239,7 @@ func (w Weights) check(n, m int) error {
 	return checkRows("v", w.V, m, "z")
 }
 
-// productStat reports whether the sums over pairs of a statistic are matrix products.
+// productStat reports whether matrix products compute the sums over pairs of the statistic s.
 func productStat(k kernels.Kernel, s kernels.Stat) bool {
 	return s.Kind == kernels.Dot || s.Kind == kernels.SqDist && kernels.StatDerivatives(k)[0].Bounded()
 }

@@ -17,7 +17,6 @@ type (
 	matrix = backend.Matrix[float64]
 )
 
-// work is the state of one call.
 type work struct{ run.Frame }
 
 func newWork(ctx context.Context, dev backend.Device) (*work, error) {

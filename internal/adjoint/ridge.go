@@ -10,12 +10,11 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Ridge is a kernel ridge regression, f(Z) = k(Z, X)α with (K + λI)α = y, that is differentiated
-// with the factor of its fit. K and its factor remain on the device. Only matrices of the size of
-// X, y and Z are transferred.
+// Ridge is a kernel ridge regression, f(Z) = k(Z, X)α with (K + λI)α = y. Its gradients use the
+// factor of the fit, which remains on the device. Only matrices of the size of X, y and Z are
+// transferred.
 //
-// Its methods may be called from several goroutines, except Close. X must not
-// change before Close.
+// Except Close, its methods may be called from several goroutines. X must not change before Close.
 type Ridge struct {
 	dev    backend.Device
 	kernel kernels.Kernel
@@ -111,20 +110,21 @@ func (r *Ridge) product(ctx context.Context, a, b, v, dst host) error {
 }
 
 // RidgeGradients holds the gradients of a loss with respect to all inputs of a prediction. X, n×d,
-// Y, n×t, and Z, m×d, have the shapes of the inputs. If z is X, Z has no rows and X is the sum of
-// the gradients with respect to both uses of X. Gradients that were not requested are empty.
+// Y, n×t, and Z, m×d, have the shapes of the inputs. If the points z are X, the field Z has no
+// rows, and the field X is the sum of the gradients with respect to both uses of X. Gradients that
+// were not requested are empty.
 type RidgeGradients struct {
 	X, Y, Z host
 	Lambda  float64
-	Theta   []float64 // as the field Theta of Gradients
+	Theta   []float64 // see the field Theta of Gradients
 }
 
-// Gradient returns the gradients of a loss, given its gradient with respect to f(Z), m×t.
-// The gradients with respect to y and λ are always computed; WantX, WantZ and WantTheta
+// Gradient returns the gradients of a loss. byF is the gradient of the loss with respect to f(Z),
+// m×t. Gradient always computes the gradients with respect to y and λ; WantX, WantZ and WantTheta
 // request the others.
 //
-// With f̄ the gradient with respect to f(Z) and u = (K + λI)⁻¹k(X, Z)f̄, the gradients with respect
-// to the Gram matrices k(X, X) and k(Z, X) are −uαᵀ and f̄αᵀ, products of factors with t columns.
+// Let f̄ be byF and u = (K + λI)⁻¹k(X, Z)f̄. The gradients with respect to the Gram matrices k(X,
+// X) and k(Z, X) are −uαᵀ and f̄αᵀ. Only the factors, which have t columns, are stored.
 func (r *Ridge) Gradient(ctx context.Context, z, byF host, want Want) (*RidgeGradients, error) {
 	g, err := r.gradient(ctx, z, byF, want)
 	return g, named("kernel ridge: gradient", err)
@@ -161,7 +161,7 @@ func (r *Ridge) gradient(ctx context.Context, z, byF host, want Want) (*RidgeGra
 		return nil, err
 	}
 	g := &RidgeGradients{Y: u, Lambda: lambdaGradient(r.alpha, u)}
-	inner := backend.NewHost[float64](u.Rows, u.Cols) // gradient with respect to k(X, X) is −inner αᵀ
+	inner := backend.NewHost[float64](u.Rows, u.Cols) // the gradient with respect to k(X, X) is inner αᵀ
 	for i, v := range u.Data {
 		inner.Data[i] = -v
 	}
@@ -183,7 +183,7 @@ func (r *Ridge) gradient(ctx context.Context, z, byF host, want Want) (*RidgeGra
 	if own || want == 0 {
 		return g, nil
 	}
-	// In k(Z, X) the points X are the second argument.
+	// In k(Z, X), X is the second argument: exchange WantX and WantZ.
 	swapped := want & WantTheta
 	if want&WantX != 0 {
 		swapped |= WantZ

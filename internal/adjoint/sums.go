@@ -18,23 +18,23 @@ type gramSums struct {
 	block   int
 
 	mx, mz        matrix
-	dense, values buffer // dense: the weights, if given as a matrix; values: the derivatives in a block
-	u, v, product matrix // the factors U and V of the weights, if they are given as U Vᵀ, and the product U Vᵀ for a block
-	weightRows    host   // the weights of a block, on the host
+	dense, values buffer // dense: the weights, either all in Go memory or U Vᵀ for a block; values: the derivatives for a block
+	u, v, product matrix // u, v: the factors if the weights are given as U Vᵀ; product: copy of the weights for a block
+	weightRows    host   // the weights if they must be copied to the device in blocks
 	derivatives   []kernels.Kernel
 	theta         []float64
 	columns       []float64
 	stats         []*statSums
 }
 
-// statSums holds the sums over pairs of W∘∂k/∂s for one statistic s.
+// statSums holds the sums over pairs of S = W∘∂k/∂s for one statistic s.
 type statSums struct {
 	stat       kernels.Stat
 	derivative kernels.StatDerivative
 	product    bool
-	px, pz     host   // the points by which the weights are multiplied; centered for ‖x−z‖²
+	px, pz     host   // the points that are multiplied by S; centered for ‖x−z‖²
 	mpx, mpz   matrix // px and pz on the device
-	byX, byZ   buffer // products with the points, (W∘S)Z and (W∘S)ᵀX
+	byX, byZ   buffer // the products S·pz and Sᵀ·px
 	rows       []float64
 	cols       []float64
 	outX, outZ host // sums over features, for statistics without products
@@ -118,8 +118,8 @@ func (s *gramSums) prepare() (err error) {
 	return nil
 }
 
-// prepareSelf copies to the device the factors by which shift multiplies the weights: the
-// derivatives of the statistic k(x, x), or of its inverse root.
+// prepareSelf copies factors for the method shift to the device: the derivatives of the statistic
+// k(x, x), or of its inverse root, with respect to x.
 func (s *gramSums) prepareSelf(t *statSums) (err error) {
 	own := backend.NewHost[float64](s.x.Rows, s.x.Cols)
 	for i := range own.Rows {
@@ -135,7 +135,7 @@ func (s *gramSums) prepareSelf(t *statSums) (err error) {
 	return err
 }
 
-// blockWeights returns the weights of a block on the device, and the same weights on the host.
+// blockWeights returns the weights of a block, on the device and on the host.
 func (s *gramSums) blockWeights(first, rows int) (matrix, host, error) {
 	switch {
 	case s.u != nil:
@@ -182,7 +182,7 @@ func (s *gramSums) addStat(t *statSums, x matrix, values buffer, weights host, f
 		return err
 	}
 	rows := values.host.Rows
-	// A weight of 0 gives 0 even if the derivative is infinite.
+	// A weight of 0 contributes 0 even if the derivative is infinite.
 	run.Parallel(rows, func(from, to int) {
 		for i := from; i < to; i++ {
 			row := values.host.Row(i)
@@ -223,10 +223,10 @@ func (s *gramSums) addStat(t *statSums, x matrix, values buffer, weights host, f
 		}
 		s.B.Gemm(backend.Transpose, backend.NoTrans, 1, values.m, t.mpx.View(first, 0, rows, s.x.Cols), beta, t.byZ.m)
 	}
-	return s.B.Sync() // the host overwrites values.host afterwards
+	return s.B.Sync() // the next statistic overwrites values.host
 }
 
-// addFeatures adds W∘∂k/∂s times the derivatives of the statistic's terms.
+// addFeatures adds weights, which holds W∘∂k/∂s, times the derivatives of the statistic's terms.
 func (s *gramSums) addFeatures(t *statSums, weights host, first int) {
 	if s.want&WantX != 0 {
 		run.Parallel(weights.Rows, func(from, to int) {
@@ -257,9 +257,9 @@ func (s *gramSums) addFeatures(t *statSums, weights host, first int) {
 	}
 }
 
-// addTerms adds to out w times the derivatives of the statistic s of (x, z) with respect to z if
-// byZ is set, and to x otherwise. Terms with the derivative 0 add 0, even if w is infinite. The two
-// most frequent statistics have loops of their own.
+// addTerms adds w times the derivatives of the terms of the statistic s of (x, z) to out. The
+// derivatives are with respect to z if byZ is set, and with respect to x otherwise. A derivative of
+// 0 adds 0, even if w is infinite. The two most frequent statistics have separate loops.
 func addTerms(out []float64, s kernels.Stat, w float64, x, z []float64, byZ bool) {
 	if w == 0 {
 		return
@@ -299,7 +299,6 @@ func addTerms(out []float64, s kernels.Stat, w float64, x, z []float64, byZ bool
 	}
 }
 
-// finish computes the gradients from the sums.
 func (s *gramSums) finish() (gx, gz host, err error) {
 	gx, gz = backend.NewHost[float64](s.x.Rows, s.x.Cols), backend.NewHost[float64](s.z.Rows, s.z.Cols)
 	for _, t := range s.stats {
@@ -317,8 +316,8 @@ func (s *gramSums) finish() (gx, gz host, err error) {
 	return gx, gz, nil
 }
 
-// shift computes the sums Shift of Gradients. With S and s as in statSums.finish, the sum of row z
-// of each kind of statistic is
+// shift computes the field Shift of Gradients. S and s are defined at statSums.finish. For each
+// kind of statistic, the row of z is
 //
 //	xᵀz      s² z Σ_i S_i
 //	‖x−z‖²   2s² (SᵀX − z Σ_i S_i)
@@ -359,8 +358,9 @@ func (s *gramSums) shift() (host, error) {
 	return g, nil
 }
 
-// finish adds the gradient of one statistic with respect to the points of one argument of k. With S
-// the weighted derivatives and s the scale of a feature, the gradient of each kind of statistic is
+// finish adds the gradient of one statistic with respect to the points of one argument of k to g. S
+// holds the weighted derivatives, and s is the scale of a feature. For each kind of statistic, the
+// gradient is
 //
 //	xᵀz      s² (S Z)
 //	‖x−z‖²   2s² (x Σ_j S_ij − (S Z))

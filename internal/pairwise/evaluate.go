@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// Evaluator computes the matrices of a kernel that is given by its values on pairs.
+// Evaluator computes the matrices of a kernel whose values a Worker computes.
 type Evaluator struct {
-	Raw bool // whether the values are not divided by √(k(a, a) k(b, b))
+	Raw bool // whether to omit the division of k(a, b) by √(k(a, a) k(b, b))
 	// Infinite returns the error for object i, counted from 0, if its value k(a, a) is not finite.
 	// By the Cauchy–Schwarz inequality, all values are finite if all k(a, a) are finite.
 	Infinite func(i int) error
@@ -39,8 +39,8 @@ func (e Evaluator) Gram(ctx context.Context, n int, o objects.Options, pairs Wor
 	return gram, nil
 }
 
-// Cross returns k for the pairs of n objects with m other objects. own[0] evaluates pairs among the
-// n objects, and own[1] evaluates pairs among the m objects.
+// Cross returns k for the pairs of n objects with m other objects, which pairs evaluates. own[0]
+// evaluates pairs among the n objects, and own[1] evaluates pairs among the m objects.
 func (e Evaluator) Cross(ctx context.Context, n, m int, o objects.Options, pairs Worker, own [2]Worker) (host.Matrix[float64], error) {
 	cross, err := Matrix(ctx, n, m, false, o, pairs)
 	if err != nil {
@@ -67,7 +67,7 @@ func (e Evaluator) Diag(ctx context.Context, n int, o objects.Options, pairs Wor
 	return diag, err
 }
 
-// self is like Diag, but without normalization and without reports of progress.
+// self is like Diag, but does not normalize and does not report progress.
 func (e Evaluator) self(ctx context.Context, n int, o objects.Options, pairs Worker) ([]float64, error) {
 	diag, err := Each(ctx, n, objects.Options{Threads: o.Threads}, func(stop Stop) func(i int) float64 {
 		f := pairs(stop)
@@ -92,8 +92,8 @@ func (e Evaluator) finite(diag []float64) error {
 	return nil
 }
 
-// Normalized is the parameter that selects the division of a kernel by √(k(a,a) k(b,b)). Its
-// default is 1.
+// Normalized is a parameter of kernels. If it is 1, the default, k(a, b) is divided by √(k(a, a)
+// k(b, b)).
 var Normalized = kernels.Parameter{Name: "normalized", Type: kernels.Integer, Default: "1", Rule: "1, or 0 for the plain sum"}
 
 // Raw reports whether the parameter Normalized is 0.
@@ -122,7 +122,6 @@ func Normalize(k host.Matrix[float64], a, b []float64) {
 	}
 }
 
-// roots returns 1/√v for each value v, or 0 if v is 0.
 func roots(values []float64) []float64 {
 	r := make([]float64, len(values))
 	for i, v := range values {

@@ -14,12 +14,12 @@ import (
 )
 
 // Stop reports whether the computation must end; the results are then discarded. values is the
-// number of values computed since the last call, for the progress report. It may be fractional.
-// Values that a task does not report are added when the task ends.
+// number of values computed since the last call of Stop, for the progress report, and may be
+// fractional. When a task ends, its other values are added to the progress.
 type Stop func(values float64) bool
 
-// Poll is the number of operations after which a long evaluation calls Stop: a few milliseconds of
-// work.
+// Poll is the number of operations between calls of Stop in a long evaluation: a few milliseconds
+// of work.
 const Poll = 1 << 22
 
 // maxOperations is the largest number of operations that Feasible accepts. A scalar loop of 10¹⁵
@@ -27,8 +27,8 @@ const Poll = 1 << 22
 // of a few GHz, and about a day on eight processors.
 const maxOperations = 1e15
 
-// Feasible returns an error for work of more than 10¹⁵ operations. Its text advises to shorten the
-// objects, because the work grows with the square of their length, or to follow advice.
+// Feasible returns an error if operations exceeds 10¹⁵. The error advises to shorten the objects,
+// because the work grows with the square of their length, or gives the argument advice.
 func Feasible(what string, operations float64, advice string) error {
 	if operations <= maxOperations {
 		return nil
@@ -37,8 +37,7 @@ func Feasible(what string, operations float64, advice string) error {
 		what, operations, float64(maxOperations), 100*math.Sqrt(maxOperations/operations), advice)
 }
 
-// anywhere is the size in bytes below which an allocation is not compared with the available
-// memory.
+// anywhere is the size, in bytes, up to which an allocation is always allowed.
 const anywhere = 1 << 26
 
 // limit returns the number of bytes that may be allocated. ok is false if this number is not known.
@@ -63,8 +62,8 @@ func fits(o objects.Options, rows, cols int) error {
 	return nil
 }
 
-// Room returns an error that matches host.ErrMemory if the given count of 8-byte numbers for each
-// worker does not fit in memory.
+// Room returns an error that matches host.ErrMemory if the memory of the workers is not available.
+// Each worker needs the given count of 8-byte numbers.
 func Room(o objects.Options, what string, numbers float64) error {
 	need := 8 * numbers * float64(threads(o))
 	if need <= anywhere {
@@ -84,19 +83,19 @@ const columns, maxTasks = 64, 1 << 18
 // columns lo, …, hi−1.
 type Worker = func(stop Stop) func(i, lo, hi int, out []float64)
 
-// Matrix fills a rows × cols matrix in parallel. If lower is set, the matrix must be square, and
-// only the values up to the diagonal are computed, and then mirrored. Matrix returns
-// host.ErrMemory, before any work, if the matrix does not fit in memory.
+// Matrix fills a rows × cols matrix in parallel. If lower is set, the matrix must be symmetric:
+// Matrix computes the values up to the diagonal and mirrors them. If the matrix does not fit in
+// memory, Matrix returns host.ErrMemory before any work.
 func Matrix(ctx context.Context, rows, cols int, lower bool, o objects.Options, worker Worker) (host.Matrix[float64], error) {
 	if err := fits(o, rows, cols); err != nil {
 		return host.Matrix[float64]{}, err
 	}
 	room := rows * cols
-	if lower { // objects.TrainingPoints takes the same memory again
+	if lower { // objects.TrainingPoints reuses this memory, with two more columns
 		room += 2 * rows
 	}
 	out := host.Matrix[float64]{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, room)[:rows*cols]}
-	// The tasks are sorted so that the longest rows come first.
+	// The longest rows come first, so that the workers end at about the same time.
 	type task struct{ i, lo, hi int }
 	var tasks []task
 	total, width := 0, max(columns, rows*cols/maxTasks)
@@ -131,7 +130,8 @@ func Matrix(ctx context.Context, rows, cols int, lower bool, o objects.Options, 
 	return out, nil
 }
 
-// Each computes one value for each of n objects, in parallel; worker is as in Matrix.
+// Each computes one value for each of n objects, in parallel. worker returns the function of one
+// worker.
 func Each(ctx context.Context, n int, o objects.Options, worker func(stop Stop) func(i int) float64) ([]float64, error) {
 	out := make([]float64, n)
 	err := run(ctx, n, n, o, func(stop Stop) func(n int) int {
@@ -147,7 +147,6 @@ func Each(ctx context.Context, n int, o objects.Options, worker func(stop Stop) 
 	return out, nil
 }
 
-// threads returns the number of workers.
 func threads(o objects.Options) int {
 	if o.Threads == 0 {
 		return runtime.GOMAXPROCS(0)
@@ -155,7 +154,8 @@ func threads(o objects.Options) int {
 	return o.Threads
 }
 
-// run executes tasks 0, …, n−1. A task returns the number of values that it adds to total.
+// run executes tasks 0, …, n−1. A task returns its number of values, and total is the sum of these
+// numbers.
 func run(ctx context.Context, n, total int, o objects.Options, worker func(stop Stop) func(n int) int) error {
 	if o.Threads < 0 {
 		return fmt.Errorf("objects: threads must be ≥ 0, got %d", o.Threads)
@@ -165,7 +165,7 @@ func run(ctx context.Context, n, total int, o objects.Options, worker func(stop 
 	defer context.AfterFunc(ctx, func() { stopped.Store(true) })()
 
 	var mu sync.Mutex
-	done, begun, reported := 0, 0.0, -1 // number of values of finished tasks; values that running tasks have reported; last report in thousandths
+	done, begun, reported := 0, 0.0, -1 // done: values of finished tasks; begun: values that running tasks have reported; reported: last progress in thousandths
 	report := func(parts int, part float64) {
 		if o.Progress == nil {
 			return
@@ -176,7 +176,7 @@ func run(ctx context.Context, n, total int, o objects.Options, worker func(stop 
 		begun += part
 		at := float64(done)
 		if done < total {
-			at = min(at+max(begun, 0), float64(total)*0.999) // rounding errors must not give 1 before the end
+			at = min(at+max(begun, 0), float64(total)*0.999) // rounding errors must not lead to 1 before the end
 		}
 		// Report at most a thousand times; the last report is 1.
 		if step := int(1000 * at / float64(total)); step > reported {

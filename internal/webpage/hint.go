@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Hint is a text at a point of a picture, which the page shows at the pointer.
+// Hint is a text for a point of a picture. The page shows it when the pointer is at the point.
 type Hint struct {
 	X, Y   float64 // the point, in the units of the picture's viewBox
 	Text   string
 	Series string // the series that the point belongs to, or ""
 }
 
-// WithHints returns the SVG picture with the hints. Without the script the browser shows a hint as the
-// title of an invisible circle.
+// WithHints returns the SVG picture with the hints, each as the title of an invisible circle. The
+// browser shows this title if scripts are turned off.
 func WithHints(svg string, hints []Hint) string {
 	var b strings.Builder
 	for _, h := range hints {
