@@ -54,8 +54,7 @@ func Transfer[T backend.Float](op string, m backend.Matrix[T], h backend.Host[T]
 	}
 }
 
-// SameDims panics unless a and b have the same shape. The element types
-// may differ.
+// SameDims panics unless a and b have the same shape. The element types may differ.
 func SameDims(op string, a, b interface{ Dims() (int, int) }) {
 	ar, ac := a.Dims()
 	br, bc := b.Dims()
@@ -211,8 +210,7 @@ func Freed(op string) { misuse(op, "a matrix was used after Free") }
 // Foreign panics. Backends call it for a matrix that belongs to another device.
 func Foreign(op string) { misuse(op, "a matrix belongs to another device") }
 
-// A Coding is the mapping of values to codes of 16 bits: the value of code c is c·Step +
-// Low.
+// A Coding is the mapping of values to codes of 16 bits: the value of code c is c·Step + Low.
 type Coding struct{ Low, Step float64 }
 
 // Factors returns a and b such that a·v + b, rounded, is the code of v.

@@ -59,8 +59,7 @@ type Solver[T backend.Float] struct {
 	last             *numeric.Small    // the factor of PᵀQ from the last step while its P and Q exist; otherwise nil
 }
 
-// A Preconditioner is an approximate inverse of A, symmetric and positive definite, on the
-// device.
+// A Preconditioner is an approximate inverse of A, symmetric and positive definite, on the device.
 type Preconditioner[T backend.Float] interface {
 	// Apply queues z ← P⁻¹ r for n×c matrices, which do not overlap. It waits only if it needs the
 	// host.

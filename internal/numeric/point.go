@@ -23,9 +23,8 @@ func PointError(k kernels.Kernel, i int, x []float64, value float64) error {
 	return err
 }
 
-// SamplePoints returns x. For a kernel of precomputed values, x is the symmetric n×n matrix
-// of k on the n samples, and SamplePoints returns the points of the samples: see
-// kernels.Precomputed.
+// SamplePoints returns x. For a kernel of precomputed values, x is the symmetric n×n matrix of k on
+// the n samples, and SamplePoints returns the points of the samples: see kernels.Precomputed.
 func SamplePoints(k kernels.Kernel, x Points) (Points, error) {
 	if x.Sparse != nil || x.Rows != x.Cols || x.Rows == 0 || !precomputed(k) {
 		return x, nil
