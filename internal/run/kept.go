@@ -10,8 +10,8 @@ import (
 // Kept is a result that is computed once for all concurrent callers and cached for later
 // calls. The zero value has no result.
 type Kept[T any] struct {
-	// Life is the context of a computation for whose result no caller waits anymore. If Life is
-	// nil, Get cancels such a computation.
+	// Life is the context of all computations. With Life, a computation continues when no caller
+	// waits anymore. If Life is nil, Get cancels such a computation.
 	Life context.Context
 
 	mu     sync.Mutex
@@ -24,7 +24,7 @@ type Kept[T any] struct {
 type making[T any] struct {
 	device  string
 	callers int  // number of callers that wait for the result
-	ended   bool // whether the computation was canceled, so that no further caller may wait for it
+	ended   bool // whether the computation was canceled and must get no further caller
 	dropped bool // whether the result must not be cached
 	cancel  context.CancelFunc
 	done    chan struct{} // closed once the fields below are set
@@ -74,7 +74,7 @@ func (k *Kept[T]) Get(ctx context.Context, device string, build func(context.Con
 	}
 }
 
-// start begins a computation. The caller holds k.mu.
+// start begins a computation. The caller must hold k.mu.
 func (k *Kept[T]) start(ctx context.Context, device string, build func(context.Context) (*T, error)) {
 	k.value = nil // the cached value was computed on another device
 	life := k.Life
@@ -113,9 +113,9 @@ func (k *Kept[T]) leave(m *making[T]) {
 	}
 }
 
-// Drop frees the cached result, and the next Get computes it again. If a computation is running for
-// which no caller waits, Drop cancels it and waits for its end. If a caller waits, the computation
-// continues, but its result is not cached.
+// Drop frees the cached result, so that the next Get computes it again. If a computation is running
+// and no caller waits for it, Drop cancels it and waits for its end. If a caller waits, the
+// computation continues, but its result is not cached.
 func (k *Kept[T]) Drop() {
 	k.mu.Lock()
 	k.value = nil

@@ -12,13 +12,13 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// slow returns a build function whose calls return the numbers 1, 2, … after about an hour each. begun
-// is the number of calls that started, and canceled the number of calls that were canceled.
+// slow returns a build function that takes more than an hour. Its calls return 1, 2, … in order.
+// begun counts the calls that started, and canceled the calls that were canceled.
 func slow(begun, canceled *atomic.Int64) func(context.Context) (*int64, error) {
 	return func(ctx context.Context) (*int64, error) {
 		n := begun.Add(1)
 		select {
-		case <-time.After(time.Hour + time.Second): // the time is not a multiple of a minute
+		case <-time.After(time.Hour + time.Second): // a second more, so that no deadline of whole minutes coincides with the end
 			return &n, nil
 		case <-ctx.Done():
 			canceled.Add(1)
@@ -27,8 +27,8 @@ func slow(begun, canceled *atomic.Int64) func(context.Context) (*int64, error) {
 	}
 }
 
-// TestKeptOutlivesTheFirstCaller checks that the caller that started a computation may return
-// early, and that callers that still wait get the result.
+// TestKeptOutlivesTheFirstCaller checks that the caller that started a computation can return
+// early. The callers that still wait must get the result.
 func TestKeptOutlivesTheFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k run.Kept[int64]
@@ -78,8 +78,9 @@ func TestKeptEndsWithItsLastCaller(t *testing.T) {
 	})
 }
 
-// TestKeptGoesOnForItsLife checks that with Life a computation continues although the deadlines of its
-// callers expire, that each caller returns at its deadline, and that the end of Life ends the computation.
+// TestKeptGoesOnForItsLife checks that with Life a computation continues although the deadlines of
+// its callers pass, that each caller returns at its deadline, and that the end of Life cancels the
+// computation.
 func TestKeptGoesOnForItsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancelCause(context.Background())
@@ -94,7 +95,7 @@ func TestKeptGoesOnForItsLife(t *testing.T) {
 			}
 			cancel()
 		}
-		// The end of Life also ends a computation that was started on a second device, b.
+		// The end of Life also cancels a computation that was started on a second device, b.
 		closed := errors.New("closed")
 		var group sync.WaitGroup
 		group.Go(func() {

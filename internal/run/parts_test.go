@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPartsReportTheMean checks that the progress of the whole is the mean of the largest progress
-// of each part for every order of the reports, and that it never decreases.
+// TestPartsReportTheMean checks that the progress of the whole computation never decreases, and
+// that it is the mean of the largest progress of each part, for every order of the reports.
 func TestPartsReportTheMean(t *testing.T) {
 	var seen []float64
 	report := Parts(4, func(fraction float64) { seen = append(seen, fraction) })

@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// Progress reports the completed fraction of a call, which never decreases and never exceeds 1. A stage
-// ends at its planned fraction, regardless of the number of operations that the backend has counted.
+// Progress reports the completed fraction of a call. The fraction never decreases and never exceeds
+// 1. A stage ends at its planned fraction, whatever number of operations the backend has counted.
 type Progress struct {
 	mu       sync.Mutex
 	notify   func(stage string, fraction float64)
@@ -46,7 +46,7 @@ func (p *Progress) Done(flops float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count += flops
-	// A thousand reports suffice for every display.
+	// Limit the number of reports to a thousand.
 	if f := p.base + min(p.count/p.total, p.share[p.stage]); f >= p.reported+1e-3 {
 		p.report(f)
 	}
@@ -84,8 +84,8 @@ func (p *Progress) report(fraction float64) {
 	}
 }
 
-// LogShare returns the completed fraction of the work when a quantity that decreases from first to
-// tol has reached gap. It assumes that the logarithm of the quantity decreases linearly.
+// LogShare returns the completed fraction of work that decreases a quantity from first to tol, if
+// the quantity is now gap. It assumes that the logarithm of the quantity decreases linearly.
 func LogShare(gap, first, tol float64) float64 {
 	if !(gap > tol) || !(first > tol) {
 		return 1

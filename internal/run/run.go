@@ -61,7 +61,8 @@ type Arena struct {
 // Releaser is a matrix of any precision and storage.
 type Releaser interface{ Free() }
 
-// NewArena returns an arena for matrices of b. It counts the memory in addition to the current use of dev.
+// NewArena returns an arena for matrices of b. It does not count the memory that is in use on dev
+// now.
 func NewArena(dev backend.Device, b backend.Backend[float64]) *Arena {
 	now, peak := dev.InUse()
 	return &Arena{dev: dev, b: b, before: now, peakBefore: peak}
@@ -72,7 +73,7 @@ func (m *Arena) New(rows, cols int) (backend.Matrix[float64], error) {
 	return NewMatrix(m, m.b, rows, cols)
 }
 
-// NewMatrix returns a matrix of zeros in the precision of b, like Arena.New.
+// NewMatrix is Arena.New in the precision of b.
 func NewMatrix[T backend.Float](m *Arena, b backend.Backend[T], rows, cols int) (backend.Matrix[T], error) {
 	a, err := b.New(rows, cols)
 	if err != nil {
@@ -99,7 +100,7 @@ func (m *Arena) Keep(a Releaser) {
 	m.peak = max(m.peak, now-m.before)
 }
 
-// Free frees a, which may be nil, before the end of the work.
+// Free frees a before the end of the work. a may be nil.
 func (m *Arena) Free(a Releaser) {
 	for i, l := range m.live {
 		if l == a {
@@ -119,7 +120,7 @@ func (m *Arena) FreeAll() {
 }
 
 // PeakBytes returns the peak device memory of the work, in bytes. The result is exact if the work
-// has increased the peak of the device's memory use. Otherwise it is the maximum observed after an
+// has increased the peak of the device's memory use. Otherwise it is the maximum after an
 // allocation.
 func (m *Arena) PeakBytes() int64 {
 	if _, peak := m.dev.InUse(); peak > m.peakBefore {
@@ -139,10 +140,10 @@ func Available(dev backend.Device, limit int64) int64 {
 	return free
 }
 
-// Allowed returns the number of bytes that the choice of a method may assume. For most devices this
-// is the result of Available. For a device with reproducible results the result is limit, because
-// the method must not depend on the memory of the machine; a method that does not fit in memory
-// then gives an error.
+// Allowed returns the number of bytes on which the choice of a method may depend. For most devices
+// it is the result of Available. For a device with reproducible results it is limit, because the
+// choice must not depend on the memory of the machine. A method that does not fit in memory then
+// returns an error.
 func Allowed(dev backend.Device, limit int64) int64 {
 	switch {
 	case !dev.Info().Reproducible:
@@ -169,8 +170,8 @@ func ReportPlan(ctx context.Context, dev backend.Device, bytes int64) {
 	planned.Report(ctx, now+bytes)
 }
 
-// Packing returns ctx for work that evaluates a kernel at n dense points of d features. Plans that
-// are reported through it include the memory in which dev packs the points.
+// Packing returns a context for work that evaluates a kernel at n dense points of d features. Plans
+// that are reported through it include the memory in which dev packs the points.
 func Packing(ctx context.Context, dev backend.Device, n, d int) context.Context {
 	if p, ok := dev.(interface{ PackedBytes(n, d int) int64 }); ok {
 		return planned.Workspace(ctx, p.PackedBytes(n, d))
@@ -178,6 +179,6 @@ func Packing(ctx context.Context, dev backend.Device, n, d int) context.Context 
 	return ctx
 }
 
-// Beside returns ctx for work during which other arrays take the given number of bytes. Plans that
-// are reported through the result include these bytes.
+// Beside returns a context for work during which other arrays take the given number of bytes. Plans
+// that are reported through it include these bytes.
 func Beside(ctx context.Context, bytes int64) context.Context { return planned.Beside(ctx, bytes) }
