@@ -25,22 +25,22 @@ import (
 type search struct {
 	ctx       context.Context
 	dev       backend.Device
-	problem   solvers.Problem // the kernel and λ of the first start
+	problem   solvers.Problem // has the kernel and λ of the first start
 	par       Params
 	params    []kernels.Param
 	low, high []float64 // bounds of the box; the last entry bounds ln λ
 	start     []float64
-	usual     float64 // ln λ of a noise variance well above rounding error
+	usual     float64 // logarithm of a λ well above rounding errors: a tenth of the mean of k(x, x)
 
 	evaluations int
-	err         error // the error of an evaluation that ends the search
+	err         error // error of the last evaluation
 	at          []float64
-	value       float64 // −log p at the point in the field at
+	value       float64 // −log p at the point `at`
 	gradient    []float64
 	found       []Candidate
-	best        []float64   // the point with the smallest value since the start of a local search on a part of the samples
-	least       float64     // the value at the point best
-	ends        [][]float64 // end points of the local searches on a part of the samples, which are evaluated with all samples at the end
+	best        []float64   // in a local search on a part of the samples: the point with the smallest value so far
+	least       float64     // value at the point best
+	ends        [][]float64 // end points of the local searches on a part of the samples
 }
 
 // Candidate is a point at which the likelihood was computed.
@@ -52,8 +52,9 @@ type Candidate struct {
 	// Slope is the largest absolute derivative of Log with respect to a parameter, or to the logarithm
 	// of a positive parameter. It excludes derivatives that point out of the box.
 	Slope float64
-	// Warning is "" if the local search that evaluated the point has converged. Otherwise it says that
-	// the search reached the limit of evaluations, with advice in the format of package message.
+	// Warning is "" if the local search that evaluated the point has converged. Otherwise it says
+	// that the search reached the limit of evaluations. It contains advice in the format of package
+	// message.
 	Warning string
 }
 
@@ -108,8 +109,8 @@ type Params struct {
 	solvers.EvidenceParams
 	Restarts int    // number of starts in addition to the point of the problem
 	Seed     uint64 // seed of the restarts and of the part of the samples
-	// Report, if not nil, is called with the number of evaluations on all samples, and the number
-	// of evaluations on a part of the samples. Each number is at most 150 for each start.
+	// Report, if not nil, is called with two numbers of evaluations: with all samples, and with a
+	// part of the samples. Each number is at most 150 for each start.
 	Report func(all, part int)
 	// Evaluate, if not nil, replaces solvers.LogEvidence. The search then uses all samples from the
 	// beginning.
@@ -127,20 +128,21 @@ func (h *search) log(p solvers.Problem) (*solvers.Evidence, error) {
 // Maximize returns the points that a search for the largest log marginal likelihood has evaluated,
 // sorted so that the best is first. The search uses L-BFGS (Liu and Nocedal 1989) over the
 // continuous parameters of p.Kernel and λ, on logarithmic scales for positive parameters. It starts
-// from the point of p and from Restarts random points (see starts). The parameters stay in a box
-// around the first start, and within the bounds of their rules; outside the box the likelihood is
+// from the point of p and from Restarts random points (see starts). The parameters stay within the
+// bounds of their rules, and in a box around the first start. Outside the box, the likelihood is
 // replaced by its value at the nearest point of the box minus a quarter of the squared distance, so
 // that the search returns to the box.
 //
 // With 800 samples or more, the local searches from the starts use only a part of the samples,
-// because an evaluation then takes a hundredth of the time: a quarter of the samples, but at least
-// 400 and at most 2000, chosen by the seed. Their end points are evaluated with all samples, and
-// the search continues from the best end point with all samples: see finish.
+// because an evaluation then takes a hundredth of the time. The part is a quarter of the samples,
+// but at least 400 and at most 2000, chosen by the seed. The end points of these searches are
+// evaluated with all samples. The search then continues from the best end point with all samples:
+// see finish.
 //
-// The results always include the point of p.Kernel and the λ that is a tenth of the mean of k(x,
-// x), where rounding errors do not dominate the matrix. A p.Lambda of 0 means this λ. If the
-// likelihood cannot be computed at any start, the search starts at this point. Points whose
-// likelihood cannot be computed (see attempt.Numeric) are omitted; if the likelihood cannot be
+// The results always include the point with the kernel p.Kernel and a λ of a tenth of the mean of
+// k(x, x), for which rounding errors do not dominate the matrix. A p.Lambda of 0 means this λ. If
+// the likelihood cannot be computed at any start, the search starts at this point. Points whose
+// likelihood cannot be computed (see attempt.Numeric) are omitted. If the likelihood cannot be
 // computed at any point, Maximize returns the error.
 //
 // Columns of zeros in p.Y carry no information about kernel and λ, and the likelihood is that of
@@ -188,8 +190,8 @@ func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Pa
 		return nil, fmt.Errorf("the likelihood could not be computed at any starting point: %w", h.err)
 	}
 	slices.SortStableFunc(h.found, func(a, b Candidate) int { return cmp.Compare(b.Log, a.Log) })
-	// Points may be equal, because a line search may return to a point and points outside the box are
-	// moved to its boundary.
+	// A point may occur twice: a line search may return to it, and points outside the box are moved
+	// to the boundary.
 	return slices.CompactFunc(h.found, func(a, b Candidate) bool {
 		return a.Log == b.Log && a.Lambda == b.Lambda && a.Kernel.String() == b.Kernel.String()
 	}), nil
@@ -218,13 +220,13 @@ func nonzeroColumns(h backend.Host[float64]) backend.Host[float64] {
 	return part
 }
 
-// starts returns the first start and par.Restarts random starts. A parameter of a random start is
-// the parameter of the first start times 10ᵘ with u uniform between −1 and 1. A kernel parameter
-// whose field Log is not set does not change. The length scales of the d single features of one
-// kernel, which may be a term of a sum or a factor of a product, are multiplied by 10ᵘ/√d with u
-// between −½ and ½, because a length scale that is chosen by the distances of samples is √d times
-// as large as the differences of a single feature: other distributions led to a smaller likelihood
-// more often (bench/REJECTED.md).
+// starts returns the first start and par.Restarts random starts. A random start multiplies each
+// parameter of the first start by 10ᵘ, with u uniform between −1 and 1. It does not change a kernel
+// parameter whose field Log is not set. The length scales of the d single features of one kernel,
+// which may be a term of a sum or a factor of a product, are multiplied by 10ᵘ/√d with u between −½
+// and ½. The reason is that a length scale chosen by the distances of samples is √d times as large
+// as the differences of a single feature. Other distributions led to a smaller likelihood more
+// often (bench/REJECTED.md).
 func (h *search) starts() [][]float64 {
 	rng := rand.New(rand.NewPCG(h.par.Seed, 2))
 	features := map[string]int{} // the number of length scales of single features in each kernel
@@ -253,8 +255,8 @@ func (h *search) starts() [][]float64 {
 	return starts
 }
 
-// climb is one run of L-BFGS, which ends when the largest derivative divided by the number of
-// samples is tol/√n. The run need not converge, because found holds every point that it evaluated.
+// climb is one run of L-BFGS. It ends when the largest derivative, divided by the number n of
+// samples, is tol/√n. It need not converge, because found holds every point that it evaluated.
 func (h *search) climb(x []float64, tol float64) error {
 	tol *= math.Sqrt(float64(h.problem.Y.Rows))
 	evaluations, found := h.evaluations, len(h.found)
@@ -277,11 +279,11 @@ func (h *search) climb(x []float64, tol float64) error {
 	return nil
 }
 
-// descend runs L-BFGS (Nocedal and Wright 2006, algorithm 7.4) from x, at which the value is known,
-// with the line search and constants of gonum/optimize. It does not call gonum/optimize, whose sums
-// depend on the processor. It returns true if h has counted `most` evaluations. Otherwise it ends
-// when all derivatives are below tol, when four successive steps have decreased the value v by less
-// than 10⁻⁷ + 10⁻¹⁰|v|, or when rounding errors prevent a step.
+// descend runs L-BFGS (Nocedal and Wright 2006, algorithm 7.4) from x, at which the value is known.
+// It has the line search and the constants of gonum/optimize, but does not call this package, whose
+// sums depend on the processor. It returns true if h has counted `most` evaluations. Otherwise it
+// ends when all derivatives are below tol, when four successive steps together have decreased the
+// value v by less than 10⁻⁷ + 10⁻¹⁰|v|, or when rounding errors prevent a step.
 func (h *search) descend(x []float64, tol float64, most int) (limited bool) {
 	const stored = 15
 	type pair struct {
@@ -365,8 +367,8 @@ func (h *search) descend(x []float64, tol float64, most int) (limited bool) {
 	return false
 }
 
-// stopped returns the error that ends the search from all starts, or nil. The error of a single
-// point does not end the search.
+// stopped returns the error that ends the whole search, or nil. An error of attempt.Numeric at a
+// single point does not end the search.
 func (h *search) stopped() error {
 	if h.ctx.Err() != nil {
 		return context.Cause(h.ctx)

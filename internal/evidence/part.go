@@ -15,13 +15,15 @@ import (
 const (
 	// minAll is the minimum number of samples for which a search begins with a part of the samples.
 	minAll = 800
-	// minPart and maxPart bound the number of samples of this part, which is a quarter of all samples.
+	// minPart and maxPart bound the number of samples in this part, which is a quarter of all
+	// samples.
 	minPart, maxPart = 400, 2000
 )
 
-// part returns a search that uses only a part of the samples. It returns nil if there are fewer than
-// minAll samples, if the kernel reads its values from a matrix by the index of a sample, or if a
-// target is 0 on the whole part, which then contains no information about the kernel.
+// part returns a search that uses only a part of the samples. It returns nil if there are fewer
+// than minAll samples, if Evaluate is set, if the kernel reads its values from a matrix by the
+// index of a sample, or if a target is 0 for all samples of the part, which then say nothing about
+// the kernel.
 func (h *search) part() *search {
 	p := h.problem
 	var rows []int // rows of weight > 0
@@ -62,8 +64,8 @@ func (h *search) part() *search {
 }
 
 // climbParts runs a local search with a part of the samples from each start, evaluates the end
-// points with all samples and continues from the best end point. ends remains empty if there is no
-// such part, or if the likelihood cannot be computed at any end point.
+// points with all samples, and continues from the best end point. If there is no part, or if the
+// likelihood cannot be computed at any end point, ends remains empty.
 func (h *search) climbParts(starts [][]float64) error {
 	g := h.part()
 	if g == nil {
@@ -104,10 +106,10 @@ func (h *search) climbParts(starts [][]float64) error {
 	return h.finish(best, curvature)
 }
 
-// nearer returns x with the parameters of the kernel limited to a factor of 100 from their start,
-// if this lowers the log likelihood of a part of the samples by at most 1 for each parameter. A
-// parameter without influence on the part may influence the likelihood of all samples, but far from
-// the start its derivative would vanish.
+// nearer returns x with the kernel's parameters limited to a factor of 100 from their start, if
+// this lowers the log likelihood of the part of the samples by at most 1 for each changed
+// parameter. A parameter without influence on the part may influence the likelihood of all samples,
+// but far from the start its derivative would vanish.
 func (h *search) nearer(x []float64) []float64 {
 	h.evaluate(x)
 	limit, y := h.value, slices.Clone(x)
@@ -132,7 +134,7 @@ func (h *search) climbEnd(x []float64) ([]float64, error) {
 	return h.best, err
 }
 
-// curvature returns the symmetric part of the matrix of finite differences of the gradient at x.
+// curvature returns the symmetric part of the finite differences of the gradient at x, as a matrix.
 func (h *search) curvature(x []float64) (c numeric.Small, err error) {
 	const step = 0.01
 	h.evaluate(x)
@@ -154,14 +156,14 @@ func (h *search) curvature(x []float64) (c numeric.Small, err error) {
 	return c, nil
 }
 
-// finish continues from x with all samples by a quasi-Newton method with the update of Broyden,
-// Fletcher, Goldfarb and Shanno (Nocedal and Wright 2006, chapter 6). Its first matrix has the
-// eigenvectors of curvature and the absolute values of its eigenvalues, because the update is
-// defined for positive definite matrices only. The method ends when the quadratic model predicts an
-// increase of the log likelihood by less than 10⁻⁵ and all derivatives are below 10⁻³, or when two
-// successive steps increase it by less than 10⁻⁵. The condition on the derivatives is for length
-// scales that tend to infinity: log p then approaches its limit as e⁻²ᵘ for the logarithm u of the
-// length scale, so that the remaining increase is half the derivative.
+// finish continues from x with all samples by the quasi-Newton method of Broyden, Fletcher,
+// Goldfarb and Shanno (Nocedal and Wright 2006, chapter 6). This method requires a positive
+// definite matrix. The first matrix therefore has the eigenvectors of curvature and the absolute
+// values of its eigenvalues. The method ends when the quadratic model predicts an increase of the
+// log likelihood by less than 10⁻⁵ and all derivatives are below 10⁻³, or when two successive steps
+// increase it by less than 10⁻⁵ each. The condition on the derivatives is for length scales that
+// tend to infinity. If u is the logarithm of such a length scale, log p approaches its limit as
+// e⁻²ᵘ, so that the remaining increase is half the derivative.
 func (h *search) finish(x []float64, curvature numeric.Small) error {
 	n := len(x)
 	x = slices.Clone(x)
@@ -193,8 +195,7 @@ func (h *search) finish(x []float64, curvature numeric.Small) error {
 		} else {
 			small = 0
 		}
-		// The update of the matrix B is B − Bs(Bs)ᵀ/sᵀBs + ddᵀ/sᵀd for the difference d of the
-		// gradients.
+		// The matrix B becomes B − Bs(Bs)ᵀ/sᵀBs + ddᵀ/sᵀd for the difference d of the gradients.
 		s, d, bs := make([]float64, n), make([]float64, n), make([]float64, n)
 		floats.SubTo(s, y, x)
 		floats.SubTo(d, h.gradient, gradient)
@@ -216,8 +217,8 @@ func (h *search) finish(x []float64, curvature numeric.Small) error {
 // minCurvature is the smallest eigenvalue of the matrix of a quasi-Newton step.
 const minCurvature = 0.01
 
-// definite returns the matrix with the eigenvectors of b and the absolute values of its eigenvalues,
-// at least minCurvature.
+// definite returns the matrix with the eigenvectors of b and the eigenvalues max(|v|, minCurvature)
+// for each eigenvalue v of b.
 func definite(b numeric.Small) numeric.Small {
 	values, vectors := b.Eigen(context.Background())
 	out := numeric.NewSmall(b.Rows, b.Cols)
@@ -230,9 +231,9 @@ func definite(b numeric.Small) numeric.Small {
 	return out
 }
 
-// newtonStep returns −B⁻¹g for a symmetric matrix B, whose eigenvalues below minCurvature count as
-// minCurvature. The step is cut to a length of at most 1 along each eigenvector. A length of 1
-// changes a positive parameter by the factor e.
+// newtonStep returns −B⁻¹g for a symmetric matrix B, in which minCurvature replaces smaller
+// eigenvalues. Along each eigenvector, the step has at most the length 1, which changes a positive
+// parameter by the factor e.
 func newtonStep(b numeric.Small, g []float64) []float64 {
 	n := len(g)
 	step := make([]float64, n)

@@ -29,14 +29,14 @@ func partProblem(n int) solvers.Problem {
 	return p
 }
 
-// TestStartsPerKernel checks that the length scales of a restart are divided by the root of the number of
-// features of their own kernel, whatever the other terms of a sum are.
+// TestStartsPerKernel checks that a random start divides the length scales of each kernel by the
+// root of the number of their features, whatever the other terms of a sum are.
 func TestStartsPerKernel(t *testing.T) {
 	k := kernels.Sum{kernels.Gaussian{Sigmas: []float64{1, 1, 1}}, kernels.Gaussian{Sigmas: []float64{1, 1}}, kernels.Gaussian{Sigma: 1}}
 	h := &search{params: kernels.Params(k), start: make([]float64, 7), par: Params{Restarts: 20}}
 	for _, start := range h.starts()[1:] {
 		for i, v := range start {
-			shift, half := 0.0, math.Ln10 // for the common length scale and λ
+			shift, half := 0.0, math.Ln10 // the values for λ and for a length scale of all features
 			if i < 5 {
 				d := 3.0
 				if i >= 3 {
@@ -84,9 +84,9 @@ func TestPartFindsTheSameMaximum(t *testing.T) {
 	}
 }
 
-// TestFinishReachesAnAsymptote checks that finish ends within 10⁻³ of the supremum of
-// −e⁻²ᵘ − ½v² − ½w² for the logarithms u of a length scale, v of another one, and w of λ, although
-// the curvature of the part of the samples is negative along u.
+// TestFinishReachesAnAsymptote maximizes −e⁻²ᵘ − ½v² − ½w² for the logarithms u and v of two length
+// scales and w of λ. finish must end within 10⁻³ of the supremum, although the given curvature is
+// negative along u.
 func TestFinishReachesAnAsymptote(t *testing.T) {
 	p := partProblem(10)
 	p.Kernel = kernels.Gaussian{Sigmas: []float64{1, 1}}
