@@ -38,7 +38,7 @@ func Host[T backend.Float](op string, h backend.Host[T]) {
 	if h.Rows == 0 || h.Cols == 0 {
 		return
 	}
-	// (Rows−1)·Stride + Cols may overflow; comparing with the quotient avoids the overflow.
+	// (Rows−1)·Stride + Cols may overflow, but a comparison with the quotient cannot.
 	room := len(h.Data) - h.Cols
 	if room < 0 || h.Rows > 1 && h.Rows-1 > room/h.Stride {
 		needs := (float64(h.Rows)-1)*float64(h.Stride) + float64(h.Cols)
@@ -224,8 +224,8 @@ func (c Coding) Factors() (a, b float64) {
 // Value returns the value of a code.
 func (c Coding) Value(code uint16) float64 { return c.Low + float64(code)*c.Step }
 
-// Check returns a *backend.RangeError unless the value of element (i, j) is within the bounds, or outside
-// them by at most half a step.
+// Check returns a *backend.RangeError if the value of element (i, j) is outside the bounds by more
+// than half a step.
 func (c Coding) Check(i, j int, value float64) error {
 	low, high := c.Low, c.Value(math.MaxUint16)
 	if value >= low-c.Step/2 && value <= high+c.Step/2 {
@@ -244,7 +244,8 @@ func GramFixed(k kernels.Kernel, d int) (c Coding) {
 	return Coding{Low: low, Step: max((high-low)/math.MaxUint16, 0x1p-20*max(-low, high))}
 }
 
-// NoFixed panics. A method calls it for a matrix with 16-bit elements, which it does not support.
+// NoFixed panics. Methods that do not support 16-bit elements call it for a matrix with such
+// elements.
 func NoFixed(op string) { misuse(op, "not supported for a matrix with 16 bits for each element") }
 
 // NarrowPacked panics unless dst and src have the same order.
@@ -261,7 +262,8 @@ func NewPacked(n int) {
 	}
 }
 
-// Leading panics unless 0 ≤ n ≤ order.
+// Leading panics unless a packed matrix of the given order has n leading rows, that is, 0 ≤ n ≤
+// order.
 func Leading(n, order int) {
 	if n < 0 || n > order {
 		misuse("Packed.Leading", "%d rows of a packed matrix of order %d", n, order)

@@ -29,7 +29,7 @@ type Page struct {
 	Footer string
 }
 
-// Script returns the script of the page. The markers of CDATA hide it from XML.
+// Script returns the script of the page. The CDATA markers make the script valid in XML.
 func (Page) Script() template.HTML {
 	return template.HTML("<script>/*<![CDATA[*/\n" + script + "/*]]>*/</script>")
 }
@@ -38,7 +38,7 @@ func (Page) Script() template.HTML {
 type Card struct {
 	Title   string
 	Series  string // the series that the card belongs to, or ""
-	Wide    bool   // whether the card takes the whole width
+	Wide    bool   // whether the card is as wide as the page
 	Picture template.HTML
 	Stamp   string // a line below the picture
 	Legend  []Key
@@ -47,7 +47,8 @@ type Card struct {
 	Notes   []string
 }
 
-// Words reports whether column i of the table is aligned like text, as its first row is.
+// Words reports whether column i of the table, the first column or a column of texts, is aligned
+// like text.
 func (c Card) Words(i int) bool { return i == 0 || len(c.Rows) > 0 && c.Rows[0][i].Words }
 
 // Key is a line of a legend.

@@ -101,7 +101,7 @@ func TestScript(t *testing.T) {
 	p.Click("th:nth-child(2) button")
 	is("after a click on value", rows, "c b10 b9 a")
 	is("after a click on value", order, "none ascending")
-	p.Press("Enter") // on the button that has the focus
+	p.Press("Enter") // activates the button that has the focus
 	is("after the key Enter", rows, "b9 b10 c a")
 	is("after the key Enter", order, "none descending")
 	p.Click("th:nth-child(1) button")
@@ -131,7 +131,7 @@ func TestScript(t *testing.T) {
 		t.Errorf("the console has %q", p.Console)
 	}
 
-	// Without the script the reader sees the same text, except for the list of classes.
+	// Without the script, the page must show the same text, except for the list of classes.
 	const text = `[...document.querySelectorAll("h1, p, figure, footer")].map(e => e.innerText).join("\n")`
 	with := open(page).Text(text)
 	if without := open(regexp.MustCompile(`(?s)<script>.*</script>`).ReplaceAllString(page, "")).Text(text); without != with {
