@@ -124,8 +124,7 @@ type Gradients struct {
 // GramGradient works in blocks of rows. For each statistic s of the kernel's program, such as xᵀz,
 // the device evaluates ∂k/∂s, which is itself a kernel. For xᵀz and ‖x−z‖² the device multiplies
 // these derivatives by the points, in 4nmd operations. For other statistics the host sums over the
-// features. If the device does not use Go memory, two numbers are copied for each pair and
-// statistic.
+// features. Without Go memory on the device, two numbers are copied for each pair and statistic.
 func GramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want) (*Gradients, error) {
 	g, err := gramGradient(ctx, dev, l, want)
 	return g, named("gradient of a gram matrix", err)

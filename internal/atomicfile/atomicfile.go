@@ -110,8 +110,7 @@ func resolve(path string) (string, error) {
 		if target, err := filepath.EvalSymlinks(path); err == nil {
 			return target, nil
 		}
-		// filepath.Dir is wrong here: it shortens link/.. to ".", not to the parent of the link's
-		// target.
+		// filepath.Dir is wrong here: link/.. is the parent of the link's target, and not ".".
 		dir, name := filepath.Split(path)
 		target, err := os.Readlink(path)
 		switch {

@@ -186,8 +186,7 @@ func (q *Solver) back(b backend.Backend[float64], x backend.Host[float64]) error
 //
 //	Z_j = X_j m_j − X_j G_j Z_{j−1}
 //
-// with one product for the first terms X_j m_j of all λ. The buffers hold two blocks of rows for
-// all λ.
+// with one product for the first terms X_j m_j of all λ. The buffers hold two blocks for all λ.
 func (q *Solver) Diagonals(ctx context.Context, b backend.Backend[float64], m backend.Matrix[float64], diags [][]float64) error {
 	f, count := q.form, len(diags)
 	_, n := m.Dims()

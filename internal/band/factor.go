@@ -39,7 +39,7 @@ func (l *Factor) coupling(f *form, j int) backend.Matrix[float64] {
 	return l.g.View(first*l.group+l.member*n, 0, n, m)
 }
 
-// factorScratch is a worker's memory for computing a Factor and for solving: width × width
+// factorScratch is memory of a worker for computing a Factor and for solving: width × width
 // matrices.
 type factorScratch struct {
 	b backend.Backend[float64]
@@ -66,8 +66,7 @@ func newFactorScratch(b backend.Backend[float64], mem *run.Arena, width int) (*f
 //
 //	tr = Σ_j tr(X_j S′_j X_jᵀ),  S′_{j+1} = I + G_{j+1} (X_j S′_j X_jᵀ) G_{j+1}ᵀ
 //
-// All terms are positive, so that nothing cancels (Golub and von Matt 1997, for the bidiagonal
-// case).
+// No term is negative, so nothing cancels (Golub and von Matt 1997, for the bidiagonal case).
 func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol float64, trace bool) error {
 	b := w.b
 	to.Trace, to.LogDet = 0, 0

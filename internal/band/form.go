@@ -29,8 +29,7 @@ type form struct {
 }
 
 // stripWidth is the number of columns of a strip, which the host factors column by column. Each
-// column takes a pass over the strip, which fits in a cache. Matrix products update the other
-// columns.
+// column takes a pass over the strip, which fits in a cache. Matrix products update other columns.
 const stripWidth = 8
 
 // newForm reduces the symmetric matrix whose lower triangle is in a. Q overwrites a and is
@@ -77,8 +76,7 @@ func squares(h backend.Host[float64]) (sum float64) {
 	return sum
 }
 
-// blocks returns the number of diagonal blocks of B. Each block except the last two has reflectors
-// below it.
+// blocks returns the number of diagonal blocks of B. All except the last two have reflectors below.
 func (f *form) blocks() int { return (f.n + f.width - 1) / f.width }
 
 func (f *form) reflections() int { return max(0, f.blocks()-2) }
@@ -150,8 +148,8 @@ func (f *form) panel(p backend.Matrix[float64], c, w int, tau []float64, r backe
 	return f.panel(p, c+w1, w-w1, tau, r)
 }
 
-// reflect queues X ← (I − V op(T) Vᵀ) X. Each matrix of scratch must have at least as many columns
-// as X.
+// reflect queues X ← (I − V op(T) Vᵀ) X. The matrices of scratch have at least as many columns as
+// X.
 func (f *form) reflect(v, t backend.Matrix[float64], op backend.Trans, x backend.Matrix[float64], scratch [2]backend.Matrix[float64]) {
 	_, cols := x.Dims()
 	_, w := v.Dims()

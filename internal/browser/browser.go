@@ -1,5 +1,4 @@
-// Package browser renders pages in a headless browser, for the tests of programs that write the
-// pages.
+// Package browser renders pages in a headless browser, to test programs that write these pages.
 package browser
 
 import (

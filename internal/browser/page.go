@@ -28,9 +28,9 @@ type Page struct {
 	last    int // id of the last command
 }
 
-// Open shows the page at an address in a window of the given width and height, in pixels. The browser
-// ends with the test. If there is no browser, the test is skipped, or fails if MERCER_REQUIRE requires
-// a browser.
+// Open shows the page at an address in a window of the given width and height, in pixels. The
+// browser ends with the test. Without a browser, the test is skipped, or fails if MERCER_REQUIRE
+// requires a browser.
 func Open(t *testing.T, address string, width, height int) *Page {
 	t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute) // ends the browser if the test hangs
@@ -72,8 +72,8 @@ func Open(t *testing.T, address string, width, height int) *Page {
 	return p
 }
 
-// Text returns the value of a JavaScript expression as text. If the value is a promise, Text awaits
-// it.
+// Text returns the value of a JavaScript expression as text, and awaits the value if it is a
+// promise.
 func (p *Page) Text(expression string) string {
 	p.t.Helper()
 	var v struct {
@@ -97,7 +97,7 @@ func (p *Page) Await(condition string) {
 	}
 }
 
-// Click presses and releases the left button of the mouse at the center of the first element of a CSS
+// Click presses and releases the left mouse button at the center of the first element of a CSS
 // selector.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
@@ -156,8 +156,7 @@ func (p *Page) Picture() []byte {
 
 type fields map[string]any
 
-// call sends a command, waits for its answer, and stores the answer's result in result if result is
-// not nil.
+// call sends a command, waits for its answer, and stores the result in `result` if that is not nil.
 func (p *Page) call(method string, parameters fields, result any) {
 	p.t.Helper()
 	p.last++

@@ -1,5 +1,4 @@
-// Package fitreport defines the report of a fit that the command, the C library and saved models
-// write.
+// Package fitreport defines the report of a fit for the command, the C library and saved models.
 package fitreport
 
 import (

@@ -1,8 +1,7 @@
 // Package flop counts the floating-point operations of each method of a backend, for the progress
 // of a fit and for rates in operations per second. A multiplication and an addition count as two
-// operations. The transcendental functions of kernels are not counted, although their time lowers
-// the rate. The count is the same for sparse and dense matrices. The type Rates holds the speeds of
-// a device.
+// operations. Transcendental functions of kernels are not counted, although their time lowers the
+// rate. The count is the same for sparse and dense matrices. Rates holds the speeds of a device.
 package flop
 
 // Gemm returns 2mnk.
@@ -31,6 +30,6 @@ func Gram(n, m, d int, symmetric bool) float64 {
 	return Gemm(n, m, d)
 }
 
-// GramMul returns 2nm(d+t): 2nmd for the values of all n×m pairs, even if Z is X, and 2nmt for the
-// product.
+// GramMul returns 2nm(d+t): 2nmd for the values of all n×m pairs, even if Z is X, and 2nmt for
+// their product.
 func GramMul(n, m, d, t int) float64 { return Gemm(n, m, d) + Gemm(n, t, m) }

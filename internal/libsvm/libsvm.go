@@ -97,8 +97,8 @@ func (f *file) machine() bool {
 	return kind == "one_class" || kind == "epsilon_svr" || kind == "nu_svr"
 }
 
-// vector reads the line of a support vector: its coefficients, and index:value for each feature that
-// is not 0.
+// vector reads the line of a support vector: coefficients, and index:value for each nonzero
+// feature.
 func (f *file) vector(words []string) error {
 	if len(words) < f.k-1 {
 		return fmt.Errorf("has %d of %d coefficients", len(words), f.k-1)
@@ -380,8 +380,8 @@ func skip(b, a int) int {
 }
 
 // sigmoids writes the coefficients A and B for each pair of classes to s if the file has them.
-// LIBSVM's probability of the first class of a pair is 1/(1 + exp(Af + B)), where f is the decision
-// value.
+// LIBSVM's probability of the first class of a pair is 1/(1 + exp(Af + B)) for the decision value
+// f.
 func (f *file) sigmoids(s learners.State, pair func(a, b int) (int, float64)) error {
 	_, fitted := f.header["probA"]
 	if s.Params["probability"] = fitted; !fitted {

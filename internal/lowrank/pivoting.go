@@ -15,8 +15,7 @@ import (
 // the rows S of the pivots, and 0 ⪯ FFᵀ ⪯ K up to rounding.
 //
 // Only the rows of K of candidates for S are evaluated, with O(nd) operations each. F takes O(nk²)
-// operations, in products and triangular solves for several pivots at once. The host takes O(nk)
-// operations.
+// operations, in products and triangular solves for several pivots at once, and O(nk) on the host.
 type pivoting[T backend.Float] struct {
 	Task[T]
 	f      backend.Matrix[T] // n×k; its first len(pivots) columns are F

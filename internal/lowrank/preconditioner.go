@@ -188,7 +188,7 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 	return p, b.Sync()
 }
 
-// squareRows is the number of rows over which setSquares sums in float32. It adds these sums in
+// squareRows is the number of rows over which setSquares sums in float32. The sums are added in
 // float64.
 const squareRows = 8192
 

@@ -166,8 +166,8 @@ func (m Model) sandwich(p *matrix, f func(v *vector)) {
 	}
 }
 
-// predict replaces the covariance P of the state at point i−1 by the covariance APAᵀ + Q at point
-// i.
+// predict replaces the covariance P of the state at point i−1 by that at point i, which is APAᵀ +
+// Q.
 func (l *Line) predict(i int, p *matrix) {
 	l.sandwich(p, func(v *vector) { l.advance(i, v) })
 	for k := range l.terms {

@@ -11,7 +11,7 @@ import (
 // Advised is an error whose advice names parameters. Its method Error returns Message(Plain).
 type Advised interface {
 	error
-	// Message returns the text of the error. name maps each parameter to its name in a front end: see
+	// Message returns the text of the error. name returns a front end's name of a parameter: see
 	// Expand.
 	Message(name func(parameter string) string) string
 }

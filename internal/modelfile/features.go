@@ -69,8 +69,7 @@ func (b Bundle) Features(ctx context.Context, t *dataset.Table, o objects.Option
 }
 
 // Points returns the model's samples for encoded columns: the points of kernels.Precomputed if the
-// columns are kernel values, and otherwise the columns themselves. source is the table's name in
-// errors.
+// columns are kernel values, and otherwise the columns. source is the table's name in errors.
 func (b Bundle) Points(source string, x mat.Matrix) (mat.Matrix, error) {
 	if b.Encoder == nil || !b.Encoder.Gram {
 		return x, nil

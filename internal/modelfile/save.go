@@ -45,8 +45,7 @@ func Write(w io.Writer, b Bundle) error {
 	return nil
 }
 
-// prepared is a bundle as it will be written. The function prepare has checked that it can be read
-// back.
+// prepared is a bundle as it will be written. The function prepare has checked that it is readable.
 type prepared struct {
 	head   []byte
 	list   []safetensors.Tensor

@@ -12,8 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// maxWidth is the width of the spreading kernel, in cells, at which its error is the roundoff of
-// float64.
+// maxWidth is the width of the spreading kernel, in cells, whose error is the roundoff of float64.
 const maxWidth = 16
 
 // Plan holds the points x_j and the modes of a pair of transforms. It must not be used concurrently.
@@ -51,8 +50,7 @@ func PlanElements(n int, m Axes, tol float64) int64 {
 	return Elements(m, size) + cells + int64(size[0])*int64(size[1])*int64(size[2]) + 4*int64(n)
 }
 
-// fine returns the size of the grid: at least twice the number of modes and twice the kernel's
-// width.
+// fine returns the size of the grid: at least twice the number of modes and twice the width.
 func fine(m Axes, width int) Axes {
 	var least Axes
 	for a := range m {
@@ -109,9 +107,8 @@ func kernel(z float64, w int) float64 {
 	return elementary.Exp(2.3 * float64(w) * (math.Sqrt(max(1-z*z, 0)) - 1))
 }
 
-// terms returns the number of even powers, and also of odd powers, in a polynomial of pieces. With
-// so many powers, the error of the polynomial is below the error 10¹⁻ʷ of the kernel, or below the
-// roundoff.
+// terms returns the number of even powers, and also of odd powers, in a polynomial of pieces. The
+// error of the polynomial is then below the error 10¹⁻ʷ of the kernel, or below the roundoff.
 func terms(w int) int { return w/2 + 3 }
 
 // pieces returns, for each cell i of the left half of the kernel, a polynomial in u, −1 ≤ u ≤ 1,
@@ -272,8 +269,7 @@ func (p *Plan) wrapped(i, a int) int {
 	return (i - p.margin[a] + size) % size
 }
 
-// fold adds each cell of the padded grid to the cell of the grid at the same point modulo the
-// period.
+// fold adds each cell of the padded grid to the cell of the grid at the same point modulo 1 period.
 func (p *Plan) fold() {
 	clear(p.values)
 	size := p.grid.Size

@@ -45,8 +45,7 @@ type explained struct {
 
 func (e *explained) Unwrap() []error { return []error{e.error, e.pivot} }
 
-// ExplainPivot returns an error that describes a failed factorization in terms of the problem and
-// wraps pivot.
+// ExplainPivot returns an error that wraps pivot and describes a failed factorization for the user.
 func ExplainPivot(pivot *backend.PivotError, format string, args ...any) error {
 	return &explained{message.Errorf(format, args...), pivot}
 }

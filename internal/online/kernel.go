@@ -52,8 +52,7 @@ func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64
 	return h.result(), nil
 }
 
-// kernelHypothesis stores the values of the current f at all samples. Only a mistake requires a row
-// of K.
+// kernelHypothesis stores the current f at all samples. Only a mistake requires a row of K.
 type kernelHypothesis struct {
 	*Loop
 	b       backend.Backend[float64]

@@ -60,8 +60,7 @@ type linearHypothesis struct {
 	offset []float64               // b, and for the average the sum of its changes, each multiplied by its step
 }
 
-// gather returns the samples of a block on the device. If they are consecutive, the result is a
-// view of x.
+// gather returns the samples of a block on the device. If they are consecutive, it is a view of x.
 func gather(b backend.Backend[float64], x numeric.Points, block []int) (backend.Matrix[float64], error) {
 	inPlace := true
 	for r, i := range block {
@@ -97,8 +96,7 @@ func (h *linearHypothesis) gram(block []int) (backend.Host[float64], error) {
 	})
 }
 
-// compute calls queue with the samples of a block and an output matrix, and downloads the output to
-// dst.
+// compute calls queue with the samples of a block and an output matrix, which it downloads to dst.
 func (h *linearHypothesis) compute(block []int, dst backend.Host[float64], queue func(x, out backend.Matrix[float64])) error {
 	x, err := gather(h.b, h.X, block)
 	if err != nil {

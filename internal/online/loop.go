@@ -62,7 +62,7 @@ type Loop struct {
 	block int // minimum number of samples in a block
 }
 
-// Block is the number of samples in a block. Their inner products take as long as an f with Block
+// Block is the number of samples in a block. Inner products take as long as an f with Block
 // outputs.
 const Block = 64
 

@@ -99,8 +99,7 @@ func jsonText(list []string) string {
 	return string(text)
 }
 
-// columns holds the names of the columns of "x", and the numbers that convert the columns to
-// features.
+// columns holds the names of the columns of "x", and the numbers that convert them to features.
 type columns struct {
 	names   []string
 	comment string
@@ -280,8 +279,8 @@ func (g *graph) classify(c learners.Classifier, x sample) {
 	}
 }
 
-// decide returns the n indices of the classes that decision values imply, as learners.Classes.Decide
-// does.
+// decide returns the n indices of the classes that decision values imply: see
+// learners.Classes.Decide.
 func (g *graph) decide(c learners.Classes, decision value) value {
 	if c.Len() > 2 {
 		return g.node("ArgMax", []attribute{intAttribute("axis", 1), intAttribute("keepdims", 0)}, decision)

@@ -92,8 +92,7 @@ func (e Evaluator) finite(diag []float64) error {
 	return nil
 }
 
-// Normalized is a parameter of kernels. If it is 1, the default, k(a, b) is divided by √(k(a, a)
-// k(b, b)).
+// Normalized is a parameter of kernels. The default 1 divides k(a, b) by √(k(a, a) k(b, b)).
 var Normalized = kernels.Parameter{Name: "normalized", Type: kernels.Integer, Default: "1", Rule: "1, or 0 for the plain sum"}
 
 // Raw reports whether the parameter Normalized is 0.
@@ -132,8 +131,8 @@ func roots(values []float64) []float64 {
 	return r
 }
 
-// Ones returns the diagonal of a normalized kernel, whose elements are 1, or 0 if the element of
-// diag is 0.
+// Ones returns the diagonal of a normalized kernel: 0 where the element of diag is 0, and otherwise
+// 1.
 func Ones(diag []float64) []float64 {
 	ones := make([]float64, len(diag))
 	for i, v := range diag {

@@ -18,8 +18,7 @@ import (
 // fractional. When a task ends, its other values are added to the progress.
 type Stop func(values float64) bool
 
-// Poll is the number of operations between calls of Stop in a long evaluation: a few milliseconds
-// of work.
+// Poll is the number of operations between calls of Stop in a long evaluation: some milliseconds.
 const Poll = 1 << 22
 
 // maxOperations is the largest number of operations that Feasible accepts. A scalar loop of 10¹⁵
@@ -130,7 +129,7 @@ func Matrix(ctx context.Context, rows, cols int, lower bool, o objects.Options, 
 	return out, nil
 }
 
-// Each computes one value for each of n objects, in parallel. worker returns the function of one
+// Each computes a value for each of n objects, in parallel. worker returns the function of one
 // worker.
 func Each(ctx context.Context, n int, o objects.Options, worker func(stop Stop) func(i int) float64) ([]float64, error) {
 	out := make([]float64, n)
@@ -154,7 +153,7 @@ func threads(o objects.Options) int {
 	return o.Threads
 }
 
-// run executes tasks 0, …, n−1. A task returns its number of values, and total is the sum of these
+// run executes tasks 0, …, n−1. A task returns its number of values; total is the sum of the
 // numbers.
 func run(ctx context.Context, n, total int, o objects.Options, worker func(stop Stop) func(n int) int) error {
 	if o.Threads < 0 {

@@ -81,7 +81,7 @@ func ONNXRuntime(t testing.TB, script string) *exec.Cmd {
 	return nodeJS(t, "onnxruntime", "onnxruntime-node", script)
 }
 
-// DuckDB is like ONNXRuntime for the package @duckdb/duckdb-wasm, which contains DuckDB and reads and writes
+// DuckDB is like ONNXRuntime for @duckdb/duckdb-wasm, which contains DuckDB and reads and writes
 // Arrow.
 func DuckDB(t testing.TB, script string, args ...string) *exec.Cmd {
 	t.Helper()

@@ -30,8 +30,7 @@ const (
 	metadataKey = "__metadata__"
 )
 
-// Tensor describes one array. Its data are the bytes Begin … End − 1 of the part of the file after
-// the header.
+// Tensor describes one array. Its data are the bytes Begin … End − 1 of the file after the header.
 type Tensor struct {
 	Name       string
 	Dtype      string
@@ -292,8 +291,8 @@ func Marshal(v any) (string, error) {
 // chunk is the number of elements that are converted to or from bytes at a time.
 const chunk = 8192
 
-// Layout returns the tensors of the arrays of a model, whose data are consecutive in the order of
-// their names.
+// Layout returns the tensors of the arrays of a model. The data are consecutive, in the order of
+// the names.
 func Layout(arrays map[string]host.Matrix[float64]) []Tensor {
 	var list []Tensor
 	next := int64(0)

@@ -63,7 +63,7 @@ func (b *batcher) predict(ctx context.Context, x mat.Matrix, want mercer.Wanted)
 	}
 }
 
-// next starts the method work in a goroutine if rows are waiting. The caller can then send its own
+// next starts the method work in a goroutine if rows are waiting. The caller can then send its
 // answer.
 func (b *batcher) next() {
 	b.mu.Lock()

@@ -110,8 +110,7 @@ func (s *Server) Reload(ctx context.Context) {
 }
 
 // Watch reads the model file again after each signal, and after each change or replacement of the
-// file. It checks the file at intervals of length every, or never if every is 0. It returns when
-// ctx is done.
+// file, until ctx is done. It checks the file at intervals of length every, or never if every is 0.
 func (s *Server) Watch(ctx context.Context, every time.Duration, signals <-chan os.Signal) {
 	var ticks <-chan time.Time
 	if every > 0 {
@@ -174,7 +173,7 @@ func (s *Server) read(ctx context.Context) error {
 	return nil
 }
 
-// swap sets the model of later requests to next. It closes the previous model after its last
+// swap sets the model of later requests to next. The previous model is closed after its last
 // request.
 func (s *Server) swap(next *served) {
 	s.mu.Lock()
@@ -339,8 +338,7 @@ var routes = map[string]route{
 	"/":             stored("text/html; charset=utf-8", func(m *served) []byte { return m.page }),
 }
 
-// stored returns a route that answers with a text of the model, which was made when the model was
-// read.
+// stored returns a route that answers with a text that was made when the model was read.
 func stored(kind string, text func(m *served) []byte) route {
 	return route{http.MethodGet, func(s *Server, w http.ResponseWriter, _ *http.Request) error {
 		m := s.use()

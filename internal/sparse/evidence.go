@@ -54,8 +54,7 @@ type mean struct {
 
 func newMean(m int) mean { return mean{c: make([]float64, m), q: make([]float64, m)} }
 
-// means returns mean and, if it is not nil, second. Each change of the model must update all of
-// them.
+// means returns mean and, if not nil, second. Each change of the model must update all of them.
 func (e *evidence) means() []*mean {
 	if e.second == nil {
 		return []*mean{&e.mean}
@@ -121,14 +120,13 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 	}
 	e.least = 1e-12 * spread
 	e.work[0], b.phi = b.phi.Data, backend.Host[float64]{} // Φ is no longer needed, and its memory is reused
-	// The initial σ is a tenth of the standard deviation of t, as in Tipping's programs. From such
-	// a small σ, the search first adds more functions than the final model has, and finds a higher
-	// maximum.
+	// The initial σ is a tenth of the standard deviation of t, as in Tipping's programs. From so
+	// small a σ, the search first adds more functions than remain, and it finds a higher maximum.
 	e.beta = 100 / spread
 	return e, t.Step("gram", 0.1)
 }
 
-// model holds the functions, their α, and β. They determine the posterior, whose log evidence is
+// model holds the functions, their α, and β. They determine the posterior and its log evidence,
 // value.
 type model struct {
 	active []int
@@ -414,8 +412,7 @@ func (e *evidence) newtonStep() (float64, error) {
 	return 0, e.posterior()
 }
 
-// firstLength returns the initial fraction of a step in logarithms, so that no logarithm changes by
-// more than 4.
+// firstLength returns the initial fraction of a step, at which no logarithm changes by more than 4.
 func firstLength(step []float64) float64 {
 	return min(1, 4/floats.Norm(step, math.Inf(1)))
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // laplace is the state of a relevance vector machine for two classes. Its methods maximize
-// Laplace's approximation of the log evidence. The type evidence describes the fields without a
-// comment.
+// Laplace's approximation of the log evidence. Fields without a comment are as in the type
+// evidence.
 type laplace struct {
 	t           *run.Task
 	phi         *basis

@@ -1,5 +1,4 @@
-// Package sparse implements relevance vector machines, which are sparse models found by maximizing
-// the evidence.
+// Package sparse implements relevance vector machines, sparse models that maximize the evidence.
 package sparse
 
 import (

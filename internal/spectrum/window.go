@@ -185,8 +185,7 @@ func (s Density) remainder(c Torus, m nufft.Axes) []complex128 {
 	reach := k.reach(1e-17 * k.Kernel(0))
 	grid := nufft.NewGrid(m, gridOf(m))
 	size, upper := grid.Size, upperTail()
-	// image holds the squared coordinate and η of a point of an axis, or of a periodic image of the
-	// point.
+	// image holds the squared coordinate and η of a point of an axis, or of its periodic image.
 	type image struct{ square, window float64 }
 	var images [3][][]image
 	var count nufft.Axes
@@ -243,8 +242,7 @@ func (s Density) remainder(c Torus, m nufft.Axes) []complex128 {
 	return f
 }
 
-// upperTail returns the function erfc(z)/2, to about 1e-16. Beyond ±windowEdge the function is 0 or
-// 1.
+// upperTail returns the function erfc(z)/2, to about 1e-16. Beyond ±windowEdge it is 0 or 1.
 func upperTail() func(z float64) float64 {
 	node, weight := make([]float64, 48), make([]float64, 48)
 	quad.Legendre{}.FixedLocations(node, weight, 0, 1)

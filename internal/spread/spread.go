@@ -21,8 +21,7 @@ func Rounding(n, mean float64) float64 {
 	return min(max(n, 1), MaxRoundings) * 0x1p-52 * math.Abs(mean)
 }
 
-// Spread holds the statistics of a set of numbers that Constant uses. The zero value is the empty
-// set.
+// Spread holds the statistics of a set of numbers for Constant. The zero value is the empty set.
 type Spread struct {
 	n          int
 	first, sum float64 // sum is Σ(v − first)

@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// grams computes the n-grams of one document at a time. Its Params have the defaults in place of
-// zeros.
+// grams computes the n-grams of one document at a time. Its Params have defaults in place of zeros.
 type grams struct {
 	Params
 	text   []byte
@@ -94,8 +93,7 @@ func (g *grams) padded(word string, use func(gram string)) {
 	g.MaxN = largest
 }
 
-// isWord reports whether r matches \w, that is, whether r is a letter, a Unicode number or an
-// underscore.
+// isWord reports whether r matches \w: whether r is a letter, a Unicode number or an underscore.
 func isWord(r rune) bool {
 	if r < utf8.RuneSelf {
 		return 'a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || r == '_'

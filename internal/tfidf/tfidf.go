@@ -157,11 +157,10 @@ type gramCounts struct {
 	times int64 // number of occurrences of the n-gram in all texts
 }
 
-// shards is the number of maps among which the counts are divided, so that workers seldom wait for
-// each other.
+// shards is the number of maps that divide the counts, so that workers seldom wait for each other.
 const shards = 256
 
-// Learn returns the vocabulary of texts. It stores each n-gram once, for any number of texts and
+// Learn returns the vocabulary of texts. Each n-gram is stored once, for any number of texts and
 // workers.
 func Learn(texts []string, p Params) (*Vocabulary, error) {
 	if err := p.Check(); err != nil {
