@@ -13,8 +13,8 @@ import (
 )
 
 // TestLevel2 compares the routines of levels 2 and 1 with gonum's on small integers, for which both
-// results are exact. It uses sizes around the limits, padding and increments, and fills y with NaN
-// where y must not be read.
+// results are exact. It uses sizes around the limits between the algorithms, padding and
+// increments. It fills y with NaN where y must not be read.
 func TestLevel2(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		const seed = 23

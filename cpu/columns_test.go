@@ -11,10 +11,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestColumns compares Gram matrices of kernels on subsets of the columns with the definition, for
-// dense and for sparse points. The statistics are sums of cosines, of sines and of χ² terms;
-// package backendtest tests distances and inner products. Only the features of the χ² kernel must
-// not be negative.
+// TestColumns checks kernels that use a subset of the columns, for dense and for sparse points. The
+// statistics are sums of cosines, of sines and of χ² terms; package backendtest tests distances and
+// inner products. Only the features of the χ² kernel must not be negative.
 func TestColumns(t *testing.T) {
 	const seed, n, m, d = 31, 37, 21, 6
 	t.Logf("seed %d", seed)

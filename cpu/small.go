@@ -227,8 +227,8 @@ func (e *engine[T]) directSymm(right bool, part ukr.Part, m, n, k int, alpha T, 
 	e.give(s)
 }
 
-// completed copies the symmetric matrix, of which a stores a triangle with row stride lda, to full
-// and adds the other triangle.
+// completed writes both triangles of a symmetric matrix to full. a stores one of them, with row
+// stride lda.
 func completed[T backend.Float](full []T, part ukr.Part, a []T, n, lda int) {
 	for i := range n {
 		from, to := 0, i+1

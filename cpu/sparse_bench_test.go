@@ -57,8 +57,9 @@ func text[T backend.Float](n, d, each int) backend.CSR[T] {
 	return x
 }
 
-// BenchmarkSparse times the lower triangle of k(X, X), one row of it, K·v, and products of X with a
-// few columns, on rows like those of texts, and for comparison the Gram matrix of the dense rows.
+// BenchmarkSparse uses a sparse matrix X whose rows are like tf-idf features of texts. It times the
+// lower triangle of k(X, X), one row of k(X, X), K·v, and products of X with a few columns, and for
+// comparison the Gram matrix of the dense rows.
 func BenchmarkSparse(b *testing.B) {
 	for _, c := range []struct{ n, d, each int }{{1000, 10000, 200}, {4000, 40578, 550}} {
 		if c.n > 1000 && testing.Short() {

@@ -173,7 +173,7 @@ type common[T backend.Float] struct {
 	values             []T            // the scaled values of the lists of Z
 	product            bool           // whether the statistic is xᵀz
 	factor             T              // factor by which the tile's values are multiplied at the end
-	sizesX, sizesZ     []T            // n_x and n_z
+	sizesX, sizesZ     []T            // n_x for the rows of X, and n_z for the rows of Z
 	definedX, definedZ []int32        // rows of X and of Z that are summed by the definition, as indices into the whole matrices
 }
 

@@ -261,8 +261,8 @@ func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 	e := q.engine
 	x, freeX := columnsOf(b, e.shared)
 	defer freeX()
-	// From 1 MiB on, reading A takes longer than waking a worker, even if A takes only a small
-	// number of operations. So flops is at least the number of bytes of A.
+	// If A has at least 1 MiB, reading A takes longer than waking a worker, even if the product has
+	// a small number of operations. flops is therefore at least the number of bytes of A.
 	flops := max(flop.Gemm(a.rows, len(x), a.cols), float64(a.rows)*float64(a.cols)*float64(unsafe.Sizeof(alpha)))
 	if a.cs == 1 {
 		q.chunks(a.rows, thinRows, flops, func(s *scratch[T], first, count int) {

@@ -229,7 +229,7 @@ func TestUploadAfter(t *testing.T) {
 				t.Fatalf("pass %d: the calls are %q, which do not end with a launch and %q", pass, calls, want)
 			}
 			sum += float64(pass)
-			b.ColAxpy(ones, x[0], x[1]) // reads x[0]
+			b.ColAxpy(ones, x[0], x[1]) // queues work that reads x[0]
 			b.Mark(0)
 		}
 		if err := b.Download(got, x[1]); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// BenchmarkFits times fits, from arrays to α, by each method that the planner considers, and logs
-// the planner's estimates. The method that the planner chooses should be the fastest.
+// BenchmarkFits times whole fits by each method that the planner considers, and logs the planner's
+// estimates. The method that the planner chooses should be the fastest.
 func BenchmarkFits(b *testing.B) {
 	cuda.Need(b)
 	dev := backendtest.Device(b, "cuda/0")

@@ -181,7 +181,7 @@ func (h *hostPacked[T]) Leading(n int) backend.Packed[T] {
 	return &hostPacked[T]{h.store, n}
 }
 
-// panel describes one panel, limited to the order of the matrix.
+// panel describes one panel of the matrix or, for a leading block, the part in the leading block.
 type panel[T backend.Float] struct {
 	number, first, rows, cols int // first is the index of the panel's first row and column
 	stride                    int

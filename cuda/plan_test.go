@@ -115,7 +115,7 @@ var (
 // TFLOP/s and 4.8 TB/s on an H200, and 0.47 TFLOP/s, 30 TFLOP/s and 0.3 TB/s on an L4.
 func TestRatesOfCards(t *testing.T) {
 	within := func(what string, got, want float64) {
-		if math.Abs(got/want-1) > 0.05 { // the tables are rounded, and their clocks are the maximum clocks
+		if math.Abs(got/want-1) > 0.05 { // NVIDIA's tables are rounded and assume the maximum clocks
 			t.Errorf("%s: %.3g, want %.3g", what, got, want)
 		}
 	}

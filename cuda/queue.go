@@ -14,7 +14,7 @@ import (
 // which the executor queues in the device's stream.
 type queue[T backend.Float] struct {
 	engine *engine[T]
-	ctx    context.Context // if it is nil, work is never canceled
+	ctx    context.Context // the caller's context; nil means that work is never canceled
 	done   func(flops float64)
 
 	// The following fields are used on the executor's thread only.

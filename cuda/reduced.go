@@ -19,7 +19,7 @@ import (
 // small, the factors are rounded to TF32, which has the range of float32.
 type rounding struct {
 	reduced bool
-	scale   float64 // s; 0 if the factors are not in FP16
+	scale   float64 // the scale s, or 0 if the factors are not in FP16
 
 	memory driver.DevicePtr // memory for factors in FP16
 	bytes  int64

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// BenchmarkRoofline measures the GPU and NVIDIA's libraries. Its rates are upper bounds for those of
-// Mercer's own device functions, which BenchmarkOwn measures.
+// BenchmarkRoofline measures the GPU and NVIDIA's libraries. Its rates are upper bounds for the
+// rates of Mercer's own device functions, which BenchmarkOwn measures.
 //
 //	go test ./cuda -run '^$' -bench 'Roofline|Own' -benchtime 1x
 //

@@ -35,7 +35,7 @@ func TestSolvers(t *testing.T) {
 		{Suite: solvertest.Suite{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Stored32, Rank: 6}, Kernels: gaussian}},
 		{Suite: solvertest.Suite{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Fixed16, Rank: 6}, Kernels: gaussian}},
 	}
-	if testing.Short() { // the other suites take half a minute
+	if testing.Short() { // omit the other suites, which take half a minute
 		suites = suites[:3]
 	}
 	for _, suite := range suites {

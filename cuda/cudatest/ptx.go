@@ -102,7 +102,7 @@ func (m *Interpreter) parse(text string) (err error) {
 				continue // a declaration without a body
 			}
 			last := i
-			for lines[last] != "}" { // braces of inner scopes are indented
+			for lines[last] != "}" { // the end of the function; braces of inner scopes are indented
 				last++
 			}
 			f := &function{m: m, entry: strings.HasPrefix(s, ".visible"), symbols: map[string]uint64{}, labels: map[string]int{}, scopes: []map[string]int{{}}, sharedEnd: m.sharedEnd, result: -1}
@@ -215,7 +215,7 @@ func (f *function) body(lines []string, from, to int, line *int) {
 	f.code = append(f.code, instruction{kind: leave, line: f.line})
 }
 
-// register returns the number of the register with a name, or of a register that holds a constant.
+// register returns the number of the register for an operand, which is a name or a constant.
 func (f *function) register(name string) int {
 	if !strings.HasPrefix(name, "%") {
 		return f.constant(f.value(name))

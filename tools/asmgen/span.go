@@ -232,8 +232,7 @@ func (e *emitter) distanceExp(stream bool) {
 		at := e.at(x, v*e.lanes())
 		r, bad, badMask := c.distance(at, e.at(y, v*e.lanes()))
 		e.mul(r, factor, r)
-		// C ≤ 0: only a negative distance, which is marked as bad, could make the exponential
-		// overflow.
+		// Because C ≤ 0, only a negative distance could make exp overflow, and it is marked as bad.
 		k := f.of(r, false)
 		switch {
 		case e.masks:

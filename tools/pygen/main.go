@@ -192,8 +192,8 @@ func quoted(text string) string {
 // columns is the maximum length of a generated line.
 const columns = 100
 
-// wrapped breaks a text into lines that begin with indent; the first line begins with begin
-// instead, unless begin is empty.
+// wrapped breaks a text into lines that begin with indent; the first line begins with `begin`
+// instead of indent, unless `begin` is empty.
 func wrapped(text, indent, begin string) string {
 	var b strings.Builder
 	line := cmp.Or(begin, indent)

@@ -278,9 +278,9 @@ func invertible[T Float](x T) bool {
 	}
 }
 
-// potrfDirectLanes factors four rows at a time. In the first NR columns from the diagonal on, it
+// potrfDirectLanes factors four rows at a time. In the NR columns that begin at the diagonal, it
 // first subtracts multiples of a row from the rows below and then divides the row by the root of
-// its pivot. In the other columns it divides first.
+// its pivot. In the remaining columns it divides first.
 func potrfDirectLanes[T Float](d *Direct[T]) {
 	d.Flag = 0
 	for top := 0; top < d.M; top += 4 {

@@ -75,8 +75,8 @@ type Kernels[T Float] struct {
 	// the NR rows of C, which are Ldc elements apart. K is a multiple of 8.
 	UnpackB func(*Tile[T])
 
-	// Gemm, SqDist, L1 and Chi2 are Tile with s(a, b) = ab, (a−b)², |a−b| and (a−b)²/(a+b),
-	// which is 0 for 0/0. Chi2 requires a, b ≥ 0.
+	// Gemm, SqDist, L1 and Chi2 compute the result that Tile describes, with s(a, b) = ab, (a−b)²,
+	// |a−b| and (a−b)²/(a+b), respectively. In Chi2, 0/0 gives 0, and a and b must be ≥ 0.
 	Gemm, SqDist, L1, Chi2 func(*Tile[T])
 
 	// Sparse computes C ← A B for at most SparseRows rows of A that have many zeros in the same

@@ -121,10 +121,10 @@ func (a *API) TotalMem(d Device) (int64, error) {
 type Attribute int32
 
 const (
-	ClockRate           Attribute = 13 // kHz
+	ClockRate           Attribute = 13 // in kHz
 	MultiprocessorCount Attribute = 16
-	MemoryClockRate     Attribute = 36 // kHz
-	MemoryBusWidth      Attribute = 37 // bits
+	MemoryClockRate     Attribute = 36 // in kHz
+	MemoryBusWidth      Attribute = 37 // in bits
 	ComputeMajor        Attribute = 75
 	ComputeMinor        Attribute = 76
 	SingleToDoubleRatio Attribute = 87

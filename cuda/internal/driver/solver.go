@@ -59,10 +59,9 @@ func PotrfWork[E Float](v *Solver, fill Fill, n int, A DevicePtr, lda int) (devi
 }
 
 // Potrf queues the Cholesky factorization of a triangle in place; the other triangle does not
-// change. It sets info, an int on the device, to 0 on success, to the number, counted from 1, of
-// the first pivot that is ≤ 0, or to −i if argument i is invalid. cuSOLVER does not detect NaN or
-// infinite pivots, and continues with NaN after an invalid pivot. The workspace host is page-locked
-// memory.
+// change. It sets info, an int on the device, to 0 on success, to i + 1 if pivot i is the first
+// pivot ≤ 0, or to −k if argument number k is invalid. cuSOLVER does not detect NaN or infinite
+// pivots, and continues with NaN after an invalid pivot. The workspace host is page-locked memory.
 func Potrf[E Float](v *Solver, fill Fill, n int, A DevicePtr, lda int, work DevicePtr, bytes int64, host []byte, info DevicePtr) error {
 	var hostAt uintptr
 	if len(host) > 0 {
