@@ -6,9 +6,10 @@ import (
 )
 
 // Ceiling performs at least the given number of fused multiply-adds in registers, on the widest
-// vectors of the tier, and returns the number performed. Their rate is the peak rate of one core
-// without loads and stores, an upper bound of the rate of every product. Ceiling runs in the
-// caller's goroutine, in float32 if single is true and in float64 otherwise.
+// vectors of the tier, and returns the number of multiply-adds that it has performed. The rate of
+// multiply-adds is the peak rate of one core without loads and stores, an upper bound of the rate
+// of every product. Ceiling runs in the caller's goroutine, in float32 if single is true and in
+// float64 otherwise.
 //
 // A caller obtains Ceiling by asserting interface{ Ceiling(bool, float64) float64 } on a device.
 func (d *device) Ceiling(single bool, flops float64) float64 {

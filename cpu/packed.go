@@ -24,7 +24,7 @@ import (
 // All three parts are ordinary views, so every operation on a packed matrix is two or three
 // operations on full matrices, with the same code.
 type packedMatrix[T backend.Float] struct {
-	rect   *matrix[T] // (n+1) × n₁
+	rect   *matrix[T] // the rectangle, of n+1 rows and n₁ columns
 	n1, n2 int        // orders of A₁₁ and A₂₂: n₁ is n₂ or n₂ + 1
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// text returns n rows like those of tf-idf features: the word of rank r occurs in the fraction
+// text returns n rows that resemble tf-idf features: the word of rank r occurs in the fraction
 // min(0.8, c/r) of the rows, where c is such that a row has about `each` of the d words.
 func text[T backend.Float](n, d, each int) backend.CSR[T] {
 	rng := rand.New(rand.NewPCG(1, 0))
@@ -35,7 +35,7 @@ func text[T backend.Float](n, d, each int) backend.CSR[T] {
 		var columns []int32
 		for r := 0; r < d; {
 			// Skip to the next candidate as if all later words were as frequent as word r. Then
-			// accept the candidate with the ratio of its frequency to that of word r.
+			// accept the candidate with a probability that makes its frequency correct.
 			p := share(high, r)
 			skip := 0
 			if p < 1 {

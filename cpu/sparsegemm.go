@@ -61,7 +61,7 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 // transposedVector is gemmSparse for Aᵀ and a B with a single column of finite elements. Each task
 // computes a range of the result, that is of the columns of A: it goes through all rows of A and
 // adds their elements in this range. For short columns, this is faster than reading the list of
-// each column. The order of the terms in each sum is that of gemmSparse.
+// each column. Each sum adds its terms in the same order as in gemmSparse.
 func (q *queue[T]) transposedVector(alpha T, x backend.CSR[T], mb *matrix[T], beta T, mc *matrix[T]) {
 	grain := max(4096, panels(x.Cols, 4))
 	q.chunks(x.Cols, grain, 16*float64(x.NNZ()), func(s *scratch[T], first, count int) {

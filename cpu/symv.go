@@ -167,8 +167,8 @@ func rowsAtOnce[T backend.Float](ld int) int {
 const symvSpan = 1024
 
 // symvRows adds to sum the products of rows i … i+count−1 of a triangle of A with x. An
-// off-diagonal element contributes to the sum of its row and, as A is symmetric, to that of its
-// column.
+// off-diagonal element contributes to the sum of its row and, because A is symmetric, to the sum of
+// its column.
 func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i, count int, x, sum []T) {
 	end, from, to := besideDiagonal(ul, a, i, count)
 	e.symvBeside(s, a, i, end, from, to, x, sum)

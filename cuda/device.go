@@ -98,8 +98,8 @@ func openIn(api *driver.API, p properties, ordinal int, context driver.Context, 
 }
 
 // ready checks that a new device computes correctly, and then sets its budget. The check comes
-// first, because in it the libraries and the driver allocate the memory that they need, such as the
-// local memory of the threads of the largest function.
+// first, because during the check the libraries and the driver allocate the memory that they need,
+// such as the local memory for the threads of the largest function.
 func (d *device) ready(ordinal int, c backend.Config) error {
 	err := d.check()
 	if err == nil {

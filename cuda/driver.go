@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// Package backend prefers devices of this package to those of package cpu. Open first checks that a
-// device computes correctly (check.go).
+// Package backend prefers the devices of this package to the devices of package cpu. Open first
+// checks that a device computes correctly (check.go).
 func init() { backend.Register(cudaDriver{}, preference) }
 
 const preference = 10
@@ -105,9 +105,9 @@ var kept = struct {
 }{of: map[int]bool{}}
 
 // keepContext retains a device's primary context once and never releases it, because cuBLAS and
-// cuSOLVER load code into that context. If the context were destroyed with the last device and
-// created again for the next device, this would take some tenths of a second each time, and the
-// libraries would keep handles to a destroyed context.
+// cuSOLVER load code into that context. Destroying the context with the last device and creating it
+// again for the next device would take some tenths of a second each time, and the libraries would
+// keep handles to a destroyed context.
 func keepContext(api *driver.API, ordinal int) error {
 	kept.Lock()
 	defer kept.Unlock()

@@ -18,7 +18,7 @@ import (
 // consists of two factorizations of half the order, a solve and a product, and is as fast as in
 // full storage.
 type packedMatrix[T backend.Float] struct {
-	rect   *matrix[T] // (n+1) × stride
+	rect   *matrix[T] // the rectangle, of n+1 rows
 	n1, n2 int        // orders of A₁₁ and A₂₂, where n1 is n2 or n2 + 1
 
 	inverses *inverses[T]     // inverses of the diagonal blocks of a factor of reduced precision, or nil

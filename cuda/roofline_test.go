@@ -360,7 +360,7 @@ func (m *meter) calls(b *testing.B) {
 }
 
 // BenchmarkOwn measures Mercer's device functions: the functions on pairs of points, and the
-// functions bound by memory bandwidth.
+// functions that memory bandwidth limits.
 func BenchmarkOwn(b *testing.B) {
 	m := newMeter(b)
 	own(b, m, m.F32().(*queue[float32]), "float32", 262144)

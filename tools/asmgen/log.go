@@ -30,8 +30,8 @@ const (
 	// ⅔ = twoThirdsHigh + twoThirdsLow.
 	twoThirdsHigh = 0x1.5555555555555p-1
 	twoThirdsLow  = 0x1.5555555555555p-55
-	// rootHalf is the bits of about √½. A significand lies between this number and twice this
-	// number.
+	// rootHalf has the bits of a number near √½. A significand is between this number and its
+	// double.
 	rootHalf = 0x3fe6a09e00000000
 )
 

@@ -50,8 +50,8 @@ type neonInst struct {
 	word    *neonOp
 	imm     int // lane or shift in the instruction word
 	regs    []vreg
-	defs    int    // number of leading regs that are written
-	inout   bool   // whether regs[0] is read too
+	defs    int    // the instruction writes the first defs elements of regs
+	inout   bool   // whether the instruction also reads regs[0]
 	label   string // the name, if the instruction is a label
 	to      string // the label of the target, if the instruction is a branch
 	cond    bool
@@ -397,8 +397,7 @@ func (l *lowering) value(op operand.Op, bytes, n int) (string, []vreg) {
 	return fmt.Sprintf("{%d}", n), []vreg{r}
 }
 
-// integer lowers an integer instruction that computes to ← to op from. The operand to may be
-// memory.
+// integer lowers an integer instruction that computes `to` ← `to` op `from`. `to` may be in memory.
 func (l *lowering) integer(i *ir.Instruction, op string, bytes int, from, to operand.Op) {
 	setsFlags := l.flags[i]
 	if setsFlags {

@@ -183,7 +183,7 @@ func powSamples[T Float](rng *rand.Rand) []*sample[T] {
 		s.with(want, maximum[T](), smallestOf[T](), T(math.Sqrt2), 3*smallestOf[T]())
 		list = append(list, s)
 	}
-	// The arguments are those of a rational quadratic kernel, (1 + x/(2aσ²))^−a.
+	// Such powers occur in a rational quadratic kernel, (1 + x/(2aσ²))^−a.
 	for _, a := range []float64{0.5, 1, 30, 1e4, 1e9, 1e14} {
 		for _, c := range []float64{1, 0.3} {
 			s := newSample("pow of a sum", pow, 0.9, T(-a), T(0.37/a), T(c))

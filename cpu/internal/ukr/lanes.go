@@ -433,8 +433,8 @@ func maternExpLanes[T Float](s *Span[T]) {
 	}
 }
 
-// The elementary functions of float32 are computed in float64, with shorter polynomials than
-// those of float64. tools/asmgen/log.go and trig.go explain them.
+// The elementary functions of float32 are computed in float64, with shorter polynomials than in
+// float64. tools/asmgen/log.go and trig.go explain them.
 
 var (
 	logCoefficientsShort = [...]float64{
@@ -706,8 +706,8 @@ func products[T Float](n int, many bool, pairs ...pair[T]) T {
 	return sum[0]
 }
 
-// lanesOfPart returns the number of lanes that add changes in a part of the tail: 1 if the part is
-// a single element, otherwise width.
+// lanesOfPart returns the number of lanes that a part of the tail changes: 1 if the part is a
+// single element, otherwise width.
 func lanesOfPart(part, width int) int {
 	if part == 1 {
 		return 1
