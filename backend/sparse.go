@@ -15,8 +15,9 @@ type CSR[T Float] = host.CSR[T]
 // memory and work. It is an optional ability, found by a type assertion; the Backend that With
 // returns has it, too. PlaceSparse copies a CSR to any Backend.
 //
-// Gram and GramMul accept two sparse matrices X and Z, GramPacked a sparse X, and Gemm a sparse A
-// with dense B and C if op(B) is B. A View must have all columns. Any other use is misuse.
+// Gram and GramMul accept X and Z if both are sparse. GramPacked accepts a sparse X. Gemm accepts a
+// sparse A if B and C are dense and op(B) is B. A View must have all columns. Any other use is
+// misuse.
 //
 // The results equal those of the dense matrix up to rounding: elements that are not stored are 0,
 // and 0·NaN is NaN. A product xᵀz takes one multiplication for each column that both rows store.

@@ -19,8 +19,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestNoCUDA checks the dependencies of the default build and its tests. They must not include
-// gorgonia.org/cu, and none of them may use cgo.
+// TestNoCUDA checks the dependencies of the default build and its tests. No dependency may be
+// gorgonia.org/cu or use cgo.
 func TestNoCUDA(t *testing.T) {
 	cmd := exec.Command("go", "list", "-deps", "-test", "-f", "{{.ImportPath}} {{len .CgoFiles}} {{.Standard}}", "./...")
 	cmd.Stderr = os.Stderr

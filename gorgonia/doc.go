@@ -7,7 +7,7 @@
 //	KernelRidge  f = k(Z, X)(k(X, X) + λI)⁻¹y
 //
 // All nodes have gradients with respect to all inputs: points, targets, λ, and the kernel's
-// parameters. They run in a TapeMachine after Grad, and in a LispMachine. Second derivatives are
+// parameters. Nodes run in a TapeMachine after Grad, and in a LispMachine. Second derivatives are
 // not supported. Nodes are of Float64 or Float32. The arithmetic is in float64, and results are
 // rounded once.
 //

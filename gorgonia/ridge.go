@@ -17,10 +17,10 @@ import (
 // lambda is a scalar node. The result is a vector of m elements, or m×t. If z is nil or x, the
 // predictions are at the points of x.
 //
-// There are gradients with respect to x, y, lambda, z and Params.Theta. They also train nodes on
-// which x and z depend, such as a network of features or a metric. A run takes n³/3 operations, and
-// its gradients take O(n²(d + t)). The node stores the factor of the forward pass for the
-// gradients, 8n² bytes on the device, until the next run or Release.
+// There are gradients with respect to x, y, lambda, z and Params.Theta. The gradients also train
+// nodes on which x and z depend, such as a network of features or a metric. A run takes n³/3
+// operations, and its gradients take O(n²(d + t)). The node stores the factor of the forward pass
+// for the gradients, 8n² bytes on the device, until the next run or Release.
 func KernelRidge(p Params, x, y, lambda, z *G.Node) (*G.Node, error) {
 	if err := p.check(x); err != nil {
 		return nil, fmt.Errorf("gorgonia: kernel ridge: %w", err)

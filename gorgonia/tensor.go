@@ -10,8 +10,8 @@ import (
 
 // HostOf returns a tensor of one or two dimensions as a matrix that shares its memory. A vector of
 // n elements becomes n×1. The elements of a row must be adjacent, which is true for slices of rows
-// and of columns, but not for transposed tensors. HostOf returns an error if they are not adjacent,
-// have a type other than T, or are in the memory of a device.
+// and of columns, but not for transposed tensors. HostOf returns an error if the elements are not
+// adjacent, have a type other than T, or are in the memory of a device.
 func HostOf[T backend.Float](t *tensor.Dense) (backend.Host[T], error) {
 	var h backend.Host[T]
 	if t == nil {

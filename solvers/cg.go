@@ -283,9 +283,9 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 
 // run solves by conjugate gradients. If float32 fails, run continues in float64, unless the caller
 // chose the operator. If conjugate gradients in float64 fail, run uses the Cholesky factor in
-// float64, unless the caller chose the rank. They fail if λ is near the rounding error of K and the
-// eigenvalues fall to that level without a gap, for example for a Gaussian kernel. No
-// preconditioner of rank below n then makes the condition number small.
+// float64, unless the caller chose the rank. Conjugate gradients fail if λ is near the rounding
+// error of K and the eigenvalues fall to that level without a gap, for example for a Gaussian
+// kernel. No preconditioner of rank below n then makes the condition number small.
 func (choice cgChoice) run(w *work) error {
 	var err error
 	if w.checkpointer, err = newCheckpointer(w, [3]any{choice.Operator, choice.Preconditioner, choice.Rank}); err != nil {

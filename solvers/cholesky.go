@@ -415,7 +415,7 @@ func (f *Cholesky) reserve(n int) error {
 // Remove removes sample i, counted from 0, and the indices of later samples decrease by 1. It takes
 // 3(n−i)² operations on the processor. Let S be the part of L below and to the right of row i, and
 // v the part of column i below row i. Plane rotations compute the factor of SSᵀ + vvᵀ (Gill, Golub,
-// Murray, Saunders 1974, method C1). They preserve the backward error of L.
+// Murray, Saunders 1974, method C1). The rotations preserve the backward error of L.
 func (f *Cholesky) Remove(ctx context.Context, i int) error {
 	unlock, err := f.lock("remove", true)
 	if err != nil {

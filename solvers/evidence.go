@@ -245,7 +245,7 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 	if err != nil {
 		return err
 	}
-	var scratch [2]backend.Matrix[float64] // the first holds columns of M, the second the same columns of ∂K/∂θ
+	var scratch [2]backend.Matrix[float64] // scratch[0] holds columns of M, and scratch[1] the same columns of ∂K/∂θ
 	for i := range scratch {
 		if scales != nil {
 			scratch[i] = numeric.Wrapper(f.Dev).Wrap(scales.scratch[i])
@@ -332,7 +332,7 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 // After expanding the squares, the product of Wᵀ with [u, u∘u, 1] gives the sums over i. K is
 // evaluated once rather than once for each feature.
 type scaleSums struct {
-	scratch  [2]backend.Host[float64]   // the first holds columns of M, the second columns of K, then of W
+	scratch  [2]backend.Host[float64]   // scratch[0] holds columns of M, and scratch[1] columns of K, later of W
 	u        backend.Host[float64]      // a row [u, u∘u, 1] for each sample
 	products backend.Host[float64]      // product of u with the transposed columns of W
 	on       [3]backend.Matrix[float64] // W, u and products as matrices of the device

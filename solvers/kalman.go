@@ -54,9 +54,9 @@ func kalmanEstimate(z *sizes, _ Params) (estimate, error) {
 	return e, nil
 }
 
-// kalmanBytes is the memory of Kalman: the matrices of the refinement on the device, and several
-// arrays in Go memory. They are the filter, the pairs for sorting its points, two columns for each
-// right-hand side, and the solutions and residuals of the last and the best iterate.
+// kalmanBytes is the memory of Kalman. On the device, it holds the matrices of the refinement. In
+// Go memory, it holds the filter, the pairs for sorting the points, two columns for each right-hand
+// side, and the solutions and residuals of the last and the best iterate.
 func (z *sizes) kalmanBytes(m markov.Model) func(n int) int64 {
 	return func(n int) int64 {
 		return numeric.Total(z.refinedBytes(n), numeric.Bytes(numeric.Total(m.Elements(n), numeric.Elements(n, 2+2*z.columns+4*z.t))))

@@ -98,7 +98,7 @@ func (p plannedProblem) compare(t *testing.T, dev backend.Device) (string, float
 	if _, err := Solve(t.Context(), dev, problem, Params{}); errors.As(err, &unsolved) {
 		return fmt.Sprintf("| %s | %v | %d × %d | %g | – | – | %s, residual %.1e | – |", p.name, p.kernel, p.x.Rows, p.x.Cols, p.lambda, chosen.Method, unsolved.Result.Residual), 0
 	}
-	// The time of the first fit by auto includes the first use of its memory, and only sets the
+	// The first fit by auto also allocates its memory for the first time. Its time only sets the
 	// limit.
 	limit := 4*p.seconds(t, dev, problem, "", math.Inf(1)) + 0.2
 	auto := p.seconds(t, dev, problem, "", math.Inf(1))

@@ -44,7 +44,7 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 			// residuals computed from X.
 			{"solve", 4*flop.Trsm(d, t) + 4*flop.Gemm(n, t, d)},
 		},
-		// The memory holds XᵀX, the solution, its residual and one block of rows. They are counted
+		// The memory holds XᵀX, the solution, its residual and one block of rows. All are counted
 		// in float64, because a factor in float64 replaces an inaccurate factor in float32.
 		bytesOf: func(n int) int64 {
 			r := blockRows(n, d)

@@ -45,8 +45,8 @@ func TestReviewComparesWithThePlan(t *testing.T) {
 	}
 }
 
-// TestGivesUpForDual stops a solve by its review. Dual must be the next fallback, although another
-// fallback precedes it in the list, and the result must give the reason.
+// TestGivesUpForDual uses a review that ends a solve. Dual must be the next fallback, although
+// another fallback precedes it in the list, and the result must give the reason.
 func TestGivesUpForDual(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	const n = 80

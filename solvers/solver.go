@@ -77,10 +77,10 @@ type Params struct {
 	// operator that fits in memory.
 	Operator Operator
 	// Preconditioner names the low-rank approximation of K in an iterative method. "rpcholesky"
-	// uses columns of K; their pivots are drawn at random with probabilities proportional to the
-	// diagonal of the residual. "taylor" uses the leading powers of the power series of a Gaussian
-	// or polynomial kernel. "none" turns preconditioning off. "" is rpcholesky, or the cheaper of
-	// the two if Rank is 0. Preconditioners lists the names.
+	// uses columns of K, which are drawn at random with probabilities proportional to the diagonal
+	// of the residual. "taylor" uses the leading powers of the power series of a Gaussian or
+	// polynomial kernel. "none" turns preconditioning off. "" is rpcholesky, or the cheaper of the
+	// two if Rank is 0. Preconditioners lists the names.
 	Preconditioner string
 	// Rank is the rank of the preconditioner. 0 means a choice by the estimated spectrum of K and
 	// the memory. If Rank or Preconditioner is set, Auto chooses among the methods that use it, and

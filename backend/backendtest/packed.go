@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// These tests run the tests of full storage in packed storage. If a backend has no packed storage,
-// they are skipped, or fail if Suite.RequirePacked is set.
+// The tests of this file are tests of full storage, made in packed storage. A backend without
+// packed storage skips them, or fails if Suite.RequirePacked is set.
 
 func (r *rig[T]) packed() backend.PackedBackend[T] {
 	r.Helper()

@@ -88,7 +88,7 @@ func testPotrfResidual[T backend.Float](r *rig[T]) {
 
 // testPotrfFailure makes one element of a matrix with an exact factor invalid. The PivotError must
 // have the index and value of the first pivot that depends on the element. The leading part of the
-// factor, before this pivot, must be correct, and the other triangle unchanged.
+// factor, before this pivot, must be correct. The other triangle must not change.
 func testPotrfFailure[T backend.Float](r *rig[T]) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, n := range r.upToLarge(1, 2, 9, 34, 130, 258) {
