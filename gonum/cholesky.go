@@ -40,7 +40,6 @@ type Cholesky struct {
 	err  error
 }
 
-// copied holds a copy of the factor in a device's memory.
 type copied struct{ m backend.Matrix[float64] }
 
 func (c *Cholesky) queue() backend.Backend[float64] {

@@ -37,7 +37,7 @@ func CenterRules() []CenterRule {
 // samples.
 type CenterChoice struct {
 	Rule  CenterRule // "" means UniformCenters
-	Count int        // number of centers, M; 0 means about 10√n. If there are fewer than M different samples, each of them is a center
+	Count int        // number of centers, M; 0 means about 10√n. If there are fewer than M different samples, each different sample is a center
 	// pool is the number of samples from which a rule other than UniformCenters chooses. The pool
 	// is drawn uniformly in one pass. 0 means 2M, but at least 500.
 	pool int

@@ -171,7 +171,6 @@ func onceForEach(f func(tol float64) int) func(tol float64) int {
 	}
 }
 
-// cgEstimate returns the estimate for one operator and preconditioner.
 func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	limit, rank := z.innerLimit(o, p.lambda), p.rank
 	checks := rounds(limit, par.tol())

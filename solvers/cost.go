@@ -49,12 +49,12 @@ const (
 // costs are the constants of the cost model for a device.
 type costs struct {
 	listed         float64    // cost of an element of K per stored feature of a sparse sample
-	feature, value float64    // cost of an element of a symmetric K: per feature, and for the kernel's function
+	feature, value float64    // feature: cost per feature of an element of a symmetric K; value: cost of the kernel's function
 	again          float64    // factor on the cost of an unstored K if it is multiplied by several columns
 	thin           float64    // cost of an operation of a product with few columns, which memory limits
-	symm64, symm32 [2]float64 // cost per element of a stored K in a product: fixed, and per column
+	symm64, symm32 [2]float64 // cost per element of a stored K in a product: a fixed part, and a part per column
 	symm16         [2]float64 // symm32 for a K with elements of 16 bits
-	solve64        [2]float64 // cost per element of L in a solve with L and Lᵀ: fixed, and per column
+	solve64        [2]float64 // cost per element of L in a solve with L and Lᵀ: a fixed part, and a part per column
 	solve32        [2]float64
 	solveRow       float64 // additional cost of a solve per row of the factor
 	reducedRow     float64 // solveRow for a factor of reduced precision
@@ -124,7 +124,6 @@ func costsOf(r flop.Rates) costs {
 	}
 }
 
-// costs returns the costs for the problem's device.
 func (z *sizes) costs() costs { return costsOf(z.rates()) }
 
 // rates returns the rates of the device, or the rates of the cpu backend if the device reports

@@ -114,7 +114,7 @@ func TestLogEvidence(t *testing.T) {
 	}
 }
 
-// TestScaleDerivatives checks the derivatives with respect to length scales that scaleSums computes
+// TestScaleDerivatives checks scaleSums, which computes derivatives with respect to length scales
 // from expanded squares, for a Gaussian kernel and a multiple of it. The expected derivatives use
 // one matrix ∂K/∂θ for each parameter, for the same kernel as a product. The samples of the last
 // problem are too far apart for scaleSums. The expansion cancels numbers of up to u² ≤ 2¹⁶ to

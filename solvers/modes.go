@@ -48,8 +48,8 @@ const Modes Method = "modes"
 // modesChoice is the plan of Modes.
 type modesChoice struct {
 	spectrum.Density
-	spectrum.Torus            // ranges and periods of the d features, stored last in each array
-	center         [3]float64 // middle of each feature's range, stored like the ranges
+	spectrum.Torus            // ranges and periods; the last d elements belong to the features
+	center         [3]float64 // middle of each range
 	inner          nufft.Axes // largest mode indices m_a of the inner solver
 	middle, outer  series     // middle modes and outer modes: see Modes
 	dense          bool       // transform the inner modes by matrix products
@@ -124,8 +124,8 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 			continue
 		}
 		other := z.modesOf(choice, par)
-		// Only residuals with the exact K give proven error bounds of predictions. Therefore they
-		// may take up to twice the time of residuals by outer modes.
+		// Only residuals with the exact K give proven error bounds of predictions. Such residuals
+		// may therefore take up to twice the time of residuals by outer modes.
 		cost := other.cost
 		if !way.exact {
 			cost *= 2

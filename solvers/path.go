@@ -79,8 +79,8 @@ func (p PathParams) lambdas() int {
 // 0 for samples of weight 0.
 type PathPoint struct {
 	Lambda float64
-	// Err is not nil if the solution for this λ has no correct digit. Its text says what to do, and
-	// only Lambda is set.
+	// Err is not nil if the solution for this λ has no correct digit. Its text says what to do. Of
+	// the other fields, only Lambda is then set.
 	Err error
 	// GCV is the generalized cross-validation score of each output. LOO is the weighted mean of the
 	// squared leave-one-out errors of each output; it is nil unless PathParams.LeaveOneOut is set.

@@ -99,7 +99,6 @@ func (s *samples) taken() numeric.Points {
 // part returns the part of X that holds the rows of weight > 0.
 func (s *samples) part() numeric.Part { return numeric.Part{N: s.n, Rows: s.rows, Weight: s.weight} }
 
-// mean returns the weighted means of the columns of h.
 func (s *samples) mean(h backend.Host[float64]) numeric.Center {
 	mean, _ := s.part().Mean(context.Background(), h) // the background context is never canceled
 	return mean

@@ -217,7 +217,7 @@ func testCanceled(c *cell) {
 }
 
 // testFaults makes one call to the device fail in each run: the first call, the second, and so on.
-// After 39 calls it skips more and more calls, because an iterative method makes many.
+// After 39 calls it skips more and more calls, because an iterative method makes many calls.
 func testFaults(c *cell) {
 	if c.able {
 		c.Skip("the faults are those of a device without optional abilities")
