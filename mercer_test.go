@@ -312,7 +312,8 @@ func TestLassoPath(t *testing.T) {
 		}
 		for j := range 3 {
 			want := math.Copysign(math.Max(math.Abs(y.AtVec(j))-lambdas[i]/2, 0), y.AtVec(j))
-			// A duality gap of 1e-14‖y‖² implies ‖w − w*‖² ≤ 1e-14‖y‖².
+			// The tolerance follows from the duality gap: a gap of 1e-14‖y‖² implies ‖w − w*‖² ≤
+			// 1e-14‖y‖².
 			if got := f.At(j, 0); !(math.Abs(got-want) <= 1e-7*mat.Norm(y, 2)) {
 				t.Errorf("λ = %v: weight %d is %v, want %v", lambdas[i], j+1, got, want)
 			}
@@ -516,7 +517,8 @@ func TestTableOfKernelValues(t *testing.T) {
 			}
 			m := reloaded(t, fitted)
 			got, err := m.PredictRows(t.Context(), readTable(t, c.row), mercer.Wanted{})
-			// Both solutions have a relative residual of 1e-8, and |α| and k are below 8.
+			// The tolerance 1e-6 follows from the relative residual 1e-8 of both solutions, and
+			// from |α| and k below 8.
 			if err != nil || !(math.Abs(got[0].Values["y"]-want) <= 1e-6) {
 				t.Errorf("%+v, %v, want %v", got, err, want)
 			}
@@ -1004,8 +1006,8 @@ func TestCrossValidationLeavesRowsOut(t *testing.T) {
 	if math.Abs(last-1) > 1e-12 {
 		t.Errorf("progress ends at %v", last)
 	}
-	// The bound is for the rounding errors of two backward stable solves; the condition number of K
-	// + λI is below (n + λ)/λ.
+	// The bound is for the rounding errors of two backward stable solutions of systems whose
+	// condition number is below (n + λ)/λ.
 	bound := 4 * n * (3*n + 1) * 0x1p-53 * (n + lambda) / lambda * 10
 	for i, want := range leftOut(t, k, lambda, x, y).RawVector().Data {
 		if got := y.AtVec(i) - f.At(i, 0); math.Abs(got-want) > bound {
@@ -1147,8 +1149,8 @@ func TestGramMatrixOfAKernel(t *testing.T) {
 	for i := range 5 {
 		for j := range 5 {
 			want := kernels.Eval(k, x.RawRowView(i), x.RawRowView(j))
-			// The values are sums of 2 terms, square roots or exponentials, with a few roundings of
-			// numbers up to 1.
+			// The tolerance allows for a few roundings of numbers up to 1, because the values are
+			// sums of 2 terms, square roots or exponentials.
 			if math.Abs(all.At(i, j)-want) > 0x1p-46 || j < 2 && (math.Abs(some.At(i, j)-want) > 0x1p-46 || math.Abs(stored.At(i, j)-want) > 0x1p-46) {
 				t.Errorf("(%d, %d) is %v, want %v", i+1, j+1, all.At(i, j), want)
 			}

@@ -374,8 +374,8 @@ func (m *Model[M]) std(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 }
 
 // PredictBound returns the predictions at the rows of x, n×outputs, and proven bounds on their
-// distances from the predictions of the exact solution: see learners.Bounded, which the models of
-// learners.KernelRidge, GaussianProcess, Ridge, NystromRidge and FourierRidge implement.
+// distances from the predictions of the exact solution: see learners.Bounded. Models of
+// learners.KernelRidge, GaussianProcess, Ridge, NystromRidge and FourierRidge may have such bounds.
 func (m *Model[M]) PredictBound(ctx context.Context, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	if err := m.begin("bound"); err != nil {
 		return nil, nil, err

@@ -474,7 +474,7 @@ func TestReleaseWithoutWheel(t *testing.T) {
 		if out, err := make("release", "DIST="+dist); err == nil || !strings.Contains(out, "release: "+dist+" has the archives and SHA256SUMS, and no wheel") {
 			t.Errorf("make release: %v\n%s", err, out)
 		}
-		// sha256sum of "archive\n", by Python's hashlib.
+		// The sha256sum of "archive\n", computed by Python's hashlib.
 		const want = "371e16ce98051a3ea7af3eaef8b87d69033154fb5bb33da349d611f0fae061d6  mercer.tar.gz\n"
 		if sums, err := os.ReadFile(filepath.Join(dist, "SHA256SUMS")); err != nil || string(sums) != want {
 			t.Errorf("SHA256SUMS: %v\n%s", err, sums)

@@ -162,8 +162,8 @@ func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning
 	return l, found, nil
 }
 
-// LassoPath fits a model for each λ in lambdas; nil selects 100 values. It takes little more time
-// than a fit for the smallest λ alone: see learners.Lasso.Path.
+// LassoPath fits a model for each λ in lambdas; nil selects 100 values. LassoPath takes little more
+// time than a fit for the smallest λ alone: see learners.Lasso.Path.
 func LassoPath(ctx context.Context, l learners.Lasso, x, y mat.Matrix, lambdas []float64, o Options) ([]*Model[*learners.LinearModel], error) {
 	if err := o.only("lasso path", "Weights", "Classes", "Keys", "Memory", "Progress", "Checkpoint"); err != nil {
 		return nil, err

@@ -34,9 +34,9 @@ func (l *BayesRidge) parameters() []Parameter {
 }
 
 // BayesRidge is ridge regression that determines λ from the samples. The noise of a sample of
-// weight w_i has the variance σ²/w_i, and the coefficients w have the prior N(0, σ_w² I). Both
-// variances maximize the evidence p(y | X, σ, σ_w), and λ = σ²/σ_w². MacKay's steps are repeated
-// until the fitted values converge:
+// weight w_i has the variance σ²/w_i, and the coefficients w have the prior N(0, σ_w² I). σ² and
+// σ_w² maximize the evidence p(y | X, σ, σ_w), and λ = σ²/σ_w². MacKay's steps are repeated until
+// the fitted values converge:
 //
 //	γ = Σ_i s_i/(s_i + λ),  σ_w² = ‖w‖²/γ,  σ² = Σ_i w_i(y_i − f(x_i))²/(Σw_i − γ)
 //

@@ -30,8 +30,9 @@ const (
 // set can serve as a Fitter. For Novelty y is ignored and may be nil.
 type Fitter func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error)
 
-// Description describes a learner. The file of each learner registers one. The command derives its
-// flags from the descriptions; Make uses them to make learners, and Restore to make models.
+// Description describes a learner. The file of each learner registers its Description. The command
+// derives its flags from the descriptions; Make uses them to make learners, and Restore to make
+// models.
 type Description struct {
 	Name       string      `json:"name"`
 	Tasks      []Task      `json:"tasks"`      // the first task is the default if the targets suit several tasks
@@ -294,7 +295,7 @@ func made[L, F any](parameters func(*L) []Parameter, make func(l L) F) func(pars
 	}
 }
 
-// asModel converts the result of a Fit to a Model. A nil *M becomes a nil Model. It returns an
+// asModel converts the result of a Fit to a Model. A nil *M becomes a nil Model. asModel returns an
 // error if the model contains numbers that are not finite.
 func asModel[M Model](m M, err error) (Model, error) {
 	if err == nil {

@@ -193,8 +193,9 @@ func TestConstantColumns(t *testing.T) {
 					if at := slices.Index(c.varying, column); at >= 0 {
 						v = want.Coef().At(at, 0)
 					}
-					// The rounding error of b is half an ulp of 1e8, relative to the standard
-					// deviation 2.6; sums of n products have a rounding error of n·ε.
+					// The bound has two terms: the rounding error of b, half an ulp of 1e8,
+					// relative to the standard deviation 2.6, and the rounding error n·ε of sums of
+					// n products.
 					if bound := n * (1e8/2.6*0x1p-53 + 0x1p-52) * size; !(math.Abs(got.Coef().At(j, 0)-v) <= bound) {
 						t.Errorf("%s, columns %d: weight %d is %v, want %v, allowed %.2g", name, c.all, j, got.Coef().At(j, 0), v, bound)
 					}

@@ -86,20 +86,20 @@ var defaultsPeers = map[learners.Task][]defaultsPeer{
 
 // TestDefaultsAgainstScikitLearn compares learners with the defaults of the catalogue and
 // scikit-learn's estimators with their own defaults. Of each public data set at most 1000 rows are
-// used. Both are fitted to the same standardized features of one half of the rows, and scored on
-// the other half. The loss of a row is the squared error, or 1 for a wrong class. Standard errors
-// are those of the mean of paired differences of losses. No learner may be worse than predicting
-// the mean or the largest class of the training half by more than two standard errors. A learner
-// may be worse than its peer by more than two standard errors on at most a third of the sets.
-// Except on the sets of otherRule, the RMSE or the share of wrong classes of a learner must not
-// exceed 1.1 times the value of its peer by more than two standard errors of the difference.
-// Perceptrons are averaged over 20 orders of the samples, because the last w of one order is
-// arbitrary. The limit of 1.1 also holds for the Brier score, the mean of Σ_c (p_c − [y = c])², of
-// learners with probabilities. kernel-ridge, which has an intercept, is compared with KernelRidge
-// on centered targets. Where both programs solve the same problem, differences below a millionth of
-// the loss are ignored, because they are due to rounding and tolerances. With -args -write-scores
-// the test writes the scores into docs/learners.md; otherwise each of Mercer's scores in that page
-// must be within two standard errors of the new score.
+// used. The learner and the estimator are fitted to the same standardized features of one half of
+// the rows, and scored on the other half. The loss of a row is the squared error, or 1 for a wrong
+// class. Standard errors are those of the mean of paired differences of losses. No learner may be
+// worse than predicting the mean or the largest class of the training half by more than two
+// standard errors. A learner may be worse than its peer by more than two standard errors on at most
+// a third of the sets. Except on the sets of otherRule, the RMSE or the share of wrong classes of a
+// learner must not exceed 1.1 times the value of its peer by more than two standard errors of the
+// difference. Perceptrons are averaged over 20 orders of the samples, because the last w of one
+// order is arbitrary. The limit of 1.1 also holds for the Brier score, the mean of Σ_c (p_c − [y =
+// c])², of learners with probabilities. kernel-ridge, which has an intercept, is compared with
+// KernelRidge on centered targets. Where both programs solve the same problem, differences below a
+// millionth of the loss are ignored, because they are due to rounding and tolerances. With -args
+// -write-scores the test writes the scores into docs/learners.md; otherwise each of Mercer's scores
+// in that page must be within two standard errors of the new score.
 func TestDefaultsAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, most = 3, 1000

@@ -33,8 +33,9 @@ for j in range(a["x"].shape[1]):
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The condition number of K + λI is at most n + 1, and each prediction is a sum of n terms
-		// of size at most ‖α‖₁ ≤ √n ‖y‖₂/λ.
+		// The bound allows for the rounding errors of α and of the predictions. The condition
+		// number of K + λI is at most n + 1, and each prediction is a sum of n terms of size at
+		// most ‖α‖₁ ≤ √n ‖y‖₂/λ.
 		bound := float64(n) * float64(n) * 0x1p-52 * math.Sqrt(float64(n)) * mat.Norm(y, 2)
 		for j := range d {
 			p := validate.DependenceParams{First: j}

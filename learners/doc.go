@@ -16,9 +16,9 @@
 // predictions. Fitting the same data twice on the same device gives the same bits.
 //
 // A classifier (Classifier, Prober) is fitted to an n×1 y whose different values name the classes:
-// −1 and 1, 3 and 7, or with Options.Classes the indices 0, 1, … in a list of names. Its Predict
-// returns values of y, and Decision and Proba return a column for each class. Classify makes a
-// classifier from any regression learner that accepts several targets.
+// −1 and 1, 3 and 7, or with Options.Classes the indices 0, 1, … in a list of names. The method
+// Predict returns values of y, and Decision and Proba return a column for each class. Classify
+// makes a classifier from any regression learner that accepts several targets.
 //
 // Catalogue lists the learners. CONTRIBUTING.md explains how to add a learner. These
 // functions and types are shared by the learners:

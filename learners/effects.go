@@ -35,8 +35,8 @@ type EffectParams struct {
 	// on a row is f at the larger value minus f at the smaller value, with the other features of
 	// the row.
 	Binary []int
-	// NoStdErr leaves out the standard errors. They take much longer than the effects for
-	// KernelRidge, and for models whose formula in MarginalEffects contains q_p.
+	// NoStdErr omits the standard errors, which take much longer than the effects for KernelRidge,
+	// and for models whose formula in MarginalEffects contains q_p.
 	NoStdErr bool
 	// Weights are the weights of the rows in the averages. Memory and Progress apply to the
 	// standard errors of kernel ridge regression. The other options are not used.
@@ -69,16 +69,16 @@ const maxCovariances = 2e10
 //	BayesRidge, RVM           √(g_pᵀΣg_p), with the posterior covariance Σ of the coefficients
 //
 // with the weights v of the m samples, V = diag(v), the scale s of the process, and Φ and S of the
-// model's method Variance. For KernelRidge without an intercept P = (K + λV⁻¹)⁻¹. This is the
-// estimate of Hainmueller and Hazlett (2014), Kernel regularized least squares, section 4.2, and of
-// their R package KRLS, which has no weights and no intercept, but standardizes y. As in its
-// function fdskrls, the error of a difference is multiplied by √2. The other errors are posterior
-// standard deviations, with q_p = Σ_ij w_i w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i w_i)² (Rasmussen and
-// Williams 2006, section 9.4). Ridge, NystromRidge and FourierRidge need Std. The processes of
-// GaussianProcess and NystromRidge have derivatives only if the kernel has the second derivatives:
-// see kernels.NewMixed. Otherwise StdErr is nil unless all features are binary. For GaussianProcess
-// and NystromRidge it is also nil if n²(d + 10) > 2·10¹⁰, because q_p is a sum over all pairs of
-// rows.
+// model's method Variance. For KernelRidge without an intercept P = (K + λV⁻¹)⁻¹, and the standard
+// errors are the estimate of Hainmueller and Hazlett (2014), Kernel regularized least squares,
+// section 4.2, and of their R package KRLS, which has no weights and no intercept, but standardizes
+// y. As in its function fdskrls, the error of a difference is multiplied by √2. The other errors
+// are posterior standard deviations, with q_p = Σ_ij w_i w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i w_i)²
+// (Rasmussen and Williams 2006, section 9.4). Ridge, NystromRidge and FourierRidge need Std. The
+// processes of GaussianProcess and NystromRidge have derivatives only if the kernel has the second
+// derivatives: see kernels.NewMixed. Otherwise StdErr is nil unless all features are binary. For
+// GaussianProcess and NystromRidge StdErr is also nil if n²(d + 10) > 2·10¹⁰, because q_p is a sum
+// over all pairs of rows.
 //
 // The derivatives take O(nmd) operations for each output, q takes O(n²d), and the standard errors
 // of KernelRidge take as long as a fit with d targets.

@@ -116,7 +116,8 @@ func TestEffectsAgainstKRLS(t *testing.T) {
 			got = append(got, sd[d]*e.Rows[0].At(i-1, sex))
 		}
 		for i, want := range krls.sex {
-			// 1e-8 is relative to the summands of the differences, which are predictions between 50 and 350.
+			// The tolerance 1e-8 allows for cancellation in the differences of predictions, which
+			// are between 50 and 350.
 			if !(math.Abs(got[i]-want) <= 1e-8*max(math.Abs(want), 1)) {
 				t.Errorf("number %d of the differences of sex is %.12g, KRLS has %.12g", i+1, got[i], want)
 			}
@@ -376,7 +377,8 @@ func TestEffectErrors(t *testing.T) {
 						}
 					}
 					want := math.Sqrt(noise / samples * sum)
-					// The condition number of K + λV⁻¹ is below n·max k(x, x)·max v/λ < 1000.
+					// The tolerance contains a bound on the condition number of K + λV⁻¹: n·max
+					// k(x, x)·max v/λ < 1000.
 					if got := e.StdErr.At(0, p); !(math.Abs(got-want) <= 1000*n*0x1p-50*want) {
 						t.Errorf("%s, intercept %t, weights %t: feature %d: %.15g, want %.15g", text, intercept, w != nil, p+1, got, want)
 					}

@@ -22,8 +22,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Bounded is implemented by models that can bound the distance of their predictions from those of
-// the exact solution of the equations that Fit solves.
+// Bounded is implemented by models that can bound the errors of their predictions: the distances
+// from the predictions of the exact solution of the equations that Fit solves.
 type Bounded interface {
 	// HasBound reports whether the model has a bound. Every Fit of KernelRidge and GaussianProcess
 	// makes a bound if the kernel is positive semidefinite, λ > 0, and the rounding errors of its
@@ -34,9 +34,9 @@ type Bounded interface {
 	// distance from the prediction of the exact solution. The predictions equal those of Predict up
 	// to rounding. The bounds take O(d + t) operations for each row, and O(nt) more if the model
 	// was fitted with Options.Prove. If the model was fitted with the field Bound, PredictBound
-	// evaluates the functions of the model in more than 80 bits: this takes much longer and gives
-	// bounds that nearly equal the errors. For Ridge, NystromRidge and FourierRidge it does so also
-	// after a fit with Options.Prove, if the fit is small.
+	// evaluates the functions of the model in more than 80 bits. The evaluation takes much longer
+	// and gives bounds that nearly equal the errors. For Ridge, NystromRidge and FourierRidge it
+	// does so also after a fit with Options.Prove, if the fit is small.
 	PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error)
 }
 

@@ -200,7 +200,8 @@ func TestKernelRidgeBound(t *testing.T) {
 						if bound := bounds.At(i, 0); !(math.Abs(off) <= bound) {
 							t.Errorf("λ = %g, intercept %t: the error at point %d is %g, the bound %g", lambda, intercept, i, off, bound)
 						}
-						// limit(2, 4, …): the targets are standard normal numbers, at most 4
+						// In limit(2, 4, …), 4 bounds the targets, which are standard normal
+						// numbers.
 						if sharp && !(bounds.At(i, 0) <= fitted.sharp(off, values.At(i, 0), fitted.limit(2, 4, lambda, 0.3, 2), lambda, 2)) {
 							t.Errorf("λ = %g, intercept %t: the bound at point %d is %g, the error %g", lambda, intercept, i, bounds.At(i, 0), off)
 						}
@@ -282,8 +283,8 @@ func boundOfObjects(t *testing.T, k objects.Kernel, texts []string, x *mat.Dense
 			}
 			for i, f := range rationalPolynomial(x, y, x, weights, lambda, true, 0, 1) {
 				f.Sub(f, new(big.Rat).SetFloat64(v.At(i, 0)))
-				// Rounding errors are about 1e-16, and a bound of 1e-9 is small relative to the
-				// targets.
+				// The upper limit 1e-9 for the bound is far above the rounding errors, which are
+				// about 1e-16, and far below the targets.
 				if off, _ := f.Float64(); !(math.Abs(off) <= bounds.At(i, 0)) || !(bounds.At(i, 0) <= 1e-9) {
 					t.Errorf("λ = %g: the error of text %d is %g, the bound %g", lambda, i+1, off, bounds.At(i, 0))
 				}
@@ -395,7 +396,8 @@ func gaussianProcessBound(t *testing.T, dev backend.Device, x, y, at *mat.Dense,
 	mean := m.Intercept()[0]
 	centered := mat.DenseCopyOf(y)
 	centered.Apply(func(_, _ int, v float64) float64 { return v - mean }, centered)
-	// The polynomial has degree 2 and 1 feature; y − m is at most 3, and the weights are between 1/2 and 3.
+	// The polynomial kernel has degree 2, and x has one feature. y − m is at most 3, and the
+	// weights are between 1/2 and 3.
 	fitted := sizeOf(m, at)
 	limit := fitted.limit(1, 3, 0.25, 0.5, 3)
 	for i, f := range rationalRidge(x, centered, at, weights, 0.25, false) {
@@ -461,7 +463,7 @@ func TestBoundOfEveryFit(t *testing.T) {
 			for i, f := range exact {
 				v := new(big.Rat).SetFloat64(values.At(i, 0))
 				off, _ := v.Sub(v, f).Float64()
-				// The targets are standard normal numbers, at most 4.
+				// The argument 4 of limit bounds the targets, which are standard normal numbers.
 				if bound := bounds.At(i, 0); !(math.Abs(off) <= bound) || bound > sizeOf(m, x).limit(20, 4, 0.5, 1, 1) {
 					t.Errorf("%T: the error at point %d is %g, the bound %g", samples, i, off, bound)
 				}
@@ -513,7 +515,7 @@ func TestAccuracy(t *testing.T) {
 				}
 				for i := range n {
 					for c := range 2 {
-						// The reference solution has an error of less than 1e-8.
+						// The term 1e-8 covers the error of the reference solution.
 						off := math.Abs(values.At(i, c) - want.At(i, c))
 						if !(off <= bounds.At(i, c)+1e-8) || bounds.At(i, c) > 1.01*accuracy {
 							t.Fatalf("accuracy %g: prediction %d is off by %g, the bound is %g", accuracy, i, off, bounds.At(i, c))
@@ -632,7 +634,7 @@ func waveRidge(omega []float64, k0 float64, x, y, at *mat.Dense, weights []float
 	return values, size * (wrong + rounding*float64(n+2)*mat.Norm(&z, 2))
 }
 
-// TestBoundsOfFunctions compares the bounds with the errors of models, which are known from
+// TestBoundsOfFunctions compares the bounds with the errors of models. The errors are known from
 // reference solutions: ridge equals kernel ridge with the kernel xᵀz, Nyström ridge with all
 // samples as centers equals kernel ridge, and Fourier ridge equals waveRidge.
 func TestBoundsOfFunctions(t *testing.T) {
@@ -785,10 +787,10 @@ func TestBoundsOfFunctions(t *testing.T) {
 }
 
 // TestFloat64BoundsOfFunctions checks the bounds that are computed in float64. Ridge with a λ for
-// each target, and Nyström with sparse samples, have no other bound; they are compared with
-// solutions in rational numbers. For large fits, Options.Prove does not compute the sharp bound,
-// but the learner's field Bound can demand it for any size; these fits are compared with their
-// sharp bounds.
+// each target, and Nyström with sparse samples, have no other bound; the test compares their
+// predictions with solutions in rational numbers. For large fits, Options.Prove does not compute
+// the sharp bound, but the learner's field Bound computes it for any size; the test compares the
+// two bounds of such fits.
 func TestFloat64BoundsOfFunctions(t *testing.T) {
 	random := rand.New(rand.NewPCG(30, 1))
 	draw := func(rows, cols int) *mat.Dense {
@@ -823,7 +825,8 @@ func TestFloat64BoundsOfFunctions(t *testing.T) {
 				t.Fatal(err)
 			}
 			for c, lambda := range lambdas {
-				// The rounding errors are about 2⁻⁵³(n + 9)(√k/λ)‖y‖, which is about 1e-13.
+				// The limit 1e-11 for the bounds exceeds the rounding errors, about 2⁻⁵³(n +
+				// 9)(√k/λ)‖y‖ = 1e-13.
 				check("ridge", values, bounds, c, rationalPolynomial(x, y.Slice(0, 6, c, c+1).(*mat.Dense), at, weights, lambda, intercept, 0, 1), 1e-11)
 			}
 			nystrom, err := learners.NystromRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: 0.1, NoIntercept: !intercept, Centers: 6}.Fit(t.Context(), dev, stored, y, o)
@@ -833,7 +836,7 @@ func TestFloat64BoundsOfFunctions(t *testing.T) {
 			if values, bounds, err = nystrom.PredictBound(t.Context(), dev, at); err != nil {
 				t.Fatal(err)
 			}
-			// Kernel values are about 10, and 1/√μ is about 1e3.
+			// The limit 1e-6 allows for kernel values of about 10 and for 1/√μ of about 1e3.
 			check("sparse nystrom-ridge", values, bounds, 0, rationalRidge(x, y, at, weights, 0.1, intercept), 1e-6)
 
 			if !intercept {

@@ -112,7 +112,6 @@ func (s *solutions) byLambda(outputs int) map[float64][]int {
 	return list
 }
 
-// different returns the keys of byLambda in ascending order.
 func (s *solutions) different(outputs int) []float64 {
 	return slices.Sorted(maps.Keys(s.byLambda(outputs)))
 }

@@ -149,7 +149,6 @@ func paramField(name string, to *float64, r rule) field {
 
 func lambdaField(to *float64) field { return paramField("lambda", to, nonNegative) }
 
-// intField is a parameter that is an integer ≥ 0.
 func intField(name string, to *int) field {
 	v := float64(*to)
 	f := paramField(name, &v, rule{"an integer ≥ 0", isCount})

@@ -128,7 +128,6 @@ func keptPoints(ctx context.Context, dev backend.Device, points numeric.Points, 
 	return points.Kept(weights)
 }
 
-// oneTarget sets an error if y has several columns.
 func (f *fitting) oneTarget() {
 	if f.err == nil && f.y.Cols != 1 {
 		f.fail(fmt.Errorf("y has %s; %s takes one target", count.Of(f.y.Cols, "column"), f.learner))

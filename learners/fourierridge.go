@@ -258,8 +258,8 @@ func (m *FourierRidgeModel) Intercept() []float64 { return slices.Clone(m.interc
 //	s²λ((φ − φ̄)ᵀ(ΦᵀWΦ + λI)⁻¹(φ − φ̄) + 1/Σw + 1)
 //
 // with the M random features φ of x, their weighted mean φ̄ over the samples, and the features Φ of
-// the samples, centered; without an intercept φ̄ and 1/Σw are 0. It takes M² operations for each row
-// of x.
+// the samples, centered; without an intercept φ̄ and 1/Σw are 0. Variance takes M² operations for
+// each row of x.
 func (m *FourierRidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.variance(ctx, dev, m.waves(stream.Cosines, m.cosines, m.intercept), stream.FourierOf(m.kernel, m.frequencies.Dense), x)
 }

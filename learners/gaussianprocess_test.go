@@ -58,8 +58,8 @@ func processData(seed uint64, n int) (x, y *mat.Dense) {
 }
 
 // TestGaussianProcessAgainstScikitLearn compares the mean, the standard deviation and the
-// likelihood for given parameters, and the likelihood at the maximum that the search finds, with
-// those of scikit-learn's GaussianProcessRegressor.
+// likelihood for given parameters with scikit-learn's GaussianProcessRegressor. It also compares
+// the likelihoods at the maxima that the searches of both programs find.
 func TestGaussianProcessAgainstScikitLearn(t *testing.T) {
 	x, y := processData(7, 90)
 	ask, _ := processData(8, 40)
@@ -115,7 +115,7 @@ out["best"], out["kernel"] = g.log_marginal_likelihood_value_, str(g.kernel_)
 		if strings.HasPrefix(dev.Info().Device, "ref") {
 			return // plain loops would take too long for hundreds of factorizations
 		}
-		// The search starts from other points than scikit-learn's, but finds the same maximum,
+		// The search starts from other points than scikit-learn's, but must find the same maximum,
 		// since the scale is fitted in closed form.
 		k = kernels.Gaussian{Sigmas: []float64{1, 1, 1}}
 		m, err = learners.GaussianProcess{Kernel: k, Lambda: 0.1, Restarts: 1}.Fit(context.Background(), dev, x, y, learners.Options{})

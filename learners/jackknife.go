@@ -151,8 +151,8 @@ func (m *KernelRidgeModel) Prepare(ctx context.Context, dev backend.Device) erro
 // call computes them again.
 func (m *KernelRidgeModel) DropFactor() { m.factor.Drop() }
 
-// ridgeSamples are the samples of weight > 0 of a ridge model with intervals; it is empty for a
-// model without intervals.
+// ridgeSamples are the samples of weight > 0 of a ridge model with intervals. In a model without
+// intervals, ridgeSamples is empty.
 type ridgeSamples struct {
 	x, y    backend.Host[float64] // n×d and n×t
 	weights []float64             // nil means all 1

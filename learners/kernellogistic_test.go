@@ -24,7 +24,8 @@ func TestKernelLogistic(t *testing.T) {
 				Task:     learners.Classification,
 				Fit:      fitter(l.Fit),
 				Unfitted: []learners.Model{&learners.KernelLogisticModel{}},
-				// The residual is 1e-6, and the condition number of K + λW⁻¹ is below 100.
+				// Condition is the residual 1e-6 divided by 1e-13, times 100, a bound on the
+				// condition number of K + λW⁻¹.
 				Condition: 1e9,
 			})
 		})
@@ -96,8 +97,9 @@ func TestKernelLogisticMinimum(t *testing.T) {
 				if y.At(i, 0) == float64(c) {
 					g++
 				}
-				// tol is relative to the norm of all y − p, which is at most √120. The second term
-				// is the rounding error of Kα, which is at most 60/λ.
+				// The allowed difference has two terms. The first is tol times a bound on the norm
+				// of all y − p, √120. The second is the rounding error of Kα, which is at most
+				// 60/λ.
 				near(t, "λα", lambda*alpha.At(i, c), g, tol*math.Sqrt(120)+1e3*0x1p-52*60/lambda)
 				sum += alpha.At(i, c)
 			}

@@ -139,8 +139,8 @@ func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k ke
 	}
 }
 
-// TestKernelLogisticSmallLambdaOfRealData checks for several data sets, kernels and λ that a fit
-// either returns an error of one line that says what to do, or has a loss on the training data that
+// TestKernelLogisticSmallLambdaOfRealData checks fits for several data sets, kernels and λ. A fit
+// must return an error of one line that says what to do, or a model whose loss on the training data
 // does not exceed the loss of the fit with a larger λ.
 func TestKernelLogisticSmallLambdaOfRealData(t *testing.T) {
 	if testing.Short() {

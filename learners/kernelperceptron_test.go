@@ -109,8 +109,9 @@ func TestKernelPerceptronIsLinear(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					// Sums of integers are exact. For averages, each of the coefficients of the 203
-					// centers is rounded by one division, and the sums are at most 5·203·7²·4.
+					// Sums of integers are exact. For averages, the bound covers the rounding of
+					// the coefficients of the 203 centers by one division each, for sums of at most
+					// 5·203·7²·4.
 					bound := 0.0
 					if kind == learners.AveragedPerceptron {
 						bound = 203 * 0x1p-52 * 5 * 203 * 49 * 4

@@ -151,7 +151,7 @@ func (m *KernelVoteClassModel) Decision(ctx context.Context, dev backend.Device,
 }
 
 // Proba implements Prober: the probability of a class is the sum of the class divided by the total
-// of all sums. It returns an error for a row whose kernel values are all 0, or if a value is
+// of all sums. Proba returns an error for a row whose kernel values are all 0, or if a value is
 // negative.
 func (m *KernelVoteClassModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	sums, err := m.sums(ctx, dev, x, false)

@@ -62,7 +62,7 @@ const (
 // the Fact "l1 norm" is ‖w‖₁ = θ(λ); like all Facts it belongs to the first output.
 //
 // The fit stops when the duality gap, which bounds the distance of the objective from its minimum,
-// is at most Tol·‖y − ȳ‖², or after MaxIter steps. In the latter case the model is the best one
+// is at most Tol·‖y − ȳ‖², or after MaxIter steps. After MaxIter steps the model is the best one
 // found, and its Facts include a "warning". With n ≥ d, or up to 2048 features, the device forms
 // XᵀX, d² numbers, in O(nd²) operations, and a sweep takes O(d) operations for each changed weight.
 // With more features a sweep uses X and takes O(nd). Sparse samples are stored by columns, and a

@@ -266,8 +266,9 @@ func TestPrimalIsDual(t *testing.T) {
 				}
 				models = append(models, m)
 			}
-			// Both matrices have the eigenvalues of XᵀWX + 1: the largest is at most their sum,
-			// 3·n·d with weights up to 3, and the smallest is at least 1.
+			// The bound contains the condition number of both matrices. Their eigenvalues are those
+			// of XᵀWX + 1: the largest is at most their sum, 3·n·d with weights up to 3, and the
+			// smallest is at least 1.
 			bound := 3 * float64(n*d) * float64(n+d) * 0x1p-52 * mat.Norm(models[0].Coef(), 2)
 			worst := 0.0
 			for p := range d {
@@ -305,7 +306,7 @@ func TestManyRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const n = 2<<20/2 + 5 // the rows of two blocks for one feature and one output, and five more
+	const n = 2<<20/2 + 5 // two blocks of rows, for one feature and one output, and five more rows
 	x := mat.NewVecDense(n, nil)
 	for i := range n {
 		x.SetVec(i, float64(i))

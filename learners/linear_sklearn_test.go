@@ -45,8 +45,9 @@ for alpha in a["alphas"]:
 					near(t, "λ(θ)", bounded.Lambda()[0], 2*float64(n)*alpha, 1e-5*2*float64(n)*alpha)
 					m = bounded
 				}
-				// The duality gaps of both programs are at most 1e-14‖y‖², so that the fitted
-				// values differ by at most 2e-7‖y‖; the smallest singular value of x is 0.09√n.
+				// The bound on the weights follows from the duality gaps of both programs, at most
+				// 1e-14‖y‖²: the fitted values differ by at most 2e-7‖y‖, and the smallest singular
+				// value of x is 0.09√n.
 				bound := 2e-7 * mat.Norm(y, 2) / (0.09 * math.Sqrt(float64(n)))
 				worst := 0.0
 				for p := range d {

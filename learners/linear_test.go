@@ -152,8 +152,8 @@ func TestMinimumNorm(t *testing.T) {
 					product += v[p] * w.At(p, 0)
 					size += math.Abs(v[p] * w.At(p, 0))
 				}
-				// The rounding error of each weight is proportional to the norm of all weights and
-				// to the condition number within the row space, about 10.
+				// The tolerance is the rounding error of the weights: proportional to the norm of
+				// all weights and to the condition number within the row space, about 10.
 				near(t, test.name+": product with the null space", product, 0, 1e2*0x1p-52*float64(n)*(size+mat.Norm(w, 2)))
 			}
 			noGradient(t, dev, m, x, y, test.name)
@@ -194,7 +194,7 @@ func noGradient(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y 
 			terms, _ := linearTerms(m, x.RawRowView(i), 0)
 			size += math.Abs(x.At(i, p)) * (math.Abs(y.At(i, 0)) + terms)
 		}
-		// The solution is backward stable, with n·d roundings of each term.
+		// The tolerance is that of a backward stable solution, with n·d roundings of each term.
 		near(t, what+": gradient", sum, 0, float64(n*d)*0x1p-52*size)
 	}
 }
@@ -228,7 +228,8 @@ func TestOneHotColumns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// For lasso the squared differences are bounded by the duality gap, 1e-10‖y − ȳ‖².
+		// The tolerance for lasso is its duality gap, 1e-10‖y − ȳ‖², which bounds the squared
+		// differences.
 		centered := mat.DenseCopyOf(y)
 		for i := range n {
 			centered.Set(i, 0, y.At(i, 0)-mat.Sum(y)/n)
@@ -425,8 +426,9 @@ func TestConstraint(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						// The condition number of XᵀX with columns of unit norm is about 1e4; it
-						// multiplies the rounding error n·ε of a solution of the normal equations.
+						// The tolerance is the rounding error n·ε of a solution of the normal
+						// equations, times the condition number of XᵀX with columns of unit norm,
+						// about 1e4.
 						near(t, c.name+": ‖w‖² without the constraint", fact(t, m, "unconstrained squared norm").(float64), size, 1e-8*size)
 						if active := fact(t, m, "constraint active"); active != (theta <= size) {
 							t.Errorf("%s, weights %t, θ = %v of %v: active %v", c.name, w != nil, theta, size, active)
@@ -482,7 +484,8 @@ func TestBayesRidgeClosedForm(t *testing.T) {
 			}
 			noise, prior := m.Noise()[0], m.Prior()[0]
 			best, chol := evidence(noise, prior)
-			// The log evidence is about n, and n + d roundings of numbers of that size add up.
+			// The tolerance allows for n + d roundings of numbers as large as the log evidence,
+			// about n.
 			near(t, "log evidence", m.LogEvidence()[0], best, 1e3*0x1p-52*float64(n*(n+d)))
 			for _, f := range []float64{0.9, 1.1} {
 				if e, _ := evidence(f*noise, prior); e >= best {
@@ -513,8 +516,8 @@ func TestBayesRidgeClosedForm(t *testing.T) {
 					t.Fatal(err)
 				}
 				own := prior * mat.Dot(z.RowView(i), z.RowView(i))
-				// The rounding error of the difference is proportional to k(z, z), and is
-				// multiplied by the condition number.
+				// The tolerance is the rounding error of the difference, which is proportional to
+				// k(z, z), times the condition number.
 				near(t, "variance", v.At(i, 0), own-mat.Dot(k, &s)+noise, 1e4*0x1p-52*float64(n+d)*(own+noise))
 			}
 		}
@@ -592,7 +595,7 @@ func kkt(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.De
 			slope += v * (y.At(i, 0) - f.At(i, 0))
 			norm += v * v
 		}
-		// If g is the duality gap of half the objective, ‖X(w − w*)‖ ≤ √(2g).
+		// The bound follows from the duality gap g of half the objective: ‖X(w − w*)‖ ≤ √(2g).
 		bound := math.Sqrt(norm*tol*total) + 1e-9
 		switch w := m.Coef().At(p, 0); {
 		case w > 0:
@@ -898,8 +901,8 @@ func TestL0EndsEarly(t *testing.T) {
 			var rest mat.Dense
 			rest.Sub(y, p)
 			for _, j := range m.Support(0) {
-				// The weights solve normal equations of 8 columns with a condition number below
-				// (100/0.09)·8.
+				// The limit 1e4 allows for the condition number of the normal equations of 8
+				// columns that the weights solve, which is below (100/0.09)·8.
 				c := x.ColView(j)
 				if v := math.Abs(mat.Dot(c, rest.ColView(0))); v > 1e4*n*0x1p-52*mat.Norm(c, 2)*math.Sqrt(total) {
 					t.Errorf("the residual is not orthogonal to column %d: %v", j, v)
@@ -949,7 +952,7 @@ func TestLassoBound(t *testing.T) {
 					}
 					t.Logf("%d×%d, %s, θ = %v: ‖w‖₁ − θ = %.2g; %v", n, d, method, theta, norm-theta, m.Facts())
 					near(t, "fact", fact(t, m, "l1 norm").(float64), norm, 1e-15*float64(d)*norm)
-					// The sum ‖w‖₁ has d rounding errors.
+					// The sum ‖w‖₁ has d rounding errors, by which it may exceed θ.
 					if norm > theta*(1+float64(d)*0x1p-52) || lambda > 0 != (theta < 100) || lambda > 0 && math.Abs(norm-theta) > 1e-7*theta {
 						t.Errorf("θ = %v: ‖w‖₁ = %v at λ = %v", theta, norm, lambda)
 					}

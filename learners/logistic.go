@@ -108,9 +108,9 @@ func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 // LogisticModel is a fitted Logistic: f(x) = Wᵀx + b, where W has one column for two classes and K
 // columns for K > 2 classes. With Logistic.Reference the last column is 0. The decision values f
 // are the log odds of the second of two classes, or for K > 2 classes the logarithms of the
-// probabilities up to a common constant. Its facts are the method, the number of iterations, the
-// value of the objective, the fraction by which it may still decrease and the largest entry of its
-// gradient.
+// probabilities up to a common constant. The facts of the model are the method, the number of
+// iterations, the value of the objective, the fraction by which it may still decrease and the
+// largest entry of its gradient.
 type LogisticModel struct {
 	linearClassifier
 	lambda float64

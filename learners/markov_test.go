@@ -60,8 +60,8 @@ func TestOneFeatureAtScale(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, v := range a.RawMatrix().Data {
-			// The residuals of both fits are at most Params.Tol = 1e-8 times ‖y‖ ≈ 220, and the
-			// errors of predictions are at most the residual divided by √λ.
+			// The limit 3e-5 follows from the residuals of both fits, at most Params.Tol = 1e-8
+			// times ‖y‖ ≈ 220. The errors of predictions are at most the residual divided by √λ.
 			if d := math.Abs(v - b.At(i, 0)); !(d <= 3e-5) {
 				t.Fatalf("%s %d: got %v, want %v", what, i, v, b.At(i, 0))
 			}

@@ -76,8 +76,9 @@ func noiseFacts(squares float64, weights []float64, rows, p int, intercept bool)
 	return append(facts, Fact{"log likelihood", log})
 }
 
-// expansionSquare returns ‖f‖² = αᵀKα of the first output. Since α solves (K + λW⁻¹)α + b·1 = y,
-// no product with K is needed. It returns false if rounding errors dominate αᵀ(y − b − λW⁻¹α).
+// expansionSquare returns ‖f‖² = αᵀKα of the first output. Since α solves (K + λW⁻¹)α + b·1 = y, no
+// product with K is needed. expansionSquare returns false if rounding errors dominate αᵀ(y − b −
+// λW⁻¹α).
 func expansionSquare(y, alpha backend.Host[float64], b, weights []float64, lambda float64) (float64, bool) {
 	sum, size := 0.0, 0.0
 	for i := range alpha.Rows {

@@ -71,9 +71,9 @@ type NystromRidge struct {
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 	// Optimize searches for the parameters of the kernel and the λ that maximize the lower bound of
 	// Titsias (2009) on the likelihood of the exact process. The search starts at Kernel and
-	// Lambda, and uses the gradient. It uses at most 2,000 samples and 2,000 centers, which Seed
+	// Lambda, uses the gradient, and takes at most 2,000 samples and 2,000 centers, which Seed
 	// chooses; if all these samples can be centers, the search maximizes the likelihood of the
-	// exact process for them. It needs dense samples.
+	// exact process for them. Optimize needs dense samples.
 	Optimize bool
 	ARD      bool // one length scale for each feature, if Kernel is nil
 }

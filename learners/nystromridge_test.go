@@ -43,7 +43,8 @@ func TestNystromRidge(t *testing.T) {
 				Fit:      fitter(l.Fit),
 				Unfitted: []learners.Model{&learners.NystromRidgeModel{}},
 				Terms:    nystromTerms,
-				// The condition number of the normal equations is ‖K‖²/λ with ‖K‖ ≤ 60.
+				// Condition is a bound on the condition number of the normal equations, ‖K‖²/λ with
+				// ‖K‖ ≤ 60.
 				Condition: 60 * 60 / 0.5,
 			})
 		})
@@ -108,9 +109,9 @@ out["f"] = Ridge(alpha=0.1, solver="svd").fit(z, a["y"]).predict(z)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// In both programs the error of K̂ = K_nm K_mm⁻¹ K_mn is at most m u κ(K_mm) times its
-		// norm, which is at most tr K = n. The error of f = K̂(K̂ + λI)⁻¹y is at most the error of
-		// K̂ times ‖y‖/λ. Mercer's residual adds 1e-11 ‖y‖.
+		// The tolerance is computed as follows. In both programs the error of K̂ = K_nm K_mm⁻¹ K_mn
+		// is at most m u κ(K_mm) times its norm, which is at most tr K = n. The error of f = K̂(K̂
+		// + λI)⁻¹y is at most the error of K̂ times ‖y‖/λ. Mercer's residual adds 1e-11 ‖y‖.
 		const n, lambda = 400, 0.1
 		centers := m.Centers()
 		count, _ := centers.Dims()
@@ -165,9 +166,10 @@ func TestGivenCenters(t *testing.T) {
 			if !mat.Equal(m.Centers(), c) {
 				t.Errorf("%s: other centers", method)
 			}
-			// Both solutions are backward stable. gonum's relative error is at most 8·2⁻⁵² times
-			// the condition number, and Mercer's residual, at most 1e-12 relative to the right-hand
-			// side z, changes β by at most 1e-12 times the condition number.
+			// The bound adds the errors of two backward stable solutions. gonum's relative error is
+			// at most 8·2⁻⁵² times the condition number. Mercer's residual is at most 1e-12
+			// relative to the right-hand side z, and changes β by at most 1e-12 times the condition
+			// number.
 			bound := (8*8*0x1p-52 + 1e-12) * mat.Cond(&h, 2) * mat.Norm(&want, 2)
 			for i := range 8 {
 				near(t, string(method), m.Beta().At(i, 0), want.At(i, 0), bound)

@@ -12,9 +12,9 @@ import (
 )
 
 // TestOneClassKeepsNu checks that at most a fraction ν of the training samples has f < 0 (Schölkopf
-// et al. 2001, proposition 3). This holds for small ν·n, for a small range of kernel values, for
-// equal rows, for weights, and for rows predicted together or one at a time. With ν = 1e-6
-// scikit-learn's f is negative for all of 2000 rows (scikit-learn #4195).
+// et al. 2001, proposition 3). The property must hold for small ν·n, for a small range of kernel
+// values, for equal rows, for weights, and for rows predicted together or one at a time. With ν =
+// 1e-6 scikit-learn's f is negative for all of 2000 rows (scikit-learn #4195).
 func TestOneClassKeepsNu(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 5
@@ -80,7 +80,7 @@ func TestOneClassKeepsNu(t *testing.T) {
 								outside += weight
 							}
 						}
-						// The sum νΣw itself has n roundings.
+						// The factor allows for the n roundings of the sum νΣw itself.
 						if outside > nu*total*(1+float64(n)*0x1p-52) {
 							t.Errorf("%s: %v of %v are outside", name, outside, total)
 						}

@@ -26,7 +26,7 @@ type Parameter struct {
 	Python            string   `json:"python"`            // the name in the estimators of the Python package
 
 	chosen   bool // Default is a description of what Fit chooses if no value is given
-	required bool // a zero field is an error of Fit
+	required bool // Fit returns an error for a zero field
 	zero     any  // the value stored when the user gives 0, if a zero field means Default; otherwise nil
 	parse    func(text string) (any, error)
 	check    func(v any) error // the rule for a value; nil allows all values
@@ -83,7 +83,6 @@ var (
 	part        = rule{"a number > 0 and ≤ 1", func(v float64) bool { return v > 0 && v <= 1 }}
 )
 
-// atLeast is the rule that an integer is at least n.
 func atLeast(n int) rule {
 	return rule{fmt.Sprintf("an integer ≥ %d", n), func(v float64) bool { return v >= float64(n) }}
 }

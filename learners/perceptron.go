@@ -75,7 +75,6 @@ func averageFrom(field *int) Parameter {
 	return intParam("average-from", field, "0", atLeast(0), "number of epochs before averaging starts")
 }
 
-// untilClean is the maximum number of epochs of a fit that runs until an epoch has no mistake.
 const untilClean = 100000
 
 // PerceptronKind selects which hypotheses of the training make the predictions.

@@ -208,8 +208,8 @@ func testVotes(t *testing.T, dev backend.Device, l learners.Perceptron, x, y *ma
 // TestVotesOfTwoPoints checks votes computed by hand by the algorithm of Freund and Schapire
 // (1999), figure 1. On x = 1 of class +1 and x = −1 of class −1, in one epoch without b, w_0 = 0
 // errs on the first sample and has no vote; w_1 = 1 starts with one vote and gets another for x =
-// −1. A third sample, x = 1 of class −1, leaves w_1 with 2 votes and the last hypothesis w_2 = 0
-// with 1. The decision values are (2 sgn(x) − 1)/3, since sgn(0) = −1.
+// −1. After a third sample, x = 1 of class −1, w_1 still has 2 votes, and the last hypothesis w_2 =
+// 0 has one vote. The decision values are (2 sgn(x) − 1)/3, since sgn(0) = −1.
 func TestVotesOfTwoPoints(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x := mat.NewDense(3, 1, []float64{1, -1, 1})

@@ -46,9 +46,9 @@ func plainPerceptron(x *mat.Dense, y, w []float64, b, zero float64, epochs, from
 	return w, average
 }
 
-// TestPerceptronStart checks that a perceptron with initial w and b, a constant b, a given sgn(0),
-// or an average that begins at a given epoch gives the results of the textbook loop, and that the
-// reported criterion is −Σ y f over the mistakes.
+// TestPerceptronStart compares perceptrons with the textbook loop. The cases have initial w and b,
+// a constant b, a given sgn(0), or an average that begins at a given epoch. The reported criterion
+// must be −Σ y f over the mistakes.
 func TestPerceptronStart(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d, epochs = 30, 2, 3

@@ -196,7 +196,8 @@ func (p *process) processFields(size, outputs size, above int, lambda *float64) 
 //	s²(k(x, x) − φᵀS⁻¹φ + λ(φ − φ̄)ᵀ(ΦᵀWΦ + λS)⁻¹(φ − φ̄) + λ/Σw + λ)
 //
 // with φ = k(c, x), S = k(c, c), the weighted mean φ̄ of φ over the samples, and Φ = k(X, c)
-// centered; without an intercept φ̄ and λ/Σw are 0. It takes 2M² operations for each row of x.
+// centered; without an intercept φ̄ and λ/Σw are 0. Variance takes 2M² operations for each row of
+// x.
 func (m *NystromRidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.variance(ctx, dev, m.predictor(), m.basis(), x)
 }

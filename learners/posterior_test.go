@@ -19,8 +19,8 @@ import (
 // densePosterior is the posterior of a Gaussian process whose samples have the covariance s²Q,
 // evaluated with n×n matrices.
 type densePosterior struct {
-	mean, variance []float64 // at the points
-	self           []float64 // k(x, x) at the points
+	mean, variance []float64 // one element for each point of the predictions
+	self           []float64 // k(x, x) of each point
 	scale, log     float64
 	bound          float64
 	condition      float64
@@ -309,9 +309,9 @@ func TestNystromPosteriorIsExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// There are 80 samples. The jitter that is added to k(c, c), 4·2⁻⁵² tr(S), and rounding
-		// errors of the same size change the norm of Q by at most 80 times the jitter, and the norm
-		// of C⁻¹ by this change divided by λ².
+		// The tolerance follows from the jitter that is added to k(c, c), 4·2⁻⁵² tr(S), for 80
+		// samples. The jitter and rounding errors of the same size change the norm of Q by at most
+		// 80 times the jitter, and the norm of C⁻¹ by this change divided by λ².
 		tol := 80 * 4 * 0x1p-52 * 80 / (0.1 * 0.1) * 80
 		s := exact.Scale()[0]
 		near(t, "scale", m.Scale()[0], s, tol*s)
@@ -551,7 +551,8 @@ func TestOptimize(t *testing.T) {
 					k      kernels.Kernel
 					lambda float64
 				}{{k, m.Lambda()}, {m.Kernel(), factor * m.Lambda()}} {
-					// The search ends when the relative change of the criterion is below 1e-10.
+					// The limit 1e-6 allows for the end of the search, at a relative change of the
+					// criterion below 1e-10.
 					if _, v := must(other.k, other.lambda, false, false); v > best+1e-6 {
 						t.Errorf("%s: the criterion at %v, %v is %v, above %v at %v, %v", name, other.k, other.lambda, v, best, m.Kernel(), m.Lambda())
 					}

@@ -75,7 +75,8 @@ func TestRidgeIsMAP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The matrix of 40 samples of 3 standard normal features has a condition number below 4.
+	// The bound contains the square of the condition number of x, which is below 4 for 40 samples
+	// of 3 standard normal features.
 	bound := 16 * 40 * 0x1p-52 * mat.Norm(ridge.Coef(), 2)
 	for p := range 3 {
 		near(t, "weight", bayes.Coef().At(p, 0), ridge.Coef().At(p, 0), bound)
@@ -111,7 +112,7 @@ func TestKernelRidgeIsGaussianProcess(t *testing.T) {
 	}
 	f, g := labels(t, dev, gp, x), labels(t, dev, ridge, x)
 	for i := range 40 {
-		// The condition number of K + λI is at most n/λ + 1.
+		// The tolerance contains a bound on the condition number of K + λI, n/λ + 1.
 		near(t, "mean", f.At(i, 0), g.At(i, 0), 40*(40/lambda+1)*0x1p-52*mat.Norm(y, 2))
 	}
 }
@@ -146,7 +147,8 @@ func TestSVCOfLambda(t *testing.T) {
 	r := rand.New(rand.NewPCG(41, 0))
 	for k := range 9000 {
 		size := math.Pow(10, -float64(k%6))
-		// The solver stops when the optimality conditions are violated by at most 1e-10.
+		// The limit 1e-8 allows for the violation of the optimality conditions at which the solver
+		// stops, 1e-10.
 		if s := sum(b+size*r.NormFloat64(), w0+size*r.NormFloat64(), w1+size*r.NormFloat64()); s < best-1e-8 {
 			t.Fatalf("change %d: %v is below %v", k, s, best)
 		}

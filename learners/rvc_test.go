@@ -19,8 +19,8 @@ func TestRVC(t *testing.T) {
 		Learner: "rvc", Task: learners.Classification,
 		Fit:      fitter(learners.RVC{Kernel: kernels.Gaussian{Sigma: 2}, Tol: 1e-9}.Fit),
 		Unfitted: []learners.Model{&learners.RVCModel{}},
-		// At a quadratic maximum, a relative increase of the evidence by 1e-9 corresponds to an
-		// error of 3e-5 in α.
+		// Condition allows for an error of 3e-5 in α, which corresponds to a relative increase of
+		// the evidence by 1e-9 at a quadratic maximum.
 		Condition: 1e9,
 	})
 }

@@ -21,8 +21,8 @@ func TestRVM(t *testing.T) {
 		Learner: "rvm", Single: true,
 		Fit:      fitter(learners.RVM{Kernel: kernels.Gaussian{Sigma: 3}, Tol: 1e-12}.Fit),
 		Unfitted: []learners.Model{&learners.RVMModel{}},
-		// At a quadratic maximum, a relative increase of the evidence by 1e-12 corresponds to an
-		// error of 1e-6 in α.
+		// Condition allows for an error of 1e-6 in α, which corresponds to a relative increase of
+		// the evidence by 1e-12 at a quadratic maximum.
 		Condition: 1e8,
 	})
 }
@@ -106,7 +106,7 @@ func TestRVMByHand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// μ = N/σ² m / (N/σ² + α) with N/α = 16 − 4/3.
+		// At the maximum, μ = N/σ² m / (N/σ² + α) with N/α = 16 − 4/3.
 		alpha := 4 / (16 - 4./3)
 		near(t, "mean", f.At(0, 0), 2*3/(3+alpha), 1e-6)
 		v, err := m.Variance(t.Context(), dev, x.Slice(0, 1, 0, 1))

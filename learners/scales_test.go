@@ -49,11 +49,11 @@ func warned(m learners.Model) bool {
 }
 
 // TestScalesDoNotEndLBFGS checks that the scales of the features change the minimum of logistic
-// regression only through the penalty, and that L-BFGS ends at the minimum that Newton's method
-// finds, for two classes and for four (scikit-learn #18074, #15556). Both methods end when the
-// remaining decrease of the loss is estimated to be below 1e-9 of the loss. Their estimates come
-// from different second-order models, and a factor of 100 allows for the different values of p(1−p)
-// in these models. With λ = 0 the loss does not depend on the scale.
+// regression only through the penalty. L-BFGS must end at the minimum that Newton's method finds,
+// for two classes and for four (scikit-learn #18074, #15556). Both methods end when the remaining
+// decrease of the loss is estimated to be below 1e-9 of the loss. Their estimates come from
+// different second-order models, and a factor of 100 allows for the different values of p(1−p) in
+// these models. With λ = 0 the loss does not depend on the scale.
 func TestScalesDoNotEndLBFGS(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")

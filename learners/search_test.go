@@ -13,9 +13,8 @@ import (
 )
 
 // TestSearchEndsWhereSolveSucceeds checks that the search of a Gaussian process ends at parameters
-// for which the system can be solved, also for noiseless targets in the span of a polynomial
-// kernel, where the likelihood grows until rounding dominates (GPy #642, scikit-learn #8384, caret
-// #871).
+// for which the system can be solved. For noiseless targets in the span of a polynomial kernel the
+// likelihood grows until rounding dominates (GPy #642, scikit-learn #8384, caret #871).
 func TestSearchEndsWhereSolveSucceeds(t *testing.T) {
 	const seed = 20261130
 	t.Logf("seed %d", seed)

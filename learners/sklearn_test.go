@@ -60,7 +60,7 @@ func nearScore(t *testing.T, got validate.Score, want figures, value float64) {
 	t.Helper()
 	near(t, "RMSE", *got.RMSE, want.RMSE, value+442*0x1p-52*want.RMSE)
 	near(t, "MAE", *got.MAE, want.MAE, value+442*0x1p-52*want.MAE)
-	// dR² = 2·Σ(y−f)·df / Σ(y−ȳ)², and √(1−R²) ≤ 3 here.
+	// The tolerance follows from the change of R², dR² = 2·Σ(y−f)·df / Σ(y−ȳ)², where √(1−R²) ≤ 3.
 	near(t, "R2", *got.R2, want.R2, 2*3*value/77+442*0x1p-52*10)
 	if got.N != want.N {
 		t.Errorf("N is %d, want %d", got.N, want.N)
@@ -133,7 +133,8 @@ func TestRidgeAgainstScikitLearn(t *testing.T) {
 			for p, w := range test.coef {
 				worst = max(worst, near(t, "coef", m.Coef().At(p, 0), w, bound)/size)
 			}
-			// b = ȳ − x̄ᵀw for ten features with means up to 190 and values up to 350.
+			// The tolerance follows from b = ȳ − x̄ᵀw for ten features with means up to 190 and
+			// values up to 350.
 			near(t, "intercept", m.Intercept()[0], test.intercept, 10*190*bound+float64(n)*0x1p-52*350)
 			f, err := m.Predict(t.Context(), dev, x)
 			if err != nil {

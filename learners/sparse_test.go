@@ -47,9 +47,9 @@ func scattered(rng *rand.Rand, n, d int, share float64) (backend.CSR[float64], *
 	return h.CSR(), x, y
 }
 
-// TestSparseSamplesGiveTheModelOfDenseSamples fits each learner that takes sparse samples to
-// samples in a sparse and in a dense matrix, saves and loads the models, and compares their
-// predictions for other samples, which are given in both forms.
+// TestSparseSamplesGiveTheModelOfDenseSamples fits each learner that takes sparse samples to a
+// sparse matrix and to the equal dense matrix. It saves and loads the two models, and compares
+// their predictions for other samples, which are also given in both forms.
 func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -70,7 +70,7 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 		if _, has := d.Parameter("kernel"); !has {
 			kernels = kernels[:1]
 		}
-		if d.Name == "kernel-vote" { // a mean needs kernels with positive values
+		if d.Name == "kernel-vote" { // the mean of kernel-vote needs positive kernel values
 			kernels = []string{"", "gaussian(sigma=2)", "laplacian(sigma=4)"}
 		}
 		for _, k := range kernels {
@@ -89,7 +89,7 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 				if d.Name == "logistic" || d.Name == "lasso" { // tol is a fraction of the loss, which is flat near its minimum
 					given["tol"] = "1e-15"
 				}
-				if _, has := d.Parameter("optimize"); has { // searches may end at different parameters
+				if _, has := d.Parameter("optimize"); has { // searches for sparse and for dense samples may end at different parameters
 					given["optimize"] = "false"
 				}
 				fit, err := d.Make("", given)
@@ -126,10 +126,11 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 				b, err := modelfile.Load(path)
-				// The elements of K for sparse and for dense samples differ by the rounding of sums
-				// of at most 200 terms, about 1e-14. Linear systems with eigenvalues ≥ λ = 1 do not
-				// amplify this difference. Support vector machines take the same steps for sparse
-				// as for dense samples, and end at tol = 1e-9.
+				// tol exceeds all differences. The elements of K for sparse and for dense samples
+				// differ by the rounding of sums of at most 200 terms, about 1e-14. Linear systems
+				// with eigenvalues ≥ λ = 1 do not amplify this difference. Support vector machines
+				// take the same steps for sparse as for dense samples, and end at the tolerance
+				// 1e-9.
 				const tol = 1e-6
 				for form, g := range map[string]*mat.Dense{
 					"sparse": predict(got, nil, other), "dense": predict(got, nil, otherDense), "pointer": predict(got, nil, &other),
@@ -146,9 +147,9 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 	}
 }
 
-// TestSparseFitsOfManyFeatures checks that a fit to sparse samples of a million features, of which
-// 2400 are stored, takes no memory for a dense copy. Both the plan and the measured allocations are
-// checked.
+// TestSparseFitsOfManyFeatures checks that a fit to sparse samples with a million features and 2400
+// stored elements takes no memory for a dense copy. The test checks the plan and the measured
+// allocations.
 func TestSparseFitsOfManyFeatures(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	dev := backendtest.Device(t, "")
@@ -358,8 +359,9 @@ func TestKernelRidgeOfSparseSamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A residual r changes α by at most ‖r‖/λ, and the residual of each of the two fits is
-			// at most 1e-8‖y‖. The intercept doubles the bound.
+			// The allowed difference adds the effects of the residuals r of both fits, at most
+			// 1e-8‖y‖ each. A residual r changes α by at most ‖r‖/λ. The intercept doubles the
+			// bound.
 			var difference mat.Dense
 			difference.Sub(m.Alpha(), want.Alpha())
 			if off, allowed := mat.Norm(&difference, 2), 4e-8*mat.Norm(y, 2); !(off <= allowed) {
@@ -469,8 +471,9 @@ func TestUncertaintyOfSparseRows(t *testing.T) {
 		}
 		want := outputs(dense)
 		t.Logf("%s: %v", name, slices.Sorted(maps.Keys(want)))
-		// A sparse product xᵀw sums the terms in another order. Both sums have errors of at most γ_d Σ_j |x_j w_j|, and
-		// intervals have some more rounding errors.
+		// The tolerance is for two sums in different orders, because a sparse product xᵀw sums the
+		// terms in another order. Each sum has an error of at most γ_d Σ_j |x_j w_j|, and intervals
+		// have some more rounding errors.
 		tol := 0.0
 		if m, ok := m.(interface{ Coef() *mat.Dense }); ok {
 			tol = 4 * d * 0x1p-53 * mat.Norm(m.Coef(), 1)
@@ -738,9 +741,9 @@ func TestRidgeOfSparseSamples(t *testing.T) {
 				if got := m.Solved().Method; !copied && got != cmp.Or(method, solvers.Primal) {
 					t.Errorf("%v, %s: solved by %s", l, method, got)
 				}
-				// The residual of the normal equations is at most 1e-8‖Xᵀy‖, where ‖Xᵀy‖ is about
-				// 1e5 for the second target. The eigenvalues of the matrix of the normal equations
-				// are at least λ.
+				// The limit is the residual of the normal equations divided by their smallest
+				// eigenvalue. The residual is at most 1e-8‖Xᵀy‖, where ‖Xᵀy‖ is about 1e5 for the
+				// second target. The eigenvalues are at least λ.
 				var diff mat.Dense
 				diff.Sub(m.Coef(), want.Coef())
 				if e := mat.Norm(&diff, 2); e > 1e-8*1e5/smallest {
@@ -940,8 +943,8 @@ func TestPerceptronsOfSparseSamples(t *testing.T) {
 				want := decide(fit(dense))
 				m, err := fit(x)
 				got := decide(m, err)
-				// Each value is a sum of at most 1200 products of a factor up to 3 and a kernel
-				// value below 1000.
+				// The tolerance 1e-9 exceeds the rounding errors of the values, which are sums of
+				// at most 1200 products of a factor up to 3 and a kernel value below 1000.
 				if tol := 1e-9; !mat.EqualApprox(got, want, tol) {
 					t.Errorf("%+v, %d classes: the decisions differ", l, classes)
 				}

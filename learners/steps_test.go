@@ -56,9 +56,9 @@ func TestGradientDescentSteps(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Each step adds several rounding errors of the size of f, and an error of f
-				// changes the gradient by at most a fourth of the error. The steps of these cases
-				// are at most as large as f.
+				// The bound adds the rounding errors of the steps. Each step adds several rounding
+				// errors of the size of f, and an error of f changes the gradient by at most a
+				// fourth of the error. The steps of these cases are at most as large as f.
 				bound := float64(16*step) * 0x1p-52 * (1 + size) * 14
 				coef := m.Coef()
 				for j := range w {

@@ -86,10 +86,10 @@ type SVC struct {
 	// Probabilities fits a sigmoid to the decision values of each pair of classes by five-fold
 	// cross-validation: five more machines per pair compute the decision values of the samples that
 	// they were not fitted to (Platt 1999, with the algorithm of Lin, Lin and Weng 2007). The
-	// probability of a pair's second class does not decrease with the decision value; it is
-	// constant if the decision values carry no information about the classes. For K > 2 the
-	// probabilities of the pairs are coupled (Wu, Lin and Weng 2004, their second method). A fit
-	// takes about six times as long.
+	// probability of a pair's second class does not decrease with the decision value. The
+	// probability is constant if the decision values carry no information about the classes. For K
+	// > 2 the probabilities of the pairs are coupled (Wu, Lin and Weng 2004, their second method).
+	// A fit takes about six times as long.
 	Probabilities bool
 }
 

@@ -134,10 +134,10 @@ func TestAgainstLIBSVM(t *testing.T) {
 		m := test.fit()
 		got, count := fact(t, m, "objective").(float64), fact(t, m, "support vectors").(int)
 		t.Logf("%s: objective %.8g, LIBSVM %.8g (%.1g of it); %d support vectors, LIBSVM %d", test.name, got, want, math.Abs(got-want)/math.Abs(want), count, vectors)
-		// By convexity an objective exceeds the minimum by at most Σ C/2 times the violation of the
-		// optimality conditions, because no coefficient can change by more than C. LIBSVM's kernel
-		// values are in float32, which changes βᵀKβ/2 by at most 2⁻²⁵ max|K| (Σ|β|)². LIBSVM prints
-		// six decimals.
+		// The tolerance has three causes. By convexity an objective exceeds the minimum by at most
+		// Σ C/2 times the violation of the optimality conditions, because no coefficient can change
+		// by more than C. LIBSVM's kernel values are in float32, which changes βᵀKβ/2 by at most
+		// 2⁻²⁵ max|K| (Σ|β|)². LIBSVM prints six decimals.
 		n, _ := test.x.Dims()
 		largest := 1.0
 		if strings.Contains(test.name, "linear") {
@@ -153,7 +153,8 @@ func TestAgainstLIBSVM(t *testing.T) {
 		bound := tol*test.c*float64(n) + 0x1p-25*largest*coef*coef + 1e-6
 		t.Logf("the objectives may differ by %.2g", bound)
 		near(t, test.name+": objective", got, want, bound)
-		// An α that is 0 in one program may be slightly positive in the other.
+		// The tolerance allows for an α that is 0 in one program and slightly positive in the
+		// other.
 		near(t, test.name+": support vectors", float64(count), float64(vectors), 2+0.01*float64(vectors))
 	}
 }

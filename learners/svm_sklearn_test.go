@@ -183,19 +183,20 @@ for args in [`+cases.String()+`]:
 		} {
 			value := part.want.Objective
 			got := fact(t, part.model, "objective").(float64)
-			// The first term is the effect of violations of at most tol, for n variables of at most
-			// C. The second term is the rounding of K in scikit-learn's cache, which has single
-			// precision.
+			// The tolerance has two terms. The first term is the effect of violations of at most
+			// tol, for n variables of at most C. The second term is the rounding of K in
+			// scikit-learn's cache, which has single precision.
 			near(t, part.name+": objective", got, value, tol*float64(n)*max(test.c, 1)+0x1p-23*math.Abs(value))
-			// An α that is 0 in one solution may be slightly positive in the other.
+			// The tolerance allows for an α that is 0 in one solution and slightly positive in the
+			// other.
 			near(t, part.name+": support vectors", float64(fact(t, part.model, "support vectors").(int)), float64(part.want.Support), 0.02*float64(n))
 			worst, size := 0.0, 0.0
 			for i, v := range part.want.F {
 				worst, size = max(worst, math.Abs(part.f.At(i, 0)-v)), max(size, math.Abs(v))
 			}
-			// The objective of each solution has a relative difference of at most tol from the
-			// minimum, and the error of a decision value is of the order of the square root of this
-			// difference.
+			// The limit follows from the objectives. The objective of each solution has a relative
+			// difference of at most tol from the minimum, and the error of a decision value is of
+			// the order of the square root of this difference.
 			if worst > math.Sqrt(tol)*size {
 				t.Errorf("%s: %v: decision values differ by up to %.3g of %.3g", part.name, test.kernel, worst, size)
 			}

@@ -179,7 +179,7 @@ func TestSVCOptimality(t *testing.T) {
 			if bad > 0 {
 				t.Errorf("%d of %d rows violate the conditions", bad, test.n)
 			}
-			// Each step changes two α by the same amount, up to rounding, and keeps the sum.
+			// Each step changes two α by the same amount, and keeps Σ yα = 0 up to rounding.
 			near(t, "Σ yα", sum, 0, 1e-10*test.c*float64(test.n))
 			t.Logf("%v", m.Facts())
 		}

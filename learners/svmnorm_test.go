@@ -36,7 +36,8 @@ func TestMarginOfSVC(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The error of α, which the tolerance Tol allows, changes f by at most Tol.
+		// The tolerance 1e-8 exceeds the effect of Tol = 1e-10: the error of α changes f by at most
+		// Tol.
 		if got, ok := fact(t, m, "margin").(float64); !ok || math.Abs(got/c.want-1) > 1e-8 {
 			t.Errorf("%v, C = %v: margin %v, want %v", c.kernel, c.c, got, c.want)
 		}

@@ -67,8 +67,8 @@ for name, w in (("plain", None), ("weighted", a["w"])):
 			weights []float64
 		}{{want.Plain, nil}, {want.Weighted, weights}} {
 			o := learners.Options{Weights: c.weights}
-			// Both programs stop at a violation of 1e-8; the decision values of classes are divided by a
-			// margin of about 1, and differ by less than 1e-5.
+			// Both programs stop at a violation of 1e-8. The decision values of classes are divided
+			// by a margin of about 1, so that they differ by less than 1e-5.
 			l := learners.SVC{Kernel: k, Nu: nu, Tol: 1e-8}
 			m, err := l.Fit(ctx, dev, x, two, o)
 			if err != nil {
@@ -151,7 +151,7 @@ func TestNuIsEquivalent(t *testing.T) {
 			b, _ := same.Decision(ctx, dev, x)
 			beyond, scale := 0.0, fact(found, "C")
 			for i, w := range weights {
-				// Violations of 1e-7 are divided by the margin, 1/C.
+				// The tolerance is for violations of 1e-7, which are divided by the margin, 1/C.
 				near(t, "decision value", a.At(i, 0), b.At(i, 0), 1e-5*scale)
 				if (2*two.At(i, 0)-1)*a.At(i, 0) < 1-1e-5*scale {
 					beyond += w / total

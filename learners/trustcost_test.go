@@ -21,8 +21,9 @@ import (
 )
 
 // TestTrustCost measures how much time the bounds of package verified and reproducible devices
-// cost, and replaces the tables in the file that MERCER_TRUST names. It is run by "make trust", and
-// needs processors without other work. Each subtest writes one table and takes less than a minute.
+// cost, and replaces the tables in the file that MERCER_TRUST names. "make trust" runs the test,
+// which needs processors without other work. Each subtest writes one table and takes less than a
+// minute.
 func TestTrustCost(t *testing.T) {
 	file := os.Getenv("MERCER_TRUST")
 	if file == "" {

@@ -18,8 +18,8 @@ import (
 // Append returns the model that a fit with the same kernel, λ and centers or frequencies would
 // return for the samples of m together with the samples x and y, up to rounding; m is not changed.
 // m is a model of Ridge, NystromRidge or FourierRidge that was fitted with Std. Append uses only
-// the fields Weights and Memory of o. It takes O(rM² + M³) operations for r samples and M features,
-// centers or random features, and does not need the earlier samples.
+// the fields Weights and Memory of o. Append takes O(rM² + M³) operations for r samples and M
+// features, centers or random features, and does not need the earlier samples.
 func Append[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matrix, o Options) (M, error) {
 	return updated(m, "append", func(p *process, u updatable) (Model, error) { return p.update(ctx, dev, u, x, y, o, 1) })
 }
@@ -33,7 +33,7 @@ func Remove[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matr
 // Merge returns the model that a fit to the samples of m and of other together would return, up to
 // rounding. The models must have been fitted with Std to different samples, with the same kernel,
 // λ, intercept and centers or frequencies. Models with centers must have been fitted on the same
-// kind of processor. It takes O(M³) operations.
+// kind of processor. Merge takes O(M³) operations.
 func Merge[M Model](ctx context.Context, dev backend.Device, m M, other Model) (M, error) {
 	return updated(m, "merge", func(p *process, u updatable) (Model, error) {
 		if numeric.IsNil(other) {
@@ -269,8 +269,8 @@ func (m *RidgeModel) learnPosterior(ctx context.Context, dev backend.Device, x n
 //
 //	s²λ((x − x̄)ᵀ(XᵀWX + λI)⁻¹(x − x̄) + 1/Σw + 1)
 //
-// with the weighted mean x̄ of the samples and X centered; without an intercept x̄ and 1/Σw are 0. It
-// takes d² operations for each row of x.
+// with the weighted mean x̄ of the samples and X centered; without an intercept x̄ and 1/Σw are 0.
+// Variance takes d² operations for each row of x.
 func (m *RidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	p, phi, _, _ := m.linearly()
 	return m.variance(ctx, dev, p, phi, x)

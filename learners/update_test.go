@@ -38,9 +38,9 @@ func TestUpdate(t *testing.T) {
 		Scale() []float64
 		LogLikelihood() float64
 	}
-	// λ is at least 0.2, ‖K‖ is at most 90, and the solution of the system with λI + VᵀWV is
-	// backward stable with errors of M² roundings. The targets are below 120, and their squares are
-	// summed.
+	// tol is a bound on rounding errors. λ is at least 0.2, ‖K‖ is at most 90, and the solution of
+	// the system with λI + VᵀWV is backward stable with errors of M² roundings. The targets are
+	// below 120, and their squares are summed.
 	const tol = 0x1p-53 * (90 * 1.5 / 0.2) * 15 * 15 * 120
 	same := func(t *testing.T, dev backend.Device, what string, got, want updatable) {
 		t.Helper()
@@ -253,7 +253,8 @@ func TestRidgePosterior(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The sums of nystrom-ridge are not centered: n squares of 100 are rounded, and divided by λ.
+		// tol is for the sums of nystrom-ridge, which are not centered: n squares of 100 are
+		// rounded, and divided by λ.
 		const tol = 0x1p-53 * n * 1e4 / 0.5 * d
 		for i := range 5 {
 			near(t, "variance", v.At(i, 0), w.At(i, 0), tol*w.At(i, 0))

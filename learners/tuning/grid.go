@@ -59,9 +59,9 @@ type Axis struct {
 
 // Setting is a point of a grid.
 type Setting struct {
-	Parameters map[string]string // for Description.Make
+	Parameters map[string]string // values for Description.Make
 	// Score is the root-mean-square error on the folds, the fraction of samples whose class is
-	// wrong, or the mean of −log p per sample for Evidence. It is +Inf if Err is set.
+	// wrong, or the mean of −log p per sample for Evidence. Score is +Inf if Err is set.
 	Score   float64
 	SD      float64 // standard deviation of the scores over the folds
 	Seconds float64 // total time of the fits of the setting

@@ -35,8 +35,8 @@ type Strategy string
 const (
 	Grid     Strategy = "grid"     // one common factor for all parameters, equally spaced
 	Golden   Strategy = "golden"   // one common factor, by a golden section after a coarse grid
-	Bayes    Strategy = "bayes"    // a factor for each parameter, by the largest improvement that a Gaussian process expects
-	Gradient Strategy = "gradient" // a factor for each parameter, by derivatives; for Evidence only
+	Bayes    Strategy = "bayes"    // a factor for each parameter, by a Bayesian search
+	Gradient Strategy = "gradient" // a factor for each parameter, by derivatives of the likelihood; for Evidence only
 )
 
 // Strategies lists the strategies, the default first.

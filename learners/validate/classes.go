@@ -191,7 +191,7 @@ func NewROC(scores []float64, positive []bool, weights []float64) ROC {
 }
 
 // AUC returns the area under the curve: the probability that a positive sample has a higher score
-// than a negative one, where ties count one half. It is NaN for an empty curve.
+// than a negative one, where ties count one half. AUC returns NaN for an empty curve.
 func (r ROC) AUC() float64 {
 	if len(r.True) == 0 {
 		return math.NaN()

@@ -69,8 +69,8 @@ func TestLearningCurve(t *testing.T) {
 		for _, s := range scores {
 			want = append(want, s.Error())
 		}
-		// The training samples are in another order than here, which changes the rounding of sums
-		// of n terms of size ≤ 10.
+		// The tolerance allows for sums of n terms of size ≤ 10 in another order, because the
+		// training samples are in another order than here.
 		near(t, name+": mean", c.got.Mean, validate.NewSummary(want).Mean, 100*n*0x1p-52)
 		near(t, name+": deviation", c.got.SD, validate.NewSummary(want).SD, 100*n*0x1p-52)
 	}
@@ -117,7 +117,8 @@ func TestImportance(t *testing.T) {
 			d := x.At(i, 0) - x.At(from, 0)
 			want += d * d / around
 		}
-		// The weights 2 and 0 are computed with the rounding error of a well-conditioned system.
+		// The tolerance is for the weights 2 and 0, which have the rounding error of a
+		// well-conditioned system.
 		const bound = 1000 * n * 0x1p-52
 		near(t, "first column", drops[0][r], want, bound)
 		near(t, "second column", drops[1][r], 0, bound)

@@ -74,7 +74,6 @@ func Dependence(ctx context.Context, dev backend.Device, m learners.Model, x mat
 	return means, nil
 }
 
-// gridPoints is the largest number of values of a Grid.
 const gridPoints = 40
 
 // Grid returns values of a column for Dependence, in ascending order: all different values if there

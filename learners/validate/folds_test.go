@@ -68,7 +68,8 @@ func TestBootstrap(t *testing.T) {
 	const n = 10000
 	rounds := validate.Bootstrap(n, 3)
 	train, test := rounds(7)
-	// The number of samples that are not drawn has a standard deviation below √n/2.
+	// The limit is five standard deviations of the number of samples that are not drawn. One
+	// standard deviation is below √n/2.
 	if len(train) != n || math.Abs(float64(len(test))-n/math.E) > 5*math.Sqrt(n)/2 {
 		t.Errorf("%d drawn, %d left out", len(train), len(test))
 	}

@@ -123,8 +123,8 @@ func scoreWeights(weights []float64, n int) (weight func(i int) float64, sum flo
 	return func(i int) float64 { return weights[i] / most }, sum, nil
 }
 
-// A function defers named. If *err is not nil, named sets *s, the result of the function, to zero
-// and adds a prefix to the error.
+// Functions call `named` with defer. If *err is not nil, `named` sets *s, the result of the
+// function, to zero and adds a prefix to the error.
 func named[S any](s *S, err *error) {
 	if *err != nil {
 		var none S

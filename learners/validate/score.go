@@ -29,9 +29,9 @@ type Score struct {
 	// scikit-learn; nil without probabilities.
 	LogLoss *float64 `json:"log_loss,omitempty"`
 	// AUC is the area under the ROC curve for the second of two classes, where ties count one half.
-	// For K > 2 it is the mean over the classes, each against the rest, by the probabilities if
-	// there are any, otherwise by the decision values. It is nil if a class does not occur in the
-	// samples, or if the samples have a class that the model does not know.
+	// For K > 2 classes AUC is the mean over the classes, each against the rest, by the
+	// probabilities if the model has them, otherwise by the decision values. AUC is nil if a class
+	// does not occur in the samples, or if the samples have a class that the model does not know.
 	AUC *float64 `json:"auc,omitempty"`
 	// Classes has the names of the classes of the model and of any other classes that occur, in the
 	// order of the labels.
@@ -47,9 +47,9 @@ type Score struct {
 
 // Outcome holds the predictions of a model for n samples, a row for each sample.
 type Outcome struct {
-	Values   *mat.Dense // from Predict
-	Decision *mat.Dense // from a classifier
-	Proba    *mat.Dense // from a classifier with probabilities; nil without
+	Values   *mat.Dense // result of Predict
+	Decision *mat.Dense // result of Decision, for a classifier
+	Proba    *mat.Dense // result of Proba, for a classifier with probabilities; otherwise nil
 }
 
 // Apply computes the predictions for the n×d samples x of a model that was returned by Judged. If
@@ -202,8 +202,8 @@ func NewScore(m learners.Model, names []string, y *mat.Dense, o Outcome, weights
 }
 
 // Loss returns the loss of sample i. For numbers it is the mean of the squared errors of the
-// targets of i; for classes it is 1 if the predicted class is wrong, and 0 otherwise. It is NaN if
-// the score has no prediction of the sample.
+// targets of i; for classes it is 1 if the predicted class is wrong, and 0 otherwise. Loss returns
+// NaN if the score has no prediction of the sample.
 func (s *Score) Loss(i int) float64 {
 	if s.Truth == nil || s.Outcome.Values == nil {
 		return math.NaN()
