@@ -55,7 +55,7 @@ func (m *matrix[T]) same(b *matrix[T]) bool {
 		len(m.data) > 0 && len(b.data) > 0 && &m.data[0] == &b.data[0]
 }
 
-const cacheLine = 64 // bytes
+const cacheLine = 64 // in bytes
 
 // view is a matrix with any strides: element (i, j) is data[off + i·rs + j·cs]. Operands are passed
 // as views, so that transposing or reversing an operand changes only its offset and strides.

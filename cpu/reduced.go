@@ -147,9 +147,9 @@ func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (blockN
 // steps.
 //
 // Independent rounding errors D cause the error D L₁₁ᵀ in A. Its norm is √(n/12)·step·‖L₁₁‖, where
-// ‖L₁₁‖² ≤ blockNorm and step is proportional to the largest norm of a row. The limit is the value
-// of this expression if ‖L₁₁‖² and the squared norms of the rows equal the mean of A's diagonal.
-// The function free releases the memory of the integers.
+// ‖L₁₁‖² ≤ blockNorm and step is proportional to the largest norm of a row. The largest allowed
+// norm is the value of this expression if ‖L₁₁‖² and the squared norms of the rows equal the mean
+// of A's diagonal. The function free releases the memory of the integers.
 func (r *reducedFactor[T]) round(a view[T], blockNorm float64) (rounded roundedRows[T], free func()) {
 	steps := make([]T, a.rows+2*r.engine.ukr.NR) // padded to whole panels
 	r.strips(a, false, func(s *scratch[T], i int, row []T) {

@@ -11,8 +11,8 @@ import (
 // Points of images, counts and indicators have many features that are 0. In each group of
 // ukr.SparseRows points of X, the features that are 0 in all points of the group are omitted from
 // products. The other features are summed in the same order, so that the sums have the same bits.
-// This is done only for ‖x−z‖² computed from the norms: if z has a NaN or an infinite feature that
-// is omitted, the norm of z shows it.
+// Features are omitted only for ‖x−z‖² computed from the norms: if an omitted feature of z is NaN
+// or infinite, the norm of z is NaN or infinite too.
 
 // Omitting features saves time if the remaining fraction of features is at most sparseShare.
 const sparseShare = 0.6

@@ -155,7 +155,7 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 // ukr.MaxRows or, if all rows begin in the same set of the first-level cache, 8. More than 8 rows
 // would then evict each other from this set.
 func rowsAtOnce[T backend.Float](ld int) int {
-	const sets = 64 * cacheLine // bytes
+	const sets = 64 * cacheLine // bytes after which addresses use the same cache set
 	if ld*int(unsafe.Sizeof(T(0)))%sets == 0 {
 		return 8
 	}

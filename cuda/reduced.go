@@ -10,8 +10,8 @@ import (
 )
 
 // rounding specifies the precision to which a factorization for a preconditioner rounds the factors
-// of its off-diagonal products. Tensor cores compute such products many times as fast, with sums in
-// float32. The zero value is full precision.
+// of its off-diagonal products. Tensor cores compute products of rounded factors, with sums in
+// float32, many times as fast as products of float32. The zero value is full precision.
 //
 // FP16 has the 11 significant bits of TF32, twice the rate of TF32 and half the bytes, but only the
 // exponents −24 to 15. The factor L is therefore scaled by a power of two s, for which the largest
@@ -233,8 +233,8 @@ const (
 // NVIDIA's tables. Relative to float64, the rates on an H200 and on a consumer card are 1 and 64
 // for products in float32, 6.4 and 116 for products in reduced precision, and 2 and 64 for kernel
 // values in float32. A reduced-precision factorization is assumed to run a tenth of its operations
-// at the rate of full precision. At n = 50,000 the share of operations in full precision is
-// 3·cuts.reduced/n = 3 %, but they reach only a third of that rate.
+// at the rate of full precision. At n = 50,000 it runs a share of 3·cuts.reduced/n = 3 % in full
+// precision at a third of that rate, which takes about the same time.
 func (d *device) Rates() flop.Rates {
 	p := d.props
 	r := flop.Rates{
