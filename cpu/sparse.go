@@ -11,8 +11,8 @@ import (
 // Points of images, counts and indicators have many features that are 0. In each group of
 // ukr.SparseRows points of X, the features that are 0 in all points of the group are omitted from
 // products. The other features are summed in the same order, so that the sums have the same bits.
-// Features are omitted only for ‖x−z‖² computed from the norms: if an omitted feature of z is NaN
-// or infinite, the norm of z is NaN or infinite too.
+// Features are omitted only for ‖x−z‖² computed from the norms: a NaN or infinite feature of z also
+// makes the norm of z NaN or infinite.
 
 // Omitting features saves time if the remaining fraction of features is at most sparseShare.
 const sparseShare = 0.6

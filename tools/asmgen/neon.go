@@ -12,9 +12,8 @@ import (
 
 // The routines are written once, with the instructions of AVX2 and virtual registers. For arm64,
 // this file translates these instructions to instructions of NEON one by one. A vector of 32 bytes
-// is a pair of 16-byte registers. NEON has 32 registers of 16 bytes, so that code for the 16
-// registers of AVX2 fits. neon_registers.go assigns the registers and neon_print.go writes the
-// text.
+// is a pair of 16-byte registers. NEON has 32 registers, so that code for the 16 registers of AVX2
+// fits. neon_registers.go assigns the registers and neon_print.go writes the text.
 //
 // Exceptions to the one-by-one translation:
 //
