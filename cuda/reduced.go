@@ -10,8 +10,8 @@ import (
 )
 
 // rounding specifies the precision to which a factorization for a preconditioner rounds the factors
-// of its off-diagonal products. Tensor cores compute products of such factors, with sums in
-// float32, many times as fast. The zero value is full precision.
+// of its off-diagonal products. Tensor cores compute products of such factors many times as fast as
+// products of float32. Sums are in float32. The zero value is full precision.
 //
 // FP16 has the 11 significant bits of TF32, twice the rate of TF32 and half the bytes, but only the
 // exponents −24 to 15. The factor L is therefore scaled by a power of two s, for which the largest
