@@ -11,7 +11,7 @@ import (
 // the other libraries in the same cell.
 type comparison struct {
 	shared Case
-	key    string // name of the parameter that is the size
+	key    string // name of the parameter for the size
 	cell   *Cell
 	own    *Run
 	share  float64   // Mercer's rate divided by the highest ceiling of the cell, which may be that of another device; 0 without a ceiling

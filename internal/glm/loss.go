@@ -358,8 +358,8 @@ func (l *logit) pass(shift []float64) (tally, error) {
 	return l.tallied(list), b.Upload(l.g, sum)
 }
 
-// A block of X has blockElements elements (512 KiB) for each column of W, for up to 8 columns. It
-// stays in the cache of a worker.
+// blockElements is the number of elements in a block of X (512 KiB) if W has one column. With up to
+// 8 columns, a block is larger by the number of columns. It stays in the cache of a worker.
 const blockElements = 1 << 16
 
 // unpackedOps is the maximum number of multiplications in a product that package cpu computes

@@ -277,7 +277,7 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 		noise := residual / max(n-gamma, epsilon*n)
 		lambda := noise * gamma / squares
 		if squares == 0 || lambda > 1e12*e.values[0] {
-			// The evidence is largest if all of y is noise: w = 0.
+			// The maximum of the evidence is at w = 0, where all of y is noise.
 			noise, lambda = total/n, 1e12*e.values[0]
 		}
 		for i, s := range e.values {

@@ -11,9 +11,9 @@ import (
 )
 
 // fista implements the accelerated proximal gradient method of Beck and Teboulle (2009) with
-// adaptive restart (O'Donoghue and Candès 2015). A step computes XᵀXz at the extrapolated point z
-// from XᵀXw of the last two iterates w, and therefore needs only one product on the device. ISTA is
-// this method without momentum.
+// adaptive restart (O'Donoghue and Candès 2015). A step computes XᵀXz, at the extrapolated point z,
+// from the products XᵀXw for the last two iterates w. A step therefore needs only one product on
+// the device. ISTA is this method without momentum.
 type fista struct {
 	a         *normal
 	plain     bool    // whether the method is ISTA

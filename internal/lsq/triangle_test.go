@@ -74,7 +74,7 @@ func TestPivotedCholesky(t *testing.T) {
 			if err != nil || got != rank {
 				t.Errorf("n %d: the rank is %d, want %d: %v", n, got, rank, err)
 			}
-			bound := 4 * float64(n+1) * epsilon * largest // Higham 2002, theorem 10.14, for a well-conditioned L₁₁
+			bound := 4 * float64(n+1) * epsilon * largest // the error bound of Higham 2002, theorem 10.14, for a well-conditioned L₁₁
 			for i, p := range order {
 				for j, q := range order[:i+1] {
 					k := min(got, j+1)

@@ -34,7 +34,7 @@ type Piece struct {
 // not depend on the pieces of the Source.
 type Feed struct {
 	N    int                     // number of samples of weight > 0; known after the first pass
-	Rule func(x []float64) error // the kernel's rule for points; may be nil
+	Rule func(x []float64) error // returns an error for a point that the kernel does not accept; may be nil
 	Keys []uint64                // keys of the rows of a piece; nil if passes have no keys
 
 	first    func(x []float64, w float64) // called in the first pass for each sample of weight > 0; may be nil

@@ -188,8 +188,8 @@ func checkOptimal(t *testing.T, what string, p *Problem, start []float64, got *R
 	}
 }
 
-// TestDescentEnds checks that a canceled context ends a pass, that descend returns an error of
-// report, and that values that overflow give the error of SMO.
+// TestDescentEnds checks that a canceled context ends a pass, that descend returns the error of the
+// function report, and that an overflow of values leads to the same error as in SMO.
 func TestDescentEnds(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	set, err := Params{}.WithDefaults(1000)

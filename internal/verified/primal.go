@@ -422,7 +422,7 @@ func (a *lower) add(phi []Ball, weight func(i int) float64, rows int) {
 }
 
 // factor overwrites a with its Cholesky factor. ok is false if a is not positive definite to
-// working precision. err is not nil only if ctx is canceled.
+// working precision. err is nil unless ctx is canceled.
 func (a *lower) factor(ctx context.Context) (ok bool, err error) {
 	for j, pivot := range a.rows {
 		if ctx.Err() != nil {

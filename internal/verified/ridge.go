@@ -449,7 +449,7 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums bac
 	}
 	roundings++ // for adding Shift to the sum of the correction
 	if _, ok := markov.Of(r.kernel); ok && x.Cols == 1 && markov.Pays(n, math.MaxInt) {
-		roundings = max(roundings, (n+9)*markov.Roundings) // if package markov has computed the sums
+		roundings = max(roundings, (n+9)*markov.Roundings) // package markov may have computed the sums, with more roundings
 	}
 	near, sum, square := r.relative(1), gamma(roundings), up(math.Sqrt(b.Square))
 	// fix sets dst to the terms of the bounds that depend only on ε and √k(x, x).

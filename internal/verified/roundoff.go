@@ -259,7 +259,7 @@ func (r *Roundoff) of(k kernels.Kernel, far float64) float64 {
 		return up(2*e*(1+4*e) + gamma(16))
 	case kernels.Columns:
 		switch k.Kernel.(type) {
-		case kernels.Linear, kernels.Polynomial: // the other features are 0 in xᵀz
+		case kernels.Linear, kernels.Polynomial: // features that are not selected add 0 to xᵀz
 			return r.of(k.Kernel, far)
 		}
 	case kernels.CosineSimilarity:
@@ -298,7 +298,7 @@ func (r *Roundoff) leaf(k kernels.Kernel, far float64) float64 {
 	}
 	switch s.Kind {
 	case kernels.SqDist:
-		// Two points are at most 2√reach apart.
+		// All points are within √reach of the origin, and therefore within 2√reach of each other.
 		pieces(4*reach, func(v float64) float64 {
 			if r.direct && r.points.Sparse == nil && s.Scale == nil && d <= directLimit {
 				return gamma(d+3) * v
