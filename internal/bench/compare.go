@@ -63,8 +63,8 @@ func (r *Result) compare(key string) []comparison {
 	return list
 }
 
-// comparisonTable returns a table with a row for each comparison. The list must not be empty. It
-// shows Mercer's rate in GFLOP/s if rates is true, and otherwise its time in seconds.
+// comparisonTable returns a table with a row for each comparison. The list must not be empty. The
+// table shows Mercer's rate in GFLOP/s if rates is true, and otherwise its time in seconds.
 func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
 	key, unit := list[0].key, "s"
 	if slices.ContainsFunc(list, func(c comparison) bool { return c.key != key }) {

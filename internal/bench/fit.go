@@ -80,8 +80,8 @@ func (c *fitBench) fits() error {
 	if c.Data == sparseData || !slices.Contains(c.Peers, "gonum") && !slices.Contains(c.Peers, sklearn) {
 		return nil // all other implementations check their memory themselves
 	}
-	// Cholesky in scikit-learn stores K, a copy of K and the factor. The computation of the pairwise
-	// distances has ended before.
+	// Cholesky in scikit-learn stores K, a copy of K and the factor. Before Cholesky, scikit-learn
+	// computes the pairwise distances.
 	n := slices.Max(c.Sizes)
 	return refuse(FitKind, "n =", "the four matrices that gonum and scikit-learn may hold", n, c.judges.Info().Memory,
 		func(n int) int64 { return 4 * 8 * int64(n) * int64(n) })

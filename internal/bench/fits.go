@@ -254,9 +254,9 @@ func (c *fitBench) svr(j judge) contest {
 	k.parameters["c"], k.parameters["epsilon"], k.parameters["tol"], k.parameters["cache"] = svrC, svrEpsilon, svrTol, svrCache
 	k.residual = func(f function) (float64, error) { return j.gap(f, svrC, svrEpsilon) }
 	// SMO ends when no pair of samples violates the optimality conditions by more than tol (Fan, Chen
-	// and Lin 2005). Then there is a b for which each y_i − f(x_i) is within tol of its value under
-	// the conditions, and each sample adds at most tol·C to the gap. The b of SMO is a mean over
-	// samples and may differ. The factor 2 allows for this difference.
+	// and Lin 2005). Then there is a b for which each residual y_i − f(x_i) differs by at most tol
+	// from a value that satisfies the conditions, and each sample adds at most tol·C to the gap. The b
+	// of SMO is a mean over samples and may differ. The factor 2 allows for this difference.
 	k.limit = 2 * svrTol * svrC * float64(s.x.Rows) / j.idle(svrC, svrEpsilon)
 	k.result = func(p *pypeer.Process) (function, error) {
 		beta, err := p.Get("beta")

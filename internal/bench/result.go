@@ -67,7 +67,7 @@ type Run struct {
 
 	Work    float64   `json:"flops,omitempty"`   // floating-point operations of one run
 	Calls   int       `json:"calls,omitempty"`   // each timing is the mean time of this number of runs
-	Timings []float64 `json:"timings,omitempty"` // seconds of one run, in the order of measurement
+	Timings []float64 `json:"timings,omitempty"` // mean times of a run in seconds, in the order of measurement
 	Time    Summary   `json:"seconds,omitzero"`  // summary of Timings
 	Rate    Summary   `json:"gflops,omitzero"`   // summary of Work/Timings, in GFLOP/s
 

@@ -91,8 +91,8 @@ func runSeconds(value any) (float64, error) {
 	return 0, errors.New(`"seconds" must be a number > 0, or an object with such a number as "total"`)
 }
 
-// runCase returns the parameters of an object's case. The parameter functions is the number of
-// centers in the object "facts", which a model with fewer functions than rows has.
+// runCase returns the parameters of an object's case. If a model has fewer functions than rows, the
+// member "facts" of its object has the number of centers, which is the parameter functions.
 func runCase(object map[string]any) Case {
 	var c Case
 	for _, name := range runParams {

@@ -28,9 +28,9 @@ import (
 // (Dembo, Eisenstat and Steihaug 1982), and the step is shortened until the objective decreases.
 type KernelProblem struct {
 	Kernel    kernels.Kernel
-	X         backend.Host[float64] // n×d
+	X         backend.Host[float64] // the n×d samples
 	Class     []int                 // class of each sample
-	Classes   int                   // C
+	Classes   int                   // the number C of classes
 	Weights   []float64             // w > 0; nil if all weights are 1
 	Lambda    float64               // λ > 0
 	Intercept bool                  // fit an unpenalized b; otherwise b = 0
@@ -59,13 +59,13 @@ type KernelParams struct {
 // KernelResult is the minimum or, with a Warning, the point after the last step.
 type KernelResult struct {
 	Alpha     backend.Host[float64] // n×1 for two classes, n×C for more
-	Intercept []float64             // b
+	Intercept []float64             // the intercepts b
 	Steps     int                   // number of Newton steps
 	Products  int                   // number of products with K
 	Rank      int                   // rank of the factor of K; 0 if no factor is used
 	Residual  float64               // ‖λα − w(y − p)‖ / ‖w(y − p)‖
 	Loss      float64               // value of the objective
-	Square    float64               // Σ_c α_cᵀKα_c
+	Square    float64               // Σ_c α_cᵀKα_c, the squared norm of f
 	Warning   string                // why the solver stopped before reaching Tol; "" if it reached Tol
 }
 
@@ -121,7 +121,7 @@ type kernelLogit struct {
 	products    int // number of products with K
 
 	gram    backend.Matrix[float64] // K, the lower triangle
-	in, out backend.Matrix[float64] // n×C
+	in, out backend.Matrix[float64] // n×C operands and results of products with K
 }
 
 func newKernelLogit(t *run.Task, p KernelProblem, memory int64) *kernelLogit {

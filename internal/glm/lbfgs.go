@@ -97,7 +97,7 @@ func (l *logit) search(p *point, direction backend.Host[float64], slope float64)
 		if next.value <= p.value+1e-4*t*slope {
 			return next, nil
 		}
-		// Minimize the parabola through both values with the known slope, within limits.
+		// The next t minimizes the parabola through both values of F with the known slope, within limits.
 		t = min(0.5*t, max(0.1*t, -slope*t*t/(2*(next.value-p.value-t*slope))))
 	}
 	return nil, nil
@@ -202,9 +202,9 @@ func (l *logit) floor(p int) float64 {
 // factorization each time v has halved.
 type fullMetric struct {
 	l      *logit
-	gram   backend.Matrix[float64] // d×d
+	gram   backend.Matrix[float64] // X̃ᵀX̃, d×d
 	factor backend.Matrix[float64]
-	v      backend.Matrix[float64] // d×C
+	v      backend.Matrix[float64] // d×C operand of solve
 	spread float64
 }
 
@@ -332,7 +332,7 @@ func (m *fullMetric) free() {
 	}
 }
 
-// diagonalMetric is the diagonal of the M of fullMetric.
+// diagonalMetric is the diagonal of the matrix M of fullMetric.
 type diagonalMetric struct {
 	l      *logit
 	spread float64

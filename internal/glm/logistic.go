@@ -38,9 +38,9 @@ const newtonUnknowns = 2048
 // For two classes W has one column, and Pr(second | x) = 1/(1 + e^−f) with f = wᵀx + b. For C > 2 classes
 // the probabilities are the softmax of C columns, or, with Reference, of C − 1 columns and f_C = 0.
 type Problem struct {
-	X         numeric.Points // n×d
+	X         numeric.Points // the samples, n×d
 	Class     []int          // class of each sample; −1 for a sample of weight 0
-	Classes   int            // C
+	Classes   int            // the number C of classes
 	Weights   []float64      // w; nil if all weights are 1
 	Lambda    float64        // λ ≥ 0
 	Intercept bool           // fit an unpenalized b; otherwise b = 0
@@ -112,7 +112,7 @@ func (l Params) limit(standard int) int {
 // Result is the minimum or, with a Warning, the point at which the solver ended.
 type Result struct {
 	Coef        backend.Host[float64] // W: d×1 for two classes, d×C for more; without Problem.Reference its rows sum to 0 if λ is 0
-	Intercept   []float64             // b
+	Intercept   []float64             // the intercepts b
 	Solver      Solver
 	Iters       int
 	Evaluations int     // number of evaluations of the loss and its gradient

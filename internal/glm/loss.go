@@ -35,15 +35,15 @@ type logit struct {
 	index     []int // class of each sample; −1 if the class occurs only in samples of weight 0
 	weights   []float64
 	lambda    float64
-	total     float64   // Σ w_i
+	total     float64   // sum of the weights w_i
 	mean      []float64 // x̄; nil without an intercept
-	square    []float64 // Σ w_i (x_ip − x̄_p)²
+	square    []float64 // Σ w_i (x_ip − x̄_p)² of each feature p
 
 	x, w, s, g backend.Matrix[float64] // x: X; w: W; s: the scores, then the residuals; g: the gradient
 	// residual holds w_i (p_ic − [y_i = c]) at the argument of the last eval.
 	residual  backend.Host[float64]
 	shared    bool                    // whether residual and s share memory
-	gradients []backend.Host[float64] // if shared is set: the gradients of parts of the samples
+	gradients []backend.Host[float64] // gradients of parts of the samples, if shared is true
 	spread    float64                 // mean of p(1−p) at the last eval
 	evals     int
 	right     bool // whether all samples were classified correctly at the last eval
@@ -370,7 +370,7 @@ const unpackedOps = 1 << 18
 // There are at most 64 parts.
 func gradientRows(n int) int { return partRows * max(1, chunks(n, 64*partRows)) }
 
-// residualsOf is residuals for the samples first to last − 1, whose scores l.residual holds.
+// residualsOf calls residuals for the samples first to last − 1, whose scores l.residual holds.
 func (l *logit) residualsOf(first, last int, shift []float64) tally {
 	return l.residuals(l.residual.View(first, 0, last-first, l.c), func(r int) int { return first + r }, shift)
 }
@@ -448,7 +448,7 @@ func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	for c := range f {
 		f[c] -= largest
 	}
-	return own - other + 0*largest, largest // NaN if scores overflow
+	return own - other + 0*largest, largest // the difference is NaN if scores overflow
 }
 
 // probabilities reads from f the exponentials of the values that the method exponents has stored

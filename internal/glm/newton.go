@@ -40,7 +40,8 @@ func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, 
 			if next, err = l.at(along(p.theta, -t, step)); err != nil {
 				return p, iter, stalled, err
 			}
-			// Accept an increase of F by a rounding error, because the last steps decrease F by less.
+			// Accept an increase of F by a rounding error: the last steps decrease F by less than this
+			// error.
 			accepted = next.value <= p.value-1e-4*t*decrement+16*0x1p-52*p.value
 		}
 		if accepted {

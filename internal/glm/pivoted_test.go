@@ -21,7 +21,7 @@ func TestPivotedCholesky(t *testing.T) {
 	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		x := backendtest.Normal(31, 90, 3)
 		t.Log("seed 31")
-		copy(x.Row(7), x.Row(3)) // equal samples
+		copy(x.Row(7), x.Row(3)) // make two samples equal
 		for _, test := range []struct {
 			k    kernels.Kernel
 			rank int
@@ -50,7 +50,7 @@ func TestPivotedCholesky(t *testing.T) {
 					t.Errorf("%v: pivot %d is %v", test.k, j, f.At(i, j))
 				}
 				for q := j + 1; q < test.rank; q++ {
-					// The error of the 0 is the rounding error of K, divided by the square root of the pivot.
+					// The exact value is 0. Its error is the error of K, divided by the square root of the pivot.
 					if v := math.Abs(f.At(i, q)); v > 1e3*numeric.Epsilon*largest/f.At(p.pivots[q], q) {
 						t.Errorf("%v: row of pivot %d, column %d is %v, not 0", test.k, j, q, v)
 					}

@@ -44,8 +44,8 @@ type bestSubsets struct {
 }
 
 // subsetColumns is the maximum number of columns that search accepts. subsetWork is the maximum
-// number of operations of a search. They take one or two seconds, and suffice for all subsets of 24
-// columns.
+// number of operations of a search. This number of operations takes one or two seconds, and
+// suffices for all subsets of 24 columns.
 const (
 	subsetColumns = 64
 	subsetWork    = 1 << 28
@@ -206,7 +206,7 @@ func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 	}
 	// Remove late columns first: their subtrees are small, and the objectives there are low.
 	for j := min(last, q-2); j >= 0; j-- {
-		kept := len(fixed) + j // a subset of kept columns has been examined in the loop above
+		kept := len(fixed) + j // new subsets have more than kept columns: the loop above has examined the others
 		if kept >= s.most || lost+s.penalty*float64(kept+1) >= s.best-s.slack || s.work <= 0 {
 			continue
 		}

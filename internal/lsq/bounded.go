@@ -117,8 +117,8 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 type secular struct {
 	t    *run.Task
 	dual bool
-	m    backend.Host[float64] // M, the lower triangle
-	r    backend.Host[float64] // one row for each output
+	m    backend.Host[float64] // the lower triangle of M
+	r    backend.Host[float64] // r of each output, one in each row
 	most float64               // upper bound on the row sums of |M|, and thus on ‖M‖
 	// pivot is the smallest pivot of the factorization at λ = 0, relative to the diagonal element
 	// of M. For M = XᵀX a pivot is the squared norm of the part of a column that is orthogonal to

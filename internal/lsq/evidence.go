@@ -19,14 +19,14 @@ type EvidenceFit struct {
 	Coef      backend.Host[float64] // the mean of w
 	Intercept []float64
 	Posterior
-	Evidence []float64 // log p(y) of each output
+	Evidence []float64 // the log evidence log p(y) of each output
 	Steps    int       // the largest number of steps over the outputs
 	Warnings []string  // one warning for each output whose iteration ended before it reached tol
 }
 
 // Posterior holds the posterior variance of w and the variance of the noise.
 type Posterior struct {
-	Center  []float64             // x̄
+	Center  []float64             // the mean x̄ of the samples
 	Vectors backend.Host[float64] // r×d: eigenvectors of XᵀX, one in each row
 	Spread  backend.Host[float64] // t×r: variances of w along the eigenvectors
 	Prior   []float64             // σ_w² of each output: the variance of w in the directions orthogonal to Vectors
@@ -148,7 +148,7 @@ type spectrum struct {
 	values   []float64             // S: the eigenvalues of XᵀX that exceed rounding errors
 	vectors  backend.Host[float64] // r×d: V, one vector in each row
 	along    backend.Host[float64] // t×r: Uᵀy
-	total    []float64             // ‖y‖²
+	total    []float64             // ‖y‖² of each output
 	constant []bool                // whether y differs from mean only by rounding errors
 	mean     []float64             // mean of y; 0 without an intercept
 	d        int
@@ -194,7 +194,7 @@ func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
 		v := vectors.Data[i*n : (i+1)*n]
 		for j := range c.t {
 			e.along.Row(j)[i] = numeric.Dot(s.r.Row(j), v)
-			if !s.dual { // vᵀXᵀy = √s uᵀy
+			if !s.dual { // the product is vᵀXᵀy = √s uᵀy
 				e.along.Row(j)[i] /= math.Sqrt(e.values[i])
 			}
 		}

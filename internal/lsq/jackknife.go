@@ -21,7 +21,7 @@ import (
 type Jackknife struct {
 	c     *Samples
 	l, z  backend.Host[float64] // the lower triangle L, d×d, and the rows z_i, n×d
-	share []float64             // 1 − h_i
+	share []float64             // 1 − h_i of each sample
 }
 
 // Jackknife returns the Jackknife of the fit with the penalty lambda.

@@ -111,7 +111,7 @@ type threshold struct {
 	scale     []float64 // 1/‖x_p‖ of each column; 0 for a constant column
 	lipschitz float64   // ≥ the largest eigenvalue of the scaled XᵀX
 	u, q      []float64 // u, and q = XᵀXu for the scaled X
-	c         []float64 // the scaled Xᵀy
+	c         []float64 // Xᵀy for the scaled X
 }
 
 func newThreshold(a *normal, l L0) (*threshold, error) {

@@ -158,9 +158,9 @@ type proximal interface {
 
 // lassoState holds an output's weights and the quantities derived from them.
 type lassoState struct {
-	w, q        []float64 // w and XᵀXw
-	c           []float64 // Xᵀy
-	norms       []float64 // ‖x_p‖²
+	w, q        []float64 // the weights w, and q = XᵀXw
+	c           []float64 // c = Xᵀy
+	norms       []float64 // ‖x_p‖² of each column
 	total       float64   // ‖y‖²
 	gap         float64   // the last duality gap
 	least       float64   // the last gap below half of the previous value of least; 0 before the first gap for this μ

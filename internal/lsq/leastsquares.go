@@ -17,7 +17,7 @@ const choleskyCondition = 1e4
 // Solution is the solution of a least-squares problem.
 type Solution struct {
 	Method       string
-	Coef         backend.Host[float64] // d×t
+	Coef         backend.Host[float64] // the weights, d×t
 	Intercept    []float64
 	Condition    float64   // condition number of X with columns scaled to norm 1
 	Rank         int       // rank of X with columns scaled to norm 1
@@ -190,7 +190,7 @@ func (c *Samples) forwardError(ctx context.Context, s *Solution, squares []float
 		left := math.Sqrt(squares[j])
 		fitted := math.Sqrt(max((total-left)*(total+left), 0))
 		if total == 0 || s.Rank == 0 {
-			continue // w is exactly 0
+			continue // w = 0 has no rounding error
 		}
 		most = max(most, epsilon*(2*s.Condition+s.Condition*s.Condition*left/fitted)*total/fitted)
 	}

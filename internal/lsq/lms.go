@@ -19,13 +19,13 @@ import (
 // an η the step for sample i does not increase the distance of (w, b) from the solutions of wᵀx_i +
 // b = y_i.
 type LMS struct {
-	Rate      float64 // η; 0 selects the default
+	Rate      float64 // the step size η; 0 selects the default
 	Epochs    int
 	Intercept bool
 }
 
 type LMSFit struct {
-	Coef      backend.Host[float64] // d×t
+	Coef      backend.Host[float64] // the weights, d×t
 	Intercept []float64
 	Rate      float64
 	Squares   []float64 // Σ_i w_i (y_i − f(x_i))² of each output

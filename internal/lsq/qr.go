@@ -248,7 +248,7 @@ func minimumNorm(t *run.Task, w, a, z backend.Host[float64], norms []float64, ra
 		a, z = both.View(0, 0, rank, d), numeric.Transpose(both.View(0, d, rank, z.Rows))
 	}
 	most := slices.Max(norms)
-	b := backend.NewHost[float64](d, rank) // Bᵀ
+	b := backend.NewHost[float64](d, rank) // b holds Bᵀ
 	for i := range rank {
 		for j, v := range a.Row(i) {
 			b.Row(order[j])[i] = v * (norms[order[j]] / most)

@@ -27,7 +27,7 @@ type Samples struct {
 	weights      []float64             // w_i of every row; nil if all are 1
 	intercept    bool
 	part         numeric.Part // rows of weight > 0
-	weight       float64      // Σ w_i
+	weight       float64      // sum of the weights w_i
 	meanX, meanY numeric.Center
 	constant     []int // columns of x that are constant up to rounding; centering sets them to 0
 	n, d, t      int   // numbers of rows of weight > 0, of features, and of outputs

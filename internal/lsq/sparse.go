@@ -21,7 +21,7 @@ type sparseColumns struct {
 	x        backend.CSR[float64] // s_p, one row for each feature
 	y        backend.Host[float64]
 	mean     []float64 // x̄; zeros without intercept
-	weight   float64   // Σ w
+	weight   float64   // sum of the weights w_i
 	diagonal []float64 // squared norms of the columns; 0 for a column that is constant up to rounding
 }
 
@@ -157,7 +157,7 @@ func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 	for i := range root {
 		root[i] = c.root(i)
 	}
-	addTransposed := func(v, u []float64) { // v ← v + Xᵀu
+	addTransposed := func(v, u []float64) { // v ← v + Xᵀu, for dense vectors v and u
 		sum := numeric.Dot(root, u)
 		run.Parallel(c.d, func(first, last int) {
 			for p := first; p < last; p++ {

@@ -183,7 +183,7 @@ func condition(l backend.Host[float64]) float64 {
 func pivotedCholesky(ctx context.Context, g backend.Host[float64], tol float64) (order []int, rank int, err error) {
 	n := g.Rows
 	order = make([]int, n)
-	left := make([]float64, n) // the remaining diagonal
+	left := make([]float64, n) // the diagonal of the remaining matrix
 	for i := range n {
 		order[i], left[i] = i, g.Row(i)[i]
 	}

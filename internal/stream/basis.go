@@ -29,12 +29,12 @@ type Basis interface {
 // that βᵀSβ is the squared norm of f in the space of k.
 type Centers struct {
 	Kernel  kernels.Kernel
-	Points  numeric.Points // M×d
-	Columns int            // t
+	Points  numeric.Points // the centers, M×d
+	Columns int            // the number t of outputs
 
 	b   backend.Backend[float64]
 	c   backend.Matrix[float64]
-	tmp backend.Matrix[float64] // M×t
+	tmp backend.Matrix[float64] // M×t scratch matrix of Penalize
 }
 
 func (c *Centers) Size() int { return c.Points.Rows }
@@ -73,7 +73,7 @@ func (c *Centers) Penalize(out, v backend.Matrix[float64], lambda float64) {
 
 // Features is the basis φ(x) = x of the d features, with S = I.
 type Features struct {
-	Columns int // d
+	Columns int // the number d of features
 
 	b backend.Backend[float64]
 }

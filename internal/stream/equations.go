@@ -28,7 +28,7 @@ type Equations struct {
 	b           backend.Backend[float64]
 	mem         *run.Arena
 	feed        *Feed
-	Checkpoints *Checkpoints // nil without checkpoints
+	Checkpoints *Checkpoints // nil if no checkpoints are saved
 	basis       Basis
 	Penalty
 	m, d, t int
@@ -384,7 +384,7 @@ func (w *Equations) bias(beta backend.Matrix[float64]) ([]float64, error) {
 	return b, nil
 }
 
-// scales returns a divisor for each output. It makes the norm of the residual relative.
+// scales returns for each output the divisor that makes the norm of its residual relative.
 func (w *Equations) scales(tol float64) ([]float64, error) {
 	size, err := w.norms(w.z)
 	for j := range size {

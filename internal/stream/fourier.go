@@ -15,7 +15,7 @@ import (
 // Fourier is the basis φ = √(k(0)/D) (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …) with S = I. The
 // expectation of φ(x)ᵀφ(z) is k(x, z).
 type Fourier struct {
-	Frequencies backend.Host[float64] // D×d
+	Frequencies backend.Host[float64] // one ω in each of D rows
 	Scale       float64
 
 	kernel kernels.Kernel // kernel and seed are for derivatives; FourierOf leaves them empty

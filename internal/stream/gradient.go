@@ -75,10 +75,10 @@ type gradient struct {
 	*Equations
 	l, root      backend.Matrix[float64] // A and T; T is nil for Fourier, where T = I
 	p            *Posterior
-	c            *Centers // nil for Fourier
-	waves        *Fourier // nil for Centers
+	c            *Centers // the basis, or nil for Fourier
+	waves        *Fourier // the basis, or nil for Centers
 	derivatives  []kernels.Kernel
-	outputs      float64 // t
+	outputs      float64 // the number t of outputs, as a float64
 	sums         []float64
 	placed       []backend.Matrix[float64]
 	byS, solved  backend.Matrix[float64] // ∂/∂S, and (tI/λ − tH⁻¹)T⁻ᵀ
@@ -105,7 +105,7 @@ func (g *gradient) place(h backend.Host[float64]) (backend.Matrix[float64], erro
 func (g *gradient) prepare(s *Solution) error {
 	m, rows := g.m, 0
 	rows, _ = g.phi.Dims()
-	var inverse backend.Matrix[float64] // H⁻¹
+	var inverse backend.Matrix[float64] // receives H⁻¹
 	type size struct {
 		to         *backend.Matrix[float64]
 		rows, cols int

@@ -12,8 +12,8 @@ import (
 
 // Solution is the result of Iterate.
 type Solution struct {
-	Beta     backend.Host[float64] // M×t
-	Bias     []float64             // b
+	Beta     backend.Host[float64] // β, M×t
+	Bias     []float64             // b of each output
 	Residual float64               // the largest ‖z − Hβ‖ / ‖z‖ over the outputs
 	Iters    int                   // number of products with H
 	Reason   string                // why the residual exceeds the tolerance; "" if it does not
@@ -24,9 +24,9 @@ type Solution struct {
 // in float64. A bound that uses the numbers must include their rounding errors.
 type Sums struct {
 	Scale    float64      // the functions φ are Scale times the functions of the model; 1 except for Fourier
-	Lambda   float64      // λ
+	Lambda   float64      // λ of the penalty
 	N        int          // number of samples of weight > 0
-	Mass     float64      // Σ w_i
+	Mass     float64      // Σ w_i over the samples
 	Weighted bool         // whether a weight is not 1
 	Box      [2][]float64 // the smallest and the largest value of each feature of these samples
 	Roots    []float64    // s_a = √(Σ w_i φ_a² + λS_aa) of each function

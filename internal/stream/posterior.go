@@ -28,7 +28,7 @@ type Posterior struct {
 	// rows. For Fourier T is I, and A is the lower triangle of the M×M matrix.
 	Factors backend.Host[float64]
 	Shift   []float64 // A⁻¹T⁻ᵀΦᵀW1/Σw for Φ without centering, M numbers; nil without an intercept
-	Weight  float64   // Σw
+	Weight  float64   // Σw over the samples
 	// Scale holds s² of each output. It is 1 if Unit is set, and otherwise Quadratic/(N + (1 −
 	// M/N)Rest/λ), where N is Σw, or Σw − 1 with an intercept. If N ≤ M, the term with Rest is absent.
 	// If N ≤ 0, s² is 1. The formula comes from a process in which r has independent values at the
@@ -39,7 +39,7 @@ type Posterior struct {
 	// are equal.
 	Scale  []float64
 	Unit   bool
-	Lambda float64 // λ
+	Lambda float64 // λ of the penalty
 	// Quadratic holds Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output. The likelihood contains
 	// Quadratic/s². For Centers, Rest is Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i).
 	Quadratic []float64
@@ -407,7 +407,7 @@ func (on *placed) variances(values backend.Matrix[float64], list []float64, lamb
 func (p *Posterior) SampleBytes(dev backend.Device, n, count int) int64 {
 	m := p.Factors.Cols
 	elements := numeric.Total(numeric.Elements(n, m), numeric.Elements(2*n+m+1, count), int64(2*m+n))
-	if p.Factors.Rows > m { // the factor C
+	if p.Factors.Rows > m { // for the factor C
 		elements = numeric.Total(elements, numeric.Elements(n, n))
 	}
 	return numeric.Total(numeric.DensePoints(p.Factors).PlacedBytes(dev.F64(), p.Factors.Rows), numeric.Bytes(elements))

@@ -18,7 +18,7 @@ import (
 
 // spectral is the distribution of the frequencies of a kernel.
 type spectral struct {
-	height float64 // k(x, x)
+	height float64 // k(x, x), the same for all x
 	// draw sets omega to one random frequency. It may use the d standard normal numbers in normal. If
 	// by is not nil, draw adds to sums the derivatives of byᵀω with respect to the logarithms of the
 	// length scales of the kernel, in the order of kernels.Params. If a component of ω has the length

@@ -117,13 +117,13 @@ type update struct {
 	p            *Posterior
 	t            int
 	h, lower     backend.Matrix[float64] // AAᵀ in the lower triangle, and a scratch matrix
-	z            backend.Matrix[float64] // AAᵀTβ
-	gamma, tmp   backend.Matrix[float64] // Tβ and a scratch matrix
-	y, w         backend.Matrix[float64] // samples of a block
+	z            backend.Matrix[float64] // z = AAᵀTβ
+	gamma, tmp   backend.Matrix[float64] // gamma is Tβ; tmp is a scratch matrix
+	y, w         backend.Matrix[float64] // targets and weights of a block of samples
 	d, mean      backend.Matrix[float64] // d of Update and v̄, M×1
-	e            backend.Matrix[float64] // ΔΣ w (y − ȳ), 1×t
+	e            backend.Matrix[float64] // e is ΔΣ w (y − ȳ), 1×t
 	ybar         []float64
-	squares      []float64 // Σ w (y − ȳ)²
+	squares      []float64 // Σ w (y − ȳ)² of each output
 	weight, rest float64
 }
 

@@ -31,7 +31,7 @@ type descent struct {
 	w      []float64
 	b      float64 // b₀ + ρ·excess
 	excess float64 // Σ s_i α_i − κ
-	sum    float64 // κ
+	sum    float64 // κ of the constraint
 	rho    float64
 	square []float64 // ‖x_r‖² + ρ for each row r
 	active []int     // the variables that are not shrunk

@@ -26,7 +26,7 @@ const CacheBytes = 512 << 20
 type RowCache struct {
 	b    backend.Backend[float64]
 	k    kernels.Kernel
-	host numeric.Points          // X
+	host numeric.Points          // the samples X
 	x    backend.Matrix[float64] // X on the device; nil if gram is set
 	gram *gram
 	// Diag is the diagonal of K.
@@ -165,7 +165,7 @@ func copyLower(a backend.Host[float64]) {
 			}
 		}
 	}
-	run.Parallel((blocks+1)/2, func(first, last int) { // index k is for the block rows k and blocks−1−k, whose lengths have the same sum for all k
+	run.Parallel((blocks+1)/2, func(first, last int) { // task k fills the block rows k and blocks−1−k, so that all tasks take the same time
 		for at := first; at < last; at++ {
 			fill(at)
 			if other := blocks - 1 - at; other != at {
@@ -230,7 +230,7 @@ type memory struct {
 	points   []float64 // the samples of a program
 	program  []float64 // the vectors of a program
 	state    []float64 // the vectors of SMO
-	inactive []int     // smo.inactive
+	inactive []int     // the slice smo.inactive
 	block    []float64 // the block of K of a working set
 	vectors  []float64 // the vectors of a working set
 	up, down []int     // the candidates of a working set

@@ -26,8 +26,8 @@ import (
 // each row.
 type Problem struct {
 	Kernel kernels.Kernel
-	X      numeric.Points // n rows
-	Sign   []float64      // s
+	X      numeric.Points // the samples, n rows
+	Sign   []float64      // s_i of each variable
 	P      []float64
 	C      []float64
 	Alpha  []float64 // the initial α; Solve overwrites it with the solution
@@ -101,7 +101,7 @@ func smoBytes(dev backend.Device, x numeric.Points, n int, cache int64) int64 {
 // Result is the solution. The learners build their models from it. Problem.Alpha holds α.
 type Result struct {
 	Beta      []float64 // β_r, the sum of s_i α_i over the variables of row r: f(x) = Σ β_r k(x, x_r) + b
-	Intercept float64   // b
+	Intercept float64   // the intercept b
 	Objective float64   // maximum of the dual, which is the minimum of the primal
 	Square    float64   // ‖f‖² = βᵀKβ
 	Steps     int       // number of steps, each of which changes a pair of variables

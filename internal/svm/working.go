@@ -6,7 +6,7 @@ import (
 
 // working is a working set of SMO with q variables and their block of K.
 type working struct {
-	k     []float64 // q×q
+	k     []float64 // the q×q block of K
 	diag  []float64
 	v     []float64
 	alpha []float64

@@ -26,12 +26,12 @@ const steps = 64
 const terms = 14
 
 type tables struct {
-	powers    [steps]Ball // 2^(j/steps)
-	logarithm [3]float64  // ln 2/steps
-	quarter   [3]float64  // π/2
+	powers    [steps]Ball // powers[j] = 2^(j/steps)
+	logarithm [3]float64  // ln 2/steps, as a sum of three numbers
+	quarter   [3]float64  // π/2, as a sum of three numbers
 	sixth     Ball
-	cosine    [terms]Ball // (−1)^j/(2j)!
-	sine      [terms]Ball // (−1)^j/(2j+1)!
+	cosine    [terms]Ball // coefficient (−1)^j/(2j)! of the series of cos(r)
+	sine      [terms]Ball // coefficient (−1)^j/(2j+1)! of the series of sin(r)
 	after     float64     // upper bound on the first omitted term of the series of cos(r) and sin(r)/r
 }
 
@@ -66,7 +66,7 @@ var constants = sync.OnceValue(func() *tables {
 		factorial.Mul(factorial, big.NewFloat(float64(2*j+2)))
 		sign.Neg(sign)
 	}
-	f, _ := factorial.Float64() // (2·terms)!
+	f, _ := factorial.Float64() // f = (2·terms)!
 	t.after = up(math.Pow(0.8, 2*terms) / f)
 	return t
 })
@@ -207,7 +207,8 @@ func Sin(a Ball) Ball { return circular(a, 3) }
 
 // circular returns cos(a + shift·π/2). With a = k·π/2 + r, |r| < 0.8, the result is ±cos(r) or
 // ±sin(r), computed by its power series. The terms alternate in sign, so that the remainder is less
-// than the first omitted term. The result changes by at most the change of a.
+// than the first omitted term. The radius of the result includes the radius of a, because the
+// derivative of the cosine is at most 1.
 func circular(a Ball, shift int) Ball {
 	if !(math.Abs(a.Hi) <= 0x1p30) {
 		return unbounded

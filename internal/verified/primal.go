@@ -170,7 +170,7 @@ type primal struct {
 	f       *Expansion
 	penalty [][]Ball // k(x_j, x_l), M×M; set only if Centers is set
 	mass    Ball     // m; the first pass sets this field and the fields below
-	center  []Ball   // φ̄
+	center  []Ball   // the mean φ̄
 	root    float64  // the largest ‖φ(x_i)‖
 	a       *lower   // Σ w_i φ(x_i)φ(x_i)ᵀ in float64, and after finish the matrix of the equations
 }
@@ -212,7 +212,7 @@ func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual,
 		for from := 0; from < x.Rows; from += most {
 			rows := min(most, x.Rows-from)
 			phi := make([]Ball, rows*m)
-			left := make([]Ball, rows*(t+1)) // w_i r_i, and w_i
+			left := make([]Ball, rows*(t+1)) // the t numbers w_i r_i and the weight w_i of each sample
 			norms := newRowSizes(rows, true)
 			keep := func(i, j int, v Ball) {
 				phi[i*m+j] = v
@@ -318,7 +318,7 @@ func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual,
 	return r, nil
 }
 
-// finish changes a to the matrix of the equations in float64.
+// finish changes a from the sum over the samples to the matrix of the equations, in float64.
 func (p *primal) finish() {
 	each(len(p.center), func(j int) {
 		row := p.a.rows[j]

@@ -22,8 +22,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// A primal is a method of regression with M functions φ_j. Its solve returns the solution, the φ_j
-// in 320-bit arithmetic, and the penalty.
+// A primal is a method of regression with M functions φ_j. The function solve returns the solution,
+// the φ_j in 320-bit arithmetic, and the penalty.
 type primal struct {
 	name  string
 	solve func(dev backend.Device, s *system, p solvers.Problem) (primalSolution, error)
@@ -134,7 +134,7 @@ func fourier(k kernels.Kernel) primal {
 					return verified.Sin(angle.Eval(r.Frequencies.Row(j-pairs), x))
 				}
 			}},
-			lambda: verified.Mul(verified.Exact(p.Lambda), angle.Eval([]float64{float64(pairs)}, []float64{1})), // λD: the φ_j are not divided by √D, D = pairs
+			lambda: verified.Mul(verified.Exact(p.Lambda), angle.Eval([]float64{float64(pairs)}, []float64{1})), // λ·pairs, because the φ_j are not divided by √pairs
 			phi: func(j int, x []float64) *big.Float {
 				c, s := bigCosSin(bigKernel(inner, r.Frequencies.Row(j%pairs), x))
 				if j < pairs {

@@ -115,7 +115,7 @@ type primalRounded struct {
 	vectors    backend.Host[float64]   // the columns β and, if Centers is set, Sums.Weak
 	z, beta    backend.Matrix[float64] // the points of r and the matrix vectors, on the device
 	values     backend.Matrix[float64] // the values of the functions for a block, or the matrix k(x_j, x_l)
-	v, product backend.Matrix[float64] // [Wr̂ w] of a block, and Φᵀ[Wr̂ w] or the products of leastEigenvalue
+	v, product backend.Matrix[float64] // v: [Wr̂ w] of a block; product: Φᵀ[Wr̂ w], or the products of leastEigenvalue
 
 	sums       backend.Host[float64] // Φᵀ[Wr̂ w], m×(t+1), the sum over blocks of samples
 	roundings  int                   // number of samples in the largest block, plus the number of blocks
@@ -423,7 +423,7 @@ func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 		size := func(j int) float64 { return f.Alpha.Row(j)[t] * f.Alpha.Row(j)[t] }
 		along := up(sum.Along * (1 + 2*c) * (1 + float64(m)*0x1p-50))
 		all := up(math.Sqrt(sum.Square*(1+2*c)) + along)
-		effect := up(off * w.size[t]) // B
+		effect := up(off * w.size[t]) // B of the formula above
 		other := Sub(Mul(Mul(lambda, Exact(sums.Scale)), Exact(sums.Scale)), Exact(sums.Lambda)).Magnitude()
 		gradient := up(sum.Left*(1+float64(m)*0x1p-50) + c*reach*all + twice*(spread*(all+effect)+reach*effect) +
 			gamma(m+8)*sum.Diagonal*(1+float64(m)*0x1p-50) + other*math.Sqrt(total(m, size))/sums.Scale)

@@ -20,8 +20,8 @@ import (
 type Expansion struct {
 	Kernel    kernels.Kernel
 	Points    backend.Host[float64] // n×d, the x_j
-	Alpha     backend.Host[float64] // n×t
-	Intercept []float64             // t numbers
+	Alpha     backend.Host[float64] // α, n×t
+	Intercept []float64             // one b for each of t targets
 	// Features is nil if φ_j(x) = k(x_j, x). Otherwise Kernel and Points are not used, and Features returns
 	// a function that returns φ_j(x). Only one goroutine may use this function, and for each x it must call it
 	// with j = 0, 1, … in order.
@@ -120,12 +120,12 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 // on ‖e‖, Mean the bound on the error of b, Power holds ‖z‖, and Root holds the largest ‖k_x‖ of a
 // point x_j. Primal.Bound returns a bound of the same form.
 type ErrorBound struct {
-	Weights    []float64 // System.Weights
+	Weights    []float64 // the field Weights of System
 	Intercept  bool
 	Correction backend.Host[float64] // z, n×t; empty if the correction is 0
 	Targets    []TargetBound
-	Kappa      float64 // κ
-	Square     float64 // ‖φ̄‖²
+	Kappa      float64 // κ of the bounds above
+	Square     float64 // ‖φ̄‖² of the bounds above
 	Root       float64 // the largest √k(x_j, x_j)
 	Plain      bool    // whether the bound has the last form above, or that of Primal.Bound
 	Rounded    bool    // whether the bound includes the rounding errors of a device; System.Rounded and ForDevice set it
@@ -134,11 +134,11 @@ type ErrorBound struct {
 // A TargetBound is the part of an ErrorBound for one target.
 type TargetBound struct {
 	Alpha float64 // a bound on the 2-norm of the error of α
-	Shift float64 // ζ
-	Power float64 // √(zᵀKz)
-	Norm  float64 // N
-	Mean  float64 // |wᵀr|
-	Rho   float64 // κ|ρ|
+	Shift float64 // ζ, the correction of b
+	Power float64 // √(zᵀKz) for the correction z of α
+	Norm  float64 // N of the bounds above
+	Mean  float64 // |wᵀr| of the bounds above
+	Rho   float64 // κ|ρ| of the bounds above
 	Size  float64 // Σ_j √k(x_j, x_j)(|α_j| + |z_j|); set if ErrorBound.Rounded is set
 }
 
@@ -447,7 +447,7 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums bac
 	if roundings == 0 || roundings > n { // a sum of n products has at most n roundings in every order
 		roundings = n
 	}
-	roundings++ // for adding Shift to the sum of the correction
+	roundings++ // one more rounding, for adding Shift to the sum of the correction
 	if _, ok := markov.Of(r.kernel); ok && x.Cols == 1 && markov.Pays(n, math.MaxInt) {
 		roundings = max(roundings, (n+9)*markov.Roundings) // package markov may have computed the sums, with more roundings
 	}
@@ -495,7 +495,7 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums bac
 						bound += math.Abs(row[t+c])
 						values.Data[i*t+c] = v
 					}
-					to[c] = up(bound + 2*unit*math.Abs(v)) // +Inf for NaN
+					to[c] = up(bound + 2*unit*math.Abs(v)) // up returns +Inf for NaN
 				}
 			}
 		}
@@ -525,7 +525,7 @@ func dot(x, y []float64) float64 {
 type residuals struct {
 	equations [][]Ball
 	sums      []Ball
-	diagonal  []Ball // D
+	diagonal  []Ball // the diagonal of D
 }
 
 // corrections is the maximum number of steps of iterative refinement for the correction.

@@ -28,7 +28,7 @@ type system struct {
 	name string
 	p    solvers.Problem
 	at   backend.Host[float64] // the points of the compared predictions
-	gram [][]*big.Float        // lower triangle
+	gram [][]*big.Float        // lower triangle of the matrix k(x_j, x_l)
 	rows [][]*big.Float        // k(x_j, at_i)
 
 	operators map[solvers.Operator]int // number of compared solutions by each operator

@@ -41,7 +41,7 @@ const (
 	largestValue = 0x1p300  // largest kernel value for which the bound holds
 	directLimit  = 16       // maximum number of features for which a device with direct set sums squared differences
 	perOctave    = 4        // number of intervals in which propagate treats each octave of the range of a statistic
-	octaves      = 100      // number of octaves; the first interval ends at 2⁻¹⁰⁰ of the range
+	octaves      = 100      // number of octaves; the first interval of a range ends at 2⁻¹⁰⁰ times the end of the range
 )
 
 // gamma returns a bound on γ_n = nu/(1 − nu).

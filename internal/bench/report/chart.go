@@ -185,8 +185,8 @@ func (t ticks) Ticks(low, high float64) []plot.Tick {
 	return list
 }
 
-// logTicks has ticks at 1, 2, … 9 times the powers of ten. The powers of ten have labels. If these
-// are fewer than three labels, so have 2 and 5 times the powers. If there are still fewer than
+// logTicks has ticks at 1, 2, … 9 times the powers of ten. The powers of ten have labels. If there
+// are fewer than three, 2 and 5 times the powers also have labels. If there are still fewer than
 // three labels, every tick has a label. An axis with fewer than three ticks gets the ticks of a
 // linear axis instead.
 type logTicks struct{}
