@@ -235,7 +235,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRepeated checks that a value that an option has twice is measured once, and that sizes are sorted.
+// TestRepeated checks that a value is measured once even if an option lists it twice, and that
+// sizes are sorted.
 func TestRepeated(t *testing.T) {
 	b := Benchmark{
 		Kind: BLASKind, Names: []string{"gemm", "gemm"}, Precisions: []string{"float32", "float32"}, Threads: []int{2, 1, 2}, Sizes: []int{9, 4, 9},

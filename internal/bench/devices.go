@@ -147,8 +147,8 @@ func operationEntries[T backend.Float](w *setup, operation, precision string, s 
 	return list, nil
 }
 
-// peerOperation returns the entry of an operation of a Python library. It reads from the Python
-// process, and checks, only the solution of a fit.
+// peerOperation returns the entry of an operation of a Python library. For a fit, it reads the
+// solution from the Python process and checks it. The results of other operations are not checked.
 func peerOperation[T backend.Float](p Peer, operation, precision string, j judge, x, y backend.Host[T]) Entry {
 	k := contest{task: "only_" + operation, parameters: j.parameters(), put: putAll(x, y), result: alphaOf(j.synthetic)}
 	if operation == "fit" {

@@ -173,7 +173,8 @@ func TestJudge(t *testing.T) {
 	}
 	close := func(what string, got, want float64) {
 		t.Helper()
-		// The error of a sum of about n terms of size 1; the norms by which it is divided are at least 1.
+		// A sum of about n terms of size 1 has an error of about n roundings. The denominators are at
+		// least 1.
 		if math.Abs(got-want) > 100*n*0x1p-52 {
 			t.Errorf("%s: got %v, want %v", what, got, want)
 		}
@@ -251,12 +252,12 @@ func TestFitRefusals(t *testing.T) {
 }
 
 // TestLinearBounds checks that the minimum lies between the lower bound and the objective, and that
-// both are equal at the minimum. It knows the minimum of the lasso for an orthogonal design, and
-// finds the minimum of logistic regression with one weight on a grid.
+// both are equal at the minimum. The test knows the minimum of the lasso for an orthogonal design,
+// and finds the minimum of logistic regression with one weight on a grid.
 func TestLinearBounds(t *testing.T) {
 	_, newJudge := openJudge(t)
 	// For X = 2I, each coordinate minimizes ½(y − 2w)² + μ|w|. With u = 2w the minimum is at u =
-	// soft(y, μ/2). It is ½y² if |y| ≤ μ/2, and otherwise μ|y|/2 − μ²/8.
+	// soft(y, μ/2). Its value is ½y² if |y| ≤ μ/2, and otherwise μ|y|/2 − μ²/8.
 	const n, mu = 6, 1.5
 	s := &synthetic{x: backend.NewHost[float64](n, n), y: backend.NewHost[float64](n, 1), lambda: 1}
 	w, want := backend.NewHost[float64](n, 1), 0.0

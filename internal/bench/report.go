@@ -51,7 +51,6 @@ func (p *Report) add(tables ...*Table) {
 	}
 }
 
-// beside adds the table that compares Mercer with other libraries.
 func (p *Report) beside(r *Result, list []comparison, rates bool) {
 	if len(list) > 0 {
 		p.Answer = wins(list)

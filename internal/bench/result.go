@@ -79,7 +79,7 @@ type Run struct {
 	Metrics map[string]float64 `json:"metrics,omitempty"` // other values of the run: see residualMetric and the names after it
 }
 
-// find returns the first element for which the function is returns true, or nil.
+// find returns the first element that satisfies is, or nil.
 func find[T any](list []T, is func(*T) bool) *T {
 	for i := range list {
 		if is(&list[i]) {

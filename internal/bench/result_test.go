@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// sample returns a result. Its implementations are two devices, two libraries, one of which lacks a
+// sample returns a result. Its implementations are two devices, a library, a library without a
 // routine, a missing library, and a ceiling.
 func sample() *Result {
 	r := &Result{

@@ -126,8 +126,8 @@ func (w *scaling) tasks() []Task {
 }
 
 // solved is the result of a solver's run. residual returns the residual that the judge computes.
-// For Fourier features the solver computes it, in an additional pass over the samples. rmse returns
-// the error on held-out rows, if there are such rows.
+// For Fourier features the solver computes this residual, in an additional pass over the samples.
+// rmse returns the error on held-out rows, if there are such rows.
 type solved struct {
 	res            *solvers.Result
 	residual, rmse func() (float64, error)

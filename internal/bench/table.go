@@ -77,7 +77,6 @@ var secondsQuantity = timed("seconds", "s", func(r *Run) (Summary, bool) { retur
 
 var rateQuantity = timed("GFLOP/s", "GFLOP/s", func(r *Run) (Summary, bool) { return r.Rate, r.Work > 0 })
 
-// metric returns the quantity of a metric with the given name.
 func metric(name, unit string) quantity {
 	return single(name, unit, func(r *Run) (float64, bool) {
 		v, ok := r.Metrics[name]

@@ -45,7 +45,7 @@ func readUsage() (usage, bool) {
 // children.
 func processTicks(pid string) (ticks float64) {
 	text, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
-	// After the name in brackets follow the fields 0 (the state), 1, … The fields 11 to 14 are utime,
+	// The fields after the name in brackets are numbered from 0, the state. Fields 11 to 14 are utime,
 	// stime, and both times of ended children.
 	words := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	for i := 11; i < min(15, len(words)); i++ {

@@ -33,7 +33,7 @@ type KernelProblem struct {
 	Classes   int                   // the number C of classes
 	Weights   []float64             // w > 0; nil if all weights are 1
 	Lambda    float64               // λ > 0
-	Intercept bool                  // fit an unpenalized b; otherwise b = 0
+	Intercept bool                  // whether to fit an unpenalized b; otherwise b = 0
 }
 
 func (p KernelProblem) columns() int {
@@ -69,9 +69,9 @@ type KernelResult struct {
 	Warning   string                // why the solver stopped before reaching Tol; "" if it reached Tol
 }
 
-// SolveKernel solves p. It stops with a Warning after MaxIter steps, or if rounding errors prevent
-// further progress. If rounding errors prevent progress and λ is small enough, it first tries again
-// with a factor of K.
+// SolveKernel solves p. If rounding errors prevent progress and λ is small enough, it tries again
+// with a factor of K. It stops with a Warning after MaxIter steps, or if rounding errors prevent
+// progress.
 func SolveKernel(t *run.Task, p KernelProblem, par KernelParams) (*KernelResult, error) {
 	f := newKernelLogit(t, p, par.Memory)
 	tol, limit, more := par.Tol, par.MaxIter, par.MaxIter

@@ -186,8 +186,9 @@ func (l *logit) metricOf(s stage) (metric, error) {
 // floor is a lower bound on the diagonal element of feature p in M, divided by the mean of p(1−p).
 // It is the sum of two terms. The first is 1e-10 Σ w(x − x̄)², because rounding errors may be
 // equally large in directions without variance. The second is 1e5 roundings of x̄ for each sample,
-// because the gradient of a feature with less variance consists of rounding errors. No term depends
-// on other features, so that features of a small scale get no larger floor.
+// because the gradient of a feature with less variance consists of rounding errors. Both terms
+// depend only on feature p: a mean over all features would be too large for features of a small
+// scale.
 func (l *logit) floor(p int) float64 {
 	floor := 1e-10*l.square[p] + math.SmallestNonzeroFloat64
 	if l.mean != nil {

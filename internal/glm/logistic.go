@@ -17,7 +17,7 @@ import (
 type Solver string
 
 const (
-	Auto    Solver = ""                 // Newton if its step takes no more operations than the loss; otherwise LBFGS and, when LBFGS has taken the operations of Newton, Newton
+	Auto    Solver = ""                 // Newton if its step takes no more operations than the loss; otherwise LBFGS until it has taken as many operations as Newton would take, and then Newton
 	Newton  Solver = "newton"           // iteratively reweighted least squares: few steps of O(nd²C² + d³C³)
 	LBFGS   Solver = "lbfgs"            // L-BFGS steps of O(ndC), preconditioned by the diagonal of XᵀX, and by XᵀX when the steps have taken O(nd²) operations, as many as computing XᵀX
 	Descent Solver = "gradient-descent" // many steps of O(ndC)
@@ -43,8 +43,8 @@ type Problem struct {
 	Classes   int            // the number C of classes
 	Weights   []float64      // w; nil if all weights are 1
 	Lambda    float64        // λ ≥ 0
-	Intercept bool           // fit an unpenalized b; otherwise b = 0
-	Reference bool           // for C > 2: the last class has f = 0; always used if Lambda is 0
+	Intercept bool           // whether to fit an unpenalized b; otherwise b = 0
+	Reference bool           // whether the last of C > 2 classes has f = 0; implied if Lambda is 0
 }
 
 // columns returns the number of columns of W, and whether the last class is the reference.
@@ -235,7 +235,7 @@ func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	return r, p, err
 }
 
-// warn sets the warning of r if the solver ended for the reason how before it reached tol.
+// warn sets the warning of r if the solver ended before it reached tol. how is the reason.
 func (r *Result) warn(how ending, tol float64) {
 	if how == converged || r.Gain <= tol {
 		return
@@ -301,7 +301,7 @@ func (l Params) stages(f *logit) []stage {
 }
 
 const (
-	// The expected number of steps: about 6 in problems for which L-BFGS takes 10 or more.
+	// A cautious estimate: Newton's method takes about 6 steps if L-BFGS takes 10 or more.
 	newtonSteps    = 8
 	newtonShare    = 0.75
 	fewEvaluations = 4

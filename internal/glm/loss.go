@@ -359,7 +359,7 @@ func (l *logit) pass(shift []float64) (tally, error) {
 }
 
 // blockElements is the number of elements in a block of X (512 KiB) if W has one column. With up to
-// 8 columns, a block is larger by the number of columns. It stays in the cache of a worker.
+// 8 columns, a block is larger by the number of columns. A block stays in the cache of a worker.
 const blockElements = 1 << 16
 
 // unpackedOps is the maximum number of multiplications in a product that package cpu computes
@@ -451,8 +451,8 @@ func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	return own - other + 0*largest, largest // the difference is NaN if scores overflow
 }
 
-// probabilities reads from f the exponentials of the values that the method exponents has stored
-// there. It replaces them by p − [y = c], computed without cancellation, and returns −ln Pr(y).
+// probabilities expects in f the exponentials of the values from the method exponents. It replaces
+// them by p − [y = c], computed without cancellation, and returns −ln Pr(y).
 func (l *logit) probabilities(f []float64, class int, lead, largest float64) (loss float64) {
 	if l.two() {
 		e := f[0]

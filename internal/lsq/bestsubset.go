@@ -193,7 +193,7 @@ func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 	}
 	q := len(free)
 	stride := q + 1
-	last := 0 // the first last columns of free are linearly independent
+	last := 0 // number of leading columns of free that are linearly independent
 	for last < q && math.Abs(r[last*stride+last]) > s.tiny {
 		last++
 	}

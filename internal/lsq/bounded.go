@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// secularTol is the maximum relative error of ‖w‖². secularSteps is the maximum number of steps. It
-// is generous: Newton's method converges quadratically, and bisection halves the bracket in each
-// step.
+// secularTol is the maximum relative error of ‖w‖². secularSteps is the maximum number of steps.
+// This number is generous: Newton's method converges quadratically, and bisection halves the
+// bracket in each step.
 const (
 	secularTol   = 1e-10
 	secularSteps = 200

@@ -104,7 +104,7 @@ func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Hos
 func (a *Jackknife) Influence(f *run.Task, points backend.Host[float64], visit func(first int, b backend.Host[float64])) error {
 	c := a.c
 	rows := min(points.Rows, max(1, min(256, (64<<20)/(8*c.n))))
-	run.ReportPlan(f.Ctx, f.Dev, 16*int64(rows)*int64(c.n+c.d)) // the factors and results of two products, on the host and on the device
+	run.ReportPlan(f.Ctx, f.Dev, 16*int64(rows)*int64(c.n+c.d)) // the operands and results of two products, on the host and on the device
 	l, err := f.Mem.Place(a.l)
 	if err != nil {
 		return err

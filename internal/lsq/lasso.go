@@ -163,7 +163,7 @@ type lassoState struct {
 	norms       []float64 // ‖x_p‖² of each column
 	total       float64   // ‖y‖²
 	gap         float64   // the last duality gap
-	least       float64   // the last gap below half of the previous value of least; 0 before the first gap for this μ
+	least       float64   // value of the gap when it last fell below least/2; 0 before the first gap for this μ
 	stalls      int       // number of gaps since least changed
 	rounding    float64   // rounding error of the last gap
 	steps       int

@@ -26,7 +26,8 @@ const (
 //
 // The method stops when a bound on the distance of f = ½‖y − Xw‖² from its minimum f* is small
 // enough. The penalized problem's dual value at μ, P(w) − gap with P = f + μ‖w‖₁, is at most f(v) +
-// μ‖v‖₁ ≤ f(v) + μθ for every v with ‖v‖₁ ≤ θ, so that for a multiple w' of w with ‖w'‖₁ ≤ θ
+// μ‖v‖₁ ≤ f(v) + μθ for every v with ‖v‖₁ ≤ θ. For a multiple w' of w with ‖w'‖₁ ≤ θ, it follows
+// that
 //
 //	f(w') − f* ≤ gap + f(w') − f(w) + μ(θ − ‖w‖₁)
 func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err error) {

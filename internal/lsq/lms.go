@@ -31,8 +31,7 @@ type LMSFit struct {
 	Squares   []float64 // Σ_i w_i (y_i − f(x_i))² of each output
 }
 
-// Fit fits the n×d samples x and the n×t targets y, with n weights, which are all 1 if weights is
-// nil.
+// Fit fits the n×d samples x and the n×t targets y. The n weights are all 1 if weights is nil.
 func (l LMS) Fit(t *run.Task, x numeric.Points, y backend.Host[float64], weights []float64) (*LMSFit, error) {
 	one := 0.0
 	if l.Intercept {

@@ -307,9 +307,9 @@ func (f *cholesky) solve(v []float64) {
 	}
 }
 
-// drop removes column i from a factor computed without pivoting. It removes row i of the factor,
-// and adds the outer product of column i to the later part by rotations (Golub and Van Loan 2013,
-// 6.5.4).
+// drop removes column i from a factor computed without pivoting. It removes row i of the factor. By
+// rotations, it adds the outer product of column i to the product of the rows after i (Golub and
+// Van Loan 2013, 6.5.4).
 func (f *cholesky) drop(i int) {
 	x := make([]float64, f.rank)
 	for r := i + 1; r < f.rank; r++ {
@@ -333,8 +333,8 @@ func (f *cholesky) drop(i int) {
 	}
 }
 
-// null returns one null direction in each row, for each redundant column: the coefficients of a
-// linear combination of this column and the independent columns that is 0 to working precision.
+// null returns a null direction for each redundant column, as a row: the coefficients of a linear
+// combination of this column and the independent columns that is 0 to working precision.
 func (f *cholesky) null() backend.Host[float64] {
 	s := len(f.scale)
 	z := backend.NewHost[float64](s-f.rank, s)

@@ -33,8 +33,8 @@ type Samples struct {
 	n, d, t      int   // numbers of rows of weight > 0, of features, and of outputs
 }
 
-// New returns the samples x and y, n×d and n×t of finite numbers, with weights ≥ 0, which are all 1
-// if weights is nil. Only Lasso and LeastSquares support sparse samples.
+// New returns the Samples of x, n×d, and y, n×t, whose numbers must be finite. The weights must be
+// ≥ 0. They are all 1 if weights is nil. Only Lasso and LeastSquares support sparse samples.
 func New(ctx context.Context, x numeric.Points, y backend.Host[float64], weights []float64, intercept bool) (*Samples, error) {
 	c := &Samples{x: x.Dense, sparse: x.Sparse, y: y, weights: weights, intercept: intercept, d: x.Cols, t: y.Cols}
 	c.part = numeric.PartOf(x.Rows, weights)

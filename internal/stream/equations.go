@@ -393,7 +393,6 @@ func (w *Equations) scales(tol float64) ([]float64, error) {
 	return size, err
 }
 
-// norms returns the 2-norms of the columns of a.
 func (w *Equations) norms(a backend.Matrix[float64]) ([]float64, error) {
 	m, t := a.Dims()
 	h := backend.NewHost[float64](m, t)

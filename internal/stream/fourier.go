@@ -54,8 +54,8 @@ func CheckFourier(k kernels.Kernel, d int) error {
 	return err
 }
 
-// CheckFourierGradient returns an error unless, for a given seed, the frequencies are a
-// differentiable function of the parameters of the kernel k, and addDerivatives supports k.
+// CheckFourierGradient checks that addDerivatives supports the kernel k, and that for a given seed
+// the frequencies are a differentiable function of the parameters of k.
 func CheckFourierGradient(k kernels.Kernel) error {
 	switch k := k.(type) {
 	case kernels.Gaussian, kernels.Matern, kernels.Laplacian, kernels.Constant:

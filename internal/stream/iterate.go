@@ -54,9 +54,10 @@ func IterationBytes(m, t int) int64 { return numeric.Bytes(numeric.Elements(5*m,
 // 1987), after which conjugate gradients are seldom needed. Refinement uses the stored H if its
 // rounding errors are small enough, and otherwise residuals from passes.
 //
-// The residual in the stopping test is computed from the samples in a separate pass. If it exceeds
-// the residual of the recurrence, the iteration restarts with the computed residual (residual
-// replacement, van der Vorst and Ye 2000), until a restart no longer reduces the residual.
+// The residual in the stopping test is computed from the samples in a separate pass. If this
+// residual exceeds the residual of the recurrence, the iteration restarts with the computed
+// residual (residual replacement, van der Vorst and Ye 2000), until a restart no longer reduces the
+// residual.
 func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Solution, error) {
 	var beta, r, z, p, q backend.Matrix[float64]
 	var err error

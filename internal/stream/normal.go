@@ -13,7 +13,7 @@ import (
 // A Preconditioner is an approximate inverse of H.
 type Preconditioner struct {
 	krylov.Preconditioner[float64]
-	Jitter float64  // increase of the diagonal before the factorization
+	Jitter float64  // number that was added to the diagonal to factor the matrix
 	Notes  []string // remarks for the user
 
 	exact bool      // whether the preconditioner is the inverse of H up to rounding errors
@@ -69,7 +69,7 @@ func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 			return nil, err
 		case numeric.Overflowed(pivot):
 			return nil, numeric.ExplainPivot(pivot, "the normal equations are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
-		case try == tries && notPSD(w.basis) != nil: // K may have negative eigenvalues, and then so may λS
+		case try == tries && notPSD(w.basis) != nil: // the kernel may give λS negative eigenvalues
 			return nil, numeric.ExplainPivot(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): %s", pivot.Index+1, pivot.Value, numeric.IndefiniteAdvice(notPSD(w.basis)))
 		case try == tries:
 			return nil, numeric.ExplainPivot(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): {raise $lambda|use fewer $centers}", pivot.Index+1, pivot.Value)

@@ -33,7 +33,7 @@ type drawnRow struct {
 	at       int
 }
 
-// NewSampler returns a sampler of size samples of d features.
+// NewSampler returns a Sampler that stores at most size samples of d features.
 func NewSampler(size, d int) *Sampler {
 	return &Sampler{x: backend.NewHost[float64](size, d), weights: make([]float64, size), known: make(map[uint64]bool, size)}
 }

@@ -45,9 +45,9 @@ const updateRows = 512
 //
 //	AAᵀ − λI = Σ w (v − v̄)(v − v̄)ᵀ ← AAᵀ − λI + Δ − ddᵀ/Σw,  d = ΔΣ w (v − v̄)
 //
-// The update of AAᵀTβ = Σ w (v − v̄)(y − ȳ) has the same form, and so has that of Σ w (y − ȳ)²,
-// which is computed from Quadratic. Without an intercept v̄, ȳ and d are 0. Unless samples are
-// removed, the terms of each sum do not cancel.
+// The updates of AAᵀTβ = Σ w (v − v̄)(y − ȳ) and of Σ w (y − ȳ)² have the same form. Update
+// computes the latter sum from Quadratic. Without an intercept v̄, ȳ and d are 0. The terms of a
+// sum cancel only if samples are removed.
 func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x numeric.Points, y backend.Host[float64], weights []float64, sign float64, beta backend.Host[float64], bias []float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()

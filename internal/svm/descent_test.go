@@ -177,8 +177,8 @@ func checkOptimal(t *testing.T, what string, p *Problem, start []float64, got *R
 		}
 		primal += p.C[i] * max(-p.Sign[i]*(f+got.Intercept)-p.P[i], 0)
 	}
-	// F is a sum of at most n·60 terms. The rounding error is bounded for sums of positive terms and
-	// of negative terms that do not exceed large.
+	// F is a sum of at most n·60 terms. The bound on its rounding error assumes that neither the
+	// positive terms nor the negative terms add up to more than large.
 	rounding := float64(n) * 60 * 0x1p-52 * (1 + large)
 	if most-least > got.Tol+rounding {
 		t.Errorf("%s: the conditions are violated by %g, not %g", what, most-least, got.Tol)

@@ -416,7 +416,6 @@ func (c *RowCache) own(s, i int) error {
 	return nil
 }
 
-// touch makes a slot the most recently used.
 func (c *RowCache) touch(s int) {
 	c.newer[c.older[s]], c.older[c.newer[s]] = c.newer[s], c.older[s]
 	head := c.Capacity()

@@ -34,7 +34,7 @@ type Problem struct {
 	gram   *gram     // k(X, X), or nil if Solve must compute its rows
 	mem    *memory   // memory to reuse, or nil
 	nu     form      // plain, or the ν formulation of the problem
-	Inside bool      // for OneClass: select the largest b, for which f ≥ 0 at every row with α < c
+	Inside bool      // for OneClass: whether Solve selects a b so large that f ≥ 0 at every row with α < c
 }
 
 // A form is a formulation in which a parameter ν replaces C or ε (Schölkopf, Smola, Williamson and
@@ -191,7 +191,7 @@ func SolveIn(t *run.Task, p *Problem, set Params, base, share float64) (*Result,
 }
 
 // Solve solves p. set must come from WithDefaults. Between working sets Solve calls report with the
-// violation of the optimality conditions, and returns an error of report.
+// violation of the optimality conditions. If report returns an error, Solve returns this error.
 func Solve(t *run.Task, p *Problem, set Params, report func(gap float64) error) (*Result, error) {
 	work := 0
 	if p.nu == plain {

@@ -49,8 +49,8 @@ func newWorking(s *smo, set []int) *working {
 	return w
 }
 
-// minimize takes steps until the violation within the set is at most tol, or for limit steps,
-// and returns the number of steps.
+// minimize takes at most limit steps, until the violation within the set is at most tol. It returns
+// the number of steps.
 func (w *working) minimize(tol float64, limit int) int {
 	if w.separate {
 		return w.minimizeSeparately(tol, limit)

@@ -160,10 +160,10 @@ func plain(kind kernels.StatKind, x, z []float64) Ball {
 
 // A sum adds numbers by algorithm Dot2 of Ogita, Rump and Oishi (2005), Accurate sum and dot
 // product. Each number is given as a float64 p and a correction e with |e| ≤ 3u|p|, u = 2⁻⁵³. high
-// adds the p, and low adds the corrections and the rounding errors of high. A rounding error of
-// high is at most u Σ|p|, so that each p adds at most 4u Σ|p| to low. For n numbers low takes less
-// than 2n roundings of at most 4nu² Σ|p| each. The error of high + low is at most 8n²u² Σ|p|, plus
-// 8u²|p| for each p.
+// is the sum of the p. low is the sum of the corrections and of the rounding errors of high. A
+// rounding error of high is at most u Σ|p|, so that each p adds at most 4u Σ|p| to low. For n
+// numbers low takes less than 2n roundings of at most 4nu² Σ|p| each. The error of high + low is at
+// most 8n²u² Σ|p|, plus 8u²|p| for each p.
 type sum struct {
 	high, low, size float64
 	n               int

@@ -27,7 +27,7 @@ type Primal struct {
 	Lambdas   []Ball // if not nil, the λ of each target, which replaces Lambda; read by Rounded only
 	Centers   bool
 	Intercept bool
-	Sums      *stream.Sums // if f was computed from the sums of the normal equations, these sums; read by Rounded only
+	Sums      *stream.Sums // sums of the normal equations from which f was computed, or nil; read by Rounded only
 }
 
 func (s *Primal) lambda(c int) Ball {
@@ -56,7 +56,7 @@ func (s *Primal) lambda(c int) Ball {
 // errors in float64. The solutions z and ζ are the correction. Bound evaluates the effect of the
 // correction on f, and the residuals of β + z and b + ζ.
 //
-// Bound reads the samples two to four times. Bytes returns its memory.
+// Bound reads the samples two to four times. The method Bytes returns the memory of Bound.
 func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	m, t := f.Alpha.Rows, f.Alpha.Cols
 	floor := least(s.Lambda)
@@ -169,7 +169,7 @@ type primal struct {
 	*Primal
 	f       *Expansion
 	penalty [][]Ball // k(x_j, x_l), M×M; set only if Centers is set
-	mass    Ball     // m; the first pass sets this field and the fields below
+	mass    Ball     // m = Σ w_i; the first pass sets this field and the fields below
 	center  []Ball   // the mean φ̄
 	root    float64  // the largest ‖φ(x_i)‖
 	a       *lower   // Σ w_i φ(x_i)φ(x_i)ᵀ in float64, and after finish the matrix of the equations
@@ -370,7 +370,7 @@ func leastEigenvalue(ctx context.Context, k [][]Ball) (float64, error) {
 	slack := up(FactorSlack(n, trace) + float64(n)*off)
 	var err error
 	best := 0.0
-	sort.Search(26, func(j int) bool { // 4⁻²⁶·trace is below slack
+	sort.Search(26, func(j int) bool { // a smaller θ proves nothing, because 4⁻²⁶·trace is below slack
 		theta := math.Ldexp(trace, -2*j)
 		if err != nil || !(theta > 2*slack) {
 			return true
@@ -411,7 +411,7 @@ func (a *lower) add(phi []Ball, weight func(i int) float64, rows int) {
 		}
 	}
 	each(m, func(k int) {
-		i := k / 2 // a list alternates between first and last rows, so that equal parts of it take similar times
+		i := k / 2 // take rows alternately from both ends: parts of the list of equal length then take similar times
 		if k%2 == 1 {
 			i = m - 1 - k/2
 		}

@@ -17,7 +17,7 @@ import (
 //
 // The error of a computed angle ω_jᵀx is at most γ_(d+3)‖ω_j‖‖x‖, and adds at most as much to its
 // cosine or sine. The evaluation of these functions adds at most 2 functionUlps + 8 roundings of
-// numbers of magnitude 1 and of the angle, including the shift of the angle by π/2 for the sine.
+// numbers of magnitude 1 and of the angle, including the shift of the angle by 3π/2 for the sine.
 func NewWaves(omega numeric.Points, cos, sin kernels.Kernel) *Roundoff {
 	norm := 0.0
 	for j := range omega.Rows {

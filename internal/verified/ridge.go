@@ -127,7 +127,7 @@ type ErrorBound struct {
 	Kappa      float64 // κ of the bounds above
 	Square     float64 // ‖φ̄‖² of the bounds above
 	Root       float64 // the largest √k(x_j, x_j)
-	Plain      bool    // whether the bound has the last form above, or that of Primal.Bound
+	Plain      bool    // whether the bound has the form for kernels that may be indefinite, or for Primal.Bound
 	Rounded    bool    // whether the bound includes the rounding errors of a device; System.Rounded and ForDevice set it
 }
 
@@ -156,8 +156,8 @@ type System struct {
 	// for any approximation. They are narrow if the approximation has a few correct digits. If
 	// Solve is nil, no correction is computed.
 	Solve func(r backend.Host[float64]) error
-	// Floor is 0 for a positive semidefinite kernel, and otherwise a lower bound on the eigenvalues of
-	// K + λW⁻¹, where K is symmetric. Only Bound reads it.
+	// Floor is 0 for a positive semidefinite kernel. For another symmetric kernel, it is a lower bound
+	// on the eigenvalues of K + λW⁻¹. Only Bound reads it.
 	Floor float64
 }
 
@@ -411,7 +411,7 @@ func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, resid
 // ForDevice changes b, a result of System.Bound, to a bound for predictions that a device computes
 // in float64 from kernel values whose errors r bounds. The effect of the correction on f(x) is at
 // most √k(x, x)·√(zᵀKz) + |ζ|. If this effect is at most an eighth of the rounding errors of a
-// prediction, ForDevice removes the correction, to save each prediction the sum for the correction.
+// prediction, ForDevice removes the correction. Predictions then take less time.
 func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 	b.Rounded = true
 	n, keep := len(r.roots), false
@@ -621,7 +621,7 @@ func (r *residuals) minus(z backend.Host[float64], targets []TargetBound, interc
 			row[c] = Sub(row[c], Add(product, Add(Mul(r.diagonal[i], Exact(z.Row(i)[c])), Exact(targets[c].Shift))))
 			quadratic[i] = up(math.Abs(z.Row(i)[c]) * product.Magnitude())
 		}
-		// zᵀKz ≤ Σ|z_i||(Kz)_i|.
+		// Bound zᵀKz by Σ|z_i||(Kz)_i|.
 		targets[c].Power = up(math.Sqrt(total(n, func(i int) float64 { return quadratic[i] })))
 	}
 	return left

@@ -34,7 +34,7 @@ type system struct {
 	operators map[solvers.Operator]int // number of compared solutions by each operator
 }
 
-// operators lists parameters with which a solve stops early, by each operator of CG and by Mixed.
+// operators lists parameters of solves that stop early: CG with each operator, and Mixed.
 var operators = []solvers.Params{
 	{Method: solvers.CG, Tol: 1e-4}, {Method: solvers.CG, Operator: solvers.Stored64, Tol: 1e-4}, {Method: solvers.CG, Operator: solvers.Stored32, Tol: 1e-4},
 	{Method: solvers.CG, Operator: solvers.Fixed16, Tol: 1e-4}, {Method: solvers.CG, Operator: solvers.Unstored64, Tol: 1e-4},
@@ -227,7 +227,7 @@ func factorAndSolve(p solvers.Problem, r backend.Host[float64]) error {
 type pessimism struct {
 	predictions int
 	violations  int
-	ratios      map[int][]float64 // the largest bound divided by the largest error: one ratio for each solution, by n
+	ratios      map[int][]float64 // by n: for each solution, the largest bound divided by the largest error
 }
 
 // all returns, in ascending order, the ratios of all n for which include(n) is true.

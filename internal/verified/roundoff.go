@@ -20,7 +20,7 @@ type Roundoff struct {
 	kernel kernels.Kernel
 	points numeric.Points
 	direct bool
-	origin []float64 // the origin in the method measures: the first of dense points; nil, for 0, if the points are sparse
+	origin []float64 // the origin of the method measures: the first point; nil for sparse points, whose origin is 0
 	roots  []float64 // upper bounds on √k(x_j, x_j)
 	// functions holds the kernels whose values are the functions of the expansion: the kernel of
 	// the expansion, the kernels of NewWaves, or no kernel if the functions are coordinates.
@@ -84,9 +84,9 @@ func (r *Roundoff) collect(k kernels.Kernel) {
 	}
 }
 
-// measures calls use(i, m) for the points i = first, …, last−1 of x, with a measure m of their
-// size. For an SqDist m is ‖x_i − origin‖² with the scales of s, otherwise Σ_p |x_ip| + |x_ip −
-// origin_p|.
+// measures calls use(i, m) for the points i = first, …, last−1 of x, where m measures the size of
+// point i. For an SqDist, m is ‖x_i − origin‖² with the scales of s, and otherwise Σ_p |x_ip| +
+// |x_ip − origin_p|.
 func (r *Roundoff) measures(s *kernels.Stat, x *numeric.Points, first, last int, use func(i int, m float64)) {
 	raised := 1 + float64(x.Cols+4)*0x1p-50
 	if s.Kind == kernels.SqDist && r.origin != nil && s.Scale == nil {
@@ -131,8 +131,8 @@ func squaredDistance(x, z []float64) float64 {
 	return even + odd
 }
 
-// setFar sets far[i] to the ratio of the measure of point first+i of x to r.reach, the largest over
-// all statistics, or to 1 if the ratio is smaller.
+// setFar sets far[i] for each point first+i of x: to the largest ratio of a measure of the point to
+// r.reach over all statistics, but at least to 1.
 func (r *Roundoff) setFar(far []float64, x *numeric.Points, first int) {
 	for i := range far {
 		far[i] = 1

@@ -22,7 +22,7 @@ import (
 	"github.com/mercer-go/mercer/internal/webpage"
 )
 
-// The size of a chart, small enough for a phone without scaling.
+// width and height are the size of a chart, which fits on a phone without scaling.
 const (
 	width  = 330 * vg.Length(1)
 	height = 220 * vg.Length(1)
