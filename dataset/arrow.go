@@ -321,7 +321,6 @@ func (c *arrowColumn) check() string {
 	return ""
 }
 
-// text reports whether the column holds texts.
 func (t *arrowType) text() bool {
 	return t.kind == arrowText || t.kind == arrowLargeText || t.kind == arrowTextView || t.time.unit != 0
 }
@@ -593,7 +592,6 @@ func (b *arrowBatch) add(t *Table) error {
 	return nil
 }
 
-// readArrow reads a whole file or stream.
 func readArrow(in *input) (*Table, error) {
 	a, err := openArrow(in)
 	if err != nil {

@@ -379,21 +379,22 @@ func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 // eachByte has 1 in each of its bytes.
 const eachByte = 0x0101010101010101
 
-// eightDigits returns the number with eight decimal digits, given as bytes 0 to 9 with the first
-// digit in the lowest byte.
+// eightDigits returns a number of eight decimal digits. Each byte of x is a digit from 0 to 9; the
+// lowest byte is the first digit.
 func eightDigits(x uint64) uint64 {
-	x = x*10 + x>>8 // now x holds numbers of two digits
+	x = x*10 + x>>8 // now every second byte of x is a number of two digits
 	return (x&0x000000ff000000ff*(100+1000000<<32) + x>>16&0x000000ff000000ff*(1+10000<<32)) >> 32
 }
 
-// fourDigits returns the number with four decimal digits, given as in eightDigits.
+// fourDigits is eightDigits for four digits.
 func fourDigits(x uint32) uint64 {
 	x = x*10 + x>>8
 	return uint64(x&0xff*100 + x>>16&0xff)
 }
 
-// scaled returns mantissa·10^power, rounded once. It computes the product or quotient with 5^|power| to at
-// least 62 bits. The last bit is a sticky bit, which is set if the discarded part is not 0.
+// scaled returns mantissa·10^power, rounded once. It computes at least 62 bits of the product or
+// quotient with 5^|power|. The last of these bits is a sticky bit: it is set if the remaining bits
+// are not all 0.
 func scaled(mantissa uint64, power int) float64 {
 	five := powersOfFive[max(power, -power)]
 	shift := bits.LeadingZeros64(mantissa)
@@ -402,7 +403,7 @@ func scaled(mantissa uint64, power int) float64 {
 	var high, rest uint64
 	if power < 0 {
 		shift = bits.LeadingZeros64(five)
-		// mantissa/2 is less than the divisor, which is at least 2⁶³
+		// Div64 requires mantissa/2 < divisor. This holds, because the divisor is at least 2⁶³.
 		high, rest = bits.Div64(mantissa>>1, mantissa<<63, five<<shift)
 		exponent += shift - 63
 	} else {
@@ -412,6 +413,6 @@ func scaled(mantissa uint64, power int) float64 {
 	if rest != 0 {
 		rest = 1
 	}
-	high = high>>1 | high&1 | rest // now high fits in an int64, whose conversion to float64 rounds once on every platform
+	high = high>>1 | high&1 | rest // high must fit in an int64, because its conversion to float64 rounds only once on every platform
 	return float64(int64(high)) * math.Float64frombits(uint64(1023+exponent+1)<<52)
 }

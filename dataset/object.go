@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// An ObjectReader makes the features of a row directly from the text of a JSON object, without a Table.
+// An ObjectReader computes the features of a row from the text of a JSON object, without a Table.
 type ObjectReader struct {
 	inputs map[string]objectInput
 	width  int
@@ -14,10 +14,10 @@ type ObjectReader struct {
 
 type objectInput struct {
 	*Input
-	at int // index of the first feature
+	at int // index of the input's first feature
 }
 
-// ObjectReader returns a reader of rows for e, or nil if e has inputs other than columns of numbers and of categories.
+// ObjectReader returns a row reader for e, or nil if an input is neither numbers nor categories.
 func (e *Encoder) ObjectReader() *ObjectReader {
 	if e == nil {
 		return nil
@@ -32,7 +32,7 @@ func (e *Encoder) ObjectReader() *ObjectReader {
 		r.width += in.width()
 	}
 	if slices.ContainsFunc(e.NAValues, func(s string) bool { _, ok := decimal([]byte(s)); return ok }) {
-		return nil // some numbers represent missing values
+		return nil // a number in NAValues represents a missing cell
 	}
 	return r
 }
@@ -46,9 +46,9 @@ func (r *ObjectReader) Width() int {
 }
 
 // Read sets x, which has Width elements, to the features of the row in a JSON object, and reports
-// whether the row is ordinary: it has each column once and no other key, each number is a JSON
-// number of at most 19 digits, and each category is a string without escapes. For a row that is not
-// ordinary, use FromRows and Features, which also give the Notes and errors.
+// whether the row is ordinary. An ordinary row has each column once and no other key, each number
+// is a JSON number of at most 19 digits, and each category is a string without escapes. For any
+// other row, use FromRows and Features, which also give Notes and errors.
 func (r *ObjectReader) Read(x []float64, object []byte) bool {
 	b := blanks(object)
 	if r == nil || len(b) == 0 || b[0] != '{' {
@@ -56,7 +56,7 @@ func (r *ObjectReader) Read(x []float64, object []byte) bool {
 	}
 	clear(x)
 	for _, in := range r.inputs {
-		x[in.at] = math.NaN() // the column has not occurred
+		x[in.at] = math.NaN() // NaN means that the column has not occurred yet
 	}
 	for seen := 0; ; {
 		key, rest, ok := plainString(blanks(b[1:]))
@@ -105,8 +105,8 @@ func blanks(b []byte) []byte {
 	return b
 }
 
-// plainString returns the contents of the JSON string at the beginning of b, unless it has an escape or a control
-// character, and the bytes after it.
+// plainString returns the contents of the JSON string at the beginning of b, and the bytes after
+// it. If the string has an escape or a control character, ok is false.
 func plainString(b []byte) (text, rest []byte, ok bool) {
 	if len(b) == 0 || b[0] != '"' {
 		return nil, b, false
@@ -122,7 +122,7 @@ func plainString(b []byte) (text, rest []byte, ok bool) {
 	return nil, b, false
 }
 
-// jsonNumber reports whether b, which scanDecimal accepts, is a number of JSON.
+// jsonNumber reports whether b is a number in JSON. scanDecimal must have accepted b.
 func jsonNumber(b []byte) bool {
 	if len(b) > 0 && b[0] == '-' {
 		b = b[1:]

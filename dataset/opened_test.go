@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestOpened checks that an open file is read from its beginning each time, that messages contain
-// the given name, and that a deleted file is still read.
+// TestOpened checks that an open file is read from its beginning each time, even after it has been
+// deleted, and that errors contain the given name.
 func TestOpened(t *testing.T) {
 	text := "a,y\n" + strings.Repeat("1,2\n3,4\n", 500)
 	path := filepath.Join(t.TempDir(), "x")
@@ -50,7 +50,7 @@ func TestOpened(t *testing.T) {
 	wantFault(t, err, "far://away/t.parquet: has the name of a Parquet file but not the signature")
 }
 
-// TestReadLIBSVM checks that a file that begins with a row without features is read as LIBSVM on request.
+// TestReadLIBSVM checks that ReadLIBSVM reads a file whose first row has no features.
 func TestReadLIBSVM(t *testing.T) {
 	text := "7\n8 2:0.5\n"
 	table, err := dataset.ReadLIBSVM("-", strings.NewReader(text))

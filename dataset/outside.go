@@ -7,11 +7,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// FarOutside is the distance from the training range, in multiples of the range's width, beyond
-// which Encoder.Outside reports a number.
+// FarOutside determines which numbers Encoder.Outside reports: those whose distance from the
+// training range is more than FarOutside times the width of the range.
 const FarOutside = 10
 
-// Outside describes a column of numbers with rows far outside the training range.
+// Outside describes a column of numbers in which some rows are far outside the training range.
 type Outside struct {
 	Column    string
 	Rows      int
@@ -19,14 +19,16 @@ type Outside struct {
 	Low, High float64 // the training range
 }
 
-// Outside counts, for each input, the rows of x whose number is below Low or above High by more
-// than FarOutside·(High − Low). x comes from Features or Stream.Blocks. Outside adds the counts to
-// list, which is nil or the result of an earlier call. The result has one entry for each input; its
-// Rows is 0 if no row is far outside.
+// Outside counts the rows of x that are far outside the training range, for each input: their
+// number is below Low or above High by more than FarOutside·(High − Low). x is a result of Features
+// or Stream.Blocks. The argument list is nil or the result of an earlier call, to which Outside
+// adds the counts. The result has one entry for each input. Its field Rows is 0 if no row is far
+// outside.
 //
-// If High − Low is less than 1000·ε·max(|Low|, |High|), this bound replaces High − Low, so that in
-// a column that was constant in training any other number is reported. A column that was 0 in every
-// training row is not reported, because new values are common in such columns of sparse data.
+// If High − Low is less than the bound 1000·ε·max(|Low|, |High|), the bound replaces it. Therefore,
+// if a column was constant in training, all other numbers are reported except for rounding. A
+// column that was 0 in every training row is not reported, because new values are common in such
+// columns of sparse data.
 func (e *Encoder) Outside(list []Outside, x mat.Matrix) []Outside {
 	rows, width := x.Dims()
 	if list == nil {
@@ -58,5 +60,5 @@ func (e *Encoder) Outside(list []Outside, x mat.Matrix) []Outside {
 	return list
 }
 
-// distance returns the distance of v from the training range.
+// distance returns the distance of v from the training range; it is ≤ 0 inside the range.
 func (o *Outside) distance(v float64) float64 { return max(o.Low-v, v-o.High) }

@@ -15,17 +15,19 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A Parquet file (parquet.thrift, format 2.x) consists of PAR1, the pages of values, column by column for
-// each group of rows, the metadata, the length of the metadata in 4 bytes, and PAR1. This package supports
-// flat columns, all encodings, and all types except INT96 and byte arrays that are neither texts nor
-// decimals. It supports the codecs UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD and LZ4_RAW.
+// A Parquet file (parquet.thrift, format 2.x) begins and ends with the text PAR1. In between are
+// the pages of values, column by column for each group of rows, the metadata, and the length of the
+// metadata in 4 bytes. This package supports flat columns, all encodings, and all types except
+// INT96 and byte arrays that are neither texts nor decimals. It supports the codecs UNCOMPRESSED,
+// SNAPPY, GZIP, BROTLI, ZSTD and LZ4_RAW.
 //
-// This package does not use github.com/parquet-go/parquet-go, whose v0.32.0 fails TestParquetDamage
-// in ways from which a caller cannot recover. If byte 391 of arrow-lz4raw-v1-plain.parquet is
-// inverted, its LZ4 decoder doubles a buffer until the process runs out of memory. If byte 12880 of
-// arrow-brotli.parquet is inverted, it allocates 4 GiB for the footer of a 13 kB file.
+// This package does not use github.com/parquet-go/parquet-go. Its version v0.32.0 fails
+// TestParquetDamage in ways from which a caller cannot recover. If byte 391 of
+// arrow-lz4raw-v1-plain.parquet is inverted, its LZ4 decoder doubles a buffer until the process
+// runs out of memory. If byte 12880 of arrow-brotli.parquet is inverted, it allocates 4 GiB for the
+// footer of a 13 kB file.
 
-// parquetFile is an open file with the contents of its footer.
+// parquetFile is an open file and the contents of its footer.
 type parquetFile struct {
 	t       *Table
 	r       io.ReaderAt
@@ -48,11 +50,11 @@ const (
 	parquetFixed
 )
 
-// parquetColumn is a column, which is an element of the schema.
+// parquetColumn is a column. It has the properties of an element of the schema.
 type parquetColumn struct {
 	name       string
 	physical   int64
-	width      int // size of a fixed-size value
+	width      int // size of a value of type parquetFixed in bytes
 	repetition int64
 	children   int64
 	unsigned   bool
@@ -61,7 +63,7 @@ type parquetColumn struct {
 	scale      int64
 	time       storedTime
 	uuid       bool
-	leaf       int    // index of the column's chunk in each group
+	leaf       int    // index of the column in parquetGroup.chunks
 	broken     string // why the column cannot be read, or ""
 }
 
@@ -72,9 +74,9 @@ type parquetGroup struct {
 	chunks []parquetChunk
 }
 
-// parquetChunk locates the pages of a column of a group in the file.
+// parquetChunk says where the pages of a column are, for one group of rows.
 type parquetChunk struct {
-	elsewhere       bool // whether the pages are in another file
+	elsewhere       bool // the pages are in another file
 	codec           int64
 	data, dict, len int64
 }
@@ -84,13 +86,12 @@ const (
 	listed   = 2
 
 	maxFooter = 1 << 28
-	// Decimals written by other programs have at most 38 digits (16 bytes) or 76 digits (32 bytes).
+	// Other programs write decimals of at most 38 digits (16 bytes) or 76 digits (32 bytes).
 	maxScale        = 100
 	maxDecimalBytes = 64
 	maxGroupRows    = 1 << 26
 )
 
-// openParquet reads the footer.
 func openParquet(in *input) (*parquetFile, error) {
 	p := &parquetFile{t: in.t, r: in.file, size: in.size, memory: in.allowance}
 	if in.file == nil {
@@ -147,7 +148,7 @@ func (p *parquetFile) readAt(b []byte, offset int64) error {
 	return nil
 }
 
-// metadata parses FileMetaData.
+// metadata parses a FileMetaData of parquet.thrift.
 func (p *parquetFile) metadata(m *thrift) error {
 	encrypted := false
 	m.fields(func(id int64, kind byte) {
@@ -193,7 +194,7 @@ func readSchema(m *thrift) (c parquetColumn) {
 	return c
 }
 
-// readLogical parses a member of the union LogicalType.
+// readLogical parses member id of the union LogicalType.
 func (c *parquetColumn) readLogical(m *thrift, id int64) {
 	switch id {
 	case 5:
@@ -255,7 +256,7 @@ func readChunk(m *thrift) (c parquetChunk) {
 	return c
 }
 
-// check validates the footer against the limits of this package and the size of the file.
+// check returns an error if the footer exceeds a limit of this package or the size of the file.
 func (p *parquetFile) check() error {
 	leaves, ok := p.flatten()
 	if !ok {
@@ -303,8 +304,8 @@ func (p *parquetFile) check() error {
 	return nil
 }
 
-// flatten creates a column for each child of the schema's root, and returns the number of leaves.
-// ok is false if the schema is damaged.
+// flatten creates a column for each child of the schema's root. It returns the number of leaves of
+// the schema, and ok = false if the schema is damaged.
 func (p *parquetFile) flatten() (leaves int, ok bool) {
 	if len(p.columns) == 0 {
 		return 0, false
@@ -314,7 +315,7 @@ func (p *parquetFile) flatten() (leaves int, ok bool) {
 	for at := 0; at < len(elements); {
 		c := elements[at]
 		c.leaf = leaves
-		for open := int64(1); open > 0; open-- { // open counts the unvisited elements of the subtree of c, including c
+		for open := int64(1); open > 0; open-- { // open is the number of elements in the subtree of c, including c, that are not visited yet
 			if at == len(elements) || elements[at].children < 0 || elements[at].children > int64(len(elements)) {
 				return 0, false
 			}
@@ -352,7 +353,6 @@ func (c *parquetColumn) check() string {
 	return ""
 }
 
-// text reports whether the column holds texts.
 func (c *parquetColumn) text() bool {
 	return c.physical == parquetBytes && !c.decimal || c.uuid || c.temporal()
 }
@@ -367,7 +367,7 @@ func (c *parquetColumn) integer() bool {
 	return !c.decimal && !c.temporal() && (c.physical == parquetInt32 || c.physical == parquetInt64)
 }
 
-// kind returns the storage type of the numbers in a page of plain values.
+// kind returns the type in which a PLAIN page stores numbers.
 func (c *parquetColumn) kind() dtype {
 	switch c.physical {
 	case parquetInt32:
@@ -382,7 +382,6 @@ func (c *parquetColumn) kind() dtype {
 	return f64
 }
 
-// readParquet reads a whole file.
 func readParquet(in *input) (*Table, error) {
 	p, err := openParquet(in)
 	if err != nil {
@@ -403,7 +402,7 @@ func readParquet(in *input) (*Table, error) {
 	return t, nil
 }
 
-// bytesOf returns a lower bound on the memory of the given number of rows.
+// bytesOf returns a lower bound on the memory of a table of the given number of rows.
 func (p *parquetFile) bytesOf(rows int64) int64 {
 	size := int64(0)
 	for i := range p.columns {
@@ -415,7 +414,7 @@ func (p *parquetFile) bytesOf(rows int64) int64 {
 }
 
 // newTable returns an empty table. Its columns have capacity for the given number of rows, unless
-// the file is much smaller than these columns: a small file must not cause a large allocation.
+// the file is much smaller: a small file must not cause a large allocation.
 func (p *parquetFile) newTable(rows int64) *Table {
 	const expansion = 16
 	t := &Table{Source: p.t.Source}
@@ -434,14 +433,13 @@ func (p *parquetFile) newTable(rows int64) *Table {
 	return t
 }
 
-// addGroup appends a group of rows to a table.
-//
-// Several workers read columns of numbers in parallel.
+// addGroup appends a group of rows to a table. Several workers read the columns in parallel if none
+// has texts.
 func (p *parquetFile) addGroup(t *Table, g *parquetGroup) error {
 	workers := p.memory.workers()
 	for _, c := range p.columns {
 		if c.text() {
-			workers = 1 // the memory of texts is counted in one allowance, which only one goroutine may use
+			workers = 1 // texts change the remaining allowance, which only one goroutine may do
 		}
 	}
 	errs := make([]error, len(p.columns))
@@ -468,7 +466,7 @@ func (p *parquetFile) addGroup(t *Table, g *parquetGroup) error {
 	return nil
 }
 
-// A parquetPart is a group of rows.
+// A parquetPart is a group of rows as a part of a pass.
 type parquetPart struct {
 	p     *parquetFile
 	group *parquetGroup
@@ -504,7 +502,7 @@ func (p *pass) beginParquet(in *input) error {
 	return nil
 }
 
-// addNumbers appends numbers to a plain column. NaN represents a missing cell.
+// addNumbers appends numbers to a plain column. NaN is a missing cell.
 func (c *column) addNumbers(values []float64) {
 	begin := len(c.numbers)
 	c.numbers = append(c.numbers, values...)
@@ -519,7 +517,7 @@ func (c *column) addNumbers(values []float64) {
 	}
 }
 
-// addText appends a text, which must be UTF-8.
+// addText appends a text. It returns an error unless the text is UTF-8.
 func (t *Table) addText(c *column, text []byte) error {
 	if !utf8.Valid(text) {
 		e := t.fault(c.name, "is not valid UTF-8")

@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// parquetFiles lists files of 300 rows, written by three programs in all versions of pages,
-// encodings and codecs; see testdata/README.md.
+// parquetFiles lists files with the same 300 rows, which three programs wrote in all versions of
+// pages, encodings and codecs; see testdata/README.md.
 func parquetFiles(t testing.TB) []string {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/parquet/[ag]*-v*.parquet")
@@ -27,7 +27,7 @@ func parquetFiles(t testing.TB) []string {
 	return append(paths, "testdata/parquet/arrow-brotli.parquet", "testdata/parquet/hyparquet.parquet")
 }
 
-// checkRows checks that a table has the 300 rows of testdata/README.md.
+// checkRows checks that a table has the 300 rows that testdata/README.md describes.
 func checkRows(t *testing.T, path string, table *dataset.Table) {
 	t.Helper()
 	const n = 300
@@ -92,8 +92,8 @@ func TestParquet(t *testing.T) {
 	}
 }
 
-// TestParquetKinds checks the tables of files with decimals of up to 38 digits, without rows, and
-// with lists.
+// TestParquetKinds checks the tables of three kinds of files: with decimals of up to 38 digits,
+// without rows, and with lists.
 func TestParquetKinds(t *testing.T) {
 	table, err := dataset.Read("testdata/parquet/go-decimal.parquet", nil)
 	if err != nil {
@@ -102,7 +102,7 @@ func TestParquetKinds(t *testing.T) {
 	if diff := cmp.Diff(map[string][]float64{"price": {123.45, -0.01}, "small": {5.5, -0.7}}, cells(t, table)); diff != "" {
 		t.Error(diff)
 	}
-	// The compiler rounds each constant below once, like the value it is compared with.
+	// The compiler rounds each constant below only once, as the reader must round each value.
 	if table, err = dataset.Read("testdata/parquet/go-decimal38.parquet", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,8 @@ func TestParquetKinds(t *testing.T) {
 	wantFault(t, err, `testdata/parquet/go-list.parquet: column "list": holds lists; only flat columns can be read, or drop the column`)
 }
 
-// TestParquetStream checks that a stream gives the same table as the whole file.
+// TestParquetStream checks that reading a file in passes gives the same table as reading it at
+// once.
 func TestParquetStream(t *testing.T) {
 	for _, path := range parquetFiles(t) {
 		same(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"u8"}, Standardize: true}, 77)
@@ -134,8 +135,8 @@ func TestParquetStream(t *testing.T) {
 	}
 }
 
-// TestParquetDamage checks that changing any byte of a file gives an error or another table, but
-// never a panic.
+// TestParquetDamage changes one byte of a file at a time. Reading the file must give an error or
+// another table, but never a panic.
 func TestParquetDamage(t *testing.T) {
 	for _, path := range parquetFiles(t) {
 		data, err := os.ReadFile(path)
@@ -181,14 +182,14 @@ func TestParquetDamage(t *testing.T) {
 	}
 }
 
-// fuzzMemory limits the memory of a table in a fuzz test, because a few bytes can represent
-// millions of rows, and reading them would make fuzzing slow.
+// fuzzMemory limits the memory of a table in a fuzz test. Some bytes can represent millions of
+// rows, and fuzzing would be slow if they were read.
 const fuzzMemory = 1 << 18
 
 // FuzzParquet reads arbitrary bytes as a Parquet file. Run it with -fuzzminimizetime 100x, as make
-// fuzz-smoke does: without a bound, the fuzzer spends all of its time on minimizing inputs.
+// fuzz-smoke does. Without this bound, the fuzzer would only minimize inputs.
 func FuzzParquet(f *testing.F) {
-	paths, err := filepath.Glob("testdata/parquet/small-*") // only small tables are used, because large tables make each execution slow
+	paths, err := filepath.Glob("testdata/parquet/small-*") // with large tables, each execution would be slow
 	if err != nil || len(paths) < 5 {
 		f.Fatalf("%d files, %v", len(paths), err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// These are the kinds of pages in parquet.thrift.
+// These constants number the kinds of pages in parquet.thrift.
 const (
 	dataPage       = 0
 	indexPage      = 1
@@ -26,34 +26,34 @@ const (
 )
 
 const (
-	maxPage       = 1 << 28 // maximum size of a page in bytes, compressed or decompressed
+	maxPage       = 1 << 28 // maximum size in bytes of a page, both compressed and decompressed
 	maxPageValues = 1 << 24
 	maxPageHeader = 1 << 16
 )
 
-// A pageReader reads the pages of one column of one group of rows.
+// A pageReader reads the pages of a column for one group of rows.
 type pageReader struct {
 	p      *parquetFile
 	t      *Table
 	column *parquetColumn
 	to     *column
-	before int // number of rows of t before the group
+	before int // number of rows in t before the group
 
 	codec   int64
-	numbers []float64 // one of these three lists holds the dictionary
+	numbers []float64 // the dictionary is in one of the lists numbers, texts and whole
 	texts   [][]byte
 	whole   []int64
 	offset  int64 // offset of the page in the file
 	zstd    *zstd.Decoder
-	body    []byte // buffer for the body of a page of numbers
+	body    []byte // buffer that is used again for each page of numbers
 }
 
-// pageHeader is PageHeader of parquet.thrift.
+// pageHeader is a PageHeader of parquet.thrift.
 type pageHeader struct {
 	kind, unpacked, packed int64
 	values, encoding       int64
 	levels                 int64 // encoding of the definition levels
-	defBytes, repBytes     int64 // sizes of the definition and repetition levels in bytes, in version 2
+	defBytes, repBytes     int64 // version 2: sizes in bytes of the definition and repetition levels
 	compressed             bool
 	crc                    int64
 	hasCRC                 bool
@@ -107,7 +107,7 @@ func (d *pageReader) fault(rule string) *Error {
 	return e
 }
 
-// chunk reads all pages, which together must have the given number of rows.
+// chunk reads all pages of a column in a group. Together they must have the given number of rows.
 func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 	d.codec, d.offset = c.codec, c.data
 	defer func() {
@@ -140,7 +140,7 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 		}
 		r.Discard(m.at)
 		var body []byte
-		if d.column.text() { // the texts share the memory of the page
+		if d.column.text() { // texts refer to the memory of their page, so that it is not used again
 			body = make([]byte, h.packed)
 		} else {
 			d.body = slices.Grow(d.body[:0], int(h.packed))[:h.packed]
@@ -198,7 +198,7 @@ func (d *pageReader) page(h pageHeader, body []byte, rows int) (int, error) {
 		return 0, d.dictionary(h, body)
 	}
 	n := int(h.values)
-	var present []bool // nil if no cell is missing
+	var present []bool // whether the cell of each row has a value; nil if no cell is missing
 	if d.column.repetition == optional {
 		if h.kind == dataPage {
 			if len(body) < 4 || uint64(binary.LittleEndian.Uint32(body)) > uint64(len(body)-4) || h.levels != encRLE {
@@ -222,7 +222,7 @@ func (d *pageReader) page(h pageHeader, body []byte, rows int) (int, error) {
 	return int(h.values), d.values(h.encoding, body, n, present)
 }
 
-// unpack decompresses a page.
+// unpack decompresses the body of a page.
 func (d *pageReader) unpack(body []byte, size int64) ([]byte, error) {
 	damaged := func(codec string) error {
 		return d.fault("the " + codec + " data of a page is damaged")
@@ -232,7 +232,7 @@ func (d *pageReader) unpack(body []byte, size int64) ([]byte, error) {
 		return body, nil
 	case 1:
 		n, err := snappy.DecodedLen(body)
-		if err != nil || int64(n) != size || size > 32*int64(len(body)) { // 3 bytes of Snappy can expand to 64 bytes
+		if err != nil || int64(n) != size || size > 32*int64(len(body)) { // in Snappy, 3 bytes can expand to 64 bytes
 			return nil, damaged("snappy")
 		}
 		out, err := snappy.Decode(nil, body)
@@ -277,7 +277,7 @@ func (d *pageReader) unpack(body []byte, size int64) ([]byte, error) {
 	return nil, d.fault("is compressed by " + name + ", which is not supported; write the file with snappy, gzip, brotli, zstd or LZ4_RAW")
 }
 
-// inflate reads the decompressed bytes from r. It allocates memory only as the bytes arrive.
+// inflate reads size decompressed bytes from r. It allocates memory only for bytes that exist.
 func (d *pageReader) inflate(r io.Reader, size int64, codec string) ([]byte, error) {
 	out := bytes.NewBuffer(make([]byte, 0, min(size, 1<<20)+bytes.MinRead))
 	n, err := io.Copy(out, io.LimitReader(r, size+1))
@@ -287,9 +287,9 @@ func (d *pageReader) inflate(r io.Reader, size int64, codec string) ([]byte, err
 	return out.Bytes(), nil
 }
 
-// lz4 decompresses an LZ4 block (Collet) and appends it to out, which has at most size bytes then. A match may
-// refer to the bytes of out. A token gives the lengths of a run of literals and of a match; a byte of 255 means that
-// the next byte continues the length.
+// lz4 decompresses an LZ4 block (Collet) and appends it to out, up to a length of size bytes. A
+// match may refer to the bytes already in out. A token gives the lengths of a run of literals and
+// of a match. If a byte of a length is 255, the next byte continues the length.
 func lz4(out, b []byte, size int) ([]byte, bool) {
 	out = slices.Grow(out, min(size-len(out), 256*len(b)))
 	length := func(n int) (int, bool) {
@@ -314,7 +314,7 @@ func lz4(out, b []byte, size int) ([]byte, bool) {
 		}
 		out = append(out, b[:n]...)
 		if b = b[n:]; len(b) == 0 {
-			break // the last sequence has no match
+			break // the last run of literals has no match after it
 		}
 		if len(b) < 2 {
 			return nil, false

@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// A timeUnit is the unit of an integer in a Parquet or Arrow file that stores a date or a time. It is 0 for
-// an ordinary integer.
+// A timeUnit is the unit of a date or a time that a Parquet or Arrow file stores as an integer. For
+// any other integer it is 0.
 type timeUnit int
 
 const (
 	days      timeUnit = iota + 1
-	dayMillis          // milliseconds of a date
+	dayMillis          // a date in milliseconds
 	seconds
 	millis
 	micros
 	nanos
 )
 
-// storedTime is the type of a column of dates, times of day or timestamps. They are read as the
-// texts that a CSV file of the same table would contain, because a date is not a number.
+// storedTime is the type of a column of dates, times of day or timestamps. Its cells are read as
+// the texts of the same table in a CSV file, because a date is not a number.
 type storedTime struct {
 	unit  timeUnit
-	clock bool // whether the value is a time of day
-	utc   bool // whether the value is adjusted to UTC
+	clock bool // the value is a time of day
+	utc   bool // the value is in UTC
 }
 
-// converted returns the type that a ConvertedType names.
+// converted sets t to the type of a ConvertedType.
 func (t *storedTime) converted(id int64) {
 	switch id {
 	case 6:
@@ -43,7 +43,7 @@ func (t *storedTime) converted(id int64) {
 	}
 }
 
-// readLogical parses TimeType or TimestampType.
+// readLogical parses a TimeType or a TimestampType.
 func (t *storedTime) readLogical(m *thrift, clock bool) {
 	*t = storedTime{clock: clock}
 	m.fields(func(id int64, kind byte) {
@@ -60,8 +60,8 @@ func (t *storedTime) readLogical(m *thrift, clock bool) {
 	})
 }
 
-// text formats an integer in ISO 8601, with a space between date and time as pandas and DuckDB
-// write it.
+// text formats a date or time in ISO 8601, with a space between date and time as in pandas and
+// DuckDB.
 func (t storedTime) text(v int64) string {
 	var at time.Time
 	switch t.unit {
@@ -91,7 +91,6 @@ func (t storedTime) text(v int64) string {
 	return at.UTC().Format(time.DateOnly + " " + clock)
 }
 
-// temporal reports whether the column holds dates or times.
 func (c *parquetColumn) temporal() bool {
 	return c.time.unit != 0 && (c.physical == parquetInt32 || c.physical == parquetInt64)
 }
@@ -124,7 +123,7 @@ func (d *pageReader) addTimes(encoding int64, body []byte, n int, places []uint6
 	return nil
 }
 
-// uuidText formats a UUID as it is written in a CSV file.
+// uuidText formats a UUID as in a CSV file.
 func uuidText(b []byte) []byte {
 	text := make([]byte, 0, 36)
 	for i, part := range [][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:]} {

@@ -12,19 +12,19 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// A parquetField is a column of required values for writeParquet. It holds the fields of its SchemaElement
-// in parquet.thrift, other than name and repetition, and its values in the encoding PLAIN.
+// A parquetField is a column for writeParquet, without missing cells. It has the fields of a
+// SchemaElement in parquet.thrift, except repetition, and the values in the encoding PLAIN.
 type parquetField struct {
 	name     string
 	physical int64
-	width    int64            // size of fixed-size values
-	convert  int64            // ConvertedType + 1; 0 if there is none
-	logical  func(w *compact) // LogicalType
-	below    []parquetField   // the columns of a group
+	width    int64            // size in bytes of values of fixed size
+	convert  int64            // ConvertedType + 1, or 0 for none
+	logical  func(w *compact) // writes the LogicalType
+	below    []parquetField   // the columns of a nested group
 	values   []byte
 }
 
-// compact writes the compact protocol of Thrift.
+// compact writes values in the compact protocol of Thrift.
 type compact struct {
 	b    []byte
 	last []int64
@@ -46,7 +46,8 @@ func (w *compact) text(id int64, s string) {
 	w.b = append(binary.AppendUvarint(w.b, uint64(len(s))), s...)
 }
 
-// inside writes a struct: the value of field id, or an element of a list if id is 0.
+// inside writes a struct, whose fields f writes. The struct is the value of field id, or an element
+// of a list if id is 0.
 func (w *compact) inside(id int64, f func()) {
 	if id > 0 {
 		w.field(id, 12)
@@ -66,7 +67,7 @@ func (w *compact) list(id int64, n int, f func(i int)) {
 	}
 }
 
-// writeParquet writes a file of one group of rows.
+// writeParquet writes a file with one group of rows and returns its path.
 func writeParquet(t *testing.T, rows int, fields ...parquetField) string {
 	t.Helper()
 	data := []byte("PAR1")
@@ -164,7 +165,8 @@ func int64s(values ...int64) []byte {
 	return b
 }
 
-// timeType returns a function that writes a TimeType or a TimestampType.
+// timeType returns a function that writes a TimeType or a TimestampType, as parquetField.logical
+// does.
 func timeType(member int64, utc bool, unit int64) func(w *compact) {
 	return func(w *compact) {
 		w.inside(member, func() {
@@ -174,9 +176,9 @@ func timeType(member int64, utc bool, unit int64) func(w *compact) {
 	}
 }
 
-// TestParquetDates checks that dates, times and UUIDs are read as the texts that a CSV file of the
-// same table contains (parquet-format, LogicalTypes.md). The integers count days, or fractions of a
-// second, since 1970, so that adding 86400 s gives the next day.
+// TestParquetDates checks that dates, times and UUIDs are read as the texts of the same table in a
+// CSV file (parquet-format, LogicalTypes.md). The integers count days, or fractions of a second,
+// since 1970. A value that is larger by 86400 s must therefore give the next day.
 func TestParquetDates(t *testing.T) {
 	date := func(w *compact) { w.inside(6, func() {}) }
 	uuid := func(w *compact) { w.inside(14, func() {}) }
@@ -225,7 +227,7 @@ func TestParquetDates(t *testing.T) {
 }
 
 // TestParquetAndCSVAlike checks that a table gives the same encoder from a Parquet file as from a
-// CSV file, and the same error if there are too many dates for categories.
+// CSV file. If there are too many dates for categories, both must give the same error.
 func TestParquetAndCSVAlike(t *testing.T) {
 	for _, n := range []int{12, 40} {
 		var csv strings.Builder
@@ -238,7 +240,7 @@ func TestParquetAndCSVAlike(t *testing.T) {
 				day = int32(19723 + i)
 			}
 			dates, numbers = append(dates, day), append(numbers, int64(i*7%11))
-			at := day - 19723 + 1 // the day, counted from 1 January 2024; values over 31 are days of February
+			at := day - 19723 + 1 // number of the day from 1 January 2024 on; numbers above 31 are days of February
 			month := 1
 			if at > 31 {
 				at, month = at-31, 2
@@ -276,8 +278,8 @@ func TestParquetAndCSVAlike(t *testing.T) {
 	}
 }
 
-// TestParquetColumnsThatCannotBeRead checks that columns of INT96, intervals and groups cause an
-// error if they are used, and no error if they are dropped.
+// TestParquetColumnsThatCannotBeRead checks columns of INT96, of intervals and of groups. They must
+// give an error only if they are used, not if they are dropped.
 func TestParquetColumnsThatCannotBeRead(t *testing.T) {
 	for _, c := range []struct {
 		field parquetField

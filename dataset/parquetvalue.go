@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// These are the encodings of values in parquet.thrift.
+// These constants number the encodings of values in parquet.thrift.
 const (
 	encPlain           = 0
 	encPlainDictionary = 2
@@ -22,7 +22,7 @@ const (
 	encSplit           = 9
 )
 
-// dictionary reads the values to which later pages refer by index.
+// dictionary reads a page with a dictionary. Later pages refer to its values by indices.
 func (d *pageReader) dictionary(h pageHeader, body []byte) error {
 	if h.encoding != encPlain && h.encoding != encPlainDictionary {
 		return d.fault(fmt.Sprintf("a dictionary has the encoding %d", h.encoding))
@@ -58,8 +58,8 @@ func fromDictionary(encoding int64) bool {
 	return encoding == encPlainDictionary || encoding == encRLEDictionary
 }
 
-// values reads the n values of a page. It appends one row for each element of present, with a
-// missing cell if the element is false. If present is nil, it appends one row for each value.
+// values reads the n values of a page. For each element of present it appends a row: the next value
+// if it is true, else a missing cell. If present is nil, it appends all values.
 func (d *pageReader) values(encoding int64, body []byte, n int, present []bool) error {
 	if n == 0 && present == nil {
 		return nil
@@ -119,7 +119,7 @@ func (d *pageReader) addTexts(encoding int64, body []byte, n int, places []uint6
 	return nil
 }
 
-// byteArrays reads the n values of a page without a dictionary.
+// byteArrays reads the n byte arrays of a page that does not use a dictionary.
 func (d *pageReader) byteArrays(encoding int64, body []byte, n int) (values [][]byte, err error) {
 	ok := false
 	switch {
@@ -140,7 +140,7 @@ func (d *pageReader) byteArrays(encoding int64, body []byte, n int) (values [][]
 	return values, nil
 }
 
-// plainBytes reads consecutive byte arrays.
+// plainBytes reads byte arrays in the encoding PLAIN.
 func (d *pageReader) plainBytes(b []byte, n int) ([][]byte, bool) {
 	if d.column.physical == parquetFixed {
 		return fixedBytes(b, n, d.column.width)
@@ -160,8 +160,8 @@ func fixedBytes(b []byte, n, width int) ([][]byte, bool) {
 	return values, true
 }
 
-// decimals returns the numbers stored in byte arrays: each is a big-endian two's complement
-// integer, divided by a power of ten with one rounding.
+// decimals returns decimal numbers stored as byte arrays. Each array is a big-endian two's
+// complement integer, which is divided by a power of ten and rounded once.
 func (c *parquetColumn) decimals(values [][]byte) ([]float64, bool) {
 	numbers := make([]float64, len(values))
 	var v, power big.Int
@@ -178,9 +178,9 @@ func (c *parquetColumn) decimals(values [][]byte) ([]float64, bool) {
 	return numbers, true
 }
 
-// decimalOf returns an integer divided by 10^scale, rounded once.
+// decimalOf returns the integer digits divided by 10^scale, rounded once.
 func decimalOf(digits string, scale int64) float64 {
-	v, _ := strconv.ParseFloat(digits+"e-"+strconv.FormatInt(scale, 10), 64) // the number is in the range of float64: digits has at most 64 bytes, and scale is at most 100
+	v, _ := strconv.ParseFloat(digits+"e-"+strconv.FormatInt(scale, 10), 64) // no error: the number is in the range of float64, because the integer has at most 64 bytes and scale ≤ 100
 	return v
 }
 
@@ -250,8 +250,8 @@ func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uin
 	return nil
 }
 
-// integers reads the n integers of a page without a dictionary. It returns fewer integers if the
-// page is damaged. The result known is false for an encoding that is not supported for integers.
+// integers reads the n integers of a page that does not use a dictionary. If the page is damaged,
+// it returns fewer integers. known is false if integers cannot have the encoding.
 func (d *pageReader) integers(encoding int64, body []byte, n int) (list []int64, known bool) {
 	size := d.column.kind().size()
 	switch encoding {
@@ -281,8 +281,8 @@ func (d *pageReader) integers(encoding int64, body []byte, n int) (list []int64,
 	return list, true
 }
 
-// extended extends an integer of the column's width to 64 bits, with its sign bit if the column is
-// signed and with zeros otherwise.
+// extended extends an integer of the column to 64 bits: with zeros if the column is unsigned, and
+// with the sign bit otherwise.
 func (c *parquetColumn) extended(v int64) int64 {
 	switch {
 	case c.physical == parquetInt64:
@@ -293,7 +293,7 @@ func (c *parquetColumn) extended(v int64) int64 {
 	return int64(int32(v))
 }
 
-// unscaled returns the values of decimals that are stored as integers. Each value is rounded once.
+// unscaled returns decimal numbers that are stored as integers. Each number is rounded once.
 func (c *parquetColumn) unscaled(list []int64) []float64 {
 	values := make([]float64, len(list))
 	for i, v := range list {
@@ -306,7 +306,7 @@ func (c *parquetColumn) unscaled(list []int64) []float64 {
 	return values
 }
 
-// plainNumbers reads consecutive numbers.
+// plainNumbers reads numbers in the encoding PLAIN.
 func (d *pageReader) plainNumbers(b []byte, n int) ([]float64, bool) {
 	if d.column.physical == parquetBoolean {
 		if n > 8*len(b) {
@@ -336,8 +336,8 @@ func (d *pageReader) plainNumbers(b []byte, n int) ([]float64, bool) {
 	return values, true
 }
 
-// joined reassembles n values of the given size from b, which stores the first bytes of all values,
-// then the second bytes, and so on (BYTE_STREAM_SPLIT). The result is empty if b is too short.
+// joined returns n values of size bytes from b. There the first bytes of all values are stored
+// first, then all second bytes, and so on (BYTE_STREAM_SPLIT). The result is nil if b is too short.
 func joined(b []byte, n, size int) []byte {
 	if n > len(b)/size {
 		return nil
@@ -351,7 +351,7 @@ func joined(b []byte, n, size int) []byte {
 	return out
 }
 
-// plainTexts reads texts, each preceded by its length in 4 bytes.
+// plainTexts reads texts in the encoding PLAIN, each after its length in 4 bytes.
 func plainTexts(b []byte, n int) ([][]byte, bool) {
 	if n > len(b)/4 {
 		return nil, false
@@ -370,8 +370,8 @@ func plainTexts(b []byte, n int) ([][]byte, bool) {
 	return texts, true
 }
 
-// deltaTexts reads the lengths of all texts, stored as differences, and then the texts
-// (DELTA_LENGTH_BYTE_ARRAY).
+// deltaTexts reads texts in the encoding DELTA_LENGTH_BYTE_ARRAY: the lengths of all texts, as the
+// function deltas reads them, and then the texts.
 func deltaTexts(b []byte, n int) (texts [][]byte, rest []byte, ok bool) {
 	sizes, rest, ok := deltas(b, n)
 	if !ok {
@@ -387,8 +387,8 @@ func deltaTexts(b []byte, n int) (texts [][]byte, rest []byte, ok bool) {
 	return texts, rest, true
 }
 
-// prefixedTexts reads texts stored as the length of the prefix shared with the previous text, and
-// the rest (DELTA_BYTE_ARRAY). Their total length may not exceed the maximum size of a page.
+// prefixedTexts reads texts in the encoding DELTA_BYTE_ARRAY. Each text is stored as the length of
+// its common prefix with the previous text, and the rest. The total length may not exceed maxPage.
 func prefixedTexts(b []byte, n int) ([][]byte, bool) {
 	shared, rest, ok := deltas(b, n)
 	if !ok {
@@ -415,8 +415,8 @@ func prefixedTexts(b []byte, n int) ([][]byte, bool) {
 	return texts, true
 }
 
-// hybrid reads n numbers of width bits each, stored as runs of equal numbers and groups of eight
-// bit-packed numbers (RLE/bit-packing hybrid).
+// hybrid reads n numbers of width bits in the RLE/bit-packing hybrid encoding: runs of equal
+// numbers, and groups of eight bit-packed numbers.
 func hybrid(b []byte, width, n int) ([]uint64, bool) {
 	out := make([]uint64, 0, min(n, 8*len(b)))
 	bytesOf := (width + 7) / 8
@@ -442,7 +442,7 @@ func hybrid(b []byte, width, n int) ([]uint64, bool) {
 		}
 		groups := head >> 1
 		if groups == 0 || groups > uint64(n) {
-			groups = min(groups, uint64(n)) // the last run may be padded; this limits the padding
+			groups = min(groups, uint64(n)) // the last run may have padding, which this limits
 			if groups == 0 {
 				return nil, false
 			}
@@ -460,7 +460,7 @@ func hybrid(b []byte, width, n int) ([]uint64, bool) {
 	return out, true
 }
 
-// bitsAt reads a number of up to 64 bits, lowest bit first, starting at the given bit of b.
+// bitsAt reads a number of width ≤ 64 bits, lowest bit first, from bit at of b.
 func bitsAt(b []byte, at, width int) uint64 {
 	var v uint64
 	for have := 0; have < width; {
@@ -474,8 +474,8 @@ func bitsAt(b []byte, at, width int) uint64 {
 	return v
 }
 
-// deltas reads n numbers stored as differences (DELTA_BINARY_PACKED). Each block stores its
-// smallest difference, and the excess of each difference over the smallest in packed bits.
+// deltas reads n numbers stored as differences of adjacent numbers (DELTA_BINARY_PACKED). A block
+// stores its smallest difference, and the bits by which each difference exceeds it.
 func deltas(b []byte, n int) (out []int64, rest []byte, ok bool) {
 	bad := false
 	next := func() uint64 {

@@ -9,17 +9,18 @@ import (
 	"math"
 )
 
-// In written files, a page ends when it has maxWritten bytes, and a row group has at most groupRows
-// rows.
+// In written files, a page ends when it has at least maxWritten bytes, and a group has at most
+// groupRows rows.
 const (
 	groupRows  = 1 << 17
 	maxWritten = 1 << 19
 )
 
-// WriteParquet writes a Parquet file with a column for each name: []float64 as DOUBLE, []int64 as INT64,
-// and []string, which must be valid UTF-8, as BYTE_ARRAY with the logical type STRING. The columns must
-// have the same length, which may be 0. No column is optional: a missing number is written as NaN, and a
-// text cannot be missing. Pages are PLAIN, without compression, and have checksums.
+// WriteParquet writes a Parquet file. names[j] is the name of columns[j]: a []float64, written as
+// DOUBLE, an []int64, written as INT64, or a []string of valid UTF-8, written as BYTE_ARRAY with
+// the logical type STRING. The columns must have the same length, which may be 0. No column is
+// optional: a missing number is written as NaN, and a text cannot be missing. Pages are PLAIN, have
+// checksums and are not compressed.
 func WriteParquet(w io.Writer, names []string, columns []any) error {
 	out := &countingWriter{w: bufio.NewWriter(w)}
 	rows := -1
@@ -35,20 +36,20 @@ func WriteParquet(w io.Writer, names []string, columns []any) error {
 		rows = n
 		schema.open()
 		schema.integer(1, thriftI32, physical)
-		schema.integer(3, thriftI32, 0) // required
+		schema.integer(3, thriftI32, 0) // repetition REQUIRED: no cell is missing
 		schema.text(4, name)
 		if physical == parquetBytes {
-			schema.integer(6, thriftI32, 0) // ConvertedType UTF8, for programs without logical types
+			schema.integer(6, thriftI32, 0) // ConvertedType UTF8, for programs that do not read logical types
 			schema.field(10, thriftStruct)
 			schema.open()
-			schema.field(1, thriftStruct) // STRING
+			schema.field(1, thriftStruct) // logical type STRING
 			schema.open()
 			schema.close()
 			schema.close()
 		}
 		schema.close()
 	}
-	out.Write([]byte("PAR1")) // Flush returns the first error
+	out.Write([]byte("PAR1")) // Flush returns the first error of Write
 	groups, count := &thriftWriter{}, 0
 	for begin := 0; begin < rows; begin += groupRows {
 		count++
@@ -56,7 +57,7 @@ func WriteParquet(w io.Writer, names []string, columns []any) error {
 	}
 	footer := &thriftWriter{}
 	footer.open()
-	footer.integer(1, thriftI32, 2) // version of the format
+	footer.integer(1, thriftI32, 2) // version of the file format
 	footer.list(2, thriftStruct, len(names)+1)
 	footer.open() // the root of the schema
 	footer.text(4, "schema")
@@ -74,7 +75,7 @@ func WriteParquet(w io.Writer, names []string, columns []any) error {
 	return out.w.Flush()
 }
 
-// writeGroup writes the rows from begin to end, and appends their RowGroup to groups.
+// writeGroup writes rows begin to end − 1 as a group, and appends its RowGroup to groups.
 func writeGroup(out *countingWriter, groups *thriftWriter, names []string, columns []any, begin, end int) {
 	groups.open()
 	groups.list(1, thriftStruct, len(names))
@@ -97,7 +98,7 @@ func writeGroup(out *countingWriter, groups *thriftWriter, names []string, colum
 			h.open()
 			h.integer(1, thriftI32, int64(row-from))
 			h.integer(2, thriftI32, encPlain)
-			h.integer(3, thriftI32, encRLE) // encoding of the definition levels; the page has no definition levels
+			h.integer(3, thriftI32, encRLE) // encoding of definition levels, which the page does not have
 			h.integer(4, thriftI32, encRLE)
 			h.close()
 			h.close()
@@ -116,7 +117,7 @@ func writeGroup(out *countingWriter, groups *thriftWriter, names []string, colum
 		groups.zigzag(encPlain)
 		groups.list(3, thriftBinary, 1)
 		groups.binary(name)
-		groups.integer(4, thriftI32, 0) // uncompressed
+		groups.integer(4, thriftI32, 0) // codec UNCOMPRESSED
 		groups.integer(5, thriftI64, int64(end-begin))
 		groups.integer(6, thriftI64, size)
 		groups.integer(7, thriftI64, size)
@@ -129,7 +130,7 @@ func writeGroup(out *countingWriter, groups *thriftWriter, names []string, colum
 	groups.close()
 }
 
-// physicalOf returns the physical type and the length of a column, or −1 if it cannot be written.
+// physicalOf returns the physical type of a column, or −1 for another Go type, and its length.
 func physicalOf(column any) (physical int64, n int) {
 	switch c := column.(type) {
 	case []float64:
@@ -161,14 +162,14 @@ type countingWriter struct {
 }
 
 func (c *countingWriter) Write(b []byte) {
-	c.w.Write(b) // Flush returns the first error
+	c.w.Write(b) // Flush returns the first error of Write
 	c.n += int64(len(b))
 }
 
-// A thriftWriter encodes the compact protocol of Thrift, which the type thrift decodes.
+// A thriftWriter writes values in the compact protocol of Thrift, which the type thrift reads.
 type thriftWriter struct {
 	b    []byte
-	last []byte // for each open struct, the number of its last field
+	last []byte // number of the last written field of each open struct
 }
 
 func (t *thriftWriter) open() { t.last = append(t.last, 0) }
@@ -178,7 +179,7 @@ func (t *thriftWriter) close() {
 	t.last = t.last[:len(t.last)-1]
 }
 
-// field begins a field of the open struct. Fields must be written in ascending order of their numbers.
+// field begins a field of the innermost open struct. Call it in ascending order of the fields.
 func (t *thriftWriter) field(id, kind byte) {
 	last := &t.last[len(t.last)-1]
 	t.b = append(t.b, (id-*last)<<4|kind)

@@ -17,18 +17,18 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestWriteParquet checks that a written file is read back, as a table and in passes. The two files
-// with a SHA-256 were read by parquet-wasm 0.8.0 (the Rust implementation of Apache Arrow) and by
-// hyparquet 1.33.0, which gave the tables that were written; if the bytes change, check them with
-// these programs again.
+// TestWriteParquet checks that a written file is read back, as a table and in passes. Two of the
+// files have a SHA-256. parquet-wasm 0.8.0 (the Rust implementation of Apache Arrow) and hyparquet
+// 1.33.0 have read these files and gave the written tables. If the bytes change, check the files
+// with both programs again.
 func TestWriteParquet(t *testing.T) {
-	const many = 1<<17 + 3 // enough rows for two row groups, and for pages of 512 KiB
+	const many = 1<<17 + 3 // these rows have two groups and pages of 512 KiB
 	large := make([]float64, many)
 	labels := make([]string, many)
 	for i := range large {
 		large[i], labels[i] = float64(i)/3, []string{"ant", "çat", ""}[i%3]
 	}
-	wide := make([]any, 20) // lists of at least 15 elements have a longer header
+	wide := make([]any, 20) // a list of 15 or more elements has a longer header
 	wideNames := make([]string, len(wide))
 	for j := range wide {
 		wide[j], wideNames[j] = []float64{float64(j)}, fmt.Sprint("c", j)

@@ -7,9 +7,9 @@ import (
 )
 
 // Header returns the lines of a CSV file up to and including the line with the names, and the
-// dialect of the file. It detects both in the argument begin, the beginning of the file. ReadLines
-// reads later lines with this header and dialect. ok is false if the names are not found, or if
-// lines cannot be read separately: in a file with UTF-16, CR line ends, or row names.
+// dialect of the file. The argument begin is the beginning of the file. ReadLines reads later lines
+// with this header and dialect. ok is false if the names are not found, or if lines cannot be read
+// separately because the file has UTF-16, CR line ends, or row names.
 func (d Dialect) Header(begin []byte) (header []byte, detected Dialect, ok bool) {
 	f := File{Path: "-", Stdin: bytes.NewReader(begin), Dialect: d}
 	in, err := f.open()
@@ -42,8 +42,8 @@ func (d Dialect) Header(begin []byte) (header []byte, detected Dialect, ok bool)
 	return begin[:len(begin)-len(rest)], detected, true
 }
 
-// ReadLines reads lines of a CSV file below its header, with the header and the dialect that Header
-// returned. In errors, the first line of lines has the number 1.
+// ReadLines reads lines of a CSV file below its header. The header and the dialect are results of
+// Header. In errors, the first of the lines has the number 1.
 func (d Dialect) ReadLines(header []byte, lines io.Reader) (*Table, error) {
 	in, err := File{Path: "-", Stdin: io.MultiReader(bytes.NewReader(header), lines), Dialect: d}.open()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// begin opens the file for a pass. Parts of a text have at most lines lines; 0 means no limit.
+// begin opens the file for a pass. If lines > 0, a part of a text has at most that number of lines.
 func (s *Stream) begin(lines int) (*pass, error) {
 	if s == nil {
 		return nil, errors.New("dataset: the Stream is nil")
@@ -26,10 +26,10 @@ func (s *Stream) begin(lines int) (*pass, error) {
 	return p, nil
 }
 
-// notInBlocks is the rule for formats that do not store their values by rows.
+// notInBlocks is the error text for a format that does not store its values by rows.
 const notInBlocks = "holds a sparse matrix in a format that cannot be read in blocks: read the whole file, or save it in LIBSVM format"
 
-// start reads the beginning of the file.
+// start reads the beginning of the file and prepares p.
 func (s *Stream) start(p *pass, in *input, lines int) (err error) {
 	if p.form, err = s.file.format(in); err != nil {
 		return err
@@ -59,8 +59,8 @@ func (s *Stream) start(p *pass, in *input, lines int) (err error) {
 	return err
 }
 
-// encode encodes a part with e. An error in a CSV cell quotes the text of the cell. A plain column
-// does not store this text; encode then decodes the part again with coded columns.
+// encode encodes a part with e. If a CSV part has an error, encode decodes it again with coded
+// columns, because a plain column does not store the text of a cell, which the error quotes.
 func (p *pass) encode(part part, e *Encoder) (encoded, error) {
 	t, err := part.table()
 	r, err := p.encodeTable(t, err, e)
@@ -102,8 +102,8 @@ func (p *pass) encodeTable(t *Table, err error, e *Encoder) (encoded, error) {
 	return r, err
 }
 
-// mergeClasses replaces the indices of classes that e lacks, which each part numbers separately, by
-// indices that are common to all parts. It must be called for the parts in order.
+// mergeClasses replaces the indices of classes that e lacks. Each part numbers these classes by
+// itself; the new indices are the same in all parts. Call it for the parts in their order.
 func (p *pass) mergeClasses(r encoded, e *Encoder) error {
 	known := len(e.Labels)
 	if len(r.classes) <= known {
@@ -125,7 +125,7 @@ func (p *pass) mergeClasses(r encoded, e *Encoder) error {
 	return nil
 }
 
-// isNumber reports whether e encodes the column of the given name as a number.
+// isNumber reports whether e takes the column of the given name as numbers.
 func (e *Encoder) isNumber(name string) bool {
 	return name == e.Weight || e.Labels == nil && slices.Contains(e.Outputs, name) ||
 		slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == name && in.Number != nil })

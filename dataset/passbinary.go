@@ -8,14 +8,14 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A packedPart is a range of rows of the feature array and, if there is one, of the target array.
+// A packedPart is a range of rows of the feature array and of the target array, if there is one.
 type packedPart struct {
 	source, note string
 	names        []string // names of all columns
 	first, rows  int
 	width        int // number of features
 	x, y         *packed
-	texts        *column // the column of targets, if the targets are texts
+	texts        *column // the column of targets if they are texts, otherwise nil
 }
 
 func (p *packedPart) table() (*Table, error) {
@@ -34,16 +34,16 @@ func (p *packedPart) table() (*Table, error) {
 	return t, nil
 }
 
-// An array is an array of a binary file, which is read one range of rows at a time.
+// An array is an array of a binary file. A range of its rows is read at a time.
 type array struct {
 	in    *input
 	h     npyHeader
 	start int64   // offset of the numbers in the file
 	seen  int64   // number of rows read
-	whole *packed // the whole array, if it is in Fortran order and its file can only be read sequentially
+	whole *packed // the whole array if it is in Fortran order and the file cannot be read at an offset, otherwise nil
 }
 
-// read reads the given number of rows, starting at the next row.
+// read reads the next rows, as many as rows says.
 func (a *array) read(rows int64) (*packed, error) {
 	width := int64(a.h.width)
 	part := a.h
@@ -67,7 +67,7 @@ func (a *array) read(rows int64) (*packed, error) {
 		return &m, nil
 	}
 	if size := a.start + a.h.rows*a.h.columns*width; size > a.in.size {
-		_, err := a.in.npyCells(a.h) // this call returns the error for a truncated file
+		_, err := a.in.npyCells(a.h) // returns the error for a truncated file
 		return nil, err
 	}
 	m := &packed{data: make([]byte, rows*a.h.columns*width), kind: a.h.kind, big: a.h.big, byRow: int(width), byIndex: int(rows * width)}
@@ -81,7 +81,7 @@ func (a *array) read(rows int64) (*packed, error) {
 	return m, nil
 }
 
-// end returns an error if bytes of the file follow the array.
+// end returns an error if the file has bytes after the array.
 func (a *array) end() error {
 	if a.h.fortran && a.in.file != nil {
 		if size := a.start + a.h.rows*a.h.columns*int64(a.h.width); size != a.in.size {
@@ -106,7 +106,7 @@ func idxArray(in *input) (*array, error) {
 	return &array{in: in, start: in.offset, h: npyHeader{kind: h.kind, big: true, width: h.kind.size(), rank: h.rank, rows: h.rows, columns: h.columns}}, err
 }
 
-// beginBinary starts a pass over arrays.
+// beginBinary starts a pass over the arrays of a binary file.
 func (s *Stream) beginBinary(p *pass, in *input) error {
 	x, y, target, err := s.arrays(p, in)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Stream) beginBinary(p *pass, in *input) error {
 	if y == nil && p.form == formIDX {
 		in.t.note = noLabels
 	}
-	const partBytes = 1 << 22 // maximum size of the features of a part, stored as float64
+	const partBytes = 1 << 22 // maximum size in bytes of the float64 features of a part
 	step := max(1, partBytes/8/max(1, x.h.columns))
 	done := false
 	p.parts = func() (part, error) {
@@ -172,7 +172,7 @@ func (s *Stream) beginBinary(p *pass, in *input) error {
 	return nil
 }
 
-// arrays opens the feature array and the target array, which may be absent.
+// arrays opens the feature array and the target array, which is nil if there is none.
 func (s *Stream) arrays(p *pass, in *input) (x, y *array, target string, err error) {
 	switch p.form {
 	case formIDX:

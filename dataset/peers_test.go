@@ -30,8 +30,8 @@ func python(t *testing.T, script string) (dir, out string) {
 	return dir, string(data)
 }
 
-// TestWrittenByNumpy checks that files that numpy and scikit-learn write, of all types, orders and
-// versions, give the numbers from which they were written.
+// TestWrittenByNumpy checks files that numpy and scikit-learn write, of all types, orders and
+// versions. They must give the numbers from which they were written.
 func TestWrittenByNumpy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Python: skipped by -short")
@@ -104,8 +104,8 @@ print(json.dumps({'x': x.tolist(), 'z': z.tolist(), 'y': y.tolist()}))
 	}
 }
 
-// TestMNIST compares the sizes, sums and counts of the images and labels of MNIST with the results
-// of numpy.
+// TestMNIST compares the images and labels of MNIST with results of numpy: their sizes, sums and
+// counts.
 func TestMNIST(t *testing.T) {
 	table, err := dataset.Read(shared(t, "mnist-t10k-images-idx3-ubyte.gz"), nil)
 	if err != nil {

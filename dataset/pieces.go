@@ -11,37 +11,37 @@ import (
 	"sync/atomic"
 )
 
-// pieceSize is the number of bytes of text that a worker decodes at a time. It is large enough to
-// make the time of passing pieces to workers negligible, and small enough that several pieces take
-// little memory.
+// pieceSize is the number of bytes of text that a worker decodes at a time. It is so large that
+// passing pieces to workers takes negligible time, and so small that several pieces take little
+// memory.
 const pieceSize = 1 << 20
 
-// longestQuoted is the maximum length of a record with an odd number of quotation marks. The limit
-// prevents a single stray mark from causing the whole file to be read into memory. longestRecord is
-// the maximum length of any record.
+// longestQuoted is the maximum length of a record with an unclosed quotation. Without it, a single
+// wrong quotation mark would cause the whole file to be read into memory. longestRecord is the
+// maximum length of any record.
 const (
 	longestQuoted = 1 << 24
 	longestRecord = 1 << 27
 )
 
-// pieces splits a text into pieces of whole records. A record is a line, or several lines joined by
-// quoted line ends.
+// pieces splits a text into pieces of complete records. A record is a line, or several lines if a
+// quotation contains line ends.
 type pieces struct {
 	in     *input
 	quotes bool
-	lines  int    // maximum number of lines in a piece; 0 for no limit
-	line   int    // line of the file on which the next piece begins
-	rest   []byte // bytes that have been read but are not in a piece yet
+	lines  int    // maximum number of lines in a piece; 0 means no limit
+	line   int    // number of the line at which the next piece begins
+	rest   []byte // bytes that have been read for the next piece
 	ended  bool
 }
 
-// A piece is a part of a text that consists of whole records.
+// A piece is a part of a text. It consists of complete records.
 type piece struct {
 	text []byte
-	line int // line of the file in which the piece begins
+	line int // number of the line at which the piece begins
 }
 
-// next returns the next piece, and io.EOF after the last piece.
+// next returns the next piece, or io.EOF after the last piece.
 func (p *pieces) next() (piece, error) {
 	if end := p.limit(p.rest); end > 0 {
 		return p.hand(p.rest, end), nil
@@ -66,8 +66,8 @@ func (p *pieces) next() (piece, error) {
 		case p.ended:
 			end = len(buf)
 		case end == 0 && p.quotes && len(buf) >= longestQuoted && bytes.IndexByte(buf, '"') >= 0:
-			end = len(buf) // the piece ends in an unclosed quotation, for which the parser returns an error
-		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // the factor 3 is for this buffer and the next buffer, which is twice as large
+			end = len(buf) // the piece ends in an unclosed quotation: the parser will return an error
+		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // 3 times the buffer: this one, and the next one of twice its size
 			e := p.in.t.fault("", fmt.Sprintf("the line is longer than %d MiB: the file is not a text table, or its line ends are missing", len(buf)>>20))
 			e.Line = p.line
 			return piece{}, e
@@ -84,7 +84,7 @@ func (p *pieces) next() (piece, error) {
 	}
 }
 
-// hand returns the first end bytes of buf as a piece and stores the rest for the next piece.
+// hand returns the first end bytes of buf as a piece. The other bytes are for the next piece.
 func (p *pieces) hand(buf []byte, end int) piece {
 	out := piece{buf[:end:end], p.line}
 	p.rest = buf[end:]
@@ -92,8 +92,8 @@ func (p *pieces) hand(buf []byte, end int) piece {
 	return out
 }
 
-// limit returns the number of bytes of the whole records in the first p.lines lines of b, or 0 if
-// b has fewer lines.
+// limit returns the number of bytes of complete records in the first p.lines lines of b, or 0 if b
+// has fewer lines.
 func (p *pieces) limit(b []byte) int {
 	end := 0
 	for range p.lines {
