@@ -108,13 +108,13 @@ func (p *pieces) limit(b []byte) int {
 
 var newline = []byte{'\n'}
 
-// lastRecord returns the end of the last whole record of b.
+// lastRecord returns the end of the last complete record of b.
 func (p *pieces) lastRecord(b []byte) int {
 	if !p.quotes || bytes.IndexByte(b, '"') < 0 {
 		return bytes.LastIndexByte(b, '\n') + 1
 	}
 	end := 0
-	for at := 0; at < len(b); { // index at is outside quotation marks
+	for at := 0; at < len(b); { // the text at index at is outside quotations
 		n := bytes.IndexByte(b[at:], '"')
 		if n < 0 {
 			n = len(b) - at
@@ -134,20 +134,20 @@ func (p *pieces) lastRecord(b []byte) int {
 	return end
 }
 
-// A part is a range of rows of a file that have been read but not decoded.
+// A part is a range of rows of a file. It has been read, but not decoded.
 type part interface {
-	// table decodes the rows. Any goroutine may call it.
+	// table returns the decoded rows. Any goroutine may call it.
 	table() (*Table, error)
 }
 
 // A pass reads a file once.
 type pass struct {
 	form  form
-	t     *Table   // names the file in errors
-	names []string // names of the columns, if they are stored at the beginning of the file
+	t     *Table   // has the name of the file for errors
+	names []string // names of the columns if the beginning of the file has them
 	plain []atomic.Bool
 	rules passRules
-	parts func() (part, error) // the next part, and io.EOF after the last
+	parts func() (part, error) // returns the next part, or io.EOF after the last part
 	done  []func()
 }
 
@@ -159,10 +159,10 @@ func (p *pass) close() {
 	}
 }
 
-// ordered reads parts with next, which returns io.EOF after the last part, decodes them on the
-// given number of workers, and passes the results to the function use, in the order of the parts
-// and on the caller's goroutine. Up to workers parts are read ahead. It returns after all its
-// goroutines have ended, with the first error in the order of the parts.
+// ordered calls next for each part until it returns io.EOF, decodes the parts on the given number
+// of workers, and calls use with the results, in the order of the parts and on the caller's
+// goroutine. At most workers parts wait to be used. ordered returns the first error in the order of
+// the parts, after all its goroutines have ended.
 func ordered[P, R any](ctx context.Context, workers int, next func() (P, error), decode func(P) (R, error), use func(R) error) error {
 	type result struct {
 		r   R
@@ -170,11 +170,11 @@ func ordered[P, R any](ctx context.Context, workers int, next func() (P, error),
 	}
 	type job struct {
 		part P
-		done chan result // the channel has a buffer of one result
+		done chan result // has a buffer for one result
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	jobs := make(chan job)
-	order := make(chan job, workers) // the capacity limits the number of parts that are read ahead
+	order := make(chan job, workers) // its capacity limits the number of parts that are read ahead
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel(nil)
@@ -235,8 +235,8 @@ func ordered[P, R any](ctx context.Context, workers int, next func() (P, error),
 	return nil
 }
 
-// parallel splits 0, …, n−1 into ranges of the given size, runs f on them on all processors, and
-// returns the first error in the order of the ranges.
+// parallel splits 0, …, n−1 into ranges of the given size and calls f for each range, on all
+// processors. It returns the first error in the order of the ranges.
 func parallel(n, size int, f func(first, last int) error) error {
 	parts := (n + size - 1) / size
 	workers := min(runtime.GOMAXPROCS(0), parts)
@@ -249,7 +249,7 @@ func parallel(n, size int, f func(first, last int) error) error {
 	var running sync.WaitGroup
 	for range workers {
 		running.Go(func() {
-			for !failed.Load() { // every range before a failed range has already started
+			for !failed.Load() { // if a range has failed, all ranges before it have started
 				k := int(next.Add(1)) - 1
 				if k >= parts {
 					return
@@ -264,7 +264,7 @@ func parallel(n, size int, f func(first, last int) error) error {
 	return cmp.Or(faults...)
 }
 
-// stopped returns the error for work whose context is done.
+// stopped returns the error for a canceled context.
 func stopped(ctx context.Context) error {
 	return fmt.Errorf("dataset: %w", context.Cause(ctx))
 }

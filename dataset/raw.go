@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// Raw is the type of the cells of a column that is the whole input.
+// Raw is the type of the cells of a column that is the only input and is not encoded.
 type Raw string
 
 const (
@@ -28,11 +28,10 @@ func (e *Encoder) Raw() Raw {
 }
 
 // Texts returns the cells of the column of texts or trees that e was learned from, one for each row
-// of t, without surrounding spaces. A text that spells a number in an unusual way, such as −5 with
-// a Unicode minus sign, is returned in plain spelling. An empty cell is an empty text, or an error
-// if the rules refuse missing cells. It is not a valid tree. Texts returns an error for an encoder
-// whose inputs become features, for a table without rows or without the column, and if the column
-// holds numbers.
+// of t, without surrounding spaces. A number in an unusual spelling, such as −5 with a Unicode
+// minus sign, becomes plain. A missing text is "", or an error if the rules refuse missing cells. A
+// missing tree is an error. Texts also returns an error for an encoder whose inputs become
+// features, for a table without rows or without the column, and for a column of numbers.
 func (e *Encoder) Texts(t *Table) ([]string, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -44,7 +43,7 @@ func (e *Encoder) Texts(t *Table) ([]string, error) {
 	return e.texts(t)
 }
 
-// texts implements Texts without checking e.
+// texts is Texts without the check of e.
 func (e *Encoder) texts(t *Table) ([]string, error) {
 	in := e.Inputs[0]
 	c := t.find(in.Name)
@@ -57,8 +56,8 @@ func (e *Encoder) texts(t *Table) ([]string, error) {
 	return t.textCells(c, in.Raw, e.RefuseMissing)
 }
 
-// textCells returns the cells of a column of texts or trees. A missing cell is an empty text unless
-// refuse is set.
+// textCells returns the cells of a column of texts or trees. A missing text is "", or an error if
+// refuse is set. A missing tree is an error.
 func (t *Table) textCells(c *column, kind Raw, refuse bool) ([]string, error) {
 	if c.broken != "" {
 		return nil, t.brokenFault(c)
@@ -76,7 +75,7 @@ func (t *Table) textCells(c *column, kind Raw, refuse bool) ([]string, error) {
 	return texts, nil
 }
 
-// textCell returns the cell in one row, as textCells does.
+// textCell is textCells for one row.
 func (t *Table) textCell(c *column, row int, kind Raw, refuse bool) (string, error) {
 	switch {
 	case c.codes[row] >= 0:
@@ -89,12 +88,12 @@ func (t *Table) textCell(c *column, row int, kind Raw, refuse bool) (string, err
 	return "", nil
 }
 
-// noTexts returns the error for a column of numbers, whose spelling is not stored.
+// noTexts returns the error for a column of numbers, which does not store the texts of its cells.
 func (t *Table) noTexts(c *column, kind Raw) *Error {
 	return t.fault(c.name, fmt.Sprintf("holds numbers, not %ss", kind))
 }
 
-// learnRaw learns the encoding of a column of texts or trees that is the whole input.
+// learnRaw learns the rules for a column of texts or trees that is the only input.
 func (e *Encoder) learnRaw(t *Table, r Rules) error {
 	name, kind := r.Text, RawText
 	if r.Tree != "" {

@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// shared returns the path of a public data set beside the repository, or skips the test if the data
-// set is absent.
+// shared returns the path of a public data set, which is in a folder beside the repository. If the
+// data set is absent, it skips the test.
 func shared(t testing.TB, name string) string {
 	t.Helper()
 	return required.Data(t, name)
@@ -32,8 +32,8 @@ func readFile(t testing.TB, path string) *dataset.Table {
 	return table
 }
 
-// TestPenguins compares the texts, numbers and missing cells of a real table with counts and a
-// median that were computed in Python.
+// TestPenguins compares the texts, numbers and missing cells of a real table with results of
+// Python: counts and a median.
 func TestPenguins(t *testing.T) {
 	path := shared(t, "penguins_mixed.csv")
 	table := readFile(t, path)
@@ -55,7 +55,7 @@ func TestPenguins(t *testing.T) {
 	counts := map[string]float64{
 		"species=Adelie": 151, "species=Chinstrap": 68, "species=Gentoo": 123,
 		"island=Biscoe": 167, "island=Dream": 124, "island=Torgersen": 51,
-		"sex=female": 165, "sex=male": 168 + 9, // 9 missing cells become male
+		"sex=female": 165, "sex=male": 168 + 9, // "male" replaces 9 missing cells
 	}
 	for j, name := range want {
 		column := mat.Col(nil, j, x)
@@ -67,8 +67,8 @@ func TestPenguins(t *testing.T) {
 		}
 		n := float64(len(column))
 		mean, sd := stat.PopMeanStdDev(column, nil)
-		// Each entry has two roundings of a value of at most 3 standard deviations, and its mean and
-		// scale have at most n roundings. The factor 2 is for the rounding errors of stat.
+		// Each feature is at most 3 standard deviations and has two roundings. Its mean and scale
+		// have at most n roundings. The factor 2 is for the rounding errors of package stat.
 		if tol := 2 * (n + 2) * 3 * 0x1p-53; math.Abs(mean) > tol || math.Abs(sd-1) > tol {
 			t.Errorf("%s has mean %g and standard deviation 1%+g, allowed %g", name, mean, sd-1, tol)
 		}
@@ -81,8 +81,8 @@ func TestPenguins(t *testing.T) {
 	wantFault(t, err, path+`:9: column "sex": the cell is empty; missing cells are refused: give it a value or drop the row`)
 }
 
-// TestDiabetes checks that without standardization, the features of a table of numbers equal its
-// cells, and the compressed file gives the same bits.
+// TestDiabetes checks a table of numbers without standardization. The features must equal the
+// cells, and the compressed file must give the same bits.
 func TestDiabetes(t *testing.T) {
 	path := shared(t, "diabetes.csv")
 	table := readFile(t, path)
@@ -98,7 +98,7 @@ func TestDiabetes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The mean of the target is documented to one decimal.
+	// The documentation of the data set gives the mean of the target to one decimal.
 	if mean := mat.Sum(y) / 442; math.Abs(mean-152.1) > 0.05 {
 		t.Errorf("the target's mean is %v, want 152.1", mean)
 	}
@@ -119,7 +119,7 @@ func TestDiabetes(t *testing.T) {
 	}
 }
 
-// BenchmarkReadCSV times reading a CSV file of 20,640 × 9 numbers.
+// BenchmarkReadCSV times ReadCSV for a file of 20,640 × 9 numbers.
 func BenchmarkReadCSV(b *testing.B) {
 	path := shared(b, "california_housing.csv")
 	info, err := os.Stat(path)

@@ -9,15 +9,15 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// A Remark warns about a column that became features although it looks like a date or an
-// identifier.
+// A Remark is a warning about a column of features that looks like a date or an identifier, or has
+// few values.
 type Remark struct {
 	Column string
 	rule   string
 }
 
-// Message describes the column and what to do. name maps the parameter that drops columns to its
-// name in a front end.
+// Message says what is unusual about the column and what to do. The function name maps the
+// parameter that drops columns to its name in a front end.
 func (r Remark) Message(name func(parameter string) string) string {
 	return (&Error{Column: r.Column, Rule: r.rule}).rule(name)
 }
@@ -30,17 +30,17 @@ const (
 	risingWhole = "holds distinct integers in increasing order, like an identifier or a row number; {$drop}"
 )
 
-// remarkRows is the minimum number of rows for a remark: five distinct numbers in random order are
+// remarkRows is the minimum number of rows for remarks. Five distinct numbers in random order are
 // increasing with probability 1/120.
 const remarkRows = 5
 
-// date matches a date, optionally with a time. The date is in the order of ISO 8601 or ends with
-// the year.
+// date matches a date, or a date and a time. The date has the order of ISO 8601 or ends with the
+// year.
 var date = regexp.MustCompile(`^([0-9]{4}([-/.])[0-9]{1,2}([-/.])[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}([-/.])[0-9]{4})([T ][0-9]{1,2}:[0-9]{2}.*)?$`)
 
-// Remarks lists columns of t, the table from which e was learned: columns that look like dates or
-// identifiers, and columns of which more than half of the cells are missing and have been filled
-// in. For a table with one column of features the list is empty.
+// Remarks returns remarks on t, the table from which e was learned: on columns that look like dates
+// or identifiers, and on columns in which more than half of the cells were missing and have been
+// replaced. If only one column became features, there are no remarks.
 func (e *Encoder) Remarks(t *Table) []Remark {
 	return e.remarks(t.rows, func(in Input) columnFacts {
 		c := t.find(in.Name)
@@ -56,11 +56,11 @@ func (e *Encoder) Remarks(t *Table) []Remark {
 	})
 }
 
-// columnFacts holds the properties of a column that the function remarks needs in addition to its Input.
+// columnFacts holds the properties of a column, besides its Input, from which remarks are made.
 type columnFacts struct {
-	rising  bool    // whether the cells are integers in strictly increasing order
+	rising  bool    // the cells are integers in strictly increasing order
 	missing float64 // fraction of the rows without a value if it exceeds 1/2, otherwise 0
-	marker  string  // the first text that represents a missing cell, or "" if there is no such text
+	marker  string  // text of the first missing cell that is not empty, or ""
 }
 
 func (e *Encoder) remarks(rows int, facts func(in Input) columnFacts) (list []Remark) {
@@ -84,7 +84,7 @@ func (e *Encoder) remarks(rows int, facts func(in Input) columnFacts) (list []Re
 	return list
 }
 
-// mostlyMissing returns the rule for a column with more than half of its cells missing.
+// mostlyMissing returns the text of a remark on a column in which most cells are missing.
 func (in Input) mostlyMissing(f columnFacts) string {
 	fill := "the median"
 	if in.TFIDF != nil {
@@ -100,7 +100,7 @@ func (in Input) mostlyMissing(f columnFacts) string {
 	return fmt.Sprintf("has no value%s in %.0f %% of the rows, which get %s; %s", first, math.Floor(100*f.missing), fill, advice)
 }
 
-// mostlyMissing returns the fraction of the rows without a value if it exceeds 1/2, and 0 otherwise.
+// mostlyMissing returns the fraction of missing cells if it exceeds 1/2, and 0 otherwise.
 func (c *column) mostlyMissing(rows int) float64 {
 	values := 0
 	for i := range rows {
@@ -113,8 +113,8 @@ func (c *column) mostlyMissing(rows int) float64 {
 	return float64(rows-values) / float64(rows)
 }
 
-// rising reports whether the cells are integers in increasing order. Unless the argument first is
-// set, they must also be greater than *last. It sets *last to the last integer.
+// rising reports whether the cells are integers in increasing order. Unless first is set, they must
+// also be greater than *last. rising sets *last to the last integer.
 func (c *column) rising(rows int, last *float64, first bool) bool {
 	for i := range rows {
 		v, k := c.number(i)

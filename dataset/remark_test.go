@@ -12,8 +12,9 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestRemarks checks that there are remarks on dates that became categories, on row numbers, and on
-// texts that are different in each row, in tables and in passes, and no remarks on other columns.
+// TestRemarks checks the remarks on a table and in passes. There must be remarks on dates that
+// became categories, on row numbers, and on texts that differ in all rows, but not on other
+// columns.
 func TestRemarks(t *testing.T) {
 	columns := map[string]func(i, n int) string{
 		"id":       func(i, _ int) string { return fmt.Sprint(i) },
@@ -33,8 +34,8 @@ func TestRemarks(t *testing.T) {
 	}
 	names := []string{"id", "from 100", "negative", "falling", "last", "halves", "gap", "day", "stamp", "german", "american", "code", "name", "y"}
 	for n, want := range map[int][]string{
-		// Up to 20 different texts are categories without a remark. With 3000 rows the column "name" is
-		// dropped.
+		// Up to 20 different texts are categories. The column "name" has too many for 3000 rows,
+		// and is dropped there.
 		12:   {"id", "from 100", "negative", "day", "stamp", "german", "american", "name"},
 		3000: {"id", "from 100", "negative", "day", "stamp", "german", "american"},
 		4:    nil,
@@ -69,7 +70,7 @@ func TestRemarks(t *testing.T) {
 			}
 		}
 	}
-	// There is no remark on a column if it is the only feature.
+	// The only column of features gets no remark.
 	table := newTable(t, dataset.Numbers("x", []float64{1, 2, 3, 4, 5, 6}), dataset.Numbers("y", []float64{1, 2, 3, 4, 5, 6}))
 	e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"y"}})
 	if err != nil || e.Remarks(table) != nil {
@@ -77,8 +78,9 @@ func TestRemarks(t *testing.T) {
 	}
 }
 
-// TestRemarksOnMissing checks that there is a remark with the missing fraction on each column with
-// more than half of its values missing, in tables and in streams, and on no other column.
+// TestRemarksOnMissing checks the remarks on missing cells, for tables and for passes. A column in
+// which more than half of the cells are missing must get a remark with the fraction of missing
+// cells, and no other column a remark.
 func TestRemarksOnMissing(t *testing.T) {
 	columns := map[string]func(i int) string{
 		"x":    func(i int) string { return fmt.Sprint(i * 7 % 13) },
@@ -92,8 +94,8 @@ func TestRemarksOnMissing(t *testing.T) {
 		"kind":   func(i int) string { return map[bool]string{true: "None", false: "b"}[i%3 == 0] },
 		"y":      func(i int) string { return fmt.Sprint(i * i % 7) },
 	}
-	// The fraction of missing cells is a fraction of the rows, not of the weights: the column
-	// "half" has no value in 50 % of the rows, which carry 91 % of the weight.
+	// The fraction refers to rows, not to weights. In the column "half", 50 % of the rows, which
+	// have 91 % of the weight, have no value: there must be no remark.
 	columns["w"] = func(i int) string { return map[bool]string{true: "10", false: "1"}[i%2 == 1] }
 	names := []string{"x", "half", "most", "real", "veneer", "blank", "kind", "y", "w"}
 	want := []string{
@@ -132,7 +134,7 @@ func TestRemarksOnMissing(t *testing.T) {
 	}
 }
 
-// writeColumns writes a CSV file of n rows and returns its path.
+// writeColumns writes n rows to a CSV file and returns its path.
 func writeColumns(t *testing.T, n int, names []string, cell func(name string, i int) string) string {
 	t.Helper()
 	var b strings.Builder

@@ -4,22 +4,23 @@ import (
 	"slices"
 )
 
-// isFeature reports whether the column of the given name becomes features: it is not a target, does
-// not hold the weights, and is not dropped.
+// isFeature reports whether the column with this name becomes features: it is not a target, not the
+// weight column, and not dropped.
 func (r Rules) isFeature(name string) bool { return !slices.Contains(r.others(), name) }
 
-// others returns the columns that the rules exclude from the features.
+// others returns the names of the columns that the rules exclude from the features.
 func (r Rules) others() []string {
 	return slices.Concat(r.Targets, r.Drop, named(r.Weight))
 }
 
-// others returns the columns of the training table that did not become features.
+// others returns the names of the columns of the training table that did not become features.
 func (e *Encoder) others() []string {
 	return Rules{Targets: e.Outputs, Drop: e.Dropped, Weight: e.Weight}.others()
 }
 
-// checkRoles returns an error for a column that the rules name but the table lacks, and for a
-// column with two roles. names lists the columns of the table, or is nil if they are not known yet.
+// checkRoles returns an error for a column that is named in the rules but not in the table, and for
+// a column with two roles. names lists the columns of the table; it is nil if they are not known
+// yet.
 func (t *Table) checkRoles(r Rules, names []string) error {
 	roles := map[string]string{}
 	take := func(name, role string) error {
@@ -28,7 +29,7 @@ func (t *Table) checkRoles(r Rules, names []string) error {
 			return t.fault(name, "is named twice as "+role)
 		case old != "":
 			return t.fault(name, "is named both as "+old+" and as "+role)
-		case names != nil && !slices.Contains(names, name) && !slices.Contains([]string{"a target", "the text", "the tree"}, role): // other functions report a missing column with these roles
+		case names != nil && !slices.Contains(names, name) && !slices.Contains([]string{"a target", "the text", "the tree"}, role): // for these roles, other functions report a missing column
 			return t.noColumnAmong("column", name, names)
 		}
 		roles[name] = role
@@ -50,7 +51,7 @@ func (t *Table) checkRoles(r Rules, names []string) error {
 	return nil
 }
 
-// named returns a list with the name, or an empty list if the name is "".
+// named returns a list of only this name, or an empty list for "".
 func named(name string) []string {
 	if name == "" {
 		return nil
@@ -58,9 +59,9 @@ func named(name string) []string {
 	return []string{name}
 }
 
-// Select is like Table.Select, for a table with the rules r. For each selected row of a Gram matrix
-// it also selects the column of the same index. All columns that are not kernel values are
-// selected. It returns an error if a Gram matrix does not have as many columns as rows.
+// Select is Table.Select for a table with the rules r. If the table is a Gram matrix, Select keeps
+// only the columns of kernel values with the selected rows, and all columns that are not kernel
+// values. A Gram matrix whose numbers of rows and columns differ is an error.
 func (r Rules) Select(t *Table, rows []int) (*Table, error) {
 	s := t.selectRows(rows)
 	if !r.Gram {
@@ -83,8 +84,8 @@ func (r Rules) Select(t *Table, rows []int) (*Table, error) {
 	return s, nil
 }
 
-// Weighted returns the rows of t whose weight, the number in the column r.Weight, is positive, and
-// their weights. If r names no weight column, it returns t and nil. It returns an *Error for a
+// Weighted returns the rows of t with a positive weight, and their weights. The column r.Weight
+// contains the weights. If r.Weight is "", Weighted returns t and nil. It returns an *Error for a
 // weight that is missing, negative or not finite, and if all weights are 0.
 func (r Rules) Weighted(t *Table) (*Table, []float64, error) {
 	some, weights, err := r.weighted(t)
@@ -96,7 +97,7 @@ func (r Rules) Weighted(t *Table) (*Table, []float64, error) {
 
 const noWeight = "has no weight above 0: a row counts by its weight"
 
-// weighted is like Weighted, for a part of a table, in which all weights may be 0.
+// weighted is Weighted for a part of a table, in which all weights may be 0.
 func (r Rules) weighted(t *Table) (*Table, []float64, error) {
 	weights, err := t.weights(r.Weight)
 	if err != nil || !slices.Contains(weights, 0) {
@@ -113,7 +114,7 @@ func (r Rules) weighted(t *Table) (*Table, []float64, error) {
 	return some, weights[:len(rows)], err
 }
 
-// weights returns a copy of the weights of the rows, or nil if r names no weight column.
+// weights returns the weights of the rows as a copy, or nil if there is no weight column.
 func (t *Table) weights(name string) ([]float64, error) {
 	if name == "" {
 		return nil, nil

@@ -16,9 +16,9 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// csvOf returns a CSV file of n rows. The columns are numbers with missing cells, texts with
-// missing cells, a target, weights 0 to 3 and an identifier. If repeated is set, each row is
-// written as many times as its weight.
+// csvOf returns a CSV file of n rows. The columns are numbers and texts, both with missing cells, a
+// target, weights from 0 to 3, and an identifier. If repeated is set, each row occurs as many times
+// as its weight says.
 func csvOf(n int, repeated bool) string {
 	var b strings.Builder
 	b.WriteString("id,a,b,kind,w,y\n")
@@ -43,8 +43,9 @@ func csvOf(n int, repeated bool) string {
 	return b.String()
 }
 
-// TestWeightsAreRepetitions checks that weights give the same encoder as repeated rows, for tables and for
-// passes over files: small files, whose rows are all in the sample, and files of 70,000 rows.
+// TestWeightsAreRepetitions checks that weights give the same encoder as repeated rows, for tables
+// and for passes over files. All rows of the small files are in the sample of the stream, but not
+// all of the 70,000 rows of the large files.
 func TestWeightsAreRepetitions(t *testing.T) {
 	for _, n := range []int{60, 70000} {
 		if testing.Short() && n > 1000 {
@@ -94,12 +95,12 @@ func TestWeightsAreRepetitions(t *testing.T) {
 					}
 					continue
 				}
-				// The tolerance is for sums of m numbers of magnitude size, with at most m
-				// roundings each.
+				// The tolerance is for sums of numbers of about size, each sum with at most as many
+				// roundings as numbers.
 				size := math.Abs(in.Number.Mean) + in.Number.Scale
 				tol := 0x1p-52 * 2 * float64(2*n) * size
 				fill := in.Number.Fill == other.Number.Fill
-				if n > 1000 && in.Name == "a" && passes { // the medians of two samples of normal numbers differ by at most 5 standard deviations
+				if n > 1000 && in.Name == "a" && passes { // the medians of two samples of normal numbers, which may differ by 5 standard deviations
 					fill = math.Abs(in.Number.Fill-other.Number.Fill) < 5*1.25*math.Sqrt2/math.Sqrt(65536)
 					tol += math.Abs(in.Number.Fill - other.Number.Fill)
 				}
@@ -112,7 +113,7 @@ func TestWeightsAreRepetitions(t *testing.T) {
 }
 
 // TestBlocksLeaveOutRowsOfWeightZero checks that passes give only the rows of weight > 0, with
-// their weights, and the same rows as reading the file as a table.
+// their weights. The rows must be the same as those of the file read as a table.
 func TestBlocksLeaveOutRowsOfWeightZero(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.csv")
 	if err := os.WriteFile(path, []byte(csvOf(500, false)), 0o666); err != nil {
@@ -156,7 +157,8 @@ func TestBlocksLeaveOutRowsOfWeightZero(t *testing.T) {
 	}
 }
 
-// TestRolesOfColumns checks that a column may have only one role, and that weights must be numbers ≥ 0.
+// TestRolesOfColumns checks that a column can have only one role, and that weights must be numbers
+// ≥ 0.
 func TestRolesOfColumns(t *testing.T) {
 	table := func(weights ...string) *dataset.Table {
 		var rows, numbers []string

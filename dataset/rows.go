@@ -14,9 +14,9 @@ import (
 // FromRows returns a table of the given rows. encoding/json must marshal rows to an array of
 // objects, or to one object, whose keys are the column names. For example, rows may be a
 // []map[string]any, a struct, a slice of structs, or a json.RawMessage. Numbers and texts are
-// parsed like the cells of a file. true and false are texts. A null or an absent key is a missing
-// cell. Encoder.Notes reports numbers that were passed as texts. source names the table in messages
-// and may be empty.
+// parsed like the cells of a file, and true and false are texts. A null and an absent key are
+// missing cells. Encoder.Notes lists numbers that were strings in rows. source is the name of the
+// table in errors, and may be empty.
 func FromRows(source string, rows any) (*Table, error) {
 	text, ok := rows.(json.RawMessage)
 	if !ok {
@@ -89,7 +89,7 @@ func decodeRows(text []byte) (rows []map[string]any, err error) {
 	return rows, nil
 }
 
-// cellOfJSON converts a JSON value to a cell of a file.
+// cellOfJSON converts a JSON value to the text of a cell.
 func cellOfJSON(v any) (string, error) {
 	switch v := v.(type) {
 	case nil:

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// A sparseWriter writes the features of all columns of a sparse table together. For each row it
-// copies the features of a row of zeros, and then overwrites the features whose cells are not 0.
+// A sparseWriter writes the features of all columns of a sparse table. For each row it copies
+// zeros, and then overwrites the features of nonzero cells.
 type sparseWriter struct {
 	table *Table
 	cells *csr
-	zeros []float64       // the features of a row of zeros; 0 for features of other writers
-	place []*numberWriter // the writer of each column of the cells, or nil if the column has no writer
+	zeros []float64       // the features of a row whose cells are all 0; 0 for features of other writers
+	place []*numberWriter // the writer of each column of cells, or nil if the column has none
 }
 
-// joinSparse replaces the writers of a sparse table by one sparseWriter if this is possible.
+// joinSparse replaces the writers of a sparse table by one sparseWriter, if possible.
 func joinSparse(t *Table, writers []writer, width int) []writer {
 	if !t.sparse || !slices.ContainsFunc(writers, func(w writer) bool { _, ok := w.(*numberWriter); return ok }) {
 		return writers
@@ -29,7 +29,7 @@ func joinSparse(t *Table, writers []writer, width int) []writer {
 		}
 		zero := n.rule.feature(0)
 		if math.IsInf(zero, 0) {
-			return writers // the writers report the overflow
+			return writers // the writers will report the overflow
 		}
 		s.zeros[n.at] = zero
 		if m, ok := n.column.cells.(*csr); ok {
@@ -58,7 +58,7 @@ func (s *sparseWriter) write(x []float64, width, first, last int) (int, error) {
 			n := s.place[at]
 			v := n.rule.feature(values[k])
 			if math.IsInf(v, 0) {
-				return n.write(row, width, i, i+1) // write returns the error
+				return n.write(row, width, i, i+1) // returns the error for the overflow
 			}
 			row[n.at] = v
 		}

@@ -13,30 +13,29 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Sparse makes one feature, x / Scale, of each feature x of a sparse table, so that zeros stay
-// zeros. It ignores features of later tables that the training table lacks. A feature that a later
-// sparse table lacks is 0.
+// Sparse makes a feature x / Scale of each feature x of a sparse table, so that zeros stay zeros.
+// If a later table has features that the training table lacks, they are ignored. If a later sparse
+// table lacks a feature, the feature is 0.
 type Sparse struct {
-	First   int       `json:"first"`   // the number in the name of the first feature: 1, or 0 in a LIBSVM file with the index 0
+	First   int       `json:"first"`   // number in the name of the first feature: 0 in a LIBSVM file with the index 0, otherwise 1
 	Columns int       `json:"columns"` // the number of features
 	Scale   []float64 `json:"scale,omitempty"`
 }
 
 const (
-	// A table with fewer features than fewestSparse, or with a larger fraction of nonzero values than
-	// the next constant, is encoded as a dense matrix, because a sparse matrix would not take less
+	// A sparse table is encoded as a dense matrix if it has fewer than fewestSparse features, or a
+	// larger fraction of nonzero values than mostNonzeros. A sparse matrix would then take no less
 	// memory.
 	fewestSparse = 64
 	mostNonzeros = 1. / 3
 )
 
-// Sparse reports whether SparseFeatures encodes tables for e.
+// Sparse reports whether e encodes tables as sparse matrices: call SparseFeatures, not Features.
 func (e *Encoder) Sparse() bool {
 	return e != nil && slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse != nil || in.TFIDF != nil })
 }
 
-// Width returns the number of columns of the matrix that Features or SparseFeatures returns: the
-// length of FeatureNames.
+// Width returns the number of features: the columns of the result of Features or SparseFeatures.
 func (e *Encoder) Width() (width int) {
 	for i := range e.Inputs {
 		width += e.Inputs[i].width()
@@ -44,14 +43,15 @@ func (e *Encoder) Width() (width int) {
 	return width
 }
 
-// OnlyScaled reports whether the features were divided by their standard deviations without subtracting
-// their means. This holds for sparse tables, where subtracting the means would make the zeros nonzero.
+// OnlyScaled reports whether standardization only divided the features by their standard
+// deviations. This holds for a sparse table, because subtracting the means would make its zeros
+// nonzero.
 func (e *Encoder) OnlyScaled() bool {
 	return e != nil && slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse != nil && in.Sparse.Scale != nil })
 }
 
-// takesSparse reports whether one Input is learned for all features of t together. This requires that
-// t is sparse, and that no feature is a target, a weight or a group.
+// takesSparse reports whether all features of t together are learned as one Input. For this, t must
+// be sparse, and no feature may be a target, the weight column, dropped or categorical.
 func (t *Table) takesSparse(r Rules) bool {
 	if t.features == nil || r.Gram || t.width() == 0 {
 		return false
@@ -62,7 +62,7 @@ func (t *Table) takesSparse(r Rules) bool {
 		}
 	}
 	if r.whole != nil {
-		return r.whole.Inputs[0].Sparse != nil // the sparse features are the first input
+		return r.whole.Inputs[0].Sparse != nil // if there are sparse features, they are the first input
 	}
 	return isSparse(t.rows, t.width(), t.nonzeros())
 }
@@ -75,8 +75,8 @@ func newSparse(first, columns int) *Input {
 	return &Input{Name: fmt.Sprintf("x%d-x%d", first, first+columns-1), Sparse: &Sparse{First: first, Columns: columns}}
 }
 
-// learnSparse learns the encoding of the sparse features. It returns nil if each feature is learned
-// separately.
+// learnSparse learns the encoding of the sparse features. It returns nil if they must be learned
+// one by one.
 func (t *Table) learnSparse(weights []float64, r Rules) (*Input, error) {
 	if !t.takesSparse(r) {
 		if t.width() > MaxFeatures {
@@ -114,8 +114,8 @@ func (t *Table) learnSparse(weights []float64, r Rules) (*Input, error) {
 	return in, err
 }
 
-// sparseMoments returns the moments of a column with the given nonzero values, except NaN, and the
-// given number of zeros. total is the weight of all rows.
+// sparseMoments returns the moments of a column, without its NaN. values are its nonzero values,
+// zeros is the number of its zeros, and total is the sum of the weights of all rows.
 func sparseMoments(values, weights []float64, zeros int, total float64) moments {
 	m := momentsOf(values, weights)
 	if zeros > 0 {
@@ -124,8 +124,8 @@ func sparseMoments(values, weights []float64, zeros int, total float64) moments 
 	return m
 }
 
-// scaleOf returns the standard deviation, or 1 for a constant column, or the rule that the column
-// violates.
+// scaleOf returns the standard deviation, or 1 if the column is constant. rule is the rule that the
+// column violates, or "".
 func scaleOf(m moments) (scale float64, rule string) {
 	n, rule := m.number(0, 0, true)
 	if rule != "" {
@@ -134,7 +134,7 @@ func scaleOf(m moments) (scale float64, rule string) {
 	return n.Scale, ""
 }
 
-// check implements Encoder.Check for sparse features.
+// check is the part of Encoder.Check about sparse features.
 func (s *Sparse) check() error {
 	if s.First != 0 && s.First != 1 || s.Columns < 1 || s.Columns > maxSparseFeatures {
 		return fmt.Errorf("must have 1 to %d sparse features numbered from 0 or 1, has %d numbered from %d", maxSparseFeatures, s.Columns, s.First)
@@ -158,7 +158,7 @@ func (s *Sparse) appendNames(names []string) []string {
 	return names
 }
 
-// has reports whether a feature has the given name. s may be nil.
+// has reports whether a sparse feature has the given name. s may be nil.
 func (s *Sparse) has(name string) bool {
 	if s == nil {
 		return false
@@ -172,7 +172,7 @@ func (e *Encoder) hasSparse(name string) bool {
 	return e != nil && slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse.has(name) })
 }
 
-// keys implements Encoder.Keys for sparse features: it returns the result of Table.Keys for their names.
+// keys is the method Encoder.Keys for sparse features: Table.Keys of their names.
 func (s *Sparse) keys(t *Table) []uint64 {
 	keys := make([]uint64, t.rows)
 	type cell struct {
@@ -198,15 +198,15 @@ func (s *Sparse) keys(t *Table) []uint64 {
 	return keys
 }
 
-// A blockWriter writes the sparse features of a table, or the columns of the same names of a table
-// that is not sparse.
+// A blockWriter writes sparse features: those of a sparse table, or the columns of these names of
+// any other table.
 type blockWriter struct {
 	rule  *Sparse
 	table *Table
-	shift int // column j of the table's sparse features is feature j + shift of the encoder
-	at    int // index of the first feature in a row
+	shift int // sparse feature j of the table is feature j + shift of the encoder
+	at    int // index of the first sparse feature in a row
 
-	columns []*numberWriter // writers of the columns, for a table that is not sparse
+	columns []*numberWriter // writers of the columns of a table that is not sparse
 }
 
 func (s *Sparse) writer(t *Table, at int, refuse bool) (*blockWriter, error) {
@@ -240,7 +240,7 @@ func (s *Sparse) scale(j int) float64 {
 	return s.Scale[j]
 }
 
-// row appends the features of row i that are not 0 to a row of a sparse matrix.
+// row appends the nonzero features of row i to a row of a sparse matrix.
 func (w *blockWriter) row(i int, indices []int32, data []float64) ([]int32, []float64, error) {
 	if w.table.features == nil {
 		for _, c := range w.columns {
@@ -274,8 +274,8 @@ func (w *blockWriter) write(x []float64, width, first, last int) (int, error) {
 	return writeRows(w, x, width, first, last)
 }
 
-// Encode returns the features of t, as a host.CSR of float64 if Sparse is true and as a *mat.Dense
-// otherwise: see SparseFeatures and Features.
+// Encode returns the features of t. If Sparse is true, the result is the host.CSR[float64] of
+// SparseFeatures, and otherwise the *mat.Dense of Features.
 func (e *Encoder) Encode(t *Table) (mat.Matrix, error) {
 	if e.Sparse() {
 		return e.SparseFeatures(t)
@@ -283,9 +283,9 @@ func (e *Encoder) Encode(t *Table) (mat.Matrix, error) {
 	return e.Features(t)
 }
 
-// SparseFeatures returns the result of Features as a sparse matrix, for an encoder whose Sparse is
-// true. It contains the features of a sparse table or of texts, and the features of the other
-// columns. The matrix may share memory with t.
+// SparseFeatures returns the result of Features as a sparse matrix. The encoder must be Sparse. The
+// matrix contains all features, not only those of a sparse table or of texts. It may share memory
+// with t.
 func (e *Encoder) SparseFeatures(t *Table) (host.CSR[float64], error) {
 	var x host.CSR[float64]
 	if err := e.Check(); err != nil {
@@ -312,8 +312,8 @@ func (e *Encoder) SparseFeatures(t *Table) (host.CSR[float64], error) {
 	return sparseRows(t.rows, width, writers)
 }
 
-// sparseRows writes the features of all rows. Ranges of rows are written in parallel and then
-// joined.
+// sparseRows returns the features of all rows. It writes ranges of rows in parallel and then joins
+// them.
 func sparseRows(rows, width int, writers []writer) (host.CSR[float64], error) {
 	x := host.CSR[float64]{Rows: rows, Cols: width, Indptr: make([]int, rows+1)}
 	type part struct {
@@ -332,7 +332,7 @@ func sparseRows(rows, width int, writers []writer) (host.CSR[float64], error) {
 						return err
 					}
 				}
-				x.Indptr[i+1] = len(p.data) // offset in the part
+				x.Indptr[i+1] = len(p.data) // end of the row in the part
 			}
 		}
 		return nil
@@ -355,13 +355,12 @@ func sparseRows(rows, width int, writers []writer) (host.CSR[float64], error) {
 	return x, nil
 }
 
-// A rowWriter is a writer that appends the features of a row that are not 0.
+// A rowWriter is a writer with a method that appends the nonzero features of a row.
 type rowWriter interface {
 	row(i int, indices []int32, data []float64) ([]int32, []float64, error)
 }
 
-// rowOf appends the features of row i that are not 0, in increasing order, to a row of a sparse
-// matrix.
+// rowOf appends the nonzero features of row i, in increasing order, to a row of a sparse matrix.
 func rowOf(w writer, i int, indices []int32, data []float64) ([]int32, []float64, error) {
 	switch w := w.(type) {
 	case rowWriter:

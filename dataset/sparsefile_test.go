@@ -15,7 +15,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// npzOf returns a zip file of arrays: []float64 and []int64 as vectors, and a text as a scalar.
+// npzOf returns a zip file of arrays. A []float64 or an []int64 becomes a vector, and a string
+// becomes a scalar.
 func npzOf(t testing.TB, method uint16, arrays map[string]any) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -47,14 +48,15 @@ func npzOf(t testing.TB, method uint16, arrays map[string]any) []byte {
 	return b.Bytes()
 }
 
-// csrArrays returns the arrays of the matrix with the rows (1 0 2), (0 0 0), (0 3 0).
+// csrArrays returns the arrays of a file with the matrix whose rows are (1 0 2), (0 0 0) and (0 3
+// 0).
 func csrArrays() map[string]any {
 	return map[string]any{"format": "csr", "shape": []int64{3, 3}, "indptr": []int64{0, 2, 2, 3}, "indices": []int64{0, 2, 1}, "data": []float64{1, 2, 3}}
 }
 
 var smallMatrix = mat.NewDense(3, 3, []float64{1, 0, 2, 0, 0, 0, 0, 3, 0})
 
-// wantMatrix checks the features of a file.
+// wantMatrix fails the test unless the features of a file are the given matrix.
 func wantMatrix(t *testing.T, path string, want mat.Matrix) {
 	t.Helper()
 	table, err := dataset.Read(path, nil)
@@ -70,8 +72,8 @@ func wantMatrix(t *testing.T, path string, want mat.Matrix) {
 	}
 }
 
-// TestMatrixMarket checks the fields and the symmetries of the format, entries in any order,
-// explicitly stored zeros, comments and empty lines.
+// TestMatrixMarket checks all fields and symmetries of the format. Entries are in any order, some
+// of them are zeros, and there are comments and empty lines.
 func TestMatrixMarket(t *testing.T) {
 	for _, c := range []struct {
 		text string
@@ -95,8 +97,8 @@ func TestMatrixMarket(t *testing.T) {
 	}
 }
 
-// TestMatrixMarketInPieces compares a file of several pieces of 1 MiB, whose entries are sorted by
-// column, with the same matrix in LIBSVM format.
+// TestMatrixMarketInPieces compares a file of several pieces of 1 MiB with the same matrix in
+// LIBSVM format. The entries of the file are sorted by column.
 func TestMatrixMarketInPieces(t *testing.T) {
 	text, x := sparseTable(11, 2000, 300, 0.2, 1)
 	var b strings.Builder
@@ -132,7 +134,7 @@ func TestMatrixMarketInPieces(t *testing.T) {
 	}
 }
 
-// labelsOf returns the labels of a LIBSVM file, one per line.
+// labelsOf returns the labels of a LIBSVM file, one on each line.
 func labelsOf(libsvm []byte) (labels []byte) {
 	for line := range bytes.Lines(libsvm) {
 		label, _, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
@@ -141,8 +143,8 @@ func labelsOf(libsvm []byte) (labels []byte) {
 	return labels
 }
 
-// TestSparseNPZ checks the formats CSR, CSC and COO, stored and deflated, rows out of order,
-// explicitly stored zeros, and targets in another array of the file.
+// TestSparseNPZ checks the formats CSR, CSC and COO, stored and deflated. Some entries are not in
+// order, some stored values are zeros, and the file has another array with targets.
 func TestSparseNPZ(t *testing.T) {
 	csc := map[string]any{"format": "csc", "shape": []int64{3, 3}, "indptr": []int64{0, 1, 2, 3}, "indices": []int64{0, 2, 0}, "data": []float64{1, 3, 2}}
 	coo := map[string]any{"format": "coo", "shape": []int64{3, 3}, "row": []int64{2, 0, 0}, "col": []int64{1, 2, 0}, "data": []float64{3, 2, 1}}
@@ -165,9 +167,9 @@ func TestSparseNPZ(t *testing.T) {
 	}
 }
 
-// TestSparseFileFaults checks that a file which breaks the rules of its format is refused with a
-// one-line error that names the position, and that no memory is allocated for sizes in a header
-// that exceed the file.
+// TestSparseFileFaults checks files that violate the rules of their format. Each must give an error
+// of one line that names the position. If sizes in a header exceed the file, no memory may be
+// allocated for them.
 func TestSparseFileFaults(t *testing.T) {
 	const real = "%%MatrixMarket matrix coordinate real general\n"
 	with := func(name string, value any) []byte {
@@ -235,8 +237,8 @@ func TestSparseFileFaults(t *testing.T) {
 
 func zeroOver(v float64) float64 { return v / v }
 
-// TestSparseWrittenByScipy checks that files that SciPy writes give the original matrices, for all
-// types of indices and values, and that SciPy reads the arrays of TestSparseNPZ as the same matrix.
+// TestSparseWrittenByScipy checks that files of SciPy give the original matrices, for all types of
+// indices and values. SciPy must read the arrays of TestSparseNPZ as the same matrix.
 func TestSparseWrittenByScipy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Python: skipped by -short")
@@ -277,8 +279,8 @@ print(json.dumps(x.tolist()))
 	}
 }
 
-// FuzzSparseFiles reads files of each sparse format. It checks that no file causes a panic, every
-// error is one line, and a table that is read can be encoded.
+// FuzzSparseFiles reads arbitrary bytes as a file of each sparse format. This must not panic, every
+// error must be one line, and a table that is read must be encodable.
 func FuzzSparseFiles(f *testing.F) {
 	f.Add([]byte("%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n1 1 1\n2 1 2\n3 2 3\n3 3 4\n"))
 	f.Add([]byte("%%MatrixMarket matrix coordinate pattern general\n% c\n3 3 1\n1 1\n"))

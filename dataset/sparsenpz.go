@@ -12,12 +12,12 @@ import (
 )
 
 // A sparse matrix of SciPy (scipy.sparse.save_npz) is a zip file of arrays: "format" is the text
-// csr, csc or coo, "shape" has the numbers of rows and of columns, "data" the values, and "indices"
-// and "indptr", or "row" and "col", their positions. In CSR format, the values of row i are
-// data[indptr[i]] to data[indptr[i+1]-1], and their columns are the elements of indices in the same
-// range. In CSC format rows and columns are exchanged.
+// csr, csc or coo, "shape" contains the numbers of rows and columns, "data" the values, and
+// "indices" and "indptr", or "row" and "col", the positions of the values. In CSR format, the
+// values of row i are data[indptr[i]] to data[indptr[i+1]-1], and their columns are the elements of
+// indices in the same range. In CSC format rows and columns are exchanged.
 
-// isSparseNPZ reports whether the arrays of a zip file are a sparse matrix of SciPy.
+// isSparseNPZ reports whether the arrays of a zip file form a sparse matrix of SciPy.
 func isSparseNPZ(files []*zip.File) bool {
 	has := func(name string) bool {
 		return slices.ContainsFunc(files, func(f *zip.File) bool { return f.Name == name+".npy" })
@@ -25,7 +25,7 @@ func isSparseNPZ(files []*zip.File) bool {
 	return has("format") && has("shape") && has("data")
 }
 
-// readSparseNPZ reads the features of a sparse matrix, and targets from an array y if there is one.
+// readSparseNPZ reads features from a sparse matrix, and targets from the array y if there is one.
 func readSparseNPZ(in *input, files []*zip.File) error {
 	if err := readSparseMatrix(in, files); err != nil {
 		return err
@@ -108,7 +108,7 @@ func readSparseMatrix(in *input, files []*zip.File) error {
 	return in.t.fault("", "holds a sparse matrix of the format "+quote(layout)+"; csr, csc and coo are supported: save a.tocsr()")
 }
 
-// sparseFormat returns the text of the array format, which has no dimensions.
+// sparseFormat returns the text of the array "format", which has rank 0.
 func sparseFormat(member func(string) (*input, error)) (string, error) {
 	in, err := member("format")
 	if err != nil {
@@ -129,15 +129,16 @@ func sparseFormat(member func(string) (*input, error)) (string, error) {
 	return strings.ToValidUTF8(strings.ReplaceAll(string(text), "\x00", ""), "\ufffd"), in.end()
 }
 
-// places reads an array of the given length, whose elements are indices from 0 to limit − 1.
+// places reads the array with the given name and length. Its elements must be indices from 0 to
+// limit − 1.
 func places(member func(string) (*input, error), name string, limit, length int) ([]int32, error) {
 	list := make([]int32, 0, length)
 	err := eachWhole(member, name, length, int64(limit)-1, func(n int64) { list = append(list, int32(n)) })
 	return list, err
 }
 
-// pointers reads the array indptr, which has rows + 1 elements in nondecreasing order, from 0 to
-// the number of values.
+// pointers reads the array "indptr". It must have rows + 1 elements, which do not decrease, from 0
+// to the number of values.
 func pointers(member func(string) (*input, error), rows, values int) ([]int, error) {
 	var list []int
 	err := eachWhole(member, "indptr", rows+1, int64(values), func(n int64) { list = append(list, int(n)) })
@@ -155,8 +156,8 @@ func pointers(member func(string) (*input, error), rows, values int) ([]int, err
 	return list, nil
 }
 
-// eachWhole calls use with the elements of an array of integers from 0 to most in one dimension.
-// The array must have the given length, or any length if length is negative.
+// eachWhole calls use for each element of an array of rank 1, whose elements must be integers from
+// 0 to most. The array must have the given length; a negative length allows any.
 func eachWhole(member func(string) (*input, error), name string, length int, most int64, use func(n int64)) error {
 	in, err := member(name)
 	if err != nil {
@@ -177,7 +178,7 @@ func eachWhole(member func(string) (*input, error), name string, length int, mos
 	if err != nil {
 		return err
 	}
-	in.allowance.put(int64(len(m.data))) // the array is not stored
+	in.allowance.put(int64(len(m.data))) // the array itself is not kept
 	for i := range int(h.rows) {
 		v := m.number(i, 0)
 		if v < 0 || v > float64(most) {
@@ -190,7 +191,7 @@ func eachWhole(member func(string) (*input, error), name string, length int, mos
 	return in.end()
 }
 
-// sparseValues reads the array data.
+// sparseValues reads the array "data".
 func sparseValues(member func(string) (*input, error)) ([]float64, error) {
 	in, err := member("data")
 	if err != nil {
@@ -208,7 +209,7 @@ func sparseValues(member func(string) (*input, error)) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	in.allowance.put(int64(len(m.data))) // the array is not stored
+	in.allowance.put(int64(len(m.data))) // the array itself is not kept
 	if !in.allowance.fits(8 * h.rows) {
 		return nil, in.t.fault("", in.allowance.rule())
 	}
@@ -217,11 +218,11 @@ func sparseValues(member func(string) (*input, error)) ([]float64, error) {
 	return values, in.end()
 }
 
-// noSparseLabels is the rule for a file of labels that is given with a file of another format.
+// noSparseLabels is the error text for a file of labels if the table's format does not support it.
 const noSparseLabels = "does not take a file of labels, which is for IDX files and for sparse matrices in NPZ and Matrix Market files"
 
-// readSparseLabels adds the column label to a sparse matrix. It reads the column from the file
-// f.Labels, which has either one column or a column named label.
+// readSparseLabels adds a column label to a sparse matrix. The file f.Labels must have one column,
+// or a column label.
 func (f File) readSparseLabels(t *Table) error {
 	if f.Labels == "" {
 		return nil

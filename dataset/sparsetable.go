@@ -11,23 +11,23 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// maxSparseFeatures is the largest number of features of a sparse table. A table with more than
-// MaxFeatures can only be used in sparse form: see Encoder.Sparse.
+// maxSparseFeatures is the maximum number of features of a sparse table. If there are more than
+// MaxFeatures, the table can be used only in sparse form: see Encoder.Sparse.
 const maxSparseFeatures = 1 << 24
 
-// csr holds the features of a sparse table. All values are finite and none is 0.
+// csr holds the features of a sparse table. All values are finite and nonzero.
 type csr struct {
 	host.CSR[float64]
-	first int // the number in the name of the first column: 1, or 0 in a LIBSVM file with the index 0
+	first int // number in the name of the first column: 0 in a LIBSVM file with the index 0, otherwise 1
 
 	once    sync.Once
-	columns []int   // for each column, the index in the list order of the column's first element; the last element of columns is len(order)
-	order   []int   // positions in Data, sorted by column and then by row
-	rows    []int32 // the row of each value
+	columns []int   // columns[j] is the index in order of the first element of column j; the last element is len(order)
+	order   []int   // indices of Data, sorted by column and then by row
+	rows    []int32 // the row of each element of order
 }
 
-// column returns all cells of a column, or its cells in the given rows. Its cost depends on the
-// number of nonzero values in the column, not on the size of the table.
+// column returns the cells of a column, or only its cells in the given rows. It reads only the
+// nonzero values of the column, not the whole table.
 func (m *csr) column(at int, rows []int32) []float64 {
 	m.once.Do(m.byColumns)
 	all := make([]float64, m.Rows)
@@ -44,7 +44,7 @@ func (m *csr) column(at int, rows []int32) []float64 {
 	return some
 }
 
-// byColumns sorts the values by column, with a counting sort.
+// byColumns sorts the values by column. It uses a counting sort.
 func (m *csr) byColumns() {
 	next := make([]int, m.Cols+2)
 	for _, j := range m.Indices {
@@ -99,7 +99,7 @@ func sparseIndex(name string) (index int, ok bool) {
 	return index, err == nil && "x"+strconv.Itoa(index) == name
 }
 
-// addSparse sets the sparse features of t to m. They precede the columns of t.
+// addSparse sets the sparse features of t to m. They come before the columns of t.
 func (t *Table) addSparse(m *csr) { t.sparse, t.features = true, m }
 
 // width returns the number of sparse features.
@@ -110,7 +110,7 @@ func (t *Table) width() int {
 	return t.features.Cols
 }
 
-// sparseColumn returns a sparse feature as a column, or nil if t has no such feature.
+// sparseColumn returns the column of the sparse feature with this name, or nil if there is none.
 func (t *Table) sparseColumn(name string) *column {
 	if t.features == nil {
 		return nil
@@ -151,8 +151,8 @@ func (t *Table) nonzeros() int {
 	return n
 }
 
-// matrix returns the sparse features of the rows of t. It shares memory with t if t has all rows of
-// its file.
+// matrix returns the sparse features of the rows of t. The result shares memory with t if t has all
+// rows of its file.
 func (t *Table) matrix() host.CSR[float64] {
 	m := t.features
 	if t.origin == nil {
@@ -168,7 +168,7 @@ func (t *Table) matrix() host.CSR[float64] {
 	return some
 }
 
-// checkSparseShape is like checkShape, for a sparse matrix.
+// checkSparseShape is checkShape for a sparse matrix.
 func checkSparseShape(rows, columns int64) string {
 	switch {
 	case rows > math.MaxInt32:

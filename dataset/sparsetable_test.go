@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// sparseTable returns a LIBSVM file of rows × cols with the given fraction of nonzero values,
-// whose columns have standard deviations of several magnitudes, and its dense matrix.
+// sparseTable returns a LIBSVM file of rows × cols, and its dense matrix. density is the fraction
+// of nonzero values. The standard deviations of the columns have several orders of magnitude.
 func sparseTable(seed uint64, rows, cols int, density float64, first int) ([]byte, *mat.Dense) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	x := mat.NewDense(rows, cols, nil)
@@ -37,8 +37,8 @@ func sparseTable(seed uint64, rows, cols int, density float64, first int) ([]byt
 }
 
 // TestSparseFeatures checks that a sparse table and subsets of its rows are encoded as the original
-// numbers, in sparse and in dense form, in memory and in passes, with indices that start at 0 and
-// at 1.
+// numbers. The features are sparse and dense, the file is read at once and in passes, and its
+// indices start at 0 and at 1.
 func TestSparseFeatures(t *testing.T) {
 	const seed, rows, cols = 5, 3000, 80
 	t.Logf("seed %d", seed)
@@ -93,8 +93,8 @@ func TestSparseFeatures(t *testing.T) {
 	}
 }
 
-// TestSparseLabelAsFeature checks that the label of a sparse file without targets becomes a feature
-// next to the block of the other features, both in streams and in memory.
+// TestSparseLabelAsFeature checks a sparse file without targets. Its label must become a feature
+// after the sparse features, whether the file is read at once or in passes.
 func TestSparseLabelAsFeature(t *testing.T) {
 	const rows, cols = 3000, 80
 	text, _ := sparseTable(5, rows, cols, 0.1, 1)
@@ -116,10 +116,10 @@ func TestSparseLabelAsFeature(t *testing.T) {
 	}
 }
 
-// TestSparseStandardize checks that standardizing a sparse table divides each column by its population
-// standard deviation and subtracts nothing, as StandardScaler(with_mean=False) does, that learning
-// in passes over the file gives the same bits, and that an integer weight has the same effect as
-// that many copies of the row.
+// TestSparseStandardize checks that standardizing a sparse table divides each column by its
+// population standard deviation and subtracts nothing, as StandardScaler(with_mean=False) does.
+// Learning in passes over the file must give the same bits. A row with an integer weight must have
+// the effect of so many copies of the row.
 func TestSparseStandardize(t *testing.T) {
 	const seed, rows, cols = 6, 400, 70
 	t.Logf("seed %d", seed)
@@ -147,7 +147,7 @@ func TestSparseStandardize(t *testing.T) {
 			d := want.At(i, j) - mean
 			square += d * d / rows
 		}
-		// Each of the two sums of n terms has a relative error below n·ε.
+		// Each of the two sums of n = rows terms has a relative error below n·ε.
 		if sd := math.Sqrt(square); math.Abs(e.Inputs[0].Sparse.Scale[j]-sd) > 4*rows*0x1p-52*sd {
 			t.Errorf("column %d: the scale is %v, want %v", j, e.Inputs[0].Sparse.Scale[j], sd)
 		}
@@ -191,7 +191,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(text)
 }
 
-// TestSparseConstant checks that a constant column that is not 0 is divided by 1.
+// TestSparseConstant checks that a constant nonzero column is divided by 1.
 func TestSparseConstant(t *testing.T) {
 	var b strings.Builder
 	for i := range 10 {
@@ -208,9 +208,9 @@ func TestSparseConstant(t *testing.T) {
 	}
 }
 
-// TestDenseOrNarrowTablesAreDense checks that a LIBSVM table is encoded column by column if at
-// least a third of its values are not 0, or if it is narrow, or if one of its features is the
-// target.
+// TestDenseOrNarrowTablesAreDense checks that the features of a LIBSVM table are encoded column by
+// column in three cases: at least a third of the values are nonzero, the table is narrow, or a
+// feature is the target.
 func TestDenseOrNarrowTablesAreDense(t *testing.T) {
 	for _, c := range []struct {
 		cols    int
@@ -240,9 +240,8 @@ func TestDenseOrNarrowTablesAreDense(t *testing.T) {
 	}
 }
 
-// TestWideSparseTable checks that a table with a small number of values in 1.5 million columns is
-// read and encoded without a dense matrix, and that a request for a dense matrix is refused with a
-// one-line error.
+// TestWideSparseTable checks a table with only some values in 1.5 million columns. It must be read
+// and encoded without a dense matrix. A call for a dense matrix must give an error of one line.
 func TestWideSparseTable(t *testing.T) {
 	var b strings.Builder
 	for i := range 300 {
@@ -273,8 +272,8 @@ func TestWideSparseTable(t *testing.T) {
 	}
 }
 
-// TestSparseTablesOfOtherRows checks that in other tables indices beyond the last feature are
-// ignored, absent columns are 0, and columns of a dense table are matched by name.
+// TestSparseTablesOfOtherRows checks later tables. Indices beyond the last feature must be ignored,
+// absent columns must be 0, and columns of a dense table must be found by their names.
 func TestSparseTablesOfOtherRows(t *testing.T) {
 	text, _ := sparseTable(8, 100, 70, 0.1, 1)
 	train, err := dataset.Read(file(t, "a.libsvm", text), nil)
@@ -341,8 +340,8 @@ func TestSparseTablesOfOtherRows(t *testing.T) {
 	}
 }
 
-// TestLIBSVMSpellings checks that lines with several spaces, tabs, comments, queries, CR LF and long
-// numbers are read like plain lines, wherever they occur.
+// TestLIBSVMSpellings checks that lines with several spaces, tabs, comments, queries, CR LF or long
+// numbers are read like plain lines, at any position in the file.
 func TestLIBSVMSpellings(t *testing.T) {
 	plain := "1 1:0.5 3:2\n-2.5 2:1e-3 4:4\n3\n4 1:1\n"
 	for _, text := range []string{

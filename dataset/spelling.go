@@ -9,25 +9,24 @@ import (
 	"unicode/utf8"
 )
 
-// The plain spelling of a number, which parseCell accepts, has ASCII digits, a decimal point and an
-// exponent with e. Another spelling is accepted if it is unambiguous: a Unicode minus sign or
-// Unicode digits, invisible characters, a Fortran exponent (1.5D+03), and digits grouped by
-// apostrophes or no-break spaces. Commas, points and spaces between digits are interpreted by the
-// marks of the file. Any other spelling of a number has the kind spelled: it is an error in a
-// column of numbers, and never a category or a class unless the user declares the column
-// categorical.
+// The function parseCell accepts numbers in plain spelling: ASCII digits, a decimal point and an
+// exponent with e. Unambiguous other spellings are also accepted: a Unicode minus sign or Unicode
+// digits, invisible characters, a Fortran exponent (1.5D+03), and digits grouped by apostrophes or
+// no-break spaces. The marks of the file define the meaning of commas, points and spaces between
+// digits. A number in any other spelling has the kind spelled. It is an error in a column of
+// numbers, and is not a category or a class unless the user declares the column categorical.
 
 // marks holds the characters that may occur between the digits of a number.
 type marks struct {
 	decimal   byte // '.' or ','
-	thousands byte // separates groups of digits; 0 allows only the apostrophe and the no-break space
-	fixed     bool // whether no option lets the user change the marks
+	thousands byte // separates groups of digits, besides the apostrophe and the no-break space; 0 means none
+	fixed     bool // the user cannot change the marks
 }
 
 // points holds the marks of plain numbers, for tables that are not CSV files.
 var points = marks{decimal: '.', fixed: true}
 
-// newMarks returns the given marks, with the default for each mark that is 0.
+// newMarks returns the given marks. A mark that is 0 has its default.
 func newMarks(decimal, thousands byte) marks {
 	if decimal == 0 {
 		decimal = '.'
@@ -51,12 +50,12 @@ func (m marks) check() string {
 	return ""
 }
 
-// noBreak represents a no-break or thin space in the ASCII form of a cell.
+// noBreak stands for a no-break or thin space in the result of ascii.
 const noBreak = '\x01'
 
-// ascii returns a cell in which every character with an ASCII equivalent in numbers is replaced by
-// this equivalent: $ for any currency sign, % for any percent sign, noBreak for any non-ASCII
-// space. Invisible characters are removed. ok is false if the cell cannot be a number.
+// ascii replaces each character that has an ASCII equivalent in numbers: a currency sign by $, a
+// percent sign by %, and a non-ASCII space by noBreak. It removes invisible characters. ok is false
+// if the cell cannot be a number.
 func ascii(s string) (text string, ok bool) {
 	var b strings.Builder
 	letters, digits := 0, 0
@@ -86,7 +85,7 @@ func ascii(s string) (text string, ok bool) {
 		case r > unicode.MaxASCII && unicode.IsSpace(r):
 			r = noBreak
 		case unicode.IsLetter(r):
-			if letters++; letters > 4 { // a currency and an exponent together have at most 4 letters
+			if letters++; letters > 4 { // a currency and an exponent have together at most 4 letters
 				return "", false
 			}
 		case r <= ' ' && r != ' ', r == utf8.RuneError:
@@ -113,7 +112,7 @@ func digitOf(r rune) rune {
 	return 0
 }
 
-// numeral matches a number in any spelling, with the groups parenthesis, sign, unit, sign, space,
+// numeral matches a number in any spelling. Its groups are parenthesis, sign, unit, sign, space,
 // digits with marks, exponent, unit, sign, parenthesis.
 var numeral = func() *regexp.Regexp {
 	const (
@@ -126,9 +125,9 @@ var numeral = func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\(?)` + space + `([-+]?` + space + `)` + before + space + `([-+]?)(` + space + `)` + body + `([eEdD][-+]?[0-9]+|)` + space + after + space + `(-?)` + space + `(\)?)$`)
 }()
 
-// spell parses a trimmed cell with the marks. plain is the number in plain spelling. If plain is
-// empty and rule is not, the cell is a number in an unsupported spelling, and rule says what to do.
-// If plain and rule are empty, the cell is not a number.
+// spell parses a trimmed cell as a number with the marks m. plain is the number in plain spelling.
+// If only rule is not empty, the cell is a number in an unsupported spelling, and rule says what to
+// do. If both are empty, the cell is not a number.
 func (m marks) spell(s string) (plain, rule string) {
 	s, ok := ascii(s)
 	if !ok {
@@ -173,25 +172,24 @@ func (m marks) spell(s string) (plain, rule string) {
 	return strings.TrimPrefix(first+second, "+") + digits + exponent, ""
 }
 
-// spellings lists the pairs of decimal mark and mark of thousands that are recognized, in the order in
-// which advice names them.
+// spellings lists the pairs of marks that advice may propose, in this order.
 var spellings = []marks{newMarks('.', ','), newMarks(',', 0), newMarks(',', '.'), newMarks('.', 0), newMarks('.', ' '), newMarks(',', ' ')}
 
-// markNames maps a mark to its name as the value of a parameter, for advice.
+// markNames maps a mark to the value of a parameter that advice proposes.
 var markNames = map[byte]string{'.': "point", ',': "comma", ' ': "space"}
 
-// advice returns a rule for body, the digits and marks of a cell that is not a number with the
-// marks m. The rule names marks with which the cell would be a number.
+// advice returns an error text for a cell that is not a number with the marks m. body is the part
+// of the cell with digits and marks. The text proposes marks with which the cell is a number.
 func (m marks) advice(sign, body, exponent string) string {
 	var best, numbers []string
 	fewest := 3
 	for _, other := range spellings {
 		digits, ok := other.digits(body)
 		if !ok || other.thousands != 0 && strings.IndexByte(body, other.thousands) < 0 {
-			continue // with these marks the body is not a number, or it is a number even without the thousands mark
+			continue // the body is not a number with these marks, or does not contain the thousands mark
 		}
 		var change []string
-		if other.decimal != m.decimal && other.thousands != '.' { // the thousands mark '.' implies the decimal comma
+		if other.decimal != m.decimal && other.thousands != '.' { // the thousands mark '.' needs no advice about the decimal comma, which it implies
 			change = append(change, "$decimal="+markNames[other.decimal])
 		}
 		if other.thousands != m.thousands && other.thousands != 0 {
@@ -232,9 +230,9 @@ func (m marks) digits(body string) (string, bool) {
 	return whole, true
 }
 
-// areGroups reports whether the groups of digits are valid for a number: every group except the
-// first has three digits or, with commas, every group between the first and the last has two
-// digits, as in India. Four groups with points are rejected, since they may be an IP address.
+// areGroups reports whether a number may have these groups of digits. All groups except the first
+// must have three digits. With commas, as in India, all groups except the first and the last may
+// have two. Four groups with points are rejected, because they may be an IP address.
 func areGroups(groups []string, mark byte) bool {
 	last := len(groups) - 1
 	if n := len(groups[0]); n < 1 || n > 3 || len(groups[last]) != 3 {

@@ -15,7 +15,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// tableWith returns a CSV file whose column x has n different numbers followed by the given cell.
+// tableWith returns a CSV file. Its column x has n different numbers and, below them, the given
+// cell.
 func tableWith(n int, cell string) string {
 	var b strings.Builder
 	b.WriteString("x,y\n")
@@ -26,10 +27,10 @@ func tableWith(n int, cell string) string {
 	return b.String()
 }
 
-// TestSpellingsOfOneMeaning checks that a cell in an unambiguous spelling is read as its number in
-// a column of few numbers, in a column with too many numbers to store them as texts, in blocks, and
-// as a target (data.table #6604 and datatable #771 for the marks; the expected numbers are the
-// values of Python's float).
+// TestSpellingsOfOneMeaning checks that a cell in an unambiguous spelling is read as its number.
+// The cell is in a column of few numbers, in a column with too many numbers to store their texts,
+// in blocks, and in a target. The marks are from data.table #6604 and datatable #771, and the
+// expected numbers are the values of Python's float.
 func TestSpellingsOfOneMeaning(t *testing.T) {
 	for _, c := range []struct {
 		f    dataset.File
@@ -48,7 +49,7 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "1’000,5", want: 1000.5}, {f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "0,12345678901234567890123456789012345", want: 0.12345678901234567890123456789012345},
 		{f: dataset.File{Dialect: dataset.Dialect{Thousands: ","}}, cell: "1,000", want: 1000}, {f: dataset.File{Dialect: dataset.Dialect{Thousands: ","}}, cell: "-1,234,567.5", want: -1234567.5}, {f: dataset.File{Dialect: dataset.Dialect{Thousands: ","}}, cell: "12,34,567", want: 1234567},
 		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ",", Thousands: "."}}, cell: "1.234.567,5", want: 1234567.5},
-		{f: dataset.File{Dialect: dataset.Dialect{Thousands: "."}}, cell: "1.234,5", want: 1234.5}, // the decimal comma is detected from this cell
+		{f: dataset.File{Dialect: dataset.Dialect{Thousands: "."}}, cell: "1.234,5", want: 1234.5}, // this cell shows the decimal comma
 		{f: dataset.File{Dialect: dataset.Dialect{Thousands: " "}}, cell: "1 234 567.5", want: 1234567.5},
 		{f: dataset.File{Dialect: dataset.Dialect{Thousands: "_"}}, cell: "1_000", want: 1000},
 	} {
@@ -72,7 +73,7 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 			if got := y.At(n, 0); got != c.want {
 				t.Errorf("%q as a target: %v, want %v", c.cell, got, c.want)
 			}
-			// The model reads a table in the same way as its training table.
+			// The stored encoder must read a table as the training table was read.
 			var saved dataset.Encoder
 			b, _ := json.Marshal(e)
 			if err := json.Unmarshal(b, &saved); err != nil || saved.Check() != nil {
@@ -89,10 +90,10 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 	}
 }
 
-// TestSpellingsAreRefused checks that a number in a spelling that is not accepted is neither a
-// category, a class nor a value. The error names the first such cell and says what to do. The cells
-// occur among numbers, among texts and alone in a column. The tables are also read in blocks and
-// made by a Go program (polars #18797, datatable #771, data.table #6604).
+// TestSpellingsAreRefused checks that a number in an unsupported spelling is not a category, a
+// class or a value. The error must name the first such cell and say what to do. The cells occur
+// among numbers, among texts and alone in a column. The tables are also read in blocks and made by
+// a Go program (polars #18797, datatable #771, data.table #6604).
 func TestSpellingsAreRefused(t *testing.T) {
 	const percent, currency, sign = "is a number with a percent sign: write the number alone", "is a number with a currency sign: write the number alone", "is a number whose sign does not come first: write a negative number as -1.5"
 	give := func(s string) string { return "is a number in another spelling: give " + s }
@@ -155,7 +156,7 @@ func TestSpellingsAreRefused(t *testing.T) {
 			}
 			if name != "numbers" {
 				check(dataset.Rules{Targets: []string{"x"}, Labels: true}, "x", "; if it is a class, set Labels")
-				// The user may declare both columns to be categories or classes.
+				// The user may declare the column categorical, or a target of classes.
 				e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Categorical: []string{"x"}})
 				if name == "alone" && !slices.Equal(e.FeatureNames(), []string{"x=" + c.cell}) {
 					t.Errorf("%q", e.FeatureNames())
@@ -165,7 +166,7 @@ func TestSpellingsAreRefused(t *testing.T) {
 			}
 		}
 	}
-	// If there is no option for a mark, the error proposes to write the number without it.
+	// If the user cannot change the marks, the error proposes another spelling of the number.
 	rows, err := dataset.FromRows("", json.RawMessage(`[{"x": "1"}, {"x": "-1,5"}, {"x": "1,000"}]`))
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +197,7 @@ func integers(n int) (list []string) {
 	return list
 }
 
-// TestCodesStayCategories checks that codes that contain digits remain categories and classes.
+// TestCodesStayCategories checks that codes with digits are categories and classes, not numbers.
 func TestCodesStayCategories(t *testing.T) {
 	for _, codes := range [][]string{
 		{"A1", "B2"}, {"1-2", "2-3"}, {"12a", "12b"}, {"2024-01-05", "2024-01-06"}, {"10:30", "11:45"}, {"1.2.3", "10.20.3"}, {"3+", "4+"}, {"5-", "4-"},
@@ -215,7 +216,7 @@ func TestCodesStayCategories(t *testing.T) {
 		same(t, f, dataset.Rules{Targets: []string{"y"}}, 7)
 		same(t, f, dataset.Rules{Targets: []string{"x"}, Labels: true}, 7)
 	}
-	// A number may begin with zeros.
+	// A number may begin with zeros, and is not a code.
 	table := read(t, "x,y\n00501,1\n10001,2\n")
 	if x, err := table.Numbers("x"); err != nil || !slices.Equal(x, []float64{501, 10001}) {
 		t.Error(x, err)
@@ -223,7 +224,7 @@ func TestCodesStayCategories(t *testing.T) {
 }
 
 // TestSpellingsOfOneClass checks that two spellings of a number are the same class, and the same
-// marker of missing values.
+// text of a missing cell.
 func TestSpellingsOfOneClass(t *testing.T) {
 	f := dataset.File{Path: file(t, "t.csv", []byte("x,y\n1,−1\n2,-1\n3,\"1'000\"\n4,1000\n−999,-1\n")), Dialect: dataset.Dialect{NAValues: []string{"-999"}, NoDefaultNA: true}}
 	same(t, f, dataset.Rules{Targets: []string{"y"}, Labels: true}, 2)
@@ -235,19 +236,19 @@ func TestSpellingsOfOneClass(t *testing.T) {
 	if !slices.Equal(e.Classes(), []string{"-1", "1000"}) || !slices.Equal(indices(t, e, table), []float64{0, 0, 1, 1, 0}) {
 		t.Error(e.Classes(), indices(t, e, table))
 	}
-	if x := features(t, e, table); x.At(4, 0) != 2.5 { // 2.5 is the median of 1 to 4
+	if x := features(t, e, table); x.At(4, 0) != 2.5 { // the median of 1 to 4 replaces the missing cell
 		t.Error(mat.Formatted(x))
 	}
 }
 
-// TestDecimalCommaIsDetected checks that in a file with semicolons as delimiters, the decimal comma
-// is detected if some of the first numbers have a comma and none has a point. A mark that may also
-// be a thousands separator has no effect on the detection (Excel, read.csv2).
+// TestDecimalCommaIsDetected checks files whose delimiter is the semicolon. The decimal comma must
+// be detected if some of the first numbers have a comma and none has a point. A mark that may
+// separate thousands must not have an effect (Excel, read.csv2).
 func TestDecimalCommaIsDetected(t *testing.T) {
 	const notice = "the decimal mark is taken to be a comma, as in "
 	for _, c := range []struct {
 		text   string
-		want   []float64 // the features of x; nil if the table is refused
+		want   []float64 // the features of x; nil means an error
 		notice string
 	}{
 		{"x;y\n0,5;1\n1,5;2\n", []float64{0.5, 1.5}, `"0,5"`},
@@ -256,7 +257,7 @@ func TestDecimalCommaIsDetected(t *testing.T) {
 		{"x;y\n0.5;1\n1.5;2\n", []float64{0.5, 1.5}, ""},
 		{"x;y\n1,000;1\n2,000;2\n", nil, ""},
 		{"x;z;y\n0,5;1.5;1\n1,5;2.5;2\n", nil, ""},
-		{"x;y\n\"1.234,5\";1\n1,5;2\n", nil, `"1.234,5"`}, // the thousands separator in the same cell is refused
+		{"x;y\n\"1.234,5\";1\n1,5;2\n", nil, `"1.234,5"`}, // an error, because the cell also has a thousands separator
 		{"x,y\n\"0,5\",1\n\"1,5\",2\n", nil, ""},
 	} {
 		f := dataset.File{Path: file(t, "t.csv", []byte(c.text))}
@@ -281,13 +282,13 @@ func TestDecimalCommaIsDetected(t *testing.T) {
 			continue
 		}
 		same(t, f, dataset.Rules{Targets: []string{"y"}}, 1)
-		// The model stores the mark, so later tables need no semicolons.
+		// The encoder stores the mark, so that later tables need no semicolons.
 		e := learn(t, table, dataset.Rules{Targets: []string{"y"}})
 		if (e.Decimal == ",") != (c.notice != "") {
 			t.Errorf("%q: the encoder has the mark %q", c.text, e.Decimal)
 		}
 	}
-	// An option of the user overrides the detection.
+	// A decimal mark given by the user overrides the detection.
 	f := dataset.File{Path: file(t, "t.csv", []byte("x;y\n0,5;1\n1,5;2\n")), Dialect: dataset.Dialect{Decimal: "."}}
 	table, err := f.Read()
 	if err != nil {
@@ -301,7 +302,7 @@ func TestDecimalCommaIsDetected(t *testing.T) {
 	}
 }
 
-// TestMarks checks that invalid marks are refused.
+// TestMarks checks that invalid marks give an error.
 func TestMarks(t *testing.T) {
 	for _, c := range []struct {
 		d    dataset.Dialect
@@ -322,13 +323,13 @@ func TestMarks(t *testing.T) {
 	wantFault(t, err, "standard input: the character 'x' cannot be a decimal mark: use . or ,")
 }
 
-// TestDecimalCommaOfManyNumbers checks that a long column with decimal commas gives the same
-// numbers as the column with points.
+// TestDecimalCommaOfManyNumbers checks that a long column of numbers with decimal commas equals the
+// same column with decimal points.
 func TestDecimalCommaOfManyNumbers(t *testing.T) {
 	var commas, points strings.Builder
 	commas.WriteString("x;y\n")
 	points.WriteString("x;y\n")
-	for i := range 60_000 { // the file has two pieces
+	for i := range 60_000 { // so many rows that the file has two pieces
 		v := strconv.FormatFloat(math.Sqrt(float64(i)), 'g', -1, 64)
 		points.WriteString(v + ";1\n")
 		commas.WriteString(strings.ReplaceAll(v, ".", ",") + ";1\n")
