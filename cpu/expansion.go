@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
@@ -18,8 +19,17 @@ type expansion[T backend.Float] struct {
 	kernel kernels.Kernel
 	filled bool // whether a statistic needs a filler; a filler depends on X, so that Apply creates a new gram
 	multipliers[T]
-	d, t  int
-	bytes int64
+	d, t   int
+	bytes  int64
+	single sync.Pool // *point[T]
+}
+
+// point has the memory of the method Apply for one point.
+type point[T backend.Float] struct {
+	q      queue[T]
+	x      matrix[T]
+	sum    gramMul[T]
+	packed []packedPoints[T]
 }
 
 // NewExpansion implements backend.Expander.
@@ -67,6 +77,9 @@ func (f *expansion[T]) Apply(ctx context.Context, dst, x backend.Host[T]) error 
 	if x.Rows == 0 || f.gram.z.rows == 0 || f.t == 0 {
 		return q.wait()
 	}
+	if x.Rows == 1 && f.directly() {
+		return f.applyPoint(ctx, dst.Row(0), x.Row(0))
+	}
 	points := &matrix[T]{device: f.engine.device, rows: x.Rows, cols: x.Cols, stride: x.Stride, data: x.Data}
 	own := *f.gram
 	own.q, own.x = q, points
@@ -77,6 +90,47 @@ func (f *expansion[T]) Apply(ctx context.Context, dst, x backend.Host[T]) error 
 	g := gramMul[T]{gram: &own, t: f.t, multipliers: f.multipliers}
 	g.general(view[T]{data: dst.Data, rows: dst.Rows, cols: dst.Cols, rs: dst.Stride, cs: 1})
 	return q.wait()
+}
+
+// directly reports whether applyPoint computes the value at one point, on the goroutine of the caller: without
+// the setup of general, which takes longer than a thousand values of a kernel of few features.
+func (f *expansion[T]) directly() bool {
+	g := gramMul[T]{gram: f.gram, t: f.t}
+	return !f.filled && g.flops(1, f.gram.z.rows) < worthSharing &&
+		!slices.ContainsFunc(f.gram.packs, func(p packing[T]) bool { return p.sparse || p.none || p.step != 0 })
+}
+
+// applyPoint adds the value at x to dst.
+func (f *expansion[T]) applyPoint(ctx context.Context, dst, x []T) error {
+	p, ok := f.single.Get().(*point[T])
+	if !ok {
+		p = f.newPoint()
+	}
+	defer f.single.Put(p)
+	p.q.ctx, p.x.data = ctx, x
+	s := f.engine.take()
+	defer f.engine.give(s)
+	for i, packing := range f.gram.packs {
+		packing.rows(f.engine.packerA(s), p.packed[i], &p.x, 0, 1)
+	}
+	for i, z := range f.gram.kept {
+		p.sum.addRows(s, p.packed, z, 0, i*f.gram.size, 0, 1, view[T]{data: dst, rows: 1, cols: f.t, rs: f.t, cs: 1})
+	}
+	p.x.data = nil
+	return p.q.wait()
+}
+
+func (f *expansion[T]) newPoint() *point[T] {
+	p := &point[T]{q: queue[T]{engine: f.engine}, x: matrix[T]{device: f.engine.device, rows: 1, cols: f.d, stride: f.d}}
+	own := *f.gram
+	own.q, own.x = &p.q, &p.x
+	p.sum = gramMul[T]{gram: &own, t: f.t, multipliers: f.multipliers}
+	for _, packing := range own.packs {
+		d, w := packing.features(f.d), f.engine.ukr.MR
+		memory := make([]T, w*(d+1))
+		p.packed = append(p.packed, packedPoints[T]{panels: memory[:w*d], norms: memory[w*d:]})
+	}
+	return p
 }
 
 func (f *expansion[T]) Free() {

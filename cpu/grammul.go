@@ -149,25 +149,37 @@ func (p partial[T]) at(i, j int) T {
 // columns of k(X, Z) in order.
 func (g *gramMul[T]) general(out view[T]) {
 	n, m := out.rows, g.z.rows
-	tm, tn := g.tileSize()
+	tm, _ := g.tileSize()
 	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {
 		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
-		flops := g.flops(rows, cols) + flop.Gemm(rows, g.t, cols)
-		g.q.chunks(rows, tm, flops, func(s *scratch[T], i, count int) {
-			sum := g.zeros(s.sums(g.partialElements(count)), count)
-			for j := 0; j < cols && !g.q.stopped(); j += tn {
-				width := min(tn, cols-j)
-				tile := g.values(s, bx, bz, i0, j0, i, j, count, width)
-				g.multiply(s, tile, 0, j0+j, sum)
-				g.q.count(2 * float64(count) * float64(width) * float64(g.d+g.t))
-			}
-			for r := range count {
-				for c := range g.t {
-					*out.at(i0+i+r, c) += sum.at(r, c)
-				}
-			}
+		g.q.chunks(rows, tm, g.flops(rows, cols), func(s *scratch[T], i, count int) {
+			g.addRows(s, bx, bz, i0, j0, i, count, out)
 		})
 	})
+}
+
+// flops returns the number of operations for rows × cols values of the kernel and their product with V.
+func (g *gramMul[T]) flops(rows, cols int) float64 {
+	return g.gram.flops(rows, cols) + flop.Gemm(rows, g.t, cols)
+}
+
+// addRows adds k(X, Z) V, for count points of the block bx from point i on and all points of the
+// block bz, to rows of out.
+func (g *gramMul[T]) addRows(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, count int, out view[T]) {
+	cols := min(g.size, g.z.rows-j0)
+	_, tn := g.tileSize()
+	sum := g.zeros(s.sums(g.partialElements(count)), count)
+	for j := 0; j < cols && !g.q.stopped(); j += tn {
+		width := min(tn, cols-j)
+		tile := g.values(s, bx, bz, i0, j0, i, j, count, width)
+		g.multiply(s, tile, 0, j0+j, sum)
+		g.q.count(2 * float64(count) * float64(width) * float64(g.d+g.t))
+	}
+	for r := range count {
+		for c := range g.t {
+			*out.at(i0+i+r, c) += sum.at(r, c)
+		}
+	}
 }
 
 // symmetric computes out ← k(X, X) V from the lower triangle of k(X, X). Blocks of rows are
@@ -193,8 +205,7 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 			return
 		}
 		rows := min(g.size, n-i0)
-		flops := g.flops(rows, rows) + flop.Gemm(rows, g.t, rows)
-		g.q.parallel(size, flops, func(s *scratch[T], group int) {
+		g.q.parallel(size, g.flops(rows, rows), func(s *scratch[T], group int) {
 			sum := part[group]
 			for i := group * tm; i < rows; i += size * tm {
 				count := min(tm, rows-i)

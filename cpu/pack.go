@@ -214,25 +214,30 @@ func (g *gram[T]) pack(m *matrix[T], first int, ofX bool, lend allocator[T]) ([]
 			continue
 		}
 		g.q.chunks(rows, 8*w, moved(rows*d), func(s *scratch[T], r, count int) {
-			if p.freqs != nil {
-				expanded := view[T]{data: s.grow(count * d), rows: count, cols: d, rs: d, cs: 1}
-				p.cosinesAndSines(m, first+r, count, expanded.data)
-				packerFor(s).view(out[i].panels[r*d:], expanded)
-				return
-			}
-			if p.single {
-				packerFor(s).view(out[i].panels[r:], m.view().part(first+r, p.column, count, 1))
-				return
-			}
-			packerFor(s).view(out[i].panels[r*m.cols:], m.view().part(first+r, 0, count, m.cols))
-			for k := r; k < r+count; k += w {
-				p.finish(out[i].panels[k*m.cols:], out[i].norms[k:], m.cols, min(w, rows-k), w)
-			}
+			p.rows(packerFor(s), out[i], m, r, count)
 		})
 	}
 	return out, func() {
 		for _, free := range frees {
 			free()
+		}
+	}
+}
+
+// rows packs count points of m into the block out, from its point r on, where a panel begins.
+func (p packing[T]) rows(to packer[T], out packedPoints[T], m *matrix[T], r, count int) {
+	w, d, first := to.Width, p.features(m.cols), out.first+r
+	switch {
+	case p.freqs != nil:
+		expanded := view[T]{data: to.s.grow(count * d), rows: count, cols: d, rs: d, cs: 1}
+		p.cosinesAndSines(m, first, count, expanded.data)
+		to.view(out.panels[r*d:], expanded)
+	case p.single:
+		to.view(out.panels[r:], m.view().part(first, p.column, count, 1))
+	default:
+		to.view(out.panels[r*d:], m.view().part(first, 0, count, d))
+		for k := r; k < r+count; k += w {
+			p.finish(out.panels[k*d:], out.norms[k:], d, min(w, r+count-k), w)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"gonum.org/v1/gonum/mat"
 )
@@ -28,6 +29,7 @@ type Predictor struct {
 	classes *Classes  // the classes of a classifier whose labels follow from decision values
 	sum     backend.Expansion[float64]
 	fixed   []backend.Matrix[float64]
+	rule    func(x []float64) error // the rule that the kernel sets for points, or nil
 
 	use    sync.RWMutex // held for reading by calls that use the fields that Close clears
 	closed bool
@@ -66,6 +68,7 @@ func NewPredictor(dev backend.Device, m Model) (*Predictor, error) {
 		return p, nil
 	}
 	p.ready, p.plain = true, of.predictor()
+	p.rule = kernels.PointRule(p.plain.kernel)
 	if c, ok := m.(Classifier); ok {
 		classes := c.Classes()
 		p.classes = &classes
@@ -158,10 +161,12 @@ func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
 		return p.failed(fmt.Errorf("x has %s and dst %s; the model has %s and %s", count.Of(len(x), "feature"), count.Of(len(dst), "element"), count.Of(features, "feature"), count.Of(outputs, "output")))
 	}
 	if p.ready && p.classes == nil && !values {
-		h := p.plain.inForm(numeric.DensePoints(numeric.Row(x)))
-		err := p.plain.checkValues(h)
-		if err == nil {
-			err = p.apply(ctx, numeric.Row(dst), h)
+		point := numeric.DensePoints(numeric.Row(x))
+		var err error
+		if !numeric.Finite(x) || p.rule != nil && p.rule(x) != nil {
+			err = p.plain.checkValues(point) // describes the error
+		} else {
+			err = p.apply(ctx, numeric.Row(dst), p.plain.inForm(point))
 		}
 		if err != nil {
 			return p.failed(err)

@@ -85,10 +85,10 @@ func (r routine) signature(p precision, known bool) string {
 }
 
 var routines = []routine{
-	{"gemm", "Tile", "gemm is Tile with the statistic Σ a·b.", func(e *emitter) { e.tile(dotStep, false) }},
-	{"sqDist", "Tile", "sqDist is Tile with the statistic Σ (a−b)².", func(e *emitter) { e.tile(sqDistStep, false) }},
-	{"l1", "Tile", "l1 is Tile with the statistic Σ |a−b|.", func(e *emitter) { e.tile(l1Step, false) }},
-	{"chi2", "Tile", "chi2 is Tile with the statistic Σ (a−b)²/(a+b).", func(e *emitter) { e.tile(chi2Step, false) }},
+	{"gemm", "Tile", "gemm is Tile with the statistic Σ a·b.", func(e *emitter) { e.tile(dotStep, false, false) }},
+	{"sqDist", "Tile", "sqDist is Tile with the statistic Σ (a−b)².", func(e *emitter) { e.tile(sqDistStep, false, true) }},
+	{"l1", "Tile", "l1 is Tile with the statistic Σ |a−b|.", func(e *emitter) { e.tile(l1Step, false, true) }},
+	{"chi2", "Tile", "chi2 is Tile with the statistic Σ (a−b)²/(a+b).", func(e *emitter) { e.tile(chi2Step, false, true) }},
 	{"sparse", "Sparse", "sparse is Kernels.Sparse.", func(e *emitter) { e.sparse() }},
 	{"trsm", "Tile", "trsm solves a tile of a lower triangular system; see Kernels.Trsm.", func(e *emitter) { e.trsm() }},
 	{"gemmDirect", "Direct", "gemmDirect is Kernels.GemmDirect.", func(e *emitter) { e.direct(false) }},
@@ -126,7 +126,7 @@ var routines = []routine{
 	{"codes1", "Codes", "codes1 is Kernels.Codes1.", func(e *emitter) { e.codes(1) }},
 	{"codes2", "Codes", "codes2 is Kernels.Codes2.", func(e *emitter) { e.codes(2) }},
 	{"encode", "Span", "encode is Kernels.Encode.", func(e *emitter) { e.encode() }},
-	{"gemm16", "Scaled", "gemm16 is Kernels.Gemm16.", func(e *emitter) { e.tile(pairStep, true) }},
+	{"gemm16", "Scaled", "gemm16 is Kernels.Gemm16.", func(e *emitter) { e.tile(pairStep, true, false) }},
 	{"round16", "Span", "round16 is Kernels.Round16.", func(e *emitter) { e.round16() }},
 	{"dot", dotSignature, "dot is Kernels.Dot.", func(e *emitter) { e.dot() }},
 	{"axpy", axpySignature, "axpy is Kernels.Axpy.", func(e *emitter) { e.axpy() }},

@@ -155,13 +155,14 @@ func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual, p
 
 // tile emits the loop over the panels of A. For each panel, the code computes the sums over k, and
 // then C ← α·sum + β·C on the existing rows and columns. If scaled is set, the sums are integers,
-// and α is multiplied by the scale factors of the row and of the column.
-func (e *emitter) tile(s step, scaled bool) {
+// and α is multiplied by the scale factors of the row and of the column. If oneRow is set, a tile of
+// one row has its own loop, which sums only that row of the panel.
+func (e *emitter) tile(s step, scaled, oneRow bool) {
 	args := e.args()
 	a, c, m := e.field(args, offA), e.field(args, offC), e.field(args, offM)
 	ldc, lda := e.field(args, offLdc), e.field(args, offLda)
 	e.scale(ldc)
-	panel, end := e.label("panel"), e.label("end")
+	panel, single, end := e.label("panel"), e.label("single_row"), e.label("end")
 	integers, factors := e, reg.GPVirtual(nil)
 	if scaled {
 		integers = e.integers()
@@ -176,6 +177,10 @@ func (e *emitter) tile(s step, scaled bool) {
 	e.IMUL3Q(operand.U32(e.nr()), ahead, ahead)
 	e.ADDQ(operand.Mem{Base: args, Disp: offB}, ahead)
 
+	if oneRow {
+		e.CMPQ(m, operand.U32(2))
+		e.JL(operand.LabelRef(single))
+	}
 	e.Label(panel)
 	e.TESTQ(m, m)
 	e.JLE(operand.LabelRef(end))
@@ -188,42 +193,49 @@ func (e *emitter) tile(s step, scaled bool) {
 	} else {
 		prefetch = integers.prefetchRows(c, ldc, m, e.nr()*e.size(), prefetch)
 	}
-	acc := integers.accumulators()
-	pa, pb, k := e.GP64(), e.field(args, offB), e.field(args, offK)
-	e.MOVQ(a, pa)
-	integers.labels = e.labels
-	integers.sum(s, pa, pb, k, acc, prefetch)
-	e.labels = integers.labels
+	rows := func(acc [][]reg.VecVirtual, prefetch func(), next string) {
+		pa, pb, k := e.GP64(), e.field(args, offB), e.field(args, offK)
+		e.MOVQ(a, pa)
+		integers.labels = e.labels
+		integers.sum(s, pa, pb, k, acc, prefetch)
+		e.labels = integers.labels
 
-	e.Comment("C ← α·sum + β·C")
-	alpha := e.vec()
-	e.broadcast(operand.Mem{Base: args, Disp: offAlpha}, alpha)
-	if scaled {
-		acc = e.scaleSums(args, factors, alpha, acc)
-		e.ADDQ(operand.U32(e.mr*e.size()), factors)
-	} else {
-		for i := range acc {
-			for v := range acc[i] {
-				e.mul(acc[i][v], alpha, acc[i][v])
+		e.Comment("C ← α·sum + β·C")
+		alpha := e.vec()
+		e.broadcast(operand.Mem{Base: args, Disp: offAlpha}, alpha)
+		if scaled {
+			acc = e.scaleSums(args, factors, alpha, acc)
+			e.ADDQ(operand.U32(e.mr*e.size()), factors)
+		} else {
+			for i := range acc {
+				for v := range acc[i] {
+					e.mul(acc[i][v], alpha, acc[i][v])
+				}
 			}
 		}
+		n := e.field(args, offN)
+		partial := e.label("partial")
+		e.CMPQ(n, operand.U32(e.nr()))
+		e.JL(operand.LabelRef(partial))
+		e.update(args, acc, c, ldc, m, next, nil)
+		e.Label(partial)
+		mask := e.columnMask(n)
+		e.update(args, acc, c, ldc, m, next, &mask)
 	}
-	n := e.field(args, offN)
-	partial, next := e.label("partial"), e.label("next")
-	e.CMPQ(n, operand.U32(e.nr()))
-	e.JL(operand.LabelRef(partial))
-	e.update(args, acc, c, ldc, m, next, nil)
-	e.Label(partial)
-	mask := e.columnMask(n)
-	e.update(args, acc, c, ldc, m, next, &mask)
+	next := e.label("next")
+	rows(integers.accumulators(), prefetch, next)
 
 	e.Label(next)
-	rows := e.GP64()
-	e.IMUL3Q(operand.U32(e.mr), ldc, rows)
-	e.ADDQ(rows, c)
+	down := e.GP64()
+	e.IMUL3Q(operand.U32(e.mr), ldc, down)
+	e.ADDQ(down, c)
 	e.ADDQ(lda, a)
 	e.SUBQ(operand.U32(e.mr), m)
 	e.JMP(operand.LabelRef(panel))
+	if oneRow {
+		e.Label(single)
+		rows(integers.accumulators()[:1], nil, end)
+	}
 	e.Label(end)
 	e.VZEROUPPER()
 	e.RET()

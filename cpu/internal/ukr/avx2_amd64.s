@@ -22,7 +22,7 @@ TEXT ·gemmF64AVX2(SB), $0-8
 
 panel1:
 	TESTQ   BX, BX
-	JLE     end2
+	JLE     end3
 	MOVQ    DX, R9
 	MOVQ    $0x00000006, R10
 	CMPQ    BX, R10
@@ -43,9 +43,9 @@ panel1:
 	VXORPS  Y10, Y10, Y10
 	VXORPS  Y11, Y11, Y11
 	SUBQ    $0x00000004, R13
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPD      (R12), Y12
 	VMOVUPD      32(R12), Y13
 	VBROADCASTSD (R11), Y14
@@ -69,12 +69,12 @@ many3:
 	PREFETCHT1   (R8)
 	ADDQ         $0x00000040, R8
 	DECQ         R10
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (R9)
 	PREFETCHT1   63(R9)
 	ADDQ         SI, R9
 
-fetched7:
+fetched9:
 	VMOVUPD      64(R12), Y12
 	VMOVUPD      96(R12), Y13
 	VBROADCASTSD 48(R11), Y14
@@ -138,13 +138,13 @@ fetched7:
 	ADDQ         $0x000000c0, R11
 	ADDQ         $0x00000100, R12
 	SUBQ         $0x00000004, R13
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R13
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPD      (R12), Y12
 	VMOVUPD      32(R12), Y13
 	VBROADCASTSD (R11), Y14
@@ -168,9 +168,9 @@ single5:
 	ADDQ         $0x00000030, R11
 	ADDQ         $0x00000040, R12
 	DECQ         R13
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSD 64(AX), Y12
 	VMULPD       Y12, Y0, Y0
@@ -187,14 +187,14 @@ done6:
 	VMULPD       Y12, Y11, Y11
 	MOVQ         40(AX), R9
 	CMPQ         R9, $0x00000008
-	JL           partial8
+	JL           partial10
 	VBROADCASTSD 72(AX), Y12
 	MOVQ         72(AX), R9
 	SHLQ         $0x01, R9
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         DX, R9
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y13
 	VFMADD231PD  Y13, Y12, Y0
 	VMOVUPD      Y0, (R9)
@@ -203,7 +203,7 @@ done6:
 	VMOVUPD      Y1, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y2
 	VMOVUPD      Y2, (R9)
@@ -212,7 +212,7 @@ done6:
 	VMOVUPD      Y3, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y4
 	VMOVUPD      Y4, (R9)
@@ -221,7 +221,7 @@ done6:
 	VMOVUPD      Y5, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y6
 	VMOVUPD      Y6, (R9)
@@ -230,7 +230,7 @@ done6:
 	VMOVUPD      Y7, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y8
 	VMOVUPD      Y8, (R9)
@@ -239,7 +239,7 @@ done6:
 	VMOVUPD      Y9, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y10
 	VMOVUPD      Y10, (R9)
@@ -247,43 +247,43 @@ done6:
 	VFMADD231PD  Y0, Y12, Y11
 	VMOVUPD      Y11, 32(R9)
 	ADDQ         SI, R9
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    DX, R9
 	CMPQ    BX, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y0, (R9)
 	VMOVUPD Y1, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y2, (R9)
 	VMOVUPD Y3, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y4, (R9)
 	VMOVUPD Y5, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y6, (R9)
 	VMOVUPD Y7, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y8, (R9)
 	VMOVUPD Y9, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y10, (R9)
 	VMOVUPD Y11, 32(R9)
 	ADDQ    SI, R9
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	LEAQ         columnsF64AVX2<>+0(SB), R10
 	ADDQ         $0x00000040, R10
 	IMUL3Q       $0x00000008, R9, R9
@@ -293,10 +293,10 @@ partial8:
 	VBROADCASTSD 72(AX), Y14
 	MOVQ         72(AX), R9
 	SHLQ         $0x01, R9
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         DX, R9
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y15
 	VFMADD231PD  Y15, Y14, Y0
 	VMASKMOVPD   Y0, Y12, (R9)
@@ -305,7 +305,7 @@ partial8:
 	VMASKMOVPD   Y1, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y2
 	VMASKMOVPD   Y2, Y12, (R9)
@@ -314,7 +314,7 @@ partial8:
 	VMASKMOVPD   Y3, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y4
 	VMASKMOVPD   Y4, Y12, (R9)
@@ -323,7 +323,7 @@ partial8:
 	VMASKMOVPD   Y5, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y6
 	VMASKMOVPD   Y6, Y12, (R9)
@@ -332,7 +332,7 @@ partial8:
 	VMASKMOVPD   Y7, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y8
 	VMASKMOVPD   Y8, Y12, (R9)
@@ -341,7 +341,7 @@ partial8:
 	VMASKMOVPD   Y9, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y10
 	VMASKMOVPD   Y10, Y12, (R9)
@@ -349,49 +349,49 @@ partial8:
 	VFMADD231PD  Y0, Y14, Y11
 	VMASKMOVPD   Y11, Y13, 32(R9)
 	ADDQ         SI, R9
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ       DX, R9
 	CMPQ       BX, $0x00000000
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y0, Y12, (R9)
 	VMASKMOVPD Y1, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000001
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y2, Y12, (R9)
 	VMASKMOVPD Y3, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000002
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y4, Y12, (R9)
 	VMASKMOVPD Y5, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000003
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y6, Y12, (R9)
 	VMASKMOVPD Y7, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000004
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y8, Y12, (R9)
 	VMASKMOVPD Y9, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000005
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y10, Y12, (R9)
 	VMASKMOVPD Y11, Y13, 32(R9)
 	ADDQ       SI, R9
 
-next9:
+next4:
 	IMUL3Q $0x00000006, SI, R9
 	ADDQ   R9, DX
 	ADDQ   DI, CX
 	SUBQ   $0x00000006, BX
 	JMP    panel1
 
-end2:
+end3:
 	VZEROUPPER
 	RET
 
@@ -431,7 +431,7 @@ TEXT ·gemmF32AVX2(SB), $0-8
 
 panel1:
 	TESTQ   BX, BX
-	JLE     end2
+	JLE     end3
 	MOVQ    DX, R9
 	MOVQ    $0x00000006, R10
 	CMPQ    BX, R10
@@ -452,9 +452,9 @@ panel1:
 	VXORPS  Y10, Y10, Y10
 	VXORPS  Y11, Y11, Y11
 	SUBQ    $0x00000004, R13
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPS      (R12), Y12
 	VMOVUPS      32(R12), Y13
 	VBROADCASTSS (R11), Y14
@@ -478,12 +478,12 @@ many3:
 	PREFETCHT1   (R8)
 	ADDQ         $0x00000040, R8
 	DECQ         R10
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (R9)
 	PREFETCHT1   63(R9)
 	ADDQ         SI, R9
 
-fetched7:
+fetched9:
 	VMOVUPS      64(R12), Y12
 	VMOVUPS      96(R12), Y13
 	VBROADCASTSS 24(R11), Y14
@@ -547,13 +547,13 @@ fetched7:
 	ADDQ         $0x00000060, R11
 	ADDQ         $0x00000100, R12
 	SUBQ         $0x00000004, R13
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R13
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPS      (R12), Y12
 	VMOVUPS      32(R12), Y13
 	VBROADCASTSS (R11), Y14
@@ -577,9 +577,9 @@ single5:
 	ADDQ         $0x00000018, R11
 	ADDQ         $0x00000040, R12
 	DECQ         R13
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSS 64(AX), Y12
 	VMULPS       Y12, Y0, Y0
@@ -596,14 +596,14 @@ done6:
 	VMULPS       Y12, Y11, Y11
 	MOVQ         40(AX), R9
 	CMPQ         R9, $0x00000010
-	JL           partial8
+	JL           partial10
 	VBROADCASTSS 68(AX), Y12
 	MOVL         68(AX), R9
 	SHLL         $0x01, R9
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         DX, R9
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y13
 	VFMADD231PS  Y13, Y12, Y0
 	VMOVUPS      Y0, (R9)
@@ -612,7 +612,7 @@ done6:
 	VMOVUPS      Y1, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y2
 	VMOVUPS      Y2, (R9)
@@ -621,7 +621,7 @@ done6:
 	VMOVUPS      Y3, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y4
 	VMOVUPS      Y4, (R9)
@@ -630,7 +630,7 @@ done6:
 	VMOVUPS      Y5, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y6
 	VMOVUPS      Y6, (R9)
@@ -639,7 +639,7 @@ done6:
 	VMOVUPS      Y7, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y8
 	VMOVUPS      Y8, (R9)
@@ -648,7 +648,7 @@ done6:
 	VMOVUPS      Y9, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y10
 	VMOVUPS      Y10, (R9)
@@ -656,43 +656,43 @@ done6:
 	VFMADD231PS  Y0, Y12, Y11
 	VMOVUPS      Y11, 32(R9)
 	ADDQ         SI, R9
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    DX, R9
 	CMPQ    BX, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y0, (R9)
 	VMOVUPS Y1, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y2, (R9)
 	VMOVUPS Y3, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y4, (R9)
 	VMOVUPS Y5, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y6, (R9)
 	VMOVUPS Y7, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y8, (R9)
 	VMOVUPS Y9, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y10, (R9)
 	VMOVUPS Y11, 32(R9)
 	ADDQ    SI, R9
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	LEAQ         columnsF32AVX2<>+0(SB), R10
 	ADDQ         $0x00000040, R10
 	IMUL3Q       $0x00000004, R9, R9
@@ -702,10 +702,10 @@ partial8:
 	VBROADCASTSS 68(AX), Y14
 	MOVL         68(AX), R9
 	SHLL         $0x01, R9
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         DX, R9
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y15
 	VFMADD231PS  Y15, Y14, Y0
 	VMASKMOVPS   Y0, Y12, (R9)
@@ -714,7 +714,7 @@ partial8:
 	VMASKMOVPS   Y1, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y2
 	VMASKMOVPS   Y2, Y12, (R9)
@@ -723,7 +723,7 @@ partial8:
 	VMASKMOVPS   Y3, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y4
 	VMASKMOVPS   Y4, Y12, (R9)
@@ -732,7 +732,7 @@ partial8:
 	VMASKMOVPS   Y5, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y6
 	VMASKMOVPS   Y6, Y12, (R9)
@@ -741,7 +741,7 @@ partial8:
 	VMASKMOVPS   Y7, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y8
 	VMASKMOVPS   Y8, Y12, (R9)
@@ -750,7 +750,7 @@ partial8:
 	VMASKMOVPS   Y9, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y10
 	VMASKMOVPS   Y10, Y12, (R9)
@@ -758,49 +758,49 @@ partial8:
 	VFMADD231PS  Y0, Y14, Y11
 	VMASKMOVPS   Y11, Y13, 32(R9)
 	ADDQ         SI, R9
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ       DX, R9
 	CMPQ       BX, $0x00000000
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y0, Y12, (R9)
 	VMASKMOVPS Y1, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000001
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y2, Y12, (R9)
 	VMASKMOVPS Y3, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000002
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y4, Y12, (R9)
 	VMASKMOVPS Y5, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000003
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y6, Y12, (R9)
 	VMASKMOVPS Y7, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000004
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y8, Y12, (R9)
 	VMASKMOVPS Y9, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000005
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y10, Y12, (R9)
 	VMASKMOVPS Y11, Y13, 32(R9)
 	ADDQ       SI, R9
 
-next9:
+next4:
 	IMUL3Q $0x00000006, SI, R9
 	ADDQ   R9, DX
 	ADDQ   DI, CX
 	SUBQ   $0x00000006, BX
 	JMP    panel1
 
-end2:
+end3:
 	VZEROUPPER
 	RET
 
@@ -853,10 +853,12 @@ TEXT ·sqDistF64AVX2(SB), $0-8
 	SHLQ   $0x03, R8
 	IMUL3Q $0x00000008, R8, R8
 	ADDQ   8(AX), R8
+	CMPQ   BX, $0x00000002
+	JL     single_row2
 
 panel1:
 	TESTQ   BX, BX
-	JLE     end2
+	JLE     end3
 	MOVQ    DX, R9
 	MOVQ    $0x00000006, R10
 	CMPQ    BX, R10
@@ -877,9 +879,9 @@ panel1:
 	VXORPS  Y10, Y10, Y10
 	VXORPS  Y11, Y11, Y11
 	SUBQ    $0x00000004, R13
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPD      (R12), Y12
 	VMOVUPD      32(R12), Y13
 	VBROADCASTSD (R11), Y14
@@ -915,12 +917,12 @@ many3:
 	PREFETCHT1   (R8)
 	ADDQ         $0x00000040, R8
 	DECQ         R10
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (R9)
 	PREFETCHT1   63(R9)
 	ADDQ         SI, R9
 
-fetched7:
+fetched9:
 	VMOVUPD      64(R12), Y12
 	VMOVUPD      96(R12), Y13
 	VBROADCASTSD 48(R11), Y14
@@ -1020,13 +1022,13 @@ fetched7:
 	ADDQ         $0x000000c0, R11
 	ADDQ         $0x00000100, R12
 	SUBQ         $0x00000004, R13
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R13
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPD      (R12), Y12
 	VMOVUPD      32(R12), Y13
 	VBROADCASTSD (R11), Y14
@@ -1062,9 +1064,9 @@ single5:
 	ADDQ         $0x00000030, R11
 	ADDQ         $0x00000040, R12
 	DECQ         R13
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSD 64(AX), Y12
 	VMULPD       Y12, Y0, Y0
@@ -1081,14 +1083,14 @@ done6:
 	VMULPD       Y12, Y11, Y11
 	MOVQ         40(AX), R9
 	CMPQ         R9, $0x00000008
-	JL           partial8
+	JL           partial10
 	VBROADCASTSD 72(AX), Y12
 	MOVQ         72(AX), R9
 	SHLQ         $0x01, R9
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         DX, R9
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y13
 	VFMADD231PD  Y13, Y12, Y0
 	VMOVUPD      Y0, (R9)
@@ -1097,7 +1099,7 @@ done6:
 	VMOVUPD      Y1, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y2
 	VMOVUPD      Y2, (R9)
@@ -1106,7 +1108,7 @@ done6:
 	VMOVUPD      Y3, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y4
 	VMOVUPD      Y4, (R9)
@@ -1115,7 +1117,7 @@ done6:
 	VMOVUPD      Y5, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y6
 	VMOVUPD      Y6, (R9)
@@ -1124,7 +1126,7 @@ done6:
 	VMOVUPD      Y7, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y8
 	VMOVUPD      Y8, (R9)
@@ -1133,7 +1135,7 @@ done6:
 	VMOVUPD      Y9, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y10
 	VMOVUPD      Y10, (R9)
@@ -1141,43 +1143,43 @@ done6:
 	VFMADD231PD  Y0, Y12, Y11
 	VMOVUPD      Y11, 32(R9)
 	ADDQ         SI, R9
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    DX, R9
 	CMPQ    BX, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y0, (R9)
 	VMOVUPD Y1, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y2, (R9)
 	VMOVUPD Y3, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y4, (R9)
 	VMOVUPD Y5, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y6, (R9)
 	VMOVUPD Y7, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y8, (R9)
 	VMOVUPD Y9, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y10, (R9)
 	VMOVUPD Y11, 32(R9)
 	ADDQ    SI, R9
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	LEAQ         columnsF64AVX2<>+0(SB), R10
 	ADDQ         $0x00000040, R10
 	IMUL3Q       $0x00000008, R9, R9
@@ -1187,10 +1189,10 @@ partial8:
 	VBROADCASTSD 72(AX), Y14
 	MOVQ         72(AX), R9
 	SHLQ         $0x01, R9
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         DX, R9
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y15
 	VFMADD231PD  Y15, Y14, Y0
 	VMASKMOVPD   Y0, Y12, (R9)
@@ -1199,7 +1201,7 @@ partial8:
 	VMASKMOVPD   Y1, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y2
 	VMASKMOVPD   Y2, Y12, (R9)
@@ -1208,7 +1210,7 @@ partial8:
 	VMASKMOVPD   Y3, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y4
 	VMASKMOVPD   Y4, Y12, (R9)
@@ -1217,7 +1219,7 @@ partial8:
 	VMASKMOVPD   Y5, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y6
 	VMASKMOVPD   Y6, Y12, (R9)
@@ -1226,7 +1228,7 @@ partial8:
 	VMASKMOVPD   Y7, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y8
 	VMASKMOVPD   Y8, Y12, (R9)
@@ -1235,7 +1237,7 @@ partial8:
 	VMASKMOVPD   Y9, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y10
 	VMASKMOVPD   Y10, Y12, (R9)
@@ -1243,49 +1245,172 @@ partial8:
 	VFMADD231PD  Y0, Y14, Y11
 	VMASKMOVPD   Y11, Y13, 32(R9)
 	ADDQ         SI, R9
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ       DX, R9
 	CMPQ       BX, $0x00000000
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y0, Y12, (R9)
 	VMASKMOVPD Y1, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000001
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y2, Y12, (R9)
 	VMASKMOVPD Y3, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000002
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y4, Y12, (R9)
 	VMASKMOVPD Y5, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000003
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y6, Y12, (R9)
 	VMASKMOVPD Y7, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000004
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y8, Y12, (R9)
 	VMASKMOVPD Y9, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000005
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y10, Y12, (R9)
 	VMASKMOVPD Y11, Y13, 32(R9)
 	ADDQ       SI, R9
 
-next9:
+next4:
 	IMUL3Q $0x00000006, SI, R9
 	ADDQ   R9, DX
 	ADDQ   DI, CX
 	SUBQ   $0x00000006, BX
 	JMP    panel1
 
-end2:
+single_row2:
+	MOVQ   8(AX), DI
+	MOVQ   24(AX), R8
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	SUBQ   $0x00000004, R8
+	JL     rest14
+
+many13:
+	VMOVUPD      (DI), Y2
+	VMOVUPD      32(DI), Y3
+	VBROADCASTSD (CX), Y4
+	VSUBPD       Y4, Y2, Y2
+	VFMADD231PD  Y2, Y2, Y0
+	VSUBPD       Y4, Y3, Y2
+	VFMADD231PD  Y2, Y2, Y1
+	VMOVUPD      64(DI), Y2
+	VMOVUPD      96(DI), Y3
+	VBROADCASTSD 48(CX), Y4
+	VSUBPD       Y4, Y2, Y2
+	VFMADD231PD  Y2, Y2, Y0
+	VSUBPD       Y4, Y3, Y2
+	VFMADD231PD  Y2, Y2, Y1
+	VMOVUPD      128(DI), Y2
+	VMOVUPD      160(DI), Y3
+	VBROADCASTSD 96(CX), Y4
+	VSUBPD       Y4, Y2, Y2
+	VFMADD231PD  Y2, Y2, Y0
+	VSUBPD       Y4, Y3, Y2
+	VFMADD231PD  Y2, Y2, Y1
+	VMOVUPD      192(DI), Y2
+	VMOVUPD      224(DI), Y3
+	VBROADCASTSD 144(CX), Y4
+	VSUBPD       Y4, Y2, Y2
+	VFMADD231PD  Y2, Y2, Y0
+	VSUBPD       Y4, Y3, Y2
+	VFMADD231PD  Y2, Y2, Y1
+	ADDQ         $0x000000c0, CX
+	ADDQ         $0x00000100, DI
+	SUBQ         $0x00000004, R8
+	JGE          many13
+
+rest14:
+	ADDQ $0x00000004, R8
+	JZ   done16
+
+single15:
+	VMOVUPD      (DI), Y2
+	VMOVUPD      32(DI), Y3
+	VBROADCASTSD (CX), Y4
+	VSUBPD       Y4, Y2, Y2
+	VFMADD231PD  Y2, Y2, Y0
+	VSUBPD       Y4, Y3, Y2
+	VFMADD231PD  Y2, Y2, Y1
+	ADDQ         $0x00000030, CX
+	ADDQ         $0x00000040, DI
+	DECQ         R8
+	JNZ          single15
+
+done16:
+	// C ← α·sum + β·C
+	VBROADCASTSD 64(AX), Y2
+	VMULPD       Y2, Y0, Y0
+	VMULPD       Y2, Y1, Y1
+	MOVQ         40(AX), CX
+	CMPQ         CX, $0x00000008
+	JL           partial17
+	VBROADCASTSD 72(AX), Y2
+	MOVQ         72(AX), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite18
+	MOVQ         DX, AX
+	CMPQ         BX, $0x00000000
+	JLE          end3
+	VMOVUPD      (AX), Y3
+	VFMADD231PD  Y3, Y2, Y0
+	VMOVUPD      Y0, (AX)
+	VMOVUPD      32(AX), Y0
+	VFMADD231PD  Y0, Y2, Y1
+	VMOVUPD      Y1, 32(AX)
+	ADDQ         SI, AX
+	JMP          end3
+
+overwrite18:
+	MOVQ    DX, AX
+	CMPQ    BX, $0x00000000
+	JLE     end3
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y1, 32(AX)
+	ADDQ    SI, AX
+	JMP     end3
+
+partial17:
+	LEAQ         columnsF64AVX2<>+0(SB), DI
+	ADDQ         $0x00000040, DI
+	IMUL3Q       $0x00000008, CX, CX
+	SUBQ         CX, DI
+	VMOVDQU      (DI), Y2
+	VMOVDQU      32(DI), Y3
+	VBROADCASTSD 72(AX), Y4
+	MOVQ         72(AX), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite19
+	MOVQ         DX, AX
+	CMPQ         BX, $0x00000000
+	JLE          end3
+	VMASKMOVPD   (AX), Y2, Y5
+	VFMADD231PD  Y5, Y4, Y0
+	VMASKMOVPD   Y0, Y2, (AX)
+	VMASKMOVPD   32(AX), Y3, Y0
+	VFMADD231PD  Y0, Y4, Y1
+	VMASKMOVPD   Y1, Y3, 32(AX)
+	ADDQ         SI, AX
+	JMP          end3
+
+overwrite19:
+	MOVQ       DX, AX
+	CMPQ       BX, $0x00000000
+	JLE        end3
+	VMASKMOVPD Y0, Y2, (AX)
+	VMASKMOVPD Y1, Y3, 32(AX)
+	ADDQ       SI, AX
+
+end3:
 	VZEROUPPER
 	RET
 
@@ -1304,10 +1429,12 @@ TEXT ·sqDistF32AVX2(SB), $0-8
 	SHLQ   $0x02, R8
 	IMUL3Q $0x00000010, R8, R8
 	ADDQ   8(AX), R8
+	CMPQ   BX, $0x00000002
+	JL     single_row2
 
 panel1:
 	TESTQ   BX, BX
-	JLE     end2
+	JLE     end3
 	MOVQ    DX, R9
 	MOVQ    $0x00000006, R10
 	CMPQ    BX, R10
@@ -1328,9 +1455,9 @@ panel1:
 	VXORPS  Y10, Y10, Y10
 	VXORPS  Y11, Y11, Y11
 	SUBQ    $0x00000004, R13
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPS      (R12), Y12
 	VMOVUPS      32(R12), Y13
 	VBROADCASTSS (R11), Y14
@@ -1366,12 +1493,12 @@ many3:
 	PREFETCHT1   (R8)
 	ADDQ         $0x00000040, R8
 	DECQ         R10
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (R9)
 	PREFETCHT1   63(R9)
 	ADDQ         SI, R9
 
-fetched7:
+fetched9:
 	VMOVUPS      64(R12), Y12
 	VMOVUPS      96(R12), Y13
 	VBROADCASTSS 24(R11), Y14
@@ -1471,13 +1598,13 @@ fetched7:
 	ADDQ         $0x00000060, R11
 	ADDQ         $0x00000100, R12
 	SUBQ         $0x00000004, R13
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R13
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPS      (R12), Y12
 	VMOVUPS      32(R12), Y13
 	VBROADCASTSS (R11), Y14
@@ -1513,9 +1640,9 @@ single5:
 	ADDQ         $0x00000018, R11
 	ADDQ         $0x00000040, R12
 	DECQ         R13
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSS 64(AX), Y12
 	VMULPS       Y12, Y0, Y0
@@ -1532,14 +1659,14 @@ done6:
 	VMULPS       Y12, Y11, Y11
 	MOVQ         40(AX), R9
 	CMPQ         R9, $0x00000010
-	JL           partial8
+	JL           partial10
 	VBROADCASTSS 68(AX), Y12
 	MOVL         68(AX), R9
 	SHLL         $0x01, R9
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         DX, R9
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y13
 	VFMADD231PS  Y13, Y12, Y0
 	VMOVUPS      Y0, (R9)
@@ -1548,7 +1675,7 @@ done6:
 	VMOVUPS      Y1, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y2
 	VMOVUPS      Y2, (R9)
@@ -1557,7 +1684,7 @@ done6:
 	VMOVUPS      Y3, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y4
 	VMOVUPS      Y4, (R9)
@@ -1566,7 +1693,7 @@ done6:
 	VMOVUPS      Y5, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y6
 	VMOVUPS      Y6, (R9)
@@ -1575,7 +1702,7 @@ done6:
 	VMOVUPS      Y7, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y8
 	VMOVUPS      Y8, (R9)
@@ -1584,7 +1711,7 @@ done6:
 	VMOVUPS      Y9, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y10
 	VMOVUPS      Y10, (R9)
@@ -1592,43 +1719,43 @@ done6:
 	VFMADD231PS  Y0, Y12, Y11
 	VMOVUPS      Y11, 32(R9)
 	ADDQ         SI, R9
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    DX, R9
 	CMPQ    BX, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y0, (R9)
 	VMOVUPS Y1, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y2, (R9)
 	VMOVUPS Y3, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y4, (R9)
 	VMOVUPS Y5, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y6, (R9)
 	VMOVUPS Y7, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y8, (R9)
 	VMOVUPS Y9, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y10, (R9)
 	VMOVUPS Y11, 32(R9)
 	ADDQ    SI, R9
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	LEAQ         columnsF32AVX2<>+0(SB), R10
 	ADDQ         $0x00000040, R10
 	IMUL3Q       $0x00000004, R9, R9
@@ -1638,10 +1765,10 @@ partial8:
 	VBROADCASTSS 68(AX), Y14
 	MOVL         68(AX), R9
 	SHLL         $0x01, R9
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         DX, R9
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y15
 	VFMADD231PS  Y15, Y14, Y0
 	VMASKMOVPS   Y0, Y12, (R9)
@@ -1650,7 +1777,7 @@ partial8:
 	VMASKMOVPS   Y1, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y2
 	VMASKMOVPS   Y2, Y12, (R9)
@@ -1659,7 +1786,7 @@ partial8:
 	VMASKMOVPS   Y3, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y4
 	VMASKMOVPS   Y4, Y12, (R9)
@@ -1668,7 +1795,7 @@ partial8:
 	VMASKMOVPS   Y5, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y6
 	VMASKMOVPS   Y6, Y12, (R9)
@@ -1677,7 +1804,7 @@ partial8:
 	VMASKMOVPS   Y7, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y8
 	VMASKMOVPS   Y8, Y12, (R9)
@@ -1686,7 +1813,7 @@ partial8:
 	VMASKMOVPS   Y9, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y10
 	VMASKMOVPS   Y10, Y12, (R9)
@@ -1694,49 +1821,172 @@ partial8:
 	VFMADD231PS  Y0, Y14, Y11
 	VMASKMOVPS   Y11, Y13, 32(R9)
 	ADDQ         SI, R9
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ       DX, R9
 	CMPQ       BX, $0x00000000
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y0, Y12, (R9)
 	VMASKMOVPS Y1, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000001
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y2, Y12, (R9)
 	VMASKMOVPS Y3, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000002
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y4, Y12, (R9)
 	VMASKMOVPS Y5, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000003
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y6, Y12, (R9)
 	VMASKMOVPS Y7, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000004
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y8, Y12, (R9)
 	VMASKMOVPS Y9, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000005
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y10, Y12, (R9)
 	VMASKMOVPS Y11, Y13, 32(R9)
 	ADDQ       SI, R9
 
-next9:
+next4:
 	IMUL3Q $0x00000006, SI, R9
 	ADDQ   R9, DX
 	ADDQ   DI, CX
 	SUBQ   $0x00000006, BX
 	JMP    panel1
 
-end2:
+single_row2:
+	MOVQ   8(AX), DI
+	MOVQ   24(AX), R8
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	SUBQ   $0x00000004, R8
+	JL     rest14
+
+many13:
+	VMOVUPS      (DI), Y2
+	VMOVUPS      32(DI), Y3
+	VBROADCASTSS (CX), Y4
+	VSUBPS       Y4, Y2, Y2
+	VFMADD231PS  Y2, Y2, Y0
+	VSUBPS       Y4, Y3, Y2
+	VFMADD231PS  Y2, Y2, Y1
+	VMOVUPS      64(DI), Y2
+	VMOVUPS      96(DI), Y3
+	VBROADCASTSS 24(CX), Y4
+	VSUBPS       Y4, Y2, Y2
+	VFMADD231PS  Y2, Y2, Y0
+	VSUBPS       Y4, Y3, Y2
+	VFMADD231PS  Y2, Y2, Y1
+	VMOVUPS      128(DI), Y2
+	VMOVUPS      160(DI), Y3
+	VBROADCASTSS 48(CX), Y4
+	VSUBPS       Y4, Y2, Y2
+	VFMADD231PS  Y2, Y2, Y0
+	VSUBPS       Y4, Y3, Y2
+	VFMADD231PS  Y2, Y2, Y1
+	VMOVUPS      192(DI), Y2
+	VMOVUPS      224(DI), Y3
+	VBROADCASTSS 72(CX), Y4
+	VSUBPS       Y4, Y2, Y2
+	VFMADD231PS  Y2, Y2, Y0
+	VSUBPS       Y4, Y3, Y2
+	VFMADD231PS  Y2, Y2, Y1
+	ADDQ         $0x00000060, CX
+	ADDQ         $0x00000100, DI
+	SUBQ         $0x00000004, R8
+	JGE          many13
+
+rest14:
+	ADDQ $0x00000004, R8
+	JZ   done16
+
+single15:
+	VMOVUPS      (DI), Y2
+	VMOVUPS      32(DI), Y3
+	VBROADCASTSS (CX), Y4
+	VSUBPS       Y4, Y2, Y2
+	VFMADD231PS  Y2, Y2, Y0
+	VSUBPS       Y4, Y3, Y2
+	VFMADD231PS  Y2, Y2, Y1
+	ADDQ         $0x00000018, CX
+	ADDQ         $0x00000040, DI
+	DECQ         R8
+	JNZ          single15
+
+done16:
+	// C ← α·sum + β·C
+	VBROADCASTSS 64(AX), Y2
+	VMULPS       Y2, Y0, Y0
+	VMULPS       Y2, Y1, Y1
+	MOVQ         40(AX), CX
+	CMPQ         CX, $0x00000010
+	JL           partial17
+	VBROADCASTSS 68(AX), Y2
+	MOVL         68(AX), AX
+	SHLL         $0x01, AX
+	JZ           overwrite18
+	MOVQ         DX, AX
+	CMPQ         BX, $0x00000000
+	JLE          end3
+	VMOVUPS      (AX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      32(AX), Y0
+	VFMADD231PS  Y0, Y2, Y1
+	VMOVUPS      Y1, 32(AX)
+	ADDQ         SI, AX
+	JMP          end3
+
+overwrite18:
+	MOVQ    DX, AX
+	CMPQ    BX, $0x00000000
+	JLE     end3
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    SI, AX
+	JMP     end3
+
+partial17:
+	LEAQ         columnsF32AVX2<>+0(SB), DI
+	ADDQ         $0x00000040, DI
+	IMUL3Q       $0x00000004, CX, CX
+	SUBQ         CX, DI
+	VMOVDQU      (DI), Y2
+	VMOVDQU      32(DI), Y3
+	VBROADCASTSS 68(AX), Y4
+	MOVL         68(AX), AX
+	SHLL         $0x01, AX
+	JZ           overwrite19
+	MOVQ         DX, AX
+	CMPQ         BX, $0x00000000
+	JLE          end3
+	VMASKMOVPS   (AX), Y2, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VMASKMOVPS   Y0, Y2, (AX)
+	VMASKMOVPS   32(AX), Y3, Y0
+	VFMADD231PS  Y0, Y4, Y1
+	VMASKMOVPS   Y1, Y3, 32(AX)
+	ADDQ         SI, AX
+	JMP          end3
+
+overwrite19:
+	MOVQ       DX, AX
+	CMPQ       BX, $0x00000000
+	JLE        end3
+	VMASKMOVPS Y0, Y2, (AX)
+	VMASKMOVPS Y1, Y3, 32(AX)
+	ADDQ       SI, AX
+
+end3:
 	VZEROUPPER
 	RET
 
@@ -1755,10 +2005,12 @@ TEXT ·l1F64AVX2(SB), $0-8
 	SHLQ   $0x03, R8
 	IMUL3Q $0x00000008, R8, R8
 	ADDQ   8(AX), R8
+	CMPQ   BX, $0x00000002
+	JL     single_row2
 
 panel1:
 	TESTQ   BX, BX
-	JLE     end2
+	JLE     end3
 	MOVQ    DX, R9
 	MOVQ    $0x00000006, R10
 	CMPQ    BX, R10
@@ -1779,9 +2031,9 @@ panel1:
 	VXORPS  Y10, Y10, Y10
 	VXORPS  Y11, Y11, Y11
 	SUBQ    $0x00000004, R13
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPD      (R12), Y12
 	VMOVUPD      32(R12), Y13
 	VBROADCASTSD (R11), Y14
@@ -1829,12 +2081,12 @@ many3:
 	PREFETCHT1   (R8)
 	ADDQ         $0x00000040, R8
 	DECQ         R10
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (R9)
 	PREFETCHT1   63(R9)
 	ADDQ         SI, R9
 
-fetched7:
+fetched9:
 	VMOVUPD      64(R12), Y12
 	VMOVUPD      96(R12), Y13
 	VBROADCASTSD 48(R11), Y14
@@ -1970,13 +2222,13 @@ fetched7:
 	ADDQ         $0x000000c0, R11
 	ADDQ         $0x00000100, R12
 	SUBQ         $0x00000004, R13
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R13
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPD      (R12), Y12
 	VMOVUPD      32(R12), Y13
 	VBROADCASTSD (R11), Y14
@@ -2024,9 +2276,9 @@ single5:
 	ADDQ         $0x00000030, R11
 	ADDQ         $0x00000040, R12
 	DECQ         R13
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSD 64(AX), Y12
 	VMULPD       Y12, Y0, Y0
@@ -2043,14 +2295,14 @@ done6:
 	VMULPD       Y12, Y11, Y11
 	MOVQ         40(AX), R9
 	CMPQ         R9, $0x00000008
-	JL           partial8
+	JL           partial10
 	VBROADCASTSD 72(AX), Y12
 	MOVQ         72(AX), R9
 	SHLQ         $0x01, R9
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         DX, R9
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y13
 	VFMADD231PD  Y13, Y12, Y0
 	VMOVUPD      Y0, (R9)
@@ -2059,7 +2311,7 @@ done6:
 	VMOVUPD      Y1, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y2
 	VMOVUPD      Y2, (R9)
@@ -2068,7 +2320,7 @@ done6:
 	VMOVUPD      Y3, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y4
 	VMOVUPD      Y4, (R9)
@@ -2077,7 +2329,7 @@ done6:
 	VMOVUPD      Y5, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y6
 	VMOVUPD      Y6, (R9)
@@ -2086,7 +2338,7 @@ done6:
 	VMOVUPD      Y7, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y8
 	VMOVUPD      Y8, (R9)
@@ -2095,7 +2347,7 @@ done6:
 	VMOVUPD      Y9, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y10
 	VMOVUPD      Y10, (R9)
@@ -2103,43 +2355,43 @@ done6:
 	VFMADD231PD  Y0, Y12, Y11
 	VMOVUPD      Y11, 32(R9)
 	ADDQ         SI, R9
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    DX, R9
 	CMPQ    BX, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y0, (R9)
 	VMOVUPD Y1, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y2, (R9)
 	VMOVUPD Y3, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y4, (R9)
 	VMOVUPD Y5, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y6, (R9)
 	VMOVUPD Y7, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y8, (R9)
 	VMOVUPD Y9, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y10, (R9)
 	VMOVUPD Y11, 32(R9)
 	ADDQ    SI, R9
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	LEAQ         columnsF64AVX2<>+0(SB), R10
 	ADDQ         $0x00000040, R10
 	IMUL3Q       $0x00000008, R9, R9
@@ -2149,10 +2401,10 @@ partial8:
 	VBROADCASTSD 72(AX), Y14
 	MOVQ         72(AX), R9
 	SHLQ         $0x01, R9
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         DX, R9
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y15
 	VFMADD231PD  Y15, Y14, Y0
 	VMASKMOVPD   Y0, Y12, (R9)
@@ -2161,7 +2413,7 @@ partial8:
 	VMASKMOVPD   Y1, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y2
 	VMASKMOVPD   Y2, Y12, (R9)
@@ -2170,7 +2422,7 @@ partial8:
 	VMASKMOVPD   Y3, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y4
 	VMASKMOVPD   Y4, Y12, (R9)
@@ -2179,7 +2431,7 @@ partial8:
 	VMASKMOVPD   Y5, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y6
 	VMASKMOVPD   Y6, Y12, (R9)
@@ -2188,7 +2440,7 @@ partial8:
 	VMASKMOVPD   Y7, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y8
 	VMASKMOVPD   Y8, Y12, (R9)
@@ -2197,7 +2449,7 @@ partial8:
 	VMASKMOVPD   Y9, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y10
 	VMASKMOVPD   Y10, Y12, (R9)
@@ -2205,49 +2457,182 @@ partial8:
 	VFMADD231PD  Y0, Y14, Y11
 	VMASKMOVPD   Y11, Y13, 32(R9)
 	ADDQ         SI, R9
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ       DX, R9
 	CMPQ       BX, $0x00000000
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y0, Y12, (R9)
 	VMASKMOVPD Y1, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000001
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y2, Y12, (R9)
 	VMASKMOVPD Y3, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000002
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y4, Y12, (R9)
 	VMASKMOVPD Y5, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000003
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y6, Y12, (R9)
 	VMASKMOVPD Y7, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000004
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y8, Y12, (R9)
 	VMASKMOVPD Y9, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000005
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y10, Y12, (R9)
 	VMASKMOVPD Y11, Y13, 32(R9)
 	ADDQ       SI, R9
 
-next9:
+next4:
 	IMUL3Q $0x00000006, SI, R9
 	ADDQ   R9, DX
 	ADDQ   DI, CX
 	SUBQ   $0x00000006, BX
 	JMP    panel1
 
-end2:
+single_row2:
+	MOVQ   8(AX), DI
+	MOVQ   24(AX), R8
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	SUBQ   $0x00000004, R8
+	JL     rest14
+
+many13:
+	VMOVUPD      (DI), Y2
+	VMOVUPD      32(DI), Y3
+	VBROADCASTSD (CX), Y4
+	VSUBPD       Y4, Y2, Y2
+	VANDPS       absF64AVX2<>+0(SB), Y2, Y2
+	VADDPD       Y2, Y0, Y0
+	VSUBPD       Y4, Y3, Y2
+	VANDPS       absF64AVX2<>+0(SB), Y2, Y2
+	VADDPD       Y2, Y1, Y1
+	VMOVUPD      64(DI), Y2
+	VMOVUPD      96(DI), Y3
+	VBROADCASTSD 48(CX), Y4
+	VSUBPD       Y4, Y2, Y2
+	VANDPS       absF64AVX2<>+0(SB), Y2, Y2
+	VADDPD       Y2, Y0, Y0
+	VSUBPD       Y4, Y3, Y2
+	VANDPS       absF64AVX2<>+0(SB), Y2, Y2
+	VADDPD       Y2, Y1, Y1
+	VMOVUPD      128(DI), Y2
+	VMOVUPD      160(DI), Y3
+	VBROADCASTSD 96(CX), Y4
+	VSUBPD       Y4, Y2, Y2
+	VANDPS       absF64AVX2<>+0(SB), Y2, Y2
+	VADDPD       Y2, Y0, Y0
+	VSUBPD       Y4, Y3, Y2
+	VANDPS       absF64AVX2<>+0(SB), Y2, Y2
+	VADDPD       Y2, Y1, Y1
+	VMOVUPD      192(DI), Y2
+	VMOVUPD      224(DI), Y3
+	VBROADCASTSD 144(CX), Y4
+	VSUBPD       Y4, Y2, Y2
+	VANDPS       absF64AVX2<>+0(SB), Y2, Y2
+	VADDPD       Y2, Y0, Y0
+	VSUBPD       Y4, Y3, Y2
+	VANDPS       absF64AVX2<>+0(SB), Y2, Y2
+	VADDPD       Y2, Y1, Y1
+	ADDQ         $0x000000c0, CX
+	ADDQ         $0x00000100, DI
+	SUBQ         $0x00000004, R8
+	JGE          many13
+
+rest14:
+	ADDQ $0x00000004, R8
+	JZ   done16
+
+single15:
+	VMOVUPD      (DI), Y2
+	VMOVUPD      32(DI), Y3
+	VBROADCASTSD (CX), Y4
+	VSUBPD       Y4, Y2, Y2
+	VANDPS       absF64AVX2<>+0(SB), Y2, Y2
+	VADDPD       Y2, Y0, Y0
+	VSUBPD       Y4, Y3, Y2
+	VANDPS       absF64AVX2<>+0(SB), Y2, Y2
+	VADDPD       Y2, Y1, Y1
+	ADDQ         $0x00000030, CX
+	ADDQ         $0x00000040, DI
+	DECQ         R8
+	JNZ          single15
+
+done16:
+	// C ← α·sum + β·C
+	VBROADCASTSD 64(AX), Y2
+	VMULPD       Y2, Y0, Y0
+	VMULPD       Y2, Y1, Y1
+	MOVQ         40(AX), CX
+	CMPQ         CX, $0x00000008
+	JL           partial17
+	VBROADCASTSD 72(AX), Y2
+	MOVQ         72(AX), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite18
+	MOVQ         DX, AX
+	CMPQ         BX, $0x00000000
+	JLE          end3
+	VMOVUPD      (AX), Y3
+	VFMADD231PD  Y3, Y2, Y0
+	VMOVUPD      Y0, (AX)
+	VMOVUPD      32(AX), Y0
+	VFMADD231PD  Y0, Y2, Y1
+	VMOVUPD      Y1, 32(AX)
+	ADDQ         SI, AX
+	JMP          end3
+
+overwrite18:
+	MOVQ    DX, AX
+	CMPQ    BX, $0x00000000
+	JLE     end3
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y1, 32(AX)
+	ADDQ    SI, AX
+	JMP     end3
+
+partial17:
+	LEAQ         columnsF64AVX2<>+0(SB), DI
+	ADDQ         $0x00000040, DI
+	IMUL3Q       $0x00000008, CX, CX
+	SUBQ         CX, DI
+	VMOVDQU      (DI), Y2
+	VMOVDQU      32(DI), Y3
+	VBROADCASTSD 72(AX), Y4
+	MOVQ         72(AX), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite19
+	MOVQ         DX, AX
+	CMPQ         BX, $0x00000000
+	JLE          end3
+	VMASKMOVPD   (AX), Y2, Y5
+	VFMADD231PD  Y5, Y4, Y0
+	VMASKMOVPD   Y0, Y2, (AX)
+	VMASKMOVPD   32(AX), Y3, Y0
+	VFMADD231PD  Y0, Y4, Y1
+	VMASKMOVPD   Y1, Y3, 32(AX)
+	ADDQ         SI, AX
+	JMP          end3
+
+overwrite19:
+	MOVQ       DX, AX
+	CMPQ       BX, $0x00000000
+	JLE        end3
+	VMASKMOVPD Y0, Y2, (AX)
+	VMASKMOVPD Y1, Y3, 32(AX)
+	ADDQ       SI, AX
+
+end3:
 	VZEROUPPER
 	RET
 
@@ -2272,10 +2657,12 @@ TEXT ·l1F32AVX2(SB), $0-8
 	SHLQ   $0x02, R8
 	IMUL3Q $0x00000010, R8, R8
 	ADDQ   8(AX), R8
+	CMPQ   BX, $0x00000002
+	JL     single_row2
 
 panel1:
 	TESTQ   BX, BX
-	JLE     end2
+	JLE     end3
 	MOVQ    DX, R9
 	MOVQ    $0x00000006, R10
 	CMPQ    BX, R10
@@ -2296,9 +2683,9 @@ panel1:
 	VXORPS  Y10, Y10, Y10
 	VXORPS  Y11, Y11, Y11
 	SUBQ    $0x00000004, R13
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPS      (R12), Y12
 	VMOVUPS      32(R12), Y13
 	VBROADCASTSS (R11), Y14
@@ -2346,12 +2733,12 @@ many3:
 	PREFETCHT1   (R8)
 	ADDQ         $0x00000040, R8
 	DECQ         R10
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (R9)
 	PREFETCHT1   63(R9)
 	ADDQ         SI, R9
 
-fetched7:
+fetched9:
 	VMOVUPS      64(R12), Y12
 	VMOVUPS      96(R12), Y13
 	VBROADCASTSS 24(R11), Y14
@@ -2487,13 +2874,13 @@ fetched7:
 	ADDQ         $0x00000060, R11
 	ADDQ         $0x00000100, R12
 	SUBQ         $0x00000004, R13
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R13
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPS      (R12), Y12
 	VMOVUPS      32(R12), Y13
 	VBROADCASTSS (R11), Y14
@@ -2541,9 +2928,9 @@ single5:
 	ADDQ         $0x00000018, R11
 	ADDQ         $0x00000040, R12
 	DECQ         R13
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSS 64(AX), Y12
 	VMULPS       Y12, Y0, Y0
@@ -2560,14 +2947,14 @@ done6:
 	VMULPS       Y12, Y11, Y11
 	MOVQ         40(AX), R9
 	CMPQ         R9, $0x00000010
-	JL           partial8
+	JL           partial10
 	VBROADCASTSS 68(AX), Y12
 	MOVL         68(AX), R9
 	SHLL         $0x01, R9
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         DX, R9
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y13
 	VFMADD231PS  Y13, Y12, Y0
 	VMOVUPS      Y0, (R9)
@@ -2576,7 +2963,7 @@ done6:
 	VMOVUPS      Y1, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y2
 	VMOVUPS      Y2, (R9)
@@ -2585,7 +2972,7 @@ done6:
 	VMOVUPS      Y3, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y4
 	VMOVUPS      Y4, (R9)
@@ -2594,7 +2981,7 @@ done6:
 	VMOVUPS      Y5, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y6
 	VMOVUPS      Y6, (R9)
@@ -2603,7 +2990,7 @@ done6:
 	VMOVUPS      Y7, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y8
 	VMOVUPS      Y8, (R9)
@@ -2612,7 +2999,7 @@ done6:
 	VMOVUPS      Y9, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y10
 	VMOVUPS      Y10, (R9)
@@ -2620,43 +3007,43 @@ done6:
 	VFMADD231PS  Y0, Y12, Y11
 	VMOVUPS      Y11, 32(R9)
 	ADDQ         SI, R9
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    DX, R9
 	CMPQ    BX, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y0, (R9)
 	VMOVUPS Y1, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y2, (R9)
 	VMOVUPS Y3, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y4, (R9)
 	VMOVUPS Y5, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y6, (R9)
 	VMOVUPS Y7, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y8, (R9)
 	VMOVUPS Y9, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y10, (R9)
 	VMOVUPS Y11, 32(R9)
 	ADDQ    SI, R9
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	LEAQ         columnsF32AVX2<>+0(SB), R10
 	ADDQ         $0x00000040, R10
 	IMUL3Q       $0x00000004, R9, R9
@@ -2666,10 +3053,10 @@ partial8:
 	VBROADCASTSS 68(AX), Y14
 	MOVL         68(AX), R9
 	SHLL         $0x01, R9
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         DX, R9
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y15
 	VFMADD231PS  Y15, Y14, Y0
 	VMASKMOVPS   Y0, Y12, (R9)
@@ -2678,7 +3065,7 @@ partial8:
 	VMASKMOVPS   Y1, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y2
 	VMASKMOVPS   Y2, Y12, (R9)
@@ -2687,7 +3074,7 @@ partial8:
 	VMASKMOVPS   Y3, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y4
 	VMASKMOVPS   Y4, Y12, (R9)
@@ -2696,7 +3083,7 @@ partial8:
 	VMASKMOVPS   Y5, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y6
 	VMASKMOVPS   Y6, Y12, (R9)
@@ -2705,7 +3092,7 @@ partial8:
 	VMASKMOVPS   Y7, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y8
 	VMASKMOVPS   Y8, Y12, (R9)
@@ -2714,7 +3101,7 @@ partial8:
 	VMASKMOVPS   Y9, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y10
 	VMASKMOVPS   Y10, Y12, (R9)
@@ -2722,49 +3109,182 @@ partial8:
 	VFMADD231PS  Y0, Y14, Y11
 	VMASKMOVPS   Y11, Y13, 32(R9)
 	ADDQ         SI, R9
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ       DX, R9
 	CMPQ       BX, $0x00000000
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y0, Y12, (R9)
 	VMASKMOVPS Y1, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000001
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y2, Y12, (R9)
 	VMASKMOVPS Y3, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000002
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y4, Y12, (R9)
 	VMASKMOVPS Y5, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000003
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y6, Y12, (R9)
 	VMASKMOVPS Y7, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000004
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y8, Y12, (R9)
 	VMASKMOVPS Y9, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000005
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y10, Y12, (R9)
 	VMASKMOVPS Y11, Y13, 32(R9)
 	ADDQ       SI, R9
 
-next9:
+next4:
 	IMUL3Q $0x00000006, SI, R9
 	ADDQ   R9, DX
 	ADDQ   DI, CX
 	SUBQ   $0x00000006, BX
 	JMP    panel1
 
-end2:
+single_row2:
+	MOVQ   8(AX), DI
+	MOVQ   24(AX), R8
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	SUBQ   $0x00000004, R8
+	JL     rest14
+
+many13:
+	VMOVUPS      (DI), Y2
+	VMOVUPS      32(DI), Y3
+	VBROADCASTSS (CX), Y4
+	VSUBPS       Y4, Y2, Y2
+	VANDPS       absF32AVX2<>+0(SB), Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VSUBPS       Y4, Y3, Y2
+	VANDPS       absF32AVX2<>+0(SB), Y2, Y2
+	VADDPS       Y2, Y1, Y1
+	VMOVUPS      64(DI), Y2
+	VMOVUPS      96(DI), Y3
+	VBROADCASTSS 24(CX), Y4
+	VSUBPS       Y4, Y2, Y2
+	VANDPS       absF32AVX2<>+0(SB), Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VSUBPS       Y4, Y3, Y2
+	VANDPS       absF32AVX2<>+0(SB), Y2, Y2
+	VADDPS       Y2, Y1, Y1
+	VMOVUPS      128(DI), Y2
+	VMOVUPS      160(DI), Y3
+	VBROADCASTSS 48(CX), Y4
+	VSUBPS       Y4, Y2, Y2
+	VANDPS       absF32AVX2<>+0(SB), Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VSUBPS       Y4, Y3, Y2
+	VANDPS       absF32AVX2<>+0(SB), Y2, Y2
+	VADDPS       Y2, Y1, Y1
+	VMOVUPS      192(DI), Y2
+	VMOVUPS      224(DI), Y3
+	VBROADCASTSS 72(CX), Y4
+	VSUBPS       Y4, Y2, Y2
+	VANDPS       absF32AVX2<>+0(SB), Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VSUBPS       Y4, Y3, Y2
+	VANDPS       absF32AVX2<>+0(SB), Y2, Y2
+	VADDPS       Y2, Y1, Y1
+	ADDQ         $0x00000060, CX
+	ADDQ         $0x00000100, DI
+	SUBQ         $0x00000004, R8
+	JGE          many13
+
+rest14:
+	ADDQ $0x00000004, R8
+	JZ   done16
+
+single15:
+	VMOVUPS      (DI), Y2
+	VMOVUPS      32(DI), Y3
+	VBROADCASTSS (CX), Y4
+	VSUBPS       Y4, Y2, Y2
+	VANDPS       absF32AVX2<>+0(SB), Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	VSUBPS       Y4, Y3, Y2
+	VANDPS       absF32AVX2<>+0(SB), Y2, Y2
+	VADDPS       Y2, Y1, Y1
+	ADDQ         $0x00000018, CX
+	ADDQ         $0x00000040, DI
+	DECQ         R8
+	JNZ          single15
+
+done16:
+	// C ← α·sum + β·C
+	VBROADCASTSS 64(AX), Y2
+	VMULPS       Y2, Y0, Y0
+	VMULPS       Y2, Y1, Y1
+	MOVQ         40(AX), CX
+	CMPQ         CX, $0x00000010
+	JL           partial17
+	VBROADCASTSS 68(AX), Y2
+	MOVL         68(AX), AX
+	SHLL         $0x01, AX
+	JZ           overwrite18
+	MOVQ         DX, AX
+	CMPQ         BX, $0x00000000
+	JLE          end3
+	VMOVUPS      (AX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      32(AX), Y0
+	VFMADD231PS  Y0, Y2, Y1
+	VMOVUPS      Y1, 32(AX)
+	ADDQ         SI, AX
+	JMP          end3
+
+overwrite18:
+	MOVQ    DX, AX
+	CMPQ    BX, $0x00000000
+	JLE     end3
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    SI, AX
+	JMP     end3
+
+partial17:
+	LEAQ         columnsF32AVX2<>+0(SB), DI
+	ADDQ         $0x00000040, DI
+	IMUL3Q       $0x00000004, CX, CX
+	SUBQ         CX, DI
+	VMOVDQU      (DI), Y2
+	VMOVDQU      32(DI), Y3
+	VBROADCASTSS 68(AX), Y4
+	MOVL         68(AX), AX
+	SHLL         $0x01, AX
+	JZ           overwrite19
+	MOVQ         DX, AX
+	CMPQ         BX, $0x00000000
+	JLE          end3
+	VMASKMOVPS   (AX), Y2, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VMASKMOVPS   Y0, Y2, (AX)
+	VMASKMOVPS   32(AX), Y3, Y0
+	VFMADD231PS  Y0, Y4, Y1
+	VMASKMOVPS   Y1, Y3, 32(AX)
+	ADDQ         SI, AX
+	JMP          end3
+
+overwrite19:
+	MOVQ       DX, AX
+	CMPQ       BX, $0x00000000
+	JLE        end3
+	VMASKMOVPS Y0, Y2, (AX)
+	VMASKMOVPS Y1, Y3, 32(AX)
+	ADDQ       SI, AX
+
+end3:
 	VZEROUPPER
 	RET
 
@@ -2793,10 +3313,12 @@ TEXT ·chi2F64AVX2(SB), $0-8
 	SHLQ   $0x03, R8
 	IMUL3Q $0x00000008, R8, R8
 	ADDQ   8(AX), R8
+	CMPQ   BX, $0x00000002
+	JL     single_row2
 
 panel1:
 	TESTQ   BX, BX
-	JLE     end2
+	JLE     end3
 	MOVQ    DX, R9
 	MOVQ    $0x00000006, R10
 	CMPQ    BX, R10
@@ -2817,9 +3339,9 @@ panel1:
 	VXORPS  Y10, Y10, Y10
 	VXORPS  Y11, Y11, Y11
 	SUBQ    $0x00000004, R13
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPD      (R12), Y12
 	VMOVUPD      32(R12), Y13
 	VBROADCASTSD (R11), Y14
@@ -2897,12 +3419,12 @@ many3:
 	PREFETCHT1   (R8)
 	ADDQ         $0x00000040, R8
 	DECQ         R10
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (R9)
 	PREFETCHT1   63(R9)
 	ADDQ         SI, R9
 
-fetched7:
+fetched9:
 	VMOVUPD      64(R12), Y12
 	VMOVUPD      96(R12), Y13
 	VBROADCASTSD 48(R11), Y14
@@ -3128,13 +3650,13 @@ fetched7:
 	ADDQ         $0x000000c0, R11
 	ADDQ         $0x00000100, R12
 	SUBQ         $0x00000004, R13
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R13
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPD      (R12), Y12
 	VMOVUPD      32(R12), Y13
 	VBROADCASTSD (R11), Y14
@@ -3212,9 +3734,9 @@ single5:
 	ADDQ         $0x00000030, R11
 	ADDQ         $0x00000040, R12
 	DECQ         R13
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSD 64(AX), Y12
 	VMULPD       Y12, Y0, Y0
@@ -3231,14 +3753,14 @@ done6:
 	VMULPD       Y12, Y11, Y11
 	MOVQ         40(AX), R9
 	CMPQ         R9, $0x00000008
-	JL           partial8
+	JL           partial10
 	VBROADCASTSD 72(AX), Y12
 	MOVQ         72(AX), R9
 	SHLQ         $0x01, R9
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         DX, R9
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y13
 	VFMADD231PD  Y13, Y12, Y0
 	VMOVUPD      Y0, (R9)
@@ -3247,7 +3769,7 @@ done6:
 	VMOVUPD      Y1, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y2
 	VMOVUPD      Y2, (R9)
@@ -3256,7 +3778,7 @@ done6:
 	VMOVUPD      Y3, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y4
 	VMOVUPD      Y4, (R9)
@@ -3265,7 +3787,7 @@ done6:
 	VMOVUPD      Y5, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y6
 	VMOVUPD      Y6, (R9)
@@ -3274,7 +3796,7 @@ done6:
 	VMOVUPD      Y7, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y8
 	VMOVUPD      Y8, (R9)
@@ -3283,7 +3805,7 @@ done6:
 	VMOVUPD      Y9, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R9), Y0
 	VFMADD231PD  Y0, Y12, Y10
 	VMOVUPD      Y10, (R9)
@@ -3291,43 +3813,43 @@ done6:
 	VFMADD231PD  Y0, Y12, Y11
 	VMOVUPD      Y11, 32(R9)
 	ADDQ         SI, R9
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    DX, R9
 	CMPQ    BX, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y0, (R9)
 	VMOVUPD Y1, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y2, (R9)
 	VMOVUPD Y3, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y4, (R9)
 	VMOVUPD Y5, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y6, (R9)
 	VMOVUPD Y7, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y8, (R9)
 	VMOVUPD Y9, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y10, (R9)
 	VMOVUPD Y11, 32(R9)
 	ADDQ    SI, R9
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	LEAQ         columnsF64AVX2<>+0(SB), R10
 	ADDQ         $0x00000040, R10
 	IMUL3Q       $0x00000008, R9, R9
@@ -3337,10 +3859,10 @@ partial8:
 	VBROADCASTSD 72(AX), Y14
 	MOVQ         72(AX), R9
 	SHLQ         $0x01, R9
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         DX, R9
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y15
 	VFMADD231PD  Y15, Y14, Y0
 	VMASKMOVPD   Y0, Y12, (R9)
@@ -3349,7 +3871,7 @@ partial8:
 	VMASKMOVPD   Y1, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y2
 	VMASKMOVPD   Y2, Y12, (R9)
@@ -3358,7 +3880,7 @@ partial8:
 	VMASKMOVPD   Y3, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y4
 	VMASKMOVPD   Y4, Y12, (R9)
@@ -3367,7 +3889,7 @@ partial8:
 	VMASKMOVPD   Y5, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y6
 	VMASKMOVPD   Y6, Y12, (R9)
@@ -3376,7 +3898,7 @@ partial8:
 	VMASKMOVPD   Y7, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y8
 	VMASKMOVPD   Y8, Y12, (R9)
@@ -3385,7 +3907,7 @@ partial8:
 	VMASKMOVPD   Y9, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R9), Y12, Y0
 	VFMADD231PD  Y0, Y14, Y10
 	VMASKMOVPD   Y10, Y12, (R9)
@@ -3393,49 +3915,207 @@ partial8:
 	VFMADD231PD  Y0, Y14, Y11
 	VMASKMOVPD   Y11, Y13, 32(R9)
 	ADDQ         SI, R9
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ       DX, R9
 	CMPQ       BX, $0x00000000
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y0, Y12, (R9)
 	VMASKMOVPD Y1, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000001
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y2, Y12, (R9)
 	VMASKMOVPD Y3, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000002
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y4, Y12, (R9)
 	VMASKMOVPD Y5, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000003
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y6, Y12, (R9)
 	VMASKMOVPD Y7, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000004
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y8, Y12, (R9)
 	VMASKMOVPD Y9, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000005
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y10, Y12, (R9)
 	VMASKMOVPD Y11, Y13, 32(R9)
 	ADDQ       SI, R9
 
-next9:
+next4:
 	IMUL3Q $0x00000006, SI, R9
 	ADDQ   R9, DX
 	ADDQ   DI, CX
 	SUBQ   $0x00000006, BX
 	JMP    panel1
 
-end2:
+single_row2:
+	MOVQ   8(AX), DI
+	MOVQ   24(AX), R8
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	SUBQ   $0x00000004, R8
+	JL     rest14
+
+many13:
+	VMOVUPD      (DI), Y2
+	VMOVUPD      32(DI), Y3
+	VBROADCASTSD (CX), Y4
+	VSUBPD       Y4, Y2, Y5
+	VADDPD       Y4, Y2, Y4
+	VMAXPD       smallestF64AVX2<>+0(SB), Y4, Y4
+	VDIVPD       Y4, Y5, Y4
+	VFMADD231PD  Y4, Y5, Y0
+	VBROADCASTSD (CX), Y2
+	VSUBPD       Y2, Y3, Y4
+	VADDPD       Y2, Y3, Y2
+	VMAXPD       smallestF64AVX2<>+0(SB), Y2, Y2
+	VDIVPD       Y2, Y4, Y2
+	VFMADD231PD  Y2, Y4, Y1
+	VMOVUPD      64(DI), Y2
+	VMOVUPD      96(DI), Y3
+	VBROADCASTSD 48(CX), Y4
+	VSUBPD       Y4, Y2, Y5
+	VADDPD       Y4, Y2, Y4
+	VMAXPD       smallestF64AVX2<>+0(SB), Y4, Y4
+	VDIVPD       Y4, Y5, Y4
+	VFMADD231PD  Y4, Y5, Y0
+	VBROADCASTSD 48(CX), Y2
+	VSUBPD       Y2, Y3, Y4
+	VADDPD       Y2, Y3, Y2
+	VMAXPD       smallestF64AVX2<>+0(SB), Y2, Y2
+	VDIVPD       Y2, Y4, Y2
+	VFMADD231PD  Y2, Y4, Y1
+	VMOVUPD      128(DI), Y2
+	VMOVUPD      160(DI), Y3
+	VBROADCASTSD 96(CX), Y4
+	VSUBPD       Y4, Y2, Y5
+	VADDPD       Y4, Y2, Y4
+	VMAXPD       smallestF64AVX2<>+0(SB), Y4, Y4
+	VDIVPD       Y4, Y5, Y4
+	VFMADD231PD  Y4, Y5, Y0
+	VBROADCASTSD 96(CX), Y2
+	VSUBPD       Y2, Y3, Y4
+	VADDPD       Y2, Y3, Y2
+	VMAXPD       smallestF64AVX2<>+0(SB), Y2, Y2
+	VDIVPD       Y2, Y4, Y2
+	VFMADD231PD  Y2, Y4, Y1
+	VMOVUPD      192(DI), Y2
+	VMOVUPD      224(DI), Y3
+	VBROADCASTSD 144(CX), Y4
+	VSUBPD       Y4, Y2, Y5
+	VADDPD       Y4, Y2, Y4
+	VMAXPD       smallestF64AVX2<>+0(SB), Y4, Y4
+	VDIVPD       Y4, Y5, Y4
+	VFMADD231PD  Y4, Y5, Y0
+	VBROADCASTSD 144(CX), Y2
+	VSUBPD       Y2, Y3, Y4
+	VADDPD       Y2, Y3, Y2
+	VMAXPD       smallestF64AVX2<>+0(SB), Y2, Y2
+	VDIVPD       Y2, Y4, Y2
+	VFMADD231PD  Y2, Y4, Y1
+	ADDQ         $0x000000c0, CX
+	ADDQ         $0x00000100, DI
+	SUBQ         $0x00000004, R8
+	JGE          many13
+
+rest14:
+	ADDQ $0x00000004, R8
+	JZ   done16
+
+single15:
+	VMOVUPD      (DI), Y2
+	VMOVUPD      32(DI), Y3
+	VBROADCASTSD (CX), Y4
+	VSUBPD       Y4, Y2, Y5
+	VADDPD       Y4, Y2, Y4
+	VMAXPD       smallestF64AVX2<>+0(SB), Y4, Y4
+	VDIVPD       Y4, Y5, Y4
+	VFMADD231PD  Y4, Y5, Y0
+	VBROADCASTSD (CX), Y2
+	VSUBPD       Y2, Y3, Y4
+	VADDPD       Y2, Y3, Y2
+	VMAXPD       smallestF64AVX2<>+0(SB), Y2, Y2
+	VDIVPD       Y2, Y4, Y2
+	VFMADD231PD  Y2, Y4, Y1
+	ADDQ         $0x00000030, CX
+	ADDQ         $0x00000040, DI
+	DECQ         R8
+	JNZ          single15
+
+done16:
+	// C ← α·sum + β·C
+	VBROADCASTSD 64(AX), Y2
+	VMULPD       Y2, Y0, Y0
+	VMULPD       Y2, Y1, Y1
+	MOVQ         40(AX), CX
+	CMPQ         CX, $0x00000008
+	JL           partial17
+	VBROADCASTSD 72(AX), Y2
+	MOVQ         72(AX), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite18
+	MOVQ         DX, AX
+	CMPQ         BX, $0x00000000
+	JLE          end3
+	VMOVUPD      (AX), Y3
+	VFMADD231PD  Y3, Y2, Y0
+	VMOVUPD      Y0, (AX)
+	VMOVUPD      32(AX), Y0
+	VFMADD231PD  Y0, Y2, Y1
+	VMOVUPD      Y1, 32(AX)
+	ADDQ         SI, AX
+	JMP          end3
+
+overwrite18:
+	MOVQ    DX, AX
+	CMPQ    BX, $0x00000000
+	JLE     end3
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y1, 32(AX)
+	ADDQ    SI, AX
+	JMP     end3
+
+partial17:
+	LEAQ         columnsF64AVX2<>+0(SB), DI
+	ADDQ         $0x00000040, DI
+	IMUL3Q       $0x00000008, CX, CX
+	SUBQ         CX, DI
+	VMOVDQU      (DI), Y2
+	VMOVDQU      32(DI), Y3
+	VBROADCASTSD 72(AX), Y4
+	MOVQ         72(AX), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite19
+	MOVQ         DX, AX
+	CMPQ         BX, $0x00000000
+	JLE          end3
+	VMASKMOVPD   (AX), Y2, Y5
+	VFMADD231PD  Y5, Y4, Y0
+	VMASKMOVPD   Y0, Y2, (AX)
+	VMASKMOVPD   32(AX), Y3, Y0
+	VFMADD231PD  Y0, Y4, Y1
+	VMASKMOVPD   Y1, Y3, 32(AX)
+	ADDQ         SI, AX
+	JMP          end3
+
+overwrite19:
+	MOVQ       DX, AX
+	CMPQ       BX, $0x00000000
+	JLE        end3
+	VMASKMOVPD Y0, Y2, (AX)
+	VMASKMOVPD Y1, Y3, 32(AX)
+	ADDQ       SI, AX
+
+end3:
 	VZEROUPPER
 	RET
 
@@ -3460,10 +4140,12 @@ TEXT ·chi2F32AVX2(SB), $0-8
 	SHLQ   $0x02, R8
 	IMUL3Q $0x00000010, R8, R8
 	ADDQ   8(AX), R8
+	CMPQ   BX, $0x00000002
+	JL     single_row2
 
 panel1:
 	TESTQ   BX, BX
-	JLE     end2
+	JLE     end3
 	MOVQ    DX, R9
 	MOVQ    $0x00000006, R10
 	CMPQ    BX, R10
@@ -3484,9 +4166,9 @@ panel1:
 	VXORPS  Y10, Y10, Y10
 	VXORPS  Y11, Y11, Y11
 	SUBQ    $0x00000004, R13
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPS      (R12), Y12
 	VMOVUPS      32(R12), Y13
 	VBROADCASTSS (R11), Y14
@@ -3564,12 +4246,12 @@ many3:
 	PREFETCHT1   (R8)
 	ADDQ         $0x00000040, R8
 	DECQ         R10
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (R9)
 	PREFETCHT1   63(R9)
 	ADDQ         SI, R9
 
-fetched7:
+fetched9:
 	VMOVUPS      64(R12), Y12
 	VMOVUPS      96(R12), Y13
 	VBROADCASTSS 24(R11), Y14
@@ -3795,13 +4477,13 @@ fetched7:
 	ADDQ         $0x00000060, R11
 	ADDQ         $0x00000100, R12
 	SUBQ         $0x00000004, R13
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R13
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPS      (R12), Y12
 	VMOVUPS      32(R12), Y13
 	VBROADCASTSS (R11), Y14
@@ -3879,9 +4561,9 @@ single5:
 	ADDQ         $0x00000018, R11
 	ADDQ         $0x00000040, R12
 	DECQ         R13
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSS 64(AX), Y12
 	VMULPS       Y12, Y0, Y0
@@ -3898,14 +4580,14 @@ done6:
 	VMULPS       Y12, Y11, Y11
 	MOVQ         40(AX), R9
 	CMPQ         R9, $0x00000010
-	JL           partial8
+	JL           partial10
 	VBROADCASTSS 68(AX), Y12
 	MOVL         68(AX), R9
 	SHLL         $0x01, R9
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         DX, R9
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y13
 	VFMADD231PS  Y13, Y12, Y0
 	VMOVUPS      Y0, (R9)
@@ -3914,7 +4596,7 @@ done6:
 	VMOVUPS      Y1, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y2
 	VMOVUPS      Y2, (R9)
@@ -3923,7 +4605,7 @@ done6:
 	VMOVUPS      Y3, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y4
 	VMOVUPS      Y4, (R9)
@@ -3932,7 +4614,7 @@ done6:
 	VMOVUPS      Y5, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y6
 	VMOVUPS      Y6, (R9)
@@ -3941,7 +4623,7 @@ done6:
 	VMOVUPS      Y7, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y8
 	VMOVUPS      Y8, (R9)
@@ -3950,7 +4632,7 @@ done6:
 	VMOVUPS      Y9, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R9), Y0
 	VFMADD231PS  Y0, Y12, Y10
 	VMOVUPS      Y10, (R9)
@@ -3958,43 +4640,43 @@ done6:
 	VFMADD231PS  Y0, Y12, Y11
 	VMOVUPS      Y11, 32(R9)
 	ADDQ         SI, R9
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    DX, R9
 	CMPQ    BX, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y0, (R9)
 	VMOVUPS Y1, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y2, (R9)
 	VMOVUPS Y3, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y4, (R9)
 	VMOVUPS Y5, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y6, (R9)
 	VMOVUPS Y7, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y8, (R9)
 	VMOVUPS Y9, 32(R9)
 	ADDQ    SI, R9
 	CMPQ    BX, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y10, (R9)
 	VMOVUPS Y11, 32(R9)
 	ADDQ    SI, R9
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	LEAQ         columnsF32AVX2<>+0(SB), R10
 	ADDQ         $0x00000040, R10
 	IMUL3Q       $0x00000004, R9, R9
@@ -4004,10 +4686,10 @@ partial8:
 	VBROADCASTSS 68(AX), Y14
 	MOVL         68(AX), R9
 	SHLL         $0x01, R9
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         DX, R9
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y15
 	VFMADD231PS  Y15, Y14, Y0
 	VMASKMOVPS   Y0, Y12, (R9)
@@ -4016,7 +4698,7 @@ partial8:
 	VMASKMOVPS   Y1, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y2
 	VMASKMOVPS   Y2, Y12, (R9)
@@ -4025,7 +4707,7 @@ partial8:
 	VMASKMOVPS   Y3, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y4
 	VMASKMOVPS   Y4, Y12, (R9)
@@ -4034,7 +4716,7 @@ partial8:
 	VMASKMOVPS   Y5, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y6
 	VMASKMOVPS   Y6, Y12, (R9)
@@ -4043,7 +4725,7 @@ partial8:
 	VMASKMOVPS   Y7, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y8
 	VMASKMOVPS   Y8, Y12, (R9)
@@ -4052,7 +4734,7 @@ partial8:
 	VMASKMOVPS   Y9, Y13, 32(R9)
 	ADDQ         SI, R9
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R9), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y10
 	VMASKMOVPS   Y10, Y12, (R9)
@@ -4060,49 +4742,207 @@ partial8:
 	VFMADD231PS  Y0, Y14, Y11
 	VMASKMOVPS   Y11, Y13, 32(R9)
 	ADDQ         SI, R9
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ       DX, R9
 	CMPQ       BX, $0x00000000
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y0, Y12, (R9)
 	VMASKMOVPS Y1, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000001
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y2, Y12, (R9)
 	VMASKMOVPS Y3, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000002
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y4, Y12, (R9)
 	VMASKMOVPS Y5, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000003
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y6, Y12, (R9)
 	VMASKMOVPS Y7, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000004
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y8, Y12, (R9)
 	VMASKMOVPS Y9, Y13, 32(R9)
 	ADDQ       SI, R9
 	CMPQ       BX, $0x00000005
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y10, Y12, (R9)
 	VMASKMOVPS Y11, Y13, 32(R9)
 	ADDQ       SI, R9
 
-next9:
+next4:
 	IMUL3Q $0x00000006, SI, R9
 	ADDQ   R9, DX
 	ADDQ   DI, CX
 	SUBQ   $0x00000006, BX
 	JMP    panel1
 
-end2:
+single_row2:
+	MOVQ   8(AX), DI
+	MOVQ   24(AX), R8
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	SUBQ   $0x00000004, R8
+	JL     rest14
+
+many13:
+	VMOVUPS      (DI), Y2
+	VMOVUPS      32(DI), Y3
+	VBROADCASTSS (CX), Y4
+	VSUBPS       Y4, Y2, Y5
+	VADDPS       Y4, Y2, Y4
+	VMAXPS       smallestF32AVX2<>+0(SB), Y4, Y4
+	VDIVPS       Y4, Y5, Y4
+	VFMADD231PS  Y4, Y5, Y0
+	VBROADCASTSS (CX), Y2
+	VSUBPS       Y2, Y3, Y4
+	VADDPS       Y2, Y3, Y2
+	VMAXPS       smallestF32AVX2<>+0(SB), Y2, Y2
+	VDIVPS       Y2, Y4, Y2
+	VFMADD231PS  Y2, Y4, Y1
+	VMOVUPS      64(DI), Y2
+	VMOVUPS      96(DI), Y3
+	VBROADCASTSS 24(CX), Y4
+	VSUBPS       Y4, Y2, Y5
+	VADDPS       Y4, Y2, Y4
+	VMAXPS       smallestF32AVX2<>+0(SB), Y4, Y4
+	VDIVPS       Y4, Y5, Y4
+	VFMADD231PS  Y4, Y5, Y0
+	VBROADCASTSS 24(CX), Y2
+	VSUBPS       Y2, Y3, Y4
+	VADDPS       Y2, Y3, Y2
+	VMAXPS       smallestF32AVX2<>+0(SB), Y2, Y2
+	VDIVPS       Y2, Y4, Y2
+	VFMADD231PS  Y2, Y4, Y1
+	VMOVUPS      128(DI), Y2
+	VMOVUPS      160(DI), Y3
+	VBROADCASTSS 48(CX), Y4
+	VSUBPS       Y4, Y2, Y5
+	VADDPS       Y4, Y2, Y4
+	VMAXPS       smallestF32AVX2<>+0(SB), Y4, Y4
+	VDIVPS       Y4, Y5, Y4
+	VFMADD231PS  Y4, Y5, Y0
+	VBROADCASTSS 48(CX), Y2
+	VSUBPS       Y2, Y3, Y4
+	VADDPS       Y2, Y3, Y2
+	VMAXPS       smallestF32AVX2<>+0(SB), Y2, Y2
+	VDIVPS       Y2, Y4, Y2
+	VFMADD231PS  Y2, Y4, Y1
+	VMOVUPS      192(DI), Y2
+	VMOVUPS      224(DI), Y3
+	VBROADCASTSS 72(CX), Y4
+	VSUBPS       Y4, Y2, Y5
+	VADDPS       Y4, Y2, Y4
+	VMAXPS       smallestF32AVX2<>+0(SB), Y4, Y4
+	VDIVPS       Y4, Y5, Y4
+	VFMADD231PS  Y4, Y5, Y0
+	VBROADCASTSS 72(CX), Y2
+	VSUBPS       Y2, Y3, Y4
+	VADDPS       Y2, Y3, Y2
+	VMAXPS       smallestF32AVX2<>+0(SB), Y2, Y2
+	VDIVPS       Y2, Y4, Y2
+	VFMADD231PS  Y2, Y4, Y1
+	ADDQ         $0x00000060, CX
+	ADDQ         $0x00000100, DI
+	SUBQ         $0x00000004, R8
+	JGE          many13
+
+rest14:
+	ADDQ $0x00000004, R8
+	JZ   done16
+
+single15:
+	VMOVUPS      (DI), Y2
+	VMOVUPS      32(DI), Y3
+	VBROADCASTSS (CX), Y4
+	VSUBPS       Y4, Y2, Y5
+	VADDPS       Y4, Y2, Y4
+	VMAXPS       smallestF32AVX2<>+0(SB), Y4, Y4
+	VDIVPS       Y4, Y5, Y4
+	VFMADD231PS  Y4, Y5, Y0
+	VBROADCASTSS (CX), Y2
+	VSUBPS       Y2, Y3, Y4
+	VADDPS       Y2, Y3, Y2
+	VMAXPS       smallestF32AVX2<>+0(SB), Y2, Y2
+	VDIVPS       Y2, Y4, Y2
+	VFMADD231PS  Y2, Y4, Y1
+	ADDQ         $0x00000018, CX
+	ADDQ         $0x00000040, DI
+	DECQ         R8
+	JNZ          single15
+
+done16:
+	// C ← α·sum + β·C
+	VBROADCASTSS 64(AX), Y2
+	VMULPS       Y2, Y0, Y0
+	VMULPS       Y2, Y1, Y1
+	MOVQ         40(AX), CX
+	CMPQ         CX, $0x00000010
+	JL           partial17
+	VBROADCASTSS 68(AX), Y2
+	MOVL         68(AX), AX
+	SHLL         $0x01, AX
+	JZ           overwrite18
+	MOVQ         DX, AX
+	CMPQ         BX, $0x00000000
+	JLE          end3
+	VMOVUPS      (AX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      32(AX), Y0
+	VFMADD231PS  Y0, Y2, Y1
+	VMOVUPS      Y1, 32(AX)
+	ADDQ         SI, AX
+	JMP          end3
+
+overwrite18:
+	MOVQ    DX, AX
+	CMPQ    BX, $0x00000000
+	JLE     end3
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    SI, AX
+	JMP     end3
+
+partial17:
+	LEAQ         columnsF32AVX2<>+0(SB), DI
+	ADDQ         $0x00000040, DI
+	IMUL3Q       $0x00000004, CX, CX
+	SUBQ         CX, DI
+	VMOVDQU      (DI), Y2
+	VMOVDQU      32(DI), Y3
+	VBROADCASTSS 68(AX), Y4
+	MOVL         68(AX), AX
+	SHLL         $0x01, AX
+	JZ           overwrite19
+	MOVQ         DX, AX
+	CMPQ         BX, $0x00000000
+	JLE          end3
+	VMASKMOVPS   (AX), Y2, Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VMASKMOVPS   Y0, Y2, (AX)
+	VMASKMOVPS   32(AX), Y3, Y0
+	VFMADD231PS  Y0, Y4, Y1
+	VMASKMOVPS   Y1, Y3, 32(AX)
+	ADDQ         SI, AX
+	JMP          end3
+
+overwrite19:
+	MOVQ       DX, AX
+	CMPQ       BX, $0x00000000
+	JLE        end3
+	VMASKMOVPS Y0, Y2, (AX)
+	VMASKMOVPS Y1, Y3, 32(AX)
+	ADDQ       SI, AX
+
+end3:
 	VZEROUPPER
 	RET
 
@@ -21202,7 +22042,7 @@ TEXT ·gemm16F64AVX2(SB), $0-8
 
 panel1:
 	TESTQ   BX, BX
-	JLE     end2
+	JLE     end3
 	MOVQ    DX, R10
 	MOVQ    $0x00000006, R11
 	CMPQ    BX, R11
@@ -21217,9 +22057,9 @@ panel1:
 	VXORPS  Y4, Y4, Y4
 	VXORPS  Y5, Y5, Y5
 	SUBQ    $0x00000004, R14
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPS      (R13), Y6
 	VBROADCASTSS (R12), Y7
 	VPMADDWD     Y7, Y6, Y7
@@ -21242,12 +22082,12 @@ many3:
 	PREFETCHT1   (R9)
 	ADDQ         $0x00000040, R9
 	DECQ         R11
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (R10)
 	PREFETCHT1   63(R10)
 	ADDQ         SI, R10
 
-fetched7:
+fetched9:
 	VMOVUPS      32(R13), Y6
 	VBROADCASTSS 24(R12), Y7
 	VPMADDWD     Y7, Y6, Y7
@@ -21308,13 +22148,13 @@ fetched7:
 	ADDQ         $0x00000060, R12
 	ADDQ         $0x00000080, R13
 	SUBQ         $0x00000004, R14
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R14
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPS      (R13), Y6
 	VBROADCASTSS (R12), Y7
 	VPMADDWD     Y7, Y6, Y7
@@ -21337,9 +22177,9 @@ single5:
 	ADDQ         $0x00000018, R12
 	ADDQ         $0x00000020, R13
 	DECQ         R14
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSD 64(AX), Y6
 	MOVQ         88(AX), R10
@@ -21398,14 +22238,14 @@ done6:
 	ADDQ         $0x00000030, R8
 	MOVQ         40(AX), R10
 	CMPQ         R10, $0x00000008
-	JL           partial8
+	JL           partial10
 	VBROADCASTSD 72(AX), Y7
 	MOVQ         72(AX), R10
 	SHLQ         $0x01, R10
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         DX, R10
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R10), Y8
 	VFMADD231PD  Y8, Y7, Y0
 	VMOVUPD      Y0, (R10)
@@ -21414,7 +22254,7 @@ done6:
 	VMOVUPD      Y6, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R10), Y0
 	VFMADD231PD  Y0, Y7, Y1
 	VMOVUPD      Y1, (R10)
@@ -21423,7 +22263,7 @@ done6:
 	VMOVUPD      Y9, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R10), Y0
 	VFMADD231PD  Y0, Y7, Y2
 	VMOVUPD      Y2, (R10)
@@ -21432,7 +22272,7 @@ done6:
 	VMOVUPD      Y10, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R10), Y0
 	VFMADD231PD  Y0, Y7, Y3
 	VMOVUPD      Y3, (R10)
@@ -21441,7 +22281,7 @@ done6:
 	VMOVUPD      Y11, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R10), Y0
 	VFMADD231PD  Y0, Y7, Y4
 	VMOVUPD      Y4, (R10)
@@ -21450,7 +22290,7 @@ done6:
 	VMOVUPD      Y12, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (R10), Y0
 	VFMADD231PD  Y0, Y7, Y5
 	VMOVUPD      Y5, (R10)
@@ -21458,43 +22298,43 @@ done6:
 	VFMADD231PD  Y0, Y7, Y13
 	VMOVUPD      Y13, 32(R10)
 	ADDQ         SI, R10
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    DX, R10
 	CMPQ    BX, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y0, (R10)
 	VMOVUPD Y6, 32(R10)
 	ADDQ    SI, R10
 	CMPQ    BX, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y1, (R10)
 	VMOVUPD Y9, 32(R10)
 	ADDQ    SI, R10
 	CMPQ    BX, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y2, (R10)
 	VMOVUPD Y10, 32(R10)
 	ADDQ    SI, R10
 	CMPQ    BX, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y3, (R10)
 	VMOVUPD Y11, 32(R10)
 	ADDQ    SI, R10
 	CMPQ    BX, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y4, (R10)
 	VMOVUPD Y12, 32(R10)
 	ADDQ    SI, R10
 	CMPQ    BX, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPD Y5, (R10)
 	VMOVUPD Y13, 32(R10)
 	ADDQ    SI, R10
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	LEAQ         columnsF64AVX2<>+0(SB), R11
 	ADDQ         $0x00000040, R11
 	IMUL3Q       $0x00000008, R10, R10
@@ -21504,10 +22344,10 @@ partial8:
 	VBROADCASTSD 72(AX), Y14
 	MOVQ         72(AX), R10
 	SHLQ         $0x01, R10
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         DX, R10
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R10), Y7, Y15
 	VFMADD231PD  Y15, Y14, Y0
 	VMASKMOVPD   Y0, Y7, (R10)
@@ -21516,7 +22356,7 @@ partial8:
 	VMASKMOVPD   Y6, Y8, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R10), Y7, Y0
 	VFMADD231PD  Y0, Y14, Y1
 	VMASKMOVPD   Y1, Y7, (R10)
@@ -21525,7 +22365,7 @@ partial8:
 	VMASKMOVPD   Y9, Y8, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R10), Y7, Y0
 	VFMADD231PD  Y0, Y14, Y2
 	VMASKMOVPD   Y2, Y7, (R10)
@@ -21534,7 +22374,7 @@ partial8:
 	VMASKMOVPD   Y10, Y8, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R10), Y7, Y0
 	VFMADD231PD  Y0, Y14, Y3
 	VMASKMOVPD   Y3, Y7, (R10)
@@ -21543,7 +22383,7 @@ partial8:
 	VMASKMOVPD   Y11, Y8, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R10), Y7, Y0
 	VFMADD231PD  Y0, Y14, Y4
 	VMASKMOVPD   Y4, Y7, (R10)
@@ -21552,7 +22392,7 @@ partial8:
 	VMASKMOVPD   Y12, Y8, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMASKMOVPD   (R10), Y7, Y0
 	VFMADD231PD  Y0, Y14, Y5
 	VMASKMOVPD   Y5, Y7, (R10)
@@ -21560,49 +22400,49 @@ partial8:
 	VFMADD231PD  Y0, Y14, Y13
 	VMASKMOVPD   Y13, Y8, 32(R10)
 	ADDQ         SI, R10
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ       DX, R10
 	CMPQ       BX, $0x00000000
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y0, Y7, (R10)
 	VMASKMOVPD Y6, Y8, 32(R10)
 	ADDQ       SI, R10
 	CMPQ       BX, $0x00000001
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y1, Y7, (R10)
 	VMASKMOVPD Y9, Y8, 32(R10)
 	ADDQ       SI, R10
 	CMPQ       BX, $0x00000002
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y2, Y7, (R10)
 	VMASKMOVPD Y10, Y8, 32(R10)
 	ADDQ       SI, R10
 	CMPQ       BX, $0x00000003
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y3, Y7, (R10)
 	VMASKMOVPD Y11, Y8, 32(R10)
 	ADDQ       SI, R10
 	CMPQ       BX, $0x00000004
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y4, Y7, (R10)
 	VMASKMOVPD Y12, Y8, 32(R10)
 	ADDQ       SI, R10
 	CMPQ       BX, $0x00000005
-	JLE        next9
+	JLE        next4
 	VMASKMOVPD Y5, Y7, (R10)
 	VMASKMOVPD Y13, Y8, 32(R10)
 	ADDQ       SI, R10
 
-next9:
+next4:
 	IMUL3Q $0x00000006, SI, R10
 	ADDQ   R10, DX
 	ADDQ   DI, CX
 	SUBQ   $0x00000006, BX
 	JMP    panel1
 
-end2:
+end3:
 	VZEROUPPER
 	RET
 
@@ -21625,7 +22465,7 @@ TEXT ·gemm16F32AVX2(SB), $0-8
 
 panel1:
 	TESTQ   BX, BX
-	JLE     end2
+	JLE     end3
 	MOVQ    DX, R10
 	MOVQ    $0x00000006, R11
 	CMPQ    BX, R11
@@ -21646,9 +22486,9 @@ panel1:
 	VXORPS  Y10, Y10, Y10
 	VXORPS  Y11, Y11, Y11
 	SUBQ    $0x00000004, R14
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPS      (R13), Y12
 	VMOVUPS      32(R13), Y13
 	VBROADCASTSS (R12), Y14
@@ -21684,12 +22524,12 @@ many3:
 	PREFETCHT1   (R9)
 	ADDQ         $0x00000040, R9
 	DECQ         R11
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (R10)
 	PREFETCHT1   63(R10)
 	ADDQ         SI, R10
 
-fetched7:
+fetched9:
 	VMOVUPS      64(R13), Y12
 	VMOVUPS      96(R13), Y13
 	VBROADCASTSS 24(R12), Y14
@@ -21789,13 +22629,13 @@ fetched7:
 	ADDQ         $0x00000060, R12
 	ADDQ         $0x00000100, R13
 	SUBQ         $0x00000004, R14
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R14
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPS      (R13), Y12
 	VMOVUPS      32(R13), Y13
 	VBROADCASTSS (R12), Y14
@@ -21831,9 +22671,9 @@ single5:
 	ADDQ         $0x00000018, R12
 	ADDQ         $0x00000040, R13
 	DECQ         R14
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSS 64(AX), Y12
 	MOVQ         80(AX), R10
@@ -21886,14 +22726,14 @@ done6:
 	ADDQ         $0x00000018, R8
 	MOVQ         40(AX), R10
 	CMPQ         R10, $0x00000010
-	JL           partial8
+	JL           partial10
 	VBROADCASTSS 68(AX), Y12
 	MOVL         68(AX), R10
 	SHLL         $0x01, R10
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         DX, R10
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R10), Y13
 	VFMADD231PS  Y13, Y12, Y0
 	VMOVUPS      Y0, (R10)
@@ -21902,7 +22742,7 @@ done6:
 	VMOVUPS      Y1, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R10), Y0
 	VFMADD231PS  Y0, Y12, Y2
 	VMOVUPS      Y2, (R10)
@@ -21911,7 +22751,7 @@ done6:
 	VMOVUPS      Y3, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R10), Y0
 	VFMADD231PS  Y0, Y12, Y4
 	VMOVUPS      Y4, (R10)
@@ -21920,7 +22760,7 @@ done6:
 	VMOVUPS      Y5, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R10), Y0
 	VFMADD231PS  Y0, Y12, Y6
 	VMOVUPS      Y6, (R10)
@@ -21929,7 +22769,7 @@ done6:
 	VMOVUPS      Y7, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R10), Y0
 	VFMADD231PS  Y0, Y12, Y8
 	VMOVUPS      Y8, (R10)
@@ -21938,7 +22778,7 @@ done6:
 	VMOVUPS      Y9, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (R10), Y0
 	VFMADD231PS  Y0, Y12, Y10
 	VMOVUPS      Y10, (R10)
@@ -21946,43 +22786,43 @@ done6:
 	VFMADD231PS  Y0, Y12, Y11
 	VMOVUPS      Y11, 32(R10)
 	ADDQ         SI, R10
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    DX, R10
 	CMPQ    BX, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y0, (R10)
 	VMOVUPS Y1, 32(R10)
 	ADDQ    SI, R10
 	CMPQ    BX, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y2, (R10)
 	VMOVUPS Y3, 32(R10)
 	ADDQ    SI, R10
 	CMPQ    BX, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y4, (R10)
 	VMOVUPS Y5, 32(R10)
 	ADDQ    SI, R10
 	CMPQ    BX, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y6, (R10)
 	VMOVUPS Y7, 32(R10)
 	ADDQ    SI, R10
 	CMPQ    BX, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y8, (R10)
 	VMOVUPS Y9, 32(R10)
 	ADDQ    SI, R10
 	CMPQ    BX, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPS Y10, (R10)
 	VMOVUPS Y11, 32(R10)
 	ADDQ    SI, R10
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	LEAQ         columnsF32AVX2<>+0(SB), R11
 	ADDQ         $0x00000040, R11
 	IMUL3Q       $0x00000004, R10, R10
@@ -21992,10 +22832,10 @@ partial8:
 	VBROADCASTSS 68(AX), Y14
 	MOVL         68(AX), R10
 	SHLL         $0x01, R10
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         DX, R10
 	CMPQ         BX, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R10), Y12, Y15
 	VFMADD231PS  Y15, Y14, Y0
 	VMASKMOVPS   Y0, Y12, (R10)
@@ -22004,7 +22844,7 @@ partial8:
 	VMASKMOVPS   Y1, Y13, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R10), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y2
 	VMASKMOVPS   Y2, Y12, (R10)
@@ -22013,7 +22853,7 @@ partial8:
 	VMASKMOVPS   Y3, Y13, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R10), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y4
 	VMASKMOVPS   Y4, Y12, (R10)
@@ -22022,7 +22862,7 @@ partial8:
 	VMASKMOVPS   Y5, Y13, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R10), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y6
 	VMASKMOVPS   Y6, Y12, (R10)
@@ -22031,7 +22871,7 @@ partial8:
 	VMASKMOVPS   Y7, Y13, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R10), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y8
 	VMASKMOVPS   Y8, Y12, (R10)
@@ -22040,7 +22880,7 @@ partial8:
 	VMASKMOVPS   Y9, Y13, 32(R10)
 	ADDQ         SI, R10
 	CMPQ         BX, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMASKMOVPS   (R10), Y12, Y0
 	VFMADD231PS  Y0, Y14, Y10
 	VMASKMOVPS   Y10, Y12, (R10)
@@ -22048,49 +22888,49 @@ partial8:
 	VFMADD231PS  Y0, Y14, Y11
 	VMASKMOVPS   Y11, Y13, 32(R10)
 	ADDQ         SI, R10
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ       DX, R10
 	CMPQ       BX, $0x00000000
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y0, Y12, (R10)
 	VMASKMOVPS Y1, Y13, 32(R10)
 	ADDQ       SI, R10
 	CMPQ       BX, $0x00000001
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y2, Y12, (R10)
 	VMASKMOVPS Y3, Y13, 32(R10)
 	ADDQ       SI, R10
 	CMPQ       BX, $0x00000002
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y4, Y12, (R10)
 	VMASKMOVPS Y5, Y13, 32(R10)
 	ADDQ       SI, R10
 	CMPQ       BX, $0x00000003
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y6, Y12, (R10)
 	VMASKMOVPS Y7, Y13, 32(R10)
 	ADDQ       SI, R10
 	CMPQ       BX, $0x00000004
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y8, Y12, (R10)
 	VMASKMOVPS Y9, Y13, 32(R10)
 	ADDQ       SI, R10
 	CMPQ       BX, $0x00000005
-	JLE        next9
+	JLE        next4
 	VMASKMOVPS Y10, Y12, (R10)
 	VMASKMOVPS Y11, Y13, 32(R10)
 	ADDQ       SI, R10
 
-next9:
+next4:
 	IMUL3Q $0x00000006, SI, R10
 	ADDQ   R10, DX
 	ADDQ   DI, CX
 	SUBQ   $0x00000006, BX
 	JMP    panel1
 
-end2:
+end3:
 	VZEROUPPER
 	RET
 

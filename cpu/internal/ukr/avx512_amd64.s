@@ -22,7 +22,7 @@ TEXT ·gemmF64AVX512(SB), $0-8
 
 panel1:
 	TESTQ   SI, SI
-	JLE     end2
+	JLE     end3
 	MOVQ    BX, CX
 	MOVQ    $0x0000000e, R10
 	CMPQ    SI, R10
@@ -59,9 +59,9 @@ panel1:
 	VPXORQ  Z26, Z26, Z26
 	VPXORQ  Z27, Z27, Z27
 	SUBQ    $0x00000004, R13
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPD      (R12), Z28
 	VMOVUPD      64(R12), Z29
 	VBROADCASTSD (R11), Z30
@@ -109,12 +109,12 @@ many3:
 	PREFETCHT1   (R9)
 	ADDQ         $0x00000040, R9
 	DECQ         R10
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (CX)
 	PREFETCHT1   127(CX)
 	ADDQ         DI, CX
 
-fetched7:
+fetched9:
 	VMOVUPD      128(R12), Z28
 	VMOVUPD      192(R12), Z29
 	VBROADCASTSD 112(R11), Z30
@@ -250,13 +250,13 @@ fetched7:
 	ADDQ         $0x000001c0, R11
 	ADDQ         $0x00000200, R12
 	SUBQ         $0x00000004, R13
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R13
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPD      (R12), Z28
 	VMOVUPD      64(R12), Z29
 	VBROADCASTSD (R11), Z30
@@ -304,9 +304,9 @@ single5:
 	ADDQ         $0x00000070, R11
 	ADDQ         $0x00000080, R12
 	DECQ         R13
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSD 64(AX), Z28
 	VMULPD       Z28, Z0, Z0
@@ -339,14 +339,14 @@ done6:
 	VMULPD       Z28, Z27, Z27
 	MOVQ         40(AX), CX
 	CMPQ         CX, $0x00000010
-	JL           partial8
+	JL           partial10
 	VBROADCASTSD 72(AX), Z28
 	MOVQ         72(AX), CX
 	SHLQ         $0x01, CX
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z0
 	VMOVUPD      Z0, (CX)
@@ -355,7 +355,7 @@ done6:
 	VMOVUPD      Z1, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z2
 	VMOVUPD      Z2, (CX)
@@ -364,7 +364,7 @@ done6:
 	VMOVUPD      Z3, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z4
 	VMOVUPD      Z4, (CX)
@@ -373,7 +373,7 @@ done6:
 	VMOVUPD      Z5, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z6
 	VMOVUPD      Z6, (CX)
@@ -382,7 +382,7 @@ done6:
 	VMOVUPD      Z7, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z8
 	VMOVUPD      Z8, (CX)
@@ -391,7 +391,7 @@ done6:
 	VMOVUPD      Z9, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z10
 	VMOVUPD      Z10, (CX)
@@ -400,7 +400,7 @@ done6:
 	VMOVUPD      Z11, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z12
 	VMOVUPD      Z12, (CX)
@@ -409,7 +409,7 @@ done6:
 	VMOVUPD      Z13, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z14
 	VMOVUPD      Z14, (CX)
@@ -418,7 +418,7 @@ done6:
 	VMOVUPD      Z15, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z16
 	VMOVUPD      Z16, (CX)
@@ -427,7 +427,7 @@ done6:
 	VMOVUPD      Z17, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z18
 	VMOVUPD      Z18, (CX)
@@ -436,7 +436,7 @@ done6:
 	VMOVUPD      Z19, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z20
 	VMOVUPD      Z20, (CX)
@@ -445,7 +445,7 @@ done6:
 	VMOVUPD      Z21, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z22
 	VMOVUPD      Z22, (CX)
@@ -454,7 +454,7 @@ done6:
 	VMOVUPD      Z23, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z24
 	VMOVUPD      Z24, (CX)
@@ -463,7 +463,7 @@ done6:
 	VMOVUPD      Z25, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z26
 	VMOVUPD      Z26, (CX)
@@ -471,83 +471,83 @@ done6:
 	VFMADD231PD  Z29, Z28, Z27
 	VMOVUPD      Z27, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z0, (CX)
 	VMOVUPD Z1, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z2, (CX)
 	VMOVUPD Z3, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z4, (CX)
 	VMOVUPD Z5, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z6, (CX)
 	VMOVUPD Z7, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z8, (CX)
 	VMOVUPD Z9, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z10, (CX)
 	VMOVUPD Z11, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z12, (CX)
 	VMOVUPD Z13, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z14, (CX)
 	VMOVUPD Z15, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z16, (CX)
 	VMOVUPD Z17, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z18, (CX)
 	VMOVUPD Z19, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z20, (CX)
 	VMOVUPD Z21, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z22, (CX)
 	VMOVUPD Z23, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z24, (CX)
 	VMOVUPD Z25, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z26, (CX)
 	VMOVUPD Z27, 64(CX)
 	ADDQ    DI, CX
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	MOVQ         $0x0000000000000001, R10
 	SHLQ         CL, R10
 	DECQ         R10
@@ -557,10 +557,10 @@ partial8:
 	VBROADCASTSD 72(AX), Z28
 	MOVQ         72(AX), CX
 	SHLQ         $0x01, CX
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z0
 	VMOVUPD      Z0, K1, (CX)
@@ -569,7 +569,7 @@ partial8:
 	VMOVUPD      Z1, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z2
 	VMOVUPD      Z2, K1, (CX)
@@ -578,7 +578,7 @@ partial8:
 	VMOVUPD      Z3, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z4
 	VMOVUPD      Z4, K1, (CX)
@@ -587,7 +587,7 @@ partial8:
 	VMOVUPD      Z5, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z6
 	VMOVUPD      Z6, K1, (CX)
@@ -596,7 +596,7 @@ partial8:
 	VMOVUPD      Z7, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z8
 	VMOVUPD      Z8, K1, (CX)
@@ -605,7 +605,7 @@ partial8:
 	VMOVUPD      Z9, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z10
 	VMOVUPD      Z10, K1, (CX)
@@ -614,7 +614,7 @@ partial8:
 	VMOVUPD      Z11, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z12
 	VMOVUPD      Z12, K1, (CX)
@@ -623,7 +623,7 @@ partial8:
 	VMOVUPD      Z13, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z14
 	VMOVUPD      Z14, K1, (CX)
@@ -632,7 +632,7 @@ partial8:
 	VMOVUPD      Z15, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z16
 	VMOVUPD      Z16, K1, (CX)
@@ -641,7 +641,7 @@ partial8:
 	VMOVUPD      Z17, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z18
 	VMOVUPD      Z18, K1, (CX)
@@ -650,7 +650,7 @@ partial8:
 	VMOVUPD      Z19, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z20
 	VMOVUPD      Z20, K1, (CX)
@@ -659,7 +659,7 @@ partial8:
 	VMOVUPD      Z21, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z22
 	VMOVUPD      Z22, K1, (CX)
@@ -668,7 +668,7 @@ partial8:
 	VMOVUPD      Z23, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z24
 	VMOVUPD      Z24, K1, (CX)
@@ -677,7 +677,7 @@ partial8:
 	VMOVUPD      Z25, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z26
 	VMOVUPD      Z26, K1, (CX)
@@ -685,89 +685,89 @@ partial8:
 	VFMADD231PD  Z29, Z28, Z27
 	VMOVUPD      Z27, K2, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z0, K1, (CX)
 	VMOVUPD Z1, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z2, K1, (CX)
 	VMOVUPD Z3, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z4, K1, (CX)
 	VMOVUPD Z5, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z6, K1, (CX)
 	VMOVUPD Z7, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z8, K1, (CX)
 	VMOVUPD Z9, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z10, K1, (CX)
 	VMOVUPD Z11, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z12, K1, (CX)
 	VMOVUPD Z13, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z14, K1, (CX)
 	VMOVUPD Z15, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z16, K1, (CX)
 	VMOVUPD Z17, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z18, K1, (CX)
 	VMOVUPD Z19, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z20, K1, (CX)
 	VMOVUPD Z21, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z22, K1, (CX)
 	VMOVUPD Z23, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z24, K1, (CX)
 	VMOVUPD Z25, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z26, K1, (CX)
 	VMOVUPD Z27, K2, 64(CX)
 	ADDQ    DI, CX
 
-next9:
+next4:
 	IMUL3Q $0x0000000e, DI, CX
 	ADDQ   CX, BX
 	ADDQ   R8, DX
 	SUBQ   $0x0000000e, SI
 	JMP    panel1
 
-end2:
+end3:
 	VZEROUPPER
 	RET
 
@@ -789,7 +789,7 @@ TEXT ·gemmF32AVX512(SB), $0-8
 
 panel1:
 	TESTQ   SI, SI
-	JLE     end2
+	JLE     end3
 	MOVQ    BX, CX
 	MOVQ    $0x0000000e, R10
 	CMPQ    SI, R10
@@ -826,9 +826,9 @@ panel1:
 	VPXORQ  Z26, Z26, Z26
 	VPXORQ  Z27, Z27, Z27
 	SUBQ    $0x00000004, R13
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPS      (R12), Z28
 	VMOVUPS      64(R12), Z29
 	VBROADCASTSS (R11), Z30
@@ -876,12 +876,12 @@ many3:
 	PREFETCHT1   (R9)
 	ADDQ         $0x00000040, R9
 	DECQ         R10
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (CX)
 	PREFETCHT1   127(CX)
 	ADDQ         DI, CX
 
-fetched7:
+fetched9:
 	VMOVUPS      128(R12), Z28
 	VMOVUPS      192(R12), Z29
 	VBROADCASTSS 56(R11), Z30
@@ -1017,13 +1017,13 @@ fetched7:
 	ADDQ         $0x000000e0, R11
 	ADDQ         $0x00000200, R12
 	SUBQ         $0x00000004, R13
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R13
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPS      (R12), Z28
 	VMOVUPS      64(R12), Z29
 	VBROADCASTSS (R11), Z30
@@ -1071,9 +1071,9 @@ single5:
 	ADDQ         $0x00000038, R11
 	ADDQ         $0x00000080, R12
 	DECQ         R13
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSS 64(AX), Z28
 	VMULPS       Z28, Z0, Z0
@@ -1106,14 +1106,14 @@ done6:
 	VMULPS       Z28, Z27, Z27
 	MOVQ         40(AX), CX
 	CMPQ         CX, $0x00000020
-	JL           partial8
+	JL           partial10
 	VBROADCASTSS 68(AX), Z28
 	MOVL         68(AX), CX
 	SHLL         $0x01, CX
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z0
 	VMOVUPS      Z0, (CX)
@@ -1122,7 +1122,7 @@ done6:
 	VMOVUPS      Z1, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z2
 	VMOVUPS      Z2, (CX)
@@ -1131,7 +1131,7 @@ done6:
 	VMOVUPS      Z3, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z4
 	VMOVUPS      Z4, (CX)
@@ -1140,7 +1140,7 @@ done6:
 	VMOVUPS      Z5, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z6
 	VMOVUPS      Z6, (CX)
@@ -1149,7 +1149,7 @@ done6:
 	VMOVUPS      Z7, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z8
 	VMOVUPS      Z8, (CX)
@@ -1158,7 +1158,7 @@ done6:
 	VMOVUPS      Z9, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z10
 	VMOVUPS      Z10, (CX)
@@ -1167,7 +1167,7 @@ done6:
 	VMOVUPS      Z11, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z12
 	VMOVUPS      Z12, (CX)
@@ -1176,7 +1176,7 @@ done6:
 	VMOVUPS      Z13, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z14
 	VMOVUPS      Z14, (CX)
@@ -1185,7 +1185,7 @@ done6:
 	VMOVUPS      Z15, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z16
 	VMOVUPS      Z16, (CX)
@@ -1194,7 +1194,7 @@ done6:
 	VMOVUPS      Z17, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z18
 	VMOVUPS      Z18, (CX)
@@ -1203,7 +1203,7 @@ done6:
 	VMOVUPS      Z19, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z20
 	VMOVUPS      Z20, (CX)
@@ -1212,7 +1212,7 @@ done6:
 	VMOVUPS      Z21, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z22
 	VMOVUPS      Z22, (CX)
@@ -1221,7 +1221,7 @@ done6:
 	VMOVUPS      Z23, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z24
 	VMOVUPS      Z24, (CX)
@@ -1230,7 +1230,7 @@ done6:
 	VMOVUPS      Z25, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z26
 	VMOVUPS      Z26, (CX)
@@ -1238,83 +1238,83 @@ done6:
 	VFMADD231PS  Z29, Z28, Z27
 	VMOVUPS      Z27, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z16, (CX)
 	VMOVUPS Z17, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z18, (CX)
 	VMOVUPS Z19, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z20, (CX)
 	VMOVUPS Z21, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z22, (CX)
 	VMOVUPS Z23, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z24, (CX)
 	VMOVUPS Z25, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z26, (CX)
 	VMOVUPS Z27, 64(CX)
 	ADDQ    DI, CX
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	MOVQ         $0x0000000000000001, R10
 	SHLQ         CL, R10
 	DECQ         R10
@@ -1324,10 +1324,10 @@ partial8:
 	VBROADCASTSS 68(AX), Z28
 	MOVL         68(AX), CX
 	SHLL         $0x01, CX
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z0
 	VMOVUPS      Z0, K1, (CX)
@@ -1336,7 +1336,7 @@ partial8:
 	VMOVUPS      Z1, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z2
 	VMOVUPS      Z2, K1, (CX)
@@ -1345,7 +1345,7 @@ partial8:
 	VMOVUPS      Z3, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z4
 	VMOVUPS      Z4, K1, (CX)
@@ -1354,7 +1354,7 @@ partial8:
 	VMOVUPS      Z5, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z6
 	VMOVUPS      Z6, K1, (CX)
@@ -1363,7 +1363,7 @@ partial8:
 	VMOVUPS      Z7, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z8
 	VMOVUPS      Z8, K1, (CX)
@@ -1372,7 +1372,7 @@ partial8:
 	VMOVUPS      Z9, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z10
 	VMOVUPS      Z10, K1, (CX)
@@ -1381,7 +1381,7 @@ partial8:
 	VMOVUPS      Z11, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z12
 	VMOVUPS      Z12, K1, (CX)
@@ -1390,7 +1390,7 @@ partial8:
 	VMOVUPS      Z13, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z14
 	VMOVUPS      Z14, K1, (CX)
@@ -1399,7 +1399,7 @@ partial8:
 	VMOVUPS      Z15, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z16
 	VMOVUPS      Z16, K1, (CX)
@@ -1408,7 +1408,7 @@ partial8:
 	VMOVUPS      Z17, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z18
 	VMOVUPS      Z18, K1, (CX)
@@ -1417,7 +1417,7 @@ partial8:
 	VMOVUPS      Z19, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z20
 	VMOVUPS      Z20, K1, (CX)
@@ -1426,7 +1426,7 @@ partial8:
 	VMOVUPS      Z21, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z22
 	VMOVUPS      Z22, K1, (CX)
@@ -1435,7 +1435,7 @@ partial8:
 	VMOVUPS      Z23, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z24
 	VMOVUPS      Z24, K1, (CX)
@@ -1444,7 +1444,7 @@ partial8:
 	VMOVUPS      Z25, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z26
 	VMOVUPS      Z26, K1, (CX)
@@ -1452,89 +1452,89 @@ partial8:
 	VFMADD231PS  Z29, Z28, Z27
 	VMOVUPS      Z27, K2, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z2, K1, (CX)
 	VMOVUPS Z3, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z4, K1, (CX)
 	VMOVUPS Z5, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z6, K1, (CX)
 	VMOVUPS Z7, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z8, K1, (CX)
 	VMOVUPS Z9, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z10, K1, (CX)
 	VMOVUPS Z11, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z14, K1, (CX)
 	VMOVUPS Z15, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z16, K1, (CX)
 	VMOVUPS Z17, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z18, K1, (CX)
 	VMOVUPS Z19, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z20, K1, (CX)
 	VMOVUPS Z21, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z22, K1, (CX)
 	VMOVUPS Z23, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z24, K1, (CX)
 	VMOVUPS Z25, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z26, K1, (CX)
 	VMOVUPS Z27, K2, 64(CX)
 	ADDQ    DI, CX
 
-next9:
+next4:
 	IMUL3Q $0x0000000e, DI, CX
 	ADDQ   CX, BX
 	ADDQ   R8, DX
 	SUBQ   $0x0000000e, SI
 	JMP    panel1
 
-end2:
+end3:
 	VZEROUPPER
 	RET
 
@@ -1553,10 +1553,12 @@ TEXT ·sqDistF64AVX512(SB), $0-8
 	SHLQ   $0x03, R9
 	IMUL3Q $0x00000010, R9, R9
 	ADDQ   8(AX), R9
+	CMPQ   SI, $0x00000002
+	JL     single_row2
 
 panel1:
 	TESTQ   SI, SI
-	JLE     end2
+	JLE     end3
 	MOVQ    BX, CX
 	MOVQ    $0x0000000e, R10
 	CMPQ    SI, R10
@@ -1593,9 +1595,9 @@ panel1:
 	VPXORQ  Z26, Z26, Z26
 	VPXORQ  Z27, Z27, Z27
 	SUBQ    $0x00000004, R13
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPD      (R12), Z28
 	VMOVUPD      64(R12), Z29
 	VBROADCASTSD (R11), Z30
@@ -1671,12 +1673,12 @@ many3:
 	PREFETCHT1   (R9)
 	ADDQ         $0x00000040, R9
 	DECQ         R10
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (CX)
 	PREFETCHT1   127(CX)
 	ADDQ         DI, CX
 
-fetched7:
+fetched9:
 	VMOVUPD      128(R12), Z28
 	VMOVUPD      192(R12), Z29
 	VBROADCASTSD 112(R11), Z30
@@ -1896,13 +1898,13 @@ fetched7:
 	ADDQ         $0x000001c0, R11
 	ADDQ         $0x00000200, R12
 	SUBQ         $0x00000004, R13
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R13
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPD      (R12), Z28
 	VMOVUPD      64(R12), Z29
 	VBROADCASTSD (R11), Z30
@@ -1978,9 +1980,9 @@ single5:
 	ADDQ         $0x00000070, R11
 	ADDQ         $0x00000080, R12
 	DECQ         R13
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSD 64(AX), Z28
 	VMULPD       Z28, Z0, Z0
@@ -2013,14 +2015,14 @@ done6:
 	VMULPD       Z28, Z27, Z27
 	MOVQ         40(AX), CX
 	CMPQ         CX, $0x00000010
-	JL           partial8
+	JL           partial10
 	VBROADCASTSD 72(AX), Z28
 	MOVQ         72(AX), CX
 	SHLQ         $0x01, CX
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z0
 	VMOVUPD      Z0, (CX)
@@ -2029,7 +2031,7 @@ done6:
 	VMOVUPD      Z1, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z2
 	VMOVUPD      Z2, (CX)
@@ -2038,7 +2040,7 @@ done6:
 	VMOVUPD      Z3, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z4
 	VMOVUPD      Z4, (CX)
@@ -2047,7 +2049,7 @@ done6:
 	VMOVUPD      Z5, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z6
 	VMOVUPD      Z6, (CX)
@@ -2056,7 +2058,7 @@ done6:
 	VMOVUPD      Z7, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z8
 	VMOVUPD      Z8, (CX)
@@ -2065,7 +2067,7 @@ done6:
 	VMOVUPD      Z9, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z10
 	VMOVUPD      Z10, (CX)
@@ -2074,7 +2076,7 @@ done6:
 	VMOVUPD      Z11, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z12
 	VMOVUPD      Z12, (CX)
@@ -2083,7 +2085,7 @@ done6:
 	VMOVUPD      Z13, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z14
 	VMOVUPD      Z14, (CX)
@@ -2092,7 +2094,7 @@ done6:
 	VMOVUPD      Z15, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z16
 	VMOVUPD      Z16, (CX)
@@ -2101,7 +2103,7 @@ done6:
 	VMOVUPD      Z17, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z18
 	VMOVUPD      Z18, (CX)
@@ -2110,7 +2112,7 @@ done6:
 	VMOVUPD      Z19, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z20
 	VMOVUPD      Z20, (CX)
@@ -2119,7 +2121,7 @@ done6:
 	VMOVUPD      Z21, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z22
 	VMOVUPD      Z22, (CX)
@@ -2128,7 +2130,7 @@ done6:
 	VMOVUPD      Z23, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z24
 	VMOVUPD      Z24, (CX)
@@ -2137,7 +2139,7 @@ done6:
 	VMOVUPD      Z25, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z26
 	VMOVUPD      Z26, (CX)
@@ -2145,83 +2147,83 @@ done6:
 	VFMADD231PD  Z29, Z28, Z27
 	VMOVUPD      Z27, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z0, (CX)
 	VMOVUPD Z1, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z2, (CX)
 	VMOVUPD Z3, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z4, (CX)
 	VMOVUPD Z5, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z6, (CX)
 	VMOVUPD Z7, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z8, (CX)
 	VMOVUPD Z9, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z10, (CX)
 	VMOVUPD Z11, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z12, (CX)
 	VMOVUPD Z13, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z14, (CX)
 	VMOVUPD Z15, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z16, (CX)
 	VMOVUPD Z17, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z18, (CX)
 	VMOVUPD Z19, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z20, (CX)
 	VMOVUPD Z21, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z22, (CX)
 	VMOVUPD Z23, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z24, (CX)
 	VMOVUPD Z25, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z26, (CX)
 	VMOVUPD Z27, 64(CX)
 	ADDQ    DI, CX
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	MOVQ         $0x0000000000000001, R10
 	SHLQ         CL, R10
 	DECQ         R10
@@ -2231,10 +2233,10 @@ partial8:
 	VBROADCASTSD 72(AX), Z28
 	MOVQ         72(AX), CX
 	SHLQ         $0x01, CX
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z0
 	VMOVUPD      Z0, K1, (CX)
@@ -2243,7 +2245,7 @@ partial8:
 	VMOVUPD      Z1, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z2
 	VMOVUPD      Z2, K1, (CX)
@@ -2252,7 +2254,7 @@ partial8:
 	VMOVUPD      Z3, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z4
 	VMOVUPD      Z4, K1, (CX)
@@ -2261,7 +2263,7 @@ partial8:
 	VMOVUPD      Z5, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z6
 	VMOVUPD      Z6, K1, (CX)
@@ -2270,7 +2272,7 @@ partial8:
 	VMOVUPD      Z7, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z8
 	VMOVUPD      Z8, K1, (CX)
@@ -2279,7 +2281,7 @@ partial8:
 	VMOVUPD      Z9, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z10
 	VMOVUPD      Z10, K1, (CX)
@@ -2288,7 +2290,7 @@ partial8:
 	VMOVUPD      Z11, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z12
 	VMOVUPD      Z12, K1, (CX)
@@ -2297,7 +2299,7 @@ partial8:
 	VMOVUPD      Z13, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z14
 	VMOVUPD      Z14, K1, (CX)
@@ -2306,7 +2308,7 @@ partial8:
 	VMOVUPD      Z15, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z16
 	VMOVUPD      Z16, K1, (CX)
@@ -2315,7 +2317,7 @@ partial8:
 	VMOVUPD      Z17, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z18
 	VMOVUPD      Z18, K1, (CX)
@@ -2324,7 +2326,7 @@ partial8:
 	VMOVUPD      Z19, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z20
 	VMOVUPD      Z20, K1, (CX)
@@ -2333,7 +2335,7 @@ partial8:
 	VMOVUPD      Z21, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z22
 	VMOVUPD      Z22, K1, (CX)
@@ -2342,7 +2344,7 @@ partial8:
 	VMOVUPD      Z23, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z24
 	VMOVUPD      Z24, K1, (CX)
@@ -2351,7 +2353,7 @@ partial8:
 	VMOVUPD      Z25, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z26
 	VMOVUPD      Z26, K1, (CX)
@@ -2359,89 +2361,212 @@ partial8:
 	VFMADD231PD  Z29, Z28, Z27
 	VMOVUPD      Z27, K2, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z0, K1, (CX)
 	VMOVUPD Z1, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z2, K1, (CX)
 	VMOVUPD Z3, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z4, K1, (CX)
 	VMOVUPD Z5, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z6, K1, (CX)
 	VMOVUPD Z7, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z8, K1, (CX)
 	VMOVUPD Z9, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z10, K1, (CX)
 	VMOVUPD Z11, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z12, K1, (CX)
 	VMOVUPD Z13, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z14, K1, (CX)
 	VMOVUPD Z15, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z16, K1, (CX)
 	VMOVUPD Z17, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z18, K1, (CX)
 	VMOVUPD Z19, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z20, K1, (CX)
 	VMOVUPD Z21, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z22, K1, (CX)
 	VMOVUPD Z23, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z24, K1, (CX)
 	VMOVUPD Z25, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z26, K1, (CX)
 	VMOVUPD Z27, K2, 64(CX)
 	ADDQ    DI, CX
 
-next9:
+next4:
 	IMUL3Q $0x0000000e, DI, CX
 	ADDQ   CX, BX
 	ADDQ   R8, DX
 	SUBQ   $0x0000000e, SI
 	JMP    panel1
 
-end2:
+single_row2:
+	MOVQ   8(AX), CX
+	MOVQ   24(AX), R8
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	SUBQ   $0x00000004, R8
+	JL     rest14
+
+many13:
+	VMOVUPD      (CX), Z2
+	VMOVUPD      64(CX), Z3
+	VBROADCASTSD (DX), Z4
+	VSUBPD       Z4, Z2, Z2
+	VFMADD231PD  Z2, Z2, Z0
+	VSUBPD       Z4, Z3, Z2
+	VFMADD231PD  Z2, Z2, Z1
+	VMOVUPD      128(CX), Z2
+	VMOVUPD      192(CX), Z3
+	VBROADCASTSD 112(DX), Z4
+	VSUBPD       Z4, Z2, Z2
+	VFMADD231PD  Z2, Z2, Z0
+	VSUBPD       Z4, Z3, Z2
+	VFMADD231PD  Z2, Z2, Z1
+	VMOVUPD      256(CX), Z2
+	VMOVUPD      320(CX), Z3
+	VBROADCASTSD 224(DX), Z4
+	VSUBPD       Z4, Z2, Z2
+	VFMADD231PD  Z2, Z2, Z0
+	VSUBPD       Z4, Z3, Z2
+	VFMADD231PD  Z2, Z2, Z1
+	VMOVUPD      384(CX), Z2
+	VMOVUPD      448(CX), Z3
+	VBROADCASTSD 336(DX), Z4
+	VSUBPD       Z4, Z2, Z2
+	VFMADD231PD  Z2, Z2, Z0
+	VSUBPD       Z4, Z3, Z2
+	VFMADD231PD  Z2, Z2, Z1
+	ADDQ         $0x000001c0, DX
+	ADDQ         $0x00000200, CX
+	SUBQ         $0x00000004, R8
+	JGE          many13
+
+rest14:
+	ADDQ $0x00000004, R8
+	JZ   done16
+
+single15:
+	VMOVUPD      (CX), Z2
+	VMOVUPD      64(CX), Z3
+	VBROADCASTSD (DX), Z4
+	VSUBPD       Z4, Z2, Z2
+	VFMADD231PD  Z2, Z2, Z0
+	VSUBPD       Z4, Z3, Z2
+	VFMADD231PD  Z2, Z2, Z1
+	ADDQ         $0x00000070, DX
+	ADDQ         $0x00000080, CX
+	DECQ         R8
+	JNZ          single15
+
+done16:
+	// C ← α·sum + β·C
+	VBROADCASTSD 64(AX), Z2
+	VMULPD       Z2, Z0, Z0
+	VMULPD       Z2, Z1, Z1
+	MOVQ         40(AX), CX
+	CMPQ         CX, $0x00000010
+	JL           partial17
+	VBROADCASTSD 72(AX), Z2
+	MOVQ         72(AX), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite18
+	MOVQ         BX, AX
+	CMPQ         SI, $0x00000000
+	JLE          end3
+	VMOVUPD      (AX), Z3
+	VFMADD231PD  Z3, Z2, Z0
+	VMOVUPD      Z0, (AX)
+	VMOVUPD      64(AX), Z0
+	VFMADD231PD  Z0, Z2, Z1
+	VMOVUPD      Z1, 64(AX)
+	ADDQ         DI, AX
+	JMP          end3
+
+overwrite18:
+	MOVQ    BX, AX
+	CMPQ    SI, $0x00000000
+	JLE     end3
+	VMOVUPD Z0, (AX)
+	VMOVUPD Z1, 64(AX)
+	ADDQ    DI, AX
+	JMP     end3
+
+partial17:
+	MOVQ         $0x0000000000000001, DX
+	SHLQ         CL, DX
+	DECQ         DX
+	KMOVW        DX, K1
+	SHRQ         $0x08, DX
+	KMOVW        DX, K2
+	VBROADCASTSD 72(AX), Z2
+	MOVQ         72(AX), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite19
+	MOVQ         BX, AX
+	CMPQ         SI, $0x00000000
+	JLE          end3
+	VMOVUPD.Z    (AX), K1, Z3
+	VFMADD231PD  Z3, Z2, Z0
+	VMOVUPD      Z0, K1, (AX)
+	VMOVUPD.Z    64(AX), K2, Z0
+	VFMADD231PD  Z0, Z2, Z1
+	VMOVUPD      Z1, K2, 64(AX)
+	ADDQ         DI, AX
+	JMP          end3
+
+overwrite19:
+	MOVQ    BX, AX
+	CMPQ    SI, $0x00000000
+	JLE     end3
+	VMOVUPD Z0, K1, (AX)
+	VMOVUPD Z1, K2, 64(AX)
+	ADDQ    DI, AX
+
+end3:
 	VZEROUPPER
 	RET
 
@@ -2460,10 +2585,12 @@ TEXT ·sqDistF32AVX512(SB), $0-8
 	SHLQ   $0x02, R9
 	IMUL3Q $0x00000020, R9, R9
 	ADDQ   8(AX), R9
+	CMPQ   SI, $0x00000002
+	JL     single_row2
 
 panel1:
 	TESTQ   SI, SI
-	JLE     end2
+	JLE     end3
 	MOVQ    BX, CX
 	MOVQ    $0x0000000e, R10
 	CMPQ    SI, R10
@@ -2500,9 +2627,9 @@ panel1:
 	VPXORQ  Z26, Z26, Z26
 	VPXORQ  Z27, Z27, Z27
 	SUBQ    $0x00000004, R13
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPS      (R12), Z28
 	VMOVUPS      64(R12), Z29
 	VBROADCASTSS (R11), Z30
@@ -2578,12 +2705,12 @@ many3:
 	PREFETCHT1   (R9)
 	ADDQ         $0x00000040, R9
 	DECQ         R10
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (CX)
 	PREFETCHT1   127(CX)
 	ADDQ         DI, CX
 
-fetched7:
+fetched9:
 	VMOVUPS      128(R12), Z28
 	VMOVUPS      192(R12), Z29
 	VBROADCASTSS 56(R11), Z30
@@ -2803,13 +2930,13 @@ fetched7:
 	ADDQ         $0x000000e0, R11
 	ADDQ         $0x00000200, R12
 	SUBQ         $0x00000004, R13
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R13
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPS      (R12), Z28
 	VMOVUPS      64(R12), Z29
 	VBROADCASTSS (R11), Z30
@@ -2885,9 +3012,9 @@ single5:
 	ADDQ         $0x00000038, R11
 	ADDQ         $0x00000080, R12
 	DECQ         R13
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSS 64(AX), Z28
 	VMULPS       Z28, Z0, Z0
@@ -2920,14 +3047,14 @@ done6:
 	VMULPS       Z28, Z27, Z27
 	MOVQ         40(AX), CX
 	CMPQ         CX, $0x00000020
-	JL           partial8
+	JL           partial10
 	VBROADCASTSS 68(AX), Z28
 	MOVL         68(AX), CX
 	SHLL         $0x01, CX
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z0
 	VMOVUPS      Z0, (CX)
@@ -2936,7 +3063,7 @@ done6:
 	VMOVUPS      Z1, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z2
 	VMOVUPS      Z2, (CX)
@@ -2945,7 +3072,7 @@ done6:
 	VMOVUPS      Z3, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z4
 	VMOVUPS      Z4, (CX)
@@ -2954,7 +3081,7 @@ done6:
 	VMOVUPS      Z5, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z6
 	VMOVUPS      Z6, (CX)
@@ -2963,7 +3090,7 @@ done6:
 	VMOVUPS      Z7, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z8
 	VMOVUPS      Z8, (CX)
@@ -2972,7 +3099,7 @@ done6:
 	VMOVUPS      Z9, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z10
 	VMOVUPS      Z10, (CX)
@@ -2981,7 +3108,7 @@ done6:
 	VMOVUPS      Z11, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z12
 	VMOVUPS      Z12, (CX)
@@ -2990,7 +3117,7 @@ done6:
 	VMOVUPS      Z13, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z14
 	VMOVUPS      Z14, (CX)
@@ -2999,7 +3126,7 @@ done6:
 	VMOVUPS      Z15, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z16
 	VMOVUPS      Z16, (CX)
@@ -3008,7 +3135,7 @@ done6:
 	VMOVUPS      Z17, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z18
 	VMOVUPS      Z18, (CX)
@@ -3017,7 +3144,7 @@ done6:
 	VMOVUPS      Z19, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z20
 	VMOVUPS      Z20, (CX)
@@ -3026,7 +3153,7 @@ done6:
 	VMOVUPS      Z21, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z22
 	VMOVUPS      Z22, (CX)
@@ -3035,7 +3162,7 @@ done6:
 	VMOVUPS      Z23, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z24
 	VMOVUPS      Z24, (CX)
@@ -3044,7 +3171,7 @@ done6:
 	VMOVUPS      Z25, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z26
 	VMOVUPS      Z26, (CX)
@@ -3052,83 +3179,83 @@ done6:
 	VFMADD231PS  Z29, Z28, Z27
 	VMOVUPS      Z27, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z16, (CX)
 	VMOVUPS Z17, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z18, (CX)
 	VMOVUPS Z19, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z20, (CX)
 	VMOVUPS Z21, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z22, (CX)
 	VMOVUPS Z23, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z24, (CX)
 	VMOVUPS Z25, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z26, (CX)
 	VMOVUPS Z27, 64(CX)
 	ADDQ    DI, CX
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	MOVQ         $0x0000000000000001, R10
 	SHLQ         CL, R10
 	DECQ         R10
@@ -3138,10 +3265,10 @@ partial8:
 	VBROADCASTSS 68(AX), Z28
 	MOVL         68(AX), CX
 	SHLL         $0x01, CX
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z0
 	VMOVUPS      Z0, K1, (CX)
@@ -3150,7 +3277,7 @@ partial8:
 	VMOVUPS      Z1, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z2
 	VMOVUPS      Z2, K1, (CX)
@@ -3159,7 +3286,7 @@ partial8:
 	VMOVUPS      Z3, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z4
 	VMOVUPS      Z4, K1, (CX)
@@ -3168,7 +3295,7 @@ partial8:
 	VMOVUPS      Z5, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z6
 	VMOVUPS      Z6, K1, (CX)
@@ -3177,7 +3304,7 @@ partial8:
 	VMOVUPS      Z7, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z8
 	VMOVUPS      Z8, K1, (CX)
@@ -3186,7 +3313,7 @@ partial8:
 	VMOVUPS      Z9, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z10
 	VMOVUPS      Z10, K1, (CX)
@@ -3195,7 +3322,7 @@ partial8:
 	VMOVUPS      Z11, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z12
 	VMOVUPS      Z12, K1, (CX)
@@ -3204,7 +3331,7 @@ partial8:
 	VMOVUPS      Z13, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z14
 	VMOVUPS      Z14, K1, (CX)
@@ -3213,7 +3340,7 @@ partial8:
 	VMOVUPS      Z15, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z16
 	VMOVUPS      Z16, K1, (CX)
@@ -3222,7 +3349,7 @@ partial8:
 	VMOVUPS      Z17, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z18
 	VMOVUPS      Z18, K1, (CX)
@@ -3231,7 +3358,7 @@ partial8:
 	VMOVUPS      Z19, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z20
 	VMOVUPS      Z20, K1, (CX)
@@ -3240,7 +3367,7 @@ partial8:
 	VMOVUPS      Z21, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z22
 	VMOVUPS      Z22, K1, (CX)
@@ -3249,7 +3376,7 @@ partial8:
 	VMOVUPS      Z23, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z24
 	VMOVUPS      Z24, K1, (CX)
@@ -3258,7 +3385,7 @@ partial8:
 	VMOVUPS      Z25, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z26
 	VMOVUPS      Z26, K1, (CX)
@@ -3266,89 +3393,212 @@ partial8:
 	VFMADD231PS  Z29, Z28, Z27
 	VMOVUPS      Z27, K2, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z2, K1, (CX)
 	VMOVUPS Z3, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z4, K1, (CX)
 	VMOVUPS Z5, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z6, K1, (CX)
 	VMOVUPS Z7, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z8, K1, (CX)
 	VMOVUPS Z9, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z10, K1, (CX)
 	VMOVUPS Z11, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z14, K1, (CX)
 	VMOVUPS Z15, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z16, K1, (CX)
 	VMOVUPS Z17, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z18, K1, (CX)
 	VMOVUPS Z19, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z20, K1, (CX)
 	VMOVUPS Z21, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z22, K1, (CX)
 	VMOVUPS Z23, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z24, K1, (CX)
 	VMOVUPS Z25, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z26, K1, (CX)
 	VMOVUPS Z27, K2, 64(CX)
 	ADDQ    DI, CX
 
-next9:
+next4:
 	IMUL3Q $0x0000000e, DI, CX
 	ADDQ   CX, BX
 	ADDQ   R8, DX
 	SUBQ   $0x0000000e, SI
 	JMP    panel1
 
-end2:
+single_row2:
+	MOVQ   8(AX), CX
+	MOVQ   24(AX), R8
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	SUBQ   $0x00000004, R8
+	JL     rest14
+
+many13:
+	VMOVUPS      (CX), Z2
+	VMOVUPS      64(CX), Z3
+	VBROADCASTSS (DX), Z4
+	VSUBPS       Z4, Z2, Z2
+	VFMADD231PS  Z2, Z2, Z0
+	VSUBPS       Z4, Z3, Z2
+	VFMADD231PS  Z2, Z2, Z1
+	VMOVUPS      128(CX), Z2
+	VMOVUPS      192(CX), Z3
+	VBROADCASTSS 56(DX), Z4
+	VSUBPS       Z4, Z2, Z2
+	VFMADD231PS  Z2, Z2, Z0
+	VSUBPS       Z4, Z3, Z2
+	VFMADD231PS  Z2, Z2, Z1
+	VMOVUPS      256(CX), Z2
+	VMOVUPS      320(CX), Z3
+	VBROADCASTSS 112(DX), Z4
+	VSUBPS       Z4, Z2, Z2
+	VFMADD231PS  Z2, Z2, Z0
+	VSUBPS       Z4, Z3, Z2
+	VFMADD231PS  Z2, Z2, Z1
+	VMOVUPS      384(CX), Z2
+	VMOVUPS      448(CX), Z3
+	VBROADCASTSS 168(DX), Z4
+	VSUBPS       Z4, Z2, Z2
+	VFMADD231PS  Z2, Z2, Z0
+	VSUBPS       Z4, Z3, Z2
+	VFMADD231PS  Z2, Z2, Z1
+	ADDQ         $0x000000e0, DX
+	ADDQ         $0x00000200, CX
+	SUBQ         $0x00000004, R8
+	JGE          many13
+
+rest14:
+	ADDQ $0x00000004, R8
+	JZ   done16
+
+single15:
+	VMOVUPS      (CX), Z2
+	VMOVUPS      64(CX), Z3
+	VBROADCASTSS (DX), Z4
+	VSUBPS       Z4, Z2, Z2
+	VFMADD231PS  Z2, Z2, Z0
+	VSUBPS       Z4, Z3, Z2
+	VFMADD231PS  Z2, Z2, Z1
+	ADDQ         $0x00000038, DX
+	ADDQ         $0x00000080, CX
+	DECQ         R8
+	JNZ          single15
+
+done16:
+	// C ← α·sum + β·C
+	VBROADCASTSS 64(AX), Z2
+	VMULPS       Z2, Z0, Z0
+	VMULPS       Z2, Z1, Z1
+	MOVQ         40(AX), CX
+	CMPQ         CX, $0x00000020
+	JL           partial17
+	VBROADCASTSS 68(AX), Z2
+	MOVL         68(AX), AX
+	SHLL         $0x01, AX
+	JZ           overwrite18
+	MOVQ         BX, AX
+	CMPQ         SI, $0x00000000
+	JLE          end3
+	VMOVUPS      (AX), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      64(AX), Z0
+	VFMADD231PS  Z0, Z2, Z1
+	VMOVUPS      Z1, 64(AX)
+	ADDQ         DI, AX
+	JMP          end3
+
+overwrite18:
+	MOVQ    BX, AX
+	CMPQ    SI, $0x00000000
+	JLE     end3
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	ADDQ    DI, AX
+	JMP     end3
+
+partial17:
+	MOVQ         $0x0000000000000001, DX
+	SHLQ         CL, DX
+	DECQ         DX
+	KMOVW        DX, K1
+	SHRQ         $0x10, DX
+	KMOVW        DX, K2
+	VBROADCASTSS 68(AX), Z2
+	MOVL         68(AX), AX
+	SHLL         $0x01, AX
+	JZ           overwrite19
+	MOVQ         BX, AX
+	CMPQ         SI, $0x00000000
+	JLE          end3
+	VMOVUPS.Z    (AX), K1, Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      Z0, K1, (AX)
+	VMOVUPS.Z    64(AX), K2, Z0
+	VFMADD231PS  Z0, Z2, Z1
+	VMOVUPS      Z1, K2, 64(AX)
+	ADDQ         DI, AX
+	JMP          end3
+
+overwrite19:
+	MOVQ    BX, AX
+	CMPQ    SI, $0x00000000
+	JLE     end3
+	VMOVUPS Z0, K1, (AX)
+	VMOVUPS Z1, K2, 64(AX)
+	ADDQ    DI, AX
+
+end3:
 	VZEROUPPER
 	RET
 
@@ -3367,10 +3617,12 @@ TEXT ·l1F64AVX512(SB), $0-8
 	SHLQ   $0x03, R9
 	IMUL3Q $0x00000010, R9, R9
 	ADDQ   8(AX), R9
+	CMPQ   SI, $0x00000002
+	JL     single_row2
 
 panel1:
 	TESTQ   SI, SI
-	JLE     end2
+	JLE     end3
 	MOVQ    BX, CX
 	MOVQ    $0x0000000e, R10
 	CMPQ    SI, R10
@@ -3407,9 +3659,9 @@ panel1:
 	VPXORQ  Z26, Z26, Z26
 	VPXORQ  Z27, Z27, Z27
 	SUBQ    $0x00000004, R13
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPD      (R12), Z28
 	VMOVUPD      64(R12), Z29
 	VBROADCASTSD (R11), Z30
@@ -3513,12 +3765,12 @@ many3:
 	PREFETCHT1   (R9)
 	ADDQ         $0x00000040, R9
 	DECQ         R10
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (CX)
 	PREFETCHT1   127(CX)
 	ADDQ         DI, CX
 
-fetched7:
+fetched9:
 	VMOVUPD      128(R12), Z28
 	VMOVUPD      192(R12), Z29
 	VBROADCASTSD 112(R11), Z30
@@ -3822,13 +4074,13 @@ fetched7:
 	ADDQ         $0x000001c0, R11
 	ADDQ         $0x00000200, R12
 	SUBQ         $0x00000004, R13
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R13
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPD      (R12), Z28
 	VMOVUPD      64(R12), Z29
 	VBROADCASTSD (R11), Z30
@@ -3932,9 +4184,9 @@ single5:
 	ADDQ         $0x00000070, R11
 	ADDQ         $0x00000080, R12
 	DECQ         R13
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSD 64(AX), Z28
 	VMULPD       Z28, Z0, Z0
@@ -3967,14 +4219,14 @@ done6:
 	VMULPD       Z28, Z27, Z27
 	MOVQ         40(AX), CX
 	CMPQ         CX, $0x00000010
-	JL           partial8
+	JL           partial10
 	VBROADCASTSD 72(AX), Z28
 	MOVQ         72(AX), CX
 	SHLQ         $0x01, CX
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z0
 	VMOVUPD      Z0, (CX)
@@ -3983,7 +4235,7 @@ done6:
 	VMOVUPD      Z1, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z2
 	VMOVUPD      Z2, (CX)
@@ -3992,7 +4244,7 @@ done6:
 	VMOVUPD      Z3, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z4
 	VMOVUPD      Z4, (CX)
@@ -4001,7 +4253,7 @@ done6:
 	VMOVUPD      Z5, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z6
 	VMOVUPD      Z6, (CX)
@@ -4010,7 +4262,7 @@ done6:
 	VMOVUPD      Z7, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z8
 	VMOVUPD      Z8, (CX)
@@ -4019,7 +4271,7 @@ done6:
 	VMOVUPD      Z9, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z10
 	VMOVUPD      Z10, (CX)
@@ -4028,7 +4280,7 @@ done6:
 	VMOVUPD      Z11, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z12
 	VMOVUPD      Z12, (CX)
@@ -4037,7 +4289,7 @@ done6:
 	VMOVUPD      Z13, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z14
 	VMOVUPD      Z14, (CX)
@@ -4046,7 +4298,7 @@ done6:
 	VMOVUPD      Z15, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z16
 	VMOVUPD      Z16, (CX)
@@ -4055,7 +4307,7 @@ done6:
 	VMOVUPD      Z17, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z18
 	VMOVUPD      Z18, (CX)
@@ -4064,7 +4316,7 @@ done6:
 	VMOVUPD      Z19, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z20
 	VMOVUPD      Z20, (CX)
@@ -4073,7 +4325,7 @@ done6:
 	VMOVUPD      Z21, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z22
 	VMOVUPD      Z22, (CX)
@@ -4082,7 +4334,7 @@ done6:
 	VMOVUPD      Z23, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z24
 	VMOVUPD      Z24, (CX)
@@ -4091,7 +4343,7 @@ done6:
 	VMOVUPD      Z25, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z26
 	VMOVUPD      Z26, (CX)
@@ -4099,83 +4351,83 @@ done6:
 	VFMADD231PD  Z29, Z28, Z27
 	VMOVUPD      Z27, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z0, (CX)
 	VMOVUPD Z1, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z2, (CX)
 	VMOVUPD Z3, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z4, (CX)
 	VMOVUPD Z5, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z6, (CX)
 	VMOVUPD Z7, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z8, (CX)
 	VMOVUPD Z9, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z10, (CX)
 	VMOVUPD Z11, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z12, (CX)
 	VMOVUPD Z13, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z14, (CX)
 	VMOVUPD Z15, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z16, (CX)
 	VMOVUPD Z17, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z18, (CX)
 	VMOVUPD Z19, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z20, (CX)
 	VMOVUPD Z21, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z22, (CX)
 	VMOVUPD Z23, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z24, (CX)
 	VMOVUPD Z25, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z26, (CX)
 	VMOVUPD Z27, 64(CX)
 	ADDQ    DI, CX
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	MOVQ         $0x0000000000000001, R10
 	SHLQ         CL, R10
 	DECQ         R10
@@ -4185,10 +4437,10 @@ partial8:
 	VBROADCASTSD 72(AX), Z28
 	MOVQ         72(AX), CX
 	SHLQ         $0x01, CX
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z0
 	VMOVUPD      Z0, K1, (CX)
@@ -4197,7 +4449,7 @@ partial8:
 	VMOVUPD      Z1, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z2
 	VMOVUPD      Z2, K1, (CX)
@@ -4206,7 +4458,7 @@ partial8:
 	VMOVUPD      Z3, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z4
 	VMOVUPD      Z4, K1, (CX)
@@ -4215,7 +4467,7 @@ partial8:
 	VMOVUPD      Z5, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z6
 	VMOVUPD      Z6, K1, (CX)
@@ -4224,7 +4476,7 @@ partial8:
 	VMOVUPD      Z7, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z8
 	VMOVUPD      Z8, K1, (CX)
@@ -4233,7 +4485,7 @@ partial8:
 	VMOVUPD      Z9, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z10
 	VMOVUPD      Z10, K1, (CX)
@@ -4242,7 +4494,7 @@ partial8:
 	VMOVUPD      Z11, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z12
 	VMOVUPD      Z12, K1, (CX)
@@ -4251,7 +4503,7 @@ partial8:
 	VMOVUPD      Z13, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z14
 	VMOVUPD      Z14, K1, (CX)
@@ -4260,7 +4512,7 @@ partial8:
 	VMOVUPD      Z15, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z16
 	VMOVUPD      Z16, K1, (CX)
@@ -4269,7 +4521,7 @@ partial8:
 	VMOVUPD      Z17, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z18
 	VMOVUPD      Z18, K1, (CX)
@@ -4278,7 +4530,7 @@ partial8:
 	VMOVUPD      Z19, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z20
 	VMOVUPD      Z20, K1, (CX)
@@ -4287,7 +4539,7 @@ partial8:
 	VMOVUPD      Z21, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z22
 	VMOVUPD      Z22, K1, (CX)
@@ -4296,7 +4548,7 @@ partial8:
 	VMOVUPD      Z23, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z24
 	VMOVUPD      Z24, K1, (CX)
@@ -4305,7 +4557,7 @@ partial8:
 	VMOVUPD      Z25, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z26
 	VMOVUPD      Z26, K1, (CX)
@@ -4313,89 +4565,222 @@ partial8:
 	VFMADD231PD  Z29, Z28, Z27
 	VMOVUPD      Z27, K2, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z0, K1, (CX)
 	VMOVUPD Z1, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z2, K1, (CX)
 	VMOVUPD Z3, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z4, K1, (CX)
 	VMOVUPD Z5, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z6, K1, (CX)
 	VMOVUPD Z7, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z8, K1, (CX)
 	VMOVUPD Z9, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z10, K1, (CX)
 	VMOVUPD Z11, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z12, K1, (CX)
 	VMOVUPD Z13, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z14, K1, (CX)
 	VMOVUPD Z15, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z16, K1, (CX)
 	VMOVUPD Z17, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z18, K1, (CX)
 	VMOVUPD Z19, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z20, K1, (CX)
 	VMOVUPD Z21, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z22, K1, (CX)
 	VMOVUPD Z23, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z24, K1, (CX)
 	VMOVUPD Z25, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z26, K1, (CX)
 	VMOVUPD Z27, K2, 64(CX)
 	ADDQ    DI, CX
 
-next9:
+next4:
 	IMUL3Q $0x0000000e, DI, CX
 	ADDQ   CX, BX
 	ADDQ   R8, DX
 	SUBQ   $0x0000000e, SI
 	JMP    panel1
 
-end2:
+single_row2:
+	MOVQ   8(AX), CX
+	MOVQ   24(AX), R8
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	SUBQ   $0x00000004, R8
+	JL     rest14
+
+many13:
+	VMOVUPD      (CX), Z2
+	VMOVUPD      64(CX), Z3
+	VBROADCASTSD (DX), Z4
+	VSUBPD       Z4, Z2, Z2
+	VPANDQ.BCST  absF64AVX512<>+0(SB), Z2, Z2
+	VADDPD       Z2, Z0, Z0
+	VSUBPD       Z4, Z3, Z2
+	VPANDQ.BCST  absF64AVX512<>+0(SB), Z2, Z2
+	VADDPD       Z2, Z1, Z1
+	VMOVUPD      128(CX), Z2
+	VMOVUPD      192(CX), Z3
+	VBROADCASTSD 112(DX), Z4
+	VSUBPD       Z4, Z2, Z2
+	VPANDQ.BCST  absF64AVX512<>+0(SB), Z2, Z2
+	VADDPD       Z2, Z0, Z0
+	VSUBPD       Z4, Z3, Z2
+	VPANDQ.BCST  absF64AVX512<>+0(SB), Z2, Z2
+	VADDPD       Z2, Z1, Z1
+	VMOVUPD      256(CX), Z2
+	VMOVUPD      320(CX), Z3
+	VBROADCASTSD 224(DX), Z4
+	VSUBPD       Z4, Z2, Z2
+	VPANDQ.BCST  absF64AVX512<>+0(SB), Z2, Z2
+	VADDPD       Z2, Z0, Z0
+	VSUBPD       Z4, Z3, Z2
+	VPANDQ.BCST  absF64AVX512<>+0(SB), Z2, Z2
+	VADDPD       Z2, Z1, Z1
+	VMOVUPD      384(CX), Z2
+	VMOVUPD      448(CX), Z3
+	VBROADCASTSD 336(DX), Z4
+	VSUBPD       Z4, Z2, Z2
+	VPANDQ.BCST  absF64AVX512<>+0(SB), Z2, Z2
+	VADDPD       Z2, Z0, Z0
+	VSUBPD       Z4, Z3, Z2
+	VPANDQ.BCST  absF64AVX512<>+0(SB), Z2, Z2
+	VADDPD       Z2, Z1, Z1
+	ADDQ         $0x000001c0, DX
+	ADDQ         $0x00000200, CX
+	SUBQ         $0x00000004, R8
+	JGE          many13
+
+rest14:
+	ADDQ $0x00000004, R8
+	JZ   done16
+
+single15:
+	VMOVUPD      (CX), Z2
+	VMOVUPD      64(CX), Z3
+	VBROADCASTSD (DX), Z4
+	VSUBPD       Z4, Z2, Z2
+	VPANDQ.BCST  absF64AVX512<>+0(SB), Z2, Z2
+	VADDPD       Z2, Z0, Z0
+	VSUBPD       Z4, Z3, Z2
+	VPANDQ.BCST  absF64AVX512<>+0(SB), Z2, Z2
+	VADDPD       Z2, Z1, Z1
+	ADDQ         $0x00000070, DX
+	ADDQ         $0x00000080, CX
+	DECQ         R8
+	JNZ          single15
+
+done16:
+	// C ← α·sum + β·C
+	VBROADCASTSD 64(AX), Z2
+	VMULPD       Z2, Z0, Z0
+	VMULPD       Z2, Z1, Z1
+	MOVQ         40(AX), CX
+	CMPQ         CX, $0x00000010
+	JL           partial17
+	VBROADCASTSD 72(AX), Z2
+	MOVQ         72(AX), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite18
+	MOVQ         BX, AX
+	CMPQ         SI, $0x00000000
+	JLE          end3
+	VMOVUPD      (AX), Z3
+	VFMADD231PD  Z3, Z2, Z0
+	VMOVUPD      Z0, (AX)
+	VMOVUPD      64(AX), Z0
+	VFMADD231PD  Z0, Z2, Z1
+	VMOVUPD      Z1, 64(AX)
+	ADDQ         DI, AX
+	JMP          end3
+
+overwrite18:
+	MOVQ    BX, AX
+	CMPQ    SI, $0x00000000
+	JLE     end3
+	VMOVUPD Z0, (AX)
+	VMOVUPD Z1, 64(AX)
+	ADDQ    DI, AX
+	JMP     end3
+
+partial17:
+	MOVQ         $0x0000000000000001, DX
+	SHLQ         CL, DX
+	DECQ         DX
+	KMOVW        DX, K1
+	SHRQ         $0x08, DX
+	KMOVW        DX, K2
+	VBROADCASTSD 72(AX), Z2
+	MOVQ         72(AX), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite19
+	MOVQ         BX, AX
+	CMPQ         SI, $0x00000000
+	JLE          end3
+	VMOVUPD.Z    (AX), K1, Z3
+	VFMADD231PD  Z3, Z2, Z0
+	VMOVUPD      Z0, K1, (AX)
+	VMOVUPD.Z    64(AX), K2, Z0
+	VFMADD231PD  Z0, Z2, Z1
+	VMOVUPD      Z1, K2, 64(AX)
+	ADDQ         DI, AX
+	JMP          end3
+
+overwrite19:
+	MOVQ    BX, AX
+	CMPQ    SI, $0x00000000
+	JLE     end3
+	VMOVUPD Z0, K1, (AX)
+	VMOVUPD Z1, K2, 64(AX)
+	ADDQ    DI, AX
+
+end3:
 	VZEROUPPER
 	RET
 
@@ -4417,10 +4802,12 @@ TEXT ·l1F32AVX512(SB), $0-8
 	SHLQ   $0x02, R9
 	IMUL3Q $0x00000020, R9, R9
 	ADDQ   8(AX), R9
+	CMPQ   SI, $0x00000002
+	JL     single_row2
 
 panel1:
 	TESTQ   SI, SI
-	JLE     end2
+	JLE     end3
 	MOVQ    BX, CX
 	MOVQ    $0x0000000e, R10
 	CMPQ    SI, R10
@@ -4457,9 +4844,9 @@ panel1:
 	VPXORQ  Z26, Z26, Z26
 	VPXORQ  Z27, Z27, Z27
 	SUBQ    $0x00000004, R13
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPS      (R12), Z28
 	VMOVUPS      64(R12), Z29
 	VBROADCASTSS (R11), Z30
@@ -4563,12 +4950,12 @@ many3:
 	PREFETCHT1   (R9)
 	ADDQ         $0x00000040, R9
 	DECQ         R10
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (CX)
 	PREFETCHT1   127(CX)
 	ADDQ         DI, CX
 
-fetched7:
+fetched9:
 	VMOVUPS      128(R12), Z28
 	VMOVUPS      192(R12), Z29
 	VBROADCASTSS 56(R11), Z30
@@ -4872,13 +5259,13 @@ fetched7:
 	ADDQ         $0x000000e0, R11
 	ADDQ         $0x00000200, R12
 	SUBQ         $0x00000004, R13
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R13
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPS      (R12), Z28
 	VMOVUPS      64(R12), Z29
 	VBROADCASTSS (R11), Z30
@@ -4982,9 +5369,9 @@ single5:
 	ADDQ         $0x00000038, R11
 	ADDQ         $0x00000080, R12
 	DECQ         R13
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSS 64(AX), Z28
 	VMULPS       Z28, Z0, Z0
@@ -5017,14 +5404,14 @@ done6:
 	VMULPS       Z28, Z27, Z27
 	MOVQ         40(AX), CX
 	CMPQ         CX, $0x00000020
-	JL           partial8
+	JL           partial10
 	VBROADCASTSS 68(AX), Z28
 	MOVL         68(AX), CX
 	SHLL         $0x01, CX
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z0
 	VMOVUPS      Z0, (CX)
@@ -5033,7 +5420,7 @@ done6:
 	VMOVUPS      Z1, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z2
 	VMOVUPS      Z2, (CX)
@@ -5042,7 +5429,7 @@ done6:
 	VMOVUPS      Z3, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z4
 	VMOVUPS      Z4, (CX)
@@ -5051,7 +5438,7 @@ done6:
 	VMOVUPS      Z5, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z6
 	VMOVUPS      Z6, (CX)
@@ -5060,7 +5447,7 @@ done6:
 	VMOVUPS      Z7, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z8
 	VMOVUPS      Z8, (CX)
@@ -5069,7 +5456,7 @@ done6:
 	VMOVUPS      Z9, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z10
 	VMOVUPS      Z10, (CX)
@@ -5078,7 +5465,7 @@ done6:
 	VMOVUPS      Z11, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z12
 	VMOVUPS      Z12, (CX)
@@ -5087,7 +5474,7 @@ done6:
 	VMOVUPS      Z13, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z14
 	VMOVUPS      Z14, (CX)
@@ -5096,7 +5483,7 @@ done6:
 	VMOVUPS      Z15, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z16
 	VMOVUPS      Z16, (CX)
@@ -5105,7 +5492,7 @@ done6:
 	VMOVUPS      Z17, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z18
 	VMOVUPS      Z18, (CX)
@@ -5114,7 +5501,7 @@ done6:
 	VMOVUPS      Z19, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z20
 	VMOVUPS      Z20, (CX)
@@ -5123,7 +5510,7 @@ done6:
 	VMOVUPS      Z21, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z22
 	VMOVUPS      Z22, (CX)
@@ -5132,7 +5519,7 @@ done6:
 	VMOVUPS      Z23, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z24
 	VMOVUPS      Z24, (CX)
@@ -5141,7 +5528,7 @@ done6:
 	VMOVUPS      Z25, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z26
 	VMOVUPS      Z26, (CX)
@@ -5149,83 +5536,83 @@ done6:
 	VFMADD231PS  Z29, Z28, Z27
 	VMOVUPS      Z27, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z16, (CX)
 	VMOVUPS Z17, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z18, (CX)
 	VMOVUPS Z19, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z20, (CX)
 	VMOVUPS Z21, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z22, (CX)
 	VMOVUPS Z23, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z24, (CX)
 	VMOVUPS Z25, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z26, (CX)
 	VMOVUPS Z27, 64(CX)
 	ADDQ    DI, CX
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	MOVQ         $0x0000000000000001, R10
 	SHLQ         CL, R10
 	DECQ         R10
@@ -5235,10 +5622,10 @@ partial8:
 	VBROADCASTSS 68(AX), Z28
 	MOVL         68(AX), CX
 	SHLL         $0x01, CX
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z0
 	VMOVUPS      Z0, K1, (CX)
@@ -5247,7 +5634,7 @@ partial8:
 	VMOVUPS      Z1, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z2
 	VMOVUPS      Z2, K1, (CX)
@@ -5256,7 +5643,7 @@ partial8:
 	VMOVUPS      Z3, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z4
 	VMOVUPS      Z4, K1, (CX)
@@ -5265,7 +5652,7 @@ partial8:
 	VMOVUPS      Z5, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z6
 	VMOVUPS      Z6, K1, (CX)
@@ -5274,7 +5661,7 @@ partial8:
 	VMOVUPS      Z7, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z8
 	VMOVUPS      Z8, K1, (CX)
@@ -5283,7 +5670,7 @@ partial8:
 	VMOVUPS      Z9, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z10
 	VMOVUPS      Z10, K1, (CX)
@@ -5292,7 +5679,7 @@ partial8:
 	VMOVUPS      Z11, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z12
 	VMOVUPS      Z12, K1, (CX)
@@ -5301,7 +5688,7 @@ partial8:
 	VMOVUPS      Z13, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z14
 	VMOVUPS      Z14, K1, (CX)
@@ -5310,7 +5697,7 @@ partial8:
 	VMOVUPS      Z15, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z16
 	VMOVUPS      Z16, K1, (CX)
@@ -5319,7 +5706,7 @@ partial8:
 	VMOVUPS      Z17, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z18
 	VMOVUPS      Z18, K1, (CX)
@@ -5328,7 +5715,7 @@ partial8:
 	VMOVUPS      Z19, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z20
 	VMOVUPS      Z20, K1, (CX)
@@ -5337,7 +5724,7 @@ partial8:
 	VMOVUPS      Z21, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z22
 	VMOVUPS      Z22, K1, (CX)
@@ -5346,7 +5733,7 @@ partial8:
 	VMOVUPS      Z23, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z24
 	VMOVUPS      Z24, K1, (CX)
@@ -5355,7 +5742,7 @@ partial8:
 	VMOVUPS      Z25, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z26
 	VMOVUPS      Z26, K1, (CX)
@@ -5363,89 +5750,222 @@ partial8:
 	VFMADD231PS  Z29, Z28, Z27
 	VMOVUPS      Z27, K2, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z2, K1, (CX)
 	VMOVUPS Z3, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z4, K1, (CX)
 	VMOVUPS Z5, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z6, K1, (CX)
 	VMOVUPS Z7, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z8, K1, (CX)
 	VMOVUPS Z9, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z10, K1, (CX)
 	VMOVUPS Z11, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z14, K1, (CX)
 	VMOVUPS Z15, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z16, K1, (CX)
 	VMOVUPS Z17, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z18, K1, (CX)
 	VMOVUPS Z19, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z20, K1, (CX)
 	VMOVUPS Z21, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z22, K1, (CX)
 	VMOVUPS Z23, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z24, K1, (CX)
 	VMOVUPS Z25, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z26, K1, (CX)
 	VMOVUPS Z27, K2, 64(CX)
 	ADDQ    DI, CX
 
-next9:
+next4:
 	IMUL3Q $0x0000000e, DI, CX
 	ADDQ   CX, BX
 	ADDQ   R8, DX
 	SUBQ   $0x0000000e, SI
 	JMP    panel1
 
-end2:
+single_row2:
+	MOVQ   8(AX), CX
+	MOVQ   24(AX), R8
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	SUBQ   $0x00000004, R8
+	JL     rest14
+
+many13:
+	VMOVUPS      (CX), Z2
+	VMOVUPS      64(CX), Z3
+	VBROADCASTSS (DX), Z4
+	VSUBPS       Z4, Z2, Z2
+	VPANDD.BCST  absF32AVX512<>+0(SB), Z2, Z2
+	VADDPS       Z2, Z0, Z0
+	VSUBPS       Z4, Z3, Z2
+	VPANDD.BCST  absF32AVX512<>+0(SB), Z2, Z2
+	VADDPS       Z2, Z1, Z1
+	VMOVUPS      128(CX), Z2
+	VMOVUPS      192(CX), Z3
+	VBROADCASTSS 56(DX), Z4
+	VSUBPS       Z4, Z2, Z2
+	VPANDD.BCST  absF32AVX512<>+0(SB), Z2, Z2
+	VADDPS       Z2, Z0, Z0
+	VSUBPS       Z4, Z3, Z2
+	VPANDD.BCST  absF32AVX512<>+0(SB), Z2, Z2
+	VADDPS       Z2, Z1, Z1
+	VMOVUPS      256(CX), Z2
+	VMOVUPS      320(CX), Z3
+	VBROADCASTSS 112(DX), Z4
+	VSUBPS       Z4, Z2, Z2
+	VPANDD.BCST  absF32AVX512<>+0(SB), Z2, Z2
+	VADDPS       Z2, Z0, Z0
+	VSUBPS       Z4, Z3, Z2
+	VPANDD.BCST  absF32AVX512<>+0(SB), Z2, Z2
+	VADDPS       Z2, Z1, Z1
+	VMOVUPS      384(CX), Z2
+	VMOVUPS      448(CX), Z3
+	VBROADCASTSS 168(DX), Z4
+	VSUBPS       Z4, Z2, Z2
+	VPANDD.BCST  absF32AVX512<>+0(SB), Z2, Z2
+	VADDPS       Z2, Z0, Z0
+	VSUBPS       Z4, Z3, Z2
+	VPANDD.BCST  absF32AVX512<>+0(SB), Z2, Z2
+	VADDPS       Z2, Z1, Z1
+	ADDQ         $0x000000e0, DX
+	ADDQ         $0x00000200, CX
+	SUBQ         $0x00000004, R8
+	JGE          many13
+
+rest14:
+	ADDQ $0x00000004, R8
+	JZ   done16
+
+single15:
+	VMOVUPS      (CX), Z2
+	VMOVUPS      64(CX), Z3
+	VBROADCASTSS (DX), Z4
+	VSUBPS       Z4, Z2, Z2
+	VPANDD.BCST  absF32AVX512<>+0(SB), Z2, Z2
+	VADDPS       Z2, Z0, Z0
+	VSUBPS       Z4, Z3, Z2
+	VPANDD.BCST  absF32AVX512<>+0(SB), Z2, Z2
+	VADDPS       Z2, Z1, Z1
+	ADDQ         $0x00000038, DX
+	ADDQ         $0x00000080, CX
+	DECQ         R8
+	JNZ          single15
+
+done16:
+	// C ← α·sum + β·C
+	VBROADCASTSS 64(AX), Z2
+	VMULPS       Z2, Z0, Z0
+	VMULPS       Z2, Z1, Z1
+	MOVQ         40(AX), CX
+	CMPQ         CX, $0x00000020
+	JL           partial17
+	VBROADCASTSS 68(AX), Z2
+	MOVL         68(AX), AX
+	SHLL         $0x01, AX
+	JZ           overwrite18
+	MOVQ         BX, AX
+	CMPQ         SI, $0x00000000
+	JLE          end3
+	VMOVUPS      (AX), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      64(AX), Z0
+	VFMADD231PS  Z0, Z2, Z1
+	VMOVUPS      Z1, 64(AX)
+	ADDQ         DI, AX
+	JMP          end3
+
+overwrite18:
+	MOVQ    BX, AX
+	CMPQ    SI, $0x00000000
+	JLE     end3
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	ADDQ    DI, AX
+	JMP     end3
+
+partial17:
+	MOVQ         $0x0000000000000001, DX
+	SHLQ         CL, DX
+	DECQ         DX
+	KMOVW        DX, K1
+	SHRQ         $0x10, DX
+	KMOVW        DX, K2
+	VBROADCASTSS 68(AX), Z2
+	MOVL         68(AX), AX
+	SHLL         $0x01, AX
+	JZ           overwrite19
+	MOVQ         BX, AX
+	CMPQ         SI, $0x00000000
+	JLE          end3
+	VMOVUPS.Z    (AX), K1, Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      Z0, K1, (AX)
+	VMOVUPS.Z    64(AX), K2, Z0
+	VFMADD231PS  Z0, Z2, Z1
+	VMOVUPS      Z1, K2, 64(AX)
+	ADDQ         DI, AX
+	JMP          end3
+
+overwrite19:
+	MOVQ    BX, AX
+	CMPQ    SI, $0x00000000
+	JLE     end3
+	VMOVUPS Z0, K1, (AX)
+	VMOVUPS Z1, K2, 64(AX)
+	ADDQ    DI, AX
+
+end3:
 	VZEROUPPER
 	RET
 
@@ -5467,10 +5987,12 @@ TEXT ·chi2F64AVX512(SB), $0-8
 	SHLQ   $0x03, R9
 	IMUL3Q $0x00000010, R9, R9
 	ADDQ   8(AX), R9
+	CMPQ   SI, $0x00000002
+	JL     single_row2
 
 panel1:
 	TESTQ   SI, SI
-	JLE     end2
+	JLE     end3
 	MOVQ    BX, CX
 	MOVQ    $0x0000000e, R10
 	CMPQ    SI, R10
@@ -5507,9 +6029,9 @@ panel1:
 	VPXORQ  Z26, Z26, Z26
 	VPXORQ  Z27, Z27, Z27
 	SUBQ    $0x00000004, R13
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPD      (R12), Z28
 	VMOVUPD      64(R12), Z29
 	VBROADCASTSD (R11), Z30
@@ -5683,12 +6205,12 @@ many3:
 	PREFETCHT1   (R9)
 	ADDQ         $0x00000040, R9
 	DECQ         R10
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (CX)
 	PREFETCHT1   127(CX)
 	ADDQ         DI, CX
 
-fetched7:
+fetched9:
 	VMOVUPD      128(R12), Z28
 	VMOVUPD      192(R12), Z29
 	VBROADCASTSD 112(R11), Z30
@@ -6202,13 +6724,13 @@ fetched7:
 	ADDQ         $0x000001c0, R11
 	ADDQ         $0x00000200, R12
 	SUBQ         $0x00000004, R13
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R13
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPD      (R12), Z28
 	VMOVUPD      64(R12), Z29
 	VBROADCASTSD (R11), Z30
@@ -6382,9 +6904,9 @@ single5:
 	ADDQ         $0x00000070, R11
 	ADDQ         $0x00000080, R12
 	DECQ         R13
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSD 64(AX), Z28
 	VMULPD       Z28, Z0, Z0
@@ -6417,14 +6939,14 @@ done6:
 	VMULPD       Z28, Z27, Z27
 	MOVQ         40(AX), CX
 	CMPQ         CX, $0x00000010
-	JL           partial8
+	JL           partial10
 	VBROADCASTSD 72(AX), Z28
 	MOVQ         72(AX), CX
 	SHLQ         $0x01, CX
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z0
 	VMOVUPD      Z0, (CX)
@@ -6433,7 +6955,7 @@ done6:
 	VMOVUPD      Z1, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z2
 	VMOVUPD      Z2, (CX)
@@ -6442,7 +6964,7 @@ done6:
 	VMOVUPD      Z3, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z4
 	VMOVUPD      Z4, (CX)
@@ -6451,7 +6973,7 @@ done6:
 	VMOVUPD      Z5, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z6
 	VMOVUPD      Z6, (CX)
@@ -6460,7 +6982,7 @@ done6:
 	VMOVUPD      Z7, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z8
 	VMOVUPD      Z8, (CX)
@@ -6469,7 +6991,7 @@ done6:
 	VMOVUPD      Z9, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z10
 	VMOVUPD      Z10, (CX)
@@ -6478,7 +7000,7 @@ done6:
 	VMOVUPD      Z11, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z12
 	VMOVUPD      Z12, (CX)
@@ -6487,7 +7009,7 @@ done6:
 	VMOVUPD      Z13, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z14
 	VMOVUPD      Z14, (CX)
@@ -6496,7 +7018,7 @@ done6:
 	VMOVUPD      Z15, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z16
 	VMOVUPD      Z16, (CX)
@@ -6505,7 +7027,7 @@ done6:
 	VMOVUPD      Z17, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z18
 	VMOVUPD      Z18, (CX)
@@ -6514,7 +7036,7 @@ done6:
 	VMOVUPD      Z19, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z20
 	VMOVUPD      Z20, (CX)
@@ -6523,7 +7045,7 @@ done6:
 	VMOVUPD      Z21, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z22
 	VMOVUPD      Z22, (CX)
@@ -6532,7 +7054,7 @@ done6:
 	VMOVUPD      Z23, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z24
 	VMOVUPD      Z24, (CX)
@@ -6541,7 +7063,7 @@ done6:
 	VMOVUPD      Z25, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPD      (CX), Z29
 	VFMADD231PD  Z29, Z28, Z26
 	VMOVUPD      Z26, (CX)
@@ -6549,83 +7071,83 @@ done6:
 	VFMADD231PD  Z29, Z28, Z27
 	VMOVUPD      Z27, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z0, (CX)
 	VMOVUPD Z1, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z2, (CX)
 	VMOVUPD Z3, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z4, (CX)
 	VMOVUPD Z5, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z6, (CX)
 	VMOVUPD Z7, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z8, (CX)
 	VMOVUPD Z9, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z10, (CX)
 	VMOVUPD Z11, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z12, (CX)
 	VMOVUPD Z13, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z14, (CX)
 	VMOVUPD Z15, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z16, (CX)
 	VMOVUPD Z17, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z18, (CX)
 	VMOVUPD Z19, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z20, (CX)
 	VMOVUPD Z21, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z22, (CX)
 	VMOVUPD Z23, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z24, (CX)
 	VMOVUPD Z25, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z26, (CX)
 	VMOVUPD Z27, 64(CX)
 	ADDQ    DI, CX
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	MOVQ         $0x0000000000000001, R10
 	SHLQ         CL, R10
 	DECQ         R10
@@ -6635,10 +7157,10 @@ partial8:
 	VBROADCASTSD 72(AX), Z28
 	MOVQ         72(AX), CX
 	SHLQ         $0x01, CX
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z0
 	VMOVUPD      Z0, K1, (CX)
@@ -6647,7 +7169,7 @@ partial8:
 	VMOVUPD      Z1, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z2
 	VMOVUPD      Z2, K1, (CX)
@@ -6656,7 +7178,7 @@ partial8:
 	VMOVUPD      Z3, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z4
 	VMOVUPD      Z4, K1, (CX)
@@ -6665,7 +7187,7 @@ partial8:
 	VMOVUPD      Z5, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z6
 	VMOVUPD      Z6, K1, (CX)
@@ -6674,7 +7196,7 @@ partial8:
 	VMOVUPD      Z7, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z8
 	VMOVUPD      Z8, K1, (CX)
@@ -6683,7 +7205,7 @@ partial8:
 	VMOVUPD      Z9, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z10
 	VMOVUPD      Z10, K1, (CX)
@@ -6692,7 +7214,7 @@ partial8:
 	VMOVUPD      Z11, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z12
 	VMOVUPD      Z12, K1, (CX)
@@ -6701,7 +7223,7 @@ partial8:
 	VMOVUPD      Z13, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z14
 	VMOVUPD      Z14, K1, (CX)
@@ -6710,7 +7232,7 @@ partial8:
 	VMOVUPD      Z15, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z16
 	VMOVUPD      Z16, K1, (CX)
@@ -6719,7 +7241,7 @@ partial8:
 	VMOVUPD      Z17, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z18
 	VMOVUPD      Z18, K1, (CX)
@@ -6728,7 +7250,7 @@ partial8:
 	VMOVUPD      Z19, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z20
 	VMOVUPD      Z20, K1, (CX)
@@ -6737,7 +7259,7 @@ partial8:
 	VMOVUPD      Z21, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z22
 	VMOVUPD      Z22, K1, (CX)
@@ -6746,7 +7268,7 @@ partial8:
 	VMOVUPD      Z23, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z24
 	VMOVUPD      Z24, K1, (CX)
@@ -6755,7 +7277,7 @@ partial8:
 	VMOVUPD      Z25, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z29
 	VFMADD231PD  Z29, Z28, Z26
 	VMOVUPD      Z26, K1, (CX)
@@ -6763,89 +7285,247 @@ partial8:
 	VFMADD231PD  Z29, Z28, Z27
 	VMOVUPD      Z27, K2, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z0, K1, (CX)
 	VMOVUPD Z1, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z2, K1, (CX)
 	VMOVUPD Z3, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z4, K1, (CX)
 	VMOVUPD Z5, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z6, K1, (CX)
 	VMOVUPD Z7, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z8, K1, (CX)
 	VMOVUPD Z9, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z10, K1, (CX)
 	VMOVUPD Z11, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z12, K1, (CX)
 	VMOVUPD Z13, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z14, K1, (CX)
 	VMOVUPD Z15, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z16, K1, (CX)
 	VMOVUPD Z17, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z18, K1, (CX)
 	VMOVUPD Z19, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z20, K1, (CX)
 	VMOVUPD Z21, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z22, K1, (CX)
 	VMOVUPD Z23, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z24, K1, (CX)
 	VMOVUPD Z25, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z26, K1, (CX)
 	VMOVUPD Z27, K2, 64(CX)
 	ADDQ    DI, CX
 
-next9:
+next4:
 	IMUL3Q $0x0000000e, DI, CX
 	ADDQ   CX, BX
 	ADDQ   R8, DX
 	SUBQ   $0x0000000e, SI
 	JMP    panel1
 
-end2:
+single_row2:
+	MOVQ   8(AX), CX
+	MOVQ   24(AX), R8
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	SUBQ   $0x00000004, R8
+	JL     rest14
+
+many13:
+	VMOVUPD      (CX), Z2
+	VMOVUPD      64(CX), Z3
+	VBROADCASTSD (DX), Z4
+	VSUBPD       Z4, Z2, Z5
+	VADDPD       Z4, Z2, Z4
+	VMAXPD       smallestF64AVX512<>+0(SB), Z4, Z4
+	VDIVPD       Z4, Z5, Z4
+	VFMADD231PD  Z4, Z5, Z0
+	VBROADCASTSD (DX), Z2
+	VSUBPD       Z2, Z3, Z4
+	VADDPD       Z2, Z3, Z2
+	VMAXPD       smallestF64AVX512<>+0(SB), Z2, Z2
+	VDIVPD       Z2, Z4, Z2
+	VFMADD231PD  Z2, Z4, Z1
+	VMOVUPD      128(CX), Z2
+	VMOVUPD      192(CX), Z3
+	VBROADCASTSD 112(DX), Z4
+	VSUBPD       Z4, Z2, Z5
+	VADDPD       Z4, Z2, Z4
+	VMAXPD       smallestF64AVX512<>+0(SB), Z4, Z4
+	VDIVPD       Z4, Z5, Z4
+	VFMADD231PD  Z4, Z5, Z0
+	VBROADCASTSD 112(DX), Z2
+	VSUBPD       Z2, Z3, Z4
+	VADDPD       Z2, Z3, Z2
+	VMAXPD       smallestF64AVX512<>+0(SB), Z2, Z2
+	VDIVPD       Z2, Z4, Z2
+	VFMADD231PD  Z2, Z4, Z1
+	VMOVUPD      256(CX), Z2
+	VMOVUPD      320(CX), Z3
+	VBROADCASTSD 224(DX), Z4
+	VSUBPD       Z4, Z2, Z5
+	VADDPD       Z4, Z2, Z4
+	VMAXPD       smallestF64AVX512<>+0(SB), Z4, Z4
+	VDIVPD       Z4, Z5, Z4
+	VFMADD231PD  Z4, Z5, Z0
+	VBROADCASTSD 224(DX), Z2
+	VSUBPD       Z2, Z3, Z4
+	VADDPD       Z2, Z3, Z2
+	VMAXPD       smallestF64AVX512<>+0(SB), Z2, Z2
+	VDIVPD       Z2, Z4, Z2
+	VFMADD231PD  Z2, Z4, Z1
+	VMOVUPD      384(CX), Z2
+	VMOVUPD      448(CX), Z3
+	VBROADCASTSD 336(DX), Z4
+	VSUBPD       Z4, Z2, Z5
+	VADDPD       Z4, Z2, Z4
+	VMAXPD       smallestF64AVX512<>+0(SB), Z4, Z4
+	VDIVPD       Z4, Z5, Z4
+	VFMADD231PD  Z4, Z5, Z0
+	VBROADCASTSD 336(DX), Z2
+	VSUBPD       Z2, Z3, Z4
+	VADDPD       Z2, Z3, Z2
+	VMAXPD       smallestF64AVX512<>+0(SB), Z2, Z2
+	VDIVPD       Z2, Z4, Z2
+	VFMADD231PD  Z2, Z4, Z1
+	ADDQ         $0x000001c0, DX
+	ADDQ         $0x00000200, CX
+	SUBQ         $0x00000004, R8
+	JGE          many13
+
+rest14:
+	ADDQ $0x00000004, R8
+	JZ   done16
+
+single15:
+	VMOVUPD      (CX), Z2
+	VMOVUPD      64(CX), Z3
+	VBROADCASTSD (DX), Z4
+	VSUBPD       Z4, Z2, Z5
+	VADDPD       Z4, Z2, Z4
+	VMAXPD       smallestF64AVX512<>+0(SB), Z4, Z4
+	VDIVPD       Z4, Z5, Z4
+	VFMADD231PD  Z4, Z5, Z0
+	VBROADCASTSD (DX), Z2
+	VSUBPD       Z2, Z3, Z4
+	VADDPD       Z2, Z3, Z2
+	VMAXPD       smallestF64AVX512<>+0(SB), Z2, Z2
+	VDIVPD       Z2, Z4, Z2
+	VFMADD231PD  Z2, Z4, Z1
+	ADDQ         $0x00000070, DX
+	ADDQ         $0x00000080, CX
+	DECQ         R8
+	JNZ          single15
+
+done16:
+	// C ← α·sum + β·C
+	VBROADCASTSD 64(AX), Z2
+	VMULPD       Z2, Z0, Z0
+	VMULPD       Z2, Z1, Z1
+	MOVQ         40(AX), CX
+	CMPQ         CX, $0x00000010
+	JL           partial17
+	VBROADCASTSD 72(AX), Z2
+	MOVQ         72(AX), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite18
+	MOVQ         BX, AX
+	CMPQ         SI, $0x00000000
+	JLE          end3
+	VMOVUPD      (AX), Z3
+	VFMADD231PD  Z3, Z2, Z0
+	VMOVUPD      Z0, (AX)
+	VMOVUPD      64(AX), Z0
+	VFMADD231PD  Z0, Z2, Z1
+	VMOVUPD      Z1, 64(AX)
+	ADDQ         DI, AX
+	JMP          end3
+
+overwrite18:
+	MOVQ    BX, AX
+	CMPQ    SI, $0x00000000
+	JLE     end3
+	VMOVUPD Z0, (AX)
+	VMOVUPD Z1, 64(AX)
+	ADDQ    DI, AX
+	JMP     end3
+
+partial17:
+	MOVQ         $0x0000000000000001, DX
+	SHLQ         CL, DX
+	DECQ         DX
+	KMOVW        DX, K1
+	SHRQ         $0x08, DX
+	KMOVW        DX, K2
+	VBROADCASTSD 72(AX), Z2
+	MOVQ         72(AX), AX
+	SHLQ         $0x01, AX
+	JZ           overwrite19
+	MOVQ         BX, AX
+	CMPQ         SI, $0x00000000
+	JLE          end3
+	VMOVUPD.Z    (AX), K1, Z3
+	VFMADD231PD  Z3, Z2, Z0
+	VMOVUPD      Z0, K1, (AX)
+	VMOVUPD.Z    64(AX), K2, Z0
+	VFMADD231PD  Z0, Z2, Z1
+	VMOVUPD      Z1, K2, 64(AX)
+	ADDQ         DI, AX
+	JMP          end3
+
+overwrite19:
+	MOVQ    BX, AX
+	CMPQ    SI, $0x00000000
+	JLE     end3
+	VMOVUPD Z0, K1, (AX)
+	VMOVUPD Z1, K2, 64(AX)
+	ADDQ    DI, AX
+
+end3:
 	VZEROUPPER
 	RET
 
@@ -6874,10 +7554,12 @@ TEXT ·chi2F32AVX512(SB), $0-8
 	SHLQ   $0x02, R9
 	IMUL3Q $0x00000020, R9, R9
 	ADDQ   8(AX), R9
+	CMPQ   SI, $0x00000002
+	JL     single_row2
 
 panel1:
 	TESTQ   SI, SI
-	JLE     end2
+	JLE     end3
 	MOVQ    BX, CX
 	MOVQ    $0x0000000e, R10
 	CMPQ    SI, R10
@@ -6914,9 +7596,9 @@ panel1:
 	VPXORQ  Z26, Z26, Z26
 	VPXORQ  Z27, Z27, Z27
 	SUBQ    $0x00000004, R13
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPS      (R12), Z28
 	VMOVUPS      64(R12), Z29
 	VBROADCASTSS (R11), Z30
@@ -7090,12 +7772,12 @@ many3:
 	PREFETCHT1   (R9)
 	ADDQ         $0x00000040, R9
 	DECQ         R10
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (CX)
 	PREFETCHT1   127(CX)
 	ADDQ         DI, CX
 
-fetched7:
+fetched9:
 	VMOVUPS      128(R12), Z28
 	VMOVUPS      192(R12), Z29
 	VBROADCASTSS 56(R11), Z30
@@ -7609,13 +8291,13 @@ fetched7:
 	ADDQ         $0x000000e0, R11
 	ADDQ         $0x00000200, R12
 	SUBQ         $0x00000004, R13
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R13
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPS      (R12), Z28
 	VMOVUPS      64(R12), Z29
 	VBROADCASTSS (R11), Z30
@@ -7789,9 +8471,9 @@ single5:
 	ADDQ         $0x00000038, R11
 	ADDQ         $0x00000080, R12
 	DECQ         R13
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSS 64(AX), Z28
 	VMULPS       Z28, Z0, Z0
@@ -7824,14 +8506,14 @@ done6:
 	VMULPS       Z28, Z27, Z27
 	MOVQ         40(AX), CX
 	CMPQ         CX, $0x00000020
-	JL           partial8
+	JL           partial10
 	VBROADCASTSS 68(AX), Z28
 	MOVL         68(AX), CX
 	SHLL         $0x01, CX
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z0
 	VMOVUPS      Z0, (CX)
@@ -7840,7 +8522,7 @@ done6:
 	VMOVUPS      Z1, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z2
 	VMOVUPS      Z2, (CX)
@@ -7849,7 +8531,7 @@ done6:
 	VMOVUPS      Z3, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z4
 	VMOVUPS      Z4, (CX)
@@ -7858,7 +8540,7 @@ done6:
 	VMOVUPS      Z5, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z6
 	VMOVUPS      Z6, (CX)
@@ -7867,7 +8549,7 @@ done6:
 	VMOVUPS      Z7, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z8
 	VMOVUPS      Z8, (CX)
@@ -7876,7 +8558,7 @@ done6:
 	VMOVUPS      Z9, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z10
 	VMOVUPS      Z10, (CX)
@@ -7885,7 +8567,7 @@ done6:
 	VMOVUPS      Z11, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z12
 	VMOVUPS      Z12, (CX)
@@ -7894,7 +8576,7 @@ done6:
 	VMOVUPS      Z13, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z14
 	VMOVUPS      Z14, (CX)
@@ -7903,7 +8585,7 @@ done6:
 	VMOVUPS      Z15, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z16
 	VMOVUPS      Z16, (CX)
@@ -7912,7 +8594,7 @@ done6:
 	VMOVUPS      Z17, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z18
 	VMOVUPS      Z18, (CX)
@@ -7921,7 +8603,7 @@ done6:
 	VMOVUPS      Z19, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z20
 	VMOVUPS      Z20, (CX)
@@ -7930,7 +8612,7 @@ done6:
 	VMOVUPS      Z21, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z22
 	VMOVUPS      Z22, (CX)
@@ -7939,7 +8621,7 @@ done6:
 	VMOVUPS      Z23, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z24
 	VMOVUPS      Z24, (CX)
@@ -7948,7 +8630,7 @@ done6:
 	VMOVUPS      Z25, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z26
 	VMOVUPS      Z26, (CX)
@@ -7956,83 +8638,83 @@ done6:
 	VFMADD231PS  Z29, Z28, Z27
 	VMOVUPS      Z27, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z16, (CX)
 	VMOVUPS Z17, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z18, (CX)
 	VMOVUPS Z19, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z20, (CX)
 	VMOVUPS Z21, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z22, (CX)
 	VMOVUPS Z23, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z24, (CX)
 	VMOVUPS Z25, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z26, (CX)
 	VMOVUPS Z27, 64(CX)
 	ADDQ    DI, CX
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	MOVQ         $0x0000000000000001, R10
 	SHLQ         CL, R10
 	DECQ         R10
@@ -8042,10 +8724,10 @@ partial8:
 	VBROADCASTSS 68(AX), Z28
 	MOVL         68(AX), CX
 	SHLL         $0x01, CX
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z0
 	VMOVUPS      Z0, K1, (CX)
@@ -8054,7 +8736,7 @@ partial8:
 	VMOVUPS      Z1, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z2
 	VMOVUPS      Z2, K1, (CX)
@@ -8063,7 +8745,7 @@ partial8:
 	VMOVUPS      Z3, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z4
 	VMOVUPS      Z4, K1, (CX)
@@ -8072,7 +8754,7 @@ partial8:
 	VMOVUPS      Z5, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z6
 	VMOVUPS      Z6, K1, (CX)
@@ -8081,7 +8763,7 @@ partial8:
 	VMOVUPS      Z7, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z8
 	VMOVUPS      Z8, K1, (CX)
@@ -8090,7 +8772,7 @@ partial8:
 	VMOVUPS      Z9, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z10
 	VMOVUPS      Z10, K1, (CX)
@@ -8099,7 +8781,7 @@ partial8:
 	VMOVUPS      Z11, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z12
 	VMOVUPS      Z12, K1, (CX)
@@ -8108,7 +8790,7 @@ partial8:
 	VMOVUPS      Z13, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z14
 	VMOVUPS      Z14, K1, (CX)
@@ -8117,7 +8799,7 @@ partial8:
 	VMOVUPS      Z15, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z16
 	VMOVUPS      Z16, K1, (CX)
@@ -8126,7 +8808,7 @@ partial8:
 	VMOVUPS      Z17, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z18
 	VMOVUPS      Z18, K1, (CX)
@@ -8135,7 +8817,7 @@ partial8:
 	VMOVUPS      Z19, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z20
 	VMOVUPS      Z20, K1, (CX)
@@ -8144,7 +8826,7 @@ partial8:
 	VMOVUPS      Z21, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z22
 	VMOVUPS      Z22, K1, (CX)
@@ -8153,7 +8835,7 @@ partial8:
 	VMOVUPS      Z23, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z24
 	VMOVUPS      Z24, K1, (CX)
@@ -8162,7 +8844,7 @@ partial8:
 	VMOVUPS      Z25, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z26
 	VMOVUPS      Z26, K1, (CX)
@@ -8170,89 +8852,247 @@ partial8:
 	VFMADD231PS  Z29, Z28, Z27
 	VMOVUPS      Z27, K2, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z2, K1, (CX)
 	VMOVUPS Z3, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z4, K1, (CX)
 	VMOVUPS Z5, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z6, K1, (CX)
 	VMOVUPS Z7, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z8, K1, (CX)
 	VMOVUPS Z9, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z10, K1, (CX)
 	VMOVUPS Z11, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z14, K1, (CX)
 	VMOVUPS Z15, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z16, K1, (CX)
 	VMOVUPS Z17, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z18, K1, (CX)
 	VMOVUPS Z19, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z20, K1, (CX)
 	VMOVUPS Z21, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z22, K1, (CX)
 	VMOVUPS Z23, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z24, K1, (CX)
 	VMOVUPS Z25, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z26, K1, (CX)
 	VMOVUPS Z27, K2, 64(CX)
 	ADDQ    DI, CX
 
-next9:
+next4:
 	IMUL3Q $0x0000000e, DI, CX
 	ADDQ   CX, BX
 	ADDQ   R8, DX
 	SUBQ   $0x0000000e, SI
 	JMP    panel1
 
-end2:
+single_row2:
+	MOVQ   8(AX), CX
+	MOVQ   24(AX), R8
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z1, Z1, Z1
+	SUBQ   $0x00000004, R8
+	JL     rest14
+
+many13:
+	VMOVUPS      (CX), Z2
+	VMOVUPS      64(CX), Z3
+	VBROADCASTSS (DX), Z4
+	VSUBPS       Z4, Z2, Z5
+	VADDPS       Z4, Z2, Z4
+	VMAXPS       smallestF32AVX512<>+0(SB), Z4, Z4
+	VDIVPS       Z4, Z5, Z4
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (DX), Z2
+	VSUBPS       Z2, Z3, Z4
+	VADDPS       Z2, Z3, Z2
+	VMAXPS       smallestF32AVX512<>+0(SB), Z2, Z2
+	VDIVPS       Z2, Z4, Z2
+	VFMADD231PS  Z2, Z4, Z1
+	VMOVUPS      128(CX), Z2
+	VMOVUPS      192(CX), Z3
+	VBROADCASTSS 56(DX), Z4
+	VSUBPS       Z4, Z2, Z5
+	VADDPS       Z4, Z2, Z4
+	VMAXPS       smallestF32AVX512<>+0(SB), Z4, Z4
+	VDIVPS       Z4, Z5, Z4
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS 56(DX), Z2
+	VSUBPS       Z2, Z3, Z4
+	VADDPS       Z2, Z3, Z2
+	VMAXPS       smallestF32AVX512<>+0(SB), Z2, Z2
+	VDIVPS       Z2, Z4, Z2
+	VFMADD231PS  Z2, Z4, Z1
+	VMOVUPS      256(CX), Z2
+	VMOVUPS      320(CX), Z3
+	VBROADCASTSS 112(DX), Z4
+	VSUBPS       Z4, Z2, Z5
+	VADDPS       Z4, Z2, Z4
+	VMAXPS       smallestF32AVX512<>+0(SB), Z4, Z4
+	VDIVPS       Z4, Z5, Z4
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS 112(DX), Z2
+	VSUBPS       Z2, Z3, Z4
+	VADDPS       Z2, Z3, Z2
+	VMAXPS       smallestF32AVX512<>+0(SB), Z2, Z2
+	VDIVPS       Z2, Z4, Z2
+	VFMADD231PS  Z2, Z4, Z1
+	VMOVUPS      384(CX), Z2
+	VMOVUPS      448(CX), Z3
+	VBROADCASTSS 168(DX), Z4
+	VSUBPS       Z4, Z2, Z5
+	VADDPS       Z4, Z2, Z4
+	VMAXPS       smallestF32AVX512<>+0(SB), Z4, Z4
+	VDIVPS       Z4, Z5, Z4
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS 168(DX), Z2
+	VSUBPS       Z2, Z3, Z4
+	VADDPS       Z2, Z3, Z2
+	VMAXPS       smallestF32AVX512<>+0(SB), Z2, Z2
+	VDIVPS       Z2, Z4, Z2
+	VFMADD231PS  Z2, Z4, Z1
+	ADDQ         $0x000000e0, DX
+	ADDQ         $0x00000200, CX
+	SUBQ         $0x00000004, R8
+	JGE          many13
+
+rest14:
+	ADDQ $0x00000004, R8
+	JZ   done16
+
+single15:
+	VMOVUPS      (CX), Z2
+	VMOVUPS      64(CX), Z3
+	VBROADCASTSS (DX), Z4
+	VSUBPS       Z4, Z2, Z5
+	VADDPS       Z4, Z2, Z4
+	VMAXPS       smallestF32AVX512<>+0(SB), Z4, Z4
+	VDIVPS       Z4, Z5, Z4
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (DX), Z2
+	VSUBPS       Z2, Z3, Z4
+	VADDPS       Z2, Z3, Z2
+	VMAXPS       smallestF32AVX512<>+0(SB), Z2, Z2
+	VDIVPS       Z2, Z4, Z2
+	VFMADD231PS  Z2, Z4, Z1
+	ADDQ         $0x00000038, DX
+	ADDQ         $0x00000080, CX
+	DECQ         R8
+	JNZ          single15
+
+done16:
+	// C ← α·sum + β·C
+	VBROADCASTSS 64(AX), Z2
+	VMULPS       Z2, Z0, Z0
+	VMULPS       Z2, Z1, Z1
+	MOVQ         40(AX), CX
+	CMPQ         CX, $0x00000020
+	JL           partial17
+	VBROADCASTSS 68(AX), Z2
+	MOVL         68(AX), AX
+	SHLL         $0x01, AX
+	JZ           overwrite18
+	MOVQ         BX, AX
+	CMPQ         SI, $0x00000000
+	JLE          end3
+	VMOVUPS      (AX), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      64(AX), Z0
+	VFMADD231PS  Z0, Z2, Z1
+	VMOVUPS      Z1, 64(AX)
+	ADDQ         DI, AX
+	JMP          end3
+
+overwrite18:
+	MOVQ    BX, AX
+	CMPQ    SI, $0x00000000
+	JLE     end3
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	ADDQ    DI, AX
+	JMP     end3
+
+partial17:
+	MOVQ         $0x0000000000000001, DX
+	SHLQ         CL, DX
+	DECQ         DX
+	KMOVW        DX, K1
+	SHRQ         $0x10, DX
+	KMOVW        DX, K2
+	VBROADCASTSS 68(AX), Z2
+	MOVL         68(AX), AX
+	SHLL         $0x01, AX
+	JZ           overwrite19
+	MOVQ         BX, AX
+	CMPQ         SI, $0x00000000
+	JLE          end3
+	VMOVUPS.Z    (AX), K1, Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      Z0, K1, (AX)
+	VMOVUPS.Z    64(AX), K2, Z0
+	VFMADD231PS  Z0, Z2, Z1
+	VMOVUPS      Z1, K2, 64(AX)
+	ADDQ         DI, AX
+	JMP          end3
+
+overwrite19:
+	MOVQ    BX, AX
+	CMPQ    SI, $0x00000000
+	JLE     end3
+	VMOVUPS Z0, K1, (AX)
+	VMOVUPS Z1, K2, 64(AX)
+	ADDQ    DI, AX
+
+end3:
 	VZEROUPPER
 	RET
 
@@ -26199,7 +27039,7 @@ TEXT ·gemm16F64AVX512(SB), $0-8
 
 panel1:
 	TESTQ   SI, SI
-	JLE     end2
+	JLE     end3
 	MOVQ    BX, CX
 	MOVQ    $0x0000000e, R11
 	CMPQ    SI, R11
@@ -26222,9 +27062,9 @@ panel1:
 	VPXORQ  Z12, Z12, Z12
 	VPXORQ  Z13, Z13, Z13
 	SUBQ    $0x00000004, R14
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPS       (R13), Z14
 	VPDPWSSD.BCST (R12), Z14, Z0
 	VPDPWSSD.BCST 4(R12), Z14, Z1
@@ -26243,12 +27083,12 @@ many3:
 	PREFETCHT1    (R10)
 	ADDQ          $0x00000040, R10
 	DECQ          R11
-	JL            fetched7
+	JL            fetched9
 	PREFETCHT1    (CX)
 	PREFETCHT1    127(CX)
 	ADDQ          DI, CX
 
-fetched7:
+fetched9:
 	VMOVUPS       64(R13), Z14
 	VPDPWSSD.BCST 56(R12), Z14, Z0
 	VPDPWSSD.BCST 60(R12), Z14, Z1
@@ -26297,13 +27137,13 @@ fetched7:
 	ADDQ          $0x000000e0, R12
 	ADDQ          $0x00000100, R13
 	SUBQ          $0x00000004, R14
-	JGE           many3
+	JGE           many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R14
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPS       (R13), Z14
 	VPDPWSSD.BCST (R12), Z14, Z0
 	VPDPWSSD.BCST 4(R12), Z14, Z1
@@ -26322,9 +27162,9 @@ single5:
 	ADDQ          $0x00000038, R12
 	ADDQ          $0x00000040, R13
 	DECQ          R14
-	JNZ           single5
+	JNZ           single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSD  64(AX), Z14
 	MOVQ          88(AX), CX
@@ -26447,14 +27287,14 @@ done6:
 	ADDQ          $0x00000070, R9
 	MOVQ          40(AX), CX
 	CMPQ          CX, $0x00000010
-	JL            partial8
+	JL            partial10
 	VBROADCASTSD  72(AX), Z15
 	MOVQ          72(AX), CX
 	SHLQ          $0x01, CX
-	JZ            overwrite10
+	JZ            overwrite11
 	MOVQ          BX, CX
 	CMPQ          SI, $0x00000000
-	JLE           next9
+	JLE           next4
 	VMOVUPD       (CX), Z16
 	VFMADD231PD   Z16, Z15, Z0
 	VMOVUPD       Z0, (CX)
@@ -26463,7 +27303,7 @@ done6:
 	VMOVUPD       Z14, 64(CX)
 	ADDQ          DI, CX
 	CMPQ          SI, $0x00000001
-	JLE           next9
+	JLE           next4
 	VMOVUPD       (CX), Z14
 	VFMADD231PD   Z14, Z15, Z1
 	VMOVUPD       Z1, (CX)
@@ -26472,7 +27312,7 @@ done6:
 	VMOVUPD       Z17, 64(CX)
 	ADDQ          DI, CX
 	CMPQ          SI, $0x00000002
-	JLE           next9
+	JLE           next4
 	VMOVUPD       (CX), Z14
 	VFMADD231PD   Z14, Z15, Z2
 	VMOVUPD       Z2, (CX)
@@ -26481,7 +27321,7 @@ done6:
 	VMOVUPD       Z18, 64(CX)
 	ADDQ          DI, CX
 	CMPQ          SI, $0x00000003
-	JLE           next9
+	JLE           next4
 	VMOVUPD       (CX), Z14
 	VFMADD231PD   Z14, Z15, Z3
 	VMOVUPD       Z3, (CX)
@@ -26490,7 +27330,7 @@ done6:
 	VMOVUPD       Z19, 64(CX)
 	ADDQ          DI, CX
 	CMPQ          SI, $0x00000004
-	JLE           next9
+	JLE           next4
 	VMOVUPD       (CX), Z14
 	VFMADD231PD   Z14, Z15, Z4
 	VMOVUPD       Z4, (CX)
@@ -26499,7 +27339,7 @@ done6:
 	VMOVUPD       Z20, 64(CX)
 	ADDQ          DI, CX
 	CMPQ          SI, $0x00000005
-	JLE           next9
+	JLE           next4
 	VMOVUPD       (CX), Z14
 	VFMADD231PD   Z14, Z15, Z5
 	VMOVUPD       Z5, (CX)
@@ -26508,7 +27348,7 @@ done6:
 	VMOVUPD       Z21, 64(CX)
 	ADDQ          DI, CX
 	CMPQ          SI, $0x00000006
-	JLE           next9
+	JLE           next4
 	VMOVUPD       (CX), Z14
 	VFMADD231PD   Z14, Z15, Z6
 	VMOVUPD       Z6, (CX)
@@ -26517,7 +27357,7 @@ done6:
 	VMOVUPD       Z22, 64(CX)
 	ADDQ          DI, CX
 	CMPQ          SI, $0x00000007
-	JLE           next9
+	JLE           next4
 	VMOVUPD       (CX), Z14
 	VFMADD231PD   Z14, Z15, Z7
 	VMOVUPD       Z7, (CX)
@@ -26526,7 +27366,7 @@ done6:
 	VMOVUPD       Z23, 64(CX)
 	ADDQ          DI, CX
 	CMPQ          SI, $0x00000008
-	JLE           next9
+	JLE           next4
 	VMOVUPD       (CX), Z14
 	VFMADD231PD   Z14, Z15, Z8
 	VMOVUPD       Z8, (CX)
@@ -26535,7 +27375,7 @@ done6:
 	VMOVUPD       Z24, 64(CX)
 	ADDQ          DI, CX
 	CMPQ          SI, $0x00000009
-	JLE           next9
+	JLE           next4
 	VMOVUPD       (CX), Z14
 	VFMADD231PD   Z14, Z15, Z9
 	VMOVUPD       Z9, (CX)
@@ -26544,7 +27384,7 @@ done6:
 	VMOVUPD       Z25, 64(CX)
 	ADDQ          DI, CX
 	CMPQ          SI, $0x0000000a
-	JLE           next9
+	JLE           next4
 	VMOVUPD       (CX), Z14
 	VFMADD231PD   Z14, Z15, Z10
 	VMOVUPD       Z10, (CX)
@@ -26553,7 +27393,7 @@ done6:
 	VMOVUPD       Z26, 64(CX)
 	ADDQ          DI, CX
 	CMPQ          SI, $0x0000000b
-	JLE           next9
+	JLE           next4
 	VMOVUPD       (CX), Z14
 	VFMADD231PD   Z14, Z15, Z11
 	VMOVUPD       Z11, (CX)
@@ -26562,7 +27402,7 @@ done6:
 	VMOVUPD       Z27, 64(CX)
 	ADDQ          DI, CX
 	CMPQ          SI, $0x0000000c
-	JLE           next9
+	JLE           next4
 	VMOVUPD       (CX), Z14
 	VFMADD231PD   Z14, Z15, Z12
 	VMOVUPD       Z12, (CX)
@@ -26571,7 +27411,7 @@ done6:
 	VMOVUPD       Z28, 64(CX)
 	ADDQ          DI, CX
 	CMPQ          SI, $0x0000000d
-	JLE           next9
+	JLE           next4
 	VMOVUPD       (CX), Z14
 	VFMADD231PD   Z14, Z15, Z13
 	VMOVUPD       Z13, (CX)
@@ -26579,83 +27419,83 @@ done6:
 	VFMADD231PD   Z14, Z15, Z29
 	VMOVUPD       Z29, 64(CX)
 	ADDQ          DI, CX
-	JMP           next9
+	JMP           next4
 
-overwrite10:
+overwrite11:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z0, (CX)
 	VMOVUPD Z14, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z1, (CX)
 	VMOVUPD Z17, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z2, (CX)
 	VMOVUPD Z18, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z3, (CX)
 	VMOVUPD Z19, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z4, (CX)
 	VMOVUPD Z20, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z5, (CX)
 	VMOVUPD Z21, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z6, (CX)
 	VMOVUPD Z22, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z7, (CX)
 	VMOVUPD Z23, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z8, (CX)
 	VMOVUPD Z24, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z9, (CX)
 	VMOVUPD Z25, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z10, (CX)
 	VMOVUPD Z26, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z11, (CX)
 	VMOVUPD Z27, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z12, (CX)
 	VMOVUPD Z28, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z13, (CX)
 	VMOVUPD Z29, 64(CX)
 	ADDQ    DI, CX
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	MOVQ         $0x0000000000000001, R11
 	SHLQ         CL, R11
 	DECQ         R11
@@ -26665,10 +27505,10 @@ partial8:
 	VBROADCASTSD 72(AX), Z15
 	MOVQ         72(AX), CX
 	SHLQ         $0x01, CX
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z16
 	VFMADD231PD  Z16, Z15, Z0
 	VMOVUPD      Z0, K1, (CX)
@@ -26677,7 +27517,7 @@ partial8:
 	VMOVUPD      Z14, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z14
 	VFMADD231PD  Z14, Z15, Z1
 	VMOVUPD      Z1, K1, (CX)
@@ -26686,7 +27526,7 @@ partial8:
 	VMOVUPD      Z17, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z14
 	VFMADD231PD  Z14, Z15, Z2
 	VMOVUPD      Z2, K1, (CX)
@@ -26695,7 +27535,7 @@ partial8:
 	VMOVUPD      Z18, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z14
 	VFMADD231PD  Z14, Z15, Z3
 	VMOVUPD      Z3, K1, (CX)
@@ -26704,7 +27544,7 @@ partial8:
 	VMOVUPD      Z19, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z14
 	VFMADD231PD  Z14, Z15, Z4
 	VMOVUPD      Z4, K1, (CX)
@@ -26713,7 +27553,7 @@ partial8:
 	VMOVUPD      Z20, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z14
 	VFMADD231PD  Z14, Z15, Z5
 	VMOVUPD      Z5, K1, (CX)
@@ -26722,7 +27562,7 @@ partial8:
 	VMOVUPD      Z21, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z14
 	VFMADD231PD  Z14, Z15, Z6
 	VMOVUPD      Z6, K1, (CX)
@@ -26731,7 +27571,7 @@ partial8:
 	VMOVUPD      Z22, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z14
 	VFMADD231PD  Z14, Z15, Z7
 	VMOVUPD      Z7, K1, (CX)
@@ -26740,7 +27580,7 @@ partial8:
 	VMOVUPD      Z23, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z14
 	VFMADD231PD  Z14, Z15, Z8
 	VMOVUPD      Z8, K1, (CX)
@@ -26749,7 +27589,7 @@ partial8:
 	VMOVUPD      Z24, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z14
 	VFMADD231PD  Z14, Z15, Z9
 	VMOVUPD      Z9, K1, (CX)
@@ -26758,7 +27598,7 @@ partial8:
 	VMOVUPD      Z25, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z14
 	VFMADD231PD  Z14, Z15, Z10
 	VMOVUPD      Z10, K1, (CX)
@@ -26767,7 +27607,7 @@ partial8:
 	VMOVUPD      Z26, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z14
 	VFMADD231PD  Z14, Z15, Z11
 	VMOVUPD      Z11, K1, (CX)
@@ -26776,7 +27616,7 @@ partial8:
 	VMOVUPD      Z27, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z14
 	VFMADD231PD  Z14, Z15, Z12
 	VMOVUPD      Z12, K1, (CX)
@@ -26785,7 +27625,7 @@ partial8:
 	VMOVUPD      Z28, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPD.Z    (CX), K1, Z14
 	VFMADD231PD  Z14, Z15, Z13
 	VMOVUPD      Z13, K1, (CX)
@@ -26793,89 +27633,89 @@ partial8:
 	VFMADD231PD  Z14, Z15, Z29
 	VMOVUPD      Z29, K2, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z0, K1, (CX)
 	VMOVUPD Z14, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z1, K1, (CX)
 	VMOVUPD Z17, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z2, K1, (CX)
 	VMOVUPD Z18, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z3, K1, (CX)
 	VMOVUPD Z19, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z4, K1, (CX)
 	VMOVUPD Z20, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z5, K1, (CX)
 	VMOVUPD Z21, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z6, K1, (CX)
 	VMOVUPD Z22, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z7, K1, (CX)
 	VMOVUPD Z23, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z8, K1, (CX)
 	VMOVUPD Z24, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z9, K1, (CX)
 	VMOVUPD Z25, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z10, K1, (CX)
 	VMOVUPD Z26, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z11, K1, (CX)
 	VMOVUPD Z27, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z12, K1, (CX)
 	VMOVUPD Z28, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPD Z13, K1, (CX)
 	VMOVUPD Z29, K2, 64(CX)
 	ADDQ    DI, CX
 
-next9:
+next4:
 	IMUL3Q $0x0000000e, DI, CX
 	ADDQ   CX, BX
 	ADDQ   R8, DX
 	SUBQ   $0x0000000e, SI
 	JMP    panel1
 
-end2:
+end3:
 	VZEROUPPER
 	RET
 
@@ -26898,7 +27738,7 @@ TEXT ·gemm16F32AVX512(SB), $0-8
 
 panel1:
 	TESTQ   SI, SI
-	JLE     end2
+	JLE     end3
 	MOVQ    BX, CX
 	MOVQ    $0x0000000e, R11
 	CMPQ    SI, R11
@@ -26935,9 +27775,9 @@ panel1:
 	VPXORQ  Z26, Z26, Z26
 	VPXORQ  Z27, Z27, Z27
 	SUBQ    $0x00000004, R14
-	JL      rest4
+	JL      rest6
 
-many3:
+many5:
 	VMOVUPS      (R13), Z28
 	VMOVUPS      64(R13), Z29
 	VBROADCASTSS (R12), Z30
@@ -26985,12 +27825,12 @@ many3:
 	PREFETCHT1   (R10)
 	ADDQ         $0x00000040, R10
 	DECQ         R11
-	JL           fetched7
+	JL           fetched9
 	PREFETCHT1   (CX)
 	PREFETCHT1   127(CX)
 	ADDQ         DI, CX
 
-fetched7:
+fetched9:
 	VMOVUPS      128(R13), Z28
 	VMOVUPS      192(R13), Z29
 	VBROADCASTSS 56(R12), Z30
@@ -27126,13 +27966,13 @@ fetched7:
 	ADDQ         $0x000000e0, R12
 	ADDQ         $0x00000200, R13
 	SUBQ         $0x00000004, R14
-	JGE          many3
+	JGE          many5
 
-rest4:
+rest6:
 	ADDQ $0x00000004, R14
-	JZ   done6
+	JZ   done8
 
-single5:
+single7:
 	VMOVUPS      (R13), Z28
 	VMOVUPS      64(R13), Z29
 	VBROADCASTSS (R12), Z30
@@ -27180,9 +28020,9 @@ single5:
 	ADDQ         $0x00000038, R12
 	ADDQ         $0x00000080, R13
 	DECQ         R14
-	JNZ          single5
+	JNZ          single7
 
-done6:
+done8:
 	// C ← α·sum + β·C
 	VBROADCASTSS 64(AX), Z28
 	MOVQ         80(AX), CX
@@ -27291,14 +28131,14 @@ done6:
 	ADDQ         $0x00000038, R9
 	MOVQ         40(AX), CX
 	CMPQ         CX, $0x00000020
-	JL           partial8
+	JL           partial10
 	VBROADCASTSS 68(AX), Z28
 	MOVL         68(AX), CX
 	SHLL         $0x01, CX
-	JZ           overwrite10
+	JZ           overwrite11
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z0
 	VMOVUPS      Z0, (CX)
@@ -27307,7 +28147,7 @@ done6:
 	VMOVUPS      Z1, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z2
 	VMOVUPS      Z2, (CX)
@@ -27316,7 +28156,7 @@ done6:
 	VMOVUPS      Z3, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z4
 	VMOVUPS      Z4, (CX)
@@ -27325,7 +28165,7 @@ done6:
 	VMOVUPS      Z5, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z6
 	VMOVUPS      Z6, (CX)
@@ -27334,7 +28174,7 @@ done6:
 	VMOVUPS      Z7, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z8
 	VMOVUPS      Z8, (CX)
@@ -27343,7 +28183,7 @@ done6:
 	VMOVUPS      Z9, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z10
 	VMOVUPS      Z10, (CX)
@@ -27352,7 +28192,7 @@ done6:
 	VMOVUPS      Z11, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z12
 	VMOVUPS      Z12, (CX)
@@ -27361,7 +28201,7 @@ done6:
 	VMOVUPS      Z13, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z14
 	VMOVUPS      Z14, (CX)
@@ -27370,7 +28210,7 @@ done6:
 	VMOVUPS      Z15, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z16
 	VMOVUPS      Z16, (CX)
@@ -27379,7 +28219,7 @@ done6:
 	VMOVUPS      Z17, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z18
 	VMOVUPS      Z18, (CX)
@@ -27388,7 +28228,7 @@ done6:
 	VMOVUPS      Z19, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z20
 	VMOVUPS      Z20, (CX)
@@ -27397,7 +28237,7 @@ done6:
 	VMOVUPS      Z21, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z22
 	VMOVUPS      Z22, (CX)
@@ -27406,7 +28246,7 @@ done6:
 	VMOVUPS      Z23, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z24
 	VMOVUPS      Z24, (CX)
@@ -27415,7 +28255,7 @@ done6:
 	VMOVUPS      Z25, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPS      (CX), Z29
 	VFMADD231PS  Z29, Z28, Z26
 	VMOVUPS      Z26, (CX)
@@ -27423,83 +28263,83 @@ done6:
 	VFMADD231PS  Z29, Z28, Z27
 	VMOVUPS      Z27, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite10:
+overwrite11:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z2, (CX)
 	VMOVUPS Z3, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z4, (CX)
 	VMOVUPS Z5, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z6, (CX)
 	VMOVUPS Z7, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z8, (CX)
 	VMOVUPS Z9, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z10, (CX)
 	VMOVUPS Z11, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z12, (CX)
 	VMOVUPS Z13, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z14, (CX)
 	VMOVUPS Z15, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z16, (CX)
 	VMOVUPS Z17, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z18, (CX)
 	VMOVUPS Z19, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z20, (CX)
 	VMOVUPS Z21, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z22, (CX)
 	VMOVUPS Z23, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z24, (CX)
 	VMOVUPS Z25, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z26, (CX)
 	VMOVUPS Z27, 64(CX)
 	ADDQ    DI, CX
-	JMP     next9
+	JMP     next4
 
-partial8:
+partial10:
 	MOVQ         $0x0000000000000001, R11
 	SHLQ         CL, R11
 	DECQ         R11
@@ -27509,10 +28349,10 @@ partial8:
 	VBROADCASTSS 68(AX), Z28
 	MOVL         68(AX), CX
 	SHLL         $0x01, CX
-	JZ           overwrite11
+	JZ           overwrite12
 	MOVQ         BX, CX
 	CMPQ         SI, $0x00000000
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z0
 	VMOVUPS      Z0, K1, (CX)
@@ -27521,7 +28361,7 @@ partial8:
 	VMOVUPS      Z1, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000001
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z2
 	VMOVUPS      Z2, K1, (CX)
@@ -27530,7 +28370,7 @@ partial8:
 	VMOVUPS      Z3, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000002
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z4
 	VMOVUPS      Z4, K1, (CX)
@@ -27539,7 +28379,7 @@ partial8:
 	VMOVUPS      Z5, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000003
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z6
 	VMOVUPS      Z6, K1, (CX)
@@ -27548,7 +28388,7 @@ partial8:
 	VMOVUPS      Z7, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000004
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z8
 	VMOVUPS      Z8, K1, (CX)
@@ -27557,7 +28397,7 @@ partial8:
 	VMOVUPS      Z9, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000005
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z10
 	VMOVUPS      Z10, K1, (CX)
@@ -27566,7 +28406,7 @@ partial8:
 	VMOVUPS      Z11, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000006
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z12
 	VMOVUPS      Z12, K1, (CX)
@@ -27575,7 +28415,7 @@ partial8:
 	VMOVUPS      Z13, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000007
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z14
 	VMOVUPS      Z14, K1, (CX)
@@ -27584,7 +28424,7 @@ partial8:
 	VMOVUPS      Z15, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000008
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z16
 	VMOVUPS      Z16, K1, (CX)
@@ -27593,7 +28433,7 @@ partial8:
 	VMOVUPS      Z17, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x00000009
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z18
 	VMOVUPS      Z18, K1, (CX)
@@ -27602,7 +28442,7 @@ partial8:
 	VMOVUPS      Z19, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000a
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z20
 	VMOVUPS      Z20, K1, (CX)
@@ -27611,7 +28451,7 @@ partial8:
 	VMOVUPS      Z21, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000b
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z22
 	VMOVUPS      Z22, K1, (CX)
@@ -27620,7 +28460,7 @@ partial8:
 	VMOVUPS      Z23, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000c
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z24
 	VMOVUPS      Z24, K1, (CX)
@@ -27629,7 +28469,7 @@ partial8:
 	VMOVUPS      Z25, K2, 64(CX)
 	ADDQ         DI, CX
 	CMPQ         SI, $0x0000000d
-	JLE          next9
+	JLE          next4
 	VMOVUPS.Z    (CX), K1, Z29
 	VFMADD231PS  Z29, Z28, Z26
 	VMOVUPS      Z26, K1, (CX)
@@ -27637,89 +28477,89 @@ partial8:
 	VFMADD231PS  Z29, Z28, Z27
 	VMOVUPS      Z27, K2, 64(CX)
 	ADDQ         DI, CX
-	JMP          next9
+	JMP          next4
 
-overwrite11:
+overwrite12:
 	MOVQ    BX, CX
 	CMPQ    SI, $0x00000000
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z0, K1, (CX)
 	VMOVUPS Z1, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000001
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z2, K1, (CX)
 	VMOVUPS Z3, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000002
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z4, K1, (CX)
 	VMOVUPS Z5, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000003
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z6, K1, (CX)
 	VMOVUPS Z7, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000004
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z8, K1, (CX)
 	VMOVUPS Z9, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000005
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z10, K1, (CX)
 	VMOVUPS Z11, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000006
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z12, K1, (CX)
 	VMOVUPS Z13, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000007
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z14, K1, (CX)
 	VMOVUPS Z15, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000008
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z16, K1, (CX)
 	VMOVUPS Z17, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x00000009
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z18, K1, (CX)
 	VMOVUPS Z19, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000a
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z20, K1, (CX)
 	VMOVUPS Z21, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000b
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z22, K1, (CX)
 	VMOVUPS Z23, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000c
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z24, K1, (CX)
 	VMOVUPS Z25, K2, 64(CX)
 	ADDQ    DI, CX
 	CMPQ    SI, $0x0000000d
-	JLE     next9
+	JLE     next4
 	VMOVUPS Z26, K1, (CX)
 	VMOVUPS Z27, K2, 64(CX)
 	ADDQ    DI, CX
 
-next9:
+next4:
 	IMUL3Q $0x0000000e, DI, CX
 	ADDQ   CX, BX
 	ADDQ   R8, DX
 	SUBQ   $0x0000000e, SI
 	JMP    panel1
 
-end2:
+end3:
 	VZEROUPPER
 	RET
 

@@ -24,39 +24,39 @@ TEXT ·gemmF64NEON(SB), $0-8
 
 panel1:
 	TST R6, R6
-	BLE end2
+	BLE end3
 	MOVD R7, R0
 	CMP $0, R6
-	BLE fetched3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
 	ADD R5, R0, R0
 	CMP $1, R6
-	BLE fetched3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
 	ADD R5, R0, R0
 	CMP $2, R6
-	BLE fetched3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
 	ADD R5, R0, R0
 	CMP $3, R6
-	BLE fetched3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
 	ADD R5, R0, R0
 	CMP $4, R6
-	BLE fetched3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
 	ADD R5, R0, R0
 	CMP $5, R6
-	BLE fetched3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
 
-fetched3:
+fetched4:
 	MOVD 8(R9), R2
 	MOVD 24(R9), R1
 	MOVD R8, R0
@@ -85,9 +85,9 @@ fetched3:
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
 	SUBS $4, R1, R1
-	BLT rest5
+	BLT rest7
 
-many4:
+many6:
 	FMOVQ (R2), F28
 	FMOVQ 16(R2), F27
 	FMOVQ 32(R2), F2
@@ -217,13 +217,13 @@ many4:
 	ADD $192, R0, R0
 	ADD $256, R2, R2
 	SUBS $4, R1, R1
-	BGE many4
+	BGE many6
 
-rest5:
+rest7:
 	ADDS $4, R1, R1
-	BEQ done7
+	BEQ done9
 
-single6:
+single8:
 	FMOVQ (R2), F28
 	FMOVQ 16(R2), F27
 	FMOVQ 32(R2), F2
@@ -258,9 +258,9 @@ single6:
 	ADD $48, R0, R0
 	ADD $64, R2, R2
 	SUBS $1, R1, R1
-	BNE single6
+	BNE single8
 
-done7:
+done9:
 	FMOVD 64(R9), F0
 	WORD $0x4fc0935a // fmul v26.2d, v26.2d, v0.d[0]
 	WORD $0x4fc09339 // fmul v25.2d, v25.2d, v0.d[0]
@@ -288,15 +288,15 @@ done7:
 	WORD $0x4fc09063 // fmul v3.2d, v3.2d, v0.d[0]
 	MOVD 40(R9), R0
 	CMP $8, R0
-	BLT partial8
+	BLT partial10
 	FMOVD 72(R9), F2
 	MOVD 72(R9), R0
 	LSL $1, R0, R0
 	CMP $0, R0
-	BEQ overwrite10
+	BEQ overwrite11
 	MOVD R7, R0
 	CMP $0, R6
-	BLE next9
+	BLE next5
 	FMOVQ (R0), F1
 	FMOVQ 16(R0), F0
 	WORD $0x4fc2103a // fmla v26.2d, v1.2d, v2.d[0]
@@ -311,7 +311,7 @@ done7:
 	FMOVQ F23, 48(R0)
 	ADD R5, R0, R0
 	CMP $1, R6
-	BLE next9
+	BLE next5
 	FMOVQ (R0), F1
 	FMOVQ 16(R0), F0
 	WORD $0x4fc21036 // fmla v22.2d, v1.2d, v2.d[0]
@@ -326,7 +326,7 @@ done7:
 	FMOVQ F19, 48(R0)
 	ADD R5, R0, R0
 	CMP $2, R6
-	BLE next9
+	BLE next5
 	FMOVQ (R0), F1
 	FMOVQ 16(R0), F0
 	WORD $0x4fc21032 // fmla v18.2d, v1.2d, v2.d[0]
@@ -341,7 +341,7 @@ done7:
 	FMOVQ F15, 48(R0)
 	ADD R5, R0, R0
 	CMP $3, R6
-	BLE next9
+	BLE next5
 	FMOVQ (R0), F1
 	FMOVQ 16(R0), F0
 	WORD $0x4fc2102e // fmla v14.2d, v1.2d, v2.d[0]
@@ -356,7 +356,7 @@ done7:
 	FMOVQ F11, 48(R0)
 	ADD R5, R0, R0
 	CMP $4, R6
-	BLE next9
+	BLE next5
 	FMOVQ (R0), F1
 	FMOVQ 16(R0), F0
 	WORD $0x4fc2102a // fmla v10.2d, v1.2d, v2.d[0]
@@ -371,7 +371,7 @@ done7:
 	FMOVQ F7, 48(R0)
 	ADD R5, R0, R0
 	CMP $5, R6
-	BLE next9
+	BLE next5
 	FMOVQ (R0), F1
 	FMOVQ 16(R0), F0
 	WORD $0x4fc21026 // fmla v6.2d, v1.2d, v2.d[0]
@@ -384,54 +384,54 @@ done7:
 	WORD $0x4fc21003 // fmla v3.2d, v0.2d, v2.d[0]
 	FMOVQ F4, 32(R0)
 	FMOVQ F3, 48(R0)
-	B next9
+	B next5
 
-overwrite10:
+overwrite11:
 	MOVD R7, R0
 	CMP $0, R6
-	BLE next9
+	BLE next5
 	FMOVQ F26, (R0)
 	FMOVQ F25, 16(R0)
 	FMOVQ F24, 32(R0)
 	FMOVQ F23, 48(R0)
 	ADD R5, R0, R0
 	CMP $1, R6
-	BLE next9
+	BLE next5
 	FMOVQ F22, (R0)
 	FMOVQ F21, 16(R0)
 	FMOVQ F20, 32(R0)
 	FMOVQ F19, 48(R0)
 	ADD R5, R0, R0
 	CMP $2, R6
-	BLE next9
+	BLE next5
 	FMOVQ F18, (R0)
 	FMOVQ F17, 16(R0)
 	FMOVQ F16, 32(R0)
 	FMOVQ F15, 48(R0)
 	ADD R5, R0, R0
 	CMP $3, R6
-	BLE next9
+	BLE next5
 	FMOVQ F14, (R0)
 	FMOVQ F13, 16(R0)
 	FMOVQ F12, 32(R0)
 	FMOVQ F11, 48(R0)
 	ADD R5, R0, R0
 	CMP $4, R6
-	BLE next9
+	BLE next5
 	FMOVQ F10, (R0)
 	FMOVQ F9, 16(R0)
 	FMOVQ F8, 32(R0)
 	FMOVQ F7, 48(R0)
 	ADD R5, R0, R0
 	CMP $5, R6
-	BLE next9
+	BLE next5
 	FMOVQ F6, (R0)
 	FMOVQ F5, 16(R0)
 	FMOVQ F4, 32(R0)
 	FMOVQ F3, 48(R0)
-	B next9
+	B next5
 
-partial8:
+partial10:
 	MOVD $1, R1
 	LSL R0, R1, R1
 	SUB $1, R1, R1
@@ -439,10 +439,10 @@ partial8:
 	MOVD 72(R9), R0
 	LSL $1, R0, R0
 	CMP $0, R0
-	BEQ overwrite11
+	BEQ overwrite12
 	MOVD R7, R0
 	CMP $0, R6
-	BLE next9
+	BLE next5
 	TBZ $1, R1, lane2
 	FMOVQ (R0), F1
 	B lane1
@@ -525,7 +525,7 @@ lane16:
 lane15:
 	ADD R5, R0, R0
 	CMP $1, R6
-	BLE next9
+	BLE next5
 	TBZ $1, R1, lane18
 	FMOVQ (R0), F1
 	B lane17
@@ -608,7 +608,7 @@ lane32:
 lane31:
 	ADD R5, R0, R0
 	CMP $2, R6
-	BLE next9
+	BLE next5
 	TBZ $1, R1, lane34
 	FMOVQ (R0), F1
 	B lane33
@@ -691,7 +691,7 @@ lane48:
 lane47:
 	ADD R5, R0, R0
 	CMP $3, R6
-	BLE next9
+	BLE next5
 	TBZ $1, R1, lane50
 	FMOVQ (R0), F1
 	B lane49
@@ -774,7 +774,7 @@ lane64:
 lane63:
 	ADD R5, R0, R0
 	CMP $4, R6
-	BLE next9
+	BLE next5
 	TBZ $1, R1, lane66
 	FMOVQ (R0), F1
 	B lane65
@@ -857,7 +857,7 @@ lane80:
 lane79:
 	ADD R5, R0, R0
 	CMP $5, R6
-	BLE next9
+	BLE next5
 	TBZ $1, R1, lane82
 	FMOVQ (R0), F1
 	B lane81
@@ -938,12 +938,12 @@ lane96:
 	FMOVD F3, 48(R0)
 
 lane95:
-	B next9
+	B next5
 
-overwrite11:
+overwrite12:
 	MOVD R7, R0
 	CMP $0, R6
-	BLE next9
+	BLE next5
 	TBZ $1, R1, lane98
 	FMOVQ F26, (R0)
 	B lane97
@@ -982,7 +982,7 @@ lane104:
 lane103:
 	ADD R5, R0, R0
 	CMP $1, R6
-	BLE next9
+	BLE next5
 	TBZ $1, R1, lane106
 	FMOVQ F22, (R0)
 	B lane105
@@ -1021,7 +1021,7 @@ lane112:
 lane111:
 	ADD R5, R0, R0
 	CMP $2, R6
-	BLE next9
+	BLE next5
 	TBZ $1, R1, lane114
 	FMOVQ F18, (R0)
 	B lane113
@@ -1060,7 +1060,7 @@ lane120:
 lane119:
 	ADD R5, R0, R0
 	CMP $3, R6
-	BLE next9
+	BLE next5
 	TBZ $1, R1, lane122
 	FMOVQ F14, (R0)
 	B lane121
@@ -1099,7 +1099,7 @@ lane128:
 lane127:
 	ADD R5, R0, R0
 	CMP $4, R6
-	BLE next9
+	BLE next5
 	TBZ $1, R1, lane130
 	FMOVQ F10, (R0)
 	B lane129
@@ -1138,7 +1138,7 @@ lane136:
 lane135:
 	ADD R5, R0, R0
 	CMP $5, R6
-	BLE next9
+	BLE next5
 	TBZ $1, R1, lane138
 	FMOVQ F6, (R0)
 	B lane137
@@ -1176,7 +1176,7 @@ lane144:
 
 lane143:
 
-next9:
+next5:
 	MOVD $6, R0
 	MUL R5, R0, R0
 	ADD R0, R7, R7
@@ -1184,7 +1184,7 @@ next9:
 	SUB $6, R6, R6
 	B panel1
 
-end2:
+end3:
 	RET
 
 // func gemmF32NEON(args *byte)
@@ -1207,39 +1207,39 @@ TEXT ·gemmF32NEON(SB), $0-8
 
 panel1:
 	TST R6, R6
-	BLE end2
+	BLE end3
 	MOVD R7, R0
 	CMP $0, R6
-	BLE fetched3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
 	ADD R5, R0, R0
 	CMP $1, R6
-	BLE fetched3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
 	ADD R5, R0, R0
 	CMP $2, R6
-	BLE fetched3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
 	ADD R5, R0, R0
 	CMP $3, R6
-	BLE fetched3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
 	ADD R5, R0, R0
 	CMP $4, R6
-	BLE fetched3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
 	ADD R5, R0, R0
 	CMP $5, R6
-	BLE fetched3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
 
-fetched3:
+fetched4:
 	MOVD 8(R9), R2
 	MOVD 24(R9), R1
 	MOVD R8, R0
@@ -1268,9 +1268,9 @@ fetched3:
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
 	SUBS $4, R1, R1
-	BLT rest5
+	BLT rest7
 
-many4:
+many6:
 	FMOVQ (R2), F28
 	FMOVQ 16(R2), F9
 	FMOVQ 32(R2), F2
@@ -1394,13 +1394,13 @@ many4:
 	ADD $96, R0, R0
 	ADD $256, R2, R2
 	SUBS $4, R1, R1
-	BGE many4
+	BGE many6
 
-rest5:
+rest7:
 	ADDS $4, R1, R1
-	BEQ done7
+	BEQ done9
 
-single6:
+single8:
 	FMOVQ (R2), F28
 	FMOVQ 16(R2), F9
 	FMOVQ 32(R2), F2
@@ -1434,9 +1434,9 @@ single6:
 	ADD $24, R0, R0
 	ADD $64, R2, R2
 	SUBS $1, R1, R1
-	BNE single6
+	BNE single8
 
-done7:
+done9:
 	FMOVS 64(R9), F0
 	WORD $0x4f80937b // fmul v27.4s, v27.4s, v0.s[0]
 	WORD $0x4f80935a // fmul v26.4s, v26.4s, v0.s[0]
@@ -1464,15 +1464,15 @@ done7:
 	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
 	MOVD 40(R9), R0
 	CMP $16, R0
-	BLT partial8
+	BLT partial10
 	FMOVS 68(R9), F2
 	MOVWU 68(R9), R0
 	LSLW $1, R0, R0
 	CMPW $0, R0
-	BEQ overwrite10
+	BEQ overwrite11
 	MOVD R7, R0
 	CMP $0, R6
-	BLE next9
+	BLE next5
 	FMOVQ (R0), F1
 	FMOVQ 16(R0), F0
 	WORD $0x4f82103b // fmla v27.4s, v1.4s, v2.s[0]
@@ -1487,7 +1487,7 @@ done7:
 	FMOVQ F24, 48(R0)
 	ADD R5, R0, R0
 	CMP $1, R6
-	BLE next9
+	BLE next5
 	FMOVQ (R0), F1
 	FMOVQ 16(R0), F0
 	WORD $0x4f821037 // fmla v23.4s, v1.4s, v2.s[0]
@@ -1502,7 +1502,7 @@ done7:
 	FMOVQ F20, 48(R0)
 	ADD R5, R0, R0
 	CMP $2, R6
-	BLE next9
+	BLE next5
 	FMOVQ (R0), F1
 	FMOVQ 16(R0), F0
 	WORD $0x4f821033 // fmla v19.4s, v1.4s, v2.s[0]
@@ -1517,7 +1517,7 @@ done7:
 	FMOVQ F16, 48(R0)
 	ADD R5, R0, R0
 	CMP $3, R6
-	BLE next9
+	BLE next5
 	FMOVQ (R0), F1
 	FMOVQ 16(R0), F0
 	WORD $0x4f82102f // fmla v15.4s, v1.4s, v2.s[0]
@@ -1532,7 +1532,7 @@ done7:
 	FMOVQ F12, 48(R0)
 	ADD R5, R0, R0
 	CMP $4, R6
-	BLE next9
+	BLE next5
 	FMOVQ (R0), F1
 	FMOVQ 16(R0), F0
 	WORD $0x4f82102b // fmla v11.4s, v1.4s, v2.s[0]
@@ -1547,7 +1547,7 @@ done7:
 	FMOVQ F7, 48(R0)
 	ADD R5, R0, R0
 	CMP $5, R6
-	BLE next9
+	BLE next5
 	FMOVQ (R0), F1
 	FMOVQ 16(R0), F0
 	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
@@ -1560,54 +1560,54 @@ done7:
 	WORD $0x4f821003 // fmla v3.4s, v0.4s, v2.s[0]
 	FMOVQ F4, 32(R0)
 	FMOVQ F3, 48(R0)
-	B next9
+	B next5
 
-overwrite10:
+overwrite11:
 	MOVD R7, R0
 	CMP $0, R6
-	BLE next9
+	BLE next5
 	FMOVQ F27, (R0)
 	FMOVQ F26, 16(R0)
 	FMOVQ F25, 32(R0)
 	FMOVQ F24, 48(R0)
 	ADD R5, R0, R0
 	CMP $1, R6
-	BLE next9
+	BLE next5
 	FMOVQ F23, (R0)
 	FMOVQ F22, 16(R0)
 	FMOVQ F21, 32(R0)
 	FMOVQ F20, 48(R0)
 	ADD R5, R0, R0
 	CMP $2, R6
-	BLE next9
+	BLE next5
 	FMOVQ F19, (R0)
 	FMOVQ F18, 16(R0)
 	FMOVQ F17, 32(R0)
 	FMOVQ F16, 48(R0)
 	ADD R5, R0, R0
 	CMP $3, R6
-	BLE next9
+	BLE next5
 	FMOVQ F15, (R0)
 	FMOVQ F14, 16(R0)
 	FMOVQ F13, 32(R0)
 	FMOVQ F12, 48(R0)
 	ADD R5, R0, R0
 	CMP $4, R6
-	BLE next9
+	BLE next5
 	FMOVQ F11, (R0)
 	FMOVQ F10, 16(R0)
 	FMOVQ F8, 32(R0)
 	FMOVQ F7, 48(R0)
 	ADD R5, R0, R0
 	CMP $5, R6
-	BLE next9
+	BLE next5
 	FMOVQ F6, (R0)
 	FMOVQ F5, 16(R0)
 	FMOVQ F4, 32(R0)
 	FMOVQ F3, 48(R0)
-	B next9
+	B next5
 
-partial8:
+partial10:
 	MOVD $1, R1
 	LSL R0, R1, R1
 	SUB $1, R1, R1
@@ -1615,10 +1615,10 @@ partial8:
 	MOVWU 68(R9), R0
 	LSLW $1, R0, R0
 	CMPW $0, R0
-	BEQ overwrite11
+	BEQ overwrite12
 	MOVD R7, R0
 	CMP $0, R6
-	BLE next9
+	BLE next5
 	TBZ $3, R1, lane2
 	FMOVQ (R0), F2
 	B lane1
@@ -1741,7 +1741,7 @@ lane16:
 lane15:
 	ADD R5, R0, R0
 	CMP $1, R6
-	BLE next9
+	BLE next5
 	TBZ $3, R1, lane18
 	FMOVQ (R0), F2
 	B lane17
@@ -1864,7 +1864,7 @@ lane32:
 lane31:
 	ADD R5, R0, R0
 	CMP $2, R6
-	BLE next9
+	BLE next5
 	TBZ $3, R1, lane34
 	FMOVQ (R0), F2
 	B lane33
@@ -1987,7 +1987,7 @@ lane48:
 lane47:
 	ADD R5, R0, R0
 	CMP $3, R6
-	BLE next9
+	BLE next5
 	TBZ $3, R1, lane50
 	FMOVQ (R0), F2
 	B lane49
@@ -2110,7 +2110,7 @@ lane64:
 lane63:
 	ADD R5, R0, R0
 	CMP $4, R6
-	BLE next9
+	BLE next5
 	TBZ $3, R1, lane66
 	FMOVQ (R0), F2
 	B lane65
@@ -2233,7 +2233,7 @@ lane80:
 lane79:
 	ADD R5, R0, R0
 	CMP $5, R6
-	BLE next9
+	BLE next5
 	TBZ $3, R1, lane82
 	FMOVQ (R0), F2
 	B lane81
@@ -2354,12 +2354,12 @@ lane96:
 	FMOVS F0, 56(R0)
 
 lane95:
-	B next9
+	B next5
 
-overwrite11:
+overwrite12:
 	MOVD R7, R0
 	CMP $0, R6
-	BLE next9
+	BLE next5
 	TBZ $3, R1, lane98
 	FMOVQ F27, (R0)
 	B lane97
@@ -2418,7 +2418,7 @@ lane104:
 lane103:
 	ADD R5, R0, R0
 	CMP $1, R6
-	BLE next9
+	BLE next5
 	TBZ $3, R1, lane106
 	FMOVQ F23, (R0)
 	B lane105
@@ -2477,7 +2477,7 @@ lane112:
 lane111:
 	ADD R5, R0, R0
 	CMP $2, R6
-	BLE next9
+	BLE next5
 	TBZ $3, R1, lane114
 	FMOVQ F19, (R0)
 	B lane113
@@ -2536,7 +2536,7 @@ lane120:
 lane119:
 	ADD R5, R0, R0
 	CMP $3, R6
-	BLE next9
+	BLE next5
 	TBZ $3, R1, lane122
 	FMOVQ F15, (R0)
 	B lane121
@@ -2595,7 +2595,7 @@ lane128:
 lane127:
 	ADD R5, R0, R0
 	CMP $4, R6
-	BLE next9
+	BLE next5
 	TBZ $3, R1, lane130
 	FMOVQ F11, (R0)
 	B lane129
@@ -2654,7 +2654,7 @@ lane136:
 lane135:
 	ADD R5, R0, R0
 	CMP $5, R6
-	BLE next9
+	BLE next5
 	TBZ $3, R1, lane138
 	FMOVQ F6, (R0)
 	B lane137
@@ -2712,7 +2712,7 @@ lane144:
 
 lane143:
 
-next9:
+next5:
 	MOVD $6, R0
 	MUL R5, R0, R0
 	ADD R0, R7, R7
@@ -2720,65 +2720,67 @@ next9:
 	SUB $6, R6, R6
 	B panel1
 
-end2:
+end3:
 	RET
 
 // func sqDistF64NEON(args *byte)
 // Requires: ASIMD
 TEXT ·sqDistF64NEON(SB), $0-8
-	MOVD args+0(FP), R9
-	MOVD (R9), R8
-	MOVD 16(R9), R7
-	MOVD 32(R9), R6
-	MOVD 48(R9), R5
-	MOVD 56(R9), R4
+	MOVD args+0(FP), R8
+	MOVD (R8), R1
+	MOVD 16(R8), R0
+	MOVD 32(R8), R6
+	MOVD 48(R8), R9
+	MOVD 56(R8), R7
+	LSL $3, R9, R9
+	LSL $3, R7, R7
+	MOVD 24(R8), R5
 	LSL $3, R5, R5
-	LSL $3, R4, R4
-	MOVD 24(R9), R3
-	LSL $3, R3, R3
-	MOVD $8, R0
-	MUL R3, R0, R3
-	MOVD 8(R9), R0
-	ADD R0, R3, R3
+	MOVD $8, R2
+	MUL R5, R2, R5
+	MOVD 8(R8), R2
+	ADD R2, R5, R5
+	CMP $2, R6
+	BLT single_row2
 
 panel1:
 	TST R6, R6
-	BLE end2
-	MOVD R7, R0
+	BLE end3
+	MOVD R0, R2
 	CMP $0, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
 
-fetched3:
-	MOVD 8(R9), R2
-	MOVD 24(R9), R1
-	MOVD R8, R0
+fetched4:
+	MOVD 8(R8), R4
+	MOVD 24(R8), R3
+	MOVD R1, R2
 	WORD $0x6f00e41a // movi v26.2d, #0
 	WORD $0x6f00e419 // movi v25.2d, #0
 	WORD $0x6f00e418 // movi v24.2d, #0
@@ -2803,15 +2805,15 @@ fetched3:
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	SUBS $4, R1, R1
-	BLT rest5
+	SUBS $4, R3, R3
+	BLT rest7
 
-many4:
-	FMOVQ (R2), F30
-	FMOVQ 16(R2), F29
-	FMOVQ 32(R2), F28
-	FMOVQ 48(R2), F27
-	FMOVD (R0), F0
+many6:
+	FMOVQ (R4), F30
+	FMOVQ 16(R4), F29
+	FMOVQ 32(R4), F28
+	FMOVQ 48(R4), F27
+	FMOVD (R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2821,7 +2823,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc38 // fmla v24.2d, v1.2d, v1.2d
 	WORD $0x4e60cc17 // fmla v23.2d, v0.2d, v0.2d
-	FMOVD 8(R0), F0
+	FMOVD 8(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2831,7 +2833,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc34 // fmla v20.2d, v1.2d, v1.2d
 	WORD $0x4e60cc13 // fmla v19.2d, v0.2d, v0.2d
-	FMOVD 16(R0), F0
+	FMOVD 16(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2841,7 +2843,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc30 // fmla v16.2d, v1.2d, v1.2d
 	WORD $0x4e60cc0f // fmla v15.2d, v0.2d, v0.2d
-	FMOVD 24(R0), F0
+	FMOVD 24(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2851,7 +2853,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc2c // fmla v12.2d, v1.2d, v1.2d
 	WORD $0x4e60cc0b // fmla v11.2d, v0.2d, v0.2d
-	FMOVD 32(R0), F0
+	FMOVD 32(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2861,7 +2863,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc28 // fmla v8.2d, v1.2d, v1.2d
 	WORD $0x4e60cc07 // fmla v7.2d, v0.2d, v0.2d
-	FMOVD 40(R0), F0
+	FMOVD 40(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2871,13 +2873,13 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc24 // fmla v4.2d, v1.2d, v1.2d
 	WORD $0x4e60cc03 // fmla v3.2d, v0.2d, v0.2d
-	PRFM (R3), PLDL2KEEP
-	ADD $64, R3, R3
-	FMOVQ 64(R2), F30
-	FMOVQ 80(R2), F29
-	FMOVQ 96(R2), F28
-	FMOVQ 112(R2), F27
-	FMOVD 48(R0), F0
+	PRFM (R5), PLDL2KEEP
+	ADD $64, R5, R5
+	FMOVQ 64(R4), F30
+	FMOVQ 80(R4), F29
+	FMOVQ 96(R4), F28
+	FMOVQ 112(R4), F27
+	FMOVD 48(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2887,7 +2889,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc38 // fmla v24.2d, v1.2d, v1.2d
 	WORD $0x4e60cc17 // fmla v23.2d, v0.2d, v0.2d
-	FMOVD 56(R0), F0
+	FMOVD 56(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2897,7 +2899,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc34 // fmla v20.2d, v1.2d, v1.2d
 	WORD $0x4e60cc13 // fmla v19.2d, v0.2d, v0.2d
-	FMOVD 64(R0), F0
+	FMOVD 64(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2907,7 +2909,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc30 // fmla v16.2d, v1.2d, v1.2d
 	WORD $0x4e60cc0f // fmla v15.2d, v0.2d, v0.2d
-	FMOVD 72(R0), F0
+	FMOVD 72(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2917,7 +2919,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc2c // fmla v12.2d, v1.2d, v1.2d
 	WORD $0x4e60cc0b // fmla v11.2d, v0.2d, v0.2d
-	FMOVD 80(R0), F0
+	FMOVD 80(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2927,7 +2929,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc28 // fmla v8.2d, v1.2d, v1.2d
 	WORD $0x4e60cc07 // fmla v7.2d, v0.2d, v0.2d
-	FMOVD 88(R0), F0
+	FMOVD 88(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2937,11 +2939,11 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc24 // fmla v4.2d, v1.2d, v1.2d
 	WORD $0x4e60cc03 // fmla v3.2d, v0.2d, v0.2d
-	FMOVQ 128(R2), F30
-	FMOVQ 144(R2), F29
-	FMOVQ 160(R2), F28
-	FMOVQ 176(R2), F27
-	FMOVD 96(R0), F0
+	FMOVQ 128(R4), F30
+	FMOVQ 144(R4), F29
+	FMOVQ 160(R4), F28
+	FMOVQ 176(R4), F27
+	FMOVD 96(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2951,7 +2953,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc38 // fmla v24.2d, v1.2d, v1.2d
 	WORD $0x4e60cc17 // fmla v23.2d, v0.2d, v0.2d
-	FMOVD 104(R0), F0
+	FMOVD 104(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2961,7 +2963,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc34 // fmla v20.2d, v1.2d, v1.2d
 	WORD $0x4e60cc13 // fmla v19.2d, v0.2d, v0.2d
-	FMOVD 112(R0), F0
+	FMOVD 112(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2971,7 +2973,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc30 // fmla v16.2d, v1.2d, v1.2d
 	WORD $0x4e60cc0f // fmla v15.2d, v0.2d, v0.2d
-	FMOVD 120(R0), F0
+	FMOVD 120(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2981,7 +2983,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc2c // fmla v12.2d, v1.2d, v1.2d
 	WORD $0x4e60cc0b // fmla v11.2d, v0.2d, v0.2d
-	FMOVD 128(R0), F0
+	FMOVD 128(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -2991,7 +2993,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc28 // fmla v8.2d, v1.2d, v1.2d
 	WORD $0x4e60cc07 // fmla v7.2d, v0.2d, v0.2d
-	FMOVD 136(R0), F0
+	FMOVD 136(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -3001,11 +3003,11 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc24 // fmla v4.2d, v1.2d, v1.2d
 	WORD $0x4e60cc03 // fmla v3.2d, v0.2d, v0.2d
-	FMOVQ 192(R2), F30
-	FMOVQ 208(R2), F29
-	FMOVQ 224(R2), F28
-	FMOVQ 240(R2), F27
-	FMOVD 144(R0), F0
+	FMOVQ 192(R4), F30
+	FMOVQ 208(R4), F29
+	FMOVQ 224(R4), F28
+	FMOVQ 240(R4), F27
+	FMOVD 144(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -3015,7 +3017,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc38 // fmla v24.2d, v1.2d, v1.2d
 	WORD $0x4e60cc17 // fmla v23.2d, v0.2d, v0.2d
-	FMOVD 152(R0), F0
+	FMOVD 152(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -3025,7 +3027,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc34 // fmla v20.2d, v1.2d, v1.2d
 	WORD $0x4e60cc13 // fmla v19.2d, v0.2d, v0.2d
-	FMOVD 160(R0), F0
+	FMOVD 160(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -3035,7 +3037,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc30 // fmla v16.2d, v1.2d, v1.2d
 	WORD $0x4e60cc0f // fmla v15.2d, v0.2d, v0.2d
-	FMOVD 168(R0), F0
+	FMOVD 168(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -3045,7 +3047,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc2c // fmla v12.2d, v1.2d, v1.2d
 	WORD $0x4e60cc0b // fmla v11.2d, v0.2d, v0.2d
-	FMOVD 176(R0), F0
+	FMOVD 176(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -3055,7 +3057,7 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc28 // fmla v8.2d, v1.2d, v1.2d
 	WORD $0x4e60cc07 // fmla v7.2d, v0.2d, v0.2d
-	FMOVD 184(R0), F0
+	FMOVD 184(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -3065,21 +3067,21 @@ many4:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc24 // fmla v4.2d, v1.2d, v1.2d
 	WORD $0x4e60cc03 // fmla v3.2d, v0.2d, v0.2d
-	ADD $192, R0, R0
-	ADD $256, R2, R2
-	SUBS $4, R1, R1
-	BGE many4
+	ADD $192, R2, R2
+	ADD $256, R4, R4
+	SUBS $4, R3, R3
+	BGE many6
 
-rest5:
-	ADDS $4, R1, R1
-	BEQ done7
+rest7:
+	ADDS $4, R3, R3
+	BEQ done9
 
-single6:
-	FMOVQ (R2), F30
-	FMOVQ 16(R2), F29
-	FMOVQ 32(R2), F28
-	FMOVQ 48(R2), F27
-	FMOVD (R0), F0
+single8:
+	FMOVQ (R4), F30
+	FMOVQ 16(R4), F29
+	FMOVQ 32(R4), F28
+	FMOVQ 48(R4), F27
+	FMOVD (R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -3089,7 +3091,7 @@ single6:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc38 // fmla v24.2d, v1.2d, v1.2d
 	WORD $0x4e60cc17 // fmla v23.2d, v0.2d, v0.2d
-	FMOVD 8(R0), F0
+	FMOVD 8(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -3099,7 +3101,7 @@ single6:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc34 // fmla v20.2d, v1.2d, v1.2d
 	WORD $0x4e60cc13 // fmla v19.2d, v0.2d, v0.2d
-	FMOVD 16(R0), F0
+	FMOVD 16(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -3109,7 +3111,7 @@ single6:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc30 // fmla v16.2d, v1.2d, v1.2d
 	WORD $0x4e60cc0f // fmla v15.2d, v0.2d, v0.2d
-	FMOVD 24(R0), F0
+	FMOVD 24(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -3119,7 +3121,7 @@ single6:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc2c // fmla v12.2d, v1.2d, v1.2d
 	WORD $0x4e60cc0b // fmla v11.2d, v0.2d, v0.2d
-	FMOVD 32(R0), F0
+	FMOVD 32(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -3129,7 +3131,7 @@ single6:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc28 // fmla v8.2d, v1.2d, v1.2d
 	WORD $0x4e60cc07 // fmla v7.2d, v0.2d, v0.2d
-	FMOVD 40(R0), F0
+	FMOVD 40(R2), F0
 	WORD $0x4e080402 // dup v2.2d, v0.d[0]
 	WORD $0x4ee2d7c1 // fsub v1.2d, v30.2d, v2.2d
 	WORD $0x4ee2d7a0 // fsub v0.2d, v29.2d, v2.2d
@@ -3139,13 +3141,13 @@ single6:
 	WORD $0x4ee2d760 // fsub v0.2d, v27.2d, v2.2d
 	WORD $0x4e61cc24 // fmla v4.2d, v1.2d, v1.2d
 	WORD $0x4e60cc03 // fmla v3.2d, v0.2d, v0.2d
-	ADD $48, R0, R0
-	ADD $64, R2, R2
-	SUBS $1, R1, R1
-	BNE single6
+	ADD $48, R2, R2
+	ADD $64, R4, R4
+	SUBS $1, R3, R3
+	BNE single8
 
-done7:
-	FMOVD 64(R9), F0
+done9:
+	FMOVD 64(R8), F0
 	WORD $0x4fc0935a // fmul v26.2d, v26.2d, v0.d[0]
 	WORD $0x4fc09339 // fmul v25.2d, v25.2d, v0.d[0]
 	WORD $0x4fc09318 // fmul v24.2d, v24.2d, v0.d[0]
@@ -3170,963 +3172,1233 @@ done7:
 	WORD $0x4fc090a5 // fmul v5.2d, v5.2d, v0.d[0]
 	WORD $0x4fc09084 // fmul v4.2d, v4.2d, v0.d[0]
 	WORD $0x4fc09063 // fmul v3.2d, v3.2d, v0.d[0]
-	MOVD 40(R9), R0
-	CMP $8, R0
-	BLT partial8
-	FMOVD 72(R9), F2
-	MOVD 72(R9), R0
-	LSL $1, R0, R0
-	CMP $0, R0
-	BEQ overwrite10
-	MOVD R7, R0
+	MOVD 40(R8), R4
+	CMP $8, R4
+	BLT partial10
+	FMOVD 72(R8), F2
+	MOVD 72(R8), R2
+	LSL $1, R2, R2
+	CMP $0, R2
+	BEQ overwrite11
+	MOVD R0, R2
 	CMP $0, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4fc2103a // fmla v26.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21019 // fmla v25.2d, v0.2d, v2.d[0]
-	FMOVQ F26, (R0)
-	FMOVQ F25, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F26, (R2)
+	FMOVQ F25, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4fc21038 // fmla v24.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21017 // fmla v23.2d, v0.2d, v2.d[0]
-	FMOVQ F24, 32(R0)
-	FMOVQ F23, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F24, 32(R2)
+	FMOVQ F23, 48(R2)
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4fc21036 // fmla v22.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21015 // fmla v21.2d, v0.2d, v2.d[0]
-	FMOVQ F22, (R0)
-	FMOVQ F21, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F22, (R2)
+	FMOVQ F21, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4fc21034 // fmla v20.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21013 // fmla v19.2d, v0.2d, v2.d[0]
-	FMOVQ F20, 32(R0)
-	FMOVQ F19, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F20, 32(R2)
+	FMOVQ F19, 48(R2)
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4fc21032 // fmla v18.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21011 // fmla v17.2d, v0.2d, v2.d[0]
-	FMOVQ F18, (R0)
-	FMOVQ F17, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F18, (R2)
+	FMOVQ F17, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4fc21030 // fmla v16.2d, v1.2d, v2.d[0]
 	WORD $0x4fc2100f // fmla v15.2d, v0.2d, v2.d[0]
-	FMOVQ F16, 32(R0)
-	FMOVQ F15, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F16, 32(R2)
+	FMOVQ F15, 48(R2)
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4fc2102e // fmla v14.2d, v1.2d, v2.d[0]
 	WORD $0x4fc2100d // fmla v13.2d, v0.2d, v2.d[0]
-	FMOVQ F14, (R0)
-	FMOVQ F13, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F14, (R2)
+	FMOVQ F13, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4fc2102c // fmla v12.2d, v1.2d, v2.d[0]
 	WORD $0x4fc2100b // fmla v11.2d, v0.2d, v2.d[0]
-	FMOVQ F12, 32(R0)
-	FMOVQ F11, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F12, 32(R2)
+	FMOVQ F11, 48(R2)
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4fc2102a // fmla v10.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21009 // fmla v9.2d, v0.2d, v2.d[0]
-	FMOVQ F10, (R0)
-	FMOVQ F9, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F10, (R2)
+	FMOVQ F9, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4fc21028 // fmla v8.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21007 // fmla v7.2d, v0.2d, v2.d[0]
-	FMOVQ F8, 32(R0)
-	FMOVQ F7, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F8, 32(R2)
+	FMOVQ F7, 48(R2)
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4fc21026 // fmla v6.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21005 // fmla v5.2d, v0.2d, v2.d[0]
-	FMOVQ F6, (R0)
-	FMOVQ F5, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F6, (R2)
+	FMOVQ F5, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4fc21024 // fmla v4.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21003 // fmla v3.2d, v0.2d, v2.d[0]
-	FMOVQ F4, 32(R0)
-	FMOVQ F3, 48(R0)
-	B next9
+	FMOVQ F4, 32(R2)
+	FMOVQ F3, 48(R2)
+	B next5
 
-overwrite10:
-	MOVD R7, R0
+overwrite11:
+	MOVD R0, R2
 	CMP $0, R6
-	BLE next9
-	FMOVQ F26, (R0)
-	FMOVQ F25, 16(R0)
-	FMOVQ F24, 32(R0)
-	FMOVQ F23, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F26, (R2)
+	FMOVQ F25, 16(R2)
+	FMOVQ F24, 32(R2)
+	FMOVQ F23, 48(R2)
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE next9
-	FMOVQ F22, (R0)
-	FMOVQ F21, 16(R0)
-	FMOVQ F20, 32(R0)
-	FMOVQ F19, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F22, (R2)
+	FMOVQ F21, 16(R2)
+	FMOVQ F20, 32(R2)
+	FMOVQ F19, 48(R2)
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE next9
-	FMOVQ F18, (R0)
-	FMOVQ F17, 16(R0)
-	FMOVQ F16, 32(R0)
-	FMOVQ F15, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F18, (R2)
+	FMOVQ F17, 16(R2)
+	FMOVQ F16, 32(R2)
+	FMOVQ F15, 48(R2)
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE next9
-	FMOVQ F14, (R0)
-	FMOVQ F13, 16(R0)
-	FMOVQ F12, 32(R0)
-	FMOVQ F11, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F14, (R2)
+	FMOVQ F13, 16(R2)
+	FMOVQ F12, 32(R2)
+	FMOVQ F11, 48(R2)
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE next9
-	FMOVQ F10, (R0)
-	FMOVQ F9, 16(R0)
-	FMOVQ F8, 32(R0)
-	FMOVQ F7, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F10, (R2)
+	FMOVQ F9, 16(R2)
+	FMOVQ F8, 32(R2)
+	FMOVQ F7, 48(R2)
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE next9
-	FMOVQ F6, (R0)
-	FMOVQ F5, 16(R0)
-	FMOVQ F4, 32(R0)
-	FMOVQ F3, 48(R0)
-	B next9
+	BLE next5
+	FMOVQ F6, (R2)
+	FMOVQ F5, 16(R2)
+	FMOVQ F4, 32(R2)
+	FMOVQ F3, 48(R2)
+	B next5
 
-partial8:
-	MOVD $1, R1
-	LSL R0, R1, R1
-	SUB $1, R1, R1
-	FMOVD 72(R9), F2
-	MOVD 72(R9), R0
-	LSL $1, R0, R0
-	CMP $0, R0
-	BEQ overwrite11
-	MOVD R7, R0
+partial10:
+	MOVD $1, R3
+	LSL R4, R3, R3
+	SUB $1, R3, R3
+	FMOVD 72(R8), F2
+	MOVD 72(R8), R2
+	LSL $1, R2, R2
+	CMP $0, R2
+	BEQ overwrite12
+	MOVD R0, R2
 	CMP $0, R6
-	BLE next9
-	TBZ $1, R1, lane2
-	FMOVQ (R0), F1
+	BLE next5
+	TBZ $1, R3, lane2
+	FMOVQ (R2), F1
 	B lane1
 
 lane2:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $0, R1, lane1
-	FMOVD (R0), F1
+	TBZ $0, R3, lane1
+	FMOVD (R2), F1
 
 lane1:
-	TBZ $3, R1, lane4
-	FMOVQ 16(R0), F0
+	TBZ $3, R3, lane4
+	FMOVQ 16(R2), F0
 	B lane3
 
 lane4:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $2, R1, lane3
-	FMOVD 16(R0), F0
+	TBZ $2, R3, lane3
+	FMOVD 16(R2), F0
 
 lane3:
 	WORD $0x4fc2103a // fmla v26.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21019 // fmla v25.2d, v0.2d, v2.d[0]
-	TBZ $1, R1, lane6
-	FMOVQ F26, (R0)
+	TBZ $1, R3, lane6
+	FMOVQ F26, (R2)
 	B lane5
 
 lane6:
-	TBZ $0, R1, lane5
-	FMOVD F26, (R0)
+	TBZ $0, R3, lane5
+	FMOVD F26, (R2)
 
 lane5:
-	TBZ $3, R1, lane8
-	FMOVQ F25, 16(R0)
+	TBZ $3, R3, lane8
+	FMOVQ F25, 16(R2)
 	B lane7
 
 lane8:
-	TBZ $2, R1, lane7
-	FMOVD F25, 16(R0)
+	TBZ $2, R3, lane7
+	FMOVD F25, 16(R2)
 
 lane7:
-	TBZ $5, R1, lane10
-	FMOVQ 32(R0), F1
+	TBZ $5, R3, lane10
+	FMOVQ 32(R2), F1
 	B lane9
 
 lane10:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane9
-	FMOVD 32(R0), F1
+	TBZ $4, R3, lane9
+	FMOVD 32(R2), F1
 
 lane9:
-	TBZ $7, R1, lane12
-	FMOVQ 48(R0), F0
+	TBZ $7, R3, lane12
+	FMOVQ 48(R2), F0
 	B lane11
 
 lane12:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $6, R1, lane11
-	FMOVD 48(R0), F0
+	TBZ $6, R3, lane11
+	FMOVD 48(R2), F0
 
 lane11:
 	WORD $0x4fc21038 // fmla v24.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21017 // fmla v23.2d, v0.2d, v2.d[0]
-	TBZ $5, R1, lane14
-	FMOVQ F24, 32(R0)
+	TBZ $5, R3, lane14
+	FMOVQ F24, 32(R2)
 	B lane13
 
 lane14:
-	TBZ $4, R1, lane13
-	FMOVD F24, 32(R0)
+	TBZ $4, R3, lane13
+	FMOVD F24, 32(R2)
 
 lane13:
-	TBZ $7, R1, lane16
-	FMOVQ F23, 48(R0)
+	TBZ $7, R3, lane16
+	FMOVQ F23, 48(R2)
 	B lane15
 
 lane16:
-	TBZ $6, R1, lane15
-	FMOVD F23, 48(R0)
+	TBZ $6, R3, lane15
+	FMOVD F23, 48(R2)
 
 lane15:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE next9
-	TBZ $1, R1, lane18
-	FMOVQ (R0), F1
+	BLE next5
+	TBZ $1, R3, lane18
+	FMOVQ (R2), F1
 	B lane17
 
 lane18:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $0, R1, lane17
-	FMOVD (R0), F1
+	TBZ $0, R3, lane17
+	FMOVD (R2), F1
 
 lane17:
-	TBZ $3, R1, lane20
-	FMOVQ 16(R0), F0
+	TBZ $3, R3, lane20
+	FMOVQ 16(R2), F0
 	B lane19
 
 lane20:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $2, R1, lane19
-	FMOVD 16(R0), F0
+	TBZ $2, R3, lane19
+	FMOVD 16(R2), F0
 
 lane19:
 	WORD $0x4fc21036 // fmla v22.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21015 // fmla v21.2d, v0.2d, v2.d[0]
-	TBZ $1, R1, lane22
-	FMOVQ F22, (R0)
+	TBZ $1, R3, lane22
+	FMOVQ F22, (R2)
 	B lane21
 
 lane22:
-	TBZ $0, R1, lane21
-	FMOVD F22, (R0)
+	TBZ $0, R3, lane21
+	FMOVD F22, (R2)
 
 lane21:
-	TBZ $3, R1, lane24
-	FMOVQ F21, 16(R0)
+	TBZ $3, R3, lane24
+	FMOVQ F21, 16(R2)
 	B lane23
 
 lane24:
-	TBZ $2, R1, lane23
-	FMOVD F21, 16(R0)
+	TBZ $2, R3, lane23
+	FMOVD F21, 16(R2)
 
 lane23:
-	TBZ $5, R1, lane26
-	FMOVQ 32(R0), F1
+	TBZ $5, R3, lane26
+	FMOVQ 32(R2), F1
 	B lane25
 
 lane26:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane25
-	FMOVD 32(R0), F1
+	TBZ $4, R3, lane25
+	FMOVD 32(R2), F1
 
 lane25:
-	TBZ $7, R1, lane28
-	FMOVQ 48(R0), F0
+	TBZ $7, R3, lane28
+	FMOVQ 48(R2), F0
 	B lane27
 
 lane28:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $6, R1, lane27
-	FMOVD 48(R0), F0
+	TBZ $6, R3, lane27
+	FMOVD 48(R2), F0
 
 lane27:
 	WORD $0x4fc21034 // fmla v20.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21013 // fmla v19.2d, v0.2d, v2.d[0]
-	TBZ $5, R1, lane30
-	FMOVQ F20, 32(R0)
+	TBZ $5, R3, lane30
+	FMOVQ F20, 32(R2)
 	B lane29
 
 lane30:
-	TBZ $4, R1, lane29
-	FMOVD F20, 32(R0)
+	TBZ $4, R3, lane29
+	FMOVD F20, 32(R2)
 
 lane29:
-	TBZ $7, R1, lane32
-	FMOVQ F19, 48(R0)
+	TBZ $7, R3, lane32
+	FMOVQ F19, 48(R2)
 	B lane31
 
 lane32:
-	TBZ $6, R1, lane31
-	FMOVD F19, 48(R0)
+	TBZ $6, R3, lane31
+	FMOVD F19, 48(R2)
 
 lane31:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE next9
-	TBZ $1, R1, lane34
-	FMOVQ (R0), F1
+	BLE next5
+	TBZ $1, R3, lane34
+	FMOVQ (R2), F1
 	B lane33
 
 lane34:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $0, R1, lane33
-	FMOVD (R0), F1
+	TBZ $0, R3, lane33
+	FMOVD (R2), F1
 
 lane33:
-	TBZ $3, R1, lane36
-	FMOVQ 16(R0), F0
+	TBZ $3, R3, lane36
+	FMOVQ 16(R2), F0
 	B lane35
 
 lane36:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $2, R1, lane35
-	FMOVD 16(R0), F0
+	TBZ $2, R3, lane35
+	FMOVD 16(R2), F0
 
 lane35:
 	WORD $0x4fc21032 // fmla v18.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21011 // fmla v17.2d, v0.2d, v2.d[0]
-	TBZ $1, R1, lane38
-	FMOVQ F18, (R0)
+	TBZ $1, R3, lane38
+	FMOVQ F18, (R2)
 	B lane37
 
 lane38:
-	TBZ $0, R1, lane37
-	FMOVD F18, (R0)
+	TBZ $0, R3, lane37
+	FMOVD F18, (R2)
 
 lane37:
-	TBZ $3, R1, lane40
-	FMOVQ F17, 16(R0)
+	TBZ $3, R3, lane40
+	FMOVQ F17, 16(R2)
 	B lane39
 
 lane40:
-	TBZ $2, R1, lane39
-	FMOVD F17, 16(R0)
+	TBZ $2, R3, lane39
+	FMOVD F17, 16(R2)
 
 lane39:
-	TBZ $5, R1, lane42
-	FMOVQ 32(R0), F1
+	TBZ $5, R3, lane42
+	FMOVQ 32(R2), F1
 	B lane41
 
 lane42:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane41
-	FMOVD 32(R0), F1
+	TBZ $4, R3, lane41
+	FMOVD 32(R2), F1
 
 lane41:
-	TBZ $7, R1, lane44
-	FMOVQ 48(R0), F0
+	TBZ $7, R3, lane44
+	FMOVQ 48(R2), F0
 	B lane43
 
 lane44:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $6, R1, lane43
-	FMOVD 48(R0), F0
+	TBZ $6, R3, lane43
+	FMOVD 48(R2), F0
 
 lane43:
 	WORD $0x4fc21030 // fmla v16.2d, v1.2d, v2.d[0]
 	WORD $0x4fc2100f // fmla v15.2d, v0.2d, v2.d[0]
-	TBZ $5, R1, lane46
-	FMOVQ F16, 32(R0)
+	TBZ $5, R3, lane46
+	FMOVQ F16, 32(R2)
 	B lane45
 
 lane46:
-	TBZ $4, R1, lane45
-	FMOVD F16, 32(R0)
+	TBZ $4, R3, lane45
+	FMOVD F16, 32(R2)
 
 lane45:
-	TBZ $7, R1, lane48
-	FMOVQ F15, 48(R0)
+	TBZ $7, R3, lane48
+	FMOVQ F15, 48(R2)
 	B lane47
 
 lane48:
-	TBZ $6, R1, lane47
-	FMOVD F15, 48(R0)
+	TBZ $6, R3, lane47
+	FMOVD F15, 48(R2)
 
 lane47:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE next9
-	TBZ $1, R1, lane50
-	FMOVQ (R0), F1
+	BLE next5
+	TBZ $1, R3, lane50
+	FMOVQ (R2), F1
 	B lane49
 
 lane50:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $0, R1, lane49
-	FMOVD (R0), F1
+	TBZ $0, R3, lane49
+	FMOVD (R2), F1
 
 lane49:
-	TBZ $3, R1, lane52
-	FMOVQ 16(R0), F0
+	TBZ $3, R3, lane52
+	FMOVQ 16(R2), F0
 	B lane51
 
 lane52:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $2, R1, lane51
-	FMOVD 16(R0), F0
+	TBZ $2, R3, lane51
+	FMOVD 16(R2), F0
 
 lane51:
 	WORD $0x4fc2102e // fmla v14.2d, v1.2d, v2.d[0]
 	WORD $0x4fc2100d // fmla v13.2d, v0.2d, v2.d[0]
-	TBZ $1, R1, lane54
-	FMOVQ F14, (R0)
+	TBZ $1, R3, lane54
+	FMOVQ F14, (R2)
 	B lane53
 
 lane54:
-	TBZ $0, R1, lane53
-	FMOVD F14, (R0)
+	TBZ $0, R3, lane53
+	FMOVD F14, (R2)
 
 lane53:
-	TBZ $3, R1, lane56
-	FMOVQ F13, 16(R0)
+	TBZ $3, R3, lane56
+	FMOVQ F13, 16(R2)
 	B lane55
 
 lane56:
-	TBZ $2, R1, lane55
-	FMOVD F13, 16(R0)
+	TBZ $2, R3, lane55
+	FMOVD F13, 16(R2)
 
 lane55:
-	TBZ $5, R1, lane58
-	FMOVQ 32(R0), F1
+	TBZ $5, R3, lane58
+	FMOVQ 32(R2), F1
 	B lane57
 
 lane58:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane57
-	FMOVD 32(R0), F1
+	TBZ $4, R3, lane57
+	FMOVD 32(R2), F1
 
 lane57:
-	TBZ $7, R1, lane60
-	FMOVQ 48(R0), F0
+	TBZ $7, R3, lane60
+	FMOVQ 48(R2), F0
 	B lane59
 
 lane60:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $6, R1, lane59
-	FMOVD 48(R0), F0
+	TBZ $6, R3, lane59
+	FMOVD 48(R2), F0
 
 lane59:
 	WORD $0x4fc2102c // fmla v12.2d, v1.2d, v2.d[0]
 	WORD $0x4fc2100b // fmla v11.2d, v0.2d, v2.d[0]
-	TBZ $5, R1, lane62
-	FMOVQ F12, 32(R0)
+	TBZ $5, R3, lane62
+	FMOVQ F12, 32(R2)
 	B lane61
 
 lane62:
-	TBZ $4, R1, lane61
-	FMOVD F12, 32(R0)
+	TBZ $4, R3, lane61
+	FMOVD F12, 32(R2)
 
 lane61:
-	TBZ $7, R1, lane64
-	FMOVQ F11, 48(R0)
+	TBZ $7, R3, lane64
+	FMOVQ F11, 48(R2)
 	B lane63
 
 lane64:
-	TBZ $6, R1, lane63
-	FMOVD F11, 48(R0)
+	TBZ $6, R3, lane63
+	FMOVD F11, 48(R2)
 
 lane63:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE next9
-	TBZ $1, R1, lane66
-	FMOVQ (R0), F1
+	BLE next5
+	TBZ $1, R3, lane66
+	FMOVQ (R2), F1
 	B lane65
 
 lane66:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $0, R1, lane65
-	FMOVD (R0), F1
+	TBZ $0, R3, lane65
+	FMOVD (R2), F1
 
 lane65:
-	TBZ $3, R1, lane68
-	FMOVQ 16(R0), F0
+	TBZ $3, R3, lane68
+	FMOVQ 16(R2), F0
 	B lane67
 
 lane68:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $2, R1, lane67
-	FMOVD 16(R0), F0
+	TBZ $2, R3, lane67
+	FMOVD 16(R2), F0
 
 lane67:
 	WORD $0x4fc2102a // fmla v10.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21009 // fmla v9.2d, v0.2d, v2.d[0]
-	TBZ $1, R1, lane70
-	FMOVQ F10, (R0)
+	TBZ $1, R3, lane70
+	FMOVQ F10, (R2)
 	B lane69
 
 lane70:
-	TBZ $0, R1, lane69
-	FMOVD F10, (R0)
+	TBZ $0, R3, lane69
+	FMOVD F10, (R2)
 
 lane69:
-	TBZ $3, R1, lane72
-	FMOVQ F9, 16(R0)
+	TBZ $3, R3, lane72
+	FMOVQ F9, 16(R2)
 	B lane71
 
 lane72:
-	TBZ $2, R1, lane71
-	FMOVD F9, 16(R0)
+	TBZ $2, R3, lane71
+	FMOVD F9, 16(R2)
 
 lane71:
-	TBZ $5, R1, lane74
-	FMOVQ 32(R0), F1
+	TBZ $5, R3, lane74
+	FMOVQ 32(R2), F1
 	B lane73
 
 lane74:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane73
-	FMOVD 32(R0), F1
+	TBZ $4, R3, lane73
+	FMOVD 32(R2), F1
 
 lane73:
-	TBZ $7, R1, lane76
-	FMOVQ 48(R0), F0
+	TBZ $7, R3, lane76
+	FMOVQ 48(R2), F0
 	B lane75
 
 lane76:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $6, R1, lane75
-	FMOVD 48(R0), F0
+	TBZ $6, R3, lane75
+	FMOVD 48(R2), F0
 
 lane75:
 	WORD $0x4fc21028 // fmla v8.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21007 // fmla v7.2d, v0.2d, v2.d[0]
-	TBZ $5, R1, lane78
-	FMOVQ F8, 32(R0)
+	TBZ $5, R3, lane78
+	FMOVQ F8, 32(R2)
 	B lane77
 
 lane78:
-	TBZ $4, R1, lane77
-	FMOVD F8, 32(R0)
+	TBZ $4, R3, lane77
+	FMOVD F8, 32(R2)
 
 lane77:
-	TBZ $7, R1, lane80
-	FMOVQ F7, 48(R0)
+	TBZ $7, R3, lane80
+	FMOVQ F7, 48(R2)
 	B lane79
 
 lane80:
-	TBZ $6, R1, lane79
-	FMOVD F7, 48(R0)
+	TBZ $6, R3, lane79
+	FMOVD F7, 48(R2)
 
 lane79:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE next9
-	TBZ $1, R1, lane82
-	FMOVQ (R0), F1
+	BLE next5
+	TBZ $1, R3, lane82
+	FMOVQ (R2), F1
 	B lane81
 
 lane82:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $0, R1, lane81
-	FMOVD (R0), F1
+	TBZ $0, R3, lane81
+	FMOVD (R2), F1
 
 lane81:
-	TBZ $3, R1, lane84
-	FMOVQ 16(R0), F0
+	TBZ $3, R3, lane84
+	FMOVQ 16(R2), F0
 	B lane83
 
 lane84:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $2, R1, lane83
-	FMOVD 16(R0), F0
+	TBZ $2, R3, lane83
+	FMOVD 16(R2), F0
 
 lane83:
 	WORD $0x4fc21026 // fmla v6.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21005 // fmla v5.2d, v0.2d, v2.d[0]
-	TBZ $1, R1, lane86
-	FMOVQ F6, (R0)
+	TBZ $1, R3, lane86
+	FMOVQ F6, (R2)
 	B lane85
 
 lane86:
-	TBZ $0, R1, lane85
-	FMOVD F6, (R0)
+	TBZ $0, R3, lane85
+	FMOVD F6, (R2)
 
 lane85:
-	TBZ $3, R1, lane88
-	FMOVQ F5, 16(R0)
+	TBZ $3, R3, lane88
+	FMOVQ F5, 16(R2)
 	B lane87
 
 lane88:
-	TBZ $2, R1, lane87
-	FMOVD F5, 16(R0)
+	TBZ $2, R3, lane87
+	FMOVD F5, 16(R2)
 
 lane87:
-	TBZ $5, R1, lane90
-	FMOVQ 32(R0), F1
+	TBZ $5, R3, lane90
+	FMOVQ 32(R2), F1
 	B lane89
 
 lane90:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane89
-	FMOVD 32(R0), F1
+	TBZ $4, R3, lane89
+	FMOVD 32(R2), F1
 
 lane89:
-	TBZ $7, R1, lane92
-	FMOVQ 48(R0), F0
+	TBZ $7, R3, lane92
+	FMOVQ 48(R2), F0
 	B lane91
 
 lane92:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $6, R1, lane91
-	FMOVD 48(R0), F0
+	TBZ $6, R3, lane91
+	FMOVD 48(R2), F0
 
 lane91:
 	WORD $0x4fc21024 // fmla v4.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21003 // fmla v3.2d, v0.2d, v2.d[0]
-	TBZ $5, R1, lane94
-	FMOVQ F4, 32(R0)
+	TBZ $5, R3, lane94
+	FMOVQ F4, 32(R2)
 	B lane93
 
 lane94:
-	TBZ $4, R1, lane93
-	FMOVD F4, 32(R0)
+	TBZ $4, R3, lane93
+	FMOVD F4, 32(R2)
 
 lane93:
-	TBZ $7, R1, lane96
-	FMOVQ F3, 48(R0)
+	TBZ $7, R3, lane96
+	FMOVQ F3, 48(R2)
 	B lane95
 
 lane96:
-	TBZ $6, R1, lane95
-	FMOVD F3, 48(R0)
+	TBZ $6, R3, lane95
+	FMOVD F3, 48(R2)
 
 lane95:
-	B next9
+	B next5
 
-overwrite11:
-	MOVD R7, R0
+overwrite12:
+	MOVD R0, R2
 	CMP $0, R6
-	BLE next9
-	TBZ $1, R1, lane98
-	FMOVQ F26, (R0)
+	BLE next5
+	TBZ $1, R3, lane98
+	FMOVQ F26, (R2)
 	B lane97
 
 lane98:
-	TBZ $0, R1, lane97
-	FMOVD F26, (R0)
+	TBZ $0, R3, lane97
+	FMOVD F26, (R2)
 
 lane97:
-	TBZ $3, R1, lane100
-	FMOVQ F25, 16(R0)
+	TBZ $3, R3, lane100
+	FMOVQ F25, 16(R2)
 	B lane99
 
 lane100:
-	TBZ $2, R1, lane99
-	FMOVD F25, 16(R0)
+	TBZ $2, R3, lane99
+	FMOVD F25, 16(R2)
 
 lane99:
-	TBZ $5, R1, lane102
-	FMOVQ F24, 32(R0)
+	TBZ $5, R3, lane102
+	FMOVQ F24, 32(R2)
 	B lane101
 
 lane102:
-	TBZ $4, R1, lane101
-	FMOVD F24, 32(R0)
+	TBZ $4, R3, lane101
+	FMOVD F24, 32(R2)
 
 lane101:
-	TBZ $7, R1, lane104
-	FMOVQ F23, 48(R0)
+	TBZ $7, R3, lane104
+	FMOVQ F23, 48(R2)
 	B lane103
 
 lane104:
-	TBZ $6, R1, lane103
-	FMOVD F23, 48(R0)
+	TBZ $6, R3, lane103
+	FMOVD F23, 48(R2)
 
 lane103:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE next9
-	TBZ $1, R1, lane106
-	FMOVQ F22, (R0)
+	BLE next5
+	TBZ $1, R3, lane106
+	FMOVQ F22, (R2)
 	B lane105
 
 lane106:
-	TBZ $0, R1, lane105
-	FMOVD F22, (R0)
+	TBZ $0, R3, lane105
+	FMOVD F22, (R2)
 
 lane105:
-	TBZ $3, R1, lane108
-	FMOVQ F21, 16(R0)
+	TBZ $3, R3, lane108
+	FMOVQ F21, 16(R2)
 	B lane107
 
 lane108:
-	TBZ $2, R1, lane107
-	FMOVD F21, 16(R0)
+	TBZ $2, R3, lane107
+	FMOVD F21, 16(R2)
 
 lane107:
-	TBZ $5, R1, lane110
-	FMOVQ F20, 32(R0)
+	TBZ $5, R3, lane110
+	FMOVQ F20, 32(R2)
 	B lane109
 
 lane110:
-	TBZ $4, R1, lane109
-	FMOVD F20, 32(R0)
+	TBZ $4, R3, lane109
+	FMOVD F20, 32(R2)
 
 lane109:
-	TBZ $7, R1, lane112
-	FMOVQ F19, 48(R0)
+	TBZ $7, R3, lane112
+	FMOVQ F19, 48(R2)
 	B lane111
 
 lane112:
-	TBZ $6, R1, lane111
-	FMOVD F19, 48(R0)
+	TBZ $6, R3, lane111
+	FMOVD F19, 48(R2)
 
 lane111:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE next9
-	TBZ $1, R1, lane114
-	FMOVQ F18, (R0)
+	BLE next5
+	TBZ $1, R3, lane114
+	FMOVQ F18, (R2)
 	B lane113
 
 lane114:
-	TBZ $0, R1, lane113
-	FMOVD F18, (R0)
+	TBZ $0, R3, lane113
+	FMOVD F18, (R2)
 
 lane113:
-	TBZ $3, R1, lane116
-	FMOVQ F17, 16(R0)
+	TBZ $3, R3, lane116
+	FMOVQ F17, 16(R2)
 	B lane115
 
 lane116:
-	TBZ $2, R1, lane115
-	FMOVD F17, 16(R0)
+	TBZ $2, R3, lane115
+	FMOVD F17, 16(R2)
 
 lane115:
-	TBZ $5, R1, lane118
-	FMOVQ F16, 32(R0)
+	TBZ $5, R3, lane118
+	FMOVQ F16, 32(R2)
 	B lane117
 
 lane118:
-	TBZ $4, R1, lane117
-	FMOVD F16, 32(R0)
+	TBZ $4, R3, lane117
+	FMOVD F16, 32(R2)
 
 lane117:
-	TBZ $7, R1, lane120
-	FMOVQ F15, 48(R0)
+	TBZ $7, R3, lane120
+	FMOVQ F15, 48(R2)
 	B lane119
 
 lane120:
-	TBZ $6, R1, lane119
-	FMOVD F15, 48(R0)
+	TBZ $6, R3, lane119
+	FMOVD F15, 48(R2)
 
 lane119:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE next9
-	TBZ $1, R1, lane122
-	FMOVQ F14, (R0)
+	BLE next5
+	TBZ $1, R3, lane122
+	FMOVQ F14, (R2)
 	B lane121
 
 lane122:
-	TBZ $0, R1, lane121
-	FMOVD F14, (R0)
+	TBZ $0, R3, lane121
+	FMOVD F14, (R2)
 
 lane121:
-	TBZ $3, R1, lane124
-	FMOVQ F13, 16(R0)
+	TBZ $3, R3, lane124
+	FMOVQ F13, 16(R2)
 	B lane123
 
 lane124:
-	TBZ $2, R1, lane123
-	FMOVD F13, 16(R0)
+	TBZ $2, R3, lane123
+	FMOVD F13, 16(R2)
 
 lane123:
-	TBZ $5, R1, lane126
-	FMOVQ F12, 32(R0)
+	TBZ $5, R3, lane126
+	FMOVQ F12, 32(R2)
 	B lane125
 
 lane126:
-	TBZ $4, R1, lane125
-	FMOVD F12, 32(R0)
+	TBZ $4, R3, lane125
+	FMOVD F12, 32(R2)
 
 lane125:
-	TBZ $7, R1, lane128
-	FMOVQ F11, 48(R0)
+	TBZ $7, R3, lane128
+	FMOVQ F11, 48(R2)
 	B lane127
 
 lane128:
-	TBZ $6, R1, lane127
-	FMOVD F11, 48(R0)
+	TBZ $6, R3, lane127
+	FMOVD F11, 48(R2)
 
 lane127:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE next9
-	TBZ $1, R1, lane130
-	FMOVQ F10, (R0)
+	BLE next5
+	TBZ $1, R3, lane130
+	FMOVQ F10, (R2)
 	B lane129
 
 lane130:
-	TBZ $0, R1, lane129
-	FMOVD F10, (R0)
+	TBZ $0, R3, lane129
+	FMOVD F10, (R2)
 
 lane129:
-	TBZ $3, R1, lane132
-	FMOVQ F9, 16(R0)
+	TBZ $3, R3, lane132
+	FMOVQ F9, 16(R2)
 	B lane131
 
 lane132:
-	TBZ $2, R1, lane131
-	FMOVD F9, 16(R0)
+	TBZ $2, R3, lane131
+	FMOVD F9, 16(R2)
 
 lane131:
-	TBZ $5, R1, lane134
-	FMOVQ F8, 32(R0)
+	TBZ $5, R3, lane134
+	FMOVQ F8, 32(R2)
 	B lane133
 
 lane134:
-	TBZ $4, R1, lane133
-	FMOVD F8, 32(R0)
+	TBZ $4, R3, lane133
+	FMOVD F8, 32(R2)
 
 lane133:
-	TBZ $7, R1, lane136
-	FMOVQ F7, 48(R0)
+	TBZ $7, R3, lane136
+	FMOVQ F7, 48(R2)
 	B lane135
 
 lane136:
-	TBZ $6, R1, lane135
-	FMOVD F7, 48(R0)
+	TBZ $6, R3, lane135
+	FMOVD F7, 48(R2)
 
 lane135:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE next9
-	TBZ $1, R1, lane138
-	FMOVQ F6, (R0)
+	BLE next5
+	TBZ $1, R3, lane138
+	FMOVQ F6, (R2)
 	B lane137
 
 lane138:
-	TBZ $0, R1, lane137
-	FMOVD F6, (R0)
+	TBZ $0, R3, lane137
+	FMOVD F6, (R2)
 
 lane137:
-	TBZ $3, R1, lane140
-	FMOVQ F5, 16(R0)
+	TBZ $3, R3, lane140
+	FMOVQ F5, 16(R2)
 	B lane139
 
 lane140:
-	TBZ $2, R1, lane139
-	FMOVD F5, 16(R0)
+	TBZ $2, R3, lane139
+	FMOVD F5, 16(R2)
 
 lane139:
-	TBZ $5, R1, lane142
-	FMOVQ F4, 32(R0)
+	TBZ $5, R3, lane142
+	FMOVQ F4, 32(R2)
 	B lane141
 
 lane142:
-	TBZ $4, R1, lane141
-	FMOVD F4, 32(R0)
+	TBZ $4, R3, lane141
+	FMOVD F4, 32(R2)
 
 lane141:
-	TBZ $7, R1, lane144
-	FMOVQ F3, 48(R0)
+	TBZ $7, R3, lane144
+	FMOVQ F3, 48(R2)
 	B lane143
 
 lane144:
-	TBZ $6, R1, lane143
-	FMOVD F3, 48(R0)
+	TBZ $6, R3, lane143
+	FMOVD F3, 48(R2)
 
 lane143:
 
-next9:
-	MOVD $6, R0
-	MUL R5, R0, R0
-	ADD R0, R7, R7
-	ADD R4, R8, R8
+next5:
+	MOVD $6, R2
+	MUL R9, R2, R2
+	ADD R2, R0, R0
+	ADD R7, R1, R1
 	SUB $6, R6, R6
 	B panel1
 
-end2:
+single_row2:
+	MOVD 8(R8), R3
+	MOVD 24(R8), R2
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	SUBS $4, R2, R2
+	BLT rest14
+
+many13:
+	FMOVQ (R3), F1
+	FMOVQ 16(R3), F5
+	FMOVQ 32(R3), F4
+	FMOVQ 48(R3), F3
+	FMOVD (R1), F0
+	WORD $0x4e080402 // dup v2.2d, v0.d[0]
+	WORD $0x4ee2d421 // fsub v1.2d, v1.2d, v2.2d
+	WORD $0x4ee2d4a0 // fsub v0.2d, v5.2d, v2.2d
+	WORD $0x4e61cc29 // fmla v9.2d, v1.2d, v1.2d
+	WORD $0x4e60cc08 // fmla v8.2d, v0.2d, v0.2d
+	WORD $0x4ee2d481 // fsub v1.2d, v4.2d, v2.2d
+	WORD $0x4ee2d460 // fsub v0.2d, v3.2d, v2.2d
+	WORD $0x4e61cc27 // fmla v7.2d, v1.2d, v1.2d
+	WORD $0x4e60cc06 // fmla v6.2d, v0.2d, v0.2d
+	FMOVQ 64(R3), F1
+	FMOVQ 80(R3), F5
+	FMOVQ 96(R3), F4
+	FMOVQ 112(R3), F3
+	FMOVD 48(R1), F0
+	WORD $0x4e080402 // dup v2.2d, v0.d[0]
+	WORD $0x4ee2d421 // fsub v1.2d, v1.2d, v2.2d
+	WORD $0x4ee2d4a0 // fsub v0.2d, v5.2d, v2.2d
+	WORD $0x4e61cc29 // fmla v9.2d, v1.2d, v1.2d
+	WORD $0x4e60cc08 // fmla v8.2d, v0.2d, v0.2d
+	WORD $0x4ee2d481 // fsub v1.2d, v4.2d, v2.2d
+	WORD $0x4ee2d460 // fsub v0.2d, v3.2d, v2.2d
+	WORD $0x4e61cc27 // fmla v7.2d, v1.2d, v1.2d
+	WORD $0x4e60cc06 // fmla v6.2d, v0.2d, v0.2d
+	FMOVQ 128(R3), F1
+	FMOVQ 144(R3), F5
+	FMOVQ 160(R3), F4
+	FMOVQ 176(R3), F3
+	FMOVD 96(R1), F0
+	WORD $0x4e080402 // dup v2.2d, v0.d[0]
+	WORD $0x4ee2d421 // fsub v1.2d, v1.2d, v2.2d
+	WORD $0x4ee2d4a0 // fsub v0.2d, v5.2d, v2.2d
+	WORD $0x4e61cc29 // fmla v9.2d, v1.2d, v1.2d
+	WORD $0x4e60cc08 // fmla v8.2d, v0.2d, v0.2d
+	WORD $0x4ee2d481 // fsub v1.2d, v4.2d, v2.2d
+	WORD $0x4ee2d460 // fsub v0.2d, v3.2d, v2.2d
+	WORD $0x4e61cc27 // fmla v7.2d, v1.2d, v1.2d
+	WORD $0x4e60cc06 // fmla v6.2d, v0.2d, v0.2d
+	FMOVQ 192(R3), F1
+	FMOVQ 208(R3), F5
+	FMOVQ 224(R3), F4
+	FMOVQ 240(R3), F3
+	FMOVD 144(R1), F0
+	WORD $0x4e080402 // dup v2.2d, v0.d[0]
+	WORD $0x4ee2d421 // fsub v1.2d, v1.2d, v2.2d
+	WORD $0x4ee2d4a0 // fsub v0.2d, v5.2d, v2.2d
+	WORD $0x4e61cc29 // fmla v9.2d, v1.2d, v1.2d
+	WORD $0x4e60cc08 // fmla v8.2d, v0.2d, v0.2d
+	WORD $0x4ee2d481 // fsub v1.2d, v4.2d, v2.2d
+	WORD $0x4ee2d460 // fsub v0.2d, v3.2d, v2.2d
+	WORD $0x4e61cc27 // fmla v7.2d, v1.2d, v1.2d
+	WORD $0x4e60cc06 // fmla v6.2d, v0.2d, v0.2d
+	ADD $192, R1, R1
+	ADD $256, R3, R3
+	SUBS $4, R2, R2
+	BGE many13
+
+rest14:
+	ADDS $4, R2, R2
+	BEQ done16
+
+single15:
+	FMOVQ (R3), F1
+	FMOVQ 16(R3), F5
+	FMOVQ 32(R3), F4
+	FMOVQ 48(R3), F3
+	FMOVD (R1), F0
+	WORD $0x4e080402 // dup v2.2d, v0.d[0]
+	WORD $0x4ee2d421 // fsub v1.2d, v1.2d, v2.2d
+	WORD $0x4ee2d4a0 // fsub v0.2d, v5.2d, v2.2d
+	WORD $0x4e61cc29 // fmla v9.2d, v1.2d, v1.2d
+	WORD $0x4e60cc08 // fmla v8.2d, v0.2d, v0.2d
+	WORD $0x4ee2d481 // fsub v1.2d, v4.2d, v2.2d
+	WORD $0x4ee2d460 // fsub v0.2d, v3.2d, v2.2d
+	WORD $0x4e61cc27 // fmla v7.2d, v1.2d, v1.2d
+	WORD $0x4e60cc06 // fmla v6.2d, v0.2d, v0.2d
+	ADD $48, R1, R1
+	ADD $64, R3, R3
+	SUBS $1, R2, R2
+	BNE single15
+
+done16:
+	FMOVD 64(R8), F0
+	WORD $0x4fc09129 // fmul v9.2d, v9.2d, v0.d[0]
+	WORD $0x4fc09108 // fmul v8.2d, v8.2d, v0.d[0]
+	WORD $0x4fc090e7 // fmul v7.2d, v7.2d, v0.d[0]
+	WORD $0x4fc090c6 // fmul v6.2d, v6.2d, v0.d[0]
+	MOVD 40(R8), R4
+	CMP $8, R4
+	BLT partial17
+	FMOVD 72(R8), F2
+	MOVD 72(R8), R1
+	LSL $1, R1, R1
+	CMP $0, R1
+	BEQ overwrite18
+	CMP $0, R6
+	BLE end3
+	FMOVQ (R0), F1
+	FMOVQ 16(R0), F0
+	WORD $0x4fc21029 // fmla v9.2d, v1.2d, v2.d[0]
+	WORD $0x4fc21008 // fmla v8.2d, v0.2d, v2.d[0]
+	FMOVQ F9, (R0)
+	FMOVQ F8, 16(R0)
+	FMOVQ 32(R0), F1
+	FMOVQ 48(R0), F0
+	WORD $0x4fc21027 // fmla v7.2d, v1.2d, v2.d[0]
+	WORD $0x4fc21006 // fmla v6.2d, v0.2d, v2.d[0]
+	FMOVQ F7, 32(R0)
+	FMOVQ F6, 48(R0)
+	B end3
+
+overwrite18:
+	CMP $0, R6
+	BLE end3
+	FMOVQ F9, (R0)
+	FMOVQ F8, 16(R0)
+	FMOVQ F7, 32(R0)
+	FMOVQ F6, 48(R0)
+	B end3
+
+partial17:
+	MOVD $1, R2
+	LSL R4, R2, R2
+	SUB $1, R2, R2
+	FMOVD 72(R8), F2
+	MOVD 72(R8), R1
+	LSL $1, R1, R1
+	CMP $0, R1
+	BEQ overwrite19
+	CMP $0, R6
+	BLE end3
+	TBZ $1, R2, lane146
+	FMOVQ (R0), F1
+	B lane145
+
+lane146:
+	WORD $0x6f00e401 // movi v1.2d, #0
+	TBZ $0, R2, lane145
+	FMOVD (R0), F1
+
+lane145:
+	TBZ $3, R2, lane148
+	FMOVQ 16(R0), F0
+	B lane147
+
+lane148:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $2, R2, lane147
+	FMOVD 16(R0), F0
+
+lane147:
+	WORD $0x4fc21029 // fmla v9.2d, v1.2d, v2.d[0]
+	WORD $0x4fc21008 // fmla v8.2d, v0.2d, v2.d[0]
+	TBZ $1, R2, lane150
+	FMOVQ F9, (R0)
+	B lane149
+
+lane150:
+	TBZ $0, R2, lane149
+	FMOVD F9, (R0)
+
+lane149:
+	TBZ $3, R2, lane152
+	FMOVQ F8, 16(R0)
+	B lane151
+
+lane152:
+	TBZ $2, R2, lane151
+	FMOVD F8, 16(R0)
+
+lane151:
+	TBZ $5, R2, lane154
+	FMOVQ 32(R0), F1
+	B lane153
+
+lane154:
+	WORD $0x6f00e401 // movi v1.2d, #0
+	TBZ $4, R2, lane153
+	FMOVD 32(R0), F1
+
+lane153:
+	TBZ $7, R2, lane156
+	FMOVQ 48(R0), F0
+	B lane155
+
+lane156:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $6, R2, lane155
+	FMOVD 48(R0), F0
+
+lane155:
+	WORD $0x4fc21027 // fmla v7.2d, v1.2d, v2.d[0]
+	WORD $0x4fc21006 // fmla v6.2d, v0.2d, v2.d[0]
+	TBZ $5, R2, lane158
+	FMOVQ F7, 32(R0)
+	B lane157
+
+lane158:
+	TBZ $4, R2, lane157
+	FMOVD F7, 32(R0)
+
+lane157:
+	TBZ $7, R2, lane160
+	FMOVQ F6, 48(R0)
+	B lane159
+
+lane160:
+	TBZ $6, R2, lane159
+	FMOVD F6, 48(R0)
+
+lane159:
+	B end3
+
+overwrite19:
+	CMP $0, R6
+	BLE end3
+	TBZ $1, R2, lane162
+	FMOVQ F9, (R0)
+	B lane161
+
+lane162:
+	TBZ $0, R2, lane161
+	FMOVD F9, (R0)
+
+lane161:
+	TBZ $3, R2, lane164
+	FMOVQ F8, 16(R0)
+	B lane163
+
+lane164:
+	TBZ $2, R2, lane163
+	FMOVD F8, 16(R0)
+
+lane163:
+	TBZ $5, R2, lane166
+	FMOVQ F7, 32(R0)
+	B lane165
+
+lane166:
+	TBZ $4, R2, lane165
+	FMOVD F7, 32(R0)
+
+lane165:
+	TBZ $7, R2, lane168
+	FMOVQ F6, 48(R0)
+	B lane167
+
+lane168:
+	TBZ $6, R2, lane167
+	FMOVD F6, 48(R0)
+
+lane167:
+
+end3:
 	RET
 
 // func sqDistF32NEON(args *byte)
 // Requires: ASIMD
 TEXT ·sqDistF32NEON(SB), $0-8
-	MOVD args+0(FP), R9
-	MOVD (R9), R8
-	MOVD 16(R9), R7
-	MOVD 32(R9), R6
-	MOVD 48(R9), R5
-	MOVD 56(R9), R4
+	MOVD args+0(FP), R8
+	MOVD (R8), R1
+	MOVD 16(R8), R0
+	MOVD 32(R8), R6
+	MOVD 48(R8), R9
+	MOVD 56(R8), R7
+	LSL $2, R9, R9
+	LSL $2, R7, R7
+	MOVD 24(R8), R5
 	LSL $2, R5, R5
-	LSL $2, R4, R4
-	MOVD 24(R9), R3
-	LSL $2, R3, R3
-	MOVD $16, R0
-	MUL R3, R0, R3
-	MOVD 8(R9), R0
-	ADD R0, R3, R3
+	MOVD $16, R2
+	MUL R5, R2, R5
+	MOVD 8(R8), R2
+	ADD R2, R5, R5
+	CMP $2, R6
+	BLT single_row2
 
 panel1:
 	TST R6, R6
-	BLE end2
-	MOVD R7, R0
+	BLE end3
+	MOVD R0, R2
 	CMP $0, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
 
-fetched3:
-	MOVD 8(R9), R2
-	MOVD 24(R9), R1
-	MOVD R8, R0
+fetched4:
+	MOVD 8(R8), R4
+	MOVD 24(R8), R3
+	MOVD R1, R2
 	WORD $0x6f00e41b // movi v27.2d, #0
 	WORD $0x6f00e41a // movi v26.2d, #0
 	WORD $0x6f00e419 // movi v25.2d, #0
@@ -4151,15 +4423,15 @@ fetched3:
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	SUBS $4, R1, R1
-	BLT rest5
+	SUBS $4, R3, R3
+	BLT rest7
 
-many4:
-	FMOVQ (R2), F30
-	FMOVQ 16(R2), F29
-	FMOVQ 32(R2), F28
-	FMOVQ 48(R2), F9
-	FMOVS (R0), F0
+many6:
+	FMOVQ (R4), F30
+	FMOVQ 16(R4), F29
+	FMOVQ 32(R4), F28
+	FMOVQ 48(R4), F9
+	FMOVS (R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4169,7 +4441,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc39 // fmla v25.4s, v1.4s, v1.4s
 	WORD $0x4e20cc18 // fmla v24.4s, v0.4s, v0.4s
-	FMOVS 4(R0), F0
+	FMOVS 4(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4179,7 +4451,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc35 // fmla v21.4s, v1.4s, v1.4s
 	WORD $0x4e20cc14 // fmla v20.4s, v0.4s, v0.4s
-	FMOVS 8(R0), F0
+	FMOVS 8(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4189,7 +4461,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc31 // fmla v17.4s, v1.4s, v1.4s
 	WORD $0x4e20cc10 // fmla v16.4s, v0.4s, v0.4s
-	FMOVS 12(R0), F0
+	FMOVS 12(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4199,7 +4471,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc2d // fmla v13.4s, v1.4s, v1.4s
 	WORD $0x4e20cc0c // fmla v12.4s, v0.4s, v0.4s
-	FMOVS 16(R0), F0
+	FMOVS 16(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4209,7 +4481,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc28 // fmla v8.4s, v1.4s, v1.4s
 	WORD $0x4e20cc07 // fmla v7.4s, v0.4s, v0.4s
-	FMOVS 20(R0), F0
+	FMOVS 20(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4219,13 +4491,13 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc24 // fmla v4.4s, v1.4s, v1.4s
 	WORD $0x4e20cc03 // fmla v3.4s, v0.4s, v0.4s
-	PRFM (R3), PLDL2KEEP
-	ADD $64, R3, R3
-	FMOVQ 64(R2), F30
-	FMOVQ 80(R2), F29
-	FMOVQ 96(R2), F28
-	FMOVQ 112(R2), F9
-	FMOVS 24(R0), F0
+	PRFM (R5), PLDL2KEEP
+	ADD $64, R5, R5
+	FMOVQ 64(R4), F30
+	FMOVQ 80(R4), F29
+	FMOVQ 96(R4), F28
+	FMOVQ 112(R4), F9
+	FMOVS 24(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4235,7 +4507,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc39 // fmla v25.4s, v1.4s, v1.4s
 	WORD $0x4e20cc18 // fmla v24.4s, v0.4s, v0.4s
-	FMOVS 28(R0), F0
+	FMOVS 28(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4245,7 +4517,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc35 // fmla v21.4s, v1.4s, v1.4s
 	WORD $0x4e20cc14 // fmla v20.4s, v0.4s, v0.4s
-	FMOVS 32(R0), F0
+	FMOVS 32(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4255,7 +4527,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc31 // fmla v17.4s, v1.4s, v1.4s
 	WORD $0x4e20cc10 // fmla v16.4s, v0.4s, v0.4s
-	FMOVS 36(R0), F0
+	FMOVS 36(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4265,7 +4537,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc2d // fmla v13.4s, v1.4s, v1.4s
 	WORD $0x4e20cc0c // fmla v12.4s, v0.4s, v0.4s
-	FMOVS 40(R0), F0
+	FMOVS 40(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4275,7 +4547,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc28 // fmla v8.4s, v1.4s, v1.4s
 	WORD $0x4e20cc07 // fmla v7.4s, v0.4s, v0.4s
-	FMOVS 44(R0), F0
+	FMOVS 44(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4285,11 +4557,11 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc24 // fmla v4.4s, v1.4s, v1.4s
 	WORD $0x4e20cc03 // fmla v3.4s, v0.4s, v0.4s
-	FMOVQ 128(R2), F30
-	FMOVQ 144(R2), F29
-	FMOVQ 160(R2), F28
-	FMOVQ 176(R2), F9
-	FMOVS 48(R0), F0
+	FMOVQ 128(R4), F30
+	FMOVQ 144(R4), F29
+	FMOVQ 160(R4), F28
+	FMOVQ 176(R4), F9
+	FMOVS 48(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4299,7 +4571,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc39 // fmla v25.4s, v1.4s, v1.4s
 	WORD $0x4e20cc18 // fmla v24.4s, v0.4s, v0.4s
-	FMOVS 52(R0), F0
+	FMOVS 52(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4309,7 +4581,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc35 // fmla v21.4s, v1.4s, v1.4s
 	WORD $0x4e20cc14 // fmla v20.4s, v0.4s, v0.4s
-	FMOVS 56(R0), F0
+	FMOVS 56(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4319,7 +4591,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc31 // fmla v17.4s, v1.4s, v1.4s
 	WORD $0x4e20cc10 // fmla v16.4s, v0.4s, v0.4s
-	FMOVS 60(R0), F0
+	FMOVS 60(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4329,7 +4601,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc2d // fmla v13.4s, v1.4s, v1.4s
 	WORD $0x4e20cc0c // fmla v12.4s, v0.4s, v0.4s
-	FMOVS 64(R0), F0
+	FMOVS 64(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4339,7 +4611,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc28 // fmla v8.4s, v1.4s, v1.4s
 	WORD $0x4e20cc07 // fmla v7.4s, v0.4s, v0.4s
-	FMOVS 68(R0), F0
+	FMOVS 68(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4349,11 +4621,11 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc24 // fmla v4.4s, v1.4s, v1.4s
 	WORD $0x4e20cc03 // fmla v3.4s, v0.4s, v0.4s
-	FMOVQ 192(R2), F30
-	FMOVQ 208(R2), F29
-	FMOVQ 224(R2), F28
-	FMOVQ 240(R2), F9
-	FMOVS 72(R0), F0
+	FMOVQ 192(R4), F30
+	FMOVQ 208(R4), F29
+	FMOVQ 224(R4), F28
+	FMOVQ 240(R4), F9
+	FMOVS 72(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4363,7 +4635,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc39 // fmla v25.4s, v1.4s, v1.4s
 	WORD $0x4e20cc18 // fmla v24.4s, v0.4s, v0.4s
-	FMOVS 76(R0), F0
+	FMOVS 76(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4373,7 +4645,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc35 // fmla v21.4s, v1.4s, v1.4s
 	WORD $0x4e20cc14 // fmla v20.4s, v0.4s, v0.4s
-	FMOVS 80(R0), F0
+	FMOVS 80(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4383,7 +4655,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc31 // fmla v17.4s, v1.4s, v1.4s
 	WORD $0x4e20cc10 // fmla v16.4s, v0.4s, v0.4s
-	FMOVS 84(R0), F0
+	FMOVS 84(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4393,7 +4665,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc2d // fmla v13.4s, v1.4s, v1.4s
 	WORD $0x4e20cc0c // fmla v12.4s, v0.4s, v0.4s
-	FMOVS 88(R0), F0
+	FMOVS 88(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4403,7 +4675,7 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc28 // fmla v8.4s, v1.4s, v1.4s
 	WORD $0x4e20cc07 // fmla v7.4s, v0.4s, v0.4s
-	FMOVS 92(R0), F0
+	FMOVS 92(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4413,21 +4685,21 @@ many4:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc24 // fmla v4.4s, v1.4s, v1.4s
 	WORD $0x4e20cc03 // fmla v3.4s, v0.4s, v0.4s
-	ADD $96, R0, R0
-	ADD $256, R2, R2
-	SUBS $4, R1, R1
-	BGE many4
+	ADD $96, R2, R2
+	ADD $256, R4, R4
+	SUBS $4, R3, R3
+	BGE many6
 
-rest5:
-	ADDS $4, R1, R1
-	BEQ done7
+rest7:
+	ADDS $4, R3, R3
+	BEQ done9
 
-single6:
-	FMOVQ (R2), F30
-	FMOVQ 16(R2), F29
-	FMOVQ 32(R2), F28
-	FMOVQ 48(R2), F9
-	FMOVS (R0), F0
+single8:
+	FMOVQ (R4), F30
+	FMOVQ 16(R4), F29
+	FMOVQ 32(R4), F28
+	FMOVQ 48(R4), F9
+	FMOVS (R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4437,7 +4709,7 @@ single6:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc39 // fmla v25.4s, v1.4s, v1.4s
 	WORD $0x4e20cc18 // fmla v24.4s, v0.4s, v0.4s
-	FMOVS 4(R0), F0
+	FMOVS 4(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4447,7 +4719,7 @@ single6:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc35 // fmla v21.4s, v1.4s, v1.4s
 	WORD $0x4e20cc14 // fmla v20.4s, v0.4s, v0.4s
-	FMOVS 8(R0), F0
+	FMOVS 8(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4457,7 +4729,7 @@ single6:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc31 // fmla v17.4s, v1.4s, v1.4s
 	WORD $0x4e20cc10 // fmla v16.4s, v0.4s, v0.4s
-	FMOVS 12(R0), F0
+	FMOVS 12(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4467,7 +4739,7 @@ single6:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc2d // fmla v13.4s, v1.4s, v1.4s
 	WORD $0x4e20cc0c // fmla v12.4s, v0.4s, v0.4s
-	FMOVS 16(R0), F0
+	FMOVS 16(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4477,7 +4749,7 @@ single6:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc28 // fmla v8.4s, v1.4s, v1.4s
 	WORD $0x4e20cc07 // fmla v7.4s, v0.4s, v0.4s
-	FMOVS 20(R0), F0
+	FMOVS 20(R2), F0
 	WORD $0x4e040402 // dup v2.4s, v0.s[0]
 	WORD $0x4ea2d7c1 // fsub v1.4s, v30.4s, v2.4s
 	WORD $0x4ea2d7a0 // fsub v0.4s, v29.4s, v2.4s
@@ -4487,13 +4759,13 @@ single6:
 	WORD $0x4ea2d520 // fsub v0.4s, v9.4s, v2.4s
 	WORD $0x4e21cc24 // fmla v4.4s, v1.4s, v1.4s
 	WORD $0x4e20cc03 // fmla v3.4s, v0.4s, v0.4s
-	ADD $24, R0, R0
-	ADD $64, R2, R2
-	SUBS $1, R1, R1
-	BNE single6
+	ADD $24, R2, R2
+	ADD $64, R4, R4
+	SUBS $1, R3, R3
+	BNE single8
 
-done7:
-	FMOVS 64(R9), F0
+done9:
+	FMOVS 64(R8), F0
 	WORD $0x4f80937b // fmul v27.4s, v27.4s, v0.s[0]
 	WORD $0x4f80935a // fmul v26.4s, v26.4s, v0.s[0]
 	WORD $0x4f809339 // fmul v25.4s, v25.4s, v0.s[0]
@@ -4518,1324 +4790,1654 @@ done7:
 	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
 	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
 	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
-	MOVD 40(R9), R0
-	CMP $16, R0
-	BLT partial8
-	FMOVS 68(R9), F2
-	MOVWU 68(R9), R0
-	LSLW $1, R0, R0
-	CMPW $0, R0
-	BEQ overwrite10
-	MOVD R7, R0
+	MOVD 40(R8), R4
+	CMP $16, R4
+	BLT partial10
+	FMOVS 68(R8), F2
+	MOVWU 68(R8), R2
+	LSLW $1, R2, R2
+	CMPW $0, R2
+	BEQ overwrite11
+	MOVD R0, R2
 	CMP $0, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4f82103b // fmla v27.4s, v1.4s, v2.s[0]
 	WORD $0x4f82101a // fmla v26.4s, v0.4s, v2.s[0]
-	FMOVQ F27, (R0)
-	FMOVQ F26, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F27, (R2)
+	FMOVQ F26, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4f821039 // fmla v25.4s, v1.4s, v2.s[0]
 	WORD $0x4f821018 // fmla v24.4s, v0.4s, v2.s[0]
-	FMOVQ F25, 32(R0)
-	FMOVQ F24, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F25, 32(R2)
+	FMOVQ F24, 48(R2)
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4f821037 // fmla v23.4s, v1.4s, v2.s[0]
 	WORD $0x4f821016 // fmla v22.4s, v0.4s, v2.s[0]
-	FMOVQ F23, (R0)
-	FMOVQ F22, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F23, (R2)
+	FMOVQ F22, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4f821035 // fmla v21.4s, v1.4s, v2.s[0]
 	WORD $0x4f821014 // fmla v20.4s, v0.4s, v2.s[0]
-	FMOVQ F21, 32(R0)
-	FMOVQ F20, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F21, 32(R2)
+	FMOVQ F20, 48(R2)
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4f821033 // fmla v19.4s, v1.4s, v2.s[0]
 	WORD $0x4f821012 // fmla v18.4s, v0.4s, v2.s[0]
-	FMOVQ F19, (R0)
-	FMOVQ F18, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F19, (R2)
+	FMOVQ F18, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4f821031 // fmla v17.4s, v1.4s, v2.s[0]
 	WORD $0x4f821010 // fmla v16.4s, v0.4s, v2.s[0]
-	FMOVQ F17, 32(R0)
-	FMOVQ F16, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F17, 32(R2)
+	FMOVQ F16, 48(R2)
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4f82102f // fmla v15.4s, v1.4s, v2.s[0]
 	WORD $0x4f82100e // fmla v14.4s, v0.4s, v2.s[0]
-	FMOVQ F15, (R0)
-	FMOVQ F14, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F15, (R2)
+	FMOVQ F14, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4f82102d // fmla v13.4s, v1.4s, v2.s[0]
 	WORD $0x4f82100c // fmla v12.4s, v0.4s, v2.s[0]
-	FMOVQ F13, 32(R0)
-	FMOVQ F12, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F13, 32(R2)
+	FMOVQ F12, 48(R2)
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4f82102b // fmla v11.4s, v1.4s, v2.s[0]
 	WORD $0x4f82100a // fmla v10.4s, v0.4s, v2.s[0]
-	FMOVQ F11, (R0)
-	FMOVQ F10, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F11, (R2)
+	FMOVQ F10, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4f821028 // fmla v8.4s, v1.4s, v2.s[0]
 	WORD $0x4f821007 // fmla v7.4s, v0.4s, v2.s[0]
-	FMOVQ F8, 32(R0)
-	FMOVQ F7, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F8, 32(R2)
+	FMOVQ F7, 48(R2)
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
 	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
-	FMOVQ F6, (R0)
-	FMOVQ F5, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F6, (R2)
+	FMOVQ F5, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4f821024 // fmla v4.4s, v1.4s, v2.s[0]
 	WORD $0x4f821003 // fmla v3.4s, v0.4s, v2.s[0]
-	FMOVQ F4, 32(R0)
-	FMOVQ F3, 48(R0)
-	B next9
+	FMOVQ F4, 32(R2)
+	FMOVQ F3, 48(R2)
+	B next5
 
-overwrite10:
-	MOVD R7, R0
+overwrite11:
+	MOVD R0, R2
 	CMP $0, R6
-	BLE next9
-	FMOVQ F27, (R0)
-	FMOVQ F26, 16(R0)
-	FMOVQ F25, 32(R0)
-	FMOVQ F24, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F27, (R2)
+	FMOVQ F26, 16(R2)
+	FMOVQ F25, 32(R2)
+	FMOVQ F24, 48(R2)
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE next9
-	FMOVQ F23, (R0)
-	FMOVQ F22, 16(R0)
-	FMOVQ F21, 32(R0)
-	FMOVQ F20, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F23, (R2)
+	FMOVQ F22, 16(R2)
+	FMOVQ F21, 32(R2)
+	FMOVQ F20, 48(R2)
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE next9
-	FMOVQ F19, (R0)
-	FMOVQ F18, 16(R0)
-	FMOVQ F17, 32(R0)
-	FMOVQ F16, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F19, (R2)
+	FMOVQ F18, 16(R2)
+	FMOVQ F17, 32(R2)
+	FMOVQ F16, 48(R2)
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE next9
-	FMOVQ F15, (R0)
-	FMOVQ F14, 16(R0)
-	FMOVQ F13, 32(R0)
-	FMOVQ F12, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F15, (R2)
+	FMOVQ F14, 16(R2)
+	FMOVQ F13, 32(R2)
+	FMOVQ F12, 48(R2)
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE next9
-	FMOVQ F11, (R0)
-	FMOVQ F10, 16(R0)
-	FMOVQ F8, 32(R0)
-	FMOVQ F7, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F11, (R2)
+	FMOVQ F10, 16(R2)
+	FMOVQ F8, 32(R2)
+	FMOVQ F7, 48(R2)
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE next9
-	FMOVQ F6, (R0)
-	FMOVQ F5, 16(R0)
-	FMOVQ F4, 32(R0)
-	FMOVQ F3, 48(R0)
-	B next9
+	BLE next5
+	FMOVQ F6, (R2)
+	FMOVQ F5, 16(R2)
+	FMOVQ F4, 32(R2)
+	FMOVQ F3, 48(R2)
+	B next5
 
-partial8:
-	MOVD $1, R1
-	LSL R0, R1, R1
-	SUB $1, R1, R1
-	FMOVS 68(R9), F9
-	MOVWU 68(R9), R0
-	LSLW $1, R0, R0
-	CMPW $0, R0
-	BEQ overwrite11
-	MOVD R7, R0
+partial10:
+	MOVD $1, R3
+	LSL R4, R3, R3
+	SUB $1, R3, R3
+	FMOVS 68(R8), F9
+	MOVWU 68(R8), R2
+	LSLW $1, R2, R2
+	CMPW $0, R2
+	BEQ overwrite12
+	MOVD R0, R2
 	CMP $0, R6
-	BLE next9
-	TBZ $3, R1, lane2
-	FMOVQ (R0), F2
+	BLE next5
+	TBZ $3, R3, lane2
+	FMOVQ (R2), F2
 	B lane1
 
 lane2:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $0, R1, lane1
-	FMOVS (R0), F2
-	TBZ $1, R1, lane1
-	FMOVD (R0), F2
-	TBZ $2, R1, lane1
-	FMOVS 8(R0), F0
+	TBZ $0, R3, lane1
+	FMOVS (R2), F2
+	TBZ $1, R3, lane1
+	FMOVD (R2), F2
+	TBZ $2, R3, lane1
+	FMOVS 8(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane1:
-	TBZ $7, R1, lane4
-	FMOVQ 16(R0), F1
+	TBZ $7, R3, lane4
+	FMOVQ 16(R2), F1
 	B lane3
 
 lane4:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane3
-	FMOVS 16(R0), F1
-	TBZ $5, R1, lane3
-	FMOVD 16(R0), F1
-	TBZ $6, R1, lane3
-	FMOVS 24(R0), F0
+	TBZ $4, R3, lane3
+	FMOVS 16(R2), F1
+	TBZ $5, R3, lane3
+	FMOVD 16(R2), F1
+	TBZ $6, R3, lane3
+	FMOVS 24(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane3:
 	WORD $0x4f89105b // fmla v27.4s, v2.4s, v9.s[0]
 	WORD $0x4f89103a // fmla v26.4s, v1.4s, v9.s[0]
-	TBZ $3, R1, lane6
-	FMOVQ F27, (R0)
+	TBZ $3, R3, lane6
+	FMOVQ F27, (R2)
 	B lane5
 
 lane6:
-	TBZ $0, R1, lane5
-	FMOVS F27, (R0)
-	TBZ $1, R1, lane5
-	FMOVD F27, (R0)
-	TBZ $2, R1, lane5
+	TBZ $0, R3, lane5
+	FMOVS F27, (R2)
+	TBZ $1, R3, lane5
+	FMOVD F27, (R2)
+	TBZ $2, R3, lane5
 	WORD $0x4e140760 // dup v0.4s, v27.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane5:
-	TBZ $7, R1, lane8
-	FMOVQ F26, 16(R0)
+	TBZ $7, R3, lane8
+	FMOVQ F26, 16(R2)
 	B lane7
 
 lane8:
-	TBZ $4, R1, lane7
-	FMOVS F26, 16(R0)
-	TBZ $5, R1, lane7
-	FMOVD F26, 16(R0)
-	TBZ $6, R1, lane7
+	TBZ $4, R3, lane7
+	FMOVS F26, 16(R2)
+	TBZ $5, R3, lane7
+	FMOVD F26, 16(R2)
+	TBZ $6, R3, lane7
 	WORD $0x4e140740 // dup v0.4s, v26.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane7:
-	TBZ $11, R1, lane10
-	FMOVQ 32(R0), F2
+	TBZ $11, R3, lane10
+	FMOVQ 32(R2), F2
 	B lane9
 
 lane10:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $8, R1, lane9
-	FMOVS 32(R0), F2
-	TBZ $9, R1, lane9
-	FMOVD 32(R0), F2
-	TBZ $10, R1, lane9
-	FMOVS 40(R0), F0
+	TBZ $8, R3, lane9
+	FMOVS 32(R2), F2
+	TBZ $9, R3, lane9
+	FMOVD 32(R2), F2
+	TBZ $10, R3, lane9
+	FMOVS 40(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane9:
-	TBZ $15, R1, lane12
-	FMOVQ 48(R0), F1
+	TBZ $15, R3, lane12
+	FMOVQ 48(R2), F1
 	B lane11
 
 lane12:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $12, R1, lane11
-	FMOVS 48(R0), F1
-	TBZ $13, R1, lane11
-	FMOVD 48(R0), F1
-	TBZ $14, R1, lane11
-	FMOVS 56(R0), F0
+	TBZ $12, R3, lane11
+	FMOVS 48(R2), F1
+	TBZ $13, R3, lane11
+	FMOVD 48(R2), F1
+	TBZ $14, R3, lane11
+	FMOVS 56(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane11:
 	WORD $0x4f891059 // fmla v25.4s, v2.4s, v9.s[0]
 	WORD $0x4f891038 // fmla v24.4s, v1.4s, v9.s[0]
-	TBZ $11, R1, lane14
-	FMOVQ F25, 32(R0)
+	TBZ $11, R3, lane14
+	FMOVQ F25, 32(R2)
 	B lane13
 
 lane14:
-	TBZ $8, R1, lane13
-	FMOVS F25, 32(R0)
-	TBZ $9, R1, lane13
-	FMOVD F25, 32(R0)
-	TBZ $10, R1, lane13
+	TBZ $8, R3, lane13
+	FMOVS F25, 32(R2)
+	TBZ $9, R3, lane13
+	FMOVD F25, 32(R2)
+	TBZ $10, R3, lane13
 	WORD $0x4e140720 // dup v0.4s, v25.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane13:
-	TBZ $15, R1, lane16
-	FMOVQ F24, 48(R0)
+	TBZ $15, R3, lane16
+	FMOVQ F24, 48(R2)
 	B lane15
 
 lane16:
-	TBZ $12, R1, lane15
-	FMOVS F24, 48(R0)
-	TBZ $13, R1, lane15
-	FMOVD F24, 48(R0)
-	TBZ $14, R1, lane15
+	TBZ $12, R3, lane15
+	FMOVS F24, 48(R2)
+	TBZ $13, R3, lane15
+	FMOVD F24, 48(R2)
+	TBZ $14, R3, lane15
 	WORD $0x4e140700 // dup v0.4s, v24.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane15:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE next9
-	TBZ $3, R1, lane18
-	FMOVQ (R0), F2
+	BLE next5
+	TBZ $3, R3, lane18
+	FMOVQ (R2), F2
 	B lane17
 
 lane18:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $0, R1, lane17
-	FMOVS (R0), F2
-	TBZ $1, R1, lane17
-	FMOVD (R0), F2
-	TBZ $2, R1, lane17
-	FMOVS 8(R0), F0
+	TBZ $0, R3, lane17
+	FMOVS (R2), F2
+	TBZ $1, R3, lane17
+	FMOVD (R2), F2
+	TBZ $2, R3, lane17
+	FMOVS 8(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane17:
-	TBZ $7, R1, lane20
-	FMOVQ 16(R0), F1
+	TBZ $7, R3, lane20
+	FMOVQ 16(R2), F1
 	B lane19
 
 lane20:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane19
-	FMOVS 16(R0), F1
-	TBZ $5, R1, lane19
-	FMOVD 16(R0), F1
-	TBZ $6, R1, lane19
-	FMOVS 24(R0), F0
+	TBZ $4, R3, lane19
+	FMOVS 16(R2), F1
+	TBZ $5, R3, lane19
+	FMOVD 16(R2), F1
+	TBZ $6, R3, lane19
+	FMOVS 24(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane19:
 	WORD $0x4f891057 // fmla v23.4s, v2.4s, v9.s[0]
 	WORD $0x4f891036 // fmla v22.4s, v1.4s, v9.s[0]
-	TBZ $3, R1, lane22
-	FMOVQ F23, (R0)
+	TBZ $3, R3, lane22
+	FMOVQ F23, (R2)
 	B lane21
 
 lane22:
-	TBZ $0, R1, lane21
-	FMOVS F23, (R0)
-	TBZ $1, R1, lane21
-	FMOVD F23, (R0)
-	TBZ $2, R1, lane21
+	TBZ $0, R3, lane21
+	FMOVS F23, (R2)
+	TBZ $1, R3, lane21
+	FMOVD F23, (R2)
+	TBZ $2, R3, lane21
 	WORD $0x4e1406e0 // dup v0.4s, v23.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane21:
-	TBZ $7, R1, lane24
-	FMOVQ F22, 16(R0)
+	TBZ $7, R3, lane24
+	FMOVQ F22, 16(R2)
 	B lane23
 
 lane24:
-	TBZ $4, R1, lane23
-	FMOVS F22, 16(R0)
-	TBZ $5, R1, lane23
-	FMOVD F22, 16(R0)
-	TBZ $6, R1, lane23
+	TBZ $4, R3, lane23
+	FMOVS F22, 16(R2)
+	TBZ $5, R3, lane23
+	FMOVD F22, 16(R2)
+	TBZ $6, R3, lane23
 	WORD $0x4e1406c0 // dup v0.4s, v22.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane23:
-	TBZ $11, R1, lane26
-	FMOVQ 32(R0), F2
+	TBZ $11, R3, lane26
+	FMOVQ 32(R2), F2
 	B lane25
 
 lane26:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $8, R1, lane25
-	FMOVS 32(R0), F2
-	TBZ $9, R1, lane25
-	FMOVD 32(R0), F2
-	TBZ $10, R1, lane25
-	FMOVS 40(R0), F0
+	TBZ $8, R3, lane25
+	FMOVS 32(R2), F2
+	TBZ $9, R3, lane25
+	FMOVD 32(R2), F2
+	TBZ $10, R3, lane25
+	FMOVS 40(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane25:
-	TBZ $15, R1, lane28
-	FMOVQ 48(R0), F1
+	TBZ $15, R3, lane28
+	FMOVQ 48(R2), F1
 	B lane27
 
 lane28:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $12, R1, lane27
-	FMOVS 48(R0), F1
-	TBZ $13, R1, lane27
-	FMOVD 48(R0), F1
-	TBZ $14, R1, lane27
-	FMOVS 56(R0), F0
+	TBZ $12, R3, lane27
+	FMOVS 48(R2), F1
+	TBZ $13, R3, lane27
+	FMOVD 48(R2), F1
+	TBZ $14, R3, lane27
+	FMOVS 56(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane27:
 	WORD $0x4f891055 // fmla v21.4s, v2.4s, v9.s[0]
 	WORD $0x4f891034 // fmla v20.4s, v1.4s, v9.s[0]
-	TBZ $11, R1, lane30
-	FMOVQ F21, 32(R0)
+	TBZ $11, R3, lane30
+	FMOVQ F21, 32(R2)
 	B lane29
 
 lane30:
-	TBZ $8, R1, lane29
-	FMOVS F21, 32(R0)
-	TBZ $9, R1, lane29
-	FMOVD F21, 32(R0)
-	TBZ $10, R1, lane29
+	TBZ $8, R3, lane29
+	FMOVS F21, 32(R2)
+	TBZ $9, R3, lane29
+	FMOVD F21, 32(R2)
+	TBZ $10, R3, lane29
 	WORD $0x4e1406a0 // dup v0.4s, v21.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane29:
-	TBZ $15, R1, lane32
-	FMOVQ F20, 48(R0)
+	TBZ $15, R3, lane32
+	FMOVQ F20, 48(R2)
 	B lane31
 
 lane32:
-	TBZ $12, R1, lane31
-	FMOVS F20, 48(R0)
-	TBZ $13, R1, lane31
-	FMOVD F20, 48(R0)
-	TBZ $14, R1, lane31
+	TBZ $12, R3, lane31
+	FMOVS F20, 48(R2)
+	TBZ $13, R3, lane31
+	FMOVD F20, 48(R2)
+	TBZ $14, R3, lane31
 	WORD $0x4e140680 // dup v0.4s, v20.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane31:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE next9
-	TBZ $3, R1, lane34
-	FMOVQ (R0), F2
+	BLE next5
+	TBZ $3, R3, lane34
+	FMOVQ (R2), F2
 	B lane33
 
 lane34:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $0, R1, lane33
-	FMOVS (R0), F2
-	TBZ $1, R1, lane33
-	FMOVD (R0), F2
-	TBZ $2, R1, lane33
-	FMOVS 8(R0), F0
+	TBZ $0, R3, lane33
+	FMOVS (R2), F2
+	TBZ $1, R3, lane33
+	FMOVD (R2), F2
+	TBZ $2, R3, lane33
+	FMOVS 8(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane33:
-	TBZ $7, R1, lane36
-	FMOVQ 16(R0), F1
+	TBZ $7, R3, lane36
+	FMOVQ 16(R2), F1
 	B lane35
 
 lane36:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane35
-	FMOVS 16(R0), F1
-	TBZ $5, R1, lane35
-	FMOVD 16(R0), F1
-	TBZ $6, R1, lane35
-	FMOVS 24(R0), F0
+	TBZ $4, R3, lane35
+	FMOVS 16(R2), F1
+	TBZ $5, R3, lane35
+	FMOVD 16(R2), F1
+	TBZ $6, R3, lane35
+	FMOVS 24(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane35:
 	WORD $0x4f891053 // fmla v19.4s, v2.4s, v9.s[0]
 	WORD $0x4f891032 // fmla v18.4s, v1.4s, v9.s[0]
-	TBZ $3, R1, lane38
-	FMOVQ F19, (R0)
+	TBZ $3, R3, lane38
+	FMOVQ F19, (R2)
 	B lane37
 
 lane38:
-	TBZ $0, R1, lane37
-	FMOVS F19, (R0)
-	TBZ $1, R1, lane37
-	FMOVD F19, (R0)
-	TBZ $2, R1, lane37
+	TBZ $0, R3, lane37
+	FMOVS F19, (R2)
+	TBZ $1, R3, lane37
+	FMOVD F19, (R2)
+	TBZ $2, R3, lane37
 	WORD $0x4e140660 // dup v0.4s, v19.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane37:
-	TBZ $7, R1, lane40
-	FMOVQ F18, 16(R0)
+	TBZ $7, R3, lane40
+	FMOVQ F18, 16(R2)
 	B lane39
 
 lane40:
-	TBZ $4, R1, lane39
-	FMOVS F18, 16(R0)
-	TBZ $5, R1, lane39
-	FMOVD F18, 16(R0)
-	TBZ $6, R1, lane39
+	TBZ $4, R3, lane39
+	FMOVS F18, 16(R2)
+	TBZ $5, R3, lane39
+	FMOVD F18, 16(R2)
+	TBZ $6, R3, lane39
 	WORD $0x4e140640 // dup v0.4s, v18.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane39:
-	TBZ $11, R1, lane42
-	FMOVQ 32(R0), F2
+	TBZ $11, R3, lane42
+	FMOVQ 32(R2), F2
 	B lane41
 
 lane42:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $8, R1, lane41
-	FMOVS 32(R0), F2
-	TBZ $9, R1, lane41
-	FMOVD 32(R0), F2
-	TBZ $10, R1, lane41
-	FMOVS 40(R0), F0
+	TBZ $8, R3, lane41
+	FMOVS 32(R2), F2
+	TBZ $9, R3, lane41
+	FMOVD 32(R2), F2
+	TBZ $10, R3, lane41
+	FMOVS 40(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane41:
-	TBZ $15, R1, lane44
-	FMOVQ 48(R0), F1
+	TBZ $15, R3, lane44
+	FMOVQ 48(R2), F1
 	B lane43
 
 lane44:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $12, R1, lane43
-	FMOVS 48(R0), F1
-	TBZ $13, R1, lane43
-	FMOVD 48(R0), F1
-	TBZ $14, R1, lane43
-	FMOVS 56(R0), F0
+	TBZ $12, R3, lane43
+	FMOVS 48(R2), F1
+	TBZ $13, R3, lane43
+	FMOVD 48(R2), F1
+	TBZ $14, R3, lane43
+	FMOVS 56(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane43:
 	WORD $0x4f891051 // fmla v17.4s, v2.4s, v9.s[0]
 	WORD $0x4f891030 // fmla v16.4s, v1.4s, v9.s[0]
-	TBZ $11, R1, lane46
-	FMOVQ F17, 32(R0)
+	TBZ $11, R3, lane46
+	FMOVQ F17, 32(R2)
 	B lane45
 
 lane46:
-	TBZ $8, R1, lane45
-	FMOVS F17, 32(R0)
-	TBZ $9, R1, lane45
-	FMOVD F17, 32(R0)
-	TBZ $10, R1, lane45
+	TBZ $8, R3, lane45
+	FMOVS F17, 32(R2)
+	TBZ $9, R3, lane45
+	FMOVD F17, 32(R2)
+	TBZ $10, R3, lane45
 	WORD $0x4e140620 // dup v0.4s, v17.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane45:
-	TBZ $15, R1, lane48
-	FMOVQ F16, 48(R0)
+	TBZ $15, R3, lane48
+	FMOVQ F16, 48(R2)
 	B lane47
 
 lane48:
-	TBZ $12, R1, lane47
-	FMOVS F16, 48(R0)
-	TBZ $13, R1, lane47
-	FMOVD F16, 48(R0)
-	TBZ $14, R1, lane47
+	TBZ $12, R3, lane47
+	FMOVS F16, 48(R2)
+	TBZ $13, R3, lane47
+	FMOVD F16, 48(R2)
+	TBZ $14, R3, lane47
 	WORD $0x4e140600 // dup v0.4s, v16.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane47:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE next9
-	TBZ $3, R1, lane50
-	FMOVQ (R0), F2
+	BLE next5
+	TBZ $3, R3, lane50
+	FMOVQ (R2), F2
 	B lane49
 
 lane50:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $0, R1, lane49
-	FMOVS (R0), F2
-	TBZ $1, R1, lane49
-	FMOVD (R0), F2
-	TBZ $2, R1, lane49
-	FMOVS 8(R0), F0
+	TBZ $0, R3, lane49
+	FMOVS (R2), F2
+	TBZ $1, R3, lane49
+	FMOVD (R2), F2
+	TBZ $2, R3, lane49
+	FMOVS 8(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane49:
-	TBZ $7, R1, lane52
-	FMOVQ 16(R0), F1
+	TBZ $7, R3, lane52
+	FMOVQ 16(R2), F1
 	B lane51
 
 lane52:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane51
-	FMOVS 16(R0), F1
-	TBZ $5, R1, lane51
-	FMOVD 16(R0), F1
-	TBZ $6, R1, lane51
-	FMOVS 24(R0), F0
+	TBZ $4, R3, lane51
+	FMOVS 16(R2), F1
+	TBZ $5, R3, lane51
+	FMOVD 16(R2), F1
+	TBZ $6, R3, lane51
+	FMOVS 24(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane51:
 	WORD $0x4f89104f // fmla v15.4s, v2.4s, v9.s[0]
 	WORD $0x4f89102e // fmla v14.4s, v1.4s, v9.s[0]
-	TBZ $3, R1, lane54
-	FMOVQ F15, (R0)
+	TBZ $3, R3, lane54
+	FMOVQ F15, (R2)
 	B lane53
 
 lane54:
-	TBZ $0, R1, lane53
-	FMOVS F15, (R0)
-	TBZ $1, R1, lane53
-	FMOVD F15, (R0)
-	TBZ $2, R1, lane53
+	TBZ $0, R3, lane53
+	FMOVS F15, (R2)
+	TBZ $1, R3, lane53
+	FMOVD F15, (R2)
+	TBZ $2, R3, lane53
 	WORD $0x4e1405e0 // dup v0.4s, v15.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane53:
-	TBZ $7, R1, lane56
-	FMOVQ F14, 16(R0)
+	TBZ $7, R3, lane56
+	FMOVQ F14, 16(R2)
 	B lane55
 
 lane56:
-	TBZ $4, R1, lane55
-	FMOVS F14, 16(R0)
-	TBZ $5, R1, lane55
-	FMOVD F14, 16(R0)
-	TBZ $6, R1, lane55
+	TBZ $4, R3, lane55
+	FMOVS F14, 16(R2)
+	TBZ $5, R3, lane55
+	FMOVD F14, 16(R2)
+	TBZ $6, R3, lane55
 	WORD $0x4e1405c0 // dup v0.4s, v14.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane55:
-	TBZ $11, R1, lane58
-	FMOVQ 32(R0), F2
+	TBZ $11, R3, lane58
+	FMOVQ 32(R2), F2
 	B lane57
 
 lane58:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $8, R1, lane57
-	FMOVS 32(R0), F2
-	TBZ $9, R1, lane57
-	FMOVD 32(R0), F2
-	TBZ $10, R1, lane57
-	FMOVS 40(R0), F0
+	TBZ $8, R3, lane57
+	FMOVS 32(R2), F2
+	TBZ $9, R3, lane57
+	FMOVD 32(R2), F2
+	TBZ $10, R3, lane57
+	FMOVS 40(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane57:
-	TBZ $15, R1, lane60
-	FMOVQ 48(R0), F1
+	TBZ $15, R3, lane60
+	FMOVQ 48(R2), F1
 	B lane59
 
 lane60:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $12, R1, lane59
-	FMOVS 48(R0), F1
-	TBZ $13, R1, lane59
-	FMOVD 48(R0), F1
-	TBZ $14, R1, lane59
-	FMOVS 56(R0), F0
+	TBZ $12, R3, lane59
+	FMOVS 48(R2), F1
+	TBZ $13, R3, lane59
+	FMOVD 48(R2), F1
+	TBZ $14, R3, lane59
+	FMOVS 56(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane59:
 	WORD $0x4f89104d // fmla v13.4s, v2.4s, v9.s[0]
 	WORD $0x4f89102c // fmla v12.4s, v1.4s, v9.s[0]
-	TBZ $11, R1, lane62
-	FMOVQ F13, 32(R0)
+	TBZ $11, R3, lane62
+	FMOVQ F13, 32(R2)
 	B lane61
 
 lane62:
-	TBZ $8, R1, lane61
-	FMOVS F13, 32(R0)
-	TBZ $9, R1, lane61
-	FMOVD F13, 32(R0)
-	TBZ $10, R1, lane61
+	TBZ $8, R3, lane61
+	FMOVS F13, 32(R2)
+	TBZ $9, R3, lane61
+	FMOVD F13, 32(R2)
+	TBZ $10, R3, lane61
 	WORD $0x4e1405a0 // dup v0.4s, v13.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane61:
-	TBZ $15, R1, lane64
-	FMOVQ F12, 48(R0)
+	TBZ $15, R3, lane64
+	FMOVQ F12, 48(R2)
 	B lane63
 
 lane64:
-	TBZ $12, R1, lane63
-	FMOVS F12, 48(R0)
-	TBZ $13, R1, lane63
-	FMOVD F12, 48(R0)
-	TBZ $14, R1, lane63
+	TBZ $12, R3, lane63
+	FMOVS F12, 48(R2)
+	TBZ $13, R3, lane63
+	FMOVD F12, 48(R2)
+	TBZ $14, R3, lane63
 	WORD $0x4e140580 // dup v0.4s, v12.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane63:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE next9
-	TBZ $3, R1, lane66
-	FMOVQ (R0), F2
+	BLE next5
+	TBZ $3, R3, lane66
+	FMOVQ (R2), F2
 	B lane65
 
 lane66:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $0, R1, lane65
-	FMOVS (R0), F2
-	TBZ $1, R1, lane65
-	FMOVD (R0), F2
-	TBZ $2, R1, lane65
-	FMOVS 8(R0), F0
+	TBZ $0, R3, lane65
+	FMOVS (R2), F2
+	TBZ $1, R3, lane65
+	FMOVD (R2), F2
+	TBZ $2, R3, lane65
+	FMOVS 8(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane65:
-	TBZ $7, R1, lane68
-	FMOVQ 16(R0), F1
+	TBZ $7, R3, lane68
+	FMOVQ 16(R2), F1
 	B lane67
 
 lane68:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane67
-	FMOVS 16(R0), F1
-	TBZ $5, R1, lane67
-	FMOVD 16(R0), F1
-	TBZ $6, R1, lane67
-	FMOVS 24(R0), F0
+	TBZ $4, R3, lane67
+	FMOVS 16(R2), F1
+	TBZ $5, R3, lane67
+	FMOVD 16(R2), F1
+	TBZ $6, R3, lane67
+	FMOVS 24(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane67:
 	WORD $0x4f89104b // fmla v11.4s, v2.4s, v9.s[0]
 	WORD $0x4f89102a // fmla v10.4s, v1.4s, v9.s[0]
-	TBZ $3, R1, lane70
-	FMOVQ F11, (R0)
+	TBZ $3, R3, lane70
+	FMOVQ F11, (R2)
 	B lane69
 
 lane70:
-	TBZ $0, R1, lane69
-	FMOVS F11, (R0)
-	TBZ $1, R1, lane69
-	FMOVD F11, (R0)
-	TBZ $2, R1, lane69
+	TBZ $0, R3, lane69
+	FMOVS F11, (R2)
+	TBZ $1, R3, lane69
+	FMOVD F11, (R2)
+	TBZ $2, R3, lane69
 	WORD $0x4e140560 // dup v0.4s, v11.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane69:
-	TBZ $7, R1, lane72
-	FMOVQ F10, 16(R0)
+	TBZ $7, R3, lane72
+	FMOVQ F10, 16(R2)
 	B lane71
 
 lane72:
-	TBZ $4, R1, lane71
-	FMOVS F10, 16(R0)
-	TBZ $5, R1, lane71
-	FMOVD F10, 16(R0)
-	TBZ $6, R1, lane71
+	TBZ $4, R3, lane71
+	FMOVS F10, 16(R2)
+	TBZ $5, R3, lane71
+	FMOVD F10, 16(R2)
+	TBZ $6, R3, lane71
 	WORD $0x4e140540 // dup v0.4s, v10.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane71:
-	TBZ $11, R1, lane74
-	FMOVQ 32(R0), F2
+	TBZ $11, R3, lane74
+	FMOVQ 32(R2), F2
 	B lane73
 
 lane74:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $8, R1, lane73
-	FMOVS 32(R0), F2
-	TBZ $9, R1, lane73
-	FMOVD 32(R0), F2
-	TBZ $10, R1, lane73
-	FMOVS 40(R0), F0
+	TBZ $8, R3, lane73
+	FMOVS 32(R2), F2
+	TBZ $9, R3, lane73
+	FMOVD 32(R2), F2
+	TBZ $10, R3, lane73
+	FMOVS 40(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane73:
-	TBZ $15, R1, lane76
-	FMOVQ 48(R0), F1
+	TBZ $15, R3, lane76
+	FMOVQ 48(R2), F1
 	B lane75
 
 lane76:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $12, R1, lane75
-	FMOVS 48(R0), F1
-	TBZ $13, R1, lane75
-	FMOVD 48(R0), F1
-	TBZ $14, R1, lane75
-	FMOVS 56(R0), F0
+	TBZ $12, R3, lane75
+	FMOVS 48(R2), F1
+	TBZ $13, R3, lane75
+	FMOVD 48(R2), F1
+	TBZ $14, R3, lane75
+	FMOVS 56(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane75:
 	WORD $0x4f891048 // fmla v8.4s, v2.4s, v9.s[0]
 	WORD $0x4f891027 // fmla v7.4s, v1.4s, v9.s[0]
-	TBZ $11, R1, lane78
-	FMOVQ F8, 32(R0)
+	TBZ $11, R3, lane78
+	FMOVQ F8, 32(R2)
 	B lane77
 
 lane78:
-	TBZ $8, R1, lane77
-	FMOVS F8, 32(R0)
-	TBZ $9, R1, lane77
-	FMOVD F8, 32(R0)
-	TBZ $10, R1, lane77
+	TBZ $8, R3, lane77
+	FMOVS F8, 32(R2)
+	TBZ $9, R3, lane77
+	FMOVD F8, 32(R2)
+	TBZ $10, R3, lane77
 	WORD $0x4e140500 // dup v0.4s, v8.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane77:
-	TBZ $15, R1, lane80
-	FMOVQ F7, 48(R0)
+	TBZ $15, R3, lane80
+	FMOVQ F7, 48(R2)
 	B lane79
 
 lane80:
-	TBZ $12, R1, lane79
-	FMOVS F7, 48(R0)
-	TBZ $13, R1, lane79
-	FMOVD F7, 48(R0)
-	TBZ $14, R1, lane79
+	TBZ $12, R3, lane79
+	FMOVS F7, 48(R2)
+	TBZ $13, R3, lane79
+	FMOVD F7, 48(R2)
+	TBZ $14, R3, lane79
 	WORD $0x4e1404e0 // dup v0.4s, v7.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane79:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE next9
-	TBZ $3, R1, lane82
-	FMOVQ (R0), F2
+	BLE next5
+	TBZ $3, R3, lane82
+	FMOVQ (R2), F2
 	B lane81
 
 lane82:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $0, R1, lane81
-	FMOVS (R0), F2
-	TBZ $1, R1, lane81
-	FMOVD (R0), F2
-	TBZ $2, R1, lane81
-	FMOVS 8(R0), F0
+	TBZ $0, R3, lane81
+	FMOVS (R2), F2
+	TBZ $1, R3, lane81
+	FMOVD (R2), F2
+	TBZ $2, R3, lane81
+	FMOVS 8(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane81:
-	TBZ $7, R1, lane84
-	FMOVQ 16(R0), F1
+	TBZ $7, R3, lane84
+	FMOVQ 16(R2), F1
 	B lane83
 
 lane84:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane83
-	FMOVS 16(R0), F1
-	TBZ $5, R1, lane83
-	FMOVD 16(R0), F1
-	TBZ $6, R1, lane83
-	FMOVS 24(R0), F0
+	TBZ $4, R3, lane83
+	FMOVS 16(R2), F1
+	TBZ $5, R3, lane83
+	FMOVD 16(R2), F1
+	TBZ $6, R3, lane83
+	FMOVS 24(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane83:
 	WORD $0x4f891046 // fmla v6.4s, v2.4s, v9.s[0]
 	WORD $0x4f891025 // fmla v5.4s, v1.4s, v9.s[0]
-	TBZ $3, R1, lane86
-	FMOVQ F6, (R0)
+	TBZ $3, R3, lane86
+	FMOVQ F6, (R2)
 	B lane85
 
 lane86:
-	TBZ $0, R1, lane85
-	FMOVS F6, (R0)
-	TBZ $1, R1, lane85
-	FMOVD F6, (R0)
-	TBZ $2, R1, lane85
+	TBZ $0, R3, lane85
+	FMOVS F6, (R2)
+	TBZ $1, R3, lane85
+	FMOVD F6, (R2)
+	TBZ $2, R3, lane85
 	WORD $0x4e1404c0 // dup v0.4s, v6.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane85:
-	TBZ $7, R1, lane88
-	FMOVQ F5, 16(R0)
+	TBZ $7, R3, lane88
+	FMOVQ F5, 16(R2)
 	B lane87
 
 lane88:
-	TBZ $4, R1, lane87
-	FMOVS F5, 16(R0)
-	TBZ $5, R1, lane87
-	FMOVD F5, 16(R0)
-	TBZ $6, R1, lane87
+	TBZ $4, R3, lane87
+	FMOVS F5, 16(R2)
+	TBZ $5, R3, lane87
+	FMOVD F5, 16(R2)
+	TBZ $6, R3, lane87
 	WORD $0x4e1404a0 // dup v0.4s, v5.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane87:
-	TBZ $11, R1, lane90
-	FMOVQ 32(R0), F2
+	TBZ $11, R3, lane90
+	FMOVQ 32(R2), F2
 	B lane89
 
 lane90:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $8, R1, lane89
-	FMOVS 32(R0), F2
-	TBZ $9, R1, lane89
-	FMOVD 32(R0), F2
-	TBZ $10, R1, lane89
-	FMOVS 40(R0), F0
+	TBZ $8, R3, lane89
+	FMOVS 32(R2), F2
+	TBZ $9, R3, lane89
+	FMOVD 32(R2), F2
+	TBZ $10, R3, lane89
+	FMOVS 40(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane89:
-	TBZ $15, R1, lane92
-	FMOVQ 48(R0), F1
+	TBZ $15, R3, lane92
+	FMOVQ 48(R2), F1
 	B lane91
 
 lane92:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $12, R1, lane91
-	FMOVS 48(R0), F1
-	TBZ $13, R1, lane91
-	FMOVD 48(R0), F1
-	TBZ $14, R1, lane91
-	FMOVS 56(R0), F0
+	TBZ $12, R3, lane91
+	FMOVS 48(R2), F1
+	TBZ $13, R3, lane91
+	FMOVD 48(R2), F1
+	TBZ $14, R3, lane91
+	FMOVS 56(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane91:
 	WORD $0x4f891044 // fmla v4.4s, v2.4s, v9.s[0]
 	WORD $0x4f891023 // fmla v3.4s, v1.4s, v9.s[0]
-	TBZ $11, R1, lane94
-	FMOVQ F4, 32(R0)
+	TBZ $11, R3, lane94
+	FMOVQ F4, 32(R2)
 	B lane93
 
 lane94:
-	TBZ $8, R1, lane93
-	FMOVS F4, 32(R0)
-	TBZ $9, R1, lane93
-	FMOVD F4, 32(R0)
-	TBZ $10, R1, lane93
+	TBZ $8, R3, lane93
+	FMOVS F4, 32(R2)
+	TBZ $9, R3, lane93
+	FMOVD F4, 32(R2)
+	TBZ $10, R3, lane93
 	WORD $0x4e140480 // dup v0.4s, v4.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane93:
-	TBZ $15, R1, lane96
-	FMOVQ F3, 48(R0)
+	TBZ $15, R3, lane96
+	FMOVQ F3, 48(R2)
 	B lane95
 
 lane96:
-	TBZ $12, R1, lane95
-	FMOVS F3, 48(R0)
-	TBZ $13, R1, lane95
-	FMOVD F3, 48(R0)
-	TBZ $14, R1, lane95
+	TBZ $12, R3, lane95
+	FMOVS F3, 48(R2)
+	TBZ $13, R3, lane95
+	FMOVD F3, 48(R2)
+	TBZ $14, R3, lane95
 	WORD $0x4e140460 // dup v0.4s, v3.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane95:
-	B next9
+	B next5
 
-overwrite11:
-	MOVD R7, R0
+overwrite12:
+	MOVD R0, R2
 	CMP $0, R6
-	BLE next9
-	TBZ $3, R1, lane98
-	FMOVQ F27, (R0)
+	BLE next5
+	TBZ $3, R3, lane98
+	FMOVQ F27, (R2)
 	B lane97
 
 lane98:
-	TBZ $0, R1, lane97
-	FMOVS F27, (R0)
-	TBZ $1, R1, lane97
-	FMOVD F27, (R0)
-	TBZ $2, R1, lane97
+	TBZ $0, R3, lane97
+	FMOVS F27, (R2)
+	TBZ $1, R3, lane97
+	FMOVD F27, (R2)
+	TBZ $2, R3, lane97
 	WORD $0x4e140760 // dup v0.4s, v27.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane97:
-	TBZ $7, R1, lane100
-	FMOVQ F26, 16(R0)
+	TBZ $7, R3, lane100
+	FMOVQ F26, 16(R2)
 	B lane99
 
 lane100:
-	TBZ $4, R1, lane99
-	FMOVS F26, 16(R0)
-	TBZ $5, R1, lane99
-	FMOVD F26, 16(R0)
-	TBZ $6, R1, lane99
+	TBZ $4, R3, lane99
+	FMOVS F26, 16(R2)
+	TBZ $5, R3, lane99
+	FMOVD F26, 16(R2)
+	TBZ $6, R3, lane99
 	WORD $0x4e140740 // dup v0.4s, v26.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane99:
-	TBZ $11, R1, lane102
-	FMOVQ F25, 32(R0)
+	TBZ $11, R3, lane102
+	FMOVQ F25, 32(R2)
 	B lane101
 
 lane102:
-	TBZ $8, R1, lane101
-	FMOVS F25, 32(R0)
-	TBZ $9, R1, lane101
-	FMOVD F25, 32(R0)
-	TBZ $10, R1, lane101
+	TBZ $8, R3, lane101
+	FMOVS F25, 32(R2)
+	TBZ $9, R3, lane101
+	FMOVD F25, 32(R2)
+	TBZ $10, R3, lane101
 	WORD $0x4e140720 // dup v0.4s, v25.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane101:
-	TBZ $15, R1, lane104
-	FMOVQ F24, 48(R0)
+	TBZ $15, R3, lane104
+	FMOVQ F24, 48(R2)
 	B lane103
 
 lane104:
-	TBZ $12, R1, lane103
-	FMOVS F24, 48(R0)
-	TBZ $13, R1, lane103
-	FMOVD F24, 48(R0)
-	TBZ $14, R1, lane103
+	TBZ $12, R3, lane103
+	FMOVS F24, 48(R2)
+	TBZ $13, R3, lane103
+	FMOVD F24, 48(R2)
+	TBZ $14, R3, lane103
 	WORD $0x4e140700 // dup v0.4s, v24.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane103:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE next9
-	TBZ $3, R1, lane106
-	FMOVQ F23, (R0)
+	BLE next5
+	TBZ $3, R3, lane106
+	FMOVQ F23, (R2)
 	B lane105
 
 lane106:
-	TBZ $0, R1, lane105
-	FMOVS F23, (R0)
-	TBZ $1, R1, lane105
-	FMOVD F23, (R0)
-	TBZ $2, R1, lane105
+	TBZ $0, R3, lane105
+	FMOVS F23, (R2)
+	TBZ $1, R3, lane105
+	FMOVD F23, (R2)
+	TBZ $2, R3, lane105
 	WORD $0x4e1406e0 // dup v0.4s, v23.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane105:
-	TBZ $7, R1, lane108
-	FMOVQ F22, 16(R0)
+	TBZ $7, R3, lane108
+	FMOVQ F22, 16(R2)
 	B lane107
 
 lane108:
-	TBZ $4, R1, lane107
-	FMOVS F22, 16(R0)
-	TBZ $5, R1, lane107
-	FMOVD F22, 16(R0)
-	TBZ $6, R1, lane107
+	TBZ $4, R3, lane107
+	FMOVS F22, 16(R2)
+	TBZ $5, R3, lane107
+	FMOVD F22, 16(R2)
+	TBZ $6, R3, lane107
 	WORD $0x4e1406c0 // dup v0.4s, v22.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane107:
-	TBZ $11, R1, lane110
-	FMOVQ F21, 32(R0)
+	TBZ $11, R3, lane110
+	FMOVQ F21, 32(R2)
 	B lane109
 
 lane110:
-	TBZ $8, R1, lane109
-	FMOVS F21, 32(R0)
-	TBZ $9, R1, lane109
-	FMOVD F21, 32(R0)
-	TBZ $10, R1, lane109
+	TBZ $8, R3, lane109
+	FMOVS F21, 32(R2)
+	TBZ $9, R3, lane109
+	FMOVD F21, 32(R2)
+	TBZ $10, R3, lane109
 	WORD $0x4e1406a0 // dup v0.4s, v21.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane109:
-	TBZ $15, R1, lane112
-	FMOVQ F20, 48(R0)
+	TBZ $15, R3, lane112
+	FMOVQ F20, 48(R2)
 	B lane111
 
 lane112:
-	TBZ $12, R1, lane111
-	FMOVS F20, 48(R0)
-	TBZ $13, R1, lane111
-	FMOVD F20, 48(R0)
-	TBZ $14, R1, lane111
+	TBZ $12, R3, lane111
+	FMOVS F20, 48(R2)
+	TBZ $13, R3, lane111
+	FMOVD F20, 48(R2)
+	TBZ $14, R3, lane111
 	WORD $0x4e140680 // dup v0.4s, v20.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane111:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE next9
-	TBZ $3, R1, lane114
-	FMOVQ F19, (R0)
+	BLE next5
+	TBZ $3, R3, lane114
+	FMOVQ F19, (R2)
 	B lane113
 
 lane114:
-	TBZ $0, R1, lane113
-	FMOVS F19, (R0)
-	TBZ $1, R1, lane113
-	FMOVD F19, (R0)
-	TBZ $2, R1, lane113
+	TBZ $0, R3, lane113
+	FMOVS F19, (R2)
+	TBZ $1, R3, lane113
+	FMOVD F19, (R2)
+	TBZ $2, R3, lane113
 	WORD $0x4e140660 // dup v0.4s, v19.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane113:
-	TBZ $7, R1, lane116
-	FMOVQ F18, 16(R0)
+	TBZ $7, R3, lane116
+	FMOVQ F18, 16(R2)
 	B lane115
 
 lane116:
-	TBZ $4, R1, lane115
-	FMOVS F18, 16(R0)
-	TBZ $5, R1, lane115
-	FMOVD F18, 16(R0)
-	TBZ $6, R1, lane115
+	TBZ $4, R3, lane115
+	FMOVS F18, 16(R2)
+	TBZ $5, R3, lane115
+	FMOVD F18, 16(R2)
+	TBZ $6, R3, lane115
 	WORD $0x4e140640 // dup v0.4s, v18.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane115:
-	TBZ $11, R1, lane118
-	FMOVQ F17, 32(R0)
+	TBZ $11, R3, lane118
+	FMOVQ F17, 32(R2)
 	B lane117
 
 lane118:
-	TBZ $8, R1, lane117
-	FMOVS F17, 32(R0)
-	TBZ $9, R1, lane117
-	FMOVD F17, 32(R0)
-	TBZ $10, R1, lane117
+	TBZ $8, R3, lane117
+	FMOVS F17, 32(R2)
+	TBZ $9, R3, lane117
+	FMOVD F17, 32(R2)
+	TBZ $10, R3, lane117
 	WORD $0x4e140620 // dup v0.4s, v17.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane117:
-	TBZ $15, R1, lane120
-	FMOVQ F16, 48(R0)
+	TBZ $15, R3, lane120
+	FMOVQ F16, 48(R2)
 	B lane119
 
 lane120:
-	TBZ $12, R1, lane119
-	FMOVS F16, 48(R0)
-	TBZ $13, R1, lane119
-	FMOVD F16, 48(R0)
-	TBZ $14, R1, lane119
+	TBZ $12, R3, lane119
+	FMOVS F16, 48(R2)
+	TBZ $13, R3, lane119
+	FMOVD F16, 48(R2)
+	TBZ $14, R3, lane119
 	WORD $0x4e140600 // dup v0.4s, v16.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane119:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE next9
-	TBZ $3, R1, lane122
-	FMOVQ F15, (R0)
+	BLE next5
+	TBZ $3, R3, lane122
+	FMOVQ F15, (R2)
 	B lane121
 
 lane122:
-	TBZ $0, R1, lane121
-	FMOVS F15, (R0)
-	TBZ $1, R1, lane121
-	FMOVD F15, (R0)
-	TBZ $2, R1, lane121
+	TBZ $0, R3, lane121
+	FMOVS F15, (R2)
+	TBZ $1, R3, lane121
+	FMOVD F15, (R2)
+	TBZ $2, R3, lane121
 	WORD $0x4e1405e0 // dup v0.4s, v15.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane121:
-	TBZ $7, R1, lane124
-	FMOVQ F14, 16(R0)
+	TBZ $7, R3, lane124
+	FMOVQ F14, 16(R2)
 	B lane123
 
 lane124:
-	TBZ $4, R1, lane123
-	FMOVS F14, 16(R0)
-	TBZ $5, R1, lane123
-	FMOVD F14, 16(R0)
-	TBZ $6, R1, lane123
+	TBZ $4, R3, lane123
+	FMOVS F14, 16(R2)
+	TBZ $5, R3, lane123
+	FMOVD F14, 16(R2)
+	TBZ $6, R3, lane123
 	WORD $0x4e1405c0 // dup v0.4s, v14.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane123:
-	TBZ $11, R1, lane126
-	FMOVQ F13, 32(R0)
+	TBZ $11, R3, lane126
+	FMOVQ F13, 32(R2)
 	B lane125
 
 lane126:
-	TBZ $8, R1, lane125
-	FMOVS F13, 32(R0)
-	TBZ $9, R1, lane125
-	FMOVD F13, 32(R0)
-	TBZ $10, R1, lane125
+	TBZ $8, R3, lane125
+	FMOVS F13, 32(R2)
+	TBZ $9, R3, lane125
+	FMOVD F13, 32(R2)
+	TBZ $10, R3, lane125
 	WORD $0x4e1405a0 // dup v0.4s, v13.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane125:
-	TBZ $15, R1, lane128
-	FMOVQ F12, 48(R0)
+	TBZ $15, R3, lane128
+	FMOVQ F12, 48(R2)
 	B lane127
 
 lane128:
-	TBZ $12, R1, lane127
-	FMOVS F12, 48(R0)
-	TBZ $13, R1, lane127
-	FMOVD F12, 48(R0)
-	TBZ $14, R1, lane127
+	TBZ $12, R3, lane127
+	FMOVS F12, 48(R2)
+	TBZ $13, R3, lane127
+	FMOVD F12, 48(R2)
+	TBZ $14, R3, lane127
 	WORD $0x4e140580 // dup v0.4s, v12.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane127:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE next9
-	TBZ $3, R1, lane130
-	FMOVQ F11, (R0)
+	BLE next5
+	TBZ $3, R3, lane130
+	FMOVQ F11, (R2)
 	B lane129
 
 lane130:
-	TBZ $0, R1, lane129
-	FMOVS F11, (R0)
-	TBZ $1, R1, lane129
-	FMOVD F11, (R0)
-	TBZ $2, R1, lane129
+	TBZ $0, R3, lane129
+	FMOVS F11, (R2)
+	TBZ $1, R3, lane129
+	FMOVD F11, (R2)
+	TBZ $2, R3, lane129
 	WORD $0x4e140560 // dup v0.4s, v11.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane129:
-	TBZ $7, R1, lane132
-	FMOVQ F10, 16(R0)
+	TBZ $7, R3, lane132
+	FMOVQ F10, 16(R2)
 	B lane131
 
 lane132:
-	TBZ $4, R1, lane131
-	FMOVS F10, 16(R0)
-	TBZ $5, R1, lane131
-	FMOVD F10, 16(R0)
-	TBZ $6, R1, lane131
+	TBZ $4, R3, lane131
+	FMOVS F10, 16(R2)
+	TBZ $5, R3, lane131
+	FMOVD F10, 16(R2)
+	TBZ $6, R3, lane131
 	WORD $0x4e140540 // dup v0.4s, v10.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane131:
-	TBZ $11, R1, lane134
-	FMOVQ F8, 32(R0)
+	TBZ $11, R3, lane134
+	FMOVQ F8, 32(R2)
 	B lane133
 
 lane134:
-	TBZ $8, R1, lane133
-	FMOVS F8, 32(R0)
-	TBZ $9, R1, lane133
-	FMOVD F8, 32(R0)
-	TBZ $10, R1, lane133
+	TBZ $8, R3, lane133
+	FMOVS F8, 32(R2)
+	TBZ $9, R3, lane133
+	FMOVD F8, 32(R2)
+	TBZ $10, R3, lane133
 	WORD $0x4e140500 // dup v0.4s, v8.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane133:
-	TBZ $15, R1, lane136
-	FMOVQ F7, 48(R0)
+	TBZ $15, R3, lane136
+	FMOVQ F7, 48(R2)
 	B lane135
 
 lane136:
-	TBZ $12, R1, lane135
-	FMOVS F7, 48(R0)
-	TBZ $13, R1, lane135
-	FMOVD F7, 48(R0)
-	TBZ $14, R1, lane135
+	TBZ $12, R3, lane135
+	FMOVS F7, 48(R2)
+	TBZ $13, R3, lane135
+	FMOVD F7, 48(R2)
+	TBZ $14, R3, lane135
 	WORD $0x4e1404e0 // dup v0.4s, v7.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane135:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE next9
-	TBZ $3, R1, lane138
-	FMOVQ F6, (R0)
+	BLE next5
+	TBZ $3, R3, lane138
+	FMOVQ F6, (R2)
 	B lane137
 
 lane138:
-	TBZ $0, R1, lane137
-	FMOVS F6, (R0)
-	TBZ $1, R1, lane137
-	FMOVD F6, (R0)
-	TBZ $2, R1, lane137
+	TBZ $0, R3, lane137
+	FMOVS F6, (R2)
+	TBZ $1, R3, lane137
+	FMOVD F6, (R2)
+	TBZ $2, R3, lane137
 	WORD $0x4e1404c0 // dup v0.4s, v6.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane137:
-	TBZ $7, R1, lane140
-	FMOVQ F5, 16(R0)
+	TBZ $7, R3, lane140
+	FMOVQ F5, 16(R2)
 	B lane139
 
 lane140:
-	TBZ $4, R1, lane139
-	FMOVS F5, 16(R0)
-	TBZ $5, R1, lane139
-	FMOVD F5, 16(R0)
-	TBZ $6, R1, lane139
+	TBZ $4, R3, lane139
+	FMOVS F5, 16(R2)
+	TBZ $5, R3, lane139
+	FMOVD F5, 16(R2)
+	TBZ $6, R3, lane139
 	WORD $0x4e1404a0 // dup v0.4s, v5.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane139:
-	TBZ $11, R1, lane142
-	FMOVQ F4, 32(R0)
+	TBZ $11, R3, lane142
+	FMOVQ F4, 32(R2)
 	B lane141
 
 lane142:
-	TBZ $8, R1, lane141
-	FMOVS F4, 32(R0)
-	TBZ $9, R1, lane141
-	FMOVD F4, 32(R0)
-	TBZ $10, R1, lane141
+	TBZ $8, R3, lane141
+	FMOVS F4, 32(R2)
+	TBZ $9, R3, lane141
+	FMOVD F4, 32(R2)
+	TBZ $10, R3, lane141
 	WORD $0x4e140480 // dup v0.4s, v4.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane141:
-	TBZ $15, R1, lane144
-	FMOVQ F3, 48(R0)
+	TBZ $15, R3, lane144
+	FMOVQ F3, 48(R2)
 	B lane143
 
 lane144:
-	TBZ $12, R1, lane143
-	FMOVS F3, 48(R0)
-	TBZ $13, R1, lane143
-	FMOVD F3, 48(R0)
-	TBZ $14, R1, lane143
+	TBZ $12, R3, lane143
+	FMOVS F3, 48(R2)
+	TBZ $13, R3, lane143
+	FMOVD F3, 48(R2)
+	TBZ $14, R3, lane143
 	WORD $0x4e140460 // dup v0.4s, v3.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane143:
 
-next9:
-	MOVD $6, R0
-	MUL R5, R0, R0
-	ADD R0, R7, R7
-	ADD R4, R8, R8
+next5:
+	MOVD $6, R2
+	MUL R9, R2, R2
+	ADD R2, R0, R0
+	ADD R7, R1, R1
 	SUB $6, R6, R6
 	B panel1
 
-end2:
+single_row2:
+	MOVD 8(R8), R3
+	MOVD 24(R8), R2
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	SUBS $4, R2, R2
+	BLT rest14
+
+many13:
+	FMOVQ (R3), F1
+	FMOVQ 16(R3), F5
+	FMOVQ 32(R3), F4
+	FMOVQ 48(R3), F3
+	FMOVS (R1), F0
+	WORD $0x4e040402 // dup v2.4s, v0.s[0]
+	WORD $0x4ea2d421 // fsub v1.4s, v1.4s, v2.4s
+	WORD $0x4ea2d4a0 // fsub v0.4s, v5.4s, v2.4s
+	WORD $0x4e21cc29 // fmla v9.4s, v1.4s, v1.4s
+	WORD $0x4e20cc08 // fmla v8.4s, v0.4s, v0.4s
+	WORD $0x4ea2d481 // fsub v1.4s, v4.4s, v2.4s
+	WORD $0x4ea2d460 // fsub v0.4s, v3.4s, v2.4s
+	WORD $0x4e21cc27 // fmla v7.4s, v1.4s, v1.4s
+	WORD $0x4e20cc06 // fmla v6.4s, v0.4s, v0.4s
+	FMOVQ 64(R3), F1
+	FMOVQ 80(R3), F5
+	FMOVQ 96(R3), F4
+	FMOVQ 112(R3), F3
+	FMOVS 24(R1), F0
+	WORD $0x4e040402 // dup v2.4s, v0.s[0]
+	WORD $0x4ea2d421 // fsub v1.4s, v1.4s, v2.4s
+	WORD $0x4ea2d4a0 // fsub v0.4s, v5.4s, v2.4s
+	WORD $0x4e21cc29 // fmla v9.4s, v1.4s, v1.4s
+	WORD $0x4e20cc08 // fmla v8.4s, v0.4s, v0.4s
+	WORD $0x4ea2d481 // fsub v1.4s, v4.4s, v2.4s
+	WORD $0x4ea2d460 // fsub v0.4s, v3.4s, v2.4s
+	WORD $0x4e21cc27 // fmla v7.4s, v1.4s, v1.4s
+	WORD $0x4e20cc06 // fmla v6.4s, v0.4s, v0.4s
+	FMOVQ 128(R3), F1
+	FMOVQ 144(R3), F5
+	FMOVQ 160(R3), F4
+	FMOVQ 176(R3), F3
+	FMOVS 48(R1), F0
+	WORD $0x4e040402 // dup v2.4s, v0.s[0]
+	WORD $0x4ea2d421 // fsub v1.4s, v1.4s, v2.4s
+	WORD $0x4ea2d4a0 // fsub v0.4s, v5.4s, v2.4s
+	WORD $0x4e21cc29 // fmla v9.4s, v1.4s, v1.4s
+	WORD $0x4e20cc08 // fmla v8.4s, v0.4s, v0.4s
+	WORD $0x4ea2d481 // fsub v1.4s, v4.4s, v2.4s
+	WORD $0x4ea2d460 // fsub v0.4s, v3.4s, v2.4s
+	WORD $0x4e21cc27 // fmla v7.4s, v1.4s, v1.4s
+	WORD $0x4e20cc06 // fmla v6.4s, v0.4s, v0.4s
+	FMOVQ 192(R3), F1
+	FMOVQ 208(R3), F5
+	FMOVQ 224(R3), F4
+	FMOVQ 240(R3), F3
+	FMOVS 72(R1), F0
+	WORD $0x4e040402 // dup v2.4s, v0.s[0]
+	WORD $0x4ea2d421 // fsub v1.4s, v1.4s, v2.4s
+	WORD $0x4ea2d4a0 // fsub v0.4s, v5.4s, v2.4s
+	WORD $0x4e21cc29 // fmla v9.4s, v1.4s, v1.4s
+	WORD $0x4e20cc08 // fmla v8.4s, v0.4s, v0.4s
+	WORD $0x4ea2d481 // fsub v1.4s, v4.4s, v2.4s
+	WORD $0x4ea2d460 // fsub v0.4s, v3.4s, v2.4s
+	WORD $0x4e21cc27 // fmla v7.4s, v1.4s, v1.4s
+	WORD $0x4e20cc06 // fmla v6.4s, v0.4s, v0.4s
+	ADD $96, R1, R1
+	ADD $256, R3, R3
+	SUBS $4, R2, R2
+	BGE many13
+
+rest14:
+	ADDS $4, R2, R2
+	BEQ done16
+
+single15:
+	FMOVQ (R3), F1
+	FMOVQ 16(R3), F5
+	FMOVQ 32(R3), F4
+	FMOVQ 48(R3), F3
+	FMOVS (R1), F0
+	WORD $0x4e040402 // dup v2.4s, v0.s[0]
+	WORD $0x4ea2d421 // fsub v1.4s, v1.4s, v2.4s
+	WORD $0x4ea2d4a0 // fsub v0.4s, v5.4s, v2.4s
+	WORD $0x4e21cc29 // fmla v9.4s, v1.4s, v1.4s
+	WORD $0x4e20cc08 // fmla v8.4s, v0.4s, v0.4s
+	WORD $0x4ea2d481 // fsub v1.4s, v4.4s, v2.4s
+	WORD $0x4ea2d460 // fsub v0.4s, v3.4s, v2.4s
+	WORD $0x4e21cc27 // fmla v7.4s, v1.4s, v1.4s
+	WORD $0x4e20cc06 // fmla v6.4s, v0.4s, v0.4s
+	ADD $24, R1, R1
+	ADD $64, R3, R3
+	SUBS $1, R2, R2
+	BNE single15
+
+done16:
+	FMOVS 64(R8), F0
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	MOVD 40(R8), R4
+	CMP $16, R4
+	BLT partial17
+	FMOVS 68(R8), F2
+	MOVWU 68(R8), R1
+	LSLW $1, R1, R1
+	CMPW $0, R1
+	BEQ overwrite18
+	CMP $0, R6
+	BLE end3
+	FMOVQ (R0), F1
+	FMOVQ 16(R0), F0
+	WORD $0x4f821029 // fmla v9.4s, v1.4s, v2.s[0]
+	WORD $0x4f821008 // fmla v8.4s, v0.4s, v2.s[0]
+	FMOVQ F9, (R0)
+	FMOVQ F8, 16(R0)
+	FMOVQ 32(R0), F1
+	FMOVQ 48(R0), F0
+	WORD $0x4f821027 // fmla v7.4s, v1.4s, v2.s[0]
+	WORD $0x4f821006 // fmla v6.4s, v0.4s, v2.s[0]
+	FMOVQ F7, 32(R0)
+	FMOVQ F6, 48(R0)
+	B end3
+
+overwrite18:
+	CMP $0, R6
+	BLE end3
+	FMOVQ F9, (R0)
+	FMOVQ F8, 16(R0)
+	FMOVQ F7, 32(R0)
+	FMOVQ F6, 48(R0)
+	B end3
+
+partial17:
+	MOVD $1, R2
+	LSL R4, R2, R2
+	SUB $1, R2, R2
+	FMOVS 68(R8), F3
+	MOVWU 68(R8), R1
+	LSLW $1, R1, R1
+	CMPW $0, R1
+	BEQ overwrite19
+	CMP $0, R6
+	BLE end3
+	TBZ $3, R2, lane146
+	FMOVQ (R0), F2
+	B lane145
+
+lane146:
+	WORD $0x6f00e402 // movi v2.2d, #0
+	TBZ $0, R2, lane145
+	FMOVS (R0), F2
+	TBZ $1, R2, lane145
+	FMOVD (R0), F2
+	TBZ $2, R2, lane145
+	FMOVS 8(R0), F0
+	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
+
+lane145:
+	TBZ $7, R2, lane148
+	FMOVQ 16(R0), F1
+	B lane147
+
+lane148:
+	WORD $0x6f00e401 // movi v1.2d, #0
+	TBZ $4, R2, lane147
+	FMOVS 16(R0), F1
+	TBZ $5, R2, lane147
+	FMOVD 16(R0), F1
+	TBZ $6, R2, lane147
+	FMOVS 24(R0), F0
+	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
+
+lane147:
+	WORD $0x4f831049 // fmla v9.4s, v2.4s, v3.s[0]
+	WORD $0x4f831028 // fmla v8.4s, v1.4s, v3.s[0]
+	TBZ $3, R2, lane150
+	FMOVQ F9, (R0)
+	B lane149
+
+lane150:
+	TBZ $0, R2, lane149
+	FMOVS F9, (R0)
+	TBZ $1, R2, lane149
+	FMOVD F9, (R0)
+	TBZ $2, R2, lane149
+	WORD $0x4e140520 // dup v0.4s, v9.s[2]
+	FMOVS F0, 8(R0)
+
+lane149:
+	TBZ $7, R2, lane152
+	FMOVQ F8, 16(R0)
+	B lane151
+
+lane152:
+	TBZ $4, R2, lane151
+	FMOVS F8, 16(R0)
+	TBZ $5, R2, lane151
+	FMOVD F8, 16(R0)
+	TBZ $6, R2, lane151
+	WORD $0x4e140500 // dup v0.4s, v8.s[2]
+	FMOVS F0, 24(R0)
+
+lane151:
+	TBZ $11, R2, lane154
+	FMOVQ 32(R0), F2
+	B lane153
+
+lane154:
+	WORD $0x6f00e402 // movi v2.2d, #0
+	TBZ $8, R2, lane153
+	FMOVS 32(R0), F2
+	TBZ $9, R2, lane153
+	FMOVD 32(R0), F2
+	TBZ $10, R2, lane153
+	FMOVS 40(R0), F0
+	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
+
+lane153:
+	TBZ $15, R2, lane156
+	FMOVQ 48(R0), F1
+	B lane155
+
+lane156:
+	WORD $0x6f00e401 // movi v1.2d, #0
+	TBZ $12, R2, lane155
+	FMOVS 48(R0), F1
+	TBZ $13, R2, lane155
+	FMOVD 48(R0), F1
+	TBZ $14, R2, lane155
+	FMOVS 56(R0), F0
+	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
+
+lane155:
+	WORD $0x4f831047 // fmla v7.4s, v2.4s, v3.s[0]
+	WORD $0x4f831026 // fmla v6.4s, v1.4s, v3.s[0]
+	TBZ $11, R2, lane158
+	FMOVQ F7, 32(R0)
+	B lane157
+
+lane158:
+	TBZ $8, R2, lane157
+	FMOVS F7, 32(R0)
+	TBZ $9, R2, lane157
+	FMOVD F7, 32(R0)
+	TBZ $10, R2, lane157
+	WORD $0x4e1404e0 // dup v0.4s, v7.s[2]
+	FMOVS F0, 40(R0)
+
+lane157:
+	TBZ $15, R2, lane160
+	FMOVQ F6, 48(R0)
+	B lane159
+
+lane160:
+	TBZ $12, R2, lane159
+	FMOVS F6, 48(R0)
+	TBZ $13, R2, lane159
+	FMOVD F6, 48(R0)
+	TBZ $14, R2, lane159
+	WORD $0x4e1404c0 // dup v0.4s, v6.s[2]
+	FMOVS F0, 56(R0)
+
+lane159:
+	B end3
+
+overwrite19:
+	CMP $0, R6
+	BLE end3
+	TBZ $3, R2, lane162
+	FMOVQ F9, (R0)
+	B lane161
+
+lane162:
+	TBZ $0, R2, lane161
+	FMOVS F9, (R0)
+	TBZ $1, R2, lane161
+	FMOVD F9, (R0)
+	TBZ $2, R2, lane161
+	WORD $0x4e140520 // dup v0.4s, v9.s[2]
+	FMOVS F0, 8(R0)
+
+lane161:
+	TBZ $7, R2, lane164
+	FMOVQ F8, 16(R0)
+	B lane163
+
+lane164:
+	TBZ $4, R2, lane163
+	FMOVS F8, 16(R0)
+	TBZ $5, R2, lane163
+	FMOVD F8, 16(R0)
+	TBZ $6, R2, lane163
+	WORD $0x4e140500 // dup v0.4s, v8.s[2]
+	FMOVS F0, 24(R0)
+
+lane163:
+	TBZ $11, R2, lane166
+	FMOVQ F7, 32(R0)
+	B lane165
+
+lane166:
+	TBZ $8, R2, lane165
+	FMOVS F7, 32(R0)
+	TBZ $9, R2, lane165
+	FMOVD F7, 32(R0)
+	TBZ $10, R2, lane165
+	WORD $0x4e1404e0 // dup v0.4s, v7.s[2]
+	FMOVS F0, 40(R0)
+
+lane165:
+	TBZ $15, R2, lane168
+	FMOVQ F6, 48(R0)
+	B lane167
+
+lane168:
+	TBZ $12, R2, lane167
+	FMOVS F6, 48(R0)
+	TBZ $13, R2, lane167
+	FMOVD F6, 48(R0)
+	TBZ $14, R2, lane167
+	WORD $0x4e1404c0 // dup v0.4s, v6.s[2]
+	FMOVS F0, 56(R0)
+
+lane167:
+
+end3:
 	RET
 
 // func l1F64NEON(args *byte)
 // Requires: ASIMD
 TEXT ·l1F64NEON(SB), $0-8
 	MOVD $neonConstants<>(SB), R26
-	MOVD args+0(FP), R9
-	MOVD (R9), R8
-	MOVD 16(R9), R7
-	MOVD 32(R9), R6
-	MOVD 48(R9), R5
-	MOVD 56(R9), R4
+	MOVD args+0(FP), R8
+	MOVD (R8), R1
+	MOVD 16(R8), R0
+	MOVD 32(R8), R6
+	MOVD 48(R8), R9
+	MOVD 56(R8), R7
+	LSL $3, R9, R9
+	LSL $3, R7, R7
+	MOVD 24(R8), R5
 	LSL $3, R5, R5
-	LSL $3, R4, R4
-	MOVD 24(R9), R3
-	LSL $3, R3, R3
-	MOVD $8, R0
-	MUL R3, R0, R3
-	MOVD 8(R9), R0
-	ADD R0, R3, R3
+	MOVD $8, R2
+	MUL R5, R2, R5
+	MOVD 8(R8), R2
+	ADD R2, R5, R5
+	CMP $2, R6
+	BLT single_row2
 
 panel1:
 	TST R6, R6
-	BLE end2
-	MOVD R7, R0
+	BLE end3
+	MOVD R0, R2
 	CMP $0, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
 
-fetched3:
-	MOVD 8(R9), R2
-	MOVD 24(R9), R1
-	MOVD R8, R0
+fetched4:
+	MOVD 8(R8), R4
+	MOVD 24(R8), R3
+	MOVD R1, R2
 	WORD $0x6f00e41a // movi v26.2d, #0
 	WORD $0x6f00e419 // movi v25.2d, #0
 	WORD $0x6f00e418 // movi v24.2d, #0
@@ -5860,15 +6462,15 @@ fetched3:
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	SUBS $4, R1, R1
-	BLT rest5
+	SUBS $4, R3, R3
+	BLT rest7
 
-many4:
-	FMOVQ (R2), F2
-	FMOVQ 16(R2), F30
-	FMOVQ 32(R2), F29
-	FMOVQ 48(R2), F28
-	FMOVD (R0), F0
+many6:
+	FMOVQ (R4), F2
+	FMOVQ 16(R4), F30
+	FMOVQ 32(R4), F29
+	FMOVQ 48(R4), F28
+	FMOVD (R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -5884,7 +6486,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd718 // fadd v24.2d, v24.2d, v27.2d
 	WORD $0x4e61d6f7 // fadd v23.2d, v23.2d, v1.2d
-	FMOVD 8(R0), F0
+	FMOVD 8(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -5900,7 +6502,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd694 // fadd v20.2d, v20.2d, v27.2d
 	WORD $0x4e61d673 // fadd v19.2d, v19.2d, v1.2d
-	FMOVD 16(R0), F0
+	FMOVD 16(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -5916,7 +6518,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd610 // fadd v16.2d, v16.2d, v27.2d
 	WORD $0x4e61d5ef // fadd v15.2d, v15.2d, v1.2d
-	FMOVD 24(R0), F0
+	FMOVD 24(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -5932,7 +6534,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd58c // fadd v12.2d, v12.2d, v27.2d
 	WORD $0x4e61d56b // fadd v11.2d, v11.2d, v1.2d
-	FMOVD 32(R0), F0
+	FMOVD 32(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -5948,7 +6550,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd508 // fadd v8.2d, v8.2d, v27.2d
 	WORD $0x4e61d4e7 // fadd v7.2d, v7.2d, v1.2d
-	FMOVD 40(R0), F0
+	FMOVD 40(R2), F0
 	WORD $0x4e08041b // dup v27.2d, v0.d[0]
 	WORD $0x4efbd442 // fsub v2.2d, v2.2d, v27.2d
 	WORD $0x4efbd7c1 // fsub v1.2d, v30.2d, v27.2d
@@ -5964,13 +6566,13 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
 	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
-	PRFM (R3), PLDL2KEEP
-	ADD $64, R3, R3
-	FMOVQ 64(R2), F2
-	FMOVQ 80(R2), F30
-	FMOVQ 96(R2), F29
-	FMOVQ 112(R2), F28
-	FMOVD 48(R0), F0
+	PRFM (R5), PLDL2KEEP
+	ADD $64, R5, R5
+	FMOVQ 64(R4), F2
+	FMOVQ 80(R4), F30
+	FMOVQ 96(R4), F29
+	FMOVQ 112(R4), F28
+	FMOVD 48(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -5986,7 +6588,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd718 // fadd v24.2d, v24.2d, v27.2d
 	WORD $0x4e61d6f7 // fadd v23.2d, v23.2d, v1.2d
-	FMOVD 56(R0), F0
+	FMOVD 56(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6002,7 +6604,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd694 // fadd v20.2d, v20.2d, v27.2d
 	WORD $0x4e61d673 // fadd v19.2d, v19.2d, v1.2d
-	FMOVD 64(R0), F0
+	FMOVD 64(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6018,7 +6620,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd610 // fadd v16.2d, v16.2d, v27.2d
 	WORD $0x4e61d5ef // fadd v15.2d, v15.2d, v1.2d
-	FMOVD 72(R0), F0
+	FMOVD 72(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6034,7 +6636,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd58c // fadd v12.2d, v12.2d, v27.2d
 	WORD $0x4e61d56b // fadd v11.2d, v11.2d, v1.2d
-	FMOVD 80(R0), F0
+	FMOVD 80(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6050,7 +6652,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd508 // fadd v8.2d, v8.2d, v27.2d
 	WORD $0x4e61d4e7 // fadd v7.2d, v7.2d, v1.2d
-	FMOVD 88(R0), F0
+	FMOVD 88(R2), F0
 	WORD $0x4e08041b // dup v27.2d, v0.d[0]
 	WORD $0x4efbd442 // fsub v2.2d, v2.2d, v27.2d
 	WORD $0x4efbd7c1 // fsub v1.2d, v30.2d, v27.2d
@@ -6066,11 +6668,11 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
 	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
-	FMOVQ 128(R2), F2
-	FMOVQ 144(R2), F30
-	FMOVQ 160(R2), F29
-	FMOVQ 176(R2), F28
-	FMOVD 96(R0), F0
+	FMOVQ 128(R4), F2
+	FMOVQ 144(R4), F30
+	FMOVQ 160(R4), F29
+	FMOVQ 176(R4), F28
+	FMOVD 96(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6086,7 +6688,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd718 // fadd v24.2d, v24.2d, v27.2d
 	WORD $0x4e61d6f7 // fadd v23.2d, v23.2d, v1.2d
-	FMOVD 104(R0), F0
+	FMOVD 104(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6102,7 +6704,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd694 // fadd v20.2d, v20.2d, v27.2d
 	WORD $0x4e61d673 // fadd v19.2d, v19.2d, v1.2d
-	FMOVD 112(R0), F0
+	FMOVD 112(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6118,7 +6720,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd610 // fadd v16.2d, v16.2d, v27.2d
 	WORD $0x4e61d5ef // fadd v15.2d, v15.2d, v1.2d
-	FMOVD 120(R0), F0
+	FMOVD 120(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6134,7 +6736,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd58c // fadd v12.2d, v12.2d, v27.2d
 	WORD $0x4e61d56b // fadd v11.2d, v11.2d, v1.2d
-	FMOVD 128(R0), F0
+	FMOVD 128(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6150,7 +6752,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd508 // fadd v8.2d, v8.2d, v27.2d
 	WORD $0x4e61d4e7 // fadd v7.2d, v7.2d, v1.2d
-	FMOVD 136(R0), F0
+	FMOVD 136(R2), F0
 	WORD $0x4e08041b // dup v27.2d, v0.d[0]
 	WORD $0x4efbd442 // fsub v2.2d, v2.2d, v27.2d
 	WORD $0x4efbd7c1 // fsub v1.2d, v30.2d, v27.2d
@@ -6166,11 +6768,11 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
 	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
-	FMOVQ 192(R2), F2
-	FMOVQ 208(R2), F30
-	FMOVQ 224(R2), F29
-	FMOVQ 240(R2), F28
-	FMOVD 144(R0), F0
+	FMOVQ 192(R4), F2
+	FMOVQ 208(R4), F30
+	FMOVQ 224(R4), F29
+	FMOVQ 240(R4), F28
+	FMOVD 144(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6186,7 +6788,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd718 // fadd v24.2d, v24.2d, v27.2d
 	WORD $0x4e61d6f7 // fadd v23.2d, v23.2d, v1.2d
-	FMOVD 152(R0), F0
+	FMOVD 152(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6202,7 +6804,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd694 // fadd v20.2d, v20.2d, v27.2d
 	WORD $0x4e61d673 // fadd v19.2d, v19.2d, v1.2d
-	FMOVD 160(R0), F0
+	FMOVD 160(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6218,7 +6820,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd610 // fadd v16.2d, v16.2d, v27.2d
 	WORD $0x4e61d5ef // fadd v15.2d, v15.2d, v1.2d
-	FMOVD 168(R0), F0
+	FMOVD 168(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6234,7 +6836,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd58c // fadd v12.2d, v12.2d, v27.2d
 	WORD $0x4e61d56b // fadd v11.2d, v11.2d, v1.2d
-	FMOVD 176(R0), F0
+	FMOVD 176(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6250,7 +6852,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd508 // fadd v8.2d, v8.2d, v27.2d
 	WORD $0x4e61d4e7 // fadd v7.2d, v7.2d, v1.2d
-	FMOVD 184(R0), F0
+	FMOVD 184(R2), F0
 	WORD $0x4e08041b // dup v27.2d, v0.d[0]
 	WORD $0x4efbd442 // fsub v2.2d, v2.2d, v27.2d
 	WORD $0x4efbd7c1 // fsub v1.2d, v30.2d, v27.2d
@@ -6266,21 +6868,21 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
 	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
-	ADD $192, R0, R0
-	ADD $256, R2, R2
-	SUBS $4, R1, R1
-	BGE many4
+	ADD $192, R2, R2
+	ADD $256, R4, R4
+	SUBS $4, R3, R3
+	BGE many6
 
-rest5:
-	ADDS $4, R1, R1
-	BEQ done7
+rest7:
+	ADDS $4, R3, R3
+	BEQ done9
 
-single6:
-	FMOVQ (R2), F2
-	FMOVQ 16(R2), F30
-	FMOVQ 32(R2), F29
-	FMOVQ 48(R2), F28
-	FMOVD (R0), F0
+single8:
+	FMOVQ (R4), F2
+	FMOVQ 16(R4), F30
+	FMOVQ 32(R4), F29
+	FMOVQ 48(R4), F28
+	FMOVD (R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6296,7 +6898,7 @@ single6:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd718 // fadd v24.2d, v24.2d, v27.2d
 	WORD $0x4e61d6f7 // fadd v23.2d, v23.2d, v1.2d
-	FMOVD 8(R0), F0
+	FMOVD 8(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6312,7 +6914,7 @@ single6:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd694 // fadd v20.2d, v20.2d, v27.2d
 	WORD $0x4e61d673 // fadd v19.2d, v19.2d, v1.2d
-	FMOVD 16(R0), F0
+	FMOVD 16(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6328,7 +6930,7 @@ single6:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd610 // fadd v16.2d, v16.2d, v27.2d
 	WORD $0x4e61d5ef // fadd v15.2d, v15.2d, v1.2d
-	FMOVD 24(R0), F0
+	FMOVD 24(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6344,7 +6946,7 @@ single6:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd58c // fadd v12.2d, v12.2d, v27.2d
 	WORD $0x4e61d56b // fadd v11.2d, v11.2d, v1.2d
-	FMOVD 32(R0), F0
+	FMOVD 32(R2), F0
 	WORD $0x4e08041f // dup v31.2d, v0.d[0]
 	WORD $0x4effd45b // fsub v27.2d, v2.2d, v31.2d
 	WORD $0x4effd7c1 // fsub v1.2d, v30.2d, v31.2d
@@ -6360,7 +6962,7 @@ single6:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e7bd508 // fadd v8.2d, v8.2d, v27.2d
 	WORD $0x4e61d4e7 // fadd v7.2d, v7.2d, v1.2d
-	FMOVD 40(R0), F0
+	FMOVD 40(R2), F0
 	WORD $0x4e08041b // dup v27.2d, v0.d[0]
 	WORD $0x4efbd442 // fsub v2.2d, v2.2d, v27.2d
 	WORD $0x4efbd7c1 // fsub v1.2d, v30.2d, v27.2d
@@ -6376,13 +6978,13 @@ single6:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e62d484 // fadd v4.2d, v4.2d, v2.2d
 	WORD $0x4e61d463 // fadd v3.2d, v3.2d, v1.2d
-	ADD $48, R0, R0
-	ADD $64, R2, R2
-	SUBS $1, R1, R1
-	BNE single6
+	ADD $48, R2, R2
+	ADD $64, R4, R4
+	SUBS $1, R3, R3
+	BNE single8
 
-done7:
-	FMOVD 64(R9), F0
+done9:
+	FMOVD 64(R8), F0
 	WORD $0x4fc0935a // fmul v26.2d, v26.2d, v0.d[0]
 	WORD $0x4fc09339 // fmul v25.2d, v25.2d, v0.d[0]
 	WORD $0x4fc09318 // fmul v24.2d, v24.2d, v0.d[0]
@@ -6407,964 +7009,1264 @@ done7:
 	WORD $0x4fc090a5 // fmul v5.2d, v5.2d, v0.d[0]
 	WORD $0x4fc09084 // fmul v4.2d, v4.2d, v0.d[0]
 	WORD $0x4fc09063 // fmul v3.2d, v3.2d, v0.d[0]
-	MOVD 40(R9), R0
-	CMP $8, R0
-	BLT partial8
-	FMOVD 72(R9), F2
-	MOVD 72(R9), R0
-	LSL $1, R0, R0
-	CMP $0, R0
-	BEQ overwrite10
-	MOVD R7, R0
+	MOVD 40(R8), R4
+	CMP $8, R4
+	BLT partial10
+	FMOVD 72(R8), F2
+	MOVD 72(R8), R2
+	LSL $1, R2, R2
+	CMP $0, R2
+	BEQ overwrite11
+	MOVD R0, R2
 	CMP $0, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4fc2103a // fmla v26.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21019 // fmla v25.2d, v0.2d, v2.d[0]
-	FMOVQ F26, (R0)
-	FMOVQ F25, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F26, (R2)
+	FMOVQ F25, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4fc21038 // fmla v24.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21017 // fmla v23.2d, v0.2d, v2.d[0]
-	FMOVQ F24, 32(R0)
-	FMOVQ F23, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F24, 32(R2)
+	FMOVQ F23, 48(R2)
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4fc21036 // fmla v22.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21015 // fmla v21.2d, v0.2d, v2.d[0]
-	FMOVQ F22, (R0)
-	FMOVQ F21, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F22, (R2)
+	FMOVQ F21, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4fc21034 // fmla v20.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21013 // fmla v19.2d, v0.2d, v2.d[0]
-	FMOVQ F20, 32(R0)
-	FMOVQ F19, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F20, 32(R2)
+	FMOVQ F19, 48(R2)
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4fc21032 // fmla v18.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21011 // fmla v17.2d, v0.2d, v2.d[0]
-	FMOVQ F18, (R0)
-	FMOVQ F17, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F18, (R2)
+	FMOVQ F17, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4fc21030 // fmla v16.2d, v1.2d, v2.d[0]
 	WORD $0x4fc2100f // fmla v15.2d, v0.2d, v2.d[0]
-	FMOVQ F16, 32(R0)
-	FMOVQ F15, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F16, 32(R2)
+	FMOVQ F15, 48(R2)
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4fc2102e // fmla v14.2d, v1.2d, v2.d[0]
 	WORD $0x4fc2100d // fmla v13.2d, v0.2d, v2.d[0]
-	FMOVQ F14, (R0)
-	FMOVQ F13, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F14, (R2)
+	FMOVQ F13, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4fc2102c // fmla v12.2d, v1.2d, v2.d[0]
 	WORD $0x4fc2100b // fmla v11.2d, v0.2d, v2.d[0]
-	FMOVQ F12, 32(R0)
-	FMOVQ F11, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F12, 32(R2)
+	FMOVQ F11, 48(R2)
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4fc2102a // fmla v10.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21009 // fmla v9.2d, v0.2d, v2.d[0]
-	FMOVQ F10, (R0)
-	FMOVQ F9, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F10, (R2)
+	FMOVQ F9, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4fc21028 // fmla v8.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21007 // fmla v7.2d, v0.2d, v2.d[0]
-	FMOVQ F8, 32(R0)
-	FMOVQ F7, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F8, 32(R2)
+	FMOVQ F7, 48(R2)
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4fc21026 // fmla v6.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21005 // fmla v5.2d, v0.2d, v2.d[0]
-	FMOVQ F6, (R0)
-	FMOVQ F5, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F6, (R2)
+	FMOVQ F5, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4fc21024 // fmla v4.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21003 // fmla v3.2d, v0.2d, v2.d[0]
-	FMOVQ F4, 32(R0)
-	FMOVQ F3, 48(R0)
-	B next9
+	FMOVQ F4, 32(R2)
+	FMOVQ F3, 48(R2)
+	B next5
 
-overwrite10:
-	MOVD R7, R0
+overwrite11:
+	MOVD R0, R2
 	CMP $0, R6
-	BLE next9
-	FMOVQ F26, (R0)
-	FMOVQ F25, 16(R0)
-	FMOVQ F24, 32(R0)
-	FMOVQ F23, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F26, (R2)
+	FMOVQ F25, 16(R2)
+	FMOVQ F24, 32(R2)
+	FMOVQ F23, 48(R2)
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE next9
-	FMOVQ F22, (R0)
-	FMOVQ F21, 16(R0)
-	FMOVQ F20, 32(R0)
-	FMOVQ F19, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F22, (R2)
+	FMOVQ F21, 16(R2)
+	FMOVQ F20, 32(R2)
+	FMOVQ F19, 48(R2)
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE next9
-	FMOVQ F18, (R0)
-	FMOVQ F17, 16(R0)
-	FMOVQ F16, 32(R0)
-	FMOVQ F15, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F18, (R2)
+	FMOVQ F17, 16(R2)
+	FMOVQ F16, 32(R2)
+	FMOVQ F15, 48(R2)
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE next9
-	FMOVQ F14, (R0)
-	FMOVQ F13, 16(R0)
-	FMOVQ F12, 32(R0)
-	FMOVQ F11, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F14, (R2)
+	FMOVQ F13, 16(R2)
+	FMOVQ F12, 32(R2)
+	FMOVQ F11, 48(R2)
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE next9
-	FMOVQ F10, (R0)
-	FMOVQ F9, 16(R0)
-	FMOVQ F8, 32(R0)
-	FMOVQ F7, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F10, (R2)
+	FMOVQ F9, 16(R2)
+	FMOVQ F8, 32(R2)
+	FMOVQ F7, 48(R2)
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE next9
-	FMOVQ F6, (R0)
-	FMOVQ F5, 16(R0)
-	FMOVQ F4, 32(R0)
-	FMOVQ F3, 48(R0)
-	B next9
+	BLE next5
+	FMOVQ F6, (R2)
+	FMOVQ F5, 16(R2)
+	FMOVQ F4, 32(R2)
+	FMOVQ F3, 48(R2)
+	B next5
 
-partial8:
-	MOVD $1, R1
-	LSL R0, R1, R1
-	SUB $1, R1, R1
-	FMOVD 72(R9), F2
-	MOVD 72(R9), R0
-	LSL $1, R0, R0
-	CMP $0, R0
-	BEQ overwrite11
-	MOVD R7, R0
+partial10:
+	MOVD $1, R3
+	LSL R4, R3, R3
+	SUB $1, R3, R3
+	FMOVD 72(R8), F2
+	MOVD 72(R8), R2
+	LSL $1, R2, R2
+	CMP $0, R2
+	BEQ overwrite12
+	MOVD R0, R2
 	CMP $0, R6
-	BLE next9
-	TBZ $1, R1, lane2
-	FMOVQ (R0), F1
+	BLE next5
+	TBZ $1, R3, lane2
+	FMOVQ (R2), F1
 	B lane1
 
 lane2:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $0, R1, lane1
-	FMOVD (R0), F1
+	TBZ $0, R3, lane1
+	FMOVD (R2), F1
 
 lane1:
-	TBZ $3, R1, lane4
-	FMOVQ 16(R0), F0
+	TBZ $3, R3, lane4
+	FMOVQ 16(R2), F0
 	B lane3
 
 lane4:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $2, R1, lane3
-	FMOVD 16(R0), F0
+	TBZ $2, R3, lane3
+	FMOVD 16(R2), F0
 
 lane3:
 	WORD $0x4fc2103a // fmla v26.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21019 // fmla v25.2d, v0.2d, v2.d[0]
-	TBZ $1, R1, lane6
-	FMOVQ F26, (R0)
+	TBZ $1, R3, lane6
+	FMOVQ F26, (R2)
 	B lane5
 
 lane6:
-	TBZ $0, R1, lane5
-	FMOVD F26, (R0)
+	TBZ $0, R3, lane5
+	FMOVD F26, (R2)
 
 lane5:
-	TBZ $3, R1, lane8
-	FMOVQ F25, 16(R0)
+	TBZ $3, R3, lane8
+	FMOVQ F25, 16(R2)
 	B lane7
 
 lane8:
-	TBZ $2, R1, lane7
-	FMOVD F25, 16(R0)
+	TBZ $2, R3, lane7
+	FMOVD F25, 16(R2)
 
 lane7:
-	TBZ $5, R1, lane10
-	FMOVQ 32(R0), F1
+	TBZ $5, R3, lane10
+	FMOVQ 32(R2), F1
 	B lane9
 
 lane10:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane9
-	FMOVD 32(R0), F1
+	TBZ $4, R3, lane9
+	FMOVD 32(R2), F1
 
 lane9:
-	TBZ $7, R1, lane12
-	FMOVQ 48(R0), F0
+	TBZ $7, R3, lane12
+	FMOVQ 48(R2), F0
 	B lane11
 
 lane12:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $6, R1, lane11
-	FMOVD 48(R0), F0
+	TBZ $6, R3, lane11
+	FMOVD 48(R2), F0
 
 lane11:
 	WORD $0x4fc21038 // fmla v24.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21017 // fmla v23.2d, v0.2d, v2.d[0]
-	TBZ $5, R1, lane14
-	FMOVQ F24, 32(R0)
+	TBZ $5, R3, lane14
+	FMOVQ F24, 32(R2)
 	B lane13
 
 lane14:
-	TBZ $4, R1, lane13
-	FMOVD F24, 32(R0)
+	TBZ $4, R3, lane13
+	FMOVD F24, 32(R2)
 
 lane13:
-	TBZ $7, R1, lane16
-	FMOVQ F23, 48(R0)
+	TBZ $7, R3, lane16
+	FMOVQ F23, 48(R2)
 	B lane15
 
 lane16:
-	TBZ $6, R1, lane15
-	FMOVD F23, 48(R0)
+	TBZ $6, R3, lane15
+	FMOVD F23, 48(R2)
 
 lane15:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE next9
-	TBZ $1, R1, lane18
-	FMOVQ (R0), F1
+	BLE next5
+	TBZ $1, R3, lane18
+	FMOVQ (R2), F1
 	B lane17
 
 lane18:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $0, R1, lane17
-	FMOVD (R0), F1
+	TBZ $0, R3, lane17
+	FMOVD (R2), F1
 
 lane17:
-	TBZ $3, R1, lane20
-	FMOVQ 16(R0), F0
+	TBZ $3, R3, lane20
+	FMOVQ 16(R2), F0
 	B lane19
 
 lane20:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $2, R1, lane19
-	FMOVD 16(R0), F0
+	TBZ $2, R3, lane19
+	FMOVD 16(R2), F0
 
 lane19:
 	WORD $0x4fc21036 // fmla v22.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21015 // fmla v21.2d, v0.2d, v2.d[0]
-	TBZ $1, R1, lane22
-	FMOVQ F22, (R0)
+	TBZ $1, R3, lane22
+	FMOVQ F22, (R2)
 	B lane21
 
 lane22:
-	TBZ $0, R1, lane21
-	FMOVD F22, (R0)
+	TBZ $0, R3, lane21
+	FMOVD F22, (R2)
 
 lane21:
-	TBZ $3, R1, lane24
-	FMOVQ F21, 16(R0)
+	TBZ $3, R3, lane24
+	FMOVQ F21, 16(R2)
 	B lane23
 
 lane24:
-	TBZ $2, R1, lane23
-	FMOVD F21, 16(R0)
+	TBZ $2, R3, lane23
+	FMOVD F21, 16(R2)
 
 lane23:
-	TBZ $5, R1, lane26
-	FMOVQ 32(R0), F1
+	TBZ $5, R3, lane26
+	FMOVQ 32(R2), F1
 	B lane25
 
 lane26:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane25
-	FMOVD 32(R0), F1
+	TBZ $4, R3, lane25
+	FMOVD 32(R2), F1
 
 lane25:
-	TBZ $7, R1, lane28
-	FMOVQ 48(R0), F0
+	TBZ $7, R3, lane28
+	FMOVQ 48(R2), F0
 	B lane27
 
 lane28:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $6, R1, lane27
-	FMOVD 48(R0), F0
+	TBZ $6, R3, lane27
+	FMOVD 48(R2), F0
 
 lane27:
 	WORD $0x4fc21034 // fmla v20.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21013 // fmla v19.2d, v0.2d, v2.d[0]
-	TBZ $5, R1, lane30
-	FMOVQ F20, 32(R0)
+	TBZ $5, R3, lane30
+	FMOVQ F20, 32(R2)
 	B lane29
 
 lane30:
-	TBZ $4, R1, lane29
-	FMOVD F20, 32(R0)
+	TBZ $4, R3, lane29
+	FMOVD F20, 32(R2)
 
 lane29:
-	TBZ $7, R1, lane32
-	FMOVQ F19, 48(R0)
+	TBZ $7, R3, lane32
+	FMOVQ F19, 48(R2)
 	B lane31
 
 lane32:
-	TBZ $6, R1, lane31
-	FMOVD F19, 48(R0)
+	TBZ $6, R3, lane31
+	FMOVD F19, 48(R2)
 
 lane31:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE next9
-	TBZ $1, R1, lane34
-	FMOVQ (R0), F1
+	BLE next5
+	TBZ $1, R3, lane34
+	FMOVQ (R2), F1
 	B lane33
 
 lane34:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $0, R1, lane33
-	FMOVD (R0), F1
+	TBZ $0, R3, lane33
+	FMOVD (R2), F1
 
 lane33:
-	TBZ $3, R1, lane36
-	FMOVQ 16(R0), F0
+	TBZ $3, R3, lane36
+	FMOVQ 16(R2), F0
 	B lane35
 
 lane36:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $2, R1, lane35
-	FMOVD 16(R0), F0
+	TBZ $2, R3, lane35
+	FMOVD 16(R2), F0
 
 lane35:
 	WORD $0x4fc21032 // fmla v18.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21011 // fmla v17.2d, v0.2d, v2.d[0]
-	TBZ $1, R1, lane38
-	FMOVQ F18, (R0)
+	TBZ $1, R3, lane38
+	FMOVQ F18, (R2)
 	B lane37
 
 lane38:
-	TBZ $0, R1, lane37
-	FMOVD F18, (R0)
+	TBZ $0, R3, lane37
+	FMOVD F18, (R2)
 
 lane37:
-	TBZ $3, R1, lane40
-	FMOVQ F17, 16(R0)
+	TBZ $3, R3, lane40
+	FMOVQ F17, 16(R2)
 	B lane39
 
 lane40:
-	TBZ $2, R1, lane39
-	FMOVD F17, 16(R0)
+	TBZ $2, R3, lane39
+	FMOVD F17, 16(R2)
 
 lane39:
-	TBZ $5, R1, lane42
-	FMOVQ 32(R0), F1
+	TBZ $5, R3, lane42
+	FMOVQ 32(R2), F1
 	B lane41
 
 lane42:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane41
-	FMOVD 32(R0), F1
+	TBZ $4, R3, lane41
+	FMOVD 32(R2), F1
 
 lane41:
-	TBZ $7, R1, lane44
-	FMOVQ 48(R0), F0
+	TBZ $7, R3, lane44
+	FMOVQ 48(R2), F0
 	B lane43
 
 lane44:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $6, R1, lane43
-	FMOVD 48(R0), F0
+	TBZ $6, R3, lane43
+	FMOVD 48(R2), F0
 
 lane43:
 	WORD $0x4fc21030 // fmla v16.2d, v1.2d, v2.d[0]
 	WORD $0x4fc2100f // fmla v15.2d, v0.2d, v2.d[0]
-	TBZ $5, R1, lane46
-	FMOVQ F16, 32(R0)
+	TBZ $5, R3, lane46
+	FMOVQ F16, 32(R2)
 	B lane45
 
 lane46:
-	TBZ $4, R1, lane45
-	FMOVD F16, 32(R0)
+	TBZ $4, R3, lane45
+	FMOVD F16, 32(R2)
 
 lane45:
-	TBZ $7, R1, lane48
-	FMOVQ F15, 48(R0)
+	TBZ $7, R3, lane48
+	FMOVQ F15, 48(R2)
 	B lane47
 
 lane48:
-	TBZ $6, R1, lane47
-	FMOVD F15, 48(R0)
+	TBZ $6, R3, lane47
+	FMOVD F15, 48(R2)
 
 lane47:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE next9
-	TBZ $1, R1, lane50
-	FMOVQ (R0), F1
+	BLE next5
+	TBZ $1, R3, lane50
+	FMOVQ (R2), F1
 	B lane49
 
 lane50:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $0, R1, lane49
-	FMOVD (R0), F1
+	TBZ $0, R3, lane49
+	FMOVD (R2), F1
 
 lane49:
-	TBZ $3, R1, lane52
-	FMOVQ 16(R0), F0
+	TBZ $3, R3, lane52
+	FMOVQ 16(R2), F0
 	B lane51
 
 lane52:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $2, R1, lane51
-	FMOVD 16(R0), F0
+	TBZ $2, R3, lane51
+	FMOVD 16(R2), F0
 
 lane51:
 	WORD $0x4fc2102e // fmla v14.2d, v1.2d, v2.d[0]
 	WORD $0x4fc2100d // fmla v13.2d, v0.2d, v2.d[0]
-	TBZ $1, R1, lane54
-	FMOVQ F14, (R0)
+	TBZ $1, R3, lane54
+	FMOVQ F14, (R2)
 	B lane53
 
 lane54:
-	TBZ $0, R1, lane53
-	FMOVD F14, (R0)
+	TBZ $0, R3, lane53
+	FMOVD F14, (R2)
 
 lane53:
-	TBZ $3, R1, lane56
-	FMOVQ F13, 16(R0)
+	TBZ $3, R3, lane56
+	FMOVQ F13, 16(R2)
 	B lane55
 
 lane56:
-	TBZ $2, R1, lane55
-	FMOVD F13, 16(R0)
+	TBZ $2, R3, lane55
+	FMOVD F13, 16(R2)
 
 lane55:
-	TBZ $5, R1, lane58
-	FMOVQ 32(R0), F1
+	TBZ $5, R3, lane58
+	FMOVQ 32(R2), F1
 	B lane57
 
 lane58:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane57
-	FMOVD 32(R0), F1
+	TBZ $4, R3, lane57
+	FMOVD 32(R2), F1
 
 lane57:
-	TBZ $7, R1, lane60
-	FMOVQ 48(R0), F0
+	TBZ $7, R3, lane60
+	FMOVQ 48(R2), F0
 	B lane59
 
 lane60:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $6, R1, lane59
-	FMOVD 48(R0), F0
+	TBZ $6, R3, lane59
+	FMOVD 48(R2), F0
 
 lane59:
 	WORD $0x4fc2102c // fmla v12.2d, v1.2d, v2.d[0]
 	WORD $0x4fc2100b // fmla v11.2d, v0.2d, v2.d[0]
-	TBZ $5, R1, lane62
-	FMOVQ F12, 32(R0)
+	TBZ $5, R3, lane62
+	FMOVQ F12, 32(R2)
 	B lane61
 
 lane62:
-	TBZ $4, R1, lane61
-	FMOVD F12, 32(R0)
+	TBZ $4, R3, lane61
+	FMOVD F12, 32(R2)
 
 lane61:
-	TBZ $7, R1, lane64
-	FMOVQ F11, 48(R0)
+	TBZ $7, R3, lane64
+	FMOVQ F11, 48(R2)
 	B lane63
 
 lane64:
-	TBZ $6, R1, lane63
-	FMOVD F11, 48(R0)
+	TBZ $6, R3, lane63
+	FMOVD F11, 48(R2)
 
 lane63:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE next9
-	TBZ $1, R1, lane66
-	FMOVQ (R0), F1
+	BLE next5
+	TBZ $1, R3, lane66
+	FMOVQ (R2), F1
 	B lane65
 
 lane66:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $0, R1, lane65
-	FMOVD (R0), F1
+	TBZ $0, R3, lane65
+	FMOVD (R2), F1
 
 lane65:
-	TBZ $3, R1, lane68
-	FMOVQ 16(R0), F0
+	TBZ $3, R3, lane68
+	FMOVQ 16(R2), F0
 	B lane67
 
 lane68:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $2, R1, lane67
-	FMOVD 16(R0), F0
+	TBZ $2, R3, lane67
+	FMOVD 16(R2), F0
 
 lane67:
 	WORD $0x4fc2102a // fmla v10.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21009 // fmla v9.2d, v0.2d, v2.d[0]
-	TBZ $1, R1, lane70
-	FMOVQ F10, (R0)
+	TBZ $1, R3, lane70
+	FMOVQ F10, (R2)
 	B lane69
 
 lane70:
-	TBZ $0, R1, lane69
-	FMOVD F10, (R0)
+	TBZ $0, R3, lane69
+	FMOVD F10, (R2)
 
 lane69:
-	TBZ $3, R1, lane72
-	FMOVQ F9, 16(R0)
+	TBZ $3, R3, lane72
+	FMOVQ F9, 16(R2)
 	B lane71
 
 lane72:
-	TBZ $2, R1, lane71
-	FMOVD F9, 16(R0)
+	TBZ $2, R3, lane71
+	FMOVD F9, 16(R2)
 
 lane71:
-	TBZ $5, R1, lane74
-	FMOVQ 32(R0), F1
+	TBZ $5, R3, lane74
+	FMOVQ 32(R2), F1
 	B lane73
 
 lane74:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane73
-	FMOVD 32(R0), F1
+	TBZ $4, R3, lane73
+	FMOVD 32(R2), F1
 
 lane73:
-	TBZ $7, R1, lane76
-	FMOVQ 48(R0), F0
+	TBZ $7, R3, lane76
+	FMOVQ 48(R2), F0
 	B lane75
 
 lane76:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $6, R1, lane75
-	FMOVD 48(R0), F0
+	TBZ $6, R3, lane75
+	FMOVD 48(R2), F0
 
 lane75:
 	WORD $0x4fc21028 // fmla v8.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21007 // fmla v7.2d, v0.2d, v2.d[0]
-	TBZ $5, R1, lane78
-	FMOVQ F8, 32(R0)
+	TBZ $5, R3, lane78
+	FMOVQ F8, 32(R2)
 	B lane77
 
 lane78:
-	TBZ $4, R1, lane77
-	FMOVD F8, 32(R0)
+	TBZ $4, R3, lane77
+	FMOVD F8, 32(R2)
 
 lane77:
-	TBZ $7, R1, lane80
-	FMOVQ F7, 48(R0)
+	TBZ $7, R3, lane80
+	FMOVQ F7, 48(R2)
 	B lane79
 
 lane80:
-	TBZ $6, R1, lane79
-	FMOVD F7, 48(R0)
+	TBZ $6, R3, lane79
+	FMOVD F7, 48(R2)
 
 lane79:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE next9
-	TBZ $1, R1, lane82
-	FMOVQ (R0), F1
+	BLE next5
+	TBZ $1, R3, lane82
+	FMOVQ (R2), F1
 	B lane81
 
 lane82:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $0, R1, lane81
-	FMOVD (R0), F1
+	TBZ $0, R3, lane81
+	FMOVD (R2), F1
 
 lane81:
-	TBZ $3, R1, lane84
-	FMOVQ 16(R0), F0
+	TBZ $3, R3, lane84
+	FMOVQ 16(R2), F0
 	B lane83
 
 lane84:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $2, R1, lane83
-	FMOVD 16(R0), F0
+	TBZ $2, R3, lane83
+	FMOVD 16(R2), F0
 
 lane83:
 	WORD $0x4fc21026 // fmla v6.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21005 // fmla v5.2d, v0.2d, v2.d[0]
-	TBZ $1, R1, lane86
-	FMOVQ F6, (R0)
+	TBZ $1, R3, lane86
+	FMOVQ F6, (R2)
 	B lane85
 
 lane86:
-	TBZ $0, R1, lane85
-	FMOVD F6, (R0)
+	TBZ $0, R3, lane85
+	FMOVD F6, (R2)
 
 lane85:
-	TBZ $3, R1, lane88
-	FMOVQ F5, 16(R0)
+	TBZ $3, R3, lane88
+	FMOVQ F5, 16(R2)
 	B lane87
 
 lane88:
-	TBZ $2, R1, lane87
-	FMOVD F5, 16(R0)
+	TBZ $2, R3, lane87
+	FMOVD F5, 16(R2)
 
 lane87:
-	TBZ $5, R1, lane90
-	FMOVQ 32(R0), F1
+	TBZ $5, R3, lane90
+	FMOVQ 32(R2), F1
 	B lane89
 
 lane90:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane89
-	FMOVD 32(R0), F1
+	TBZ $4, R3, lane89
+	FMOVD 32(R2), F1
 
 lane89:
-	TBZ $7, R1, lane92
-	FMOVQ 48(R0), F0
+	TBZ $7, R3, lane92
+	FMOVQ 48(R2), F0
 	B lane91
 
 lane92:
 	WORD $0x6f00e400 // movi v0.2d, #0
-	TBZ $6, R1, lane91
-	FMOVD 48(R0), F0
+	TBZ $6, R3, lane91
+	FMOVD 48(R2), F0
 
 lane91:
 	WORD $0x4fc21024 // fmla v4.2d, v1.2d, v2.d[0]
 	WORD $0x4fc21003 // fmla v3.2d, v0.2d, v2.d[0]
-	TBZ $5, R1, lane94
-	FMOVQ F4, 32(R0)
+	TBZ $5, R3, lane94
+	FMOVQ F4, 32(R2)
 	B lane93
 
 lane94:
-	TBZ $4, R1, lane93
-	FMOVD F4, 32(R0)
+	TBZ $4, R3, lane93
+	FMOVD F4, 32(R2)
 
 lane93:
-	TBZ $7, R1, lane96
-	FMOVQ F3, 48(R0)
+	TBZ $7, R3, lane96
+	FMOVQ F3, 48(R2)
 	B lane95
 
 lane96:
-	TBZ $6, R1, lane95
-	FMOVD F3, 48(R0)
+	TBZ $6, R3, lane95
+	FMOVD F3, 48(R2)
 
 lane95:
-	B next9
+	B next5
 
-overwrite11:
-	MOVD R7, R0
+overwrite12:
+	MOVD R0, R2
 	CMP $0, R6
-	BLE next9
-	TBZ $1, R1, lane98
-	FMOVQ F26, (R0)
+	BLE next5
+	TBZ $1, R3, lane98
+	FMOVQ F26, (R2)
 	B lane97
 
 lane98:
-	TBZ $0, R1, lane97
-	FMOVD F26, (R0)
+	TBZ $0, R3, lane97
+	FMOVD F26, (R2)
 
 lane97:
-	TBZ $3, R1, lane100
-	FMOVQ F25, 16(R0)
+	TBZ $3, R3, lane100
+	FMOVQ F25, 16(R2)
 	B lane99
 
 lane100:
-	TBZ $2, R1, lane99
-	FMOVD F25, 16(R0)
+	TBZ $2, R3, lane99
+	FMOVD F25, 16(R2)
 
 lane99:
-	TBZ $5, R1, lane102
-	FMOVQ F24, 32(R0)
+	TBZ $5, R3, lane102
+	FMOVQ F24, 32(R2)
 	B lane101
 
 lane102:
-	TBZ $4, R1, lane101
-	FMOVD F24, 32(R0)
+	TBZ $4, R3, lane101
+	FMOVD F24, 32(R2)
 
 lane101:
-	TBZ $7, R1, lane104
-	FMOVQ F23, 48(R0)
+	TBZ $7, R3, lane104
+	FMOVQ F23, 48(R2)
 	B lane103
 
 lane104:
-	TBZ $6, R1, lane103
-	FMOVD F23, 48(R0)
+	TBZ $6, R3, lane103
+	FMOVD F23, 48(R2)
 
 lane103:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE next9
-	TBZ $1, R1, lane106
-	FMOVQ F22, (R0)
+	BLE next5
+	TBZ $1, R3, lane106
+	FMOVQ F22, (R2)
 	B lane105
 
 lane106:
-	TBZ $0, R1, lane105
-	FMOVD F22, (R0)
+	TBZ $0, R3, lane105
+	FMOVD F22, (R2)
 
 lane105:
-	TBZ $3, R1, lane108
-	FMOVQ F21, 16(R0)
+	TBZ $3, R3, lane108
+	FMOVQ F21, 16(R2)
 	B lane107
 
 lane108:
-	TBZ $2, R1, lane107
-	FMOVD F21, 16(R0)
+	TBZ $2, R3, lane107
+	FMOVD F21, 16(R2)
 
 lane107:
-	TBZ $5, R1, lane110
-	FMOVQ F20, 32(R0)
+	TBZ $5, R3, lane110
+	FMOVQ F20, 32(R2)
 	B lane109
 
 lane110:
-	TBZ $4, R1, lane109
-	FMOVD F20, 32(R0)
+	TBZ $4, R3, lane109
+	FMOVD F20, 32(R2)
 
 lane109:
-	TBZ $7, R1, lane112
-	FMOVQ F19, 48(R0)
+	TBZ $7, R3, lane112
+	FMOVQ F19, 48(R2)
 	B lane111
 
 lane112:
-	TBZ $6, R1, lane111
-	FMOVD F19, 48(R0)
+	TBZ $6, R3, lane111
+	FMOVD F19, 48(R2)
 
 lane111:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE next9
-	TBZ $1, R1, lane114
-	FMOVQ F18, (R0)
+	BLE next5
+	TBZ $1, R3, lane114
+	FMOVQ F18, (R2)
 	B lane113
 
 lane114:
-	TBZ $0, R1, lane113
-	FMOVD F18, (R0)
+	TBZ $0, R3, lane113
+	FMOVD F18, (R2)
 
 lane113:
-	TBZ $3, R1, lane116
-	FMOVQ F17, 16(R0)
+	TBZ $3, R3, lane116
+	FMOVQ F17, 16(R2)
 	B lane115
 
 lane116:
-	TBZ $2, R1, lane115
-	FMOVD F17, 16(R0)
+	TBZ $2, R3, lane115
+	FMOVD F17, 16(R2)
 
 lane115:
-	TBZ $5, R1, lane118
-	FMOVQ F16, 32(R0)
+	TBZ $5, R3, lane118
+	FMOVQ F16, 32(R2)
 	B lane117
 
 lane118:
-	TBZ $4, R1, lane117
-	FMOVD F16, 32(R0)
+	TBZ $4, R3, lane117
+	FMOVD F16, 32(R2)
 
 lane117:
-	TBZ $7, R1, lane120
-	FMOVQ F15, 48(R0)
+	TBZ $7, R3, lane120
+	FMOVQ F15, 48(R2)
 	B lane119
 
 lane120:
-	TBZ $6, R1, lane119
-	FMOVD F15, 48(R0)
+	TBZ $6, R3, lane119
+	FMOVD F15, 48(R2)
 
 lane119:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE next9
-	TBZ $1, R1, lane122
-	FMOVQ F14, (R0)
+	BLE next5
+	TBZ $1, R3, lane122
+	FMOVQ F14, (R2)
 	B lane121
 
 lane122:
-	TBZ $0, R1, lane121
-	FMOVD F14, (R0)
+	TBZ $0, R3, lane121
+	FMOVD F14, (R2)
 
 lane121:
-	TBZ $3, R1, lane124
-	FMOVQ F13, 16(R0)
+	TBZ $3, R3, lane124
+	FMOVQ F13, 16(R2)
 	B lane123
 
 lane124:
-	TBZ $2, R1, lane123
-	FMOVD F13, 16(R0)
+	TBZ $2, R3, lane123
+	FMOVD F13, 16(R2)
 
 lane123:
-	TBZ $5, R1, lane126
-	FMOVQ F12, 32(R0)
+	TBZ $5, R3, lane126
+	FMOVQ F12, 32(R2)
 	B lane125
 
 lane126:
-	TBZ $4, R1, lane125
-	FMOVD F12, 32(R0)
+	TBZ $4, R3, lane125
+	FMOVD F12, 32(R2)
 
 lane125:
-	TBZ $7, R1, lane128
-	FMOVQ F11, 48(R0)
+	TBZ $7, R3, lane128
+	FMOVQ F11, 48(R2)
 	B lane127
 
 lane128:
-	TBZ $6, R1, lane127
-	FMOVD F11, 48(R0)
+	TBZ $6, R3, lane127
+	FMOVD F11, 48(R2)
 
 lane127:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE next9
-	TBZ $1, R1, lane130
-	FMOVQ F10, (R0)
+	BLE next5
+	TBZ $1, R3, lane130
+	FMOVQ F10, (R2)
 	B lane129
 
 lane130:
-	TBZ $0, R1, lane129
-	FMOVD F10, (R0)
+	TBZ $0, R3, lane129
+	FMOVD F10, (R2)
 
 lane129:
-	TBZ $3, R1, lane132
-	FMOVQ F9, 16(R0)
+	TBZ $3, R3, lane132
+	FMOVQ F9, 16(R2)
 	B lane131
 
 lane132:
-	TBZ $2, R1, lane131
-	FMOVD F9, 16(R0)
+	TBZ $2, R3, lane131
+	FMOVD F9, 16(R2)
 
 lane131:
-	TBZ $5, R1, lane134
-	FMOVQ F8, 32(R0)
+	TBZ $5, R3, lane134
+	FMOVQ F8, 32(R2)
 	B lane133
 
 lane134:
-	TBZ $4, R1, lane133
-	FMOVD F8, 32(R0)
+	TBZ $4, R3, lane133
+	FMOVD F8, 32(R2)
 
 lane133:
-	TBZ $7, R1, lane136
-	FMOVQ F7, 48(R0)
+	TBZ $7, R3, lane136
+	FMOVQ F7, 48(R2)
 	B lane135
 
 lane136:
-	TBZ $6, R1, lane135
-	FMOVD F7, 48(R0)
+	TBZ $6, R3, lane135
+	FMOVD F7, 48(R2)
 
 lane135:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE next9
-	TBZ $1, R1, lane138
-	FMOVQ F6, (R0)
+	BLE next5
+	TBZ $1, R3, lane138
+	FMOVQ F6, (R2)
 	B lane137
 
 lane138:
-	TBZ $0, R1, lane137
-	FMOVD F6, (R0)
+	TBZ $0, R3, lane137
+	FMOVD F6, (R2)
 
 lane137:
-	TBZ $3, R1, lane140
-	FMOVQ F5, 16(R0)
+	TBZ $3, R3, lane140
+	FMOVQ F5, 16(R2)
 	B lane139
 
 lane140:
-	TBZ $2, R1, lane139
-	FMOVD F5, 16(R0)
+	TBZ $2, R3, lane139
+	FMOVD F5, 16(R2)
 
 lane139:
-	TBZ $5, R1, lane142
-	FMOVQ F4, 32(R0)
+	TBZ $5, R3, lane142
+	FMOVQ F4, 32(R2)
 	B lane141
 
 lane142:
-	TBZ $4, R1, lane141
-	FMOVD F4, 32(R0)
+	TBZ $4, R3, lane141
+	FMOVD F4, 32(R2)
 
 lane141:
-	TBZ $7, R1, lane144
-	FMOVQ F3, 48(R0)
+	TBZ $7, R3, lane144
+	FMOVQ F3, 48(R2)
 	B lane143
 
 lane144:
-	TBZ $6, R1, lane143
-	FMOVD F3, 48(R0)
+	TBZ $6, R3, lane143
+	FMOVD F3, 48(R2)
 
 lane143:
 
-next9:
-	MOVD $6, R0
-	MUL R5, R0, R0
-	ADD R0, R7, R7
-	ADD R4, R8, R8
+next5:
+	MOVD $6, R2
+	MUL R9, R2, R2
+	ADD R2, R0, R0
+	ADD R7, R1, R1
 	SUB $6, R6, R6
 	B panel1
 
-end2:
+single_row2:
+	MOVD 8(R8), R3
+	MOVD 24(R8), R2
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	SUBS $4, R2, R2
+	BLT rest14
+
+many13:
+	FMOVQ (R3), F2
+	FMOVQ 16(R3), F1
+	FMOVQ 32(R3), F5
+	FMOVQ 48(R3), F4
+	FMOVD (R1), F0
+	WORD $0x4e080403 // dup v3.2d, v0.d[0]
+	WORD $0x4ee3d442 // fsub v2.2d, v2.2d, v3.2d
+	WORD $0x4ee3d421 // fsub v1.2d, v1.2d, v3.2d
+	FMOVQ 0(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e62d529 // fadd v9.2d, v9.2d, v2.2d
+	WORD $0x4e61d508 // fadd v8.2d, v8.2d, v1.2d
+	WORD $0x4ee3d4a2 // fsub v2.2d, v5.2d, v3.2d
+	WORD $0x4ee3d481 // fsub v1.2d, v4.2d, v3.2d
+	FMOVQ 0(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e62d4e7 // fadd v7.2d, v7.2d, v2.2d
+	WORD $0x4e61d4c6 // fadd v6.2d, v6.2d, v1.2d
+	FMOVQ 64(R3), F2
+	FMOVQ 80(R3), F1
+	FMOVQ 96(R3), F5
+	FMOVQ 112(R3), F4
+	FMOVD 48(R1), F0
+	WORD $0x4e080403 // dup v3.2d, v0.d[0]
+	WORD $0x4ee3d442 // fsub v2.2d, v2.2d, v3.2d
+	WORD $0x4ee3d421 // fsub v1.2d, v1.2d, v3.2d
+	FMOVQ 0(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e62d529 // fadd v9.2d, v9.2d, v2.2d
+	WORD $0x4e61d508 // fadd v8.2d, v8.2d, v1.2d
+	WORD $0x4ee3d4a2 // fsub v2.2d, v5.2d, v3.2d
+	WORD $0x4ee3d481 // fsub v1.2d, v4.2d, v3.2d
+	FMOVQ 0(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e62d4e7 // fadd v7.2d, v7.2d, v2.2d
+	WORD $0x4e61d4c6 // fadd v6.2d, v6.2d, v1.2d
+	FMOVQ 128(R3), F2
+	FMOVQ 144(R3), F1
+	FMOVQ 160(R3), F5
+	FMOVQ 176(R3), F4
+	FMOVD 96(R1), F0
+	WORD $0x4e080403 // dup v3.2d, v0.d[0]
+	WORD $0x4ee3d442 // fsub v2.2d, v2.2d, v3.2d
+	WORD $0x4ee3d421 // fsub v1.2d, v1.2d, v3.2d
+	FMOVQ 0(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e62d529 // fadd v9.2d, v9.2d, v2.2d
+	WORD $0x4e61d508 // fadd v8.2d, v8.2d, v1.2d
+	WORD $0x4ee3d4a2 // fsub v2.2d, v5.2d, v3.2d
+	WORD $0x4ee3d481 // fsub v1.2d, v4.2d, v3.2d
+	FMOVQ 0(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e62d4e7 // fadd v7.2d, v7.2d, v2.2d
+	WORD $0x4e61d4c6 // fadd v6.2d, v6.2d, v1.2d
+	FMOVQ 192(R3), F2
+	FMOVQ 208(R3), F1
+	FMOVQ 224(R3), F5
+	FMOVQ 240(R3), F4
+	FMOVD 144(R1), F0
+	WORD $0x4e080403 // dup v3.2d, v0.d[0]
+	WORD $0x4ee3d442 // fsub v2.2d, v2.2d, v3.2d
+	WORD $0x4ee3d421 // fsub v1.2d, v1.2d, v3.2d
+	FMOVQ 0(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e62d529 // fadd v9.2d, v9.2d, v2.2d
+	WORD $0x4e61d508 // fadd v8.2d, v8.2d, v1.2d
+	WORD $0x4ee3d4a2 // fsub v2.2d, v5.2d, v3.2d
+	WORD $0x4ee3d481 // fsub v1.2d, v4.2d, v3.2d
+	FMOVQ 0(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e62d4e7 // fadd v7.2d, v7.2d, v2.2d
+	WORD $0x4e61d4c6 // fadd v6.2d, v6.2d, v1.2d
+	ADD $192, R1, R1
+	ADD $256, R3, R3
+	SUBS $4, R2, R2
+	BGE many13
+
+rest14:
+	ADDS $4, R2, R2
+	BEQ done16
+
+single15:
+	FMOVQ (R3), F2
+	FMOVQ 16(R3), F1
+	FMOVQ 32(R3), F5
+	FMOVQ 48(R3), F4
+	FMOVD (R1), F0
+	WORD $0x4e080403 // dup v3.2d, v0.d[0]
+	WORD $0x4ee3d442 // fsub v2.2d, v2.2d, v3.2d
+	WORD $0x4ee3d421 // fsub v1.2d, v1.2d, v3.2d
+	FMOVQ 0(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e62d529 // fadd v9.2d, v9.2d, v2.2d
+	WORD $0x4e61d508 // fadd v8.2d, v8.2d, v1.2d
+	WORD $0x4ee3d4a2 // fsub v2.2d, v5.2d, v3.2d
+	WORD $0x4ee3d481 // fsub v1.2d, v4.2d, v3.2d
+	FMOVQ 0(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e62d4e7 // fadd v7.2d, v7.2d, v2.2d
+	WORD $0x4e61d4c6 // fadd v6.2d, v6.2d, v1.2d
+	ADD $48, R1, R1
+	ADD $64, R3, R3
+	SUBS $1, R2, R2
+	BNE single15
+
+done16:
+	FMOVD 64(R8), F0
+	WORD $0x4fc09129 // fmul v9.2d, v9.2d, v0.d[0]
+	WORD $0x4fc09108 // fmul v8.2d, v8.2d, v0.d[0]
+	WORD $0x4fc090e7 // fmul v7.2d, v7.2d, v0.d[0]
+	WORD $0x4fc090c6 // fmul v6.2d, v6.2d, v0.d[0]
+	MOVD 40(R8), R4
+	CMP $8, R4
+	BLT partial17
+	FMOVD 72(R8), F2
+	MOVD 72(R8), R1
+	LSL $1, R1, R1
+	CMP $0, R1
+	BEQ overwrite18
+	CMP $0, R6
+	BLE end3
+	FMOVQ (R0), F1
+	FMOVQ 16(R0), F0
+	WORD $0x4fc21029 // fmla v9.2d, v1.2d, v2.d[0]
+	WORD $0x4fc21008 // fmla v8.2d, v0.2d, v2.d[0]
+	FMOVQ F9, (R0)
+	FMOVQ F8, 16(R0)
+	FMOVQ 32(R0), F1
+	FMOVQ 48(R0), F0
+	WORD $0x4fc21027 // fmla v7.2d, v1.2d, v2.d[0]
+	WORD $0x4fc21006 // fmla v6.2d, v0.2d, v2.d[0]
+	FMOVQ F7, 32(R0)
+	FMOVQ F6, 48(R0)
+	B end3
+
+overwrite18:
+	CMP $0, R6
+	BLE end3
+	FMOVQ F9, (R0)
+	FMOVQ F8, 16(R0)
+	FMOVQ F7, 32(R0)
+	FMOVQ F6, 48(R0)
+	B end3
+
+partial17:
+	MOVD $1, R2
+	LSL R4, R2, R2
+	SUB $1, R2, R2
+	FMOVD 72(R8), F2
+	MOVD 72(R8), R1
+	LSL $1, R1, R1
+	CMP $0, R1
+	BEQ overwrite19
+	CMP $0, R6
+	BLE end3
+	TBZ $1, R2, lane146
+	FMOVQ (R0), F1
+	B lane145
+
+lane146:
+	WORD $0x6f00e401 // movi v1.2d, #0
+	TBZ $0, R2, lane145
+	FMOVD (R0), F1
+
+lane145:
+	TBZ $3, R2, lane148
+	FMOVQ 16(R0), F0
+	B lane147
+
+lane148:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $2, R2, lane147
+	FMOVD 16(R0), F0
+
+lane147:
+	WORD $0x4fc21029 // fmla v9.2d, v1.2d, v2.d[0]
+	WORD $0x4fc21008 // fmla v8.2d, v0.2d, v2.d[0]
+	TBZ $1, R2, lane150
+	FMOVQ F9, (R0)
+	B lane149
+
+lane150:
+	TBZ $0, R2, lane149
+	FMOVD F9, (R0)
+
+lane149:
+	TBZ $3, R2, lane152
+	FMOVQ F8, 16(R0)
+	B lane151
+
+lane152:
+	TBZ $2, R2, lane151
+	FMOVD F8, 16(R0)
+
+lane151:
+	TBZ $5, R2, lane154
+	FMOVQ 32(R0), F1
+	B lane153
+
+lane154:
+	WORD $0x6f00e401 // movi v1.2d, #0
+	TBZ $4, R2, lane153
+	FMOVD 32(R0), F1
+
+lane153:
+	TBZ $7, R2, lane156
+	FMOVQ 48(R0), F0
+	B lane155
+
+lane156:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $6, R2, lane155
+	FMOVD 48(R0), F0
+
+lane155:
+	WORD $0x4fc21027 // fmla v7.2d, v1.2d, v2.d[0]
+	WORD $0x4fc21006 // fmla v6.2d, v0.2d, v2.d[0]
+	TBZ $5, R2, lane158
+	FMOVQ F7, 32(R0)
+	B lane157
+
+lane158:
+	TBZ $4, R2, lane157
+	FMOVD F7, 32(R0)
+
+lane157:
+	TBZ $7, R2, lane160
+	FMOVQ F6, 48(R0)
+	B lane159
+
+lane160:
+	TBZ $6, R2, lane159
+	FMOVD F6, 48(R0)
+
+lane159:
+	B end3
+
+overwrite19:
+	CMP $0, R6
+	BLE end3
+	TBZ $1, R2, lane162
+	FMOVQ F9, (R0)
+	B lane161
+
+lane162:
+	TBZ $0, R2, lane161
+	FMOVD F9, (R0)
+
+lane161:
+	TBZ $3, R2, lane164
+	FMOVQ F8, 16(R0)
+	B lane163
+
+lane164:
+	TBZ $2, R2, lane163
+	FMOVD F8, 16(R0)
+
+lane163:
+	TBZ $5, R2, lane166
+	FMOVQ F7, 32(R0)
+	B lane165
+
+lane166:
+	TBZ $4, R2, lane165
+	FMOVD F7, 32(R0)
+
+lane165:
+	TBZ $7, R2, lane168
+	FMOVQ F6, 48(R0)
+	B lane167
+
+lane168:
+	TBZ $6, R2, lane167
+	FMOVD F6, 48(R0)
+
+lane167:
+
+end3:
 	RET
 
 // func l1F32NEON(args *byte)
 // Requires: ASIMD
 TEXT ·l1F32NEON(SB), $0-8
 	MOVD $neonConstants<>(SB), R26
-	MOVD args+0(FP), R9
-	MOVD (R9), R8
-	MOVD 16(R9), R7
-	MOVD 32(R9), R6
-	MOVD 48(R9), R5
-	MOVD 56(R9), R4
+	MOVD args+0(FP), R8
+	MOVD (R8), R1
+	MOVD 16(R8), R0
+	MOVD 32(R8), R6
+	MOVD 48(R8), R9
+	MOVD 56(R8), R7
+	LSL $2, R9, R9
+	LSL $2, R7, R7
+	MOVD 24(R8), R5
 	LSL $2, R5, R5
-	LSL $2, R4, R4
-	MOVD 24(R9), R3
-	LSL $2, R3, R3
-	MOVD $16, R0
-	MUL R3, R0, R3
-	MOVD 8(R9), R0
-	ADD R0, R3, R3
+	MOVD $16, R2
+	MUL R5, R2, R5
+	MOVD 8(R8), R2
+	ADD R2, R5, R5
+	CMP $2, R6
+	BLT single_row2
 
 panel1:
 	TST R6, R6
-	BLE end2
-	MOVD R7, R0
+	BLE end3
+	MOVD R0, R2
 	CMP $0, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE fetched3
-	PRFM (R0), PLDL2KEEP
-	PRFM 63(R0), PLDL2KEEP
+	BLE fetched4
+	PRFM (R2), PLDL2KEEP
+	PRFM 63(R2), PLDL2KEEP
 
-fetched3:
-	MOVD 8(R9), R2
-	MOVD 24(R9), R1
-	MOVD R8, R0
+fetched4:
+	MOVD 8(R8), R4
+	MOVD 24(R8), R3
+	MOVD R1, R2
 	WORD $0x6f00e41b // movi v27.2d, #0
 	WORD $0x6f00e41a // movi v26.2d, #0
 	WORD $0x6f00e419 // movi v25.2d, #0
@@ -7389,15 +8291,15 @@ fetched3:
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	SUBS $4, R1, R1
-	BLT rest5
+	SUBS $4, R3, R3
+	BLT rest7
 
-many4:
-	FMOVQ (R2), F2
-	FMOVQ 16(R2), F30
-	FMOVQ 32(R2), F29
-	FMOVQ 48(R2), F28
-	FMOVS (R0), F0
+many6:
+	FMOVQ (R4), F2
+	FMOVQ 16(R4), F30
+	FMOVQ 32(R4), F29
+	FMOVQ 48(R4), F28
+	FMOVS (R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7413,7 +8315,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d739 // fadd v25.4s, v25.4s, v9.4s
 	WORD $0x4e21d718 // fadd v24.4s, v24.4s, v1.4s
-	FMOVS 4(R0), F0
+	FMOVS 4(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7429,7 +8331,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d6b5 // fadd v21.4s, v21.4s, v9.4s
 	WORD $0x4e21d694 // fadd v20.4s, v20.4s, v1.4s
-	FMOVS 8(R0), F0
+	FMOVS 8(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7445,7 +8347,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d631 // fadd v17.4s, v17.4s, v9.4s
 	WORD $0x4e21d610 // fadd v16.4s, v16.4s, v1.4s
-	FMOVS 12(R0), F0
+	FMOVS 12(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7461,7 +8363,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d5ad // fadd v13.4s, v13.4s, v9.4s
 	WORD $0x4e21d58c // fadd v12.4s, v12.4s, v1.4s
-	FMOVS 16(R0), F0
+	FMOVS 16(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7477,7 +8379,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
 	WORD $0x4e21d4e7 // fadd v7.4s, v7.4s, v1.4s
-	FMOVS 20(R0), F0
+	FMOVS 20(R2), F0
 	WORD $0x4e040409 // dup v9.4s, v0.s[0]
 	WORD $0x4ea9d442 // fsub v2.4s, v2.4s, v9.4s
 	WORD $0x4ea9d7c1 // fsub v1.4s, v30.4s, v9.4s
@@ -7493,13 +8395,13 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
 	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
-	PRFM (R3), PLDL2KEEP
-	ADD $64, R3, R3
-	FMOVQ 64(R2), F2
-	FMOVQ 80(R2), F30
-	FMOVQ 96(R2), F29
-	FMOVQ 112(R2), F28
-	FMOVS 24(R0), F0
+	PRFM (R5), PLDL2KEEP
+	ADD $64, R5, R5
+	FMOVQ 64(R4), F2
+	FMOVQ 80(R4), F30
+	FMOVQ 96(R4), F29
+	FMOVQ 112(R4), F28
+	FMOVS 24(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7515,7 +8417,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d739 // fadd v25.4s, v25.4s, v9.4s
 	WORD $0x4e21d718 // fadd v24.4s, v24.4s, v1.4s
-	FMOVS 28(R0), F0
+	FMOVS 28(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7531,7 +8433,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d6b5 // fadd v21.4s, v21.4s, v9.4s
 	WORD $0x4e21d694 // fadd v20.4s, v20.4s, v1.4s
-	FMOVS 32(R0), F0
+	FMOVS 32(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7547,7 +8449,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d631 // fadd v17.4s, v17.4s, v9.4s
 	WORD $0x4e21d610 // fadd v16.4s, v16.4s, v1.4s
-	FMOVS 36(R0), F0
+	FMOVS 36(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7563,7 +8465,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d5ad // fadd v13.4s, v13.4s, v9.4s
 	WORD $0x4e21d58c // fadd v12.4s, v12.4s, v1.4s
-	FMOVS 40(R0), F0
+	FMOVS 40(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7579,7 +8481,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
 	WORD $0x4e21d4e7 // fadd v7.4s, v7.4s, v1.4s
-	FMOVS 44(R0), F0
+	FMOVS 44(R2), F0
 	WORD $0x4e040409 // dup v9.4s, v0.s[0]
 	WORD $0x4ea9d442 // fsub v2.4s, v2.4s, v9.4s
 	WORD $0x4ea9d7c1 // fsub v1.4s, v30.4s, v9.4s
@@ -7595,11 +8497,11 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
 	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
-	FMOVQ 128(R2), F2
-	FMOVQ 144(R2), F30
-	FMOVQ 160(R2), F29
-	FMOVQ 176(R2), F28
-	FMOVS 48(R0), F0
+	FMOVQ 128(R4), F2
+	FMOVQ 144(R4), F30
+	FMOVQ 160(R4), F29
+	FMOVQ 176(R4), F28
+	FMOVS 48(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7615,7 +8517,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d739 // fadd v25.4s, v25.4s, v9.4s
 	WORD $0x4e21d718 // fadd v24.4s, v24.4s, v1.4s
-	FMOVS 52(R0), F0
+	FMOVS 52(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7631,7 +8533,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d6b5 // fadd v21.4s, v21.4s, v9.4s
 	WORD $0x4e21d694 // fadd v20.4s, v20.4s, v1.4s
-	FMOVS 56(R0), F0
+	FMOVS 56(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7647,7 +8549,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d631 // fadd v17.4s, v17.4s, v9.4s
 	WORD $0x4e21d610 // fadd v16.4s, v16.4s, v1.4s
-	FMOVS 60(R0), F0
+	FMOVS 60(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7663,7 +8565,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d5ad // fadd v13.4s, v13.4s, v9.4s
 	WORD $0x4e21d58c // fadd v12.4s, v12.4s, v1.4s
-	FMOVS 64(R0), F0
+	FMOVS 64(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7679,7 +8581,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
 	WORD $0x4e21d4e7 // fadd v7.4s, v7.4s, v1.4s
-	FMOVS 68(R0), F0
+	FMOVS 68(R2), F0
 	WORD $0x4e040409 // dup v9.4s, v0.s[0]
 	WORD $0x4ea9d442 // fsub v2.4s, v2.4s, v9.4s
 	WORD $0x4ea9d7c1 // fsub v1.4s, v30.4s, v9.4s
@@ -7695,11 +8597,11 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
 	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
-	FMOVQ 192(R2), F2
-	FMOVQ 208(R2), F30
-	FMOVQ 224(R2), F29
-	FMOVQ 240(R2), F28
-	FMOVS 72(R0), F0
+	FMOVQ 192(R4), F2
+	FMOVQ 208(R4), F30
+	FMOVQ 224(R4), F29
+	FMOVQ 240(R4), F28
+	FMOVS 72(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7715,7 +8617,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d739 // fadd v25.4s, v25.4s, v9.4s
 	WORD $0x4e21d718 // fadd v24.4s, v24.4s, v1.4s
-	FMOVS 76(R0), F0
+	FMOVS 76(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7731,7 +8633,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d6b5 // fadd v21.4s, v21.4s, v9.4s
 	WORD $0x4e21d694 // fadd v20.4s, v20.4s, v1.4s
-	FMOVS 80(R0), F0
+	FMOVS 80(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7747,7 +8649,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d631 // fadd v17.4s, v17.4s, v9.4s
 	WORD $0x4e21d610 // fadd v16.4s, v16.4s, v1.4s
-	FMOVS 84(R0), F0
+	FMOVS 84(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7763,7 +8665,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d5ad // fadd v13.4s, v13.4s, v9.4s
 	WORD $0x4e21d58c // fadd v12.4s, v12.4s, v1.4s
-	FMOVS 88(R0), F0
+	FMOVS 88(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7779,7 +8681,7 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
 	WORD $0x4e21d4e7 // fadd v7.4s, v7.4s, v1.4s
-	FMOVS 92(R0), F0
+	FMOVS 92(R2), F0
 	WORD $0x4e040409 // dup v9.4s, v0.s[0]
 	WORD $0x4ea9d442 // fsub v2.4s, v2.4s, v9.4s
 	WORD $0x4ea9d7c1 // fsub v1.4s, v30.4s, v9.4s
@@ -7795,21 +8697,21 @@ many4:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
 	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
-	ADD $96, R0, R0
-	ADD $256, R2, R2
-	SUBS $4, R1, R1
-	BGE many4
+	ADD $96, R2, R2
+	ADD $256, R4, R4
+	SUBS $4, R3, R3
+	BGE many6
 
-rest5:
-	ADDS $4, R1, R1
-	BEQ done7
+rest7:
+	ADDS $4, R3, R3
+	BEQ done9
 
-single6:
-	FMOVQ (R2), F2
-	FMOVQ 16(R2), F30
-	FMOVQ 32(R2), F29
-	FMOVQ 48(R2), F28
-	FMOVS (R0), F0
+single8:
+	FMOVQ (R4), F2
+	FMOVQ 16(R4), F30
+	FMOVQ 32(R4), F29
+	FMOVQ 48(R4), F28
+	FMOVS (R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7825,7 +8727,7 @@ single6:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d739 // fadd v25.4s, v25.4s, v9.4s
 	WORD $0x4e21d718 // fadd v24.4s, v24.4s, v1.4s
-	FMOVS 4(R0), F0
+	FMOVS 4(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7841,7 +8743,7 @@ single6:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d6b5 // fadd v21.4s, v21.4s, v9.4s
 	WORD $0x4e21d694 // fadd v20.4s, v20.4s, v1.4s
-	FMOVS 8(R0), F0
+	FMOVS 8(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7857,7 +8759,7 @@ single6:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d631 // fadd v17.4s, v17.4s, v9.4s
 	WORD $0x4e21d610 // fadd v16.4s, v16.4s, v1.4s
-	FMOVS 12(R0), F0
+	FMOVS 12(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7873,7 +8775,7 @@ single6:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d5ad // fadd v13.4s, v13.4s, v9.4s
 	WORD $0x4e21d58c // fadd v12.4s, v12.4s, v1.4s
-	FMOVS 16(R0), F0
+	FMOVS 16(R2), F0
 	WORD $0x4e04041f // dup v31.4s, v0.s[0]
 	WORD $0x4ebfd449 // fsub v9.4s, v2.4s, v31.4s
 	WORD $0x4ebfd7c1 // fsub v1.4s, v30.4s, v31.4s
@@ -7889,7 +8791,7 @@ single6:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
 	WORD $0x4e21d4e7 // fadd v7.4s, v7.4s, v1.4s
-	FMOVS 20(R0), F0
+	FMOVS 20(R2), F0
 	WORD $0x4e040409 // dup v9.4s, v0.s[0]
 	WORD $0x4ea9d442 // fsub v2.4s, v2.4s, v9.4s
 	WORD $0x4ea9d7c1 // fsub v1.4s, v30.4s, v9.4s
@@ -7905,13 +8807,13 @@ single6:
 	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
 	WORD $0x4e22d484 // fadd v4.4s, v4.4s, v2.4s
 	WORD $0x4e21d463 // fadd v3.4s, v3.4s, v1.4s
-	ADD $24, R0, R0
-	ADD $64, R2, R2
-	SUBS $1, R1, R1
-	BNE single6
+	ADD $24, R2, R2
+	ADD $64, R4, R4
+	SUBS $1, R3, R3
+	BNE single8
 
-done7:
-	FMOVS 64(R9), F0
+done9:
+	FMOVS 64(R8), F0
 	WORD $0x4f80937b // fmul v27.4s, v27.4s, v0.s[0]
 	WORD $0x4f80935a // fmul v26.4s, v26.4s, v0.s[0]
 	WORD $0x4f809339 // fmul v25.4s, v25.4s, v0.s[0]
@@ -7936,1323 +8838,1683 @@ done7:
 	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
 	WORD $0x4f809084 // fmul v4.4s, v4.4s, v0.s[0]
 	WORD $0x4f809063 // fmul v3.4s, v3.4s, v0.s[0]
-	MOVD 40(R9), R0
-	CMP $16, R0
-	BLT partial8
-	FMOVS 68(R9), F2
-	MOVWU 68(R9), R0
-	LSLW $1, R0, R0
-	CMPW $0, R0
-	BEQ overwrite10
-	MOVD R7, R0
+	MOVD 40(R8), R4
+	CMP $16, R4
+	BLT partial10
+	FMOVS 68(R8), F2
+	MOVWU 68(R8), R2
+	LSLW $1, R2, R2
+	CMPW $0, R2
+	BEQ overwrite11
+	MOVD R0, R2
 	CMP $0, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4f82103b // fmla v27.4s, v1.4s, v2.s[0]
 	WORD $0x4f82101a // fmla v26.4s, v0.4s, v2.s[0]
-	FMOVQ F27, (R0)
-	FMOVQ F26, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F27, (R2)
+	FMOVQ F26, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4f821039 // fmla v25.4s, v1.4s, v2.s[0]
 	WORD $0x4f821018 // fmla v24.4s, v0.4s, v2.s[0]
-	FMOVQ F25, 32(R0)
-	FMOVQ F24, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F25, 32(R2)
+	FMOVQ F24, 48(R2)
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4f821037 // fmla v23.4s, v1.4s, v2.s[0]
 	WORD $0x4f821016 // fmla v22.4s, v0.4s, v2.s[0]
-	FMOVQ F23, (R0)
-	FMOVQ F22, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F23, (R2)
+	FMOVQ F22, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4f821035 // fmla v21.4s, v1.4s, v2.s[0]
 	WORD $0x4f821014 // fmla v20.4s, v0.4s, v2.s[0]
-	FMOVQ F21, 32(R0)
-	FMOVQ F20, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F21, 32(R2)
+	FMOVQ F20, 48(R2)
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4f821033 // fmla v19.4s, v1.4s, v2.s[0]
 	WORD $0x4f821012 // fmla v18.4s, v0.4s, v2.s[0]
-	FMOVQ F19, (R0)
-	FMOVQ F18, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F19, (R2)
+	FMOVQ F18, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4f821031 // fmla v17.4s, v1.4s, v2.s[0]
 	WORD $0x4f821010 // fmla v16.4s, v0.4s, v2.s[0]
-	FMOVQ F17, 32(R0)
-	FMOVQ F16, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F17, 32(R2)
+	FMOVQ F16, 48(R2)
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4f82102f // fmla v15.4s, v1.4s, v2.s[0]
 	WORD $0x4f82100e // fmla v14.4s, v0.4s, v2.s[0]
-	FMOVQ F15, (R0)
-	FMOVQ F14, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F15, (R2)
+	FMOVQ F14, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4f82102d // fmla v13.4s, v1.4s, v2.s[0]
 	WORD $0x4f82100c // fmla v12.4s, v0.4s, v2.s[0]
-	FMOVQ F13, 32(R0)
-	FMOVQ F12, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F13, 32(R2)
+	FMOVQ F12, 48(R2)
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4f82102b // fmla v11.4s, v1.4s, v2.s[0]
 	WORD $0x4f82100a // fmla v10.4s, v0.4s, v2.s[0]
-	FMOVQ F11, (R0)
-	FMOVQ F10, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F11, (R2)
+	FMOVQ F10, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4f821028 // fmla v8.4s, v1.4s, v2.s[0]
 	WORD $0x4f821007 // fmla v7.4s, v0.4s, v2.s[0]
-	FMOVQ F8, 32(R0)
-	FMOVQ F7, 48(R0)
-	ADD R5, R0, R0
+	FMOVQ F8, 32(R2)
+	FMOVQ F7, 48(R2)
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE next9
-	FMOVQ (R0), F1
-	FMOVQ 16(R0), F0
+	BLE next5
+	FMOVQ (R2), F1
+	FMOVQ 16(R2), F0
 	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
 	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
-	FMOVQ F6, (R0)
-	FMOVQ F5, 16(R0)
-	FMOVQ 32(R0), F1
-	FMOVQ 48(R0), F0
+	FMOVQ F6, (R2)
+	FMOVQ F5, 16(R2)
+	FMOVQ 32(R2), F1
+	FMOVQ 48(R2), F0
 	WORD $0x4f821024 // fmla v4.4s, v1.4s, v2.s[0]
 	WORD $0x4f821003 // fmla v3.4s, v0.4s, v2.s[0]
-	FMOVQ F4, 32(R0)
-	FMOVQ F3, 48(R0)
-	B next9
+	FMOVQ F4, 32(R2)
+	FMOVQ F3, 48(R2)
+	B next5
 
-overwrite10:
-	MOVD R7, R0
+overwrite11:
+	MOVD R0, R2
 	CMP $0, R6
-	BLE next9
-	FMOVQ F27, (R0)
-	FMOVQ F26, 16(R0)
-	FMOVQ F25, 32(R0)
-	FMOVQ F24, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F27, (R2)
+	FMOVQ F26, 16(R2)
+	FMOVQ F25, 32(R2)
+	FMOVQ F24, 48(R2)
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE next9
-	FMOVQ F23, (R0)
-	FMOVQ F22, 16(R0)
-	FMOVQ F21, 32(R0)
-	FMOVQ F20, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F23, (R2)
+	FMOVQ F22, 16(R2)
+	FMOVQ F21, 32(R2)
+	FMOVQ F20, 48(R2)
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE next9
-	FMOVQ F19, (R0)
-	FMOVQ F18, 16(R0)
-	FMOVQ F17, 32(R0)
-	FMOVQ F16, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F19, (R2)
+	FMOVQ F18, 16(R2)
+	FMOVQ F17, 32(R2)
+	FMOVQ F16, 48(R2)
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE next9
-	FMOVQ F15, (R0)
-	FMOVQ F14, 16(R0)
-	FMOVQ F13, 32(R0)
-	FMOVQ F12, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F15, (R2)
+	FMOVQ F14, 16(R2)
+	FMOVQ F13, 32(R2)
+	FMOVQ F12, 48(R2)
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE next9
-	FMOVQ F11, (R0)
-	FMOVQ F10, 16(R0)
-	FMOVQ F8, 32(R0)
-	FMOVQ F7, 48(R0)
-	ADD R5, R0, R0
+	BLE next5
+	FMOVQ F11, (R2)
+	FMOVQ F10, 16(R2)
+	FMOVQ F8, 32(R2)
+	FMOVQ F7, 48(R2)
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE next9
-	FMOVQ F6, (R0)
-	FMOVQ F5, 16(R0)
-	FMOVQ F4, 32(R0)
-	FMOVQ F3, 48(R0)
-	B next9
+	BLE next5
+	FMOVQ F6, (R2)
+	FMOVQ F5, 16(R2)
+	FMOVQ F4, 32(R2)
+	FMOVQ F3, 48(R2)
+	B next5
 
-partial8:
-	MOVD $1, R1
-	LSL R0, R1, R1
-	SUB $1, R1, R1
-	FMOVS 68(R9), F9
-	MOVWU 68(R9), R0
-	LSLW $1, R0, R0
-	CMPW $0, R0
-	BEQ overwrite11
-	MOVD R7, R0
+partial10:
+	MOVD $1, R3
+	LSL R4, R3, R3
+	SUB $1, R3, R3
+	FMOVS 68(R8), F9
+	MOVWU 68(R8), R2
+	LSLW $1, R2, R2
+	CMPW $0, R2
+	BEQ overwrite12
+	MOVD R0, R2
 	CMP $0, R6
-	BLE next9
-	TBZ $3, R1, lane2
-	FMOVQ (R0), F2
+	BLE next5
+	TBZ $3, R3, lane2
+	FMOVQ (R2), F2
 	B lane1
 
 lane2:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $0, R1, lane1
-	FMOVS (R0), F2
-	TBZ $1, R1, lane1
-	FMOVD (R0), F2
-	TBZ $2, R1, lane1
-	FMOVS 8(R0), F0
+	TBZ $0, R3, lane1
+	FMOVS (R2), F2
+	TBZ $1, R3, lane1
+	FMOVD (R2), F2
+	TBZ $2, R3, lane1
+	FMOVS 8(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane1:
-	TBZ $7, R1, lane4
-	FMOVQ 16(R0), F1
+	TBZ $7, R3, lane4
+	FMOVQ 16(R2), F1
 	B lane3
 
 lane4:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane3
-	FMOVS 16(R0), F1
-	TBZ $5, R1, lane3
-	FMOVD 16(R0), F1
-	TBZ $6, R1, lane3
-	FMOVS 24(R0), F0
+	TBZ $4, R3, lane3
+	FMOVS 16(R2), F1
+	TBZ $5, R3, lane3
+	FMOVD 16(R2), F1
+	TBZ $6, R3, lane3
+	FMOVS 24(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane3:
 	WORD $0x4f89105b // fmla v27.4s, v2.4s, v9.s[0]
 	WORD $0x4f89103a // fmla v26.4s, v1.4s, v9.s[0]
-	TBZ $3, R1, lane6
-	FMOVQ F27, (R0)
+	TBZ $3, R3, lane6
+	FMOVQ F27, (R2)
 	B lane5
 
 lane6:
-	TBZ $0, R1, lane5
-	FMOVS F27, (R0)
-	TBZ $1, R1, lane5
-	FMOVD F27, (R0)
-	TBZ $2, R1, lane5
+	TBZ $0, R3, lane5
+	FMOVS F27, (R2)
+	TBZ $1, R3, lane5
+	FMOVD F27, (R2)
+	TBZ $2, R3, lane5
 	WORD $0x4e140760 // dup v0.4s, v27.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane5:
-	TBZ $7, R1, lane8
-	FMOVQ F26, 16(R0)
+	TBZ $7, R3, lane8
+	FMOVQ F26, 16(R2)
 	B lane7
 
 lane8:
-	TBZ $4, R1, lane7
-	FMOVS F26, 16(R0)
-	TBZ $5, R1, lane7
-	FMOVD F26, 16(R0)
-	TBZ $6, R1, lane7
+	TBZ $4, R3, lane7
+	FMOVS F26, 16(R2)
+	TBZ $5, R3, lane7
+	FMOVD F26, 16(R2)
+	TBZ $6, R3, lane7
 	WORD $0x4e140740 // dup v0.4s, v26.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane7:
-	TBZ $11, R1, lane10
-	FMOVQ 32(R0), F2
+	TBZ $11, R3, lane10
+	FMOVQ 32(R2), F2
 	B lane9
 
 lane10:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $8, R1, lane9
-	FMOVS 32(R0), F2
-	TBZ $9, R1, lane9
-	FMOVD 32(R0), F2
-	TBZ $10, R1, lane9
-	FMOVS 40(R0), F0
+	TBZ $8, R3, lane9
+	FMOVS 32(R2), F2
+	TBZ $9, R3, lane9
+	FMOVD 32(R2), F2
+	TBZ $10, R3, lane9
+	FMOVS 40(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane9:
-	TBZ $15, R1, lane12
-	FMOVQ 48(R0), F1
+	TBZ $15, R3, lane12
+	FMOVQ 48(R2), F1
 	B lane11
 
 lane12:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $12, R1, lane11
-	FMOVS 48(R0), F1
-	TBZ $13, R1, lane11
-	FMOVD 48(R0), F1
-	TBZ $14, R1, lane11
-	FMOVS 56(R0), F0
+	TBZ $12, R3, lane11
+	FMOVS 48(R2), F1
+	TBZ $13, R3, lane11
+	FMOVD 48(R2), F1
+	TBZ $14, R3, lane11
+	FMOVS 56(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane11:
 	WORD $0x4f891059 // fmla v25.4s, v2.4s, v9.s[0]
 	WORD $0x4f891038 // fmla v24.4s, v1.4s, v9.s[0]
-	TBZ $11, R1, lane14
-	FMOVQ F25, 32(R0)
+	TBZ $11, R3, lane14
+	FMOVQ F25, 32(R2)
 	B lane13
 
 lane14:
-	TBZ $8, R1, lane13
-	FMOVS F25, 32(R0)
-	TBZ $9, R1, lane13
-	FMOVD F25, 32(R0)
-	TBZ $10, R1, lane13
+	TBZ $8, R3, lane13
+	FMOVS F25, 32(R2)
+	TBZ $9, R3, lane13
+	FMOVD F25, 32(R2)
+	TBZ $10, R3, lane13
 	WORD $0x4e140720 // dup v0.4s, v25.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane13:
-	TBZ $15, R1, lane16
-	FMOVQ F24, 48(R0)
+	TBZ $15, R3, lane16
+	FMOVQ F24, 48(R2)
 	B lane15
 
 lane16:
-	TBZ $12, R1, lane15
-	FMOVS F24, 48(R0)
-	TBZ $13, R1, lane15
-	FMOVD F24, 48(R0)
-	TBZ $14, R1, lane15
+	TBZ $12, R3, lane15
+	FMOVS F24, 48(R2)
+	TBZ $13, R3, lane15
+	FMOVD F24, 48(R2)
+	TBZ $14, R3, lane15
 	WORD $0x4e140700 // dup v0.4s, v24.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane15:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE next9
-	TBZ $3, R1, lane18
-	FMOVQ (R0), F2
+	BLE next5
+	TBZ $3, R3, lane18
+	FMOVQ (R2), F2
 	B lane17
 
 lane18:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $0, R1, lane17
-	FMOVS (R0), F2
-	TBZ $1, R1, lane17
-	FMOVD (R0), F2
-	TBZ $2, R1, lane17
-	FMOVS 8(R0), F0
+	TBZ $0, R3, lane17
+	FMOVS (R2), F2
+	TBZ $1, R3, lane17
+	FMOVD (R2), F2
+	TBZ $2, R3, lane17
+	FMOVS 8(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane17:
-	TBZ $7, R1, lane20
-	FMOVQ 16(R0), F1
+	TBZ $7, R3, lane20
+	FMOVQ 16(R2), F1
 	B lane19
 
 lane20:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane19
-	FMOVS 16(R0), F1
-	TBZ $5, R1, lane19
-	FMOVD 16(R0), F1
-	TBZ $6, R1, lane19
-	FMOVS 24(R0), F0
+	TBZ $4, R3, lane19
+	FMOVS 16(R2), F1
+	TBZ $5, R3, lane19
+	FMOVD 16(R2), F1
+	TBZ $6, R3, lane19
+	FMOVS 24(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane19:
 	WORD $0x4f891057 // fmla v23.4s, v2.4s, v9.s[0]
 	WORD $0x4f891036 // fmla v22.4s, v1.4s, v9.s[0]
-	TBZ $3, R1, lane22
-	FMOVQ F23, (R0)
+	TBZ $3, R3, lane22
+	FMOVQ F23, (R2)
 	B lane21
 
 lane22:
-	TBZ $0, R1, lane21
-	FMOVS F23, (R0)
-	TBZ $1, R1, lane21
-	FMOVD F23, (R0)
-	TBZ $2, R1, lane21
+	TBZ $0, R3, lane21
+	FMOVS F23, (R2)
+	TBZ $1, R3, lane21
+	FMOVD F23, (R2)
+	TBZ $2, R3, lane21
 	WORD $0x4e1406e0 // dup v0.4s, v23.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane21:
-	TBZ $7, R1, lane24
-	FMOVQ F22, 16(R0)
+	TBZ $7, R3, lane24
+	FMOVQ F22, 16(R2)
 	B lane23
 
 lane24:
-	TBZ $4, R1, lane23
-	FMOVS F22, 16(R0)
-	TBZ $5, R1, lane23
-	FMOVD F22, 16(R0)
-	TBZ $6, R1, lane23
+	TBZ $4, R3, lane23
+	FMOVS F22, 16(R2)
+	TBZ $5, R3, lane23
+	FMOVD F22, 16(R2)
+	TBZ $6, R3, lane23
 	WORD $0x4e1406c0 // dup v0.4s, v22.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane23:
-	TBZ $11, R1, lane26
-	FMOVQ 32(R0), F2
+	TBZ $11, R3, lane26
+	FMOVQ 32(R2), F2
 	B lane25
 
 lane26:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $8, R1, lane25
-	FMOVS 32(R0), F2
-	TBZ $9, R1, lane25
-	FMOVD 32(R0), F2
-	TBZ $10, R1, lane25
-	FMOVS 40(R0), F0
+	TBZ $8, R3, lane25
+	FMOVS 32(R2), F2
+	TBZ $9, R3, lane25
+	FMOVD 32(R2), F2
+	TBZ $10, R3, lane25
+	FMOVS 40(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane25:
-	TBZ $15, R1, lane28
-	FMOVQ 48(R0), F1
+	TBZ $15, R3, lane28
+	FMOVQ 48(R2), F1
 	B lane27
 
 lane28:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $12, R1, lane27
-	FMOVS 48(R0), F1
-	TBZ $13, R1, lane27
-	FMOVD 48(R0), F1
-	TBZ $14, R1, lane27
-	FMOVS 56(R0), F0
+	TBZ $12, R3, lane27
+	FMOVS 48(R2), F1
+	TBZ $13, R3, lane27
+	FMOVD 48(R2), F1
+	TBZ $14, R3, lane27
+	FMOVS 56(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane27:
 	WORD $0x4f891055 // fmla v21.4s, v2.4s, v9.s[0]
 	WORD $0x4f891034 // fmla v20.4s, v1.4s, v9.s[0]
-	TBZ $11, R1, lane30
-	FMOVQ F21, 32(R0)
+	TBZ $11, R3, lane30
+	FMOVQ F21, 32(R2)
 	B lane29
 
 lane30:
-	TBZ $8, R1, lane29
-	FMOVS F21, 32(R0)
-	TBZ $9, R1, lane29
-	FMOVD F21, 32(R0)
-	TBZ $10, R1, lane29
+	TBZ $8, R3, lane29
+	FMOVS F21, 32(R2)
+	TBZ $9, R3, lane29
+	FMOVD F21, 32(R2)
+	TBZ $10, R3, lane29
 	WORD $0x4e1406a0 // dup v0.4s, v21.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane29:
-	TBZ $15, R1, lane32
-	FMOVQ F20, 48(R0)
+	TBZ $15, R3, lane32
+	FMOVQ F20, 48(R2)
 	B lane31
 
 lane32:
-	TBZ $12, R1, lane31
-	FMOVS F20, 48(R0)
-	TBZ $13, R1, lane31
-	FMOVD F20, 48(R0)
-	TBZ $14, R1, lane31
+	TBZ $12, R3, lane31
+	FMOVS F20, 48(R2)
+	TBZ $13, R3, lane31
+	FMOVD F20, 48(R2)
+	TBZ $14, R3, lane31
 	WORD $0x4e140680 // dup v0.4s, v20.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane31:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE next9
-	TBZ $3, R1, lane34
-	FMOVQ (R0), F2
+	BLE next5
+	TBZ $3, R3, lane34
+	FMOVQ (R2), F2
 	B lane33
 
 lane34:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $0, R1, lane33
-	FMOVS (R0), F2
-	TBZ $1, R1, lane33
-	FMOVD (R0), F2
-	TBZ $2, R1, lane33
-	FMOVS 8(R0), F0
+	TBZ $0, R3, lane33
+	FMOVS (R2), F2
+	TBZ $1, R3, lane33
+	FMOVD (R2), F2
+	TBZ $2, R3, lane33
+	FMOVS 8(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane33:
-	TBZ $7, R1, lane36
-	FMOVQ 16(R0), F1
+	TBZ $7, R3, lane36
+	FMOVQ 16(R2), F1
 	B lane35
 
 lane36:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane35
-	FMOVS 16(R0), F1
-	TBZ $5, R1, lane35
-	FMOVD 16(R0), F1
-	TBZ $6, R1, lane35
-	FMOVS 24(R0), F0
+	TBZ $4, R3, lane35
+	FMOVS 16(R2), F1
+	TBZ $5, R3, lane35
+	FMOVD 16(R2), F1
+	TBZ $6, R3, lane35
+	FMOVS 24(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane35:
 	WORD $0x4f891053 // fmla v19.4s, v2.4s, v9.s[0]
 	WORD $0x4f891032 // fmla v18.4s, v1.4s, v9.s[0]
-	TBZ $3, R1, lane38
-	FMOVQ F19, (R0)
+	TBZ $3, R3, lane38
+	FMOVQ F19, (R2)
 	B lane37
 
 lane38:
-	TBZ $0, R1, lane37
-	FMOVS F19, (R0)
-	TBZ $1, R1, lane37
-	FMOVD F19, (R0)
-	TBZ $2, R1, lane37
+	TBZ $0, R3, lane37
+	FMOVS F19, (R2)
+	TBZ $1, R3, lane37
+	FMOVD F19, (R2)
+	TBZ $2, R3, lane37
 	WORD $0x4e140660 // dup v0.4s, v19.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane37:
-	TBZ $7, R1, lane40
-	FMOVQ F18, 16(R0)
+	TBZ $7, R3, lane40
+	FMOVQ F18, 16(R2)
 	B lane39
 
 lane40:
-	TBZ $4, R1, lane39
-	FMOVS F18, 16(R0)
-	TBZ $5, R1, lane39
-	FMOVD F18, 16(R0)
-	TBZ $6, R1, lane39
+	TBZ $4, R3, lane39
+	FMOVS F18, 16(R2)
+	TBZ $5, R3, lane39
+	FMOVD F18, 16(R2)
+	TBZ $6, R3, lane39
 	WORD $0x4e140640 // dup v0.4s, v18.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane39:
-	TBZ $11, R1, lane42
-	FMOVQ 32(R0), F2
+	TBZ $11, R3, lane42
+	FMOVQ 32(R2), F2
 	B lane41
 
 lane42:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $8, R1, lane41
-	FMOVS 32(R0), F2
-	TBZ $9, R1, lane41
-	FMOVD 32(R0), F2
-	TBZ $10, R1, lane41
-	FMOVS 40(R0), F0
+	TBZ $8, R3, lane41
+	FMOVS 32(R2), F2
+	TBZ $9, R3, lane41
+	FMOVD 32(R2), F2
+	TBZ $10, R3, lane41
+	FMOVS 40(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane41:
-	TBZ $15, R1, lane44
-	FMOVQ 48(R0), F1
+	TBZ $15, R3, lane44
+	FMOVQ 48(R2), F1
 	B lane43
 
 lane44:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $12, R1, lane43
-	FMOVS 48(R0), F1
-	TBZ $13, R1, lane43
-	FMOVD 48(R0), F1
-	TBZ $14, R1, lane43
-	FMOVS 56(R0), F0
+	TBZ $12, R3, lane43
+	FMOVS 48(R2), F1
+	TBZ $13, R3, lane43
+	FMOVD 48(R2), F1
+	TBZ $14, R3, lane43
+	FMOVS 56(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane43:
 	WORD $0x4f891051 // fmla v17.4s, v2.4s, v9.s[0]
 	WORD $0x4f891030 // fmla v16.4s, v1.4s, v9.s[0]
-	TBZ $11, R1, lane46
-	FMOVQ F17, 32(R0)
+	TBZ $11, R3, lane46
+	FMOVQ F17, 32(R2)
 	B lane45
 
 lane46:
-	TBZ $8, R1, lane45
-	FMOVS F17, 32(R0)
-	TBZ $9, R1, lane45
-	FMOVD F17, 32(R0)
-	TBZ $10, R1, lane45
+	TBZ $8, R3, lane45
+	FMOVS F17, 32(R2)
+	TBZ $9, R3, lane45
+	FMOVD F17, 32(R2)
+	TBZ $10, R3, lane45
 	WORD $0x4e140620 // dup v0.4s, v17.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane45:
-	TBZ $15, R1, lane48
-	FMOVQ F16, 48(R0)
+	TBZ $15, R3, lane48
+	FMOVQ F16, 48(R2)
 	B lane47
 
 lane48:
-	TBZ $12, R1, lane47
-	FMOVS F16, 48(R0)
-	TBZ $13, R1, lane47
-	FMOVD F16, 48(R0)
-	TBZ $14, R1, lane47
+	TBZ $12, R3, lane47
+	FMOVS F16, 48(R2)
+	TBZ $13, R3, lane47
+	FMOVD F16, 48(R2)
+	TBZ $14, R3, lane47
 	WORD $0x4e140600 // dup v0.4s, v16.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane47:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE next9
-	TBZ $3, R1, lane50
-	FMOVQ (R0), F2
+	BLE next5
+	TBZ $3, R3, lane50
+	FMOVQ (R2), F2
 	B lane49
 
 lane50:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $0, R1, lane49
-	FMOVS (R0), F2
-	TBZ $1, R1, lane49
-	FMOVD (R0), F2
-	TBZ $2, R1, lane49
-	FMOVS 8(R0), F0
+	TBZ $0, R3, lane49
+	FMOVS (R2), F2
+	TBZ $1, R3, lane49
+	FMOVD (R2), F2
+	TBZ $2, R3, lane49
+	FMOVS 8(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane49:
-	TBZ $7, R1, lane52
-	FMOVQ 16(R0), F1
+	TBZ $7, R3, lane52
+	FMOVQ 16(R2), F1
 	B lane51
 
 lane52:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane51
-	FMOVS 16(R0), F1
-	TBZ $5, R1, lane51
-	FMOVD 16(R0), F1
-	TBZ $6, R1, lane51
-	FMOVS 24(R0), F0
+	TBZ $4, R3, lane51
+	FMOVS 16(R2), F1
+	TBZ $5, R3, lane51
+	FMOVD 16(R2), F1
+	TBZ $6, R3, lane51
+	FMOVS 24(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane51:
 	WORD $0x4f89104f // fmla v15.4s, v2.4s, v9.s[0]
 	WORD $0x4f89102e // fmla v14.4s, v1.4s, v9.s[0]
-	TBZ $3, R1, lane54
-	FMOVQ F15, (R0)
+	TBZ $3, R3, lane54
+	FMOVQ F15, (R2)
 	B lane53
 
 lane54:
-	TBZ $0, R1, lane53
-	FMOVS F15, (R0)
-	TBZ $1, R1, lane53
-	FMOVD F15, (R0)
-	TBZ $2, R1, lane53
+	TBZ $0, R3, lane53
+	FMOVS F15, (R2)
+	TBZ $1, R3, lane53
+	FMOVD F15, (R2)
+	TBZ $2, R3, lane53
 	WORD $0x4e1405e0 // dup v0.4s, v15.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane53:
-	TBZ $7, R1, lane56
-	FMOVQ F14, 16(R0)
+	TBZ $7, R3, lane56
+	FMOVQ F14, 16(R2)
 	B lane55
 
 lane56:
-	TBZ $4, R1, lane55
-	FMOVS F14, 16(R0)
-	TBZ $5, R1, lane55
-	FMOVD F14, 16(R0)
-	TBZ $6, R1, lane55
+	TBZ $4, R3, lane55
+	FMOVS F14, 16(R2)
+	TBZ $5, R3, lane55
+	FMOVD F14, 16(R2)
+	TBZ $6, R3, lane55
 	WORD $0x4e1405c0 // dup v0.4s, v14.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane55:
-	TBZ $11, R1, lane58
-	FMOVQ 32(R0), F2
+	TBZ $11, R3, lane58
+	FMOVQ 32(R2), F2
 	B lane57
 
 lane58:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $8, R1, lane57
-	FMOVS 32(R0), F2
-	TBZ $9, R1, lane57
-	FMOVD 32(R0), F2
-	TBZ $10, R1, lane57
-	FMOVS 40(R0), F0
+	TBZ $8, R3, lane57
+	FMOVS 32(R2), F2
+	TBZ $9, R3, lane57
+	FMOVD 32(R2), F2
+	TBZ $10, R3, lane57
+	FMOVS 40(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane57:
-	TBZ $15, R1, lane60
-	FMOVQ 48(R0), F1
+	TBZ $15, R3, lane60
+	FMOVQ 48(R2), F1
 	B lane59
 
 lane60:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $12, R1, lane59
-	FMOVS 48(R0), F1
-	TBZ $13, R1, lane59
-	FMOVD 48(R0), F1
-	TBZ $14, R1, lane59
-	FMOVS 56(R0), F0
+	TBZ $12, R3, lane59
+	FMOVS 48(R2), F1
+	TBZ $13, R3, lane59
+	FMOVD 48(R2), F1
+	TBZ $14, R3, lane59
+	FMOVS 56(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane59:
 	WORD $0x4f89104d // fmla v13.4s, v2.4s, v9.s[0]
 	WORD $0x4f89102c // fmla v12.4s, v1.4s, v9.s[0]
-	TBZ $11, R1, lane62
-	FMOVQ F13, 32(R0)
+	TBZ $11, R3, lane62
+	FMOVQ F13, 32(R2)
 	B lane61
 
 lane62:
-	TBZ $8, R1, lane61
-	FMOVS F13, 32(R0)
-	TBZ $9, R1, lane61
-	FMOVD F13, 32(R0)
-	TBZ $10, R1, lane61
+	TBZ $8, R3, lane61
+	FMOVS F13, 32(R2)
+	TBZ $9, R3, lane61
+	FMOVD F13, 32(R2)
+	TBZ $10, R3, lane61
 	WORD $0x4e1405a0 // dup v0.4s, v13.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane61:
-	TBZ $15, R1, lane64
-	FMOVQ F12, 48(R0)
+	TBZ $15, R3, lane64
+	FMOVQ F12, 48(R2)
 	B lane63
 
 lane64:
-	TBZ $12, R1, lane63
-	FMOVS F12, 48(R0)
-	TBZ $13, R1, lane63
-	FMOVD F12, 48(R0)
-	TBZ $14, R1, lane63
+	TBZ $12, R3, lane63
+	FMOVS F12, 48(R2)
+	TBZ $13, R3, lane63
+	FMOVD F12, 48(R2)
+	TBZ $14, R3, lane63
 	WORD $0x4e140580 // dup v0.4s, v12.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane63:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE next9
-	TBZ $3, R1, lane66
-	FMOVQ (R0), F2
+	BLE next5
+	TBZ $3, R3, lane66
+	FMOVQ (R2), F2
 	B lane65
 
 lane66:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $0, R1, lane65
-	FMOVS (R0), F2
-	TBZ $1, R1, lane65
-	FMOVD (R0), F2
-	TBZ $2, R1, lane65
-	FMOVS 8(R0), F0
+	TBZ $0, R3, lane65
+	FMOVS (R2), F2
+	TBZ $1, R3, lane65
+	FMOVD (R2), F2
+	TBZ $2, R3, lane65
+	FMOVS 8(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane65:
-	TBZ $7, R1, lane68
-	FMOVQ 16(R0), F1
+	TBZ $7, R3, lane68
+	FMOVQ 16(R2), F1
 	B lane67
 
 lane68:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane67
-	FMOVS 16(R0), F1
-	TBZ $5, R1, lane67
-	FMOVD 16(R0), F1
-	TBZ $6, R1, lane67
-	FMOVS 24(R0), F0
+	TBZ $4, R3, lane67
+	FMOVS 16(R2), F1
+	TBZ $5, R3, lane67
+	FMOVD 16(R2), F1
+	TBZ $6, R3, lane67
+	FMOVS 24(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane67:
 	WORD $0x4f89104b // fmla v11.4s, v2.4s, v9.s[0]
 	WORD $0x4f89102a // fmla v10.4s, v1.4s, v9.s[0]
-	TBZ $3, R1, lane70
-	FMOVQ F11, (R0)
+	TBZ $3, R3, lane70
+	FMOVQ F11, (R2)
 	B lane69
 
 lane70:
-	TBZ $0, R1, lane69
-	FMOVS F11, (R0)
-	TBZ $1, R1, lane69
-	FMOVD F11, (R0)
-	TBZ $2, R1, lane69
+	TBZ $0, R3, lane69
+	FMOVS F11, (R2)
+	TBZ $1, R3, lane69
+	FMOVD F11, (R2)
+	TBZ $2, R3, lane69
 	WORD $0x4e140560 // dup v0.4s, v11.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane69:
-	TBZ $7, R1, lane72
-	FMOVQ F10, 16(R0)
+	TBZ $7, R3, lane72
+	FMOVQ F10, 16(R2)
 	B lane71
 
 lane72:
-	TBZ $4, R1, lane71
-	FMOVS F10, 16(R0)
-	TBZ $5, R1, lane71
-	FMOVD F10, 16(R0)
-	TBZ $6, R1, lane71
+	TBZ $4, R3, lane71
+	FMOVS F10, 16(R2)
+	TBZ $5, R3, lane71
+	FMOVD F10, 16(R2)
+	TBZ $6, R3, lane71
 	WORD $0x4e140540 // dup v0.4s, v10.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane71:
-	TBZ $11, R1, lane74
-	FMOVQ 32(R0), F2
+	TBZ $11, R3, lane74
+	FMOVQ 32(R2), F2
 	B lane73
 
 lane74:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $8, R1, lane73
-	FMOVS 32(R0), F2
-	TBZ $9, R1, lane73
-	FMOVD 32(R0), F2
-	TBZ $10, R1, lane73
-	FMOVS 40(R0), F0
+	TBZ $8, R3, lane73
+	FMOVS 32(R2), F2
+	TBZ $9, R3, lane73
+	FMOVD 32(R2), F2
+	TBZ $10, R3, lane73
+	FMOVS 40(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane73:
-	TBZ $15, R1, lane76
-	FMOVQ 48(R0), F1
+	TBZ $15, R3, lane76
+	FMOVQ 48(R2), F1
 	B lane75
 
 lane76:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $12, R1, lane75
-	FMOVS 48(R0), F1
-	TBZ $13, R1, lane75
-	FMOVD 48(R0), F1
-	TBZ $14, R1, lane75
-	FMOVS 56(R0), F0
+	TBZ $12, R3, lane75
+	FMOVS 48(R2), F1
+	TBZ $13, R3, lane75
+	FMOVD 48(R2), F1
+	TBZ $14, R3, lane75
+	FMOVS 56(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane75:
 	WORD $0x4f891048 // fmla v8.4s, v2.4s, v9.s[0]
 	WORD $0x4f891027 // fmla v7.4s, v1.4s, v9.s[0]
-	TBZ $11, R1, lane78
-	FMOVQ F8, 32(R0)
+	TBZ $11, R3, lane78
+	FMOVQ F8, 32(R2)
 	B lane77
 
 lane78:
-	TBZ $8, R1, lane77
-	FMOVS F8, 32(R0)
-	TBZ $9, R1, lane77
-	FMOVD F8, 32(R0)
-	TBZ $10, R1, lane77
+	TBZ $8, R3, lane77
+	FMOVS F8, 32(R2)
+	TBZ $9, R3, lane77
+	FMOVD F8, 32(R2)
+	TBZ $10, R3, lane77
 	WORD $0x4e140500 // dup v0.4s, v8.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane77:
-	TBZ $15, R1, lane80
-	FMOVQ F7, 48(R0)
+	TBZ $15, R3, lane80
+	FMOVQ F7, 48(R2)
 	B lane79
 
 lane80:
-	TBZ $12, R1, lane79
-	FMOVS F7, 48(R0)
-	TBZ $13, R1, lane79
-	FMOVD F7, 48(R0)
-	TBZ $14, R1, lane79
+	TBZ $12, R3, lane79
+	FMOVS F7, 48(R2)
+	TBZ $13, R3, lane79
+	FMOVD F7, 48(R2)
+	TBZ $14, R3, lane79
 	WORD $0x4e1404e0 // dup v0.4s, v7.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane79:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE next9
-	TBZ $3, R1, lane82
-	FMOVQ (R0), F2
+	BLE next5
+	TBZ $3, R3, lane82
+	FMOVQ (R2), F2
 	B lane81
 
 lane82:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $0, R1, lane81
-	FMOVS (R0), F2
-	TBZ $1, R1, lane81
-	FMOVD (R0), F2
-	TBZ $2, R1, lane81
-	FMOVS 8(R0), F0
+	TBZ $0, R3, lane81
+	FMOVS (R2), F2
+	TBZ $1, R3, lane81
+	FMOVD (R2), F2
+	TBZ $2, R3, lane81
+	FMOVS 8(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane81:
-	TBZ $7, R1, lane84
-	FMOVQ 16(R0), F1
+	TBZ $7, R3, lane84
+	FMOVQ 16(R2), F1
 	B lane83
 
 lane84:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $4, R1, lane83
-	FMOVS 16(R0), F1
-	TBZ $5, R1, lane83
-	FMOVD 16(R0), F1
-	TBZ $6, R1, lane83
-	FMOVS 24(R0), F0
+	TBZ $4, R3, lane83
+	FMOVS 16(R2), F1
+	TBZ $5, R3, lane83
+	FMOVD 16(R2), F1
+	TBZ $6, R3, lane83
+	FMOVS 24(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane83:
 	WORD $0x4f891046 // fmla v6.4s, v2.4s, v9.s[0]
 	WORD $0x4f891025 // fmla v5.4s, v1.4s, v9.s[0]
-	TBZ $3, R1, lane86
-	FMOVQ F6, (R0)
+	TBZ $3, R3, lane86
+	FMOVQ F6, (R2)
 	B lane85
 
 lane86:
-	TBZ $0, R1, lane85
-	FMOVS F6, (R0)
-	TBZ $1, R1, lane85
-	FMOVD F6, (R0)
-	TBZ $2, R1, lane85
+	TBZ $0, R3, lane85
+	FMOVS F6, (R2)
+	TBZ $1, R3, lane85
+	FMOVD F6, (R2)
+	TBZ $2, R3, lane85
 	WORD $0x4e1404c0 // dup v0.4s, v6.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane85:
-	TBZ $7, R1, lane88
-	FMOVQ F5, 16(R0)
+	TBZ $7, R3, lane88
+	FMOVQ F5, 16(R2)
 	B lane87
 
 lane88:
-	TBZ $4, R1, lane87
-	FMOVS F5, 16(R0)
-	TBZ $5, R1, lane87
-	FMOVD F5, 16(R0)
-	TBZ $6, R1, lane87
+	TBZ $4, R3, lane87
+	FMOVS F5, 16(R2)
+	TBZ $5, R3, lane87
+	FMOVD F5, 16(R2)
+	TBZ $6, R3, lane87
 	WORD $0x4e1404a0 // dup v0.4s, v5.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane87:
-	TBZ $11, R1, lane90
-	FMOVQ 32(R0), F2
+	TBZ $11, R3, lane90
+	FMOVQ 32(R2), F2
 	B lane89
 
 lane90:
 	WORD $0x6f00e402 // movi v2.2d, #0
-	TBZ $8, R1, lane89
-	FMOVS 32(R0), F2
-	TBZ $9, R1, lane89
-	FMOVD 32(R0), F2
-	TBZ $10, R1, lane89
-	FMOVS 40(R0), F0
+	TBZ $8, R3, lane89
+	FMOVS 32(R2), F2
+	TBZ $9, R3, lane89
+	FMOVD 32(R2), F2
+	TBZ $10, R3, lane89
+	FMOVS 40(R2), F0
 	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
 
 lane89:
-	TBZ $15, R1, lane92
-	FMOVQ 48(R0), F1
+	TBZ $15, R3, lane92
+	FMOVQ 48(R2), F1
 	B lane91
 
 lane92:
 	WORD $0x6f00e401 // movi v1.2d, #0
-	TBZ $12, R1, lane91
-	FMOVS 48(R0), F1
-	TBZ $13, R1, lane91
-	FMOVD 48(R0), F1
-	TBZ $14, R1, lane91
-	FMOVS 56(R0), F0
+	TBZ $12, R3, lane91
+	FMOVS 48(R2), F1
+	TBZ $13, R3, lane91
+	FMOVD 48(R2), F1
+	TBZ $14, R3, lane91
+	FMOVS 56(R2), F0
 	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
 
 lane91:
 	WORD $0x4f891044 // fmla v4.4s, v2.4s, v9.s[0]
 	WORD $0x4f891023 // fmla v3.4s, v1.4s, v9.s[0]
-	TBZ $11, R1, lane94
-	FMOVQ F4, 32(R0)
+	TBZ $11, R3, lane94
+	FMOVQ F4, 32(R2)
 	B lane93
 
 lane94:
-	TBZ $8, R1, lane93
-	FMOVS F4, 32(R0)
-	TBZ $9, R1, lane93
-	FMOVD F4, 32(R0)
-	TBZ $10, R1, lane93
+	TBZ $8, R3, lane93
+	FMOVS F4, 32(R2)
+	TBZ $9, R3, lane93
+	FMOVD F4, 32(R2)
+	TBZ $10, R3, lane93
 	WORD $0x4e140480 // dup v0.4s, v4.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane93:
-	TBZ $15, R1, lane96
-	FMOVQ F3, 48(R0)
+	TBZ $15, R3, lane96
+	FMOVQ F3, 48(R2)
 	B lane95
 
 lane96:
-	TBZ $12, R1, lane95
-	FMOVS F3, 48(R0)
-	TBZ $13, R1, lane95
-	FMOVD F3, 48(R0)
-	TBZ $14, R1, lane95
+	TBZ $12, R3, lane95
+	FMOVS F3, 48(R2)
+	TBZ $13, R3, lane95
+	FMOVD F3, 48(R2)
+	TBZ $14, R3, lane95
 	WORD $0x4e140460 // dup v0.4s, v3.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane95:
-	B next9
+	B next5
 
-overwrite11:
-	MOVD R7, R0
+overwrite12:
+	MOVD R0, R2
 	CMP $0, R6
-	BLE next9
-	TBZ $3, R1, lane98
-	FMOVQ F27, (R0)
+	BLE next5
+	TBZ $3, R3, lane98
+	FMOVQ F27, (R2)
 	B lane97
 
 lane98:
-	TBZ $0, R1, lane97
-	FMOVS F27, (R0)
-	TBZ $1, R1, lane97
-	FMOVD F27, (R0)
-	TBZ $2, R1, lane97
+	TBZ $0, R3, lane97
+	FMOVS F27, (R2)
+	TBZ $1, R3, lane97
+	FMOVD F27, (R2)
+	TBZ $2, R3, lane97
 	WORD $0x4e140760 // dup v0.4s, v27.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane97:
-	TBZ $7, R1, lane100
-	FMOVQ F26, 16(R0)
+	TBZ $7, R3, lane100
+	FMOVQ F26, 16(R2)
 	B lane99
 
 lane100:
-	TBZ $4, R1, lane99
-	FMOVS F26, 16(R0)
-	TBZ $5, R1, lane99
-	FMOVD F26, 16(R0)
-	TBZ $6, R1, lane99
+	TBZ $4, R3, lane99
+	FMOVS F26, 16(R2)
+	TBZ $5, R3, lane99
+	FMOVD F26, 16(R2)
+	TBZ $6, R3, lane99
 	WORD $0x4e140740 // dup v0.4s, v26.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane99:
-	TBZ $11, R1, lane102
-	FMOVQ F25, 32(R0)
+	TBZ $11, R3, lane102
+	FMOVQ F25, 32(R2)
 	B lane101
 
 lane102:
-	TBZ $8, R1, lane101
-	FMOVS F25, 32(R0)
-	TBZ $9, R1, lane101
-	FMOVD F25, 32(R0)
-	TBZ $10, R1, lane101
+	TBZ $8, R3, lane101
+	FMOVS F25, 32(R2)
+	TBZ $9, R3, lane101
+	FMOVD F25, 32(R2)
+	TBZ $10, R3, lane101
 	WORD $0x4e140720 // dup v0.4s, v25.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane101:
-	TBZ $15, R1, lane104
-	FMOVQ F24, 48(R0)
+	TBZ $15, R3, lane104
+	FMOVQ F24, 48(R2)
 	B lane103
 
 lane104:
-	TBZ $12, R1, lane103
-	FMOVS F24, 48(R0)
-	TBZ $13, R1, lane103
-	FMOVD F24, 48(R0)
-	TBZ $14, R1, lane103
+	TBZ $12, R3, lane103
+	FMOVS F24, 48(R2)
+	TBZ $13, R3, lane103
+	FMOVD F24, 48(R2)
+	TBZ $14, R3, lane103
 	WORD $0x4e140700 // dup v0.4s, v24.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane103:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $1, R6
-	BLE next9
-	TBZ $3, R1, lane106
-	FMOVQ F23, (R0)
+	BLE next5
+	TBZ $3, R3, lane106
+	FMOVQ F23, (R2)
 	B lane105
 
 lane106:
-	TBZ $0, R1, lane105
-	FMOVS F23, (R0)
-	TBZ $1, R1, lane105
-	FMOVD F23, (R0)
-	TBZ $2, R1, lane105
+	TBZ $0, R3, lane105
+	FMOVS F23, (R2)
+	TBZ $1, R3, lane105
+	FMOVD F23, (R2)
+	TBZ $2, R3, lane105
 	WORD $0x4e1406e0 // dup v0.4s, v23.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane105:
-	TBZ $7, R1, lane108
-	FMOVQ F22, 16(R0)
+	TBZ $7, R3, lane108
+	FMOVQ F22, 16(R2)
 	B lane107
 
 lane108:
-	TBZ $4, R1, lane107
-	FMOVS F22, 16(R0)
-	TBZ $5, R1, lane107
-	FMOVD F22, 16(R0)
-	TBZ $6, R1, lane107
+	TBZ $4, R3, lane107
+	FMOVS F22, 16(R2)
+	TBZ $5, R3, lane107
+	FMOVD F22, 16(R2)
+	TBZ $6, R3, lane107
 	WORD $0x4e1406c0 // dup v0.4s, v22.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane107:
-	TBZ $11, R1, lane110
-	FMOVQ F21, 32(R0)
+	TBZ $11, R3, lane110
+	FMOVQ F21, 32(R2)
 	B lane109
 
 lane110:
-	TBZ $8, R1, lane109
-	FMOVS F21, 32(R0)
-	TBZ $9, R1, lane109
-	FMOVD F21, 32(R0)
-	TBZ $10, R1, lane109
+	TBZ $8, R3, lane109
+	FMOVS F21, 32(R2)
+	TBZ $9, R3, lane109
+	FMOVD F21, 32(R2)
+	TBZ $10, R3, lane109
 	WORD $0x4e1406a0 // dup v0.4s, v21.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane109:
-	TBZ $15, R1, lane112
-	FMOVQ F20, 48(R0)
+	TBZ $15, R3, lane112
+	FMOVQ F20, 48(R2)
 	B lane111
 
 lane112:
-	TBZ $12, R1, lane111
-	FMOVS F20, 48(R0)
-	TBZ $13, R1, lane111
-	FMOVD F20, 48(R0)
-	TBZ $14, R1, lane111
+	TBZ $12, R3, lane111
+	FMOVS F20, 48(R2)
+	TBZ $13, R3, lane111
+	FMOVD F20, 48(R2)
+	TBZ $14, R3, lane111
 	WORD $0x4e140680 // dup v0.4s, v20.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane111:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $2, R6
-	BLE next9
-	TBZ $3, R1, lane114
-	FMOVQ F19, (R0)
+	BLE next5
+	TBZ $3, R3, lane114
+	FMOVQ F19, (R2)
 	B lane113
 
 lane114:
-	TBZ $0, R1, lane113
-	FMOVS F19, (R0)
-	TBZ $1, R1, lane113
-	FMOVD F19, (R0)
-	TBZ $2, R1, lane113
+	TBZ $0, R3, lane113
+	FMOVS F19, (R2)
+	TBZ $1, R3, lane113
+	FMOVD F19, (R2)
+	TBZ $2, R3, lane113
 	WORD $0x4e140660 // dup v0.4s, v19.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane113:
-	TBZ $7, R1, lane116
-	FMOVQ F18, 16(R0)
+	TBZ $7, R3, lane116
+	FMOVQ F18, 16(R2)
 	B lane115
 
 lane116:
-	TBZ $4, R1, lane115
-	FMOVS F18, 16(R0)
-	TBZ $5, R1, lane115
-	FMOVD F18, 16(R0)
-	TBZ $6, R1, lane115
+	TBZ $4, R3, lane115
+	FMOVS F18, 16(R2)
+	TBZ $5, R3, lane115
+	FMOVD F18, 16(R2)
+	TBZ $6, R3, lane115
 	WORD $0x4e140640 // dup v0.4s, v18.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane115:
-	TBZ $11, R1, lane118
-	FMOVQ F17, 32(R0)
+	TBZ $11, R3, lane118
+	FMOVQ F17, 32(R2)
 	B lane117
 
 lane118:
-	TBZ $8, R1, lane117
-	FMOVS F17, 32(R0)
-	TBZ $9, R1, lane117
-	FMOVD F17, 32(R0)
-	TBZ $10, R1, lane117
+	TBZ $8, R3, lane117
+	FMOVS F17, 32(R2)
+	TBZ $9, R3, lane117
+	FMOVD F17, 32(R2)
+	TBZ $10, R3, lane117
 	WORD $0x4e140620 // dup v0.4s, v17.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane117:
-	TBZ $15, R1, lane120
-	FMOVQ F16, 48(R0)
+	TBZ $15, R3, lane120
+	FMOVQ F16, 48(R2)
 	B lane119
 
 lane120:
-	TBZ $12, R1, lane119
-	FMOVS F16, 48(R0)
-	TBZ $13, R1, lane119
-	FMOVD F16, 48(R0)
-	TBZ $14, R1, lane119
+	TBZ $12, R3, lane119
+	FMOVS F16, 48(R2)
+	TBZ $13, R3, lane119
+	FMOVD F16, 48(R2)
+	TBZ $14, R3, lane119
 	WORD $0x4e140600 // dup v0.4s, v16.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane119:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $3, R6
-	BLE next9
-	TBZ $3, R1, lane122
-	FMOVQ F15, (R0)
+	BLE next5
+	TBZ $3, R3, lane122
+	FMOVQ F15, (R2)
 	B lane121
 
 lane122:
-	TBZ $0, R1, lane121
-	FMOVS F15, (R0)
-	TBZ $1, R1, lane121
-	FMOVD F15, (R0)
-	TBZ $2, R1, lane121
+	TBZ $0, R3, lane121
+	FMOVS F15, (R2)
+	TBZ $1, R3, lane121
+	FMOVD F15, (R2)
+	TBZ $2, R3, lane121
 	WORD $0x4e1405e0 // dup v0.4s, v15.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane121:
-	TBZ $7, R1, lane124
-	FMOVQ F14, 16(R0)
+	TBZ $7, R3, lane124
+	FMOVQ F14, 16(R2)
 	B lane123
 
 lane124:
-	TBZ $4, R1, lane123
-	FMOVS F14, 16(R0)
-	TBZ $5, R1, lane123
-	FMOVD F14, 16(R0)
-	TBZ $6, R1, lane123
+	TBZ $4, R3, lane123
+	FMOVS F14, 16(R2)
+	TBZ $5, R3, lane123
+	FMOVD F14, 16(R2)
+	TBZ $6, R3, lane123
 	WORD $0x4e1405c0 // dup v0.4s, v14.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane123:
-	TBZ $11, R1, lane126
-	FMOVQ F13, 32(R0)
+	TBZ $11, R3, lane126
+	FMOVQ F13, 32(R2)
 	B lane125
 
 lane126:
-	TBZ $8, R1, lane125
-	FMOVS F13, 32(R0)
-	TBZ $9, R1, lane125
-	FMOVD F13, 32(R0)
-	TBZ $10, R1, lane125
+	TBZ $8, R3, lane125
+	FMOVS F13, 32(R2)
+	TBZ $9, R3, lane125
+	FMOVD F13, 32(R2)
+	TBZ $10, R3, lane125
 	WORD $0x4e1405a0 // dup v0.4s, v13.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane125:
-	TBZ $15, R1, lane128
-	FMOVQ F12, 48(R0)
+	TBZ $15, R3, lane128
+	FMOVQ F12, 48(R2)
 	B lane127
 
 lane128:
-	TBZ $12, R1, lane127
-	FMOVS F12, 48(R0)
-	TBZ $13, R1, lane127
-	FMOVD F12, 48(R0)
-	TBZ $14, R1, lane127
+	TBZ $12, R3, lane127
+	FMOVS F12, 48(R2)
+	TBZ $13, R3, lane127
+	FMOVD F12, 48(R2)
+	TBZ $14, R3, lane127
 	WORD $0x4e140580 // dup v0.4s, v12.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane127:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $4, R6
-	BLE next9
-	TBZ $3, R1, lane130
-	FMOVQ F11, (R0)
+	BLE next5
+	TBZ $3, R3, lane130
+	FMOVQ F11, (R2)
 	B lane129
 
 lane130:
-	TBZ $0, R1, lane129
-	FMOVS F11, (R0)
-	TBZ $1, R1, lane129
-	FMOVD F11, (R0)
-	TBZ $2, R1, lane129
+	TBZ $0, R3, lane129
+	FMOVS F11, (R2)
+	TBZ $1, R3, lane129
+	FMOVD F11, (R2)
+	TBZ $2, R3, lane129
 	WORD $0x4e140560 // dup v0.4s, v11.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane129:
-	TBZ $7, R1, lane132
-	FMOVQ F10, 16(R0)
+	TBZ $7, R3, lane132
+	FMOVQ F10, 16(R2)
 	B lane131
 
 lane132:
-	TBZ $4, R1, lane131
-	FMOVS F10, 16(R0)
-	TBZ $5, R1, lane131
-	FMOVD F10, 16(R0)
-	TBZ $6, R1, lane131
+	TBZ $4, R3, lane131
+	FMOVS F10, 16(R2)
+	TBZ $5, R3, lane131
+	FMOVD F10, 16(R2)
+	TBZ $6, R3, lane131
 	WORD $0x4e140540 // dup v0.4s, v10.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane131:
-	TBZ $11, R1, lane134
-	FMOVQ F8, 32(R0)
+	TBZ $11, R3, lane134
+	FMOVQ F8, 32(R2)
 	B lane133
 
 lane134:
-	TBZ $8, R1, lane133
-	FMOVS F8, 32(R0)
-	TBZ $9, R1, lane133
-	FMOVD F8, 32(R0)
-	TBZ $10, R1, lane133
+	TBZ $8, R3, lane133
+	FMOVS F8, 32(R2)
+	TBZ $9, R3, lane133
+	FMOVD F8, 32(R2)
+	TBZ $10, R3, lane133
 	WORD $0x4e140500 // dup v0.4s, v8.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane133:
-	TBZ $15, R1, lane136
-	FMOVQ F7, 48(R0)
+	TBZ $15, R3, lane136
+	FMOVQ F7, 48(R2)
 	B lane135
 
 lane136:
-	TBZ $12, R1, lane135
-	FMOVS F7, 48(R0)
-	TBZ $13, R1, lane135
-	FMOVD F7, 48(R0)
-	TBZ $14, R1, lane135
+	TBZ $12, R3, lane135
+	FMOVS F7, 48(R2)
+	TBZ $13, R3, lane135
+	FMOVD F7, 48(R2)
+	TBZ $14, R3, lane135
 	WORD $0x4e1404e0 // dup v0.4s, v7.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane135:
-	ADD R5, R0, R0
+	ADD R9, R2, R2
 	CMP $5, R6
-	BLE next9
-	TBZ $3, R1, lane138
-	FMOVQ F6, (R0)
+	BLE next5
+	TBZ $3, R3, lane138
+	FMOVQ F6, (R2)
 	B lane137
 
 lane138:
-	TBZ $0, R1, lane137
-	FMOVS F6, (R0)
-	TBZ $1, R1, lane137
-	FMOVD F6, (R0)
-	TBZ $2, R1, lane137
+	TBZ $0, R3, lane137
+	FMOVS F6, (R2)
+	TBZ $1, R3, lane137
+	FMOVD F6, (R2)
+	TBZ $2, R3, lane137
 	WORD $0x4e1404c0 // dup v0.4s, v6.s[2]
-	FMOVS F0, 8(R0)
+	FMOVS F0, 8(R2)
 
 lane137:
-	TBZ $7, R1, lane140
-	FMOVQ F5, 16(R0)
+	TBZ $7, R3, lane140
+	FMOVQ F5, 16(R2)
 	B lane139
 
 lane140:
-	TBZ $4, R1, lane139
-	FMOVS F5, 16(R0)
-	TBZ $5, R1, lane139
-	FMOVD F5, 16(R0)
-	TBZ $6, R1, lane139
+	TBZ $4, R3, lane139
+	FMOVS F5, 16(R2)
+	TBZ $5, R3, lane139
+	FMOVD F5, 16(R2)
+	TBZ $6, R3, lane139
 	WORD $0x4e1404a0 // dup v0.4s, v5.s[2]
-	FMOVS F0, 24(R0)
+	FMOVS F0, 24(R2)
 
 lane139:
-	TBZ $11, R1, lane142
-	FMOVQ F4, 32(R0)
+	TBZ $11, R3, lane142
+	FMOVQ F4, 32(R2)
 	B lane141
 
 lane142:
-	TBZ $8, R1, lane141
-	FMOVS F4, 32(R0)
-	TBZ $9, R1, lane141
-	FMOVD F4, 32(R0)
-	TBZ $10, R1, lane141
+	TBZ $8, R3, lane141
+	FMOVS F4, 32(R2)
+	TBZ $9, R3, lane141
+	FMOVD F4, 32(R2)
+	TBZ $10, R3, lane141
 	WORD $0x4e140480 // dup v0.4s, v4.s[2]
-	FMOVS F0, 40(R0)
+	FMOVS F0, 40(R2)
 
 lane141:
-	TBZ $15, R1, lane144
-	FMOVQ F3, 48(R0)
+	TBZ $15, R3, lane144
+	FMOVQ F3, 48(R2)
 	B lane143
 
 lane144:
-	TBZ $12, R1, lane143
-	FMOVS F3, 48(R0)
-	TBZ $13, R1, lane143
-	FMOVD F3, 48(R0)
-	TBZ $14, R1, lane143
+	TBZ $12, R3, lane143
+	FMOVS F3, 48(R2)
+	TBZ $13, R3, lane143
+	FMOVD F3, 48(R2)
+	TBZ $14, R3, lane143
 	WORD $0x4e140460 // dup v0.4s, v3.s[2]
-	FMOVS F0, 56(R0)
+	FMOVS F0, 56(R2)
 
 lane143:
 
-next9:
-	MOVD $6, R0
-	MUL R5, R0, R0
-	ADD R0, R7, R7
-	ADD R4, R8, R8
+next5:
+	MOVD $6, R2
+	MUL R9, R2, R2
+	ADD R2, R0, R0
+	ADD R7, R1, R1
 	SUB $6, R6, R6
 	B panel1
 
-end2:
+single_row2:
+	MOVD 8(R8), R3
+	MOVD 24(R8), R2
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	SUBS $4, R2, R2
+	BLT rest14
+
+many13:
+	FMOVQ (R3), F2
+	FMOVQ 16(R3), F1
+	FMOVQ 32(R3), F5
+	FMOVQ 48(R3), F4
+	FMOVS (R1), F0
+	WORD $0x4e040403 // dup v3.4s, v0.s[0]
+	WORD $0x4ea3d442 // fsub v2.4s, v2.4s, v3.4s
+	WORD $0x4ea3d421 // fsub v1.4s, v1.4s, v3.4s
+	FMOVQ 16(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e22d529 // fadd v9.4s, v9.4s, v2.4s
+	WORD $0x4e21d508 // fadd v8.4s, v8.4s, v1.4s
+	WORD $0x4ea3d4a2 // fsub v2.4s, v5.4s, v3.4s
+	WORD $0x4ea3d481 // fsub v1.4s, v4.4s, v3.4s
+	FMOVQ 16(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e22d4e7 // fadd v7.4s, v7.4s, v2.4s
+	WORD $0x4e21d4c6 // fadd v6.4s, v6.4s, v1.4s
+	FMOVQ 64(R3), F2
+	FMOVQ 80(R3), F1
+	FMOVQ 96(R3), F5
+	FMOVQ 112(R3), F4
+	FMOVS 24(R1), F0
+	WORD $0x4e040403 // dup v3.4s, v0.s[0]
+	WORD $0x4ea3d442 // fsub v2.4s, v2.4s, v3.4s
+	WORD $0x4ea3d421 // fsub v1.4s, v1.4s, v3.4s
+	FMOVQ 16(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e22d529 // fadd v9.4s, v9.4s, v2.4s
+	WORD $0x4e21d508 // fadd v8.4s, v8.4s, v1.4s
+	WORD $0x4ea3d4a2 // fsub v2.4s, v5.4s, v3.4s
+	WORD $0x4ea3d481 // fsub v1.4s, v4.4s, v3.4s
+	FMOVQ 16(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e22d4e7 // fadd v7.4s, v7.4s, v2.4s
+	WORD $0x4e21d4c6 // fadd v6.4s, v6.4s, v1.4s
+	FMOVQ 128(R3), F2
+	FMOVQ 144(R3), F1
+	FMOVQ 160(R3), F5
+	FMOVQ 176(R3), F4
+	FMOVS 48(R1), F0
+	WORD $0x4e040403 // dup v3.4s, v0.s[0]
+	WORD $0x4ea3d442 // fsub v2.4s, v2.4s, v3.4s
+	WORD $0x4ea3d421 // fsub v1.4s, v1.4s, v3.4s
+	FMOVQ 16(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e22d529 // fadd v9.4s, v9.4s, v2.4s
+	WORD $0x4e21d508 // fadd v8.4s, v8.4s, v1.4s
+	WORD $0x4ea3d4a2 // fsub v2.4s, v5.4s, v3.4s
+	WORD $0x4ea3d481 // fsub v1.4s, v4.4s, v3.4s
+	FMOVQ 16(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e22d4e7 // fadd v7.4s, v7.4s, v2.4s
+	WORD $0x4e21d4c6 // fadd v6.4s, v6.4s, v1.4s
+	FMOVQ 192(R3), F2
+	FMOVQ 208(R3), F1
+	FMOVQ 224(R3), F5
+	FMOVQ 240(R3), F4
+	FMOVS 72(R1), F0
+	WORD $0x4e040403 // dup v3.4s, v0.s[0]
+	WORD $0x4ea3d442 // fsub v2.4s, v2.4s, v3.4s
+	WORD $0x4ea3d421 // fsub v1.4s, v1.4s, v3.4s
+	FMOVQ 16(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e22d529 // fadd v9.4s, v9.4s, v2.4s
+	WORD $0x4e21d508 // fadd v8.4s, v8.4s, v1.4s
+	WORD $0x4ea3d4a2 // fsub v2.4s, v5.4s, v3.4s
+	WORD $0x4ea3d481 // fsub v1.4s, v4.4s, v3.4s
+	FMOVQ 16(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e22d4e7 // fadd v7.4s, v7.4s, v2.4s
+	WORD $0x4e21d4c6 // fadd v6.4s, v6.4s, v1.4s
+	ADD $96, R1, R1
+	ADD $256, R3, R3
+	SUBS $4, R2, R2
+	BGE many13
+
+rest14:
+	ADDS $4, R2, R2
+	BEQ done16
+
+single15:
+	FMOVQ (R3), F2
+	FMOVQ 16(R3), F1
+	FMOVQ 32(R3), F5
+	FMOVQ 48(R3), F4
+	FMOVS (R1), F0
+	WORD $0x4e040403 // dup v3.4s, v0.s[0]
+	WORD $0x4ea3d442 // fsub v2.4s, v2.4s, v3.4s
+	WORD $0x4ea3d421 // fsub v1.4s, v1.4s, v3.4s
+	FMOVQ 16(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e22d529 // fadd v9.4s, v9.4s, v2.4s
+	WORD $0x4e21d508 // fadd v8.4s, v8.4s, v1.4s
+	WORD $0x4ea3d4a2 // fsub v2.4s, v5.4s, v3.4s
+	WORD $0x4ea3d481 // fsub v1.4s, v4.4s, v3.4s
+	FMOVQ 16(R26), F0
+	WORD $0x4e201c42 // and v2.16b, v2.16b, v0.16b
+	WORD $0x4e201c21 // and v1.16b, v1.16b, v0.16b
+	WORD $0x4e22d4e7 // fadd v7.4s, v7.4s, v2.4s
+	WORD $0x4e21d4c6 // fadd v6.4s, v6.4s, v1.4s
+	ADD $24, R1, R1
+	ADD $64, R3, R3
+	SUBS $1, R2, R2
+	BNE single15
+
+done16:
+	FMOVS 64(R8), F0
+	WORD $0x4f809129 // fmul v9.4s, v9.4s, v0.s[0]
+	WORD $0x4f809108 // fmul v8.4s, v8.4s, v0.s[0]
+	WORD $0x4f8090e7 // fmul v7.4s, v7.4s, v0.s[0]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	MOVD 40(R8), R4
+	CMP $16, R4
+	BLT partial17
+	FMOVS 68(R8), F2
+	MOVWU 68(R8), R1
+	LSLW $1, R1, R1
+	CMPW $0, R1
+	BEQ overwrite18
+	CMP $0, R6
+	BLE end3
+	FMOVQ (R0), F1
+	FMOVQ 16(R0), F0
+	WORD $0x4f821029 // fmla v9.4s, v1.4s, v2.s[0]
+	WORD $0x4f821008 // fmla v8.4s, v0.4s, v2.s[0]
+	FMOVQ F9, (R0)
+	FMOVQ F8, 16(R0)
+	FMOVQ 32(R0), F1
+	FMOVQ 48(R0), F0
+	WORD $0x4f821027 // fmla v7.4s, v1.4s, v2.s[0]
+	WORD $0x4f821006 // fmla v6.4s, v0.4s, v2.s[0]
+	FMOVQ F7, 32(R0)
+	FMOVQ F6, 48(R0)
+	B end3
+
+overwrite18:
+	CMP $0, R6
+	BLE end3
+	FMOVQ F9, (R0)
+	FMOVQ F8, 16(R0)
+	FMOVQ F7, 32(R0)
+	FMOVQ F6, 48(R0)
+	B end3
+
+partial17:
+	MOVD $1, R2
+	LSL R4, R2, R2
+	SUB $1, R2, R2
+	FMOVS 68(R8), F3
+	MOVWU 68(R8), R1
+	LSLW $1, R1, R1
+	CMPW $0, R1
+	BEQ overwrite19
+	CMP $0, R6
+	BLE end3
+	TBZ $3, R2, lane146
+	FMOVQ (R0), F2
+	B lane145
+
+lane146:
+	WORD $0x6f00e402 // movi v2.2d, #0
+	TBZ $0, R2, lane145
+	FMOVS (R0), F2
+	TBZ $1, R2, lane145
+	FMOVD (R0), F2
+	TBZ $2, R2, lane145
+	FMOVS 8(R0), F0
+	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
+
+lane145:
+	TBZ $7, R2, lane148
+	FMOVQ 16(R0), F1
+	B lane147
+
+lane148:
+	WORD $0x6f00e401 // movi v1.2d, #0
+	TBZ $4, R2, lane147
+	FMOVS 16(R0), F1
+	TBZ $5, R2, lane147
+	FMOVD 16(R0), F1
+	TBZ $6, R2, lane147
+	FMOVS 24(R0), F0
+	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
+
+lane147:
+	WORD $0x4f831049 // fmla v9.4s, v2.4s, v3.s[0]
+	WORD $0x4f831028 // fmla v8.4s, v1.4s, v3.s[0]
+	TBZ $3, R2, lane150
+	FMOVQ F9, (R0)
+	B lane149
+
+lane150:
+	TBZ $0, R2, lane149
+	FMOVS F9, (R0)
+	TBZ $1, R2, lane149
+	FMOVD F9, (R0)
+	TBZ $2, R2, lane149
+	WORD $0x4e140520 // dup v0.4s, v9.s[2]
+	FMOVS F0, 8(R0)
+
+lane149:
+	TBZ $7, R2, lane152
+	FMOVQ F8, 16(R0)
+	B lane151
+
+lane152:
+	TBZ $4, R2, lane151
+	FMOVS F8, 16(R0)
+	TBZ $5, R2, lane151
+	FMOVD F8, 16(R0)
+	TBZ $6, R2, lane151
+	WORD $0x4e140500 // dup v0.4s, v8.s[2]
+	FMOVS F0, 24(R0)
+
+lane151:
+	TBZ $11, R2, lane154
+	FMOVQ 32(R0), F2
+	B lane153
+
+lane154:
+	WORD $0x6f00e402 // movi v2.2d, #0
+	TBZ $8, R2, lane153
+	FMOVS 32(R0), F2
+	TBZ $9, R2, lane153
+	FMOVD 32(R0), F2
+	TBZ $10, R2, lane153
+	FMOVS 40(R0), F0
+	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
+
+lane153:
+	TBZ $15, R2, lane156
+	FMOVQ 48(R0), F1
+	B lane155
+
+lane156:
+	WORD $0x6f00e401 // movi v1.2d, #0
+	TBZ $12, R2, lane155
+	FMOVS 48(R0), F1
+	TBZ $13, R2, lane155
+	FMOVD 48(R0), F1
+	TBZ $14, R2, lane155
+	FMOVS 56(R0), F0
+	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
+
+lane155:
+	WORD $0x4f831047 // fmla v7.4s, v2.4s, v3.s[0]
+	WORD $0x4f831026 // fmla v6.4s, v1.4s, v3.s[0]
+	TBZ $11, R2, lane158
+	FMOVQ F7, 32(R0)
+	B lane157
+
+lane158:
+	TBZ $8, R2, lane157
+	FMOVS F7, 32(R0)
+	TBZ $9, R2, lane157
+	FMOVD F7, 32(R0)
+	TBZ $10, R2, lane157
+	WORD $0x4e1404e0 // dup v0.4s, v7.s[2]
+	FMOVS F0, 40(R0)
+
+lane157:
+	TBZ $15, R2, lane160
+	FMOVQ F6, 48(R0)
+	B lane159
+
+lane160:
+	TBZ $12, R2, lane159
+	FMOVS F6, 48(R0)
+	TBZ $13, R2, lane159
+	FMOVD F6, 48(R0)
+	TBZ $14, R2, lane159
+	WORD $0x4e1404c0 // dup v0.4s, v6.s[2]
+	FMOVS F0, 56(R0)
+
+lane159:
+	B end3
+
+overwrite19:
+	CMP $0, R6
+	BLE end3
+	TBZ $3, R2, lane162
+	FMOVQ F9, (R0)
+	B lane161
+
+lane162:
+	TBZ $0, R2, lane161
+	FMOVS F9, (R0)
+	TBZ $1, R2, lane161
+	FMOVD F9, (R0)
+	TBZ $2, R2, lane161
+	WORD $0x4e140520 // dup v0.4s, v9.s[2]
+	FMOVS F0, 8(R0)
+
+lane161:
+	TBZ $7, R2, lane164
+	FMOVQ F8, 16(R0)
+	B lane163
+
+lane164:
+	TBZ $4, R2, lane163
+	FMOVS F8, 16(R0)
+	TBZ $5, R2, lane163
+	FMOVD F8, 16(R0)
+	TBZ $6, R2, lane163
+	WORD $0x4e140500 // dup v0.4s, v8.s[2]
+	FMOVS F0, 24(R0)
+
+lane163:
+	TBZ $11, R2, lane166
+	FMOVQ F7, 32(R0)
+	B lane165
+
+lane166:
+	TBZ $8, R2, lane165
+	FMOVS F7, 32(R0)
+	TBZ $9, R2, lane165
+	FMOVD F7, 32(R0)
+	TBZ $10, R2, lane165
+	WORD $0x4e1404e0 // dup v0.4s, v7.s[2]
+	FMOVS F0, 40(R0)
+
+lane165:
+	TBZ $15, R2, lane168
+	FMOVQ F6, 48(R0)
+	B lane167
+
+lane168:
+	TBZ $12, R2, lane167
+	FMOVS F6, 48(R0)
+	TBZ $13, R2, lane167
+	FMOVD F6, 48(R0)
+	TBZ $14, R2, lane167
+	WORD $0x4e1404c0 // dup v0.4s, v6.s[2]
+	FMOVS F0, 56(R0)
+
+lane167:
+
+end3:
 	RET
 
 // func chi2F64NEON(args *byte)
 // Requires: ASIMD
 TEXT ·chi2F64NEON(SB), $48-8
 	MOVD $neonConstants<>(SB), R26
-	MOVD args+0(FP), R9
-	MOVD (R9), R8
-	MOVD 16(R9), R7
-	MOVD 32(R9), R6
-	MOVD 48(R9), R5
-	MOVD 56(R9), R4
-	LSL $3, R5, R5
-	LSL $3, R4, R4
-	MOVD 24(R9), R3
-	LSL $3, R3, R3
+	MOVD args+0(FP), R5
+	MOVD (R5), R8
+	MOVD 16(R5), R4
+	MOVD 32(R5), R3
+	MOVD 48(R5), R9
+	MOVD 56(R5), R7
+	LSL $3, R9, R9
+	LSL $3, R7, R7
+	MOVD 24(R5), R6
+	LSL $3, R6, R6
 	MOVD $8, R0
-	MUL R3, R0, R3
-	MOVD 8(R9), R0
-	ADD R0, R3, R3
+	MUL R6, R0, R6
+	MOVD 8(R5), R0
+	ADD R0, R6, R6
+	CMP $2, R3
+	BLT single_row2
 
 panel1:
-	TST R6, R6
-	BLE end2
-	MOVD R7, R0
-	CMP $0, R6
-	BLE fetched3
+	TST R3, R3
+	BLE end3
+	MOVD R4, R0
+	CMP $0, R3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
-	CMP $1, R6
-	BLE fetched3
+	ADD R9, R0, R0
+	CMP $1, R3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
-	CMP $2, R6
-	BLE fetched3
+	ADD R9, R0, R0
+	CMP $2, R3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
-	CMP $3, R6
-	BLE fetched3
+	ADD R9, R0, R0
+	CMP $3, R3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
-	CMP $4, R6
-	BLE fetched3
+	ADD R9, R0, R0
+	CMP $4, R3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
-	CMP $5, R6
-	BLE fetched3
+	ADD R9, R0, R0
+	CMP $5, R3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
 
-fetched3:
-	MOVD 8(R9), R2
-	MOVD 24(R9), R1
+fetched4:
+	MOVD 8(R5), R2
+	MOVD 24(R5), R1
 	MOVD R8, R0
 	WORD $0x6f00e417 // movi v23.2d, #0
 	WORD $0x6f00e416 // movi v22.2d, #0
@@ -9280,9 +10542,9 @@ fetched3:
 	FMOVQ F0, local-16(SP)
 	WORD $0x6f00e401 // movi v1.2d, #0
 	SUBS $4, R1, R1
-	BLT rest5
+	BLT rest7
 
-many4:
+many6:
 	FMOVQ (R2), F31
 	FMOVQ 16(R2), F30
 	FMOVQ 32(R2), F29
@@ -9457,8 +10719,8 @@ many4:
 	WORD $0x4e79cf60 // fmla v0.2d, v27.2d, v25.2d
 	FMOVQ F0, local-16(SP)
 	WORD $0x4e78cf41 // fmla v1.2d, v26.2d, v24.2d
-	PRFM (R3), PLDL2KEEP
-	ADD $64, R3, R3
+	PRFM (R6), PLDL2KEEP
+	ADD $64, R6, R6
 	FMOVQ 64(R2), F31
 	FMOVQ 80(R2), F30
 	FMOVQ 96(R2), F29
@@ -9984,13 +11246,13 @@ many4:
 	ADD $192, R0, R0
 	ADD $256, R2, R2
 	SUBS $4, R1, R1
-	BGE many4
+	BGE many6
 
-rest5:
+rest7:
 	ADDS $4, R1, R1
-	BEQ done7
+	BEQ done9
 
-single6:
+single8:
 	FMOVQ (R2), F31
 	FMOVQ 16(R2), F30
 	FMOVQ 32(R2), F29
@@ -10168,10 +11430,10 @@ single6:
 	ADD $48, R0, R0
 	ADD $64, R2, R2
 	SUBS $1, R1, R1
-	BNE single6
+	BNE single8
 
-done7:
-	FMOVD 64(R9), F24
+done9:
+	FMOVD 64(R5), F24
 	WORD $0x4fd892f7 // fmul v23.2d, v23.2d, v24.d[0]
 	WORD $0x4fd892d6 // fmul v22.2d, v22.2d, v24.d[0]
 	WORD $0x4fd892b5 // fmul v21.2d, v21.2d, v24.d[0]
@@ -10198,17 +11460,17 @@ done7:
 	WORD $0x4fd89000 // fmul v0.2d, v0.2d, v24.d[0]
 	FMOVQ F0, local-16(SP)
 	WORD $0x4fd89021 // fmul v1.2d, v1.2d, v24.d[0]
-	MOVD 40(R9), R0
+	MOVD 40(R5), R0
 	CMP $8, R0
-	BLT partial8
-	FMOVD 72(R9), F24
-	MOVD 72(R9), R0
+	BLT partial10
+	FMOVD 72(R5), F24
+	MOVD 72(R5), R0
 	LSL $1, R0, R0
 	CMP $0, R0
-	BEQ overwrite10
-	MOVD R7, R0
-	CMP $0, R6
-	BLE next9
+	BEQ overwrite11
+	MOVD R4, R0
+	CMP $0, R3
+	BLE next5
 	FMOVQ (R0), F0
 	FMOVQ F0, local-48(SP)
 	FMOVQ 16(R0), F0
@@ -10225,9 +11487,9 @@ done7:
 	WORD $0x4fd81014 // fmla v20.2d, v0.2d, v24.d[0]
 	FMOVQ F21, 32(R0)
 	FMOVQ F20, 48(R0)
-	ADD R5, R0, R0
-	CMP $1, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $1, R3
+	BLE next5
 	FMOVQ (R0), F20
 	FMOVQ 16(R0), F0
 	WORD $0x4fd81293 // fmla v19.2d, v20.2d, v24.d[0]
@@ -10240,9 +11502,9 @@ done7:
 	WORD $0x4fd81010 // fmla v16.2d, v0.2d, v24.d[0]
 	FMOVQ F17, 32(R0)
 	FMOVQ F16, 48(R0)
-	ADD R5, R0, R0
-	CMP $2, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $2, R3
+	BLE next5
 	FMOVQ (R0), F16
 	FMOVQ 16(R0), F0
 	WORD $0x4fd8120f // fmla v15.2d, v16.2d, v24.d[0]
@@ -10255,9 +11517,9 @@ done7:
 	WORD $0x4fd8100c // fmla v12.2d, v0.2d, v24.d[0]
 	FMOVQ F13, 32(R0)
 	FMOVQ F12, 48(R0)
-	ADD R5, R0, R0
-	CMP $3, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $3, R3
+	BLE next5
 	FMOVQ (R0), F12
 	FMOVQ 16(R0), F0
 	WORD $0x4fd8118b // fmla v11.2d, v12.2d, v24.d[0]
@@ -10270,9 +11532,9 @@ done7:
 	WORD $0x4fd81008 // fmla v8.2d, v0.2d, v24.d[0]
 	FMOVQ F9, 32(R0)
 	FMOVQ F8, 48(R0)
-	ADD R5, R0, R0
-	CMP $4, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $4, R3
+	BLE next5
 	FMOVQ (R0), F8
 	FMOVQ 16(R0), F0
 	WORD $0x4fd81107 // fmla v7.2d, v8.2d, v24.d[0]
@@ -10285,9 +11547,9 @@ done7:
 	WORD $0x4fd81004 // fmla v4.2d, v0.2d, v24.d[0]
 	FMOVQ F5, 32(R0)
 	FMOVQ F4, 48(R0)
-	ADD R5, R0, R0
-	CMP $5, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $5, R3
+	BLE next5
 	FMOVQ (R0), F4
 	FMOVQ 16(R0), F0
 	WORD $0x4fd81083 // fmla v3.2d, v4.2d, v24.d[0]
@@ -10303,66 +11565,66 @@ done7:
 	FMOVQ local-16(SP), F0
 	FMOVQ F0, 32(R0)
 	FMOVQ F1, 48(R0)
-	B next9
+	B next5
 
-overwrite10:
-	MOVD R7, R0
-	CMP $0, R6
-	BLE next9
+overwrite11:
+	MOVD R4, R0
+	CMP $0, R3
+	BLE next5
 	FMOVQ F23, (R0)
 	FMOVQ F22, 16(R0)
 	FMOVQ F21, 32(R0)
 	FMOVQ F20, 48(R0)
-	ADD R5, R0, R0
-	CMP $1, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $1, R3
+	BLE next5
 	FMOVQ F19, (R0)
 	FMOVQ F18, 16(R0)
 	FMOVQ F17, 32(R0)
 	FMOVQ F16, 48(R0)
-	ADD R5, R0, R0
-	CMP $2, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $2, R3
+	BLE next5
 	FMOVQ F15, (R0)
 	FMOVQ F14, 16(R0)
 	FMOVQ F13, 32(R0)
 	FMOVQ F12, 48(R0)
-	ADD R5, R0, R0
-	CMP $3, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $3, R3
+	BLE next5
 	FMOVQ F11, (R0)
 	FMOVQ F10, 16(R0)
 	FMOVQ F9, 32(R0)
 	FMOVQ F8, 48(R0)
-	ADD R5, R0, R0
-	CMP $4, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $4, R3
+	BLE next5
 	FMOVQ F7, (R0)
 	FMOVQ F6, 16(R0)
 	FMOVQ F5, 32(R0)
 	FMOVQ F4, 48(R0)
-	ADD R5, R0, R0
-	CMP $5, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $5, R3
+	BLE next5
 	FMOVQ F3, (R0)
 	FMOVQ F2, 16(R0)
 	FMOVQ local-16(SP), F0
 	FMOVQ F0, 32(R0)
 	FMOVQ F1, 48(R0)
-	B next9
+	B next5
 
-partial8:
+partial10:
 	MOVD $1, R1
 	LSL R0, R1, R1
 	SUB $1, R1, R1
-	FMOVD 72(R9), F24
-	MOVD 72(R9), R0
+	FMOVD 72(R5), F24
+	MOVD 72(R5), R0
 	LSL $1, R0, R0
 	CMP $0, R0
-	BEQ overwrite11
-	MOVD R7, R0
-	CMP $0, R6
-	BLE next9
+	BEQ overwrite12
+	MOVD R4, R0
+	CMP $0, R3
+	BLE next5
 	TBZ $1, R1, lane2
 	FMOVQ (R0), F25
 	B lane1
@@ -10443,9 +11705,9 @@ lane16:
 	FMOVD F20, 48(R0)
 
 lane15:
-	ADD R5, R0, R0
-	CMP $1, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $1, R3
+	BLE next5
 	TBZ $1, R1, lane18
 	FMOVQ (R0), F20
 	B lane17
@@ -10526,9 +11788,9 @@ lane32:
 	FMOVD F16, 48(R0)
 
 lane31:
-	ADD R5, R0, R0
-	CMP $2, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $2, R3
+	BLE next5
 	TBZ $1, R1, lane34
 	FMOVQ (R0), F16
 	B lane33
@@ -10609,9 +11871,9 @@ lane48:
 	FMOVD F12, 48(R0)
 
 lane47:
-	ADD R5, R0, R0
-	CMP $3, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $3, R3
+	BLE next5
 	TBZ $1, R1, lane50
 	FMOVQ (R0), F12
 	B lane49
@@ -10692,9 +11954,9 @@ lane64:
 	FMOVD F8, 48(R0)
 
 lane63:
-	ADD R5, R0, R0
-	CMP $4, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $4, R3
+	BLE next5
 	TBZ $1, R1, lane66
 	FMOVQ (R0), F8
 	B lane65
@@ -10775,9 +12037,9 @@ lane80:
 	FMOVD F4, 48(R0)
 
 lane79:
-	ADD R5, R0, R0
-	CMP $5, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $5, R3
+	BLE next5
 	TBZ $1, R1, lane82
 	FMOVQ (R0), F4
 	B lane81
@@ -10862,12 +12124,12 @@ lane96:
 	FMOVD F1, 48(R0)
 
 lane95:
-	B next9
+	B next5
 
-overwrite11:
-	MOVD R7, R0
-	CMP $0, R6
-	BLE next9
+overwrite12:
+	MOVD R4, R0
+	CMP $0, R3
+	BLE next5
 	TBZ $1, R1, lane98
 	FMOVQ F23, (R0)
 	B lane97
@@ -10904,9 +12166,9 @@ lane104:
 	FMOVD F20, 48(R0)
 
 lane103:
-	ADD R5, R0, R0
-	CMP $1, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $1, R3
+	BLE next5
 	TBZ $1, R1, lane106
 	FMOVQ F19, (R0)
 	B lane105
@@ -10943,9 +12205,9 @@ lane112:
 	FMOVD F16, 48(R0)
 
 lane111:
-	ADD R5, R0, R0
-	CMP $2, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $2, R3
+	BLE next5
 	TBZ $1, R1, lane114
 	FMOVQ F15, (R0)
 	B lane113
@@ -10982,9 +12244,9 @@ lane120:
 	FMOVD F12, 48(R0)
 
 lane119:
-	ADD R5, R0, R0
-	CMP $3, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $3, R3
+	BLE next5
 	TBZ $1, R1, lane122
 	FMOVQ F11, (R0)
 	B lane121
@@ -11021,9 +12283,9 @@ lane128:
 	FMOVD F8, 48(R0)
 
 lane127:
-	ADD R5, R0, R0
-	CMP $4, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $4, R3
+	BLE next5
 	TBZ $1, R1, lane130
 	FMOVQ F7, (R0)
 	B lane129
@@ -11060,9 +12322,9 @@ lane136:
 	FMOVD F4, 48(R0)
 
 lane135:
-	ADD R5, R0, R0
-	CMP $5, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $5, R3
+	BLE next5
 	TBZ $1, R1, lane138
 	FMOVQ F3, (R0)
 	B lane137
@@ -11102,73 +12364,438 @@ lane144:
 
 lane143:
 
-next9:
+next5:
 	MOVD $6, R0
-	MUL R5, R0, R0
-	ADD R0, R7, R7
-	ADD R4, R8, R8
-	SUB $6, R6, R6
+	MUL R9, R0, R0
+	ADD R0, R4, R4
+	ADD R7, R8, R8
+	SUB $6, R3, R3
 	B panel1
 
-end2:
+single_row2:
+	MOVD 8(R5), R2
+	MOVD 24(R5), R1
+	MOVD R8, R0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	SUBS $4, R1, R1
+	BLT rest14
+
+many13:
+	FMOVQ (R2), F8
+	FMOVQ 16(R2), F7
+	FMOVQ 32(R2), F6
+	FMOVQ 48(R2), F5
+	FMOVD (R0), F0
+	WORD $0x4e080404 // dup v4.2d, v0.d[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ee4d502 // fsub v2.2d, v8.2d, v4.2d
+	WORD $0x4ee3d4e1 // fsub v1.2d, v7.2d, v3.2d
+	WORD $0x4e64d504 // fadd v4.2d, v8.2d, v4.2d
+	WORD $0x4e63d4e3 // fadd v3.2d, v7.2d, v3.2d
+	FMOVQ 32(R26), F0
+	WORD $0x4e64c404 // fmaxnm v4.2d, v0.2d, v4.2d
+	WORD $0x4e63c403 // fmaxnm v3.2d, v0.2d, v3.2d
+	WORD $0x6e64fc44 // fdiv v4.2d, v2.2d, v4.2d
+	WORD $0x6e63fc23 // fdiv v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc8c // fmla v12.2d, v4.2d, v2.2d
+	WORD $0x4e61cc6b // fmla v11.2d, v3.2d, v1.2d
+	FMOVD (R0), F0
+	WORD $0x4e080404 // dup v4.2d, v0.d[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ee4d4c2 // fsub v2.2d, v6.2d, v4.2d
+	WORD $0x4ee3d4a1 // fsub v1.2d, v5.2d, v3.2d
+	WORD $0x4e64d4c4 // fadd v4.2d, v6.2d, v4.2d
+	WORD $0x4e63d4a3 // fadd v3.2d, v5.2d, v3.2d
+	FMOVQ 32(R26), F0
+	WORD $0x4e64c404 // fmaxnm v4.2d, v0.2d, v4.2d
+	WORD $0x4e63c403 // fmaxnm v3.2d, v0.2d, v3.2d
+	WORD $0x6e64fc44 // fdiv v4.2d, v2.2d, v4.2d
+	WORD $0x6e63fc23 // fdiv v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc8a // fmla v10.2d, v4.2d, v2.2d
+	WORD $0x4e61cc69 // fmla v9.2d, v3.2d, v1.2d
+	FMOVQ 64(R2), F8
+	FMOVQ 80(R2), F7
+	FMOVQ 96(R2), F6
+	FMOVQ 112(R2), F5
+	FMOVD 48(R0), F0
+	WORD $0x4e080404 // dup v4.2d, v0.d[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ee4d502 // fsub v2.2d, v8.2d, v4.2d
+	WORD $0x4ee3d4e1 // fsub v1.2d, v7.2d, v3.2d
+	WORD $0x4e64d504 // fadd v4.2d, v8.2d, v4.2d
+	WORD $0x4e63d4e3 // fadd v3.2d, v7.2d, v3.2d
+	FMOVQ 32(R26), F0
+	WORD $0x4e64c404 // fmaxnm v4.2d, v0.2d, v4.2d
+	WORD $0x4e63c403 // fmaxnm v3.2d, v0.2d, v3.2d
+	WORD $0x6e64fc44 // fdiv v4.2d, v2.2d, v4.2d
+	WORD $0x6e63fc23 // fdiv v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc8c // fmla v12.2d, v4.2d, v2.2d
+	WORD $0x4e61cc6b // fmla v11.2d, v3.2d, v1.2d
+	FMOVD 48(R0), F0
+	WORD $0x4e080404 // dup v4.2d, v0.d[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ee4d4c2 // fsub v2.2d, v6.2d, v4.2d
+	WORD $0x4ee3d4a1 // fsub v1.2d, v5.2d, v3.2d
+	WORD $0x4e64d4c4 // fadd v4.2d, v6.2d, v4.2d
+	WORD $0x4e63d4a3 // fadd v3.2d, v5.2d, v3.2d
+	FMOVQ 32(R26), F0
+	WORD $0x4e64c404 // fmaxnm v4.2d, v0.2d, v4.2d
+	WORD $0x4e63c403 // fmaxnm v3.2d, v0.2d, v3.2d
+	WORD $0x6e64fc44 // fdiv v4.2d, v2.2d, v4.2d
+	WORD $0x6e63fc23 // fdiv v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc8a // fmla v10.2d, v4.2d, v2.2d
+	WORD $0x4e61cc69 // fmla v9.2d, v3.2d, v1.2d
+	FMOVQ 128(R2), F8
+	FMOVQ 144(R2), F7
+	FMOVQ 160(R2), F6
+	FMOVQ 176(R2), F5
+	FMOVD 96(R0), F0
+	WORD $0x4e080404 // dup v4.2d, v0.d[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ee4d502 // fsub v2.2d, v8.2d, v4.2d
+	WORD $0x4ee3d4e1 // fsub v1.2d, v7.2d, v3.2d
+	WORD $0x4e64d504 // fadd v4.2d, v8.2d, v4.2d
+	WORD $0x4e63d4e3 // fadd v3.2d, v7.2d, v3.2d
+	FMOVQ 32(R26), F0
+	WORD $0x4e64c404 // fmaxnm v4.2d, v0.2d, v4.2d
+	WORD $0x4e63c403 // fmaxnm v3.2d, v0.2d, v3.2d
+	WORD $0x6e64fc44 // fdiv v4.2d, v2.2d, v4.2d
+	WORD $0x6e63fc23 // fdiv v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc8c // fmla v12.2d, v4.2d, v2.2d
+	WORD $0x4e61cc6b // fmla v11.2d, v3.2d, v1.2d
+	FMOVD 96(R0), F0
+	WORD $0x4e080404 // dup v4.2d, v0.d[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ee4d4c2 // fsub v2.2d, v6.2d, v4.2d
+	WORD $0x4ee3d4a1 // fsub v1.2d, v5.2d, v3.2d
+	WORD $0x4e64d4c4 // fadd v4.2d, v6.2d, v4.2d
+	WORD $0x4e63d4a3 // fadd v3.2d, v5.2d, v3.2d
+	FMOVQ 32(R26), F0
+	WORD $0x4e64c404 // fmaxnm v4.2d, v0.2d, v4.2d
+	WORD $0x4e63c403 // fmaxnm v3.2d, v0.2d, v3.2d
+	WORD $0x6e64fc44 // fdiv v4.2d, v2.2d, v4.2d
+	WORD $0x6e63fc23 // fdiv v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc8a // fmla v10.2d, v4.2d, v2.2d
+	WORD $0x4e61cc69 // fmla v9.2d, v3.2d, v1.2d
+	FMOVQ 192(R2), F8
+	FMOVQ 208(R2), F7
+	FMOVQ 224(R2), F6
+	FMOVQ 240(R2), F5
+	FMOVD 144(R0), F0
+	WORD $0x4e080404 // dup v4.2d, v0.d[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ee4d502 // fsub v2.2d, v8.2d, v4.2d
+	WORD $0x4ee3d4e1 // fsub v1.2d, v7.2d, v3.2d
+	WORD $0x4e64d504 // fadd v4.2d, v8.2d, v4.2d
+	WORD $0x4e63d4e3 // fadd v3.2d, v7.2d, v3.2d
+	FMOVQ 32(R26), F0
+	WORD $0x4e64c404 // fmaxnm v4.2d, v0.2d, v4.2d
+	WORD $0x4e63c403 // fmaxnm v3.2d, v0.2d, v3.2d
+	WORD $0x6e64fc44 // fdiv v4.2d, v2.2d, v4.2d
+	WORD $0x6e63fc23 // fdiv v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc8c // fmla v12.2d, v4.2d, v2.2d
+	WORD $0x4e61cc6b // fmla v11.2d, v3.2d, v1.2d
+	FMOVD 144(R0), F0
+	WORD $0x4e080404 // dup v4.2d, v0.d[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ee4d4c2 // fsub v2.2d, v6.2d, v4.2d
+	WORD $0x4ee3d4a1 // fsub v1.2d, v5.2d, v3.2d
+	WORD $0x4e64d4c4 // fadd v4.2d, v6.2d, v4.2d
+	WORD $0x4e63d4a3 // fadd v3.2d, v5.2d, v3.2d
+	FMOVQ 32(R26), F0
+	WORD $0x4e64c404 // fmaxnm v4.2d, v0.2d, v4.2d
+	WORD $0x4e63c403 // fmaxnm v3.2d, v0.2d, v3.2d
+	WORD $0x6e64fc44 // fdiv v4.2d, v2.2d, v4.2d
+	WORD $0x6e63fc23 // fdiv v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc8a // fmla v10.2d, v4.2d, v2.2d
+	WORD $0x4e61cc69 // fmla v9.2d, v3.2d, v1.2d
+	ADD $192, R0, R0
+	ADD $256, R2, R2
+	SUBS $4, R1, R1
+	BGE many13
+
+rest14:
+	ADDS $4, R1, R1
+	BEQ done16
+
+single15:
+	FMOVQ (R2), F8
+	FMOVQ 16(R2), F7
+	FMOVQ 32(R2), F6
+	FMOVQ 48(R2), F5
+	FMOVD (R0), F0
+	WORD $0x4e080404 // dup v4.2d, v0.d[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ee4d502 // fsub v2.2d, v8.2d, v4.2d
+	WORD $0x4ee3d4e1 // fsub v1.2d, v7.2d, v3.2d
+	WORD $0x4e64d504 // fadd v4.2d, v8.2d, v4.2d
+	WORD $0x4e63d4e3 // fadd v3.2d, v7.2d, v3.2d
+	FMOVQ 32(R26), F0
+	WORD $0x4e64c404 // fmaxnm v4.2d, v0.2d, v4.2d
+	WORD $0x4e63c403 // fmaxnm v3.2d, v0.2d, v3.2d
+	WORD $0x6e64fc44 // fdiv v4.2d, v2.2d, v4.2d
+	WORD $0x6e63fc23 // fdiv v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc8c // fmla v12.2d, v4.2d, v2.2d
+	WORD $0x4e61cc6b // fmla v11.2d, v3.2d, v1.2d
+	FMOVD (R0), F0
+	WORD $0x4e080404 // dup v4.2d, v0.d[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ee4d4c2 // fsub v2.2d, v6.2d, v4.2d
+	WORD $0x4ee3d4a1 // fsub v1.2d, v5.2d, v3.2d
+	WORD $0x4e64d4c4 // fadd v4.2d, v6.2d, v4.2d
+	WORD $0x4e63d4a3 // fadd v3.2d, v5.2d, v3.2d
+	FMOVQ 32(R26), F0
+	WORD $0x4e64c404 // fmaxnm v4.2d, v0.2d, v4.2d
+	WORD $0x4e63c403 // fmaxnm v3.2d, v0.2d, v3.2d
+	WORD $0x6e64fc44 // fdiv v4.2d, v2.2d, v4.2d
+	WORD $0x6e63fc23 // fdiv v3.2d, v1.2d, v3.2d
+	WORD $0x4e62cc8a // fmla v10.2d, v4.2d, v2.2d
+	WORD $0x4e61cc69 // fmla v9.2d, v3.2d, v1.2d
+	ADD $48, R0, R0
+	ADD $64, R2, R2
+	SUBS $1, R1, R1
+	BNE single15
+
+done16:
+	FMOVD 64(R5), F0
+	WORD $0x4fc0918c // fmul v12.2d, v12.2d, v0.d[0]
+	WORD $0x4fc0916b // fmul v11.2d, v11.2d, v0.d[0]
+	WORD $0x4fc0914a // fmul v10.2d, v10.2d, v0.d[0]
+	WORD $0x4fc09129 // fmul v9.2d, v9.2d, v0.d[0]
+	MOVD 40(R5), R0
+	CMP $8, R0
+	BLT partial17
+	FMOVD 72(R5), F2
+	MOVD 72(R5), R0
+	LSL $1, R0, R0
+	CMP $0, R0
+	BEQ overwrite18
+	MOVD R4, R0
+	CMP $0, R3
+	BLE end3
+	FMOVQ (R0), F1
+	FMOVQ 16(R0), F0
+	WORD $0x4fc2102c // fmla v12.2d, v1.2d, v2.d[0]
+	WORD $0x4fc2100b // fmla v11.2d, v0.2d, v2.d[0]
+	FMOVQ F12, (R0)
+	FMOVQ F11, 16(R0)
+	FMOVQ 32(R0), F1
+	FMOVQ 48(R0), F0
+	WORD $0x4fc2102a // fmla v10.2d, v1.2d, v2.d[0]
+	WORD $0x4fc21009 // fmla v9.2d, v0.2d, v2.d[0]
+	FMOVQ F10, 32(R0)
+	FMOVQ F9, 48(R0)
+	B end3
+
+overwrite18:
+	MOVD R4, R0
+	CMP $0, R3
+	BLE end3
+	FMOVQ F12, (R0)
+	FMOVQ F11, 16(R0)
+	FMOVQ F10, 32(R0)
+	FMOVQ F9, 48(R0)
+	B end3
+
+partial17:
+	MOVD $1, R1
+	LSL R0, R1, R1
+	SUB $1, R1, R1
+	FMOVD 72(R5), F2
+	MOVD 72(R5), R0
+	LSL $1, R0, R0
+	CMP $0, R0
+	BEQ overwrite19
+	MOVD R4, R0
+	CMP $0, R3
+	BLE end3
+	TBZ $1, R1, lane146
+	FMOVQ (R0), F1
+	B lane145
+
+lane146:
+	WORD $0x6f00e401 // movi v1.2d, #0
+	TBZ $0, R1, lane145
+	FMOVD (R0), F1
+
+lane145:
+	TBZ $3, R1, lane148
+	FMOVQ 16(R0), F0
+	B lane147
+
+lane148:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $2, R1, lane147
+	FMOVD 16(R0), F0
+
+lane147:
+	WORD $0x4fc2102c // fmla v12.2d, v1.2d, v2.d[0]
+	WORD $0x4fc2100b // fmla v11.2d, v0.2d, v2.d[0]
+	TBZ $1, R1, lane150
+	FMOVQ F12, (R0)
+	B lane149
+
+lane150:
+	TBZ $0, R1, lane149
+	FMOVD F12, (R0)
+
+lane149:
+	TBZ $3, R1, lane152
+	FMOVQ F11, 16(R0)
+	B lane151
+
+lane152:
+	TBZ $2, R1, lane151
+	FMOVD F11, 16(R0)
+
+lane151:
+	TBZ $5, R1, lane154
+	FMOVQ 32(R0), F1
+	B lane153
+
+lane154:
+	WORD $0x6f00e401 // movi v1.2d, #0
+	TBZ $4, R1, lane153
+	FMOVD 32(R0), F1
+
+lane153:
+	TBZ $7, R1, lane156
+	FMOVQ 48(R0), F0
+	B lane155
+
+lane156:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	TBZ $6, R1, lane155
+	FMOVD 48(R0), F0
+
+lane155:
+	WORD $0x4fc2102a // fmla v10.2d, v1.2d, v2.d[0]
+	WORD $0x4fc21009 // fmla v9.2d, v0.2d, v2.d[0]
+	TBZ $5, R1, lane158
+	FMOVQ F10, 32(R0)
+	B lane157
+
+lane158:
+	TBZ $4, R1, lane157
+	FMOVD F10, 32(R0)
+
+lane157:
+	TBZ $7, R1, lane160
+	FMOVQ F9, 48(R0)
+	B lane159
+
+lane160:
+	TBZ $6, R1, lane159
+	FMOVD F9, 48(R0)
+
+lane159:
+	B end3
+
+overwrite19:
+	MOVD R4, R0
+	CMP $0, R3
+	BLE end3
+	TBZ $1, R1, lane162
+	FMOVQ F12, (R0)
+	B lane161
+
+lane162:
+	TBZ $0, R1, lane161
+	FMOVD F12, (R0)
+
+lane161:
+	TBZ $3, R1, lane164
+	FMOVQ F11, 16(R0)
+	B lane163
+
+lane164:
+	TBZ $2, R1, lane163
+	FMOVD F11, 16(R0)
+
+lane163:
+	TBZ $5, R1, lane166
+	FMOVQ F10, 32(R0)
+	B lane165
+
+lane166:
+	TBZ $4, R1, lane165
+	FMOVD F10, 32(R0)
+
+lane165:
+	TBZ $7, R1, lane168
+	FMOVQ F9, 48(R0)
+	B lane167
+
+lane168:
+	TBZ $6, R1, lane167
+	FMOVD F9, 48(R0)
+
+lane167:
+
+end3:
 	RET
 
 // func chi2F32NEON(args *byte)
 // Requires: ASIMD
 TEXT ·chi2F32NEON(SB), $80-8
 	MOVD $neonConstants<>(SB), R26
-	MOVD args+0(FP), R9
-	MOVD (R9), R8
-	MOVD 16(R9), R7
-	MOVD 32(R9), R6
-	MOVD 48(R9), R5
-	MOVD 56(R9), R4
-	LSL $2, R5, R5
-	LSL $2, R4, R4
-	MOVD 24(R9), R3
-	LSL $2, R3, R3
+	MOVD args+0(FP), R5
+	MOVD (R5), R8
+	MOVD 16(R5), R4
+	MOVD 32(R5), R3
+	MOVD 48(R5), R9
+	MOVD 56(R5), R7
+	LSL $2, R9, R9
+	LSL $2, R7, R7
+	MOVD 24(R5), R6
+	LSL $2, R6, R6
 	MOVD $16, R0
-	MUL R3, R0, R3
-	MOVD 8(R9), R0
-	ADD R0, R3, R3
+	MUL R6, R0, R6
+	MOVD 8(R5), R0
+	ADD R0, R6, R6
+	CMP $2, R3
+	BLT single_row2
 
 panel1:
-	TST R6, R6
-	BLE end2
-	MOVD R7, R0
-	CMP $0, R6
-	BLE fetched3
+	TST R3, R3
+	BLE end3
+	MOVD R4, R0
+	CMP $0, R3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
-	CMP $1, R6
-	BLE fetched3
+	ADD R9, R0, R0
+	CMP $1, R3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
-	CMP $2, R6
-	BLE fetched3
+	ADD R9, R0, R0
+	CMP $2, R3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
-	CMP $3, R6
-	BLE fetched3
+	ADD R9, R0, R0
+	CMP $3, R3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
-	CMP $4, R6
-	BLE fetched3
+	ADD R9, R0, R0
+	CMP $4, R3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
-	ADD R5, R0, R0
-	CMP $5, R6
-	BLE fetched3
+	ADD R9, R0, R0
+	CMP $5, R3
+	BLE fetched4
 	PRFM (R0), PLDL2KEEP
 	PRFM 63(R0), PLDL2KEEP
 
-fetched3:
-	MOVD 8(R9), R2
-	MOVD 24(R9), R1
+fetched4:
+	MOVD 8(R5), R2
+	MOVD 24(R5), R1
 	MOVD R8, R0
 	WORD $0x6f00e417 // movi v23.2d, #0
 	WORD $0x6f00e416 // movi v22.2d, #0
@@ -11196,9 +12823,9 @@ fetched3:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	FMOVQ F0, local-16(SP)
 	SUBS $4, R1, R1
-	BLT rest5
+	BLT rest7
 
-many4:
+many6:
 	FMOVQ (R2), F31
 	FMOVQ 16(R2), F30
 	FMOVQ 32(R2), F29
@@ -11373,8 +13000,8 @@ many4:
 	FMOVQ local-16(SP), F0
 	WORD $0x4e38cf40 // fmla v0.4s, v26.4s, v24.4s
 	FMOVQ F0, local-16(SP)
-	PRFM (R3), PLDL2KEEP
-	ADD $64, R3, R3
+	PRFM (R6), PLDL2KEEP
+	ADD $64, R6, R6
 	FMOVQ 64(R2), F31
 	FMOVQ 80(R2), F30
 	FMOVQ 96(R2), F29
@@ -11900,13 +13527,13 @@ many4:
 	ADD $96, R0, R0
 	ADD $256, R2, R2
 	SUBS $4, R1, R1
-	BGE many4
+	BGE many6
 
-rest5:
+rest7:
 	ADDS $4, R1, R1
-	BEQ done7
+	BEQ done9
 
-single6:
+single8:
 	FMOVQ (R2), F31
 	FMOVQ 16(R2), F30
 	FMOVQ 32(R2), F29
@@ -12084,10 +13711,10 @@ single6:
 	ADD $24, R0, R0
 	ADD $64, R2, R2
 	SUBS $1, R1, R1
-	BNE single6
+	BNE single8
 
-done7:
-	FMOVS 64(R9), F24
+done9:
+	FMOVS 64(R5), F24
 	WORD $0x4f9892f7 // fmul v23.4s, v23.4s, v24.s[0]
 	WORD $0x4f9892d6 // fmul v22.4s, v22.4s, v24.s[0]
 	WORD $0x4f9892b5 // fmul v21.4s, v21.4s, v24.s[0]
@@ -12114,17 +13741,17 @@ done7:
 	FMOVQ local-16(SP), F0
 	WORD $0x4f989000 // fmul v0.4s, v0.4s, v24.s[0]
 	FMOVQ F0, local-16(SP)
-	MOVD 40(R9), R0
+	MOVD 40(R5), R0
 	CMP $16, R0
-	BLT partial8
-	FMOVS 68(R9), F24
-	MOVWU 68(R9), R0
+	BLT partial10
+	FMOVS 68(R5), F24
+	MOVWU 68(R5), R0
 	LSLW $1, R0, R0
 	CMPW $0, R0
-	BEQ overwrite10
-	MOVD R7, R0
-	CMP $0, R6
-	BLE next9
+	BEQ overwrite11
+	MOVD R4, R0
+	CMP $0, R3
+	BLE next5
 	FMOVQ (R0), F0
 	FMOVQ F0, local-64(SP)
 	FMOVQ 16(R0), F0
@@ -12141,9 +13768,9 @@ done7:
 	WORD $0x4f981014 // fmla v20.4s, v0.4s, v24.s[0]
 	FMOVQ F21, 32(R0)
 	FMOVQ F20, 48(R0)
-	ADD R5, R0, R0
-	CMP $1, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $1, R3
+	BLE next5
 	FMOVQ (R0), F20
 	FMOVQ 16(R0), F0
 	WORD $0x4f981293 // fmla v19.4s, v20.4s, v24.s[0]
@@ -12156,9 +13783,9 @@ done7:
 	WORD $0x4f981010 // fmla v16.4s, v0.4s, v24.s[0]
 	FMOVQ F17, 32(R0)
 	FMOVQ F16, 48(R0)
-	ADD R5, R0, R0
-	CMP $2, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $2, R3
+	BLE next5
 	FMOVQ (R0), F16
 	FMOVQ 16(R0), F0
 	WORD $0x4f98120f // fmla v15.4s, v16.4s, v24.s[0]
@@ -12171,9 +13798,9 @@ done7:
 	WORD $0x4f98100c // fmla v12.4s, v0.4s, v24.s[0]
 	FMOVQ F13, 32(R0)
 	FMOVQ F12, 48(R0)
-	ADD R5, R0, R0
-	CMP $3, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $3, R3
+	BLE next5
 	FMOVQ (R0), F12
 	FMOVQ 16(R0), F0
 	WORD $0x4f98118b // fmla v11.4s, v12.4s, v24.s[0]
@@ -12186,9 +13813,9 @@ done7:
 	WORD $0x4f981008 // fmla v8.4s, v0.4s, v24.s[0]
 	FMOVQ F9, 32(R0)
 	FMOVQ F8, 48(R0)
-	ADD R5, R0, R0
-	CMP $4, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $4, R3
+	BLE next5
 	FMOVQ (R0), F8
 	FMOVQ 16(R0), F0
 	WORD $0x4f981107 // fmla v7.4s, v8.4s, v24.s[0]
@@ -12201,9 +13828,9 @@ done7:
 	WORD $0x4f981004 // fmla v4.4s, v0.4s, v24.s[0]
 	FMOVQ F5, 32(R0)
 	FMOVQ F4, 48(R0)
-	ADD R5, R0, R0
-	CMP $5, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $5, R3
+	BLE next5
 	FMOVQ (R0), F4
 	FMOVQ 16(R0), F0
 	WORD $0x4f981083 // fmla v3.4s, v4.4s, v24.s[0]
@@ -12219,66 +13846,66 @@ done7:
 	FMOVQ F1, 32(R0)
 	FMOVQ local-16(SP), F0
 	FMOVQ F0, 48(R0)
-	B next9
+	B next5
 
-overwrite10:
-	MOVD R7, R0
-	CMP $0, R6
-	BLE next9
+overwrite11:
+	MOVD R4, R0
+	CMP $0, R3
+	BLE next5
 	FMOVQ F23, (R0)
 	FMOVQ F22, 16(R0)
 	FMOVQ F21, 32(R0)
 	FMOVQ F20, 48(R0)
-	ADD R5, R0, R0
-	CMP $1, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $1, R3
+	BLE next5
 	FMOVQ F19, (R0)
 	FMOVQ F18, 16(R0)
 	FMOVQ F17, 32(R0)
 	FMOVQ F16, 48(R0)
-	ADD R5, R0, R0
-	CMP $2, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $2, R3
+	BLE next5
 	FMOVQ F15, (R0)
 	FMOVQ F14, 16(R0)
 	FMOVQ F13, 32(R0)
 	FMOVQ F12, 48(R0)
-	ADD R5, R0, R0
-	CMP $3, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $3, R3
+	BLE next5
 	FMOVQ F11, (R0)
 	FMOVQ F10, 16(R0)
 	FMOVQ F9, 32(R0)
 	FMOVQ F8, 48(R0)
-	ADD R5, R0, R0
-	CMP $4, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $4, R3
+	BLE next5
 	FMOVQ F7, (R0)
 	FMOVQ F6, 16(R0)
 	FMOVQ F5, 32(R0)
 	FMOVQ F4, 48(R0)
-	ADD R5, R0, R0
-	CMP $5, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $5, R3
+	BLE next5
 	FMOVQ F3, (R0)
 	FMOVQ F2, 16(R0)
 	FMOVQ F1, 32(R0)
 	FMOVQ local-16(SP), F0
 	FMOVQ F0, 48(R0)
-	B next9
+	B next5
 
-partial8:
+partial10:
 	MOVD $1, R1
 	LSL R0, R1, R1
 	SUB $1, R1, R1
-	FMOVS 68(R9), F24
-	MOVWU 68(R9), R0
+	FMOVS 68(R5), F24
+	MOVWU 68(R5), R0
 	LSLW $1, R0, R0
 	CMPW $0, R0
-	BEQ overwrite11
-	MOVD R7, R0
-	CMP $0, R6
-	BLE next9
+	BEQ overwrite12
+	MOVD R4, R0
+	CMP $0, R3
+	BLE next5
 	TBZ $3, R1, lane2
 	FMOVQ (R0), F26
 	B lane1
@@ -12403,9 +14030,9 @@ lane16:
 	FMOVS F0, 56(R0)
 
 lane15:
-	ADD R5, R0, R0
-	CMP $1, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $1, R3
+	BLE next5
 	TBZ $3, R1, lane18
 	FMOVQ (R0), F21
 	B lane17
@@ -12526,9 +14153,9 @@ lane32:
 	FMOVS F0, 56(R0)
 
 lane31:
-	ADD R5, R0, R0
-	CMP $2, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $2, R3
+	BLE next5
 	TBZ $3, R1, lane34
 	FMOVQ (R0), F17
 	B lane33
@@ -12649,9 +14276,9 @@ lane48:
 	FMOVS F0, 56(R0)
 
 lane47:
-	ADD R5, R0, R0
-	CMP $3, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $3, R3
+	BLE next5
 	TBZ $3, R1, lane50
 	FMOVQ (R0), F13
 	B lane49
@@ -12772,9 +14399,9 @@ lane64:
 	FMOVS F0, 56(R0)
 
 lane63:
-	ADD R5, R0, R0
-	CMP $4, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $4, R3
+	BLE next5
 	TBZ $3, R1, lane66
 	FMOVQ (R0), F9
 	B lane65
@@ -12895,9 +14522,9 @@ lane80:
 	FMOVS F0, 56(R0)
 
 lane79:
-	ADD R5, R0, R0
-	CMP $5, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $5, R3
+	BLE next5
 	TBZ $3, R1, lane82
 	FMOVQ (R0), F5
 	B lane81
@@ -13024,12 +14651,12 @@ lane96:
 	FMOVS F0, 56(R0)
 
 lane95:
-	B next9
+	B next5
 
-overwrite11:
-	MOVD R7, R0
-	CMP $0, R6
-	BLE next9
+overwrite12:
+	MOVD R4, R0
+	CMP $0, R3
+	BLE next5
 	TBZ $3, R1, lane98
 	FMOVQ F23, (R0)
 	B lane97
@@ -13086,9 +14713,9 @@ lane104:
 	FMOVS F0, 56(R0)
 
 lane103:
-	ADD R5, R0, R0
-	CMP $1, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $1, R3
+	BLE next5
 	TBZ $3, R1, lane106
 	FMOVQ F19, (R0)
 	B lane105
@@ -13145,9 +14772,9 @@ lane112:
 	FMOVS F0, 56(R0)
 
 lane111:
-	ADD R5, R0, R0
-	CMP $2, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $2, R3
+	BLE next5
 	TBZ $3, R1, lane114
 	FMOVQ F15, (R0)
 	B lane113
@@ -13204,9 +14831,9 @@ lane120:
 	FMOVS F0, 56(R0)
 
 lane119:
-	ADD R5, R0, R0
-	CMP $3, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $3, R3
+	BLE next5
 	TBZ $3, R1, lane122
 	FMOVQ F11, (R0)
 	B lane121
@@ -13263,9 +14890,9 @@ lane128:
 	FMOVS F0, 56(R0)
 
 lane127:
-	ADD R5, R0, R0
-	CMP $4, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $4, R3
+	BLE next5
 	TBZ $3, R1, lane130
 	FMOVQ F7, (R0)
 	B lane129
@@ -13322,9 +14949,9 @@ lane136:
 	FMOVS F0, 56(R0)
 
 lane135:
-	ADD R5, R0, R0
-	CMP $5, R6
-	BLE next9
+	ADD R9, R0, R0
+	CMP $5, R3
+	BLE next5
 	TBZ $3, R1, lane138
 	FMOVQ F3, (R0)
 	B lane137
@@ -13386,15 +15013,438 @@ lane144:
 
 lane143:
 
-next9:
+next5:
 	MOVD $6, R0
-	MUL R5, R0, R0
-	ADD R0, R7, R7
-	ADD R4, R8, R8
-	SUB $6, R6, R6
+	MUL R9, R0, R0
+	ADD R0, R4, R4
+	ADD R7, R8, R8
+	SUB $6, R3, R3
 	B panel1
 
-end2:
+single_row2:
+	MOVD 8(R5), R2
+	MOVD 24(R5), R1
+	MOVD R8, R0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	SUBS $4, R1, R1
+	BLT rest14
+
+many13:
+	FMOVQ (R2), F10
+	FMOVQ 16(R2), F9
+	FMOVQ 32(R2), F8
+	FMOVQ 48(R2), F7
+	FMOVS (R0), F0
+	WORD $0x4e040404 // dup v4.4s, v0.s[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ea4d542 // fsub v2.4s, v10.4s, v4.4s
+	WORD $0x4ea3d521 // fsub v1.4s, v9.4s, v3.4s
+	WORD $0x4e24d544 // fadd v4.4s, v10.4s, v4.4s
+	WORD $0x4e23d523 // fadd v3.4s, v9.4s, v3.4s
+	FMOVQ 48(R26), F0
+	WORD $0x4e24c404 // fmaxnm v4.4s, v0.4s, v4.4s
+	WORD $0x4e23c403 // fmaxnm v3.4s, v0.4s, v3.4s
+	WORD $0x6e24fc44 // fdiv v4.4s, v2.4s, v4.4s
+	WORD $0x6e23fc23 // fdiv v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc8c // fmla v12.4s, v4.4s, v2.4s
+	WORD $0x4e21cc6b // fmla v11.4s, v3.4s, v1.4s
+	FMOVS (R0), F0
+	WORD $0x4e040404 // dup v4.4s, v0.s[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ea4d502 // fsub v2.4s, v8.4s, v4.4s
+	WORD $0x4ea3d4e1 // fsub v1.4s, v7.4s, v3.4s
+	WORD $0x4e24d504 // fadd v4.4s, v8.4s, v4.4s
+	WORD $0x4e23d4e3 // fadd v3.4s, v7.4s, v3.4s
+	FMOVQ 48(R26), F0
+	WORD $0x4e24c404 // fmaxnm v4.4s, v0.4s, v4.4s
+	WORD $0x4e23c403 // fmaxnm v3.4s, v0.4s, v3.4s
+	WORD $0x6e24fc44 // fdiv v4.4s, v2.4s, v4.4s
+	WORD $0x6e23fc23 // fdiv v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc86 // fmla v6.4s, v4.4s, v2.4s
+	WORD $0x4e21cc65 // fmla v5.4s, v3.4s, v1.4s
+	FMOVQ 64(R2), F10
+	FMOVQ 80(R2), F9
+	FMOVQ 96(R2), F8
+	FMOVQ 112(R2), F7
+	FMOVS 24(R0), F0
+	WORD $0x4e040404 // dup v4.4s, v0.s[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ea4d542 // fsub v2.4s, v10.4s, v4.4s
+	WORD $0x4ea3d521 // fsub v1.4s, v9.4s, v3.4s
+	WORD $0x4e24d544 // fadd v4.4s, v10.4s, v4.4s
+	WORD $0x4e23d523 // fadd v3.4s, v9.4s, v3.4s
+	FMOVQ 48(R26), F0
+	WORD $0x4e24c404 // fmaxnm v4.4s, v0.4s, v4.4s
+	WORD $0x4e23c403 // fmaxnm v3.4s, v0.4s, v3.4s
+	WORD $0x6e24fc44 // fdiv v4.4s, v2.4s, v4.4s
+	WORD $0x6e23fc23 // fdiv v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc8c // fmla v12.4s, v4.4s, v2.4s
+	WORD $0x4e21cc6b // fmla v11.4s, v3.4s, v1.4s
+	FMOVS 24(R0), F0
+	WORD $0x4e040404 // dup v4.4s, v0.s[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ea4d502 // fsub v2.4s, v8.4s, v4.4s
+	WORD $0x4ea3d4e1 // fsub v1.4s, v7.4s, v3.4s
+	WORD $0x4e24d504 // fadd v4.4s, v8.4s, v4.4s
+	WORD $0x4e23d4e3 // fadd v3.4s, v7.4s, v3.4s
+	FMOVQ 48(R26), F0
+	WORD $0x4e24c404 // fmaxnm v4.4s, v0.4s, v4.4s
+	WORD $0x4e23c403 // fmaxnm v3.4s, v0.4s, v3.4s
+	WORD $0x6e24fc44 // fdiv v4.4s, v2.4s, v4.4s
+	WORD $0x6e23fc23 // fdiv v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc86 // fmla v6.4s, v4.4s, v2.4s
+	WORD $0x4e21cc65 // fmla v5.4s, v3.4s, v1.4s
+	FMOVQ 128(R2), F10
+	FMOVQ 144(R2), F9
+	FMOVQ 160(R2), F8
+	FMOVQ 176(R2), F7
+	FMOVS 48(R0), F0
+	WORD $0x4e040404 // dup v4.4s, v0.s[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ea4d542 // fsub v2.4s, v10.4s, v4.4s
+	WORD $0x4ea3d521 // fsub v1.4s, v9.4s, v3.4s
+	WORD $0x4e24d544 // fadd v4.4s, v10.4s, v4.4s
+	WORD $0x4e23d523 // fadd v3.4s, v9.4s, v3.4s
+	FMOVQ 48(R26), F0
+	WORD $0x4e24c404 // fmaxnm v4.4s, v0.4s, v4.4s
+	WORD $0x4e23c403 // fmaxnm v3.4s, v0.4s, v3.4s
+	WORD $0x6e24fc44 // fdiv v4.4s, v2.4s, v4.4s
+	WORD $0x6e23fc23 // fdiv v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc8c // fmla v12.4s, v4.4s, v2.4s
+	WORD $0x4e21cc6b // fmla v11.4s, v3.4s, v1.4s
+	FMOVS 48(R0), F0
+	WORD $0x4e040404 // dup v4.4s, v0.s[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ea4d502 // fsub v2.4s, v8.4s, v4.4s
+	WORD $0x4ea3d4e1 // fsub v1.4s, v7.4s, v3.4s
+	WORD $0x4e24d504 // fadd v4.4s, v8.4s, v4.4s
+	WORD $0x4e23d4e3 // fadd v3.4s, v7.4s, v3.4s
+	FMOVQ 48(R26), F0
+	WORD $0x4e24c404 // fmaxnm v4.4s, v0.4s, v4.4s
+	WORD $0x4e23c403 // fmaxnm v3.4s, v0.4s, v3.4s
+	WORD $0x6e24fc44 // fdiv v4.4s, v2.4s, v4.4s
+	WORD $0x6e23fc23 // fdiv v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc86 // fmla v6.4s, v4.4s, v2.4s
+	WORD $0x4e21cc65 // fmla v5.4s, v3.4s, v1.4s
+	FMOVQ 192(R2), F10
+	FMOVQ 208(R2), F9
+	FMOVQ 224(R2), F8
+	FMOVQ 240(R2), F7
+	FMOVS 72(R0), F0
+	WORD $0x4e040404 // dup v4.4s, v0.s[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ea4d542 // fsub v2.4s, v10.4s, v4.4s
+	WORD $0x4ea3d521 // fsub v1.4s, v9.4s, v3.4s
+	WORD $0x4e24d544 // fadd v4.4s, v10.4s, v4.4s
+	WORD $0x4e23d523 // fadd v3.4s, v9.4s, v3.4s
+	FMOVQ 48(R26), F0
+	WORD $0x4e24c404 // fmaxnm v4.4s, v0.4s, v4.4s
+	WORD $0x4e23c403 // fmaxnm v3.4s, v0.4s, v3.4s
+	WORD $0x6e24fc44 // fdiv v4.4s, v2.4s, v4.4s
+	WORD $0x6e23fc23 // fdiv v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc8c // fmla v12.4s, v4.4s, v2.4s
+	WORD $0x4e21cc6b // fmla v11.4s, v3.4s, v1.4s
+	FMOVS 72(R0), F0
+	WORD $0x4e040404 // dup v4.4s, v0.s[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ea4d502 // fsub v2.4s, v8.4s, v4.4s
+	WORD $0x4ea3d4e1 // fsub v1.4s, v7.4s, v3.4s
+	WORD $0x4e24d504 // fadd v4.4s, v8.4s, v4.4s
+	WORD $0x4e23d4e3 // fadd v3.4s, v7.4s, v3.4s
+	FMOVQ 48(R26), F0
+	WORD $0x4e24c404 // fmaxnm v4.4s, v0.4s, v4.4s
+	WORD $0x4e23c403 // fmaxnm v3.4s, v0.4s, v3.4s
+	WORD $0x6e24fc44 // fdiv v4.4s, v2.4s, v4.4s
+	WORD $0x6e23fc23 // fdiv v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc86 // fmla v6.4s, v4.4s, v2.4s
+	WORD $0x4e21cc65 // fmla v5.4s, v3.4s, v1.4s
+	ADD $96, R0, R0
+	ADD $256, R2, R2
+	SUBS $4, R1, R1
+	BGE many13
+
+rest14:
+	ADDS $4, R1, R1
+	BEQ done16
+
+single15:
+	FMOVQ (R2), F10
+	FMOVQ 16(R2), F9
+	FMOVQ 32(R2), F8
+	FMOVQ 48(R2), F7
+	FMOVS (R0), F0
+	WORD $0x4e040404 // dup v4.4s, v0.s[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ea4d542 // fsub v2.4s, v10.4s, v4.4s
+	WORD $0x4ea3d521 // fsub v1.4s, v9.4s, v3.4s
+	WORD $0x4e24d544 // fadd v4.4s, v10.4s, v4.4s
+	WORD $0x4e23d523 // fadd v3.4s, v9.4s, v3.4s
+	FMOVQ 48(R26), F0
+	WORD $0x4e24c404 // fmaxnm v4.4s, v0.4s, v4.4s
+	WORD $0x4e23c403 // fmaxnm v3.4s, v0.4s, v3.4s
+	WORD $0x6e24fc44 // fdiv v4.4s, v2.4s, v4.4s
+	WORD $0x6e23fc23 // fdiv v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc8c // fmla v12.4s, v4.4s, v2.4s
+	WORD $0x4e21cc6b // fmla v11.4s, v3.4s, v1.4s
+	FMOVS (R0), F0
+	WORD $0x4e040404 // dup v4.4s, v0.s[0]
+	WORD $0x4ea41c83 // mov v3.16b, v4.16b
+	WORD $0x4ea4d502 // fsub v2.4s, v8.4s, v4.4s
+	WORD $0x4ea3d4e1 // fsub v1.4s, v7.4s, v3.4s
+	WORD $0x4e24d504 // fadd v4.4s, v8.4s, v4.4s
+	WORD $0x4e23d4e3 // fadd v3.4s, v7.4s, v3.4s
+	FMOVQ 48(R26), F0
+	WORD $0x4e24c404 // fmaxnm v4.4s, v0.4s, v4.4s
+	WORD $0x4e23c403 // fmaxnm v3.4s, v0.4s, v3.4s
+	WORD $0x6e24fc44 // fdiv v4.4s, v2.4s, v4.4s
+	WORD $0x6e23fc23 // fdiv v3.4s, v1.4s, v3.4s
+	WORD $0x4e22cc86 // fmla v6.4s, v4.4s, v2.4s
+	WORD $0x4e21cc65 // fmla v5.4s, v3.4s, v1.4s
+	ADD $24, R0, R0
+	ADD $64, R2, R2
+	SUBS $1, R1, R1
+	BNE single15
+
+done16:
+	FMOVS 64(R5), F0
+	WORD $0x4f80918c // fmul v12.4s, v12.4s, v0.s[0]
+	WORD $0x4f80916b // fmul v11.4s, v11.4s, v0.s[0]
+	WORD $0x4f8090c6 // fmul v6.4s, v6.4s, v0.s[0]
+	WORD $0x4f8090a5 // fmul v5.4s, v5.4s, v0.s[0]
+	MOVD 40(R5), R0
+	CMP $16, R0
+	BLT partial17
+	FMOVS 68(R5), F2
+	MOVWU 68(R5), R0
+	LSLW $1, R0, R0
+	CMPW $0, R0
+	BEQ overwrite18
+	MOVD R4, R0
+	CMP $0, R3
+	BLE end3
+	FMOVQ (R0), F1
+	FMOVQ 16(R0), F0
+	WORD $0x4f82102c // fmla v12.4s, v1.4s, v2.s[0]
+	WORD $0x4f82100b // fmla v11.4s, v0.4s, v2.s[0]
+	FMOVQ F12, (R0)
+	FMOVQ F11, 16(R0)
+	FMOVQ 32(R0), F1
+	FMOVQ 48(R0), F0
+	WORD $0x4f821026 // fmla v6.4s, v1.4s, v2.s[0]
+	WORD $0x4f821005 // fmla v5.4s, v0.4s, v2.s[0]
+	FMOVQ F6, 32(R0)
+	FMOVQ F5, 48(R0)
+	B end3
+
+overwrite18:
+	MOVD R4, R0
+	CMP $0, R3
+	BLE end3
+	FMOVQ F12, (R0)
+	FMOVQ F11, 16(R0)
+	FMOVQ F6, 32(R0)
+	FMOVQ F5, 48(R0)
+	B end3
+
+partial17:
+	MOVD $1, R1
+	LSL R0, R1, R1
+	SUB $1, R1, R1
+	FMOVS 68(R5), F3
+	MOVWU 68(R5), R0
+	LSLW $1, R0, R0
+	CMPW $0, R0
+	BEQ overwrite19
+	MOVD R4, R0
+	CMP $0, R3
+	BLE end3
+	TBZ $3, R1, lane146
+	FMOVQ (R0), F2
+	B lane145
+
+lane146:
+	WORD $0x6f00e402 // movi v2.2d, #0
+	TBZ $0, R1, lane145
+	FMOVS (R0), F2
+	TBZ $1, R1, lane145
+	FMOVD (R0), F2
+	TBZ $2, R1, lane145
+	FMOVS 8(R0), F0
+	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
+
+lane145:
+	TBZ $7, R1, lane148
+	FMOVQ 16(R0), F1
+	B lane147
+
+lane148:
+	WORD $0x6f00e401 // movi v1.2d, #0
+	TBZ $4, R1, lane147
+	FMOVS 16(R0), F1
+	TBZ $5, R1, lane147
+	FMOVD 16(R0), F1
+	TBZ $6, R1, lane147
+	FMOVS 24(R0), F0
+	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
+
+lane147:
+	WORD $0x4f83104c // fmla v12.4s, v2.4s, v3.s[0]
+	WORD $0x4f83102b // fmla v11.4s, v1.4s, v3.s[0]
+	TBZ $3, R1, lane150
+	FMOVQ F12, (R0)
+	B lane149
+
+lane150:
+	TBZ $0, R1, lane149
+	FMOVS F12, (R0)
+	TBZ $1, R1, lane149
+	FMOVD F12, (R0)
+	TBZ $2, R1, lane149
+	WORD $0x4e140580 // dup v0.4s, v12.s[2]
+	FMOVS F0, 8(R0)
+
+lane149:
+	TBZ $7, R1, lane152
+	FMOVQ F11, 16(R0)
+	B lane151
+
+lane152:
+	TBZ $4, R1, lane151
+	FMOVS F11, 16(R0)
+	TBZ $5, R1, lane151
+	FMOVD F11, 16(R0)
+	TBZ $6, R1, lane151
+	WORD $0x4e140560 // dup v0.4s, v11.s[2]
+	FMOVS F0, 24(R0)
+
+lane151:
+	TBZ $11, R1, lane154
+	FMOVQ 32(R0), F2
+	B lane153
+
+lane154:
+	WORD $0x6f00e402 // movi v2.2d, #0
+	TBZ $8, R1, lane153
+	FMOVS 32(R0), F2
+	TBZ $9, R1, lane153
+	FMOVD 32(R0), F2
+	TBZ $10, R1, lane153
+	FMOVS 40(R0), F0
+	WORD $0x6e140402 // mov v2.s[2], v0.s[0]
+
+lane153:
+	TBZ $15, R1, lane156
+	FMOVQ 48(R0), F1
+	B lane155
+
+lane156:
+	WORD $0x6f00e401 // movi v1.2d, #0
+	TBZ $12, R1, lane155
+	FMOVS 48(R0), F1
+	TBZ $13, R1, lane155
+	FMOVD 48(R0), F1
+	TBZ $14, R1, lane155
+	FMOVS 56(R0), F0
+	WORD $0x6e140401 // mov v1.s[2], v0.s[0]
+
+lane155:
+	WORD $0x4f831046 // fmla v6.4s, v2.4s, v3.s[0]
+	WORD $0x4f831025 // fmla v5.4s, v1.4s, v3.s[0]
+	TBZ $11, R1, lane158
+	FMOVQ F6, 32(R0)
+	B lane157
+
+lane158:
+	TBZ $8, R1, lane157
+	FMOVS F6, 32(R0)
+	TBZ $9, R1, lane157
+	FMOVD F6, 32(R0)
+	TBZ $10, R1, lane157
+	WORD $0x4e1404c0 // dup v0.4s, v6.s[2]
+	FMOVS F0, 40(R0)
+
+lane157:
+	TBZ $15, R1, lane160
+	FMOVQ F5, 48(R0)
+	B lane159
+
+lane160:
+	TBZ $12, R1, lane159
+	FMOVS F5, 48(R0)
+	TBZ $13, R1, lane159
+	FMOVD F5, 48(R0)
+	TBZ $14, R1, lane159
+	WORD $0x4e1404a0 // dup v0.4s, v5.s[2]
+	FMOVS F0, 56(R0)
+
+lane159:
+	B end3
+
+overwrite19:
+	MOVD R4, R0
+	CMP $0, R3
+	BLE end3
+	TBZ $3, R1, lane162
+	FMOVQ F12, (R0)
+	B lane161
+
+lane162:
+	TBZ $0, R1, lane161
+	FMOVS F12, (R0)
+	TBZ $1, R1, lane161
+	FMOVD F12, (R0)
+	TBZ $2, R1, lane161
+	WORD $0x4e140580 // dup v0.4s, v12.s[2]
+	FMOVS F0, 8(R0)
+
+lane161:
+	TBZ $7, R1, lane164
+	FMOVQ F11, 16(R0)
+	B lane163
+
+lane164:
+	TBZ $4, R1, lane163
+	FMOVS F11, 16(R0)
+	TBZ $5, R1, lane163
+	FMOVD F11, 16(R0)
+	TBZ $6, R1, lane163
+	WORD $0x4e140560 // dup v0.4s, v11.s[2]
+	FMOVS F0, 24(R0)
+
+lane163:
+	TBZ $11, R1, lane166
+	FMOVQ F6, 32(R0)
+	B lane165
+
+lane166:
+	TBZ $8, R1, lane165
+	FMOVS F6, 32(R0)
+	TBZ $9, R1, lane165
+	FMOVD F6, 32(R0)
+	TBZ $10, R1, lane165
+	WORD $0x4e1404c0 // dup v0.4s, v6.s[2]
+	FMOVS F0, 40(R0)
+
+lane165:
+	TBZ $15, R1, lane168
+	FMOVQ F5, 48(R0)
+	B lane167
+
+lane168:
+	TBZ $12, R1, lane167
+	FMOVS F5, 48(R0)
+	TBZ $13, R1, lane167
+	FMOVD F5, 48(R0)
+	TBZ $14, R1, lane167
+	WORD $0x4e1404a0 // dup v0.4s, v5.s[2]
+	FMOVS F0, 56(R0)
+
+lane167:
+
+end3:
 	RET
 
 // func sparseF64NEON(args *byte)
