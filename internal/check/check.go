@@ -361,7 +361,7 @@ func NewSparse[T backend.Float](x backend.CSR[T]) {
 	}
 }
 
-// ViewSparse implements View for a sparse matrix.
+// ViewSparse is View for a sparse matrix. It also panics unless the view has all columns.
 func ViewSparse(i, j, rows, cols, r, c int) {
 	View(i, j, rows, cols, r, c)
 	if cols != c {

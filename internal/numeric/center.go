@@ -70,13 +70,13 @@ func (p Part) Mean(ctx context.Context, h backend.Host[float64]) (Center, error)
 	for i := range share {
 		share[i] /= total
 	}
-	// The mean of some rows is near the mean of all rows. The sum of the differences from this number
-	// has rounding errors of ε times the differences, not of ε times the numbers.
+	// near is the mean of some rows, which is close to the mean of all rows. A sum of differences
+	// from near has rounding errors of ε times the differences, not of ε times the numbers.
 	near, step := c[0], max(1, p.N/256)
 	for i := 0; i < p.N; i += step {
 		Axpy(1/float64((p.N+step-1)/step), h.Row(p.Row(i)), near)
 	}
-	// The spans, and thus the sums, depend only on the number of rows.
+	// The spans, and thus the rounding errors of the sums, do not depend on the number of workers.
 	span := max(1024, (p.N+63)/64)
 	spans := (p.N + span - 1) / span
 	sums := backend.NewHost[float64](spans, h.Cols)
@@ -99,7 +99,7 @@ func (p Part) Mean(ctx context.Context, h backend.Host[float64]) (Center, error)
 		for k := range spans {
 			sum += sums.Row(k)[j]
 		}
-		// Knuth's algorithm computes the sum of two numbers and its rounding error.
+		// By Knuth's algorithm, c[0][j] + c[1][j] is exactly m + sum.
 		v := m + sum
 		part := v - m
 		c[0][j], c[1][j] = v, (m-(v-part))+(sum-part)
@@ -116,8 +116,8 @@ func (c Center) Values() []float64 {
 
 // NearlyCentered reports whether the absolute value of each mean is at most the standard deviation
 // of its column. It uses at most 511 evenly spaced rows of h. If the result is true, sums of
-// products that are centered after the summation lose only about one bit. A nil center stands for
-// the means of these rows.
+// products may be centered after the summation, with a loss of only about one bit. A nil center
+// stands for the means of these rows.
 func (c Center) NearlyCentered(h backend.Host[float64]) bool {
 	step := max(1, h.Rows/256)
 	if c == nil {

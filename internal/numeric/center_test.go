@@ -42,7 +42,7 @@ func TestMean(t *testing.T) {
 				largest = max(largest, math.Abs(h.Row(i)[j]-m))
 			}
 			rest, _ := mean.Sub(mean, big400(c[0][j])).Float64()
-			// The bound has n roundings of numbers below the largest difference, the error of
+			// The bound allows n roundings of numbers below the largest difference, the error of
 			// the sum of the weights, and the rounding error of the second number.
 			if bound := 0x1p-52 * (float64(n)*0x1p-52*math.Abs(m) + 4*float64(n)*largest + 0x1p-52*math.Abs(m)); !(math.Abs(rest-c[1][j]) <= bound) {
 				t.Errorf("n = %d, column %d: the mean is %v and %v, off by %.3g; bound %.3g", n, j, c[0][j], c[1][j], rest-c[1][j], bound)

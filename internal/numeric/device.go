@@ -5,7 +5,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Zero queues m ← 0. It uses an empty product with β = 0.
+// Zero queues m ← 0 as an empty product with β = 0.
 func Zero[T backend.Float](b backend.Backend[T], m backend.Matrix[T]) {
 	if n, c := m.Dims(); n > 0 && c > 0 {
 		b.Gemm(backend.NoTrans, backend.NoTrans, 1, m.View(0, 0, n, 0), m.View(0, 0, 0, c), 0, m)
@@ -37,9 +37,9 @@ func Copy[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]) {
 	b.ColAxpy(Repeated[T](1, c), src, dst)
 }
 
-// ScaleRows sets row i of dst to s_i times row i of src, which may be dst. It transfers the rows to
-// the host and back in blocks, because no device has this operation. The transfer takes little
-// time, because a product with K, which takes n times as long, accompanies each call.
+// ScaleRows sets row i of dst to s_i times row i of src, which may be dst. No device has this
+// operation, so that blocks of rows are transferred to the host and back. The transfer takes little
+// time compared with the product with K that accompanies each call, which takes n times as long.
 func ScaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T], s []float64) error {
 	_, c := src.Dims()
 	return EachBlock(b, src, c, func(from int, h backend.Host[T]) error {
@@ -55,9 +55,9 @@ func ScaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]
 	})
 }
 
-// EachBlock calls f with successive blocks of rows of m, in memory of the host that f may modify,
-// and the number of the first row. The blocks are so small that width elements for each row fit in
-// a cache.
+// EachBlock calls f with successive blocks of rows of m and the number of the first row of each
+// block. f may modify a block, which is in memory of the host. A cache holds width elements for
+// each row.
 func EachBlock[T backend.Float](b backend.Backend[T], m backend.Matrix[T], width int, f func(from int, h backend.Host[T]) error) error {
 	n, c := m.Dims()
 	rows := max(1, min(n, 1<<18/max(width, 1)))
@@ -74,8 +74,7 @@ func EachBlock[T backend.Float](b backend.Backend[T], m backend.Matrix[T], width
 	return nil
 }
 
-// Mirror copies the lower triangle of a to the upper triangle. The elements are transferred to the
-// host and back.
+// Mirror copies the lower triangle of a to the upper triangle, by transfers to the host and back.
 func Mirror(b backend.Backend[float64], a backend.Matrix[float64]) error {
 	const side = 256
 	m, _ := a.Dims()

@@ -24,7 +24,7 @@ func (s Small) Eigenvalues(ctx context.Context) []float64 {
 func (s Small) Eigen(ctx context.Context) (values []float64, vectors Small) {
 	n := s.Rows
 	d, e, sizes := s.tridiagonalize(ctx)
-	// The tridiagonal matrix is QᵀsQ for the product Q of the reflections. q becomes Qᵀ.
+	// The tridiagonal matrix is QᵀsQ, where Q is the product of the reflections. Set q to Qᵀ.
 	q := NewSmall(n, n)
 	for k := n - 1; k >= 0 && ctx.Err() == nil; k-- {
 		q.Set(k, k, 1)
@@ -92,9 +92,9 @@ func (s Small) SingularValues(ctx context.Context) []float64 {
 	return d[:n]
 }
 
-// Reflect applies a Householder reflection I − τvvᵀ to the columns from j of a, which makes the
-// elements of column j below row j zero, and returns τ. It sets v[j:a.Rows] to v, with v[j] = 1.
-// w is memory for a.Cols numbers.
+// Reflect applies a Householder reflection I − τvvᵀ to the columns of a from column j on. The
+// elements of column j below row j become 0. Reflect returns τ and sets v[j:a.Rows] to v, with v[j]
+// = 1. w is scratch memory for a.Cols numbers.
 func Reflect(a backend.Host[float64], j int, v, w []float64) (tau float64) {
 	v, w = v[j:a.Rows], w[j+1:a.Cols]
 	for i := range v {
@@ -120,7 +120,7 @@ func reflection(x []float64) (tau, beta float64) {
 	first, rest := x[0], x[1:]
 	beta = -math.Copysign(Norm2(x), first)
 	x[0] = 1
-	if Norm2(rest) == 0 { // elements far below x[0] matter if the rows have very different scales
+	if Norm2(rest) == 0 { // even tiny elements matter, because the rows may have very different scales
 		clear(rest)
 		return 0, first
 	}
@@ -130,10 +130,10 @@ func reflection(x []float64) (tau, beta float64) {
 	return (beta - first) / beta, beta
 }
 
-// tridiagonalize reduces s to a tridiagonal matrix with the diagonal d and the subdiagonal e, whose
-// last element is 0, by Householder reflections I − vvᵀ/size (Golub and Van Loan 2013, 8.3.1). It
-// stores the v of reflection k in row k of s, to the right of the diagonal. If size is 0, there is
-// no reflection.
+// tridiagonalize reduces s to a tridiagonal matrix by Householder reflections I − vvᵀ/size (Golub
+// and Van Loan 2013, 8.3.1). d is its diagonal, and e its subdiagonal with a last element of 0. The
+// v of reflection k is stored in row k of s, right of the diagonal. If sizes[k] is 0, there is no
+// reflection.
 func (s Small) tridiagonalize(ctx context.Context) (d, e, sizes []float64) {
 	n := s.Rows
 	d, e, sizes = make([]float64, n), make([]float64, n), make([]float64, n)
@@ -142,8 +142,8 @@ func (s Small) tridiagonalize(ctx context.Context) (d, e, sizes []float64) {
 		if ctx.Err() != nil {
 			return d, e, sizes
 		}
-		v := s.Data[k*n : (k+1)*n] // v[i] belongs to row i > k
-		// Column k below the diagonal is reflected onto its first element.
+		v := s.Data[k*n : (k+1)*n] // v[i] belongs to row i; only elements with i > k are used
+		// Reflect the part of column k below the diagonal onto its first element.
 		scale := 0.0
 		for i := k + 1; i < n; i++ {
 			v[i] = s.At(i, k)
@@ -159,7 +159,7 @@ func (s Small) tridiagonalize(ctx context.Context) (d, e, sizes []float64) {
 		}
 		alpha := -math.Copysign(math.Sqrt(size), v[k+1])
 		e[k] = alpha * scale
-		size -= v[k+1] * alpha // half of ‖v‖² after the change of v
+		size -= v[k+1] * alpha // half of ‖v‖² for the v that the next statement completes
 		v[k+1] -= alpha
 		if !(size > 0) {
 			continue

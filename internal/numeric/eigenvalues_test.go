@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestEigenvalues checks the eigenvalues, which are also the singular values, and the eigenvectors
-// of a diagonal matrix after reflections, which change its eigenvalues only by rounding errors.
+// TestEigenvalues checks the eigenvalues and the eigenvectors of a diagonal matrix after
+// reflections, which change its eigenvalues only by rounding errors. The singular values must equal
+// the eigenvalues.
 func TestEigenvalues(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// CheckFinite returns an error that names the first row of the predictions m with a value that is
-// not finite. The error calls the predictions `what`. m may be nil.
+// CheckFinite returns an error that names the first row of m with a value that is not finite. m
+// holds predictions, which the error calls `what`, and may be nil.
 func CheckFinite(what string, m *mat.Dense) error {
 	if m == nil {
 		return nil

@@ -6,12 +6,12 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// A Jitter increases the diagonal of a matrix that is positive definite up to rounding errors.
-// After each failure of the factorization the increase grows. The caller must report the increase.
+// A Jitter increases the diagonal of a matrix that is positive definite up to rounding errors, and
+// again after each failure of the factorization. The caller must report the increase.
 type Jitter struct {
 	Uplo  backend.Uplo
-	Added float64 // increase of the diagonal in the current attempt, and at the end in the last attempt
-	Times float64 // factor of Added for each further attempt; Added becomes at least the field least
+	Added float64 // increase of the diagonal in the last attempt
+	Times float64 // factor by which Added grows for each further attempt, to at least the field Least
 	Least float64
 	Tries int // maximum number of attempts; 0 means until Added has reached Limit
 	Limit float64
@@ -26,7 +26,7 @@ func NewJitter(added, trace, unit float64) *Jitter {
 }
 
 // FactorJittered overwrites a, which fill sets, with its Cholesky factor. A pivot that is not
-// finite is no rounding error, and ends the attempts. FactorJittered returns the error of the last
+// finite ends the attempts, because it is not a rounding error. The error is that of the last
 // attempt.
 func FactorJittered[T backend.Float](j *Jitter, b backend.Backend[T], a backend.Matrix[T], fill func() error) error {
 	for try := 1; ; try++ {
@@ -43,7 +43,7 @@ func FactorJittered[T backend.Float](j *Jitter, b backend.Backend[T], a backend.
 			j.Failed(pivot)
 		}
 		next := max(j.Times*j.Added, j.Least)
-		if !(next > j.Added) { // next and Added are 0 if the rounding error of the trace underflows
+		if !(next > j.Added) { // the rounding error of the trace may underflow, so that next and Added are 0
 			return err
 		}
 		j.Added = next

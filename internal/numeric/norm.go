@@ -27,8 +27,7 @@ func UnitOf[T backend.Float]() float64 {
 	return Epsilon
 }
 
-// Norm returns the 2-norm of v(0), …, v(n−1), scaled so that squares neither overflow nor
-// underflow.
+// Norm returns the 2-norm of v(0), …, v(n−1), scaled so that no square overflows or underflows.
 func Norm(n int, v func(i int) float64) float64 {
 	largest := 0.0
 	for i := range n {
@@ -48,21 +47,21 @@ func Norm(n int, v func(i int) float64) float64 {
 // Norm2 returns ‖x‖, scaled as by Norm.
 func Norm2(x []float64) float64 { return Norm(len(x), func(i int) float64 { return x[i] }) }
 
-// SumRounding bounds the rounding error of a sum of n products relative to the product of the norms
-// of their factors: |fl(xᵀy) − xᵀy| ≤ γ_n |x|ᵀ|y| ≤ γ_n ‖x‖‖y‖ with γ_n = nu/(1 − nu), u = 2⁻⁵³
-// (Higham 2002, Accuracy and Stability of Numerical Algorithms, § 3.1), where γ_n may be replaced
-// by 10√n u with probability practically 1 (Higham and Mary 2019).
+// SumRounding bounds the rounding error of a sum of n products, relative to the product of the
+// norms of the two vectors: |fl(xᵀy) − xᵀy| ≤ γ_n |x|ᵀ|y| ≤ γ_n ‖x‖‖y‖ with γ_n = nu/(1 − nu), u =
+// 2⁻⁵³ (Higham 2002, Accuracy and Stability of Numerical Algorithms, § 3.1). The result is 10√n u,
+// which may replace γ_n with probability practically 1 (Higham and Mary 2019).
 func SumRounding(n int) float64 { return 10 * math.Sqrt(float64(n)) * 0x1p-53 }
 
 // ScaleOf returns the number by which a residual is divided to be relative to a right-hand side:
 // the norm of the right-hand side, or more if rounding errors dominate this norm.
 //
-// norm is ‖ΦᵀWy‖ for the right-hand side ΦᵀWy, whose elements are sums. terms bounds the norm of
-// the sums of the absolute values of their terms, so that ΦᵀWy and a residual have the rounding
-// error unit·terms. If y is orthogonal to every column of Φ, the terms cancel, and a residual of
-// tol‖ΦᵀWy‖ would be smaller than its own rounding error. Therefore, if ‖ΦᵀWy‖ is below a
-// thousandth of terms, the result is so large that a residual of unit·terms, divided by it, is at
-// most tol, or ε if tol is smaller. Numbers below 2⁻¹⁰²² have no relative precision.
+// norm is ‖ΦᵀWy‖ for the right-hand side ΦᵀWy, whose elements are sums. terms is the norm of the
+// vector of the sums of the absolute values of the terms, or a bound on it. ΦᵀWy and a residual
+// have the rounding error unit·terms. If y is orthogonal to every column of Φ, the terms cancel,
+// and a residual of tol‖ΦᵀWy‖ would be smaller than its own rounding error. Therefore, if norm is
+// below terms/1000, the result is at least unit·terms/max(tol, ε). It is at least 2⁻¹⁰²², because
+// smaller numbers have no relative precision.
 func ScaleOf(norm, terms, unit, tol float64) float64 {
 	if norm < terms/1000 {
 		norm = max(norm, unit*terms/max(tol, Epsilon))

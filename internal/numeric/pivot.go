@@ -19,8 +19,8 @@ import (
 // a margin.
 func PivotTol(terms float64) float64 { return 8 * Epsilon * math.Sqrt(terms) }
 
-// RoundedPivot calls CheckPivots with the bound of PivotTol. after is the diagonal of a factor, and
-// before is the diagonal of the factored matrix.
+// RoundedPivot calls CheckPivots with the bounds of PivotTol. after is the diagonal of a factor,
+// and before is the diagonal of the factored matrix.
 func RoundedPivot(after, before []float64) error {
 	tol := PivotTol(float64(len(before)))
 	return CheckPivots(after, func(i int) float64 { return tol * before[i] })
@@ -50,13 +50,13 @@ func ExplainPivot(pivot *backend.PivotError, format string, args ...any) error {
 	return &explained{message.Errorf(format, args...), pivot}
 }
 
-// Indefinite reports whether a pivot is too negative for a rounding error of a positive
-// semidefinite matrix with diagonal elements up to largest. A larger λ does not help then,
-// because K itself is indefinite.
+// Indefinite reports whether a pivot is more negative than any rounding error of a positive
+// semidefinite matrix with diagonal elements up to largest. K itself is then indefinite, and a
+// larger λ does not help.
 func Indefinite(pivot, largest float64) bool { return pivot < -math.Sqrt(Epsilon)*largest }
 
-// IndefiniteAdvice returns the advice about an indefinite K of the kernel k. k is nil if K was
-// given as a matrix.
+// IndefiniteAdvice returns the advice about an indefinite K of the kernel k, or of a matrix if k is
+// nil.
 func IndefiniteAdvice(k kernels.Kernel) string {
 	switch {
 	case k == nil:

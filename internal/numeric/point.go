@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// PointError returns the error for row i of x, counted from 0, for which the kernel k has no finite
-// value, either because x breaks the rule of k for points or because value is not finite.
+// PointError returns the error for x, row i of the samples, counted from 0, at which the kernel k
+// has no finite value. Either x breaks the rule of k for points, or value is not finite.
 func PointError(k kernels.Kernel, i int, x []float64, value float64) error {
 	if rule := kernels.PointRule(k); rule != nil {
 		if err := rule(x); err != nil {
@@ -23,8 +23,9 @@ func PointError(k kernels.Kernel, i int, x []float64, value float64) error {
 	return err
 }
 
-// SamplePoints returns x. For a kernel of precomputed values, x is the symmetric n×n matrix of k on
-// the n samples, and SamplePoints returns the points of the samples: see kernels.Precomputed.
+// SamplePoints returns the samples x as points. For a kernel of precomputed values, x may be the
+// symmetric n×n matrix of k on the n samples, which SamplePoints converts to points of
+// kernels.Precomputed.
 func SamplePoints(k kernels.Kernel, x Points) (Points, error) {
 	if x.Sparse != nil || x.Rows != x.Cols || x.Rows == 0 || !precomputed(k) {
 		return x, nil
@@ -36,7 +37,7 @@ func SamplePoints(k kernels.Kernel, x Points) (Points, error) {
 	}
 	points, err := kernels.TrainingPoints(n, values)
 	if err != nil {
-		if x.CheckRule(k, "x") == nil { // points with repeated objects have as many rows as columns
+		if x.CheckRule(k, "x") == nil { // x may already be points: with repeated objects they can have as many rows as columns
 			return x, nil
 		}
 		return x, fmt.Errorf("x: %w", err)
@@ -44,9 +45,9 @@ func SamplePoints(k kernels.Kernel, x Points) (Points, error) {
 	return DensePoints(backend.Host[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: points}), nil
 }
 
-// OtherPoints returns x. For a kernel of precomputed values, x may have m columns with the values
-// of k with m objects, where features = m + 2. Then OtherPoints returns points in which the values
-// k(x, x) are missing, and known is false.
+// OtherPoints returns the rows of x as points. For a kernel of precomputed values, x may have
+// features − 2 columns with the values of k with the training objects. The result then lacks the
+// values k(x, x), and known is false.
 func OtherPoints(k kernels.Kernel, x Points, features int) (points Points, known bool) {
 	if x.Sparse != nil || x.Cols != features-2 || !precomputed(k) {
 		return x, true
@@ -60,8 +61,8 @@ func OtherPoints(k kernels.Kernel, x Points, features int) (points Points, known
 	return DensePoints(h), false
 }
 
-// precomputed reports whether k takes precomputed values. If a kernel combines them with features,
-// its rule for points returns an error.
+// precomputed reports whether k takes precomputed values. It returns false if k combines them with
+// features; the rule of k for points then returns an error.
 func precomputed(k kernels.Kernel) bool {
 	is, err := kernels.IsPrecomputed(k)
 	return is && err == nil

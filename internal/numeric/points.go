@@ -31,9 +31,9 @@ func SparsePoints(x backend.CSR[float64]) Points {
 	return Points{Rows: x.Rows, Cols: x.Cols, Sparse: &x}
 }
 
-// PointsOf returns the rows of m as points. It copies the elements unless m is a backend.Host, a
-// backend.CSR or a *mat.Dense. It returns an error for matrices of other types that are not a
-// mat.Matrix.
+// PointsOf returns the rows of m as points. It copies the elements of a mat.Matrix that is not a
+// backend.Host, a backend.CSR or a *mat.Dense. For a type that is not a mat.Matrix it returns an
+// error.
 func PointsOf(m backend.Points) (Points, error) {
 	switch m := m.(type) {
 	case backend.Host[float64]:
@@ -70,8 +70,8 @@ func (p Points) Place(b backend.Backend[float64]) (backend.Matrix[float64], erro
 	return backend.Place(b, p.Dense)
 }
 
-// PlacedBytes returns the memory that Place takes on the device of b for n points that store, on
-// average, as many elements as the points of p.
+// PlacedBytes returns the memory, in bytes, that Place takes on the device of b for n points. On
+// average, these points are assumed to store as many elements as the points of p.
 func (p Points) PlacedBytes(b backend.Backend[float64], n int) int64 {
 	if p.Sparse != nil {
 		return backend.SparseBytes(b, n, p.Cols, p.Elements(n))
@@ -82,17 +82,17 @@ func (p Points) PlacedBytes(b backend.Backend[float64], n int) int64 {
 	return Bytes(Elements(n, p.Cols))
 }
 
-// Evaluating returns ctx for work that evaluates a kernel at the points. Plans that are reported
-// through it include the memory in which the device packs the points.
+// Evaluating returns a context for work that evaluates a kernel at the points. Plans that are
+// reported through it include the memory in which the device packs the points.
 func (p Points) Evaluating(ctx context.Context, dev backend.Device) context.Context {
-	if p.Sparse != nil { // only the columns that most points store are packed
+	if p.Sparse != nil { // the device packs only the columns that most points store
 		return ctx
 	}
 	return run.Packing(ctx, dev, p.Rows, p.Cols)
 }
 
-// CopyBytes returns the Go memory, in bytes, of a copy of n points that store as many elements as
-// the points of p on average.
+// CopyBytes returns the Go memory, in bytes, of a copy of n points. On average, these points are
+// assumed to store as many elements as the points of p.
 func (p Points) CopyBytes(n int) int64 {
 	if p.Sparse != nil {
 		return 12*int64(p.Elements(n)) + 8*(int64(n)+1)
@@ -100,8 +100,8 @@ func (p Points) CopyBytes(n int) int64 {
 	return Bytes(Elements(n, p.Cols))
 }
 
-// Elements returns the number of elements, rounded up, that n points store if they store as many as
-// the points of p on average.
+// Elements returns the number of elements, rounded up, that n points store. On average, these
+// points are assumed to store as many elements as the points of p.
 func (p Points) Elements(n int) int {
 	if p.Sparse == nil {
 		return n * p.Cols
@@ -162,8 +162,8 @@ func (p Points) With(x []float64) Points {
 	return SparsePoints(s)
 }
 
-// Shuffled returns a copy of the points in which the features first … first+width−1 of point i are
-// the features of point from[i].
+// Shuffled returns a copy of the points in which point i has the features first … first+width−1 of
+// point from[i].
 func (p Points) Shuffled(from []int, first, width int) Points {
 	if p.Sparse == nil {
 		h := backend.NewHost[float64](p.Rows, p.Cols)
@@ -200,8 +200,7 @@ func (p Points) Kept(weights []float64) Points {
 	return p.Take(list)
 }
 
-// Stored returns the stored features of point i, which are all features if the points are dense. It
-// shares the memory of p.
+// Stored returns the stored features of point i, for dense points all features, in the memory of p.
 func (p *Points) Stored(i int) []float64 {
 	if p.Sparse != nil {
 		_, values := p.Sparse.Row(i)
@@ -275,8 +274,7 @@ func (p Points) AddTo(dst []float64, a float64, i int) {
 	}
 }
 
-// Weights returns the d×t weights Σ_i x_i a_i of the features, for the n×t coefficients a of the
-// linear kernel.
+// Weights returns the d×t weights Σ_i x_i a_i for the n×t coefficients a of the linear kernel.
 func (p Points) Weights(a backend.Host[float64]) backend.Host[float64] {
 	w := backend.NewHost[float64](p.Cols, a.Cols)
 	for i := range p.Rows {
@@ -291,13 +289,13 @@ func (p Points) Weights(a backend.Host[float64]) backend.Host[float64] {
 	return w
 }
 
-// Used returns the points without the features that no point stores, and the indices of the
-// remaining features, or nil if all features remain. used shares the values of p.
+// Used returns the points without the features that no point stores. features holds the indices of
+// the remaining features, or is nil if all features remain. used shares the values of p.
 func (p Points) Used() (used Points, features []int32) {
 	if p.Sparse == nil {
 		return p, nil
 	}
-	place := make([]int32, p.Cols) // index of each feature among the used features, counted from 1
+	place := make([]int32, p.Cols) // index of each feature among the used features, counted from 1; 0 for an unused feature
 	stored := p.Sparse.Indices[p.Sparse.Indptr[0]:p.Sparse.Indptr[p.Rows]]
 	for _, c := range stored {
 		place[c] = 1
@@ -319,8 +317,8 @@ func (p Points) Used() (used Points, features []int32) {
 	return SparsePoints(x), features
 }
 
-// Restored reverses Used for weights. It returns d×t weights: the rows with the indices in features
-// are the rows of w, and all other rows are 0.
+// Restored converts weights of the features of Used to weights of all d features. The rows of w
+// become the rows with the indices in features, and all other rows are 0.
 func Restored(w backend.Host[float64], features []int32, d int) backend.Host[float64] {
 	if features == nil {
 		return w
@@ -332,8 +330,8 @@ func Restored(w backend.Host[float64], features []int32, d int) backend.Host[flo
 	return all
 }
 
-// Difference sets dst to the nonzero elements of the difference of points i and j, and possibly
-// some zero elements, and returns it.
+// Difference returns the elements of the difference of points i and j in the memory of dst. It
+// omits elements that neither of two sparse points stores.
 func (p Points) Difference(dst []float64, i, j int) []float64 {
 	dst = dst[:0]
 	if p.Sparse == nil {

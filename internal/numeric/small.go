@@ -63,10 +63,10 @@ func (s Small) Solve(b Small) {
 	}
 }
 
-// Basis returns a matrix T of n rows such that the columns of Z T are orthonormal and span the
-// range of Z, where s is the n×n Gram matrix ZᵀZ. It omits columns whose squared norm decreases to
-// less than the fraction tol when the chosen columns are projected out. It uses Cholesky
-// factorization with complete pivoting of s scaled to a unit diagonal.
+// Basis returns a matrix T of n rows for the n×n Gram matrix s = ZᵀZ. The columns of Z T are
+// orthonormal and span the range of Z. A column of Z is omitted if less than the fraction tol of
+// its squared norm remains when the chosen columns are projected out. Basis uses Cholesky
+// factorization with complete pivoting of s, scaled to a unit diagonal.
 func (s Small) Basis(tol float64) Small {
 	n := s.Rows
 	scale, left := make([]float64, n), make([]float64, n)
@@ -103,7 +103,7 @@ func (s Small) Basis(tol float64) Small {
 		left[next] = 0
 		pivots = append(pivots, next)
 	}
-	// T holds L⁻ᵀ in the rows of the pivots.
+	// The rows of T that belong to pivots hold L⁻ᵀ.
 	t := NewSmall(n, len(pivots))
 	for k := range pivots {
 		column := make([]float64, len(pivots))

@@ -20,7 +20,7 @@ type Symmetric[T backend.Float] interface {
 	Factor(reduced bool) error  // A = L Lᵀ, in reduced precision if reduced is set; waits for the result
 	Solve(r backend.Matrix[T])  // r ← (L Lᵀ)⁻¹ r
 
-	On(b backend.Backend[T]) Symmetric[T] // the same matrix in another queue
+	On(b backend.Backend[T]) Symmetric[T] // the same matrix, with operations in the queue b
 	Leading(n int) Symmetric[T]           // the first n rows and columns
 	// Upload and Download wait for the copy, as in backend.PackedBackend.
 	Upload(first int, h backend.Host[T]) error
@@ -162,7 +162,8 @@ func (s *squareStored[T]) Download(h backend.Host[T], first int) error {
 }
 
 // copyInLowerTriangle is a symmetric matrix stored in a square matrix. The factor overwrites the
-// upper triangle; K remains below the diagonal, for the residual of the first solution.
+// upper triangle. K remains below the diagonal and serves to compute the residual of the first
+// solution.
 type copyInLowerTriangle struct {
 	squareStored[float64]
 	diag []float64 // diagonal of A, which Factor sets
@@ -195,14 +196,14 @@ func (s *copyInLowerTriangle) Solve(r backend.Matrix[float64]) {
 	s.b.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, s.a, r)
 }
 
-// A Product computes products with a K that an inner solver stores in float64.
+// A Product computes products with a matrix K that an inner solver stores in float64.
 type Product interface {
-	// Times queues q ← B p for a B that differs from K + λW⁻¹ only on the diagonal, and returns
-	// the difference.
+	// Times queues q ← B p and returns the diagonal of K + λW⁻¹ − B. The other elements of this
+	// difference are 0.
 	Times(q, p backend.Matrix[float64]) []float64
 }
 
-// Times implements Product with the copy of K below the diagonal.
+// Times implements Product. Below the diagonal, B is K; its diagonal is that of the factor.
 func (s *copyInLowerTriangle) Times(q, p backend.Matrix[float64]) []float64 {
 	s.Mul(q, p)
 	d := make([]float64, len(s.diag))
@@ -212,8 +213,8 @@ func (s *copyInLowerTriangle) Times(q, p backend.Matrix[float64]) []float64 {
 	return d
 }
 
-// Narrowing returns a function that sets its argument to the matrix from, rounded to float32, or
-// nil if dev cannot round matrices in this storage.
+// Narrowing returns a function that sets its argument to the matrix from, rounded to float32. It
+// returns nil if dev cannot round matrices in this storage.
 func Narrowing(dev backend.Device, from Symmetric[float64]) func(to Symmetric[float32]) error {
 	n, ok := dev.(backend.PackedNarrower)
 	p, packed := from.(*packedStored[float64])
@@ -229,8 +230,9 @@ func Narrowing(dev backend.Device, from Symmetric[float64]) func(to Symmetric[fl
 	}
 }
 
-// FactorGram sets the lower triangle of a to the Cholesky factor of k(X, X) + D for the diagonal D,
-// of length 1 or n. It returns an error for a pivot that is a rounding error.
+// FactorGram sets the lower triangle of a to the Cholesky factor of k(X, X) + D. d is the diagonal
+// of D and has length 1 or n. If a pivot is a rounding error, FactorGram returns a
+// *backend.PivotError.
 func FactorGram(b backend.Backend[float64], a backend.Matrix[float64], k kernels.Kernel, x backend.Matrix[float64], d []float64) error {
 	b.Gram(a, k, x, x)
 	b.AddDiag(d, a)
@@ -248,8 +250,8 @@ func FactorGram(b backend.Backend[float64], a backend.Matrix[float64], k kernels
 	return RoundedPivot(after, before)
 }
 
-// InverseDiagonal returns the diagonal of (LLᵀ)⁻¹. It computes blocks of columns of L⁻¹, which
-// begin at the diagonal. scratch has n rows, and its number of columns is the width of a block.
+// InverseDiagonal returns the diagonal of (LLᵀ)⁻¹. It computes L⁻¹ in blocks of columns, from the
+// diagonal down. scratch has n rows, and its number of columns is the width of a block.
 func InverseDiagonal(ctx context.Context, b backend.Backend[float64], l, scratch backend.Matrix[float64]) ([]float64, error) {
 	n, width := scratch.Dims()
 	diag := make([]float64, n)

@@ -3,17 +3,16 @@ package pages
 
 import "unsafe"
 
-// These are the alignments of the first element of an array in bytes: a cache line, and for large
-// arrays a huge page.
+// These are the alignments of the first element of an array in bytes: a cache line or a huge page.
 const (
 	cacheLine = 64
 	hugePage  = 2 << 20
 )
 
-// Zeros returns n zeros that begin at a cache line. If they span several huge pages, they begin at
-// a huge page, and Zeros requests huge pages from the system. Huge pages make the first access to
-// the memory faster, because there are fewer pages. Without them the TLB does not cover a matrix of
-// some megabytes, and products are several percent slower.
+// Zeros returns n zeros that begin at a cache line. An array of two huge pages or more begins at a
+// huge page, and Zeros requests huge pages for it from the system. Huge pages make the first access
+// to the memory faster, because there are fewer pages. Without huge pages the TLB does not cover a
+// matrix of some megabytes, and products are several percent slower.
 func Zeros[T byte | float32 | float64](n int) []T {
 	size := int(unsafe.Sizeof(*new(T)))
 	to := cacheLine
