@@ -21,10 +21,10 @@ type block[T backend.Float] struct {
 	goal        []float64
 	norms       []float64 // norms of the columns of R
 	width       int       // number of directions in P
-	iter, since int       // iterations, and iterations without progress
+	iter, since int       // iter: iterations; since: iterations without progress
 	best, truth float64   // best: the smallest residual; truth: the residual at the last replacement of R
-	kept        float64   // the residual of the stored X
-	first       float64   // the residual after the first iteration; 0 if the solve was restored after this iteration
+	kept        float64   // residual of the X in Solver.least
+	first       float64   // residual after the first iteration; 0 if the solve was restored after this iteration
 }
 
 // run solves for the block, either from X = 0 or from a State.
@@ -99,9 +99,9 @@ func (k *block[T]) run(resumed *State) error {
 	return k.finish()
 }
 
-// remaining estimates the number of iterations that reduce the residual from now to 1. It assumes
-// that each iteration reduces the residual by the mean factor of the last `steps` iterations, which
-// reduced it from first to now.
+// remaining estimates the number of iterations that reduce the residual from now to 1. The last
+// `steps` iterations reduced it from first to now. Each further iteration is assumed to reduce it
+// by the mean factor of these steps.
 func remaining(first, now float64, steps int) float64 {
 	if !(now < first) {
 		return math.Inf(1)
@@ -125,8 +125,7 @@ func (k *block[T]) start() error {
 		return err
 	}
 	if k.Limit > 0 {
-		// The reduction of the residual is divided equally among the smallest sufficient number of
-		// solves.
+		// Divide the reduction of the residual equally among as few solves as possible.
 		for j, goal := range k.goal {
 			if v := k.norms[j]; goal < v*k.Limit && goal > 0 {
 				rounds := math.Ceil(elementary.Log(goal/v) / elementary.Log(k.Limit))
@@ -161,7 +160,7 @@ func (k *block[T]) conjugateTo(s numeric.Small, active int) error {
 	return k.combine(-1, p, beta, 1, z)
 }
 
-// left returns the largest quotient of the norm of a column of R and its goal.
+// left returns the largest ratio of the norm of a column of R to its goal.
 func (k *block[T]) left() float64 {
 	worst := 0.0
 	for j, v := range k.norms {
@@ -192,7 +191,7 @@ func (k *block[T]) step() error {
 		err = k.b.Sync()
 	}
 	if err != nil {
-		// X, R and P are unchanged, so that the state can be saved.
+		// The failed product has not changed X, R and P, so that the state can be saved.
 		if k.Save != nil && k.frame.Ctx.Err() != nil {
 			*k.Products--
 			if err := k.save(k.raw); err != nil {
@@ -307,12 +306,11 @@ func (k *block[T]) orthogonalize(active int) error {
 	if err := k.combine(1, z, basis, 0, k.part(k.p, k.width)); err != nil {
 		return err
 	}
-	return k.b.Sync() // the state is complete from here to the end of the next product
+	return k.b.Sync() // from here to the end of the next product, X, R and P are a complete state
 }
 
-// independence returns the smallest fraction of a column's squared norm that may remain after
-// projecting out the preceding columns. It depends on T, because squared norms have the rounding
-// error of T.
+// independence returns the fraction tol of Basis: a column of Z is dependent if less of its squared
+// norm remains. It depends on T, because squared norms have the rounding error of T.
 func independence[T backend.Float]() float64 {
 	if numeric.PrecisionOf[T]() == "float32" {
 		return 1e-5
@@ -378,8 +376,7 @@ func (k *block[T]) save(b backend.Backend[T]) error {
 	return k.Save(st)
 }
 
-// restore sets the block from a State; run calls it instead of start. The right-hand sides are on
-// the device.
+// restore sets the block from a State; run calls it instead of start. RHS is already on the device.
 func (k *block[T]) restore(st *State) error {
 	k.iter, k.since, k.best, k.truth = st.Iter, st.Since, float64(st.Lowest), float64(st.Truth)
 	k.kept = float64(st.Kept)

@@ -109,9 +109,9 @@ func (p *problem) residual(x backend.Host[float64]) float64 {
 	return worst
 }
 
-// TestSolverReachesGoal checks that a solve with a matrix of 9 distinct eigenvalues takes 9
-// products for one column. In exact arithmetic it takes at most 9 products for several columns, for
-// more columns than one block has, and with linearly dependent columns.
+// TestSolverReachesGoal checks that a solve with a matrix of 9 distinct eigenvalues takes at most 9
+// products for each block, as in exact arithmetic: for one column, for several columns, for
+// linearly dependent columns, and for more columns than one block has.
 func TestSolverReachesGoal(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		dev := backendtest.Device(t, name)
@@ -261,7 +261,7 @@ func TestOperators(t *testing.T) {
 							term := kernels.Eval(k, x.Row(i), x.Row(l)) * v.Row(l)[j]
 							want, size = want+term, size+math.Abs(term)
 						}
-						// The tolerance is 100 roundings for a kernel value and n for the sum.
+						// The tolerance allows 100 roundings for a kernel value and n for the sum.
 						if !(math.Abs(got.Row(i)[j]-want) <= (100+n)*0x1p-52*size) {
 							t.Errorf("%s, %v, stored %v: element (%d, %d) is %v, want %v", name, k, stored, i, j, got.Row(i)[j], want)
 						}
@@ -277,11 +277,10 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-// TestReview checks that a solve calls Review after ten iterations, that its estimate of the
-// remaining iterations is correct to within half of their number, and that a text returned by
-// Review ends the solve with a solution whose residual is at most that of X = 0. For eigenvalues
-// that are spread evenly, the residual decreases by nearly the same factor in each iteration, and
-// faster only at the end.
+// TestReview checks that a solve calls Review after ten iterations, and that the estimate of the
+// remaining iterations is wrong by at most the factor 1.5. The eigenvalues are spread evenly, so
+// that each iteration reduces the residual by nearly the same factor, except at the end. If Review
+// returns a text, the solve must end with a solution whose residual is at most that of X = 0.
 func TestReview(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	d := make([]float64, 1000)

@@ -15,10 +15,11 @@ type Params struct {
 	MaxProducts    int     // maximum number of products
 	MaxSteps       int     // maximum number of iterations in one solve; 0 means no limit
 	Patience       int     // number of iterations without progress that ends a solve
-	Limit          float64 // relative residual that one solve can reach; smaller residuals take repeated solves; 0 means no limit
-	// If Review is not nil, each solve calls it after ten iterations with the number of iterations and an
-	// estimate of the number of remaining iterations, from the rate of the last nine. (The first iteration
-	// often increases the residual.) If Review returns a text, the solve ends with this text as the reason.
+	Limit          float64 // relative residual that one solve can reach, so that a smaller residual takes several solves; 0 means no limit
+	// Review, if not nil, is called by each solve after ten iterations, with the number of
+	// iterations and an estimate of the number of remaining iterations. The estimate uses the rate
+	// of the last nine iterations, because the first often increases the residual. If Review
+	// returns a text, the solve ends with this text as the reason.
 	Review func(done int, remaining float64) string
 	// Save, if not nil, saves a State. The solver calls it at each step for which Due is true, and
 	// when a product fails because the context is done.
@@ -27,20 +28,20 @@ type Params struct {
 }
 
 // Solver implements preconditioned conjugate gradients in the precision T for blocks of right-hand
-// sides. Each product with A is shared by all columns of a block, whose solutions are searched in
-// one common space (O'Leary 1980). The search directions are orthogonalized with rank detection, so
-// that the method does not break down if the columns of a block become linearly dependent; there
-// are then fewer directions than columns (Ji and Li 2017, "BF-BCG"):
+// sides. All columns of a block share each product with A, and one common space is searched for
+// their solutions (O'Leary 1980). The search directions are orthogonalized with rank detection. If
+// the columns of a block become linearly dependent, there are fewer directions than columns, and
+// the method does not break down (Ji and Li 2017, "BF-BCG"):
 //
 //	Q = AP,  α = (PᵀQ)⁻¹ PᵀR,  X ← X + Pα,  R ← R − Qα,
 //	Z = M⁻¹R,  P ← orth(Z − P (PᵀQ)⁻¹ QᵀZ)
 //
 // With one column this is the standard method. Columns that have reached their goal add no search
-// directions. A second call of Solve continues with the directions of the first call. Its
-// right-hand side replaces R: the residual of the first solution, recomputed from the data. The
-// directions remain useful if this residual is near R (van der Vorst and Ye 2000). Within a solve R
-// is also periodically replaced by the recomputed residual, because rounding errors accumulate in
-// the recurrence for R.
+// directions. In a second call of Solve, the right-hand side is the residual of the first solution,
+// recomputed from the data. This residual replaces R, and the solve continues with the directions
+// of the first call. They remain useful if the residual is near R (van der Vorst and Ye 2000).
+// During a solve, the recomputed residual also replaces R at regular intervals, because rounding
+// errors accumulate in the recurrence for R.
 type Solver[T backend.Float] struct {
 	Params
 	Stopped       string // why the last solve ended above its goal; "" if it reached the goal
@@ -56,12 +57,12 @@ type Solver[T backend.Float] struct {
 	x, r, p, q, z, g backend.Matrix[T] // n×width; g is nil if width is 1
 	least            backend.Matrix[T] // n×width: the X with the smallest residual
 	coeff            backend.Matrix[T] // width × width
-	last             *numeric.Small    // the factor of PᵀQ from the last step while its P and Q exist; otherwise nil
+	last             *numeric.Small    // factor of PᵀQ from the last step; nil if P or Q no longer exists
 }
 
 // A Preconditioner is an approximate inverse of A, symmetric and positive definite, on the device.
 type Preconditioner[T backend.Float] interface {
-	// Apply queues z ← P⁻¹ r for n×c matrices, which do not overlap. It waits only if it needs the
+	// Apply queues z ← P⁻¹ r for n×c matrices that do not overlap. It waits only for steps on the
 	// host.
 	Apply(z, r backend.Matrix[T]) error
 }
@@ -72,9 +73,10 @@ const BlockWidth = 64
 
 const (
 	// CarryLimit is the smallest value of Limit at which a solve starts from the directions of the
-	// preceding solve. The total numbers of iterations with and without these directions, measured at
-	// n = 20,000, d = 50 and λ = 0.1 (2026-11-23), are 58 and 62 with K in 16 bits and limit 0.025, 58
-	// and 60 in float32 with limit 1e-3, and 66 and 60 with limit 2e-5, the smallest for float32.
+	// preceding solve. Total numbers of iterations with and without these directions were measured
+	// at n = 20,000, d = 50 and λ = 0.1 (2026-11-23): 58 and 62 with K in 16 bits and limit 0.025,
+	// 58 and 60 in float32 with limit 1e-3, and 66 and 60 in float32 with limit 2e-5, the smallest
+	// limit for float32.
 	CarryLimit = 1e-3
 	// reviewAfter is the number of iterations after which Review is called.
 	reviewAfter = 10
@@ -92,7 +94,7 @@ func Bytes[T backend.Float](n, columns int) int64 {
 	return numeric.ElementBytes[T](numeric.Total(numeric.Elements(matrices*c, n), numeric.Elements(c, c)))
 }
 
-// New returns a solver, whose memory it allocates on the device of the frame f. pre may be nil.
+// New returns a solver. It allocates the solver's memory on the device of f. pre may be nil.
 func New[T backend.Float](f *run.Frame, b backend.Backend[T], a Operator[T], pre Preconditioner[T], par Params) (*Solver[T], error) {
 	c := &Solver[T]{Params: par, frame: f, b: b, a: a, pre: pre}
 	var double bool

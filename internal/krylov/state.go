@@ -6,9 +6,9 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// State holds the state from which a solve resumes an earlier solve that was interrupted.
+// State holds the state of an interrupted solve, from which another solve resumes.
 type State struct {
-	From, Iter, Since   int // first column of the block, its iterations, and its iterations without progress
+	From, Iter, Since   int // first column of the block, its number of iterations, and its number of iterations without progress
 	Lowest, Truth, Kept Number
 	Goal                []float64
 	// RHS holds the right-hand sides of all blocks, and the solutions in the columns before From. All
