@@ -13,15 +13,15 @@ import (
 // bandwidthRows is the largest number of rows that Bandwidth uses.
 const bandwidthRows = 1000
 
-// Bandwidth returns the sigma of a Gaussian whose kernel-weighted means of y have the smallest
-// leave-one-out squared error, among median times 8, 8/√2, 4, …, 1/16, in O(n²) operations for at
-// most 1000 rows chosen by seed. It excludes a sigma for which the kernel values between some row
-// and all other rows underflow. The errors of a column of y are relative to its variance. The
-// weights must be > 0.
+// Bandwidth chooses the sigma of a Gaussian among median times 8, 8/√2, 4, …, 1/16. It returns the
+// sigma for which the kernel-weighted means of y have the smallest leave-one-out squared error. It
+// takes O(n²) operations for n ≤ 1000 rows chosen by seed. It excludes a sigma for which the kernel
+// values between some row and all other rows underflow. The errors of a column of y are relative to
+// its variance. The weights must be > 0.
 func Bandwidth(ctx context.Context, median float64, points numeric.Points, y backend.Host[float64], weight []float64, seed uint64) (float64, error) {
 	rows := rand.New(rand.NewPCG(seed, 1)).Perm(points.Rows)
 	rows = rows[:min(len(rows), bandwidthRows)]
-	// Targets are scaled to the range from 0 to 1, so that no square overflows.
+	// Scale the targets to the range from 0 to 1, so that no square overflows.
 	u, variance := backend.NewHost[float64](len(rows), y.Cols), make([]float64, y.Cols)
 	weights, all := make([]float64, len(rows)), 0.0
 	for a, i := range rows {
@@ -58,7 +58,7 @@ func Bandwidth(ctx context.Context, median float64, points numeric.Points, y bac
 			square[b] = d * d
 		}
 		for g := range loss {
-			// The candidate is median·8·2^(−g/2), and (8·2^(−g/2))² = 64·2^−g.
+			// The factor of candidate g is 8·2^(−g/2), whose square is 64·2^−g.
 			scale, total := -0.5/math.Ldexp(64, -g), 0.0
 			clear(sum)
 			for b := range rows {

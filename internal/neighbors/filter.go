@@ -9,9 +9,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A filter excludes samples by s = xᵀz − zᵀz/2, computed in float32 as the inner product of (x, 1)
-// and (z, −zᵀz/2). The largest s belongs to the nearest sample, and the key of Nearest is −2s. With
-// u = 2⁻²⁴, m = d + 4 and γ = mu/(1 − mu), the computed s differs from the exact s by at most
+// A filter excludes samples z that cannot be neighbors of x. It uses s = xᵀz − zᵀz/2, computed in
+// float32 as the inner product of (x, 1) and (z, −zᵀz/2). The largest s belongs to the nearest
+// sample, and the key of Nearest is −2s. With u = 2⁻²⁴, m = d + 4 and γ = mu/(1 − mu), the computed
+// s differs from the exact s by at most
 //
 //	γ (‖x‖‖z‖ + zᵀz/2) + 2⁻¹⁴⁹ (d + ‖x‖₁ + ‖z‖₁)
 //
@@ -29,8 +30,9 @@ type filter struct {
 // most is the largest ‖x‖ for which no float32 product overflows.
 const most = 0x1p60
 
-// filter returns a filter for the rows of x. ok is false for kernels other than the linear kernel,
-// for sparse points, and for points whose products overflow in float32.
+// filter returns a filter for the rows of x. ok is false if the kernel is not linear, if the points
+// are sparse, if products overflow in float32, or if a filter saves no time for so few rows or
+// samples.
 func (s Samples) filter(x numeric.Points, k int) (*filter, bool) {
 	if _, linear := s.Kernel.(kernels.Linear); !linear || x.Sparse != nil || s.Points.Sparse != nil || x.Rows < tileRows || s.Points.Rows < 4096 {
 		return nil, false
@@ -53,7 +55,7 @@ func (f *filter) margin(x []float64) float64 {
 	norm, abs := norms(x)
 	d := float64(len(x))
 	rounding := (d + 4) * 0x1p-24 / (1 - (d+4)*0x1p-24)
-	// The last factor covers the rounding errors of the bound itself and of the keys in float64.
+	// The factor 1.001 covers the rounding errors of the bound itself and of the keys in float64.
 	return (rounding*(norm*f.norm+f.top/2) + 0x1p-149*(d+abs+f.abs)) * 1.001
 }
 
@@ -120,7 +122,7 @@ func (f *filter) add(r *nearest, x []float64, margin float64, first int, values 
 	}
 }
 
-// below implements Searcher.Below for backends that are not a Searcher.
+// below is Searcher.Below for backends that are not a Searcher.
 func below(values []float32, bound float32) int {
 	for i, v := range values {
 		if !(v < bound) {

@@ -21,12 +21,12 @@ type Samples struct {
 	Points numeric.Points // n×d
 	Weight []float64      // weights > 0
 	Own    []float64      // k(z, z)
-	First  int            // number of rows before those of x, which errors count
+	First  int            // number of rows that precede the rows of x, for the row numbers in errors
 }
 
-// bytes returns the memory of a search among n samples for tileRows rows of x, in bytes: the
+// bytes returns the memory, in bytes, of a search among n samples for tileRows rows of x: the
 // samples and the rows on the device, and a tile of kernel values. A filtered search also has
-// float32 copies of the samples, the rows and the tile.
+// float32 copies of these.
 func (s Samples) bytes(dev backend.Device, x numeric.Points, filtered bool) int64 {
 	n, rows := s.Points.Rows, min(x.Rows, tileRows)
 	tile := int64(rows) * int64(min(n, tileColumns))
@@ -37,12 +37,12 @@ func (s Samples) bytes(dev backend.Device, x numeric.Points, filtered bool) int6
 	return bytes
 }
 
-// Nearest calls f for the rows of x in order. list holds the samples z with the smallest d²(x, z) =
-// k(x, x) + k(z, z) − 2k(x, z), in ascending order of d² and of the index, until the weights of the
-// samples sum to k; keys holds d² − k(x, x) of each sample in list. f must not retain the slices.
+// Nearest calls f for the rows of x in order. list holds the nearest samples z, sorted by d²(x, z)
+// = k(x, x) + k(z, z) − 2k(x, z) and, for equal d², by the index. It ends when the weights of the
+// samples sum to k. keys holds d² − k(x, x) of each sample in list. f must not retain the slices.
 //
-// With the linear kernel and dense points, k(x, z) is evaluated in float32 first, and in float64
-// only for the samples that the bound of the rounding errors cannot exclude.
+// With the linear kernel and dense points, Nearest evaluates k(x, z) in float32 first. It evaluates
+// k(x, z) in float64 only if the bound on the rounding errors does not exclude z.
 func (s Samples) Nearest(ctx context.Context, dev backend.Device, x numeric.Points, k int, f func(i int, list []int, keys []float64)) error {
 	rows := make([]nearest, min(x.Rows, tileRows))
 	first := 0
@@ -96,7 +96,7 @@ type nearest struct {
 	k     float64
 	list  []int     // indices of the samples, the nearest first
 	keys  []float64 // d² − k(x, x) of each sample in list
-	limit float64   // the largest key if the weights of list sum to at least k; otherwise +Inf
+	limit float64   // if the weights of list sum to at least k, the largest key; otherwise +Inf
 
 	wrong bool    // whether a kernel value is NaN or infinite
 	value float64 // the first kernel value that is NaN or infinite
@@ -115,7 +115,7 @@ func (r *nearest) add(s Samples, first int, values []float64) {
 		if key >= limit && key <= math.MaxFloat64 { // false for NaN
 			continue
 		}
-		if key-key != 0 { // NaN or Inf would make the order of the samples wrong
+		if key-key != 0 { // NaN or Inf has no place in the order of the samples
 			if !r.wrong {
 				r.wrong, r.value = true, v
 			}
@@ -136,7 +136,7 @@ func (r *nearest) insert(weight []float64, z int, key float64) {
 	}
 	r.list, r.keys = slices.Insert(r.list, at, z), slices.Insert(r.keys, at, key)
 	n, sum := 0, 0.0
-	for ; n < len(r.list) && sum < r.k; n++ { // the weights are summed again, because subtracting a weight from a running sum would round
+	for ; n < len(r.list) && sum < r.k; n++ { // sum the weights again, because subtracting a weight from a running sum would round
 		sum += weight[r.list[n]]
 	}
 	r.list, r.keys = r.list[:n], r.keys[:n]
@@ -145,8 +145,8 @@ func (r *nearest) insert(weight []float64, z int, key float64) {
 	}
 }
 
-// Mean returns the weighted mean of the rows of y over list, the nearest samples from Nearest. The
-// weight of the last sample is reduced so that the weights sum to k.
+// Mean returns the weighted mean of the rows of y over list, which Nearest has computed. The weight
+// of the last sample is reduced so that the weights sum to k.
 func (s Samples) Mean(y backend.Host[float64], k int, list []int) []float64 {
 	sum, left := make([]float64, y.Cols), float64(k)
 	for _, z := range list {
@@ -159,8 +159,8 @@ func (s Samples) Mean(y backend.Host[float64], k int, list []int) []float64 {
 	return sum
 }
 
-// Shares converts rows of sums over the samples of each class to probabilities. It divides each row
-// by the sum of the row.
+// Shares converts rows of sums over the samples of each class to probabilities: it divides by the
+// row's sum.
 func Shares(sums backend.Host[float64]) error {
 	for i := range sums.Rows {
 		row, total := sums.Row(i), 0.0
@@ -180,8 +180,8 @@ func Shares(sums backend.Host[float64]) error {
 	return nil
 }
 
-// tileRows and tileColumns are the maximum shape of a tile of kernel values. Each of two workers evaluates
-// half of the rows, 1 MiB in float32, which stay in its cache until they have been searched.
+// tileRows and tileColumns are the maximum shape of a tile of kernel values. Each of two workers
+// evaluates half of the rows, 1 MiB in float32, and searches them while they are in its cache.
 const tileRows, tileColumns = 256, 2048
 
 // grid evaluates kernel values tile by tile.
@@ -205,9 +205,9 @@ func (g *grid[T]) alloc(b backend.Backend[T], rows, columns int) (err error) {
 
 func (g *grid[T]) free() { g.out.Free() }
 
-// each calls f for each row of x and each tile with the kernel values of the row and the samples
-// column, column+1, … of z. It calls f concurrently for different rows, so that some rows are
-// searched while the kernel values of other rows are evaluated.
+// each calls f for each row of x and each tile. values holds the kernel values of the row and the
+// samples column, column+1, … of z. f is called concurrently for different rows: while some rows
+// are searched, the kernel values of other rows are evaluated.
 func (g *grid[T]) each(k kernels.Kernel, x, z backend.Matrix[T], f func(i, column int, values []T)) error {
 	m, d := x.Dims()
 	n, _ := z.Dims()

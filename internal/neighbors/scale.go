@@ -22,10 +22,10 @@ const MedianRows = 500
 // ErrEqualRows is the error of MedianDistance if no two rows differ.
 var ErrEqualRows = errors.New("no length scale can be chosen for the Gaussian kernel, because all rows of x are equal: give a kernel")
 
-// MedianDistance returns the median of the Euclidean distances between rows of x whose weight is
-// not 0, excluding pairs of equal rows. With this length scale the values of a Gaussian kernel are
-// neither all near 1 nor all near 0. If there are more than MedianRows such rows, it uses
-// MedianRows rows chosen by seed.
+// MedianDistance returns the median of the Euclidean distances between rows of x, without rows of
+// weight 0 and without pairs of equal rows. With this length scale the values of a Gaussian kernel
+// are neither all near 1 nor all near 0. If more than MedianRows rows have a weight > 0, it uses
+// MedianRows of them, chosen by seed.
 func MedianDistance(ctx context.Context, x numeric.Points, weights []float64, seed uint64) (float64, error) {
 	var rows []int
 	for i := range x.Rows {
@@ -39,7 +39,7 @@ func MedianDistance(ctx context.Context, x numeric.Points, weights []float64, se
 		rows = rows[:MedianRows]
 	}
 	x, rows = withoutZeros(x, rows)
-	// The distances between row i and the rows before it start at the index i(i − 1)/2.
+	// The distances of row i from the rows 0, …, i−1 start at the index i(i − 1)/2.
 	distances := make([]float64, len(rows)*max(0, len(rows)-1)/2)
 	var next atomic.Int64
 	run.Parallel(len(rows), func(first, last int) {
@@ -48,7 +48,7 @@ func MedianDistance(ctx context.Context, x numeric.Points, weights []float64, se
 			if ctx.Err() != nil {
 				return
 			}
-			i := len(rows) - int(next.Add(1)) // later rows have more distances
+			i := len(rows) - int(next.Add(1)) // later rows have more distances and come first
 			for j := range i {
 				difference = x.Difference(difference, rows[i], rows[j])
 				distances[i*(i-1)/2+j] = norm(difference)
@@ -78,8 +78,8 @@ func MedianDistance(ctx context.Context, x numeric.Points, weights []float64, se
 	return sigma, nil
 }
 
-// withoutZeros returns the given rows of x as sparse points, and their indices, if x is dense and at
-// most 1/16 of the elements of these rows are not 0. Otherwise it returns its arguments.
+// withoutZeros returns the given rows of x as sparse points, and the indices of these points. If x
+// is sparse, or if more than 1/16 of the elements of the rows are not 0, it returns its arguments.
 func withoutZeros(x numeric.Points, rows []int) (numeric.Points, []int) {
 	if x.Sparse != nil || x.Cols > math.MaxInt32 {
 		return x, rows
@@ -122,8 +122,8 @@ func ScaleSigma(x numeric.Points, weights []float64) (float64, error) {
 		}
 	}
 	count := float64(len(rows)) * float64(x.Cols)
-	// values calls f with slices that together hold all entries; times is the number of times that
-	// each of the entries occurs.
+	// values calls f with slices that together contain all entries. times is the weight of an
+	// entry.
 	values := func(f func(entries []float64, times float64)) {
 		for _, i := range rows {
 			f(x.Stored(i), 1)
@@ -141,8 +141,9 @@ func ScaleSigma(x numeric.Points, weights []float64) (float64, error) {
 	if !(low < high) {
 		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because all entries of x are equal: give a kernel")
 	}
-	// The variance is computed from the differences from one entry, in units of the largest difference. Their
-	// squares neither overflow nor underflow, and a large common offset causes no cancellation.
+	// The variance is computed from differences from the smallest entry, in units of the largest
+	// difference. Squares neither overflow nor underflow, and a large common offset cancels without
+	// loss.
 	largest := high/2 - low/2
 	mean, square := 0.0, 0.0
 	values(func(entries []float64, times float64) {
