@@ -141,9 +141,8 @@ func ScaleSigma(x numeric.Points, weights []float64) (float64, error) {
 	if !(low < high) {
 		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because all entries of x are equal: give a kernel")
 	}
-	// The variance is computed from differences from the smallest entry, in units of the largest
-	// difference. Squares neither overflow nor underflow, and a large common offset cancels without
-	// loss.
+	// Compute the variance from differences from the smallest entry, in units of the largest
+	// difference. Squares neither overflow nor underflow, and a large common offset cancels.
 	largest := high/2 - low/2
 	mean, square := 0.0, 0.0
 	values(func(entries []float64, times float64) {

@@ -24,8 +24,7 @@ func PointError(k kernels.Kernel, i int, x []float64, value float64) error {
 }
 
 // SamplePoints returns the samples x as points. For a kernel of precomputed values, x may be the
-// symmetric n×n matrix of k on the n samples, which SamplePoints converts to points of
-// kernels.Precomputed.
+// symmetric n×n matrix of k on the n samples. The result then has points of kernels.Precomputed.
 func SamplePoints(k kernels.Kernel, x Points) (Points, error) {
 	if x.Sparse != nil || x.Rows != x.Cols || x.Rows == 0 || !precomputed(k) {
 		return x, nil

@@ -162,7 +162,7 @@ func (p Points) With(x []float64) Points {
 	return SparsePoints(s)
 }
 
-// Shuffled returns a copy of the points in which point i has the features first … first+width−1 of
+// Shuffled returns a copy of the points in which features first … first+width−1 of point i are from
 // point from[i].
 func (p Points) Shuffled(from []int, first, width int) Points {
 	if p.Sparse == nil {
