@@ -35,8 +35,8 @@ func use(t testing.TB, library string) {
 	t.Cleanup(func() { register("gonum") })
 }
 
-// A program is a computation with gonum alone. prepare makes the data. The function that it returns
-// does the work and returns the results.
+// A program is a computation with gonum alone. prepare makes the data. The function that prepare
+// returns does the work and returns the results.
 type program struct {
 	name    string
 	prepare func(n, d int) func(t testing.TB) []float64

@@ -30,10 +30,10 @@ import (
 // early for any reason, a later Solve of the same problem with the same params resumes from the
 // saved state. On the same device it gives the same bits as a Solve without interruption.
 //
-// The name of a file is a hash of everything that the solution depends on, so that one folder can
-// hold the checkpoints of many problems. Each checkpoint replaces the file atomically and has a
-// checksum; the file is removed when the problem is solved. A Solve that is canceled saves its
-// state once more if the state is complete.
+// The name of a file is a hash of everything that the solution depends on: one folder can hold the
+// checkpoints of many problems. Each checkpoint replaces the file atomically and has a checksum;
+// the file is removed when the problem is solved. A Solve that is canceled saves its state once
+// more if the state is complete.
 //
 // Dual, Primal, OutOfCore and Normal write no checkpoints. If a checkpoint is requested, these
 // methods return an error, and Auto chooses among the other methods.

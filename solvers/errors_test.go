@@ -125,7 +125,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPivotRow checks that the error gives the row's number in X. Rows of weight 0 must count.
+// TestPivotRow checks that the error gives the row's number in X. The count must include rows of
+// weight 0.
 func TestPivotRow(t *testing.T) {
 	p := three()
 	p.Lambda, p.X.Data = 0, []float64{9, 9, 5, 6, 5, 6}

@@ -392,8 +392,8 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 		}
 		return numeric.Total(within(n)-stored, device)
 	}
-	// The panels are copied during the factorization and twice for each solve. The bandwidth of the
-	// copies is a hundredth of the bandwidth of the device's memory.
+	// The panels are copied once during the factorization and twice for each solve. The bandwidth
+	// of the copies is a hundredth of the bandwidth of the device's memory.
 	e.cost *= 1.3
 	stored := Stored64
 	if single {

@@ -213,7 +213,7 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 		c := choice
 		c.Count = m
 		held := p.held(dev, d)
-		// The basis holds c and k(c, c) times t columns.
+		// The basis holds c and the product of k(c, c) and t columns.
 		basis = numeric.Total(numeric.Bytes(numeric.Elements(m, t)), held(m))
 		if p.Sparse != nil {
 			basis = numeric.Total(basis, held(stream.PieceRows(n, m)))

@@ -551,7 +551,7 @@ func TestNormalReadsTheSamplesOnce(t *testing.T) {
 	})
 }
 
-// failing is a Rows that calls fail at block number `at`, and returns its error.
+// failing is a Rows that calls fail at block number `at` and returns the error of fail.
 type failing struct {
 	cut
 	count, at int

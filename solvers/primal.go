@@ -394,8 +394,8 @@ func (b *blocks) each(f func(x, y backend.Matrix[float64])) error {
 }
 
 // roundingOfColumn is the largest weighted sum of squares that rounding can give to a constant
-// column j of centered X. Its elements differ from the mean by at most about ε times the mean; the
-// factor 4 is a margin. weight is the sum of the weights.
+// column j of centered X. The elements of the column differ from the mean by at most about ε times
+// the mean; the factor 4 is a margin. weight is the sum of the weights.
 func (s *samples) roundingOfColumn(j int, weight float64) float64 {
 	if s.meanX == nil {
 		return 0

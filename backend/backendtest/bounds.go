@@ -208,8 +208,8 @@ func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float6
 	return sum * u
 }
 
-// direct computes a statistic by its definition. It returns its value v and the sum of the absolute
-// values of its terms, size.
+// direct computes a statistic by its definition. direct returns the value v, and size, the sum of
+// the absolute values of the terms.
 func direct(stat kernels.Stat, x, z []float64) (v, size float64) {
 	for p := range x {
 		scale := stat.ScaleAt(p)

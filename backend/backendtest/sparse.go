@@ -395,7 +395,7 @@ func testSparseThreads[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testSparseMemory checks that NewSparse takes SparseBytes bytes, and fails if that is too much.
+// testSparseMemory checks that NewSparse takes SparseBytes bytes, and fails if memory is too small.
 func testSparseMemory[T backend.Float](r *rig[T]) {
 	b, ok := r.b.(backend.SparseBackend[T])
 	if !ok {

@@ -14,7 +14,7 @@
 // There are three kinds of tests, from the strictest to the least strict:
 //
 //   - exact: small integers (and powers of two) make every intermediate result
-//     exact for any order of the operations, so that == is the test and no
+//     exact for any order of the operations. The test compares with ==: no
 //     tolerance hides a wrong index;
 //   - closed: a property that needs no second implementation, such as the
 //     residual LLᵀ − A, with the bound that the theory gives;

@@ -4,10 +4,10 @@
 //
 // ref is slow and simple. Three choices make it an oracle:
 //
-//   - sums are accumulated in float64 whatever the precision, so that a
-//     float32 element is rounded once, when it is stored;
+//   - sums are accumulated in float64 in both precisions: a float32 element is
+//     rounded once, when it is stored;
 //   - distances are sums of squared or absolute differences, feature by
-//     feature, and never ‖x‖² + ‖z‖² − 2xᵀz, so that nothing cancels;
+//     feature, and never ‖x‖² + ‖z‖² − 2xᵀz: nothing cancels;
 //   - every loop runs in the order of the formula in the interface's comment.
 //
 // Importing package ref registers the driver "ref" with one device, "ref". Open opens it only by
