@@ -201,8 +201,8 @@ func (l *LeaveOneOut) border(b backend.Host[float64]) {
 // block has at least one point, even if its kernel values exceed the limit.
 const pointValues = 1 << 22
 
-// on places X and the factor on dev and reserves memory for more(n, d, t) further elements. It
-// copies only if dev does not work in Go memory. A state-space model has no factor.
+// on places X and the factor on dev and reserves memory for more(n, d, t) further elements. X and
+// the factor are copied only if dev does not work in Go memory. A state-space model has no factor.
 func (u *Uncertainty) on(ctx context.Context, dev backend.Device, what string, more func(n, d, t int) int64, limit int64) (*covariance, error) {
 	squares := 0
 	if numeric.Wrapper(dev) == nil && u.posterior == nil {
