@@ -14,7 +14,7 @@ type comparison struct {
 	key    string // name of the parameter for the size
 	cell   *Cell
 	own    *Run
-	share  float64   // Mercer's rate divided by the highest ceiling of the cell, which may be that of another device; 0 without a ceiling
+	share  float64   // Mercer's rate divided by the highest ceiling of the cell, on any device; 0 without a ceiling
 	ratios []float64 // time of each library divided by Mercer's time; 0 if the library has no timing
 }
 

@@ -114,7 +114,7 @@ func TestEqualTimes(t *testing.T) {
 		}
 	}
 	g := r.grids()[0]
-	// The logarithm of the n with ratio 1 is halfway between those of the neighboring n of the grid.
+	// The n with ratio 1 is the geometric mean of the neighboring n of the grid.
 	for m, want := range map[int]float64{1: 0, 2: math.Sqrt(10 * 100), 3: math.Inf(1), 4: math.Sqrt(100 * 1000)} {
 		if got := g.equalAt(m); got != want && !(math.Abs(got/want-1) < 0x1p-45) {
 			t.Errorf("m = %d: equal at %v, want %v", m, got, want)

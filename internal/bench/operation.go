@@ -91,8 +91,8 @@ func (o *operand[T]) ones() backend.Host[T] {
 	return backend.Host[T]{Rows: n, Cols: 1, Stride: 1, Data: slices.Repeat([]T{1}, n)}
 }
 
-// gramDifference compares two products with a column of ones: that of the stored lower triangle of
-// K, and the judge's product.
+// gramDifference multiplies the stored lower triangle of K by ones, and compares the product with
+// the judge's product.
 func (o *operand[T]) gramDifference(k backend.Matrix[T]) (float64, error) {
 	on := placer[T]{q: o.q}
 	defer on.free()
@@ -104,7 +104,7 @@ func (o *operand[T]) gramDifference(k backend.Matrix[T]) (float64, error) {
 	return o.productDifference(out)
 }
 
-// productDifference compares a product of K and ones with that of the judge.
+// productDifference compares a product of K and ones with the judge's product.
 func (o *operand[T]) productDifference(out backend.Matrix[T]) (float64, error) {
 	n := o.x.Rows
 	got := backend.NewHost[T](n, 1)

@@ -108,7 +108,7 @@ func (w *scaling) tasks() []Task {
 					continue
 				}
 				// The solver's own residual is at most scaleTol. The judge computes the residual with other
-				// rounding errors. They change it by at most the residual of a direct solver.
+				// rounding errors. These errors change the residual by at most the residual of a direct solver.
 				entries = append(entries, w.plannedEntry(w.dev, solver.name, over, w.prepare(solver, s, m), scaleTol+ridgeLimit(n, w.Features, "float64", fitLambda)))
 			}
 			return entries, nil

@@ -59,8 +59,8 @@ func scaleReport(r *Result, p *Report) {
 	}
 }
 
-// growthAnswer returns sentences that compare the growth of the time with that of the operations,
-// and the used memory with the planned memory.
+// growthAnswer returns sentences that compare the growth of the time with the growth of the
+// operations, and the used memory with the planned memory.
 func (r *Result) growthAnswer() string {
 	var parts []string
 	used := 0.0

@@ -214,8 +214,8 @@ func (p *sparseProblem) logloss(f function) (float64, error) {
 	return (value - p.lower) / (float64(len(p.y)) * math.Ln2), err
 }
 
-// logistic returns F and F − ½‖∇F‖². The latter is a lower bound on the minimum of F, because F −
-// ½‖w‖² is convex.
+// logistic returns F, and the lower bound F − ½‖∇F‖² on the minimum of F. The bound holds because F
+// − ½‖w‖² is convex.
 func (p *sparseProblem) logistic(f function) (value, lower float64, err error) {
 	values, square, err := p.values(f)
 	if err != nil {
@@ -245,8 +245,8 @@ func (p *sparseProblem) ridge(f function) (float64, error) {
 }
 
 // beta returns the coefficients of a machine of two classes, one for each sample. The model stores
-// the support vectors of the first class, followed by those of the second class, each in the order
-// of the samples.
+// the support vectors of the first class, followed by the support vectors of the second class, each
+// in the order of the samples.
 func (p *sparseProblem) beta(m *learners.SVCModel) ([]float64, error) {
 	s := m.State()
 	starts, columns, values, coef := s.Arrays["points.starts"].Data, s.Arrays["points.columns"].Data, s.Arrays["points.values"].Data, s.Arrays["coef"].Data

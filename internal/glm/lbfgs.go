@@ -167,7 +167,7 @@ type metric interface {
 }
 
 // metricFeatures returns the maximum number of features for which M is a full matrix, of at most
-// 128 MiB. Sparse samples may take little memory: their limit is that of Newton's method.
+// 128 MiB. Sparse samples may take little memory: their limit is newtonUnknowns.
 func metricFeatures(x numeric.Points) int {
 	if x.Sparse != nil {
 		return newtonUnknowns
@@ -199,7 +199,7 @@ func (l *logit) floor(p int) float64 {
 }
 
 // fullMetric is M = v·X̃ᵀX̃ + λI for every class, where v is the mean of p(1−p). M would be the
-// Hessian if p(1−p) were equal for all samples. It needs one product XᵀX, and a Cholesky
+// Hessian if p(1−p) were equal for all samples. fullMetric computes one product XᵀX, and a Cholesky
 // factorization each time v has halved.
 type fullMetric struct {
 	l      *logit

@@ -43,7 +43,7 @@ type Lasso struct {
 	MaxIter int     // maximum number of sweeps over the features, or of steps
 }
 
-// LassoFit is the solution for one λ. Iters, Support, Norm and Gap are those of the first output.
+// LassoFit is the solution for one λ. Iters, Support, Norm and Gap describe the first output.
 type LassoFit struct {
 	Coef      backend.Host[float64]
 	Intercept []float64

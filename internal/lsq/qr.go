@@ -146,7 +146,7 @@ func (c *Samples) triangle(t *run.Task, norms, ynorms []float64) (a, z backend.H
 	return block.View(0, 0, block.Rows, c.d), numeric.Transpose(block.View(0, c.d, block.Rows, c.t)), nil
 }
 
-// norms returns the norms of cols columns, whose rows fill (fillX or fillY) computes.
+// norms returns the norms of cols columns. The function fill, fillX or fillY, computes the rows.
 func (c *Samples) norms(ctx context.Context, cols int, fill func(dst backend.Host[float64], from int)) ([]float64, error) {
 	norms, row := make([]float64, cols), backend.NewHost[float64](1, cols)
 	for i := range c.n {
@@ -272,7 +272,7 @@ func minimumNorm(t *run.Task, w, a, z backend.Host[float64], norms []float64, ra
 				numeric.Axpy(-v, b.Row(p), left)
 			}
 		}
-		if rank < min(k, d) { // correct w by R₁₁: the errors of B are relative to ‖x‖, those of R₁₁ to each element of x
+		if rank < min(k, d) { // correct w by R₁₁: the errors of B are relative to ‖x‖, but the errors of R₁₁ to each element of x
 			solveUpper(a.View(0, 0, rank, rank), left)
 			for p, v := range left {
 				x[order[p]] += v / (norms[order[p]] / most)

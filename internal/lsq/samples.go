@@ -137,7 +137,7 @@ func (c *Samples) columns() (x, y backend.Host[float64]) {
 	return transposed(c.d, c.fillX), transposed(c.t, c.fillY)
 }
 
-// blockRows returns the number of rows in each block of the method each, about 2 MiB.
+// blockRows returns the number of rows of a block in the method each. A block takes about 2 MiB.
 func (c *Samples) blockRows() int { return min(c.n, max(256, 1<<18/(c.d+c.t))) }
 
 // each calls f with successive blocks of rows of X and Y on the device. The blocks are valid until

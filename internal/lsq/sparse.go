@@ -221,7 +221,7 @@ func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 	return s, nil
 }
 
-// normalize divides v by its norm, unless that is 0, and returns the norm.
+// normalize divides v by its norm if the norm is not 0, and returns the norm.
 func normalize(v []float64) float64 {
 	norm := math.Sqrt(numeric.Dot(v, v))
 	if norm > 0 {

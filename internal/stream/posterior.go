@@ -466,7 +466,7 @@ func (p *Posterior) Sample(ctx context.Context, dev backend.Device, phi Basis, k
 	return out, f.B.Download(out, sum)
 }
 
-// addRest adds Cr to sum, and returns ΦT⁻¹.
+// addRest adds the term Cr of Sample to sum, and returns ΦT⁻¹.
 func (on *placed) addRest(k kernels.Kernel, points numeric.Points, sum backend.Matrix[float64], normal func(rows int) (backend.Matrix[float64], error)) (values backend.Matrix[float64], err error) {
 	n := points.Rows
 	c, err := on.Mem.New(n, n)

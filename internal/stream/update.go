@@ -235,8 +235,8 @@ func (u *update) add(x numeric.Points, y backend.Host[float64], weights []float6
 	return u.B.Sync()
 }
 
-// addSums adds the sums of v. Let δ and ε be the differences of the means v̄ and ȳ from those of u,
-// and W the sum of the weights of v. With the means of u, the sums of v are
+// addSums adds the sums of v. Let δ and ε be the differences between the means v̄ and ȳ of v and of
+// u, and W the sum of the weights of v. With the means of u, the sums of v are
 //
 //	AAᵀ − λI + W δδᵀ,  z + W δεᵀ,  Σ w (y − ȳ)² + W ε²
 func (u *update) addSums(v *update) error {

@@ -76,8 +76,8 @@ func descentWork(k kernels.Kernel, points numeric.Points) int {
 
 // descend solves the problem of s, which must not be shrunk. It stops when the violation of the
 // optimality conditions is at most Tol and the duality gap is at most Tol/1000 of the objective. If
-// it does not converge within work reads and writes of elements of w, it returns nil, with a
-// feasible α and the F of this α in s. SMO can then continue.
+// it has not converged after work reads and writes of elements of w, it returns nil. s then has a
+// feasible α and the F of this α. SMO can then continue.
 func (s *smo) descend(work int) (*Result, error) {
 	alpha, f := slices.Clone(s.alpha), slices.Clone(s.f)
 	d := newDescent(s)

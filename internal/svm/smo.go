@@ -181,7 +181,7 @@ type smo struct {
 	gap      float64 // violation of the optimality conditions at the last working set
 }
 
-// SolveIn is Solve with progress: it reports the progress of the task from base to base + share.
+// SolveIn solves p like Solve, and reports the progress of the task from base to base + share.
 func SolveIn(t *run.Task, p *Problem, set Params, base, share float64) (*Result, error) {
 	first := 0.0
 	return Solve(t, p, set, func(gap float64) error {

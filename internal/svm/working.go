@@ -93,7 +93,7 @@ func (w *working) partner(i int) (int, float64) {
 		if a <= 0 {
 			a = curvature
 		}
-		// This is d²/a > best without a division.
+		// The condition is d²/a > best, without a division.
 		if d*d > best*a {
 			j, best = b, d*d/a
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// The functions below compute reference values in 320-bit arithmetic. To run the program of a
-// kernel they use power series that differ from those of package verified.
+// The functions below compute reference values in 320-bit arithmetic. They run the program of a
+// kernel with other power series than package verified.
 
 const bits = 320
 

@@ -17,8 +17,8 @@ import (
 //
 //	Σ_i w_i (y_i − f(x_i))² + βᵀPβ,  f(x) = φ(x)ᵀβ + b,
 //
-// over β and, with an intercept, b. The functions φ_j are those of an Expansion. P is λI, or the
-// matrix λ(k(x_j, x_l)) if Centers is set.
+// over β and, with an intercept, b. An Expansion defines the functions φ_j. P is λI, or the matrix
+// λ(k(x_j, x_l)) if Centers is set.
 type Primal struct {
 	// Pass calls use with the features, targets and weights of each block of samples. If weights is
 	// nil, all weights are 1. Bound needs dense samples. Rounded can use Sums instead of Pass.

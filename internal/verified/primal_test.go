@@ -380,8 +380,8 @@ func (s *system) checkPrimal(t *testing.T, what string, v primalSolution, soluti
 	}
 }
 
-// TestCorrectionsPerTarget checks that other targets do not increase the bound of a target. They
-// may decrease it, because they may cause further steps of the correction.
+// TestCorrectionsPerTarget checks that other targets do not increase the bound of a target. Other
+// targets may decrease the bound, because they may cause further steps of the correction.
 func TestCorrectionsPerTarget(t *testing.T) {
 	dev, err := backend.Open("cpu", backend.Config{})
 	if err != nil {

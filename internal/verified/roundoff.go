@@ -25,7 +25,7 @@ type Roundoff struct {
 	// functions holds the kernels whose values are the functions of the expansion: the kernel of
 	// the expansion, the kernels of NewWaves, or no kernel if the functions are coordinates.
 	functions []kernels.Kernel
-	waves     bool // whether the functions are those of NewWaves
+	waves     bool // whether NewWaves made the Roundoff
 	constant  bool // whether k(x, x) is the same number for all x
 	stats     []kernels.Stat
 	reach     []float64 // for each of stats, the largest value that measures computes for a point x_j
@@ -215,9 +215,10 @@ func (r *Roundoff) vanishes(k kernels.Kernel, x numeric.Points, i int) bool {
 	return false
 }
 
-// of returns ε of k. Let a = k(x, x) and b = k(z, z). If the parts of a kernel have errors of at
-// most ε√ab, so has the kernel. For a sum, √a₁b₁ + √a₂b₂ ≤ √((a₁+a₂)(b₁+b₂)). For a product, |k₁k₂|
-// ≤ √(a₁a₂b₁b₂). For exp, k ≤ √ab ≤ (a+b)/2, so that exp(k) ≤ √(exp(a)exp(b)).
+// of returns ε of k. Let a = k(x, x) and b = k(z, z). If the errors of the parts of a kernel are at
+// most ε√ab, the error of the kernel is at most ε√ab, too. For a sum, √a₁b₁ + √a₂b₂ ≤
+// √((a₁+a₂)(b₁+b₂)). For a product, |k₁k₂| ≤ √(a₁a₂b₁b₂). For exp, k ≤ √ab ≤ (a+b)/2, so that
+// exp(k) ≤ √(exp(a)exp(b)).
 func (r *Roundoff) of(k kernels.Kernel, far float64) float64 {
 	switch k := k.(type) {
 	case kernels.Constant:

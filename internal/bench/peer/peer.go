@@ -51,9 +51,9 @@ func Names() []string { return []string{"gonum", "openblas", "blis", "mkl"} }
 // separated as in PATH.
 const EnvPlaces = "MERCER_PEER_LIBDIR"
 
-// Open opens a library. It searches the folders and files in places, then those in
-// MERCER_PEER_LIBDIR, and then the folders of the system's loader. Open MKL last: it makes its
-// symbols visible to every library that is loaded after it.
+// Open opens a library. It searches the folders and files in places, the folders and files in
+// MERCER_PEER_LIBDIR, and the folders of the system's loader, in this order. Open MKL last: it
+// makes its symbols visible to every library that is loaded after it.
 func Open(name string, places []string) (*Library, error) {
 	places = append(slices.Clip(places), filepath.SplitList(os.Getenv(EnvPlaces))...)
 	switch name {

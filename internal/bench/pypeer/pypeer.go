@@ -116,9 +116,8 @@ type Process struct {
 // coreType is the environment variable that overrides the processor type that OpenBLAS detects.
 const coreType = "OPENBLAS_CORETYPE"
 
-// environment returns the environment variables of the process that differ from those of this
-// process. They include a core type for OpenBLAS, because an OpenBLAS older than the processor may
-// not detect AVX-512.
+// environment returns variables to add to the environment of the process. They include a core type
+// for OpenBLAS, because an OpenBLAS older than the processor may not detect AVX-512.
 func environment(threads int) []string {
 	list := []string{"PYTHONWARNINGS=ignore"}
 	for _, name := range []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"} {
@@ -253,7 +252,7 @@ func (p *Process) Get(name string) (backend.Host[float64], error) {
 	return h, nil
 }
 
-// Clear makes the process delete its arrays, including those on a GPU.
+// Clear makes the process delete its arrays, including arrays on a GPU.
 func (p *Process) Clear() error {
 	_, err := p.do(map[string]any{"do": "clear"}, nil)
 	return err
