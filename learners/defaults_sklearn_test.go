@@ -188,8 +188,8 @@ def run(name, e):
 				}
 				return value, se
 			}
-			// excess returns the mean difference between the losses of f and of g, in standard
-			// errors.
+			// excess returns the mean difference between the losses of f and of g, divided by its
+			// standard error.
 			excess := func(f, g []float64) float64 {
 				mean, se := moments(f, g)
 				if own, _ := moments(g, nil); mean <= 1e-6*own {
@@ -339,7 +339,7 @@ func meanLoss(t *testing.T, l learners.Description, dev backend.Device, x, y *ma
 	return wrong
 }
 
-// beyond returns the mean of a − b in standard errors.
+// beyond returns the mean of a − b divided by the standard error of this mean.
 func beyond(a, b []float64) float64 {
 	n, mean, square := float64(len(a)), 0.0, 0.0
 	for i := range a {

@@ -60,7 +60,6 @@ func newAverages(x backend.Host[float64], p EffectParams) (a averages, err error
 	return a, nil
 }
 
-// onlyBinary reports whether no derivative is needed.
 func (a averages) onlyBinary() bool { return len(a.binary) == a.x.Cols }
 
 // at returns x with the smaller (0) or larger (1) value of the binary feature q in each row.

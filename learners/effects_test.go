@@ -462,8 +462,8 @@ func TestEffectDeviations(t *testing.T) {
 		}
 		for p := range d {
 			fine, coarse := variance(p)
-			// The rounding errors of the finite differences are 2⁻⁵²/step for each of the sums,
-			// times the condition number n·max k/λ of the matrices.
+			// The tolerance contains the rounding errors of the finite differences: 2⁻⁵²/step for
+			// each of the sums, times the condition number n·max k/λ of the matrices.
 			tol := 2*math.Abs(fine-coarse) + n/lambda*0x1p-52*0x1p14
 			if got := math.Pow(e.StdErr.At(0, p), 2); !(math.Abs(got-fine) <= tol) || tol > 1e-3*max(fine, 1e-3) {
 				t.Errorf("seed %d: %s: feature %d: the variance is %v, want %v ± %g", seed, name, p+1, got, fine, tol)
@@ -546,8 +546,8 @@ func TestEffectDeviations(t *testing.T) {
 		fine, coarse = quadratic(b, along(p, 2*pairs, phi))
 		return fr.Scale()[0] * lambda * fine, fr.Scale()[0] * lambda * coarse
 	})
-	// For a linear model, twice the variance of coefficient p is V(e_p) + V(−e_p) − 2V(0) with the
-	// variances V of new targets.
+	// For a linear model, twice the variance of coefficient p is V(e_p) + V(−e_p) − 2V(0), where
+	// V(x) is the variance of a new target at x.
 	linear := map[string]func() (learners.Model, error){
 		"ridge": func() (learners.Model, error) {
 			return learners.Ridge{Lambda: lambda, Std: true}.Fit(t.Context(), dev, x, y, o)

@@ -190,7 +190,7 @@ func TestFourierRidgeOfSparseSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Only the search makes a dense copy.
+		// Only a fit with the search, optimize=true, makes a dense copy.
 		if warned := strings.Contains(fmt.Sprint(m.(learners.Describer).Facts()), "dense copy"); warned != (optimize == "true") {
 			t.Errorf("optimize=%s: the facts of the model mention a dense copy: %t", optimize, warned)
 		}

@@ -112,8 +112,9 @@ func TestJackknifeAgainstRefits(t *testing.T) {
 			if !mat.Equal(lower, lower2) || !mat.Equal(upper, upper2) {
 				t.Error("a restored model has other intervals")
 			}
-			// The systems are solved directly with refinement. The error of a prediction is at most
-			// κnu times the size of y. Because |k| ≤ 1, κ ≤ (n + λ max 1/w)/(λ min 1/w) < 1e4.
+			// The tolerance is for systems that are solved directly with refinement: the error of a
+			// prediction is at most κnu times the size of y. Because |k| ≤ 1, κ ≤ (n + λ max
+			// 1/w)/(λ min 1/w) < 1e4.
 			tol := 1e4 * n * 0x1p-52 * n * mat.Max(y)
 			for k := range points {
 				for j := range outputs {

@@ -58,9 +58,9 @@ func TestJointPerceptron(t *testing.T) {
 	if got, err := m.Predict(at); err != nil || !slices.Equal(got, want) || !m.Clean {
 		t.Errorf("%v, %v", got, err)
 	}
-	// The perceptron with the kernel φᵀφ, which is exact for integers, takes the same steps as the
-	// perceptron with φ. A kernel with infinitely many features, some of which depend on one class
-	// only, separates the classes.
+	// The kernel φᵀφ is exact for integers, so that the perceptron with this kernel takes the same
+	// steps as the perceptron with φ. A kernel with infinitely many features, some of which depend
+	// on one class only, separates the classes.
 	for _, averaged := range []bool{false, true} {
 		primal := line
 		primal.Averaged = averaged

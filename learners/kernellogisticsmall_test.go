@@ -193,7 +193,7 @@ func TestKernelLogisticSmallLambdaOfRealData(t *testing.T) {
 	}
 }
 
-// aboveMedian replaces the numbers in y by the classes 1, for numbers above the median, and 0.
+// aboveMedian replaces each number in y by its class: 1 above the median, otherwise 0.
 func aboveMedian(y *mat.Dense) {
 	n, _ := y.Dims()
 	v := mat.Col(nil, 0, y)
@@ -302,9 +302,10 @@ func probability(g, y *mat.Dense, i, c int) float64 {
 	return v
 }
 
-// TestKernelLogisticAgainstScikitLearn compares fits with the linear kernel with scikit-learn's
-// LogisticRegression. The data sets are one for which the loss without a penalty has a minimum, and
-// the raw breast cancer data, where rounding errors exceed the differences near the minimum.
+// TestKernelLogisticAgainstScikitLearn compares fits of the linear kernel with those of
+// scikit-learn's LogisticRegression. The data sets are one for which the loss without a penalty has
+// a minimum, and the raw breast cancer data, where rounding errors exceed the differences near the
+// minimum.
 func TestKernelLogisticAgainstScikitLearn(t *testing.T) {
 	two, above := table(t, true)
 	aboveMedian(above)

@@ -9,7 +9,7 @@ import (
 // LinearModel is f(x) = wᵀx + b, the model of least-squares, ridge-constrained, lasso and l0.
 type LinearModel struct {
 	linear
-	fitted  bool      // fitted with an intercept
+	fitted  bool      // whether the model was fitted with an intercept
 	penalty []float64 // λ of each output, either found or given
 }
 
@@ -40,7 +40,7 @@ func newLinearModel(learner string, intercept bool, coef backend.Host[float64], 
 	return &LinearModel{linear{model{learner, facts}, coef, b}, intercept, penalty}
 }
 
-// warned returns facts with a further fact "warning" for each of the texts that is not "".
+// warned returns facts and a fact "warning" for each text that is not "".
 func warned(facts []Fact, texts ...string) []Fact {
 	for _, text := range texts {
 		if text != "" {

@@ -687,7 +687,7 @@ func TestTargetsOutOfRange(t *testing.T) {
 
 // TestL0IsBestSubset checks by exhaustive search that no subset of the columns has a lower
 // objective than the fit. The cases are strongly correlated columns, indicators of all levels of a
-// category, or of all levels but one, copied columns, and fewer rows than columns.
+// category (or of all levels but one), copied columns, and fewer rows than columns.
 func TestL0IsBestSubset(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(40) {
@@ -870,9 +870,9 @@ func TestL0Recovers(t *testing.T) {
 }
 
 // TestL0EndsEarly checks that with more than 64 columns a fit of one step returns the model of that
-// step with a warning. The residual is orthogonal to the columns with nonzero weights, and the
-// warning states the decrease of the objective from w = 0, which is computed here from the model
-// alone. With more steps the fit has no warning and a lower objective.
+// step with a warning. The residual must be orthogonal to the columns with nonzero weights. The
+// warning must state the decrease of the objective from w = 0, which the test computes from the
+// model alone. With more steps the fit has no warning and a lower objective.
 func TestL0EndsEarly(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 41")
@@ -925,9 +925,9 @@ func TestL0EndsEarly(t *testing.T) {
 	})
 }
 
-// TestLassoBound checks that the w that minimizes ‖y − Xw‖² subject to ‖w‖₁ ≤ θ satisfies the
-// bound, and the conditions of Karush, Kuhn and Tucker at the λ of the model, which is 0 if the
-// bound is not active. For orthonormal columns the solution is known in closed form.
+// TestLassoBound checks fits that minimize ‖y − Xw‖² subject to ‖w‖₁ ≤ θ. w must satisfy the bound,
+// and the conditions of Karush, Kuhn and Tucker at the λ of the model, which is 0 if the bound is
+// not active. For orthonormal columns the solution is known in closed form.
 func TestLassoBound(t *testing.T) {
 	const tol = 1e-12
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
@@ -974,8 +974,8 @@ func TestLassoBound(t *testing.T) {
 	})
 }
 
-// TestISTA compares a fit of r steps w ← soft(w − η∇, ηλ) from w = 0, where soft is the soft
-// threshold, with a plain loop.
+// TestISTA compares a fit with a plain loop of r steps w ← soft(w − η∇, ηλ) from w = 0, where soft
+// is the soft threshold.
 func TestISTA(t *testing.T) {
 	x, y := gaussians(t, 40, 5, 9)
 	const lambda, rate, steps = 4, 0.003, 7

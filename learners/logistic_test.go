@@ -21,8 +21,9 @@ func TestLogistic(t *testing.T) {
 		l         learners.Logistic
 		condition float64
 	}{
-		// The loss at its minimum depends on the square of the error of w. With a condition number
-		// of the Hessian below 100, the tolerance 1e-15 of the loss gives errors of w below 3e-7.
+		// condition allows for an error of w below 3e-7, because the loss near its minimum depends
+		// on the square of the error of w. The tolerance of the loss is 1e-15, and the condition
+		// number of the Hessian is below 100.
 		"newton":    {learners.Logistic{Lambda: 1, Tol: 1e-15}, 1e7},
 		"reference": {learners.Logistic{Lambda: 1, Tol: 1e-15, Reference: true, NoIntercept: true}, 1e7},
 		"lbfgs":     {learners.Logistic{Lambda: 1, Tol: 1e-14, Solver: learners.LogisticLBFGS}, 1e8},
@@ -264,7 +265,7 @@ func TestLogisticSeparable(t *testing.T) {
 			}
 		}
 	}
-	// One feature is the sum of others, and one is constant.
+	// The features are linearly dependent: one is the sum of others, and one is constant.
 	for _, third := range []func(a, b float64) float64{func(a, b float64) float64 { return 3*a - b/3 }, func(a, b float64) float64 { return 0.1 }} {
 		overlap, which := mat.NewDense(12, 3, nil), mat.NewDense(12, 1, nil)
 		for i := range 12 {

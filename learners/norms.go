@@ -10,7 +10,7 @@ import (
 
 // squaredNorm is the name of the Fact ‖w‖², or ‖f‖² for a function in the space of a kernel. The
 // problem with the constraint that the squared norm is at most this value has the same solution.
-// For regression the Fact describes the first output; for K classes it is the sum over their
+// For regression the Fact describes the first output; for K classes it is the sum over the K
 // functions.
 const squaredNorm = "squared norm"
 

@@ -68,10 +68,10 @@ func (d degenerate) mean() float64 {
 	return sum / total
 }
 
-// orthogonalTables returns even functions of points on both sides of 0, a checkerboard (the XOR of
-// two bits, with more points), and two-level factorial designs whose target is the interaction of
-// two factors or more. Each table occurs without weights, and with weights for which the target is
-// still orthogonal to the columns.
+// orthogonalTables returns tables whose target is orthogonal to the columns: even functions of
+// points on both sides of 0, a checkerboard (the XOR of two bits, with more points), and two-level
+// factorial designs, whose target is the interaction of two factors or more. Each table occurs
+// without weights, and with weights for which the target is still orthogonal to the columns.
 func orthogonalTables(r *rand.Rand) []degenerate {
 	var list []degenerate
 	add := func(name string, x *mat.Dense, y, weights []float64) {
@@ -117,7 +117,8 @@ func orthogonalTables(r *rand.Rand) []degenerate {
 }
 
 // linearLearners lists learners of linear functions, each with parameters and with the tolerance of
-// the relative residual of (K + λI)α = y, which is 0 for learners that solve the normal equations.
+// the relative residual of (K + λI)α = y. The tolerance is 0 for learners that solve the normal
+// equations.
 var linearLearners = []struct {
 	name  string
 	given map[string]string

@@ -362,7 +362,8 @@ type When struct {
 // String returns the condition as text: "only with solver sgd".
 func (w *When) String() string { return w.Of("") }
 
-// Of is String with a prefix before the parameter's name, such as the -- of a flag.
+// Of returns the text of String with a prefix before the parameter's name, such as the -- of a
+// flag.
 func (w *When) Of(prefix string) string {
 	if len(w.Values) == 0 {
 		return "only without " + prefix + w.Parameter
@@ -410,8 +411,8 @@ func (p Parameter) chosenAs(words string) Parameter {
 	return p
 }
 
-// neededInGo returns p marked as a field that a program must set, because a zero field is an error
-// of Fit.
+// neededInGo returns p marked as a field that a program must set, because Fit returns an error for
+// a zero field.
 func (p Parameter) neededInGo() Parameter {
 	p.required = true
 	return p

@@ -38,8 +38,8 @@ func TestPerceptron(t *testing.T) {
 }
 
 // rosenblatt is the perceptron of the textbooks, which processes one sample after another. It
-// returns the last w, the average of w over all steps, the hypotheses, which are all values of w,
-// with their votes, and the number of mistakes. The bias is the last row of w.
+// returns the last w, the average of w over all steps, the hypotheses (all values of w) with their
+// votes, and the number of mistakes. The bias is the last row of w.
 func rosenblatt(x, y *mat.Dense, classes, epochs int, bias bool) (w, average *mat.Dense, votes []float64, all []*mat.Dense, mistakes int) {
 	n, d := x.Dims()
 	constant := 0.0
@@ -199,7 +199,7 @@ func testVotes(t *testing.T, dev backend.Device, l learners.Perceptron, x, y *ma
 			}
 		}
 		for c := range want {
-			// The bound is the rounding error of len(all) additions.
+			// The bound is the rounding error of the sum of the votes of all hypotheses.
 			near(t, "votes", f.At(i, c), want[c]/total, float64(len(all))*0x1p-52)
 		}
 	}

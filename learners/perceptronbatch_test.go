@@ -125,8 +125,8 @@ func (h hypotheses) votes(x []float64) []float64 {
 	return votes
 }
 
-// TestPerceptronBatches compares batches and weights with the definition, for every kind, two and
-// more classes, and for the kernel perceptron with the linear kernel.
+// TestPerceptronBatches compares fits with batches and weights with the definition. The cases are
+// every kind of perceptron, two and more classes, and the kernel perceptron with the linear kernel.
 func TestPerceptronBatches(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d, epochs = 150, 3, 4
@@ -141,8 +141,8 @@ func TestPerceptronBatches(t *testing.T) {
 		for i := range weights {
 			weights[i] = float64(1 + i*5%3)
 		}
-		// With 150 samples and batches of 32 the last batch has 22; a batch of 128 is larger
-		// than a block.
+		// With 150 samples and batches of 32, the last batch has 22 samples. A batch of 128 samples
+		// is larger than a block.
 		for _, batch := range []int{1, 2, 32, 128, n} {
 			for _, c := range [][]float64{nil, weights} {
 				known := c

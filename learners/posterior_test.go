@@ -283,9 +283,9 @@ func TestFourierPosterior(t *testing.T) {
 	}
 }
 
-// TestNystromPosteriorIsExact checks that if every sample is a center, the posterior equals the
-// posterior of GaussianProcess, which uses no centers, and that with fewer centers the bound is
-// below the likelihood of GaussianProcess.
+// TestNystromPosteriorIsExact checks that if every sample is a center, the posterior equals that of
+// GaussianProcess, which uses no centers. With fewer centers the bound must be below the likelihood
+// of GaussianProcess.
 func TestNystromPosteriorIsExact(t *testing.T) {
 	x, y := wave(7, 80, 2)
 	z, _ := wave(8, 20, 2)
@@ -503,9 +503,10 @@ func TestPosteriorExtremes(t *testing.T) {
 	near(t, "variance of one sample", v.At(0, 0), 9/1.5*(1-1/1.5+0.5), 1e-13) // s² = y²/(1 + λ)
 }
 
-// TestOptimize checks that the searches of nystrom-ridge and fourier-ridge, from a start that is far away, find a
-// stationary point of their criterion, at which no change of a parameter by 1 % increases the criterion. With
-// ard they must also find the length scales for a target that depends only on the first feature.
+// TestOptimize checks the searches of nystrom-ridge and fourier-ridge from a start that is far
+// away. The searches must find a stationary point of their criterion, at which no change of a
+// parameter by 1 % increases the criterion. With ard they must also find the length scales for a
+// target that depends only on the first feature.
 func TestOptimize(t *testing.T) {
 	const n = 150
 	x, _ := wave(3, n, 2)

@@ -19,8 +19,8 @@ import (
 // (backend.Expander). Model.Predict copies these data in each call, which for one row takes longer
 // than the prediction itself.
 //
-// Several goroutines may call its methods at the same time. The methods of a Predictor that is
-// nil, zero or closed return solvers.ErrClosed.
+// Several goroutines may call the methods of a Predictor at the same time. The methods of a
+// Predictor that is nil, zero or closed return solvers.ErrClosed.
 type Predictor struct {
 	model   Model
 	dev     backend.Device

@@ -30,7 +30,7 @@ func primalSteps(n, m int, each float64) float64 {
 // sharp bound if its computation takes at most a few hundredths of a second, and otherwise a bound
 // from float64 if p.Sums is set or the samples are in memory. r returns bounds on the rounding
 // errors of the functions, or is nil if none are known. each is as in primalSteps. If sparse is not
-// nil, its rows are the samples, and data holds their row numbers.
+// nil, the rows of sparse are the samples, and data holds their row numbers.
 func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, sparse *backend.CSR[float64], res *solvers.Result, each float64, r func() *verified.Roundoff, sharp bool, o Options) error {
 	n, d, t := data.Dims()
 	size := f.Alpha.Rows

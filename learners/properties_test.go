@@ -174,8 +174,8 @@ func TestCosineSeriesTendsToSinc(t *testing.T) {
 // diverges.
 func TestWidrowHoff(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
-	// The steps by hand with η = 1/4 from w = b = 0: the sample (x, y) = (1, 2) gives w = b = 1/2,
-	// and the sample (2, 1) has the error 1 − 3/2.
+	// The test compares with steps by hand, with η = 1/4 from w = b = 0: the sample (x, y) = (1, 2)
+	// gives w = b = 1/2, and the sample (2, 1) has the error 1 − 3/2.
 	x, y := mat.NewDense(2, 1, []float64{1, 2}), mat.NewDense(2, 1, []float64{2, 1})
 	m, err := learners.LeastSquares{LMS: true, Rate: 0.25, Epochs: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
@@ -203,9 +203,9 @@ func TestWidrowHoff(t *testing.T) {
 	}
 }
 
-// TestLassoIsLaplaceMAP checks that for y = (3, 0.4), X = I, noise of variance 1 and Laplace priors
-// of scale τ = 1/2, the mode of the posterior density, found by a search on a grid, is the lasso
-// solution at λ = 2σ²/τ = 4.
+// TestLassoIsLaplaceMAP compares the lasso solution at λ = 2σ²/τ = 4 with the mode of the posterior
+// density, found by a search on a grid. The case is y = (3, 0.4), X = I, noise of variance 1 and
+// Laplace priors of scale τ = 1/2.
 func TestLassoIsLaplaceMAP(t *testing.T) {
 	y := []float64{3, 0.4}
 	m, err := learners.Lasso{Lambda: 4, NoIntercept: true, Tol: 1e-12}.Fit(t.Context(), backendtest.Device(t, "cpu"), mat.NewDense(2, 2, []float64{1, 0, 0, 1}), mat.NewDense(2, 1, y), learners.Options{})

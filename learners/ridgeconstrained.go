@@ -44,9 +44,8 @@ func (l *RidgeConstrained) parameters() []Parameter {
 // Each Newton step is a Cholesky factorization on the device and takes O(m³) operations, where m is
 // the smaller of the numbers of features and rows. Each output takes about five steps. The memory
 // is XᵀX or XXᵀ, m² numbers, and X if there are fewer rows than features. If the constraint is not
-// active, or rows or features are nearly dependent, a QR factorization takes two more copies of
-// such an X. The plan always includes these copies, because the need for them is not known before
-// the fit.
+// active, or rows or features are nearly dependent, a QR factorization takes two more copies of X.
+// The plan always includes these copies, because the need for them is not known before the fit.
 type RidgeConstrained struct {
 	Theta       float64 // ≥ 0; 0 means ‖w‖² of ridge with λ = 1, for each output
 	NoIntercept bool    // set b = 0; by default b is fitted and not subject to the bound

@@ -138,10 +138,10 @@ func weightsOf(m *learners.RVCModel) (count int) {
 	return count
 }
 
-// TestRVCNarrowKernel checks that with a kernel so narrow that most kernel values are nearly 0, the
-// mode of the weights is computed at most twice for each basis function of the model, and that the
-// log evidence exceeds −259.19. Single steps by the formulas of regression, which ignore that the
-// curvature of the likelihood depends on the mode, need 422 computations of the mode to reach
+// TestRVCNarrowKernel fits with a kernel so narrow that most kernel values are nearly 0. The fit
+// must compute the mode of the weights at most twice for each basis function of the model, and the
+// log evidence must exceed −259.19. Single steps by the formulas of regression, which ignore that
+// the curvature of the likelihood depends on the mode, need 422 computations of the mode to reach
 // −259.19.
 func TestRVCNarrowKernel(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")

@@ -74,7 +74,7 @@ func TestRVMEvidence(t *testing.T) {
 				truth += (f.At(i, 0) - math.Sin(v)/v) * (f.At(i, 0) - math.Sin(v)/v) / n
 			}
 			// Tipping (2001) reports averages for 100 samples with this noise: an RMSE of 0.0277
-			// and 6.7 vectors. The RMSE of one draw may be 1.5 times as large.
+			// and 6.7 relevance vectors. The RMSE of one draw may be 1.5 times as large.
 			if math.Sqrt(truth) > 0.042 || len(weights) > 15 {
 				t.Errorf("%s: RMSE %.3g with %d relevance vectors", method, math.Sqrt(truth), len(weights))
 			}
@@ -272,10 +272,10 @@ func TestRVMOfFeatures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The evidence at the end of the fit is within about Tol of its maximum. Near the
-			// maximum the evidence is quadratic in ln α and ln β with second derivatives of order
-			// 1, so the errors of ln α and ln β are at most about √Tol. The fixed-point iteration
-			// ends when no ln α changes by more than 1e-3.
+			// The tolerances follow from Tol: the evidence at the end of the fit is within about
+			// Tol of its maximum. Near the maximum the evidence is quadratic in ln α and ln β with
+			// second derivatives of order 1, so the errors of ln α and ln β are at most about √Tol.
+			// The fixed-point iteration ends when no ln α changes by more than 1e-3.
 			tol := 100 * math.Sqrt(1e-13)
 			if method == learners.FixedPoint {
 				tol = 1e-2

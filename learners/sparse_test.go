@@ -323,7 +323,7 @@ func TestKernelRidgeOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const n, d = 1200, 80
 	x, dense, y := scattered(rng, n, d, 0.1)
-	const limit = 2 << 20 // too little for half of K in float32, which takes 2.9 MB
+	const limit = 2 << 20 // too little memory for half of K in float32, which takes 2.9 MB
 	for _, c := range []struct {
 		solver solvers.Method
 		memory int64
@@ -905,7 +905,7 @@ func TestPerceptronsOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	all, f, weights := formulaRows()
 	rng := rand.New(rand.NewPCG(6, 0))
-	for k := range all.Data { // if the elements were multiples of 1/13, f could be 0 except for rounding, and its sign would be undefined
+	for k := range all.Data { // if the elements were multiples of 1/13, f could be 0 up to rounding, and the sign of f would be undefined
 		all.Data[k] *= 1 + rng.Float64()
 	}
 	x := all.SliceRows(0, 400)

@@ -100,7 +100,7 @@ func TestLabelsOfSVCAreMostProbable(t *testing.T) {
 						slices.SortFunc(order, func(i, k int) int { return int(math.Copysign(1, f.At(i, 0)-f.At(k, 0))) })
 						for k := 1; k < tests; k++ {
 							// The rounding errors of the exponential function can make the computed
-							// values decrease slightly.
+							// probabilities decrease slightly.
 							if low, high := p.At(order[k-1], 1), p.At(order[k], 1); high < low*(1-8*0x1p-52) {
 								t.Fatalf("%s: the probability falls from %v to %v while the decision rises", name, low, high)
 							}

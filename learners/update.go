@@ -237,8 +237,8 @@ func reservePosterior(ctx context.Context, dev backend.Device, x numeric.Points,
 	})
 }
 
-// learnPosterior sets the posterior of the n×d samples x and the n×t targets y, in O(nd² + d³)
-// operations.
+// learnPosterior computes the posterior of the model from the n×d samples x and the n×t targets y,
+// in O(nd² + d³) operations.
 func (m *RidgeModel) learnPosterior(ctx context.Context, dev backend.Device, x numeric.Points, y backend.Host[float64], unit bool, o Options) error {
 	if !(m.lambda > 0) {
 		return errors.New("std: lambda must be > 0: the posterior for lambda = 0 has no prior")

@@ -12,11 +12,11 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestUpdate fits some of the samples. To this fit it appends the other samples in two calls, or
-// merges it with a fit to the others, and compares the result with a fit to all samples. Then it
-// removes the other samples again, and compares the result with the first fit. The fits have two
-// outputs and weights, some of which are 0, and are made with and without an intercept and a fitted
-// scale.
+// TestUpdate fits some of the samples. It appends the other samples to this fit in two calls, or
+// merges the fit with a fit to the other samples, and compares the result with a fit to all
+// samples. Then it removes the other samples again, and compares the result with the first fit. The
+// fits have two outputs and weights, some of which are 0. They are made with and without an
+// intercept, and with and without a fitted scale.
 func TestUpdate(t *testing.T) {
 	const n, first, second = 90, 50, 60
 	x, y1 := wave(21, n, 2)

@@ -8,7 +8,6 @@ import (
 
 // The functions below omit samples of weight 0, which every fit ignores.
 
-// weightOf returns the weight of sample i.
 func weightOf(o Options, i int) float64 {
 	if o.Weights == nil {
 		return 1

@@ -80,8 +80,9 @@ func (s Setting) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o
 }
 
 // SearchGrid scores each point of a grid by cross-validation. The settings are in the order of the
-// points. The fits run concurrently on the devices of r, or on the threads of its only device. The
-// weights of the samples also apply to the scores. If a point cannot be fitted, its Err is set.
+// points. The fits run concurrently on the devices of the Runner r, or on the threads of its only
+// device. The weights of the samples also apply to the scores. If a point cannot be fitted, its Err
+// is set.
 func SearchGrid(ctx context.Context, r validate.Runner, par GridParams) ([]Setting, error) {
 	d, err := learners.Find(par.Learner)
 	if err != nil {
@@ -274,8 +275,9 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 			devices = shares
 		}
 	}
-	// The folds are processed in groups, with one fold for each device. All settings are fitted to
-	// the folds of a group before the next group, so that each device encodes a fold only once.
+	// The folds are processed in groups, with one fold for each device. The fits of all settings to
+	// the folds of a group precede the fits of the next group, so that each device encodes a fold
+	// only once.
 	var fits []*gridFit
 	for first := 0; first < folds; first += len(devices) {
 		for i := range settings {

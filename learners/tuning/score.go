@@ -98,7 +98,6 @@ func between(points []Point) []float64 {
 	return list
 }
 
-// rowsOf returns a copy of the given rows of h.
 func rowsOf(h backend.Host[float64], rows []int) backend.Host[float64] {
 	part := backend.NewHost[float64](len(rows), h.Cols)
 	for i, r := range rows {

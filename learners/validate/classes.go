@@ -126,7 +126,7 @@ func withLabels(c learners.Classes, y mat.Matrix, names []string) (learners.Clas
 }
 
 // meanAUC returns the AUC of the outcome o, as described for Score.AUC. truth holds the class of
-// each sample as an index into `all`; the columns of o are in the order of c.
+// each sample as an index into `all`; the columns of o are in the order of the classes c.
 func meanAUC(c, all learners.Classes, truth []int, o Outcome, weights []float64) float64 {
 	scores := o.Proba
 	if scores == nil || c.Len() == 2 && o.Decision != nil {

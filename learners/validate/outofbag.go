@@ -18,17 +18,17 @@ type OutOfBag struct {
 	// these samples. Apparent is the training error of a model fitted to all samples.
 	Error, Apparent float64
 	N               int
-	// For regression, Error² = Bias2 + Variance. Bias2 is the mean of (f̄ − y)², bias² plus the
-	// noise of the target, where f̄ is the mean of the models fitted without the sample; Variance
-	// is the variance of f over the rounds (Geman, Bienenstock and Doursat, 1992). For classes
-	// Bias2 and Variance are NaN.
+	// For regression, Error² = Bias2 + Variance. Bias2 is the mean of (f̄ − y)², which is bias²
+	// plus the noise of the target. f̄ is the mean of the models fitted without the sample.
+	// Variance is the variance of f over the rounds (Geman, Bienenstock and Doursat, 1992). For
+	// classes Bias2 and Variance are NaN.
 	Bias2, Variance float64
 }
 
 // E632 returns 0.632 Error + 0.368 Apparent for classes, and √(0.632 Error² + 0.368 Apparent²) for
 // regression (Efron and Tibshirani, 1997).
 func (b *OutOfBag) E632() float64 {
-	if math.IsNaN(b.Bias2) { // NaN means classification
+	if math.IsNaN(b.Bias2) { // Bias2 is NaN for classification
 		return 0.632*b.Error + 0.368*b.Apparent
 	}
 	return math.Sqrt(0.632*b.Error*b.Error + 0.368*b.Apparent*b.Apparent)
