@@ -178,7 +178,6 @@ func (a *arrowFile) footerSchema() (schema flatbuffers.Table, err error) {
 	return schema, nil
 }
 
-// damaged returns an error that names the damaged part.
 func (a *arrowFile) damaged(part string) error {
 	return a.t.fault("", "is not a complete Arrow file or stream: "+part+" cannot be read")
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestLargeArraysAreReadOnAllProcessors checks that arrays of several MiB are read as they were written,
-// from separate files and from zip files that store or compress them. The checksum of a stored array must
-// detect a changed bit in every part, and bytes after the numbers must cause an error.
+// TestLargeArraysAreReadOnAllProcessors checks that arrays of several MiB are read as they were
+// written, from files of their own and from zip files that store or compress them. If a bit of a
+// stored array is changed in any part, the checksum must detect it. Bytes after the numbers must
+// give an error.
 func TestLargeArraysAreReadOnAllProcessors(t *testing.T) {
 	const rows = 200_000
 	values := make([]float64, 2*rows)
@@ -39,7 +40,7 @@ func TestLargeArraysAreReadOnAllProcessors(t *testing.T) {
 	}
 
 	begin := strings.Index(string(stored), "\x93NUMPY")
-	for _, at := range []int{begin + 30, begin + 200, begin + 1<<20 + 7, begin + len(x) - 1} { // the offset begin + 30 is in the text of the header
+	for _, at := range []int{begin + 30, begin + 200, begin + 1<<20 + 7, begin + len(x) - 1} { // offset begin + 30 is in the header
 		damaged := slices.Clone(stored)
 		damaged[at] ^= 1
 		if _, err := dataset.Read(file(t, "damaged.npz", damaged), nil); err == nil {

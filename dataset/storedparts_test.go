@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A faultyDisk reads from data and returns an error at the offset in its field fails.
+// A faultyDisk reads from data, and returns an error at the offset fails.
 type faultyDisk struct {
 	data  []byte
 	fails int64
@@ -24,9 +24,9 @@ func (d faultyDisk) ReadAt(p []byte, off int64) (int, error) {
 	return copy(p, d.data[off:]), nil
 }
 
-// TestStoredPartsAreReadConcurrently checks that takeStored returns the bytes and their checksum, and that
-// an error of the disk is returned with its offset, wherever it occurs. Several goroutines read
-// different parts at the same time, for the race detector.
+// TestStoredPartsAreReadConcurrently checks that takeStored returns the bytes and computes their
+// checksum. If the disk has an error anywhere, takeStored must return it with its offset. Several
+// goroutines read different parts at the same time, so that the race detector can find races.
 func TestStoredPartsAreReadConcurrently(t *testing.T) {
 	const begin, size = 80, 8<<20 + 5
 	data := make([]byte, begin+size)

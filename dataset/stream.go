@@ -14,10 +14,10 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A Stream is a table that stays in its file. Passes read it in blocks of rows, and only a few
-// blocks are in memory at a time. It reads every format that File lists. Two formats need more
-// memory: an array in Fortran order, if it is compressed or in an NPZ file, is in memory as a
-// whole, and a Parquet or Arrow file is read one row group or record batch at a time.
+// A Stream is a table that stays in its file, in any format that File lists. Passes read the file
+// in blocks of rows, and only three blocks are in memory at a time. Some files need more memory. An
+// array in Fortran order is read completely if it is compressed or in an NPZ file. A Parquet or
+// Arrow file is read one row group or record batch at a time.
 //
 //	s, err := dataset.Open("train.csv.gz")
 //	e, err := s.Learn(ctx, dataset.Rules{Targets: []string{"price"}})
@@ -31,20 +31,20 @@ type Stream struct {
 	form    form
 	names   []string // names of the columns; nil until the first pass
 	index   bool     // see Table.LeftOutIndex
-	rows    int      // number of rows, counted in the first pass; −1 before this pass
-	left    int      // number of rows of weight 0, which the field rows excludes
-	remarks []Remark // the remarks that Learn has made
+	rows    int      // number of rows, counted by the first pass; −1 before this pass
+	left    int      // number of rows of weight 0; the field rows does not count them
+	remarks []Remark // the remarks of Learn
 	notices []string
 
 	mu      sync.Mutex
 	unknown []Unknown
 }
 
-// Open opens a file for passes over its rows. It returns File{Path: path}.Open().
+// Open opens a file for passes over its rows. It calls File{Path: path}.Open().
 func Open(path string) (*Stream, error) { return File{Path: path}.Open() }
 
-// Open reads the beginning of the file. Every error is an *Error. Open returns an error for
-// standard input, because it cannot be read twice.
+// Open opens a file for passes over its rows, and reads its beginning. Every error is an *Error.
+// Standard input gives an error, because it cannot be read twice.
 func (f File) Open() (*Stream, error) {
 	s := &Stream{file: f, rows: -1}
 	if f.Path == "-" {
@@ -59,8 +59,8 @@ func (f File) Open() (*Stream, error) {
 	return s, nil
 }
 
-// Names returns the names of the columns. It is nil for a LIBSVM file, whose columns are not known
-// before a pass.
+// Names returns the names of the columns. It returns nil for a LIBSVM file, whose columns are not
+// known before a pass.
 func (s *Stream) Names() []string { return slices.Clone(s.names) }
 
 // LeftOutIndex returns the result of Table.LeftOutIndex for the file.
@@ -79,16 +79,16 @@ func (s *Stream) Remarks() []Remark { return s.remarks }
 // LeftOutRows returns the number of rows of weight 0 that Learn skipped.
 func (s *Stream) LeftOutRows() int { return s.left }
 
-// Unknown returns the unknown categories found by the most recent pass of Blocks: see
-// Encoder.Unknown.
+// Unknown returns the unknown categories that the last pass of Blocks found: see Encoder.Unknown.
 func (s *Stream) Unknown() []Unknown {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.unknown
 }
 
-// Head returns a table of the first rows. It has the rows that a pass reads at once: up to 1 MiB of
-// text, 4 MiB of numbers, or one row group. A file without rows gives a table without rows.
+// Head returns a table of the first rows: those that a pass reads together, which are up to 1 MiB
+// of text, 4 MiB of numbers, or one row group. For a file without rows it returns a table without
+// rows.
 func (s *Stream) Head() (*Table, error) {
 	p, err := s.begin(0)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Stream) Head() (*Table, error) {
 	return t, nil
 }
 
-// Cells reads the file once and returns the cells of columns, as Table.Cells does.
+// Cells reads the file once and returns the cells of the named columns, as Table.Cells does.
 func (s *Stream) Cells(ctx context.Context, names []string) ([][]string, error) {
 	p, err := s.begin(0)
 	if err != nil {
@@ -138,32 +138,32 @@ func (s *Stream) Cells(ctx context.Context, names []string) ([][]string, error) 
 	return cells, err
 }
 
-// Blocks reads the file once and calls use with the features and targets of its rows in order, in
-// blocks of the given number of rows; the last block may be shorter. y is nil if e has no targets.
-// If e has a weight column, rows of weight 0 are skipped; EachBlock also passes the weights. The
-// next block is read on all processors while use runs. A block is valid only until use returns; its
-// memory is then reused.
+// Blocks reads the file once and calls use with the features x and targets y of its rows, in order
+// and in blocks of the given number of rows. The last block may be shorter. y is nil if e has no
+// targets. If e has a weight column, rows of weight 0 are skipped; EachBlock also passes the
+// weights. The next block is read on all processors while use runs. x and y are valid only until
+// use returns, because their memory is used again.
 //
 // Blocks returns the first error in the file that Features or Targets would return, the first error
 // of use, or, soon after ctx is done, the cause of ctx. The blocks do not depend on the number of
 // processors. If the columns or the number of rows have changed since an earlier pass, Blocks
 // returns an error.
 //
-// Blocks takes memory for three blocks and for a few pieces of 1 MiB of the file.
+// Blocks takes memory for three blocks and for some pieces of 1 MiB of the file.
 func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense) error) error {
 	return s.EachBlock(ctx, e, rows, false, func(x, y *mat.Dense, _ []float64, _ []uint64) error { return use(x, y) })
 }
 
-// EachBlock is like Blocks, but also passes the weights of the rows, which are nil if all are 1. If
-// keyed is set, it also passes the keys of the rows, as Encoder.Keys returns them, which takes
-// longer. y is nil if e has no targets.
+// EachBlock is Blocks for a function use that also takes the weights of the rows, which are nil if
+// all are 1. If keyed is set, use also gets the keys of the rows: see Encoder.Keys. Computing keys
+// takes time. y is nil if e has no targets.
 func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) error {
 	return s.eachBlock(ctx, e, rows, passRules{keyed: keyed}, use)
 }
 
-// ScoredBlocks is like EachBlock for a file whose targets will be compared with predictions. A class that
-// the training table lacks is not an error here. It gets the index that Encoder.ScoredTargets gives
-// it for the whole table. classes lists the label of every index, as ScoredTargets does.
+// ScoredBlocks is EachBlock for a file whose targets will be compared with predictions. A class
+// that the training table lacks is not an error here. Its index is that of Encoder.ScoredTargets
+// for the whole table. The result classes lists the labels of all indices, as ScoredTargets does.
 func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) (classes []string, err error) {
 	var open *classifier
 	if e.Labels != nil {
@@ -176,10 +176,10 @@ func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use fun
 	return open.labels, nil
 }
 
-// passRules specifies what a pass does in addition to encoding the rows.
+// passRules says what a pass does besides encoding the rows.
 type passRules struct {
-	keyed   bool        // whether the keys of the rows are returned
-	classes *classifier // the classes of all parts, including classes that the encoder lacks; nil if such classes are an error
+	keyed   bool        // compute the keys of the rows
+	classes *classifier // the classes of all parts, including classes unknown to the encoder; nil if an unknown class is an error
 }
 
 func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules passRules, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) error {
@@ -212,7 +212,7 @@ func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules pass
 	var reading sync.WaitGroup
 	defer reading.Wait() // the reader must end before the file is closed
 	defer cancel(nil)
-	var fault error // error of the reader; valid after the channel filled is closed
+	var fault error // error of the reader; set when the channel filled is closed
 	reading.Go(func() {
 		defer close(filled)
 		fault = s.fill(ctx, p, e, &filler{rows: rows, width: width, outs: outs, empty: empty, filled: filled})
@@ -234,23 +234,23 @@ func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules pass
 	return fault
 }
 
-// partLines returns the maximum number of lines of text that are encoded together, so that even
-// short lines with many features, such as sparse or one-hot features, take at most 2 MiB. Each
-// worker encodes one part, while other encoded parts wait for the caller.
+// partLines returns the maximum number of lines of text in a part. Even if short lines have many
+// features, such as sparse or one-hot features, an encoded part then takes at most 2 MiB. There is
+// an encoded part for each worker, and other encoded parts wait for the caller.
 func partLines(width int) int { return max(1, 1<<18/width) }
 
 // encoded holds the features and targets of a part of a file, by rows.
 type encoded struct {
 	x, y    []float64
-	weights []float64 // weights of the rows; nil if all are 1
-	keys    []uint64  // keys of the rows, if passRules.keyed is set
-	classes []string  // labels of the indices in y, if passRules.classes is set
+	weights []float64 // weights of the rows; nil means all 1
+	keys    []uint64  // keys of the rows if passRules.keyed is set
+	classes []string  // labels of the indices in y if passRules.classes is set
 	rows    int
 	unknown []Unknown
 	base    indexBase
 }
 
-// fill reads the file into blocks.
+// fill reads the file and sends its blocks to f.filled.
 func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error {
 	seen := 0
 	var unknown []Unknown
@@ -282,7 +282,7 @@ func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error
 	return f.end(ctx)
 }
 
-// A block is a Block under construction.
+// A block holds the arrays of a block of rows while it is filled.
 type block struct {
 	x, y, weights []float64
 	keys          []uint64
@@ -293,7 +293,7 @@ type block struct {
 type filler struct {
 	rows, width, outs int
 	empty, filled     chan *block
-	b                 *block // the block that is being filled; nil if a new block is needed
+	b                 *block // the block to fill; nil if a new block is needed
 }
 
 func (f *filler) add(ctx context.Context, r encoded) error {

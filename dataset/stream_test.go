@@ -24,8 +24,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// stream learns an encoder from a file in one pass, and reads the file in a second pass in blocks
-// of the given number of rows.
+// stream learns an encoder from a file in one pass. In a second pass it reads the file in blocks of
+// the given number of rows.
 func stream(t testing.TB, f dataset.File, r dataset.Rules, rows int) (e *dataset.Encoder, x, y *mat.Dense) {
 	t.Helper()
 	s, err := f.Open()
@@ -69,8 +69,8 @@ func blocks(t testing.TB, s *dataset.Stream, e *dataset.Encoder, rows int) (x, y
 	return x, y
 }
 
-// same fails the test unless reading a file as a whole and as a stream gives the same encoder,
-// features and targets, to the bit.
+// same fails the test unless a file read at once and as a stream gives encoders, features and
+// targets with the same bits.
 func same(t *testing.T, f dataset.File, r dataset.Rules, rows int) {
 	t.Helper()
 	table, err := f.Read()
@@ -93,8 +93,8 @@ func same(t *testing.T, f dataset.File, r dataset.Rules, rows int) {
 	}
 }
 
-// TestStreamFormats checks that a file of any format gives the same samples, whether it is read in
-// blocks or as a whole.
+// TestStreamFormats checks that a file of any format gives the same samples when it is read in
+// blocks and at once.
 func TestStreamFormats(t *testing.T) {
 	const seed = 21
 	t.Logf("seed %d", seed)
@@ -180,8 +180,8 @@ func TestStreamFormats(t *testing.T) {
 	}
 }
 
-// TestStreamLong checks the stream of a file of many pieces, in which columns change their
-// representation in the middle of the file.
+// TestStreamLong checks the stream of a file of many pieces. In the middle of the file, columns
+// change between numbers and texts.
 func TestStreamLong(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads files of several MiB: skipped by -short")
@@ -206,8 +206,8 @@ func TestStreamLong(t *testing.T) {
 	}
 }
 
-// TestStreamWidening checks the stream of a LIBSVM file of many pieces whose later lines have more
-// features. The file is read with each of several columns as the target, and without a target.
+// TestStreamWidening checks the stream of a LIBSVM file of many pieces, in which later lines have
+// more features. The target is each of several columns, or there is no target.
 func TestStreamWidening(t *testing.T) {
 	const seed = 8
 	t.Logf("seed %d", seed)
@@ -233,8 +233,8 @@ func TestStreamWidening(t *testing.T) {
 	}
 }
 
-// TestStreamSample checks that in files longer than the sample, means and standard deviations have
-// only rounding errors, and medians have an error consistent with sampling.
+// TestStreamSample checks files longer than the sample. Means and standard deviations must have
+// only rounding errors. The error of a median must be that of a random sample.
 func TestStreamSample(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 200,000 rows: skipped by -short")
@@ -263,8 +263,8 @@ func TestStreamSample(t *testing.T) {
 	present := slices.DeleteFunc(slices.Clone(many), math.IsNaN)
 	slices.Sort(present)
 	fill := e.Inputs[0].Number.Fill
-	// The sample has 65,536 rows, and nine tenths of them have a value. The rank may differ by five
-	// standard deviations.
+	// The sample has 65,536 rows, nine tenths of which have a value. The rank of the median may be
+	// wrong by five standard deviations.
 	rank, _ := slices.BinarySearch(present, fill)
 	if off, allowed := math.Abs(float64(rank)/float64(len(present))-0.5), 5*0.5/math.Sqrt(0.9*65536); off > allowed {
 		t.Errorf("the median has the rank %.4f, allowed 0.5 ± %.4f", 0.5+off, allowed)
@@ -275,22 +275,22 @@ func TestStreamSample(t *testing.T) {
 		}
 	}
 	slices.Sort(few)
-	if want := few[n/2]; e.Inputs[1].Number.Fill != want { // the two middle values are equal
+	if want := few[n/2]; e.Inputs[1].Number.Fill != want { // both middle values equal few[n/2]
 		t.Errorf("the median of few is %v, want %v", e.Inputs[1].Number.Fill, want)
 	}
 	for i, values := range [][]float64{many, few} {
 		mean, sd := stat.PopMeanStdDev(values, nil)
 		got := e.Inputs[i].Number
-		// A sum of n terms of one sign has a relative error of at most n·ε. The error of the sum of
-		// squared deviations also includes the error of the squared mean.
+		// A sum of n terms of the same sign has a relative error of at most n·ε. The sum of squared
+		// deviations also has the error of the squared mean.
 		if tol := n * 0x1p-52 * mean; math.Abs(got.Mean-mean) > tol || math.Abs(got.Scale-sd) > tol {
 			t.Errorf("%s: mean %v ± %v, want %v ± %v", e.Inputs[i].Name, got.Mean, got.Scale, mean, sd)
 		}
 	}
 }
 
-// TestStreamShared checks that data sets of all kinds give the same result as a whole and as
-// streams.
+// TestStreamShared checks that public data sets of all kinds give the same result when they are
+// read at once and as streams.
 func TestStreamShared(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads large files: skipped by -short")
@@ -307,8 +307,8 @@ func TestStreamShared(t *testing.T) {
 	}
 }
 
-// TestStreamFaults checks that the error names the first fault in the file, as in Read and
-// Features, wherever this fault is.
+// TestStreamFaults checks that the error is about the first fault in the file, as the errors of
+// Read and Features are, at any position in the file.
 func TestStreamFaults(t *testing.T) {
 	long := "x,y\n" + strings.Repeat("1,2\n", 300_000) // longer than one piece
 	infinite := make([]float64, 20)
@@ -367,8 +367,8 @@ func TestStreamFaults(t *testing.T) {
 	}
 }
 
-// TestBlockFaults checks the errors in passes over a file other than the file from which the
-// encoder was learned.
+// TestBlockFaults checks the errors of passes over a file that differs from the encoder's training
+// file.
 func TestBlockFaults(t *testing.T) {
 	e := learn(t, read(t, "x,c,y\n1,a,1\n2,b,2\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true})
 	e.RefuseUnknown = true
@@ -412,7 +412,7 @@ func TestBlockFaults(t *testing.T) {
 	}
 }
 
-// TestStreamChanged checks that a file that changes before the second pass is detected.
+// TestStreamChanged checks that the second pass returns an error if the file has changed.
 func TestStreamChanged(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"x,y\n1,2\n", ": has changed since it was first read: it had 2 rows, now 1"},
@@ -437,7 +437,7 @@ func TestStreamChanged(t *testing.T) {
 }
 
 // TestStreamStops checks that a pass ends soon after its context is canceled or use returns an
-// error, and leaves no goroutine running.
+// error. No goroutine may run after the pass.
 func TestStreamStops(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("x,y\n")
@@ -483,8 +483,7 @@ func TestStreamStops(t *testing.T) {
 	}
 }
 
-// TestStreamMemory checks that a pass over a file takes memory for its blocks, not for the whole
-// file.
+// TestStreamMemory checks that a pass takes memory for its blocks, not for the whole file.
 func TestStreamMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 100 MB: skipped by -short")
@@ -530,8 +529,8 @@ func TestStreamMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The bound allows three blocks, grown by append, and 4 MiB of the file and 4 MiB of features for
-	// each of the GOMAXPROCS + 3 parts that are read ahead.
+	// The bound allows three blocks, which append may enlarge by a quarter, and GOMAXPROCS + 3
+	// parts that are read ahead. Each part has 4 MiB of the file and 4 MiB of features.
 	allowed := 1.25*3*8*rows*d + float64(runtime.GOMAXPROCS(0)+3)*8*(1<<20) + 1<<20
 	t.Logf("%.1f MB live, allowed %.1f; the file has %.1f", float64(peak-before)/1e6, allowed/1e6, n*d*8/1e6)
 	if float64(peak-before) > allowed {
@@ -539,8 +538,8 @@ func TestStreamMemory(t *testing.T) {
 	}
 }
 
-// FuzzStream checks that reading bytes as a stream and as a table gives the same result, or an
-// error in both cases.
+// FuzzStream checks that arbitrary bytes give the same result when they are read as a stream and as
+// a table, or both give an error.
 func FuzzStream(f *testing.F) {
 	for _, seed := range []string{
 		"a,b\n1,2\n", "a,b\r\n\"x\"\"y\",\r\n,1\r\n", "a\nNA\nnan\n1e999\n", "a,target\nred,1\n,2\n", "a\n\xff\n", "a,b\n\n\n1, 2 \n\"\n\",3\n", "1 1:2 3:4\n-1 2:1e5 # no\n",
@@ -593,7 +592,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// TestTables checks that the tables of a file together have all of its rows.
+// TestTables checks that the tables of Stream.Tables together have all rows of the file.
 func TestTables(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("a,b,c\n")

@@ -9,20 +9,20 @@ import (
 	"slices"
 )
 
-// sampleNumbers is the size, in numbers, of the sample from which Stream.Learn computes the medians
-// of a file that is too large for storing all rows.
+// sampleNumbers is the number of numbers in the sample from which Stream.Learn computes medians,
+// for a file whose rows do not all fit in it.
 const sampleNumbers = 1 << 22
 
-// Learn is like the function Learn, for a file that is read once, in bounded memory. If the sample
-// contains all rows, the result is bitwise equal to the result of the function Learn. The sample
-// has 2²² / features rows, but at least 256 and at most 65,536. For larger files:
+// Learn is the function Learn for a file, which it reads once, in bounded memory. It uses a sample
+// of 2²² / features rows, but at least 256 and at most 65,536. If all rows fit in the sample, the
+// result is bitwise equal to the result of the function Learn. For a larger file:
 //
 //   - means and standard deviations are combined from the means and standard deviations of parts of the file, and differ from the results of the function Learn by rounding errors;
 //   - the median that replaces missing cells is exact for a column with at most MaxCategories distinct numbers in a text file. Otherwise it is the median of the sample, drawn uniformly from the rows (Vitter 1985, algorithm R, with a fixed seed): with 65,536 rows the standard deviation of its rank is 0.2 % of n.
 //
-// A column of texts must be a column of categories; Rules.Text, Rules.Tree and Rules.TFIDF give an
-// error. If there are several errors, the first in the file is reported, which may differ from the
-// error that the function Learn reports.
+// A column of texts must be a column of categories: Rules.Text, Rules.Tree and Rules.TFIDF give an
+// error. If the file has several errors, Learn returns the first, and the function Learn may return
+// another.
 func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	if s == nil {
 		_, err := s.begin(0)
@@ -61,7 +61,7 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	s.rows, s.left = int(sum.Rows), sum.left
 	s.remarks = e.remarks(s.rows, func(in Input) columnFacts {
 		c := sum.column(in.Name)
-		if c == nil { // the column belongs to the features of a sparse file
+		if c == nil { // the input is all features of a sparse file together
 			return columnFacts{}
 		}
 		facts := columnFacts{rising: c.Rising, missing: float64(c.Kinds[missing]+c.Kinds[marker]) / float64(sum.Rows)}
@@ -73,31 +73,31 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	return e, nil
 }
 
-// learnStream makes the random numbers of Learn independent of other uses of the same seed.
+// learnStream selects a separate random stream for Learn.
 const learnStream = 0x6c6561726e // "learn"
 
-// A summarized is a part of the file with its summary and the weights of its rows, which are nil if
-// all are 1.
+// A summarized is a part of the file, its summary, and the weights of its rows, or nil if all are
+// 1.
 type summarized struct {
 	t       *Table
 	weights []float64
 	sum     *Summary
 }
 
-// A learner merges the parts of a file.
+// A learner merges the summaries of the parts of a file, and draws a sample of the rows.
 type learner struct {
 	p     *pass
 	rules Rules
 	sum   Summary
 
 	keep    int         // maximum number of rows in the sample
-	dense   []string    // names of the features other than the sparse features of a file
-	sample  [][]float64 // the dense features of the sampled rows, and then x0, x1, … of a sparse file; a row may omit zeros at its end
-	weights []float64   // weights of the sampled rows; nil if all are 1
+	dense   []string    // names of the features, except the sparse features of a file
+	sample  [][]float64 // for each sampled row, the features in dense, and then x0, x1, … of a sparse file without zeros at the end
+	weights []float64   // weights of the sampled rows; nil means all 1
 	random  *rand.Rand
 }
 
-// summarize summarizes a part. Any goroutine may call it.
+// summarize returns the summary of a part. Any goroutine may call it.
 func (l *learner) summarize(part part) (s summarized, err error) {
 	all, err := part.table()
 	if err != nil {
@@ -116,7 +116,6 @@ func (l *learner) summarize(part part) (s summarized, err error) {
 	return s, err
 }
 
-// merge adds the next part of the file.
 func (l *learner) merge(s summarized) error {
 	if l.sum.Rows > int64(math.MaxInt32-s.t.rows) {
 		return s.t.fault("", fmt.Sprintf("has more than %d rows", math.MaxInt32))
@@ -141,8 +140,8 @@ func (l *learner) merge(s summarized) error {
 	return nil
 }
 
-// addSample adds rows to the sample so that it contains each row read so far with equal
-// probability. before is the number of rows that precede these rows in the file.
+// addSample adds the rows of s to the sample. Afterwards the sample contains each row of the file
+// read so far with equal probability. before is the number of rows of the file before s.
 func (l *learner) addSample(features []*column, s summarized, before int) {
 	first, end := 0, 0
 	if s.t.features != nil {
@@ -188,7 +187,7 @@ func (l *learner) addSample(features []*column, s summarized, before int) {
 	}
 }
 
-// values returns a column of the sample, and the weights of its rows.
+// values returns the values of a column in the sample, and the weights of the sampled rows.
 func (l *learner) values(name string) (values, weights []float64) {
 	j := slices.Index(l.dense, name)
 	if j < 0 {
@@ -198,7 +197,7 @@ func (l *learner) values(name string) (values, weights []float64) {
 	values = make([]float64, len(l.sample))
 	for i, row := range l.sample {
 		if j < len(row) {
-			values[i] = row[j] // past the end of a sparse row the value stays 0
+			values[i] = row[j] // after the end of a sparse row, values are 0
 		}
 	}
 	return values, l.weights

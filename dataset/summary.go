@@ -16,23 +16,23 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A Summary holds the statistics of a set of rows for Stream.Learn and Beam. Summaries of different
-// rows give the same bits when they are merged in any order. The zero value holds no rows.
-// encoding/gob encodes it.
+// A Summary holds statistics of a set of rows, for Stream.Learn and Beam. Merging summaries of
+// parts gives the same bits in any order. The zero value is the summary of no rows. encoding/gob
+// encodes a Summary.
 type Summary struct {
 	Rows   int64
 	Source string // name of the file of the first rows
-	Sparse bool   // whether all rows are from formats that omit zeros
+	Sparse bool   // all rows are from formats that omit zeros
 
-	names   []string // names of the columns in the order of the first table, without the features of sparse tables
+	names   []string // names of the columns in the order of the first table, except the features of sparse tables
 	columns map[string]*columnSummary
-	from    int64 // byte offset in Source from which the lines of the first rows are counted
+	from    int64 // byte offset in Source at which the numbers of lines of the first rows begin
 	weight  float64
-	left    int // number of rows of weight 0, which are ignored
+	left    int // number of rows of weight 0; all other fields ignore them
 
-	// These fields are for sparse tables. The summary of a sparse feature covers its nonzero values.
-	sparseFirst bool // whether the first rows are from a format that omits zeros
-	first, end  int  // the numbers in the names of the sparse features are first to end − 1
+	// These fields are for sparse tables, whose columnSummary is only about nonzero values.
+	sparseFirst bool // the first rows are from a format that omits zeros
+	first, end  int  // the numbers in the names of sparse features are first to end − 1
 	nonzeros    int64
 }
 
@@ -66,35 +66,36 @@ func (s *Summary) GobDecode(data []byte) error {
 	return nil
 }
 
-// A columnSummary holds the statistics of one column for Learn.
+// A columnSummary holds the statistics of a column.
 type columnSummary struct {
 	Kinds         [text + 1]int64 // number of cells of each kind
 	Faults        map[kind]*Error // error for the first cell of each kind except number
-	Words, Digits bool            // whether some text has a letter or a digit, and whether some text has a digit
+	Words, Digits bool            // at least one text has a letter or a digit, and at least one text has a digit
 
-	// Counts maps each distinct cell that is not missing to the weight of its rows. Many is set if
-	// there are more than MaxCategories such cells, or if the numbers are not counted. Counts then
-	// holds no numbers, and at least the first MaxCategories texts in sorted order.
+	// Counts maps each distinct cell that is not missing to the sum of the weights of its rows.
+	// Many is set if there are more than MaxCategories of these cells, or if numbers are not
+	// counted. Then Counts has no numbers, but at least the first MaxCategories texts in sorted
+	// order.
 	Counts  map[string]float64
 	Many    bool
-	Numbers total // moments of the numbers that are not in Counts
+	Numbers total // moments of the numbers that Counts does not have
 
-	Weight      float64 // total weight of the rows
-	Rising      bool    // whether the cells, in the order of merging, are integers in increasing order
-	Begin, Last float64 // if Rising is set, the first and the last integer
+	Weight      float64 // sum of the weights of the rows
+	Rising      bool    // the cells, in the order of merging, are integers in increasing order
+	Begin, Last float64 // the first and the last cell if Rising is set
 }
 
-// taking specifies which statistics of a column are computed.
+// taking says which statistics of a column are computed.
 type taking struct {
-	counts  bool // whether the cells of each distinct number are counted, for up to MaxCategories numbers; texts are always counted
-	stored  bool // whether cells are counted even if the format of the table stores numbers, not texts
+	counts  bool // count the cells of each distinct number, up to MaxCategories numbers; texts are always counted
+	stored  bool // count numbers even if the format of the table stores numbers, not texts
 	moments bool
 }
 
 var errNoSummary = errors.New("dataset: there is no summary")
 
-// Add adds the rows of a table for the rules r, which must not name a weight. from is the byte
-// offset in the file t.Source from which the lines of t are counted.
+// Add adds the rows of a table, which are used as the rules r say. r must not name a weight column.
+// from is the byte offset in the file t.Source at which the line numbers of t begin.
 func (s *Summary) Add(t *Table, r Rules, from int64) error {
 	if s == nil {
 		return errNoSummary
@@ -152,14 +153,14 @@ func (t *Table) summarize(weights []float64, r Rules, from int64, take func(name
 	return s, nil
 }
 
-// rises determines Rising, Begin and Last from the cells of a column.
+// rises sets Rising, Begin and Last for the cells of a column.
 func (s *columnSummary) rises(c *column, rows int) {
 	s.Rising = c.rising(rows, &s.Last, true)
 	s.Begin, _ = c.number(0)
 }
 
-// summarizeColumn returns the summary of a column of a table that has rows. values is the result of
-// plainNumbers for the column.
+// summarizeColumn returns the summary of a column. The table must have rows. values is
+// plainNumbers(c).
 func (t *Table) summarizeColumn(c *column, values, weights []float64, take taking) *columnSummary {
 	s := &columnSummary{Weight: totalWeight(weights, t.rows)}
 	s.rises(c, t.rows)
@@ -225,11 +226,11 @@ func (s *columnSummary) addCodes(c *column, weights []float64, take taking) {
 	}
 }
 
-// addNumbers adds numbers to an empty summary. All cells that are not finite numbers count as
+// addNumbers adds numbers to an empty summary. It counts cells that are not finite numbers as
 // missing.
 func (s *columnSummary) addNumbers(values, weights []float64, take taking, cell func(i int) string) {
 	s.Many = !take.counts || !take.stored
-	exact := map[float64]float64{} // numbers below 2⁵³ only, because no other integer rounds to such a number
+	exact := map[float64]float64{} // only numbers below 2⁵³, to which no other integer is rounded
 	for i, v := range values {
 		if v-v != 0 {
 			s.Kinds[missing]++
@@ -261,7 +262,7 @@ func (s *columnSummary) addNumbers(values, weights []float64, take taking, cell 
 	}
 }
 
-// put adds a cell that occurs in rows of the given total weight.
+// put adds a distinct cell. weight is the sum of the weights of its rows.
 func (s *columnSummary) put(cell string, k kind, value, weight float64) {
 	switch {
 	case k <= marker:
@@ -270,7 +271,7 @@ func (s *columnSummary) put(cell string, k kind, value, weight float64) {
 		s.Digits = s.Digits || strings.ContainsFunc(cell, unicode.IsDigit)
 		s.Words = s.Words || s.Digits || strings.ContainsFunc(cell, unicode.IsLetter)
 	case k == number && s.Many:
-		if !s.texts() { // a column with texts does not need the moments
+		if !s.texts() { // moments are useless for a column with texts
 			s.Numbers.add(repeated(weight, value))
 		}
 		return
@@ -281,7 +282,7 @@ func (s *columnSummary) put(cell string, k kind, value, weight float64) {
 	if s.Counts[cell] += weight; len(s.Counts) > MaxCategories {
 		s.overflow()
 	}
-	if len(s.Counts) > 2*MaxCategories { // the texts are sorted once for each MaxCategories new texts
+	if len(s.Counts) > 2*MaxCategories { // sort only after each MaxCategories new texts
 		for _, cell := range slices.Sorted(maps.Keys(s.Counts))[MaxCategories:] {
 			delete(s.Counts, cell)
 		}
@@ -302,7 +303,7 @@ func (s *columnSummary) overflow() {
 	}
 }
 
-// merge adds to s the cells of the rows that o summarizes.
+// merge adds the cells of o to s.
 func (s *columnSummary) merge(o *columnSummary) {
 	for k, n := range o.Kinds {
 		s.Kinds[k] += n
@@ -318,7 +319,7 @@ func (s *columnSummary) merge(o *columnSummary) {
 		s.overflow()
 	}
 	for cell, w := range o.Counts {
-		v, k := parseCell(cell) // a number in an unsupported spelling has the kind text here
+		v, k := parseCell(cell) // here a number in an unsupported spelling has the kind text
 		s.put(cell, k, v, w)
 	}
 	s.Numbers.merge(&o.Numbers)
@@ -326,7 +327,7 @@ func (s *columnSummary) merge(o *columnSummary) {
 	s.Rising, s.Last = s.Rising && o.Rising && s.Last < o.Begin, o.Last
 }
 
-// earlier returns the error that comes first in the file. a or b may be nil.
+// earlier returns the error that comes first in the file. One error or both may be nil.
 func earlier(a, b *Error) *Error {
 	if a == nil || b != nil && cmp.Or(strings.Compare(b.Source, a.Source), cmp.Compare(b.Offset, a.Offset), cmp.Compare(b.Line, a.Line), cmp.Compare(b.Row, a.Row)) < 0 {
 		return b
@@ -334,13 +335,13 @@ func earlier(a, b *Error) *Error {
 	return a
 }
 
-// empty returns the error for the first cell that is missing, or nil.
+// empty returns the error for the first missing cell, or nil.
 func (s *columnSummary) empty() *Error { return earlier(s.Faults[missing], s.Faults[marker]) }
 
-// odd returns the error for the first cell that is a number but not finite, or nil.
+// odd returns the error for the first number that is not finite, or nil.
 func (s *columnSummary) odd() *Error { return earlier(s.Faults[notFinite], s.Faults[outOfRange]) }
 
-// and returns a copy of e with the given text appended to its rule, or nil if e is nil.
+// and returns a copy of e whose rule ends with the given text, or nil if e is nil.
 func (e *Error) and(rule string) *Error {
 	if e == nil {
 		return nil
@@ -350,10 +351,10 @@ func (e *Error) and(rule string) *Error {
 	return &longer
 }
 
-// texts reports whether the column holds texts or numbers in an unsupported spelling.
+// texts reports whether the column has texts, or numbers in an unsupported spelling.
 func (s *columnSummary) texts() bool { return s.Kinds[text]+s.Kinds[spelled] > 0 }
 
-// targetFault returns the error for the first cell that cannot be a number to predict, or nil.
+// targetFault returns the error for the first cell that cannot be a numeric target, or nil.
 func (s *columnSummary) targetFault() *Error {
 	first := s.empty().and(needsValue)
 	for k := notFinite; k <= text; k++ {
@@ -389,8 +390,8 @@ func (s *columnSummary) classes(t *Table, name string, rows int64, anyLabels boo
 	return classesOf(list, texts), nil
 }
 
-// categories returns an encoding with a category for each distinct cell. The category with the
-// largest total weight replaces missing cells.
+// categories returns an encoding whose categories are the distinct cells. The category with the
+// largest sum of weights replaces missing cells.
 func (s *columnSummary) categories() *Text {
 	x := &Text{Categories: slices.Sorted(maps.Keys(s.Counts))}
 	most := 0.0
@@ -402,7 +403,7 @@ func (s *columnSummary) categories() *Text {
 	return x
 }
 
-// fault returns the error for a column of features with the given name, or nil.
+// fault returns the error for the column with this name as features, or nil.
 func (s *columnSummary) fault(t *Table, name string, rows int64, r Rules) error {
 	declared := slices.Contains(r.Categorical, name)
 	switch texts := s.texts(); {
@@ -423,8 +424,8 @@ func (s *columnSummary) fault(t *Table, name string, rows int64, r Rules) error 
 	return nil
 }
 
-// textFault returns the error for a column of texts, or nil. If the column is declared categorical,
-// numbers in it are valid.
+// textFault returns the error for a column with texts as features, or nil. If the column is
+// declared categorical, its numbers are categories too.
 func (s *columnSummary) textFault(t *Table, name string, rows int64, declared bool) error {
 	kinds, present := len(s.Counts), int64(0)
 	for _, n := range s.Kinds[number:] {
@@ -441,7 +442,7 @@ func (s *columnSummary) textFault(t *Table, name string, rows int64, declared bo
 	case kinds == 0:
 		return t.fault(name, noValues)
 	case declared && !s.Many:
-	case s.Many && (odd || 2*numbers > cells): // a column of numbers
+	case s.Many && (odd || 2*numbers > cells): // this is a column of numbers with errors
 		if first != nil {
 			first.Rule = oddText
 		}
@@ -459,17 +460,17 @@ func (s *columnSummary) textFault(t *Table, name string, rows int64, declared bo
 	return nil
 }
 
-// isOdd reports whether the texts in a column are errors in a column of numbers, not categories.
-// They are errors if they have neither a letter nor a digit and do not outnumber the numbers, if
-// they are at most a tenth of the cells, or if there is a single text, without a digit, and at
-// least two numbers. (A single 12a among at most nine numbers may be a house number.)
+// isOdd reports whether the texts in a column are errors among numbers, not categories. This holds
+// in three cases: the texts have neither a letter nor a digit and do not outnumber the numbers,
+// they are at most a tenth of the cells, or there is one text, without a digit, beside two or more
+// numbers. (A single text such as 12a beside at most nine numbers may be a house number.)
 func (s *columnSummary) isOdd() bool {
 	texts, numbers := s.Kinds[text], s.Kinds[number]
 	return texts > 0 && (!s.Words && texts <= numbers || 10*texts <= texts+numbers || texts == 1 && !s.Digits && numbers >= 2)
 }
 
-// input returns the encoding of a column of features. The function number returns the encoding of a
-// column of numbers.
+// input returns the encoding of a column of features. For numbers it is the result of the function
+// number.
 func (s *columnSummary) input(t *Table, name string, rows int64, r Rules, number func() (*Number, string)) (*Input, error) {
 	if err := s.fault(t, name, rows, r); err != nil {
 		return nil, err
@@ -484,7 +485,7 @@ func (s *columnSummary) input(t *Table, name string, rows int64, r Rules, number
 	return &Input{Name: name, Number: n}, nil
 }
 
-// numbers returns the sums over all numbers, and their median if it follows from the counts.
+// numbers returns the sums over all numbers, and their median if Counts has all numbers.
 func (s *columnSummary) numbers() (all total, median float64, ok bool) {
 	all.merge(&s.Numbers)
 	var values, weights []float64
@@ -500,22 +501,22 @@ func (s *columnSummary) numbers() (all total, median float64, ok bool) {
 	return all, median, ok
 }
 
-// A total holds the moments of numbers. The sums have so many bits that, rounded to float64, they
-// do not depend on the order of the additions.
+// A total holds sums of numbers. The sums have so many bits that, after rounding to float64, they
+// do not depend on the order of the numbers.
 type total struct {
 	N, Low, High float64
-	Sum, Squares big.Float // Σ wv and Σ wv²
+	Sum, Squares big.Float // Σ wv and Σ wv² over numbers v with weights w
 }
 
-// totalBits is the number of bits of the sums. It suffices for Σ wv² − (Σ wv)²/N of 2⁴⁰ numbers,
-// even if these are adjacent float64: 2·53 bits for a square, 2·53 bits for cancellation, and 40
-// bits for the number of terms.
+// totalBits is the number of bits of each sum. It suffices to compute Σ wv² − (Σ wv)²/N for 2⁴⁰
+// numbers, even if they are adjacent float64: 2·53 bits for a square, 2·53 bits for cancellation,
+// and 40 bits for the number of terms.
 const totalBits = 256
 
 func wide(v float64) *big.Float { return new(big.Float).SetPrec(totalBits).SetFloat64(v) }
 
-// addAll adds the finite numbers among values. It adds them one by one if the square of a deviation
-// from their mean overflows.
+// addAll adds the finite numbers among values. If the squared deviations from their mean overflow,
+// it adds the numbers one by one.
 func (s *total) addAll(values, weights []float64) {
 	m := momentsOf(values, weights)
 	if all := m.Mean + m.SD; all-all == 0 {
@@ -571,8 +572,8 @@ func (s *total) moments() moments {
 	return m
 }
 
-// Merge adds the rows of o to s. It may modify o and retain parts of it. A column that s or o lacks
-// must be a feature of a sparse table, where its cells are 0.
+// Merge adds the rows of o to s. It may modify o and share memory with it. A column that only one
+// of them has must be a feature of a sparse table: the other rows are 0 there.
 func (s *Summary) Merge(o *Summary) {
 	left := s.left + o.left
 	switch {
@@ -607,8 +608,8 @@ func (s *Summary) Merge(o *Summary) {
 	s.Sparse = s.Sparse && o.Sparse
 }
 
-// AllNames returns the names of all columns in the order of the features. This is the order of the
-// first rows, with further features of sparse tables inserted before the label.
+// AllNames returns the names of all columns in the order of the features. This is the order in the
+// first rows. Features that only later sparse tables have are inserted before the label.
 func (s *Summary) AllNames() []string {
 	known := make(map[string]bool, len(s.names))
 	for _, name := range s.names {
@@ -638,14 +639,14 @@ func (s *Summary) AllNames() []string {
 	return slices.Insert(names, at, features...)
 }
 
-// index returns the number in name if it is the name of a sparse feature.
+// index returns the number in the name of a sparse feature. For any other name ok is false.
 func (s *Summary) index(name string) (k int, ok bool) {
 	k, ok = sparseIndex(name)
 	return k, ok && k >= s.first && k < s.end
 }
 
-// column returns the summary of a column, or nil if there is no such column. For a sparse feature
-// the result includes its zeros.
+// column returns the summary of a column, or nil if there is no such column. It adds the zeros of a
+// sparse feature.
 func (s *Summary) column(name string) *columnSummary {
 	c := s.columns[name]
 	if _, ok := s.index(name); !ok {
@@ -662,12 +663,12 @@ func (s *Summary) column(name string) *columnSummary {
 	if c.Kinds[number] += rows; rows > 0 {
 		c.put("0", number, 0, s.weight-c.Weight)
 	}
-	c.Weight, c.Rising = s.weight, c.Rising && rows <= 1 // two zeros are not increasing; for a single row, Rising is already correct
+	c.Weight, c.Rising = s.weight, c.Rising && rows <= 1 // two or more zeros are not increasing; with one row Rising is correct
 	return c
 }
 
-// fault returns an error in a target or a feature, if further rows cannot remove the error, or nil. In
-// sparse tables a missing target may occur in further rows, unless ended is set.
+// fault returns an error about a target or a feature that further rows cannot repair, or nil. In
+// sparse tables, a missing target may occur in further rows, unless ended is set.
 func (s *Summary) fault(t *Table, r Rules, ended bool) error {
 	for _, name := range r.Targets {
 		c := s.column(name)
@@ -694,17 +695,17 @@ func (s *Summary) fault(t *Table, r Rules, ended bool) error {
 	return nil
 }
 
-// OnlyTexts is like Table.OnlyTexts, for all summarized rows.
+// OnlyTexts is Table.OnlyTexts for all summarized rows.
 func (s *Summary) OnlyTexts(name string) bool {
 	c := s.columns[name]
 	return c != nil && c.Kinds[text] > 0 && c.Kinds[number]+c.Kinds[notFinite]+c.Kinds[outOfRange]+c.Kinds[spelled] == 0
 }
 
-// Encoder returns, up to rounding, the encoder that Learn would derive from all rows for the rules r,
-// which must not name a weight. sample returns the numbers of a column in a sample of the rows, with
-// NaN for a missing cell. The sample determines the medians of columns with more than MaxCategories
-// distinct numbers. source names the table in messages, and d is its dialect. An error about a cell
-// has the Offset that was passed to Add as from.
+// Encoder returns the encoder that Learn would learn from all rows with the rules r, up to
+// rounding. r must not name a weight column. sample returns the numbers of a column in a sample of
+// the rows, with NaN for a missing cell. The sample determines the median of a column with more
+// than MaxCategories distinct numbers. source is the name of the table in errors, and d is its
+// dialect. In an error about a cell, Offset is the argument from of the call of Add.
 func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name string) []float64) (*Encoder, error) {
 	if s == nil {
 		return nil, errNoSummary
@@ -721,8 +722,8 @@ func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name st
 	return e, nil
 }
 
-// encoder implements Encoder for a sample of weighted rows. If whole is set, the sample consists of
-// all rows in order, and the result is bitwise equal to the result of Learn.
+// encoder is Encoder for a sample of weighted rows. If whole is set, the sample contains all rows
+// in order, and the result is bitwise equal to the result of Learn.
 func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string) (values, weights []float64)) (*Encoder, error) {
 	names := s.AllNames()
 	if err := t.checkRoles(r, names); err != nil {
@@ -780,7 +781,7 @@ func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string
 			if !ok {
 				fill, ok = momentsOf(values, weights).median(values, weights)
 			}
-			if !ok { // no row of the sample has a value in this column
+			if !ok { // the sample has no value in this column
 				fill = all.moments().Mean
 			}
 			if all.N > 0 {
@@ -799,7 +800,7 @@ func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string
 	return e, e.Check()
 }
 
-// takesSparse is like Table.takesSparse, for all summarized rows.
+// takesSparse is Table.takesSparse for all summarized rows.
 func (s *Summary) takesSparse(r Rules) bool {
 	if !s.Sparse || s.end == s.first || r.Gram {
 		return false

@@ -13,8 +13,8 @@ import (
 )
 
 // summaries divides a CSV file of n rows into tables of 40 rows and returns their summaries. The
-// columns hold numbers with missing cells, numbers near 10¹², numbers of both signs near the
-// largest float64, and texts.
+// columns are numbers with missing cells, numbers near 10¹², numbers near the largest float64 with
+// both signs, and texts.
 func summaries(t *testing.T, n int, r dataset.Rules) (list []*dataset.Summary) {
 	t.Helper()
 	const header = "many,few,offset,huge,word,y\n"
@@ -58,11 +58,11 @@ func throughGob(t *testing.T, s *dataset.Summary) *dataset.Summary {
 	return back
 }
 
-// TestSummariesMergeInAnyOrder checks that summaries that are merged in random pairs, some of them
-// after encoding and decoding, give the same bits of the encoder. The column offset, 10¹² + i for i <
-// n, has the mean 10¹² + (n − 1)/2 and the standard deviation √((n² − 1)/12); for nine numbers v and
-// one number −v the mean is 0.8v and the standard deviation 0.6v. The result and its closed form
-// each have a relative rounding error of at most 2⁻⁵³.
+// TestSummariesMergeInAnyOrder merges summaries in random pairs, some of them after encoding and
+// decoding. The encoder must always have the same bits. The column offset, 10¹² + i for i < n, has
+// the mean 10¹² + (n − 1)/2 and the standard deviation √((n² − 1)/12). In the column huge, nine of
+// ten numbers are v and one is −v: the mean is 0.8v and the standard deviation 0.6v. The result and
+// each of these values have a relative rounding error of at most 2⁻⁵³.
 func TestSummariesMergeInAnyOrder(t *testing.T) {
 	const seed = 29
 	t.Logf("seed %d", seed)
@@ -99,8 +99,9 @@ func TestSummariesMergeInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestSummaryNamesTheFirstFault checks that for every order of the tables, the error is about the
-// first odd cell of a column and has the byte offset from which the error's line is counted.
+// TestSummaryNamesTheFirstFault checks that the error is about the first wrong cell of a column,
+// whatever the order of the tables is. Its Offset must be the byte offset at which its line numbers
+// begin.
 func TestSummaryNamesTheFirstFault(t *testing.T) {
 	read := func(text string) *dataset.Table {
 		table, err := dataset.Dialect{}.ReadLines([]byte("x,y\n"), strings.NewReader(text))

@@ -15,32 +15,32 @@ import (
 // A Table is a set of named columns of equal length. It is immutable, and several goroutines may
 // use it. A nil *Table is a table without columns.
 type Table struct {
-	// Source names the table in messages: the file name as the caller gave it.
+	// Source is the name of the table in errors: the name of the file as given by the caller.
 	Source string
 
 	columns  []*column
 	rows     int
-	lines    []int32  // line of the file on which each row begins; nil if the file has no lines
-	origin   []int32  // index of each row in the file or the original table; nil if the table has all rows
-	first    int      // number of rows of the file before the first row
-	note     string   // text to append to the error for an absent column
-	sparse   bool     // a feature past the last column is 0 in every row
-	reading  *reading // how the cells of CSV and of texts are parsed
+	lines    []int32  // number of the line at which each row begins; nil if the file has no lines
+	origin   []int32  // index of each row in the file or in the original table; nil if the table has all rows
+	first    int      // number of rows in the file before the first row of the table
+	note     string   // end of the error text about an absent column
+	sparse   bool     // features after the last column are 0 in every row
+	reading  *reading // how texts, such as the cells of a CSV file, are parsed
 	comma    byte     // CSV: the delimiter
-	index    bool     // CSV: whether each row begins with a cell that belongs to no column
-	keep     []string // column names: see File.Keep
+	index    bool     // CSV: each row begins with a cell that belongs to no column
+	keep     []string // names of columns: see File.Keep
 	nameless int      // CSV: number of empty cells at the end of the header
 	notices  []string // see the method Notices
 	peak     int64    // see the method ReadBytes
 
-	features *csr // the features of a sparse table, which are not among columns
+	features *csr // features of a sparse table; the field columns does not have them
 	expand   sync.Once
-	expanded []*column // the result of the method all, which is computed once
+	expanded []*column // the result of the method all, computed once
 }
 
-// ReadBytes returns the approximate maximum number of bytes that the table and the parts of its
-// file took while a text file was read. It is 0 for other tables, because reading them takes no
-// additional memory.
+// ReadBytes returns the approximate number of bytes that the table and the parts of its text file
+// took at the peak of reading. It returns 0 if the table was not read from text, because reading
+// then takes no additional memory.
 func (t *Table) ReadBytes() int64 { return t.orEmpty().peak }
 
 // Column is a named column for NewTable. The functions Numbers and Texts return Columns.
@@ -51,11 +51,11 @@ type Column struct {
 	isText  bool
 }
 
-// Numbers returns a column of numbers, in which NaN represents a missing cell. The values are not
-// copied and must not be changed while the table is in use.
+// Numbers returns a column of numbers, in which NaN is a missing cell. The column refers to values,
+// which must not be changed while the table is in use.
 func Numbers(name string, values []float64) Column { return Column{name: name, numbers: values} }
 
-// Texts returns a column of texts. They are parsed like the cells of a file: "" is a missing cell,
+// Texts returns a column of texts, which are parsed like the cells of a file: "" is a missing cell,
 // and if every text is a number, the column holds numbers.
 func Texts(name string, values []string) Column {
 	return Column{name: name, texts: values, isText: true}
@@ -68,14 +68,14 @@ func (c Column) len() int {
 	return len(c.numbers)
 }
 
-// NewTable returns a table of columns. source names the table in messages and may be empty. The
-// columns must have equal lengths and distinct, non-empty names, and their numbers must not be
-// infinite; otherwise NewTable returns an *Error.
+// NewTable returns a table of columns. source is the name of the table in errors, and may be empty.
+// NewTable returns an *Error unless the columns have equal lengths and different, nonempty names,
+// and no number is infinite.
 func NewTable(source string, columns ...Column) (*Table, error) {
 	return Dialect{}.NewTable(source, columns...)
 }
 
-// NewTable is like the function NewTable, but treats texts as missing according to the flags in d.
+// NewTable is the function NewTable with the texts of missing cells that d defines.
 func (d Dialect) NewTable(source string, columns ...Column) (*Table, error) {
 	t := &Table{Source: source, reading: d.pointReading()}
 	names := make([]string, len(columns))
@@ -113,7 +113,7 @@ func (d Dialect) NewTable(source string, columns ...Column) (*Table, error) {
 
 func isInf(v float64) bool { return math.IsInf(v, 0) }
 
-// setNames checks names and creates the empty columns of t with these names.
+// setNames checks the names and adds an empty column to t for each of them.
 func (t *Table) setNames(names []string) *Error {
 	if len(names) == 0 {
 		return t.fault("", "has no columns")
@@ -148,23 +148,23 @@ func nameRule(name string) string {
 	return ""
 }
 
-// LeftOutIndex reports whether the first column of a CSV file was skipped because it has no name,
-// like the index that pandas writes and the row names of R.
+// LeftOutIndex reports whether the first column of a CSV file was omitted because it has no name,
+// as the index of pandas and the row names of R.
 func (t *Table) LeftOutIndex() bool { return t.orEmpty().index }
 
-// Notices returns the decisions made while reading the file that the user may want to change, each
-// as one line for message.Expand.
+// Notices returns one line for each decision made while reading the file that the user may want to
+// change. Pass each line to message.Expand.
 func (t *Table) Notices() []string { return slices.Clone(t.orEmpty().notices) }
 
 // Rows returns the number of rows.
 func (t *Table) Rows() int { return t.orEmpty().rows }
 
 // Sparse reports whether the table comes from a format that omits zeros. Its columns are then x1,
-// x2, … or x0, x1, … up to the highest index that occurs, followed by label, and a feature past the
-// last column is 0 in every row.
+// x2, … or x0, x1, … up to the highest index in the file, followed by label. Features after the
+// last column are 0 in every row.
 func (t *Table) Sparse() bool { return t.orEmpty().sparse }
 
-// Names returns the names of the columns in the table's order.
+// Names returns the names of the columns in their order.
 func (t *Table) Names() []string {
 	t = t.orEmpty()
 	names := make([]string, 0, t.width()+len(t.columns))
@@ -188,9 +188,9 @@ func (t *Table) Numbers(name string) ([]float64, error) {
 	return slices.Clone(values), err
 }
 
-// Texts returns the cells of a column, with "" for a missing cell. If the column holds more than
-// MaxCategories distinct numbers, they are formatted in the shortest form. It returns an *Error if
-// the column does not exist.
+// Texts returns the cells of a column, and "" for a missing cell. If the column has more than
+// MaxCategories distinct numbers, each number has its shortest form. Texts returns an *Error if the
+// column does not exist.
 func (t *Table) Texts(name string) ([]string, error) {
 	c, err := t.column(name)
 	if err != nil {
@@ -206,7 +206,7 @@ func (t *Table) Texts(name string) ([]string, error) {
 }
 
 // OnlyTexts reports whether a column has texts and no number in any spelling. (A column with texts
-// and numbers is more likely a column of numbers with a wrong cell.) It returns false if the column
+// and numbers is probably a column of numbers with wrong cells.) It returns false if the column
 // does not exist.
 func (t *Table) OnlyTexts(name string) bool {
 	c := t.find(name)
@@ -221,9 +221,9 @@ func (t *Table) OnlyTexts(name string) bool {
 	return some
 }
 
-// Cells returns the cells of a column as the file spells them, with "" for an empty cell. The
-// numbers of a column that File.Keep does not name are formatted in the shortest form instead. It
-// returns an *Error if the column does not exist.
+// Cells returns the cells of a column as in the file, with "" for an empty cell. In columns that
+// File.Keep does not name, each number has its shortest form. Cells returns an *Error if the column
+// does not exist.
 func (t *Table) Cells(name string) ([]string, error) {
 	c, err := t.column(name)
 	if err != nil {
@@ -282,7 +282,7 @@ func (t *Table) selectRows(rows []int) *Table {
 	return s
 }
 
-// noColumn returns the error for a column that t lacks. It suggests the most similar of candidates.
+// noColumn returns the error for a column that t lacks. It proposes the most similar candidate.
 func (t *Table) noColumn(what, name string, candidates []string) *Error {
 	t = t.orEmpty()
 	for _, c := range t.columns {
@@ -296,12 +296,12 @@ func (t *Table) noColumn(what, name string, candidates []string) *Error {
 // brokenFault returns the error for a column that cannot be read.
 func (t *Table) brokenFault(c *column) *Error { return t.fault(c.name, c.broken+", {or $drop}") }
 
-// noColumnAmong is like noColumn, for a table whose columns, with the given names, do not exist yet.
+// noColumnAmong is noColumn for a table whose columns do not exist yet. names are their names.
 func (t *Table) noColumnAmong(what, name string, names []string) *Error {
 	return t.fault("", fmt.Sprintf("has no %s %s; it has %s%s", what, quote(name), list(names), nearest(name, names))+t.note)
 }
 
-// place returns the index in the original table, or in the file, of row i.
+// place returns the index of row i in the original table, or in the file.
 func (t *Table) place(i int) int {
 	if t.origin != nil {
 		return int(t.origin[i])

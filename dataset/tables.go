@@ -5,12 +5,12 @@ import (
 	"io"
 )
 
-// Tables reads the file once and calls use with its rows in order, as a sequence of tables of about
-// 1 MiB of text, 4 MiB of numbers, or one row group each. Use it to merge statistics of the tables.
-// A column may hold numbers in one table and texts in the next. For a file without rows, use is not
-// called.
+// Tables reads the file once and calls use with tables of its rows, in order. Each table has about
+// 1 MiB of text, 4 MiB of numbers, or one row group. Tables serves to merge statistics of parts of
+// a file. A column may hold numbers in one table and texts in the next. Tables does not call use
+// for a file without rows.
 //
-// It returns the first error in the file, the first error of use, or the cause of ctx.
+// Tables returns the first error in the file, the first error of use, or the cause of ctx.
 func (s *Stream) Tables(ctx context.Context, use func(t *Table) error) error {
 	p, err := s.begin(0)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 // At most alwaysCategories distinct texts in a column are categories for any number of rows.
 const alwaysCategories = 20
 
-// firstOf returns the first row of a coded column with a cell of the given kind, or −1.
+// firstOf returns the first row in which the cell of a coded column has the kind k, or −1.
 func (c *column) firstOf(k kind) int {
 	return slices.IndexFunc(c.codes, func(code int32) bool { return code >= 0 && c.entries[code].kind == k })
 }
@@ -23,9 +23,9 @@ func (c *column) firstText() int {
 type textWriter struct {
 	place
 	rule   *Text
-	fill   int32   // category of a missing cell
-	strict bool    // whether unknown categories are refused
-	known  []int32 // for each entry of the column, its category; −1 for an unknown text
+	fill   int32   // category that replaces a missing cell
+	strict bool    // an unknown category is an error
+	known  []int32 // category of each entry of the column; −1 for an unknown text
 }
 
 // newTextWriter returns the writer for p.column, which must be coded.

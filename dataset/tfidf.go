@@ -9,14 +9,14 @@ import (
 	"github.com/mercer-go/mercer/internal/tfidf"
 )
 
-// NGrams holds the settings of tf-idf features: see Rules.TFIDF. A Vocabulary is the encoding that Learn
-// derives from a column that Rules.TFIDF names.
+// NGrams holds the settings of tf-idf features: see Rules.TFIDF. A Vocabulary is the encoding that
+// Learn learns for a column in Rules.TFIDF.
 type (
 	NGrams     = tfidf.Params
 	Vocabulary = tfidf.Vocabulary
 )
 
-// checkTFIDF returns an error for rules that contradict r.TFIDF, a list of columns of t.
+// checkTFIDF returns an error for rules that contradict r.TFIDF, whose columns must exist in t.
 func (t *Table) checkTFIDF(r Rules) error {
 	if len(r.TFIDF) == 0 {
 		if r.NGrams != (NGrams{}) {
@@ -54,8 +54,8 @@ func (t *Table) learnTFIDF(c *column, r Rules) (*Input, error) {
 	return &Input{Name: c.name, TFIDF: v}, nil
 }
 
-// unknownTexts returns the entries of a column of texts in which no n-gram of v occurs. It skips
-// entries that occur in no row. counts is c.valueCounts().
+// unknownTexts returns the indices of the entries of a column of texts that have no n-gram of v. It
+// skips entries without rows. counts is c.valueCounts().
 func unknownTexts(c *column, counts []int, v *Vocabulary) (codes []int) {
 	row, err := v.NewRow()
 	if err != nil {
@@ -85,7 +85,7 @@ func appendGrams(names []string, column string, v *Vocabulary) []string {
 // A gramWriter writes the tf-idf features of a column of texts.
 type gramWriter struct {
 	place
-	strict bool      // whether a text without a known n-gram is refused
+	strict bool      // a text without a known n-gram is an error
 	rows   sync.Pool // a pool of *tfidf.Row
 }
 
@@ -101,7 +101,7 @@ func newGramWriter(p place, v *Vocabulary, strict bool) (*gramWriter, error) {
 	}
 	w := &gramWriter{place: p, strict: strict}
 	w.rows.Put(first)
-	w.rows.New = func() any { row, _ := v.NewRow(); return row } // NewRow succeeds, because v has been checked
+	w.rows.New = func() any { row, _ := v.NewRow(); return row } // NewRow cannot fail, because v has been checked
 	return w, nil
 }
 
@@ -123,7 +123,7 @@ func (w *gramWriter) write(x []float64, width, first, last int) (int, error) {
 	return writeRows(w, x, width, first, last)
 }
 
-// writeRows implements the method write of a writer by means of w.
+// writeRows is the method write of a rowWriter: it copies the features of each row into x.
 func writeRows(w rowWriter, x []float64, width, first, last int) (int, error) {
 	var indices []int32
 	var data []float64
@@ -140,9 +140,9 @@ func writeRows(w rowWriter, x []float64, width, first, last int) (int, error) {
 	return last, nil
 }
 
-// Nonzeros estimates, without encoding t, the number of nonzero elements of the matrix that
-// SparseFeatures returns. It assumes that columns of numbers have no zeros, and that a text has as
-// many nonzeros as the mean of the training texts. It returns 0 if e.Sparse() is false.
+// Nonzeros estimates the number of nonzero elements of SparseFeatures(t) without encoding t. It
+// assumes that columns of numbers have no zeros, and that each text has as many nonzero features as
+// the training texts on average. It returns 0 if e.Sparse() is false.
 func (e *Encoder) Nonzeros(t *Table) int64 {
 	if !e.Sparse() {
 		return 0

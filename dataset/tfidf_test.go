@@ -14,7 +14,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// messages returns a table of short texts with a column of numbers and a column of categories.
+// messages is a CSV file with short texts, a column of numbers and a column of categories.
 const messages = "text,size,kind,label\n" +
 	"free prize free,1,a,spam\n" +
 	"see you at home,3,b,ham\n" +
@@ -25,9 +25,9 @@ func messageRules() dataset.Rules {
 	return dataset.Rules{Targets: []string{"label"}, Labels: true, TFIDF: []string{"text"}, Standardize: true}
 }
 
-// TestTextFeatures compares the tf-idf features of a column with their formula, in a table with
-// other columns: in sparse and in dense form, with a saved encoder, for some of the rows, and in
-// passes over the file.
+// TestTextFeatures compares the tf-idf features of a column with their formula. The table has other
+// columns too. The features are sparse and dense, from a saved encoder, of some of the rows, and
+// from passes over the file.
 func TestTextFeatures(t *testing.T) {
 	path := file(t, "a.csv", []byte(messages))
 	table, err := dataset.Read(path, nil)
@@ -39,7 +39,7 @@ func TestTextFeatures(t *testing.T) {
 	if !slices.Equal(e.FeatureNames(), names) || !e.Sparse() || e.Width() != len(names) || e.Raw() != "" {
 		t.Fatalf("the features are %q", e.FeatureNames())
 	}
-	once, twice := 1+math.Log(5./2), 1+math.Log(5./3) // idf of words in one and in two of four texts
+	once, twice := 1+math.Log(5./2), 1+math.Log(5./3) // idf of a word in one of four texts, and of a word in two of them
 	first, second, third := math.Hypot(2*twice, once), math.Sqrt(3*once*once+twice*twice), math.Sqrt2*twice
 	size := func(v float64) float64 { return (v - 4) / math.Sqrt(5) }
 	want := mat.NewDense(4, 9, []float64{
@@ -48,7 +48,7 @@ func TestTextFeatures(t *testing.T) {
 		0, twice / third, twice / third, 0, 0, 0, size(5), 1, 0,
 		0, 0, 0, 0, 0, 0, size(7), 0, 1,
 	})
-	const tol = 8 * 0x1p-52 // the tolerance is for several roundings of numbers below 2
+	const tol = 8 * 0x1p-52 // for several roundings of numbers below 2
 	same := func(what string, x mat.Matrix, err error, want mat.Matrix) {
 		t.Helper()
 		if err != nil || !mat.EqualApprox(x, want, tol) {
@@ -76,7 +76,7 @@ func TestTextFeatures(t *testing.T) {
 		some.Stack(want.Slice(2, 3, 0, 9), want.Slice(0, 1, 0, 9))
 		same("rows 3 and 1", x, err, &some)
 	}
-	if n := e.Nonzeros(table); n != 8+4+4 { // number of nonzeros of the texts, the numbers and the categories
+	if n := e.Nonzeros(table); n != 8+4+4 { // numbers of nonzero features of the texts, the numbers and the categories
 		t.Errorf("%d values are not 0", n)
 	}
 	s, err := dataset.Open(path)
@@ -99,8 +99,8 @@ func TestTextFeatures(t *testing.T) {
 	}
 }
 
-// TestUnknownTexts checks the report on texts without a known n-gram in two columns of texts, and that
-// such texts are refused if RefuseUnknown is set.
+// TestUnknownTexts checks the report on texts without a known n-gram in two columns of texts. With
+// RefuseUnknown such texts must give an error.
 func TestUnknownTexts(t *testing.T) {
 	read := func(csv string) *dataset.Table {
 		t.Helper()
@@ -136,7 +136,8 @@ func TestUnknownTexts(t *testing.T) {
 	}
 }
 
-// TestTextFeaturesOfPart checks that each fold of a cross-validation has its own vocabulary.
+// TestTextFeaturesOfPart checks that each fold of a cross-validation learns a vocabulary of its
+// own.
 func TestTextFeaturesOfPart(t *testing.T) {
 	table, err := dataset.Read(file(t, "a.csv", []byte(messages)), nil)
 	if err != nil {
@@ -152,8 +153,8 @@ func TestTextFeaturesOfPart(t *testing.T) {
 	}
 }
 
-// TestTextFeatureFaults checks the errors for rules, tables and encoders, and that no forged
-// encoder causes a panic.
+// TestTextFeatureFaults checks the errors for wrong rules, tables and encoders. An invalid encoder
+// must not cause a panic.
 func TestTextFeatureFaults(t *testing.T) {
 	path := file(t, "a.csv", []byte(messages))
 	table, err := dataset.Read(path, nil)

@@ -1,15 +1,15 @@
 package dataset
 
 // A thrift decodes the compact protocol of Apache Thrift, in which Parquet encodes its headers. It
-// never reads past the end of its bytes, and allocates no memory, because it traverses lists
-// without storing them. After the first error all methods return 0.
+// never reads beyond the end of b, and allocates no memory, because it does not store lists. After
+// the first error all methods return 0.
 type thrift struct {
 	b   []byte
 	at  int
 	bad bool
 }
 
-// These are the types of the compact protocol.
+// These constants number the types of the compact protocol.
 const (
 	thriftTrue   = 1
 	thriftFalse  = 2
@@ -66,7 +66,7 @@ func (t *thrift) binary() []byte {
 	return t.b[t.at-int(n) : t.at]
 }
 
-// fields calls f for each field of a struct. A field that f does not decode is skipped.
+// fields calls f for each field of a struct, and skips a field that f does not decode.
 func (t *thrift) fields(f func(id int64, kind byte)) { t.nested(f, 0) }
 
 // deepest is the maximum depth of nested structs.
@@ -108,7 +108,7 @@ func (t *thrift) list() (n uint64, kind byte) {
 	if n = uint64(head >> 4); n == 15 {
 		n = t.unsigned()
 	}
-	if n > uint64(len(t.b)-t.at) { // each element takes at least one byte
+	if n > uint64(len(t.b)-t.at) { // each element takes at least one byte, so that n is wrong
 		t.bad = true
 		return 0, 0
 	}
@@ -122,7 +122,7 @@ func (t *thrift) skip(kind byte, depth int) {
 	}
 	switch kind {
 	case thriftTrue, thriftFalse, thriftByte:
-		t.byte() // in a list, a boolean takes one byte
+		t.byte() // an element of a list; a boolean element takes one byte, too
 	case thriftI16, thriftI32, thriftI64:
 		t.unsigned()
 	case thriftDouble:

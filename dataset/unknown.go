@@ -2,17 +2,17 @@ package dataset
 
 import "slices"
 
-// Unknown describes the categories or texts of one column that the encoder does not know.
+// Unknown describes the categories or texts of a column that the encoder does not know.
 type Unknown struct {
 	Column  string
-	TFIDF   bool   // whether the column has tf-idf features
+	TFIDF   bool   // the column has tf-idf features
 	Rows    int    // number of rows whose cell is a category that the training table lacks, or a text without a known n-gram
-	Example string // the first nonempty unknown category or text in sorted order; "" if all are empty
+	Example string // an unknown category or text: the first one in sorted order that is not empty, or ""
 }
 
-// Unknown returns, in the order of the inputs, the columns of t with categories that the training
-// table lacks, and the columns of tf-idf features with texts that have no known n-gram. Features
-// encodes such a category or text as zeros, unless RefuseUnknown is set.
+// Unknown returns the columns of t, in the order of the inputs, that have categories which the
+// training table lacks, or tf-idf features and texts without a known n-gram. Features encodes such
+// a category or text as zeros, unless RefuseUnknown is set.
 func (e *Encoder) Unknown(t *Table) []Unknown {
 	var list []Unknown
 	for _, in := range e.Inputs {
@@ -53,7 +53,7 @@ func (u *Unknown) add(rows int, example string) {
 	u.Rows += rows
 }
 
-// MergeUnknown merges the unknown categories of other rows into list.
+// MergeUnknown returns list after merging the unknown categories of other rows, more, into it.
 func MergeUnknown(list, more []Unknown) []Unknown {
 	for _, u := range more {
 		i := slices.IndexFunc(list, func(v Unknown) bool { return v.Column == u.Column })

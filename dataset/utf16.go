@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// decode replaces in.r by a reader of UTF-8 if the file begins with the byte-order mark of UTF-16.
+// decode makes in.r convert UTF-16 to UTF-8 if the file begins with the byte-order mark of UTF-16.
 func (in *input) decode() error {
 	mark, _ := in.r.Peek(4)
 	little := bytes.HasPrefix(mark, []byte{0xff, 0xfe})
@@ -27,7 +27,7 @@ func (in *input) decode() error {
 type utf16Reader struct {
 	r    *bufio.Reader
 	big  bool
-	rest []byte // decoded bytes that have not been read
+	rest []byte // converted bytes that the caller has not read yet
 	err  error
 }
 
@@ -49,7 +49,7 @@ func (u *utf16Reader) Read(p []byte) (int, error) {
 // invalid is a byte that never occurs in valid UTF-8.
 const invalid = 0xff
 
-// rune decodes one character and appends it to rest.
+// rune converts one character and appends it to rest.
 func (u *utf16Reader) rune() {
 	r, ok := u.unit()
 	if !ok {

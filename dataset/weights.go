@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// totalWeight returns the sum of the weights of n rows. Nil weights are all 1.
+// totalWeight returns the sum of the weights of n rows. nil weights are all 1.
 func totalWeight(weights []float64, n int) float64 {
 	if weights == nil {
 		return float64(n)
@@ -18,8 +18,8 @@ func totalWeight(weights []float64, n int) float64 {
 	return sum
 }
 
-// valueWeights returns, for each entry of a coded column, the sum of the weights of its rows, or
-// the number of its rows if weights is nil.
+// valueWeights returns the sum of the weights of the rows of each entry in a coded column. nil
+// weights are all 1. counts is c.valueCounts().
 func (c *column) valueWeights(counts []int, weights []float64) []float64 {
 	sums := make([]float64, len(c.entries))
 	if weights == nil {
@@ -36,8 +36,8 @@ func (c *column) valueWeights(counts []int, weights []float64) []float64 {
 	return sums
 }
 
-// weightedMoments returns the moments of values with positive weights, where an integer weight has the same
-// effect as repeating the value. It ignores NaN, and scales the deviations as momentsOf does.
+// weightedMoments returns the moments of the values that are not NaN. weights are positive, and an
+// integer weight counts its value so many times. Deviations are scaled as in momentsOf.
 func weightedMoments(values, weights []float64) (m moments) {
 	m.Low, m.High = math.Inf(1), math.Inf(-1)
 	for i, v := range values {
@@ -46,7 +46,7 @@ func weightedMoments(values, weights []float64) (m moments) {
 			m.Low, m.High = min(m.Low, v), max(m.High, v)
 		}
 	}
-	if m.Low >= m.High { // true also if there are no values
+	if m.Low >= m.High { // also true if there are no values
 		m.Mean = m.Low
 		return m
 	}
@@ -78,9 +78,9 @@ func (m moments) median(values, weights []float64) (v float64, ok bool) {
 	return median(values, int(m.N))
 }
 
-// weightedMedian returns the weighted median: the value at which the cumulative weight passes half
-// of the total, or the mean of two adjacent values if exactly half of the weight lies on either
-// side. It ignores NaN; ok is false if every value is NaN.
+// weightedMedian returns the value at which the cumulative weight exceeds half of the total, or the
+// mean of two adjacent values if exactly half of the weight is on each side. It ignores NaN. If
+// every value is NaN, ok is false.
 func weightedMedian(values, weights []float64) (m float64, ok bool) {
 	var order []int
 	for i, v := range values {
