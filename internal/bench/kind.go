@@ -25,7 +25,7 @@ type Benchmark struct {
 	Texts      string   // for Data "sparse": file of a table with the columns text and target; target has two classes
 	Images     string   // for the kind mnist: folder of the four files of MNIST
 	Names      []string // the routines, operations, fits or solvers to measure
-	Precisions []string // "float64", "float32"
+	Precisions []string // the elements may be "float64" and "float32"
 	Sizes      []int    // values of n
 	Widths     []int    // for the kind crossover: values of m; for scale: values of M at the largest n
 	Features   int      // number of features, d

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// The functions of this file replace functions of gonum's LAPACK, which sum in an order that
-// depends on the processor.
+// Unlike gonum's LAPACK, the functions of this file sum in an order that does not depend on the
+// processor.
 
 // reflectors is the number of Householder reflections that are applied together.
 const reflectors = 32

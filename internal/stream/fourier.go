@@ -22,8 +22,8 @@ type Fourier struct {
 	seed   uint64
 	b      backend.Backend[float64]
 	w      backend.Matrix[float64] // ω, or for sparse samples ωᵀ
-	// For sparse samples, one is the identity matrix of order D, and products holds the r×D inner
-	// products ω_jᵀx of a piece. Otherwise both are nil.
+	// For sparse samples, the matrix one is the identity of order D, and the matrix products holds the
+	// r×D inner products ω_jᵀx of a piece. For dense samples both are nil.
 	one, products backend.Matrix[float64]
 }
 

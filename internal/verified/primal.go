@@ -24,7 +24,7 @@ type Primal struct {
 	// nil, all weights are 1. Bound needs dense samples. Rounded can use Sums instead of Pass.
 	Pass      func(ctx context.Context, use func(x numeric.Points, y backend.Host[float64], weights []float64) error) error
 	Lambda    Ball
-	Lambdas   []Ball // if not nil, the λ of each target, which replaces Lambda; read by Rounded only
+	Lambdas   []Ball // if not nil, the λ of each target, instead of Lambda; read by Rounded only
 	Centers   bool
 	Intercept bool
 	Sums      *stream.Sums // sums of the normal equations from which f was computed, or nil; read by Rounded only

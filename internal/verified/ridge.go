@@ -147,7 +147,7 @@ type System struct {
 	Y         backend.Host[float64] // n×t targets
 	Weights   []float64             // n numbers > 0; nil if all weights are 1
 	Lambda    float64
-	Lambdas   []float64 // if not nil, the λ of each target, which replaces Lambda; read by Rounded only
+	Lambdas   []float64 // if not nil, the λ of each target, instead of Lambda; read by Rounded only
 	Intercept bool
 	// Roundings is the number of roundings that each sample adds to a residual; 0 means 1. Only
 	// Rounded reads it.

@@ -306,7 +306,7 @@ func (r *Roundoff) leaf(k kernels.Kernel, far float64) float64 {
 			}
 			return min(16*gamma(d+6)*reach, 0x1p12*gamma(d+6)*v)
 		})
-	case kernels.L1, kernels.Chi2: // χ² ≤ Σ x_p + z_p
+	case kernels.L1, kernels.Chi2: // the distance χ² is at most Σ x_p + z_p, like ‖x−z‖₁
 		pieces(2*reach, func(v float64) float64 { return gamma(2*d+8) * v })
 	case kernels.CosSum:
 		angles := 0.0

@@ -21,7 +21,7 @@ func TestMissing(t *testing.T) {
 		!strings.Contains(err.Error(), "libnothing.so.0, libnothing.so; looked in "+place) {
 		t.Errorf("got %v", err)
 	}
-	// A file with the name of the library that is no library gives an error other than ErrMissing.
+	// If the file with the library's name is not a library, the error is not ErrMissing.
 	file := filepath.Join(place, "libnothing.so")
 	if err := os.WriteFile(file, []byte("text"), 0o666); err != nil {
 		t.Fatal(err)
