@@ -184,7 +184,7 @@ func (w *Equations) each(f func(p piece) error) error {
 		if err := use(at, r, x); err != nil {
 			return err
 		}
-		return w.done(x) // without waiting for dense samples: the host reads the next piece while the device works on this piece
+		return w.done(x) // dense samples need no wait: the host reads the next piece while the device works on this piece
 	})
 	w.placed = err == nil && w.stored == AllPieces
 	return err

@@ -202,7 +202,8 @@ func gamma(r *rand.Rand, shape float64) float64 {
 	}
 }
 
-// behind returns the draw of s for a kernel with `before` parameters before the parameters of s.
+// behind returns the function draw of s for a kernel whose parameters are `before` other parameters
+// and then the parameters of s.
 func (s spectral) behind(before int) func(r *rand.Rand, omega, normal, by, sums []float64) {
 	return func(r *rand.Rand, omega, normal, by, sums []float64) {
 		if by != nil {

@@ -231,8 +231,9 @@ func (d *descent) move(r int, t float64) {
 }
 
 // settle projects α onto the constraint. It moves the free variables towards their bounds, each by
-// the same fraction of its distance. If they do not suffice, it moves all other variables, too.
-// Then it computes w and F without the rounding errors that the steps have accumulated.
+// the same fraction of its distance. If the free variables do not suffice, it moves all other
+// variables, too. Then it computes w and F without the rounding errors that the steps have
+// accumulated.
 func (d *descent) settle() {
 	d.b -= d.rho * d.excess
 	for _, all := range []bool{false, true} {

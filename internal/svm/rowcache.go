@@ -293,7 +293,7 @@ func (c *RowCache) Fetch(list []int) error {
 	if len(list) > c.Capacity() {
 		return fmt.Errorf("row cache: %d rows were requested at once, but the cache holds %d", len(list), c.Capacity())
 	}
-	for _, i := range list { // mark the cached rows as used before missing rows replace others
+	for _, i := range list { // mark the cached rows as used, so that missing rows replace other rows
 		if c.slot[i] >= 0 {
 			c.hits++
 			c.touch(c.slot[i])

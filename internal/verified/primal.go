@@ -346,8 +346,8 @@ func (f *Expansion) gram(ctx context.Context) ([][]Ball, error) {
 // FactorSlack returns γ_(n+3)·trace rounded up. If the Cholesky factorization of a symmetric n×n
 // matrix A in float64 succeeds, the computed factor is the exact factor of A + E with ‖E‖ ≤
 // γ_(n+1)/(1 − γ_(n+1)) tr A (Rump 2006, Verification of positive definiteness, BIT 46, lemma 2.1).
-// All eigenvalues of A are then at least −FactorSlack(n, tr A). This allows for two more rounding
-// errors in each diagonal element of A.
+// All eigenvalues of A are then at least −FactorSlack(n, tr A). The bound allows for two more
+// rounding errors in each diagonal element of A.
 func FactorSlack(n int, trace float64) float64 {
 	return up(1.01 * unit * float64(n+3) * trace * (1 + float64(n)*0x1p-50))
 }
