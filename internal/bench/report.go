@@ -172,7 +172,6 @@ func (r *Result) sizeTables(key string) []*Table {
 	return slices.DeleteFunc(r.tables(key, secondsQuantity, "time", figures), func(t *Table) bool { return t.Chart == nil })
 }
 
-// where returns r with only the cells in which the parameter name has the given value.
 func (r *Result) where(name, value string) *Result {
 	part := *r
 	part.Cells = slices.DeleteFunc(slices.Clone(r.Cells), func(c Cell) bool { return c.Case.Get(name) != value })

@@ -28,7 +28,7 @@ type Sums struct {
 	N        int          // number of samples of weight > 0
 	Mass     float64      // Σ w_i over the samples
 	Weighted bool         // whether a weight is not 1
-	Box      [2][]float64 // the smallest and the largest value of each feature of these samples
+	Box      [2][]float64 // the smallest and the largest value of each feature over the samples of weight > 0
 	Roots    []float64    // s_a = √(Σ w_i φ_a² + λS_aa) of each function
 	// Weak is an approximation of H⁻¹β, M×t, for centers, and empty otherwise. Its columns are close to eigenvectors
 	// of S with small eigenvalues.

@@ -79,7 +79,8 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 			}
 		}}, nil
 	case kernels.Laplacian:
-		// The kernel is a product over the features of exp(−|δ|/σ), whose frequencies have a Cauchy distribution.
+		// The kernel is the product of exp(−|δ_p|/σ) over the features p. The frequencies of each factor
+		// have a Cauchy distribution.
 		return spectral{1, func(r *rand.Rand, omega, _, by, sums []float64) {
 			for p := range omega {
 				omega[p] = math.Tan(math.Pi*(r.Float64()-0.5)) / k.Sigma

@@ -141,7 +141,6 @@ func (u *update) triangle(upper bool) error {
 	return u.B.Upload(u.lower, h)
 }
 
-// begin computes the sums before the update.
 func (u *update) begin(beta backend.Host[float64], bias []float64) error {
 	p := u.p
 	u.weight, u.rest = p.Weight, p.Rest

@@ -155,7 +155,6 @@ func start(ctx context.Context, python, library string, threads int) (*Process, 
 	return p, nil
 }
 
-// answer is the reply of the process to a command.
 type answer struct {
 	Error   string
 	Detail  string
