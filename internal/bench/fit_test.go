@@ -299,8 +299,8 @@ func TestLinearBounds(t *testing.T) {
 }
 
 // TestFitSparse runs every fit of sparse data once, with every installed library. The texts are
-// random letters from a fixed seed. In half of the texts of each class there is a word of this
-// class.
+// random letters from a fixed seed. Half of the texts of each class contain a word that occurs in
+// no text of the other class.
 func TestFitSparse(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	var table strings.Builder

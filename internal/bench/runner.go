@@ -42,7 +42,7 @@ type Progress struct {
 // Runner measures tasks. The zero value measures once, without pauses.
 type Runner struct {
 	Repeats int           // number of timings of each entry in a case; 0 means 1
-	Sample  time.Duration // minimum time of a timing; a timing has several runs if they are shorter
+	Sample  time.Duration // minimum time of a timing; a timing has several runs if one run is shorter
 	// Budget limits the total time that an entry's timings in a case take. A slow entry gets fewer
 	// timings, but at least one. 0 means no limit.
 	Budget time.Duration

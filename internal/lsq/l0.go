@@ -175,7 +175,7 @@ func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) 
 				u[p] = from[p] + length*(h.c[p]-fromQ[p])
 			}
 			kept := h.keep(u, length)
-			if slices.Equal(kept, last) { // the weights from already minimize over these columns
+			if slices.Equal(kept, last) { // the weights before this step already minimize over these columns
 				continue
 			}
 			clear(h.u)

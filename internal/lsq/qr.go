@@ -146,7 +146,7 @@ func (c *Samples) triangle(t *run.Task, norms, ynorms []float64) (a, z backend.H
 	return block.View(0, 0, block.Rows, c.d), numeric.Transpose(block.View(0, c.d, block.Rows, c.t)), nil
 }
 
-// norms returns the norms of cols columns. The function fill, fillX or fillY, computes the rows.
+// norms returns the norms of cols columns. fill computes their rows, and is fillX or fillY.
 func (c *Samples) norms(ctx context.Context, cols int, fill func(dst backend.Host[float64], from int)) ([]float64, error) {
 	norms, row := make([]float64, cols), backend.NewHost[float64](1, cols)
 	for i := range c.n {

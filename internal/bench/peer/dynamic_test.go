@@ -33,9 +33,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestReload checks reload with OpenBLAS: loaded again, the library has another core type and
-// computes correctly, and it can be changed back. The test needs a process that has not opened the
-// library before.
+// TestReload reloads OpenBLAS with another core type, checks a result, and changes the core type
+// back. The test needs a process that has not opened the library before.
 func TestReload(t *testing.T) {
 	const again = "MERCER_TEST_RELOAD"
 	if os.Getenv(again) == "" {
