@@ -350,8 +350,8 @@ func TestFitSparse(t *testing.T) {
 				}
 				continue
 			}
-			// An objective below its lower bound gives a negative residual, which only the rounding errors
-			// of about 10⁴ additions may cause.
+			// The residual is negative if an objective is below its lower bound. Only the rounding errors of
+			// about 10⁴ additions may cause this.
 			if residual, known := run.Metrics[residualMetric]; !known || !(residual >= -1e-12 && residual <= linearLimit) {
 				t.Errorf("%v: %s: residual %v, at most %v", c.Case, e.Name, residual, linearLimit)
 			}

@@ -404,8 +404,8 @@ func (c *fitBench) sparseSVC(p *sparseProblem, k contest) ([]Entry, error) {
 	})
 }
 
-// compete returns the entries of Mercer and of the libraries in names. A library for which more
-// returns ok has a second entry.
+// compete returns the entries of Mercer and of the libraries in names. If more returns ok for a
+// library, the library has a second entry.
 func (c *fitBench) compete(j judge, k contest, names []string, more func(Peer) (name string, k contest, ok bool)) ([]Entry, error) {
 	var list []competitor
 	for _, d := range c.devices {

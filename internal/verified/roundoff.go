@@ -20,7 +20,7 @@ type Roundoff struct {
 	kernel kernels.Kernel
 	points numeric.Points
 	direct bool
-	origin []float64 // the origin of the method measures: the first point; nil for sparse points, whose origin is 0
+	origin []float64 // the origin for r.measures: the first point; nil for sparse points, whose origin is 0
 	roots  []float64 // upper bounds on √k(x_j, x_j)
 	// functions holds the kernels whose values are the functions of the expansion: the kernel of
 	// the expansion, the kernels of NewWaves, or no kernel if the functions are coordinates.
