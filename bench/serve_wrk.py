@@ -5,9 +5,11 @@
 
 Three servers run at the same time, and only one of them has requests at any time: `mercer serve`,
 scikit-learn behind FastAPI (bench/serve_fastapi.py), and a handler of net/http that reads the body and
-answers a constant (tools/httpceiling). The models of the first two are the
-same, without an intercept, and their predictions must agree to 1e-9. wrk sends the row of bench/serve.lua over one connection and over eight. After one
-second for each server that is not counted, the servers get requests in turns, ROUNDS times SECONDS each.
+answers a constant (tools/httpceiling). The models of the first two are the same, without an
+intercept, and their predictions must agree to 1e-9. wrk sends the row of bench/serve.lua over one
+connection and over eight, and again over eight with the servers bound to one processor and wrk to
+another. After one second for each server that is not counted, the servers get requests in turns,
+ROUNDS times SECONDS each.
 """
 
 import contextlib
@@ -28,7 +30,9 @@ import urllib.request
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MERCER = os.path.join(ROOT, "bin", "mercer")
 LUA = os.path.join(ROOT, "bench", "serve.lua")
-ROUNDS, SECONDS, CONNECTIONS = 5, 3, (1, 8)
+ROUNDS, SECONDS = 5, 3
+SHARED, BOUND = "shared", "one each"  # the processors: wrk and the servers use all, or one each
+LOADS = [(1, SHARED), (8, SHARED), (8, BOUND)]  # numbers of connections, and processors
 RATE, P99 = 20, 2  # the targets: times the rate of FastAPI, and milliseconds
 NAMES = {"mercer": "`mercer serve`", "fastapi": "scikit-learn behind FastAPI", "ceiling": "a constant by net/http"}
 
@@ -59,9 +63,14 @@ def predicted(url):
             time.sleep(0.2)
 
 
-def wrk(url, connections, seconds):
+def bound(processor, processors):
+    """The start of a command that runs on the processor alone if the processors are BOUND."""
+    return ["taskset", "--cpu-list", str(processor)] if processors == BOUND else []
+
+
+def wrk(url, connections, processors, seconds):
     """The result of one run of wrk, with its rate of requests."""
-    out = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", LUA, url], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run([*bound(1, processors), "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", LUA, url], capture_output=True, text=True, check=True).stdout
     result = json.loads(re.search("^RESULT (.*)$", out, re.M)[1])
     if result["errors"]:
         raise SystemExit(f"{url}: {result['errors']} requests failed:\n{out}")
@@ -69,15 +78,16 @@ def wrk(url, connections, seconds):
 
 
 def measure(urls, rounds=ROUNDS, seconds=SECONDS):
-    """The results of each server in each round, by connections and server."""
-    found = {c: {name: [] for name in urls} for c in CONNECTIONS}
-    for url in urls.values():
-        wrk(url, 8, 1)
+    """The results of each server in each round, by load and server. urls has the addresses by processors and server."""
+    found = {load: {name: [] for name in NAMES} for load in LOADS}
+    for processors, servers in urls.items():
+        for url in servers.values():
+            wrk(url, 8, processors, 1)
     for _ in range(rounds):
-        for c in CONNECTIONS:
-            for name, url in urls.items():
-                found[c][name].append(wrk(url, c, seconds))
-                print(f"{name}, {c} connections: {found[c][name][-1]['rate']:.0f} requests/s, p99 {found[c][name][-1]['p99_ms']:.2f} ms", flush=True)
+        for (c, processors), results in found.items():
+            for name, url in urls[processors].items():
+                results[name].append(wrk(url, c, processors, seconds))
+                print(f"{name}, {c} connections, processors {processors}: {results[name][-1]['rate']:.0f} requests/s, p99 {results[name][-1]['p99_ms']:.2f} ms", flush=True)
     return found
 
 
@@ -106,58 +116,62 @@ def versions():
 
 def page(about, found):
     rows, rates, times = [], [], []
-    for c, servers in found.items():
+    for (c, processors), servers in found.items():
         base, own = median(servers["fastapi"], "rate"), servers["mercer"]
         for name, results in servers.items():
-            rows.append(f"| {c} | {NAMES[name]} | {spread(results, 'rate', 0)} | {median(results, 'rate') / base:.1f} | {spread(results, 'p99_ms', 2)} |")
-        with_c = "one connection" if c == 1 else f"{c} connections"
+            rows.append(f"| {c} | {processors} | {NAMES[name]} | {spread(results, 'rate', 0)} | {median(results, 'rate') / base:.1f} | {spread(results, 'p99_ms', 2)} |")
+        with_c = ("one connection" if c == 1 else f"{c} connections") + (" and one processor each" if processors == BOUND else "")
         rates.append((median(own, "rate") / base, median(servers["ceiling"], "rate") / base, with_c))
         times.append((median(own, "p99_ms"), median(servers["ceiling"], "p99_ms"), with_c))
-    said = lambda list, form: " and ".join(f"{form.format(own)} with {c} (the constant: {form.format(top)})" for own, top, c in list)  # noqa: E731
-    verdict = lambda ok: "reached" if ok else "missed"  # noqa: E731
+    said = lambda list, form: ", ".join(f"{form.format(own)} with {c} (the constant: {form.format(top)})" for own, top, c in list)  # noqa: E731
+    verdict = lambda oks: "reached" if all(oks) else f"reached by {sum(oks)} of {len(oks)} loads"  # noqa: E731
     return f"""# Requests of one row over HTTP
 
 `make serve-bench` writes this page by [bench/serve_wrk.py](../serve_wrk.py); [bench/serve_wrk.json](../serve_wrk.json)
 has the figures of each run. `mercer serve` and scikit-learn behind FastAPI and uvicorn, one process each,
 have the same model: kernel ridge regression on the 442 samples and ten features of testdata/diabetes.csv,
 Gaussian kernel. The third server, [tools/httpceiling](../../tools/httpceiling/main.go), reads the body and answers a constant
-by net/http. wrk has one thread and shares the processors with the
-server. The three servers run at the same time, and one of them has requests, in turns: {about['rounds']} times {about['seconds']} s
-each. The figures are medians, with the range of the runs in parentheses. p99 is the time that 99 of 100
-requests do not exceed.
+by net/http. wrk has one thread. The servers run at the same time, and one of them has requests, in
+turns: {about['rounds']} times {about['seconds']} s each. Where the processors are shared, wrk and the threads of the server compete for
+them, and a request may wait for a whole time slice of the operating system. With one processor each,
+the server is bound to the first processor and wrk to the second. The figures are medians, with the
+range of the runs in parentheses. p99 is the time that 99 of 100 requests do not exceed.
 
 {about['date']}; {about['processor']}; {about['versions']}.
 
-| connections | server | requests per second | times FastAPI | p99, ms |
-|---|---|---|---|---|
+| connections | processors | server | requests per second | times FastAPI | p99, ms |
+|---|---|---|---|---|---|
 {chr(10).join(rows)}
 
-- Target: at least {RATE} times the requests per second of scikit-learn behind FastAPI. {verdict(all(own >= RATE for own, _, _ in rates)).capitalize()}: {said(rates, '{:.1f} ×')}.
-- Target: p99 of at most {P99} ms. {verdict(all(own <= P99 for own, _, _ in times)).capitalize()}: {said(times, '{:.2f} ms')}.
+- Target: at least {RATE} times the requests per second of scikit-learn behind FastAPI. {verdict([own >= RATE for own, _, _ in rates]).capitalize()}: {said(rates, '{:.1f} ×')}.
+- Target: p99 of at most {P99} ms. {verdict([own <= P99 for own, _, _ in times]).capitalize()}: {said(times, '{:.2f} ms')}.
 
-[REJECTED.md](../REJECTED.md) has the figures of another variant of the server.
+[REJECTED.md](../REJECTED.md) has the figures of other variants of the server.
 """
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as servers, socket.socket() as free:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as servers:
         model = os.path.join(folder, "m.safetensors")
         subprocess.run([MERCER, "fit", "--quiet", "--learner", "kernel-ridge", "--kernel", "gaussian(sigma=5)", "--lambda", "1", "--no-intercept", "--target", "target", "--model", model,
                         os.path.join(ROOT, "testdata", "diabetes.csv")], check=True, stdout=subprocess.DEVNULL)
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
-        servers.enter_context(running("/usr/bin/python3", "bench/serve_fastapi.py", str(port)))
-        mercer = servers.enter_context(running(MERCER, "serve", "--listen", "127.0.0.1:0", model))
-        ceiling = servers.enter_context(running(os.path.join(ROOT, "build", "httpceiling")))
-        urls = {"mercer": mercer.stdout.readline().split()[0] + "predict", "fastapi": f"http://127.0.0.1:{port}/predict", "ceiling": ceiling.stdout.readline().strip()}
-        f, g = predicted(urls["mercer"]), predicted(urls["fastapi"])
-        if abs(f - g) > 1e-9 * abs(g):
-            raise SystemExit(f"mercer predicts {f}, scikit-learn {g}")
+        urls = {}
+        for processors in SHARED, BOUND:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            one = bound(0, processors)
+            servers.enter_context(running(*one, "/usr/bin/python3", "bench/serve_fastapi.py", str(port)))
+            mercer = servers.enter_context(running(*one, MERCER, "serve", "--listen", "127.0.0.1:0", model))
+            ceiling = servers.enter_context(running(*one, os.path.join(ROOT, "build", "httpceiling")))
+            urls[processors] = {"mercer": mercer.stdout.readline().split()[0] + "predict", "fastapi": f"http://127.0.0.1:{port}/predict", "ceiling": ceiling.stdout.readline().strip()}
+            f, g = predicted(urls[processors]["mercer"]), predicted(urls[processors]["fastapi"])
+            if abs(f - g) > 1e-9 * abs(g):
+                raise SystemExit(f"mercer predicts {f}, scikit-learn {g}")
         found = measure(urls)
     about = {"date": datetime.date.today().isoformat(), "processor": processor(), "versions": versions(), "rounds": ROUNDS, "seconds": SECONDS}
     with open(os.path.join(ROOT, "bench", "serve_wrk.json"), "w", encoding="utf-8") as f:
-        json.dump(about | {"connections": found}, f, indent=1)
+        json.dump(about | {"loads": [{"connections": c, "processors": processors} | results for (c, processors), results in found.items()]}, f, indent=1)
         f.write("\n")
     with open(os.path.join(ROOT, "bench", "results", "serve.md"), "w", encoding="utf-8") as f:
         f.write(page(about, found))
