@@ -389,7 +389,7 @@ func TestSolve(t *testing.T) {
 			t.Error("the Gram matrix of X with itself is not symmetric")
 		}
 		y, weights, dk := random(r, n, outputs), random(r, n, outputs), random(r, n, n)
-		for i := range n { // only symmetric changes preserve the form of the equation
+		for i := range n { // K must remain symmetric
 			for j := range i {
 				dk.Row(j)[i] = dk.Row(i)[j]
 			}

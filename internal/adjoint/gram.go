@@ -89,7 +89,7 @@ const (
 	WantX     Want = 1 << iota // gradient with respect to the rows of X
 	WantZ                      // gradient with respect to the rows of Z
 	WantTheta                  // gradient with respect to the kernel's parameters
-	WantShift                  // the sums Shift of Gradients
+	WantShift                  // the field Shift of Gradients
 )
 
 const wantPoints = WantX | WantZ | WantShift
@@ -124,7 +124,7 @@ type Gradients struct {
 // GramGradient works in blocks of rows. For each statistic s of the kernel's program, such as xᵀz,
 // the device evaluates ∂k/∂s, which is itself a kernel. For xᵀz and ‖x−z‖² the device multiplies
 // these derivatives by the points, in 4nmd operations. For other statistics the host sums over the
-// features. Without Go memory on the device, two numbers are copied for each pair and statistic.
+// features. If the device has its own memory, two numbers are copied for each pair and statistic.
 func GramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want) (*Gradients, error) {
 	g, err := gramGradient(ctx, dev, l, want)
 	return g, named("gradient of a gram matrix", err)

@@ -18,9 +18,9 @@ type gramSums struct {
 	block   int
 
 	mx, mz        matrix
-	dense, values buffer // dense: the weights, either all in Go memory or U Vᵀ for a block; values: the derivatives for a block
-	u, v, product matrix // u, v: the factors if the weights are given as U Vᵀ; product: copy of the weights for a block
-	weightRows    host   // the weights if they must be copied to the device in blocks
+	dense, values buffer // dense: the given weights, or U Vᵀ for a block; values: the derivatives for a block
+	u, v, product matrix // u, v: the factors of weights that are given as U Vᵀ; product: the weights of a block on the device
+	weightRows    host   // the given weights, if they must be copied to the device block by block
 	derivatives   []kernels.Kernel
 	theta         []float64
 	columns       []float64
@@ -53,7 +53,7 @@ func (s *gramSums) prepare() (err error) {
 	}
 	if d := s.weights.Dense; d.Rows > 0 {
 		if _, ok := s.B.(backend.Wrapper[float64]); ok {
-			s.dense, err = s.buffer(d) // read only
+			s.dense, err = s.buffer(d) // the weights are only read
 		} else if s.product, err = s.Mem.New(s.block, s.z.Rows); err == nil {
 			s.weightRows = d
 		}

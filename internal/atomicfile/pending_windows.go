@@ -46,7 +46,8 @@ func (f *pendingFile) Cleanup() error {
 	return os.Remove(f.Name())
 }
 
-// removeOrphan removes a temporary file unless its process still has it open: Windows then refuses.
+// removeOrphan removes a temporary file. Windows refuses this if a running process has the file
+// open.
 func removeOrphan(name string) { _ = os.Remove(name) }
 
 // syncFolder does nothing, because Windows cannot flush folders.

@@ -117,7 +117,7 @@ func (f *form) step(j int) error {
 	if err := f.triangle(panel, tau, t); err != nil {
 		return err
 	}
-	// V of a group has zeros above each panel.
+	// Set the elements above the panel to 0, because V of a group is 0 there.
 	numeric.Zero(f.b, f.a.View(first, first, count, count))
 	return f.update(f.a.View(first+count, first+count, m, m), panel, t)
 }

@@ -6,7 +6,7 @@ import "github.com/mercer-go/mercer/internal/numeric"
 // columns takes about as long as a product with a hundred columns.
 const together = 128
 
-// wide returns the number of columns of a group of panels: a multiple of width that is at most
+// wide returns the number of columns of a group of panels: the largest multiple of width ≤
 // together.
 func wide(width int) int { return max(1, together/width) * width }
 

@@ -270,7 +270,8 @@ func Leading(n, order int) {
 	}
 }
 
-// TransferPacked panics unless h is well formed and has the shape of rows of a starting at first.
+// TransferPacked panics unless h is well formed and has the shape of the rows of a from row first
+// on.
 func TransferPacked[T backend.Float](op string, a backend.Packed[T], first int, h backend.Host[T]) {
 	Host(op, h)
 	n := a.Order()

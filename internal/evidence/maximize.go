@@ -367,8 +367,8 @@ func (h *search) descend(x []float64, tol float64, most int) (limited bool) {
 	return false
 }
 
-// stopped returns the error that ends the whole search, or nil. An error of attempt.Numeric at a
-// single point does not end the search.
+// stopped returns the error that ends the whole search, or nil. A numerical error (attempt.Numeric)
+// at a single point does not end the search.
 func (h *search) stopped() error {
 	if h.ctx.Err() != nil {
 		return context.Cause(h.ctx)

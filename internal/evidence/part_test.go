@@ -36,7 +36,7 @@ func TestStartsPerKernel(t *testing.T) {
 	h := &search{params: kernels.Params(k), start: make([]float64, 7), par: Params{Restarts: 20}}
 	for _, start := range h.starts()[1:] {
 		for i, v := range start {
-			shift, half := 0.0, math.Ln10 // the values for λ and for a length scale of all features
+			shift, half := 0.0, math.Ln10 // bounds for λ and for a length scale of all features
 			if i < 5 {
 				d := 3.0
 				if i >= 3 {

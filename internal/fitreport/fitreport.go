@@ -23,8 +23,8 @@ type Report struct {
 	Facts       map[string]any `json:"facts,omitempty"` // facts about the model; the keys are those of Fact.Key
 }
 
-// New returns the report of a model. Warnings may contain advice about a parameter. The function
-// name returns the front end's name of this parameter, or "" to omit the advice.
+// New returns the report of a model. Warnings among its facts may contain advice about a parameter.
+// The function name returns the front end's name of this parameter, or "" to omit the advice.
 func New(m learners.Model, name func(parameter string) string) Report {
 	r := Report{Learner: m.Learner()}
 	_, r.Outputs = m.Dims()

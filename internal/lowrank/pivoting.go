@@ -14,8 +14,9 @@ import (
 // pivots chosen during the factorization. FFᵀ is the Nyström approximation K_nS K_SS⁻¹ K_Sn with
 // the rows S of the pivots, and 0 ⪯ FFᵀ ⪯ K up to rounding.
 //
-// Only the rows of K of candidates for S are evaluated, with O(nd) operations each. F takes O(nk²)
-// operations, in products and triangular solves for several pivots at once, and O(nk) on the host.
+// K is evaluated only in the rows of candidates for S, in O(nd) operations for each row. F takes
+// O(nk²) operations, in products and triangular solves for several pivots at once, and O(nk) on the
+// host.
 type pivoting[T backend.Float] struct {
 	Task[T]
 	f      backend.Matrix[T] // n×k; its first len(pivots) columns are F
@@ -82,14 +83,14 @@ func (p *pivoting[T]) more() bool {
 }
 
 // width returns the number of candidates that are evaluated together. A large number makes the
-// products efficient. It must be small compared with the rank, because most of the candidates near
-// each other are rejected.
+// products efficient, but it must be small compared with the rank, because most of the candidates
+// near each other are rejected.
 func (p *pivoting[T]) width() int { return pivotingWidth(p.rank) }
 
 func pivotingWidth(rank int) int { return min(rank, max(8, min(256, rank/4))) }
 
 // PivotBytes returns the device memory, in bytes, of the rows of X, K and F for the candidates of a
-// round. points(rows) is the size of so many rows of X.
+// round. points(rows) is the size of the given number of rows of X.
 func PivotBytes[T backend.Float](rank int, points func(rows int) int64) int64 {
 	b := pivotingWidth(rank)
 	return numeric.Total(points(b), numeric.ElementBytes[T](numeric.Elements(b, b+rank)))

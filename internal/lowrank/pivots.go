@@ -149,8 +149,8 @@ func (e *elimination) at(i, j int) float64 {
 	return e.a[i][j]
 }
 
-// eliminate makes j the next pivot. It updates the Schur complement from row `first` on. Later
-// steps do not need earlier rows, except their elements of the factor at earlier pivots.
+// eliminate makes j the next pivot. It updates the Schur complement from row `first` on. Of the
+// rows before `first`, later steps need only the elements of the factor at earlier pivots.
 func (e *elimination) eliminate(j, first int) {
 	root := math.Sqrt(e.a[j][j])
 	column := make([]float64, len(e.a))
@@ -236,7 +236,7 @@ func (p *pivoting[T]) greedy() error {
 
 // largest returns the indices of the count largest elements of v in decreasing order of the
 // elements, and for equal elements in ascending order. outside is the largest of the other
-// elements, or 0 without others.
+// elements, or 0 if there is none.
 func largest(v []float64, count int) (best []int, outside float64) {
 	for i, x := range v {
 		if len(best) == count && x <= v[best[count-1]] {

@@ -142,9 +142,9 @@ func TestGreedyPivots(t *testing.T) {
 	})
 }
 
-// TestRandomPivotsLaw checks that rejection does not change the distribution of the pivots. Of five
-// rows, most of which are rejected as candidates, each pair of first pivots has the same frequency
-// as if pivots were drawn one at a time.
+// TestRandomPivotsLaw checks that rejection does not change the distribution of the pivots. There
+// are five rows, and most candidates are rejected. Each pair of first pivots must have the same
+// frequency as if pivots were drawn one at a time.
 func TestRandomPivotsLaw(t *testing.T) {
 	const n, draws = 5, 4000
 	x := backend.Host[float64]{Rows: n, Cols: 1, Stride: 1, Data: []float64{0, 0.3, 0.5, 2, 3}}

@@ -81,7 +81,7 @@ type Preconditioner[T backend.Float] struct {
 
 // Bytes returns the device memory of a preconditioner, in bytes. make is the memory while the named
 // maker and newPreconditioner compute it, and keep is the memory afterwards. points(rows) is the
-// size of so many rows of X.
+// size of the given number of rows of X.
 func Bytes[T backend.Float](name string, n, rank, columns int, points func(rows int) int64) (make, keep int64) {
 	f, square, t := numeric.ElementBytes[T](numeric.Elements(n, rank)), numeric.Elements(rank, rank), numeric.ElementBytes[T](numeric.Elements(rank, 2*columns))
 	squares := numeric.Bytes(2 * square) // GᵀG and L⁻¹
@@ -162,7 +162,7 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 		return nil, err
 	}
 	total := smallest + numeric.Trace(trace)
-	const digits = 1e4 // with so large a D, P⁻¹ has at least four correct digits
+	const digits = 1e4 // with a D of digits rounding errors, P⁻¹ has at least four correct digits
 	unit := numeric.UnitOf[T]()
 	j := numeric.NewJitter(max(smallest, unit*total, min(left/float64(n), digits*unit*total)), total, numeric.Epsilon)
 	fill := func() error { return nil } // at the first attempt, s already holds GᵀG

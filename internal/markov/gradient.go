@@ -72,7 +72,7 @@ type tangent struct {
 	moves  []vector // derivatives of states
 }
 
-// slope returns the derivative of the function in the comment of Gradient in direction d.
+// slope returns the derivative, in direction d, of the function that Gradient differentiates.
 func (l *Line) slope(ctx context.Context, d direction, diagonal, y, scale []float64) float64 {
 	t := len(scale)
 	g := &tangent{l: l, direction: d, p: l.stationary(), states: make([]vector, t), moves: make([]vector, t)}
@@ -136,8 +136,8 @@ func (g *tangent) step(i int) {
 }
 
 // observe updates the filter with the values y of a point, whose element of D is r. It adds the
-// derivative of the squared innovation divided by the pivot to each element of squares, and returns
-// the derivative of the logarithm of the pivot.
+// derivative of (squared innovation)/pivot to each element of squares, and returns the derivative
+// of the logarithm of the pivot.
 func (g *tangent) observe(r float64, y, squares []float64) float64 {
 	l := g.l
 	ph, dph := l.first(&g.p), l.first(&g.dp)

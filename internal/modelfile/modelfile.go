@@ -35,7 +35,7 @@ type Bundle struct {
 	// Fit is the report of the program that fitted the model, a JSON object, or nil.
 	Fit json.RawMessage
 
-	// Calibration was computed from rows that were not used to fit Model; nil if there is none.
+	// Calibration was computed from rows that were not used to fit Model. It may be nil.
 	Calibration *learners.Calibration
 }
 

@@ -55,8 +55,8 @@ func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[str
 	return trimmed, names
 }
 
-// arePoints reports whether h holds points of training objects. Each such point contains the kernel
-// value of an object with itself twice.
+// arePoints reports whether h holds points of training objects. In such a point, the kernel value
+// of an object with itself occurs twice.
 func (o *Objects) arePoints(h backend.Host[float64]) bool {
 	if h.Cols != len(o.Training)+2 {
 		return false

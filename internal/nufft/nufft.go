@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// maxWidth is the width of the spreading kernel, in cells, whose error is the roundoff of float64.
+// maxWidth is the width, in cells, of the spreading kernel whose error is the roundoff of float64.
 const maxWidth = 16
 
 // Plan holds the points x_j and the modes of a pair of transforms. It must not be used concurrently.
@@ -23,7 +23,7 @@ type Plan struct {
 	margin Axes         // number of cells of padded before the first cell of the grid
 	pieces [][2]float64 // the polynomials that approximate the kernel piecewise
 	order  []int32      // indices of the points, sorted by cell
-	x      []float64    // three coordinates of each point, in units of cells; the points are sorted as in order
+	x      []float64    // three coordinates of each point, in units of cells; the points are sorted like the field order
 	strip  int          // the axis whose cells are the first sorting key of the points
 	factor [3][]float64 // reciprocals of the kernel's transform for k = 0, …, m
 	cells  []float64    // the grid with its margins
@@ -269,7 +269,7 @@ func (p *Plan) wrapped(i, a int) int {
 	return (i - p.margin[a] + size) % size
 }
 
-// fold adds each cell of the padded grid to the cell of the grid at the same point modulo 1 period.
+// fold adds each cell of the padded grid to the grid's cell at the same point modulo the period.
 func (p *Plan) fold() {
 	clear(p.values)
 	size := p.grid.Size

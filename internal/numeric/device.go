@@ -56,8 +56,8 @@ func ScaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]
 }
 
 // EachBlock calls f with successive blocks of rows of m and the number of the first row of each
-// block. f may modify a block, which is in memory of the host. A cache holds width elements for
-// each row.
+// block. f may modify a block, which is in memory of the host. The blocks are so small that a cache
+// holds width elements for each row.
 func EachBlock[T backend.Float](b backend.Backend[T], m backend.Matrix[T], width int, f func(from int, h backend.Host[T]) error) error {
 	n, c := m.Dims()
 	rows := max(1, min(n, 1<<18/max(width, 1)))

@@ -62,8 +62,8 @@ type Loop struct {
 	block int // minimum number of samples in a block
 }
 
-// Block is the number of samples in a block. Inner products take as long as an f with Block
-// outputs.
+// Block is the number of samples in a block. Their inner products take as long as Block outputs of
+// f.
 const Block = 64
 
 // Change is the change for one misclassified sample. Step, counted from 0, is the step after which

@@ -27,7 +27,8 @@ const Poll = 1 << 22
 const maxOperations = 1e15
 
 // Feasible returns an error if operations exceeds 10¹⁵. The error advises to shorten the objects,
-// because the work grows with the square of their length, or gives the argument advice.
+// to use fewer objects, or to follow advice. The work grows with the square of the length of the
+// objects.
 func Feasible(what string, operations float64, advice string) error {
 	if operations <= maxOperations {
 		return nil

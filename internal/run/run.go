@@ -171,7 +171,7 @@ func ReportPlan(ctx context.Context, dev backend.Device, bytes int64) {
 }
 
 // Packing returns a context for work that evaluates a kernel at n dense points of d features. Plans
-// that are reported through it include the memory in which dev packs the points.
+// that are reported through this context include the memory in which dev packs the points.
 func Packing(ctx context.Context, dev backend.Device, n, d int) context.Context {
 	if p, ok := dev.(interface{ PackedBytes(n, d int) int64 }); ok {
 		return planned.Workspace(ctx, p.PackedBytes(n, d))
@@ -180,5 +180,5 @@ func Packing(ctx context.Context, dev backend.Device, n, d int) context.Context 
 }
 
 // Beside returns a context for work during which other arrays take the given number of bytes. Plans
-// that are reported through it include these bytes.
+// that are reported through this context include these bytes.
 func Beside(ctx context.Context, bytes int64) context.Context { return planned.Beside(ctx, bytes) }

@@ -253,7 +253,7 @@ func integers(text json.RawMessage) ([]int64, error) {
 	return list, nil
 }
 
-// MarshalHeader returns the length and the header, with spaces so that the data are aligned.
+// MarshalHeader returns the length and the header, padded with spaces so that the data are aligned.
 func MarshalHeader(metadata map[string]string, list []Tensor) ([]byte, error) {
 	type info struct {
 		Dtype   string   `json:"dtype"`

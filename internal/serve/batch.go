@@ -27,7 +27,7 @@ type batcher struct {
 	metrics *metrics
 
 	mu      sync.Mutex
-	busy    bool // a prediction is running
+	busy    bool // whether a prediction is running
 	waiting []*waiter
 	idle    sync.WaitGroup // counts the goroutine of the method work
 }

@@ -170,7 +170,7 @@ func joinLines(body []byte) ([]byte, error) {
 	return append(joined, ']'), nil
 }
 
-// fromJSON reads an object, an array of objects, or an array of arrays of cells as in columns.
+// fromJSON reads an object, an array of objects, or an array of arrays of cells in columns' order.
 func fromJSON(body []byte, columns []string) (*dataset.Table, error) {
 	begin := bytes.TrimLeft(body, " \t\r\n")
 	if len(begin) == 0 {

@@ -23,7 +23,7 @@ var pageTemplate = template.Must(template.New("page").Parse(pageText))
 var docsTemplate = template.Must(template.New("docs").Funcs(template.FuncMap{
 	"paths": func() []string { return paths },
 	"upper": strings.ToUpper,
-	"word": func(v any) (string, error) { // returns v as JSON in the quotes of a shell
+	"word": func(v any) (string, error) { // returns v as JSON, quoted for a shell
 		text, err := json.Marshal(v)
 		return "'" + strings.ReplaceAll(string(text), "'", `'\''`) + "'", err
 	},

@@ -18,7 +18,7 @@ import (
 
 // quick answers a request without package encoding/json if its body is one JSON object, a row of
 // numbers and categories. The model must be a regression model with predictions so fast that
-// batches do not pay. All other requests take the general path, the method Server.rows.
+// batches save no time. All other requests take the general path, the method Server.rows.
 type quick struct {
 	rows    *dataset.ObjectReader
 	names   []string // the names of the targets in JSON, in ascending order, each followed by a colon

@@ -69,7 +69,7 @@ func TestQuickAnswers(t *testing.T) {
 	}
 }
 
-// TestAppendNumber compares with encoding/json.
+// TestAppendNumber compares appendNumber with encoding/json.
 func TestAppendNumber(t *testing.T) {
 	for _, v := range []float64{0, math.Copysign(0, -1), 1, -2.5, 1e-6, 9.9e-7, 1e-9, -1.5e-10, 1e-300, 123456789, 1e20, 1e21, 1e300, math.Pi} {
 		want, err := json.Marshal(v)

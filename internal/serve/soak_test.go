@@ -35,8 +35,8 @@ type soak struct {
 	at      string // host and port
 	areas   []float64
 	models  [2][]float64 // the predictions of each of the two models for areas
-	second  atomic.Bool  // the server has read the second model
-	stopped atomic.Bool  // the signal to stop was given
+	second  atomic.Bool  // whether the server has read the second model
+	stopped atomic.Bool  // whether the signal to stop was given
 
 	mu       sync.Mutex
 	answers  map[int]int64 // answers by status

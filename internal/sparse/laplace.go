@@ -431,7 +431,7 @@ func (p *laplace) maximize(tol float64, limit int) error {
 		grown := p.value - before.value
 		switch {
 		case err == nil && grown > 0:
-			// A step of all α may gain tol for each function of the model.
+			// A step of all α is settled if it gains at most tol for each function of the model.
 			settled = !batch && !single && grown <= tol*float64(len(p.active))
 			if batch {
 				size = min(2*size, batchSteps)

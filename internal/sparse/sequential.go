@@ -112,7 +112,8 @@ func choose(all, first, second, alphas []float64, place []int, active int, refus
 }
 
 // bestAlpha returns the best α of a function whose present α is a, and the gain of the evidence.
-// The gain is 0 if no change increases the evidence. in says whether the function is in the model.
+// The gain is 0 if no change increases the evidence. The argument in reports whether the function
+// is in the model.
 func bestAlpha(S, Q2, a float64, in bool, active int) (to, gain float64) {
 	s, q2 := S, Q2
 	if in { // S and Q² for the model without the function

@@ -100,7 +100,7 @@ func (s Density) At(omega float64) (sum float64) {
 	return sum
 }
 
-// Kernel returns the kernel without its constant at the distance r.
+// Kernel returns the value, at the distance r, of the kernel without its constant.
 func (s Density) Kernel(r float64) (sum float64) {
 	for _, t := range s.Terms {
 		v := math.Sqrt(2*t.Nu) * r / t.Sigma

@@ -115,7 +115,7 @@ func (c Torus) Frequency(k [3]int) (omega float64) {
 
 // Coefficients returns the Fourier coefficients of the kernel for the modes |k_a| ≤ m_a, in the
 // shape m.Half(). A coefficient is S(‖ω‖)/∏T; the constant is added for mode 0. If c is windowed,
-// the coefficients of the function in the comment of remainder are subtracted.
+// the coefficients that remainder returns are subtracted.
 func (s Density) Coefficients(c Torus, m nufft.Axes) []float64 {
 	h := m.Half()
 	f := make([]float64, h.Len())
@@ -157,7 +157,8 @@ func (s Density) remainderModes(c Torus) (m nufft.Axes) {
 	return m
 }
 
-// Elements returns the number of float64 values that Coefficients stores for m, beside its result.
+// Elements returns the number of float64 values that Coefficients stores for m in addition to its
+// result.
 func (s Density) Elements(c Torus) int64 {
 	if !c.Windowed {
 		return 0

@@ -47,8 +47,8 @@ type Card struct {
 	Notes   []string
 }
 
-// Words reports whether column i of the table, the first column or a column of texts, is aligned
-// like text.
+// Words reports whether column i is aligned like text: column 0, or a column with Words set in row
+// 0.
 func (c Card) Words(i int) bool { return i == 0 || len(c.Rows) > 0 && c.Rows[0][i].Words }
 
 // Key is a line of a legend.
