@@ -10,8 +10,7 @@ import (
 )
 
 // Gram sets dst, n×m, to k(X, Z) for the rows of x, n×d, and z, m×d. If z has no rows or is x
-// itself, Gram computes k(X, X): the result is exactly symmetric, and the distances on the diagonal
-// are exactly 0.
+// itself, Gram computes k(X, X), exactly symmetric and with distances of exactly 0 on the diagonal.
 func Gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst host) error {
 	return named("gram", gram(ctx, dev, k, x, z, dst))
 }
@@ -243,8 +242,8 @@ func productStat(k kernels.Kernel, s kernels.Stat) bool {
 	return s.Kind == kernels.Dot || s.Kind == kernels.SqDist && kernels.StatDerivatives(k)[0].Bounded()
 }
 
-// centered returns copies of x and z minus the mean of z, because products of points far from the
-// origin cancel.
+// centered returns copies of x and z minus the mean of z: products of points far from 0 would
+// cancel.
 func centered(x, z host) (cx, cz host) {
 	mean := make([]float64, z.Cols)
 	for i := range z.Rows {

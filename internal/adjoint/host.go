@@ -84,8 +84,8 @@ func checkMatrix(name string, h host) error {
 	return nil
 }
 
-// checkPoints checks x as checkMatrix does, and also that it has d features whose values are valid
-// for the kernel.
+// checkPoints checks x as checkMatrix does, and that it has d features with valid values for the
+// kernel.
 func checkPoints(k kernels.Kernel, name string, x host, d int) error {
 	if err := checkMatrix(name, x); err != nil {
 		return err

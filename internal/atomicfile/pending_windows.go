@@ -46,8 +46,7 @@ func (f *pendingFile) Cleanup() error {
 	return os.Remove(f.Name())
 }
 
-// removeOrphan removes a temporary file. Windows refuses this if a running process has the file
-// open.
+// removeOrphan removes a temporary file. Windows refuses this if a process has the file open.
 func removeOrphan(name string) { _ = os.Remove(name) }
 
 // syncFolder does nothing, because Windows cannot flush folders.

@@ -12,8 +12,7 @@ import (
 // Solver solves systems with A + λI, where A = QBQᵀ, for groups of at most GroupSize λ.
 type Solver struct {
 	Params
-	// Factors holds the factors for the last group of λ. If a λ has no factor, its element of Errs
-	// has the reason.
+	// Factors holds the factors for the last group of λ. If a λ has no factor, Errs has the reason.
 	Factors []*Factor
 	Errs    []error
 

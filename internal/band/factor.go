@@ -14,11 +14,12 @@ import (
 //
 //	S_j = B_jj + λI − G_j G_jᵀ = L_jj L_jjᵀ,  G_{j+1} = B_{j+1,j} L_jj⁻ᵀ
 //
-// Factor stores the inverses X_j = L_jj⁻¹ of the small triangles, so that all uses of L are matrix
+// Factor stores the inverses X_j = L_jj⁻¹ of the small triangles, so that L is used only in matrix
 // products.
 //
-// The factors of a group of λ are stored in the same two matrices: x holds X_j and g holds G_{j+1}ᵀ. For
-// each j, the blocks of all λ are stored below each other, so that they form one operand.
+// The factors of a group of λ are stored in the same two matrices: x holds X_j and g holds
+// G_{j+1}ᵀ. For each j, the blocks of all λ are stored below each other, so that they form one
+// operand.
 type Factor struct {
 	lambda        float64
 	x, g          backend.Matrix[float64] // group·n × width
@@ -39,8 +40,7 @@ func (l *Factor) coupling(f *form, j int) backend.Matrix[float64] {
 	return l.g.View(first*l.group+l.member*n, 0, n, m)
 }
 
-// factorScratch is memory of a worker for computing a Factor and for solving: width × width
-// matrices.
+// factorScratch is a worker's memory for computing a Factor and solving: width × width matrices.
 type factorScratch struct {
 	b backend.Backend[float64]
 	s [5]backend.Matrix[float64]

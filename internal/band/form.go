@@ -32,8 +32,7 @@ type form struct {
 // column takes a pass over the strip, which fits in a cache. Matrix products update other columns.
 const stripWidth = 8
 
-// newForm reduces the symmetric matrix whose lower triangle is in a. Q overwrites a and is
-// freed with mem.
+// newForm reduces the symmetric matrix whose lower triangle is in a. Q overwrites a.
 func newForm(b backend.Backend[float64], mem *run.Arena, a backend.Matrix[float64], width int) (*form, error) {
 	n, _ := a.Dims()
 	f := &form{b: b, mem: mem, n: n, width: width, a: a, tau: make([]float64, n), ts: make([]backend.Host[float64], (n+width-1)/width)}
@@ -148,8 +147,7 @@ func (f *form) panel(p backend.Matrix[float64], c, w int, tau []float64, r backe
 	return f.panel(p, c+w1, w-w1, tau, r)
 }
 
-// reflect queues X ← (I − V op(T) Vᵀ) X. The matrices of scratch have at least as many columns as
-// X.
+// reflect queues X ← (I − V op(T) Vᵀ) X. Each matrix of scratch has at least as many columns as X.
 func (f *form) reflect(v, t backend.Matrix[float64], op backend.Trans, x backend.Matrix[float64], scratch [2]backend.Matrix[float64]) {
 	_, cols := x.Dims()
 	_, w := v.Dims()
@@ -372,8 +370,7 @@ func (f *form) formQ() error {
 	return b.Sync()
 }
 
-// identity sets the rows and columns of block j, from its diagonal block on, to those of the
-// identity matrix.
+// identity sets the rows and columns of block j, from its diagonal block on, to those of I.
 func (f *form) identity(j int) {
 	first, count := f.rows(j)
 	rest := f.n - first

@@ -6,8 +6,7 @@ import "github.com/mercer-go/mercer/internal/numeric"
 // columns takes about as long as a product with a hundred columns.
 const together = 128
 
-// wide returns the number of columns of a group of panels: the largest multiple of width ≤
-// together.
+// wide returns the number of columns of a group: the largest multiple of width that is ≤ together.
 func wide(width int) int { return max(1, together/width) * width }
 
 // formElements returns the number of elements that a form of order n takes in addition to A.
@@ -28,8 +27,7 @@ func Width(inverses bool) int {
 	return 64
 }
 
-// Elements returns the number of elements that a Solver for a matrix of order m takes in addition
-// to the matrix.
+// Elements returns the number of elements that a Solver takes in addition to a matrix of order m.
 func (p Params) Elements(m int) int64 {
 	width := Width(p.Inverses)
 	e := numeric.Total(formElements(m, width), numeric.Elements(5*p.Workers, width*width), numeric.Elements(2*p.Workers, m*p.Columns),

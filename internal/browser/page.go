@@ -72,8 +72,7 @@ func Open(t *testing.T, address string, width, height int) *Page {
 	return p
 }
 
-// Text returns the value of a JavaScript expression as text, and awaits the value if it is a
-// promise.
+// Text returns the value of a JavaScript expression as text. It awaits a value that is a promise.
 func (p *Page) Text(expression string) string {
 	p.t.Helper()
 	var v struct {
@@ -97,8 +96,7 @@ func (p *Page) Await(condition string) {
 	}
 }
 
-// Click presses and releases the left mouse button at the center of the first element of a CSS
-// selector.
+// Click presses and releases the left mouse button at the center of a CSS selector's first element.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
 	x, y := p.center(selector)

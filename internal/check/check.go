@@ -244,8 +244,7 @@ func GramFixed(k kernels.Kernel, d int) (c Coding) {
 	return Coding{Low: low, Step: max((high-low)/math.MaxUint16, 0x1p-20*max(-low, high))}
 }
 
-// NoFixed panics. Methods that do not support 16-bit elements call it for a matrix with such
-// elements.
+// NoFixed panics. Methods call it for a matrix with 16-bit elements if they do not support these.
 func NoFixed(op string) { misuse(op, "not supported for a matrix with 16 bits for each element") }
 
 // NarrowPacked panics unless dst and src have the same order.
@@ -262,16 +261,14 @@ func NewPacked(n int) {
 	}
 }
 
-// Leading panics unless a packed matrix of the given order has n leading rows, that is, 0 ≤ n ≤
-// order.
+// Leading panics unless a packed matrix of the given order has n leading rows: 0 ≤ n ≤ order.
 func Leading(n, order int) {
 	if n < 0 || n > order {
 		misuse("Packed.Leading", "%d rows of a packed matrix of order %d", n, order)
 	}
 }
 
-// TransferPacked panics unless h is well formed and has the shape of the rows of a from row first
-// on.
+// TransferPacked panics unless h is well formed and has the shape of rows first, first+1, … of a.
 func TransferPacked[T backend.Float](op string, a backend.Packed[T], first int, h backend.Host[T]) {
 	Host(op, h)
 	n := a.Order()

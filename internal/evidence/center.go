@@ -2,8 +2,7 @@ package evidence
 
 import "github.com/mercer-go/mercer/backend"
 
-// Center returns the weighted means of the columns of y, and y minus the means. Nil weights are all
-// 1.
+// Center returns the weighted means of the columns of y, and y minus the means. Nil weights are 1.
 func Center(y backend.Host[float64], weights []float64) (mean []float64, centered backend.Host[float64]) {
 	weight := func(i int) float64 {
 		if weights == nil {

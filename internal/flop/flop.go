@@ -30,6 +30,6 @@ func Gram(n, m, d int, symmetric bool) float64 {
 	return Gemm(n, m, d)
 }
 
-// GramMul returns 2nm(d+t): 2nmd for the values of all n×m pairs, even if Z is X, and 2nmt for a
+// GramMul returns 2nm(d+t): 2nmd for the values of all pairs, even if Z is X, and 2nmt for a
 // product.
 func GramMul(n, m, d, t int) float64 { return Gemm(n, m, d) + Gemm(n, t, m) }

@@ -216,9 +216,9 @@ func (b brittle) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
 	return b.Backend.Potrf(ul, a)
 }
 
-// TestEveryRefusedFactorization refuses one factorization after those of the first model, each in
-// turn. It checks that the relevance vector machines for regression and for classification still
-// return a model.
+// TestEveryRefusedFactorization runs fits in which one factorization is refused, for each
+// factorization after those of the first model. The relevance vector machines for regression and
+// for classification must still return a model.
 func TestEveryRefusedFactorization(t *testing.T) {
 	const seed = 20261126
 	t.Logf("seed %d", seed)
