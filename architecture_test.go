@@ -89,7 +89,9 @@ var layers = []layer{
 	// run handles cancellation and progress of long calls in solvers and learners.
 	{folder: "internal/run", ours: []string{"backend", "internal/planned", "internal/elementary"}},
 	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/flop", "internal/krylov", "internal/lowrank", "internal/markov", "internal/message", "internal/nufft", "internal/numeric", "internal/precision", "internal/rowkey", "internal/run", "internal/spectrum", "internal/stream", "internal/elementary"}},
-	// klauspost/compress and andybalholm/brotli unpack the pages of Parquet files, go-json-experiment/json reads JSON, flatbuffers reads and writes the metadata of Arrow files.
+	// The external modules unpack the pages of Parquet files (klauspost/compress and
+	// andybalholm/brotli), read JSON (go-json-experiment/json), and read and write the metadata of
+	// Arrow files (flatbuffers).
 	{folder: "dataset", ours: []string{"host", "internal/count", "internal/message", "internal/pages", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest", "internal/tfidf"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli", "github.com/go-json-experiment/json", "github.com/google/flatbuffers"}},
 	{folder: "learners/learnertest", ours: []string{"learners", "learners/validate", "dataset", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/validate", ours: []string{"learners", "dataset", "solvers", "backend", "gonum", "internal/count", "internal/numeric", "internal/planned", "internal/pool", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},

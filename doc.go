@@ -1,5 +1,5 @@
 // Package mercer is a numeric engine for kernel machines on CPUs and GPUs. It is the entry point
-// for Go programs; the packages in its folders have all options.
+// for Go programs; the packages in its folders offer more options.
 //
 // # Data flow
 //

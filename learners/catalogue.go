@@ -37,7 +37,7 @@ type Description struct {
 	Name       string      `json:"name"`
 	Tasks      []Task      `json:"tasks"`      // the first task is the default if the targets suit several tasks
 	Formula    string      `json:"formula"`    // the objective that the learner minimizes, or the rule by which it predicts
-	Parameters []Parameter `json:"parameters"` // in the order in which they are listed
+	Parameters []Parameter `json:"parameters"` // in display order
 	Source     string      `json:"source"`
 	Outputs    bool        `json:"outputs"`          // whether the learner accepts several targets
 	Sparse     bool        `json:"sparse,omitempty"` // whether the learner accepts a backend.CSR without a dense copy

@@ -118,9 +118,9 @@ func (m *kernelExpansion) Kernel() kernels.Kernel { return m.kernel }
 // Intercept returns a copy of b, one entry for each output.
 func (m *kernelExpansion) Intercept() []float64 { return slices.Clone(m.intercept) }
 
-// expansionFields returns the fields of the kernel, of the points and their coefficients, in arrays
-// with the given names, and of b. cols is the number of columns of the coefficients; nil allows any
-// number.
+// expansionFields returns the fields of the kernel, the points, their coefficients and b. The
+// arrays of the points and of the coefficients have the given names. cols is the number of columns
+// of the coefficients; a nil cols allows any number.
 func (m *kernelExpansion) expansionFields(points, coef string, cols size) []field {
 	return []field{
 		pointsField(points, &m.kernel, &m.points),

@@ -616,10 +616,10 @@ func waveRidge(omega []float64, k0 float64, x, y, at *mat.Dense, weights []float
 	}
 	left.MulVec(a, &z)
 	left.SubVec(right, &left)
-	// The error of (α, b) is A⁻¹ times the residual, plus A⁻¹ times the rounding error of the
-	// residual. The residual consists of sums of n + 1 terms with kernel values. Each kernel value
-	// has about ten roundings of numbers up to k(0), and the rounding of the angle. The factor of 2
-	// covers the rounding of the inverse.
+	// The returned bound is for the error of (α, b): A⁻¹ times the residual, plus A⁻¹ times the
+	// rounding error of the residual. The residual consists of sums of n + 1 terms with kernel
+	// values. Each kernel value has about ten roundings of numbers up to k(0), and the rounding of
+	// the angle. The factor of 2 covers the rounding of the inverse.
 	const rounding = 40 * unit
 	size := (k0 + 1 + lambda/0.3) * math.Sqrt(float64(n+1))
 	wrong := 2 * mat.Norm(&inverse, 2) * (mat.Norm(&left, 2) + rounding*float64(n+2)*(size*mat.Norm(&z, 2)+mat.Norm(right, 2)))

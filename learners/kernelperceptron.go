@@ -46,11 +46,11 @@ func (l *KernelPerceptron) parameters() []Parameter {
 
 // KernelPerceptron is the perceptron in the space of a kernel: f(x) = Σ_j a_j k(x_j, x) + b, where
 // a mistake at x_i adds y_i to a_i. Textbooks also use α_i, the number of mistakes at x_i, with a_i
-// = α_i y_i: KernelPerceptronModel has both. For C classes a has C columns: a mistake at x_i adds 1
-// to a_iy for the observed class y and subtracts 1 from a_iŷ for the predicted class ŷ. sgn(0) =
-// −1, and the first of several classes with equal values is predicted. With Batch m the samples of
-// a batch are evaluated with the same f, and a mistake adds y_i/m; a weight multiplies the change
-// that its sample causes, as in Perceptron.
+// = α_i y_i: KernelPerceptronModel returns a and α. For C classes a has C columns: a mistake at x_i
+// adds 1 to a_iy for the observed class y and subtracts 1 from a_iŷ for the predicted class ŷ.
+// sgn(0) = −1, and the first of several classes with equal values is predicted. With Batch m the
+// samples of a batch are evaluated with the same f, and a mistake adds y_i/m; a weight multiplies
+// the change that its sample causes, as in Perceptron.
 //
 // Only samples with a_i ≠ 0 become part of the model. Budget is the maximum number of these
 // samples. If a mistake adds one more, the fit removes the sample whose margin without its own term

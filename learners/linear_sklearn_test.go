@@ -117,7 +117,7 @@ for v in a["lambdas"]:
 }
 
 // TestBayesRidgeAgainstScikitLearn compares weights, precisions, evidence and standard deviations
-// with scikit-learn's. Both programs use flat priors for the precisions.
+// with those of scikit-learn's BayesianRidge. Both programs use flat priors for the precisions.
 func TestBayesRidgeAgainstScikitLearn(t *testing.T) {
 	for _, standard := range []bool{true, false} {
 		x, y := table(t, standard)

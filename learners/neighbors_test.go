@@ -155,7 +155,7 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 						t.Fatalf("row %d, neighbor %d: %d, want %d", i, j, samples[i][j], at)
 					}
 					square := want.Dist[i][j] * want.Dist[i][j]
-					if kernel != nil { // for the Gaussian kernel, d² in the feature space is 2 − 2exp(−d²/8) of the Euclidean d
+					if kernel != nil { // for the Gaussian kernel and the Euclidean distance d, d² in the feature space is 2 − 2exp(−d²/8)
 						square = -2 * math.Expm1(-square/8)
 					}
 					// The tolerance is the rounding error of a difference of numbers up to ‖x‖²,

@@ -56,7 +56,7 @@ var setting = map[string]map[string]string{
 // samplesFor returns samples on which the parameter has an effect. The seed determines the rows for
 // the median distance only if there are more than 500 rows, the size of a cache has an effect only
 // if there are more rows than fit into it, and l0 uses its local method only for more than 64
-// columns. Classifiers get two classes, logistic three.
+// columns. Classifiers get two classes, logistic gets three.
 func samplesFor(learner, parameter string, task learners.Task, outputs bool) (x, y *mat.Dense) {
 	n, d, t := 24, 3, 1
 	switch {

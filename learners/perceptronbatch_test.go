@@ -21,7 +21,8 @@ type hypotheses struct {
 }
 
 // batches runs the perceptron with batches and weights. All samples of a batch are classified by
-// the same w. After the batch, Σ c_i δ_i x_i, divided by the size of the batch, is added to w.
+// the same w. After the batch, w increases by Σ c_i δ_i x_i divided by the size of the batch, for
+// weights c_i and changes δ_i.
 func batches(x, y *mat.Dense, classes, epochs, batch int, bias float64, weights []float64) hypotheses {
 	n, d := x.Dims()
 	cols := classes

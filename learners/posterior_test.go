@@ -151,9 +151,9 @@ func repeated(x *mat.Dense, weights []float64) *mat.Dense {
 	return mat.NewDense(len(data)/d, d, data)
 }
 
-// checkPosterior compares the posterior of a model with want. The compared quantities are sums over
-// elements of C⁻¹ with ‖C⁻¹‖ ≤ 1/λ, and the relative error of Q is about the number of functions
-// times 2⁻⁵² times the condition number of S.
+// checkPosterior compares the posterior of a model with want. The tolerance follows from two facts:
+// the compared quantities are sums over elements of C⁻¹ with ‖C⁻¹‖ ≤ 1/λ, and the relative error of
+// Q is about the number of functions times 2⁻⁵² times the condition number of S.
 func checkPosterior(t *testing.T, dev backend.Device, m learners.Uncertain, z *mat.Dense, want densePosterior, rows, functions int, lambda float64) {
 	t.Helper()
 	unit := float64(functions) * 0x1p-52 * want.condition * float64(rows) / lambda

@@ -97,8 +97,9 @@ func TestRVCOne(t *testing.T) {
 			best = max(best, 8*math.Log(sigma(mu))+2*math.Log(sigma(-mu))-alpha*mu*mu/2+math.Log(alpha)/2-math.Log(10*sigma(mu)*sigma(-mu)+alpha)/2)
 		}
 		trace := m.Traces()[0]
-		// At a maximum with the second derivative −c, where c < 1 here, the grid value is too low
-		// by at most c·step²/8. Newton's steps for log α end within Tol of the maximum.
+		// The tolerances allow for two errors. At a maximum with the second derivative −c, where c
+		// < 1 here, the grid value is too low by at most c·step²/8. Newton's steps for log α end
+		// within Tol of the maximum.
 		near(t, "log evidence", trace[len(trace)-1], best, step*step/8+2e-12)
 	})
 }

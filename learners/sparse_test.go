@@ -481,9 +481,10 @@ func TestUncertaintyOfSparseRows(t *testing.T) {
 		for what, got := range outputs(sparse) {
 			tol := tol
 			if name == "fourier-ridge" && what == "variance" {
-				// The variance is ‖L⁻¹φ‖² for the factor L of ΦᵀΦ + λI, of order 100. Substitution in blocks of other
-				// sizes may sum in another order: each solution has a relative error of at most γ_100 √100 cond(L),
-				// and cond(L)² ≤ 1 + ‖Φ‖²/λ ≤ 41 for 40 samples with k(x, x) = 1.
+				// This tolerance is for the variance ‖L⁻¹φ‖² with the factor L of ΦᵀΦ + λI, of
+				// order 100. Substitution in blocks of other sizes may sum in another order: each
+				// solution has a relative error of at most γ_100 √100 cond(L), and cond(L)² ≤ 1 +
+				// ‖Φ‖²/λ ≤ 41 for 40 samples with k(x, x) = 1.
 				tol = 4 * 100 * 0x1p-53 * 10 * math.Sqrt(41)
 			}
 			if !mat.EqualApprox(got, want[what], tol) {
@@ -591,9 +592,9 @@ func TestLinearSVCOfSparseSamples(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		// The difference between the objectives is at most the duality gap. The gap is at most 1e-6
-		// of the objective if the problem is solved by coordinate descent. For a very large C it is
-		// solved by SMO instead.
+		// The tolerance is the duality gap, which bounds the difference between the objectives. The
+		// gap is at most 1e-6 of the objective if the problem is solved by coordinate descent. For
+		// a very large C it is solved by SMO instead.
 		gap := fact(t, m, "duality gap").(float64)
 		if rows := fact(t, m, "rows of K"); c.c < 10 && (rows != 0 || gap > 1e-6*c.want) {
 			t.Errorf("%s: %v rows of K were computed, the duality gap is %g", name, rows, gap)

@@ -35,9 +35,9 @@ type GridParams struct {
 	// SearchGrid adds the default axis of the learner, Description.Grid, unless Axes has the
 	// parameter of that axis or a parameter that excludes it.
 	Axes []Axis
-	// Kernel is the kernel whose parameters vary, by Vary, Reach and Steps as in Params, but with
-	// 7 steps by default. nil means the Gaussian whose sigma is the median distance, or no
-	// kernel if the learner has none or is linear by default.
+	// Kernel is the kernel whose parameters vary. Vary, Reach and Steps have the meanings of
+	// Params, but Steps is 7 by default. nil means the Gaussian whose sigma is the median distance,
+	// or no kernel if the learner has no kernel or is linear by default.
 	Kernel kernels.Kernel
 	Vary   []string
 	Reach  float64
