@@ -616,7 +616,7 @@ func waveRidge(omega []float64, k0 float64, x, y, at *mat.Dense, weights []float
 	}
 	left.MulVec(a, &z)
 	left.SubVec(right, &left)
-	// The returned bound is for the error of (α, b): A⁻¹ times the residual, plus A⁻¹ times the
+	// wrong is a bound on the error of (α, b): A⁻¹ times the residual, plus A⁻¹ times the
 	// rounding error of the residual. The residual consists of sums of n + 1 terms with kernel
 	// values. Each kernel value has about ten roundings of numbers up to k(0), and the rounding of
 	// the angle. The factor of 2 covers the rounding of the inverse.

@@ -185,9 +185,9 @@ func fixedField[T comparable](name string, value T) field {
 
 func numberOfPoints(p *numeric.Points) size { return func() int { return p.Rows } }
 
-// pointsField is the field of a kernel, the parameter "kernel", and of the array of its points.
-// Sparse points are the arrays name+".starts", 1×(m+1), and, unless they are empty, name+".columns"
-// and name+".values", 1×nonzeros, with the parameter name+".features", as in backend.CSR.
+// pointsField is the field of a kernel and its points: the parameter "kernel" and an array. Sparse
+// points are stored as in backend.CSR: in the arrays name+".starts", 1×(m+1), and, unless they are
+// empty, name+".columns" and name+".values", 1×nonzeros, with the parameter name+".features".
 func pointsField(name string, k *kernels.Kernel, points *numeric.Points) field {
 	return field{
 		save: func(s State) {

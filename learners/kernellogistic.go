@@ -40,7 +40,7 @@ func (l *KernelLogistic) parameters() []Parameter {
 //
 // For two classes there is one f, with Pr(second | x) = 1/(1 + e^−f); for K > 2 classes Pr is the
 // softmax of K values f_c. The minimum is unique. At the minimum λα_ic = w_i([y_i = c] − p_ic),
-// where p_ic = Pr(c | x_i). Newton's method finds it: see glm.KernelProblem.
+// where p_ic = Pr(c | x_i). Newton's method finds the minimum: see glm.KernelProblem.
 //
 // K takes O(n²d) operations and n² numbers of memory. A product of K with C columns takes 2n²C
 // operations. A fit takes about a hundred products for λ = 1 and a thousand for λ = 1e-4. For many

@@ -26,18 +26,18 @@ type densePosterior struct {
 	condition      float64
 }
 
-// dtc evaluates, for the targets y and repeated samples in place of weights, the deterministic
-// training conditional of Quiñonero-Candela and Rasmussen (2005), equation 20, in its first form,
-// with n×n matrices:
+// dtc evaluates the deterministic training conditional of Quiñonero-Candela and Rasmussen (2005),
+// equation 20, in its first form, with n×n matrices. y are the targets, and samples are repeated
+// instead of weighted:
 //
 //	mean Q_*C⁻¹y, variance k_** − Q_*C⁻¹Q_*ᵀ + λ,  Q = K_nm K_mm⁻¹ K_mn,  C = Q + λI
 //
-// and, with an intercept b, the estimate of b by generalized least squares, its correction of the
-// variance (Rasmussen and Williams 2006, equation 2.42 with the basis 1 and a flat prior), and the
-// restricted likelihood. The last term of the bound is that of Titsias (2009), equation 9. The scale is that of
-// stream.Posterior. The rows
-// of phi and phiStar are the features φ of the samples and of the points, self and selfStar are the
-// values k(x, x), and the prior covariance of φᵀβ is φᵀS⁻¹φ.
+// With an intercept b, dtc also evaluates the estimate of b by generalized least squares, the
+// correction of the variance for b (Rasmussen and Williams 2006, equation 2.42 with the basis 1 and
+// a flat prior), and the restricted likelihood. The last term of the bound is that of Titsias
+// (2009), equation 9. The scale is that of stream.Posterior. The rows of phi and phiStar are the
+// features φ of the samples and of the points, self and selfStar are the values k(x, x), and the
+// prior covariance of φᵀβ is φᵀS⁻¹φ.
 func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, self, selfStar []float64, y []float64, lambda float64, intercept bool) densePosterior {
 	n, _ := phi.Dims()
 	r, _ := phiStar.Dims()
