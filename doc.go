@@ -39,7 +39,7 @@
 //     generators of the assembly. They are separate modules, to keep their dependencies out of this
 //     module.
 //   - internal/atomicfile: files that are written completely or not at all. internal/required:
-//     skips tests whose requirements the machine does not meet. internal/count: numbers in messages.
+//     skips tests whose requirements are not met. internal/count: numbers in messages.
 //
 // # Where to begin
 //

@@ -26,10 +26,10 @@
 //   - the steps of Fit: newFitting completes the parameters and checks the samples (finite numbers,
 //     weights, no checkpoint, a device); its methods classes, oneTarget, kept, kernel (the default
 //     has half the median distance as sigma), scaleKernel, centered (for package lsq) and task
-//     (memory, progress, cancellation) are the steps before the solver, and they do nothing after the
-//     first error; samples, kernelFor, kernelForRows and newProgress are for learners that call
-//     solvers.Solve, which makes these steps itself; named, in a defer statement, puts the learner's
-//     name in front of an error;
+//     (memory, progress, cancellation) are the steps before the solver, and they do nothing after
+//     the first error; samples, kernelFor, kernelForRows and newProgress are for learners that call
+//     solvers.Solve, which makes these steps itself; named, in a defer statement, puts the
+//     learner's name in front of an error;
 //   - weights: weightOf, dropZeroWeight, positiveWeights, ofPositive;
 //   - classes: classesOf, Classes.targets, Classes.decide; if Description.classify is set, Classify
 //     makes the classifier from the regression learner;
@@ -38,8 +38,8 @@
 //     linear kernel: request Dual), solvers.SolveEach and the solvers that read rows in
 //     passes; the packages lsq, glm, svm, sparse, online and neighbors in folder internal;
 //   - the model: linear, kernelExpansion, linearClassifier, kernelClassifier, trainingSet with
-//     Dims, Predict, Decision and getters; predictor evaluates models of other forms; fields.go saves
-//     and restores models.
+//     Dims, Predict, Decision and getters; predictor evaluates models of other forms; fields.go
+//     saves and restores models.
 //
 // All products and Gram matrices go through the backend.
 //
