@@ -58,7 +58,7 @@ func TestOperationWrong(t *testing.T) {
 		for _, wrong := range []bool{false, true} {
 			o := &operand[float64]{q: dev.F64(), judge: newJudge(s), x: s.x, y: s.y}
 			if wrong {
-				o.x = newSynthetic(41, 3, fitLambda).x.View(1, 0, 40, 3) // rows other than those of the judge
+				o.x = newSynthetic(41, 3, fitLambda).x.View(1, 0, 40, 3) // the judge has other rows
 			}
 			e, err := o.entry(operation, ridgeLimit(40, 3, "float64", fitLambda), productLimit[float64](40, 3))
 			if err != nil {

@@ -192,7 +192,7 @@ func (r Runner) begin(ctx context.Context, who *running) error {
 	}
 	if who.entry.Check != nil {
 		c := who.entry.Check()
-		if c != nil && !(c.Difference <= c.Limit) { // true for NaN, too
+		if c != nil && !(c.Difference <= c.Limit) { // a NaN is also wrong
 			return fmt.Errorf("the result is wrong: its relative difference from the reference is %.2g, but rounding error is at most %.2g", c.Difference, c.Limit)
 		}
 		if c != nil && !c.residual {

@@ -90,8 +90,8 @@ func (r *Result) planUsed(name string) (used float64) {
 	return used
 }
 
-// exponentTable returns a table with a row for each solver: the exponents of its growth with the
-// parameter over, and its largest size. part has the cases in which only this parameter varies.
+// exponentTable returns a table with a row for each solver: the exponents of its growth with one
+// parameter, and its largest size. over names the parameter. Only this parameter varies in part.
 func (r *Result) exponentTable(part *Result, over string) *Table {
 	t := &Table{
 		Title: "Exponents of " + over,

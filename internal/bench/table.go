@@ -51,7 +51,7 @@ type Point struct{ X, Y, Low, High float64 }
 type quantity struct {
 	Name string // for example "seconds", "GFLOP/s", "gram seconds", "residual"
 	Unit string // unit in tables and charts; "" for a number without unit
-	// Of returns the value of a run, or false if the run has none.
+	// Of returns the value of the quantity for a run, or false if the run has no value.
 	Of func(*Run) (Summary, bool)
 }
 

@@ -29,8 +29,8 @@ func noise(from, to usage) *Noise {
 	return &Noise{Steal: 100 * max(steal, 0) / all, Others: 100 * max(others, 0) / all}
 }
 
-// readUsage reads the usage from /proc/stat, in ticks of a hundredth of a second. The processes of
-// Python libraries are children of this process, and their time counts as its own.
+// readUsage reads the usage from /proc/stat, in ticks of a hundredth of a second. The usage of
+// child processes, such as those of Python libraries, counts as usage of this process.
 func readUsage() (usage, bool) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

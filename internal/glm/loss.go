@@ -483,7 +483,7 @@ func (l *logit) probabilities(f []float64, class int, lead, largest float64) (lo
 	if class < len(f) {
 		f[class] = -rest * inverse
 	}
-	if lead >= 0 { // the own class has the largest score, with the exponential 1
+	if lead >= 0 { // own = 1, so that ln(sum) = ln(1 + rest)
 		return math.Log1p(rest)
 	}
 	return elementary.Log(sum) - lead

@@ -66,8 +66,8 @@ func (c *Samples) L0(t *run.Task, l L0) (*L0Fit, error) {
 }
 
 // descend runs iterative hard thresholding for the outputs whose search for the best subset is not
-// complete. It replaces the result of a search only if it finds an objective below the search's
-// objective, which best holds.
+// complete. It replaces the result of a search only if it finds a smaller objective. best holds
+// the objectives of the searches.
 func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, best []float64, complete []bool) error {
 	a, err := c.normal(t)
 	if err != nil {

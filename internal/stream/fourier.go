@@ -85,7 +85,7 @@ func (f *Fourier) addDerivatives(ctx context.Context, byOmega backend.Host[float
 		return err
 	}
 	for i, q := range kernels.Params(f.kernel) {
-		if q.Min == 0 && s.height > 0 { // parameters that may be 0 are factors of the height
+		if q.Min == 0 && s.height > 0 { // a parameter that may be 0 is a factor of Scale²
 			sums[i] += byScale / 2
 		}
 	}

@@ -261,7 +261,7 @@ func (s *smo) close() {
 	}
 }
 
-// use selects the rows with the indices at, or all rows if at is nil, and allocates a cache for
+// use selects the rows whose indices are in at, or all rows if at is nil. It allocates a cache for
 // these rows. The caller must set F.
 func (s *smo) use(at []int) error {
 	s.close()

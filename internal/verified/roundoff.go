@@ -183,8 +183,8 @@ func (r *Roundoff) relative(far float64) float64 {
 }
 
 // root returns an upper bound on √k(x, x) for row i of x, where v is the computed k(x, x) with a
-// relative error of at most ε. It adds so much to v that ε times two roots exceeds the effect of
-// underflow on a kernel value.
+// relative error of at most ε. root increases v so much that ε times the product of two roots
+// exceeds the effect of underflow on a kernel value.
 func (r *Roundoff) root(v float64, x numeric.Points, i int) float64 {
 	if r.waves {
 		return 1
@@ -215,8 +215,8 @@ func (r *Roundoff) vanishes(k kernels.Kernel, x numeric.Points, i int) bool {
 	return false
 }
 
-// of returns ε of k. Let a = k(x, x) and b = k(z, z). If the errors of the parts of a kernel are at
-// most ε√ab, the error of the kernel is at most ε√ab, too. For a sum, √a₁b₁ + √a₂b₂ ≤
+// of returns ε for the kernel k. Let a = k(x, x) and b = k(z, z). If the errors of the parts of a
+// kernel are at most ε√ab, the error of the kernel is at most ε√ab, too. For a sum, √a₁b₁ + √a₂b₂ ≤
 // √((a₁+a₂)(b₁+b₂)). For a product, |k₁k₂| ≤ √(a₁a₂b₁b₂). For exp, k ≤ √ab ≤ (a+b)/2, so that
 // exp(k) ≤ √(exp(a)exp(b)).
 func (r *Roundoff) of(k kernels.Kernel, far float64) float64 {

@@ -230,7 +230,7 @@ func (p *Process) Run(task string, parameters map[string]any) (time.Duration, er
 	return time.Duration(a.Seconds * float64(time.Second)), err
 }
 
-// Get returns the array name in float64. A vector becomes one column.
+// Get returns the array with the given name, in float64. A vector becomes one column.
 func (p *Process) Get(name string) (backend.Host[float64], error) {
 	a, err := p.do(map[string]any{"do": "get", "name": name}, nil)
 	if err != nil {

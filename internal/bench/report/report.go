@@ -1,5 +1,5 @@
-// Package report writes the report of a measurement as an HTML page, by package webpage. gonum/plot
-// draws the charts as SVG.
+// Package report writes the report of a measurement as an HTML page. It uses package webpage for
+// the page, and gonum/plot for the charts, which are SVG.
 package report
 
 import (
