@@ -206,7 +206,7 @@ func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 	}
 	// Remove late columns first: their subtrees are small, and the objectives there are low.
 	for j := min(last, q-2); j >= 0; j-- {
-		kept := len(fixed) + j // new subsets have more columns: the loop above has examined the first kept columns
+		kept := len(fixed) + j // the loop above has examined this subset: new subsets have more columns
 		if kept >= s.most || lost+s.penalty*float64(kept+1) >= s.best-s.slack || s.work <= 0 {
 			continue
 		}

@@ -41,7 +41,7 @@ func newCoordinate(a *normal) *coordinate {
 		}
 		return c
 	}
-	a.fixed.Free() // free memory for the factorization: coordinate descent does not multiply by fixed
+	a.fixed.Free() // coordinate descent does not need a.fixed, and the factorization needs the memory
 	a.fixed = nil
 	return c
 }

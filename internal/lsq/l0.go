@@ -124,8 +124,8 @@ func newThreshold(a *normal, l L0) (*threshold, error) {
 		}
 	}
 	most, err := a.largest(h.scale)
-	// The estimate is at most the largest eigenvalue. The trace is at least this eigenvalue. The
-	// scaled nonzero columns have norm 1, so that the trace is the number of these columns.
+	// most is a lower bound on the largest eigenvalue, and the trace is an upper bound. The scaled
+	// nonzero columns have norm 1, so that the trace is the number of these columns.
 	h.lipschitz = min(1.1*most, float64(live))
 	return h, err
 }

@@ -40,7 +40,7 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 
 	// low and high are the ends of the bracket, and atLow and atHigh the values of h(μ) = ‖w(μ)‖₁ − θ
 	// at the ends.
-	var low, atLow, last float64 // last is h(μ) at the previous μ
+	var low, atLow, last float64 // last holds h for the previous μ
 	high, atHigh := 0.0, -theta
 	for _, v := range s.c {
 		high = max(high, math.Abs(v))

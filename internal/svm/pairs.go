@@ -326,7 +326,7 @@ func (f *Pairs) each(t *run.Task, base, share float64, work func(mem *memory, pa
 				if err == nil && failed == nil {
 					err = t.Step("solve", base+share*0.999*float64(ended)/float64(len(list)))
 				}
-				// Return the error of the first pair in the list, whichever pair fails first.
+				// If several pairs fail, return the error of the first of them in the list.
 				if err != nil && (failed == nil || p.at < failAt) {
 					failed, failAt = err, p.at
 				}

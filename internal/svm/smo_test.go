@@ -47,8 +47,8 @@ func TestSigmoid(t *testing.T) {
 	if p := 1 / (1 + math.Exp(b)); math.Abs(p-share) > 1e-5 {
 		t.Errorf("got %v, %v: %v", a, b, p)
 	}
-	// If the values decrease with the class, the probability is the same constant, whatever the scale
-	// of the values (in scikit-learn it decreases with the value: #13211).
+	// If the values decrease with the class, the probability is the same constant for every scale
+	// of the values. (In scikit-learn the probability decreases with the value: issue 13211.)
 	for _, scale := range []float64{1e-9, 1, 1e9} {
 		for i, s := range sign {
 			values[i] = -s * scale * float64(1+i%3)
