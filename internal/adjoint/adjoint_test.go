@@ -149,8 +149,9 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 		}
 		wantZ = host{}
 	}
-	// The sums have n+m terms. Each term has the rounding errors of a program of up to 30 steps, whose
-	// statistics have d terms and lose at most a factor of 1024 by cancellation (package cpu).
+	// The tolerance is for sums of n+m terms. Each term has the rounding errors of a program of up
+	// to 30 steps, whose statistics have d terms and lose at most a factor of 1024 by cancellation
+	// (package cpu).
 	tol := float64(n+m) * 64 * 1024 * 0x1p-53 * sizeX
 	compare(t, "x", got.X, wantX, tol)
 	compare(t, "z", got.Z, wantZ, tol)

@@ -41,7 +41,7 @@ func TestAgainstMath(t *testing.T) {
 	}
 }
 
-// TestSpecialValues compares results that are exact with those of package math.
+// TestSpecialValues compares exact results with the results of package math.
 func TestSpecialValues(t *testing.T) {
 	special := []float64{0, math.Copysign(0, -1), 1, -1, 2, -2, 3, -3, 0.5, -0.5, 1e300, -1e300, 710, -746, 5e-324, math.Inf(1), math.Inf(-1), math.NaN()}
 	for _, x := range special {

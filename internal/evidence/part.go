@@ -22,8 +22,8 @@ const (
 
 // part returns a search that uses only a part of the samples. It returns nil if there are fewer
 // than minAll samples, if Evaluate is set, if the kernel reads its values from a matrix by the
-// index of a sample, or if a target is 0 for all samples of the part, which then say nothing about
-// the kernel.
+// index of a sample, or if a target is 0 for all samples of the part: such a part says nothing
+// about the kernel.
 func (h *search) part() *search {
 	p := h.problem
 	var rows []int // rows of weight > 0
@@ -214,7 +214,7 @@ func (h *search) finish(x []float64, curvature numeric.Small) error {
 	return nil
 }
 
-// minCurvature is the smallest eigenvalue of the matrix of a quasi-Newton step.
+// minCurvature is the lower bound on the eigenvalues of the matrix of a quasi-Newton step.
 const minCurvature = 0.01
 
 // definite returns the matrix with the eigenvectors of b and the eigenvalues max(|v|, minCurvature)

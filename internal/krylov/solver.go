@@ -14,7 +14,7 @@ type Params struct {
 	Products       *int    // counts the number of products with A in all solves
 	MaxProducts    int     // maximum number of products
 	MaxSteps       int     // maximum number of iterations in one solve; 0 means no limit
-	Patience       int     // number of iterations without progress that ends a solve
+	Patience       int     // number of iterations without progress after which a solve ends
 	Limit          float64 // relative residual that one solve can reach, so that a smaller residual takes several solves; 0 means no limit
 	// Review, if not nil, is called by each solve after ten iterations, with the number of
 	// iterations and an estimate of the number of remaining iterations. The estimate uses the rate

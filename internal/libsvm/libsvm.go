@@ -35,7 +35,7 @@ type file struct {
 // 0. Decision values equal LIBSVM's up to rounding and sign. For a pair of classes, svc's value is
 // positive for the class with the larger label, and LIBSVM's for the class that occurs first in the
 // training file. If several classes have the most votes, svc chooses by decision values, and LIBSVM
-// chooses the class that occurs first.
+// chooses the first class of the training file.
 func Read(r io.Reader) (b modelfile.Bundle, err error) {
 	f, err := parse(r)
 	if err == nil {

@@ -46,7 +46,7 @@ func newPivoting[T backend.Float](task Task[T], f backend.Matrix[T]) (*pivoting[
 		p.left += v
 		largest = max(largest, v)
 	}
-	// k squares are subtracted from each diagonal element; their rounding error grows as √k.
+	// The rounding error of the k squares that are subtracted from a diagonal element grows as √k.
 	p.floor = 8 * numeric.UnitOf[T]() * math.Sqrt(float64(p.rank)) * largest
 	return p, nil
 }

@@ -79,8 +79,9 @@ func TestPivotedFactor(t *testing.T) {
 				for i := range 60 {
 					trace += rest.At(i, i)
 				}
-				// The computed factorization is exact for a matrix that differs from K by at most
-				// (k+1)ε‖K‖ (Higham 2002, theorem 10.3), and ‖K‖ is at most tr K.
+				// The bound follows because the computed factorization is exact for a matrix that
+				// differs from K by at most (k+1)ε‖K‖ (Higham 2002, theorem 10.3), and ‖K‖ is at
+				// most tr K.
 				bound := numeric.Epsilon * 8 * float64(rank+1) * mat.Trace(gram)
 				if math.Abs(trace-left) > bound {
 					t.Errorf("%s, rank %d: left is %v, the host finds %v", name, rank, left, trace)
@@ -110,7 +111,8 @@ func TestPivotedFactor(t *testing.T) {
 	})
 }
 
-// TestGreedyPivots compares the pivots with the pivots that the definition gives, one at a time.
+// TestGreedyPivots compares the pivots with pivots that are computed one at a time from the
+// definition.
 func TestGreedyPivots(t *testing.T) {
 	const seed, n, rank = 7, 200, 40
 	t.Log("seed", seed)

@@ -70,8 +70,8 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 	if err := b.Download(z, m[2]); err != nil {
 		t.Fatal(err)
 	}
-	// D may increase only by about a rounding error: unit times the trace, which is about n. For
-	// weights up to 3 the increase may be three times as large.
+	// The limit allows an increase by about a rounding error: unit times the trace, which is about
+	// n. For weights up to 3 the increase may be three times as large.
 	unit := numeric.UnitOf[T]()
 	if p.Raised > 4*unit*float64(n+k) {
 		t.Errorf("D is raised by %g", p.Raised)
@@ -91,8 +91,8 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 			}
 			off, size = math.Hypot(off, pz-float64(r.Row(i)[j])), math.Hypot(size, float64(r.Row(i)[j]))
 		}
-		// The error of z is a few times unit·‖z‖. The product with FFᵀ, whose norm is n, multiplies
-		// this error by n.
+		// The bound is for an error of z of a few times unit·‖z‖. The product with FFᵀ, whose norm
+		// is n, multiplies this error by n.
 		if bound := 8 * unit * 3 * float64(n); off > bound*size {
 			t.Errorf("(FFᵀ + D) P⁻¹r is off by %.2g of r, bound %.2g", off/size, bound)
 		}

@@ -133,8 +133,8 @@ func taylorFeaturesAre[T backend.Float](t *testing.T, dev backend.Device, b back
 				sum, size = sum+product, size+math.Abs(product)
 			}
 			value, after := kernels.Eval(k, x.Row(i), x.Row(j)), powersAfter(k, q, x.Row(i), x.Row(j), median)
-			// A monomial takes about 3 roundings for each degree, and the arguments of the
-			// exponential and of the power take d+3 roundings.
+			// The bound allows about 3 roundings for each degree of a monomial, and d+3 roundings
+			// of the arguments of the exponential and of the power.
 			bound := (8*numeric.UnitOf[T]() + numeric.Epsilon*float64(8*(d+q)+100)) * (size + math.Abs(value))
 			if !(math.Abs(value-after-sum) <= bound) {
 				t.Fatalf("%s: (K − FFᵀ) is %g at rows %d and %d, want %g ± %.2g", numeric.PrecisionOf[T](), value-sum, i, j, after, bound)

@@ -341,8 +341,7 @@ func (t *taylorSample) projectOut(parts []numeric.Small, power, i int) (remainin
 			basis.Set(j, c, v/math.Sqrt(row.diagonal[i]))
 		}
 	}
-	// Gram–Schmidt orthogonalization, done twice because of rounding errors, without dependent
-	// vectors.
+	// Orthogonalize twice because of rounding errors, and omit dependent vectors (Gram–Schmidt).
 	vector := func(j int) []float64 { return basis.Data[j*m:][:m] }
 	rank := 0
 	for j := range k {

@@ -274,7 +274,8 @@ func TestNoiseOfAStep(t *testing.T) {
 						}
 					}
 					want.Quo(want, number(3))
-					// The recursion for s > 1 multiplies rounding errors by up to 3 at each of four steps.
+					// The tolerance is for the recursion for s > 1, which multiplies rounding
+					// errors by up to 3 at each of four steps.
 					near(t, fmt.Sprintf("%v, s = %.3g: Q[%d][%d]", p.kernel, s, i, j), q[i][j], want, 100*0x1p-52*math.Sqrt(q[i][i]*q[j][j]))
 				}
 			}
@@ -366,7 +367,8 @@ func TestElements(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// An allocation is rounded up to whole pages of 8 KiB, and the test itself allocates little.
+		// The limit allows the rounding of each allocation to whole pages of 8 KiB, and allocations
+		// by the test itself.
 		took, counted := int64(after.TotalAlloc-before.TotalAlloc), 8*(m.Elements(n)+2*n)
 		if took < counted || took > counted+8*8192+1<<16 {
 			t.Errorf("%v: %d bytes were allocated, %d are counted", k, took, counted)
@@ -445,8 +447,8 @@ func TestOrnsteinUhlenbeck(t *testing.T) {
 		d := (x[order[i]] - x[order[i-1]]) / sigma
 		return math.Exp(-d), -math.Expm1(-2 * d)
 	}
-	// The variances are at least 0.57 here, and the filter computes them with a few dozen
-	// roundings. The differences of the points are exact.
+	// The tolerance allows a few dozen roundings of the variances, which are at least 0.57 here.
+	// The differences of the points are exact.
 	const tol = 64 * 0x1p-53
 	for i, row := range order {
 		rho, v := variance(i)

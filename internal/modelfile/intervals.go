@@ -25,9 +25,9 @@ func (b Bundle) HasIntervals() bool {
 
 // Intervals returns bounds, n×outputs, between which new targets at the rows of x lie with the
 // probability level. The bounds come from the calibration. For a model without a calibration they
-// come from the jackknife+, and for a model without both from the variances: see normalIntervals.
-// Without a calibration, a model of texts or trees that was read from a file must first be
-// completed by Complete.
+// come from the jackknife+, and for a model that has neither, from the variances: see
+// normalIntervals. Without a calibration, a model of texts or trees that was read from a file must
+// first be completed by Complete.
 func (b Bundle) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	switch {
 	case b.Model == nil:

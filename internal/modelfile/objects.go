@@ -42,8 +42,7 @@ func (o *Objects) check(e *dataset.Encoder, features int) error {
 // Predictions do not use these values: the file omits them, and pad replaces them by 0. Variances
 // and intervals need them: Bundle.Complete computes them.
 
-// trim removes the kernel values from the arrays of points, and also returns the names of these
-// arrays.
+// trim removes the kernel values from the arrays of points and returns the names of these arrays.
 func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[string]backend.Host[float64], names []string) {
 	trimmed = maps.Clone(arrays)
 	for _, name := range slices.Sorted(maps.Keys(arrays)) {

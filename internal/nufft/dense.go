@@ -38,8 +38,7 @@ func DenseElements(m, size Axes) int64 {
 	return int64(size[0]*h[0]+size[1]*h[1]+size[2]*2*h[2]) + 2*int64(h[0])*inner + int64(h[1])*row + int64(size[0])*inner + int64(size[1])*middle
 }
 
-// DenseFlops returns the number of floating-point operations of Values, which is also that of
-// Modes.
+// DenseFlops returns the number of floating-point operations of one call of Values or of Modes.
 func DenseFlops(m, size Axes) float64 {
 	h, flops := m.Half(), 0.0
 	outer, inner := 1., float64(2*h[1]*h[2])

@@ -109,8 +109,8 @@ func (g *Grid) Modes(f []complex128, values []float64) {
 }
 
 // axis transforms along axis a, which is 0 or 1: from modes to grid values if toGrid is set, and
-// otherwise back. outer is the number of entries of the axes before axis a, and inner that of the
-// axes after it. Eight adjacent lines are copied at a time, because they share cache lines.
+// otherwise back. outer and inner are the numbers of entries of the axes before and after axis a.
+// Eight adjacent lines are copied at a time, because they share cache lines.
 func (g *Grid) axis(a int, dst, src []complex128, outer, inner int, toGrid bool) {
 	m, k, p := g.modes[a], g.half[a], g.Size[a]
 	if p == 1 {

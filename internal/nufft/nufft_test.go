@@ -121,8 +121,8 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestDense compares both transforms of a Dense with the transforms of a Grid. A sum has at most
-// 30·30·30 terms, and each term has a few rounding errors in each of the two transforms.
+// TestDense compares both transforms of a Dense with the transforms of a Grid. The tolerance allows
+// a few rounding errors for each of at most 30·30·30 terms in each of the two transforms.
 func TestDense(t *testing.T) {
 	element := func(transpose bool, h host.Matrix[float64], i, k int) float64 {
 		if transpose {

@@ -57,7 +57,8 @@ func TestEigenvalues(t *testing.T) {
 		got := a.Eigenvalues(t.Context())
 		slices.Sort(got)
 		slices.Sort(want)
-		// Each of about n steps changes an eigenvalue by at most ε‖A‖ (Weyl).
+		// The tolerance allows about n steps, each of which changes an eigenvalue by at most ε‖A‖
+		// (Weyl).
 		bound := 16 * float64(n) * Epsilon * want[n-1]
 		for i := range n {
 			for name, v := range map[string]float64{"Eigenvalues": got[i], "Eigen": values[n-1-i], "SingularValues": singular[n-1-i]} {

@@ -83,7 +83,7 @@ func (p Points) PlacedBytes(b backend.Backend[float64], n int) int64 {
 }
 
 // Evaluating returns a context for work that evaluates a kernel at the points. Plans that are
-// reported through it include the memory in which the device packs the points.
+// reported through this context include the memory in which the device packs the points.
 func (p Points) Evaluating(ctx context.Context, dev backend.Device) context.Context {
 	if p.Sparse != nil { // the device packs only the columns that most points store
 		return ctx

@@ -26,7 +26,7 @@ type Joint struct {
 	Features func(x []float64, t int) []float64
 	// Kernel returns k(x, t, z, s) = φ(x, t)ᵀφ(z, s). It is used if Features is nil.
 	Kernel   func(x []float64, t int, z []float64, s int) float64
-	Classes  int  // K ≥ 2
+	Classes  int  // number K of classes, at least 2
 	Averaged bool // whether the result is the average of w over all steps
 	Epochs   int  // maximum number of passes over the samples; 0 means 100
 }

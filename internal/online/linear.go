@@ -10,7 +10,7 @@ import (
 // LinearBytes returns the device memory of Linear for n samples, in bytes.
 func (l *Loop) LinearBytes(n int) int64 {
 	b, d, columns := int64(min(n, max(Block, l.Batch))), int64(l.X.Cols), int64(l.columns())
-	if l.X.Sparse != nil { // the dense copy of a block and its columns take at most two numbers for each feature
+	if l.X.Sparse != nil { // the product of a block needs memory for at most two numbers for each feature
 		return 8*((2+columns)*d+b*(min(b, Block)+2*columns+2)) + 2*l.X.CopyBytes(int(b))
 	}
 	return 8 * (int64(n)*d + d*columns + b*(min(b, Block)+2*columns+d))

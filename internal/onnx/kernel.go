@@ -125,8 +125,8 @@ func (g *graph) statistic(s kernels.Stat, x sample, z backend.Host[float64]) val
 }
 
 // A statistic of differences takes n·d numbers for each row of z. The graph computes it for parts
-// of z, each with about chunk numbers for each row of x. There are at most maxChunks parts, because
-// each part adds nodes to the graph.
+// of z, each with about `chunk` numbers for each row of x. There are at most maxChunks parts,
+// because each part adds nodes to the graph.
 const chunk, maxChunks = 1 << 14, 256
 
 // pairs returns the values of a statistic of differences. x is n×1×d.

@@ -44,7 +44,7 @@ type output struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// newJob writes the model of b into a folder.
+// newJob writes the model in b to a temporary file.
 func newJob(t *testing.T, b modelfile.Bundle, x mat.Matrix, single bool) job {
 	t.Helper()
 	f, err := os.CreateTemp(t.TempDir(), "*.onnx")
@@ -278,7 +278,7 @@ func largest(t *testing.T, dev backend.Device, name string, m learners.Model, x 
 	}
 	worst := difference(t, got["decision"], decision)
 	if p, ok := learners.As[learners.Prober](m); ok {
-		// kernel-vote refuses probabilities for a kernel that has negative values.
+		// kernel-vote may refuse probabilities, because its kernel may have negative values.
 		if want, err := p.Proba(t.Context(), dev, x); err == nil {
 			worst = max(worst, difference(t, got["probabilities"], want))
 		} else if m.Learner() != "kernel-vote" {

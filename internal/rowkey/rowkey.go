@@ -6,7 +6,7 @@ package rowkey
 
 import "math"
 
-// golden is 2⁶⁴ divided by the golden ratio, the increment of SplitMix64.
+// golden, the increment of SplitMix64, is 2⁶⁴ divided by the golden ratio.
 const golden = 0x9e3779b97f4a7c15
 
 // Mix is a bijection of 64-bit numbers in which every output bit depends on every input bit

@@ -461,7 +461,7 @@ func TestSoak(t *testing.T) {
 		{"running requests", metric(text, "mercer_requests_running"), 0, 0},
 		{"models", metric(text, `mercer_model_loads_total\{result="ok"\}`), 2, 2},
 		{"failed models", metric(text, `mercer_model_loads_total\{result="failed"\}`), 0, 0},
-		{"bytes", liveHeap() - heap, -1 << 40, 256<<10 + 128*(total-requests)}, // a request with its body is larger than 128 bytes
+		{"bytes", liveHeap() - heap, -1 << 40, 256<<10 + 128*(total-requests)}, // a request that remains in memory takes more than 128 bytes
 	} {
 		if c.got < c.least || c.got > c.largest {
 			t.Errorf("%d %s, want a number from %d to %d", c.got, c.what, c.least, c.largest)

@@ -54,7 +54,8 @@ type mean struct {
 
 func newMean(m int) mean { return mean{c: make([]float64, m), q: make([]float64, m)} }
 
-// means returns mean and, if not nil, second. Each change of the model must update all of them.
+// means returns mean and, if not nil, second. A change of the model must update every returned
+// mean.
 func (e *evidence) means() []*mean {
 	if e.second == nil {
 		return []*mean{&e.mean}
@@ -364,8 +365,8 @@ func (e *evidence) gamma() float64 {
 func (e *evidence) record() { e.trace = append(e.trace, e.value) }
 
 // updateNoise replaces β by the result of the fixed-point iteration or, if this decreases the
-// evidence, by the result of EM. If both decrease the evidence, β remains. The method returns the
-// gain.
+// evidence, by the result of EM. If both decrease the evidence, β does not change. The method
+// returns the gain.
 func (e *evidence) updateNoise() (float64, error) {
 	before, beta, rest, gamma := e.value, e.beta, e.rest, e.gamma()
 	for _, noise := range []float64{rest / max(e.n-gamma, epsilon*e.n), (rest + gamma/beta) / e.n} {

@@ -66,7 +66,8 @@ func TestCoefficientsAreTheKernel(t *testing.T) {
 					sum += v * math.Cos(phase)
 				}
 				want := s.Constant + s.Kernel(math.Hypot(x[0], math.Hypot(x[1], x[2])))
-				// The relative error of Tail is 1e-3, and a sum of 10⁶ terms has a rounding error below 1e-10.
+				// The tolerance allows the relative error of Tail, 1e-3, and the rounding error of
+				// a sum of 10⁶ terms, which is below 1e-10.
 				if diff, bound := math.Abs(sum-want), 1.01*s.Tail(omega, 1)+2*float64(d)*tol+1e-10; !(diff <= bound) {
 					t.Errorf("%v, sides %v, windowed %v: the series at %v differs by %.3g, the bound is %.3g", k, side, c.Windowed, x, diff, bound)
 				}

@@ -102,7 +102,8 @@ print(json.dumps(out))
 // checkEqual compares vocabularies, weights and features with those of scikit-learn.
 func checkEqual(t *testing.T, texts []string, learned int, list []result) {
 	t.Helper()
-	// The logarithm, the products and the norm give each feature an error of a few units in the last place.
+	// The tolerance allows an error of a few units in the last place from the logarithm, the
+	// products and the norm.
 	const tol = 1e-12
 	for k, s := range settings {
 		want := list[k]
