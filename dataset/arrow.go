@@ -238,7 +238,7 @@ func vectorAt(t flatbuffers.Table, id, size int) []byte {
 	return t.Bytes[begin : begin+uint64(t.VectorLen(at-t.Pos))*uint64(size)]
 }
 
-// readFields returns the columns in a list of tables. It adds their number to seen.
+// readFields returns the columns in a list of flatbuffer tables, and adds their number to seen.
 func readFields(t flatbuffers.Table, id int, seen *int, depth int) (columns []arrowColumn) {
 	at := slotAt(t, id)
 	if at == 0 {

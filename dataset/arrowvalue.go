@@ -376,7 +376,7 @@ func integerAt(data []byte, i, bits int, unsigned bool) int64 {
 	return int64(binary.LittleEndian.Uint64(data[8*i:]))
 }
 
-// arrowTexts returns rows adjacent texts of data. starts holds their positions in 4 or 8 bytes.
+// arrowTexts returns the texts that are adjacent in data. starts holds rows + 1 positions.
 func arrowTexts(starts, data []byte, rows int, large bool) ([][]byte, bool) {
 	bits := 32
 	if large {

@@ -94,7 +94,7 @@ func TestReadForms(t *testing.T) {
 	}
 }
 
-// TestReadFaults checks the error for each text that cannot be read. It must be one line.
+// TestReadFaults checks the error for each text that cannot be read. The error must be one line.
 func TestReadFaults(t *testing.T) {
 	whole := gzipped(t, strings.Repeat("a,b\n1,2\n", 1000))
 	damaged := slices.Clone(whole)

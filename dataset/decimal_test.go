@@ -54,8 +54,9 @@ func TestDecimal(t *testing.T) {
 }
 
 // TestMedianOfMany checks that the median of many values is the middle of the sorted values. The
-// function median first derives an interval for the median from a sample. In some cases the median
-// is outside this interval: the values repeat, increase, or are large at every index of the sample.
+// function median first derives an interval for the median from a sample. The values are random,
+// repeat, increase, or are large at every index of the sample, so that in some cases the median is
+// outside this interval.
 func TestMedianOfMany(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)

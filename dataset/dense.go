@@ -153,7 +153,7 @@ func (t *Table) addFeatures(m cells, d int) {
 // featureName returns the name of column j of a file without names.
 func featureName(j int) string { return "x" + strconv.Itoa(j+1) }
 
-// addTargets appends the d columns of m to t. The only column is called name, and several columns
+// addTargets appends the d columns of m to t. A single column is called name, and several columns
 // are called name1, name2, ….
 func (t *Table) addTargets(name string, m cells, d int) {
 	for j := range d {
@@ -179,8 +179,9 @@ func checkShape(rows, columns int64) string {
 	return ""
 }
 
-// take reads n bytes. If the file is truncated, it returns an error that calls the bytes what. If
-// the length of the file is not known, take allocates memory only for bytes that exist.
+// take reads n bytes. If the file is truncated, it returns an error in which the text what names
+// the bytes. If the length of the file is not known, take allocates memory only for bytes that
+// exist.
 func (in *input) take(n int64, what string) ([]byte, error) {
 	short := func(have int64) error {
 		e := in.t.fault("", fmt.Sprintf("is truncated: %d more bytes are needed for %s, the file has %d", n, what, have))

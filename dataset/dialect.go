@@ -69,8 +69,8 @@ func (d Dialect) delimiter() byte {
 // it for each row of a request.
 var defaultPoints = sync.OnceValue(func() *reading { return newReading(defaultNAValues(), points) })
 
-// pointReading returns the reading of cells in tables made by Go programs, whose decimal mark is
-// the point. The result is shared: do not modify it.
+// pointReading returns the rules by which tables made by Go programs are parsed; the decimal mark
+// is the point. The result is shared: do not modify it.
 func (d Dialect) pointReading() *reading {
 	if len(d.NAValues) == 0 && !d.NoDefaultNA {
 		return defaultPoints()

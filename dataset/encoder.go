@@ -39,7 +39,7 @@ type Rules struct {
 }
 
 // An Encoder holds the encoding that Learn derives from a training table. It marshals to JSON and
-// back without loss; Call Check for an Encoder that was read from a file.
+// back without loss. Call Check for an Encoder that was read from a file.
 type Encoder struct {
 	Inputs        []Input  `json:"inputs"`  // the columns that become features, in the order of the training table
 	Outputs       []string `json:"outputs"` // the target columns, in the order of Rules.Targets

@@ -235,8 +235,8 @@ func TestLearnFromRows(t *testing.T) {
 	t.Fatal("no split put the last row into the test")
 }
 
-// TestLearnFaults checks the error for each table from which Learn cannot learn. It must be one
-// line.
+// TestLearnFaults checks the error for each table from which Learn cannot learn. The error must be
+// one line.
 func TestLearnFaults(t *testing.T) {
 	repeat := func(n int, f func(i int) string) string {
 		var b strings.Builder
@@ -299,7 +299,7 @@ func TestManyCategories(t *testing.T) {
 	}
 }
 
-// TestFeaturesFaults checks the error for each fault of a later table. It must be one line.
+// TestFeaturesFaults checks the error for each fault of a later table. The error must be one line.
 func TestFeaturesFaults(t *testing.T) {
 	e := learn(t, read(t, "length,sex,y\n1,male,1\n2,female,2\n3,male,3\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true})
 	e.RefuseUnknown = true

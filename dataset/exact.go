@@ -35,7 +35,7 @@ func exactOf(s string) (x exactNumber) {
 }
 
 // exponentOf parses an exponent. It clamps an exponent outside the range of float64. A number with
-// such an exponent is 0, because parseCell rejects any other.
+// such an exponent is 0 in float64, because parseCell rejects a number that overflows.
 func exponentOf(s string) int {
 	const bound = 1 << 27 // 10·bound must fit in an int of 32 bits
 	negative := strings.HasPrefix(s, "-")

@@ -278,7 +278,7 @@ func (f File) open() (*input, error) {
 	if info.Mode().IsRegular() {
 		in.file, in.size, in.stored = opened, info.Size(), opened
 		if f.Opened != nil {
-			r = io.NewSectionReader(opened, 0, info.Size()) // a reader with its own offset
+			r = io.NewSectionReader(opened, 0, info.Size()) // reads do not move the offset of f.Opened
 		}
 	}
 	if err := in.start(r, strings.HasSuffix(strings.ToLower(f.Path), ".gz")); err != nil {

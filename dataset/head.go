@@ -14,7 +14,7 @@ import (
 type head struct {
 	comma    byte // the delimiter between cells
 	skip     int  // number of lines before the names: empty lines, comments and a line such as sep=;
-	rowNames bool // each row begins with a row name, as R writes it, whose column has no name
+	rowNames bool // each row begins with a row name that the header does not count, as in files of R
 	returns  bool // lines end in CR
 	blanks   bool // any number of spaces and tabs separates the cells; comma is then the tab
 }

@@ -65,8 +65,8 @@ func TestJSONIsTheTableOfCSV(t *testing.T) {
 	}
 }
 
-// TestJSONFaults checks the error for each fault. It must be one line that gives the number of the
-// row.
+// TestJSONFaults checks the error for each fault. The error must be one line that gives the number
+// of the row.
 func TestJSONFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "has no rows",

@@ -384,7 +384,7 @@ func (zeros) text(int, int) string    { return "0" }
 // tooSparse reports whether the features are too sparse for a dense matrix. One large index in a
 // line, or the n-grams of texts, can cause millions of columns.
 func (e *Encoder) tooSparse(t *Table, width int) bool {
-	const small, sparse = 1 << 27, 10_000 // numbers of elements
+	const small, sparse = 1 << 27, 10_000 // a small matrix may have any sparsity, a larger one at most 10,000 elements per nonzero value
 	if !t.sparse && !e.Sparse() || t.rows*width <= small {
 		return false
 	}

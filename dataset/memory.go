@@ -32,7 +32,7 @@ func (a *allowance) take(bytes int64) bool {
 	return true
 }
 
-// put returns bytes that take has subtracted to the remaining memory.
+// put adds bytes that take has subtracted to the remaining memory again.
 func (a *allowance) put(bytes int64) {
 	if a != nil && a.limit > 0 && !a.inParts {
 		a.left += bytes
@@ -82,8 +82,8 @@ func (g *growth) column(c *column, more, room int) {
 }
 
 // roomFor returns the largest capacity room between low and high for which growing lists fit into
-// the remaining memory. If none fits, ok is false. The function lists adds all lists with a
-// capacity to g.
+// the remaining memory. If none fits, ok is false. The function lists adds to g all lists with the
+// capacity room.
 func (a *allowance) roomFor(low, high int, lists func(g *growth, room int)) (room int, ok bool) {
 	needed := func(room int) int64 {
 		var g growth

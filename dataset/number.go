@@ -92,8 +92,8 @@ type moments struct {
 //
 // A second pass sums the squared deviations from the mean and corrects the rounding error of the
 // mean. The one-pass formula Σx² − n·mean² would suffer cancellation for a large mean (Chan, Golub
-// and LeVeque 1983, equation 1.7). The deviations are divided by a power of two that is at least as
-// large, so that no square overflows.
+// and LeVeque 1983, equation 1.7). The deviations are divided by a power of two that none of them
+// exceeds, so that no square overflows.
 func momentsOf(values, weights []float64) (m moments) {
 	if weights != nil {
 		return weightedMoments(values, weights)
@@ -413,6 +413,6 @@ func scaled(mantissa uint64, power int) float64 {
 	if rest != 0 {
 		rest = 1
 	}
-	high = high>>1 | high&1 | rest // high must fit in an int64, because its conversion to float64 rounds only once on every platform
+	high = high>>1 | high&1 | rest // high must fit in an int64: the conversion of an int64 to float64 rounds only once on every platform
 	return float64(int64(high)) * math.Float64frombits(uint64(1023+exponent+1)<<52)
 }

@@ -26,8 +26,8 @@ type Outside struct {
 // outside.
 //
 // If High − Low is less than the bound 1000·ε·max(|Low|, |High|), the bound replaces it. Therefore,
-// if a column was constant in training, all other numbers are reported except for rounding. A
-// column that was 0 in every training row is not reported, because new values are common in such
+// if a column was constant in training, each number that differs by more than rounding is reported.
+// A column that was 0 in every training row is not reported, because new values are common in such
 // columns of sparse data.
 func (e *Encoder) Outside(list []Outside, x mat.Matrix) []Outside {
 	rows, width := x.Dims()

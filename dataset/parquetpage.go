@@ -140,7 +140,7 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 		}
 		r.Discard(m.at)
 		var body []byte
-		if d.column.text() { // texts refer to the memory of their page, so that it is not used again
+		if d.column.text() { // texts refer to the memory of their page, which must therefore not be used again
 			body = make([]byte, h.packed)
 		} else {
 			d.body = slices.Grow(d.body[:0], int(h.packed))[:h.packed]

@@ -442,7 +442,7 @@ func hybrid(b []byte, width, n int) ([]uint64, bool) {
 		}
 		groups := head >> 1
 		if groups == 0 || groups > uint64(n) {
-			groups = min(groups, uint64(n)) // the last run may have padding, which this limits
+			groups = min(groups, uint64(n)) // limits the padding of the last run
 			if groups == 0 {
 				return nil, false
 			}

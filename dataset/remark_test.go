@@ -34,8 +34,8 @@ func TestRemarks(t *testing.T) {
 	}
 	names := []string{"id", "from 100", "negative", "falling", "last", "halves", "gap", "day", "stamp", "german", "american", "code", "name", "y"}
 	for n, want := range map[int][]string{
-		// Up to 20 different texts are categories. The column "name" has too many for 3000 rows,
-		// and is dropped there.
+		// Up to 20 different texts are categories. With 3000 rows, the column "name" has too many
+		// texts to be categories, and is dropped.
 		12:   {"id", "from 100", "negative", "day", "stamp", "german", "american", "name"},
 		3000: {"id", "from 100", "negative", "day", "stamp", "german", "american"},
 		4:    nil,

@@ -95,8 +95,8 @@ func TestWeightsAreRepetitions(t *testing.T) {
 					}
 					continue
 				}
-				// The tolerance is for sums of numbers of about size, each sum with at most as many
-				// roundings as numbers.
+				// The tolerance is for sums of up to 2n numbers of magnitude size, with a rounding
+				// for each number.
 				size := math.Abs(in.Number.Mean) + in.Number.Scale
 				tol := 0x1p-52 * 2 * float64(2*n) * size
 				fill := in.Number.Fill == other.Number.Fill

@@ -24,8 +24,8 @@ type Sparse struct {
 
 const (
 	// A sparse table is encoded as a dense matrix if it has fewer than fewestSparse features, or a
-	// larger fraction of nonzero values than mostNonzeros. A sparse matrix would then take no less
-	// memory.
+	// larger fraction of nonzero values than mostNonzeros. In these cases a sparse matrix would not
+	// take less memory.
 	fewestSparse = 64
 	mostNonzeros = 1. / 3
 )
@@ -172,7 +172,7 @@ func (e *Encoder) hasSparse(name string) bool {
 	return e != nil && slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse.has(name) })
 }
 
-// keys is the method Encoder.Keys for sparse features: Table.Keys of their names.
+// keys is Encoder.Keys for sparse features: it returns the result of Table.Keys for their names.
 func (s *Sparse) keys(t *Table) []uint64 {
 	keys := make([]uint64, t.rows)
 	type cell struct {

@@ -216,7 +216,7 @@ func TestCodesStayCategories(t *testing.T) {
 		same(t, f, dataset.Rules{Targets: []string{"y"}}, 7)
 		same(t, f, dataset.Rules{Targets: []string{"x"}, Labels: true}, 7)
 	}
-	// A number may begin with zeros, and is not a code.
+	// A number that begins with zeros is a number, not a code.
 	table := read(t, "x,y\n00501,1\n10001,2\n")
 	if x, err := table.Numbers("x"); err != nil || !slices.Equal(x, []float64{501, 10001}) {
 		t.Error(x, err)

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// sampleNumbers is the number of numbers in the sample from which Stream.Learn computes medians,
-// for a file whose rows do not all fit in it.
+// sampleNumbers is the size of the sample, in numbers. If not all rows of a file fit in the sample,
+// Stream.Learn computes medians from the sample.
 const sampleNumbers = 1 << 22
 
 // Learn is the function Learn for a file, which it reads once, in bounded memory. It uses a sample

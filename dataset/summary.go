@@ -94,8 +94,8 @@ type taking struct {
 
 var errNoSummary = errors.New("dataset: there is no summary")
 
-// Add adds the rows of a table, which are used as the rules r say. r must not name a weight column.
-// from is the byte offset in the file t.Source at which the line numbers of t begin.
+// Add adds the rows of a table, which will be encoded by the rules r. r must not name a weight
+// column. from is the byte offset in the file t.Source at which the line numbers of t begin.
 func (s *Summary) Add(t *Table, r Rules, from int64) error {
 	if s == nil {
 		return errNoSummary

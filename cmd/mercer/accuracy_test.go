@@ -77,7 +77,7 @@ func (l *accuracyLab) mercer(args ...string) map[string]any {
 	return object
 }
 
-// mean returns the mean of a measure in the output of cv.
+// mean returns the mean of a measure over the folds, from the output of mercer cv.
 func (l *accuracyLab) mean(report map[string]any, name string) float64 {
 	l.Helper()
 	for _, m := range report["measures"].([]any) {

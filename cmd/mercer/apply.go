@@ -30,12 +30,12 @@ type wanted struct {
 // applied holds what a model computes for rows; a field that was not requested is nil.
 type applied struct {
 	validate.Outcome
-	variance *mat.Dense // variance of new targets
+	variance *mat.Dense // variance of a new target in each row
 	draws    []*mat.Dense
 	bounds   *mat.Dense // proven bounds on the errors of the predicted values
 	cover
 	truth   *mat.Dense
-	classes []string  // names of the classes in truth
+	classes []string  // names of the classes; truth holds their indices
 	weights []float64 // weights of the rows of truth; nil means all 1
 	weight  string    // name of the column of the weights
 }

@@ -222,7 +222,7 @@ func optionError(err error) error {
 }
 
 // A sizesFlag is a list of sizes. Each element is a number, or a range LOW:HIGH:COUNT that stands
-// for COUNT numbers with equal ratios.
+// for COUNT numbers in geometric progression.
 type sizesFlag []int
 
 func (g *sizesFlag) Type() string { return "sizes" }

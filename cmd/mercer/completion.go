@@ -14,7 +14,7 @@ import (
 // offerNames registers shell completions for the flags of a command and of its subcommands.
 func (a *app) offerNames(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		f.Usage = strings.ReplaceAll(f.Usage, "`", "") // shells print the text as it is
+		f.Usage = strings.ReplaceAll(f.Usage, "`", "") // shells would print the backquotes
 		_ = c.RegisterFlagCompletionFunc(f.Name, func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if list := a.values(c, f, args); list != nil {
 				return list, cobra.ShellCompDirectiveNoFileComp

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// completed lists command lines in which "\t" is the tab key, and the arguments of the command that the shell then
-// calls.
+// completed lists typed command lines, in which "\t" is the tab key. For each line, the shell must
+// call mercer with args.
 var completed = []struct {
 	typed string
 	args  []string
@@ -35,8 +35,8 @@ var completed = []struct {
 	{"mercer predict --model=mod\t", []string{"predict", "--model=model.safetensors"}},
 }
 
-// TestShellsComplete types command lines with the tab key into interactive shells, on a terminal that script(1)
-// makes.
+// TestShellsComplete types command lines with the tab key into interactive shells. The command
+// script(1) gives each shell a terminal.
 func TestShellsComplete(t *testing.T) {
 	const library = "/usr/share/bash-completion/bash_completion"
 	for shell, c := range map[string]struct {
@@ -56,7 +56,8 @@ func TestShellsComplete(t *testing.T) {
 				required.Lacking(t, shell, err)
 			}
 			folder := completionFolder(t)
-			// The scripts ask the command for words. The shell calls the function for a finished line.
+			// This shell function passes the calls of the completion scripts to the command, and
+			// prints every other call.
 			rc := c.rc + `mercer() { case $1 in (__complete*) command mercer "$@";; (*) printf 'called'; printf ' <%s>' "$@"; echo;; esac; }` + "\n"
 			if err := os.WriteFile(filepath.Join(folder, ".zshrc"), []byte(rc), 0o666); err != nil {
 				t.Fatal(err)
@@ -81,7 +82,7 @@ func TestShellsComplete(t *testing.T) {
 		}
 		for _, line := range completed {
 			typed, _, again := strings.Cut(strings.TrimSuffix(line.typed, "\t"), "\t")
-			word, _, _ := strings.Cut(strings.TrimSuffix(words(typed), "\n"), "\t") // a help text follows commands and flags
+			word, _, _ := strings.Cut(strings.TrimSuffix(words(typed), "\n"), "\t") // for commands and flags, a tab and a help text follow the word
 			if want := line.args[len(line.args)-1]; word != want && !again {
 				t.Errorf("%s: %q, want %q", typed, word, want)
 			}

@@ -30,9 +30,9 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 	return text, 1
 }
 
-// scaleAdvice returns advice for values that a kernel cannot take, or "". Values that are too large
-// should be standardized or corrected. If standardization may have moved values out of the kernel's
-// domain, the advice names --no-standardize.
+// scaleAdvice returns advice for values that a kernel cannot take, or "". If a value is too large,
+// the advice is to standardize, or to compare the row with the training rows. If standardization
+// may have moved values out of the kernel's domain, the advice names --no-standardize.
 func (a *app) scaleAdvice(err error) string {
 	if a.command == nil {
 		return ""

@@ -158,7 +158,7 @@ func checkShown(t *testing.T, mercer func(args ...string) string, model, table s
 	}
 }
 
-// needs lists the parameters without a default.
+// needs maps the name of a learner to flags without which it cannot be fitted.
 var needs = map[string][]string{}
 
 // writeWithout copies a CSV without one of its last columns.

@@ -95,7 +95,7 @@ type explainedColumn struct {
 	Dependence *dependence `json:"dependence,omitempty"`
 
 	input        dataset.Input
-	first, width int // the features of the column
+	first, width int // index of the column's first feature, and number of its features
 }
 
 // importance is the decrease of the score when a column is shuffled.
@@ -375,8 +375,8 @@ func (e *explanation) cards() (list []webpage.Card) {
 	return list
 }
 
-// table returns a table about an output, and the alignment of its columns. The first row is the
-// head.
+// table returns a table of importances and effects for an output, whose first row is the head, and
+// the alignment of its columns.
 func (e *explanation) table(output int) (table [][]string, format string) {
 	head, format := []string{"column"}, "l"
 	if e.Columns[0].Importance != nil {
@@ -419,8 +419,7 @@ func (e *explanation) table(output int) (table [][]string, format string) {
 	return table, format
 }
 
-// picture draws the partial dependence on each column in a panel. All panels have the same range of
-// averages.
+// picture draws the partial dependence on each column in a panel. The y axes have the same range.
 func (e *explanation) picture() (picture, error) {
 	pic := picture{title: "Partial dependence of " + e.Learner}
 	const across = 3

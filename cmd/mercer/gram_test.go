@@ -72,8 +72,9 @@ func (l gramLab) numbers(text string) (rows [][]float64) {
 	return rows
 }
 
-// newGramLab writes x.csv and gram.csv of n training rows, and xnew.csv and cross.csv of m other
-// rows.
+// newGramLab writes the features of n training rows to x.csv, and those of m other rows to
+// xnew.csv. It writes the kernel values of these rows with the training rows to gram.csv and
+// cross.csv.
 func newGramLab(t *testing.T, n, m int) gramLab {
 	const seed = 71
 	t.Logf("seed %d", seed)

@@ -175,7 +175,7 @@ func (r gramRows) at(rows []int) gramRows {
 	return part
 }
 
-// gramWork evaluates the kernel in one call of the command.
+// gramWork computes kernel values and features for one call of mercer gram.
 type gramWork struct {
 	a      *app
 	ctx    context.Context
@@ -444,9 +444,8 @@ func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows
 		return rows, train, nil, err
 	}
 	rules := f.objects.rules(f.rules(""))
-	// This command ignores the values of targets, so that it drops target columns as it drops other
-	// columns. A target that is not a column of the table stays in rules.Targets, so that Learn
-	// returns an error for it.
+	// This command does not use targets, so that it drops their columns. A target that is not a
+	// column of the table stays in rules.Targets, so that Learn returns an error for it.
 	rules.Targets = slices.DeleteFunc(slices.Clone(rules.Targets), func(name string) bool { return slices.Contains(train.table.Names(), name) })
 	for _, name := range f.targets {
 		if !slices.Contains(rules.Targets, name) {
@@ -531,7 +530,7 @@ func (a *app) writeMatrix(ctx context.Context, f *gramCommandFlags, t *dataset.T
 	var targets [][]string
 	var names []string
 	for _, target := range f.targets {
-		if slices.Contains(t.Names(), target) { // without labels, a table lacks the target
+		if slices.Contains(t.Names(), target) { // a table of rows to predict may have no target
 			texts, err := t.Texts(target)
 			if err != nil {
 				return err

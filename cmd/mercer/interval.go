@@ -99,7 +99,7 @@ func (c *coverage) what() string {
 	return "mean width"
 }
 
-// setCoverage compares the truth with the intervals or sets.
+// setCoverage sets how often the intervals or sets contain the targets.
 func (s *score) setCoverage(c cover, level float64) {
 	if level == 0 {
 		return

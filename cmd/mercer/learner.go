@@ -428,7 +428,7 @@ func (f *learnerFlags) options(enc *dataset.Encoder, p *progress) learners.Optio
 	return learners.Options{Classes: enc.Classes(), Progress: p.report, Prove: true}
 }
 
-// learnersThat lists the learners for which the function can returns true.
+// learnersThat lists the names of the learners d for which can(d) is true.
 func learnersThat(can func(learners.Description) bool) (names []string) {
 	for _, d := range learners.Catalogue() {
 		if can(d) {
@@ -438,7 +438,7 @@ func learnersThat(can func(learners.Description) bool) (names []string) {
 	return names
 }
 
-// streamLearners lists the learners that --stream supports, which read a table in passes.
+// streamLearners lists the learners that --stream supports: they can read a table in passes.
 func streamLearners() []string { return learnersThat(learners.Description.ReadsRows) }
 
 // checkpointLearners lists the learners that can save the state of an unfinished fit

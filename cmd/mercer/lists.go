@@ -45,7 +45,7 @@ func (a *app) learners(ctx context.Context, args []string) error {
 	})
 }
 
-// learnersText returns the list as text.
+// learnersText returns the list of learners as text.
 func learnersText(list []learners.Description) string {
 	text := "Learners with their tasks and parameters.\n"
 	for _, d := range list {
@@ -79,7 +79,7 @@ func describeLearner(d learners.Description) string {
 	return text
 }
 
-// terminalWidth is the maximum number of columns of lists and help.
+// terminalWidth is the maximum number of characters in a line of lists and help.
 const terminalWidth = 80
 
 // entry returns a name and, in a column beside it, a text wrapped to terminalWidth.

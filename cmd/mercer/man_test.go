@@ -87,7 +87,7 @@ func TestManPages(t *testing.T) {
 	t.Run("groff", func(t *testing.T) {
 		groff := required.Program(t, "groff", "groff")
 		for _, path := range pages {
-			cmd := exec.Command(groff, "-man", "-Tutf8", "-ww", "-rLL=78n", "-P-cbou", file(path)) // -cbou: plain text
+			cmd := exec.Command(groff, "-man", "-Tutf8", "-ww", "-rLL=78n", "-P-cbou", file(path)) // -cbou makes plain text without escape sequences or overstriking
 			var text, errs strings.Builder
 			cmd.Stdout, cmd.Stderr = &text, &errs
 			if err := cmd.Run(); err != nil || errs.Len() > 0 {
@@ -132,18 +132,19 @@ func hasHelp(t *testing.T, text string, c *cobra.Command) {
 	})
 }
 
-// manPage returns the manual page of a command: the page of cobra with a hanging paragraph for each flag, whose
-// first line has the name of the value as in --help, without hyphenation, justification and wide spaces after
-// sentences. The page has only ASCII characters,
-// because not every man knows in which encoding a page is, and its hyphens can be copied into a shell.
+// manPage returns the manual page of a command. It changes the page of cobra: each flag becomes a
+// hanging paragraph that begins with the flag and the name of its value as in --help, and the text
+// has no hyphenation, no justification and no wide spaces after sentences. The page has only ASCII
+// characters, because not every version of man knows the encoding of a page. Its hyphens can be
+// copied into a shell.
 func manPage(t *testing.T, c *cobra.Command) string {
 	t.Helper()
-	c.Long = regexp.MustCompile(`(?m)^  `).ReplaceAllString(c.Long, "    ") // lists and commands, as code of Markdown
+	c.Long = regexp.MustCompile(`(?m)^  `).ReplaceAllString(c.Long, "    ") // with four spaces, Markdown takes lists and commands for code
 	var b bytes.Buffer
 	if err := doc.GenMan(c, &doc.GenManHeader{Source: "Mercer", Manual: "Mercer"}, &b); err != nil {
 		t.Fatal(err)
 	}
-	page := strings.TrimPrefix(b.String(), ".nh\n") // .TH turns hyphenation on again
+	page := strings.TrimPrefix(b.String(), ".nh\n") // the request .TH turns hyphenation on again
 	page = regexp.MustCompile(`(?m)^(\.TH .*)$`).ReplaceAllString(page, "$1\n.nh\n.ad l\n.ss 12 0")
 	page = regexp.MustCompile(`\n{2,}`).ReplaceAllString(page, "\n")
 	page = regexp.MustCompile(`(?s)\.EX\n(.*?)\.EE\n`).ReplaceAllStringFunc(page, func(code string) string {
@@ -151,7 +152,8 @@ func manPage(t *testing.T, c *cobra.Command) string {
 		for line := range strings.Lines(code) {
 			wide = max(wide, utf8.RuneCountInString(strings.ReplaceAll(line, `\\`, `\`))-1)
 		}
-		// Text begins in column 7 of 78. .EE turns hyphenation on again.
+		// A line has 78 columns, and text begins in column 7. The request .EE turns hyphenation on
+		// again.
 		return fmt.Sprintf(".sp\n.RS %d\n%s.RE\n.nh\n", min(2, 78-7-wide), code)
 	})
 	option := regexp.MustCompile(`(?m)^(?:\.PP\n)?((?:\\fB-[a-z]\\fP, )?\\fB--([a-z-]+)\\fP)\[?=(.*?)\]?\n\t(.*)$`)

@@ -314,8 +314,9 @@ func wideParameters(d learners.Description) []string {
 	return append(slices.Clone(needs[d.Name]), planParameters[d.Name]...)
 }
 
-// TestPlanOfResamplingIsThePeak checks that cv and bootstrap plan the memory of the whole table
-// plus the rows and the fit of the largest model, and refuse a plan that exceeds --memory.
+// TestPlanOfResamplingIsThePeak checks the plans of cv and bootstrap. A plan must count the whole
+// table, and the rows and the fit of the largest model. A plan that exceeds --memory must give an
+// error.
 func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.Lacking(t, "proc", "the peak of a process is read from /proc")

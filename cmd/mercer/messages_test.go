@@ -43,8 +43,8 @@ func nasty() []string {
 	}
 }
 
-// TestMessagesOfFlags checks the messages for each flag of the subcommands with the texts of nasty
-// as values.
+// TestMessagesOfFlags checks the error messages for each flag of the subcommands. The values of the
+// flag are the results of nasty.
 func TestMessagesOfFlags(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("t.csv", []byte(everyData()), 0o666); err != nil {
@@ -97,8 +97,8 @@ func TestMessagesOfFlags(t *testing.T) {
 	}
 }
 
-// TestMessagesOfFiles checks the messages for tables and models whose names and contents are texts
-// of nasty.
+// TestMessagesOfFiles checks the error messages for tables and models whose names and contents are
+// results of nasty.
 func TestMessagesOfFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	contents := []string{"", "\n", "PAR1", "\x93NUMPY", "PK\x03\x04", "\x00\x00\x08\x01", "\x1f\x8b", "1 1:1 x:2\n", "{}", strings.Repeat("\x00", 5000)}

@@ -18,9 +18,9 @@ import (
 )
 
 var (
-	// inlineCommand is a command within the text of a page.
+	// inlineCommand matches a command within the text of a page.
 	inlineCommand = regexp.MustCompile("`(mercer [^`]*)`")
-	// console is a block of commands, each after "$ ", with their output.
+	// console matches a block of commands, each after "$ ", with their output.
 	console = regexp.MustCompile("(?s)(```console\n)(.*?)(```)")
 	// prompt matches a command of a console block. A command continues after a line that ends with
 	// a backslash.
@@ -175,7 +175,8 @@ func commandFolder(t *testing.T) string {
 	return folder + string(os.PathListSeparator) + os.Getenv("PATH")
 }
 
-// tablesOf returns a new folder with the tables of the repository at their paths.
+// tablesOf copies the tables of the repository to a new folder, with their paths, and returns the
+// folder.
 func tablesOf(t *testing.T, root string) string {
 	t.Helper()
 	folder := t.TempDir()

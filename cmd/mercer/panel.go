@@ -122,7 +122,7 @@ func fitted(style text.Style, s string, width vg.Length) string {
 	return s
 }
 
-// pageSize returns the size of a page of panels that have the given size without their legends. If
+// pageSize returns the size of a page of panels of the given size, each with a legend below it. If
 // the axes of a single panel need less height, the page is lower.
 func pageSize(rows [][]*panel, width, height vg.Length) (w, h vg.Length) {
 	w = vg.Length(len(rows[0])) * width
@@ -234,8 +234,7 @@ func (p *panel) scaled(c draw.Canvas) draw.Canvas {
 	if p.ratio == 0 {
 		return c
 	}
-	// The space for axes and labels depends slightly on the size of c. Therefore the size is
-	// iterated, and converges.
+	// The space for axes and labels depends slightly on the size of c, so that the loop converges.
 	for range 100 {
 		area := p.area(c)
 		width, height := area.Max.X-area.Min.X, area.Max.Y-area.Min.Y

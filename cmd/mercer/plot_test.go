@@ -38,8 +38,7 @@ func TestReliability(t *testing.T) {
 	if want := (0.9 + 0.5 + 0.95) / 5; math.Abs(c.error-want) > 0x1p-50 {
 		t.Errorf("mean distance %v, want %v", c.error, want)
 	}
-	// The points for both classes are the points for the second class and their mirror images,
-	// which are the points for the first class.
+	// If both classes are given, each row contributes the probabilities of both, p and 1 − p.
 	if both := reliability(proba, truth, classes, 0, 1); len(both.line) != 3 || both.counts[0].Y != 4 || both.line[1] != (plotter.XY{X: 0.5, Y: 0.5}) {
 		t.Errorf("of both classes: %v %v", both.line, both.counts)
 	}

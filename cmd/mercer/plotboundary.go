@@ -363,7 +363,7 @@ func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, y
 	for i, v := range column {
 		r.z.Set(i/len(r.x), i%len(r.x), band(v))
 	}
-	look := func(band float64) color.Color { return shade(band / 16) } // 16 > bands: markers of rows remain visible on the darkest band
+	look := func(band float64) color.Color { return shade(band / 16) } // divided by 16, not by bands, so that markers of rows remain visible on the darkest band
 	p.Add(boxes{list: cells(r, look)})
 	name := "f"
 	if len(targets) > 0 {

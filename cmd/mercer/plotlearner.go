@@ -204,7 +204,7 @@ func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file s
 	}
 	defer r.close()
 	var parts []float64
-	for i := range sizes { // fractions from 1/20 to 1, with equal ratios
+	for i := range sizes { // fractions in geometric progression from 1/20 to 1
 		parts = append(parts, math.Pow(0.05, 1-float64(i)/float64(sizes-1)))
 	}
 	points, err := r.learningCurve(ctx, f.folds, parts, nil)
@@ -261,7 +261,7 @@ type varied struct {
 	given            map[string]string
 }
 
-// newVaried finds the flag whose value contains {} and reads the values.
+// newVaried finds the flag whose value contains {} and parses the numbers of --values.
 func newVaried(given map[string]string, values string) (*varied, error) {
 	v := &varied{given: maps.Clone(given)}
 	for name, text := range given {
@@ -289,7 +289,7 @@ func newVaried(given map[string]string, values string) (*varied, error) {
 	return v, nil
 }
 
-// setting returns the settings of the learner with value i for {}.
+// setting returns the settings of the learner, in which value i replaces {}.
 func (v *varied) setting(i int) map[string]string {
 	given := map[string]string{}
 	for name, text := range v.given {

@@ -282,7 +282,7 @@ func TestSize(t *testing.T) {
 			if !bytes.Contains(data, []byte(`<svg width="640" height="360" viewBox`)) {
 				t.Errorf("%.300s", data)
 			}
-			if err := xml.Unmarshal(data, new(struct{})); err != nil { // an error if the XML is not well-formed
+			if err := xml.Unmarshal(data, new(struct{})); err != nil { // returns an error for malformed XML
 				t.Error(err)
 			}
 		}

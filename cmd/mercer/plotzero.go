@@ -241,7 +241,7 @@ func (l *zeroLevel) decide(values *mat.Dense, classes learners.Classes) {
 	}
 }
 
-// has reports whether sign contains the given sign.
+// has reports whether f has the given sign at any point.
 func (l *zeroLevel) has(sign int) bool {
 	return slices.ContainsFunc(l.sign, func(row []int) bool { return slices.Contains(row, sign) })
 }
@@ -253,7 +253,7 @@ func (l *zeroLevel) add(p *panel, style draw.LineStyle) {
 	for i, row := range l.sign {
 		for j, s := range row {
 			switch v := r.z.At(i, j); {
-			case s == 0: // the contour follows the boundary of the area
+			case s == 0: // in an area, the contour takes f for negative
 				r.z.Set(i, j, -math.SmallestNonzeroFloat64)
 			case v*float64(s) <= 0:
 				r.z.Set(i, j, float64(s)*math.SmallestNonzeroFloat64)

@@ -68,8 +68,8 @@ type shownModel struct {
 	cells []string // names of the columns whose values are printed for each point
 }
 
-// maxWeights is the maximum number of weights that show stores, and of coefficients from which it
-// computes them, which together take up to three times 32 MB. Tests change this variable.
+// maxWeights limits the weights that show stores, and the coefficients from which it computes the
+// weights. Together they take at most three times 32 MB. Tests change this variable.
 var maxWeights = 1 << 22
 
 // weightOfFeature is a row in the table of weights of a linear model.

@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
-// surfaceWorst is the relative difference between a score and the best score from which on a cell
-// is almost white. For likelihoods it is the absolute difference, in nats per row.
+// A cell is almost white if its score is worse than the best score by the fraction surfaceWorst or
+// more, or for likelihoods by surfaceWorst nats per row or more.
 const surfaceWorst = 0.5
 
 // surfacePicture returns the picture of `mercer tune --plot`: the scores over λ and over the factor

@@ -267,7 +267,7 @@ func newGridReport(f *tuneFlags, task learners.Task, points []gridPoint, dev bac
 	return r
 }
 
-// showGrid makes setting at the fitted setting of the report.
+// showGrid makes r.Grid[at] the fitted setting of the report.
 func (r *tuneReport) showGrid(at int) {
 	best := r.Grid[at]
 	r.best, r.Parameters, r.Score, r.Kernel = at, best.Parameters, *best.Score, best.Parameters["kernel"]

@@ -94,7 +94,7 @@ func newTuneReport(f tuneFlags, found []tuned, at int, dev backend.Device) tuneR
 	return r
 }
 
-// showTrial makes trial at, with the given λ, the fitted setting of the report.
+// showTrial makes r.Trials[at], with the given λ, the fitted setting of the report.
 func (r *tuneReport) showTrial(at int, lambda, score float64) {
 	r.best, r.Kernel, r.Lambda, r.Score = at, r.Trials[at].Kernel, &lambda, score
 	r.Trials[at].Lambda, r.Trials[at].Score = lambda, score

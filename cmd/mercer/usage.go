@@ -21,7 +21,7 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// A refusal says which flags have no effect in a call, if the condition holds is true, and why.
+// A refusal lists flags that have no effect in a call if holds is true, and says why.
 type refusal struct {
 	holds bool
 	flags string // names of the flags, separated by spaces

@@ -196,7 +196,7 @@ func (a *app) scoreWeights(enc *dataset.Encoder, t *dataset.Table) (rows *datase
 	return rows, weights, enc.Weight, err
 }
 
-// noWeights prints a notice if the model was fitted with weights, which the table does not have.
+// noWeights prints a notice if the model was fitted with weights but the table has none.
 func (a *app) noWeights(enc *dataset.Encoder, source string) {
 	if enc.Weight != "" {
 		a.notice("%s: has no column %.60q of weights: each row counts once", source, enc.Weight)
