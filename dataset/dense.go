@@ -179,9 +179,8 @@ func checkShape(rows, columns int64) string {
 	return ""
 }
 
-// take reads n bytes. If the file is truncated, it returns an error in which the text what names
-// the bytes. If the length of the file is not known, take allocates memory only for bytes that
-// exist.
+// take reads n bytes. The error for a truncated file calls them by the name in what. If the length
+// of the file is not known, take allocates memory only for bytes that exist.
 func (in *input) take(n int64, what string) ([]byte, error) {
 	short := func(have int64) error {
 		e := in.t.fault("", fmt.Sprintf("is truncated: %d more bytes are needed for %s, the file has %d", n, what, have))

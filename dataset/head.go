@@ -319,7 +319,7 @@ func tightQuotes(text []byte, comma byte) []byte {
 		return text
 	}
 	tight := make([]byte, 0, len(text))
-	for at := 0; at < len(text); { // at is the beginning of a cell
+	for at := 0; at < len(text); { // here, at is the position at which a cell begins
 		if next := at + spaces(text[at:]); next < len(text) && text[next] == '"' {
 			end := quotedEnd(text, next)
 			tight = append(tight, text[next:end]...)

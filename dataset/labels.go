@@ -192,10 +192,10 @@ func (f *classifier) add(text string) (class int, ok bool) {
 	return class, true
 }
 
-// ScoredTargets is Targets for a table whose targets will be compared with predictions. A class
-// that the training table lacks is not an error here: such classes have the indices len(Classes()),
-// len(Classes()) + 1, …, in order of first occurrence. The result classes lists the labels of all
-// indices, and is nil for a numeric target.
+// ScoredTargets returns the targets of a table, as Targets does, to compare them with predictions.
+// A class that the training table lacks is not an error here: such classes have the indices
+// len(Classes()), len(Classes()) + 1, …, in order of first occurrence. The result classes lists the
+// labels of all indices, and is nil for a numeric target.
 func (e *Encoder) ScoredTargets(t *Table) (y *mat.Dense, classes []string, err error) {
 	if e == nil || e.Labels == nil || t.Rows() == 0 {
 		y, err = e.Targets(t)

@@ -98,7 +98,7 @@ func (a *allowance) roomFor(low, high int, lists func(g *growth, room int)) (roo
 	return room, room >= low
 }
 
-// replaced records that a list of old bytes has been copied to a list of now bytes. If old lists
+// replaced records that a list was copied, and its size changed from old to now bytes. If old lists
 // may take more than a twentieth of the limit, it runs the garbage collector.
 func (a *allowance) replaced(old, now int64) {
 	if a.limit == 0 || old == now {

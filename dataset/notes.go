@@ -6,7 +6,7 @@ import "slices"
 type Notes struct {
 	Unknown map[string]string `json:"unknown,omitempty"` // maps the name of a column to its cell: a category that the training table lacks, or a text without a known n-gram
 	Missing []string          `json:"missing,omitempty"` // names of columns whose cell was missing and was replaced
-	Quoted  []string          `json:"quoted,omitempty"`  // names of numeric columns whose number was a string for FromRows
+	Quoted  []string          `json:"quoted,omitempty"`  // names of numeric columns for which FromRows got a string instead of a number
 	Unused  []string          `json:"unused,omitempty"`  // names of columns that the training table lacks
 }
 

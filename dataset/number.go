@@ -149,7 +149,7 @@ func (m *moments) shift(d float64) {
 	m.Mean, m.rest = mean, d-(mean-m.Mean)
 }
 
-// repeated returns the moments of n values that all are v.
+// repeated returns the moments of n values that are all v.
 func repeated(n, v float64) moments { return moments{N: n, Mean: v, Low: v, High: v} }
 
 // add sets m to the moments of all values of m and o together (Chan, Golub and LeVeque 1983,

@@ -75,7 +75,7 @@ func (t *Table) textCells(c *column, kind Raw, refuse bool) ([]string, error) {
 	return texts, nil
 }
 
-// textCell is textCells for one row.
+// textCell returns the cell of one row, by the rules of textCells.
 func (t *Table) textCell(c *column, row int, kind Raw, refuse bool) (string, error) {
 	switch {
 	case c.codes[row] >= 0:

@@ -572,8 +572,8 @@ func (s *total) moments() moments {
 	return m
 }
 
-// Merge adds the rows of o to s. It may modify o and share memory with it. A column that only one
-// of them has must be a feature of a sparse table: the other rows are 0 there.
+// Merge adds the rows of o to s. It may modify o and share memory with it. Features of a sparse
+// table are 0 in the rows of a summary that lacks them. Both must have every other column.
 func (s *Summary) Merge(o *Summary) {
 	left := s.left + o.left
 	switch {

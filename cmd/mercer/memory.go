@@ -96,8 +96,8 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// held returns the current bytes of the data. For a small table, up to slack bytes, the result
-// includes garbage, because a collection would take a tenth of the time of a small fit.
+// held returns the number of bytes that the data take now. For a small table, up to slack bytes,
+// the result includes garbage, because a collection would take a tenth of the time of a small fit.
 func (b *budget) held() int64 {
 	bytes := heapBytes() - b.heap
 	if bytes > slack || b.limit < 16*slack {
@@ -121,8 +121,8 @@ func (b *budget) note(bytes int64) {
 }
 
 // manyFits allows more garbage until end is called: 64 MiB, or a tenth of the free memory if that
-// is less. Without it, fits of milliseconds would spend a third of their time on garbage
-// collection.
+// is less. Without manyFits, garbage collection would take a third of the time of fits that last
+// milliseconds.
 func (b *budget) manyFits() (end func()) {
 	held := b.held()
 	more := min(64<<20, max(b.limit-held, 0)/10)

@@ -332,8 +332,8 @@ func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	for _, command := range [][]string{{"cv", "--folds", "3"}, {"bootstrap", "--rounds", "6"}} {
 		args := append(command, "--learner", d.Name, "--solver", "dual", "--target", "number", table)
 		t.Run(command[0], func(t *testing.T) {
-			// One model is fitted at a time. The matrix of the preceding model, 36 MB if all rows
-			// are drawn, is freed first.
+			// One model is fitted at a time. The matrix of the preceding model, 36 MB if it
+			// contains all rows, is freed first.
 			if planned := checkPlan(t, d, args); planned > fitted+planSlack/2 {
 				t.Errorf("%d bytes are planned, %d for one fit", planned, fitted)
 			}
@@ -636,7 +636,7 @@ func TestPlanOfSparseTable(t *testing.T) {
 					fit = append(fit, "--target", "label")
 				}
 				fit = append(append(fit, c.args...), table(c.size))
-				if d.Name == "lasso" { // its plan may exceed the peak, because it counts all columns that may become active
+				if d.Name == "lasso" { // the plan may exceed the peak, because the plan counts all columns that may become active
 					planOf(t, fit)
 					return
 				}

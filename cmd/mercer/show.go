@@ -276,8 +276,8 @@ func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle, 
 	return list
 }
 
-// sparseCell adds the nonzero features of row i of x to values. As a text it returns the four of
-// them that are largest in magnitude.
+// sparseCell adds the nonzero features of row i of x to values. It returns, as a text, the four
+// features that are largest in magnitude.
 func sparseCell(values map[string]any, x backend.CSR[float64], i int, columns []column) string {
 	at, stored := x.Row(i)
 	order := make([]int, len(at))

@@ -62,8 +62,8 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 	// backend.SparseBackend), where γ is the error bound for the 16 numbers of two points. For
 	// dense points it is not larger. A Gaussian kernel multiplies the error by at most 1/e. The
 	// norm of the error of K is at most n times as large. The error of α is at most n/λ + 1 times
-	// larger again, because that bounds the condition number. The labels are ±1, a prediction is a
-	// sum of n terms, and a score is at most quadratic in the predictions.
+	// larger again, because n/λ + 1 bounds the condition number. The labels are ±1, a prediction is
+	// a sum of n terms, and a score is at most quadratic in the predictions.
 	const tol = 4 * (1 << 12) * 16 * 0x1p-53 * n * n * (n/lambda + 1)
 	same := func(what string, a, b float64) {
 		t.Helper()

@@ -39,7 +39,7 @@ type tuneReport struct {
 	Plot    string `json:"plot,omitempty"`
 	Learner string `json:"learner,omitempty"`
 	Model   string `json:"model,omitempty"`
-	Refused string `json:"fit_error,omitempty"` // why the fit failed; there is then no model
+	Refused string `json:"fit_error,omitempty"` // why the fit failed; if set, no model was written
 	// PassedOver is the number of settings with better scores whose fit to all rows failed.
 	PassedOver int `json:"passed_over,omitempty"`
 	// If PassedOver > 0, a warning names the setting with the best score and the fitted setting.

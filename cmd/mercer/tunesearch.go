@@ -116,7 +116,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			return err
 		}
 	}
-	var refused error // error of the fit, after which the scores are still printed
+	var refused error // error of the final fit, returned after the scores are printed
 	if f.model != "" || test != nil {
 		b, at, warning, err := a.fitBest(ctx, dev, f, task, settings, d, memory)
 		if err == nil && at > 0 {
