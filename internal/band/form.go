@@ -370,7 +370,7 @@ func (f *form) formQ() error {
 	return b.Sync()
 }
 
-// identity sets the rows and columns of block j, from its diagonal block on, to those of I.
+// identity replaces the rows and columns of block j, from its diagonal block on, by those of I.
 func (f *form) identity(j int) {
 	first, count := f.rows(j)
 	rest := f.n - first

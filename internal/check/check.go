@@ -244,7 +244,7 @@ func GramFixed(k kernels.Kernel, d int) (c Coding) {
 	return Coding{Low: low, Step: max((high-low)/math.MaxUint16, 0x1p-20*max(-low, high))}
 }
 
-// NoFixed panics. Methods call it for a matrix with 16-bit elements if they do not support these.
+// NoFixed panics. Methods call it for a matrix with 16-bit elements that they do not support.
 func NoFixed(op string) { misuse(op, "not supported for a matrix with 16 bits for each element") }
 
 // NarrowPacked panics unless dst and src have the same order.

@@ -17,7 +17,7 @@ import (
 // A Spectrum estimates the eigenvalues of W^½ K W^½ for n rows as n/m times the eigenvalues for a
 // sample of m rows. The relative error of the large eigenvalues is about 1/√m. The sample does not
 // resolve the small eigenvalues: it distributes their sum over m values instead of n. The method
-// eigenvalue corrects this.
+// eigenvalue corrects the number of values.
 type Spectrum struct {
 	n      int
 	rank   int       // approximate rank of K; n unless the sample shows a lower rank
@@ -165,9 +165,9 @@ func (e *Spectrum) Least() float64 { return e.least }
 // terms. The first term represents the eigenvalues that no sample resolves, and decreases linearly
 // to 0. The second term, for j up to the middle of the sample, is the sample's eigenvalue j minus
 // the mean of the sample's eigenvalues from j on. Beyond the middle, the second term decreases as a
-// power of 1/j. Its exponent is that of the sample's second quarter minus 1, because the spectrum
-// of a sample decreases faster than that of K. The exponent is at least 1, because the eigenvalues
-// have a finite sum.
+// power of 1/j. Its exponent is the exponent of the sample's second quarter minus 1, because the
+// spectrum of a sample decreases faster than that of K. The exponent is at least 1, because the
+// eigenvalues have a finite sum.
 func (e *Spectrum) eigenvalue(j int) float64 {
 	m, n := len(e.sigma), e.rank
 	switch {

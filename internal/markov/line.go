@@ -166,8 +166,7 @@ func (m Model) sandwich(p *matrix, f func(v *vector)) {
 	}
 }
 
-// predict replaces the covariance P of the state at point i−1 by that at point i, which is APAᵀ +
-// Q.
+// predict replaces the state's covariance P at point i−1 by its covariance APAᵀ + Q at point i.
 func (l *Line) predict(i int, p *matrix) {
 	l.sandwich(p, func(v *vector) { l.advance(i, v) })
 	for k := range l.terms {

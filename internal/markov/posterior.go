@@ -145,7 +145,7 @@ func (m Model) unpack(list []float64, i int) (p matrix) {
 	return p
 }
 
-// Variance returns k(z, z) − k_zᵀ(K + D)⁻¹k_z for the points z. It is computed as h(P − PNP)hᵀ,
+// Variance returns k(z, z) − k_zᵀ(K + D)⁻¹k_z for the points z. It is computed as hᵀ(P − PNP)h,
 // where P is the covariance of the state at z given the values up to z, and N is the covariance of
 // the smoothing errors after z.
 func (q *Posterior) Variance(z []float64) []float64 {

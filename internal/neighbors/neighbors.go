@@ -25,8 +25,8 @@ type Samples struct {
 }
 
 // bytes returns the memory, in bytes, of a search among n samples for tileRows rows of x: the
-// samples and the rows on the device, and a tile of kernel values. A filtered search also has
-// float32 copies of these.
+// samples and the rows on the device, and a tile of kernel values. A filtered search also copies
+// the samples, the rows and the tile in float32.
 func (s Samples) bytes(dev backend.Device, x numeric.Points, filtered bool) int64 {
 	n, rows := s.Points.Rows, min(x.Rows, tileRows)
 	tile := int64(rows) * int64(min(n, tileColumns))

@@ -70,8 +70,8 @@ func (p Points) Place(b backend.Backend[float64]) (backend.Matrix[float64], erro
 	return backend.Place(b, p.Dense)
 }
 
-// PlacedBytes returns the memory, in bytes, that Place takes on the device of b for n points. On
-// average, these points are assumed to store as many elements as the points of p.
+// PlacedBytes returns the memory, in bytes, that Place takes on the device of b for n points. They
+// are assumed to store as many elements on average as the points of p.
 func (p Points) PlacedBytes(b backend.Backend[float64], n int) int64 {
 	if p.Sparse != nil {
 		return backend.SparseBytes(b, n, p.Cols, p.Elements(n))
@@ -91,8 +91,8 @@ func (p Points) Evaluating(ctx context.Context, dev backend.Device) context.Cont
 	return run.Packing(ctx, dev, p.Rows, p.Cols)
 }
 
-// CopyBytes returns the Go memory, in bytes, of a copy of n points. On average, these points are
-// assumed to store as many elements as the points of p.
+// CopyBytes returns the Go memory, in bytes, of a copy of n points. They are assumed to store as
+// many elements on average as the points of p.
 func (p Points) CopyBytes(n int) int64 {
 	if p.Sparse != nil {
 		return 12*int64(p.Elements(n)) + 8*(int64(n)+1)
@@ -100,8 +100,8 @@ func (p Points) CopyBytes(n int) int64 {
 	return Bytes(Elements(n, p.Cols))
 }
 
-// Elements returns the number of elements, rounded up, that n points store. On average, these
-// points are assumed to store as many elements as the points of p.
+// Elements returns the number of elements, rounded up, that n points store. They are assumed to
+// store as many elements on average as the points of p.
 func (p Points) Elements(n int) int {
 	if p.Sparse == nil {
 		return n * p.Cols

@@ -203,7 +203,7 @@ type Product interface {
 	Times(q, p backend.Matrix[float64]) []float64
 }
 
-// Times implements Product. Below the diagonal, B is K; its diagonal is that of the factor.
+// Times implements Product. B is K with its diagonal replaced by the diagonal of the factor.
 func (s *copyInLowerTriangle) Times(q, p backend.Matrix[float64]) []float64 {
 	s.Mul(q, p)
 	d := make([]float64, len(s.diag))

@@ -61,8 +61,7 @@ func (g *graph) nearest(values value, kernel kernels.Kernel, z backend.Host[floa
 	for i := range own {
 		own[i] = kernels.Diag(kernel, z.Row(i))
 	}
-	// count is the number of neighbors if they have the smallest weights, the largest possible
-	// number.
+	// count is the largest possible number of neighbors, for samples of the smallest weights.
 	count, sum := 0, 0.0
 	for _, w := range slices.Sorted(slices.Values(weights)) {
 		if sum >= k {

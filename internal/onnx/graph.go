@@ -20,8 +20,8 @@ const (
 // A value is the name of a tensor in the graph.
 type value string
 
-// A graph collects the nodes and constants of a GraphProto. Errors are recorded in err, and later
-// calls continue.
+// A graph collects the nodes and constants of a GraphProto. After an error, which it stores in err,
+// later calls continue.
 type graph struct {
 	float     int    // element type of all numbers: float32Type or float64Type
 	nodes     []byte // encoded fields of GraphProto

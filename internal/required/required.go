@@ -88,7 +88,7 @@ func DuckDB(t testing.TB, script string, args ...string) *exec.Cmd {
 	return nodeJS(t, "duckdb", "@duckdb/duckdb-wasm", script, args...)
 }
 
-// nodeJS returns a command that runs a script of Node.js with a package; what is the name in MERCER_REQUIRE.
+// nodeJS returns a command that runs a script of Node.js with a package, for the requirement what.
 func nodeJS(t testing.TB, what, pack, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	node, npm := Program(t, what, "node"), Program(t, what, "npm")

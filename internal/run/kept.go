@@ -10,8 +10,8 @@ import (
 // Kept is a result that is computed once for all concurrent callers and cached for later
 // calls. The zero value has no result.
 type Kept[T any] struct {
-	// Life is the context of all computations. With Life, a computation continues when no caller
-	// waits anymore. If Life is nil, Get cancels such a computation.
+	// Life is the context of all computations. If it is set, a computation continues when no caller
+	// waits anymore; otherwise, Get cancels the computation.
 	Life context.Context
 
 	mu     sync.Mutex

@@ -665,7 +665,8 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestPanicsCostOneRequest checks that after a panic the request gets an answer and the log a line.
+// TestPanicsCostOneRequest checks that after a panic the request gets an answer and the log gets a
+// line.
 func TestPanicsCostOneRequest(t *testing.T) {
 	var logged string
 	m := fit(t, ridge, price)

@@ -27,7 +27,7 @@ type laplace struct {
 	whole       backend.Matrix[float64] // Φ
 	squares     backend.Matrix[float64] // the squares of the elements of Φ
 	positive    []bool                  // whether each row is in the second class
-	base, share float64                 // progress before this machine is fitted, and the progress that it adds
+	base, share float64                 // progress before this model is fitted, and the progress that it adds
 	laplaceState
 	trace   []float64
 	steps   int
@@ -452,8 +452,8 @@ func (p *laplace) maximize(tol float64, limit int) error {
 	}
 }
 
-// model linearizes the machine at the mode and returns the result as a regression: its targets are
-// Φμ + B⁻¹W(t − y) with precision B. Its functions are those in list, which begins with the
+// model linearizes the classifier at the mode and returns the result as a regression with targets
+// Φμ + B⁻¹W(t − y) and precision B. Its functions are those in list, which begins with the
 // functions of the model. Its field second gives the factors Q2, defined at the method statistics.
 func (p *laplace) model(list []int) (*evidence, error) {
 	k, size, second := len(p.active), len(list), newMean(len(list))

@@ -118,7 +118,7 @@ func Classification(t *run.Task, p Problem, signs backend.Host[float64], par Par
 	defer l.free()
 	machines := signs.Cols
 	r := &Result{Intercept: make([]float64, machines)}
-	line := make(map[int][]float64) // for each function, its weights in all machines
+	line := make(map[int][]float64) // for each function, its weights for all columns of signs
 	for c := range machines {
 		l.begin(signs, c)
 		l.base, l.share = 0.05+0.95*float64(c)/float64(machines), 0.95/float64(machines)
