@@ -614,7 +614,8 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// TestShutdown checks that a TLS request in progress when the shutdown signal arrives is still answered.
+// TestShutdown checks that a TLS request is still answered if the shutdown signal arrives during
+// it.
 func TestShutdown(t *testing.T) {
 	s := server(t, fit(t, ridge, price), nil)
 	certificates := httptest.NewTLSServer(nil)

@@ -250,8 +250,8 @@ func TestClosedForm(t *testing.T) {
 	}
 }
 
-// TestMaxFeatures checks that the most frequent n-grams are selected, and of equally frequent
-// n-grams the first in sort order.
+// TestMaxFeatures checks that the most frequent n-grams are selected. Of equally frequent n-grams,
+// the first in sort order must be selected.
 func TestMaxFeatures(t *testing.T) {
 	v, err := Learn([]string{"cc cc cc bb aa", "dd dd"}, Params{MaxFeatures: 3})
 	if err != nil {
