@@ -336,7 +336,7 @@ func (d *pageReader) plainNumbers(b []byte, n int) ([]float64, bool) {
 	return values, true
 }
 
-// joined returns n values of size bytes from b. There the first bytes of all values are stored
+// joined returns n values of size bytes from b. In b the first bytes of all values are stored
 // first, then all second bytes, and so on (BYTE_STREAM_SPLIT). The result is nil if b is too short.
 func joined(b []byte, n, size int) []byte {
 	if n > len(b)/size {

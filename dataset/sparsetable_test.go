@@ -37,8 +37,8 @@ func sparseTable(seed uint64, rows, cols int, density float64, first int) ([]byt
 }
 
 // TestSparseFeatures checks that a sparse table and subsets of its rows are encoded as the original
-// numbers. The features are sparse and dense, the file is read at once and in passes, and its
-// indices start at 0 and at 1.
+// numbers. Each case is tested with sparse and dense features, for files read at once and in
+// passes, and with indices that start at 0 and at 1.
 func TestSparseFeatures(t *testing.T) {
 	const seed, rows, cols = 5, 3000, 80
 	t.Logf("seed %d", seed)

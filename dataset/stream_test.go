@@ -307,8 +307,8 @@ func TestStreamShared(t *testing.T) {
 	}
 }
 
-// TestStreamFaults checks that the error is about the first fault in the file, as the errors of
-// Read and Features are, at any position in the file.
+// TestStreamFaults checks that a pass returns the error for the first fault in the file, as Read
+// and Features do, wherever the fault is.
 func TestStreamFaults(t *testing.T) {
 	long := "x,y\n" + strings.Repeat("1,2\n", 300_000) // longer than one piece
 	infinite := make([]float64, 20)

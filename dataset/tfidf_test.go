@@ -26,8 +26,8 @@ func messageRules() dataset.Rules {
 }
 
 // TestTextFeatures compares the tf-idf features of a column with their formula. The table has other
-// columns too. The features are sparse and dense, from a saved encoder, of some of the rows, and
-// from passes over the file.
+// columns too. The test covers sparse features, dense features, the features from a saved encoder,
+// those of some rows, and those from passes over the file.
 func TestTextFeatures(t *testing.T) {
 	path := file(t, "a.csv", []byte(messages))
 	table, err := dataset.Read(path, nil)

@@ -207,7 +207,7 @@ func TestPlanOfWideTable(t *testing.T) {
 	}
 	for _, by := range tuning.Criteria {
 		search := []string{"tune", "--by", by, "--rows", "0"}
-		if by != string(tuning.Evidence) { // a search for the evidence uses derivatives, and has no steps
+		if by != string(tuning.Evidence) { // the maximization of the evidence uses derivatives, and has no steps
 			search = append(search, "--steps", "2", "--lambdas", "0.1,1")
 		}
 		check(learners.Description{}, learners.Regression, search...)
@@ -374,7 +374,7 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 		for _, by := range tuning.Criteria {
 			t.Run(fmt.Sprintf("tune/%s/n=%d", by, n), func(t *testing.T) {
 				args := []string{"tune", "--target", "number", "--by", by, "--rows", "0", "--model", model}
-				if by != string(tuning.Evidence) { // a search for the evidence uses derivatives, and has no steps
+				if by != string(tuning.Evidence) { // the maximization of the evidence uses derivatives, and has no steps
 					args = append(args, "--steps", "4", "--lambdas", "0.01,0.1,1")
 				}
 				run(t, append(args, table("number", n))...)

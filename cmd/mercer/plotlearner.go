@@ -253,7 +253,7 @@ per value; mercer plot epochs draws the loss of a single fit.`,
 
 const valuesHelp = "`LIST` of numbers, with commas between them, or integers as FROM..TO"
 
-// varied holds the settings of a learner, one of which takes each number of --values.
+// varied holds the settings of a learner. One setting takes each number of --values in turn.
 type varied struct {
 	parameter, label string
 	texts            []string
