@@ -44,7 +44,7 @@ func TestArrowOfDuckDB(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := required.DuckDB(t, filepath.Join("testdata", "duckdb.js"), dir)
+	cmd := required.DuckDBWasm(t, filepath.Join("testdata", "duckdb.js"), dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -205,6 +205,8 @@ func (c *jsonRows) syntax(err error) error {
 		return c.fault("", "is not valid JSON: the file is cut short")
 	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
 		return c.fault(syntax.JSONPointer.LastToken(), "is a key twice")
+	case syntax != nil && (strings.Contains(syntax.Err.Error(), "'N'") || strings.Contains(syntax.Err.Error(), "'I'")):
+		return c.fault("", "is not valid JSON, which has neither NaN nor Infinity: write null for a missing value")
 	case syntax != nil:
 		return c.fault("", "is not valid JSON: "+syntax.Err.Error())
 	}

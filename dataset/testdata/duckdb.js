@@ -1,6 +1,7 @@
 // Writes the result of a query of DuckDB to duckdb.arrow and, as a stream, duckdb.arrows, in the folder that is
 // the argument, and the result as text to duckdb.csv. Then it reads mercer.arrow in that folder into a table of
-// DuckDB and prints sums over its columns.
+// DuckDB and prints sums over its columns. With a second argument, a query, it only writes the result of the
+// query as a stream of Arrow to the standard output.
 const fs = require('fs'), path = require('path');
 const duckdb = require('@duckdb/duckdb-wasm/dist/duckdb-node-blocking.cjs');
 
@@ -17,7 +18,9 @@ const query = `select * from (values
 	await db.instantiate(() => {});
 	process.chdir(process.argv[2]);
 	const conn = db.connect();
-	const file = Buffer.from(db.runQuery(conn._conn ?? conn.conn, query));
+	const run = query => Buffer.from(db.runQuery(conn._conn ?? conn.conn, query));
+	if (process.argv[3]) return process.stdout.write(streamOf(run(process.argv[3])));
+	const file = run(query);
 	fs.writeFileSync('duckdb.arrow', file);
 	fs.writeFileSync('duckdb.arrows', streamOf(file));
 	conn.query(`copy (select * replace (flag::tinyint as flag) from (${query})) to 'duckdb.csv' (header)`);

@@ -81,9 +81,15 @@ func ONNXRuntime(t testing.TB, script string) *exec.Cmd {
 	return nodeJS(t, "onnxruntime", "onnxruntime-node", script)
 }
 
-// DuckDB is like ONNXRuntime for @duckdb/duckdb-wasm, which contains DuckDB and reads and writes
-// Arrow.
+// DuckDB is like ONNXRuntime for @duckdb/node-api, which reads and writes files and pipes.
 func DuckDB(t testing.TB, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	return nodeJS(t, "duckdb", "@duckdb/node-api", script, args...)
+}
+
+// DuckDBWasm is like ONNXRuntime for @duckdb/duckdb-wasm, which contains DuckDB and reads and writes
+// Arrow.
+func DuckDBWasm(t testing.TB, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	return nodeJS(t, "duckdb", "@duckdb/duckdb-wasm", script, args...)
 }
