@@ -44,7 +44,7 @@ func parseCell(s string) (float64, kind) {
 	return parseOther(s)
 }
 
-// parseOther is parseCell for cells that the function decimal rejects.
+// parseOther does the work of parseCell for cells that the function decimal rejects.
 func parseOther(s string) (float64, kind) {
 	switch {
 	case s == "":

@@ -65,8 +65,8 @@ func (d Dialect) delimiter() byte {
 	return firstByte(d.Delimiter)
 }
 
-// defaultPoints is pointReading for the zero Dialect. It is computed once, because FromRows needs
-// it for each row of a request.
+// defaultPoints returns the result of pointReading for the zero Dialect. It is computed once,
+// because FromRows needs it for each row of a request.
 var defaultPoints = sync.OnceValue(func() *reading { return newReading(defaultNAValues(), points) })
 
 // pointReading returns the rules by which tables made by Go programs are parsed; the decimal mark

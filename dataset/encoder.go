@@ -229,7 +229,7 @@ func (e *Encoder) LearnPart(part *Table, r Rules) (*Encoder, error) {
 }
 
 // learnInput decides whether c holds numbers or texts, and learns its encoding. The argument
-// numbers is plainNumbers(c).
+// numbers is the result of plainNumbers(c).
 func (t *Table) learnInput(c *column, numbers, weights []float64, r Rules) (*Input, error) {
 	if c.broken != "" {
 		return nil, t.brokenFault(c)
@@ -455,7 +455,7 @@ func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 	return e.features(t)
 }
 
-// features is Features without the checks of e and of the first index of a sparse table.
+// features does the work of Features after checks of e and of the first index of a sparse table.
 func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 	if kind := e.Raw(); kind != "" {
 		return nil, t.fault(e.Inputs[0].Name, fmt.Sprintf("was learned as a column of %ss, not numbers", kind))
@@ -561,7 +561,7 @@ func (e *Encoder) Targets(t *Table) (*mat.Dense, error) {
 	return e.targets(t)
 }
 
-// targets is Targets without the check of e.
+// targets returns the result of Targets, but does not check e.
 func (e *Encoder) targets(t *Table) (*mat.Dense, error) {
 	if t.rows == 0 {
 		return nil, t.noRows()

@@ -210,7 +210,7 @@ func (e *Encoder) ScoredTargets(t *Table) (y *mat.Dense, classes []string, err e
 	return y, f.labels, err
 }
 
-// indices is Encoder.targets for a target of classes. f finds the class of a cell.
+// indices does the work of Encoder.targets for a target of classes. f finds the class of a cell.
 func (e *Encoder) indices(t *Table, f *classifier) (*mat.Dense, error) {
 	c := t.find(e.Outputs[0])
 	if c == nil {

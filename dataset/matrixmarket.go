@@ -61,7 +61,7 @@ func readMarket(in *input) (*Table, error) {
 		if int64(len(m.entries.values)) > m.size {
 			return in.t.fault("", fmt.Sprintf("has more than the %s that its size line names", count.Of(m.size, "entry")))
 		}
-		// The triples and the CSR matrix made of them must fit together.
+		// The triples and the CSR matrix made of them must fit into memory at the same time.
 		if !in.allowance.fits(16*int64(cap(m.entries.values)) + 12*int64(len(m.entries.values))) {
 			return in.t.fault("", in.allowance.rule())
 		}

@@ -386,7 +386,7 @@ func eightDigits(x uint64) uint64 {
 	return (x&0x000000ff000000ff*(100+1000000<<32) + x>>16&0x000000ff000000ff*(1+10000<<32)) >> 32
 }
 
-// fourDigits is eightDigits for four digits.
+// fourDigits does the same as eightDigits, for four digits.
 func fourDigits(x uint32) uint64 {
 	x = x*10 + x>>8
 	return uint64(x&0xff*100 + x>>16&0xff)

@@ -46,8 +46,8 @@ func (w *compact) text(id int64, s string) {
 	w.b = append(binary.AppendUvarint(w.b, uint64(len(s))), s...)
 }
 
-// inside writes a struct, whose fields f writes. The struct is the value of field id, or an element
-// of a list if id is 0.
+// inside writes a struct, and calls f to write the fields. The struct is the value of field id, or
+// an element of a list if id is 0.
 func (w *compact) inside(id int64, f func()) {
 	if id > 0 {
 		w.field(id, 12)
@@ -165,8 +165,8 @@ func int64s(values ...int64) []byte {
 	return b
 }
 
-// timeType returns a function that writes a TimeType or a TimestampType, as parquetField.logical
-// does.
+// timeType returns a function that writes a TimeType or a TimestampType, for the field
+// parquetField.logical.
 func timeType(member int64, utc bool, unit int64) func(w *compact) {
 	return func(w *compact) {
 		w.inside(member, func() {

@@ -34,7 +34,7 @@ func (p *packedPart) table() (*Table, error) {
 	return t, nil
 }
 
-// An array is an array of a binary file. A range of its rows is read at a time.
+// An array is read from a binary file in ranges of its rows.
 type array struct {
 	in    *input
 	h     npyHeader

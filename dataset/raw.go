@@ -43,7 +43,7 @@ func (e *Encoder) Texts(t *Table) ([]string, error) {
 	return e.texts(t)
 }
 
-// texts is Texts without the check of e.
+// texts returns the result of Texts, but does not check e.
 func (e *Encoder) texts(t *Table) ([]string, error) {
 	in := e.Inputs[0]
 	c := t.find(in.Name)

@@ -59,9 +59,9 @@ func named(name string) []string {
 	return []string{name}
 }
 
-// Select is Table.Select for a table with the rules r. If the table is a Gram matrix, Select keeps
-// only the columns of kernel values with the selected rows, and all columns that are not kernel
-// values. A Gram matrix whose numbers of rows and columns differ is an error.
+// Select returns the result of Table.Select for a table with the rules r. If the table is a Gram
+// matrix, Select keeps only the columns of kernel values with the selected rows, and all columns
+// that are not kernel values. A Gram matrix whose numbers of rows and columns differ is an error.
 func (r Rules) Select(t *Table, rows []int) (*Table, error) {
 	s := t.selectRows(rows)
 	if !r.Gram {
@@ -97,7 +97,7 @@ func (r Rules) Weighted(t *Table) (*Table, []float64, error) {
 
 const noWeight = "has no weight above 0: a row counts by its weight"
 
-// weighted is Weighted for a part of a table, in which all weights may be 0.
+// weighted returns the result of Weighted for a part of a table, in which all weights may be 0.
 func (r Rules) weighted(t *Table) (*Table, []float64, error) {
 	weights, err := t.weights(r.Weight)
 	if err != nil || !slices.Contains(weights, 0) {

@@ -172,7 +172,7 @@ func (e *Encoder) hasSparse(name string) bool {
 	return e != nil && slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse.has(name) })
 }
 
-// keys is Encoder.Keys for sparse features: it returns the result of Table.Keys for their names.
+// keys returns the same keys for sparse features as Table.Keys returns for their names.
 func (s *Sparse) keys(t *Table) []uint64 {
 	keys := make([]uint64, t.rows)
 	type cell struct {

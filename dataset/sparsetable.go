@@ -168,7 +168,7 @@ func (t *Table) matrix() host.CSR[float64] {
 	return some
 }
 
-// checkSparseShape is checkShape for a sparse matrix.
+// checkSparseShape does the work of checkShape for a sparse matrix.
 func checkSparseShape(rows, columns int64) string {
 	switch {
 	case rows > math.MaxInt32:

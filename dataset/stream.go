@@ -154,16 +154,16 @@ func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y
 	return s.EachBlock(ctx, e, rows, false, func(x, y *mat.Dense, _ []float64, _ []uint64) error { return use(x, y) })
 }
 
-// EachBlock is Blocks for a function use that also takes the weights of the rows, which are nil if
-// all are 1. If keyed is set, use also gets the keys of the rows: see Encoder.Keys. Computing keys
-// takes time. y is nil if e has no targets.
+// EachBlock does the work of Blocks, and also passes the weights of the rows to use. The weights
+// are nil if all are 1. If keyed is set, use also gets the keys of the rows: see Encoder.Keys.
+// Computing keys takes time. y is nil if e has no targets.
 func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) error {
 	return s.eachBlock(ctx, e, rows, passRules{keyed: keyed}, use)
 }
 
-// ScoredBlocks is EachBlock for a file whose targets will be compared with predictions. A class
-// that the training table lacks is not an error here. Its index is that of Encoder.ScoredTargets
-// for the whole table. The result classes lists the labels of all indices, as ScoredTargets does.
+// ScoredBlocks does the work of EachBlock for targets that will be compared with predictions. A
+// class that the training table lacks is not an error here. Its index is that of
+// Encoder.ScoredTargets for the whole table. The result classes lists the labels of all indices.
 func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) (classes []string, err error) {
 	var open *classifier
 	if e.Labels != nil {

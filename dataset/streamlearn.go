@@ -13,9 +13,9 @@ import (
 // Stream.Learn computes medians from the sample.
 const sampleNumbers = 1 << 22
 
-// Learn is the function Learn for a file, which it reads once, in bounded memory. It uses a sample
-// of 2²² / features rows, but at least 256 and at most 65,536. If all rows fit in the sample, the
-// result is bitwise equal to the result of the function Learn. For a larger file:
+// Learn does the work of the function Learn for a file. It reads the file once, in bounded memory.
+// It uses a sample of 2²² / features rows, but at least 256 and at most 65,536. If all rows fit in
+// the sample, the result is bitwise equal to the result of the function Learn. For a larger file:
 //
 //   - means and standard deviations are combined from the means and standard deviations of parts of the file, and differ from the results of the function Learn by rounding errors;
 //   - the median that replaces missing cells is exact for a column with at most MaxCategories distinct numbers in a text file. Otherwise it is the median of the sample, drawn uniformly from the rows (Vitter 1985, algorithm R, with a fixed seed): with 65,536 rows the standard deviation of its rank is 0.2 % of n.

@@ -74,8 +74,8 @@ type columnSummary struct {
 
 	// Counts maps each distinct cell that is not missing to the sum of the weights of its rows.
 	// Many is set if there are more than MaxCategories of these cells, or if numbers are not
-	// counted. Then Counts has no numbers, but at least the first MaxCategories texts in sorted
-	// order.
+	// counted. If Many is set, Counts has no numbers, but at least the first MaxCategories texts in
+	// sorted order.
 	Counts  map[string]float64
 	Many    bool
 	Numbers total // moments of the numbers that Counts does not have
@@ -695,7 +695,7 @@ func (s *Summary) fault(t *Table, r Rules, ended bool) error {
 	return nil
 }
 
-// OnlyTexts is Table.OnlyTexts for all summarized rows.
+// OnlyTexts returns the result of Table.OnlyTexts for all summarized rows.
 func (s *Summary) OnlyTexts(name string) bool {
 	c := s.columns[name]
 	return c != nil && c.Kinds[text] > 0 && c.Kinds[number]+c.Kinds[notFinite]+c.Kinds[outOfRange]+c.Kinds[spelled] == 0
@@ -722,8 +722,8 @@ func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name st
 	return e, nil
 }
 
-// encoder is Encoder for a sample of weighted rows. If whole is set, the sample contains all rows
-// in order, and the result is bitwise equal to the result of Learn.
+// encoder returns the result of Encoder, but sample returns weighted rows. If whole is set, the
+// sample contains all rows in order, and the result is bitwise equal to the result of Learn.
 func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string) (values, weights []float64)) (*Encoder, error) {
 	names := s.AllNames()
 	if err := t.checkRoles(r, names); err != nil {
@@ -800,7 +800,7 @@ func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string
 	return e, e.Check()
 }
 
-// takesSparse is Table.takesSparse for all summarized rows.
+// takesSparse returns the result of Table.takesSparse for all summarized rows.
 func (s *Summary) takesSparse(r Rules) bool {
 	if !s.Sparse || s.end == s.first || r.Gram {
 		return false

@@ -149,7 +149,7 @@ func nameRule(name string) string {
 }
 
 // LeftOutIndex reports whether the first column of a CSV file was omitted because it has no name,
-// as the index of pandas and the row names of R.
+// like the index in files of pandas and the row names in files of R.
 func (t *Table) LeftOutIndex() bool { return t.orEmpty().index }
 
 // Notices returns one line for each decision made while reading the file that the user may want to
@@ -296,7 +296,7 @@ func (t *Table) noColumn(what, name string, candidates []string) *Error {
 // brokenFault returns the error for a column that cannot be read.
 func (t *Table) brokenFault(c *column) *Error { return t.fault(c.name, c.broken+", {or $drop}") }
 
-// noColumnAmong is noColumn for a table whose columns do not exist yet. names are their names.
+// noColumnAmong returns the error of noColumn for a table that has names, but no columns yet.
 func (t *Table) noColumnAmong(what, name string, names []string) *Error {
 	return t.fault("", fmt.Sprintf("has no %s %s; it has %s%s", what, quote(name), list(names), nearest(name, names))+t.note)
 }

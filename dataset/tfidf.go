@@ -123,7 +123,7 @@ func (w *gramWriter) write(x []float64, width, first, last int) (int, error) {
 	return writeRows(w, x, width, first, last)
 }
 
-// writeRows is the method write of a rowWriter: it copies the features of each row into x.
+// writeRows implements the method write of a rowWriter: it copies the features of each row into x.
 func writeRows(w rowWriter, x []float64, width, first, last int) (int, error) {
 	var indices []int32
 	var data []float64

@@ -37,7 +37,7 @@ func (c *column) valueWeights(counts []int, weights []float64) []float64 {
 }
 
 // weightedMoments returns the moments of the values that are not NaN. weights are positive, and an
-// integer weight counts its value so many times. Deviations are scaled as in momentsOf.
+// integer weight counts its value that many times. Deviations are scaled as in momentsOf.
 func weightedMoments(values, weights []float64) (m moments) {
 	m.Low, m.High = math.Inf(1), math.Inf(-1)
 	for i, v := range values {

@@ -122,7 +122,7 @@ var plainWord = regexp.MustCompile(`^[\pL\pN_./:=+-]+$`)
 // packages matches a package name at the start of a library message. The command omits this name.
 var packages = regexp.MustCompile(`(^|: )((mercer|backend|kernels|solvers|learners|dataset|modelfile|bench|tuning|validate): )+`)
 
-// oneLine is the method oneLine of an app that has not started a command.
+// oneLine returns the result of the method oneLine for an app that has not started a command.
 func oneLine(err error) string { return new(app).oneLine(err) }
 
 // oneLine returns the text of err on one line, without the names of packages. It names parameters

@@ -140,7 +140,7 @@ func (b *budget) planEncoding(t *dataset.Table, e *dataset.Encoder, instead stri
 	return b.planDense(t, e, instead)
 }
 
-// planDense is planEncoding for dense features.
+// planDense does the work of planEncoding for dense features.
 func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, instead string) error {
 	held, n := b.held(), int64(t.Rows())
 	width := int64(len(e.Outputs))

@@ -194,7 +194,7 @@ func (r *resampling) use(ctx context.Context, t *validate.Table) (err error) {
 	return nil
 }
 
-// classWeighted is Data whose training rows have their weights multiplied by class weights.
+// classWeighted is a validate.Data that multiplies the weights of training rows by class weights.
 type classWeighted struct {
 	validate.Data
 	flags   *weightFlags

@@ -136,11 +136,11 @@ print(json.dumps({"svc": svc, "lasso": lasso}))
 	if err := json.Unmarshal(out, &want); err != nil {
 		t.Fatal(err)
 	}
-	// svc: decision values differ by some 1e-7, and no row is so close to a boundary, so that the
-	// numbers of errors are equal. lasso: the duality gap of each program is at most 1e-12‖y‖², and
-	// bounds the squared difference of the fitted values from the optimum. The fitted values of the
-	// two programs therefore differ by at most 2e-6 of the root mean square of the target, 170, and
-	// those of held-out rows by at most ten times as much.
+	// svc: the decision values differ by about 1e-7. No row is so close to a boundary, and the
+	// numbers of errors are therefore equal. lasso: the duality gap of each program is at most
+	// 1e-12‖y‖², and bounds the squared difference of the fitted values from the optimum. The
+	// fitted values of the two programs therefore differ by at most 2e-6 of the root mean square of
+	// the target, 170, and those of held-out rows by at most ten times as much.
 	for name, c := range map[string]struct {
 		got []float64
 		tol float64

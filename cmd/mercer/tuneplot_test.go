@@ -33,9 +33,9 @@ func startTune(t *testing.T, rows int) *command {
 	}
 }
 
-// TestNoPictureWithoutItsModel checks that no picture exists without its model: if the command is
-// interrupted or killed during the fit after the search, or if it cannot write the model. If the
-// command cannot write the picture, the model must exist.
+// TestNoPictureWithoutItsModel checks that no picture exists without its model. The command is
+// interrupted or killed during the fit after the search, or cannot write the model. If the command
+// cannot write the picture, the model must exist.
 func TestNoPictureWithoutItsModel(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(s.String(), func(t *testing.T) { startTune(t, 5000).interrupt(t, s) })

@@ -67,7 +67,7 @@ type tunePoint struct {
 	Score  *float64 `json:"score"` // null if K + λI is singular to working precision
 }
 
-// shown returns a score as it is displayed. For a mean square it is the square root.
+// shown returns the displayed number for a score. The square root of a mean square is displayed.
 func shown(by tuning.Criterion, score float64) float64 {
 	if by == tuning.Evidence {
 		return score

@@ -125,8 +125,8 @@ type weighted struct {
 	factors []float64
 }
 
-// timesRows is the method times for samples that are read in passes. With --class-weight balanced
-// it makes an extra pass.
+// timesRows does the work of the method times for samples that are read in passes. With
+// --class-weight balanced it makes an extra pass.
 func (f *weightFlags) timesRows(ctx context.Context, data solvers.Rows, names []string) (solvers.Rows, error) {
 	if len(f.classes) == 0 {
 		return data, nil
