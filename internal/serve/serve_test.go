@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -28,6 +29,7 @@ import (
 
 	"github.com/mercer-go/mercer"
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 )
@@ -715,6 +717,13 @@ func TestDescriptions(t *testing.T) {
 			t.Errorf("the metrics lack %s:\n%s", want, text)
 		}
 	}
+	t.Run("promtool", func(t *testing.T) {
+		cmd := exec.Command(required.Program(t, "promtool", "promtool"), "check", "metrics")
+		cmd.Stdin = strings.NewReader(text)
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 { // it prints advice, too
+			t.Errorf("promtool check metrics: %v\n%s", err, out)
+		}
+	})
 	var api struct {
 		OpenAPI string
 		Paths   map[string]map[string]struct {
