@@ -217,8 +217,8 @@ func numbersBelow(n int) string {
 	return b.String()
 }
 
-// TestLongColumn checks a column of so many numbers that it becomes plain. Its values must not
-// change, and cells are missing before and after the change of form.
+// TestLongColumn checks a column with so many numbers that its form changes to the plain form while
+// it is read. The values must not change. Cells are missing before and after the change.
 func TestLongColumn(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a,b\n")

@@ -226,8 +226,8 @@ func (in *input) take(n int64, what string) ([]byte, error) {
 // reader is faster.
 const storedBytes = 1 << 20
 
-// takeStored is take for bytes of in.stored, which it reads on all processors. The caller must have
-// checked the size of the file and the memory allowance.
+// takeStored does the work of take for bytes of in.stored, which it reads on all processors. The
+// caller must have checked the size of the file and the memory allowance.
 func (in *input) takeStored(n int64) ([]byte, error) {
 	data, begin := pages.Zeros[byte](int(n)), in.offset
 	if err := in.checkTo(begin); err != nil {

@@ -136,9 +136,9 @@ func (r *endless) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// TestReadingObeysMemory checks a table that exceeds the limit of memory, even if its file is
-// small. Read must return an error, and the memory allocated until then must be proportional to the
-// limit.
+// TestReadingObeysMemory checks tables that exceed the limit of memory, although some of their
+// files are small. Read must return an error, and the memory allocated until then must be
+// proportional to the limit.
 func TestReadingObeysMemory(t *testing.T) {
 	const limit = 4 << 20
 	if _, err := dataset.Read("testdata/parquet/go-constant.parquet", nil); err != nil { // without a limit, the file is valid

@@ -73,7 +73,7 @@ func (r *reading) parse(s string) (float64, kind) {
 	return v, k
 }
 
-// number is parse without the check for texts of missing cells.
+// number does the work of parse without the check for texts of missing cells.
 func (r *reading) number(s string) (v float64, k kind) {
 	m := r.marksOr(points)
 	if m.decimal == '.' {
@@ -125,7 +125,8 @@ func (r *reading) ordinary() bool {
 	return r == nil || len(r.numbers) == 0 && r.marks.decimal == '.'
 }
 
-// commaDecimal is decimal for numbers with a decimal comma and no other mark.
+// commaDecimal does the work of the function decimal for numbers whose only mark is a decimal
+// comma.
 func commaDecimal[S string | []byte](s S) (v float64, ok bool) {
 	var b [32]byte
 	if len(s) > len(b) {

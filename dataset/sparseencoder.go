@@ -198,8 +198,8 @@ func (s *Sparse) keys(t *Table) []uint64 {
 	return keys
 }
 
-// A blockWriter writes sparse features: those of a sparse table, or the columns of these names of
-// any other table.
+// A blockWriter writes sparse features. They come from a sparse table, or from the columns of
+// another table that have the names of the features.
 type blockWriter struct {
 	rule  *Sparse
 	table *Table

@@ -118,8 +118,8 @@ func TestSparseLabelAsFeature(t *testing.T) {
 
 // TestSparseStandardize checks that standardizing a sparse table divides each column by its
 // population standard deviation and subtracts nothing, as StandardScaler(with_mean=False) does.
-// Learning in passes over the file must give the same bits. A row with an integer weight must have
-// the effect of so many copies of the row.
+// Learning in passes over the file must give the same bits. A row with an integer weight w must
+// have the effect of w copies of the row.
 func TestSparseStandardize(t *testing.T) {
 	const seed, rows, cols = 6, 400, 70
 	t.Logf("seed %d", seed)

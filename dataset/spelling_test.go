@@ -28,9 +28,9 @@ func tableWith(n int, cell string) string {
 }
 
 // TestSpellingsOfOneMeaning checks that a cell in an unambiguous spelling is read as its number.
-// The cell is in a column of few numbers, in a column with too many numbers to store their texts,
-// in blocks, and in a target. The marks are from data.table #6604 and datatable #771, and the
-// expected numbers are the values of Python's float.
+// The test reads the cell in a column of few numbers and in a column with too many numbers to store
+// their texts, as a feature in blocks and as a target. The marks are from data.table #6604 and
+// datatable #771, and the expected numbers are the values of Python's float.
 func TestSpellingsOfOneMeaning(t *testing.T) {
 	for _, c := range []struct {
 		f    dataset.File
