@@ -50,7 +50,7 @@ func TestDialects(t *testing.T) {
 	}
 	plain := func(s string) string { return s }
 	quoted := func(s string) string { return `"` + s + `"` }
-	texts := func(s string) string { // as R, which quotes texts but not NA
+	texts := func(s string) string { // R quotes texts but not NA
 		if s == "" {
 			return "NA"
 		}

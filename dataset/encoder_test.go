@@ -332,7 +332,7 @@ func TestFeaturesFaults(t *testing.T) {
 }
 
 // TestUnknownCategoriesAreZeros checks a category that did not occur in training. All features of
-// its column must be zero, the features of other columns unchanged, and the category must be
+// its column must be zero, the features of other columns must not change, and the category must be
 // counted. The table is read at once and in passes.
 func TestUnknownCategoriesAreZeros(t *testing.T) {
 	e := learn(t, read(t, "a,b,y\nred,p,1\nblue,q,2\nred,q,3\n"), dataset.Rules{Targets: []string{"y"}})

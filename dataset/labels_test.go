@@ -358,8 +358,8 @@ func TestCheckLabels(t *testing.T) {
 	}
 }
 
-// TestScoredBlocksAreScoredTargets checks classes that the model does not know. Whether a file is
-// read in parts or at once, they must get the same indices and labels, whichever part is decoded
+// TestScoredBlocksAreScoredTargets checks classes that the model does not know. The classes must
+// get the same indices and labels if a file is read at once and in parts, whichever part is decoded
 // first.
 func TestScoredBlocksAreScoredTargets(t *testing.T) {
 	const rows = 40000

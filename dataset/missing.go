@@ -125,8 +125,7 @@ func (r *reading) ordinary() bool {
 	return r == nil || len(r.numbers) == 0 && r.marks.decimal == '.'
 }
 
-// commaDecimal does the work of the function decimal for numbers whose only mark is a decimal
-// comma.
+// commaDecimal does the work of decimal for numbers whose only mark is a decimal comma.
 func commaDecimal[S string | []byte](s S) (v float64, ok bool) {
 	var b [32]byte
 	if len(s) > len(b) {

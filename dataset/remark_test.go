@@ -80,7 +80,7 @@ func TestRemarks(t *testing.T) {
 
 // TestRemarksOnMissing checks the remarks on missing cells, for tables and for passes. A column in
 // which more than half of the cells are missing must get a remark with the fraction of missing
-// cells, and no other column a remark.
+// cells. No other column may get a remark.
 func TestRemarksOnMissing(t *testing.T) {
 	columns := map[string]func(i int) string{
 		"x":    func(i int) string { return fmt.Sprint(i * 7 % 13) },

@@ -10,9 +10,9 @@ type Unknown struct {
 	Example string // an unknown category or text: the first one in sorted order that is not empty, or ""
 }
 
-// Unknown returns the columns of t, in the order of the inputs, that have categories which the
-// training table lacks, or tf-idf features and texts without a known n-gram. Features encodes such
-// a category or text as zeros, unless RefuseUnknown is set.
+// Unknown returns an entry for each column of t with unknown cells, in the order of the inputs. A
+// category is unknown if the training table lacks it, and a text in a tf-idf column if it has no
+// known n-gram. Features encodes unknown cells as zeros, unless RefuseUnknown is set.
 func (e *Encoder) Unknown(t *Table) []Unknown {
 	var list []Unknown
 	for _, in := range e.Inputs {

@@ -119,8 +119,8 @@ func (p predictions) writeCSV(to io.Writer) error {
 	return w.Error()
 }
 
-// writeRecords writes a JSON object for each row, whose names are those of the columns. The texts
-// before, between and after surround the objects.
+// writeRecords writes a JSON object for each row. The keys of the object are the names of the
+// columns. The texts before, between and after surround the objects.
 func (p predictions) writeRecords(buf *bytes.Buffer, before, between, after string) error {
 	names, literal := make([][]byte, len(p.columns)), make([]bool, len(p.columns))
 	for j, c := range p.columns {
