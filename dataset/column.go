@@ -472,7 +472,7 @@ type numbersReader struct {
 const lineNumbers = 8
 
 func (r *numbersReader) read(columns []*column) {
-	const part = 64 // number of rows at a time, whose cache lines fit into the first-level cache
+	const part = 64 // number of rows read at a time; their cache lines fit into the first-level cache
 	var packs []int
 	for j, c := range columns {
 		if _, ok := c.cells.(*packed); !c.plain || !ok {

@@ -207,8 +207,8 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 }
 
 // LearnPart learns from some rows of the table that e was learned from, such as the training rows
-// of a fold. It takes from e the classes, and whether a column holds numbers or texts. It drops a
-// column without values in the part, and adds its name to Dropped.
+// of a fold. The classes and the type of each column, numbers or texts, are those of e. LearnPart
+// drops a column without values in the part, and adds its name to Dropped.
 func (e *Encoder) LearnPart(part *Table, r Rules) (*Encoder, error) {
 	r.part, r.whole, r.AnyLabels = true, e, true // the classes were checked when e was learned
 	p, err := Learn(part, r)

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestIndicesFromZero checks files whose indices start at 0. The columns must be x0, x1, … wherever
-// the index 0 occurs in the file, read at once and in passes.
+// TestIndicesFromZero checks files whose indices start at 0, read at once and in passes. The
+// columns must be x0, x1, … wherever the index 0 occurs in the file.
 func TestIndicesFromZero(t *testing.T) {
 	const seed, n, d = 33, 60_000, 5
 	t.Logf("seed %d", seed)

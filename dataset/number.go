@@ -225,9 +225,9 @@ func median(values []float64, n int) (m float64, ok bool) {
 }
 
 // aroundMedian returns the values in an interval that contains the middle value or both middle
-// values, and the number of values below it. The bounds are quantiles of a sample, four standard
-// deviations of the rank below and above its median. If the interval does not contain the middle
-// values, aroundMedian returns all values (Floyd and Rivest 1975).
+// values, and the number of values below it. The bounds are quantiles of a sample. Their ranks are
+// four standard deviations below and above the rank of the sample's median. If the interval does
+// not contain the middle values, aroundMedian returns all values (Floyd and Rivest 1975).
 func aroundMedian(values []float64, n int) (near []float64, below int) {
 	const sampled = 1 << 12
 	if n >= 4*sampled {

@@ -439,7 +439,7 @@ func (p *parquetFile) addGroup(t *Table, g *parquetGroup) error {
 	workers := p.memory.workers()
 	for _, c := range p.columns {
 		if c.text() {
-			workers = 1 // texts change the remaining allowance, which only one goroutine may do
+			workers = 1 // texts change the remaining allowance, and only one goroutine may change it
 		}
 	}
 	errs := make([]error, len(p.columns))

@@ -16,9 +16,9 @@ import (
 // memory.
 const pieceSize = 1 << 20
 
-// longestQuoted is the maximum length of a record with an unclosed quotation. Without it, a single
-// wrong quotation mark would cause the whole file to be read into memory. longestRecord is the
-// maximum length of any record.
+// longestQuoted is the maximum length of a record with an unclosed quotation. Without this limit, a
+// single wrong quotation mark would cause the whole file to be read into memory. longestRecord is
+// the maximum length of any record.
 const (
 	longestQuoted = 1 << 24
 	longestRecord = 1 << 27

@@ -49,7 +49,7 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "1’000,5", want: 1000.5}, {f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "0,12345678901234567890123456789012345", want: 0.12345678901234567890123456789012345},
 		{f: dataset.File{Dialect: dataset.Dialect{Thousands: ","}}, cell: "1,000", want: 1000}, {f: dataset.File{Dialect: dataset.Dialect{Thousands: ","}}, cell: "-1,234,567.5", want: -1234567.5}, {f: dataset.File{Dialect: dataset.Dialect{Thousands: ","}}, cell: "12,34,567", want: 1234567},
 		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ",", Thousands: "."}}, cell: "1.234.567,5", want: 1234567.5},
-		{f: dataset.File{Dialect: dataset.Dialect{Thousands: "."}}, cell: "1.234,5", want: 1234.5}, // this cell shows the decimal comma
+		{f: dataset.File{Dialect: dataset.Dialect{Thousands: "."}}, cell: "1.234,5", want: 1234.5}, // from this cell, the decimal comma is detected
 		{f: dataset.File{Dialect: dataset.Dialect{Thousands: " "}}, cell: "1 234 567.5", want: 1234567.5},
 		{f: dataset.File{Dialect: dataset.Dialect{Thousands: "_"}}, cell: "1_000", want: 1000},
 	} {
@@ -92,8 +92,8 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 
 // TestSpellingsAreRefused checks that a number in an unsupported spelling is not a category, a
 // class or a value. The error must name the first such cell and say what to do. The cells occur
-// among numbers, among texts and alone in a column. The tables are also read in blocks and made by
-// a Go program (polars #18797, datatable #771, data.table #6604).
+// among numbers, among texts and alone in a column. The test also reads the tables in blocks, and
+// checks tables that are made by a Go program (polars #18797, datatable #771, data.table #6604).
 func TestSpellingsAreRefused(t *testing.T) {
 	const percent, currency, sign = "is a number with a percent sign: write the number alone", "is a number with a currency sign: write the number alone", "is a number whose sign does not come first: write a negative number as -1.5"
 	give := func(s string) string { return "is a number in another spelling: give " + s }

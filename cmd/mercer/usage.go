@@ -26,7 +26,7 @@ type refusal struct {
 	holds bool
 	flags string // names of the flags, separated by spaces
 	why   string
-	by    string // the flag on which the condition depends, or ""; if it is set, help hides the refused flags only if this flag is given
+	by    string // the flag on which the condition depends, or ""; unless by is "", help hides the refused flags only if this flag is given
 }
 
 // refusing makes a command return an error for flags that have no effect, and hides these flags
