@@ -37,7 +37,8 @@ type layer struct {
 // layer whose folder contains it. An import that is not listed here needs a reason in the commit
 // that adds it.
 var layers = []layer{
-	{folder: "kernels/kerneltest", ours: []string{"kernels"}, others: []string{"gonum.org/v1/gonum"}},
+	// The suites select the cases of short tests by required.
+	{folder: "kernels/kerneltest", ours: []string{"kernels", "internal/required"}, others: []string{"gonum.org/v1/gonum"}},
 	// host defines the matrices that all packages exchange, and converts gonum's matrices.
 	{folder: "host", others: []string{"gonum.org/v1/gonum/mat"}},
 	{folder: "kernels/objects", ours: []string{"kernels", "host"}},
@@ -47,7 +48,7 @@ var layers = []layer{
 	{folder: "kernels/gram", ours: []string{"kernels", "kernels/objects", "host", "gonum", "internal/count", "internal/pairwise"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "kernels", ours: []string{"internal/count", "internal/suggest", "internal/elementary"}},
 	// backendtest uses the error bounds of kerneltest for kernel values.
-	{folder: "backend/backendtest", ours: []string{"backend", "kernels", "kernels/kerneltest", "internal/flop"}},
+	{folder: "backend/backendtest", ours: []string{"backend", "kernels", "kernels/kerneltest", "internal/flop", "internal/required"}},
 	// check validates the arguments of backend methods. flop counts the operations of these
 	// methods.
 	{folder: "internal/check", ours: []string{"backend", "kernels", "host"}},
@@ -60,7 +61,7 @@ var layers = []layer{
 	{folder: "cuda", ours: []string{"backend", "kernels", "internal/check", "internal/flop"}, others: []string{"github.com/ebitengine/purego", "golang.org/x/sys"}},
 	// The front ends take and return gonum's matrices.
 	{folder: "gonum", ours: []string{"backend", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "solvers/solvertest", ours: []string{"solvers", "backend", "backend/backendtest", "internal/markov", "kernels"}},
+	{folder: "solvers/solvertest", ours: []string{"solvers", "backend", "backend/backendtest", "internal/markov", "internal/required", "kernels"}},
 	{folder: "internal/adjoint", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}},
 	// numeric has small numeric functions for all solvers. It uses gonum's sums of slices and
 	// accepts gonum's matrices.
@@ -93,7 +94,7 @@ var layers = []layer{
 	// andybalholm/brotli), read JSON (go-json-experiment/json), and read and write the metadata of
 	// Arrow files (flatbuffers).
 	{folder: "dataset", ours: []string{"host", "internal/count", "internal/message", "internal/pages", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest", "internal/tfidf"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli", "github.com/go-json-experiment/json", "github.com/google/flatbuffers"}},
-	{folder: "learners/learnertest", ours: []string{"learners", "learners/validate", "dataset", "solvers", "solvers/solvertest", "backend"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners/learnertest", ours: []string{"learners", "learners/validate", "dataset", "solvers", "solvers/solvertest", "backend", "internal/required"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/validate", ours: []string{"learners", "dataset", "solvers", "backend", "gonum", "internal/count", "internal/numeric", "internal/planned", "internal/pool", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/tuning", ours: []string{"learners", "learners/validate", "solvers", "backend", "kernels", "internal/attempt", "internal/count", "internal/evidence", "internal/fitreport", "internal/markov", "internal/message", "internal/numeric", "internal/pool", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "gonum", "internal/atomicfile", "internal/count", "internal/safetensors"}, others: []string{"gonum.org/v1/gonum"}},

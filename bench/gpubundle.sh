@@ -55,7 +55,7 @@ if ! timeout -k 5 120 "$programs/mercer" devices --device cuda/0 >/dev/null 2>&1
 fi
 out=${out:-$here/results-$(date -u +%Y%m%d-%H%M%S)}
 mkdir -p "$out" && out=$(cd "$out" && pwd) && cd "$work" || exit 1
-export MERCER_REQUIRE="${MERCER_REQUIRE:+$MERCER_REQUIRE,}cuda" # no test of the GPU may skip
+export MERCER_REQUIRE="${MERCER_REQUIRE:+$MERCER_REQUIRE,}cuda,cases" # no test of the GPU may skip, or run only a few of its cases
 failed=0 measured=''
 : >steps.json
 printf '%-12s %-8s %7s s  %s\n' cold passed "$(($(date +%s) - from))" "the first opening of the device" >summary

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
@@ -120,8 +121,11 @@ func fingerprint(t *testing.T, m learners.Model) string {
 // result.
 func TestParametersHaveAnEffect(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
-	for _, d := range learners.Catalogue() {
-		for _, p := range d.Parameters {
+	for i, d := range learners.Catalogue() {
+		for j, p := range d.Parameters {
+			if required.Few() && (i+j)%4 != 0 {
+				continue
+			}
 			task := cmp.Or(p.Task, d.Tasks[0])
 			given := maps.Clone(setting[d.Name+"/"+p.Name])
 			if given == nil {

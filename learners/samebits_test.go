@@ -38,7 +38,8 @@ const bitsFile = "testdata/samebits.txt"
 
 // TestSameBits fits each learner of the catalogue with its defaults on reproducible devices, and
 // compares the hash of the predictions with the hash in testdata/samebits.txt, which was computed
-// on a different processor. With -short, only one number of threads is used.
+// on a different processor. With -short, only one number of threads is used, and each device makes
+// a third of the fits.
 func TestSameBits(t *testing.T) {
 	want := map[string]string{}
 	if text, err := os.ReadFile(bitsFile); err == nil {
@@ -58,7 +59,10 @@ func TestSameBits(t *testing.T) {
 		if found[column] == nil {
 			found[column] = map[string]string{}
 		}
-		for _, c := range bitsCases() {
+		for j, c := range bitsCases() {
+			if required.Few() && !*update && !*writeTable && (i+j)%3 != 0 {
+				continue
+			}
 			key := c.key()
 			t.Run(fmt.Sprintf("%s/%d threads/%s", strings.ReplaceAll(info.Device, "/", " "), info.Threads, strings.ReplaceAll(key, " ", "/")), func(t *testing.T) {
 				got := bitsOf(t, dev, c)

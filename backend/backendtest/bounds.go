@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/kernels/kerneltest"
 )
@@ -13,6 +14,9 @@ import (
 // Algorithms (2nd edition, 2002), chapter 3.
 
 func short() bool { return testing.Short() }
+
+// few is required.Few. It implies short.
+func few() bool { return required.Few() }
 
 // unit returns the unit roundoff u of T, half the distance from 1 to the next larger number.
 func unit[T backend.Float]() float64 {

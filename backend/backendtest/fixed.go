@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -86,7 +87,7 @@ func testFixedGram[T backend.Float](r *rig[T]) {
 			}
 		}
 	}
-	for _, d := range featureCounts {
+	for _, d := range required.Some(3, featureCounts) {
 		if d == 0 {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // gemmCase describes one call C ← α op(A) op(B) + β C.
@@ -46,14 +47,14 @@ func testGemmExact[T backend.Float](r *rig[T]) {
 	if short() {
 		edge = 13
 	}
-	ks := []int{0, 1, 2, 3, 4, 5, 8, 9, 17}
+	ks, longs := []int{0, 1, 2, 3, 4, 5, 8, 9, 17}, []int{383, 384, 385, 511, 512, 513, 769, 1025, 2049, 4097}
 	for m := range edge + 1 {
 		for n := range edge + 1 {
 			for _, tA := range bothTrans {
 				for _, tB := range bothTrans {
 					k := pick(r, ks)
 					if m < 9 && n < 9 {
-						for _, k := range ks {
+						for _, k := range required.Some(2, ks) {
 							r.gemmExact(gemmCase{tA, tB, m, n, k, pick(r, alphas), pick(r, betas)})
 						}
 					}
@@ -67,7 +68,7 @@ func testGemmExact[T backend.Float](r *rig[T]) {
 		m, n, k := r.block(), r.block(), r.block()
 		r.gemmExact(gemmCase{pick(r, bothTrans), pick(r, bothTrans), m, n, k, pick(r, alphas), pick(r, betas)})
 	}
-	for _, long := range []int{383, 384, 385, 511, 512, 513, 769, 1025, 2049, 4097} {
+	for _, long := range required.Some(4, longs) {
 		for _, tA := range bothTrans {
 			for _, tB := range bothTrans {
 				small, other := 1+r.rng.IntN(20), 1+r.rng.IntN(20)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -150,7 +151,7 @@ func (r *rig[T]) gram(what string, k kernels.Kernel, x, z host) {
 var featureCounts = []int{1, 2, 3, 5, 17, 50, 100}
 
 func testGramKernels[T backend.Float](r *rig[T]) {
-	for _, d := range featureCounts {
+	for _, d := range required.Some(3, featureCounts) {
 		for _, k := range everyKernel(d) {
 			for range r.fewer(4) {
 				n, m := r.rng.IntN(40), r.rng.IntN(40)
@@ -173,7 +174,7 @@ func testGramKernels[T backend.Float](r *rig[T]) {
 // testGramSymmetric tests z == x. The strict upper triangle must not be written, and the distances
 // on the diagonal and of duplicate rows must be exactly 0.
 func testGramSymmetric[T backend.Float](r *rig[T]) {
-	for _, d := range featureCounts {
+	for _, d := range required.Some(3, featureCounts) {
 		singles := len(distanceKernels(d, 1))
 		for ki, k := range everyKernel(d) {
 			if ki >= singles && !r.some() {
@@ -216,7 +217,7 @@ func testGramSymmetric[T backend.Float](r *rig[T]) {
 // testGramDuplicates copies points of X to another matrix Z. Their distance must be exactly 0, also
 // with an offset of all points.
 func testGramDuplicates[T backend.Float](r *rig[T]) {
-	for _, d := range featureCounts {
+	for _, d := range required.Some(3, featureCounts) {
 		for _, k := range distanceKernels(d, 1) {
 			for _, offset := range []float64{0, 1e6} {
 				x := each(1+r.rng.IntN(60), d, func(int, int) float64 { return float64(T(offset + r.rng.NormFloat64())) })
@@ -263,7 +264,7 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 		r.untouched(what, got)
 		r.within(what, got, r.ask(what, symmetricCall[T](k, false), x, dst), kernelBounds[T](k, x, x))
 	}
-	for _, d := range featureCounts {
+	for _, d := range required.Some(3, featureCounts) {
 		histogram := func(n int) host {
 			h := r.normals(n, d)
 			return each(n, d, func(i, j int) float64 { return max(0, h.Row(i)[j]) })
@@ -307,7 +308,7 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 // testGramOffset adds 10⁶ to every feature. The bounds are relative to the distances of the rounded
 // points: they allow no error except the rounding of the input.
 func testGramOffset[T backend.Float](r *rig[T]) {
-	for _, d := range featureCounts {
+	for _, d := range required.Some(3, featureCounts) {
 		for _, k := range distanceKernels(d, 1) {
 			n, m := 20+r.rng.IntN(30), 20+r.rng.IntN(30)
 			shift := func(int, int) float64 { return float64(T(1e6 + r.rng.NormFloat64())) }
@@ -330,7 +331,7 @@ func testGramNearDuplicates[T backend.Float](r *rig[T]) {
 	if unit[T]() == unit[float32]() {
 		tiny = 0x1p-13
 	}
-	for _, d := range featureCounts {
+	for _, d := range required.Some(3, featureCounts) {
 		for _, k := range distanceKernels(d, 1/tiny) {
 			n := 30
 			x := r.normals(n, d)
@@ -448,7 +449,7 @@ func testGramMul[T backend.Float](r *rig[T]) {
 		calls++
 		compare(d, k, n, m, t, calls%2 == 0)
 	}
-	for _, d := range featureCounts {
+	for _, d := range required.Some(3, featureCounts) {
 		for _, k := range everyKernel(d) {
 			if !r.some() {
 				continue

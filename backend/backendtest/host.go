@@ -206,13 +206,20 @@ func (r *rig[T]) upToLarge(sizes ...int) []int {
 	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return n > r.LargeN })
 }
 
-// some returns true. With Fewer or -short it returns true in a random quarter of the calls.
-func (r *rig[T]) some() bool { return !r.Fewer && !short() || r.rng.IntN(4) == 0 }
+// some returns true. With Fewer or -short it returns true in a random part of the calls.
+func (r *rig[T]) some() bool { return r.share() == 1 || r.rng.IntN(r.share()) == 0 }
 
-// fewer returns n. With Fewer or -short it returns n/4, rounded up.
-func (r *rig[T]) fewer(n int) int {
-	if r.Fewer || short() {
-		return (n + 3) / 4
+// fewer returns n. With Fewer or -short it returns a part of n, rounded up.
+func (r *rig[T]) fewer(n int) int { return (n + r.share() - 1) / r.share() }
+
+// share returns 1. With Fewer or -short it returns 4, because a quarter of the cases are run; with
+// few it returns 16.
+func (r *rig[T]) share() int {
+	switch {
+	case few():
+		return 16
+	case r.Fewer || short():
+		return 4
 	}
-	return n
+	return 1
 }

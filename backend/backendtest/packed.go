@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -316,7 +317,7 @@ func testPackedGram[T backend.Float](r *rig[T]) {
 			}
 		}
 	}
-	for _, d := range featureCounts {
+	for _, d := range required.Some(3, featureCounts) {
 		for _, k := range everyKernel(d) {
 			if !r.some() {
 				continue

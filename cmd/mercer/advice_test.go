@@ -20,6 +20,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/learners"
 )
 
@@ -171,8 +172,11 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 	root := new(app).root()
 	flag := regexp.MustCompile(`(mercer )?--([a-z][a-z-]*|C\b)( [a-z]+)?`)
 	tried := map[string]bool{}
-	for _, d := range learners.Catalogue() {
-		for _, text := range advice {
+	for i, d := range learners.Catalogue() {
+		for j, text := range advice {
+			if required.Few() && (i+j)%5 != 0 {
+				continue
+			}
 			// The context is canceled with the advice as its cause. The fit returns this cause in
 			// the same form as an error of the solver.
 			ctx, cancel := context.WithCancelCause(context.Background())
@@ -236,7 +240,7 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 			}
 		}
 	}
-	if len(tried) < 50 {
+	if len(tried) < 50 && !required.Few() || len(tried) < 10 {
 		t.Errorf("only %d flags were tried", len(tried))
 	}
 }

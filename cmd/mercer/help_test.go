@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/learners"
 )
 
@@ -65,6 +66,7 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 		"fit --text t", "cv --tree t", "gram", "gram --features exact", "gram --features principal", "gram --distances", "gram --train r.csv", "gram --text t", "show",
 	}
 	hidden := 0
+	calls = required.Some(12, calls)
 	for _, call := range calls {
 		flags := listed(t, strings.Fields(call)...)
 		for _, f := range flagsOf(t, call) {
@@ -93,7 +95,7 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 			}
 		}
 	}
-	if hidden < 60 {
+	if hidden < 2*len(calls) {
 		t.Errorf("%d flags were refused: the test compares little", hidden)
 	}
 }

@@ -46,7 +46,7 @@ func TestPages(t *testing.T) {
 	path := commandFolder(t)
 	var shown []string
 	t.Run("pages", func(t *testing.T) {
-		for _, page := range append(guide, filepath.Join(root, "docs/learners.md")) {
+		for i, page := range append(guide, filepath.Join(root, "docs/learners.md")) {
 			data, err := os.ReadFile(page)
 			if err != nil {
 				t.Fatal(err)
@@ -57,6 +57,9 @@ func TestPages(t *testing.T) {
 				pictures = append(pictures, m[1])
 			}
 			shown = append(shown, pictures...)
+			if required.Few() && !*update && i%3 != 0 {
+				continue
+			}
 			t.Run(filepath.Base(page), func(t *testing.T) {
 				t.Parallel()
 				folder := tablesOf(t, root)

@@ -20,7 +20,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/learners"
 	"github.com/mercer-go/mercer/testdata"
 )
@@ -87,8 +89,45 @@ func missingFlag(args []string, text string) string {
 	return ""
 }
 
-// TestScripts runs the transcripts in testdata/script.
-func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
+// TestScripts runs the transcripts in testdata/script, or the beginning of each if required.Few.
+func TestScripts(t *testing.T) {
+	folder := "testdata/script"
+	if required.Few() {
+		folder = beginnings(t, folder)
+	}
+	runScripts(t, folder)
+}
+
+// beginnings returns a new folder with the transcripts of a folder, which end after a few commands.
+func beginnings(t *testing.T, folder string) string {
+	to := t.TempDir()
+	names, err := filepath.Glob(filepath.Join(folder, "*.txtar"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%d transcripts in %s, %v", len(names), folder, err)
+	}
+	for _, name := range names {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kept []byte
+		commands := 0
+		for line := range bytes.Lines(archive.Comment) {
+			if bytes.Contains(line, []byte("mercer ")) && line[0] != '#' {
+				commands++
+			}
+			if commands > 4 {
+				break
+			}
+			kept = append(kept, line...)
+		}
+		archive.Comment = kept
+		if err := os.WriteFile(filepath.Join(to, filepath.Base(name)), txtar.Format(archive), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
 
 // TestLongScripts runs the transcripts in testdata/longscript, each of which takes seconds.
 func TestLongScripts(t *testing.T) {

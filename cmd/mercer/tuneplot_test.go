@@ -8,16 +8,24 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/mercer-go/mercer/internal/required"
 )
 
-// tunePlotArguments are the arguments of a search that reads its table from standard input.
-var tunePlotArguments = []string{"tune", "--device", "ref", "--rows", "60", "--search", "grid", "--kernel", "rationalquadratic(sigma=1,a=1)", "--target", "y", "--model", "m.st", "--plot", "p.png", "-"}
+// tunePlotArguments returns the arguments of a search that reads its table from standard input.
+func tunePlotArguments() []string {
+	rows := "60"
+	if required.Few() {
+		rows = "20"
+	}
+	return []string{"tune", "--device", "ref", "--rows", rows, "--search", "grid", "--kernel", "rationalquadratic(sigma=1,a=1)", "--target", "y", "--model", "m.st", "--plot", "p.png", "-"}
+}
 
 // startTune starts a search on a table with the given number of rows. The search writes a model and
 // a picture. startTune returns during the fit after the search.
 func startTune(t *testing.T, rows int) *command {
 	t.Helper()
-	c := start(t, tunePlotArguments...)
+	c := start(t, tunePlotArguments()...)
 	go func() {
 		_, _ = io.Copy(c.stdin, bytes.NewReader(table3(rows)))
 		_ = c.stdin.Close()
@@ -62,7 +70,7 @@ func TestNoPictureWithoutItsModel(t *testing.T) {
 		{"p.png", "--plot", true},
 	} {
 		t.Run("blocked "+test.blocked, func(t *testing.T) {
-			c := start(t, tunePlotArguments...)
+			c := start(t, tunePlotArguments()...)
 			// The empty lines exceed the buffer of a pipe. When all are written, the command has
 			// begun to read, and has therefore checked the names of its outputs.
 			if _, err := c.stdin.Write(append(table3(300), bytes.Repeat([]byte("\n"), 1<<20)...)); err != nil {

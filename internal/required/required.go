@@ -11,7 +11,8 @@
 // groff, promtool, data (the larger data, in shared/data beside the repository), modules (a module
 // proxy can be reached), proc (processes are listed in /proc), unfused (the compiler does not fuse
 // multiplications with additions), chroot (a program can be started in another root folder),
-// tagged (git and a cache of all modules, to use a release from another module).
+// tagged (git and a cache of all modules, to use a release from another module), cases (tests run
+// with -short, but are not limited by Few).
 package required
 
 import (
@@ -44,6 +45,25 @@ func Lacking(t testing.TB, what string, why ...any) {
 		t.Fatal(append([]any{"MERCER_REQUIRE names " + what + ":"}, why...)...)
 	}
 	t.Skip(append([]any{"without " + what + ":"}, why...)...)
+}
+
+// Few reports whether a test should run only a few of its cases: if the flag -short is set, unless
+// MERCER_REQUIRE names "cases". The few cases must be of every kind; their number, sizes and
+// repetitions may be smaller. The targets of make test-all that run short tests on other tiers name
+// "cases", so that these tiers are tested as much as the best tier.
+func Few() bool { return testing.Short() && !Names("cases") }
+
+// Some returns all. With Few it returns at most n elements of all, at equal distances and beginning
+// with the first.
+func Some[T any](n int, all []T) []T {
+	if !Few() || len(all) <= n {
+		return all
+	}
+	few := make([]T, n)
+	for i := range few {
+		few[i] = all[i*len(all)/n]
+	}
+	return few
 }
 
 // Slow skips a test under the flag -short, with the reason why, unless MERCER_REQUIRE names the

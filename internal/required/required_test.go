@@ -3,6 +3,7 @@ package required
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -39,6 +40,22 @@ func TestLacking(t *testing.T) {
 	}
 	if e := end(func(t testing.TB) { Program(t, "kernlab", "no such program") }); e.how != "failed" {
 		t.Errorf("a required program is lacking: %q", e.how)
+	}
+}
+
+func TestSome(t *testing.T) {
+	all := []int{0, 1, 2, 3, 4, 5, 6}
+	for names, want := range map[string][]int{"": {0, 2, 4}, "avx2,cases": all} {
+		t.Setenv("MERCER_REQUIRE", names)
+		if !testing.Short() {
+			want = all
+		}
+		if got := Some(3, all); !slices.Equal(got, want) {
+			t.Errorf("MERCER_REQUIRE=%s: %v, want %v", names, got, want)
+		}
+		if got := Some(8, all); !slices.Equal(got, all) {
+			t.Errorf("all are fewer than wanted: %v", got)
+		}
 	}
 }
 

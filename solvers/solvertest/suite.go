@@ -23,6 +23,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -45,7 +46,8 @@ type Suite struct {
 }
 
 // Run runs the suite on every device of EachDevice, or only on s.Device. With -short it uses only
-// two of the kernels.
+// two of the kernels. With required.Few, it runs a third of the tests for the second kernel and on
+// ref.
 func Run(t *testing.T, s Suite) {
 	if s.Seed == 0 {
 		s.Seed = 1
@@ -55,10 +57,11 @@ func Run(t *testing.T, s Suite) {
 	}
 	on := func(t *testing.T, open Open) {
 		dev := open(t, backend.Config{})
-		for _, k := range s.Kernels {
+		for i, k := range s.Kernels {
 			t.Run(k.String(), func(t *testing.T) {
-				for _, test := range tests {
-					if s.Tests != nil && !slices.Contains(s.Tests, test.name) {
+				again := i > 0 || s.Device == "" && dev.Info().Device == "ref"
+				for j, test := range tests {
+					if s.Tests != nil && !slices.Contains(s.Tests, test.name) || required.Few() && again && (i+j)%3 != 0 {
 						continue
 					}
 					t.Run(test.name, func(t *testing.T) {
