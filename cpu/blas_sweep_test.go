@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 var (
@@ -33,7 +34,8 @@ func sweepLevel3[T backend.Float](t *testing.T, l level3[T]) {
 
 // shapes returns triples m, n, k. The first triples have every combination of m and n around
 // multiples of MR and NR, with varying k. The next triples have k around KC, with m and n for one
-// worker and for several workers. With -short, shapes returns every fifth triple.
+// worker and for several workers. With -short, shapes returns every fifth
+// triple, or every fifteenth if required.Few.
 func (l level3[T]) shapes() [][3]int {
 	var list [][3]int
 	for _, m := range l.sizes(l.mr, 40) {
@@ -52,7 +54,11 @@ func (l level3[T]) shapes() [][3]int {
 		return list
 	}
 	var some [][3]int
-	for x := 0; x < len(list); x += 5 {
+	step := 5
+	if required.Few() {
+		step = 15
+	}
+	for x := 0; x < len(list); x += step {
 		some = append(some, list[x])
 	}
 	return some

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/lapack/testlapack"
 
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // TestGonumBLAS runs gonum's conformance suite of BLAS.
@@ -45,7 +46,11 @@ func TestGonumBLAS(t *testing.T) {
 // TestGonumLAPACK runs gonum's conformance suite of LAPACK for Mercer's routines and the
 // routines that call them. TestGonumOwnTests runs the whole suite.
 func TestGonumLAPACK(t *testing.T) {
-	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
+	each := forEachTier
+	if required.Few() {
+		each = forEachAssembledTier
+	}
+	each(t, func(t *testing.T, tier *ukr.Tier) {
 		impl := newLAPACK(tier)
 		run := func(name string, f func(t *testing.T)) { t.Run(name, f) }
 

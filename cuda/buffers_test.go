@@ -11,6 +11,7 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/cuda/cudatest"
 	"github.com/mercer-go/mercer/cuda/internal/driver"
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // TestSmallBuffers copies through page-locked buffers so small that every buffer is reused many
@@ -25,7 +26,7 @@ func TestSmallBuffers(t *testing.T) {
 		concerned = regexp.MustCompile("Transfer|ColAxpy|AddDiag|PackedDiagonal|PackedMemory")
 	}
 	backendtest.Suite{
-		LargeN: 200, RequirePacked: true, Leave: func(test string) bool { return !concerned.MatchString(test) },
+		LargeN: 200, Fewer: required.Few(), RequirePacked: true, Leave: func(test string) bool { return !concerned.MatchString(test) },
 		Open: func(t testing.TB, c backend.Config) backend.Device {
 			dev, err := openAt(cudatest.DriverOnly, c)
 			return backendtest.Closed(t, dev, err)

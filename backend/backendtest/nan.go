@@ -161,9 +161,9 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 // computes from the data. For a point x with a NaN, k(x, x) is unspecified: the distance of x to
 // itself is both 0 and NaN.
 func testNaNGram[T backend.Float](r *rig[T]) {
-	for _, d := range []int{1, 3, 17} {
-		for _, k := range everyKernel(d) {
-			if ignores(k) {
+	for di, d := range []int{1, 3, 17} {
+		for ki, k := range everyKernel(d) {
+			if ignores(k) || few() && (di+ki)%4 != 0 {
 				continue
 			}
 			n, m := pick(r, nanSizes), pick(r, nanSizes)

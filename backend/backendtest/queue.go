@@ -175,6 +175,9 @@ func testProgress[T backend.Float](r *rig[T]) {
 func testCancel[T backend.Float](r *rig[T]) {
 	cause := errors.New("the reason of the test")
 	n := min(r.LargeN, 700)
+	if few() {
+		n = min(n, 350)
+	}
 	list, release := r.jobs(n)
 	release()
 	small := r.alloc(r.b, 2, 2)
