@@ -257,6 +257,10 @@ serve-bench: build ## time requests of one row to mercer serve and to FastAPI in
 	cd tools && $(GO) build -o ../build/httpceiling ./httpceiling
 	/usr/bin/python3 bench/serve_wrk.py
 
+.PHONY: image-test
+image-test: ## build the image of cmd/mercer/Dockerfile and serve in a container (needs root and buildah)
+	MERCER_REQUIRE=buildah $(GO) test -count=1 -v -run '^TestImage$$' ./cmd/mercer
+
 .PHONY: agree
 agree: build ## compare kernel ridge with scikit-learn's (skips where that is absent)
 	/usr/bin/python3 bench/agree_sklearn.py

@@ -8,8 +8,8 @@
 // the folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, llvm (its assembler, for
 // the tests of tools/asmgen), sklearn, pytest, libsvm, onnxruntime and duckdb (of Node.js),
 // kernlab, openblas, blis, mkl, chromium, curl, bash (with the package bash-completion), zsh, fish,
-// groff, promtool, data (the larger data, in shared/data beside the repository), modules (a module
-// proxy can be reached), proc (processes are listed in /proc), unfused (the compiler does not fuse
+// groff, promtool, buildah (run by root), data (the larger data, in shared/data beside the
+// repository), modules (a module proxy can be reached), proc (processes are listed in /proc), unfused (the compiler does not fuse
 // multiplications with additions), chroot (a program can be started in another root folder),
 // tagged (git and a cache of all modules, to use a release from another module), cases (tests run
 // with -short, but are not limited by Few).
