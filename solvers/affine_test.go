@@ -11,6 +11,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/internal/flop"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 	"github.com/mercer-go/mercer/solvers/solvertest"
@@ -51,7 +52,9 @@ func TestCGOfLinearKernel(t *testing.T) {
 // TestAffineIsDual checks that conjugate gradients agree with the Cholesky factor of K for each
 // affine kernel.
 func TestAffineIsDual(t *testing.T) {
-	testAffineIsDual(t, pathRandom(t))
+	if !required.Few() {
+		testAffineIsDual(t, pathRandom(t))
+	}
 	// With this seed, the residual of the equations was once small, but 1ᵀα was 1.1e-11 instead of
 	// 0.
 	testAffineIsDual(t, rand.New(rand.NewPCG(1795357272634887493, 1)))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -122,9 +123,12 @@ func TestLogEvidence(t *testing.T) {
 func TestScaleDerivatives(t *testing.T) {
 	rng := pathRandom(t)
 	n := 300 // two blocks of columns
-	for _, name := range pathDevices {
+	for i, name := range pathDevices {
 		dev := backendtest.Device(t, name)
-		for _, spread := range []float64{1, 60, 1e4} {
+		for j, spread := range []float64{1, 60, 1e4} {
+			if required.Few() && (i+j)%2 == 0 {
+				continue
+			}
 			k := kernels.Gaussian{Sigmas: []float64{1, 2, 0.7}}
 			p := solvers.Problem{X: normals(rng, n, 3), Y: normals(rng, n, 2), Lambda: 0.3, Weights: constant(n, 2)}
 			for i := range n / 2 { // two groups of samples at the distance `spread`

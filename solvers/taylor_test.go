@@ -161,7 +161,7 @@ func TestTaylorOfExtremes(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for _, weight := range []float64{1e-300, 1e-40, 1, 1e30} {
+	for _, weight := range required.Some(2, []float64{1e-300, 1e-40, 1, 1e30}) {
 		for _, lambda := range []float64{1e-301, 1, 1e300} {
 			for _, name := range []string{"rpcholesky", lowrank.Taylor} {
 				for _, o := range []Operator{Stored64, Stored32} {

@@ -193,10 +193,14 @@ func (c *cell) nothingLeft() {
 	}
 }
 
-// each runs f for four problems: with and without an intercept, with and without weights.
+// each runs f for four problems: with and without an intercept, with and without weights. With
+// required.Few it runs f for two problems: with both and with neither.
 func (c *cell) each(f func(c *cell, p solvers.Problem)) {
 	for _, intercept := range []bool{false, true} {
 		for _, weighted := range []bool{false, true} {
+			if required.Few() && weighted != intercept {
+				continue
+			}
 			c.Run(fmt.Sprintf("intercept=%v,weights=%v", intercept, weighted), func(t *testing.T) {
 				sub := *c
 				sub.T = t
