@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mercer-go/mercer/backend/backendtest"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
 )
@@ -32,7 +33,7 @@ func TestConstantTarget(t *testing.T) {
 		"l0":               {nil, {"support": "1"}},
 		"rvm":              {nil, {"method": "fixed-point"}, {"kernel": "linear()"}, {"basis": "features"}},
 	}
-	for try, c := range []float64{0, 1, -3, 0.1, 0.3, 1.0 / 3, 1e8 + 0.3, -1e-8, 1e-100, 1e100, 2.5e6, math.Pi} {
+	for try, c := range required.Some(5, []float64{0, 1, -3, 0.1, 0.3, 1.0 / 3, 1e8 + 0.3, -1e-8, 1e-100, 1e100, 2.5e6, math.Pi}) {
 		for _, rounded := range []bool{false, true} {
 			n, d := 5+r.IntN(40), 1+r.IntN(4)
 			x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)

@@ -37,14 +37,14 @@ func TestGridScoresDoNotDependOnThreads(t *testing.T) {
 		}
 		return scores
 	}
-	for _, args := range [][]string{
+	for _, args := range required.Some(3, [][]string{
 		{"--learner", "lasso", l.path("diabetes.csv")},
 		{"--learner", "svr", "--kernel", "gaussian(sigma=3)", "--vary", "", "--grid", "C=0.1,10", l.path("diabetes.csv")},
 		{"--learner", "logistic", "--grid", "lambda=1,10", l.path("digits.csv")},
 		{"--learner", "kernel-knn", "--grid", "k=1,5", l.path("breast_cancer.csv")},
 		// For 379 rows, K and its factor take 1 MiB each.
 		{"--learner", "kernel-logistic", "--kernel", "gaussian(sigma=3)", "--vary", "", "--grid", "lambda=1,10", "--memory", "4MB", l.path("breast_cancer.csv")},
-	} {
+	}) {
 		one := grid("1", args...)
 		for _, threads := range []string{"2", "8"} {
 			if got := grid(threads, args...); !slices.Equal(got, one) {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // commandIn returns a function that runs the command and checks its exit status. In the arguments
@@ -87,7 +89,7 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 	folder := t.TempDir()
 	writeTables(t, folder)
 	kernel := []string{"--kernel", "gaussian(sigma=2)"}
-	for _, c := range []struct {
+	for _, c := range required.Some(6, []struct {
 		learner, target string
 		flags           []string
 	}{
@@ -99,7 +101,7 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 		{"gaussian-process", "y", append(kernel, "--no-optimize")}, {"kernel-vote", "y", kernel}, {"svr", "y", append(kernel, "--tol", "1e-9")},
 		{"logistic", "k", []string{"--class-weight", "yes=3"}}, {"logistic", "k", []string{"--class-weight", "balanced", "--tol", "1e-13"}},
 		{"kernel-logistic", "k", kernel}, {"svc", "k", append(kernel, "--tol", "1e-9", "--class-weight", "balanced")},
-	} {
+	}) {
 		t.Run(c.learner+" "+strings.Join(c.flags, " "), func(t *testing.T) {
 			mercer := commandIn(t, folder)
 			other := map[string]string{"y": "k", "k": "y"}[c.target]
