@@ -101,7 +101,7 @@ esac
 		}
 		Measurement struct{ Kind string }
 	}
-	for _, test := range []struct {
+	for _, test := range required.Some(6, []struct {
 		name, fails string
 		args, env   []string
 		step, want  string // expected outcome of a step
@@ -120,7 +120,7 @@ esac
 		{name: "unknown size", args: []string{"--size", "huge"}, message: "the choices are: tiny, quick, full"},
 		{name: "no number", args: []string{"--budget", "9 minutes"}, message: "want seconds"},
 		{name: "a value is missing", args: []string{"--out"}, message: "--out needs a value"},
-	} {
+	}) {
 		t.Run(test.name, func(t *testing.T) {
 			bundle := t.TempDir()
 			for _, name := range []string{"mercer", "cuda.test", "driver.test"} {

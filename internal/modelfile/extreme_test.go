@@ -15,6 +15,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/learners"
 )
 
@@ -159,7 +160,7 @@ func TestExtremeNumbers(t *testing.T) {
 				cases = append(cases, map[string][]float64{name: values})
 				for _, other := range arrays[:j] {
 					for k := range fillings {
-						if !testing.Short() || k < 4 {
+						if !testing.Short() || k < 4 && !required.Few() || k < 2 {
 							cases = append(cases, map[string][]float64{name: values, other: fillings[k]})
 						}
 					}

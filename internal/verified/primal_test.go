@@ -16,6 +16,7 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/page"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/internal/verified"
 	"github.com/mercer-go/mercer/kernels"
@@ -229,7 +230,7 @@ func TestPrimalBounds(t *testing.T) {
 				for _, n := range n {
 					for _, hard := range []bool{false, true} {
 						s := newSystem(kernels.Linear{}, n, m, 3, hard, hard)
-						for _, lambda := range lambdas {
+						for _, lambda := range required.Some(3, lambdas) {
 							for _, intercept := range []bool{false, true} {
 								p := s.p
 								p.Lambda, p.Intercept = lambda, intercept

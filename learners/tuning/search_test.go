@@ -14,6 +14,7 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 	_ "github.com/mercer-go/mercer/backend/ref"
 	_ "github.com/mercer-go/mercer/cpu"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners/tuning"
 	"github.com/mercer-go/mercer/solvers"
@@ -370,6 +371,9 @@ func noiseless(n int) solvers.Problem {
 func TestFirstFitTakesThePointThatIsFitted(t *testing.T) {
 	dev := device(t, "cpu")
 	some, all, total := noiseless(150), noiseless(1000), 0
+	if required.Few() {
+		all = noiseless(500)
+	}
 	for _, par := range []tuning.Params{
 		{Criterion: tuning.LeaveOneOut}, {Criterion: tuning.GCV, Strategy: tuning.Golden}, {Criterion: tuning.KFold}, {Criterion: tuning.Evidence, Strategy: tuning.Gradient},
 	} {
