@@ -41,7 +41,7 @@ func TestHTMLPages(t *testing.T) {
 		"explain classes": {[]string{"explain", "--model", in("class.st"), "--out"}, 2, []string{`<g data-series="top">`, "Effects on low", "average probability: "}},
 		"evaluate":        {[]string{"evaluate", "--model", in("number.st"), "--plot"}, 2, []string{"RMSE", "true − predicted: "}},
 		"evaluate classes": {[]string{"evaluate", "--model", in("class.st"), "--plot"}, 2, []string{"Confusion matrix", `<g data-series="top">`, "true low, predicted low",
-			"true positives, part of the positives: 1"}},
+			"true positive rate: 1"}},
 		"fit":                     {[]string{"fit", "--kernel", "gaussian(sigma=1)", "--target", "number", "--test-fraction", "0.7", "--model", in("again.st"), "--plot"}, 2, []string{"Fit of kernel-ridge", "Scores on the held-out rows", "true − predicted: "}},
 		"fit without other rows":  {[]string{"fit", "--kernel", "gaussian(sigma=1)", "--target", "number", "--model", in("alone.st"), "--plot"}, 0, []string{"Fit of kernel-ridge", "residual"}},
 		"fit of class.st, traced": {[]string{"fit", "--learner", "perceptron", "--trace", "--target", "class", "--test-fraction", "0.3", "--model", in("again-class.st"), "--plot"}, 4, []string{"Confusion matrix", "mistakes in the epoch: "}},
@@ -80,7 +80,45 @@ func TestHTMLPages(t *testing.T) {
 			}
 			if !testing.Short() {
 				browser.Check(t, page, strings.Count(page, "<figure"))
+				operatePage(t, path)
 			}
 		})
+	}
+}
+
+// operatePage points at a value of a picture, sorts each table and selects each class of a page, where it has
+// them, in a window of the width of a phone.
+func operatePage(t *testing.T, path string) {
+	t.Helper()
+	p := browser.Open(t, "file://"+path, 500, 900)
+	is := func(what, condition string) {
+		t.Helper()
+		if got := p.Text(condition); got != "true" {
+			t.Errorf("%s: %s is %s", what, condition, got)
+		}
+	}
+	if p.Text(`document.querySelector(".hint") !== null`) == "true" {
+		p.Point(".hint")
+		is("pointing at a value", `document.querySelector(".tip").offsetHeight > 0 && document.querySelector(".tip").textContent !== ""`)
+	}
+	is("sorting by the first column, twice", `[...document.querySelectorAll("table")].every(t => {
+		const rows = () => [...t.tBodies[0].rows].map(r => r.innerText), button = t.querySelector("th button");
+		if (button === null) return rows().length < 2;
+		button.click();
+		const up = rows();
+		button.click();
+		return up.length === rows().length && up.toReversed().join() === rows().join();
+	})`)
+	is("selecting a class", `[...document.querySelectorAll(".switch option")].slice(1).every(o => {
+		const list = o.closest("select");
+		list.value = o.value;
+		list.dispatchEvent(new Event("change"));
+		return [...document.querySelectorAll("[data-series]")].every(e => (e.hidden || e.classList.contains("off")) === (e.dataset.series !== o.value));
+	})`)
+	if classes := p.Text(`document.querySelectorAll("[data-series]").length > 0`); classes == "true" {
+		is("the list of classes", `document.querySelectorAll(".switch option").length > 2 || new Set([...document.querySelectorAll("[data-series]")].map(e => e.dataset.series)).size === 1`)
+	}
+	if len(p.Console) > 0 {
+		t.Errorf("the console has %q", p.Console)
 	}
 }

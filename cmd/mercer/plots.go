@@ -142,7 +142,7 @@ func rocPanel(s *score) *panel {
 	if s.AUC != nil {
 		title += ": area " + short(*s.AUC)
 	}
-	p := newPanel(title, "false positives, part of the negatives", "true positives, part of the positives")
+	p := newPanel(title, "false positive rate", "true positive rate")
 	p.grid()
 	p.dashes("", plotter.XYs{{X: 0, Y: 0}, {X: 1, Y: 1}})
 	scores := s.Outcome.Proba

@@ -253,7 +253,7 @@ func (p *panel) within(xmin, xmax, ymin, ymax float64) {
 func logarithmic(a *plot.Axis) { a.Scale, a.Tick.Marker = plot.LogScale{}, logTicks{} }
 
 // namesOnly removes the line and the ticks of an axis, because they would cross the names.
-func namesOnly(a *plot.Axis) { a.Tick.Length, a.LineStyle.Width, a.Padding = 0, 0, 0 }
+func namesOnly(a *plot.Axis) { a.Tick.Length, a.LineStyle.Width, a.Padding = 0, 0, vg.Points(4) }
 
 // upright turns the labels of the x axis by 90°.
 func (p *panel) upright() {

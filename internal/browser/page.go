@@ -144,6 +144,12 @@ func (p *Page) Press(key string) {
 	p.call("Input.dispatchKeyEvent", fields{"type": "keyUp", "key": key}, nil)
 }
 
+// Media shows the page as for a kind of media: print, or screen.
+func (p *Page) Media(kind string) {
+	p.t.Helper()
+	p.call("Emulation.setEmulatedMedia", fields{"media": kind}, nil)
+}
+
 // Picture returns the visible part of the page as a PNG file.
 func (p *Page) Picture() []byte {
 	p.t.Helper()

@@ -90,7 +90,6 @@ const names = [...new Set(parts.map(part => part.dataset.series))];
 if (names.length > 1) {
   const label = document.createElement("label"), select = document.createElement("select");
   label.className = "switch";
-  label.style.display = "block";
   for (const name of ["", ...names]) select.append(new Option(name || "all", name));
   select.addEventListener("change", () => {
     for (const part of parts) {

@@ -127,6 +127,11 @@ func TestScript(t *testing.T) {
 	is("class q", `document.querySelector("svg g").classList.contains("off")`, "true")
 	p.Text(choose(""))
 	is("all classes", cards, "Numbers, Class p, Class q, Picture")
+	const shown = `[...document.querySelectorAll(".switch, .tip")].filter(e => e.offsetHeight > 0).length`
+	p.Point("circle")
+	is("the list of classes and the value of a point on the screen", shown, "2")
+	p.Media("print")
+	is("on paper", shown, "0")
 	if len(p.Console) > 0 {
 		t.Errorf("the console has %q", p.Console)
 	}
