@@ -183,12 +183,17 @@ func titleOf(list []drawn, values string) (title, kernel string) {
 	case len(list) > 1 && values == "":
 		return "boundary of " + count(len(list), "model"), ""
 	case len(list) == 1 && ok && k.Kernel() != nil:
-		kernel = ", " + longNumber.ReplaceAllStringFunc(k.Kernel().String(), func(text string) string {
-			v, _ := strconv.ParseFloat(text, 64) // no error, because longNumber matches only valid numbers
-			return short(v)
-		})
+		kernel = ", " + rounded(k.Kernel())
 	}
 	return m.Learner(), kernel
+}
+
+// rounded returns a kernel with rounded numbers, for a title.
+func rounded(k kernels.Kernel) string {
+	return longNumber.ReplaceAllStringFunc(k.String(), func(text string) string {
+		v, _ := strconv.ParseFloat(text, 64) // no error, because longNumber matches only valid numbers
+		return short(v)
+	})
 }
 
 // longNumber matches a number with too many digits for a title.

@@ -36,34 +36,7 @@ func surfacePicture(res *tuning.Result) picture {
 	p := newPanel(fmt.Sprintf("%s: %s at the cross", report.heading(), short(best)), "λ", label)
 	p.X.Tick.Marker, p.Y.Tick.Marker = decades{}, decades{}
 
-	trials := slices.Clone(res.Trials)
-	slices.SortFunc(trials, func(a, b tuning.Trial) int { return cmp.Compare(height(res, a), height(res, b)) })
-	var ys []float64
-	for _, t := range trials {
-		ys = append(ys, height(res, t))
-	}
-	cells := boxes{over: vg.Points(0.4)}
-	for i, t := range trials {
-		points := slices.DeleteFunc(slices.Clone(t.Points), func(at tuning.Point) bool { return at.Lambda == 0 }) // 0 is not on a logarithmic axis
-		var xs []float64
-		for _, at := range points {
-			xs = append(xs, math.Log10(at.Lambda))
-		}
-		for j, at := range points {
-			b := box{fill: color.White}
-			b.x0, b.x1 = between(xs, j)
-			b.y0, b.y1 = between(ys, i)
-			bad := shown(by, at.Score) - best
-			if by != tuning.Evidence {
-				bad /= best
-			}
-			if !math.IsInf(bad, 0) && !math.IsNaN(bad) { // a cell without a score is white
-				b.fill = surfaceShade(bad)
-			}
-			cells.list = append(cells.list, b)
-		}
-	}
-	p.Add(cells)
+	p.Add(surfaceCells(res, best))
 	if trial := res.Trials[res.Best]; trial.Lambda() > 0 {
 		p.dots("", draw.GlyphStyle{Color: color.NRGBA{R: 0xd5, G: 0x5e, A: 0xff}, Radius: 2 * vg.Millimeter, Shape: draw.CrossGlyph{}},
 			plotter.XYs{{X: math.Log10(trial.Lambda()), Y: height(res, trial)}})
@@ -79,7 +52,52 @@ func surfacePicture(res *tuning.Result) picture {
 		}
 		p.Legend.Add(name, swatch{surfaceShade(bad)})
 	}
-	return picture{title: "Scores of " + res.Kernel().String(), rows: [][]*panel{{p}}}
+	return picture{title: "Scores of " + rounded(res.Kernel()), rows: [][]*panel{{p}}}
+}
+
+// surfaceCells returns the cells of surfacePicture. All rows end at the same abscissas, though the search refines
+// the grid of λ of some kernels at an end.
+func surfaceCells(res *tuning.Result, best float64) boxes {
+	by := res.Params.Criterion
+	trials := slices.Clone(res.Trials)
+	slices.SortFunc(trials, func(a, b tuning.Trial) int { return cmp.Compare(height(res, a), height(res, b)) })
+	var ys []float64
+	for _, t := range trials {
+		ys = append(ys, height(res, t))
+	}
+	cells := boxes{over: vg.Points(0.4)}
+	low, high, left, right := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+	for i, t := range trials {
+		points := slices.DeleteFunc(slices.Clone(t.Points), func(at tuning.Point) bool { return at.Lambda == 0 }) // 0 is not on a logarithmic axis
+		var xs []float64
+		for _, at := range points {
+			xs = append(xs, math.Log10(at.Lambda))
+		}
+		for j, at := range points {
+			b := box{fill: color.White}
+			b.x0, b.x1 = between(xs, j)
+			low, high, left, right = min(low, xs[j]), max(high, xs[j]), min(left, b.x0), max(right, b.x1)
+			b.y0, b.y1 = between(ys, i)
+			bad := shown(by, at.Score) - best
+			if by != tuning.Evidence {
+				bad /= best
+			}
+			if !math.IsInf(bad, 0) && !math.IsNaN(bad) { // a cell without a score is white
+				b.fill = surfaceShade(bad)
+			}
+			cells.list = append(cells.list, b)
+		}
+	}
+	for i := range cells.list {
+		b := &cells.list[i]
+		if b.x0 <= low {
+			b.x0 = left
+		}
+		if b.x1 >= high {
+			b.x1 = right
+		}
+	}
+	return cells
 }
 
 // surfaceShade returns the color of a score that is worse than the best by bad: dark blue for 0,

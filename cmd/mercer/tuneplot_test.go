@@ -9,8 +9,33 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/mercer-go/mercer/internal/required"
+	"github.com/mercer-go/mercer/learners/tuning"
 )
+
+// TestSurfaceRowsEndTogether draws the scores of three kernels. The grid of λ of the second is finer at one end, and
+// the third has fewer λ.
+func TestSurfaceRowsEndTogether(t *testing.T) {
+	row := func(factor float64, lambdas ...float64) tuning.Trial {
+		trial := tuning.Trial{Factors: []float64{factor}}
+		for _, lambda := range lambdas {
+			trial.Points = append(trial.Points, tuning.Point{Lambda: lambda, Score: 1})
+		}
+		return trial
+	}
+	cells := surfaceCells(&tuning.Result{Trials: []tuning.Trial{row(1, 0.01, 1, 100), row(10, 0.01, 0.1, 1, 100), row(100, 1, 100)}}, 1)
+	var got [][2]float64
+	for _, b := range cells.list {
+		got = append(got, [2]float64{b.x0, b.x1})
+	}
+	want := [][2]float64{{-3, -1}, {-1, 1}, {1, 3}, {-3, -1.5}, {-1.5, -0.5}, {-0.5, 1}, {1, 3}, {-1, 1}, {1, 3}}
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 16*0x1p-52)); diff != "" { // a few roundings of numbers below 4
+		t.Error(diff)
+	}
+}
 
 // tunePlotArguments returns the arguments of a search that reads its table from standard input.
 func tunePlotArguments() []string {
