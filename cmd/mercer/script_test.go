@@ -116,7 +116,7 @@ func beginnings(t *testing.T, folder string) string {
 			if bytes.Contains(line, []byte("mercer ")) && line[0] != '#' {
 				commands++
 			}
-			if commands > 4 {
+			if commands > 3 {
 				break
 			}
 			kept = append(kept, line...)
