@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/dataset"
+	"github.com/mercer-go/mercer/internal/required"
 )
 
 // tableWith returns a CSV file. Its column x has n different numbers and, below them, the given
@@ -97,7 +98,7 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 func TestSpellingsAreRefused(t *testing.T) {
 	const percent, currency, sign = "is a number with a percent sign: write the number alone", "is a number with a currency sign: write the number alone", "is a number whose sign does not come first: write a negative number as -1.5"
 	give := func(s string) string { return "is a number in another spelling: give " + s }
-	for _, c := range []struct {
+	for _, c := range required.Some(11, []struct {
 		f          dataset.File
 		cell, rule string
 	}{
@@ -114,7 +115,7 @@ func TestSpellingsAreRefused(t *testing.T) {
 		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "1.5", rule: give("the decimal mark '.' to read 1.5")},
 		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "1.234", rule: give("the thousands mark '.' to read 1234 or the decimal mark '.' to read 1.234")},
 		{f: dataset.File{Dialect: dataset.Dialect{Thousands: ","}}, cell: "1,5", rule: give("the decimal mark ',' to read 1.5")},
-	} {
+	}) {
 		for name, cells := range map[string][]string{
 			"number":  {"1", "2", c.cell, "3"},
 			"text":    {"red", "blue", c.cell, "red"},

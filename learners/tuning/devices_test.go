@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/learners/tuning"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -19,11 +20,11 @@ func TestDevices(t *testing.T) {
 	p := wave(t, 60, 1)
 	one := device(t, "ref")
 	more := []backend.Device{device(t, "ref"), device(t, "ref")}
-	for _, par := range []tuning.Params{
+	for _, par := range required.Some(2, []tuning.Params{
 		{Steps: 5},
 		{Strategy: tuning.Golden, Criterion: tuning.KFold, Steps: 7, Folds: 3, Seed: 2},
 		{Strategy: tuning.Bayes, Criterion: tuning.KFold, Steps: 4, Seed: 3},
-	} {
+	}) {
 		want, err := tuning.Search(t.Context(), one, p, par)
 		if err != nil {
 			t.Fatal(err)
