@@ -208,7 +208,7 @@ var catalogue = []Description{
 		wrap:       func(_ []int, k Kernel) Kernel { return ExpOf{k} },
 	},
 	{
-		Name: "normalize", Aliases: []string{"normalize"}, Formula: "k(x, z) / √(k(x, x) k(z, z)) of a kernel k, 0 where k(x, x) is 0",
+		Name: "normalize", Formula: "k(x, z) / √(k(x, x) k(z, z)) of a kernel k, 0 where k(x, x) is 0",
 		Parameters: []Parameter{{Name: "k", Type: innerKernel, Rule: "any kernel"}},
 		Example:    "normalize(polynomial(degree=2,c=1))",
 		Source:     "Shawe-Taylor and Cristianini (2004), Kernel Methods for Pattern Analysis, section 5.1",

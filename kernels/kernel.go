@@ -18,7 +18,7 @@ type Kernel interface {
 	Check(d int) error
 
 	// IsPSD reports whether the parameters guarantee a positive semi-definite
-	// Gram matrix for every set of points.
+	// Gram matrix for all points that Check accepts.
 	IsPSD() bool
 
 	// compile appends the code that pushes k(x, z) on the stack.

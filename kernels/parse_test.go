@@ -183,7 +183,14 @@ func TestParseErrors(t *testing.T) {
 // for an omitted required parameter names the parameter, and that every alias gives the same kernel
 // as the name.
 func TestCatalogue(t *testing.T) {
+	var names []string
 	for _, d := range kernels.Catalogue() {
+		for _, name := range append([]string{d.Name}, d.Aliases...) {
+			if slices.Contains(names, name) {
+				t.Errorf("%s is the name or an alias of two kernels, or twice of one", name)
+			}
+			names = append(names, name)
+		}
 		k, err := kernels.Parse(d.Example)
 		if err != nil {
 			t.Errorf("%s: %v", d.Name, err)

@@ -18,7 +18,7 @@ const (
 	Add              // u, t → u + t
 	Mul              // u, t → u · t
 	PowInt           // t ← t^Arg, Arg ≥ 1
-	Sqrt             // t ← √max(t, 0); NaN stays NaN
+	Sqrt             // t ← √max(t, 0); NaN stays NaN; then PowInt 2n gives max(t, 0)ⁿ
 	Exp              // t ← exp(t)
 	Pow              // t ← t^A for t ≥ 0; NaN for t < 0 and for NaN
 	Tanh             // t ← tanh(t)

@@ -133,8 +133,8 @@ from sklearn.linear_model import *
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.gaussian_process import GaussianProcessRegressor, GaussianProcessClassifier
-from sklearn.neighbors import KNeighborsRegressor, KNeighborsClassifier
-from sklearn.svm import SVC, SVR
+from sklearn.neighbors import *
+from sklearn.svm import *
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.compose import TransformedTargetRegressor

@@ -152,7 +152,7 @@ func testOptions(c *cell) {
 	_, err := c.Fit(c.Context(), c.dev, x, y, learners.Options{Memory: 1})
 	var budget *solvers.BudgetError
 	if !errors.As(err, &budget) {
-		c.Errorf("one byte of memory gives the error %v", err)
+		c.Errorf("with one byte of memory Fit returns the error %v: the learner must give its memory to fitting.task", err)
 	}
 	c.refused(err, "1 B may be used")
 	last := -1.0
@@ -163,7 +163,7 @@ func testOptions(c *cell) {
 		last = p.Fraction
 	}})
 	if last != 1 {
-		c.Errorf("progress ended at %v", last)
+		c.Errorf("progress ended at %v, not at 1 (−1: none was reported): Fit must call the method Step of its task", last)
 	}
 	if d, err := learners.Find(c.Learner); err == nil && !d.Checkpoints() {
 		_, err := c.Fit(c.Context(), c.dev, x, y, learners.Options{Checkpoint: solvers.Checkpoint{Dir: c.TempDir()}})
