@@ -254,8 +254,9 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 	}
 }
 
-// addPanel multiplies one panel P of codes, whose first row is i, with columns of v. It adds P v to
-// sums and, because A is symmetric, Pᵀ v to x. The columns of v and of x are ld elements apart.
+// addPanel multiplies a panel P of 16-bit numbers, whose first row is i, with columns of v. It adds
+// P v to sums and, because A is symmetric, Pᵀ v to x. The columns of v and of x are ld elements
+// apart.
 func (q *queue[T]) addPanel(s *scratch[T], h *fixedMatrix[T], i int, v []T, ld int, x, sums []T, cols int) {
 	u := q.engine.ukr
 	chunks, span := i/ukr.CodeSpan+1, fixedSpan/ukr.CodeSpan

@@ -411,8 +411,7 @@ func scales(s kernels.Stat, d int) []float64 {
 	return append(slices.Clone(s.Scale), make([]float64, d-len(s.Scale))...)
 }
 
-// only returns the index of the only nonzero element of scale; ok is false if the number of nonzero
-// elements is not 1.
+// only searches scale for nonzero elements. If there is exactly one, it returns its index and true.
 func only(scale []float64) (column int, ok bool) {
 	for c, v := range scale {
 		if v != 0 {

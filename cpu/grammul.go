@@ -54,7 +54,7 @@ func (q *queue[T]) GramMulRoundings(m, t int) int {
 	return 1 + panels(min(m, wide), lanes) + 2*bits.Len(uint(lanes)) + panels(m, wide) + 2*blocks
 }
 
-// times computes out ← k(X, Z) V. Z is X if same is true. None of the matrices may be empty.
+// times sets out to the Gram matrix k(X, Z) of g times v. If same, Z is X. No matrix may be empty.
 func (g *gram[T]) times(v, out *matrix[T], same bool) {
 	given, free := g.q.engine.multipliersOf(v.view(), g.q.engine.shared)
 	defer free()

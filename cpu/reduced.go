@@ -23,8 +23,8 @@ import (
 // reducedBlock is the width nb of a block column. It is a variable so that tests can reduce it.
 var reducedBlock = 256
 
-// roundedNorm is the norm of a row in units of its step. No element exceeds the norm, so that all
-// integers are below 2¹⁵.
+// roundedNorm is ‖l_i‖ divided by the step to which row l_i is rounded. No element exceeds the
+// norm, so that the rounded integers are below 2¹⁵.
 const roundedNorm = 1<<15 - 64
 
 // reducedDiagonal is the lower limit for the diagonal elements of A, which are the squared norms of

@@ -284,8 +284,8 @@ func (o *common[T]) add(_ *scratch[T], i, j int, out []T) {
 	}
 }
 
-// gather adds to out the terms of the columns that row i of X has in common with the rows of Z from
-// row lo on.
+// gather evaluates a statistic of row i of X with the rows of Z from row lo on. It adds to out the
+// terms of the columns that both rows store.
 func (o *common[T]) gather(i, lo int, out []T) {
 	columns, values := o.points.Row(i)
 	l, hi := o.z.all, lo+len(out)

@@ -58,8 +58,8 @@ func (m *meter) on(b *testing.B, f func() error) time.Duration {
 }
 
 // figure reports the product of amount and the number of runs of f per second, in the given unit.
-// The function before prepares the operands of each run and is not timed. If before is nil, each
-// timing runs f repeatedly.
+// before, which runs first, prepares the operands of each run; its time is not measured. If before
+// is nil, each timing runs f repeatedly.
 func (m *meter) figure(b *testing.B, name string, amount float64, unit string, before, f func() error) {
 	b.Run(name, func(b *testing.B) {
 		for range b.N {

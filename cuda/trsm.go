@@ -13,8 +13,8 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	q.run("trsm", func() error { return q.trsm(s, ul, t, alpha, A, B, rounding{}) })
 }
 
-// trsm solves with a triangle. If r is reduced precision, products with off-diagonal blocks round
-// their operands. Solves with the diagonal blocks, of order cuts.reduced, are in full precision.
+// trsm solves a triangular system. If r is reduced precision, products with off-diagonal blocks
+// round their operands. Diagonal blocks, of order cuts.reduced, use full precision.
 func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], r rounding) error {
 	if b.rows == 0 || b.cols == 0 {
 		return nil

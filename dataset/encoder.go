@@ -429,7 +429,7 @@ type writer interface {
 // blockNumbers is the number of feature values in a block. Writers write a block column by column.
 const blockNumbers = 1 << 15
 
-// A place specifies which column a writer reads and which features it writes.
+// A place specifies the column that a writer encodes, and the features that the writer sets.
 type place struct {
 	table  *Table
 	column *column

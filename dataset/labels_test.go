@@ -154,7 +154,8 @@ func TestClassesAreExact(t *testing.T) {
 	if got := indices(t, e, table); !slices.Equal(got, []float64{1, 2, 1, 0, 0}) {
 		t.Errorf("indices are %v", got)
 	}
-	// In a column of so many numbers, their texts are not stored. The error must say this.
+	// In a column of more than MaxCategories numbers, the texts of the numbers are not stored. The
+	// error of Targets must give this reason.
 	var many strings.Builder
 	many.WriteString("x1,y\n")
 	for i := range dataset.MaxCategories + 1 {

@@ -182,7 +182,7 @@ func TestParquetDamage(t *testing.T) {
 	}
 }
 
-// fuzzMemory limits the memory of a table in a fuzz test. Some bytes can represent millions of
+// fuzzMemory limits the memory of a table in a fuzz test. A few bytes can represent millions of
 // rows, and fuzzing would be slow if they were read.
 const fuzzMemory = 1 << 18
 

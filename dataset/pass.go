@@ -102,8 +102,8 @@ func (p *pass) encodeTable(t *Table, err error, e *Encoder) (encoded, error) {
 	return r, err
 }
 
-// mergeClasses replaces the indices of classes that e lacks. Each part numbers these classes by
-// itself; the new indices are the same in all parts. Call it for the parts in their order.
+// mergeClasses renumbers the classes that e lacks. Each encoded part numbers them separately; the
+// new indices are the same in all parts. Call mergeClasses for the parts in order.
 func (p *pass) mergeClasses(r encoded, e *Encoder) error {
 	known := len(e.Labels)
 	if len(r.classes) <= known {

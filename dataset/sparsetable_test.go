@@ -340,8 +340,8 @@ func TestSparseTablesOfOtherRows(t *testing.T) {
 	}
 }
 
-// TestLIBSVMSpellings checks that lines with several spaces, tabs, comments, queries, CR LF or long
-// numbers are read like plain lines, at any position in the file.
+// TestLIBSVMSpellings checks that lines with several spaces, tabs, comments, query numbers (qid:7),
+// CR LF or long numbers are read like plain lines, at any position in the file.
 func TestLIBSVMSpellings(t *testing.T) {
 	plain := "1 1:0.5 3:2\n-2.5 2:1e-3 4:4\n3\n4 1:1\n"
 	for _, text := range []string{

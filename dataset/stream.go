@@ -282,7 +282,7 @@ func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error
 	return f.end(ctx)
 }
 
-// A block holds the arrays of a block of rows while it is filled.
+// A block collects encoded rows until a filler has filled its arrays.
 type block struct {
 	x, y, weights []float64
 	keys          []uint64

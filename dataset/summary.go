@@ -341,7 +341,7 @@ func (s *columnSummary) empty() *Error { return earlier(s.Faults[missing], s.Fau
 // odd returns the error for the first number that is not finite, or nil.
 func (s *columnSummary) odd() *Error { return earlier(s.Faults[notFinite], s.Faults[outOfRange]) }
 
-// and returns a copy of e whose rule ends with the given text, or nil if e is nil.
+// and(rule) returns a copy of e with rule appended to its Rule, or nil if e is nil.
 func (e *Error) and(rule string) *Error {
 	if e == nil {
 		return nil

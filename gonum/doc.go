@@ -1,4 +1,4 @@
-// Package gonum converts between Mercer's and gonum's matrices, and factors on Mercer's devices.
+// Package gonum converts matrices between gonum and Mercer, and factors them on Mercer's devices.
 //
 //	Host      converts any mat.Matrix to Mercer's row-major matrix, without a copy if possible
 //	Dense     is the reverse conversion, without a copy

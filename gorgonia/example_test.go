@@ -16,8 +16,9 @@ import (
 )
 
 // This example learns a metric with gradients through a solve. The target depends on three of eight
-// features. Kernel ridge regression is fitted to 300 rows of XA, with an 8×8 matrix A. A and λ are
-// trained to predict 300 other rows. The example also prints the error at 300 unseen rows.
+// features. A is an 8×8 matrix, and each row of X is a sample. Kernel ridge regression is fitted to
+// 300 rows of XA. A and λ are trained to predict 300 other rows. The example also prints the error
+// at 300 unseen rows.
 func Example() {
 	dev, err := backend.Open("", backend.Config{})
 	if err != nil {

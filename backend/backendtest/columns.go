@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// testAddDiag requires exact results: an addition has only one correctly rounded result. It
-// overwrites d after the call of AddDiag, which the interface allows.
+// testAddDiag requires exact results: an addition has only one correctly rounded result. The test
+// overwrites d after the call of AddDiag, as callers may.
 func testAddDiag[T backend.Float](r *rig[T]) {
 	for _, n := range []int{0, 1, 2, 3, 17, 64, 129} {
 		for _, length := range []int{1, n} {
@@ -59,7 +59,7 @@ func testColAxpy[T backend.Float](r *rig[T]) {
 		want := each(rows, cols, func(i, j int) float64 { return y.Row(i)[j] + alpha.Data[j]*x.Row(i)[j] })
 		r.equal(what, r.do(what, run(alpha), x, y), want)
 
-		// product[T](1) bounds the error of a product and a sum, fused or not.
+		// The errors of one product and one sum, fused or not, are at most product[T](1).
 		alpha, x, y = r.normals(1, cols), r.normals(rows, cols), r.normals(rows, cols)
 		size := each(rows, cols, func(i, j int) float64 {
 			return abs1(alpha.Data[j]*x.Row(i)[j]) + abs1(y.Row(i)[j])

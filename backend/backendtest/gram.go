@@ -277,8 +277,8 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 		} {
 			check(k, histogram(1+r.rng.IntN(40)), histogram(1+r.rng.IntN(40)))
 		}
-		// The precomputed kernels have d training objects. The points of training are these
-		// objects, and the points of others are other objects.
+		// The precomputed kernels have d training objects. The matrix training holds the points of
+		// these objects; the matrix others holds points of other objects.
 		values := r.normals(d, d)
 		training := each(d, d+2, func(i, j int) float64 {
 			if j == 0 {

@@ -49,7 +49,7 @@ func Run(t *testing.T, open Open) { Suite{Open: open}.Run(t) }
 type Suite struct {
 	Open Open
 	// LargeN is the size of the large tests; 0 means 1100. A slow backend may set a lower size, but
-	// a matrix must still have several of its blocks.
+	// a matrix of this order must still consist of several of the backend's blocks.
 	LargeN int
 	// Leave reports whether to omit the named test, for example because an earlier run with another
 	// Open covers it. nil omits no test.

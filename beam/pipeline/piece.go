@@ -143,7 +143,7 @@ func textOf(path string) string {
 	return ""
 }
 
-// lineEnd returns the end of the line that contains the byte with the offset at − 1.
+// lineEnd returns the end of the line that contains the byte before the given offset.
 func lineEnd(f io.ReadSeeker, at, size int64) (int64, error) {
 	if at >= size {
 		return size, nil

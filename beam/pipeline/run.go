@@ -21,12 +21,12 @@ type Ran struct {
 // Run fits p on the runner registered with Beam under the given name, waits, and reads the report
 // written next to the model.
 //
-// Flink, Spark and Dataflow retry the bundles of a lost worker on another worker. Prism, as of Beam
-// 2.77, ends the job with one of several errors; Run then restarts the job, up to attempts runs in
-// total. Neither kind of repetition changes the bits of the model. Run does not retry after an
-// error in the data. It returns this error as one line, without the text that the runner adds.
-// Prism sometimes reports the step after the failed step and omits the reason of the failure. Run
-// then makes up to ten more attempts to obtain the reason.
+// Flink, Spark and Dataflow retry the bundles of a lost worker on another worker. Prism (Beam 2.77)
+// ends the job with an error instead. Run then restarts the job, up to attempts runs in total.
+// Retries and restarts do not change the bits of the model. After an error in the data, Run does
+// not retry. It returns this error as one line, without the text that the runner adds. Prism
+// sometimes omits the reason and reports the step after the failed step. Run then makes up to ten
+// more attempts to obtain the reason.
 func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, error) {
 	hidden := 10
 	for attempt := 1; ; attempt++ {

@@ -193,7 +193,7 @@ func (p *parameterFlag) Set(text string) error {
 	return nil
 }
 
-// cacheName is the only parameter whose value is a size in bytes. Learners take it in MiB.
+// cacheName is the only parameter whose flag accepts a size such as 2GiB. Learners take it in MiB.
 const cacheName = "cache"
 
 // describe prepares a command for --help. It adds the descriptions of the learners that the call

@@ -305,8 +305,9 @@ func sameNumber(shown, value string) bool {
 	return math.Abs(a-b) <= min(unitA, unitB)*(1+1e-9) // the factor allows for the rounding of a and b to float64
 }
 
-// samePictures compares the pictures in folder, which the commands of a page drew, with the files
-// of the same names in the folder stored. With -update it replaces the stored files.
+// samePictures compares the pictures that the commands of a page drew, in the first folder, with
+// the files of the same names in the second folder. With -update it replaces the files in the
+// second folder.
 func samePictures(t *testing.T, folder, stored string, names []string) {
 	t.Helper()
 	for _, name := range names {

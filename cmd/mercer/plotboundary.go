@@ -383,8 +383,8 @@ func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, y
 // mostRings is the maximum number of points with rings.
 const mostRings = 2000
 
-// ringed maps the name of a fact about sparse kernel models to the name in the legend of the points
-// with rings. Models without such a fact use every sample.
+// ringed maps names that Facts returns for sparse kernel models to the legend's names for points
+// with rings. A model without any of these facts uses every sample.
 var ringed = map[string]string{"support vectors": "support vectors", "relevance vectors": "relevance vectors", "support": "points with a coefficient", "centers": "centers"}
 
 // drawPoints draws rings around the points of sparse kernel models.

@@ -316,8 +316,8 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	return picture{title: "Bounds of lasso and ridge", rows: [][]*panel{{p}}}, nil
 }
 
-// squaredError returns the function Σ s_i (y_i − wᵀx_i − b)² of the two weights w, where b is
-// optimal for w. weights are the s_i, or nil for all 1.
+// squaredError returns the function Σ s_i (y_i − wᵀx_i − b)² of the two coefficients w, where b is
+// optimal for w. The s_i are the sample weights; nil weights are all 1.
 func squaredError(x, y mat.Matrix, weights []float64) func(u, v float64) float64 {
 	center := func(m mat.Matrix, j int) []float64 {
 		c := mat.Col(nil, j, m)

@@ -133,10 +133,10 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 	return zero
 }
 
-// touch finds lines f = 0 on whose two sides f has the same sign. It searches along the rows of the
-// raster, or along its columns. A point belongs to a line if |f| has a minimum between two grid
-// points that is less than a millionth of |f| at these points. As f grows with the square of the
-// distance from the line, the point is within a thousandth of a cell of the line.
+// touch finds lines f = 0 with the same sign of f on both sides. It searches along the rows of the
+// raster, or along its columns. It accepts a minimum of |f| between two grid points if the minimum
+// is below a millionth of |f| at these points. Near the line, f grows with the square of the
+// distance, so that the minimum is within a thousandth of a cell of the line.
 func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, error)) error {
 	along, across := l.x, l.y
 	at := func(i, j int) (float64, int) { return math.Abs(l.z.At(i, j)), l.sign[i][j] }

@@ -156,8 +156,8 @@ func tileLanes[T Float](step func(a, b, acc T) T) func(*Tile[T]) {
 	}
 }
 
-// chainOf returns Σ_p s(a_p, b_p), summed in the order of p, where a_p = a[p·strideA] and b_p =
-// b[p·strideB].
+// chainOf starts with sum = 0, sets sum = step(a[p·strideA], b[p·strideB], sum) for p = 0, …, k−1,
+// and returns sum.
 func chainOf[T Float](step func(a, b, acc T) T, k int, a []T, strideA int, b []T, strideB int) T {
 	var sum T
 	for p := range k {

@@ -205,7 +205,7 @@ func words() *[16]uint64 { return new([16]uint64) }
 const mostPitch = 1<<31 - 1
 
 // Copy queues a copy in a stream. Rows without gaps are copied as one long row, because the driver
-// copies short rows, such as points of three features, at a small fraction of the rate.
+// copies short rows, such as points of three features, many times more slowly.
 func (a *API) Copy(c Copy2D, s Stream) error {
 	if c.Height == 1 || c.Src.Pitch == c.Width && c.Dst.Pitch == c.Width {
 		return a.do(cuMemcpyAsync, c.Dst.address(), c.Src.address(), uintptr(c.Width)*uintptr(c.Height), uintptr(s))

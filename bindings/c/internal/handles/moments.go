@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Moments is the caller's memory for the results of Fill: Gram for XᵀWX, d×d, Products for YᵀWX,
-// t×d, and Means for the d + t means of n×d samples x and n×t targets y.
+// Moments is the caller's memory for the results of Fill. Gram holds XᵀWX, d×d. Products holds
+// YᵀWX, t×d. Means holds the d means of the samples x and the t means of the targets y.
 type Moments struct{ Gram, Products, Means []float64 }
 
 // Fill computes the moments of x and y. With an intercept, X and Y are x and y minus their weighted

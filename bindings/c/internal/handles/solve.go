@@ -44,8 +44,8 @@ func Solve(ctx context.Context, d *Device, p SolveProblem, out []float64) (resid
 	return residual, err
 }
 
-// system returns the kernel of a text and x in the form that the kernel requires. It does not check
-// the points, because the solvers do.
+// system parses the text kernel, and converts x to the form that the parsed kernel requires. It
+// does not check the points, because the solvers do.
 func system(kernel string, x Matrix) (k kernels.Kernel, points numeric.Points, err error) {
 	k = kernels.Precomputed{}
 	if kernel != "" {
