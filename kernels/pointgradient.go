@@ -54,8 +54,8 @@ func (s Stat) TermGradient(p int, x, z float64) (dx, dz float64) {
 }
 
 // sincDerivative returns the derivative of sin(2πΔ)/Δ: (2πΔ cos 2πΔ − sin 2πΔ)/Δ². Its numerator
-// suffers cancellation for small Δ. For 2πΔ < 1/64 it uses the series (2π)³ (−Δ/3 + (2π)²Δ³/30 −
-// (2π)⁴Δ⁵/840), whose relative truncation error is below 2⁻⁵⁰.
+// suffers cancellation for small Δ. For |2πΔ| < 1/64, sincDerivative uses the series (2π)³ (−Δ/3 +
+// (2π)²Δ³/30 − (2π)⁴Δ⁵/840), whose relative truncation error is below 2⁻⁵⁰.
 func sincDerivative(diff float64) float64 {
 	const w = 2 * math.Pi
 	a := w * diff

@@ -169,7 +169,7 @@ func (k RationalQuadratic) base(c *compiler) {
 	c.unary(Instr{Op: Affine, A: 0.5 / k.A / k.Sigma / k.Sigma, B: 1})
 }
 
-// power appends the code of t^exponent.
+// power appends the code of t^exponent; base defines t.
 func (k RationalQuadratic) power(c *compiler, exponent float64) {
 	k.base(c)
 	c.unary(Instr{Op: Pow, A: exponent})

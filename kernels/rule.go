@@ -73,7 +73,7 @@ func (r Rule) Check(name string, v float64) error {
 	return nil
 }
 
-// param returns a parameter with the rule.
+// param returns a parameter that must satisfy the rule r.
 func (r Rule) param(name string, v float64) Param {
 	return Param{Name: name, Value: v, Log: r.Min >= 0, Rule: r}
 }

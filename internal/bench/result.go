@@ -60,7 +60,7 @@ type Cell struct {
 	Runs []Run `json:"runs"`
 }
 
-// Run holds the measurement of an implementation in a cell.
+// Run holds the measurement of one implementation in the case of a Cell.
 type Run struct {
 	Implementation string `json:"entrant"`
 	Reason         string `json:"reason,omitempty"` // reason why there is no timing; the fields below are then empty

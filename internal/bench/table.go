@@ -216,7 +216,7 @@ func (g group) table(r *Result, q quantity, what string, format func(float64) st
 }
 
 // spreadText returns the range of a run's timings, with a degree sign for each outlier, and the
-// ratio of its rate to the ceiling.
+// ratio of the run's rate to the rate of the limiter (Run.Ceiling).
 func spreadText(run *Run, v Summary, format func(float64) string) string {
 	text := "once"
 	if len(run.Timings) > 1 {

@@ -13,7 +13,7 @@ type Rates struct {
 	Pairs    float64 // speed of kernel evaluations in float64, in instructions per second
 	Step     float64 // seconds of a short operation that must wait for the result of the previous operation
 	Solve    float64 // seconds per row of a triangular solve with a small number of columns, in addition to the time to read the triangle
-	// ReducedSolve is Solve for a factor of PotrfPackedReduced; 0 means the same value as Solve.
+	// ReducedSolve has the meaning of Solve, for triangles from PotrfPackedReduced; 0 means Solve.
 	ReducedSolve float64
 }
 

@@ -56,7 +56,7 @@ type KernelParams struct {
 	Memory  int64   // maximum number of bytes of device memory; 0 means all free memory of the device
 }
 
-// KernelResult is the minimum or, with a Warning, the point after the last step.
+// KernelResult is the minimum of the objective or, with a Warning, the point after the last step.
 type KernelResult struct {
 	Alpha     backend.Host[float64] // n×1 for two classes, n×C for more
 	Intercept []float64             // the intercepts b

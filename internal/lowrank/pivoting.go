@@ -165,8 +165,8 @@ func (p *pivoting[T]) gathered(m backend.Matrix[T], s []int) (backend.Matrix[T],
 	return p.upload(h)
 }
 
-// extend adds the columns (K_nS − F F_Sᵀ)L⁻ᵀ for the pivots S in s to F, where factor is L in LLᵀ =
-// (K − FFᵀ)_SS. It updates the fields diag and left.
+// extend adds the columns (K_S − F F_Sᵀ)L⁻ᵀ to F. K_S has the columns s of K, and F_S the rows s of
+// F. factor is L in LLᵀ = (K − FFᵀ)_SS. extend updates the fields diag and left.
 func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 	if len(s) == 0 {
 		return nil

@@ -84,8 +84,8 @@ func TestSpectrumOfFiniteRank(t *testing.T) {
 
 // TestSpectrumOfRepeatedRows checks a kernel that is 0 for different rows. K has the eigenvalue 1
 // for each single row, and one eigenvalue equal to the number of copies of the repeated row. The
-// number of iterations grows as the square root of the eigenvalues, so an error by a factor of 3
-// changes it by less than a factor of 2.
+// number of iterations grows as the square root of the eigenvalues, so an eigenvalue that is wrong
+// by a factor of 3 changes this number by less than a factor of 2.
 func TestSpectrumOfRepeatedRows(t *testing.T) {
 	const seed, n, d = 9, 6000, 8
 	t.Logf("seed %d", seed)

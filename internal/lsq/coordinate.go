@@ -176,7 +176,7 @@ func (c *coordinate) exact(s *lassoState, mu float64, active []int, l Lasso) (bo
 }
 
 // follow moves w from the minimum at the previous μ towards the minimum at this μ. While the set of
-// nonzero weights stays the same, the minimum is linear in μ, and the last factor belongs to this
+// nonzero weights stays the same, the minimum is linear in μ, and c.factor still belongs to this
 // set. One step of Newton's method then gives the exact minimum.
 func (c *coordinate) follow(s *lassoState, mu float64) {
 	if len(c.active) > 0 && !slices.ContainsFunc(c.active, func(p int) bool { return s.w[p] == 0 }) {

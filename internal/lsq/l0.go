@@ -103,8 +103,8 @@ func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, best []float64, complete 
 	return nil
 }
 
-// threshold implements iterative hard thresholding for the weights u = w/scale of the columns
-// scaled to norm 1.
+// threshold implements iterative hard thresholding. It scales the columns to norm 1, and their
+// weights are then u = w/scale.
 type threshold struct {
 	a         *normal
 	l         L0

@@ -367,8 +367,8 @@ func (l *Line) Inverse() []float64 {
 }
 
 // inform calls visit for the points in descending order. The arguments of visit are the index i of
-// the point, the diagonal element of (K + D)⁻¹, and the covariance n of the smoothing errors of the
-// state. n depends on the values at point i and at all later points.
+// the point, the diagonal element of (K + D)⁻¹ (see Solve), and n, the covariance of the smoothing
+// errors of the state. n depends on the values at point i and at all later points.
 func (l *Line) inform(visit func(i int, inverse float64, n *matrix)) {
 	var n matrix
 	for i := len(l.x) - 1; i >= 0; i-- {

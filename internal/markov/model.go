@@ -28,8 +28,8 @@ func (m Model) Dim() int { return m.dim }
 // Terms returns the number of terms of the kernel.
 func (m Model) Terms() int { return len(m.terms) }
 
-// A term is a Matérn kernel of smoothness ν = order − ½, or the constant 1, times the field
-// variance. In the state of the Model, the entries at, at+1, … belong to the term.
+// A term is a Matérn kernel of smoothness ν = order − ½, or the constant 1, multiplied by variance.
+// It has `order` entries in the state of the Model, and `at` is the index of the first.
 type term struct {
 	order, at int
 	rate      float64 // √(2ν)/σ; 0 for a constant

@@ -15,8 +15,8 @@
 //	learner   such as "kernel-ridge"
 //	model     the parameters, a JSON object
 //	encoder   how a table becomes the model's features, JSON; absent if unknown
-//	objects   for texts and trees: kernel, training objects, and the names of the
-//	          arrays of points of which only the first two columns are saved, JSON
+//	objects   for texts and trees, JSON: kernel, training objects, and names of arrays
+//	          of points; the file has only the first two columns of these arrays
 //	sha256    checksum of everything above and the arrays, in hexadecimal
 //
 // The checksum is the hash of the other metadata in the order of their keys, then of the arrays in

@@ -19,8 +19,8 @@ type Jitter struct {
 	Failed func(p *backend.PivotError) // called before each further attempt; may be nil
 }
 
-// NewJitter returns a Jitter that starts with the increase `added` and ends at the trace of the
-// matrix. unit is the relative rounding error of the trace.
+// NewJitter returns a Jitter that adds `added` to the diagonal at first, and at most about the
+// trace. unit is the relative rounding error of the trace.
 func NewJitter(added, trace, unit float64) *Jitter {
 	return &Jitter{Added: added, Times: 100, Least: unit * trace, Limit: trace}
 }

@@ -27,7 +27,7 @@ func RoundedPivot(after, before []float64) error {
 }
 
 // CheckPivots returns a *backend.PivotError for the first pivot that does not exceed smallest(i),
-// the rounding error of pivot i. after is the diagonal of the factor.
+// the rounding error of pivot i. The first argument is the diagonal of the factor.
 func CheckPivots(after []float64, smallest func(i int) float64) error {
 	for i, v := range after {
 		if !(v*v > smallest(i)) { // the condition is also true for NaN

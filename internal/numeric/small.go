@@ -64,9 +64,9 @@ func (s Small) Solve(b Small) {
 }
 
 // Basis returns a matrix T of n rows for the n×n Gram matrix s = ZᵀZ. The columns of Z T are
-// orthonormal and span the range of Z. A column of Z is omitted if less than the fraction tol of
-// its squared norm remains when the chosen columns are projected out. Basis uses Cholesky
-// factorization with complete pivoting of s, scaled to a unit diagonal.
+// orthonormal and span the range of Z. Basis chooses columns of Z one by one. It omits a column if
+// at most the fraction tol of the squared norm is outside the span of the chosen columns. Basis
+// uses Cholesky factorization with complete pivoting of s, scaled to a unit diagonal.
 func (s Small) Basis(tol float64) Small {
 	n := s.Rows
 	scale, left := make([]float64, n), make([]float64, n)

@@ -16,7 +16,7 @@ func (l *Loop) LinearBytes(n int) int64 {
 	return 8 * (int64(n)*d + d*columns + b*(min(b, Block)+2*columns+d))
 }
 
-// columns returns the number of columns of w, including the columns of the sum for the average.
+// columns returns the number of columns of w. Average doubles it: see linearHypothesis.
 func (l *Loop) columns() int {
 	if l.Average {
 		return 2 * l.Outputs

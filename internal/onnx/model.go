@@ -99,7 +99,7 @@ func jsonText(list []string) string {
 	return string(text)
 }
 
-// columns holds the names of the columns of "x", and the numbers that convert them to features.
+// columns holds the names of the columns of "x", and constants that convert columns to features.
 type columns struct {
 	names   []string
 	comment string

@@ -32,7 +32,7 @@ import (
 // Python is the interpreter for which the distribution's scikit-learn is installed.
 const Python = "/usr/bin/python3"
 
-// Names reports whether MERCER_REQUIRE names the requirement what.
+// Names reports whether MERCER_REQUIRE names the given requirement.
 func Names(what string) bool {
 	return slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), what)
 }

@@ -78,9 +78,9 @@ func TestKeptEndsWithItsLastCaller(t *testing.T) {
 	})
 }
 
-// TestKeptGoesOnForItsLife checks that with Life a computation continues although the deadlines of
-// its callers pass, that each caller returns at its deadline, and that the end of Life cancels the
-// computation.
+// TestKeptGoesOnForItsLife checks that a computation with the context Life continues although the
+// deadlines of its callers pass. Each caller must return at its deadline, and the end of Life must
+// cancel the computation.
 func TestKeptGoesOnForItsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancelCause(context.Background())

@@ -120,8 +120,8 @@ func (m *Arena) FreeAll() {
 }
 
 // PeakBytes returns the peak device memory of the work, in bytes. The result is exact if the work
-// has increased the peak of the device's memory use. Otherwise it is the maximum after an
-// allocation.
+// has increased the peak of the device's memory use. Otherwise it is the largest use that was
+// measured after an allocation.
 func (m *Arena) PeakBytes() int64 {
 	if _, peak := m.dev.InUse(); peak > m.peakBefore {
 		return max(m.peak, peak-m.before)

@@ -22,7 +22,7 @@ type metrics struct {
 	answered map[answered]int64
 }
 
-// answered is the key of a counter of answers.
+// answered is a key of the map that counts answers.
 type answered struct {
 	path   string
 	status int

@@ -94,10 +94,10 @@ func (e *evidence) choose() (best int, alpha, gain float64) {
 	return choose(e.s, e.q, list[len(list)-1].q, e.alpha, e.place, len(e.active), nil)
 }
 
-// choose returns the function with the largest gain of the evidence, its new α, and the gain (eq.
-// 27, 32 and 37 of Tipping and Faul, where Q² is first·second). An α of +Inf means that the
-// function is to be removed. choose skips functions in refused, and functions outside the model
-// with S = 0.
+// choose returns the basis function whose change of α increases the evidence most, the new α, and
+// the increase (eq. 27, 32 and 37 of Tipping and Faul, where S is in all and Q² is first·second).
+// If α is +Inf, the caller removes the function. choose skips functions in refused, and functions
+// that are outside the model and have S = 0.
 func choose(all, first, second, alphas []float64, place []int, active int, refused map[int]bool) (best int, alpha, gain float64) {
 	best = -1
 	for j, a := range alphas {

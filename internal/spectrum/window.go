@@ -113,9 +113,9 @@ func (c Torus) Frequency(k [3]int) (omega float64) {
 	return omega
 }
 
-// Coefficients returns the Fourier coefficients of the kernel for the modes |k_a| ≤ m_a, in the
-// shape m.Half(). A coefficient is S(‖ω‖)/∏T; the constant is added for mode 0. If c is windowed,
-// the coefficients that remainder returns are subtracted.
+// Coefficients returns the Fourier coefficients of the kernel for the modes k with |k_a| ≤ m_a on
+// each axis a, in the shape m.Half(). A coefficient is the density s at ω divided by the volume of
+// c. Mode 0 adds s.Constant. If c is windowed, Coefficients subtracts the result of s.remainder.
 func (s Density) Coefficients(c Torus, m nufft.Axes) []float64 {
 	h := m.Half()
 	f := make([]float64, h.Len())

@@ -21,7 +21,7 @@ type Basis interface {
 	Fill(dst, x backend.Matrix[float64])
 	// Penalty queues dst ← λS. It need only set the lower triangle of dst.
 	Penalty(dst backend.Matrix[float64], lambda float64)
-	// Penalize queues out ← out + λSv, both M×t.
+	// Penalize queues the update of out to out + λSv. out and v are M×t.
 	Penalize(out, v backend.Matrix[float64], lambda float64)
 }
 

@@ -20,8 +20,8 @@ type Solution struct {
 	Sums     *Sums                 // data for a bound on the error of the solution; nil if H and z are not stored
 }
 
-// Sums describes a solution β, b that was computed from the sums H and z. Its numbers are computed
-// in float64. A bound that uses the numbers must include their rounding errors.
+// Sums describes a solution of Hβ = z for sums H and z over the samples. The fields are computed in
+// float64. A bound that uses the fields must include their rounding errors.
 type Sums struct {
 	Scale    float64      // the functions φ are Scale times the functions of the model; 1 except for Fourier
 	Lambda   float64      // λ of the penalty

@@ -234,10 +234,10 @@ func (u *update) add(x numeric.Points, y backend.Host[float64], weights []float6
 	return u.B.Sync()
 }
 
-// addSums adds the sums of v. Let δ and ε be the differences between the means v̄ and ȳ of v and of
-// u, and W the sum of the weights of v. With the means of u, the sums of v are
+// addSums adds the sums of v to u. Let δ and ε be the differences v − u of the fields mean and ybar,
+// and W the weight of v. About the means of u, the sums h, z and squares of v are
 //
-//	AAᵀ − λI + W δδᵀ,  z + W δεᵀ,  Σ w (y − ȳ)² + W ε²
+//	h − λI + W δδᵀ,  z + W δεᵀ,  squares + W ε²
 func (u *update) addSums(v *update) error {
 	m := u.p.Factors.Cols
 	u.weight += v.weight

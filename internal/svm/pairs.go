@@ -46,9 +46,9 @@ const workers = 8
 // 0.58 times as long (two threads, AVX-512, 2026-11-27).
 const sharedFeatures = 64
 
-// Allot limits the caches of all machines that are solved at the same time to half of the memory
-// that the fit may take. It makes the machines share k(X, X) if this is faster, if the matrix fits
-// in half of one cache, and if the memory suffices for the matrix and the caches.
+// Allot limits the caches of all pairs of classes that are solved at the same time to half of the
+// memory that the fit may take. It makes the pairs share k(X, X) if this is faster, if the matrix
+// fits in half of one cache, and if the memory suffices for the matrix and the caches.
 func (f *Pairs) Allot(dev backend.Device, memory int64) {
 	n, all := int64(f.X.Rows), CacheWithin(dev, memory, math.MaxInt64)
 	share := len(f.Rows) > 2 && f.X.Sparse == nil && f.X.Cols >= sharedFeatures && 8*n*n <= min(f.Params.Cache, all)/2

@@ -27,10 +27,10 @@ func NewKernel(k kernels.Kernel) *Kernel {
 	return e
 }
 
-// Steps estimates the time of System.Bound for n points of d features, in units of about 4 ns. For
-// each pair of points and feature it counts 1 unit for xᵀz, ‖x−z‖² and ‖x−z‖₁, and 30 for each term
-// of another statistic. For each pair it also counts 20 units for each operation of the kernel's
-// program.
+// Steps estimates the time of System.Bound for n points of d features, in steps of about 4 ns. For
+// each pair of points it counts 20 steps for each operation of the kernel's program. For each pair
+// and feature it counts 1 step for xᵀz, ‖x−z‖² or ‖x−z‖₁, and 30 steps for each frequency of
+// another statistic.
 func Steps(k kernels.Kernel, n, d int) float64 {
 	p := kernels.Compile(k)
 	steps := 20 * float64(len(p.Code))

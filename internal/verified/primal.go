@@ -182,8 +182,8 @@ type primalResidual struct {
 	center   float64 // a bound on ‖φ̄‖
 }
 
-// set computes the bounds of targets from the residual r. floor is μ, a bound on the eigenvalues of
-// P.
+// set computes the bounds of targets from the residual r. floor is μ, a lower bound on the
+// eigenvalues of the penalty P.
 func (r *primalResidual) set(targets []TargetBound, floor float64) {
 	for c := range targets {
 		t := &targets[c]

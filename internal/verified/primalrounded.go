@@ -125,7 +125,7 @@ type primalRounded struct {
 	targets    []primalSums
 }
 
-// primalSums holds sums over the samples for one target. δ_i bounds the error of r̂_i.
+// primalSums holds sums over the samples for one target. δ_i bounds the error of the residual r̂_i.
 type primalSums struct {
 	sum           sum     // Σ w_i r̂_i
 	reach, off    float64 // Σ |w_i r̂_i| √k(x_i, x_i) and Σ |w_i r̂_i| √k(x_i, x_i) ε_i

@@ -22,9 +22,9 @@ type Expansion struct {
 	Points    backend.Host[float64] // n×d, the x_j
 	Alpha     backend.Host[float64] // α, n×t
 	Intercept []float64             // one b for each of t targets
-	// Features is nil if φ_j(x) = k(x_j, x). Otherwise Kernel and Points are not used, and Features returns
-	// a function that returns φ_j(x). Only one goroutine may use this function, and for each x it must call it
-	// with j = 0, 1, … in order.
+	// Features is nil if φ_j(x) = k(x_j, x). Otherwise Features returns a function that returns φ_j(x), and
+	// Kernel and Points are not used. Only one goroutine may call the function; for each x the calls must have
+	// j = 0, 1, … in order.
 	Features func() func(j int, x []float64) Ball
 }
 
@@ -648,8 +648,8 @@ func (b *ErrorBound) Rounding(c int, r *Roundoff) float64 {
 	return up((r.relative(1) + gamma(len(r.roots)+9)) * b.Root * b.Targets[c].Size)
 }
 
-// left bounds the error of f(x) that remains after the correction, for target c and every x with
-// √k(x,x) ≤ root and ‖φ(x) − φ̄‖ ≤ reach.
+// left returns a bound on the error of f(x) that remains after the correction, for target c and
+// every x with √k(x,x) ≤ root and ‖φ(x) − φ̄‖ ≤ reach.
 func (b *ErrorBound) left(c int, root, reach float64) float64 {
 	t := &b.Targets[c]
 	if b.Plain {

@@ -231,7 +231,8 @@ type pessimism struct {
 	ratios      map[int][]float64 // by n: for each solution, the largest bound divided by the largest error
 }
 
-// all returns, in ascending order, the ratios of all n for which include(n) is true.
+// all returns, in ascending order, the ratios of bounds to errors for all n for which include(n) is
+// true.
 func (p *pessimism) all(include func(n int) bool) (list []float64) {
 	for n, some := range p.ratios {
 		if include(n) {
@@ -256,7 +257,7 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 	}
 	f := &verified.Expansion{Kernel: p.Kernel, Points: p.X, Alpha: r.Alpha, Intercept: r.Intercept}
 	alpha, b := s.solve(factor, intercept)
-	// Also compare a solution by CG or Mixed that stops early: the bounds must hold for each operator.
+	// A second solution, by CG or Mixed, stops early. The bounds must hold for each operator.
 	way := operators[(p.X.Rows+int(-math.Log10(lambda))/2+len(s.p.Weights)+3*len(b)*index(intercept))%len(operators)]
 	if _, _, bounded := kernels.Bounds(p.Kernel, p.X.Cols); way.Operator == solvers.Fixed16 && !bounded {
 		way.Operator = solvers.Stored32

@@ -69,8 +69,8 @@ func TrainingPoints(ctx context.Context, k Kernel, objects []string, o Options) 
 	return host.Matrix[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: data}, nil
 }
 
-// OtherPoints returns the points, for kernels.Precomputed, of objects that are not training
-// objects: one row of n+2 numbers for each.
+// OtherPoints returns points for kernels.Precomputed, of objects that are not among the n training
+// objects. Each object has a row of n+2 numbers.
 func OtherPoints(ctx context.Context, k Kernel, others, training []string, o Options) (host.Matrix[float64], error) {
 	cross, err := k.Cross(ctx, others, training, o)
 	if err != nil {

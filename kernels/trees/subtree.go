@@ -137,9 +137,9 @@ func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Optio
 	return pairwise.Room(o, what, pairs)
 }
 
-// operations returns the number of operations that matcher counts if it evaluates each tree of a
-// with all trees of b or, if lower is set, with itself and the preceding trees of a. It adds the
-// numbers for each production instead of for each pair of trees.
+// operations returns the number of operations that matcher counts. The pairs are each tree of a
+// with each tree of b or, if lower is set, with itself and each preceding tree of a. operations
+// adds the numbers for each production instead of for each pair of trees.
 func operations(g grammar, a, b []indexed, lower bool) float64 {
 	work, sum := make([]float64, len(g)), 0.0
 	add := func(t indexed) {

@@ -193,8 +193,8 @@ func (p *Process) do(command map[string]any, data []byte) (answer, error) {
 	return a, nil
 }
 
-// why waits for the end of the process, and returns an error with the last line of its standard
-// error.
+// why, which explains err, waits for the end of the process and returns an error with the last line
+// of the standard error.
 func (p *Process) why(err error) error {
 	p.in.Close()
 	if end := p.cmd.Wait(); end != nil {

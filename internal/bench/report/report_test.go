@@ -207,8 +207,8 @@ func TestPageIsSelfContained(t *testing.T) {
 	}
 }
 
-// TestPicture checks that there is a marker for each value, and that the ceiling is a dashed
-// line.
+// TestPicture checks that there is a marker for each value, and that the ceiling, the highest rate
+// of the limiter, is a dashed line.
 func TestPicture(t *testing.T) {
 	card := parse(t, write(t, sample())).find("figure")[1]
 	all := card.find("svg")
