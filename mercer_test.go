@@ -669,8 +669,8 @@ func TestTimeoutsDoNotStarveIntervals(t *testing.T) {
 	})
 }
 
-// TestCloseEndsPrepare checks that Close ends the computation, with and without callers that wait
-// for it.
+// TestCloseEndsPrepare checks that Close ends the computation that Prepare started, with and
+// without callers that wait for it.
 func TestCloseEndsPrepare(t *testing.T) {
 	prepared(t, func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, _ int64) {
 		short, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)

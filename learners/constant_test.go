@@ -97,9 +97,10 @@ func TestConstantTarget(t *testing.T) {
 }
 
 // TestConstantTargetOfGaussianProcess checks that the scale s² of a constant target is 1, so that
-// its variance is k(x, x) − kᵀ(K + λI)⁻¹k + λ. For one sample at 0, the Gaussian kernel and λ =
-// 0.1, the standard deviation is √(1 − 1/1.1 + 0.1) at 0 and √1.1 far away. A second target, fitted
-// together with the constant target, has the same predictions as if it were fitted alone.
+// the variance of a prediction is k(x, x) − kᵀ(K + λI)⁻¹k + λ. For one sample at 0, the Gaussian
+// kernel and λ = 0.1, the standard deviation is √(1 − 1/1.1 + 0.1) at 0 and √1.1 far away. A second
+// target, fitted together with the constant target, has the same predictions as if it were fitted
+// alone.
 func TestConstantTargetOfGaussianProcess(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	fit := func(name map[string]string, x, y *mat.Dense) learners.Model {

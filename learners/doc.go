@@ -24,12 +24,11 @@
 // functions and types are shared by the learners:
 //
 //   - the steps of Fit: newFitting completes the parameters and checks the samples (finite numbers,
-//     weights, no checkpoint, a device); its methods classes, oneTarget, kept, kernel (the default
-//     has half the median distance as sigma), scaleKernel, centered (for package lsq) and task
-//     (memory, progress, cancellation) are the steps before the solver, and they do nothing after
-//     the first error; samples, kernelFor, kernelForRows and newProgress are for learners that call
-//     solvers.Solve, which makes these steps itself; named, in a defer statement, puts the
-//     learner's name in front of an error;
+//     weights, no checkpoint, a device). Its result has methods for the steps before the solver:
+//     classes, oneTarget, kept, kernel (the default has half the median distance as sigma),
+//     scaleKernel, centered (for package lsq) and task (memory, progress, cancellation). They do
+//     nothing after an error. Learners that call solvers.Solve use samples, kernelFor, kernelForRows
+//     and newProgress instead. A deferred call of named puts the learner's name before an error;
 //   - weights: weightOf, dropZeroWeight, positiveWeights, ofPositive;
 //   - classes: classesOf, Classes.targets, Classes.decide; if Description.classify is set, Classify
 //     makes the classifier from the regression learner;

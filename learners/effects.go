@@ -138,7 +138,7 @@ func MarginalEffects(ctx context.Context, dev backend.Device, m Model, x mat.Mat
 	return e, err
 }
 
-// denseForm returns points as a dense matrix, which shares the memory of dense points.
+// denseForm returns points as a dense matrix. If they are dense, the matrix shares their memory.
 func denseForm(p numeric.Points) backend.Host[float64] {
 	if p.Sparse == nil {
 		return p.Dense

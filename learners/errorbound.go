@@ -126,7 +126,7 @@ func (b *errorBound) evaluateAt(ctx context.Context, f *verified.Expansion, poin
 
 // denseRows returns the number of rows of a block of denseBlocks for samples of d features. The
 // block has at most 256 rows and 1 MiB, because no memory plan counts it. It has at least 8 rows,
-// because the other factor of the products is packed once for each block.
+// because each product of a block with another matrix packs the other matrix again.
 func denseRows(d int) int { return max(8, min(256, 1<<17/max(d, 1))) }
 
 // For dense points, denseBlocks calls the argument use once, with all points and i = 0. For sparse

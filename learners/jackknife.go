@@ -65,8 +65,8 @@ func coverageRank(level float64, n int) (int, error) {
 type influence func(ctx context.Context, x numeric.Points, visit func(first int, b backend.Host[float64])) error
 
 // jackknifeOf returns the intervals of a model with predictor p and n samples. For each λ it calls
-// the argument without, which returns the argument c of jackknifePlus and the influence of the
-// samples on predictions.
+// its last argument, which returns the argument c of jackknifePlus and the influence of the samples
+// on predictions.
 func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
 	without func(lambda float64) (c backend.Host[float64], of influence, err error)) (lower, upper *mat.Dense, err error) {
 	points, err := p.checkRows(dev, x)

@@ -146,8 +146,8 @@ func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.
 	return points.Rows, nil
 }
 
-// Neighbors returns, for each row of x, the samples that determine its prediction and their d², the
-// nearest sample first. Samples are given by their index among the samples of weight > 0, from 0.
+// Neighbors returns for each row of x the samples that determine its prediction, nearest first, and
+// their squared distances. Samples are given by index among the samples of weight > 0, from 0.
 func (m *KernelKNNModel) Neighbors(ctx context.Context, dev backend.Device, x mat.Matrix) (samples [][]int, squares [][]float64, err error) {
 	n, err := m.nearest(ctx, dev, x, true, func(i int, x numeric.Points, list []int, keys []float64) {
 		own := x.Diag(m.kernel, i)

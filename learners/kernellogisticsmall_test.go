@@ -206,11 +206,11 @@ func aboveMedian(y *mat.Dense) {
 	}, y)
 }
 
-// toMinimum returns a bound on the difference, at the samples, between f, which is linear up to
-// rounding, and the function that minimizes Σ log loss + λ‖w‖²/2. The bound is twice the step of
-// Newton's method from f, plus the rounding errors of f. The third derivative of the loss along a
-// step s is at most max|f(s)| times the second derivative (Bach 2010, Self-concordant analysis for
-// logistic regression), so that the error of a step below 1/4 is less than half of the step. The
+// toMinimum returns a bound on the difference at the samples between f and the function that
+// minimizes Σ log loss + λ‖w‖²/2. f is linear up to rounding. The bound is twice the step of
+// Newton's method from f, plus the rounding errors of f. The error of a step below 1/4 is less than
+// half of the step, because the third derivative of the loss along a step s is at most max|f(s)|
+// times the second derivative (Bach 2010, Self-concordant analysis for logistic regression). The
 // result `size` is the gradient divided by the size of the terms that it sums.
 func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size float64) {
 	t.Helper()

@@ -200,7 +200,7 @@ func (m *KernelRidgeModel) fields() []field {
 	})
 }
 
-// each returns lambdas, the λ of the targets, or a list of only lambda if lambdas is nil.
+// each makes a list of λ: lambdas, or lambda alone if lambdas is empty.
 func each(lambda float64, lambdas []float64) []float64 {
 	if len(lambdas) == 0 {
 		return []float64{lambda}

@@ -137,9 +137,9 @@ out.update(coef=m.coef_, std=s, f=f, intercept=m.intercept_, noise=m.alpha_, wei
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The bound 1e-9 is for the steps that a longer fit would make. Both programs stop when
-			// a step changes the weights by less than 1e-12. The iteration converges linearly, so
-			// that all later steps together would change the weights by at most 1000 times as much.
+			// Both programs stop when a step changes the weights by less than 1e-12. The iteration
+			// converges linearly, so that all later steps together would change the weights by at
+			// most 1000 times as much. Hence the bound is 1e-9.
 			const bound = 1e-9
 			for p := range d {
 				near(t, "weight", m.Coef().At(p, 0), want.Coef[p], bound*mat.Norm(m.Coef(), 2))

@@ -60,13 +60,12 @@ type NystromRidge struct {
 	Tol         float64            // relative residual of the normal equations; 0 means 1e-6
 	Seed        uint64             // seed of all random choices
 	Bound       bool               // compute sharp bounds on the errors of predictions: see Bounded; needs λ > 0 and dense samples
-	// Std makes the model keep the posterior of the Gaussian process with the covariance s²k, whose
-	// mean is f. Variance needs the posterior, which takes 8M² bytes, and the fit takes twice as
-	// long. The process is that of the deterministic training conditional, in which the samples
-	// depend only on the values at the centers; the variance at other points includes the variance
-	// that the centers do not explain (Quiñonero-Candela and Rasmussen 2005, 5.2). s² is the
-	// value that maximizes the likelihood, reduced by the share of the residuals that this variance explains:
-	// see solvers.Posterior. Std needs λ > 0.
+	// Std makes the model keep the posterior of the Gaussian process with the covariance s²k, whose mean is
+	// f. Variance needs the posterior. It takes 8M² bytes, and the fit takes twice as long. In the process
+	// (deterministic training conditional) the samples depend only on the values at the centers. The variance
+	// at other points includes the variance that the centers do not explain (Quiñonero-Candela and Rasmussen
+	// 2005, 5.2). s² maximizes the likelihood, reduced by the share of the residuals that the unexplained
+	// variance accounts for: see solvers.Posterior. Std needs λ > 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 	// Optimize searches for the parameters of the kernel and the λ that maximize the lower bound of

@@ -16,9 +16,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// The fits stop at violations of svmTol of the optimality conditions. svmCondition is the ratio of
-// this violation, 1e-9, to the rounding errors, 1e-13, times a margin, since the objective is flat
-// near the minimum.
+// The fits stop when the violation of the optimality conditions is at most svmTol. svmCondition is
+// svmTol divided by the rounding errors, 1e-13, and multiplied by a margin of 10, because the
+// objective is flat near the minimum.
 const (
 	svmTol       = 1e-9
 	svmCondition = 1e5

@@ -527,7 +527,7 @@ func (z *sizes) samples() lowrank.Samples {
 	return list
 }
 
-// taylorEstimates computes the estimates for the Taylor preconditioner at the first call.
+// taylorEstimates computes the Taylor preconditioner's estimates at the first call, and keeps them.
 func (z *sizes) taylorEstimates(par Params) (list []lowrank.TaylorEstimate, err error) {
 	if z.p.Sparse != nil {
 		return nil, errors.New("solvers: preconditioner: taylor takes no sparse samples: use rpcholesky")
@@ -540,7 +540,7 @@ func (z *sizes) taylorEstimates(par Params) (list []lowrank.TaylorEstimate, err 
 	return z.taylor, nil
 }
 
-// spectrum estimates the spectrum of K at the first call.
+// spectrum estimates the spectrum of K at the first call, and keeps the estimate.
 func (z *sizes) spectrum() *lowrank.Spectrum {
 	if z.estimated == nil {
 		z.estimated = lowrank.NewSpectrum(z.ctx, z.samples())

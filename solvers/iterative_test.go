@@ -301,8 +301,8 @@ func TestAutomatic(t *testing.T) {
 	}
 }
 
-// TestMixedOfNothing rounds K and λ to 0 in float32. No jitter then gives a factor, and the search
-// for a jitter must end.
+// TestMixedOfNothing rounds K and λ to 0 in float32. The factorization then fails with every
+// jitter, and the search for a jitter must end.
 func TestMixedOfNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

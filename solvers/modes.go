@@ -791,10 +791,9 @@ func (m widened) multiplyByK(v backend.Host[float64]) {
 	m.outer.multiply(m.w.Ctx, v, func(i, j int, f float64) { v.Row(i)[j] = f })
 }
 
-// lowModes is the preconditioner of Modes: the Cholesky factor of the block of I + ΦᴴΛ⁻¹Φ for the
-// modes of lowest frequency, and I for all other modes. If the eigenvalues of the block for the
-// other modes are at most 1+g, the condition number is at most about 4(1+g), because the
-// eigenvalues of the Schur complement are at least 1.
+// lowModes is the preconditioner for the matrix I + ΦᴴΛ⁻¹Φ (see Modes). It is the Cholesky factor
+// of the block for the modes of lowest frequency, and I for all other modes. If the eigenvalues of
+// the block for the other modes are at most 1+g, the condition number is at most about 4(1+g).
 type lowModes struct {
 	m      *modal
 	list   []lowMode
@@ -851,7 +850,7 @@ func (c modesChoice) modesWithin(omega float64) iter.Seq[[3]int] {
 	}
 }
 
-// lowModes lists mode 0 and the modes of modesWithin. scale is the diagonal of D for all modes.
+// lowModes lists mode 0 and the modes of modesWithin. scale is modal.scale, or nil.
 func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 	h := c.inner.Half()
 	list := []lowMode{{}}

@@ -541,8 +541,8 @@ func TestNormalReadsTheSamplesOnce(t *testing.T) {
 					worst = max(worst, math.Sqrt(left/size))
 				}
 				t.Logf("intercept %t, tolerance %g: residual %.3g, by sums %.3g", intercept, tol, res.Residual, worst)
-				// The test's own sums have rounding errors: 2⁻⁵³ for each of n terms, which cancel
-				// by a factor of 100.
+				// The test's own sums have n terms, each with a rounding error of 2⁻⁵³. The terms
+				// are up to 100 times as large as their sum.
 				if res.Residual > tol || worst > res.Residual+100*n*0x1p-53 {
 					t.Errorf("intercept %t, tolerance %g: residual %g, by sums %g", intercept, tol, res.Residual, worst)
 				}

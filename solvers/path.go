@@ -227,7 +227,7 @@ func (p *Path) Bytes() int64 {
 	return p.mem.PeakBytes()
 }
 
-// Close frees the path's memory on the device. At then returns ErrClosed.
+// Close frees the path's memory on the device. After Close, At returns ErrClosed.
 func (p *Path) Close() {
 	if p == nil || p.mem == nil {
 		return

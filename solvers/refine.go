@@ -228,7 +228,7 @@ func (f *refinement) restore(st *state) error {
 	return nil
 }
 
-// begin sets the first residual, y, and the right-hand side 1 of the bordered system.
+// begin sets the first residual to y. A bordered system also has a right-hand side of ones.
 func (f *refinement) begin(columns int) {
 	s := f.w.s
 	f.alpha = backend.NewHost[float64](s.n, s.t)

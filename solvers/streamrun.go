@@ -68,8 +68,8 @@ func (p StreamParams) limits() (tol float64, maxIter int) {
 
 // sample returns the number of samples for Falkon's preconditioner; d is the number of features.
 // Each sample costs 2M² operations, but more samples save passes over all n samples. With s samples
-// per center, falkonPasses(s) passes are needed, and the total time is smallest for s^1.55 = 2500
-// n/M². The samples have less than M² numbers.
+// for each of M centers, falkonPasses(s) passes are needed, and the time is smallest for s^1.55 =
+// 2500 n/M². The limit s ≤ max(5, M/d) keeps the samples at ≤ M² numbers if M ≥ 5d.
 func (p StreamParams) sample(n, m, d int) int {
 	if p.samples > 0 {
 		return min(n, p.samples)

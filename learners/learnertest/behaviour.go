@@ -50,8 +50,8 @@ func testModel(c *cell) {
 				right++
 			}
 		}
-		// The classes are ranges of a linear function. Any classifier predicts at least half of its
-		// training samples correctly; random guesses are correct for a third.
+		// Each class is a range of values of a linear function. Any classifier predicts at least
+		// half of its training samples correctly; random guesses are correct for a third.
 		if right < 15 {
 			c.Errorf("%d of 30 samples are classified correctly", right)
 		}

@@ -50,7 +50,7 @@ func testConditions(c *cell) {
 	}
 }
 
-// condition solves p with the default tolerance and checks the outcome.
+// condition solves p with the default tolerance, and checks the result or the error by an oracle.
 func (c *cell) condition(p solvers.Problem) {
 	o := newOracle(p)
 	par := c.par

@@ -312,7 +312,7 @@ func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel co
 	}
 	e.CMPQ(operand.Mem{Base: args, Disp: offDirectPart}, operand.U8(partLower))
 	e.JNE(operand.LabelRef(isUpper))
-	// In the lower triangle, row t+r has the first t+r+1 columns of the panel, or all NR if t+r ≥ NR.
+	// In the lower triangle, row t+r has the first t+r+1 columns of the panel, at most all e.nr().
 	e.INCQ(count)
 	e.MOVQ(operand.U32(e.nr()), limit)
 	e.CMPQ(count, limit)

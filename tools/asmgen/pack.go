@@ -140,7 +140,7 @@ func (e *emitter) eachEight(k reg.GPVirtual, body func()) {
 	e.RET()
 }
 
-// transposed returns the columns of the 4 × 4 block with rows r.
+// transposed returns the columns of a 4 × 4 block; the rows of the block are in r.
 func (e *emitter) transposed(r []reg.VecVirtual) []reg.VecVirtual {
 	t := make([]reg.VecVirtual, 4)
 	c := make([]reg.VecVirtual, 4)

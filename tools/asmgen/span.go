@@ -16,9 +16,9 @@ const (
 	offSA   = 32 // B follows
 )
 
-// forVectors emits a loop over the elements of X, NR at a time. It calls body for each vector of a
-// step: x and y are the addresses of the NR elements of the step, and v is the number of the
-// vector.
+// forVectors emits a loop over the elements of X with e.nr() elements in each step. It calls body
+// for each vector of a step: x and y are the addresses of the first elements of the step, and v is
+// the number of the vector.
 func (e *emitter) forVectors(args reg.Register, withY bool, body func(x, y reg.Register, v int)) {
 	x, n := e.field(args, offX), e.field(args, offNum)
 	var y reg.GPVirtual
