@@ -64,8 +64,8 @@ type NystromRidge struct {
 	// f. Variance needs the posterior. It takes 8M² bytes, and the fit takes twice as long. In the process
 	// (deterministic training conditional) the samples depend only on the values at the centers. The variance
 	// at other points includes the variance that the centers do not explain (Quiñonero-Candela and Rasmussen
-	// 2005, 5.2). s² maximizes the likelihood, reduced by the share of the residuals that the unexplained
-	// variance accounts for: see solvers.Posterior. Std needs λ > 0.
+	// 2005, 5.2). s² is the value of highest likelihood. It is then reduced by the share of the residuals
+	// that the unexplained variance accounts for: see solvers.Posterior. Std needs λ > 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 	// Optimize searches for the parameters of the kernel and the λ that maximize the lower bound of

@@ -61,9 +61,9 @@ type Ridge struct {
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 }
 
-// RidgeModel is a fitted Ridge. Its facts describe the first output: ‖w‖², and for noise of
-// variance σ²/(weight of the sample) the log likelihood and the estimate ‖r‖²/(n − p) of σ². The
-// estimate is unbiased at λ = 0 and too large on average for λ > 0.
+// RidgeModel is a fitted Ridge. Its facts describe the first output: ‖w‖², and for noise N(0,
+// σ²/weight) the log likelihood and the estimate ‖r‖²/(n − p) of σ² from n residuals r and p
+// parameters. The estimate is unbiased at λ = 0 and too large on average for λ > 0.
 type RidgeModel struct {
 	linear
 	solutions

@@ -257,7 +257,8 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 	}
 	f := &verified.Expansion{Kernel: p.Kernel, Points: p.X, Alpha: r.Alpha, Intercept: r.Intercept}
 	alpha, b := s.solve(factor, intercept)
-	// A second solution, by CG or Mixed, stops early. The bounds must hold for each operator.
+	// Also check a second solution, which CG or Mixed computes and which stops early. The bounds
+	// must hold for each operator.
 	way := operators[(p.X.Rows+int(-math.Log10(lambda))/2+len(s.p.Weights)+3*len(b)*index(intercept))%len(operators)]
 	if _, _, bounded := kernels.Bounds(p.Kernel, p.X.Cols); way.Operator == solvers.Fixed16 && !bounded {
 		way.Operator = solvers.Stored32
