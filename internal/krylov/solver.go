@@ -62,8 +62,8 @@ type Solver[T backend.Float] struct {
 
 // A Preconditioner is an approximate inverse of A, symmetric and positive definite, on the device.
 type Preconditioner[T backend.Float] interface {
-	// Apply queues z ← P⁻¹ r for n×c matrices that do not overlap. It waits only if the host
-	// computes a part of z.
+	// Apply queues z ← P⁻¹ r for n×c matrices that do not overlap. It waits for the device only if
+	// a step of Apply runs on the host.
 	Apply(z, r backend.Matrix[T]) error
 }
 

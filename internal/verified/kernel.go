@@ -29,7 +29,7 @@ func NewKernel(k kernels.Kernel) *Kernel {
 
 // Steps estimates the time of System.Bound for n points of d features, in steps of about 4 ns. For
 // each pair of points it counts 20 steps for each operation of the kernel's program. For each pair
-// and feature it counts 1 step for xᵀz, ‖x−z‖² or ‖x−z‖₁, and 30 steps for each frequency of
+// and feature it counts 1 step for an unscaled xᵀz, ‖x−z‖² or ‖x−z‖₁, and 30 for each frequency of
 // another statistic.
 func Steps(k kernels.Kernel, n, d int) float64 {
 	p := kernels.Compile(k)
