@@ -576,8 +576,8 @@ func (q *gatedQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
 	return q.Backend.Potrf(ul, a)
 }
 
-// prepared calls visit with each model whose first interval or standard deviation needs
-// factorizations. first computes the intervals or standard deviations on dev.
+// prepared calls visit with each model that factorizes a matrix when its first interval or standard
+// deviation is requested. The function `first` makes that request on dev.
 func prepared(t *testing.T, visit func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, factorizations int64)) {
 	inner, err := backend.Open("cpu", backend.Config{})
 	if err != nil {

@@ -24,7 +24,7 @@ type expansion[T backend.Float] struct {
 	single sync.Pool // *point[T]
 }
 
-// point has the memory of the method Apply for one point.
+// point is memory that calls of Apply for one point reuse.
 type point[T backend.Float] struct {
 	q      queue[T]
 	x      matrix[T]

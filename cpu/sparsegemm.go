@@ -167,8 +167,8 @@ func findNotFinite[T backend.Float](b *matrix[T]) notFinite {
 	return o
 }
 
-// meet adds to met[j] the number of elements of column j of B that are not finite, in the rows from
-// + numbers[p] of B.
+// meet adds to met[j], for each column j of B, the number of elements that are not finite. Only the
+// rows of B with the indices from+i count, for each i in numbers.
 func meet[N int32 | uint16](o notFinite, met []int, numbers []N, from int) {
 	if o.total == nil {
 		return

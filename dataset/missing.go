@@ -119,8 +119,8 @@ func (r *reading) marksOr(m marks) marks {
 	return r.marks
 }
 
-// ordinary reports whether each plain number is read as this number: the decimal mark is the point,
-// and no number means a missing cell.
+// ordinary reports whether a cell such as 1.5 always means the number 1.5: the decimal mark is the
+// point, and no number stands for a missing cell.
 func (r *reading) ordinary() bool {
 	return r == nil || len(r.numbers) == 0 && r.marks.decimal == '.'
 }

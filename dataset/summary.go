@@ -403,7 +403,7 @@ func (s *columnSummary) categories() *Text {
 	return x
 }
 
-// fault returns the error for the column with this name as features, or nil.
+// fault returns an error if the column cannot be used as features. name is the name of the column.
 func (s *columnSummary) fault(t *Table, name string, rows int64, r Rules) error {
 	declared := slices.Contains(r.Categorical, name)
 	switch texts := s.texts(); {

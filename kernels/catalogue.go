@@ -16,8 +16,8 @@ type Description struct {
 	Source     string      `json:"source"`
 
 	build func(a arguments) Kernel // makes the kernel; the arguments must be complete and of the right types
-	// wrap is set instead of build if the argument is a kernel k. Only the kernel named columns
-	// uses the argument columns.
+	// wrap is set instead of build if the argument is a kernel k. All kernels except
+	// "columns" ignore the list of columns.
 	wrap func(columns []int, k Kernel) Kernel
 }
 

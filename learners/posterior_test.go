@@ -552,8 +552,8 @@ func TestOptimize(t *testing.T) {
 					k      kernels.Kernel
 					lambda float64
 				}{{k, m.Lambda()}, {m.Kernel(), factor * m.Lambda()}} {
-					// The limit 1e-6 allows for the end of the search, at a relative change of the
-					// criterion below 1e-10.
+					// The search ends when the criterion changes by less than 1e-10, relatively. The
+					// limit 1e-6 allows for the rest of the way to the maximum.
 					if _, v := must(other.k, other.lambda, false, false); v > best+1e-6 {
 						t.Errorf("%s: the criterion at %v, %v is %v, above %v at %v, %v", name, other.k, other.lambda, v, best, m.Kernel(), m.Lambda())
 					}

@@ -240,8 +240,8 @@ func (c *corrector) switchToCG() bool {
 
 // factor32 returns the Cholesky factor of K + (λ+δ)W⁻¹ in float32. It begins with δ = 0. After a
 // failed pivot, δ is the rounding error of float32, or of reduced products if reduced is set. Each
-// further failure multiplies δ by ten. If the given operator is not nil, stores K in float64, and
-// the device can round K to float32, factor32 does not evaluate K again.
+// further failure multiplies δ by ten. factor32 does not evaluate K if the operator `of` stores K in
+// float64 and the device can round K to float32.
 func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symmetric[float32], error) {
 	s := w.s
 	var narrow func(a numeric.Symmetric[float32]) error

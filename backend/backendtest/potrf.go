@@ -86,9 +86,9 @@ func testPotrfResidual[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testPotrfFailure makes one element of a matrix with an exact factor invalid. The PivotError must
-// have the index and value of the first pivot that depends on the element. The leading part of the
-// factor, before this pivot, must be correct. The other triangle must not change.
+// testPotrfFailure takes a matrix whose factor is exact and makes one element invalid. The
+// PivotError must have the index and value of the first pivot that depends on the element. The
+// leading part of the factor, before this pivot, must be correct. The other triangle must not change.
 func testPotrfFailure[T backend.Float](r *rig[T]) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, n := range r.upToLarge(1, 2, 9, 34, 130, 258) {

@@ -356,8 +356,8 @@ func TestFlatPicturesAreLow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Without empty space, there are at most titleHeight and a margin of 3 mm above the
-		// baseline of the title.
+		// If no space is wasted, the distance from the baseline of the title to the upper edge is at
+		// most titleHeight plus a margin of 3 mm.
 		if above, most := height+y, (titleHeight + 3*vg.Millimeter).Points(); (above <= most) != c.low {
 			t.Errorf("size %q: %.4g points above the title, %.4g are its space", c.size, above, most)
 		}

@@ -77,8 +77,8 @@ func TestInterleaving(t *testing.T) {
 	}
 }
 
-// TestTimings checks that the slow first run is no timing, that a timing is the mean of enough runs
-// to take the time Sample, and that medians, rates and shares follow from the timings.
+// TestTimings checks that the slow first run is not counted as a timing, that a timing is the mean of
+// runs that together take at least Sample, and that medians, rates and shares follow from the timings.
 func TestTimings(t *testing.T) {
 	r := Runner{Repeats: 3, Sample: 10 * ms}
 	cell, _ := measureOne(t, r, script{"a", append(of(20*ms, 20*ms), 4*ms)})

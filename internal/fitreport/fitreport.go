@@ -24,7 +24,7 @@ type Report struct {
 }
 
 // New returns the report of a model. Warnings among its facts may contain advice about a parameter.
-// The function name returns the front end's name of this parameter, or "" to omit the advice.
+// name(parameter) is the front end's name of this parameter, or "" to omit the advice.
 func New(m learners.Model, name func(parameter string) string) Report {
 	r := Report{Learner: m.Learner()}
 	_, r.Outputs = m.Dims()

@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestQuickAnswers checks that a request gets the same answer with and without quick, and that
-// quick answers exactly the ordinary rows.
+// TestQuickAnswers checks that quick and the general path give a request the same answer, and that
+// quick answers a request if and only if the field quick of the case is set.
 func TestQuickAnswers(t *testing.T) {
 	two := dataset.Rules{Targets: []string{"rent", "price"}, Standardize: true}
 	for _, m := range []*mercer.Model[learners.Model]{fit(t, ridge, price), fit(t, learners.Ridge{Lambda: 1}, two)} {

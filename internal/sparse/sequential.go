@@ -30,8 +30,8 @@ func (e *evidence) sequential(tol float64, limit int) error {
 	more := math.Inf(1)
 	for step := 1; step <= limit; step++ {
 		j, alpha, gain := e.choose()
-		// When pause is longest and steps of all α still increase the evidence, a step that only
-		// changes the α of one function must gain more than worth.
+		// In the last phase (pause == longest), while steps of all α still increase the evidence, a
+		// step that only changes the α of one function must gain more than the constant worth.
 		const worth = 0.01
 		if gain > tol && since < pause && (pause < longest || e.place[j] < 0 || math.IsInf(alpha, 1) || gain > worth || more <= tol) {
 			e.setAlpha(j, alpha)

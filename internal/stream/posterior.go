@@ -355,7 +355,7 @@ func (p *Posterior) place(f *run.Frame, phi Basis, rows int) (on placed, err err
 	return on, err
 }
 
-// fill computes ΦT⁻¹ for points in on.phi, and returns it.
+// fill writes ΦT⁻¹ for the points to the first rows of on.phi, and returns these rows.
 func (on *placed) fill(points numeric.Points) (backend.Matrix[float64], error) {
 	_, m := on.phi.Dims()
 	phi := on.phi.View(0, 0, points.Rows, m)

@@ -104,8 +104,8 @@ func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, top, b, c,
 	return acc
 }
 
-// factorPanel emits the factorization of the panel that the diagonal crosses, whose first element
-// is at d = c. At an invalid pivot, the emitted code stores the pivot, sets m to the number of rows
+// factorPanel emits the factorization of the panel that contains the diagonal. The first element of
+// the panel is at the address c, which equals d. At an invalid pivot, the emitted code stores the pivot, sets m to the number of rows
 // from the pivot to the end, and jumps to fail.
 //
 // From each later row, the code subtracts a multiple of the pivot's row divided by the pivot, so
