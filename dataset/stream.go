@@ -86,8 +86,8 @@ func (s *Stream) Unknown() []Unknown {
 	return s.unknown
 }
 
-// Head returns a table of the first rows: those that a pass reads together, which are up to 1 MiB
-// of text, 4 MiB of numbers, or one row group. For a file without rows it returns a table without
+// Head returns a table of the rows that a pass reads first: up to 1 MiB of text, 4 MiB of numbers, or
+// one row group. For a file without rows it returns a table without
 // rows.
 func (s *Stream) Head() (*Table, error) {
 	p, err := s.begin(0)

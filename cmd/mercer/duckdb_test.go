@@ -14,9 +14,7 @@ import (
 // TestPipesOfDuckDB gives the rows of a query of DuckDB to mercer through pipes, as JSON lines and as a stream of
 // Arrow, and compares the models with that of the CSV file of the same query. DuckDB reads the predictions.
 func TestPipesOfDuckDB(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts DuckDB: skipped by -short")
-	}
+	required.Slow(t, "duckdb", "starts DuckDB")
 	const (
 		query = `select i, x, case when i % 11 = 0 then null else word end as word, i % 3 = 0 as flag, (i * 7 % 100 / 8)::decimal(9, 3) as price,
 	case when i % 13 = 0 then null else x * x - i / 64 end as half, 2 * x + i % 3 + length(word) as y
@@ -40,8 +38,7 @@ func TestPipesOfDuckDB(t *testing.T) {
 		c.Env = append(os.Environ(), asCommand+"=1")
 		return c
 	}
-	// pipe runs the commands at the same time, each with the output of the one before as its input, and returns the
-	// last output.
+	// pipe runs the commands at the same time, connected by pipes, and returns the output of the last command.
 	pipe := func(commands ...*exec.Cmd) string {
 		t.Helper()
 		var out, errs bytes.Buffer

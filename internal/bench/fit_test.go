@@ -252,7 +252,7 @@ func TestFitRefusals(t *testing.T) {
 }
 
 // TestLinearBounds checks that the minimum lies between the lower bound and the objective, and that
-// both are equal at the minimum. The test knows the minimum of the lasso for an orthogonal design,
+// the lower bound equals the objective at the minimum. The test knows the minimum of the lasso for an orthogonal design,
 // and finds the minimum of logistic regression with one weight on a grid.
 func TestLinearBounds(t *testing.T) {
 	_, newJudge := openJudge(t)

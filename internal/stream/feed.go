@@ -18,7 +18,7 @@ type Source struct {
 	// Sparse holds the samples if they are sparse, and is nil otherwise. Each row of Piece.X is then
 	// the index of a row of Sparse.
 	Sparse *backend.CSR[float64]
-	// Pass reads all samples in order, and calls use with each piece of them. It returns the first
+	// Pass reads all samples in order, and calls use with each piece of the samples. It returns the first
 	// error. If keyed is true, the pieces have keys.
 	Pass func(ctx context.Context, keyed bool, use func(b Piece) error) error
 }

@@ -52,7 +52,7 @@ func Interpreters() []string {
 	return list
 }
 
-// Finder knows for each library an interpreter that has it.
+// Finder finds, for each Python library, an interpreter that can import the library.
 type Finder struct {
 	has      map[string]string // path of the interpreter for each library
 	looked   []string
