@@ -23,13 +23,13 @@ import (
 //
 //	MERCER_ACCURACY=all go test -run TestAccuracy -v -timeout 2h ./cmd/mercer
 func TestAccuracy(t *testing.T) {
-	chosen := strings.Split(os.Getenv("MERCER_ACCURACY"), ",")
+	requested := strings.Split(os.Getenv("MERCER_ACCURACY"), ",")
 	for _, test := range []struct {
-		name   string
-		source string
-		least  float64
-		quick  bool // the run takes seconds and does not need MERCER_ACCURACY
-		run    func(l *accuracyLab) (commands string, accuracy float64)
+		name        string
+		source      string
+		minAccuracy float64
+		quick       bool // the run takes seconds and does not need MERCER_ACCURACY
+		run         func(l *accuracyLab) (commands string, accuracy float64)
 	}{
 		{"promoters", "106 sequences, leave-one-out", 0.97, true, promoters},
 		{"sms", "5,574 messages, five folds", 0.984, false, spam},
@@ -39,14 +39,14 @@ func TestAccuracy(t *testing.T) {
 		{"mnist-nystrom", "60,000 digits for training, 10,000 for the test", 0.983, false, mnistNystrom},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if named := slices.Contains(chosen, test.name) || slices.Contains(chosen, "all"); !named && (!test.quick || testing.Short()) {
+			if isRequested := slices.Contains(requested, test.name) || slices.Contains(requested, "all"); !isRequested && (!test.quick || testing.Short()) {
 				t.Skipf("takes minutes: MERCER_ACCURACY=%s runs it", test.name)
 			}
 			start := time.Now()
 			commands, accuracy := test.run(&accuracyLab{t, t.TempDir()})
-			t.Logf("| %s | %s | `%s` | ≥ %.2f %% | %.2f %% | %.0f s |", test.name, test.source, commands, 100*test.least, 100*accuracy, time.Since(start).Seconds())
-			if accuracy < test.least {
-				t.Errorf("the accuracy is %.4f, %.4f is asked for", accuracy, test.least)
+			t.Logf("| %s | %s | `%s` | ≥ %.2f %% | %.2f %% | %.0f s |", test.name, test.source, commands, 100*test.minAccuracy, 100*accuracy, time.Since(start).Seconds())
+			if accuracy < test.minAccuracy {
+				t.Errorf("the accuracy is %.4f, %.4f is asked for", accuracy, test.minAccuracy)
 			}
 		})
 	}
@@ -188,8 +188,8 @@ func mnistExact(l *accuracyLab) (string, float64) {
 	report := l.mercer(append(args, "--model", l.file("m.safetensors"), l.file("train-images-idx3-ubyte"))...)
 	l.Logf("found %v, λ = %v, leave-one-out RMSE %v", report["kernel"], report["lambda"], report["score"])
 	accuracy := l.evaluate("m.safetensors", l.data(mnistFiles[2]))
-	if same := l.evaluate("m.safetensors", l.data(mnistFiles[2]), "--stream"); same != accuracy {
-		l.Errorf("read in blocks the accuracy is %v, of the whole table %v", same, accuracy)
+	if streamed := l.evaluate("m.safetensors", l.data(mnistFiles[2]), "--stream"); streamed != accuracy {
+		l.Errorf("read in blocks the accuracy is %v, of the whole table %v", streamed, accuracy)
 	}
 	return "mercer " + strings.Join(args, " "), accuracy
 }

@@ -30,8 +30,8 @@ func sourceTexts(t *testing.T, folders ...string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
 	set := token.NewFileSet()
-	var joined func(e ast.Expr) string
-	joined = func(e ast.Expr) string {
+	var concatenated func(e ast.Expr) string
+	concatenated = func(e ast.Expr) string {
 		switch e := e.(type) {
 		case *ast.BasicLit:
 			if s, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
@@ -39,7 +39,7 @@ func sourceTexts(t *testing.T, folders ...string) map[string]string {
 			}
 		case *ast.BinaryExpr:
 			if e.Op == token.ADD {
-				return joined(e.X) + joined(e.Y)
+				return concatenated(e.X) + concatenated(e.Y)
 			}
 		}
 		return "…"
@@ -60,9 +60,9 @@ func sourceTexts(t *testing.T, folders ...string) map[string]string {
 				}
 				switch e.(type) {
 				case *ast.BasicLit, *ast.BinaryExpr:
-					texts[set.Position(e.Pos()).String()+" "+fmt.Sprint(e.End())] = joined(e)
-					_, more := e.(*ast.BinaryExpr)
-					return more && joined(e) == "…"
+					texts[set.Position(e.Pos()).String()+" "+fmt.Sprint(e.End())] = concatenated(e)
+					_, isSum := e.(*ast.BinaryExpr)
+					return isSum && concatenated(e) == "…"
 				}
 				return true
 			})
@@ -90,7 +90,7 @@ var (
 // $name by its own name of the parameter, or omits the advice. A name without $ would be shown to
 // all callers, including learners without this parameter.
 func TestAdviceNamesParametersByMarks(t *testing.T) {
-	known := message.Parameters()
+	knownParameters := message.Parameters()
 	var names []string
 	for _, d := range learners.Catalogue() {
 		for _, p := range d.Parameters {
@@ -107,19 +107,19 @@ func TestAdviceNamesParametersByMarks(t *testing.T) {
 		"kernels/strings/subsequence.go": "decay and length are parameters of the kernel",
 	}
 	groups := 0
-	for place, text := range sourceTexts(t, librarySources...) {
+	for position, text := range sourceTexts(t, librarySources...) {
 		for _, m := range groupPattern.FindAllString(text, -1) {
 			groups++
 			for _, p := range parameterPattern.FindAllStringSubmatch(m, -1) {
-				if name, _, _ := strings.Cut(p[1], "="); !slices.Contains(known, p[1]) && !slices.Contains(known, name) {
-					t.Errorf("%s: advice names $%s, which package message does not know: %q", place, p[1], text)
+				if name, _, _ := strings.Cut(p[1], "="); !slices.Contains(knownParameters, p[1]) && !slices.Contains(knownParameters, name) {
+					t.Errorf("%s: advice names $%s, which package message does not know: %q", position, p[1], text)
 				}
 			}
 		}
-		outside := groupPattern.ReplaceAllString(text, "")
-		file := strings.Split(filepath.ToSlash(strings.TrimPrefix(place, filepath.Join("..", "..")+string(filepath.Separator))), ":")[0]
-		if w := writtenOut.FindString(outside); w != "" && exempt[file] == "" {
-			t.Errorf("%s: %q is advice with a name written out: write {raise $name}: %q", place, w, text)
+		remaining := groupPattern.ReplaceAllString(text, "")
+		file := strings.Split(filepath.ToSlash(strings.TrimPrefix(position, filepath.Join("..", "..")+string(filepath.Separator))), ":")[0]
+		if w := writtenOut.FindString(remaining); w != "" && exempt[file] == "" {
+			t.Errorf("%s: %q is advice with a name written out: write {raise $name}: %q", position, w, text)
 		}
 	}
 	if groups < 40 {
@@ -199,16 +199,16 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 				if c.Flag("target") == nil || c.Flag("learner") == nil {
 					continue
 				}
-				shown := (&app{command: c}).oneLine(err)
-				for _, m := range flag.FindAllStringSubmatch(shown, -1) {
+				message := (&app{command: c}).oneLine(err)
+				for _, m := range flag.FindAllStringSubmatch(message, -1) {
 					name := m[2]
 					_, has := d.Parameter(name)
 					f := c.Flag(name)
 					switch {
 					case f == nil:
-						t.Errorf("mercer %s --learner %s: there is no --%s: %s", c.Name(), d.Name, name, shown)
+						t.Errorf("mercer %s --learner %s: there is no --%s: %s", c.Name(), d.Name, name, message)
 					case anyLearner[name] && !has && c.Name() != "tune":
-						t.Errorf("mercer %s --learner %s: the learner has no --%s: %s", c.Name(), d.Name, name, shown)
+						t.Errorf("mercer %s --learner %s: the learner has no --%s: %s", c.Name(), d.Name, name, message)
 					}
 					if name == "text" || name == "tfidf" { // the flags must be given together: columns.txtar tests this advice
 						continue
@@ -234,7 +234,7 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 					var out, errs bytes.Buffer
 					args := []string{"fit", "--quiet", "--device", "ref", "--learner", d.Name, "--target", target, "--model", "m.st", "--" + name + "=" + value, target + ".csv"}
 					if code := run(args, nil, &out, &errs); code == 2 {
-						t.Errorf("%s: mercer %q: %s", shown, args, errs.String())
+						t.Errorf("%s: mercer %q: %s", message, args, errs.String())
 					}
 				}
 			}

@@ -19,16 +19,16 @@ const streamBytes = 16 << 20
 
 const streamHelp = "read the table in blocks of rows, for a table larger than the memory"
 
-// wanted selects the results to compute in addition to the predictions.
-type wanted struct {
+// extraResults selects the results to compute in addition to the predictions.
+type extraResults struct {
 	proba, std, bound, truth bool
 	interval                 float64 // level of the prediction intervals; 0 means no intervals
 	samples                  int     // number of functions to draw from the posterior distribution
 	seed                     uint64  // seed of the draws
 }
 
-// applied holds what a model computes for rows; a field that was not requested is nil.
-type applied struct {
+// modelOutput holds what a model computes for rows; a field that was not requested is nil.
+type modelOutput struct {
 	validate.Outcome
 	variance *mat.Dense // variance of a new target in each row
 	draws    []*mat.Dense
@@ -41,31 +41,31 @@ type applied struct {
 }
 
 // matrices returns pointers to the matrices of p, except draws. Their rows are rows of the table.
-func (p *applied) matrices() []**mat.Dense {
+func (p *modelOutput) matrices() []**mat.Dense {
 	return []**mat.Dense{&p.Values, &p.Decision, &p.Proba, &p.variance, &p.bounds, &p.lower, &p.upper, &p.sets, &p.truth}
 }
 
 // add appends the rows of q to those of p, as the builtin append does.
-func (p *applied) add(q applied) {
-	more := q.matrices()
+func (p *modelOutput) add(q modelOutput) {
+	added := q.matrices()
 	for i, m := range p.matrices() {
 		switch {
-		case *more[i] == nil:
+		case *added[i] == nil:
 		case *m == nil:
-			*m = mat.DenseCopyOf(*more[i])
+			*m = mat.DenseCopyOf(*added[i])
 		default:
-			all, rows := (*m).RawMatrix(), (*more[i]).RawMatrix()
-			for r := range rows.Rows {
-				all.Data = append(all.Data, rows.Data[r*rows.Stride:r*rows.Stride+rows.Cols]...)
+			dst, src := (*m).RawMatrix(), (*added[i]).RawMatrix()
+			for r := range src.Rows {
+				dst.Data = append(dst.Data, src.Data[r*src.Stride:r*src.Stride+src.Cols]...)
 			}
-			*m = mat.NewDense(all.Rows+rows.Rows, all.Cols, all.Data)
+			*m = mat.NewDense(dst.Rows+src.Rows, dst.Cols, dst.Data)
 		}
 	}
 }
 
 // growing returns the peak size of p in bytes during a call of add. At the peak, memory holds each
 // array and its enlarged copy, which has 5/4 of the size.
-func (p *applied) growing() (bytes int64) {
+func (p *modelOutput) growing() (bytes int64) {
 	for _, m := range p.matrices() {
 		if *m != nil {
 			bytes += 9 * 8 * int64(len((*m).RawMatrix().Data)) / 4
@@ -75,7 +75,7 @@ func (p *applied) growing() (bytes int64) {
 }
 
 // applyTo applies a model to encoded rows.
-func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, w wanted) (p applied, err error) {
+func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, w extraResults) (p modelOutput, err error) {
 	if m, ok := b.Model.(learners.Bounded); w.bound && ok { // a model with bounds predicts numbers, not classes
 		p.Values, p.bounds, err = m.PredictBound(ctx, dev, x)
 	} else {
@@ -99,30 +99,30 @@ func (a *app) applyTo(ctx context.Context, dev backend.Device, b modelfile.Bundl
 }
 
 // apply applies a model to the table t. If t is nil, it reads the table from the file in blocks.
-func (a *app) apply(ctx context.Context, dev backend.Device, b modelfile.Bundle, t *dataset.Table, file string, w wanted, memory *budget) (all applied, err error) {
+func (a *app) apply(ctx context.Context, dev backend.Device, b modelfile.Bundle, t *dataset.Table, file string, w extraResults, memory *budget) (out modelOutput, err error) {
 	if t == nil {
 		return a.applyToFile(ctx, dev, b, file, w, memory)
 	}
 	if err := memory.planEncoding(t, b.Encoder, "; use --stream"); err != nil {
-		return all, err
+		return out, err
 	}
 	var weights []float64
 	weight := ""
 	if !w.truth {
 		b.Encoder = withoutTargets(b.Encoder)
 	} else if t, weights, weight, err = a.scoreWeights(b.Encoder, t); err != nil {
-		return all, err
+		return out, err
 	}
 	x, truth, names, err := a.encodeScored(ctx, b, t)
 	if err != nil {
-		return all, err
+		return out, err
 	}
 	if b.Objects == nil {
 		a.reportOutside(t.Source, b.Encoder.Outside(nil, x))
 	}
-	all, err = a.applyTo(memory.fitting(ctx, &learners.Options{}), dev, b, x, w)
-	all.truth, all.classes, all.weights, all.weight = truth, names, weights, weight
-	return all, err
+	out, err = a.applyTo(memory.fitting(ctx, &learners.Options{}), dev, b, x, w)
+	out.truth, out.classes, out.weights, out.weight = truth, names, weights, weight
+	return out, err
 }
 
 // withoutTargets returns an encoder that ignores the targets of rows.
@@ -132,10 +132,10 @@ func withoutTargets(e *dataset.Encoder) *dataset.Encoder {
 	return &enc
 }
 
-func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string, w wanted, memory *budget) (all applied, err error) {
+func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.Bundle, file string, w extraResults, memory *budget) (out modelOutput, err error) {
 	s, err := a.stream(file)
 	if err != nil {
-		return all, err
+		return out, err
 	}
 	enc := *b.Encoder
 	if !w.truth {
@@ -144,7 +144,7 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 		a.noWeights(&enc, file)
 		enc.Weight = ""
 	}
-	all.weight = enc.Weight
+	out.weight = enc.Weight
 	p := a.newProgress()
 	defer p.close()
 	p.report(solvers.Progress{Stage: "predict"})
@@ -152,8 +152,8 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 	rows := max(1, streamBytes/(8*enc.Width()))
 	work := memory.fitting(ctx, &learners.Options{})
 	var outside []dataset.Outside
-	all.classes, err = s.ScoredBlocks(ctx, &enc, rows, func(x, y *mat.Dense, weights []float64, _ []uint64) error {
-		if all.Values == nil {
+	out.classes, err = s.ScoredBlocks(ctx, &enc, rows, func(x, y *mat.Dense, weights []float64, _ []uint64) error {
+		if out.Values == nil {
 			memory.blocks(x)
 		}
 		outside = enc.Outside(outside, x)
@@ -161,19 +161,19 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 		if err != nil {
 			return err
 		}
-		part, err := quiet.applyTo(work, dev, b, points, w)
+		block, err := quiet.applyTo(work, dev, b, points, w)
 		if y != nil { // the next block overwrites y
-			part.truth = mat.DenseCopyOf(y)
+			block.truth = mat.DenseCopyOf(y)
 		}
-		all.add(part)
-		memory.note(memory.data + all.growing())
-		all.weights = append(all.weights, weights...)
+		out.add(block)
+		memory.note(memory.data + out.growing())
+		out.weights = append(out.weights, weights...)
 		return err
 	})
 	if err == nil {
-		a.reportNewClasses(file, all.classes, len(enc.Labels), all.truth)
+		a.reportNewClasses(file, out.classes, len(enc.Labels), out.truth)
 		a.reportUnknown(file, "row", s.Unknown())
 		a.reportOutside(file, outside)
 	}
-	return all, err
+	return out, err
 }

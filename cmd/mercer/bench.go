@@ -38,16 +38,16 @@ func (a *app) benchCommand() *cobra.Command {
 
 // benchOutput holds the flags that all measurement commands share.
 type benchOutput struct {
-	quick   bool
-	repeats int
-	out     string
-	given   *pflag.FlagSet // the flags of the call
+	quick     bool
+	repeats   int
+	out       string
+	callFlags *pflag.FlagSet // the flags of the call
 }
 
-func (o *benchOutput) flags(flags *pflag.FlagSet, quick string) {
-	o.given = flags
+func (o *benchOutput) flags(flags *pflag.FlagSet, quickHelp string) {
+	o.callFlags = flags
 	flags.IntVar(&o.repeats, "repeats", 0, "number of timings of each case (default: 7; quick: 4)")
-	flags.BoolVar(&o.quick, "quick", false, "take less than a minute, with "+quick)
+	flags.BoolVar(&o.quick, "quick", false, "take less than a minute, with "+quickHelp)
 	flags.StringVar(&o.out, "out", "", "write a page with charts: an HTML `FILE`, or Markdown if the name ends in .md")
 }
 
@@ -57,7 +57,7 @@ func (a *app) checkBench(ctx context.Context, o benchOutput, reads ...string) er
 	if err := a.checkMemory(); err != nil {
 		return err
 	}
-	if o.given.Changed("repeats") && o.repeats < 1 {
+	if o.callFlags.Changed("repeats") && o.repeats < 1 {
 		return usagef("--repeats: must be ≥ 1, got %d", o.repeats)
 	}
 	if o.out == "" {
@@ -119,10 +119,10 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 			return err
 		}
 		if b.Data == "sparse" { // sparse data has other defaults
-			if !o.given.Changed("d") {
+			if !o.callFlags.Changed("d") {
 				b.Features = 0
 			}
-			if !o.given.Changed("peers") {
+			if !o.callFlags.Changed("peers") {
 				b.Peers = nil
 			}
 		}
@@ -139,7 +139,7 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 		return a.benchDone(ctx, o, r)
 	})
 	flags, d := c.Flags(), k.Defaults
-	flags.Var((*sizesFlag)(&b.Sizes), "n", t.n+", or a range LOW:HIGH:COUNT (default: "+joined(d.Sizes)+"; quick: "+joined(k.Quick.Sizes)+")")
+	flags.Var((*sizesFlag)(&b.Sizes), "n", t.n+", or a range LOW:HIGH:COUNT (default: "+joinNumbers(d.Sizes)+"; quick: "+joinNumbers(k.Quick.Sizes)+")")
 	if t.m != "" {
 		flags.Var((*sizesFlag)(&b.Widths), "m", t.m)
 	}
@@ -215,8 +215,8 @@ func (a *app) benchOptions(k *bench.Kind, b *bench.Benchmark, quick bool) error 
 // optionError converts a *bench.OptionError to a usage error that names the flag. It returns any
 // other error unchanged.
 func optionError(err error) error {
-	if wrong, ok := errors.AsType[*bench.OptionError](err); ok {
-		return usagef("--%s: %s", wrong.Option, wrong.Problem)
+	if optionErr, ok := errors.AsType[*bench.OptionError](err); ok {
+		return usagef("--%s: %s", optionErr.Option, optionErr.Problem)
 	}
 	return err
 }
@@ -228,21 +228,21 @@ type sizesFlag []int
 func (g *sizesFlag) Type() string { return "sizes" }
 
 func (g *sizesFlag) String() string {
-	return joined(*g)
+	return joinNumbers(*g)
 }
 
-// joined formats numbers for a flag: 1,2,3.
-func joined(numbers []int) string {
+// joinNumbers formats numbers for a flag: 1,2,3.
+func joinNumbers(numbers []int) string {
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ",")
 }
 
 func (g *sizesFlag) Set(text string) error {
-	for part := range strings.SplitSeq(text, ",") {
+	for element := range strings.SplitSeq(text, ",") {
 		var numbers []int
-		for word := range strings.SplitSeq(part, ":") {
+		for word := range strings.SplitSeq(element, ":") {
 			v, err := strconv.Atoi(word)
 			if err != nil || v < 1 {
-				return fmt.Errorf("want sizes ≥ 1 such as 100,1000 or a range LOW:HIGH:COUNT, got %q", part)
+				return fmt.Errorf("want sizes ≥ 1 such as 100,1000 or a range LOW:HIGH:COUNT, got %q", element)
 			}
 			numbers = append(numbers, v)
 		}
@@ -250,7 +250,7 @@ func (g *sizesFlag) Set(text string) error {
 		case len(numbers) == 1:
 			*g = append(*g, numbers[0])
 		case len(numbers) != 3 || numbers[0] >= numbers[1] || numbers[2] < 2:
-			return fmt.Errorf("want a range LOW:HIGH:COUNT with LOW < HIGH and COUNT ≥ 2, got %q", part)
+			return fmt.Errorf("want a range LOW:HIGH:COUNT with LOW < HIGH and COUNT ≥ 2, got %q", element)
 		default:
 			low, high := math.Log(float64(numbers[0])), math.Log(float64(numbers[1]))
 			for i := range numbers[2] {

@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) benchImportCommand() *cobra.Command {
-	var by string
+	var key string
 	c := &cobra.Command{
 		Use:   "import FILE...",
 		Short: "Turn runs of programs or go test -bench into a measurement",
@@ -40,15 +40,15 @@ Several files become one measurement. - is the standard input.`,
 			return nil
 		},
 		RunE: a.work(func(ctx context.Context, args []string) error {
-			text, measured, err := a.readImports(args)
+			text, lastWritten, err := a.readImports(args)
 			if err != nil {
 				return err
 			}
 			var r *bench.Result
 			if isObjects(text.Bytes()) {
-				r, err = bench.ReadRuns(text, measured)
+				r, err = bench.ReadRuns(text, lastWritten)
 			} else {
-				r, err = bench.ReadGoBench(text, by, measured)
+				r, err = bench.ReadGoBench(text, key, lastWritten)
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", strings.Join(args, ", "), err)
@@ -56,7 +56,7 @@ Several files become one measurement. - is the standard input.`,
 			return a.printResult(ctx, r)
 		}),
 	}
-	c.Flags().StringVar(&by, "compare-by", "solver", "the `KEY` whose value names the implementation")
+	c.Flags().StringVar(&key, "compare-by", "solver", "the `KEY` whose value names the implementation")
 	return c
 }
 
@@ -64,24 +64,24 @@ Several files become one measurement. - is the standard input.`,
 // -bench.
 func isObjects(text []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) }
 
-// readImports concatenates files of one format. measured is the time at which the last file was
+// readImports concatenates files of one format. lastWritten is the time at which the last file was
 // written.
-func (a *app) readImports(names []string) (all *bytes.Buffer, measured time.Time, err error) {
-	all = new(bytes.Buffer)
+func (a *app) readImports(names []string) (buf *bytes.Buffer, lastWritten time.Time, err error) {
+	buf = new(bytes.Buffer)
 	for i, name := range names {
 		text, written, err := a.readImport(name)
 		if err != nil {
-			return nil, measured, err
+			return nil, lastWritten, err
 		}
-		if i > 0 && isObjects(text) != isObjects(all.Bytes()) {
-			return nil, measured, usagef("%s and %s have different forms, JSON and the output of go test -bench: import them separately", names[0], name)
+		if i > 0 && isObjects(text) != isObjects(buf.Bytes()) {
+			return nil, lastWritten, usagef("%s and %s have different forms, JSON and the output of go test -bench: import them separately", names[0], name)
 		}
-		all.Write(text)
-		if written = written.UTC().Truncate(time.Second); written.After(measured) {
-			measured = written
+		buf.Write(text)
+		if written = written.UTC().Truncate(time.Second); written.After(lastWritten) {
+			lastWritten = written
 		}
 	}
-	return all, measured, nil
+	return buf, lastWritten, nil
 }
 
 // readImport reads a file or standard input. written is the time at which the file was written.

@@ -38,8 +38,8 @@ Each learner uses the parameters that it has.`,
 	return c
 }
 
-// compared is a learner in the report of compare.
-type compared struct {
+// comparedLearner is a learner in the report of compare.
+type comparedLearner struct {
 	Learner   string             `json:"learner"`
 	Measures  []validate.Measure `json:"measures"`
 	Functions *float64           `json:"functions"` // mean over the models of the number of kernel functions, or of nonzero weights
@@ -57,13 +57,13 @@ func functions(m learners.Model) float64 {
 		return math.NaN()
 	}
 	n, t := parts.Coef.Dims()
-	some := 0.0
+	nonzero := 0.0
 	for i := range n {
 		if slices.ContainsFunc(parts.Coef.RawRowView(i)[:t], func(v float64) bool { return v != 0 }) {
-			some++
+			nonzero++
 		}
 	}
-	return some
+	return nonzero
 }
 
 func (a *app) compare(ctx context.Context, f *resampleFlags, folds int, file string) error {
@@ -71,58 +71,58 @@ func (a *app) compare(ctx context.Context, f *resampleFlags, folds int, file str
 	if len(names) < 2 {
 		return usagef("--learner: name two learners or more, with commas between them, such as rvm,svr,kernel-ridge")
 	}
-	if twice(names) != "" {
-		return usagef("--learner: %s is given twice", twice(names))
+	if duplicate(names) != "" {
+		return usagef("--learner: %s is given twice", duplicate(names))
 	}
 	fits := make([]resampleFlags, len(names))
 	for i, name := range names {
 		fits[i] = *f
-		fits[i].learner, fits[i].given = strings.TrimSpace(name), map[string]string{}
+		fits[i].learner, fits[i].paramTexts = strings.TrimSpace(name), map[string]string{}
 	}
-	for parameter, text := range f.given {
+	for parameter, text := range f.paramTexts {
 		used := false
-		for _, one := range fits {
-			if _, has := one.description().Parameter(parameter); has {
-				one.given[parameter], used = text, true
+		for _, flags := range fits {
+			if _, has := flags.description().Parameter(parameter); has {
+				flags.paramTexts[parameter], used = text, true
 			}
 		}
 		if !used {
 			return usagef("--%s: is not a parameter of %s", parameter, strings.Join(names, ", "))
 		}
 	}
-	var list []compared
+	var list []comparedLearner
 	var task learners.Task
 	n := 0
 	for i := range fits {
-		one := &fits[i]
-		one.all = f.all
-		r, err := a.newResampling(ctx, one, "compare", file)
+		flags := &fits[i]
+		flags.table = f.table
+		r, err := a.newResampling(ctx, flags, "compare", file)
 		if err != nil {
 			return err
 		}
-		result, err := r.compared(ctx, one, folds)
-		r.close()
+		result, err := r.compareLearner(ctx, flags, folds)
+		r.closeDevices()
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s: %w", one.learner, err)
+			return fmt.Errorf("%s: %w", flags.learner, err)
 		case task != "" && task != r.task:
-			return usagef("--learner: for this target %s does %s, but %s does %s: name learners of one task, or give --task", names[0], task, one.learner, r.task)
+			return usagef("--learner: for this target %s does %s, but %s does %s: name learners of one task, or give --task", names[0], task, flags.learner, r.task)
 		}
-		list, task, n, f.all = append(list, result), r.task, r.all.Rows(), one.all
+		list, task, n, f.table = append(list, result), r.task, r.table.Rows(), flags.table
 	}
 	return a.printJSONOrText(ctx, map[string]any{"program": "compare", "task": task, "n": n, "folds": folds, "learners": list}, func() string { return comparedText(list) })
 }
 
-// compared scores the learner on the folds.
-func (r *resampling) compared(ctx context.Context, f *resampleFlags, folds int) (compared, error) {
+// compareLearner scores the learner on the folds.
+func (r *resampling) compareLearner(ctx context.Context, f *resampleFlags, folds int) (comparedLearner, error) {
 	splits, err := r.kFold(folds, true)
 	if err != nil {
-		return compared{}, err
+		return comparedLearner{}, err
 	}
-	c, size := compared{Learner: f.learner}, 0.0
-	scores, err := r.scores(ctx, folds, splits, func(m learners.Model, took time.Duration) {
+	c, size := comparedLearner{Learner: f.learner}, 0.0
+	scores, err := r.scores(ctx, folds, splits, func(m learners.Model, elapsed time.Duration) {
 		size += functions(m) / float64(folds)
-		c.Seconds += took.Seconds() / float64(folds)
+		c.Seconds += elapsed.Seconds() / float64(folds)
 	}, ofFolds(folds))
 	c.Measures, c.Functions = validate.Measures(scores), numeric.Defined(size)
 	return c, err
@@ -131,19 +131,19 @@ func (r *resampling) compared(ctx context.Context, f *resampleFlags, folds int) 
 // spread returns the mean and the standard deviation of a measure over the folds. If the measure is
 // undefined in some folds, spread appends the number of the other folds to the mean.
 func spread(m validate.Measure) []string {
-	s, some := m.Summary(), ""
+	s, suffix := m.Summary(), ""
 	if s.N < len(m.Scores) {
-		some = fmt.Sprintf("(%d of %s)", s.N, count(len(m.Scores), "fold"))
+		suffix = fmt.Sprintf("(%d of %s)", s.N, count(len(m.Scores), "fold"))
 	}
 	if s.N == 0 {
-		return []string{some, ""}
+		return []string{suffix, ""}
 	}
-	return []string{strings.TrimSpace(short(s.Mean) + " " + some), short(s.SD)}
+	return []string{strings.TrimSpace(fourDigits(s.Mean) + " " + suffix), fourDigits(s.SD)}
 }
 
 // comparedText returns a table with a line for each learner. A measure has a column if it is
 // defined for at least one learner.
-func comparedText(list []compared) string {
+func comparedText(list []comparedLearner) string {
 	var columns []string
 	for _, c := range list {
 		for _, m := range c.Measures {
@@ -169,7 +169,7 @@ func comparedText(list []compared) string {
 		}
 		size := ""
 		if c.Functions != nil {
-			size = short(*c.Functions)
+			size = fourDigits(*c.Functions)
 		}
 		lines = append(lines, append(line, size, seconds(c.Seconds)))
 	}

@@ -43,11 +43,11 @@ func TestBootstrapOfAConstantHasItsBiasAndVariance(t *testing.T) {
 	t.Logf("bias² %v, by hand %v; variance %v, by hand %v; seed 1", got.Bias, bias, got.Variance, variance)
 	// A row is out of bag in a fraction (1 − 1/n)ⁿ of the rounds. Each bound is six standard
 	// deviations of the estimate.
-	seen := rounds * math.Pow(1-1/n, n)
-	if math.Abs(got.Variance-variance) > 6*math.Sqrt(2/seen)*variance {
+	outOfBag := rounds * math.Pow(1-1/n, n)
+	if math.Abs(got.Variance-variance) > 6*math.Sqrt(2/outOfBag)*variance {
 		t.Errorf("variance %v, want %v", got.Variance, variance)
 	}
-	if math.Abs(got.Bias-bias) > 6*2*math.Sqrt(bias*variance/seen) {
+	if math.Abs(got.Bias-bias) > 6*2*math.Sqrt(bias*variance/outOfBag) {
 		t.Errorf("bias² %v, want %v", got.Bias, bias)
 	}
 	if e := got.Error * got.Error; math.Abs(got.Bias+got.Variance-e) > rounds*n*0x1p-52*e {

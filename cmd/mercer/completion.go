@@ -22,8 +22,8 @@ func (a *app) offerNames(c *cobra.Command) {
 			return nil, cobra.ShellCompDirectiveDefault
 		})
 	})
-	for _, below := range c.Commands() {
-		a.offerNames(below)
+	for _, sub := range c.Commands() {
+		a.offerNames(sub)
 	}
 }
 
@@ -31,9 +31,9 @@ func (a *app) offerNames(c *cobra.Command) {
 // parameters, and names of the columns in the table on the command line. For other flags, such as those
 // of files, it returns nil.
 func (a *app) values(c *cobra.Command, f *pflag.Flag, args []string) (list []string) {
-	learner, one := f.Value.(learnerName)
-	switch p, is := f.Value.(*parameterFlag); {
-	case one:
+	learner, isLearner := f.Value.(learnerName)
+	switch p, isParameter := f.Value.(*parameterFlag); {
+	case isLearner:
 		return learner.names()
 	case f.Name == "learner":
 		return append(slices.Clone(tunedLearners), gridLearners()...)
@@ -47,7 +47,7 @@ func (a *app) values(c *cobra.Command, f *pflag.Flag, args []string) (list []str
 		if s, err := a.file(args[0]).Open(); err == nil {
 			return s.Names()
 		}
-	case is && p.kind == learners.ChoiceType:
+	case isParameter && p.kind == learners.ChoiceType:
 		learner = c.Flag("learner").Value.(learnerName)
 		for _, d := range append([]learners.Description{learner.description()}, learners.Catalogue()...) {
 			if p, has := d.Parameter(f.Name); has {

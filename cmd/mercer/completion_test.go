@@ -81,9 +81,9 @@ func TestShellsComplete(t *testing.T) {
 			return inShell(t, folder, "", fish, "--no-config", "-c", "mercer completion fish | source; complete -C $argv[1]", typed)
 		}
 		for _, line := range completed {
-			typed, _, again := strings.Cut(strings.TrimSuffix(line.typed, "\t"), "\t")
+			typed, _, isPrefix := strings.Cut(strings.TrimSuffix(line.typed, "\t"), "\t")
 			word, _, _ := strings.Cut(strings.TrimSuffix(words(typed), "\n"), "\t") // for commands and flags, a tab and a help text follow the word
-			if want := line.args[len(line.args)-1]; word != want && !again {
+			if want := line.args[len(line.args)-1]; word != want && !isPrefix {
 				t.Errorf("%s: %q, want %q", typed, word, want)
 			}
 		}

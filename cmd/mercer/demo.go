@@ -125,14 +125,14 @@ func (a *app) diabetes(ctx context.Context, path string) (task, error) {
 	if err := a.writeFile(ctx, "--out", path, csv); err != nil {
 		return task{}, err
 	}
-	all, err := dataset.ReadCSV(path, nil)
+	table, err := dataset.ReadCSV(path, nil)
 	if err != nil {
 		return task{}, err
 	}
 	// Among powers of ten for λ and powers of two for σ, these values have the lowest error in
 	// five-fold cross-validation on the training rows.
 	t := task{name: "diabetes", ridgeLambda: 10, lambda: 1, sigma: 4}
-	train, test := all.Split(0.25, 1)
+	train, test := table.Split(0.25, 1)
 	enc, err := dataset.Learn(train, dataset.Rules{Targets: []string{"target"}, Standardize: true})
 	if err != nil {
 		return task{}, err
@@ -282,20 +282,20 @@ var demoColors = map[string]color.NRGBA{
 func demoPicture(rows []demoRow) picture {
 	var panels []*panel
 	var p *panel
-	var all plotter.XYs
+	var allPoints plotter.XYs
 	for i, r := range rows {
 		if i == 0 || r.Data != rows[i-1].Data {
-			p, all = newPanel(fmt.Sprintf("%s: %d rows, %d held out", r.Data, r.N, r.Test), "true", "predicted"), nil
+			p, allPoints = newPanel(fmt.Sprintf("%s: %d rows, %d held out", r.Data, r.N, r.Test), "true", "predicted"), nil
 			p.grid()
 			panels = append(panels, p)
 		}
-		if look, drawn := demoColors[r.Model]; drawn {
+		if clr, ok := demoColors[r.Model]; ok {
 			points := pairs(r.truth, r.predicted, 0)
-			p.dots(fmt.Sprintf("%s, RMSE %#.4g", r.Model, r.RMSE), rowMark(look), points)
-			all = append(all, points...)
+			p.dots(fmt.Sprintf("%s, RMSE %#.4g", r.Model, r.RMSE), rowMarker(clr), points)
+			allPoints = append(allPoints, points...)
 		}
 		if i == len(rows)-1 || rows[i+1].Data != r.Data {
-			p.diagonal(all)
+			p.diagonal(allPoints)
 		}
 	}
 	return picture{title: "Predicted and true values", rows: [][]*panel{panels}}

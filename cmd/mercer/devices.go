@@ -30,16 +30,16 @@ func (a *app) checkMemory() error {
 	if a.memory == 0 {
 		return nil
 	}
-	var most int64
+	var maxMemory int64
 	for _, s := range backend.Report() {
 		if s.Err == nil {
-			most = max(most, s.Info.Memory)
+			maxMemory = max(maxMemory, s.Info.Memory)
 		}
 	}
 	// Info.Memory is 80 % of the memory that the process may use. On systems other than Linux it
 	// may be only a guess, so that --memory is not checked.
-	if most = most / 8 * 10; runtime.GOOS == "linux" && int64(a.memory) > most {
-		return usagef("--memory: %s is more than the %s that this process may use", humanBytes(int64(a.memory)), humanBytes(most))
+	if maxMemory = maxMemory / 8 * 10; runtime.GOOS == "linux" && int64(a.memory) > maxMemory {
+		return usagef("--memory: %s is more than the %s that this process may use", humanBytes(int64(a.memory)), humanBytes(maxMemory))
 	}
 	return nil
 }

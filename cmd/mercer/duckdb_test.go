@@ -59,14 +59,14 @@ func TestPipesOfDuckDB(t *testing.T) {
 			}
 			w.Close()
 		}
-		fault := commands[len(commands)-1].Run()
+		firstErr := commands[len(commands)-1].Run()
 		for _, c := range commands[:len(commands)-1] {
-			if err := c.Wait(); fault == nil {
-				fault = err
+			if err := c.Wait(); firstErr == nil {
+				firstErr = err
 			}
 		}
-		if fault != nil {
-			t.Fatalf("%v: %v\n%s", commands, fault, errs.String())
+		if firstErr != nil {
+			t.Fatalf("%v: %v\n%s", commands, firstErr, errs.String())
 		}
 		return out.String()
 	}

@@ -16,8 +16,8 @@ import (
 
 // explain returns an error as one line, with advice if there is any, and the exit code.
 func (a *app) explain(ctx context.Context, err error) (text string, code int) {
-	if by := (process.Interruption{}); errors.As(context.Cause(ctx), &by) && errors.Is(err, context.Canceled) {
-		return by.Error(), by.Code()
+	if interruption := (process.Interruption{}); errors.As(context.Cause(ctx), &interruption) && errors.Is(err, context.Canceled) {
+		return interruption.Error(), interruption.Code()
 	}
 	text = a.oneLine(err) + a.scaleAdvice(err)
 	if errors.Is(err, backend.ErrMemory) {
@@ -37,7 +37,7 @@ func (a *app) scaleAdvice(err error) string {
 	if a.command == nil {
 		return ""
 	}
-	given := a.command.Flags().Changed("no-standardize")
+	noStandardize := a.command.Flags().Changed("no-standardize")
 	point, pivot := (*kernels.PointError)(nil), (*backend.PivotError)(nil)
 	tooLarge := errors.Is(err, kernels.ErrOverflow) || errors.As(err, &pivot) && pivot.Value-pivot.Value != 0
 	switch {
@@ -45,9 +45,9 @@ func (a *app) scaleAdvice(err error) string {
 		return "; compare the row with the training rows, which may have other units"
 	case a.command.Flags().Lookup("no-standardize") == nil:
 		return ""
-	case tooLarge && given:
+	case tooLarge && noStandardize:
 		return "; without --no-standardize the numbers of the table are standardized"
-	case errors.As(err, &point) && !given:
+	case errors.As(err, &point) && !noStandardize:
 		return "; numbers of the table are standardized unless --no-standardize is given"
 	}
 	return ""
@@ -97,8 +97,8 @@ func flagOf(c *cobra.Command) func(parameter string) string {
 		case name == "task":
 			return "say --task " + value
 		case isValue:
-			if mark, ok := map[string]string{"point": ".", "comma": ",", "space": "' '"}[value]; ok {
-				value = mark
+			if symbol, ok := map[string]string{"point": ".", "comma": ",", "space": "' '"}[value]; ok {
+				value = symbol
 			}
 			return "--" + name + " " + value
 		}

@@ -72,15 +72,15 @@ func (a *app) evaluate(ctx context.Context, model, plot string, stream bool, int
 	if b, err = a.complete(ctx, b, interval > 0 && b.Calibration == nil); err != nil {
 		return err
 	}
-	rows, err := a.apply(ctx, dev, b, t, file, wanted{proba: true, truth: true, interval: interval}, memory)
+	rows, err := a.apply(ctx, dev, b, t, file, extraResults{proba: true, truth: true, interval: interval}, memory)
 	if err != nil {
 		return err
 	}
-	of, err := validate.NewScore(b.Model, rows.classes, rows.truth, rows.Outcome, rows.weights)
+	base, err := validate.NewScore(b.Model, rows.classes, rows.truth, rows.Outcome, rows.weights)
 	if err != nil {
 		return err
 	}
-	s := &score{Score: of, Weight: rows.weight}
+	s := &score{Score: base, Weight: rows.weight}
 	s.setCoverage(rows.cover, interval)
 	if plot != "" {
 		pic, err := scorePicture(s, b.Model.Learner(), b.Encoder.TargetNames())

@@ -247,7 +247,7 @@ func (e *explanation) addEffects(ctx context.Context, dev backend.Device, b mode
 			p.Binary = append(p.Binary, c.first)
 		}
 	}
-	found, err := learners.MarginalEffects(ctx, dev, m, x, p)
+	effects, err := learners.MarginalEffects(ctx, dev, m, x, p)
 	if errors.Is(err, learners.ErrNoDerivative) {
 		e.NoEffects = oneLine(err)
 		return nil
@@ -263,20 +263,20 @@ func (e *explanation) addEffects(ctx context.Context, dev backend.Device, b mode
 		if c.Binary != nil { // the effect is a difference of predictions, which has no unit of the column
 			unit = 1
 		}
-		for j, rows := range found.Rows {
+		for j, rows := range effects.Rows {
 			v := mat.Col(nil, c.first, rows)
 			floats.Scale(unit, v)
-			of := effect{Mean: unit * found.Mean.At(j, c.first)}
-			if found.StdErr != nil {
-				deviation := unit * found.StdErr.At(j, c.first)
-				of.StdErr = &deviation
+			columnEffect := effect{Mean: unit * effects.Mean.At(j, c.first)}
+			if effects.StdErr != nil {
+				deviation := unit * effects.StdErr.At(j, c.first)
+				columnEffect.StdErr = &deviation
 			}
 			w := slices.Clone(p.Options.Weights)
 			stat.SortWeighted(v, w)
-			for q := range of.Quartiles {
-				of.Quartiles[q] = stat.Quantile(0.25*float64(q+1), stat.LinInterp, v, w)
+			for q := range columnEffect.Quartiles {
+				columnEffect.Quartiles[q] = stat.Quantile(0.25*float64(q+1), stat.LinInterp, v, w)
 			}
-			e.Columns[k].Effects = append(e.Columns[k].Effects, of)
+			e.Columns[k].Effects = append(e.Columns[k].Effects, columnEffect)
 		}
 	}
 	return nil
@@ -308,8 +308,8 @@ func tableValue(c explainedColumn, feature float64) float64 {
 	return value
 }
 
-// addDependence sets the partial dependence on the first min(most, len(e.Columns)) columns.
-func (e *explanation) addDependence(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, o learners.Options, most int) error {
+// addDependence sets the partial dependence on the first min(maxColumns, len(e.Columns)) columns.
+func (e *explanation) addDependence(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, o learners.Options, maxColumns int) error {
 	if b.Encoder.Sparse() {
 		return nil
 	}
@@ -317,8 +317,8 @@ func (e *explanation) addDependence(ctx context.Context, dev backend.Device, b m
 	if _, ok := learners.As[learners.Prober](b.Model); ok {
 		e.Dependence, e.Probable = b.Model.(learners.Classifier).Classes().Names, true
 	}
-	most = min(most, len(e.Columns))
-	for k := range e.Columns[:most] {
+	maxColumns = min(maxColumns, len(e.Columns))
+	for k := range e.Columns[:maxColumns] {
 		c, d := &e.Columns[k], &dependence{}
 		p := validate.DependenceParams{First: c.first, Weights: o.Weights}
 		if c.input.Number != nil {
@@ -341,7 +341,7 @@ func (e *explanation) addDependence(ctx context.Context, dev backend.Device, b m
 			d.Means = append(d.Means, mat.Col(nil, j, means))
 		}
 		c.Dependence = d
-		o.Progress(solvers.Progress{Stage: "dependence", Fraction: float64(k+1) / float64(most)})
+		o.Progress(solvers.Progress{Stage: "dependence", Fraction: float64(k+1) / float64(maxColumns)})
 	}
 	return nil
 }
@@ -355,7 +355,7 @@ func (e *explanation) text(rows int) string {
 		if len(e.Outputs) > 1 {
 			title = e.Outputs[j] + "\n"
 		}
-		text += "\n" + title + texttable.Format(format, append(table[:1:1], firstOf(table[1:], rows)...)) + more(len(table)-1, rows, "column")
+		text += "\n" + title + texttable.Format(format, append(table[:1:1], firstOf(table[1:], rows)...)) + omittedText(len(table)-1, rows, "column")
 		if e.NoEffects != "" { // the table is the same for each output
 			break
 		}
@@ -399,19 +399,19 @@ func (e *explanation) table(output int) (table [][]string, format string) {
 	for _, c := range e.Columns {
 		row := []string{c.Column}
 		if len(c.Effects) > 0 && c.Binary != nil {
-			row[0] = fmt.Sprintf("%s (%s → %s)", c.Column, short(c.Binary[0]), short(c.Binary[1]))
+			row[0] = fmt.Sprintf("%s (%s → %s)", c.Column, fourDigits(c.Binary[0]), fourDigits(c.Binary[1]))
 		}
 		if c.Importance != nil {
-			row = append(row, short(c.Importance.Mean), short(c.Importance.Std))
+			row = append(row, fourDigits(c.Importance.Mean), fourDigits(c.Importance.Std))
 		}
 		if len(c.Effects) > 0 {
-			of := c.Effects[output]
-			row = append(row, short(of.Mean))
+			columnEffect := c.Effects[output]
+			row = append(row, fourDigits(columnEffect.Mean))
 			if deviations {
-				row = append(row, short(*of.StdErr))
+				row = append(row, fourDigits(*columnEffect.StdErr))
 			}
-			for _, q := range of.Quartiles {
-				row = append(row, short(q))
+			for _, q := range columnEffect.Quartiles {
+				row = append(row, fourDigits(q))
 			}
 		}
 		table = append(table, append(row, make([]string, len(head)-len(row))...))
@@ -437,9 +437,9 @@ func (e *explanation) picture() (picture, error) {
 	if len(panels) == 0 {
 		return pic, usagef("--out: the features of the model are sparse, so that there is no partial dependence to draw")
 	}
-	room := 0.05*(high-low) + 1e-12*max(math.Abs(high), 1)
+	margin := 0.05*(high-low) + 1e-12*max(math.Abs(high), 1)
 	for i, p := range panels {
-		p.Y.Min, p.Y.Max = low-room, high+room
+		p.Y.Min, p.Y.Max = low-margin, high+margin
 		if i%across == 0 {
 			pic.rows = append(pic.rows, nil)
 		}
@@ -464,7 +464,7 @@ func (e *explanation) firstCurve() int {
 // dependencePanel draws the partial dependence on a column: curves over numbers, or points over texts.
 func (e *explanation) dependencePanel(c explainedColumn) *panel {
 	first := e.firstCurve()
-	of := e.Dependence[first:]
+	outputs := e.Dependence[first:]
 	label := "average prediction"
 	switch {
 	case e.Probable:
@@ -472,13 +472,13 @@ func (e *explanation) dependencePanel(c explainedColumn) *panel {
 	case e.classes:
 		label = "average decision value"
 	}
-	if len(of) == 1 {
-		label += " of " + of[0]
+	if len(outputs) == 1 {
+		label += " of " + outputs[0]
 	}
 	p := newPanel("", c.Column, label)
 	p.grid()
-	for j, name := range of {
-		if len(of) == 1 {
+	for j, name := range outputs {
+		if len(outputs) == 1 {
 			name = ""
 		}
 		d := c.Dependence
@@ -489,13 +489,13 @@ func (e *explanation) dependencePanel(c explainedColumn) *panel {
 				points[i].X = d.Values[i]
 			}
 		}
-		look := curveColors[j%len(curveColors)]
-		p.class = of[j]
+		clr := curveColors[j%len(curveColors)]
+		p.class = outputs[j]
 		switch {
 		case d.Levels != nil:
-			p.dots(name, rowMark(look), points)
+			p.dots(name, rowMarker(clr), points)
 		case len(points) <= 10:
-			p.marked(name, look, points)
+			p.marked(name, clr, points)
 		default:
 			p.line(name, points, curveStyle(j, 1.8))
 		}

@@ -122,7 +122,7 @@ func (f *fitFlags) refusals() []refusal {
 
 // check returns an error for the first wrong flag.
 func (f *fitFlags) check() error {
-	if err := f.objects.take(&f.learnerFlags); err != nil {
+	if err := f.objects.replaceKernel(&f.learnerFlags); err != nil {
 		return err
 	}
 	if err := f.learnerFlags.check("fit"); err != nil {
@@ -216,11 +216,11 @@ func (a *app) remarks(list []dataset.Remark) (texts []string) {
 func textColumns(enc *dataset.Encoder) (list []textColumn) {
 	for _, in := range enc.Inputs {
 		if in.TFIDF != nil {
-			of := "words"
+			unit := "words"
 			if in.TFIDF.Analyzer != tfidf.Word {
-				of = "characters"
+				unit = "characters"
 			}
-			list = append(list, textColumn{in.Name, in.TFIDF.Len(), of})
+			list = append(list, textColumn{in.Name, in.TFIDF.Len(), unit})
 		}
 		if in.Text != nil && len(in.Text.Categories) > manyFeatures {
 			list = append(list, textColumn{Column: in.Name, Features: len(in.Text.Categories)})
@@ -268,21 +268,21 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	}
 
 	memory := a.newBudget(dev)
-	all, err := a.table(file, memory)
+	table, err := a.table(file, memory)
 	if err != nil {
 		return err
 	}
-	task := f.taskFor(all)
+	task := f.taskFor(table)
 	learn, err := f.settings.Fitter(task)
 	if err != nil {
 		return f.flagged(err)
 	}
 	rules := f.objects.rules(f.rules(task))
-	read := all.Rows()
-	if all, _, err = rules.Weighted(all); err != nil {
+	read := table.Rows()
+	if table, _, err = rules.Weighted(table); err != nil {
 		return err
 	}
-	train, test, err := holdOut("--test-fraction", "test", all, f.testFraction, f.seed, rules)
+	train, test, err := holdOut("--test-fraction", "test", table, f.testFraction, f.seed, rules)
 	if err != nil {
 		return err
 	}
@@ -294,7 +294,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := memory.planEncoding(all, enc, f.insteadOfMemory()); err != nil {
+	if err := memory.planEncoding(table, enc, f.insteadOfMemory()); err != nil {
 		return err
 	}
 	enc = a.input.apply(enc)
@@ -314,12 +314,12 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	var testClasses []string
 	if test != nil {
 		if xTest, yTest, testClasses, err = a.encodeScored(ctx, b, test); err != nil {
-			return f.heldOut(err, all, task, "--test-fraction")
+			return f.heldOut(err, table, task, "--test-fraction")
 		}
 	}
 	if calibration != nil {
 		if xHeld, yHeld, err = a.encodeWith(ctx, b, calibration); err != nil {
-			return f.heldOut(err, all, task, "--calibrate")
+			return f.heldOut(err, table, task, "--calibrate")
 		}
 	}
 	reading := time.Since(start)
@@ -355,7 +355,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		r.Epochs = f.epochs.epochs
 	}
 	r.setParameters(&f.learnerFlags, task)
-	r.Assumed = f.assumed(all, task)
+	r.Assumed = f.assumed(table, task)
 	r.Planned = memory.total()
 	if test != nil {
 		_, weights, err := rules.Weighted(test)
@@ -372,14 +372,14 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		}
 		r.Calibrated = calibration.Rows()
 	}
-	r.N, r.D, r.Left = train.Rows(), enc.Width(), read-all.Rows()
+	r.N, r.D, r.Left = train.Rows(), enc.Width(), read-table.Rows()
 	if b.Objects != nil {
 		r.D, r.Kernel, r.Parameters["kernel"] = 1, b.Objects.Kernel, b.Objects.Kernel
 	}
 	r.Seconds.Read = reading.Seconds()
 	r.Remarks = a.remarks(enc.Remarks(train))
 	b.Model = m
-	return a.conclude(ctx, &f, r, b, file, start)
+	return a.finish(ctx, &f, r, b, file, start)
 }
 
 // centers returns the features of the rows of --centers-from, or nil without this flag.
@@ -440,13 +440,13 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	r.N, r.D, _ = rows.Dims()
 	r.Left, r.Remarks = s.LeftOutRows(), a.remarks(s.Remarks())
 	r.Seconds.Read = read.Seconds()
-	return a.conclude(ctx, f, r, modelfile.Bundle{Model: m, Encoder: enc}, file, start)
+	return a.finish(ctx, f, r, modelfile.Bundle{Model: m, Encoder: enc}, file, start)
 }
 
-// conclude saves the model and prints the report.
-func (a *app) conclude(ctx context.Context, f *fitFlags, r fitReport, b modelfile.Bundle, file string, start time.Time) error {
+// finish saves the model and prints the report.
+func (a *app) finish(ctx context.Context, f *fitFlags, r fitReport, b modelfile.Bundle, file string, start time.Time) error {
 	r.Dropped, r.Weight, r.ClassWeight = f.drop, f.weight, f.classes
-	b.Fit = r.saved()
+	b.Fit = r.savedJSON()
 	r.Texts, r.OnlyScaled = textColumns(b.Encoder), b.Encoder.OnlyScaled()
 	err := a.commit(ctx, func() error { return modelfile.Save(f.model, b) })
 	if err != nil {
@@ -480,17 +480,17 @@ func (a *app) writeFitPage(ctx context.Context, path string, r fitReport, file s
 
 // heldOut describes an error in a row that flag held out. It advises to split the rows differently,
 // unless the error also occurs in an encoding of the whole table.
-func (f *fitFlags) heldOut(fault error, all *dataset.Table, task learners.Task, flag string) error {
-	enc, err := dataset.Learn(all, f.objects.rules(f.rules(task)))
+func (f *fitFlags) heldOut(testErr error, table *dataset.Table, task learners.Task, flag string) error {
+	enc, err := dataset.Learn(table, f.objects.rules(f.rules(task)))
 	if err == nil && enc.Raw() != "" {
-		_, err = enc.Targets(all)
+		_, err = enc.Targets(table)
 	} else if err == nil {
-		_, _, err = encode(enc, all)
+		_, _, err = encode(enc, table)
 	}
 	if err != nil {
 		return fmt.Errorf("%w; the row was held out by %s", err, flag)
 	}
-	return fmt.Errorf("%w; the row was held out by %s: give another --seed, or leave %[2]s out", fault, flag)
+	return fmt.Errorf("%w; the row was held out by %s: give another --seed, or leave %[2]s out", testErr, flag)
 }
 
 // encode returns the features and targets of a table; y is nil if there are no targets.
@@ -542,7 +542,7 @@ func (r *fitReport) setParameters(f *learnerFlags, task learners.Task) {
 			continue
 		}
 		r.Parameters[p.Name] = text
-		if _, said := f.given[p.Name]; said || p.Name == "lambda" {
+		if _, said := f.paramTexts[p.Name]; said || p.Name == "lambda" {
 			r.order = append(r.order, p.Name)
 		}
 	}
@@ -589,7 +589,7 @@ func (r fitReport) epochs() [][]string {
 		if e.Mistakes != nil {
 			mistakes = fmt.Sprint(*e.Mistakes)
 		}
-		table = append(table, []string{fmt.Sprint(e.Number), mistakes, short(e.Loss)})
+		table = append(table, []string{fmt.Sprint(e.Number), mistakes, fourDigits(e.Loss)})
 	}
 	return table
 }
@@ -672,7 +672,7 @@ func (r fitReport) lines() [][]string {
 	}
 	for _, f := range r.facts {
 		if v, ok := f.Value.(float64); ok {
-			add(f.Name, "%s", short(v))
+			add(f.Name, "%s", fourDigits(v))
 		} else {
 			add(f.Name, "%v", f.Value)
 		}

@@ -43,11 +43,11 @@ func TestLearnersGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, now := strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")
-	for i := range max(len(old), len(now)) {
-		if i >= len(old) || i >= len(now) || old[i] != now[i] {
+	wantLines, gotLines := strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")
+	for i := range max(len(wantLines), len(gotLines)) {
+		if i >= len(wantLines) || i >= len(gotLines) || wantLines[i] != gotLines[i] {
 			t.Fatalf("%s differs from line %d on:\n%s\nis now\n%s\nAn intended change is written by -update.", path, i+1,
-				strings.Join(old[min(i, len(old)):min(i+3, len(old))], "\n"), strings.Join(now[min(i, len(now)):min(i+3, len(now))], "\n"))
+				strings.Join(wantLines[min(i, len(wantLines)):min(i+3, len(wantLines))], "\n"), strings.Join(gotLines[min(i, len(gotLines)):min(i+3, len(gotLines))], "\n"))
 		}
 	}
 }

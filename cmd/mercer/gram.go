@@ -12,11 +12,11 @@ func (f *tableFlags) precomputed(text string, stream bool) (bool, error) {
 	if err != nil {
 		return false, nil // the learner will report the error
 	}
-	yes, err := kernels.IsPrecomputed(k)
+	isGram, err := kernels.IsPrecomputed(k)
 	switch {
 	case err != nil:
 		return false, usagef("--kernel: %s", oneLine(err))
-	case !yes:
+	case !isGram:
 		return false, nil
 	case f.missing == "impute":
 		return false, usagef("--missing: no value of a Gram matrix is imputed; leave --missing out, or give refuse")
@@ -30,16 +30,16 @@ func (f *tableFlags) precomputed(text string, stream bool) (bool, error) {
 
 // holdOut splits the rows of a table. The given fraction of them is test, which is nil if fraction
 // is 0. If the table is a Gram matrix, train has only the columns of the training rows.
-func holdOut(flag, purpose string, all *dataset.Table, fraction float64, seed uint64, r dataset.Rules) (train, test *dataset.Table, err error) {
+func holdOut(flag, purpose string, table *dataset.Table, fraction float64, seed uint64, r dataset.Rules) (train, test *dataset.Table, err error) {
 	if fraction == 0 {
-		return all, nil, nil
+		return table, nil, nil
 	}
-	some, others := dataset.SplitRows(all.Rows(), fraction, seed)
-	if len(some) == 0 || len(others) == 0 {
-		return nil, nil, usagef("%s: %v of %s leaves %d to learn from and %d to %s on", flag, fraction, count(all.Rows(), "row"), len(some), len(others), purpose)
+	trainRows, testRows := dataset.SplitRows(table.Rows(), fraction, seed)
+	if len(trainRows) == 0 || len(testRows) == 0 {
+		return nil, nil, usagef("%s: %v of %s leaves %d to learn from and %d to %s on", flag, fraction, count(table.Rows(), "row"), len(trainRows), len(testRows), purpose)
 	}
-	train, err = r.Select(all, some)
-	return train, all.Select(others), err
+	train, err = r.Select(table, trainRows)
+	return train, table.Select(testRows), err
 }
 
 // gramHelp is the text about precomputed() in the help of mercer fit and mercer kernels.

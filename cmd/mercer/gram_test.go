@@ -113,21 +113,21 @@ func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 	// multiplied by the condition number of K + λI, at most n/λ + 1. A score is a mean of at most
 	// quadratic functions of the predictions, which are ≤ 10.
 	const tol = 100 * 64 * n * (n/lambda + 1) * 0x1p-53
-	same := func(what string, a, b float64) {
+	checkEqual := func(name string, a, b float64) {
 		t.Helper()
 		if !(math.Abs(a-b) <= tol) {
-			t.Errorf("%s: %v of the features, %v of the Gram matrix", what, a, b)
+			t.Errorf("%s: %v of the features, %v of the Gram matrix", name, a, b)
 		}
 	}
 	features := []string{"--kernel", "gaussian(sigma=2)", "--no-standardize"}
 	values := []string{"--kernel", "precomputed()"}
-	given := []string{"--quiet", "--lambda", exact(lambda), "--target", "y"}
-	run := func(command string, kernel []string, table string, more ...string) string {
-		return l.mercer(append(append(append([]string{command}, kernel...), more...), l.path(table))...)
+	common := []string{"--quiet", "--lambda", exact(lambda), "--target", "y"}
+	run := func(command string, kernel []string, table string, extra ...string) string {
+		return l.mercer(append(append(append([]string{command}, kernel...), extra...), l.path(table))...)
 	}
 
-	run("fit", features, "x.csv", append(given, "--model", l.path("x.st"))...)
-	run("fit", values, "gram.csv", append(given, "--model", l.path("gram.st"))...)
+	run("fit", features, "x.csv", append(common, "--model", l.path("x.st"))...)
+	run("fit", values, "gram.csv", append(common, "--model", l.path("gram.st"))...)
 	for _, stream := range []string{"--stream=false", "--stream"} {
 		a := l.numbers(l.mercer("predict", stream, "--quiet", "--model", l.path("x.st"), l.path("xnew.csv")))
 		b := l.numbers(l.mercer("predict", stream, "--quiet", "--model", l.path("gram.st"), l.path("cross.csv")))
@@ -135,7 +135,7 @@ func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 			t.Fatalf("%d and %d predictions of %d", len(a), len(b), m)
 		}
 		for i := range a {
-			same("prediction", a[i][0], b[i][0])
+			checkEqual("prediction", a[i][0], b[i][0])
 		}
 	}
 
@@ -159,28 +159,28 @@ func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 		}
 		return append(list, report.OutOfBag, report.E632)
 	}
-	for command, more := range map[string][]string{
-		"cv":        append(given, "--json", "--folds", "5"),
-		"bootstrap": append(given, "--json", "--rounds", "4"),
-		"fit":       append(given, "--json", "--test-fraction", "0.3", "--model", l.path("t.st")),
+	for command, extra := range map[string][]string{
+		"cv":        append(common, "--json", "--folds", "5"),
+		"bootstrap": append(common, "--json", "--rounds", "4"),
+		"fit":       append(common, "--json", "--test-fraction", "0.3", "--model", l.path("t.st")),
 		"tune":      {"--quiet", "--target", "y", "--json", "--test-fraction", "0.3", "--lambdas", exact(lambda), "--vary", "", "--no-intercept"},
 	} {
-		a, b := scores(run(command, features, "x.csv", more...)), scores(run(command, values, "gram.csv", more...))
+		a, b := scores(run(command, features, "x.csv", extra...)), scores(run(command, values, "gram.csv", extra...))
 		if len(a) != len(b) || len(a) < 5 {
 			t.Fatalf("%s: %d and %d scores", command, len(a), len(b))
 		}
 		for i := range a {
-			same(command, a[i], b[i])
+			checkEqual(command, a[i], b[i])
 		}
 	}
 	// A model fitted to some of the rows can be applied to the whole table: it finds the columns of
 	// its training rows by their names.
-	run("fit", features, "x.csv", append(given, "--test-fraction", "0.3", "--model", l.path("x.st"))...)
-	run("fit", values, "gram.csv", append(given, "--test-fraction", "0.3", "--model", l.path("gram.st"))...)
+	run("fit", features, "x.csv", append(common, "--test-fraction", "0.3", "--model", l.path("x.st"))...)
+	run("fit", values, "gram.csv", append(common, "--test-fraction", "0.3", "--model", l.path("gram.st"))...)
 	a := l.numbers(l.mercer("predict", "--quiet", "--model", l.path("x.st"), l.path("x.csv")))
 	b := l.numbers(l.mercer("predict", "--quiet", "--model", l.path("gram.st"), l.path("gram.csv")))
 	for i := range a {
-		same("prediction of a row, held out or not", a[i][0], b[i][0])
+		checkEqual("prediction of a row, held out or not", a[i][0], b[i][0])
 	}
 }
 
@@ -287,11 +287,11 @@ func TestGramCommandAgainstScikitLearn(t *testing.T) {
 		"nystrom.npy": {"--features", "nystrom", "--count", "30", "--kernel", "linear()"},
 		"exact.npy":   {"--features", "exact", "--kernel", "polynomial(degree=2,c=1)"},
 	} {
-		of := data
+		input := data
 		if strings.HasPrefix(out, "cross") {
-			of = l.path("new.csv")
+			input = l.path("new.csv")
 		}
-		l.mercer(append([]string{"gram", "--quiet", "--kernel", "gaussian(sigma=3)", "--target", "target", "--out", l.path(out), of}, args...)...)
+		l.mercer(append([]string{"gram", "--quiet", "--kernel", "gaussian(sigma=3)", "--target", "target", "--out", l.path(out), input}, args...)...)
 	}
 	var eigen struct {
 		Eigenvalues         []float64
@@ -347,10 +347,10 @@ print(json.dumps({
 	if err := json.Unmarshal(out, &differences); err != nil || len(differences) == 0 {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for what, d := range differences {
-		t.Logf("%s: %.1e, allowed %.1e", what, d[0], d[1])
+	for name, d := range differences {
+		t.Logf("%s: %.1e, allowed %.1e", name, d[0], d[1])
 		if !(d[0] <= d[1]) {
-			t.Errorf("%s: differs from scikit-learn by %v, more than %v", what, d[0], d[1])
+			t.Errorf("%s: differs from scikit-learn by %v, more than %v", name, d[0], d[1])
 		}
 	}
 }

@@ -128,12 +128,12 @@ func (f *gramCommandFlags) check() error {
 			return usagef("--lambda: each must be a finite number ≥ 0, got %v", l)
 		}
 	}
-	f.given = map[string]string{}
+	f.paramTexts = map[string]string{}
 	if f.kernel != "" {
-		f.given["kernel"] = f.kernel
+		f.paramTexts["kernel"] = f.kernel
 	}
 	f.learner = defaultLearner // the check of the flags needs a learner; this learner accepts every kernel
-	if err := f.objects.take(&f.learnerFlags); err != nil {
+	if err := f.objects.replaceKernel(&f.learnerFlags); err != nil {
 		return err
 	}
 	if _, err := f.fitter(""); err != nil {
@@ -161,18 +161,18 @@ type gramRows struct {
 
 func (r gramRows) len() int { return r.table.Rows() }
 
-// at returns the rows with the given indices.
-func (r gramRows) at(rows []int) gramRows {
-	part := gramRows{table: r.table.Select(rows)}
+// selectRows returns the rows with the given indices.
+func (r gramRows) selectRows(rows []int) gramRows {
+	selected := gramRows{table: r.table.Select(rows)}
 	if r.x.Rows > 0 {
-		part.x = r.x.Take(rows)
+		selected.x = r.x.Take(rows)
 	}
 	for _, i := range rows {
 		if r.texts != nil {
-			part.texts = append(part.texts, r.texts[i])
+			selected.texts = append(selected.texts, r.texts[i])
 		}
 	}
-	return part
+	return selected
 }
 
 // gramWork computes kernel values and features for one call of mercer gram.
@@ -185,10 +185,10 @@ type gramWork struct {
 	free   int64 // free memory, in bytes
 }
 
-// room returns an error if an n×d feature matrix exceeds the free memory.
-func (w gramWork) room(rows gramRows, n, d int) error {
-	if need := numeric.Bytes(numeric.Elements(n, d)); need > w.free {
-		return fmt.Errorf("%s: %w: the features take %s, but only %s may be used", rows.table.Source, backend.ErrMemory, humanBytes(need), humanBytes(w.free))
+// checkMemory returns an error if an n×d feature matrix exceeds the free memory.
+func (w gramWork) checkMemory(rows gramRows, n, d int) error {
+	if required := numeric.Bytes(numeric.Elements(n, d)); required > w.free {
+		return fmt.Errorf("%s: %w: the features take %s, but only %s may be used", rows.table.Source, backend.ErrMemory, humanBytes(required), humanBytes(w.free))
 	}
 	return nil
 }
@@ -244,17 +244,17 @@ func (w gramWork) distances(k backend.Host[float64], rows, train gramRows) (back
 		}
 		return d, err
 	}
-	own, err := w.diag(rows)
+	rowDiag, err := w.diag(rows)
 	if err != nil {
 		return k, err
 	}
-	others, err := w.diag(train)
+	trainDiag, err := w.diag(train)
 	if err != nil {
 		return k, err
 	}
 	for i := range k.Rows {
 		for j, v := range k.Row(i) {
-			k.Row(i)[j] = math.Sqrt(max(0, own[i]+others[j]-2*v))
+			k.Row(i)[j] = math.Sqrt(max(0, rowDiag[i]+trainDiag[j]-2*v))
 		}
 	}
 	return k, nil
@@ -272,7 +272,7 @@ func (w gramWork) features(rows, train gramRows) (out backend.Host[float64], err
 		if err != nil {
 			return out, usagef("--features: %s", oneLine(err))
 		}
-		if err := w.room(rows, rows.len(), m.Dim()); err != nil {
+		if err := w.checkMemory(rows, rows.len(), m.Dim()); err != nil {
 			return out, err
 		}
 		out = backend.NewHost[float64](rows.len(), m.Dim())
@@ -285,7 +285,7 @@ func (w gramWork) features(rows, train gramRows) (out backend.Host[float64], err
 		return out, nil
 	case "fourier":
 		// Memory is needed for count features of each row, and for count/2 frequencies of length d.
-		if err := w.room(rows, count, rows.len()+(rows.x.Cols+1)/2); err != nil {
+		if err := w.checkMemory(rows, count, rows.len()+(rows.x.Cols+1)/2); err != nil {
 			return out, err
 		}
 		omega, scale, err := solvers.FourierProblem{Kernel: w.kernel, Count: count, Seed: w.f.seed}.Basis(w.ctx, rows.x.Cols)
@@ -304,10 +304,10 @@ func (w gramWork) features(rows, train gramRows) (out backend.Host[float64], err
 		}
 		return out, nil
 	case "nystrom":
-		chosen := rand.New(rand.NewPCG(w.f.seed, nystromStream)).Perm(train.len())
-		chosen = chosen[:min(count, len(chosen))]
-		slices.Sort(chosen)
-		train = train.at(chosen)
+		landmarks := rand.New(rand.NewPCG(w.f.seed, nystromStream)).Perm(train.len())
+		landmarks = landmarks[:min(count, len(landmarks))]
+		slices.Sort(landmarks)
+		train = train.selectRows(landmarks)
 	}
 	k, err := w.values(train, nil)
 	if err != nil {
@@ -388,10 +388,10 @@ func (a *app) gram(ctx context.Context, f *gramCommandFlags, file string) error 
 		return err
 	}
 	cells := int64(rows.len()) * int64(train.len())
-	if need := 8 * (4*cells + 4*int64(train.len())*int64(train.len())); f.features != "exact" && f.features != "fourier" && need > memory.limit-memory.held() {
-		return fmt.Errorf("%s: %w: the kernel matrix of %s with %d takes about %s, including the matrices computed from it, but only %s may be used", file, backend.ErrMemory, count(rows.len(), "row"), train.len(), humanBytes(need), humanBytes(memory.limit))
+	if required := 8 * (4*cells + 4*int64(train.len())*int64(train.len())); f.features != "exact" && f.features != "fourier" && required > memory.limit-memory.dataBytes() {
+		return fmt.Errorf("%s: %w: the kernel matrix of %s with %d takes about %s, including the matrices computed from it, but only %s may be used", file, backend.ErrMemory, count(rows.len(), "row"), train.len(), humanBytes(required), humanBytes(memory.limit))
 	}
-	w := gramWork{a: a, ctx: ctx, dev: dev, f: f, free: memory.limit - memory.held()}
+	w := gramWork{a: a, ctx: ctx, dev: dev, f: f, free: memory.limit - memory.dataBytes()}
 	r := gramReport{Program: "gram", N: rows.len(), D: enc.Width()}
 	switch {
 	case f.objects.kernel != nil:
@@ -463,8 +463,8 @@ func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows
 		if f.objects.kernel != nil {
 			r.texts, err = enc.Texts(r.table)
 		} else {
-			x, wrong := enc.Encode(r.table)
-			if err = wrong; err == nil {
+			x, encodeErr := enc.Encode(r.table)
+			if err = encodeErr; err == nil {
 				r.x, err = numeric.PointsOf(x)
 			}
 		}
@@ -490,13 +490,13 @@ func (w gramWork) matrix(r *gramReport, out *backend.Host[float64], rows, train 
 	}
 	k, err := w.values(rows, others)
 	if err == nil && w.f.center {
-		own := k
+		trainKernel := k
 		if others != nil {
-			own, err = w.values(train, nil)
+			trainKernel, err = w.values(train, nil)
 		}
 		var c gram.Centering
 		if err == nil {
-			c, err = gram.Center(own)
+			c, err = gram.Center(trainKernel)
 		}
 		if err == nil && others != nil {
 			err = c.Cross(k)
@@ -584,11 +584,11 @@ func (r gramReport) text(f *gramCommandFlags) string {
 		if *r.Negative > 0 {
 			condition = fmt.Sprintf("does not hold: %s below 0", count(*r.Negative, "eigenvalue"))
 		}
-		rows = append(rows, []string{"largest eigenvalue", short(r.Eigenvalues[0])}, []string{"smallest eigenvalue", short(r.Eigenvalues[n-1])},
-			[]string{"rounding", "±" + short(r.Tolerance)}, []string{"rank", strconv.Itoa(*r.Rank)}, []string{"Mercer's condition", condition})
+		rows = append(rows, []string{"largest eigenvalue", fourDigits(r.Eigenvalues[0])}, []string{"smallest eigenvalue", fourDigits(r.Eigenvalues[n-1])},
+			[]string{"rounding", "±" + fourDigits(r.Tolerance)}, []string{"rank", strconv.Itoa(*r.Rank)}, []string{"Mercer's condition", condition})
 	}
 	for _, d := range r.Dimensions {
-		rows = append(rows, []string{"effective dimension", short(d.Value) + " at λ = " + short(d.Lambda)})
+		rows = append(rows, []string{"effective dimension", fourDigits(d.Value) + " at λ = " + fourDigits(d.Lambda)})
 	}
 	if r.Out != "" {
 		rows = append(rows, []string{"file", fmt.Sprintf("%s, %d × %d", r.Out, r.N, r.Columns)})

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// listed returns the flags in the help of a call.
-func listed(t *testing.T, args ...string) map[string]bool {
+// listedFlags returns the flags in the help of a call.
+func listedFlags(t *testing.T, args ...string) map[string]bool {
 	t.Helper()
 	_, text, found := strings.Cut(help(t, append(args, "--help")...), "\nFlags:\n")
 	if !found {
@@ -21,7 +21,7 @@ func listed(t *testing.T, args ...string) map[string]bool {
 	}
 	flags := map[string]bool{}
 	for line := range strings.Lines(text) {
-		if name, is := strings.CutPrefix(strings.Replace(line, "  -h, ", "      ", 1), "      --"); is { // any other line continues the description of the flag above it
+		if name, isFlag := strings.CutPrefix(strings.Replace(line, "  -h, ", "      ", 1), "      --"); isFlag { // any other line continues the description of the flag above it
 			flags[strings.Fields(name)[0]] = true
 		}
 	}
@@ -32,10 +32,10 @@ func listed(t *testing.T, args ...string) map[string]bool {
 // learners without --learner. With --learner it must list the learner's parameters in the
 // catalogue.
 func TestHelpOfALearnerListsItsParameters(t *testing.T) {
-	every := map[string]bool{}
+	parameters := map[string]bool{}
 	for _, d := range learners.Catalogue() {
 		for _, p := range d.Parameters {
-			every[p.Name] = p.Name != "seed"
+			parameters[p.Name] = p.Name != "seed"
 		}
 	}
 	for _, command := range []string{"fit", "cv", "plot curve", "plot validation"} {
@@ -44,9 +44,9 @@ func TestHelpOfALearnerListsItsParameters(t *testing.T) {
 			if d.Name != "" {
 				args = append(args, "--learner", d.Name)
 			}
-			flags := listed(t, args...)
-			for name := range every {
-				if _, has := d.Parameter(name); every[name] && flags[name] != has {
+			flags := listedFlags(t, args...)
+			for name := range parameters {
+				if _, has := d.Parameter(name); parameters[name] && flags[name] != has {
 					t.Errorf("mercer %s --help: --%s is listed: %v", strings.Join(args, " "), name, flags[name])
 				}
 			}
@@ -68,7 +68,7 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 	hidden := 0
 	calls = required.Some(12, calls)
 	for _, call := range calls {
-		flags := listed(t, strings.Fields(call)...)
+		flags := listedFlags(t, strings.Fields(call)...)
 		for _, f := range flagsOf(t, call) {
 			value := "--" + f.Name
 			if f.NoOptDefVal == "" {
@@ -76,7 +76,7 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 			}
 			var out, errs strings.Builder
 			run(append(strings.Fields(call), "--quiet=false", value, "nosuch.csv"), strings.NewReader(""), &out, &errs)
-			refused := slices.ContainsFunc([]string{
+			rejected := slices.ContainsFunc([]string{
 				"has no effect", "writes no checkpoints", "needs the whole table", "has no epochs", "the path varies", "is fitted already",
 				"are read in passes", "is read in passes", "is not read in passes", "has no kernel", "has no lambda", "has no intercept", "no parameter of the kernel varies", "gradient varies all", "gradient computes",
 				"is for --by kfold", "do not vary by themselves", "is for the kernel that is chosen", "vary by --kernel", "is Euclidean",
@@ -87,10 +87,10 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 			if strings.Contains(errs.String(), "is for --by kfold") && !strings.Contains(call, "--by ") || strings.Contains(errs.String(), "is for --features") && !strings.Contains(call, "--features ") {
 				continue // the flag is listed: its help says that it is only for a value of --by or --features, and this call sets neither
 			}
-			if refused && flags[f.Name] {
+			if rejected && flags[f.Name] {
 				t.Errorf("mercer %s --help lists --%s, which is refused: %s", call, f.Name, errs.String())
 			}
-			if refused {
+			if rejected {
 				hidden++
 			}
 		}
@@ -121,10 +121,10 @@ func TestHelpOfAModelListsWhatItKnows(t *testing.T) {
 			t.Fatalf("%s: %s", model, errs)
 		}
 		for _, command := range []string{"predict", "evaluate"} {
-			flags := listed(t, command, "--model", "m.st")
+			flags := listedFlags(t, command, "--model", "m.st")
 			for name, value := range map[string]string{"proba": "true", "decision": "true", "std": "true", "interval": "0.9"} {
 				code, errs := mercer(command, "--model", "m.st", "--"+name+"="+value, "t.csv")
-				if known := code != 2; flags[name] != known {
+				if accepted := code != 2; flags[name] != accepted {
 					t.Errorf("%s of %s lists --%s: %v; with it: %s", command, model, name, flags[name], errs)
 				}
 			}

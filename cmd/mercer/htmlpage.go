@@ -60,10 +60,10 @@ func tableCard(title, series string, table [][]string) webpage.Card {
 	return c
 }
 
-// A mark is drawn before and after each series of a panel. In the SVG of an HTML page it makes the
-// elements of the series a group, and stores the values of the points, which the page shows at the
-// mouse pointer. Other pictures ignore marks.
-type mark struct {
+// A hintGroup is drawn before and after each series of a panel. In the SVG of an HTML page it makes
+// the elements of the series a group, and stores the values of the points, which the page shows at
+// the mouse pointer. In other pictures it has no effect.
+type hintGroup struct {
 	series string // name of the series, by which the reader of the page can select it, or "" for no group
 	end    bool
 	points plotter.XYs
@@ -71,8 +71,8 @@ type mark struct {
 	texts  []string // the texts shown for the points; nil means their coordinates
 }
 
-// The library that draws the SVG has no groups. A mark therefore draws two texts: groupBegin with
-// the name of the group before it, and groupEnd after it. The function grouped replaces these texts
+// The library that draws the SVG has no groups. A hintGroup therefore draws two texts: groupBegin
+// with the name of the group before it, and groupEnd after it. The function grouped replaces these texts
 // by tags.
 const (
 	groupBegin = "\x02begin "
@@ -82,7 +82,7 @@ const (
 var groupTags = regexp.MustCompile("(?s)<text [^>]*>\x02(begin|end)(?: (.*?))?</text>\n?")
 
 // Plot implements plot.Plotter.
-func (m mark) Plot(c draw.Canvas, p *plot.Plot) {
+func (m hintGroup) Plot(c draw.Canvas, p *plot.Plot) {
 	svg := svgUnder(c.Canvas)
 	if svg == nil || !svg.interactive {
 		return
@@ -94,12 +94,12 @@ func (m mark) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 		svg.Canvas.FillString(p.Title.TextStyle.Handler.Cache().Lookup(p.Title.TextStyle.Font, 1), vg.Point{}, text)
 	}
-	const most = 2000 // maximum number of points of a series whose values are stored
-	step := (len(m.points) + most - 1) / most
+	const maxHints = 2000 // maximum number of points of a series whose values are stored
+	step := (len(m.points) + maxHints - 1) / maxHints
 	x, y := p.Transforms(&c)
 	for i := 0; i < len(m.points); i += step {
-		at := m.points[i]
-		px, py := x(at.X), y(at.Y)
+		point := m.points[i]
+		px, py := x(point.X), y(point.Y)
 		if px < c.Min.X || px > c.Max.X || py < c.Min.Y || py > c.Max.Y {
 			continue
 		}
@@ -107,7 +107,7 @@ func (m mark) Plot(c draw.Canvas, p *plot.Plot) {
 		if m.texts != nil {
 			h.Text = m.texts[i]
 		} else {
-			h.Text = fmt.Sprintf("%s: %s\n%s: %s", m.x, valueOn(p.X, at.X), m.y, valueOn(p.Y, at.Y))
+			h.Text = fmt.Sprintf("%s: %s\n%s: %s", m.x, valueOn(p.X, point.X), m.y, valueOn(p.Y, point.Y))
 		}
 		if m.series != "" {
 			h.Text = m.series + "\n" + h.Text
@@ -139,18 +139,18 @@ func valueOn(a plot.Axis, v float64) string {
 			}
 		}
 	case decades:
-		return short(math.Pow(10, v))
+		return fourDigits(math.Pow(10, v))
 	}
-	return short(v)
+	return fourDigits(v)
 }
 
 // grouped returns the SVG with tags for the groups of its series.
 func grouped(svg []byte) []byte {
 	return groupTags.ReplaceAllFunc(svg, func(tag []byte) []byte {
-		found := groupTags.FindSubmatch(tag)
-		if string(found[1]) == "end" {
+		match := groupTags.FindSubmatch(tag)
+		if string(match[1]) == "end" {
 			return []byte("</g>\n")
 		}
-		return fmt.Appendf(nil, "<g data-series=\"%s\">\n", found[2])
+		return fmt.Appendf(nil, "<g data-series=\"%s\">\n", match[2])
 	})
 }

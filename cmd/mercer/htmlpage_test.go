@@ -24,8 +24,8 @@ func TestHTMLPages(t *testing.T) {
 		}
 	}
 	in := func(name string) string { return filepath.Join(folder, name) }
-	three := strings.Replace(everyData(), "high\n", "top\n", 5) // three classes
-	if err := os.WriteFile(in("data.csv"), []byte(three), 0o666); err != nil {
+	threeClasses := strings.Replace(everyData(), "high\n", "top\n", 5) // three classes
+	if err := os.WriteFile(in("data.csv"), []byte(threeClasses), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	writeWithout(t, in("data.csv"), in("number.csv"), "class")
@@ -91,17 +91,17 @@ func TestHTMLPages(t *testing.T) {
 func operatePage(t *testing.T, path string) {
 	t.Helper()
 	p := browser.Open(t, "file://"+path, 500, 900)
-	is := func(what, condition string) {
+	check := func(action, condition string) {
 		t.Helper()
 		if got := p.Text(condition); got != "true" {
-			t.Errorf("%s: %s is %s", what, condition, got)
+			t.Errorf("%s: %s is %s", action, condition, got)
 		}
 	}
 	if p.Text(`document.querySelector(".hint") !== null`) == "true" {
 		p.Point(".hint")
-		is("pointing at a value", `document.querySelector(".tip").offsetHeight > 0 && document.querySelector(".tip").textContent !== ""`)
+		check("pointing at a value", `document.querySelector(".tip").offsetHeight > 0 && document.querySelector(".tip").textContent !== ""`)
 	}
-	is("sorting by the first column, twice", `[...document.querySelectorAll("table")].every(t => {
+	check("sorting by the first column, twice", `[...document.querySelectorAll("table")].every(t => {
 		const rows = () => [...t.tBodies[0].rows].map(r => r.innerText), button = t.querySelector("th button");
 		if (button === null) return rows().length < 2;
 		button.click();
@@ -109,14 +109,14 @@ func operatePage(t *testing.T, path string) {
 		button.click();
 		return up.length === rows().length && up.toReversed().join() === rows().join();
 	})`)
-	is("selecting a class", `[...document.querySelectorAll(".switch option")].slice(1).every(o => {
+	check("selecting a class", `[...document.querySelectorAll(".switch option")].slice(1).every(o => {
 		const list = o.closest("select");
 		list.value = o.value;
 		list.dispatchEvent(new Event("change"));
 		return [...document.querySelectorAll("[data-series]")].every(e => (e.hidden || e.classList.contains("off")) === (e.dataset.series !== o.value));
 	})`)
 	if classes := p.Text(`document.querySelectorAll("[data-series]").length > 0`); classes == "true" {
-		is("the list of classes", `document.querySelectorAll(".switch option").length > 2 || new Set([...document.querySelectorAll("[data-series]")].map(e => e.dataset.series)).size === 1`)
+		check("the list of classes", `document.querySelectorAll(".switch option").length > 2 || new Set([...document.querySelectorAll("[data-series]")].map(e => e.dataset.series)).size === 1`)
 	}
 	if len(p.Console) > 0 {
 		t.Errorf("the console has %q", p.Console)

@@ -65,12 +65,12 @@ func TestImage(t *testing.T) {
 	if got := buildah("inspect", "--format", "{{.OCIv1.Config.Entrypoint}} {{.OCIv1.Config.User}} {{.OCIv1.Config.WorkingDir}}", container); got != "[/mercer] 65534:65534 /tmp" {
 		t.Errorf("the image has another configuration: %s", got)
 	}
-	inside := []string{"run", "--isolation", "chroot", "-v", in("models") + ":/models:ro", container, "--", "/mercer"}
-	if got := buildah(append(inside, "version")...); !strings.HasSuffix(got, " static") {
+	runArgs := []string{"run", "--isolation", "chroot", "-v", in("models") + ":/models:ro", container, "--", "/mercer"}
+	if got := buildah(append(runArgs, "version")...); !strings.HasSuffix(got, " static") {
 		t.Errorf("mercer version in the container: %s", got)
 	}
 
-	serve := command(append(inside, "serve", "--listen", "127.0.0.1:0", "/models/m.safetensors")...)
+	serve := command(append(runArgs, "serve", "--listen", "127.0.0.1:0", "/models/m.safetensors")...)
 	serve.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := serve.StdoutPipe()
 	if err == nil {

@@ -72,11 +72,11 @@ func (a *app) notice(format string, args ...any) {
 // the printed word for a row.
 func (a *app) reportUnknown(source, row string, unknown []dataset.Unknown) {
 	for _, u := range unknown {
-		what := "with texts unseen in training"
+		description := "with texts unseen in training"
 		if u.TFIDF {
-			what = "without any n-gram of the training texts"
+			description = "without any n-gram of the training texts"
 		}
-		a.notice("%s: column %.60q: %s %s, such as %.60q, encoded as zeros", source, u.Column, count(u.Rows, row), what, u.Example)
+		a.notice("%s: column %.60q: %s %s, such as %.60q, encoded as zeros", source, u.Column, count(u.Rows, row), description, u.Example)
 	}
 }
 
@@ -96,12 +96,12 @@ func (a *app) reportOutside(source string, outside []dataset.Outside) {
 		return
 	}
 	text := func(v float64) string { return strconv.FormatFloat(v, 'g', 10, 64) }
-	others := ""
+	suffix := ""
 	if columns > 1 {
-		others = fmt.Sprintf("; this also applies to %s", count(columns-1, "other column"))
+		suffix = fmt.Sprintf("; this also applies to %s", count(columns-1, "other column"))
 	}
 	a.notice("%s: column %.60q: %s outside the training range of %s to %s by more than %d times its width, such as %s%s",
-		source, worst.Column, count(worst.Rows, "row"), text(worst.Low), text(worst.High), dataset.FarOutside, text(worst.Example), others)
+		source, worst.Column, count(worst.Rows, "row"), text(worst.Low), text(worst.High), dataset.FarOutside, text(worst.Example), suffix)
 }
 
 // table reads the table of a subcommand, in any format.

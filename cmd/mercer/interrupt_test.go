@@ -23,11 +23,11 @@ type command struct {
 
 func start(t *testing.T, args ...string) *command {
 	t.Helper()
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &command{Cmd: exec.Command(self, args...), folder: t.TempDir()}
+	c := &command{Cmd: exec.Command(executable, args...), folder: t.TempDir()}
 	c.Dir = c.folder
 	c.Env = append(os.Environ(), asCommand+"=1", "TMPDIR="+c.folder)
 	if c.stdin, err = c.StdinPipe(); err != nil {
@@ -61,9 +61,9 @@ func (c *command) interrupt(t *testing.T, s syscall.Signal) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	took := time.Since(sent)
+	elapsed := time.Since(sent)
 	_ = c.Wait()
-	t.Logf("ended %v after the signal", took.Round(time.Millisecond))
+	t.Logf("ended %v after the signal", elapsed.Round(time.Millisecond))
 	// The exit status is the value that a shell reports for a process ended by a signal (POSIX,
 	// Shell Command Language, 2.8.2).
 	if code := c.ProcessState.ExitCode(); code != 128+int(s) {
@@ -72,7 +72,7 @@ func (c *command) interrupt(t *testing.T, s syscall.Signal) {
 	if !strings.HasSuffix("\n"+string(text), "\nmercer: interrupted\n") {
 		t.Errorf("stderr ends with %q", text)
 	}
-	left, err := filepath.Glob(filepath.Join(c.folder, "*"))
+	remaining, err := filepath.Glob(filepath.Join(c.folder, "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +80,8 @@ func (c *command) interrupt(t *testing.T, s syscall.Signal) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left = append(left, hidden...); len(left) > 0 {
-		t.Errorf("files are left: %v", left)
+	if remaining = append(remaining, hidden...); len(remaining) > 0 {
+		t.Errorf("files are left: %v", remaining)
 	}
 }
 

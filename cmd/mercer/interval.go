@@ -92,7 +92,7 @@ type coverage struct {
 	Classes  bool    `json:"-"`
 }
 
-func (c *coverage) what() string {
+func (c *coverage) sizeLabel() string {
 	if c.Classes {
 		return "mean classes in a set"
 	}
@@ -106,13 +106,13 @@ func (s *score) setCoverage(c cover, level float64) {
 	}
 	s.Interval = &coverage{Level: level, Classes: c.sets != nil}
 	n, outputs := s.Truth.Dims()
-	inside, total, cells := 0.0, 0.0, 0.0
+	covered, total, cells := 0.0, 0.0, 0.0
 	for i := range n {
 		w := weightAt(s.Weights, i)
 		cells += w * float64(outputs)
 		if c.sets != nil {
-			if at := s.Known.Index(s.Truth.At(i, 0)); at >= 0 && c.sets.At(i, at) == 1 {
-				inside += w
+			if class := s.Known.Index(s.Truth.At(i, 0)); class >= 0 && c.sets.At(i, class) == 1 {
+				covered += w
 			}
 			total += w * mat.Sum(c.sets.RowView(i))
 			continue
@@ -120,10 +120,10 @@ func (s *score) setCoverage(c cover, level float64) {
 		for j := range outputs {
 			low, high, y := c.lower.At(i, j), c.upper.At(i, j), s.Truth.At(i, j)
 			if low <= y && y <= high {
-				inside += w
+				covered += w
 			}
 			total += w * (high - low)
 		}
 	}
-	s.Interval.Coverage, s.Interval.Mean = inside/cells, total/cells
+	s.Interval.Coverage, s.Interval.Mean = covered/cells, total/cells
 }

@@ -20,11 +20,11 @@ import (
 // the roles of the table's columns.
 type learnerFlags struct {
 	tableFlags
-	learner  string
-	given    map[string]string  // the given values of the learner's parameters
-	settings *learners.Settings // the values in given, parsed by the method check
-	textbook bool               // --textbook: neither standardize the numbers nor shuffle the rows
-	stream   bool               // the table is read in passes; only fit sets it
+	learner    string
+	paramTexts map[string]string  // values of the learner's parameters in the call
+	settings   *learners.Settings // the values in paramTexts, parsed by the method check
+	textbook   bool               // --textbook: neither standardize the numbers nor shuffle the rows
+	stream     bool               // the table is read in passes; only fit sets it
 
 	models  []string                         // model files to draw, instead of fitting a learner
 	several bool                             // --learner accepts a comma-separated list of names
@@ -56,8 +56,8 @@ func (f *tableFlags) check() error {
 	switch {
 	case slices.Contains(f.targets, ""):
 		return usagef("--target: the name of the column is empty")
-	case twice(f.targets) != "":
-		return usagef("--target: %q is given twice", twice(f.targets))
+	case duplicate(f.targets) != "":
+		return usagef("--target: %q is given twice", duplicate(f.targets))
 	case f.missing != "" && f.missing != "impute" && f.missing != "refuse":
 		return usagef("--missing: want impute or refuse, got %q", f.missing)
 	}
@@ -127,7 +127,7 @@ func (f *learnerFlags) description() learners.Description {
 // add adds the flags to a command. The parameters of all learners are flags; --help shows only the
 // parameters of the learner that the command line names.
 func (f *learnerFlags) add(c *cobra.Command) {
-	if f.given = map[string]string{}; f.takes == nil {
+	if f.paramTexts = map[string]string{}; f.takes == nil {
 		f.learner = defaultLearner
 	}
 	flags := c.Flags()
@@ -141,11 +141,11 @@ func (f *learnerFlags) add(c *cobra.Command) {
 			if p.Name == "seed" || flags.Lookup(p.Name) != nil {
 				continue
 			}
-			flag := flags.VarPF(&parameterFlag{f.given, p.Name, p.Type}, p.Name, "", p.Help)
+			flag := flags.VarPF(&parameterFlag{f.paramTexts, p.Name, p.Type}, p.Name, "", p.Help)
 			if p.Type == learners.BoolType {
 				flag.NoOptDefVal = "true"
-				no := flags.VarPF(&parameterFlag{f.given, p.Name, "no"}, "no-"+p.Name, "", "the opposite of --"+p.Name)
-				no.NoOptDefVal = "true"
+				negation := flags.VarPF(&parameterFlag{f.paramTexts, p.Name, "no"}, "no-"+p.Name, "", "the opposite of --"+p.Name)
+				negation.NoOptDefVal = "true"
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func (f *learnerFlags) add(c *cobra.Command) {
 
 // parameterFlag is the value of a flag for a parameter of the learner.
 type parameterFlag struct {
-	given      map[string]string
+	paramTexts map[string]string
 	name, kind string // kind is "no" for a flag --no-NAME, which negates --NAME
 }
 
@@ -180,16 +180,16 @@ func (p *parameterFlag) Set(text string) error {
 		}
 	}
 	if p.Type() == "bool" {
-		on, err := strconv.ParseBool(text)
+		value, err := strconv.ParseBool(text)
 		if err != nil {
 			return fmt.Errorf("want true or false, got %q", text)
 		}
-		text = strconv.FormatBool(on != (p.kind == "no"))
-		if old, twice := p.given[p.name]; twice && old != text {
+		text = strconv.FormatBool(value != (p.kind == "no"))
+		if earlier, repeated := p.paramTexts[p.name]; repeated && earlier != text {
 			return fmt.Errorf("contradicts an earlier flag; give one of --%[1]s and --no-%[1]s", p.name)
 		}
 	}
-	p.given[p.name] = text
+	p.paramTexts[p.name] = text
 	return nil
 }
 
@@ -200,16 +200,16 @@ const cacheName = "cache"
 // names, and shows their flags with defaults and rules.
 func (f *learnerFlags) describe(c *cobra.Command) {
 	flags := c.Flags()
-	named := f.names()
+	learnerNames := f.names()
 	switch {
 	case flags.Lookup("learner").Hidden || len(f.models) > 0: // the command has no --learner
-		named = nil
+		learnerNames = nil
 	case flags.Changed("learner"):
-		named = strings.Split(f.learner, ",")
+		learnerNames = strings.Split(f.learner, ",")
 	}
 	var list []learners.Description
 	classes := false
-	for _, name := range named {
+	for _, name := range learnerNames {
 		d, _ := learners.Find(strings.TrimSpace(name))
 		list, classes = append(list, d), classes || d.Does(learners.Classification)
 		if flags.Changed("learner") {
@@ -220,19 +220,19 @@ func (f *learnerFlags) describe(c *cobra.Command) {
 	if !flags.Changed("learner") {
 		list = nil
 	}
-	if len(named) > 0 && list == nil {
-		c.Long += "\n\n" + wrapped(fmt.Sprintf("The parameters of a learner are flags too: %s --learner NAME --help lists them. Learners: %s.", c.CommandPath(), strings.Join(named, ", ")), terminalWidth)
+	if len(learnerNames) > 0 && list == nil {
+		c.Long += "\n\n" + wrapped(fmt.Sprintf("The parameters of a learner are flags too: %s --learner NAME --help lists them. Learners: %s.", c.CommandPath(), strings.Join(learnerNames, ", ")), terminalWidth)
 	}
-	of := func(name string) (p learners.Parameter, s *learners.Settings, has bool) {
+	lookup := func(name string) (p learners.Parameter, s *learners.Settings, has bool) {
 		for _, d := range list {
 			if p, has = d.Parameter(name); has {
-				s, _ = d.Parse(f.given)
+				s, _ = d.Parse(f.paramTexts)
 				break
 			}
 		}
 		return p, s, has
 	}
-	_, _, kernel := of("kernel")
+	_, _, kernel := lookup("kernel")
 	if flag := flags.Lookup("tree"); flag != nil {
 		flag.Hidden = !kernel
 	}
@@ -247,7 +247,7 @@ func (f *learnerFlags) describe(c *cobra.Command) {
 			return
 		}
 		name := strings.TrimPrefix(flag.Name, "no-")
-		p, s, has := of(name)
+		p, s, has := lookup(name)
 		flag.Hidden = !has || name != flag.Name && p.Default != "true" || s != nil && f.decides(p.When) && !s.Effective(p)
 		if has && name == flag.Name {
 			flag.Usage = p.Help
@@ -275,8 +275,8 @@ func (f *learnerFlags) decides(w *learners.When) bool {
 	if w == nil {
 		return false
 	}
-	_, given := f.given[w.Parameter]
-	return given
+	_, isSet := f.paramTexts[w.Parameter]
+	return isSet
 }
 
 // check returns an error for the first wrong flag.
@@ -285,11 +285,11 @@ func (f *learnerFlags) check(command string) error {
 	switch {
 	case f.learner == "":
 		return usagef("%s needs --learner NAME: %s", command, strings.Join(f.names(), ", "))
-	case f.textbook && f.given["shuffle"] == "true":
+	case f.textbook && f.paramTexts["shuffle"] == "true":
 		return usagef("--shuffle: contradicts --textbook, which keeps the rows in their order")
 	case len(f.targets) == 0 && !d.Does(learners.Novelty):
 		return usagef("%s needs --target COLUMN: the column to learn", command)
-	case len(f.targets) > 1 && !d.Outputs && twice(f.targets) == "":
+	case len(f.targets) > 1 && !d.Outputs && duplicate(f.targets) == "":
 		return usagef("--target: %s learns one target, but %d are named", f.learner, len(f.targets))
 	case f.task != "" && !d.Does(learners.Task(f.task)):
 		var tasks []string
@@ -308,8 +308,8 @@ func (f *learnerFlags) check(command string) error {
 	return f.flagged(err)
 }
 
-// twice returns a name that occurs more than once in the list, or "".
-func twice(names []string) string {
+// duplicate returns a name that occurs more than once in the list, or "".
+func duplicate(names []string) string {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
 			return name
@@ -321,17 +321,17 @@ func twice(names []string) string {
 // parameters returns the learner's parameters that flags set, and the seed if the learner has a
 // seed.
 func (f *learnerFlags) parameters(d learners.Description) map[string]string {
-	given := map[string]string{}
-	for name, text := range f.given {
-		given[name] = text
+	paramTexts := map[string]string{}
+	for name, text := range f.paramTexts {
+		paramTexts[name] = text
 	}
-	if p, has := d.Parameter("shuffle"); f.textbook && has && given["shuffle"] == "" && (p.When == nil || p.Default == "true") {
-		given["shuffle"] = "false"
+	if p, has := d.Parameter("shuffle"); f.textbook && has && paramTexts["shuffle"] == "" && (p.When == nil || p.Default == "true") {
+		paramTexts["shuffle"] = "false"
 	}
 	if _, has := d.Parameter("seed"); has {
-		given["seed"] = strconv.FormatUint(f.seed, 10)
+		paramTexts["seed"] = strconv.FormatUint(f.seed, 10)
 	}
-	return given
+	return paramTexts
 }
 
 // parse parses the learner's parameters in the flags.
@@ -353,18 +353,18 @@ func (f *learnerFlags) fitter(task learners.Task) (learners.Fitter, error) {
 // flagged converts a *learners.ParameterError to a usage error that names the flag.
 func (f *learnerFlags) flagged(err error) error {
 	d := f.description()
-	if wrong := (*learners.ParameterError)(nil); errors.As(err, &wrong) {
-		if wrong.When != nil {
-			return usagef("--%s: works %s", wrong.Parameter, wrong.When.Of("--"))
+	if paramErr := (*learners.ParameterError)(nil); errors.As(err, &paramErr) {
+		if paramErr.When != nil {
+			return usagef("--%s: works %s", paramErr.Parameter, paramErr.When.Of("--"))
 		}
-		hint, flag, given := "", wrong.Parameter, f.parameters(d)
-		if _, has := d.Parameter(flag); !has && given[flag] == "false" {
+		hint, flag, paramTexts := "", paramErr.Parameter, f.parameters(d)
+		if _, has := d.Parameter(flag); !has && paramTexts[flag] == "false" {
 			flag = "no-" + flag
 		}
-		if p, _ := d.Parameter(wrong.Parameter); p.Type == learners.ChoiceType && !slices.Contains(p.Choices, given[wrong.Parameter]) {
-			hint = didYouMean("", given[wrong.Parameter], p.Choices)
+		if p, _ := d.Parameter(paramErr.Parameter); p.Type == learners.ChoiceType && !slices.Contains(p.Choices, paramTexts[paramErr.Parameter]) {
+			hint = didYouMean("", paramTexts[paramErr.Parameter], p.Choices)
 		}
-		return usagef("--%s: %s%s", flag, oneLine(errors.New(wrong.Rule)), hint)
+		return usagef("--%s: %s%s", flag, oneLine(errors.New(paramErr.Rule)), hint)
 	}
 	return err
 }
@@ -401,20 +401,20 @@ func assumed(t *dataset.Table, targets []string, task learners.Task) string {
 	if err != nil {
 		return ""
 	}
-	seen := map[float64]bool{}
+	distinct := map[float64]bool{}
 	for _, v := range values {
-		if seen[v] = true; len(seen) > 2 {
+		if distinct[v] = true; len(distinct) > 2 {
 			return ""
 		}
 	}
-	if len(seen) != 2 || !seen[1] || !seen[0] && !seen[-1] {
+	if len(distinct) != 2 || !distinct[1] || !distinct[0] && !distinct[-1] {
 		return ""
 	}
-	other := learners.Classification
-	if task == other {
-		other = learners.Regression
+	otherTask := learners.Classification
+	if task == otherTask {
+		otherTask = learners.Regression
 	}
-	return fmt.Sprintf("%s, assumed because the target has only two numbers: --task %s chooses the other", task, other)
+	return fmt.Sprintf("%s, assumed because the target has only two numbers: --task %s chooses the other", task, otherTask)
 }
 
 func (f *learnerFlags) rules(task learners.Task) dataset.Rules {
@@ -428,10 +428,10 @@ func (f *learnerFlags) options(enc *dataset.Encoder, p *progress) learners.Optio
 	return learners.Options{Classes: enc.Classes(), Progress: p.report, Prove: true}
 }
 
-// learnersThat lists the names of the learners d for which can(d) is true.
-func learnersThat(can func(learners.Description) bool) (names []string) {
+// learnersThat lists the names of the learners d for which supports(d) is true.
+func learnersThat(supports func(learners.Description) bool) (names []string) {
 	for _, d := range learners.Catalogue() {
-		if can(d) {
+		if supports(d) {
 			names = append(names, d.Name)
 		}
 	}

@@ -113,23 +113,23 @@ func (a *app) kernelsCommand() *cobra.Command {
 }
 
 func (a *app) kernels(ctx context.Context, args []string) error {
-	type listed struct {
+	type kernelEntry struct {
 		kernels.Description
 		Samples string `json:"samples"`
 	}
-	var list []listed
+	var list []kernelEntry
 	text := "Examples of all kernels, with the formula and the rules of the parameters.\n"
-	var all []string
+	var allNames []string
 	for _, family := range kernelLists() {
 		heading := "\non " + family.Samples + "\n"
 		for _, d := range family.Kernels {
 			names := append([]string{d.Name}, d.Aliases...)
-			all = append(all, names...)
+			allNames = append(allNames, names...)
 			if len(args) == 1 && !slices.Contains(names, args[0]) {
 				continue
 			}
 			text, heading = text+heading, ""
-			list = append(list, listed{d, family.Samples})
+			list = append(list, kernelEntry{d, family.Samples})
 			var parameters []string
 			for _, p := range d.Parameters {
 				rule := p.Name + " " + p.Rule
@@ -145,7 +145,7 @@ func (a *app) kernels(ctx context.Context, args []string) error {
 		}
 	}
 	if len(list) == 0 {
-		return usagef("no kernel is called %q%s; the kernels are: %s", args[0], didYouMean("", args[0], all), strings.Join(all, ", "))
+		return usagef("no kernel is called %q%s; the kernels are: %s", args[0], didYouMean("", args[0], allNames), strings.Join(allNames, ", "))
 	}
 	if len(args) == 0 {
 		text += "\nKernels on numbers are joined with + and * and scaled:\n'0.5*linear() + gaussian(sigma=3)'; those on texts, and those on trees, with +\nand scaled.\n\n" + gramHelp + "\n"

@@ -181,8 +181,8 @@ func fitTerminal(c *cobra.Command) {
 		}
 	}
 	c.Long = strings.Join(paragraphs, "\n\n")
-	for _, below := range c.Commands() {
-		fitTerminal(below)
+	for _, sub := range c.Commands() {
+		fitTerminal(sub)
 	}
 }
 
@@ -249,10 +249,10 @@ func (a *app) openNamed(name string) (backend.Device, error) {
 	})
 }
 
-// openSeveral opens the list of devices in --device, which share the work. close closes all of
+// openSeveral opens the list of devices in --device, which share the work. closeAll closes all of
 // them.
-func (a *app) openSeveral() (list []backend.Device, close func(), err error) {
-	close = func() {
+func (a *app) openSeveral() (list []backend.Device, closeAll func(), err error) {
+	closeAll = func() {
 		for _, dev := range list {
 			dev.Close()
 		}
@@ -260,10 +260,10 @@ func (a *app) openSeveral() (list []backend.Device, close func(), err error) {
 	for _, name := range strings.Split(a.device, ",") {
 		dev, err := a.openNamed(strings.TrimSpace(name))
 		if err != nil {
-			close()
+			closeAll()
 			return nil, nil, err
 		}
 		list = append(list, dev)
 	}
-	return list, close, nil
+	return list, closeAll, nil
 }

@@ -24,9 +24,9 @@ import (
 // calls returns the words of the call of a command and of each of its subcommands.
 func calls(c *cobra.Command, path ...string) [][]string {
 	list := [][]string{path}
-	for _, below := range c.Commands() {
-		if below.IsAvailableCommand() && !below.IsAdditionalHelpTopicCommand() {
-			list = append(list, calls(below, append(slices.Clip(path), below.Name())...)...)
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() && !sub.IsAdditionalHelpTopicCommand() {
+			list = append(list, calls(sub, append(slices.Clip(path), sub.Name())...)...)
 		}
 	}
 	return list
@@ -79,8 +79,8 @@ func TestManPages(t *testing.T) {
 		})
 		hasHelp(t, text, c)
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if has := strings.Contains(page, `\fB`+strings.ReplaceAll("--"+f.Name, "-", `\-`)+`\fP`); has == f.Hidden {
-				t.Errorf("%s: the page has an item for --%s: %t", c.CommandPath(), f.Name, has)
+			if listed := strings.Contains(page, `\fB`+strings.ReplaceAll("--"+f.Name, "-", `\-`)+`\fP`); listed == f.Hidden {
+				t.Errorf("%s: the page has an item for --%s: %t", c.CommandPath(), f.Name, listed)
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func TestManPages(t *testing.T) {
 			c := helped(t, path)
 			hasHelp(t, text.String(), c)
 			for line := range strings.SplitSeq(c.Long, "\n") {
-				if item, is := strings.CutPrefix(line, "  "); is && !strings.Contains(text.String(), item+"\n") {
+				if item, isItem := strings.CutPrefix(line, "  "); isItem && !strings.Contains(text.String(), item+"\n") {
 					t.Errorf("%q: the page lacks the line %q of a list or a command", path, item)
 				}
 			}
@@ -116,10 +116,10 @@ func hasHelp(t *testing.T, text string, c *cobra.Command) {
 	for _, w := range strings.Fields(text) {
 		words[w] = true
 	}
-	check := func(what, help string) {
+	check := func(source, help string) {
 		for _, w := range strings.Fields(strings.ReplaceAll(help, "`", "")) {
 			if !words[w] {
-				t.Errorf("%s: %s has the word %q, the page has not", c.CommandPath(), what, w)
+				t.Errorf("%s: %s has the word %q, the page has not", c.CommandPath(), source, w)
 			}
 		}
 	}
@@ -148,13 +148,13 @@ func manPage(t *testing.T, c *cobra.Command) string {
 	page = regexp.MustCompile(`(?m)^(\.TH .*)$`).ReplaceAllString(page, "$1\n.nh\n.ad l\n.ss 12 0")
 	page = regexp.MustCompile(`\n{2,}`).ReplaceAllString(page, "\n")
 	page = regexp.MustCompile(`(?s)\.EX\n(.*?)\.EE\n`).ReplaceAllStringFunc(page, func(code string) string {
-		wide := 0
+		width := 0
 		for line := range strings.Lines(code) {
-			wide = max(wide, utf8.RuneCountInString(strings.ReplaceAll(line, `\\`, `\`))-1)
+			width = max(width, utf8.RuneCountInString(strings.ReplaceAll(line, `\\`, `\`))-1)
 		}
 		// A line has 78 columns, and text begins in column 7. The request .EE turns hyphenation on
 		// again.
-		return fmt.Sprintf(".sp\n.RS %d\n%s.RE\n.nh\n", min(2, 78-7-wide), code)
+		return fmt.Sprintf(".sp\n.RS %d\n%s.RE\n.nh\n", min(2, 78-7-width), code)
 	})
 	option := regexp.MustCompile(`(?m)^(?:\.PP\n)?((?:\\fB-[a-z]\\fP, )?\\fB--([a-z-]+)\\fP)\[?=(.*?)\]?\n\t(.*)$`)
 	page = option.ReplaceAllStringFunc(page, func(text string) string {

@@ -77,7 +77,7 @@ func (a *app) newBudget(dev backend.Device) *budget {
 // memoryLimit returns --memory, or else 80 % of the memory that the process may use, or 0 if that
 // size is unknown.
 func (a *app) memoryLimit() int64 {
-	if free, known := backend.HostMemory(); a.memory == 0 && known {
+	if free, ok := backend.HostMemory(); a.memory == 0 && ok {
 		return free / 10 * 8
 	}
 	return int64(a.memory)
@@ -96,9 +96,9 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// held returns the number of bytes that the data take now. For a small table, up to slack bytes,
+// dataBytes returns the number of bytes that the data take now. For a small table, up to slack bytes,
 // the result includes garbage, because a collection would take a tenth of the time of a small fit.
-func (b *budget) held() int64 {
+func (b *budget) dataBytes() int64 {
 	bytes := heapBytes() - b.heap
 	if bytes > slack || b.limit < 16*slack {
 		bytes = liveBytes() - b.heap
@@ -124,10 +124,10 @@ func (b *budget) note(bytes int64) {
 // is less. Without manyFits, garbage collection would take a third of the time of fits that last
 // milliseconds.
 func (b *budget) manyFits() (end func()) {
-	held := b.held()
-	more := min(64<<20, max(b.limit-held, 0)/10)
-	b.program += more
-	debug.SetGCPercent(garbagePercent + int(100*more/(b.heap+held)))
+	dataBytes := b.dataBytes()
+	extraBytes := min(64<<20, max(b.limit-dataBytes, 0)/10)
+	b.program += extraBytes
+	debug.SetGCPercent(garbagePercent + int(100*extraBytes/(b.heap+dataBytes)))
 	return limitGarbage
 }
 
@@ -142,7 +142,7 @@ func (b *budget) planEncoding(t *dataset.Table, e *dataset.Encoder, instead stri
 
 // planDense does the work of planEncoding for dense features.
 func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, instead string) error {
-	held, n := b.held(), int64(t.Rows())
+	dataBytes, n := b.dataBytes(), int64(t.Rows())
 	width := int64(len(e.Outputs))
 	if e.Raw() == "" {
 		width += int64(e.Width())
@@ -150,22 +150,22 @@ func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, instead string)
 	if e.Gram { // memory for the points of the kernel precomputed(), which are made from the Gram matrix
 		width += int64(e.Width()) + 2
 	}
-	if need := held + 8*n*width; need > b.limit {
-		return fmt.Errorf("%s: %w: the table and its matrix, %s of %s, take %s, but only %s may be used%s%s", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(width), "number"), humanBytes(need), humanBytes(b.limit), ofTexts(e), instead)
+	if required := dataBytes + 8*n*width; required > b.limit {
+		return fmt.Errorf("%s: %w: the table and its matrix, %s of %s, take %s, but only %s may be used%s%s", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(width), "number"), humanBytes(required), humanBytes(b.limit), ofTexts(e), instead)
 	}
-	b.note(held + 8*n*width)
+	b.note(dataBytes + 8*n*width)
 	return nil
 }
 
 // planSparse plans the memory of sparse features. A matrix takes 12 bytes for each nonzero value
 // and 8 for each row, and its construction as much again.
 func (b *budget) planSparse(t *dataset.Table, e *dataset.Encoder, instead string) error {
-	held, nonzeros := b.held(), e.Nonzeros(t)
-	need := held + 2*(12*nonzeros+8*int64(t.Rows()+1))
-	if need > b.limit {
-		return fmt.Errorf("%s: %w: the table and its sparse matrix, %s with %s, take %s, but only %s may be used%s", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(nonzeros), "nonzero value"), humanBytes(need), humanBytes(b.limit), instead)
+	dataBytes, nonzeros := b.dataBytes(), e.Nonzeros(t)
+	required := dataBytes + 2*(12*nonzeros+8*int64(t.Rows()+1))
+	if required > b.limit {
+		return fmt.Errorf("%s: %w: the table and its sparse matrix, %s with %s, take %s, but only %s may be used%s", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(nonzeros), "nonzero value"), humanBytes(required), humanBytes(b.limit), instead)
 	}
-	b.note(need)
+	b.note(required)
 	return nil
 }
 
@@ -191,7 +191,7 @@ func ofTexts(e *dataset.Encoder) string {
 // refer to matrices of completed fits.
 func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Context {
 	if b.data == 0 {
-		b.data = max(b.held(), 1)
+		b.data = max(b.dataBytes(), 1)
 	}
 	b.note(b.data)
 	if b.ofDevice {
@@ -200,9 +200,9 @@ func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Conte
 	return planned.With(ctx, func(bytes int64) { b.note(b.data + bytes) })
 }
 
-// also adds bytes to the size of the data. Example: kernel values of all rows, computed after a
+// addData adds bytes to the size of the data. Example: kernel values of all rows, computed after a
 // search on some rows.
-func (b *budget) also(bytes int64) {
+func (b *budget) addData(bytes int64) {
 	if b.data > 0 {
 		b.data += bytes
 	}
@@ -213,7 +213,7 @@ func (b *budget) also(bytes int64) {
 // here, because the file may be compressed.
 func (b *budget) blocks(first *mat.Dense) {
 	rows, cols := first.Dims()
-	b.also(4 * 8 * int64(rows) * int64(cols))
+	b.addData(4 * 8 * int64(rows) * int64(cols))
 	b.note(b.data)
 }
 

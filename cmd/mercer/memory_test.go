@@ -205,9 +205,9 @@ func TestPlanOfWideTable(t *testing.T) {
 			}
 		}
 	}
-	for _, by := range tuning.Criteria {
-		search := []string{"tune", "--by", by, "--rows", "0"}
-		if by != string(tuning.Evidence) { // the maximization of the evidence uses derivatives, and has no steps
+	for _, criterion := range tuning.Criteria {
+		search := []string{"tune", "--by", criterion, "--rows", "0"}
+		if criterion != string(tuning.Evidence) { // the maximization of the evidence uses derivatives, and has no steps
 			search = append(search, "--steps", "2", "--lambdas", "0.1,1")
 		}
 		check(learners.Description{}, learners.Regression, search...)
@@ -284,10 +284,10 @@ func checkPlansOfModel(t *testing.T, learner, model, table string) {
 		t.Fatal(err)
 	}
 	b.Model = validate.Judged(b.Model)
-	for flag, refused := range map[string]error{
+	for flag, err := range map[string]error{
 		"--std": predictFlags{std: true}.defined(b), "--bound": predictFlags{bound: true}.defined(b), "--interval=0.9": checkInterval(0.9, b), "--samples=1": predictFlags{samples: 1}.defined(b),
 	} {
-		if refused == nil {
+		if err == nil {
 			commands = append(commands, []string{"predict", flag})
 		}
 	}
@@ -371,10 +371,10 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 		checkPlan(t, learners.Description{}, args)
 	}
 	for n, rows := range map[int]int{300: 2000, 2000: 200000} {
-		for _, by := range tuning.Criteria {
-			t.Run(fmt.Sprintf("tune/%s/n=%d", by, n), func(t *testing.T) {
-				args := []string{"tune", "--target", "number", "--by", by, "--rows", "0", "--model", model}
-				if by != string(tuning.Evidence) { // the maximization of the evidence uses derivatives, and has no steps
+		for _, criterion := range tuning.Criteria {
+			t.Run(fmt.Sprintf("tune/%s/n=%d", criterion, n), func(t *testing.T) {
+				args := []string{"tune", "--target", "number", "--by", criterion, "--rows", "0", "--model", model}
+				if criterion != string(tuning.Evidence) { // the maximization of the evidence uses derivatives, and has no steps
 					args = append(args, "--steps", "4", "--lambdas", "0.01,0.1,1")
 				}
 				run(t, append(args, table("number", n))...)
@@ -449,9 +449,9 @@ func TestPlanOfCompressedTable(t *testing.T) {
 	required.Slow(t, "proc", "reads four million rows")
 	folder := t.TempDir()
 	table, model := filepath.Join(folder, "t.csv.gz"), filepath.Join(folder, "m.safetensors")
-	small := filepath.Join(folder, "number.csv")
-	writePlanTable(t, small, 300, 2, "number")
-	if _, err := output(t, []string{"fit", "--learner", "ridge", "--target", "number", "--model", model, small}); err != nil {
+	trainTable := filepath.Join(folder, "number.csv")
+	writePlanTable(t, trainTable, 300, 2, "number")
+	if _, err := output(t, []string{"fit", "--learner", "ridge", "--target", "number", "--model", model, trainTable}); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
@@ -504,7 +504,7 @@ func TestTunePlansItsLastFit(t *testing.T) {
 	fit, search := planned("fit", "--lambda", "1"), planned("tune", "--rows", "200")
 	// Without the kernel values of the remaining rows, the plan of tune would be 8·(n² − 200²)
 	// bytes smaller. A tenth of this difference is the accuracy of plans.
-	if missing := fit - search; float64(missing) > 0.1*8*(n*n-200*200) {
+	if difference := fit - search; float64(difference) > 0.1*8*(n*n-200*200) {
 		t.Errorf("fit plans %d bytes, tune %d", fit, search)
 	}
 }
@@ -513,11 +513,11 @@ func TestTunePlansItsLastFit(t *testing.T) {
 // error output.
 func output(t *testing.T, args []string) ([]byte, error) {
 	t.Helper()
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.CommandContext(t.Context(), self, append(args, "--json", "--quiet")...)
+	c := exec.CommandContext(t.Context(), executable, append(args, "--json", "--quiet")...)
 	c.Env = append(os.Environ(), asCommand+"=1")
 	return c.Output()
 }

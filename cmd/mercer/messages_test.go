@@ -24,15 +24,15 @@ func checkMessage(t *testing.T, args []string, stdin string) (code int) {
 		return code
 	}
 	text := strings.TrimSuffix(errs.String(), "\n")
-	short := func() string { return fmt.Sprintf("mercer %.300q", args) }
+	call := func() string { return fmt.Sprintf("mercer %.300q", args) }
 	if !strings.HasPrefix(text, "mercer: ") || len(text)+1 != errs.Len() {
-		t.Errorf("%s: stderr is not one line of mercer's: %.600q", short(), errs.String())
+		t.Errorf("%s: stderr is not one line of mercer's: %.600q", call(), errs.String())
 	}
 	if n := utf8.RuneCountInString(text); n > 500 {
-		t.Errorf("%s: %d characters: %.600q", short(), n, text)
+		t.Errorf("%s: %d characters: %.600q", call(), n, text)
 	}
 	if i := strings.IndexFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }); i >= 0 || !utf8.ValidString(text) {
-		t.Errorf("%s: byte %d cannot be printed: %.600q", short(), i, text)
+		t.Errorf("%s: byte %d cannot be printed: %.600q", call(), i, text)
 	}
 	return code
 }
@@ -47,8 +47,8 @@ func nasty() []string {
 
 // nastyFor returns the texts of nasty, or some of them if required.Few: others for each i.
 func nastyFor(i int) []string {
-	all := nasty()
-	return required.Some(2, append(all[i%len(all):], all[:i%len(all)]...))
+	texts := nasty()
+	return required.Some(2, append(texts[i%len(texts):], texts[:i%len(texts)]...))
 }
 
 // TestMessagesOfFlags checks the error messages for each flag of the subcommands. The values of the

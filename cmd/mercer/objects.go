@@ -73,12 +73,12 @@ func objectKernels(kind objects.Input) []string {
 	return examples
 }
 
-// take replaces the learner's kernel by precomputed() if the input is a column of objects.
-func (o *objectFlags) take(f *learnerFlags) error {
+// replaceKernel replaces the learner's kernel by precomputed() if the input is a column of objects.
+func (o *objectFlags) replaceKernel(f *learnerFlags) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	text, given := f.given["kernel"]
+	text, hasKernel := f.paramTexts["kernel"]
 	flag := o.flag()
 	if flag == "" {
 		err := o.misplaced(text)
@@ -95,15 +95,15 @@ func (o *objectFlags) take(f *learnerFlags) error {
 	} else if !has {
 		return usagef("%s: %s has no kernel, and learns from numbers only", flag, f.learner)
 	}
-	if !given {
-		return o.needed()
+	if !hasKernel {
+		return o.missingKernelError()
 	}
 	k, err := o.parse(text)
 	if err != nil {
 		return err
 	}
 	o.kernel = k
-	f.given["kernel"] = "precomputed()"
+	f.paramTexts["kernel"] = "precomputed()"
 	return nil
 }
 
@@ -170,13 +170,13 @@ func (o *objectFlags) unused(f *tableFlags) error {
 	return nil
 }
 
-// needed returns the error for a column of objects if the call has no --kernel.
-func (o *objectFlags) needed() error {
-	or := ""
+// missingKernelError returns the error for a column of objects if the call has no --kernel.
+func (o *objectFlags) missingKernelError() error {
+	alternative := ""
 	if o.kind() == objects.Text {
-		or = "; or --tfidf, which makes features of the texts"
+		alternative = "; or --tfidf, which makes features of the texts"
 	}
-	return usagef("%s needs --kernel, such as %s%s", o.flag(), strings.Join(objectKernels(o.kind()), " or "), or)
+	return usagef("%s needs --kernel, such as %s%s", o.flag(), strings.Join(objectKernels(o.kind()), " or "), alternative)
 }
 
 // parse returns the kernel on the objects of the column.
@@ -224,10 +224,10 @@ func (a *app) trainingPoints(ctx context.Context, source string, k objects.Kerne
 	return densePoints(source, h, err)
 }
 
-// complete computes, if needed is true, the kernel values among the training objects of a model of
+// complete computes, if needsKernel is true, the kernel values among the training objects of a model of
 // texts or trees.
-func (a *app) complete(ctx context.Context, b modelfile.Bundle, needed bool) (modelfile.Bundle, error) {
-	if !needed {
+func (a *app) complete(ctx context.Context, b modelfile.Bundle, needsKernel bool) (modelfile.Bundle, error) {
+	if !needsKernel {
 		return b, nil
 	}
 	p := a.newProgress()
@@ -274,30 +274,30 @@ func (a *app) encodeScored(ctx context.Context, b modelfile.Bundle, t *dataset.T
 	return x, y, names, err
 }
 
-// reportNewClasses prints a notice if y has a class that is not one of names[:known].
-func (a *app) reportNewClasses(source string, names []string, known int, y *mat.Dense) {
-	if len(names) <= known {
+// reportNewClasses prints a notice if y has a class that is not one of names[:knownCount].
+func (a *app) reportNewClasses(source string, names []string, knownCount int, y *mat.Dense) {
+	if len(names) <= knownCount {
 		return
 	}
 	rows := 0
 	for i := range y.RawMatrix().Rows {
-		if y.At(i, 0) >= float64(known) {
+		if y.At(i, 0) >= float64(knownCount) {
 			rows++
 		}
 	}
-	shown, more := names[known:], ""
-	if len(shown) > 5 {
-		shown, more = shown[:5], fmt.Sprintf(" and %d more", len(shown)-5)
+	newNames, remainder := names[knownCount:], ""
+	if len(newNames) > 5 {
+		newNames, remainder = newNames[:5], fmt.Sprintf(" and %d more", len(newNames)-5)
 	}
-	quoted := make([]string, len(shown))
-	for i, name := range shown {
+	quoted := make([]string, len(newNames))
+	for i, name := range newNames {
 		quoted[i] = strconv.Quote(name)
 	}
-	these := "these rows"
+	affectedRows := "these rows"
 	if rows == 1 {
-		these = "this row"
+		affectedRows = "this row"
 	}
-	a.notice("%s: %s of a class that training did not have (%s%s): every prediction of %s counts as wrong", source, count(rows, "row"), strings.Join(quoted, ", "), more, these)
+	a.notice("%s: %s of a class that training did not have (%s%s): every prediction of %s counts as wrong", source, count(rows, "row"), strings.Join(quoted, ", "), remainder, affectedRows)
 }
 
 // encodeWith encodes a table as encode does, and also supports models of texts or trees.

@@ -58,9 +58,9 @@ type atLeast struct {
 	lowest int
 }
 
-func intFlag(flags *pflag.FlagSet, value *int, name string, usual, lowest int, help string) {
-	*value = usual
-	flags.Var(atLeast{value, lowest}, name, help)
+func intFlag(flags *pflag.FlagSet, value *int, name string, defaultValue, minValue int, help string) {
+	*value = defaultValue
+	flags.Var(atLeast{value, minValue}, name, help)
 }
 
 func (l atLeast) Type() string { return "int" }
@@ -89,8 +89,8 @@ func humanBytes(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
 // exact formats a number with the fewest digits that read back as the same number.
 func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// short formats a number with four significant digits.
-func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+// fourDigits formats a number with four significant digits.
+func fourDigits(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
 // seconds formats a time in seconds. Times below one second are printed in milliseconds.
 func seconds(s float64) string {

@@ -44,7 +44,7 @@ func TestPages(t *testing.T) {
 		t.Fatalf("%d pages in docs/guide, %v", len(guide), err)
 	}
 	path := commandFolder(t)
-	var shown []string
+	var linked []string
 	t.Run("pages", func(t *testing.T) {
 		for i, page := range append(guide, filepath.Join(root, "docs/learners.md")) {
 			data, err := os.ReadFile(page)
@@ -56,7 +56,7 @@ func TestPages(t *testing.T) {
 			for _, m := range pagePicture.FindAllStringSubmatch(text, -1) {
 				pictures = append(pictures, m[1])
 			}
-			shown = append(shown, pictures...)
+			linked = append(linked, pictures...)
 			if required.Few() && !*update && i%6 != 0 {
 				continue
 			}
@@ -75,17 +75,17 @@ func TestPages(t *testing.T) {
 					return string(out)
 				}
 				if filepath.Base(page) == "serving.md" {
-					shell = asking(t, folder, shell)
+					shell = askServer(t, folder, shell)
 				}
 				if filepath.Base(page) == "exchange.md" {
-					shell = exchanging(t, folder, text, shell)
+					shell = exchangeModels(t, folder, text, shell)
 				}
 				if filepath.Base(page) == "learners.md" {
 					for _, m := range inlineCommand.FindAllStringSubmatch(section(t, text, "Pictures"), -1) {
 						shell(m[1])
 					}
-				} else if is := runBlocks(t, text, shell); *update && is != text {
-					if err := os.WriteFile(page, []byte(is), 0o666); err != nil {
+				} else if updated := runBlocks(t, text, shell); *update && updated != text {
+					if err := os.WriteFile(page, []byte(updated), 0o666); err != nil {
 						t.Error(err)
 					}
 				}
@@ -93,7 +93,7 @@ func TestPages(t *testing.T) {
 			})
 		}
 	})
-	slices.Sort(shown)
+	slices.Sort(linked)
 	var stored []string
 	list, err := filepath.Glob(filepath.Join(root, "docs/pictures/*.svg"))
 	if err != nil {
@@ -103,14 +103,14 @@ func TestPages(t *testing.T) {
 		stored = append(stored, filepath.Base(name))
 	}
 	slices.Sort(stored)
-	if d := cmp.Diff(slices.Compact(shown), stored); d != "" {
+	if d := cmp.Diff(slices.Compact(linked), stored); d != "" {
 		t.Errorf("pictures on the pages (-) and in docs/pictures (+):\n%s", d)
 	}
 }
 
-// asking returns a function that runs the commands of the page about mercer serve. Before the first
+// askServer returns a function that runs the commands of the page about mercer serve. Before the first
 // request it starts the server as the page says, but on a free port.
-func asking(t *testing.T, folder string, shell func(command string) string) func(command string) string {
+func askServer(t *testing.T, folder string, shell func(command string) string) func(command string) string {
 	var c *serving
 	return func(command string) string {
 		const address = "http://127.0.0.1:8080/"
@@ -125,10 +125,10 @@ func asking(t *testing.T, folder string, shell func(command string) string) func
 	}
 }
 
-// exchanging returns a function that runs the commands of the page about models of other programs.
+// exchangeModels returns a function that runs the commands of the page about models of other programs.
 // It writes the page's program for Node.js to a file. It skips the rest of the page if the program
 // of a command, such as svm-train, is missing.
-func exchanging(t *testing.T, folder, page string, shell func(command string) string) func(command string) string {
+func exchangeModels(t *testing.T, folder, page string, shell func(command string) string) func(command string) string {
 	_, program, _ := strings.Cut(page, "```js\n")
 	program, _, _ = strings.Cut(program, "```")
 	script := filepath.Join(folder, "predict.js")
@@ -167,12 +167,12 @@ func section(t *testing.T, page, heading string) string {
 // binary, which behaves as the command if the environment variable asCommand is set.
 func commandFolder(t *testing.T) string {
 	t.Helper()
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(folder, "mercer")); err != nil {
+	if err := os.Symlink(executable, filepath.Join(folder, "mercer")); err != nil {
 		t.Fatal(err)
 	}
 	return folder + string(os.PathListSeparator) + os.Getenv("PATH")
@@ -210,16 +210,16 @@ func runBlocks(t *testing.T, page string, shell func(command string) string) str
 	t.Helper()
 	return console.ReplaceAllStringFunc(page, func(block string) string {
 		m := console.FindStringSubmatch(block)
-		at := prompt.FindAllStringSubmatchIndex(m[2], -1)
-		if len(at) == 0 || at[0][0] != 0 {
+		matches := prompt.FindAllStringSubmatchIndex(m[2], -1)
+		if len(matches) == 0 || matches[0][0] != 0 {
 			t.Errorf("a console block does not begin with a command:\n%s", block)
 			return block
 		}
 		var text strings.Builder
-		for i, pos := range at {
+		for i, pos := range matches {
 			end := len(m[2])
-			if i+1 < len(at) {
-				end = at[i+1][0]
+			if i+1 < len(matches) {
+				end = matches[i+1][0]
 			}
 			command, want := m[2][pos[2]:pos[3]], m[2][pos[1]:end]
 			got := shell(command)
@@ -277,28 +277,28 @@ func sameLine(want, got string) bool {
 		return false
 	}
 	values := pageNumber.FindAllString(got, -1)
-	for i, shown := range pageNumber.FindAllString(want, -1) {
-		if !sameNumber(shown, values[i]) {
+	for i, printed := range pageNumber.FindAllString(want, -1) {
+		if !sameNumber(printed, values[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-func sameNumber(shown, value string) bool {
+func sameNumber(printed, value string) bool {
 	parse := func(text string) (v, unit float64, digits int) {
 		text = strings.ReplaceAll(text, "−", "-")
 		v, _ = strconv.ParseFloat(text, 64)
 		mantissa, exponent, _ := strings.Cut(text, "e")
-		whole, fraction, _ := strings.Cut(mantissa, ".")
+		integer, fraction, _ := strings.Cut(mantissa, ".")
 		e, _ := strconv.Atoi(exponent)
-		return v, math.Pow10(e - len(fraction)), len(strings.TrimLeft(whole+fraction, "-0"))
+		return v, math.Pow10(e - len(fraction)), len(strings.TrimLeft(integer+fraction, "-0"))
 	}
-	a, unitA, digitsA := parse(shown)
+	a, unitA, digitsA := parse(printed)
 	b, unitB, digitsB := parse(value)
 	switch {
-	case !strings.ContainsAny(shown+value, ".e"):
-		return shown == value
+	case !strings.ContainsAny(printed+value, ".e"):
+		return printed == value
 	case max(digitsA, digitsB) > 8:
 		return math.Abs(a-b) <= 1e-4*max(math.Abs(a), math.Abs(b))
 	}
@@ -308,23 +308,23 @@ func sameNumber(shown, value string) bool {
 // samePictures compares the pictures that the commands of a page drew, in the first folder, with
 // the files of the same names in the second folder. With -update it replaces the files in the
 // second folder.
-func samePictures(t *testing.T, folder, stored string, names []string) {
+func samePictures(t *testing.T, folder, reference string, names []string) {
 	t.Helper()
 	for _, name := range names {
-		drawn, err := os.ReadFile(filepath.Join(folder, name))
+		picture, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil {
 			t.Errorf("no command of the page draws %s: %v", name, err)
 			continue
 		}
 		if *update {
-			if err := os.WriteFile(filepath.Join(stored, name), drawn, 0o666); err != nil {
+			if err := os.WriteFile(filepath.Join(reference, name), picture, 0o666); err != nil {
 				t.Error(err)
 			}
 			continue
 		}
-		is, has := wordsOf(t, filepath.Join(folder, name)), wordsOf(t, filepath.Join(stored, name))
-		if !slices.Equal(is, has) {
-			t.Errorf("%s: the command draws %q, docs/pictures has %q: run make pictures", name, is, has)
+		got, want := wordsOf(t, filepath.Join(folder, name)), wordsOf(t, filepath.Join(reference, name))
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the command draws %q, docs/pictures has %q: run make pictures", name, got, want)
 		}
 	}
 }
@@ -356,8 +356,8 @@ func TestSameOutput(t *testing.T) {
 		{"", "b\n", false},
 		{"", "", true},
 	} {
-		if is := sameOutput(test.want, test.got); is != test.same {
-			t.Errorf("sameOutput(%q, %q) = %t", test.want, test.got, is)
+		if got := sameOutput(test.want, test.got); got != test.same {
+			t.Errorf("sameOutput(%q, %q) = %t", test.want, test.got, got)
 		}
 	}
 }

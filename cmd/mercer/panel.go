@@ -48,13 +48,13 @@ type legend struct {
 }
 
 type legendEntry struct {
-	name  string
-	marks []plot.Thumbnailer
+	name       string
+	thumbnails []plot.Thumbnailer
 }
 
 // Add adds an entry.
-func (l *legend) Add(name string, marks ...plot.Thumbnailer) {
-	l.entries = append(l.entries, legendEntry{name, marks})
+func (l *legend) Add(name string, thumbnails ...plot.Thumbnailer) {
+	l.entries = append(l.entries, legendEntry{name, thumbnails})
 }
 
 const (
@@ -65,8 +65,8 @@ const (
 )
 
 // layout returns the width of a column of the legend, the number of columns, and the number of
-// entries that are shown.
-func (l *legend) layout(width vg.Length) (column vg.Length, columns, shown int) {
+// visible entries.
+func (l *legend) layout(width vg.Length) (column vg.Length, columns, visible int) {
 	for _, e := range l.entries {
 		column = max(column, markWidth+4*markGap+l.style.Width(e.name))
 	}
@@ -83,30 +83,30 @@ func (l *legend) line() vg.Length { return 1.25 * l.style.Font.Size }
 
 // height returns the height of the legend with the gap above it.
 func (l *legend) height(width vg.Length) vg.Length {
-	_, columns, shown := l.layout(width)
-	if shown == 0 {
+	_, columns, visible := l.layout(width)
+	if visible == 0 {
 		return 0
 	}
-	return legendGap + vg.Length((shown+columns-1)/columns)*l.line()
+	return legendGap + vg.Length((visible+columns-1)/columns)*l.line()
 }
 
 // draw draws the legend at the top of c. If not all entries fit, the last line says how many are
 // missing.
 func (l *legend) draw(c draw.Canvas) {
 	width := c.Max.X - c.Min.X
-	column, columns, shown := l.layout(width)
+	column, columns, visible := l.layout(width)
 	style := l.style
 	style.YAlign = draw.YCenter
-	for i, e := range l.entries[:shown] {
+	for i, e := range l.entries[:visible] {
 		x := c.Min.X + vg.Length(i%columns)*column
 		y := c.Max.Y - legendGap - (vg.Length(i/columns)+0.5)*l.line()
-		if i == shown-1 && shown < len(l.entries) {
+		if i == visible-1 && visible < len(l.entries) {
 			e = legendEntry{name: fmt.Sprintf("and %d more", len(l.entries)-i)}
 		}
-		half := 0.4 * l.line()
-		for _, m := range e.marks {
+		halfHeight := 0.4 * l.line()
+		for _, m := range e.thumbnails {
 			m.Thumbnail(&draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
-				Min: vg.Point{X: x, Y: y - half}, Max: vg.Point{X: x + markWidth, Y: y + half},
+				Min: vg.Point{X: x, Y: y - halfHeight}, Max: vg.Point{X: x + markWidth, Y: y + halfHeight},
 			}})
 		}
 		c.FillText(style, vg.Point{X: x + markWidth + markGap, Y: y}, fitted(style, e.name, column-markWidth-markGap))
@@ -177,7 +177,7 @@ func drawPanels(rows [][]*panel, page draw.Canvas) {
 	width := tiles.width(page.Max.X - page.Min.X)
 	tiles = tilesOf(rows, legendHeight(rows, width))
 	plots := make([][]*plot.Plot, len(rows))
-	titles, named := map[*panel]string{}, make([]int, len(rows))
+	titles, titleCounts := map[*panel]string{}, make([]int, len(rows))
 	for i, row := range rows {
 		plots[i] = make([]*plot.Plot, len(row))
 		for j, p := range row {
@@ -188,7 +188,7 @@ func drawPanels(rows [][]*panel, page draw.Canvas) {
 				p.X.Label.Text = fitted(p.X.Label.TextStyle, p.X.Label.Text, tile.Max.X-tile.Min.X-labelRoom)
 				p.Y.Label.Text = fitted(p.Y.Label.TextStyle, p.Y.Label.Text, tile.Max.Y-tile.Min.Y-labelRoom)
 				if titles[p] != "" {
-					named[i]++
+					titleCounts[i]++
 				}
 			}
 		}
@@ -209,14 +209,14 @@ func drawPanels(rows [][]*panel, page draw.Canvas) {
 			area, tile := p.area(canvases[j]), tiles.At(page, j, i)
 			p.Legend.draw(draw.Canvas{Canvas: page.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: tile.Min.X}, Max: vg.Point{X: tile.Max.X, Y: bottom}}})
 			p.Title.Text = titles[p]
-			within, center := tile, (area.Min.X+area.Max.X)/2
-			if named[i] == 1 && len(rows[i]) > 1 { // the title belongs to the whole row
-				within, center = page, (page.Min.X+page.Max.X)/2
+			bounds, center := tile, (area.Min.X+area.Max.X)/2
+			if titleCounts[i] == 1 && len(rows[i]) > 1 { // the title belongs to the whole row
+				bounds, center = page, (page.Min.X+page.Max.X)/2
 			}
 			style := p.Title.TextStyle
 			style.XAlign, style.YAlign = draw.XCenter, draw.YCenter
-			room := 2 * min(within.Max.X-center, center-within.Min.X)
-			page.FillText(style, vg.Point{X: center, Y: area.Max.Y + titleHeight/2}, fitted(style, p.Title.Text, room))
+			maxWidth := 2 * min(bounds.Max.X-center, center-bounds.Min.X)
+			page.FillText(style, vg.Point{X: center, Y: area.Max.Y + titleHeight/2}, fitted(style, p.Title.Text, maxWidth))
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...strin
 		}
 	}
 	for _, name := range reads {
-		if a.same(path, to, name) {
+		if a.sameFile(path, to, name) {
 			return usagef("%s: %s is the file that is read; give another name", flag, path)
 		}
 	}
@@ -45,8 +45,8 @@ func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...strin
 		return usagef("%s: %s is not a folder", flag, dir)
 	}
 	err = a.commit(ctx, func() error { return atomicfile.Check(path) })
-	if at := (*fs.PathError)(nil); errors.As(err, &at) {
-		return fmt.Errorf("%s: %s cannot be made in the folder %s: %w", flag, filepath.Base(path), dir, at.Err)
+	if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
+		return fmt.Errorf("%s: %s cannot be made in the folder %s: %w", flag, filepath.Base(path), dir, pathErr.Err)
 	}
 	return err
 }
@@ -54,15 +54,15 @@ func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...strin
 // makeFolder creates the folder at path and its parents if they do not exist.
 func makeFolder(flag, path string) error {
 	err := os.MkdirAll(path, 0o777)
-	if at := (*fs.PathError)(nil); errors.As(err, &at) {
-		return fmt.Errorf("%s: the folder %s cannot be made: %w", flag, path, at.Err)
+	if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
+		return fmt.Errorf("%s: the folder %s cannot be made: %w", flag, path, pathErr.Err)
 	}
 	return err
 }
 
-// same reports whether the input file name and the output path are the same file, possibly under
+// sameFile reports whether the input file name and the output path are the same file, possibly under
 // different names or through links. to describes the file at path, or is nil.
-func (a *app) same(path string, to fs.FileInfo, name string) bool {
+func (a *app) sameFile(path string, to fs.FileInfo, name string) bool {
 	from, err := os.Stat(name)
 	if name == "-" {
 		f, ok := a.stdin.(*os.File)

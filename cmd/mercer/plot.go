@@ -61,9 +61,9 @@ func (a *app) plotCommand() *cobra.Command {
 	return c
 }
 
-// drawing completes the command for a kind of plot, which reads a table and draws a picture. The
+// drawCommand completes the command for a kind of plot, which reads a table and draws a picture. The
 // argument reads lists the other input files of the command.
-func (a *app) drawing(c *cobra.Command, reads *[]string, f func(ctx context.Context, file string) (picture, error)) *cobra.Command {
+func (a *app) drawCommand(c *cobra.Command, reads *[]string, f func(ctx context.Context, file string) (picture, error)) *cobra.Command {
 	var out plotOut
 	c.Args = oneFile
 	c.RunE = a.work(func(ctx context.Context, args []string) error {

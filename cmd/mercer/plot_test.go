@@ -29,8 +29,8 @@ func TestReliability(t *testing.T) {
 		}
 	}
 	var n []float64
-	for _, at := range c.counts {
-		n = append(n, at.Y)
+	for _, point := range c.counts {
+		n = append(n, point.Y)
 	}
 	if !slices.Equal(n, []float64{2, 1, 2}) {
 		t.Errorf("rows in the bins: %v", n)
@@ -39,7 +39,7 @@ func TestReliability(t *testing.T) {
 		t.Errorf("mean distance %v, want %v", c.error, want)
 	}
 	// If both classes are given, each row contributes the probabilities of both, p and 1 − p.
-	if both := reliability(proba, truth, classes, 0, 1); len(both.line) != 3 || both.counts[0].Y != 4 || both.line[1] != (plotter.XY{X: 0.5, Y: 0.5}) {
-		t.Errorf("of both classes: %v %v", both.line, both.counts)
+	if curve := reliability(proba, truth, classes, 0, 1); len(curve.line) != 3 || curve.counts[0].Y != 4 || curve.line[1] != (plotter.XY{X: 0.5, Y: 0.5}) {
+		t.Errorf("of both classes: %v %v", curve.line, curve.counts)
 	}
 }

@@ -56,7 +56,7 @@ With {} in a flag the learner is fitted once for each number of --values:
 	c.Flags().StringVar(&f.values, "values", "", valuesHelp)
 	c.Flags().StringVar(&x, "x", "", "`COLUMN` of the horizontal axis (default: the first column of numbers)")
 	c.Flags().StringVar(&y, "y", "", "`COLUMN` of the vertical axis (default: the next column of numbers)")
-	return a.drawing(c, &f.models, func(ctx context.Context, file string) (picture, error) {
+	return a.drawCommand(c, &f.models, func(ctx context.Context, file string) (picture, error) {
 		return a.plotBoundary(ctx, c, &f, x, y, file)
 	})
 }
@@ -64,11 +64,11 @@ With {} in a flag the learner is fitted once for each number of --values:
 const fittedHelp = "Without --model, a learner is fitted to the table by --target and the flags of mercer fit."
 
 func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags, xName, yName, file string) (pic picture, err error) {
-	list, close, err := a.drawn(ctx, c, f, file)
+	list, closeAll, err := a.drawnModels(ctx, c, f, file)
 	if err != nil {
 		return pic, err
 	}
-	defer close()
+	defer closeAll()
 	b, t := list[0].b, list[0].t
 	if xName != "" && xName == yName {
 		return pic, usagef("--y: names the same column as --x; give another")
@@ -125,8 +125,8 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 		level = nil
 		_, probable := learners.As[learners.Prober](m.b.Model)
 		_, svc := m.b.Model.(*learners.SVCModel) // an SVC with probabilities predicts by its probabilities, so that f = 0 is not the boundary of its regions
-		if other, ok := m.b.Model.(learners.Classifier); ok && !(svc && probable) && len(o.Decision.RawMatrix().Data) == grid*grid {
-			level, err = newZeroLevel(r, m.b.Model, other.Classes(), x, o, func(xs, ys []float64) ([]float64, error) {
+		if classifier, ok := m.b.Model.(learners.Classifier); ok && !(svc && probable) && len(o.Decision.RawMatrix().Data) == grid*grid {
+			level, err = newZeroLevel(r, m.b.Model, classifier.Classes(), x, o, func(xs, ys []float64) ([]float64, error) {
 				o, _, err := a.across(ctx, m.dev, m.b, len(xs), map[string][]float64{xName: xs, yName: ys})
 				if err != nil {
 					return nil, err
@@ -139,8 +139,8 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 		}
 		switch {
 		case len(list) > 1:
-			other, both := m.b.Model.(learners.Classifier)
-			if !ok || !both || level == nil || !slices.Equal(k.Classes().Names, other.Classes().Names) {
+			classifier, isClassifier := m.b.Model.(learners.Classifier)
+			if !ok || !isClassifier || level == nil || !slices.Equal(k.Classes().Names, classifier.Classes().Names) {
 				return pic, usagef("%s: several models can be drawn together only if all have the same two classes; draw this model alone", m.name)
 			}
 			addBoundary(p, level, strings.TrimPrefix(m.name, title+", "), 2+i)
@@ -162,7 +162,7 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 			addRegionNames(p, r, k.Classes())
 		}
 	}
-	p.within(r.x[0], r.x[grid-1], r.y[0], r.y[grid-1])
+	p.setRange(r.x[0], r.x[grid-1], r.y[0], r.y[grid-1])
 	if p.ratio = unitRatio(list, xName, yName); p.ratio > 0 {
 		if shape := (p.X.Max - p.X.Min) / (p.Y.Max - p.Y.Min) / p.ratio; shape > 4 || shape < 0.25 {
 			p.ratio = 0
@@ -177,7 +177,7 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 
 // titleOf returns the title of a picture of boundaries, which is the name of the learner. For a
 // single model, kernel is ", " followed by the kernel with rounded numbers; otherwise it is "".
-func titleOf(list []drawn, values string) (title, kernel string) {
+func titleOf(list []drawnModel, values string) (title, kernel string) {
 	m := list[0].b.Model
 	switch k, ok := m.(interface{ Kernel() kernels.Kernel }); {
 	case len(list) > 1 && values == "":
@@ -192,7 +192,7 @@ func titleOf(list []drawn, values string) (title, kernel string) {
 func rounded(k kernels.Kernel) string {
 	return longNumber.ReplaceAllStringFunc(k.String(), func(text string) string {
 		v, _ := strconv.ParseFloat(text, 64) // no error, because longNumber matches only valid numbers
-		return short(v)
+		return fourDigits(v)
 	})
 }
 
@@ -215,7 +215,7 @@ func (a *app) across(ctx context.Context, dev backend.Device, b modelfile.Bundle
 // unitRatio returns the ratio of the axes for columns x and y in units of the models' scales: the
 // length of one unit on the y axis divided by that on the x axis. If the models have different
 // scales, it returns 0.
-func unitRatio(list []drawn, xName, yName string) (ratio float64) {
+func unitRatio(list []drawnModel, xName, yName string) (ratio float64) {
 	for i, m := range list {
 		var x, y float64
 		for _, c := range plainColumns(m.b) {
@@ -241,14 +241,14 @@ func addBoundary(p *panel, level *zeroLevel, name string, k int) {
 	p.Legend.Add(name, &plotter.Line{LineStyle: style})
 }
 
-// classMark returns the marker of class k of n classes. Any two classes differ in color or shape.
-func classMark(k, n int) draw.GlyphStyle {
-	mark := draw.GlyphStyle{Color: curveColors[k%len(curveColors)], Radius: 0.7 * vg.Millimeter, Shape: draw.CircleGlyph{}}
+// classMarker returns the marker of class k of n classes. Any two classes differ in color or shape.
+func classMarker(k, n int) draw.GlyphStyle {
+	marker := draw.GlyphStyle{Color: curveColors[k%len(curveColors)], Radius: 0.7 * vg.Millimeter, Shape: draw.CircleGlyph{}}
 	if n > len(curveColors) {
-		mark.Color = hue(float64(k)/float64(n), []float64{0.85, 0.6, 0.4}[k%3])
-		mark.Radius, mark.Shape = 0.9*vg.Millimeter, classShapes[k%len(classShapes)]
+		marker.Color = hue(float64(k)/float64(n), []float64{0.85, 0.6, 0.4}[k%3])
+		marker.Radius, marker.Shape = 0.9*vg.Millimeter, classShapes[k%len(classShapes)]
 	}
-	return mark
+	return marker
 }
 
 // The number of shapes is coprime to the 3 levels of lightness in classMark: all pairs occur.
@@ -258,8 +258,8 @@ var classShapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.P
 // light.
 func hue(h, light float64) color.Color {
 	channel := func(shift float64) uint8 {
-		_, part := math.Modf(h + shift)
-		return uint8(255 * light * min(max(math.Abs(6*part-3)-1, 0), 1))
+		_, fraction := math.Modf(h + shift)
+		return uint8(255 * light * min(max(math.Abs(6*fraction-3)-1, 0), 1))
 	}
 	return color.NRGBA{R: channel(0), G: channel(2. / 3), B: channel(1. / 3), A: 0xff}
 }
@@ -274,7 +274,7 @@ func drawRegions(p *panel, r raster, classes learners.Classes, o validate.Outcom
 		if math.IsInf(v, 0) {
 			return flatColor
 		}
-		return faint(classMark(classes.Index(v), classes.Len()).Color)
+		return faint(classMarker(classes.Index(v), classes.Len()).Color)
 	})})
 	if level == nil {
 		return
@@ -313,25 +313,25 @@ func addRegionNames(p *panel, r raster, classes learners.Classes) {
 			relax(i, j, 0, -1)
 		}
 	}
-	deepest, at := map[float64]float64{}, map[float64]plotter.XY{}
+	deepest, deepestPoint := map[float64]float64{}, map[float64]plotter.XY{}
 	for i := rows - 1; i >= 0; i-- {
 		for j := cols - 1; j >= 0; j-- {
 			relax(i, j, 1, 0)
 			relax(i, j, 0, 1)
 			if class := r.z.At(i, j); depth.At(i, j) > deepest[class] {
-				deepest[class], at[class] = depth.At(i, j), plotter.XY{X: r.x[j], Y: r.y[i]}
+				deepest[class], deepestPoint[class] = depth.At(i, j), plotter.XY{X: r.x[j], Y: r.y[i]}
 			}
 		}
 	}
 	var names plotter.XYLabels
 	for k, class := range classes.Labels {
 		if deepest[class] > 3 && p.Legend.style.Width(classes.Names[k]) < 1.5*vg.Centimeter { // the region has space for a short name
-			names.XYs, names.Labels = append(names.XYs, at[class]), append(names.Labels, classes.Names[k])
+			names.XYs, names.Labels = append(names.XYs, deepestPoint[class]), append(names.Labels, classes.Names[k])
 		}
 	}
 	labels, err := plotter.NewLabels(names)
 	if err != nil {
-		p.keep(err)
+		p.setError(err)
 		return
 	}
 	for i := range labels.TextStyle {
@@ -345,13 +345,13 @@ func addRegionNames(p *panel, r raster, classes learners.Classes) {
 // addClassRows adds the rows with the markers of their classes.
 func addClassRows(p *panel, classes learners.Classes, xs, ys []float64, truth *mat.Dense) {
 	if truth == nil {
-		p.rows("rows", rowMark(color.Black), xs, ys, nil)
+		p.rows("rows", rowMarker(color.Black), xs, ys, nil)
 		return
 	}
 	for class, name := range classes.Names {
-		p.rows(name, classMark(class, classes.Len()), xs, ys, func(i int) bool { return truth.At(i, 0) == classes.Labels[class] })
+		p.rows(name, classMarker(class, classes.Len()), xs, ys, func(i int) bool { return truth.At(i, 0) == classes.Labels[class] })
 	}
-	p.rows("another class", rowMark(color.Black), xs, ys, func(i int) bool { return math.IsNaN(truth.At(i, 0)) })
+	p.rows("another class", rowMarker(color.Black), xs, ys, func(i int) bool { return math.IsNaN(truth.At(i, 0)) })
 }
 
 // drawContours draws the contours of a numeric prediction, and the rows.
@@ -368,20 +368,20 @@ func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, y
 	for i, v := range column {
 		r.z.Set(i/len(r.x), i%len(r.x), band(v))
 	}
-	look := func(band float64) color.Color { return shade(band / 16) } // divided by 16, not by bands, so that markers of rows remain visible on the darkest band
-	p.Add(boxes{list: cells(r, look)})
+	bandColor := func(band float64) color.Color { return shade(band / 16) } // divided by 16, not by bands, so that markers of rows remain visible on the darkest band
+	p.Add(boxes{list: cells(r, bandColor)})
 	name := "f"
 	if len(targets) > 0 {
 		name = targets[0]
 	}
 	for _, v := range []float64{low, (low + high) / 2, high} {
-		p.Legend.Add(fmt.Sprintf("%s = %s", name, short(v)), swatch{look(band(v))})
+		p.Legend.Add(fmt.Sprintf("%s = %s", name, fourDigits(v)), swatch{bandColor(band(v))})
 	}
-	p.rows("", rowMark(color.NRGBA{R: 0xe6, G: 0x9f, A: 0xff}), xs, ys, nil)
+	p.rows("", rowMarker(color.NRGBA{R: 0xe6, G: 0x9f, A: 0xff}), xs, ys, nil)
 }
 
-// mostRings is the maximum number of points with rings.
-const mostRings = 2000
+// maxRings is the maximum number of points with rings.
+const maxRings = 2000
 
 // ringed maps names that Facts returns for sparse kernel models to the legend's names for points
 // with rings. A model without any of these facts uses every sample.
@@ -404,10 +404,10 @@ func drawPoints(p *panel, b modelfile.Bundle, xName, yName string) {
 		return
 	}
 	columns := plainColumns(b)
-	at := func(name string) int { return slices.IndexFunc(columns, func(c column) bool { return c.name == name }) }
-	i, j := at(xName), at(yName)
+	columnIndex := func(name string) int { return slices.IndexFunc(columns, func(c column) bool { return c.name == name }) }
+	i, j := columnIndex(xName), columnIndex(yName)
 	n, _ := parts.Points.Dims()
-	if n > mostRings {
+	if n > maxRings {
 		return
 	}
 	var points plotter.XYs

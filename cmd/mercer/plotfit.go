@@ -38,9 +38,9 @@ func (a *app) samples(ctx context.Context, f *resampleFlags, command, file strin
 	if err != nil {
 		return nil, err
 	}
-	s := &samples{resampling: r, enc: a.input.apply(r.full)}
-	if s.x, s.y, err = encodeTraining(s.enc, s.all); err != nil {
-		s.close()
+	s := &samples{resampling: r, enc: a.input.apply(r.fullEncoder)}
+	if s.x, s.y, err = encodeTraining(s.enc, s.table); err != nil {
+		s.closeDevices()
 	}
 	return s, err
 }
@@ -55,7 +55,7 @@ func (s *samples) fit(ctx context.Context, o learners.Options) (b modelfile.Bund
 	if o.Weights, err = s.f.times(s.weights, o.Classes, s.y); err != nil {
 		return b, err
 	}
-	if o.Keys, err = s.f.keys(s.enc, s.all); err != nil {
+	if o.Keys, err = s.f.keys(s.enc, s.table); err != nil {
 		return b, err
 	}
 	b.Encoder = s.enc
@@ -79,49 +79,49 @@ func (f *modelFlags) add(c *cobra.Command, help string) {
 	f.resampleFlags.add(c)
 }
 
-// drawn is a model in a picture, and the table of the picture.
-type drawn struct {
+// drawnModel is a model in a picture, and the table of the picture.
+type drawnModel struct {
 	dev  backend.Device
 	b    modelfile.Bundle
 	t    *dataset.Table
 	name string
 }
 
-// drawn opens or fits the models. The caller must call close.
-func (a *app) drawn(ctx context.Context, c *cobra.Command, f *modelFlags, file string) (list []drawn, close func(), err error) {
+// drawnModels opens or fits the models. The caller must call closeAll.
+func (a *app) drawnModels(ctx context.Context, c *cobra.Command, f *modelFlags, file string) (list []drawnModel, closeAll func(), err error) {
 	var devices []backend.Device
-	close = func() {
+	closeAll = func() {
 		for _, dev := range devices {
 			dev.Close()
 		}
 	}
 	defer func() {
 		if err != nil {
-			close()
+			closeAll()
 		}
 	}()
 	if len(f.models) > 0 {
-		if len(f.given) > 0 {
-			return nil, close, usagef("--model: the model is fitted already; leave out --model, or the parameters of a learner")
+		if len(f.paramTexts) > 0 {
+			return nil, closeAll, usagef("--model: the model is fitted already; leave out --model, or the parameters of a learner")
 		}
 		for _, model := range f.models {
 			dev, b, t, _, err := a.openModel(model, file, false)
 			if err != nil {
-				return nil, close, err
+				return nil, closeAll, err
 			}
 			devices = append(devices, dev)
-			list = append(list, drawn{dev, b, t, fmt.Sprintf("%s (%s)", b.Model.Learner(), filepath.Base(model))})
+			list = append(list, drawnModel{dev, b, t, fmt.Sprintf("%s (%s)", b.Model.Learner(), filepath.Base(model))})
 		}
-		return list, close, nil
+		return list, closeAll, nil
 	}
 	if len(f.targets) == 0 {
-		return nil, close, usagef("--model FILE is needed: a model that mercer fit wrote; or --target COLUMN, to fit one to the table")
+		return nil, closeAll, usagef("--model FILE is needed: a model that mercer fit wrote; or --target COLUMN, to fit one to the table")
 	}
-	settings, names := []map[string]string{f.given}, []string{f.learner}
+	settings, names := []map[string]string{f.paramTexts}, []string{f.learner}
 	if f.values != "" {
-		v, err := newVaried(f.given, f.values)
+		v, err := newVaried(f.paramTexts, f.values)
 		if err != nil {
-			return nil, close, err
+			return nil, closeAll, err
 		}
 		settings, names = nil, nil
 		for i := range v.texts {
@@ -130,11 +130,11 @@ func (a *app) drawn(ctx context.Context, c *cobra.Command, f *modelFlags, file s
 		}
 	}
 	var s *samples
-	for i, given := range settings {
-		f.given = given
+	for i, paramTexts := range settings {
+		f.paramTexts = paramTexts
 		if s == nil {
 			if s, err = a.samples(ctx, &f.resampleFlags, c.CommandPath()[len("mercer "):], file); err != nil {
-				return nil, close, err
+				return nil, closeAll, err
 			}
 			devices = append(devices, s.devices...)
 		}
@@ -142,12 +142,12 @@ func (a *app) drawn(ctx context.Context, c *cobra.Command, f *modelFlags, file s
 		b, err := s.fit(ctx, learners.Options{Progress: p.report})
 		p.close()
 		if err != nil {
-			return nil, close, err
+			return nil, closeAll, err
 		}
 		b.Model = validate.Judged(b.Model)
-		list = append(list, drawn{s.devices[0], b, s.all, names[i]})
+		list = append(list, drawnModel{s.devices[0], b, s.table, names[i]})
 	}
-	return list, close, nil
+	return list, closeAll, nil
 }
 
 func (a *app) plotEpochsCommand() *cobra.Command {
@@ -160,7 +160,7 @@ perceptrons the number of mistakes in each pass. --textbook gives the perceptron
 on unscaled numbers and on rows in their order. --json prints the numbers.`,
 	}
 	f.add(c)
-	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotEpochs(ctx, &f, file) })
+	return a.drawCommand(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotEpochs(ctx, &f, file) })
 }
 
 func (a *app) plotEpochs(ctx context.Context, f *resampleFlags, file string) (pic picture, err error) {
@@ -168,7 +168,7 @@ func (a *app) plotEpochs(ctx context.Context, f *resampleFlags, file string) (pi
 	if err != nil {
 		return pic, err
 	}
-	defer s.close()
+	defer s.closeDevices()
 	trace := &epochTrace{learner: f.learner}
 	if _, err := s.fit(ctx, learners.Options{Trace: trace.add}); err != nil {
 		return pic, err
@@ -214,14 +214,14 @@ bound. One of the weights of lasso is often 0; no weight of ridge is.`,
 	f.add(c)
 	c.Flags().Lookup("learner").Hidden = true
 	c.Flags().Float64Var(&theta, "radius", 0, "`NUMBER` θ (default: half of ‖w‖₂ of least squares)")
-	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotBall(ctx, &f, theta, file) })
+	return a.drawCommand(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotBall(ctx, &f, theta, file) })
 }
 
 func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, file string) (pic picture, err error) {
 	if !(theta >= 0) || math.IsInf(theta, 1) {
 		return pic, usagef("--radius: must be a finite number > 0, got %v", theta)
 	}
-	if f.learner != defaultLearner || len(f.given) > 0 {
+	if f.learner != defaultLearner || len(f.paramTexts) > 0 {
 		return pic, usagef("--learner: the picture shows least-squares, lasso and ridge-constrained with their defaults; leave --learner and the parameters of learners out")
 	}
 	f.learner = "least-squares"
@@ -229,13 +229,13 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	if err != nil {
 		return pic, err
 	}
-	defer s.close()
+	defer s.closeDevices()
 	names := s.enc.FeatureNames()
 	if len(names) != 2 || s.task != learners.Regression || len(f.targets) != 1 {
 		return pic, usagef("plot ball: a table of two columns of numbers beside one target of numbers is needed, got %s", count(len(names), "feature"))
 	}
-	weights := func(learner string, given map[string]string) (plotter.XY, error) {
-		f.learner, f.given = learner, given
+	weights := func(learner string, paramTexts map[string]string) (plotter.XY, error) {
+		f.learner, f.paramTexts = learner, paramTexts
 		b, err := s.fit(ctx, learners.Options{})
 		if err != nil {
 			return plotter.XY{}, err
@@ -243,12 +243,12 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 		w := learners.PartsOf(b.Model).Coef
 		return plotter.XY{X: w.At(0, 0), Y: w.At(1, 0)}, nil
 	}
-	least, err := weights("least-squares", map[string]string{})
+	ols, err := weights("least-squares", map[string]string{})
 	if err != nil {
 		return pic, err
 	}
 	if theta == 0 {
-		if theta = math.Hypot(least.X, least.Y) / 2; theta == 0 {
+		if theta = math.Hypot(ols.X, ols.Y) / 2; theta == 0 {
 			return pic, usagef("plot ball: the weights of least squares are 0: there is nothing to bound")
 		}
 	}
@@ -262,7 +262,7 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	}
 	loss := squaredError(s.x, s.y, s.weights)
 	r := raster{}
-	low, high := min(-theta, least.X, least.Y)-0.4*theta, max(theta, least.X, least.Y)+0.4*theta
+	low, high := min(-theta, ols.X, ols.Y)-0.4*theta, max(theta, ols.X, ols.Y)+0.4*theta
 	const grid = 240
 	r.x = floats.Span(make([]float64, grid), low, high)
 	r.y = r.x
@@ -277,11 +277,11 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	p.grid()
 	// One contour passes through the ridge solution and one through the lasso solution. The other
 	// contours are at multiples of the distance between the optimum and the lasso solution.
-	best := loss(least.X, least.Y)
-	touch := loss(lasso.X, lasso.Y) - best
-	levels := []float64{loss(ridge.X, ridge.Y), best + touch}
+	minLoss := loss(ols.X, ols.Y)
+	increase := loss(lasso.X, lasso.Y) - minLoss
+	levels := []float64{loss(ridge.X, ridge.Y), minLoss + increase}
 	for _, k := range []float64{0.35, 0.65, 1.4, 1.8} {
-		levels = append(levels, best+k*k*touch)
+		levels = append(levels, minLoss+k*k*increase)
 	}
 	for i, level := range levels {
 		style := solid(color.Gray{0xb0}, 0.8)
@@ -296,23 +296,23 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 		circle[i] = plotter.XY{X: theta * cos, Y: theta * sin}
 	}
 	for i, shape := range []struct {
-		name   string
-		border plotter.XYs
-		at     plotter.XY
+		name     string
+		border   plotter.XYs
+		solution plotter.XY
 	}{
-		{"ridge, ‖w‖₂ ≤ " + short(theta), circle, ridge},
-		{"lasso, ‖w‖₁ ≤ " + short(theta), plotter.XYs{{X: theta}, {Y: theta}, {X: -theta}, {Y: -theta}}, lasso},
-		{"least squares", nil, least},
+		{"ridge, ‖w‖₂ ≤ " + fourDigits(theta), circle, ridge},
+		{"lasso, ‖w‖₁ ≤ " + fourDigits(theta), plotter.XYs{{X: theta}, {Y: theta}, {X: -theta}, {Y: -theta}}, lasso},
+		{"least squares", nil, ols},
 	} {
-		look := curveColors[i]
+		clr := curveColors[i]
 		if shape.border != nil {
-			p.polygon(shape.border, faint(look), solid(look, 1.4))
+			p.polygon(shape.border, faint(clr), solid(clr, 1.4))
 		}
-		mark := rowMark(look)
-		mark.Radius = 1.2 * vg.Millimeter
-		p.dots(fmt.Sprintf("%s: (%s, %s)", shape.name, short(shape.at.X+0), short(shape.at.Y+0)), mark, plotter.XYs{shape.at})
+		marker := rowMarker(clr)
+		marker.Radius = 1.2 * vg.Millimeter
+		p.dots(fmt.Sprintf("%s: (%s, %s)", shape.name, fourDigits(shape.solution.X+0), fourDigits(shape.solution.Y+0)), marker, plotter.XYs{shape.solution})
 	}
-	p.within(low, high, low, high)
+	p.setRange(low, high, low, high)
 	return picture{title: "Bounds of lasso and ridge", rows: [][]*panel{{p}}}, nil
 }
 

@@ -38,7 +38,7 @@ from those at λ = 0 up to a λ at which they are 0 (lasso) or a hundredth (ridg
 	})
 	f.add(c)
 	c.Flags().IntVar(&points, "points", points, "number of values of λ")
-	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotPath(ctx, &f, points, file) })
+	return a.drawCommand(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotPath(ctx, &f, points, file) })
 }
 
 // hasPath returns an error for a learner other than ridge and lasso.
@@ -60,12 +60,12 @@ func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file s
 	if err != nil {
 		return pic, err
 	}
-	defer s.close()
+	defer s.closeDevices()
 	if s.enc.Sparse() {
 		return pic, usagef("plot path: a line is drawn for each feature, and the features of this table are sparse: mercer show lists the largest weights of a model")
 	}
 	weights := func(lambda float64) ([]float64, error) {
-		f.given["lambda"] = exact(lambda)
+		f.paramTexts["lambda"] = exact(lambda)
 		b, err := s.fit(ctx, learners.Options{})
 		if err != nil {
 			return nil, err
@@ -124,21 +124,21 @@ func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file s
 
 // spreadCurve is a curve of means over folds, with the standard deviation at each abscissa.
 type spreadCurve struct {
-	name string
-	x    []float64
-	at   []validate.Summary
+	name      string
+	x         []float64
+	summaries []validate.Summary
 }
 
-func (c *spreadCurve) add(x float64, at validate.Summary) {
-	c.x, c.at = append(c.x, x), append(c.at, at)
+func (c *spreadCurve) add(x float64, s validate.Summary) {
+	c.x, c.summaries = append(c.x, x), append(c.summaries, s)
 }
 
 // spreads draws curves with bands of ± one standard deviation.
 func (p *panel) spreads(curves ...spreadCurve) {
 	for k, c := range curves {
-		look := curveColors[k%len(curveColors)]
+		clr := curveColors[k%len(curveColors)]
 		var low, line, high plotter.XYs
-		for i, s := range c.at {
+		for i, s := range c.summaries {
 			if s.N == 0 {
 				continue
 			}
@@ -146,8 +146,8 @@ func (p *panel) spreads(curves ...spreadCurve) {
 			low = append(low, plotter.XY{X: c.x[i], Y: s.Mean - s.SD})
 			high = append(high, plotter.XY{X: c.x[i], Y: s.Mean + s.SD})
 		}
-		p.band(look, low, high)
-		p.marked(c.name, look, line)
+		p.band(clr, low, high)
+		p.marked(c.name, clr, line)
 	}
 }
 
@@ -171,14 +171,14 @@ func errorName(task learners.Task) string {
 }
 
 // learningCurve scores models fitted to fractions of the training rows of each fold.
-func (r *resampling) learningCurve(ctx context.Context, folds int, parts []float64, fitted func(learners.Model, time.Duration)) ([]validate.CurvePoint, error) {
-	if err := checkFolds(r.all, folds); err != nil {
+func (r *resampling) learningCurve(ctx context.Context, folds int, fractions []float64, fitted func(learners.Model, time.Duration)) ([]validate.CurvePoint, error) {
+	if err := checkFolds(r.table, folds); err != nil {
 		return nil, err
 	}
-	within, runner := r.runner(ctx)
-	points, err := runner.LearningCurve(within, r.fit, folds, parts, r.f.seed, fitted)
+	fitCtx, runner := r.runner(ctx)
+	points, err := runner.LearningCurve(fitCtx, r.fit, folds, fractions, r.f.seed, fitted)
 	return points, explained(err, func(i int, err error) error {
-		return fmt.Errorf("%w; in the fit to %.0f %% of the rows without fold %d of %d", err, 100*parts[i/folds], i%folds+1, folds)
+		return fmt.Errorf("%w; in the fit to %.0f %% of the rows without fold %d of %d", err, 100*fractions[i/folds], i%folds+1, folds)
 	})
 }
 
@@ -194,7 +194,7 @@ the model is too simple; if they stay apart, more rows help.`,
 	}
 	f.addTo(c)
 	intFlag(c.Flags(), &sizes, "sizes", 8, 2, "number of sizes of the training set, up to all rows")
-	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotLearning(ctx, &f, sizes, file) })
+	return a.drawCommand(c, new([]string), func(ctx context.Context, file string) (picture, error) { return a.plotLearning(ctx, &f, sizes, file) })
 }
 
 func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file string) (pic picture, err error) {
@@ -202,23 +202,23 @@ func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file s
 	if err != nil {
 		return pic, err
 	}
-	defer r.close()
-	var parts []float64
+	defer r.closeDevices()
+	var fractions []float64
 	for i := range sizes { // fractions in geometric progression from 1/20 to 1
-		parts = append(parts, math.Pow(0.05, 1-float64(i)/float64(sizes-1)))
+		fractions = append(fractions, math.Pow(0.05, 1-float64(i)/float64(sizes-1)))
 	}
-	points, err := r.learningCurve(ctx, f.folds, parts, nil)
+	points, err := r.learningCurve(ctx, f.folds, fractions, nil)
 	if err != nil {
 		return pic, err
 	}
-	held, trained := spreadCurve{name: "held out"}, spreadCurve{name: "training"}
-	for _, at := range points {
-		held.add(float64(at.N), at.Held)
-		trained.add(float64(at.N), at.Trained)
+	heldOut, trained := spreadCurve{name: "held out"}, spreadCurve{name: "training"}
+	for _, point := range points {
+		heldOut.add(float64(point.N), point.Held)
+		trained.add(float64(point.N), point.Trained)
 	}
 	p := newPanel("", "training rows", errorName(r.task))
 	p.grid()
-	p.spreads(held, trained)
+	p.spreads(heldOut, trained)
 	return picture{title: "Learning curve of " + f.learner, rows: [][]*panel{{p}}}, nil
 }
 
@@ -246,7 +246,7 @@ per value; mercer plot epochs draws the loss of a single fit.`,
 	f.addTo(c)
 	c.Flags().StringVar(&values, "values", "", valuesHelp)
 	c.Flags().IntVar(&rounds, "bootstrap", 0, "draw bias and variance, from this number of `ROUNDS` of the bootstrap")
-	return a.drawing(c, new([]string), func(ctx context.Context, file string) (picture, error) {
+	return a.drawCommand(c, new([]string), func(ctx context.Context, file string) (picture, error) {
 		return a.plotValidation(ctx, &f, values, rounds, file)
 	})
 }
@@ -257,14 +257,14 @@ const valuesHelp = "`LIST` of numbers, with commas between them, or integers as 
 type varied struct {
 	parameter, label string
 	texts            []string
-	places           []float64
-	given            map[string]string
+	numbers          []float64
+	paramTexts       map[string]string
 }
 
 // newVaried finds the flag whose value contains {} and parses the numbers of --values.
-func newVaried(given map[string]string, values string) (*varied, error) {
-	v := &varied{given: maps.Clone(given)}
-	for name, text := range given {
+func newVaried(paramTexts map[string]string, values string) (*varied, error) {
+	v := &varied{paramTexts: maps.Clone(paramTexts)}
+	for name, text := range paramTexts {
 		if strings.Contains(text, "{}") {
 			v.parameter = name
 		}
@@ -281,9 +281,9 @@ func newVaried(given map[string]string, values string) (*varied, error) {
 		if err != nil || math.IsInf(number, 0) || math.IsNaN(number) {
 			return nil, usagef("--values: number %d: want a number, got %q", i+1, text)
 		}
-		v.texts, v.places = append(v.texts, text), append(v.places, number)
+		v.texts, v.numbers = append(v.texts, text), append(v.numbers, number)
 	}
-	if v.label = strings.ReplaceAll(given[v.parameter], "{}", "…"); v.label == "…" {
+	if v.label = strings.ReplaceAll(paramTexts[v.parameter], "{}", "…"); v.label == "…" {
 		v.label = v.parameter
 	}
 	return v, nil
@@ -291,11 +291,11 @@ func newVaried(given map[string]string, values string) (*varied, error) {
 
 // setting returns the settings of the learner, in which value i replaces {}.
 func (v *varied) setting(i int) map[string]string {
-	given := map[string]string{}
-	for name, text := range v.given {
-		given[name] = strings.ReplaceAll(text, "{}", v.texts[i])
+	paramTexts := map[string]string{}
+	for name, text := range v.paramTexts {
+		paramTexts[name] = strings.ReplaceAll(text, "{}", v.texts[i])
 	}
-	return given
+	return paramTexts
 }
 
 // listOf replaces FROM..TO by a list of numbers with commas.
@@ -317,56 +317,56 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 	if rounds < 0 || rounds == 1 {
 		return pic, usagef("--bootstrap: must be ≥ 2, got %d", rounds)
 	}
-	v, err := newVaried(f.given, values)
+	v, err := newVaried(f.paramTexts, values)
 	if err != nil {
 		return pic, err
 	}
-	held, trained, evidence := spreadCurve{name: "held out"}, spreadCurve{name: "training"}, spreadCurve{name: "evidence"}
-	both, bias, variance := spreadCurve{name: "squared error"}, spreadCurve{name: "bias² and noise"}, spreadCurve{name: "variance"}
+	heldOut, trained, evidence := spreadCurve{name: "held out"}, spreadCurve{name: "training"}, spreadCurve{name: "evidence"}
+	squaredError, bias, variance := spreadCurve{name: "squared error"}, spreadCurve{name: "bias² and noise"}, spreadCurve{name: "variance"}
 	task := learners.Task("")
-	for i, x := range v.places {
-		f.given = v.setting(i)
+	for i, x := range v.numbers {
+		f.paramTexts = v.setting(i)
 		r, err := a.newResampling(ctx, &f.resampleFlags, "plot validation", file)
 		if err != nil {
 			return pic, err
 		}
 		task = r.task
 		if rounds > 0 && task == learners.Classification {
-			r.close()
+			r.closeDevices()
 			return pic, usagef("--bootstrap: the squared error of numbers is divided into bias and variance, not the error of classes")
 		}
 		if rounds > 0 {
 			var b *validate.OutOfBag
 			if b, err = r.outOfBag(ctx, rounds); err == nil {
-				one := func(c *spreadCurve, v float64) { c.add(x, validate.NewSummary([]float64{v})) }
-				one(&both, b.Error*b.Error)
-				one(&bias, b.Bias2)
-				one(&variance, b.Variance)
+				addValue := func(c *spreadCurve, v float64) { c.add(x, validate.NewSummary([]float64{v})) }
+				addValue(&squaredError, b.Error*b.Error)
+				addValue(&bias, b.Bias2)
+				addValue(&variance, b.Variance)
 			}
 		} else {
-			var found []float64
+			var evidences []float64
 			var points []validate.CurvePoint
-			rows := float64(r.all.Rows()*(f.folds-1)) / float64(f.folds)
+			rows := float64(r.table.Rows()*(f.folds-1)) / float64(f.folds)
 			if points, err = r.learningCurve(ctx, f.folds, []float64{1}, func(m learners.Model, _ time.Duration) {
 				if v, ok := fitreport.Evidence(m); ok {
-					found = append(found, v/rows)
+					evidences = append(evidences, v/rows)
 				}
 			}); err == nil {
-				held.add(x, points[0].Held)
+				heldOut.add(x, points[0].Held)
 				trained.add(x, points[0].Trained)
-				if len(found) > 0 {
-					evidence.add(x, validate.NewSummary(found))
+				if len(evidences) > 0 {
+					evidence.add(x, validate.NewSummary(evidences))
 				}
 			}
 		}
-		r.close()
+		r.closeDevices()
 		if err != nil {
-			return pic, fmt.Errorf("%w; with --%s %s", err, v.parameter, f.given[v.parameter])
+			return pic, fmt.Errorf("%w; with --%s %s", err, v.parameter, f.paramTexts[v.parameter])
 		}
 	}
 	add := func(name string, curves ...spreadCurve) {
 		p := newPanel("", v.label, name)
-		if low, high := slices.Min(v.places), slices.Max(v.places); low > 0 && high >= 10*low {
+		if low, high := slices.Min(v.numbers), slices.Max(v.numbers); low > 0 && high >= 10*low {
 			logarithmic(&p.X)
 		}
 		p.grid()
@@ -375,13 +375,13 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 	}
 	if rounds > 0 {
 		pic.title = "Bias and variance of " + f.learner
-		add("squared error out of the bag", both, bias, variance)
+		add("squared error out of the bag", squaredError, bias, variance)
 		return pic, nil
 	}
 	pic.title = "Validation curve of " + f.learner
-	if len(evidence.x) == len(v.places) {
+	if len(evidence.x) == len(v.numbers) {
 		add("log evidence of a training row", evidence)
 	}
-	add(errorName(task), held, trained)
+	add(errorName(task), heldOut, trained)
 	return pic, nil
 }

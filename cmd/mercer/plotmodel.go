@@ -19,14 +19,14 @@ import (
 )
 
 // numberInput returns the name of a column of numbers. If name is "", it returns the first such
-// column that is not in taken. It returns an error for a model of sparse features.
-func numberInput(enc *dataset.Encoder, flag, name string, taken ...string) (string, error) {
+// column that is not in excluded. It returns an error for a model of sparse features.
+func numberInput(enc *dataset.Encoder, flag, name string, excluded ...string) (string, error) {
 	if enc.Sparse() {
 		return "", usagef("%s: the features of the model are sparse, and a picture needs columns of a dense table", flag)
 	}
 	var names []string
 	for _, in := range enc.Inputs {
-		if in.Number != nil && !slices.Contains(taken, in.Name) {
+		if in.Number != nil && !slices.Contains(excluded, in.Name) {
 			names = append(names, in.Name)
 		}
 	}
@@ -77,11 +77,11 @@ func span(values []float64) (low, high float64, err error) {
 	if !(low <= high) {
 		return 0, 0, fmt.Errorf("every value to be drawn is NaN")
 	}
-	room := 0.05 * (high - low)
-	if room == 0 {
-		room = max(1e-3, 0.05*math.Abs(low))
+	margin := 0.05 * (high - low)
+	if margin == 0 {
+		margin = max(1e-3, 0.05*math.Abs(low))
 	}
-	return low - room, high + room, nil
+	return low - margin, high + margin, nil
 }
 
 func (a *app) plotCurveCommand() *cobra.Command {
@@ -107,17 +107,17 @@ this approaches least squares on x, x², …:
 	c.Flags().StringVar(&f.values, "values", "", valuesHelp)
 	c.Flags().StringVar(&x, "x", "", "`COLUMN` of the horizontal axis (default: the first column of numbers)")
 	addInterval(c.Flags(), &level)
-	return a.drawing(c, &f.models, func(ctx context.Context, file string) (picture, error) {
+	return a.drawCommand(c, &f.models, func(ctx context.Context, file string) (picture, error) {
 		return a.plotCurve(ctx, c, &f, x, level, file)
 	})
 }
 
 func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xName string, level float64, file string) (pic picture, err error) {
-	list, close, err := a.drawn(ctx, c, f, file)
+	list, closeAll, err := a.drawnModels(ctx, c, f, file)
 	if err != nil {
 		return pic, err
 	}
-	defer close()
+	defer closeAll()
 	for _, m := range list {
 		if err := drawable(m.b); err != nil {
 			return pic, err
@@ -146,7 +146,7 @@ func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xN
 	p.grid()
 	y, noTruth := t.Numbers(target)
 	if noTruth == nil {
-		p.rows("rows", rowMark(color.Gray{0x80}), xs, y, nil)
+		p.rows("rows", rowMarker(color.Gray{0x80}), xs, y, nil)
 	}
 	for k, m := range list {
 		if err := a.addCurve(ctx, p, curveColors[k%len(curveColors)], m, xName, grid, level); err != nil {
@@ -161,7 +161,7 @@ func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xN
 
 // addCurve draws the predictions of a model on a grid of values of a column. It adds a band: the
 // prediction intervals if level is not 0, or ± 2σ for a model with a variance.
-func (a *app) addCurve(ctx context.Context, p *panel, look color.Color, m drawn, xName string, grid []float64, level float64) error {
+func (a *app) addCurve(ctx context.Context, p *panel, clr color.Color, m drawnModel, xName string, grid []float64, level float64) error {
 	o, x, err := a.across(ctx, m.dev, m.b, len(grid), map[string][]float64{xName: grid})
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (a *app) addCurve(ctx context.Context, p *panel, look color.Color, m drawn,
 		c.lower.Apply(func(i, j int, f float64) float64 { return f - 2*math.Sqrt(v.At(i, j)) }, c.lower)
 		c.upper.Apply(func(i, j int, f float64) float64 { return f + 2*math.Sqrt(v.At(i, j)) }, c.upper)
 	}
-	at := func(values *mat.Dense) plotter.XYs {
+	curveOf := func(values *mat.Dense) plotter.XYs {
 		line := make(plotter.XYs, len(grid))
 		for i, v := range grid {
 			line[i].X, line[i].Y = v, values.At(i, 0)
@@ -187,9 +187,9 @@ func (a *app) addCurve(ctx context.Context, p *panel, look color.Color, m drawn,
 		return line
 	}
 	if c.lower != nil {
-		p.band(look, at(c.lower), at(c.upper))
+		p.band(clr, curveOf(c.lower), curveOf(c.upper))
 	}
-	p.line(m.name, at(o.Values), solid(look, 1.8))
+	p.line(m.name, curveOf(o.Values), solid(clr, 1.8))
 	return nil
 }
 
@@ -205,7 +205,7 @@ curve for all probabilities together and the curves of the six classes whose
 probabilities differ most from the frequencies on average.`,
 	}
 	c.Flags().StringVar(&models[0], "model", "", "`FILE` of the model")
-	return a.drawing(c, &models, func(ctx context.Context, file string) (picture, error) {
+	return a.drawCommand(c, &models, func(ctx context.Context, file string) (picture, error) {
 		return a.plotCalibration(ctx, models[0], file)
 	})
 }
@@ -246,24 +246,24 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 	switch {
 	case classes.Len() == 2:
 		curves = curves[1:] // the curve of the first class has the same information
-	case classes.Len() > mostCurves+1:
+	case classes.Len() > maxCurves+1:
 		slices.SortStableFunc(curves, func(a, b calibration) int { return cmp.Compare(b.error, a.error) })
-		all := make([]int, classes.Len())
-		for k := range all {
-			all[k] = k
+		classIndices := make([]int, classes.Len())
+		for k := range classIndices {
+			classIndices[k] = k
 		}
-		curves = append([]calibration{reliability(o.Proba, truth, classes, all...)}, curves[:mostCurves]...)
-		title += fmt.Sprintf(", the %d farthest off", mostCurves)
+		curves = append([]calibration{reliability(o.Proba, truth, classes, classIndices...)}, curves[:maxCurves]...)
+		title += fmt.Sprintf(", the %d farthest off", maxCurves)
 	}
 	for k, c := range curves {
-		look := curveColors[k]
+		clr := curveColors[k]
 		if c.name == allClasses {
-			look = color.Black
+			clr = color.Black
 		}
-		p.marked(c.name, look, c.line)
-		counts.marked(c.name, look, c.counts)
+		p.marked(c.name, clr, c.line)
+		counts.marked(c.name, clr, c.counts)
 	}
-	p.within(0, 1, 0, 1)
+	p.setRange(0, 1, 0, 1)
 	counts.X.Min, counts.X.Max, counts.Y.Min = 0, 1, 0.8
 	logarithmic(&counts.Y)
 	return picture{title: title, rows: [][]*panel{{p, counts}}}, nil
@@ -282,8 +282,8 @@ func (a *app) truthOf(b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) 
 	unknown := 0
 	truth = mat.NewDense(t.Rows(), 1, nil)
 	for i := range t.Rows() {
-		if one, err := b.Encoder.Targets(t.Select([]int{i})); err == nil {
-			truth.Set(i, 0, one.At(0, 0))
+		if rowTarget, err := b.Encoder.Targets(t.Select([]int{i})); err == nil {
+			truth.Set(i, 0, rowTarget.At(0, 0))
 		} else {
 			truth.Set(i, 0, math.NaN())
 			unknown++
@@ -296,9 +296,9 @@ func (a *app) truthOf(b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) 
 	return truth, nil
 }
 
-// mostCurves is the maximum number of classes with a calibration curve of their own, besides the
+// maxCurves is the maximum number of classes with a calibration curve of their own, besides the
 // curve of all classes together.
-const mostCurves = 6
+const maxCurves = 6
 
 // calibration compares predicted probabilities with observed frequencies.
 type calibration struct {
@@ -310,12 +310,12 @@ type calibration struct {
 // reliability divides predicted probabilities of some classes into bins. For each nonempty bin it
 // returns the mean probability, the frequency of the classes, and the number of rows. The error is
 // the mean over all probabilities of the difference between their bin's mean and frequency.
-func reliability(proba, truth *mat.Dense, classes learners.Classes, some ...int) calibration {
+func reliability(proba, truth *mat.Dense, classes learners.Classes, selected ...int) calibration {
 	const bins = 10
 	var n, sum, hits [bins]float64
 	rows, _ := proba.Dims()
 	for i := range rows {
-		for _, k := range some {
+		for _, k := range selected {
 			v := proba.At(i, k)
 			bin := min(int(v*bins), bins-1)
 			n[bin]++
@@ -325,15 +325,15 @@ func reliability(proba, truth *mat.Dense, classes learners.Classes, some ...int)
 			}
 		}
 	}
-	c := calibration{name: classes.Names[some[0]]}
-	if len(some) > 1 {
+	c := calibration{name: classes.Names[selected[0]]}
+	if len(selected) > 1 {
 		c.name = allClasses
 	}
 	for bin := range bins {
 		if n[bin] > 0 {
 			c.counts = append(c.counts, plotter.XY{X: (float64(bin) + 0.5) / bins, Y: n[bin]})
 			c.line = append(c.line, plotter.XY{X: sum[bin] / n[bin], Y: hits[bin] / n[bin]})
-			c.error += math.Abs(sum[bin]-hits[bin]) / float64(rows*len(some))
+			c.error += math.Abs(sum[bin]-hits[bin]) / float64(rows*len(selected))
 		}
 	}
 	return c

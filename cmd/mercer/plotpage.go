@@ -62,12 +62,12 @@ func (pic picture) render(path string, size pixels) ([]byte, error) {
 // pngPage draws rows of panels as a PNG.
 func pngPage(rows [][]*panel, size pixels) ([]byte, error) {
 	width, height := pageSize(rows, imageWidth, imageHeight)
-	dpi, of := imageDPI, vgimg.UseWH(width, height)
+	dpi, canvasOption := imageDPI, vgimg.UseWH(width, height)
 	if size.width > 0 {
 		dpi = max(1, int(72*size.scale(width, height)))
-		of = vgimg.UseImage(image.NewRGBA(image.Rect(0, 0, size.width, size.height)))
+		canvasOption = vgimg.UseImage(image.NewRGBA(image.Rect(0, 0, size.width, size.height)))
 	}
-	img := vgimg.NewWith(of, vgimg.UseDPI(dpi))
+	img := vgimg.NewWith(canvasOption, vgimg.UseDPI(dpi))
 	drawPanels(rows, draw.New(img))
 	var buf bytes.Buffer
 	_, err := vgimg.PngCanvas{Canvas: img}.WriteTo(&buf)
@@ -82,7 +82,7 @@ func parsePixels(text string) (p pixels, err error) {
 	if text == "" {
 		return p, nil
 	}
-	const least, most = 100, 10000
+	const minSize, maxSize = 100, 10000
 	w, h, ok := strings.Cut(text, "x")
 	if ok {
 		p.width, err = strconv.Atoi(w)
@@ -93,8 +93,8 @@ func parsePixels(text string) (p pixels, err error) {
 	if !ok || err != nil {
 		return p, usagef("--size: want WIDTHxHEIGHT in pixels, such as 1280x720, got %q", text)
 	}
-	if min(p.width, p.height) < least || max(p.width, p.height) > most {
-		return p, usagef("--size: width and height must be from %d to %d pixels, got %s", least, most, text)
+	if min(p.width, p.height) < minSize || max(p.width, p.height) > maxSize {
+		return p, usagef("--size: width and height must be from %d to %d pixels, got %s", minSize, maxSize, text)
 	}
 	return p, nil
 }
@@ -116,9 +116,9 @@ type svgCanvas struct {
 }
 
 // FillString implements vg.Canvas.
-func (c *svgCanvas) FillString(f font.Face, at vg.Point, text string) {
+func (c *svgCanvas) FillString(f font.Face, pt vg.Point, text string) {
 	c.widths = append(c.widths, f.Width(text))
-	c.Canvas.FillString(f, at, text)
+	c.Canvas.FillString(f, pt, text)
 }
 
 var (

@@ -28,16 +28,16 @@ func scorePicture(s *score, learner string, targets []string) (picture, error) {
 		return pic, nil
 	}
 	for j, target := range targets {
-		of, err := validate.ScoreRegression(s.Truth.ColView(j), s.Outcome.Values.ColView(j), s.Weights)
+		targetScore, err := validate.ScoreRegression(s.Truth.ColView(j), s.Outcome.Values.ColView(j), s.Weights)
 		if err != nil {
 			return pic, err
 		}
 		points := pairs(s.Truth, s.Outcome.Values, j)
-		compared := newPanel(fmt.Sprintf("%s, %s: R² %s", target, learner, short(*of.R2)), "true", "predicted")
+		compared := newPanel(fmt.Sprintf("%s, %s: R² %s", target, learner, fourDigits(*targetScore.R2)), "true", "predicted")
 		compared.grid()
-		compared.dots("", rowMark(blue), points)
+		compared.dots("", rowMarker(blue), points)
 		compared.diagonal(points)
-		pic.rows = append(pic.rows, []*panel{compared, residualPanel(fmt.Sprintf("%s: true − predicted, RMSE %s", target, short(*of.RMSE)), points)})
+		pic.rows = append(pic.rows, []*panel{compared, residualPanel(fmt.Sprintf("%s: true − predicted, RMSE %s", target, fourDigits(*targetScore.RMSE)), points)})
 	}
 	return pic, nil
 }
@@ -58,24 +58,24 @@ func pairs(truth, predicted *mat.Dense, j int) plotter.XYs {
 func (p *panel) diagonal(points plotter.XYs) {
 	xmin, xmax, ymin, ymax := plotter.XYRange(points)
 	low, high := min(xmin, ymin), max(xmax, ymax)
-	room := 0.04*(high-low) + 1e-12*max(math.Abs(high), 1)
+	margin := 0.04*(high-low) + 1e-12*max(math.Abs(high), 1)
 	p.dashes("predicted = true", plotter.XYs{{X: low, Y: low}, {X: high, Y: high}})
-	p.within(low-room, high+room, low-room, high+room)
+	p.setRange(low-margin, high+margin, low-margin, high+margin)
 }
 
 // residualPanel draws the residuals of the predictions.
 func residualPanel(title string, points plotter.XYs) *panel {
 	p := newPanel(title, "predicted", "true − predicted")
 	p.grid()
-	for i, at := range points {
-		points[i] = plotter.XY{X: at.Y, Y: at.X - at.Y}
+	for i, point := range points {
+		points[i] = plotter.XY{X: point.Y, Y: point.X - point.Y}
 	}
-	p.dots("", rowMark(blue), points)
+	p.dots("", rowMarker(blue), points)
 	low, high, ymin, ymax := plotter.XYRange(points)
-	room := 0.04*(high-low) + 1e-12*max(math.Abs(high), 1)
-	most := 1.06*max(-ymin, ymax) + 1e-12
-	p.dashes("", plotter.XYs{{X: low - room, Y: 0}, {X: high + room, Y: 0}})
-	p.within(low-room, high+room, -most, most)
+	margin := 0.04*(high-low) + 1e-12*max(math.Abs(high), 1)
+	maxResidual := 1.06*max(-ymin, ymax) + 1e-12
+	p.dashes("", plotter.XYs{{X: low - margin, Y: 0}, {X: high + margin, Y: 0}})
+	p.setRange(low-margin, high+margin, -maxResidual, maxResidual)
 	return p
 }
 
@@ -83,7 +83,7 @@ func residualPanel(title string, points plotter.XYs) *panel {
 // the cell's fraction of the row. If there are at most mostShown classes, each cell contains its
 // count.
 func confusionPanel(s *score, learner string) *panel {
-	p := newPanel(fmt.Sprintf("%s: accuracy %s of %s", learner, short(*s.Accuracy), count(s.N, "row")), "predicted", "true")
+	p := newPanel(fmt.Sprintf("%s: accuracy %s of %s", learner, fourDigits(*s.Accuracy), count(s.N, "row")), "predicted", "true")
 	k := len(s.Classes)
 	m := boxes{style: text.Style{Font: p.Legend.style.Font, XAlign: draw.XCenter, YAlign: draw.YCenter, Handler: p.Legend.style.Handler}}
 	m.style.Font.Size = vg.Points(max(5, min(12, 160/float64(k))))
@@ -95,43 +95,43 @@ func confusionPanel(s *score, learner string) *panel {
 			sum += n
 		}
 		for j, n := range row {
-			share := float64(n) / float64(max(sum, 1))
-			b := box{x0: float64(j), x1: float64(j + 1), y0: float64(k - i - 1), y1: float64(k - i), fill: shade(share), ink: color.Black}
-			if share > 0.2 { // white text on a dark cell
+			fraction := float64(n) / float64(max(sum, 1))
+			b := box{x0: float64(j), x1: float64(j + 1), y0: float64(k - i - 1), y1: float64(k - i), fill: shade(fraction), ink: color.Black}
+			if fraction > 0.2 { // white text on a dark cell
 				b.ink = color.White
 			}
-			if n > 0 && k <= mostShown {
+			if n > 0 && k <= maxShownClasses {
 				b.text = strconv.Itoa(n)
 			}
 			m.list = append(m.list, b)
 			centers = append(centers, plotter.XY{X: float64(j) + 0.5, Y: float64(k-i) - 0.5})
-			texts = append(texts, fmt.Sprintf("true %s, predicted %s\n%s, %s of the row", s.Classes[i], s.Classes[j], count(n, "row"), short(share)))
+			texts = append(texts, fmt.Sprintf("true %s, predicted %s\n%s, %s of the row", s.Classes[i], s.Classes[j], count(n, "row"), fourDigits(fraction)))
 		}
 	}
-	p.Add(m, mark{points: centers, texts: texts})
-	var across, up plot.ConstantTicks
-	every := (k + mostShown - 1) / mostShown
+	p.Add(m, hintGroup{points: centers, texts: texts})
+	var xTicks, yTicks plot.ConstantTicks
+	step := (k + maxShownClasses - 1) / maxShownClasses
 	longest := 0
 	for i, name := range s.Classes {
-		if i%every != 0 {
+		if i%step != 0 {
 			continue
 		}
 		if r := []rune(name); len(r) > 14 {
 			name = string(r[:13]) + "…"
 		}
 		longest = max(longest, len([]rune(name)))
-		across = append(across, plot.Tick{Value: float64(i) + 0.5, Label: name})
-		up = append(up, plot.Tick{Value: float64(k-i) - 0.5, Label: name})
+		xTicks = append(xTicks, plot.Tick{Value: float64(i) + 0.5, Label: name})
+		yTicks = append(yTicks, plot.Tick{Value: float64(k-i) - 0.5, Label: name})
 	}
-	p.X.Tick.Marker, p.Y.Tick.Marker = across, up
-	if longest*len(across) > 30 { // horizontal labels would overlap
+	p.X.Tick.Marker, p.Y.Tick.Marker = xTicks, yTicks
+	if longest*len(xTicks) > 30 { // horizontal labels would overlap
 		p.upright()
 	}
-	small := vg.Points(max(5, min(10, 200/float64(len(across)))))
-	p.X.Tick.Label.Font.Size, p.Y.Tick.Label.Font.Size = small, small
+	fontSize := vg.Points(max(5, min(10, 200/float64(len(xTicks)))))
+	p.X.Tick.Label.Font.Size, p.Y.Tick.Label.Font.Size = fontSize, fontSize
 	namesOnly(&p.X)
 	namesOnly(&p.Y)
-	p.within(0, float64(k), 0, float64(k))
+	p.setRange(0, float64(k), 0, float64(k))
 	return p
 }
 
@@ -140,7 +140,7 @@ func confusionPanel(s *score, learner string) *panel {
 func rocPanel(s *score) *panel {
 	title := "ROC"
 	if s.AUC != nil {
-		title += ": area " + short(*s.AUC)
+		title += ": area " + fourDigits(*s.AUC)
 	}
 	p := newPanel(title, "false positive rate", "true positive rate")
 	p.grid()
@@ -150,12 +150,12 @@ func rocPanel(s *score) *panel {
 		scores = s.Outcome.Decision
 	}
 	_, cols := scores.Dims()
-	type named struct {
+	type rocEntry struct {
 		text string
 		area float64
 		line *plotter.Line
 	}
-	var legend []named
+	var legend []rocEntry
 	for j := range cols {
 		class := j
 		if cols == 1 {
@@ -176,17 +176,17 @@ func rocPanel(s *score) *panel {
 		style := curveStyle(j, 1.5)
 		p.class = s.Known.Names[class]
 		p.line("", points, style)
-		legend = append(legend, named{fmt.Sprintf("%s, area %s", s.Known.Names[class], short(curve.AUC())), curve.AUC(), &plotter.Line{LineStyle: style}})
+		legend = append(legend, rocEntry{fmt.Sprintf("%s, area %s", s.Known.Names[class], fourDigits(curve.AUC())), curve.AUC(), &plotter.Line{LineStyle: style}})
 	}
-	const most = 16 // maximum number of lines in the legend
-	if len(legend) > most {
-		slices.SortStableFunc(legend, func(a, b named) int { return cmp.Compare(a.area, b.area) })
-		legend = legend[:most]
-		p.Title.Text += fmt.Sprintf(", the smallest %d named", most)
+	const maxEntries = 16 // maximum number of lines in the legend
+	if len(legend) > maxEntries {
+		slices.SortStableFunc(legend, func(a, b rocEntry) int { return cmp.Compare(a.area, b.area) })
+		legend = legend[:maxEntries]
+		p.Title.Text += fmt.Sprintf(", the smallest %d named", maxEntries)
 	}
 	for _, l := range legend {
 		p.Legend.Add(l.text, l.line)
 	}
-	p.within(0, 1, 0, 1)
+	p.setRange(0, 1, 0, 1)
 	return p
 }

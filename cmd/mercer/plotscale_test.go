@@ -89,8 +89,8 @@ func paths(t *testing.T, svg, style string) (list [][]coordinates) {
 	return list
 }
 
-// half is the largest rounding error of a coordinate below 1000, which is written with five digits.
-const half = 0.5 * 1e-2
+// maxRounding is the largest rounding error of a coordinate below 1000, which is written with five digits.
+const maxRounding = 0.5 * 1e-2
 
 const (
 	ridgeBall = "fill:#0071B1;fill-opacity:0.21961"
@@ -133,7 +133,7 @@ func TestBallsAreRound(t *testing.T) {
 				if len(balls) != 1 {
 					t.Fatalf("%d areas %s", len(balls), style)
 				}
-				if w, h := extents(balls[0]); math.Abs(w-h) > 4*half || w < 10*half {
+				if w, h := extents(balls[0]); math.Abs(w-h) > 4*maxRounding || w < 10*maxRounding {
 					t.Errorf("%s is %v wide and %v high", style, w, h)
 				}
 			}
@@ -151,8 +151,8 @@ func TestMarginIsPerpendicular(t *testing.T) {
 		t.Fatal(err)
 	}
 	planes := string(data)
-	// In the table small, the second column is multiplied by 1000.
-	small := regexp.MustCompile(`(?m),([0-9.]+),(a|b)$`).ReplaceAllStringFunc(planes, func(s string) string {
+	// In the table scaled, the second column is multiplied by 1000.
+	scaled := regexp.MustCompile(`(?m),([0-9.]+),(a|b)$`).ReplaceAllStringFunc(planes, func(s string) string {
 		cells := strings.Split(s, ",")
 		return "," + cells[1] + "e3," + cells[2]
 	})
@@ -163,8 +163,8 @@ func TestMarginIsPerpendicular(t *testing.T) {
 		"numbers as given": {planes, []string{"--textbook"}},
 		"standardized":     {planes, nil},
 		"turned":           {planes, []string{"--x", "x2", "--y", "x1", "--textbook"}},
-		"other units":      {small, nil},
-		"wide":             {small, []string{"--size", "1920x400"}},
+		"other units":      {scaled, nil},
+		"wide":             {scaled, []string{"--size", "1920x400"}},
 		"narrow":           {planes, []string{"--size", "200x800", "--textbook"}},
 		"one outlying row": {planes + "12,4,b\n", []string{"--textbook"}},
 	} {
@@ -180,12 +180,12 @@ func TestMarginIsPerpendicular(t *testing.T) {
 			s, l := math.Hypot(sx, sy), math.Hypot(lx, ly)
 			// Each coordinate has a rounding error of at most half, so that each end of the segment
 			// and of the boundary has an error of at most √2·half.
-			if cos, bound := (sx*lx+sy*ly)/(s*l), 2*math.Sqrt2*half*(1/s+1/l); math.Abs(cos) > bound {
+			if cos, bound := (sx*lx+sy*ly)/(s*l), 2*math.Sqrt2*maxRounding*(1/s+1/l); math.Abs(cos) > bound {
 				t.Errorf("the cosine of the angle is %v, more than rounding %v", cos, bound)
 			}
 			middle := ((p.x+q.x)/2-a.x)*ly/l - ((p.y+q.y)/2-a.y)*lx/l
 			// The error of the solver moves the boundary by at most 1e-3 of the distance s/2.
-			if math.Abs(middle) > 3*math.Sqrt2*half+1e-3*s/2 {
+			if math.Abs(middle) > 3*math.Sqrt2*maxRounding+1e-3*s/2 {
 				t.Errorf("the plane is %v beside the middle", middle)
 			}
 			if strings.Contains(svg, "not to scale") {
@@ -195,7 +195,7 @@ func TestMarginIsPerpendicular(t *testing.T) {
 	}
 	// With equal scales, one axis would be far longer than the other, because the columns are not
 	// standardized and the second column is multiplied by 1000. The axes are then not to scale.
-	svg := svgOf(t, small, "boundary", "--learner", "svc", "--kernel", "linear()", "--target", "class", "--textbook")
+	svg := svgOf(t, scaled, "boundary", "--learner", "svc", "--kernel", "linear()", "--target", "class", "--textbook")
 	if !strings.Contains(svg, "svc, axes not to scale") {
 		t.Error("axes of 1 to 1000 do not say that they are not to scale")
 	}
@@ -251,8 +251,8 @@ func TestZeroLevel(t *testing.T) {
 				for _, p := range line {
 					// Each point has an error of a thousandth of a cell, whose width is 1.5, and a
 					// rounding error.
-					if off := (p.y-a.y)*(b.x-a.x) - (p.x-a.x)*(b.y-a.y); math.Abs(off)/math.Hypot(b.x-a.x, b.y-a.y) > 3*(math.Sqrt2*half+2e-3) {
-						t.Fatalf("a point of f = 0 lies %v beside its line", off)
+					if cross := (p.y-a.y)*(b.x-a.x) - (p.x-a.x)*(b.y-a.y); math.Abs(cross)/math.Hypot(b.x-a.x, b.y-a.y) > 3*(math.Sqrt2*maxRounding+2e-3) {
+						t.Fatalf("a point of f = 0 lies %v beside its line", cross)
 					}
 				}
 				if slope := (b.y - a.y) / (b.x - a.x); math.Abs(slope/c.slope-1) > 1e-3 {
@@ -292,23 +292,23 @@ func TestSize(t *testing.T) {
 // TestManyClasses checks that each of up to 60 classes has its own marker, and that the legend of
 // 26 classes is complete and below the axes.
 func TestManyClasses(t *testing.T) {
-	marks := map[string]bool{}
+	markers := map[string]bool{}
 	for _, n := range []int{2, 8, 9, 26, 60} {
 		for k := range n {
-			m := classMark(k, n)
+			m := classMarker(k, n)
 			r, g, b, _ := m.Color.RGBA()
-			marks[strings.Join([]string{strconv.Itoa(n), strconv.Itoa(int(r)), strconv.Itoa(int(g)), strconv.Itoa(int(b)), fmt.Sprintf("%T", m.Shape)}, " ")] = true
+			markers[strings.Join([]string{strconv.Itoa(n), strconv.Itoa(int(r)), strconv.Itoa(int(g)), strconv.Itoa(int(b)), fmt.Sprintf("%T", m.Shape)}, " ")] = true
 		}
 	}
-	if want := 2 + 8 + 9 + 26 + 60; len(marks) != want {
-		t.Errorf("%d marks of %d classes", len(marks), want)
+	if want := 2 + 8 + 9 + 26 + 60; len(markers) != want {
+		t.Errorf("%d marks of %d classes", len(markers), want)
 	}
 	var table strings.Builder
 	table.WriteString("x,y,class\n")
 	for k := range 26 {
 		for i := range 3 {
 			x, y := float64(k%6)+0.1*float64(i), float64(k/6)+0.1*float64(i%2)
-			table.WriteString(short(x) + "," + short(y) + ",class " + string(rune('A'+k)) + "\n")
+			table.WriteString(fourDigits(x) + "," + fourDigits(y) + ",class " + string(rune('A'+k)) + "\n")
 		}
 	}
 	svg := svgOf(t, table.String(), "boundary", "--learner", "kernel-knn", "--target", "class")
@@ -319,8 +319,8 @@ func TestManyClasses(t *testing.T) {
 		}
 	}
 	// Long names appear only in the legend.
-	long := strings.ReplaceAll(table.String(), ",class ", ",a long description of the class ")
-	svg = svgOf(t, long, "boundary", "--learner", "kernel-knn", "--target", "class")
+	longNames := strings.ReplaceAll(table.String(), ",class ", ",a long description of the class ")
+	svg = svgOf(t, longNames, "boundary", "--learner", "kernel-knn", "--target", "class")
 	if strings.Count(svg, ">a long description of the class A<") != 1 {
 		t.Error("a long name is not once in the picture")
 	}
@@ -344,15 +344,15 @@ func TestFlatPicturesAreLow(t *testing.T) {
 		}
 		svg := svgOf(t, table, args...)
 		head := regexp.MustCompile(`<svg width="[^"]*" height="[^"]*" viewBox="0 0 ([0-9.]+) ([0-9.]+)"`).FindStringSubmatch(svg)
-		at := title.FindStringSubmatch(svg)
-		if head == nil || at == nil {
+		match := title.FindStringSubmatch(svg)
+		if head == nil || match == nil {
 			t.Fatalf("no size or no title: %.300s", svg)
 		}
 		height, err := strconv.ParseFloat(head[2], 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		y, err := strconv.ParseFloat(at[1], 64)
+		y, err := strconv.ParseFloat(match[1], 64)
 		if err != nil {
 			t.Fatal(err)
 		}

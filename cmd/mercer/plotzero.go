@@ -53,21 +53,21 @@ func newZeroLevel(r raster, m learners.Model, classes learners.Classes, x *mat.D
 	for i := range rows {
 		for j := range cols {
 			if l.sign[i][j] == 0 && !area(i, j) {
-				l.sign[i][j] = l.around(i, j, zero)
+				l.sign[i][j] = l.neighborSign(i, j, zero)
 			}
 		}
 	}
 	for _, columns := range []bool{false, true} {
-		if err := l.touch(columns, f); err != nil {
+		if err := l.findTouches(columns, f); err != nil {
 			return nil, err
 		}
 	}
 	return l, nil
 }
 
-// around returns the sign of f at the neighbors of a point (i, j) on a line f = 0. If the neighbors
+// neighborSign returns the sign of f at the neighbors of a point (i, j) on a line f = 0. If the neighbors
 // have both signs, it returns −1, the sign of the class that is predicted for f = 0.
-func (l *zeroLevel) around(i, j int, zero []bool) int {
+func (l *zeroLevel) neighborSign(i, j int, zero []bool) int {
 	sum, signs := 0, 0
 	for _, d := range [][2]int{{0, -1}, {0, 1}, {-1, 0}, {1, 0}} {
 		k, n := i+d[0], j+d[1]
@@ -99,7 +99,7 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 		return zero
 	}
 	terms, _ := parts.Coef.Dims()
-	if terms > mostRings {
+	if terms > maxRings {
 		return zero
 	}
 	_, d := x.Dims()
@@ -117,47 +117,47 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 		return sum
 	}
 	bound := float64(terms+d+32) * 0x1p-52
-	top := 0
+	maxIndex := 0
 	for i, v := range f {
-		if math.Abs(v) > math.Abs(f[top]) {
-			top = i
+		if math.Abs(v) > math.Abs(f[maxIndex]) {
+			maxIndex = i
 		}
 	}
 	// The sums are expensive, and are computed only for values up to this limit.
-	small := 1e-9 * max(math.Abs(f[top]), size(x.RawRowView(top)))
+	threshold := 1e-9 * max(math.Abs(f[maxIndex]), size(x.RawRowView(maxIndex)))
 	for i, v := range f {
-		if v != 0 && math.Abs(v) <= small {
+		if v != 0 && math.Abs(v) <= threshold {
 			zero[i] = math.Abs(v) <= bound*size(x.RawRowView(i))
 		}
 	}
 	return zero
 }
 
-// touch finds lines f = 0 with the same sign of f on both sides. It searches along the rows of the
+// findTouches finds lines f = 0 with the same sign of f on both sides. It searches along the rows of the
 // raster, or along its columns. It accepts a minimum of |f| between two grid points if the minimum
 // is below a millionth of |f| at these points. Near the line, f grows with the square of the
 // distance, so that the minimum is within a thousandth of a cell of the line.
-func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, error)) error {
+func (l *zeroLevel) findTouches(columns bool, f func(xs, ys []float64) ([]float64, error)) error {
 	along, across := l.x, l.y
-	at := func(i, j int) (float64, int) { return math.Abs(l.z.At(i, j)), l.sign[i][j] }
+	valueAt := func(i, j int) (float64, int) { return math.Abs(l.z.At(i, j)), l.sign[i][j] }
 	if columns {
 		along, across = l.y, l.x
-		at = func(i, j int) (float64, int) { return math.Abs(l.z.At(j, i)), l.sign[j][i] }
+		valueAt = func(i, j int) (float64, int) { return math.Abs(l.z.At(j, i)), l.sign[j][i] }
 	}
 	type bracket struct {
-		line      int // index of a row or column of the raster
-		low, high float64
-		beside    float64 // the larger |f| at low and high
-		at, f     float64 // position and value of the minimum
+		line        int // index of a row or column of the raster
+		low, high   float64
+		beside      float64 // the larger |f| at low and high
+		position, f float64 // position and value of the minimum
 	}
 	var list []bracket
 	for i := range across {
 		for j := 1; j < len(along)-1; j++ {
-			before, s := at(i, j-1)
-			v, sign := at(i, j)
-			after, t := at(i, j+1)
-			if s != 0 && s == sign && sign == t && v < before && v <= after {
-				list = append(list, bracket{line: i, low: along[j-1], high: along[j+1], beside: max(before, after)})
+			prev, s := valueAt(i, j-1)
+			v, sign := valueAt(i, j)
+			next, t := valueAt(i, j+1)
+			if s != 0 && s == sign && sign == t && v < prev && v <= next {
+				list = append(list, bracket{line: i, low: along[j-1], high: along[j+1], beside: max(prev, next)})
 			}
 		}
 	}
@@ -169,15 +169,15 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 	// bracket is narrower than a millionth of two cells.
 	const steps, rounds = 32, 5
 	for range rounds {
-		var inside, fixed []float64
+		var varying, fixed []float64
 		for _, b := range list {
 			for k := range steps + 1 {
-				inside, fixed = append(inside, b.low+(b.high-b.low)*float64(k)/steps), append(fixed, across[b.line])
+				varying, fixed = append(varying, b.low+(b.high-b.low)*float64(k)/steps), append(fixed, across[b.line])
 			}
 		}
-		xs, ys := inside, fixed
+		xs, ys := varying, fixed
 		if columns {
-			xs, ys = fixed, inside
+			xs, ys = fixed, varying
 		}
 		values, err := f(xs, ys)
 		if err != nil {
@@ -185,14 +185,14 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 		}
 		for n := range list {
 			b, first := &list[n], n*(steps+1)
-			least := first
+			minIndex := first
 			for k := first; k <= first+steps; k++ {
-				if math.Abs(values[k]) < math.Abs(values[least]) {
-					least = k
+				if math.Abs(values[k]) < math.Abs(values[minIndex]) {
+					minIndex = k
 				}
 			}
-			b.at, b.f = inside[least], math.Abs(values[least])
-			b.low, b.high = inside[max(least-1, first)], inside[min(least+1, first+steps)]
+			b.position, b.f = varying[minIndex], math.Abs(values[minIndex])
+			b.low, b.high = varying[max(minIndex-1, first)], varying[min(minIndex+1, first+steps)]
 		}
 	}
 	// Points in neighboring rows or columns are joined to a curve if they are at most a cell apart.
@@ -203,7 +203,7 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 		if b.f > 1e-6*b.beside {
 			continue
 		}
-		i, point, found := b.line, plotter.XY{X: b.at, Y: across[b.line]}, false
+		i, point, found := b.line, plotter.XY{X: b.position, Y: across[b.line]}, false
 		for n := range open {
 			if end := open[n][len(open[n])-1]; !found && last[n] == i-1 && math.Abs(end.X-point.X) <= cell {
 				open[n], last[n], found = append(open[n], point), i, true
@@ -218,8 +218,8 @@ func (l *zeroLevel) touch(columns bool, f func(xs, ys []float64) ([]float64, err
 			continue
 		}
 		if columns {
-			for n, at := range points {
-				points[n] = plotter.XY{X: at.Y, Y: at.X}
+			for n, point := range points {
+				points[n] = plotter.XY{X: point.Y, Y: point.X}
 			}
 		}
 		l.touches = append(l.touches, points)
@@ -241,8 +241,8 @@ func (l *zeroLevel) decide(values *mat.Dense, classes learners.Classes) {
 	}
 }
 
-// has reports whether f has the given sign at any point.
-func (l *zeroLevel) has(sign int) bool {
+// hasSign reports whether f has the given sign at any point.
+func (l *zeroLevel) hasSign(sign int) bool {
 	return slices.ContainsFunc(l.sign, func(row []int) bool { return slices.Contains(row, sign) })
 }
 
@@ -271,10 +271,10 @@ func (l *zeroLevel) addNames(p *panel) {
 	switch line := (&plotter.Line{LineStyle: zeroStyle}); {
 	case len(l.touches) > 0:
 		p.Legend.Add("f = 0: class "+l.name, line)
-	case l.has(-1) && l.has(1):
+	case l.hasSign(-1) && l.hasSign(1):
 		p.Legend.Add("f = 0", line)
 	}
-	if l.has(0) {
+	if l.hasSign(0) {
 		p.Legend.Add("f = 0: class "+l.name, swatch{flatColor})
 	}
 	if mat.Min(l.z) < -1 || mat.Max(l.z) > 1 {

@@ -105,14 +105,14 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 			return err
 		}
 	}
-	if twice(f.keep) != "" {
-		return usagef("--keep: %q is given twice", twice(f.keep))
+	if duplicate(f.keep) != "" {
+		return usagef("--keep: %q is given twice", duplicate(f.keep))
 	}
-	given := a.command.Flags().Changed
-	if given("samples") && f.samples < 1 {
+	isSet := a.command.Flags().Changed
+	if isSet("samples") && f.samples < 1 {
 		return usagef("--samples: must be ≥ 1, got %d", f.samples)
 	}
-	if given("seed") && f.samples == 0 {
+	if isSet("seed") && f.samples == 0 {
 		return usagef("--seed: is the seed of the draws: give their number by --samples, or omit --seed")
 	}
 	if f.samples > 0 && f.stream {
@@ -133,11 +133,11 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	if b, err = a.complete(ctx, b, f.std || f.interval > 0 && b.Calibration == nil); err != nil {
 		return err
 	}
-	cells, err := a.kept(ctx, f.keep, t, file)
+	cells, err := a.keptCells(ctx, f.keep, t, file)
 	if err != nil {
 		return err
 	}
-	rows, err := a.apply(ctx, dev, b, t, file, wanted{proba: f.proba, std: f.std, bound: f.bound, interval: f.interval, samples: f.samples, seed: f.seed}, memory)
+	rows, err := a.apply(ctx, dev, b, t, file, extraResults{proba: f.proba, std: f.std, bound: f.bound, interval: f.interval, samples: f.samples, seed: f.seed}, memory)
 	if err != nil {
 		return err
 	}
@@ -145,11 +145,11 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.keep(f.keep, cells); err != nil {
+	if err := p.insertKept(f.keep, cells); err != nil {
 		return err
 	}
 	if a.json {
-		memory.note(memory.held() + p.textBytes())
+		memory.note(memory.dataBytes() + p.textBytes())
 		p.Planned, p.Used = memory.total(), process.Read()
 	}
 	text, err := a.format(p, ending)
@@ -177,12 +177,12 @@ func (a *app) addModel(c *cobra.Command, model *string) {
 			return
 		}
 		b.Model = validate.Judged(b.Model)
-		for name, refused := range map[string]error{
+		for name, err := range map[string]error{
 			"proba": predictFlags{proba: true}.defined(b), "decision": predictFlags{decision: true}.defined(b),
 			"std": predictFlags{std: true}.defined(b), "bound": predictFlags{bound: true}.defined(b), "samples": predictFlags{samples: 1}.defined(b), "interval": checkInterval(0.9, b),
 		} {
 			if flag := c.Flags().Lookup(name); flag != nil {
-				flag.Hidden = refused != nil
+				flag.Hidden = err != nil
 			}
 		}
 		c.Long += "\n\n" + wrapped(*model+" is a model of "+b.Model.Learner()+".", terminalWidth)
@@ -201,8 +201,8 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 	_, classes := m.(learners.Classifier)
 	if _, ok := learners.As[learners.Uncertain](m); f.std && !ok && classes {
 		return usagef("--std: a model of classes has no standard deviation; use --proba or --decision")
-	} else if with := fittedWith(m, "std"); f.std && !ok && with != "" {
-		return usagef("--std: this model of %s has no standard deviation%s", m.Learner(), with)
+	} else if advice := fittedWith(m, "std"); f.std && !ok && advice != "" {
+		return usagef("--std: this model of %s has no standard deviation%s", m.Learner(), advice)
 	} else if f.std && !ok {
 		return usagef("--std: a model of %s has no standard deviation; a model of gaussian-process has one", m.Learner())
 	}
@@ -296,7 +296,7 @@ func (p *predictions) textBytes() int64 { return 3 * 20 * int64(p.N) * int64(len
 func (p *predictions) add(c predictedColumn) { p.columns = append(p.columns, c) }
 
 // newPredictions makes the table of a model's predictions.
-func newPredictions(f predictFlags, b modelfile.Bundle, o applied) (predictions, error) {
+func newPredictions(f predictFlags, b modelfile.Bundle, o modelOutput) (predictions, error) {
 	n, _ := o.Values.Dims()
 	p := predictions{N: n, Targets: b.Encoder.TargetNames()}
 	if err := o.Check(); err != nil {
@@ -351,10 +351,10 @@ func newPredictions(f predictFlags, b modelfile.Bundle, o applied) (predictions,
 }
 
 // addNumbers adds the columns of m. If m has several columns, their titles contain names.
-func addNumbers(add func(predictedColumn), what string, names []string, m *mat.Dense) {
+func addNumbers(add func(predictedColumn), prefix string, names []string, m *mat.Dense) {
 	_, cols := m.Dims()
 	for j := range cols {
-		name := what
+		name := prefix
 		if cols > 1 {
 			name += "_" + names[j]
 		}
@@ -372,8 +372,8 @@ func rowsOf(m *mat.Dense) [][]float64 {
 	return rows
 }
 
-// kept returns the cells of the named columns of t. If t is nil, it reads the table from the file.
-func (a *app) kept(ctx context.Context, names []string, t *dataset.Table, file string) ([][]string, error) {
+// keptCells returns the cells of the named columns of t. If t is nil, it reads the table from the file.
+func (a *app) keptCells(ctx context.Context, names []string, t *dataset.Table, file string) ([][]string, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}

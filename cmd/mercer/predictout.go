@@ -164,20 +164,20 @@ func (p predictions) writeRecords(buf *bytes.Buffer, before, between, after stri
 // writeNPY writes a matrix of the columns, or a vector for a single column.
 func (p predictions) writeNPY(buf *bytes.Buffer) error {
 	cols := len(p.columns)
-	all := make([]float64, p.N*cols)
+	data := make([]float64, p.N*cols)
 	for j, c := range p.columns {
 		column, err := c.float(p.N)
 		if err != nil {
 			return fmt.Errorf("--out: %w", err)
 		}
 		for i, v := range column {
-			all[i*cols+j] = v
+			data[i*cols+j] = v
 		}
 	}
 	if cols == 1 {
-		return dataset.WriteNPY(buf, all, p.N)
+		return dataset.WriteNPY(buf, data, p.N)
 	}
-	return dataset.WriteNPY(buf, all, p.N, cols)
+	return dataset.WriteNPY(buf, data, p.N, cols)
 }
 
 // writeNPZ writes a vector for each column: float64, int64 for kept integers, or texts.
@@ -208,13 +208,13 @@ func (p predictions) writeTyped(buf *bytes.Buffer, write func(w io.Writer, names
 func (c predictedColumn) elements(n int) any {
 	if c.kept {
 		integers := make([]int64, n)
-		whole := c.literal(n)
-		for i := 0; i < n && whole; i++ {
+		allIntegers := c.literal(n)
+		for i := 0; i < n && allIntegers; i++ {
 			var err error
 			integers[i], err = strconv.ParseInt(c.text(i), 10, 64)
-			whole = err == nil
+			allIntegers = err == nil
 		}
-		if whole {
+		if allIntegers {
 			return integers
 		}
 	}
@@ -228,19 +228,19 @@ func (c predictedColumn) elements(n int) any {
 	return texts
 }
 
-// keep inserts the columns of --keep before the columns of predictions.
-func (p *predictions) keep(names []string, cells [][]string) error {
-	var kept []predictedColumn
+// insertKept inserts the columns of --keep before the columns of predictions.
+func (p *predictions) insertKept(names []string, cells [][]string) error {
+	var keptColumns []predictedColumn
 	for j, name := range names {
 		if slices.ContainsFunc(p.columns, func(c predictedColumn) bool { return c.name == name }) {
 			return usagef("--keep: the predictions have a column %q themselves", name)
 		}
-		kept = append(kept, predictedColumn{name: name, text: func(i int) string { return cells[j][i] }, kept: true})
+		keptColumns = append(keptColumns, predictedColumn{name: name, text: func(i int) string { return cells[j][i] }, kept: true})
 		if p.Kept == nil {
 			p.Kept = map[string][]string{}
 		}
 		p.Kept[name] = cells[j]
 	}
-	p.columns = append(kept, p.columns...)
+	p.columns = append(keptColumns, p.columns...)
 	return nil
 }

@@ -138,7 +138,7 @@ func TestNumbersOfKeptColumns(t *testing.T) {
 			t.Errorf("%q: literal %v", c.cells, got)
 		}
 		got, err := column.float(len(c.cells))
-		if same := slices.EqualFunc(got, c.float, func(a, b float64) bool { return a == b || a != a && b != b }); (err == nil) != (c.float != nil) || !same {
+		if equal := slices.EqualFunc(got, c.float, func(a, b float64) bool { return a == b || a != a && b != b }); (err == nil) != (c.float != nil) || !equal {
 			t.Errorf("%q: %v, %v, want %v", c.cells, got, err, c.float)
 		}
 	}

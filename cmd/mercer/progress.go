@@ -60,16 +60,16 @@ func (p *progress) report(s solvers.Progress) {
 	if !p.shown && s.Fraction > 0.9 {
 		return // the work will end soon: a report is not worthwhile
 	}
-	changed := s.Stage != p.stage
+	stageChanged := s.Stage != p.stage
 	p.stage, p.shown = s.Stage, true
 	if p.bar != nil {
-		if changed {
+		if stageChanged {
 			p.bar.Describe(fmt.Sprintf("%-6s", s.Stage))
 		}
 		_ = p.bar.Set(int(s.Fraction * steps))
 		return
 	}
-	if !changed && now.Sub(p.last) < patience {
+	if !stageChanged && now.Sub(p.last) < patience {
 		return
 	}
 	p.last = now

@@ -22,7 +22,7 @@ import (
 func (a *app) cvCommand() *cobra.Command {
 	var f resampleFlags
 	var folds, repeats int
-	whole := false
+	noStratify := false
 	c := &cobra.Command{
 		Use:   "cv --target COLUMN [flags] TABLE",
 		Short: "Score a learner by cross-validation",
@@ -38,13 +38,13 @@ standard deviation.
 Several devices, --device cuda/0,cuda/1, share the models.`,
 		Args: oneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error {
-			return a.crossValidate(ctx, &f, folds, repeats, !whole, args[0])
+			return a.crossValidate(ctx, &f, folds, repeats, !noStratify, args[0])
 		}),
 	}
 	f.addAll(c, &a.input)
 	intFlag(c.Flags(), &folds, "folds", 10, 2, "number of folds")
 	intFlag(c.Flags(), &repeats, "repeats", 1, 1, "number of times the rows are divided into random folds")
-	c.Flags().BoolVar(&whole, "no-stratify", false, "divide the rows without regard to their classes")
+	c.Flags().BoolVar(&noStratify, "no-stratify", false, "divide the rows without regard to their classes")
 	return c
 }
 
@@ -84,7 +84,7 @@ Several devices, --device cuda/0,cuda/1, share the models.`,
 type resampleFlags struct {
 	learnerFlags
 	objects objectFlags
-	all     *dataset.Table // nil until the table has been read
+	table   *dataset.Table // nil until the table has been read
 }
 
 // addAll adds the flags of f and the flags of the input table.
@@ -96,25 +96,25 @@ func (f *resampleFlags) addAll(c *cobra.Command, input *inputFlags) {
 
 // resampling holds a table whose rows are divided repeatedly into training rows and rows to score.
 type resampling struct {
-	a    *app
-	f    *resampleFlags
-	task learners.Task
-	fit  learners.Fitter
-	all  *dataset.Table   // the rows of weight > 0
-	full *dataset.Encoder // encoder learned from all rows; its classes and categories are used in each division
-	data validate.Data
-	p    *progress
+	a           *app
+	f           *resampleFlags
+	task        learners.Task
+	fit         learners.Fitter
+	table       *dataset.Table   // the rows of weight > 0
+	fullEncoder *dataset.Encoder // encoder learned from all rows; its classes and categories are used in each division
+	data        validate.Data
+	p           *progress
 
 	weights []float64 // weights of all rows; nil means all 1
 
-	memory  *budget
-	devices []backend.Device // the devices on which models are fitted
-	close   func()           // closes the devices
+	memory       *budget
+	devices      []backend.Device // the devices on which models are fitted
+	closeDevices func()           // closes the devices
 }
 
 // newResampling reads the table and opens the devices, which the caller closes.
 func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file string) (r *resampling, err error) {
-	if err := f.objects.take(&f.learnerFlags); err != nil {
+	if err := f.objects.replaceKernel(&f.learnerFlags); err != nil {
 		return nil, err
 	}
 	if err := f.check(command); err != nil {
@@ -129,7 +129,7 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 		return nil, err
 	}
 	r.devices = devices
-	r.close = func() {
+	r.closeDevices = func() {
 		if r.p != nil {
 			r.p.close()
 		}
@@ -142,12 +142,12 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 		}
 	}()
 	r.memory = a.newBudget(r.devices[0])
-	if f.all == nil {
-		if f.all, err = a.table(file, r.memory); err != nil {
+	if f.table == nil {
+		if f.table, err = a.table(file, r.memory); err != nil {
 			return nil, err
 		}
 	}
-	r.task = f.taskFor(f.all)
+	r.task = f.taskFor(f.table)
 	if r.fit, err = f.fitter(r.task); err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 		_, err := f.ofClasses(nil, nil)
 		return nil, err
 	}
-	t, err := validate.NewTable(f.all, f.objects.rules(f.rules(r.task)), nil)
+	t, err := validate.NewTable(f.table, f.objects.rules(f.rules(r.task)), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -171,26 +171,26 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 // division of rows. Kernel values of texts, trees and a Gram matrix do not depend on the division,
 // so that they are computed once.
 func (r *resampling) use(ctx context.Context, t *validate.Table) (err error) {
-	r.all, r.full, r.weights = t.Table, t.Encoder, t.Weights
-	if err := r.memory.planEncoding(r.all, r.full, ""); err != nil {
+	r.table, r.fullEncoder, r.weights = t.Table, t.Encoder, t.Weights
+	if err := r.memory.planEncoding(r.table, r.fullEncoder, ""); err != nil {
 		return err
 	}
-	x, _, err := r.a.trainingFeatures(ctx, r.full, r.all, r.f.objects.kernel)
+	x, _, err := r.a.trainingFeatures(ctx, r.fullEncoder, r.table, r.f.objects.kernel)
 	if err != nil {
 		return err
 	}
-	y, err := r.full.Targets(r.all)
+	y, err := r.fullEncoder.Targets(r.table)
 	if err != nil {
 		return err
 	}
-	if _, err := r.f.times(r.weights, r.full.Classes(), y); err != nil {
+	if _, err := r.f.times(r.weights, r.fullEncoder.Classes(), y); err != nil {
 		return err // an error about the whole table, not about one fold
 	}
 	r.data = t
-	if r.f.objects.kernel != nil || r.full.Gram {
+	if r.f.objects.kernel != nil || r.fullEncoder.Gram {
 		r.data = validate.Samples{X: x, Y: y, Weights: r.weights}
 	}
-	r.data = classWeighted{r.data, &r.f.weightFlags, r.full.Classes()}
+	r.data = classWeighted{r.data, &r.f.weightFlags, r.fullEncoder.Classes()}
 	return nil
 }
 
@@ -211,9 +211,9 @@ func (d classWeighted) Split(train, test []int) (*validate.Part, error) {
 
 // runner returns a Runner that fits models to subsets of the rows in the remaining memory.
 func (r *resampling) runner(ctx context.Context) (context.Context, validate.Runner) {
-	o := learners.Options{Classes: r.full.Classes(), Progress: r.p.report}
-	within := r.memory.fitting(ctx, &o)
-	return within, validate.Runner{Data: r.data, Devices: r.devices, Options: o}
+	o := learners.Options{Classes: r.fullEncoder.Classes(), Progress: r.p.report}
+	fitCtx := r.memory.fitting(ctx, &o)
+	return fitCtx, validate.Runner{Data: r.data, Devices: r.devices, Options: o}
 }
 
 // checkFolds returns an error if there are more folds than rows.
@@ -228,12 +228,12 @@ func checkFolds(t *dataset.Table, folds int) error {
 
 // kFold divides the rows. If stratify is true, each fold has the same fraction of each class.
 func (r *resampling) kFold(folds int, stratify bool) (validate.Splits, error) {
-	if err := checkFolds(r.all, folds); err != nil {
+	if err := checkFolds(r.table, folds); err != nil {
 		return nil, err
 	}
 	var strata []int
 	if stratify && r.task == learners.Classification {
-		y, err := r.full.Targets(r.all)
+		y, err := r.fullEncoder.Targets(r.table)
 		if err != nil {
 			return nil, err
 		}
@@ -241,20 +241,20 @@ func (r *resampling) kFold(folds int, stratify bool) (validate.Splits, error) {
 			strata = append(strata, int(v))
 		}
 	}
-	return validate.KFold(r.all.Rows(), folds, strata, r.f.seed)
+	return validate.KFold(r.table.Rows(), folds, strata, r.f.seed)
 }
 
 // scores fits n models to the training rows of splits, and scores each on its other rows.
 func (r *resampling) scores(ctx context.Context, n int, splits validate.Splits, fitted func(learners.Model, time.Duration), explain func(i int, err error) error) ([]*validate.Score, error) {
-	within, runner := r.runner(ctx)
-	scores, err := runner.Scores(within, r.fit, n, splits, fitted)
+	fitCtx, runner := r.runner(ctx)
+	scores, err := runner.Scores(fitCtx, r.fit, n, splits, fitted)
 	return scores, explained(err, explain)
 }
 
 // explained applies explain to a *validate.FitError, to say in which fit the error occurred.
 func explained(err error, explain func(i int, err error) error) error {
-	if failed := (*validate.FitError)(nil); errors.As(err, &failed) {
-		return explain(failed.Fit, failed.Err)
+	if fitErr := (*validate.FitError)(nil); errors.As(err, &fitErr) {
+		return explain(fitErr.Fit, fitErr.Err)
 	}
 	return err
 }
@@ -269,7 +269,7 @@ func ofFolds(folds int) func(i int, err error) error {
 // reportUnknown prints the number of held-out rows with texts that did not occur in training.
 func (r *resampling) reportUnknown() {
 	if t, ok := r.data.(classWeighted).Data.(*validate.Table); ok {
-		r.a.reportUnknown(r.all.Source, "held-out row", t.Unknown())
+		r.a.reportUnknown(r.table.Source, "held-out row", t.Unknown())
 	}
 }
 
@@ -292,7 +292,7 @@ func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeat
 	if err != nil {
 		return err
 	}
-	defer r.close()
+	defer r.closeDevices()
 	splits, err := r.kFold(folds, stratify)
 	if err != nil {
 		return err
@@ -303,15 +303,15 @@ func (a *app) crossValidate(ctx context.Context, f *resampleFlags, folds, repeat
 	}
 	r.p.close()
 	r.reportUnknown()
-	return a.printReport(ctx, resampleReport{Learner: f.learner, Task: r.task, Assumed: f.assumed(r.all, r.task), N: r.all.Rows(), Folds: folds, Repeats: repeats, Measures: validate.Measures(scores), Planned: r.memory.total()})
+	return a.printReport(ctx, resampleReport{Learner: f.learner, Task: r.task, Assumed: f.assumed(r.table, r.task), N: r.table.Rows(), Folds: folds, Repeats: repeats, Measures: validate.Measures(scores), Planned: r.memory.total()})
 }
 
 // outOfBag computes the bootstrap estimate of the error.
 func (r *resampling) outOfBag(ctx context.Context, rounds int) (*validate.OutOfBag, error) {
-	within, runner := r.runner(ctx)
-	b, err := runner.OutOfBag(within, r.fit, rounds, r.f.seed)
+	fitCtx, runner := r.runner(ctx)
+	b, err := runner.OutOfBag(fitCtx, r.fit, rounds, r.f.seed)
 	if err != nil && !errors.As(err, new(*validate.FitError)) {
-		return nil, fmt.Errorf("%s: %w", r.all.Source, err)
+		return nil, fmt.Errorf("%s: %w", r.table.Source, err)
 	}
 	return b, explained(err, func(i int, err error) error {
 		if i == rounds {
@@ -326,7 +326,7 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 	if err != nil {
 		return err
 	}
-	defer r.close()
+	defer r.closeDevices()
 	b, err := r.outOfBag(ctx, rounds)
 	if err != nil {
 		return err
@@ -335,7 +335,7 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 	r.reportUnknown()
 	e632 := b.E632()
 	report := resampleReport{
-		Learner: f.learner, Task: r.task, Assumed: f.assumed(r.all, r.task), N: r.all.Rows(), Rounds: rounds, Measures: validate.Measures(b.Scores),
+		Learner: f.learner, Task: r.task, Assumed: f.assumed(r.table, r.task), N: r.table.Rows(), Rounds: rounds, Measures: validate.Measures(b.Scores),
 		OutOfBag: &b.Error, RowsOut: b.N, Apparent: &b.Apparent, E632: &e632, Planned: r.memory.total(),
 		Bias: numeric.Defined(b.Bias2), Variance: numeric.Defined(b.Variance),
 	}
@@ -345,11 +345,11 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 // rowsAt returns a copy of the rows with the given indices.
 func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
 	_, cols := m.Dims()
-	part := mat.NewDense(len(rows), cols, nil)
+	selected := mat.NewDense(len(rows), cols, nil)
 	for i, r := range rows {
-		part.SetRow(i, m.RawRowView(r))
+		selected.SetRow(i, m.RawRowView(r))
 	}
-	return part
+	return selected
 }
 
 // title returns the displayed name of a measure. If only some models have a value of the measure,
@@ -406,7 +406,7 @@ func (r resampleReport) text() string {
 	for _, m := range r.Measures {
 		line := []string{title(m, models), "", "", "", ""}
 		if values, s := m.Defined(), m.Summary(); s.N > 0 {
-			line = []string{line[0], short(s.Mean), short(s.SD), short(slices.Min(values)), short(slices.Max(values))}
+			line = []string{line[0], fourDigits(s.Mean), fourDigits(s.SD), fourDigits(slices.Min(values)), fourDigits(slices.Max(values))}
 		}
 		rows = append(rows, line)
 	}
@@ -417,12 +417,12 @@ func (r resampleReport) text() string {
 			name = "fraction of rows whose class is wrong"
 		}
 		text += "\n" + texttable.Format("lr", [][]string{
-			{name, ""}, {r.outOfRows(), short(*r.OutOfBag)}, {"training rows", short(*r.Apparent)}, {"0.632 estimate", short(*r.E632)},
+			{name, ""}, {r.outOfRows(), fourDigits(*r.OutOfBag)}, {"training rows", fourDigits(*r.Apparent)}, {"0.632 estimate", fourDigits(*r.E632)},
 		})
 	}
 	if r.Variance != nil {
 		text += "\n" + texttable.Format("lr", [][]string{
-			{"out-of-bag mean squared error", short(*r.Bias + *r.Variance)}, {"bias² and noise", short(*r.Bias)}, {"variance", short(*r.Variance)},
+			{"out-of-bag mean squared error", fourDigits(*r.Bias + *r.Variance)}, {"bias² and noise", fourDigits(*r.Bias)}, {"variance", fourDigits(*r.Variance)},
 		})
 	}
 	return text

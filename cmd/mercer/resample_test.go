@@ -41,8 +41,8 @@ func rareClasses(rare int) (x [][]float64, class []int, csv string) {
 // (Mann and Whitney 1947; sklearn.metrics.roc_auc_score with multi_class="ovr"). The result is NaN
 // if a class has no rows, or if the model has no score for it.
 func rankAUC(proba *mat.Dense, truth []int, classes int) float64 {
-	_, known := proba.Dims()
-	if known < classes {
+	_, scored := proba.Dims()
+	if scored < classes {
 		return math.NaN()
 	}
 	sum := 0.0
@@ -84,7 +84,7 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 		}
 		// want fits a model to the rows of train and returns its AUC on the rows of test.
 		want := func(train, test []int) float64 {
-			part := func(rows []int) (*mat.Dense, *mat.Dense, []int) {
+			subset := func(rows []int) (*mat.Dense, *mat.Dense, []int) {
 				px, py, list := mat.NewDense(len(rows), 2, nil), mat.NewDense(len(rows), 1, nil), []int{}
 				for r, i := range rows {
 					px.SetRow(r, x[i])
@@ -96,19 +96,19 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 			if len(test) == 0 {
 				return math.NaN()
 			}
-			px, py, _ := part(train)
+			px, py, _ := subset(train)
 			m, err := learners.Logistic{Lambda: 1}.Fit(context.Background(), dev, px, py, learners.Options{Classes: []string{"cow", "fox", "hen"}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			tx, _, truth := part(test)
+			tx, _, truth := subset(test)
 			proba, err := m.Proba(context.Background(), dev, tx)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return rankAUC(proba, truth, 3)
 		}
-		check := func(args []string, models string, wanted []float64) {
+		check := func(args []string, models string, want []float64) {
 			t.Helper()
 			args = append(args, "--device", "ref", "--lambda", "1", "--no-standardize", "--target", "y", "--quiet", "rare.csv")
 			var out, errs bytes.Buffer
@@ -129,13 +129,13 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 				t.Fatal(err)
 			}
 			list := append(report.Learners, report.figures)[0].Measures
-			at := slices.IndexFunc(list, func(m measure) bool { return m.Name == "auc" })
-			if at < 0 {
+			index := slices.IndexFunc(list, func(m measure) bool { return m.Name == "auc" })
+			if index < 0 {
 				t.Fatalf("%d rare rows, mercer %q: no AUC in %s", rare, args, out.String())
 			}
-			auc := list[at]
+			auc := list[index]
 			var defined []float64
-			for i, w := range wanted {
+			for i, w := range want {
 				got := math.NaN()
 				if i < len(auc.Scores) && auc.Scores[i] != nil {
 					got = *auc.Scores[i]
@@ -149,8 +149,8 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 					defined = append(defined, w)
 				}
 			}
-			if len(auc.Scores) != len(wanted) {
-				t.Errorf("%d rare rows, mercer %q: %d scores, want %d", rare, args, len(auc.Scores), len(wanted))
+			if len(auc.Scores) != len(want) {
+				t.Errorf("%d rare rows, mercer %q: %d scores, want %d", rare, args, len(auc.Scores), len(want))
 			}
 			switch {
 			case (auc.Mean == nil) != (len(defined) == 0):
@@ -162,18 +162,18 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 			if code := run(args, nil, &out, &errs); code != 0 {
 				t.Fatalf("mercer %q: %s", args, errs.String())
 			}
-			says := fmt.Sprintf("(%d of %d %ss)", len(defined), len(wanted), models)
-			if strings.Contains(out.String(), says) != (len(defined) < len(wanted)) {
+			says := fmt.Sprintf("(%d of %d %ss)", len(defined), len(want), models)
+			if strings.Contains(out.String(), says) != (len(defined) < len(want)) {
 				t.Errorf("%d rare rows, mercer %q: want %q in\n%s", rare, args, says, out.String())
 			}
 		}
-		some := false
+		anyDefined := false
 		for _, folds := range []int{2, 3, 5} {
 			fold, err := validate.Folds(len(class), folds, class, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var wanted []float64
+			var aucs []float64
 			for k := range folds {
 				var train, test []int
 				for i, f := range fold {
@@ -183,19 +183,19 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 						train = append(train, i)
 					}
 				}
-				wanted = append(wanted, want(train, test))
+				aucs = append(aucs, want(train, test))
 			}
-			some = some || slices.ContainsFunc(wanted, func(v float64) bool { return !math.IsNaN(v) })
-			check([]string{"cv", "--learner", "logistic", "--folds", fmt.Sprint(folds)}, "fold", wanted)
-			check([]string{"compare", "--learner", "logistic,ridge", "--task", "classification", "--folds", fmt.Sprint(folds)}, "fold", wanted)
+			anyDefined = anyDefined || slices.ContainsFunc(aucs, func(v float64) bool { return !math.IsNaN(v) })
+			check([]string{"cv", "--learner", "logistic", "--folds", fmt.Sprint(folds)}, "fold", aucs)
+			check([]string{"compare", "--learner", "logistic,ridge", "--task", "classification", "--folds", fmt.Sprint(folds)}, "fold", aucs)
 		}
-		if some != (rare > 1) {
-			t.Errorf("%d rare rows: an AUC is defined: %v", rare, some)
+		if anyDefined != (rare > 1) {
+			t.Errorf("%d rare rows: an AUC is defined: %v", rare, anyDefined)
 		}
-		var wanted []float64
+		var aucs []float64
 		for round := range 12 {
-			wanted = append(wanted, want(validate.Bootstrap(len(class), 1)(round)))
+			aucs = append(aucs, want(validate.Bootstrap(len(class), 1)(round)))
 		}
-		check([]string{"bootstrap", "--learner", "logistic", "--rounds", "12"}, "round", wanted)
+		check([]string{"bootstrap", "--learner", "logistic", "--rounds", "12"}, "round", aucs)
 	}
 }

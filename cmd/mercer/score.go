@@ -53,11 +53,11 @@ func (s *score) figures() [][]string {
 		value *float64
 	}{{"RMSE", s.RMSE}, {"MAE", s.MAE}, {"R²", s.R2}, {"accuracy", s.Accuracy}, {"log loss", s.LogLoss}, {"AUC", s.AUC}} {
 		if f.value != nil {
-			rows = append(rows, []string{f.name, short(*f.value)})
+			rows = append(rows, []string{f.name, fourDigits(*f.value)})
 		}
 	}
 	if c := s.Interval; c != nil {
-		rows = append(rows, []string{"coverage", short(c.Coverage)}, []string{c.what(), short(c.Mean)})
+		rows = append(rows, []string{"coverage", fourDigits(c.Coverage)}, []string{c.sizeLabel(), fourDigits(c.Mean)})
 	}
 	return rows
 }
@@ -71,15 +71,15 @@ func (s *score) line() string {
 	return strings.Join(parts, ", ")
 }
 
-// mostShown is the maximum number of classes for which the confusion matrix is printed.
-const mostShown = 30
+// maxShownClasses is the maximum number of classes for which the confusion matrix is printed.
+const maxShownClasses = 30
 
 func (s *score) text() string {
 	text := texttable.Format("lr", s.figures())
 	if s.Confusion == nil {
 		return text
 	}
-	if len(s.Classes) > mostShown {
+	if len(s.Classes) > maxShownClasses {
 		return text + fmt.Sprintf("\n%d classes: --json or --plot show the confusion matrix.\n", len(s.Classes))
 	}
 	return text + "\n" + texttable.Format("l"+strings.Repeat("r", len(s.Classes)), s.confusion())

@@ -69,11 +69,11 @@ func missingFlag(args []string, text string) string {
 			if flag == nil {
 				return name == "help"
 			}
-			at := slices.Index(args, "--learner") + 1
-			if _, is := flag.Value.(*parameterFlag); !is || m[1] != "" || at == 0 || at == len(args) {
+			index := slices.Index(args, "--learner") + 1
+			if _, isParameter := flag.Value.(*parameterFlag); !isParameter || m[1] != "" || index == 0 || index == len(args) {
 				return true
 			}
-			for _, learner := range strings.Split(args[at], ",") {
+			for _, learner := range strings.Split(args[index], ",") {
 				d, _ := learners.Find(learner)
 				if _, has := d.Parameter(strings.TrimPrefix(name, "no-")); has {
 					return true
@@ -163,11 +163,11 @@ func runScripts(t *testing.T, folder string) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails": fails,
 			"json":  jsonHas,
-			"same":  same,
-			"cut":   cut,
+			"same":  sameJSON,
+			"cut":   truncate,
 			"flip":  flip,
 			"grow":  grow,
-			"wide":  wide,
+			"wide":  writeWide,
 			"sparse": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(os.WriteFile(ts.MkAbs(args[0]), sparseTable(number(ts, args[1]), number(ts, args[2])), 0o666))
 			},
@@ -211,18 +211,18 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 // files maps the files in the script's folder to their content.
 func files(ts *testscript.TestScript) map[string]string {
 	root := ts.MkAbs(".")
-	found := map[string]string{}
+	contents := map[string]string{}
 	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			found[path] = "" // the path is a folder
+			contents[path] = "" // the path is a folder
 			return err
 		}
 		data, err := os.ReadFile(filepath.Join(root, path))
-		found[path] = string(data)
+		contents[path] = string(data)
 		return err
 	})
 	ts.Check(err)
-	return found
+	return contents
 }
 
 func jsonHas(ts *testscript.TestScript, neg bool, args []string) {
@@ -233,12 +233,12 @@ func jsonHas(ts *testscript.TestScript, neg bool, args []string) {
 	for _, arg := range args {
 		name, want, _ := strings.Cut(arg, "=")
 		var got any = object
-		for part := range strings.SplitSeq(name, ".") {
+		for key := range strings.SplitSeq(name, ".") {
 			m, ok := got.(map[string]any)
-			if _, has := m[part]; !ok || !has {
+			if _, has := m[key]; !ok || !has {
 				ts.Fatalf("there is no %s", name)
 			}
-			got = m[part]
+			got = m[key]
 		}
 		if text, ok := got.(string); ok && want != "*" && text != want {
 			ts.Fatalf("%s is %q, want %q", name, text, want)
@@ -248,9 +248,9 @@ func jsonHas(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// same requires that standard output is the same JSON object as in a file, except for times and
+// sameJSON requires that standard output is the same JSON object as in a file, except for times and
 // memory.
-func same(ts *testscript.TestScript, neg bool, args []string) {
+func sameJSON(ts *testscript.TestScript, neg bool, args []string) {
 	var objects [2]map[string]any
 	for i, name := range []string{"stdout", args[0]} {
 		ts.Check(json.Unmarshal([]byte(ts.ReadFile(name)), &objects[i]))
@@ -263,7 +263,7 @@ func same(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func cut(ts *testscript.TestScript, neg bool, args []string) {
+func truncate(ts *testscript.TestScript, neg bool, args []string) {
 	data := ts.ReadFile(args[0])
 	n := number(ts, args[1])
 	if n < 0 {
@@ -286,7 +286,7 @@ func grow(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), table3(number(ts, args[1])), 0o666))
 }
 
-func wide(ts *testscript.TestScript, neg bool, args []string) {
+func writeWide(ts *testscript.TestScript, neg bool, args []string) {
 	text, kinds := []byte("u,v,a,y\n"), number(ts, args[2])
 	for i := range number(ts, args[1]) {
 		text = fmt.Appendf(text, "u%d,v%d,%d,%d\n", i%kinds, i*7%kinds, i%17, i%5)

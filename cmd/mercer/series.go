@@ -19,8 +19,8 @@ import (
 // no entry in the legend. If a series cannot be drawn, the panel stores the error, which the
 // function that writes the picture returns.
 
-// keep stores an error in the panel if the panel has no error yet.
-func (p *panel) keep(err error) {
+// setError stores an error in the panel if the panel has no error yet.
+func (p *panel) setError(err error) {
 	if p.err == nil {
 		p.err = err
 	}
@@ -33,17 +33,17 @@ func (p *panel) grid() {
 	p.Add(grid)
 }
 
-// named adds an entry to the legend, unless the name is empty.
-func (p *panel) named(name string, mark plot.Thumbnailer) {
+// addLegend adds an entry to the legend, unless the name is empty.
+func (p *panel) addLegend(name string, thumbnail plot.Thumbnailer) {
 	if name != "" {
-		p.Legend.Add(name, mark)
+		p.Legend.Add(name, thumbnail)
 	}
 }
 
 // solid returns a line style with the given width in points. If dashes are given, they are the
 // lengths of the dashes and of the gaps between them, in points.
-func solid(look color.Color, width float64, dashes ...float64) draw.LineStyle {
-	style := draw.LineStyle{Color: look, Width: vg.Points(width)}
+func solid(clr color.Color, width float64, dashes ...float64) draw.LineStyle {
+	style := draw.LineStyle{Color: clr, Width: vg.Points(width)}
 	for _, d := range dashes {
 		style.Dashes = append(style.Dashes, vg.Points(d))
 	}
@@ -64,11 +64,11 @@ func (p *panel) line(name string, points plotter.XYs, style draw.LineStyle) {
 func (p *panel) stroke(name string, points plotter.XYs, style draw.LineStyle) plot.Plotter {
 	line, err := plotter.NewLine(points)
 	if err != nil {
-		p.keep(err)
+		p.setError(err)
 		return nil
 	}
 	line.LineStyle = style
-	p.named(name, line)
+	p.addLegend(name, line)
 	return line
 }
 
@@ -76,9 +76,9 @@ func (p *panel) stroke(name string, points plotter.XYs, style draw.LineStyle) pl
 // of the points.
 func (p *panel) add(series string, points plotter.XYs, list ...plot.Plotter) {
 	if p.err == nil {
-		p.Add(mark{series: series, points: points, x: p.X.Label.Text, y: p.Y.Label.Text})
+		p.Add(hintGroup{series: series, points: points, x: p.X.Label.Text, y: p.Y.Label.Text})
 		p.Add(list...)
-		p.Add(mark{series: series, end: true})
+		p.Add(hintGroup{series: series, end: true})
 	}
 }
 
@@ -88,15 +88,15 @@ func (p *panel) dashes(name string, ends plotter.XYs) {
 }
 
 // marked draws a line with its points.
-func (p *panel) marked(name string, look color.Color, points plotter.XYs) {
-	p.add(cmp.Or(p.class, name), points, p.stroke(name, points, solid(look, 1.5)), p.glyphs(draw.GlyphStyle{Color: look, Radius: 0.8 * vg.Millimeter, Shape: draw.CircleGlyph{}}, points))
+func (p *panel) marked(name string, clr color.Color, points plotter.XYs) {
+	p.add(cmp.Or(p.class, name), points, p.stroke(name, points, solid(clr, 1.5)), p.glyphs(draw.GlyphStyle{Color: clr, Radius: 0.8 * vg.Millimeter, Shape: draw.CircleGlyph{}}, points))
 }
 
 // polygon fills an area. If width is 0, the area has no border.
 func (p *panel) polygon(corners plotter.XYs, fill color.Color, border draw.LineStyle) {
 	area, err := plotter.NewPolygon(corners)
 	if err != nil {
-		p.keep(err)
+		p.setError(err)
 		return
 	}
 	area.Color, area.LineStyle = fill, border
@@ -104,48 +104,48 @@ func (p *panel) polygon(corners plotter.XYs, fill color.Color, border draw.LineS
 }
 
 // band fills the area between two curves.
-func (p *panel) band(look color.Color, low, high plotter.XYs) {
+func (p *panel) band(clr color.Color, low, high plotter.XYs) {
 	high = slices.Clone(high)
 	slices.Reverse(high)
-	p.polygon(append(slices.Clone(low), high...), faint(look), draw.LineStyle{})
+	p.polygon(append(slices.Clone(low), high...), faint(clr), draw.LineStyle{})
 }
 
 // dots draws points.
-func (p *panel) dots(name string, mark draw.GlyphStyle, points plotter.XYs) {
-	dots := p.glyphs(mark, points)
+func (p *panel) dots(name string, marker draw.GlyphStyle, points plotter.XYs) {
+	dots := p.glyphs(marker, points)
 	if p.add(cmp.Or(p.class, name), points, dots); dots != nil {
-		p.named(name, dots)
+		p.addLegend(name, dots)
 	}
 }
 
 // glyphs returns a plotter of points, or nil if they cannot be drawn.
-func (p *panel) glyphs(mark draw.GlyphStyle, points plotter.XYs) *plotter.Scatter {
+func (p *panel) glyphs(marker draw.GlyphStyle, points plotter.XYs) *plotter.Scatter {
 	dots, err := plotter.NewScatter(points)
 	if err != nil {
-		p.keep(err)
+		p.setError(err)
 		return nil
 	}
-	dots.GlyphStyle = mark
+	dots.GlyphStyle = marker
 	return dots
 }
 
-// rows draws markers at the rows for which the function some returns true, or at all rows if some
+// rows draws markers at the rows for which include returns true, or at all rows if include
 // is nil. Without such rows it adds nothing to the legend.
-func (p *panel) rows(name string, mark draw.GlyphStyle, xs, ys []float64, some func(i int) bool) {
+func (p *panel) rows(name string, marker draw.GlyphStyle, xs, ys []float64, include func(i int) bool) {
 	var points plotter.XYs
 	for i := range xs {
-		if (some == nil || some(i)) && xs[i] == xs[i] && ys[i] == ys[i] {
+		if (include == nil || include(i)) && xs[i] == xs[i] && ys[i] == ys[i] {
 			points = append(points, plotter.XY{X: xs[i], Y: ys[i]})
 		}
 	}
 	if len(points) > 0 {
-		p.dots(name, mark, points)
+		p.dots(name, marker, points)
 	}
 }
 
-// rowMark returns the marker of a row.
-func rowMark(look color.Color) draw.GlyphStyle {
-	return draw.GlyphStyle{Color: look, Radius: 0.7 * vg.Millimeter, Shape: draw.CircleGlyph{}}
+// rowMarker returns the marker of a row.
+func rowMarker(clr color.Color) draw.GlyphStyle {
+	return draw.GlyphStyle{Color: clr, Radius: 0.7 * vg.Millimeter, Shape: draw.CircleGlyph{}}
 }
 
 // raster is a function of x and y at the points of a grid.
@@ -191,16 +191,16 @@ type box struct {
 
 // boxes are adjacent rectangles without visible gaps between them.
 type boxes struct {
-	list  []box
-	style text.Style
-	over  vg.Length // overlap of each box with the boxes to the right and above
+	list    []box
+	style   text.Style
+	overlap vg.Length // overlap of each box with the boxes to the right and above
 }
 
 // Plot implements plot.Plotter.
 func (s boxes) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	for _, b := range s.list {
-		x0, x1, y0, y1 := x(b.x0), x(b.x1)+s.over, y(b.y0), y(b.y1)+s.over
+		x0, x1, y0, y1 := x(b.x0), x(b.x1)+s.overlap, y(b.y0), y(b.y1)+s.overlap
 		c.FillPolygon(b.fill, c.ClipPolygonXY([]vg.Point{{X: x0, Y: y0}, {X: x1, Y: y0}, {X: x1, Y: y1}, {X: x0, Y: y1}}))
 		if b.text != "" {
 			style := s.style
@@ -221,7 +221,7 @@ func (s boxes) DataRange() (xmin, xmax, ymin, ymax float64) {
 
 // cells returns a box for each grid point of a raster, in the color of its value. Adjacent cells of
 // a row with the same value form one box, and so do the cells of adjacent equal rows.
-func cells(r raster, look func(value float64) color.Color) (list []box) {
+func cells(r raster, colorOf func(value float64) color.Color) (list []box) {
 	dx, dy := (r.x[1]-r.x[0])/2, (r.y[1]-r.y[0])/2
 	for i := 0; i < len(r.y); {
 		last := i
@@ -235,7 +235,7 @@ func cells(r raster, look func(value float64) color.Color) (list []box) {
 			}
 			list = append(list, box{
 				x0: max(r.x[j]-dx, r.x[0]), x1: min(r.x[end-1]+dx, r.x[len(r.x)-1]),
-				y0: max(r.y[i]-dy, r.y[0]), y1: min(r.y[last]+dy, r.y[len(r.y)-1]), fill: look(r.Z(j, i)),
+				y0: max(r.y[i]-dy, r.y[0]), y1: min(r.y[last]+dy, r.y[len(r.y)-1]), fill: colorOf(r.Z(j, i)),
 			})
 			j = end
 		}
@@ -244,8 +244,8 @@ func cells(r raster, look func(value float64) color.Color) (list []box) {
 	return list
 }
 
-// within sets the ranges of the axes.
-func (p *panel) within(xmin, xmax, ymin, ymax float64) {
+// setRange sets the ranges of the axes.
+func (p *panel) setRange(xmin, xmax, ymin, ymax float64) {
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = xmin, xmax, ymin, ymax
 }
 
@@ -285,11 +285,11 @@ func faint(c color.Color) color.Color {
 	return color.NRGBA{R: uint8(r >> 8), G: uint8(g >> 8), B: uint8(b >> 8), A: 0x38}
 }
 
-// shade returns a color between white for a share of 0 and dark blue for a share of 1. The darkness
-// is proportional to the square root of the share, so that even the color of a small share differs
+// shade returns a color between white for a fraction of 0 and dark blue for a fraction of 1. The darkness
+// is proportional to the square root of the fraction, so that even the color of a small fraction differs
 // visibly from white.
-func shade(share float64) color.Color {
-	v := math.Sqrt(share)
+func shade(fraction float64) color.Color {
+	v := math.Sqrt(fraction)
 	mix := func(from, to float64) uint8 { return uint8(from + (to-from)*v) }
 	return color.RGBA{R: mix(255, 8), G: mix(255, 64), B: mix(255, 129), A: 255}
 }
@@ -337,7 +337,7 @@ func (logTicks) Ticks(low, high float64) []plot.Tick {
 // Ticks implements plot.Ticker.
 func (decades) Ticks(low, high float64) []plot.Tick {
 	var ticks []plot.Tick
-	every := int(math.Ceil((high - low) / 7))
+	labelStep := int(math.Ceil((high - low) / 7))
 	for d := int(math.Floor(low)); d <= int(math.Ceil(high)); d++ {
 		for _, m := range []float64{1, 2, 5} {
 			v := float64(d) + math.Log10(m)
@@ -345,7 +345,7 @@ func (decades) Ticks(low, high float64) []plot.Tick {
 				continue
 			}
 			label := ""
-			if d%every == 0 || m > 1 {
+			if d%labelStep == 0 || m > 1 {
 				label = strconv.FormatFloat(m*math.Pow(10, float64(d)), 'g', 6, 64)
 			}
 			ticks = append(ticks, plot.Tick{Value: v, Label: label})

@@ -112,7 +112,7 @@ func (c *certificate) read() error {
 	return nil
 }
 
-func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (c *certificate) getCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.current.Load(), nil
 }
 
@@ -126,7 +126,7 @@ func (a *app) serve(ctx context.Context, f serveFlags, path string) error {
 		if err := pair.read(); err != nil {
 			return err
 		}
-		t = &tls.Config{GetCertificate: pair.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+		t = &tls.Config{GetCertificate: pair.getCertificate, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	}
 	dev, err := a.open()
 	if err != nil {

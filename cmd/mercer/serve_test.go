@@ -48,11 +48,11 @@ func startServing(t *testing.T, args ...string) *serving {
 // URL of the result is "".
 func newServing(t *testing.T, args ...string) *serving {
 	t.Helper()
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &serving{Cmd: exec.Command(self, append([]string{"serve", "--json"}, args...)...)}
+	c := &serving{Cmd: exec.Command(executable, append([]string{"serve", "--json"}, args...)...)}
 	c.Env, c.Stderr = append(os.Environ(), asCommand+"=1"), &c.stderr
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -196,10 +196,10 @@ func TestServeListensAtLoopbackOnly(t *testing.T) {
 	if err != nil {
 		required.Lacking(t, "proc", err)
 	}
-	own := map[string]bool{}
+	ownFiles := map[string]bool{}
 	for _, f := range files {
-		if at, err := os.Readlink(process + "fd/" + f.Name()); err == nil {
-			own[at] = true
+		if target, err := os.Readlink(process + "fd/" + f.Name()); err == nil {
+			ownFiles[target] = true
 		}
 	}
 	var listening []string
@@ -207,7 +207,7 @@ func TestServeListensAtLoopbackOnly(t *testing.T) {
 		table, _ := os.ReadFile(process + name) // the file net/tcp6 does not exist if the system has no IPv6
 		for line := range strings.Lines(string(table)) {
 			const address, state, inode, listen = 1, 3, 9, "0A"
-			if f := strings.Fields(line); len(f) > inode && f[state] == listen && own["socket:["+f[inode]+"]"] {
+			if f := strings.Fields(line); len(f) > inode && f[state] == listen && ownFiles["socket:["+f[inode]+"]"] {
 				listening = append(listening, f[address])
 			}
 		}
@@ -263,18 +263,18 @@ func TestServeTLS(t *testing.T) {
 	if code := run(strings.Fields("predict --quiet --model m.st t.csv"), nil, &want, &errs); code != 0 {
 		t.Fatal(errs.String())
 	}
-	refused := func(by *http.Client, what string) {
+	checkRefused := func(client *http.Client, certificate string) {
 		t.Helper()
-		if r, err := by.Get(c.url + "health"); err == nil {
+		if r, err := client.Get(c.url + "health"); err == nil {
 			r.Body.Close()
-			t.Errorf("a client that does not trust the %s got %s", what, r.Status)
+			t.Errorf("a client that does not trust the %s got %s", certificate, r.Status)
 		} else if !errors.As(err, new(*tls.CertificateVerificationError)) {
 			t.Error(err)
 		}
 	}
-	predicts := func(by *http.Client) {
+	predicts := func(client *http.Client) {
 		t.Helper()
-		if got := c.postBy(t, by, "", everyData()); got != want.String() {
+		if got := c.postBy(t, client, "", everyData()); got != want.String() {
 			t.Errorf("got %.200s\nwant %.200s", got, want.String())
 		}
 	}
@@ -300,21 +300,21 @@ func TestServeTLS(t *testing.T) {
 		}
 	}
 	predicts(client)
-	refused(http.DefaultClient, "first certificate")
-	plain, err := http.Get(strings.Replace(c.url, "https:", "http:", 1) + "health")
+	checkRefused(http.DefaultClient, "first certificate")
+	response, err := http.Get(strings.Replace(c.url, "https:", "http:", 1) + "health")
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain.Body.Close()
-	if plain.StatusCode != http.StatusBadRequest {
-		t.Errorf("a request without TLS gets %s", plain.Status)
+	response.Body.Close()
+	if response.StatusCode != http.StatusBadRequest {
+		t.Errorf("a request without TLS gets %s", response.Status)
 	}
 
 	renewed = newCertificate(t)
-	refused(renewed, "first certificate")
+	checkRefused(renewed, "first certificate")
 	reload(2)
 	predicts(renewed)
-	refused(client, "second certificate")
+	checkRefused(client, "second certificate")
 
 	if err := os.WriteFile("c.pem", []byte("not a certificate"), 0o600); err != nil {
 		t.Fatal(err)

@@ -100,7 +100,7 @@ func (a *app) show(ctx context.Context, f showFlags, file string) error {
 
 // newShown collects what mercer show prints about a model. It includes at most the given number of
 // points, or all points if the number is 0.
-func newShown(b modelfile.Bundle, most int) (*shownModel, error) {
+func newShown(b modelfile.Bundle, maxPoints int) (*shownModel, error) {
 	d, err := learners.Find(b.Model.Learner())
 	if err != nil {
 		return nil, err
@@ -134,19 +134,19 @@ func newShown(b modelfile.Bundle, most int) (*shownModel, error) {
 	}
 	switch {
 	case parts.Points != nil:
-		s.Points = weightedPoints(parts, columns, b, most)
+		s.Points = weightedPoints(parts, columns, b, maxPoints)
 		if x, ok := parts.Points.(backend.CSR[float64]); ok {
 			s.cells = []string{"nonzero features"}
 			_, linear := parts.Kernel.(kernels.Linear)
 			if size := (min(len(x.Data), x.Cols) + x.Rows) * len(parts.Intercept); linear && size > maxWeights {
 				s.Unlisted = fmt.Sprintf("weights of %s in %s: more than %d numbers", count(x.Cols, "feature"), count(len(parts.Intercept), "output"), maxWeights)
 			} else if features, w := parts.Weights(); w != nil {
-				used := make([]column, len(features))
+				usedColumns := make([]column, len(features))
 				for k, j := range features {
-					used[k] = columns[j]
+					usedColumns[k] = columns[j]
 				}
 				parts.Coef = w
-				s.Weights, s.RawIntercept = featureWeights(parts, used)
+				s.Weights, s.RawIntercept = featureWeights(parts, usedColumns)
 				s.Weights = slices.DeleteFunc(s.Weights, func(w weightOfFeature) bool { return largest(w.Standardized) == 0 })
 			}
 		} else if b.Encoder != nil && b.Encoder.Gram {
@@ -230,9 +230,9 @@ func largest(v []float64) float64 {
 }
 
 // weightedPoints returns the points of a kernel expansion in the units of the table, in decreasing
-// order of their coefficients. If most is not 0, it returns at most that number of points. A sparse
+// order of their coefficients. If maxPoints is not 0, it returns at most that number of points. A sparse
 // point has only its nonzero features.
-func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle, most int) []weightedPoint {
+func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle, maxPoints int) []weightedPoint {
 	n, _ := parts.Points.Dims()
 	order, size := make([]int, n), make([]float64, n)
 	for i := range order {
@@ -242,17 +242,17 @@ func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle, 
 		}
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(size[j], size[i]) })
-	order = firstOf(order, most)
+	order = firstOf(order, maxPoints)
 	sparse, isSparse := parts.Points.(backend.CSR[float64])
 	list := make([]weightedPoint, len(order))
-	for at, i := range order {
+	for pos, i := range order {
 		p := weightedPoint{Values: map[string]any{}}
 		if parts.Coef != nil {
 			p.Coef = slices.Clone(parts.Coef.RawRowView(i))
 		}
 		if isSparse {
 			p.cells = []string{sparseCell(p.Values, sparse, i, columns)}
-			list[at] = p
+			list[pos] = p
 			continue
 		}
 		row := mat.Row(nil, i, parts.Points)
@@ -268,10 +268,10 @@ func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle, 
 			for j, c := range columns {
 				v := c.mean + c.scale*row[j]
 				p.Values[c.name] = v
-				p.cells = append(p.cells, short(v))
+				p.cells = append(p.cells, fourDigits(v))
 			}
 		}
-		list[at] = p
+		list[pos] = p
 	}
 	return list
 }
@@ -279,9 +279,9 @@ func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle, 
 // sparseCell adds the nonzero features of row i of x to values. It returns, as a text, the four
 // features that are largest in magnitude.
 func sparseCell(values map[string]any, x backend.CSR[float64], i int, columns []column) string {
-	at, stored := x.Row(i)
-	order := make([]int, len(at))
-	for k, j := range at {
+	indices, stored := x.Row(i)
+	order := make([]int, len(indices))
+	for k, j := range indices {
 		c := columns[j]
 		values[c.name], order[k] = c.mean+c.scale*stored[k], k
 	}
@@ -292,8 +292,8 @@ func sparseCell(values map[string]any, x backend.CSR[float64], i int, columns []
 			texts = append(texts, fmt.Sprintf("and %d more", len(order)-n))
 			break
 		}
-		c := columns[at[k]]
-		texts = append(texts, fmt.Sprintf("%s: %s", visible(c.name), short(c.mean+c.scale*stored[k])))
+		c := columns[indices[k]]
+		texts = append(texts, fmt.Sprintf("%s: %s", visible(c.name), fourDigits(c.mean+c.scale*stored[k])))
 	}
 	return strings.Join(texts, ", ")
 }
@@ -334,7 +334,7 @@ func (s *shownModel) columnsText(rows int) string {
 	for _, in := range firstOf(s.Columns, rows) {
 		switch {
 		case in.Number != nil:
-			table = append(table, []string{in.Name, short(in.Number.Mean), short(in.Number.Scale), short(in.Number.Fill)})
+			table = append(table, []string{in.Name, fourDigits(in.Number.Mean), fourDigits(in.Number.Scale), fourDigits(in.Number.Fill)})
 		case in.Text != nil:
 			table = append(table, []string{in.Name, count(len(in.Text.Categories), "value"), "", in.Text.Fill})
 		case in.Sparse != nil:
@@ -345,7 +345,7 @@ func (s *shownModel) columnsText(rows int) string {
 			table = append(table, []string{in.Name, string(in.Raw) + "s"})
 		}
 	}
-	return "\n" + texttable.Format("lrrl", table) + more(len(s.Columns), rows, "column")
+	return "\n" + texttable.Format("lrrl", table) + omittedText(len(s.Columns), rows, "column")
 }
 
 func (s *shownModel) weightsText(rows int) string {
@@ -359,25 +359,25 @@ func (s *shownModel) weightsText(rows int) string {
 	var table [][]string
 	align := "l"
 	if len(outputs) == 1 {
-		table, align = [][]string{{"feature", "standardized", "raw units"}, {"(intercept)", short(s.Intercept[0]), short(s.RawIntercept[0])}}, "lrr"
+		table, align = [][]string{{"feature", "standardized", "raw units"}, {"(intercept)", fourDigits(s.Intercept[0]), fourDigits(s.RawIntercept[0])}}, "lrr"
 	} else {
 		table = [][]string{append([]string{"feature, standardized"}, outputs...), {"(intercept)"}}
 		for j := range outputs {
 			align += "r"
-			table[1] = append(table[1], short(s.Intercept[j]))
+			table[1] = append(table[1], fourDigits(s.Intercept[j]))
 		}
 	}
 	for _, w := range firstOf(s.Weights, rows) {
 		line := []string{visible(w.Feature)}
 		for j := range outputs {
-			line = append(line, short(w.Standardized[j]))
+			line = append(line, fourDigits(w.Standardized[j]))
 		}
 		if len(outputs) == 1 {
-			line = append(line, short(w.Raw[0]))
+			line = append(line, fourDigits(w.Raw[0]))
 		}
 		table = append(table, line)
 	}
-	return "\n" + texttable.Format(align, table) + more(len(s.Weights), rows, "feature")
+	return "\n" + texttable.Format(align, table) + omittedText(len(s.Weights), rows, "feature")
 }
 
 // outputs returns the names of the coefficient columns, as many as fit in a line.
@@ -434,19 +434,19 @@ func (s *shownModel) pointsText(rows int) string {
 	for _, p := range firstOf(s.Points, rows) {
 		var line []string
 		for _, v := range p.Coef[:coefs] {
-			line = append(line, short(v))
+			line = append(line, fourDigits(v))
 		}
 		table = append(table, append(line, p.cells[:shownCells]...))
 	}
 	text := "\n"
 	if len(s.Weights) == 0 && len(s.Intercept) == 1 {
-		text += "intercept  " + short(s.Intercept[0]) + "\n\n"
+		text += "intercept  " + fourDigits(s.Intercept[0]) + "\n\n"
 	}
 	text += texttable.Format(align, table)
 	if shownCells < cells {
 		text += fmt.Sprintf("… and %s; --json prints them.\n", count(cells-shownCells, "more column"))
 	}
-	return text + more(len(s.Points), rows, "point")
+	return text + omittedText(len(s.Points), rows, "point")
 }
 
 // firstOf returns the first n elements of a list, or the whole list if n is 0.
@@ -457,8 +457,8 @@ func firstOf[T any](list []T, n int) []T {
 	return list[:min(n, len(list))]
 }
 
-// more returns a phrase with the number of elements that firstOf omitted.
-func more(n, rows int, word string) string {
+// omittedText returns a phrase with the number of elements that firstOf omitted.
+func omittedText(n, rows int, word string) string {
 	if rows == 0 || n <= rows {
 		return ""
 	}
@@ -473,8 +473,8 @@ type savedReport struct {
 	Facts  []learners.Fact `json:"facts"`
 }
 
-// saved returns the report for the file of the model.
-func (r fitReport) saved() json.RawMessage {
+// savedJSON returns the report for the file of the model.
+func (r fitReport) savedJSON() json.RawMessage {
 	s := savedReport{r, r.order, r.facts}
 	s.Report.Facts, s.Report.Seconds, s.Report.Planned, s.Report.Model = nil, fitSeconds{}, 0, ""
 	s.Report.Used = process.Used{}

@@ -65,16 +65,16 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 	// larger again, because n/λ + 1 bounds the condition number. The labels are ±1, a prediction is
 	// a sum of n terms, and a score is at most quadratic in the predictions.
 	const tol = 4 * (1 << 12) * 16 * 0x1p-53 * n * n * (n/lambda + 1)
-	same := func(what string, a, b float64) {
+	checkEqual := func(name string, a, b float64) {
 		t.Helper()
 		if !(math.Abs(a-b) <= tol) {
-			t.Errorf("%s: %v of the sparse table, %v of the dense table", what, a, b)
+			t.Errorf("%s: %v of the sparse table, %v of the dense table", name, a, b)
 		}
 	}
 	tables := []string{"sparse.svm", "dense.csv"}
-	given := []string{"--quiet", "--task", "regression", "--no-standardize", "--target", "label"}
-	call := func(command string, table string, more ...string) string {
-		return l.mercer(append(append(append([]string{command}, given...), more...), l.path(table))...)
+	common := []string{"--quiet", "--task", "regression", "--no-standardize", "--target", "label"}
+	call := func(command string, table string, extra ...string) string {
+		return l.mercer(append(append(append([]string{command}, common...), extra...), l.path(table))...)
 	}
 	kernel := []string{"--kernel", "gaussian(sigma=2)", "--lambda", exact(lambda)}
 	var want [][]float64
@@ -87,7 +87,7 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 			}
 			for i, row := range want {
 				for j := range row {
-					same(fmt.Sprintf("number %d of row %d of %s, by the model of %s", j, i, table, model), row[j], got[i][j])
+					checkEqual(fmt.Sprintf("number %d of row %d of %s, by the model of %s", j, i, table, model), row[j], got[i][j])
 				}
 			}
 		}
@@ -121,7 +121,7 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 			t.Fatalf("%s: %v and %v", name, a, b)
 		}
 		for i := range a {
-			same(name, a[i], b[i])
+			checkEqual(name, a[i], b[i])
 		}
 	}
 	// The rest compares the predicted classes of two support vector machines, and the parts of
@@ -151,8 +151,8 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 // TestManyWeightsAreNotListed checks a linear model with sparse points. If it has more weights than
 // maxWeights, show must omit the weights and say so.
 func TestManyWeightsAreNotListed(t *testing.T) {
-	before := maxWeights
-	defer func() { maxWeights = before }()
+	original := maxWeights
+	defer func() { maxWeights = original }()
 	x, err := host.NewCSR(3, 5, []int{0, 1, 2, 3}, []int{0, 1, 4}, []float64{1, 1, 1})
 	if err != nil {
 		t.Fatal(err)
@@ -162,14 +162,14 @@ func TestManyWeightsAreNotListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for most, listed := range map[int]bool{18: true, 17: false} { // 18 numbers: 3 machines, each with 3 weights of features and 3 coefficients of samples
-		maxWeights = most
+	for limit, listed := range map[int]bool{18: true, 17: false} { // 18 numbers: 3 machines, each with 3 weights of features and 3 coefficients of samples
+		maxWeights = limit
 		s, err := newShown(modelfile.Bundle{Model: m.Fitted}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if text := s.text(0); (len(s.Weights) == 3) != listed || strings.Contains(text, "Not listed: weights of 5 features in 3 outputs: more than 17 numbers") == listed {
-			t.Errorf("at most %d numbers: %d weights:\n%s", most, len(s.Weights), text)
+			t.Errorf("at most %d numbers: %d weights:\n%s", limit, len(s.Weights), text)
 		}
 	}
 }

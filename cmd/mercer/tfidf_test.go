@@ -37,12 +37,12 @@ func TestTextsHaveThePredictionsOfScikitLearn(t *testing.T) {
 		return list
 	}
 	for _, c := range cases {
-		what := strings.Join(c.Flags, " ")
-		fit := func(drop, target string, more ...string) {
+		flags := strings.Join(c.Flags, " ")
+		fit := func(drop, target string, extra ...string) {
 			args := append([]string{"fit", "--json", "--text", "message", "--drop", drop, "--target", target, "--kernel", "linear()", "--model", l.path("m.st")}, c.Flags...)
 			var report struct{ D int }
-			if err := json.Unmarshal([]byte(l.mercer(append(append(args, more...), tables[0])...)), &report); err != nil || report.D != c.Features {
-				t.Fatalf("%s: %d features, not %d; %v", what, report.D, c.Features, err)
+			if err := json.Unmarshal([]byte(l.mercer(append(append(args, extra...), tables[0])...)), &report); err != nil || report.D != c.Features {
+				t.Fatalf("%s: %d features, not %d; %v", flags, report.D, c.Features, err)
 			}
 		}
 		fit("topic", "hours", "--lambda", "0.5", "--no-intercept")
@@ -53,16 +53,16 @@ func TestTextsHaveThePredictionsOfScikitLearn(t *testing.T) {
 		const tol = 45 * 2e-12 * (45/0.5 + 1) * 55
 		got := predicted()
 		if len(got) != len(c.Hours) {
-			t.Fatalf("%s: %d predictions, not %d", what, len(got), len(c.Hours))
+			t.Fatalf("%s: %d predictions, not %d", flags, len(got), len(c.Hours))
 		}
 		for i, text := range got {
 			if v, err := strconv.ParseFloat(text, 64); err != nil || !(math.Abs(v-c.Hours[i]) <= tol) {
-				t.Errorf("%s: row %d has the prediction %s, not %v", what, i+1, text, c.Hours[i])
+				t.Errorf("%s: row %d has the prediction %s, not %v", flags, i+1, text, c.Hours[i])
 			}
 		}
 		fit("hours", "topic", "--learner", "svc", "--C", "10", "--tol", "1e-8")
 		if got := predicted(); !slices.Equal(got, c.Topics) {
-			t.Errorf("%s: topics %q, not %q", what, got, c.Topics)
+			t.Errorf("%s: topics %q, not %q", flags, got, c.Topics)
 		}
 	}
 }

@@ -29,7 +29,7 @@ type tuneFlags struct {
 	steps, folds, rows   int
 	ard, noIntercept     bool
 	otherDevices         []backend.Device // all devices of --device except the first
-	given                func(flag string) bool
+	isSet                func(flag string) bool
 }
 
 // tunedLearners are the learners whose only varied parameters are a kernel and λ.
@@ -102,7 +102,7 @@ Other learners are tuned by a grid and scored on held-out folds, rvm and rvc als
 	flags := c.Flags()
 	beforeHelp(c, func() { f.describe(c) })
 	refusing(c, f.refusals)
-	f.given = flags.Changed
+	f.isSet = flags.Changed
 	f.tableFlags.add(flags)
 	f.weightFlags.add(flags)
 	flags.StringVar(&f.task, "task", "", "regression or classification (default: classification of texts, regression of numbers)")
@@ -134,12 +134,12 @@ func (f *tuneFlags) refusals() []refusal {
 	grid, gradient := f.byGrid(), f.search == string(tuning.Gradient)
 	d, _ := learners.Find(f.learner)
 	has := func(name string) bool {
-		_, yes := d.Parameter(name)
-		return yes
+		_, ok := d.Parameter(name)
+		return ok
 	}
 	varies := true
 	if list, err := f.parseKernels(); err == nil { // if a kernel is invalid, check will report the error
-		varies = slices.ContainsFunc(list, candidate.varies) && !(f.given("vary") && len(f.vary) == 0)
+		varies = slices.ContainsFunc(list, candidate.varies) && !(f.isSet("vary") && len(f.vary) == 0)
 	}
 	// If the learner is unknown or not supported, check will report the error.
 	tuned := f.learner == "" || slices.Contains(tunedLearners, f.learner)
@@ -152,9 +152,9 @@ func (f *tuneFlags) refusals() []refusal {
 		{grid && !has("lambda"), "lambdas", f.learner + " has no lambda", ""},
 		{grid && !has("intercept"), "no-intercept", f.learner + " has no intercept to leave out", ""},
 		{grid, "ard", byGrid, ""},
-		{grid && !(f.given("search") && f.search == string(tuning.Grid)), "search", byGrid, ""},
-		{grid && !f.given("by") && !f.bayesian(), "by", "", ""},                        // only hides the flag from the help; checkGrid reports wrong values
-		{grid && !f.given("task") && !d.Does(learners.Classification), "task", "", ""}, // only hides the flag from the help; checkGrid reports a wrong task
+		{grid && !(f.isSet("search") && f.search == string(tuning.Grid)), "search", byGrid, ""},
+		{grid && !f.isSet("by") && !f.bayesian(), "by", "", ""},                        // only hides the flag from the help; checkGrid reports wrong values
+		{grid && !f.isSet("task") && !d.Does(learners.Classification), "task", "", ""}, // only hides the flag from the help; checkGrid reports a wrong task
 		{!grid && tuned, "grid", strings.Join(tunedLearners, ", ") + " vary by --kernel, --vary and --lambdas; --grid needs another --learner", ""},
 		{gradient && f.by == string(tuning.Evidence), "vary reach steps lambdas", "gradient varies all parameters and lambda by derivatives; use --search grid, golden or bayes", ""},
 		{gradient && f.by == string(tuning.Evidence), "plot", "gradient computes no grid of scores to draw; use --search grid, golden or bayes", ""},
@@ -177,7 +177,7 @@ func (f *tuneFlags) byGrid() bool { return slices.Contains(gridLearners(), f.lea
 
 // setDefaults sets the search and the criterion if the flags do not set them.
 func (f *tuneFlags) setDefaults() {
-	if f.byGrid() && !f.given("by") {
+	if f.byGrid() && !f.isSet("by") {
 		f.by = string(tuning.KFold)
 	}
 	if f.learner == "ridge" && len(f.kernels) == 0 {

@@ -50,10 +50,10 @@ func (f *tuneFlags) parseGrid() (axes []tuning.Axis, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var known []string
+	var parameters []string
 	for _, p := range d.Parameters {
 		if p.Name != "kernel" && p.Name != "seed" {
-			known = append(known, p.Name)
+			parameters = append(parameters, p.Name)
 		}
 	}
 	texts := slices.Clone(f.grid)
@@ -79,7 +79,7 @@ func (f *tuneFlags) parseGrid() (axes []tuning.Axis, err error) {
 		case name == "kernel" || name == "seed":
 			return nil, usagef("--grid: %[1]s cannot be in a grid; use --%[1]s", name)
 		case !has:
-			return nil, usagef("--grid: %q is not a parameter of %s%s; the parameters are: %s", name, d.Name, didYouMean("", name, known), strings.Join(known, ", "))
+			return nil, usagef("--grid: %q is not a parameter of %s%s; the parameters are: %s", name, d.Name, didYouMean("", name, parameters), strings.Join(parameters, ", "))
 		case slices.ContainsFunc(axes, func(a tuning.Axis) bool { return a.Parameter == name }):
 			return nil, usagef("--grid: %s is given twice", name)
 		}
@@ -102,9 +102,9 @@ func (f *tuneFlags) describeGrid(c *cobra.Command, d learners.Description) {
 	for _, task := range d.Tasks {
 		scores = append(scores, map[learners.Task]string{learners.Regression: "the root-mean-square error", learners.Classification: "the fraction of the rows whose class is wrong"}[task])
 	}
-	how := "Each setting is fitted without each of --folds folds and scored on it, by " + strings.Join(scores, " or ") + "."
+	scoring := "Each setting is fitted without each of --folds folds and scored on it, by " + strings.Join(scores, " or ") + "."
 	if f.bayesian() {
-		how += " With --by evidence it is fitted once and scored by −log p per row."
+		scoring += " With --by evidence it is fitted once and scored by −log p per row."
 		flag("by").Usage, flag("by").DefValue = "criterion: kfold, evidence", f.by
 	}
 	grid := "--grid NAME=VALUES sets or varies a parameter of the learner."
@@ -121,7 +121,7 @@ func (f *tuneFlags) describeGrid(c *cobra.Command, d learners.Description) {
 	if d.LinearByDefault() {
 		grid += " Without --kernel it is linear()."
 	}
-	c.Long = strings.Join([]string{"Find the parameters of " + d.Name + " by a grid, and fit with them.", "Several devices, --device cuda/0,cuda/1, share the folds.", how, grid, tuneRowsHelp}, "\n\n")
+	c.Long = strings.Join([]string{"Find the parameters of " + d.Name + " by a grid, and fit with them.", "Several devices, --device cuda/0,cuda/1, share the folds.", scoring, grid, tuneRowsHelp}, "\n\n")
 }
 
 // checkGrid returns an error for the first wrong flag of a search by a grid.
@@ -155,14 +155,14 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 	rows := f.sample(d.y)
 	rules := f.objects.rules(f.rules(task))
 	rules.AnyLabels = true // the classes have been checked in train, and need no check in some of its rows
-	some := train
+	searchTable := train
 	if len(rows) < train.Rows() {
-		if some, err = rules.Select(train, rows); err != nil {
+		if searchTable, err = rules.Select(train, rows); err != nil {
 			return nil, err
 		}
 	}
 	if f.by == string(tuning.KFold) {
-		if err := checkFolds(some, f.folds); err != nil {
+		if err := checkFolds(searchTable, f.folds); err != nil {
 			return nil, err
 		}
 	}
@@ -172,17 +172,17 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 	var table validate.Data
 	switch {
 	case f.gram: // a Gram matrix of the chosen rows has only their columns, and thus needs an encoder of its own
-		enc, err := dataset.Learn(some, rules)
+		enc, err := dataset.Learn(searchTable, rules)
 		if err != nil {
 			return nil, err
 		}
-		x, _, err := encodeTraining(enc, some)
+		x, _, err := encodeTraining(enc, searchTable)
 		if err != nil {
 			return nil, err
 		}
 		table = samples(x)
 	case f.objects.flag() == "":
-		t, err := validate.NewTable(some, rules, d.enc)
+		t, err := validate.NewTable(searchTable, rules, d.enc)
 		if err != nil {
 			return nil, err
 		}
@@ -190,7 +190,7 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 		defer a.reportEmpty(t)
 	}
 	defer memory.manyFits()()
-	var all []gridPoint
+	var gridPoints []gridPoint
 	var settings []tuning.Setting
 	for i, c := range list {
 		data := table
@@ -207,25 +207,25 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 		o := learners.Options{Classes: d.enc.Classes(), Progress: func(q solvers.Progress) {
 			p.report(solvers.Progress{Stage: "tune", Fraction: (float64(i) + q.Fraction) / float64(len(list))})
 		}}
-		within := memory.fitting(ctx, &o)
+		fitCtx := memory.fitting(ctx, &o)
 		r := validate.Runner{Data: classWeighted{data, &f.weightFlags, o.Classes}, Devices: devices, Options: o}
-		found, err := tuning.SearchGrid(within, r, tuning.GridParams{
+		kernelSettings, err := tuning.SearchGrid(fitCtx, r, tuning.GridParams{
 			Learner: f.learner, Task: task, Axes: axes, Kernel: c.kernel, Vary: f.vary, Reach: f.reach, Steps: f.steps,
 			Criterion: tuning.Criterion(f.by), Folds: f.folds, Seed: f.seed,
 		})
 		p.close()
-		if wrong := (*learners.ParameterError)(nil); errors.As(err, &wrong) {
-			return nil, usagef("--grid: %s: %s", wrong.Parameter, wrong.Rule)
+		if paramErr := (*learners.ParameterError)(nil); errors.As(err, &paramErr) {
+			return nil, usagef("--grid: %s: %s", paramErr.Parameter, paramErr.Rule)
 		} else if err != nil {
 			return nil, err
 		}
-		settings = append(settings, found...)
-		for _, s := range found {
-			all = append(all, gridPoint{s, c.object})
+		settings = append(settings, kernelSettings...)
+		for _, s := range kernelSettings {
+			gridPoints = append(gridPoints, gridPoint{s, c.object})
 		}
 	}
 	_, err = tuning.BestSetting(settings)
-	return all, err
+	return gridPoints, err
 }
 
 // gridTrial is a scored setting in the report.
@@ -239,11 +239,11 @@ type gridTrial struct {
 
 // newGridReport makes the report of a grid. If several settings have the best score, it marks the
 // first.
-func newGridReport(f *tuneFlags, task learners.Task, points []gridPoint, dev backend.Device, say func(error) string) tuneReport {
+func newGridReport(f *tuneFlags, task learners.Task, points []gridPoint, dev backend.Device, errorText func(error) string) tuneReport {
 	r := tuneReport{Program: "tune", By: f.by, Search: f.search, Learner: f.learner, Device: dev.Info().Device, Vary: []string{}, task: task}
 	for i, p := range points {
-		if p.Score < points[r.best].Score {
-			r.best = i
+		if p.Score < points[r.bestIndex].Score {
+			r.bestIndex = i
 		}
 		t := gridTrial{Parameters: maps.Clone(p.Parameters), SD: p.SD, Seconds: p.Seconds}
 		delete(t.Parameters, "seed")
@@ -253,7 +253,7 @@ func newGridReport(f *tuneFlags, task learners.Task, points []gridPoint, dev bac
 		if !math.IsInf(p.Score, 1) {
 			t.Score = &p.Score
 		} else if p.Err != nil {
-			t.Error = say(p.Err)
+			t.Error = errorText(p.Err)
 		}
 		r.Grid = append(r.Grid, t)
 		for name, v := range t.Parameters {
@@ -263,28 +263,28 @@ func newGridReport(f *tuneFlags, task learners.Task, points []gridPoint, dev bac
 		}
 	}
 	slices.Sort(r.Vary)
-	r.showGrid(r.best)
+	r.showGrid(r.bestIndex)
 	return r
 }
 
-// showGrid makes r.Grid[at] the fitted setting of the report.
-func (r *tuneReport) showGrid(at int) {
-	best := r.Grid[at]
-	r.best, r.Parameters, r.Score, r.Kernel = at, best.Parameters, *best.Score, best.Parameters["kernel"]
+// showGrid makes r.Grid[index] the fitted setting of the report.
+func (r *tuneReport) showGrid(index int) {
+	bestTrial := r.Grid[index]
+	r.bestIndex, r.Parameters, r.Score, r.Kernel = index, bestTrial.Parameters, *bestTrial.Score, bestTrial.Parameters["kernel"]
 }
 
 // gridText returns the table of the settings.
 func (r tuneReport) gridText() string {
 	lines := [][]string{append(append([]string{""}, r.Vary...), r.heading(), "± sd", "time")}
 	for i, t := range r.Grid {
-		line := []string{map[bool]string{true: "*"}[i == r.best]}
+		line := []string{map[bool]string{true: "*"}[i == r.bestIndex]}
 		for _, name := range r.Vary {
 			line = append(line, t.Parameters[name])
 		}
 		if t.Score == nil {
 			line = append(line, "none", "")
 		} else {
-			line = append(line, short(*t.Score), short(t.SD))
+			line = append(line, fourDigits(*t.Score), fourDigits(t.SD))
 		}
 		lines = append(lines, append(line, seconds(t.Seconds)))
 	}
@@ -303,16 +303,16 @@ func (r tuneReport) gridPicture() (pic picture, err error) {
 		v, err := strconv.ParseFloat(text, 64)
 		return v, err == nil
 	}
-	axis, most := "", 1
+	axis, maxValues := "", 1
 	for _, name := range r.Vary {
-		seen := map[float64]bool{}
+		distinct := map[float64]bool{}
 		for _, t := range r.Grid {
 			if v, ok := number(t, name); ok {
-				seen[v] = true
+				distinct[v] = true
 			}
 		}
-		if len(seen) > most {
-			axis, most = name, len(seen)
+		if len(distinct) > maxValues {
+			axis, maxValues = name, len(distinct)
 		}
 	}
 	if axis == "" {
@@ -325,13 +325,13 @@ func (r tuneReport) gridPicture() (pic picture, err error) {
 		if !ok || t.Score == nil {
 			continue
 		}
-		var rest []string
+		var otherValues []string
 		for _, name := range r.Vary {
 			if name != axis {
-				rest = append(rest, name+" "+t.Parameters[name])
+				otherValues = append(otherValues, name+" "+t.Parameters[name])
 			}
 		}
-		name := strings.Join(rest, ", ")
+		name := strings.Join(otherValues, ", ")
 		if lines[name] == nil {
 			lines[name], lowest[name] = &spreadCurve{name: cmp.Or(name, r.Learner)}, *t.Score
 		}
@@ -347,7 +347,7 @@ func (r tuneReport) gridPicture() (pic picture, err error) {
 	if k, err := kernels.Parse(r.Kernel); axis == "kernel" && err == nil {
 		label = kernels.Params(k)[0].Name
 	}
-	p := newPanel(fmt.Sprintf("%s: %s %s at best", r.Learner, r.heading(), short(r.Score)), label, r.heading())
+	p := newPanel(fmt.Sprintf("%s: %s %s at best", r.Learner, r.heading(), fourDigits(r.Score)), label, r.heading())
 	if positive {
 		logarithmic(&p.X)
 	}

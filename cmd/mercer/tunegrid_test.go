@@ -29,11 +29,11 @@ func TestGridScoresDoNotDependOnThreads(t *testing.T) {
 		if err := json.Unmarshal([]byte(l.mercer(args...)), &report); err != nil {
 			t.Fatal(err)
 		}
-		for _, at := range report.Grid {
-			if at.Score == nil {
-				t.Fatalf("%s threads: %s", threads, at.Error)
+		for _, trial := range report.Grid {
+			if trial.Score == nil {
+				t.Fatalf("%s threads: %s", threads, trial.Error)
 			}
-			scores = append(scores, [2]float64{*at.Score, at.SD})
+			scores = append(scores, [2]float64{*trial.Score, trial.SD})
 		}
 		return scores
 	}
@@ -45,10 +45,10 @@ func TestGridScoresDoNotDependOnThreads(t *testing.T) {
 		// For 379 rows, K and its factor take 1 MiB each.
 		{"--learner", "kernel-logistic", "--kernel", "gaussian(sigma=3)", "--vary", "", "--grid", "lambda=1,10", "--memory", "4MB", l.path("breast_cancer.csv")},
 	}) {
-		one := grid("1", args...)
+		want := grid("1", args...)
 		for _, threads := range []string{"2", "8"} {
-			if got := grid(threads, args...); !slices.Equal(got, one) {
-				t.Errorf("%v: %s threads: %v, one: %v", args, threads, got, one)
+			if got := grid(threads, args...); !slices.Equal(got, want) {
+				t.Errorf("%v: %s threads: %v, one: %v", args, threads, got, want)
 			}
 		}
 	}
@@ -68,8 +68,8 @@ func TestGridAgainstScikitLearn(t *testing.T) {
 		if err := json.Unmarshal([]byte(l.mercer(append([]string{"tune", "--quiet", "--json", "--target", "target"}, args...)...)), &report); err != nil {
 			t.Fatal(err)
 		}
-		for _, at := range report.Grid {
-			scores = append(scores, *at.Score)
+		for _, trial := range report.Grid {
+			scores = append(scores, *trial.Score)
 		}
 		return scores
 	}
@@ -95,7 +95,7 @@ func TestGridAgainstScikitLearn(t *testing.T) {
 		}
 		return fold
 	}
-	given, err := json.Marshal(map[string]any{"svc": folds("breast_cancer.csv", true), "lasso": folds("diabetes.csv", false)})
+	input, err := json.Marshal(map[string]any{"svc": folds("breast_cancer.csv", true), "lasso": folds("diabetes.csv", false)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ for l in (10, 100, 1000):
         e += ((m.predict(X[b]) - y[b])**2).sum()
     lasso.append((e/len(y))**.5)
 print(json.dumps({"svc": svc, "lasso": lasso}))
-`, string(given))
+`, string(input))
 	cmd.Dir, cmd.Stderr = l.folder, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

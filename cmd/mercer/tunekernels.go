@@ -52,29 +52,29 @@ func (t tuned) name(k kernels.Kernel) string {
 	return k.String()
 }
 
-// best returns the index of the result with the best score.
-func best(found []tuned) int {
-	at := 0
-	for i, t := range found {
-		if t.Score() < found[at].Score() {
-			at = i
+// bestIndex returns the index of the result with the best score.
+func bestIndex(results []tuned) int {
+	index := 0
+	for i, t := range results {
+		if t.Score() < results[index].Score() {
+			index = i
 		}
 	}
-	return at
+	return index
 }
 
 // parseKernels returns the kernels of --kernel, or by default a candidate without a kernel.
 func (f *tuneFlags) parseKernels() ([]candidate, error) {
-	over := f.objects.flag()
+	objectFlag := f.objects.flag()
 	if len(f.kernels) == 0 {
-		if over != "" {
-			return nil, f.objects.needed()
+		if objectFlag != "" {
+			return nil, f.objects.missingKernelError()
 		}
 		return []candidate{{}}, nil
 	}
 	var list []candidate
 	for _, text := range f.kernels {
-		if over != "" {
+		if objectFlag != "" {
 			k, err := f.objects.parse(text)
 			if err != nil {
 				return nil, err

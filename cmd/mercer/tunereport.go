@@ -46,9 +46,9 @@ type tuneReport struct {
 	// Warnings also include the warnings of the model.
 	Warnings []string `json:"warnings,omitempty"`
 
-	task    learners.Task
-	best    int
-	several bool // several kernels were tried, and each trial shows the text of its kernel
+	task      learners.Task
+	bestIndex int
+	several   bool // several kernels were tried, and each trial shows the text of its kernel
 }
 
 // tuneTrial is a kernel that was tried.
@@ -67,49 +67,49 @@ type tunePoint struct {
 	Score  *float64 `json:"score"` // null if K + λI is singular to working precision
 }
 
-// shown returns the displayed number for a score. The square root of a mean square is displayed.
-func shown(by tuning.Criterion, score float64) float64 {
-	if by == tuning.Evidence {
+// displayedScore returns the displayed number for a score. The square root of a mean square is displayed.
+func displayedScore(criterion tuning.Criterion, score float64) float64 {
+	if criterion == tuning.Evidence {
 		return score
 	}
 	return math.Sqrt(score)
 }
 
-// newTuneReport makes the report of the searches from one or more kernels. found[at] is the best.
-func newTuneReport(f tuneFlags, found []tuned, at int, dev backend.Device) tuneReport {
-	res := found[at]
-	by, lambda := res.Params.Criterion, res.Lambda()
+// newTuneReport makes the report of the searches from one or more kernels. results[best] is the best.
+func newTuneReport(f tuneFlags, results []tuned, best int, dev backend.Device) tuneReport {
+	res := results[best]
+	criterion, lambda := res.Params.Criterion, res.Lambda()
 	r := tuneReport{
-		Program: "tune", By: f.by, Search: f.search, Kernel: res.name(res.Kernel()), Lambda: &lambda, Score: shown(by, res.Score()),
-		Device: dev.Info().Device, Vary: res.Params.Vary, several: len(found) > 1 || res.object != nil,
+		Program: "tune", By: f.by, Search: f.search, Kernel: res.name(res.Kernel()), Lambda: &lambda, Score: displayedScore(criterion, res.Score()),
+		Device: dev.Info().Device, Vary: res.Params.Vary, several: len(results) > 1 || res.object != nil,
 	}
-	for i, one := range found {
-		if i == at {
-			r.best = len(r.Trials) + one.Best
+	for i, result := range results {
+		if i == best {
+			r.bestIndex = len(r.Trials) + result.Best
 		}
-		for _, t := range one.Trials {
-			r.Trials = append(r.Trials, newTuneTrial(one, t, by))
+		for _, t := range result.Trials {
+			r.Trials = append(r.Trials, newTuneTrial(result, t, criterion))
 		}
 	}
 	return r
 }
 
-// showTrial makes r.Trials[at], with the given λ, the fitted setting of the report.
-func (r *tuneReport) showTrial(at int, lambda, score float64) {
-	r.best, r.Kernel, r.Lambda, r.Score = at, r.Trials[at].Kernel, &lambda, score
-	r.Trials[at].Lambda, r.Trials[at].Score = lambda, score
+// showTrial makes r.Trials[index], with the given λ, the fitted setting of the report.
+func (r *tuneReport) showTrial(index int, lambda, score float64) {
+	r.bestIndex, r.Kernel, r.Lambda, r.Score = index, r.Trials[index].Kernel, &lambda, score
+	r.Trials[index].Lambda, r.Trials[index].Score = lambda, score
 }
 
-func newTuneTrial(found tuned, t tuning.Trial, by tuning.Criterion) tuneTrial {
-	trial := tuneTrial{Kernel: found.name(t.Kernel), Lambda: t.Lambda(), Score: shown(by, t.Score()), Seconds: t.Seconds}
+func newTuneTrial(result tuned, t tuning.Trial, criterion tuning.Criterion) tuneTrial {
+	trial := tuneTrial{Kernel: result.name(t.Kernel), Lambda: t.Lambda(), Score: displayedScore(criterion, t.Score()), Seconds: t.Seconds}
 	for _, p := range kernels.Params(t.Kernel) {
-		if slices.Contains(found.Params.Vary, p.Name) {
+		if slices.Contains(result.Params.Vary, p.Name) {
 			trial.Values = append(trial.Values, p.Value)
 		}
 	}
-	for _, at := range t.Points {
-		point := tunePoint{Lambda: at.Lambda}
-		if v := shown(by, at.Score); !math.IsInf(v, 0) && !math.IsNaN(v) {
+	for _, p := range t.Points {
+		point := tunePoint{Lambda: p.Lambda}
+		if v := displayedScore(criterion, p.Score); !math.IsInf(v, 0) && !math.IsNaN(v) {
 			point.Score = &v
 		}
 		trial.Points = append(trial.Points, point)
@@ -144,7 +144,7 @@ func (r tuneReport) text() string {
 	for _, name := range slices.Sorted(maps.Keys(r.Parameters)) {
 		rows = append(rows, []string{name, r.Parameters[name]})
 	}
-	rows = append(rows, []string{r.heading(), short(r.Score)}, []string{"data", fmt.Sprintf("%s, %s", count(r.N, "row"), count(r.D, "feature"))})
+	rows = append(rows, []string{r.heading(), fourDigits(r.Score)}, []string{"data", fmt.Sprintf("%s, %s", count(r.N, "row"), count(r.D, "feature"))})
 	if r.Assumed != "" {
 		rows = append(rows, []string{"task", r.Assumed})
 	}
@@ -172,11 +172,11 @@ func (r tuneReport) trialsText() string {
 	// If at most four parameters vary, each has a column. Otherwise only the text of the kernel
 	// below the table shows them.
 	head, align := []string{""}, "l"
-	few := len(r.Vary) <= 4 && !r.several
+	valueColumns := len(r.Vary) <= 4 && !r.several
 	if r.several {
 		head, align = append(head, "kernel"), align+"l"
 	}
-	if few {
+	if valueColumns {
 		for _, name := range r.Vary {
 			head, align = append(head, name), align+"r"
 		}
@@ -184,22 +184,22 @@ func (r tuneReport) trialsText() string {
 	lines := [][]string{append(head, "lambda", r.heading(), "time")}
 	align += "rrr"
 	for i, t := range r.Trials {
-		if i != r.best && r.Search == string(tuning.Gradient) {
+		if i != r.bestIndex && r.Search == string(tuning.Gradient) {
 			continue // only the best trial is printed, because a search by gradients may have hundreds of trials
 		}
 		line := []string{""}
-		if i == r.best {
+		if i == r.bestIndex {
 			line[0] = "*"
 		}
 		if r.several {
 			line = append(line, t.Kernel)
 		}
-		if few {
+		if valueColumns {
 			for _, v := range t.Values {
-				line = append(line, short(v))
+				line = append(line, fourDigits(v))
 			}
 		}
-		lines = append(lines, append(line, short(t.Lambda), short(t.Score), seconds(t.Seconds)))
+		lines = append(lines, append(line, fourDigits(t.Lambda), fourDigits(t.Score), seconds(t.Seconds)))
 	}
 	return texttable.Format(align, lines)
 }

@@ -56,27 +56,27 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			}
 		}
 	}
-	devices, done, err := a.openSeveral()
+	devices, closeAll, err := a.openSeveral()
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer closeAll()
 	dev := devices[0]
 	f.otherDevices = devices[1:]
 	memory := a.newBudget(dev)
-	all, err := a.table(file, memory)
+	table, err := a.table(file, memory)
 	if err != nil {
 		return err
 	}
-	task := f.taskFor(all)
+	task := f.taskFor(table)
 	if err := f.checkLearner(task); err != nil {
 		return err
 	}
 	rules := f.objects.rules(f.rules(task))
-	if all, _, err = rules.Weighted(all); err != nil {
+	if table, _, err = rules.Weighted(table); err != nil {
 		return err
 	}
-	train, test, err := holdOut("--test-fraction", "test", all, f.testFraction, f.seed, rules)
+	train, test, err := holdOut("--test-fraction", "test", table, f.testFraction, f.seed, rules)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 		return err
 	}
 	if f.task == "" && f.learner != "gaussian-process" {
-		r.Assumed = assumed(all, f.targets, task)
+		r.Assumed = assumed(table, f.targets, task)
 	}
 	r.N, r.D = train.Rows(), d.enc.Width()
 	if r.Rows = r.N; f.rows > 0 {
@@ -116,12 +116,12 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			return err
 		}
 	}
-	var refused error // error of the final fit, returned after the scores are printed
+	var fitErr error // error of the final fit, returned after the scores are printed
 	if f.model != "" || test != nil {
-		b, at, warning, err := a.fitBest(ctx, dev, f, task, settings, d, memory)
-		if err == nil && at > 0 {
-			settings[at].show(&r)
-			r.PassedOver, r.Warnings = at, append(r.Warnings, warning)
+		b, index, warning, err := a.fitBest(ctx, dev, f, task, settings, d, memory)
+		if err == nil && index > 0 {
+			settings[index].show(&r)
+			r.PassedOver, r.Warnings = index, append(r.Warnings, warning)
 		}
 		if err == nil {
 			for _, fact := range learners.FactsOf(b.Model, flagOf(a.command)) {
@@ -131,11 +131,11 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			r.Refused, refused = a.oneLine(err), err
+			r.Refused, fitErr = a.oneLine(err), err
 		} else if err != nil {
 			return err
 		}
-		if test != nil && refused == nil {
+		if test != nil && fitErr == nil {
 			x, y, err := a.encodeWith(ctx, b, test)
 			if err != nil {
 				return fmt.Errorf("%w; the row was held out by --test-fraction", err)
@@ -148,7 +148,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 				return err
 			}
 		}
-		if f.model != "" && refused == nil {
+		if f.model != "" && fitErr == nil {
 			if err := a.commit(ctx, func() error { return modelfile.Save(f.model, b) }); err != nil {
 				return err
 			}
@@ -156,7 +156,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 		}
 	}
 	// The picture is written only if the model has been written.
-	if f.plot != "" && (f.model == "" || refused == nil) {
+	if f.plot != "" && (f.model == "" || fitErr == nil) {
 		if err := a.writeFile(ctx, "--plot", f.plot, image); err != nil {
 			return err
 		}
@@ -165,8 +165,8 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	r.Seconds = time.Since(start).Seconds()
 	r.Planned, r.Used = memory.total(), process.Read()
 	err = a.printJSONOrText(ctx, r, r.text)
-	if err == nil && refused != nil {
-		err = fmt.Errorf("the scores are those of the search, and the fit to all rows failed: %w", refused)
+	if err == nil && fitErr != nil {
+		err = fmt.Errorf("the scores are those of the search, and the fit to all rows failed: %w", fitErr)
 	}
 	return err
 }
@@ -174,18 +174,18 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 // setting is a scored setting: the parameters of the learner, and the kernel on texts or trees if
 // there is one.
 type setting struct {
-	learner string // "" means the learner that --learner names
-	given   map[string]string
-	object  objects.Kernel
-	score   float64
-	show    func(*tuneReport) // makes the setting the fitted setting of the report
+	learner    string // "" means the learner that --learner names
+	paramTexts map[string]string
+	object     objects.Kernel
+	score      float64
+	show       func(*tuneReport) // makes the setting the fitted setting of the report
 }
 
 // name returns the values of the parameters that the search chose.
 func (s setting) name() string {
 	var list []string
-	for _, parameter := range slices.Sorted(maps.Keys(s.given)) {
-		value := s.given[parameter]
+	for _, parameter := range slices.Sorted(maps.Keys(s.paramTexts)) {
+		value := s.paramTexts[parameter]
 		switch {
 		case parameter == "kernel" && s.object != nil:
 			value = s.object.String()
@@ -193,7 +193,7 @@ func (s setting) name() string {
 			continue
 		}
 		if v, err := strconv.ParseFloat(value, 64); err == nil {
-			value = short(v)
+			value = fourDigits(v)
 		}
 		list = append(list, parameter+" "+value)
 	}
@@ -222,46 +222,46 @@ func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags
 		rank(settings)
 		return r, settings, r.gridPicture, nil
 	}
-	found, err := a.searchAll(ctx, devices[0], *f, d, memory)
+	results, err := a.searchAll(ctx, devices[0], *f, d, memory)
 	if err != nil {
 		return r, nil, nil, err
 	}
-	at := best(found)
-	r = newTuneReport(*f, found, at, devices[0])
-	if text := found[at].Warning; text != "" {
+	best := bestIndex(results)
+	r = newTuneReport(*f, results, best, devices[0])
+	if text := results[best].Warning; text != "" {
 		r.Warnings = []string{text}
 	}
 	trial := 0 // index of a trial in the report
-	for _, one := range found {
-		learner := f.learnerFor(one, task)
-		for _, t := range one.Trials {
+	for _, result := range results {
+		learner := f.learnerFor(result, task)
+		for _, t := range result.Trials {
 			for _, p := range t.Points {
 				if math.IsInf(p.Score, 0) || math.IsNaN(p.Score) {
 					continue
 				}
-				given := map[string]string{"lambda": exact(p.Lambda), "intercept": strconv.FormatBool(!f.noIntercept)}
+				paramTexts := map[string]string{"lambda": exact(p.Lambda), "intercept": strconv.FormatBool(!f.noIntercept)}
 				if learner != "ridge" {
-					given["kernel"] = t.Kernel.String()
+					paramTexts["kernel"] = t.Kernel.String()
 				}
 				if learner == "gaussian-process" {
-					given["optimize"] = "false"
+					paramTexts["optimize"] = "false"
 				}
-				place := trial
-				settings = append(settings, setting{learner, given, one.object, p.Score, func(r *tuneReport) { r.showTrial(place, p.Lambda, shown(one.Params.Criterion, p.Score)) }})
+				index := trial
+				settings = append(settings, setting{learner, paramTexts, result.object, p.Score, func(r *tuneReport) { r.showTrial(index, p.Lambda, displayedScore(result.Params.Criterion, p.Score)) }})
 			}
 			trial++
 		}
 	}
 	rank(settings)
-	return r, settings, func() (picture, error) { return surfacePicture(found[at].Result), nil }, nil
+	return r, settings, func() (picture, error) { return surfacePicture(results[best].Result), nil }, nil
 }
 
 // fitBest fits the best setting that can be fitted to all rows, and returns its index in settings.
 // If the setting with the best score could not be fitted, warning names it. After an error fitBest
 // tries the next setting, unless memory or time ran out: every setting could be fitted to the rows
 // of the search, so that the error must come from the setting.
-func (a *app) fitBest(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, settings []setting, d *tuneData, memory *budget) (b modelfile.Bundle, at int, warning string, err error) {
-	at, warning, err = attempt.Candidates{
+func (a *app) fitBest(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, settings []setting, d *tuneData, memory *budget) (b modelfile.Bundle, index int, warning string, err error) {
+	index, warning, err = attempt.Candidates{
 		Len:  len(settings),
 		Name: func(i int) string { return settings[i].name() },
 		Refused: func(err error) bool {
@@ -270,11 +270,11 @@ func (a *app) fitBest(ctx context.Context, dev backend.Device, f tuneFlags, task
 		Fit: func(i int) (err error) {
 			s := settings[i]
 			f.learner = cmp.Or(s.learner, f.learner)
-			b, err = a.fitTuned(ctx, dev, f, task, s.given, s.object, d, memory)
+			b, err = a.fitTuned(ctx, dev, f, task, s.paramTexts, s.object, d, memory)
 			return err
 		},
 	}.First()
-	return b, at, warning, err
+	return b, index, warning, err
 }
 
 // learnData learns the encoding of a table and encodes it.
@@ -316,7 +316,7 @@ func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d 
 	}
 	rows := f.sample(d.y)
 	y, weights := rowsAt(d.signs, rows), weightsAt(d.product, rows)
-	var found []tuned
+	var results []tuned
 	for i, c := range list {
 		x, err := a.begin(ctx, &f, d, rows, &c)
 		if err != nil {
@@ -332,16 +332,16 @@ func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d 
 			return nil, err
 		}
 		limits := learners.Options{}
-		within := memory.fitting(ctx, &limits)
+		fitCtx := memory.fitting(ctx, &limits)
 		par.Memory = limits.Memory
-		res, err := tuning.Search(within, dev, problem, par)
+		res, err := tuning.Search(fitCtx, dev, problem, par)
 		p.close()
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, tuned{c, res})
+		results = append(results, tuned{c, res})
 	}
-	return found, nil
+	return results, nil
 }
 
 // begin returns the given rows as the matrix that the candidate's kernel takes. If the candidate
@@ -463,18 +463,18 @@ func (f *tuneFlags) learnerFor(t tuned, task learners.Task) string {
 	}
 }
 
-// fitTuned fits the learner to all rows, with the parameters in given. object is the kernel on
+// fitTuned fits the learner to all rows, with the parameters in paramTexts. object is the kernel on
 // texts or trees, or nil.
-func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, given map[string]string, object objects.Kernel, data *tuneData, memory *budget) (modelfile.Bundle, error) {
+func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, paramTexts map[string]string, object objects.Kernel, data *tuneData, memory *budget) (modelfile.Bundle, error) {
 	b := modelfile.Bundle{Encoder: data.enc}
 	d, err := learners.Find(f.learner)
 	if err != nil {
 		return b, err
 	}
-	if f.learner == "gaussian-process" && given["lambda"] == "0" {
+	if f.learner == "gaussian-process" && paramTexts["lambda"] == "0" {
 		return b, usagef("--learner: gaussian-process needs a lambda > 0, but the search found 0; use kernel-ridge")
 	}
-	fit, err := d.Make(task, given)
+	fit, err := d.Make(task, paramTexts)
 	if err != nil {
 		return b, err
 	}
@@ -485,7 +485,7 @@ func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, tas
 			return b, err
 		}
 		n, d := x.Dims()
-		memory.also(8 * int64(n) * int64(d))
+		memory.addData(8 * int64(n) * int64(d))
 	}
 	p := a.newProgress()
 	defer p.close()
@@ -494,11 +494,11 @@ func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, tas
 		return b, err
 	}
 	r := newFitReport(a.command, b.Model, dev)
-	r.Task, r.Parameters, r.order = task, given, slices.Sorted(maps.Keys(given))
+	r.Task, r.Parameters, r.order = task, paramTexts, slices.Sorted(maps.Keys(paramTexts))
 	r.N, r.D = x.Dims()
 	if b.Objects != nil {
 		r.D, r.Kernel = 1, b.Objects.Kernel
 	}
-	b.Fit = r.saved()
+	b.Fit = r.savedJSON()
 	return b, nil
 }

@@ -74,19 +74,19 @@ func (a *app) update(ctx context.Context, model, out string, remove bool, file s
 	o := learners.Options{Weights: weights}
 	ctx = memory.fitting(ctx, &o)
 	change := learners.Append[learners.Model]
-	what := "appended"
+	action := "appended"
 	if remove {
-		change, what = learners.Remove[learners.Model], "removed"
+		change, action = learners.Remove[learners.Model], "removed"
 	}
 	if b.Model, err = change(ctx, dev, b.Model, x, y, o); err != nil {
 		return err
 	}
-	return a.saveUpdated(ctx, b, out, count(t.Rows(), "row")+" "+what)
+	return a.saveUpdated(ctx, b, out, count(t.Rows(), "row")+" "+action)
 }
 
 // merge saves the model of the training rows of two models.
-func (a *app) merge(ctx context.Context, model, out, other string) error {
-	if err := a.checkOutput(ctx, "--out", out, other, ""); err != nil {
+func (a *app) merge(ctx context.Context, model, out, otherModel string) error {
+	if err := a.checkOutput(ctx, "--out", out, otherModel, ""); err != nil {
 		return err
 	}
 	dev, b, _, _, err := a.openModel(model, "", true)
@@ -94,7 +94,7 @@ func (a *app) merge(ctx context.Context, model, out, other string) error {
 		return err
 	}
 	defer dev.Close()
-	second, err := modelfile.Load(other)
+	second, err := modelfile.Load(otherModel)
 	if err != nil {
 		return err
 	}
@@ -102,12 +102,12 @@ func (a *app) merge(ctx context.Context, model, out, other string) error {
 		return errCalibrated
 	}
 	if second.Encoder == nil || !slices.EqualFunc(b.Encoder.Inputs, second.Encoder.Inputs, sameFeatures) || !slices.Equal(b.Encoder.Outputs, second.Encoder.Outputs) {
-		return usagef("update: %s and %s make features of the columns of a table by different rules; fit both by mercer fit --no-standardize, to the same columns", model, other)
+		return usagef("update: %s and %s make features of the columns of a table by different rules; fit both by mercer fit --no-standardize, to the same columns", model, otherModel)
 	}
 	if b.Model, err = learners.Merge(ctx, dev, b.Model, second.Model); err != nil {
 		return err
 	}
-	return a.saveUpdated(ctx, b, out, other+" merged")
+	return a.saveUpdated(ctx, b, out, otherModel+" merged")
 }
 
 // sameFeatures reports whether two inputs encode cells that are not missing in the same way.
@@ -126,10 +126,10 @@ func sameFeatures(a, b dataset.Input) bool {
 var errCalibrated = usagef("update: the calibrated intervals would not be those of the new model; fit a model without --calibrate")
 
 // saveUpdated saves the new model, and prints what was done.
-func (a *app) saveUpdated(ctx context.Context, b modelfile.Bundle, out, what string) error {
+func (a *app) saveUpdated(ctx context.Context, b modelfile.Bundle, out, summary string) error {
 	b.Fit = nil // the old report describes a fit to other rows
 	if err := a.commit(ctx, func() error { return modelfile.Save(out, b) }); err != nil {
 		return err
 	}
-	return a.print(ctx, fmt.Sprintf("model in %s: %s\n", out, what))
+	return a.print(ctx, fmt.Sprintf("model in %s: %s\n", out, summary))
 }

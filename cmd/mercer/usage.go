@@ -23,42 +23,42 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 // A refusal lists flags that have no effect in a call if holds is true, and says why.
 type refusal struct {
-	holds bool
-	flags string // names of the flags, separated by spaces
-	why   string
-	by    string // the flag on which the condition depends, or ""; unless by is "", help hides the refused flags only if this flag is given
+	holds         bool
+	flags         string // names of the flags, separated by spaces
+	reason        string
+	conditionFlag string // the flag on which the condition depends, or ""; if a flag is named, help hides the refused flags only if this flag is given
 }
 
 // refusing makes a command return an error for flags that have no effect, and hides these flags
 // from its help. Call refusing before learnerFlags.add: the help of the learner must be complete
 // before flags are hidden.
 func refusing(c *cobra.Command, reasons func() []refusal) *cobra.Command {
-	each := func(do func(flag *pflag.Flag, r refusal)) {
+	forEach := func(apply func(flag *pflag.Flag, r refusal)) {
 		for _, r := range reasons() {
 			for name := range strings.FieldsSeq(r.flags) {
 				if flag := c.Flags().Lookup(name); r.holds && flag != nil {
-					do(flag, r)
+					apply(flag, r)
 				}
 			}
 		}
 	}
-	before := c.PreRunE
+	preRun := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) (err error) {
-		if before != nil {
-			err = before(c, args)
+		if preRun != nil {
+			err = preRun(c, args)
 		}
-		each(func(flag *pflag.Flag, r refusal) {
+		forEach(func(flag *pflag.Flag, r refusal) {
 			value := flag.Value.String()
 			nothing := value == flag.DefValue && slices.Contains([]string{"0", "false"}, value) // the value is the default and means "no", as in --stream=false
 			if flag.Changed && !nothing && err == nil {
-				err = usagef("--%s: %s", flag.Name, r.why)
+				err = usagef("--%s: %s", flag.Name, r.reason)
 			}
 		})
 		return err
 	}
 	beforeHelp(c, func() {
-		each(func(flag *pflag.Flag, r refusal) {
-			flag.Hidden = flag.Hidden || r.by == "" || c.Flags().Changed(r.by)
+		forEach(func(flag *pflag.Flag, r refusal) {
+			flag.Hidden = flag.Hidden || r.conditionFlag == "" || c.Flags().Changed(r.conditionFlag)
 		})
 	})
 	return c
@@ -86,7 +86,7 @@ func badValue(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		value := f.Value.String()
 		if p, ok := f.Value.(*parameterFlag); ok {
-			value = p.given[p.name]
+			value = p.paramTexts[p.name]
 		}
 		means := slices.Contains([]string{"device", "comment", "compare-by"}, f.Name) // an empty value means auto, or none
 		switch {
@@ -104,7 +104,7 @@ func badValue(c *cobra.Command) (err error) {
 func flagError(c *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
-		without *pflag.ValueRequiredError
+		noValue *pflag.ValueRequiredError
 		invalid *pflag.InvalidValueError
 		syntax  *strconv.NumError
 	)
@@ -119,8 +119,8 @@ func flagError(c *cobra.Command, err error) error {
 			return usagef("unknown flag --out: the file to write is --model; %s --help lists the flags", c.CommandPath())
 		}
 		return usagef("unknown flag --%s%s; %s --help lists the flags", name, didYouMean("--", name, names), c.CommandPath())
-	case errors.As(err, &without):
-		return usagef("--%s: needs a value", without.GetSpecifiedName())
+	case errors.As(err, &noValue):
+		return usagef("--%s: needs a value", noValue.GetSpecifiedName())
 	case errors.As(err, &invalid) && errors.As(err, &syntax):
 		kind := map[string]string{"float64": "a number", "int": "an integer", "uint64": "an integer ≥ 0", "bool": "true or false",
 			"intSlice": "integers such as 1,2,4", "float64Slice": "numbers such as 0.1,1,10"}
@@ -134,8 +134,8 @@ func flagError(c *cobra.Command, err error) error {
 // commandOrFlagError returns an error for an unknown command if the first word is not a flag, and
 // otherwise flagError.
 func (a *app) commandOrFlagError(c *cobra.Command, err error) error {
-	if at := strings.Count(c.CommandPath(), " "); c.HasSubCommands() && len(a.args) > at && !strings.HasPrefix(a.args[at], "-") {
-		return a.subcommand(c, a.args[at:])
+	if depth := strings.Count(c.CommandPath(), " "); c.HasSubCommands() && len(a.args) > depth && !strings.HasPrefix(a.args[depth], "-") {
+		return a.subcommand(c, a.args[depth:])
 	}
 	return flagError(c, err)
 }
@@ -150,13 +150,13 @@ func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
 			if args = slices.DeleteFunc(args, func(arg string) bool { return arg == "--help" || arg == "-h" }); len(args) == 0 {
 				return root.Help()
 			}
-			c, rest, err := root.Find(args)
+			c, remaining, err := root.Find(args)
 			if err == nil && c != root {
-				if err := c.ParseFlags(rest); err != nil {
+				if err := c.ParseFlags(remaining); err != nil {
 					return flagError(c, err)
 				}
-				if rest = c.Flags().Args(); c.HasSubCommands() && len(rest) > 0 {
-					return a.subcommand(c, rest)
+				if remaining = c.Flags().Args(); c.HasSubCommands() && len(remaining) > 0 {
+					return a.subcommand(c, remaining)
 				}
 			}
 			if len(args) > 0 && (err != nil || c == root) {
@@ -166,10 +166,10 @@ func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
 			return c.Help()
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) (list []string, _ cobra.ShellCompDirective) {
-			if c, rest, err := root.Find(args); err == nil && len(rest) == 0 {
-				for _, below := range c.Commands() {
-					if below.IsAvailableCommand() || below.IsAdditionalHelpTopicCommand() {
-						list = append(list, below.Name()+"\t"+below.Short)
+			if c, remaining, err := root.Find(args); err == nil && len(remaining) == 0 {
+				for _, sub := range c.Commands() {
+					if sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
+						list = append(list, sub.Name()+"\t"+sub.Short)
 					}
 				}
 			}
@@ -192,8 +192,8 @@ func (a *app) subcommand(c *cobra.Command, args []string) error {
 
 // didYouMean returns ", did you mean NAME?" if one of the names is similar, and otherwise "".
 func didYouMean(prefix, got string, names []string) string {
-	if best := suggest.Nearest(got, names); best != "" {
-		return fmt.Sprintf(", did you mean %s%s?", prefix, best)
+	if nearest := suggest.Nearest(got, names); nearest != "" {
+		return fmt.Sprintf(", did you mean %s%s?", prefix, nearest)
 	}
 	return ""
 }

@@ -33,11 +33,11 @@ func (f *weightFlags) check() error {
 	}
 	var seen []string
 	for _, text := range f.classes {
-		at := strings.LastIndex(text, "=")
-		if at < 0 {
+		sep := strings.LastIndex(text, "=")
+		if sep < 0 {
 			return usagef("--class-weight: want %s, or CLASS=W for each of some classes, got %q", balanced, text)
 		}
-		name, number := strings.TrimSpace(text[:at]), text[at+1:]
+		name, number := strings.TrimSpace(text[:sep]), text[sep+1:]
 		w, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 		switch {
 		case err != nil || !(w > 0) || math.IsInf(w, 1):
@@ -75,13 +75,13 @@ func (f *weightFlags) ofClasses(names []string, totals []float64) ([]float64, er
 		return factors, nil
 	}
 	for _, text := range f.classes {
-		at := strings.LastIndex(text, "=")
-		name := strings.TrimSpace(text[:at])
+		sep := strings.LastIndex(text, "=")
+		name := strings.TrimSpace(text[:sep])
 		k := slices.IndexFunc(names, func(class string) bool { return sameLabel(class, name) })
 		if k < 0 {
-			return nil, usagef("--class-weight: no class is called %q%s; the classes are: %s", name, didYouMean("", name, names), strings.Join(names[:min(len(names), mostShown)], ", "))
+			return nil, usagef("--class-weight: no class is called %q%s; the classes are: %s", name, didYouMean("", name, names), strings.Join(names[:min(len(names), maxShownClasses)], ", "))
 		}
-		factors[k], _ = strconv.ParseFloat(strings.TrimSpace(text[at+1:]), 64)
+		factors[k], _ = strconv.ParseFloat(strings.TrimSpace(text[sep+1:]), 64)
 	}
 	return factors, nil
 }
@@ -177,17 +177,17 @@ func weightsAt(weights []float64, rows []int) []float64 {
 	if weights == nil {
 		return nil
 	}
-	some := make([]float64, len(rows))
+	selected := make([]float64, len(rows))
 	for i, row := range rows {
-		some[i] = weights[row]
+		selected[i] = weights[row]
 	}
-	return some
+	return selected
 }
 
 // scoreWeights returns the rows of a table to score. If the model was fitted with weights, it
 // returns only the rows of weight > 0, with their weights, and the name of the weight column. If
 // the table lacks this column, all rows have the weight 1, and a notice says so.
-func (a *app) scoreWeights(enc *dataset.Encoder, t *dataset.Table) (rows *dataset.Table, weights []float64, used string, err error) {
+func (a *app) scoreWeights(enc *dataset.Encoder, t *dataset.Table) (rows *dataset.Table, weights []float64, column string, err error) {
 	if enc.Weight == "" || !slices.Contains(t.Names(), enc.Weight) {
 		a.noWeights(enc, t.Source)
 		return t, nil, "", nil

@@ -37,12 +37,12 @@ func commandIn(t *testing.T, folder string) func(code int, args ...string) (stdo
 func columnOf(t *testing.T, text, name string) (values []float64) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	at := slices.Index(strings.Split(lines[0], ","), name)
-	if at < 0 {
+	column := slices.Index(strings.Split(lines[0], ","), name)
+	if column < 0 {
 		t.Fatalf("no column %s: %s", name, lines[0])
 	}
 	for _, line := range lines[1:] {
-		v, err := strconv.ParseFloat(strings.Split(line, ",")[at], 64)
+		v, err := strconv.ParseFloat(strings.Split(line, ",")[column], 64)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,8 +104,8 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 	}) {
 		t.Run(c.learner+" "+strings.Join(c.flags, " "), func(t *testing.T) {
 			mercer := commandIn(t, folder)
-			other := map[string]string{"y": "k", "k": "y"}[c.target]
-			fit := append([]string{"fit", "--quiet", "--learner", c.learner, "--target", c.target, "--drop", other}, c.flags...)
+			unused := map[string]string{"y": "k", "k": "y"}[c.target]
+			fit := append([]string{"fit", "--quiet", "--learner", c.learner, "--target", c.target, "--drop", unused}, c.flags...)
 			mercer(0, append(fit, "--drop", "id", "--weight", "w", "--model", "@w.st", "@w.csv")...)
 			mercer(0, append(fit, "--drop", "id,w", "--model", "@r.st", "@r.csv")...)
 			column, flags := "prediction", []string{"predict", "--quiet"}
@@ -131,9 +131,9 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 				}
 			}
 			for _, figure := range []string{"rmse", "mae", "r2", "accuracy", "log_loss", "auc"} {
-				u, some := scores[0][figure].(float64)
-				v, both := scores[1][figure].(float64)
-				if some != both || !(math.Abs(u-v) <= 2e-3) { // twice the tolerance of the predictions
+				u, ok1 := scores[0][figure].(float64)
+				v, ok2 := scores[1][figure].(float64)
+				if ok1 != ok2 || !(math.Abs(u-v) <= 2e-3) { // twice the tolerance of the predictions
 					t.Errorf("%s %v, with rows repeated %v", figure, u, v)
 				}
 			}
@@ -149,9 +149,9 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 // classes and n_c rows of the class.
 func TestClassWeightsOfScikitLearn(t *testing.T) {
 	folder := t.TempDir()
-	var two, three strings.Builder
-	two.WriteString("a,b,k\n")
-	three.WriteString("a,b,k\n")
+	var twoClasses, threeClasses strings.Builder
+	twoClasses.WriteString("a,b,k\n")
+	threeClasses.WriteString("a,b,k\n")
 	for i := range 30 {
 		u, v := i*7%17, i*5%13
 		class := "often"
@@ -161,12 +161,12 @@ func TestClassWeightsOfScikitLearn(t *testing.T) {
 			class = "mid"
 		}
 		line := fmt.Sprintf("%v,%v,%s\n", float64(u)/4, float64(v)/4, class)
-		three.WriteString(line)
+		threeClasses.WriteString(line)
 		if class != "mid" {
-			two.WriteString(line)
+			twoClasses.WriteString(line)
 		}
 	}
-	for name, text := range map[string]string{"2.csv": two.String(), "3.csv": three.String(), "t.csv": "a,b\n0,0\n1,2.5\n3.5,1\n4,3\n"} {
+	for name, text := range map[string]string{"2.csv": twoClasses.String(), "3.csv": threeClasses.String(), "t.csv": "a,b\n0,0\n1,2.5\n3.5,1\n4,3\n"} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -229,10 +229,10 @@ func TestWeightsFollowTheirRows(t *testing.T) {
 	// The squared errors of the outliers, about 1e6 each, have a sum below 2e7. With the weight
 	// 1e-12 they change the root mean square by less than √(2e-5) < 5e-3.
 	const bound = 5e-3
-	small := func(what string, v any) {
+	checkSmall := func(name string, v any) {
 		t.Helper()
 		if f, ok := v.(float64); !ok || !(f <= bound) {
-			t.Errorf("%s: %v", what, v)
+			t.Errorf("%s: %v", name, v)
 		}
 	}
 	report := func(args ...string) (r map[string]any) {
@@ -245,17 +245,17 @@ func TestWeightsFollowTheirRows(t *testing.T) {
 	}
 	rmse := func(r any) any { return r.(map[string]any)["measures"].([]any)[0].(map[string]any)["mean"] }
 	ridge := []string{"--learner", "ridge", "--lambda", "1e-9"}
-	small("cv", rmse(report(append([]string{"cv", "--repeats", "2"}, ridge...)...)))
+	checkSmall("cv", rmse(report(append([]string{"cv", "--repeats", "2"}, ridge...)...)))
 	boot := report(append([]string{"bootstrap", "--rounds", "5"}, ridge...)...)
-	small("bootstrap", rmse(boot))
-	small("bootstrap, out of the bag", boot["error_out_of_bag"])
-	small("bootstrap, learned", boot["error_apparent"])
+	checkSmall("bootstrap", rmse(boot))
+	checkSmall("bootstrap, out of the bag", boot["error_out_of_bag"])
+	checkSmall("bootstrap, learned", boot["error_apparent"])
 	for _, l := range report("compare", "--learner", "ridge,bayes-ridge", "--lambda", "1e-9")["learners"].([]any) {
-		small("compare", rmse(l))
+		checkSmall("compare", rmse(l))
 	}
 	for _, flags := range [][]string{{"--learner", "lasso", "--grid", "lambda=1e-9"}, {"--by", "kfold", "--kernel", "linear()"}, {"--kernel", "linear()"}} {
-		small("tune "+strings.Join(flags, " "), report(append([]string{"tune"}, flags...)...)["score"])
+		checkSmall("tune "+strings.Join(flags, " "), report(append([]string{"tune"}, flags...)...)["score"])
 	}
 	fit := report(append([]string{"fit", "--model", "@m.st", "--test-fraction", "0.3"}, ridge...)...)
-	small("fit", fit["test"].(map[string]any)["rmse"])
+	checkSmall("fit", fit["test"].(map[string]any)["rmse"])
 }

@@ -20,8 +20,8 @@ func Zeros[T byte | float32 | float64](n int) []T {
 		to = hugePage
 	}
 	data := make([]T, n+to/size)
-	off := (to - int(uintptr(unsafe.Pointer(unsafe.SliceData(data)))%uintptr(to))) % to / size
-	data = data[off : off+n : off+n]
+	offset := (to - int(uintptr(unsafe.Pointer(unsafe.SliceData(data)))%uintptr(to))) % to / size
+	data = data[offset : offset+n : offset+n]
 	if to == hugePage {
 		adviseHuge(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), n*size))
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"slices"
-	"strconv"
 
 	"github.com/mercer-go/mercer"
 	"github.com/mercer-go/mercer/learners"
@@ -64,18 +63,18 @@ func (m *served) format(f form, list []mercer.Prediction, want Want) ([]byte, er
 func (m *served) csv(list []mercer.Prediction) ([]byte, error) {
 	var names []string
 	var cells []func(p *mercer.Prediction) string
-	add := func(what string, keys []string, cell func(p *mercer.Prediction, key string) string) {
+	add := func(prefix string, keys []string, cell func(p *mercer.Prediction, key string) string) {
 		for _, key := range keys {
-			name := what
+			name := prefix
 			if len(keys) > 1 {
 				name += "_" + key
 			}
 			names, cells = append(names, name), append(cells, func(p *mercer.Prediction) string { return cell(p, key) })
 		}
 	}
-	numbers := func(what string, keys []string, of func(p *mercer.Prediction) map[string]float64) {
-		if len(list) > 0 && of(&list[0]) != nil {
-			add(what, keys, func(p *mercer.Prediction, key string) string { return strconv.FormatFloat(of(p)[key], 'g', -1, 64) })
+	numbers := func(prefix string, keys []string, valuesOf func(p *mercer.Prediction) map[string]float64) {
+		if len(list) > 0 && valuesOf(&list[0]) != nil {
+			add(prefix, keys, func(p *mercer.Prediction, key string) string { return number(valuesOf(p)[key]) })
 		}
 	}
 	classes, outputs := m.Model.Classes().Names, m.outputs()

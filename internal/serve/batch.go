@@ -82,22 +82,22 @@ func (b *batcher) work() {
 			b.mu.Unlock()
 			return
 		}
-		var now, later []*waiter // rows with the same options as the first row, and all other rows
+		var batch, later []*waiter // rows with the same options as the first row, and all other rows
 		for _, w := range b.waiting {
 			switch {
 			case w.ctx.Err() != nil: // the client no longer waits for this row
-			case len(now) < maxBatch && (len(now) == 0 || w.want == now[0].want):
-				now = append(now, w)
+			case len(batch) < maxBatch && (len(batch) == 0 || w.want == batch[0].want):
+				batch = append(batch, w)
 			default:
 				later = append(later, w)
 			}
 		}
 		b.waiting = later
 		b.mu.Unlock()
-		if len(now) > 0 {
-			b.run(now...)
+		if len(batch) > 0 {
+			b.run(batch...)
 		}
-		for _, w := range now {
+		for _, w := range batch {
 			close(w.done)
 		}
 	}
@@ -112,7 +112,7 @@ func (b *batcher) run(list ...*waiter) {
 	}
 	defer cancel()
 	b.metrics.batches.observe(float64(len(list)))
-	x, err := stacked(list)
+	x, err := stackRows(list)
 	var results []mercer.Prediction
 	if err == nil {
 		results, err = predictRows(ctx, b.model, x, list[0].want)
@@ -145,8 +145,8 @@ func predictRows(ctx context.Context, m *mercer.Model[learners.Model], rows any,
 	return m.PredictRows(ctx, rows, want)
 }
 
-// stacked returns a matrix of the rows in list; all these rows are dense, or all are sparse.
-func stacked(list []*waiter) (mat.Matrix, error) {
+// stackRows returns a matrix of the rows in list; all these rows are dense, or all are sparse.
+func stackRows(list []*waiter) (mat.Matrix, error) {
 	if len(list) == 1 {
 		return list[0].x, nil
 	}

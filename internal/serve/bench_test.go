@@ -37,29 +37,29 @@ func BenchmarkOneRow(b *testing.B) {
 		defer web.Close()
 		target = web.URL + "/predict"
 	}
-	at, err := url.Parse(target)
+	targetURL, err := url.Parse(target)
 	if err != nil {
 		b.Fatal(err)
 	}
 	const body = `{"age":59,"sex":2,"bmi":32.1,"bp":101,"s1":157,"s2":93.2,"s3":38,"s4":4,"s5":4.86,"s6":87}`
-	request := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", at.RequestURI(), at.Host, len(body), body)
+	request := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", targetURL.RequestURI(), targetURL.Host, len(body), body)
 	for _, connections := range []int{1, 8} {
 		b.Run(fmt.Sprint("connections=", connections), func(b *testing.B) {
 			times := make([][]time.Duration, connections)
-			var left atomic.Int64
-			left.Store(int64(b.N))
+			var remaining atomic.Int64
+			remaining.Store(int64(b.N))
 			b.ResetTimer()
-			var wait sync.WaitGroup
+			var wg sync.WaitGroup
 			for i := range times {
-				wait.Go(func() {
-					c, err := net.Dial("tcp", at.Host)
+				wg.Go(func() {
+					c, err := net.Dial("tcp", targetURL.Host)
 					if err != nil {
 						b.Error(err)
 						return
 					}
 					defer c.Close()
 					r := bufio.NewReader(c)
-					for left.Add(-1) >= 0 {
+					for remaining.Add(-1) >= 0 {
 						begin := time.Now()
 						if _, err = io.WriteString(c, request); err == nil {
 							err = readAnswer(r)
@@ -72,12 +72,12 @@ func BenchmarkOneRow(b *testing.B) {
 					}
 				})
 			}
-			wait.Wait()
+			wg.Wait()
 			b.StopTimer()
-			all := slices.Sorted(slices.Values(slices.Concat(times...)))
-			if len(all) > 0 {
-				b.ReportMetric(float64(len(all))/b.Elapsed().Seconds(), "requests/s")
-				b.ReportMetric(float64(all[len(all)*99/100].Microseconds())/1000, "ms-p99")
+			sorted := slices.Sorted(slices.Values(slices.Concat(times...)))
+			if len(sorted) > 0 {
+				b.ReportMetric(float64(len(sorted))/b.Elapsed().Seconds(), "requests/s")
+				b.ReportMetric(float64(sorted[len(sorted)*99/100].Microseconds())/1000, "ms-p99")
 			}
 		})
 	}

@@ -112,13 +112,13 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, row *quickRow)
 		_, err = buf.ReadFrom(http.MaxBytesReader(w, r.Body, s.MaxBody))
 		body = buf.Bytes()
 	}
-	var slow net.Error
+	var netErr net.Error
 	switch {
 	case err == nil:
 		return body, nil
 	case errors.As(err, new(*http.MaxBytesError)):
 		return nil, tooLarge
-	case errors.As(err, &slow) && slow.Timeout():
+	case errors.As(err, &netErr) && netErr.Timeout():
 		return nil, failf(http.StatusRequestTimeout, "the body did not arrive within %v", s.Timeout)
 	}
 	return nil, failf(http.StatusBadRequest, "the body cannot be read: %.200v", err)
@@ -143,8 +143,8 @@ func rowsOf(f *form, body []byte, e *dataset.Encoder, columns []string) (t *data
 		}
 		t, err = fromJSON(body, columns)
 	}
-	if fault := (*dataset.Error)(nil); errors.As(err, &fault) {
-		fault.Source = "body"
+	if dataErr := (*dataset.Error)(nil); errors.As(err, &dataErr) {
+		dataErr.Source = "body"
 	}
 	return t, err
 }
@@ -190,7 +190,7 @@ func fromJSON(body []byte, columns []string) (*dataset.Table, error) {
 	objects := make([]byte, 0, 2*len(body)+len(rows))
 	for i, row := range rows {
 		if len(row) != len(columns) {
-			return nil, failf(http.StatusBadRequest, "body: row %d has %s, the model has %s: %s", i+1, count.Of(len(row), "cell"), count.Of(len(columns), "column"), listed(columns))
+			return nil, failf(http.StatusBadRequest, "body: row %d has %s, the model has %s: %s", i+1, count.Of(len(row), "cell"), count.Of(len(columns), "column"), listColumns(columns))
 		}
 		objects = append(objects, "[,"[min(i, 1)], '{')
 		for j, cell := range row {
@@ -204,10 +204,10 @@ func fromJSON(body []byte, columns []string) (*dataset.Table, error) {
 	return dataset.FromRows("body", json.RawMessage(append(objects, ']')))
 }
 
-// listed returns the names of the columns as text, but at most 20 names.
-func listed(columns []string) string {
-	if more := len(columns) - 20; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(columns[:20], ", "), more)
+// listColumns returns the names of the columns as text, but at most 20 names.
+func listColumns(columns []string) string {
+	if omitted := len(columns) - 20; omitted > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(columns[:20], ", "), omitted)
 	}
 	return strings.Join(columns, ", ")
 }
@@ -260,8 +260,8 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if f == array && want == (Want{}) {
-		m := s.use()
-		answer := m.quick.answer(r.Context(), m.Model, row, body)
+		m := s.acquire()
+		answer := m.fastPath.answer(r.Context(), m.Model, row, body)
 		m.users.Done()
 		if answer != nil {
 			s.metrics.batches.observe(1)
@@ -274,13 +274,13 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	if len(body) >= largeBody {
 		select {
-		case s.large <- struct{}{}:
-			defer func() { <-s.large }()
+		case s.largeRequests <- struct{}{}:
+			defer func() { <-s.largeRequests }()
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	m := s.use()
+	m := s.acquire()
 	defer m.users.Done()
 	if err := m.Check(want); err != nil {
 		return err

@@ -45,9 +45,9 @@ var (
 func (h *histogram) observe(rows float64) { h.add(batchBounds, rows) }
 
 func (h *histogram) add(bounds []float64, v float64) {
-	at, _ := slices.BinarySearch(bounds, v)
+	bucket, _ := slices.BinarySearch(bounds, v)
 	h.mu.Lock()
-	h.counts[at]++
+	h.counts[bucket]++
 	h.sum += v
 	h.mu.Unlock()
 }
@@ -79,33 +79,33 @@ func (s *Server) exposition() []byte {
 	head := func(name, kind, help string) {
 		fmt.Fprintf(&buf, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 	}
-	one := func(name, kind, help string, v float64) {
+	writeMetric := func(name, kind, help string, v float64) {
 		head(name, kind, help)
 		fmt.Fprintf(&buf, "%s %s\n", name, number(v))
 	}
 	m := &s.metrics
 	m.mu.Lock()
-	all := maps.Clone(m.answered)
+	counts := maps.Clone(m.answered)
 	m.mu.Unlock()
 	head("mercer_requests_total", "counter", "Answered requests; 499 stands for a client that has gone.")
-	for _, a := range slices.SortedFunc(maps.Keys(all), func(a, b answered) int {
+	for _, a := range slices.SortedFunc(maps.Keys(counts), func(a, b answered) int {
 		return slices.Compare([]string{a.path, strconv.Itoa(a.status)}, []string{b.path, strconv.Itoa(b.status)})
 	}) {
-		fmt.Fprintf(&buf, "mercer_requests_total{path=%q,code=\"%d\"} %d\n", a.path, a.status, all[a])
+		fmt.Fprintf(&buf, "mercer_requests_total{path=%q,code=\"%d\"} %d\n", a.path, a.status, counts[a])
 	}
-	one("mercer_rows_total", "counter", "Rows that were predicted.", float64(m.rows.Load()))
-	one("mercer_requests_running", "gauge", "Requests to /predict that are running.", float64(m.running.Load()))
+	writeMetric("mercer_rows_total", "counter", "Rows that were predicted.", float64(m.rows.Load()))
+	writeMetric("mercer_requests_running", "gauge", "Requests to /predict that are running.", float64(m.running.Load()))
 	m.seconds.write(&buf, head, "mercer_request_seconds", "Time from the header of a request to /predict to the end of its answer.", secondBounds)
 	m.batches.write(&buf, head, "mercer_batch_rows", "Rows of requests of one row that were predicted together.", batchBounds)
 	head("mercer_model_loads_total", "counter", "Times that the model file was read.")
 	fmt.Fprintf(&buf, "mercer_model_loads_total{result=\"ok\"} %d\nmercer_model_loads_total{result=\"failed\"} %d\n", m.loads.Load(), m.failedLoads.Load())
-	current := s.use()
-	one("mercer_model_loaded_timestamp_seconds", "gauge", "Unix time at which the model was read.", unix(current.since))
+	current := s.acquire()
+	writeMetric("mercer_model_loaded_timestamp_seconds", "gauge", "Unix time at which the model was read.", unixSeconds(current.loadedAt))
 	head("mercer_model_info", "gauge", "The learner of the model; the value is 1.")
 	fmt.Fprintf(&buf, "mercer_model_info{learner=%q} 1\n", current.Model.Model().Learner())
 	current.users.Done()
-	one("process_start_time_seconds", "gauge", "Unix time at which the server was started.", unix(m.started))
-	one("go_goroutines", "gauge", "Goroutines of the process.", float64(runtime.NumGoroutine()))
+	writeMetric("process_start_time_seconds", "gauge", "Unix time at which the server was started.", unixSeconds(m.started))
+	writeMetric("go_goroutines", "gauge", "Goroutines of the process.", float64(runtime.NumGoroutine()))
 	return buf.Bytes()
 }
 
@@ -127,6 +127,6 @@ func (h *histogram) write(buf *bytes.Buffer, head func(name, kind, help string),
 	fmt.Fprintf(buf, "%s_sum %s\n%s_count %d\n", name, number(sum), name, total)
 }
 
-func unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+func unixSeconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

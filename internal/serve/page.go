@@ -141,12 +141,12 @@ func (s *Server) describe(m *served) ([]byte, error) {
 	}}
 	ref := func(name string) object { return object{"$ref": "#/components/schemas/" + name} }
 	content := func(kind string, schema object) object { return object{kind: object{"schema": schema}} }
-	fault := func(text string) object {
+	errorResponse := func(text string) object {
 		return object{"description": text, "content": content("application/json", ref("error"))}
 	}
-	get := func(text, kind string, more object) object {
+	getOperation := func(text, kind string, extra object) object {
 		responses := object{"200": object{"description": text, "content": content(kind, object{})}}
-		for code, r := range more {
+		for code, r := range extra {
 			responses[code] = r
 		}
 		return object{"get": object{"summary": text, "responses": responses}}
@@ -178,13 +178,13 @@ func (s *Server) describe(m *served) ([]byte, error) {
 					"200": object{"description": "One prediction for each row, in the format of the request", "content": object{
 						"application/json": object{"schema": object{"oneOf": []object{ref("prediction"), {"type": "array", "items": ref("prediction")}}}}, "application/x-ndjson": csv, "text/csv": csv,
 					}},
-					"400": fault("The rows or the query are not valid"), "408": fault("The body did not arrive in time"), "413": fault("The body or the number of rows is too large"),
-					"415": fault("The Content-Type is not known"), "429": fault("Too many requests are running"), "500": fault("An error inside the server"), "503": fault("The prediction took too long, or the memory did not suffice"),
+					"400": errorResponse("The rows or the query are not valid"), "408": errorResponse("The body did not arrive in time"), "413": errorResponse("The body or the number of rows is too large"),
+					"415": errorResponse("The Content-Type is not known"), "429": errorResponse("Too many requests are running"), "500": errorResponse("An error inside the server"), "503": errorResponse("The prediction took too long, or the memory did not suffice"),
 				},
 			}},
-			"/model":   get("What the model consists of", "application/json", nil),
-			"/health":  get("Requests are accepted", "application/json", object{"503": fault("The server is stopping")}),
-			"/metrics": get("Counters in the text format of Prometheus", "text/plain", nil),
+			"/model":   getOperation("What the model consists of", "application/json", nil),
+			"/health":  getOperation("Requests are accepted", "application/json", object{"503": errorResponse("The server is stopping")}),
+			"/metrics": getOperation("Counters in the text format of Prometheus", "text/plain", nil),
 		},
 		"components": object{"schemas": object{
 			"row":        object{"type": "object", "properties": columns},

@@ -53,8 +53,8 @@ func TestDocs(t *testing.T) {
 			}
 		}
 	}
-	if outside := regexp.MustCompile(`(src|href)="[a-z]+:[^,]`).FindString(page); outside != "" {
-		t.Errorf("the page has %s", outside)
+	if external := regexp.MustCompile(`(src|href)="[a-z]+:[^,]`).FindString(page); external != "" {
+		t.Errorf("the page has %s", external)
 	}
 	if testing.Short() {
 		return // the checks below need a browser
@@ -109,11 +109,11 @@ func TestForm(t *testing.T) {
 	}
 	t.Run("numbers", func(t *testing.T) {
 		header, rows, _ := strings.Cut(houses, "\n")
-		many, err := dataset.Read("-", strings.NewReader(header+"\n"+strings.Repeat(rows, 3)))
+		table, err := dataset.Read("-", strings.NewReader(header+"\n"+strings.Repeat(rows, 3)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := server(t, fitTable(t, many, ridge, price), nil)
+		s := server(t, fitTable(t, table, ridge, price), nil)
 		answer := func(query, row string) (v mercer.Prediction) {
 			w := call(s, "POST", "/predict"+query, "application/json", row)
 			if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil || w.Code != 200 {

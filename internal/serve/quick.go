@@ -16,10 +16,10 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// quick answers a request without package encoding/json if its body is one JSON object, a row of
+// fastPath answers a request without package encoding/json if its body is one JSON object, a row of
 // numbers and categories. The model must be a regression model with predictions so fast that
 // batches save no time. All other requests take the general path, the method Server.rows.
-type quick struct {
+type fastPath struct {
 	rows    *dataset.ObjectReader
 	names   []string // the names of the targets in JSON, in ascending order, each followed by a colon
 	outputs []int    // index of the output for each name in names
@@ -37,22 +37,22 @@ type quickRow struct {
 var rowPool = sync.Pool{New: func() any { return new(quickRow) }}
 
 // newQuick returns nil if the general path must answer all requests.
-func newQuick(ctx context.Context, m *served) *quick {
+func newQuick(ctx context.Context, m *served) *fastPath {
 	targets := m.Model.Encoder().TargetNames()
-	q := &quick{rows: m.Model.Encoder().ObjectReader()}
+	q := &fastPath{rows: m.Model.Encoder().ObjectReader()}
 	features, outputs := m.Model.Dims()
 	if _, ok := m.Model.Model().(learners.Classifier); ok || q.rows == nil || q.rows.Width() != features || len(targets) != outputs || outputs == 0 {
 		return nil
 	}
-	x, f, least := make([]float64, features), make([]float64, outputs), time.Duration(math.MaxInt64)
+	x, f, minTime := make([]float64, features), make([]float64, outputs), time.Duration(math.MaxInt64)
 	for range 3 { // the first prediction takes longer, because it prepares the model
 		begin := time.Now()
 		if m.Model.PredictRow(ctx, f, x) != nil {
 			return nil
 		}
-		least = min(least, time.Since(begin))
+		minTime = min(minTime, time.Since(begin))
 	}
-	if least > quickTime {
+	if minTime > quickTime {
 		return nil
 	}
 	for i := range targets {
@@ -71,7 +71,7 @@ func newQuick(ctx context.Context, m *served) *quick {
 
 // answer returns the answer to a request, or nil if the general path must answer the request. The
 // next call with the same row overwrites the answer.
-func (q *quick) answer(ctx context.Context, m *mercer.Model[learners.Model], row *quickRow, body []byte) []byte {
+func (q *fastPath) answer(ctx context.Context, m *mercer.Model[learners.Model], row *quickRow, body []byte) []byte {
 	if q == nil {
 		return nil
 	}

@@ -10,21 +10,21 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestQuickAnswers checks that quick and the general path give a request the same answer, and that
-// quick answers a request if and only if the field quick of the case is set.
+// TestQuickAnswers checks that fastPath and the general path give a request the same answer, and
+// that fastPath answers a request if and only if the field fast of the case is set.
 func TestQuickAnswers(t *testing.T) {
-	two := dataset.Rules{Targets: []string{"rent", "price"}, Standardize: true}
-	for _, m := range []*mercer.Model[learners.Model]{fit(t, ridge, price), fit(t, learners.Ridge{Lambda: 1}, two)} {
+	twoTargets := dataset.Rules{Targets: []string{"rent", "price"}, Standardize: true}
+	for _, m := range []*mercer.Model[learners.Model]{fit(t, ridge, price), fit(t, learners.Ridge{Lambda: 1}, twoTargets)} {
 		s, general := server(t, m, nil), server(t, m, nil)
-		if s.current.quick == nil {
+		if s.current.fastPath == nil {
 			t.Skip("a prediction takes longer than ", quickTime)
 		}
-		general.current.quick = nil
+		general.current.fastPath = nil
 		for _, c := range []struct {
-			body  string
-			quick bool
+			body string
+			fast bool
 		}{
-			{flat, true},
+			{flatRow, true},
 			{" {\n\"kind\" : \"house\" ,\t\"town\":\"bath\",\"area\":-1.25e2}\r\n", true},
 			{`{"area":0.5,"town":"bath","kind":"flat"}`, true},
 			{`{"area":55,"town":"york","kind":"flat"}x`, false},
@@ -49,18 +49,18 @@ func TestQuickAnswers(t *testing.T) {
 			{`[{"area":55,"town":"york","kind":"flat"}]`, false},
 			{"", false},
 		} {
-			if got := s.current.quick.answer(t.Context(), m, new(quickRow), []byte(c.body)) != nil; got != c.quick {
+			if got := s.current.fastPath.answer(t.Context(), m, new(quickRow), []byte(c.body)) != nil; got != c.fast {
 				t.Errorf("%s: quick is %t", c.body, got)
 			}
 			got, want := call(s, "POST", "/predict", "application/json", c.body), call(general, "POST", "/predict", "application/json", c.body)
 			var a, b mercer.Prediction
-			if got.Code != want.Code || !c.quick && got.Body.String() != want.Body.String() {
+			if got.Code != want.Code || !c.fast && got.Body.String() != want.Body.String() {
 				t.Errorf("%s gets %d %s, and %d %s on the general path", c.body, got.Code, got.Body, want.Code, want.Body)
-			} else if c.quick {
+			} else if c.fast {
 				_ = json.Unmarshal(got.Body.Bytes(), &a)
 				_ = json.Unmarshal(want.Body.Bytes(), &b)
 				for name, v := range b.Values {
-					if !near(a.Values[name], v) || len(a.Values) != len(b.Values) {
+					if !approxEqual(a.Values[name], v) || len(a.Values) != len(b.Values) {
 						t.Errorf("%s gets %s, and %s on the general path", c.body, got.Body, want.Body)
 					}
 				}

@@ -63,10 +63,10 @@ type Config struct {
 // Server is an http.Handler for one model file.
 type Server struct {
 	Config
-	requests chan struct{} // one element for each running request to /predict
-	large    chan struct{} // one element for each running request of many rows
-	metrics  metrics
-	stopping atomic.Bool
+	requests      chan struct{} // one element for each running request to /predict
+	largeRequests chan struct{} // one element for each running request of many rows
+	metrics       metrics
+	stopping      atomic.Bool
 
 	mu      sync.RWMutex // held for writing while current changes
 	current *served
@@ -76,14 +76,14 @@ type Server struct {
 
 type served struct {
 	*Loaded
-	batch   batcher
-	quick   *quick
-	columns []string
-	page    []byte
-	docs    []byte
-	openAPI []byte
-	since   time.Time
-	users   sync.WaitGroup // counts the running requests
+	batch    batcher
+	fastPath *fastPath
+	columns  []string
+	page     []byte
+	docs     []byte
+	openAPI  []byte
+	loadedAt time.Time
+	users    sync.WaitGroup // counts the running requests
 }
 
 // New returns a Server after it has read the model file.
@@ -91,7 +91,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if c.Text == nil {
 		c.Text = error.Error
 	}
-	s := &Server{Config: c, requests: make(chan struct{}, c.MaxRequests), large: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	s := &Server{Config: c, requests: make(chan struct{}, c.MaxRequests), largeRequests: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	s.metrics.started = time.Now()
 	return s, s.read(ctx)
 }
@@ -110,11 +110,11 @@ func (s *Server) Reload(ctx context.Context) {
 }
 
 // Watch reads the model file again after each signal, and after each change or replacement of the
-// file, until ctx is done. It checks the file at intervals of length every, or never if every is 0.
-func (s *Server) Watch(ctx context.Context, every time.Duration, signals <-chan os.Signal) {
+// file, until ctx is done. It checks the file at the given interval, or never if the interval is 0.
+func (s *Server) Watch(ctx context.Context, interval time.Duration, signals <-chan os.Signal) {
 	var ticks <-chan time.Time
-	if every > 0 {
-		ticker := time.NewTicker(every)
+	if interval > 0 {
+		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
 		ticks = ticker.C
 	}
@@ -135,13 +135,13 @@ func (s *Server) Watch(ctx context.Context, every time.Duration, signals <-chan 
 // changed reports whether the model file differs from the file that was read last. A missing file
 // counts as unchanged.
 func (s *Server) changed() bool {
-	now, err := os.Stat(s.Path)
+	info, err := os.Stat(s.Path)
 	if err != nil {
 		return false
 	}
 	s.reading.Lock()
 	defer s.reading.Unlock()
-	return s.file == nil || !os.SameFile(now, s.file) || now.Size() != s.file.Size() || !now.ModTime().Equal(s.file.ModTime())
+	return s.file == nil || !os.SameFile(info, s.file) || info.Size() != s.file.Size() || !info.ModTime().Equal(s.file.ModTime())
 }
 
 func (s *Server) read(ctx context.Context) error {
@@ -155,8 +155,8 @@ func (s *Server) read(ctx context.Context) error {
 	if l.Check == nil {
 		l.Check = func(Want) error { return nil }
 	}
-	next := &served{Loaded: l, since: time.Now(), columns: columnsOf(l.Model.Encoder())}
-	next.quick = newQuick(ctx, next)
+	next := &served{Loaded: l, loadedAt: time.Now(), columns: columnsOf(l.Model.Encoder())}
+	next.fastPath = newQuick(ctx, next)
 	next.batch = batcher{model: l.Model, timeout: s.Timeout, metrics: &s.metrics}
 	if next.openAPI, err = s.describe(next); err == nil {
 		next.docs, err = makeDocs(next.openAPI)
@@ -177,26 +177,26 @@ func (s *Server) read(ctx context.Context) error {
 // request.
 func (s *Server) swap(next *served) {
 	s.mu.Lock()
-	old := s.current
+	previous := s.current
 	s.current = next
 	s.mu.Unlock()
-	if old == nil {
+	if previous == nil {
 		return
 	}
-	done := func() {
-		old.users.Wait()
-		old.batch.idle.Wait()
-		old.Model.Close()
+	release := func() {
+		previous.users.Wait()
+		previous.batch.idle.Wait()
+		previous.Model.Close()
 	}
 	if next == nil {
-		done()
+		release()
 	} else {
-		go done()
+		go release()
 	}
 }
 
-// use returns the current model. The caller must call users.Done after its use.
-func (s *Server) use() *served {
+// acquire returns the current model. The caller must call users.Done after its use.
+func (s *Server) acquire() *served {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	s.current.users.Add(1)
@@ -221,23 +221,23 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, t *tls.Config) error
 		ReadHeaderTimeout: min(s.Timeout, 10*time.Second), ReadTimeout: s.Timeout, WriteTimeout: 3 * s.Timeout, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10,
 	}
-	failed := make(chan error, 1)
+	serveErr := make(chan error, 1)
 	go func() {
 		if t != nil {
-			failed <- h.ServeTLS(l, "", "")
+			serveErr <- h.ServeTLS(l, "", "")
 		} else {
-			failed <- h.Serve(l)
+			serveErr <- h.Serve(l)
 		}
 	}()
 	select {
-	case err := <-failed:
+	case err := <-serveErr:
 		return err
 	case <-ctx.Done():
 	}
 	s.stopping.Store(true)
-	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*s.Timeout)
+	shutdownCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*s.Timeout)
 	defer cancel()
-	if err := h.Shutdown(wait); err != nil {
+	if err := h.Shutdown(shutdownCtx); err != nil {
 		_ = h.Close()
 		return fmt.Errorf("requests were still running %v after the signal and were cut off", 3*s.Timeout)
 	}
@@ -290,7 +290,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", route.method)
 		err = failf(http.StatusMethodNotAllowed, "%s takes %s, not %.20q", path, route.method, method)
 	default:
-		err = s.recovering(func() error { return route.answer(s, w, r) })
+		err = s.recoverPanic(func() error { return route.answer(s, w, r) })
 	}
 	if err == nil {
 		return
@@ -306,8 +306,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	send(w, "application/json", status, append(body, '\n'))
 }
 
-// recovering turns a panic into an error, so that a bug affects one request, not the server.
-func (s *Server) recovering(f func() error) (err error) {
+// recoverPanic turns a panic into an error, so that a bug affects one request, not the server.
+func (s *Server) recoverPanic(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.Log(fmt.Sprintf("a request caused a panic: %v", p))
@@ -332,16 +332,16 @@ var routes = map[string]route{
 		send(w, "text/plain; version=0.0.4; charset=utf-8", http.StatusOK, s.exposition())
 		return nil
 	}},
-	"/model":        stored("application/json", func(m *served) []byte { return m.Shown }),
-	"/openapi.json": stored("application/json", func(m *served) []byte { return m.openAPI }),
-	"/docs":         stored("text/html; charset=utf-8", func(m *served) []byte { return m.docs }),
-	"/":             stored("text/html; charset=utf-8", func(m *served) []byte { return m.page }),
+	"/model":        storedRoute("application/json", func(m *served) []byte { return m.Shown }),
+	"/openapi.json": storedRoute("application/json", func(m *served) []byte { return m.openAPI }),
+	"/docs":         storedRoute("text/html; charset=utf-8", func(m *served) []byte { return m.docs }),
+	"/":             storedRoute("text/html; charset=utf-8", func(m *served) []byte { return m.page }),
 }
 
-// stored returns a route that answers with a text that was made when the model was read.
-func stored(kind string, text func(m *served) []byte) route {
+// storedRoute returns a route that answers with a text that was made when the model was read.
+func storedRoute(kind string, text func(m *served) []byte) route {
 	return route{http.MethodGet, func(s *Server, w http.ResponseWriter, _ *http.Request) error {
-		m := s.use()
+		m := s.acquire()
 		defer m.users.Done()
 		if strings.HasPrefix(kind, "text/html") {
 			w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'")
@@ -356,9 +356,9 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 	if s.stopping.Load() {
 		return failf(http.StatusServiceUnavailable, "the server is stopping")
 	}
-	m := s.use()
+	m := s.acquire()
 	defer m.users.Done()
-	body, err := json.Marshal(map[string]string{"status": "ok", "model": s.Path, "learner": m.Model.Model().Learner(), "since": m.since.UTC().Format(time.RFC3339)})
+	body, err := json.Marshal(map[string]string{"status": "ok", "model": s.Path, "learner": m.Model.Model().Learner(), "since": m.loadedAt.UTC().Format(time.RFC3339)})
 	send(w, "application/json", http.StatusOK, append(body, '\n'))
 	return err
 }

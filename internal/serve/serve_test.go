@@ -76,7 +76,7 @@ func fitTable[M learners.Model](t testing.TB, table *dataset.Table, l mercer.Lea
 var (
 	price    = dataset.Rules{Targets: []string{"price"}, Drop: []string{"rent"}, Standardize: true}
 	ridge    = learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.5}
-	flat     = `{"area": 55, "town": "york", "kind": "flat"}`
+	flatRow  = `{"area": 55, "town": "york", "kind": "flat"}`
 	defaults = Config{Path: "houses.safetensors", MaxBody: 1 << 20, MaxRows: 1000, MaxRequests: 64, Timeout: 10 * time.Second}
 )
 
@@ -114,7 +114,7 @@ func call(h http.Handler, method, target, kind, body string) *httptest.ResponseR
 func TestForms(t *testing.T) {
 	m := fit(t, ridge, price)
 	s := server(t, m, nil)
-	want, err := m.PredictRows(t.Context(), json.RawMessage(`[`+flat+`,{"area":"70","town":"leeds","kind":null}]`), mercer.Wanted{Level: 0.6, Bound: true})
+	want, err := m.PredictRows(t.Context(), json.RawMessage(`[`+flatRow+`,{"area":"70","town":"leeds","kind":null}]`), mercer.Wanted{Level: 0.6, Bound: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,9 +123,9 @@ func TestForms(t *testing.T) {
 	}
 	const query = "/predict?interval=0.6&bound=true"
 	for _, c := range []struct{ name, kind, body, answer string }{
-		{"objects", "application/json", "[" + flat + `,{"area":"70","town":"leeds","kind":null}]`, "application/json"},
+		{"objects", "application/json", "[" + flatRow + `,{"area":"70","town":"leeds","kind":null}]`, "application/json"},
 		{"arrays", "application/json; charset=UTF-8", ` [ [55,"york","flat"], ["70","leeds",null] ]`, "application/json"},
-		{"lines", "application/x-ndjson", flat + "\r\n\n" + `{"kind":null,"area":"70","town":"leeds"}`, "application/x-ndjson"},
+		{"lines", "application/x-ndjson", flatRow + "\r\n\n" + `{"kind":null,"area":"70","town":"leeds"}`, "application/x-ndjson"},
 		{"lines of arrays", "application/jsonl", `[55,"york","flat"]` + "\n" + `["70","leeds",null]` + "\n", "application/x-ndjson"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -146,9 +146,9 @@ func TestForms(t *testing.T) {
 			}
 		})
 	}
-	w := call(s, "POST", query, "application/json", flat)
-	var one mercer.Prediction
-	if err := json.Unmarshal(w.Body.Bytes(), &one); err != nil || !near(one.Values["price"], want[0].Values["price"]) || !near(one.Upper["price"], want[0].Upper["price"]) {
+	w := call(s, "POST", query, "application/json", flatRow)
+	var prediction mercer.Prediction
+	if err := json.Unmarshal(w.Body.Bytes(), &prediction); err != nil || !approxEqual(prediction.Values["price"], want[0].Values["price"]) || !approxEqual(prediction.Upper["price"], want[0].Upper["price"]) {
 		t.Errorf("one object gets %s, want %+v: %v", w.Body, want[0], err)
 	}
 	w = call(s, "POST", query, "text/csv", "town,area,kind\nyork,55,flat\nleeds,70,\n")
@@ -161,8 +161,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// near reports whether a and b agree up to the rounding errors of short sums in different orders.
-func near(a, b float64) bool { return math.Abs(a-b) <= 64*0x1p-52*max(math.Abs(a), math.Abs(b)) }
+// approxEqual reports whether a and b agree up to rounding errors of short sums in any order.
+func approxEqual(a, b float64) bool { return math.Abs(a-b) <= 64*0x1p-52*max(math.Abs(a), math.Abs(b)) }
 
 // TestColumnsOfTables checks the columns of CSV answers for each kind of model.
 func TestColumnsOfTables(t *testing.T) {
@@ -209,24 +209,24 @@ func TestBadRequests(t *testing.T) {
 		{"GET", "/predict", "", "", 405, `takes POST, not "GET"`},
 		{"POST", "/health", "", "", 405, `takes GET`},
 		{"GET", "/nothing", "", "", 404, "the paths are /predict, "},
-		{"POST", "/predict", "", flat, 415, "Content-Type is missing: want application/json"},
-		{"POST", "/predict", "text/html", flat, 415, `"text/html" is not known`},
-		{"POST", "/predict", "a/b/c;;", flat, 415, "is not known"},
-		{"POST", "/predict", "application/json; charset=utf-16", flat, 415, "want utf-8"},
+		{"POST", "/predict", "", flatRow, 415, "Content-Type is missing: want application/json"},
+		{"POST", "/predict", "text/html", flatRow, 415, `"text/html" is not known`},
+		{"POST", "/predict", "a/b/c;;", flatRow, 415, "is not known"},
+		{"POST", "/predict", "application/json; charset=utf-16", flatRow, 415, "want utf-8"},
 		{"POST", "/predict", "text/csv; header=absent", "1,2", 415, "needs a header line"},
 		{"POST", "/predict", "text/csv", "\x1f\x8b\x08", 415, "compressed"},
-		{"POST", "/predict?interval=2", js, flat, 400, "interval: want a number > 0 and < 1"},
-		{"POST", "/predict?interval=NaN", js, flat, 400, "interval: want a number > 0 and < 1"},
-		{"POST", "/predict?std=perhaps", js, flat, 400, "std: want true or false"},
-		{"POST", "/predict?std=1&std=0", js, flat, 400, "given 2 times"},
-		{"POST", "/predict?intervall=0.9", js, flat, 400, `"intervall" is not known`},
-		{"POST", "/predict?%zz", js, flat, 400, "the query cannot be read"},
-		{"POST", "/predict?std", js, flat, 400, "has no standard deviation"},
+		{"POST", "/predict?interval=2", js, flatRow, 400, "interval: want a number > 0 and < 1"},
+		{"POST", "/predict?interval=NaN", js, flatRow, 400, "interval: want a number > 0 and < 1"},
+		{"POST", "/predict?std=perhaps", js, flatRow, 400, "std: want true or false"},
+		{"POST", "/predict?std=1&std=0", js, flatRow, 400, "given 2 times"},
+		{"POST", "/predict?intervall=0.9", js, flatRow, 400, `"intervall" is not known`},
+		{"POST", "/predict?%zz", js, flatRow, 400, "the query cannot be read"},
+		{"POST", "/predict?std", js, flatRow, 400, "has no standard deviation"},
 		{"POST", "/predict", js, "", 400, "the body is empty"},
 		{"POST", "/predict", js, "[]", 400, "body: has no rows"},
 		{"POST", "/predict", js, "[{}]", 400, "has no columns"},
 		{"POST", "/predict", js, `{"area": 1`, 400, "unexpected EOF"},
-		{"POST", "/predict", js, flat + flat, 400, "with nothing after it"},
+		{"POST", "/predict", js, flatRow + flatRow, 400, "with nothing after it"},
 		{"POST", "/predict", js, `"row"`, 400, "must be an object or an array of objects"},
 		{"POST", "/predict", js, `{"area": {"m2": 5}, "town": "york", "kind": "flat"}`, 400, `column "area"`},
 		{"POST", "/predict", js, `{"area": "big", "town": "york", "kind": "flat"}`, 400, `"big" is not a number`},
@@ -235,8 +235,8 @@ func TestBadRequests(t *testing.T) {
 		{"POST", "/predict", js, `[[55,"york"]]`, 400, "row 1 has 2 cells, the model has 3 columns: area, town, kind"},
 		{"POST", "/predict", js, `[[55,"york","flat"],{"area":1}]`, 400, "all arrays of cells, or all objects"},
 		{"POST", "/predict", js, strings.Repeat("[", 290), 400, "body: "},
-		{"POST", "/predict", "application/x-ndjson", flat + "\n{", 400, "body:2: the line is not one JSON value"},
-		{"POST", "/predict", "application/x-ndjson", flat + "," + flat, 400, "body:1: the line is not one JSON value"},
+		{"POST", "/predict", "application/x-ndjson", flatRow + "\n{", 400, "body:2: the line is not one JSON value"},
+		{"POST", "/predict", "application/x-ndjson", flatRow + "," + flatRow, 400, "body:1: the line is not one JSON value"},
 		{"POST", "/predict", "text/csv", "area,town\n5,york\n", 400, `"kind"`},
 		{"POST", "/predict", "text/csv", "area,town,kind\n5,york,flat,7\n", 400, "body:2"},
 		{"POST", "/predict", "text/csv", "", 400, "body"},
@@ -257,7 +257,7 @@ func TestBadRequests(t *testing.T) {
 	if s.ServeHTTP(w, r); w.Code != 413 {
 		t.Errorf("a body without an end: %d %s", w.Code, w.Body)
 	}
-	r = httptest.NewRequest("POST", "/predict", strings.NewReader(flat))
+	r = httptest.NewRequest("POST", "/predict", strings.NewReader(flatRow))
 	r.Header.Set("Content-Type", js)
 	r.Header.Set("Content-Encoding", "gzip")
 	w = httptest.NewRecorder()
@@ -288,7 +288,7 @@ func TestWantsAreChecked(t *testing.T) {
 			}}, nil
 		}
 	})
-	if w := call(s, "POST", "/predict?proba", "application/json", flat); w.Code != 400 || w.Body.String() != `{"error":"proba: this model predicts numbers"}`+"\n" {
+	if w := call(s, "POST", "/predict?proba", "application/json", flatRow); w.Code != 400 || w.Body.String() != `{"error":"proba: this model predicts numbers"}`+"\n" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if page := call(s, "GET", "/", "", "").Body.String(); strings.Contains(page, `"proba"`) || !strings.Contains(page, `"bound"`) {
@@ -303,12 +303,12 @@ func TestBatches(t *testing.T) {
 	m := fit(t, learners.KernelRidge{Kernel: kernels.Polynomial{Degree: 3, C: 1}, Lambda: 0.5}, price)
 	s := server(t, m, nil)
 	b := &s.current.batch
-	b.busy, s.current.quick = true, nil
+	b.busy, s.current.fastPath = true, nil
 	const rows = 40
 	answers := make([]*httptest.ResponseRecorder, rows)
-	var wait sync.WaitGroup
+	var wg sync.WaitGroup
 	for i := range rows {
-		wait.Go(func() {
+		wg.Go(func() {
 			area := float64(50 + i)
 			if i == 17 {
 				area = 1e300 // this row's kernel values overflow
@@ -327,7 +327,7 @@ func TestBatches(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	b.next()
-	wait.Wait()
+	wg.Wait()
 	for i, w := range answers {
 		if i == 17 {
 			if w.Code != 400 || strings.Contains(w.Body.String(), "row 9") {
@@ -340,7 +340,7 @@ func TestBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got mercer.Prediction
-		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || !near(got.Values["price"], want[0].Values["price"]) || (got.Bound == nil) != (i%2 == 0) {
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || !approxEqual(got.Values["price"], want[0].Values["price"]) || (got.Bound == nil) != (i%2 == 0) {
 			t.Errorf("row %d: %s, want %+v: %v", i, w.Body, want[0], err)
 		}
 	}
@@ -364,13 +364,13 @@ func TestSparseBatches(t *testing.T) {
 		}
 		list = append(list, &waiter{ctx: t.Context(), x: x})
 	}
-	x, err := stacked(list)
+	x, err := stackRows(list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := m.Encode(t.Context(), []map[string]any{{"area": 60, "town": "york"}, {"area": 60, "town": "leeds"}, {"area": 60, "town": "bath"}})
-	if err != nil || !mat.Equal(x, all) {
-		t.Errorf("stacked %v\nwant %v: %v", mat.Formatted(x), mat.Formatted(all), err)
+	encoded, err := m.Encode(t.Context(), []map[string]any{{"area": 60, "town": "york"}, {"area": 60, "town": "leeds"}, {"area": 60, "town": "bath"}})
+	if err != nil || !mat.Equal(x, encoded) {
+		t.Errorf("stacked %v\nwant %v: %v", mat.Formatted(x), mat.Formatted(encoded), err)
 	}
 	b.run(list...)
 	for _, w := range list {
@@ -404,14 +404,14 @@ func TestReloadLosesNoRequest(t *testing.T) {
 		if err := m.Save(files[i]); err != nil {
 			t.Fatal(err)
 		}
-		p, err := m.PredictRows(t.Context(), json.RawMessage(flat), mercer.Wanted{})
+		p, err := m.PredictRows(t.Context(), json.RawMessage(flatRow), mercer.Wanted{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		values[i] = p[0].Values["price"]
 	}
-	replace := func(with string) {
-		data, err := os.ReadFile(with)
+	replace := func(file string) {
+		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -430,12 +430,12 @@ func TestReloadLosesNoRequest(t *testing.T) {
 	web := httptest.NewServer(s)
 	defer web.Close()
 	ctx, stop := context.WithCancel(t.Context())
-	var wait sync.WaitGroup
-	var seen [2]atomic.Int64
+	var wg sync.WaitGroup
+	var answers [2]atomic.Int64
 	for range 4 {
-		wait.Go(func() {
+		wg.Go(func() {
 			for ctx.Err() == nil {
-				r, err := http.Post(web.URL+"/predict", "application/json", strings.NewReader(flat))
+				r, err := http.Post(web.URL+"/predict", "application/json", strings.NewReader(flatRow))
 				if err != nil {
 					t.Error(err)
 					return
@@ -447,10 +447,10 @@ func TestReloadLosesNoRequest(t *testing.T) {
 				case err != nil || r.StatusCode != 200:
 					t.Errorf("%d, %v", r.StatusCode, err)
 					return
-				case near(v, values[0]):
-					seen[0].Add(1)
-				case near(v, values[1]):
-					seen[1].Add(1)
+				case approxEqual(v, values[0]):
+					answers[0].Add(1)
+				case approxEqual(v, values[1]):
+					answers[1].Add(1)
 				default:
 					t.Errorf("%v is the prediction of neither model: %v", v, values)
 					return
@@ -459,7 +459,7 @@ func TestReloadLosesNoRequest(t *testing.T) {
 		})
 	}
 	hup := make(chan os.Signal)
-	wait.Go(func() { s.Watch(ctx, time.Millisecond, hup) })
+	wg.Go(func() { s.Watch(ctx, time.Millisecond, hup) })
 	loads := func() int64 { return s.metrics.loads.Load() + s.metrics.failedLoads.Load() }
 	await := func(n int64) {
 		for begin := time.Now(); loads() < n && time.Since(begin) < time.Minute; {
@@ -470,20 +470,20 @@ func TestReloadLosesNoRequest(t *testing.T) {
 		n := loads()
 		replace(files[(i+1)%2])
 		await(n + 1)
-		before := seen[(i+1)%2].Load()
-		for begin := time.Now(); seen[(i+1)%2].Load() <= before+1 && time.Since(begin) < time.Minute && !t.Failed(); {
+		count := answers[(i+1)%2].Load()
+		for begin := time.Now(); answers[(i+1)%2].Load() <= count+1 && time.Since(begin) < time.Minute && !t.Failed(); {
 			time.Sleep(time.Millisecond)
 		}
 	}
 	n := loads()
 	hup <- os.Interrupt
 	await(n + 1)
-	broken := filepath.Join(folder, "broken")
-	if err := os.WriteFile(broken, []byte("not a model"), 0o666); err != nil {
+	invalid := filepath.Join(folder, "broken")
+	if err := os.WriteFile(invalid, []byte("not a model"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	good := s.metrics.loads.Load()
-	replace(broken)
+	prevLoads := s.metrics.loads.Load()
+	replace(invalid)
 	await(n + 2)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
@@ -492,9 +492,9 @@ func TestReloadLosesNoRequest(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	stop()
-	wait.Wait()
-	if loads() != n+2 || s.metrics.loads.Load() != good || seen[0].Load() == 0 || seen[1].Load() == 0 {
-		t.Errorf("%d loads, want %d; %d of them were good, want %d", loads(), n+2, s.metrics.loads.Load(), good)
+	wg.Wait()
+	if loads() != n+2 || s.metrics.loads.Load() != prevLoads || answers[0].Load() == 0 || answers[1].Load() == 0 {
+		t.Errorf("%d loads, want %d; %d of them were good, want %d", loads(), n+2, s.metrics.loads.Load(), prevLoads)
 	}
 	last := messages[len(messages)-1]
 	if !strings.Contains(last, "was not read again, the previous model is used: ") || strings.Contains(last, "\n") || len(messages) != int(loads())-1 {
@@ -502,18 +502,18 @@ func TestReloadLosesNoRequest(t *testing.T) {
 	}
 	web.Close()
 	s.Close()
-	if _, err := first.PredictRows(context.Background(), json.RawMessage(flat), mercer.Wanted{}); !errors.Is(err, mercer.ErrClosed) {
+	if _, err := first.PredictRows(context.Background(), json.RawMessage(flatRow), mercer.Wanted{}); !errors.Is(err, mercer.ErrClosed) {
 		t.Errorf("the first model is not closed: %v", err)
 	}
 }
 
-// settled waits until at most `before` goroutines run.
-func settled(t *testing.T, before int) {
+// waitForGoroutines waits until at most limit goroutines run.
+func waitForGoroutines(t *testing.T, limit int) {
 	t.Helper()
-	for begin := time.Now(); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+	for begin := time.Now(); runtime.NumGoroutine() > limit; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > time.Minute {
 			stacks := make([]byte, 1<<16)
-			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), limit, stacks[:runtime.Stack(stacks, true)])
 		}
 	}
 }
@@ -521,15 +521,15 @@ func settled(t *testing.T, before int) {
 // TestSlowAndCancelled checks that slow clients, and clients that disconnect, do not block other
 // requests and leave no goroutine.
 func TestSlowAndCancelled(t *testing.T) {
-	before := runtime.NumGoroutine()
+	goroutines := runtime.NumGoroutine()
 	s := server(t, fit(t, ridge, price), func(c *Config) { c.Timeout, c.MaxRequests = 300*time.Millisecond, 2 })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- s.Serve(ctx, l, nil) }()
+	serveErr := make(chan error)
+	go func() { serveErr <- s.Serve(ctx, l, nil) }()
 	open := func(text string) net.Conn {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
@@ -551,16 +551,16 @@ func TestSlowAndCancelled(t *testing.T) {
 		return fmt.Sprint(r.StatusCode, " ", string(text))
 	}
 	const head = "POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
-	slow := []net.Conn{open(head), open(head)}
+	slowConns := []net.Conn{open(head), open(head)}
 	for len(s.requests) < 2 {
 		time.Sleep(time.Millisecond)
 	}
-	whole := strings.Replace(head, "1000", fmt.Sprint(len(flat)), 1) + flat[1:]
-	refused := open(whole)
-	if got := answer(refused); !strings.HasPrefix(got, `429 {"error":"2 requests are running, which is the limit: try again later"}`) {
+	complete := strings.Replace(head, "1000", fmt.Sprint(len(flatRow)), 1) + flatRow[1:]
+	conn := open(complete)
+	if got := answer(conn); !strings.HasPrefix(got, `429 {"error":"2 requests are running, which is the limit: try again later"}`) {
 		t.Errorf("a third request gets %s", got)
 	}
-	for _, c := range slow {
+	for _, c := range slowConns {
 		if got := answer(c); !strings.HasPrefix(got, `408 {"error":"the body did not arrive within 300ms"}`) {
 			t.Errorf("a slow request gets %s", got)
 		}
@@ -568,34 +568,34 @@ func TestSlowAndCancelled(t *testing.T) {
 	for range 20 {
 		open(head).Close()           // a client that disconnects during the body
 		open(head[:40]).Close()      // a client that disconnects during the header
-		open(whole).Close()          // a client that disconnects before the answer
+		open(complete).Close()       // a client that disconnects before the answer
 		open("\x16\x03\x01").Close() // a client that begins a TLS handshake
 	}
 	for len(s.requests) > 0 {
 		time.Sleep(time.Millisecond)
 	}
-	last := open(whole)
+	last := open(complete)
 	if got := answer(last); !strings.HasPrefix(got, `200 {"values":{"price":`) {
 		t.Errorf("after all that, a request gets %s", got)
 	}
-	for _, c := range append(slow, refused, last) {
+	for _, c := range append(slowConns, conn, last) {
 		c.Close()
 	}
 	stop()
-	if err := <-ended; err != nil {
+	if err := <-serveErr; err != nil {
 		t.Error(err)
 	}
 	s.Close()
-	settled(t, before+1) // a backend keeps one goroutine for the life of the process
+	waitForGoroutines(t, goroutines+1) // a backend keeps one goroutine for the life of the process
 }
 
 // TestTimeouts checks the answer to a prediction that takes too long, alone and in a batch.
 func TestTimeouts(t *testing.T) {
 	s := server(t, fit(t, ridge, price), func(c *Config) { c.Timeout = time.Nanosecond })
-	s.current.quick = nil // quick would ignore the timeout
+	s.current.fastPath = nil // quick would ignore the timeout
 	for _, busy := range []bool{false, true} {
 		s.current.batch.busy = busy // if set, the row waits as during another prediction
-		for _, body := range []string{flat, "[" + flat + "," + flat + "]"} {
+		for _, body := range []string{flatRow, "[" + flatRow + "," + flatRow + "]"} {
 			if w := call(s, "POST", "/predict", "application/json", body); w.Code != 503 || !strings.Contains(w.Body.String(), "took longer than 1ns") {
 				t.Errorf("%s: %d %s", body, w.Code, w.Body)
 			}
@@ -604,7 +604,7 @@ func TestTimeouts(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()
-	r := httptest.NewRequestWithContext(ctx, "POST", "/predict", strings.NewReader(flat))
+	r := httptest.NewRequestWithContext(ctx, "POST", "/predict", strings.NewReader(flatRow))
 	r.Header.Set("Content-Type", "application/json")
 	if s.ServeHTTP(w, r); w.Body.Len() > 0 {
 		t.Errorf("a client that has gone gets %s", w.Body)
@@ -627,9 +627,9 @@ func TestShutdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
+	serveErr := make(chan error, 1)
 	go func() {
-		ended <- s.Serve(ctx, l, &tls.Config{Certificates: certificates.TLS.Certificates})
+		serveErr <- s.Serve(ctx, l, &tls.Config{Certificates: certificates.TLS.Certificates})
 	}()
 	body, send := io.Pipe()
 	answers := make(chan string)
@@ -653,14 +653,14 @@ func TestShutdown(t *testing.T) {
 	if w := call(s, "GET", "/health", "", ""); w.Code != 503 {
 		t.Errorf("health while stopping: %d %s", w.Code, w.Body)
 	}
-	if _, err := io.WriteString(send, flat); err != nil {
+	if _, err := io.WriteString(send, flatRow); err != nil {
 		t.Fatal(err)
 	}
 	send.Close()
 	if got := <-answers; !strings.Contains(got, ` 200 {"values":{"price":`) {
 		t.Errorf("the running request gets %s", got)
 	}
-	if err := <-ended; err != nil {
+	if err := <-serveErr; err != nil {
 		t.Error(err)
 	}
 	if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
@@ -684,7 +684,7 @@ func TestPanicsCostOneRequest(t *testing.T) {
 			}}, nil
 		}
 	})
-	if w := call(s, "POST", "/predict?interval=0.123", "application/json", flat); w.Code != 500 || !strings.Contains(logged, "a mistake") {
+	if w := call(s, "POST", "/predict?interval=0.123", "application/json", flatRow); w.Code != 500 || !strings.Contains(logged, "a mistake") {
 		t.Errorf("%d %s, and the log has %q", w.Code, w.Body, logged)
 	}
 }
@@ -704,7 +704,7 @@ func TestDescriptions(t *testing.T) {
 	if w := call(s, "HEAD", "/health", "", ""); w.Code != 200 {
 		t.Error(w.Code)
 	}
-	call(s, "POST", "/predict", "application/json", "["+flat+","+flat+"]")
+	call(s, "POST", "/predict", "application/json", "["+flatRow+","+flatRow+"]")
 	call(s, "POST", "/predict", "application/json", "[")
 	text := call(s, "GET", "/metrics", "", "").Body.String()
 	for line := range strings.Lines(text) {
@@ -763,9 +763,9 @@ func TestDescriptions(t *testing.T) {
 
 // FuzzPredict checks for any body and query that the answer has the predictions or is an error of one line.
 func FuzzPredict(f *testing.F) {
-	f.Add(uint8(0), "", flat)
+	f.Add(uint8(0), "", flatRow)
 	f.Add(uint8(0), "std&interval=0.5", `[[1,"york",null]]`)
-	f.Add(uint8(1), "bound", flat+"\n[1,2,3]")
+	f.Add(uint8(1), "bound", flatRow+"\n[1,2,3]")
 	f.Add(uint8(2), "interval=0.9", "area,town,kind\n1,2,3\n")
 	s := server(f, fit(f, ridge, price), func(c *Config) { c.MaxBody = 1 << 12; c.Log = func(text string) { panic(text) } })
 	types := []string{"application/json", "application/x-ndjson", "text/csv"}

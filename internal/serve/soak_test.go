@@ -32,7 +32,7 @@ import (
 type soak struct {
 	t       *testing.T
 	s       *Server
-	at      string // host and port
+	addr    string // host and port
 	areas   []float64
 	models  [2][]float64 // the predictions of each of the two models for areas
 	second  atomic.Bool  // whether the server has read the second model
@@ -61,26 +61,26 @@ func (k *soak) vanish(rows int) {
 	k.lost += int64(rows)
 }
 
-// right checks that got has the predictions of one model. rows holds the index in areas of each
-// row. late means that the request began after the server had read the second model, which must
-// then be used.
-func (k *soak) right(rows []int, got []float64, late bool) {
+// check checks that got has the predictions of one model. rows holds the index in areas of each
+// row. afterSwap means that the request began after the server had read the second model, which
+// must then be used.
+func (k *soak) check(rows []int, got []float64, afterSwap bool) {
 	matches := func(model int) bool {
 		for i, row := range rows {
-			if !near(got[i], k.models[model][row]) {
+			if !approxEqual(got[i], k.models[model][row]) {
 				return false
 			}
 		}
 		return true
 	}
-	if len(got) != len(rows) || !matches(1) && (late || !matches(0)) {
+	if len(got) != len(rows) || !matches(1) && (afterSwap || !matches(0)) {
 		k.t.Errorf("rows %v get %v", rows, got)
 	}
 }
 
-// good sends a request that must be answered, in one of the formats.
-func (k *soak) good(client *http.Client, r *rand.Rand) {
-	late := k.second.Load()
+// sendValid sends a request that must be answered, in one of the formats.
+func (k *soak) sendValid(client *http.Client, r *rand.Rand) {
+	afterSwap := k.second.Load()
 	rows := make([]int, []int{1, 1, 1, 1, 30, 300}[r.IntN(6)])
 	kind := []string{"application/json", "application/x-ndjson", "text/csv"}[r.IntN(3)]
 	if len(rows) == 1 && r.IntN(2) == 0 {
@@ -106,7 +106,7 @@ func (k *soak) good(client *http.Client, r *rand.Rand) {
 	query := []string{"", "", "?bound"}[r.IntN(3)]
 	for {
 		begin := time.Now()
-		answer, err := client.Post("http://"+k.at+"/predict"+query, kind, strings.NewReader(body))
+		answer, err := client.Post("http://"+k.addr+"/predict"+query, kind, strings.NewReader(body))
 		if err != nil {
 			if k.vanish(len(rows)); !k.stopped.Load() {
 				k.t.Error(err)
@@ -115,7 +115,7 @@ func (k *soak) good(client *http.Client, r *rand.Rand) {
 		}
 		text, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
-		if slow := time.Since(begin) > k.s.Timeout/2; slow && (answer.StatusCode == 408 || answer.StatusCode == 503) {
+		if delayed := time.Since(begin) > k.s.Timeout/2; delayed && (answer.StatusCode == 408 || answer.StatusCode == 503) {
 			k.count(answer.StatusCode, 0) // another process delayed the answer
 			continue
 		}
@@ -124,7 +124,7 @@ func (k *soak) good(client *http.Client, r *rand.Rand) {
 			return
 		}
 		k.count(200, len(rows))
-		k.right(rows, values(k.t, kind, text), late)
+		k.check(rows, values(k.t, kind, text), afterSwap)
 		return
 	}
 }
@@ -145,12 +145,12 @@ func values(t *testing.T, kind string, text []byte) (list []float64) {
 		}
 		return list
 	}
-	all := strings.TrimSpace(string(text))
-	if !strings.HasPrefix(all, "[") {
-		all = "[" + strings.ReplaceAll(all, "\n", ",") + "]"
+	array := strings.TrimSpace(string(text))
+	if !strings.HasPrefix(array, "[") {
+		array = "[" + strings.ReplaceAll(array, "\n", ",") + "]"
 	}
 	var predictions []mercer.Prediction
-	if err := json.Unmarshal([]byte(all), &predictions); err != nil {
+	if err := json.Unmarshal([]byte(array), &predictions); err != nil {
 		t.Errorf("%.200s: %v", text, err)
 	}
 	for _, p := range predictions {
@@ -159,29 +159,29 @@ func values(t *testing.T, kind string, text []byte) (list []float64) {
 	return list
 }
 
-// bad sends a request that must be refused.
-func (k *soak) bad(client *http.Client, r *rand.Rand) {
+// sendInvalid sends a request that must be refused.
+func (k *soak) sendInvalid(client *http.Client, r *rand.Rand) {
 	const js = "application/json"
 	c := []struct {
 		query, kind, body string
 		status            int
 	}{
-		{"", js, flat[:r.IntN(len(flat)-1)+1], 400},
+		{"", js, flatRow[:r.IntN(len(flatRow)-1)+1], 400},
 		{"", js, strings.Repeat("[", 1+r.IntN(10000)), 400},
 		{"", js, `{"area": "wide", "town": "york", "kind": "flat"}`, 400},
 		{"", js, `{"area": 1e999, "town": "york", "kind": "flat"}`, 400},
-		{"?interval=2", js, flat, 400},
+		{"?interval=2", js, flatRow, 400},
 		{"", "text/csv", "area,town\n5,york\n", 400},
-		{"", "application/x-ndjson", flat + "\n{", 400},
+		{"", "application/x-ndjson", flatRow + "\n{", 400},
 		{"", "image/png", "\x89PNG", 415},
 		{"", "text/csv", "area,town,kind\n" + strings.Repeat("5,york,flat\n", k.s.MaxRows+1), 413},
-		{"", js, "[" + strings.Repeat(flat+",", int(k.s.MaxBody)/len(flat)) + flat + "]", 413},
+		{"", js, "[" + strings.Repeat(flatRow+",", int(k.s.MaxBody)/len(flatRow)) + flatRow + "]", 413},
 	}[r.IntN(10)]
 	var body io.Reader = strings.NewReader(c.body)
 	if r.IntN(2) == 0 {
 		body = io.MultiReader(body) // without Content-Length
 	}
-	answer, err := client.Post("http://"+k.at+"/predict"+c.query, c.kind, body)
+	answer, err := client.Post("http://"+k.addr+"/predict"+c.query, c.kind, body)
 	if err != nil {
 		// The server may close the connection while the client still sends a body that is too large.
 		if k.vanish(0); !k.stopped.Load() && c.status != 413 {
@@ -191,8 +191,8 @@ func (k *soak) bad(client *http.Client, r *rand.Rand) {
 	}
 	text, _ := io.ReadAll(answer.Body)
 	answer.Body.Close()
-	var fault map[string]string
-	if err := json.Unmarshal(text, &fault); err != nil || answer.StatusCode != c.status || fault["error"] == "" || strings.Contains(fault["error"], "\n") {
+	var response map[string]string
+	if err := json.Unmarshal(text, &response); err != nil || answer.StatusCode != c.status || response["error"] == "" || strings.Contains(response["error"], "\n") {
 		k.t.Errorf("%s %.100q gets %d %.200s, want %d", c.kind, c.body, answer.StatusCode, text, c.status)
 	}
 	k.count(answer.StatusCode, 0)
@@ -204,7 +204,7 @@ func (k *soak) cancelled(client *http.Client, r *rand.Rand) {
 	defer cancel()
 	rows := 1 + 500*r.IntN(2)
 	body := "area,town,kind\n" + strings.Repeat("75,york,flat\n", rows)
-	request, err := http.NewRequestWithContext(ctx, "POST", "http://"+k.at+"/predict", strings.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, "POST", "http://"+k.addr+"/predict", strings.NewReader(body))
 	if err != nil {
 		k.t.Error(err)
 		return
@@ -219,7 +219,7 @@ func (k *soak) cancelled(client *http.Client, r *rand.Rand) {
 
 // raw opens a connection and sends bytes that no client of net/http sends.
 func (k *soak) raw(r *rand.Rand) {
-	c, err := net.Dial("tcp", k.at)
+	c, err := net.Dial("tcp", k.addr)
 	if err != nil {
 		if !k.stopped.Load() {
 			k.t.Error(err)
@@ -227,7 +227,7 @@ func (k *soak) raw(r *rand.Rand) {
 		return
 	}
 	defer c.Close()
-	head := fmt.Sprintf("POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(flat))
+	head := fmt.Sprintf("POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(flatRow))
 	switch r.IntN(5) {
 	case 0: // bytes that are no request
 		noise := make([]byte, 1+r.IntN(2000))
@@ -244,13 +244,13 @@ func (k *soak) raw(r *rand.Rand) {
 		}
 	case 2: // the first part of a request
 		k.vanish(1)
-		_, _ = io.WriteString(c, head+flat[:r.IntN(len(flat))])
+		_, _ = io.WriteString(c, head+flatRow[:r.IntN(len(flatRow))])
 		time.Sleep(time.Duration(r.IntN(100)) * time.Millisecond)
 	case 3: // a request whose answer nobody reads
 		k.vanish(1)
-		_, _ = io.WriteString(c, head+flat)
+		_, _ = io.WriteString(c, head+flatRow)
 	case 4: // a request sent slowly, byte by byte
-		for _, b := range []byte(head + flat) {
+		for _, b := range []byte(head + flatRow) {
 			if _, err := c.Write([]byte{b}); err != nil {
 				break
 			}
@@ -270,9 +270,9 @@ func (k *soak) raw(r *rand.Rand) {
 
 // load sends requests over many connections until ctx is done.
 func (k *soak) load(ctx context.Context, seed uint64) {
-	var wait sync.WaitGroup
+	var wg sync.WaitGroup
 	for i := range 24 {
-		wait.Go(func() {
+		wg.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(i)))
 			transport := &http.Transport{DisableKeepAlives: i%6 == 0}
 			defer transport.CloseIdleConnections()
@@ -280,9 +280,9 @@ func (k *soak) load(ctx context.Context, seed uint64) {
 			for ctx.Err() == nil {
 				switch n := r.IntN(10); {
 				case i%3 == 0 || n < 4:
-					k.good(client, r)
+					k.sendValid(client, r)
 				case n < 6:
-					k.bad(client, r)
+					k.sendInvalid(client, r)
 				case n < 8:
 					k.cancelled(client, r)
 				default:
@@ -291,7 +291,7 @@ func (k *soak) load(ctx context.Context, seed uint64) {
 			}
 		})
 	}
-	wait.Wait()
+	wg.Wait()
 }
 
 // liveHeap returns the number of bytes in reachable objects.
@@ -318,13 +318,13 @@ func metric(text, pattern string) (sum int64) {
 // must get the predictions of the model that the server had read. The metrics must agree with the
 // counts of the clients, and neither goroutines nor memory may remain.
 func TestSoak(t *testing.T) {
-	part := 10 * time.Second // the test has two parts; longer parts send more requests
+	duration := 10 * time.Second // the test has two parts; longer parts send more requests
 	if testing.Short() {
-		part = 700 * time.Millisecond
+		duration = 700 * time.Millisecond
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	before := runtime.NumGoroutine()
+	goroutines := runtime.NumGoroutine()
 	folder := t.TempDir()
 	path := filepath.Join(folder, "m.safetensors")
 	k := &soak{t: t, answers: map[int]int64{}}
@@ -356,10 +356,10 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.at = l.Addr().String()
+	k.addr = l.Addr().String()
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- k.s.Serve(ctx, l, nil) }()
+	serveErr := make(chan error, 1)
+	go func() { serveErr <- k.s.Serve(ctx, l, nil) }()
 	watched := make(chan struct{})
 	go func() { k.s.Watch(ctx, 5*time.Millisecond, nil); close(watched) }()
 	exposed := func() string { return call(k.s, "GET", "/metrics", "", "").Body.String() }
@@ -369,16 +369,16 @@ func TestSoak(t *testing.T) {
 		}
 	}
 
-	first, end := context.WithTimeout(t.Context(), part)
+	first, end := context.WithTimeout(t.Context(), duration)
 	k.load(first, seed)
 	end()
 	idle()
 	heap, requests := liveHeap(), metric(exposed(), "mercer_request_seconds_count")
 
 	second, end := context.WithCancel(t.Context())
-	var wait sync.WaitGroup
-	wait.Go(func() { k.load(second, seed+1) })
-	time.Sleep(part / 3)
+	var wg sync.WaitGroup
+	wg.Go(func() { k.load(second, seed+1) })
+	time.Sleep(duration / 3)
 	if err := os.Rename(files[1], path); err != nil {
 		t.Error(err)
 	}
@@ -386,7 +386,7 @@ func TestSoak(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	k.second.Store(true)
-	time.Sleep(part / 3)
+	time.Sleep(duration / 3)
 
 	// Begin requests that will be running when the signal to stop comes, and must still be
 	// answered. The server sends "100 Continue" when it begins to read a body.
@@ -394,7 +394,7 @@ func TestSoak(t *testing.T) {
 	var running [4]net.Conn
 	var answers [4]*bufio.Reader
 	for i := range running {
-		if running[i], err = net.Dial("tcp", k.at); err != nil {
+		if running[i], err = net.Dial("tcp", k.addr); err != nil {
 			t.Fatal(err)
 		}
 		defer running[i].Close()
@@ -424,15 +424,15 @@ func TestSoak(t *testing.T) {
 			t.Fatalf("a running request gets %d %s, %v", answer.StatusCode, text, err)
 		}
 		k.count(200, 1)
-		k.right([]int{7}, values(t, "application/json", text), true)
+		k.check([]int{7}, values(t, "application/json", text), true)
 	}
 	end()
-	wait.Wait()
-	if err := <-ended; err != nil {
+	wg.Wait()
+	if err := <-serveErr; err != nil {
 		t.Error(err)
 	}
 	<-watched
-	if _, err := net.Dial("tcp", k.at); err == nil {
+	if _, err := net.Dial("tcp", k.addr); err == nil {
 		t.Error("the server accepts connections after its end")
 	}
 
@@ -451,8 +451,8 @@ func TestSoak(t *testing.T) {
 	}
 	total = metric(text, "mercer_request_seconds_count")
 	for _, c := range []struct {
-		what                string
-		got, least, largest int64
+		name                   string
+		got, smallest, largest int64
 	}{
 		{"times", total, expected, expected + k.vanished},
 		{"times in buckets", metric(text, `mercer_request_seconds_bucket\{le="\+Inf"\}`), total, total},
@@ -463,11 +463,11 @@ func TestSoak(t *testing.T) {
 		{"failed models", metric(text, `mercer_model_loads_total\{result="failed"\}`), 0, 0},
 		{"bytes", liveHeap() - heap, -1 << 40, 256<<10 + 128*(total-requests)}, // a request that remains in memory takes more than 128 bytes
 	} {
-		if c.got < c.least || c.got > c.largest {
-			t.Errorf("%d %s, want a number from %d to %d", c.got, c.what, c.least, c.largest)
+		if c.got < c.smallest || c.got > c.largest {
+			t.Errorf("%d %s, want a number from %d to %d", c.got, c.name, c.smallest, c.largest)
 		}
 	}
 	t.Logf("%d requests, of which clients ended %d", total, k.vanished)
 	k.s.Close()
-	settled(t, before+1) // a backend keeps one goroutine for the life of the process
+	waitForGoroutines(t, goroutines+1) // a backend keeps one goroutine for the life of the process
 }

@@ -53,8 +53,8 @@ func TestPageHasAllWithoutScript(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if found := regexp.MustCompile(`(?i)<(link|img|iframe)|\b(src|href|on[a-z]+)=|url\(|@import|fetch\(|XMLHttp`).FindString(page); found != "" {
-		t.Errorf("the page has %s", found)
+	if external := regexp.MustCompile(`(?i)<(link|img|iframe)|\b(src|href|on[a-z]+)=|url\(|@import|fetch\(|XMLHttp`).FindString(page); external != "" {
+		t.Errorf("the page has %s", external)
 	}
 	static := regexp.MustCompile(`(?s)<script>.*</script>`).ReplaceAllString(page, "")
 	if static == page {
@@ -84,10 +84,10 @@ func TestScript(t *testing.T) {
 		return browser.Open(t, "file://"+file, 1000, 900)
 	}
 	p := open(page)
-	is := func(what, expression, want string) {
+	check := func(name, expression, want string) {
 		t.Helper()
 		if got := p.Text(expression); got != want {
-			t.Errorf("%s: got %q, want %q", what, got, want)
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
 	const (
@@ -96,50 +96,50 @@ func TestScript(t *testing.T) {
 		cards = `[...document.querySelectorAll("figure")].filter(f => f.offsetHeight > 0).map(f => f.querySelector("h2").textContent).join(", ")`
 		tip   = `[...document.querySelectorAll(".tip")].filter(t => t.offsetHeight > 0).map(t => t.textContent).join()`
 	)
-	is("at first", rows, "b10 a b9 c")
-	is("at first", order, "none none")
+	check("at first", rows, "b10 a b9 c")
+	check("at first", order, "none none")
 	p.Click("th:nth-child(2) button")
-	is("after a click on value", rows, "c b10 b9 a")
-	is("after a click on value", order, "none ascending")
+	check("after a click on value", rows, "c b10 b9 a")
+	check("after a click on value", order, "none ascending")
 	p.Press("Enter") // activates the button that has the focus
-	is("after the key Enter", rows, "b9 b10 c a")
-	is("after the key Enter", order, "none descending")
+	check("after the key Enter", rows, "b9 b10 c a")
+	check("after the key Enter", order, "none descending")
 	p.Click("th:nth-child(1) button")
-	is("after a click on name", rows, "a b9 b10 c")
-	is("after a click on name", order, "ascending none")
-	is("in a table of one row", `document.querySelectorAll("table")[1].querySelectorAll("button").length`, "0")
+	check("after a click on name", rows, "a b9 b10 c")
+	check("after a click on name", order, "ascending none")
+	check("in a table of one row", `document.querySelectorAll("table")[1].querySelectorAll("button").length`, "0")
 
 	p.Point("circle")
-	is("at the first point", tip, "p at 150")
+	check("at the first point", tip, "p at 150")
 	p.Point("circle:last-child")
-	is("at the second point", tip, "q at 160")
+	check("at the second point", tip, "q at 160")
 	p.Point("h1")
-	is("away from the picture", tip, "")
+	check("away from the picture", tip, "")
 
 	choose := func(name string) string {
 		return fmt.Sprintf(`(l => { l.value = %q; l.dispatchEvent(new Event("change")) })(document.querySelector("select"))`, name)
 	}
-	is("the classes", `[...document.querySelector("select").options].map(o => o.text).join(" ")`, "all p q")
+	check("the classes", `[...document.querySelector("select").options].map(o => o.text).join(" ")`, "all p q")
 	p.Text(choose("q"))
-	is("class q", cards, "Numbers, Class q, Picture")
+	check("class q", cards, "Numbers, Class q, Picture")
 	p.Point("circle")
-	is("class q", tip, "q at 160")
-	is("class q", `document.querySelector("svg g").classList.contains("off")`, "true")
+	check("class q", tip, "q at 160")
+	check("class q", `document.querySelector("svg g").classList.contains("off")`, "true")
 	p.Text(choose(""))
-	is("all classes", cards, "Numbers, Class p, Class q, Picture")
-	const shown = `[...document.querySelectorAll(".switch, .tip")].filter(e => e.offsetHeight > 0).length`
+	check("all classes", cards, "Numbers, Class p, Class q, Picture")
+	const visible = `[...document.querySelectorAll(".switch, .tip")].filter(e => e.offsetHeight > 0).length`
 	p.Point("circle")
-	is("the list of classes and the value of a point on the screen", shown, "2")
+	check("the list of classes and the value of a point on the screen", visible, "2")
 	p.Media("print")
-	is("on paper", shown, "0")
+	check("on paper", visible, "0")
 	if len(p.Console) > 0 {
 		t.Errorf("the console has %q", p.Console)
 	}
 
 	// Without the script, the page must show the same text, except for the list of classes.
 	const text = `[...document.querySelectorAll("h1, p, figure, footer")].map(e => e.innerText).join("\n")`
-	with := open(page).Text(text)
-	if without := open(regexp.MustCompile(`(?s)<script>.*</script>`).ReplaceAllString(page, "")).Text(text); without != with {
-		t.Errorf("without the script the page reads %q, with it %q", without, with)
+	withScript := open(page).Text(text)
+	if withoutScript := open(regexp.MustCompile(`(?s)<script>.*</script>`).ReplaceAllString(page, "")).Text(text); withoutScript != withScript {
+		t.Errorf("without the script the page reads %q, with it %q", withoutScript, withScript)
 	}
 }
