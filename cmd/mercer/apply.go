@@ -63,9 +63,9 @@ func (p *modelOutput) add(q modelOutput) {
 	}
 }
 
-// growing returns the peak size of p in bytes during a call of add. At the peak, memory holds each
-// array and its enlarged copy, which has 5/4 of the size.
-func (p *modelOutput) growing() (bytes int64) {
+// peakBytes returns the peak size of p in bytes during a call of add. At the peak, memory holds
+// each array and its enlarged copy, which has 5/4 of the size.
+func (p *modelOutput) peakBytes() (bytes int64) {
 	for _, m := range p.matrices() {
 		if *m != nil {
 			bytes += 9 * 8 * int64(len((*m).RawMatrix().Data)) / 4
@@ -166,7 +166,7 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 			block.truth = mat.DenseCopyOf(y)
 		}
 		out.add(block)
-		memory.note(memory.data + out.growing())
+		memory.note(memory.data + out.peakBytes())
 		out.weights = append(out.weights, weights...)
 		return err
 	})

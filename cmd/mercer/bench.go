@@ -271,9 +271,9 @@ func (a *app) benchReportCommand() *cobra.Command {
 as one page of Markdown, where the name of --out ends in .md. - is the standard input.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if slices.Contains(args, "") {
-				return oneFile(c, []string{""})
+				return requireOneFile(c, []string{""})
 			}
-			return oneFile(c, args[:min(len(args), 1)])
+			return requireOneFile(c, args[:min(len(args), 1)])
 		},
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			if out == "" {

@@ -29,7 +29,7 @@ a fit.
   mercer compare --learner rvm,svr --kernel 'gaussian(sigma=2)' --target y t.csv
 
 Each learner uses the parameters that it has.`,
-		Args: oneFile,
+		Args: requireOneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.compare(ctx, &f, folds, args[0]) }),
 	}
 	f.addAll(c, &a.input)
@@ -46,8 +46,8 @@ type comparedLearner struct {
 	Seconds   float64            `json:"seconds"`   // mean time of a fit
 }
 
-// functions returns the number of a model's kernel functions, or of its nonzero weights.
-func functions(m learners.Model) float64 {
+// functionCount returns the number of a model's kernel functions, or of its nonzero weights.
+func functionCount(m learners.Model) float64 {
 	parts := learners.PartsOf(m)
 	if parts.Points != nil {
 		n, _ := parts.Points.Dims()
@@ -121,7 +121,7 @@ func (r *resampling) compareLearner(ctx context.Context, f *resampleFlags, folds
 	}
 	c, size := comparedLearner{Learner: f.learner}, 0.0
 	scores, err := r.scores(ctx, folds, splits, func(m learners.Model, elapsed time.Duration) {
-		size += functions(m) / float64(folds)
+		size += functionCount(m) / float64(folds)
 		c.Seconds += elapsed.Seconds() / float64(folds)
 	}, ofFolds(folds))
 	c.Measures, c.Functions = validate.Measures(scores), numeric.Defined(size)

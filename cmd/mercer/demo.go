@@ -29,7 +29,7 @@ func (a *app) demoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Fit models to bundled data; print a table, draw a picture",
-		Args:  atMost(0),
+		Args:  maxArgs(0),
 		RunE:  a.work(func(ctx context.Context, _ []string) error { return a.demo(ctx, out) }),
 	}
 	c.Flags().StringVar(&out, "out", "demo", "folder to write to; it is created if it does not exist")

@@ -73,7 +73,7 @@ func (a *app) devicesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "devices",
 		Short: "List the devices: the one in use, and why others cannot be",
-		Args:  atMost(0),
+		Args:  maxArgs(0),
 		RunE:  a.work(func(ctx context.Context, _ []string) error { return a.devices(ctx) }),
 	}
 }

@@ -39,7 +39,7 @@ ROC curve.
 --interval LEVEL adds the fraction of rows that the prediction intervals of that level
 (see mercer predict) cover, and their mean width; for classes the fraction of rows whose
 class is in the prediction set, and the mean number of classes in a set.`,
-		Args: oneFile,
+		Args: requireOneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			return a.evaluate(ctx, model, plot, stream, interval, args[0])
 		}),

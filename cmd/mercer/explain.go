@@ -59,7 +59,7 @@ columns of the fit, including the targets.
 --out draws the partial dependence on the most important columns: the prediction as a function
 of one column, averaged over the other columns of all rows (Friedman 2001). For classes it is
 the probability, or without probabilities the decision value. --json prints the numbers.`,
-		Args: oneFile,
+		Args: requireOneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.explainModel(ctx, f, args[0]) }),
 	}
 	a.addModel(c, &f.model)
@@ -122,7 +122,7 @@ type dependence struct {
 
 func (a *app) explainModel(ctx context.Context, f explainFlags, file string) error {
 	if f.out != "" {
-		if _, err := endingOf("--out", f.out, pictures...); err != nil {
+		if _, err := extensionOf("--out", f.out, pictures...); err != nil {
 			return err
 		}
 		if err := a.checkOutput(ctx, "--out", f.out, file, a.input.labels, f.model); err != nil {

@@ -28,7 +28,7 @@ The output is prediction (rows × targets), or for classes label (texts), decisi
 if the learner has them, probabilities. A model of texts or trees is refused, because
 ONNX has no operators for their kernels. For kernels of distances an
 evaluation takes the memory of about rows × 16,000 numbers: give many rows in parts.`,
-		Args: atMost(1),
+		Args: maxArgs(1),
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			switch {
 			case len(args) == 0:

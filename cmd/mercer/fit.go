@@ -51,10 +51,10 @@ Columns of text become one column for each value, empty cells are replaced by th
 (text: by the most frequent value), and numbers are standardized to mean 0 and variance
 1. The model stores what is learned from the training rows, so that predict takes raw
 rows. mercer help tables describes the formats of TABLE, and which targets are classes.`,
-		Args: oneFile,
+		Args: requireOneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.fit(ctx, f, args[0]) }),
 	}
-	refusing(c, f.refusals)
+	refuseFlags(c, f.refusals)
 	f.add(c)
 	f.objects.add(c)
 	c.Flags().StringVar(&f.model, "model", "", "`FILE` to write the model to (safetensors)")
@@ -251,7 +251,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		return err
 	}
 	if f.plot != "" {
-		if _, err := endingOf("--plot", f.plot, ".html"); err != nil {
+		if _, err := extensionOf("--plot", f.plot, ".html"); err != nil {
 			return err
 		}
 		if err := a.checkOutput(ctx, "--plot", f.plot, file, a.input.labels, f.model); err != nil {
@@ -314,12 +314,12 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	var testClasses []string
 	if test != nil {
 		if xTest, yTest, testClasses, err = a.encodeScored(ctx, b, test); err != nil {
-			return f.heldOut(err, table, task, "--test-fraction")
+			return f.heldOutError(err, table, task, "--test-fraction")
 		}
 	}
 	if calibration != nil {
 		if xHeld, yHeld, err = a.encodeWith(ctx, b, calibration); err != nil {
-			return f.heldOut(err, table, task, "--calibrate")
+			return f.heldOutError(err, table, task, "--calibrate")
 		}
 	}
 	reading := time.Since(start)
@@ -330,7 +330,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if _, options.Weights, err = rules.Weighted(train); err != nil {
 		return err
 	}
-	if options.Weights, err = f.times(options.Weights, enc.Classes(), y); err != nil {
+	if options.Weights, err = f.reweight(options.Weights, enc.Classes(), y); err != nil {
 		return err
 	}
 	if options.Keys, err = f.keys(enc, train); err != nil {
@@ -418,7 +418,7 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	if err != nil {
 		return err
 	}
-	if rows, err = f.timesRows(ctx, rows, enc.Classes()); err != nil {
+	if rows, err = f.reweightRows(ctx, rows, enc.Classes()); err != nil {
 		return err
 	}
 	read := time.Since(start)
@@ -478,9 +478,9 @@ func (a *app) writeFitPage(ctx context.Context, path string, r fitReport, file s
 	return a.writeFile(ctx, "--plot", path, page)
 }
 
-// heldOut describes an error in a row that flag held out. It advises to split the rows differently,
-// unless the error also occurs in an encoding of the whole table.
-func (f *fitFlags) heldOut(testErr error, table *dataset.Table, task learners.Task, flag string) error {
+// heldOutError describes an error in a row that flag held out. It advises to split the rows
+// differently, unless the error also occurs in an encoding of the whole table.
+func (f *fitFlags) heldOutError(testErr error, table *dataset.Table, task learners.Task, flag string) error {
 	enc, err := dataset.Learn(table, f.objects.rules(f.rules(task)))
 	if err == nil && enc.Raw() != "" {
 		_, err = enc.Targets(table)
@@ -575,7 +575,7 @@ func (r fitReport) picture(file string, targets []string) (pic picture, err erro
 }
 
 func (r fitReport) text() string {
-	text := texttable.Format("ll", inLines(r.lines()))
+	text := texttable.Format("ll", wrapRows(r.lines()))
 	if len(r.Epochs) > 0 {
 		text += "\n" + texttable.Format("rrr", r.epochs())
 	}
@@ -695,8 +695,8 @@ func (r fitReport) lines() [][]string {
 	return rows
 }
 
-// inLines wraps the second of two columns so that the table fits a terminal.
-func inLines(rows [][]string) [][]string {
+// wrapRows wraps the second of two columns so that the table fits a terminal.
+func wrapRows(rows [][]string) [][]string {
 	first := 0
 	for _, row := range rows {
 		first = max(first, utf8.RuneCountInString(row[0]))

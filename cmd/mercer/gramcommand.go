@@ -69,10 +69,10 @@ file, by whose means and deviations both are scaled. These flags write other num
 --eigenvalues tests Mercer's condition on the rows: no eigenvalue of K is below 0 by more
 than rounding. --lambda adds the effective dimension tr K(K + λI)⁻¹ at each λ. Both take
 a time of the order of n³.`,
-		Args: oneFile,
+		Args: requireOneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.gram(ctx, &f, args[0]) }),
 	}
-	refusing(c, f.refusals)
+	refuseFlags(c, f.refusals)
 	flags := c.Flags()
 	flags.StringVar(&f.kernel, "kernel", "", "`TEXT` of the kernel (default: gaussian, sigma the median distance)")
 	flags.StringVar(&f.out, "out", "", "`FILE` to write: .csv, with the columns of --target, or .npy")
@@ -110,7 +110,7 @@ func (f *gramCommandFlags) check() error {
 		return usagef("nothing to do: give --out FILE, --eigenvalues or --lambda")
 	}
 	if f.out != "" {
-		if _, err := endingOf("--out", f.out, ".csv", ".npy"); err != nil {
+		if _, err := extensionOf("--out", f.out, ".csv", ".npy"); err != nil {
 			return err
 		}
 	}
@@ -193,26 +193,26 @@ func (w gramWork) checkMemory(rows gramRows, n, d int) error {
 	return nil
 }
 
-// values returns the kernel matrix of rows with others, or of rows with themselves if others is nil.
-func (w gramWork) values(rows gramRows, others *gramRows) (k backend.Host[float64], err error) {
+// values returns the kernel matrix of rows with cols, or of rows with themselves if cols is nil.
+func (w gramWork) values(rows gramRows, cols *gramRows) (k backend.Host[float64], err error) {
 	switch {
 	case w.f.gram:
 		k = rows.x.Kept(nil).Dense // a copy of the rows of the Gram matrix
-		if others == nil {
+		if cols == nil {
 			err = gram.Check(k)
 		}
 	case w.f.objects.kernel != nil:
 		p := w.a.newProgress()
 		defer p.close()
-		if others == nil {
+		if cols == nil {
 			k, err = w.f.objects.kernel.Gram(w.ctx, rows.texts, w.a.objectOptions(p))
 		} else {
-			k, err = w.f.objects.kernel.Cross(w.ctx, rows.texts, others.texts, w.a.objectOptions(p))
+			k, err = w.f.objects.kernel.Cross(w.ctx, rows.texts, cols.texts, w.a.objectOptions(p))
 		}
-	case others == nil:
+	case cols == nil:
 		k, err = backend.GramMatrix(w.ctx, w.dev, w.kernel, rows.x.Matrix())
 	default:
-		k, err = backend.CrossGramMatrix(w.ctx, w.dev, w.kernel, rows.x.Matrix(), others.x.Matrix())
+		k, err = backend.CrossGramMatrix(w.ctx, w.dev, w.kernel, rows.x.Matrix(), cols.x.Matrix())
 	}
 	if err != nil {
 		return k, err
@@ -484,21 +484,21 @@ func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows
 
 // matrix computes K, converts it to the requested form, and computes its eigenvalues.
 func (w gramWork) matrix(r *gramReport, out *backend.Host[float64], rows, train gramRows) error {
-	others := &train
+	cols := &train
 	if w.f.train == "" {
-		others = nil
+		cols = nil
 	}
-	k, err := w.values(rows, others)
+	k, err := w.values(rows, cols)
 	if err == nil && w.f.center {
 		trainKernel := k
-		if others != nil {
+		if cols != nil {
 			trainKernel, err = w.values(train, nil)
 		}
 		var c gram.Centering
 		if err == nil {
 			c, err = gram.Center(trainKernel)
 		}
-		if err == nil && others != nil {
+		if err == nil && cols != nil {
 			err = c.Cross(k)
 		}
 	}

@@ -72,8 +72,8 @@ type hintGroup struct {
 }
 
 // The library that draws the SVG has no groups. A hintGroup therefore draws two texts: groupBegin
-// with the name of the group before it, and groupEnd after it. The function grouped replaces these texts
-// by tags.
+// with the name of the group before it, and groupEnd after it. The function grouped replaces these
+// texts by tags.
 const (
 	groupBegin = "\x02begin "
 	groupEnd   = "\x02end"

@@ -29,7 +29,7 @@ positive for the label that occurs first in the training file. The columns of ta
 x1, x2, …, as in a file of LIBSVM. A missing cell is 0.
 
 Models of scikit-learn are read in Python: mercer.from_sklearn.`,
-		Args: atMost(1),
+		Args: maxArgs(1),
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			switch {
 			case len(args) == 0:

@@ -248,7 +248,7 @@ func (f *learnerFlags) describe(c *cobra.Command) {
 		}
 		name := strings.TrimPrefix(flag.Name, "no-")
 		p, s, has := lookup(name)
-		flag.Hidden = !has || name != flag.Name && p.Default != "true" || s != nil && f.decides(p.When) && !s.Effective(p)
+		flag.Hidden = !has || name != flag.Name && p.Default != "true" || s != nil && f.givesFlagOf(p.When) && !s.Effective(p)
 		if has && name == flag.Name {
 			flag.Usage = p.Help
 			if p.Type != learners.BoolType && p.Type != learners.KernelType {
@@ -270,8 +270,8 @@ var kernelHelp = wrapped("Kernels: "+kernelNames()+", and sums, products and sca
 	"\n\n" + wrapped("With --text or --tree one column is the whole input, and --kernel must be a kernel on texts or trees, or a weighted sum of these kernels.", terminalWidth) +
 	"\n\n" + gramHelp
 
-// decides reports whether the call gives the flag of w.Parameter.
-func (f *learnerFlags) decides(w *learners.When) bool {
+// givesFlagOf reports whether the call gives the flag of w.Parameter.
+func (f *learnerFlags) givesFlagOf(w *learners.When) bool {
 	if w == nil {
 		return false
 	}

@@ -19,7 +19,7 @@ func (a *app) learnersCommand() *cobra.Command {
 	return withoutDevice(&cobra.Command{
 		Use:   "learners [NAME]",
 		Short: "List the learners, or one with its parameters",
-		Args:  atMost(1),
+		Args:  maxArgs(1),
 		RunE:  a.work(a.learners),
 	})
 }
@@ -107,7 +107,7 @@ func (a *app) kernelsCommand() *cobra.Command {
 	return withoutDevice(&cobra.Command{
 		Use:   "kernels [NAME]",
 		Short: "List the kernels, or one, with their parameters and formulas",
-		Args:  atMost(1),
+		Args:  maxArgs(1),
 		RunE:  a.work(a.kernels),
 	})
 }

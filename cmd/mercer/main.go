@@ -64,8 +64,8 @@ type app struct {
 	notices []string    // the notices printed so far
 }
 
-// grace is the time that an interrupted subcommand has to stop by itself.
-const grace = 80 * time.Millisecond
+// gracePeriod is the time that an interrupted subcommand has to stop by itself.
+const gracePeriod = 80 * time.Millisecond
 
 // run runs the whole command and returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -113,7 +113,7 @@ func (a *app) interruptible(ctx context.Context, f func() error) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(grace):
+	case <-time.After(gracePeriod):
 	}
 	a.writing.Lock() // the lock is never released, because the process ends
 	select {
@@ -197,8 +197,8 @@ func (a *app) work(f func(ctx context.Context, args []string) error) func(*cobra
 	}
 }
 
-// atMost limits the number of arguments of subcommands that read no table.
-func atMost(n int) cobra.PositionalArgs {
+// maxArgs limits to n the number of arguments of subcommands that read no table.
+func maxArgs(n int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > n {
 			return usagef("%s takes %s; %q is one argument too many", c.Name(), []string{"no argument", "one argument"}[n], args[n])
@@ -207,8 +207,8 @@ func atMost(n int) cobra.PositionalArgs {
 	}
 }
 
-// oneFile requires the one file argument of subcommands that read a table.
-func oneFile(c *cobra.Command, args []string) error {
+// requireOneFile requires the one file argument of subcommands that read a table.
+func requireOneFile(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		if err := badValue(c); err != nil {
 			return err
@@ -249,9 +249,9 @@ func (a *app) openNamed(name string) (backend.Device, error) {
 	})
 }
 
-// openSeveral opens the list of devices in --device, which share the work. closeAll closes all of
+// openDevices opens the list of devices in --device, which share the work. closeAll closes all of
 // them.
-func (a *app) openSeveral() (list []backend.Device, closeAll func(), err error) {
+func (a *app) openDevices() (list []backend.Device, closeAll func(), err error) {
 	closeAll = func() {
 		for _, dev := range list {
 			dev.Close()

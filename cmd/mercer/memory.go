@@ -96,8 +96,8 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// dataBytes returns the number of bytes that the data take now. For a small table, up to slack bytes,
-// the result includes garbage, because a collection would take a tenth of the time of a small fit.
+// dataBytes returns the current size of the data. For a small table, up to slack bytes, it includes
+// garbage, because a collection would take a tenth of the time of a small fit.
 func (b *budget) dataBytes() int64 {
 	bytes := heapBytes() - b.heap
 	if bytes > slack || b.limit < 16*slack {

@@ -36,7 +36,7 @@ type objectFlags struct {
 
 func (o *objectFlags) add(c *cobra.Command) {
 	flags := c.Flags()
-	refusing(c, func() []refusal {
+	refuseFlags(c, func() []refusal {
 		return []refusal{{o.analyzer == "", "ngrams min-df sublinear", "is for the n-grams of --tfidf", "tfidf"}, {o.flag() != "", "no-standardize", "with " + o.flag() + " the input is not a column of numbers", ""}}
 	})
 	flags.StringVar(&o.text, "text", "", "`COLUMN` of texts: the features of its n-grams with --tfidf, or the whole input of a --kernel on texts: "+strings.Join(objectKernels(objects.Text), ", "))
@@ -81,13 +81,13 @@ func (o *objectFlags) replaceKernel(f *learnerFlags) error {
 	text, hasKernel := f.paramTexts["kernel"]
 	flag := o.flag()
 	if flag == "" {
-		err := o.misplaced(text)
+		err := o.checkFeatureKernel(text)
 		if err == nil {
 			f.gram, err = f.precomputed(text, f.stream)
 		}
 		return err
 	}
-	if err := o.unused(&f.tableFlags); err != nil {
+	if err := o.checkUnusedFlags(&f.tableFlags); err != nil {
 		return err
 	}
 	if _, has := f.description().Parameter("kernel"); !has && o.text != "" {
@@ -147,14 +147,14 @@ func (o *objectFlags) check() error {
 	case len(o.ngrams) == 0 || slices.Min(o.ngrams) < 1:
 		return usagef("--ngrams: must be integers ≥ 1, got %s", strings.Trim(fmt.Sprint(o.ngrams), "[]"))
 	}
-	if err := o.grams().Check(); err != nil {
+	if err := o.ngramSettings().Check(); err != nil {
 		return usagef("--tfidf: %s", oneLine(err))
 	}
 	return nil
 }
 
-// grams returns the settings of --tfidf.
-func (o *objectFlags) grams() dataset.NGrams {
+// ngramSettings returns the settings of --tfidf.
+func (o *objectFlags) ngramSettings() dataset.NGrams {
 	g := dataset.NGrams{Analyzer: tfidf.Analyzer(o.analyzer), MinDF: o.minDF, Sublinear: o.sublinear}
 	if len(o.ngrams) > 0 {
 		g.MinN, g.MaxN = o.ngrams[0], o.ngrams[len(o.ngrams)-1]
@@ -162,8 +162,8 @@ func (o *objectFlags) grams() dataset.NGrams {
 	return g
 }
 
-// unused returns an error for flags about feature columns if the input is a column of objects.
-func (o *objectFlags) unused(f *tableFlags) error {
+// checkUnusedFlags returns an error for flags of features if the input is a column of objects.
+func (o *objectFlags) checkUnusedFlags(f *tableFlags) error {
 	if o.flag() != "" && f.missing == "impute" {
 		return usagef("--missing: with %s no cell is imputed: an empty text is a value, an empty tree is an error; leave --missing out, or give refuse", o.flag())
 	}
@@ -191,8 +191,8 @@ func (o *objectFlags) parse(text string) (objects.Kernel, error) {
 	return k, nil
 }
 
-// misplaced returns an error for a kernel on texts or trees if the input consists of features.
-func (o *objectFlags) misplaced(text string) error {
+// checkFeatureKernel returns an error for a kernel on texts or trees if the rows are features.
+func (o *objectFlags) checkFeatureKernel(text string) error {
 	if !objects.IsObjectKernel(text) {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (o *objectFlags) misplaced(text string) error {
 // rules adds the column of texts or trees to the rules of a table.
 func (o *objectFlags) rules(r dataset.Rules) dataset.Rules {
 	if o.analyzer != "" {
-		r.TFIDF, r.NGrams = []string{o.text}, o.grams()
+		r.TFIDF, r.NGrams = []string{o.text}, o.ngramSettings()
 		return r
 	}
 	r.Text, r.Tree = o.text, o.tree
@@ -224,8 +224,8 @@ func (a *app) trainingPoints(ctx context.Context, source string, k objects.Kerne
 	return densePoints(source, h, err)
 }
 
-// complete computes, if needsKernel is true, the kernel values among the training objects of a model of
-// texts or trees.
+// complete computes, if needsKernel is true, the kernel values among the training objects of a
+// model of texts or trees.
 func (a *app) complete(ctx context.Context, b modelfile.Bundle, needsKernel bool) (modelfile.Bundle, error) {
 	if !needsKernel {
 		return b, nil

@@ -94,22 +94,22 @@ func TestPages(t *testing.T) {
 		}
 	})
 	slices.Sort(linked)
-	var stored []string
+	var storedNames []string
 	list, err := filepath.Glob(filepath.Join(root, "docs/pictures/*.svg"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range list {
-		stored = append(stored, filepath.Base(name))
+		storedNames = append(storedNames, filepath.Base(name))
 	}
-	slices.Sort(stored)
-	if d := cmp.Diff(slices.Compact(linked), stored); d != "" {
+	slices.Sort(storedNames)
+	if d := cmp.Diff(slices.Compact(linked), storedNames); d != "" {
 		t.Errorf("pictures on the pages (-) and in docs/pictures (+):\n%s", d)
 	}
 }
 
-// askServer returns a function that runs the commands of the page about mercer serve. Before the first
-// request it starts the server as the page says, but on a free port.
+// askServer returns a function that runs the commands of the page about mercer serve. Before the
+// first request it starts the server as the page says, but on a free port.
 func askServer(t *testing.T, folder string, shell func(command string) string) func(command string) string {
 	var c *serving
 	return func(command string) string {
@@ -125,9 +125,9 @@ func askServer(t *testing.T, folder string, shell func(command string) string) f
 	}
 }
 
-// exchangeModels returns a function that runs the commands of the page about models of other programs.
-// It writes the page's program for Node.js to a file. It skips the rest of the page if the program
-// of a command, such as svm-train, is missing.
+// exchangeModels returns a function that runs the commands of the page about models of other
+// programs. It writes the page's program for Node.js to a file. It skips the rest of the page if
+// the program of a command, such as svm-train, is missing.
 func exchangeModels(t *testing.T, folder, page string, shell func(command string) string) func(command string) string {
 	_, program, _ := strings.Cut(page, "```js\n")
 	program, _, _ = strings.Cut(program, "```")
@@ -235,12 +235,12 @@ func runBlocks(t *testing.T, page string, shell func(command string) string) str
 }
 
 var (
-	// measured matches parts of an output that differ between runs or between machines: times,
+	// measuredText matches parts of an output that differ between runs or between machines: times,
 	// memory, the device, numbers of iterations, residuals at the level of rounding, and proven
 	// errors. It also matches a number after the name of a solver, which is a cost or a residual,
 	// and the line about the time of a fit, which may continue on the next line.
-	measured   = regexp.MustCompile(`(?m)^time  .*(?:\n {9}.*)*|^(?:steps|rows of K|evaluations)  .*|[0-9.]+ (?:µs|ms|s|min|B|KiB|MiB|GiB)\b|cpu/[a-z0-9]+|[0-9]+ threads?|residual +[0-9.e-]+|"(?:seconds|processor_seconds|planned_bytes|peak_bytes|proven_error(?:_of_alpha)?)": [0-9.e-]+|^proven error.*|\b[0-9.]+e-1[0-9]\b|\b(?:dual|primal|kalman|modes|mixed|cg) +[0-9.]+e[-+][0-9]+`)
-	pageNumber = regexp.MustCompile(`[-−]?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?`)
+	measuredText = regexp.MustCompile(`(?m)^time  .*(?:\n {9}.*)*|^(?:steps|rows of K|evaluations)  .*|[0-9.]+ (?:µs|ms|s|min|B|KiB|MiB|GiB)\b|cpu/[a-z0-9]+|[0-9]+ threads?|residual +[0-9.e-]+|"(?:seconds|processor_seconds|planned_bytes|peak_bytes|proven_error(?:_of_alpha)?)": [0-9.e-]+|^proven error.*|\b[0-9.]+e-1[0-9]\b|\b(?:dual|primal|kalman|modes|mixed|cg) +[0-9.]+e[-+][0-9]+`)
+	pageNumber   = regexp.MustCompile(`[-−]?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?`)
 )
 
 // sameOutput reports whether the output of a command equals the output on a page. A line "…" of the
@@ -254,7 +254,7 @@ var (
 // pages.
 func sameOutput(want, got string) bool {
 	split := func(text string) (lines []string) {
-		for line := range strings.SplitSeq(strings.TrimSpace(measured.ReplaceAllString(text, "@")), "\n") {
+		for line := range strings.SplitSeq(strings.TrimSpace(measuredText.ReplaceAllString(text, "@")), "\n") {
 			lines = append(lines, strings.Join(strings.Fields(line), " "))
 		}
 		return lines
@@ -334,7 +334,7 @@ func samePictures(t *testing.T, folder, reference string, names []string) {
 func TestSameOutput(t *testing.T) {
 	for _, test := range []struct {
 		want, got string
-		same      bool
+		equal     bool
 	}{
 		{"rows  442\nRMSE  54.81\n", "rows 442\nRMSE    54.82\n", true},
 		{"rows  442\nRMSE  54.81\n", "rows 442\nRMSE    54.83\n", false},
@@ -356,7 +356,7 @@ func TestSameOutput(t *testing.T) {
 		{"", "b\n", false},
 		{"", "", true},
 	} {
-		if got := sameOutput(test.want, test.got); got != test.same {
+		if got := sameOutput(test.want, test.got); got != test.equal {
 			t.Errorf("sameOutput(%q, %q) = %t", test.want, test.got, got)
 		}
 	}

@@ -109,12 +109,12 @@ func (l *legend) draw(c draw.Canvas) {
 				Min: vg.Point{X: x, Y: y - halfHeight}, Max: vg.Point{X: x + markWidth, Y: y + halfHeight},
 			}})
 		}
-		c.FillText(style, vg.Point{X: x + markWidth + markGap, Y: y}, fitted(style, e.name, column-markWidth-markGap))
+		c.FillText(style, vg.Point{X: x + markWidth + markGap, Y: y}, truncated(style, e.name, column-markWidth-markGap))
 	}
 }
 
-// fitted returns the text, truncated if it is wider than width.
-func fitted(style text.Style, s string, width vg.Length) string {
+// truncated returns the text s, shortened if it is wider than width.
+func truncated(style text.Style, s string, width vg.Length) string {
 	letters := []rune(s)
 	for n := len(letters) - 1; n > 0 && style.Width(s) > width; n-- {
 		s = string(letters[:n]) + "…"
@@ -185,8 +185,8 @@ func drawPanels(rows [][]*panel, page draw.Canvas) {
 				plots[i][j] = p.Plot
 				titles[p], p.Title.Text = p.Title.Text, "" // drawPanels draws the title itself, because gonum/plot would align the title with the ticks
 				tile := tiles.At(page, j, i)
-				p.X.Label.Text = fitted(p.X.Label.TextStyle, p.X.Label.Text, tile.Max.X-tile.Min.X-labelRoom)
-				p.Y.Label.Text = fitted(p.Y.Label.TextStyle, p.Y.Label.Text, tile.Max.Y-tile.Min.Y-labelRoom)
+				p.X.Label.Text = truncated(p.X.Label.TextStyle, p.X.Label.Text, tile.Max.X-tile.Min.X-labelRoom)
+				p.Y.Label.Text = truncated(p.Y.Label.TextStyle, p.Y.Label.Text, tile.Max.Y-tile.Min.Y-labelRoom)
 				if titles[p] != "" {
 					titleCounts[i]++
 				}
@@ -216,7 +216,7 @@ func drawPanels(rows [][]*panel, page draw.Canvas) {
 			style := p.Title.TextStyle
 			style.XAlign, style.YAlign = draw.XCenter, draw.YCenter
 			maxWidth := 2 * min(bounds.Max.X-center, center-bounds.Min.X)
-			page.FillText(style, vg.Point{X: center, Y: area.Max.Y + titleHeight/2}, fitted(style, p.Title.Text, maxWidth))
+			page.FillText(style, vg.Point{X: center, Y: area.Max.Y + titleHeight/2}, truncated(style, p.Title.Text, maxWidth))
 		}
 	}
 }

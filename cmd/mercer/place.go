@@ -31,7 +31,7 @@ func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...strin
 		}
 	}
 	if flag == "--plot" {
-		if _, err := endingOf(flag, path, pictures...); err != nil {
+		if _, err := extensionOf(flag, path, pictures...); err != nil {
 			return err
 		}
 	}
@@ -60,8 +60,8 @@ func makeFolder(flag, path string) error {
 	return err
 }
 
-// sameFile reports whether the input file name and the output path are the same file, possibly under
-// different names or through links. to describes the file at path, or is nil.
+// sameFile reports whether the input file name and the output path are the same file, possibly
+// under different names or through links. to describes the file at path, or is nil.
 func (a *app) sameFile(path string, to fs.FileInfo, name string) bool {
 	from, err := os.Stat(name)
 	if name == "-" {
@@ -92,17 +92,17 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// endingOf returns the element of endings with which path ends, or an error that lists endings.
-func endingOf(flag, path string, endings ...string) (string, error) {
-	for _, ending := range endings {
-		if name := strings.ToLower(filepath.Base(path)); strings.HasSuffix(name, ending) && name != ending {
-			return ending, nil
+// extensionOf returns the extension with which path ends, or an error that lists the extensions.
+func extensionOf(flag, path string, extensions ...string) (string, error) {
+	for _, ext := range extensions {
+		if name := strings.ToLower(filepath.Base(path)); strings.HasSuffix(name, ext) && name != ext {
+			return ext, nil
 		}
 	}
-	last := len(endings) - 1
-	list := endings[last]
+	last := len(extensions) - 1
+	list := extensions[last]
 	if last > 0 {
-		list = strings.Join(endings[:last], ", ") + " or " + list
+		list = strings.Join(extensions[:last], ", ") + " or " + list
 	}
 	return "", usagef("%s: %s must end in %s", flag, path, list)
 }

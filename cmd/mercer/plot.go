@@ -28,8 +28,8 @@ func (o *plotOut) check() error {
 	if o.path == "" {
 		return usagef("--out FILE is needed: a name that ends in .png, .svg or .html")
 	}
-	ending, err := endingOf("--out", o.path, pictures...)
-	if err == nil && ending == ".html" && o.size != "" {
+	ext, err := extensionOf("--out", o.path, pictures...)
+	if err == nil && ext == ".html" && o.size != "" {
 		return usagef("--size: a page has no size; it applies to .png and .svg")
 	}
 	return err
@@ -61,11 +61,11 @@ func (a *app) plotCommand() *cobra.Command {
 	return c
 }
 
-// drawCommand completes the command for a kind of plot, which reads a table and draws a picture. The
-// argument reads lists the other input files of the command.
+// drawCommand completes the command for a kind of plot, which reads a table and draws a picture.
+// The argument reads lists the other input files of the command.
 func (a *app) drawCommand(c *cobra.Command, reads *[]string, f func(ctx context.Context, file string) (picture, error)) *cobra.Command {
 	var out plotOut
-	c.Args = oneFile
+	c.Args = requireOneFile
 	c.RunE = a.work(func(ctx context.Context, args []string) error {
 		if err := out.check(); err != nil {
 			return err

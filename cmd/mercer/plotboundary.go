@@ -74,7 +74,7 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 		return pic, usagef("--y: names the same column as --x; give another")
 	}
 	for _, m := range list {
-		if err := drawable(m.b); err != nil {
+		if err := checkDrawable(m.b); err != nil {
 			return pic, err
 		}
 		if xName, err = numberInput(m.b.Encoder, "--x", xName, yName); err != nil {
@@ -98,7 +98,7 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 		values []float64
 		to     *[]float64
 	}{{xs, &r.x}, {ys, &r.y}} {
-		low, high, err := span(axis.values)
+		low, high, err := paddedRange(axis.values)
 		if err != nil {
 			return pic, err
 		}
@@ -118,7 +118,7 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 	k, ok := b.Model.(learners.Classifier)
 	var level *zeroLevel // the set f = 0 of a single model of two classes; otherwise nil
 	for i, m := range list {
-		o, x, err := a.across(ctx, m.dev, m.b, grid*grid, across)
+		o, x, err := a.predictAcross(ctx, m.dev, m.b, grid*grid, across)
 		if err != nil {
 			return pic, err
 		}
@@ -127,7 +127,7 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 		_, svc := m.b.Model.(*learners.SVCModel) // an SVC with probabilities predicts by its probabilities, so that f = 0 is not the boundary of its regions
 		if classifier, ok := m.b.Model.(learners.Classifier); ok && !(svc && probable) && len(o.Decision.RawMatrix().Data) == grid*grid {
 			level, err = newZeroLevel(r, m.b.Model, classifier.Classes(), x, o, func(xs, ys []float64) ([]float64, error) {
-				o, _, err := a.across(ctx, m.dev, m.b, len(xs), map[string][]float64{xName: xs, yName: ys})
+				o, _, err := a.predictAcross(ctx, m.dev, m.b, len(xs), map[string][]float64{xName: xs, yName: ys})
 				if err != nil {
 					return nil, err
 				}
@@ -183,13 +183,13 @@ func titleOf(list []drawnModel, values string) (title, kernel string) {
 	case len(list) > 1 && values == "":
 		return "boundary of " + count(len(list), "model"), ""
 	case len(list) == 1 && ok && k.Kernel() != nil:
-		kernel = ", " + rounded(k.Kernel())
+		kernel = ", " + roundedKernel(k.Kernel())
 	}
 	return m.Learner(), kernel
 }
 
-// rounded returns a kernel with rounded numbers, for a title.
-func rounded(k kernels.Kernel) string {
+// roundedKernel returns a kernel with rounded numbers, for a title.
+func roundedKernel(k kernels.Kernel) string {
 	return longNumber.ReplaceAllStringFunc(k.String(), func(text string) string {
 		v, _ := strconv.ParseFloat(text, 64) // no error, because longNumber matches only valid numbers
 		return fourDigits(v)
@@ -199,8 +199,8 @@ func rounded(k kernels.Kernel) string {
 // longNumber matches a number with too many digits for a title.
 var longNumber = regexp.MustCompile(`[0-9]+\.[0-9]{4,}(e[-+]?[0-9]+)?`)
 
-// across applies the model to n points. They differ only in the given columns.
-func (a *app) across(ctx context.Context, dev backend.Device, b modelfile.Bundle, n int, values map[string][]float64) (o validate.Outcome, x *mat.Dense, err error) {
+// predictAcross applies the model to n points. They differ only in the given columns.
+func (a *app) predictAcross(ctx context.Context, dev backend.Device, b modelfile.Bundle, n int, values map[string][]float64) (o validate.Outcome, x *mat.Dense, err error) {
 	t, err := rowsAcross(b.Encoder, n, values)
 	if err != nil {
 		return o, nil, err
@@ -268,7 +268,7 @@ func hue(h, light float64) color.Color {
 func drawRegions(p *panel, r raster, classes learners.Classes, o validate.Outcome, level *zeroLevel) {
 	r.z.CloneFrom(mat.NewDense(len(r.y), len(r.x), o.Values.RawMatrix().Data))
 	if level != nil {
-		level.decide(r.z, classes)
+		level.assignClasses(r.z, classes)
 	}
 	p.Add(boxes{list: cells(r, func(v float64) color.Color {
 		if math.IsInf(v, 0) {

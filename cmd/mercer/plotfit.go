@@ -52,7 +52,7 @@ func (s *samples) fit(ctx context.Context, o learners.Options) (b modelfile.Bund
 		return b, err
 	}
 	o.Classes = s.enc.Classes()
-	if o.Weights, err = s.f.times(s.weights, o.Classes, s.y); err != nil {
+	if o.Weights, err = s.f.reweight(s.weights, o.Classes, s.y); err != nil {
 		return b, err
 	}
 	if o.Keys, err = s.f.keys(s.enc, s.table); err != nil {
@@ -71,7 +71,7 @@ type modelFlags struct {
 }
 
 func (f *modelFlags) add(c *cobra.Command, help string) {
-	refusing(c, func() []refusal {
+	refuseFlags(c, func() []refusal {
 		return []refusal{{len(f.models) > 0, "learner target values task textbook seed no-standardize missing categorical drop weight class-weight", "the model of --model is fitted already; leave one of them out", ""}}
 	})
 	c.Flags().SortFlags = false

@@ -30,7 +30,7 @@ func (a *app) plotPathCommand() *cobra.Command {
 		Long: `Draw the weights of the standardized columns over λ, from a λ at which they hardly differ
 from those at λ = 0 up to a λ at which they are 0 (lasso) or a hundredth (ridge).`,
 	}
-	refusing(c, func() []refusal {
+	refuseFlags(c, func() []refusal {
 		return []refusal{
 			{true, "lambda lambdas theta", "the path varies it; leave it out", ""},
 			{true, "intervals", "has no effect on a path", ""},
@@ -177,7 +177,7 @@ func (r *resampling) learningCurve(ctx context.Context, folds int, fractions []f
 	}
 	fitCtx, runner := r.runner(ctx)
 	points, err := runner.LearningCurve(fitCtx, r.fit, folds, fractions, r.f.seed, fitted)
-	return points, explained(err, func(i int, err error) error {
+	return points, explainFit(err, func(i int, err error) error {
 		return fmt.Errorf("%w; in the fit to %.0f %% of the rows without fold %d of %d", err, 100*fractions[i/folds], i%folds+1, folds)
 	})
 }

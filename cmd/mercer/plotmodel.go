@@ -58,16 +58,16 @@ func rowsAcross(enc *dataset.Encoder, n int, values map[string][]float64) (*data
 	return dataset.NewTable("", columns...)
 }
 
-// drawable returns an error for models whose input has no columns.
-func drawable(b modelfile.Bundle) error {
+// checkDrawable returns an error for models whose input has no columns.
+func checkDrawable(b modelfile.Bundle) error {
 	if b.Objects != nil || b.Encoder.Gram {
 		return usagef("--model: the input of the model is a kernel matrix or a column of texts or trees: there are no columns to draw over")
 	}
 	return nil
 }
 
-// span returns the range of the values, enlarged by a margin at both ends.
-func span(values []float64) (low, high float64, err error) {
+// paddedRange returns the range of the values, enlarged by a margin at both ends.
+func paddedRange(values []float64) (low, high float64, err error) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
 		if v == v {
@@ -119,7 +119,7 @@ func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xN
 	}
 	defer closeAll()
 	for _, m := range list {
-		if err := drawable(m.b); err != nil {
+		if err := checkDrawable(m.b); err != nil {
 			return pic, err
 		}
 		if _, ok := m.b.Model.(learners.Classifier); ok {
@@ -137,7 +137,7 @@ func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xN
 	if err != nil {
 		return pic, err
 	}
-	low, high, err := span(xs)
+	low, high, err := paddedRange(xs)
 	if err != nil {
 		return pic, err
 	}
@@ -153,7 +153,7 @@ func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xN
 			return pic, err
 		}
 	}
-	if low, high, err := span(y); noTruth == nil && err == nil { // without these limits, a prediction far from the targets would compress the rest of the picture
+	if low, high, err := paddedRange(y); noTruth == nil && err == nil { // without these limits, a prediction far from the targets would compress the rest of the picture
 		p.Y.Min, p.Y.Max = max(p.Y.Min, low-0.5*(high-low)), min(p.Y.Max, high+0.5*(high-low))
 	}
 	return picture{title: "Prediction over " + xName, rows: [][]*panel{{p}}}, nil
@@ -162,7 +162,7 @@ func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xN
 // addCurve draws the predictions of a model on a grid of values of a column. It adds a band: the
 // prediction intervals if level is not 0, or ± 2σ for a model with a variance.
 func (a *app) addCurve(ctx context.Context, p *panel, clr color.Color, m drawnModel, xName string, grid []float64, level float64) error {
-	o, x, err := a.across(ctx, m.dev, m.b, len(grid), map[string][]float64{xName: grid})
+	o, x, err := a.predictAcross(ctx, m.dev, m.b, len(grid), map[string][]float64{xName: grid})
 	if err != nil {
 		return err
 	}

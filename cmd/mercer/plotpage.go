@@ -37,7 +37,7 @@ type picture struct {
 	tables []webpage.Card // tables of the HTML page
 }
 
-// render draws the picture in the format that the ending of the file name implies.
+// render draws the picture in the format that the extension of the file name implies.
 func (pic picture) render(path string, size pixels) ([]byte, error) {
 	for _, row := range pic.rows {
 		for _, p := range row {
@@ -46,14 +46,14 @@ func (pic picture) render(path string, size pixels) ([]byte, error) {
 			}
 		}
 	}
-	ending := strings.ToLower(filepath.Ext(path))
-	if ending == ".html" {
+	ext := strings.ToLower(filepath.Ext(path))
+	if ext == ".html" {
 		return pic.htmlPage()
 	}
 	if p := pic.rows[0][0]; p.Title.Text == "" {
 		p.Title.Text = pic.title
 	}
-	if ending == ".svg" {
+	if ext == ".svg" {
 		return svgPage(pic.rows, size, false)
 	}
 	return pngPage(pic.rows, size)

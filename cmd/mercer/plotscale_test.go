@@ -89,7 +89,7 @@ func paths(t *testing.T, svg, style string) (list [][]coordinates) {
 	return list
 }
 
-// maxRounding is the largest rounding error of a coordinate below 1000, which is written with five digits.
+// maxRounding is the largest rounding error of a coordinate < 1000 that is written with five digits.
 const maxRounding = 0.5 * 1e-2
 
 const (
@@ -358,8 +358,8 @@ func TestFlatPicturesAreLow(t *testing.T) {
 		}
 		// If no space is wasted, the distance from the baseline of the title to the upper edge is at
 		// most titleHeight plus a margin of 3 mm.
-		if above, most := height+y, (titleHeight + 3*vg.Millimeter).Points(); (above <= most) != c.low {
-			t.Errorf("size %q: %.4g points above the title, %.4g are its space", c.size, above, most)
+		if distance, maxDistance := height+y, (titleHeight + 3*vg.Millimeter).Points(); (distance <= maxDistance) != c.low {
+			t.Errorf("size %q: %.4g points above the title, %.4g are its space", c.size, distance, maxDistance)
 		}
 	}
 }

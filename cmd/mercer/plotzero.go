@@ -65,8 +65,8 @@ func newZeroLevel(r raster, m learners.Model, classes learners.Classes, x *mat.D
 	return l, nil
 }
 
-// neighborSign returns the sign of f at the neighbors of a point (i, j) on a line f = 0. If the neighbors
-// have both signs, it returns −1, the sign of the class that is predicted for f = 0.
+// neighborSign returns the sign of f at the neighbors of a point (i, j) on a line f = 0. If the
+// neighbors have both signs, it returns −1, the sign of the class that is predicted for f = 0.
 func (l *zeroLevel) neighborSign(i, j int, zero []bool) int {
 	sum, signs := 0, 0
 	for _, d := range [][2]int{{0, -1}, {0, 1}, {-1, 0}, {1, 0}} {
@@ -133,10 +133,10 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 	return zero
 }
 
-// findTouches finds lines f = 0 with the same sign of f on both sides. It searches along the rows of the
-// raster, or along its columns. It accepts a minimum of |f| between two grid points if the minimum
-// is below a millionth of |f| at these points. Near the line, f grows with the square of the
-// distance, so that the minimum is within a thousandth of a cell of the line.
+// findTouches finds lines f = 0 with the same sign of f on both sides. It searches along the rows
+// of the raster, or along its columns. It accepts a minimum of |f| between two grid points if the
+// minimum is below a millionth of |f| at these points. Near the line, f grows with the square of
+// the distance, so that the minimum is within a thousandth of a cell of the line.
 func (l *zeroLevel) findTouches(columns bool, f func(xs, ys []float64) ([]float64, error)) error {
 	along, across := l.x, l.y
 	valueAt := func(i, j int) (float64, int) { return math.Abs(l.z.At(i, j)), l.sign[i][j] }
@@ -227,9 +227,9 @@ func (l *zeroLevel) findTouches(columns bool, f func(xs, ys []float64) ([]float6
 	return nil
 }
 
-// decide sets values to the class at each point, or to +Inf in an area where f = 0. A point on a
-// line f = 0 gets the class beside the line.
-func (l *zeroLevel) decide(values *mat.Dense, classes learners.Classes) {
+// assignClasses sets values to the class at each point, or to +Inf in an area where f = 0. A point
+// on a line f = 0 gets the class beside the line.
+func (l *zeroLevel) assignClasses(values *mat.Dense, classes learners.Classes) {
 	for i, row := range l.sign {
 		for j, s := range row {
 			if s == 0 {

@@ -75,11 +75,11 @@ by the jackknife+, which guarantees the probability 2 LEVEL - 1. Every model fit
 --calibrate has split conformal intervals, which guarantee LEVEL. For the jackknife+ each
 run factors a matrix, which takes about as long as the fit; after --calibrate, intervals
 take no longer than a prediction.`,
-		Args: oneFile,
+		Args: requireOneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.predict(ctx, f, args[0]) }),
 	}
 	a.addModel(c, &f.model)
-	c.Flags().StringVar(&f.out, "out", "", "`FILE` to write, whole or not at all, ending in "+strings.Join(predictEndings, ", ")+" (default: CSV to the standard output)")
+	c.Flags().StringVar(&f.out, "out", "", "`FILE` to write, whole or not at all, ending in "+strings.Join(predictExtensions, ", ")+" (default: CSV to the standard output)")
 	c.Flags().StringSliceVar(&f.keep, "keep", nil, "`COLUMNS` of the table to copy beside the predictions")
 	c.Flags().BoolVar(&f.proba, "proba", false, "add the probabilities of the classes")
 	c.Flags().BoolVar(&f.std, "std", false, "add the standard deviations of new targets")
@@ -98,10 +98,10 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 			return err
 		}
 	}
-	ending := ".csv"
+	ext := ".csv"
 	if f.out != "" {
 		var err error
-		if ending, err = predictEnding(f.out, a.json); err != nil {
+		if ext, err = predictExtension(f.out, a.json); err != nil {
 			return err
 		}
 	}
@@ -152,7 +152,7 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 		memory.note(memory.dataBytes() + p.textBytes())
 		p.Planned, p.Used = memory.total(), process.Read()
 	}
-	text, err := a.format(p, ending)
+	text, err := a.format(p, ext)
 	if err != nil {
 		return err
 	}
@@ -372,7 +372,7 @@ func rowsOf(m *mat.Dense) [][]float64 {
 	return rows
 }
 
-// keptCells returns the cells of the named columns of t. If t is nil, it reads the table from the file.
+// keptCells returns the cells of the named columns of t. If t is nil, it reads them from the file.
 func (a *app) keptCells(ctx context.Context, names []string, t *dataset.Table, file string) ([][]string, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -394,10 +394,10 @@ func (a *app) keptCells(ctx context.Context, names []string, t *dataset.Table, f
 	return cells, nil
 }
 
-// format formats predictions as one JSON object, or as a file with the given ending.
-func (a *app) format(p predictions, ending string) ([]byte, error) {
+// format formats predictions as one JSON object, or as a file with the given extension.
+func (a *app) format(p predictions, ext string) ([]byte, error) {
 	if !a.json {
-		return p.encode(ending)
+		return p.encode(ext)
 	}
 	var buf bytes.Buffer
 	err := json.NewEncoder(&buf).Encode(p)

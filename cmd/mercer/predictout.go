@@ -17,16 +17,16 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// predictEndings are the endings of the files that predict writes.
-var predictEndings = []string{".csv", ".csv.gz", ".json", ".jsonl", ".npy", ".npz", ".parquet", ".arrow"}
+// predictExtensions are the extensions of the files that predict writes.
+var predictExtensions = []string{".csv", ".csv.gz", ".json", ".jsonl", ".npy", ".npz", ".parquet", ".arrow"}
 
-// predictEnding returns the ending of an output file. Its error lists the supported endings.
-func predictEnding(path string, object bool) (string, error) {
-	ending, err := endingOf("--out", path, predictEndings...)
-	if err == nil && object && ending != ".json" {
-		return "", usagef("--json: prints one object; a file for it must end in .json, not in %s", ending)
+// predictExtension returns the extension of an output file. Its error lists the valid extensions.
+func predictExtension(path string, object bool) (string, error) {
+	ext, err := extensionOf("--out", path, predictExtensions...)
+	if err == nil && object && ext != ".json" {
+		return "", usagef("--json: prints one object; a file for it must end in .json, not in %s", ext)
 	}
-	return ending, err
+	return ext, err
 }
 
 // predictedColumn is a column of predictions, or a column kept from the table.
@@ -40,8 +40,8 @@ type predictedColumn struct {
 // jsonNumber matches the numbers of JSON, which have no leading zeros.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
-// literal reports whether each cell of a column is empty or can be written as a number in JSON.
-func (c predictedColumn) literal(n int) bool {
+// allJSONNumbers reports whether each cell of a column is empty or a valid number in JSON.
+func (c predictedColumn) allJSONNumbers(n int) bool {
 	for i := 0; i < n && c.kept; i++ {
 		if s := c.text(i); s != "" && !jsonNumber.MatchString(s) {
 			return false
@@ -53,7 +53,7 @@ func (c predictedColumn) literal(n int) bool {
 // float returns the numbers of a column, and NaN for empty cells. It returns an error if a cell is
 // not a number, or is an integer that float64 would round.
 func (c predictedColumn) float(n int) ([]float64, error) {
-	if !c.literal(n) {
+	if !c.allJSONNumbers(n) {
 		return nil, fmt.Errorf("column %q holds texts, and .npy is for numbers: use .npz, .parquet, .csv or .json", c.name)
 	}
 	values := make([]float64, n)
@@ -74,11 +74,11 @@ func (c predictedColumn) float(n int) ([]float64, error) {
 	return values, nil
 }
 
-// encode writes the columns in the format that an ending implies.
-func (p predictions) encode(ending string) ([]byte, error) {
+// encode writes the columns in the format that an extension implies.
+func (p predictions) encode(ext string) ([]byte, error) {
 	var buf bytes.Buffer
 	var err error
-	switch ending {
+	switch ext {
 	case ".csv.gz":
 		w := gzip.NewWriter(&buf)
 		if err = p.writeCSV(w); err == nil {
@@ -128,7 +128,7 @@ func (p predictions) writeRecords(buf *bytes.Buffer, before, between, after stri
 		if names[j], err = json.Marshal(c.name); err != nil {
 			return err
 		}
-		literal[j] = c.literal(p.N)
+		literal[j] = c.allJSONNumbers(p.N)
 	}
 	buf.WriteString(before)
 	for i := range p.N {
@@ -208,7 +208,7 @@ func (p predictions) writeTyped(buf *bytes.Buffer, write func(w io.Writer, names
 func (c predictedColumn) elements(n int) any {
 	if c.kept {
 		integers := make([]int64, n)
-		allIntegers := c.literal(n)
+		allIntegers := c.allJSONNumbers(n)
 		for i := 0; i < n && allIntegers; i++ {
 			var err error
 			integers[i], err = strconv.ParseInt(c.text(i), 10, 64)

@@ -134,7 +134,7 @@ func TestNumbersOfKeptColumns(t *testing.T) {
 		{[]string{"1e999"}, true, nil},
 	} {
 		column := predictedColumn{name: "c", text: func(i int) string { return c.cells[i] }, kept: true}
-		if got := column.literal(len(c.cells)); got != c.literal {
+		if got := column.allJSONNumbers(len(c.cells)); got != c.literal {
 			t.Errorf("%q: literal %v", c.cells, got)
 		}
 		got, err := column.float(len(c.cells))

@@ -36,7 +36,7 @@ The output is the mean of each measure over the folds of all repeats, and the
 standard deviation.
 
 Several devices, --device cuda/0,cuda/1, share the models.`,
-		Args: oneFile,
+		Args: requireOneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			return a.crossValidate(ctx, &f, folds, repeats, !noStratify, args[0])
 		}),
@@ -70,7 +70,7 @@ noise of the target, and the variance of f over the rounds, where f̄ is the mea
 models that were fitted without the row (Geman, Bienenstock and Doursat, 1992).
 
 Several devices, --device cuda/0,cuda/1, share the models.`,
-		Args: oneFile,
+		Args: requireOneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			return a.bootstrap(ctx, &f, rounds, args[0])
 		}),
@@ -124,7 +124,7 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 		return nil, usagef("%s needs --target COLUMN: what the predictions are compared with", command)
 	}
 	r = &resampling{a: a, f: f}
-	devices, release, err := a.openSeveral()
+	devices, release, err := a.openDevices()
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 		return nil, err
 	}
 	if len(f.classes) > 0 && r.task != learners.Classification {
-		_, err := f.ofClasses(nil, nil)
+		_, err := f.classFactors(nil, nil)
 		return nil, err
 	}
 	t, err := validate.NewTable(f.table, f.objects.rules(f.rules(r.task)), nil)
@@ -160,17 +160,17 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 		return nil, err
 	}
 	t.Encoder = a.input.apply(t.Encoder)
-	if err := r.use(ctx, t); err != nil {
+	if err := r.encodeAll(ctx, t); err != nil {
 		return nil, err
 	}
 	r.p = a.newProgress()
 	return r, nil
 }
 
-// use encodes all rows of a table, which finds errors about the whole table, and prepares the
+// encodeAll encodes all rows of a table, which finds errors about the whole table, and prepares the
 // division of rows. Kernel values of texts, trees and a Gram matrix do not depend on the division,
 // so that they are computed once.
-func (r *resampling) use(ctx context.Context, t *validate.Table) (err error) {
+func (r *resampling) encodeAll(ctx context.Context, t *validate.Table) (err error) {
 	r.table, r.fullEncoder, r.weights = t.Table, t.Encoder, t.Weights
 	if err := r.memory.planEncoding(r.table, r.fullEncoder, ""); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (r *resampling) use(ctx context.Context, t *validate.Table) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := r.f.times(r.weights, r.fullEncoder.Classes(), y); err != nil {
+	if _, err := r.f.reweight(r.weights, r.fullEncoder.Classes(), y); err != nil {
 		return err // an error about the whole table, not about one fold
 	}
 	r.data = t
@@ -204,7 +204,7 @@ type classWeighted struct {
 func (d classWeighted) Split(train, test []int) (*validate.Part, error) {
 	p, err := d.Data.Split(train, test)
 	if err == nil {
-		p.Train.Weights, err = d.flags.times(p.Train.Weights, d.classes, p.Train.Y)
+		p.Train.Weights, err = d.flags.reweight(p.Train.Weights, d.classes, p.Train.Y)
 	}
 	return p, err
 }
@@ -248,11 +248,11 @@ func (r *resampling) kFold(folds int, stratify bool) (validate.Splits, error) {
 func (r *resampling) scores(ctx context.Context, n int, splits validate.Splits, fitted func(learners.Model, time.Duration), explain func(i int, err error) error) ([]*validate.Score, error) {
 	fitCtx, runner := r.runner(ctx)
 	scores, err := runner.Scores(fitCtx, r.fit, n, splits, fitted)
-	return scores, explained(err, explain)
+	return scores, explainFit(err, explain)
 }
 
-// explained applies explain to a *validate.FitError, to say in which fit the error occurred.
-func explained(err error, explain func(i int, err error) error) error {
+// explainFit applies explain to a *validate.FitError, to say in which fit the error occurred.
+func explainFit(err error, explain func(i int, err error) error) error {
 	if fitErr := (*validate.FitError)(nil); errors.As(err, &fitErr) {
 		return explain(fitErr.Fit, fitErr.Err)
 	}
@@ -313,7 +313,7 @@ func (r *resampling) outOfBag(ctx context.Context, rounds int) (*validate.OutOfB
 	if err != nil && !errors.As(err, new(*validate.FitError)) {
 		return nil, fmt.Errorf("%s: %w", r.table.Source, err)
 	}
-	return b, explained(err, func(i int, err error) error {
+	return b, explainFit(err, func(i int, err error) error {
 		if i == rounds {
 			return err
 		}

@@ -184,7 +184,7 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: fails CODE command...")
 	}
-	before := files(ts)
+	filesBefore := files(ts)
 	err := ts.Exec(args[1], args[2:]...)
 	code := 0
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -203,7 +203,7 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 	if ts.ReadFile("stdout") != "" {
 		ts.Fatalf("something was written to stdout")
 	}
-	if d := cmp.Diff(before, files(ts)); d != "" {
+	if d := cmp.Diff(filesBefore, files(ts)); d != "" {
 		ts.Fatalf("files have changed:\n%s", d)
 	}
 }

@@ -285,9 +285,9 @@ func faint(c color.Color) color.Color {
 	return color.NRGBA{R: uint8(r >> 8), G: uint8(g >> 8), B: uint8(b >> 8), A: 0x38}
 }
 
-// shade returns a color between white for a fraction of 0 and dark blue for a fraction of 1. The darkness
-// is proportional to the square root of the fraction, so that even the color of a small fraction differs
-// visibly from white.
+// shade returns a color between white for a fraction of 0 and dark blue for a fraction of 1. The
+// darkness is proportional to the square root of the fraction, so that even the color of a small
+// fraction differs visibly from white.
 func shade(fraction float64) color.Color {
 	v := math.Sqrt(fraction)
 	mix := func(from, to float64) uint8 { return uint8(from + (to-from)*v) }

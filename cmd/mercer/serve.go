@@ -57,7 +57,7 @@ are read again with the model.
 
 The server can be reached from this machine only, unless --listen names another
 address. It has no user accounts: put it behind a proxy that has them.`,
-		Args: atMost(1),
+		Args: maxArgs(1),
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
 				return usagef("serve needs MODEL: a file that mercer fit wrote")

@@ -36,7 +36,7 @@ func (a *app) showCommand() *cobra.Command {
 the fit, the columns, the weight of each column (for standardized columns, and in the
 units of the table), or the points of the kernel functions with their coefficients, the
 largest first. mercer explain shows the importance of each column.`,
-		Args: atMost(1),
+		Args: maxArgs(1),
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
 				return usagef("show needs MODEL: a file that mercer fit wrote")
@@ -230,8 +230,8 @@ func largest(v []float64) float64 {
 }
 
 // weightedPoints returns the points of a kernel expansion in the units of the table, in decreasing
-// order of their coefficients. If maxPoints is not 0, it returns at most that number of points. A sparse
-// point has only its nonzero features.
+// order of their coefficients. If maxPoints is not 0, it returns at most that number of points. A
+// sparse point has only its nonzero features.
 func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle, maxPoints int) []weightedPoint {
 	n, _ := parts.Points.Dims()
 	order, size := make([]int, n), make([]float64, n)
@@ -293,13 +293,13 @@ func sparseCell(values map[string]any, x backend.CSR[float64], i int, columns []
 			break
 		}
 		c := columns[indices[k]]
-		texts = append(texts, fmt.Sprintf("%s: %s", visible(c.name), fourDigits(c.mean+c.scale*stored[k])))
+		texts = append(texts, fmt.Sprintf("%s: %s", quoteIfNeeded(c.name), fourDigits(c.mean+c.scale*stored[k])))
 	}
 	return strings.Join(texts, ", ")
 }
 
-// visible quotes a name that begins or ends with a space, or contains unprintable characters.
-func visible(name string) string {
+// quoteIfNeeded quotes a name that begins or ends with a space, or contains unprintable characters.
+func quoteIfNeeded(name string) string {
 	if strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return strconv.Quote(name)
 	}
@@ -321,7 +321,7 @@ func (s *shownModel) text(rows int) string {
 	if s.Fit != nil {
 		text = s.Fit.text()
 	}
-	text += "\n" + texttable.Format("ll", inLines([][]string{{"formula", s.Learner.Formula}, {"source", s.Learner.Source}}))
+	text += "\n" + texttable.Format("ll", wrapRows([][]string{{"formula", s.Learner.Formula}, {"source", s.Learner.Source}}))
 	text += s.columnsText(rows) + s.weightsText(rows) + s.pointsText(rows)
 	return text
 }
@@ -368,7 +368,7 @@ func (s *shownModel) weightsText(rows int) string {
 		}
 	}
 	for _, w := range firstOf(s.Weights, rows) {
-		line := []string{visible(w.Feature)}
+		line := []string{quoteIfNeeded(w.Feature)}
 		for j := range outputs {
 			line = append(line, fourDigits(w.Standardized[j]))
 		}

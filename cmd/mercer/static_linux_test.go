@@ -93,8 +93,8 @@ func TestStaticBuildNeedsNoSystem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(table), "\n")
-	row, _, _ := strings.Cut(rest, "\n")
+	_, dataRows, _ := strings.Cut(string(table), "\n")
+	row, _, _ := strings.Cut(dataRows, "\n")
 	cells := strings.Split(row, ",")
 	answer, err := http.Post(url+"predict", "application/json", strings.NewReader("[["+strings.Join(cells[:len(cells)-1], ",")+"]]"))
 	if err != nil {

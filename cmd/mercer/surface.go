@@ -52,7 +52,7 @@ func surfacePicture(res *tuning.Result) picture {
 		}
 		p.Legend.Add(name, swatch{surfaceShade(excess)})
 	}
-	return picture{title: "Scores of " + rounded(res.Kernel()), rows: [][]*panel{{p}}}
+	return picture{title: "Scores of " + roundedKernel(res.Kernel()), rows: [][]*panel{{p}}}
 }
 
 // surfaceCells returns the cells of surfacePicture. All rows end at the same abscissas, though the search refines
@@ -122,8 +122,8 @@ func height(res *tuning.Result, t tuning.Trial) (y float64) {
 	return y
 }
 
-// between returns the interval of cell i, which extends halfway to centers[i-1] and to centers[i+1]. At an
-// end of the list, the two halves of the interval have equal widths.
+// between returns the interval of cell i, which extends halfway to centers[i-1] and to
+// centers[i+1]. At an end of the list, the two halves of the interval have equal widths.
 func between(centers []float64, i int) (from, to float64) {
 	if len(centers) == 1 {
 		return centers[0] - 0.5, centers[0] + 0.5

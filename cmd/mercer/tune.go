@@ -23,7 +23,7 @@ type tuneFlags struct {
 	vary, kernels, grid  []string
 	learner, model, plot string
 	objects              objectFlags
-	by, search           string
+	criterion, search    string
 	lambdas              []float64
 	reach, testFraction  float64
 	steps, folds, rows   int
@@ -96,19 +96,19 @@ Other learners are tuned by a grid and scored on held-out folds, rvm and rvc als
 
   mercer tune --learner svc --target y --grid C=0.1,1 --model m.st t.csv
   mercer tune --learner rvm --target y --by evidence t.csv`,
-		Args: oneFile,
+		Args: requireOneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.tune(ctx, f, args[0]) }),
 	}
 	flags := c.Flags()
 	beforeHelp(c, func() { f.describe(c) })
-	refusing(c, f.refusals)
+	refuseFlags(c, f.refusals)
 	f.isSet = flags.Changed
 	f.tableFlags.add(flags)
 	f.weightFlags.add(flags)
 	flags.StringVar(&f.task, "task", "", "regression or classification (default: classification of texts, regression of numbers)")
 	flags.StringArrayVar(&f.kernels, "kernel", nil, "`TEXT` of the kernel at which the search starts; may be given several times (default: gaussian, sigma the median distance)")
 	flags.BoolVar(&f.ard, "ard", false, "one length scale for each feature, if no kernel is given")
-	flags.StringVar(&f.by, "by", tuning.Criteria[0], "criterion: "+strings.Join(tuning.Criteria, ", "))
+	flags.StringVar(&f.criterion, "by", tuning.Criteria[0], "criterion: "+strings.Join(tuning.Criteria, ", "))
 	flags.StringVar(&f.search, "search", "", "search method: "+strings.Join(tuning.Strategies, ", ")+" (default: grid; gradient for evidence)")
 	flags.StringSliceVar(&f.vary, "vary", nil, "`NAMES` of the parameters that vary, '' for none (default: the length scales)")
 	flags.Float64Var(&f.reach, "reach", 30, "largest factor by which a parameter may differ from the start")
@@ -143,7 +143,7 @@ func (f *tuneFlags) refusals() []refusal {
 	}
 	// If the learner is unknown or not supported, check will report the error.
 	tuned := f.learner == "" || slices.Contains(tunedLearners, f.learner)
-	judged := slices.Contains(tuning.Criteria, f.by) && (!grid || f.bayesian() && f.by == string(tuning.Evidence))
+	judged := slices.Contains(tuning.Criteria, f.criterion) && (!grid || f.bayesian() && f.criterion == string(tuning.Evidence))
 	byGrid := f.learner + " is tuned by a grid of one factor of the length scales; see --grid"
 	return []refusal{
 		{grid && !has("kernel"), "kernel vary reach steps tree", f.learner + " has no kernel", ""},
@@ -156,9 +156,9 @@ func (f *tuneFlags) refusals() []refusal {
 		{grid && !f.isSet("by") && !f.bayesian(), "by", "", ""},                        // only hides the flag from the help; checkGrid reports wrong values
 		{grid && !f.isSet("task") && !d.Does(learners.Classification), "task", "", ""}, // only hides the flag from the help; checkGrid reports a wrong task
 		{!grid && tuned, "grid", strings.Join(tunedLearners, ", ") + " vary by --kernel, --vary and --lambdas; --grid needs another --learner", ""},
-		{gradient && f.by == string(tuning.Evidence), "vary reach steps lambdas", "gradient varies all parameters and lambda by derivatives; use --search grid, golden or bayes", ""},
-		{gradient && f.by == string(tuning.Evidence), "plot", "gradient computes no grid of scores to draw; use --search grid, golden or bayes", ""},
-		{f.by != string(tuning.KFold) && judged, "folds", "is for --by kfold", "by"},
+		{gradient && f.criterion == string(tuning.Evidence), "vary reach steps lambdas", "gradient varies all parameters and lambda by derivatives; use --search grid, golden or bayes", ""},
+		{gradient && f.criterion == string(tuning.Evidence), "plot", "gradient computes no grid of scores to draw; use --search grid, golden or bayes", ""},
+		{f.criterion != string(tuning.KFold) && judged, "folds", "is for --by kfold", "by"},
 		{f.objects.flag() != "", "vary reach steps", "the parameters of a kernel on texts or trees do not vary by themselves; give several --kernel", ""},
 		{f.learner == "ridge", "vary tree", "ridge is for the kernel linear(), which has no parameter", ""},
 		{f.learner == "ridge" && f.objects.analyzer == "", "text", needsTFIDF(f.learner), "tfidf"},
@@ -178,7 +178,7 @@ func (f *tuneFlags) byGrid() bool { return slices.Contains(gridLearners(), f.lea
 // setDefaults sets the search and the criterion if the flags do not set them.
 func (f *tuneFlags) setDefaults() {
 	if f.byGrid() && !f.isSet("by") {
-		f.by = string(tuning.KFold)
+		f.criterion = string(tuning.KFold)
 	}
 	if f.learner == "ridge" && len(f.kernels) == 0 {
 		f.kernels = []string{"linear()"}
@@ -187,18 +187,18 @@ func (f *tuneFlags) setDefaults() {
 		return
 	}
 	f.search = string(tuning.Grid)
-	if f.by == string(tuning.Evidence) && !f.byGrid() {
+	if f.criterion == string(tuning.Evidence) && !f.byGrid() {
 		f.search = string(tuning.Gradient)
 	}
 }
 
 // check returns an error for the first wrong flag.
 func (f *tuneFlags) check() error {
-	evidence := f.by == string(tuning.Evidence)
+	evidence := f.criterion == string(tuning.Evidence)
 	if err := f.objects.check(); err != nil {
 		return err
 	}
-	if err := f.objects.unused(&f.tableFlags); err != nil {
+	if err := f.objects.checkUnusedFlags(&f.tableFlags); err != nil {
 		return err
 	}
 	list, err := f.parseKernels()
@@ -208,8 +208,8 @@ func (f *tuneFlags) check() error {
 	switch {
 	case len(f.targets) == 0:
 		return usagef("tune needs --target COLUMN: the column to learn")
-	case !slices.Contains(tuning.Criteria, f.by):
-		return usagef("--by: %q is not known%s; the choices are: %s", f.by, didYouMean("", f.by, tuning.Criteria), strings.Join(tuning.Criteria, ", "))
+	case !slices.Contains(tuning.Criteria, f.criterion):
+		return usagef("--by: %q is not known%s; the choices are: %s", f.criterion, didYouMean("", f.criterion, tuning.Criteria), strings.Join(tuning.Criteria, ", "))
 	case !slices.Contains(tuning.Strategies, f.search):
 		return usagef("--search: %q is not known%s; the choices are: %s", f.search, didYouMean("", f.search, tuning.Strategies), strings.Join(tuning.Strategies, ", "))
 	case f.task != "" && f.task != string(learners.Regression) && f.task != string(learners.Classification):

@@ -67,7 +67,7 @@ func (f *tuneFlags) parseGrid() (axes []tuning.Axis, err error) {
 	if f.noIntercept {
 		texts = append(texts, "intercept=false")
 	}
-	if _, has := d.Parameter("std"); has && f.by == string(tuning.Evidence) && f.bayesian() {
+	if _, has := d.Parameter("std"); has && f.criterion == string(tuning.Evidence) && f.bayesian() {
 		texts = append(texts, "std=true")
 	}
 	for _, text := range texts {
@@ -105,7 +105,7 @@ func (f *tuneFlags) describeGrid(c *cobra.Command, d learners.Description) {
 	scoring := "Each setting is fitted without each of --folds folds and scored on it, by " + strings.Join(scores, " or ") + "."
 	if f.bayesian() {
 		scoring += " With --by evidence it is fitted once and scored by −log p per row."
-		flag("by").Usage, flag("by").DefValue = "criterion: kfold, evidence", f.by
+		flag("by").Usage, flag("by").DefValue = "criterion: kfold, evidence", f.criterion
 	}
 	grid := "--grid NAME=VALUES sets or varies a parameter of the learner."
 	if d.Grid != "" {
@@ -133,7 +133,7 @@ func (f *tuneFlags) checkGrid() error {
 	switch {
 	case f.task != "" && !d.Does(learners.Task(f.task)):
 		return usagef("--task: %s does not support %s", f.learner, f.task)
-	case f.by != string(tuning.KFold) && !(f.bayesian() && f.by == string(tuning.Evidence)):
+	case f.criterion != string(tuning.KFold) && !(f.bayesian() && f.criterion == string(tuning.Evidence)):
 		return usagef("--by: %s is scored by kfold%s; the other criteria are for %s", f.learner, map[bool]string{true: " or evidence"}[f.bayesian()], strings.Join(tunedLearners, ", "))
 	case len(f.targets) > 1 && !d.Outputs:
 		return usagef("--target: %s learns one target, but %d are named", f.learner, len(f.targets))
@@ -161,7 +161,7 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 			return nil, err
 		}
 	}
-	if f.by == string(tuning.KFold) {
+	if f.criterion == string(tuning.KFold) {
 		if err := checkFolds(searchTable, f.folds); err != nil {
 			return nil, err
 		}
@@ -195,7 +195,7 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 	for i, c := range list {
 		data := table
 		if c.object != nil {
-			x, err := a.begin(ctx, f, d, rows, &c)
+			x, err := a.prepareCandidate(ctx, f, d, rows, &c)
 			if err != nil {
 				return nil, err
 			}
@@ -211,7 +211,7 @@ func (a *app) searchGrid(ctx context.Context, devices []backend.Device, f *tuneF
 		r := validate.Runner{Data: classWeighted{data, &f.weightFlags, o.Classes}, Devices: devices, Options: o}
 		kernelSettings, err := tuning.SearchGrid(fitCtx, r, tuning.GridParams{
 			Learner: f.learner, Task: task, Axes: axes, Kernel: c.kernel, Vary: f.vary, Reach: f.reach, Steps: f.steps,
-			Criterion: tuning.Criterion(f.by), Folds: f.folds, Seed: f.seed,
+			Criterion: tuning.Criterion(f.criterion), Folds: f.folds, Seed: f.seed,
 		})
 		p.close()
 		if paramErr := (*learners.ParameterError)(nil); errors.As(err, &paramErr) {
@@ -240,7 +240,7 @@ type gridTrial struct {
 // newGridReport makes the report of a grid. If several settings have the best score, it marks the
 // first.
 func newGridReport(f *tuneFlags, task learners.Task, points []gridPoint, dev backend.Device, errorText func(error) string) tuneReport {
-	r := tuneReport{Program: "tune", By: f.by, Search: f.search, Learner: f.learner, Device: dev.Info().Device, Vary: []string{}, task: task}
+	r := tuneReport{Program: "tune", By: f.criterion, Search: f.search, Learner: f.learner, Device: dev.Info().Device, Vary: []string{}, task: task}
 	for i, p := range points {
 		if p.Score < points[r.bestIndex].Score {
 			r.bestIndex = i

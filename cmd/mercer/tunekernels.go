@@ -82,7 +82,7 @@ func (f *tuneFlags) parseKernels() ([]candidate, error) {
 			list = append(list, candidate{kernels.Precomputed{}, k})
 			continue
 		}
-		if err := f.objects.misplaced(text); err != nil {
+		if err := f.objects.checkFeatureKernel(text); err != nil {
 			return nil, err
 		}
 		k, err := kernels.Parse(text)

@@ -67,7 +67,7 @@ type tunePoint struct {
 	Score  *float64 `json:"score"` // null if K + λI is singular to working precision
 }
 
-// displayedScore returns the displayed number for a score. The square root of a mean square is displayed.
+// displayedScore returns the number to display for a score: for a mean square, its root.
 func displayedScore(criterion tuning.Criterion, score float64) float64 {
 	if criterion == tuning.Evidence {
 		return score
@@ -75,12 +75,12 @@ func displayedScore(criterion tuning.Criterion, score float64) float64 {
 	return math.Sqrt(score)
 }
 
-// newTuneReport makes the report of the searches from one or more kernels. results[best] is the best.
+// newTuneReport makes the report of searches from one or more kernels. results[best] is the best.
 func newTuneReport(f tuneFlags, results []tuned, best int, dev backend.Device) tuneReport {
 	res := results[best]
 	criterion, lambda := res.Params.Criterion, res.Lambda()
 	r := tuneReport{
-		Program: "tune", By: f.by, Search: f.search, Kernel: res.name(res.Kernel()), Lambda: &lambda, Score: displayedScore(criterion, res.Score()),
+		Program: "tune", By: f.criterion, Search: f.search, Kernel: res.name(res.Kernel()), Lambda: &lambda, Score: displayedScore(criterion, res.Score()),
 		Device: dev.Info().Device, Vary: res.Params.Vary, several: len(results) > 1 || res.object != nil,
 	}
 	for i, result := range results {

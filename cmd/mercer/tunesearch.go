@@ -56,7 +56,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 			}
 		}
 	}
-	devices, closeAll, err := a.openSeveral()
+	devices, closeAll, err := a.openDevices()
 	if err != nil {
 		return err
 	}
@@ -200,8 +200,8 @@ func (s setting) name() string {
 	return strings.Join(list, ", ")
 }
 
-// rank sorts settings by their scores, the best first.
-func rank(settings []setting) {
+// sortSettings sorts settings by their scores, the best first.
+func sortSettings(settings []setting) {
 	slices.SortStableFunc(settings, func(a, b setting) int { return cmp.Compare(a.score, b.score) })
 }
 
@@ -219,7 +219,7 @@ func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags
 				settings = append(settings, setting{"", p.Parameters, p.kernel, p.Score, func(r *tuneReport) { r.showGrid(i) }})
 			}
 		}
-		rank(settings)
+		sortSettings(settings)
 		return r, settings, r.gridPicture, nil
 	}
 	results, err := a.searchAll(ctx, devices[0], *f, d, memory)
@@ -252,7 +252,7 @@ func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags
 			trial++
 		}
 	}
-	rank(settings)
+	sortSettings(settings)
 	return r, settings, func() (picture, error) { return surfacePicture(results[best].Result), nil }, nil
 }
 
@@ -298,7 +298,7 @@ func (f *tuneFlags) learnData(source string, train *dataset.Table, task learners
 	if _, d.weights, err = rules.Weighted(train); err != nil {
 		return nil, err
 	}
-	if d.product, err = f.times(d.weights, enc.Classes(), d.y); err != nil {
+	if d.product, err = f.reweight(d.weights, enc.Classes(), d.y); err != nil {
 		return nil, err
 	}
 	d.signs = d.y
@@ -318,7 +318,7 @@ func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d 
 	y, weights := rowsAt(d.signs, rows), weightsAt(d.product, rows)
 	var results []tuned
 	for i, c := range list {
-		x, err := a.begin(ctx, &f, d, rows, &c)
+		x, err := a.prepareCandidate(ctx, &f, d, rows, &c)
 		if err != nil {
 			return nil, err
 		}
@@ -344,9 +344,9 @@ func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d 
 	return results, nil
 }
 
-// begin returns the given rows as the matrix that the candidate's kernel takes. If the candidate
-// has no kernel, begin chooses one.
-func (a *app) begin(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, c *candidate) (x mat.Matrix, err error) {
+// prepareCandidate returns the given rows as the matrix that the candidate's kernel takes. If the
+// candidate has no kernel, prepareCandidate chooses one.
+func (a *app) prepareCandidate(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, c *candidate) (x mat.Matrix, err error) {
 	if c.object != nil {
 		texts := make([]string, len(rows))
 		for q, row := range rows {
@@ -389,7 +389,7 @@ const tuneStream = 0x74756e65 // "tune"
 
 func (f *tuneFlags) params(report func(solvers.Progress)) tuning.Params {
 	par := tuning.Params{
-		Criterion: tuning.Criterion(f.by), Strategy: tuning.Strategy(f.search), Vary: f.vary,
+		Criterion: tuning.Criterion(f.criterion), Strategy: tuning.Strategy(f.search), Vary: f.vary,
 		Steps: f.steps, Lambdas: f.lambdas, Seed: f.seed, Progress: report, Devices: f.otherDevices,
 	}
 	if par.Strategy != tuning.Gradient {
@@ -403,7 +403,7 @@ func (f *tuneFlags) params(report func(solvers.Progress)) tuning.Params {
 
 // problem returns the problem to solve in the search. For --by evidence it centers the targets.
 func (f *tuneFlags) problem(k kernels.Kernel, x mat.Matrix, y *mat.Dense, weights []float64) (solvers.Problem, error) {
-	evidence := f.by == string(tuning.Evidence)
+	evidence := f.criterion == string(tuning.Evidence)
 	if evidence && !f.noIntercept {
 		y = mat.DenseCopyOf(y)
 		n, t := y.Dims()
@@ -454,7 +454,7 @@ func (f *tuneFlags) learnerFor(t tuned, task learners.Task) string {
 	switch {
 	case f.learner != "":
 		return f.learner
-	case f.by == string(tuning.Evidence) && task == learners.Regression:
+	case f.criterion == string(tuning.Evidence) && task == learners.Regression:
 		return "gaussian-process"
 	case t.linear(): // ridge fits the same model in less time
 		return "ridge"

@@ -28,7 +28,7 @@ encoding of the columns stays that of the first fit.
 With --merge, TABLE is the file of another model, which was fitted to other rows with
 the same parameters, centers and encoding (--no-standardize); the new model is that
 of the rows of both.`,
-		Args: oneFile,
+		Args: requireOneFile,
 		RunE: a.work(func(ctx context.Context, args []string) error {
 			switch {
 			case out == "":

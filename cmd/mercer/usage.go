@@ -29,10 +29,10 @@ type refusal struct {
 	conditionFlag string // the flag on which the condition depends, or ""; if a flag is named, help hides the refused flags only if this flag is given
 }
 
-// refusing makes a command return an error for flags that have no effect, and hides these flags
-// from its help. Call refusing before learnerFlags.add: the help of the learner must be complete
+// refuseFlags makes a command return an error for flags that have no effect, and hides these flags
+// from its help. Call refuseFlags before learnerFlags.add: the help of the learner must be complete
 // before flags are hidden.
-func refusing(c *cobra.Command, reasons func() []refusal) *cobra.Command {
+func refuseFlags(c *cobra.Command, reasons func() []refusal) *cobra.Command {
 	forEach := func(apply func(flag *pflag.Flag, r refusal)) {
 		for _, r := range reasons() {
 			for name := range strings.FieldsSeq(r.flags) {
@@ -75,7 +75,7 @@ func beforeHelp(c *cobra.Command, prepare func()) {
 
 // withoutDevice makes a command refuse the flags about devices, because it does no work on data.
 func withoutDevice(c *cobra.Command) *cobra.Command {
-	return refusing(c, func() []refusal {
+	return refuseFlags(c, func() []refusal {
 		return []refusal{{true, "device threads memory reproducible quiet", "has no effect on mercer " + c.Name(), ""}}
 	})
 }

@@ -62,7 +62,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return withoutDevice(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  atMost(0),
+		Args:  maxArgs(0),
 		RunE: a.work(func(ctx context.Context, _ []string) error {
 			v := readVersion()
 			return a.printJSONOrText(ctx, v, v.text)

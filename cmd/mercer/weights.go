@@ -50,9 +50,9 @@ func (f *weightFlags) check() error {
 	return nil
 }
 
-// ofClasses returns a weight for each class in names, or nil without --class-weight. totals holds
-// the sum of the weights of the rows of each class.
-func (f *weightFlags) ofClasses(names []string, totals []float64) ([]float64, error) {
+// classFactors returns a weight for each class in names, or nil without --class-weight. totals
+// holds the sum of the weights of the rows of each class.
+func (f *weightFlags) classFactors(names []string, totals []float64) ([]float64, error) {
 	if len(f.classes) == 0 {
 		return nil, nil
 	}
@@ -93,9 +93,9 @@ func sameLabel(class, text string) bool {
 	return class == text || err == nil && err2 == nil && v == w
 }
 
-// times returns a copy of the weights of rows, in which each weight is multiplied by the weight of
-// the row's class. nil weights are all 1. y holds the classes as indices of names.
-func (f *weightFlags) times(weights []float64, names []string, y *mat.Dense) ([]float64, error) {
+// reweight returns a copy of the weights of rows, in which each weight is multiplied by the weight
+// of the row's class. nil weights are all 1. y holds the classes as indices of names.
+func (f *weightFlags) reweight(weights []float64, names []string, y *mat.Dense) ([]float64, error) {
 	if len(f.classes) == 0 {
 		return weights, nil
 	}
@@ -107,7 +107,7 @@ func (f *weightFlags) times(weights []float64, names []string, y *mat.Dense) ([]
 	for i, k := range class {
 		totals[int(k)] += weightAt(weights, i)
 	}
-	factors, err := f.ofClasses(names, totals)
+	factors, err := f.classFactors(names, totals)
 	if err != nil {
 		return nil, err
 	}
@@ -125,9 +125,9 @@ type weighted struct {
 	factors []float64
 }
 
-// timesRows does the work of the method times for samples that are read in passes. With
+// reweightRows does the work of the method reweight for samples that are read in passes. With
 // --class-weight balanced it makes an extra pass.
-func (f *weightFlags) timesRows(ctx context.Context, data solvers.Rows, names []string) (solvers.Rows, error) {
+func (f *weightFlags) reweightRows(ctx context.Context, data solvers.Rows, names []string) (solvers.Rows, error) {
 	if len(f.classes) == 0 {
 		return data, nil
 	}
@@ -143,17 +143,17 @@ func (f *weightFlags) timesRows(ctx context.Context, data solvers.Rows, names []
 			return nil, err
 		}
 	}
-	factors, err := f.ofClasses(names, totals)
+	factors, err := f.classFactors(names, totals)
 	return weighted{data, factors}, err
 }
 
 func (w weighted) Pass(ctx context.Context, keyed bool, use func(b solvers.Block) error) error {
-	return w.Rows.Pass(ctx, keyed, w.times(use))
+	return w.Rows.Pass(ctx, keyed, w.reweight(use))
 }
 
-// times returns a function that multiplies the weights of a block by the weights of the classes,
+// reweight returns a function that multiplies the weights of a block by the weights of the classes,
 // and then calls use.
-func (w weighted) times(use func(b solvers.Block) error) func(b solvers.Block) error {
+func (w weighted) reweight(use func(b solvers.Block) error) func(b solvers.Block) error {
 	return func(b solvers.Block) error {
 		weights := make([]float64, b.Y.Rows)
 		for i := range weights {
