@@ -81,7 +81,7 @@ type Device interface {
 	Widen(dst Matrix[float64], src Matrix[float32])
 	// InUse returns the number of bytes of all matrices that are not freed, and the maximum of this
 	// number since the device was opened.
-	InUse() (now, peak int64)
+	InUse() (inUse, peak int64)
 	// Sync waits for all queued work and returns the first failure.
 	Sync() error
 	// Close waits for all work and frees all memory. The device is unusable afterwards.

@@ -101,11 +101,11 @@ func Open(name string, c Config) (Device, error) {
 		return nil, fmt.Errorf("backend: open: threads and memory must be ≥ 0, got %d and %d", c.Threads, c.Memory)
 	}
 	if text := os.Getenv(EnvReproducible); text != "" {
-		wanted, err := strconv.ParseBool(text)
+		reproducible, err := strconv.ParseBool(text)
 		if err != nil {
 			return nil, fmt.Errorf("backend: open: %s must be 1 or 0, got %q", EnvReproducible, text)
 		}
-		c.Reproducible = c.Reproducible || wanted
+		c.Reproducible = c.Reproducible || reproducible
 	}
 	if c.Reproducible && fused() {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, errFused)
@@ -120,10 +120,10 @@ func Open(name string, c Config) (Device, error) {
 	if name == "auto" {
 		name = ""
 	}
-	known := false
+	matched := false
 	var reasons []error
 	for _, s := range candidates(name) {
-		known = true
+		matched = true
 		if s.Err != nil {
 			reasons = append(reasons, fmt.Errorf("%s: %w", s.Device, s.Err))
 			continue
@@ -146,7 +146,7 @@ func Open(name string, c Config) (Device, error) {
 		return nil, fmt.Errorf("%w: no driver is chosen automatically; the drivers are: %s", ErrUnavailable, strings.Join(names(), ", "))
 	case name == "":
 		return nil, fmt.Errorf("%w: no device can be used here: %w", ErrUnavailable, errors.Join(reasons...))
-	case known:
+	case matched:
 		return nil, fmt.Errorf("%w: %q%s: %w", ErrUnavailable, name, source, errors.Join(reasons...))
 	}
 	return nil, fmt.Errorf("%w: no device is called %q%s; the devices are: %s", ErrUnavailable, name, source, strings.Join(names(), ", "))
@@ -166,19 +166,19 @@ func openDevice(candidate string, c Config) (Device, error) {
 // Report lists every device of every driver, in the order in which Open("auto") considers them.
 // Candidate.Err is the reason why a device cannot be used.
 func Report() []Candidate {
-	all := candidates("")
+	list := candidates("")
 	for _, r := range registered() {
 		if r.preference == NotAutomatic {
-			all = append(all, r.driver.Candidates()...)
+			list = append(list, r.driver.Candidates()...)
 		}
 	}
-	return all
+	return list
 }
 
 // candidates lists the devices that match name ("", a driver or a device) and marks the first
 // usable device as chosen.
 func candidates(name string) []Candidate {
-	var all []Candidate
+	var list []Candidate
 	chosen := false
 	for _, r := range registered() {
 		if name == "" && r.preference == NotAutomatic {
@@ -194,10 +194,10 @@ func candidates(name string) []Candidate {
 			}
 			c.Chosen = c.Err == nil && !chosen
 			chosen = chosen || c.Chosen
-			all = append(all, c)
+			list = append(list, c)
 		}
 	}
-	return all
+	return list
 }
 
 // names lists the names of drivers and devices that Open accepts.

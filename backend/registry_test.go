@@ -51,12 +51,12 @@ var (
 func withDrivers(t *testing.T, register func()) {
 	t.Helper()
 	mu.Lock()
-	before := drivers
+	previous := drivers
 	drivers = nil
 	mu.Unlock()
 	t.Cleanup(func() {
 		mu.Lock()
-		drivers = before
+		drivers = previous
 		mu.Unlock()
 	})
 	t.Setenv(EnvDevice, "")
@@ -109,9 +109,9 @@ func TestOpen(t *testing.T) {
 				if !errors.Is(err, ErrUnavailable) {
 					t.Fatalf("opened %v, error %v; want one that matches ErrUnavailable", dev, err)
 				}
-				for _, part := range c.fails {
-					if !strings.Contains(err.Error(), part) {
-						t.Errorf("error %q does not contain %q", err, part)
+				for _, text := range c.fails {
+					if !strings.Contains(err.Error(), text) {
+						t.Errorf("error %q does not contain %q", err, text)
 					}
 				}
 				if c.env == "" && strings.Contains(err.Error(), EnvDevice) {
@@ -177,23 +177,23 @@ func TestOpenReproducible(t *testing.T) {
 		Register(fakeDriver{name: "cuda", candidates: []Candidate{{Info: Info{Device: "cuda/0"}}}}, 1)
 	})
 	for _, c := range []struct {
-		name, env string
-		asked     bool
-		want      string // name of the device that Open must open; "" if Open must fail
-		fails     string // text that the error must contain
+		name, env    string
+		reproducible bool
+		want         string // name of the device that Open must open; "" if Open must fail
+		fails        string // text that the error must contain
 	}{
 		{name: "", want: "cuda/0"},
 		{name: "", env: "0", want: "cuda/0"},
-		{name: "", asked: true, want: "cpu/avx2"},
+		{name: "", reproducible: true, want: "cpu/avx2"},
 		{name: "", env: "1", want: "cpu/avx2"},
 		{name: "cpu", env: "true", want: "cpu/avx2"},
-		{name: "cpu/avx2", asked: true, env: "0", want: "cpu/avx2"},
+		{name: "cpu/avx2", reproducible: true, env: "0", want: "cpu/avx2"},
 		{name: "cpu/avx512", env: "1", fails: "its results differ from those"},
-		{name: "cuda", asked: true, fails: "cuda/0: its results differ from those"},
+		{name: "cuda", reproducible: true, fails: "cuda/0: its results differ from those"},
 		{name: "", env: "maybe", fails: "MERCER_REPRODUCIBLE must be 1 or 0"},
 	} {
 		t.Setenv(EnvReproducible, c.env)
-		dev, err := Open(c.name, Config{Reproducible: c.asked})
+		dev, err := Open(c.name, Config{Reproducible: c.reproducible})
 		switch {
 		case c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)):
 			t.Errorf("%q, %q: error %v, want one with %q", c.name, c.env, err, c.fails)
@@ -257,14 +257,14 @@ func TestOpenFallsBack(t *testing.T) {
 		Register(fakeDriver{name: "cpu", opened: &opened, candidates: []Candidate{{Info: Info{Device: "cpu/generic"}}}}, 0)
 		Register(fakeDriver{name: "gpu", opened: &opened, candidates: []Candidate{{Info: Info{Device: "gpu/broken"}}}}, 1)
 	})
-	var told []string
-	c := Config{Fallback: func(device string, err error) { told = append(told, device+": "+err.Error()) }}
+	var reported []string
+	c := Config{Fallback: func(device string, err error) { reported = append(reported, device+": "+err.Error()) }}
 	dev, err := Open("auto", c)
 	if err != nil || dev.(fakeDevice).name != "cpu/generic" {
 		t.Errorf("Open: %v, %v", dev, err)
 	}
-	if !slices.Equal(told, []string{"gpu/broken: it broke while opening"}) || !slices.Equal(opened, []string{"broken", "generic"}) {
-		t.Errorf("told %q, opened %q", told, opened)
+	if !slices.Equal(reported, []string{"gpu/broken: it broke while opening"}) || !slices.Equal(opened, []string{"broken", "generic"}) {
+		t.Errorf("reported %q, opened %q", reported, opened)
 	}
 	for _, name := range []string{"gpu", "gpu/broken"} {
 		if dev, err := Open(name, c); err == nil || !strings.Contains(err.Error(), "broke") {

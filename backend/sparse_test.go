@@ -16,26 +16,26 @@ type unable struct{ backend.Backend[float64] }
 // TestPlaceSparseWithoutTheAbility checks that PlaceSparse makes a dense copy on a backend without
 // sparse matrices. The rows are so long that the copy takes several uploads.
 func TestPlaceSparseWithoutTheAbility(t *testing.T) {
-	const n, d, each = 19, 1 << 20, 30
+	const n, d, perRow = 19, 1 << 20, 30
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	x := backend.CSR[float64]{Rows: n, Cols: d, Indptr: []int{0}}
 	for range n {
-		for c := range each {
+		for c := range perRow {
 			x.Indices, x.Data = append(x.Indices, int32(c*1000+rng.IntN(1000))), append(x.Data, rng.NormFloat64())
 		}
 		x.Indptr = append(x.Indptr, len(x.Data))
 	}
 	dev := backendtest.Device(t, "cpu/generic")
 	b := unable{dev.F64()}
-	before, _ := dev.InUse()
+	initial, _ := dev.InUse()
 	m, err := backend.PlaceSparse[float64](b, x)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now, _ := dev.InUse(); now-before != backend.SparseBytes[float64](b, n, d, x.NNZ()) {
-		t.Errorf("PlaceSparse took %d bytes, SparseBytes is %d", now-before, backend.SparseBytes[float64](b, n, d, x.NNZ()))
+	if inUse, _ := dev.InUse(); inUse-initial != backend.SparseBytes[float64](b, n, d, x.NNZ()) {
+		t.Errorf("PlaceSparse took %d bytes, SparseBytes is %d", inUse-initial, backend.SparseBytes[float64](b, n, d, x.NNZ()))
 	}
 	got := backendtest.Download[float64](t, b, m)
 	m.Free()

@@ -57,23 +57,23 @@ func benchPrecision[T backend.Float](b *testing.B, s Suite, precision string, qu
 		unit := Upload(b, q, unitHost)
 		x, z, v, out := random(n, d), random(n, d), random(n, t), random(n, t)
 		gaussian, matern := kernels.Gaussian{Sigma: 4}, kernels.Matern{Nu: 2.5, Sigma: 4}
-		const no, yes, low = backend.NoTrans, backend.Transpose, backend.Lower
+		const noTrans, trans, lower = backend.NoTrans, backend.Transpose, backend.Lower
 		for _, op := range []struct {
 			name  string
 			flops float64
 			run   func() error
 		}{
-			{"Gemm", flop.Gemm(n, n, n), func() error { q.Gemm(no, no, 1, a, e, 0, c); return q.Sync() }},
-			{"GemmTransposed", flop.Gemm(n, n, n), func() error { q.Gemm(yes, yes, 1, a, e, 0, c); return q.Sync() }},
-			{"Syrk", flop.Syrk(n, n), func() error { q.Syrk(low, no, 1, a, 0, c); return q.Sync() }},
-			{"Symm", flop.Symm(n, n), func() error { q.Symm(low, 1, a, e, 0, c); return q.Sync() }},
-			{"TrsmLeft", flop.Trsm(n, n), func() error { q.Trsm(backend.Left, low, no, 1, unit, rhs); return q.Sync() }},
-			{"TrsmRight", flop.Trsm(n, n), func() error { q.Trsm(backend.Right, low, yes, 1, unit, rhs); return q.Sync() }},
+			{"Gemm", flop.Gemm(n, n, n), func() error { q.Gemm(noTrans, noTrans, 1, a, e, 0, c); return q.Sync() }},
+			{"GemmTransposed", flop.Gemm(n, n, n), func() error { q.Gemm(trans, trans, 1, a, e, 0, c); return q.Sync() }},
+			{"Syrk", flop.Syrk(n, n), func() error { q.Syrk(lower, noTrans, 1, a, 0, c); return q.Sync() }},
+			{"Symm", flop.Symm(n, n), func() error { q.Symm(lower, 1, a, e, 0, c); return q.Sync() }},
+			{"TrsmLeft", flop.Trsm(n, n), func() error { q.Trsm(backend.Left, lower, noTrans, 1, unit, rhs); return q.Sync() }},
+			{"TrsmRight", flop.Trsm(n, n), func() error { q.Trsm(backend.Right, lower, trans, 1, unit, rhs); return q.Sync() }},
 			{"Potrf", flop.Potrf(n), func() error {
 				if err := q.Upload(spd, spdHost); err != nil {
 					return err
 				}
-				return q.Potrf(low, spd)
+				return q.Potrf(lower, spd)
 			}},
 			{"GramGaussian", flop.Gram(n, n, d, true), func() error { q.Gram(c, gaussian, x, x); return q.Sync() }},
 			{"GramMatern52", flop.Gram(n, n, d, false), func() error { q.Gram(c, matern, x, z); return q.Sync() }},

@@ -74,7 +74,7 @@ func product[T backend.Float](k int) float64 {
 // The bound in T is doubled: a backend may fuse operations and evaluate the kernel by another
 // formula with the same number of roundings.
 func kernelBounds[T backend.Float](k kernels.Kernel, x, z host) host {
-	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z, false).at)
+	return fromFunc(x.Rows, z.Rows, newKernelBound[T](k, x, z, false).at)
 }
 
 // sparseBounds is kernelBounds for sparse points, which are not shifted: r is their largest norm. A
@@ -83,37 +83,37 @@ func kernelBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 // in absolute value, and the sum of their terms at most twice as large. Therefore the error is at
 // most 4γ_{d+6}(n_x + n_z). As for ‖x−z‖², the error must also be small relative to the value.
 func sparseBounds[T backend.Float](k kernels.Kernel, x, z host) host {
-	return each(x.Rows, z.Rows, newKernelBound[T](k, x, z, true).at)
+	return fromFunc(x.Rows, z.Rows, newKernelBound[T](k, x, z, true).at)
 }
 
 // kernelBound computes the bounds of kernelBounds or sparseBounds pair by pair.
 type kernelBound[T backend.Float] struct {
-	program *kernels.Program
-	x, z    host
-	radius2 []float64 // r² (see kernelBounds) for each statistic
-	reach   []float64 // bound on |x−center| over all points for each feature
-	single  []kernelBound[T]
-	sparse  bool
+	program   *kernels.Program
+	x, z      host
+	radius2   []float64 // r² (see kernelBounds) for each statistic
+	radius    []float64 // bound on |x−center| over all points for each feature
+	selfBound []kernelBound[T]
+	sparse    bool
 }
 
 func newKernelBound[T backend.Float](k kernels.Kernel, x, z host, sparse bool) kernelBound[T] {
 	b := kernelBound[T]{program: kernels.Compile(k), x: x, z: z, sparse: sparse}
 	b.radius2 = make([]float64, len(b.program.Stats))
-	b.reach = make([]float64, x.Cols)
-	b.single = make([]kernelBound[T], len(b.program.Stats))
+	b.radius = make([]float64, x.Cols)
+	b.selfBound = make([]kernelBound[T], len(b.program.Stats))
 	for _, h := range []host{x, z} {
 		for i := range h.Rows {
 			for p, v := range h.Row(i) {
-				b.reach[p] = max(b.reach[p], 2*math.Abs(v-x.Row(0)[p]))
+				b.radius[p] = max(b.radius[p], 2*math.Abs(v-x.Row(0)[p]))
 			}
 		}
 	}
 	for s, stat := range b.program.Stats {
 		switch stat.Kind {
 		case kernels.SelfX, kernels.RootX:
-			b.single[s] = newKernelBound[T](stat.Of, x, x, sparse)
+			b.selfBound[s] = newKernelBound[T](stat.Of, x, x, sparse)
 		case kernels.SelfZ, kernels.RootZ:
-			b.single[s] = newKernelBound[T](stat.Of, z, z, sparse)
+			b.selfBound[s] = newKernelBound[T](stat.Of, z, z, sparse)
 		case kernels.SqDist:
 			center := make([]float64, x.Cols)
 			if !sparse && x.Rows > 0 {
@@ -131,32 +131,32 @@ func newKernelBound[T backend.Float](k kernels.Kernel, x, z host, sparse bool) k
 }
 
 func (b kernelBound[T]) at(i, j int) float64 {
-	mine, oracles := make([]kerneltest.Approx, len(b.radius2)), make([]kerneltest.Approx, len(b.radius2))
+	tested, oracle := make([]kerneltest.Approx, len(b.radius2)), make([]kerneltest.Approx, len(b.radius2))
 	for s := range b.program.Stats {
-		mine[s], oracles[s] = b.statistic(s, i, j)
+		tested[s], oracle[s] = b.statistic(s, i, j)
 	}
-	o := kerneltest.Propagate(b.program, oracles, unit[float64]())
-	return 2*kerneltest.Propagate(b.program, mine, unit[T]()).Error + o.Error + unit[T]()*math.Abs(o.Value) + smallest[T]()
+	o := kerneltest.Propagate(b.program, oracle, unit[float64]())
+	return 2*kerneltest.Propagate(b.program, tested, unit[T]()).Error + o.Error + unit[T]()*math.Abs(o.Value) + smallest[T]()
 }
 
 // statistic returns statistic s of the points i and j twice: with the error bound of the backend
 // under test, and with the error bound of the oracle.
-func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles kerneltest.Approx) {
+func (b kernelBound[T]) statistic(s, i, j int) (tested, oracle kerneltest.Approx) {
 	d, stat := b.x.Cols, b.program.Stats[s]
 	x, z := b.x.Row(i), b.z.Row(j)
 	switch stat.Kind {
 	case kernels.SelfX, kernels.SelfZ, kernels.RootX, kernels.RootZ:
 		// A statistic that is a function of a kernel value has the error of that kernel value,
 		// propagated through the function.
-		at := i
+		index := i
 		if stat.Kind == kernels.SelfZ || stat.Kind == kernels.RootZ {
-			at = j
+			index = j
 		}
-		mine = kerneltest.Approx{Value: stat.Eval(x, z), Error: b.single[s].at(at, at)}
+		tested = kerneltest.Approx{Value: stat.Eval(x, z), Error: b.selfBound[s].at(index, index)}
 		if stat.Kind == kernels.RootX || stat.Kind == kernels.RootZ {
-			mine = mine.InverseRoot(unit[T]())
+			tested = tested.InverseRoot(unit[T]())
 		}
-		return mine, mine
+		return tested, tested
 	case kernels.CosSum, kernels.SinSum, kernels.Sinc, kernels.Chi2, kernels.Entry:
 		v := stat.Eval(x, z)
 		if b.sparse && stat.Kind == kernels.Chi2 {
@@ -165,15 +165,15 @@ func (b kernelBound[T]) statistic(s, i, j int) (mine, oracles kerneltest.Approx)
 		return kerneltest.Approx{Value: v, Error: b.featureError(stat, x, z, unit[T]())}, kerneltest.Approx{Value: v, Error: b.featureError(stat, x, z, 0x1p-53)}
 	}
 	v, size := direct(stat, x, z)
-	oracles = kerneltest.Approx{Value: v, Error: gamma[float64](d+3) * size}
-	mine = kerneltest.Approx{Value: v, Error: gamma[T](d+3) * size}
+	oracle = kerneltest.Approx{Value: v, Error: gamma[float64](d+3) * size}
+	tested = kerneltest.Approx{Value: v, Error: gamma[T](d+3) * size}
 	if b.sparse && stat.Kind == kernels.L1 {
-		mine.Error = b.fromZeros(stat, v, x, z)
+		tested.Error = b.fromZeros(stat, v, x, z)
 	}
 	if stat.Kind == kernels.SqDist {
-		mine.Error = min(16*gamma[T](d+6)*b.radius2[s], 0x1p12*gamma[T](d+6)*v)
+		tested.Error = min(16*gamma[T](d+6)*b.radius2[s], 0x1p12*gamma[T](d+6)*v)
 	}
-	return mine, oracles
+	return tested, oracle
 }
 
 // fromZeros bounds the error of the statistic v if it is computed from the statistics of (x, 0) and
@@ -195,7 +195,7 @@ func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float6
 		switch stat.Kind {
 		case kernels.CosSum:
 			for _, w := range stat.Freqs {
-				sum += 2*terms + 2*3*math.Abs(w)*b.reach[p] + 4*2*kerneltest.FunctionUlps
+				sum += 2*terms + 2*3*math.Abs(w)*b.radius[p] + 4*2*kerneltest.FunctionUlps
 			}
 		case kernels.SinSum:
 			for _, w := range stat.Freqs {

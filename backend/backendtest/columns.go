@@ -12,25 +12,25 @@ import (
 func testAddDiag[T backend.Float](r *rig[T]) {
 	for _, n := range []int{0, 1, 2, 3, 17, 64, 129} {
 		for _, length := range []int{1, n} {
-			what := fmt.Sprintf("AddDiag n=%d len(d)=%d", n, length)
+			label := fmt.Sprintf("AddDiag n=%d len(d)=%d", n, length)
 			d := r.normals(1, length)
 			a := filled(n, n, sentinel)
 			for i := range n {
 				a.Row(i)[i] = float64(T(r.rng.NormFloat64()))
 			}
-			want := each(n, n, func(i, j int) float64 {
+			want := fromFunc(n, n, func(i, j int) float64 {
 				if i != j {
 					return sentinel
 				}
 				return float64(T(a.Row(i)[i]) + T(d.Data[min(i, length-1)]))
 			})
-			got := r.do(what, func(b backend.Backend[T], m []backend.Matrix[T]) error {
+			got := r.mustCall(label, func(b backend.Backend[T], m []backend.Matrix[T]) error {
 				v := round[T](d).Data
 				b.AddDiag(v, m[0])
 				spoil(v)
 				return nil
 			}, a)
-			r.equal(what, got, want)
+			r.requireEqual(label, got, want)
 		}
 	}
 }
@@ -46,7 +46,7 @@ var columnShapes = [][2]int{{0, 3}, {3, 0}, {1, 1}, {1, 7}, {7, 1}, {5, 3}, {17,
 func testColAxpy[T backend.Float](r *rig[T]) {
 	for _, s := range required.Some(6, columnShapes) {
 		rows, cols := s[0], s[1]
-		what := fmt.Sprintf("ColAxpy %d×%d", rows, cols)
+		label := fmt.Sprintf("ColAxpy %d×%d", rows, cols)
 		run := func(alpha host) call[T] {
 			return func(b backend.Backend[T], m []backend.Matrix[T]) error {
 				v := round[T](alpha).Data
@@ -56,47 +56,47 @@ func testColAxpy[T backend.Float](r *rig[T]) {
 			}
 		}
 		alpha, x, y := r.integers(1, cols, 4), r.integers(rows, cols, 8), r.integers(rows, cols, 8)
-		want := each(rows, cols, func(i, j int) float64 { return y.Row(i)[j] + alpha.Data[j]*x.Row(i)[j] })
-		r.equal(what, r.do(what, run(alpha), x, y), want)
+		want := fromFunc(rows, cols, func(i, j int) float64 { return y.Row(i)[j] + alpha.Data[j]*x.Row(i)[j] })
+		r.requireEqual(label, r.mustCall(label, run(alpha), x, y), want)
 
 		// The errors of one product and one sum, fused or not, are at most product[T](1).
 		alpha, x, y = r.normals(1, cols), r.normals(rows, cols), r.normals(rows, cols)
-		size := each(rows, cols, func(i, j int) float64 {
+		size := fromFunc(rows, cols, func(i, j int) float64 {
 			return abs1(alpha.Data[j]*x.Row(i)[j]) + abs1(y.Row(i)[j])
 		})
-		r.within(what, r.do(what, run(alpha), x, y), r.ask(what, run(alpha), x, y), scale(product[T](1), size))
+		r.requireWithin(label, r.mustCall(label, run(alpha), x, y), r.callOracle(label, run(alpha), x, y), scale(product[T](1), size))
 	}
 	r.report()
 }
 
 // colDot runs ColDot on framed operands, and returns the dot products as a row.
-func (r *rig[T]) colDot(what string, x, y host, same bool) host {
+func (r *rig[T]) colDot(label string, x, y host, sameOperand bool) host {
 	r.Helper()
-	fx, fy := r.place(x), r.place(y)
-	defer fx.whole.Free()
-	defer fy.whole.Free()
+	fx, fy := r.newFrame(x), r.newFrame(y)
+	defer fx.parent.Free()
+	defer fy.parent.Free()
 	dst := filled(1, x.Cols, sentinel)
-	held := round[T](dst)
+	dots := round[T](dst)
 	var err error
-	if same {
-		err = r.b.ColDot(held.Data, fx.view, fx.view)
+	if sameOperand {
+		err = r.b.ColDot(dots.Data, fx.view, fx.view)
 	} else {
-		err = r.b.ColDot(held.Data, fx.view, fy.view)
+		err = r.b.ColDot(dots.Data, fx.view, fy.view)
 	}
 	if err != nil {
-		r.Fatalf("%s: %v", what, err)
+		r.Fatalf("%s: %v", label, err)
 	}
 	for _, f := range []frame[T]{fx, fy} {
 		if err := f.unchanged(r.b); err != nil {
-			r.Fatalf("%s: %v", what, err)
+			r.Fatalf("%s: %v", label, err)
 		}
 	}
-	return widen(held)
+	return widen(dots)
 }
 
 func testColDot[T backend.Float](r *rig[T]) {
 	dots := func(x, y host) host {
-		return each(1, x.Cols, func(_, j int) float64 {
+		return fromFunc(1, x.Cols, func(_, j int) float64 {
 			var s float64
 			for i := range x.Rows {
 				s += x.Row(i)[j] * y.Row(i)[j]
@@ -106,13 +106,13 @@ func testColDot[T backend.Float](r *rig[T]) {
 	}
 	for _, s := range required.Some(6, columnShapes) {
 		rows, cols := s[0], s[1]
-		what := fmt.Sprintf("ColDot %d×%d", rows, cols)
+		label := fmt.Sprintf("ColDot %d×%d", rows, cols)
 		x, y := r.integers(rows, cols, 8), r.integers(rows, cols, 8)
-		r.equal(what, r.colDot(what, x, y, false), dots(x, y))
-		r.equal(what+", y is x", r.colDot(what, x, y, true), dots(x, x))
+		r.requireEqual(label, r.colDot(label, x, y, false), dots(x, y))
+		r.requireEqual(label+", y is x", r.colDot(label, x, y, true), dots(x, x))
 
 		x, y = r.normals(rows, cols), r.normals(rows, cols)
-		r.within(what, r.colDot(what, x, y, false), dots(x, y), scale(product[T](rows), dots(abs(x), abs(y))))
+		r.requireWithin(label, r.colDot(label, x, y, false), dots(x, y), scale(product[T](rows), dots(abs(x), abs(y))))
 	}
 	r.report()
 }

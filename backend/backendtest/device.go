@@ -21,8 +21,8 @@ func testDevice(t *testing.T, s Suite) {
 		if info := s.Open(t, backend.Config{}).Info(); info.Memory <= 0 {
 			t.Errorf("Info.Memory must be > 0 if Config.Memory is 0: %+v", info)
 		}
-		if now, peak := dev.InUse(); now != 0 || peak != 0 {
-			t.Errorf("InUse of a new device: %d and %d bytes", now, peak)
+		if inUse, peak := dev.InUse(); inUse != 0 || peak != 0 {
+			t.Errorf("InUse of a new device: %d and %d bytes", inUse, peak)
 		}
 		if err := dev.Sync(); err != nil {
 			t.Errorf("Sync of a new device: %v", err)
@@ -32,14 +32,14 @@ func testDevice(t *testing.T, s Suite) {
 	t.Run("NarrowPacked", func(t *testing.T) { testNarrowPacked(t, s) })
 	t.Run("ConvertMisuse", func(t *testing.T) {
 		dev, other := s.Open(t, backend.Config{}), s.Open(t, backend.Config{})
-		wide, thin := Upload(t, dev.F64(), backend.NewHost[float64](2, 3)), Upload(t, dev.F32(), backend.NewHost[float32](2, 3))
-		foreignWide, foreignThin := Upload(t, other.F64(), backend.NewHost[float64](2, 3)), Upload(t, other.F32(), backend.NewHost[float32](2, 3))
-		requirePanic(t, "Narrow: ", func() { dev.Narrow(thin.View(0, 0, 2, 2), wide) })
-		requirePanic(t, "Widen: ", func() { dev.Widen(wide, thin.View(0, 0, 1, 3)) })
-		requirePanic(t, "Narrow: a matrix belongs to another device", func() { dev.Narrow(foreignThin, wide) })
-		requirePanic(t, "Narrow: a matrix belongs to another device", func() { dev.Narrow(thin, foreignWide) })
-		requirePanic(t, "Widen: a matrix belongs to another device", func() { dev.Widen(foreignWide, thin) })
-		requirePanic(t, "Widen: a matrix belongs to another device", func() { dev.Widen(wide, foreignThin) })
+		m64, m32 := Upload(t, dev.F64(), backend.NewHost[float64](2, 3)), Upload(t, dev.F32(), backend.NewHost[float32](2, 3))
+		foreign64, foreign32 := Upload(t, other.F64(), backend.NewHost[float64](2, 3)), Upload(t, other.F32(), backend.NewHost[float32](2, 3))
+		requirePanic(t, "Narrow: ", func() { dev.Narrow(m32.View(0, 0, 2, 2), m64) })
+		requirePanic(t, "Widen: ", func() { dev.Widen(m64, m32.View(0, 0, 1, 3)) })
+		requirePanic(t, "Narrow: a matrix belongs to another device", func() { dev.Narrow(foreign32, m64) })
+		requirePanic(t, "Narrow: a matrix belongs to another device", func() { dev.Narrow(m32, foreign64) })
+		requirePanic(t, "Widen: a matrix belongs to another device", func() { dev.Widen(foreign64, m32) })
+		requirePanic(t, "Widen: a matrix belongs to another device", func() { dev.Widen(m64, foreign32) })
 	})
 }
 
@@ -57,41 +57,41 @@ func testConvert(t *testing.T, s Suite) {
 	}
 	for _, shape := range [][2]int{{0, 4}, {4, 0}, {1, 1}, {3, 7}, {33, 65}, {257, 100}} {
 		rows, cols := shape[0], shape[1]
-		what := fmt.Sprintf("%d×%d", rows, cols)
+		label := fmt.Sprintf("%d×%d", rows, cols)
 		// Both matrices are views into larger matrices, at different offsets.
-		wide := backend.NewHost[float64](rows+3, cols+2)
-		thin := backend.NewHost[float32](rows+1, cols+6)
-		for i := range wide.Data {
-			wide.Data[i] = rng.NormFloat64() * math.Exp(10*rng.NormFloat64())
+		host64 := backend.NewHost[float64](rows+3, cols+2)
+		host32 := backend.NewHost[float32](rows+1, cols+6)
+		for i := range host64.Data {
+			host64.Data[i] = rng.NormFloat64() * math.Exp(10*rng.NormFloat64())
 			if i < len(special) || rng.IntN(8) == 0 {
-				wide.Data[i] = special[rng.IntN(len(special))]
+				host64.Data[i] = special[rng.IntN(len(special))]
 			}
 		}
-		for i := range thin.Data {
-			thin.Data[i] = float32(sentinel)
+		for i := range host32.Data {
+			host32.Data[i] = float32(sentinel)
 		}
-		m64, m32 := Upload(t, dev.F64(), wide), Upload(t, dev.F32(), thin)
+		m64, m32 := Upload(t, dev.F64(), host64), Upload(t, dev.F32(), host32)
 		dev.Narrow(m32.View(1, 4, rows, cols), m64.View(2, 1, rows, cols))
-		part := wide.View(2, 1, rows, cols)
+		source := host64.View(2, 1, rows, cols)
 		for i := range rows {
-			for j, v := range part.Row(i) {
-				thin.Row(i + 1)[4+j] = float32(v)
+			for j, v := range source.Row(i) {
+				host32.Row(i + 1)[4+j] = float32(v)
 			}
 		}
-		requireBits(t, "Narrow "+what, Download(t, dev.F32(), m32), thin)
+		requireBits(t, "Narrow "+label, Download(t, dev.F32(), m32), host32)
 
 		dev.Widen(m64.View(1, 2, rows, cols), m32.View(1, 4, rows, cols))
 		for i := range rows {
-			for j, v := range thin.View(1, 4, rows, cols).Row(i) {
-				wide.Row(i + 1)[2+j] = float64(v)
+			for j, v := range host32.View(1, 4, rows, cols).Row(i) {
+				host64.Row(i + 1)[2+j] = float64(v)
 			}
 		}
-		requireBits(t, "Widen "+what, Download(t, dev.F64(), m64), wide)
+		requireBits(t, "Widen "+label, Download(t, dev.F64(), m64), host64)
 		m64.Free()
 		m32.Free()
 	}
-	if now, _ := dev.InUse(); now != 0 {
-		t.Errorf("InUse: %d bytes after every matrix was freed", now)
+	if inUse, _ := dev.InUse(); inUse != 0 {
+		t.Errorf("InUse: %d bytes after every matrix was freed", inUse)
 	}
 }
 
@@ -106,14 +106,14 @@ func testNarrowPacked(t *testing.T, s Suite) {
 	}
 	b64, b32 := dev.F64().(backend.PackedBackend[float64]), dev.F32().(backend.PackedBackend[float32])
 	for _, n := range []int{0, 1, 2, 3, 64, 65, 257} {
-		wide, thin := backend.NewHost[float64](n, n), backend.NewHost[float32](n, n)
+		host64, host32 := backend.NewHost[float64](n, n), backend.NewHost[float32](n, n)
 		for i := range n {
 			for j := range i + 1 {
 				v := rng.NormFloat64() * math.Exp(10*rng.NormFloat64())
 				if rng.IntN(8) == 0 {
 					v = []float64{math.Inf(-1), math.NaN(), 1 + 0x1p-24, 1 + 0x3p-24, 1e-50}[rng.IntN(5)]
 				}
-				wide.Row(i)[j], thin.Row(i)[j] = v, float32(v)
+				host64.Row(i)[j], host32.Row(i)[j] = v, float32(v)
 			}
 		}
 		from, err := b64.NewPacked(n)
@@ -124,7 +124,7 @@ func testNarrowPacked(t *testing.T, s Suite) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b64.UploadPacked(from, 0, wide); err != nil {
+		if err := b64.UploadPacked(from, 0, host64); err != nil {
 			t.Fatal(err)
 		}
 		narrower.NarrowPacked(to, from)
@@ -132,7 +132,7 @@ func testNarrowPacked(t *testing.T, s Suite) {
 		if err := errors.Join(dev.Sync(), b32.DownloadPacked(got, to, 0)); err != nil {
 			t.Fatal(err)
 		}
-		requireBits(t, fmt.Sprintf("NarrowPacked n=%d", n), got, thin)
+		requireBits(t, fmt.Sprintf("NarrowPacked n=%d", n), got, host32)
 		if n > 1 {
 			requirePanic(t, "NarrowPacked: orders differ", func() { narrower.NarrowPacked(to.Leading(n-1), from) })
 		}
@@ -142,7 +142,7 @@ func testNarrowPacked(t *testing.T, s Suite) {
 }
 
 // requireBits requires equal bits, except that the bits of converted NaNs may differ.
-func requireBits[T backend.Float](t testing.TB, what string, got, want backend.Host[T]) {
+func requireBits[T backend.Float](t testing.TB, label string, got, want backend.Host[T]) {
 	t.Helper()
 	for i := range want.Rows {
 		for j, w := range want.Row(i) {
@@ -151,7 +151,7 @@ func requireBits[T backend.Float](t testing.TB, what string, got, want backend.H
 				continue
 			}
 			if bits(float64(g)) != bits(float64(w)) {
-				t.Fatalf("%s: element (%d, %d) is %v, want %v", what, i, j, g, w)
+				t.Fatalf("%s: element (%d, %d) is %v, want %v", label, i, j, g, w)
 			}
 		}
 	}

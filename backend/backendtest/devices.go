@@ -82,8 +82,8 @@ func OnDevices(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 			} else {
 				f(t, dev)
 			}
-			if now, _ := dev.InUse(); now != 0 {
-				t.Errorf("%d bytes have not been freed", now)
+			if inUse, _ := dev.InUse(); inUse != 0 {
+				t.Errorf("%d bytes have not been freed", inUse)
 			}
 		})
 	}

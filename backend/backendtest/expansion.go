@@ -41,16 +41,16 @@ func (r *rig[T]) padded(h host) backend.Host[T] {
 // overwritten.
 func testExpansion[T backend.Float](r *rig[T]) {
 	b := r.expander()
-	try := func(k kernels.Kernel, m, d, t int, counts ...int) {
+	compare := func(k kernels.Kernel, m, d, t int, counts ...int) {
 		z, v := r.normals(m, d), r.normals(m, t)
 		offset := 0.0
 		if stats := kernels.Compile(k).Stats; r.rng.IntN(3) == 0 && len(stats) == 1 && stats[0].Kind.TranslationInvariant() {
 			offset = 1e6
 		}
-		move := func(h host) host {
-			return each(h.Rows, d, func(i, j int) float64 { return float64(T(offset + h.Row(i)[j])) })
+		shift := func(h host) host {
+			return fromFunc(h.Rows, d, func(i, j int) float64 { return float64(T(offset + h.Row(i)[j])) })
 		}
-		z = move(z)
+		z = shift(z)
 		pz, pv := r.padded(z), r.padded(v)
 		f, err := b.NewExpansion(k, pz, pv)
 		if err != nil {
@@ -62,47 +62,47 @@ func testExpansion[T backend.Float](r *rig[T]) {
 		}
 		clear(pz.Data)
 		clear(pv.Data)
-		var wait sync.WaitGroup
+		var wg sync.WaitGroup
 		got := make([]backend.Host[T], len(counts))
 		points := make([]host, len(counts))
 		errs := make([]error, len(counts))
 		for i, n := range counts {
-			points[i] = move(r.normals(n, d))
+			points[i] = shift(r.normals(n, d))
 			got[i] = r.padded(filled(n, t, sentinel))
 			x := r.padded(points[i])
-			wait.Go(func() { errs[i] = f.Apply(r.Context(), got[i], x) })
+			wg.Go(func() { errs[i] = f.Apply(r.Context(), got[i], x) })
 		}
-		wait.Wait()
+		wg.Wait()
 		for i, x := range points {
-			what := fmt.Sprintf("Expansion %v n=%d m=%d d=%d t=%d, offset %g", k, x.Rows, m, d, t, offset)
+			label := fmt.Sprintf("Expansion %v n=%d m=%d d=%d t=%d, offset %g", k, x.Rows, m, d, t, offset)
 			if errs[i] != nil {
-				r.Fatalf("%s: %v", what, errs[i])
+				r.Fatalf("%s: %v", label, errs[i])
 			}
-			out := each(x.Rows, t, func(a, c int) float64 { return float64(got[i].Row(a)[c]) })
+			out := fromFunc(x.Rows, t, func(a, c int) float64 { return float64(got[i].Row(a)[c]) })
 			if x.Rows == 0 || m == 0 {
-				r.equal(what, out, filled(x.Rows, t, 0))
+				r.requireEqual(label, out, filled(x.Rows, t, 0))
 				continue
 			}
-			want := r.ask(what, func(b backend.Backend[T], op []backend.Matrix[T]) error {
+			want := r.callOracle(label, func(b backend.Backend[T], op []backend.Matrix[T]) error {
 				b.GramMul(op[3], k, op[0], op[1], op[2])
 				return nil
 			}, x, z, v, filled(x.Rows, t, sentinel))
-			r.within(what, out, want, r.gramMulBound(what, k, x, z, v))
+			r.requireWithin(label, out, want, r.gramMulBound(label, k, x, z, v))
 		}
 	}
 	for _, d := range required.Some(3, featureCounts) {
 		for _, k := range everyKernel(d) {
-			if r.some() {
-				try(k, 1+r.rng.IntN(60), d, 1+r.rng.IntN(4), 1, 2, r.rng.IntN(20))
+			if r.included() {
+				compare(k, 1+r.rng.IntN(60), d, 1+r.rng.IntN(4), 1, 2, r.rng.IntN(20))
 			}
 		}
 	}
 	for _, t := range []int{2, 3, 5} {
-		try(kernels.Gaussian{Sigma: 2}, 0, 3, t, 0, 1)
+		compare(kernels.Gaussian{Sigma: 2}, 0, 3, t, 0, 1)
 	}
-	try(kernels.Gaussian{Sigma: 6}, 2049, 20, 1, 1, 3, 300)
+	compare(kernels.Gaussian{Sigma: 6}, 2049, 20, 1, 1, 3, 300)
 	if !few() {
-		try(kernels.Gaussian{Sigma: 6}, 4500, 20, 5, 1, 3, 300)
+		compare(kernels.Gaussian{Sigma: 6}, 4500, 20, 5, 1, 3, 300)
 	}
 	r.report()
 }
@@ -115,21 +115,21 @@ func testExpansionFaults[T backend.Float](r *rig[T]) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	if now, _ := r.dev.InUse(); now <= 0 {
-		r.Errorf("InUse: %d bytes while an expansion lives", now)
+	if inUse, _ := r.dev.InUse(); inUse <= 0 {
+		r.Errorf("InUse: %d bytes while an expansion lives", inUse)
 	}
 	dst := r.padded(filled(3, 2, 0))
 	ctx, cancel := context.WithCancelCause(r.Context())
-	why := errors.New("reason")
-	cancel(why)
-	if err := f.Apply(ctx, dst, r.padded(r.normals(3, 4))); !errors.Is(err, why) {
+	cause := errors.New("reason")
+	cancel(cause)
+	if err := f.Apply(ctx, dst, r.padded(r.normals(3, 4))); !errors.Is(err, cause) {
 		r.Errorf("Apply with a context that is done: %v", err)
 	}
-	r.panics("Apply: ", func() { _ = f.Apply(r.Context(), dst, r.padded(r.normals(3, 5))) })
-	r.panics("Apply: ", func() { _ = f.Apply(r.Context(), dst, r.padded(r.normals(2, 4))) })
-	r.panics("NewExpansion: ", func() { _, _ = b.NewExpansion(kernels.Gaussian{Sigma: 1}, z, r.padded(r.normals(29, 2))) })
-	r.panics("NewExpansion: ", func() { _, _ = b.NewExpansion(nil, z, v) })
-	r.panics("NewExpansion: ", func() { _, _ = b.NewExpansion(kernels.Gaussian{}, z, v) })
+	r.requirePanic("Apply: ", func() { _ = f.Apply(r.Context(), dst, r.padded(r.normals(3, 5))) })
+	r.requirePanic("Apply: ", func() { _ = f.Apply(r.Context(), dst, r.padded(r.normals(2, 4))) })
+	r.requirePanic("NewExpansion: ", func() { _, _ = b.NewExpansion(kernels.Gaussian{Sigma: 1}, z, r.padded(r.normals(29, 2))) })
+	r.requirePanic("NewExpansion: ", func() { _, _ = b.NewExpansion(nil, z, v) })
+	r.requirePanic("NewExpansion: ", func() { _, _ = b.NewExpansion(kernels.Gaussian{}, z, v) })
 	// A NaN in one point must affect only the value at that point.
 	x := r.padded(r.normals(3, 4))
 	x.Row(1)[2] = T(math.NaN())

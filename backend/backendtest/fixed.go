@@ -14,7 +14,7 @@ import (
 
 // The tests of this file run if the backend has Gram matrices with 16 bits per element.
 
-func (r *rig[T]) fixed(b backend.Backend[T], n int) (backend.FixedBackend[T], backend.Packed[T]) {
+func (r *rig[T]) newFixed(b backend.Backend[T], n int) (backend.FixedBackend[T], backend.Packed[T]) {
 	r.Helper()
 	q, ok := b.(backend.FixedBackend[T])
 	if !ok {
@@ -54,22 +54,22 @@ func boundedKernels(d int) []kernels.Kernel {
 func testFixedGram[T backend.Float](r *rig[T]) {
 	gram := func(k kernels.Kernel, x host) {
 		n, d := x.Rows, x.Cols
-		what := fmt.Sprintf("16 bits %v n=%d d=%d", k, n, d)
-		b, a := r.fixed(r.b, n)
+		label := fmt.Sprintf("16 bits %v n=%d d=%d", k, n, d)
+		b, a := r.newFixed(r.b, n)
 		defer a.Free()
 		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 1}, k} { // the second kernel's matrix overwrites the first
 			m := Upload(r, b, round[T](x))
 			b.GramPacked(a, k, m)
 			if err := b.Sync(); err != nil {
-				r.Fatalf("%s: %v", what, err)
+				r.Fatalf("%s: %v", label, err)
 			}
 			m.Free()
 		}
 		low, high, _ := kernels.Bounds(k, d)
 		step := max((high-low)/math.MaxUint16, max(-low, high)*0x1p-20)
-		want := r.ask(what, r.gramPacked(k), x, filled(n, n, 0))
+		want := r.callOracle(label, r.gramPacked(k), x, filled(n, n, 0))
 		got, bound := r.lowerOf(b, a), kernelBounds[T](k, x, x)
-		r.within(what, got, want, each(n, n, func(i, j int) float64 {
+		r.requireWithin(label, got, want, fromFunc(n, n, func(i, j int) float64 {
 			if i == j {
 				return bound.Row(i)[j]
 			}
@@ -81,8 +81,8 @@ func testFixedGram[T backend.Float](r *rig[T]) {
 		distances := len(program.Stats) == 1 && (program.Stats[0].Kind == kernels.SqDist || program.Stats[0].Kind == kernels.L1)
 		for i := range n {
 			for j := range i + 1 {
-				if at := got.Row(i)[i]; distances && sameRow(x, i, j) && math.Abs(got.Row(i)[j]-at) > 2*unit[T]()*math.Abs(at) {
-					r.Fatalf("%s: rows %d and %d are equal: k is %v, on the diagonal %v", what, i, j, got.Row(i)[j], at)
+				if diagonal := got.Row(i)[i]; distances && sameRow(x, i, j) && math.Abs(got.Row(i)[j]-diagonal) > 2*unit[T]()*math.Abs(diagonal) {
+					r.Fatalf("%s: rows %d and %d are equal: k is %v, on the diagonal %v", label, i, j, got.Row(i)[j], diagonal)
 				}
 			}
 		}
@@ -92,7 +92,7 @@ func testFixedGram[T backend.Float](r *rig[T]) {
 			continue
 		}
 		for _, k := range boundedKernels(d) {
-			if !r.some() {
+			if !r.included() {
 				continue
 			}
 			// Histogram kernels require features ≥ 0.
@@ -116,33 +116,33 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 	for _, n := range append(r.packedOrders(), min(600, r.LargeN)) {
 		d := 1 + r.rng.IntN(6)
 		k := pick(r, []kernels.Kernel{kernels.Gaussian{Sigma: 1.5}, kernels.Laplacian{Sigma: 3}, kernels.Matern{Nu: 1.5, Sigma: 2}, kernels.Cosine{Theta: 2}})
-		b, a := r.fixed(r.b, n)
+		b, a := r.newFixed(r.b, n)
 		x := Upload(r, b, round[T](r.normals(n, d)))
 		b.GramPacked(a, k, x)
 		b.AddDiagPacked([]T{T(r.rng.NormFloat64())}, a)
 		low, _, _ := kernels.Bounds(k, d)
-		for _, part := range []int{n, n / 2, max(n-3, 0)} {
-			lead := a.Leading(part)
-			whole := mirror(backend.Lower, r.lowerOf(b, lead))
+		for _, order := range []int{n, n / 2, max(n-3, 0)} {
+			lead := a.Leading(order)
+			full := mirror(backend.Lower, r.lowerOf(b, lead))
 			// A backend may sum the products with the codes and the products with the offset
 			// separately. The two sums may cancel.
-			size := each(part, part, func(i, j int) float64 { return math.Abs(whole.Row(i)[j]-low) + math.Abs(low) })
+			size := fromFunc(order, order, func(i, j int) float64 { return math.Abs(full.Row(i)[j]-low) + math.Abs(low) })
 			for _, cols := range []int{0, 1, 2, 3, 4, 5, 10, 16, 17, 35}[:3+r.rng.IntN(8)] {
 				alpha, beta := float64(T(r.rng.NormFloat64())), pick(r, []float64{0, 1, -0.5})
-				v, c := r.normals(part, cols), r.normals(part, cols)
+				v, c := r.normals(order, cols), r.normals(order, cols)
 				if beta == 0 {
-					c = filled(part, cols, sentinel)
+					c = filled(order, cols, sentinel)
 				}
-				what := fmt.Sprintf("16 bits %v n=%d of %d cols=%d alpha=%v beta=%v", k, part, n, cols, alpha, beta)
-				got := r.do(what, func(q backend.Backend[T], m []backend.Matrix[T]) error {
+				label := fmt.Sprintf("16 bits %v n=%d of %d cols=%d alpha=%v beta=%v", k, order, n, cols, alpha, beta)
+				got := r.mustCall(label, func(q backend.Backend[T], m []backend.Matrix[T]) error {
 					q.(backend.FixedBackend[T]).SymmPacked(T(alpha), lead, m[0], T(beta), m[1])
 					return q.Sync()
 				}, v, c)
 				if beta == 0 {
-					c = filled(part, cols, 0)
+					c = filled(order, cols, 0)
 				}
-				want := combine(alpha, mul(whole, v), beta, c)
-				r.within(what, got, want, scale(product[T](part+8)+gamma[float64](part+8)+unit[T](), combine(abs1(alpha), mul(size, abs(v)), abs1(beta), abs(c))))
+				want := combine(alpha, mul(full, v), beta, c)
+				r.requireWithin(label, got, want, scale(product[T](order+8)+gamma[float64](order+8)+unit[T](), combine(abs1(alpha), mul(size, abs(v)), abs1(beta), abs(c))))
 			}
 			lead.Free()
 		}
@@ -155,22 +155,22 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 // testFixedFaults checks that a value without a code gives an error that names its two points, and
 // that operations without support for 16 bits panic. The queue must remain usable.
 func testFixedFaults[T backend.Float](r *rig[T]) {
-	b, a := r.fixed(r.b, 40)
-	for _, at := range []int{0, 17, 39} {
+	b, a := r.newFixed(r.b, 40)
+	for _, row := range []int{0, 17, 39} {
 		for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			x := r.normals(40, 3)
-			x.Row(at)[1] = v
+			x.Row(row)[1] = v
 			m := Upload(r, b, round[T](x))
 			b.GramPacked(a, kernels.Gaussian{Sigma: 1}, m)
 			var e *backend.RangeError
-			if err := b.Sync(); !errors.As(err, &e) || e.I != at && e.J != at || !math.IsNaN(e.Value) {
-				r.Errorf("%v in point %d: %v", v, at, err)
+			if err := b.Sync(); !errors.As(err, &e) || e.I != row && e.J != row || !math.IsNaN(e.Value) {
+				r.Errorf("%v in point %d: %v", v, row, err)
 			}
 			m.Free()
 		}
 	}
-	good := Upload(r, b, round[T](r.normals(40, 3)))
-	b.GramPacked(a, kernels.Gaussian{Sigma: 1}, good)
+	valid := Upload(r, b, round[T](r.normals(40, 3)))
+	b.GramPacked(a, kernels.Gaussian{Sigma: 1}, valid)
 	if err := b.Sync(); err != nil {
 		r.Fatalf("after a fault: %v", err)
 	}
@@ -195,35 +195,35 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 
 	ctx, cancel := context.WithCancel(r.Context())
 	cancel()
-	stopped := b.With(ctx, nil)
-	q, part := r.fixed(stopped, 40)
-	q.GramPacked(part, kernels.Gaussian{Sigma: 1}, good)
+	canceled := b.With(ctx, nil)
+	q, dst := r.newFixed(canceled, 40)
+	q.GramPacked(dst, kernels.Gaussian{Sigma: 1}, valid)
 	if err := q.Sync(); !errors.Is(err, context.Canceled) {
 		r.Errorf("a canceled Gram matrix: %v", err)
 	}
-	q.SymmPacked(1, a, good, 0, good.View(0, 0, 40, 3))
+	q.SymmPacked(1, a, valid, 0, valid.View(0, 0, 40, 3))
 	if err := q.Sync(); !errors.Is(err, context.Canceled) {
 		r.Errorf("a canceled product: %v", err)
 	}
-	part.Free()
+	dst.Free()
 
 	h := backend.NewHost[T](40, 40)
 	for _, c := range []struct {
 		op, text string
 		f        func()
 	}{
-		{"GramPacked: ", "needs bounds of the kernel's values", func() { b.GramPacked(a, kernels.Linear{}, good) }},
+		{"GramPacked: ", "needs bounds of the kernel's values", func() { b.GramPacked(a, kernels.Linear{}, valid) }},
 		{"UploadPacked: ", "16 bits", func() { b.UploadPacked(a, 0, h) }},
 		{"PotrfPacked: ", "16 bits", func() { b.PotrfPacked(a) }},
-		{"TrsmPacked: ", "16 bits", func() { b.TrsmPacked(backend.NoTrans, a, good) }},
+		{"TrsmPacked: ", "16 bits", func() { b.TrsmPacked(backend.NoTrans, a, valid) }},
 		{"NewPacked: ", "negative order", func() { b.NewFixed(-1) }},
-		{"GramPacked: ", "order", func() { b.GramPacked(a.Leading(39), kernels.Gaussian{Sigma: 1}, good) }},
+		{"GramPacked: ", "order", func() { b.GramPacked(a.Leading(39), kernels.Gaussian{Sigma: 1}, valid) }},
 	} {
-		if text := r.panics(c.op, c.f); !strings.Contains(text, c.text) {
+		if text := r.requirePanic(c.op, c.f); !strings.Contains(text, c.text) {
 			r.Errorf("%s: panic was %q", c.op, text)
 		}
 	}
-	good.Free()
+	valid.Free()
 	a.Free()
 }
 
@@ -243,9 +243,9 @@ func testFixedMemory[T backend.Float](r *rig[T]) {
 		}
 	}
 	for _, n := range []int{0, 1, 33, 1000} {
-		_, a := r.fixed(b, n)
-		if now, _ := r.dev.InUse(); now != b.FixedBytes(n) || a.Order() != n {
-			r.Errorf("InUse is %d bytes for a matrix of order %d, for which FixedBytes returns %d", now, a.Order(), b.FixedBytes(n))
+		_, a := r.newFixed(b, n)
+		if inUse, _ := r.dev.InUse(); inUse != b.FixedBytes(n) || a.Order() != n {
+			r.Errorf("InUse is %d bytes for a matrix of order %d, for which FixedBytes returns %d", inUse, a.Order(), b.FixedBytes(n))
 		}
 		low := r.lowerOf(b, a)
 		for i := range n {

@@ -35,8 +35,8 @@ func (r *rig[T]) gemmExact(g gemmCase) {
 	if g.beta == 0 {
 		c = filled(g.m, g.n, sentinel)
 	}
-	got := r.do(g.String(), gemmCall[T](g), op(g.tA, a), op(g.tB, b), c)
-	r.equal(g.String(), got, combine(g.alpha, mul(a, b), g.beta, c))
+	got := r.mustCall(g.String(), gemmCall[T](g), op(g.tA, a), op(g.tB, b), c)
+	r.requireEqual(g.String(), got, combine(g.alpha, mul(a, b), g.beta, c))
 }
 
 // testGemmExact first tests all small m and n with several k. They cover every edge of a
@@ -71,10 +71,10 @@ func testGemmExact[T backend.Float](r *rig[T]) {
 	for _, long := range required.Some(4, longs) {
 		for _, tA := range bothTrans {
 			for _, tB := range bothTrans {
-				small, other := 1+r.rng.IntN(20), 1+r.rng.IntN(20)
-				r.gemmExact(gemmCase{tA, tB, long, small, other, 1, pick(r, betas)})
-				r.gemmExact(gemmCase{tA, tB, small, long, other, 1, pick(r, betas)})
-				r.gemmExact(gemmCase{tA, tB, small, other, long, 1, pick(r, betas)})
+				small1, small2 := 1+r.rng.IntN(20), 1+r.rng.IntN(20)
+				r.gemmExact(gemmCase{tA, tB, long, small1, small2, 1, pick(r, betas)})
+				r.gemmExact(gemmCase{tA, tB, small1, long, small2, 1, pick(r, betas)})
+				r.gemmExact(gemmCase{tA, tB, small1, small2, long, 1, pick(r, betas)})
 			}
 		}
 	}
@@ -89,9 +89,9 @@ func testGemmRounding[T backend.Float](r *rig[T]) {
 		}
 		a, b, c := r.normals(g.m, g.k), r.normals(g.k, g.n), r.normals(g.m, g.n)
 		in := []host{op(g.tA, a), op(g.tB, b), c}
-		got, want := r.do(g.String(), gemmCall[T](g), in...), r.ask(g.String(), gemmCall[T](g), in...)
+		got, want := r.mustCall(g.String(), gemmCall[T](g), in...), r.callOracle(g.String(), gemmCall[T](g), in...)
 		size := combine(abs1(g.alpha), mul(abs(a), abs(b)), abs1(g.beta), abs(c))
-		r.near(g.String(), got, want, combine(g.alpha, mul(a, b), g.beta, c), scale(product[T](g.k), size))
+		r.requireNear(g.String(), got, want, combine(g.alpha, mul(a, b), g.beta, c), scale(product[T](g.k), size))
 	}
 	r.report()
 }

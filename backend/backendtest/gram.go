@@ -64,7 +64,7 @@ func everyKernel(d int) []kernels.Kernel {
 	distances := distanceKernels(d, 1)
 	gaussian, ard, laplacian, matern := distances[0], distances[1], distances[2], distances[5]
 	// A small weight keeps exp and powers of xᵀz in range.
-	small := kernels.Scaled{Weight: 0.25 / length, Kernel: kernels.Linear{}}
+	smallLinear := kernels.Scaled{Weight: 0.25 / length, Kernel: kernels.Linear{}}
 	// The derivatives of the following kernels have an additional statistic or operation,
 	// statistics of one point, or deeply nested operations.
 	for _, k := range []kernels.Kernel{
@@ -92,14 +92,14 @@ func everyKernel(d int) []kernels.Kernel {
 		}
 	}
 	if d > 2 {
-		some := func(k kernels.Kernel, columns ...int) kernels.Kernel {
+		onColumns := func(k kernels.Kernel, columns ...int) kernels.Kernel {
 			return kernels.Columns{Indices: columns, Kernel: k}
 		}
 		groups := kernels.Sum{
-			kernels.Scaled{Weight: 0.5, Kernel: some(kernels.Periodic{Period: 2, Sigma: 1}, 1)},
-			kernels.Product{some(gaussian, 0, d-1), some(matern, 1), some(kernels.Polynomial{Degree: 2, C: 1}, d-1, 1)},
+			kernels.Scaled{Weight: 0.5, Kernel: onColumns(kernels.Periodic{Period: 2, Sigma: 1}, 1)},
+			kernels.Product{onColumns(gaussian, 0, d-1), onColumns(matern, 1), onColumns(kernels.Polynomial{Degree: 2, C: 1}, d-1, 1)},
 		}
-		distances = append(distances, some(laplacian, d-1, 0), some(matern, d-2, d-1), groups, kernels.Gradient(groups)[1], kernels.StatDerivatives(groups)[1])
+		distances = append(distances, onColumns(laplacian, d-1, 0), onColumns(matern, d-2, d-1), groups, kernels.Gradient(groups)[1], kernels.StatDerivatives(groups)[1])
 	}
 	return append(distances,
 		kernels.Linear{},
@@ -116,34 +116,34 @@ func everyKernel(d int) []kernels.Kernel {
 		kernels.CosineSimilarity{},
 		kernels.Normalized{Kernel: kernels.Sum{gaussian, kernels.Polynomial{Degree: 3, C: 1}}},
 		kernels.Product{kernels.Cosine{Theta: 0.2}, kernels.Normalized{Kernel: kernels.Cosine{Theta: 0.1}}, gaussian},
-		small,
-		kernels.ExpOf{Kernel: small},
+		smallLinear,
+		kernels.ExpOf{Kernel: smallLinear},
 		kernels.Sum{kernels.Linear{}, kernels.Constant{Value: 3}},
-		kernels.Sum{gaussian, ard, laplacian, small},
+		kernels.Sum{gaussian, ard, laplacian, smallLinear},
 		kernels.Product{gaussian, kernels.Polynomial{Degree: 2, C: 1}},
 		kernels.Product{matern, kernels.Sum{gaussian, kernels.Scaled{Weight: 2, Kernel: laplacian}}},
-		kernels.Sum{gaussian, kernels.Product{matern, kernels.Sum{laplacian, kernels.Product{ard, small}}}},
+		kernels.Sum{gaussian, kernels.Product{matern, kernels.Sum{laplacian, kernels.Product{ard, smallLinear}}}},
 		kernels.Sum{kernels.RationalQuadratic{A: 0.7, Sigma: length}, kernels.Product{gaussian, kernels.Sigmoid{A: 0.2, C: 1}}},
-		kernels.ExpOf{Kernel: kernels.Sum{kernels.Scaled{Weight: 0.1, Kernel: gaussian}, small}},
+		kernels.ExpOf{Kernel: kernels.Sum{kernels.Scaled{Weight: 0.1, Kernel: gaussian}, smallLinear}},
 	)
 }
 
 // gram compares the device's k(X, Z) with the oracle, and the oracle with the scalar definition.
-func (r *rig[T]) gram(what string, k kernels.Kernel, x, z host) {
+func (r *rig[T]) gram(label string, k kernels.Kernel, x, z host) {
 	r.Helper()
 	dst := filled(x.Rows, z.Rows, sentinel)
-	want := r.ask(what, gramCall[T](k), x, z, dst)
+	want := r.callOracle(label, gramCall[T](k), x, z, dst)
 	if x.Rows == 0 || z.Rows == 0 {
-		r.do(what, gramCall[T](k), x, z, dst)
+		r.mustCall(label, gramCall[T](k), x, z, dst)
 		return
 	}
 	bound := kernelBounds[T](k, x, z)
 	// Compare one random element of the oracle with the scalar definition.
 	i, j := r.rng.IntN(x.Rows), r.rng.IntN(z.Rows)
 	if e := math.Abs(want.Row(i)[j] - kernels.Eval(k, x.Row(i), z.Row(j))); !(e <= bound.Row(i)[j]) {
-		r.Fatalf("%s: the oracle is %g off the definition at (%d, %d), bound %g", what, e, i, j, bound.Row(i)[j])
+		r.Fatalf("%s: the oracle is %g off the definition at (%d, %d), bound %g", label, e, i, j, bound.Row(i)[j])
 	}
-	r.within(what, r.do(what, gramCall[T](k), x, z, dst), want, bound)
+	r.requireWithin(label, r.mustCall(label, gramCall[T](k), x, z, dst), want, bound)
 }
 
 // featureCounts are the tested numbers of features; 17, 50 and 100 exceed the unrolling of most
@@ -177,27 +177,27 @@ func testGramSymmetric[T backend.Float](r *rig[T]) {
 	for _, d := range required.Some(3, featureCounts) {
 		singles := len(distanceKernels(d, 1))
 		for ki, k := range everyKernel(d) {
-			if ki >= singles && !r.some() {
+			if ki >= singles && !r.included() {
 				continue
 			}
 			n := r.rng.IntN(40)
 			if r.rng.IntN(4) == 0 {
 				n = r.block()
 			}
-			what := fmt.Sprintf("Gram %v n=%d d=%d, z == x", k, n, d)
+			label := fmt.Sprintf("Gram %v n=%d d=%d, z == x", k, n, d)
 			x := r.normals(n, d)
 			for range n / 4 {
 				copy(x.Row(r.rng.IntN(n)), x.Row(r.rng.IntN(n)))
 			}
 			dst := filled(n, n, sentinel)
-			another := r.rng.IntN(2) == 0
-			got := r.do(what, symmetricCall[T](k, another), x, dst)
-			r.untouched(what, got)
+			anotherView := r.rng.IntN(2) == 0
+			got := r.mustCall(label, symmetricCall[T](k, anotherView), x, dst)
+			r.requireUntouched(label, got)
 			if n == 0 {
 				continue
 			}
-			want := r.ask(what, symmetricCall[T](k, another), x, dst)
-			r.within(what, got, want, kernelBounds[T](k, x, x))
+			want := r.callOracle(label, symmetricCall[T](k, anotherView), x, dst)
+			r.requireWithin(label, got, want, kernelBounds[T](k, x, x))
 			if ki >= singles {
 				continue
 			}
@@ -205,7 +205,7 @@ func testGramSymmetric[T backend.Float](r *rig[T]) {
 			for i := range n {
 				for j := range i + 1 {
 					if sameRow(x, i, j) && got.Row(i)[j] != atZero {
-						r.Fatalf("%s: rows %d and %d are equal: k is %v, want exactly %v", what, i, j, got.Row(i)[j], atZero)
+						r.Fatalf("%s: rows %d and %d are equal: k is %v, want exactly %v", label, i, j, got.Row(i)[j], atZero)
 					}
 				}
 			}
@@ -220,9 +220,9 @@ func testGramDuplicates[T backend.Float](r *rig[T]) {
 	for _, d := range required.Some(3, featureCounts) {
 		for _, k := range distanceKernels(d, 1) {
 			for _, offset := range []float64{0, 1e6} {
-				x := each(1+r.rng.IntN(60), d, func(int, int) float64 { return float64(T(offset + r.rng.NormFloat64())) })
-				z := each(1+r.rng.IntN(60), d, func(int, int) float64 { return float64(T(offset + r.rng.NormFloat64())) })
-				what := fmt.Sprintf("Gram %v n=%d m=%d d=%d, duplicates, offset %g", k, x.Rows, z.Rows, d, offset)
+				x := fromFunc(1+r.rng.IntN(60), d, func(int, int) float64 { return float64(T(offset + r.rng.NormFloat64())) })
+				z := fromFunc(1+r.rng.IntN(60), d, func(int, int) float64 { return float64(T(offset + r.rng.NormFloat64())) })
+				label := fmt.Sprintf("Gram %v n=%d m=%d d=%d, duplicates, offset %g", k, x.Rows, z.Rows, d, offset)
 				atZero := float64(T(kernels.Compile(k).Run([]float64{0})))
 				sourceRow := make([]int, z.Rows) // the row of X that is copied to row j of Z if j is even
 				for j := range sourceRow {
@@ -231,10 +231,10 @@ func testGramDuplicates[T backend.Float](r *rig[T]) {
 						copy(z.Row(j), x.Row(sourceRow[j]))
 					}
 				}
-				got := r.do(what, gramCall[T](k), x, z, filled(x.Rows, z.Rows, sentinel))
+				got := r.mustCall(label, gramCall[T](k), x, z, filled(x.Rows, z.Rows, sentinel))
 				for j := 0; j < z.Rows; j += 2 {
 					if g := got.Row(sourceRow[j])[j]; g != atZero {
-						r.Fatalf("%s: rows %d and %d are equal: k is %v, want exactly %v", what, sourceRow[j], j, g, atZero)
+						r.Fatalf("%s: rows %d and %d are equal: k is %v, want exactly %v", label, sourceRow[j], j, g, atZero)
 					}
 				}
 			}
@@ -256,18 +256,18 @@ func sameRow(x host, i, j int) bool {
 func testGramPoints[T backend.Float](r *rig[T]) {
 	check := func(k kernels.Kernel, x, z host) {
 		n, m, d := x.Rows, z.Rows, x.Cols
-		what := fmt.Sprintf("Gram %v n=%d m=%d d=%d", k, n, m, d)
-		r.gram(what, k, x, z)
-		what += ", z == x"
+		label := fmt.Sprintf("Gram %v n=%d m=%d d=%d", k, n, m, d)
+		r.gram(label, k, x, z)
+		label += ", z == x"
 		dst := filled(n, n, sentinel)
-		got := r.do(what, symmetricCall[T](k, false), x, dst)
-		r.untouched(what, got)
-		r.within(what, got, r.ask(what, symmetricCall[T](k, false), x, dst), kernelBounds[T](k, x, x))
+		got := r.mustCall(label, symmetricCall[T](k, false), x, dst)
+		r.requireUntouched(label, got)
+		r.requireWithin(label, got, r.callOracle(label, symmetricCall[T](k, false), x, dst), kernelBounds[T](k, x, x))
 	}
 	for _, d := range required.Some(3, featureCounts) {
 		histogram := func(n int) host {
 			h := r.normals(n, d)
-			return each(n, d, func(i, j int) float64 { return max(0, h.Row(i)[j]) })
+			return fromFunc(n, d, func(i, j int) float64 { return max(0, h.Row(i)[j]) })
 		}
 		chi2 := kernels.ChiSquared{Gamma: 1 / float64(d)}
 		for _, k := range []kernels.Kernel{
@@ -280,7 +280,7 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 		// The precomputed kernels have d training objects. The matrix training holds the points of
 		// these objects; the matrix others holds points of other objects.
 		values := r.normals(d, d)
-		training := each(d, d+2, func(i, j int) float64 {
+		training := fromFunc(d, d+2, func(i, j int) float64 {
 			if j == 0 {
 				return float64(i)
 			}
@@ -312,12 +312,12 @@ func testGramOffset[T backend.Float](r *rig[T]) {
 		for _, k := range distanceKernels(d, 1) {
 			n, m := 20+r.rng.IntN(30), 20+r.rng.IntN(30)
 			shift := func(int, int) float64 { return float64(T(1e6 + r.rng.NormFloat64())) }
-			x, z := each(n, d, shift), each(m, d, shift)
+			x, z := fromFunc(n, d, shift), fromFunc(m, d, shift)
 			r.gram(fmt.Sprintf("Gram %v n=%d m=%d d=%d, offset 1e6", k, n, m, d), k, x, z)
-			what := fmt.Sprintf("Gram %v n=%d d=%d, offset 1e6, z == x", k, n, d)
+			label := fmt.Sprintf("Gram %v n=%d d=%d, offset 1e6, z == x", k, n, d)
 			dst := filled(n, n, sentinel)
-			got := r.do(what, symmetricCall[T](k, false), x, dst)
-			r.within(what, got, r.ask(what, symmetricCall[T](k, false), x, dst), kernelBounds[T](k, x, x))
+			got := r.mustCall(label, symmetricCall[T](k, false), x, dst)
+			r.requireWithin(label, got, r.callOracle(label, symmetricCall[T](k, false), x, dst), kernelBounds[T](k, x, x))
 		}
 	}
 	r.report()
@@ -327,29 +327,29 @@ func testGramOffset[T backend.Float](r *rig[T]) {
 // and length scales equal to the differences. The formula ‖x‖² + ‖z‖² − 2xᵀz would give no correct
 // digit of such a distance.
 func testGramNearDuplicates[T backend.Float](r *rig[T]) {
-	tiny := 0x1p-30
+	relDiff := 0x1p-30
 	if unit[T]() == unit[float32]() {
-		tiny = 0x1p-13
+		relDiff = 0x1p-13
 	}
 	for _, d := range required.Some(3, featureCounts) {
-		for _, k := range distanceKernels(d, 1/tiny) {
+		for _, k := range distanceKernels(d, 1/relDiff) {
 			n := 30
 			x := r.normals(n, d)
-			z := each(n, d, func(i, j int) float64 {
-				return float64(T(x.Row(i)[j] * (1 + tiny*r.rng.NormFloat64())))
+			z := fromFunc(n, d, func(i, j int) float64 {
+				return float64(T(x.Row(i)[j] * (1 + relDiff*r.rng.NormFloat64())))
 			})
 			r.gram(fmt.Sprintf("Gram %v d=%d, near duplicates", k, d), k, x, z)
 
-			all := each(2*n, d, func(i, j int) float64 {
+			stacked := fromFunc(2*n, d, func(i, j int) float64 {
 				if i < n {
 					return x.Row(i)[j]
 				}
 				return z.Row(i - n)[j]
 			})
-			what := fmt.Sprintf("Gram %v d=%d, near duplicates, z == x", k, d)
+			label := fmt.Sprintf("Gram %v d=%d, near duplicates, z == x", k, d)
 			dst := filled(2*n, 2*n, sentinel)
-			got := r.do(what, symmetricCall[T](k, false), all, dst)
-			r.within(what, got, r.ask(what, symmetricCall[T](k, false), all, dst), kernelBounds[T](k, all, all))
+			got := r.mustCall(label, symmetricCall[T](k, false), stacked, dst)
+			r.requireWithin(label, got, r.callOracle(label, symmetricCall[T](k, false), stacked, dst), kernelBounds[T](k, stacked, stacked))
 		}
 	}
 	r.report()
@@ -357,19 +357,19 @@ func testGramNearDuplicates[T backend.Float](r *rig[T]) {
 
 // gramMulBound bounds the error of Σ_j k_ij v_j. An error e_j of k_ij contributes e_j|v_j|. The
 // summation and one rounding of each k_ij contribute γ_{m+1} Σ_j |k_ij||v_j|.
-func (r *rig[T]) gramMulBound(what string, k kernels.Kernel, x, z, v host) host {
+func (r *rig[T]) gramMulBound(label string, k kernels.Kernel, x, z, v host) host {
 	r.Helper()
-	return r.productBound(what, k, x, z, v, kernelBounds[T](k, x, z))
+	return r.productBound(label, k, x, z, v, kernelBounds[T](k, x, z))
 }
 
 // productBound is gramMulBound for given bounds on the errors of k_ij.
-func (r *rig[T]) productBound(what string, k kernels.Kernel, x, z, v, bound host) host {
+func (r *rig[T]) productBound(label string, k kernels.Kernel, x, z, v, bound host) host {
 	r.Helper()
 	n, m := x.Rows, z.Rows
 	// The bound needs the kernel values.
-	gram := r.ask(what, gramCall[T](k), x, z, filled(n, m, sentinel))
+	gram := r.callOracle(label, gramCall[T](k), x, z, filled(n, m, sentinel))
 	relative := gamma[T](m+1) + gamma[float64](m+1) + unit[T]()
-	size := each(n, m, func(i, j int) float64 {
+	size := fromFunc(n, m, func(i, j int) float64 {
 		return bound.Row(i)[j] + relative*(math.Abs(gram.Row(i)[j])+bound.Row(i)[j])
 	})
 	return mul(size, abs(v))
@@ -384,23 +384,23 @@ func testGramMulRoundings[T backend.Float](r *rig[T]) {
 	if !ok {
 		r.Skip("the device does not implement backend.Summer")
 	}
-	small := unit[T]() * (1 - 0x1p-10)
+	term := unit[T]() * (1 - 0x1p-10)
 	for _, m := range []int{1, 7, 33, 100, 256, 257, 400, r.LargeN} {
 		for _, t := range []int{1, 2, 3, 17} {
-			roundings, exact := device.GramMulRoundings(m, t), 1+float64(m-1)*small
-			most := (gamma[T](roundings) + unit[float64]()) * exact
-			for _, at := range []int{0, m / 2, m - 1} {
-				z := filled(m, 1, small)
-				z.Row(at)[0] = 1
-				what := fmt.Sprintf("GramMul m=%d t=%d, term %d is 1", m, t, at)
-				got := r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error {
+			roundings, exact := device.GramMulRoundings(m, t), 1+float64(m-1)*term
+			maxError := (gamma[T](roundings) + unit[float64]()) * exact
+			for _, index := range []int{0, m / 2, m - 1} {
+				z := filled(m, 1, term)
+				z.Row(index)[0] = 1
+				label := fmt.Sprintf("GramMul m=%d t=%d, term %d is 1", m, t, index)
+				got := r.mustCall(label, func(b backend.Backend[T], op []backend.Matrix[T]) error {
 					b.GramMul(op[3], kernels.Linear{}, op[0], op[1], op[2])
 					return nil
 				}, filled(7, 1, 1), z, filled(m, t, 1), filled(7, t, sentinel))
 				for i := range got.Rows {
 					for c, v := range got.Row(i) {
-						if off := math.Abs(v - exact); !(off <= most) {
-							r.Fatalf("%s: element (%d, %d) has the error %.3g; %d roundings allow %.3g", what, i, c, off, roundings, most)
+						if diff := math.Abs(v - exact); !(diff <= maxError) {
+							r.Fatalf("%s: element (%d, %d) has the error %.3g; %d roundings allow %.3g", label, i, c, diff, roundings, maxError)
 						}
 					}
 				}
@@ -414,36 +414,36 @@ func testGramMulRoundings[T backend.Float](r *rig[T]) {
 // origin.
 func testGramMul[T backend.Float](r *rig[T]) {
 	calls := 0
-	compare := func(d int, k kernels.Kernel, n, m, t int, same bool) {
-		if same {
+	compare := func(d int, k kernels.Kernel, n, m, t int, symmetric bool) {
+		if symmetric {
 			m = n
 		}
-		what := fmt.Sprintf("GramMul %v n=%d m=%d d=%d t=%d, z == x: %v", k, n, m, d, t, same)
+		label := fmt.Sprintf("GramMul %v n=%d m=%d d=%d t=%d, z == x: %v", k, n, m, d, t, symmetric)
 		x, z, v := r.normals(n, d), r.normals(m, d), r.normals(m, t)
 		if calls%4 < 2 && len(kernels.Compile(k).Stats) == 1 && kernels.Compile(k).Stats[0].Kind.TranslationInvariant() {
-			what += ", offset 1e6"
-			far := func(h host) host {
-				return each(h.Rows, d, func(i, j int) float64 { return float64(T(1e6 + h.Row(i)[j])) })
+			label += ", offset 1e6"
+			shift := func(h host) host {
+				return fromFunc(h.Rows, d, func(i, j int) float64 { return float64(T(1e6 + h.Row(i)[j])) })
 			}
-			x, z = far(x), far(z)
+			x, z = shift(x), shift(z)
 		}
-		if same {
+		if symmetric {
 			z = x
 		}
 		mulCall := func(b backend.Backend[T], op []backend.Matrix[T]) error {
-			if same {
+			if symmetric {
 				op[1] = op[0]
 			}
 			b.GramMul(op[3], k, op[0], op[1], op[2])
 			return nil
 		}
 		dst := filled(n, t, sentinel)
-		got, want := r.do(what, mulCall, x, z, v, dst), r.ask(what, mulCall, x, z, v, dst)
+		got, want := r.mustCall(label, mulCall, x, z, v, dst), r.callOracle(label, mulCall, x, z, v, dst)
 		if n == 0 || m == 0 {
-			r.equal(what, got, filled(n, t, 0))
+			r.requireEqual(label, got, filled(n, t, 0))
 			return
 		}
-		r.within(what, got, want, r.gramMulBound(what, k, x, z, v))
+		r.requireWithin(label, got, want, r.gramMulBound(label, k, x, z, v))
 	}
 	multiply := func(d int, k kernels.Kernel, n, m, t int) {
 		calls++
@@ -451,7 +451,7 @@ func testGramMul[T backend.Float](r *rig[T]) {
 	}
 	for _, d := range required.Some(3, featureCounts) {
 		for _, k := range everyKernel(d) {
-			if !r.some() {
+			if !r.included() {
 				continue
 			}
 			multiply(d, k, r.rng.IntN(40), r.rng.IntN(40), 1+r.rng.IntN(4))

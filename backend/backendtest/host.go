@@ -32,8 +32,8 @@ func widen[T backend.Float](h backend.Host[T]) host {
 	return r
 }
 
-// each returns the matrix with the elements f(i, j).
-func each(rows, cols int, f func(i, j int) float64) host {
+// fromFunc returns the matrix with the elements f(i, j).
+func fromFunc(rows, cols int, f func(i, j int) float64) host {
 	h := backend.NewHost[float64](rows, cols)
 	for i := range rows {
 		for j := range cols {
@@ -44,21 +44,21 @@ func each(rows, cols int, f func(i, j int) float64) host {
 }
 
 func filled(rows, cols int, v float64) host {
-	return each(rows, cols, func(int, int) float64 { return v })
+	return fromFunc(rows, cols, func(int, int) float64 { return v })
 }
 
 // integers returns a matrix of random integers from −largest to largest.
 func (r *rig[T]) integers(rows, cols, largest int) host {
-	return each(rows, cols, func(int, int) float64 { return float64(r.rng.IntN(2*largest+1) - largest) })
+	return fromFunc(rows, cols, func(int, int) float64 { return float64(r.rng.IntN(2*largest+1) - largest) })
 }
 
 // normals returns a matrix of standard normal numbers, rounded to the precision under test.
 func (r *rig[T]) normals(rows, cols int) host {
-	return each(rows, cols, func(int, int) float64 { return float64(T(r.rng.NormFloat64())) })
+	return fromFunc(rows, cols, func(int, int) float64 { return float64(T(r.rng.NormFloat64())) })
 }
 
 func transpose(h host) host {
-	return each(h.Cols, h.Rows, func(i, j int) float64 { return h.Data[j*h.Stride+i] })
+	return fromFunc(h.Cols, h.Rows, func(i, j int) float64 { return h.Data[j*h.Stride+i] })
 }
 
 // op returns op(h). op is its own inverse: an operand A with op(A) = h is op(h), too.
@@ -70,13 +70,13 @@ func op(t backend.Trans, h host) host {
 }
 
 func abs(h host) host {
-	return each(h.Rows, h.Cols, func(i, j int) float64 { return math.Abs(h.Row(i)[j]) })
+	return fromFunc(h.Rows, h.Cols, func(i, j int) float64 { return math.Abs(h.Row(i)[j]) })
 }
 
 func abs1(v float64) float64 { return math.Abs(v) }
 
 func scale(f float64, h host) host {
-	return each(h.Rows, h.Cols, func(i, j int) float64 { return f * h.Row(i)[j] })
+	return fromFunc(h.Rows, h.Cols, func(i, j int) float64 { return f * h.Row(i)[j] })
 }
 
 func mul(a, b host) host {
@@ -111,7 +111,7 @@ func mulSparse(a, b host) host {
 
 // combine returns αS + βC, or αS without reading C if β is 0.
 func combine(alpha float64, s host, beta float64, c host) host {
-	return each(s.Rows, s.Cols, func(i, j int) float64 {
+	return fromFunc(s.Rows, s.Cols, func(i, j int) float64 {
 		v := alpha * s.Row(i)[j]
 		if beta != 0 {
 			v += beta * c.Row(i)[j]
@@ -120,7 +120,7 @@ func combine(alpha float64, s host, beta float64, c host) host {
 	})
 }
 
-func inside(ul backend.Uplo, i, j int) bool {
+func inTriangle(ul backend.Uplo, i, j int) bool {
 	if ul == backend.Lower {
 		return j <= i
 	}
@@ -129,8 +129,8 @@ func inside(ul backend.Uplo, i, j int) bool {
 
 // triangle returns h with sentinels outside the triangle ul.
 func triangle(ul backend.Uplo, h host) host {
-	return each(h.Rows, h.Cols, func(i, j int) float64 {
-		if inside(ul, i, j) {
+	return fromFunc(h.Rows, h.Cols, func(i, j int) float64 {
+		if inTriangle(ul, i, j) {
 			return h.Row(i)[j]
 		}
 		return sentinel
@@ -139,8 +139,8 @@ func triangle(ul backend.Uplo, h host) host {
 
 // mirror returns the symmetric matrix that has the triangle ul of h.
 func mirror(ul backend.Uplo, h host) host {
-	return each(h.Rows, h.Cols, func(i, j int) float64 {
-		if inside(ul, i, j) {
+	return fromFunc(h.Rows, h.Cols, func(i, j int) float64 {
+		if inTriangle(ul, i, j) {
 			return h.Row(i)[j]
 		}
 		return h.Row(j)[i]
@@ -161,7 +161,7 @@ func (r *rig[T]) exactTriangle(n, perRow int, positive bool) host {
 	for i := range class {
 		class[i] = r.rng.IntN(3)
 	}
-	return each(n, n, func(i, j int) float64 {
+	return fromFunc(n, n, func(i, j int) float64 {
 		switch {
 		case i == j:
 			d := float64(int(1) << r.rng.IntN(2))
@@ -206,15 +206,15 @@ func (r *rig[T]) upToLarge(sizes ...int) []int {
 	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return n > r.LargeN })
 }
 
-// some returns true. With Fewer or -short it returns true in a random part of the calls.
-func (r *rig[T]) some() bool { return r.share() == 1 || r.rng.IntN(r.share()) == 0 }
+// included returns true. With Fewer or -short it returns true in a random part of the calls.
+func (r *rig[T]) included() bool { return r.divisor() == 1 || r.rng.IntN(r.divisor()) == 0 }
 
 // fewer returns n. With Fewer or -short it returns a part of n, rounded up.
-func (r *rig[T]) fewer(n int) int { return (n + r.share() - 1) / r.share() }
+func (r *rig[T]) fewer(n int) int { return (n + r.divisor() - 1) / r.divisor() }
 
-// share returns 1. With Fewer or -short it returns 4, because a quarter of the cases are run; with
+// divisor returns 1. With Fewer or -short it returns 4, because a quarter of the cases are run; with
 // few it returns 16.
-func (r *rig[T]) share() int {
+func (r *rig[T]) divisor() int {
 	switch {
 	case few():
 		return 16

@@ -15,7 +15,7 @@ import (
 // vector returns n nonzero integers of absolute value ≤ 512. The sum of their products with n
 // integers below 2²⁴ is exact in float64 for n < 2¹⁹.
 func (r *rig[T]) vector(n int) host {
-	return each(n, 1, func(int, int) float64 {
+	return fromFunc(n, 1, func(int, int) float64 {
 		v := float64(1 + r.rng.IntN(512))
 		if r.rng.IntN(2) == 0 {
 			return -v
@@ -30,33 +30,33 @@ func testLargeProducts[T backend.Float](r *rig[T]) {
 		for _, tB := range bothTrans {
 			g := gemmCase{tA, tB, n + 1, n - 1, n + 3, pick(r, []float64{1, -2}), pick(r, []float64{0, 1})}
 			a, b, c := r.integers(g.m, g.k, 2), r.integers(g.k, g.n, 2), r.integers(g.m, g.n, 2)
-			got := r.do(g.String(), gemmCall[T](g), op(tA, a), op(tB, b), c)
+			got := r.mustCall(g.String(), gemmCall[T](g), op(tA, a), op(tB, b), c)
 			v := r.vector(g.n)
-			r.equal(g.String()+", times a vector", mul(got, v), combine(g.alpha, mul(a, mul(b, v)), g.beta, mul(c, v)))
+			r.requireEqual(g.String()+", times a vector", mul(got, v), combine(g.alpha, mul(a, mul(b, v)), g.beta, mul(c, v)))
 		}
 	}
 	for _, ul := range bothUplos {
 		for _, t := range bothTrans {
 			s := syrkCase{ul, t, n + 1, n/2 + 1, -1, 1}
 			a, c := r.integers(s.n, s.k, 2), r.integers(s.n, s.n, 2)
-			got := r.do(s.String(), syrkCall[T](s), op(t, a), triangle(ul, c))
+			got := r.mustCall(s.String(), syrkCall[T](s), op(t, a), triangle(ul, c))
 			for i := range s.n {
 				for j := range s.n {
-					if !inside(ul, i, j) && bits(got.Row(i)[j]) != bits(sentinel) {
+					if !inTriangle(ul, i, j) && bits(got.Row(i)[j]) != bits(sentinel) {
 						r.Fatalf("%v: wrote the other triangle at (%d, %d)", s, i, j)
 					}
 				}
 			}
 			v := r.vector(s.n)
 			want := combine(s.alpha, mul(a, mul(transpose(a), v)), s.beta, mul(mirror(ul, c), v))
-			r.equal(s.String()+", times a vector", mul(mirror(ul, got), v), want)
+			r.requireEqual(s.String()+", times a vector", mul(mirror(ul, got), v), want)
 		}
 		for _, cols := range []int{2, 11, n/2 + 1} {
 			s := symmCase{ul, n + 1, cols, 2, 0}
 			a, b := r.integers(s.m, s.m, 2), r.integers(s.m, s.n, 2)
-			got := r.do(s.String(), symmCall[T](s), triangle(ul, a), b, filled(s.m, s.n, sentinel))
+			got := r.mustCall(s.String(), symmCall[T](s), triangle(ul, a), b, filled(s.m, s.n, sentinel))
 			v := r.vector(s.n)
-			r.equal(s.String()+", times a vector", mul(got, v), scale(s.alpha, mul(mirror(ul, a), mul(b, v))))
+			r.requireEqual(s.String()+", times a vector", mul(got, v), scale(s.alpha, mul(mirror(ul, a), mul(b, v))))
 		}
 	}
 }
@@ -67,8 +67,8 @@ func testLargeSolves[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
 		c.order, c.rhs, c.alpha = n, n/2, 1
 		m, cols := c.dims()
-		a, x := c.stored(low), r.integers(m, cols, 3)
-		r.equal(c.String(), r.do(c.String(), trsmCall[T](c), triangle(c.ul, a), c.times(a, x)), x)
+		a, x := c.operand(low), r.integers(m, cols, 3)
+		r.requireEqual(c.String(), r.mustCall(c.String(), trsmCall[T](c), triangle(c.ul, a), c.times(a, x)), x)
 	})
 }
 
@@ -92,20 +92,20 @@ func testLargePotrf[T backend.Float](r *rig[T]) {
 		}
 	}
 	for _, ul := range bothUplos {
-		what := fmt.Sprintf("Potrf %v n=%d", ul, n)
-		r.equal(what, r.do(what, potrfCall[T](ul), as(ul, exact)), as(ul, low))
+		label := fmt.Sprintf("Potrf %v n=%d", ul, n)
+		r.requireEqual(label, r.mustCall(label, potrfCall[T](ul), potrfOperand(ul, exact)), potrfOperand(ul, low))
 
-		factor := r.do(what, potrfCall[T](ul), as(ul, dense))
+		factor := r.mustCall(label, potrfCall[T](ul), potrfOperand(ul, dense))
 		if ul == backend.Upper {
 			factor = transpose(factor)
 		}
 		for i := range n {
 			clear(factor.Row(i)[i+1:])
 		}
-		v := each(n, 1, func(int, int) float64 { return float64(2*r.rng.IntN(2) - 1) })
+		v := fromFunc(n, 1, func(int, int) float64 { return float64(2*r.rng.IntN(2) - 1) })
 		size := mul(abs(factor), mul(transpose(abs(factor)), filled(n, 1, 1)))
 		relative := gamma[T](n+2) + gamma[float64](3*n)
-		r.within(what, mul(factor, mul(transpose(factor), v)), mul(dense, v), scale(relative, size))
+		r.requireWithin(label, mul(factor, mul(transpose(factor), v)), mul(dense, v), scale(relative, size))
 	}
 	r.report()
 }
@@ -116,20 +116,20 @@ func testLargeGram[T backend.Float](r *rig[T]) {
 	for _, d := range []int{3, 33} {
 		x, z := r.normals(n, d), r.normals(m, d)
 		for _, k := range append(distanceKernels(d, 1), kernels.Polynomial{Degree: 3, C: 1}) {
-			what := fmt.Sprintf("Gram %v n=%d m=%d d=%d", k, n, m, d)
-			got := r.do(what, gramCall[T](k), x, z, filled(n, m, sentinel))
-			r.sample(what, k, got, x, z, func(i, j int) bool { return true })
-			what += ", z == x"
-			got = r.do(what, symmetricCall[T](k, false), x, filled(n, n, sentinel))
-			r.sample(what, k, got, x, x, func(i, j int) bool { return j <= i })
-			r.untouched(what, got)
+			label := fmt.Sprintf("Gram %v n=%d m=%d d=%d", k, n, m, d)
+			got := r.mustCall(label, gramCall[T](k), x, z, filled(n, m, sentinel))
+			r.sample(label, k, got, x, z, func(i, j int) bool { return true })
+			label += ", z == x"
+			got = r.mustCall(label, symmetricCall[T](k, false), x, filled(n, n, sentinel))
+			r.sample(label, k, got, x, x, func(i, j int) bool { return j <= i })
+			r.requireUntouched(label, got)
 		}
 	}
 }
 
 // sample draws 2000 random elements (i, j). It compares the elements for which written(i, j) is
 // true with the scalar definition.
-func (r *rig[T]) sample(what string, k kernels.Kernel, got, x, z host, written func(i, j int) bool) {
+func (r *rig[T]) sample(label string, k kernels.Kernel, got, x, z host, written func(i, j int) bool) {
 	r.Helper()
 	bound := newKernelBound[T](k, x, z, false)
 	for range 2000 {
@@ -139,7 +139,7 @@ func (r *rig[T]) sample(what string, k kernels.Kernel, got, x, z host, written f
 		}
 		limit := bound.at(i, j)
 		if e := math.Abs(got.Row(i)[j] - kernels.Eval(k, x.Row(i), z.Row(j))); !(e <= limit) {
-			r.Fatalf("%s: element (%d, %d) is %v: error %.3g, bound %.3g", what, i, j, got.Row(i)[j], e, limit)
+			r.Fatalf("%s: element (%d, %d) is %v: error %.3g, bound %.3g", label, i, j, got.Row(i)[j], e, limit)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (r *rig[T]) alloc(b backend.Backend[T], rows, cols int) backend.Matrix[T] {
 // testMemory checks that new matrices are zero, even in reused memory. Free must release the bytes
 // of New exactly once. Views must neither take nor free memory.
 func testMemory[T backend.Float](r *rig[T]) {
-	top := int64(0)
+	prevPeak := int64(0)
 	for _, s := range [][2]int{{0, 0}, {0, 5}, {5, 0}, {1, 1}, {7, 3}, {33, 65}, {300, 200}} {
 		rows, cols := s[0], s[1]
 		for range 3 { // the second and third matrix reuse the memory of the first
@@ -41,18 +41,18 @@ func testMemory[T backend.Float](r *rig[T]) {
 				r.Fatalf("New(%d, %d).Dims() = %d, %d", rows, cols, gr, gc)
 			}
 			requireBits(r, fmt.Sprintf("New %d×%d", rows, cols), Download(r, r.b, m), backend.NewHost[T](rows, cols))
-			now, peak := r.dev.InUse()
-			if now < bytesOf[T](rows, cols) {
-				r.Fatalf("InUse: %d bytes with a %d×%d matrix alive", now, rows, cols)
+			inUse, peak := r.dev.InUse()
+			if inUse < bytesOf[T](rows, cols) {
+				r.Fatalf("InUse: %d bytes with a %d×%d matrix alive", inUse, rows, cols)
 			}
-			if peak < now || peak < top {
-				r.Fatalf("InUse: peak %d after %d, with %d in use", peak, top, now)
+			if peak < inUse || peak < prevPeak {
+				r.Fatalf("InUse: peak %d after %d, with %d in use", peak, prevPeak, inUse)
 			}
-			top = peak
+			prevPeak = peak
 
 			view := m.View(0, 0, rows, cols).View(0, 0, rows, cols)
-			if after, _ := r.dev.InUse(); after != now {
-				r.Fatalf("InUse: a view changed it from %d to %d bytes", now, after)
+			if withView, _ := r.dev.InUse(); withView != inUse {
+				r.Fatalf("InUse: a view changed it from %d to %d bytes", inUse, withView)
 			}
 			if err := r.b.Upload(view, round[T](filled(rows, cols, sentinel))); err != nil {
 				r.Fatal(err)
@@ -61,18 +61,18 @@ func testMemory[T backend.Float](r *rig[T]) {
 			requireBits(r, "matrix whose view was freed", Download(r, r.b, m), round[T](filled(rows, cols, sentinel)))
 			m.Free()
 			m.Free() // freeing twice has no effect
-			if now, peak := r.dev.InUse(); now != 0 || peak != top {
-				r.Fatalf("InUse after Free: %d bytes, peak %d instead of %d", now, peak, top)
+			if inUse, peak := r.dev.InUse(); inUse != 0 || peak != prevPeak {
+				r.Fatalf("InUse after Free: %d bytes, peak %d instead of %d", inUse, peak, prevPeak)
 			}
 		}
 	}
 	// Make many matrices, and free them in a random order.
-	var all []backend.Matrix[T]
+	var matrices []backend.Matrix[T]
 	for i := range 20 {
-		all = append(all, r.alloc(r.b, 10+i, 10))
+		matrices = append(matrices, r.alloc(r.b, 10+i, 10))
 	}
-	r.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	for _, m := range all {
+	r.rng.Shuffle(len(matrices), func(i, j int) { matrices[i], matrices[j] = matrices[j], matrices[i] })
+	for _, m := range matrices {
 		m.Free()
 	}
 }
@@ -82,18 +82,18 @@ func testMemory[T backend.Float](r *rig[T]) {
 func testTransfer[T backend.Float](r *rig[T]) {
 	for _, s := range [][2]int{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {1, 9}, {9, 1}, {17, 31}, {64, 64}, {129, 257}} {
 		rows, cols := s[0], s[1]
-		what := fmt.Sprintf("transfer %d×%d", rows, cols)
+		label := fmt.Sprintf("transfer %d×%d", rows, cols)
 		source := round[T](r.normals(rows+2, cols+3))
-		part := source.View(1, 2, rows, cols)
+		view := source.View(1, 2, rows, cols)
 		m := Upload(r, r.b, round[T](filled(rows+3, cols+5, sentinel)))
-		if err := r.b.Upload(m.View(2, 1, rows, cols), part); err != nil {
+		if err := r.b.Upload(m.View(2, 1, rows, cols), view); err != nil {
 			r.Fatal(err)
 		}
 		want := round[T](filled(rows+3, cols+5, sentinel))
 		for i := range rows {
-			copy(want.Row(i + 2)[1:], part.Row(i))
+			copy(want.Row(i + 2)[1:], view.Row(i))
 		}
-		requireBits(r, what+" up", Download(r, r.b, m), want)
+		requireBits(r, label+" up", Download(r, r.b, m), want)
 
 		target := round[T](filled(rows+4, cols+1, sentinel))
 		if err := r.b.Download(target.View(3, 0, rows, cols), m.View(2, 1, rows, cols)); err != nil {
@@ -101,24 +101,24 @@ func testTransfer[T backend.Float](r *rig[T]) {
 		}
 		want = round[T](filled(rows+4, cols+1, sentinel))
 		for i := range rows {
-			copy(want.Row(i+3), part.Row(i))
+			copy(want.Row(i+3), view.Row(i))
 		}
 		for i, v := range target.Data {
 			if bits(float64(v)) != bits(float64(want.Data[i])) {
-				r.Fatalf("%s down: element %d of the host's memory is %v, want %v", what, i, v, want.Data[i])
+				r.Fatalf("%s down: element %d of the host's memory is %v, want %v", label, i, v, want.Data[i])
 			}
 		}
 		m.Free()
 	}
 	// Upload must not read the host matrix after its return.
 	h := round[T](r.normals(200, 200))
-	held := widen(h)
+	original := widen(h)
 	m := r.alloc(r.b, 200, 200)
 	if err := r.b.Upload(m, h); err != nil {
 		r.Fatal(err)
 	}
 	spoil(h.Data)
-	requireBits(r, "upload of memory that is changed afterwards", Download(r, r.b, m), round[T](held))
+	requireBits(r, "upload of memory that is changed afterwards", Download(r, r.b, m), round[T](original))
 	m.Free()
 }
 
@@ -127,35 +127,35 @@ func testBudget[T backend.Float](r *rig[T]) {
 	const limit = 1 << 20
 	dev := r.Open(r, backend.Config{Memory: limit})
 	b := r.queue(dev)
-	refused := func(rows, cols int, used int64) {
+	requireMemoryError := func(rows, cols int, used int64) {
 		r.Helper()
 		m, err := b.New(rows, cols)
 		var e *backend.MemoryError
 		if !errors.As(err, &e) || !errors.Is(err, backend.ErrMemory) {
 			r.Fatalf("New(%d, %d) in a budget of %d bytes with %d in use: %v, %v; want a *MemoryError", rows, cols, limit, used, m, err)
 		}
-		asked := float64(rows) * float64(cols) * float64(bytesOf[T](1, 1))
-		if float64(e.Asked) < min(asked, 1<<62) || e.Free < 0 || e.Free > limit-used {
+		requested := float64(rows) * float64(cols) * float64(bytesOf[T](1, 1))
+		if float64(e.Asked) < min(requested, 1<<62) || e.Free < 0 || e.Free > limit-used {
 			r.Fatalf("New(%d, %d): %d bytes asked and %d free, with %d of %d in use", rows, cols, e.Asked, e.Free, used, limit)
 		}
-		if now, _ := dev.InUse(); now != used {
-			r.Fatalf("InUse: a refused matrix changed it from %d to %d bytes", used, now)
+		if inUse, _ := dev.InUse(); inUse != used {
+			r.Fatalf("InUse: a refused matrix changed it from %d to %d bytes", used, inUse)
 		}
 	}
-	refused(1<<10, 1<<10, 0)
-	refused(1<<(strconv.IntSize/2), 1<<(strconv.IntSize/2), 0) // in int, the product rows·cols overflows to 0
-	refused(math.MaxInt, math.MaxInt, 0)
-	refused(math.MaxInt, 1, 0)
-	half := r.alloc(b, 250, int(limit*5/8/bytesOf[T](250, 1)))
+	requireMemoryError(1<<10, 1<<10, 0)
+	requireMemoryError(1<<(strconv.IntSize/2), 1<<(strconv.IntSize/2), 0) // in int, the product rows·cols overflows to 0
+	requireMemoryError(math.MaxInt, math.MaxInt, 0)
+	requireMemoryError(math.MaxInt, 1, 0)
+	fiveEighths := r.alloc(b, 250, int(limit*5/8/bytesOf[T](250, 1)))
 	used, _ := dev.InUse()
-	refused(250, int(limit*5/8/bytesOf[T](250, 1)), used)
+	requireMemoryError(250, int(limit*5/8/bytesOf[T](250, 1)), used)
 	quarter := r.alloc(b, 250, int(limit/4/bytesOf[T](250, 1)))
-	half.Free()
-	half = r.alloc(b, 250, int(limit*5/8/bytesOf[T](250, 1)))
-	half.Free()
+	fiveEighths.Free()
+	fiveEighths = r.alloc(b, 250, int(limit*5/8/bytesOf[T](250, 1)))
+	fiveEighths.Free()
 	quarter.Free()
-	if now, peak := dev.InUse(); now != 0 || peak > limit || peak < limit*3/4 {
-		r.Fatalf("InUse at the end: %d bytes, peak %d", now, peak)
+	if inUse, peak := dev.InUse(); inUse != 0 || peak > limit || peak < limit*3/4 {
+		r.Fatalf("InUse at the end: %d bytes, peak %d", inUse, peak)
 	}
 
 	// The 2000 × 2000 matrix k(X, Z) would take at least 16 times the limit.
@@ -169,8 +169,8 @@ func testBudget[T backend.Float](r *rig[T]) {
 	for _, m := range []backend.Matrix[T]{x, v, dst} {
 		m.Free()
 	}
-	if now, peak := dev.InUse(); now != 0 || peak > limit {
-		r.Fatalf("InUse after GramMul: %d bytes, peak %d", now, peak)
+	if inUse, peak := dev.InUse(); inUse != 0 || peak > limit {
+		r.Fatalf("InUse after GramMul: %d bytes, peak %d", inUse, peak)
 	}
 }
 
@@ -184,8 +184,8 @@ func testWrap[T backend.Float](r *rig[T]) {
 	}
 	requireBits(r, "Place", Download(r, r.b, m), h)
 	m.Free()
-	if now, _ := r.dev.InUse(); now != 0 {
-		r.Fatalf("InUse after Free of the matrix from Place: %d bytes", now)
+	if inUse, _ := r.dev.InUse(); inUse != 0 {
+		r.Fatalf("InUse after Free of the matrix from Place: %d bytes", inUse)
 	}
 	w, ok := r.b.(backend.Wrapper[T])
 	if !ok {
@@ -195,13 +195,13 @@ func testWrap[T backend.Float](r *rig[T]) {
 	if _, ok := r.b.With(r.Context(), nil).(backend.Wrapper[T]); !ok {
 		r.Error("the backend is a Wrapper, but the queue that With returns is not")
 	}
-	whole, want := round[T](filled(6, 7, sentinel)), round[T](filled(6, 7, sentinel))
-	part := whole.View(1, 2, 4, 4)
+	buffer, want := round[T](filled(6, 7, sentinel)), round[T](filled(6, 7, sentinel))
+	view := buffer.View(1, 2, 4, 4)
 	for i, row := range [][]T{{1, 0, 0, 0}, {5, 7, 5, 5}, {5, 5, 7, 5}, {0, 0, 0, 1}} {
-		copy(part.Row(i), make([]T, 4))
+		copy(view.Row(i), make([]T, 4))
 		copy(want.View(1, 2, 4, 4).Row(i), row)
 	}
-	square := w.Wrap(part)
+	square := w.Wrap(view)
 	r.b.AddDiag([]T{1}, square)
 	if err := r.b.Upload(square.View(1, 0, 2, 4), round[T](filled(2, 4, 5))); err != nil {
 		r.Fatal(err)
@@ -210,10 +210,10 @@ func testWrap[T backend.Float](r *rig[T]) {
 	if err := r.b.Sync(); err != nil {
 		r.Fatal(err)
 	}
-	requireBits(r, "wrapped memory", whole, want)
+	requireBits(r, "wrapped memory", buffer, want)
 	square.Free()
 	for _, bad := range []backend.Host[T]{{Rows: 2, Cols: 3, Stride: 2, Data: make([]T, 9)}, {Rows: 2, Cols: 3, Stride: 3, Data: make([]T, 5)}} {
-		r.panics("Wrap", func() { w.Wrap(bad) })
+		r.requirePanic("Wrap", func() { w.Wrap(bad) })
 	}
 }
 
@@ -281,8 +281,8 @@ func testExp[T backend.Float](r *rig[T]) {
 			if i < n {
 				want = T(math.Exp(float64(x)))
 			}
-			off := math.Abs(float64(got[i] - want))
-			if got[i] != want && !(got[i] != got[i] && want != want) && !(off <= 6*unit[T]()*float64(want)) {
+			diff := math.Abs(float64(got[i] - want))
+			if got[i] != want && !(got[i] != got[i] && want != want) && !(diff <= 6*unit[T]()*float64(want)) {
 				r.Errorf("n = %d: exp(%v) of element %d is %v, want %v", n, x, i, got[i], want)
 			}
 		}

@@ -32,7 +32,7 @@ func requirePanic(t testing.TB, op string, f func()) string {
 	return text
 }
 
-func (r *rig[T]) panics(op string, f func()) string {
+func (r *rig[T]) requirePanic(op string, f func()) string {
 	r.Helper()
 	return requirePanic(r, op, f)
 }
@@ -51,7 +51,7 @@ func testMisuse[T backend.Float](r *rig[T]) {
 	host := func(rows, cols, stride, length int) backend.Host[T] {
 		return backend.Host[T]{Rows: rows, Cols: cols, Stride: stride, Data: make([]T, length)}
 	}
-	const no, yes, low, left, bad = backend.NoTrans, backend.Transpose, backend.Lower, backend.Left, 9
+	const noTrans, trans, lower, left, bad = backend.NoTrans, backend.Transpose, backend.Lower, backend.Left, 9
 	linear := kernels.Linear{}
 	for _, c := range []struct {
 		op string
@@ -76,27 +76,27 @@ func testMisuse[T backend.Float](r *rig[T]) {
 		{"Upload: ", func() { b.Upload(mat(3, 4), host(-3, 4, 4, 12)) }},
 		{"Download: ", func() { b.Download(host(4, 3, 4, 16), mat(3, 4)) }},
 		{"Download: ", func() { b.Download(host(3, 4, 4, 11), mat(3, 4)) }},
-		{"Gemm: ", func() { b.Gemm(no, no, 1, mat(3, 4), mat(3, 4), 0, mat(3, 4)) }},
-		{"Gemm: ", func() { b.Gemm(no, yes, 1, mat(3, 4), mat(3, 4), 0, mat(3, 4)) }},
-		{"Gemm: ", func() { b.Gemm(yes, no, 1, mat(3, 4), mat(3, 4), 0, mat(3, 3)) }},
-		{"Gemm: ", func() { b.Gemm(bad, no, 1, mat(3, 3), mat(3, 3), 0, mat(3, 3)) }},
-		{"Gemm: ", func() { b.Gemm(no, bad, 1, mat(3, 3), mat(3, 3), 0, mat(3, 3)) }},
-		{"Syrk: ", func() { b.Syrk(low, no, 1, mat(3, 4), 0, mat(4, 4)) }},
-		{"Syrk: ", func() { b.Syrk(low, yes, 1, mat(3, 4), 0, mat(3, 3)) }},
-		{"Syrk: ", func() { b.Syrk(low, no, 1, mat(3, 4), 0, mat(3, 4)) }},
-		{"Syrk: ", func() { b.Syrk(bad, no, 1, mat(3, 4), 0, mat(3, 3)) }},
-		{"Syrk: ", func() { b.Syrk(low, bad, 1, mat(3, 4), 0, mat(3, 3)) }},
-		{"Symm: ", func() { b.Symm(low, 1, mat(3, 4), mat(4, 3), 0, mat(3, 3)) }},
-		{"Symm: ", func() { b.Symm(low, 1, mat(3, 3), mat(4, 3), 0, mat(4, 3)) }},
-		{"Symm: ", func() { b.Symm(low, 1, mat(3, 3), mat(3, 4), 0, mat(3, 3)) }},
+		{"Gemm: ", func() { b.Gemm(noTrans, noTrans, 1, mat(3, 4), mat(3, 4), 0, mat(3, 4)) }},
+		{"Gemm: ", func() { b.Gemm(noTrans, trans, 1, mat(3, 4), mat(3, 4), 0, mat(3, 4)) }},
+		{"Gemm: ", func() { b.Gemm(trans, noTrans, 1, mat(3, 4), mat(3, 4), 0, mat(3, 3)) }},
+		{"Gemm: ", func() { b.Gemm(bad, noTrans, 1, mat(3, 3), mat(3, 3), 0, mat(3, 3)) }},
+		{"Gemm: ", func() { b.Gemm(noTrans, bad, 1, mat(3, 3), mat(3, 3), 0, mat(3, 3)) }},
+		{"Syrk: ", func() { b.Syrk(lower, noTrans, 1, mat(3, 4), 0, mat(4, 4)) }},
+		{"Syrk: ", func() { b.Syrk(lower, trans, 1, mat(3, 4), 0, mat(3, 3)) }},
+		{"Syrk: ", func() { b.Syrk(lower, noTrans, 1, mat(3, 4), 0, mat(3, 4)) }},
+		{"Syrk: ", func() { b.Syrk(bad, noTrans, 1, mat(3, 4), 0, mat(3, 3)) }},
+		{"Syrk: ", func() { b.Syrk(lower, bad, 1, mat(3, 4), 0, mat(3, 3)) }},
+		{"Symm: ", func() { b.Symm(lower, 1, mat(3, 4), mat(4, 3), 0, mat(3, 3)) }},
+		{"Symm: ", func() { b.Symm(lower, 1, mat(3, 3), mat(4, 3), 0, mat(4, 3)) }},
+		{"Symm: ", func() { b.Symm(lower, 1, mat(3, 3), mat(3, 4), 0, mat(3, 3)) }},
 		{"Symm: ", func() { b.Symm(bad, 1, mat(3, 3), mat(3, 4), 0, mat(3, 4)) }},
-		{"Trsm: ", func() { b.Trsm(left, low, no, 1, mat(3, 4), mat(3, 4)) }},
-		{"Trsm: ", func() { b.Trsm(left, low, no, 1, mat(4, 4), mat(3, 4)) }},
-		{"Trsm: ", func() { b.Trsm(backend.Right, low, no, 1, mat(3, 3), mat(3, 4)) }},
-		{"Trsm: ", func() { b.Trsm(bad, low, no, 1, mat(3, 3), mat(3, 4)) }},
-		{"Trsm: ", func() { b.Trsm(left, bad, no, 1, mat(3, 3), mat(3, 4)) }},
-		{"Trsm: ", func() { b.Trsm(left, low, bad, 1, mat(3, 3), mat(3, 4)) }},
-		{"Potrf: ", func() { b.Potrf(low, mat(3, 4)) }},
+		{"Trsm: ", func() { b.Trsm(left, lower, noTrans, 1, mat(3, 4), mat(3, 4)) }},
+		{"Trsm: ", func() { b.Trsm(left, lower, noTrans, 1, mat(4, 4), mat(3, 4)) }},
+		{"Trsm: ", func() { b.Trsm(backend.Right, lower, noTrans, 1, mat(3, 3), mat(3, 4)) }},
+		{"Trsm: ", func() { b.Trsm(bad, lower, noTrans, 1, mat(3, 3), mat(3, 4)) }},
+		{"Trsm: ", func() { b.Trsm(left, bad, noTrans, 1, mat(3, 3), mat(3, 4)) }},
+		{"Trsm: ", func() { b.Trsm(left, lower, bad, 1, mat(3, 3), mat(3, 4)) }},
+		{"Potrf: ", func() { b.Potrf(lower, mat(3, 4)) }},
 		{"Potrf: ", func() { b.Potrf(bad, mat(3, 3)) }},
 		{"AddDiag: ", func() { b.AddDiag([]T{1}, mat(3, 4)) }},
 		{"AddDiag: ", func() { b.AddDiag([]T{1, 2}, mat(3, 3)) }},
@@ -115,7 +115,7 @@ func testMisuse[T backend.Float](r *rig[T]) {
 		{"GramMul: ", func() { b.GramMul(mat(3, 2), linear, mat(3, 2), mat(4, 2), mat(4, 1)) }},
 		{"GramMul: ", func() { b.GramMul(mat(3, 1), kernels.Polynomial{}, mat(3, 2), mat(4, 2), mat(4, 1)) }},
 	} {
-		r.panics(c.op, c.f)
+		r.requirePanic(c.op, c.f)
 	}
 	if err := b.Sync(); err != nil {
 		r.Errorf("Sync after misuse: %v", err)
@@ -131,9 +131,9 @@ func testMisuse[T backend.Float](r *rig[T]) {
 func testForeign[T backend.Float](r *rig[T]) {
 	other := r.queue(r.Open(r, backend.Config{}))
 	const n = 3
-	strangers := []backend.Matrix[T]{r.alloc(other, n, n), r.alloc(r.oracle, n, n)}
-	own := r.alloc(r.b, n, n)
-	defer own.Free()
+	foreign := []backend.Matrix[T]{r.alloc(other, n, n), r.alloc(r.oracle, n, n)}
+	local := r.alloc(r.b, n, n)
+	defer local.Free()
 	v, h := make([]T, n), backend.NewHost[T](n, n)
 	k := kernels.Gaussian{Sigma: 1}
 	b := r.b
@@ -155,15 +155,15 @@ func testForeign[T backend.Float](r *rig[T]) {
 		{"Gram", 3, func(m []backend.Matrix[T]) { b.Gram(m[0], k, m[1], m[2]) }},
 		{"GramMul", 4, func(m []backend.Matrix[T]) { b.GramMul(m[0], k, m[1], m[2], m[3]) }},
 	} {
-		for _, stranger := range strangers {
-			for at := range c.operands {
-				m := []backend.Matrix[T]{own, own, own, own}
-				m[at] = stranger
-				if text := r.panics(c.op+": ", func() { c.f(m) }); !strings.Contains(text, "another device") {
-					r.Errorf("%s: operand %d of another device: panic was %q", c.op, at, text)
+		for _, matrix := range foreign {
+			for index := range c.operands {
+				m := []backend.Matrix[T]{local, local, local, local}
+				m[index] = matrix
+				if text := r.requirePanic(c.op+": ", func() { c.f(m) }); !strings.Contains(text, "another device") {
+					r.Errorf("%s: operand %d of another device: panic was %q", c.op, index, text)
 				}
 			}
 		}
 	}
-	strangers[0].Free()
+	foreign[0].Free()
 }

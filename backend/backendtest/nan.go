@@ -12,20 +12,20 @@ import (
 // These tests check that an infinity or NaN in an input reaches every element of the output that
 // depends on it, even if it is multiplied by zero. No other element may be affected.
 
-// alike is within, but where want is NaN, a NaN with any bits is accepted.
-func (r *rig[T]) alike(what string, got, want, bound host) {
+// requireWithinOrNaN is requireWithin, but where want is NaN, a NaN with any bits is accepted.
+func (r *rig[T]) requireWithinOrNaN(label string, got, want, bound host) {
 	r.Helper()
 	for i := range want.Rows {
 		for j, w := range want.Row(i) {
 			if math.IsNaN(w) && !math.IsNaN(got.Row(i)[j]) {
-				r.Fatalf("%s: element (%d, %d) is %v, want NaN", what, i, j, got.Row(i)[j])
+				r.Fatalf("%s: element (%d, %d) is %v, want NaN", label, i, j, got.Row(i)[j])
 			}
 			if math.IsNaN(w) {
 				got.Row(i)[j] = w
 			}
 		}
 	}
-	r.within(what, got, want, bound)
+	r.requireWithin(label, got, want, bound)
 }
 
 var nanSizes = []int{1, 2, 7, 16, 17, 33, 65, 129}
@@ -51,22 +51,22 @@ func testNaNGemm[T backend.Float](r *rig[T]) {
 			c = filled(g.m, g.n, sentinel)
 		}
 		v := pick(r, []float64{math.NaN(), math.NaN(), math.Inf(1), math.Inf(-1)})
-		where := "A"
+		operand := "A"
 		switch r.rng.IntN(3) {
 		case 0:
 			r.poison(a, v)
 		case 1:
 			r.poison(b, v)
-			where = "B"
+			operand = "B"
 		case 2:
 			if g.beta != 0 {
 				r.poison(c, v)
-				where = "C"
+				operand = "C"
 			}
 		}
-		what := fmt.Sprintf("%v, %v in %s, other elements ≤ %d", g, v, where, largest)
-		got := r.do(what, gemmCall[T](g), op(g.tA, a), op(g.tB, b), c)
-		r.alike(what, got, combine(g.alpha, mul(a, b), g.beta, c), filled(g.m, g.n, 0))
+		label := fmt.Sprintf("%v, %v in %s, other elements ≤ %d", g, v, operand, largest)
+		got := r.mustCall(label, gemmCall[T](g), op(g.tA, a), op(g.tB, b), c)
+		r.requireWithinOrNaN(label, got, combine(g.alpha, mul(a, b), g.beta, c), filled(g.m, g.n, 0))
 	}
 }
 
@@ -75,24 +75,24 @@ func testNaNSyrkSymm[T backend.Float](r *rig[T]) {
 		s := syrkCase{pick(r, bothUplos), pick(r, bothTrans), pick(r, nanSizes), pick(r, nanSizes), pick(r, []float64{1, 0}), pick(r, []float64{0, 1})}
 		a, c := r.integers(s.n, s.k, pick(r, []int{0, 3})), r.integers(s.n, s.n, 3)
 		r.poison(a, math.NaN())
-		what := s.String() + ", NaN in A"
-		got := r.do(what, syrkCall[T](s), op(s.t, a), triangle(s.ul, c))
+		label := s.String() + ", NaN in A"
+		got := r.mustCall(label, syrkCall[T](s), op(s.t, a), triangle(s.ul, c))
 		want := triangle(s.ul, combine(s.alpha, mul(a, transpose(a)), s.beta, c))
-		r.alike(what, got, want, filled(s.n, s.n, 0))
+		r.requireWithinOrNaN(label, got, want, filled(s.n, s.n, 0))
 	}
 	for range r.fewer(60) {
 		s := symmCase{pick(r, bothUplos), pick(r, nanSizes), pick(r, nanSizes), pick(r, []float64{1, 0}), pick(r, []float64{0, 1})}
 		largest := pick(r, []int{0, 3})
 		a, b, c := r.integers(s.m, s.m, largest), r.integers(s.m, s.n, largest), r.integers(s.m, s.n, 3)
-		what := s.String() + ", NaN in A"
+		label := s.String() + ", NaN in A"
 		if r.rng.IntN(2) == 0 {
 			r.poison(a, math.NaN())
 		} else {
 			r.poison(b, math.NaN())
-			what = s.String() + ", NaN in B"
+			label = s.String() + ", NaN in B"
 		}
-		got := r.do(what, symmCall[T](s), triangle(s.ul, a), b, c)
-		r.alike(what, got, combine(s.alpha, mul(mirror(s.ul, a), b), s.beta, c), filled(s.m, s.n, 0))
+		got := r.mustCall(label, symmCall[T](s), triangle(s.ul, a), b, c)
+		r.requireWithinOrNaN(label, got, combine(s.alpha, mul(mirror(s.ul, a), b), s.beta, c), filled(s.m, s.n, 0))
 	}
 }
 
@@ -107,7 +107,7 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 			low := r.exactTriangle(c.order, 12, false)
 			m, n := c.dims()
 			x := r.integers(m, n, 3)
-			b := c.times(c.stored(low), x)
+			b := c.times(c.operand(low), x)
 			if c.alpha == 0 {
 				x = filled(m, n, 0)
 			}
@@ -116,11 +116,11 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 			if c.s == backend.Right {
 				pivot, rhs = j, i
 			}
-			what := fmt.Sprintf("%v, NaN in B at (%d, %d)", c, i, j)
-			got := r.do(what, trsmCall[T](c), triangle(c.ul, c.stored(low)), b)
+			label := fmt.Sprintf("%v, NaN in B at (%d, %d)", c, i, j)
+			got := r.mustCall(label, trsmCall[T](c), triangle(c.ul, c.operand(low)), b)
 			// Substitution begins with the first pivot for a lower op(A) on the left or an upper
 			// op(A) on the right. Otherwise it begins with the last pivot.
-			down := (c.ul == backend.Lower) == (c.t == backend.NoTrans) == (c.s == backend.Left)
+			forward := (c.ul == backend.Lower) == (c.t == backend.NoTrans) == (c.s == backend.Left)
 			for i := range m {
 				for j := range n {
 					p, h := i, j
@@ -128,19 +128,19 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 						p, h = j, i
 					}
 					g := got.Row(i)[j]
-					after := p == pivot || (p > pivot) == down
-					if h == rhs && after && !math.IsNaN(g) {
-						r.Fatalf("%s: element (%d, %d) is %v, want NaN", what, i, j, g)
+					affected := p == pivot || (p > pivot) == forward
+					if h == rhs && affected && !math.IsNaN(g) {
+						r.Fatalf("%s: element (%d, %d) is %v, want NaN", label, i, j, g)
 					}
 					if h != rhs && g != x.Row(i)[j] {
-						r.Fatalf("%s: element (%d, %d) is %v, want exactly %v", what, i, j, g, x.Row(i)[j])
+						r.Fatalf("%s: element (%d, %d) is %v, want exactly %v", label, i, j, g, x.Row(i)[j])
 					}
 				}
 			}
 
 			low.Row(pivot)[pivot] = 0
-			what = fmt.Sprintf("%v, pivot %d is zero", c, pivot)
-			got = r.do(what, trsmCall[T](c), triangle(c.ul, c.stored(low)), filled(m, n, 1))
+			label = fmt.Sprintf("%v, pivot %d is zero", c, pivot)
+			got = r.mustCall(label, trsmCall[T](c), triangle(c.ul, c.operand(low)), filled(m, n, 1))
 			for h := range c.rhs {
 				g := got.Row(min(pivot, m-1))
 				if c.s == backend.Right {
@@ -149,7 +149,7 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 					g = g[h : h+1]
 				}
 				if !math.IsNaN(g[0]) && !math.IsInf(g[0], 0) {
-					r.Fatalf("%s: the result is %v", what, g[0])
+					r.Fatalf("%s: the result is %v", label, g[0])
 				}
 			}
 		}
@@ -168,12 +168,12 @@ func testNaNGram[T backend.Float](r *rig[T]) {
 			}
 			n, m := pick(r, nanSizes), pick(r, nanSizes)
 			x, z := r.normals(n, d), r.normals(m, d)
-			clean := r.ask("Gram", gramCall[T](k), x, z, filled(n, m, sentinel))
+			clean := r.callOracle("Gram", gramCall[T](k), x, z, filled(n, m, sentinel))
 			bound, symmetric := kernelBounds[T](k, x, z), kernelBounds[T](k, x, x)
 			i, _ := r.poison(x, math.NaN())
 			j, _ := r.poison(z, pick(r, []float64{math.NaN(), math.Inf(1)}))
-			what := fmt.Sprintf("Gram %v n=%d m=%d d=%d, NaN in row %d of X, NaN or Inf in row %d of Z", k, n, m, d, i, j)
-			got := r.do(what, gramCall[T](k), x, z, filled(n, m, sentinel))
+			label := fmt.Sprintf("Gram %v n=%d m=%d d=%d, NaN in row %d of X, NaN or Inf in row %d of Z", k, n, m, d, i, j)
+			got := r.mustCall(label, gramCall[T](k), x, z, filled(n, m, sentinel))
 			for h := range n {
 				if h != i {
 					clean.Row(h)[j], bound.Row(h)[j] = got.Row(h)[j], 0 // do not check the column of the NaN or Inf in Z
@@ -186,13 +186,13 @@ func testNaNGram[T backend.Float](r *rig[T]) {
 				clean.Row(i)[h] = math.NaN()
 			}
 			clean.Row(i)[j] = got.Row(i)[j]
-			r.alike(what, got, clean, bound)
+			r.requireWithinOrNaN(label, got, clean, bound)
 
-			what = fmt.Sprintf("Gram %v n=%d d=%d, NaN in row %d, z == x", k, n, d, i)
-			got = r.do(what, symmetricCall[T](k, false), x, filled(n, n, sentinel))
-			want := r.ask(what, symmetricCall[T](k, false), x, filled(n, n, sentinel))
+			label = fmt.Sprintf("Gram %v n=%d d=%d, NaN in row %d, z == x", k, n, d, i)
+			got = r.mustCall(label, symmetricCall[T](k, false), x, filled(n, n, sentinel))
+			want := r.callOracle(label, symmetricCall[T](k, false), x, filled(n, n, sentinel))
 			want.Row(i)[i] = got.Row(i)[i]
-			r.alike(what, got, want, symmetric)
+			r.requireWithinOrNaN(label, got, want, symmetric)
 		}
 	}
 }
@@ -207,19 +207,19 @@ func ignores(k kernels.Kernel) bool {
 // testNaNGramMul checks the effect of a NaN. In V, it must make its column of the result NaN, even
 // where k is 0. In X, it must make its row NaN. In Z, it must make the entire result NaN.
 func testNaNGramMul[T backend.Float](r *rig[T]) {
-	far := len(distanceKernels(3, 1)) // kernels with a smaller index are 0 for points far apart
+	numVanishing := len(distanceKernels(3, 1)) // kernels with a smaller index are 0 for points far apart
 	for ki, k := range everyKernel(3) {
 		if ignores(k) {
 			continue
 		}
 		n, m, t := pick(r, nanSizes), pick(r, nanSizes), 1+r.rng.IntN(5)
-		for _, where := range []string{"X", "Z", "V"} {
+		for _, operand := range []string{"X", "Z", "V"} {
 			x, z, v := r.normals(n, 3), r.normals(m, 3), r.normals(m, t)
-			if ki < far {
+			if ki < numVanishing {
 				x = scale(128, x)
 			}
 			var row, col int
-			switch where {
+			switch operand {
 			case "X":
 				row, col = r.poison(x, math.NaN())
 			case "Z":
@@ -227,16 +227,16 @@ func testNaNGramMul[T backend.Float](r *rig[T]) {
 			case "V":
 				row, col = r.poison(v, math.NaN())
 			}
-			what := fmt.Sprintf("GramMul %v n=%d m=%d t=%d, NaN in %s at (%d, %d)", k, n, m, t, where, row, col)
-			got := r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error {
+			label := fmt.Sprintf("GramMul %v n=%d m=%d t=%d, NaN in %s at (%d, %d)", k, n, m, t, operand, row, col)
+			got := r.mustCall(label, func(b backend.Backend[T], op []backend.Matrix[T]) error {
 				b.GramMul(op[3], k, op[0], op[1], op[2])
 				return nil
 			}, x, z, v, filled(n, t, sentinel))
 			for i := range n {
 				for c, g := range got.Row(i) {
-					spoilt := where == "Z" || where == "X" && i == row || where == "V" && c == col
+					spoilt := operand == "Z" || operand == "X" && i == row || operand == "V" && c == col
 					if math.IsNaN(g) != spoilt {
-						r.Fatalf("%s: element (%d, %d) is %v", what, i, c, g)
+						r.Fatalf("%s: element (%d, %d) is %v", label, i, c, g)
 					}
 				}
 			}

@@ -13,7 +13,7 @@ import (
 // The tests of this file are tests of full storage, made in packed storage. A backend without
 // packed storage skips them, or fails if Suite.RequirePacked is set.
 
-func (r *rig[T]) packed() backend.PackedBackend[T] {
+func (r *rig[T]) packedBackend() backend.PackedBackend[T] {
 	r.Helper()
 	b, ok := r.b.(backend.PackedBackend[T])
 	if !ok {
@@ -25,10 +25,10 @@ func (r *rig[T]) packed() backend.PackedBackend[T] {
 	return b
 }
 
-// pieces divides the rows 0 … n−1 into random blocks. For each block it calls f with the block's
+// forRowBlocks divides the rows 0 … n−1 into random blocks. For each block it calls f with the block's
 // first row, its number of rows, and a host matrix of its shape that is filled with sentinels. It
 // stops at the first error of f.
-func (r *rig[T]) pieces(n int, f func(first, rows int, h backend.Host[T]) error) error {
+func (r *rig[T]) forRowBlocks(n int, f func(first, rows int, h backend.Host[T]) error) error {
 	for first := 0; first < n; {
 		rows := n - first
 		if r.rng.IntN(3) == 0 {
@@ -53,7 +53,7 @@ func (r *rig[T]) load(b backend.PackedBackend[T], low backend.Host[T]) (backend.
 	if err != nil {
 		return nil, err
 	}
-	return a, r.pieces(low.Rows, func(first, rows int, h backend.Host[T]) error {
+	return a, r.forRowBlocks(low.Rows, func(first, rows int, h backend.Host[T]) error {
 		for i := range rows {
 			copy(h.Row(i), low.Row(first + i)[:first+i+1])
 		}
@@ -64,12 +64,12 @@ func (r *rig[T]) load(b backend.PackedBackend[T], low backend.Host[T]) (backend.
 // save copies the packed matrix to the lower triangle of low. It returns an error if DownloadPacked
 // wrote elements above the diagonal.
 func (r *rig[T]) save(b backend.PackedBackend[T], low backend.Host[T], a backend.Packed[T]) error {
-	return r.pieces(low.Rows, func(first, rows int, h backend.Host[T]) error {
+	return r.forRowBlocks(low.Rows, func(first, rows int, h backend.Host[T]) error {
 		if err := b.DownloadPacked(h, a, first); err != nil {
 			return err
 		}
-		for at, v := range h.Data {
-			i, j := at/h.Stride, at%h.Stride
+		for index, v := range h.Data {
+			i, j := index/h.Stride, index%h.Stride
 			if j <= first+i {
 				low.Row(first + i)[j] = v
 			} else if bits(float64(v)) != bits(sentinel) {
@@ -80,30 +80,30 @@ func (r *rig[T]) save(b backend.PackedBackend[T], low backend.Host[T], a backend
 	})
 }
 
-// packedCall passes operand number `at` to f in packed storage. If this operand is the output,
-// packedCall copies the lower triangle of the packed matrix to it after the call. Otherwise f must
-// not change the packed matrix.
-func packedCall[T backend.Float](r *rig[T], at int, f func(b backend.PackedBackend[T], a backend.Packed[T], m []backend.Matrix[T]) error) call[T] {
+// packedCall passes m[operand] to f in packed storage. If this matrix is the output, packedCall
+// copies the lower triangle of the packed matrix to it after the call. Otherwise f must not change
+// the packed matrix.
+func packedCall[T backend.Float](r *rig[T], operand int, f func(b backend.PackedBackend[T], a backend.Packed[T], m []backend.Matrix[T]) error) call[T] {
 	return func(q backend.Backend[T], m []backend.Matrix[T]) error {
 		b := q.(backend.PackedBackend[T])
-		before := Download(r, q, m[at])
-		a, err := r.load(b, before)
+		input := Download(r, q, m[operand])
+		a, err := r.load(b, input)
 		if err != nil {
 			return err
 		}
 		defer a.Free()
 		failure := f(b, a, m)
-		after := backend.NewHost[T](before.Rows, before.Cols)
-		for i := range before.Rows {
-			copy(after.Row(i), before.Row(i))
+		result := backend.NewHost[T](input.Rows, input.Cols)
+		for i := range input.Rows {
+			copy(result.Row(i), input.Row(i))
 		}
-		if err := r.save(b, after, a); err != nil {
+		if err := r.save(b, result, a); err != nil {
 			return err
 		}
-		if at == len(m)-1 {
-			return errors.Join(q.Upload(m[at], after), failure)
+		if operand == len(m)-1 {
+			return errors.Join(q.Upload(m[operand], result), failure)
 		}
-		requireBits(r, "a packed matrix that is an input", after, before)
+		requireBits(r, "a packed matrix that is an input", result, input)
 		return failure
 	}
 }
@@ -140,12 +140,12 @@ func (r *rig[T]) gramPacked(k kernels.Kernel) call[T] {
 func (r *rig[T]) packedOrders() []int {
 	var orders []int
 	for n := range 40 {
-		if n < 10 || r.some() {
+		if n < 10 || r.included() {
 			orders = append(orders, n)
 		}
 	}
 	for _, n := range r.upToLarge(blockSizes...) {
-		if r.some() {
+		if r.included() {
 			orders = append(orders, n)
 		}
 	}
@@ -156,17 +156,17 @@ func (r *rig[T]) packedOrders() []int {
 }
 
 func testPackedExact[T backend.Float](r *rig[T]) {
-	r.packed()
+	r.packedBackend()
 	for _, n := range r.packedOrders() {
 		low := r.exactTriangle(n, 12, true)
-		what := fmt.Sprintf("PotrfPacked n=%d", n)
-		r.equal(what, r.do(what, r.potrfPacked(), as(backend.Lower, mulSparse(low, transpose(low)))), as(backend.Lower, low))
+		label := fmt.Sprintf("PotrfPacked n=%d", n)
+		r.requireEqual(label, r.mustCall(label, r.potrfPacked(), potrfOperand(backend.Lower, mulSparse(low, transpose(low)))), potrfOperand(backend.Lower, low))
 
 		low = r.exactTriangle(n, 12, false)
 		for _, t := range bothTrans {
 			x := r.integers(n, pick(r, []int{0, 1, 2, 3, 4, 5, 8, 17, 33}), 3)
-			what := fmt.Sprintf("TrsmPacked %v n=%d rhs=%d", t, n, x.Cols)
-			r.equal(what, r.do(what, r.trsmPacked(t), as(backend.Lower, low), mulSparse(op(t, low), x)), x)
+			label := fmt.Sprintf("TrsmPacked %v n=%d rhs=%d", t, n, x.Cols)
+			r.requireEqual(label, r.mustCall(label, r.trsmPacked(t), potrfOperand(backend.Lower, low), mulSparse(op(t, low), x)), x)
 		}
 
 		for _, cols := range []int{pick(r, []int{0, 1}), 1 + r.rng.IntN(5), 1 + r.rng.IntN(40)} {
@@ -175,36 +175,36 @@ func testPackedExact[T backend.Float](r *rig[T]) {
 			if beta == 0 {
 				c = filled(n, cols, sentinel)
 			}
-			what := fmt.Sprintf("SymmPacked n=%d cols=%d alpha=%v beta=%v", n, cols, alpha, beta)
-			got := r.do(what, r.symmPacked(alpha, beta), triangle(backend.Lower, a), x, c)
-			r.equal(what, got, combine(alpha, mul(mirror(backend.Lower, a), x), beta, c))
+			label := fmt.Sprintf("SymmPacked n=%d cols=%d alpha=%v beta=%v", n, cols, alpha, beta)
+			got := r.mustCall(label, r.symmPacked(alpha, beta), triangle(backend.Lower, a), x, c)
+			r.requireEqual(label, got, combine(alpha, mul(mirror(backend.Lower, a), x), beta, c))
 		}
 	}
 }
 
 func testPackedDiagonal[T backend.Float](r *rig[T]) {
-	r.packed()
+	r.packedBackend()
 	for _, n := range r.packedOrders() {
 		for _, length := range []int{1, n} {
 			if length == 0 {
 				continue
 			}
 			a, d := triangle(backend.Lower, r.integers(n, n, 8)), round[T](r.integers(1, length, 8)).Data
-			what := fmt.Sprintf("AddDiagPacked n=%d len(d)=%d", n, length)
+			label := fmt.Sprintf("AddDiagPacked n=%d len(d)=%d", n, length)
 			diagonal := make([]T, n)
-			got := r.do(what, packedCall(r, 0, func(b backend.PackedBackend[T], a backend.Packed[T], _ []backend.Matrix[T]) error {
-				kept := append([]T(nil), d...)
-				b.AddDiagPacked(kept, a)
-				spoil(kept)
+			got := r.mustCall(label, packedCall(r, 0, func(b backend.PackedBackend[T], a backend.Packed[T], _ []backend.Matrix[T]) error {
+				dCopy := append([]T(nil), d...)
+				b.AddDiagPacked(dCopy, a)
+				spoil(dCopy)
 				return b.DiagPacked(diagonal, a)
 			}), a)
 			for i := range n {
 				a.Row(i)[i] += float64(d[min(i, length-1)])
 				if float64(diagonal[i]) != a.Row(i)[i] {
-					r.Fatalf("%s: DiagPacked: element %d is %v, want %v", what, i, diagonal[i], a.Row(i)[i])
+					r.Fatalf("%s: DiagPacked: element %d is %v, want %v", label, i, diagonal[i], a.Row(i)[i])
 				}
 			}
-			r.equal(what, got, a)
+			r.requireEqual(label, got, a)
 		}
 	}
 }
@@ -212,44 +212,44 @@ func testPackedDiagonal[T backend.Float](r *rig[T]) {
 // testPackedRounding checks residuals as testPotrfResidual, testTrsmResidual and testSymmRounding
 // do.
 func testPackedRounding[T backend.Float](r *rig[T]) {
-	r.packed()
+	r.packedBackend()
 	for range r.fewer(30) {
 		n, cols := 1+r.rng.IntN(200), 1+r.rng.IntN(40)
 		g := r.normals(n, n)
 		a := mul(g, transpose(g))
-		a = each(n, n, func(i, j int) float64 {
+		a = fromFunc(n, n, func(i, j int) float64 {
 			if i == j {
 				return float64(T(a.Row(i)[j] + float64(n)/2))
 			}
 			return float64(T(a.Row(i)[j]))
 		})
-		what := fmt.Sprintf("PotrfPacked n=%d", n)
-		factor := r.do(what, r.potrfPacked(), triangle(backend.Lower, a))
-		low := each(n, n, func(i, j int) float64 {
+		label := fmt.Sprintf("PotrfPacked n=%d", n)
+		factor := r.mustCall(label, r.potrfPacked(), triangle(backend.Lower, a))
+		low := fromFunc(n, n, func(i, j int) float64 {
 			if j > i {
 				return 0
 			}
 			return factor.Row(i)[j]
 		})
 		relative := gamma[T](n+2) + gamma[float64](n+1)
-		r.within(what, mul(low, transpose(low)), a, scale(relative, mul(abs(low), transpose(abs(low)))))
+		r.requireWithin(label, mul(low, transpose(low)), a, scale(relative, mul(abs(low), transpose(abs(low)))))
 
 		rhs := r.normals(n, cols)
 		for _, t := range bothTrans {
-			what := fmt.Sprintf("TrsmPacked %v n=%d rhs=%d", t, n, cols)
-			x := r.do(what, r.trsmPacked(t), factor, rhs)
+			label := fmt.Sprintf("TrsmPacked %v n=%d rhs=%d", t, n, cols)
+			x := r.mustCall(label, r.trsmPacked(t), factor, rhs)
 			size := combine(1, mul(op(t, abs(low)), abs(x)), 1, abs(rhs))
-			r.within(what, mul(op(t, low), x), rhs, scale(gamma[T](n+2)+gamma[float64](n+2), size))
+			r.requireWithin(label, mul(op(t, low), x), rhs, scale(gamma[T](n+2)+gamma[float64](n+2), size))
 		}
 
 		alpha, beta := float64(T(r.rng.NormFloat64())), float64(T(r.rng.NormFloat64()))
 		sym, c := r.normals(n, n), r.normals(n, cols)
-		what = fmt.Sprintf("SymmPacked n=%d cols=%d alpha=%v beta=%v", n, cols, alpha, beta)
+		label = fmt.Sprintf("SymmPacked n=%d cols=%d alpha=%v beta=%v", n, cols, alpha, beta)
 		in := []host{triangle(backend.Lower, sym), rhs, c}
-		got, want := r.do(what, r.symmPacked(alpha, beta), in...), r.ask(what, r.symmPacked(alpha, beta), in...)
-		whole := mirror(backend.Lower, sym)
-		size := combine(abs1(alpha), mul(abs(whole), abs(rhs)), abs1(beta), abs(c))
-		r.near(what, got, want, combine(alpha, mul(whole, rhs), beta, c), scale(product[T](n), size))
+		got, want := r.mustCall(label, r.symmPacked(alpha, beta), in...), r.callOracle(label, r.symmPacked(alpha, beta), in...)
+		full := mirror(backend.Lower, sym)
+		size := combine(abs1(alpha), mul(abs(full), abs(rhs)), abs1(beta), abs(c))
+		r.requireNear(label, got, want, combine(alpha, mul(full, rhs), beta, c), scale(product[T](n), size))
 	}
 	r.report()
 }
@@ -258,33 +258,33 @@ func testPackedRounding[T backend.Float](r *rig[T]) {
 // PivotError. If a packed matrix is split in the middle, it has three blocks: two triangles and the
 // square between them. The test covers elements in each of them.
 func testPackedFailure[T backend.Float](r *rig[T]) {
-	r.packed()
+	r.packedBackend()
 	for _, n := range r.upToLarge(1, 2, 3, 9, 34, 65, 130, 259) {
 		if n > 130 && short() {
 			break
 		}
 		low := r.exactTriangle(n, 12, true)
-		good := mulSparse(low, transpose(low))
+		valid := mulSparse(low, transpose(low))
 		for _, p := range []int{0, 1, (n - 1) / 2, n / 2, (n + 1) / 2, n/2 + 2, n - 1} {
 			if p >= n {
 				continue
 			}
 			q := r.rng.IntN(p + 1)
-			for _, fault := range []struct {
+			for _, c := range []struct {
 				col          int
 				value, pivot float64
 			}{
-				{p, good.Row(p)[p] - low.Row(p)[p]*low.Row(p)[p] - 3, -3},
+				{p, valid.Row(p)[p] - low.Row(p)[p]*low.Row(p)[p] - 3, -3},
 				{q, math.NaN(), math.NaN()},
 				{p, math.Inf(1), math.Inf(1)},
 			} {
-				bad := triangle(backend.Lower, good)
-				bad.Row(p)[fault.col] = fault.value
-				what := fmt.Sprintf("PotrfPacked n=%d, %v at (%d, %d)", n, fault.value, p, fault.col)
-				out, err := r.try(what, r.potrfPacked(), bad)
-				r.pivot(what, err, p, fault.pivot)
-				r.equal(what+": leading factor", out.View(0, 0, p, p), triangle(backend.Lower, low.View(0, 0, p, p)))
-				r.untouched(what, out)
+				bad := triangle(backend.Lower, valid)
+				bad.Row(p)[c.col] = c.value
+				label := fmt.Sprintf("PotrfPacked n=%d, %v at (%d, %d)", n, c.value, p, c.col)
+				out, err := r.tryCall(label, r.potrfPacked(), bad)
+				r.requirePivotError(label, err, p, c.pivot)
+				r.requireEqual(label+": leading factor", out.View(0, 0, p, p), triangle(backend.Lower, low.View(0, 0, p, p)))
+				r.requireUntouched(label, out)
 			}
 		}
 	}
@@ -293,17 +293,17 @@ func testPackedFailure[T backend.Float](r *rig[T]) {
 // testPackedGram compares GramPacked with the oracle, as testGramSymmetric does for Gram. The
 // packed matrix contains NaN before the call.
 func testPackedGram[T backend.Float](r *rig[T]) {
-	r.packed()
+	r.packedBackend()
 	gram := func(k kernels.Kernel, x host) {
 		n, d := x.Rows, x.Cols
-		what := fmt.Sprintf("GramPacked %v n=%d d=%d", k, n, d)
+		label := fmt.Sprintf("GramPacked %v n=%d d=%d", k, n, d)
 		dst := filled(n, n, sentinel)
-		got := r.do(what, r.gramPacked(k), x, dst)
-		r.untouched(what, got)
+		got := r.mustCall(label, r.gramPacked(k), x, dst)
+		r.requireUntouched(label, got)
 		if n == 0 {
 			return
 		}
-		r.within(what, got, r.ask(what, r.gramPacked(k), x, dst), kernelBounds[T](k, x, x))
+		r.requireWithin(label, got, r.callOracle(label, r.gramPacked(k), x, dst), kernelBounds[T](k, x, x))
 		program := kernels.Compile(k)
 		if len(program.Stats) != 1 || program.Stats[0].Kind != kernels.SqDist && program.Stats[0].Kind != kernels.L1 {
 			return
@@ -312,14 +312,14 @@ func testPackedGram[T backend.Float](r *rig[T]) {
 		for i := range n {
 			for j := range i + 1 {
 				if sameRow(x, i, j) && got.Row(i)[j] != atZero {
-					r.Fatalf("%s: rows %d and %d are equal: k is %v, want exactly %v", what, i, j, got.Row(i)[j], atZero)
+					r.Fatalf("%s: rows %d and %d are equal: k is %v, want exactly %v", label, i, j, got.Row(i)[j], atZero)
 				}
 			}
 		}
 	}
 	for _, d := range required.Some(3, featureCounts) {
 		for _, k := range everyKernel(d) {
-			if !r.some() {
+			if !r.included() {
 				continue
 			}
 			x := r.normals(r.rng.IntN(50), d)
@@ -332,7 +332,7 @@ func testPackedGram[T backend.Float](r *rig[T]) {
 	for _, n := range r.packedOrders() {
 		d := pick(r, featureCounts)
 		offset := pick(r, []float64{0, 1e6})
-		x := each(n, d, func(int, int) float64 { return float64(T(offset + r.rng.NormFloat64())) })
+		x := fromFunc(n, d, func(int, int) float64 { return float64(T(offset + r.rng.NormFloat64())) })
 		gram(pick(r, distanceKernels(d, 1)), x)
 	}
 	for _, k := range everyKernel(0) {
@@ -344,31 +344,31 @@ func testPackedGram[T backend.Float](r *rig[T]) {
 // testPackedLarge makes the checks of testLargePotrf, testLargeSolves, testLargeProducts and
 // testLargeGram in packed storage.
 func testPackedLarge[T backend.Float](r *rig[T]) {
-	r.packed()
+	r.packedBackend()
 	n := r.LargeN + 1
 	low := r.exactTriangle(n, 12, true)
-	what := fmt.Sprintf("PotrfPacked n=%d", n)
-	r.equal(what, r.do(what, r.potrfPacked(), as(backend.Lower, mulSparse(low, transpose(low)))), as(backend.Lower, low))
+	label := fmt.Sprintf("PotrfPacked n=%d", n)
+	r.requireEqual(label, r.mustCall(label, r.potrfPacked(), potrfOperand(backend.Lower, mulSparse(low, transpose(low)))), potrfOperand(backend.Lower, low))
 	for _, t := range bothTrans {
 		for _, cols := range []int{1, 70} {
 			x := r.integers(n, cols, 3)
-			what := fmt.Sprintf("TrsmPacked %v n=%d rhs=%d", t, n, cols)
-			r.equal(what, r.do(what, r.trsmPacked(t), as(backend.Lower, low), mulSparse(op(t, low), x)), x)
+			label := fmt.Sprintf("TrsmPacked %v n=%d rhs=%d", t, n, cols)
+			r.requireEqual(label, r.mustCall(label, r.trsmPacked(t), potrfOperand(backend.Lower, low), mulSparse(op(t, low), x)), x)
 		}
 	}
 	a := r.integers(n, n, 2)
 	for _, cols := range []int{1, 3, 70} {
 		x := r.integers(n, cols, 2)
-		what := fmt.Sprintf("SymmPacked n=%d cols=%d", n, cols)
-		got := r.do(what, r.symmPacked(2, 0), triangle(backend.Lower, a), x, filled(n, cols, sentinel))
-		r.equal(what, got, scale(2, mul(mirror(backend.Lower, a), x)))
+		label := fmt.Sprintf("SymmPacked n=%d cols=%d", n, cols)
+		got := r.mustCall(label, r.symmPacked(2, 0), triangle(backend.Lower, a), x, filled(n, cols, sentinel))
+		r.requireEqual(label, got, scale(2, mul(mirror(backend.Lower, a), x)))
 	}
 	for _, k := range distanceKernels(33, 1) {
 		x := r.normals(n, 33)
-		what := fmt.Sprintf("GramPacked %v n=%d d=33", k, n)
-		got := r.do(what, r.gramPacked(k), x, filled(n, n, sentinel))
-		r.sample(what, k, got, x, x, func(i, j int) bool { return j <= i })
-		r.untouched(what, got)
+		label := fmt.Sprintf("GramPacked %v n=%d d=33", k, n)
+		got := r.mustCall(label, r.gramPacked(k), x, filled(n, n, sentinel))
+		r.sample(label, k, got, x, x, func(i, j int) bool { return j <= i })
+		r.requireUntouched(label, got)
 	}
 	r.report()
 }

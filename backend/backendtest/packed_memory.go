@@ -13,7 +13,7 @@ import (
 
 // testPackedMemory checks that a packed matrix increases InUse of the device by PackedBytes.
 func testPackedMemory[T backend.Float](r *rig[T]) {
-	b := r.packed()
+	b := r.packedBackend()
 	size := bytesOf[T](1, 1)
 	for _, n := range []int{0, 1, 2, 3, 63, 64, 65, 1000, 1001, 12345, 50_000, 1 << 20} {
 		n64 := int64(n)
@@ -40,8 +40,8 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 			if a.Order() != n {
 				r.Fatalf("NewPacked(%d).Order() = %d", n, a.Order())
 			}
-			if now, peak := r.dev.InUse(); now != b.PackedBytes(n) || peak < now {
-				r.Fatalf("InUse: %d bytes, peak %d, with a packed matrix of order %d; PackedBytes is %d", now, peak, n, b.PackedBytes(n))
+			if inUse, peak := r.dev.InUse(); inUse != b.PackedBytes(n) || peak < inUse {
+				r.Fatalf("InUse: %d bytes, peak %d, with a packed matrix of order %d; PackedBytes is %d", inUse, peak, n, b.PackedBytes(n))
 			}
 			low := backend.NewHost[T](n, n)
 			spoil(low.Data)
@@ -55,22 +55,22 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 					}
 				}
 			}
-			part := a.Leading(n).Leading(n / 2)
-			if part.Order() != n/2 {
-				r.Fatalf("Leading(%d).Order() = %d", n/2, part.Order())
+			leading := a.Leading(n).Leading(n / 2)
+			if leading.Order() != n/2 {
+				r.Fatalf("Leading(%d).Order() = %d", n/2, leading.Order())
 			}
-			part.Free() // freeing a leading part has no effect
+			leading.Free() // freeing a leading part has no effect
 			spoil(low.Data)
 			if err := b.UploadPacked(a, 0, low); err != nil {
 				r.Fatal(err)
 			}
-			if now, _ := r.dev.InUse(); now != b.PackedBytes(n) {
-				r.Fatalf("InUse: a leading part changed it to %d bytes", now)
+			if inUse, _ := r.dev.InUse(); inUse != b.PackedBytes(n) {
+				r.Fatalf("InUse: a leading part changed it to %d bytes", inUse)
 			}
 			a.Free()
 			a.Free() // freeing twice has no effect
-			if now, _ := r.dev.InUse(); now != 0 {
-				r.Fatalf("InUse after Free: %d bytes", now)
+			if inUse, _ := r.dev.InUse(); inUse != 0 {
+				r.Fatalf("InUse after Free: %d bytes", inUse)
 			}
 		}
 	}
@@ -94,39 +94,39 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 // not change the rows below the part. The part's factor must equal the leading part of the factor
 // of the entire matrix.
 func testPackedLeading[T backend.Float](r *rig[T]) {
-	r.packed()
+	r.packedBackend()
 	for _, n := range []int{1, 2, 5, 16, 33, 66, 130, 257} {
 		low := r.exactTriangle(n, 12, true)
 		a := mulSparse(low, transpose(low))
 		for _, k := range []int{0, 1, (n + 1) / 2, n/2 + 1, n - 1, n} {
 			k = min(k, n)
-			what := fmt.Sprintf("leading %d rows of %d", k, n)
+			label := fmt.Sprintf("leading %d rows of %d", k, n)
 			x := r.integers(k, 1+r.rng.IntN(8), 3)
 			diagonal := make([]T, k)
-			got := r.do(what, packedCall(r, 0, func(b backend.PackedBackend[T], a backend.Packed[T], _ []backend.Matrix[T]) error {
-				part := a.Leading(k)
+			got := r.mustCall(label, packedCall(r, 0, func(b backend.PackedBackend[T], a backend.Packed[T], _ []backend.Matrix[T]) error {
+				leading := a.Leading(k)
 				m := Upload(r, b, round[T](mul(low.View(0, 0, k, k), x)))
 				defer m.Free()
-				err := b.PotrfPacked(part)
-				b.TrsmPacked(backend.NoTrans, part, m)
-				requireBits(r, what+": solution", Download(r, b, m), round[T](x))
-				return errors.Join(err, b.DiagPacked(diagonal, part))
-			}), as(backend.Lower, a))
-			want := as(backend.Lower, a)
+				err := b.PotrfPacked(leading)
+				b.TrsmPacked(backend.NoTrans, leading, m)
+				requireBits(r, label+": solution", Download(r, b, m), round[T](x))
+				return errors.Join(err, b.DiagPacked(diagonal, leading))
+			}), potrfOperand(backend.Lower, a))
+			want := potrfOperand(backend.Lower, a)
 			for i := range k {
 				copy(want.Row(i), low.Row(i)[:i+1])
 				if float64(diagonal[i]) != low.Row(i)[i] {
-					r.Fatalf("%s: DiagPacked: element %d is %v, want %v", what, i, diagonal[i], low.Row(i)[i])
+					r.Fatalf("%s: DiagPacked: element %d is %v, want %v", label, i, diagonal[i], low.Row(i)[i])
 				}
 			}
-			r.equal(what, got, want)
+			r.requireEqual(label, got, want)
 		}
 	}
 }
 
 // testPackedMisuse makes the checks of testMisuse and testForeign in packed storage.
 func testPackedMisuse[T backend.Float](r *rig[T]) {
-	b := r.packed()
+	b := r.packedBackend()
 	packed := func(b backend.PackedBackend[T], n int) backend.Packed[T] {
 		a, err := b.NewPacked(n)
 		if err != nil {
@@ -170,37 +170,37 @@ func testPackedMisuse[T backend.Float](r *rig[T]) {
 		{"TrsmPacked: ", func() { b.TrsmPacked(backend.NoTrans, a, m43) }},
 		{"TrsmPacked: ", func() { b.TrsmPacked(9, a, m33) }},
 	} {
-		r.panics(c.op, c.f)
+		r.requirePanic(c.op, c.f)
 	}
 
 	other := r.queue(r.Open(r, backend.Config{})).(backend.PackedBackend[T])
-	stranger, strange := packed(other, 3), r.alloc(other, 3, 3)
+	foreign, foreignMatrix := packed(other, 3), r.alloc(other, 3, 3)
 	for _, c := range []struct {
 		op string
 		f  func()
 	}{
-		{"UploadPacked", func() { b.UploadPacked(stranger, 0, host(3, 3, 3)) }},
-		{"DownloadPacked", func() { b.DownloadPacked(host(3, 3, 3), stranger, 0) }},
-		{"GramPacked", func() { b.GramPacked(stranger, linear, m33) }},
-		{"GramPacked", func() { b.GramPacked(a, linear, strange) }},
-		{"AddDiagPacked", func() { b.AddDiagPacked([]T{1}, stranger) }},
-		{"DiagPacked", func() { b.DiagPacked(make([]T, 3), stranger) }},
-		{"SymmPacked", func() { b.SymmPacked(1, stranger, m33, 0, m33) }},
-		{"SymmPacked", func() { b.SymmPacked(1, a, strange, 0, m33) }},
-		{"SymmPacked", func() { b.SymmPacked(1, a, m33, 0, strange) }},
-		{"PotrfPacked", func() { b.PotrfPacked(stranger) }},
-		{"TrsmPacked", func() { b.TrsmPacked(backend.NoTrans, stranger, m33) }},
-		{"TrsmPacked", func() { b.TrsmPacked(backend.NoTrans, a, strange) }},
+		{"UploadPacked", func() { b.UploadPacked(foreign, 0, host(3, 3, 3)) }},
+		{"DownloadPacked", func() { b.DownloadPacked(host(3, 3, 3), foreign, 0) }},
+		{"GramPacked", func() { b.GramPacked(foreign, linear, m33) }},
+		{"GramPacked", func() { b.GramPacked(a, linear, foreignMatrix) }},
+		{"AddDiagPacked", func() { b.AddDiagPacked([]T{1}, foreign) }},
+		{"DiagPacked", func() { b.DiagPacked(make([]T, 3), foreign) }},
+		{"SymmPacked", func() { b.SymmPacked(1, foreign, m33, 0, m33) }},
+		{"SymmPacked", func() { b.SymmPacked(1, a, foreignMatrix, 0, m33) }},
+		{"SymmPacked", func() { b.SymmPacked(1, a, m33, 0, foreignMatrix) }},
+		{"PotrfPacked", func() { b.PotrfPacked(foreign) }},
+		{"TrsmPacked", func() { b.TrsmPacked(backend.NoTrans, foreign, m33) }},
+		{"TrsmPacked", func() { b.TrsmPacked(backend.NoTrans, a, foreignMatrix) }},
 	} {
-		if text := r.panics(c.op+": ", c.f); !strings.Contains(text, "another device") {
+		if text := r.requirePanic(c.op+": ", c.f); !strings.Contains(text, "another device") {
 			r.Errorf("%s: with a matrix of another device: the panic was %q, want one that names another device", c.op, text)
 		}
 	}
 	if err := b.Sync(); err != nil {
 		r.Errorf("Sync after misuse: %v", err)
 	}
-	stranger.Free()
-	strange.Free()
+	foreign.Free()
+	foreignMatrix.Free()
 	a.Free()
 	for _, m := range []backend.Matrix[T]{m33, m34, m43} {
 		m.Free()

@@ -12,9 +12,9 @@ func potrfCall[T backend.Float](ul backend.Uplo) call[T] {
 	return func(b backend.Backend[T], m []backend.Matrix[T]) error { return b.Potrf(ul, m[0]) }
 }
 
-// as returns the operand of Potrf for the triangle ul, made from the lower triangular or symmetric
+// potrfOperand returns the operand of Potrf for the triangle ul, made from the lower triangular or symmetric
 // matrix h. If ul is Upper, it transposes h. The opposite triangle holds sentinels.
-func as(ul backend.Uplo, h host) host {
+func potrfOperand(ul backend.Uplo, h host) host {
 	if ul == backend.Upper {
 		h = transpose(h)
 	}
@@ -26,17 +26,17 @@ func testPotrfExact[T backend.Float](r *rig[T]) {
 		low := r.exactTriangle(n, 12, true)
 		a := mulSparse(low, transpose(low))
 		for _, ul := range bothUplos {
-			what := fmt.Sprintf("Potrf %v n=%d", ul, n)
-			r.equal(what, r.do(what, potrfCall[T](ul), as(ul, a)), as(ul, low))
+			label := fmt.Sprintf("Potrf %v n=%d", ul, n)
+			r.requireEqual(label, r.mustCall(label, potrfCall[T](ul), potrfOperand(ul, a)), potrfOperand(ul, low))
 		}
 	}
 	for n := range 70 {
-		if n < 10 || r.some() {
+		if n < 10 || r.included() {
 			factor(n)
 		}
 	}
 	for _, n := range r.upToLarge(blockSizes...) {
-		if r.some() {
+		if r.included() {
 			factor(n)
 		}
 	}
@@ -59,7 +59,7 @@ func testPotrfResidual[T backend.Float](r *rig[T]) {
 		if trial%2 == 1 {
 			shift = float64(n) * 4e-4 // ‖GGᵀ‖ ≈ 4n: the condition number is about 10⁴
 		}
-		a = each(n, n, func(i, j int) float64 {
+		a = fromFunc(n, n, func(i, j int) float64 {
 			v := a.Row(i)[j]
 			if i == j {
 				v += shift
@@ -67,12 +67,12 @@ func testPotrfResidual[T backend.Float](r *rig[T]) {
 			return float64(T(v))
 		})
 		for _, ul := range bothUplos {
-			what := fmt.Sprintf("Potrf %v n=%d shift=%g", ul, n, shift)
-			factor := r.do(what, potrfCall[T](ul), as(ul, a))
+			label := fmt.Sprintf("Potrf %v n=%d shift=%g", ul, n, shift)
+			factor := r.mustCall(label, potrfCall[T](ul), potrfOperand(ul, a))
 			if ul == backend.Upper {
 				factor = transpose(factor)
 			}
-			low := each(n, n, func(i, j int) float64 {
+			low := fromFunc(n, n, func(i, j int) float64 {
 				if j > i {
 					return 0
 				}
@@ -80,7 +80,7 @@ func testPotrfResidual[T backend.Float](r *rig[T]) {
 			})
 			relative := gamma[T](n+2) + gamma[float64](n+1)
 			size := mul(abs(low), transpose(abs(low)))
-			r.within(what, mul(low, transpose(low)), a, scale(relative, size))
+			r.requireWithin(label, mul(low, transpose(low)), a, scale(relative, size))
 		}
 	}
 	r.report()
@@ -96,54 +96,54 @@ func testPotrfFailure[T backend.Float](r *rig[T]) {
 			break
 		}
 		low := r.exactTriangle(n, 12, true)
-		good := mulSparse(low, transpose(low))
+		valid := mulSparse(low, transpose(low))
 		for _, p := range []int{0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 47, 48, 63, 64, 65, 95, 96, 127, 128, 129, 191, 192, 255, 256, 257} {
-			if p >= n || p > 8 && !r.some() {
+			if p >= n || p > 8 && !r.included() {
 				continue
 			}
 			q := r.rng.IntN(p + 1) // a random column of row p
 			square := low.Row(p)[p] * low.Row(p)[p]
-			for _, fault := range []struct {
+			for _, c := range []struct {
 				name  string
 				col   int
 				value float64 // the invalid value of element (p, col)
 				pivot float64 // expected PivotError.Value
 			}{
-				{"zero", p, good.Row(p)[p] - square, 0},
-				{"negative", p, good.Row(p)[p] - square - 3, -3},
+				{"zero", p, valid.Row(p)[p] - square, 0},
+				{"negative", p, valid.Row(p)[p] - square - 3, -3},
 				{"NaN on the diagonal", p, nan, nan},
 				{"NaN in the row", q, nan, nan},
 				{"Inf on the diagonal", p, inf, inf},
 			} {
-				bad := each(n, n, func(i, j int) float64 {
-					if i == p && j == fault.col || j == p && i == fault.col {
-						return fault.value
+				bad := fromFunc(n, n, func(i, j int) float64 {
+					if i == p && j == c.col || j == p && i == c.col {
+						return c.value
 					}
-					return good.Row(i)[j]
+					return valid.Row(i)[j]
 				})
 				for _, ul := range bothUplos {
-					what := fmt.Sprintf("Potrf %v n=%d, %s at (%d, %d)", ul, n, fault.name, p, fault.col)
-					out, err := r.try(what, potrfCall[T](ul), as(ul, bad))
-					r.pivot(what, err, p, fault.pivot)
+					label := fmt.Sprintf("Potrf %v n=%d, %s at (%d, %d)", ul, n, c.name, p, c.col)
+					out, err := r.tryCall(label, potrfCall[T](ul), potrfOperand(ul, bad))
+					r.requirePivotError(label, err, p, c.pivot)
 					if ul == backend.Upper {
 						out = transpose(out)
 					}
-					r.equal(what+": leading factor", out.View(0, 0, p, p), triangle(backend.Lower, low.View(0, 0, p, p)))
-					r.untouched(what, out)
+					r.requireEqual(label+": leading factor", out.View(0, 0, p, p), triangle(backend.Lower, low.View(0, 0, p, p)))
+					r.requireUntouched(label, out)
 				}
 			}
 		}
 	}
 }
 
-// pivot requires err to be a *PivotError with the given index and value.
-func (r *rig[T]) pivot(what string, err error, index int, value float64) {
+// requirePivotError requires err to be a *PivotError with the given index and value.
+func (r *rig[T]) requirePivotError(label string, err error, index int, value float64) {
 	r.Helper()
 	var e *backend.PivotError
 	if !errors.As(err, &e) || !errors.Is(err, backend.ErrNotPosDef) {
-		r.Fatalf("%s: error is %v, want a *PivotError", what, err)
+		r.Fatalf("%s: error is %v, want a *PivotError", label, err)
 	}
 	if e.Index != index || e.Value != value && !(math.IsNaN(e.Value) && math.IsNaN(value)) {
-		r.Fatalf("%s: pivot %d with value %g, want pivot %d with value %g", what, e.Index, e.Value, index, value)
+		r.Fatalf("%s: pivot %d with value %g, want pivot %d with value %g", label, e.Index, e.Value, index, value)
 	}
 }

@@ -24,41 +24,41 @@ type job[T backend.Float] struct {
 // remain finite. release frees the operands.
 func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 	r.Helper()
-	place := func(h host) backend.Matrix[T] { return Upload(r, r.b, round[T](h)) }
+	upload := func(h host) backend.Matrix[T] { return Upload(r, r.b, round[T](h)) }
 	const d, t = 7, 3
-	identity := each(n, n, func(i, j int) float64 {
+	identity := fromFunc(n, n, func(i, j int) float64 {
 		if i == j {
 			return 1
 		}
 		return 0
 	})
-	square, wide, eye := place(r.integers(n, n, 2)), place(r.integers(n, n-1, 2)), place(identity)
-	out, result := place(filled(n, n, 0)), place(filled(n, t, 0))
-	points, others, v := place(r.normals(n, d)), place(r.normals(n, d)), place(r.normals(n, t))
+	square, wide, eye := upload(r.integers(n, n, 2)), upload(r.integers(n, n-1, 2)), upload(identity)
+	out, result := upload(filled(n, n, 0)), upload(filled(n, t, 0))
+	points, others, v := upload(r.normals(n, d)), upload(r.normals(n, d)), upload(r.normals(n, t))
 	k := kernels.Gaussian{Sigma: 2}
-	const no, yes, low = backend.NoTrans, backend.Transpose, backend.Lower
+	const noTrans, trans, lower = backend.NoTrans, backend.Transpose, backend.Lower
 	list = []job[T]{
 		{"Gemm", flop.Gemm(n, n, n-1), func(b backend.Backend[T]) error {
-			b.Gemm(no, yes, 1, wide, wide, 0, out)
+			b.Gemm(noTrans, trans, 1, wide, wide, 0, out)
 			return nil
 		}},
 		{"Syrk", flop.Syrk(n, n-1), func(b backend.Backend[T]) error {
-			b.Syrk(low, no, 1, wide, 0, out)
+			b.Syrk(lower, noTrans, 1, wide, 0, out)
 			return nil
 		}},
 		{"Symm", flop.Symm(n, n-1), func(b backend.Backend[T]) error {
-			b.Symm(low, 1, square, wide, 0, out.View(0, 0, n, n-1))
+			b.Symm(lower, 1, square, wide, 0, out.View(0, 0, n, n-1))
 			return nil
 		}},
 		{"Trsm left", flop.Trsm(n, n-1), func(b backend.Backend[T]) error {
-			b.Trsm(backend.Left, low, no, 1, eye, wide)
+			b.Trsm(backend.Left, lower, noTrans, 1, eye, wide)
 			return nil
 		}},
 		{"Trsm right", flop.Trsm(n-1, n), func(b backend.Backend[T]) error {
-			b.Trsm(backend.Right, backend.Upper, yes, 1, eye.View(0, 0, n-1, n-1), wide)
+			b.Trsm(backend.Right, backend.Upper, trans, 1, eye.View(0, 0, n-1, n-1), wide)
 			return nil
 		}},
-		{"Potrf", flop.Potrf(n), func(b backend.Backend[T]) error { return b.Potrf(low, eye) }},
+		{"Potrf", flop.Potrf(n), func(b backend.Backend[T]) error { return b.Potrf(lower, eye) }},
 		{"Potrf upper", flop.Potrf(n), func(b backend.Backend[T]) error { return b.Potrf(backend.Upper, eye) }},
 		{"Gram", flop.Gram(n, n, d, false), func(b backend.Backend[T]) error {
 			b.Gram(out, k, points, others)
@@ -77,21 +77,21 @@ func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 			return nil
 		}},
 		{"Symm of a few columns", flop.Symm(n, t), func(b backend.Backend[T]) error {
-			b.Symm(low, 1, square, v, 0, result)
+			b.Symm(lower, 1, square, v, 0, result)
 			return nil
 		}},
 		{"Gemm of a few columns", flop.Gemm(n, t, n), func(b backend.Backend[T]) error {
-			b.Gemm(no, no, 1, square, v, 0, result)
+			b.Gemm(noTrans, noTrans, 1, square, v, 0, result)
 			return nil
 		}},
 		{"Gemm of a few columns, transposed", flop.Gemm(n, t, n), func(b backend.Backend[T]) error {
-			b.Gemm(yes, no, 1, square, v, 0, result)
+			b.Gemm(trans, noTrans, 1, square, v, 0, result)
 			return nil
 		}},
 	}
-	halves, releaseHalves := r.packedJobs(n, eye, points, v, result, k)
-	return append(list, halves...), func() {
-		releaseHalves()
+	packed, releasePacked := r.packedJobs(n, eye, points, v, result, k)
+	return append(list, packed...), func() {
+		releasePacked()
 		for _, m := range []backend.Matrix[T]{square, wide, eye, out, result, points, others, v} {
 			m.Free()
 		}
@@ -115,20 +115,20 @@ func (r *rig[T]) packedJobs(n int, eye, points, v, result backend.Matrix[T], k k
 	}
 	_, d := points.Dims()
 	_, t := v.Dims()
-	on := func(f func(b backend.PackedBackend[T]) error) func(backend.Backend[T]) error {
+	withPacked := func(f func(b backend.PackedBackend[T]) error) func(backend.Backend[T]) error {
 		return func(b backend.Backend[T]) error { return f(b.(backend.PackedBackend[T])) }
 	}
 	return []job[T]{
-			{"GramPacked", flop.Gram(n, n, d, true), on(func(b backend.PackedBackend[T]) error {
+			{"GramPacked", flop.Gram(n, n, d, true), withPacked(func(b backend.PackedBackend[T]) error {
 				b.GramPacked(out, k, points)
 				return nil
 			})},
-			{"SymmPacked", flop.Symm(n, t), on(func(b backend.PackedBackend[T]) error {
+			{"SymmPacked", flop.Symm(n, t), withPacked(func(b backend.PackedBackend[T]) error {
 				b.SymmPacked(1, identity, v, 0, result)
 				return nil
 			})},
-			{"PotrfPacked", flop.Potrf(n), on(func(b backend.PackedBackend[T]) error { return b.PotrfPacked(identity) })},
-			{"TrsmPacked", flop.Trsm(n, t), on(func(b backend.PackedBackend[T]) error {
+			{"PotrfPacked", flop.Potrf(n), withPacked(func(b backend.PackedBackend[T]) error { return b.PotrfPacked(identity) })},
+			{"TrsmPacked", flop.Trsm(n, t), withPacked(func(b backend.PackedBackend[T]) error {
 				b.TrsmPacked(backend.Transpose, identity, v)
 				return nil
 			})},
@@ -145,24 +145,24 @@ func testProgress[T backend.Float](r *rig[T]) {
 		list, release := r.jobs(n)
 		for _, job := range list {
 			var sum float64
-			var parts int
-			var inside atomic.Bool
+			var calls int
+			var running atomic.Bool
 			b := r.b.With(r.Context(), func(flops float64) {
-				if inside.Swap(true) {
+				if running.Swap(true) {
 					r.Errorf("%s: done was called by two goroutines at a time", job.name)
 				}
 				if flops < 0 || math.IsNaN(flops) {
 					r.Errorf("%s: done was called with %v flops", job.name, flops)
 				}
 				sum += flops
-				parts++
-				inside.Store(false)
+				calls++
+				running.Store(false)
 			})
 			if err := errors.Join(job.run(b), b.Sync()); err != nil {
 				r.Fatalf("%s: %v", job.name, err)
 			}
-			if math.Abs(sum-job.flops) > float64(parts)*0x1p-52*job.flops {
-				r.Errorf("%s n=%d: done was called with %.17g flops in %d parts, want %.17g", job.name, n, sum, parts, job.flops)
+			if math.Abs(sum-job.flops) > float64(calls)*0x1p-52*job.flops {
+				r.Errorf("%s n=%d: done was called with %.17g flops in %d parts, want %.17g", job.name, n, sum, calls, job.flops)
 			}
 		}
 		release()
@@ -182,13 +182,13 @@ func testCancel[T backend.Float](r *rig[T]) {
 	release()
 	small := r.alloc(r.b, 2, 2)
 	for i, job := range list {
-		for _, before := range []bool{true, false} {
+		for _, beforeStart := range []bool{true, false} {
 			// Canceled work leaves undefined outputs: each job needs new matrices.
 			list, release := r.jobs(n)
 			job = list[i]
-			what := fmt.Sprintf("%s, canceled before it starts: %v", job.name, before)
+			label := fmt.Sprintf("%s, canceled before it starts: %v", job.name, beforeStart)
 			ctx, cancel := context.WithCancelCause(context.Background())
-			if before {
+			if beforeStart {
 				cancel(cause)
 			}
 			b := r.b.With(ctx, func(float64) { cancel(cause) })
@@ -198,7 +198,7 @@ func testCancel[T backend.Float](r *rig[T]) {
 				failure = b.Sync()
 			}
 			if !errors.Is(failure, cause) {
-				r.Fatalf("%s: error is %v, want one that wraps context.Cause", what, failure)
+				r.Fatalf("%s: error is %v, want one that wraps context.Cause", label, failure)
 			}
 			// Every waiting method with this context must return its cause.
 			h, v := backend.NewHost[T](2, 2), make([]T, 2)
@@ -207,11 +207,11 @@ func testCancel[T backend.Float](r *rig[T]) {
 				"Potrf": b.Potrf(backend.Lower, small), "ColDot": b.ColDot(v, small, small),
 			} {
 				if !errors.Is(err, cause) {
-					r.Errorf("%s: after the context was done, %s returned %v", what, name, err)
+					r.Errorf("%s: after the context was done, %s returned %v", label, name, err)
 				}
 			}
 			if err := errors.Join(bystander.Sync(), r.b.Sync()); err != nil {
-				r.Errorf("%s: another caller's Sync returned %v", what, err)
+				r.Errorf("%s: another caller's Sync returned %v", label, err)
 			}
 			cancel(nil)
 			release()
@@ -261,7 +261,7 @@ func testConcurrent[T backend.Float](r *rig[T]) {
 			for range r.fewer(20) {
 				var reported float64
 				b := r.b.With(ctx, func(flops float64) { reported += flops })
-				err := works(b, a, x, want, spd, low)
+				err := multiplyAndFactor(b, a, x, want, spd, low)
 				switch {
 				case c == 0 && errors.Is(err, context.Cause(ctx)):
 				case c == 0:
@@ -269,8 +269,8 @@ func testConcurrent[T backend.Float](r *rig[T]) {
 				case err != nil:
 					failures[c] = err
 				}
-				if all := flop.Gemm(n, n, n) + flop.Potrf(n); c != 0 && math.Abs(reported-all) > 1e-9*all {
-					failures[c] = fmt.Errorf("done was called with %g flops, want %g", reported, all)
+				if total := flop.Gemm(n, n, n) + flop.Potrf(n); c != 0 && math.Abs(reported-total) > 1e-9*total {
+					failures[c] = fmt.Errorf("done was called with %g flops, want %g", reported, total)
 				}
 			}
 		})
@@ -283,8 +283,8 @@ func testConcurrent[T backend.Float](r *rig[T]) {
 	}
 }
 
-// works multiplies and factors matrices on b, and returns an error if a result is wrong.
-func works[T backend.Float](b backend.Backend[T], a, x, want, spd, low host) error {
+// multiplyAndFactor multiplies and factors matrices on b, and returns an error if a result is wrong.
+func multiplyAndFactor[T backend.Float](b backend.Backend[T], a, x, want, spd, low host) error {
 	n := a.Rows
 	var m [3]backend.Matrix[T]
 	for i := range m {

@@ -14,8 +14,8 @@ func EachDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 		t.Run(name, func(t *testing.T) {
 			dev := Device(t, name)
 			f(t, dev)
-			if now, _ := dev.InUse(); now != 0 {
-				t.Errorf("%d bytes are still in use on the device", now)
+			if inUse, _ := dev.InUse(); inUse != 0 {
+				t.Errorf("%d bytes are still in use on the device", inUse)
 			}
 		})
 	}

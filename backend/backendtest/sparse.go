@@ -29,11 +29,11 @@ func (r *rig[T]) thinned(n, d int, density float64) host {
 	for i := range n {
 		row := h.Row(i)
 		for j := range row {
-			share := density
+			fraction := density
 			if density > 0 && density < 1 { // some columns are nearly dense, others nearly empty
-				share = math.Pow(density, 2*float64(j%5)/4)
+				fraction = math.Pow(density, 2*float64(j%5)/4)
 			}
-			if !(r.rng.Float64() < share) {
+			if !(r.rng.Float64() < fraction) {
 				row[j] = 0
 			}
 		}
@@ -47,41 +47,41 @@ func (r *rig[T]) thinned(n, d int, density float64) host {
 	return h
 }
 
-// stored returns a CSR matrix that contains the rows of h from row `first` on. It stores some zeros
-// explicitly. The rows before and after them hold sentinels.
-func (r *rig[T]) stored(h host) (whole backend.CSR[T], first int) {
-	before, behind := r.rng.IntN(3), r.rng.IntN(3)
-	whole = backend.CSR[T]{Rows: before + h.Rows + behind, Cols: h.Cols, Indptr: []int{0}}
-	for i := range whole.Rows {
+// randomCSR returns a CSR matrix that contains the rows of h from row `first` on. It stores some
+// zeros explicitly. The rows before and after them hold sentinels.
+func (r *rig[T]) randomCSR(h host) (csr backend.CSR[T], first int) {
+	rowsBefore, rowsAfter := r.rng.IntN(3), r.rng.IntN(3)
+	csr = backend.CSR[T]{Rows: rowsBefore + h.Rows + rowsAfter, Cols: h.Cols, Indptr: []int{0}}
+	for i := range csr.Rows {
 		for j := range h.Cols {
-			v, inside := sentinel, i >= before && i < before+h.Rows
+			v, inside := sentinel, i >= rowsBefore && i < rowsBefore+h.Rows
 			if inside {
-				v = h.Row(i - before)[j]
+				v = h.Row(i - rowsBefore)[j]
 			}
 			if v != 0 || r.rng.IntN(50) == 0 {
-				whole.Indices, whole.Data = append(whole.Indices, int32(j)), append(whole.Data, T(v))
+				csr.Indices, csr.Data = append(csr.Indices, int32(j)), append(csr.Data, T(v))
 			}
 		}
-		whole.Indptr = append(whole.Indptr, len(whole.Data))
+		csr.Indptr = append(csr.Indptr, len(csr.Data))
 	}
-	return whole, before
+	return csr, rowsBefore
 }
 
 // placeSparse copies h to the device. h is part of a larger matrix, which is sliced before or after
 // the copy.
 func (r *rig[T]) placeSparse(h host) (x backend.Matrix[T], free func()) {
 	r.Helper()
-	whole, first := r.stored(h)
-	early := r.rng.IntN(2) == 0
-	if early {
-		whole = whole.SliceRows(first, first+h.Rows)
+	csr, first := r.randomCSR(h)
+	sliceFirst := r.rng.IntN(2) == 0
+	if sliceFirst {
+		csr = csr.SliceRows(first, first+h.Rows)
 	}
-	x, err := backend.PlaceSparse(r.b, whole)
+	x, err := backend.PlaceSparse(r.b, csr)
 	if err != nil {
 		r.Fatal(err)
 	}
 	free = x.Free
-	if !early {
+	if !sliceFirst {
 		x = rowsOf(x, first, first+h.Rows)
 	}
 	if rows, cols := x.Dims(); rows != h.Rows || cols != h.Cols {
@@ -92,7 +92,7 @@ func (r *rig[T]) placeSparse(h host) (x backend.Matrix[T], free func()) {
 
 // sparseGram compares k(X, Z), k(X, X), and k(X, X) in packed storage with the oracle's values for
 // dense points.
-func (r *rig[T]) sparseGram(what string, k kernels.Kernel, x, z host) {
+func (r *rig[T]) sparseGram(label string, k kernels.Kernel, x, z host) {
 	r.Helper()
 	sx, freeX := r.placeSparse(x)
 	defer freeX()
@@ -100,31 +100,31 @@ func (r *rig[T]) sparseGram(what string, k kernels.Kernel, x, z host) {
 	defer freeZ()
 	n, m := x.Rows, z.Rows
 	dst := filled(n, m, sentinel)
-	got := r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error { b.Gram(op[0], k, sx, sz); return nil }, dst)
+	got := r.mustCall(label, func(b backend.Backend[T], op []backend.Matrix[T]) error { b.Gram(op[0], k, sx, sz); return nil }, dst)
 	if n == 0 || m == 0 {
 		return
 	}
-	r.within(what, got, r.ask(what, gramCall[T](k), x, z, dst), sparseBounds[T](k, x, z))
+	r.requireWithin(label, got, r.callOracle(label, gramCall[T](k), x, z, dst), sparseBounds[T](k, x, z))
 	if x.Cols == 0 {
 		return // without columns, the oracle cannot detect z == x: the dense matrices have no memory
 	}
 
-	what += ", z == x"
+	label += ", z == x"
 	dst = filled(n, n, sentinel)
-	same := sx
+	sxView := sx
 	if r.rng.IntN(2) == 0 {
-		same = rowsOf(sx, 0, n)
+		sxView = rowsOf(sx, 0, n)
 	}
-	want, bound := r.ask(what, symmetricCall[T](k, false), x, dst), sparseBounds[T](k, x, x)
-	got = r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error { b.Gram(op[0], k, sx, same); return nil }, dst)
-	r.untouched(what, got)
-	r.within(what, got, want, bound)
+	want, bound := r.callOracle(label, symmetricCall[T](k, false), x, dst), sparseBounds[T](k, x, x)
+	got = r.mustCall(label, func(b backend.Backend[T], op []backend.Matrix[T]) error { b.Gram(op[0], k, sx, sxView); return nil }, dst)
+	r.requireUntouched(label, got)
+	r.requireWithin(label, got, want, bound)
 
 	p, ok := r.b.(backend.PackedBackend[T])
 	if !ok {
 		return
 	}
-	what += ", packed"
+	label += ", packed"
 	a, err := p.NewPacked(n)
 	if err != nil {
 		r.Fatal(err)
@@ -133,20 +133,20 @@ func (r *rig[T]) sparseGram(what string, k kernels.Kernel, x, z host) {
 	low := backend.NewHost[T](n, n)
 	p.GramPacked(a, k, sx)
 	if err := r.save(p, low, a); err != nil {
-		r.Fatalf("%s: %v", what, err)
+		r.Fatalf("%s: %v", label, err)
 	}
 	for i := range n {
 		for j := i + 1; j < n; j++ {
 			low.Row(i)[j] = T(sentinel)
 		}
 	}
-	r.within(what, widen(low), want, bound)
+	r.requireWithin(label, widen(low), want, bound)
 }
 
 func testSparseGram[T backend.Float](r *rig[T]) {
 	for _, d := range []int{1, 3, 17, 60} {
 		for _, k := range everyKernel(d) {
-			if !r.some() {
+			if !r.included() {
 				continue
 			}
 			density := pick(r, densities)
@@ -179,7 +179,7 @@ func testSparseGramPoints[T backend.Float](r *rig[T]) {
 			}
 		}
 	}
-	values := each(20, 22, func(i, j int) float64 {
+	values := fromFunc(20, 22, func(i, j int) float64 {
 		switch {
 		case j == 0:
 			return float64(i)
@@ -192,41 +192,41 @@ func testSparseGramPoints[T backend.Float](r *rig[T]) {
 	x, free := r.placeSparse(values)
 	defer free()
 	dst := filled(20, 20, sentinel)
-	got := r.do("precomputed", func(b backend.Backend[T], op []backend.Matrix[T]) error {
+	got := r.mustCall("precomputed", func(b backend.Backend[T], op []backend.Matrix[T]) error {
 		b.Gram(op[0], k, x, x)
 		return nil
 	}, dst)
-	r.equal("precomputed", got, r.ask("precomputed", symmetricCall[T](k, false), values, dst))
+	r.requireEqual("precomputed", got, r.callOracle("precomputed", symmetricCall[T](k, false), values, dst))
 	r.report()
 }
 
 // testSparseDuplicates checks that equal rows have distance exactly 0. For rows with relative
 // differences of 2⁻³⁰ (2⁻¹³ in float32), the error must be within its bound.
 func testSparseDuplicates[T backend.Float](r *rig[T]) {
-	tiny := 0x1p-30
+	relDiff := 0x1p-30
 	if unit[T]() == unit[float32]() {
-		tiny = 0x1p-13
+		relDiff = 0x1p-13
 	}
 	const n, d = 40, 50
 	for _, density := range required.Some(2, densities) {
-		for _, k := range distanceKernels(d, 1/tiny) {
+		for _, k := range distanceKernels(d, 1/relDiff) {
 			x := r.thinned(n, d, density)
-			z := each(n, d, func(i, j int) float64 {
+			z := fromFunc(n, d, func(i, j int) float64 {
 				if i%2 == 0 {
 					return x.Row(i)[j]
 				}
-				return float64(T(x.Row(i)[j] * (1 + tiny*r.rng.NormFloat64())))
+				return float64(T(x.Row(i)[j] * (1 + relDiff*r.rng.NormFloat64())))
 			})
-			what := fmt.Sprintf("sparse Gram %v density=%g, near duplicates", k, density)
-			r.sparseGram(what, k, x, z)
+			label := fmt.Sprintf("sparse Gram %v density=%g, near duplicates", k, density)
+			r.sparseGram(label, k, x, z)
 
 			sx, freeX := r.placeSparse(x)
 			sz, freeZ := r.placeSparse(z)
-			got := r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error { b.Gram(op[0], k, sx, sz); return nil }, filled(n, n, sentinel))
+			got := r.mustCall(label, func(b backend.Backend[T], op []backend.Matrix[T]) error { b.Gram(op[0], k, sx, sz); return nil }, filled(n, n, sentinel))
 			atZero := float64(T(kernels.Compile(k).Run([]float64{0})))
 			for i := 0; i < n; i += 2 {
 				if got.Row(i)[i] != atZero {
-					r.Fatalf("%s: row %d is in both: k is %v, want exactly %v", what, i, got.Row(i)[i], atZero)
+					r.Fatalf("%s: row %d is in both: k is %v, want exactly %v", label, i, got.Row(i)[i], atZero)
 				}
 			}
 			freeX()
@@ -257,7 +257,7 @@ func testSparseNaN[T backend.Float](r *rig[T]) {
 					spoiled = x
 				}
 				row, _ := r.poison(spoiled, v)
-				what := fmt.Sprintf("sparse Gram %v n=%d m=%d density=%g, %v in row %d", k, n, m, density, v, row)
+				label := fmt.Sprintf("sparse Gram %v n=%d m=%d density=%g, %v in row %d", k, n, m, density, v, row)
 				for i := range n {
 					for j := range m {
 						if ofX && i == row || !ofX && j == row {
@@ -268,8 +268,8 @@ func testSparseNaN[T backend.Float](r *rig[T]) {
 				sx, freeX := r.placeSparse(x)
 				sz, freeZ := r.placeSparse(z)
 				dst := filled(n, m, sentinel)
-				got := r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error { b.Gram(op[0], k, sx, sz); return nil }, dst)
-				r.alike(what, got, r.ask(what, gramCall[T](k), x, z, dst), bound)
+				got := r.mustCall(label, func(b backend.Backend[T], op []backend.Matrix[T]) error { b.Gram(op[0], k, sx, sz); return nil }, dst)
+				r.requireWithinOrNaN(label, got, r.callOracle(label, gramCall[T](k), x, z, dst), bound)
 				freeX()
 				freeZ()
 			}
@@ -279,12 +279,12 @@ func testSparseNaN[T backend.Float](r *rig[T]) {
 
 func testSparseGramMul[T backend.Float](r *rig[T]) {
 	compare := func(k kernels.Kernel, n, m, d, t int, density float64) {
-		same := r.rng.IntN(2) == 0
+		symmetric := r.rng.IntN(2) == 0
 		x, z := r.thinned(n, d, density), r.thinned(m, d, density)
 		sx, freeX := r.placeSparse(x)
 		defer freeX()
 		sz := sx
-		if same {
+		if symmetric {
 			z, m = x, n
 		} else {
 			var freeZ func()
@@ -292,23 +292,23 @@ func testSparseGramMul[T backend.Float](r *rig[T]) {
 			defer freeZ()
 		}
 		v, dst := r.normals(m, t), filled(n, t, sentinel)
-		what := fmt.Sprintf("sparse GramMul %v n=%d m=%d d=%d t=%d density=%g", k, n, m, d, t, density)
-		got := r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error {
+		label := fmt.Sprintf("sparse GramMul %v n=%d m=%d d=%d t=%d density=%g", k, n, m, d, t, density)
+		got := r.mustCall(label, func(b backend.Backend[T], op []backend.Matrix[T]) error {
 			b.GramMul(op[1], k, sx, sz, op[0])
 			return nil
 		}, v, dst)
 		if n == 0 || m == 0 {
-			r.equal(what, got, filled(n, t, 0))
+			r.requireEqual(label, got, filled(n, t, 0))
 			return
 		}
-		want := r.ask(what, func(b backend.Backend[T], op []backend.Matrix[T]) error {
+		want := r.callOracle(label, func(b backend.Backend[T], op []backend.Matrix[T]) error {
 			b.GramMul(op[3], k, op[0], op[1], op[2])
 			return nil
 		}, x, z, v, dst)
-		r.within(what, got, want, r.productBound(what, k, x, z, v, sparseBounds[T](k, x, z)))
+		r.requireWithin(label, got, want, r.productBound(label, k, x, z, v, sparseBounds[T](k, x, z)))
 	}
 	for _, k := range everyKernel(30) {
-		if r.some() {
+		if r.included() {
 			compare(k, r.rng.IntN(50), r.rng.IntN(50), 30, 1+r.rng.IntN(20), pick(r, densities))
 		}
 	}
@@ -337,18 +337,18 @@ func testSparseGemm[T backend.Float](r *rig[T]) {
 		if beta == 0 {
 			c = filled(m, n, sentinel)
 		}
-		what := fmt.Sprintf("sparse Gemm %v m=%d n=%d k=%d alpha=%g beta=%g density=%g", t, m, n, k, alpha, beta, density)
+		label := fmt.Sprintf("sparse Gemm %v m=%d n=%d k=%d alpha=%g beta=%g density=%g", t, m, n, k, alpha, beta, density)
 		if spoiled := pick(r, []host{{}, a, x, x}); spoiled.Rows > 0 && spoiled.Cols > 0 {
 			v := pick(r, []float64{math.NaN(), math.Inf(1), math.Inf(-1)})
 			r.poison(spoiled, v)
-			what += fmt.Sprintf(", %v", v)
+			label += fmt.Sprintf(", %v", v)
 		}
 		sa, free := r.placeSparse(op(t, a))
-		got := r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error {
+		got := r.mustCall(label, func(b backend.Backend[T], op []backend.Matrix[T]) error {
 			b.Gemm(t, backend.NoTrans, T(alpha), sa, op[0], T(beta), op[1])
 			return nil
 		}, x, c)
-		r.alike(what, got, combine(alpha, mul(a, x), beta, c), filled(m, n, 0))
+		r.requireWithinOrNaN(label, got, combine(alpha, mul(a, x), beta, c), filled(m, n, 0))
 		free()
 	}
 }
@@ -357,8 +357,8 @@ func testSparseGemm[T backend.Float](r *rig[T]) {
 func testSparseThreads[T backend.Float](r *rig[T]) {
 	const n, d, t = 700, 60, 3
 	x, z := r.thinned(n, d, 0.1), r.thinned(65, d, 0.1)
-	wx, _ := r.stored(x)
-	wz, _ := r.stored(z)
+	wx, _ := r.randomCSR(x)
+	wz, _ := r.randomCSR(z)
 	v, w := round[T](r.normals(wx.Rows, t)), round[T](r.normals(d, t))
 	var first []backend.Host[T]
 	for _, threads := range []int{1, 2, 3, 8} {
@@ -370,20 +370,20 @@ func testSparseThreads[T backend.Float](r *rig[T]) {
 			r.Fatal(err)
 		}
 		V, W := Upload(r, b, v), Upload(r, b, w)
-		keep := func(rows, cols int, f func(out backend.Matrix[T])) {
+		record := func(rows, cols int, f func(out backend.Matrix[T])) {
 			out := r.alloc(b, rows, cols)
 			defer out.Free()
 			f(out)
 			results = append(results, Download(r, b, out))
 		}
 		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 3}, kernels.Laplacian{Sigma: 9}, kernels.CosineSimilarity{}} {
-			keep(wx.Rows, wx.Rows, func(out backend.Matrix[T]) { b.Gram(out, k, sx, sx) })
-			keep(wz.Rows, wx.Rows, func(out backend.Matrix[T]) { b.Gram(out, k, sz, sx) })
-			keep(wx.Rows, t, func(out backend.Matrix[T]) { b.GramMul(out, k, sx, sx, V) })
-			keep(wz.Rows, t, func(out backend.Matrix[T]) { b.GramMul(out, k, sz, sx, V) })
+			record(wx.Rows, wx.Rows, func(out backend.Matrix[T]) { b.Gram(out, k, sx, sx) })
+			record(wz.Rows, wx.Rows, func(out backend.Matrix[T]) { b.Gram(out, k, sz, sx) })
+			record(wx.Rows, t, func(out backend.Matrix[T]) { b.GramMul(out, k, sx, sx, V) })
+			record(wz.Rows, t, func(out backend.Matrix[T]) { b.GramMul(out, k, sz, sx, V) })
 		}
-		keep(wx.Rows, t, func(out backend.Matrix[T]) { b.Gemm(backend.NoTrans, backend.NoTrans, 1, sx, W, 0, out) })
-		keep(d, t, func(out backend.Matrix[T]) { b.Gemm(backend.Transpose, backend.NoTrans, 1, sx, V, 0, out) })
+		record(wx.Rows, t, func(out backend.Matrix[T]) { b.Gemm(backend.NoTrans, backend.NoTrans, 1, sx, W, 0, out) })
+		record(d, t, func(out backend.Matrix[T]) { b.Gemm(backend.Transpose, backend.NoTrans, 1, sx, V, 0, out) })
 		for _, f := range []interface{ Free() }{sx, sz, V, W} {
 			f.Free()
 		}
@@ -403,20 +403,20 @@ func testSparseMemory[T backend.Float](r *rig[T]) {
 		return // PlaceSparse makes a dense copy
 	}
 	for _, n := range []int{0, 1, 50, 1100} {
-		x, _ := r.stored(r.thinned(n, 30, 0.1))
-		before, _ := r.dev.InUse()
+		x, _ := r.randomCSR(r.thinned(n, 30, 0.1))
+		initial, _ := r.dev.InUse()
 		s, err := b.NewSparse(x)
 		if err != nil {
 			r.Fatal(err)
 		}
-		if now, _ := r.dev.InUse(); now-before != b.SparseBytes(x.Rows, x.Cols, x.NNZ()) {
-			r.Errorf("n=%d: NewSparse took %d bytes, SparseBytes is %d", n, now-before, b.SparseBytes(x.Rows, x.Cols, x.NNZ()))
+		if inUse, _ := r.dev.InUse(); inUse-initial != b.SparseBytes(x.Rows, x.Cols, x.NNZ()) {
+			r.Errorf("n=%d: NewSparse took %d bytes, SparseBytes is %d", n, inUse-initial, b.SparseBytes(x.Rows, x.Cols, x.NNZ()))
 		}
 		rowsOf(s, 0, n/2).Free()
 		s.Free()
 		s.Free()
 	}
-	x, _ := r.stored(r.thinned(100, 30, 1))
+	x, _ := r.randomCSR(r.thinned(100, 30, 1))
 	tight := r.queue(r.Open(r.T, backend.Config{Memory: 1000})).(backend.SparseBackend[T])
 	if _, err := tight.NewSparse(x); !errors.Is(err, backend.ErrMemory) {
 		r.Errorf("a sparse matrix that does not fit: %v", err)
@@ -437,12 +437,12 @@ func testSparseFaults[T backend.Float](r *rig[T]) {
 	defer dst.Free()
 	defer v.Free()
 	b, linear := r.b, kernels.Linear{}
-	no := backend.NoTrans
-	type fault struct {
+	noTrans := backend.NoTrans
+	type misuse struct {
 		op string
 		f  func()
 	}
-	faults := []fault{
+	misuses := []misuse{
 		{"Gram", func() { b.Gram(dst, linear, x, narrow) }},
 		{"Gram", func() { b.Gram(dst, nil, x, x) }},
 		{"Gram", func() { b.Gram(dst, kernels.Gaussian{}, x, x) }},
@@ -450,46 +450,46 @@ func testSparseFaults[T backend.Float](r *rig[T]) {
 		{"Gram", func() { b.Gram(dst, linear, x, stranger) }},
 		{"GramMul", func() { b.GramMul(v, linear, x, x, dst) }},
 		{"GramMul", func() { b.GramMul(v, linear, x, stranger, v) }},
-		{"Gemm", func() { b.Gemm(no, no, 1, x, v, 0, v) }},
-		{"Gemm", func() { b.Gemm(no, no, 1, stranger, v.View(0, 0, 4, 2), 0, v) }},
+		{"Gemm", func() { b.Gemm(noTrans, noTrans, 1, x, v, 0, v) }},
+		{"Gemm", func() { b.Gemm(noTrans, noTrans, 1, stranger, v.View(0, 0, 4, 2), 0, v) }},
 	}
 	malformed := backend.CSR[T]{Rows: 1, Cols: 1, Indptr: []int{0, 1}, Indices: []int32{1}, Data: []T{1}}
 	if s, ok := b.(backend.SparseBackend[T]); ok {
 		dense := r.alloc(b, 6, 4)
 		defer dense.Free()
-		faults = append(faults,
-			fault{"NewSparse", func() { _, _ = s.NewSparse(malformed) }},
-			fault{"Matrix.View", func() { x.View(0, 0, 6, 3) }},
-			fault{"Matrix.View", func() { x.View(0, 0, 7, 4) }},
-			fault{"Gram", func() { b.Gram(dst, linear, x, dense) }},
-			fault{"Gram", func() { b.Gram(dst, linear, dense, x) }},
-			fault{"GramMul", func() { b.GramMul(v, linear, dense, x, v) }},
-			fault{"GramMul", func() { b.GramMul(v, linear, x, x, narrow) }},
-			fault{"Gemm", func() { b.Gemm(no, backend.Transpose, 1, x, v.View(0, 0, 2, 2), 0, v) }},
-			fault{"Gemm", func() { b.Gemm(no, backend.Transpose, 1, x, dense, 0, dst) }},
-			fault{"Gemm", func() { b.Gemm(no, no, 1, dst, x, 0, dense) }},
-			fault{"Syrk", func() { b.Syrk(backend.Lower, no, 1, x, 0, dst) }},
+		misuses = append(misuses,
+			misuse{"NewSparse", func() { _, _ = s.NewSparse(malformed) }},
+			misuse{"Matrix.View", func() { x.View(0, 0, 6, 3) }},
+			misuse{"Matrix.View", func() { x.View(0, 0, 7, 4) }},
+			misuse{"Gram", func() { b.Gram(dst, linear, x, dense) }},
+			misuse{"Gram", func() { b.Gram(dst, linear, dense, x) }},
+			misuse{"GramMul", func() { b.GramMul(v, linear, dense, x, v) }},
+			misuse{"GramMul", func() { b.GramMul(v, linear, x, x, narrow) }},
+			misuse{"Gemm", func() { b.Gemm(noTrans, backend.Transpose, 1, x, v.View(0, 0, 2, 2), 0, v) }},
+			misuse{"Gemm", func() { b.Gemm(noTrans, backend.Transpose, 1, x, dense, 0, dst) }},
+			misuse{"Gemm", func() { b.Gemm(noTrans, noTrans, 1, dst, x, 0, dense) }},
+			misuse{"Syrk", func() { b.Syrk(backend.Lower, noTrans, 1, x, 0, dst) }},
 		)
 	} else {
-		faults = append(faults, fault{"PlaceSparse", func() { _, _ = backend.PlaceSparse(b, malformed) }})
+		misuses = append(misuses, misuse{"PlaceSparse", func() { _, _ = backend.PlaceSparse(b, malformed) }})
 	}
-	for _, c := range faults {
-		r.panics(c.op, c.f)
+	for _, c := range misuses {
+		r.requirePanic(c.op, c.f)
 	}
 	if err := b.Sync(); err != nil {
 		r.Errorf("Sync after misuse: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
-	why := errors.New("reason")
-	cancel(why)
-	done := b.With(ctx, nil)
+	cause := errors.New("reason")
+	cancel(cause)
+	canceled := b.With(ctx, nil)
 	for name, f := range map[string]func(){
-		"Gram":    func() { done.Gram(dst, linear, x, x) },
-		"GramMul": func() { done.GramMul(v, linear, x, x, dst.View(0, 0, 6, 2)) },
-		"Gemm":    func() { done.Gemm(no, no, 1, x, v.View(0, 0, 4, 2), 0, v) },
+		"Gram":    func() { canceled.Gram(dst, linear, x, x) },
+		"GramMul": func() { canceled.GramMul(v, linear, x, x, dst.View(0, 0, 6, 2)) },
+		"Gemm":    func() { canceled.Gemm(noTrans, noTrans, 1, x, v.View(0, 0, 4, 2), 0, v) },
 	} {
 		f()
-		if err := done.Sync(); !errors.Is(err, why) {
+		if err := canceled.Sync(); !errors.Is(err, cause) {
 			r.Errorf("%s with a context that is done: %v", name, err)
 		}
 	}
@@ -508,17 +508,17 @@ func testLargeSparse[T backend.Float](r *rig[T]) {
 			for range 3 {
 				i, j := r.rng.IntN(n), r.rng.IntN(n)
 				rows, cols := min(1+r.rng.IntN(30), n-i), min(1+r.rng.IntN(n), n-j)
-				part, others := x.View(i, 0, rows, d), x.View(j, 0, cols, d)
-				what := fmt.Sprintf("sparse Gram %v n=%d, rows from %d on against %d from %d on", k, n, i, cols, j)
+				xRows, zRows := x.View(i, 0, rows, d), x.View(j, 0, cols, d)
+				label := fmt.Sprintf("sparse Gram %v n=%d, rows from %d on against %d from %d on", k, n, i, cols, j)
 				dst := filled(rows, cols, sentinel)
-				got := r.do(what, func(b backend.Backend[T], op []backend.Matrix[T]) error {
+				got := r.mustCall(label, func(b backend.Backend[T], op []backend.Matrix[T]) error {
 					b.Gram(op[0], k, rowsOf(sx, i, i+rows), rowsOf(sx, j, j+cols))
 					return nil
 				}, dst)
 				if i == j && rows == cols {
 					continue
 				}
-				r.within(what, got, r.ask(what, gramCall[T](k), part, others, dst), sparseBounds[T](k, part, others))
+				r.requireWithin(label, got, r.callOracle(label, gramCall[T](k), xRows, zRows, dst), sparseBounds[T](k, xRows, zRows))
 			}
 			free()
 		}
@@ -530,10 +530,10 @@ func testLargeSparse[T backend.Float](r *rig[T]) {
 	i := r.rng.IntN(n / 2)
 	k := i + r.rng.IntN(n-i)
 	v := r.integers(k-i, 2, 3)
-	got := r.do("sparse Gemm of a slice", func(b backend.Backend[T], op []backend.Matrix[T]) error {
+	got := r.mustCall("sparse Gemm of a slice", func(b backend.Backend[T], op []backend.Matrix[T]) error {
 		b.Gemm(backend.Transpose, backend.NoTrans, 1, rowsOf(sa, i, k), op[0], 0, op[1])
 		return nil
 	}, v, filled(d, 2, sentinel))
-	r.equal("sparse Gemm of a slice", got, mul(transpose(a.View(i, 0, k-i, d)), v))
+	r.requireEqual("sparse Gemm of a slice", got, mul(transpose(a.View(i, 0, k-i, d)), v))
 	r.report()
 }

@@ -162,7 +162,7 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 		{"LargePotrf", testLargePotrf[T]},
 		{"LargeGram", testLargeGram[T]},
 	} {
-		if s.leaves(test.name, packed, expands) || strings.HasPrefix(test.name, "Fixed") && !fixed {
+		if s.omits(test.name, packed, expands) || strings.HasPrefix(test.name, "Fixed") && !fixed {
 			continue
 		}
 		t.Run(test.name, func(t *testing.T) {
@@ -171,16 +171,16 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 			if t.Failed() {
 				return
 			}
-			if now, _ := r.dev.InUse(); now != 0 {
-				t.Errorf("InUse: %d bytes after every matrix was freed", now)
+			if inUse, _ := r.dev.InUse(); inUse != 0 {
+				t.Errorf("InUse: %d bytes after every matrix was freed", inUse)
 			}
 		})
 	}
 }
 
-// leaves reports whether the suite omits the named test: because of -short, because of s.Leave, or
+// omits reports whether the suite omits the named test: because of -short, because of s.Leave, or
 // because the backend lacks an ability.
-func (s Suite) leaves(test string, packed, expands bool) bool {
+func (s Suite) omits(test string, packed, expands bool) bool {
 	switch {
 	case strings.HasPrefix(test, "Packed") && !packed && !s.RequirePacked, strings.HasPrefix(test, "Expansion") && !expands:
 		return true
@@ -195,12 +195,12 @@ func (s Suite) leaves(test string, packed, expands bool) bool {
 type rig[T backend.Float] struct {
 	*testing.T
 	Suite
-	dev    backend.Device
-	b      backend.Backend[T]
-	oracle backend.Backend[T]
-	queue  func(backend.Device) backend.Backend[T]
-	rng    *rand.Rand
-	worst  float64 // largest ratio of an error to its bound
+	dev      backend.Device
+	b        backend.Backend[T]
+	oracle   backend.Backend[T]
+	queue    func(backend.Device) backend.Backend[T]
+	rng      *rand.Rand
+	maxRatio float64 // largest ratio of an error to its bound
 }
 
 func newRig[T backend.Float](t *testing.T, s Suite, queue func(backend.Device) backend.Backend[T]) *rig[T] {
@@ -232,15 +232,15 @@ var sentinel = float64(math.Float32frombits(0x7fc0beef))
 
 // frame is an operand: a view into a larger matrix whose other elements are sentinels.
 type frame[T backend.Float] struct {
-	whole, view backend.Matrix[T]
-	before      backend.Host[T] // the elements of whole before the call
-	top, left   int
+	parent, view backend.Matrix[T]
+	initial      backend.Host[T] // the elements of parent before the call
+	top, left    int
 }
 
-// place copies h into a larger matrix on the device under test. The other elements of that matrix
+// newFrame copies h into a larger matrix on the device under test. The other elements of that matrix
 // are sentinels. The widths of the borders are random: one operand in four has none, and some
 // operands have a stride of thousands.
-func (r *rig[T]) place(h host) frame[T] {
+func (r *rig[T]) newFrame(h host) frame[T] {
 	r.Helper()
 	var top, bottom, left, right int
 	if r.rng.IntN(4) > 0 {
@@ -249,38 +249,38 @@ func (r *rig[T]) place(h host) frame[T] {
 	if h.Rows < 40 && r.rng.IntN(100) == 0 {
 		right += 4000
 	}
-	f := frame[T]{before: backend.NewHost[T](top+h.Rows+bottom, left+h.Cols+right), top: top, left: left}
-	for i := range f.before.Data {
-		f.before.Data[i] = T(sentinel)
+	f := frame[T]{initial: backend.NewHost[T](top+h.Rows+bottom, left+h.Cols+right), top: top, left: left}
+	for i := range f.initial.Data {
+		f.initial.Data[i] = T(sentinel)
 	}
 	for i := range h.Rows {
-		row := f.before.Row(top + i)[left:]
+		row := f.initial.Row(top + i)[left:]
 		for j, v := range h.Row(i) {
 			row[j] = T(v)
 		}
 	}
 	var err error
-	if f.whole, err = r.b.New(f.before.Rows, f.before.Cols); err != nil {
+	if f.parent, err = r.b.New(f.initial.Rows, f.initial.Cols); err != nil {
 		r.Fatal(err)
 	}
-	if err := r.b.Upload(f.whole, f.before); err != nil {
+	if err := r.b.Upload(f.parent, f.initial); err != nil {
 		r.Fatal(err)
 	}
-	f.view = f.whole.View(top, left, h.Rows, h.Cols)
+	f.view = f.parent.View(top, left, h.Rows, h.Cols)
 	return f
 }
 
 // read returns the elements of the view, and an error if a sentinel was overwritten.
 func (f frame[T]) read(b backend.Backend[T]) (host, error) {
-	after := backend.NewHost[T](f.before.Rows, f.before.Cols)
-	if err := b.Download(after, f.whole); err != nil {
+	current := backend.NewHost[T](f.initial.Rows, f.initial.Cols)
+	if err := b.Download(current, f.parent); err != nil {
 		return host{}, err
 	}
 	rows, cols := f.view.Dims()
 	h := backend.NewHost[float64](rows, cols)
-	for i := range after.Rows {
-		for j := range after.Cols {
-			v := float64(after.Data[i*after.Stride+j])
+	for i := range current.Rows {
+		for j := range current.Cols {
+			v := float64(current.Data[i*current.Stride+j])
 			vi, vj := i-f.top, j-f.left
 			if 0 <= vi && vi < rows && 0 <= vj && vj < cols {
 				h.Data[vi*h.Stride+vj] = v
@@ -294,85 +294,85 @@ func (f frame[T]) read(b backend.Backend[T]) (host, error) {
 
 // unchanged returns an error if the view or a sentinel of an input was written.
 func (f frame[T]) unchanged(b backend.Backend[T]) error {
-	after := backend.NewHost[T](f.before.Rows, f.before.Cols)
-	if err := b.Download(after, f.whole); err != nil {
+	current := backend.NewHost[T](f.initial.Rows, f.initial.Cols)
+	if err := b.Download(current, f.parent); err != nil {
 		return err
 	}
-	for i, v := range after.Data {
-		if bits(float64(v)) != bits(float64(f.before.Data[i])) {
-			return fmt.Errorf("an input was written: %g became %g", f.before.Data[i], v)
+	for i, v := range current.Data {
+		if bits(float64(v)) != bits(float64(f.initial.Data[i])) {
+			return fmt.Errorf("an input was written: %g became %g", f.initial.Data[i], v)
 		}
 	}
 	return nil
 }
 
-// try performs the call on framed operands. It returns the output and the call's error.
-func (r *rig[T]) try(what string, f call[T], in ...host) (host, error) {
+// tryCall performs the call on framed operands. It returns the output and the call's error.
+func (r *rig[T]) tryCall(label string, f call[T], in ...host) (host, error) {
 	r.Helper()
 	frames := make([]frame[T], len(in))
 	views := make([]backend.Matrix[T], len(in))
 	for i, h := range in {
-		frames[i] = r.place(h)
+		frames[i] = r.newFrame(h)
 		views[i] = frames[i].view
-		defer frames[i].whole.Free()
+		defer frames[i].parent.Free()
 	}
 	failure := f(r.b, views)
 	if err := r.b.Sync(); err != nil {
-		r.Fatalf("%s: %v", what, err)
+		r.Fatalf("%s: %v", label, err)
 	}
 	last := len(in) - 1
 	out, err := frames[last].read(r.b)
 	if err != nil {
-		r.Fatalf("%s: %v", what, err)
+		r.Fatalf("%s: %v", label, err)
 	}
 	for _, f := range frames[:last] {
 		if err := f.unchanged(r.b); err != nil {
-			r.Fatalf("%s: %v", what, err)
+			r.Fatalf("%s: %v", label, err)
 		}
 	}
 	return out, failure
 }
 
-// do is try, but an error of the call ends the test.
-func (r *rig[T]) do(what string, f call[T], in ...host) host {
+// mustCall is tryCall, but an error of the call ends the test.
+func (r *rig[T]) mustCall(label string, f call[T], in ...host) host {
 	r.Helper()
-	out, err := r.try(what, f, in...)
+	out, err := r.tryCall(label, f, in...)
 	if err != nil {
-		r.Fatalf("%s: %v", what, err)
+		r.Fatalf("%s: %v", label, err)
 	}
 	return out
 }
 
-// ask performs the call on the oracle and returns the output.
-func (r *rig[T]) ask(what string, f call[T], in ...host) host {
+// callOracle performs the call on the oracle and returns the output.
+func (r *rig[T]) callOracle(label string, f call[T], in ...host) host {
 	r.Helper()
 	m := make([]backend.Matrix[T], len(in))
-	held := make([]backend.Host[T], len(in))
+	operands := make([]backend.Host[T], len(in))
 	for i, h := range in {
-		held[i] = round[T](h)
-		m[i] = r.oracle.(backend.Wrapper[T]).Wrap(held[i])
+		operands[i] = round[T](h)
+		m[i] = r.oracle.(backend.Wrapper[T]).Wrap(operands[i])
 	}
 	if err := f(r.oracle, m); err != nil {
-		r.Fatalf("%s: on the oracle: %v", what, err)
+		r.Fatalf("%s: on the oracle: %v", label, err)
 	}
-	return widen(held[len(in)-1])
+	return widen(operands[len(in)-1])
 }
 
-// equal requires got = want. A NaN must have the bits of the expected NaN.
-func (r *rig[T]) equal(what string, got, want host) {
+// requireEqual requires got = want. A NaN must have the bits of the expected NaN.
+func (r *rig[T]) requireEqual(label string, got, want host) {
 	r.Helper()
 	for i := range want.Rows {
 		for j, w := range want.Row(i) {
 			if g := got.Row(i)[j]; g != w && bits(g) != bits(w) {
-				r.Fatalf("%s: element (%d, %d) is %v, want exactly %v", what, i, j, g, w)
+				r.Fatalf("%s: element (%d, %d) is %v, want exactly %v", label, i, j, g, w)
 			}
 		}
 	}
 }
 
-// within requires |got − want| ≤ bound for each element. Where want is NaN, got must be a NaN with
-// the same bits.
-func (r *rig[T]) within(what string, got, want, bound host) {
+// requireWithin requires |got − want| ≤ bound for each element. Where want is NaN, got must be a NaN
+// with the same bits.
+func (r *rig[T]) requireWithin(label string, got, want, bound host) {
 	r.Helper()
 	for i := range want.Rows {
 		for j, w := range want.Row(i) {
@@ -382,31 +382,31 @@ func (r *rig[T]) within(what string, got, want, bound host) {
 			}
 			diff := math.Abs(g - w)
 			if !(diff <= limit) {
-				r.Fatalf("%s: element (%d, %d) is %v, want %v: error %.3g, bound %.3g", what, i, j, g, w, diff, limit)
+				r.Fatalf("%s: element (%d, %d) is %v, want %v: error %.3g, bound %.3g", label, i, j, g, w, diff, limit)
 			}
-			r.worst = max(r.worst, diff/limit)
+			r.maxRatio = max(r.maxRatio, diff/limit)
 		}
 	}
 }
 
-// near compares got with the oracle's result, and the oracle's result with own, a result that the
-// suite computes in float64. Both differences must be at most bound.
-func (r *rig[T]) near(what string, got, oracles, own, bound host) {
+// requireNear compares got with the oracle's result, and the oracle's result with reference, which
+// the suite computes in float64. Both differences must be at most bound.
+func (r *rig[T]) requireNear(label string, got, oracle, reference, bound host) {
 	r.Helper()
-	r.within(what+", the oracle's result", oracles, own, bound)
-	r.within(what, got, oracles, bound)
+	r.requireWithin(label+", the oracle's result", oracle, reference, bound)
+	r.requireWithin(label, got, oracle, bound)
 }
 
-// untouched requires that the sentinels above the diagonal of a result are unchanged.
-func (r *rig[T]) untouched(what string, got host) {
+// requireUntouched requires that the sentinels above the diagonal of a result are unchanged.
+func (r *rig[T]) requireUntouched(label string, got host) {
 	r.Helper()
 	for i := range got.Rows {
 		for j := i + 1; j < got.Cols; j++ {
 			if bits(got.Row(i)[j]) != bits(sentinel) {
-				r.Fatalf("%s: wrote above the diagonal at (%d, %d)", what, i, j)
+				r.Fatalf("%s: wrote above the diagonal at (%d, %d)", label, i, j)
 			}
 		}
 	}
 }
 
-func (r *rig[T]) report() { r.Logf("the largest error took %.2g of its bound", r.worst) }
+func (r *rig[T]) report() { r.Logf("the largest error took %.2g of its bound", r.maxRatio) }

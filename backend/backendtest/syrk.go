@@ -31,8 +31,8 @@ func (r *rig[T]) syrkExact(s syrkCase) {
 	if s.beta == 0 {
 		c = filled(s.n, s.n, sentinel)
 	}
-	got := r.do(s.String(), syrkCall[T](s), op(s.t, a), triangle(s.ul, c))
-	r.equal(s.String(), got, triangle(s.ul, combine(s.alpha, mul(a, transpose(a)), s.beta, c)))
+	got := r.mustCall(s.String(), syrkCall[T](s), op(s.t, a), triangle(s.ul, c))
+	r.requireEqual(s.String(), got, triangle(s.ul, combine(s.alpha, mul(a, transpose(a)), s.beta, c)))
 }
 
 // symmCase describes one call C ← α A B + β C with a symmetric m × m matrix A.
@@ -59,8 +59,8 @@ func (r *rig[T]) symmExact(s symmCase) {
 	if s.beta == 0 {
 		c = filled(s.m, s.n, sentinel)
 	}
-	got := r.do(s.String(), symmCall[T](s), triangle(s.ul, a), b, c)
-	r.equal(s.String(), got, combine(s.alpha, mul(mirror(s.ul, a), b), s.beta, c))
+	got := r.mustCall(s.String(), symmCall[T](s), triangle(s.ul, a), b, c)
+	r.requireEqual(s.String(), got, combine(s.alpha, mul(mirror(s.ul, a), b), s.beta, c))
 }
 
 func testSyrkExact[T backend.Float](r *rig[T]) {
@@ -68,7 +68,7 @@ func testSyrkExact[T backend.Float](r *rig[T]) {
 		for _, k := range []int{0, 1, 2, 3, 5, 8, 17} {
 			for _, ul := range bothUplos {
 				for _, t := range bothTrans {
-					if r.some() {
+					if r.included() {
 						r.syrkExact(syrkCase{ul, t, n, k, pick(r, alphas), pick(r, betas)})
 					}
 				}
@@ -100,10 +100,10 @@ func testSyrkRounding[T backend.Float](r *rig[T]) {
 		}
 		a, c := r.normals(s.n, s.k), r.normals(s.n, s.n)
 		in := []host{op(s.t, a), triangle(s.ul, c)}
-		got, want := r.do(s.String(), syrkCall[T](s), in...), r.ask(s.String(), syrkCall[T](s), in...)
+		got, want := r.mustCall(s.String(), syrkCall[T](s), in...), r.callOracle(s.String(), syrkCall[T](s), in...)
 		size := combine(abs1(s.alpha), mul(abs(a), abs(transpose(a))), abs1(s.beta), abs(c))
-		own := triangle(s.ul, combine(s.alpha, mul(a, transpose(a)), s.beta, c))
-		r.near(s.String(), got, want, own, scale(product[T](s.k), size))
+		reference := triangle(s.ul, combine(s.alpha, mul(a, transpose(a)), s.beta, c))
+		r.requireNear(s.String(), got, want, reference, scale(product[T](s.k), size))
 	}
 	r.report()
 }
@@ -112,7 +112,7 @@ func testSymmExact[T backend.Float](r *rig[T]) {
 	for m := range 34 {
 		for _, n := range []int{0, 1, 2, 3, 8, 17} {
 			for _, ul := range bothUplos {
-				if r.some() {
+				if r.included() {
 					r.symmExact(symmCase{ul, m, n, pick(r, alphas), pick(r, betas)})
 				}
 			}
@@ -136,10 +136,10 @@ func testSymmRounding[T backend.Float](r *rig[T]) {
 		}
 		a, b, c := r.normals(s.m, s.m), r.normals(s.m, s.n), r.normals(s.m, s.n)
 		in := []host{triangle(s.ul, a), b, c}
-		got, want := r.do(s.String(), symmCall[T](s), in...), r.ask(s.String(), symmCall[T](s), in...)
+		got, want := r.mustCall(s.String(), symmCall[T](s), in...), r.callOracle(s.String(), symmCall[T](s), in...)
 		size := combine(abs1(s.alpha), mul(abs(mirror(s.ul, a)), abs(b)), abs1(s.beta), abs(c))
-		own := combine(s.alpha, mul(mirror(s.ul, a), b), s.beta, c)
-		r.near(s.String(), got, want, own, scale(product[T](s.m), size))
+		reference := combine(s.alpha, mul(mirror(s.ul, a), b), s.beta, c)
+		r.requireNear(s.String(), got, want, reference, scale(product[T](s.m), size))
 	}
 	r.report()
 }

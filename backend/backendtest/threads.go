@@ -17,10 +17,10 @@ func testThreads[T backend.Float](r *rig[T]) {
 	for _, n := range sizes {
 		const d, t = 20, 5
 		a, c := round[T](r.normals(n, n)), round[T](r.normals(n, n))
-		thin, wide := round[T](r.normals(n, 3)), round[T](r.normals(3, n))
+		tall, wide := round[T](r.normals(n, 3)), round[T](r.normals(3, n))
 		x, z, v := round[T](r.normals(n, d)), round[T](r.normals(n+1, d)), round[T](r.normals(n+1, t))
 		g := r.normals(n, 2*t)
-		spd := round[T](each(n, n, func(i, j int) float64 { // GGᵀ + I is positive definite
+		spd := round[T](fromFunc(n, n, func(i, j int) float64 { // GGᵀ + I is positive definite
 			var s float64
 			for p, gip := range g.Row(i) {
 				s += gip * g.Row(j)[p]
@@ -35,43 +35,43 @@ func testThreads[T backend.Float](r *rig[T]) {
 			dev := r.Open(r, backend.Config{Threads: threads})
 			b := r.queue(dev)
 			results := map[string]backend.Host[T]{}
-			keep := func(name string, m backend.Matrix[T]) { results[name] = Download(r, b, m) }
-			A, C, thin, wide := Upload(r, b, a), Upload(r, b, c), Upload(r, b, thin), Upload(r, b, wide)
+			record := func(name string, m backend.Matrix[T]) { results[name] = Download(r, b, m) }
+			A, C, tall, wide := Upload(r, b, a), Upload(r, b, c), Upload(r, b, tall), Upload(r, b, wide)
 			X, Z, V, S := Upload(r, b, x), Upload(r, b, z), Upload(r, b, v), Upload(r, b, spd)
-			const no, yes, low, up = backend.NoTrans, backend.Transpose, backend.Lower, backend.Upper
+			const noTrans, trans, lower, upper = backend.NoTrans, backend.Transpose, backend.Lower, backend.Upper
 
-			if err := b.Potrf(low, S); err != nil {
+			if err := b.Potrf(lower, S); err != nil {
 				r.Fatal(err)
 			}
-			keep("Potrf", S)
-			b.Trsm(backend.Left, low, no, 1, S, C)
-			b.Trsm(backend.Right, low, yes, 1, S, C)
-			keep("Trsm", C)
-			b.Gemm(no, yes, 0.5, A, C, 1, C.View(0, 0, n, n))
-			b.Gemm(yes, no, 1, A, thin, 0, C.View(0, 0, n, 3))
-			b.Gemm(no, no, 1, wide, A, 0, C.View(0, 0, 3, n))
-			keep("Gemm", C)
-			b.Syrk(up, yes, 1, A, 1, S)
-			keep("Syrk", S)
-			b.Syrk(up, yes, 0.7, A, 0.3, S)
-			b.Syrk(low, no, 0.7, A, 0.3, S)
-			keep("Syrk, scaled", S)
-			b.Symm(low, 1, S, A, 0, C)
-			keep("Symm", C)
-			b.Symm(low, 1, S, A.View(0, 0, n, 2), 0, thin.View(0, 0, n, 2))
-			b.Symm(up, 1, S, A.View(0, 2, n, 1), 1, thin.View(0, 2, n, 1))
-			keep("Symm of a few columns", thin)
+			record("Potrf", S)
+			b.Trsm(backend.Left, lower, noTrans, 1, S, C)
+			b.Trsm(backend.Right, lower, trans, 1, S, C)
+			record("Trsm", C)
+			b.Gemm(noTrans, trans, 0.5, A, C, 1, C.View(0, 0, n, n))
+			b.Gemm(trans, noTrans, 1, A, tall, 0, C.View(0, 0, n, 3))
+			b.Gemm(noTrans, noTrans, 1, wide, A, 0, C.View(0, 0, 3, n))
+			record("Gemm", C)
+			b.Syrk(upper, trans, 1, A, 1, S)
+			record("Syrk", S)
+			b.Syrk(upper, trans, 0.7, A, 0.3, S)
+			b.Syrk(lower, noTrans, 0.7, A, 0.3, S)
+			record("Syrk, scaled", S)
+			b.Symm(lower, 1, S, A, 0, C)
+			record("Symm", C)
+			b.Symm(lower, 1, S, A.View(0, 0, n, 2), 0, tall.View(0, 0, n, 2))
+			b.Symm(upper, 1, S, A.View(0, 2, n, 1), 1, tall.View(0, 2, n, 1))
+			record("Symm of a few columns", tall)
 			b.Gram(C, kernels.Gaussian{Sigma: 4}, X, X)
-			keep("Gram", C)
+			record("Gram", C)
 			b.Gram(C, kernels.Matern{Nu: 1.5, Sigma: 4}, X, Z.View(0, 0, n, d))
-			keep("Gram of two sets", C)
+			record("Gram of two sets", C)
 			b.GramMul(X.View(0, 0, n, t), kernels.Laplacian{Sigma: 9}, Z.View(0, 0, n, d), Z, V)
-			keep("GramMul", X)
+			record("GramMul", X)
 			for _, columns := range []int{1, t} {
-				one := r.alloc(b, n+1, columns)
-				b.GramMul(one, kernels.Gaussian{Sigma: 4}, Z, Z, V.View(0, 0, n+1, columns))
-				keep(fmt.Sprintf("GramMul of one set, %d columns", columns), one)
-				one.Free()
+				out := r.alloc(b, n+1, columns)
+				b.GramMul(out, kernels.Gaussian{Sigma: 4}, Z, Z, V.View(0, 0, n+1, columns))
+				record(fmt.Sprintf("GramMul of one set, %d columns", columns), out)
+				out.Free()
 			}
 			dots := backend.NewHost[T](1, n)
 			if err := b.ColDot(dots.Data, A, S); err != nil {
@@ -79,7 +79,7 @@ func testThreads[T backend.Float](r *rig[T]) {
 			}
 			results["ColDot"] = dots
 			b.ColAxpy(dots.Data, A, S)
-			keep("ColAxpy", S)
+			record("ColAxpy", S)
 
 			if h, ok := b.(backend.PackedBackend[T]); ok {
 				threadsPacked(r, h, spd, X.View(0, 0, n, d), V.View(0, 0, n, t), func(name string, h backend.Host[T]) { results[name] = h })
@@ -95,33 +95,33 @@ func testThreads[T backend.Float](r *rig[T]) {
 	}
 }
 
-// threadsPacked runs every operation on packed storage and passes each result to keep.
-func threadsPacked[T backend.Float](r *rig[T], b backend.PackedBackend[T], spd backend.Host[T], x, v backend.Matrix[T], keep func(name string, h backend.Host[T])) {
+// threadsPacked runs every operation on packed storage and passes each result to record.
+func threadsPacked[T backend.Float](r *rig[T], b backend.PackedBackend[T], spd backend.Host[T], x, v backend.Matrix[T], record func(name string, h backend.Host[T])) {
 	n, t := v.Dims()
-	half, err := r.load(b, spd)
+	packed, err := r.load(b, spd)
 	if err != nil {
 		r.Fatal(err)
 	}
-	defer half.Free()
+	defer packed.Free()
 	out := r.alloc(b, n, t)
 	defer out.Free()
 	low := func() backend.Host[T] {
 		h := backend.NewHost[T](n, n)
-		if err := r.save(b, h, half); err != nil {
+		if err := r.save(b, h, packed); err != nil {
 			r.Fatal(err)
 		}
 		return h
 	}
-	b.SymmPacked(1, half, v, 0, out)
-	b.SymmPacked(2, half, v.View(0, 0, n, 1), 1, out.View(0, 1, n, 1))
-	keep("SymmPacked", Download(r, b, out))
-	if err := b.PotrfPacked(half); err != nil {
+	b.SymmPacked(1, packed, v, 0, out)
+	b.SymmPacked(2, packed, v.View(0, 0, n, 1), 1, out.View(0, 1, n, 1))
+	record("SymmPacked", Download(r, b, out))
+	if err := b.PotrfPacked(packed); err != nil {
 		r.Fatal(err)
 	}
-	keep("PotrfPacked", low())
-	b.TrsmPacked(backend.NoTrans, half, out)
-	b.TrsmPacked(backend.Transpose, half, out.View(0, 0, n, 1))
-	keep("TrsmPacked", Download(r, b, out))
-	b.GramPacked(half, kernels.Gaussian{Sigma: 4}, x)
-	keep("GramPacked", low())
+	record("PotrfPacked", low())
+	b.TrsmPacked(backend.NoTrans, packed, out)
+	b.TrsmPacked(backend.Transpose, packed, out.View(0, 0, n, 1))
+	record("TrsmPacked", Download(r, b, out))
+	b.GramPacked(packed, kernels.Gaussian{Sigma: 4}, x)
+	record("GramPacked", low())
 }

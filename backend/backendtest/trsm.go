@@ -27,8 +27,8 @@ func trsmCall[T backend.Float](c trsmCase) call[T] {
 	}
 }
 
-// stored returns the operand A of the case: the lower triangle low, or its transpose.
-func (c trsmCase) stored(low host) host {
+// operand returns the operand A of the case: the lower triangle low, or its transpose.
+func (c trsmCase) operand(low host) host {
 	if c.ul == backend.Upper {
 		return transpose(low)
 	}
@@ -54,7 +54,7 @@ func (c trsmCase) dims() (m, n int) {
 // or, up to its sign, a power of two, and B is exact. For α = 0 the solution is 0.
 func (r *rig[T]) trsmExact(c trsmCase) {
 	r.Helper()
-	a := c.stored(r.exactTriangle(c.order, 12, false))
+	a := c.operand(r.exactTriangle(c.order, 12, false))
 	m, n := c.dims()
 	x := r.integers(m, n, 3)
 	b := c.times(a, x)
@@ -63,7 +63,7 @@ func (r *rig[T]) trsmExact(c trsmCase) {
 	} else {
 		x = filled(m, n, 0)
 	}
-	r.equal(c.String(), r.do(c.String(), trsmCall[T](c), triangle(c.ul, a), b), x)
+	r.requireEqual(c.String(), r.mustCall(c.String(), trsmCall[T](c), triangle(c.ul, a), b), x)
 }
 
 // everyTrsm calls f for the eight combinations of side, triangle and transposition.
@@ -83,7 +83,7 @@ func testTrsmExact[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
 		for c.order = range 34 {
 			for _, c.rhs = range []int{0, 1, 2, 3, 5, 8, 17, 33} {
-				if r.some() {
+				if r.included() {
 					c.alpha = pick(r, trsmAlphas)
 					r.trsmExact(c)
 				}
@@ -123,13 +123,13 @@ func testTrsmResidual[T backend.Float](r *rig[T]) {
 				}
 				low.Row(i)[i] = float64(T(float64(c.order)/4 + 1 + r.rng.Float64()))
 			}
-			a := c.stored(low)
+			a := c.operand(low)
 			m, n := c.dims()
 			b := r.normals(m, n)
-			x := r.do(c.String(), trsmCall[T](c), triangle(c.ul, a), b)
+			x := r.mustCall(c.String(), trsmCall[T](c), triangle(c.ul, a), b)
 			size := combine(1, c.times(abs(a), abs(x)), abs1(c.alpha), abs(b))
 			relative := gamma[T](c.order+2) + gamma[float64](c.order+2)
-			r.within(c.String(), c.times(a, x), scale(c.alpha, b), scale(relative, size))
+			r.requireWithin(c.String(), c.times(a, x), scale(c.alpha, b), scale(relative, size))
 		}
 	})
 	r.report()

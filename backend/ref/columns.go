@@ -7,7 +7,7 @@ import (
 
 func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {
 	n := check.AddDiag(d, a)
-	A := own(q.dev, "AddDiag", a)
+	A := gridOf(q.dev, "AddDiag", a)
 	q.addDiag(d, n, func(i int) *T { return &A.data[i*(A.rs+A.cs)] })
 }
 
@@ -23,7 +23,7 @@ func (q *queue[T]) addDiag(d []T, n int, diagonal func(i int) *T) {
 
 func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
 	rows, cols := check.Columns("ColAxpy", alpha, x, y)
-	X, Y := own(q.dev, "ColAxpy", x), own(q.dev, "ColAxpy", y)
+	X, Y := gridOf(q.dev, "ColAxpy", x), gridOf(q.dev, "ColAxpy", y)
 	for i := range rows {
 		if q.stopped() {
 			return
@@ -36,7 +36,7 @@ func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
 
 func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {
 	rows, cols := check.Columns("ColDot", dst, x, y)
-	X, Y := own(q.dev, "ColDot", x), own(q.dev, "ColDot", y)
+	X, Y := gridOf(q.dev, "ColDot", x), gridOf(q.dev, "ColDot", y)
 	for j := range cols {
 		if q.stopped() {
 			break

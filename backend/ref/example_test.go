@@ -16,7 +16,7 @@ func Example() {
 	}
 	defer func() { _ = dev.Close() }()
 	b := dev.F64()
-	one, err := backend.Copy(b, backend.Host[float64]{Rows: 1, Cols: 2, Stride: 2, Data: []float64{3, 4}})
+	x, err := backend.Copy(b, backend.Host[float64]{Rows: 1, Cols: 2, Stride: 2, Data: []float64{3, 4}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	b.Gemm(backend.NoTrans, backend.Transpose, 1, one, one, 0, c)
+	b.Gemm(backend.NoTrans, backend.Transpose, 1, x, x, 0, c)
 	if err := b.Download(product, c); err != nil {
 		log.Fatal(err)
 	}

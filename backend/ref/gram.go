@@ -9,9 +9,9 @@ import (
 
 func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Matrix[T]) {
 	n, m, d := check.Gram(dst, k, x, z)
-	K, X, Z := own(q.dev, "Gram", dst), own(q.dev, "Gram", x), own(q.dev, "Gram", z)
-	symmetric := X.same(Z)
-	eval := pair(k, X, Z)
+	K, X, Z := gridOf(q.dev, "Gram", dst), gridOf(q.dev, "Gram", x), gridOf(q.dev, "Gram", z)
+	symmetric := X.sameMatrix(Z)
+	eval := kernelFunc(k, X, Z)
 	progress := q.meter(flop.Gram(n, m, d, symmetric), n)
 	for i := range n {
 		if q.stopped() {
@@ -31,8 +31,8 @@ func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Ma
 // GramMul computes and stores one row of k(X, Z) at a time, in float64.
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
 	n, m, d, t := check.GramMul(dst, k, x, z, v)
-	F, X, Z, V := own(q.dev, "GramMul", dst), own(q.dev, "GramMul", x), own(q.dev, "GramMul", z), own(q.dev, "GramMul", v)
-	eval := pair(k, X, Z)
+	F, X, Z, V := gridOf(q.dev, "GramMul", dst), gridOf(q.dev, "GramMul", x), gridOf(q.dev, "GramMul", z), gridOf(q.dev, "GramMul", v)
+	eval := kernelFunc(k, X, Z)
 	row := make([]float64, m)
 	progress := q.meter(flop.GramMul(n, m, d, t), n)
 	for i := range n {
@@ -53,29 +53,29 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	}
 }
 
-// pair returns the function (i, j) ↦ k(x_i, z_j) in float64. This function computes the statistics
-// of the pair by their definitions and evaluates the kernel's program. pair computes the statistics
-// of single points in advance.
-func pair[T backend.Float](k kernels.Kernel, x, z grid[T]) func(i, j int) float64 {
+// kernelFunc returns the function (i, j) ↦ k(x_i, z_j) in float64. This function computes the
+// statistics of the pair by their definitions and evaluates the kernel's program. kernelFunc computes
+// the statistics of single points in advance.
+func kernelFunc[T backend.Float](k kernels.Kernel, x, z grid[T]) func(i, j int) float64 {
 	program := kernels.Compile(k)
 	a, b := widened(x), widened(z)
 	stats := make([]float64, len(program.Stats))
-	single := make([][]float64, len(program.Stats))
+	pointStats := make([][]float64, len(program.Stats))
 	for s, stat := range program.Stats {
 		switch stat.Kind {
 		case kernels.SelfX, kernels.RootX:
-			single[s] = ofPoints(stat, a)
+			pointStats[s] = ofPoints(stat, a)
 		case kernels.SelfZ, kernels.RootZ:
-			single[s] = ofPoints(stat, b)
+			pointStats[s] = ofPoints(stat, b)
 		}
 	}
 	return func(i, j int) float64 {
 		for s, stat := range program.Stats {
 			switch stat.Kind {
 			case kernels.SelfX, kernels.RootX:
-				stats[s] = single[s][i]
+				stats[s] = pointStats[s][i]
 			case kernels.SelfZ, kernels.RootZ:
-				stats[s] = single[s][j]
+				stats[s] = pointStats[s][j]
 			default:
 				stats[s] = stat.Eval(a[i], b[j])
 			}

@@ -8,7 +8,7 @@ import (
 
 func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	m, n, k := check.Gemm(tA, tB, a, b, c)
-	A, B, C := own(q.dev, "Gemm", a).op(tA), own(q.dev, "Gemm", b).op(tB), own(q.dev, "Gemm", c)
+	A, B, C := gridOf(q.dev, "Gemm", a).op(tA), gridOf(q.dev, "Gemm", b).op(tB), gridOf(q.dev, "Gemm", c)
 	progress := q.meter(flop.Gemm(m, n, k), m)
 	for i := range m {
 		if q.stopped() {
@@ -27,7 +27,7 @@ func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], b
 
 func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	n, k := check.Syrk(ul, t, a, c)
-	A, C := own(q.dev, "Syrk", a).op(t), own(q.dev, "Syrk", c)
+	A, C := gridOf(q.dev, "Syrk", a).op(t), gridOf(q.dev, "Syrk", c)
 	progress := q.meter(flop.Syrk(n, k), n)
 	for i := range n {
 		if q.stopped() {
@@ -50,7 +50,7 @@ func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Mat
 
 func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	check.Symm(ul, a, b, c)
-	q.symm(ul, alpha, own(q.dev, "Symm", a), own(q.dev, "Symm", b), beta, own(q.dev, "Symm", c))
+	q.symm(ul, alpha, gridOf(q.dev, "Symm", a), gridOf(q.dev, "Symm", b), beta, gridOf(q.dev, "Symm", c))
 }
 
 func (q *queue[T]) symm(ul backend.Uplo, alpha T, A, B grid[T], beta T, C grid[T]) {
@@ -78,7 +78,7 @@ func (q *queue[T]) symm(ul backend.Uplo, alpha T, A, B grid[T], beta T, C grid[T
 // by the same loops over transposed grids.
 func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
 	check.Trsm(s, ul, t, a, b)
-	A, B := own(q.dev, "Trsm", a).op(t), own(q.dev, "Trsm", b)
+	A, B := gridOf(q.dev, "Trsm", a).op(t), gridOf(q.dev, "Trsm", b)
 	lower := (ul == backend.Lower) == (t == backend.NoTrans)
 	if s == backend.Right {
 		A, B, lower = A.transpose(), B.transpose(), !lower

@@ -33,14 +33,14 @@ func (m *matrix[T]) Free() {
 	if m.view || m.memory.freed.Swap(true) {
 		return
 	}
-	m.memory.dev.give(m.memory.bytes)
+	m.memory.dev.release(m.memory.bytes)
 	m.host.Data = nil
 }
 
 // New returns a matrix of zeros without padding.
 func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
 	check.New(rows, cols)
-	bytes, err := q.dev.take(rows, cols, sizeof[T]())
+	bytes, err := q.dev.reserve(rows, cols, sizeof[T]())
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (q *queue[T]) Wrap(h backend.Host[T]) backend.Matrix[T] {
 
 func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
 	check.Transfer("Upload", dst, src)
-	to := own(q.dev, "Upload", dst)
+	to := gridOf(q.dev, "Upload", dst)
 	if err := q.wait(); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
 
 func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
 	check.Transfer("Download", src, dst)
-	from := own(q.dev, "Download", src)
+	from := gridOf(q.dev, "Download", src)
 	if err := q.wait(); err != nil {
 		return err
 	}
@@ -88,8 +88,8 @@ type grid[T backend.Float] struct {
 	data               []T
 }
 
-// own returns the elements of m. It panics unless m is a matrix of d that is not freed.
-func own[T backend.Float](d *device, op string, m backend.Matrix[T]) grid[T] {
+// gridOf returns the elements of m. It panics unless m is a matrix of d that is not freed.
+func gridOf[T backend.Float](d *device, op string, m backend.Matrix[T]) grid[T] {
 	r, ok := m.(*matrix[T])
 	if !ok || r.memory.dev != d {
 		check.Foreign(op)
@@ -124,8 +124,8 @@ func (g grid[T]) update(i, j int, alpha, s, beta float64) {
 	g.set(i, j, v)
 }
 
-// same reports whether two matrices have the same memory and shape.
-func (g grid[T]) same(h grid[T]) bool {
+// sameMatrix reports whether two matrices have the same memory and shape.
+func (g grid[T]) sameMatrix(h grid[T]) bool {
 	if g.rows != h.rows || g.cols != h.cols || g.rs != h.rs {
 		return false
 	}

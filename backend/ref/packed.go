@@ -14,7 +14,7 @@ type packedMatrix[T backend.Float] struct {
 	n      int
 	data   []T
 	memory *allocation
-	part   bool // a leading part of another packed matrix
+	view   bool // a leading part of another packed matrix
 
 	// With 16 bits per element, data holds the diagonal, and codes the elements below the diagonal,
 	// by rows.
@@ -27,30 +27,30 @@ func (h *packedMatrix[T]) Order() int { return h.n }
 func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	check.Leading(n, h.n)
 	leading := *h
-	leading.n, leading.part = n, true
+	leading.n, leading.view = n, true
 	return &leading
 }
 
 // Free releases the memory; a second call does nothing.
 func (h *packedMatrix[T]) Free() {
-	if h.part || h.memory.freed.Swap(true) {
+	if h.view || h.memory.freed.Swap(true) {
 		return
 	}
-	h.memory.dev.give(h.memory.bytes)
+	h.memory.dev.release(h.memory.bytes)
 	h.data, h.codes = nil, nil
 }
 
-// ownFloat is like ownPacked, but also panics for a matrix with 16 bits per element.
-func ownFloat[T backend.Float](d *device, op string, h backend.Packed[T]) *packedMatrix[T] {
-	r := ownPacked(d, op, h)
+// floatsOf is like packedOf, but also panics for a matrix with 16 bits per element.
+func floatsOf[T backend.Float](d *device, op string, h backend.Packed[T]) *packedMatrix[T] {
+	r := packedOf(d, op, h)
 	if r.coding != nil {
 		check.NoFixed(op)
 	}
 	return r
 }
 
-// ownPacked returns h. It panics unless h is a packed matrix of d that is not freed.
-func ownPacked[T backend.Float](d *device, op string, h backend.Packed[T]) *packedMatrix[T] {
+// packedOf returns h. It panics unless h is a packed matrix of d that is not freed.
+func packedOf[T backend.Float](d *device, op string, h backend.Packed[T]) *packedMatrix[T] {
 	r, ok := h.(*packedMatrix[T])
 	if !ok || r.memory.dev != d {
 		check.Foreign(op)
@@ -100,7 +100,7 @@ func (q *queue[T]) PackedBytes(n int) int64 {
 
 func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
 	bytes := q.PackedBytes(n)
-	if err := q.dev.takeBytes(bytes); err != nil {
+	if err := q.dev.reserveBytes(bytes); err != nil {
 		return nil, err
 	}
 	return &packedMatrix[T]{n: n, data: make([]T, bytes/sizeof[T]()), memory: &allocation{dev: q.dev, bytes: bytes}}, nil
@@ -116,7 +116,7 @@ func (q *queue[T]) FixedBytes(n int) int64 {
 
 func (q *queue[T]) NewFixed(n int) (backend.Packed[T], error) {
 	bytes := q.FixedBytes(n)
-	if err := q.dev.takeBytes(bytes); err != nil {
+	if err := q.dev.reserveBytes(bytes); err != nil {
 		return nil, err
 	}
 	return &packedMatrix[T]{
@@ -127,7 +127,7 @@ func (q *queue[T]) NewFixed(n int) (backend.Packed[T], error) {
 
 func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Host[T]) error {
 	check.TransferPacked("UploadPacked", dst, first, src)
-	to := ownFloat(q.dev, "UploadPacked", dst)
+	to := floatsOf(q.dev, "UploadPacked", dst)
 	if err := q.wait(); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Ho
 
 func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], first int) error {
 	check.TransferPacked("DownloadPacked", src, first, dst)
-	from := ownPacked(q.dev, "DownloadPacked", src)
+	from := packedOf(q.dev, "DownloadPacked", src)
 	if err := q.wait(); err != nil {
 		return err
 	}
@@ -155,11 +155,11 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 
 func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) {
 	n, d := check.GramPacked(dst, k, x)
-	K, X := ownPacked(q.dev, "GramPacked", dst), own(q.dev, "GramPacked", x)
+	K, X := packedOf(q.dev, "GramPacked", dst), gridOf(q.dev, "GramPacked", x)
 	if K.coding != nil {
 		*K.coding = check.GramFixed(k, d)
 	}
-	eval := pair(k, X, X)
+	eval := kernelFunc(k, X, X)
 	progress := q.meter(flop.Gram(n, n, d, true), n)
 	for i := range n {
 		if q.stopped() {
@@ -194,21 +194,21 @@ func (h *packedMatrix[T]) encode(i, j int, v float64) error {
 
 func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
 	n := check.AddDiagPacked(d, a)
-	A := ownPacked(q.dev, "AddDiagPacked", a)
+	A := packedOf(q.dev, "AddDiagPacked", a)
 	q.addDiag(d, n, func(i int) *T { return A.address(i, i) })
 }
 
 func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
 	n := check.DiagPacked(dst, a)
-	A := ownPacked(q.dev, "DiagPacked", a)
+	A := packedOf(q.dev, "DiagPacked", a)
 	for i := range n {
 		dst[i] = *A.address(i, i)
 	}
 	return q.wait()
 }
 
-// full returns a copy of the lower triangle in full storage for the loops of Symm, Potrf and Trsm.
-func (h *packedMatrix[T]) full() grid[T] {
+// unpack returns a copy of the lower triangle in full storage for the loops of Symm, Potrf and Trsm.
+func (h *packedMatrix[T]) unpack() grid[T] {
 	g := grid[T]{rows: h.n, cols: h.n, rs: h.n, cs: 1, data: make([]T, h.n*h.n)}
 	for i := range h.n {
 		for j := range i + 1 {
@@ -220,13 +220,13 @@ func (h *packedMatrix[T]) full() grid[T] {
 
 func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	check.SymmPacked(a, b, c)
-	A := ownPacked(q.dev, "SymmPacked", a)
-	q.symm(backend.Lower, alpha, A.full(), own(q.dev, "SymmPacked", b), beta, own(q.dev, "SymmPacked", c))
+	A := packedOf(q.dev, "SymmPacked", a)
+	q.symm(backend.Lower, alpha, A.unpack(), gridOf(q.dev, "SymmPacked", b), beta, gridOf(q.dev, "SymmPacked", c))
 }
 
 func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
-	A := ownFloat(q.dev, "PotrfPacked", a)
-	L := A.full()
+	A := floatsOf(q.dev, "PotrfPacked", a)
+	L := A.unpack()
 	err := q.potrf(L)
 	for i := range A.n {
 		for j := range i + 1 {
@@ -238,6 +238,6 @@ func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
 
 func (q *queue[T]) TrsmPacked(t backend.Trans, a backend.Packed[T], b backend.Matrix[T]) {
 	check.TrsmPacked(t, a, b)
-	L := ownFloat(q.dev, "TrsmPacked", a).full()
-	q.trsm(t == backend.NoTrans, 1, L.op(t), own(q.dev, "TrsmPacked", b))
+	L := floatsOf(q.dev, "TrsmPacked", a).unpack()
+	q.trsm(t == backend.NoTrans, 1, L.op(t), gridOf(q.dev, "TrsmPacked", b))
 }

@@ -17,7 +17,7 @@ import (
 // the factor of the leading i × i part of A.
 func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	check.Potrf(ul, a)
-	L := own(q.dev, "Potrf", a)
+	L := gridOf(q.dev, "Potrf", a)
 	if ul == backend.Upper {
 		L = L.transpose()
 	}

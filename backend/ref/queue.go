@@ -62,9 +62,9 @@ func (w *work) wait() error {
 
 // meter divides the flops of an operation into equal steps and reports each.
 type meter struct {
-	w            *work
-	total, told  float64
-	steps, taken int
+	w                *work
+	total, reported  float64
+	steps, completed int
 }
 
 func (w *work) meter(total float64, steps int) *meter {
@@ -74,16 +74,16 @@ func (w *work) meter(total float64, steps int) *meter {
 // step reports the flops of the next step. All steps except the last are integers: their sums are
 // exact, and the sum of all steps is the total without rounding.
 func (m *meter) step() {
-	m.taken++
+	m.completed++
 	upTo := m.total
-	if m.taken < m.steps {
-		upTo = math.Floor(m.total / float64(m.steps) * float64(m.taken))
+	if m.completed < m.steps {
+		upTo = math.Floor(m.total / float64(m.steps) * float64(m.completed))
 	}
-	part := upTo - m.told
-	m.told = upTo
-	if m.w.done != nil && part > 0 {
+	flops := upTo - m.reported
+	m.reported = upTo
+	if m.w.done != nil && flops > 0 {
 		m.w.mu.Lock()
 		defer m.w.mu.Unlock()
-		m.w.done(part)
+		m.w.done(flops)
 	}
 }

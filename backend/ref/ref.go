@@ -71,12 +71,12 @@ func info(limit int64) backend.Info {
 // device implements backend.Device. Its mutex guards the counts of bytes, the only data that
 // concurrent calls share.
 type device struct {
-	limit    int64
-	f32      *queue[float32]
-	f64      *queue[float64]
-	mu       sync.Mutex
-	now, top int64 // bytes in use, and their maximum so far
-	closed   bool
+	limit       int64
+	f32         *queue[float32]
+	f64         *queue[float64]
+	mu          sync.Mutex
+	inUse, peak int64 // bytes in use, and their maximum so far
+	closed      bool
 }
 
 func (d *device) Info() backend.Info            { return info(d.limit) }
@@ -93,7 +93,7 @@ func (d *device) Widen(dst backend.Matrix[float64], src backend.Matrix[float32])
 
 func convert[D, S backend.Float](d *device, op string, dst backend.Matrix[D], src backend.Matrix[S]) {
 	check.SameDims(op, dst, src)
-	to, from := own(d, op, dst), own(d, op, src)
+	to, from := gridOf(d, op, dst), gridOf(d, op, src)
 	for i := range to.rows {
 		for j := range to.cols {
 			to.data[i*to.rs+j] = D(from.data[i*from.rs+j])
@@ -101,10 +101,10 @@ func convert[D, S backend.Float](d *device, op string, dst backend.Matrix[D], sr
 	}
 }
 
-func (d *device) InUse() (now, peak int64) {
+func (d *device) InUse() (inUse, peak int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.now, d.top
+	return d.inUse, d.peak
 }
 
 // Sync returns nil: all work is finished, and a canceled context concerns only its caller.
@@ -113,42 +113,42 @@ func (d *device) Sync() error { return nil }
 func (d *device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.closed, d.now = true, 0
+	d.closed, d.inUse = true, 0
 	return nil
 }
 
 var errClosed = errors.New("backend: ref: the device is closed")
 
-// take adds the bytes of a matrix to the bytes in use, and returns the matrix's bytes.
-func (d *device) take(rows, cols int, size int64) (int64, error) {
+// reserve adds the bytes of a matrix to the bytes in use, and returns the matrix's bytes.
+func (d *device) reserve(rows, cols int, size int64) (int64, error) {
 	// rows·cols·size may overflow int64; comparing with the quotient avoids the overflow.
 	bytes := int64(math.MaxInt64)
 	if cols == 0 || int64(rows) <= math.MaxInt64/size/int64(cols) {
 		bytes = int64(rows) * int64(cols) * size
 	}
-	return bytes, d.takeBytes(bytes)
+	return bytes, d.reserveBytes(bytes)
 }
 
-// takeBytes adds bytes to the bytes in use. It fails if their sum exceeds the limit.
-func (d *device) takeBytes(bytes int64) error {
+// reserveBytes adds bytes to the bytes in use. It fails if their sum exceeds the limit.
+func (d *device) reserveBytes(bytes int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
 		return errClosed
 	}
-	if free := d.limit - d.now; bytes > free {
+	if free := d.limit - d.inUse; bytes > free {
 		return &backend.MemoryError{Device: name, Asked: bytes, Free: free}
 	}
-	d.now += bytes
-	d.top = max(d.top, d.now)
+	d.inUse += bytes
+	d.peak = max(d.peak, d.inUse)
 	return nil
 }
 
-func (d *device) give(bytes int64) {
+func (d *device) release(bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.closed {
-		d.now -= bytes
+		d.inUse -= bytes
 	}
 }
 

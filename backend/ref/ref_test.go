@@ -28,10 +28,10 @@ func download(t *testing.T, b backend.Backend[float64], m backend.Matrix[float64
 	return backendtest.Download(t, b, m).Data
 }
 
-func equal(t *testing.T, what string, got, want []float64) {
+func requireEqual(t *testing.T, name string, got, want []float64) {
 	t.Helper()
 	if !slices.Equal(got, want) {
-		t.Errorf("%s: got %v, want %v", what, got, want)
+		t.Errorf("%s: got %v, want %v", name, got, want)
 	}
 }
 
@@ -45,18 +45,18 @@ func TestGramOfCubicMap(t *testing.T) {
 
 	k := upload(t, b, []float64{7, 7, 7}, []float64{7, 7, 7}, []float64{7, 7, 7})
 	b.Gemm(backend.NoTrans, backend.Transpose, 1, x, x, 0, k)
-	equal(t, "XXᵀ by Gemm", download(t, b, k), want)
+	requireEqual(t, "XXᵀ by Gemm", download(t, b, k), want)
 
 	lower := []float64{4, 7, 7, 1, 1, 7, 0, 1, 4}
 	k = upload(t, b, []float64{7, 7, 7}, []float64{7, 7, 7}, []float64{7, 7, 7})
 	b.Syrk(backend.Lower, backend.NoTrans, 1, x, 0, k)
-	equal(t, "XXᵀ by Syrk", download(t, b, k), lower)
+	requireEqual(t, "XXᵀ by Syrk", download(t, b, k), lower)
 	k = upload(t, b, []float64{7, 7, 7}, []float64{7, 7, 7}, []float64{7, 7, 7})
 	b.Gram(k, kernels.Linear{}, x, x)
-	equal(t, "linear kernel", download(t, b, k), lower)
+	requireEqual(t, "linear kernel", download(t, b, k), lower)
 	z := upload(t, b, cubic...)
 	b.Gram(k, kernels.Linear{}, x, z)
-	equal(t, "linear kernel of two sets", download(t, b, k), want)
+	requireEqual(t, "linear kernel of two sets", download(t, b, k), want)
 }
 
 // TestGramOfXOR computes the Gram matrix of (xᵀz)² at the points (±1, ±1) of the XOR example. The
@@ -71,7 +71,7 @@ func TestGramOfXOR(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Gram(k, kernels.Polynomial{Degree: 2}, x, z)
-	equal(t, "(xᵀz)²", download(t, b, k), []float64{4, 0, 4, 0, 0, 4, 0, 4, 4, 0, 4, 0, 0, 4, 0, 4})
+	requireEqual(t, "(xᵀz)²", download(t, b, k), []float64{4, 0, 4, 0, 0, 4, 0, 4, 4, 0, 4, 0, 0, 4, 0, 4})
 }
 
 // TestPotrfWorked tests a common textbook example: L = [[2 0 0] [6 1 0] [−8 5 3]], A = LLᵀ = [[4 12
@@ -82,12 +82,12 @@ func TestPotrfWorked(t *testing.T) {
 	if err := b.Potrf(backend.Lower, a); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "L", download(t, b, a), []float64{2, 9, 9, 6, 1, 9, -8, 5, 3})
+	requireEqual(t, "L", download(t, b, a), []float64{2, 9, 9, 6, 1, 9, -8, 5, 3})
 	a = upload(t, b, []float64{4, 12, -16}, []float64{9, 37, -43}, []float64{9, 9, 98})
 	if err := b.Potrf(backend.Upper, a); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "U", download(t, b, a), []float64{2, 6, -8, 9, 1, 5, 9, 9, 3})
+	requireEqual(t, "U", download(t, b, a), []float64{2, 6, -8, 9, 1, 5, 9, 9, 3})
 
 	a = upload(t, b, []float64{4, 0}, []float64{4, 4})
 	err := b.Potrf(backend.Lower, a)
