@@ -18,22 +18,22 @@ import (
 func (s *search) bayes() error {
 	dims := len(s.space.vary)
 	s.planned = s.steps(10 + 10*dims)
-	first := min(s.planned, 2+3*dims)
+	initialTrials := min(s.planned, 2+3*dims)
 	rng := rand.New(rand.NewPCG(s.par.Seed, 7))
 	log := elementary.Log(s.space.reach)
-	var tried [][]float64 // points in the cube [−1, 1]^dims
+	var points [][]float64 // points in the cube [−1, 1]^dims
 	var scores []float64
 	for i := range s.planned {
 		u := make([]float64, dims)
 		switch {
 		case i == 0: // the start of the search
-		case i < first:
+		case i < initialTrials:
 			for k := range u {
 				u[k] = 2*halton(i, k) - 1
 			}
 		default:
 			var err error
-			if u, err = s.promising(rng, tried, scores, dims); err != nil {
+			if u, err = s.proposePoint(rng, points, scores, dims); err != nil {
 				return err
 			}
 		}
@@ -46,16 +46,16 @@ func (s *search) bayes() error {
 			return err
 		}
 		if !math.IsInf(score, 1) {
-			tried, scores = append(tried, u), append(scores, score)
+			points, scores = append(points, u), append(scores, score)
 		}
 	}
 	return nil
 }
 
-// promising returns the point with the largest expected improvement among 2,000 random points, half
-// of which are near the best point. For a score with the normal distribution N(μ, σ²), the expected
-// improvement on the score f is σ(zΦ(z) + φ(z)) with z = (f − μ)/σ.
-func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, dims int) ([]float64, error) {
+// proposePoint returns the point with the largest expected improvement among 2,000 random points.
+// Half of these points are near the best point. For a score with the normal distribution N(μ, σ²),
+// the expected improvement on the score f is σ(zΦ(z) + φ(z)) with z = (f − μ)/σ.
+func (s *search) proposePoint(rng *rand.Rand, points [][]float64, scores []float64, dims int) ([]float64, error) {
 	random := func() []float64 {
 		u := make([]float64, dims)
 		for k := range u {
@@ -63,15 +63,15 @@ func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, 
 		}
 		return u
 	}
-	if len(tried) < 3 {
+	if len(points) < 3 {
 		return random(), nil
 	}
-	n := len(tried)
+	n := len(points)
 	x, y := mat.NewDense(n, dims, nil), mat.NewDense(n, 1, nil)
 	best := 0
-	for i, u := range tried {
+	for i, u := range points {
 		x.SetRow(i, u)
-		y.Set(i, 0, s.flat(scores[i]))
+		y.Set(i, 0, s.processTarget(scores[i]))
 		if scores[i] < scores[best] {
 			best = i
 		}
@@ -83,57 +83,57 @@ func (s *search) promising(rng *rand.Rand, tried [][]float64, scores []float64, 
 	var k kernels.Kernel = kernels.Gaussian{Sigmas: sigmas}
 	model, err := learners.GaussianProcess{Kernel: k, Lambda: 1e-3, Restarts: 1, Seed: s.par.Seed}.Fit(s.ctx, s.dev, x, y, learners.Options{})
 	if err != nil {
-		return s.instead(random(), err)
+		return s.fallback(random(), err)
 	}
-	const candidates = 2000
-	ask := mat.NewDense(candidates, dims, nil)
-	for i := range candidates {
+	const numCandidates = 2000
+	candidates := mat.NewDense(numCandidates, dims, nil)
+	for i := range numCandidates {
 		u := random()
 		if i%2 == 1 {
-			for k, v := range tried[best] {
+			for k, v := range points[best] {
 				u[k] = min(1, max(-1, v+0.15*elementary.Normal(rng)))
 			}
 		}
-		ask.SetRow(i, u)
+		candidates.SetRow(i, u)
 	}
-	mean, err := model.Predict(s.ctx, s.dev, ask)
+	mean, err := model.Predict(s.ctx, s.dev, candidates)
 	if err != nil {
-		return s.instead(random(), err)
+		return s.fallback(random(), err)
 	}
-	variance, err := model.Variance(s.ctx, s.dev, ask)
+	variance, err := model.Variance(s.ctx, s.dev, candidates)
 	if err != nil {
-		return s.instead(random(), err)
+		return s.fallback(random(), err)
 	}
 	noise := model.Lambda() * model.Scale()[0]
-	choice, most := 0, math.Inf(-1)
-	for i := range candidates {
+	choice, maxGain := 0, math.Inf(-1)
+	for i := range numCandidates {
 		deviation := math.Sqrt(max(variance.At(i, 0)-noise, 0)) // standard deviation of the score without noise
 		gain := y.At(best, 0) - mean.At(i, 0)
 		if deviation > 0 {
 			z := gain / deviation
 			gain = deviation * (z*0.5*math.Erfc(-z/math.Sqrt2) + elementary.Exp(-z*z/2)/math.Sqrt(2*math.Pi))
 		}
-		if gain > most {
-			choice, most = i, gain
+		if gain > maxGain {
+			choice, maxGain = i, gain
 		}
 	}
-	return ask.RawRowView(choice), nil
+	return candidates.RawRowView(choice), nil
 }
 
-// instead handles err, an error of the Gaussian process of the scores. It returns err if the
+// fallback handles err, an error of the Gaussian process of the scores. It returns err if the
 // context was canceled. If all scores are equal, or if rounding errors dominate the matrix of the
 // process, it returns the random point u.
-func (s *search) instead(u []float64, err error) ([]float64, error) {
+func (s *search) fallback(u []float64, err error) ([]float64, error) {
 	if s.ctx.Err() != nil {
 		return nil, err
 	}
 	return u, nil
 }
 
-// flat returns the logarithm of a score that is a squared error, because a Gaussian process would
-// not resolve the differences between small errors. It returns a score of the criterion Evidence
-// unchanged.
-func (s *search) flat(score float64) float64 {
+// processTarget returns the logarithm of a score that is a squared error, because a Gaussian
+// process would not resolve the differences between small errors. It returns a score of the
+// criterion Evidence unchanged.
+func (s *search) processTarget(score float64) float64 {
 	if s.par.Criterion == Evidence {
 		return score
 	}

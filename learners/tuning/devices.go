@@ -12,30 +12,30 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// parts returns report, where report(i) is the progress function of part i of n concurrent parts;
-// see run.Parts.
-func parts(n int, whole func(solvers.Progress)) (report func(i int) func(solvers.Progress)) {
-	of := run.Parts(n, func(fraction float64) { whole(solvers.Progress{Fraction: fraction}) })
+// splitProgress returns report, where report(i) is the progress function of part i of n concurrent
+// parts; see run.Parts.
+func splitProgress(n int, total func(solvers.Progress)) (report func(i int) func(solvers.Progress)) {
+	partReport := run.Parts(n, func(fraction float64) { total(solvers.Progress{Fraction: fraction}) })
 	return func(i int) func(solvers.Progress) {
-		part := of(i)
-		return func(q solvers.Progress) { part(q.Fraction) }
+		reportFraction := partReport(i)
+		return func(q solvers.Progress) { reportFraction(q.Fraction) }
 	}
 }
 
 // job holds the devices that compute a score.
 type job struct {
-	devices []backend.Device // one device, or all devices if the score is a sum over folds
-	inside  func(solvers.Progress)
+	devices  []backend.Device // one device, or all devices if the score is a sum over folds
+	progress func(solvers.Progress)
 }
 
 // tryAll returns, for each kernel, the best score over all λ, or +Inf if no λ has a score. It
 // scores kernels concurrently on the devices of the search.
 func (s *search) tryAll(list [][]float64) ([]float64, error) {
-	trials, lasts := make([]Trial, len(list)), make([]error, len(list))
-	one := func(x []float64, j job) (t Trial, last, err error) {
+	trials, lastErrs := make([]Trial, len(list)), make([]error, len(list))
+	scoreKernel := func(x []float64, j job) (t Trial, lastErr, err error) {
 		start := time.Now()
 		p := s.p
-		if p.Kernel, err = s.space.at(x); err != nil {
+		if p.Kernel, err = s.space.kernelAt(x); err != nil {
 			return t, nil, err
 		}
 		points, err := s.score(p, j)
@@ -49,37 +49,37 @@ func (s *search) tryAll(list [][]float64) ([]float64, error) {
 		for _, v := range x {
 			t.Factors = append(t.Factors, elementary.Exp(v))
 		}
-		for i, at := range points {
-			if at.Err != nil {
-				last = at.Err
-			} else if t.bestPoint < 0 || at.Score < points[t.bestPoint].Score {
+		for i, point := range points {
+			if point.Err != nil {
+				lastErr = point.Err
+			} else if t.bestPoint < 0 || point.Score < points[t.bestPoint].Score {
 				t.bestPoint = i
 			}
 		}
-		return t, last, nil
+		return t, lastErr, nil
 	}
 	devices := append([]backend.Device{s.dev}, s.par.Devices...)
-	report := parts(len(list), func(q solvers.Progress) {
-		s.inside(solvers.Progress{Fraction: q.Fraction * float64(len(list))})
+	report := splitProgress(len(list), func(q solvers.Progress) {
+		s.reportTrial(solvers.Progress{Fraction: q.Fraction * float64(len(list))})
 	})
-	judge := func(devices []backend.Device, i int) (err error) {
-		trials[i], lasts[i], err = one(list[i], job{devices, report(i)})
+	scoreOn := func(devices []backend.Device, i int) (err error) {
+		trials[i], lastErrs[i], err = scoreKernel(list[i], job{devices, report(i)})
 		return err
 	}
 	var err error
 	if len(list) == 1 {
-		err = judge(devices, 0)
+		err = scoreOn(devices, 0)
 	} else {
-		err = pool.Each(devices, len(list), func(dev backend.Device, i int) error { return judge([]backend.Device{dev}, i) })
+		err = pool.Each(devices, len(list), func(dev backend.Device, i int) error { return scoreOn([]backend.Device{dev}, i) })
 	}
 	if err != nil {
 		return nil, err
 	}
 	scores := make([]float64, len(list))
 	for i, t := range trials {
-		s.made++
-		if lasts[i] != nil {
-			s.last = lasts[i]
+		s.finished++
+		if lastErrs[i] != nil {
+			s.lastErr = lastErrs[i]
 		}
 		if scores[i] = math.Inf(1); t.bestPoint >= 0 {
 			s.res.Trials = append(s.res.Trials, t)

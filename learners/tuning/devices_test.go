@@ -18,25 +18,25 @@ import (
 // same bits as a search on one device.
 func TestDevices(t *testing.T) {
 	p := wave(t, 60, 1)
-	one := device(t, "ref")
-	more := []backend.Device{device(t, "ref"), device(t, "ref")}
+	dev := device(t, "ref")
+	extra := []backend.Device{device(t, "ref"), device(t, "ref")}
 	for _, par := range required.Some(2, []tuning.Params{
 		{Steps: 5},
 		{Strategy: tuning.Golden, Criterion: tuning.KFold, Steps: 7, Folds: 3, Seed: 2},
 		{Strategy: tuning.Bayes, Criterion: tuning.KFold, Steps: 4, Seed: 3},
 	}) {
-		want, err := tuning.Search(t.Context(), one, p, par)
+		want, err := tuning.Search(t.Context(), dev, p, par)
 		if err != nil {
 			t.Fatal(err)
 		}
 		last := 0.0
-		par.Devices, par.Progress = more, func(q solvers.Progress) {
+		par.Devices, par.Progress = extra, func(q solvers.Progress) {
 			if q.Fraction < last || q.Fraction > 1 {
 				t.Errorf("progress %v after %v", q.Fraction, last)
 			}
 			last = q.Fraction
 		}
-		got, err := tuning.Search(t.Context(), one, p, par)
+		got, err := tuning.Search(t.Context(), dev, p, par)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestDevices(t *testing.T) {
 		if last != 1 {
 			t.Errorf("progress ended at %v", last)
 		}
-		for i, dev := range more {
+		for i, dev := range extra {
 			if _, peak := dev.InUse(); peak == 0 {
 				t.Errorf("device %d did nothing", i+1)
 			}
@@ -54,7 +54,7 @@ func TestDevices(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("the reason")
-	_, err := tuning.Search(ctx, one, p, tuning.Params{Devices: more, Progress: func(q solvers.Progress) {
+	_, err := tuning.Search(ctx, dev, p, tuning.Params{Devices: extra, Progress: func(q solvers.Progress) {
 		if q.Fraction > 0.3 {
 			cancel(cause)
 		}

@@ -15,26 +15,26 @@ import (
 func (s *search) gradient() error {
 	s.planned = 1
 	const restarts = 2
-	found, err := evidence.Maximize(s.ctx, s.dev, s.p, evidence.Params{
+	candidates, err := evidence.Maximize(s.ctx, s.dev, s.p, evidence.Params{
 		EvidenceParams: solvers.EvidenceParams{FitScale: true, Memory: s.par.Memory}, Restarts: restarts, Seed: s.par.Seed,
-		Report: func(all, part int) {
-			s.inside(solvers.Progress{Fraction: 1 - elementary.Exp(-float64(all+part)/30/(restarts+1))})
+		Report: func(full, partial int) {
+			s.reportTrial(solvers.Progress{Fraction: 1 - elementary.Exp(-float64(full+partial)/30/(restarts+1))})
 		},
 	})
 	if err != nil {
 		return err
 	}
-	s.res.Warning = message.Expand(found[0].Warning, message.Plain)
+	s.res.Warning = message.Expand(candidates[0].Warning, message.Plain)
 	s.res.Params.Vary = nil
 	for _, q := range s.space.params {
 		s.res.Params.Vary = append(s.res.Params.Vary, q.Name)
 	}
-	for _, c := range found {
+	for _, c := range candidates {
 		t := Trial{Kernel: c.Kernel, Points: []Point{{Lambda: c.Lambda, Score: -c.Log / s.samples()}}, Seconds: c.Seconds}
 		for i, q := range kernels.Params(c.Kernel) {
 			factor := 1.0
-			if before := s.space.params[i].Value; before != 0 {
-				factor = math.Abs(q.Value / before)
+			if initial := s.space.params[i].Value; initial != 0 {
+				factor = math.Abs(q.Value / initial)
 			}
 			t.Factors = append(t.Factors, factor)
 		}

@@ -93,22 +93,22 @@ func SearchGrid(ctx context.Context, r validate.Runner, par GridParams) ([]Setti
 	if par.Criterion != KFold && par.Criterion != Evidence {
 		return nil, fmt.Errorf("tuning: a grid is scored by %s or %s, not by %s", KFold, Evidence, par.Criterion)
 	}
-	every := make([]int, r.Data.Len())
-	for i := range every {
-		every[i] = i
+	allRows := make([]int, r.Data.Len())
+	for i := range allRows {
+		allRows[i] = i
 	}
-	all, err := r.Data.Split(every, nil)
+	data, err := r.Data.Split(allRows, nil)
 	if err != nil {
 		return nil, err
 	}
-	settings, err := par.settings(ctx, d, all, r.Options.Classes)
+	settings, err := par.settings(ctx, d, data, r.Options.Classes)
 	if err != nil {
 		return nil, err
 	}
-	splits, folds := validate.Splits(func(int) (train, test []int) { return every, every }), 1
+	splits, folds := validate.Splits(func(int) (train, test []int) { return allRows, allRows }), 1
 	if par.Criterion == KFold {
 		folds = par.Folds
-		if splits, err = validate.KFold(len(every), folds, strata(par.Task, all.Train.Y), par.Seed); err != nil {
+		if splits, err = validate.KFold(len(allRows), folds, strata(par.Task, data.Train.Y), par.Seed); err != nil {
 			return nil, err
 		}
 	}
@@ -120,35 +120,35 @@ func strata(task learners.Task, y *mat.Dense) (list []int) {
 	if task != learners.Classification {
 		return nil
 	}
-	seen := map[float64]int{}
+	classOf := map[float64]int{}
 	for _, v := range mat.Col(nil, 0, y) {
-		if _, ok := seen[v]; !ok {
-			seen[v] = len(seen)
+		if _, ok := classOf[v]; !ok {
+			classOf[v] = len(classOf)
 		}
-		list = append(list, seen[v])
+		list = append(list, classOf[v])
 	}
 	return list
 }
 
-func (par GridParams) settings(ctx context.Context, d learners.Description, all *validate.Part, classes []string) ([]Setting, error) {
+func (par GridParams) settings(ctx context.Context, d learners.Description, data *validate.Part, classes []string) ([]Setting, error) {
 	first := map[string]string{}
-	if _, has := d.Parameter("seed"); has {
+	if _, ok := d.Parameter("seed"); ok {
 		first["seed"] = strconv.FormatUint(par.Seed, 10)
 	}
 	points := []map[string]string{first}
 	extend := func(name string, values []string) {
-		var longer []map[string]string
+		var extended []map[string]string
 		for _, p := range points {
 			for _, v := range values {
-				one := maps.Clone(p)
-				one[name] = v
-				longer = append(longer, one)
+				point := maps.Clone(p)
+				point[name] = v
+				extended = append(extended, point)
 			}
 		}
-		points = longer
+		points = extended
 	}
-	if _, has := d.Parameter("kernel"); has && par.Kernel == nil && !d.LinearByDefault() {
-		sigma, err := learners.MedianDistance(ctx, all.Train.X, all.Train.Weights, par.Seed)
+	if _, ok := d.Parameter("kernel"); ok && par.Kernel == nil && !d.LinearByDefault() {
+		sigma, err := learners.MedianDistance(ctx, data.Train.X, data.Train.Weights, par.Seed)
 		if err != nil {
 			return nil, err
 		}
@@ -175,25 +175,25 @@ func (par GridParams) settings(ctx context.Context, d learners.Description, all 
 			}
 			if scale == 0 {
 				var err error
-				if scale, err = scaleOf(par, all, classes); err != nil {
+				if scale, err = scaleOf(par, data, classes); err != nil {
 					return nil, err
 				}
 			}
-			part, err := strconv.ParseFloat(number, 64)
+			multiplier, err := strconv.ParseFloat(number, 64)
 			if err != nil {
 				return nil, fmt.Errorf("tuning: %s: want a number before ×, got %q", axis.Parameter, v)
 			}
-			values[i] = strconv.FormatFloat(part*scale, 'g', 4, 64)
+			values[i] = strconv.FormatFloat(multiplier*scale, 'g', 4, 64)
 		}
 		extend(axis.Parameter, values)
 	}
 	settings := make([]Setting, len(points))
-	for i, given := range points {
-		fit, err := d.Make(par.Task, given)
+	for i, parameters := range points {
+		fit, err := d.Make(par.Task, parameters)
 		if err != nil {
 			return nil, err
 		}
-		settings[i] = Setting{Parameters: given, fit: fit}
+		settings[i] = Setting{Parameters: parameters, fit: fit}
 	}
 	return settings, nil
 }
@@ -203,9 +203,9 @@ func (par GridParams) axes(d learners.Description) []Axis {
 	name, list, ok := strings.Cut(d.Grid, "=")
 	// These parameters exclude each other: λ and θ of lasso, C and λ of support vector machines,
 	// λ and the support of l0.
-	instead := map[string]string{"theta": "lambda", "lambda": "C", "support": "lambda"}
+	excludes := map[string]string{"theta": "lambda", "lambda": "C", "support": "lambda"}
 	replaced := slices.ContainsFunc(par.Axes, func(a Axis) bool {
-		return a.Parameter == name || instead[a.Parameter] == name || instead[name] == a.Parameter
+		return a.Parameter == name || excludes[a.Parameter] == name || excludes[name] == a.Parameter
 	})
 	if !ok || replaced {
 		return par.Axes
@@ -214,8 +214,8 @@ func (par GridParams) axes(d learners.Description) []Axis {
 }
 
 // scaleOf returns the scale of the data by which V is multiplied in a value "V×"; see Axis.
-func scaleOf(par GridParams, all *validate.Part, classes []string) (scale float64, err error) {
-	y := all.Train.Y
+func scaleOf(par GridParams, data *validate.Part, classes []string) (scale float64, err error) {
+	y := data.Train.Y
 	if par.Task == learners.Classification {
 		if y, err = learners.Signs(y, classes); err != nil {
 			return 0, err
@@ -224,19 +224,19 @@ func scaleOf(par GridParams, all *validate.Part, classes []string) (scale float6
 	n, t := y.Dims()
 	for j := range t {
 		c := mat.Col(nil, j, y)
-		mean, total := numeric.Mean(c, all.Train.Weights), 0.0
+		mean, total := numeric.Mean(c, data.Train.Weights), 0.0
 		scaled := make([]float64, n)
 		for i := range n {
 			w := 1.0
-			if all.Train.Weights != nil {
-				w = all.Train.Weights[i]
+			if data.Train.Weights != nil {
+				w = data.Train.Weights[i]
 			}
 			c[i] -= mean
 			scaled[i] = w * c[i]
 			total += w
 		}
 		if par.Learner == "lasso" {
-			x, err := numeric.PointsOf(all.Train.X)
+			x, err := numeric.PointsOf(data.Train.X)
 			if err != nil {
 				return 0, fmt.Errorf("tuning: x: %w", err)
 			}
@@ -293,10 +293,10 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 		return err
 	}
 	if len(devices) > len(r.Devices) { // repeat the fits that exceeded their share of the memory, one at a time on each device
-		left := slices.DeleteFunc(slices.Clone(fits), func(f *gridFit) bool {
+		retries := slices.DeleteFunc(slices.Clone(fits), func(f *gridFit) bool {
 			return !errors.Is(f.err, backend.ErrMemory) && !errors.As(f.err, new(*solvers.BudgetError))
 		})
-		if err := par.fitAll(ctx, r, left, splits); err != nil {
+		if err := par.fitAll(ctx, r, retries, splits); err != nil {
 			return err
 		}
 	}
@@ -314,12 +314,12 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 	if len(fits) == 0 {
 		return nil
 	}
-	var of []int
+	var folds []int
 	for _, f := range fits {
-		of = append(of, f.fold)
+		folds = append(folds, f.fold)
 	}
 	seconds := make([]float64, len(fits))
-	err := r.Each(ctx, splits, of, func(ctx context.Context, v validate.Fit) error {
+	err := r.Each(ctx, splits, folds, func(ctx context.Context, v validate.Fit) error {
 		f, start := fits[v.Number], time.Now()
 		s := f.setting
 		s.scores[f.fold], s.totals[f.fold], f.err = par.evaluate(ctx, s, v)
@@ -329,11 +329,11 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 	for k, f := range fits {
 		f.setting.Seconds += seconds[k]
 	}
-	if failed := (*validate.FitError)(nil); errors.As(err, &failed) && ctx.Err() == nil {
+	if fitErr := (*validate.FitError)(nil); errors.As(err, &fitErr) && ctx.Err() == nil {
 		if par.Criterion == Evidence { // for Evidence the model is fitted to all samples
-			return failed.Err
+			return fitErr.Err
 		}
-		return fmt.Errorf("%w; in the fit without fold %d of %d", failed.Err, of[failed.Fit]+1, par.Folds)
+		return fmt.Errorf("%w; in the fit without fold %d of %d", fitErr.Err, folds[fitErr.Fit]+1, par.Folds)
 	}
 	return err
 }
@@ -384,7 +384,7 @@ func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) 
 }
 
 func (s *Setting) finish(par GridParams) {
-	figure := func(sum, total float64) float64 {
+	score := func(sum, total float64) float64 {
 		if v := sum / total; par.Task == learners.Classification || par.Criterion == Evidence {
 			return v
 		}
@@ -394,9 +394,9 @@ func (s *Setting) finish(par GridParams) {
 	var scores []float64
 	for k, v := range s.scores {
 		sum, total = sum+v, total+s.totals[k]
-		scores = append(scores, figure(v, s.totals[k]))
+		scores = append(scores, score(v, s.totals[k]))
 	}
-	s.Score, s.SD = figure(sum, total), validate.NewSummary(scores).SD
+	s.Score, s.SD = score(sum, total), validate.NewSummary(scores).SD
 	if s.Err != nil || math.IsNaN(s.Score) {
 		s.Score, s.SD = math.Inf(1), 0
 	}

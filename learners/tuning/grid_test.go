@@ -144,11 +144,11 @@ func TestGridOfALearner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	every := make([]int, data.Len())
-	for i := range every {
-		every[i] = i
+	allRows := make([]int, data.Len())
+	for i := range allRows {
+		allRows[i] = i
 	}
-	p, err := data.Split(every, every)
+	p, err := data.Split(allRows, allRows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestGridOfALearner(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := learners.PartsOf(m).Coef
-		if none := w.At(0, 0) == 0 && w.At(1, 0) == 0; none != (i == 0) {
+		if allZero := w.At(0, 0) == 0 && w.At(1, 0) == 0; allZero != (i == 0) {
 			t.Errorf("λ = %s: weights %v, %v", s.Parameters["lambda"], w.At(0, 0), w.At(1, 0))
 		}
 	}
@@ -177,8 +177,8 @@ func TestGridRefuses(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	var wrong *learners.ParameterError
-	if _, err := tuning.SearchGrid(t.Context(), r, tuning.GridParams{Learner: "lasso", Axes: []tuning.Axis{{Parameter: "lambda", Values: []string{"-1"}}}}); !errors.As(err, &wrong) {
+	var paramErr *learners.ParameterError
+	if _, err := tuning.SearchGrid(t.Context(), r, tuning.GridParams{Learner: "lasso", Axes: []tuning.Axis{{Parameter: "lambda", Values: []string{"-1"}}}}); !errors.As(err, &paramErr) {
 		t.Errorf("λ = -1: %v", err)
 	}
 	settings, err := tuning.SearchGrid(t.Context(), r, tuning.GridParams{Learner: "l0", Axes: []tuning.Axis{{Parameter: "support", Values: []string{"9"}}}})

@@ -14,17 +14,17 @@ import (
 // folds computes the scores by k-fold cross-validation: for each fold, it solves a path of λ on the
 // samples of the other folds. A λ has a score only if it has a solution for every fold.
 func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
-	var live []int
+	var usedRows []int
 	for i := range p.Y.Rows {
 		if p.Weights == nil || p.Weights[i] > 0 {
-			live = append(live, i)
+			usedRows = append(usedRows, i)
 		}
 	}
-	parted := s.par.Folds
-	if len(live) < parted {
-		return nil, message.Errorf("tuning: %s cannot be divided into %d folds: {$folds}", count.Of(len(live), "sample"), parted)
+	numFolds := s.par.Folds
+	if len(usedRows) < numFolds {
+		return nil, message.Errorf("tuning: %s cannot be divided into %d folds: {$folds}", count.Of(len(usedRows), "sample"), numFolds)
 	}
-	fold, err := validate.Folds(len(live), parted, nil, s.par.Seed)
+	fold, err := validate.Folds(len(usedRows), numFolds, nil, s.par.Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -33,30 +33,30 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	for i, l := range s.par.Lambdas {
 		points[i].Lambda = l
 	}
-	weights, errors := make([]float64, parted), make([][]Point, parted)
-	report := parts(parted, j.inside)
-	err = pool.Each(j.devices, parted, func(dev backend.Device, i int) (err error) {
-		k := parted - 1 - i // solve the last folds first: they have the most training samples, and an error then states the largest memory
-		rest, held := splits(k)
-		for _, rows := range [][]int{rest, held} {
+	weights, foldPoints := make([]float64, numFolds), make([][]Point, numFolds)
+	report := splitProgress(numFolds, j.progress)
+	err = pool.Each(j.devices, numFolds, func(dev backend.Device, i int) (err error) {
+		k := numFolds - 1 - i // solve the last folds first: they have the most training samples, and an error then states the largest memory
+		train, test := splits(k)
+		for _, rows := range [][]int{train, test} {
 			for i, row := range rows {
-				rows[i] = live[row]
+				rows[i] = usedRows[row]
 			}
 		}
-		errors[k] = make([]Point, len(points))
-		weights[k], err = s.fold(dev, p, rest, held, errors[k], report(k))
+		foldPoints[k] = make([]Point, len(points))
+		weights[k], err = s.fold(dev, p, train, test, foldPoints[k], report(k))
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	total := 0.0
-	for k, of := range errors {
+	for k, inFold := range foldPoints {
 		total += weights[k]
-		for i, at := range of {
-			points[i].Score += at.Score
-			if at.Err != nil {
-				points[i].Err = at.Err
+		for i, point := range inFold {
+			points[i].Score += point.Score
+			if point.Err != nil {
+				points[i].Err = point.Err
 			}
 		}
 	}
@@ -71,29 +71,29 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 
 // fold sets the Score of each point to the weighted sum of squared errors on the held-out rows. It
 // returns the sum of the weights of these rows.
-func (s *search) fold(dev backend.Device, p solvers.Problem, rest, held []int, points []Point, report func(solvers.Progress)) (float64, error) {
+func (s *search) fold(dev backend.Device, p solvers.Problem, train, test []int, points []Point, report func(solvers.Progress)) (float64, error) {
 	q := p
 	x := pointsOf(p)
-	of, other := x.Take(rest), x.Take(held)
-	q.X, q.Sparse, q.Y = of.Dense, of.Sparse, rowsOf(p.Y, rest)
+	trainX, testX := x.Take(train), x.Take(test)
+	q.X, q.Sparse, q.Y = trainX.Dense, trainX.Sparse, rowsOf(p.Y, train)
 	weight := func(int) float64 { return 1 }
 	if p.Weights != nil {
 		weight = func(i int) float64 { return p.Weights[i] }
-		q.Weights = make([]float64, len(rest))
-		for i, r := range rest {
+		q.Weights = make([]float64, len(train))
+		for i, r := range train {
 			q.Weights[i] = p.Weights[r]
 		}
 	}
-	solved, err := solvers.SolvePath(s.ctx, dev, q, s.par.Lambdas, solvers.PathParams{Memory: s.par.Memory, Progress: report})
+	solutions, err := solvers.SolvePath(s.ctx, dev, q, s.par.Lambdas, solvers.PathParams{Memory: s.par.Memory, Progress: report})
 	if err != nil {
 		return 0, err
 	}
-	values, err := pathValues(s.ctx, dev, q, solved, other)
+	values, err := pathValues(s.ctx, dev, q, solutions, testX)
 	if err != nil {
 		return 0, err
 	}
 	total := 0.0
-	for i, r := range held {
+	for i, r := range test {
 		w := weight(r)
 		total += w
 		for l := range points {
@@ -103,9 +103,9 @@ func (s *search) fold(dev backend.Device, p solvers.Problem, rest, held []int, p
 			}
 		}
 	}
-	for l, at := range solved {
-		if at.Err != nil {
-			points[l].Err = at.Err
+	for l, solution := range solutions {
+		if solution.Err != nil {
+			points[l].Err = solution.Err
 		}
 	}
 	return total, nil

@@ -38,11 +38,11 @@ func kernelsOf(k kernels.Kernel, vary []string, reach float64, steps int) ([]ker
 	}
 	var list []kernels.Kernel
 	for _, x := range s.line(steps) {
-		at, err := s.at(x)
+		kernel, err := s.kernelAt(x)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, at)
+		list = append(list, kernel)
 	}
 	return list, nil
 }
@@ -54,10 +54,10 @@ func kernelsOf(k kernels.Kernel, vary []string, reach float64, steps int) ([]ker
 func (s *search) golden() error {
 	s.planned = max(s.steps(15), 7)
 	coarse := max(5, s.planned/3)
-	at, list := make([]float64, coarse), make([][]float64, coarse)
-	for i := range at {
-		at[i] = (2*float64(i)/float64(coarse-1) - 1) * elementary.Log(s.space.reach)
-		list[i] = at[i : i+1]
+	logFactors, list := make([]float64, coarse), make([][]float64, coarse)
+	for i := range logFactors {
+		logFactors[i] = (2*float64(i)/float64(coarse-1) - 1) * elementary.Log(s.space.reach)
+		list[i] = logFactors[i : i+1]
 	}
 	scores, err := s.tryAll(list)
 	if err != nil {
@@ -69,11 +69,11 @@ func (s *search) golden() error {
 			best = i
 		}
 	}
-	const part = 0.6180339887498949
-	low, high := at[max(best-1, 0)], at[min(best+1, coarse-1)]
-	x1, x2 := high-part*(high-low), low+part*(high-low)
+	const ratio = 0.6180339887498949
+	low, high := logFactors[max(best-1, 0)], logFactors[min(best+1, coarse-1)]
+	x1, x2 := high-ratio*(high-low), low+ratio*(high-low)
 	f1, f2 := math.NaN(), math.NaN() // NaN means not computed yet
-	for s.made < s.planned {
+	for s.finished < s.planned {
 		if math.IsNaN(f1) {
 			f1, err = s.try([]float64{x1})
 		} else {
@@ -87,10 +87,10 @@ func (s *search) golden() error {
 		}
 		if f1 <= f2 {
 			high, x2, f2 = x2, x1, f1
-			x1, f1 = high-part*(high-low), math.NaN()
+			x1, f1 = high-ratio*(high-low), math.NaN()
 		} else {
 			low, x1, f1 = x1, x2, f2
-			x2, f2 = low+part*(high-low), math.NaN()
+			x2, f2 = low+ratio*(high-low), math.NaN()
 		}
 	}
 	return nil

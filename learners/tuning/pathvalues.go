@@ -16,20 +16,20 @@ func pointsOf(p solvers.Problem) numeric.Points {
 	return numeric.DensePoints(p.X)
 }
 
-// pathValues returns the x.Rows×(t·len(solved)) predictions at the rows of x by all solutions of a path of p,
-// with t columns for each solution. The predictions for a point of the path with an error are meaningless.
-func pathValues(ctx context.Context, dev backend.Device, p solvers.Problem, solved []solvers.PathPoint, x numeric.Points) (backend.Host[float64], error) {
+// pathValues returns the predictions at the rows of x by all solutions of a path of p, with t columns
+// for each solution. The predictions of a solution with an error are meaningless.
+func pathValues(ctx context.Context, dev backend.Device, p solvers.Problem, solutions []solvers.PathPoint, x numeric.Points) (backend.Host[float64], error) {
 	t := p.Y.Cols
-	out := backend.NewHost[float64](x.Rows, len(solved)*t)
-	coefs := backend.NewHost[float64](p.Y.Rows, len(solved)*t)
+	out := backend.NewHost[float64](x.Rows, len(solutions)*t)
+	coefs := backend.NewHost[float64](p.Y.Rows, len(solutions)*t)
 	linear := false
-	for l, at := range solved {
-		from := at.Alpha
-		if at.Err == nil && at.Coef.Data != nil {
-			linear, from = true, at.Coef
+	for l, solution := range solutions {
+		from := solution.Alpha
+		if solution.Err == nil && solution.Coef.Data != nil {
+			linear, from = true, solution.Coef
 		}
-		if at.Err == nil && linear && coefs.Rows != from.Rows {
-			coefs = backend.NewHost[float64](from.Rows, len(solved)*t)
+		if solution.Err == nil && linear && coefs.Rows != from.Rows {
+			coefs = backend.NewHost[float64](from.Rows, len(solutions)*t)
 		}
 		for i := range from.Rows {
 			copy(coefs.Row(i)[l*t:(l+1)*t], from.Row(i))
@@ -40,7 +40,7 @@ func pathValues(ctx context.Context, dev backend.Device, p solvers.Problem, solv
 		if err == nil {
 			out, err = line.Evaluate(ctx, coefs, numeric.First(x.Dense))
 		}
-		return addIntercepts(out, solved), err
+		return addIntercepts(out, solutions), err
 	}
 	b := dev.F64().With(ctx, nil)
 	result, err := b.New(out.Rows, out.Cols)
@@ -69,14 +69,14 @@ func pathValues(ctx context.Context, dev backend.Device, p solvers.Problem, solv
 	if ctx.Err() != nil {
 		return out, context.Cause(ctx)
 	}
-	return addIntercepts(out, solved), nil
+	return addIntercepts(out, solutions), nil
 }
 
-func addIntercepts(out backend.Host[float64], solved []solvers.PathPoint) backend.Host[float64] {
-	for l, at := range solved {
-		for j, v := range at.Intercept {
+func addIntercepts(out backend.Host[float64], solutions []solvers.PathPoint) backend.Host[float64] {
+	for l, solution := range solutions {
+		for j, v := range solution.Intercept {
 			for i := range out.Rows {
-				out.Row(i)[l*len(at.Intercept)+j] += v
+				out.Row(i)[l*len(solution.Intercept)+j] += v
 			}
 		}
 	}

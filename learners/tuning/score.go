@@ -8,35 +8,35 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// closer is the number of additional λ that are tried between the two neighbors of the best λ.
-const closer = 6
+// numRefined is the number of additional λ that are tried between the two neighbors of the best λ.
+const numRefined = 6
 
 // score returns the points of one kernel, one for each λ.
 func (s *search) score(p solvers.Problem, j job) ([]Point, error) {
 	if s.par.Criterion == KFold {
 		return s.folds(p, j)
 	}
-	tries := len(s.par.Lambdas)
-	if s.narrow {
-		tries += closer
+	numLambdas := len(s.par.Lambdas)
+	if s.refine {
+		numLambdas += numRefined
 	}
 	path, err := solvers.NewPath(s.ctx, j.devices[0], p, solvers.PathParams{
-		Lambdas: tries, LeaveOneOut: s.par.Criterion == LeaveOneOut,
-		Memory: s.par.Memory, Progress: j.inside,
+		Lambdas: numLambdas, LeaveOneOut: s.par.Criterion == LeaveOneOut,
+		Memory: s.par.Memory, Progress: j.progress,
 	})
 	if err != nil {
 		return nil, err
 	}
 	defer path.Close()
-	points, err := s.at(path, s.par.Lambdas)
-	if err != nil || !s.narrow {
+	points, err := s.pointsAt(path, s.par.Lambdas)
+	if err != nil || !s.refine {
 		return points, err
 	}
-	more, err := s.at(path, between(points))
+	refined, err := s.pointsAt(path, between(points))
 	if err != nil {
 		return nil, err
 	}
-	points = append(points, more...)
+	points = append(points, refined...)
 	slices.SortFunc(points, func(a, b Point) int {
 		if a.Lambda < b.Lambda {
 			return -1
@@ -46,16 +46,16 @@ func (s *search) score(p solvers.Problem, j job) ([]Point, error) {
 	return points, nil
 }
 
-func (s *search) at(path *solvers.Path, lambdas []float64) ([]Point, error) {
-	solved, err := path.At(s.ctx, lambdas)
+func (s *search) pointsAt(path *solvers.Path, lambdas []float64) ([]Point, error) {
+	solutions, err := path.At(s.ctx, lambdas)
 	if err != nil {
 		return nil, err
 	}
-	points := make([]Point, len(solved))
-	for i, at := range solved {
-		points[i] = Point{Lambda: at.Lambda, Score: at.Score(), Err: at.Err}
-		if s.par.Criterion == Evidence && at.Err == nil {
-			points[i].Score = -at.Evidence / s.samples()
+	points := make([]Point, len(solutions))
+	for i, solution := range solutions {
+		points[i] = Point{Lambda: solution.Lambda, Score: solution.Score(), Err: solution.Err}
+		if s.par.Criterion == Evidence && solution.Err == nil {
+			points[i].Score = -solution.Evidence / s.samples()
 		}
 		if math.IsNaN(points[i].Score) {
 			points[i].Score = math.Inf(1)
@@ -92,16 +92,16 @@ func between(points []Point) []float64 {
 	for _, side := range []int{-1, 1} {
 		if next := best + side; next >= 0 && next < len(points) && points[next].Lambda > 0 && points[best].Lambda > 0 {
 			low, high := points[best].Lambda, points[next].Lambda
-			list = append(list, solvers.Lambdas(low, high, closer/2+2)[1:closer/2+1]...)
+			list = append(list, solvers.Lambdas(low, high, numRefined/2+2)[1:numRefined/2+1]...)
 		}
 	}
 	return list
 }
 
 func rowsOf(h backend.Host[float64], rows []int) backend.Host[float64] {
-	part := backend.NewHost[float64](len(rows), h.Cols)
+	selected := backend.NewHost[float64](len(rows), h.Cols)
 	for i, r := range rows {
-		copy(part.Row(i), h.Row(r))
+		copy(selected.Row(i), h.Row(r))
 	}
-	return part
+	return selected
 }

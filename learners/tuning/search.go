@@ -131,19 +131,19 @@ func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) erro
 	if r == nil || len(r.Trials) == 0 {
 		return errors.New("tuning: the result has no trials: it was not made by Search")
 	}
-	type place struct{ trial, point int }
-	var list []place
+	type candidate struct{ trial, point int }
+	var list []candidate
 	for i, t := range r.Trials {
 		for k, p := range t.Points {
 			if p.Err == nil && !math.IsInf(p.Score, 0) && !math.IsNaN(p.Score) {
-				list = append(list, place{i, k})
+				list = append(list, candidate{i, k})
 			}
 		}
 	}
 	point := func(i int) *Point { return &r.Trials[list[i].trial].Points[list[i].point] }
-	score := func(p place) float64 { return r.Trials[p.trial].Points[p.point].Score }
-	slices.SortStableFunc(list, func(a, b place) int { return cmp.Compare(score(a), score(b)) })
-	at, warning, err := attempt.Candidates{
+	score := func(p candidate) float64 { return r.Trials[p.trial].Points[p.point].Score }
+	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(score(a), score(b)) })
+	index, warning, err := attempt.Candidates{
 		Len: len(list),
 		Name: func(i int) string {
 			return fmt.Sprintf("kernel %v, lambda %.4g", r.Trials[list[i].trial].Kernel, point(i).Lambda)
@@ -158,8 +158,8 @@ func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) erro
 		},
 	}.First()
 	if err == nil {
-		r.Warning, r.Best = cmp.Or(warning, r.Warning), list[at].trial
-		r.Trials[r.Best].bestPoint = list[at].point
+		r.Warning, r.Best = cmp.Or(warning, r.Warning), list[index].trial
+		r.Trials[r.Best].bestPoint = list[index].point
 	}
 	return err
 }
@@ -184,13 +184,13 @@ func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Para
 	if err != nil {
 		return nil, err
 	}
-	narrow := par.Lambdas == nil && par.Criterion != KFold
+	refine := par.Lambdas == nil && par.Criterion != KFold
 	if par.Lambdas == nil {
 		if par.Lambdas, err = defaultLambdas(p); err != nil {
 			return nil, err
 		}
 	}
-	s := &search{ctx: ctx, dev: dev, p: p, par: par, narrow: narrow, space: space, res: &Result{Params: par}}
+	s := &search{ctx: ctx, dev: dev, p: p, par: par, refine: refine, space: space, res: &Result{Params: par}}
 	s.progress = run.NewProgress(func(stage string, fraction float64) {
 		if par.Progress != nil {
 			par.Progress(solvers.Progress{Stage: stage, Fraction: fraction})
@@ -217,7 +217,7 @@ func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Para
 		return nil, err
 	}
 	if len(s.res.Trials) == 0 {
-		return nil, s.last
+		return nil, s.lastErr
 	}
 	for i, t := range s.res.Trials {
 		if t.Score() < s.res.Score() {
@@ -288,9 +288,9 @@ func defaultLambdas(p solvers.Problem) ([]float64, error) {
 	if err := p.Kernel.Check(x.Cols); err != nil {
 		return nil, fmt.Errorf("tuning: %w", err)
 	}
-	every := max(1, x.Rows/1000)
+	stride := max(1, x.Rows/1000)
 	mean, n := 0.0, 0.0
-	for i := 0; i < x.Rows; i += every {
+	for i := 0; i < x.Rows; i += stride {
 		mean += x.Diag(p.Kernel, i)
 		n++
 	}
@@ -302,25 +302,25 @@ func defaultLambdas(p solvers.Problem) ([]float64, error) {
 }
 
 type search struct {
-	ctx    context.Context
-	dev    backend.Device
-	p      solvers.Problem
-	par    Params
-	space  *space
-	res    *Result
-	narrow bool  // whether more λ near the best λ are tried
-	last   error // the error of the last kernel that was skipped
+	ctx     context.Context
+	dev     backend.Device
+	p       solvers.Problem
+	par     Params
+	space   *space
+	res     *Result
+	refine  bool  // whether more λ near the best λ are tried
+	lastErr error // the error of the last kernel that was skipped
 
-	planned, made int // number of planned trials, and of finished trials
-	progress      *run.Progress
+	planned, finished int // number of planned trials, and of finished trials
+	progress          *run.Progress
 }
 
-// steps returns par.Steps, or the argument standard if par.Steps is 0.
-func (s *search) steps(standard int) int {
+// steps returns par.Steps, or the argument defaultSteps if par.Steps is 0.
+func (s *search) steps(defaultSteps int) int {
 	if s.par.Steps > 0 {
 		return s.par.Steps
 	}
-	return standard
+	return defaultSteps
 }
 
 // try returns the score of one kernel, computed by tryAll.
@@ -332,7 +332,7 @@ func (s *search) try(x []float64) (float64, error) {
 	return scores[0], nil
 }
 
-// inside reports q, the progress of one of the planned trials, as progress of the search.
-func (s *search) inside(q solvers.Progress) {
-	s.progress.Report("tune", (float64(s.made)+q.Fraction)/float64(max(s.planned, s.made+1)))
+// reportTrial reports q, the progress of one of the planned trials, as progress of the search.
+func (s *search) reportTrial(q solvers.Progress) {
+	s.progress.Report("tune", (float64(s.finished)+q.Fraction)/float64(max(s.planned, s.finished+1)))
 }

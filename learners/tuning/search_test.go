@@ -45,8 +45,8 @@ func device(t *testing.T, name string) backend.Device {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if now, _ := dev.InUse(); now != 0 {
-			t.Errorf("%d bytes are left on the device", now)
+		if inUse, _ := dev.InUse(); inUse != 0 {
+			t.Errorf("%d bytes are left on the device", inUse)
 		}
 		dev.Close()
 	})
@@ -57,7 +57,7 @@ func device(t *testing.T, name string) backend.Device {
 // whose error is close to the noise, and that the score of this kernel agrees with a separate
 // computation.
 func TestSearchFinds(t *testing.T) {
-	for name, opened := range map[string]string{"best": "cpu", "ref": "ref"} {
+	for name, backendName := range map[string]string{"best": "cpu", "ref": "ref"} {
 		for _, criterion := range []tuning.Criterion{tuning.LeaveOneOut, tuning.GCV, tuning.KFold, tuning.Evidence} {
 			for _, strategy := range []tuning.Strategy{tuning.Grid, tuning.Golden, tuning.Bayes, tuning.Gradient} {
 				if strategy == tuning.Gradient && criterion != tuning.Evidence {
@@ -68,8 +68,8 @@ func TestSearchFinds(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%s/%s", name, criterion, strategy), func(t *testing.T) {
 					p := wave(t, 80, 1)
-					told := 0.0
-					dev := device(t, opened)
+					reported := 0.0
+					dev := device(t, backendName)
 					steps := 9
 					if strategy == tuning.Gradient {
 						steps = 0
@@ -77,17 +77,17 @@ func TestSearchFinds(t *testing.T) {
 					res, err := tuning.Search(context.Background(), dev, p, tuning.Params{
 						Criterion: criterion, Strategy: strategy, Steps: steps, Seed: 1,
 						Progress: func(q solvers.Progress) {
-							if q.Fraction < told || q.Fraction > 1 {
-								t.Errorf("progress from %v to %v", told, q.Fraction)
+							if q.Fraction < reported || q.Fraction > 1 {
+								t.Errorf("progress from %v to %v", reported, q.Fraction)
 							}
-							told = q.Fraction
+							reported = q.Fraction
 						},
 					})
 					if err != nil {
 						t.Fatal(err)
 					}
-					if told != 1 {
-						t.Errorf("progress ends with %v", told)
+					if reported != 1 {
+						t.Errorf("progress ends with %v", reported)
 					}
 					if strategy != tuning.Gradient && len(res.Trials) != 9 || !slices.Equal(res.Params.Vary, []string{"sigma"}) {
 						t.Errorf("%d trials of %v", len(res.Trials), res.Params.Vary)
@@ -96,8 +96,8 @@ func TestSearchFinds(t *testing.T) {
 						if trial.Score() < res.Score() {
 							t.Errorf("trial %v has the score %v, the best %v", trial.Kernel, trial.Score(), res.Score())
 						}
-						for i, at := range trial.Points {
-							if at.Score < trial.Score() || i > 0 && at.Lambda <= trial.Points[i-1].Lambda {
+						for i, point := range trial.Points {
+							if point.Score < trial.Score() || i > 0 && point.Lambda <= trial.Points[i-1].Lambda {
 								t.Errorf("the points of %v are not in order, or not worse than the best", trial.Kernel)
 							}
 						}
@@ -143,7 +143,7 @@ func TestKFoldScore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, at := range res.Trials[0].Points { // there are as many folds as samples, so each fold has one sample
+		for i, point := range res.Trials[0].Points { // there are as many folds as samples, so each fold has one sample
 			sum, total := 0.0, 0.0
 			for r := range p.X.Rows {
 				if p.Weights[r] == 0 {
@@ -163,8 +163,8 @@ func TestKFoldScore(t *testing.T) {
 				sum, total = sum+p.Weights[r]*e*e, total+p.Weights[r]
 			}
 			// The tolerance is the rounding error times a condition number of about 10,000.
-			if want := sum / total; math.Abs(at.Score-want) > 1e-9*want {
-				t.Errorf("%v λ=%g: score %v, want %v", k, at.Lambda, at.Score, want)
+			if want := sum / total; math.Abs(point.Score-want) > 1e-9*want {
+				t.Errorf("%v λ=%g: score %v, want %v", k, point.Lambda, point.Score, want)
 			}
 		}
 	}
@@ -173,27 +173,27 @@ func TestKFoldScore(t *testing.T) {
 // TestSearchTriesOnlyTheGivenLambdas checks for each criterion that if a list of λ is given, no
 // other λ is tried, as in scikit-learn's GridSearchCV.
 func TestSearchTriesOnlyTheGivenLambdas(t *testing.T) {
-	given := []float64{10, 0.001, 0.1, 0.1}
+	lambdas := []float64{10, 0.001, 0.1, 0.1}
 	for _, par := range []tuning.Params{
 		{Criterion: tuning.LeaveOneOut}, {Criterion: tuning.GCV}, {Criterion: tuning.KFold},
 		{Criterion: tuning.Evidence}, {Strategy: tuning.Golden}, {Strategy: tuning.Bayes},
 	} {
-		par.Steps, par.Lambdas = 3, given
+		par.Steps, par.Lambdas = 3, lambdas
 		res, err := tuning.Search(context.Background(), device(t, "cpu"), wave(t, 40, 1), par)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, trial := range res.Trials {
-			var tried []float64
-			for _, at := range trial.Points {
-				tried = append(tried, at.Lambda)
+			var got []float64
+			for _, point := range trial.Points {
+				got = append(got, point.Lambda)
 			}
-			if want := []float64{0.001, 0.1, 10}; !slices.Equal(tried, want) {
-				t.Errorf("%s by %s tried %v, want %v", res.Params.Strategy, res.Params.Criterion, tried, want)
+			if want := []float64{0.001, 0.1, 10}; !slices.Equal(got, want) {
+				t.Errorf("%s by %s tried %v, want %v", res.Params.Strategy, res.Params.Criterion, got, want)
 			}
 		}
-		if !slices.Contains(given, res.Lambda()) {
-			t.Errorf("%s by %s chose %v of %v", res.Params.Strategy, res.Params.Criterion, res.Lambda(), given)
+		if !slices.Contains(lambdas, res.Lambda()) {
+			t.Errorf("%s by %s chose %v of %v", res.Params.Strategy, res.Params.Criterion, res.Lambda(), lambdas)
 		}
 	}
 }
@@ -288,9 +288,9 @@ func TestSearchOtherKernels(t *testing.T) {
 
 func TestSearchRefuses(t *testing.T) {
 	p := wave(t, 30, 1)
-	none, bordered, hopeless, zero := p, p, p, p
+	noKernel, bordered, hopeless, zero := p, p, p, p
 	zero.Kernel = kernels.Constant{}
-	none.Kernel = nil
+	noKernel.Kernel = nil
 	bordered.Intercept = true
 	hopeless.Kernel = kernels.Gaussian{Sigma: 1e6}
 	dev := device(t, "cpu")
@@ -299,7 +299,7 @@ func TestSearchRefuses(t *testing.T) {
 		par  tuning.Params
 		want string
 	}{
-		{none, tuning.Params{}, "the kernel is missing"},
+		{noKernel, tuning.Params{}, "the kernel is missing"},
 		{bordered, tuning.Params{Criterion: tuning.Evidence}, "an intercept has no prior"},
 		{p, tuning.Params{Criterion: "aic"}, `no criterion is called "aic"`},
 		{p, tuning.Params{Strategy: "luck"}, `no strategy is called "luck"`},
@@ -370,27 +370,27 @@ func noiseless(n int) solvers.Problem {
 // this point.
 func TestFirstFitTakesThePointThatIsFitted(t *testing.T) {
 	dev := device(t, "cpu")
-	some, all, total := noiseless(150), noiseless(1000), 0
+	searched, fitted, total := noiseless(150), noiseless(1000), 0
 	if required.Few() {
-		all = noiseless(500)
+		fitted = noiseless(500)
 	}
 	for _, par := range []tuning.Params{
 		{Criterion: tuning.LeaveOneOut}, {Criterion: tuning.GCV, Strategy: tuning.Golden}, {Criterion: tuning.KFold}, {Criterion: tuning.Evidence, Strategy: tuning.Gradient},
 	} {
-		p := some
+		p := searched
 		p.Intercept = par.Criterion != tuning.Evidence
 		res, err := tuning.Search(t.Context(), dev, p, par)
 		if err != nil {
 			t.Fatal(err)
 		}
-		before, kernel, lambda := res.Score(), res.Kernel(), res.Lambda()
-		refused := 0
+		searchScore, kernel, lambda := res.Score(), res.Kernel(), res.Lambda()
+		numRefused := 0
 		err = res.FirstFit(func(k kernels.Kernel, l float64) error {
-			q := all
+			q := fitted
 			q.Kernel, q.Lambda, q.Intercept = k, l, p.Intercept
 			_, err := solvers.Solve(t.Context(), dev, q, solvers.Params{Method: solvers.Dual})
 			if err != nil {
-				refused++
+				numRefused++
 			}
 			return err
 		})
@@ -398,26 +398,26 @@ func TestFirstFitTakesThePointThatIsFitted(t *testing.T) {
 			t.Errorf("%s: %v", par.Criterion, err)
 			continue
 		}
-		failed, better := 0, 0
+		numFailed, numBetter := 0, 0
 		for _, trial := range res.Trials {
-			for _, at := range trial.Points {
-				if errors.Is(at.Err, backend.ErrNotPosDef) || errors.As(at.Err, new(*solvers.ConvergenceError)) {
-					failed++
+			for _, point := range trial.Points {
+				if errors.Is(point.Err, backend.ErrNotPosDef) || errors.As(point.Err, new(*solvers.ConvergenceError)) {
+					numFailed++
 				}
-				if at.Score < res.Score() {
-					better++
+				if point.Score < res.Score() {
+					numBetter++
 				}
 			}
 		}
-		if failed < refused || better > 0 || refused > 0 && res.Score() < before {
-			t.Errorf("%s: %d points were refused, of which %d have the reason; %d points are better than the one that was fitted", par.Criterion, refused, failed, better)
+		if numFailed < numRefused || numBetter > 0 || numRefused > 0 && res.Score() < searchScore {
+			t.Errorf("%s: %d points were refused, of which %d have the reason; %d points are better than the one that was fitted", par.Criterion, numRefused, numFailed, numBetter)
 		}
-		named := strings.Contains(res.Warning, fmt.Sprintf("kernel %v, lambda %.4g, was refused", kernel, lambda)) &&
+		warned := strings.Contains(res.Warning, fmt.Sprintf("kernel %v, lambda %.4g, was refused", kernel, lambda)) &&
 			strings.Contains(res.Warning, fmt.Sprintf("kernel %v, lambda %.4g", res.Kernel(), res.Lambda()))
-		if (refused > 0) != named {
-			t.Errorf("%s: %d points were refused, and the warning is %q", par.Criterion, refused, res.Warning)
+		if (numRefused > 0) != warned {
+			t.Errorf("%s: %d points were refused, and the warning is %q", par.Criterion, numRefused, res.Warning)
 		}
-		total += refused
+		total += numRefused
 	}
 	if total == 0 {
 		t.Error("no point was refused: the test shows nothing")
@@ -468,11 +468,11 @@ func TestKernelsThatOverflowAreNoCandidates(t *testing.T) {
 		} else if par.Strategy != tuning.Gradient && len(res.Trials) == 0 || math.IsInf(res.Score(), 0) {
 			t.Errorf("%s, %s: %d kernels have a score, the best %v", par.Criterion, par.Strategy, len(res.Trials), res.Score())
 		}
-		wrong := p
-		wrong.Y = backend.NewHost[float64](20, 1)
-		copy(wrong.Y.Data, p.Y.Data)
-		wrong.Y.Data[6] = math.NaN()
-		if _, err := tuning.Search(t.Context(), dev, wrong, par); err == nil || !strings.Contains(err.Error(), "column 1 is NaN") {
+		withNaN := p
+		withNaN.Y = backend.NewHost[float64](20, 1)
+		copy(withNaN.Y.Data, p.Y.Data)
+		withNaN.Y.Data[6] = math.NaN()
+		if _, err := tuning.Search(t.Context(), dev, withNaN, par); err == nil || !strings.Contains(err.Error(), "column 1 is NaN") {
 			t.Errorf("%s, %s: a target that is NaN: %v", par.Criterion, par.Strategy, err)
 		}
 	}
@@ -496,7 +496,7 @@ func TestGradientThatEndsEarlyWarns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if early := strings.HasPrefix(res.Warning, "the search has not converged within 150 evaluations"); early != (d == 40) {
+		if unconverged := strings.HasPrefix(res.Warning, "the search has not converged within 150 evaluations"); unconverged != (d == 40) {
 			t.Errorf("%d features: the warning is %q", d, res.Warning)
 		}
 	}
@@ -512,20 +512,20 @@ func TestSearchPlans(t *testing.T) {
 			{Steps: 3}, {Criterion: tuning.GCV, Steps: 3}, {Criterion: tuning.KFold, Steps: 3}, {Criterion: tuning.Evidence, Steps: 3},
 			{Strategy: tuning.Golden, Steps: 3}, {Strategy: tuning.Bayes, Steps: 3}, {Criterion: tuning.Evidence, Strategy: tuning.Gradient},
 		} {
-			what := fmt.Sprintf("%s by %s, %d×%d", par.Criterion, par.Strategy, shape[0], shape[1])
+			name := fmt.Sprintf("%s by %s, %d×%d", par.Criterion, par.Strategy, shape[0], shape[1])
 			dev := device(t, "cpu")
 			par.Memory = 1
 			_, err := tuning.Search(t.Context(), dev, p, par)
 			var budget *solvers.BudgetError
 			if !errors.As(err, &budget) {
-				t.Fatalf("%s: %v", what, err)
+				t.Fatalf("%s: %v", name, err)
 			}
 			par.Memory = budget.Needed
 			if _, err := tuning.Search(t.Context(), dev, p, par); err != nil {
-				t.Errorf("%s: %v", what, err)
+				t.Errorf("%s: %v", name, err)
 			}
 			if _, peak := dev.InUse(); peak > budget.Needed || 10*peak < 9*budget.Needed {
-				t.Errorf("%s: took %d bytes, planned %d", what, peak, budget.Needed)
+				t.Errorf("%s: took %d bytes, planned %d", name, peak, budget.Needed)
 			}
 		}
 	}
@@ -538,26 +538,26 @@ func TestSearchOfOneFeature(t *testing.T) {
 	const n = 2400
 	p := wave(t, n, 1)
 	p.Kernel, p.Intercept = kernels.Matern{Nu: 1.5, Sigma: 1}, true
-	wide := p
-	wide.X = backend.NewHost[float64](n, 2)
+	padded := p
+	padded.X = backend.NewHost[float64](n, 2)
 	for i := range n {
-		wide.X.Row(i)[0] = p.X.Row(i)[0]
+		padded.X.Row(i)[0] = p.X.Row(i)[0]
 	}
 	dev := device(t, "cpu")
 	for criterion, folds := range map[tuning.Criterion]int{tuning.LeaveOneOut: 0, tuning.KFold: 2} {
 		var trials [2]tuning.Trial
-		for k, q := range []solvers.Problem{p, wide} {
+		for k, q := range []solvers.Problem{p, padded} {
 			res, err := tuning.Search(t.Context(), dev, q, tuning.Params{Criterion: criterion, Folds: folds, Steps: 1, Lambdas: []float64{0.1, 1}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			trials[k] = res.Trials[0]
 		}
-		for i, at := range trials[0].Points {
+		for i, point := range trials[0].Points {
 			// The tolerance allows for the rounding errors of sums of n terms and a condition
 			// number of at most n/0.1 + 1.
-			if want := trials[1].Points[i].Score; !(math.Abs(at.Score-want) <= 1e5*n*0x1p-52*want) || want == 0 {
-				t.Errorf("%s, λ = %g: score %v, want %v", criterion, at.Lambda, at.Score, want)
+			if want := trials[1].Points[i].Score; !(math.Abs(point.Score-want) <= 1e5*n*0x1p-52*want) || want == 0 {
+				t.Errorf("%s, λ = %g: score %v, want %v", criterion, point.Lambda, point.Score, want)
 			}
 		}
 	}

@@ -58,9 +58,9 @@ func (s *space) positive() []string {
 	return names
 }
 
-// at returns the kernel in which the i-th of the parameters that vary is multiplied by exp(x_i). If
-// x has length 1, x_0 applies to all these parameters.
-func (s *space) at(x []float64) (kernels.Kernel, error) {
+// kernelAt returns the kernel in which the i-th of the parameters that vary is multiplied by
+// exp(x_i). If x has length 1, x_0 applies to all these parameters.
+func (s *space) kernelAt(x []float64) (kernels.Kernel, error) {
 	values := make([]float64, len(s.params))
 	for i, p := range s.params {
 		values[i] = p.Value
