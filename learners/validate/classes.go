@@ -24,8 +24,8 @@ import (
 // list, a label is its own name. Weights apply to all parts of the score except Confusion; nil
 // weights are all 1. The arguments are not modified.
 func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Outcome, weights []float64) (s Score, err error) {
-	defer named(&s, &err)
-	if y = given(y); y == nil {
+	defer wrapError(&s, &err)
+	if y = nilIfEmpty(y); y == nil {
 		return s, errors.New("y is missing")
 	}
 	n, cols := y.Dims()
@@ -54,7 +54,7 @@ func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Out
 			return s, err
 		}
 	}
-	all, err := withLabels(c, y, names)
+	extended, err := withLabels(c, y, names)
 	if err != nil {
 		return s, err
 	}
@@ -62,41 +62,41 @@ func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Out
 	if err != nil {
 		return s, err
 	}
-	s.N, s.Known, s.Classes = n, c, all.Names
-	s.Confusion = make([][]int, all.Len())
+	s.N, s.Known, s.Classes = n, c, extended.Names
+	s.Confusion = make([][]int, extended.Len())
 	for i := range s.Confusion {
-		s.Confusion[i] = make([]int, all.Len())
+		s.Confusion[i] = make([]int, extended.Len())
 	}
 	truth := make([]int, n)
-	right, loss := 0.0, 0.0
+	correct, loss := 0.0, 0.0
 	for i := range n {
-		truth[i] = all.Index(y.At(i, 0))
-		guess := all.Index(o.Values.At(i, 0))
-		if guess < 0 {
+		truth[i] = extended.Index(y.At(i, 0))
+		predicted := extended.Index(o.Values.At(i, 0))
+		if predicted < 0 {
 			return s, fmt.Errorf("prediction: row %d is %v, which is not a class", i+1, o.Values.At(i, 0))
 		}
-		s.Confusion[truth[i]][guess]++
-		if guess == truth[i] {
-			right += weight(i)
+		s.Confusion[truth[i]][predicted]++
+		if predicted == truth[i] {
+			correct += weight(i)
 		}
 		if o.Proba != nil {
 			p := 0.0
-			if at := c.Index(y.At(i, 0)); at >= 0 {
-				p = o.Proba.At(i, at)
+			if column := c.Index(y.At(i, 0)); column >= 0 {
+				p = o.Proba.At(i, column)
 			}
 			loss -= weight(i) * elementary.Log(min(max(p, 0x1p-52), 1-0x1p-52)) / total
 		}
 	}
-	accuracy := right / total
-	s.Accuracy, s.AUC = &accuracy, numeric.Defined(meanAUC(c, all, truth, o, weights))
+	accuracy := correct / total
+	s.Accuracy, s.AUC = &accuracy, numeric.Defined(meanAUC(c, extended, truth, o, weights))
 	if o.Proba != nil {
 		s.LogLoss = &loss
 	}
 	return s, nil
 }
 
-// given returns m, or nil if m is a nil pointer or an empty matrix.
-func given(m mat.Matrix) mat.Matrix {
+// nilIfEmpty returns m, or nil if m is a nil pointer or an empty matrix.
+func nilIfEmpty(m mat.Matrix) mat.Matrix {
 	if d, ok := m.(*mat.Dense); ok && (d == nil || d.IsEmpty()) {
 		return nil
 	}
@@ -105,14 +105,14 @@ func given(m mat.Matrix) mat.Matrix {
 
 // withLabels returns c with further classes for the labels in y that c does not contain.
 func withLabels(c learners.Classes, y mat.Matrix, names []string) (learners.Classes, error) {
-	all := learners.Classes{Labels: slices.Clone(c.Labels), Names: slices.Clone(c.Names)}
+	extended := learners.Classes{Labels: slices.Clone(c.Labels), Names: slices.Clone(c.Names)}
 	n, _ := y.Dims()
 	for i := range n {
 		v := y.At(i, 0)
 		if v-v != 0 {
 			return c, fmt.Errorf("y: row %d, column 1 is %v", i+1, v)
 		}
-		at, found := slices.BinarySearch(all.Labels, v)
+		index, found := slices.BinarySearch(extended.Labels, v)
 		if found {
 			continue
 		}
@@ -120,22 +120,22 @@ func withLabels(c learners.Classes, y mat.Matrix, names []string) (learners.Clas
 		if k := int(v); names != nil && float64(k) == v && k >= 0 && k < len(names) {
 			name = names[k]
 		}
-		all.Labels, all.Names = slices.Insert(all.Labels, at, v), slices.Insert(all.Names, at, name)
+		extended.Labels, extended.Names = slices.Insert(extended.Labels, index, v), slices.Insert(extended.Names, index, name)
 	}
-	return all, nil
+	return extended, nil
 }
 
 // meanAUC returns the AUC of the outcome o, as described for Score.AUC. truth holds the class of
-// each sample as an index into `all`; the columns of o are in the order of the classes c.
-func meanAUC(c, all learners.Classes, truth []int, o Outcome, weights []float64) float64 {
+// each sample as an index into extended; the columns of o are in the order of the classes c.
+func meanAUC(c, extended learners.Classes, truth []int, o Outcome, weights []float64) float64 {
 	scores := o.Proba
 	if scores == nil || c.Len() == 2 && o.Decision != nil {
 		scores = o.Decision
 	}
-	if scores == nil || all.Len() > c.Len() {
+	if scores == nil || extended.Len() > c.Len() {
 		return math.NaN()
 	}
-	of := func(class, column int) float64 {
+	auc := func(class, column int) float64 {
 		positive := make([]bool, len(truth))
 		for i, t := range truth {
 			positive[i] = t == class
@@ -144,11 +144,11 @@ func meanAUC(c, all learners.Classes, truth []int, o Outcome, weights []float64)
 	}
 	if c.Len() == 2 {
 		_, cols := scores.Dims()
-		return of(all.Index(c.Labels[1]), cols-1)
+		return auc(extended.Index(c.Labels[1]), cols-1)
 	}
 	sum := 0.0
 	for j, label := range c.Labels {
-		sum += of(all.Index(label), j) / float64(c.Len())
+		sum += auc(extended.Index(label), j) / float64(c.Len())
 	}
 	return sum
 }
@@ -164,28 +164,28 @@ type ROC struct {
 // empty unless there are positive and negative samples.
 func NewROC(scores []float64, positive []bool, weights []float64) ROC {
 	var order []int
-	all := map[bool]float64{}
+	totals := map[bool]float64{}
 	weight := func(i int) float64 { return weightAt(weights, i) }
 	for i := range scores {
 		if weight(i) > 0 {
 			order = append(order, i)
-			all[positive[i]] += weight(i)
+			totals[positive[i]] += weight(i)
 		}
 	}
-	if all[true] == 0 || all[false] == 0 {
+	if totals[true] == 0 || totals[false] == 0 {
 		return ROC{}
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
 	r := ROC{False: []float64{0}, True: []float64{0}}
 	passed := map[bool]float64{}
-	for seen, i := range order {
+	for k, i := range order {
 		passed[positive[i]] += weight(i)
 		// Samples with equal scores belong to the same point of the curve.
-		if seen+1 < len(order) && scores[order[seen+1]] == scores[i] {
+		if k+1 < len(order) && scores[order[k+1]] == scores[i] {
 			continue
 		}
-		r.True = append(r.True, passed[true]/all[true])
-		r.False = append(r.False, passed[false]/all[false])
+		r.True = append(r.True, passed[true]/totals[true])
+		r.False = append(r.False, passed[false]/totals[false])
 	}
 	return r
 }

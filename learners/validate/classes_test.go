@@ -23,9 +23,9 @@ func TestScoreClassification(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "accuracy", *s.Accuracy, 0.75, 0)
-	near(t, "log loss", *s.LogLoss, 0.6663963989273893, bound)
-	near(t, "AUC", *s.AUC, 0.9083333333333333, bound)
+	checkClose(t, "accuracy", *s.Accuracy, 0.75, 0)
+	checkClose(t, "log loss", *s.LogLoss, 0.6663963989273893, bound)
+	checkClose(t, "AUC", *s.AUC, 0.9083333333333333, bound)
 	if d := cmp.Diff([][]int{{2, 0, 1}, {0, 2, 0}, {1, 0, 2}}, s.Confusion); d != "" || s.N != 8 {
 		t.Errorf("confusion of %d: %s", s.N, d)
 	}
@@ -37,8 +37,8 @@ func TestScoreClassification(t *testing.T) {
 	if s, err = validate.ScoreClassification(two, nil, y, validate.Outcome{Values: pred, Decision: decision}, nil); err != nil {
 		t.Fatal(err)
 	}
-	near(t, "AUC", *s.AUC, 0.8333333333333334, bound)
-	near(t, "accuracy", *s.Accuracy, 4.0/6, bound)
+	checkClose(t, "AUC", *s.AUC, 0.8333333333333334, bound)
+	checkClose(t, "accuracy", *s.Accuracy, 4.0/6, bound)
 	if s.LogLoss != nil {
 		t.Errorf("log loss %v without probabilities", *s.LogLoss)
 	}

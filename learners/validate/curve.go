@@ -19,13 +19,13 @@ type CurvePoint struct {
 	Held, Trained Summary // errors over the folds, on the held-out samples and on the training samples
 }
 
-// LearningCurve returns a point for each fraction p of parts, 0 < p ≤ 1. For each fraction and each
+// LearningCurve returns a point for each of the fractions p, 0 < p ≤ 1. For each fraction and each
 // of k folds, it fits one model to max(1, round(p·n)) of the n samples outside the fold: the first
 // samples in a random order, which is the same for all fractions. LearningCurve calls fitted in the
 // same way as Scores. The error of a fit is a *FitError, whose Fit is i·k + j for fraction i and
 // fold j.
-func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, parts []float64, seed uint64, fitted func(m learners.Model, took time.Duration)) ([]CurvePoint, error) {
-	for _, p := range parts {
+func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, fractions []float64, seed uint64, fitted func(m learners.Model, took time.Duration)) ([]CurvePoint, error) {
+	for _, p := range fractions {
 		if !(p > 0 && p <= 1) {
 			return nil, fmt.Errorf("validate: learning curve: a fraction of the samples must be > 0 and ≤ 1, got %v", p)
 		}
@@ -42,26 +42,26 @@ func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, p
 	if err != nil {
 		return nil, err
 	}
-	division := func(i int) (train, held []int) {
+	split := func(i int) (train, test []int) {
 		for _, row := range order {
 			if fold[row] != i%k {
 				train = append(train, row)
 			} else {
-				held = append(held, row)
+				test = append(test, row)
 			}
 		}
-		return train[:max(1, int(math.Round(parts[i/k]*float64(len(train)))))], held
+		return train[:max(1, int(math.Round(fractions[i/k]*float64(len(train)))))], test
 	}
-	of := make([]int, k*len(parts))
-	for i := range of {
-		of[i] = i
+	divisions := make([]int, k*len(fractions))
+	for i := range divisions {
+		divisions[i] = i
 	}
-	held, trained := make([]float64, len(of)), make([]float64, len(of))
+	testErrors, trainErrors := make([]float64, len(divisions)), make([]float64, len(divisions))
 	fit = observed(fit, fitted)
 	err = r.Each(ctx, func(i int) (train, test []int) {
-		train, test = division(i)
+		train, test = split(i)
 		return train, append(test, train...)
-	}, of, func(ctx context.Context, f Fit) error {
+	}, divisions, func(ctx context.Context, f Fit) error {
 		p := f.Part
 		m, err := fit(ctx, f.Device, p.Train.X, p.Train.Y, f.Options)
 		if err != nil {
@@ -71,7 +71,7 @@ func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, p
 		if err != nil {
 			return err
 		}
-		all, t := p.Test.Y.Dims()
+		total, t := p.Test.Y.Dims()
 		train, _ := p.Train.X.Dims()
 		score := func(from, to int) (float64, error) {
 			var weights []float64
@@ -84,18 +84,18 @@ func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, p
 			}
 			return s.Error(), nil
 		}
-		if held[f.Number], err = score(0, all-train); err == nil {
-			trained[f.Number], err = score(all-train, all)
+		if testErrors[f.Number], err = score(0, total-train); err == nil {
+			trainErrors[f.Number], err = score(total-train, total)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	points := make([]CurvePoint, len(parts))
+	points := make([]CurvePoint, len(fractions))
 	for i := range points {
-		train, _ := division(i * k)
-		points[i] = CurvePoint{N: len(train), Held: NewSummary(held[i*k : (i+1)*k]), Trained: NewSummary(trained[i*k : (i+1)*k])}
+		train, _ := split(i * k)
+		points[i] = CurvePoint{N: len(train), Held: NewSummary(testErrors[i*k : (i+1)*k]), Trained: NewSummary(trainErrors[i*k : (i+1)*k])}
 	}
 	return points, nil
 }

@@ -50,7 +50,7 @@ func TestLearningCurve(t *testing.T) {
 	if points[0].Trained.Mean > 10*0x1p-52 {
 		t.Errorf("one sample is learned with an error of %v", points[0].Trained.Mean)
 	}
-	held, err := validate.KFold(n, folds, nil, 7)
+	splits, err := validate.KFold(n, folds, nil, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +58,8 @@ func TestLearningCurve(t *testing.T) {
 		got    validate.Summary
 		splits validate.Splits
 	}{
-		"held":    {points[2].Held, held},
-		"trained": {points[2].Trained, func(i int) (train, test []int) { train, _ = held(i); return train, train }},
+		"held":    {points[2].Held, splits},
+		"trained": {points[2].Trained, func(i int) (train, test []int) { train, _ = splits(i); return train, train }},
 	} {
 		scores, err := r.Scores(t.Context(), fit, folds, c.splits, nil)
 		if err != nil {
@@ -71,12 +71,12 @@ func TestLearningCurve(t *testing.T) {
 		}
 		// The tolerance allows for sums of n terms of size ≤ 10 in another order, because the
 		// training samples are in another order than here.
-		near(t, name+": mean", c.got.Mean, validate.NewSummary(want).Mean, 100*n*0x1p-52)
-		near(t, name+": deviation", c.got.SD, validate.NewSummary(want).SD, 100*n*0x1p-52)
+		checkClose(t, name+": mean", c.got.Mean, validate.NewSummary(want).Mean, 100*n*0x1p-52)
+		checkClose(t, name+": deviation", c.got.SD, validate.NewSummary(want).SD, 100*n*0x1p-52)
 	}
-	for _, parts := range [][]float64{{0}, {1.5}, {math.NaN()}} {
-		if _, err := r.LearningCurve(t.Context(), fit, folds, parts, 7, nil); err == nil {
-			t.Errorf("parts %v are taken", parts)
+	for _, fractions := range [][]float64{{0}, {1.5}, {math.NaN()}} {
+		if _, err := r.LearningCurve(t.Context(), fit, folds, fractions, 7, nil); err == nil {
+			t.Errorf("fractions %v are accepted", fractions)
 		}
 	}
 }
@@ -106,23 +106,23 @@ func TestImportance(t *testing.T) {
 	if len(drops) != 2 || len(together) != 1 || last != 1 {
 		t.Fatalf("%v %v, progress %v", drops, together, last)
 	}
-	mean, around := mat.Sum(x.ColView(0))/n, 0.0
+	mean, sumSquares := mat.Sum(x.ColView(0))/n, 0.0
 	for i := range n {
-		around += (x.At(i, 0) - mean) * (x.At(i, 0) - mean)
+		sumSquares += (x.At(i, 0) - mean) * (x.At(i, 0) - mean)
 	}
 	rng := rand.New(rand.NewPCG(9, 0))
 	for r := range 3 {
 		want := 0.0
 		for i, from := range rng.Perm(n) {
 			d := x.At(i, 0) - x.At(from, 0)
-			want += d * d / around
+			want += d * d / sumSquares
 		}
 		// The tolerance is for the weights 2 and 0, which have the rounding error of a
 		// well-conditioned system.
 		const bound = 1000 * n * 0x1p-52
-		near(t, "first column", drops[0][r], want, bound)
-		near(t, "second column", drops[1][r], 0, bound)
-		near(t, "both together", together[0][r], want, bound)
+		checkClose(t, "first column", drops[0][r], want, bound)
+		checkClose(t, "second column", drops[1][r], 0, bound)
+		checkClose(t, "both together", together[0][r], want, bound)
 	}
 }
 
@@ -143,11 +143,11 @@ func TestSparseSamplesHaveTheScoresOfDenseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	fit := fitter(t, "kernel-knn", map[string]string{"k": "2", "kernel": "gaussian(sigma=2)"})
 	y := dense.Y
-	type found struct {
+	type results struct {
 		points []validate.CurvePoint
 		drops  [][]float64
 	}
-	of := func(s validate.Samples) (f found) {
+	compute := func(s validate.Samples) (f results) {
 		part, err := s.Split([]int{0}, nil)
 		if err != nil || part.Test.X != nil || reflect.TypeOf(part.Train.X) != reflect.TypeOf(s.X) {
 			t.Fatalf("a part of %T: %T, %v, %v", s.X, part.Train.X, part.Test.X, err)
@@ -166,7 +166,7 @@ func TestSparseSamplesHaveTheScoresOfDenseSamples(t *testing.T) {
 		}
 		return f
 	}
-	if got, want := of(sparse), of(dense); !reflect.DeepEqual(got, want) {
+	if got, want := compute(sparse), compute(dense); !reflect.DeepEqual(got, want) {
 		t.Errorf("sparse %+v, dense %+v", got, want)
 	}
 }

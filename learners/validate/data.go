@@ -68,13 +68,13 @@ func (s Samples) Split(train, test []int) (*Part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("validate: x: %w", err)
 	}
-	take := func(rows []int) Samples {
+	subset := func(rows []int) Samples {
 		if len(rows) == 0 {
 			return Samples{}
 		}
-		return Samples{x.Take(rows).Matrix(), rowsAt(s.Y, rows), chosen(s.Weights, rows), chosen(s.Keys, rows)}
+		return Samples{x.Take(rows).Matrix(), rowsAt(s.Y, rows), elementsAt(s.Weights, rows), elementsAt(s.Keys, rows)}
 	}
-	return &Part{take(train), take(test)}, nil
+	return &Part{subset(train), subset(test)}, nil
 }
 
 // Table is Data with the rows of a table. The statistics of a column, such as its mean and its
@@ -92,19 +92,19 @@ type Table struct {
 	empty   map[string]bool
 }
 
-// NewTable prepares the rows of t. whole is the encoder of a table that includes t; if whole is
-// nil, the encoder is learned from t.
-func NewTable(t *dataset.Table, r dataset.Rules, whole *dataset.Encoder) (*Table, error) {
+// NewTable prepares the rows of t. encoder is the encoder of a table that includes t; if it is nil,
+// NewTable learns an encoder from t.
+func NewTable(t *dataset.Table, r dataset.Rules, encoder *dataset.Encoder) (*Table, error) {
 	rows, weights, err := r.Weighted(t)
 	if err != nil {
 		return nil, err
 	}
-	if whole == nil {
-		if whole, err = dataset.Learn(rows, r); err != nil {
+	if encoder == nil {
+		if encoder, err = dataset.Learn(rows, r); err != nil {
 			return nil, err
 		}
 	}
-	return &Table{Table: rows, Weights: weights, Encoder: whole, rules: r}, nil
+	return &Table{Table: rows, Weights: weights, Encoder: encoder, rules: r}, nil
 }
 
 // Len returns the number of rows.
@@ -115,23 +115,23 @@ func (t *Table) Split(train, test []int) (*Part, error) {
 	if t == nil || t.Encoder == nil {
 		return nil, errors.New("validate: the table was not made by NewTable")
 	}
-	rows, held := t.Select(train), t.Select(test)
-	enc, err := t.Encoder.LearnPart(rows, t.rules)
+	trainRows, testRows := t.Select(train), t.Select(test)
+	enc, err := t.Encoder.LearnPart(trainRows, t.rules)
 	if err != nil {
 		return nil, err
 	}
 	enc.RefuseUnknown = t.Encoder.RefuseUnknown
-	p := &Part{Samples{Weights: chosen(t.Weights, train)}, Samples{Weights: chosen(t.Weights, test)}}
-	if p.Train.X, p.Train.Y, err = encode(enc, rows); err == nil {
-		p.Train.Keys, err = enc.Keys(rows)
+	p := &Part{Samples{Weights: elementsAt(t.Weights, train)}, Samples{Weights: elementsAt(t.Weights, test)}}
+	if p.Train.X, p.Train.Y, err = encode(enc, trainRows); err == nil {
+		p.Train.Keys, err = enc.Keys(trainRows)
 	}
 	if err == nil && len(test) > 0 {
-		p.Test.X, p.Test.Y, err = encode(enc, held)
+		p.Test.X, p.Test.Y, err = encode(enc, testRows)
 	}
 	if err == nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.unknown = dataset.MergeUnknown(t.unknown, enc.Unknown(held))
+		t.unknown = dataset.MergeUnknown(t.unknown, enc.Unknown(testRows))
 		for _, name := range enc.Dropped[len(t.rules.Drop):] {
 			if t.empty == nil {
 				t.empty = map[string]bool{}
@@ -171,23 +171,23 @@ func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
 	if m == nil || m.IsEmpty() {
 		return nil
 	}
-	part := mat.NewDense(len(rows), m.RawMatrix().Cols, nil)
+	selected := mat.NewDense(len(rows), m.RawMatrix().Cols, nil)
 	for i, r := range rows {
-		part.SetRow(i, m.RawRowView(r))
+		selected.SetRow(i, m.RawRowView(r))
 	}
-	return part
+	return selected
 }
 
-// chosen returns the elements of a list at the given indices, or nil for a nil list.
-func chosen[T any](list []T, at []int) []T {
+// elementsAt returns the elements of a list at the given indices, or nil for a nil list.
+func elementsAt[T any](list []T, indices []int) []T {
 	if list == nil {
 		return nil
 	}
-	some := make([]T, len(at))
-	for i, k := range at {
-		some[i] = list[k]
+	selected := make([]T, len(indices))
+	for i, k := range indices {
+		selected[i] = list[k]
 	}
-	return some
+	return selected
 }
 
 // weightAt returns the weight of sample i; nil weights are all 1.

@@ -36,16 +36,16 @@ func TestDependence(t *testing.T) {
 			t.Fatal(err)
 		}
 		for g, values := range p.Grid {
-			moved := mat.DenseCopyOf(x)
+			replaced := mat.DenseCopyOf(x)
 			for i := range n {
-				copy(moved.RawRowView(i)[1:], values)
+				copy(replaced.RawRowView(i)[1:], values)
 			}
-			f, err := m.Predict(t.Context(), dev, moved)
+			f, err := m.Predict(t.Context(), dev, replaced)
 			if c, ok := m.(learners.Classifier); ok {
-				f, err = c.Decision(t.Context(), dev, moved)
+				f, err = c.Decision(t.Context(), dev, replaced)
 			}
 			if c, ok := learners.As[learners.Prober](m); ok {
-				f, err = c.Proba(t.Context(), dev, moved)
+				f, err = c.Proba(t.Context(), dev, replaced)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -56,10 +56,10 @@ func TestDependence(t *testing.T) {
 			}
 			for j := range outputs {
 				want := stat.Mean(mat.Col(nil, j, f), weights)
-				near(t, name, got.At(g, j), want, 4*0x1p-52*math.Abs(want))
+				checkClose(t, name, got.At(g, j), want, 4*0x1p-52*math.Abs(want))
 			}
 		}
-		for what, p := range map[string]validate.DependenceParams{
+		for name, p := range map[string]validate.DependenceParams{
 			"no grid":        {},
 			"a column":       {First: 3, Grid: [][]float64{{1}}},
 			"a width":        {First: 2, Grid: [][]float64{{1, 2}}},
@@ -67,7 +67,7 @@ func TestDependence(t *testing.T) {
 			"weights":        {Grid: [][]float64{{1}}, Weights: weights[1:]},
 		} {
 			if _, err := validate.Dependence(t.Context(), dev, m, x, p); err == nil {
-				t.Errorf("%s: no error", what)
+				t.Errorf("%s: no error", name)
 			}
 		}
 		if _, err := validate.Dependence(t.Context(), dev, nil, x, p); err == nil {
@@ -80,21 +80,21 @@ func TestGrid(t *testing.T) {
 	if got := validate.Grid([]float64{3, 1, 3, 2, 1}); !slices.Equal(got, []float64{1, 2, 3}) {
 		t.Errorf("few values: %v", got)
 	}
-	long := make([]float64, 1001)
-	for i := range long {
-		long[i] = float64(1000 - i)
+	column := make([]float64, 1001)
+	for i := range column {
+		column[i] = float64(1000 - i)
 	}
-	got := validate.Grid(long)
+	got := validate.Grid(column)
 	// The interpolated 5 % quantile of 0 … 1000 is between 49 and 51, the 95 % quantile between 949 and 951.
 	if len(got) != 40 || math.Abs(got[0]-50) > 1 || math.Abs(got[39]-950) > 1 || !slices.IsSorted(got) {
 		t.Errorf("many values: %v", got)
 	}
-	for i := range long {
+	for i := range column {
 		if i > 20 {
-			long[i] = 7
+			column[i] = 7
 		}
 	}
-	if got := validate.Grid(long); len(got) != 22 {
+	if got := validate.Grid(column); len(got) != 22 {
 		t.Errorf("few different values: %v", got)
 	}
 }

@@ -76,22 +76,22 @@ func KFold(n, k int, strata []int, seed uint64) (Splits, error) {
 			last = i / k
 			fold, _ = Folds(n, k, strata, seed+uint64(last)<<32)
 		}
-		of := fold
+		current := fold
 		mu.Unlock()
-		return holdOut(of, i%k)
+		return holdOut(current, i%k)
 	}, nil
 }
 
 // Held returns divisions that each hold out one fold, in the order of the fold numbers, and the
 // number of folds. fold[i] is the fold of sample i.
 func Held(fold []int) (Splits, int) {
-	parts := slices.Compact(slices.Sorted(slices.Values(fold)))
-	return func(i int) (train, test []int) { return holdOut(fold, parts[i]) }, len(parts)
+	numbers := slices.Compact(slices.Sorted(slices.Values(fold)))
+	return func(i int) (train, test []int) { return holdOut(fold, numbers[i]) }, len(numbers)
 }
 
-func holdOut(fold []int, part int) (train, test []int) {
+func holdOut(fold []int, number int) (train, test []int) {
 	for i, f := range fold {
-		if f == part {
+		if f == number {
 			test = append(test, i)
 		} else {
 			train = append(train, i)

@@ -28,18 +28,18 @@ func TestFolds(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				sizes, parts := make([]int, k), map[int][]int{}
+				sizes, strataSizes := make([]int, k), map[int][]int{}
 				for i, f := range fold {
 					sizes[f]++
-					if parts[strata[i]] == nil {
-						parts[strata[i]] = make([]int, k)
+					if strataSizes[strata[i]] == nil {
+						strataSizes[strata[i]] = make([]int, k)
 					}
-					parts[strata[i]][f]++
+					strataSizes[strata[i]][f]++
 				}
 				if slices.Max(sizes)-slices.Min(sizes) > 1 {
 					t.Errorf("%d samples in %d parts: %v", n, k, sizes)
 				}
-				for stratum, sizes := range parts {
+				for stratum, sizes := range strataSizes {
 					if s != nil && slices.Max(sizes)-slices.Min(sizes) > 1 {
 						t.Errorf("stratum %d of %d samples in %d parts: %v", stratum, n, k, sizes)
 					}
@@ -78,8 +78,8 @@ func TestBootstrap(t *testing.T) {
 		t.Error("equal rounds draw different samples, or different rounds draw equal samples")
 	}
 	s := validate.NewSummary([]float64{1, 2, math.NaN(), 6})
-	near(t, "mean", s.Mean, 3, 0)
-	near(t, "sd", s.SD, math.Sqrt(7), 4*0x1p-52)
+	checkClose(t, "mean", s.Mean, 3, 0)
+	checkClose(t, "sd", s.SD, math.Sqrt(7), 4*0x1p-52)
 	if s.N != 3 {
 		t.Errorf("%d scores", s.N)
 	}
@@ -110,9 +110,9 @@ func TestBiasVariance(t *testing.T) {
 	// The mean of h is (d+1)/n. Each of 400 fits has two degrees of freedom, so the relative
 	// standard deviation of the estimate is √(2/800). Five standard deviations are allowed.
 	want := sigma * sigma * 2 / n
-	near(t, "variance", v.Variance, want, 5*math.Sqrt(2.0/800)*want)
-	near(t, "bias²", v.Bias2, 0, 5*math.Sqrt2*want/fits)
-	near(t, "noise", v.Noise, sigma*sigma, 5*math.Sqrt(2.0/n)*sigma*sigma)
+	checkClose(t, "variance", v.Variance, want, 5*math.Sqrt(2.0/800)*want)
+	checkClose(t, "bias²", v.Bias2, 0, 5*math.Sqrt2*want/fits)
+	checkClose(t, "noise", v.Noise, sigma*sigma, 5*math.Sqrt(2.0/n)*sigma*sigma)
 	t.Logf("%+v", v)
 
 	constant := func(context.Context, backend.Device, mat.Matrix, mat.Matrix, learners.Options) (learners.Model, error) {
@@ -126,8 +126,8 @@ func TestBiasVariance(t *testing.T) {
 		d := 3 * (float64(i)/n - 0.5)
 		spread += d * d / n
 	}
-	near(t, "bias² of a constant", v.Bias2, spread, 1e-12)
-	near(t, "variance of a constant", v.Variance, 0, 1e-20)
+	checkClose(t, "bias² of a constant", v.Bias2, spread, 1e-12)
+	checkClose(t, "variance of a constant", v.Variance, 0, 1e-20)
 	if _, err := validate.BiasVariance(t.Context(), dev, constant, 1, draw, learners.Options{}); err == nil {
 		t.Error("one fit is not refused")
 	}

@@ -28,7 +28,7 @@ type ImportanceParams struct {
 // on the n×d samples x with the n×t targets y decreases when the rows of these columns are permuted
 // (Breiman 2001). The score is R², or for classes the accuracy.
 func Importance(ctx context.Context, dev backend.Device, m learners.Model, x mat.Matrix, y *mat.Dense, p ImportanceParams) ([][]float64, error) {
-	figure := func(x mat.Matrix) (float64, error) {
+	score := func(x mat.Matrix) (float64, error) {
 		s, err := scoreModel(ctx, dev, m, p.Options.Classes, x, y, p.Options.Weights)
 		if err != nil {
 			return 0, err
@@ -38,7 +38,7 @@ func Importance(ctx context.Context, dev backend.Device, m learners.Model, x mat
 		}
 		return *s.R2, nil
 	}
-	before, err := figure(x)
+	baseline, err := score(x)
 	if err != nil {
 		return nil, err
 	}
@@ -58,11 +58,11 @@ func Importance(ctx context.Context, dev backend.Device, m learners.Model, x mat
 	first := 0
 	for k, width := range widths {
 		for r := range p.Repeats {
-			after, err := figure(points.Shuffled(rng.Perm(n), first, width).Matrix())
+			shuffled, err := score(points.Shuffled(rng.Perm(n), first, width).Matrix())
 			if err != nil {
 				return nil, err
 			}
-			drops[k] = append(drops[k], before-after)
+			drops[k] = append(drops[k], baseline-shuffled)
 			if p.Options.Progress != nil {
 				p.Options.Progress(solvers.Progress{Stage: "importance", Fraction: float64(k*p.Repeats+r+1) / float64(len(widths)*p.Repeats)})
 			}

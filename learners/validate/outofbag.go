@@ -42,54 +42,54 @@ func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, s
 		return nil, err
 	}
 	n := r.Data.Len()
-	drawn := Bootstrap(n, seed)
-	some := false // whether some round has out-of-bag samples; if n is small, a round may draw all samples
-	for round := 0; round < rounds && !some; round++ {
-		_, test := drawn(round)
-		some = len(test) > 0
+	splits := Bootstrap(n, seed)
+	anyTest := false // whether some round has out-of-bag samples; if n is small, a round may draw all samples
+	for round := 0; round < rounds && !anyTest; round++ {
+		_, test := splits(round)
+		anyTest = len(test) > 0
 	}
-	if !some {
+	if !anyTest {
 		return nil, fmt.Errorf("validate: bootstrap: there are only %s, so that no round leaves a row out", count.Of(n, "row"))
 	}
-	all, err := r.Scores(ctx, fit, rounds+1, func(i int) (train, test []int) {
+	scores, err := r.Scores(ctx, fit, rounds+1, func(i int) (train, test []int) {
 		if i < rounds {
-			return drawn(i)
+			return splits(i)
 		}
-		every := make([]int, n)
-		for i := range every {
-			every[i] = i
+		allRows := make([]int, n)
+		for i := range allRows {
+			allRows[i] = i
 		}
-		return every, every
+		return allRows, allRows
 	}, nil)
 	if err != nil {
 		return nil, err
 	}
-	whole := all[rounds]
-	b := &OutOfBag{Scores: all[:rounds]}
-	wrong, spread := make([]float64, n), make([]moments, n)
+	full := scores[rounds]
+	b := &OutOfBag{Scores: scores[:rounds]}
+	losses, spread := make([]float64, n), make([]moments, n)
 	for round, s := range b.Scores {
 		if s == nil {
 			continue
 		}
-		_, test := drawn(round)
+		_, test := splits(round)
 		for q, i := range test {
-			wrong[i] += s.Loss(q)
+			losses[i] += s.Loss(q)
 			spread[i].add(s.Outcome.Values.RawRowView(q), s.Truth.RawRowView(q))
 		}
 	}
-	counted, total := 0.0, 0.0
+	testWeight, total := 0.0, 0.0
 	for i, m := range spread {
-		w := weightAt(whole.Weights, i)
-		b.Apparent, total = b.Apparent+w*whole.Loss(i), total+w
+		w := weightAt(full.Weights, i)
+		b.Apparent, total = b.Apparent+w*full.Loss(i), total+w
 		if m.n > 0 {
-			bias, variance := m.parts()
-			b.Error, b.Bias2, b.Variance = b.Error+w*wrong[i]/m.n, b.Bias2+w*bias, b.Variance+w*variance
-			counted += w
+			bias, variance := m.biasVariance()
+			b.Error, b.Bias2, b.Variance = b.Error+w*losses[i]/m.n, b.Bias2+w*bias, b.Variance+w*variance
+			testWeight += w
 			b.N++
 		}
 	}
-	b.Error, b.Apparent, b.Bias2, b.Variance = b.Error/counted, b.Apparent/total, b.Bias2/counted, b.Variance/counted
-	if whole.Accuracy == nil {
+	b.Error, b.Apparent, b.Bias2, b.Variance = b.Error/testWeight, b.Apparent/total, b.Bias2/testWeight, b.Variance/testWeight
+	if full.Accuracy == nil {
 		b.Error, b.Apparent = math.Sqrt(b.Error), math.Sqrt(b.Apparent)
 	} else {
 		b.Bias2, b.Variance = math.NaN(), math.NaN()
@@ -116,9 +116,9 @@ func (m *moments) add(predicted, truth []float64) {
 	}
 }
 
-// parts returns the means of (f̄ − y)² and of the variance of f over the targets. Their sum is the
-// mean squared error.
-func (m *moments) parts() (bias, variance float64) {
+// biasVariance returns the means of (f̄ − y)² and of the variance of f over the targets. Their sum
+// is the mean squared error.
+func (m *moments) biasVariance() (bias, variance float64) {
 	for j, f := range m.mean {
 		t := float64(len(m.mean))
 		bias += (f - m.truth[j]) * (f - m.truth[j]) / t

@@ -17,7 +17,7 @@ import (
 // outputs each measure is the mean over the outputs, as in scikit-learn. Every mean and sum is
 // weighted; nil weights are all 1. The arguments are not modified.
 func ScoreRegression(y, pred mat.Matrix, weights []float64) (s Score, err error) {
-	defer named(&s, &err)
+	defer wrapError(&s, &err)
 	hy, err := gonum.Host("y", y)
 	if err != nil {
 		return s, err
@@ -41,14 +41,14 @@ func ScoreRegression(y, pred mat.Matrix, weights []float64) (s Score, err error)
 	for j := range hy.Cols {
 		truth := func(i int) float64 { return hy.Row(i)[j] }
 		var mean, first float64
-		constant, some := true, false
+		constant, hasFirst := true, false
 		for i := range hy.Rows {
 			w := weight(i)
 			if w == 0 {
 				continue
 			}
-			if !some {
-				first, some = truth(i), true
+			if !hasFirst {
+				first, hasFirst = truth(i), true
 			}
 			mean += w * truth(i) / n
 			constant = constant && truth(i) == first
@@ -82,16 +82,16 @@ type sum struct {
 // sums returns the weighted sum of v(0), …, v(n−1). The sums are 0 only if all v(i) are 0, and NaN
 // if some v(i) is not finite.
 func sums(n int, weight, v func(i int) float64) (s sum) {
-	most := 0.0
+	maxAbs := 0.0
 	for i := range n {
 		if weight(i) > 0 {
-			most = max(most, math.Abs(v(i)))
+			maxAbs = max(maxAbs, math.Abs(v(i)))
 		}
 	}
-	if math.IsInf(most, 0) || math.IsNaN(most) {
+	if math.IsInf(maxAbs, 0) || math.IsNaN(maxAbs) {
 		return sum{absolute: math.NaN(), squares: math.NaN()}
 	}
-	_, s.exponent = math.Frexp(most)
+	_, s.exponent = math.Frexp(maxAbs)
 	for i := range n {
 		w := weight(i)
 		if w == 0 {
@@ -116,19 +116,19 @@ func scoreWeights(weights []float64, n int) (weight func(i int) float64, sum flo
 	if err := numeric.CheckWeights(weights, n); err != nil {
 		return nil, 0, err
 	}
-	most := slices.Max(weights)
+	maxWeight := slices.Max(weights)
 	for _, w := range weights {
-		sum += w / most
+		sum += w / maxWeight
 	}
-	return func(i int) float64 { return weights[i] / most }, sum, nil
+	return func(i int) float64 { return weights[i] / maxWeight }, sum, nil
 }
 
-// Functions call `named` with defer. If *err is not nil, `named` sets *s, the result of the
+// Functions call wrapError with defer. If *err is not nil, wrapError sets *s, the result of the
 // function, to zero and adds a prefix to the error.
-func named[S any](s *S, err *error) {
+func wrapError[S any](s *S, err *error) {
 	if *err != nil {
-		var none S
-		*s, *err = none, fmt.Errorf("validate: score: %w", *err)
+		var zero S
+		*s, *err = zero, fmt.Errorf("validate: score: %w", *err)
 	}
 }
 

@@ -39,9 +39,9 @@ func TestScoreRegression(t *testing.T) {
 				t.Fatal(err)
 			}
 			const bound = 16 * 0x1p-52 // a few roundings of numbers near 1
-			near(t, "RMSE", *got.RMSE, test.want.RMSE, bound)
-			near(t, "MAE", *got.MAE, test.want.MAE, bound)
-			near(t, "R2", *got.R2, test.want.R2, bound)
+			checkClose(t, "RMSE", *got.RMSE, test.want.RMSE, bound)
+			checkClose(t, "MAE", *got.MAE, test.want.MAE, bound)
+			checkClose(t, "R2", *got.R2, test.want.R2, bound)
 			if got.N != test.want.N {
 				t.Errorf("N is %d, want %d", got.N, test.want.N)
 			}
@@ -69,18 +69,18 @@ func TestScoreRegression(t *testing.T) {
 // TestScoreScale checks that scores are correct for numbers of any size, also if their squares
 // overflow or underflow.
 func TestScoreScale(t *testing.T) {
-	y, wrong := mat.NewVecDense(3, []float64{0, 1, 2}), mat.NewVecDense(3, []float64{0, 1, 3})
-	flat := mat.NewVecDense(3, []float64{1, 1, 1})
+	y, inexact := mat.NewVecDense(3, []float64{0, 1, 2}), mat.NewVecDense(3, []float64{0, 1, 3})
+	constant := mat.NewVecDense(3, []float64{1, 1, 1})
 	for _, scale := range []float64{1e-300, 1e-170, 1, 1e170, 1e300} {
 		for _, test := range []struct {
 			name    string
 			y, pred *mat.VecDense
 			want    figures // the expected values at scale 1
 		}{
-			{"wrong", y, wrong, figures{RMSE: math.Sqrt(1.0 / 3), MAE: 1.0 / 3, R2: 0.5, N: 3}},
+			{"wrong", y, inexact, figures{RMSE: math.Sqrt(1.0 / 3), MAE: 1.0 / 3, R2: 0.5, N: 3}},
 			{"exact", y, y, figures{R2: 1, N: 3}},
-			{"constant, wrong", flat, wrong, figures{RMSE: math.Sqrt(5.0 / 3), MAE: 1, N: 3}},
-			{"constant, exact", flat, flat, figures{R2: 1, N: 3}},
+			{"constant, wrong", constant, inexact, figures{RMSE: math.Sqrt(5.0 / 3), MAE: 1, N: 3}},
+			{"constant, exact", constant, constant, figures{R2: 1, N: 3}},
 		} {
 			var a, b mat.VecDense
 			a.ScaleVec(scale, test.y)
@@ -91,10 +91,10 @@ func TestScoreScale(t *testing.T) {
 				continue
 			}
 			const bound = 16 * 0x1p-52 // a few roundings of numbers near 1
-			what := fmt.Sprintf("%s × %g: ", test.name, scale)
-			near(t, what+"RMSE", *got.RMSE/scale, test.want.RMSE, bound)
-			near(t, what+"MAE", *got.MAE/scale, test.want.MAE, bound)
-			near(t, what+"R2", *got.R2, test.want.R2, bound)
+			label := fmt.Sprintf("%s × %g: ", test.name, scale)
+			checkClose(t, label+"RMSE", *got.RMSE/scale, test.want.RMSE, bound)
+			checkClose(t, label+"MAE", *got.MAE/scale, test.want.MAE, bound)
+			checkClose(t, label+"R2", *got.R2, test.want.R2, bound)
 		}
 	}
 	// An error whose square underflows is not rounded to 0.

@@ -80,25 +80,25 @@ func (r Runner) Each(ctx context.Context, splits Splits, divisions []int, use fu
 	if r.Options.Progress != nil {
 		report = run.Parts(len(divisions), func(fraction float64) { r.Options.Progress(solvers.Progress{Stage: "models", Fraction: fraction}) })
 	}
-	atOnce := int64(min(len(r.Devices), len(divisions)))
+	concurrent := int64(min(len(r.Devices), len(divisions)))
 	var mu sync.Mutex
 	return pool.Each(r.Devices, len(divisions), func(dev backend.Device, k int) error {
 		mu.Lock()
-		part := parts[divisions[k]]
+		loadPart := parts[divisions[k]]
 		mu.Unlock()
-		p, err := part()
-		done := report(k)
+		p, err := loadPart()
+		progress := report(k)
 		if err == nil && p != nil {
 			o := r.Options
 			o.Weights, o.Keys = p.Train.Weights, p.Train.Keys
 			if o.Progress != nil {
-				o.Progress = func(q solvers.Progress) { done(q.Fraction) }
+				o.Progress = func(q solvers.Progress) { progress(q.Fraction) }
 			}
 			if o.Memory != 0 {
-				o.Memory = max(o.Memory/atOnce-p.bytes(), 1)
+				o.Memory = max(o.Memory/concurrent-p.bytes(), 1)
 			}
-			within := planned.With(ctx, func(bytes int64) { planned.Report(ctx, atOnce*(bytes+p.bytes())) })
-			err = use(within, Fit{Number: k, Part: p, Device: dev, Options: o})
+			fitCtx := planned.With(ctx, func(bytes int64) { planned.Report(ctx, concurrent*(bytes+p.bytes())) })
+			err = use(fitCtx, Fit{Number: k, Part: p, Device: dev, Options: o})
 		}
 		if err == nil {
 			err = context.Cause(ctx)
@@ -111,7 +111,7 @@ func (r Runner) Each(ctx context.Context, splits Splits, divisions []int, use fu
 			delete(parts, divisions[k])
 		}
 		mu.Unlock()
-		done(1)
+		progress(1)
 		return nil
 	})
 }

@@ -18,20 +18,20 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-func near(t *testing.T, what string, got, want, bound float64) {
+func checkClose(t *testing.T, name string, got, want, bound float64) {
 	t.Helper()
 	if d := math.Abs(got - want); !(d <= bound) {
-		t.Errorf("%s: got %v, want %v: difference %.3g, allowed %.3g", what, got, want, d, bound)
+		t.Errorf("%s: got %v, want %v: difference %.3g, allowed %.3g", name, got, want, d, bound)
 	}
 }
 
-func fitter(t *testing.T, learner string, given map[string]string) learners.Fitter {
+func fitter(t *testing.T, learner string, params map[string]string) learners.Fitter {
 	t.Helper()
 	d, err := learners.Find(learner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fit, err := d.Make(d.Tasks[0], given)
+	fit, err := d.Make(d.Tasks[0], params)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 		for i, s := range scores {
 			// The bound covers the rounding errors of sums of n terms of size ≤ 10, which are added
 			// in different orders, and the rounding error of the solution of one equation.
-			near(t, name+": RMSE", *s.RMSE, want[i], 100*n*0x1p-52)
+			checkClose(t, name+": RMSE", *s.RMSE, want[i], 100*n*0x1p-52)
 		}
 		m := validate.Measures(scores)
 		if len(m) != 3 || m[0].Name != "rmse" || len(m[0].Scores) != 2*folds {
@@ -108,48 +108,48 @@ func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 // TestEachSharesParts checks that fits on the same division share one Part, which is made only
 // once.
 func TestEachSharesParts(t *testing.T) {
-	data := &counted{Samples: validate.Samples{X: backend.NewHost[float64](6, 1), Y: mat.NewDense(6, 1, nil)}}
+	data := &countingSamples{Samples: validate.Samples{X: backend.NewHost[float64](6, 1), Y: mat.NewDense(6, 1, nil)}}
 	r := validate.Runner{Data: data, Devices: []backend.Device{nil}}
 	splits, n := validate.Held([]int{5, 5, 9, 9, 2, 2})
 	if n != 3 {
 		t.Fatalf("%d folds", n)
 	}
-	seen := map[int]*validate.Part{}
-	of := []int{0, 1, 2, 0, 1, 2}
-	err := r.Each(t.Context(), splits, of, func(_ context.Context, f validate.Fit) error {
-		if was := seen[of[f.Number]]; was != nil && was != f.Part {
+	parts := map[int]*validate.Part{}
+	divisions := []int{0, 1, 2, 0, 1, 2}
+	err := r.Each(t.Context(), splits, divisions, func(_ context.Context, f validate.Fit) error {
+		if previous := parts[divisions[f.Number]]; previous != nil && previous != f.Part {
 			t.Errorf("fit %d: another part", f.Number)
 		}
-		seen[of[f.Number]] = f.Part
+		parts[divisions[f.Number]] = f.Part
 		return nil
 	})
-	if err != nil || data.made != 3 {
-		t.Errorf("%d parts were made, %v", data.made, err)
+	if err != nil || data.splits != 3 {
+		t.Errorf("%d parts were made, %v", data.splits, err)
 	}
-	failed := errors.New("failed")
-	err = r.Each(t.Context(), splits, of, func(_ context.Context, f validate.Fit) error {
+	errFailed := errors.New("failed")
+	err = r.Each(t.Context(), splits, divisions, func(_ context.Context, f validate.Fit) error {
 		if f.Number >= 2 {
-			return failed
+			return errFailed
 		}
 		return nil
 	})
-	if at := (*validate.FitError)(nil); !errors.As(err, &at) || at.Fit != 2 || !errors.Is(err, failed) {
+	if fitErr := (*validate.FitError)(nil); !errors.As(err, &fitErr) || fitErr.Fit != 2 || !errors.Is(err, errFailed) {
 		t.Errorf("%v, want that of fit 2", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := r.Each(ctx, splits, of, func(context.Context, validate.Fit) error { return nil }); !errors.Is(err, context.Canceled) {
+	if err := r.Each(ctx, splits, divisions, func(context.Context, validate.Fit) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v after the end of the context", err)
 	}
 }
 
-type counted struct {
+type countingSamples struct {
 	validate.Samples
-	made int
+	splits int
 }
 
-func (c *counted) Split(train, test []int) (*validate.Part, error) {
-	c.made++
+func (c *countingSamples) Split(train, test []int) (*validate.Part, error) {
+	c.splits++
 	return c.Samples.Split(train, test)
 }
 
@@ -177,10 +177,10 @@ func TestOutOfBagCountsRows(t *testing.T) {
 	if b.N != len(out) {
 		t.Errorf("%d rows, want %d", b.N, len(out))
 	}
-	near(t, "bias² + variance", b.Bias2+b.Variance, b.Error*b.Error, 30*n*0x1p-52*b.Error*b.Error)
+	checkClose(t, "bias² + variance", b.Bias2+b.Variance, b.Error*b.Error, 30*n*0x1p-52*b.Error*b.Error)
 	// A table of one row has no out-of-bag samples, because its row is always drawn.
-	none := validate.Runner{Data: validate.Samples{X: backend.NewHost[float64](1, 1), Y: mat.NewDense(1, 1, nil)}, Devices: []backend.Device{dev}}
-	if _, err := none.OutOfBag(t.Context(), nil, 3, 1); err == nil {
+	runner := validate.Runner{Data: validate.Samples{X: backend.NewHost[float64](1, 1), Y: mat.NewDense(1, 1, nil)}, Devices: []backend.Device{dev}}
+	if _, err := runner.OutOfBag(t.Context(), nil, 3, 1); err == nil {
 		t.Error("a bootstrap of one row is not refused")
 	}
 }
@@ -191,8 +191,8 @@ func TestOutOfBagCountsRows(t *testing.T) {
 func TestFitsAtOnceShareTheMemory(t *testing.T) {
 	const n, memory, plan = 6, 9000, 100
 	x := backend.NewHost[float64](n, 3)
-	part := int64(8 * n * (3 + 1)) // size of the training and test samples with their targets
-	for devices, want := range map[int]struct{ memory, plan int64 }{1: {memory - part, plan + part}, 3: {memory/3 - part, 3 * (plan + part)}} {
+	partBytes := int64(8 * n * (3 + 1)) // size of the training and test samples with their targets
+	for devices, want := range map[int]struct{ memory, plan int64 }{1: {memory - partBytes, plan + partBytes}, 3: {memory/3 - partBytes, 3 * (plan + partBytes)}} {
 		r := validate.Runner{Data: validate.Samples{X: x, Y: mat.NewDense(n, 1, nil)}, Devices: make([]backend.Device, devices)}
 		r.Options.Memory = memory
 		splits, folds := validate.Held([]int{0, 0, 1, 1, 2, 2})
@@ -204,11 +204,11 @@ func TestFitsAtOnceShareTheMemory(t *testing.T) {
 				t.Errorf("%d devices: %d bytes are planned, want %d", devices, bytes, want.plan)
 			}
 		})
-		of := make([]int, folds)
-		for k := range of {
-			of[k] = k
+		divisions := make([]int, folds)
+		for k := range divisions {
+			divisions[k] = k
 		}
-		err := r.Each(planning, splits, of, func(ctx context.Context, f validate.Fit) error {
+		err := r.Each(planning, splits, divisions, func(ctx context.Context, f validate.Fit) error {
 			if f.Options.Memory != want.memory {
 				t.Errorf("%d devices: a fit may take %d bytes, want %d", devices, f.Options.Memory, want.memory)
 			}

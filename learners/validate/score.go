@@ -61,17 +61,17 @@ func Apply(ctx context.Context, dev backend.Device, m learners.Model, x mat.Matr
 	}
 	k, ok := m.(learners.Classifier)
 	if !ok {
-		o.Values, err = inBlocks(x, progress, func(part mat.Matrix) (*mat.Dense, error) { return m.Predict(ctx, dev, part) })
+		o.Values, err = inBlocks(x, progress, func(block mat.Matrix) (*mat.Dense, error) { return m.Predict(ctx, dev, block) })
 		return o, err
 	}
-	o.Decision, err = inBlocks(x, progress, func(part mat.Matrix) (*mat.Dense, error) { return k.Decision(ctx, dev, part) })
+	o.Decision, err = inBlocks(x, progress, func(block mat.Matrix) (*mat.Dense, error) { return k.Decision(ctx, dev, block) })
 	if err != nil {
 		return o, err
 	}
 	p, probable := learners.As[learners.Prober](m)
 	svc, byProba := m.(*learners.SVCModel)
 	if byProba = byProba && probable; byProba || proba && probable {
-		o.Proba, err = inBlocks(x, progress, func(part mat.Matrix) (*mat.Dense, error) { return p.Proba(ctx, dev, part) })
+		o.Proba, err = inBlocks(x, progress, func(block mat.Matrix) (*mat.Dense, error) { return p.Proba(ctx, dev, block) })
 		if err != nil {
 			return o, err
 		}
@@ -88,10 +88,10 @@ func Apply(ctx context.Context, dev backend.Device, m learners.Model, x mat.Matr
 }
 
 // inBlocks applies f to blocks of rows of x, and reports the progress after each block.
-func inBlocks(x mat.Matrix, progress func(float64), f func(part mat.Matrix) (*mat.Dense, error)) (*mat.Dense, error) {
-	const parts, least = 50, 4096
+func inBlocks(x mat.Matrix, progress func(float64), f func(block mat.Matrix) (*mat.Dense, error)) (*mat.Dense, error) {
+	const maxBlocks, minRows = 50, 4096
 	n, _ := x.Dims()
-	step := max(least, (n+parts-1)/parts)
+	step := max(minRows, (n+maxBlocks-1)/maxBlocks)
 	if step >= n {
 		return f(x)
 	}
@@ -99,32 +99,32 @@ func inBlocks(x mat.Matrix, progress func(float64), f func(part mat.Matrix) (*ma
 	if err != nil {
 		return nil, err
 	}
-	var all *mat.Dense
+	var result *mat.Dense
 	for i := 0; i < n; i += step {
 		end := min(i+step, n)
-		part, err := f(points.Slice(i, end-i).Matrix())
+		block, err := f(points.Slice(i, end-i).Matrix())
 		if err != nil {
 			return nil, err
 		}
-		_, cols := part.Dims()
-		if all == nil {
-			all = mat.NewDense(n, cols, nil)
+		_, cols := block.Dims()
+		if result == nil {
+			result = mat.NewDense(n, cols, nil)
 		}
-		all.Slice(i, end, 0, cols).(*mat.Dense).Copy(part)
+		result.Slice(i, end, 0, cols).(*mat.Dense).Copy(block)
 		if progress != nil {
 			progress(float64(end) / float64(n))
 		}
 	}
-	return all, nil
+	return result, nil
 }
 
 // Check returns an error that names the first row with a value that is not finite.
 func (o Outcome) Check() error {
-	for _, part := range []struct {
-		what   string
+	for _, output := range []struct {
+		name   string
 		values *mat.Dense
 	}{{"the prediction", o.Values}, {"the decision value", o.Decision}, {"a probability", o.Proba}} {
-		if err := numeric.CheckFinite(part.what, part.values); err != nil {
+		if err := numeric.CheckFinite(output.name, output.values); err != nil {
 			return err
 		}
 	}
@@ -274,9 +274,9 @@ func Measures(scores []*Score) []Measure {
 	var list []Measure
 	classes := slices.ContainsFunc(scores, func(s *Score) bool { return s != nil && s.Accuracy != nil })
 	for _, f := range []struct {
-		name string
-		of   func(*Score) *float64
-		has  bool
+		name   string
+		value  func(*Score) *float64
+		always bool
 	}{
 		{"rmse", func(s *Score) *float64 { return s.RMSE }, !classes}, {"mae", func(s *Score) *float64 { return s.MAE }, !classes}, {"r2", func(s *Score) *float64 { return s.R2 }, !classes},
 		{"accuracy", func(s *Score) *float64 { return s.Accuracy }, classes}, {"log_loss", func(s *Score) *float64 { return s.LogLoss }, false}, {"auc", func(s *Score) *float64 { return s.AUC }, classes},
@@ -285,11 +285,11 @@ func Measures(scores []*Score) []Measure {
 		for _, s := range scores {
 			var v *float64
 			if s != nil {
-				v = f.of(s)
+				v = f.value(s)
 			}
 			m.Scores = append(m.Scores, v)
 		}
-		if f.has || len(m.Defined()) > 0 {
+		if f.always || len(m.Defined()) > 0 {
 			list = append(list, m)
 		}
 	}
