@@ -44,16 +44,16 @@ func testModel(c *cell) {
 			c.Errorf("R² of the linear target is %v", *score.R2)
 		}
 	case learners.Classification:
-		right := 0
+		correct := 0
 		for i := range 30 {
 			if f.At(i, 0) == y.At(i, 0) {
-				right++
+				correct++
 			}
 		}
 		// Each class is a range of values of a linear function. Any classifier predicts at least
 		// half of its training samples correctly; random guesses are correct for a third.
-		if right < 15 {
-			c.Errorf("%d of 30 samples are classified correctly", right)
+		if correct < 15 {
+			c.Errorf("%d of 30 samples are classified correctly", correct)
 		}
 	}
 }
@@ -61,41 +61,41 @@ func testModel(c *cell) {
 func testRowByRow(c *cell) {
 	x, y := c.data()
 	m := c.fit(x, y, learners.Options{})
-	all := c.values(m, x)
-	_, cols := all.Dims()
+	batch := c.values(m, x)
+	_, cols := batch.Dims()
 	rows := mat.NewDense(30, cols, nil)
 	for i := range 30 {
 		rows.SetRow(i, c.values(m, x.Slice(i, i+1, 0, 3)).RawRowView(0))
 	}
-	c.near("row by row", rows, all, c.rounding(m, x))
+	c.checkClose("row by row", rows, batch, c.rounding(m, x))
 }
 
-// plain hides the type of a matrix, so that only the methods of mat.Matrix are available.
-type plain struct{ mat.Matrix }
+// opaque hides the type of a matrix, so that only the methods of mat.Matrix are available.
+type opaque struct{ mat.Matrix }
 
 // testMatrixKinds checks that each kind of mat.Matrix is accepted, and that results have the same
 // bits for all kinds.
 func testMatrixKinds(c *cell) {
 	x, y := c.data()
 	want := c.values(c.fit(x, y, learners.Options{}), x)
-	wide := mat.NewDense(32, 9, nil)
-	for i := range wide.RawMatrix().Data {
-		wide.RawMatrix().Data[i] = math.NaN()
+	padded := mat.NewDense(32, 9, nil)
+	for i := range padded.RawMatrix().Data {
+		padded.RawMatrix().Data[i] = math.NaN()
 	}
-	part := wide.Slice(1, 31, 2, 5).(*mat.Dense)
-	part.Copy(x)
+	view := padded.Slice(1, 31, 2, 5).(*mat.Dense)
+	view.Copy(x)
 	for name, kind := range map[string]mat.Matrix{
-		"part of a matrix": part,
+		"part of a matrix": view,
 		"transposed":       mat.DenseCopyOf(x.T()).T(),
-		"of another type":  plain{x},
+		"of another type":  opaque{x},
 	} {
 		m := c.fit(kind, y, learners.Options{})
-		c.same("fitted to x "+name, c.values(m, x), want)
-		c.same("predicted for x "+name, c.values(m, kind), want)
-		c.same("fitted to y "+name, c.values(c.fit(x, plain{y}, learners.Options{}), x), want)
+		c.checkEqual("fitted to x "+name, c.values(m, x), want)
+		c.checkEqual("predicted for x "+name, c.values(m, kind), want)
+		c.checkEqual("fitted to y "+name, c.values(c.fit(x, opaque{y}, learners.Options{}), x), want)
 	}
-	one := c.values(c.fit(x, mat.NewVecDense(30, mat.Col(nil, 0, y)), learners.Options{}), x)
-	c.same("fitted to a column of y", c.values(c.fit(x, y.ColView(0), learners.Options{}), x), one)
+	single := c.values(c.fit(x, mat.NewVecDense(30, mat.Col(nil, 0, y)), learners.Options{}), x)
+	c.checkEqual("fitted to a column of y", c.values(c.fit(x, y.ColView(0), learners.Options{}), x), single)
 }
 
 // testInputsStay checks that Fit and Predict do not modify their arguments, including the gaps
@@ -103,9 +103,9 @@ func testMatrixKinds(c *cell) {
 func testInputsStay(c *cell) {
 	x, y := c.data()
 	end := 5 + c.targets()
-	wide := mat.NewDense(30, end+1, nil)
-	wide.Slice(0, 30, 1, 4).(*mat.Dense).Copy(x)
-	wide.Slice(0, 30, 5, end).(*mat.Dense).Copy(y)
+	padded := mat.NewDense(30, end+1, nil)
+	padded.Slice(0, 30, 1, 4).(*mat.Dense).Copy(x)
+	padded.Slice(0, 30, 5, end).(*mat.Dense).Copy(y)
 	var weights []float64
 	if !c.Unweighted {
 		weights = make([]float64, 30)
@@ -113,11 +113,11 @@ func testInputsStay(c *cell) {
 			weights[i] = float64(i % 3)
 		}
 	}
-	before, weightsBefore := slices.Clone(wide.RawMatrix().Data), slices.Clone(weights)
-	m := c.fit(wide.Slice(0, 30, 1, 4), wide.Slice(0, 30, 5, end), learners.Options{Weights: weights})
-	c.values(m, wide.Slice(0, 30, 1, 4))
-	for i, v := range wide.RawMatrix().Data {
-		if math.Float64bits(v) != math.Float64bits(before[i]) {
+	dataBefore, weightsBefore := slices.Clone(padded.RawMatrix().Data), slices.Clone(weights)
+	m := c.fit(padded.Slice(0, 30, 1, 4), padded.Slice(0, 30, 5, end), learners.Options{Weights: weights})
+	c.values(m, padded.Slice(0, 30, 1, 4))
+	for i, v := range padded.RawMatrix().Data {
+		if math.Float64bits(v) != math.Float64bits(dataBefore[i]) {
 			c.Fatal("x or y was changed")
 		}
 	}
@@ -129,14 +129,14 @@ func testInputsStay(c *cell) {
 // testModelStays checks that a model does not depend on its training data after the fit.
 func testModelStays(c *cell) {
 	x, y := c.data()
-	ask := mat.DenseCopyOf(x)
+	queries := mat.DenseCopyOf(x)
 	m := c.fit(x, y, learners.Options{})
-	want := c.values(m, ask)
+	want := c.values(m, queries)
 	x.Zero()
 	y.Zero()
-	c.same("after x and y were cleared", c.values(m, ask), want)
+	c.checkEqual("after x and y were cleared", c.values(m, queries), want)
 	want.Zero()
-	if mat.Norm(c.values(m, ask), 1) == 0 {
+	if mat.Norm(c.values(m, queries), 1) == 0 {
 		c.Error("predictions share memory")
 	}
 }
@@ -144,7 +144,7 @@ func testModelStays(c *cell) {
 func testSameBits(c *cell) {
 	x, y := c.data()
 	a, b := c.fit(x, y, learners.Options{}), c.fit(x, y, learners.Options{})
-	c.same("predictions", c.values(b, x), c.values(a, x))
+	c.checkEqual("predictions", c.values(b, x), c.values(a, x))
 	sa, sb := a.State(), b.State()
 	for name, h := range sa.Arrays {
 		for i := range h.Rows {
@@ -175,32 +175,32 @@ func testGoroutines(c *cell) {
 func testOutputs(c *cell) {
 	x, y := c.data()
 	m := c.fit(x, y, learners.Options{})
-	all := c.predict(m, x)
-	bound := c.solved(m, x)
+	joint := c.predict(m, x)
+	bound := c.solveBound(m, x)
 	for j := range 2 {
-		one := c.predict(c.fit(x, y.ColView(j), learners.Options{}), x)
-		c.near("one output", one, all.ColView(j), func(i, _ int) float64 { return bound(i, j) })
+		single := c.predict(c.fit(x, y.ColView(j), learners.Options{}), x)
+		c.checkClose("one output", single, joint.ColView(j), func(i, _ int) float64 { return bound(i, j) })
 	}
 }
 
 // testSteps checks, for learners in which a weight multiplies a step, that a sample of weight 0 has no
 // effect, that weights of 1 give the same results as nil weights, and that other weights have an effect.
 func (c *cell) testSteps(x, y *mat.Dense) {
-	present, ones, other := make([]float64, 30), make([]float64, 30), make([]float64, 30)
+	present, ones, varied := make([]float64, 30), make([]float64, 30), make([]float64, 30)
 	var px, py []float64
 	for i := range 30 {
-		ones[i], other[i] = 1, 1+float64(i%3)
+		ones[i], varied[i] = 1, 1+float64(i%3)
 		if i%3 > 0 {
 			present[i] = 1
 			px, py = append(px, x.RawRowView(i)...), append(py, y.RawRowView(i)...)
 		}
 	}
 	m := c.fit(x, y, learners.Options{Weights: present})
-	some := c.fit(mat.NewDense(len(px)/3, 3, px), mat.NewDense(len(py), 1, py), learners.Options{})
-	c.same("weight 0", c.values(m, x), c.values(some, x))
-	plain := c.values(c.fit(x, y, learners.Options{}), x)
-	c.same("weight 1", c.values(c.fit(x, y, learners.Options{Weights: ones}), x), plain)
-	if mat.Equal(c.values(c.fit(x, y, learners.Options{Weights: other}), x), plain) {
+	reduced := c.fit(mat.NewDense(len(px)/3, 3, px), mat.NewDense(len(py), 1, py), learners.Options{})
+	c.checkEqual("weight 0", c.values(m, x), c.values(reduced, x))
+	unweighted := c.values(c.fit(x, y, learners.Options{}), x)
+	c.checkEqual("weight 1", c.values(c.fit(x, y, learners.Options{Weights: ones}), x), unweighted)
+	if mat.Equal(c.values(c.fit(x, y, learners.Options{Weights: varied}), x), unweighted) {
 		c.Error("weights change nothing")
 	}
 }
@@ -219,7 +219,7 @@ func testWeights(c *cell) {
 	}
 	if c.Unweighted {
 		_, err := c.Fit(c.Context(), c.dev, x, y, learners.Options{Weights: weights})
-		c.refused(err, "takes no weights")
+		c.checkRefused(err, "takes no weights")
 		return
 	}
 	if c.Steps {
@@ -233,6 +233,6 @@ func testWeights(c *cell) {
 	}
 	m := c.fit(x, y, learners.Options{Weights: weights})
 	repeated := c.fit(mat.NewDense(len(rx)/3, 3, rx), mat.NewDense(len(ry)/c.targets(), c.targets(), ry), learners.Options{})
-	a, b := c.solved(m, x), c.solved(repeated, x)
-	c.near("weights", c.values(m, x), c.values(repeated, x), func(i, j int) float64 { return a(i, j) + b(i, j) })
+	a, b := c.solveBound(m, x), c.solveBound(repeated, x)
+	c.checkClose("weights", c.values(m, x), c.values(repeated, x), func(i, j int) float64 { return a(i, j) + b(i, j) })
 }

@@ -25,25 +25,25 @@ func testClasses(c *cell) {
 		c.Errorf("the classes are %v, want %v called %v", k, labels, names)
 	}
 	// The same classes with other labels must give the same decision values.
-	places, binary := mat.NewDense(30, 1, nil), mat.NewDense(30, 1, nil)
+	numbers, binary := mat.NewDense(30, 1, nil), mat.NewDense(30, 1, nil)
 	for i := range 30 {
-		place := slices.Index(labels, y.At(i, 0))
-		places.Set(i, 0, float64(place))
-		binary.Set(i, 0, 2*float64(min(place, 1))-1)
+		number := slices.Index(labels, y.At(i, 0))
+		numbers.Set(i, 0, float64(number))
+		binary.Set(i, 0, 2*float64(min(number, 1))-1)
 	}
-	named, err := c.Fit(c.Context(), c.dev, x, places, learners.Options{Classes: []string{"x", "y", "z", "none"}})
+	relabeled, err := c.Fit(c.Context(), c.dev, x, numbers, learners.Options{Classes: []string{"x", "y", "z", "none"}})
 	if err != nil {
 		c.Fatal(err)
 	}
-	c.same("by other labels", c.values(named, x), c.values(m, x))
-	if k := named.(learners.Classifier).Classes(); !slices.Equal(k.Names, []string{"x", "y", "z"}[:len(labels)]) || k.Labels[len(labels)-1] != float64(len(labels)-1) {
+	c.checkEqual("by other labels", c.values(relabeled, x), c.values(m, x))
+	if k := relabeled.(learners.Classifier).Classes(); !slices.Equal(k.Names, []string{"x", "y", "z"}[:len(labels)]) || k.Labels[len(labels)-1] != float64(len(labels)-1) {
 		c.Errorf("the classes are %v", k)
 	}
-	two := c.fit(x, binary, learners.Options{})
-	if _, cols := c.values(two, x).Dims(); cols != 1 {
+	twoClasses := c.fit(x, binary, learners.Options{})
+	if _, cols := c.values(twoClasses, x).Dims(); cols != 1 {
 		c.Errorf("two classes have %d columns of decision values", cols)
 	}
-	if k := two.(learners.Classifier).Classes(); !slices.Equal(k.Labels, []float64{-1, 1}) {
+	if k := twoClasses.(learners.Classifier).Classes(); !slices.Equal(k.Labels, []float64{-1, 1}) {
 		c.Errorf("the classes are %v", k)
 	}
 }
@@ -81,5 +81,5 @@ func testProbabilities(c *cell) {
 		}
 	}
 	_, err = m.Proba(c.Context(), c.dev, x.Slice(0, 30, 0, 2))
-	c.refused(err, "x has 2 columns")
+	c.checkRefused(err, "x has 2 columns")
 }

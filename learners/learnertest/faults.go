@@ -32,65 +32,65 @@ func weights(n int, last float64) []float64 {
 func testRefusedFit(c *cell) {
 	x, y := c.data()
 	nan, inf := math.NaN(), math.Inf(-1)
-	var none *mat.Dense
-	var noVec *mat.VecDense
-	type fault struct {
+	var nilDense *mat.Dense
+	var nilVec *mat.VecDense
+	type badFit struct {
 		x, y    mat.Matrix
 		weights []float64
 		want    string
 	}
-	faults := []fault{
+	badFits := []badFit{
 		{nil, y, nil, "x is missing"},
-		{none, y, nil, "x is missing"},
+		{nilDense, y, nil, "x is missing"},
 		{&mat.Dense{}, y, nil, "x is empty: 0 rows, 0 columns"},
 		{set(x, 2, 1, nan), y, nil, "x: row 3, column 2 is NaN"},
 		{set(x, 29, 2, inf), y, nil, "x: row 30, column 3 is -Inf"},
 	}
 	if c.Task != learners.Novelty {
 		last := c.targets()
-		faults = append(faults,
-			fault{x, nil, nil, "y is missing"},
-			fault{x, noVec, nil, "y is missing"},
-			fault{x, &mat.VecDense{}, nil, "y is empty: 0 rows, "},
-			fault{x.Slice(0, 29, 0, 3), y, nil, "x has 29 rows, y has 30"},
-			fault{x, set(y, 0, last-1, nan), nil, fmt.Sprintf("y: row 1, column %d is NaN", last)})
+		badFits = append(badFits,
+			badFit{x, nil, nil, "y is missing"},
+			badFit{x, nilVec, nil, "y is missing"},
+			badFit{x, &mat.VecDense{}, nil, "y is empty: 0 rows, "},
+			badFit{x.Slice(0, 29, 0, 3), y, nil, "x has 29 rows, y has 30"},
+			badFit{x, set(y, 0, last-1, nan), nil, fmt.Sprintf("y: row 1, column %d is NaN", last)})
 	}
 	if !c.Unweighted {
-		faults = append(faults,
-			fault{x, y, weights(29, 1), "29 weights for 30 rows"},
-			fault{x, y, weights(30, -1), "weights: row 30"},
-			fault{x, y, weights(30, nan), "weights: row 30"},
-			fault{x, y, make([]float64, 30), ""})
+		badFits = append(badFits,
+			badFit{x, y, weights(29, 1), "29 weights for 30 rows"},
+			badFit{x, y, weights(30, -1), "weights: row 30"},
+			badFit{x, y, weights(30, nan), "weights: row 30"},
+			badFit{x, y, make([]float64, 30), ""})
 	}
 	if c.Task == learners.Classification {
-		two := mat.NewDense(30, 2, nil)
-		many := mat.NewDense(learners.MaxClasses+1, 1, nil)
+		twoColumns := mat.NewDense(30, 2, nil)
+		manyClasses := mat.NewDense(learners.MaxClasses+1, 1, nil)
 		for i := range learners.MaxClasses + 1 {
-			many.Set(i, 0, float64(i))
+			manyClasses.Set(i, 0, float64(i))
 		}
-		same := mat.NewDense(30, 1, nil)
-		faults = append(faults,
-			fault{x, same, nil, "one class only"},
-			fault{x, two, nil, "y has 2 columns"},
-			fault{mat.NewDense(learners.MaxClasses+1, 3, nil), many, nil, "classes"})
+		labels := mat.NewDense(30, 1, nil)
+		badFits = append(badFits,
+			badFit{x, labels, nil, "one class only"},
+			badFit{x, twoColumns, nil, "y has 2 columns"},
+			badFit{mat.NewDense(learners.MaxClasses+1, 3, nil), manyClasses, nil, "classes"})
 		if c.Binary {
-			same.Set(0, 0, 1)
-			same.Set(1, 0, 2)
-			faults = append(faults, fault{x, same, nil, "two classes"})
+			labels.Set(0, 0, 1)
+			labels.Set(1, 0, 2)
+			badFits = append(badFits, badFit{x, labels, nil, "two classes"})
 		}
 	}
 	if c.Task == learners.Regression && c.Single {
-		faults = append(faults, fault{x, mat.NewDense(30, 2, nil), nil, "y has 2 columns"})
+		badFits = append(badFits, badFit{x, mat.NewDense(30, 2, nil), nil, "y has 2 columns"})
 	}
-	for _, test := range faults {
+	for _, test := range badFits {
 		_, err := c.Fit(c.Context(), c.dev, test.x, test.y, learners.Options{Weights: test.weights})
-		c.refused(err, test.want)
+		c.checkRefused(err, test.want)
 	}
 	_, err := c.Fit(c.Context(), nil, x, y, learners.Options{})
-	c.refused(err, "no device was given")
+	c.checkRefused(err, "no device was given")
 	if c.Task == learners.Classification {
 		_, err := c.Fit(c.Context(), c.dev, x, y, learners.Options{Classes: []string{"a", "b", "c"}})
-		c.refused(err, "y: row ")
+		c.checkRefused(err, "y: row ")
 	}
 }
 
@@ -108,10 +108,10 @@ func testRefusedPredict(c *cell) {
 		{set(x, 0, 0, math.Inf(1)), "x: row 1, column 1 is +Inf"},
 	} {
 		_, err := m.Predict(c.Context(), c.dev, test.x)
-		c.refused(err, test.want)
+		c.checkRefused(err, test.want)
 	}
 	_, err := m.Predict(c.Context(), nil, x)
-	c.refused(err, "no device was given")
+	c.checkRefused(err, "no device was given")
 }
 
 func testUnfitted(c *cell) {
@@ -154,7 +154,7 @@ func testOptions(c *cell) {
 	if !errors.As(err, &budget) {
 		c.Errorf("with one byte of memory Fit returns the error %v: the learner must give its memory to fitting.task", err)
 	}
-	c.refused(err, "1 B may be used")
+	c.checkRefused(err, "1 B may be used")
 	last := -1.0
 	c.fit(x, y, learners.Options{Progress: func(p solvers.Progress) {
 		if p.Fraction < last {
@@ -167,7 +167,7 @@ func testOptions(c *cell) {
 	}
 	if d, err := learners.Find(c.Learner); err == nil && !d.Checkpoints() {
 		_, err := c.Fit(c.Context(), c.dev, x, y, learners.Options{Checkpoint: solvers.Checkpoint{Dir: c.TempDir()}})
-		c.refused(err, "checkpoint: the learner writes none")
+		c.checkRefused(err, "checkpoint: the learner writes none")
 	}
 }
 
@@ -216,15 +216,15 @@ func testState(c *cell) {
 		if s, ok := restored.(learners.Solved); ok && s.Solved() != nil {
 			c.Error("a restored model was solved")
 		}
-		c.same("predictions of the restored model", c.values(restored, x), c.values(m, x))
+		c.checkEqual("predictions of the restored model", c.values(restored, x), c.values(m, x))
 		if k, ok := m.(learners.Classifier); ok {
-			again := restored.(learners.Classifier).Classes()
-			if !slices.Equal(again.Names, k.Classes().Names) || !slices.Equal(again.Labels, k.Classes().Labels) {
-				c.Errorf("the classes were %v before saving, and are %v afterwards", k.Classes(), again)
+			classes := restored.(learners.Classifier).Classes()
+			if !slices.Equal(classes.Names, k.Classes().Names) || !slices.Equal(classes.Labels, k.Classes().Labels) {
+				c.Errorf("the classes were %v before saving, and are %v afterwards", k.Classes(), classes)
 			}
 		}
-		if again, err := json.Marshal(restored.State().Params); err != nil || string(again) != string(text) {
-			c.Errorf("the parameters were %s before saving, and are %s afterwards: %v", text, again, err)
+		if restoredText, err := json.Marshal(restored.State().Params); err != nil || string(restoredText) != string(text) {
+			c.Errorf("the parameters were %s before saving, and are %s afterwards: %v", text, restoredText, err)
 		}
 	}
 }
@@ -233,27 +233,27 @@ func testState(c *cell) {
 // invalid.
 func testRefusedState(c *cell) {
 	x, y := c.data()
-	whole := c.fit(x, y, learners.Options{}).State()
-	refused := func(what string, change func(s *learners.State)) {
+	state := c.fit(x, y, learners.Options{}).State()
+	checkRefused := func(name string, change func(s *learners.State)) {
 		c.Helper()
-		s := learners.State{Learner: whole.Learner, Params: maps.Clone(whole.Params), Arrays: maps.Clone(whole.Arrays)}
+		s := learners.State{Learner: state.Learner, Params: maps.Clone(state.Params), Arrays: maps.Clone(state.Arrays)}
 		change(&s)
 		m, err := learners.Restore(s)
 		if err == nil || m != nil {
-			c.Errorf("%s: not refused", what)
+			c.Errorf("%s: not refused", name)
 		}
 	}
-	refused("another learner", func(s *learners.State) { s.Learner = "none" })
-	refused("nothing", func(s *learners.State) { s.Params, s.Arrays = nil, nil })
-	for name := range whole.Params {
-		refused("parameter "+name+" missing", func(s *learners.State) { delete(s.Params, name) })
+	checkRefused("another learner", func(s *learners.State) { s.Learner = "none" })
+	checkRefused("nothing", func(s *learners.State) { s.Params, s.Arrays = nil, nil })
+	for name := range state.Params {
+		checkRefused("parameter "+name+" missing", func(s *learners.State) { delete(s.Params, name) })
 		for _, v := range []any{nil, []any{1.0}, map[string]any{}, "no such thing", -1.0, math.NaN(), math.Inf(1)} {
-			refused(fmt.Sprintf("parameter %s is %v", name, v), func(s *learners.State) { s.Params[name] = v })
+			checkRefused(fmt.Sprintf("parameter %s is %v", name, v), func(s *learners.State) { s.Params[name] = v })
 		}
 	}
-	for name, h := range whole.Arrays {
-		refused("array "+name+" missing", func(s *learners.State) { delete(s.Arrays, name) })
-		for what, bad := range map[string]backend.Host[float64]{
+	for name, h := range state.Arrays {
+		checkRefused("array "+name+" missing", func(s *learners.State) { delete(s.Arrays, name) })
+		for defect, bad := range map[string]backend.Host[float64]{
 			"is empty":             {},
 			"has no columns":       {Rows: h.Rows, Stride: h.Stride, Data: h.Data},
 			"has a negative size":  {Rows: -h.Rows, Cols: -h.Cols, Stride: h.Stride, Data: h.Data},
@@ -263,9 +263,9 @@ func testRefusedState(c *cell) {
 			"holds NaN":            filled(h.Rows, h.Cols, math.NaN()),
 			"holds Inf":            filled(h.Rows, h.Cols, math.Inf(1)),
 		} {
-			refused("array "+name+" "+what, func(s *learners.State) { s.Arrays[name] = bad })
+			checkRefused("array "+name+" "+defect, func(s *learners.State) { s.Arrays[name] = bad })
 		}
-		refused("array "+name+" has another shape", func(s *learners.State) { s.Arrays[name] = filled(h.Rows+1, h.Cols+1, 1) })
+		checkRefused("array "+name+" has another shape", func(s *learners.State) { s.Arrays[name] = filled(h.Rows+1, h.Cols+1, 1) })
 	}
 }
 

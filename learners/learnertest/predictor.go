@@ -34,7 +34,7 @@ func testPredictor(c *cell) {
 	if _, ok := m.(learners.Classifier); ok {
 		bound = func(int, int) float64 { return 0 } // labels must be equal
 	}
-	c.near("made ready", got, want, bound)
+	c.checkClose("made ready", got, want, bound)
 
 	features, outputs := p.Dims()
 	var group sync.WaitGroup
@@ -56,8 +56,8 @@ func testPredictor(c *cell) {
 	}
 	group.Wait()
 
-	// refused is like cell.refused, but does not count the memory that p occupies on the device.
-	refused := func(err error, want string) {
+	// checkRefused is like cell.checkRefused, but ignores the memory that p occupies on the device.
+	checkRefused := func(err error, want string) {
 		c.Helper()
 		if err == nil || !strings.HasPrefix(err.Error(), "learners: ") || !strings.Contains(err.Error(), want) {
 			c.Errorf("got the error %v, want %q in it", err, want)
@@ -65,23 +65,23 @@ func testPredictor(c *cell) {
 	}
 	dst := make([]float64, outputs)
 	bad := []float64{1, math.NaN(), 1}
-	refused(p.PredictRow(c.Context(), dst, bad), "x: row 1, column 2 is NaN")
-	refused(p.PredictRow(c.Context(), dst, bad[:2]), "x has 2 features")
+	checkRefused(p.PredictRow(c.Context(), dst, bad), "x: row 1, column 2 is NaN")
+	checkRefused(p.PredictRow(c.Context(), dst, bad[:2]), "x has 2 features")
 	if features != 3 {
 		c.Errorf("Dims: %d features", features)
 	}
 	_, err = p.Predict(c.Context(), set(x, 4, 2, math.NaN()))
-	refused(err, "x: row 5, column 3 is NaN")
+	checkRefused(err, "x: row 5, column 3 is NaN")
 	ctx, cancel := context.WithCancelCause(c.Context())
-	why := errors.New("reason")
-	cancel(why)
-	if _, err := p.Predict(ctx, x); !errors.Is(err, why) {
+	cause := errors.New("reason")
+	cancel(cause)
+	if _, err := p.Predict(ctx, x); !errors.Is(err, cause) {
 		c.Errorf("with a context that is done: %v", err)
 	}
 	_, err = learners.NewPredictor(nil, m)
-	refused(err, "no device was given")
+	checkRefused(err, "no device was given")
 	_, err = learners.NewPredictor(c.dev, nil)
-	refused(err, "no model was given")
+	checkRefused(err, "no model was given")
 
 	p.Close()
 	for name, p := range map[string]*learners.Predictor{"closed": p, "nil": nil, "zero": {}} {

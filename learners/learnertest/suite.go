@@ -210,16 +210,16 @@ func (c *cell) values(m learners.Model, x mat.Matrix) *mat.Dense {
 		return d
 	}
 	for i := range n {
-		best := 0
+		class := 0
 		for j, v := range d.RawRowView(i) {
 			if cols == 1 && v > 0 {
-				best = 1
-			} else if v > d.At(i, best) {
-				best = j
+				class = 1
+			} else if v > d.At(i, class) {
+				class = j
 			}
 		}
-		if f.At(i, 0) != classes.Labels[best] {
-			c.Errorf("row %d: the decision values %v mean class %d, the prediction is %v", i, d.RawRowView(i), best, f.At(i, 0))
+		if f.At(i, 0) != classes.Labels[class] {
+			c.Errorf("row %d: the decision values %v mean class %d, the prediction is %v", i, d.RawRowView(i), class, f.At(i, 0))
 		}
 	}
 	return d
@@ -227,13 +227,13 @@ func (c *cell) values(m learners.Model, x mat.Matrix) *mat.Dense {
 
 func (c *cell) nothingLeft() {
 	c.Helper()
-	if now, _ := c.dev.InUse(); now != 0 {
-		c.Errorf("%d bytes are left on the device", now)
+	if inUse, _ := c.dev.InUse(); inUse != 0 {
+		c.Errorf("%d bytes are left on the device", inUse)
 	}
 }
 
-// refused checks that err is one line that begins with the learner's name and contains want.
-func (c *cell) refused(err error, want string) {
+// checkRefused checks that err is one line that begins with the learner's name and contains want.
+func (c *cell) checkRefused(err error, want string) {
 	c.Helper()
 	if err == nil {
 		c.Errorf("not refused: want an error with %q", want)
@@ -246,25 +246,25 @@ func (c *cell) refused(err error, want string) {
 	c.nothingLeft()
 }
 
-// same checks that the elements of got and want have equal bits.
-func (c *cell) same(what string, got, want mat.Matrix) {
+// checkEqual checks that the elements of got and want have equal bits.
+func (c *cell) checkEqual(name string, got, want mat.Matrix) {
 	c.Helper()
-	c.near(what, got, want, func(int, int) float64 { return 0 })
+	c.checkClose(name, got, want, func(int, int) float64 { return 0 })
 }
 
-// near checks that |got − want| ≤ bound(i, j).
-func (c *cell) near(what string, got, want mat.Matrix, bound func(i, j int) float64) {
+// checkClose checks that |got − want| ≤ bound(i, j).
+func (c *cell) checkClose(name string, got, want mat.Matrix, bound func(i, j int) float64) {
 	c.Helper()
 	r, t := want.Dims()
 	if gr, gt := got.Dims(); gr != r || gt != t {
-		c.Fatalf("%s: is %d×%d, want %d×%d", what, gr, gt, r, t)
+		c.Fatalf("%s: is %d×%d, want %d×%d", name, gr, gt, r, t)
 	}
-	bad := 0
+	numErrors := 0
 	for i := range r {
 		for j := range t {
 			if d, b := math.Abs(got.At(i, j)-want.At(i, j)), bound(i, j); !(d <= b) {
-				if bad++; bad <= 3 {
-					c.Errorf("%s: row %d, output %d: got %v, want %v: difference %.3g, allowed %.3g", what, i, j, got.At(i, j), want.At(i, j), d, b)
+				if numErrors++; numErrors <= 3 {
+					c.Errorf("%s: row %d, output %d: got %v, want %v: difference %.3g, allowed %.3g", name, i, j, got.At(i, j), want.At(i, j), d, b)
 				}
 			}
 		}
@@ -278,8 +278,8 @@ func (c *cell) rounding(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	_, d := x.Dims()
 	if c.Terms == nil {
 		f := c.values(m, x)
-		most := max(math.Abs(mat.Max(f)), math.Abs(mat.Min(f)))
-		return func(i, j int) float64 { return 2 * epsilon * float64(1000+d+16) * most }
+		maxAbs := max(math.Abs(mat.Max(f)), math.Abs(mat.Min(f)))
+		return func(i, j int) float64 { return 2 * epsilon * float64(1000+d+16) * maxAbs }
 	}
 	return func(i, j int) float64 {
 		sum, n := c.Terms(m, x.RawRowView(i), j)
@@ -287,9 +287,9 @@ func (c *cell) rounding(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	}
 }
 
-// solved returns a bound on the difference between the predictions of two solutions of the same
+// solveBound returns a bound on the difference between the predictions of two solutions of the same
 // system: the bound on rounding errors times the condition number.
-func (c *cell) solved(m learners.Model, x *mat.Dense) func(i, j int) float64 {
+func (c *cell) solveBound(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	bound := c.rounding(m, x)
 	return func(i, j int) float64 { return c.Condition * bound(i, j) }
 }
