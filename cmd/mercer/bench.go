@@ -51,9 +51,9 @@ func (o *benchOutput) flags(flags *pflag.FlagSet, quickHelp string) {
 	flags.StringVar(&o.out, "out", "", "write a page with charts: an HTML `FILE`, or Markdown if the name ends in .md")
 }
 
-// checkBench returns an error for an invalid flag before the work starts. The argument reads lists
-// the input files.
-func (a *app) checkBench(ctx context.Context, o benchOutput, reads ...string) error {
+// checkBench returns an error for an invalid flag before the work starts. inputs lists the
+// input files.
+func (a *app) checkBench(ctx context.Context, o benchOutput, inputs ...string) error {
 	if err := a.checkMemory(); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (a *app) checkBench(ctx context.Context, o benchOutput, reads ...string) er
 	if o.out == "" {
 		return nil
 	}
-	return a.checkOutput(ctx, "--out", o.out, reads...)
+	return a.checkOutput(ctx, "--out", o.out, inputs...)
 }
 
 // runner returns a bench.Runner with the settings of the flags. The progress line shows the title

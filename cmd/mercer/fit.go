@@ -32,7 +32,7 @@ type fitFlags struct {
 	testFraction float64
 	calibrate    float64
 	centersFrom  string
-	traced       bool
+	trace        bool
 	epochs       *epochTrace // records the epochs for --trace
 	checkpoint   solvers.Checkpoint
 	objects      objectFlags
@@ -64,7 +64,7 @@ rows. mercer help tables describes the formats of TABLE, and which targets are c
 	c.Flags().DurationVar(&f.checkpoint.Every, "checkpoint-every", checkpointEvery, "`TIME` between two checkpoints")
 	c.Flags().Float64Var(&f.testFraction, "test-fraction", 0, "fraction of the rows to hold out and to score the model on, 0 to 1")
 	c.Flags().Float64Var(&f.calibrate, "calibrate", 0, "fraction of the other rows to hold out for prediction intervals (mercer predict --interval), 0 to 1")
-	c.Flags().BoolVar(&f.traced, "trace", false, "report the loss and the mistakes of each epoch; mercer plot epochs draws them")
+	c.Flags().BoolVar(&f.trace, "trace", false, "report the loss and the mistakes of each epoch; mercer plot epochs draws them")
 	c.Flags().BoolVar(&f.stream, "stream", false, "read the table in passes, for a table larger than the memory: "+strings.Join(streamLearners(), ", "))
 	a.input.add(c.Flags())
 	return c
@@ -273,12 +273,12 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		return err
 	}
 	task := f.taskFor(table)
-	learn, err := f.settings.Fitter(task)
+	fitter, err := f.settings.Fitter(task)
 	if err != nil {
 		return f.flagged(err)
 	}
 	rules := f.objects.rules(f.rules(task))
-	read := table.Rows()
+	rowsRead := table.Rows()
 	if table, _, err = rules.Weighted(table); err != nil {
 		return err
 	}
@@ -339,16 +339,16 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if options.Centers, err = a.centers(ctx, &f, enc, memory); err != nil {
 		return err
 	}
-	if f.traced {
+	if f.trace {
 		options.Trace = f.epochs.add
 	}
-	m, err := learn(memory.fitting(ctx, &options), dev, x, y, options)
+	m, err := fitter(memory.fitting(ctx, &options), dev, x, y, options)
 	p.close()
 	if err != nil {
 		return err
 	}
 	r := newFitReport(a.command, m, dev)
-	if f.traced {
+	if f.trace {
 		if err := f.epochs.check(); err != nil {
 			return err
 		}
@@ -372,7 +372,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		}
 		r.Calibrated = calibration.Rows()
 	}
-	r.N, r.D, r.Left = train.Rows(), enc.Width(), read-table.Rows()
+	r.N, r.D, r.Left = train.Rows(), enc.Width(), rowsRead-table.Rows()
 	if b.Objects != nil {
 		r.D, r.Kernel, r.Parameters["kernel"] = 1, b.Objects.Kernel, b.Objects.Kernel
 	}
@@ -405,7 +405,7 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 		return err
 	}
 	task := f.taskFor(head)
-	learn, err := f.settings.RowsFitter(task)
+	fitter, err := f.settings.RowsFitter(task)
 	if err != nil {
 		return f.flagged(err)
 	}
@@ -421,7 +421,7 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	if rows, err = f.reweightRows(ctx, rows, enc.Classes()); err != nil {
 		return err
 	}
-	read := time.Since(start)
+	readTime := time.Since(start)
 
 	p := a.newProgress()
 	options := f.options(enc, p)
@@ -429,7 +429,7 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	if options.Centers, err = a.centers(ctx, f, enc, a.newBudget(dev)); err != nil {
 		return err
 	}
-	m, err := learn(ctx, dev, rows, options)
+	m, err := fitter(ctx, dev, rows, options)
 	p.close()
 	if err != nil {
 		return err
@@ -439,7 +439,7 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	r.Assumed = f.assumed(head, task)
 	r.N, r.D, _ = rows.Dims()
 	r.Left, r.Remarks = s.LeftOutRows(), a.remarks(s.Remarks())
-	r.Seconds.Read = read.Seconds()
+	r.Seconds.Read = readTime.Seconds()
 	return a.finish(ctx, f, r, modelfile.Bundle{Model: m, Encoder: enc}, file, start)
 }
 

@@ -326,14 +326,14 @@ func (w gramWork) features(rows, train gramRows) (out backend.Host[float64], err
 	if w.f.features == "principal" && w.f.train == "" {
 		out = e.Features()
 	} else {
-		cross, err := w.values(rows, &train)
+		crossKernel, err := w.values(rows, &train)
 		if err == nil && w.f.center {
-			err = c.Cross(cross)
+			err = c.Cross(crossKernel)
 		}
 		if err != nil {
 			return out, err
 		}
-		if out, err = e.Extend(cross); err != nil {
+		if out, err = e.Extend(crossKernel); err != nil {
 			return out, err
 		}
 	}
@@ -436,11 +436,11 @@ func (a *app) gram(ctx context.Context, f *gramCommandFlags, file string) error 
 
 // gramTables reads the tables rows and train. Without --train the two are equal.
 func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows, train gramRows, enc *dataset.Encoder, err error) {
-	learn := file
+	trainFile := file
 	if f.train != "" {
-		learn = f.train
+		trainFile = f.train
 	}
-	if train.table, err = a.table(learn, memory); err != nil {
+	if train.table, err = a.table(trainFile, memory); err != nil {
 		return rows, train, nil, err
 	}
 	rules := f.objects.rules(f.rules(""))

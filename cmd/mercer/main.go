@@ -60,7 +60,7 @@ type app struct {
 	command *cobra.Command // the command that is running or has failed
 	started bool           // the flags were valid and the work has started
 	writing sync.Mutex
-	lasting atomic.Bool // the command, such as serve, may take longer than grace to end after an interrupt
+	lasting atomic.Bool // the command, such as serve, may take longer than gracePeriod to end after an interrupt
 	notices []string    // the notices printed so far
 }
 

@@ -32,8 +32,8 @@ func calls(c *cobra.Command, path ...string) [][]string {
 	return list
 }
 
-// helped returns the command at path after it has prepared its help.
-func helped(t *testing.T, path []string) *cobra.Command {
+// commandWithHelp returns the command at path after it has prepared its help.
+func commandWithHelp(t *testing.T, path []string) *cobra.Command {
 	t.Helper()
 	root := new(app).root()
 	root.SetOut(io.Discard)
@@ -67,7 +67,7 @@ func TestManPages(t *testing.T) {
 	}
 	roff := regexp.MustCompile(`(?m)^\.[A-Za-z]+ ?|\\f[A-Z]|\\&`)
 	for _, path := range pages {
-		c := helped(t, path)
+		c := commandWithHelp(t, path)
 		page := manPage(t, c)
 		if err := os.WriteFile(file(path), []byte(page), 0o644); err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestManPages(t *testing.T) {
 			if err := cmd.Run(); err != nil || errs.Len() > 0 {
 				t.Errorf("%v: %v\n%s", cmd, err, errs.String())
 			}
-			c := helped(t, path)
+			c := commandWithHelp(t, path)
 			hasHelp(t, text.String(), c)
 			for line := range strings.SplitSeq(c.Long, "\n") {
 				if item, isItem := strings.CutPrefix(line, "  "); isItem && !strings.Contains(text.String(), item+"\n") {

@@ -132,16 +132,16 @@ func (b *budget) manyFits() (end func()) {
 }
 
 // planEncoding plans the memory of the matrices of a table. If they exceed the limit, the error
-// ends with the advice in the argument instead.
-func (b *budget) planEncoding(t *dataset.Table, e *dataset.Encoder, instead string) error {
+// ends with the given advice.
+func (b *budget) planEncoding(t *dataset.Table, e *dataset.Encoder, advice string) error {
 	if e.Sparse() {
-		return b.planSparse(t, e, instead)
+		return b.planSparse(t, e, advice)
 	}
-	return b.planDense(t, e, instead)
+	return b.planDense(t, e, advice)
 }
 
 // planDense does the work of planEncoding for dense features.
-func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, instead string) error {
+func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, advice string) error {
 	dataBytes, n := b.dataBytes(), int64(t.Rows())
 	width := int64(len(e.Outputs))
 	if e.Raw() == "" {
@@ -151,7 +151,7 @@ func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, instead string)
 		width += int64(e.Width()) + 2
 	}
 	if required := dataBytes + 8*n*width; required > b.limit {
-		return fmt.Errorf("%s: %w: the table and its matrix, %s of %s, take %s, but only %s may be used%s%s", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(width), "number"), humanBytes(required), humanBytes(b.limit), ofTexts(e), instead)
+		return fmt.Errorf("%s: %w: the table and its matrix, %s of %s, take %s, but only %s may be used%s%s", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(width), "number"), humanBytes(required), humanBytes(b.limit), ofTexts(e), advice)
 	}
 	b.note(dataBytes + 8*n*width)
 	return nil
@@ -159,11 +159,11 @@ func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, instead string)
 
 // planSparse plans the memory of sparse features. A matrix takes 12 bytes for each nonzero value
 // and 8 for each row, and its construction as much again.
-func (b *budget) planSparse(t *dataset.Table, e *dataset.Encoder, instead string) error {
+func (b *budget) planSparse(t *dataset.Table, e *dataset.Encoder, advice string) error {
 	dataBytes, nonzeros := b.dataBytes(), e.Nonzeros(t)
 	required := dataBytes + 2*(12*nonzeros+8*int64(t.Rows()+1))
 	if required > b.limit {
-		return fmt.Errorf("%s: %w: the table and its sparse matrix, %s with %s, take %s, but only %s may be used%s", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(nonzeros), "nonzero value"), humanBytes(required), humanBytes(b.limit), instead)
+		return fmt.Errorf("%s: %w: the table and its sparse matrix, %s with %s, take %s, but only %s may be used%s", t.Source, backend.ErrMemory, count(t.Rows(), "row"), count(int(nonzeros), "nonzero value"), humanBytes(required), humanBytes(b.limit), advice)
 	}
 	b.note(required)
 	return nil

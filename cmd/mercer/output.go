@@ -52,35 +52,35 @@ func (s *size) String() string {
 	return humanBytes(int64(*s))
 }
 
-// atLeast is the value of an integer flag that has a minimum.
-type atLeast struct {
-	value  *int
-	lowest int
+// minInt is the value of an integer flag that has a minimum.
+type minInt struct {
+	target   *int
+	minValue int
 }
 
 func intFlag(flags *pflag.FlagSet, value *int, name string, defaultValue, minValue int, help string) {
 	*value = defaultValue
-	flags.Var(atLeast{value, minValue}, name, help)
+	flags.Var(minInt{value, minValue}, name, help)
 }
 
-func (l atLeast) Type() string { return "int" }
+func (l minInt) Type() string { return "int" }
 
-func (l atLeast) String() string {
-	if l.value == nil { // package pflag calls String on a zero value
+func (l minInt) String() string {
+	if l.target == nil { // package pflag calls String on a zero value
 		return ""
 	}
-	return strconv.Itoa(*l.value)
+	return strconv.Itoa(*l.target)
 }
 
-func (l atLeast) Set(text string) error {
+func (l minInt) Set(text string) error {
 	v, err := strconv.ParseInt(text, 0, 64)
 	if err != nil {
 		return err
 	}
-	if v < int64(l.lowest) {
-		return fmt.Errorf("must be ≥ %d, got %d", l.lowest, v)
+	if v < int64(l.minValue) {
+		return fmt.Errorf("must be ≥ %d, got %d", l.minValue, v)
 	}
-	*l.value = int(v)
+	*l.target = int(v)
 	return nil
 }
 

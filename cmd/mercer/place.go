@@ -13,9 +13,9 @@ import (
 )
 
 // checkOutput checks an output path before the work begins: path must name a file that can be
-// written and that is not one of the files in reads. It tests the folder by creating and removing a
+// written and that is not one of the files in inputs. It tests the folder by creating and removing a
 // file.
-func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...string) error {
+func (a *app) checkOutput(ctx context.Context, flag, path string, inputs ...string) error {
 	to, err := os.Stat(path)
 	if err == nil {
 		if to.IsDir() {
@@ -25,7 +25,7 @@ func (a *app) checkOutput(ctx context.Context, flag, path string, reads ...strin
 			return usagef("%s: %s is not a regular file", flag, path)
 		}
 	}
-	for _, name := range reads {
+	for _, name := range inputs {
 		if a.sameFile(path, to, name) {
 			return usagef("%s: %s is the file that is read; give another name", flag, path)
 		}

@@ -62,15 +62,15 @@ func (a *app) plotCommand() *cobra.Command {
 }
 
 // drawCommand completes the command for a kind of plot, which reads a table and draws a picture.
-// The argument reads lists the other input files of the command.
-func (a *app) drawCommand(c *cobra.Command, reads *[]string, f func(ctx context.Context, file string) (picture, error)) *cobra.Command {
+// The argument inputs lists the other input files of the command.
+func (a *app) drawCommand(c *cobra.Command, inputs *[]string, f func(ctx context.Context, file string) (picture, error)) *cobra.Command {
 	var out plotOut
 	c.Args = requireOneFile
 	c.RunE = a.work(func(ctx context.Context, args []string) error {
 		if err := out.check(); err != nil {
 			return err
 		}
-		if err := a.checkOutput(ctx, "--out", out.path, append(slices.Clone(*reads), args[0], a.input.labels)...); err != nil {
+		if err := a.checkOutput(ctx, "--out", out.path, append(slices.Clone(*inputs), args[0], a.input.labels)...); err != nil {
 			return err
 		}
 		p, err := f(ctx, args[0])

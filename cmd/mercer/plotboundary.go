@@ -383,9 +383,9 @@ func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, y
 // maxRings is the maximum number of points with rings.
 const maxRings = 2000
 
-// ringed maps names that Facts returns for sparse kernel models to the legend's names for points
-// with rings. A model without any of these facts uses every sample.
-var ringed = map[string]string{"support vectors": "support vectors", "relevance vectors": "relevance vectors", "support": "points with a coefficient", "centers": "centers"}
+// ringLabels maps names that Facts returns for sparse kernel models to the legend's names for
+// points with rings. A model without any of these facts uses every sample.
+var ringLabels = map[string]string{"support vectors": "support vectors", "relevance vectors": "relevance vectors", "support": "points with a coefficient", "centers": "centers"}
 
 // drawPoints draws rings around the points of sparse kernel models.
 func drawPoints(p *panel, b modelfile.Bundle, xName, yName string) {
@@ -396,7 +396,7 @@ func drawPoints(p *panel, b modelfile.Bundle, xName, yName string) {
 	name := ""
 	if d, ok := model.(learners.Describer); ok {
 		for _, fact := range d.Facts() {
-			name += ringed[fact.Name]
+			name += ringLabels[fact.Name]
 		}
 	}
 	parts := learners.PartsOf(model)

@@ -171,12 +171,12 @@ func errorName(task learners.Task) string {
 }
 
 // learningCurve scores models fitted to fractions of the training rows of each fold.
-func (r *resampling) learningCurve(ctx context.Context, folds int, fractions []float64, fitted func(learners.Model, time.Duration)) ([]validate.CurvePoint, error) {
+func (r *resampling) learningCurve(ctx context.Context, folds int, fractions []float64, onFit func(learners.Model, time.Duration)) ([]validate.CurvePoint, error) {
 	if err := checkFolds(r.table, folds); err != nil {
 		return nil, err
 	}
 	fitCtx, runner := r.runner(ctx)
-	points, err := runner.LearningCurve(fitCtx, r.fit, folds, fractions, r.f.seed, fitted)
+	points, err := runner.LearningCurve(fitCtx, r.fit, folds, fractions, r.f.seed, onFit)
 	return points, explainFit(err, func(i int, err error) error {
 		return fmt.Errorf("%w; in the fit to %.0f %% of the rows without fold %d of %d", err, 100*fractions[i/folds], i%folds+1, folds)
 	})
@@ -211,14 +211,14 @@ func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file s
 	if err != nil {
 		return pic, err
 	}
-	heldOut, trained := spreadCurve{name: "held out"}, spreadCurve{name: "training"}
+	heldOut, training := spreadCurve{name: "held out"}, spreadCurve{name: "training"}
 	for _, point := range points {
 		heldOut.add(float64(point.N), point.Held)
-		trained.add(float64(point.N), point.Trained)
+		training.add(float64(point.N), point.Trained)
 	}
 	p := newPanel("", "training rows", errorName(r.task))
 	p.grid()
-	p.spreads(heldOut, trained)
+	p.spreads(heldOut, training)
 	return picture{title: "Learning curve of " + f.learner, rows: [][]*panel{{p}}}, nil
 }
 
@@ -321,7 +321,7 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 	if err != nil {
 		return pic, err
 	}
-	heldOut, trained, evidence := spreadCurve{name: "held out"}, spreadCurve{name: "training"}, spreadCurve{name: "evidence"}
+	heldOut, training, evidence := spreadCurve{name: "held out"}, spreadCurve{name: "training"}, spreadCurve{name: "evidence"}
 	squaredError, bias, variance := spreadCurve{name: "squared error"}, spreadCurve{name: "bias² and noise"}, spreadCurve{name: "variance"}
 	task := learners.Task("")
 	for i, x := range v.numbers {
@@ -353,7 +353,7 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 				}
 			}); err == nil {
 				heldOut.add(x, points[0].Held)
-				trained.add(x, points[0].Trained)
+				training.add(x, points[0].Trained)
 				if len(evidences) > 0 {
 					evidence.add(x, validate.NewSummary(evidences))
 				}
@@ -382,6 +382,6 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 	if len(evidence.x) == len(v.numbers) {
 		add("log evidence of a training row", evidence)
 	}
-	add(errorName(task), heldOut, trained)
+	add(errorName(task), heldOut, training)
 	return pic, nil
 }

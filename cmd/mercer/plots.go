@@ -33,11 +33,11 @@ func scorePicture(s *score, learner string, targets []string) (picture, error) {
 			return pic, err
 		}
 		points := pairs(s.Truth, s.Outcome.Values, j)
-		compared := newPanel(fmt.Sprintf("%s, %s: R² %s", target, learner, fourDigits(*targetScore.R2)), "true", "predicted")
-		compared.grid()
-		compared.dots("", rowMarker(blue), points)
-		compared.diagonal(points)
-		pic.rows = append(pic.rows, []*panel{compared, residualPanel(fmt.Sprintf("%s: true − predicted, RMSE %s", target, fourDigits(*targetScore.RMSE)), points)})
+		scatter := newPanel(fmt.Sprintf("%s, %s: R² %s", target, learner, fourDigits(*targetScore.R2)), "true", "predicted")
+		scatter.grid()
+		scatter.dots("", rowMarker(blue), points)
+		scatter.diagonal(points)
+		pic.rows = append(pic.rows, []*panel{scatter, residualPanel(fmt.Sprintf("%s: true − predicted, RMSE %s", target, fourDigits(*targetScore.RMSE)), points)})
 	}
 	return pic, nil
 }

@@ -229,15 +229,15 @@ func TestZeroLevel(t *testing.T) {
 				t.Errorf("the legend does not say the class of f = 0")
 			}
 			gray := len(paths(t, svg, "fill:#D0D0D0"))
-			specks := len(paths(t, svg, ridgeBall)) // number of areas in the color of class −1
+			areas := len(paths(t, svg, ridgeBall)) // number of areas in the color of class −1
 			if c.slope == 0 {
-				if gray != 2 || specks != 0 { // one gray area in the picture and one in the legend
-					t.Errorf("%d gray areas, %d of the first class", gray, specks)
+				if gray != 2 || areas != 0 { // one gray area in the picture and one in the legend
+					t.Errorf("%d gray areas, %d of the first class", gray, areas)
 				}
 				return
 			}
-			if gray != 0 || specks != 0 {
-				t.Errorf("%d gray areas and %d specks of the first class", gray, specks)
+			if gray != 0 || areas != 0 {
+				t.Errorf("%d gray areas and %d specks of the first class", gray, areas)
 			}
 			lines := paths(t, svg, planeLine)
 			if len(lines) < 2 {
@@ -251,8 +251,8 @@ func TestZeroLevel(t *testing.T) {
 				for _, p := range line {
 					// Each point has an error of a thousandth of a cell, whose width is 1.5, and a
 					// rounding error.
-					if cross := (p.y-a.y)*(b.x-a.x) - (p.x-a.x)*(b.y-a.y); math.Abs(cross)/math.Hypot(b.x-a.x, b.y-a.y) > 3*(math.Sqrt2*maxRounding+2e-3) {
-						t.Fatalf("a point of f = 0 lies %v beside its line", cross)
+					if crossProduct := (p.y-a.y)*(b.x-a.x) - (p.x-a.x)*(b.y-a.y); math.Abs(crossProduct)/math.Hypot(b.x-a.x, b.y-a.y) > 3*(math.Sqrt2*maxRounding+2e-3) {
+						t.Fatalf("a point of f = 0 lies %v beside its line", crossProduct)
 					}
 				}
 				if slope := (b.y - a.y) / (b.x - a.x); math.Abs(slope/c.slope-1) > 1e-3 {

@@ -197,23 +197,23 @@ func (l *zeroLevel) findTouches(columns bool, f func(xs, ys []float64) ([]float6
 	}
 	// Points in neighboring rows or columns are joined to a curve if they are at most a cell apart.
 	cell := 1.01 * (along[1] - along[0])
-	var open []plotter.XYs
+	var curves []plotter.XYs
 	var last []int // index of the row or column in which each curve ends
 	for _, b := range list {
 		if b.f > 1e-6*b.beside {
 			continue
 		}
 		i, point, found := b.line, plotter.XY{X: b.position, Y: across[b.line]}, false
-		for n := range open {
-			if end := open[n][len(open[n])-1]; !found && last[n] == i-1 && math.Abs(end.X-point.X) <= cell {
-				open[n], last[n], found = append(open[n], point), i, true
+		for n := range curves {
+			if end := curves[n][len(curves[n])-1]; !found && last[n] == i-1 && math.Abs(end.X-point.X) <= cell {
+				curves[n], last[n], found = append(curves[n], point), i, true
 			}
 		}
 		if !found {
-			open, last = append(open, plotter.XYs{point}), append(last, i)
+			curves, last = append(curves, plotter.XYs{point}), append(last, i)
 		}
 	}
-	for _, points := range open {
+	for _, points := range curves {
 		if len(points) < 3 {
 			continue
 		}

@@ -245,9 +245,9 @@ func (r *resampling) kFold(folds int, stratify bool) (validate.Splits, error) {
 }
 
 // scores fits n models to the training rows of splits, and scores each on its other rows.
-func (r *resampling) scores(ctx context.Context, n int, splits validate.Splits, fitted func(learners.Model, time.Duration), explain func(i int, err error) error) ([]*validate.Score, error) {
+func (r *resampling) scores(ctx context.Context, n int, splits validate.Splits, onFit func(learners.Model, time.Duration), explain func(i int, err error) error) ([]*validate.Score, error) {
 	fitCtx, runner := r.runner(ctx)
-	scores, err := runner.Scores(fitCtx, r.fit, n, splits, fitted)
+	scores, err := runner.Scores(fitCtx, r.fit, n, splits, onFit)
 	return scores, explainFit(err, explain)
 }
 

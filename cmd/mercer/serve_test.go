@@ -130,7 +130,7 @@ func TestServePredictsAsPredict(t *testing.T) {
 		want := mercer(append(strings.Fields("predict --model m.st "+m.flags), "t.csv")...)
 		header, _, _ := strings.Cut(want, "\n")
 		var got string
-		for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(5 * time.Millisecond) {
+		for start := time.Now(); time.Since(start) < time.Minute; time.Sleep(5 * time.Millisecond) {
 			r, err := http.Get(c.url + "model")
 			if err != nil {
 				t.Fatal(err)
@@ -286,7 +286,7 @@ func TestServeTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		line := fmt.Sprintf("mercer_model_loads_total{result=\"ok\"} %d\n", times)
-		for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 			if r, err := renewed.Get(c.url + "metrics"); err == nil {
 				text, err := io.ReadAll(r.Body)
 				r.Body.Close()
@@ -294,7 +294,7 @@ func TestServeTLS(t *testing.T) {
 					return
 				}
 			}
-			if time.Since(begin) > time.Minute {
+			if time.Since(start) > time.Minute {
 				t.Fatalf("the metrics do not have %s", line)
 			}
 		}

@@ -143,7 +143,7 @@ func (f *tuneFlags) refusals() []refusal {
 	}
 	// If the learner is unknown or not supported, check will report the error.
 	tuned := f.learner == "" || slices.Contains(tunedLearners, f.learner)
-	judged := slices.Contains(tuning.Criteria, f.criterion) && (!grid || f.bayesian() && f.criterion == string(tuning.Evidence))
+	validCriterion := slices.Contains(tuning.Criteria, f.criterion) && (!grid || f.bayesian() && f.criterion == string(tuning.Evidence))
 	byGrid := f.learner + " is tuned by a grid of one factor of the length scales; see --grid"
 	return []refusal{
 		{grid && !has("kernel"), "kernel vary reach steps tree", f.learner + " has no kernel", ""},
@@ -158,7 +158,7 @@ func (f *tuneFlags) refusals() []refusal {
 		{!grid && tuned, "grid", strings.Join(tunedLearners, ", ") + " vary by --kernel, --vary and --lambdas; --grid needs another --learner", ""},
 		{gradient && f.criterion == string(tuning.Evidence), "vary reach steps lambdas", "gradient varies all parameters and lambda by derivatives; use --search grid, golden or bayes", ""},
 		{gradient && f.criterion == string(tuning.Evidence), "plot", "gradient computes no grid of scores to draw; use --search grid, golden or bayes", ""},
-		{f.criterion != string(tuning.KFold) && judged, "folds", "is for --by kfold", "by"},
+		{f.criterion != string(tuning.KFold) && validCriterion, "folds", "is for --by kfold", "by"},
 		{f.objects.flag() != "", "vary reach steps", "the parameters of a kernel on texts or trees do not vary by themselves; give several --kernel", ""},
 		{f.learner == "ridge", "vary tree", "ridge is for the kernel linear(), which has no parameter", ""},
 		{f.learner == "ridge" && f.objects.analyzer == "", "text", needsTFIDF(f.learner), "tfidf"},

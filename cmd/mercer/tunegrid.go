@@ -318,7 +318,7 @@ func (r tuneReport) gridPicture() (pic picture, err error) {
 	if axis == "" {
 		return pic, usagef("--plot: no parameter with numeric values varies, over which scores could be drawn")
 	}
-	lines, lowest := map[string]*spreadCurve{}, map[string]float64{}
+	lines, minScores := map[string]*spreadCurve{}, map[string]float64{}
 	positive := true
 	for _, t := range r.Grid {
 		x, ok := number(t, axis)
@@ -333,12 +333,12 @@ func (r tuneReport) gridPicture() (pic picture, err error) {
 		}
 		name := strings.Join(otherValues, ", ")
 		if lines[name] == nil {
-			lines[name], lowest[name] = &spreadCurve{name: cmp.Or(name, r.Learner)}, *t.Score
+			lines[name], minScores[name] = &spreadCurve{name: cmp.Or(name, r.Learner)}, *t.Score
 		}
 		lines[name].add(x, validate.Summary{Mean: *t.Score, SD: t.SD, N: 1})
-		lowest[name], positive = min(lowest[name], *t.Score), positive && x > 0
+		minScores[name], positive = min(minScores[name], *t.Score), positive && x > 0
 	}
-	names := slices.SortedFunc(maps.Keys(lines), func(a, b string) int { return cmp.Or(cmp.Compare(lowest[a], lowest[b]), cmp.Compare(a, b)) })
+	names := slices.SortedFunc(maps.Keys(lines), func(a, b string) int { return cmp.Or(cmp.Compare(minScores[a], minScores[b]), cmp.Compare(a, b)) })
 	var curves []spreadCurve
 	for _, name := range names[:min(len(names), len(curveColors))] {
 		curves = append(curves, *lines[name])

@@ -88,20 +88,20 @@ func TestNoPictureWithoutItsModel(t *testing.T) {
 		}
 	})
 	for _, test := range []struct {
-		blocked, flag string
-		model         bool
+		blockedPath, flag string
+		model             bool
 	}{
 		{"m.st", "m.st", false},
 		{"p.png", "--plot", true},
 	} {
-		t.Run("blocked "+test.blocked, func(t *testing.T) {
+		t.Run("blocked "+test.blockedPath, func(t *testing.T) {
 			c := start(t, tunePlotArguments()...)
 			// The empty lines exceed the buffer of a pipe. When all are written, the command has
 			// begun to read, and has therefore checked the names of its outputs.
 			if _, err := c.stdin.Write(append(table3(300), bytes.Repeat([]byte("\n"), 1<<20)...)); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Mkdir(filepath.Join(c.folder, test.blocked), 0o777); err != nil {
+			if err := os.Mkdir(filepath.Join(c.folder, test.blockedPath), 0o777); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.stdin.Close(); err != nil {

@@ -73,12 +73,12 @@ func (a *app) update(ctx context.Context, model, out string, remove bool, file s
 	}
 	o := learners.Options{Weights: weights}
 	ctx = memory.fitting(ctx, &o)
-	change := learners.Append[learners.Model]
+	updateModel := learners.Append[learners.Model]
 	action := "appended"
 	if remove {
-		change, action = learners.Remove[learners.Model], "removed"
+		updateModel, action = learners.Remove[learners.Model], "removed"
 	}
-	if b.Model, err = change(ctx, dev, b.Model, x, y, o); err != nil {
+	if b.Model, err = updateModel(ctx, dev, b.Model, x, y, o); err != nil {
 		return err
 	}
 	return a.saveUpdated(ctx, b, out, count(t.Rows(), "row")+" "+action)
@@ -94,17 +94,17 @@ func (a *app) merge(ctx context.Context, model, out, otherModel string) error {
 		return err
 	}
 	defer dev.Close()
-	second, err := modelfile.Load(otherModel)
+	other, err := modelfile.Load(otherModel)
 	if err != nil {
 		return err
 	}
-	if b.Calibration != nil || second.Calibration != nil {
+	if b.Calibration != nil || other.Calibration != nil {
 		return errCalibrated
 	}
-	if second.Encoder == nil || !slices.EqualFunc(b.Encoder.Inputs, second.Encoder.Inputs, sameFeatures) || !slices.Equal(b.Encoder.Outputs, second.Encoder.Outputs) {
+	if other.Encoder == nil || !slices.EqualFunc(b.Encoder.Inputs, other.Encoder.Inputs, sameFeatures) || !slices.Equal(b.Encoder.Outputs, other.Encoder.Outputs) {
 		return usagef("update: %s and %s make features of the columns of a table by different rules; fit both by mercer fit --no-standardize, to the same columns", model, otherModel)
 	}
-	if b.Model, err = learners.Merge(ctx, dev, b.Model, second.Model); err != nil {
+	if b.Model, err = learners.Merge(ctx, dev, b.Model, other.Model); err != nil {
 		return err
 	}
 	return a.saveUpdated(ctx, b, out, otherModel+" merged")

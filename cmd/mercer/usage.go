@@ -21,9 +21,9 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// A refusal lists flags that have no effect in a call if holds is true, and says why.
+// A refusal lists flags that have no effect in a call if condition is true, and says why.
 type refusal struct {
-	holds         bool
+	condition     bool
 	flags         string // names of the flags, separated by spaces
 	reason        string
 	conditionFlag string // the flag on which the condition depends, or ""; if a flag is named, help hides the refused flags only if this flag is given
@@ -36,7 +36,7 @@ func refuseFlags(c *cobra.Command, reasons func() []refusal) *cobra.Command {
 	forEach := func(apply func(flag *pflag.Flag, r refusal)) {
 		for _, r := range reasons() {
 			for name := range strings.FieldsSeq(r.flags) {
-				if flag := c.Flags().Lookup(name); r.holds && flag != nil {
+				if flag := c.Flags().Lookup(name); r.condition && flag != nil {
 					apply(flag, r)
 				}
 			}
@@ -49,8 +49,8 @@ func refuseFlags(c *cobra.Command, reasons func() []refusal) *cobra.Command {
 		}
 		forEach(func(flag *pflag.Flag, r refusal) {
 			value := flag.Value.String()
-			nothing := value == flag.DefValue && slices.Contains([]string{"0", "false"}, value) // the value is the default and means "no", as in --stream=false
-			if flag.Changed && !nothing && err == nil {
+			isOff := value == flag.DefValue && slices.Contains([]string{"0", "false"}, value) // the value is the default and means "no", as in --stream=false
+			if flag.Changed && !isOff && err == nil {
 				err = usagef("--%s: %s", flag.Name, r.reason)
 			}
 		})
@@ -88,10 +88,10 @@ func badValue(c *cobra.Command) (err error) {
 		if p, ok := f.Value.(*parameterFlag); ok {
 			value = p.paramTexts[p.name]
 		}
-		means := slices.Contains([]string{"device", "comment", "compare-by"}, f.Name) // an empty value means auto, or none
+		mayBeEmpty := slices.Contains([]string{"device", "comment", "compare-by"}, f.Name) // an empty value means auto, or none
 		switch {
 		case err != nil:
-		case f.Value.Type() == "string" && value == "" && !means:
+		case f.Value.Type() == "string" && value == "" && !mayBeEmpty:
 			err = usagef("--%s: the value is empty", f.Name)
 		case strings.HasPrefix(value, "--") && c.Flags().Lookup(strings.TrimPrefix(value, "--")) != nil:
 			err = usagef("--%s: needs a value, but the next argument is %s", f.Name, value)

@@ -60,7 +60,7 @@ func BenchmarkOneRow(b *testing.B) {
 					defer c.Close()
 					r := bufio.NewReader(c)
 					for remaining.Add(-1) >= 0 {
-						begin := time.Now()
+						start := time.Now()
 						if _, err = io.WriteString(c, request); err == nil {
 							err = readAnswer(r)
 						}
@@ -68,7 +68,7 @@ func BenchmarkOneRow(b *testing.B) {
 							b.Error(err)
 							return
 						}
-						times[i] = append(times[i], time.Since(begin))
+						times[i] = append(times[i], time.Since(start))
 					}
 				})
 			}

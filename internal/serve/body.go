@@ -172,11 +172,11 @@ func joinLines(body []byte) ([]byte, error) {
 
 // fromJSON reads an object, an array of objects, or an array of arrays of cells in columns' order.
 func fromJSON(body []byte, columns []string) (*dataset.Table, error) {
-	begin := bytes.TrimLeft(body, " \t\r\n")
-	if len(begin) == 0 {
+	trimmed := bytes.TrimLeft(body, " \t\r\n")
+	if len(trimmed) == 0 {
 		return nil, failf(http.StatusBadRequest, "the body is empty: want an object for one row, or an array of rows")
 	}
-	if begin[0] != '[' || !bytes.HasPrefix(bytes.TrimLeft(begin[1:], " \t\r\n"), []byte("[")) {
+	if trimmed[0] != '[' || !bytes.HasPrefix(bytes.TrimLeft(trimmed[1:], " \t\r\n"), []byte("[")) {
 		return dataset.FromRows("body", json.RawMessage(body))
 	}
 	var rows [][]json.RawMessage
@@ -237,8 +237,8 @@ const largeBody = 16 << 10
 
 // predict answers a request for predictions.
 func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
-	begin := s.metrics.begin()
-	defer s.metrics.end(begin)
+	start := s.metrics.begin()
+	defer s.metrics.end(start)
 	want, err := wantOf(r.URL)
 	if err != nil {
 		return err

@@ -58,9 +58,9 @@ func (m *metrics) begin() time.Time {
 	return time.Now()
 }
 
-func (m *metrics) end(begin time.Time) {
+func (m *metrics) end(start time.Time) {
 	m.running.Add(-1)
-	m.seconds.add(secondBounds, time.Since(begin).Seconds())
+	m.seconds.add(secondBounds, time.Since(start).Seconds())
 }
 
 func (m *metrics) request(path string, status int) {

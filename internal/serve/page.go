@@ -43,8 +43,8 @@ type field struct {
 // option is the page's check box for an optional result.
 type option struct{ Query, Label string }
 
-// wishes lists all optional results, in the order of their check boxes.
-var wishes = []struct {
+// queryOptions lists all optional results, in the order of their check boxes.
+var queryOptions = []struct {
 	option
 	want Want
 }{
@@ -56,7 +56,7 @@ var wishes = []struct {
 
 // options returns the optional results that the model can compute.
 func (m *served) options() (list []option) {
-	for _, w := range wishes {
+	for _, w := range queryOptions {
 		if m.Check(w.want) == nil {
 			list = append(list, w.option)
 		}
@@ -152,7 +152,7 @@ func (s *Server) describe(m *served) ([]byte, error) {
 		return object{"get": object{"summary": text, "responses": responses}}
 	}
 	parameters := []object{}
-	for _, w := range wishes {
+	for _, w := range queryOptions {
 		if m.Check(w.want) != nil {
 			continue
 		}

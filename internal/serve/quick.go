@@ -46,11 +46,11 @@ func newQuick(ctx context.Context, m *served) *fastPath {
 	}
 	x, f, minTime := make([]float64, features), make([]float64, outputs), time.Duration(math.MaxInt64)
 	for range 3 { // the first prediction takes longer, because it prepares the model
-		begin := time.Now()
+		start := time.Now()
 		if m.Model.PredictRow(ctx, f, x) != nil {
 			return nil
 		}
-		minTime = min(minTime, time.Since(begin))
+		minTime = min(minTime, time.Since(start))
 	}
 	if minTime > quickTime {
 		return nil
@@ -93,12 +93,12 @@ func (q *fastPath) answer(ctx context.Context, m *mercer.Model[learners.Model], 
 
 // appendNumber appends a finite number as package encoding/json writes it.
 func appendNumber(b []byte, v float64) []byte {
-	form := byte('f')
+	format := byte('f')
 	if abs := math.Abs(v); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
-		form = 'e'
+		format = 'e'
 	}
-	b = strconv.AppendFloat(b, v, form, -1, 64)
-	if n := len(b); form == 'e' && n >= 4 && b[n-4] == 'e' && b[n-3] == '-' && b[n-2] == '0' {
+	b = strconv.AppendFloat(b, v, format, -1, 64)
+	if n := len(b); format == 'e' && n >= 4 && b[n-4] == 'e' && b[n-3] == '-' && b[n-2] == '0' {
 		b[n-2] = b[n-1] // e-09 becomes e-9
 		b = b[:n-1]
 	}

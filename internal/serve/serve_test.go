@@ -462,7 +462,7 @@ func TestReloadLosesNoRequest(t *testing.T) {
 	wg.Go(func() { s.Watch(ctx, time.Millisecond, hup) })
 	loads := func() int64 { return s.metrics.loads.Load() + s.metrics.failedLoads.Load() }
 	await := func(n int64) {
-		for begin := time.Now(); loads() < n && time.Since(begin) < time.Minute; {
+		for start := time.Now(); loads() < n && time.Since(start) < time.Minute; {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -471,7 +471,7 @@ func TestReloadLosesNoRequest(t *testing.T) {
 		replace(files[(i+1)%2])
 		await(n + 1)
 		count := answers[(i+1)%2].Load()
-		for begin := time.Now(); answers[(i+1)%2].Load() <= count+1 && time.Since(begin) < time.Minute && !t.Failed(); {
+		for start := time.Now(); answers[(i+1)%2].Load() <= count+1 && time.Since(start) < time.Minute && !t.Failed(); {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -510,8 +510,8 @@ func TestReloadLosesNoRequest(t *testing.T) {
 // waitForGoroutines waits until at most limit goroutines run.
 func waitForGoroutines(t *testing.T, limit int) {
 	t.Helper()
-	for begin := time.Now(); runtime.NumGoroutine() > limit; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > time.Minute {
+	for start := time.Now(); runtime.NumGoroutine() > limit; time.Sleep(time.Millisecond) {
+		if time.Since(start) > time.Minute {
 			stacks := make([]byte, 1<<16)
 			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), limit, stacks[:runtime.Stack(stacks, true)])
 		}

@@ -105,7 +105,7 @@ func (k *soak) sendValid(client *http.Client, r *rand.Rand) {
 	}
 	query := []string{"", "", "?bound"}[r.IntN(3)]
 	for {
-		begin := time.Now()
+		start := time.Now()
 		answer, err := client.Post("http://"+k.addr+"/predict"+query, kind, strings.NewReader(body))
 		if err != nil {
 			if k.vanish(len(rows)); !k.stopped.Load() {
@@ -115,7 +115,7 @@ func (k *soak) sendValid(client *http.Client, r *rand.Rand) {
 		}
 		text, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
-		if delayed := time.Since(begin) > k.s.Timeout/2; delayed && (answer.StatusCode == 408 || answer.StatusCode == 503) {
+		if delayed := time.Since(start) > k.s.Timeout/2; delayed && (answer.StatusCode == 408 || answer.StatusCode == 503) {
 			k.count(answer.StatusCode, 0) // another process delayed the answer
 			continue
 		}
@@ -217,8 +217,8 @@ func (k *soak) cancelled(client *http.Client, r *rand.Rand) {
 	}
 }
 
-// raw opens a connection and sends bytes that no client of net/http sends.
-func (k *soak) raw(r *rand.Rand) {
+// sendRaw opens a connection and sends bytes that no client of net/http sends.
+func (k *soak) sendRaw(r *rand.Rand) {
 	c, err := net.Dial("tcp", k.addr)
 	if err != nil {
 		if !k.stopped.Load() {
@@ -286,7 +286,7 @@ func (k *soak) load(ctx context.Context, seed uint64) {
 				case n < 8:
 					k.cancelled(client, r)
 				default:
-					k.raw(r)
+					k.sendRaw(r)
 				}
 			}
 		})
@@ -360,11 +360,11 @@ func TestSoak(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	serveErr := make(chan error, 1)
 	go func() { serveErr <- k.s.Serve(ctx, l, nil) }()
-	watched := make(chan struct{})
-	go func() { k.s.Watch(ctx, 5*time.Millisecond, nil); close(watched) }()
-	exposed := func() string { return call(k.s, "GET", "/metrics", "", "").Body.String() }
+	watchDone := make(chan struct{})
+	go func() { k.s.Watch(ctx, 5*time.Millisecond, nil); close(watchDone) }()
+	metricsText := func() string { return call(k.s, "GET", "/metrics", "", "").Body.String() }
 	idle := func() {
-		for metric(exposed(), "mercer_requests_running") > 0 {
+		for metric(metricsText(), "mercer_requests_running") > 0 {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -373,7 +373,7 @@ func TestSoak(t *testing.T) {
 	k.load(first, seed)
 	end()
 	idle()
-	heap, requests := liveHeap(), metric(exposed(), "mercer_request_seconds_count")
+	heap, requests := liveHeap(), metric(metricsText(), "mercer_request_seconds_count")
 
 	second, end := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -431,12 +431,12 @@ func TestSoak(t *testing.T) {
 	if err := <-serveErr; err != nil {
 		t.Error(err)
 	}
-	<-watched
+	<-watchDone
 	if _, err := net.Dial("tcp", k.addr); err == nil {
 		t.Error("the server accepts connections after its end")
 	}
 
-	text := exposed()
+	text := metricsText()
 	total, expected := metric(text, `mercer_requests_total\{path="/predict".*`), int64(0)
 	for _, status := range []int{200, 400, 408, 413, 415, 499, 503} {
 		n := metric(text, fmt.Sprintf(`mercer_requests_total\{path="/predict",code="%d"\}`, status))
