@@ -49,9 +49,9 @@ func positive(k kernels.Kernel, h host) host {
 	return h
 }
 
-// all returns the kernels that have derivatives: the examples of the catalog, and compositions that
-// do not occur in the examples.
-func all() []string {
+// kernelTexts returns the kernels that have derivatives: the examples of the catalog, and
+// compositions that do not occur in the examples.
+func kernelTexts() []string {
 	list := []string{
 		"gaussian(sigma=[1,2,0.7])", "cosineseries(l=3)", "exp(0.2*linear())",
 		"0.5*gaussian(sigma=2)*linear() + 2*exponential(sigma=3) + 3",
@@ -77,7 +77,7 @@ func parse(t *testing.T, text string) kernels.Kernel {
 // tests of package kernels compare with finite differences.
 func TestGramGradient(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
-		for _, text := range all() {
+		for _, text := range kernelTexts() {
 			for _, symmetric := range []bool{false, true} {
 				for _, factored := range []bool{false, true} {
 					if testing.Short() && symmetric != factored {
@@ -97,9 +97,9 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 	x, z := positive(k, random(r, n, d)), positive(k, random(r, m, d))
 	copy(x.Row(5), x.Row(3)) // coincident points
 	copy(z.Row(2), x.Row(8))
-	given := z
+	zArg := z
 	if symmetric {
-		z, given, m = x, host{}, n
+		z, zArg, m = x, host{}, n
 	}
 	w := adjoint.Weights{Dense: random(r, n, m)}
 	dense := w.Dense
@@ -111,7 +111,7 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 			}
 		}
 	}
-	got, err := adjoint.GramGradient(context.Background(), dev, adjoint.GramLoss{Kernel: k, X: x, Z: given, Weights: w}, adjoint.WantX|adjoint.WantZ|adjoint.WantTheta|adjoint.WantShift)
+	got, err := adjoint.GramGradient(context.Background(), dev, adjoint.GramLoss{Kernel: k, X: x, Z: zArg, Weights: w}, adjoint.WantX|adjoint.WantZ|adjoint.WantTheta|adjoint.WantShift)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,21 +165,21 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 	if len(got.Theta) != len(theta) {
 		t.Errorf("%d parameters, want %d", len(got.Theta), len(theta))
 	}
-	some, err := adjoint.GramGradient(context.Background(), dev, adjoint.GramLoss{Kernel: k, X: x, Z: given, Weights: w}, adjoint.WantX)
-	if err != nil || some.Z.Rows != 0 || some.Theta != nil || !slices.Equal(some.X.Data, got.X.Data) {
+	onlyX, err := adjoint.GramGradient(context.Background(), dev, adjoint.GramLoss{Kernel: k, X: x, Z: zArg, Weights: w}, adjoint.WantX)
+	if err != nil || onlyX.Z.Rows != 0 || onlyX.Theta != nil || !slices.Equal(onlyX.X.Data, got.X.Data) {
 		t.Errorf("the gradient with respect to X alone differs: %v", err)
 	}
 }
 
-func compare(t *testing.T, what string, got, want host, tol float64) {
+func compare(t *testing.T, name string, got, want host, tol float64) {
 	t.Helper()
 	if got.Rows != want.Rows || got.Rows > 0 && got.Cols != want.Cols {
-		t.Fatalf("%s: %d×%d, want %d×%d", what, got.Rows, got.Cols, want.Rows, want.Cols)
+		t.Fatalf("%s: %d×%d, want %d×%d", name, got.Rows, got.Cols, want.Rows, want.Cols)
 	}
 	for i := range got.Rows {
 		for j, v := range got.Row(i) {
 			if !(math.Abs(v-want.Row(i)[j]) <= tol) {
-				t.Errorf("seed %d: %s: row %d, column %d is %v, want %v, allowed %g", seed, what, i, j, v, want.Row(i)[j], tol)
+				t.Errorf("seed %d: %s: row %d, column %d is %v, want %v, allowed %g", seed, name, i, j, v, want.Row(i)[j], tol)
 				return
 			}
 		}
@@ -205,13 +205,13 @@ func TestGramGradientBlocks(t *testing.T) {
 	sum := backend.NewHost[float64](m, 2)
 	for first := 0; first < n; first += 500 {
 		rows := min(500, n-first)
-		part, err := adjoint.GramGradient(ctx, dev, adjoint.GramLoss{Kernel: k, X: x.View(first, 0, rows, 2), Z: z, Weights: adjoint.Weights{U: w.U.View(first, 0, rows, 1), V: w.V}}, want)
+		blockGradients, err := adjoint.GramGradient(ctx, dev, adjoint.GramLoss{Kernel: k, X: x.View(first, 0, rows, 2), Z: z, Weights: adjoint.Weights{U: w.U.View(first, 0, rows, 1), V: w.V}}, want)
 		if err != nil {
 			t.Fatal(err)
 		}
 		// The tolerance allows m roundings of sums whose terms are below 100.
-		compare(t, "x", part.X, got.X.View(first, 0, rows, 2), float64(m)*100*0x1p-53)
-		for i, v := range part.Z.Data {
+		compare(t, "x", blockGradients.X, got.X.View(first, 0, rows, 2), float64(m)*100*0x1p-53)
+		for i, v := range blockGradients.Z.Data {
 			sum.Data[i] += v
 		}
 	}
@@ -253,8 +253,8 @@ func ridgeLoss(t *testing.T, k kernels.Kernel, x, y, z, weights host, lambda flo
 	return mat.Sum(&f)
 }
 
-// moved returns h + s·direction.
-func moved(h, direction host, s float64) host {
+// addScaled returns h + s·direction.
+func addScaled(h, direction host, s float64) host {
 	m := backend.NewHost[float64](h.Rows, h.Cols)
 	for i := range h.Rows {
 		for j, v := range h.Row(i) {
@@ -279,21 +279,21 @@ func inner(a, b host) float64 {
 func TestRidgeGradient(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		for _, text := range []string{"gaussian(sigma=1.5)", "gaussian(sigma=[1,2,0.7])", "matern52(sigma=2)", "polynomial(degree=2,c=1) + 0.5*matern32(sigma=1)"} {
-			for _, own := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s/%t", text, own), func(t *testing.T) { checkRidge(t, dev, parse(t, text), own) })
+			for _, symmetric := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%t", text, symmetric), func(t *testing.T) { checkRidge(t, dev, parse(t, text), symmetric) })
 			}
 		}
 	})
 }
 
-func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, own bool) {
+func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, symmetric bool) {
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(seed, 3))
 	n, m, d, outputs, lambda := 23, 11, 3, 2, 0.3
 	x, y, z := random(r, n, d), random(r, n, outputs), random(r, m, d)
-	given := z
-	if own {
-		z, given, m = x, host{}, n
+	zArg := z
+	if symmetric {
+		z, zArg, m = x, host{}, n
 	}
 	weights := random(r, m, outputs)
 	ridge, err := adjoint.NewRidge(ctx, dev, k, x, y, lambda)
@@ -302,7 +302,7 @@ func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, own bool) {
 	}
 	defer ridge.Close()
 	f := backend.NewHost[float64](m, outputs)
-	if err := ridge.Predict(ctx, given, f); err != nil {
+	if err := ridge.Predict(ctx, zArg, f); err != nil {
 		t.Fatal(err)
 	}
 	value := ridgeLoss(t, k, x, y, z, weights, lambda)
@@ -310,27 +310,31 @@ func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, own bool) {
 	if got := inner(f, weights); !(math.Abs(got-value) <= 1e5*float64(n)*0x1p-53*(1+math.Abs(value))) {
 		t.Errorf("seed %d: the loss is %v, by dense algebra %v", seed, got, value)
 	}
-	g, err := ridge.Gradient(ctx, given, weights, adjoint.WantX|adjoint.WantZ|adjoint.WantTheta)
+	g, err := ridge.Gradient(ctx, zArg, weights, adjoint.WantX|adjoint.WantZ|adjoint.WantTheta)
 	if err != nil {
 		t.Fatal(err)
 	}
 	params := kernels.Params(k)
 	directions := map[string]func(s float64) (kernels.Kernel, host, host, host, float64){}
 	derivatives := map[string]float64{}
-	add := func(name string, derivative float64, at func(s float64) (kernels.Kernel, host, host, host, float64)) {
-		directions[name], derivatives[name] = at, derivative
+	add := func(name string, derivative float64, perturb func(s float64) (kernels.Kernel, host, host, host, float64)) {
+		directions[name], derivatives[name] = perturb, derivative
 	}
 	dx, dy, dz := random(r, n, d), random(r, n, outputs), random(r, z.Rows, d)
 	add("x", inner(g.X, dx), func(s float64) (kernels.Kernel, host, host, host, float64) {
-		nx := moved(x, dx, s)
-		if own {
+		nx := addScaled(x, dx, s)
+		if symmetric {
 			return k, nx, y, nx, lambda
 		}
 		return k, nx, y, z, lambda
 	})
-	add("y", inner(g.Y, dy), func(s float64) (kernels.Kernel, host, host, host, float64) { return k, x, moved(y, dy, s), z, lambda })
-	if !own {
-		add("z", inner(g.Z, dz), func(s float64) (kernels.Kernel, host, host, host, float64) { return k, x, y, moved(z, dz, s), lambda })
+	add("y", inner(g.Y, dy), func(s float64) (kernels.Kernel, host, host, host, float64) {
+		return k, x, addScaled(y, dy, s), z, lambda
+	})
+	if !symmetric {
+		add("z", inner(g.Z, dz), func(s float64) (kernels.Kernel, host, host, host, float64) {
+			return k, x, y, addScaled(z, dz, s), lambda
+		})
 	}
 	add("lambda", g.Lambda, func(s float64) (kernels.Kernel, host, host, host, float64) { return k, x, y, z, lambda + s })
 	for i, p := range params {
@@ -344,17 +348,17 @@ func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, own bool) {
 			} else {
 				values[i] += s
 			}
-			changed, err := kernels.WithParams(k, values)
+			perturbed, err := kernels.WithParams(k, values)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return changed, x, y, z, lambda
+			return perturbed, x, y, z, lambda
 		})
 	}
-	for name, at := range directions {
+	for name, perturb := range directions {
 		const h = 0x1p-12
 		loss := func(s float64) float64 {
-			k, x, y, z, lambda := at(s)
+			k, x, y, z, lambda := perturb(s)
 			return ridgeLoss(t, k, x, y, z, weights, lambda)
 		}
 		fine := (8*(loss(h)-loss(-h)) - (loss(2*h) - loss(-2*h))) / (12 * h)
@@ -367,9 +371,9 @@ func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, own bool) {
 		}
 	}
 	// A second call must give the same bits, and only the requested gradients.
-	again, err := ridge.Gradient(ctx, given, weights, 0)
-	if err != nil || !slices.Equal(again.Y.Data, g.Y.Data) || again.X.Rows != 0 || again.Z.Rows != 0 || again.Theta != nil {
-		t.Errorf("without X, Z and θ: %+v, %v", again, err)
+	withoutWant, err := ridge.Gradient(ctx, zArg, weights, 0)
+	if err != nil || !slices.Equal(withoutWant.Y.Data, g.Y.Data) || withoutWant.X.Rows != 0 || withoutWant.Z.Rows != 0 || withoutWant.Theta != nil {
+		t.Errorf("without X, Z and θ: %+v, %v", withoutWant, err)
 	}
 }
 
@@ -407,7 +411,7 @@ func TestSolve(t *testing.T) {
 			t.Fatal(err)
 		}
 		loss := func(s, shift float64) float64 {
-			a := matOf(moved(k, dk, s))
+			a := matOf(addScaled(k, dk, s))
 			for i := range n {
 				a.Set(i, i, a.At(i, i)+lambda+shift)
 			}
@@ -420,15 +424,15 @@ func TestSolve(t *testing.T) {
 		}
 		const h = 0x1p-12
 		for _, c := range []struct {
-			name string
-			got  float64
-			at   func(s float64) float64
+			name  string
+			got   float64
+			value func(s float64) float64
 		}{
 			{"k", inner(byK, dk), func(s float64) float64 { return loss(s, 0) }},
 			{"lambda", byLambda, func(s float64) float64 { return loss(0, s) }},
 		} {
-			fine := (8*(c.at(h)-c.at(-h)) - (c.at(2*h) - c.at(-2*h))) / (12 * h)
-			coarse := (8*(c.at(2*h)-c.at(-2*h)) - (c.at(4*h) - c.at(-4*h))) / (24 * h)
+			fine := (8*(c.value(h)-c.value(-h)) - (c.value(2*h) - c.value(-2*h))) / (12 * h)
+			coarse := (8*(c.value(2*h)-c.value(-2*h)) - (c.value(4*h) - c.value(-4*h))) / (24 * h)
 			// The tolerance contains a bound on the condition number, n/λ + 1 < 100.
 			tol := math.Abs(fine-coarse) + 100*0x1p-53*(math.Abs(loss(0, 0))+float64(n))/h
 			if !(math.Abs(c.got-fine) <= tol) || tol > 1e-5*math.Abs(fine) {
@@ -444,7 +448,7 @@ func TestErrors(t *testing.T) {
 	ctx, r := context.Background(), rand.New(rand.NewPCG(seed, 5))
 	x, y, z := random(r, 5, 2), random(r, 5, 1), random(r, 3, 2)
 	gaussian := kernels.Gaussian{Sigma: 1}
-	bad := moved(x, x, 0)
+	bad := addScaled(x, x, 0)
 	bad.Row(3)[1] = math.Inf(1)
 	out := backend.NewHost[float64](5, 5)
 	ones := backend.NewHost[float64](5, 5)
@@ -455,7 +459,7 @@ func TestErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopped, stop := context.WithCancelCause(ctx)
+	canceledCtx, stop := context.WithCancelCause(ctx)
 	stop(errors.New("the user left"))
 	gradient := func(k kernels.Kernel, w adjoint.Weights) error {
 		_, err := adjoint.GramGradient(ctx, dev, adjoint.GramLoss{Kernel: k, X: x, Z: z, Weights: w}, adjoint.WantX)
@@ -468,9 +472,9 @@ func TestErrors(t *testing.T) {
 	_, _, mismatch := adjoint.SolveGradient(y, z)
 	_, wrongCols := ridge.Gradient(ctx, host{}, x, 0)
 	_, wrongRows := ridge.Gradient(ctx, z, y, 0)
-	canceled := adjoint.Factor(stopped, dev, ones, 1, out)
-	_, stoppedGradient := adjoint.GramGradient(stopped, dev, adjoint.GramLoss{Kernel: gaussian, X: x, Weights: adjoint.Weights{Dense: ones}}, adjoint.WantX)
-	_, stoppedFit := adjoint.NewRidge(stopped, dev, gaussian, x, y, 1)
+	canceled := adjoint.Factor(canceledCtx, dev, ones, 1, out)
+	_, stoppedGradient := adjoint.GramGradient(canceledCtx, dev, adjoint.GramLoss{Kernel: gaussian, X: x, Weights: adjoint.Weights{Dense: ones}}, adjoint.WantX)
+	_, stoppedFit := adjoint.NewRidge(canceledCtx, dev, gaussian, x, y, 1)
 	for _, c := range []struct {
 		err  error
 		want string
@@ -511,7 +515,7 @@ func TestErrors(t *testing.T) {
 	if _, err := ridge.Gradient(ctx, z, z.View(0, 0, 3, 1), 0); err == nil || !strings.Contains(err.Error(), "the Ridge has been closed") {
 		t.Errorf("after Close: %v", err)
 	}
-	if now, _ := dev.InUse(); now != 0 {
-		t.Errorf("%d bytes have not been given back", now)
+	if inUse, _ := dev.InUse(); inUse != 0 {
+		t.Errorf("%d bytes have not been given back", inUse)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // If K + λI is not positive definite, it returns an error that matches backend.ErrNotPosDef and
 // suggests a larger λ.
 func Factor(ctx context.Context, dev backend.Device, k host, lambda float64, dst host) error {
-	return named("factor", factor(ctx, dev, k, lambda, dst))
+	return wrapError("factor", factor(ctx, dev, k, lambda, dst))
 }
 
 func factor(ctx context.Context, dev backend.Device, k host, lambda float64, dst host) error {
@@ -43,14 +43,14 @@ func factor(ctx context.Context, dev backend.Device, k host, lambda float64, dst
 	if err != nil {
 		return err
 	}
-	if err := out.up(); err != nil {
+	if err := out.upload(); err != nil {
 		return err
 	}
 	w.B.AddDiag([]float64{lambda}, out.m)
 	if err := w.B.Potrf(backend.Lower, out.m); err != nil {
 		return explain(err, lambda)
 	}
-	return out.down()
+	return out.download()
 }
 
 // explain adds advice to the error for a matrix that is not positive definite.
@@ -64,7 +64,7 @@ func explain(err error, lambda float64) error {
 // Solve sets dst to (LLᵀ)⁻¹y for an n×n lower triangular L and n×t right-hand sides y, in 2n²t
 // operations. dst may be y itself.
 func Solve(ctx context.Context, dev backend.Device, l, y, dst host) error {
-	return named("solve", solve(ctx, dev, l, y, dst))
+	return wrapError("solve", solve(ctx, dev, l, y, dst))
 }
 
 func solve(ctx context.Context, dev backend.Device, l, y, dst host) error {
@@ -95,12 +95,12 @@ func (w *work) solve(l matrix, y, dst host) error {
 	if err != nil {
 		return err
 	}
-	if err := out.up(); err != nil {
+	if err := out.upload(); err != nil {
 		return err
 	}
 	w.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l, out.m)
 	w.B.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, l, out.m)
-	return out.down()
+	return out.download()
 }
 
 // SolveGradient returns the gradients of a loss with respect to K and λ, given α = (K + λI)⁻¹y and
@@ -108,10 +108,10 @@ func (w *work) solve(l matrix, y, dst host) error {
 // respect to the symmetric K is −½(uαᵀ + αuᵀ).
 func SolveGradient(alpha, u host) (byK host, byLambda float64, err error) {
 	if err := checkRows("u", u, alpha.Rows, "alpha"); err != nil {
-		return host{}, 0, named("gradient of a solve", err)
+		return host{}, 0, wrapError("gradient of a solve", err)
 	}
 	if u.Cols != alpha.Cols {
-		return host{}, 0, named("gradient of a solve", fmt.Errorf("u has %s, alpha has %d", count.Of(u.Cols, "column"), alpha.Cols))
+		return host{}, 0, wrapError("gradient of a solve", fmt.Errorf("u has %s, alpha has %d", count.Of(u.Cols, "column"), alpha.Cols))
 	}
 	n := alpha.Rows
 	byK = backend.NewHost[float64](n, n)

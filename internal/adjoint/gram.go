@@ -12,7 +12,7 @@ import (
 // Gram sets dst, n×m, to k(X, Z) for the rows of x, n×d, and z, m×d. If z has no rows or is x
 // itself, Gram computes k(X, X), exactly symmetric and with distances of exactly 0 on the diagonal.
 func Gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst host) error {
-	return named("gram", gram(ctx, dev, k, x, z, dst))
+	return wrapError("gram", gram(ctx, dev, k, x, z, dst))
 }
 
 func gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst host) error {
@@ -50,7 +50,7 @@ func gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst h
 		}
 	}
 	w.B.Gram(out.m, k, mx, mz)
-	if err := out.down(); err != nil {
+	if err := out.download(); err != nil {
 		return err
 	}
 	if symmetric {
@@ -126,7 +126,7 @@ type Gradients struct {
 // features. If the device has its own memory, two numbers are copied for each pair and statistic.
 func GramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want) (*Gradients, error) {
 	g, err := gramGradient(ctx, dev, l, want)
-	return g, named("gradient of a gram matrix", err)
+	return g, wrapError("gradient of a gram matrix", err)
 }
 
 func gramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want) (*Gradients, error) {
@@ -251,7 +251,7 @@ func centered(x, z host) (cx, cz host) {
 			mean[p] += v / float64(z.Rows)
 		}
 	}
-	less := func(h host) host {
+	subtractMean := func(h host) host {
 		c := backend.NewHost[float64](h.Rows, h.Cols)
 		for i := range h.Rows {
 			row := c.Row(i)
@@ -261,5 +261,5 @@ func centered(x, z host) (cx, cz host) {
 		}
 		return c
 	}
-	return less(x), less(z)
+	return subtractMean(x), subtractMean(z)
 }

@@ -29,10 +29,10 @@ func newWork(ctx context.Context, dev backend.Device) (*work, error) {
 // A buffer is a matrix that both the host and the device use. If the device uses Go memory, they
 // share one copy; otherwise each has its own copy.
 type buffer struct {
-	w    *work
-	host host
-	m    matrix
-	one  bool
+	w      *work
+	host   host
+	m      matrix
+	shared bool
 }
 
 func (w *work) buffer(h host) (buffer, error) {
@@ -47,20 +47,20 @@ func (w *work) buffer(h host) (buffer, error) {
 
 // view returns the given number of rows, starting at row first.
 func (f buffer) view(first, rows int) buffer {
-	return buffer{f.w, f.host.View(first, 0, rows, f.host.Cols), f.m.View(first, 0, rows, f.host.Cols), f.one}
+	return buffer{f.w, f.host.View(first, 0, rows, f.host.Cols), f.m.View(first, 0, rows, f.host.Cols), f.shared}
 }
 
-// down waits for the queued work and copies the device's values to the host. up copies the host's
-// values to the device. Neither method copies if host and device share the memory.
-func (f buffer) down() error {
-	if f.one {
+// download waits for the queued work and copies the device's values to the host. upload copies the
+// host's values to the device. Neither method copies if host and device share the memory.
+func (f buffer) download() error {
+	if f.shared {
 		return f.w.B.Sync()
 	}
 	return f.w.B.Download(f.host, f.m)
 }
 
-func (f buffer) up() error {
-	if f.one {
+func (f buffer) upload() error {
+	if f.shared {
 		return nil
 	}
 	return f.w.B.Upload(f.m, f.host)
@@ -102,12 +102,12 @@ func checkPoints(k kernels.Kernel, name string, x host, d int) error {
 	return backend.CheckPoints(k, name, x)
 }
 
-func checkRows(name string, h host, rows int, of string) error {
+func checkRows(name string, h host, rows int, reference string) error {
 	if err := checkMatrix(name, h); err != nil {
 		return err
 	}
 	if h.Rows != rows {
-		return fmt.Errorf("%s has %s, %s has %d", name, count.Of(h.Rows, "row"), of, rows)
+		return fmt.Errorf("%s has %s, %s has %d", name, count.Of(h.Rows, "row"), reference, rows)
 	}
 	return nil
 }
@@ -119,10 +119,10 @@ func checkLambda(lambda float64) error {
 	return nil
 }
 
-// named adds the name of a function of this package to an error.
-func named(what string, err error) error {
+// wrapError adds the name of a function of this package to an error.
+func wrapError(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("adjoint: %s: %w", what, err)
+	return fmt.Errorf("adjoint: %s: %w", operation, err)
 }

@@ -29,7 +29,7 @@ func NewRidge(ctx context.Context, dev backend.Device, k kernels.Kernel, x, y ho
 	r := &Ridge{dev: dev, kernel: k, x: x}
 	if err := r.fit(ctx, y, lambda); err != nil {
 		r.Close()
-		return nil, named("kernel ridge", err)
+		return nil, wrapError("kernel ridge", err)
 	}
 	return r, nil
 }
@@ -85,7 +85,7 @@ func (r *Ridge) Predict(ctx context.Context, z, dst host) error {
 	if err == nil {
 		err = r.product(ctx, z, r.x, r.alpha, dst)
 	}
-	return named("kernel ridge: predict", err)
+	return wrapError("kernel ridge: predict", err)
 }
 
 // product sets dst ← k(A, B)V.
@@ -106,7 +106,7 @@ func (r *Ridge) product(ctx context.Context, a, b, v, dst host) error {
 		return err
 	}
 	w.B.GramMul(out.m, r.kernel, m[0], m[1], m[2])
-	return out.down()
+	return out.download()
 }
 
 // RidgeGradients holds the gradients of a loss with respect to all inputs of a prediction. X, n×d,
@@ -127,16 +127,16 @@ type RidgeGradients struct {
 // X) and k(Z, X) are −uαᵀ and f̄αᵀ. Only the factors, which have t columns, are stored.
 func (r *Ridge) Gradient(ctx context.Context, z, byF host, want Want) (*RidgeGradients, error) {
 	g, err := r.gradient(ctx, z, byF, want)
-	return g, named("kernel ridge: gradient", err)
+	return g, wrapError("kernel ridge: gradient", err)
 }
 
 func (r *Ridge) gradient(ctx context.Context, z, byF host, want Want) (*RidgeGradients, error) {
 	if r.l == nil {
 		return nil, errors.New("the Ridge has been closed")
 	}
-	own := z.Rows == 0
+	symmetric := z.Rows == 0
 	points := z
-	if own {
+	if symmetric {
 		points = r.x
 	}
 	if err := checkPoints(r.kernel, "z", points, r.x.Cols); err != nil {
@@ -165,7 +165,7 @@ func (r *Ridge) gradient(ctx context.Context, z, byF host, want Want) (*RidgeGra
 	for i, v := range u.Data {
 		inner.Data[i] = -v
 	}
-	if own {
+	if symmetric {
 		for i := range inner.Rows {
 			row := inner.Row(i)
 			for t, v := range byF.Row(i) {
@@ -180,7 +180,7 @@ func (r *Ridge) gradient(ctx context.Context, z, byF host, want Want) (*RidgeGra
 		}
 		g.X, g.Theta = k.X, k.Theta
 	}
-	if own || want == 0 {
+	if symmetric || want == 0 {
 		return g, nil
 	}
 	// In k(Z, X), X is the second argument: exchange WantX and WantZ.

@@ -121,15 +121,15 @@ func (s *gramSums) prepare() (err error) {
 // prepareSelf copies factors for the method shift to the device: the derivatives of the statistic
 // k(x, x), or of its inverse root, with respect to x.
 func (s *gramSums) prepareSelf(t *statSums) (err error) {
-	own := backend.NewHost[float64](s.x.Rows, s.x.Cols)
-	for i := range own.Rows {
+	gradients := backend.NewHost[float64](s.x.Rows, s.x.Cols)
+	for i := range gradients.Rows {
 		g, err := t.stat.PointGradient(s.x.Row(i))
 		if err != nil {
 			return err
 		}
-		copy(own.Row(i), g)
+		copy(gradients.Row(i), g)
 	}
-	if t.mpx, err = s.Mem.Place(own); err == nil {
+	if t.mpx, err = s.Mem.Place(gradients); err == nil {
 		t.byZ, err = s.buffer(backend.NewHost[float64](s.z.Rows, s.z.Cols))
 	}
 	return err
@@ -141,7 +141,7 @@ func (s *gramSums) blockWeights(first, rows int) (matrix, host, error) {
 	case s.u != nil:
 		w := s.dense.view(0, rows)
 		s.B.Gemm(backend.NoTrans, backend.Transpose, 1, s.u.View(first, 0, rows, s.weights.U.Cols), s.v, 0, w.m)
-		return w.m, w.host, w.down()
+		return w.m, w.host, w.download()
 	case s.weightRows.Rows > 0:
 		h := s.weightRows.View(first, 0, rows, s.weightRows.Cols)
 		m := s.product.View(0, 0, rows, s.z.Rows)
@@ -178,7 +178,7 @@ func (s *gramSums) add(first, rows int) error {
 
 func (s *gramSums) addStat(t *statSums, x matrix, values buffer, weights host, first int) error {
 	s.B.Gram(values.m, t.derivative, x, s.mz)
-	if err := values.down(); err != nil {
+	if err := values.download(); err != nil {
 		return err
 	}
 	rows := values.host.Rows
@@ -210,7 +210,7 @@ func (s *gramSums) addStat(t *statSums, x matrix, values buffer, weights host, f
 	if t.mpx == nil {
 		return nil
 	}
-	if err := values.up(); err != nil {
+	if err := values.upload(); err != nil {
 		return err
 	}
 	if s.want&WantX != 0 && t.product {
@@ -334,7 +334,7 @@ func (s *gramSums) shift() (host, error) {
 		case t.mpx == nil:
 			continue
 		}
-		if err := t.byZ.down(); err != nil {
+		if err := t.byZ.download(); err != nil {
 			return g, err
 		}
 		for j := range g.Rows {
@@ -365,18 +365,18 @@ func (s *gramSums) shift() (host, error) {
 //	xᵀz      s² (S Z)
 //	‖x−z‖²   2s² (x Σ_j S_ij − (S Z))
 //	self     Σ_j S_ij times the derivative of the point's own statistic
-func (t *statSums) finish(g, points host, by buffer, sums []float64, out, all host, self, root kernels.StatKind) error {
+func (t *statSums) finish(g, points host, products buffer, sums []float64, out, raw host, selfKind, rootKind kernels.StatKind) error {
 	switch {
 	case out.Rows > 0:
 		for i, v := range out.Data {
 			g.Data[i] += v
 		}
 	case t.stat.Kind.OnePoint():
-		if t.stat.Kind != self && t.stat.Kind != root {
+		if t.stat.Kind != selfKind && t.stat.Kind != rootKind {
 			return nil
 		}
 		for i := range g.Rows {
-			derivative, err := t.stat.PointGradient(all.Row(i))
+			derivative, err := t.stat.PointGradient(raw.Row(i))
 			if err != nil {
 				return err
 			}
@@ -386,11 +386,11 @@ func (t *statSums) finish(g, points host, by buffer, sums []float64, out, all ho
 			}
 		}
 	default:
-		if err := by.down(); err != nil {
+		if err := products.download(); err != nil {
 			return err
 		}
 		for i := range g.Rows {
-			row, product, x := g.Row(i), by.host.Row(i), points.Row(i)
+			row, product, x := g.Row(i), products.host.Row(i), points.Row(i)
 			for p := range row {
 				scale := t.stat.ScaleAt(p) * t.stat.ScaleAt(p)
 				if t.stat.Kind == kernels.Dot {
