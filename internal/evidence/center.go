@@ -17,15 +17,15 @@ func Center(y backend.Host[float64], weights []float64) (mean []float64, centere
 	mean = make([]float64, y.Cols)
 	// The second pass removes the rounding error of the first pass.
 	for range 2 {
-		left := make([]float64, y.Cols)
+		correction := make([]float64, y.Cols)
 		for i := range y.Rows {
 			if w := weight(i); w > 0 {
 				for j, v := range y.Row(i) {
-					left[j] += w / total * (v - mean[j])
+					correction[j] += w / total * (v - mean[j])
 				}
 			}
 		}
-		for j, v := range left {
+		for j, v := range correction {
 			mean[j] += v
 		}
 	}

@@ -26,12 +26,12 @@ func Example() {
 		y.Data[i] = math.Sin(x.Data[i]) + 0.1*math.Cos(50*x.Data[i])
 	}
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 0.3}, X: x, Y: y, Lambda: 1}
-	found, err := evidence.Maximize(context.Background(), dev, p, evidence.Params{Restarts: 1, Seed: 1})
+	candidates, err := evidence.Maximize(context.Background(), dev, p, evidence.Params{Restarts: 1, Seed: 1})
 	if err != nil {
 		log.Fatal(err)
 	}
-	sigma := found[0].Kernel.(kernels.Gaussian).Sigma
-	fmt.Println(sigma > 1, sigma < 3, found[0].Lambda < 0.1)
+	sigma := candidates[0].Kernel.(kernels.Gaussian).Sigma
+	fmt.Println(sigma > 1, sigma < 3, candidates[0].Lambda < 0.1)
 	// Output:
 	// true true true
 }

@@ -23,23 +23,23 @@ import (
 
 // search holds the state of Maximize.
 type search struct {
-	ctx       context.Context
-	dev       backend.Device
-	problem   solvers.Problem // has the kernel and λ of the first start
-	par       Params
-	params    []kernels.Param
-	low, high []float64 // bounds of the box; the last entry bounds ln λ
-	start     []float64
-	usual     float64 // logarithm of a λ well above rounding errors: a tenth of the mean of k(x, x)
+	ctx              context.Context
+	dev              backend.Device
+	problem          solvers.Problem // has the kernel and λ of the first start
+	par              Params
+	params           []kernels.Param
+	low, high        []float64 // bounds of the box; the last entry bounds ln λ
+	start            []float64
+	defaultLogLambda float64 // logarithm of a λ well above rounding errors: a tenth of the mean of k(x, x)
 
 	evaluations int
 	err         error // error of the last evaluation
-	at          []float64
-	value       float64 // −log p at the point `at`
+	point       []float64
+	value       float64 // −log p at point
 	gradient    []float64
-	found       []Candidate
-	best        []float64   // in a local search on a part of the samples: the point with the smallest value so far
-	least       float64     // value at the point best
+	candidates  []Candidate
+	bestPoint   []float64   // in a local search on a part of the samples: the point with the smallest value so far
+	bestValue   float64     // value at bestPoint
 	ends        [][]float64 // end points of the local searches on a part of the samples
 }
 
@@ -59,9 +59,9 @@ type Candidate struct {
 }
 
 const (
-	// reach is the largest distance of a parameter from the first start. It is the logarithm of the
-	// factor 100,000, as in scikit-learn's default bounds.
-	reach = 11.5
+	// maxLogDistance is the largest distance of a parameter from the first start. It is the
+	// logarithm of the factor 100,000, as in scikit-learn's default bounds.
+	maxLogDistance = 11.5
 	// minNoise is the smallest ratio of λ to the mean of k(x, x). For a smaller λ the rounding
 	// error of K may exceed λ.
 	minNoise = 1e-9
@@ -75,12 +75,12 @@ func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par P
 	par.Gradient = true
 	h := &search{ctx: ctx, dev: dev, problem: p, par: par, params: kernels.Params(p.Kernel)}
 	for _, q := range h.params {
-		v, far := q.Value, 1e3*max(1, math.Abs(q.Value))
-		low, high := max(v-far, q.Min), min(v+far, q.Max)
+		v, distance := q.Value, 1e3*max(1, math.Abs(q.Value))
+		low, high := max(v-distance, q.Min), min(v+distance, q.Max)
 		if q.Log {
 			// A parameter that is 0 remains 0.
 			v = elementary.Log(max(v, math.SmallestNonzeroFloat64))
-			low, high = max(v-reach, elementary.Log(q.Min)), min(v+reach, elementary.Log(q.Max))
+			low, high = max(v-maxLogDistance, elementary.Log(q.Min)), min(v+maxLogDistance, elementary.Log(q.Max))
 		}
 		h.start, h.low, h.high = append(h.start, v), append(h.low, low), append(h.high, high)
 	}
@@ -95,7 +95,7 @@ func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par P
 	if !(mean > 0) || math.IsInf(mean, 1) {
 		return nil, fmt.Errorf("the mean of k(x, x) is %v for the kernel %v: there is nothing to optimize", mean, p.Kernel)
 	}
-	h.usual = elementary.Log(mean / 10)
+	h.defaultLogLambda = elementary.Log(mean / 10)
 	h.problem.Lambda = cmp.Or(p.Lambda, mean/10)
 	l := elementary.Log(h.problem.Lambda)
 	h.start = append(h.start, l)
@@ -111,7 +111,7 @@ type Params struct {
 	Seed     uint64 // seed of the restarts and of the part of the samples
 	// Report, if not nil, is called with two numbers of evaluations: with all samples, and with a
 	// part of the samples. Each number is at most 150 for each start.
-	Report func(all, part int)
+	Report func(evaluations, partEvaluations int)
 	// Evaluate, if not nil, replaces solvers.LogEvidence. The search then uses all samples from the
 	// beginning.
 	Evaluate func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error)
@@ -176,23 +176,23 @@ func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Pa
 		}
 	}
 	x := slices.Clone(h.start)
-	x[len(x)-1] = h.usual
-	if len(h.found) == 0 {
+	x[len(x)-1] = h.defaultLogLambda
+	if len(h.candidates) == 0 {
 		err = h.climb(x, 1e-5)
 	} else if !floats.Equal(x, h.start) {
 		h.evaluate(x)
-		err = h.stopped()
+		err = h.fatalError()
 	}
 	if err != nil {
 		return nil, err
 	}
-	if len(h.found) == 0 {
+	if len(h.candidates) == 0 {
 		return nil, fmt.Errorf("the likelihood could not be computed at any starting point: %w", h.err)
 	}
-	slices.SortStableFunc(h.found, func(a, b Candidate) int { return cmp.Compare(b.Log, a.Log) })
+	slices.SortStableFunc(h.candidates, func(a, b Candidate) int { return cmp.Compare(b.Log, a.Log) })
 	// A point may occur twice: a line search may return to it, and points outside the box are moved
 	// to the boundary.
-	return slices.CompactFunc(h.found, func(a, b Candidate) bool {
+	return slices.CompactFunc(h.candidates, func(a, b Candidate) bool {
 		return a.Log == b.Log && a.Lambda == b.Lambda && a.Kernel.String() == b.Kernel.String()
 	}), nil
 }
@@ -211,13 +211,13 @@ func nonzeroColumns(h backend.Host[float64]) backend.Host[float64] {
 	if len(list) == h.Cols {
 		return h
 	}
-	part := backend.NewHost[float64](h.Rows, len(list))
+	nonzero := backend.NewHost[float64](h.Rows, len(list))
 	for i := range h.Rows {
 		for k, j := range list {
-			part.Row(i)[k] = h.Row(i)[j]
+			nonzero.Row(i)[k] = h.Row(i)[j]
 		}
 	}
-	return part
+	return nonzero
 }
 
 // starts returns the first start and par.Restarts random starts. A random start multiplies each
@@ -231,8 +231,8 @@ func (h *search) starts() [][]float64 {
 	rng := rand.New(rand.NewPCG(h.par.Seed, 2))
 	features := map[string]int{} // the number of length scales of single features in each kernel
 	for _, q := range h.params {
-		if of, _, ok := strings.Cut(q.Name, "sigma["); ok {
-			features[of]++
+		if kernel, _, ok := strings.Cut(q.Name, "sigma["); ok {
+			features[kernel]++
 		}
 	}
 	starts := make([][]float64, h.par.Restarts+1)
@@ -244,8 +244,8 @@ func (h *search) starts() [][]float64 {
 			}
 			u := 2*rng.Float64() - 1
 			if k < len(h.params) {
-				if of, _, ok := strings.Cut(h.params[k].Name, "sigma["); ok {
-					starts[i][k] -= elementary.Log(float64(features[of])) / 2
+				if kernel, _, ok := strings.Cut(h.params[k].Name, "sigma["); ok {
+					starts[i][k] -= elementary.Log(float64(features[kernel])) / 2
 					u /= 2
 				}
 			}
@@ -256,21 +256,21 @@ func (h *search) starts() [][]float64 {
 }
 
 // climb is one run of L-BFGS. It ends when the largest derivative, divided by the number n of
-// samples, is tol/√n. It need not converge, because found holds every point that it evaluated.
+// samples, is tol/√n. It need not converge, because candidates holds every point that it evaluated.
 func (h *search) climb(x []float64, tol float64) error {
 	tol *= math.Sqrt(float64(h.problem.Y.Rows))
-	evaluations, found := h.evaluations, len(h.found)
+	evaluations, firstCandidate := h.evaluations, len(h.candidates)
 	h.evaluate(x)
 	if math.IsInf(h.value, 1) {
-		return h.stopped() // the value at the start is not finite
+		return h.fatalError() // the value at the start is not finite
 	}
 	limited := h.descend(x, tol, evaluations+maxEvaluations)
-	if stop := h.stopped(); stop != nil {
-		return stop
+	if err := h.fatalError(); err != nil {
+		return err
 	}
 	if limited {
-		for i := range h.found[found:] {
-			if c := &h.found[found+i]; c.Slope > tol {
+		for i := range h.candidates[firstCandidate:] {
+			if c := &h.candidates[firstCandidate+i]; c.Slope > tol {
 				c.Warning = fmt.Sprintf("the search has not converged within %d evaluations from a start: the log likelihood still changes by %.2g for each unit of the logarithm of a parameter, not %.2g: {start again from the $kernel that was found}",
 					maxEvaluations, c.Slope, tol)
 			}
@@ -281,18 +281,18 @@ func (h *search) climb(x []float64, tol float64) error {
 
 // descend runs L-BFGS (Nocedal and Wright 2006, algorithm 7.4) from x, at which the value is known.
 // It has the line search and the constants of gonum/optimize, but does not call this package, whose
-// sums depend on the processor. It returns true if h has counted `most` evaluations. Otherwise it
+// sums depend on the processor. It returns true if h has counted `limit` evaluations. Otherwise it
 // ends when all derivatives are below tol, when four successive steps together have decreased the
 // value v by less than 10⁻⁷ + 10⁻¹⁰|v|, or when rounding errors prevent a step.
-func (h *search) descend(x []float64, tol float64, most int) (limited bool) {
-	const stored = 15
+func (h *search) descend(x []float64, tol float64, limit int) (limited bool) {
+	const maxPairs = 15
 	type pair struct {
 		s, y  []float64
 		sy, a float64
 	}
 	var pairs []pair
 	value, gradient := h.value, slices.Clone(h.gradient)
-	best, small := value, 0
+	reference, smallSteps := value, 0
 	for floats.Norm(gradient, math.Inf(1)) >= tol {
 		direction, step := slices.Clone(gradient), 1.0
 		for i := range slices.Backward(pairs) {
@@ -314,37 +314,37 @@ func (h *search) descend(x []float64, tol float64, most int) (limited bool) {
 			return false
 		}
 		// Double the step while the value decreases, and then bisect.
-		low, high, atLow, atHigh := 0.0, math.Inf(1), value, math.NaN()
-		to := make([]float64, len(x))
+		low, high, lowValue, highValue := 0.0, math.Inf(1), value, math.NaN()
+		trial := make([]float64, len(x))
 		for {
-			floats.AddScaledTo(to, x, step, direction)
-			if floats.Equal(to, x) {
+			floats.AddScaledTo(trial, x, step, direction)
+			if floats.Equal(trial, x) {
 				return false
 			}
-			h.evaluate(to)
-			if h.stopped() != nil {
+			h.evaluate(trial)
+			if h.fatalError() != nil {
 				return false
 			}
-			if h.evaluations >= most {
+			if h.evaluations >= limit {
 				return true
 			}
-			least := atLow
-			if atHigh < least {
-				least = atHigh
+			minValue := lowValue
+			if highValue < minValue {
+				minValue = highValue
 			}
-			lower, along, bounded := h.value <= least, numeric.Dot(h.gradient, direction), !math.IsInf(high, 1)
-			if lower && math.Abs(along) < 0.9*math.Abs(slope) {
+			lower, newSlope, bounded := h.value <= minValue, numeric.Dot(h.gradient, direction), !math.IsInf(high, 1)
+			if lower && math.Abs(newSlope) < 0.9*math.Abs(slope) {
 				break
 			}
 			next := 2 * step
 			switch {
-			case lower && !bounded && along <= 0:
-				low, atLow = step, h.value
-			case lower && along < 0, !lower && bounded && !(atLow <= atHigh):
-				low, atLow = step, h.value
+			case lower && !bounded && newSlope <= 0:
+				low, lowValue = step, h.value
+			case lower && newSlope < 0, !lower && bounded && !(lowValue <= highValue):
+				low, lowValue = step, h.value
 				next = (low + high) / 2
 			default:
-				high, atHigh = step, h.value
+				high, highValue = step, h.value
 				next = (low + high) / 2
 			}
 			if next == step {
@@ -353,23 +353,23 @@ func (h *search) descend(x []float64, tol float64, most int) (limited bool) {
 			step = next
 		}
 		p := pair{s: make([]float64, len(x)), y: make([]float64, len(x))}
-		floats.SubTo(p.s, to, x)
+		floats.SubTo(p.s, trial, x)
 		floats.SubTo(p.y, h.gradient, gradient)
 		p.sy = numeric.Dot(p.s, p.y)
-		pairs = append(pairs[max(0, len(pairs)-stored+1):], p)
-		x, value, gradient = to, h.value, slices.Clone(h.gradient)
-		if best-value > 1e-10*max(math.Abs(value), math.Abs(best))+1e-7 {
-			best, small = value, 0
-		} else if small++; small == 4 {
+		pairs = append(pairs[max(0, len(pairs)-maxPairs+1):], p)
+		x, value, gradient = trial, h.value, slices.Clone(h.gradient)
+		if reference-value > 1e-10*max(math.Abs(value), math.Abs(reference))+1e-7 {
+			reference, smallSteps = value, 0
+		} else if smallSteps++; smallSteps == 4 {
 			return false
 		}
 	}
 	return false
 }
 
-// stopped returns the error that ends the whole search, or nil. A numerical error (attempt.Numeric)
-// at a single point does not end the search.
-func (h *search) stopped() error {
+// fatalError returns the error that ends the whole search, or nil. A numerical error
+// (attempt.Numeric) at a single point does not end the search.
+func (h *search) fatalError() error {
 	if h.ctx.Err() != nil {
 		return context.Cause(h.ctx)
 	}
@@ -381,41 +381,41 @@ func (h *search) stopped() error {
 
 // evaluate computes value and gradient at x, unless they have already been computed at x.
 func (h *search) evaluate(x []float64) {
-	if h.at != nil && floats.Equal(h.at, x) {
+	if h.point != nil && floats.Equal(h.point, x) {
 		return
 	}
-	h.at = append(h.at[:0], x...)
+	h.point = append(h.point[:0], x...)
 	h.gradient = make([]float64, len(x))
 	h.value = math.Inf(1)
-	if h.stopped() != nil {
+	if h.fatalError() != nil {
 		return
 	}
-	inside := make([]float64, len(x))
+	clipped := make([]float64, len(x))
 	for i, v := range x {
-		inside[i] = min(max(v, h.low[i]), h.high[i])
+		clipped[i] = min(max(v, h.low[i]), h.high[i])
 	}
 	p, start := h.problem, time.Now()
 	var err error
-	if p.Kernel, p.Lambda, err = h.kernelAt(inside); err == nil {
+	if p.Kernel, p.Lambda, err = h.kernelAt(clipped); err == nil {
 		var e *solvers.Evidence
 		if e, err = h.log(p); err == nil {
 			h.value = -e.Log
-			steepest := 0.0
+			maxSlope := 0.0
 			for i := range x {
 				slope := e.Gradient[i]
-				if slope > 0 && inside[i] < h.high[i] || slope < 0 && inside[i] > h.low[i] {
-					steepest = max(steepest, math.Abs(slope))
+				if slope > 0 && clipped[i] < h.high[i] || slope < 0 && clipped[i] > h.low[i] {
+					maxSlope = max(maxSlope, math.Abs(slope))
 				}
 				h.gradient[i] = -slope
-				if out := x[i] - inside[i]; out != 0 {
-					h.gradient[i] = out / 2
-					h.value += out * out / 4
+				if excess := x[i] - clipped[i]; excess != 0 {
+					h.gradient[i] = excess / 2
+					h.value += excess * excess / 4
 				}
 			}
-			if h.value < h.least {
-				h.best, h.least = append(h.best[:0:0], x...), h.value
+			if h.value < h.bestValue {
+				h.bestPoint, h.bestValue = append(h.bestPoint[:0:0], x...), h.value
 			}
-			h.found = append(h.found, Candidate{Kernel: p.Kernel, Lambda: p.Lambda, Log: e.Log, Seconds: time.Since(start).Seconds(), Slope: steepest})
+			h.candidates = append(h.candidates, Candidate{Kernel: p.Kernel, Lambda: p.Lambda, Log: e.Log, Seconds: time.Since(start).Seconds(), Slope: maxSlope})
 		}
 	}
 	h.err = err

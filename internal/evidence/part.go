@@ -20,11 +20,11 @@ const (
 	minPart, maxPart = 400, 2000
 )
 
-// part returns a search that uses only a part of the samples. It returns nil if there are fewer
-// than minAll samples, if Evaluate is set, if the kernel reads its values from a matrix by the
-// index of a sample, or if a target is 0 for all samples of the part: such a part says nothing
+// partSearch returns a search that uses only a part of the samples. It returns nil if there are
+// fewer than minAll samples, if Evaluate is set, if the kernel reads its values from a matrix by
+// the index of a sample, or if a target is 0 for all samples of the part: such a part says nothing
 // about the kernel.
-func (h *search) part() *search {
+func (h *search) partSearch() *search {
 	p := h.problem
 	var rows []int // rows of weight > 0
 	for i := range p.Y.Rows {
@@ -67,11 +67,11 @@ func (h *search) part() *search {
 // points with all samples, and continues from the best end point. If there is no part, or if the
 // likelihood cannot be computed at any end point, ends remains empty.
 func (h *search) climbParts(starts [][]float64) error {
-	g := h.part()
+	g := h.partSearch()
 	if g == nil {
 		return nil
 	}
-	var best []float64
+	var bestPoint []float64
 	value := math.Inf(1)
 	for _, x := range starts {
 		end, err := g.climbEnd(x)
@@ -82,7 +82,7 @@ func (h *search) climbParts(starts [][]float64) error {
 			continue
 		}
 		h.evaluate(end)
-		if err := h.stopped(); err != nil {
+		if err := h.fatalError(); err != nil {
 			return err
 		}
 		if math.IsInf(h.value, 1) {
@@ -90,27 +90,27 @@ func (h *search) climbParts(starts [][]float64) error {
 		}
 		h.ends = append(h.ends, end)
 		if h.value < value {
-			best, value = end, h.value
+			bestPoint, value = end, h.value
 		}
 	}
-	if best == nil {
+	if bestPoint == nil {
 		return nil
 	}
-	best = g.nearer(best)
-	curvature, err := g.curvature(best)
+	bestPoint = g.clipToStart(bestPoint)
+	curvature, err := g.curvature(bestPoint)
 	if err != nil {
 		h.ends = nil
-		return h.stopped()
+		return h.fatalError()
 	}
 	floats.Scale(float64(h.problem.Y.Rows)/float64(g.problem.Y.Rows), curvature.Data)
-	return h.finish(best, curvature)
+	return h.finish(bestPoint, curvature)
 }
 
-// nearer returns x with the kernel's parameters limited to a factor of 100 from their start, if
-// this lowers the log likelihood of the part of the samples by at most 1 for each changed
+// clipToStart returns x with the kernel's parameters limited to a factor of 100 from their start,
+// if this lowers the log likelihood of the part of the samples by at most 1 for each changed
 // parameter. A parameter without influence on the part may influence the likelihood of all samples,
 // but far from the start its derivative would vanish.
-func (h *search) nearer(x []float64) []float64 {
+func (h *search) clipToStart(x []float64) []float64 {
 	h.evaluate(x)
 	limit, y := h.value, slices.Clone(x)
 	for i, q := range h.params {
@@ -129,9 +129,9 @@ func (h *search) nearer(x []float64) []float64 {
 
 // climbEnd returns the best point that a climb from x evaluates, or nil if there is none.
 func (h *search) climbEnd(x []float64) ([]float64, error) {
-	h.best, h.least = nil, math.Inf(1)
+	h.bestPoint, h.bestValue = nil, math.Inf(1)
 	err := h.climb(slices.Clone(x), 1e-3)
-	return h.best, err
+	return h.bestPoint, err
 }
 
 // curvature returns the symmetric part of the finite differences of the gradient at x, as a matrix.
@@ -170,7 +170,7 @@ func (h *search) finish(x []float64, curvature numeric.Small) error {
 	h.evaluate(x)
 	curvature = definite(curvature)
 	value, gradient := h.value, slices.Clone(h.gradient)
-	for first, small := h.evaluations, 0; h.evaluations-first < maxEvaluations && small < 2; {
+	for first, smallSteps := h.evaluations, 0; h.evaluations-first < maxEvaluations && smallSteps < 2; {
 		step := newtonStep(curvature, gradient)
 		slope := -numeric.Dot(step, gradient)
 		if slope/2 < 1e-5 && floats.Norm(gradient, math.Inf(1)) < 1e-3 {
@@ -180,7 +180,7 @@ func (h *search) finish(x []float64, curvature numeric.Small) error {
 		for ; ; length /= 4 {
 			floats.AddScaledTo(y, x, length, step)
 			h.evaluate(y)
-			if err := h.stopped(); err != nil {
+			if err := h.fatalError(); err != nil {
 				return err
 			}
 			if h.value <= value-1e-4*length*slope {
@@ -191,9 +191,9 @@ func (h *search) finish(x []float64, curvature numeric.Small) error {
 			}
 		}
 		if value-h.value < 1e-5 {
-			small++
+			smallSteps++
 		} else {
-			small = 0
+			smallSteps = 0
 		}
 		// The matrix B becomes B − Bs(Bs)ᵀ/sᵀBs + ddᵀ/sᵀd for the difference d of the gradients.
 		s, d, bs := make([]float64, n), make([]float64, n), make([]float64, n)

@@ -36,15 +36,15 @@ func TestStartsPerKernel(t *testing.T) {
 	h := &search{params: kernels.Params(k), start: make([]float64, 7), par: Params{Restarts: 20}}
 	for _, start := range h.starts()[1:] {
 		for i, v := range start {
-			shift, half := 0.0, math.Ln10 // bounds for λ and for a length scale of all features
+			shift, halfWidth := 0.0, math.Ln10 // bounds for λ and for a length scale of all features
 			if i < 5 {
 				d := 3.0
 				if i >= 3 {
 					d = 2
 				}
-				shift, half = math.Log(d)/2, math.Ln10/2
+				shift, halfWidth = math.Log(d)/2, math.Ln10/2
 			}
-			if !(math.Abs(v+shift) <= half) {
+			if !(math.Abs(v+shift) <= halfWidth) {
 				t.Errorf("parameter %d of a restart is multiplied by %v", i, math.Exp(v))
 			}
 		}
@@ -66,21 +66,21 @@ func TestPartFindsTheSameMaximum(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := math.Inf(-1)
-	for _, c := range h.found {
+	for _, c := range h.candidates {
 		want = max(want, c.Log)
 	}
-	all, part := 0, 0
-	par.Report = func(a, b int) { all, part = a, b }
-	found, err := Maximize(t.Context(), dev, p, par)
+	fullCount, partCount := 0, 0
+	par.Report = func(a, b int) { fullCount, partCount = a, b }
+	candidates, err := Maximize(t.Context(), dev, p, par)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("log likelihood %v with %d evaluations of all samples and %d of a part; %v with %d of all", found[0].Log, all, part, want, h.evaluations)
-	if !(found[0].Log > want-1e-3) {
-		t.Errorf("the log likelihood is %v, less than %v of a search with all samples", found[0].Log, want)
+	t.Logf("log likelihood %v with %d evaluations of all samples and %d of a part; %v with %d of all", candidates[0].Log, fullCount, partCount, want, h.evaluations)
+	if !(candidates[0].Log > want-1e-3) {
+		t.Errorf("the log likelihood is %v, less than %v of a search with all samples", candidates[0].Log, want)
 	}
-	if part == 0 || 2*all > h.evaluations {
-		t.Errorf("%d evaluations of all samples and %d of a part; a search with all samples takes %d", all, part, h.evaluations)
+	if partCount == 0 || 2*fullCount > h.evaluations {
+		t.Errorf("%d evaluations of all samples and %d of a part; a search with all samples takes %d", fullCount, partCount, h.evaluations)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestFinishReachesAnAsymptote(t *testing.T) {
 		t.Fatal(err)
 	}
 	best := math.Inf(-1)
-	for _, c := range h.found {
+	for _, c := range h.candidates {
 		best = max(best, c.Log)
 	}
 	if !(best > -1e-3) {
@@ -123,16 +123,16 @@ func TestPartWithoutInformation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chosen := map[float64]bool{}
-	for _, v := range h.part().problem.X.Data {
-		chosen[v] = true
+	inPart := map[float64]bool{}
+	for _, v := range h.partSearch().problem.X.Data {
+		inPart[v] = true
 	}
 	for i := range p.Y.Rows {
-		if chosen[p.X.Row(i)[0]] {
+		if inPart[p.X.Row(i)[0]] {
 			p.Y.Row(i)[0] = 0
 		}
 	}
-	if h.part() != nil {
+	if h.partSearch() != nil {
 		t.Error("the search begins with a part whose targets are 0")
 	}
 }
