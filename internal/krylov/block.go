@@ -14,17 +14,17 @@ import (
 // block is the state of one solve with up to BlockWidth columns.
 type block[T backend.Float] struct {
 	*Solver[T]
-	n, columns  int
-	from        int                     // index of the block's first column among all columns
-	all         backend.Matrix[float64] // the right-hand sides of all blocks of the solve
-	rhs         backend.Matrix[float64]
-	goal        []float64
-	norms       []float64 // norms of the columns of R
-	width       int       // number of directions in P
-	iter, since int       // iter: iterations; since: iterations without progress
-	best, truth float64   // best: the smallest residual; truth: the residual at the last replacement of R
-	kept        float64   // residual of the X in Solver.least
-	first       float64   // residual after the first iteration; 0 if the solve was restored after this iteration
+	n, columns                    int
+	from                          int                     // index of the block's first column among all columns
+	allRHS                        backend.Matrix[float64] // the right-hand sides of all blocks of the solve
+	rhs                           backend.Matrix[float64]
+	goal                          []float64
+	norms                         []float64 // norms of the columns of R
+	width                         int       // number of directions in P
+	iter, stalled                 int       // iter: iterations; stalled: iterations without progress
+	minResidual, replacedResidual float64   // minResidual: the smallest residual; replacedResidual: the residual at the last replacement of R
+	bestXResidual                 float64   // residual of Solver.bestX
+	firstResidual                 float64   // residual after the first iteration; 0 if the solve was restored after this iteration
 }
 
 // run solves for the block, either from X = 0 or from a State.
@@ -37,21 +37,21 @@ func (k *block[T]) run(resumed *State) error {
 		return err
 	}
 	for k.Stopped == "" {
-		left := k.left()
-		if left <= 1 {
+		residual := k.residual()
+		if residual <= 1 {
 			break
 		}
-		if math.IsNaN(left) || math.IsInf(left, 0) {
+		if math.IsNaN(residual) || math.IsInf(residual, 0) {
 			return &BreakdownError{message.Errorf("conjugate gradients in %s: the numbers are not finite after %s: {raise $lambda|scale the features down}", numeric.PrecisionOf[T](), count.Of(*k.Products, "iteration"))}
 		}
-		if k.since++; left < 0.99*k.best {
-			k.best, k.since = left, 0
+		if k.stalled++; residual < 0.99*k.minResidual {
+			k.minResidual, k.stalled = residual, 0
 		}
-		if left < k.kept/2 {
-			numeric.Copy(k.b, k.part(k.least, k.columns), k.part(k.x, k.columns))
-			k.kept = left
+		if residual < k.bestXResidual/2 {
+			numeric.Copy(k.b, k.view(k.bestX, k.columns), k.view(k.x, k.columns))
+			k.bestXResidual = residual
 		}
-		if k.since > k.Patience {
+		if k.stalled > k.Patience {
 			k.Stopped = fmt.Sprintf("no progress in %s", count.Of(k.Patience, "iteration"))
 			break
 		}
@@ -64,10 +64,10 @@ func (k *block[T]) run(resumed *State) error {
 			break
 		}
 		if k.iter == 1 {
-			k.first = left
+			k.firstResidual = residual
 		}
-		if k.Review != nil && k.iter == reviewAfter && k.first > 0 {
-			if k.Stopped = k.Review(k.iter, remaining(k.first, left, k.iter-1)); k.Stopped != "" {
+		if k.Review != nil && k.iter == reviewAfter && k.firstResidual > 0 {
+			if k.Stopped = k.Review(k.iter, remaining(k.firstResidual, residual, k.iter-1)); k.Stopped != "" {
 				k.EndedByReview = true
 				break
 			}
@@ -84,41 +84,41 @@ func (k *block[T]) run(resumed *State) error {
 			break
 		}
 		if k.iter%replaceEvery == 0 {
-			claimed := k.left()
+			claimed := k.residual()
 			if err := k.replace(); err != nil {
 				return err
 			}
-			now := k.left()
-			if now > 2*claimed && now > 0.9*k.truth {
+			recomputed := k.residual()
+			if recomputed > 2*claimed && recomputed > 0.9*k.replacedResidual {
 				k.Stopped = "rounding errors prevent a smaller residual"
 				break
 			}
-			k.truth = now
+			k.replacedResidual = recomputed
 		}
 	}
 	return k.finish()
 }
 
-// remaining estimates the number of iterations that reduce the residual from now to 1. The last
-// `steps` iterations reduced it from first to now. Each further iteration is assumed to reduce it
+// remaining estimates the number of iterations that reduce the residual from last to 1. The last
+// `steps` iterations reduced it from first to last. Each further iteration is assumed to reduce it
 // by the mean factor of these steps.
-func remaining(first, now float64, steps int) float64 {
-	if !(now < first) {
+func remaining(first, last float64, steps int) float64 {
+	if !(last < first) {
 		return math.Inf(1)
 	}
-	return float64(steps) * elementary.Log(now) / elementary.Log(first/now)
+	return float64(steps) * elementary.Log(last) / elementary.Log(first/last)
 }
 
-// part returns a view of the first columns of a buffer.
-func (k *block[T]) part(m backend.Matrix[T], columns int) backend.Matrix[T] {
+// view returns a view of the first columns of a buffer.
+func (k *block[T]) view(m backend.Matrix[T], columns int) backend.Matrix[T] {
 	return m.View(0, 0, k.n, columns)
 }
 
 // start sets X = 0, R and the first directions.
 func (k *block[T]) start() error {
-	numeric.Zero(k.b, k.part(k.x, k.columns))
-	numeric.Zero(k.b, k.part(k.least, k.columns))
-	if err := k.load(k.part(k.r, k.columns), k.rhs); err != nil {
+	numeric.Zero(k.b, k.view(k.x, k.columns))
+	numeric.Zero(k.b, k.view(k.bestX, k.columns))
+	if err := k.load(k.view(k.r, k.columns), k.rhs); err != nil {
 		return err
 	}
 	if err := k.measure(); err != nil {
@@ -133,7 +133,7 @@ func (k *block[T]) start() error {
 			}
 		}
 	}
-	if k.kept = k.left(); k.kept <= 1 {
+	if k.bestXResidual = k.residual(); k.bestXResidual <= 1 {
 		return nil
 	}
 	active, err := k.precondition()
@@ -151,7 +151,7 @@ func (k *block[T]) start() error {
 
 // conjugateTo computes Z ← Z − P (PᵀQ)⁻¹ QᵀZ for the active columns of Z, where s is the Cholesky factor of PᵀQ.
 func (k *block[T]) conjugateTo(s numeric.Small, active int) error {
-	p, q, z := k.part(k.p, s.Rows), k.part(k.q, s.Rows), k.part(k.z, active)
+	p, q, z := k.view(k.p, s.Rows), k.view(k.q, s.Rows), k.view(k.z, active)
 	beta, err := k.inner(q, z)
 	if err != nil {
 		return err
@@ -160,18 +160,18 @@ func (k *block[T]) conjugateTo(s numeric.Small, active int) error {
 	return k.combine(-1, p, beta, 1, z)
 }
 
-// left returns the largest ratio of the norm of a column of R to its goal.
-func (k *block[T]) left() float64 {
-	worst := 0.0
+// residual returns the largest ratio of the norm of a column of R to its goal.
+func (k *block[T]) residual() float64 {
+	maxRatio := 0.0
 	for j, v := range k.norms {
-		worst = numeric.Larger(worst, numeric.Ratio(v, k.goal[j]))
+		maxRatio = numeric.Larger(maxRatio, numeric.Ratio(v, k.goal[j]))
 	}
-	return worst
+	return maxRatio
 }
 
 func (k *block[T]) measure() error {
 	dots := make([]T, k.columns)
-	r := k.part(k.r, k.columns)
+	r := k.view(k.r, k.columns)
 	if err := k.b.ColDot(dots, r, r); err != nil {
 		return err
 	}
@@ -184,8 +184,8 @@ func (k *block[T]) measure() error {
 
 // step performs one iteration.
 func (k *block[T]) step() error {
-	p, q := k.part(k.p, k.width), k.part(k.q, k.width)
-	x, r := k.part(k.x, k.columns), k.part(k.r, k.columns)
+	p, q := k.view(k.p, k.width), k.view(k.q, k.width)
+	x, r := k.view(k.x, k.columns), k.view(k.r, k.columns)
 	err := k.product(q, p)
 	if err == nil {
 		err = k.b.Sync()
@@ -223,7 +223,7 @@ func (k *block[T]) step() error {
 		return err
 	}
 	k.iter++
-	if left := k.left(); !(left > 1) { // the condition is also true for NaN, which run detects
+	if residual := k.residual(); !(residual > 1) { // the condition is also true for NaN, which run detects
 		k.last = &s
 		return nil
 	}
@@ -244,13 +244,13 @@ func (k *block[T]) step() error {
 func (k *block[T]) product(q, p backend.Matrix[T]) error {
 	_, c := p.Dims()
 	*k.Products++
-	return k.a.Apply(q, p, k.part(k.z, c))
+	return k.a.Apply(q, p, k.view(k.z, c))
 }
 
 // replace computes R ← rhs − A X.
 func (k *block[T]) replace() error {
 	k.last = nil // the next statement overwrites Q
-	x, r, q := k.part(k.x, k.columns), k.part(k.r, k.columns), k.part(k.q, k.columns)
+	x, r, q := k.view(k.x, k.columns), k.view(k.r, k.columns), k.view(k.q, k.columns)
 	if err := k.product(q, x); err != nil {
 		return err
 	}
@@ -270,19 +270,19 @@ func (k *block[T]) precondition() (active int, err error) {
 		}
 	}
 	active = len(columns)
-	r := k.part(k.r, k.columns)
+	r := k.view(k.r, k.columns)
 	if active < k.columns {
 		pick := numeric.NewSmall(k.columns, active)
 		for to, j := range columns {
 			pick.Set(j, to, 1)
 		}
-		g := k.part(k.g, active)
+		g := k.view(k.g, active)
 		if err := k.combine(1, r, pick, 0, g); err != nil {
 			return 0, err
 		}
 		r = g
 	}
-	z := k.part(k.z, active)
+	z := k.view(k.z, active)
 	if k.pre == nil {
 		numeric.Copy(k.b, z, r)
 		return active, nil
@@ -292,7 +292,7 @@ func (k *block[T]) precondition() (active int, err error) {
 
 // orthogonalize sets P to a basis of the columns of Z that are independent to working precision.
 func (k *block[T]) orthogonalize(active int) error {
-	z := k.part(k.z, active)
+	z := k.view(k.z, active)
 	s, err := k.inner(z, z)
 	if err != nil {
 		return err
@@ -303,7 +303,7 @@ func (k *block[T]) orthogonalize(active int) error {
 		return nil
 	}
 	k.width = basis.Cols
-	if err := k.combine(1, z, basis, 0, k.part(k.p, k.width)); err != nil {
+	if err := k.combine(1, z, basis, 0, k.view(k.p, k.width)); err != nil {
 		return err
 	}
 	return k.b.Sync() // from here to the end of the next product, X, R and P are a complete state
@@ -351,21 +351,21 @@ func (k *block[T]) combine(sign T, u backend.Matrix[T], s numeric.Small, beta T,
 
 // save saves the state. It reads the matrices on the device through b.
 func (k *block[T]) save(b backend.Backend[T]) error {
-	_, columns := k.all.Dims()
+	_, columns := k.allRHS.Dims()
 	st := State{
-		From: k.from, Iter: k.iter, Since: k.since, Lowest: Number(k.best), Truth: Number(k.truth), Kept: Number(k.kept),
+		From: k.from, Iter: k.iter, Since: k.stalled, Lowest: Number(k.minResidual), Truth: Number(k.replacedResidual), Kept: Number(k.bestXResidual),
 		Goal: k.goal, RHS: backend.NewHost[float64](k.n, columns),
 	}
-	if err := k.frame.Dev.F64().Download(st.RHS, k.all); err != nil {
+	if err := k.frame.Dev.F64().Download(st.RHS, k.allRHS); err != nil {
 		return err
 	}
 	for _, m := range []struct {
 		to      *backend.Host[float64]
 		from    backend.Matrix[T]
 		columns int
-	}{{&st.X, k.x, k.columns}, {&st.Least, k.least, k.columns}, {&st.R, k.r, k.columns}, {&st.P, k.p, k.width}} {
+	}{{&st.X, k.x, k.columns}, {&st.Least, k.bestX, k.columns}, {&st.R, k.r, k.columns}, {&st.P, k.p, k.width}} {
 		h := backend.NewHost[T](k.n, m.columns)
-		if err := b.Download(h, k.part(m.from, m.columns)); err != nil {
+		if err := b.Download(h, k.view(m.from, m.columns)); err != nil {
 			return err
 		}
 		*m.to = backend.NewHost[float64](k.n, m.columns)
@@ -378,19 +378,19 @@ func (k *block[T]) save(b backend.Backend[T]) error {
 
 // restore sets the block from a State; run calls it instead of start. RHS is already on the device.
 func (k *block[T]) restore(st *State) error {
-	k.iter, k.since, k.best, k.truth = st.Iter, st.Since, float64(st.Lowest), float64(st.Truth)
-	k.kept = float64(st.Kept)
+	k.iter, k.stalled, k.minResidual, k.replacedResidual = st.Iter, st.Since, float64(st.Lowest), float64(st.Truth)
+	k.bestXResidual = float64(st.Kept)
 	copy(k.goal, st.Goal)
 	k.width = st.P.Cols
 	for _, m := range []struct {
 		from backend.Host[float64]
 		to   backend.Matrix[T]
-	}{{st.X, k.x}, {st.Least, k.least}, {st.R, k.r}, {st.P, k.p}} {
+	}{{st.X, k.x}, {st.Least, k.bestX}, {st.R, k.r}, {st.P, k.p}} {
 		h := backend.NewHost[T](m.from.Rows, m.from.Cols)
 		for i, v := range m.from.Data {
 			h.Data[i] = T(v)
 		}
-		if err := k.b.Upload(k.part(m.to, h.Cols), h); err != nil {
+		if err := k.b.Upload(k.view(m.to, h.Cols), h); err != nil {
 			return err
 		}
 	}
@@ -407,10 +407,10 @@ func (e *BreakdownError) Unwrap() error { return e.error }
 // with the smallest residual, because the norms of conjugate gradients oscillate.
 func (k *block[T]) finish() error {
 	x := k.x
-	if k.Stopped != "" && k.left() > 2*k.kept {
-		x = k.least
+	if k.Stopped != "" && k.residual() > 2*k.bestXResidual {
+		x = k.bestX
 	}
-	if err := k.store(k.rhs, k.part(x, k.columns)); err != nil {
+	if err := k.store(k.rhs, k.view(x, k.columns)); err != nil {
 		return err
 	}
 	return nil

@@ -97,16 +97,16 @@ func solve[T backend.Float](t *testing.T, p *problem, b backend.Backend[T], par 
 
 // residual returns the largest ‖b − diag(d)x‖ over the columns.
 func (p *problem) residual(x backend.Host[float64]) float64 {
-	worst := 0.0
+	maxNorm := 0.0
 	for j := range x.Cols {
 		sum := 0.0
 		for i, d := range p.d {
 			r := p.b.Row(i)[j] - d*x.Row(i)[j]
 			sum += r * r
 		}
-		worst = max(worst, math.Sqrt(sum))
+		maxNorm = max(maxNorm, math.Sqrt(sum))
 	}
-	return worst
+	return maxNorm
 }
 
 // TestSolverReachesGoal checks that a solve with a matrix of 9 distinct eigenvalues takes at most 9
@@ -126,9 +126,9 @@ func TestSolverReachesGoal(t *testing.T) {
 					p.b.Row(i)[2] = p.b.Row(i)[0] - p.b.Row(i)[1]
 				}
 			}
-			x, stopped, err := solve(t, p, dev.F64().With(t.Context(), nil), krylov.Params{Products: &products}, nil)
-			if err != nil || stopped != "" {
-				t.Fatalf("%s, %d columns: %q, %v", name, columns, stopped, err)
+			x, reason, err := solve(t, p, dev.F64().With(t.Context(), nil), krylov.Params{Products: &products}, nil)
+			if err != nil || reason != "" {
+				t.Fatalf("%s, %d columns: %q, %v", name, columns, reason, err)
 			}
 			if r := p.residual(x); !(r <= 1.01*p.goal[0]) {
 				t.Errorf("%s, %d columns: the residual is %g, the goal %g", name, columns, r, p.goal[0])
@@ -159,13 +159,13 @@ func TestSolverStops(t *testing.T) {
 	} {
 		d[0] = c.last
 		p := newProblem(t, dev, d, 1)
-		if _, stopped, err := solve(t, p, dev.F64().With(t.Context(), nil), c.par, nil); err != nil || stopped != c.want {
-			t.Errorf("got %q and %v, want %q", stopped, err, c.want)
+		if _, reason, err := solve(t, p, dev.F64().With(t.Context(), nil), c.par, nil); err != nil || reason != c.want {
+			t.Errorf("got %q and %v, want %q", reason, err, c.want)
 		}
 	}
 	p := newProblem(t, dev, d, 1)
 	p.b.Data[3] = math.Inf(1)
-	if _, stopped, err := solve(t, p, dev.F64().With(t.Context(), nil), krylov.Params{}, nil); err == nil && stopped == "" {
+	if _, reason, err := solve(t, p, dev.F64().With(t.Context(), nil), krylov.Params{}, nil); err == nil && reason == "" {
 		t.Error("an infinite right-hand side is solved for")
 	}
 }
@@ -189,9 +189,9 @@ func goesOn[T backend.Float](t *testing.T, dev backend.Device, b backend.Backend
 	}
 	var states []krylov.State
 	par := krylov.Params{Due: func() bool { return true }, Save: func(s krylov.State) error { states = append(states, s); return nil }}
-	want, stopped, err := solve(t, p, b, par, nil)
-	if err != nil || stopped != "" || len(states) < 5 {
-		t.Fatalf("%d states, %q, %v", len(states), stopped, err)
+	want, reason, err := solve(t, p, b, par, nil)
+	if err != nil || reason != "" || len(states) < 5 {
+		t.Fatalf("%d states, %q, %v", len(states), reason, err)
 	}
 	for i, s := range states {
 		got, _, err := solve(t, p, b, krylov.Params{}, &s)
@@ -204,9 +204,9 @@ func goesOn[T backend.Float](t *testing.T, dev backend.Device, b backend.Backend
 			}
 		}
 	}
-	failed := errors.New("the disk is full")
-	par.Save = func(krylov.State) error { return failed }
-	if _, _, err := solve(t, p, b, par, nil); !errors.Is(err, failed) {
+	saveErr := errors.New("the disk is full")
+	par.Save = func(krylov.State) error { return saveErr }
+	if _, _, err := solve(t, p, b, par, nil); !errors.Is(err, saveErr) {
 		t.Errorf("a state that is not kept: %v", err)
 	}
 }
@@ -288,25 +288,25 @@ func TestReview(t *testing.T) {
 		d[i] = 1 + 100*float64(i)/float64(len(d)-1)
 	}
 	p, products, calls, guess := newProblem(t, dev, d, 1), 0, 0, 0.0
-	par := krylov.Params{Products: &products, Review: func(done int, remaining float64) string {
+	par := krylov.Params{Products: &products, Review: func(iterations int, remaining float64) string {
 		calls++
-		if guess = remaining; done != 10 {
-			t.Errorf("called after %d iterations", done)
+		if guess = remaining; iterations != 10 {
+			t.Errorf("called after %d iterations", iterations)
 		}
 		return ""
 	}}
-	_, stopped, err := solve(t, p, dev.F64(), par, nil)
-	if err != nil || stopped != "" || calls != 1 {
-		t.Fatalf("stopped %q, %d calls, error %v", stopped, calls, err)
+	_, reason, err := solve(t, p, dev.F64(), par, nil)
+	if err != nil || reason != "" || calls != 1 {
+		t.Fatalf("stopped %q, %d calls, error %v", reason, calls, err)
 	}
-	if rest := float64(products - 10); !(guess > rest/1.5 && guess < 1.5*rest) {
-		t.Errorf("%g more iterations are announced, and %g follow", guess, rest)
+	if actual := float64(products - 10); !(guess > actual/1.5 && guess < 1.5*actual) {
+		t.Errorf("%g more iterations are announced, and %g follow", guess, actual)
 	}
 	products = 0
 	par.Review = func(int, float64) string { return "too slow" }
-	x, stopped, err := solve(t, p, dev.F64(), par, nil)
-	if err != nil || stopped != "too slow" || products != 10 {
-		t.Errorf("stopped %q after %d products, error %v", stopped, products, err)
+	x, reason, err := solve(t, p, dev.F64(), par, nil)
+	if err != nil || reason != "too slow" || products != 10 {
+		t.Errorf("stopped %q after %d products, error %v", reason, products, err)
 	}
 	if zero := backend.NewHost[float64](len(d), 1); !(p.residual(x) <= p.residual(zero)) {
 		t.Errorf("the residual is %g, and %g for 0", p.residual(x), p.residual(zero))

@@ -129,8 +129,8 @@ func AffineOf(k kernels.Kernel) (Affine, bool) {
 		return Affine{k.Weight * f.A, k.Weight * f.C}, ok
 	case kernels.Sum:
 		var sum Affine
-		for _, part := range k {
-			f, ok := AffineOf(part)
+		for _, term := range k {
+			f, ok := AffineOf(term)
 			if !ok {
 				return Affine{}, false
 			}
@@ -139,8 +139,8 @@ func AffineOf(k kernels.Kernel) (Affine, bool) {
 		return sum, true
 	case kernels.Product:
 		product := Affine{C: 1}
-		for _, part := range k {
-			f, ok := AffineOf(part)
+		for _, factor := range k {
+			f, ok := AffineOf(factor)
 			if !ok || f.A != 0 && product.A != 0 {
 				return Affine{}, false
 			}

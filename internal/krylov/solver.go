@@ -20,7 +20,7 @@ type Params struct {
 	// iterations and an estimate of the number of remaining iterations. The estimate uses the rate
 	// of the last nine iterations, because the first often increases the residual. If Review
 	// returns a text, the solve ends with this text as the reason.
-	Review func(done int, remaining float64) string
+	Review func(iterations int, remaining float64) string
 	// Save, if not nil, saves a State. The solver calls it at each step for which Due is true, and
 	// when a product fails because the context is done.
 	Save func(State) error
@@ -47,15 +47,15 @@ type Solver[T backend.Float] struct {
 	Stopped       string // why the last solve ended above its goal; "" if it reached the goal
 	EndedByReview bool   // whether Review ended the last solve
 
-	frame *run.Frame
-	b     backend.Backend[T]
-	raw   backend.Backend[T] // the queue b without its context
-	a     Operator[T]
-	pre   Preconditioner[T] // may be nil
-	own   []run.Releaser
+	frame     *run.Frame
+	b         backend.Backend[T]
+	raw       backend.Backend[T] // the queue b without its context
+	a         Operator[T]
+	pre       Preconditioner[T] // may be nil
+	allocated []run.Releaser
 
 	x, r, p, q, z, g backend.Matrix[T] // n×width; g is nil if width is 1
-	least            backend.Matrix[T] // n×width: the X with the smallest residual
+	bestX            backend.Matrix[T] // n×width: the X with the smallest residual
 	coeff            backend.Matrix[T] // width × width
 	last             *numeric.Small    // factor of PᵀQ from the last step; nil if P or Q no longer exists
 }
@@ -97,12 +97,12 @@ func Bytes[T backend.Float](n, columns int) int64 {
 // New returns a solver. It allocates the solver's memory on the device of f. pre may be nil.
 func New[T backend.Float](f *run.Frame, b backend.Backend[T], a Operator[T], pre Preconditioner[T], par Params) (*Solver[T], error) {
 	c := &Solver[T]{Params: par, frame: f, b: b, a: a, pre: pre}
-	var double bool
-	if c.raw, double = any(f.Dev.F64()).(backend.Backend[T]); !double {
+	var isFloat64 bool
+	if c.raw, isFloat64 = any(f.Dev.F64()).(backend.Backend[T]); !isFloat64 {
 		c.raw = any(f.Dev.F32()).(backend.Backend[T])
 	}
 	width := min(par.Columns, BlockWidth)
-	list := []*backend.Matrix[T]{&c.x, &c.r, &c.p, &c.q, &c.z, &c.least}
+	list := []*backend.Matrix[T]{&c.x, &c.r, &c.p, &c.q, &c.z, &c.bestX}
 	if width > 1 {
 		list = append(list, &c.g)
 	}
@@ -111,25 +111,25 @@ func New[T backend.Float](f *run.Frame, b backend.Backend[T], a Operator[T], pre
 		if *m, err = run.NewMatrix(f.Mem, b, par.Order, width); err != nil {
 			return nil, err
 		}
-		c.own = append(c.own, *m)
+		c.allocated = append(c.allocated, *m)
 	}
 	var err error
 	c.coeff, err = run.NewMatrix(f.Mem, b, width, width)
-	c.own = append(c.own, c.coeff)
+	c.allocated = append(c.allocated, c.coeff)
 	return c, err
 }
 
 // Free frees the memory that New allocated.
 func (c *Solver[T]) Free() {
-	for _, m := range c.own {
+	for _, m := range c.allocated {
 		c.frame.Mem.Free(m)
 	}
 }
 
 // load computes dst ← src.
 func (c *Solver[T]) load(dst backend.Matrix[T], src backend.Matrix[float64]) error {
-	if same, double := any(dst).(backend.Matrix[float64]); double {
-		numeric.Copy(c.frame.B, same, src)
+	if dst64, ok := any(dst).(backend.Matrix[float64]); ok {
+		numeric.Copy(c.frame.B, dst64, src)
 		return nil
 	}
 	if err := c.frame.B.Sync(); err != nil {
@@ -141,8 +141,8 @@ func (c *Solver[T]) load(dst backend.Matrix[T], src backend.Matrix[float64]) err
 
 // store computes dst ← src.
 func (c *Solver[T]) store(dst backend.Matrix[float64], src backend.Matrix[T]) error {
-	if same, double := any(src).(backend.Matrix[float64]); double {
-		numeric.Copy(c.frame.B, dst, same)
+	if src64, ok := any(src).(backend.Matrix[float64]); ok {
+		numeric.Copy(c.frame.B, dst, src64)
 		return nil
 	}
 	if err := c.frame.B32.Sync(); err != nil {
@@ -169,8 +169,8 @@ func (c *Solver[T]) Solve(rhs backend.Matrix[float64], goal []float64, resumed *
 	for from := first; from < columns; from += BlockWidth {
 		to := min(from+BlockWidth, columns)
 		k := &block[T]{
-			Solver: c, n: n, columns: to - from, from: from, all: rhs,
-			rhs: rhs.View(0, from, n, to-from), goal: goal[from:to], best: math.Inf(1), truth: math.Inf(1),
+			Solver: c, n: n, columns: to - from, from: from, allRHS: rhs,
+			rhs: rhs.View(0, from, n, to-from), goal: goal[from:to], minResidual: math.Inf(1), replacedResidual: math.Inf(1),
 		}
 		if err := k.run(resumed); err != nil {
 			return err
