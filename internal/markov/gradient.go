@@ -67,19 +67,19 @@ func (l *Line) direction(i, parameters int) direction {
 type tangent struct {
 	l *Line
 	direction
-	p, dp  matrix
-	states []vector // one state for each column of y
-	moves  []vector // derivatives of states
+	p, dp       matrix
+	states      []vector // one state for each column of y
+	derivatives []vector // derivatives of states
 }
 
 // slope returns the derivative, in direction d, of the function that Gradient differentiates.
 func (l *Line) slope(ctx context.Context, d direction, diagonal, y, scale []float64) float64 {
 	t := len(scale)
-	g := &tangent{l: l, direction: d, p: l.stationary(), states: make([]vector, t), moves: make([]vector, t)}
+	g := &tangent{l: l, direction: d, p: l.stationary(), states: make([]vector, t), derivatives: make([]vector, t)}
 	for k := range l.terms {
-		part := l.terms[k]
-		part.variance *= d.variance[k]
-		part.addStationary(&g.dp)
+		weighted := l.terms[k]
+		weighted.variance *= d.variance[k]
+		weighted.addStationary(&g.dp)
 	}
 	squares, logDet := make([]float64, t), 0.0
 	for i, row := range l.order {
@@ -89,7 +89,7 @@ func (l *Line) slope(ctx context.Context, d direction, diagonal, y, scale []floa
 		if i > 0 {
 			g.step(i)
 		}
-		logDet += g.observe(at(diagonal, row), y[i*t:(i+1)*t], squares)
+		logDet += g.observe(diagonalAt(diagonal, row), y[i*t:(i+1)*t], squares)
 	}
 	sum := -float64(t) / 2 * logDet
 	for j, q := range squares {
@@ -105,32 +105,32 @@ func (g *tangent) step(i int) {
 	l.sandwich(&g.dp, func(v *vector) { l.advance(i, v) })
 	for j := range g.states {
 		l.advance(i, &g.states[j])
-		l.advance(i, &g.moves[j])
+		l.advance(i, &g.derivatives[j])
 	}
 	for k := range l.terms {
 		t := &l.terms[k]
 		s, decay := min(t.rate*l.steps[i], 1000), l.decay[i*len(l.terms)+k]
 		if v := g.variance[k]; v != 0 {
-			part := *t
-			part.variance *= v
-			part.addNoise(s, decay, &g.dp)
+			weighted := *t
+			weighted.variance *= v
+			weighted.addNoise(s, decay, &g.dp)
 		}
 		ds := -s * g.sigma[k]
 		if ds == 0 {
 			continue
 		}
-		end, last := t.at+t.order, t.at+t.order-1
+		end, last := t.offset+t.order, t.offset+t.order-1
 		for c := range l.dim {
 			var column vector
-			t.generate(ds, column[:t.order], g.p[c][t.at:end])
+			t.generate(ds, column[:t.order], g.p[c][t.offset:end])
 			for r := range t.order {
-				g.dp[t.at+r][c] += column[r]
-				g.dp[c][t.at+r] += column[r]
+				g.dp[t.offset+r][c] += column[r]
+				g.dp[c][t.offset+r] += column[r]
 			}
 		}
 		g.dp[last][last] += ds * t.intensity()
 		for j := range g.states {
-			t.generate(ds, g.moves[j][t.at:end], g.states[j][t.at:end])
+			t.generate(ds, g.derivatives[j][t.offset:end], g.states[j][t.offset:end])
 		}
 	}
 }
@@ -148,13 +148,13 @@ func (g *tangent) observe(r float64, y, squares []float64) float64 {
 		dgain[i] = (dph[i] - gain[i]*df) / f
 	}
 	for j, v := range y {
-		state, move := &g.states[j], &g.moves[j]
+		state, derivative := &g.states[j], &g.derivatives[j]
 		v -= l.value(state)
-		dv := -l.value(move)
+		dv := -l.value(derivative)
 		squares[j] += v / f * (2*dv - v/f*df)
 		for i := range l.dim {
 			state[i] += gain[i] * v
-			move[i] += dgain[i]*v + gain[i]*dv
+			derivative[i] += dgain[i]*v + gain[i]*dv
 		}
 	}
 	for i := range l.dim {

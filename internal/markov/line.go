@@ -91,12 +91,12 @@ func ascending(x []float64) []int {
 		}
 		return cmp.Compare(a.row, b.row)
 	}
-	half := len(points) / 2
+	mid := len(points) / 2
 	var wg sync.WaitGroup
-	wg.Go(func() { slices.SortFunc(points[:half], compare) })
-	slices.SortFunc(points[half:], compare)
+	wg.Go(func() { slices.SortFunc(points[:mid], compare) })
+	slices.SortFunc(points[mid:], compare)
 	wg.Wait()
-	for i, a, b := 0, points[:half], points[half:]; i < len(order); i++ {
+	for i, a, b := 0, points[:mid], points[mid:]; i < len(order); i++ {
 		if len(b) == 0 || len(a) > 0 && compare(a[0], b[0]) < 0 {
 			order[i], a = a[0].row, a[1:]
 		} else {
@@ -110,7 +110,7 @@ func ascending(x []float64) []int {
 func (l *Line) advance(i int, v *vector) {
 	for k := range l.terms {
 		t := &l.terms[k]
-		t.apply(min(t.rate*l.steps[i], 1000), l.decay[i*len(l.terms)+k], v[t.at:t.at+t.order])
+		t.apply(min(t.rate*l.steps[i], 1000), l.decay[i*len(l.terms)+k], v[t.offset:t.offset+t.order])
 	}
 }
 
@@ -118,14 +118,14 @@ func (l *Line) advance(i int, v *vector) {
 func (l *Line) retreat(i int, v *vector) {
 	for k := range l.terms {
 		t := &l.terms[k]
-		t.applyTransposed(min(t.rate*l.steps[i], 1000), l.decay[i*len(l.terms)+k], v[t.at:t.at+t.order])
+		t.applyTransposed(min(t.rate*l.steps[i], 1000), l.decay[i*len(l.terms)+k], v[t.offset:t.offset+t.order])
 	}
 }
 
 // value returns hᵀv for the state v, where h is 1 at the first entry of each term and 0 elsewhere.
 func (m Model) value(v *vector) (sum float64) {
 	for k := range m.terms {
-		sum += v[m.terms[k].at]
+		sum += v[m.terms[k].offset]
 	}
 	return sum
 }
@@ -133,7 +133,7 @@ func (m Model) value(v *vector) (sum float64) {
 // addValue adds f·h to v.
 func (m Model) addValue(f float64, v *vector) {
 	for k := range m.terms {
-		v[m.terms[k].at] += f
+		v[m.terms[k].offset] += f
 	}
 }
 
@@ -179,7 +179,7 @@ func (l *Line) predict(i int, p *matrix) {
 func (m Model) first(p *matrix) (v vector) {
 	for k := range m.terms {
 		for i := range m.dim {
-			v[i] += p[m.terms[k].at][i]
+			v[i] += p[m.terms[k].offset][i]
 		}
 	}
 	return v
@@ -202,8 +202,8 @@ func (m Model) observe(p *matrix, ph *vector, f, r float64) {
 	}
 }
 
-// at returns element i of a diagonal of length 1 or n.
-func at(diagonal []float64, i int) float64 { return diagonal[min(i, len(diagonal)-1)] }
+// diagonalAt returns element i of a diagonal of length 1 or n.
+func diagonalAt(diagonal []float64, i int) float64 { return diagonal[min(i, len(diagonal)-1)] }
 
 // Filter factors K + D. diagonal is D and has length 1 or n. If a pivot is not larger than its
 // rounding error, Filter returns a *backend.PivotError with the row of this pivot.
@@ -226,7 +226,7 @@ func (l *Line) filter(ctx context.Context, diagonal []float64, visit func(p *mat
 		if i > 0 {
 			l.predict(i, &p)
 		}
-		r := at(diagonal, row)
+		r := diagonalAt(diagonal, row)
 		ph := l.first(&p)
 		f := l.value(&ph) + r
 		if !(f > tol*(k+r)) || math.IsInf(f, 1) {
@@ -350,11 +350,11 @@ func (l *Line) Multiply(v backend.Host[float64]) {
 func (m Model) later(v *vector) (sum float64) {
 	for k := range m.terms {
 		t := &m.terms[k]
-		part := v[t.at]
+		product := v[t.offset]
 		if t.order == 3 {
-			part -= v[t.at+2] / 3
+			product -= v[t.offset+2] / 3
 		}
-		sum += t.variance * part
+		sum += t.variance * product
 	}
 	return sum
 }
@@ -384,7 +384,7 @@ func (l *Line) inform(visit func(i int, inverse float64, n *matrix)) {
 			inverse += gain[r] * ng[r]
 		}
 		for a := range l.terms {
-			row := l.terms[a].at
+			row := l.terms[a].offset
 			for c := range l.dim {
 				n[row][c] -= ng[c]
 				n[c][row] -= ng[c]
@@ -392,7 +392,7 @@ func (l *Line) inform(visit func(i int, inverse float64, n *matrix)) {
 		}
 		for a := range l.terms {
 			for b := range l.terms {
-				n[l.terms[a].at][l.terms[b].at] += inverse
+				n[l.terms[a].offset][l.terms[b].offset] += inverse
 			}
 		}
 		visit(i, inverse, &n)

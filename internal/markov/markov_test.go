@@ -25,13 +25,13 @@ func exp(x *big.Float) *big.Float { return expWith(256, x) }
 // expWith returns e⁻ˣ in arithmetic of the given number of bits: the Taylor series for x/2ᵏ < 2⁻⁸, squared
 // k times.
 func expWith(bits uint, x *big.Float) *big.Float {
-	real := func(v float64) *big.Float { return new(big.Float).SetPrec(bits).SetFloat64(v) }
+	newFloat := func(v float64) *big.Float { return new(big.Float).SetPrec(bits).SetFloat64(v) }
 	k := max(0, x.MantExp(nil)+8)
-	x = real(0).SetMantExp(x, -k)
-	sum, add := real(1), real(1)
+	x = newFloat(0).SetMantExp(x, -k)
+	sum, add := newFloat(1), newFloat(1)
 	for i := 1; i < 60; i++ {
 		add.Mul(add, x)
-		add.Quo(add, real(float64(-i)))
+		add.Quo(add, newFloat(float64(-i)))
 		sum.Add(sum, add)
 	}
 	for range k {
@@ -91,7 +91,7 @@ func newExact(k kernels.Kernel, x, d []float64) exact {
 	e := exact{det: number(1)}
 	a := make([][]*big.Float, n)
 	e.k, e.inverse = make([][]*big.Float, n), make([][]*big.Float, n)
-	trace, least := 0.0, math.Inf(1)
+	trace, minD := 0.0, math.Inf(1)
 	for i := range n {
 		for j := range n {
 			v := evaluate(k, x[i], x[j])
@@ -102,9 +102,9 @@ func newExact(k kernels.Kernel, x, d []float64) exact {
 		a[i][i].Add(a[i][i], number(d[i]))
 		e.inverse[i][i].SetInt64(1)
 		trace += float(a[i][i])
-		least = min(least, d[i])
+		minD = min(minD, d[i])
 	}
-	e.condition = trace / least
+	e.condition = trace / minD
 	for p := range n {
 		pivot := number(0).Set(a[p][p])
 		e.det.Mul(e.det, pivot)
@@ -176,14 +176,14 @@ func TestAgainstExactNumbers(t *testing.T) {
 					// The bound allows a few dozen roundings for each entry of the state in each
 					// step.
 					unit := 0x1p-52 * 32 * float64(n*l.dim)
-					solved, product := clone(b), clone(b)
-					l.Solve(solved)
+					solution, product := clone(b), clone(b)
+					l.Solve(solution)
 					l.Multiply(product)
 					squares := l.Squares(clone(b))
 					inverse := l.Inverse()
-					least := math.Inf(1)
+					minD := math.Inf(1)
 					for _, v := range d {
-						least = min(least, v)
+						minD = min(minD, v)
 					}
 					for j := range b.Cols {
 						square := number(0)
@@ -195,13 +195,13 @@ func TestAgainstExactNumbers(t *testing.T) {
 								p.Add(p, number(0).Mul(e.k[i][q], v))
 							}
 							square.Add(square, number(0).Mul(s, number(b.Row(i)[j])))
-							near(t, fmt.Sprintf("solution %d", i), solved.Row(i)[j], s, unit*e.condition*size/least)
-							near(t, fmt.Sprintf("product %d", i), product.Row(i)[j], p, unit*float(e.k[i][i])*math.Sqrt(n)*size)
+							checkNear(t, fmt.Sprintf("solution %d", i), solution.Row(i)[j], s, unit*e.condition*size/minD)
+							checkNear(t, fmt.Sprintf("product %d", i), product.Row(i)[j], p, unit*float(e.k[i][i])*math.Sqrt(n)*size)
 						}
-						near(t, "square", squares[j], square, unit*e.condition*size*size/least)
+						checkNear(t, "square", squares[j], square, unit*e.condition*size*size/minD)
 					}
 					for i, v := range inverse {
-						near(t, fmt.Sprintf("inverse %d", i), v, e.inverse[i][i], unit*e.condition/least)
+						checkNear(t, fmt.Sprintf("inverse %d", i), v, e.inverse[i][i], unit*e.condition/minD)
 					}
 					mantissa := number(0)
 					exponent := e.det.MantExp(mantissa)
@@ -210,7 +210,7 @@ func TestAgainstExactNumbers(t *testing.T) {
 					for _, v := range l.LogPivots() {
 						logDet += v
 					}
-					near(t, "logarithm of the determinant", logDet, number(want), unit*(e.condition+math.Abs(want)))
+					checkNear(t, "logarithm of the determinant", logDet, number(want), unit*(e.condition+math.Abs(want)))
 				})
 			}
 		}
@@ -238,10 +238,10 @@ func clone(h backend.Host[float64]) backend.Host[float64] {
 	return c
 }
 
-func near(t *testing.T, what string, got float64, want *big.Float, bound float64) {
+func checkNear(t *testing.T, name string, got float64, want *big.Float, bound float64) {
 	t.Helper()
 	if d := math.Abs(float(number(0).Sub(number(got), want))); !(d <= bound) {
-		t.Errorf("%s: got %v, want %v: difference %.3g, allowed %.3g", what, got, float(want), d, bound)
+		t.Errorf("%s: got %v, want %v: difference %.3g, allowed %.3g", name, got, float(want), d, bound)
 	}
 }
 
@@ -276,7 +276,7 @@ func TestNoiseOfAStep(t *testing.T) {
 					want.Quo(want, number(3))
 					// The tolerance is for the recursion for s > 1, which multiplies rounding
 					// errors by up to 3 at each of four steps.
-					near(t, fmt.Sprintf("%v, s = %.3g: Q[%d][%d]", p.kernel, s, i, j), q[i][j], want, 100*0x1p-52*math.Sqrt(q[i][i]*q[j][j]))
+					checkNear(t, fmt.Sprintf("%v, s = %.3g: Q[%d][%d]", p.kernel, s, i, j), q[i][j], want, 100*0x1p-52*math.Sqrt(q[i][i]*q[j][j]))
 				}
 			}
 		}
@@ -285,13 +285,13 @@ func TestNoiseOfAStep(t *testing.T) {
 
 // exactIntegrals returns ∫₀ˢ uᵏ exp(−2u) du by integration by parts.
 func exactIntegrals(last int, s float64) []*big.Float {
-	real := func(v float64) *big.Float { return new(big.Float).SetPrec(512).SetFloat64(v) }
-	power := expWith(512, real(2*s))
-	list := []*big.Float{real(0).Quo(real(0).Sub(real(1), power), real(2))}
+	newFloat := func(v float64) *big.Float { return new(big.Float).SetPrec(512).SetFloat64(v) }
+	power := expWith(512, newFloat(2*s))
+	list := []*big.Float{newFloat(0).Quo(newFloat(0).Sub(newFloat(1), power), newFloat(2))}
 	for k := 1; k <= last; k++ {
-		power.Mul(power, real(s))
-		v := real(0).Mul(real(float64(k)), list[k-1])
-		list = append(list, v.Sub(v, power).Quo(v, real(2)))
+		power.Mul(power, newFloat(s))
+		v := newFloat(0).Mul(newFloat(float64(k)), list[k-1])
+		list = append(list, v.Sub(v, power).Quo(v, newFloat(2)))
 	}
 	return list
 }
@@ -369,9 +369,9 @@ func TestElements(t *testing.T) {
 		}
 		// The limit allows the rounding of each allocation to whole pages of 8 KiB, and allocations
 		// by the test itself.
-		took, counted := int64(after.TotalAlloc-before.TotalAlloc), 8*(m.Elements(n)+2*n)
-		if took < counted || took > counted+8*8192+1<<16 {
-			t.Errorf("%v: %d bytes were allocated, %d are counted", k, took, counted)
+		allocated, expected := int64(after.TotalAlloc-before.TotalAlloc), 8*(m.Elements(n)+2*n)
+		if allocated < expected || allocated > expected+8*8192+1<<16 {
+			t.Errorf("%v: %d bytes were allocated, %d are counted", k, allocated, expected)
 		}
 	}
 }
@@ -398,14 +398,14 @@ func TestEvaluate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, at := range z {
+		for i, point := range z {
 			for j := range alpha.Cols {
 				want := 0.0
 				for q := range n {
-					want += kernels.Eval(k, []float64{at}, x[q:q+1]) * alpha.Row(q)[j]
+					want += kernels.Eval(k, []float64{point}, x[q:q+1]) * alpha.Row(q)[j]
 				}
 				bound := (Roundings + 8) * n * 0x1p-53 * size * kernels.Diag(k, []float64{0})
-				near(t, fmt.Sprintf("%v at %v", k, at), got.Row(i)[j], number(want), bound)
+				checkNear(t, fmt.Sprintf("%v at %v", k, point), got.Row(i)[j], number(want), bound)
 			}
 		}
 	}

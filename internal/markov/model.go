@@ -29,13 +29,13 @@ func (m Model) Dim() int { return m.dim }
 func (m Model) Terms() int { return len(m.terms) }
 
 // A term is a Matérn kernel of smoothness ν = order − ½, or the constant 1, multiplied by variance.
-// It has `order` entries in the state of the Model, and `at` is the index of the first.
+// It has `order` entries in the state of the Model, and `offset` is the index of the first.
 type term struct {
-	order, at int
-	rate      float64 // √(2ν)/σ; 0 for a constant
-	variance  float64
-	sigma     int   // index of the parameter σ in kernels.Params; −1 for a constant
-	weights   []int // indices in kernels.Params of the factors of variance
+	order, offset int
+	rate          float64 // √(2ν)/σ; 0 for a constant
+	variance      float64
+	sigma         int   // index of the parameter σ in kernels.Params; −1 for a constant
+	weights       []int // indices in kernels.Params of the factors of variance
 }
 
 // Of returns the state space of k for points of one feature. ok is false if k is not supported.
@@ -46,7 +46,7 @@ func Of(k kernels.Kernel) (m Model, ok bool) {
 	params := 0
 	m.terms, ok = termsOf(k, &params)
 	for i := range m.terms {
-		m.terms[i].at = m.dim
+		m.terms[i].offset = m.dim
 		m.dim += m.terms[i].order
 	}
 	return m, ok && m.dim <= maxDim
@@ -68,31 +68,31 @@ func termsOf(k kernels.Kernel, params *int) ([]term, bool) {
 		terms, ok := termsOf(k.Kernel, params)
 		return times(terms, constant[0]), ok
 	case kernels.Sum:
-		var all []term
-		for _, part := range k {
-			terms, ok := termsOf(part, params)
+		var list []term
+		for _, summand := range k {
+			terms, ok := termsOf(summand, params)
 			if !ok {
 				return nil, false
 			}
-			all = append(all, terms...)
+			list = append(list, terms...)
 		}
-		return all, true
+		return list, true
 	case kernels.Product: // supported if at most one factor is not constant
-		all := []term{{order: 1, variance: 1, sigma: -1}}
-		for _, part := range k {
-			terms, ok := termsOf(part, params)
+		list := []term{{order: 1, variance: 1, sigma: -1}}
+		for _, factor := range k {
+			terms, ok := termsOf(factor, params)
 			switch {
 			case !ok:
 				return nil, false
 			case len(terms) == 1 && terms[0].sigma < 0:
-				all = times(all, terms[0])
-			case len(all) == 1 && all[0].sigma < 0:
-				all = times(terms, all[0])
+				list = times(list, terms[0])
+			case len(list) == 1 && list[0].sigma < 0:
+				list = times(terms, list[0])
 			default:
 				return nil, false
 			}
 		}
-		return all, true
+		return list, true
 	}
 	return nil, false
 }
@@ -178,21 +178,21 @@ func (t *term) intensity() float64 {
 // addStationary adds the covariance of the state to p.
 func (t *term) addStationary(p *matrix) {
 	for i := range t.order {
-		p[t.at+i][t.at+i] += t.variance
+		p[t.offset+i][t.offset+i] += t.variance
 	}
 	if t.order == 3 {
 		third := t.variance / 3
-		p[t.at+1][t.at+1] += third - t.variance
-		p[t.at][t.at+2] -= third
-		p[t.at+2][t.at] -= third
+		p[t.offset+1][t.offset+1] += third - t.variance
+		p[t.offset][t.offset+2] -= third
+		p[t.offset+2][t.offset] -= third
 	}
 }
 
 // addFirst adds the first column of the covariance of the state, times f, to v.
 func (t *term) addFirst(f float64, v *vector) {
-	v[t.at] += f * t.variance
+	v[t.offset] += f * t.variance
 	if t.order == 3 {
-		v[t.at+2] -= f * t.variance / 3
+		v[t.offset+2] -= f * t.variance / 3
 	}
 }
 
@@ -205,9 +205,9 @@ func (t *term) addNoise(s, decay float64, p *matrix) {
 	}
 	i := integrals(2*t.order-2, s, decay*decay)
 	add := func(row, col int, v float64) {
-		p[t.at+row][t.at+col] += q * v
+		p[t.offset+row][t.offset+col] += q * v
 		if row != col {
-			p[t.at+col][t.at+row] += q * v
+			p[t.offset+col][t.offset+row] += q * v
 		}
 	}
 	switch t.order {

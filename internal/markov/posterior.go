@@ -15,7 +15,7 @@ func (m Model) advanceBy(step float64, v *vector) {
 	for k := range m.terms {
 		t := &m.terms[k]
 		s, decay := t.scaled(step)
-		t.apply(s, decay, v[t.at:t.at+t.order])
+		t.apply(s, decay, v[t.offset:t.offset+t.order])
 	}
 }
 
@@ -24,7 +24,7 @@ func (m Model) retreatBy(step float64, v *vector) {
 	for k := range m.terms {
 		t := &m.terms[k]
 		s, decay := t.scaled(step)
-		t.applyTransposed(s, decay, v[t.at:t.at+t.order])
+		t.applyTransposed(s, decay, v[t.offset:t.offset+t.order])
 	}
 }
 
@@ -53,7 +53,7 @@ func (l *Line) evaluate(ctx context.Context, alpha backend.Host[float64], z []fl
 		}
 		return 1
 	})
-	before := next // number of points z below the first x
+	numBelow := next // number of points z below the first x
 	var state vector
 	for i, row := range l.order {
 		if i%checkEvery == 0 && ctx.Err() != nil {
@@ -74,7 +74,7 @@ func (l *Line) evaluate(ctx context.Context, alpha backend.Host[float64], z []fl
 	state = vector{}
 	last := len(order) - 1
 	for i := len(l.x) - 1; i >= 0; i-- {
-		for ; last >= before && z[order[last]] >= l.x[i]; last-- {
+		for ; last >= numBelow && z[order[last]] >= l.x[i]; last-- {
 			if i < len(l.x)-1 {
 				v := state
 				l.retreatBy(l.x[i+1]-z[order[last]], &v)
@@ -160,16 +160,16 @@ func (q *Posterior) Variance(z []float64) []float64 {
 
 func (q *Posterior) variance(z float64) float64 {
 	l := q.Line
-	after, _ := slices.BinarySearchFunc(l.x, z, func(x, z float64) int {
+	next, _ := slices.BinarySearchFunc(l.x, z, func(x, z float64) int {
 		if x <= z {
 			return -1
 		}
 		return 1
 	})
 	p := l.stationary()
-	if after > 0 {
-		p = l.unpack(q.filtered, after-1)
-		step := min(z-l.x[after-1], math.MaxFloat64)
+	if next > 0 {
+		p = l.unpack(q.filtered, next-1)
+		step := min(z-l.x[next-1], math.MaxFloat64)
 		l.sandwich(&p, func(v *vector) { l.advanceBy(step, v) })
 		for k := range l.terms {
 			t := &l.terms[k]
@@ -179,11 +179,11 @@ func (q *Posterior) variance(z float64) float64 {
 	}
 	ph := l.first(&p)
 	variance := l.value(&ph)
-	if after == len(l.x) {
+	if next == len(l.x) {
 		return variance
 	}
-	n := l.unpack(q.information, after)
-	step := min(l.x[after]-z, math.MaxFloat64)
+	n := l.unpack(q.information, next)
+	step := min(l.x[next]-z, math.MaxFloat64)
 	l.sandwich(&n, func(v *vector) { l.retreatBy(step, v) })
 	for i := range l.dim {
 		for j := range l.dim {
