@@ -23,11 +23,11 @@ type Multiply func(transposeA, transposeB bool, a, b, c host.Matrix[float64])
 //
 // which halves the number of operations. A complex number is stored as two adjacent real numbers.
 type Dense struct {
-	modes, half, Size Axes
-	multiply          Multiply
-	tables            [3]host.Matrix[float64] // cosines and sines: Size × (2m+1) on the first two axes, 2(m+1) × Size on the last axis
-	folded            [2][]float64
-	work              [3][]float64 // the coefficients, and the results of the transforms of the first and of the second axis
+	modes, halfModes, Size Axes
+	multiply               Multiply
+	tables                 [3]host.Matrix[float64] // cosines and sines: Size × (2m+1) on the first two axes, 2(m+1) × Size on the last axis
+	folded                 [2][]float64
+	work                   [3][]float64 // the coefficients, and the results of the transforms of the first and of the second axis
 }
 
 // DenseElements returns the number of float64 values that a Dense stores.
@@ -54,15 +54,15 @@ func DenseFlops(m, size Axes) float64 {
 
 // NewDense returns the transform for the modes |k_a| ≤ m_a on a grid with size[a] values on each axis.
 func NewDense(m, size Axes, multiply Multiply) *Dense {
-	g := &Dense{modes: m, half: m.Half(), Size: size, multiply: multiply}
+	g := &Dense{modes: m, halfModes: m.Half(), Size: size, multiply: multiply}
 	for a := range 3 {
 		wave := func(k, l int) (cosine, sine float64) {
 			sine, cosine = math.Sincos(2 * math.Pi * float64(int64(k)*int64(l)%int64(size[a])) / float64(size[a]))
 			return cosine, sine
 		}
 		if a == 2 {
-			t := host.New[float64](2*g.half[2], size[2])
-			for k := range g.half[2] {
+			t := host.New[float64](2*g.halfModes[2], size[2])
+			for k := range g.halfModes[2] {
 				for l := range size[2] {
 					c, s := wave(k, l)
 					t.Row(2 * k)[l], t.Row(2*k + 1)[l] = c, -s
@@ -71,7 +71,7 @@ func NewDense(m, size Axes, multiply Multiply) *Dense {
 			g.tables[2] = t
 			continue
 		}
-		t := host.New[float64](size[a], g.half[a])
+		t := host.New[float64](size[a], g.halfModes[a])
 		for l := range size[a] {
 			row := t.Row(l)
 			row[0] = 1
@@ -81,7 +81,7 @@ func NewDense(m, size Axes, multiply Multiply) *Dense {
 		}
 		g.tables[a] = t
 	}
-	h := g.half
+	h := g.halfModes
 	inner := 2 * h[1] * h[2]
 	g.folded[0], g.folded[1] = make([]float64, h[0]*inner), make([]float64, h[1]*2*h[2])
 	g.work[0], g.work[1] = make([]float64, h[0]*inner), make([]float64, size[0]*inner)
@@ -95,7 +95,7 @@ func matrix(rows, cols int, data []float64) host.Matrix[float64] {
 
 // Values computes dst_l = Σ_k f_k exp(2πi Σ_a k_a l_a / Size_a) for the points l of the grid.
 func (g *Dense) Values(dst []float64, f []complex128) {
-	h, p := g.half, g.Size
+	h, p := g.halfModes, g.Size
 	run.Parallel(len(f), func(first, last int) {
 		for i := first; i < last; i++ {
 			v := f[i]
@@ -121,7 +121,7 @@ func (g *Dense) Values(dst []float64, f []complex128) {
 
 // Modes computes f_k = Σ_l values_l exp(−2πi Σ_a k_a l_a / Size_a) for the modes k.
 func (g *Dense) Modes(f []complex128, values []float64) {
-	h, p := g.half, g.Size
+	h, p := g.halfModes, g.Size
 	g.multiply(false, true, matrix(p[0]*p[1], p[2], values), g.tables[2], matrix(p[0]*p[1], 2*h[2], g.work[2]))
 	inner := 2 * h[1] * h[2]
 	for _, a := range []int{1, 0} {

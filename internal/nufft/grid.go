@@ -22,10 +22,10 @@ func (m Axes) Half() Axes { return Axes{2*m[0] + 1, 2*m[1] + 1, m[2] + 1} }
 // Grid is the discrete Fourier transform between real values on a grid and their coefficients for the
 // modes |k_a| ≤ m_a. It must not be used concurrently.
 type Grid struct {
-	modes, half, Size Axes
-	complex           [2]sync.Pool // *fourier.CmplxFFT of the first two axes
-	real              sync.Pool    // *fourier.FFT of the last axis
-	work              [2][]complex128
+	modes, halfModes, Size Axes
+	complexFFT             [2]sync.Pool // *fourier.CmplxFFT of the first two axes
+	realFFT                sync.Pool    // *fourier.FFT of the last axis
+	work                   [2][]complex128
 }
 
 // Elements returns the number of float64 values that a Grid stores for the given modes and size.
@@ -35,31 +35,31 @@ func Elements(m, size Axes) int64 {
 }
 
 // NewGrid returns the transform for the modes |k_a| ≤ m_a. If m_a > 0, axis a of the grid has at
-// least least[a] values, and least[a] must exceed 2m_a.
-func NewGrid(m, least Axes) *Grid {
-	g := &Grid{modes: m, half: m.Half(), Size: SizeOf(m, least)}
-	for a := range g.complex {
-		g.complex[a].New = func() any { return fourier.NewCmplxFFT(g.Size[a]) }
+// least minSize[a] values, and minSize[a] must exceed 2m_a.
+func NewGrid(m, minSize Axes) *Grid {
+	g := &Grid{modes: m, halfModes: m.Half(), Size: SizeOf(m, minSize)}
+	for a := range g.complexFFT {
+		g.complexFFT[a].New = func() any { return fourier.NewCmplxFFT(g.Size[a]) }
 	}
-	g.real.New = func() any { return fourier.NewFFT(g.Size[2]) }
-	g.work[0] = make([]complex128, g.Size[0]*g.half[1]*g.half[2])
-	g.work[1] = make([]complex128, g.Size[0]*g.Size[1]*g.half[2])
+	g.realFFT.New = func() any { return fourier.NewFFT(g.Size[2]) }
+	g.work[0] = make([]complex128, g.Size[0]*g.halfModes[1]*g.halfModes[2])
+	g.work[1] = make([]complex128, g.Size[0]*g.Size[1]*g.halfModes[2])
 	return g
 }
 
 // SizeOf returns the size of the grid of NewGrid. If m_a > 0, the size of axis a is the smallest
-// even number ≥ least[a] whose prime factors are 2, 3 or 5. If m_a = 0, it is 1.
-func SizeOf(m, least Axes) (size Axes) {
-	for a, v := range least {
+// even number ≥ minSize[a] whose prime factors are 2, 3 or 5. If m_a = 0, it is 1.
+func SizeOf(m, minSize Axes) (size Axes) {
+	for a, v := range minSize {
 		size[a] = 1
 		for v += v % 2; m[a] > 0; v += 2 {
-			rest := v
+			quotient := v
 			for _, p := range []int{2, 3, 5} {
-				for rest%p == 0 {
-					rest /= p
+				for quotient%p == 0 {
+					quotient /= p
 				}
 			}
-			if rest == 1 {
+			if quotient == 1 {
 				size[a] = v
 				break
 			}
@@ -70,12 +70,12 @@ func SizeOf(m, least Axes) (size Axes) {
 
 // Values computes dst_l = Σ_k f_k exp(2πi Σ_a k_a l_a / Size_a) for the points l of the grid.
 func (g *Grid) Values(dst []float64, f []complex128) {
-	h, p := g.half, g.Size
+	h, p := g.halfModes, g.Size
 	g.axis(0, g.work[0], f, 1, h[1]*h[2], true)
 	g.axis(1, g.work[1], g.work[0], p[0], h[2], true)
 	run.Parallel(p[0]*p[1], func(first, last int) {
-		t := g.real.Get().(*fourier.FFT)
-		defer g.real.Put(t)
+		t := g.realFFT.Get().(*fourier.FFT)
+		defer g.realFFT.Put(t)
 		line := make([]complex128, p[2]/2+1)
 		for i := first; i < last; i++ {
 			if p[2] == 1 {
@@ -90,10 +90,10 @@ func (g *Grid) Values(dst []float64, f []complex128) {
 
 // Modes computes f_k = Σ_l values_l exp(−2πi Σ_a k_a l_a / Size_a) for the modes k.
 func (g *Grid) Modes(f []complex128, values []float64) {
-	h, p := g.half, g.Size
+	h, p := g.halfModes, g.Size
 	run.Parallel(p[0]*p[1], func(first, last int) {
-		t := g.real.Get().(*fourier.FFT)
-		defer g.real.Put(t)
+		t := g.realFFT.Get().(*fourier.FFT)
+		defer g.realFFT.Put(t)
 		line := make([]complex128, p[2]/2+1)
 		for i := first; i < last; i++ {
 			if p[2] == 1 {
@@ -112,7 +112,7 @@ func (g *Grid) Modes(f []complex128, values []float64) {
 // otherwise back. outer and inner are the numbers of entries of the axes before and after axis a.
 // Eight adjacent lines are copied at a time, because they share cache lines.
 func (g *Grid) axis(a int, dst, src []complex128, outer, inner int, toGrid bool) {
-	m, k, p := g.modes[a], g.half[a], g.Size[a]
+	m, k, p := g.modes[a], g.halfModes[a], g.Size[a]
 	if p == 1 {
 		copy(dst, src)
 		return
@@ -120,8 +120,8 @@ func (g *Grid) axis(a int, dst, src []complex128, outer, inner int, toGrid bool)
 	const width = 8
 	blocks := (inner + width - 1) / width
 	run.Parallel(outer*blocks, func(first, last int) {
-		t := g.complex[a].Get().(*fourier.CmplxFFT)
-		defer g.complex[a].Put(t)
+		t := g.complexFFT[a].Get().(*fourier.CmplxFFT)
+		defer g.complexFFT[a].Put(t)
 		lines := make([]complex128, width*p)
 		for b := first; b < last; b++ {
 			o, from := b/blocks, b%blocks*width
@@ -134,9 +134,9 @@ func (g *Grid) axis(a int, dst, src []complex128, outer, inner int, toGrid bool)
 			if toGrid {
 				clear(lines)
 				for i := range k {
-					at := (i - m + p) % p
+					index := (i - m + p) % p
 					for c, v := range in[i*inner:][:n] {
-						lines[c*p+at] = v
+						lines[c*p+index] = v
 					}
 				}
 			} else {
@@ -162,9 +162,9 @@ func (g *Grid) axis(a int, dst, src []complex128, outer, inner int, toGrid bool)
 				}
 			} else {
 				for i := range k {
-					at := (i - m + p) % p
+					index := (i - m + p) % p
 					for c := range n {
-						out[i*inner+c] = lines[c*p+at]
+						out[i*inner+c] = lines[c*p+index]
 					}
 				}
 			}

@@ -17,17 +17,17 @@ const maxWidth = 16
 
 // Plan holds the points x_j and the modes of a pair of transforms. It must not be used concurrently.
 type Plan struct {
-	grid   *Grid
-	width  Axes         // cells of the kernel: w, or 1 on an axis with m_a = 0
-	padded Axes         // size of the grid with margins for the kernel
-	margin Axes         // number of cells of padded before the first cell of the grid
-	pieces [][2]float64 // the polynomials that approximate the kernel piecewise
-	order  []int32      // indices of the points, sorted by cell
-	x      []float64    // three coordinates of each point, in units of cells; the points are sorted like the field order
-	strip  int          // the axis whose cells are the first sorting key of the points
-	factor [3][]float64 // reciprocals of the kernel's transform for k = 0, …, m
-	cells  []float64    // the grid with its margins
-	values []float64    // the grid
+	grid        *Grid
+	width       Axes         // cells of the kernel: w, or 1 on an axis with m_a = 0
+	padded      Axes         // size of the grid with margins for the kernel
+	margin      Axes         // number of cells of padded before the first cell of the grid
+	polynomials [][2]float64 // the polynomials that approximate the kernel piecewise
+	order       []int32      // indices of the points, sorted by cell
+	x           []float64    // three coordinates of each point, in units of cells; the points are sorted like the field order
+	stripAxis   int          // the axis whose cells are the first sorting key of the points
+	factor      [3][]float64 // reciprocals of the kernel's transform for k = 0, …, m
+	cells       []float64    // the grid with its margins
+	values      []float64    // the grid
 }
 
 // Width returns the width of the kernel, in cells, for an error of tol: ⌈log₁₀(1/tol)⌉ + 1 for one
@@ -39,7 +39,7 @@ func Width(tol float64) int {
 
 // PlanElements returns the number of float64 values that a Plan of n points stores.
 func PlanElements(n int, m Axes, tol float64) int64 {
-	size := fine(m, Width(tol))
+	size := oversampledSize(m, Width(tol))
 	cells := int64(1)
 	for a, v := range size {
 		if m[a] > 0 {
@@ -50,13 +50,14 @@ func PlanElements(n int, m Axes, tol float64) int64 {
 	return Elements(m, size) + cells + int64(size[0])*int64(size[1])*int64(size[2]) + 4*int64(n)
 }
 
-// fine returns the size of the grid: at least twice the number of modes and twice the width.
-func fine(m Axes, width int) Axes {
-	var least Axes
+// oversampledSize returns the size of the grid: at least twice the number of modes and twice the
+// width.
+func oversampledSize(m Axes, width int) Axes {
+	var minSize Axes
 	for a := range m {
-		least[a] = max(4*m[a]+2, 2*width)
+		minSize[a] = max(4*m[a]+2, 2*width)
 	}
-	return SizeOf(m, least)
+	return SizeOf(m, minSize)
 }
 
 // New returns a plan for the points in the rows of x and for the modes |k_a| ≤ m_a. Coordinates
@@ -65,12 +66,12 @@ func fine(m Axes, width int) Axes {
 // at most max(tol, 1e-14) times the sum of the absolute values of the terms.
 func New(x host.Matrix[float64], m Axes, tol float64) *Plan {
 	w := Width(tol)
-	p := &Plan{grid: NewGrid(m, fine(m, w)), pieces: pieces(w), strip: 2}
+	p := &Plan{grid: NewGrid(m, oversampledSize(m, w)), polynomials: kernelPolynomials(w), stripAxis: 2}
 	for a := 2; a >= 0; a-- {
 		p.width[a], p.margin[a], p.padded[a] = 1, 0, 1
 		p.factor[a] = []float64{1}
 		if m[a] > 0 {
-			p.strip = a
+			p.stripAxis = a
 			p.width[a], p.margin[a] = w, (w+1)/2
 			p.padded[a] = p.grid.Size[a] + 2*p.margin[a]
 			p.factor[a] = factors(m[a], p.grid.Size[a], w)
@@ -107,23 +108,24 @@ func kernel(z float64, w int) float64 {
 	return elementary.Exp(2.3 * float64(w) * (math.Sqrt(max(1-z*z, 0)) - 1))
 }
 
-// terms returns the number of even powers, and also of odd powers, in a polynomial of pieces. The
-// error of the polynomial is then below the error 10¹⁻ʷ of the kernel, or below the roundoff.
+// terms returns the number of even powers, and also of odd powers, in a polynomial of
+// kernelPolynomials. The error of the polynomial is then below the error 10¹⁻ʷ of the kernel, or
+// below the roundoff.
 func terms(w int) int { return w/2 + 3 }
 
-// pieces returns, for each cell i of the left half of the kernel, a polynomial in u, −1 ≤ u ≤ 1,
-// that interpolates φ((2i + 1 − w + u)/w) at Chebyshev nodes. A polynomial is a list of pairs, the
-// coefficients of u²ᵏ and u²ᵏ⁺¹, in descending order of k. As φ is even, the polynomial of cell
-// w−1−i at u equals the polynomial of cell i at −u.
-func pieces(w int) [][2]float64 {
+// kernelPolynomials returns, for each cell i of the left half of the kernel, a polynomial in u, −1
+// ≤ u ≤ 1, that interpolates φ((2i + 1 − w + u)/w) at Chebyshev nodes. A polynomial is a list of
+// pairs, the coefficients of u²ᵏ and u²ᵏ⁺¹, in descending order of k. As φ is even, the polynomial
+// of cell w−1−i at u equals the polynomial of cell i at −u.
+func kernelPolynomials(w int) [][2]float64 {
 	n := 2 * terms(w)
 	var list [][2]float64
 	for i := range (w + 1) / 2 {
 		// Convert the Chebyshev coefficients c to coefficients of powers of u, by the recurrence
 		// T_{k+1} = 2uT_k − T_{k−1}.
 		sum := make([]float64, n)
-		last, now := make([]float64, n), make([]float64, n)
-		now[0] = 1
+		previous, current := make([]float64, n), make([]float64, n)
+		current[0] = 1
 		for k := range n {
 			c := 0.0
 			for j := range n {
@@ -133,20 +135,20 @@ func pieces(w int) [][2]float64 {
 			if k == 0 {
 				c /= 2
 			}
-			for j, v := range now {
+			for j, v := range current {
 				sum[j] += c * v
 			}
 			next := make([]float64, n)
-			for j, v := range now[:n-1] {
+			for j, v := range current[:n-1] {
 				next[j+1] = 2 * v
 				if k == 0 {
 					next[j+1] = v
 				}
 			}
-			for j, v := range last {
+			for j, v := range previous {
 				next[j] -= v
 			}
-			last, now = now, next
+			previous, current = current, next
 		}
 		for k := n - 2; k >= 0; k -= 2 {
 			list = append(list, [2]float64{sum[k], sum[k+1]})
@@ -169,9 +171,9 @@ func (p *Plan) sort(x host.Matrix[float64]) {
 	keys := make([]uint64, n)
 	run.Parallel(n, func(from, to int) {
 		for i := from; i < to; i++ {
-			key := uint64(p.start(cell(i, p.strip), p.strip))
-			if p.strip < 2 { // second key: points near each other on the next axis share cache lines
-				key = key<<10 | uint64(cell(i, p.strip+1)/float64(p.grid.Size[p.strip+1])*1023)
+			key := uint64(p.start(cell(i, p.stripAxis), p.stripAxis))
+			if p.stripAxis < 2 { // second key: points near each other on the next axis share cache lines
+				key = key<<10 | uint64(cell(i, p.stripAxis+1)/float64(p.grid.Size[p.stripAxis+1])*1023)
 			}
 			keys[i] = key<<32 | uint64(i)
 		}
@@ -197,24 +199,24 @@ func (p *Plan) start(t float64, a int) int {
 
 // A stencil holds the kernel's values in the cells around one point.
 type stencil struct {
-	at     Axes
+	start  Axes
 	values [3][maxWidth]float64
 }
 
-// place sets s to the stencil of the point order[j].
-func (p *Plan) place(s *stencil, j int) {
+// setStencil sets s to the stencil of the point order[j].
+func (p *Plan) setStencil(s *stencil, j int) {
 	for a := range 3 {
 		if p.width[a] == 1 {
-			s.at[a], s.values[a][0] = 0, 1
+			s.start[a], s.values[a][0] = 0, 1
 			continue
 		}
 		t := p.x[3*j+a]
-		s.at[a] = p.start(t, a)
+		s.start[a] = p.start(t, a)
 		w := p.width[a]
-		u, n := 2*(float64(s.at[a]-p.margin[a])-t)+float64(w-1), terms(w)
+		u, n := 2*(float64(s.start[a]-p.margin[a])-t)+float64(w-1), terms(w)
 		for i := range (w + 1) / 2 {
 			even, odd := 0.0, 0.0
-			for _, c := range p.pieces[i*n:][:n] {
+			for _, c := range p.polynomials[i*n:][:n] {
 				even, odd = even*(u*u)+c[0], odd*(u*u)+c[1]
 			}
 			s.values[a][i], s.values[a][w-1-i] = even+u*odd, even-u*odd
@@ -225,7 +227,7 @@ func (p *Plan) place(s *stencil, j int) {
 // Modes computes dst_k = Σ_j c_j exp(−2πi k·x_j), in the shape of Axes.Half for the modes.
 func (p *Plan) Modes(dst []complex128, c []float64) {
 	clear(p.cells)
-	a, n := p.strip, len(p.order)
+	a, n := p.stripAxis, len(p.order)
 	// Each worker fills the cells of a strip, in the order of the points.
 	run.Parallel(p.padded[a], func(first, last int) {
 		begin := func(j int) int { return p.start(p.x[3*j+a], a) }
@@ -233,7 +235,7 @@ func (p *Plan) Modes(dst []complex128, c []float64) {
 		to := sort.Search(n, func(j int) bool { return begin(j) >= last })
 		var s stencil
 		for j := from; j < to; j++ {
-			p.place(&s, j)
+			p.setStencil(&s, j)
 			p.spread(&s, c[p.order[j]], first, last)
 		}
 	})
@@ -242,20 +244,20 @@ func (p *Plan) Modes(dst []complex128, c []float64) {
 	p.correct(dst)
 }
 
-// spread adds v times the kernel to the cells whose index on the axis strip is in [first, last).
+// spread adds v times the kernel to the cells whose index on stripAxis is in [first, last).
 func (p *Plan) spread(s *stencil, v float64, first, last int) {
 	var from, to Axes
 	for a := range 3 {
 		to[a] = p.width[a]
 	}
-	a := p.strip
-	from[a], to[a] = max(first-s.at[a], 0), min(last-s.at[a], p.width[a])
+	a := p.stripAxis
+	from[a], to[a] = max(first-s.start[a], 0), min(last-s.start[a], p.width[a])
 	line := s.values[2][from[2]:to[2]]
 	for i := from[0]; i < to[0]; i++ {
 		for j := from[1]; j < to[1]; j++ {
 			f := v * s.values[0][i] * s.values[1][j]
-			at := ((s.at[0]+i)*p.padded[1]+s.at[1]+j)*p.padded[2] + s.at[2] + from[2]
-			cells := p.cells[at:][:len(line)]
+			offset := ((s.start[0]+i)*p.padded[1]+s.start[1]+j)*p.padded[2] + s.start[2] + from[2]
+			cells := p.cells[offset:][:len(line)]
 			for k, u := range line {
 				cells[k] += f * u
 			}
@@ -311,7 +313,7 @@ func (p *Plan) Values(dst []float64, f []complex128) {
 	run.Parallel(len(p.order), func(first, last int) {
 		var s stencil
 		for n := first; n < last; n++ {
-			p.place(&s, n)
+			p.setStencil(&s, n)
 			dst[p.order[n]] = p.interpolate(&s)
 		}
 	})
@@ -321,12 +323,12 @@ func (p *Plan) interpolate(s *stencil) (sum float64) {
 	line := s.values[2][:p.width[2]]
 	for i := range p.width[0] {
 		for j := range p.width[1] {
-			at := ((s.at[0]+i)*p.padded[1]+s.at[1]+j)*p.padded[2] + s.at[2]
-			part := 0.0
-			for k, v := range p.cells[at:][:len(line)] {
-				part += v * line[k]
+			offset := ((s.start[0]+i)*p.padded[1]+s.start[1]+j)*p.padded[2] + s.start[2]
+			rowSum := 0.0
+			for k, v := range p.cells[offset:][:len(line)] {
+				rowSum += v * line[k]
 			}
-			sum += s.values[0][i] * s.values[1][j] * part
+			sum += s.values[0][i] * s.values[1][j] * rowSum
 		}
 	}
 	return sum
@@ -334,7 +336,7 @@ func (p *Plan) interpolate(s *stencil) (sum float64) {
 
 // correct divides the coefficients f by the kernel's transform.
 func (p *Plan) correct(f []complex128) {
-	m, h := p.grid.modes, p.grid.half
+	m, h := p.grid.modes, p.grid.halfModes
 	for i := range h[0] {
 		for j := range h[1] {
 			outer := p.factor[0][abs(i-m[0])] * p.factor[1][abs(j-m[1])]

@@ -27,21 +27,21 @@ func points(r *rand.Rand, n, d int) host.Matrix[float64] {
 	return x
 }
 
-// each calls f with the index of each mode and its phase 2πk·x for the points.
-func each(m nufft.Axes, x host.Matrix[float64], f func(at int, k [3]int, phase func(i int) float64)) {
-	h, at := m.Half(), 0
+// forEachMode calls f with the index of each mode and its phase 2πk·x for the points.
+func forEachMode(m nufft.Axes, x host.Matrix[float64], f func(index int, k [3]int, phase func(i int) float64)) {
+	h, index := m.Half(), 0
 	for i := range h[0] {
 		for j := range h[1] {
 			for l := range h[2] {
 				k := [3]int{i - m[0], j - m[1], l}
-				f(at, k, func(i int) float64 {
+				f(index, k, func(i int) float64 {
 					sum := 0.0
 					for a, v := range x.Row(i) {
 						sum += math.Mod(float64(k[3-x.Cols+a])*v, 1)
 					}
 					return 2 * math.Pi * sum
 				})
-				at++
+				index++
 			}
 		}
 	}
@@ -73,48 +73,48 @@ func TestSums(t *testing.T) {
 				}
 				got := make([]complex128, s.m.Half().Len())
 				p.Modes(got, c)
-				worst := 0.0
-				each(s.m, x, func(at int, _ [3]int, phase func(i int) float64) {
+				maxError := 0.0
+				forEachMode(s.m, x, func(index int, _ [3]int, phase func(i int) float64) {
 					var want complex128
 					for i, v := range c {
 						want += complex(v, 0) * cmplx.Exp(complex(0, -phase(i)))
 					}
-					worst = max(worst, cmplx.Abs(got[at]-want))
+					maxError = max(maxError, cmplx.Abs(got[index]-want))
 				})
-				if bound := (tol + 0x1p-40) * total; !(worst <= bound) {
-					t.Errorf("type 1: error %.3g, allowed %.3g", worst, bound)
+				if bound := (tol + 0x1p-40) * total; !(maxError <= bound) {
+					t.Errorf("type 1: error %.3g, allowed %.3g", maxError, bound)
 				}
 
 				f, half, total := make([]complex128, len(got)), s.m.Half(), 0.0
 				want := make([]float64, n)
-				for at := range f {
-					f[at] = complex(r.NormFloat64(), r.NormFloat64())
+				for index := range f {
+					f[index] = complex(r.NormFloat64(), r.NormFloat64())
 				}
-				for at := 0; at < len(f); at += half[2] { // if k₃ = 0, f holds both a mode and its conjugate
-					if other := len(f) - half[2] - at; other > at {
-						f[other] = cmplx.Conj(f[at])
-					} else if other == at {
-						f[at] = complex(real(f[at]), 0)
+				for index := 0; index < len(f); index += half[2] { // if k₃ = 0, f holds both a mode and its conjugate
+					if conjugate := len(f) - half[2] - index; conjugate > index {
+						f[conjugate] = cmplx.Conj(f[index])
+					} else if conjugate == index {
+						f[index] = complex(real(f[index]), 0)
 					}
 				}
-				each(s.m, x, func(at int, k [3]int, phase func(i int) float64) {
+				forEachMode(s.m, x, func(index int, k [3]int, phase func(i int) float64) {
 					times := 2.0
 					if k[2] == 0 {
 						times = 1
 					}
-					total += times * cmplx.Abs(f[at])
+					total += times * cmplx.Abs(f[index])
 					for i := range want {
-						want[i] += times * real(f[at]*cmplx.Exp(complex(0, phase(i))))
+						want[i] += times * real(f[index]*cmplx.Exp(complex(0, phase(i))))
 					}
 				})
 				values := make([]float64, n)
 				p.Values(values, f)
-				worst = 0
+				maxError = 0
 				for i := range want {
-					worst = max(worst, math.Abs(values[i]-want[i]))
+					maxError = max(maxError, math.Abs(values[i]-want[i]))
 				}
-				if bound := (tol + 0x1p-40) * total; !(worst <= bound) {
-					t.Errorf("type 2: error %.3g, allowed %.3g", worst, bound)
+				if bound := (tol + 0x1p-40) * total; !(maxError <= bound) {
+					t.Errorf("type 2: error %.3g, allowed %.3g", maxError, bound)
 				}
 			})
 		}
@@ -147,10 +147,10 @@ func TestDense(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 0))
 	for _, s := range shapes {
-		for _, least := range []int{2, 4} {
-			grid := nufft.NewGrid(s.m, nufft.Axes{least*s.m[0] + 1, least*s.m[1] + 1, least*s.m[2] + 1})
+		for _, ratio := range []int{2, 4} {
+			grid := nufft.NewGrid(s.m, nufft.Axes{ratio*s.m[0] + 1, ratio*s.m[1] + 1, ratio*s.m[2] + 1})
 			dense := nufft.NewDense(s.m, grid.Size, multiply)
-			f, back := make([]complex128, s.m.Half().Len()), make([]complex128, s.m.Half().Len())
+			f, fromDense := make([]complex128, s.m.Half().Len()), make([]complex128, s.m.Half().Len())
 			values, want := make([]float64, grid.Size.Len()), make([]float64, grid.Size.Len())
 			total := 0.0
 			for i := range values {
@@ -158,10 +158,10 @@ func TestDense(t *testing.T) {
 				total += math.Abs(values[i])
 			}
 			grid.Modes(f, values)
-			dense.Modes(back, values)
+			dense.Modes(fromDense, values)
 			for i, v := range f {
-				if d := cmplx.Abs(back[i] - v); !(d <= 0x1p-48*total) {
-					t.Fatalf("%v, size %v: mode %d: got %v, want %v", s.m, grid.Size, i, back[i], v)
+				if d := cmplx.Abs(fromDense[i] - v); !(d <= 0x1p-48*total) {
+					t.Fatalf("%v, size %v: mode %d: got %v, want %v", s.m, grid.Size, i, fromDense[i], v)
 				}
 			}
 			grid.Values(want, slices.Clone(f))
