@@ -47,8 +47,8 @@ func (e Evaluator) Cross(ctx context.Context, n, m int, o objects.Options, pairs
 		return host.Matrix[float64]{}, err
 	}
 	var diag [2][]float64
-	for side, count := range [2]int{n, m} {
-		if diag[side], err = e.self(ctx, count, o, own[side]); err != nil {
+	for i, count := range [2]int{n, m} {
+		if diag[i], err = e.rawDiag(ctx, count, o, own[i]); err != nil {
 			return host.Matrix[float64]{}, err
 		}
 	}
@@ -60,15 +60,15 @@ func (e Evaluator) Cross(ctx context.Context, n, m int, o objects.Options, pairs
 
 // Diag returns k(a, a) for each of n objects.
 func (e Evaluator) Diag(ctx context.Context, n int, o objects.Options, pairs Worker) ([]float64, error) {
-	diag, err := e.self(ctx, n, o, pairs)
+	diag, err := e.rawDiag(ctx, n, o, pairs)
 	if err == nil && !e.Raw {
 		diag = Ones(diag)
 	}
 	return diag, err
 }
 
-// self is like Diag, but does not normalize and does not report progress.
-func (e Evaluator) self(ctx context.Context, n int, o objects.Options, pairs Worker) ([]float64, error) {
+// rawDiag is like Diag, but does not normalize and does not report progress.
+func (e Evaluator) rawDiag(ctx context.Context, n int, o objects.Options, pairs Worker) ([]float64, error) {
 	diag, err := Each(ctx, n, objects.Options{Threads: o.Threads}, func(stop Stop) func(i int) float64 {
 		f := pairs(stop)
 		return func(i int) float64 {

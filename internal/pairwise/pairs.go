@@ -29,48 +29,48 @@ const maxOperations = 1e15
 // Feasible returns an error if operations exceeds 10¹⁵. The error advises to shorten the objects,
 // to use fewer objects, or to follow advice. The work grows with the square of the length of the
 // objects.
-func Feasible(what string, operations float64, advice string) error {
+func Feasible(subject string, operations float64, advice string) error {
 	if operations <= maxOperations {
 		return nil
 	}
 	return fmt.Errorf("%s need about %.1e operations, more than the limit of %.0e: shorten the objects to %.2g %% of their size, use fewer objects, or %s",
-		what, operations, float64(maxOperations), 100*math.Sqrt(maxOperations/operations), advice)
+		subject, operations, float64(maxOperations), 100*math.Sqrt(maxOperations/operations), advice)
 }
 
-// anywhere is the size, in bytes, up to which an allocation is always allowed.
-const anywhere = 1 << 26
+// alwaysAllowed is the size, in bytes, up to which an allocation is always allowed.
+const alwaysAllowed = 1 << 26
 
 // limit returns the number of bytes that may be allocated. ok is false if this number is not known.
 func limit(o objects.Options) (int64, bool) {
 	if o.Memory != 0 {
 		return o.Memory, true
 	}
-	free, known := host.Memory()
-	return free / 10 * 8, known
+	free, ok := host.Memory()
+	return free / 10 * 8, ok
 }
 
 // fits returns nil if a rows × cols matrix and a copy of it fit in memory, otherwise an error that
 // matches host.ErrMemory.
 func fits(o objects.Options, rows, cols int) error {
-	need := 2 * 8 * int64(rows) * int64(cols)
-	if o.Memory == 0 && need <= anywhere {
+	required := 2 * 8 * int64(rows) * int64(cols)
+	if o.Memory == 0 && required <= alwaysAllowed {
 		return nil
 	}
-	if limit, known := limit(o); known && need > limit {
-		return fmt.Errorf("%w: the kernel values of %d × %s and their points need %d bytes, but %d are available", host.ErrMemory, rows, count.Of(cols, "object"), need, limit)
+	if limit, ok := limit(o); ok && required > limit {
+		return fmt.Errorf("%w: the kernel values of %d × %s and their points need %d bytes, but %d are available", host.ErrMemory, rows, count.Of(cols, "object"), required, limit)
 	}
 	return nil
 }
 
 // Room returns an error that matches host.ErrMemory if the memory of the workers is not available.
 // Each worker needs the given count of 8-byte numbers.
-func Room(o objects.Options, what string, numbers float64) error {
-	need := 8 * numbers * float64(threads(o))
-	if need <= anywhere {
+func Room(o objects.Options, subject string, numbers float64) error {
+	required := 8 * numbers * float64(threads(o))
+	if required <= alwaysAllowed {
 		return nil
 	}
-	if limit, known := limit(o); known && need > float64(limit) {
-		return fmt.Errorf("%w: %s need %.0f bytes for %s, but %d are available: shorten the objects or use fewer threads", host.ErrMemory, what, need, count.Of(threads(o), "thread"), limit)
+	if limit, ok := limit(o); ok && required > float64(limit) {
+		return fmt.Errorf("%w: %s need %.0f bytes for %s, but %d are available: shorten the objects or use fewer threads", host.ErrMemory, subject, required, count.Of(threads(o), "thread"), limit)
 	}
 	return nil
 }
@@ -90,11 +90,11 @@ func Matrix(ctx context.Context, rows, cols int, lower bool, o objects.Options, 
 	if err := fits(o, rows, cols); err != nil {
 		return host.Matrix[float64]{}, err
 	}
-	room := rows * cols
+	capacity := rows * cols
 	if lower { // objects.TrainingPoints reuses this memory, with two more columns
-		room += 2 * rows
+		capacity += 2 * rows
 	}
-	out := host.Matrix[float64]{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, room)[:rows*cols]}
+	out := host.Matrix[float64]{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, capacity)[:rows*cols]}
 	// The longest rows come first, so that the workers end at about the same time.
 	type task struct{ i, lo, hi int }
 	var tasks []task
@@ -161,43 +161,43 @@ func run(ctx context.Context, n, total int, o objects.Options, worker func(stop 
 		return fmt.Errorf("objects: threads must be ≥ 0, got %d", o.Threads)
 	}
 	var next atomic.Int64
-	var stopped atomic.Bool
-	defer context.AfterFunc(ctx, func() { stopped.Store(true) })()
+	var canceled atomic.Bool
+	defer context.AfterFunc(ctx, func() { canceled.Store(true) })()
 
 	var mu sync.Mutex
-	done, begun, reported := 0, 0.0, -1 // done: values of finished tasks; begun: values that running tasks have reported; reported: last progress in thousandths
-	report := func(parts int, part float64) {
+	finished, begun, reported := 0, 0.0, -1 // finished: values of finished tasks; begun: values that running tasks have reported; reported: last progress in thousandths
+	report := func(values int, partial float64) {
 		if o.Progress == nil {
 			return
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		done += parts
-		begun += part
-		at := float64(done)
-		if done < total {
-			at = min(at+max(begun, 0), float64(total)*0.999) // rounding errors must not lead to 1 before the end
+		finished += values
+		begun += partial
+		computed := float64(finished)
+		if finished < total {
+			computed = min(computed+max(begun, 0), float64(total)*0.999) // rounding errors must not lead to 1 before the end
 		}
 		// Report at most a thousand times; the last report is 1.
-		if step := int(1000 * at / float64(total)); step > reported {
+		if step := int(1000 * computed / float64(total)); step > reported {
 			reported = step
-			o.Progress(at / float64(total))
+			o.Progress(computed / float64(total))
 		}
 	}
 	work := func() {
-		part := 0.0 // number of values that the current task has reported
+		partial := 0.0 // number of values that the current task has reported
 		stop := func(values float64) bool {
 			if values > 0 {
-				part += values
+				partial += values
 				report(0, values)
 			}
-			return stopped.Load()
+			return canceled.Load()
 		}
 		f := worker(stop)
 		for i := next.Add(1) - 1; i < int64(n) && !stop(0); i = next.Add(1) - 1 {
-			if parts := f(int(i)); !stop(0) {
-				report(parts, -part)
-				part = 0
+			if values := f(int(i)); !stop(0) {
+				report(values, -partial)
+				partial = 0
 			}
 		}
 	}

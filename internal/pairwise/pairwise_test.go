@@ -31,7 +31,7 @@ func TestMatrix(t *testing.T) {
 		pairs      int64
 	}{{7, 5, false, 35}, {200, 200, true, 20100}, {3, 300, false, 900}, {0, 5, false, 0}, {5, 0, false, 0}} {
 		for _, threads := range []int{0, 1, 7} {
-			var asked atomic.Int64
+			var calls atomic.Int64
 			last := -1.0
 			o := objects.Options{Threads: threads, Progress: func(f float64) {
 				if f <= last {
@@ -42,13 +42,13 @@ func TestMatrix(t *testing.T) {
 			h, err := Matrix(ctx, c.rows, c.cols, c.lower, o, func(Stop) func(i, lo, hi int, out []float64) {
 				return func(i, lo, hi int, out []float64) {
 					for j := lo; j < hi; j++ {
-						asked.Add(1)
+						calls.Add(1)
 						out[j-lo] = float64(1000*i + j)
 					}
 				}
 			})
-			if err != nil || asked.Load() != c.pairs || last != 1 {
-				t.Fatalf("%+v: %d pairs, progress %v, error %v", c, asked.Load(), last, err)
+			if err != nil || calls.Load() != c.pairs || last != 1 {
+				t.Fatalf("%+v: %d pairs, progress %v, error %v", c, calls.Load(), last, err)
 			}
 			for i := range h.Rows {
 				for j, v := range h.Row(i) {
@@ -63,9 +63,9 @@ func TestMatrix(t *testing.T) {
 			}
 		}
 	}
-	stopped, cancel := context.WithCancelCause(ctx)
+	canceledCtx, cancel := context.WithCancelCause(ctx)
 	reason := errors.New("enough")
-	_, err := Matrix(stopped, 100, 100, false, objects.Options{Threads: 2}, func(stop Stop) func(i, lo, hi int, out []float64) {
+	_, err := Matrix(canceledCtx, 100, 100, false, objects.Options{Threads: 2}, func(stop Stop) func(i, lo, hi int, out []float64) {
 		return func(i, lo, hi int, out []float64) {
 			cancel(reason)
 			for !stop(0) {
