@@ -45,8 +45,8 @@ func Of(k kernels.Kernel, d int) (s Density, ok bool) {
 		s, ok = Of(k.Kernel, d)
 		return s.times(k.Weight), ok && k.Weight >= 0
 	case kernels.Sum:
-		for _, part := range k {
-			p, ok := Of(part, d)
+		for _, term := range k {
+			p, ok := Of(term, d)
 			if !ok {
 				return s, false
 			}
@@ -56,8 +56,8 @@ func Of(k kernels.Kernel, d int) (s Density, ok bool) {
 		return s, true
 	case kernels.Product: // supported if at most one factor is not constant
 		s.Constant = 1
-		for _, part := range k {
-			p, ok := Of(part, d)
+		for _, factor := range k {
+			p, ok := Of(factor, d)
 			switch {
 			case !ok || len(p.Terms) > 0 && len(s.Terms) > 0:
 				return s, false
@@ -92,9 +92,9 @@ func (s Density) At(omega float64) (sum float64) {
 		}
 		rate := math.Sqrt(2*t.Nu) / t.Sigma
 		v := omega / rate
-		above, _ := math.Lgamma(t.Nu + d/2)
-		below, _ := math.Lgamma(t.Nu)
-		c := elementary.Exp(above-below) * elementary.Pow(2*math.Sqrt(math.Pi)/rate, d)
+		lgUpper, _ := math.Lgamma(t.Nu + d/2)
+		lgLower, _ := math.Lgamma(t.Nu)
+		c := elementary.Exp(lgUpper-lgLower) * elementary.Pow(2*math.Sqrt(math.Pi)/rate, d)
 		sum += t.Weight * c * elementary.Pow(1+v*v, -t.Nu-d/2)
 	}
 	return sum

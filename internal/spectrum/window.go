@@ -53,19 +53,19 @@ func (s Density) split() (matern, gauss Density) {
 	return matern, gauss
 }
 
-// Wrap returns the torus with the smallest periods for differences up to side. Periodic images
+// Wrap returns the torus with the smallest periods for differences up to sides. Periodic images
 // change the kernel by at most about 2D·tol for D features.
-func (s Density) Wrap(side [3]float64, tol float64) Torus {
-	plain, windowed := Torus{Side: side}, Torus{Side: side, Windowed: true}
+func (s Density) Wrap(sides [3]float64, tol float64) Torus {
+	plain, windowed := Torus{Side: sides}, Torus{Side: sides, Windowed: true}
 	matern, gauss := s.split()
-	reach, near := s.reach(tol), gauss.reach(tol)
+	radius, minMargin := s.radius(tol), gauss.radius(tol)
 	for _, t := range matern.Terms {
-		near = max(near, windowReach*t.Sigma)
+		minMargin = max(minMargin, windowReach*t.Sigma)
 	}
 	ratio := 1.0
 	for a := 3 - s.D; a < 3; a++ {
-		plain.Period[a] = side[a] + reach
-		windowed.Period[a] = side[a] + max(near, windowSide*side[a])
+		plain.Period[a] = sides[a] + radius
+		windowed.Period[a] = sides[a] + max(minMargin, windowSide*sides[a])
 		ratio *= windowed.Period[a] / plain.Period[a]
 	}
 	if ratio < 0.8 && tol >= windowError*s.Kernel(0) {
@@ -74,8 +74,8 @@ func (s Density) Wrap(side [3]float64, tol float64) Torus {
 	return plain
 }
 
-// reach returns a distance beyond which the kernel, without its constant, is at most tol.
-func (s Density) reach(tol float64) float64 {
+// radius returns a distance beyond which the kernel, without its constant, is at most tol.
+func (s Density) radius(tol float64) float64 {
 	if len(s.Terms) == 0 {
 		return 0
 	}
@@ -123,21 +123,21 @@ func (s Density) Coefficients(c Torus, m nufft.Axes) []float64 {
 	for a := 3 - s.D; a < 3; a++ {
 		volume *= c.Period[a]
 	}
-	var rest []complex128
+	var remainder []complex128
 	limit := s.remainderModes(c)
-	half := limit.Half()
+	remainderShape := limit.Half()
 	if c.Windowed {
-		rest = s.remainder(c, limit)
+		remainder = s.remainder(c, limit)
 	}
 	run.Parallel(len(f), func(first, last int) {
-		for at := first; at < last; at++ {
-			k := [3]int{at/(h[1]*h[2]) - m[0], at/h[2]%h[1] - m[1], at % h[2]}
-			f[at] = s.At(c.Frequency(k)) / volume
-			if rest != nil && max(k[0], -k[0]) <= limit[0] && max(k[1], -k[1]) <= limit[1] && k[2] <= limit[2] {
-				f[at] = max(0, f[at]-real(rest[((k[0]+limit[0])*half[1]+k[1]+limit[1])*half[2]+k[2]]))
+		for index := first; index < last; index++ {
+			k := [3]int{index/(h[1]*h[2]) - m[0], index/h[2]%h[1] - m[1], index % h[2]}
+			f[index] = s.At(c.Frequency(k)) / volume
+			if remainder != nil && max(k[0], -k[0]) <= limit[0] && max(k[1], -k[1]) <= limit[1] && k[2] <= limit[2] {
+				f[index] = max(0, f[index]-real(remainder[((k[0]+limit[0])*remainderShape[1]+k[1]+limit[1])*remainderShape[2]+k[2]]))
 			}
 			if k == [3]int{} {
-				f[at] += s.Constant
+				f[index] += s.Constant
 			}
 		}
 	})
@@ -169,11 +169,11 @@ func (s Density) Elements(c Torus) int64 {
 }
 
 func gridOf(m nufft.Axes) nufft.Axes {
-	var least nufft.Axes
+	var minSize nufft.Axes
 	for a, v := range m {
-		least[a] = 2*v + 2
+		minSize[a] = 2*v + 2
 	}
-	return nufft.SizeOf(m, least)
+	return nufft.SizeOf(m, minSize)
 }
 
 // remainder returns the coefficients of the smooth periodic function
@@ -184,7 +184,7 @@ func gridOf(m nufft.Axes) nufft.Axes {
 // 0.
 func (s Density) remainder(c Torus, m nufft.Axes) []complex128 {
 	k, _ := s.split()
-	reach := k.reach(1e-17 * k.Kernel(0))
+	radius := k.radius(1e-17 * k.Kernel(0))
 	grid := nufft.NewGrid(m, gridOf(m))
 	size, upper := grid.Size, upperTail()
 	// image holds the squared coordinate and η of a point of an axis, or of its periodic image.
@@ -199,12 +199,12 @@ func (s Density) remainder(c Torus, m nufft.Axes) []complex128 {
 		}
 		width := (c.Period[a]/2 - c.Side[a]) / windowEdge
 		for i := range count[a] {
-			at := c.Period[a] * float64(i) / float64(size[a])
+			position := c.Period[a] * float64(i) / float64(size[a])
 			var list []image
-			far := int(reach/c.Period[a]) + 1
-			for j := -far; j <= far; j++ {
-				t := math.Abs(at + float64(j)*c.Period[a])
-				if t <= reach {
+			numImages := int(radius/c.Period[a]) + 1
+			for j := -numImages; j <= numImages; j++ {
+				t := math.Abs(position + float64(j)*c.Period[a])
+				if t <= radius {
 					list = append(list, image{t * t, upper((t - c.Period[a]/2) / width)})
 				}
 			}
@@ -220,17 +220,17 @@ func (s Density) remainder(c Torus, m nufft.Axes) []complex128 {
 				for _, p := range images[0][i] {
 					for _, q := range images[1][j] {
 						for _, r := range line {
-							square, rest := p.square+q.square+r.square, 1-p.window*q.window*r.window
-							if rest > 0 && square <= reach*reach {
-								sum += rest * k.Kernel(math.Sqrt(square))
+							square, weight := p.square+q.square+r.square, 1-p.window*q.window*r.window
+							if weight > 0 && square <= radius*radius {
+								sum += weight * k.Kernel(math.Sqrt(square))
 							}
 						}
 					}
 				}
 				for _, x := range [2]int{i, (size[0] - i) % size[0]} {
 					for _, y := range [2]int{j, (size[1] - j) % size[1]} {
-						at := (x*size[1] + y) * size[2]
-						values[at+l], values[at+(size[2]-l)%size[2]] = sum, sum
+						offset := (x*size[1] + y) * size[2]
+						values[offset+l], values[offset+(size[2]-l)%size[2]] = sum, sum
 					}
 				}
 			}

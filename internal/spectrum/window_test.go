@@ -26,10 +26,10 @@ func TestCoefficientsAreTheKernel(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 0))
 	windows := 0
 	for _, k := range densities {
-		for _, side := range [][3]float64{{0, 0, 0}, {0, 0, 2}, {0, 0, 30}, {0, 1, 3}, {0, 0.1, 5}, {1, 2, 0.5}} {
+		for _, sides := range [][3]float64{{0, 0, 0}, {0, 0, 2}, {0, 0, 30}, {0, 1, 3}, {0, 0.1, 5}, {1, 2, 0.5}} {
 			d := 1
 			for a := range 2 {
-				if side[a] > 0 {
+				if sides[a] > 0 {
 					d = max(d, 3-a)
 				}
 			}
@@ -37,7 +37,7 @@ func TestCoefficientsAreTheKernel(t *testing.T) {
 			if !ok {
 				t.Fatal(k)
 			}
-			c := s.Wrap(side, tol)
+			c := s.Wrap(sides, tol)
 			if c.Windowed {
 				windows++
 			}
@@ -50,17 +50,17 @@ func TestCoefficientsAreTheKernel(t *testing.T) {
 			for range 5 {
 				var x [3]float64
 				for a := 3 - d; a < 3; a++ {
-					x[a] = side[a] * (2*r.Float64() - 1)
+					x[a] = sides[a] * (2*r.Float64() - 1)
 				}
 				sum := 0.0
-				for at, v := range f {
+				for index, v := range f {
 					phase := 0.0
-					for a, k := range [3]int{at/(h[1]*h[2]) - m[0], at/h[2]%h[1] - m[1], at % h[2]} {
+					for a, k := range [3]int{index/(h[1]*h[2]) - m[0], index/h[2]%h[1] - m[1], index % h[2]} {
 						if k != 0 {
 							phase += 2 * math.Pi * float64(k) * x[a] / c.Period[a]
 						}
 					}
-					if at%h[2] > 0 {
+					if index%h[2] > 0 {
 						v *= 2
 					}
 					sum += v * math.Cos(phase)
@@ -69,7 +69,7 @@ func TestCoefficientsAreTheKernel(t *testing.T) {
 				// The tolerance allows the relative error of Tail, 1e-3, and the rounding error of
 				// a sum of 10⁶ terms, which is below 1e-10.
 				if diff, bound := math.Abs(sum-want), 1.01*s.Tail(omega, 1)+2*float64(d)*tol+1e-10; !(diff <= bound) {
-					t.Errorf("%v, sides %v, windowed %v: the series at %v differs by %.3g, the bound is %.3g", k, side, c.Windowed, x, diff, bound)
+					t.Errorf("%v, sides %v, windowed %v: the series at %v differs by %.3g, the bound is %.3g", k, sides, c.Windowed, x, diff, bound)
 				}
 			}
 		}
@@ -104,8 +104,8 @@ func TestWindowedCoefficientsArePositive(t *testing.T) {
 				for a := 3 - d; a < 3; a++ {
 					volume *= c.Period[a]
 				}
-				for at, v := range s.remainder(c, m) {
-					k := [3]int{at/(h[1]*h[2]) - m[0], at/h[2]%h[1] - m[1], at % h[2]}
+				for index, v := range s.remainder(c, m) {
+					k := [3]int{index/(h[1]*h[2]) - m[0], index/h[2]%h[1] - m[1], index % h[2]}
 					if f := s.At(c.Frequency(k)) / volume; !(real(v) < 0.7*f) || math.Abs(imag(v)) > 1e-14 {
 						t.Fatalf("mode %v: %v of %v", k, v, f)
 					}
