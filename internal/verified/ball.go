@@ -112,12 +112,12 @@ func Div(a, b Ball) Ball {
 	}
 	bc := b.center()
 	q := a.Hi / b.Hi
-	rest := Sub(a.center(), Mul(Exact(q), bc))
-	s, c := fastTwoSum(q, rest.Hi/b.Hi)
+	residual := Sub(a.center(), Mul(Exact(q), bc))
+	s, c := fastTwoSum(q, residual.Hi/b.Hi)
 	quotient := Ball{Hi: s, Lo: c}
-	rest = Sub(a.center(), Mul(quotient, bc))
-	least := (math.Abs(b.Hi) - math.Abs(b.Lo) - b.Radius) * (1 - 0x1p-50)
-	return quotient.plus((rest.Magnitude() + a.Radius + quotient.Magnitude()*b.Radius) / least)
+	residual = Sub(a.center(), Mul(quotient, bc))
+	minDivisor := (math.Abs(b.Hi) - math.Abs(b.Lo) - b.Radius) * (1 - 0x1p-50)
+	return quotient.plus((residual.Magnitude() + a.Radius + quotient.Magnitude()*b.Radius) / minDivisor)
 }
 
 // Sqrt returns √max(a, 0). Let a have center c and radius r. The radius of the result bounds two
@@ -128,11 +128,11 @@ func Sqrt(a Ball) Ball {
 	}
 	c := a.center()
 	root := math.Sqrt(a.Hi)
-	rest := Sub(c, Mul(Exact(root), Exact(root)))
-	s, e := fastTwoSum(root, rest.Hi/(2*root))
+	residual := Sub(c, Mul(Exact(root), Exact(root)))
+	s, e := fastTwoSum(root, residual.Hi/(2*root))
 	r := Ball{Hi: s, Lo: e}
-	rest = Sub(c, Mul(r, r))
-	least := s * (1 - 0x1p-50)
-	r.Radius = up(rest.Magnitude()/least + min(a.Radius/least, math.Sqrt(a.Radius)))
+	residual = Sub(c, Mul(r, r))
+	minRoot := s * (1 - 0x1p-50)
+	r.Radius = up(residual.Magnitude()/minRoot + min(a.Radius/minRoot, math.Sqrt(a.Radius)))
 	return r
 }

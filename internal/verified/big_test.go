@@ -22,7 +22,7 @@ func mul(a, b *big.Float) *big.Float { return zero().Mul(a, b) }
 func div(a, b *big.Float) *big.Float { return zero().Quo(a, b) }
 
 // halved returns a·2^−k and the k for which |a·2^−k| < 2⁻¹⁰.
-func halved(a *big.Float) (small *big.Float, k int) {
+func halved(a *big.Float) (reduced *big.Float, k int) {
 	if a.Sign() == 0 {
 		return zero(), 0
 	}

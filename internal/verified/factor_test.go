@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestFactorIsCanceled checks that factor and leastEigenvalue return the cause of a canceled
+// TestFactorIsCanceled checks that factor and minEigenvalue return the cause of a canceled
 // context.
 func TestFactorIsCanceled(t *testing.T) {
 	cause := errors.New("no time")
@@ -17,7 +17,7 @@ func TestFactorIsCanceled(t *testing.T) {
 	if ok, err := a.factor(ctx); ok || err != cause {
 		t.Errorf("factor: %v, %v", ok, err)
 	}
-	if v, err := leastEigenvalue(ctx, [][]Ball{{Exact(1), {}}, {{}, Exact(1)}}); v != 0 || err != cause {
-		t.Errorf("leastEigenvalue: %v, %v", v, err)
+	if v, err := minEigenvalue(ctx, [][]Ball{{Exact(1), {}}, {{}, Exact(1)}}); v != 0 || err != cause {
+		t.Errorf("minEigenvalue: %v, %v", v, err)
 	}
 }

@@ -32,7 +32,7 @@ type tables struct {
 	sixth     Ball
 	cosine    [terms]Ball // coefficient (−1)^j/(2j)! of the series of cos(r)
 	sine      [terms]Ball // coefficient (−1)^j/(2j+1)! of the series of sin(r)
-	after     float64     // upper bound on the first omitted term of the series of cos(r) and sin(r)/r
+	omitted   float64     // upper bound on the first omitted term of the series of cos(r) and sin(r)/r
 }
 
 var constants = sync.OnceValue(func() *tables {
@@ -67,7 +67,7 @@ var constants = sync.OnceValue(func() *tables {
 		sign.Neg(sign)
 	}
 	f, _ := factorial.Float64() // f = (2·terms)!
-	t.after = up(math.Pow(0.8, 2*terms) / f)
+	t.omitted = up(math.Pow(0.8, 2*terms) / f)
 	return t
 })
 
@@ -79,10 +79,10 @@ func split(v *big.Float) Ball {
 }
 
 func thirds(v *big.Float) (parts [3]float64) {
-	rest := new(big.Float).Copy(v)
+	remaining := new(big.Float).Copy(v)
 	for i := range parts {
-		parts[i], _ = rest.Float64()
-		rest.Sub(rest, new(big.Float).SetPrec(precision).SetFloat64(parts[i]))
+		parts[i], _ = remaining.Float64()
+		remaining.Sub(remaining, new(big.Float).SetPrec(precision).SetFloat64(parts[i]))
 	}
 	return parts
 }
@@ -115,10 +115,10 @@ func Exp(a Ball) Ball {
 	tail := v2 * v2 / 24 * (1 + v/5*(1+v/6*(1+v/7*(1+v/8*(1+v/9)))))
 	square := Mul(r, r)
 	cube := Mul(Mul(square, r), c.sixth)
-	half := Ball{square.Hi / 2, square.Lo / 2, square.Radius}
+	halfSquare := Ball{square.Hi / 2, square.Lo / 2, square.Radius}
 	// v is r rounded to float64. This rounding changes the tail by at most five roundings, because the first
 	// term of the tail is proportional to r⁴. The omitted terms, from r¹⁰/10! on, sum to less than 2⁻⁹⁵.
-	series := Add(Add(r, half), Add(cube, Ball{Hi: tail, Radius: 32*0x1p-53*math.Abs(tail) + 0x1p-95}))
+	series := Add(Add(r, halfSquare), Add(cube, Ball{Hi: tail, Radius: 32*0x1p-53*math.Abs(tail) + 0x1p-95}))
 	n := int(k)
 	j := ((n % steps) + steps) % steps
 	p := c.powers[j]
@@ -147,8 +147,8 @@ func Log(a Ball) Ball {
 	square := Mul(z, z)
 	l := Add(Exact(y), Sub(z, Ball{square.Hi / 2, square.Lo / 2, square.Radius})).plus(m * m * m)
 	if a.Radius > 0 { // −ln(1 − ρ) ≤ ρ/(1 − ρ) ≤ 2ρ for ρ = Radius/a ≤ 1/2
-		least := (a.Hi - math.Abs(a.Lo)) * (1 - 0x1p-50)
-		l = l.plus(2 * a.Radius / least)
+		minArg := (a.Hi - math.Abs(a.Lo)) * (1 - 0x1p-50)
+		l = l.plus(2 * a.Radius / minArg)
 	}
 	return l
 }
@@ -164,11 +164,11 @@ func Pow(a Ball, exponent float64) Ball {
 	if !(exponent > 0) {
 		return unbounded
 	}
-	most := up(math.Max(a.Hi, 0) + math.Abs(a.Lo) + a.Radius)
-	if most == 0 {
+	maxArg := up(math.Max(a.Hi, 0) + math.Abs(a.Lo) + a.Radius)
+	if maxArg == 0 {
 		return Ball{}
 	}
-	_, e := math.Frexp(most) // all numbers of a are less than 2^e
+	_, e := math.Frexp(maxArg) // all numbers of a are less than 2^e
 	return Exp(Mul(Exact(exponent*float64(e)), Exact(math.Ln2))).fromZero()
 }
 
@@ -218,7 +218,7 @@ func circular(a Ball, shift int) Ball {
 	r := reduce(a.center(), k, &c.quarter)
 	square := Mul(r, r)
 	quadrant := (int(int64(k)) + shift) & 3
-	series, after := &c.cosine, c.after
+	series, omitted := &c.cosine, c.omitted
 	if quadrant&1 == 1 {
 		series = &c.sine
 	}
@@ -227,10 +227,10 @@ func circular(a Ball, shift int) Ball {
 		v = Add(Mul(v, square), series[j])
 	}
 	if quadrant&1 == 1 {
-		v, after = Mul(v, r), after*r.Magnitude()
+		v, omitted = Mul(v, r), omitted*r.Magnitude()
 	}
 	if quadrant == 1 || quadrant == 2 { // cos(r + π/2) = −sin(r), cos(r + π) = −cos(r)
 		v = v.neg()
 	}
-	return v.plus(after + a.Radius)
+	return v.plus(omitted + a.Radius)
 }

@@ -9,19 +9,19 @@ import (
 
 // A Kernel evaluates a kernel. Only one goroutine may use it at a time.
 type Kernel struct {
-	program *kernels.Program
-	of      []*Kernel // of[i] is the kernel k of a statistic of one point, such as k(x, x); nil if statistic i depends on both points
-	stats   []Ball
-	stack   []Ball
+	program  *kernels.Program
+	onePoint []*Kernel // onePoint[i] is the kernel k of a statistic of one point, such as k(x, x); nil if statistic i depends on both points
+	stats    []Ball
+	stack    []Ball
 }
 
 // NewKernel returns an evaluator of k.
 func NewKernel(k kernels.Kernel) *Kernel {
 	p := kernels.Compile(k)
-	e := &Kernel{program: p, of: make([]*Kernel, len(p.Stats)), stats: make([]Ball, len(p.Stats)), stack: make([]Ball, 0, p.Depth)}
+	e := &Kernel{program: p, onePoint: make([]*Kernel, len(p.Stats)), stats: make([]Ball, len(p.Stats)), stack: make([]Ball, 0, p.Depth)}
 	for i, s := range p.Stats {
 		if s.Of != nil {
-			e.of[i] = NewKernel(s.Of)
+			e.onePoint[i] = NewKernel(s.Of)
 		}
 	}
 	return e
@@ -107,16 +107,16 @@ func (e *Kernel) statistic(i int, s kernels.Stat, x, z []float64) Ball {
 	case kernels.Entry: // the entry of a matrix of kernel values
 		return Exact(s.Eval(x, z))
 	case kernels.SelfX:
-		return e.of[i].Eval(x, x)
+		return e.onePoint[i].Eval(x, x)
 	case kernels.SelfZ:
-		return e.of[i].Eval(z, z)
+		return e.onePoint[i].Eval(z, z)
 	case kernels.RootX:
-		return inverseRoot(e.of[i].Eval(x, x))
+		return inverseRoot(e.onePoint[i].Eval(x, x))
 	case kernels.RootZ:
-		return inverseRoot(e.of[i].Eval(z, z))
+		return inverseRoot(e.onePoint[i].Eval(z, z))
 	case kernels.Dot, kernels.SqDist, kernels.L1:
 		if s.Scale == nil {
-			return plain(s.Kind, x, z)
+			return unscaledStat(s.Kind, x, z)
 		}
 	}
 	var sum Ball
@@ -134,10 +134,10 @@ func inverseRoot(v Ball) Ball {
 	return Div(Exact(1), Sqrt(v))
 }
 
-// plain returns xᵀz, ‖x−z‖² or ‖x−z‖₁. The computed term of a feature is a float64 p plus a
+// unscaledStat returns xᵀz, ‖x−z‖² or ‖x−z‖₁. The computed term of a feature is a float64 p plus a
 // correction of less than 3u|p|, with an error of less than 8u²|p|, where u = 2⁻⁵³. A sum adds
 // these terms.
-func plain(kind kernels.StatKind, x, z []float64) Ball {
+func unscaledStat(kind kernels.StatKind, x, z []float64) Ball {
 	var s sum
 	for j, v := range x {
 		w := z[j]

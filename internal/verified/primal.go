@@ -51,7 +51,7 @@ func (s *Primal) lambda(c int) Ball {
 //
 //	‖e‖ ≤ ‖g − g_b φ̄‖/μ,  |error of f(x)| ≤ ‖φ(x)‖‖e‖ + ‖φ̄‖‖e‖ + |g_b|/m.
 //
-// For P = λI, μ = λ. For P = λ(k(x_j, x_l)), μ is proven by a factorization: see leastEigenvalue.
+// For P = λI, μ = λ. For P = λ(k(x_j, x_l)), μ is proven by a factorization: see minEigenvalue.
 // The residuals g and g_b are evaluated with 106 bits. Bound then solves the equations for the
 // errors in float64. The solutions z and ζ are the correction. Bound evaluates the effect of the
 // correction on f, and the residuals of β + z and b + ζ.
@@ -59,7 +59,7 @@ func (s *Primal) lambda(c int) Ball {
 // Bound reads the samples two to four times. The method Bytes returns the memory of Bound.
 func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	m, t := f.Alpha.Rows, f.Alpha.Cols
-	floor := least(s.Lambda)
+	floor := lowerBound(s.Lambda)
 	if s.Lambda.Hi > 0 && !(floor > 0) {
 		return nil, fmt.Errorf("%w: it is %v", ErrLambda, s.Lambda.Hi)
 	}
@@ -72,7 +72,7 @@ func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 		if p.penalty, err = f.gram(ctx); err != nil {
 			return nil, err
 		}
-		eigenvalue, err := leastEigenvalue(ctx, p.penalty)
+		eigenvalue, err := minEigenvalue(ctx, p.penalty)
 		if err != nil {
 			return nil, err
 		}
@@ -81,12 +81,12 @@ func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 		}
 	}
 	b := &ErrorBound{Intercept: s.Intercept, Plain: true, Targets: make([]TargetBound, t)}
-	left, err := p.residuals(ctx, b)
+	residual, err := p.residuals(ctx, b)
 	if err != nil {
 		return nil, err
 	}
 	b.Root = p.root
-	left.set(b.Targets, floor)
+	residual.set(b.Targets, floor)
 	p.finish()
 	if ok, err := p.a.factor(ctx); err != nil || !ok {
 		return b, err // without a correction b is a valid bound, too
@@ -94,9 +94,9 @@ func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	for range corrections {
 		z, targets := backend.NewHost[float64](m, t), slices.Clone(b.Targets)
 		for c := range t {
-			step, shift := make([]float64, m), left.sums[c].Hi
+			step, shift := make([]float64, m), residual.sums[c].Hi
 			for j := range m {
-				step[j] = left.gradient[j][c].Hi
+				step[j] = residual.gradient[j][c].Hi
 			}
 			p.a.solve(step)
 			for j, v := range step {
@@ -117,21 +117,21 @@ func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 			return nil, err
 		}
 		next.set(targets, floor)
-		again := false
+		refine := false
 		for c, v := range targets {
 			if !(v.Norm < b.Targets[c].Norm/2) {
 				continue // the new correction does not halve the bound: keep the previous correction
 			}
-			again = again || v.Norm > v.Power/64
+			refine = refine || v.Norm > v.Power/64
 			if b.Correction.Data == nil {
 				b.Correction = backend.NewHost[float64](m, t)
 			}
-			b.Targets[c], left.sums[c] = v, next.sums[c]
+			b.Targets[c], residual.sums[c] = v, next.sums[c]
 			for j := range m {
-				b.Correction.Row(j)[c], left.gradient[j][c] = z.Row(j)[c], next.gradient[j][c]
+				b.Correction.Row(j)[c], residual.gradient[j][c] = z.Row(j)[c], next.gradient[j][c]
 			}
 		}
-		if !again {
+		if !refine {
 			break
 		}
 	}
@@ -148,10 +148,10 @@ func blockRows(m int) int { return min(1024, max(64, 1<<18/m)) }
 // penalty as balls, and two float64 matrices for the bound on its eigenvalues.
 func (s *Primal) Bytes(n, m, t int) int64 {
 	rows := min(n, blockRows(m))
-	half := numeric.Elements(m, (m+1)/2)
-	matrices := half
+	triangle := numeric.Elements(m, (m+1)/2)
+	matrices := triangle
 	if s.Centers {
-		matrices = numeric.Total(numeric.Elements(3*m, m), 3*half)
+		matrices = numeric.Total(numeric.Elements(3*m, m), 3*triangle)
 	}
 	return numeric.Bytes(numeric.Total(numeric.Elements(rows, 5*m+3*(t+1)), matrices, numeric.Elements(m, 5*(t+1)+7*t)))
 }
@@ -205,22 +205,22 @@ func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual,
 		gradient[j], radii[j] = make([]sum, t+1), make([]float64, t+1)
 	}
 	sums, mass := make([]Ball, t), sum{}
-	expansion := p.f.with(nil, b.Correction)
+	expansion := p.f.withTargets(nil, b.Correction)
 	err := p.Pass(ctx, func(points numeric.Points, y backend.Host[float64], weights []float64) error {
 		x := points.Dense
-		most := blockRows(m)
-		for from := 0; from < x.Rows; from += most {
-			rows := min(most, x.Rows-from)
+		maxRows := blockRows(m)
+		for from := 0; from < x.Rows; from += maxRows {
+			rows := min(maxRows, x.Rows-from)
 			phi := make([]Ball, rows*m)
-			left := make([]Ball, rows*(t+1)) // the t numbers w_i r_i and the weight w_i of each sample
+			weighted := make([]Ball, rows*(t+1)) // the t numbers w_i r_i and the weight w_i of each sample
 			norms := newRowSizes(rows, true)
-			keep := func(i, j int, v Ball) {
+			store := func(i, j int, v Ball) {
 				phi[i*m+j] = v
 				if first {
 					norms.add(i, v)
 				}
 			}
-			err := expansion.Eval(ctx, x.View(from, 0, rows, x.Cols), keep, func(i int, values []Ball, _ Ball) {
+			err := expansion.Eval(ctx, x.View(from, 0, rows, x.Cols), store, func(i int, values []Ball, _ Ball) {
 				w := 1.0
 				if weights != nil {
 					w = weights[from+i]
@@ -230,37 +230,37 @@ func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual,
 					if b.Correction.Data != nil {
 						v = Add(v, Add(values[t+c], Exact(b.Targets[c].Shift)))
 					}
-					left[i*(t+1)+c] = Mul(Exact(w), Sub(Exact(y.Row(from + i)[c]), v))
+					weighted[i*(t+1)+c] = Mul(Exact(w), Sub(Exact(y.Row(from + i)[c]), v))
 				}
-				left[i*(t+1)+t] = Exact(w)
+				weighted[i*(t+1)+t] = Exact(w)
 			})
 			if err != nil {
 				return err
 			}
 			for i := range rows {
-				w := left[i*(t+1)+t].Hi
+				w := weighted[i*(t+1)+t].Hi
 				for c := range t {
-					sums[c] = Add(sums[c], left[i*(t+1)+c])
+					sums[c] = Add(sums[c], weighted[i*(t+1)+c])
 				}
 				mass.add(w, 0)
 				if first && w > 0 {
 					p.root = max(p.root, norms.norm(i))
 				}
 			}
-			each(m, func(j int) {
+			forEach(m, func(j int) {
 				for i := range rows {
 					for c := range t + 1 {
 						if c == t && !first {
 							break
 						}
-						v := Mul(left[i*(t+1)+c], phi[i*m+j])
+						v := Mul(weighted[i*(t+1)+c], phi[i*m+j])
 						gradient[j][c].add(v.Hi, v.Lo)
 						radii[j][c] += v.Radius
 					}
 				}
 			})
 			if first {
-				p.a.add(phi, func(i int) float64 { return left[i*(t+1)+t].Hi }, rows)
+				p.a.add(phi, func(i int) float64 { return weighted[i*(t+1)+t].Hi }, rows)
 			}
 			if err := context.Cause(ctx); err != nil {
 				return err
@@ -271,7 +271,7 @@ func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual,
 	if err != nil {
 		return nil, err
 	}
-	at := func(j, c int) Ball {
+	gradientAt := func(j, c int) Ball {
 		s := &gradient[j][c]
 		return s.ball().plus(radii[j][c] * (1 + float64(s.n)*0x1p-50))
 	}
@@ -279,7 +279,7 @@ func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual,
 		p.mass, p.center = mass.ball(), make([]Ball, m)
 		for j := range m {
 			if p.Intercept {
-				p.center[j] = Div(at(j, t), p.mass)
+				p.center[j] = Div(gradientAt(j, t), p.mass)
 			}
 		}
 	}
@@ -302,7 +302,7 @@ func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual,
 		}
 		return v
 	}
-	each(m, func(j int) {
+	forEach(m, func(j int) {
 		r.gradient[j] = make([]Ball, t)
 		for c := range t {
 			penalty := beta(j, c)
@@ -312,7 +312,7 @@ func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual,
 					penalty = Add(penalty, Mul(p.penalty[j][l], beta(l, c)))
 				}
 			}
-			r.gradient[j][c] = Sub(Sub(at(j, c), Mul(p.center[j], sums[c])), Mul(p.Lambda, penalty))
+			r.gradient[j][c] = Sub(Sub(gradientAt(j, c), Mul(p.center[j], sums[c])), Mul(p.Lambda, penalty))
 		}
 	})
 	return r, nil
@@ -320,7 +320,7 @@ func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual,
 
 // finish changes a from the sum over the samples to the matrix of the equations, in float64.
 func (p *primal) finish() {
-	each(len(p.center), func(j int) {
+	forEach(len(p.center), func(j int) {
 		row := p.a.rows[j]
 		for l := range row {
 			row[l] -= p.mass.Hi * p.center[j].Hi * p.center[l].Hi
@@ -352,22 +352,23 @@ func FactorSlack(n int, trace float64) float64 {
 	return up(1.01 * unit * float64(n+3) * trace * (1 + float64(n)*0x1p-50))
 }
 
-// leastEigenvalue returns a lower bound on the smallest eigenvalue of the symmetric matrix k, or 0 if no
-// positive bound is proven. If the Cholesky factorization of k − θI in float64 succeeds, the smallest
-// eigenvalue of k is at least θ − FactorSlack minus the norm of the errors of the elements. The function searches for the largest θ = tr
-// k·4⁻ʲ for which the factorization succeeds.
-func leastEigenvalue(ctx context.Context, k [][]Ball) (float64, error) {
-	n, trace, off := len(k), 0.0, 0.0
+// minEigenvalue returns a lower bound on the smallest eigenvalue of the symmetric matrix k, or 0 if
+// no positive bound is proven. If the Cholesky factorization of k − θI in float64 succeeds, the
+// smallest eigenvalue of k is at least θ − FactorSlack minus the norm of the errors of the
+// elements. The function searches for the largest θ = tr k·4⁻ʲ for which the factorization
+// succeeds.
+func minEigenvalue(ctx context.Context, k [][]Ball) (float64, error) {
+	n, trace, maxError := len(k), 0.0, 0.0
 	values := newLower(n)
 	for i, row := range values.rows {
 		for j := range row {
 			v, e := k[i][j].Rounded()
 			row[j] = v
-			off = max(off, e)
+			maxError = max(maxError, e)
 		}
 		trace += math.Abs(row[i])
 	}
-	slack := up(FactorSlack(n, trace) + float64(n)*off)
+	slack := up(FactorSlack(n, trace) + float64(n)*maxError)
 	var err error
 	best := 0.0
 	sort.Search(26, func(j int) bool { // a smaller θ proves nothing, because 4⁻²⁶·trace is below slack
@@ -403,20 +404,20 @@ func newLower(n int) *lower {
 // add adds Σ w_i φ_i φ_iᵀ, where w_i is weight(i) and φ_i holds the centers of the balls in row i of phi.
 func (a *lower) add(phi []Ball, weight func(i int) float64, rows int) {
 	m := len(a.rows)
-	plain, weighted := make([]float64, rows*m), make([]float64, rows*m)
+	centers, weighted := make([]float64, rows*m), make([]float64, rows*m)
 	for i := range rows {
 		for j := range m {
 			v := phi[i*m+j].Hi
-			plain[j*rows+i], weighted[j*rows+i] = v, weight(i)*v
+			centers[j*rows+i], weighted[j*rows+i] = v, weight(i)*v
 		}
 	}
-	each(m, func(k int) {
+	forEach(m, func(k int) {
 		i := k / 2 // take rows alternately from both ends: parts of the list of equal length then take similar times
 		if k%2 == 1 {
 			i = m - 1 - k/2
 		}
 		for j := range a.rows[i] {
-			a.rows[i][j] += dot(weighted[i*rows:(i+1)*rows], plain[j*rows:(j+1)*rows])
+			a.rows[i][j] += dot(weighted[i*rows:(i+1)*rows], centers[j*rows:(j+1)*rows])
 		}
 	})
 }
@@ -433,7 +434,7 @@ func (a *lower) factor(ctx context.Context) (ok bool, err error) {
 			return false, nil
 		}
 		pivot[j] = math.Sqrt(d)
-		each(len(a.rows)-j-1, func(i int) {
+		forEach(len(a.rows)-j-1, func(i int) {
 			row := a.rows[j+1+i]
 			row[j] = (row[j] - dot(row[:j], pivot[:j])) / pivot[j]
 		})
@@ -454,8 +455,8 @@ func (a *lower) solve(v []float64) {
 	}
 }
 
-// each calls do with 0, …, n−1 concurrently.
-func each(n int, do func(i int)) {
+// forEach calls do with 0, …, n−1 concurrently.
+func forEach(n int, do func(i int)) {
 	run.Parallel(n, func(first, last int) {
 		for i := first; i < last; i++ {
 			do(i)

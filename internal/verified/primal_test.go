@@ -193,15 +193,15 @@ func (s *system) exact(p solvers.Problem, v primalSolution) [][]*big.Float {
 		}
 		return total
 	})
-	var all [][]*big.Float
+	var solutions [][]*big.Float
 	for c := range p.Y.Cols {
 		rhs := make([]*big.Float, size)
 		for j := range rhs {
 			rhs[j] = sum(func(i int) *big.Float { return mul(phi[i][j], number(p.Y.Row(i)[c])) })
 		}
-		all = append(all, append(substitute(l, rhs), zero())[:m+1])
+		solutions = append(solutions, append(substitute(l, rhs), zero())[:m+1])
 	}
-	return all
+	return solutions
 }
 
 // TestPrimalBounds checks that predictions of ridge, Nyström and Fourier features differ from the
@@ -223,18 +223,18 @@ func TestPrimalBounds(t *testing.T) {
 	}
 	rows := make([]primalRow, len(list))
 	t.Run("functions", func(t *testing.T) {
-		for i, way := range list {
-			t.Run(way.name, func(t *testing.T) {
+		for i, method := range list {
+			t.Run(method.name, func(t *testing.T) {
 				t.Parallel()
-				rows[i].name = way.name
+				rows[i].name = method.name
 				for _, n := range n {
-					for _, hard := range []bool{false, true} {
-						s := newSystem(kernels.Linear{}, n, m, 3, hard, hard)
+					for _, illConditioned := range []bool{false, true} {
+						s := newSystem(kernels.Linear{}, n, m, 3, illConditioned, illConditioned)
 						for _, lambda := range required.Some(3, lambdas) {
 							for _, intercept := range []bool{false, true} {
 								p := s.p
 								p.Lambda, p.Intercept = lambda, intercept
-								s.comparePrimal(t, dev, way, p, &rows[i])
+								s.comparePrimal(t, dev, method, p, &rows[i])
 							}
 						}
 					}
@@ -244,26 +244,26 @@ func TestPrimalBounds(t *testing.T) {
 	})
 	all := primalRow{name: "all"}
 	for _, r := range rows {
-		for i, way := range r.ways {
-			all.ways[i].predictions += way.predictions
-			all.ways[i].refused += way.refused
-			all.ways[i].violations += way.violations
-			all.ways[i].ratios = append(all.ways[i].ratios, way.ratios...)
+		for i, results := range r.ways {
+			all.ways[i].predictions += results.predictions
+			all.ways[i].unproven += results.unproven
+			all.ways[i].violations += results.violations
+			all.ways[i].ratios = append(all.ways[i].ratios, results.ratios...)
 		}
 	}
 	table := "| functions | predictions | violations | sharp: none proven | median | maximum | from float64: none proven | median | maximum | from sums: none proven | median | maximum |\n|---|" + strings.Repeat("---:|", 11) + "\n"
 	for _, r := range append(rows, all) {
 		table += fmt.Sprintf("| %s | %d | %d |", r.name, r.ways[0].predictions+r.ways[1].predictions+r.ways[2].predictions, r.ways[0].violations+r.ways[1].violations+r.ways[2].violations)
-		for i, way := range r.ways {
+		for i, results := range r.ways {
 			if i == 2 && (strings.HasPrefix(r.name, "ridge") || strings.HasSuffix(r.name, "falkon")) { // these methods store no sums, and have no bound from sums
 				table += " | | |"
 				continue
 			}
-			if len(way.ratios) == 0 {
+			if len(results.ratios) == 0 {
 				t.Fatalf("%s: no bound of column %d was compared with an error", r.name, i)
 			}
-			slices.Sort(way.ratios)
-			table += fmt.Sprintf(" %d | %.2g | %.2g |", way.refused, median(way.ratios), way.ratios[len(way.ratios)-1])
+			slices.Sort(results.ratios)
+			table += fmt.Sprintf(" %d | %.2g | %.2g |", results.unproven, median(results.ratios), results.ratios[len(results.ratios)-1])
 		}
 		table += "\n"
 	}
@@ -288,20 +288,20 @@ type primalRow struct {
 // A primalWay holds the results of one kind of bound. ratios has the ratio of bound to error of
 // each solution.
 type primalWay struct {
-	predictions, refused, violations int
-	ratios                           []float64
+	predictions, unproven, violations int
+	ratios                            []float64
 }
 
-func (s *system) comparePrimal(t *testing.T, dev backend.Device, way primal, p solvers.Problem, row *primalRow) {
+func (s *system) comparePrimal(t *testing.T, dev backend.Device, method primal, p solvers.Problem, row *primalRow) {
 	ctx := context.Background()
-	v, err := way.solve(dev, s, p)
-	var stopped *solvers.ConvergenceError
-	if errors.Is(err, backend.ErrNotPosDef) || errors.As(err, &stopped) {
+	v, err := method.solve(dev, s, p)
+	var convergenceErr *solvers.ConvergenceError
+	if errors.Is(err, backend.ErrNotPosDef) || errors.As(err, &convergenceErr) {
 		return
 	}
-	what := fmt.Sprintf("%s n=%d λ=%g intercept=%t weights=%t", way.name, p.X.Rows, p.Lambda, p.Intercept, p.Weights != nil)
+	problemName := fmt.Sprintf("%s n=%d λ=%g intercept=%t weights=%t", method.name, p.X.Rows, p.Lambda, p.Intercept, p.Weights != nil)
 	if err != nil {
-		t.Fatalf("%s: %v", what, err)
+		t.Fatalf("%s: %v", problemName, err)
 	}
 	problem := &verified.Primal{
 		Lambda: v.lambda, Centers: v.centers, Intercept: p.Intercept,
@@ -311,73 +311,73 @@ func (s *system) comparePrimal(t *testing.T, dev backend.Device, way primal, p s
 	}
 	solution := s.exact(p, v)
 	for i, name := range []string{"sharp", "from float64", "from sums"} {
-		what := what + " " + name
+		boundName := problemName + " " + name
 		var bound *verified.ErrorBound
 		var values, bounds backend.Host[float64]
 		if i == 0 {
 			if bound, err = problem.Bound(ctx, v.f); err == nil {
-				values, bounds, err = bound.Predict(ctx, v.f, s.at)
+				values, bounds, err = bound.Predict(ctx, v.f, s.testPoints)
 			}
 		} else if i == 2 && v.sums == nil {
 			continue
 		} else if i == 2 {
 			problem.Sums, problem.Pass = v.sums, nil
 			if bound, err = problem.Rounded(ctx, dev.F64(), v.f, v.roundoff); err == nil {
-				values, bounds = bound.Round(v.f, v.roundoff, numeric.DensePoints(s.at), v.values(t, s.at), 0)
+				values, bounds = bound.Round(v.f, v.roundoff, numeric.DensePoints(s.testPoints), v.values(t, s.testPoints), 0)
 			}
 		} else if bound, err = problem.Rounded(ctx, dev.F64(), v.f, v.roundoff); err == nil {
-			values, bounds = bound.Round(v.f, v.roundoff, numeric.DensePoints(s.at), v.values(t, s.at), 0)
+			values, bounds = bound.Round(v.f, v.roundoff, numeric.DensePoints(s.testPoints), v.values(t, s.testPoints), 0)
 		}
 		if errors.Is(err, verified.ErrDependent) {
-			row.ways[i].refused++
+			row.ways[i].unproven++
 			continue
 		}
 		if err != nil {
-			t.Fatalf("%s: %v", what, err)
+			t.Fatalf("%s: %v", boundName, err)
 		}
-		s.checkPrimal(t, what, v, solution, bound, values, bounds, &row.ways[i])
+		s.checkPrimal(t, boundName, v, solution, bound, values, bounds, &row.ways[i])
 	}
 }
 
-// checkPrimal compares the bounds with the errors of values, the predictions at s.at.
-func (s *system) checkPrimal(t *testing.T, what string, v primalSolution, solution [][]*big.Float, bound *verified.ErrorBound, values, bounds backend.Host[float64], row *primalWay) {
+// checkPrimal compares the bounds with the errors of values, the predictions at s.testPoints.
+func (s *system) checkPrimal(t *testing.T, boundName string, v primalSolution, solution [][]*big.Float, bound *verified.ErrorBound, values, bounds backend.Host[float64], row *primalWay) {
 	m := v.f.Alpha.Rows
 	for c := range solution {
-		off := zero()
+		squaredError := zero()
 		for j := range m {
 			e := sub(solution[c][j], number(v.f.Alpha.Row(j)[c]))
-			off.Add(off, mul(e, e))
+			squaredError.Add(squaredError, mul(e, e))
 		}
-		if norm, _ := bigSqrt(off).Float64(); norm > 0x1p-150 && !(norm <= bound.Targets[c].Alpha) { // smaller differences are rounding errors of the reference solution
-			t.Errorf("%s, target %d: ‖β − β̂‖ is %g, the bound %g", what, c, norm, bound.Targets[c].Alpha)
+		if norm, _ := bigSqrt(squaredError).Float64(); norm > 0x1p-150 && !(norm <= bound.Targets[c].Alpha) { // smaller differences are rounding errors of the reference solution
+			t.Errorf("%s, target %d: ‖β − β̂‖ is %g, the bound %g", boundName, c, norm, bound.Targets[c].Alpha)
 		}
-		worst, largest, square := 0.0, 0.0, 0.0
-		for i := range s.at.Rows {
+		maxError, largest, square := 0.0, 0.0, 0.0
+		for i := range s.testPoints.Rows {
 			f, size := zero().Set(solution[c][m]), zero()
 			for j := range m {
-				phi := v.phi(j, s.at.Row(i))
+				phi := v.phi(j, s.testPoints.Row(i))
 				f.Add(f, mul(phi, solution[c][j]))
 				size.Add(size, mul(phi, phi))
 			}
 			e, _ := zero().Abs(sub(f, number(values.Row(i)[c]))).Float64()
 			if !(e <= bounds.Row(i)[c]) {
 				row.violations++
-				t.Errorf("%s, target %d: the error at point %d is %g, the bound %g", what, c, i, e, bounds.Row(i)[c])
+				t.Errorf("%s, target %d: the error at point %d is %g, the bound %g", boundName, c, i, e, bounds.Row(i)[c])
 			}
 			norm, _ := size.Float64()
-			worst, largest, square = max(worst, e), max(largest, bounds.Row(i)[c]), max(square, norm)
+			maxError, largest, square = max(maxError, e), max(largest, bounds.Row(i)[c]), max(square, norm)
 		}
 		// Uniform does not include the rounding error of the float64 prediction.
-		if uniform := bound.Uniform(c, square*(1+1e-12)); !bound.Rounded && !(worst <= uniform+0x1p-52*s.size(values, c)) {
-			t.Errorf("%s, target %d: the error is %g, the uniform bound %g", what, c, worst, uniform)
+		if uniform := bound.Uniform(c, square*(1+1e-12)); !bound.Rounded && !(maxError <= uniform+0x1p-52*s.size(values, c)) {
+			t.Errorf("%s, target %d: the error is %g, the uniform bound %g", boundName, c, maxError, uniform)
 		}
-		row.predictions += s.at.Rows
-		if worst > 0x1p-150 { // smaller errors are rounding errors of the reference solution
-			row.ratios = append(row.ratios, largest/worst)
+		row.predictions += s.testPoints.Rows
+		if maxError > 0x1p-150 { // smaller errors are rounding errors of the reference solution
+			row.ratios = append(row.ratios, largest/maxError)
 		}
 	}
 	if math.IsInf(bound.Targets[0].Norm, 0) {
-		t.Errorf("%s: the bound is not finite", what)
+		t.Errorf("%s: the bound is not finite", boundName)
 	}
 }
 
@@ -412,11 +412,11 @@ func TestCorrectionsPerTarget(t *testing.T) {
 			}
 			return e.Targets
 		}
-		all := bound(p.Y, v.f.Alpha, v.f.Intercept)
-		for c := range all {
+		together := bound(p.Y, v.f.Alpha, v.f.Intercept)
+		for c := range together {
 			alone := bound(p.Y.View(0, c, p.Y.Rows, 1), v.f.Alpha.View(0, c, v.f.Alpha.Rows, 1), v.f.Intercept[c:c+1])
-			if !(all[c].Norm <= alone[0].Norm) {
-				t.Errorf("λ = %g, target %d: the bound is %g with other targets and %g alone", lambda, c, all[c].Norm, alone[0].Norm)
+			if !(together[c].Norm <= alone[0].Norm) {
+				t.Errorf("λ = %g, target %d: the bound is %g with other targets and %g alone", lambda, c, together[c].Norm, alone[0].Norm)
 			}
 		}
 	}
@@ -432,9 +432,9 @@ func TestSumsSize(t *testing.T) {
 	for i := range n {
 		x.Data[i], y.Data[i] = float64(i)/n, math.Sin(float64(i))
 	}
-	for _, at := range []int{0, n - 1} {
+	for _, index := range []int{0, n - 1} {
 		y.Data[0], y.Data[n-1] = 1, 1
-		y.Data[at] = outlier
+		y.Data[index] = outlier
 		for _, intercept := range []bool{false, true} {
 			r, err := solvers.SolveFourier(t.Context(), dev, solvers.FourierProblem{
 				Kernel: kernels.Gaussian{Sigma: 1}, Data: solvers.InMemory(x, y, nil, nil), Lambda: 1, Intercept: intercept, Count: 10,
@@ -448,7 +448,7 @@ func TestSumsSize(t *testing.T) {
 			}
 			// Size² is a difference of numbers of at most outlier², each with n + 8 roundings.
 			if got := r.Sums.Targets[0].Size; !(math.Abs(got-want) <= (n+8)*0x1p-52*outlier*outlier/want) {
-				t.Errorf("outlier %d, intercept %v: size %v, want %v", at, intercept, got, want)
+				t.Errorf("outlier %d, intercept %v: size %v, want %v", index, intercept, got, want)
 			}
 		}
 	}

@@ -23,16 +23,16 @@ func NewWaves(omega numeric.Points, cos, sin kernels.Kernel) *Roundoff {
 	for j := range omega.Rows {
 		norm = max(norm, up(math.Sqrt(total(omega.Cols, func(p int) float64 { return up(omega.Dense.Row(j)[p] * omega.Dense.Row(j)[p]) }))))
 	}
-	r := &Roundoff{kernel: cos, points: omega, functions: []kernels.Kernel{cos, sin}, roots: ones(2 * omega.Rows), constant: true, known: map[int]float64{}, waves: true}
+	r := &Roundoff{kernel: cos, points: omega, functions: []kernels.Kernel{cos, sin}, roots: ones(2 * omega.Rows), constant: true, errors: map[int]float64{}, waves: true}
 	r.origin = make([]float64, omega.Cols)
-	r.stats, r.reach = []kernels.Stat{{Kind: kernels.SqDist}}, []float64{1 / max(norm*norm, 0x1p-200)}
+	r.stats, r.maxMeasures = []kernels.Stat{{Kind: kernels.SqDist}}, []float64{1 / max(norm*norm, 0x1p-200)}
 	return r
 }
 
 // NewCoordinates returns a Roundoff for the functions x_1, …, x_d. The formulas hold with √k(x, x)
 // = ‖x‖.
 func NewCoordinates(d int) *Roundoff {
-	return &Roundoff{kernel: kernels.Linear{}, points: numeric.Points{Cols: d}, roots: ones(d), known: map[int]float64{}}
+	return &Roundoff{kernel: kernels.Linear{}, points: numeric.Points{Cols: d}, roots: ones(d), errors: map[int]float64{}}
 }
 
 func ones(n int) []float64 { return numeric.Repeated(1.0, n) }
@@ -79,14 +79,14 @@ func (s *Primal) Rounded(ctx context.Context, q backend.Backend[float64], f *Exp
 	if s.Pass == nil && !bySums {
 		return nil, ErrSamples
 	}
-	defer func() { numeric.FreeAll(w.placed) }()
-	if err := w.place(); err != nil {
+	defer func() { numeric.FreeAll(w.allocated) }()
+	if err := w.allocate(); err != nil {
 		return nil, err
 	}
 	floor, penalty := 1.0, f.Alpha // lower bound on the eigenvalues of P/λ, and the product Pβ/λ
 	if s.Centers {
 		var err error
-		if floor, penalty, err = w.leastEigenvalue(); err != nil {
+		if floor, penalty, err = w.minEigenvalue(); err != nil {
 			return nil, err
 		}
 		if !(floor > 0) {
@@ -111,30 +111,30 @@ type primalRounded struct {
 	r          *Roundoff
 	size       []float64 // Σ_j √k(x_j, x_j)|β_j| of each target
 	rows       int       // number of samples in a block
-	placed     []backend.Matrix[float64]
+	allocated  []backend.Matrix[float64]
 	vectors    backend.Host[float64]   // the columns β and, if Centers is set, Sums.Weak
 	z, beta    backend.Matrix[float64] // the points of r and the matrix vectors, on the device
 	values     backend.Matrix[float64] // the values of the functions for a block, or the matrix k(x_j, x_l)
-	v, product backend.Matrix[float64] // v: [Wr̂ w] of a block; product: Φᵀ[Wr̂ w], or the products of leastEigenvalue
+	v, product backend.Matrix[float64] // v: [Wr̂ w] of a block; product: Φᵀ[Wr̂ w], or the products of minEigenvalue
 
-	sums       backend.Host[float64] // Φᵀ[Wr̂ w], m×(t+1), the sum over blocks of samples
-	roundings  int                   // number of samples in the largest block, plus the number of blocks
-	n          int
-	mass, root float64 // Σ w_i, and the largest √k(x_i, x_i)
-	mean, off  float64 // Σ w_i √k(x_i, x_i) and Σ w_i √k(x_i, x_i) ε_i
-	targets    []primalSums
+	sums            backend.Host[float64] // Φᵀ[Wr̂ w], m×(t+1), the sum over blocks of samples
+	roundings       int                   // number of samples in the largest block, plus the number of blocks
+	n               int
+	mass, root      float64 // Σ w_i, and the largest √k(x_i, x_i)
+	mean, meanError float64 // Σ w_i √k(x_i, x_i) and Σ w_i √k(x_i, x_i) ε_i
+	targets         []primalSums
 }
 
 // primalSums holds sums over the samples for one target. δ_i bounds the error of the residual r̂_i.
 type primalSums struct {
-	sum           sum     // Σ w_i r̂_i
-	reach, off    float64 // Σ |w_i r̂_i| √k(x_i, x_i) and Σ |w_i r̂_i| √k(x_i, x_i) ε_i
-	slack, square float64 // Σ w_i δ_i and Σ w_i δ_i²
+	sum              sum     // Σ w_i r̂_i
+	absSum, absError float64 // Σ |w_i r̂_i| √k(x_i, x_i) and Σ |w_i r̂_i| √k(x_i, x_i) ε_i
+	slack, square    float64 // Σ w_i δ_i and Σ w_i δ_i²
 }
 
-// place sets the fields of w up to product, and allocates their matrices on the device. Rounded
+// allocate sets the fields of w up to product, and allocates their matrices on the device. Rounded
 // frees the matrices.
-func (w *primalRounded) place() (err error) {
+func (w *primalRounded) allocate() (err error) {
 	m, t := w.f.Alpha.Rows, w.f.Alpha.Cols
 	for c := range w.size {
 		w.size[c] = total(m, func(j int) float64 { return up(w.r.roots[j] * math.Abs(w.f.Alpha.Row(j)[c])) })
@@ -149,7 +149,7 @@ func (w *primalRounded) place() (err error) {
 		rows = 0
 	}
 	if w.Centers && w.Sums != nil {
-		w.vectors = w.f.with(nil, w.Sums.Weak).Alpha
+		w.vectors = w.f.withTargets(nil, w.Sums.Weak).Alpha
 	}
 	for _, p := range []struct {
 		to         *backend.Matrix[float64]
@@ -158,25 +158,25 @@ func (w *primalRounded) place() (err error) {
 		if *p.to, err = w.q.New(p.rows, p.cols); err != nil {
 			return err
 		}
-		w.placed = append(w.placed, *p.to)
+		w.allocated = append(w.allocated, *p.to)
 	}
 	if len(w.r.functions) > 0 {
 		if w.z, err = w.r.points.Place(w.q); err != nil {
 			return err
 		}
-		w.placed = append(w.placed, w.z)
+		w.allocated = append(w.allocated, w.z)
 	}
 	return w.q.Upload(w.beta, w.vectors)
 }
 
-// leastEigenvalue returns a lower bound on the eigenvalues of the matrix S of the k(x_j, x_l), or 0
+// minEigenvalue returns a lower bound on the eigenvalues of the matrix S of the k(x_j, x_l), or 0
 // if it cannot prove a positive bound. It also returns the products of S with w.vectors. A Cholesky
 // factorization of S − θI on the device proves the bound, with FactorSlack for twice as many
 // roundings. The first θ is a third of the smallest Rayleigh quotient of w.vectors, which is at
-// least the smallest eigenvalue. If this θ is too large, leastEigenvalue factors S − θI for the
+// least the smallest eigenvalue. If this θ is too large, minEigenvalue factors S − θI for the
 // smallest θ that proves a positive bound. Four steps of inverse iteration with this factor give a
 // better estimate of the eigenvalue, and a part of this estimate is the next θ.
-func (w *primalRounded) leastEigenvalue() (floor float64, products backend.Host[float64], err error) {
+func (w *primalRounded) minEigenvalue() (floor float64, products backend.Host[float64], err error) {
 	m, cols := w.vectors.Rows, w.vectors.Cols
 	products = backend.NewHost[float64](m, cols)
 	product, energy, square := w.product.View(0, 0, m, cols), make([]float64, cols), make([]float64, cols)
@@ -190,8 +190,8 @@ func (w *primalRounded) leastEigenvalue() (floor float64, products backend.Host[
 		}
 	}
 	a, v := w.values.View(0, 0, m, m), w.product.View(0, 0, m, 1)
-	proves := func(part float64) bool {
-		theta := 2*slack + estimate/part
+	proves := func(divisor float64) bool {
+		theta := 2*slack + estimate/divisor
 		w.q.Gram(a, w.r.kernel, w.z, w.z)
 		w.q.AddDiag([]float64{-theta}, a)
 		if err == nil {
@@ -207,17 +207,17 @@ func (w *primalRounded) leastEigenvalue() (floor float64, products backend.Host[
 	if proves(3) || !proves(math.Inf(1)) {
 		return floor, products, err
 	}
-	before, after := []float64{0}, []float64{float64(m)}
+	previous, current := []float64{0}, []float64{float64(m)}
 	err = errors.Join(err, w.q.Upload(v, numeric.Column(ones(m))))
 	for range 4 {
-		copy(before, after)
+		copy(previous, current)
 		w.q.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, v)
 		w.q.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, v)
-		err = errors.Join(err, w.q.ColDot(after, v, v))
+		err = errors.Join(err, w.q.ColDot(current, v, v))
 	}
-	estimate = math.Sqrt(before[0] / after[0])
-	for _, part := range []float64{2, 16, 256} {
-		if proves(part) {
+	estimate = math.Sqrt(previous[0] / current[0])
+	for _, divisor := range []float64{2, 16, 256} {
+		if proves(divisor) {
 			break
 		}
 	}
@@ -226,7 +226,7 @@ func (w *primalRounded) leastEigenvalue() (floor float64, products backend.Host[
 
 func (w *primalRounded) pass(ctx context.Context) error {
 	m, t := w.f.Alpha.Rows, w.f.Alpha.Cols
-	rows, blocks, near := w.rows, 0, w.r.relative(1)
+	rows, blocks, nearError := w.rows, 0, w.r.relative(1)
 	beta, sums := w.beta.View(0, 0, m, t), w.product.View(0, 0, m, t+1)
 	w.sums = backend.NewHost[float64](m, t+1)
 	host, add := backend.NewHost[float64](rows, t+1), backend.NewHost[float64](m, t+1)
@@ -236,28 +236,28 @@ func (w *primalRounded) pass(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 			count := min(rows, x.Rows-from)
-			part := x.Slice(from, count)
-			placed, err := part.Place(w.q)
+			points := x.Slice(from, count)
+			devicePoints, err := points.Place(w.q)
 			if err != nil {
 				return err
 			}
-			values, products := w.r.fill(w.q, w.values, placed, w.z), w.v.View(0, 0, count, t+1)
+			values, products := w.r.fill(w.q, w.values, devicePoints, w.z), w.v.View(0, 0, count, t+1)
 			w.q.Gemm(backend.NoTrans, backend.NoTrans, 1, values, beta, 0, products.View(0, 0, count, t))
 			block := host.View(0, 0, count, t+1)
 			if err = w.q.Download(host.View(0, 0, count, t), products.View(0, 0, count, t)); err == nil {
-				self, root, far := part.Values(w.r.kernel), 0.0, make([]float64, count)
-				w.r.setFar(far, &part, 0)
+				value, root, ratios := points.Values(w.r.kernel), 0.0, make([]float64, count)
+				w.r.setRatios(ratios, &points, 0)
 				for i := range count {
 					if i == 0 || !w.r.constant {
-						root = w.r.root(self(i, i), part, i)
+						root = w.r.root(value(i, i), points, i)
 					}
 					weight := 1.0
 					if weights != nil {
 						weight = weights[from+i]
 					}
-					relative := near
-					if far[i] > 1 {
-						relative = w.r.relative(far[i])
+					relative := nearError
+					if ratios[i] > 1 {
+						relative = w.r.relative(ratios[i])
 					}
 					w.add(relative, root, y.Row(from+i), block.Row(i), weight)
 				}
@@ -271,7 +271,7 @@ func (w *primalRounded) pass(ctx context.Context) error {
 			}
 			blocks++
 			w.roundings = max(w.roundings, min(rows, w.n)+blocks)
-			placed.Free()
+			devicePoints.Free()
 			if err != nil {
 				return err
 			}
@@ -291,18 +291,18 @@ func (w *primalRounded) add(relative, root float64, y, v []float64, weight float
 	w.n++
 	w.mass += weight
 	w.mean += weight * root
-	w.off += weight * root * relative
+	w.meanError += weight * root * relative
 	for c := range w.targets {
 		t, b := &w.targets[c], w.f.Intercept[c]
 		r := y[c] - v[c] - b
-		// off bounds the rounding errors of y − φᵀβ − b and of the product with the weight.
-		off := up(rounding*root*w.size[c] + unit*(4*(math.Abs(y[c])+math.Abs(b))+2*math.Abs(r)))
+		// rowError bounds the rounding errors of y − φᵀβ − b and of the product with the weight.
+		rowError := up(rounding*root*w.size[c] + unit*(4*(math.Abs(y[c])+math.Abs(b))+2*math.Abs(r)))
 		v[c] = weight * r
 		t.sum.add(v[c], 0)
-		t.reach += math.Abs(v[c]) * root
-		t.off += math.Abs(v[c]) * root * relative
-		t.slack += weight * off
-		t.square += weight * off * off
+		t.absSum += math.Abs(v[c]) * root
+		t.absError += math.Abs(v[c]) * root * relative
+		t.slack += weight * rowError
+		t.square += weight * rowError * rowError
 	}
 	v[len(w.targets)] = weight
 }
@@ -311,11 +311,12 @@ func (w *primalRounded) add(relative, root float64, y, v []float64, weight float
 // penalty is Pβ/λ.
 func (w *primalRounded) bound(floor float64, penalty backend.Host[float64]) *ErrorBound {
 	m, t := w.f.Alpha.Rows, w.f.Alpha.Cols
-	// above returns an upper bound on the exact sum of n nonnegative numbers, for the float64 sum v.
-	above := func(v float64) float64 { return up(v * (1 + float64(w.n)*0x1p-50)) }
+	// upperSum returns an upper bound on the exact sum of n nonnegative numbers, for the float64
+	// sum v.
+	upperSum := func(v float64) float64 { return up(v * (1 + float64(w.n)*0x1p-50)) }
 	rounding, mass := gamma(w.roundings+9), w.mass*(1-float64(w.n)*0x1p-50)*(1-0x1p-50)
-	mean := up(above(w.mean) / mass)
-	meanOff := up(((above(w.off)+rounding*above(w.mean))/mass + gamma(w.n+1)*mean) * (1 + 0x1p-20))
+	mean := up(upperSum(w.mean) / mass)
+	meanError := up(((upperSum(w.meanError)+rounding*upperSum(w.mean))/mass + gamma(w.n+1)*mean) * (1 + 0x1p-20))
 	b := &ErrorBound{Intercept: w.Intercept, Rounded: true, Targets: make([]TargetBound, t), Root: w.root}
 	if w.Intercept {
 		b.Square = up(mean * mean)
@@ -323,28 +324,28 @@ func (w *primalRounded) bound(floor float64, penalty backend.Host[float64]) *Err
 	for c := range b.Targets {
 		p, target := &w.targets[c], &b.Targets[c]
 		lambda := w.lambda(c)
-		weighted, weightedOff := p.sum.ball().Rounded()
-		low, wide := least(lambda), up(math.Abs(lambda.Lo)+lambda.Radius)
-		reach := up((above(p.off) + rounding*above(p.reach)) * (1 + 0x1p-20))
+		weighted, weightedError := p.sum.ball().Rounded()
+		low, lambdaError := lowerBound(lambda), up(math.Abs(lambda.Lo)+lambda.Radius)
+		relativeError := up((upperSum(p.absError) + rounding*upperSum(p.absSum)) * (1 + 0x1p-20))
 		if w.Intercept {
-			reach = up(reach + math.Abs(weighted)*meanOff + weightedOff*mean)
+			relativeError = up(relativeError + math.Abs(weighted)*meanError + weightedError*mean)
 		}
 		if w.Centers {
-			reach = up(reach + (lambda.Hi+wide)*(w.r.relative(1)+gamma(m+9))*w.size[c])
+			relativeError = up(relativeError + (lambda.Hi+lambdaError)*(w.r.relative(1)+gamma(m+9))*w.size[c])
 		}
 		gradient := up(math.Sqrt(total(m, func(j int) float64 {
 			g, centered, penal := w.sums.Row(j)[c], 0.0, lambda.Hi*penalty.Row(j)[c]
 			if w.Intercept {
 				centered = weighted * (w.sums.Row(j)[t] / w.mass)
 			}
-			h := up(math.Abs(g-centered-penal) + w.r.roots[j]*reach + wide*math.Abs(penalty.Row(j)[c]) +
+			h := up(math.Abs(g-centered-penal) + w.r.roots[j]*relativeError + lambdaError*math.Abs(penalty.Row(j)[c]) +
 				8*unit*(math.Abs(g)+math.Abs(centered)+math.Abs(penal)))
 			return up(h * h)
 		})))
-		w.set(target, low, floor, math.Sqrt(above(p.square)), gradient)
+		w.set(target, low, floor, math.Sqrt(upperSum(p.square)), gradient)
 		target.Size = w.size[c]
 		if w.Intercept {
-			target.Mean = up((math.Abs(weighted) + weightedOff + above(p.slack)) / mass)
+			target.Mean = up((math.Abs(weighted) + weightedError + upperSum(p.slack)) / mass)
 		}
 	}
 	return b
@@ -352,14 +353,14 @@ func (w *primalRounded) bound(floor float64, penalty backend.Host[float64]) *Err
 
 // set sets N and the bound on the error of β from bounds on ‖W^½(r − r̂)‖ and on ‖h‖. low is a lower bound on λ.
 func (w *primalRounded) set(target *TargetBound, low, floor, residual, gradient float64) {
-	least := math.Sqrt(low*floor) * (1 - 0x1p-50)
-	n := up(residual + 2*gradient/least)
+	minRoot := math.Sqrt(low*floor) * (1 - 0x1p-50)
+	n := up(residual + 2*gradient/minRoot)
 	scale := low
 	if w.r.waves { // P^−½φ(x) has the norm √(D/λ)
 		scale = low / float64(w.r.points.Rows) * (1 - 0x1p-50)
 	}
 	target.Norm = up(n / (math.Sqrt(scale) * (1 - 0x1p-50)))
-	target.Alpha = finite(up(n / (2 * least)))
+	target.Alpha = finite(up(n / (2 * minRoot)))
 }
 
 // bySums returns a bound for the solution of the normal equations Hβ = z. It uses the sums H and z,
@@ -403,17 +404,17 @@ func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 			}
 		}
 	}
-	far := make([]float64, 2)
-	r.setFar(far, &corners, 0)
-	relative := up(r.relative(max(far[0], far[1])*(1+0x1p-20)) + gamma(4))
+	ratios := make([]float64, 2)
+	r.setRatios(ratios, &corners, 0)
+	relative := up(r.relative(max(ratios[0], ratios[1])*(1+0x1p-20)) + gamma(4))
 	root := 1.0
 	if !r.waves {
 		root = r.root(corners.Values(r.kernel)(0, 0), corners, 0)
 	}
 	mass := sums.Mass * (1 + float64(sums.N)*0x1p-50)
-	off := up(relative * root * math.Sqrt(mass)) // e_a/ρ_a for every a
-	reach := up(math.Sqrt(total(m, func(j int) float64 { return sums.Roots[j] * sums.Roots[j] })) * (1 + 2*c))
-	spread := up(off * sums.Scale * math.Sqrt(total(m, func(j int) float64 { return r.roots[j] * r.roots[j] })))
+	columnError := up(relative * root * math.Sqrt(mass)) // e_a/ρ_a for every a
+	rootsNorm := up(math.Sqrt(total(m, func(j int) float64 { return sums.Roots[j] * sums.Roots[j] })) * (1 + 2*c))
+	spread := up(columnError * sums.Scale * math.Sqrt(total(m, func(j int) float64 { return r.roots[j] * r.roots[j] })))
 	b := &ErrorBound{Intercept: w.Intercept, Rounded: true, Targets: make([]TargetBound, f.Alpha.Cols), Root: root}
 	if w.Intercept {
 		b.Square = up(root * root)
@@ -421,20 +422,20 @@ func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 	for t := range b.Targets {
 		target, sum, lambda := &b.Targets[t], &sums.Targets[t], w.lambda(t)
 		size := func(j int) float64 { return f.Alpha.Row(j)[t] * f.Alpha.Row(j)[t] }
-		along := up(sum.Along * (1 + 2*c) * (1 + float64(m)*0x1p-50))
-		all := up(math.Sqrt(sum.Square*(1+2*c)) + along)
-		effect := up(off * w.size[t]) // B of the formula above
-		other := Sub(Mul(Mul(lambda, Exact(sums.Scale)), Exact(sums.Scale)), Exact(sums.Lambda)).Magnitude()
-		gradient := up(sum.Left*(1+float64(m)*0x1p-50) + c*reach*all + twice*(spread*(all+effect)+reach*effect) +
-			gamma(m+8)*sum.Diagonal*(1+float64(m)*0x1p-50) + other*math.Sqrt(total(m, size))/sums.Scale)
+		fitNorm := up(sum.Along * (1 + 2*c) * (1 + float64(m)*0x1p-50))
+		totalNorm := up(math.Sqrt(sum.Square*(1+2*c)) + fitNorm)
+		effect := up(columnError * w.size[t]) // B of the formula above
+		lambdaError := Sub(Mul(Mul(lambda, Exact(sums.Scale)), Exact(sums.Scale)), Exact(sums.Lambda)).Magnitude()
+		gradient := up(sum.Left*(1+float64(m)*0x1p-50) + c*rootsNorm*totalNorm + twice*(spread*(totalNorm+effect)+rootsNorm*effect) +
+			gamma(m+8)*sum.Diagonal*(1+float64(m)*0x1p-50) + lambdaError*math.Sqrt(total(m, size))/sums.Scale)
 		if w.Centers {
-			gradient = up(gradient + relative*reach*along)
+			gradient = up(gradient + relative*rootsNorm*fitNorm)
 		}
-		w.set(target, least(lambda), floor, 0, up(gradient/sums.Scale))
+		w.set(target, lowerBound(lambda), floor, 0, up(gradient/sums.Scale))
 		target.Size = w.size[t]
 		if w.Intercept {
-			below := math.Sqrt(sums.Mass * (1 - float64(sums.N)*0x1p-50))
-			target.Mean = up(up(2*c*all+effect)/below + 8*unit*(math.Abs(sum.Offset)+math.Abs(f.Intercept[t])))
+			minRootMass := math.Sqrt(sums.Mass * (1 - float64(sums.N)*0x1p-50))
+			target.Mean = up(up(2*c*totalNorm+effect)/minRootMass + 8*unit*(math.Abs(sum.Offset)+math.Abs(f.Intercept[t])))
 		}
 	}
 	return b

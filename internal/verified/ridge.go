@@ -28,9 +28,9 @@ type Expansion struct {
 	Features func() func(j int, x []float64) Ball
 }
 
-// features returns a function phi with the values φ_j(x), and a function self with the values k(x, x),
-// or 0 if f.Features is set.
-func (f *Expansion) features() (phi func(j int, x []float64) Ball, self func(x []float64) Ball) {
+// features returns a function phi with the values φ_j(x), and a function diag with the values k(x,
+// x), or 0 if f.Features is set.
+func (f *Expansion) features() (phi func(j int, x []float64) Ball, diag func(x []float64) Ball) {
 	if f.Features != nil {
 		return f.Features(), func([]float64) Ball { return Ball{} }
 	}
@@ -38,18 +38,18 @@ func (f *Expansion) features() (phi func(j int, x []float64) Ball, self func(x [
 	return func(j int, x []float64) Ball { return k.Eval(f.Points.Row(j), x) }, func(x []float64) Ball { return k.Eval(x, x) }
 }
 
-// Eval calls visit once for each row of x. values holds f(x) for each target, and self is k(x, x).
+// Eval calls visit once for each row of x. values holds f(x) for each target, and diag is k(x, x).
 // Eval makes concurrent calls of visit for different rows, and overwrites values after the call. If
-// keep is not nil, Eval first calls it with each φ_j(x) of the row. Once ctx is done, Eval returns
+// store is not nil, Eval first calls it with each φ_j(x) of the row. Once ctx is done, Eval returns
 // context.Cause(ctx).
-func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func(row, j int, k Ball), visit func(row int, values []Ball, self Ball)) error {
+func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], store func(row, j int, k Ball), visit func(row int, values []Ball, diag Ball)) error {
 	var next atomic.Int64
-	var all sync.WaitGroup
+	var group sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), x.Rows) {
-		all.Add(1)
+		group.Add(1)
 		go func() {
-			defer all.Done()
-			phi, self := f.features()
+			defer group.Done()
+			phi, diag := f.features()
 			values, sums, radii := make([]Ball, f.Alpha.Cols), make([]sum, f.Alpha.Cols), make([]float64, f.Alpha.Cols)
 			for ctx.Err() == nil {
 				i := int(next.Add(1) - 1)
@@ -61,8 +61,8 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 				clear(radii)
 				for j := range f.Alpha.Rows {
 					v := phi(j, row)
-					if keep != nil {
-						keep(i, j, v)
+					if store != nil {
+						store(i, j, v)
 					}
 					for c, a := range f.Alpha.Row(j) {
 						sums[c].product(v.Hi, a, v.Lo*a)
@@ -72,11 +72,11 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], keep func
 				for c := range values {
 					values[c] = Add(sums[c].ball().plus(radii[c]*(1+float64(f.Alpha.Rows)*0x1p-50)), Exact(f.Intercept[c]))
 				}
-				visit(i, values, self(row))
+				visit(i, values, diag(row))
 			}
 		}()
 	}
-	all.Wait()
+	group.Wait()
 	return context.Cause(ctx)
 }
 
@@ -199,28 +199,28 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	center := b.center(n)
 	r := residuals{equations: make([][]Ball, n), sums: make([]Ball, t), diagonal: make([]Ball, n)}
 	var gram backend.Host[float64]
-	var keep func(i, j int, k Ball)
+	var store func(i, j int, k Ball)
 	rows := newRowSizes(n, b.Plain)
 	gramErrors := make([]float64, n) // the largest error of an element of gram, for each row
 	if s.Solve != nil {
 		gram = backend.NewHost[float64](n, n)
-		keep = func(i, j int, k Ball) {
-			value, off := k.Rounded()
+		store = func(i, j int, k Ball) {
+			value, bound := k.Rounded()
 			gram.Row(i)[j] = value
-			gramErrors[i] = max(gramErrors[i], off)
+			gramErrors[i] = max(gramErrors[i], bound)
 			rows.add(i, k)
 		}
 	} else if b.Plain {
-		keep = func(i, _ int, k Ball) { rows.add(i, k) }
+		store = func(i, _ int, k Ball) { rows.add(i, k) }
 	}
 	roots, means := make([]float64, n), make([]float64, n)
-	err := f.with(center).Eval(ctx, f.Points, keep, func(i int, values []Ball, self Ball) {
+	err := f.withTargets(center).Eval(ctx, f.Points, store, func(i int, values []Ball, diag Ball) {
 		r.diagonal[i] = Div(Exact(s.Lambda), Exact(b.weight(i)))
 		r.equations[i] = make([]Ball, t)
 		for c := range t {
 			r.equations[i][c] = Sub(Exact(s.Y.Row(i)[c]), Add(values[c], Mul(r.diagonal[i], Exact(f.Alpha.Row(i)[c]))))
 		}
-		roots[i] = Sqrt(self).Magnitude()
+		roots[i] = Sqrt(diag).Magnitude()
 		if b.Plain {
 			roots[i] = rows.norm(i)
 		} else if s.Intercept {
@@ -258,12 +258,12 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 			size = up(math.Sqrt(total(n, func(i int) float64 { return up(b.Correction.Row(i)[c] * b.Correction.Row(i)[c]) })))
 		}
 		if b.Plain {
-			// ones bounds ‖A1‖ by the row sums of |A|.
-			ones := up(math.Sqrt(total(n, func(i int) float64 {
+			// onesNorm bounds ‖A1‖ by the row sums of |A|.
+			onesNorm := up(math.Sqrt(total(n, func(i int) float64 {
 				v := up(rows.sums[i] + r.diagonal[i].Magnitude())
 				return up(v * v)
 			})))
-			s.plain(target, n, up(r.norm(c)*(1+float64(n)*0x1p-50)), r.sums[c].Magnitude(), ones)
+			s.setIndefinite(target, n, up(r.norm(c)*(1+float64(n)*0x1p-50)), r.sums[c].Magnitude(), onesNorm)
 			target.Power, target.Alpha = size, finite(up(target.Norm+size))
 			continue
 		}
@@ -279,19 +279,19 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 			target.Rho = up(b.Kappa * r.sums[c].Magnitude())
 			target.Mean = Div(mean, b.mass(n)).Magnitude()
 		}
-		target.Alpha = finite(up(up(target.Norm+target.Rho)/s.leastRoot(n, s.Lambda) + size))
+		target.Alpha = finite(up(up(target.Norm+target.Rho)/s.minRoot(n, s.Lambda) + size))
 	}
 	return b, nil
 }
 
-// plain sets the bounds of target for a kernel that is not known to be positive semidefinite, given
-// ‖r‖ ≤ r, |ρ| ≤ rho and ‖A1‖ ≤ ones.
-func (s *System) plain(target *TargetBound, n int, r, rho, ones float64) {
+// setIndefinite sets the bounds of target for a kernel that is not known to be positive
+// semidefinite, given ‖r‖ ≤ r, |ρ| ≤ rho and ‖A1‖ ≤ onesNorm.
+func (s *System) setIndefinite(target *TargetBound, n int, r, rho, onesNorm float64) {
 	target.Norm = up(r / s.Floor)
 	if s.Intercept {
 		m := float64(n)
-		target.Norm = up(up((r+rho*ones/m)/s.Floor) + rho/math.Sqrt(m))
-		target.Mean = up((math.Sqrt(m)*r + ones*target.Norm) / m)
+		target.Norm = up(up((r+rho*onesNorm/m)/s.Floor) + rho/math.Sqrt(m))
+		target.Mean = up((math.Sqrt(m)*r + onesNorm*target.Norm) / m)
 	}
 }
 
@@ -317,8 +317,8 @@ func (s rowSizes) add(i int, k Ball) {
 // norm returns an upper bound on ‖k_x‖ for row i.
 func (s rowSizes) norm(i int) float64 { return up(math.Sqrt(s.squares[i])) }
 
-// leastRoot returns a lower bound on the diagonal elements of D^½ for λ = lambda.
-func (s *System) leastRoot(n int, lambda float64) float64 {
+// minRoot returns a lower bound on the diagonal elements of D^½ for λ = lambda.
+func (s *System) minRoot(n int, lambda float64) float64 {
 	root := math.Inf(1)
 	for i := range n {
 		w := 1.0
@@ -366,29 +366,29 @@ func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, resid
 		b.Root = max(b.Root, root)
 	}
 	mass := b.mass(n)
-	least := (mass.Hi - mass.Radius) * (1 - 0x1p-50)
+	minMass := (mass.Hi - mass.Radius) * (1 - 0x1p-50)
 	if s.Intercept {
 		b.Kappa = s.kappa(r.roots, func(i int) float64 { return up(largestLambda / b.weight(i)) })
-		mean := up(total(n, func(i int) float64 { return up(b.weight(i) * r.roots[i]) }) / least)
+		mean := up(total(n, func(i int) float64 { return up(b.weight(i) * r.roots[i]) }) / minMass)
 		b.Square = up(mean * mean) // ‖φ̄‖ = ‖Φw‖ ≤ Σ w_i ‖φ(x_i)‖
 	}
 	relative := up(r.relative(1) + gamma(max(s.Roundings, 1)*n+33))
 	for c := range b.Targets {
 		target := &b.Targets[c]
-		at := func(i int) float64 { return math.Abs(alpha.Row(i)[c]) }
-		sum := total(n, at)
-		target.Size = total(n, func(i int) float64 { return up(r.roots[i] * at(i)) })
+		absAlpha := func(i int) float64 { return math.Abs(alpha.Row(i)[c]) }
+		sum := total(n, absAlpha)
+		target.Size = total(n, func(i int) float64 { return up(r.roots[i] * absAlpha(i)) })
 		largest := 0.0
 		for i := range n {
 			largest = max(largest, math.Abs(s.Y.Row(i)[c]))
 		}
 		largest = 3*largest + 2*math.Abs(intercept[c])
-		off := func(i int) float64 {
-			return up(relative*r.roots[i]*target.Size + 16*unit*(largest+lambda(c)/b.weight(i)*at(i)))
+		rowError := func(i int) float64 {
+			return up(relative*r.roots[i]*target.Size + 16*unit*(largest+lambda(c)/b.weight(i)*absAlpha(i)))
 		}
-		left := func(i int) float64 { return up(math.Abs(residuals.Row(i)[c]) + off(i)) }
+		maxResidual := func(i int) float64 { return up(math.Abs(residuals.Row(i)[c]) + rowError(i)) }
 		target.Norm = up(math.Sqrt(total(n, func(i int) float64 {
-			v := left(i)
+			v := maxResidual(i)
 			return up(v * v / lambda(c) * b.weight(i))
 		})))
 		if s.Intercept {
@@ -399,11 +399,11 @@ func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, resid
 			}
 			target.Rho = up(b.Kappa * up(math.Abs(signed)+gamma(n)*sum))
 			slack := total(n, func(i int) float64 {
-				return up(b.weight(i) * (off(i) + gamma(n+1)*math.Abs(residuals.Row(i)[c])))
+				return up(b.weight(i) * (rowError(i) + gamma(n+1)*math.Abs(residuals.Row(i)[c])))
 			})
-			target.Mean = up(up(math.Abs(weighted)+slack) / least)
+			target.Mean = up(up(math.Abs(weighted)+slack) / minMass)
 		}
-		target.Alpha = finite(up(up(target.Norm+target.Rho) / s.leastRoot(n, lambda(c))))
+		target.Alpha = finite(up(up(target.Norm+target.Rho) / s.minRoot(n, lambda(c))))
 	}
 	return b
 }
@@ -414,13 +414,13 @@ func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, resid
 // prediction, ForDevice removes the correction. Predictions then take less time.
 func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 	b.Rounded = true
-	n, keep := len(r.roots), false
+	n, keepCorrection := len(r.roots), false
 	for c := range b.Targets {
 		t := &b.Targets[c]
 		t.Size = total(n, func(i int) float64 { return up(r.roots[i] * math.Abs(f.Alpha.Row(i)[c])) })
-		keep = keep || !(b.Root*t.Power+math.Abs(t.Shift) <= (r.relative(1)+gamma(n/8+9))*b.Root*t.Size/8)
+		keepCorrection = keepCorrection || !(b.Root*t.Power+math.Abs(t.Shift) <= (r.relative(1)+gamma(n/8+9))*b.Root*t.Size/8)
 	}
-	if !keep {
+	if !keepCorrection {
 		b.Correction = backend.Host[float64]{}
 		return
 	}
@@ -451,12 +451,12 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums bac
 	if _, ok := markov.Of(r.kernel); ok && x.Cols == 1 && markov.Pays(n, math.MaxInt) {
 		roundings = max(roundings, (n+9)*markov.Roundings) // package markov may have computed the sums, with more roundings
 	}
-	near, sum, square := r.relative(1), gamma(roundings), up(math.Sqrt(b.Square))
+	nearError, sum, square := r.relative(1), gamma(roundings), up(math.Sqrt(b.Square))
 	// fix sets dst to the terms of the bounds that depend only on ε and √k(x, x).
 	fix := func(dst []float64, relative, root float64) {
-		reach := root
+		distance := root
 		if b.Intercept {
-			reach = up(root + square)
+			distance = up(root + square)
 		}
 		for c := range b.Targets {
 			t := &b.Targets[c]
@@ -466,7 +466,7 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums bac
 			} else {
 				effect = up(root*t.Power + math.Abs(t.Shift))
 			}
-			dst[c] = effect + b.left(c, root, reach) + ((relative+sum*(1+relative))*root*t.Size + sum*size)
+			dst[c] = effect + b.remainingError(c, root, distance) + ((relative+sum*(1+relative))*root*t.Size + sum*size)
 		}
 	}
 	run.Parallel(sums.Rows, func(first, last int) {
@@ -474,15 +474,15 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums bac
 		root, relative := math.NaN(), math.NaN() // √k(x, x) and ε of the preceding row
 		for ; first < last; first += len(block) {
 			block = block[:min(len(block), last-first)]
-			r.setFar(block, &x, first)
-			for k, far := range block {
+			r.setRatios(block, &x, first)
+			for k, ratio := range block {
 				i := first + k
-				newRoot, newRelative := root, near
+				newRoot, newRelative := root, nearError
 				if !r.constant || root != root {
 					newRoot = r.root(value(i, i), x, i)
 				}
-				if far > 1 {
-					newRelative = r.relative(far)
+				if ratio > 1 {
+					newRelative = r.relative(ratio)
 				}
 				if newRoot != root || newRelative != relative {
 					root, relative = newRoot, newRelative
@@ -532,15 +532,15 @@ type residuals struct {
 const corrections = 3
 
 // correct computes b.Correction, and replaces r by the residuals of the corrected solution. Each
-// element of gram differs from the exact kernel value by at most off.
-func (b *ErrorBound) correct(s *System, r *residuals, gram backend.Host[float64], off float64) error {
+// element of gram differs from the exact kernel value by at most gramError.
+func (b *ErrorBound) correct(s *System, r *residuals, gram backend.Host[float64], gramError float64) error {
 	n, t := gram.Rows, len(b.Targets)
-	first, left := *r, *r
+	first, current := *r, *r
 	sizes := slices.Repeat([]float64{math.Inf(1)}, t)
 	for range corrections {
 		rhs := backend.NewHost[float64](n, t+1)
 		for i := range n {
-			for c, v := range left.equations[i] {
+			for c, v := range current.equations[i] {
 				rhs.Row(i)[c] = v.Hi
 			}
 			rhs.Row(i)[t] = 1
@@ -559,7 +559,7 @@ func (b *ErrorBound) correct(s *System, r *residuals, gram backend.Host[float64]
 				for i := range n {
 					step += rhs.Row(i)[c]
 				}
-				step = (step - left.sums[c].Hi) / ones
+				step = (step - current.sums[c].Hi) / ones
 				targets[c].Shift += step
 			}
 			for i := range n {
@@ -569,17 +569,17 @@ func (b *ErrorBound) correct(s *System, r *residuals, gram backend.Host[float64]
 				}
 			}
 		}
-		left = first.minus(z, targets, s.Intercept, gram, off)
-		better := false
+		current = first.minus(z, targets, s.Intercept, gram, gramError)
+		improved := false
 		for c := range t {
-			size := left.norm(c)
-			better = better || size < sizes[c]/2
+			size := current.norm(c)
+			improved = improved || size < sizes[c]/2
 			sizes[c] = min(sizes[c], size)
 		}
-		if !better {
+		if !improved {
 			break
 		}
-		*r, b.Correction, b.Targets = left, z, targets
+		*r, b.Correction, b.Targets = current, z, targets
 	}
 	return nil
 }
@@ -593,23 +593,23 @@ func (r *residuals) norm(c int) float64 {
 
 // minus returns the residuals after the correction by z and by the Shift of each target. It sets
 // the Power of each target.
-func (r *residuals) minus(z backend.Host[float64], targets []TargetBound, intercept bool, gram backend.Host[float64], off float64) residuals {
+func (r *residuals) minus(z backend.Host[float64], targets []TargetBound, intercept bool, gram backend.Host[float64], gramError float64) residuals {
 	n := z.Rows
-	left := residuals{make([][]Ball, n), slices.Clone(r.sums), r.diagonal}
+	updated := residuals{make([][]Ball, n), slices.Clone(r.sums), r.diagonal}
 	for i := range n {
-		left.equations[i] = slices.Clone(r.equations[i])
+		updated.equations[i] = slices.Clone(r.equations[i])
 	}
 	for c := range targets {
-		var all sum
+		var zSum sum
 		for i := range n {
-			all.add(z.Row(i)[c], 0)
+			zSum.add(z.Row(i)[c], 0)
 		}
 		if intercept {
-			left.sums[c] = Sub(r.sums[c], all.ball())
+			updated.sums[c] = Sub(r.sums[c], zSum.ball())
 		}
-		largest := up(all.size * (1 + float64(n)*0x1p-50))
+		largest := up(zSum.size * (1 + float64(n)*0x1p-50))
 		quadratic := make([]float64, n)
-		for i, row := range left.equations {
+		for i, row := range updated.equations {
 			// A float64 sum of n products has an error of at most γ_n Σ|k||z| (Higham 2002, equation 3.5).
 			k, size := 0.0, 0.0
 			for j, v := range gram.Row(i) {
@@ -617,25 +617,25 @@ func (r *residuals) minus(z backend.Host[float64], targets []TargetBound, interc
 				k += p
 				size += math.Abs(p)
 			}
-			product := Ball{Hi: k, Radius: up(float64(n+2)*0x1p-52*size + off*largest + float64(n)*underflow)}
+			product := Ball{Hi: k, Radius: up(float64(n+2)*0x1p-52*size + gramError*largest + float64(n)*underflow)}
 			row[c] = Sub(row[c], Add(product, Add(Mul(r.diagonal[i], Exact(z.Row(i)[c])), Exact(targets[c].Shift))))
 			quadratic[i] = up(math.Abs(z.Row(i)[c]) * product.Magnitude())
 		}
 		// Bound zᵀKz by Σ|z_i||(Kz)_i|.
 		targets[c].Power = up(math.Sqrt(total(n, func(i int) float64 { return quadratic[i] })))
 	}
-	return left
+	return updated
 }
 
 // Uniform returns a bound on the error of f(x) for target c and all x with k(x, x) ≤ square, or with
 // ‖k_x‖² ≤ square if b.Plain is set.
 func (b *ErrorBound) Uniform(c int, square float64) float64 {
 	root := up(math.Sqrt(square))
-	reach := root
+	distance := root
 	if b.Intercept && !b.Plain {
-		reach = up(root + math.Sqrt(b.Square))
+		distance = up(root + math.Sqrt(b.Square))
 	}
-	return finite(up(up(root*b.Targets[c].Power+math.Abs(b.Targets[c].Shift)) + b.left(c, root, reach)))
+	return finite(up(up(root*b.Targets[c].Power+math.Abs(b.Targets[c].Shift)) + b.remainingError(c, root, distance)))
 }
 
 // Rounding bounds the rounding errors of a float64 prediction by a device for target c, at each
@@ -648,14 +648,14 @@ func (b *ErrorBound) Rounding(c int, r *Roundoff) float64 {
 	return up((r.relative(1) + gamma(len(r.roots)+9)) * b.Root * b.Targets[c].Size)
 }
 
-// left returns a bound on the error of f(x) that remains after the correction, for target c and
-// every x with √k(x,x) ≤ root and ‖φ(x) − φ̄‖ ≤ reach.
-func (b *ErrorBound) left(c int, root, reach float64) float64 {
+// remainingError returns a bound on the error of f(x) that remains after the correction, for target
+// c and every x with √k(x,x) ≤ root and ‖φ(x) − φ̄‖ ≤ distance.
+func (b *ErrorBound) remainingError(c int, root, distance float64) float64 {
 	t := &b.Targets[c]
 	if b.Plain {
 		return up(t.Norm*root + t.Mean)
 	}
-	return up(t.Norm/2*reach + t.Mean + t.Rho*(root+b.Kappa))
+	return up(t.Norm/2*distance + t.Mean + t.Rho*(root+b.Kappa))
 }
 
 // finite returns bound, or +Inf if bound is NaN.
@@ -666,9 +666,9 @@ func finite(bound float64) float64 {
 	return bound
 }
 
-// with returns f with additional targets, whose coefficients are w and the columns of z. A nil w
-// and an empty z add no target.
-func (f *Expansion) with(w []float64, z ...backend.Host[float64]) *Expansion {
+// withTargets returns f with additional targets, whose coefficients are w and the columns of z. A
+// nil w and an empty z add no target.
+func (f *Expansion) withTargets(w []float64, z ...backend.Host[float64]) *Expansion {
 	columns := slices.Clone(z)
 	if w != nil {
 		columns = append([]backend.Host[float64]{{Rows: len(w), Cols: 1, Stride: 1, Data: w}}, columns...)
@@ -690,7 +690,7 @@ func (f *Expansion) with(w []float64, z ...backend.Host[float64]) *Expansion {
 
 // Corrected returns f with an additional target for each target of f: the correction of b.
 func (f *Expansion) Corrected(b *ErrorBound) *Expansion {
-	g := f.with(nil, b.Correction)
+	g := f.withTargets(nil, b.Correction)
 	for c := range len(g.Intercept) - len(f.Intercept) {
 		g.Intercept[len(f.Intercept)+c] = b.Targets[c].Shift
 	}
@@ -703,21 +703,22 @@ func (b *ErrorBound) Predict(ctx context.Context, f *Expansion, x backend.Host[f
 	t := f.Alpha.Cols
 	values, bounds = backend.NewHost[float64](x.Rows, t), backend.NewHost[float64](x.Rows, t)
 	rows := newRowSizes(x.Rows, b.Plain)
-	err = f.with(b.center(f.Alpha.Rows), b.Correction).Eval(ctx, x, func(i, _ int, k Ball) { rows.add(i, k) }, func(i int, v []Ball, self Ball) {
-		root := Sqrt(self).Magnitude()
+	err = f.withTargets(b.center(f.Alpha.Rows), b.Correction).Eval(ctx, x, func(i, _ int, k Ball) { rows.add(i, k) }, func(i int, v []Ball, diag Ball) {
+		root := Sqrt(diag).Magnitude()
 		if b.Plain {
 			root = rows.norm(i)
 		}
-		reach, corrections := root, v[t:]
+		distance, corrections := root, v[t:]
 		if b.Intercept && !b.Plain {
-			// reach bounds ‖φ(x) − φ̄‖. It allows for the difference between the float64 w and the exact w.
+			// distance bounds ‖φ(x) − φ̄‖. It allows for the difference between the float64 w and
+			// the exact w.
 			s := up(root + b.Root)
-			reach = up(math.Sqrt(max(0, up(self.Magnitude()+b.Square+64*0x1p-53*s*s)-2*least(v[t]))))
+			distance = up(math.Sqrt(max(0, up(diag.Magnitude()+b.Square+64*0x1p-53*s*s)-2*lowerBound(v[t]))))
 			corrections = v[t+1:]
 		}
 		for c := range t {
 			value, rounding := v[c].Rounded()
-			bound := up(rounding + b.left(c, root, reach))
+			bound := up(rounding + b.remainingError(c, root, distance))
 			if b.Correction.Data != nil {
 				bound = up(bound + Add(corrections[c], Exact(b.Targets[c].Shift)).Magnitude())
 			}
@@ -727,14 +728,14 @@ func (b *ErrorBound) Predict(ctx context.Context, f *Expansion, x backend.Host[f
 	return values, bounds, err
 }
 
-// least returns a lower bound on the numbers in b.
-func least(b Ball) float64 { return b.Hi - up(math.Abs(b.Hi)*0x1p-50+math.Abs(b.Lo)+b.Radius) }
+// lowerBound returns a lower bound on the numbers in b.
+func lowerBound(b Ball) float64 { return b.Hi - up(math.Abs(b.Hi)*0x1p-50+math.Abs(b.Lo)+b.Radius) }
 
-// total returns an upper bound on Σ_i at(i) for n nonnegative numbers.
-func total(n int, at func(i int) float64) float64 {
+// total returns an upper bound on Σ_i term(i) for n nonnegative numbers.
+func total(n int, term func(i int) float64) float64 {
 	s := 0.0
 	for i := range n {
-		s += at(i)
+		s += term(i)
 	}
 	return up(s * (1 + float64(n)*0x1p-50))
 }

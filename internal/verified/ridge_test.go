@@ -26,11 +26,11 @@ import (
 
 // A system is a kernel ridge problem with all its exact solutions.
 type system struct {
-	name string
-	p    solvers.Problem
-	at   backend.Host[float64] // the points of the compared predictions
-	gram [][]*big.Float        // lower triangle of the matrix k(x_j, x_l)
-	rows [][]*big.Float        // k(x_j, at_i)
+	name       string
+	p          solvers.Problem
+	testPoints backend.Host[float64] // the points of the compared predictions
+	gram       [][]*big.Float        // lower triangle of the matrix k(x_j, x_l)
+	rows       [][]*big.Float        // k(x_j, testPoints_i)
 
 	operators map[solvers.Operator]int // number of compared solutions by each operator
 }
@@ -49,15 +49,15 @@ func index(b bool) int {
 	return 0
 }
 
-// newSystem makes n samples of 3 features. If hard, K is ill-conditioned: a third of the rows
-// differ from other rows at most in the last bit of each element, and the other rows lie close
-// together.
-func newSystem(k kernels.Kernel, n, m, targets int, hard, weights bool) *system {
+// newSystem makes n samples of 3 features. If illConditioned is set, K is ill-conditioned: a third
+// of the rows differ from other rows at most in the last bit of each element, and the other rows
+// lie close together.
+func newSystem(k kernels.Kernel, n, m, targets int, illConditioned, weights bool) *system {
 	random := rand.New(rand.NewPCG(uint64(n), 7))
 	_, histogram := k.(kernels.ChiSquared)
 	draw := func() float64 {
 		v := random.NormFloat64()
-		if hard {
+		if illConditioned {
 			v /= 8
 		}
 		if histogram {
@@ -67,12 +67,12 @@ func newSystem(k kernels.Kernel, n, m, targets int, hard, weights bool) *system 
 	}
 	s := &system{name: k.String(), operators: map[solvers.Operator]int{}}
 	s.p = solvers.Problem{Kernel: k, X: backend.NewHost[float64](n, 3), Y: backend.NewHost[float64](n, targets)}
-	s.at = backend.NewHost[float64](m, 3)
+	s.testPoints = backend.NewHost[float64](m, 3)
 	for i := range n {
 		for j := range 3 {
 			s.p.X.Row(i)[j] = draw()
 		}
-		if hard && i%3 == 2 {
+		if illConditioned && i%3 == 2 {
 			copy(s.p.X.Row(i), s.p.X.Row(i-1))
 			if i%2 == 0 {
 				s.p.X.Row(i)[0] = math.Nextafter(s.p.X.Row(i)[0], 9)
@@ -90,10 +90,10 @@ func newSystem(k kernels.Kernel, n, m, targets int, hard, weights bool) *system 
 	}
 	for i := range m {
 		for j := range 3 {
-			s.at.Row(i)[j] = draw()
+			s.testPoints.Row(i)[j] = draw()
 		}
 		if i%5 == 0 {
-			copy(s.at.Row(i), s.p.X.Row(i%n))
+			copy(s.testPoints.Row(i), s.p.X.Row(i%n))
 		}
 	}
 	program := kernels.Compile(k)
@@ -105,7 +105,7 @@ func newSystem(k kernels.Kernel, n, m, targets int, hard, weights bool) *system 
 	}
 	for i := range m {
 		for j := range n {
-			s.rows[i] = append(s.rows[i], bigKernel(program, s.p.X.Row(j), s.at.Row(i)))
+			s.rows[i] = append(s.rows[i], bigKernel(program, s.p.X.Row(j), s.testPoints.Row(i)))
 		}
 	}
 	return s
@@ -125,14 +125,14 @@ func (s *system) factor(lambda float64) [][]*big.Float {
 	})
 }
 
-// bigFactor returns the Cholesky factor of the matrix whose lower triangle is at(i, j).
-func bigFactor(n int, at func(i, j int) *big.Float) [][]*big.Float {
+// bigFactor returns the Cholesky factor of the matrix whose lower triangle is element(i, j).
+func bigFactor(n int, element func(i, j int) *big.Float) [][]*big.Float {
 	l := make([][]*big.Float, n)
 	product := zero()
 	for i := range n {
 		l[i] = make([]*big.Float, i+1)
 		for j := range i + 1 {
-			v := zero().Set(at(i, j))
+			v := zero().Set(element(i, j))
 			for q := range j {
 				v.Sub(v, product.Mul(l[i][q], l[j][q]))
 			}
@@ -168,10 +168,10 @@ func substitute(l [][]*big.Float, v []*big.Float) []*big.Float {
 // solve returns the exact α, n×t, and b from the Cholesky factor.
 func (s *system) solve(l [][]*big.Float, intercept bool) (alpha [][]*big.Float, b []*big.Float) {
 	n, t := s.p.X.Rows, s.p.Y.Cols
-	column := func(at func(i int) float64) []*big.Float {
+	column := func(element func(i int) float64) []*big.Float {
 		v := make([]*big.Float, n)
 		for i := range v {
-			v[i] = number(at(i))
+			v[i] = number(element(i))
 		}
 		return substitute(l, v)
 	}
@@ -231,12 +231,12 @@ type pessimism struct {
 	ratios      map[int][]float64 // by n: for each solution, the largest bound divided by the largest error
 }
 
-// all returns, in ascending order, the ratios of bounds to errors for all n for which include(n) is
-// true.
-func (p *pessimism) all(include func(n int) bool) (list []float64) {
-	for n, some := range p.ratios {
+// sortedRatios returns, in ascending order, the ratios of bounds to errors for all n for which
+// include(n) is true.
+func (p *pessimism) sortedRatios(include func(n int) bool) (list []float64) {
+	for n, ratios := range p.ratios {
 		if include(n) {
-			list = append(list, some...)
+			list = append(list, ratios...)
 		}
 	}
 	slices.Sort(list)
@@ -244,7 +244,7 @@ func (p *pessimism) all(include func(n int) bool) (list []float64) {
 }
 
 // compare solves s with Mercer and exactly, and checks every bound with and without the correction.
-func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, intercept bool, factor [][]*big.Float, all *[len(ways)]pessimism) {
+func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, intercept bool, factor [][]*big.Float, sums *[len(ways)]pessimism) {
 	ctx := context.Background()
 	p := s.p
 	p.Lambda, p.Intercept = lambda, intercept
@@ -259,13 +259,13 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 	alpha, b := s.solve(factor, intercept)
 	// Also check a second solution, which CG or Mixed computes and which stops early. The bounds
 	// must hold for each operator.
-	way := operators[(p.X.Rows+int(-math.Log10(lambda))/2+len(s.p.Weights)+3*len(b)*index(intercept))%len(operators)]
-	if _, _, bounded := kernels.Bounds(p.Kernel, p.X.Cols); way.Operator == solvers.Fixed16 && !bounded {
-		way.Operator = solvers.Stored32
+	par := operators[(p.X.Rows+int(-math.Log10(lambda))/2+len(s.p.Weights)+3*len(b)*index(intercept))%len(operators)]
+	if _, _, bounded := kernels.Bounds(p.Kernel, p.X.Cols); par.Operator == solvers.Fixed16 && !bounded {
+		par.Operator = solvers.Stored32
 	}
-	early, err := solvers.Solve(ctx, dev, p, way)
+	early, err := solvers.Solve(ctx, dev, p, par)
 	// For an ill-conditioned K the operator that auto selects may be too imprecise: ignore this error.
-	if err != nil && way.Operator == solvers.OperatorAuto && !errors.As(err, new(*solvers.ConvergenceError)) {
+	if err != nil && par.Operator == solvers.OperatorAuto && !errors.As(err, new(*solvers.ConvergenceError)) {
 		t.Fatal(err)
 	}
 	rounded := func(r *solvers.Result) (*verified.ErrorBound, backend.Host[float64], backend.Host[float64]) {
@@ -285,8 +285,8 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 				}
 			}
 		}
-		bound, values := system.Rounded(r.Alpha, r.Intercept, residuals, roundoff), predict(t, dev, f, s.at)
-		values, bounds := bound.Round(f, roundoff, numeric.DensePoints(s.at), values, roundings(dev, f))
+		bound, values := system.Rounded(r.Alpha, r.Intercept, residuals, roundoff), predict(t, dev, f, s.testPoints)
+		values, bounds := bound.Round(f, roundoff, numeric.DensePoints(s.testPoints), values, roundings(dev, f))
 		return bound, values, bounds
 	}
 	proven := func(solve func(r backend.Host[float64]) error) (*verified.ErrorBound, backend.Host[float64], backend.Host[float64]) {
@@ -295,27 +295,27 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 		if err != nil {
 			t.Fatal(err)
 		}
-		values, bounds, err := bound.Predict(ctx, f, s.at)
+		values, bounds, err := bound.Predict(ctx, f, s.testPoints)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return bound, values, bounds
 	}
-	small := func() (*verified.ErrorBound, backend.Host[float64], backend.Host[float64]) {
+	smallFit := func() (*verified.ErrorBound, backend.Host[float64], backend.Host[float64]) {
 		bound, _, _ := proven(func(r backend.Host[float64]) error { return factorAndSolve(p, r) })
 		roundoff := verified.NewRoundoff(p.Kernel, numeric.DensePoints(p.X), true)
 		bound.ForDevice(f, roundoff)
-		both := f.Corrected(bound)
-		values, bounds := bound.Round(f, roundoff, numeric.DensePoints(s.at), predict(t, dev, both, s.at), roundings(dev, both))
+		corrected := f.Corrected(bound)
+		values, bounds := bound.Round(f, roundoff, numeric.DensePoints(s.testPoints), predict(t, dev, corrected, s.testPoints), roundings(dev, corrected))
 		return bound, values, bounds
 	}
 	for i, name := range ways {
-		what := fmt.Sprintf("%s n=%d λ=%g intercept=%t weights=%t %s", s.name, p.X.Rows, lambda, intercept, p.Weights != nil, name)
+		boundName := fmt.Sprintf("%s n=%d λ=%g intercept=%t weights=%t %s", s.name, p.X.Rows, lambda, intercept, p.Weights != nil, name)
 		var bound *verified.ErrorBound
 		var values, bounds backend.Host[float64]
 		switch i {
 		case 0:
-			bound, values, bounds = small()
+			bound, values, bounds = smallFit()
 		case 1:
 			bound, values, bounds = rounded(r)
 		case 2:
@@ -331,41 +331,41 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 			}
 			r = early
 			bound, values, bounds = rounded(r)
-			s.operators[way.Operator]++
+			s.operators[par.Operator]++
 		}
 		for c := range p.Y.Cols {
-			off := zero()
+			squaredError := zero()
 			for i, a := range alpha[c] {
 				e := sub(a, number(r.Alpha.Row(i)[c]))
-				off.Add(off, mul(e, e))
+				squaredError.Add(squaredError, mul(e, e))
 			}
-			if norm, _ := bigSqrt(off).Float64(); !(norm <= bound.Targets[c].Alpha) {
-				t.Errorf("%s, target %d: ‖α − α̂‖ is %g, the bound %g", what, c, norm, bound.Targets[c].Alpha)
+			if norm, _ := bigSqrt(squaredError).Float64(); !(norm <= bound.Targets[c].Alpha) {
+				t.Errorf("%s, target %d: ‖α − α̂‖ is %g, the bound %g", boundName, c, norm, bound.Targets[c].Alpha)
 			}
-			worst, largest, self := 0.0, 0.0, 0.0
-			for i := range s.at.Rows {
+			maxError, largest, maxDiag := 0.0, 0.0, 0.0
+			for i := range s.testPoints.Rows {
 				exact := zero().Set(b[c])
 				for j, k := range s.rows[i] {
 					exact.Add(exact, mul(k, alpha[c][j]))
 				}
 				e, _ := zero().Abs(sub(exact, number(values.Row(i)[c]))).Float64()
 				if !(e <= bounds.Row(i)[c]) {
-					all[i].violations++
-					t.Errorf("%s, target %d: the error at point %d is %g, the bound %g", what, c, i, e, bounds.Row(i)[c])
+					sums[i].violations++
+					t.Errorf("%s, target %d: the error at point %d is %g, the bound %g", boundName, c, i, e, bounds.Row(i)[c])
 				}
-				worst, largest = max(worst, e), max(largest, bounds.Row(i)[c])
-				self = max(self, kernels.Diag(p.Kernel, s.at.Row(i)))
+				maxError, largest = max(maxError, e), max(largest, bounds.Row(i)[c])
+				maxDiag = max(maxDiag, kernels.Diag(p.Kernel, s.testPoints.Row(i)))
 			}
 			// The uniform bound does not include the rounding errors of a prediction.
-			if uniform := bound.Uniform(c, self*(1+1e-12)); !bound.Rounded && !(worst <= uniform+0x1p-52*s.size(values, c)) {
-				t.Errorf("%s, target %d: the error is %g, the uniform bound %g", what, c, worst, uniform)
+			if uniform := bound.Uniform(c, maxDiag*(1+1e-12)); !bound.Rounded && !(maxError <= uniform+0x1p-52*s.size(values, c)) {
+				t.Errorf("%s, target %d: the error is %g, the uniform bound %g", boundName, c, maxError, uniform)
 			}
-			all[i].predictions += s.at.Rows
-			if worst > 0x1p-150 { // smaller errors are rounding errors of the reference solution
-				if all[i].ratios == nil {
-					all[i].ratios = map[int][]float64{}
+			sums[i].predictions += s.testPoints.Rows
+			if maxError > 0x1p-150 { // smaller errors are rounding errors of the reference solution
+				if sums[i].ratios == nil {
+					sums[i].ratios = map[int][]float64{}
 				}
-				all[i].ratios[s.p.X.Rows] = append(all[i].ratios[s.p.X.Rows], largest/worst)
+				sums[i].ratios[s.p.X.Rows] = append(sums[i].ratios[s.p.X.Rows], largest/maxError)
 			}
 		}
 	}
@@ -405,7 +405,7 @@ func roundings(dev backend.Device, f *verified.Expansion) int {
 func onDevice(t *testing.T, dev backend.Device, rows, cols int, in []backend.Host[float64], work func(b backend.Backend[float64], out backend.Matrix[float64], in []backend.Matrix[float64])) backend.Host[float64] {
 	t.Helper()
 	b := dev.F64()
-	var placed []backend.Matrix[float64]
+	var matrices []backend.Matrix[float64]
 	out := backend.NewHost[float64](rows, cols)
 	for _, h := range append([]backend.Host[float64]{out}, in...) {
 		m, err := b.New(h.Rows, h.Cols)
@@ -416,10 +416,10 @@ func onDevice(t *testing.T, dev backend.Device, rows, cols int, in []backend.Hos
 		if err := b.Upload(m, h); err != nil {
 			t.Fatal(err)
 		}
-		placed = append(placed, m)
+		matrices = append(matrices, m)
 	}
-	work(b, placed[0], placed[1:])
-	if err := b.Download(out, placed[0]); err != nil {
+	work(b, matrices[0], matrices[1:])
+	if err := b.Download(out, matrices[0]); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -449,67 +449,67 @@ func TestRidgeBounds(t *testing.T) {
 			t.Run(k.String(), func(t *testing.T) {
 				t.Parallel()
 				var sums [len(ways)]pessimism
-				used := map[solvers.Operator]int{}
+				counts := map[solvers.Operator]int{}
 				for _, n := range n {
-					for _, hard := range []bool{false, true} {
-						tried := required.Some(3, lambdas)
+					for _, illConditioned := range []bool{false, true} {
+						selected := required.Some(3, lambdas)
 						if n == largest { // limit the time of the largest n: one set of samples and two values of λ for each kernel, and only one kernel unless the table is written
-							if hard != (i%2 == 0) || !*writeTable && i != 2 {
+							if illConditioned != (i%2 == 0) || !*writeTable && i != 2 {
 								continue
 							}
-							tried = []float64{lambdas[i%3], lambdas[3+i/2%3]}
+							selected = []float64{lambdas[i%3], lambdas[3+i/2%3]}
 						}
-						s := newSystem(k, n, m, 3, hard, hard)
-						for _, lambda := range tried {
+						s := newSystem(k, n, m, 3, illConditioned, illConditioned)
+						for _, lambda := range selected {
 							factor := s.factor(lambda)
 							for _, intercept := range []bool{false, true} {
 								s.compare(t, dev, lambda, intercept, factor, &sums)
 							}
 						}
 						for o, count := range s.operators {
-							used[o] += count
+							counts[o] += count
 						}
 					}
 				}
 				rows[i] = row{k.String(), sums}
 				_, _, bounded := kernels.Bounds(k, 3)
-				for _, way := range operators {
-					if used[way.Operator] == 0 && (bounded || way.Operator != solvers.Fixed16) {
-						t.Errorf("no solution with %v %s was compared", way.Method, way.Operator)
+				for _, par := range operators {
+					if counts[par.Operator] == 0 && (bounded || par.Operator != solvers.Fixed16) {
+						t.Errorf("no solution with %v %s was compared", par.Method, par.Operator)
 					}
 				}
-				t.Logf("solutions by operator: %v", used)
+				t.Logf("solutions by operator: %v", counts)
 			})
 		}
 	})
-	all := row{kernel: "all"}
-	for j := range all.ways {
-		all.ways[j].ratios = map[int][]float64{}
+	total := row{kernel: "all"}
+	for j := range total.ways {
+		total.ways[j].ratios = map[int][]float64{}
 		for _, r := range rows {
-			all.ways[j].predictions += r.ways[j].predictions
-			all.ways[j].violations += r.ways[j].violations
+			total.ways[j].predictions += r.ways[j].predictions
+			total.ways[j].violations += r.ways[j].violations
 			for n, list := range r.ways[j].ratios {
-				all.ways[j].ratios[n] = append(all.ways[j].ratios[n], list...)
+				total.ways[j].ratios[n] = append(total.ways[j].ratios[n], list...)
 			}
 		}
 	}
 	if *writeTable {
-		if err := write(append(rows, all), n); err != nil {
+		if err := write(append(rows, total), n); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, n := range n {
-		list := all.ways[0].all(func(m int) bool { return m == n })
+		list := total.ways[0].sortedRatios(func(m int) bool { return m == n })
 		t.Logf("%s of %d rows: the median of bound/error is %.3g", ways[0], n, median(list))
 	}
-	if predictions := all.ways[0].predictions; !testing.Short() && predictions < 1e5 {
+	if predictions := total.ways[0].predictions; !testing.Short() && predictions < 1e5 {
 		t.Errorf("%d predictions were compared, fewer than 100,000", predictions)
 	}
 	// With the correction a bound is about as large as the error, because the correction is most of
 	// the error. The bounds of small fits include the rounding errors of a prediction: docs/trust.md
 	// states the limit 200.
-	for j, most := range map[int]float64{0: 200, 2: 2} {
-		if list := all.ways[j].all(anyRows); !(median(list) <= most) {
+	for j, limit := range map[int]float64{0: 200, 2: 2} {
+		if list := total.ways[j].sortedRatios(anyRows); !(median(list) <= limit) {
 			t.Errorf("%s: the median of bound/error is %g", ways[j], median(list))
 		}
 	}
@@ -534,7 +534,7 @@ func write(rows []row, sizes []int) error {
 	rule := strings.Repeat("---:|", 2*len(ways))
 	cells := func(b *strings.Builder, r row, include func(n int) bool) {
 		for j := range r.ways {
-			list := r.ways[j].all(include)
+			list := r.ways[j].sortedRatios(include)
 			fmt.Fprintf(b, " %.2g | %.2g |", median(list), list[len(list)-1])
 		}
 		b.WriteString("\n")
@@ -543,8 +543,8 @@ func write(rows []row, sizes []int) error {
 	byKernel.WriteString("| kernel | predictions | violations | " + head + "|---|---:|---:|" + rule + "\n")
 	for _, r := range rows {
 		violations := 0
-		for _, way := range r.ways {
-			violations += way.violations
+		for _, results := range r.ways {
+			violations += results.violations
 		}
 		fmt.Fprintf(&byKernel, "| `%s` | %d | %d |", r.kernel, r.ways[0].predictions, violations)
 		cells(&byKernel, r, anyRows)

@@ -24,14 +24,14 @@ type Roundoff struct {
 	roots  []float64 // upper bounds on √k(x_j, x_j)
 	// functions holds the kernels whose values are the functions of the expansion: the kernel of
 	// the expansion, the kernels of NewWaves, or no kernel if the functions are coordinates.
-	functions []kernels.Kernel
-	waves     bool // whether NewWaves made the Roundoff
-	constant  bool // whether k(x, x) is the same number for all x
-	stats     []kernels.Stat
-	reach     []float64 // for each of stats, the largest value that measures computes for a point x_j
+	functions   []kernels.Kernel
+	waves       bool // whether NewWaves made the Roundoff
+	constant    bool // whether k(x, x) is the same number for all x
+	stats       []kernels.Stat
+	maxMeasures []float64 // for each of stats, the largest value that measures computes for a point x_j
 
-	mu    sync.Mutex
-	known map[int]float64 // known[key] is ε for points x whose measures are at most 4^key times reach
+	mu     sync.Mutex
+	errors map[int]float64 // known[key] is ε for points x whose measures are at most 4^key times maxMeasures
 }
 
 const (
@@ -52,18 +52,18 @@ func gamma(n int) float64 { return up(float64(n) * unit * (1 + float64(n)*0x1p-5
 // package cpu.
 func NewRoundoff(k kernels.Kernel, points numeric.Points, direct bool) *Roundoff {
 	varies := func(s kernels.Stat) bool { return !s.Kind.TranslationInvariant() }
-	r := &Roundoff{kernel: k, points: points, direct: direct, functions: []kernels.Kernel{k}, known: map[int]float64{}, constant: !slices.ContainsFunc(kernels.Compile(k).Stats, varies)}
+	r := &Roundoff{kernel: k, points: points, direct: direct, functions: []kernels.Kernel{k}, errors: map[int]float64{}, constant: !slices.ContainsFunc(kernels.Compile(k).Stats, varies)}
 	if points.Sparse == nil && points.Rows > 0 {
 		r.origin = points.Dense.Row(0)
 	}
 	r.collect(k)
-	r.reach = make([]float64, len(r.stats))
+	r.maxMeasures = make([]float64, len(r.stats))
 	for s := range r.stats {
-		r.measures(&r.stats[s], &points, 0, points.Rows, func(_ int, m float64) { r.reach[s] = max(r.reach[s], m) })
+		r.measures(&r.stats[s], &points, 0, points.Rows, func(_ int, m float64) { r.maxMeasures[s] = max(r.maxMeasures[s], m) })
 	}
-	for s, reach := range r.reach {
-		if reach == 0 { // all points are equal: any positive number is an upper bound
-			r.reach[s] = 1
+	for s, maxMeasure := range r.maxMeasures {
+		if maxMeasure == 0 { // all points are equal: any positive number is an upper bound
+			r.maxMeasures[s] = 1
 		}
 	}
 	r.roots = points.Diagonal(k)
@@ -98,18 +98,18 @@ func (r *Roundoff) measures(s *kernels.Stat, x *numeric.Points, first, last int,
 	for i := first; i < last; i++ {
 		sum := 0.0
 		for p, v := range x.Stored(i) {
-			off := v
+			centered := v
 			if r.origin != nil {
-				off -= r.origin[p]
+				centered -= r.origin[p]
 			}
 			if s.Kind != kernels.SqDist {
-				sum += math.Abs(v) + math.Abs(off)
+				sum += math.Abs(v) + math.Abs(centered)
 				continue
 			}
 			if s.Scale != nil && r.origin != nil {
-				off *= s.ScaleAt(p)
+				centered *= s.ScaleAt(p)
 			}
-			sum += off * off
+			sum += centered * centered
 		}
 		use(i, sum*raised)
 	}
@@ -131,55 +131,55 @@ func squaredDistance(x, z []float64) float64 {
 	return even + odd
 }
 
-// setFar sets far[i] for each point first+i of x: to the largest ratio of a measure of the point to
-// r.reach over all statistics, but at least to 1.
-func (r *Roundoff) setFar(far []float64, x *numeric.Points, first int) {
-	for i := range far {
-		far[i] = 1
+// setRatios sets ratios[i] for each point first+i of x: to the largest ratio of a measure of the
+// point to r.maxMeasures over all statistics, but at least to 1.
+func (r *Roundoff) setRatios(ratios []float64, x *numeric.Points, first int) {
+	for i := range ratios {
+		ratios[i] = 1
 	}
 	for s := range r.stats {
-		reach := r.reach[s]
+		maxMeasure := r.maxMeasures[s]
 		if s := &r.stats[s]; s.Kind == kernels.SqDist && r.origin != nil && s.Scale == nil { // like measures, but without a function call for each point
-			within := reach / (1 + float64(x.Cols+4)*0x1p-50) * (1 - 0x1p-50)
-			for i := range far {
-				if v := squaredDistance(x.Dense.Row(first+i), r.origin); !(v <= within) {
-					far[i] = max(far[i], v*(1+float64(x.Cols+4)*0x1p-50)/reach)
+			limit := maxMeasure / (1 + float64(x.Cols+4)*0x1p-50) * (1 - 0x1p-50)
+			for i := range ratios {
+				if v := squaredDistance(x.Dense.Row(first+i), r.origin); !(v <= limit) {
+					ratios[i] = max(ratios[i], v*(1+float64(x.Cols+4)*0x1p-50)/maxMeasure)
 				}
 			}
 			continue
 		}
-		r.measures(&r.stats[s], x, first, first+len(far), func(i int, m float64) {
-			if m > reach {
-				far[i-first] = max(far[i-first], m/reach)
+		r.measures(&r.stats[s], x, first, first+len(ratios), func(i int, m float64) {
+			if m > maxMeasure {
+				ratios[i-first] = max(ratios[i-first], m/maxMeasure)
 			}
 		})
 	}
 }
 
-// relative returns ε for points whose measures are at most far times r.reach. It returns +Inf if no
-// ε is known.
-func (r *Roundoff) relative(far float64) float64 {
-	if !(far <= 0x1p200) {
+// relative returns ε for points whose measures are at most ratio times r.maxMeasures. It returns
+// +Inf if no ε is known.
+func (r *Roundoff) relative(ratio float64) float64 {
+	if !(ratio <= 0x1p200) {
 		return math.Inf(1)
 	}
 	key := 0
-	for ; far > math.Ldexp(1, 2*key); key++ {
+	for ; ratio > math.Ldexp(1, 2*key); key++ {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, ok := r.known[key]; !ok {
+	if _, ok := r.errors[key]; !ok {
 		e := 0.0
 		if r.waves {
 			e = up(gamma(r.points.Cols+6)*math.Ldexp(1, key) + 24*unit)
 		} else {
-			e = up(r.of(r.kernel, math.Ldexp(1, 2*key)))
+			e = up(r.kernelError(r.kernel, math.Ldexp(1, 2*key)))
 		}
 		if !(e < 0x1p-22) { // the method root needs a small ε
 			e = math.Inf(1)
 		}
-		r.known[key] = e
+		r.errors[key] = e
 	}
-	return r.known[key]
+	return r.errors[key]
 }
 
 // root returns an upper bound on √k(x, x) for row i of x, where v is the computed k(x, x) with a
@@ -215,11 +215,11 @@ func (r *Roundoff) vanishes(k kernels.Kernel, x numeric.Points, i int) bool {
 	return false
 }
 
-// of returns ε for the kernel k. Let a = k(x, x) and b = k(z, z). If the errors of the parts of a
-// kernel are at most ε√ab, the error of the kernel is at most ε√ab, too. For a sum, √a₁b₁ + √a₂b₂ ≤
-// √((a₁+a₂)(b₁+b₂)). For a product, |k₁k₂| ≤ √(a₁a₂b₁b₂). For exp, k ≤ √ab ≤ (a+b)/2, so that
-// exp(k) ≤ √(exp(a)exp(b)).
-func (r *Roundoff) of(k kernels.Kernel, far float64) float64 {
+// kernelError returns ε for the kernel k. Let a = k(x, x) and b = k(z, z). If the errors of the
+// parts of a kernel are at most ε√ab, the error of the kernel is at most ε√ab, too. For a sum,
+// √a₁b₁ + √a₂b₂ ≤ √((a₁+a₂)(b₁+b₂)). For a product, |k₁k₂| ≤ √(a₁a₂b₁b₂). For exp, k ≤ √ab ≤
+// (a+b)/2, so that exp(k) ≤ √(exp(a)exp(b)).
+func (r *Roundoff) kernelError(k kernels.Kernel, ratio float64) float64 {
 	switch k := k.(type) {
 	case kernels.Constant:
 		return 0
@@ -232,28 +232,28 @@ func (r *Roundoff) of(k kernels.Kernel, far float64) float64 {
 		if k.Weight > largestValue {
 			return math.Inf(1)
 		}
-		return up(r.of(k.Kernel, far) + gamma(4))
+		return up(r.kernelError(k.Kernel, ratio) + gamma(4))
 	case kernels.Sum:
 		e := 0.0
 		for _, term := range k {
-			e = max(e, r.of(term, far))
+			e = max(e, r.kernelError(term, ratio))
 		}
 		return up(e + (1+e)*gamma(2*len(k)))
 	case kernels.Product:
 		e := gamma(2 * len(k))
 		for _, factor := range k {
-			f := r.of(factor, far)
+			f := r.kernelError(factor, ratio)
 			e = up(e + f + e*f)
 		}
 		return e
 	case kernels.ExpOf:
 		low, high, ok := kernels.Bounds(k.Kernel, r.points.Cols)
 		if m := max(-low, high); ok && m <= 100 {
-			return up(math.Expm1(up(r.of(k.Kernel, far)*m))*(1+0x1p-20) + 2*gamma(2*functionUlps))
+			return up(math.Expm1(up(r.kernelError(k.Kernel, ratio)*m))*(1+0x1p-20) + 2*gamma(2*functionUlps))
 		}
 		return math.Inf(1)
 	case kernels.Normalized: // the errors of √k(x, x), of √k(z, z) and of the products with k add up
-		e := r.of(k.Kernel, far)
+		e := r.kernelError(k.Kernel, ratio)
 		if !(e < 0x1p-10) {
 			return math.Inf(1)
 		}
@@ -261,24 +261,24 @@ func (r *Roundoff) of(k kernels.Kernel, far float64) float64 {
 	case kernels.Columns:
 		switch k.Kernel.(type) {
 		case kernels.Linear, kernels.Polynomial: // features that are not selected add 0 to xᵀz
-			return r.of(k.Kernel, far)
+			return r.kernelError(k.Kernel, ratio)
 		}
 	case kernels.CosineSimilarity:
-		return r.of(kernels.Normalized{Kernel: kernels.Linear{}}, far)
+		return r.kernelError(kernels.Normalized{Kernel: kernels.Linear{}}, ratio)
 	}
-	return r.leaf(k, far)
+	return r.statError(k, ratio)
 }
 
-// leaf returns ε of a kernel that is a function of one statistic, or +Inf if this statistic depends
-// on x for the pairs (x, x).
-func (r *Roundoff) leaf(k kernels.Kernel, far float64) float64 {
+// statError returns ε of a kernel that is a function of one statistic, or +Inf if this statistic
+// depends on x for the pairs (x, x).
+func (r *Roundoff) statError(k kernels.Kernel, ratio float64) float64 {
 	p, d := kernels.Compile(k), r.points.Cols
 	if len(p.Stats) != 1 {
 		return math.Inf(1)
 	}
 	s := p.Stats[0]
-	at := slices.IndexFunc(r.stats, s.Equal)
-	if at < 0 || r.points.Sparse != nil && (s.Kind != kernels.SqDist || s.Scale != nil) {
+	index := slices.IndexFunc(r.stats, s.Equal)
+	if index < 0 || r.points.Sparse != nil && (s.Kind != kernels.SqDist || s.Scale != nil) {
 		return math.Inf(1)
 	}
 	features := 0 // number of features with a term in the statistic
@@ -287,52 +287,53 @@ func (r *Roundoff) leaf(k kernels.Kernel, far float64) float64 {
 			features++
 		}
 	}
-	reach, terms := r.reach[at]*far, float64(features*max(1, len(s.Freqs)))
-	var self, worst float64
-	pieces := func(most float64, err func(v float64) float64) {
+	maxMeasure, terms := r.maxMeasures[index]*ratio, float64(features*max(1, len(s.Freqs)))
+	var selfStat, maxError float64
+	coverRange := func(end float64, err func(v float64) float64) {
 		from := 0.0
 		for i := 0; i <= perOctave*octaves; i++ {
-			to := up(most * math.Exp2(float64(i)/perOctave-octaves))
-			worst = max(worst, propagate(p, known{from, to, up(err(to) + 0x1p-1000)}))
+			to := up(end * math.Exp2(float64(i)/perOctave-octaves))
+			maxError = max(maxError, propagate(p, interval{from, to, up(err(to) + 0x1p-1000)}))
 			from = to * (1 - 0x1p-40)
 		}
 	}
 	switch s.Kind {
 	case kernels.SqDist:
-		// All points are within √reach of the origin, and therefore within 2√reach of each other.
-		pieces(4*reach, func(v float64) float64 {
+		// All points are within √maxMeasure of the origin, and therefore within 2√maxMeasure of
+		// each other.
+		coverRange(4*maxMeasure, func(v float64) float64 {
 			if r.direct && r.points.Sparse == nil && s.Scale == nil && d <= directLimit {
 				return gamma(d+3) * v
 			}
-			return min(16*gamma(d+6)*reach, 0x1p12*gamma(d+6)*v)
+			return min(16*gamma(d+6)*maxMeasure, 0x1p12*gamma(d+6)*v)
 		})
 	case kernels.L1, kernels.Chi2: // the distance χ² is at most Σ x_p + z_p, like ‖x−z‖₁
-		pieces(2*reach, func(v float64) float64 { return gamma(2*d+8) * v })
+		coverRange(2*maxMeasure, func(v float64) float64 { return gamma(2*d+8) * v })
 	case kernels.CosSum:
 		angles := 0.0
 		for _, w := range s.Freqs {
-			angles += math.Abs(w) * reach
+			angles += math.Abs(w) * maxMeasure
 		}
-		self = terms
-		worst = propagate(p, known{-terms, terms, up(unit * (2*terms*(2*terms+4) + 12*angles + 16*functionUlps*terms))})
+		selfStat = terms
+		maxError = propagate(p, interval{-terms, terms, up(unit * (2*terms*(2*terms+4) + 12*angles + 16*functionUlps*terms))})
 	case kernels.Sinc:
-		self = 2 * math.Pi * terms
-		worst = propagate(p, known{-up(self), up(self), up(unit * self * (2*terms + 4 + 3 + 2*functionUlps))})
+		selfStat = 2 * math.Pi * terms
+		maxError = propagate(p, interval{-up(selfStat), up(selfStat), up(unit * selfStat * (2*terms + 4 + 3 + 2*functionUlps))})
 	default:
 		return math.Inf(1)
 	}
 	// A device may use another formula with the same number of roundings: allow twice the error.
-	return up(2 * worst / (p.Run([]float64{self}) * (1 - 0x1p-40)))
+	return up(2 * maxError / (p.Run([]float64{selfStat}) * (1 - 0x1p-40)))
 }
 
-// known is a range of exact numbers with a bound on the errors of the computed numbers.
-type known struct{ low, high, err float64 }
+// interval is a range of exact numbers with a bound on the errors of the computed numbers.
+type interval struct{ low, high, err float64 }
 
-func (a known) size() float64 { return max(math.Abs(a.low), math.Abs(a.high)) }
+func (a interval) size() float64 { return max(math.Abs(a.low), math.Abs(a.high)) }
 
 // rounded adds the error of n roundings of numbers in a to the error of a, and widens the range by
 // the rounding errors of its ends.
-func (a known) rounded(n float64) known {
+func (a interval) rounded(n float64) interval {
 	a.err = up(a.err + n*unit*(a.size()+a.err))
 	a.low -= up(math.Abs(a.low) * 0x1p-45)
 	a.high += up(math.Abs(a.high) * 0x1p-45)
@@ -341,15 +342,15 @@ func (a known) rounded(n float64) known {
 
 // propagate bounds the error of a program for all statistics in the given range, by a running error
 // analysis (Higham 2002, section 3.3). The result is +Inf or NaN if no bound is known.
-func propagate(p *kernels.Program, statistic known) float64 {
-	stack := make([]known, 0, p.Depth)
+func propagate(p *kernels.Program, statistic interval) float64 {
+	stack := make([]interval, 0, p.Depth)
 	for _, in := range p.Code {
 		switch in.Op {
 		case kernels.Load:
 			stack = append(stack, statistic)
 			continue
 		case kernels.Const:
-			stack = append(stack, known{in.A, in.A, 0})
+			stack = append(stack, interval{in.A, in.A, 0})
 			continue
 		}
 		last := len(stack) - 1
@@ -358,7 +359,7 @@ func propagate(p *kernels.Program, statistic known) float64 {
 		case kernels.Affine:
 			ends := []float64{in.A*t.low + in.B, in.A*t.high + in.B}
 			slack := unit * (math.Abs(in.A)*(t.size()+t.err) + math.Abs(in.B))
-			t = known{slices.Min(ends) - 2*slack, slices.Max(ends) + 2*slack, math.Abs(in.A)*t.err + 4*slack}.rounded(1)
+			t = interval{slices.Min(ends) - 2*slack, slices.Max(ends) + 2*slack, math.Abs(in.A)*t.err + 4*slack}.rounded(1)
 		case kernels.PowInt:
 			n := float64(in.Arg)
 			m := t.size() + t.err
@@ -366,34 +367,34 @@ func propagate(p *kernels.Program, statistic known) float64 {
 			if t.low < 0 {
 				low = -high
 			}
-			t = known{low, high, n * t.err * math.Pow(m, n-1) * (1 + 0x1p-20)}.rounded(2 * n)
+			t = interval{low, high, n * t.err * math.Pow(m, n-1) * (1 + 0x1p-20)}.rounded(2 * n)
 		case kernels.Sqrt: // |√(v±e) − √v| ≤ e/√v and ≤ √e
 			low, high := math.Sqrt(max(t.low, 0)), math.Sqrt(max(t.high, 0))
-			move := math.Sqrt(t.err)
+			change := math.Sqrt(t.err)
 			if low > 0 {
-				move = min(move, t.err/low)
+				change = min(change, t.err/low)
 			}
-			t = known{low, high, up(move)}.rounded(1)
+			t = interval{low, high, up(change)}.rounded(1)
 		case kernels.Exp:
 			high := math.Exp(t.high)
-			t = known{math.Exp(t.low), high, up(high*math.Expm1(t.err)) + 0x1p-1000}.rounded(2 * functionUlps)
+			t = interval{math.Exp(t.low), high, up(high*math.Expm1(t.err)) + 0x1p-1000}.rounded(2 * functionUlps)
 		case kernels.Pow:
 			if !(t.low > 2*t.err) {
 				return math.Inf(1)
 			}
 			a, b := math.Pow(t.low, in.A), math.Pow(t.high, in.A)
 			log := max(math.Abs(math.Log(t.low)), math.Abs(math.Log(t.high)))
-			move := math.Abs(in.A) * (-math.Log1p(-t.err/t.low) + (2+2*functionUlps)*unit*log)
-			t = known{min(a, b), max(a, b), up(max(a, b)*math.Expm1(up(move))) + 0x1p-1000}.rounded(2 * functionUlps)
+			change := math.Abs(in.A) * (-math.Log1p(-t.err/t.low) + (2+2*functionUlps)*unit*log)
+			t = interval{min(a, b), max(a, b), up(max(a, b)*math.Expm1(up(change))) + 0x1p-1000}.rounded(2 * functionUlps)
 		case kernels.Add:
 			s := stack[last-1]
 			stack, last = stack[:last], last-1
-			t = known{s.low + t.low, s.high + t.high, up(s.err + t.err)}.rounded(1)
+			t = interval{s.low + t.low, s.high + t.high, up(s.err + t.err)}.rounded(1)
 		case kernels.Mul:
 			s := stack[last-1]
 			stack, last = stack[:last], last-1
 			ends := []float64{s.low * t.low, s.low * t.high, s.high * t.low, s.high * t.high}
-			t = known{slices.Min(ends), slices.Max(ends), up(s.size()*t.err + t.size()*s.err + s.err*t.err)}.rounded(1)
+			t = interval{slices.Min(ends), slices.Max(ends), up(s.size()*t.err + t.size()*s.err + s.err*t.err)}.rounded(1)
 		default:
 			return math.Inf(1)
 		}

@@ -16,13 +16,13 @@ import (
 // of b, and the radius divided by |exact|.
 func excess(b verified.Ball, exact *big.Float) (ratio, relative float64) {
 	center := add(number(b.Hi), number(b.Lo))
-	off, _ := zero().Abs(sub(center, exact)).Float64()
+	distance, _ := zero().Abs(sub(center, exact)).Float64()
 	size, _ := zero().Abs(exact).Float64()
 	switch {
-	case off == 0:
+	case distance == 0:
 		ratio = 0
 	default:
-		ratio = off / b.Radius
+		ratio = distance / b.Radius
 	}
 	return ratio, b.Radius / size
 }
@@ -82,13 +82,13 @@ func TestFunctions(t *testing.T) {
 				t.Errorf("%s %v: the radius is %g of the value %g", f.name, v, relative, scale)
 			}
 			radius := math.Abs(v) * 0x1p-40
-			wide := f.f(verified.Ball{Hi: v, Lo: lo, Radius: radius})
+			ball := f.f(verified.Ball{Hi: v, Lo: lo, Radius: radius})
 			for _, end := range []float64{-1, -0.3, 0.7, 1} {
-				at := add(argument, number(end*radius))
-				if f.domain != nil && f.name != "sqrt" && at.Sign() <= 0 && (f.name == "log" || f.name[0] == '^' && f.name != "^5") {
+				argumentEnd := add(argument, number(end*radius))
+				if f.domain != nil && f.name != "sqrt" && argumentEnd.Sign() <= 0 && (f.name == "log" || f.name[0] == '^' && f.name != "^5") {
 					continue
 				}
-				if ratio, _ := excess(wide, f.exact(at)); !(ratio <= 1) {
+				if ratio, _ := excess(ball, f.exact(argumentEnd)); !(ratio <= 1) {
 					t.Errorf("%s %v ± %g: the error at the end %g is %g of the radius", f.name, v, radius, end, ratio)
 				}
 			}
