@@ -27,12 +27,12 @@ func TestBytes(t *testing.T) {
 	if !bytes.Equal(out.Bytes(), want) {
 		t.Error("Write and Save differ")
 	}
-	again, err := Read(bytes.NewReader(want), int64(len(want)))
+	copied, err := Read(bytes.NewReader(want), int64(len(want)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	out.Reset()
-	if err := Write(&out, again); err != nil || !bytes.Equal(out.Bytes(), want) {
+	if err := Write(&out, copied); err != nil || !bytes.Equal(out.Bytes(), want) {
 		t.Errorf("what was read is written as other bytes, %v", err)
 	}
 	if _, err := Read(bytes.NewReader(want), int64(len(want)-1)); err == nil || !strings.HasPrefix(err.Error(), "modelfile: read: ") {

@@ -22,7 +22,7 @@ func loadBytes(data []byte) (Bundle, error) { return read(bytes.NewReader(data),
 
 // TestTruncated checks that every prefix of a file, and a file with an extra byte, is refused.
 func TestTruncated(t *testing.T) {
-	data := saved(t, bundle(t, nil, true))
+	data := savedBytes(t, bundle(t, nil, true))
 	for n := range data {
 		if _, err := loadBytes(data[:n]); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Fatalf("the first %d bytes of %d: %v", n, len(data), err)
@@ -37,29 +37,29 @@ func TestTruncated(t *testing.T) {
 // character in the JSON by another one.
 func TestChangedByte(t *testing.T) {
 	for name, b := range map[string]Bundle{"ridge": bundle(t, nil, false), "kernel ridge": bundle(t, kernels.Gaussian{Sigma: 1}, true)} {
-		data := saved(t, b)
+		data := savedBytes(t, b)
 		header := 8 + int(binary.LittleEndian.Uint64(data))
 		spaces := 0
-		for i, was := range data {
-			for _, now := range required.Some(5, []byte{was ^ 1, was ^ 2, was ^ 4, was ^ 8, was ^ 16, was ^ 32, was ^ 64, was ^ 128, 0, ' ', '\t', '0', '"', '}', 'E', 0xff}) {
-				if now == was {
+		for i, original := range data {
+			for _, changed := range required.Some(5, []byte{original ^ 1, original ^ 2, original ^ 4, original ^ 8, original ^ 16, original ^ 32, original ^ 64, original ^ 128, 0, ' ', '\t', '0', '"', '}', 'E', 0xff}) {
+				if changed == original {
 					continue
 				}
-				data[i] = now
+				data[i] = changed
 				got, err := loadBytes(data)
 				if err == nil {
-					if i < 8 || i >= header || was != ' ' || !strings.ContainsRune(" \t\r\n", rune(now)) {
-						t.Errorf("%s: byte %d of %d changed from %q to %q: accepted", name, i, len(data), was, now)
+					if i < 8 || i >= header || original != ' ' || !strings.ContainsRune(" \t\r\n", rune(changed)) {
+						t.Errorf("%s: byte %d of %d changed from %q to %q: accepted", name, i, len(data), original, changed)
 					}
 					if diff := sameBundle(b, got); diff != "" {
-						t.Errorf("%s: byte %d changed from %q to %q: another model: %s", name, i, was, now, diff)
+						t.Errorf("%s: byte %d changed from %q to %q: another model: %s", name, i, original, changed, diff)
 					}
 					spaces++
 				} else if strings.Contains(err.Error(), "\n") {
 					t.Errorf("%s: byte %d: the error has several lines: %q", name, i, err)
 				}
 			}
-			data[i] = was
+			data[i] = original
 		}
 		t.Logf("%s: %d bytes, %d changes of a space", name, len(data), spaces)
 	}
@@ -71,12 +71,12 @@ func file(metadata map[string]string, arrays map[string]backend.Host[float64]) [
 	list := safetensors.Layout(arrays)
 	sum := newChecksum(metadata, list)
 	safetensors.WriteArrays(sum, list, arrays)
-	all := map[string]string{"sha256": hex.EncodeToString(sum.Sum(nil))}
+	withChecksum := map[string]string{"sha256": hex.EncodeToString(sum.Sum(nil))}
 	for k, v := range metadata {
-		all[k] = v
+		withChecksum[k] = v
 	}
 	var b bytes.Buffer
-	head, err := safetensors.MarshalHeader(all, list)
+	head, err := safetensors.MarshalHeader(withChecksum, list)
 	if err != nil {
 		panic(err)
 	}
@@ -91,9 +91,9 @@ func raw(header string, data int) []byte {
 	return append(append(b, header...), make([]byte, data)...)
 }
 
-// ours returns a header with valid metadata. The argument is the text of the entries for the
+// validHeader returns a header with valid metadata. The argument is the text of the entries for the
 // arrays.
-func ours(arrays string) string {
+func validHeader(arrays string) string {
 	return `{"__metadata__":{"format":"mercer","version":"1"}` + arrays + `}`
 }
 
@@ -114,7 +114,7 @@ func TestRefused(t *testing.T) {
 	if _, err := loadBytes(file(metadata(), arrays(1))); err != nil {
 		t.Fatalf("the file that the others are changed from: %v", err)
 	}
-	huge := binary.LittleEndian.AppendUint64(nil, math.MaxUint64)
+	maxLength := binary.LittleEndian.AppendUint64(nil, math.MaxUint64)
 	for _, test := range []struct {
 		name string
 		data []byte
@@ -124,7 +124,7 @@ func TestRefused(t *testing.T) {
 		{"a few bytes", []byte("abc"), "is truncated: 3 bytes are too few"},
 		{"a text", []byte("size,price\n1,2\n3,4\n"), "is not a model file"},
 		{"zeros", make([]byte, 100), "is not a model file"},
-		{"a huge header", append(huge, "{}"...), "is not a model file"},
+		{"a huge header", append(maxLength, "{}"...), "is not a model file"},
 		{"a header of 100 MB", append(binary.LittleEndian.AppendUint64(nil, 99_999_999), "{}"...), "is truncated: its header has 99999999 bytes, of which the file contains 2"},
 		{"no JSON", raw("{no}", 0), "is damaged: its header"},
 		{"no end", raw(`{"a":1`, 0), "is damaged: its header: the JSON ends too early"},
@@ -140,26 +140,26 @@ func TestRefused(t *testing.T) {
 		{"no version", raw(`{"__metadata__":{"format":"mercer"}}`, 0), `its version is ""`},
 		{"version 0", file(metadata("version", "0"), arrays(1)), `its version is "0"`},
 		{"version 01", file(metadata("version", "01"), arrays(1)), `its version is "01"`},
-		{"no checksum", raw(ours(""), 0), "does not have the checksum"},
-		{"another type", raw(ours(`,"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}`), 4), `array "w": its type is "F32", only F64 can be read`},
-		{"type null", raw(ours(`,"w":{"dtype":null,"shape":[1],"data_offsets":[0,8]}`), 8), "its type is null"},
-		{"unknown field", raw(ours(`,"w":{"Dtype":"F64","shape":[1],"data_offsets":[0,8]}`), 8), `"Dtype" is unknown`},
-		{"field twice", raw(ours(`,"w":{"dtype":"F64","shape":[1],"shape":[1],"data_offsets":[0,8]}`), 8), `"shape" occurs twice`},
-		{"array twice", raw(ours(strings.Repeat(`,"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}`, 2)), 8), `"w" occurs twice`},
-		{"field missing", raw(ours(`,"w":{"dtype":"F64","shape":[1]}`), 8), "is missing"},
-		{"shape null", raw(ours(`,"w":{"dtype":"F64","shape":null,"data_offsets":[0,8]}`), 8), "an array of integers was expected"},
-		{"shape of null", raw(ours(`,"w":{"dtype":"F64","shape":[null],"data_offsets":[0,0]}`), 0), "an array of integers ≥ 0"},
-		{"negative shape", raw(ours(`,"w":{"dtype":"F64","shape":[-1,-1],"data_offsets":[0,8]}`), 8), "an array of integers ≥ 0"},
-		{"broken shape", raw(ours(`,"w":{"dtype":"F64","shape":[1.5],"data_offsets":[0,8]}`), 8), "an array of integers was expected"},
-		{"shape overflows", raw(ours(`,"w":{"dtype":"F64","shape":[4294967296,536870912],"data_offsets":[0,0]}`), 0), "its shape overflows"},
-		{"large shape", raw(ours(`,"w":{"dtype":"F64","shape":[1000000,1000000],"data_offsets":[0,8000000000000]}`), 8), "it has 8 bytes of data, its header describes 8000000000000"},
-		{"three offsets", raw(ours(`,"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8,8]}`), 8), "is missing or incomplete"},
-		{"offsets and shape", raw(ours(`,"w":{"dtype":"F64","shape":[2],"data_offsets":[0,8]}`), 8), "its shape needs 16 bytes"},
-		{"offsets backwards", raw(ours(`,"w":{"dtype":"F64","shape":[1],"data_offsets":[8,0]}`), 8), "its offsets are 8 and 0"},
-		{"gap", raw(ours(`,"w":{"dtype":"F64","shape":[1],"data_offsets":[8,16]}`), 16), "begins at byte 8 of the data, not at 0"},
-		{"overlap", raw(ours(`,"v":{"dtype":"F64","shape":[2],"data_offsets":[0,16]},"w":{"dtype":"F64","shape":[2],"data_offsets":[8,24]}`), 24), "begins at byte 8 of the data, not at 16"},
-		{"data left over", raw(ours(""), 8), "it has 8 bytes of data, its header describes 0"},
-		{"rank 1", raw(ours(`,"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}`), 8), "has rank 1, not 2"},
+		{"no checksum", raw(validHeader(""), 0), "does not have the checksum"},
+		{"another type", raw(validHeader(`,"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}`), 4), `array "w": its type is "F32", only F64 can be read`},
+		{"type null", raw(validHeader(`,"w":{"dtype":null,"shape":[1],"data_offsets":[0,8]}`), 8), "its type is null"},
+		{"unknown field", raw(validHeader(`,"w":{"Dtype":"F64","shape":[1],"data_offsets":[0,8]}`), 8), `"Dtype" is unknown`},
+		{"field twice", raw(validHeader(`,"w":{"dtype":"F64","shape":[1],"shape":[1],"data_offsets":[0,8]}`), 8), `"shape" occurs twice`},
+		{"array twice", raw(validHeader(strings.Repeat(`,"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}`, 2)), 8), `"w" occurs twice`},
+		{"field missing", raw(validHeader(`,"w":{"dtype":"F64","shape":[1]}`), 8), "is missing"},
+		{"shape null", raw(validHeader(`,"w":{"dtype":"F64","shape":null,"data_offsets":[0,8]}`), 8), "an array of integers was expected"},
+		{"shape of null", raw(validHeader(`,"w":{"dtype":"F64","shape":[null],"data_offsets":[0,0]}`), 0), "an array of integers ≥ 0"},
+		{"negative shape", raw(validHeader(`,"w":{"dtype":"F64","shape":[-1,-1],"data_offsets":[0,8]}`), 8), "an array of integers ≥ 0"},
+		{"broken shape", raw(validHeader(`,"w":{"dtype":"F64","shape":[1.5],"data_offsets":[0,8]}`), 8), "an array of integers was expected"},
+		{"shape overflows", raw(validHeader(`,"w":{"dtype":"F64","shape":[4294967296,536870912],"data_offsets":[0,0]}`), 0), "its shape overflows"},
+		{"large shape", raw(validHeader(`,"w":{"dtype":"F64","shape":[1000000,1000000],"data_offsets":[0,8000000000000]}`), 8), "it has 8 bytes of data, its header describes 8000000000000"},
+		{"three offsets", raw(validHeader(`,"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8,8]}`), 8), "is missing or incomplete"},
+		{"offsets and shape", raw(validHeader(`,"w":{"dtype":"F64","shape":[2],"data_offsets":[0,8]}`), 8), "its shape needs 16 bytes"},
+		{"offsets backwards", raw(validHeader(`,"w":{"dtype":"F64","shape":[1],"data_offsets":[8,0]}`), 8), "its offsets are 8 and 0"},
+		{"gap", raw(validHeader(`,"w":{"dtype":"F64","shape":[1],"data_offsets":[8,16]}`), 16), "begins at byte 8 of the data, not at 0"},
+		{"overlap", raw(validHeader(`,"v":{"dtype":"F64","shape":[2],"data_offsets":[0,16]},"w":{"dtype":"F64","shape":[2],"data_offsets":[8,24]}`), 24), "begins at byte 8 of the data, not at 16"},
+		{"data left over", raw(validHeader(""), 8), "it has 8 bytes of data, its header describes 0"},
+		{"rank 1", raw(validHeader(`,"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}`), 8), "has rank 1, not 2"},
 		{"NaN", file(metadata(), arrays(math.NaN())), `cannot be used: learners: restore: ridge: array "coef": row 1, column 1 is NaN`},
 		{"Inf", file(metadata(), arrays(math.Inf(1))), `array "coef": row 1, column 1 is +Inf`},
 		{"no elements", file(metadata(), map[string]backend.Host[float64]{"coef": {Rows: 0, Cols: 5, Stride: 5}, "intercept": row(0)}), `array "coef" has the shape 0×5`},
@@ -199,8 +199,8 @@ func TestRefused(t *testing.T) {
 func TestAllocation(t *testing.T) {
 	for _, data := range [][]byte{
 		append(binary.LittleEndian.AppendUint64(nil, 100_000_000), "{}"...),
-		raw(ours(`,"w":{"dtype":"F64","shape":[1000000000,1],"data_offsets":[0,8000000000]}`), 8),
-		raw(ours(`,"w":{"dtype":"F64","shape":[0,9223372036854775807],"data_offsets":[0,0]}`), 0),
+		raw(validHeader(`,"w":{"dtype":"F64","shape":[1000000000,1],"data_offsets":[0,8000000000]}`), 8),
+		raw(validHeader(`,"w":{"dtype":"F64","shape":[0,9223372036854775807],"data_offsets":[0,0]}`), 0),
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -209,17 +209,17 @@ func TestAllocation(t *testing.T) {
 		}
 		runtime.ReadMemStats(&after)
 		// The limit allows the buffers of the reader, 64 KiB, and allocations by the runtime.
-		if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
-			t.Errorf("%d bytes of file took %d bytes of memory", len(data), took)
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 1<<20 {
+			t.Errorf("%d bytes of file took %d bytes of memory", len(data), allocated)
 		}
 	}
 }
 
 func FuzzRead(f *testing.F) {
 	for _, b := range bundles(f) {
-		f.Add(saved(f, b))
+		f.Add(savedBytes(f, b))
 	}
-	f.Add(raw(ours(`,"w":{"dtype":"F64","shape":[1,1],"data_offsets":[0,8]}`), 8))
+	f.Add(raw(validHeader(`,"w":{"dtype":"F64","shape":[1,1],"data_offsets":[0,8]}`), 8))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b, err := loadBytes(data)
 		if err != nil {
@@ -228,11 +228,11 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
-		again, err := loadBytes(saved(t, b))
+		reloaded, err := loadBytes(savedBytes(t, b))
 		if err != nil {
 			t.Fatalf("loaded, saved, not loaded: %v", err)
 		}
-		if diff := sameBundle(b, again); diff != "" {
+		if diff := sameBundle(b, reloaded); diff != "" {
 			t.Error(diff)
 		}
 	})

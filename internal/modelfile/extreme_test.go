@@ -51,9 +51,9 @@ func extremeModels(t testing.TB, dev backend.Device) (names []string, states []l
 			add(d.Name, learners.Classification, nil, class)
 		}
 	}
-	three := mat.NewDense(n, 1, nil)
-	three.Apply(func(i, _ int, _ float64) float64 { return float64(i % 3) }, three)
-	for _, y := range []mat.Matrix{class, three} {
+	threeClasses := mat.NewDense(n, 1, nil)
+	threeClasses.Apply(func(i, _ int, _ float64) float64 { return float64(i % 3) }, threeClasses)
+	for _, y := range []mat.Matrix{class, threeClasses} {
 		add("svc", learners.Classification, map[string]string{"probability": "true", "kernel": "linear()"}, y)
 		add("kernel-knn", learners.Classification, map[string]string{"k": "3", "kernel": "gaussian(sigma=1)"}, y)
 		add("kernel-vote", learners.Classification, map[string]string{"kernel": "polynomial(degree=3,c=1)"}, y)
@@ -64,11 +64,11 @@ func extremeModels(t testing.TB, dev backend.Device) (names []string, states []l
 	return names, states
 }
 
-// filled returns a copy of s in which the numbers in `with` replace the elements of the named
-// arrays. If an array has more elements, the numbers are repeated.
-func filled(s learners.State, with map[string][]float64) learners.State {
+// withValues returns a copy of s in which the numbers in replacements replace the elements of the
+// named arrays. If an array has more elements, the numbers are repeated.
+func withValues(s learners.State, replacements map[string][]float64) learners.State {
 	s.Arrays = maps.Clone(s.Arrays)
-	for name, values := range with {
+	for name, values := range replacements {
 		a := s.Arrays[name]
 		c := backend.NewHost[float64](a.Rows, a.Cols)
 		for i := range c.Data {
@@ -81,13 +81,13 @@ func filled(s learners.State, with map[string][]float64) learners.State {
 
 // outputs calls every method of a model that takes rows, and passes the name and the result of each
 // method to visit.
-func outputs(t testing.TB, dev backend.Device, m learners.Model, x *mat.Dense, visit func(what string, f mat.Matrix, err error)) {
-	call := func(what string, f *mat.Dense, err error) {
+func outputs(t testing.TB, dev backend.Device, m learners.Model, x *mat.Dense, visit func(method string, f mat.Matrix, err error)) {
+	call := func(method string, f *mat.Dense, err error) {
 		if f == nil {
-			visit(what, nil, err)
+			visit(method, nil, err)
 			return
 		}
-		visit(what, f, err)
+		visit(method, f, err)
 	}
 	f, err := m.Predict(t.Context(), dev, x)
 	call("Predict", f, err)
@@ -149,14 +149,14 @@ func TestExtremeNumbers(t *testing.T) {
 	fillings := [][]float64{{large}, {-large}, {tiny}, {0}, {large, -large}, {large, tiny}, {0, -large, tiny}, {1, large}, {large, -large, tiny, 0, 1}}
 	names, states := extremeModels(t, dev)
 	x := mat.NewDense(3, 2, []float64{0, 0, 0.5, -1, 3, 2})
-	far := mat.NewDense(2, 2, []float64{large, -large, tiny, large})
+	extremePoints := mat.NewDense(2, 2, []float64{large, -large, tiny, large})
 	for i, s := range states {
 		arrays := slices.Sorted(maps.Keys(s.Arrays))
 		var cases []map[string][]float64
 		for _, values := range fillings {
-			all := map[string][]float64{}
+			replacements := map[string][]float64{}
 			for j, name := range arrays {
-				all[name] = values
+				replacements[name] = values
 				cases = append(cases, map[string][]float64{name: values})
 				for _, other := range arrays[:j] {
 					for k := range fillings {
@@ -166,13 +166,13 @@ func TestExtremeNumbers(t *testing.T) {
 					}
 				}
 			}
-			cases = append(cases, all)
+			cases = append(cases, replacements)
 		}
 		cases = append(cases, nil) // the unchanged model
-		failures, used := 0, 0
-		for _, with := range cases {
-			text := fmt.Sprintf("%s with %v", names[i], with)
-			failed := func(format string, args ...any) {
+		failures, restored := 0, 0
+		for _, replacements := range cases {
+			text := fmt.Sprintf("%s with %v", names[i], replacements)
+			fail := func(format string, args ...any) {
 				if failures++; failures <= 3 {
 					t.Errorf("%s: %s", text, fmt.Sprintf(format, args...))
 				}
@@ -180,30 +180,30 @@ func TestExtremeNumbers(t *testing.T) {
 			func() {
 				defer func() {
 					if r := recover(); r != nil {
-						failed("panic: %v", r)
+						fail("panic: %v", r)
 					}
 				}()
-				m, err := learners.Restore(filled(s, with))
+				m, err := learners.Restore(withValues(s, replacements))
 				if err != nil {
 					if strings.Contains(err.Error(), "\n") {
-						failed("the error has several lines: %q", err)
+						fail("the error has several lines: %q", err)
 					}
 					return
 				}
-				used++
-				for _, points := range []*mat.Dense{x, far} {
-					outputs(t, dev, m, points, func(what string, f mat.Matrix, err error) {
+				restored++
+				for _, points := range []*mat.Dense{x, extremePoints} {
+					outputs(t, dev, m, points, func(method string, f mat.Matrix, err error) {
 						switch {
 						case err != nil && strings.Contains(err.Error(), "\n"):
-							failed("%s: the error has several lines: %q", what, err)
+							fail("%s: the error has several lines: %q", method, err)
 						case err != nil:
 							return
 						}
 						rows, cols := f.Dims()
 						for r := range rows {
 							for c := range cols {
-								if v := f.At(r, c); math.IsNaN(v) || math.IsInf(v, 0) || v < 0 && what == "Variance" {
-									failed("%s of row %d: %v without an error", what, r+1, v)
+								if v := f.At(r, c); math.IsNaN(v) || math.IsInf(v, 0) || v < 0 && method == "Variance" {
+									fail("%s of row %d: %v without an error", method, r+1, v)
 									return
 								}
 							}
@@ -212,7 +212,7 @@ func TestExtremeNumbers(t *testing.T) {
 				}
 			}()
 		}
-		t.Logf("%s: %d models, %d could be used", names[i], len(cases), used)
+		t.Logf("%s: %d models, %d could be used", names[i], len(cases), restored)
 	}
 }
 
@@ -222,13 +222,13 @@ func TestExtremeNumbersInFiles(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	names, states := extremeModels(t, dev)
 	for i, s := range states {
-		all := map[string][]float64{}
+		replacements := map[string][]float64{}
 		for name := range s.Arrays {
 			if name != "labels" { // labels must be in ascending order
-				all[name] = []float64{1e308}
+				replacements[name] = []float64{1e308}
 			}
 		}
-		s = filled(s, all)
+		s = withValues(s, replacements)
 		model, err := json.Marshal(s.Params)
 		if err != nil {
 			t.Fatal(err)

@@ -106,7 +106,7 @@ func (b Bundle) Complete(ctx context.Context, o objects.Options) (Bundle, error)
 	if err != nil {
 		return b, err
 	}
-	full, err := objects.TrainingPoints(ctx, k, b.Objects.Training, o)
+	training, err := objects.TrainingPoints(ctx, k, b.Objects.Training, o)
 	if err != nil {
 		return b, err
 	}
@@ -118,7 +118,7 @@ func (b Bundle) Complete(ctx context.Context, o objects.Options) (Bundle, error)
 		}
 		rows := backend.NewHost[float64](h.Rows, h.Cols)
 		for i := range h.Rows {
-			copy(rows.Row(i), full.Row(kernels.PrecomputedIndex(h.Row(i)[0], h.Cols)))
+			copy(rows.Row(i), training.Row(kernels.PrecomputedIndex(h.Row(i)[0], h.Cols)))
 		}
 		arrays[name] = rows
 	}

@@ -63,7 +63,7 @@ func everyModel(f testing.TB, dev backend.Device) (names []string, states []lear
 }
 
 // forge changes one part of a state: an element, a shape or a parameter.
-func forge(s learners.State, change, where uint16, value float64, text string) learners.State {
+func forge(s learners.State, change, position uint16, value float64, text string) learners.State {
 	out := learners.State{Learner: s.Learner, Params: map[string]any{}, Arrays: map[string]backend.Host[float64]{}}
 	var params, arrays []string
 	for name, v := range s.Params {
@@ -80,8 +80,8 @@ func forge(s learners.State, change, where uint16, value float64, text string) l
 	}
 	slices.Sort(params)
 	slices.Sort(arrays)
-	at := int(where)
-	pick := func(names []string) string { return names[at%len(names)] }
+	pos := int(position)
+	pick := func(names []string) string { return names[pos%len(names)] }
 	resized := func(name string, rows, cols int) {
 		a, c := out.Arrays[name], backend.NewHost[float64](rows, cols)
 		for i := range c.Data {
@@ -95,14 +95,14 @@ func forge(s learners.State, change, where uint16, value float64, text string) l
 	case change%8 == 0 && len(arrays) > 0: // change an element
 		name := pick(arrays)
 		if a := out.Arrays[name]; len(a.Data) > 0 {
-			a.Data[at/len(arrays)%len(a.Data)] = value
+			a.Data[pos/len(arrays)%len(a.Data)] = value
 		}
 	case change%8 == 1 && len(arrays) > 0:
 		name := pick(arrays)
-		resized(name, at/len(arrays)%40, out.Arrays[name].Cols)
+		resized(name, pos/len(arrays)%40, out.Arrays[name].Cols)
 	case change%8 == 2 && len(arrays) > 0:
 		name := pick(arrays)
-		resized(name, out.Arrays[name].Rows, at/len(arrays)%40)
+		resized(name, out.Arrays[name].Rows, pos/len(arrays)%40)
 	case change%8 == 3 && len(arrays) > 0:
 		delete(out.Arrays, pick(arrays))
 	case change%8 == 4 && len(arrays) > 0: // change all elements
@@ -131,16 +131,16 @@ func FuzzLoadThenPredict(f *testing.F) {
 	names, states := everyModel(f, dev)
 	for i := range states {
 		for change := range uint16(8) {
-			for where := range uint16(6) {
-				f.Add(uint16(i), change, where*7+where/2, []float64{0, -1, math.NaN(), 1e300, 0.5, 1e6}[where], "gaussian(sigma=1e-300)")
+			for position := range uint16(6) {
+				f.Add(uint16(i), change, position*7+position/2, []float64{0, -1, math.NaN(), 1e300, 0.5, 1e6}[position], "gaussian(sigma=1e-300)")
 			}
 		}
 	}
 	x := mat.NewDense(3, 2, []float64{0, 0, 0.5, -1, 3, 2})
 	sparse := backend.Host[float64]{Rows: 3, Cols: 2, Stride: 2, Data: x.RawMatrix().Data}.CSR()
-	f.Fuzz(func(t *testing.T, which, change, where uint16, value float64, text string) {
-		i := int(which) % len(states)
-		s := forge(states[i], change, where, value, text)
+	f.Fuzz(func(t *testing.T, learner, change, position uint16, value float64, text string) {
+		i := int(learner) % len(states)
+		s := forge(states[i], change, position, value, text)
 		if change%8 == 5 && (math.IsNaN(value) || math.IsInf(value, 0)) {
 			return // JSON cannot represent this number
 		}
@@ -154,8 +154,8 @@ func FuzzLoadThenPredict(f *testing.F) {
 		b, err := loadBytes(data)
 		runtime.ReadMemStats(&after)
 		// The bound allows several copies of the arrays, the buffers of the reader and the memory of the runtime.
-		if took, most := after.TotalAlloc-before.TotalAlloc, uint64(64*len(data)+4<<20); took > most {
-			t.Errorf("%s: %d bytes of file took %d bytes of memory", names[i], len(data), took)
+		if allocated, limit := after.TotalAlloc-before.TotalAlloc, uint64(64*len(data)+4<<20); allocated > limit {
+			t.Errorf("%s: %d bytes of file took %d bytes of memory", names[i], len(data), allocated)
 		}
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {

@@ -68,8 +68,8 @@ func bundles(t testing.TB) map[string]Bundle {
 	}
 }
 
-// saved returns the bytes of b's file.
-func saved(t testing.TB, b Bundle) []byte {
+// savedBytes returns the bytes of b's file.
+func savedBytes(t testing.TB, b Bundle) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "m.safetensors")
 	if err := Save(path, b); err != nil {
@@ -108,8 +108,8 @@ func sameBundle(a, b Bundle) string {
 func TestRoundTrip(t *testing.T) {
 	for name, b := range bundles(t) {
 		t.Run(name, func(t *testing.T) {
-			data := saved(t, b)
-			if !bytes.Equal(saved(t, b), data) {
+			data := savedBytes(t, b)
+			if !bytes.Equal(savedBytes(t, b), data) {
 				t.Error("saved twice, the bytes differ")
 			}
 			got, err := read(bytes.NewReader(data), int64(len(data)))
@@ -122,7 +122,7 @@ func TestRoundTrip(t *testing.T) {
 			if !mat.Equal(predictions(t, got.Model), predictions(t, b.Model)) {
 				t.Error("the predictions have other bits")
 			}
-			if !bytes.Equal(saved(t, got), data) {
+			if !bytes.Equal(savedBytes(t, got), data) {
 				t.Error("saved again after loading, the bytes differ")
 			}
 		})
@@ -133,7 +133,7 @@ func TestRoundTrip(t *testing.T) {
 func TestLayout(t *testing.T) {
 	for name, b := range bundles(t) {
 		t.Run(name, func(t *testing.T) {
-			data := saved(t, b)
+			data := savedBytes(t, b)
 			length := binary.LittleEndian.Uint64(data)
 			text := data[8 : 8+length]
 			if text[0] != '{' || length%8 != 0 {
@@ -156,11 +156,11 @@ func TestLayout(t *testing.T) {
 				t.Fatal(err)
 			}
 			delete(parts, "__metadata__")
-			rest, err := json.Marshal(parts)
+			tensors, err := json.Marshal(parts)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := json.Unmarshal(rest, &header); err != nil {
+			if err := json.Unmarshal(tensors, &header); err != nil {
 				t.Fatal(err)
 			}
 			next := int64(0)
@@ -183,13 +183,13 @@ func TestLayout(t *testing.T) {
 				t.Errorf("the metadata are %v, want %v", keys, want)
 			}
 			for name, want := range b.Model.State().Arrays {
-				at := 8 + int64(length) + header[name].Offsets[0]
+				offset := 8 + int64(length) + header[name].Offsets[0]
 				for i := range want.Rows {
 					for _, v := range want.Row(i) {
-						if got := math.Float64frombits(binary.LittleEndian.Uint64(data[at:])); got != v {
-							t.Errorf("array %q, byte %d: got %v, want %v", name, at, got, v)
+						if got := math.Float64frombits(binary.LittleEndian.Uint64(data[offset:])); got != v {
+							t.Errorf("array %q, byte %d: got %v, want %v", name, offset, got, v)
 						}
-						at += 8
+						offset += 8
 					}
 				}
 			}
@@ -264,12 +264,12 @@ func TestCalibration(t *testing.T) {
 		"NaN":   func() { scores.Data[0] = math.NaN() },
 		"rows":  func() { b.Calibration.Scores = backend.NewHost[float64](outputs+1, 3) },
 	} {
-		old := slices.Clone(scores.Data)
+		original := slices.Clone(scores.Data)
 		spoil()
 		if err := Save(path, b); err == nil {
 			t.Errorf("%s: saved", name)
 		}
-		copy(scores.Data, old)
+		copy(scores.Data, original)
 		b.Calibration.Scores = scores
 	}
 }

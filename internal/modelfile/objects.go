@@ -62,8 +62,8 @@ func (o *Objects) arePoints(h backend.Host[float64]) bool {
 	}
 	for i := range h.Rows {
 		row := h.Row(i)
-		at := kernels.PrecomputedIndex(row[0], len(row))
-		if at < 0 || row[2+at] != row[1] {
+		index := kernels.PrecomputedIndex(row[0], len(row))
+		if index < 0 || row[2+index] != row[1] {
 			return false
 		}
 	}
@@ -82,15 +82,15 @@ func (o *Objects) pad(arrays map[string]backend.Host[float64], names []string) (
 		if !ok || h.Cols != 2 || h.Rows > maxPoints/cols {
 			return nil, fmt.Errorf("its points %q cannot be those of %d training objects", name, len(o.Training))
 		}
-		full := backend.NewHost[float64](h.Rows, cols)
+		matrix := backend.NewHost[float64](h.Rows, cols)
 		for i := range h.Rows {
-			row := full.Row(i)
+			row := matrix.Row(i)
 			copy(row, h.Row(i))
-			if at := kernels.PrecomputedIndex(row[0], cols); at >= 0 {
-				row[2+at] = row[1]
+			if index := kernels.PrecomputedIndex(row[0], cols); index >= 0 {
+				row[2+index] = row[1]
 			}
 		}
-		padded[name] = full
+		padded[name] = matrix
 	}
 	return padded, nil
 }

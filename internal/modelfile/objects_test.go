@@ -18,7 +18,7 @@ import (
 
 // textBundle returns a model of texts, the points of its training texts, and the points of two
 // other texts.
-func textBundle(t *testing.T) (b Bundle, training, others *mat.Dense) {
+func textBundle(t *testing.T) (b Bundle, training, newPoints *mat.Dense) {
 	t.Helper()
 	table, err := dataset.ReadCSV("-", strings.NewReader("word,n\nab,1\nabc,2\nb,3\n"))
 	if err != nil {
@@ -36,7 +36,7 @@ func textBundle(t *testing.T) (b Bundle, training, others *mat.Dense) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := kernels.OtherPoints(3, []float64{1, 0, 0.5, 2, 1, 0}, []float64{2, 4})
+	points, err := kernels.OtherPoints(3, []float64{1, 0, 0.5, 2, 1, 0}, []float64{2, 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,13 +46,13 @@ func textBundle(t *testing.T) (b Bundle, training, others *mat.Dense) {
 		t.Fatal(err)
 	}
 	objects := &Objects{Kernel: "spectrum(length=2)", Training: []string{"ab", "abc", "b"}}
-	return Bundle{Model: m, Encoder: e, Objects: objects}, training, mat.NewDense(2, 5, other)
+	return Bundle{Model: m, Encoder: e, Objects: objects}, training, mat.NewDense(2, 5, points)
 }
 
 // TestObjects checks that a model of texts is read back with its training texts. The file omits the
 // kernel values among these texts, which no prediction needs.
 func TestObjects(t *testing.T) {
-	b, training, others := textBundle(t)
+	b, training, newPoints := textBundle(t)
 	if len(pointNames(b)) == 0 {
 		t.Error("no array of the model is points")
 	}
@@ -60,21 +60,21 @@ func TestObjects(t *testing.T) {
 	if err := Save(path, b); err != nil {
 		t.Fatal(err)
 	}
-	back, err := Load(path)
+	loaded, err := Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(b.Objects, back.Objects); diff != "" {
+	if diff := cmp.Diff(b.Objects, loaded.Objects); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(b.Encoder, back.Encoder); diff != "" {
+	if diff := cmp.Diff(b.Encoder, loaded.Encoder); diff != "" {
 		t.Error(diff)
 	}
-	want, err := b.Model.Predict(t.Context(), backendtest.Device(t, "ref"), others)
+	want, err := b.Model.Predict(t.Context(), backendtest.Device(t, "ref"), newPoints)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := back.Model.Predict(t.Context(), backendtest.Device(t, "ref"), others)
+	got, err := loaded.Model.Predict(t.Context(), backendtest.Device(t, "ref"), newPoints)
 	if err != nil || !mat.Equal(got, want) {
 		t.Errorf("the predictions differ; %v", err)
 	}
@@ -84,7 +84,7 @@ func TestObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err = back.Model.Predict(t.Context(), backendtest.Device(t, "ref"), training)
+	got, err = loaded.Model.Predict(t.Context(), backendtest.Device(t, "ref"), training)
 	if err != nil || !mat.Equal(got, want) {
 		t.Errorf("the predictions for training objects differ; %v", err)
 	}
@@ -94,15 +94,15 @@ func TestObjects(t *testing.T) {
 			t.Errorf("%s is kept as %d×%d", name, h.Rows, h.Cols)
 		}
 	}
-	again := filepath.Join(t.TempDir(), "again.safetensors")
-	if err := Save(again, back); err != nil {
+	secondPath := filepath.Join(t.TempDir(), "again.safetensors")
+	if err := Save(secondPath, loaded); err != nil {
 		t.Fatal(err)
 	}
 	first, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := os.ReadFile(again); err != nil || !slices.Equal(first, second) {
+	if second, err := os.ReadFile(secondPath); err != nil || !slices.Equal(first, second) {
 		t.Error("saved again, the bytes differ")
 	}
 }
@@ -121,9 +121,9 @@ func TestObjectsCheck(t *testing.T) {
 		"the input is not a column of them":                 func(b *Bundle) { b.Encoder = nil },
 		"there are 2 training objects, but the model takes": func(b *Bundle) { b.Objects = &Objects{Kernel: "k", Training: []string{"a", "b"}} },
 	} {
-		wrong := b
-		change(&wrong)
-		if err := Save(path, wrong); err == nil || !strings.Contains(err.Error(), want) {
+		invalid := b
+		change(&invalid)
+		if err := Save(path, invalid); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

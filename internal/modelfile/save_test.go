@@ -12,8 +12,9 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// only fails the test unless folder contains exactly the named files, including hidden files.
-func only(t *testing.T, folder string, names ...string) {
+// checkFolder fails the test unless folder contains exactly the named files, including hidden
+// files.
+func checkFolder(t *testing.T, folder string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -31,9 +32,9 @@ func only(t *testing.T, folder string, names ...string) {
 func TestSaveRefused(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "m.safetensors")
-	good := bundle(t, nil, true)
-	wrong := *good.Encoder
-	wrong.Outputs = wrong.Outputs[:1]
+	valid := bundle(t, nil, true)
+	invalidEncoder := *valid.Encoder
+	invalidEncoder.Outputs = invalidEncoder.Outputs[:1]
 	for _, test := range []struct {
 		path string
 		b    Bundle
@@ -41,19 +42,19 @@ func TestSaveRefused(t *testing.T) {
 	}{
 		{path, Bundle{}, "not saved: there is no model"},
 		{path, Bundle{Model: &learners.RidgeModel{}}, "not saved: the model is not fitted"},
-		{path, Bundle{Model: good.Model, Encoder: &dataset.Encoder{}}, "not saved: dataset: encoder"},
-		{path, Bundle{Model: good.Model, Encoder: &wrong}, "not saved: the encoder makes 1 target, the model has 2 outputs"},
-		{folder, good, "is a directory"},
-		{filepath.Join(folder, "none", "m"), good, "no such file or directory"},
-		{filepath.Join(path, "m"), good, "no such file or directory"},
-		{"", good, "the path is empty"},
-		{os.DevNull, good, "is not a regular file"},
+		{path, Bundle{Model: valid.Model, Encoder: &dataset.Encoder{}}, "not saved: dataset: encoder"},
+		{path, Bundle{Model: valid.Model, Encoder: &invalidEncoder}, "not saved: the encoder makes 1 target, the model has 2 outputs"},
+		{folder, valid, "is a directory"},
+		{filepath.Join(folder, "none", "m"), valid, "no such file or directory"},
+		{filepath.Join(path, "m"), valid, "no such file or directory"},
+		{"", valid, "the path is empty"},
+		{os.DevNull, valid, "is not a regular file"},
 	} {
 		err := Save(test.path, test.b)
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") || strings.Count(err.Error(), folder) > 1 {
 			t.Errorf("%q: got %v, want %q", test.path, err, test.want)
 		}
-		only(t, folder)
+		checkFolder(t, folder)
 	}
 }
 
@@ -75,7 +76,7 @@ func TestReplaced(t *testing.T) {
 	if err := Save(link, b); err != nil {
 		t.Fatal(err)
 	}
-	only(t, folder, "m.safetensors", "now")
+	checkFolder(t, folder, "m.safetensors", "now")
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode() != 0o640 {
 		t.Errorf("the mode is %v, %v", info.Mode(), err)
@@ -92,29 +93,29 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// broken is a model whose state is not valid.
-type broken struct {
+// invalidModel is a model whose state is not valid.
+type invalidModel struct {
 	learners.Model
 	state learners.State
 }
 
-func (b broken) Dims() (int, int)      { return 1, 1 }
-func (b broken) State() learners.State { return b.state }
+func (b invalidModel) Dims() (int, int)      { return 1, 1 }
+func (b invalidModel) State() learners.State { return b.state }
 
 // TestNotSaved checks that a model that could not be loaded is not written.
 func TestNotSaved(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "m")
-	one := backend.NewHost[float64](1, 1)
+	array := backend.NewHost[float64](1, 1)
 	for want, s := range map[string]learners.State{
 		`no learner is called "magic"`:  {Learner: "magic"},
 		"unsupported type":              {Learner: "ridge", Params: map[string]any{"lambda": func() {}}},
-		`array "coef" is missing`:       {Learner: "ridge", Params: map[string]any{"lambda": 1.0, "intercept": true}, Arrays: map[string]backend.Host[float64]{"intercept": one}},
-		`parameter "intercept" is miss`: {Learner: "ridge", Params: map[string]any{"lambda": 1.0}, Arrays: map[string]backend.Host[float64]{"coef": one, "intercept": one}},
+		`array "coef" is missing`:       {Learner: "ridge", Params: map[string]any{"lambda": 1.0, "intercept": true}, Arrays: map[string]backend.Host[float64]{"intercept": array}},
+		`parameter "intercept" is miss`: {Learner: "ridge", Params: map[string]any{"lambda": 1.0}, Arrays: map[string]backend.Host[float64]{"coef": array, "intercept": array}},
 	} {
-		if err := Save(path, Bundle{Model: broken{state: s}}); err == nil || !strings.Contains(err.Error(), "not saved: ") || !strings.Contains(err.Error(), want) {
+		if err := Save(path, Bundle{Model: invalidModel{state: s}}); err == nil || !strings.Contains(err.Error(), "not saved: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	only(t, folder)
+	checkFolder(t, folder)
 }
