@@ -37,7 +37,7 @@ func (g *graph) memberships(m learners.Model, x sample) value {
 	z := densePoints(parts.Points)
 	weights, targets := state.Arrays["weights"].Row(0), state.Arrays["targets"]
 	values := g.gram(parts.Kernel, x, z)
-	if k, is := state.Params["k"].(float64); is {
+	if k, ok := state.Params["k"].(float64); ok {
 		return g.nearest(values, parts.Kernel, z, weights, targets, k)
 	}
 	weighted := mat.NewDense(targets.Rows, targets.Cols, nil)
@@ -47,7 +47,7 @@ func (g *graph) memberships(m learners.Model, x sample) value {
 		}
 	}
 	sums := g.product(values, g.matrix(weighted), false)
-	if _, is := m.(learners.Classifier); is {
+	if _, ok := m.(learners.Classifier); ok {
 		return sums
 	}
 	return g.op("Div", sums, g.product(values, g.numbers(weights, len(weights), 1), false))
@@ -57,9 +57,9 @@ func (g *graph) memberships(m learners.Model, x sample) value {
 // It compares k(z, z) − 2k(x, z) instead of distances. Among equal distances, TopK selects the
 // smaller index, as learners.KernelKNN does.
 func (g *graph) nearest(values value, kernel kernels.Kernel, z backend.Host[float64], weights []float64, targets backend.Host[float64], k float64) value {
-	own := make([]float64, z.Rows)
-	for i := range own {
-		own[i] = kernels.Diag(kernel, z.Row(i))
+	diag := make([]float64, z.Rows)
+	for i := range diag {
+		diag[i] = kernels.Diag(kernel, z.Row(i))
 	}
 	// count is the largest possible number of neighbors, for samples of the smallest weights.
 	count, sum := 0, 0.0
@@ -69,20 +69,20 @@ func (g *graph) nearest(values value, kernel kernels.Kernel, z backend.Host[floa
 		}
 		count, sum = count+1, sum+w
 	}
-	keys := g.op("Sub", g.numbers(own, 1, len(own)), g.op("Mul", values, g.number(2)))
+	keys := g.op("Sub", g.numbers(diag, 1, len(diag)), g.op("Mul", values, g.number(2)))
 	order := g.name()
 	g.nodes = message(g.nodes, 1, encodeNode("TopK", []attribute{intAttribute("axis", 1), intAttribute("largest", 0)},
 		[]value{keys, g.integers(int64(count))}, g.name(), order))
 	w := g.op("Gather", g.numbers(weights, len(weights)), order)
-	before := g.node("CumSum", []attribute{intAttribute("exclusive", 1)}, w, g.integers(1))
-	left := g.op("Max", g.op("Sub", g.number(k), before), g.number(0))
-	share := g.op("Div", g.op("Min", w, left), g.number(k)) // n×count
+	cumulative := g.node("CumSum", []attribute{intAttribute("exclusive", 1)}, w, g.integers(1))
+	unfilled := g.op("Max", g.op("Sub", g.number(k), cumulative), g.number(0))
+	weight := g.op("Div", g.op("Min", w, unfilled), g.number(k)) // n×count
 	flat := make([]float64, 0, targets.Rows*targets.Cols)
 	for i := range targets.Rows {
 		flat = append(flat, targets.Row(i)...)
 	}
 	y := g.op("Gather", g.numbers(flat, targets.Rows, targets.Cols), order) // n×count×t
-	return g.sum(g.op("Mul", g.op("Unsqueeze", share, g.integers(2)), y), 1, false)
+	return g.sum(g.op("Mul", g.op("Unsqueeze", weight, g.integers(2)), y), 1, false)
 }
 
 // pairSigns returns a matrix with a row for each of the k(k−1)/2 pairs of classes and a column for
@@ -112,8 +112,8 @@ func (g *graph) votes(pairs value, k int) value {
 	}
 	votes := g.product(g.cast(g.op("Greater", pairs, g.number(0))), signs, false, g.numbers(first, k))
 	sums := g.product(pairs, signs, false)
-	part := g.op("Div", g.op("Div", sums, g.op("Add", g.op("Abs", sums), g.number(1))), g.number(3))
-	return g.op("Add", votes, part)
+	tieBreak := g.op("Div", g.op("Div", sums, g.op("Add", g.op("Abs", sums), g.number(1))), g.number(3))
+	return g.op("Add", votes, tieBreak)
 }
 
 // votedValues returns the decision values of a voted perceptron: see online.Votes.Count.
@@ -155,13 +155,13 @@ func (g *graph) votedValues(m *learners.VotedModel, x sample) value {
 		return g.product(sign, g.numbers(votes, len(votes), 1), false, g.number(initial[0]))
 	}
 	f := g.node("Concat", []attribute{intAttribute("axis", 2)}, hypotheses...)
-	best := g.node("ArgMax", []attribute{intAttribute("axis", 2), intAttribute("keepdims", 1)}, f) // n×M×1
+	winner := g.node("ArgMax", []attribute{intAttribute("axis", 2), intAttribute("keepdims", 1)}, f) // n×M×1
 	number := make([]int64, delta.Cols)
 	for c := range number {
 		number[c] = int64(c)
 	}
-	chosen := g.cast(g.op("Equal", best, g.integers(number...)))
-	sums := g.sum(g.op("Mul", chosen, g.numbers(votes, len(votes), 1)), 1, false)
+	indicator := g.cast(g.op("Equal", winner, g.integers(number...)))
+	sums := g.sum(g.op("Mul", indicator, g.numbers(votes, len(votes), 1)), 1, false)
 	return g.op("Add", sums, g.numbers(initial, len(initial)))
 }
 
@@ -169,10 +169,10 @@ func (g *graph) votedValues(m *learners.VotedModel, x sample) value {
 // probabilities are the largest, it prefers the argument index, the class that the decision values
 // imply, as learners.SVCModel.Decide does.
 func (g *graph) mostProbable(probabilities, index value) value {
-	own := g.node("GatherElements", []attribute{intAttribute("axis", 1)}, probabilities, g.op("Unsqueeze", index, g.integers(1)))
+	tied := g.node("GatherElements", []attribute{intAttribute("axis", 1)}, probabilities, g.op("Unsqueeze", index, g.integers(1)))
 	largest := g.node("ReduceMax", []attribute{intsAttribute("axes", 1), intAttribute("keepdims", 1)}, probabilities)
 	best := g.node("ArgMax", []attribute{intAttribute("axis", 1), intAttribute("keepdims", 0)}, probabilities)
-	return g.op("Where", g.op("Squeeze", g.op("Greater", largest, own), g.integers(1)), best, index)
+	return g.op("Where", g.op("Squeeze", g.op("Greater", largest, tied), g.integers(1)), best, index)
 }
 
 // coupled returns the n×K probabilities of an SVC from the values of its pairs: see
@@ -194,14 +194,14 @@ func (g *graph) coupled(pairs value, sigmoid backend.Host[float64], k int) value
 func (g *graph) couple(first, second value, k int) value {
 	signs := pairSigns(k)
 	pairs, _ := signs.Dims()
-	below, above := mat.NewDense(pairs, k*k, nil), mat.NewDense(pairs, k*k, nil)
+	lowerMatrix, upperMatrix := mat.NewDense(pairs, k*k, nil), mat.NewDense(pairs, k*k, nil)
 	for a := range k {
 		for c := a + 1; c < k; c++ {
-			below.Set(svm.At(a, c, k), c*k+a, 1)
-			above.Set(svm.At(a, c, k), a*k+c, 1)
+			lowerMatrix.Set(svm.At(a, c, k), c*k+a, 1)
+			upperMatrix.Set(svm.At(a, c, k), a*k+c, 1)
 		}
 	}
-	lower, upper := g.matrix(below), g.matrix(above)
+	lower, upper := g.matrix(lowerMatrix), g.matrix(upperMatrix)
 	square := func(v value) value { return g.op("Reshape", v, g.integers(-1, int64(k), int64(k))) }
 	r := square(g.op("Add", g.product(second, lower, false), g.product(first, upper, false)))
 	transposed := square(g.op("Add", g.product(second, upper, false), g.product(first, lower, false)))
@@ -217,23 +217,23 @@ func (g *graph) couple(first, second value, k int) value {
 		qp := g.sum(g.op("Mul", q, g.op("Unsqueeze", p, g.integers(1))), 2, false)
 		total := g.sum(g.op("Mul", p, qp), 1, true)
 		axes := []attribute{intsAttribute("axes", 1), intAttribute("keepdims", 1)}
-		worst := g.node("ReduceMax", axes, g.op("Abs", g.op("Sub", qp, total)))
-		active = g.op("And", active, g.op("Not", g.op("Less", worst, g.number(0.005/float64(k)))))
+		maxDeviation := g.node("ReduceMax", axes, g.op("Abs", g.op("Sub", qp, total)))
+		active = g.op("And", active, g.op("Not", g.op("Less", maxDeviation, g.number(0.005/float64(k)))))
 		next, one, two := p, g.number(1), g.number(2)
 		for t := range k {
 			column := g.integers(int64(t))
-			at := func(v value) value { return g.node("Gather", []attribute{intAttribute("axis", 1)}, v, column) }
-			qtt, qpt := at(diagonal), at(qp)
+			element := func(v value) value { return g.node("Gather", []attribute{intAttribute("axis", 1)}, v, column) }
+			qtt, qpt := element(diagonal), element(qp)
 			diff := g.op("Div", g.op("Sub", total, qpt), qtt) // n×1
 			grown := g.op("Add", one, diff)
 			change := g.op("Mul", diff, g.op("Add", g.op("Mul", diff, qtt), g.op("Mul", two, qpt)))
 			total = g.op("Div", g.op("Div", g.op("Add", total, change), grown), grown)
-			row := g.op("Squeeze", at(q), g.integers(1)) // n×K
+			row := g.op("Squeeze", element(q), g.integers(1)) // n×K
 			qp = g.op("Div", g.op("Add", qp, g.op("Mul", diff, row)), grown)
 			next = g.op("Div", g.op("Add", next, g.op("Mul", diff, g.numbers(unit[t*k:(t+1)*k], k))), grown)
 		}
-		any := g.node("ReduceMax", []attribute{intAttribute("keepdims", 0)}, g.node("Cast", []attribute{intAttribute("to", int64Type)}, active))
-		return g.op("Where", active, next, p), active, g.node("Cast", []attribute{intAttribute("to", boolType)}, any)
+		anyActive := g.node("ReduceMax", []attribute{intAttribute("keepdims", 0)}, g.node("Cast", []attribute{intAttribute("to", int64Type)}, active))
+		return g.op("Where", active, next, p), active, g.node("Cast", []attribute{intAttribute("to", boolType)}, anyActive)
 	})
 	return g.op("Div", p, g.sum(p, 1, true))
 }

@@ -145,10 +145,10 @@ func (g *graph) fail(err error) {
 	}
 }
 
-// sum returns the sums of v over an axis. The axis is removed unless keep is true.
-func (g *graph) sum(v value, axis int64, keep bool) value {
+// sum returns the sums of v over an axis. The axis is removed unless keepDims is true.
+func (g *graph) sum(v value, axis int64, keepDims bool) value {
 	k := int64(0)
-	if keep {
+	if keepDims {
 		k = 1
 	}
 	return g.node("ReduceSum", []attribute{intAttribute("keepdims", k)}, v, g.integers(axis))
@@ -230,10 +230,10 @@ func (g *graph) loop(limit int, numbers, bools value, body func(g *graph, number
 	inner.end(outputField, nextBools, boolType, "")
 	g.fail(inner.err)
 	count := g.constant(int64Type, nil, message(nil, 9, protowire.AppendFixed64(nil, uint64(limit))))
-	yes := g.constant(boolType, nil, message(nil, 9, []byte{1}))
+	initial := g.constant(boolType, nil, message(nil, 9, []byte{1}))
 	out := g.name()
 	content := integer(message(text(nil, 1, "body"), 6, inner.encode("body")), 20, 5)
-	g.nodes = message(g.nodes, 1, encodeNode("Loop", []attribute{content}, []value{count, yes, numbers, bools}, out, g.name()))
+	g.nodes = message(g.nodes, 1, encodeNode("Loop", []attribute{content}, []value{count, initial, numbers, bools}, out, g.name()))
 	return out
 }
 

@@ -21,15 +21,15 @@ func (g *graph) gram(k kernels.Kernel, x sample, z backend.Host[float64]) value 
 
 // run evaluates a compiled kernel, in which load returns the tensor of a statistic.
 func (g *graph) run(p *kernels.Program, load func(kernels.Stat) value) value {
-	loaded := make([]value, len(p.Stats))
+	stats := make([]value, len(p.Stats))
 	for i, s := range p.Stats {
-		loaded[i] = load(s)
+		stats[i] = load(s)
 	}
 	var stack []value
 	for _, in := range p.Code {
 		switch in.Op {
 		case kernels.Load:
-			stack = append(stack, loaded[in.Arg])
+			stack = append(stack, stats[in.Arg])
 			continue
 		case kernels.Const:
 			stack = append(stack, g.number(in.A))
@@ -101,9 +101,9 @@ func (g *graph) statistic(s kernels.Stat, x sample, z backend.Host[float64]) val
 		}
 		return g.node("Gather", []attribute{intAttribute("axis", 1)}, x.rows, g.integers(index...))
 	case kernels.SelfX:
-		return g.self(s.Of, x)
+		return g.diag(s.Of, x)
 	case kernels.RootX:
-		v := g.self(s.Of, x)
+		v := g.diag(s.Of, x)
 		zero := g.number(0)
 		return g.op("Where", g.op("Equal", v, zero), zero, g.op("Div", g.number(1), g.op("Sqrt", v)))
 	case kernels.SelfZ, kernels.RootZ:
@@ -116,12 +116,12 @@ func (g *graph) statistic(s kernels.Stat, x sample, z backend.Host[float64]) val
 	rows := z.Rows
 	width := z.Cols * max(1, len(s.Freqs))
 	rows = min(rows, max(1, chunk/width, (z.Rows+maxChunks-1)/maxChunks))
-	wide := g.op("Unsqueeze", x.rows, g.integers(1))
-	var parts []value
+	expanded := g.op("Unsqueeze", x.rows, g.integers(1))
+	var blocks []value
 	for i := 0; i < z.Rows; i += rows {
-		parts = append(parts, g.pairs(s, wide, z.View(i, 0, min(rows, z.Rows-i), z.Cols)))
+		blocks = append(blocks, g.pairs(s, expanded, z.View(i, 0, min(rows, z.Rows-i), z.Cols)))
 	}
-	return g.concat(parts)
+	return g.concat(blocks)
 }
 
 // A statistic of differences takes n·d numbers for each row of z. The graph computes it for parts
@@ -162,9 +162,9 @@ func (g *graph) pairs(s kernels.Stat, x value, z backend.Host[float64]) value {
 		term := g.op("Div", g.op("Sin", g.op("Mul", safe, g.number(2*math.Pi))), safe)
 		return g.sum(masked(g.op("Where", zero, g.number(2*math.Pi), term)), 2, false)
 	case kernels.Chi2:
-		both := g.op("Add", x, points)
-		zero := g.op("Equal", both, g.number(0))
-		term := g.op("Mul", g.op("Div", diff, g.op("Where", zero, g.number(1), both)), diff)
+		sum := g.op("Add", x, points)
+		zero := g.op("Equal", sum, g.number(0))
+		term := g.op("Mul", g.op("Div", diff, g.op("Where", zero, g.number(1), sum)), diff)
 		return g.sum(masked(g.op("Where", g.op("Less", x, g.number(0)), g.number(math.NaN()), term)), 2, false)
 	}
 	g.fail(fmt.Errorf("the statistic %v of the kernel has no form in ONNX", s.Kind))
@@ -180,8 +180,8 @@ func scales(s kernels.Stat, d int) []float64 {
 	return list
 }
 
-// self returns the n×1 values k(x, x).
-func (g *graph) self(k kernels.Kernel, x sample) value {
+// diag returns the n×1 values k(x, x).
+func (g *graph) diag(k kernels.Kernel, x sample) value {
 	return g.run(kernels.Compile(k), func(s kernels.Stat) value {
 		switch s.Kind {
 		case kernels.Dot:
@@ -192,7 +192,7 @@ func (g *graph) self(k kernels.Kernel, x sample) value {
 			}
 			return g.node("ReduceSumSquare", []attribute{intsAttribute("axes", 1), intAttribute("keepdims", 1)}, v)
 		case kernels.SelfX, kernels.SelfZ:
-			return g.self(s.Of, x)
+			return g.diag(s.Of, x)
 		case kernels.RootX, kernels.RootZ:
 			return g.statistic(kernels.Stat{Kind: kernels.RootX, Of: s.Of}, x, backend.Host[float64]{})
 		case kernels.Entry:

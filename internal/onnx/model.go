@@ -121,22 +121,22 @@ func columnsOf(b modelfile.Bundle, d int) columns {
 	c.comment = `one row for each sample; a number as it is in the table, and 0 or 1 for a category: see the metadata "features"`
 	c.names = b.Encoder.FeatureNames()
 	c.mean, c.scale, c.rounding, c.fill = make([]float64, d), slices.Repeat([]float64{1}, d), make([]float64, d), slices.Repeat([]float64{math.NaN()}, d)
-	at := 0
+	col := 0
 	for _, in := range b.Encoder.Inputs {
 		switch {
 		case in.Number != nil:
-			c.mean[at], c.scale[at], c.rounding[at] = in.Number.Mean, in.Number.Scale, in.Number.Rounding
+			c.mean[col], c.scale[col], c.rounding[col] = in.Number.Mean, in.Number.Scale, in.Number.Rounding
 			if !b.Encoder.RefuseMissing {
-				c.fill[at] = in.Number.Fill
+				c.fill[col] = in.Number.Fill
 			}
-			at++
+			col++
 		case in.Sparse != nil:
-			copy(c.scale[at:], in.Sparse.Scale)
-			at += in.Sparse.Columns
+			copy(c.scale[col:], in.Sparse.Scale)
+			col += in.Sparse.Columns
 		case in.TFIDF != nil:
-			at += in.TFIDF.Len()
+			col += in.TFIDF.Len()
 		default:
-			at += len(in.Text.Categories)
+			col += len(in.Text.Categories)
 		}
 	}
 	return c
@@ -199,8 +199,8 @@ func (g *graph) machines(parts learners.Parts, x sample) value {
 		for i, j := range features {
 			index[i] = int64(j)
 		}
-		used := g.node("Gather", []attribute{intAttribute("axis", 1)}, x.rows, g.integers(index...))
-		return g.affine(used, w, parts.Intercept)
+		columns := g.node("Gather", []attribute{intAttribute("axis", 1)}, x.rows, g.integers(index...))
+		return g.affine(columns, w, parts.Intercept)
 	}
 	if m, d := parts.Points.Dims(); float64(m)*float64(d) > MaxBytes/4 {
 		g.fail(fmt.Errorf("the model has %d points of %d features, and ONNX allows %d bytes: fit a model with fewer points or features", m, d, MaxBytes))
@@ -265,7 +265,7 @@ func (g *graph) classify(c learners.Classifier, x sample) {
 		}
 	default:
 		decision = g.values(c, x)
-		if _, is := learners.As[learners.Prober](c); is {
+		if _, ok := learners.As[learners.Prober](c); ok {
 			probabilities = g.probabilities(decision, classes.Len(), c.Learner() == "rvc")
 		}
 	}

@@ -90,10 +90,10 @@ func evaluate(t *testing.T, jobs []job) []map[string]output {
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	lines.Buffer(nil, 1<<30)
 	for lines.Scan() {
-		var failed struct{ Error string }
-		if json.Unmarshal(lines.Bytes(), &failed) == nil && failed.Error != "" {
+		var failure struct{ Error string }
+		if json.Unmarshal(lines.Bytes(), &failure) == nil && failure.Error != "" {
 			list = append(list, nil)
-			t.Errorf("model %d: %s", len(list), failed.Error)
+			t.Errorf("model %d: %s", len(list), failure.Error)
 			continue
 		}
 		var outputs map[string]output
@@ -117,20 +117,20 @@ func difference(t *testing.T, o output, want *mat.Dense) float64 {
 	if err := json.Unmarshal(o.Data, &got); err != nil || !slices.Equal(o.Dims, []int{n, cols}) {
 		t.Fatalf("dims %v, want %d×%d: %v", o.Dims, n, cols, err)
 	}
-	worst, scale := 0.0, 0.0
+	maxDiff, scale := 0.0, 0.0
 	for i, g := range got {
 		w := want.At(i/cols, i%cols)
 		scale = max(scale, math.Abs(w))
 		if g == nil {
-			worst = math.Inf(1)
+			maxDiff = math.Inf(1)
 		} else {
-			worst = max(worst, math.Abs(*g-w))
+			maxDiff = max(maxDiff, math.Abs(*g-w))
 		}
 	}
 	if scale == 0 {
-		return worst
+		return maxDiff
 	}
-	return worst / scale
+	return maxDiff / scale
 }
 
 // samples returns n rows of d features ≥ 0, a target and three classes that depend on the features.
@@ -162,15 +162,15 @@ var chosenKernels = []string{
 type compared struct {
 	learner, kernel, name string
 	model                 learners.Model
-	worst                 [2]float64 // largest differences in float64 and in float32
+	maxDiff               [2]float64 // largest differences in float64 and in float32
 }
 
 // everyModel fits every learner with each of the kernels for all its tasks, and classifiers for two
 // and for three classes. Only fourier-ridge and nystrom-ridge may refuse a kernel.
 func everyModel(t *testing.T, dev backend.Device, kernels []string, x, y, classes *mat.Dense) (list []*compared) {
-	two := mat.DenseCopyOf(classes)
-	two.Apply(func(_, _ int, v float64) float64 { return min(v, 1) }, two)
-	targets := map[learners.Task][]*mat.Dense{learners.Regression: {y}, learners.Novelty: {y}, learners.Classification: {two, classes}}
+	twoClasses := mat.DenseCopyOf(classes)
+	twoClasses.Apply(func(_, _ int, v float64) float64 { return min(v, 1) }, twoClasses)
+	targets := map[learners.Task][]*mat.Dense{learners.Regression: {y}, learners.Novelty: {y}, learners.Classification: {twoClasses, classes}}
 	for _, d := range learners.Catalogue() {
 		list = append(list, fitted(t, dev, d, kernels, x, targets)...)
 	}
@@ -178,10 +178,10 @@ func everyModel(t *testing.T, dev backend.Device, kernels []string, x, y, classe
 }
 
 func fitted(t *testing.T, dev backend.Device, d learners.Description, kernels []string, x *mat.Dense, targets map[learners.Task][]*mat.Dense) (list []*compared) {
-	given := map[string]string{}
+	params := map[string]string{}
 	for name, text := range map[string]string{"lambda": "10", "optimize": "false"} {
 		if p, ok := d.Parameter(name); ok && p.Default != text && !strings.HasPrefix(d.Name, "sv") {
-			given[name] = text
+			params[name] = text
 		}
 	}
 	if _, ok := d.Parameter("kernel"); !ok {
@@ -189,13 +189,13 @@ func fitted(t *testing.T, dev backend.Device, d learners.Description, kernels []
 	}
 	for _, k := range kernels {
 		if k != "" {
-			given["kernel"] = k
+			params["kernel"] = k
 		}
 		if d.Name == "svc" {
-			given["probability"] = strconv.FormatBool(strings.HasPrefix(k, "gaussian"))
+			params["probability"] = strconv.FormatBool(strings.HasPrefix(k, "gaussian"))
 		}
 		for _, task := range d.Tasks {
-			fit, err := d.Make(task, given)
+			fit, err := d.Make(task, params)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -246,8 +246,8 @@ func TestAgainstONNXRuntime(t *testing.T) {
 	results := evaluate(t, jobs)
 	for i, m := range models {
 		for p, limit := range []float64{1e-12, 1e-5} {
-			if m.worst[p] = largest(t, dev, m.name, m.model, rows, results[2*i+p]); !(m.worst[p] <= limit) {
-				t.Errorf("%s in float%d: the outputs differ by %.2g", m.name, 64>>p, m.worst[p])
+			if m.maxDiff[p] = largest(t, dev, m.name, m.model, rows, results[2*i+p]); !(m.maxDiff[p] <= limit) {
+				t.Errorf("%s in float%d: the outputs differ by %.2g", m.name, 64>>p, m.maxDiff[p])
 			}
 		}
 	}
@@ -276,11 +276,11 @@ func largest(t *testing.T, dev backend.Device, name string, m learners.Model, x 
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	worst := difference(t, got["decision"], decision)
+	maxDiff := difference(t, got["decision"], decision)
 	if p, ok := learners.As[learners.Prober](m); ok {
 		// kernel-vote may refuse probabilities, because its kernel may have negative values.
 		if want, err := p.Proba(t.Context(), dev, x); err == nil {
-			worst = max(worst, difference(t, got["probabilities"], want))
+			maxDiff = max(maxDiff, difference(t, got["probabilities"], want))
 		} else if m.Learner() != "kernel-vote" {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -294,7 +294,7 @@ func largest(t *testing.T, dev backend.Device, name string, m learners.Model, x 
 			t.Errorf("%s: the label of row %d is %q, want %q", name, i, label, want)
 		}
 	}
-	return worst
+	return maxDiff
 }
 
 // table has a category, a constant column, a missing cell and two targets.
@@ -440,7 +440,7 @@ func TestSparseSupport(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(3, 1, []float64{1e60, 2e60, -1e60}), mat.NewDense(3, 1, []float64{1, 2, 3})
-	large, err := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1e60}, Lambda: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
+	overflowing, err := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1e60}, Lambda: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -466,7 +466,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for want, b := range map[string]modelfile.Bundle{
 		"onnx: there is no model":          {},
-		"exceeds the range of float32":     {Model: large},
+		"exceeds the range of float32":     {Model: overflowing},
 		"onnx: the model is of texts, and": {Model: texts, Encoder: e, Objects: trained},
 		"onnx: the model is not fitted":    {Model: &learners.RidgeModel{}},
 	} {

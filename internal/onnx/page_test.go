@@ -8,15 +8,15 @@ import (
 
 // page returns the tables of the differences, in Markdown.
 func page(models []*compared, kernels []string) string {
-	worst := map[string][2]float64{} // largest differences by learner and kernel
+	maxDiff := map[string][2]float64{} // largest differences by learner and kernel
 	var columns, linear []string
 	for _, m := range models {
 		key := m.learner + "/" + m.kernel
-		w := worst[key]
-		for p, v := range m.worst {
+		w := maxDiff[key]
+		for p, v := range m.maxDiff {
 			w[p] = max(w[p], v)
 		}
-		worst[key] = w
+		maxDiff[key] = w
 		list := &columns
 		if m.kernel == "" {
 			list = &linear
@@ -32,7 +32,7 @@ func page(models []*compared, kernels []string) string {
 		for _, k := range kernels {
 			b.WriteString("| `" + k + "` |")
 			for _, l := range columns {
-				if w, ok := worst[l+"/"+k]; ok {
+				if w, ok := maxDiff[l+"/"+k]; ok {
 					fmt.Fprintf(&b, " %.1g |", w[p])
 				} else {
 					b.WriteString(" refused |")
@@ -43,7 +43,7 @@ func page(models []*compared, kernels []string) string {
 	}
 	b.WriteString("\n## Learners without a kernel\n\n| learner | float64 | float32 |\n|---|--:|--:|\n")
 	for _, l := range linear {
-		w := worst[l+"/"]
+		w := maxDiff[l+"/"]
 		fmt.Fprintf(&b, "| %s | %.1g | %.1g |\n", l, w[0], w[1])
 	}
 	return b.String()
