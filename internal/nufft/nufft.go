@@ -50,8 +50,7 @@ func PlanElements(n int, m Axes, tol float64) int64 {
 	return Elements(m, size) + cells + int64(size[0])*int64(size[1])*int64(size[2]) + 4*int64(n)
 }
 
-// oversampledSize returns the size of the grid: at least twice the number of modes and twice the
-// width.
+// oversampledSize returns a grid size of at least twice the number of modes and twice the width.
 func oversampledSize(m Axes, width int) Axes {
 	var minSize Axes
 	for a := range m {
@@ -108,9 +107,8 @@ func kernel(z float64, w int) float64 {
 	return elementary.Exp(2.3 * float64(w) * (math.Sqrt(max(1-z*z, 0)) - 1))
 }
 
-// terms returns the number of even powers, and also of odd powers, in a polynomial of
-// kernelPolynomials. The error of the polynomial is then below the error 10¹⁻ʷ of the kernel, or
-// below the roundoff.
+// terms returns the number of even powers, and also of odd powers, in a polynomial. The error of
+// the polynomial is then below the error 10¹⁻ʷ of the kernel, or below the roundoff.
 func terms(w int) int { return w/2 + 3 }
 
 // kernelPolynomials returns, for each cell i of the left half of the kernel, a polynomial in u, −1

@@ -352,11 +352,10 @@ func FactorSlack(n int, trace float64) float64 {
 	return up(1.01 * unit * float64(n+3) * trace * (1 + float64(n)*0x1p-50))
 }
 
-// minEigenvalue returns a lower bound on the smallest eigenvalue of the symmetric matrix k, or 0 if
-// no positive bound is proven. If the Cholesky factorization of k − θI in float64 succeeds, the
-// smallest eigenvalue of k is at least θ − FactorSlack minus the norm of the errors of the
-// elements. The function searches for the largest θ = tr k·4⁻ʲ for which the factorization
-// succeeds.
+// minEigenvalue returns a lower bound on the eigenvalues of the symmetric matrix k, or 0 if it
+// proves no positive bound. If the Cholesky factorization of k − θI in float64 succeeds, the
+// eigenvalues are at least θ − FactorSlack minus the norm of the errors of the elements. The
+// function searches for the largest θ = tr k·4⁻ʲ for which the factorization succeeds.
 func minEigenvalue(ctx context.Context, k [][]Ball) (float64, error) {
 	n, trace, maxError := len(k), 0.0, 0.0
 	values := newLower(n)

@@ -311,8 +311,7 @@ func (w *primalRounded) add(relative, root float64, y, v []float64, weight float
 // penalty is Pβ/λ.
 func (w *primalRounded) bound(floor float64, penalty backend.Host[float64]) *ErrorBound {
 	m, t := w.f.Alpha.Rows, w.f.Alpha.Cols
-	// upperSum returns an upper bound on the exact sum of n nonnegative numbers, for the float64
-	// sum v.
+	// upperSum bounds the exact sum of n nonnegative numbers, whose float64 sum is v.
 	upperSum := func(v float64) float64 { return up(v * (1 + float64(w.n)*0x1p-50)) }
 	rounding, mass := gamma(w.roundings+9), w.mass*(1-float64(w.n)*0x1p-50)*(1-0x1p-50)
 	mean := up(upperSum(w.mean) / mass)

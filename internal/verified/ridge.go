@@ -710,8 +710,7 @@ func (b *ErrorBound) Predict(ctx context.Context, f *Expansion, x backend.Host[f
 		}
 		distance, corrections := root, v[t:]
 		if b.Intercept && !b.Plain {
-			// distance bounds ‖φ(x) − φ̄‖. It allows for the difference between the float64 w and
-			// the exact w.
+			// distance bounds ‖φ(x) − φ̄‖, with the difference between the float64 w and the exact w
 			s := up(root + b.Root)
 			distance = up(math.Sqrt(max(0, up(diag.Magnitude()+b.Square+64*0x1p-53*s*s)-2*lowerBound(v[t]))))
 			corrections = v[t+1:]

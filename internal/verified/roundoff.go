@@ -299,8 +299,7 @@ func (r *Roundoff) statError(k kernels.Kernel, ratio float64) float64 {
 	}
 	switch s.Kind {
 	case kernels.SqDist:
-		// All points are within √maxMeasure of the origin, and therefore within 2√maxMeasure of
-		// each other.
+		// All points are within √maxMeasure of the origin: they differ by at most 2√maxMeasure.
 		coverRange(4*maxMeasure, func(v float64) float64 {
 			if r.direct && r.points.Sparse == nil && s.Scale == nil && d <= directLimit {
 				return gamma(d+3) * v
