@@ -29,16 +29,16 @@ func ranges(lenX, incX, nx, lenY, incY, ny int) bool {
 	return incX == 1 && incY == 1 && nx <= lenX && ny <= lenY
 }
 
-// small reports whether the m × n matrix is valid, not empty, and too small for several workers.
-func small(m, n, lenA, lda int) bool {
+// fitsOneWorker reports whether the m × n matrix is valid, not empty, and needs no second worker.
+func fitsOneWorker(m, n, lenA, lda int) bool {
 	return uint(m-1)|uint(n-1) < 1<<20-1 && m*n < sharedGemv && lda >= n && lenA >= (m-1)*lda+n
 }
 
 func (impl BLAS) Dgemv(tA blas.Transpose, m, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int) {
 	switch {
-	case tA == blas.NoTrans && alpha != 0 && small(m, n, len(a), lda) && ranges(len(x), incX, n, len(y), incY, m):
+	case tA == blas.NoTrans && alpha != 0 && fitsOneWorker(m, n, len(a), lda) && ranges(len(x), incX, n, len(y), incY, m):
 		impl.tier().F64.Gemv(m, n, alpha, &a[0], lda, &x[0], beta, &y[0])
-	case tA == blas.Trans && alpha != 0 && small(m, n, len(a), lda) && ranges(len(x), incX, m, len(y), incY, n):
+	case tA == blas.Trans && alpha != 0 && fitsOneWorker(m, n, len(a), lda) && ranges(len(x), incX, m, len(y), incY, n):
 		impl.tier().F64.GemvT(m, n, alpha, &a[0], lda, &x[0], beta, &y[0])
 	case !blasGemv(impl.device().f64, tA, m, n, alpha, a, lda, x, incX, beta, y, incY):
 		impl.Implementation.Dgemv(tA, m, n, alpha, a, lda, x, incX, beta, y, incY)
@@ -47,9 +47,9 @@ func (impl BLAS) Dgemv(tA blas.Transpose, m, n int, alpha float64, a []float64, 
 
 func (impl BLAS) Sgemv(tA blas.Transpose, m, n int, alpha float32, a []float32, lda int, x []float32, incX int, beta float32, y []float32, incY int) {
 	switch {
-	case tA == blas.NoTrans && alpha != 0 && small(m, n, len(a), lda) && ranges(len(x), incX, n, len(y), incY, m):
+	case tA == blas.NoTrans && alpha != 0 && fitsOneWorker(m, n, len(a), lda) && ranges(len(x), incX, n, len(y), incY, m):
 		impl.tier().F32.Gemv(m, n, alpha, &a[0], lda, &x[0], beta, &y[0])
-	case tA == blas.Trans && alpha != 0 && small(m, n, len(a), lda) && ranges(len(x), incX, m, len(y), incY, n):
+	case tA == blas.Trans && alpha != 0 && fitsOneWorker(m, n, len(a), lda) && ranges(len(x), incX, m, len(y), incY, n):
 		impl.tier().F32.GemvT(m, n, alpha, &a[0], lda, &x[0], beta, &y[0])
 	case !blasGemv(impl.device().f32, tA, m, n, alpha, a, lda, x, incX, beta, y, incY):
 		impl.Implementation.Sgemv(tA, m, n, alpha, a, lda, x, incX, beta, y, incY)
@@ -58,7 +58,7 @@ func (impl BLAS) Sgemv(tA blas.Transpose, m, n int, alpha float32, a []float32, 
 
 func (impl BLAS) Dger(m, n int, alpha float64, x []float64, incX int, y []float64, incY int, a []float64, lda int) {
 	switch {
-	case alpha != 0 && small(m, n, len(a), lda) && ranges(len(x), incX, m, len(y), incY, n):
+	case alpha != 0 && fitsOneWorker(m, n, len(a), lda) && ranges(len(x), incX, m, len(y), incY, n):
 		impl.tier().F64.Ger(m, n, alpha, &x[0], &y[0], &a[0], lda)
 	case !blasGer(impl.device().f64, m, n, alpha, x, incX, y, incY, a, lda):
 		impl.Implementation.Dger(m, n, alpha, x, incX, y, incY, a, lda)
@@ -67,7 +67,7 @@ func (impl BLAS) Dger(m, n int, alpha float64, x []float64, incX int, y []float6
 
 func (impl BLAS) Sger(m, n int, alpha float32, x []float32, incX int, y []float32, incY int, a []float32, lda int) {
 	switch {
-	case alpha != 0 && small(m, n, len(a), lda) && ranges(len(x), incX, m, len(y), incY, n):
+	case alpha != 0 && fitsOneWorker(m, n, len(a), lda) && ranges(len(x), incX, m, len(y), incY, n):
 		impl.tier().F32.Ger(m, n, alpha, &x[0], &y[0], &a[0], lda)
 	case !blasGer(impl.device().f32, m, n, alpha, x, incX, y, incY, a, lda):
 		impl.Implementation.Sger(m, n, alpha, x, incX, y, incY, a, lda)
@@ -255,7 +255,7 @@ func blasSymv[T backend.Float](e *engine[T], ul blas.Uplo, n int, alpha T, a []T
 func blasDot[T backend.Float](e *engine[T], x, y []T) T {
 	q := &queue[T]{engine: e}
 	parts := make([]T, panels(len(x), vectorPiece))
-	q.chunks(len(x), vectorPiece, moved(2*len(x)), func(_ *scratch[T], i, count int) {
+	q.chunks(len(x), vectorPiece, copyFlops(2*len(x)), func(_ *scratch[T], i, count int) {
 		parts[i/vectorPiece] = e.dot(x[i:i+count], y[i:])
 	})
 	var sum T
@@ -267,7 +267,7 @@ func blasDot[T backend.Float](e *engine[T], x, y []T) T {
 
 func blasAxpy[T backend.Float](e *engine[T], alpha T, x, y []T) {
 	q := &queue[T]{engine: e}
-	q.chunks(len(x), vectorPiece, moved(3*len(x)), func(_ *scratch[T], i, count int) {
+	q.chunks(len(x), vectorPiece, copyFlops(3*len(x)), func(_ *scratch[T], i, count int) {
 		e.axpy(alpha, x[i:i+count], y[i:])
 	})
 }

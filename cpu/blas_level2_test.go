@@ -28,17 +28,17 @@ func TestLevel2(t *testing.T) {
 			}
 			return x
 		}
-		narrow := func(x []float64) []float32 {
+		toFloat32 := func(x []float64) []float32 {
 			y := make([]float32, len(x))
 			for i, v := range x {
 				y[i] = float32(v)
 			}
 			return y
 		}
-		same := func(what string, m, n int, got, want []float64, got32, want32 []float32) {
+		requireEqual := func(routine string, m, n int, got, want []float64, got32, want32 []float32) {
 			t.Helper()
 			if !slices.Equal(got, want) || !slices.Equal(got32, want32) {
-				t.Fatalf("%s: m=%d n=%d: differs from gonum", what, m, n)
+				t.Fatalf("%s: m=%d n=%d: differs from gonum", routine, m, n)
 			}
 		}
 		for _, m := range []int{1, 3, 31, 51, 52, 53, 64, 83, 95, 96, 97, 127, 128, 129, 130, 255, 256, 257, 300, 513, 900} {
@@ -49,7 +49,7 @@ func TestLevel2(t *testing.T) {
 				for _, trans := range []blas.Transpose{blas.NoTrans, blas.Trans} {
 					rows, cols := swapIf(trans, m, n)
 					x, y := integers(cols*inc), integers(rows*inc)
-					a32, x32, y32 := narrow(a), narrow(x), narrow(y)
+					a32, x32, y32 := toFloat32(a), toFloat32(x), toFloat32(y)
 					if beta == 0 && inc == 1 {
 						for i := range y {
 							y[i], y32[i] = math.NaN(), float32(math.NaN())
@@ -60,36 +60,36 @@ func TestLevel2(t *testing.T) {
 					want.Dgemv(trans, m, n, 2, a, lda, x, inc, beta, wantY, inc)
 					impl.Sgemv(trans, m, n, 2, a32, lda, x32, inc, float32(beta), y32, inc)
 					want.Sgemv(trans, m, n, 2, a32, lda, x32, inc, float32(beta), wantY32, inc)
-					same("gemv", m, n, y, wantY, y32, wantY32)
+					requireEqual("gemv", m, n, y, wantY, y32, wantY32)
 				}
 				x, y := integers(m*inc), integers(n*inc)
-				a32, x32, y32 := narrow(a), narrow(x), narrow(y)
+				a32, x32, y32 := toFloat32(a), toFloat32(x), toFloat32(y)
 				wantA, wantA32 := slices.Clone(a), slices.Clone(a32)
 				impl.Dger(m, n, -2, x, inc, y, inc, a, lda)
 				want.Dger(m, n, -2, x, inc, y, inc, wantA, lda)
 				impl.Sger(m, n, -2, x32, inc, y32, inc, a32, lda)
 				want.Sger(m, n, -2, x32, inc, y32, inc, wantA32, lda)
-				same("ger", m, n, a, wantA, a32, wantA32)
+				requireEqual("ger", m, n, a, wantA, a32, wantA32)
 			}
 			lda := m + rng.IntN(3)
 			a, x, y := integers(m*lda), integers(m), integers(m)
-			a32, x32, y32 := narrow(a), narrow(x), narrow(y)
+			a32, x32, y32 := toFloat32(a), toFloat32(x), toFloat32(y)
 			for _, ul := range []blas.Uplo{blas.Lower, blas.Upper} {
 				// A routine that reads the other triangle computes NaN.
-				half, half32 := slices.Clone(a), slices.Clone(a32)
+				triangle, triangle32 := slices.Clone(a), slices.Clone(a32)
 				for i := range m {
 					for j := range m {
 						if ul == blas.Lower && j > i || ul == blas.Upper && j < i {
-							half[i*lda+j], half32[i*lda+j] = math.NaN(), float32(math.NaN())
+							triangle[i*lda+j], triangle32[i*lda+j] = math.NaN(), float32(math.NaN())
 						}
 					}
 				}
 				gotY, gotY32, wantY, wantY32 := slices.Clone(y), slices.Clone(y32), slices.Clone(y), slices.Clone(y32)
-				impl.Dsymv(ul, m, -1, half, lda, x, 1, 3, gotY, 1)
-				want.Dsymv(ul, m, -1, half, lda, x, 1, 3, wantY, 1)
-				impl.Ssymv(ul, m, -1, half32, lda, x32, 1, 3, gotY32, 1)
-				want.Ssymv(ul, m, -1, half32, lda, x32, 1, 3, wantY32, 1)
-				same("symv", m, m, gotY, wantY, gotY32, wantY32)
+				impl.Dsymv(ul, m, -1, triangle, lda, x, 1, 3, gotY, 1)
+				want.Dsymv(ul, m, -1, triangle, lda, x, 1, 3, wantY, 1)
+				impl.Ssymv(ul, m, -1, triangle32, lda, x32, 1, 3, gotY32, 1)
+				want.Ssymv(ul, m, -1, triangle32, lda, x32, 1, 3, wantY32, 1)
+				requireEqual("symv", m, m, gotY, wantY, gotY32, wantY32)
 			}
 			if got, want := impl.Ddot(m, x, 1, y, 1), want.Ddot(m, x, 1, y, 1); got != want {
 				t.Fatalf("Ddot: n=%d: %v, want %v", m, got, want)
@@ -102,11 +102,11 @@ func TestLevel2(t *testing.T) {
 			want.Daxpy(m, 3, x, 1, wantY, 1)
 			impl.Saxpy(m, 3, x32, 1, gotY32, 1)
 			want.Saxpy(m, 3, x32, 1, wantY32, 1)
-			same("axpy", m, m, gotY, wantY, gotY32, wantY32)
+			requireEqual("axpy", m, m, gotY, wantY, gotY32, wantY32)
 			x[0], x32[0] = math.NaN(), float32(math.NaN())
 			impl.Daxpy(m, 0, x, 1, gotY, 1) // with α = 0 Axpy must not read x
 			impl.Saxpy(m, 0, x32, 1, gotY32, 1)
-			same("axpy with alpha = 0", m, m, gotY, wantY, gotY32, wantY32)
+			requireEqual("axpy with alpha = 0", m, m, gotY, wantY, gotY32, wantY32)
 		}
 	})
 }
@@ -133,12 +133,12 @@ func TestSymvRows(t *testing.T) {
 					x32[i], y32[i] = float32(x[i]), float32(y[i])
 				}
 				for _, ul := range bothUplo {
-					got, got32, wanted, wanted32 := slices.Clone(y), slices.Clone(y32), slices.Clone(y), slices.Clone(y32)
-					impl.Dsymv(ul, n, 2, a, lda, x, 1, -1, got, 1)
-					impl.Ssymv(ul, n, 2, a32, lda, x32, 1, -1, got32, 1)
-					want.Dsymv(ul, n, 2, a, lda, x, 1, -1, wanted, 1)
-					want.Ssymv(ul, n, 2, a32, lda, x32, 1, -1, wanted32, 1)
-					if !slices.Equal(got, wanted) || !slices.Equal(got32, wanted32) {
+					gotY, gotY32, wantY, wantY32 := slices.Clone(y), slices.Clone(y32), slices.Clone(y), slices.Clone(y32)
+					impl.Dsymv(ul, n, 2, a, lda, x, 1, -1, gotY, 1)
+					impl.Ssymv(ul, n, 2, a32, lda, x32, 1, -1, gotY32, 1)
+					want.Dsymv(ul, n, 2, a, lda, x, 1, -1, wantY, 1)
+					want.Ssymv(ul, n, 2, a32, lda, x32, 1, -1, wantY32, 1)
+					if !slices.Equal(gotY, wantY) || !slices.Equal(gotY32, wantY32) {
 						t.Fatalf("symv(%c): n=%d lda=%d: differs from gonum", ul, n, lda)
 					}
 				}
@@ -181,18 +181,18 @@ func checkTrsv(t *testing.T, impl BLAS, rng *rand.Rand, ul blas.Uplo, trans blas
 	}
 	for i := range n {
 		for j := range n {
-			at, v := i*lda+j, float64(rng.IntN(9)-4)
+			index, v := i*lda+j, float64(rng.IntN(9)-4)
 			switch {
 			case i == j && d == blas.Unit:
-				a[at], v = math.NaN(), 1
+				a[index], v = math.NaN(), 1
 			case i == j:
 				v = []float64{1, -2, 4}[rng.IntN(3)]
-				a[at] = v
+				a[index] = v
 			case (ul == blas.Lower) != (j < i):
-				a[at] = math.NaN()
+				a[index] = math.NaN()
 				continue
 			default:
-				a[at] = v
+				a[index] = v
 			}
 			row, col := swapIf(trans, i, j)
 			b[row] += v * want[col]

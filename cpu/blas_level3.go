@@ -83,12 +83,12 @@ func blasGemm[T backend.Float](e *engine[T], tA, tB blas.Transpose, m, n, k int,
 		e.directProduct(ukr.Whole, tA != blas.NoTrans, tB != blas.NoTrans, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 		return
 	}
-	left, rightT := rowMajor(a, m, k, lda), rowMajor(b, n, k, ldb)
-	left.storedAs(tA != blas.NoTrans, lda)
-	rightT.storedAs(tB == blas.NoTrans, ldb)
+	opA, opBT := rowMajor(a, m, k, lda), rowMajor(b, n, k, ldb)
+	opA.storedAs(tA != blas.NoTrans, lda)
+	opBT.storedAs(tB == blas.NoTrans, ldb)
 	to := rowMajor(c, m, n, ldc)
 	q := &queue[T]{engine: e}
-	q.gemm(alpha, left, rightT.t(), beta, to, whole)
+	q.gemm(alpha, opA, opBT.t(), beta, to, whole)
 }
 
 func blasSymm[T backend.Float](e *engine[T], s blas.Side, ul blas.Uplo, m, n int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
@@ -155,10 +155,10 @@ func blasSyrk[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n, 
 		e.directProduct(partOf(ul), t != blas.NoTrans, t == blas.NoTrans, n, n, k, alpha, a, lda, a, lda, beta, c, ldc)
 		return
 	}
-	left, to := rowMajor(a, n, k, lda), rowMajor(c, n, n, ldc)
-	left.storedAs(t != blas.NoTrans, lda)
+	opA, to := rowMajor(a, n, k, lda), rowMajor(c, n, n, ldc)
+	opA.storedAs(t != blas.NoTrans, lda)
 	q := &queue[T]{engine: e}
-	q.gemm(alpha, left, left.t(), beta, to, uploOf(ul))
+	q.gemm(alpha, opA, opA.t(), beta, to, uploOf(ul))
 }
 
 func blasSyr2k[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
@@ -173,13 +173,13 @@ func blasSyr2k[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n,
 		e.directRank2(partOf(ul), t != blas.NoTrans, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 		return
 	}
-	part, to := uploOf(ul), rowMajor(c, n, n, ldc)
-	left, right := rowMajor(a, n, k, lda), rowMajor(b, n, k, ldb)
-	left.storedAs(t != blas.NoTrans, lda)
-	right.storedAs(t != blas.NoTrans, ldb)
+	region, to := uploOf(ul), rowMajor(c, n, n, ldc)
+	opA, opB := rowMajor(a, n, k, lda), rowMajor(b, n, k, ldb)
+	opA.storedAs(t != blas.NoTrans, lda)
+	opB.storedAs(t != blas.NoTrans, ldb)
 	q := &queue[T]{engine: e}
-	q.gemm(alpha, left, right.t(), beta, to, part)
-	q.gemm(alpha, right, left.t(), 1, to, part)
+	q.gemm(alpha, opA, opB.t(), beta, to, region)
+	q.gemm(alpha, opB, opA.t(), 1, to, region)
 }
 
 // blasTriangular implements Trsm if solve is true, and Trmm otherwise.
@@ -218,12 +218,12 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 		return
 	}
 	from, to := rowMajor(a, k, k, lda), rowMajor(b, m, n, ldb)
-	side, part, op, unit := sideOf(s), triangle(ul), transposed(t), d == blas.Unit
+	side, tri, op, unit := sideOf(s), triangle(ul), transposed(t), d == blas.Unit
 	q := &queue[T]{engine: e}
 	if solve {
-		q.trsm(side, part, op, unit, alpha, from, to)
+		q.trsm(side, tri, op, unit, alpha, from, to)
 	} else {
-		q.trmm(side, part, op, unit, alpha, from, to)
+		q.trmm(side, tri, op, unit, alpha, from, to)
 	}
 }
 
@@ -248,11 +248,11 @@ func solve[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, unit b
 	q.trsm(backend.Left, triangle(ul), transposed(t), unit, 1, rowMajor(a, n, n, lda), rowMajor(b, n, cols, ldb))
 }
 
-// rescale computes C ← β C on the given part of C.
-func rescale[T backend.Float](e *engine[T], beta T, c view[T], part uplo) {
+// rescale computes C ← β C on the given region of C.
+func rescale[T backend.Float](e *engine[T], beta T, c view[T], region uplo) {
 	if beta != 1 {
 		q := &queue[T]{engine: e}
-		q.scale(beta, c, part)
+		q.scale(beta, c, region)
 	}
 }
 

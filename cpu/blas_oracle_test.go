@@ -55,8 +55,8 @@ func (l level3[T]) sizes(tile, limit int) []int {
 	return list
 }
 
-// stored is a row-major matrix with padding after each row.
-type stored[T backend.Float] struct {
+// padded is a row-major matrix with padding after each row.
+type padded[T backend.Float] struct {
 	rows, cols, ld int
 	data           []T
 }
@@ -64,8 +64,8 @@ type stored[T backend.Float] struct {
 // padding is the value of the elements between rows. No routine computes this value.
 const padding = -12345.5
 
-func newStored[T backend.Float](rows, cols, pad int) stored[T] {
-	s := stored[T]{rows: rows, cols: cols, ld: max(cols+pad, 1)}
+func newPadded[T backend.Float](rows, cols, pad int) padded[T] {
+	s := padded[T]{rows: rows, cols: cols, ld: max(cols+pad, 1)}
 	s.data = make([]T, rows*s.ld+pad)
 	for i := range s.data {
 		s.data[i] = padding
@@ -74,14 +74,14 @@ func newStored[T backend.Float](rows, cols, pad int) stored[T] {
 }
 
 // integers returns a matrix of integers from −3 to 3.
-func integers[T backend.Float](r *rand.Rand, rows, cols, pad int) stored[T] {
-	s := newStored[T](rows, cols, pad)
+func integers[T backend.Float](r *rand.Rand, rows, cols, pad int) padded[T] {
+	s := newPadded[T](rows, cols, pad)
 	s.fill(func(i, j int) T { return T(r.IntN(7) - 3) })
 	return s
 }
 
 // integersOp returns a matrix M such that op(M) is rows × cols.
-func integersOp[T backend.Float](r *rand.Rand, t blas.Transpose, rows, cols, pad int) stored[T] {
+func integersOp[T backend.Float](r *rand.Rand, t blas.Transpose, rows, cols, pad int) padded[T] {
 	rows, cols = swapIf(t, rows, cols)
 	return integers[T](r, rows, cols, pad)
 }
@@ -89,8 +89,8 @@ func integersOp[T backend.Float](r *rand.Rand, t blas.Transpose, rows, cols, pad
 // triangularOf returns a matrix of which a routine reads one triangle: the other triangle
 // is NaN, and so is a unit diagonal. Elements off the diagonal are mostly zero, and the
 // diagonal elements are 1, 2 or −1, so that solutions are exact.
-func triangularOf[T backend.Float](r *rand.Rand, ul blas.Uplo, d blas.Diag, n, pad int) stored[T] {
-	s := newStored[T](n, n, pad)
+func triangularOf[T backend.Float](r *rand.Rand, ul blas.Uplo, d blas.Diag, n, pad int) padded[T] {
+	s := newPadded[T](n, n, pad)
 	s.fill(func(i, j int) T {
 		switch {
 		case i == j && d == blas.Unit:
@@ -109,7 +109,7 @@ func triangularOf[T backend.Float](r *rand.Rand, ul blas.Uplo, d blas.Diag, n, p
 
 // symmetricOf returns a matrix of integers in the triangle ul and NaN in the other
 // triangle.
-func symmetricOf[T backend.Float](r *rand.Rand, ul blas.Uplo, n, pad int) stored[T] {
+func symmetricOf[T backend.Float](r *rand.Rand, ul blas.Uplo, n, pad int) padded[T] {
 	s := integers[T](r, n, n, pad)
 	s.fill(func(i, j int) T {
 		if i != j && (ul == blas.Lower) != (i > j) {
@@ -120,9 +120,9 @@ func symmetricOf[T backend.Float](r *rand.Rand, ul blas.Uplo, n, pad int) stored
 	return s
 }
 
-func (s stored[T]) at(i, j int) T { return s.data[i*s.ld+j] }
+func (s padded[T]) at(i, j int) T { return s.data[i*s.ld+j] }
 
-func (s stored[T]) fill(f func(i, j int) T) {
+func (s padded[T]) fill(f func(i, j int) T) {
 	for i := range s.rows {
 		for j := range s.cols {
 			s.data[i*s.ld+j] = f(i, j)
@@ -130,22 +130,22 @@ func (s stored[T]) fill(f func(i, j int) T) {
 	}
 }
 
-func (s stored[T]) clone() stored[T] {
+func (s padded[T]) clone() padded[T] {
 	s.data = append([]T(nil), s.data...)
 	return s
 }
 
 // op returns the function that maps i and j to element (i, j) of op(S).
-func (s stored[T]) op(t blas.Transpose) func(i, j int) T {
+func (s padded[T]) op(t blas.Transpose) func(i, j int) T {
 	if t == blas.NoTrans {
 		return s.at
 	}
 	return func(i, j int) T { return s.at(j, i) }
 }
 
-// full returns the function that maps i and j to element (i, j) of the symmetric matrix whose
+// mirrored returns the function that maps i and j to element (i, j) of the symmetric matrix whose
 // triangle ul is stored in s.
-func (s stored[T]) full(ul blas.Uplo) func(i, j int) T {
+func (s padded[T]) mirrored(ul blas.Uplo) func(i, j int) T {
 	return func(i, j int) T {
 		if (ul == blas.Lower) == (i > j) {
 			return s.at(i, j)
@@ -156,7 +156,7 @@ func (s stored[T]) full(ul blas.Uplo) func(i, j int) T {
 
 // triangle returns the function that maps i and j to element (i, j) of op(S), for triangular S. ok
 // is false for a zero that is not stored.
-func (s stored[T]) triangle(ul blas.Uplo, t blas.Transpose, d blas.Diag) func(i, j int) (v T, ok bool) {
+func (s padded[T]) triangle(ul blas.Uplo, t blas.Transpose, d blas.Diag) func(i, j int) (v T, ok bool) {
 	return func(i, j int) (T, bool) {
 		if t != blas.NoTrans {
 			i, j = j, i
@@ -195,27 +195,27 @@ func inTriangle(ul blas.Uplo, i, j int) bool {
 	return ul == blas.All || i == j || (ul == blas.Lower) == (i > j)
 }
 
-// expect fails unless got equals want in the triangle ul, and equals before everywhere else,
+// expect fails unless got equals want in the triangle ul, and equals initial everywhere else,
 // including the padding. It treats NaN as equal to NaN.
-func expect[T backend.Float](t *testing.T, what string, got, before stored[T], ul blas.Uplo, want func(i, j int) T) {
+func expect[T backend.Float](t *testing.T, name string, got, initial padded[T], ul blas.Uplo, want func(i, j int) T) {
 	t.Helper()
-	model := before.clone()
+	model := initial.clone()
 	model.fill(func(i, j int) T {
 		if inTriangle(ul, i, j) {
 			return want(i, j)
 		}
-		return before.at(i, j)
+		return initial.at(i, j)
 	})
 	for x, v := range got.data {
 		w := model.data[x]
 		if v == w || v != v && w != w {
 			continue
 		}
-		place := fmt.Sprintf("row %d, column %d", x/got.ld, x%got.ld)
+		position := fmt.Sprintf("row %d, column %d", x/got.ld, x%got.ld)
 		if x%got.ld >= got.cols || x/got.ld >= got.rows {
-			place += ", which is padding"
+			position += ", which is padding"
 		}
-		t.Fatalf("%s: %s: got %v, want %v", what, place, v, w)
+		t.Fatalf("%s: %s: got %v, want %v", name, position, v, w)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 type call[T backend.Float] struct {
 	name  string
 	exact bool // whether the two results must have the same bits
-	good  []int
+	valid []int
 	run   func(args []int, a, b, c []T) bool // calls the routine; the last elements of args are the lengths of the slices
 }
 
@@ -31,35 +31,35 @@ func TestPanicsAsGonum(t *testing.T) {
 	reference32 := level3[float32]{gemm: g.Sgemm, symm: g.Ssymm, syrk: g.Ssyrk, syr2k: g.Ssyr2k, trmm: g.Strmm, trsm: g.Strsm}
 	impl, lapack := BLAS{}, LAPACK{}
 	e := impl.device()
-	mine64 := level3[float64]{impl.Dgemm, impl.Dsymm, impl.Dsyrk, impl.Dsyr2k, impl.Dtrmm, impl.Dtrsm, e.f64.ukr.MR, e.f64.ukr.NR, 0}
-	mine32 := level3[float32]{impl.Sgemm, impl.Ssymm, impl.Ssyrk, impl.Ssyr2k, impl.Strmm, impl.Strsm, e.f32.ukr.MR, e.f32.ukr.NR, 0}
-	comparePanics(t, mine64.calls(), reference64.calls())
-	comparePanics(t, mine32.calls(), reference32.calls())
+	mercer64 := level3[float64]{impl.Dgemm, impl.Dsymm, impl.Dsyrk, impl.Dsyr2k, impl.Dtrmm, impl.Dtrsm, e.f64.ukr.MR, e.f64.ukr.NR, 0}
+	mercer32 := level3[float32]{impl.Sgemm, impl.Ssymm, impl.Ssyrk, impl.Ssyr2k, impl.Strmm, impl.Strsm, e.f32.ukr.MR, e.f32.ukr.NR, 0}
+	comparePanics(t, mercer64.calls(), reference64.calls())
+	comparePanics(t, mercer32.calls(), reference32.calls())
 
 	// Mercer calls gonum's routines for small orders. These orders are below and above the limits.
 	for _, n := range []int{leastPotrf - 1, leastPotrf + 1, unblockedOrder + 1} {
 		comparePanics(t, lapackCalls(n, lapack), lapackCalls(n, lapackgonum.Implementation{}))
 	}
-	comparePanics(t, lapackCalls(3, narrow{lapack}), lapackCalls(3, lapackgonum.Implementation{}))
+	comparePanics(t, lapackCalls(3, float32LAPACK{lapack}), lapackCalls(3, lapackgonum.Implementation{}))
 }
 
-func comparePanics[T backend.Float](t *testing.T, mine, theirs []call[T]) {
-	for x, routine := range mine {
+func comparePanics[T backend.Float](t *testing.T, mercer, gonum []call[T]) {
+	for x, routine := range mercer {
 		t.Run(fmt.Sprintf("%s/%T", routine.name, *new(T)), func(t *testing.T) {
 			values := func(arg int) []int {
-				good := routine.good[arg]
-				return []int{good, good - 1, good + 1, -1, 0, 1, 'N', 'T', 'C', 'U', 'L', 'R', 'A'}
+				valid := routine.valid[arg]
+				return []int{valid, valid - 1, valid + 1, -1, 0, 1, 'N', 'T', 'C', 'U', 'L', 'R', 'A'}
 			}
-			for i := range routine.good {
+			for i := range routine.valid {
 				for j := range i + 1 {
 					if testing.Short() && j != i {
 						continue // with -short, only one argument is invalid at a time
 					}
 					for _, vi := range values(i) {
 						for _, vj := range values(j) {
-							args := append([]int(nil), routine.good...)
+							args := append([]int(nil), routine.valid...)
 							args[i], args[j] = vi, vj
-							compareCall(t, routine, theirs[x], args)
+							compareCall(t, routine, gonum[x], args)
 						}
 					}
 				}
@@ -69,25 +69,25 @@ func comparePanics[T backend.Float](t *testing.T, mine, theirs []call[T]) {
 }
 
 // compareCall runs one call on both implementations.
-func compareCall[T backend.Float](t *testing.T, mine, theirs call[T], args []int) {
+func compareCall[T backend.Float](t *testing.T, mercer, gonum call[T], args []int) {
 	t.Helper()
 	for _, length := range args[len(args)-3:] {
 		if length < 0 {
 			return
 		}
 	}
-	got, gotEnd := outcome(mine, args)
-	want, wantEnd := outcome(theirs, args)
+	got, gotEnd := outcome(mercer, args)
+	want, wantEnd := outcome(gonum, args)
 	if gotEnd != wantEnd {
-		t.Fatalf("%s%v: got %q, gonum %q", mine.name, args, gotEnd, wantEnd)
+		t.Fatalf("%s%v: got %q, gonum %q", mercer.name, args, gotEnd, wantEnd)
 	}
-	if !mine.exact && (gotEnd == "true" || gotEnd == "false") {
+	if !mercer.exact && (gotEnd == "true" || gotEnd == "false") {
 		return
 	}
 	for k := range got {
 		for i, v := range got[k] {
 			if w := want[k][i]; v != w && (v == v || w == w) {
-				t.Fatalf("%s%v: element %d of %c: got %v, gonum %v", mine.name, args, i, 'a'+k, v, w)
+				t.Fatalf("%s%v: element %d of %c: got %v, gonum %v", mercer.name, args, i, 'a'+k, v, w)
 			}
 		}
 	}
@@ -178,22 +178,22 @@ func lapackCalls(n int, impl cholesky) []call[float64] {
 	}
 }
 
-// narrow offers the float32 routines of LAPACK under the names of the float64 routines.
-type narrow struct{ LAPACK }
+// float32LAPACK offers the float32 routines of LAPACK under the names of the float64 routines.
+type float32LAPACK struct{ LAPACK }
 
-func (l narrow) Dpotrf(ul blas.Uplo, n int, a []float64, lda int) bool {
+func (l float32LAPACK) Dpotrf(ul blas.Uplo, n int, a []float64, lda int) bool {
 	s := narrowed(a)
 	defer widen(a, s)
 	return l.Spotrf(ul, n, s, lda)
 }
 
-func (l narrow) Dpotrs(ul blas.Uplo, n, nrhs int, a []float64, lda int, b []float64, ldb int) {
+func (l float32LAPACK) Dpotrs(ul blas.Uplo, n, nrhs int, a []float64, lda int, b []float64, ldb int) {
 	x := narrowed(b)
 	defer widen(b, x)
 	l.Spotrs(ul, n, nrhs, narrowed(a), lda, x, ldb)
 }
 
-func (l narrow) Dpotri(ul blas.Uplo, n int, a []float64, lda int) bool {
+func (l float32LAPACK) Dpotri(ul blas.Uplo, n int, a []float64, lda int) bool {
 	s := narrowed(a)
 	defer widen(a, s)
 	return l.Spotri(ul, n, s, lda)

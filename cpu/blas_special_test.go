@@ -62,26 +62,26 @@ func notFiniteLevel3[T backend.Float](t *testing.T, l level3[T]) {
 }
 
 // spoil sets a random element to NaN or Inf.
-func spoil[T backend.Float](r *rand.Rand, s stored[T]) {
+func spoil[T backend.Float](r *rand.Rand, s padded[T]) {
 	special := []float64{math.NaN(), math.Inf(1), math.Inf(-1)}[r.IntN(3)]
 	s.data[r.IntN(s.rows)*s.ld+r.IntN(s.cols)] = T(special)
 }
 
 // solved returns α op(A)⁻¹ B or α B op(A)⁻¹ by substitution.
-func solved[T backend.Float](s blas.Side, ul blas.Uplo, t blas.Transpose, a func(i, j int) (T, bool), b stored[T], alpha T) stored[T] {
+func solved[T backend.Float](s blas.Side, ul blas.Uplo, t blas.Transpose, a func(i, j int) (T, bool), b padded[T], alpha T) padded[T] {
 	x := b.clone()
 	isLower := (ul == blas.Lower) == (t == blas.NoTrans)
 	n := b.rows
 	element := func(i, j int) *T { return &x.data[i*x.ld+j] }
 	entry := a
-	others := b.cols
+	nrhs := b.cols
 	if s == blas.Right {
 		// X op(A) = B is solved as op(A)ᵀXᵀ = Bᵀ.
-		n, others, isLower = b.cols, b.rows, !isLower
+		n, nrhs, isLower = b.cols, b.rows, !isLower
 		element = func(i, j int) *T { return &x.data[j*x.ld+i] }
 		entry = func(i, j int) (T, bool) { return a(j, i) }
 	}
-	for j := range others {
+	for j := range nrhs {
 		for step := range n {
 			i := step
 			if !isLower {
@@ -118,7 +118,7 @@ func aliasLevel3[T backend.Float](t *testing.T, l level3[T]) {
 		expect(t, "gemm(A, Aᵀ)", got, c, blas.All, multiplied(n, 1, a.at, transA, 0, c.at))
 		got = c.clone()
 		l.symm(blas.Left, blas.Lower, n, n, 1, a.data, a.ld, a.data, a.ld, 0, got.data, got.ld)
-		expect(t, "symm(A, A)", got, c, blas.All, multiplied(n, 1, a.full(blas.Lower), a.at, 0, c.at))
+		expect(t, "symm(A, A)", got, c, blas.All, multiplied(n, 1, a.mirrored(blas.Lower), a.at, 0, c.at))
 		got = c.clone()
 		l.syr2k(blas.Lower, blas.NoTrans, n, n, 1, a.data, a.ld, a.data, a.ld, 0, got.data, got.ld)
 		expect(t, "syr2k(A, A)", got, c, blas.Lower, multiplied(n, 2, a.at, transA, 0, c.at))
@@ -128,8 +128,8 @@ func aliasLevel3[T backend.Float](t *testing.T, l level3[T]) {
 // TestBLASFollowsGOMAXPROCS checks that the number of workers changes with GOMAXPROCS and that the
 // results do not.
 func TestBLASFollowsGOMAXPROCS(t *testing.T) {
-	before := runtime.GOMAXPROCS(0)
-	defer runtime.GOMAXPROCS(before)
+	procs := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(procs)
 	r := newSeed(t, 7)
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		const n = 260
@@ -175,8 +175,8 @@ func TestBLASConcurrently(t *testing.T) {
 	const n = 90
 	r := newSeed(t, 8)
 	a, b := integers[float64](r, n, n, 0), integers[float64](r, n, n, 0)
-	c := newStored[float64](n, n, 0)
-	results := make([]stored[float64], 4)
+	c := newPadded[float64](n, n, 0)
+	results := make([]padded[float64], 4)
 	var wg sync.WaitGroup
 	for i := range results {
 		results[i] = c.clone()

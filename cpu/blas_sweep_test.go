@@ -53,19 +53,19 @@ func (l level3[T]) shapes() [][3]int {
 	if !testing.Short() {
 		return list
 	}
-	var some [][3]int
+	var sample [][3]int
 	step := 5
 	if required.Few() {
 		step = 15
 	}
 	for x := 0; x < len(list); x += step {
-		some = append(some, list[x])
+		sample = append(sample, list[x])
 	}
-	return some
+	return sample
 }
 
 // unread fills C with NaN if β = 0, because C must not be read then.
-func unread[T backend.Float](c stored[T], beta T) stored[T] {
+func unread[T backend.Float](c padded[T], beta T) padded[T] {
 	if beta == 0 {
 		c.fill(func(i, j int) T { return T(math.NaN()) })
 	}
@@ -86,8 +86,8 @@ func (l level3[T]) sweepGemm(t *testing.T) {
 				c := unread(integers[T](r, m, n, x%5), beta)
 				got := c.clone()
 				l.gemm(tA, tB, m, n, k, alpha, a.data, a.ld, b.data, b.ld, beta, got.data, got.ld)
-				what := fmt.Sprintf("gemm(%c, %c, %d×%d×%d, α = %v, β = %v)", tA, tB, m, n, k, alpha, beta)
-				expect(t, what, got, c, blas.All, multiplied(k, alpha, a.op(tA), b.op(tB), beta, c.at))
+				name := fmt.Sprintf("gemm(%c, %c, %d×%d×%d, α = %v, β = %v)", tA, tB, m, n, k, alpha, beta)
+				expect(t, name, got, c, blas.All, multiplied(k, alpha, a.op(tA), b.op(tB), beta, c.at))
 			}
 		}
 	}
@@ -111,12 +111,12 @@ func (l level3[T]) sweepSymm(t *testing.T) {
 				c := unread(integers[T](r, m, n, x%5), beta)
 				got := c.clone()
 				l.symm(s, ul, m, n, alpha, a.data, a.ld, b.data, b.ld, beta, got.data, got.ld)
-				what := fmt.Sprintf("symm(%c, %c, %d×%d, α = %v, β = %v)", s, ul, m, n, alpha, beta)
-				left, right := a.full(ul), b.at
+				name := fmt.Sprintf("symm(%c, %c, %d×%d, α = %v, β = %v)", s, ul, m, n, alpha, beta)
+				left, right := a.mirrored(ul), b.at
 				if s == blas.Right {
-					left, right = b.at, a.full(ul)
+					left, right = b.at, a.mirrored(ul)
 				}
-				expect(t, what, got, c, blas.All, multiplied(k, alpha, left, right, beta, c.at))
+				expect(t, name, got, c, blas.All, multiplied(k, alpha, left, right, beta, c.at))
 			}
 		}
 	}

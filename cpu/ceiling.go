@@ -24,7 +24,7 @@ func peak[T backend.Float](k *ukr.Kernels[T], flops float64) float64 {
 	// The factors are not 0: with the factor 0, the processor may take less power than in a real
 	// product, and so run faster.
 	s := &ukr.Span[T]{N: int(flops/tile) + 1, A: 0.7, B: 1.1}
-	done := tile * float64(s.N)
+	performed := tile * float64(s.N)
 	k.Peak(s)
-	return done
+	return performed
 }

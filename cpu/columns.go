@@ -7,7 +7,7 @@ import (
 
 func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {
 	n := check.AddDiag(d, a)
-	v := q.own("AddDiag", a).view()
+	v := q.asMatrix("AddDiag", a).view()
 	if q.stopped() {
 		return
 	}
@@ -18,7 +18,7 @@ func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {
 
 func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
 	rows, cols := check.Columns("ColAxpy", alpha, x, y)
-	mx, my := q.own("ColAxpy", x), q.own("ColAxpy", y)
+	mx, my := q.asMatrix("ColAxpy", x), q.asMatrix("ColAxpy", y)
 	q.rows(rows, cols, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			to := my.row(i)
@@ -32,22 +32,22 @@ func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
 // ColDot sums in float64. The division of the sums into parts depends only on the shape.
 func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {
 	rows, cols := check.Columns("ColDot", dst, x, y)
-	mx, my := q.own("ColDot", x), q.own("ColDot", y)
+	mx, my := q.asMatrix("ColDot", x), q.asMatrix("ColDot", y)
 	grain := rowGrain(cols)
 	partial := make([]float64, panels(rows, grain)*cols)
 	q.rows(rows, cols, func(lo, hi int) {
 		sums := partial[lo/grain*cols:][:cols]
 		for i := lo; i < hi; i++ {
-			other := my.row(i)
+			yRow := my.row(i)
 			for j, v := range mx.row(i) {
-				sums[j] += float64(v) * float64(other[j])
+				sums[j] += float64(v) * float64(yRow[j])
 			}
 		}
 	})
 	for j := range dst {
 		sum := 0.0
-		for at := j; at < len(partial); at += cols {
-			sum += partial[at]
+		for k := j; k < len(partial); k += cols {
+			sum += partial[k]
 		}
 		dst[j] = T(sum)
 	}

@@ -52,20 +52,20 @@ func TestColumns(t *testing.T) {
 	}
 	forEachAssembledTier(t, func(t *testing.T, tier *ukr.Tier) {
 		b := backendtest.Device(t, "cpu/"+tier.Name).F64()
-		place := func(h backend.Host[float64]) backend.Matrix[float64] { return b.(backend.Wrapper[float64]).Wrap(h) }
+		wrap := func(h backend.Host[float64]) backend.Matrix[float64] { return b.(backend.Wrapper[float64]).Wrap(h) }
 		sparse := func(s backend.CSR[float64]) backend.Matrix[float64] {
-			placed, err := backend.PlaceSparse(b, s)
+			m, err := backend.PlaceSparse(b, s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return placed
+			return m
 		}
-		X, Z, SX, SZ := place(x), place(z), sparse(sx), sparse(sz)
+		X, Z, SX, SZ := wrap(x), wrap(z), sparse(sx), sparse(sz)
 		for _, k := range list {
-			for kind, at := range map[string][2]backend.Matrix[float64]{"dense": {X, Z}, "sparse": {SX, SZ}} {
+			for kind, pair := range map[string][2]backend.Matrix[float64]{"dense": {X, Z}, "sparse": {SX, SZ}} {
 				got := backend.NewHost[float64](n, m)
-				out := place(got)
-				b.Gram(out, k, at[0], at[1])
+				out := wrap(got)
+				b.Gram(out, k, pair[0], pair[1])
 				if err := b.Download(got, out); err != nil {
 					t.Fatal(err)
 				}

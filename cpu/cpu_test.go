@@ -36,19 +36,19 @@ func forEachAssembledTier(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 // TestConformance runs the suite of package backendtest on every tier; only the best tier runs all
 // cases. With -short, the other tiers are omitted.
 func TestConformance(t *testing.T) {
-	each := forEachTier
+	forTiers := forEachTier
 	if testing.Short() {
-		each = func(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
+		forTiers = func(t *testing.T, f func(t *testing.T, tier *ukr.Tier)) {
 			best := bestDevice().tier
 			t.Run(best.Name, func(t *testing.T) { f(t, best) })
 		}
 	}
-	each(t, func(t *testing.T, tier *ukr.Tier) {
-		large := 0
+	forTiers(t, func(t *testing.T, tier *ukr.Tier) {
+		largeN := 0
 		if tier.Name == "generic" {
-			large = 520 // larger than KC = 512, so that there are several blocks of rows
+			largeN = 520 // larger than KC = 512, so that there are several blocks of rows
 		}
-		backendtest.Suite{RequirePacked: true, LargeN: large, Fewer: tier.Name != bestDevice().tier.Name, Open: func(t testing.TB, c backend.Config) backend.Device {
+		backendtest.Suite{RequirePacked: true, LargeN: largeN, Fewer: tier.Name != bestDevice().tier.Name, Open: func(t testing.TB, c backend.Config) backend.Device {
 			dev, err := backend.Open("cpu/"+tier.Name, c)
 			if err != nil {
 				t.Fatal(err)

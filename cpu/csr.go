@@ -17,8 +17,8 @@ type sparseMatrix[T backend.Float] struct {
 	device *device
 	csr    backend.CSR[T]
 	first  int // index of the first row in the whole matrix
-	all    *lists[T]
-	part   bool
+	lists  *lists[T]
+	view   bool
 }
 
 // lists contains the stored elements of a sparse matrix, ordered by windows of consecutive rows and
@@ -33,17 +33,17 @@ type lists[T backend.Float] struct {
 	ends       []uint32 // cols+1 offsets for each window: element (w, c) is the start of the list of column c, relative to starts[w]
 	numbers    []uint16 // row of each element, counted from the first row of its window
 	values     []T
-	mostly     []int32   // columns stored by more than the fraction mostlyShare of the rows
-	position   []int32   // position of each column in mostly, or −1 for a column that is not in mostly
-	odd        []int32   // rows with an element that is not finite
+	denseCols  []int32   // columns stored by more than the fraction denseFraction of the rows
+	position   []int32   // position of each column in denseCols, or −1 for a column that is not in denseCols
+	nonfinite  []int32   // rows with an element that is not finite
 	negative   []int32   // rows with an element that is negative or not finite
 	squares    []float64 // ‖x‖² of each row
 	sums       []float64 // ‖x‖₁ of each row
 	bytes      int64
 	freed      bool
 
-	mu     sync.Mutex
-	single []onePointValues[T] // the most recently computed statistics of single points
+	mu         sync.Mutex
+	pointStats []onePointValues[T] // the most recently computed statistics of single points
 }
 
 // onePointValues are the values of one statistic of one point, for all rows.
@@ -53,26 +53,26 @@ type onePointValues[T backend.Float] struct {
 }
 
 const (
-	// leastWindow is the minimum number of rows of a window. A row of a tile, which has one value
-	// for each row of the window, then fits in the first-level cache. leastWindow is a multiple of
+	// minWindow is the minimum number of rows of a window. A row of a tile, which has one value
+	// for each row of the window, then fits in the first-level cache. minWindow is a multiple of
 	// every NR and of the length of a chunk of 16-bit storage.
-	leastWindow = 512
-	mostWindow  = 1 << 15
-	// mostlyShare is the fraction of stored elements above which a column is multiplied in dense
+	minWindow = 512
+	maxWindow = 1 << 15
+	// denseFraction is the fraction of stored elements above which a column is multiplied in dense
 	// form. Suppose that c of the n elements of a column are stored. The dense form takes n²/2
 	// multiply-adds, the lists take c²/2, and a multiply-add by the lists takes about 20 times as
 	// long.
-	mostlyShare = 0.2
+	denseFraction = 0.2
 )
 
 // windowFor returns the number of rows of a window. If possible, it is so large that there are no
 // more lists than stored elements.
 func windowFor(rows, cols, nnz int) int {
-	each := math.MaxInt
+	size := math.MaxInt
 	if nnz > 0 {
-		each = int(min(float64(rows)*float64(cols)/float64(nnz), mostWindow))
+		size = int(min(float64(rows)*float64(cols)/float64(nnz), maxWindow))
 	}
-	return max(leastWindow, min(each, mostWindow, rows)/leastWindow*leastWindow)
+	return max(minWindow, min(size, maxWindow, rows)/minWindow*minWindow)
 }
 
 func (q *queue[T]) SparseBytes(rows, cols, nnz int) int64 {
@@ -87,14 +87,14 @@ func (q *queue[T]) NewSparse(x backend.CSR[T]) (backend.Matrix[T], error) {
 		return nil, fmt.Errorf("cpu: new: the device has been closed")
 	}
 	l := &lists[T]{csr: x, window: windowFor(x.Rows, x.Cols, x.NNZ()), rows: x.Rows, cols: x.Cols, bytes: q.SparseBytes(x.Rows, x.Cols, x.NNZ())}
-	if err := d.memory.take(l.bytes); err != nil {
+	if err := d.memory.reserve(l.bytes); err != nil {
 		return nil, err
 	}
 	if err := q.list(l, x); err != nil {
-		d.memory.give(l.bytes)
+		d.memory.release(l.bytes)
 		return nil, err
 	}
-	return &sparseMatrix[T]{device: d, csr: x, all: l}, nil
+	return &sparseMatrix[T]{device: d, csr: x, lists: l}, nil
 }
 
 // list fills l with the elements of x. It orders each window with a counting sort.
@@ -110,8 +110,8 @@ func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
 	l.ends = make([]uint32, windows*(l.cols+1))
 	l.numbers, l.values = make([]uint16, x.NNZ()), make([]T, x.NNZ())
 	l.squares, l.sums = make([]float64, l.rows), make([]float64, l.rows)
-	odd, negative := make([][]int32, windows), make([][]int32, windows)
-	q.parallel(windows, moved(x.NNZ()), func(_ *scratch[T], w int) {
+	nonfinite, negative := make([][]int32, windows), make([][]int32, windows)
+	q.parallel(windows, copyFlops(x.NNZ()), func(_ *scratch[T], w int) {
 		first, last := w*l.window, min((w+1)*l.window, l.rows)
 		ends := l.ends[w*(l.cols+1):][:l.cols+1]
 		for _, c := range x.Indices[x.Indptr[first]:x.Indptr[last]] {
@@ -127,9 +127,9 @@ func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
 			finite, positive := true, true
 			square, sum := 0.0, 0.0
 			for p, c := range columns {
-				at := ends[c]
-				ends[c] = at + 1
-				numbers[at], list[at] = uint16(i-first), values[p]
+				pos := ends[c]
+				ends[c] = pos + 1
+				numbers[pos], list[pos] = uint16(i-first), values[p]
 				v := float64(values[p])
 				finite = finite && v-v == 0
 				positive = positive && v >= 0
@@ -138,7 +138,7 @@ func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
 			}
 			l.squares[i], l.sums[i] = square, sum
 			if !finite {
-				odd[w] = append(odd[w], int32(i))
+				nonfinite[w] = append(nonfinite[w], int32(i))
 			}
 			if !finite || !positive {
 				negative[w] = append(negative[w], int32(i))
@@ -148,7 +148,7 @@ func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
 		copy(ends[1:], ends)
 		ends[0] = 0
 	})
-	l.odd, l.negative = slices.Concat(odd...), slices.Concat(negative...)
+	l.nonfinite, l.negative = slices.Concat(nonfinite...), slices.Concat(negative...)
 	l.position = make([]int32, l.cols)
 	for c := range l.position {
 		count := 0
@@ -157,9 +157,9 @@ func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
 			count += int(ends[1] - ends[0])
 		}
 		l.position[c] = -1
-		if float64(count) > mostlyShare*float64(l.rows) {
-			l.position[c] = int32(len(l.mostly))
-			l.mostly = append(l.mostly, int32(c))
+		if float64(count) > denseFraction*float64(l.rows) {
+			l.position[c] = int32(len(l.denseCols))
+			l.denseCols = append(l.denseCols, int32(c))
 		}
 	}
 	return q.wait()
@@ -172,22 +172,22 @@ func (x *sparseMatrix[T]) CSR() backend.CSR[T] { return x.csr }
 
 func (x *sparseMatrix[T]) View(i, j, rows, cols int) backend.Matrix[T] {
 	check.ViewSparse(i, j, rows, cols, x.csr.Rows, x.csr.Cols)
-	return &sparseMatrix[T]{device: x.device, csr: x.csr.SliceRows(i, i+rows), first: x.first + i, all: x.all, part: true}
+	return &sparseMatrix[T]{device: x.device, csr: x.csr.SliceRows(i, i+rows), first: x.first + i, lists: x.lists, view: true}
 }
 
 func (x *sparseMatrix[T]) Free() {
-	l := x.all
-	if x.part || l.freed {
+	l := x.lists
+	if x.view || l.freed {
 		return
 	}
-	x.device.memory.give(l.bytes)
+	x.device.memory.release(l.bytes)
 	l.freed, l.csr = true, backend.CSR[T]{}
-	l.ends, l.numbers, l.values, l.squares, l.sums, l.single = nil, nil, nil, nil, nil, nil
+	l.ends, l.numbers, l.values, l.squares, l.sums, l.pointStats = nil, nil, nil, nil, nil, nil
 }
 
-// same reports whether x and z consist of the same rows of one matrix.
-func (x *sparseMatrix[T]) same(z *sparseMatrix[T]) bool {
-	return x.all == z.all && x.first == z.first && x.csr.Rows == z.csr.Rows
+// sameMatrix reports whether x and z consist of the same rows of one matrix.
+func (x *sparseMatrix[T]) sameMatrix(z *sparseMatrix[T]) bool {
+	return x.lists == z.lists && x.first == z.first && x.csr.Rows == z.csr.Rows
 }
 
 func (x *sparseMatrix[T]) point(i int) kernels.SparsePoint[T] {
@@ -203,29 +203,29 @@ func rowsWithin(list []int32, lo, hi int) []int32 {
 	return list[from:to]
 }
 
-// sparse returns x as a sparse matrix of this device that has not been freed, or nil if x is
+// asSparse returns x as a sparse matrix of this device that has not been freed, or nil if x is
 // another kind of matrix.
-func (q *queue[T]) sparse(op string, x backend.Matrix[T]) *sparseMatrix[T] {
-	own, ok := x.(*sparseMatrix[T])
+func (q *queue[T]) asSparse(op string, x backend.Matrix[T]) *sparseMatrix[T] {
+	sparse, ok := x.(*sparseMatrix[T])
 	if !ok {
 		return nil
 	}
-	if own.device != q.engine.device {
+	if sparse.device != q.engine.device {
 		check.Foreign(op)
 	}
-	if own.all.freed {
+	if sparse.lists.freed {
 		check.Freed(op)
 	}
-	return own
+	return sparse
 }
 
 // sparsePair returns x and z as sparse matrices, or nil if neither is sparse. It panics if only one
 // of them is sparse.
 func (q *queue[T]) sparsePair(op string, x, z backend.Matrix[T]) (sx, sz *sparseMatrix[T]) {
-	sx, sz = q.sparse(op, x), q.sparse(op, z)
+	sx, sz = q.asSparse(op, x), q.asSparse(op, z)
 	if (sx == nil) != (sz == nil) {
-		q.own(op, x)
-		q.own(op, z)
+		q.asMatrix(op, x)
+		q.asMatrix(op, z)
 	}
 	return sx, sz
 }
@@ -233,8 +233,8 @@ func (q *queue[T]) sparsePair(op string, x, z backend.Matrix[T]) (sx, sz *sparse
 // onePoint evaluates a statistic of one point for all rows of x. The values of the latest call are
 // cached, because computing them takes longer than evaluating one row of the Gram matrix.
 func (q *queue[T]) onePoint(stat kernels.Stat, x *sparseMatrix[T]) []T {
-	const kept = 4
-	l := x.all
+	const cacheSize = 4
+	l := x.lists
 	switch stat.Kind {
 	case kernels.SelfZ:
 		stat.Kind = kernels.SelfX
@@ -243,24 +243,24 @@ func (q *queue[T]) onePoint(stat kernels.Stat, x *sparseMatrix[T]) []T {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := slices.IndexFunc(l.single, func(s onePointValues[T]) bool { return s.stat.Equal(stat) })
-	if at < 0 {
+	index := slices.IndexFunc(l.pointStats, func(s onePointValues[T]) bool { return s.stat.Equal(stat) })
+	if index < 0 {
 		values := make([]T, l.rows)
-		whole := &sparseMatrix[T]{csr: l.csr}
+		full := &sparseMatrix[T]{csr: l.csr}
 		q.rows(l.rows, 8*panels(l.csr.NNZ(), max(l.rows, 1)), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
-				point := whole.point(i)
+				point := full.point(i)
 				values[i] = T(kernels.EvalSparse(stat, l.csr.Cols, point, point))
 			}
 		})
 		if q.stopped() {
 			return values[x.first:] // incomplete values, which are not cached
 		}
-		at = min(len(l.single), kept-1)
-		l.single = append(l.single[:at:at], onePointValues[T]{})
-		copy(l.single[1:], l.single)
-		l.single[0] = onePointValues[T]{stat, values}
-		at = 0
+		index = min(len(l.pointStats), cacheSize-1)
+		l.pointStats = append(l.pointStats[:index:index], onePointValues[T]{})
+		copy(l.pointStats[1:], l.pointStats)
+		l.pointStats[0] = onePointValues[T]{stat, values}
+		index = 0
 	}
-	return l.single[at].values[x.first:]
+	return l.pointStats[index].values[x.first:]
 }

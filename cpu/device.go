@@ -116,26 +116,26 @@ func (d *device) F64() backend.Backend[float64] { return &queue[float64]{engine:
 
 func (d *device) Narrow(dst backend.Matrix[float32], src backend.Matrix[float64]) {
 	check.SameDims("Narrow", dst, src)
-	to, from := d.f32.own("Narrow", dst), d.f64.own("Narrow", src)
+	to, from := d.f32.asMatrix("Narrow", dst), d.f64.asMatrix("Narrow", src)
 	convert(d, to, from)
 }
 
 func (d *device) Widen(dst backend.Matrix[float64], src backend.Matrix[float32]) {
 	check.SameDims("Widen", dst, src)
-	to, from := d.f64.own("Widen", dst), d.f32.own("Widen", src)
+	to, from := d.f64.asMatrix("Widen", dst), d.f32.asMatrix("Widen", src)
 	convert(d, to, from)
 }
 
 // NarrowPacked implements backend.PackedNarrower.
 func (d *device) NarrowPacked(dst backend.Packed[float32], src backend.Packed[float64]) {
 	check.NarrowPacked(dst, src)
-	to := (&queue[float32]{engine: d.f32}).ownPacked("NarrowPacked", dst)
-	from := (&queue[float64]{engine: d.f64}).ownPacked("NarrowPacked", src)
+	to := (&queue[float32]{engine: d.f32}).asPacked("NarrowPacked", dst)
+	from := (&queue[float64]{engine: d.f64}).asPacked("NarrowPacked", src)
 	n, n1 := to.Order(), to.n1
 	if n1 != from.n1 {
 		panic("cpu: NarrowPacked: a leading part has a different layout")
 	}
-	each(d.workers(), n, rowGrain(n1), func(lo, hi int) {
+	parallelRanges(d.workers(), n, rowGrain(n1), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			rounded(to.rect.row(1 + i)[:min(i+1, n1)], from.rect.row(1+i))
 			if i < to.n2 {
@@ -147,7 +147,7 @@ func (d *device) NarrowPacked(dst backend.Packed[float32], src backend.Packed[fl
 
 // convert sets the matrix `to` to the elements of `from`, rounded to the type D.
 func convert[D, S backend.Float](d *device, to *matrix[D], from *matrix[S]) {
-	each(d.workers(), from.rows, rowGrain(from.cols), func(lo, hi int) {
+	parallelRanges(d.workers(), from.rows, rowGrain(from.cols), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			rounded(to.row(i), from.row(i))
 		}
@@ -160,7 +160,7 @@ func rounded[D, S backend.Float](to []D, from []S) {
 	}
 }
 
-func (d *device) InUse() (now, peak int64) { return d.memory.inUse() }
+func (d *device) InUse() (inUse, peak int64) { return d.memory.inUse() }
 
 // Workspace returns the largest size in bytes of the packed operands, which exist beside the
 // matrices. The size depends on the caches, not on the matrices (see blockingFor). InUse does not

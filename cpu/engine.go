@@ -18,9 +18,9 @@ type engine[T backend.Float] struct {
 	ukr    *ukr.Kernels[T]
 	block  blocking
 
-	idle sync.Pool // contains *scratch[T]
-	big  lender[T] // packed operands and vectors that the workers share
-	sums lender[T] // sums of symv, gemv and GramMul
+	idle     sync.Pool // contains *scratch[T]
+	operands lender[T] // packed operands and vectors that the workers share
+	sums     lender[T] // sums of symv, gemv and GramMul
 }
 
 func newEngine[T backend.Float](d *device, k *ukr.Kernels[T], caches cacheSizes) *engine[T] {
@@ -29,25 +29,25 @@ func newEngine[T backend.Float](d *device, k *ukr.Kernels[T], caches cacheSizes)
 
 // scratch is memory that only one worker uses at a time.
 type scratch[T backend.Float] struct {
-	tile   ukr.Tile[T] // arguments of the micro-kernels, allocated once and not at each call
-	scaled ukr.Scaled[T]
-	span   ukr.Span[T]
-	rows   ukr.Rows[T]
-	strip  ukr.GemvPanel[T]
-	codes  ukr.Codes[T]
-	direct ukr.Direct[T]
-	turned ukr.Direct[T]
-	sparse ukr.Sparse[T]
-	block  []T // a register tile that is stored only in part, or operands padded to whole vectors
-	work   []T // a first buffer; all buffers grow on demand
-	more   []T // a second buffer, for routines that need two
-	third  []T
-	pairs  []T // a buffer for statistics that are computed pair by pair
-	total  []T // a buffer for the sums of a task
+	tile      ukr.Tile[T] // arguments of the micro-kernels, allocated once and not at each call
+	scaled    ukr.Scaled[T]
+	span      ukr.Span[T]
+	rows      ukr.Rows[T]
+	strip     ukr.GemvPanel[T]
+	codes     ukr.Codes[T]
+	direct    ukr.Direct[T]
+	transpose ukr.Direct[T]
+	sparse    ukr.Sparse[T]
+	block     []T // a register tile that is stored only in part, or operands padded to whole vectors
+	work      []T // a first buffer; all buffers grow on demand
+	second    []T // a second buffer, for routines that need two
+	third     []T
+	pairs     []T // a buffer for statistics that are computed pair by pair
+	total     []T // a buffer for the sums of a task
 }
 
-// take returns scratch memory for a worker; give puts the memory back into the pool.
-func (e *engine[T]) take() *scratch[T] {
+// getScratch returns scratch memory for a worker; putScratch puts the memory back into the pool.
+func (e *engine[T]) getScratch() *scratch[T] {
 	if s, ok := e.idle.Get().(*scratch[T]); ok {
 		return s
 	}
@@ -58,7 +58,7 @@ func (e *engine[T]) take() *scratch[T] {
 	return &scratch[T]{block: pages.Zeros[T](size)}
 }
 
-func (e *engine[T]) give(s *scratch[T]) { e.idle.Put(s) }
+func (e *engine[T]) putScratch(s *scratch[T]) { e.idle.Put(s) }
 
 // grow returns n elements of s.work with arbitrary contents.
 func (s *scratch[T]) grow(n int) []T {
@@ -68,16 +68,16 @@ func (s *scratch[T]) grow(n int) []T {
 	return s.work[:n]
 }
 
-// spare returns n elements of s.more with arbitrary contents.
-func (s *scratch[T]) spare(n int) []T {
-	if len(s.more) < n {
-		s.more = pages.Zeros[T](n)
+// growSecond returns n elements of s.second with arbitrary contents.
+func (s *scratch[T]) growSecond(n int) []T {
+	if len(s.second) < n {
+		s.second = pages.Zeros[T](n)
 	}
-	return s.more[:n]
+	return s.second[:n]
 }
 
-// last returns n elements of s.third with arbitrary contents.
-func (s *scratch[T]) last(n int) []T {
+// growThird returns n elements of s.third with arbitrary contents.
+func (s *scratch[T]) growThird(n int) []T {
 	if len(s.third) < n {
 		s.third = pages.Zeros[T](n)
 	}
@@ -86,7 +86,7 @@ func (s *scratch[T]) last(n int) []T {
 
 // shared returns n elements with arbitrary contents, for memory that the workers of one
 // operation share. The second result is a function that returns the memory to the pool.
-func (e *engine[T]) shared(n int) ([]T, func()) { return e.big.lend(n) }
+func (e *engine[T]) shared(n int) ([]T, func()) { return e.operands.lend(n) }
 
 // sharedSums is like shared, but for sums, which need small buffers. Sums have their own lender, so
 // that they never take the large buffers of packed operands.
@@ -108,7 +108,7 @@ type idleMemory[T backend.Float] struct {
 
 // lend returns n elements with arbitrary contents, and a function that returns the memory.
 func (l *lender[T]) lend(n int) ([]T, func()) {
-	data := l.take(n)
+	data := l.reuse(n)
 	if data == nil {
 		data = pages.Zeros[T](n)
 	}
@@ -120,9 +120,9 @@ func (l *lender[T]) lend(n int) ([]T, func()) {
 	}
 }
 
-// take returns the smallest idle memory of at least n elements. If there is none, take drops the
+// reuse returns the smallest idle memory of at least n elements. If there is none, reuse drops the
 // largest idle memory, which the caller replaces, and returns nil.
-func (l *lender[T]) take(n int) []T {
+func (l *lender[T]) reuse(n int) []T {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	best, largest := -1, -1

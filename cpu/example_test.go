@@ -45,14 +45,14 @@ func Example_gonum() {
 	for i := range n {
 		ones.SetVec(i, 1)
 	}
-	var v, back mat.VecDense
+	var v, residual mat.VecDense
 	if err := chol.SolveVecTo(&v, ones); err != nil { // Dpotrs
 		fmt.Println(err)
 		return
 	}
-	back.MulVec(a, &v)
-	back.SubVec(&back, ones)
-	fmt.Printf("residual below 1e-10: %t\n", mat.Norm(&back, 2) < 1e-10)
+	residual.MulVec(a, &v)
+	residual.SubVec(&residual, ones)
+	fmt.Printf("residual below 1e-10: %t\n", mat.Norm(&residual, 2) < 1e-10)
 	// Output: residual below 1e-10: true
 }
 

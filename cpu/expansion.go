@@ -14,14 +14,14 @@ import (
 
 // expansion is the function x ↦ k(x, Z) V with Z and V packed for products.
 type expansion[T backend.Float] struct {
-	engine *engine[T]
-	gram   *gram[T] // the Gram matrix of Z and Z; its field kept holds the packed points
-	kernel kernels.Kernel
-	filled bool // whether a statistic needs a filler; a filler depends on X, so that Apply creates a new gram
+	engine    *engine[T]
+	gram      *gram[T] // the Gram matrix of Z and Z; its field packedZ holds the packed points
+	kernel    kernels.Kernel
+	hasFiller bool // whether a statistic needs a filler; a filler depends on X, so that Apply creates a new gram
 	multipliers[T]
 	d, t   int
 	bytes  int64
-	single sync.Pool // *point[T]
+	points sync.Pool // *point[T]
 }
 
 // point is memory that calls of Apply for one point reuse.
@@ -36,24 +36,24 @@ type point[T backend.Float] struct {
 func (q *queue[T]) NewExpansion(k kernels.Kernel, z, v backend.Host[T]) (backend.Expansion[T], error) {
 	m, d, t := check.NewExpansion(k, z, v)
 	f := &expansion[T]{engine: q.engine, kernel: k, d: d, t: t}
-	given := q.Wrap(z).(*matrix[T])
-	g := q.newGram(k, given, given)
+	wrapped := q.Wrap(z).(*matrix[T])
+	g := q.newGram(k, wrapped, wrapped)
 	elements := m * (d + t)
 	for _, p := range g.packs {
 		elements += panels(m, q.engine.ukr.NR) * q.engine.ukr.NR * (p.features(d) + 1)
 	}
 	f.bytes = int64(elements) * int64(unsafe.Sizeof(*new(T)))
-	if err := q.engine.device.memory.take(f.bytes); err != nil {
+	if err := q.engine.device.memory.reserve(f.bytes); err != nil {
 		return nil, err
 	}
 
-	own := &matrix[T]{device: q.engine.device, rows: m, cols: d, stride: d, data: pages.Zeros[T](m * d)}
-	q.copy(own.host(), z)
-	f.gram = q.newGram(k, own, own)
-	f.filled = slices.ContainsFunc(f.gram.stats, func(st pairwise[T]) bool { return st.fill != nil })
+	zCopy := &matrix[T]{device: q.engine.device, rows: m, cols: d, stride: d, data: pages.Zeros[T](m * d)}
+	q.copy(zCopy.host(), z)
+	f.gram = q.newGram(k, zCopy, zCopy)
+	f.hasFiller = slices.ContainsFunc(f.gram.stats, func(st pairwise[T]) bool { return st.fill != nil })
 	for j := 0; j < m; j += f.gram.size {
-		block, _ := f.gram.pack(own, j, false, fresh[T])
-		f.gram.kept = append(f.gram.kept, block)
+		block, _ := f.gram.pack(zCopy, j, false, fresh[T])
+		f.gram.packedZ = append(f.gram.packedZ, block)
 	}
 	f.multipliers, _ = q.engine.multipliersOf(view[T]{data: v.Data, rows: m, cols: t, rs: v.Stride, cs: 1}, fresh[T])
 	if err := q.wait(); err != nil {
@@ -81,13 +81,13 @@ func (f *expansion[T]) Apply(ctx context.Context, dst, x backend.Host[T]) error 
 		return f.applyPoint(ctx, dst.Row(0), x.Row(0))
 	}
 	points := &matrix[T]{device: f.engine.device, rows: x.Rows, cols: x.Cols, stride: x.Stride, data: x.Data}
-	own := *f.gram
-	own.q, own.x = q, points
-	if f.filled {
-		own = *q.newGram(f.kernel, points, f.gram.z)
-		own.kept = f.gram.kept
+	xGram := *f.gram
+	xGram.q, xGram.x = q, points
+	if f.hasFiller {
+		xGram = *q.newGram(f.kernel, points, f.gram.z)
+		xGram.packedZ = f.gram.packedZ
 	}
-	g := gramMul[T]{gram: &own, t: f.t, multipliers: f.multipliers}
+	g := gramMul[T]{gram: &xGram, t: f.t, multipliers: f.multipliers}
 	g.general(view[T]{data: dst.Data, rows: dst.Rows, cols: dst.Cols, rs: dst.Stride, cs: 1})
 	return q.wait()
 }
@@ -96,24 +96,24 @@ func (f *expansion[T]) Apply(ctx context.Context, dst, x backend.Host[T]) error 
 // the setup of general, which takes longer than a thousand values of a kernel of few features.
 func (f *expansion[T]) directly() bool {
 	g := gramMul[T]{gram: f.gram, t: f.t}
-	return !f.filled && g.flops(1, f.gram.z.rows) < worthSharing &&
-		!slices.ContainsFunc(f.gram.packs, func(p packing[T]) bool { return p.sparse || p.none || p.step != 0 })
+	return !f.hasFiller && g.flops(1, f.gram.z.rows) < worthSharing &&
+		!slices.ContainsFunc(f.gram.packs, func(p packing[T]) bool { return p.sparse || p.empty || p.step != 0 })
 }
 
 // applyPoint adds the value at x to dst.
 func (f *expansion[T]) applyPoint(ctx context.Context, dst, x []T) error {
-	p, ok := f.single.Get().(*point[T])
+	p, ok := f.points.Get().(*point[T])
 	if !ok {
 		p = f.newPoint()
 	}
-	defer f.single.Put(p)
+	defer f.points.Put(p)
 	p.q.ctx, p.x.data = ctx, x
-	s := f.engine.take()
-	defer f.engine.give(s)
+	s := f.engine.getScratch()
+	defer f.engine.putScratch(s)
 	for i, packing := range f.gram.packs {
 		packing.rows(f.engine.packerA(s), p.packed[i], &p.x, 0, 1)
 	}
-	for i, z := range f.gram.kept {
+	for i, z := range f.gram.packedZ {
 		p.sum.addRows(s, p.packed, z, 0, i*f.gram.size, 0, 1, view[T]{data: dst, rows: 1, cols: f.t, rs: f.t, cs: 1})
 	}
 	p.x.data = nil
@@ -122,10 +122,10 @@ func (f *expansion[T]) applyPoint(ctx context.Context, dst, x []T) error {
 
 func (f *expansion[T]) newPoint() *point[T] {
 	p := &point[T]{q: queue[T]{engine: f.engine}, x: matrix[T]{device: f.engine.device, rows: 1, cols: f.d, stride: f.d}}
-	own := *f.gram
-	own.q, own.x = &p.q, &p.x
-	p.sum = gramMul[T]{gram: &own, t: f.t, multipliers: f.multipliers}
-	for _, packing := range own.packs {
+	xGram := *f.gram
+	xGram.q, xGram.x = &p.q, &p.x
+	p.sum = gramMul[T]{gram: &xGram, t: f.t, multipliers: f.multipliers}
+	for _, packing := range xGram.packs {
 		d, w := packing.features(f.d), f.engine.ukr.MR
 		memory := make([]T, w*(d+1))
 		p.packed = append(p.packed, packedPoints[T]{panels: memory[:w*d], norms: memory[w*d:]})
@@ -134,6 +134,6 @@ func (f *expansion[T]) newPoint() *point[T] {
 }
 
 func (f *expansion[T]) Free() {
-	f.engine.device.memory.give(f.bytes)
+	f.engine.device.memory.release(f.bytes)
 	f.bytes, f.gram = 0, nil
 }

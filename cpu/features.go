@@ -72,14 +72,14 @@ func (g *gram[T]) entries() filler[T] {
 	number := func(v T) int { return kernels.PrecomputedIndex(float64(v), d) }
 	return func(_ *scratch[T], i, j int, out []T) {
 		x := g.x.row(i)
-		own := number(x[0])
+		xIndex := number(x[0])
 		for c := range out[:min(len(out), g.z.rows-j)] {
 			z := g.z.row(j + c)
-			switch at := number(z[0]); {
-			case at >= 0:
-				out[c] = x[2+at]
-			case own >= 0:
-				out[c] = z[2+own]
+			switch zIndex := number(z[0]); {
+			case zIndex >= 0:
+				out[c] = x[2+zIndex]
+			case xIndex >= 0:
+				out[c] = z[2+xIndex]
 			case equalRows(x, z):
 				out[c] = x[1]
 			default:
@@ -124,35 +124,35 @@ func (g *gram[T]) sines(stat kernels.Stat) filler[T] {
 		}
 		x, diffs, sines := g.x.row(i), s.pairs[:size], s.pairs[size:2*size]
 		clear(diffs)
-		take := func(w float64) {
+		computeSines := func(w float64) {
 			copy(sines, diffs)
 			s.span = ukr.Span[T]{X: &sines[0], N: size, A: T(w)}
 			u.Sin(&s.span)
 		}
 		for cols := min(len(out), g.z.rows-j); cols > 0; cols = min(len(out), g.z.rows-j) {
-			now := out[:min(batch, cols)]
-			for c := range now {
+			chunk := out[:min(batch, cols)]
+			for c := range chunk {
 				z, to := g.z.row(j+c), diffs[c*d:][:d]
-				for p, at := range columns {
-					to[p] = x[at] - z[at]
+				for p, column := range columns {
+					to[p] = x[column] - z[column]
 				}
 			}
-			clear(now)
+			clear(chunk)
 			if freqs == nil {
-				take(2 * math.Pi)
-				for c := range now {
-					now[c] = sincs(diffs[c*d:][:d], sines[c*d:][:d])
+				computeSines(2 * math.Pi)
+				for c := range chunk {
+					chunk[c] = sincs(diffs[c*d:][:d], sines[c*d:][:d])
 				}
 			}
 			for _, w := range freqs {
-				take(w)
-				for c := range now {
+				computeSines(w)
+				for c := range chunk {
 					for p, diff := range diffs[c*d:][:d] {
-						now[c] += T(w) * diff * sines[c*d+p]
+						chunk[c] += T(w) * diff * sines[c*d+p]
 					}
 				}
 			}
-			out, j = out[len(now):], j+len(now)
+			out, j = out[len(chunk):], j+len(chunk)
 		}
 	}
 }

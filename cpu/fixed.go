@@ -21,7 +21,7 @@ type fixedMatrix[T backend.Float] struct {
 	diag   []T
 	coding *check.Coding // mapping of codes to values, shared with all leading parts
 	n      int
-	part   bool // whether the matrix is a leading part of another matrix
+	view   bool // whether the matrix is a leading part of another matrix
 }
 
 const codeChunk = ukr.CodeRows * ukr.CodeSpan
@@ -37,7 +37,7 @@ func codesBefore(p int) int {
 func (h *fixedMatrix[T]) Order() int { return h.n }
 
 func (h *fixedMatrix[T]) Free() {
-	if !h.part {
+	if !h.view {
 		h.memory.Free()
 	}
 }
@@ -73,9 +73,9 @@ func (q *queue[T]) NewFixed(n int) (backend.Packed[T], error) {
 	}, nil
 }
 
-// fixed returns a as a matrix of 16 bits of this device that has not been freed, or nil if a is
+// asFixed returns a as a matrix of 16 bits of this device that has not been freed, or nil if a is
 // another kind of matrix.
-func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
+func (q *queue[T]) asFixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 	h, ok := a.(*fixedMatrix[T])
 	if !ok {
 		return nil
@@ -89,10 +89,10 @@ func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 	return h
 }
 
-// at returns a pointer to the code of element (i, j), j < i.
-func (h *fixedMatrix[T]) at(i, j int) *uint16 {
-	at := codesBefore(i/ukr.CodeRows) + j/ukr.CodeSpan*codeChunk + i%ukr.CodeRows*ukr.CodeSpan + j%ukr.CodeSpan
-	return &h.codes[at]
+// code returns a pointer to the code of element (i, j), j < i.
+func (h *fixedMatrix[T]) code(i, j int) *uint16 {
+	index := codesBefore(i/ukr.CodeRows) + j/ukr.CodeSpan*codeChunk + i%ukr.CodeRows*ukr.CodeSpan + j%ukr.CodeSpan
+	return &h.codes[index]
 }
 
 // value returns element (i, j), j ≤ i.
@@ -100,22 +100,22 @@ func (h *fixedMatrix[T]) value(i, j int) T {
 	if i == j {
 		return h.diag[i]
 	}
-	return T(h.coding.Value(*h.at(i, j)))
+	return T(h.coding.Value(*h.code(i, j)))
 }
 
-// fixed evaluates the kernel on tiles in scratch memory and stores their codes in h.
-func (of *gram[T]) fixed(h *fixedMatrix[T], k kernels.Kernel) {
-	*h.coding = check.GramFixed(k, of.d)
-	g, q := &gramMul[T]{gram: of}, of.q
+// evaluateToFixed evaluates the kernel on tiles in scratch memory and stores their codes in h.
+func (base *gram[T]) evaluateToFixed(h *fixedMatrix[T], k kernels.Kernel) {
+	*h.coding = check.GramFixed(k, base.d)
+	g, q := &gramMul[T]{gram: base}, base.q
 	tm, tn := g.tileSize()
 	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {
 		if j0 > i0 {
 			return
 		}
 		rows, cols := min(g.size, h.n-i0), min(g.size, h.n-j0)
-		cut := evenGrid(rows, cols, tm, tn)
-		q.parallel(cut.tasks(), g.flops(rows, cols), func(s *scratch[T], task int) {
-			i, j, rows, cols := cut.block(task)
+		tiles := evenGrid(rows, cols, tm, tn)
+		q.parallel(tiles.tasks(), g.flops(rows, cols), func(s *scratch[T], task int) {
+			i, j, rows, cols := tiles.block(task)
 			elements := lower.count(rows, cols, j0+j-i0-i)
 			if elements == 0 {
 				return
@@ -125,7 +125,7 @@ func (of *gram[T]) fixed(h *fixedMatrix[T], k kernels.Kernel) {
 				if q.stopped() {
 					return
 				}
-				q.encode(s, h, i0+i+r, j0+j, tile.data[tile.off+r*tile.rs:][:cols])
+				q.encode(s, h, i0+i+r, j0+j, tile.data[tile.offset+r*tile.rs:][:cols])
 			}
 			q.count(2 * float64(elements) * float64(g.d))
 		})
@@ -150,7 +150,7 @@ func (q *queue[T]) encode(s *scratch[T], h *fixedMatrix[T], i, j int, values []T
 		if len(x) == 0 {
 			return
 		}
-		s.span = ukr.Span[T]{X: &x[0], N: len(x), A: T(a), B: T(b), Z: (*T)(unsafe.Pointer(h.at(i, j+first)))}
+		s.span = ukr.Span[T]{X: &x[0], N: len(x), A: T(a), B: T(b), Z: (*T)(unsafe.Pointer(h.code(i, j+first)))}
 		q.engine.ukr.Encode(&s.span)
 		if s.span.Flag == 0 {
 			return
@@ -164,14 +164,14 @@ func (q *queue[T]) encode(s *scratch[T], h *fixedMatrix[T], i, j int, values []T
 			}
 		}
 	}
-	whole := len(values) / ukr.CodeSpan * ukr.CodeSpan
-	store(0, values[:whole])
-	if rest := values[whole:]; len(rest) > 0 {
-		last := s.last(ukr.CodeSpan)
-		for c := copy(last, rest); c < len(last); c++ {
+	fullLen := len(values) / ukr.CodeSpan * ukr.CodeSpan
+	store(0, values[:fullLen])
+	if tail := values[fullLen:]; len(tail) > 0 {
+		last := s.growThird(ukr.CodeSpan)
+		for c := copy(last, tail); c < len(last); c++ {
 			last[c] = T(h.coding.Low) // the value of code 0
 		}
-		store(whole, last)
+		store(fullLen, last)
 	}
 }
 
@@ -211,23 +211,23 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 			total[j] += float64(column[i])
 		}
 	}
-	part, free := q.engine.newSums(ld, cols, size)
+	groupSums, free := q.engine.newSums(ld, cols, size)
 	defer free()
 	lanes := q.engine.ukr.CodeLanes
 	q.parallel(size, flop.Gemm(n, n, cols), func(s *scratch[T], g int) {
-		part.clear(g)
-		sums := s.spare(cols * ukr.CodeRows * lanes)
+		groupSums.clear(g)
+		sums := s.growSecond(cols * ukr.CodeRows * lanes)
 		for block := g * thinRows; block < n && !q.stopped(); block += size * thinRows {
 			for i := block; i < min(block+thinRows, n); i += ukr.CodeRows {
 				clear(sums)
-				q.addPanel(s, h, i, v, ld, part.data[g*cols*ld:][:cols*ld], sums, cols)
+				q.addPanel(s, h, i, v, ld, groupSums.data[g*cols*ld:][:cols*ld], sums, cols)
 				for j := range cols {
 					for r := range ukr.CodeRows {
 						sum := T(0)
 						for _, v := range sums[(j*ukr.CodeRows+r)*lanes:][:lanes] {
 							sum += v
 						}
-						part.column(g, j)[i+r] += sum
+						groupSums.column(g, j)[i+r] += sum
 					}
 				}
 			}
@@ -235,9 +235,9 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 	})
 	q.rows(n, cols*size, func(lo, hi int) {
 		for j := range cols {
-			sum := part.column(0, j)[lo:hi]
+			sum := groupSums.column(0, j)[lo:hi]
 			for g := 1; g < size; g++ {
-				q.engine.axpy(1, part.column(g, j)[lo:hi], sum)
+				q.engine.axpy(1, groupSums.column(g, j)[lo:hi], sum)
 			}
 			low := h.coding.Low
 			for i, s := range sum {
@@ -266,9 +266,9 @@ func (q *queue[T]) addPanel(s *scratch[T], h *fixedMatrix[T], i int, v []T, ld i
 	panel := h.codes[codesBefore(i/ukr.CodeRows):]
 	for k := 0; k < chunks; k += span {
 		for j := 0; j < cols; j += 2 {
-			at := j*ld + k*ukr.CodeSpan
+			offset := j*ld + k*ukr.CodeSpan
 			s.codes = ukr.Codes[T]{
-				Z: &panel[k*codeChunk], X: &x[at], Y: &v[at], A: &v[j*ld+i], B: &sums[j*ukr.CodeRows*u.CodeLanes],
+				Z: &panel[k*codeChunk], X: &x[offset], Y: &v[offset], A: &v[j*ld+i], B: &sums[j*ukr.CodeRows*u.CodeLanes],
 				N: min(span, chunks-k), Ld: ld,
 			}
 			if j+1 < cols {

@@ -12,14 +12,14 @@ import (
 // BenchmarkFixed times a packed Gram matrix and its product with a small number of columns,
 // in float32 and with 16 bits per element.
 func BenchmarkFixed(b *testing.B) {
-	const d, most = 50, 10
+	const d, maxCols = 50, 10
 	sizes := []int{4096}
 	if !testing.Short() {
 		sizes = append(sizes, 20000)
 	}
 	for _, n := range sizes {
 		rng := rand.New(rand.NewPCG(1, uint64(n)))
-		points, right := backend.NewHost[float32](n, d), backend.NewHost[float32](n, most)
+		points, right := backend.NewHost[float32](n, d), backend.NewHost[float32](n, maxCols)
 		for _, h := range []backend.Host[float32]{points, right} {
 			for i := range h.Data {
 				h.Data[i] = float32(rng.NormFloat64())
@@ -32,16 +32,16 @@ func BenchmarkFixed(b *testing.B) {
 		q := dev.F32().(backend.FixedBackend[float32])
 		w := q.(backend.Wrapper[float32])
 		x, rhs := w.Wrap(points), w.Wrap(right)
-		out, err := q.New(n, most)
+		out, err := q.New(n, maxCols)
 		if err != nil {
 			b.Fatal(err)
 		}
 		pairs := float64(n) * float64(n) / 2
-		for _, way := range []struct {
-			name string
-			make func(int) (backend.Packed[float32], error)
+		for _, storage := range []struct {
+			name  string
+			alloc func(int) (backend.Packed[float32], error)
 		}{{"float32", q.NewPacked}, {"fixed16", q.NewFixed}} {
-			a, err := way.make(n)
+			a, err := storage.alloc(n)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -50,7 +50,7 @@ func BenchmarkFixed(b *testing.B) {
 				b.Fatal(err)
 			}
 			run := func(name string, f func() error) {
-				b.Run(fmt.Sprintf("n=%d/%s/%s", n, name, way.name), func(b *testing.B) {
+				b.Run(fmt.Sprintf("n=%d/%s/%s", n, name, storage.name), func(b *testing.B) {
 					for range b.N {
 						if err := f(); err != nil {
 							b.Fatal(err)

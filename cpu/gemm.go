@@ -9,33 +9,33 @@ import (
 
 func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	check.Gemm(tA, tB, a, b, c)
-	if x := q.sparse("Gemm", a); x != nil {
+	if x := q.asSparse("Gemm", a); x != nil {
 		if tB != backend.NoTrans {
 			check.Sparse("Gemm")
 		}
-		q.gemmSparse(tA, alpha, x, q.own("Gemm", b), beta, q.own("Gemm", c))
+		q.gemmSparse(tA, alpha, x, q.asMatrix("Gemm", b), beta, q.asMatrix("Gemm", c))
 		return
 	}
-	q.gemm(alpha, q.own("Gemm", a).view().op(tA), q.own("Gemm", b).view().op(tB), beta, q.own("Gemm", c).view(), whole)
+	q.gemm(alpha, q.asMatrix("Gemm", a).view().op(tA), q.asMatrix("Gemm", b).view().op(tB), beta, q.asMatrix("Gemm", c).view(), whole)
 }
 
 func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	check.Syrk(ul, t, a, c)
-	q.syrk(ul, alpha, q.own("Syrk", a).view().op(t), beta, q.own("Syrk", c).view())
+	q.syrk(ul, alpha, q.asMatrix("Syrk", a).view().op(t), beta, q.asMatrix("Syrk", c).view())
 }
 
 // syrk computes C ← α A Aᵀ + β C on a triangle.
 func (q *queue[T]) syrk(ul backend.Uplo, alpha T, a view[T], beta T, c view[T]) {
-	part := lower
+	region := lower
 	if ul == backend.Upper {
-		part = upper
+		region = upper
 	}
-	q.gemm(alpha, a, a.t(), beta, c, part)
+	q.gemm(alpha, a, a.t(), beta, c, region)
 }
 
 func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	check.Symm(ul, a, b, c)
-	q.symm(backend.Left, ul, alpha, q.own("Symm", a).view(), q.own("Symm", b).view(), beta, q.own("Symm", c).view())
+	q.symm(backend.Left, ul, alpha, q.asMatrix("Symm", a).view(), q.asMatrix("Symm", b).view(), beta, q.asMatrix("Symm", c).view())
 }
 
 // symm computes C ← α A B + β C or α B A + β C with A symmetric.
@@ -58,41 +58,41 @@ func (q *queue[T]) symm(side backend.Side, ul backend.Uplo, alpha T, a, b view[T
 }
 
 // gemm computes C ← α A B + β C on a region of C.
-func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], part uplo) {
-	thin := part == whole && a.rows > 0 && a.cols > 0 && b.cols > 0
+func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], region uplo) {
+	thin := region == whole && a.rows > 0 && a.cols > 0 && b.cols > 0
 	thin = thin && (c.cols <= thinColumns && a.rows*a.cols >= thinElements || c.rows <= thinColumns && b.rows*b.cols >= thinElements)
 	switch {
-	case !thin && q.small(alpha, a, b, beta, c, part):
+	case !thin && q.trySmall(alpha, a, b, beta, c, region):
 	case thin && c.cols <= thinColumns && a.inPieces():
 		q.gemv(alpha, a, b, beta, c)
 	case thin && c.rows <= thinColumns && b.inPieces():
 		q.gemv(alpha, b.t(), a.t(), beta, c.t())
-	case part == whole && fewColumns(a, c) && a.rows > 0 && a.cols > 0 && c.cols > 0:
+	case region == whole && fewColumns(a, c) && a.rows > 0 && a.cols > 0 && c.cols > 0:
 		q.multiplyUnpacked(alpha, a, b, beta, c)
 	default:
-		q.product(alpha, a, b.t(), a.cols, beta, c, part)
+		q.product(alpha, a, b.t(), a.cols, beta, c, region)
 	}
 }
 
 // product computes C ← α A B + β C on a region of C. A has k columns, and B is given as its
 // transpose.
-func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], part uplo) {
-	q.gemmLookahead(nil, alpha, a, bt, k, beta, c, part)
+func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], region uplo) {
+	q.gemmLookahead(nil, alpha, a, bt, k, beta, c, region)
 }
 
 // gemmLookahead is like product, but one worker first runs the function lookahead. It contains
 // loops 5 to 3 of the package documentation.
-func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k int, beta T, c view[T], part uplo) {
+func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k int, beta T, c view[T], region uplo) {
 	if c.cs != 1 && c.rs == 1 {
 		// The columns of C are contiguous, but micro-kernels store contiguous rows. Compute Cᵀ.
-		a, bt, c, part = bt, a, c.t(), part.transposed()
+		a, bt, c, region = bt, a, c.t(), region.transposed()
 	}
 	m, n := c.rows, c.cols
 	if m == 0 || n == 0 || k == 0 {
 		if lookahead != nil {
 			lookahead()
 		}
-		q.scale(beta, c, part)
+		q.scale(beta, c, region)
 		return
 	}
 	e := q.engine
@@ -108,7 +108,7 @@ func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k 
 			if pc > 0 {
 				beta = 1
 			}
-			moves := moved(nb * kb)
+			moves := copyFlops(nb * kb)
 			grain := min(packGrain/nr, panels(nb, 4*q.threads(moves)*nr)) * nr
 			q.chunks(nb, grain, moves, func(s *scratch[T], j, cols int) {
 				bt.pack(e.packerB(s), packedB[j*kb:], jc+j, pc, cols, kb)
@@ -125,7 +125,7 @@ func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k 
 					return
 				}
 				i, j, rows, cols := g.block(task - first)
-				elements := part.count(rows, cols, jc+j-i)
+				elements := region.count(rows, cols, jc+j-i)
 				if elements == 0 {
 					return
 				}
@@ -136,7 +136,7 @@ func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k 
 				if x, ok := a.(roundedRows[T]); ok {
 					p.rows, p.cols, terms = x.steps[i:], bt.(roundedRows[T]).steps[jc+j:], min(2*kb, x.terms-2*pc)
 				}
-				e.multiply(s, p, alpha, beta, c.part(i, jc+j, rows, cols), part, jc+j-i)
+				e.multiply(s, p, alpha, beta, c.part(i, jc+j, rows, cols), region, jc+j-i)
 				q.count(2 * float64(elements) * float64(terms))
 			})
 			lookahead = nil
@@ -154,10 +154,10 @@ func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k 
 const packGrain = 512
 
 // scale computes C ← β C on a region.
-func (q *queue[T]) scale(beta T, c view[T], part uplo) {
+func (q *queue[T]) scale(beta T, c view[T], region uplo) {
 	q.rows(c.rows, c.cols, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			from, to := part.columns(i, c.cols)
+			from, to := region.columns(i, c.cols)
 			for j := from; j < to; j++ {
 				x := c.at(i, j)
 				if beta == 0 {
@@ -180,14 +180,14 @@ type packed[T backend.Float] struct {
 }
 
 // multiply computes C ← α A B + β C for the part c of C that belongs to one task, by loops 2 and 1.
-// It stores only the elements in the region `part`. Element (i, j) of c belongs to the lower region
-// if i ≥ j + off.
-func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T], part uplo, off int) {
+// It stores only the elements in the given region. Element (i, j) of c belongs to the lower region
+// if i ≥ j + offset.
+func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T], region uplo, offset int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	for j := 0; j < c.cols; j += nr { // loop 2
 		n := min(nr, c.cols-j)
-		first, last := part.rows(c.rows, j, n, off)
-		from, to := part.full(c.rows, j, n, off)
+		first, last := region.rows(c.rows, j, n, offset)
+		from, to := region.fullRows(c.rows, j, n, offset)
 		// Tiles of whole panels are stored directly to C. Tiles that the diagonal crosses are
 		// computed in scratch memory and then copied.
 		begin := first / mr * mr
@@ -197,7 +197,7 @@ func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T
 			outer = max(c.rows, inner)
 		}
 		for i := begin; i < inner; i += mr {
-			e.partial(s, p, alpha, beta, c, i, j, n, part, off)
+			e.partial(s, p, alpha, beta, c, i, j, n, region, offset)
 		}
 		if inner < outer {
 			s.tile = ukr.Tile[T]{
@@ -208,7 +208,7 @@ func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T
 			e.tile(s, p, inner, j) // loop 1
 		}
 		for i := outer; i < last; i += mr {
-			e.partial(s, p, alpha, beta, c, i, j, n, part, off)
+			e.partial(s, p, alpha, beta, c, i, j, n, region, offset)
 		}
 	}
 }
@@ -225,8 +225,8 @@ func (e *engine[T]) tile(s *scratch[T], p packed[T], i, j int) {
 }
 
 // partial computes in scratch memory a register tile that the diagonal crosses, and then stores the
-// elements of the given part to C.
-func (e *engine[T]) partial(s *scratch[T], p packed[T], alpha, beta T, c view[T], i, j, n int, part uplo, off int) {
+// elements of the given region to C.
+func (e *engine[T]) partial(s *scratch[T], p packed[T], alpha, beta T, c view[T], i, j, n int, region uplo, offset int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	rows := min(mr, c.rows-i)
 	s.tile = ukr.Tile[T]{
@@ -236,10 +236,10 @@ func (e *engine[T]) partial(s *scratch[T], p packed[T], alpha, beta T, c view[T]
 	}
 	e.tile(s, p, i, j)
 	for r := range rows {
-		from, to := part.columns(i+r-j-off, n)
+		from, to := region.columns(i+r-j-offset, n)
 		if from < to {
-			at := c.off + (i+r)*c.rs + j
-			storeRow(c.data[at+from:at+to], s.block[r*nr+from:], beta)
+			start := c.offset + (i+r)*c.rs + j
+			storeRow(c.data[start+from:start+to], s.block[r*nr+from:], beta)
 		}
 	}
 }

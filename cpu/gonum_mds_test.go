@@ -20,21 +20,21 @@ import (
 // The test below permutes the points 50 times. It checks that both numbers of columns occur with
 // either BLAS, and that all eigenvalues agree up to rounding errors.
 func TestTorgersonScalingDiffersByRounding(t *testing.T) {
-	const n, most = 21, 4000.0
+	const n, maxDistance = 21, 4000.0
 	r := rand.New(rand.NewPCG(5, 0))
 	dis := mat.NewSymDense(n, nil)
 	for i := range n {
 		for j := range i {
-			dis.SetSym(i, j, math.Round(100+(most-100)*r.Float64()))
+			dis.SetSym(i, j, math.Round(100+(maxDistance-100)*r.Float64()))
 		}
 	}
-	// The bound covers the rounding errors of the matrix JSJ with |S| ≤ ½most² and of its
+	// The bound covers the rounding errors of the matrix JSJ with |S| ≤ ½maxDistance² and of its
 	// eigenvalues. JSJ consists of two products of n terms. Each product has an error of nε times
-	// the sum of the terms' absolute values, which is below 2·½most². The norm of a matrix of such
-	// errors is at most n times its largest element. In each of its n steps, the eigenvalue
-	// algorithm perturbs JSJ by about ε‖JSJ‖ < ε·n·½most²·4. An eigenvalue changes by at most the
-	// norm of the perturbation (Weyl's inequality).
-	bound := float64(n*n) * 0x1p-52 * most * most * 4
+	// the sum of the terms' absolute values, which is below 2·½maxDistance². The norm of a matrix
+	// of such errors is at most n times its largest element. In each of its n steps, the eigenvalue
+	// algorithm perturbs JSJ by about ε‖JSJ‖ < ε·n·½maxDistance²·4. An eigenvalue changes by at
+	// most the norm of the perturbation (Weyl's inequality).
+	bound := float64(n*n) * 0x1p-52 * maxDistance * maxDistance * 4
 	blas, lapack := blas64.Implementation(), gonum.Implementation{} // the default of lapack64
 	defer func() { blas64.Use(blas); lapack64.Use(lapack) }()
 	var want []float64

@@ -66,8 +66,8 @@ func TestGonumOwnTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	copied := filepath.Join(dir, "gonum")
-	if err := os.CopyFS(copied, os.DirFS(gonum)); err != nil {
+	copyDir := filepath.Join(dir, "gonum")
+	if err := os.CopyFS(copyDir, os.DirFS(gonum)); err != nil {
 		t.Fatal(err)
 	}
 	write := func(name, text string) {
@@ -84,11 +84,11 @@ func TestGonumOwnTests(t *testing.T) {
 		}
 		return string(text)
 	}
-	write("go.mod", read(mod)+"\nreplace gonum.org/v1/gonum => "+copied+"\n")
+	write("go.mod", read(mod)+"\nreplace gonum.org/v1/gonum => "+copyDir+"\n")
 	write("go.sum", read(filepath.Join(filepath.Dir(mod), "go.sum")))
 	edited := func(name string, edits ...[2]string) string {
 		t.Helper()
-		text := read(filepath.Join(copied, name))
+		text := read(filepath.Join(copyDir, name))
 		for _, edit := range edits {
 			if !strings.Contains(text, edit[0]) {
 				t.Fatalf("gonum's %s has changed: it has no %q", name, edit[0])
@@ -103,19 +103,19 @@ func TestGonumOwnTests(t *testing.T) {
 		[2]string{"package gonum\n", "package gonum_test\n"},
 		[2]string{"import (\n", "import (\n\t\"github.com/mercer-go/mercer/cpu\"\n"},
 		[2]string{"var impl = Implementation{}\n", "var impl = cpu.LAPACK{}\n"})
-	own := regexp.MustCompile(`(?m)^func \(impl LAPACK\) ([DS]\w+)\(`).FindAllStringSubmatch(read("lapack.go"), -1)
-	kept := 0
+	routines := regexp.MustCompile(`(?m)^func \(impl LAPACK\) ([DS]\w+)\(`).FindAllStringSubmatch(read("lapack.go"), -1)
+	numTests := 0
 	suite = regexp.MustCompile(`(?ms)^func Test(\w+)\(t \*testing\.T\) \{.*?^\}\n`).ReplaceAllStringFunc(suite, func(test string) string {
-		for _, routine := range own {
+		for _, routine := range routines {
 			if strings.HasPrefix(test, "func Test"+routine[1]+"(") {
-				kept++
+				numTests++
 				return test
 			}
 		}
 		return ""
 	})
-	if kept < len(own)/2 {
-		t.Fatalf("gonum's lapack_test.go has changed: it has tests of %d of the %d routines", kept, len(own))
+	if numTests < len(routines)/2 {
+		t.Fatalf("gonum's lapack_test.go has changed: it has tests of %d of the %d routines", numTests, len(routines))
 	}
 	write("gonum/lapack/gonum/mercer_lapack_test.go", suite)
 

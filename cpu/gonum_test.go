@@ -46,11 +46,11 @@ func TestGonumBLAS(t *testing.T) {
 // TestGonumLAPACK runs gonum's conformance suite of LAPACK for Mercer's routines and the
 // routines that call them. TestGonumOwnTests runs the whole suite.
 func TestGonumLAPACK(t *testing.T) {
-	each := forEachTier
+	forTiers := forEachTier
 	if required.Few() {
-		each = forEachAssembledTier
+		forTiers = forEachAssembledTier
 	}
-	each(t, func(t *testing.T, tier *ukr.Tier) {
+	forTiers(t, func(t *testing.T, tier *ukr.Tier) {
 		impl := newLAPACK(tier)
 		run := func(name string, f func(t *testing.T)) { t.Run(name, f) }
 

@@ -14,53 +14,53 @@ import (
 
 func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Matrix[T]) {
 	n, m, _ := check.Gram(dst, k, x, z)
-	a, part := q.own("Gram", dst), whole
+	a, region := q.asMatrix("Gram", dst), whole
 	if sx, sz := q.sparsePair("Gram", x, z); sx != nil {
-		if sx.same(sz) {
-			part = lower
+		if sx.sameMatrix(sz) {
+			region = lower
 		}
 		if n > 0 && m > 0 {
-			q.newSparseGram(k, sx, sz).into(a, part)
+			q.newSparseGram(k, sx, sz).evaluateTo(a, region)
 		}
 		return
 	}
-	mx, mz := q.own("Gram", x), q.own("Gram", z)
-	if mx.same(mz) {
-		part = lower
+	mx, mz := q.asMatrix("Gram", x), q.asMatrix("Gram", z)
+	if mx.sameMatrix(mz) {
+		region = lower
 	}
-	q.gram(a, k, mx, mz, part)
+	q.gram(a, k, mx, mz, region)
 }
 
 // gram computes A ← k(X, Z) on a region of A.
-func (q *queue[T]) gram(a *matrix[T], k kernels.Kernel, x, z *matrix[T], part uplo) {
+func (q *queue[T]) gram(a *matrix[T], k kernels.Kernel, x, z *matrix[T], region uplo) {
 	n, m := a.rows, a.cols
 	if n == 0 || m == 0 {
 		return
 	}
-	q.newGram(k, x, z).useIntegers().into(a, part)
+	q.newGram(k, x, z).useIntegers().evaluateTo(a, region)
 }
 
-// into stores the kernel's values in a region of a, which is not empty.
-func (g *gram[T]) into(a *matrix[T], part uplo) {
+// evaluateTo stores the kernel's values in a region of a, which is not empty.
+func (g *gram[T]) evaluateTo(a *matrix[T], region uplo) {
 	q, n, m := g.q, a.rows, a.cols
 	stream := g.gaussian && q.streams(a)
 	tm, tn := g.tileSize()
 	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {
 		rows, cols := min(g.size, n-i0), min(g.size, m-j0)
-		cut := evenGrid(rows, cols, tm, tn)
-		q.parallel(cut.tasks(), g.flops(rows, cols), func(s *scratch[T], task int) {
-			i, j, rows, cols := cut.block(task)
-			elements := part.count(rows, cols, j0+j-i0-i)
+		tiles := evenGrid(rows, cols, tm, tn)
+		q.parallel(tiles.tasks(), g.flops(rows, cols), func(s *scratch[T], task int) {
+			i, j, rows, cols := tiles.block(task)
+			elements := region.count(rows, cols, j0+j-i0-i)
 			if elements == 0 {
 				return
 			}
-			whole := elements == rows*cols && cols%q.engine.ukr.NR == 0
-			if whole && stream {
+			fullTile := elements == rows*cols && cols%q.engine.ukr.NR == 0
+			if fullTile && stream {
 				g.tileStreamed(s, bx, bz, i0, j0, i, j, cols, a.view().part(i0+i, j0+j, rows, cols))
-			} else if whole && g.inPlace {
+			} else if fullTile && g.inPlace {
 				g.tileInPlace(s, bx, bz, i0, j0, i, j, cols, a.view().part(i0+i, j0+j, rows, cols))
 			} else {
-				g.tile(s, bx, bz, i0, j0, i, j, rows, cols, part, func(r, from int, values []T) {
+				g.tile(s, bx, bz, i0, j0, i, j, rows, cols, region, func(r, from int, values []T) {
 					copy(a.row(i0 + i + r)[j0+j+from:], values)
 				})
 			}
@@ -71,15 +71,15 @@ func (g *gram[T]) into(a *matrix[T], part uplo) {
 
 // gram evaluates a kernel on tiles of pairs of points.
 type gram[T backend.Float] struct {
-	q     *queue[T]
-	x, z  *matrix[T] // dense points, or for sparse points a dense copy of the columns that most rows store (see sparsegram.go)
-	d     int        // number of features of a point
-	prog  *kernels.Program
-	stats []pairwise[T]
-	packs []packing[T]
-	size  int                 // number of points packed at a time
-	kept  [][]packedPoints[T] // the packed blocks of Z, if they are packed once for all blocks of X; otherwise nil
-	ones  []T                 // a vector of ones: the scale factors of rows and columns for products of integers
+	q       *queue[T]
+	x, z    *matrix[T] // dense points, or for sparse points a dense copy of the columns that most rows store (see sparsegram.go)
+	d       int        // number of features of a point
+	prog    *kernels.Program
+	stats   []pairwise[T]
+	packs   []packing[T]
+	size    int                 // number of points packed at a time
+	packedZ [][]packedPoints[T] // the packed blocks of Z, if they are packed once for all blocks of X; otherwise nil
+	ones    []T                 // a vector of ones: the scale factors of rows and columns for products of integers
 	// rows and cols are the size of a tile, or 0 for the default size.
 	rows, cols int
 	// inPlace reports whether the program has one statistic and overwrites it by the kernel value.
@@ -103,8 +103,8 @@ func (g *gram[T]) flops(rows, cols int) float64 {
 // block take about 8 MiB; a block has at least 256 points, so that packing takes little time
 // compared with the products.
 func gramBlock(d, size int) int {
-	const most, least, bytes = 4096, 256, 8 << 20
-	return max(least, min(most, bytes/(max(d, 1)*size)/least*least))
+	const maxPoints, minPoints, bytes = 4096, 256, 8 << 20
+	return max(minPoints, min(maxPoints, bytes/(max(d, 1)*size)/minPoints*minPoints))
 }
 
 // tileSize returns the number of rows and columns of a task. With a small number of statistics, a
@@ -135,8 +135,8 @@ func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []packedPoints[T])) {
 
 // packed returns the block of Z that begins at j0, and a function that frees its memory.
 func (g *gram[T]) packed(j0 int) ([]packedPoints[T], func()) {
-	if g.kept != nil {
-		return g.kept[j0/g.size], func() {}
+	if g.packedZ != nil {
+		return g.packedZ[j0/g.size], func() {}
 	}
 	return g.pack(g.z, j0, false, g.q.engine.shared)
 }
@@ -163,7 +163,7 @@ func (g *gram[T]) tileStreamed(s *scratch[T], bx, bz []packedPoints[T], i0, j0, 
 		row := memory[r*width:][:width]
 		if !g.gaussiansTo(s, a.at(r, 0), row, bx[0], bz[0], i+r, j) {
 			g.gaussians(s, st, row, bx[0], bz[0], i0, j0, i+r, j, cols)
-			copy(a.data[a.off+r*a.rs:][:width], row)
+			copy(a.data[a.offset+r*a.rs:][:width], row)
 		}
 	}
 }
@@ -174,13 +174,13 @@ func (g *gram[T]) tileStreamed(s *scratch[T], bx, bz []packedPoints[T], i0, j0, 
 // only the first cols columns belong to points.
 func (g *gram[T]) tileInPlace(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, cols int, a view[T]) {
 	st := g.stats[0]
-	g.fill(s, st, bx[0], bz[0], i, j, a.rows, a.cols, a.data[a.off:], a.rs)
-	stack := s.spare(g.prog.Depth * a.cols)
+	g.fill(s, st, bx[0], bz[0], i, j, a.rows, a.cols, a.data[a.offset:], a.rs)
+	stack := s.growSecond(g.prog.Depth * a.cols)
 	for r := range a.rows {
 		if g.q.stopped() {
 			return
 		}
-		row := a.data[a.off+r*a.rs:][:a.cols]
+		row := a.data[a.offset+r*a.rs:][:a.cols]
 		if g.gaussian {
 			g.gaussians(s, st, row, bx[0], bz[0], i0, j0, i+r, j, cols)
 			continue
@@ -194,7 +194,7 @@ func (g *gram[T]) tileInPlace(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i
 
 // tile evaluates the kernel for the rows × cols pairs that begin at point i of the packed block bx
 // and at point j of bz. It passes each row of values to the function use.
-func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, rows, cols int, part uplo, use func(r, from int, values []T)) {
+func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, rows, cols int, region uplo, use func(r, from int, values []T)) {
 	u := g.q.engine.ukr
 	// Rows are padded to whole vectors; the padding is not used.
 	width := panels(cols, u.NR) * u.NR
@@ -210,7 +210,7 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, ro
 		if g.q.stopped() {
 			return
 		}
-		if part.count(count, cols, j0+j-i0-i-first) == 0 {
+		if region.count(count, cols, j0+j-i0-i-first) == 0 {
 			continue
 		}
 		for n, st := range g.stats {
@@ -224,7 +224,7 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, ro
 		}
 		values := g.run(s, stack, memory, first*width, size, count*width)
 		for r := range count {
-			from, last := part.columns(i0+i+first+r-j0-j, cols)
+			from, last := region.columns(i0+i+first+r-j0-j, cols)
 			use(first+r, from, values[r*width+from:r*width+last])
 		}
 	}
@@ -267,7 +267,7 @@ func (g *gram[T]) sum(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j,
 		g.fillIntegers(s, st.factor, x, z, i, j, rows, width, out, stride)
 		return
 	}
-	if x.places != nil {
+	if x.positions != nil {
 		g.fillSparse(s, x, z, i, j, rows, width, out, stride)
 		return
 	}
@@ -349,19 +349,19 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 			st.kernel, st.product, st.norms, p.norms = u.Gemm, true, true, true
 		}
 		st.scale, p.scale = s.Scale, s.Scale
-		if c, ok := only(s.Scale); ok && s.Kind == kernels.SqDist {
+		if c, ok := onlyNonzero(s.Scale); ok && s.Kind == kernels.SqDist {
 			// The statistic depends on a single feature, for example in the derivative with respect
 			// to a length scale.
 			st.kernel, st.factor, st.product, st.norms = u.SqDist, inRange[T](s.Scale[c]*s.Scale[c]), false, false
-			p = packing[T]{single: true, column: c}
+			p = packing[T]{oneFeature: true, column: c}
 		}
-		p.none = st.fill != nil
-		if s.Kind.TranslationInvariant() && !p.single && (s.Scale != nil || st.norms || p.freqs != nil) {
+		p.empty = st.fill != nil
+		if s.Kind.TranslationInvariant() && !p.oneFeature && (s.Scale != nil || st.norms || p.freqs != nil) {
 			p.center = center(z)
 		}
 		if st.norms {
-			p.kept = keptShare(z, p.center, u.NR)
-			p.sparse = p.kept < 1
+			p.keptFraction = keptFraction(z, p.center, u.NR)
+			p.sparse = p.keptFraction < 1
 		}
 		st.packing, st.features = len(g.packs), p.features(x.cols)
 		g.size = min(g.size, gramBlock(st.features, int(unsafe.Sizeof(*new(T)))))
@@ -411,8 +411,8 @@ func scales(s kernels.Stat, d int) []float64 {
 	return append(slices.Clone(s.Scale), make([]float64, d-len(s.Scale))...)
 }
 
-// only searches scale for nonzero elements. If there is exactly one, it returns its index and true.
-func only(scale []float64) (column int, ok bool) {
+// onlyNonzero returns the index of a nonzero element of scale, and whether it is the only one.
+func onlyNonzero(scale []float64) (column int, ok bool) {
 	for c, v := range scale {
 		if v != 0 {
 			if ok {

@@ -37,7 +37,7 @@ func TestGramBlocks(t *testing.T) {
 		dev := backendtest.Device(t, "cpu/"+tier.Name)
 		b := dev.F64()
 		wrap := b.(backend.Wrapper[float64]).Wrap
-		half, all, stored, gram := backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, n)
+		byTriangle, byFullGram, byStoredGram, gram := backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, n)
 		X, V := wrap(x), wrap(v)
 		// A sync.Pool drops its contents when garbage is collected, and holds some memory for each
 		// thread of Go. Both would add to the measured memory.
@@ -45,17 +45,17 @@ func TestGramBlocks(t *testing.T) {
 		defer debug.SetGCPercent(debug.SetGCPercent(-1))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		b.GramMul(wrap(half), k, X, X, V)
+		b.GramMul(wrap(byTriangle), k, X, X, V)
 		runtime.ReadMemStats(&after)
 		// The bound covers two packed blocks with their norms, the rounding of sizes to huge pages,
 		// and the tiles. X takes 29 MB, and two packed copies of all of X would take 58 MB. The
 		// race detector makes sync.Pool drop some of its contents.
-		if took, most := after.TotalAlloc-before.TotalAlloc, uint64(48<<20); took > most && !underRace {
-			t.Errorf("K·V allocated %d bytes, expected at most %d", took, most)
+		if allocated, limit := after.TotalAlloc-before.TotalAlloc, uint64(48<<20); allocated > limit && !underRace {
+			t.Errorf("K·V allocated %d bytes, expected at most %d", allocated, limit)
 		}
-		b.GramMul(wrap(all), k, X, wrap(copyOfX), V)
+		b.GramMul(wrap(byFullGram), k, X, wrap(copyOfX), V)
 		b.Gram(wrap(gram), k, X, X)
-		b.Symm(backend.Lower, 1, wrap(gram), V, 0, wrap(stored))
+		b.Symm(backend.Lower, 1, wrap(gram), V, 0, wrap(byStoredGram))
 		if err := b.Sync(); err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestGramBlocks(t *testing.T) {
 					bound += math.Abs(v.Row(p)[j])
 				}
 				bound *= (n + 4*d) * 0x1p-53
-				if h, a, s := half.Row(i)[j], all.Row(i)[j], stored.Row(i)[j]; math.Abs(h-a) > bound || math.Abs(h-s) > bound {
+				if h, a, s := byTriangle.Row(i)[j], byFullGram.Row(i)[j], byStoredGram.Row(i)[j]; math.Abs(h-a) > bound || math.Abs(h-s) > bound {
 					t.Fatalf("row %d, column %d: %v by the triangle, %v by all of K, %v by stored K; bound %g", i, j, h, a, s, bound)
 				}
 			}
@@ -94,7 +94,7 @@ func TestGramPastCaches(t *testing.T) {
 	copy(z.Row(400), x.Row(0))
 	k := kernels.Gaussian{Sigma: math.Sqrt(d)}
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
-		gram := func(l3 int) (all, triangle backend.Host[float64]) {
+		gram := func(l3 int) (cross, triangle backend.Host[float64]) {
 			dev, err := openWith(tier.Name, backend.Config{}, cacheSizes{L3: l3})
 			if err != nil {
 				t.Fatal(err)
@@ -123,17 +123,17 @@ func TestGramPastCaches(t *testing.T) {
 			}
 			return results[0], results[1]
 		}
-		all, triangle := gram(64 << 20)
-		pastAll, pastTriangle := gram(1 << 20)
+		cross, triangle := gram(64 << 20)
+		pastCross, pastTriangle := gram(1 << 20)
 		for i := range n {
 			for j := range m {
-				if all.Row(i)[j] != pastAll.Row(i)[j] || i < m && triangle.Row(i)[j] != pastTriangle.Row(i)[j] {
+				if cross.Row(i)[j] != pastCross.Row(i)[j] || i < m && triangle.Row(i)[j] != pastTriangle.Row(i)[j] {
 					t.Fatalf("element %d, %d differs", i, j)
 				}
 			}
 		}
-		if all.Row(200)[300] != 1 || all.Row(0)[400] != 1 {
-			t.Errorf("equal points: %v and %v, want 1", all.Row(200)[300], all.Row(0)[400])
+		if cross.Row(200)[300] != 1 || cross.Row(0)[400] != 1 {
+			t.Errorf("equal points: %v and %v, want 1", cross.Row(200)[300], cross.Row(0)[400])
 		}
 	})
 }

@@ -16,21 +16,21 @@ import (
 // diagonal, so that only half of the kernel values are evaluated.
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
 	n, m, _, t := check.GramMul(dst, k, x, z, v)
-	out, mv := q.own("GramMul", dst), q.own("GramMul", v)
+	out, mv := q.asMatrix("GramMul", dst), q.asMatrix("GramMul", v)
 	empty := n == 0 || m == 0 || t == 0
 	if sx, sz := q.sparsePair("GramMul", x, z); sx != nil {
 		q.scale(0, out.view(), whole)
 		if !empty {
-			q.newSparseGram(k, sx, sz).times(mv, out, sx.same(sz))
+			q.newSparseGram(k, sx, sz).times(mv, out, sx.sameMatrix(sz))
 		}
 		return
 	}
-	mx, mz := q.own("GramMul", x), q.own("GramMul", z)
+	mx, mz := q.asMatrix("GramMul", x), q.asMatrix("GramMul", z)
 	q.scale(0, out.view(), whole)
 	if empty {
 		return
 	}
-	q.newGram(k, mx, mz).useIntegers().times(mv, out, mx.same(mz))
+	q.newGram(k, mx, mz).useIntegers().times(mv, out, mx.sameMatrix(mz))
 }
 
 // GramMulRoundings implements backend.Summer. There are three levels of sums. Suppose that V is
@@ -40,7 +40,7 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 func (q *queue[T]) GramMulRoundings(m, t int) int {
 	const smallest = 256 // smallest number of points of a block, see gramBlock
 	blocks := panels(m, smallest)
-	_, wide := (&gram[T]{q: q}).tileSize()
+	_, tileCols := (&gram[T]{q: q}).tileSize()
 	if t >= stripsPay { // additions to 0 are exact; all blocks and tiles except the last have multiples of PanelTerms points
 		return min(m, ukr.PanelTerms) + panels(m, ukr.PanelTerms) + blocks - 2
 	}
@@ -51,15 +51,15 @@ func (q *queue[T]) GramMulRoundings(m, t int) int {
 	// The tail of a row may be summed in shorter vectors, and finally the lanes are added: at most
 	// two roundings for each halving of a vector. The last tile of a block may be narrower than the
 	// others.
-	return 1 + panels(min(m, wide), lanes) + 2*bits.Len(uint(lanes)) + panels(m, wide) + 2*blocks
+	return 1 + panels(min(m, tileCols), lanes) + 2*bits.Len(uint(lanes)) + panels(m, tileCols) + 2*blocks
 }
 
-// times sets out to the Gram matrix k(X, Z) of g times v. If same, Z is X. No matrix may be empty.
-func (g *gram[T]) times(v, out *matrix[T], same bool) {
-	given, free := g.q.engine.multipliersOf(v.view(), g.q.engine.shared)
+// times sets out to g's Gram matrix k(X, Z) times v. If symmetric, Z is X. No matrix may be empty.
+func (g *gram[T]) times(v, out *matrix[T], symmetric bool) {
+	packedV, free := g.q.engine.multipliersOf(v.view(), g.q.engine.shared)
 	defer free()
-	product := &gramMul[T]{gram: g, t: v.cols, multipliers: given}
-	if same && v.cols <= symmetricColumns {
+	product := &gramMul[T]{gram: g, t: v.cols, multipliers: packedV}
+	if symmetric && v.cols <= symmetricColumns {
 		product.symmetric(out.view())
 	} else {
 		product.general(out.view())
@@ -190,12 +190,12 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 	_, tn := g.tileSize()
 	tm := g.squareSize()
 	size := groups(n)
-	part := make([]partial[T], size)
+	partials := make([]partial[T], size)
 	elements := g.partialElements(n)
 	memory, free := g.q.engine.sharedSums(size * elements)
 	defer free()
-	g.q.parallel(size, moved(len(memory)), func(_ *scratch[T], group int) {
-		part[group] = g.zeros(memory[group*elements:][:elements], n)
+	g.q.parallel(size, copyFlops(len(memory)), func(_ *scratch[T], group int) {
+		partials[group] = g.zeros(memory[group*elements:][:elements], n)
 	})
 	if g.q.stopped() {
 		return
@@ -206,17 +206,17 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 		}
 		rows := min(g.size, n-i0)
 		g.q.parallel(size, g.flops(rows, rows), func(s *scratch[T], group int) {
-			sum := part[group]
+			sum := partials[group]
 			for i := group * tm; i < rows; i += size * tm {
 				count := min(tm, rows-i)
-				below := min(g.size, n-j0) // number of columns in this block that are left of the diagonal tile
+				offDiagCols := min(g.size, n-j0) // number of columns in this block that are left of the diagonal tile
 				if j0 == i0 {
-					below = i
+					offDiagCols = i
 				}
-				for j := 0; j < below && !g.q.stopped(); j += tn {
-					width := min(tn, below-j)
+				for j := 0; j < offDiagCols && !g.q.stopped(); j += tn {
+					width := min(tn, offDiagCols-j)
 					tile := g.values(s, bx, bz, i0, j0, i, j, count, width)
-					g.both(s, tile, i0+i, j0+j, sum)
+					g.multiplyBoth(s, tile, i0+i, j0+j, sum)
 					g.q.count(4 * float64(count) * float64(width) * float64(g.d+g.t))
 				}
 				if j0 == i0 && !g.q.stopped() {
@@ -228,12 +228,12 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 		})
 	})
 	g.q.rows(n, g.t*size, func(lo, hi int) {
-		for _, p := range part[1:] {
-			part[0].add(g.q.engine, p, lo, hi)
+		for _, p := range partials[1:] {
+			partials[0].add(g.q.engine, p, lo, hi)
 		}
 		for i := lo; i < hi; i++ {
 			for c := range g.t {
-				*out.at(i, c) = part[0].at(i, c)
+				*out.at(i, c) = partials[0].at(i, c)
 			}
 		}
 	})
@@ -243,11 +243,11 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 // multiple of both MR and NR, so that the tile begins at a panel of X and at a panel of Z.
 func (g *gramMul[T]) squareSize() int {
 	mr, nr := g.q.engine.ukr.MR, g.q.engine.ukr.NR
-	both := mr
-	for both%nr != 0 {
-		both += mr
+	multiple := mr
+	for multiple%nr != 0 {
+		multiple += mr
 	}
-	return panels(96, both) * both
+	return panels(96, multiple) * multiple
 }
 
 // values returns a tile of the Gram matrix in scratch memory, with contiguous rows.
@@ -259,7 +259,7 @@ func (g *gramMul[T]) values(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, 
 		tile.data = s.grow(rows * stride)
 		g.tileInPlace(s, bx, bz, i0, j0, i, j, cols, tile)
 	} else {
-		tile.data = s.spare(rows * stride)
+		tile.data = s.growSecond(rows * stride)
 		g.tile(s, bx, bz, i0, j0, i, j, rows, cols, whole, func(r, from int, values []T) {
 			copy(tile.data[r*stride+from:], values)
 		})
@@ -285,9 +285,9 @@ func (g *gramMul[T]) multiply(s *scratch[T], tile view[T], i, j int, sum partial
 	}
 }
 
-// both adds tile · V_j to the rows of sum from row i on, and tileᵀ · V_i to the rows from row j on,
-// where V_i holds the rows of V from row i on.
-func (g *gramMul[T]) both(s *scratch[T], tile view[T], i, j int, sum partial[T]) {
+// multiplyBoth adds tile · V_j to the rows of sum from row i on, and tileᵀ · V_i to the rows from
+// row j on, where V_i holds the rows of V from row i on.
+func (g *gramMul[T]) multiplyBoth(s *scratch[T], tile view[T], i, j int, sum partial[T]) {
 	e := g.q.engine
 	if g.columns == nil {
 		e.addStrips(s, tile, i, j, g.strips, sum.strips, true)

@@ -22,17 +22,17 @@ func (g *gram[T]) useIntegers() *gram[T] {
 	if g.q.engine.device.tier.Pairs == 0 || g.x.cols <= directDistance || min(g.x.rows, g.z.rows) < manyPoints {
 		return g
 	}
-	step, looked := T(0), false
+	step, searched := T(0), false
 	for i := range g.stats {
 		st := &g.stats[i]
 		p := &g.packs[st.packing]
 		// Products of integers are twice as fast as in float32, and four times as fast as in
 		// float64.
-		if !st.product || p.scale != nil || p.freqs != nil || p.sparse && p.kept < 2/float64(unsafe.Sizeof(step)) {
+		if !st.product || p.scale != nil || p.freqs != nil || p.sparse && p.keptFraction < 2/float64(unsafe.Sizeof(step)) {
 			continue
 		}
-		if !looked {
-			step, looked = g.q.commonStep(g.x, g.z), true
+		if !searched {
+			step, searched = g.q.commonStep(g.x, g.z), true
 		}
 		if step != 0 {
 			*p = packing[T]{step: step, norms: p.norms}
@@ -62,7 +62,7 @@ func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 		return 0
 	}
 	largest := q.largestSquare(z, step)
-	if !x.same(z) {
+	if !x.sameMatrix(z) {
 		// By the Cauchy–Schwarz inequality, the product of the largest norms bounds all partial
 		// sums.
 		largest = math.Sqrt(largest) * math.Sqrt(q.largestSquare(x, step))
@@ -97,11 +97,11 @@ func stepOf[T backend.Float](m *matrix[T]) T {
 					divisor = a
 					break
 				}
-				left := math.Mod(a, b)
-				if b-left <= rounding {
-					left = 0
+				remainder := math.Mod(a, b)
+				if b-remainder <= rounding {
+					remainder = 0
 				}
-				a, b = b, left
+				a, b = b, remainder
 			}
 			if divisor*multiple < largest {
 				return 0
@@ -124,7 +124,7 @@ func (q *queue[T]) largestSquare(m *matrix[T], step T) float64 {
 	}
 	inverse := 1 / float64(step)
 	squares := make([]float64, panels(m.rows, grain))
-	q.chunks(m.rows, grain, moved(m.rows*m.cols), func(_ *scratch[T], first, rows int) {
+	q.chunks(m.rows, grain, copyFlops(m.rows*m.cols), func(_ *scratch[T], first, rows int) {
 		largest := 0.0
 		for i := first; i < first+rows && largest < math.MaxInt32; i++ {
 			sum := 0.0
@@ -160,7 +160,7 @@ func (g *gram[T]) packIntegers(p packing[T], m *matrix[T], first, rows, w int, l
 	b := packedPoints[T]{norms: memory[size:][:padded], first: first}
 	b.pairs = unsafe.Slice((*uint32)(unsafe.Pointer(&memory[0])), padded*depth)
 	inverse := 1 / float64(p.step)
-	g.q.chunks(rows, 8*w, moved(rows*m.cols), func(_ *scratch[T], r, count int) {
+	g.q.chunks(rows, 8*w, copyFlops(rows*m.cols), func(_ *scratch[T], r, count int) {
 		for k := r; k < r+count; k += w {
 			panel := b.pairs[k*depth:][:w*depth]
 			if rows-k < w {
@@ -187,7 +187,7 @@ func (g *gram[T]) packIntegers(p packing[T], m *matrix[T], first, rows, w int, l
 // fillIntegers is the method fill for the statistic xᵀz of points packed by packIntegers.
 func (g *gram[T]) fillIntegers(s *scratch[T], factor T, x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
 	u, depth, kc := g.q.engine.ukr, panels(g.x.cols, 2), g.q.engine.block.kc
-	at := func(pairs []uint32, place int) *T { return (*T)(unsafe.Pointer(&pairs[place])) }
+	element := func(pairs []uint32, index int) *T { return (*T)(unsafe.Pointer(&pairs[index])) }
 	for p := 0; p < depth && !g.q.stopped(); p += kc {
 		beta := T(1)
 		if p == 0 {
@@ -195,7 +195,7 @@ func (g *gram[T]) fillIntegers(s *scratch[T], factor T, x, z packedPoints[T], i,
 		}
 		for c := 0; c < width; c += u.NR {
 			s.scaled = ukr.Scaled[T]{Tile: ukr.Tile[T]{
-				A: at(x.pairs, i*depth+p*u.MR), B: at(z.pairs, (j+c)*depth+p*u.NR), C: &out[c],
+				A: element(x.pairs, i*depth+p*u.MR), B: element(z.pairs, (j+c)*depth+p*u.NR), C: &out[c],
 				K: min(kc, depth-p), M: rows, N: u.NR, Ldc: stride, Lda: u.MR * depth,
 				Alpha: factor, Beta: beta,
 			}, R: &g.ones[0], S: &g.ones[0]}

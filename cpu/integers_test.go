@@ -21,32 +21,32 @@ func TestCommonStep(t *testing.T) {
 
 func testCommonStep[T backend.Float](t *testing.T, q *queue[T]) {
 	const rows, cols = 70, 20
-	spoiled := func(step float64, odd T) func(i, j int) T {
+	spoiled := func(step float64, lastValue T) func(i, j int) T {
 		return func(i, j int) T {
 			if i == rows-1 && j == cols-1 {
-				return odd
+				return lastValue
 			}
 			return T(float64((i*7+j*3)%256) * step)
 		}
 	}
-	tiny := 0x1p-1022
-	half, few := math.Sqrt(math.MaxInt32/cols), 1.0 // cols·half² is the largest sum that fits in 32 bits
+	minNormal := 0x1p-1022
+	maxMultiple, maxMultipleStep := math.Sqrt(math.MaxInt32/cols), 1.0 // cols·maxMultiple² is the largest sum that fits in 32 bits
 	if unsafe.Sizeof(T(0)) == 4 {
-		tiny = 0x1p-126
-		few = 0 // in float32, commonStep finds no step for so many multiples
+		minNormal = 0x1p-126
+		maxMultipleStep = 0 // in float32, commonStep finds no step for so many multiples
 	}
 	for _, c := range []struct {
-		name string
-		of   func(i, j int) T
-		want float64
+		name    string
+		element func(i, j int) T
+		want    float64
 	}{
 		{"integers", func(i, j int) T { return T((i*7+j*3)%256 - 100) }, 1},
 		{"pixels", spoiled(1.0/255, 0), 1.0 / 255},
 		{"even numbers", spoiled(2, 0), 2},
 		{"cents", spoiled(0.01, 0), 0.01},
 		{"a small step", spoiled(0x1p-60, 0), 0x1p-60},
-		{"a step too small", spoiled(math.Pow(tiny, 0.6), 0), 0},
-		{"a step too large", spoiled(math.Pow(tiny, -0.5), 0), 0},
+		{"a step too small", spoiled(math.Pow(minNormal, 0.6), 0), 0},
+		{"a step too large", spoiled(math.Pow(minNormal, -0.5), 0), 0},
 		{"indicators", func(i, j int) T { return T(1 - min((i+j)%3, 1)) }, 1},
 		{"equal", func(i, j int) T { return -7 }, 7},
 		{"6, 10 and 15", func(i, j int) T { return []T{6, 10, 15}[(i+j)%3] }, 1},
@@ -56,14 +56,14 @@ func testCommonStep[T backend.Float](t *testing.T, q *queue[T]) {
 		{"NaN", spoiled(1, T(math.NaN())), 0},
 		{"Inf", spoiled(1, T(math.Inf(1))), 0},
 		{"more than 16 bits", spoiled(1, 32768), 0},
-		{"no overflow", func(i, j int) T { return T(int(half) - i%2) }, few},
-		{"overflow", func(i, j int) T { return T(int(half) + 1 - i%2) }, 0},
+		{"no overflow", func(i, j int) T { return T(int(maxMultiple) - i%2) }, maxMultipleStep},
+		{"overflow", func(i, j int) T { return T(int(maxMultiple) + 1 - i%2) }, 0},
 		{"normal", func(i, j int) T { return T(math.Sin(float64(i*cols + j + 1))) }, 0},
 	} {
 		m := &matrix[T]{device: bestDevice(), rows: rows, cols: cols, stride: cols, data: make([]T, rows*cols)}
 		for i := range rows {
 			for j := range cols {
-				m.row(i)[j] = c.of(i, j)
+				m.row(i)[j] = c.element(i, j)
 			}
 		}
 		if got := float64(q.commonStep(m, m)); !(math.Abs(got-c.want) <= 0x1p-22*c.want) {
@@ -142,9 +142,9 @@ func testGramOfIntegers[T backend.Float](t *testing.T, q *queue[T], u float64) {
 					return v, v * u * (8 + 16*(xx+zz)/(2*sigma*sigma))
 				}},
 			} {
-				for _, same := range []bool{false, true} {
+				for _, symmetric := range []bool{false, true} {
 					b, kb := z, kz
-					if same {
+					if symmetric {
 						b, kb = x, kx
 					}
 					out := &matrix[T]{device: q.engine.device, rows: n, cols: b.rows, stride: b.rows, data: make([]T, n*b.rows)}
@@ -168,15 +168,15 @@ func testGramOfIntegers[T backend.Float](t *testing.T, q *queue[T], u float64) {
 							total, slack = total+want, slack+tol+float64(b.rows)*u*math.Abs(want)
 						}
 						if got := float64(sums.data[i]); !(math.Abs(got-total) <= slack) {
-							t.Fatalf("%s, d=%d, step %g, same %v: row %d sums to %v, want %v within %g", name, d, step, same, i, got, total, slack)
+							t.Fatalf("%s, d=%d, step %g, same %v: row %d sums to %v, want %v within %g", name, d, step, symmetric, i, got, total, slack)
 						}
 						for j := range b.rows {
-							if same && j > i {
+							if symmetric && j > i {
 								break
 							}
 							want, tol := c.want(float64(sum(kx[i], kb[j])), float64(sum(kx[i], kx[i])), float64(sum(kb[j], kb[j])))
 							if got := float64(out.row(i)[j]); !(math.Abs(got-want) <= tol) {
-								t.Fatalf("%s, d=%d, step %g, same %v: element (%d, %d) is %v, want %v within %g", name, d, step, same, i, j, got, want, tol)
+								t.Fatalf("%s, d=%d, step %g, same %v: element (%d, %d) is %v, want %v within %g", name, d, step, symmetric, i, j, got, want, tol)
 							}
 						}
 					}
@@ -193,12 +193,12 @@ func TestIntegersAreUsed(t *testing.T) {
 	if bestDevice().tier.Pairs == 0 {
 		return // on this tier products of integers are not faster than products of floats
 	}
-	for every, want := range map[int]bool{1: true, 2: true, 20: false} {
-		t.Run(fmt.Sprintf("one of %d is not 0", every), func(t *testing.T) {
+	for period, want := range map[int]bool{1: true, 2: true, 20: false} {
+		t.Run(fmt.Sprintf("one of %d is not 0", period), func(t *testing.T) {
 			const n, d = 400, 100
 			m := &matrix[float64]{device: bestDevice(), rows: n, cols: d, stride: d, data: make([]float64, n*d)}
 			for i := range m.data {
-				if m.data[i] = float64(i % 13); i/d/4%every != i%d%every {
+				if m.data[i] = float64(i % 13); i/d/4%period != i%d%period {
 					m.data[i] = 0
 				}
 			}

@@ -43,11 +43,11 @@ func choleskyExact[T backend.Float](t *testing.T, q *queue[T]) {
 
 			// A = L Lᵀ.
 			a := factor.clone()
-			whole := newStored[T](n, n, 0)
-			whole.fill(multiplied(n, 1, l, func(p, j int) T { return l(j, p) }, 0, nil))
+			spd := newPadded[T](n, n, 0)
+			spd.fill(multiplied(n, 1, l, func(p, j int) T { return l(j, p) }, 0, nil))
 			a.fill(func(i, j int) T {
 				if inTriangle(ul, i, j) {
-					return whole.at(i, j)
+					return spd.at(i, j)
 				}
 				return T(math.NaN())
 			})
@@ -60,7 +60,7 @@ func choleskyExact[T backend.Float](t *testing.T, q *queue[T]) {
 			for _, nrhs := range []int{1, 2, 19} {
 				x := integers[T](r, n, nrhs, 2)
 				b := x.clone()
-				b.fill(multiplied(n, 1, whole.at, x.at, 0, nil))
+				b.fill(multiplied(n, 1, spd.at, x.at, 0, nil))
 				solution := b.clone()
 				lapackPotrs(q.engine, ul, n, nrhs, factor.data, factor.ld, solution.data, solution.ld)
 				expect(t, name("potrs"), solution, b, blas.All, x.at)
@@ -86,9 +86,9 @@ func choleskyExact[T backend.Float](t *testing.T, q *queue[T]) {
 			if !q.potri(triangle(ul), inverse.view()) {
 				t.Fatalf("%s: is reported as singular", name("potri"))
 			}
-			full := inverse.full(ul)
-			identity := newStored[T](n, n, 0)
-			identity.fill(multiplied(n, 1, whole.at, full, 0, nil))
+			fullInverse := inverse.mirrored(ul)
+			identity := newPadded[T](n, n, 0)
+			identity.fill(multiplied(n, 1, spd.at, fullInverse, 0, nil))
 			expect(t, name("potri"), identity, identity, blas.All, func(i, j int) T { return delta[T](i, j) })
 			expect(t, name("potri"), inverse, factor, ul, inverse.at)
 		}
@@ -97,11 +97,11 @@ func choleskyExact[T backend.Float](t *testing.T, q *queue[T]) {
 
 // checkInverse fails unless the product of a triangle and its inverse is I, and the other
 // triangle, a unit diagonal and the padding are unchanged.
-func checkInverse[T backend.Float](t *testing.T, name string, ul blas.Uplo, d blas.Diag, a, inverse stored[T]) {
+func checkInverse[T backend.Float](t *testing.T, name string, ul blas.Uplo, d blas.Diag, a, inverse padded[T]) {
 	t.Helper()
-	product := newStored[T](a.rows, a.rows, 0)
-	other := inverse.triangle(ul, blas.NoTrans, d)
-	product.fill(triangleTimes(blas.Left, a.triangle(ul, blas.NoTrans, d), a.rows, 1, func(i, j int) T { v, _ := other(i, j); return v }))
+	product := newPadded[T](a.rows, a.rows, 0)
+	inverseEntry := inverse.triangle(ul, blas.NoTrans, d)
+	product.fill(triangleTimes(blas.Left, a.triangle(ul, blas.NoTrans, d), a.rows, 1, func(i, j int) T { v, _ := inverseEntry(i, j); return v }))
 	expect(t, name, product, product, blas.All, func(i, j int) T { return delta[T](i, j) })
 	expect(t, name, inverse, a, ul, func(i, j int) T {
 		if i == j && d == blas.Unit {
@@ -120,8 +120,8 @@ func delta[T backend.Float](i, j int) T {
 
 // integerFactor returns a triangle of integers with ones on the diagonal. It has so many zeros that
 // the elements of its inverse are small. The elements of the other triangle are NaN.
-func integerFactor[T backend.Float](r *rand.Rand, ul blas.Uplo, n int) stored[T] {
-	s := newStored[T](n, n, 3)
+func integerFactor[T backend.Float](r *rand.Rand, ul blas.Uplo, n int) padded[T] {
+	s := newPadded[T](n, n, 3)
 	s.fill(func(i, j int) T {
 		switch {
 		case i == j:
@@ -136,7 +136,7 @@ func integerFactor[T backend.Float](r *rand.Rand, ul blas.Uplo, n int) stored[T]
 	return s
 }
 
-func (s stored[T]) view() view[T] { return rowMajor(s.data, s.rows, s.cols, s.ld) }
+func (s padded[T]) view() view[T] { return rowMajor(s.data, s.rows, s.cols, s.ld) }
 
 // TestCholeskyRefuses checks that the routines report a matrix that has no Cholesky factor or no
 // inverse.
@@ -145,25 +145,25 @@ func TestCholeskyRefuses(t *testing.T) {
 		impl := newLAPACK(tier)
 		for _, n := range []int{1, 5, 40, unblockedOrder, unblockedOrder + 1, 200} {
 			for _, ul := range bothUplo {
-				for _, bad := range []int{0, n / 2, n - 1} {
+				for _, row := range []int{0, n / 2, n - 1} {
 					diagonal := func(special float64) []float64 {
 						a := make([]float64, n*n)
 						for i := range n {
 							a[i*n+i] = 1
 						}
-						a[bad*n+bad] = special
+						a[row*n+row] = special
 						return a
 					}
 					for _, pivot := range []float64{0, -1, math.NaN()} {
 						if impl.Dpotrf(ul, n, diagonal(pivot), n) || impl.Spotrf(ul, n, narrowed(diagonal(pivot)), n) {
-							t.Errorf("potrf(%c, %d) takes %g as pivot %d", ul, n, pivot, bad)
+							t.Errorf("potrf(%c, %d) takes %g as pivot %d", ul, n, pivot, row)
 						}
 					}
 					singular := diagonal(0)
 					if impl.Dpotri(ul, n, singular, n) || impl.Spotri(ul, n, narrowed(singular), n) ||
 						impl.Dtrtri(ul, blas.NonUnit, n, singular, n) ||
 						impl.Dtrtrs(ul, blas.Trans, blas.NonUnit, n, 1, singular, n, make([]float64, n), 1) {
-						t.Errorf("potri, trtri or trtrs (%c, %d) takes a zero in row %d", ul, n, bad)
+						t.Errorf("potri, trtri or trtrs (%c, %d) takes a zero in row %d", ul, n, row)
 					}
 					if !impl.Dtrtri(ul, blas.Unit, n, singular, n) {
 						t.Errorf("trtri(%c, %d) reads a unit diagonal", ul, n)

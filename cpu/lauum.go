@@ -40,8 +40,8 @@ func (q *queue[T]) squareBlock(a view[T]) {
 		return
 	}
 	e := q.engine
-	s := e.take()
-	defer e.give(s)
+	s := e.getScratch()
+	defer e.putScratch(s)
 	full := rowMajor(s.grow(n*n), n, n, n)
 	clear(full.data)
 	for i := range n {
@@ -61,7 +61,7 @@ func squarePlain[T backend.Float](a *view[T]) {
 	for i := range a.rows {
 		for j := range i + 1 {
 			var sum T
-			p0, p1 := a.off+i*(a.rs+a.cs), a.off+i*a.rs+j*a.cs
+			p0, p1 := a.offset+i*(a.rs+a.cs), a.offset+i*a.rs+j*a.cs
 			for range a.rows - i {
 				sum += a.data[p0] * a.data[p1]
 				p0, p1 = p0+a.rs, p1+a.rs

@@ -27,7 +27,7 @@ func (m *matrix[T]) View(i, j, rows, cols int) backend.Matrix[T] {
 }
 
 func (m *matrix[T]) Free() {
-	m.device.memory.give(m.bytes)
+	m.device.memory.release(m.bytes)
 	if m.bytes >= discarded {
 		discard(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(m.data))), m.bytes))
 	}
@@ -46,8 +46,8 @@ func (m *matrix[T]) host() backend.Host[T] {
 
 func (m *matrix[T]) row(i int) []T { return m.host().Row(i) }
 
-// same reports whether m and b have the same memory and shape.
-func (m *matrix[T]) same(b *matrix[T]) bool {
+// sameMatrix reports whether m and b have the same memory and shape.
+func (m *matrix[T]) sameMatrix(b *matrix[T]) bool {
 	if m == b {
 		return true
 	}
@@ -57,11 +57,11 @@ func (m *matrix[T]) same(b *matrix[T]) bool {
 
 const cacheLine = 64 // in bytes
 
-// view is a matrix with any strides: element (i, j) is data[off + i·rs + j·cs]. Operands are passed
-// as views, so that transposing or reversing an operand changes only its offset and strides.
+// view is a matrix with any strides: element (i, j) is data[offset + i·rs + j·cs]. Operands are
+// passed as views, so that transposing or reversing an operand changes only its offset and strides.
 type view[T backend.Float] struct {
 	data       []T
-	off        int
+	offset     int
 	rows, cols int
 	rs, cs     int
 }
@@ -84,19 +84,19 @@ func (v view[T]) t() view[T] {
 
 // part returns the rows × cols part that begins at (i, j).
 func (v view[T]) part(i, j, rows, cols int) view[T] {
-	v.off += i*v.rs + j*v.cs
+	v.offset += i*v.rs + j*v.cs
 	v.rows, v.cols = rows, cols
 	return v
 }
 
-// reversed returns v with its rows in reverse order and, if both is true, its columns too.
-func (v view[T]) reversed(both bool) view[T] {
+// reversed returns v with its rows in reverse order and, if columns is true, its columns too.
+func (v view[T]) reversed(columns bool) view[T] {
 	if v.rows > 0 {
-		v.off += (v.rows - 1) * v.rs
+		v.offset += (v.rows - 1) * v.rs
 		v.rs = -v.rs
 	}
-	if both && v.cols > 0 {
-		v.off += (v.cols - 1) * v.cs
+	if columns && v.cols > 0 {
+		v.offset += (v.cols - 1) * v.cs
 		v.cs = -v.cs
 	}
 	return v
@@ -107,21 +107,23 @@ func (v view[T]) inPieces() bool { return v.cs == 1 || v.rs == 1 }
 
 // at returns the address of element (i, j). The receiver is a pointer because copying v, which does
 // not fit in registers, takes several times as long as the access.
-func (v *view[T]) at(i, j int) *T { return &v.data[v.off+i*v.rs+j*v.cs] }
+func (v *view[T]) at(i, j int) *T { return &v.data[v.offset+i*v.rs+j*v.cs] }
 
-// own returns m as a matrix of this device, and panics if m belongs to another device.
-func (e *engine[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
-	if own, ok := m.(*matrix[T]); ok && own.device == e.device {
-		return own
+// asMatrix returns m as a matrix of this device, and panics if m belongs to another device.
+func (e *engine[T]) asMatrix(op string, m backend.Matrix[T]) *matrix[T] {
+	if dense, ok := m.(*matrix[T]); ok && dense.device == e.device {
+		return dense
 	}
-	if own, ok := m.(*sparseMatrix[T]); ok && own.device == e.device {
+	if sparse, ok := m.(*sparseMatrix[T]); ok && sparse.device == e.device {
 		check.Sparse(op)
 	}
 	check.Foreign(op)
 	panic("unreachable")
 }
 
-func (q *queue[T]) own(op string, m backend.Matrix[T]) *matrix[T] { return q.engine.own(op, m) }
+func (q *queue[T]) asMatrix(op string, m backend.Matrix[T]) *matrix[T] {
+	return q.engine.asMatrix(op, m)
+}
 
 func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
 	check.New(rows, cols)
@@ -142,7 +144,7 @@ func (q *queue[T]) allocate(rows, cols, stride int, bytes int64) (*matrix[T], er
 	if d.closed.Load() {
 		return nil, fmt.Errorf("cpu: new: the device has been closed")
 	}
-	if err := d.memory.take(bytes); err != nil {
+	if err := d.memory.reserve(bytes); err != nil {
 		return nil, err
 	}
 	return &matrix[T]{device: d, rows: rows, cols: cols, stride: stride, data: pages.Zeros[T](rows * stride), bytes: bytes}, nil
@@ -155,14 +157,14 @@ func (q *queue[T]) Wrap(h backend.Host[T]) backend.Matrix[T] {
 }
 
 func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
-	to := q.own("Upload", dst)
+	to := q.asMatrix("Upload", dst)
 	check.Transfer("Upload", dst, src)
 	q.copy(to.host(), src)
 	return q.wait()
 }
 
 func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
-	from := q.own("Download", src)
+	from := q.asMatrix("Download", src)
 	check.Transfer("Download", src, dst)
 	q.copy(dst, from.host())
 	return q.wait()

@@ -25,49 +25,49 @@ func (e *engine[T]) packerB(s *scratch[T]) packer[T] { return packer[T]{&e.ukr.P
 // last panel is padded with zeros.
 func (p packer[T]) view(dst []T, v view[T]) {
 	w := p.Width
-	whole := v.rows / w // number of whole panels
+	fullPanels := v.rows / w
 	if v.cols == 0 {
 		return
 	}
 	switch {
-	case whole == 0:
+	case fullPanels == 0:
 	case v.rs == 1:
-		p.s.tile = ukr.Tile[T]{A: v.at(0, 0), C: &dst[0], K: v.cols, M: whole, Lda: v.cs, Ldc: w * v.cols}
+		p.s.tile = ukr.Tile[T]{A: v.at(0, 0), C: &dst[0], K: v.cols, M: fullPanels, Lda: v.cs, Ldc: w * v.cols}
 		p.Copy(&p.s.tile)
 	default:
-		for i := range whole {
+		for i := range fullPanels {
 			p.panel(dst[i*w*v.cols:], v.part(i*w, 0, w, v.cols))
 		}
 	}
-	if left := v.rows - whole*w; left > 0 {
-		p.panel(dst[whole*w*v.cols:], v.part(whole*w, 0, left, v.cols))
+	if remaining := v.rows - fullPanels*w; remaining > 0 {
+		p.panel(dst[fullPanels*w*v.cols:], v.part(fullPanels*w, 0, remaining, v.cols))
 	}
 }
 
 // panel writes v, which has at most Width rows, as one panel.
 func (p packer[T]) panel(dst []T, v view[T]) {
-	w, done := p.Width, 0
+	w, blockCols := p.Width, 0
 	if v.rows < w {
 		clear(dst[:w*v.cols])
 	} else if v.cs == 1 && v.cols >= 8 {
-		done = v.cols / 8 * 8
-		p.s.tile = ukr.Tile[T]{A: v.at(0, 0), C: &dst[0], K: done, Lda: v.rs}
+		blockCols = v.cols / 8 * 8
+		p.s.tile = ukr.Tile[T]{A: v.at(0, 0), C: &dst[0], K: blockCols, Lda: v.rs}
 		p.Transpose(&p.s.tile)
 	}
 	// The elements that are not transposed in blocks are copied one at a time.
-	dst = dst[done*w : w*v.cols]
+	dst = dst[blockCols*w : w*v.cols]
 	if v.rs == 1 {
-		for at := v.off + done*v.cs; len(dst) >= w; dst = dst[w:] {
-			copy(dst, v.data[at:at+v.rows])
-			at += v.cs
+		for offset := v.offset + blockCols*v.cs; len(dst) >= w; dst = dst[w:] {
+			copy(dst, v.data[offset:offset+v.rows])
+			offset += v.cs
 		}
 		return
 	}
 	for i := range v.rows {
-		at := v.off + i*v.rs + done*v.cs
+		offset := v.offset + i*v.rs + blockCols*v.cs
 		for c := i; c < len(dst); c += w {
-			dst[c] = v.data[at]
-			at += v.cs
+			dst[c] = v.data[offset]
+			offset += v.cs
 		}
 	}
 }
@@ -90,22 +90,21 @@ func (s symmetric[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
 	for r := 0; r < rows; r += w {
 		n := min(w, rows-r)
 		panel := dst[r*cols : (r+w)*cols]
-		// Columns 0 … before−1 of the panel are left of the diagonal and so in the stored triangle.
-		// Columns from behind on are in the transposed triangle. The columns between cross the
-		// diagonal and are packed element by element.
-		before := clamp(i+r-p, cols)
-		behind := clamp(i+r+n-p, cols)
-		to.panel(panel, s.part(i+r, p, n, before))
-		to.each(panel[before*w:], n, behind-before, func(k, c int) T {
-			k, c = i+r+k, p+before+c
+		// Columns 0 … colsBefore−1 of the panel are left of the diagonal and so in the stored
+		// triangle. Columns from colsEnd on are in the transposed triangle. The columns between
+		// cross the diagonal and are packed element by element.
+		colsBefore, colsEnd := clamp(i+r-p, cols), clamp(i+r+n-p, cols)
+		to.panel(panel, s.part(i+r, p, n, colsBefore))
+		to.packElements(panel[colsBefore*w:], n, colsEnd-colsBefore, func(k, c int) T {
+			k, c = i+r+k, p+colsBefore+c
 			return *s.at(max(k, c), min(k, c))
 		})
-		to.panel(panel[behind*w:], s.t().part(i+r, p+behind, n, cols-behind))
+		to.panel(panel[colsEnd*w:], s.t().part(i+r, p+colsEnd, n, cols-colsEnd))
 	}
 }
 
-// each packs the elements that the function element returns, one by one.
-func (p packer[T]) each(dst []T, rows, cols int, element func(r, c int) T) {
+// packElements packs the elements that the function element returns, one by one.
+func (p packer[T]) packElements(dst []T, rows, cols int, element func(r, c int) T) {
 	w := p.Width
 	for r := 0; r < rows; r += w {
 		n := min(w, rows-r)
@@ -124,16 +123,16 @@ func (p packer[T]) each(dst []T, rows, cols int, element func(r, c int) T) {
 // A packing is a transformation of the points before they are packed:
 // (x − center)·scale, feature by feature.
 type packing[T backend.Float] struct {
-	center []T       // nil means the origin
-	scale  []float64 // nil means a scale of 1 for each feature
-	norms  bool      // whether to compute squared norms too
-	sparse bool      // omit features of X that are 0; see sparse.go
-	kept   float64   // if sparse: approximate fraction of features that are not omitted
-	freqs  []float64 // pack cosines and sines of these frequencies instead of the features
-	none   bool      // pack nothing
-	step   T         // if not 0, the features are integers times step; see integers.go
-	single bool      // pack only the feature with index column, unchanged
-	column int
+	center       []T       // nil means the origin
+	scale        []float64 // nil means a scale of 1 for each feature
+	norms        bool      // whether to compute squared norms too
+	sparse       bool      // omit features of X that are 0; see sparse.go
+	keptFraction float64   // if sparse: approximate fraction of features that are not omitted
+	freqs        []float64 // pack cosines and sines of these frequencies instead of the features
+	empty        bool      // pack nothing
+	step         T         // if not 0, the features are integers times step; see integers.go
+	oneFeature   bool      // pack only the feature with index column, unchanged
+	column       int
 	// If positive is true, packing replaces features below 0, for which χ² is not defined, by NaN.
 	positive bool
 }
@@ -141,9 +140,9 @@ type packing[T backend.Float] struct {
 // features returns the number of features of a packed point of d original features.
 func (p packing[T]) features(d int) int {
 	switch {
-	case p.none:
+	case p.empty:
 		return 0
-	case p.single:
+	case p.oneFeature:
 		return 1
 	}
 	return d * max(1, 2*len(p.freqs))
@@ -151,11 +150,11 @@ func (p packing[T]) features(d int) int {
 
 // packedPoints is a block of packed points.
 type packedPoints[T backend.Float] struct {
-	panels []T
-	norms  []T      // squared norms of the points
-	first  int      // index of the first point in its matrix
-	places []int32  // if sparse: positions of the features not omitted; see sparse.go
-	pairs  []uint32 // pairs of integers, instead of panels; see integers.go
+	panels    []T
+	norms     []T      // squared norms of the points
+	first     int      // index of the first point in its matrix
+	positions []int32  // if sparse: positions of the features not omitted; see sparse.go
+	pairs     []uint32 // pairs of integers, instead of panels; see integers.go
 }
 
 // center returns a point near the middle of the data: for each column the mean of the finite values
@@ -210,10 +209,10 @@ func (g *gram[T]) pack(m *matrix[T], first int, ofX bool, lend allocator[T]) ([]
 		memory, free := lend(padded * (d + 1))
 		frees = append(frees, free)
 		out[i] = packedPoints[T]{panels: memory[:padded*d], norms: memory[padded*d : padded*(d+1)], first: first}
-		if p.none {
+		if p.empty {
 			continue
 		}
-		g.q.chunks(rows, 8*w, moved(rows*d), func(s *scratch[T], r, count int) {
+		g.q.chunks(rows, 8*w, copyFlops(rows*d), func(s *scratch[T], r, count int) {
 			p.rows(packerFor(s), out[i], m, r, count)
 		})
 	}
@@ -232,7 +231,7 @@ func (p packing[T]) rows(to packer[T], out packedPoints[T], m *matrix[T], r, cou
 		expanded := view[T]{data: to.s.grow(count * d), rows: count, cols: d, rs: d, cs: 1}
 		p.cosinesAndSines(m, first, count, expanded.data)
 		to.view(out.panels[r*d:], expanded)
-	case p.single:
+	case p.oneFeature:
 		to.view(out.panels[r:], m.view().part(first, p.column, count, 1))
 	default:
 		to.view(out.panels[r*d:], m.view().part(first, 0, count, d))

@@ -48,8 +48,8 @@ func (m *matrix[T]) window(i, j, rows, cols int) *matrix[T] {
 	return m.View(i, j, rows, cols).(*matrix[T])
 }
 
-// cut splits v into two windows: the rows that correspond to A₁₁, and the rows that correspond to A₂₂.
-func (p *packedMatrix[T]) cut(v view[T]) (v1, v2 view[T]) {
+// splitRows returns the rows of v that correspond to A₁₁, and the rows that correspond to A₂₂.
+func (p *packedMatrix[T]) splitRows(v view[T]) (v1, v2 view[T]) {
 	return v.part(0, 0, p.n1, v.cols), v.part(p.n1, 0, p.n2, v.cols)
 }
 
@@ -88,9 +88,9 @@ func (q *queue[T]) NewPacked(n int) (backend.Packed[T], error) {
 	return &packedMatrix[T]{rect, rect.cols, n - rect.cols}, nil
 }
 
-// ownPacked returns a, and panics unless a is a packed matrix of this device that is not freed.
-func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
-	if q.fixed(op, a) != nil {
+// asPacked returns a, and panics unless a is a packed matrix of this device that is not freed.
+func (q *queue[T]) asPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
+	if q.asFixed(op, a) != nil {
 		check.NoFixed(op)
 	}
 	p, ok := a.(*packedMatrix[T])
@@ -104,7 +104,7 @@ func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
 }
 
 func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Host[T]) error {
-	p := q.ownPacked("UploadPacked", dst)
+	p := q.asPacked("UploadPacked", dst)
 	check.TransferPacked("UploadPacked", dst, first, src)
 	q.rows(src.Rows, src.Cols, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -119,7 +119,7 @@ func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Ho
 }
 
 func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], first int) error {
-	fixed := q.fixed("DownloadPacked", src)
+	fixed := q.asFixed("DownloadPacked", src)
 	check.TransferPacked("DownloadPacked", src, first, dst)
 	if fixed != nil {
 		q.rows(dst.Rows, dst.Cols, func(lo, hi int) {
@@ -131,7 +131,7 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 		})
 		return q.wait()
 	}
-	p := q.ownPacked("DownloadPacked", src)
+	p := q.asPacked("DownloadPacked", src)
 	q.rows(dst.Rows, dst.Cols, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			left, right := p.row(first + i)
@@ -146,24 +146,24 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 
 func (q *queue[T]) GramPacked(a backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) {
 	n, d := check.GramPacked(a, k, x)
-	sx, fixed := q.sparse("GramPacked", x), q.fixed("GramPacked", a)
+	sx, fixed := q.asSparse("GramPacked", x), q.asFixed("GramPacked", a)
 	if sx != nil && n == 0 {
 		return
 	}
 	switch {
 	case sx != nil && fixed != nil:
-		q.newSparseGram(k, sx, sx).fixed(fixed, k)
+		q.newSparseGram(k, sx, sx).evaluateToFixed(fixed, k)
 		return
 	case sx != nil:
-		q.sparsePacked(q.ownPacked("GramPacked", a), k, sx)
+		q.sparsePacked(q.asPacked("GramPacked", a), k, sx)
 		return
 	}
-	mx := q.own("GramPacked", x)
+	mx := q.asMatrix("GramPacked", x)
 	if fixed != nil {
-		q.newGram(k, mx, mx).useIntegers().fixed(fixed, k)
+		q.newGram(k, mx, mx).useIntegers().evaluateToFixed(fixed, k)
 		return
 	}
-	p := q.ownPacked("GramPacked", a)
+	p := q.asPacked("GramPacked", a)
 	a11, a21, a22t := p.parts()
 	x1, x2 := mx.window(0, 0, p.n1, d), mx.window(p.n1, 0, p.n2, d)
 	q.gram(a11, k, x1, x1, lower)
@@ -193,10 +193,10 @@ func (q *queue[T]) DiagPacked(dst []T, a backend.Packed[T]) error {
 
 // diagonalOf returns a function that gives the address of diagonal element i.
 func (q *queue[T]) diagonalOf(op string, a backend.Packed[T]) func(i int) *T {
-	if fixed := q.fixed(op, a); fixed != nil {
+	if fixed := q.asFixed(op, a); fixed != nil {
 		return func(i int) *T { return &fixed.diag[i] }
 	}
-	return q.ownPacked(op, a).diagonal
+	return q.asPacked(op, a).diagonal
 }
 
 // diagonal returns the address of element (i, i).
@@ -209,19 +209,19 @@ func (p *packedMatrix[T]) diagonal(i int) *T {
 
 func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	check.SymmPacked(a, b, c)
-	vb, vc := q.own("SymmPacked", b).view(), q.own("SymmPacked", c).view()
-	if fixed := q.fixed("SymmPacked", a); fixed != nil {
+	vb, vc := q.asMatrix("SymmPacked", b).view(), q.asMatrix("SymmPacked", c).view()
+	if fixed := q.asFixed("SymmPacked", a); fixed != nil {
 		q.symmFixed(alpha, fixed, vb, beta, vc)
 		return
 	}
-	p := q.ownPacked("SymmPacked", a)
+	p := q.asPacked("SymmPacked", a)
 	a11, a21, a22t := p.parts()
-	b1, b2 := p.cut(vb)
-	c1, c2 := p.cut(vc)
+	b1, b2 := p.splitRows(vb)
+	c1, c2 := p.splitRows(vc)
 	if vc.cols <= symvColumns(vc.rows) && vc.cols > 0 && vc.rows > 0 {
 		// Multiply with A₁₁ and A₂₁ together, so that A₂₁ is read once.
-		left := p.rect.window(1, 0, p.Order(), p.n1)
-		q.symv(backend.Lower, alpha, left.view(), vb, beta, vc)
+		trapezoid := p.rect.window(1, 0, p.Order(), p.n1)
+		q.symv(backend.Lower, alpha, trapezoid.view(), vb, beta, vc)
 		if p.n2 > 0 {
 			q.symv(backend.Upper, alpha, a22t.view(), b2, 1, c2)
 		}
@@ -234,13 +234,13 @@ func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T],
 }
 
 func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
-	p := q.ownPacked("PotrfPacked", a)
+	p := q.asPacked("PotrfPacked", a)
 	if err := q.wait(); err != nil {
 		return err
 	}
 	err := q.potrfPacked(p)
-	if stopped := q.wait(); stopped != nil {
-		return stopped
+	if waitErr := q.wait(); waitErr != nil {
+		return waitErr
 	}
 	return err
 }
@@ -265,9 +265,9 @@ func (q *queue[T]) potrfPacked(p *packedMatrix[T]) error {
 
 func (q *queue[T]) TrsmPacked(t backend.Trans, a backend.Packed[T], b backend.Matrix[T]) {
 	check.TrsmPacked(t, a, b)
-	p := q.ownPacked("TrsmPacked", a)
+	p := q.asPacked("TrsmPacked", a)
 	a11, a21, a22t := p.parts()
-	b1, b2 := p.cut(q.own("TrsmPacked", b).view())
+	b1, b2 := p.splitRows(q.asMatrix("TrsmPacked", b).view())
 	if t == backend.NoTrans {
 		q.trsm(backend.Left, backend.Lower, backend.NoTrans, false, 1, a11.view(), b1)
 		q.gemm(-1, a21.view(), b1, 1, b2, whole)

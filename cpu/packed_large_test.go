@@ -43,8 +43,8 @@ func TestPackedOfAnyOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Free()
-	if now, _ := dev.InUse(); now != b.PackedBytes(n) {
-		t.Errorf("InUse: %d bytes, PackedBytes says %d", now, b.PackedBytes(n))
+	if inUse, _ := dev.InUse(); inUse != b.PackedBytes(n) {
+		t.Errorf("InUse: %d bytes, PackedBytes says %d", inUse, b.PackedBytes(n))
 	}
 	kernel := kernels.Gaussian{Sigma: 2}
 	b.GramPacked(a, kernel, x)

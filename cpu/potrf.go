@@ -9,13 +9,13 @@ import (
 
 func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	check.Potrf(ul, a)
-	v := q.own("Potrf", a).view()
+	v := q.asMatrix("Potrf", a).view()
 	if err := q.wait(); err != nil {
 		return err
 	}
 	err := q.potrf(ul, v)
-	if stopped := q.wait(); stopped != nil {
-		return stopped
+	if waitErr := q.wait(); waitErr != nil {
+		return waitErr
 	}
 	return err
 }
@@ -38,19 +38,19 @@ func (q *queue[T]) potrf(ul backend.Uplo, a view[T]) error {
 	}
 	nb := potrfBlock(n, q.engine.block.kc)
 	err := q.factorBlock(a.part(0, 0, min(nb, n), min(nb, n)), 0)
-	for done := 0; err == nil && done+nb < n && !q.stopped(); done += nb {
-		rest := n - done - nb
-		next := min(nb, rest)
-		l11 := a.part(done, done, nb, nb)
-		a21 := a.part(done+nb, done, rest, nb)
-		a22 := a.part(done+nb, done+nb, rest, rest)
+	for j := 0; err == nil && j+nb < n && !q.stopped(); j += nb {
+		remaining := n - j - nb
+		next := min(nb, remaining)
+		l11 := a.part(j, j, nb, nb)
+		a21 := a.part(j+nb, j, remaining, nb)
+		a22 := a.part(j+nb, j+nb, remaining, remaining)
 		q.trsm(backend.Right, backend.Lower, backend.Transpose, false, 1, l11, a21)
 		top := a21.part(0, 0, next, nb)
-		q.gemm(-1, a21, top.t(), 1, a22.part(0, 0, rest, next), lower)
-		below := a21.part(next, 0, rest-next, nb)
+		q.gemm(-1, a21, top.t(), 1, a22.part(0, 0, remaining, next), lower)
+		below := a21.part(next, 0, remaining-next, nb)
 		q.gemmLookahead(func() {
-			err = q.single().factorBlock(a22.part(0, 0, next, next), done+nb)
-		}, -1, below, below, nb, 1, a22.part(next, next, rest-next, rest-next), lower)
+			err = q.serial().factorBlock(a22.part(0, 0, next, next), j+nb)
+		}, -1, below, below, nb, 1, a22.part(next, next, remaining-next, remaining-next), lower)
 	}
 	return err
 }
@@ -107,7 +107,7 @@ func (e *engine[T]) factorDirect(a *view[T], first int) error {
 	if n == 0 {
 		return nil
 	}
-	s := e.take()
+	s := e.getScratch()
 	d := &s.direct
 	d.M, d.C, d.Ldc = n, a.at(0, 0), a.cs
 	if a.rs == 1 {
@@ -116,7 +116,7 @@ func (e *engine[T]) factorDirect(a *view[T], first int) error {
 		// Rows that are an odd number of cache lines apart do not map to the same cache sets.
 		ld := n + 8
 		work := s.grow(n * ld)
-		t := &s.turned
+		t := &s.transpose
 		t.A, t.C, t.M, t.N, t.Ars, t.Ldc, t.Part = d.C, &work[0], n, n, a.rs, ld, ukr.Upper
 		e.ukr.TransposeDirect(t)
 		d.C, d.Ldc = &work[0], ld
@@ -135,7 +135,7 @@ func (e *engine[T]) factorDirect(a *view[T], first int) error {
 		}
 	}
 	pivot := d.Flag
-	e.give(s)
+	e.putScratch(s)
 	if pivot > 0 {
 		pivot--
 		return &backend.PivotError{Index: first + pivot, Value: float64(*a.at(pivot, pivot))}

@@ -13,10 +13,10 @@ import (
 // queue is the backend.Backend of one precision for one caller. The name comes from the interface:
 // a queue of this package queues nothing, because each method completes its work before it returns.
 type queue[T backend.Float] struct {
-	engine *engine[T]
-	ctx    context.Context // context of the caller, or nil if the work cannot be canceled
-	done   func(flops float64)
-	alone  bool // use only one worker
+	engine    *engine[T]
+	ctx       context.Context // context of the caller, or nil if the work cannot be canceled
+	done      func(flops float64)
+	oneWorker bool // use only one worker
 
 	mu  sync.Mutex // guards err and the calls of done
 	err error      // the failure that the next call of wait returns
@@ -62,26 +62,26 @@ func (q *queue[T]) count(flops float64) {
 
 // Exp implements backend.Exponential.
 func (q *queue[T]) Exp(x []T) {
-	u, s := q.engine.ukr, q.engine.take()
-	defer q.engine.give(s)
-	whole := len(x) / u.NR * u.NR
-	if whole > 0 {
-		s.span = ukr.Span[T]{X: &x[0], N: whole, A: 1}
+	u, s := q.engine.ukr, q.engine.getScratch()
+	defer q.engine.putScratch(s)
+	fullLen := len(x) / u.NR * u.NR
+	if fullLen > 0 {
+		s.span = ukr.Span[T]{X: &x[0], N: fullLen, A: 1}
 		u.Exp(&s.span)
 	}
-	if rest := x[whole:]; len(rest) > 0 {
+	if tail := x[fullLen:]; len(tail) > 0 {
 		s.span = ukr.Span[T]{X: &s.block[0], N: u.NR, A: 1}
-		clear(s.block[copy(s.block, rest):u.NR])
+		clear(s.block[copy(s.block, tail):u.NR])
 		u.Exp(&s.span)
-		copy(rest, s.block)
+		copy(tail, s.block)
 	}
 }
 
 // Below implements backend.Searcher.
 func (q *queue[T]) Below(x []T, bound T) int {
 	u, n := q.engine.ukr, 0
-	if whole := len(x) / u.NR * u.NR; whole > 0 {
-		n = u.Below(whole, bound, &x[0])
+	if fullLen := len(x) / u.NR * u.NR; fullLen > 0 {
+		n = u.Below(fullLen, bound, &x[0])
 	}
 	for n < len(x) && x[n] < bound {
 		n++
@@ -101,7 +101,7 @@ func (q *queue[T]) wait() error {
 
 // threads returns the number of workers for work of the given number of operations.
 func (q *queue[T]) threads(flops float64) int {
-	if q.alone || flops < worthSharing {
+	if q.oneWorker || flops < worthSharing {
 		return 1
 	}
 	return q.engine.device.workers()
@@ -110,16 +110,16 @@ func (q *queue[T]) threads(flops float64) int {
 // worthSharing is the number of operations that take as long as waking a worker, about 20 µs.
 const worthSharing = 1 << 20
 
-// moved returns the number of operations that take the same time as copying n elements.
-func moved(n int) float64 { return 32 * float64(n) }
+// copyFlops returns the number of operations that take the same time as copying n elements.
+func copyFlops(n int) float64 { return 32 * float64(n) }
 
 // parallel runs tasks 0 … n−1 on the workers and stops when the caller's context is done. All tasks
 // together take flops operations. Each worker has scratch memory of its own.
 func (q *queue[T]) parallel(n int, flops float64, run func(s *scratch[T], task int)) {
-	parallel(q.threads(flops), n, func(mine iter.Seq[int]) {
-		s := q.engine.take()
-		defer q.engine.give(s)
-		for i := range mine {
+	parallel(q.threads(flops), n, func(tasks iter.Seq[int]) {
+		s := q.engine.getScratch()
+		defer q.engine.putScratch(s)
+		for i := range tasks {
 			if q.stopped() {
 				return
 			}
@@ -135,15 +135,15 @@ func (q *queue[T]) chunks(n, grain int, flops float64, f func(s *scratch[T], fir
 
 // rows divides the rows 0 … n−1, of cols elements each, into ranges and runs f on each range.
 func (q *queue[T]) rows(n, cols int, f func(lo, hi int)) {
-	each(q.threads(moved(n*cols)), n, rowGrain(cols), func(lo, hi int) {
+	parallelRanges(q.threads(copyFlops(n*cols)), n, rowGrain(cols), func(lo, hi int) {
 		if !q.stopped() {
 			f(lo, hi)
 		}
 	})
 }
 
-// single returns a queue that uses only one worker, for work that runs beside the work of other
+// serial returns a queue that uses only one worker, for work that runs beside the work of other
 // workers.
-func (q *queue[T]) single() *queue[T] {
-	return &queue[T]{engine: q.engine, ctx: q.ctx, done: q.count, alone: true}
+func (q *queue[T]) serial() *queue[T] {
+	return &queue[T]{engine: q.engine, ctx: q.ctx, done: q.count, oneWorker: true}
 }

@@ -44,7 +44,7 @@ func (q *queue[T]) ReducedUnit() float64 {
 }
 
 func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
-	p := q.ownPacked("PotrfPackedReduced", a)
+	p := q.asPacked("PotrfPackedReduced", a)
 	if q.ReducedUnit() == 0 || p.Order() <= 2*reducedBlock {
 		return q.PotrfPacked(a)
 	}
@@ -52,8 +52,8 @@ func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
 		return err
 	}
 	err := q.potrfReduced(p)
-	if stopped := q.wait(); stopped != nil {
-		return stopped
+	if waitErr := q.wait(); waitErr != nil {
+		return waitErr
 	}
 	return err
 }
@@ -70,8 +70,8 @@ func (q *queue[T]) potrfReduced(p *packedMatrix[T]) error {
 	if !(smallest >= reducedDiagonal) {
 		return q.potrfPacked(p)
 	}
-	left, a22 := p.rect.window(1, 0, p.Order(), p.n1).view(), p.rect.window(0, 0, p.n2, p.n2).view().t()
-	if err := r.factor(left, a22); err != nil || q.stopped() {
+	trapezoid, a22 := p.rect.window(1, 0, p.Order(), p.n1).view(), p.rect.window(0, 0, p.n2, p.n2).view().t()
+	if err := r.factor(trapezoid, a22); err != nil || q.stopped() {
 		return err
 	}
 	err := r.factor(a22, a22.part(p.n2, p.n2, 0, 0))
@@ -93,17 +93,17 @@ func (r *reducedFactor[T]) factor(a, corner view[T]) error {
 	// The first block column often has to be multiplied in float32, so it is narrower.
 	w := min(reducedBlock/2, a.cols)
 	blockNorm, err := r.factorNext(r.queue, a.part(0, 0, w, w), 0)
-	for done := 0; err == nil && done+w < a.rows && w > 0 && !r.stopped(); {
-		l11, a21 := a.part(done, done, w, w), a.part(done+w, done, a.rows-done-w, w)
-		done += w
+	for j := 0; err == nil && j+w < a.rows && w > 0 && !r.stopped(); {
+		l11, a21 := a.part(j, j, w, w), a.part(j+w, j, a.rows-j-w, w)
+		j += w
 		r.trsm(backend.Right, backend.Lower, backend.Transpose, false, 1, l11, a21)
 		l21, free := r.round(a21, blockNorm)
-		rest := a.part(done, done, a.rows-done, a.cols-done)
-		w = min(reducedBlock, rest.cols)
-		r.multiply(nil, l21, 0, 0, rest.part(0, 0, rest.rows, w))
+		trailing := a.part(j, j, a.rows-j, a.cols-j)
+		w = min(reducedBlock, trailing.cols)
+		r.multiply(nil, l21, 0, 0, trailing.part(0, 0, trailing.rows, w))
 		r.multiply(func() {
-			blockNorm, err = r.factorNext(r.single(), rest.part(0, 0, w, w), done)
-		}, l21, w, w, rest.part(w, w, rest.rows-w, rest.cols-w))
+			blockNorm, err = r.factorNext(r.serial(), trailing.part(0, 0, w, w), j)
+		}, l21, w, w, trailing.part(w, w, trailing.rows-w, trailing.cols-w))
 		first := a21.rows - corner.rows
 		r.multiply(nil, l21, first, first, corner)
 		free()
@@ -174,29 +174,29 @@ func (r *reducedFactor[T]) round(a view[T], blockNorm float64) (rounded roundedR
 // strips runs f on the rows of a as contiguous slices: in place if the rows of a are contiguous,
 // and otherwise on copies, which are copied back if write is true.
 func (q *queue[T]) strips(a view[T], write bool, f func(s *scratch[T], i int, row []T)) {
-	q.chunks(a.rows, transposeStrip, moved(a.rows*a.cols), func(s *scratch[T], i, rows int) {
-		part := a.part(i, 0, rows, a.cols)
+	q.chunks(a.rows, transposeStrip, copyFlops(a.rows*a.cols), func(s *scratch[T], i, rows int) {
+		block := a.part(i, 0, rows, a.cols)
 		if a.cs == 1 {
 			for r := range rows {
-				f(s, i+r, part.data[part.off+r*part.rs:][:a.cols])
+				f(s, i+r, block.data[block.offset+r*block.rs:][:a.cols])
 			}
 			return
 		}
 		ld := a.cols + 8
 		work := view[T]{data: s.grow(rows * ld), rows: rows, cols: a.cols, rs: ld, cs: 1}
-		q.engine.transpose(s, part.t(), work)
+		q.engine.transpose(s, block.t(), work)
 		for r := range rows {
 			f(s, i+r, work.data[r*ld:][:a.cols])
 		}
 		if write {
-			q.engine.transpose(s, work, part.t())
+			q.engine.transpose(s, work, block.t())
 		}
 	})
 }
 
 // transpose computes C ← Aᵀ for views with contiguous rows.
 func (e *engine[T]) transpose(s *scratch[T], a, c view[T]) {
-	t := &s.turned
+	t := &s.transpose
 	t.A, t.C, t.M, t.N, t.Ars, t.Ldc, t.Part = a.at(0, 0), c.at(0, 0), a.rows, a.cols, a.rs, c.rs, ukr.Whole
 	e.ukr.TransposeDirect(t)
 }
@@ -212,15 +212,15 @@ func (e *engine[T]) round16(s *scratch[T], x []T, step T, z []T) {
 		s.span = ukr.Span[T]{X: &x[0], Z: &z[0], N: len(x), A: inverse, B: step}
 		e.ukr.Round16(&s.span)
 	}
-	whole := len(x) / ukr.CodeSpan * ukr.CodeSpan
-	if whole > 0 {
-		run(x[:whole], z)
+	fullLen := len(x) / ukr.CodeSpan * ukr.CodeSpan
+	if fullLen > 0 {
+		run(x[:fullLen], z)
 	}
-	if rest := x[whole:]; len(rest) > 0 {
+	if tail := x[fullLen:]; len(tail) > 0 {
 		var last [ukr.CodeSpan]T
-		copy(last[:], rest)
-		run(last[:], z[whole/2:])
-		copy(rest, last[:])
+		copy(last[:], tail)
+		run(last[:], z[fullLen/2:])
+		copy(tail, last[:])
 	}
 }
 

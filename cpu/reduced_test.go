@@ -17,9 +17,9 @@ import (
 // SmallReducedBlocks makes the factorization use small blocks during a test, so that small matrices
 // span several blocks.
 func SmallReducedBlocks(t testing.TB) {
-	before := reducedBlock
+	previous := reducedBlock
 	reducedBlock = 16
-	t.Cleanup(func() { reducedBlock = before })
+	t.Cleanup(func() { reducedBlock = previous })
 }
 
 // NeedReduced skips a test if the best tier has no products of reduced precision.
@@ -84,7 +84,7 @@ func reducedCases(n int) map[string]func() backend.Host[float32] {
 		x.Data[i] = rng.NormFloat64()
 	}
 	k := kernels.Gaussian{Sigma: 5}
-	of := func(value func(i, j int) float64) func() backend.Host[float32] {
+	fromFunc := func(value func(i, j int) float64) func() backend.Host[float32] {
 		return func() backend.Host[float32] {
 			a := backend.NewHost[float32](n, n)
 			for i := range n {
@@ -111,7 +111,7 @@ func reducedCases(n int) map[string]func() backend.Host[float32] {
 		}
 		return 0
 	}
-	small := func(i int) float64 {
+	rowScale := func(i int) float64 {
 		if i == n/2 {
 			return 0x1p-62
 		}
@@ -119,21 +119,21 @@ func reducedCases(n int) map[string]func() backend.Host[float32] {
 	}
 	size := func(i int) float64 { return math.Ldexp(1, i%41-20) }
 	return map[string]func() backend.Host[float32]{
-		"gaussian":               of(gaussian),
-		"clusters":               of(clusters),
-		"rows of different size": of(func(i, j int) float64 { return gaussian(i, j) * size(i) * size(j) }),
-		"a small row":            of(func(i, j int) float64 { return gaussian(i, j) * small(i) * small(j) }),
-		"smallest":               of(func(i, j int) float64 { return math.Ldexp(gaussian(i, j), -117) }),
-		"small":                  of(func(i, j int) float64 { return math.Ldexp(gaussian(i, j), -90) }),
-		"large":                  of(func(i, j int) float64 { return math.Ldexp(gaussian(i, j), 90) }),
-		"repeated rows": of(func(i, j int) float64 {
+		"gaussian":               fromFunc(gaussian),
+		"clusters":               fromFunc(clusters),
+		"rows of different size": fromFunc(func(i, j int) float64 { return gaussian(i, j) * size(i) * size(j) }),
+		"a small row":            fromFunc(func(i, j int) float64 { return gaussian(i, j) * rowScale(i) * rowScale(j) }),
+		"smallest":               fromFunc(func(i, j int) float64 { return math.Ldexp(gaussian(i, j), -117) }),
+		"small":                  fromFunc(func(i, j int) float64 { return math.Ldexp(gaussian(i, j), -90) }),
+		"large":                  fromFunc(func(i, j int) float64 { return math.Ldexp(gaussian(i, j), 90) }),
+		"repeated rows": fromFunc(func(i, j int) float64 {
 			v := kernels.Eval(k, x.Row(i/2), x.Row(j/2))
 			if i == j {
 				v += 0.01
 			}
 			return v
 		}),
-		"zeros": of(func(i, j int) float64 {
+		"zeros": fromFunc(func(i, j int) float64 {
 			if i == j {
 				return float64(i + 1)
 			}
@@ -149,10 +149,10 @@ func testReducedFactor(t *testing.T, q *queue[float32], a backend.Host[float32],
 		t.Fatal(err)
 	}
 	defer p.Free()
-	factor := func(by func(q *queue[float32]) error) backend.Host[float32] {
+	factor := func(potrf func(q *queue[float32]) error) backend.Host[float32] {
 		flops := 0.0
-		counted := q.With(t.Context(), func(f float64) { flops += f }).(*queue[float32])
-		if err := errors.Join(q.UploadPacked(p, 0, a), by(counted)); err != nil {
+		counting := q.With(t.Context(), func(f float64) { flops += f }).(*queue[float32])
+		if err := errors.Join(q.UploadPacked(p, 0, a), potrf(counting)); err != nil {
 			t.Fatal(err)
 		}
 		if want := flop.Potrf(n); !(math.Abs(flops-want) <= 1e-9*want) {
@@ -165,10 +165,10 @@ func testReducedFactor(t *testing.T, q *queue[float32], a backend.Host[float32],
 		return l
 	}
 	l := factor(func(q *queue[float32]) error { return q.PotrfPackedReduced(p) })
-	if same := slices.Equal(l.Data, factor(func(q *queue[float32]) error { return q.PotrfPacked(p) }).Data); rounds && same {
+	if equal := slices.Equal(l.Data, factor(func(q *queue[float32]) error { return q.PotrfPacked(p) }).Data); rounds && equal {
 		t.Error("the factor equals that of float32: nothing was rounded to 16 bits")
 	}
-	if !slices.Equal(l.Data, factor(func(q *queue[float32]) error { return q.single().PotrfPackedReduced(p) }).Data) {
+	if !slices.Equal(l.Data, factor(func(q *queue[float32]) error { return q.serial().PotrfPackedReduced(p) }).Data) {
 		t.Error("one worker and two workers give different factors")
 	}
 	norms := make([]float64, n)
@@ -178,8 +178,8 @@ func testReducedFactor(t *testing.T, q *queue[float32], a backend.Host[float32],
 		}
 		norms[i] = math.Sqrt(norms[i])
 	}
-	single := float64(n+8) * 0x1p-24
-	limit := 1.01*math.Sqrt(float64(reducedBlock))*0x1p-16 + single
+	floatError := float64(n+8) * 0x1p-24
+	limit := 1.01*math.Sqrt(float64(reducedBlock))*0x1p-16 + floatError
 	squares, elements := 0.0, 0.0
 	for i := range n {
 		for j := range i + 1 {
@@ -194,7 +194,7 @@ func testReducedFactor(t *testing.T, q *queue[float32], a backend.Host[float32],
 			squares, elements = squares+e*e, elements+1
 		}
 	}
-	if size := math.Sqrt(squares / elements); !(size <= 1.1*0x1p-15/math.Sqrt(12)+single) {
+	if size := math.Sqrt(squares / elements); !(size <= 1.1*0x1p-15/math.Sqrt(12)+floatError) {
 		t.Errorf("the errors are %g of the norms of the rows", size)
 	}
 }
@@ -204,7 +204,7 @@ func testReducedFactor(t *testing.T, q *queue[float32], a backend.Host[float32],
 func TestReducedFactorFaults(t *testing.T) {
 	SmallReducedBlocks(t)
 	const n = 150
-	whole := reducedCases(n)["gaussian"]()
+	spd := reducedCases(n)["gaussian"]()
 	eachReduced(t, func(t *testing.T, q *queue[float32]) {
 		for _, v := range []float64{-1, 0, math.NaN(), math.Inf(1), math.Inf(-1)} {
 			for _, i := range []int{0, 7, 8, 9, 60, 74, 75, 76, 149} {
@@ -212,7 +212,7 @@ func TestReducedFactorFaults(t *testing.T) {
 					if j < i && v <= 0 && v >= -1 {
 						continue // a valid matrix
 					}
-					a := whole.View(0, 0, n, n)
+					a := spd.View(0, 0, n, n)
 					a.Data = slices.Clone(a.Data)
 					if a.Row(i)[j] = float32(v); v == 0 {
 						clear(a.Row(i)) // a row of zeros

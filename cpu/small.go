@@ -14,9 +14,9 @@ import (
 
 // The limits were measured on an AMD EPYC of family 25 (Zen 4), November 2026.
 const (
-	// aloneOps is the number of multiplications of a product of order 64. With more
+	// serialOps is the number of multiplications of a product of order 64. With more
 	// multiplications, several workers are faster than one worker.
-	aloneOps = 1 << 18
+	serialOps = 1 << 18
 	// directOrder is the order of the largest triangle that is not packed.
 	directOrder = 128
 	// rank2Order is the largest n for which Syr2k computes dot products of rows of A and B, because
@@ -26,14 +26,14 @@ const (
 
 // isSmall reports whether a product is small enough for the direct kernels.
 func isSmall(m, n, k int) bool {
-	return (m|n|k) < 1<<20 && m*n*k <= aloneOps && m*n*k > 0 &&
+	return (m|n|k) < 1<<20 && m*n*k <= serialOps && m*n*k > 0 &&
 		(n > thinColumns || m*k < thinElements) && (m > thinColumns || n*k < thinElements)
 }
 
 // directProduct computes C ← α op(A) op(B) + β C on a part of C, for a small product of matrices
 // with row strides lda, ldb and ldc. A transposed B is copied.
 func (e *engine[T]) directProduct(part ukr.Part, transA, transB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
-	s := e.take()
+	s := e.getScratch()
 	d := &s.direct
 	d.A, d.B, d.C = &a[0], &b[0], &c[0]
 	d.M, d.N, d.K = m, n, k
@@ -44,7 +44,7 @@ func (e *engine[T]) directProduct(part ukr.Part, transA, transB bool, m, n, k in
 	}
 	if transB {
 		work := s.grow(k * n)
-		e.turn(s, d.B, n, k, ldb, &work[0], n)
+		e.transposeRaw(s, d.B, n, k, ldb, &work[0], n)
 		d.B, d.Ldb = &work[0], n
 	}
 	if part == ukr.Whole {
@@ -52,12 +52,12 @@ func (e *engine[T]) directProduct(part ukr.Part, transA, transB bool, m, n, k in
 	} else {
 		e.ukr.SyrkDirect(d)
 	}
-	e.give(s)
+	e.putScratch(s)
 }
 
 // directRank2 computes C ← α (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + β C on a triangle.
 func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
-	s := e.take()
+	s := e.getScratch()
 	d := &s.direct
 	d.A, d.B, d.C = &a[0], &b[0], &c[0]
 	d.M, d.N, d.K = n, n, k
@@ -71,8 +71,8 @@ func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a 
 	} else {
 		work := s.grow(2 * k * n)
 		second := &work[k*n]
-		e.turn(s, d.B, n, k, ldb, &work[0], n)
-		e.turn(s, d.A, n, k, lda, second, n)
+		e.transposeRaw(s, d.B, n, k, ldb, &work[0], n)
+		e.transposeRaw(s, d.A, n, k, lda, second, n)
 		d.Ars, d.Acs = lda, 1
 		d.B, d.Ldb = &work[0], n
 		e.ukr.SyrkDirect(d)
@@ -80,7 +80,7 @@ func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a 
 		d.Ars = ldb
 	}
 	e.ukr.SyrkDirect(d)
-	e.give(s)
+	e.putScratch(s)
 }
 
 // directTriangle calls a kernel with a triangle A of order k on an m × n matrix B. If right is
@@ -89,7 +89,7 @@ func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a 
 // A or Aᵀ, is lower; an upper triangle is passed in reverse order, which makes it lower. lda and
 // ldb are the row strides.
 func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transposed, isLower, unit bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int) {
-	s := e.take()
+	s := e.getScratch()
 	d := &s.direct
 	d.Ars, d.Acs = lda, 1
 	if transposed {
@@ -102,7 +102,7 @@ func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transpose
 	x, ldx, cols := b, ldb, n
 	if right {
 		x, ldx, cols = s.grow(n*m), m, m
-		e.turn(s, &b[0], m, n, ldb, &x[0], m)
+		e.transposeRaw(s, &b[0], m, n, ldb, &x[0], m)
 	}
 	d.A, d.C, d.M, d.N, d.Ldc = &a[0], &x[0], k, cols, ldx
 	if !isLower {
@@ -111,9 +111,9 @@ func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transpose
 	}
 	kernel(d)
 	if right {
-		e.turn(s, &x[0], n, m, m, &b[0], ldb)
+		e.transposeRaw(s, &x[0], n, m, m, &b[0], ldb)
 	}
-	e.give(s)
+	e.putScratch(s)
 }
 
 // A matrix of at most the order plainPotrfOrder is factored by plain loops.
@@ -149,55 +149,55 @@ func plainPotrf[T backend.Float](lower bool, n int, a []T, lda int) bool {
 	return true
 }
 
-// turn transposes the m × n matrix a, with row stride lda, into the matrix c, with row stride ldc.
-func (e *engine[T]) turn(s *scratch[T], a *T, m, n, lda int, c *T, ldc int) {
-	t := &s.turned
+// transposeRaw transposes the m × n matrix a into c. The row strides are lda and ldc.
+func (e *engine[T]) transposeRaw(s *scratch[T], a *T, m, n, lda int, c *T, ldc int) {
+	t := &s.transpose
 	t.A, t.C, t.M, t.N, t.Ars, t.Ldc, t.Part = a, c, m, n, lda, ldc, ukr.Whole
 	e.ukr.TransposeDirect(t)
 }
 
-// small computes C ← α A B + β C if the product is small enough for the direct kernels, and reports
-// whether it did.
-func (q *queue[T]) small(alpha T, a, b view[T], beta T, c view[T], part uplo) bool {
+// trySmall computes C ← α A B + β C if the product is small enough for the direct kernels, and
+// reports whether it did.
+func (q *queue[T]) trySmall(alpha T, a, b view[T], beta T, c view[T], region uplo) bool {
 	bt := b.t()
-	if !q.engine.small(alpha, &a, &bt, beta, &c, part) {
+	if !q.engine.trySmall(alpha, &a, &bt, beta, &c, region) {
 		return false
 	}
 	if q.done != nil {
-		q.count(2 * float64(part.count(c.rows, c.cols, 0)) * float64(a.cols))
+		q.count(2 * float64(region.count(c.rows, c.cols, 0)) * float64(a.cols))
 	}
 	return true
 }
 
-// small implements queue.small; bt is the transpose of B.
-func (e *engine[T]) small(alpha T, a, bt *view[T], beta T, c *view[T], part uplo) bool {
+// trySmall implements queue.trySmall; bt is the transpose of B.
+func (e *engine[T]) trySmall(alpha T, a, bt *view[T], beta T, c *view[T], region uplo) bool {
 	ops := float64(c.rows) * float64(c.cols) * float64(a.cols)
-	if ops > aloneOps || ops == 0 {
+	if ops > serialOps || ops == 0 {
 		return false
 	}
-	s := e.take()
-	e.unpacked(s, alpha, a, bt, beta, c, part)
-	e.give(s)
+	s := e.getScratch()
+	e.unpacked(s, alpha, a, bt, beta, c, region)
+	e.putScratch(s)
 	return true
 }
 
-// unpacked computes C ← α A B + β C on the given part of C, where bt is the transpose of B. The
+// unpacked computes C ← α A B + β C on the given region of C, where bt is the transpose of B. The
 // rows or the columns of B and of C are contiguous.
-func (e *engine[T]) unpacked(s *scratch[T], alpha T, a, bt *view[T], beta T, c *view[T], part uplo) {
+func (e *engine[T]) unpacked(s *scratch[T], alpha T, a, bt *view[T], beta T, c *view[T], region uplo) {
 	if c.cs != 1 && c.cols > 1 {
 		ct := c.t()
-		a, bt, c, part = bt, a, &ct, part.transposed()
+		a, bt, c, region = bt, a, &ct, region.transposed()
 	}
 	d := &s.direct
 	*d = ukr.Direct[T]{
 		A: a.at(0, 0), B: bt.at(0, 0), C: c.at(0, 0), M: c.rows, N: c.cols, K: a.cols,
-		Ars: a.rs, Acs: a.cs, Ldb: bt.cs, Ldc: c.rs, Part: ukr.Part(part),
+		Ars: a.rs, Acs: a.cs, Ldb: bt.cs, Ldc: c.rs, Part: ukr.Part(region),
 		Alpha: alpha, Beta: beta,
 	}
 	if bt.rs != 1 && d.N > 1 {
 		d.B, d.Ldb = e.transposed(s, bt, s.grow(d.K*d.N)), d.N
 	}
-	if part == whole {
+	if region == whole {
 		e.ukr.GemmDirect(d)
 	} else {
 		e.ukr.SyrkDirect(d)
@@ -206,14 +206,14 @@ func (e *engine[T]) unpacked(s *scratch[T], alpha T, a, bt *view[T], beta T, c *
 
 // transposed writes vᵀ to dst without padding. Rows of v are contiguous.
 func (e *engine[T]) transposed(s *scratch[T], v *view[T], dst []T) *T {
-	e.turn(s, v.at(0, 0), v.rows, v.cols, v.rs, &dst[0], v.rows)
+	e.transposeRaw(s, v.at(0, 0), v.rows, v.cols, v.rs, &dst[0], v.rows)
 	return &dst[0]
 }
 
 // directSymm computes C ← α A B + β C, or α B A + β C, for a small product; directSymm reads one
 // triangle of the k × k matrix A.
 func (e *engine[T]) directSymm(right bool, part ukr.Part, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
-	s := e.take()
+	s := e.getScratch()
 	full := s.grow(k * k)
 	completed(full, part, a, k, lda)
 	d := &s.direct
@@ -224,7 +224,7 @@ func (e *engine[T]) directSymm(right bool, part ukr.Part, m, n, k int, alpha T, 
 	d.C, d.M, d.N, d.K, d.Acs, d.Ldc = &c[0], m, n, k, 1, ldc
 	d.Alpha, d.Beta = alpha, beta
 	e.ukr.GemmDirect(d)
-	e.give(s)
+	e.putScratch(s)
 }
 
 // completed writes both triangles of a symmetric matrix to full. a stores one of them, with row
@@ -236,11 +236,11 @@ func completed[T backend.Float](full []T, part ukr.Part, a []T, n, lda int) {
 			from, to = i, n
 		}
 		row := full[i*n:][:n]
-		at := from*n + i
+		offset := from*n + i
 		for j, x := range a[i*lda+from : i*lda+to] {
 			row[from+j] = x
-			full[at] = x
-			at += n
+			full[offset] = x
+			offset += n
 		}
 	}
 }
@@ -255,7 +255,7 @@ func store[T backend.Float](c *T, v, beta T) {
 
 // direct reports whether a product or solution with a triangle of order n and the given number
 // of columns is small enough for the direct kernels.
-func direct(n, cols int) bool { return n <= directOrder && n*n*cols <= 2*aloneOps }
+func direct(n, cols int) bool { return n <= directOrder && n*n*cols <= 2*serialOps }
 
 // triangular computes X ← α A⁻¹ X or α A X for a small lower triangle A by the given kernel. If the
 // rows of X are not contiguous, the kernel works on a copy with contiguous rows.
@@ -276,11 +276,11 @@ func (e *engine[T]) triangular(kernel func(*ukr.Direct[T]), s *scratch[T], unit 
 	if x.rs < 0 {
 		columns = x.reversed(false).t()
 	}
-	copied := s.grow(n * cols)
-	d.C, d.Ldc = e.transposed(s, &columns, copied), cols
+	xCopy := s.grow(n * cols)
+	d.C, d.Ldc = e.transposed(s, &columns, xCopy), cols
 	if x.rs < 0 {
-		d.C, d.Ldc = &copied[(n-1)*cols], -cols
+		d.C, d.Ldc = &xCopy[(n-1)*cols], -cols
 	}
 	kernel(d)
-	e.turn(s, &copied[0], n, cols, cols, columns.at(0, 0), columns.rs)
+	e.transposeRaw(s, &xCopy[0], n, cols, cols, columns.at(0, 0), columns.rs)
 }

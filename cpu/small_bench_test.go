@@ -67,13 +67,13 @@ func BenchmarkSmallInTurns(b *testing.B) {
 				var ratios []float64
 				for b.Loop() {
 					// The order of the libraries alternates.
-					var own, other time.Duration
+					var mercer, gonum time.Duration
 					if len(ratios)%2 == 0 {
-						own, other = timed(c.mercer, calls), timed(c.gonum, calls)
+						mercer, gonum = timed(c.mercer, calls), timed(c.gonum, calls)
 					} else {
-						other, own = timed(c.gonum, calls), timed(c.mercer, calls)
+						gonum, mercer = timed(c.gonum, calls), timed(c.mercer, calls)
 					}
-					ratios = append(ratios, other.Seconds()/own.Seconds())
+					ratios = append(ratios, gonum.Seconds()/mercer.Seconds())
 				}
 				slices.Sort(ratios)
 				b.ReportMetric(ratios[len(ratios)/2], "gonum/mercer")
@@ -152,11 +152,11 @@ func levels[T backend.Float](n int, letter string, mercer, gonum routinesOf[T]) 
 		}
 		return x
 	}
-	a, b, c, near := random(n*n), random(n*n), random(n*n), random(n*n)
-	for i := range near {
-		near[i] *= 1e-9
+	a, b, c, nearIdentity := random(n*n), random(n*n), random(n*n), random(n*n)
+	for i := range nearIdentity {
+		nearIdentity[i] *= 1e-9
 		if i%(n+1) == 0 {
-			near[i]++
+			nearIdentity[i]++
 		}
 	}
 	x, y := random(n), random(n)
@@ -177,10 +177,10 @@ func levels[T backend.Float](n int, letter string, mercer, gonum routinesOf[T]) 
 			add(fmt.Sprintf("syrk%c%c", ul, t), func(l routinesOf[T]) { l.syrk(ul, t, n, n, 1, a, n, 0, c, n) })
 			add(fmt.Sprintf("syr2k%c%c", ul, t), func(l routinesOf[T]) { l.syr2k(ul, t, n, n, 1, a, n, b, n, 0, c, n) })
 			for _, s := range bothSide {
-				add(fmt.Sprintf("trsm%c%c%c", s, ul, t), func(l routinesOf[T]) { l.trsm(s, ul, t, blas.NonUnit, n, n, 1, near, n, b, n) })
-				add(fmt.Sprintf("trmm%c%c%c", s, ul, t), func(l routinesOf[T]) { l.trmm(s, ul, t, blas.NonUnit, n, n, 1, near, n, b, n) })
+				add(fmt.Sprintf("trsm%c%c%c", s, ul, t), func(l routinesOf[T]) { l.trsm(s, ul, t, blas.NonUnit, n, n, 1, nearIdentity, n, b, n) })
+				add(fmt.Sprintf("trmm%c%c%c", s, ul, t), func(l routinesOf[T]) { l.trmm(s, ul, t, blas.NonUnit, n, n, 1, nearIdentity, n, b, n) })
 			}
-			add(fmt.Sprintf("trsv%c%c", ul, t), func(l routinesOf[T]) { l.trsv(ul, t, blas.NonUnit, n, near, n, x, 1) })
+			add(fmt.Sprintf("trsv%c%c", ul, t), func(l routinesOf[T]) { l.trsv(ul, t, blas.NonUnit, n, nearIdentity, n, x, 1) })
 		}
 		add(fmt.Sprintf("symv%c", ul), func(l routinesOf[T]) { l.symv(ul, n, 1, a, n, x, 1, 0, y, 1) })
 	}

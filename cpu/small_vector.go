@@ -10,7 +10,7 @@ import (
 // smallSymv computes y ← α A x + β y for a symmetric A, of which it reads one triangle.
 func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, beta T, y []T) {
 	n := len(x)
-	s := e.take()
+	s := e.getScratch()
 	sum := s.grow(n)
 	clear(sum)
 	v := rowMajor(a, n, n, lda)
@@ -20,7 +20,7 @@ func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, b
 	for i, v := range sum {
 		store(&y[i], alpha*v, beta)
 	}
-	e.give(s)
+	e.putScratch(s)
 }
 
 // For orders below plainSymvOrder, Symv uses plain loops instead of micro-kernels. Plain loops take

@@ -37,8 +37,8 @@ func TestGramOfPointsWithZeros(t *testing.T) {
 	clone := func() backend.Host[float64] {
 		return backend.Host[float64]{Rows: n, Cols: d, Stride: d, Data: append([]float64(nil), x.Data...)}
 	}
-	good, bad := clone(), clone()
-	bad.Row(20)[9], bad.Row(381)[1], bad.Row(390)[69] = math.NaN(), math.Inf(1), math.Inf(-1)
+	finiteX, nonfiniteX := clone(), clone()
+	nonfiniteX.Row(20)[9], nonfiniteX.Row(381)[1], nonfiniteX.Row(390)[69] = math.NaN(), math.Inf(1), math.Inf(-1)
 	list := []kernels.Kernel{kernels.Gaussian{Sigma: 4}, kernels.Matern{Sigma: 4, Nu: 1.5}}
 	value := func(k kernels.Kernel, a, b []float64) float64 { // computes ‖a−b‖² from the differences
 		sq := 0.0
@@ -63,14 +63,14 @@ func TestGramOfPointsWithZeros(t *testing.T) {
 			t.Fatalf("zeros omitted: %v, center %v", g.packs[0].sparse, g.packs[0].center)
 		}
 		tm, _ := g.tileSize()
-		if whole := (&gramMul[float64]{gram: g}).squareSize(); tm%ukr.SparseRows != 0 || whole%ukr.SparseRows != 0 || g.size%ukr.SparseRows != 0 {
-			t.Fatalf("%d and %d rows of tiles, %d of blocks: no multiples of %d", tm, whole, g.size, ukr.SparseRows)
+		if square := (&gramMul[float64]{gram: g}).squareSize(); tm%ukr.SparseRows != 0 || square%ukr.SparseRows != 0 || g.size%ukr.SparseRows != 0 {
+			t.Fatalf("%d and %d rows of tiles, %d of blocks: no multiples of %d", tm, square, g.size, ukr.SparseRows)
 		}
 		for _, k := range list {
-			for _, points := range []backend.Host[float64]{good, bad} {
-				all, product, symmetric := backend.NewHost[float64](n, n), backend.NewHost[float64](n, width), backend.NewHost[float64](n, width)
+			for _, points := range []backend.Host[float64]{finiteX, nonfiniteX} {
+				gram, product, symmetric := backend.NewHost[float64](n, n), backend.NewHost[float64](n, width), backend.NewHost[float64](n, width)
 				X, Z := q.Wrap(points), q.Wrap(x)
-				q.Gram(q.Wrap(all), k, X, Z)
+				q.Gram(q.Wrap(gram), k, X, Z)
 				q.GramMul(q.Wrap(product), k, X, Z, q.Wrap(v))
 				q.GramMul(q.Wrap(symmetric), k, Z, Z, q.Wrap(v))
 				if err := q.Sync(); err != nil {
@@ -85,7 +85,7 @@ func TestGramOfPointsWithZeros(t *testing.T) {
 					sums, sizes := [width]float64{}, 0.0
 					for j := range n {
 						want := value(k, points.Row(i), x.Row(j))
-						got := all.Row(i)[j]
+						got := gram.Row(i)[j]
 						if math.IsNaN(want) != math.IsNaN(got) || math.Abs(got-want) > bound || i == 300 && j == 7 && got != 1 {
 							t.Fatalf("%v: element %d, %d is %v, want %v", k, i, j, got, want)
 						}
@@ -100,7 +100,7 @@ func TestGramOfPointsWithZeros(t *testing.T) {
 						if math.IsNaN(want) != math.IsNaN(got) || math.Abs(got-want) > limit {
 							t.Fatalf("%v: product %d, %d is %v, want %v", k, i, c, got, want)
 						}
-						if &points.Data[0] == &good.Data[0] && math.Abs(symmetric.Row(i)[c]-want) > limit {
+						if &points.Data[0] == &finiteX.Data[0] && math.Abs(symmetric.Row(i)[c]-want) > limit {
 							t.Fatalf("%v: symmetric product %d, %d is %v, want %v", k, i, c, symmetric.Row(i)[c], want)
 						}
 					}

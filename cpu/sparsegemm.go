@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// leastAxpy is the minimum number of columns of B for which the micro-kernel axpy adds the rows of
-// B.
-const leastAxpy = 8
+// minAxpyColumns is the minimum number of columns of B for which the micro-kernel axpy adds the
+// rows of B.
+const minAxpyColumns = 8
 
 // gemmSparse computes C ← α op(A) B + β C with the sparse matrix A given as x. Row i of C is a
 // linear combination of rows of B, whose coefficients are the nonzeros of row i of op(A). Each
@@ -21,31 +21,31 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 	if m == 0 || n == 0 {
 		return
 	}
-	bad := findNotFinite(mb)
-	if t == backend.Transpose && n == 1 && bad.total == nil {
+	nonfinite := findNotFinite(mb)
+	if t == backend.Transpose && n == 1 && nonfinite.total == nil {
 		q.transposedVector(alpha, x.csr, mb, beta, mc)
 		return
 	}
 	// grain is the minimum number of rows of a task.
 	grain := max(1, 1<<16/(1+x.csr.NNZ()/m*n))
 	q.chunks(m, grain, 16*float64(x.csr.NNZ())*float64(n), func(s *scratch[T], first, count int) {
-		sum, met := s.grow(n), make([]int, len(bad.total))
+		sum, nonfiniteCount := s.grow(n), make([]int, len(nonfinite.total))
 		for i := first; i < first+count && !q.stopped(); i++ {
 			clear(sum)
-			clear(met)
+			clear(nonfiniteCount)
 			if t == backend.NoTrans {
 				columns, values := x.csr.Row(i)
 				addRows(q.engine, sum, columns, values, 0, mb)
-				meet(bad, met, columns, 0)
+				meet(nonfinite, nonfiniteCount, columns, 0)
 			} else {
 				for w := range x.windows() {
 					rows, values, from := x.list(w, i)
 					addRows(q.engine, sum, rows, values, from, mb)
-					meet(bad, met, rows, from)
+					meet(nonfinite, nonfiniteCount, rows, from)
 				}
 			}
-			for j, n := range met {
-				if n < bad.total[j] {
+			for j, n := range nonfiniteCount {
+				if n < nonfinite.total[j] {
 					sum[j] = T(math.NaN())
 				}
 			}
@@ -96,7 +96,7 @@ func addRows[T backend.Float, N int32 | uint16](e *engine[T], sum []T, numbers [
 			total += values[p] * data[(from+int(i))*b.stride]
 		}
 		sum[0] = total
-	case len(sum) < leastAxpy:
+	case len(sum) < minAxpyColumns:
 		for p, i := range numbers {
 			v, row := values[p], b.row(from + int(i))[:len(sum)]
 			for j := range sum {
@@ -113,7 +113,7 @@ func addRows[T backend.Float, N int32 | uint16](e *engine[T], sum []T, numbers [
 // windows yields the indices of the windows that contain rows of x.
 func (x *sparseMatrix[T]) windows() func(yield func(w int) bool) {
 	return func(yield func(w int) bool) {
-		for w := x.first / x.all.window; w*x.all.window < x.first+x.csr.Rows; w++ {
+		for w := x.first / x.lists.window; w*x.lists.window < x.first+x.csr.Rows; w++ {
 			if !yield(w) {
 				return
 			}
@@ -124,7 +124,7 @@ func (x *sparseMatrix[T]) windows() func(yield func(w int) bool) {
 // list returns the elements that x stores in a column, in the rows of window w. Element p is in row
 // from + rows[p] of x and has the value values[p].
 func (x *sparseMatrix[T]) list(w, column int) (rows []uint16, values []T, from int) {
-	l := x.all
+	l := x.lists
 	ends, start, first := l.ends[w*(l.cols+1)+column:][:2], l.starts[w], w*l.window
 	rows, values = l.numbers[start+int(ends[0]):start+int(ends[1])], l.values[start+int(ends[0]):start+int(ends[1])]
 	if first < x.first || min(first+l.window, l.rows) > x.first+x.csr.Rows {
@@ -137,8 +137,8 @@ func (x *sparseMatrix[T]) list(w, column int) (rows []uint16, values []T, from i
 // bounds returns the range of an ascending list in which the elements lie in lo … hi−1.
 func bounds(list []uint16, lo, hi int) (from, to int) {
 	find := func(v int) int {
-		at, _ := slices.BinarySearchFunc(list, v, func(a uint16, b int) int { return int(a) - b })
-		return at
+		pos, _ := slices.BinarySearchFunc(list, v, func(a uint16, b int) int { return int(a) - b })
+		return pos
 	}
 	return find(lo), find(hi)
 }

@@ -36,22 +36,22 @@ import (
 // differences, so that the error is at most 2¹²γ of the value itself, and 0 stays 0. Points whose
 // features are not finite, or negative for χ², are always summed by the definition.
 
-// leastDense is the minimum number of rows of X for which the dense form of columns saves time,
+// minDenseRows is the minimum number of rows of X for which the dense form of columns saves time,
 // because the dense form is made in each call.
-const leastDense = 16
+const minDenseRows = 16
 
 // newSparseGram is newGram for sparse points.
 func (q *queue[T]) newSparseGram(k kernels.Kernel, x, z *sparseMatrix[T]) *gram[T] {
 	u := q.engine.ukr
 	g := &gram[T]{q: q, prog: kernels.Compile(k), d: x.csr.Cols}
-	var mostly, position []int32
-	if x.csr.Rows >= leastDense && len(z.all.mostly) > 0 {
-		mostly, position = z.all.mostly, z.all.position
+	var denseCols, position []int32
+	if x.csr.Rows >= minDenseRows && len(z.lists.denseCols) > 0 {
+		denseCols, position = z.lists.denseCols, z.lists.position
 	}
-	g.x = q.denseColumns(x.csr, mostly, position)
+	g.x = q.denseColumns(x.csr, denseCols, position)
 	g.z = g.x
-	if !x.same(z) {
-		g.z = q.denseColumns(z.csr, mostly, position)
+	if !x.sameMatrix(z) {
+		g.z = q.denseColumns(z.csr, denseCols, position)
 	}
 	for _, s := range g.prog.Stats {
 		s.Scale = scales(s, g.d)
@@ -69,21 +69,21 @@ func (q *queue[T]) newSparseGram(k kernels.Kernel, x, z *sparseMatrix[T]) *gram[
 		if st.fill == nil {
 			st.add = q.newCommon(s, x, z, position).add
 			if s.Scale != nil {
-				p.scale = make([]float64, len(mostly))
-				for i, c := range mostly {
+				p.scale = make([]float64, len(denseCols))
+				for i, c := range denseCols {
 					p.scale[i] = s.Scale[c]
 				}
 			}
 		}
-		p.none = st.fill != nil || mostly == nil
-		st.packing, st.features = len(g.packs), p.features(len(mostly))
+		p.empty = st.fill != nil || denseCols == nil
+		st.packing, st.features = len(g.packs), p.features(len(denseCols))
 		g.stats, g.packs = append(g.stats, st), append(g.packs, p)
 	}
 	// A tile begins at the first row of a window, and a block at the first row of a tile.
 	const tileElements = 1 << 16
-	window := z.all.window
+	window := z.lists.window
 	g.rows, g.cols = max(1, tileElements/window/u.MR)*u.MR, window
-	g.size = max(1, gramBlock(len(mostly), int(unsafe.Sizeof(*new(T))))/window) * window
+	g.size = max(1, gramBlock(len(denseCols), int(unsafe.Sizeof(*new(T))))/window) * window
 	return g.fuse(k)
 }
 
@@ -101,8 +101,8 @@ func (q *queue[T]) denseColumns(x backend.CSR[T], columns, position []int32) *ma
 			row := m.row(i)
 			columns, values := x.Row(i)
 			for p, c := range columns {
-				if at := position[c]; at >= 0 {
-					row[at] = values[p]
+				if index := position[c]; index >= 0 {
+					row[index] = values[p]
 				}
 			}
 		}
@@ -116,8 +116,8 @@ func otherColumns[T backend.Float](x backend.CSR[T], position []int32, scale []f
 	if position == nil && scale == nil {
 		return x
 	}
-	kept := backend.CSR[T]{Rows: x.Rows, Cols: x.Cols, Indptr: make([]int, x.Rows+1)}
-	kept.Indices, kept.Data = make([]int32, 0, x.NNZ()), make([]T, 0, x.NNZ())
+	other := backend.CSR[T]{Rows: x.Rows, Cols: x.Cols, Indptr: make([]int, x.Rows+1)}
+	other.Indices, other.Data = make([]int32, 0, x.NNZ()), make([]T, 0, x.NNZ())
 	for i := range x.Rows {
 		columns, values := x.Row(i)
 		for p, c := range columns {
@@ -128,11 +128,11 @@ func otherColumns[T backend.Float](x backend.CSR[T], position []int32, scale []f
 			if scale != nil {
 				v = T(float64(v) * scale[c])
 			}
-			kept.Indices, kept.Data = append(kept.Indices, c), append(kept.Data, v)
+			other.Indices, other.Data = append(other.Indices, c), append(other.Data, v)
 		}
-		kept.Indptr[i+1] = len(kept.Data)
+		other.Indptr[i+1] = len(other.Data)
 	}
-	return kept
+	return other
 }
 
 // sparseFiller returns a filler for a statistic that is not computed from common columns: a
@@ -179,15 +179,15 @@ type common[T backend.Float] struct {
 
 func (q *queue[T]) newCommon(stat kernels.Stat, x, z *sparseMatrix[T], position []int32) *common[T] {
 	o := &common[T]{stat: stat, x: x, z: z, product: stat.Kind == kernels.Dot, factor: 1}
-	o.points, o.values = otherColumns(x.csr, position, stat.Scale), z.all.values
+	o.points, o.values = otherColumns(x.csr, position, stat.Scale), z.lists.values
 	if stat.Scale != nil {
-		o.values = z.all.scaled(stat.Scale)
+		o.values = z.lists.scaled(stat.Scale)
 	}
 	list := func(m *sparseMatrix[T]) []int32 {
 		if stat.Kind == kernels.Chi2 {
-			return rowsWithin(m.all.negative, m.first, m.first+m.csr.Rows)
+			return rowsWithin(m.lists.negative, m.first, m.first+m.csr.Rows)
 		}
-		return rowsWithin(m.all.odd, m.first, m.first+m.csr.Rows)
+		return rowsWithin(m.lists.nonfinite, m.first, m.first+m.csr.Rows)
 	}
 	o.definedX, o.definedZ = list(x), list(z)
 	if stat.Kind == kernels.SqDist {
@@ -196,7 +196,7 @@ func (q *queue[T]) newCommon(stat kernels.Stat, x, z *sparseMatrix[T], position 
 	if !o.product {
 		o.sizesX = o.sizes(x, position)
 		o.sizesZ = o.sizesX
-		if !x.same(z) {
+		if !x.sameMatrix(z) {
 			o.sizesZ = o.sizes(z, position)
 		}
 	}
@@ -220,13 +220,13 @@ func (l *lists[T]) scaled(scale []float64) []T {
 // sizes returns Σ_p f(x_p, 0) for each row, over the columns that are not in dense form.
 func (o *common[T]) sizes(x *sparseMatrix[T], position []int32) []T {
 	sizes := make([]T, x.csr.Rows)
-	square, known := o.stat.Kind == kernels.SqDist, x.all.sums
+	square, rowSums := o.stat.Kind == kernels.SqDist, x.lists.sums
 	if square {
-		known = x.all.squares
+		rowSums = x.lists.squares
 	}
 	if position == nil && o.stat.Scale == nil {
 		for i := range sizes {
-			sizes[i] = T(known[x.first+i])
+			sizes[i] = T(rowSums[x.first+i])
 		}
 		return sizes
 	}
@@ -269,10 +269,10 @@ func (o *common[T]) add(_ *scratch[T], i, j int, out []T) {
 	if !o.product {
 		size, sizes := o.sizesX[i], o.sizesZ[j:][:len(out)]
 		for c, v := range out {
-			both := size + sizes[c]
-			v = o.factor*v + both
+			sizeSum := size + sizes[c]
+			v = o.factor*v + sizeSum
 			// The condition is also true for NaN and Inf, which result from overflow.
-			if !(v >= both*canceled) || v-v != 0 {
+			if !(v >= sizeSum*canceled) || v-v != 0 {
 				v = o.defined(i, j+c)
 			}
 			out[c] = v
@@ -288,20 +288,20 @@ func (o *common[T]) add(_ *scratch[T], i, j int, out []T) {
 // terms of the columns that both rows store.
 func (o *common[T]) gather(i, lo int, out []T) {
 	columns, values := o.points.Row(i)
-	l, hi := o.z.all, lo+len(out)
+	l, hi := o.z.lists, lo+len(out)
 	for w := lo / l.window; w*l.window < hi; w++ {
 		first := w * l.window
 		last := min(first+l.window, l.rows)
 		ends := l.ends[w*(l.cols+1):][:l.cols+1]
 		numbers, list := l.numbers[l.starts[w]:l.starts[w+1]], o.values[l.starts[w]:l.starts[w+1]]
-		part := first < lo || last > hi
+		partial := first < lo || last > hi
 		for p, c := range columns {
 			from, to := ends[c], ends[c+1]
 			if from == to {
 				continue
 			}
 			rows, z := numbers[from:to], list[from:to]
-			if part {
+			if partial {
 				a, b := bounds(rows, lo-first, hi-first)
 				rows, z = rows[a:b], z[a:b]
 			}
@@ -317,30 +317,30 @@ func (o *common[T]) gather(i, lo int, out []T) {
 	}
 }
 
-// addDot adds xz to out[at + row] for each row of a list.
-func addDot[T backend.Float](out []T, at int, rows []uint16, z []T, x T) {
+// addDot adds xz to out[offset + row] for each row of a list.
+func addDot[T backend.Float](out []T, offset int, rows []uint16, z []T, x T) {
 	z = z[:len(rows)]
 	for k, r := range rows {
-		out[at+int(r)] += x * z[k]
+		out[offset+int(r)] += x * z[k]
 	}
 }
 
-// addL1 adds |x−z| − |x| − |z| to out[at + row] for each row of a list.
-func addL1[T backend.Float](out []T, at int, rows []uint16, z []T, x T) {
+// addL1 adds |x−z| − |x| − |z| to out[offset + row] for each row of a list.
+func addL1[T backend.Float](out []T, offset int, rows []uint16, z []T, x T) {
 	z = z[:len(rows)]
 	size := T(math.Abs(float64(x)))
 	for k, r := range rows {
 		v := z[k]
-		out[at+int(r)] += T(math.Abs(float64(x-v))) - (size + T(math.Abs(float64(v))))
+		out[offset+int(r)] += T(math.Abs(float64(x-v))) - (size + T(math.Abs(float64(v))))
 	}
 }
 
-// addChi2 adds −4xz/(x+z), for x, z ≥ 0, to out[at + row] for each row of a list.
-func addChi2[T backend.Float](out []T, at int, rows []uint16, z []T, x T) {
+// addChi2 adds −4xz/(x+z), for x, z ≥ 0, to out[offset + row] for each row of a list.
+func addChi2[T backend.Float](out []T, offset int, rows []uint16, z []T, x T) {
 	z = z[:len(rows)]
 	for k, r := range rows {
 		if v := z[k]; v > 0 && x > 0 {
-			out[at+int(r)] -= 4 * (x / (x + v)) * v // the product may overflow
+			out[offset+int(r)] -= 4 * (x / (x + v)) * v // the product may overflow
 		}
 	}
 }
@@ -353,22 +353,22 @@ func (q *queue[T]) sparsePacked(p *packedMatrix[T], k kernels.Kernel, x *sparseM
 	tm, tn := g.tileSize()
 	g.blocks(func(i0, j0 int, bx, bz []packedPoints[T]) {
 		rows, cols := min(g.size, n-i0), min(g.size, n-j0)
-		cut := evenGrid(rows, cols, tm, tn)
-		q.parallel(cut.tasks(), g.flops(rows, cols), func(s *scratch[T], task int) {
-			i, j, rows, cols := cut.block(task)
+		tiles := evenGrid(rows, cols, tm, tn)
+		q.parallel(tiles.tasks(), g.flops(rows, cols), func(s *scratch[T], task int) {
+			i, j, rows, cols := tiles.block(task)
 			elements := lower.count(rows, cols, j0+j-i0-i)
 			if elements == 0 {
 				return
 			}
 			g.tile(s, bx, bz, i0, j0, i, j, rows, cols, lower, func(r, from int, values []T) {
 				left, right := p.row(i0 + i + r)
-				at := j0 + j + from
-				if at < len(left) {
-					values = values[copy(left[at:], values):]
-					at = len(left)
+				column := j0 + j + from
+				if column < len(left) {
+					values = values[copy(left[column:], values):]
+					column = len(left)
 				}
 				for c, v := range values {
-					*right.at(at-p.n1+c, 0) = v
+					*right.at(column-p.n1+c, 0) = v
 				}
 			})
 			q.count(2 * float64(elements) * float64(g.d))

@@ -20,12 +20,12 @@ type strips[T backend.Float] struct {
 // stripKernels returns the functions on strips. If one half-width strip holds all columns, it
 // returns the functions for half-width strips, which need half the multiplications.
 func (e *engine[T]) stripKernels(cols int) *ukr.GemvPanels[T] {
-	all := e.ukr.GemvPanels
-	i := slices.IndexFunc(all, func(k ukr.GemvPanels[T]) bool { return k.Width >= cols })
+	kernels := e.ukr.GemvPanels
+	i := slices.IndexFunc(kernels, func(k ukr.GemvPanels[T]) bool { return k.Width >= cols })
 	if i < 0 {
-		i = len(all) - 1
+		i = len(kernels) - 1
 	}
-	return &all[i]
+	return &kernels[i]
 }
 
 // stripElements returns the number of elements of the strips of a rows × cols matrix.
@@ -67,18 +67,18 @@ func (p strips[T]) at(i, j int) T { return p.strip(j / p.width)[i*p.width+j%p.wi
 const stripBytes = 8 << 10
 
 // addStrips adds tile · V_j to the rows of Y from row i on, where V_j is the rows of V from row j
-// on. If both is true, it also adds tileᵀ · V_i to the rows of Y from row j on.
-func (e *engine[T]) addStrips(s *scratch[T], tile view[T], i, j int, v, y strips[T], both bool) {
+// on. If symmetric is true, it also adds tileᵀ · V_i to the rows of Y from row j on.
+func (e *engine[T]) addStrips(s *scratch[T], tile view[T], i, j int, v, y strips[T], symmetric bool) {
 	rows, w := v.kernels.Rows, v.width
 	span := stripBytes / (w * int(unsafe.Sizeof(*new(T))))
 	f := v.kernels.Apply
-	if both {
+	if symmetric {
 		f = v.kernels.ApplyPair
 	}
 	// The kernel processes a fixed number of rows at a time. The remaining rows of the tile are
 	// padded with zeros in scratch memory.
-	whole := tile.rows / rows * rows
-	left := tile.rows - whole
+	fullRows := tile.rows / rows * rows
+	remaining := tile.rows - fullRows
 	corner := s.block[:2*rows*w]
 	x, sum := corner[:rows*w], corner[rows*w:]
 	for c := range v.count() {
@@ -86,32 +86,32 @@ func (e *engine[T]) addStrips(s *scratch[T], tile view[T], i, j int, v, y strips
 		for first := 0; first < tile.cols; first += span {
 			n := min(span, tile.cols-first)
 			s.strip = ukr.GemvPanel[T]{V: &vc[(j+first)*w], N: n, Ldz: tile.rs}
-			if both {
+			if symmetric {
 				s.strip.Sum = &yc[(j+first)*w]
 			}
-			for r := 0; r < whole; r += rows {
+			for r := 0; r < fullRows; r += rows {
 				s.strip.Z, s.strip.Y = tile.at(r, first), &yc[(i+r)*w]
-				if both {
+				if symmetric {
 					s.strip.X = &vc[(i+r)*w]
 				}
 				f(&s.strip)
 			}
-			if left == 0 {
+			if remaining == 0 {
 				continue
 			}
-			zeros := s.last(rows * n)
-			for k := range left {
-				copy(zeros[k*n:], tile.data[tile.off+(whole+k)*tile.rs+first*tile.cs:][:n])
+			zeros := s.growThird(rows * n)
+			for k := range remaining {
+				copy(zeros[k*n:], tile.data[tile.offset+(fullRows+k)*tile.rs+first*tile.cs:][:n])
 			}
-			clear(zeros[left*n:])
+			clear(zeros[remaining*n:])
 			clear(corner)
-			if both {
-				copy(x, vc[(i+whole)*w:][:left*w])
+			if symmetric {
+				copy(x, vc[(i+fullRows)*w:][:remaining*w])
 			}
-			copy(sum, yc[(i+whole)*w:][:left*w])
+			copy(sum, yc[(i+fullRows)*w:][:remaining*w])
 			s.strip.Z, s.strip.X, s.strip.Y, s.strip.Ldz = &zeros[0], &x[0], &sum[0], n
 			f(&s.strip)
-			copy(yc[(i+whole)*w:][:left*w], sum)
+			copy(yc[(i+fullRows)*w:][:remaining*w], sum)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func columnsOf[T backend.Float](v view[T], lend allocator[T]) ([][]T, func()) {
 	for j := range cols {
 		cols[j] = memory[j*v.rows:][:v.rows]
 		if v.rs == 1 && v.rows > 0 {
-			copy(cols[j], v.data[v.off+j*v.cs:])
+			copy(cols[j], v.data[v.offset+j*v.cs:])
 			continue
 		}
 		for i := range cols[j] {
@@ -121,10 +121,10 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 	n, size, count := a.rows, groups(a.rows), rowsAtOnce[T](a.rs)
 	x, freeX := columnsOf(b, q.engine.shared)
 	defer freeX()
-	part, free := q.engine.newSums(n, len(x), size)
+	groupSums, free := q.engine.newSums(n, len(x), size)
 	defer free()
 	q.parallel(size, flop.Gemm(n, n, len(x)), func(s *scratch[T], g int) {
-		part.clear(g)
+		groupSums.clear(g)
 		// Blocks of rows are assigned round-robin, so that all groups read about the same
 		// amount.
 		for block := g * thinRows; block < n && !q.stopped(); block += size * thinRows {
@@ -134,18 +134,18 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 					// Sums are aligned to cache lines at multiples of symvSpan.
 					next := (from/symvSpan + 1) * symvSpan
 					for j, xj := range x {
-						q.engine.symvBeside(s, a, i, end, from, next, xj, part.column(g, j))
+						q.engine.symvBeside(s, a, i, end, from, next, xj, groupSums.column(g, j))
 					}
 					from = next
 				}
 				for j, xj := range x {
-					q.engine.symvBeside(s, a, i, end, from, to, xj, part.column(g, j))
-					q.engine.symvCorner(ul, a, i, end, xj, part.column(g, j))
+					q.engine.symvBeside(s, a, i, end, from, to, xj, groupSums.column(g, j))
+					q.engine.symvCorner(ul, a, i, end, xj, groupSums.column(g, j))
 				}
 			}
 		}
 	})
-	part.addTo(q, alpha, beta, c)
+	groupSums.addTo(q, alpha, beta, c)
 	if !q.stopped() {
 		q.count(flop.Symm(n, len(x)) - flop.Symm(n-a.cols, len(x)))
 	}
@@ -203,11 +203,11 @@ func (e *engine[T]) symvBeside(s *scratch[T], a view[T], i, end, from, to int, x
 // symvCorner is symvRows for the diagonal block.
 func (e *engine[T]) symvCorner(ul backend.Uplo, a view[T], i, end int, x, sum []T) {
 	if end <= a.cols {
-		plainSymv(ul == backend.Lower, 1, a.data[a.off+i*a.rs+i:], a.rs, x[i:end], 1, sum[i:end])
+		plainSymv(ul == backend.Lower, 1, a.data[a.offset+i*a.rs+i:], a.rs, x[i:end], 1, sum[i:end])
 		return
 	}
 	for r := i; r < end; r++ {
-		row := a.data[a.off+r*a.rs:][:a.cols]
+		row := a.data[a.offset+r*a.rs:][:a.cols]
 		from, to := i, min(r, a.cols)
 		if ul == backend.Upper {
 			from, to = r+1, end
@@ -226,12 +226,12 @@ func (e *engine[T]) symvCorner(ul backend.Uplo, a view[T], i, end int, x, sum []
 
 // dotAxpys computes t ← t + Z y and x ← x + Zᵀ a, where the rows of Z are contiguous.
 func (e *engine[T]) dotAxpys(s *scratch[T], z view[T], y, x, a, t []T) {
-	most := rowsAtOnce[T](z.rs)
+	maxRows := rowsAtOnce[T](z.rs)
 	s.rows.X, s.rows.Y, s.rows.N, s.rows.Ldz = &x[0], &y[0], z.cols, z.rs
 	for r := 0; r < z.rows; {
 		s.rows.Z = z.at(r, 0)
 		copy(s.rows.A[:], a[r:z.rows])
-		count := min(most, z.rows-r)
+		count := min(maxRows, z.rows-r)
 		switch {
 		case count == ukr.MaxRows:
 			e.ukr.DotAxpy12(&s.rows)
@@ -277,20 +277,20 @@ func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 		})
 		return
 	}
-	at, size := a.t(), groups(a.cols)
-	part, free := e.newSums(a.rows, len(x), size)
+	aT, size := a.t(), groups(a.cols)
+	groupSums, free := e.newSums(a.rows, len(x), size)
 	defer free()
 	q.parallel(size, flops, func(s *scratch[T], g int) {
-		part.clear(g)
-		first, last := g*at.rows/size, (g+1)*at.rows/size
+		groupSums.clear(g)
+		first, last := g*aT.rows/size, (g+1)*aT.rows/size
 		for p := first; p < last && !q.stopped(); p += 4 {
 			for j, xj := range x {
-				e.axpys(s, at, p, min(4, last-p), xj, part.column(g, j))
+				e.axpys(s, aT, p, min(4, last-p), xj, groupSums.column(g, j))
 			}
 		}
 		q.count(flop.Gemm(a.rows, len(x), last-first))
 	})
-	part.addTo(q, alpha, beta, c)
+	groupSums.addTo(q, alpha, beta, c)
 }
 
 // dots returns the dot products of x with rows i … i+count−1 of a, where count ≤ 4.
@@ -301,7 +301,7 @@ func (e *engine[T]) dots(s *scratch[T], a view[T], i, count int, x []T) []T {
 		return s.rows.B[:4]
 	}
 	for r := range count {
-		s.rows.B[r] = e.dot(a.data[a.off+(i+r)*a.rs:][:a.cols], x)
+		s.rows.B[r] = e.dot(a.data[a.offset+(i+r)*a.rs:][:a.cols], x)
 	}
 	return s.rows.B[:count]
 }
@@ -314,6 +314,6 @@ func (e *engine[T]) axpys(s *scratch[T], a view[T], i, count int, x, sum []T) {
 		return
 	}
 	for r := i; r < i+count; r++ {
-		e.axpy(x[r], a.data[a.off+r*a.rs:][:a.cols], sum)
+		e.axpy(x[r], a.data[a.offset+r*a.rs:][:a.cols], sum)
 	}
 }

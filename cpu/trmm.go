@@ -21,18 +21,18 @@ func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 		a, b, isLower = a.t(), b.t(), !isLower
 	}
 	n, kc := b.rows, q.engine.block.kc
-	for left := n; left > 0; {
-		nb := min(kc, left)
-		left -= nb
-		first, rest := left, 0 // first rows of the diagonal block and of the remaining rows of B
+	for remaining := n; remaining > 0; {
+		nb := min(kc, remaining)
+		remaining -= nb
+		first, next := remaining, 0 // first rows of the diagonal block and of the remaining rows of B
 		if !isLower {
-			first = n - left - nb
-			rest = n - left
+			first = n - remaining - nb
+			next = n - remaining
 		}
 		x := b.part(first, 0, nb, b.cols)
 		q.multiplyBlock(isLower, unit, alpha, a.part(first, first, nb, nb), x)
-		if left > 0 {
-			q.gemm(alpha, a.part(first, rest, nb, left), b.part(rest, 0, left, b.cols), 1, x, whole)
+		if remaining > 0 {
+			q.gemm(alpha, a.part(first, next, nb, remaining), b.part(next, 0, remaining, b.cols), 1, x, whole)
 		}
 		if q.stopped() {
 			return
@@ -51,41 +51,41 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	steps := panels(n, mr)
 	triangle, free := e.shared(mr * mr * steps * (steps + 1) / 2)
 	defer free()
-	s := e.take()
+	s := e.getScratch()
 	packLower(e.packerA(s), triangle, a, unit)
-	e.give(s)
+	e.putScratch(s)
 	q.parallel(panels(x.cols, nr), flop.Trsm(n, x.cols), func(s *scratch[T], strip int) {
 		j := strip * nr
-		part := x.part(0, j, n, min(nr, x.cols-j))
+		xj := x.part(0, j, n, min(nr, x.cols-j))
 		size := steps * mr * nr
 		work := s.grow(2 * size)
 		in, out := work[:size], work[size:]
-		e.packerB(s).view(in, part.t())
+		e.packerB(s).view(in, xj.t())
 		clear(in[n*nr:])
 		if finite(in) {
 			e.multiplyTriangle(s, alpha, triangle, in, out, steps)
-			e.unpack(s, part, out)
+			e.unpack(s, xj, out)
 		} else {
 			// The zeros above the diagonal must not be multiplied with NaN or Inf.
-			e.triangular(e.ukr.TrmmDirect, s, unit, alpha, &a, &part)
+			e.triangular(e.ukr.TrmmDirect, s, unit, alpha, &a, &xj)
 		}
-		q.count(flop.Trsm(n, part.cols))
+		q.count(flop.Trsm(n, xj.cols))
 	})
 }
 
 // multiplyTriangle computes the packed strip of columns out = α · triangle · in.
 func (e *engine[T]) multiplyTriangle(s *scratch[T], alpha T, triangle, in, out []T, steps int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
-	at := 0
+	offset := 0
 	for r := range steps {
 		k := (r + 1) * mr
 		s.tile = ukr.Tile[T]{
-			A: &triangle[at], B: &in[0], C: &out[r*mr*nr],
+			A: &triangle[offset], B: &in[0], C: &out[r*mr*nr],
 			K: k, M: mr, N: nr, Ldc: nr, Lda: mr * k,
 			Alpha: alpha,
 		}
 		e.ukr.Gemm(&s.tile)
-		at += mr * k
+		offset += mr * k
 	}
 }
 

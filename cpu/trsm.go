@@ -12,7 +12,7 @@ import (
 
 func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
 	check.Trsm(s, ul, t, a, b)
-	q.trsm(s, ul, t, false, alpha, q.own("Trsm", a).view(), q.own("Trsm", b).view())
+	q.trsm(s, ul, t, false, alpha, q.asMatrix("Trsm", a).view(), q.asMatrix("Trsm", b).view())
 }
 
 // trsm computes B ← α op(A)⁻¹ B or α B op(A)⁻¹ by blocks. For each block on the diagonal of A, it
@@ -29,7 +29,7 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	}
 	if alpha == 0 {
 		// Scale all of B once, so that 0·NaN is NaN in every block.
-		q.chunks(b.rows, 64, moved(b.rows*b.cols), func(_ *scratch[T], i, rows int) {
+		q.chunks(b.rows, 64, copyFlops(b.rows*b.cols), func(_ *scratch[T], i, rows int) {
 			for r := i; r < i+rows; r++ {
 				for c := range b.cols {
 					*b.at(r, c) *= 0
@@ -49,21 +49,20 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	if n > kc {
 		kc /= 2
 	}
-	for done := 0; done < n; {
-		nb := min(kc, n-done)
-		first := done // first row of the block on the diagonal; for an upper triangle, the last block is solved first
-		rest := done + nb
+	for solved := 0; solved < n; {
+		nb := min(kc, n-solved)
+		first, next := solved, solved+nb // first rows of the diagonal block and of the remaining rows
 		if !isLower {
-			first, rest = n-done-nb, 0
+			first, next = n-solved-nb, 0
 		}
 		x := b.part(first, 0, nb, b.cols)
 		q.solveBlock(isLower, unit, alpha, a.part(first, first, nb, nb), x)
-		left := n - done - nb
-		if left > 0 {
-			q.gemm(-1, a.part(rest, first, left, nb), x, alpha, b.part(rest, 0, left, b.cols), whole)
+		remaining := n - solved - nb
+		if remaining > 0 {
+			q.gemm(-1, a.part(next, first, remaining, nb), x, alpha, b.part(next, 0, remaining, b.cols), whole)
 		}
 		alpha = 1 // the first product scales the remaining rows
-		done += nb
+		solved += nb
 		if q.stopped() {
 			return
 		}
@@ -83,11 +82,11 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	defer free()
 	invertible := q.packTriangle(triangle, a, unit)
 	q.chunks(x.cols, trsmStrips*nr, flop.Trsm(n, x.cols), func(s *scratch[T], j, cols int) {
-		part := x.part(0, j, n, cols)
+		xj := x.part(0, j, n, cols)
 		if invertible {
-			e.substitute(s, triangle, alpha, part)
+			e.substitute(s, triangle, alpha, xj)
 		} else {
-			e.triangular(e.ukr.TrsmDirect, s, unit, alpha, &a, &part)
+			e.triangular(e.ukr.TrsmDirect, s, unit, alpha, &a, &xj)
 		}
 		q.count(flop.Trsm(n, cols))
 	})
@@ -107,9 +106,9 @@ func (q *queue[T]) directBlock(kernel func(*ukr.Direct[T]), isLower, unit bool, 
 	if !direct(n, x.cols) {
 		return false
 	}
-	s := e.take()
+	s := e.getScratch()
 	e.triangular(kernel, s, unit, alpha, a, x)
-	e.give(s)
+	e.putScratch(s)
 	q.count(flop.Trsm(n, x.cols))
 	return true
 }
@@ -132,13 +131,13 @@ func (e *engine[T]) substitute(s *scratch[T], triangle []T, alpha T, x view[T]) 
 		clear(strip[n*nr:])
 		scaleSlice(alpha, strip[:n*nr])
 	}
-	at := 0
+	offset := 0
 	for r := range steps {
 		for j := range strips {
-			s.tile = ukr.Tile[T]{A: &triangle[at], B: &work[j*size], K: r * mr}
+			s.tile = ukr.Tile[T]{A: &triangle[offset], B: &work[j*size], K: r * mr}
 			e.ukr.Trsm(&s.tile)
 		}
-		at += mr * mr * (r + 1)
+		offset += mr * mr * (r + 1)
 	}
 	for j := range strips {
 		e.unpack(s, x.part(0, j*nr, n, min(nr, x.cols-j*nr)), work[j*size:])
@@ -152,7 +151,7 @@ func (e *engine[T]) substitute(s *scratch[T], triangle []T, alpha T, x view[T]) 
 func (q *queue[T]) packTriangle(dst []T, a view[T], unit bool) bool {
 	w := q.engine.ukr.MR
 	var failed atomic.Bool
-	q.chunks(panels(a.rows, w), 8, moved(a.rows*a.rows/2), func(s *scratch[T], first, count int) {
+	q.chunks(panels(a.rows, w), 8, copyFlops(a.rows*a.rows/2), func(s *scratch[T], first, count int) {
 		for r := first; r < first+count; r++ {
 			i := r * w
 			rows := min(w, a.rows-i)
@@ -188,17 +187,17 @@ func packCorner[T backend.Float](dst []T, a view[T], w int, unit bool) bool {
 
 // unpack writes a packed panel of NR columns back to x.
 func (e *engine[T]) unpack(s *scratch[T], x view[T], work []T) {
-	w, done := e.ukr.NR, 0
+	w, blockRows := e.ukr.NR, 0
 	if x.rs == 1 && x.cols == w && x.rows >= 8 {
-		done = x.rows / 8 * 8
-		s.tile = ukr.Tile[T]{A: &work[0], C: x.at(0, 0), K: done, Ldc: x.cs}
+		blockRows = x.rows / 8 * 8
+		s.tile = ukr.Tile[T]{A: &work[0], C: x.at(0, 0), K: blockRows, Ldc: x.cs}
 		e.ukr.UnpackB(&s.tile)
 	}
-	for p := done; p < x.rows; p++ {
+	for p := blockRows; p < x.rows; p++ {
 		row := work[p*w : p*w+x.cols]
 		if x.cs == 1 {
-			at := x.off + p*x.rs
-			copy(x.data[at:at+x.cols], row)
+			start := x.offset + p*x.rs
+			copy(x.data[start:start+x.cols], row)
 			continue
 		}
 		for j, v := range row {

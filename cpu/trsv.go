@@ -11,28 +11,28 @@ const trsvBlock = 256
 // parallel.
 func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 	n := a.rows
-	s := q.engine.take()
-	defer q.engine.give(s)
+	s := q.engine.getScratch()
+	defer q.engine.putScratch(s)
 	x := s.grow(n)
 	for i := range x {
 		x[i] = alpha * *b.at(i, 0)
 	}
 	e := q.engine
-	for done := 0; done < n && !q.stopped(); {
-		nb := min(trsvBlock, n-done)
-		first, rest := done, done+nb
+	for solved := 0; solved < n && !q.stopped(); {
+		nb := min(trsvBlock, n-solved)
+		first, next := solved, solved+nb
 		if !isLower {
-			first, rest = n-done-nb, 0
+			first, next = n-solved-nb, 0
 		}
-		found, left := x[first:first+nb], n-done-nb
-		e.solveVector(isLower, unit, a.part(first, first, nb, nb), found)
-		if left > 0 {
-			flops := flop.Gemm(left, 1, nb)
-			q.chunks(left, trsvBlock, flops, func(_ *scratch[T], i, count int) {
-				e.subtractProduct(x[rest+i:rest+i+count], a.part(rest+i, first, count, nb), found)
+		solution, remaining := x[first:first+nb], n-solved-nb
+		e.solveVector(isLower, unit, a.part(first, first, nb, nb), solution)
+		if remaining > 0 {
+			flops := flop.Gemm(remaining, 1, nb)
+			q.chunks(remaining, trsvBlock, flops, func(_ *scratch[T], i, count int) {
+				e.subtractProduct(x[next+i:next+i+count], a.part(next+i, first, count, nb), solution)
 			})
 		}
-		done += nb
+		solved += nb
 	}
 	for i, v := range x {
 		*b.at(i, 0) = v
@@ -49,19 +49,19 @@ const trsvOrder = 32
 // later equations.
 func (e *engine[T]) solveVector(isLower, unit bool, a view[T], x []T) {
 	n := len(x)
-	for done := 0; done < n; done += trsvOrder {
-		nb := min(trsvOrder, n-done)
-		first, known, rest, left := done, 0, done+nb, n-done-nb
+	for solved := 0; solved < n; solved += trsvOrder {
+		nb := min(trsvOrder, n-solved)
+		first, firstSolved, next, remaining := solved, 0, solved+nb, n-solved-nb
 		if !isLower {
-			first, known, rest = left, n-done, 0
+			first, firstSolved, next = remaining, n-solved, 0
 		}
-		if a.cs == 1 && done > 0 {
-			e.subtractProduct(x[first:first+nb], a.part(first, known, nb, done), x[known:known+done])
+		if a.cs == 1 && solved > 0 {
+			e.subtractProduct(x[first:first+nb], a.part(first, firstSolved, nb, solved), x[firstSolved:firstSolved+solved])
 		}
 		diagonal := a.part(first, first, nb, nb)
 		e.solveTriangle(isLower, unit, &diagonal, x[first:first+nb])
-		if a.cs != 1 && left > 0 {
-			e.subtractProduct(x[rest:rest+left], a.part(rest, first, left, nb), x[first:first+nb])
+		if a.cs != 1 && remaining > 0 {
+			e.subtractProduct(x[next:next+remaining], a.part(next, first, remaining, nb), x[first:first+nb])
 		}
 	}
 }

@@ -67,8 +67,8 @@ func (q *queue[T]) invertBlock(unit bool, a view[T]) {
 		return
 	}
 	e := q.engine
-	s := e.take()
-	defer e.give(s)
+	s := e.getScratch()
+	defer e.putScratch(s)
 	x := rowMajor(s.grow(n*n), n, n, n)
 	clear(x.data)
 	for i := range n {
@@ -90,11 +90,11 @@ func (q *queue[T]) invertBlock(unit bool, a view[T]) {
 func (v *view[T]) finiteLower() bool {
 	var sum T
 	for i := range v.rows {
-		at := v.off + i*v.rs
+		index := v.offset + i*v.rs
 		for range i + 1 {
-			x := v.data[at]
+			x := v.data[index]
 			sum += x - x
-			at += v.cs
+			index += v.cs
 		}
 	}
 	return sum == 0
@@ -115,10 +115,10 @@ func invertPlain[T backend.Float](unit bool, a *view[T]) {
 			if !unit {
 				sum *= *a.at(i, i)
 			}
-			at, column := a.off+i*a.rs+(j+1)*a.cs, a.off+(j+1)*a.rs+j*a.cs
+			p0, p1 := a.offset+i*a.rs+(j+1)*a.cs, a.offset+(j+1)*a.rs+j*a.cs
 			for range i - j - 1 {
-				sum += a.data[at] * a.data[column]
-				at, column = at+a.cs, column+a.rs
+				sum += a.data[p0] * a.data[p1]
+				p0, p1 = p0+a.cs, p1+a.rs
 			}
 			*a.at(i, j) = -pivot * sum
 		}

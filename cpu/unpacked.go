@@ -31,11 +31,11 @@ func (q *queue[T]) multiplyUnpacked(alpha T, a, b view[T], beta T, c view[T]) {
 	// The rows of the copy of B begin at cache lines.
 	line := cacheLine / int(unsafe.Sizeof(alpha))
 	ldb := panels(b.cols, line) * line
-	copied, free := q.engine.shared(b.rows * ldb)
+	bCopy, free := q.engine.shared(b.rows * ldb)
 	defer free()
 	for p := range b.rows {
 		for j := range b.cols {
-			copied[p*ldb+j] = *b.at(p, j)
+			bCopy[p*ldb+j] = *b.at(p, j)
 		}
 	}
 	kc := q.engine.block.kc
@@ -44,7 +44,7 @@ func (q *queue[T]) multiplyUnpacked(alpha T, a, b view[T], beta T, c view[T]) {
 		rows := min(narrowRows, c.rows-i)
 		for p := 0; p < a.cols && !q.stopped(); p += kc {
 			s.direct = ukr.Direct[T]{
-				A: a.at(i, p), B: &copied[p*ldb], C: c.at(i, 0), M: rows, N: c.cols, K: min(kc, a.cols-p),
+				A: a.at(i, p), B: &bCopy[p*ldb], C: c.at(i, 0), M: rows, N: c.cols, K: min(kc, a.cols-p),
 				Ars: a.rs, Acs: a.cs, Ldb: ldb, Ldc: c.rs, Alpha: alpha, Beta: beta,
 			}
 			if p > 0 {

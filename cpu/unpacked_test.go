@@ -37,27 +37,27 @@ func testFewColumns[T backend.Float](t *testing.T, tier string, queue func(backe
 		}
 		return h
 	}
-	const many = narrowColumns + 4
+	const manyCols = narrowColumns + 4
 	for _, s := range []struct{ m, n, k int }{{200, 10, 700}, {97, narrowColumns, 2*depth + 1}, {300, thinColumns + 1, 300}} {
 		for _, trans := range []backend.Trans{backend.NoTrans, backend.Transpose} {
 			a := random(s.m, s.k)
 			if trans == backend.Transpose {
 				a = random(s.k, s.m)
 			}
-			b, c := random(s.k, many), random(s.m, many)
-			few := random(s.m, s.n)
+			b, c := random(s.k, manyCols), random(s.m, manyCols)
+			narrow := random(s.m, s.n)
 			for i := range s.m {
-				copy(few.Row(i), c.Row(i)[:s.n])
+				copy(narrow.Row(i), c.Row(i)[:s.n])
 			}
 			q.Gemm(trans, backend.NoTrans, -0.7, w.Wrap(a), w.Wrap(b), 0.5, w.Wrap(c))
-			q.Gemm(trans, backend.NoTrans, -0.7, w.Wrap(a), w.Wrap(b).View(0, 0, s.k, s.n), 0.5, w.Wrap(few))
+			q.Gemm(trans, backend.NoTrans, -0.7, w.Wrap(a), w.Wrap(b).View(0, 0, s.k, s.n), 0.5, w.Wrap(narrow))
 			if err := q.Sync(); err != nil {
 				t.Fatal(err)
 			}
 			for i := range s.m {
-				for j, v := range few.Row(i) {
+				for j, v := range narrow.Row(i) {
 					if v != c.Row(i)[j] {
-						t.Fatalf("%v, %+v: element (%d, %d) is %v, and %v with %d columns", trans, s, i, j, v, c.Row(i)[j], many)
+						t.Fatalf("%v, %+v: element (%d, %d) is %v, and %v with %d columns", trans, s, i, j, v, c.Row(i)[j], manyCols)
 					}
 				}
 			}

@@ -1,14 +1,14 @@
 package cpu
 
 // uplo is the part of C that a product writes: its lower or upper triangle, or all of it. For a
-// block of C, off is the offset of the diagonal: element (i, j) of the block is on the diagonal if
-// i = j + off.
+// block of C, offset is the offset of the diagonal: element (i, j) of the block is on the diagonal
+// if i = j + offset.
 type uplo uint8
 
 const (
 	whole uplo = iota
-	lower      // i ≥ j + off
-	upper      // i ≤ j + off
+	lower      // i ≥ j + offset
+	upper      // i ≤ j + offset
 )
 
 // transposed returns the part of Cᵀ that corresponds to the part r of C.
@@ -23,7 +23,7 @@ func (r uplo) transposed() uplo {
 }
 
 // columns returns the range of columns, within 0 … n−1, in which the elements of row i lie in r, if
-// off = 0. For another off, pass i − off instead of i.
+// offset = 0. For another offset, pass i − offset instead of i.
 func (r uplo) columns(i, n int) (from, to int) {
 	switch r {
 	case lower:
@@ -36,36 +36,36 @@ func (r uplo) columns(i, n int) (from, to int) {
 
 // rows returns the range of rows, within 0 … m−1, that have at least one element of r in the
 // columns j … j+n−1.
-func (r uplo) rows(m, j, n, off int) (first, last int) {
+func (r uplo) rows(m, j, n, offset int) (first, last int) {
 	switch r {
 	case lower:
-		return clamp(j+off, m), m
+		return clamp(j+offset, m), m
 	case upper:
-		return 0, clamp(j+n+off, m)
+		return 0, clamp(j+n+offset, m)
 	}
 	return 0, m
 }
 
-// full returns the range of rows, within 0 … m−1, whose elements in the columns j … j+n−1 all lie
-// in r.
-func (r uplo) full(m, j, n, off int) (first, last int) {
+// fullRows returns the range of rows, within 0 … m−1, whose elements in the columns j … j+n−1 all
+// lie in r.
+func (r uplo) fullRows(m, j, n, offset int) (first, last int) {
 	switch r {
 	case lower:
-		return clamp(j+n-1+off, m), m
+		return clamp(j+n-1+offset, m), m
 	case upper:
-		return 0, clamp(j+1+off, m)
+		return 0, clamp(j+1+offset, m)
 	}
 	return 0, m
 }
 
 // count returns the number of elements of an m × n block that lie in r.
-func (r uplo) count(m, n, off int) int {
+func (r uplo) count(m, n, offset int) int {
 	if r == whole {
 		return m * n
 	}
 	sum := 0
 	for i := range m {
-		from, to := r.columns(i-off, n)
+		from, to := r.columns(i-offset, n)
 		sum += to - from
 	}
 	return sum
@@ -97,29 +97,29 @@ func evenGrid(m, n, mc, tn int) grid {
 // only in part are rounded once more.
 func newGrid(m, n int, size blocking, threads int) grid {
 	mc, tn := min(size.mc, panels(m, size.mr)*size.mr), panels(n, size.nr)*size.nr
-	few := func() bool { return threads > 1 && panels(m, mc)*panels(n, tn) < 4*threads }
-	for mc >= 4*size.mr && few() {
+	tooFewTasks := func() bool { return threads > 1 && panels(m, mc)*panels(n, tn) < 4*threads }
+	for mc >= 4*size.mr && tooFewTasks() {
 		mc = panels(mc/2, size.mr) * size.mr
 	}
-	for tn >= 2*size.kc && few() {
+	for tn >= 2*size.kc && tooFewTasks() {
 		tn = panels(tn/2, size.nr) * size.nr
 	}
 	if threads == 1 {
 		return evenGrid(m, n, mc, tn)
 	}
-	least := min(mc, panels(leastRows, size.mr)*size.mr)
-	return cutRows(m, n, tn, func(left int) int {
-		return min(mc, max(least, panels(left/(2*threads), size.mr)*size.mr))
+	minRows := min(mc, panels(minTaskRows, size.mr)*size.mr)
+	return cutRows(m, n, tn, func(remaining int) int {
+		return min(mc, max(minRows, panels(remaining/(2*threads), size.mr)*size.mr))
 	})
 }
 
-// leastRows is the approximate number of rows of the smallest task of a large product. With fewer
+// minTaskRows is the approximate number of rows of the smallest task of a large product. With fewer
 // rows, reading the task's part of packed B would take too long compared with the product.
-const leastRows = 48
+const minTaskRows = 48
 
-// cutRows divides the m rows one block after the other. While `left` rows remain, the next block
-// has rows(left) rows.
-func cutRows(m, n, tn int, rows func(left int) int) grid {
+// cutRows divides the m rows one block after the other. While some rows remain, the next block
+// has rows(remaining) rows.
+func cutRows(m, n, tn int, rows func(remaining int) int) grid {
 	g := grid{starts: make([]int, 0, 16), m: m, n: n, tn: tn, cols: panels(n, tn)}
 	for i := 0; i < m; i += rows(m - i) {
 		g.starts = append(g.starts, i)

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// each divides 0 … n−1 into pieces of grain indices and runs f on all pieces. It uses at most
-// threads goroutines, including the goroutine of the caller. The pieces do not depend on threads.
-func each(threads, n, grain int, f func(lo, hi int)) {
+// parallelRanges divides 0 … n−1 into ranges of grain indices and runs f on all ranges. It uses at
+// most threads goroutines, including the caller's. The ranges do not depend on threads.
+func parallelRanges(threads, n, grain int, f func(lo, hi int)) {
 	chunks := (n + grain - 1) / grain
-	parallel(threads, chunks, func(mine iter.Seq[int]) {
-		for i := range mine {
+	parallel(threads, chunks, func(tasks iter.Seq[int]) {
+		for i := range tasks {
 			f(i*grain, min(n, (i+1)*grain))
 		}
 	})
@@ -25,18 +25,18 @@ func each(threads, n, grain int, f func(lo, hi int)) {
 // workers that start after all numbers have been yielded, so that a short job takes no longer than
 // on one worker. If a worker panics, the caller panics after all workers have stopped, and may
 // recover.
-func parallel(threads, n int, work func(mine iter.Seq[int])) {
+func parallel(threads, n int, work func(tasks iter.Seq[int])) {
 	if n <= 0 {
 		return
 	}
 	j := &job{n: int64(n), work: work}
 	helpers := min(threads, n) - 1
 	if helpers <= 0 {
-		work(j.mine)
+		work(j.tasks)
 		return
 	}
 	j.idle = make(chan struct{})
-	j.places.Store(int64(helpers))
+	j.vacancies.Store(int64(helpers))
 	slot := post(j)
 	// Start only the helpers that are needed in addition to the lingering helpers, which find the
 	// job on the board.
@@ -48,30 +48,30 @@ func parallel(threads, n int, work func(mine iter.Seq[int])) {
 			slot.Store(nil)
 		}
 		j.finish()
-		if fault := j.fault.Load(); fault != nil {
-			panic(*fault)
+		if panicText := j.panicText.Load(); panicText != nil {
+			panic(*panicText)
 		}
 	}()
-	work(j.mine)
+	work(j.tasks)
 }
 
 // job is one call of the function parallel.
 type job struct {
-	n      int64
-	work   func(mine iter.Seq[int])
-	next   atomic.Int64 // the next task
-	places atomic.Int64 // number of helpers that may still join
+	n         int64
+	work      func(tasks iter.Seq[int])
+	next      atomic.Int64 // the next task
+	vacancies atomic.Int64 // number of helpers that may still join
 	// helpers counts the active workers other than the caller. When the caller finds no further
-	// task, it adds the constant closed.
-	helpers atomic.Int64
-	idle    chan struct{}          // closed when the last helper leaves a closed job
-	fault   atomic.Pointer[string] // message of the first helper that panicked
+	// task, it adds the constant closedBit.
+	helpers   atomic.Int64
+	idle      chan struct{}          // closed when the last helper leaves a closed job
+	panicText atomic.Pointer[string] // message of the first helper that panicked
 }
 
-const closed = 1 << 32
+const closedBit = 1 << 32
 
-// mine yields tasks until no task is left.
-func (j *job) mine(yield func(int) bool) {
+// tasks yields tasks until no task is left.
+func (j *job) tasks(yield func(int) bool) {
 	for i := j.next.Add(1) - 1; i < j.n; i = j.next.Add(1) - 1 {
 		if !yield(int(i)) {
 			return
@@ -81,12 +81,12 @@ func (j *job) mine(yield func(int) bool) {
 
 // join runs tasks of the job, unless the job is closed or has its maximum number of helpers.
 func (j *job) join() {
-	if j.places.Add(-1) < 0 {
+	if j.vacancies.Add(-1) < 0 {
 		return
 	}
 	for {
 		h := j.helpers.Load()
-		if h >= closed {
+		if h >= closedBit {
 			return
 		}
 		if j.helpers.CompareAndSwap(h, h+1) {
@@ -96,21 +96,21 @@ func (j *job) join() {
 	defer func() {
 		if v := recover(); v != nil {
 			text := fmt.Sprintf("cpu: a helper panicked: %v\n%s", v, debug.Stack())
-			j.fault.CompareAndSwap(nil, &text)
+			j.panicText.CompareAndSwap(nil, &text)
 		}
-		if j.helpers.Add(-1) == closed {
+		if j.helpers.Add(-1) == closedBit {
 			close(j.idle)
 		}
 	}()
-	j.work(j.mine)
+	j.work(j.tasks)
 }
 
 // finish closes the job and waits for the active helpers.
 func (j *job) finish() {
-	if j.helpers.Add(closed) == closed {
+	if j.helpers.Add(closedBit) == closedBit {
 		return
 	}
-	if !await(func() bool { return j.helpers.Load() == closed }) {
+	if !await(func() bool { return j.helpers.Load() == closedBit }) {
 		<-j.idle
 	}
 }
@@ -157,7 +157,7 @@ func help(j *job) {
 // posted returns a job that helpers may still join, or nil.
 func posted() *job {
 	for i := range board {
-		if j := board[i].Load(); j != nil && j.places.Load() > 0 {
+		if j := board[i].Load(); j != nil && j.vacancies.Load() > 0 {
 			return j
 		}
 	}

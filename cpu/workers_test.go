@@ -16,10 +16,10 @@ func TestWorkerPanics(t *testing.T) {
 		var started, working atomic.Int64
 		text := func() (text string) {
 			defer func() { text = fmt.Sprint(recover()) }()
-			parallel(4, 4, func(mine iter.Seq[int]) {
+			parallel(4, 4, func(tasks iter.Seq[int]) {
 				working.Add(1)
 				defer working.Add(-1)
-				for range mine {
+				for range tasks {
 					// The worker that starts after round%4 other workers panics as soon as all four
 					// are active.
 					first := started.Add(1) == int64(round%4)+1
@@ -41,7 +41,7 @@ func TestWorkerPanics(t *testing.T) {
 		}
 	}
 	var sum atomic.Int64
-	each(4, 1000, 1, func(lo, hi int) { sum.Add(int64(hi - lo)) })
+	parallelRanges(4, 1000, 1, func(lo, hi int) { sum.Add(int64(hi - lo)) })
 	if sum.Load() != 1000 {
 		t.Errorf("%d of 1000 pieces were done", sum.Load())
 	}
