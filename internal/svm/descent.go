@@ -92,6 +92,7 @@ func (s *smo) descend(work int) (*Result, error) {
 		if gap-gap != 0 { // return to the initial point: SMO reports the overflow
 			copy(s.alpha, alpha)
 			copy(s.f, f)
+			s.permitAll()
 			return nil, nil
 		}
 		if err := s.report(gap); err != nil {
@@ -108,6 +109,7 @@ func (s *smo) descend(work int) (*Result, error) {
 			continue
 		}
 		d.settle()
+		s.permitAll()
 		most, least := s.violation()
 		s.gap = most - least
 		res, err := s.result()

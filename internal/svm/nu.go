@@ -96,12 +96,7 @@ func (s *smo) limits(sign float64) (most, least float64) {
 		if s.sign[i] != sign {
 			continue
 		}
-		if s.mayRise(i) {
-			most = max(most, v)
-		}
-		if s.mayFall(i) {
-			least = min(least, v)
-		}
+		most, least = max(most, v+s.rise[i]), min(least, v+s.fall[i])
 	}
 	return most, least
 }
@@ -154,6 +149,7 @@ func (s *smo) settle() (intercept, found float64, err error) {
 	for i := range s.alpha {
 		s.alpha[i], s.c[i], s.p[i] = s.alpha[i]/margin, s.c[i]/margin, -1
 	}
+	s.permitAll()
 	for r := range s.f {
 		s.f[r] /= margin
 	}

@@ -41,6 +41,7 @@ type RowCache struct {
 	gathered backend.Host[float64]   // dense samples whose rows a call computes
 	out      backend.Matrix[float64] // batch × n results of a call; nil if the backend can write into rows
 	wrap     backend.Wrapper[float64]
+	mem      *memory
 
 	hits   int
 	Misses int // number of computed rows
@@ -93,7 +94,7 @@ func newRowCache(k kernels.Kernel, diag []float64, size CacheSize, m *memory) *R
 	slots := int(min(int64(n), max(size.Bytes/(8*int64(n)), int64(size.Least), int64(batch))))
 	free := grow(&m.lists, n+3*slots+2)
 	c := &RowCache{
-		k: k, Diag: diag, batch: batch,
+		k: k, Diag: diag, batch: batch, mem: m,
 		rows: m.takeRows(slots, n), slot: free[:n], owner: free[n : n+slots],
 		newer: free[n+slots : n+2*slots+1], older: free[n+2*slots+1:],
 	}
@@ -200,15 +201,15 @@ func (g *gram) cache(k kernels.Kernel, size CacheSize, m *memory) *RowCache {
 
 // CachePlan returns the memory of a RowCache in bytes, for n rows like those of x and batches of
 // `least` rows. In Go memory the cache stores a batch of samples, and as many rows of K as fit in
-// the given number of bytes, but at least `least` rows. On the device it stores X and, if the
-// device cannot use Go memory directly, a batch of rows of K.
+// the given number of bytes, but at least `least` rows. On the device it stores X. It also needs
+// memory for a batch of rows of K, or for stagedBytes of it if the device can use Go memory.
 func CachePlan(dev backend.Device, x numeric.Points, n int, bytes int64, least int) int64 {
 	b, row := dev.F64(), 8*int64(n)
 	total := min(row*int64(n), max(bytes, row*int64(least))) + x.PlacedBytes(b, n) + x.CopyBytes(least) + x.PlacedBytes(b, least)
 	if _, ok := b.(backend.Wrapper[float64]); !ok {
-		total += row * int64(least)
+		return total + row*int64(least)
 	}
-	return total
+	return total + min(stagedBytes, row*int64(least))
 }
 
 // CacheWithin returns bytes, but at most half of the memory that a fit may take.
@@ -227,6 +228,7 @@ type memory struct {
 	least    int       // minimum length of a new allocation of rows; the caller sets it to the length for the largest program
 	lists    []int     // the lists of a RowCache
 	gathered []float64 // a batch of samples of a RowCache
+	staged   []float64 // a block of columns of rows that a RowCache computes
 	points   []float64 // the samples of a program
 	program  []float64 // the vectors of a program
 	state    []float64 // the vectors of SMO
@@ -337,22 +339,11 @@ func (c *RowCache) compute(list []int) error {
 	}
 	defer x.Free()
 	if c.wrap != nil {
-		// The backend writes each row into its slot. One call computes the rows of consecutive slots.
-		// While the cache fills, all slots are consecutive.
 		slots := make([]int, len(list))
 		for r := range list {
 			slots[r] = c.take()
 		}
-		for r := 0; r < len(list); {
-			end := r + 1
-			for end < len(list) && slots[end] == slots[end-1]+1 {
-				end++
-			}
-			out := c.wrap.Wrap(c.rows.View(slots[r], 0, end-r, n))
-			c.b.Gram(out, c.k, x.View(r, 0, end-r, c.host.Cols), c.x)
-			r = end
-		}
-		if err := c.b.Sync(); err != nil {
+		if err := c.write(slots, x); err != nil {
 			return err
 		}
 		for r, i := range list {
@@ -372,6 +363,38 @@ func (c *RowCache) compute(list []int) error {
 		if err := c.own(s, i); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// stagedBytes is the memory for a block of columns of K, which fits in the second- or third-level
+// cache.
+const stagedBytes = 2 << 20
+
+// write computes the rows of K for the samples x in the given slots. While the cache fills, the
+// slots are consecutive, and the backend writes the rows into them. Later write computes all rows
+// block by block and copies each block into the slots: one call of the backend for each slot would
+// pack all samples for each row.
+func (c *RowCache) write(slots []int, x backend.Matrix[float64]) error {
+	n := c.host.Rows
+	if slots[len(slots)-1]-slots[0] == len(slots)-1 && slices.IsSorted(slots) {
+		c.b.Gram(c.wrap.Wrap(c.rows.View(slots[0], 0, len(slots), n)), c.k, x, c.x)
+		return c.b.Sync()
+	}
+	width := min(n, stagedBytes/8/len(slots))
+	block := c.mem.matrix(&c.mem.staged, len(slots), width)
+	for first := 0; first < n; first += width {
+		cols := min(width, n-first)
+		part := block.View(0, 0, len(slots), cols)
+		c.b.Gram(c.wrap.Wrap(part), c.k, x, c.x.View(first, 0, cols, c.host.Cols))
+		if err := c.b.Sync(); err != nil {
+			return err
+		}
+		run.Parallel(len(slots), func(begin, end int) {
+			for r := begin; r < end; r++ {
+				copy(c.rows.Row(slots[r])[first:], part.Row(r))
+			}
+		})
 	}
 	return nil
 }

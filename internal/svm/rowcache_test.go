@@ -94,5 +94,43 @@ func testRowCache(t *testing.T, b backend.Backend[float64], bound float64) {
 	}
 }
 
+// TestScatteredRows checks rows that replace rows in scattered slots, where the cache computes blocks
+// of columns.
+func TestScatteredRows(t *testing.T) {
+	const n, d, batch, bound = 2100, 2, 256, 64 * 0x1p-52 // the bound is that of testRowCache
+	t.Log("seed 2")
+	r := rand.New(rand.NewPCG(2, 0))
+	x := backend.NewHost[float64](n, d)
+	for i := range x.Data {
+		x.Data[i] = r.NormFloat64()
+	}
+	k := kernels.Gaussian{Sigma: 1.5}
+	c, err := NewRowCache(t.Context(), backendtest.Device(t, "cpu").F64(), k, numeric.DensePoints(x), CacheSize{300 * n * 8, batch, batch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if batch*n*8 < 2*stagedBytes {
+		t.Fatal("the rows fit in one block")
+	}
+	for range 3 {
+		list := r.Perm(n)[:batch]
+		if err := c.Fetch(list); err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range list {
+			row, err := c.Row(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j, v := range row {
+				if want := kernels.Eval(k, x.Row(i), x.Row(j)); !(max(v-want, want-v) <= bound) {
+					t.Fatalf("K[%d][%d] is %v, want %v", i, j, v, want)
+				}
+			}
+		}
+	}
+}
+
 // has reports whether row i is cached.
 func (c *RowCache) has(i int) bool { return c.slot[i] >= 0 }

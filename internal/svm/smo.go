@@ -169,6 +169,8 @@ type smo struct {
 	alpha    []float64
 	f        []float64 // F of the rows in use
 	v        []float64 // v of the variables in use
+	rise     []float64 // for each variable in use, 0 if s_i α_i may increase, and −∞ otherwise
+	fall     []float64 // for each variable in use, 0 if s_i α_i may decrease, and +∞ otherwise
 	cache    *RowCache
 	last     []int // the previous working set
 	mem      *memory
@@ -286,9 +288,10 @@ func (s *smo) take(at []int) {
 			}
 		}
 	}
-	state := grow(&s.mem.state, (per+1)*s.n)
-	clear(state)
-	s.v, s.moved = state[:per*s.n], state[per*s.n:]
+	q := per * s.n
+	state := grow(&s.mem.state, 3*q+s.n)
+	s.v, s.rise, s.fall, s.moved = state[:q], state[q:2*q], state[2*q:3*q], state[3*q:]
+	s.permitAll()
 	s.inactive = grow(&s.mem.inactive, s.n)
 	clear(s.inactive)
 	s.marked = make([]bool, per*s.n)
@@ -370,6 +373,24 @@ func (s *smo) mayFall(i int) bool {
 	return s.alpha[i] < s.c[i]
 }
 
+// permit sets rise[i] and fall[i]. The loops add these numbers to v_i instead of using branches,
+// which processors predict badly.
+func (s *smo) permit(i int) {
+	s.rise[i], s.fall[i] = math.Inf(-1), math.Inf(1)
+	if s.mayRise(i) {
+		s.rise[i] = 0
+	}
+	if s.mayFall(i) {
+		s.fall[i] = 0
+	}
+}
+
+func (s *smo) permitAll() {
+	for i := range s.alpha {
+		s.permit(i)
+	}
+}
+
 // violation computes v and returns the largest v of the variables that may increase, and the
 // smallest v of the variables that may decrease.
 //
@@ -381,17 +402,23 @@ func (s *smo) violation() (most, least float64) {
 		return s.separately()
 	}
 	most, least = math.Inf(-1), math.Inf(1)
-	for i := range s.v {
-		v := -s.f[s.row(i)] - s.sign[i]*s.p[i]
-		s.v[i] = v
-		if s.mayRise(i) {
-			most = max(most, v)
-		}
-		if s.mayFall(i) {
-			least = min(least, v)
+	invalid := 0.0 // NaN if an element of v is not finite
+
+	for first := 0; first < len(s.v); first += s.n { // the first or the second variable of each row
+		v, sign, p, rise, fall := s.v[first:][:s.n], s.sign[first:][:s.n], s.p[first:][:s.n], s.rise[first:][:s.n], s.fall[first:][:s.n]
+		for r, f := range s.f[:s.n] {
+			x := -f - sign[r]*p[r]
+			v[r] = x
+			invalid += x - x
+			if high := x + rise[r]; high > most {
+				most = high
+			}
+			if low := x + fall[r]; low < least {
+				least = low
+			}
 		}
 	}
-	return most, least
+	return most + invalid, least + invalid
 }
 
 // optimize processes working sets until the rows in use are optimal within the tolerance, or
@@ -434,22 +461,12 @@ func (s *smo) choose(most, least float64) []int {
 	if q == len(s.v) {
 		return countedInts(q)
 	}
-	up, down := s.mem.up[:0], s.mem.down[:0]
-	for i, v := range s.v {
-		if v > least && s.mayRise(i) {
-			up = append(up, i)
-		}
-		if v < most && s.mayFall(i) {
-			down = append(down, i)
-		}
-	}
-	s.mem.up, s.mem.down = up, down
 	part := q / 4
 	if s.last == nil {
 		part = q / 2
 	}
-	up = selection.Largest(up, part, func(i int) float64 { return s.v[i] })
-	down = selection.Largest(down, part, func(i int) float64 { return -s.v[i] })
+	up := largest(&s.mem.up, part, 1, s.v, s.rise, least)
+	down := largest(&s.mem.down, part, -1, s.v, s.fall, -most)
 	in := s.marked
 	clear(in)
 	set := make([]int, 0, q)
@@ -477,6 +494,23 @@ func (s *smo) choose(most, least float64) []int {
 	}
 	s.last = set
 	return set
+}
+
+// largest returns the n variables with the largest keys sign·v_i among the variables whose
+// sign·(v_i + offset_i) exceeds floor, in descending order of the keys. It raises floor whenever the
+// list is full, so that few variables enter the list.
+func largest(memory *[]int, n int, sign float64, v, offset []float64, floor float64) []int {
+	list := grow(memory, 4*n)[:0]
+	key := func(i int) float64 { return sign * v[i] }
+	for i, x := range v {
+		if sign*(x+offset[i]) > floor {
+			if list = append(list, i); len(list) == 4*n {
+				list = selection.Largest(list, n, key)
+				floor = key(list[n-1])
+			}
+		}
+	}
+	return selection.Largest(list, n, key)
 }
 
 func countedInts(n int) []int {
@@ -511,17 +545,36 @@ func (s *smo) workOn(set []int, gap float64) error {
 	for a, i := range set {
 		s.moved[s.row(i)] += w.moved[a]
 		s.alpha[i] = w.alpha[a]
+		s.permit(i)
 	}
+	changed := rows[:0]
 	for _, r := range rows {
-		if s.moved[r] == 0 {
-			continue
+		if s.moved[r] != 0 {
+			changed = append(changed, r)
 		}
-		k, err := s.cache.Row(r)
-		if err != nil {
+	}
+	return s.update(changed)
+}
+
+// update adds the changes of the given rows, moved_r K_r, to F. Each block of F stays in the
+// first-level cache for all rows.
+func (s *smo) update(rows []int) error {
+	const block = 2048
+	values := make([][]float64, len(rows))
+	for a, r := range rows {
+		var err error
+		if values[a], err = s.cache.Row(r); err != nil {
 			return err
 		}
-		numeric.Axpy(s.moved[r], k, s.f)
 	}
+	run.Parallel((s.n+block-1)/block, func(begin, end int) {
+		for first := begin * block; first < min(end*block, s.n); first += block {
+			last := min(first+block, s.n)
+			for a, r := range rows {
+				numeric.Axpy(s.moved[r], values[a][first:last], s.f[first:last])
+			}
+		}
+	})
 	return nil
 }
 
@@ -542,19 +595,25 @@ func (s *smo) shrink(most, least float64) (bool, error) {
 		s.inactive[r]++
 	}
 	for i, v := range s.v {
-		rise, fall := s.mayRise(i), s.mayFall(i)
-		if rise && fall || rise && v >= least || fall && v <= most {
+		rise, fall := s.rise[i], s.fall[i]
+		if v+rise >= least || v+fall <= most || rise == fall { // they are equal for a free variable
 			s.inactive[s.row(i)] = 0
 		}
 	}
-	var keep []int
+	removed := 0
+	for _, times := range s.inactive {
+		if times >= shrinkAfter {
+			removed++
+		}
+	}
+	if 3*removed < s.n {
+		return false, nil
+	}
+	keep := make([]int, 0, s.n-removed)
 	for r, times := range s.inactive {
 		if times < shrinkAfter {
 			keep = append(keep, r)
 		}
-	}
-	if 3*len(keep) > 2*s.n {
-		return false, nil
 	}
 	s.put()
 	f := make([]float64, len(keep))

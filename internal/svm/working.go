@@ -2,6 +2,8 @@ package svm
 
 import (
 	"math"
+
+	"github.com/mercer-go/mercer/internal/run"
 )
 
 // working is a working set of SMO with q variables and their block of K.
@@ -13,8 +15,8 @@ type working struct {
 	moved []float64 // total change of s_i α_i
 	sign  []float64
 	c     []float64
-	rise  []float64 // 0 if s_i α_i may increase, and −∞ otherwise
-	fall  []float64 // 0 if s_i α_i may decrease, and +∞ otherwise
+	rise  []float64 // as in smo
+	fall  []float64
 	q     int
 
 	separate bool // whether a step changes two variables with equal s_i
@@ -36,15 +38,18 @@ func newWorking(s *smo, set []int) *working {
 		rise: part(6), fall: part(7), q: q,
 	}
 	clear(w.moved)
-	for a, i := range set {
-		row := s.cache.rows.Row(s.cache.slot[at[a]])
-		to := w.k[a*q : (a+1)*q][:len(at)]
-		for b, r := range at {
-			to[b] = row[r]
+	run.Parallel(q, func(first, last int) {
+		for a := first; a < last; a++ {
+			row := s.cache.rows.Row(s.cache.slot[at[a]])
+			to := w.k[a*q : (a+1)*q][:len(at)]
+			for b, r := range at {
+				to[b] = row[r]
+			}
 		}
+	})
+	for a, i := range set {
 		w.diag[a] = s.cache.Diag[at[a]]
-		w.v[a], w.alpha[a], w.sign[a], w.c[a] = s.v[i], s.alpha[i], s.sign[i], s.c[i]
-		w.permit(a, s.mayRise(i), s.mayFall(i))
+		w.v[a], w.alpha[a], w.sign[a], w.c[a], w.rise[a], w.fall[a] = s.v[i], s.alpha[i], s.sign[i], s.c[i], s.rise[i], s.fall[i]
 	}
 	return w
 }
