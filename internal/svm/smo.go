@@ -373,17 +373,7 @@ func (s *smo) mayFall(i int) bool {
 	return s.alpha[i] < s.c[i]
 }
 
-// permit sets rise[i] and fall[i]. The loops add these numbers to v_i instead of using branches,
-// which processors predict badly.
-func (s *smo) permit(i int) {
-	s.rise[i], s.fall[i] = math.Inf(-1), math.Inf(1)
-	if s.mayRise(i) {
-		s.rise[i] = 0
-	}
-	if s.mayFall(i) {
-		s.fall[i] = 0
-	}
-}
+func (s *smo) permit(i int) { s.rise[i], s.fall[i] = offsets(s.mayRise(i), s.mayFall(i)) }
 
 func (s *smo) permitAll() {
 	for i := range s.alpha {

@@ -152,19 +152,21 @@ func (w *working) shift(i int, t float64, bound bool) {
 	default:
 		w.alpha[i] = min(max(w.alpha[i]+w.sign[i]*t, 0), w.c[i])
 	}
-	positive := w.sign[i] > 0
-	w.permit(i, positive && w.alpha[i] < w.c[i] || !positive && w.alpha[i] > 0,
-		positive && w.alpha[i] > 0 || !positive && w.alpha[i] < w.c[i])
+	increases, decreases := w.alpha[i] < w.c[i], w.alpha[i] > 0
+	if w.sign[i] < 0 {
+		increases, decreases = decreases, increases
+	}
+	w.rise[i], w.fall[i] = offsets(increases, decreases)
 }
 
-// permit sets rise[i] and fall[i]. The loops add these numbers to v_i instead of using branches,
+// offsets returns rise_i and fall_i. The loops add these numbers to v_i instead of using branches,
 // which processors predict badly.
-func (w *working) permit(i int, rise, fall bool) {
-	w.rise[i], w.fall[i] = math.Inf(-1), math.Inf(1)
-	if rise {
-		w.rise[i] = 0
+func offsets(mayRise, mayFall bool) (rise, fall float64) {
+	if !mayRise {
+		rise = math.Inf(-1)
 	}
-	if fall {
-		w.fall[i] = 0
+	if !mayFall {
+		fall = math.Inf(1)
 	}
+	return rise, fall
 }
