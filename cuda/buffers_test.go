@@ -18,9 +18,9 @@ import (
 // times. It checks that no buffer is refilled before its contents have been read.
 func TestSmallBuffers(t *testing.T) {
 	Need(t)
-	stage, bytes, most := stageBytes, ringBytes, ringMost
-	stageBytes, ringBytes, ringMost = 160, 512, 256
-	defer func() { stageBytes, ringBytes, ringMost = stage, bytes, most }()
+	stage, bytes, maxVector := stageBytes, ringBytes, maxRingVector
+	stageBytes, ringBytes, maxRingVector = 160, 512, 256
+	defer func() { stageBytes, ringBytes, maxRingVector = stage, bytes, maxVector }()
 	concerned := regexp.MustCompile("Transfer|ColAxpy|AddDiag|GramKernels|PackedDiagonal|PackedMemory|PackedExact")
 	if testing.Short() {
 		concerned = regexp.MustCompile("Transfer|ColAxpy|AddDiag|PackedDiagonal|PackedMemory")
@@ -38,9 +38,9 @@ func TestSmallBuffers(t *testing.T) {
 // the ring. It queues y ← y + (i, 2i, …) x for i = 1 … 40. All values are integers.
 func TestSmallUploadsBeyondTheRing(t *testing.T) {
 	Need(t)
-	bytes, most := ringBytes, ringMost
-	ringBytes, ringMost = 512, 256
-	defer func() { ringBytes, ringMost = bytes, most }()
+	bytes, maxVector := ringBytes, maxRingVector
+	ringBytes, maxRingVector = 512, 256
+	defer func() { ringBytes, maxRingVector = bytes, maxVector }()
 	const n, cols, times = 3, 10, 40
 	for range 2 { // one of the two opened devices has a delayed stream
 		dev, err := openAt(cudatest.DriverOnly, backend.Config{})
@@ -94,18 +94,18 @@ func TestSmallUploadsBeyondTheRing(t *testing.T) {
 // upload, the device must still get the values before the change.
 func TestUploadsOverlapWork(t *testing.T) {
 	Need(t)
-	real, err := library()
+	original, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // one of the two opened devices has a delayed stream
 		waits := 0
-		api := *real
+		api := *original
 		api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 			if strings.HasSuffix(s.Name, "Synchronize") {
 				waits++
 			}
-			return real.Call(s, args...)
+			return original.Call(s, args...)
 		}
 		dev, err := open(&api, 0, backend.Config{})
 		if err != nil {
@@ -114,23 +114,23 @@ func TestUploadsOverlapWork(t *testing.T) {
 		b := dev.F64()
 		const n = 200
 		square, column := backend.NewHost[float64](n, n), backend.NewHost[float64](n, 1)
-		var on [3]backend.Matrix[float64]
-		for i := range on {
-			if on[i], err = b.New(n, []int{n, n, 1}[i]); err != nil {
+		var matrices [3]backend.Matrix[float64]
+		for i := range matrices {
+			if matrices[i], err = b.New(n, []int{n, n, 1}[i]); err != nil {
 				t.Fatal(err)
 			}
 		}
-		b.AddDiag([]float64{1}, on[0]) // queued work, for which the upload must not wait
+		b.AddDiag([]float64{1}, matrices[0]) // queued work, for which the upload must not wait
 		if err := dev.Sync(); err != nil {
 			t.Fatal(err)
 		}
-		b.AddDiag([]float64{1}, on[0])
+		b.AddDiag([]float64{1}, matrices[0])
 		waits = 0
 		for i, h := range []backend.Host[float64]{square, square, column} {
 			for j := range h.Data {
 				h.Data[j] = float64(i*j + 1)
 			}
-			if err := b.Upload(on[i], h); err != nil {
+			if err := b.Upload(matrices[i], h); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -138,7 +138,7 @@ func TestUploadsOverlapWork(t *testing.T) {
 			t.Errorf("the uploads waited %d times", waits)
 		}
 		for i, h := range []backend.Host[float64]{square, square, column} {
-			if err := b.Download(h, on[i]); err != nil {
+			if err := b.Download(h, matrices[i]); err != nil {
 				t.Fatal(err)
 			}
 			for j, v := range h.Data {
@@ -146,7 +146,7 @@ func TestUploadsOverlapWork(t *testing.T) {
 					t.Fatalf("matrix %d: element %d is %v, want %v", i, j, v, i*j+1)
 				}
 			}
-			on[i].Free()
+			matrices[i].Free()
 		}
 		if err := dev.Close(); err != nil {
 			t.Error(err)
@@ -160,18 +160,18 @@ func TestUploadsOverlapWork(t *testing.T) {
 // elements, whichever stream is delayed.
 func TestUploadAfter(t *testing.T) {
 	Need(t)
-	real, err := library()
+	original, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
-	stage, most := stageBytes, ringMost
+	stage, maxVector := stageBytes, maxRingVector
 	const n, cols, pieces = 64, 24, 4
-	stageBytes, ringMost = n*cols*8/pieces, 256
-	defer func() { stageBytes, ringMost = stage, most }()
+	stageBytes, maxRingVector = n*cols*8/pieces, 256
+	defer func() { stageBytes, maxRingVector = stage, maxVector }()
 	for range 2 { // one of the two opened devices has a delayed stream
 		var calls []string
 		var d *device
-		api := *real
+		api := *original
 		api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 			name := func(stream uintptr) string {
 				if driver.Stream(stream) == d.copies {
@@ -193,7 +193,7 @@ func TestUploadAfter(t *testing.T) {
 			case "cuStreamSynchronize":
 				calls = append(calls, "the host waits for "+name(args[0]))
 			}
-			return real.Call(s, args...)
+			return original.Call(s, args...)
 		}
 		d, err = open(&api, 0, backend.Config{})
 		if err != nil {

@@ -27,7 +27,7 @@ func (d *device) check() error {
 		}
 		d.noHalf = err != nil
 	}
-	d.memory.forget()
+	d.memory.resetPeak()
 	return nil
 }
 
@@ -44,7 +44,7 @@ func (q *queue[T]) checkHalf() error {
 		A := &matrix[T]{device: d, ptr: p, rows: n, cols: n, stride: n}
 		r.memory = p + driver.DevicePtr(n*n*sizeOf[T]())
 		err := firstOf(
-			func() error { return q.put(p, a) },
+			func() error { return d.copyToDevice(p, bytesOf(a)) },
 			func() error {
 				left, end, err := q.toHalf(backend.NoTrans, A, r.memory, r)
 				if err != nil {
@@ -56,7 +56,7 @@ func (q *queue[T]) checkHalf() error {
 				}
 				return q.halfProduct(d.libraries.Blas, n, 1, left, right, 0, A, r)
 			},
-			func() error { return d.get(p, bytesOf(got)) },
+			func() error { return d.copyToHost(p, bytesOf(got)) },
 		)
 		for i := range got {
 			want := T(0)
@@ -80,67 +80,67 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		v.Data[i] = T(i%5) - 2
 	}
 	k := kernels.Gaussian{Sigma: 1}
-	// The processor computes the expected results: K, product = K v, and other = (K + L) v, where L
-	// is the Gram matrix of the kernel `wide`. No specialized device function evaluates a sum of
-	// two kernels. A = K + n·I has a condition number of at most 2.
-	wide := kernels.Gaussian{Sigma: 2}
-	a, product, other := backend.NewHost[T](n, n), make([]float64, n), make([]float64, n)
+	// The processor computes the expected results: K, product = K v, and sumProduct = (K + L) v,
+	// where L is the Gram matrix of the kernel `wider`. No specialized device function evaluates a
+	// sum of two kernels. A = K + n·I has a condition number of at most 2.
+	wider := kernels.Gaussian{Sigma: 2}
+	a, product, sumProduct := backend.NewHost[T](n, n), make([]float64, n), make([]float64, n)
 	for i := range n {
 		for j := range n {
 			p, r := float64(x.Row(i)[0]-x.Row(j)[0]), float64(x.Row(i)[1]-x.Row(j)[1])
 			value := math.Exp(-(p*p + r*r) / 2)
 			a.Row(i)[j] = T(value)
 			product[i] += value * float64(v.Data[j])
-			other[i] += (value + math.Exp(-(p*p+r*r)/8)) * float64(v.Data[j])
+			sumProduct[i] += (value + math.Exp(-(p*p+r*r)/8)) * float64(v.Data[j])
 		}
 	}
-	var free []interface{ Free() }
+	var matrices []interface{ Free() }
 	defer func() {
-		for _, m := range free {
+		for _, m := range matrices {
 			m.Free()
 		}
 	}()
-	place := func(h backend.Host[T]) (*matrix[T], error) {
+	toDevice := func(h backend.Host[T]) (*matrix[T], error) {
 		m, err := q.New(h.Rows, h.Cols)
 		if err != nil {
 			return nil, err
 		}
-		free = append(free, m)
+		matrices = append(matrices, m)
 		return m.(*matrix[T]), q.Upload(m, h)
 	}
-	points, err := place(x)
+	points, err := toDevice(x)
 	if err != nil {
 		return err
 	}
-	vector, err := place(v)
+	vector, err := toDevice(v)
 	if err != nil {
 		return err
 	}
-	square, err := place(a)
+	square, err := toDevice(a)
 	if err != nil {
 		return err
 	}
-	second, err := place(backend.NewHost[T](n, n))
+	squared, err := toDevice(backend.NewHost[T](n, n))
 	if err != nil {
 		return err
 	}
-	out, err := place(backend.NewHost[T](n, 1))
+	out, err := toDevice(backend.NewHost[T](n, 1))
 	if err != nil {
 		return err
 	}
 	got := backend.NewHost[T](n, 1)
 	// The bound covers the rounding errors of exp and of a sum of n products of numbers in −2 … 2.
-	within := 32 * n * math.Ldexp(1, -52)
+	tolerance := 32 * n * math.Ldexp(1, -52)
 	if sizeOf[T]() == 4 {
-		within = 32 * n * math.Ldexp(1, -23)
+		tolerance = 32 * n * math.Ldexp(1, -23)
 	}
-	compare := func(what string, want func(i int) float64) error {
+	compare := func(operation string, want func(i int) float64) error {
 		if err := q.Download(got, out); err != nil {
 			return err
 		}
 		for i, v := range got.Data {
-			if !(math.Abs(float64(v)-want(i)) <= within) {
-				return fmt.Errorf("the device computes wrong results: %s in %T: element %d is %v, not %v", what, v, i, v, want(i))
+			if !(math.Abs(float64(v)-want(i)) <= tolerance) {
+				return fmt.Errorf("the device computes wrong results: %s in %T: element %d is %v, not %v", operation, v, i, v, want(i))
 			}
 		}
 		return nil
@@ -150,18 +150,18 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 	if err := compare("K·V", func(i int) float64 { return product[i] }); err != nil {
 		return err
 	}
-	few := points.window(0, 0, n, 2)
-	q.GramMul(out, k, few, few, vector)
+	twoFeatures := points.window(0, 0, n, 2)
+	q.GramMul(out, k, twoFeatures, twoFeatures, vector)
 	if err := compare("K·V of few features", func(i int) float64 { return product[i] }); err != nil {
 		return err
 	}
-	q.GramMul(out, kernels.Sum{k, wide}, points, points, vector)
-	if err := compare("K·V of a sum of kernels", func(i int) float64 { return other[i] }); err != nil {
+	q.GramMul(out, kernels.Sum{k, wider}, points, points, vector)
+	if err := compare("K·V of a sum of kernels", func(i int) float64 { return sumProduct[i] }); err != nil {
 		return err
 	}
 	// Compute K²v/n by a product of matrices followed by a matrix-vector product.
-	q.Gemm(backend.NoTrans, backend.NoTrans, 1./n, square, square, 0, second)
-	q.Gemm(backend.NoTrans, backend.NoTrans, 1, second, vector, 0, out)
+	q.Gemm(backend.NoTrans, backend.NoTrans, 1./n, square, square, 0, squared)
+	q.Gemm(backend.NoTrans, backend.NoTrans, 1, squared, vector, 0, out)
 	if err := compare("a product of matrices", func(i int) float64 {
 		sum := 0.0
 		for j, v := range product {
@@ -199,6 +199,6 @@ func (q *queue[T]) smallPotrf(a *matrix[T]) error {
 	if d.libraries.Solver == nil {
 		return q.potrf(backend.Lower, a, rounding{})
 	}
-	f := &factoring[T]{q: q, ul: backend.Lower, solver: d.libraries.Solver, most: a.rows}
+	f := &factoring[T]{q: q, ul: backend.Lower, solver: d.libraries.Solver, maxOrder: a.rows}
 	return errors.Join(f.solve(a, 0), f.close())
 }

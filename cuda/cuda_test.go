@@ -106,9 +106,9 @@ func TestConformance(t *testing.T) {
 			if level > int(cudatest.DriverOnly) {
 				SmallCuts(t)
 			} else {
-				before := cuts.read
-				cuts.read = 1 // then every product with a small number of columns is divided into two launches
-				defer func() { cuts.read = before }()
+				previous := cuts.minThin
+				cuts.minThin = 1 // then every product with a small number of columns is divided into two launches
+				defer func() { cuts.minThin = previous }()
 			}
 			leave := func(test string) bool {
 				return strings.HasSuffix(test, "Threads") || test == "GemmExact" && testing.Short() || !concerned[cudatest.Level(level)].MatchString(test)

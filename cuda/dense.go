@@ -30,20 +30,20 @@ func (v view[T]) op(t backend.Trans) view[T] {
 	return v
 }
 
-func (v view[T]) part(i, j, rows, cols int) view[T] {
+func (v view[T]) window(i, j, rows, cols int) view[T] {
 	return view[T]{v.ptr + driver.DevicePtr((i*v.rs+j*v.cs)*sizeOf[T]()), rows, cols, v.rs, v.cs}
 }
 
 // reversed returns v with the rows and the columns in reverse order, so that an upper triangle
 // becomes a lower triangle.
 func (v view[T]) reversed() view[T] {
-	r := v.part(v.rows-1, v.cols-1, v.rows, v.cols)
+	r := v.window(v.rows-1, v.cols-1, v.rows, v.cols)
 	r.rs, r.cs = -v.rs, -v.cs
 	return r
 }
 
 func (v view[T]) rowsReversed() view[T] {
-	r := v.part(v.rows-1, 0, v.rows, v.cols)
+	r := v.window(v.rows-1, 0, v.rows, v.cols)
 	r.rs = -v.rs
 	return r
 }
@@ -98,7 +98,7 @@ func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym r
 		return nil
 	}
 	if part == whole && isThin(m, n, k, sym) {
-		return q.thin(alpha, a, b, beta, c, sym)
+		return q.thinProduct(alpha, a, b, beta, c, sym)
 	}
 	flops := flop.Gemm(1, n, k)
 	// A grid has at most 65535 blocks along y.
@@ -111,13 +111,13 @@ func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym r
 			}
 			continue
 		}
-		from := a
+		aRows := a
 		if sym == whole {
-			from = a.part(i, 0, count, k)
+			aRows = a.window(i, 0, count, k)
 		} else if i > 0 || count < m {
 			return q.symmetricRows(alpha, a, b, beta, c, sym, rows)
 		}
-		err := q.step(flops*float64(count), func() error { return q.engine.gemm(alpha, from, b, beta, c.part(i, 0, count, n), k, whole, sym) })
+		err := q.step(flops*float64(count), func() error { return q.engine.gemm(alpha, aRows, b, beta, c.window(i, 0, count, n), k, whole, sym) })
 		if err != nil {
 			return err
 		}
@@ -133,11 +133,11 @@ func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part regio
 	if part == upper {
 		first, cols = i+count, n-i-count
 	}
-	from := a.part(i, 0, count, k)
+	aRows := a.window(i, 0, count, k)
 	return q.step(flop.Syrk(count, k)+flop.Gemm(count, cols, k), func() error {
-		err := q.engine.gemm(alpha, from, b.part(0, i, k, count), beta, c.part(i, i, count, count), k, part, whole)
+		err := q.engine.gemm(alpha, aRows, b.window(0, i, k, count), beta, c.window(i, i, count, count), k, part, whole)
 		if err == nil && cols > 0 {
-			err = q.engine.gemm(alpha, from, b.part(0, first, k, cols), beta, c.part(i, first, count, cols), k, whole, whole)
+			err = q.engine.gemm(alpha, aRows, b.window(0, first, k, cols), beta, c.window(i, first, count, cols), k, whole, whole)
 		}
 		return err
 	})
@@ -150,19 +150,19 @@ func (q *queue[T]) symmetricRows(alpha T, a, b view[T], beta T, c view[T], sym r
 	n := a.rows
 	for i := 0; i < n; i += rows {
 		count := min(rows, n-i)
-		to := c.part(i, 0, count, c.cols)
-		left, right := a.part(i, 0, count, i), a.part(i+count, i, n-i-count, count).t()
+		cRows := c.window(i, 0, count, c.cols)
+		left, right := a.window(i, 0, count, i), a.window(i+count, i, n-i-count, count).t()
 		if sym == upper {
-			left, right = a.part(0, i, i, count).t(), a.part(i, i+count, count, n-i-count)
+			left, right = a.window(0, i, i, count).t(), a.window(i, i+count, count, n-i-count)
 		}
 		steps := []struct {
 			a   view[T]
 			b   view[T]
 			sym region
 		}{
-			{a.part(i, i, count, count), b.part(i, 0, count, b.cols), sym},
-			{left, b.part(0, 0, i, b.cols), whole},
-			{right, b.part(i+count, 0, n-i-count, b.cols), whole},
+			{a.window(i, i, count, count), b.window(i, 0, count, b.cols), sym},
+			{left, b.window(0, 0, i, b.cols), whole},
+			{right, b.window(i+count, 0, n-i-count, b.cols), whole},
 		}
 		for s, x := range steps {
 			if x.b.rows == 0 {
@@ -172,7 +172,7 @@ func (q *queue[T]) symmetricRows(alpha T, a, b view[T], beta T, c view[T], sym r
 			if s > 0 {
 				beta = 1
 			}
-			err := q.step(flop.Gemm(count, c.cols, x.b.rows), func() error { return q.engine.gemm(alpha, x.a, x.b, beta, to, x.b.rows, whole, x.sym) })
+			err := q.step(flop.Gemm(count, c.cols, x.b.rows), func() error { return q.engine.gemm(alpha, x.a, x.b, beta, cRows, x.b.rows, whole, x.sym) })
 			if err != nil {
 				return err
 			}
@@ -213,22 +213,22 @@ func (q *queue[T]) scale(beta T, c view[T], part region, read bool) error {
 
 func (q *queue[T]) AddDiag(d []T, a backend.Matrix[T]) {
 	check.AddDiag(d, a)
-	A, one := q.own("AddDiag", a), len(d) == 1
-	var first T
-	if one {
-		first = d[0]
+	A, uniform := q.ownMatrix("AddDiag", a), len(d) == 1
+	var value T
+	if uniform {
+		value = d[0]
 	}
 	q.run("add diagonal", q.withVector(d, func(p driver.DevicePtr) error {
-		if one {
+		if uniform {
 			p = 0
 		}
-		return q.addDiag(A.diagonal(), p, first)
+		return q.addDiag(A.diagonal(), p, value)
 	}, A.rows))
 }
 
 func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
 	n, t := check.Columns("ColAxpy", alpha, x, y)
-	X, Y := q.own("ColAxpy", x), q.own("ColAxpy", y)
+	X, Y := q.ownMatrix("ColAxpy", x), q.ownMatrix("ColAxpy", y)
 	q.run("axpy", q.withVector(alpha, func(p driver.DevicePtr) error {
 		q.engine.device.args.Reset().Int(n).Int(t).Ptr(p).Ptr(X.ptr).Long(X.stride).Ptr(Y.ptr).Long(Y.stride)
 		return q.engine.launch("col_axpy", line(n*t))
@@ -238,13 +238,13 @@ func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
 // withVector copies v immediately, because the caller may change it, and returns a function that
 // calls f with the copy on the device. If n is 0, the returned function does nothing.
 func (q *queue[T]) withVector(v []T, f func(p driver.DevicePtr) error, n int) func() error {
-	own := append([]T(nil), v...)
+	values := append([]T(nil), v...)
 	return func() error {
 		if n == 0 {
 			return nil
 		}
-		return q.scratch(int64(len(own)*sizeOf[T]()), func(p driver.DevicePtr) error {
-			if err := q.put(p, own); err != nil {
+		return q.scratch(int64(len(values)*sizeOf[T]()), func(p driver.DevicePtr) error {
+			if err := q.engine.device.copyToDevice(p, bytesOf(values)); err != nil {
 				return err
 			}
 			return f(p)
@@ -254,11 +254,11 @@ func (q *queue[T]) withVector(v []T, f func(p driver.DevicePtr) error, n int) fu
 
 // scratch calls f with device memory for the work that f queues. The next call reuses the same
 // memory without waiting, because the work of one stream runs in order. If f itself calls scratch,
-// or if the request exceeds mostSpare, scratch allocates separate memory.
+// or if the request exceeds maxSpareBytes, scratch allocates separate memory.
 func (q *queue[T]) scratch(bytes int64, f func(p driver.DevicePtr) error) error {
 	d := q.engine.device
-	if !d.spare.busy && bytes <= mostSpare {
-		p, err := d.spare.room(d, bytes)
+	if !d.spare.busy && bytes <= maxSpareBytes {
+		p, err := d.spare.reserve(d, bytes)
 		if err != nil {
 			return err
 		}
@@ -271,11 +271,11 @@ func (q *queue[T]) scratch(bytes int64, f func(p driver.DevicePtr) error) error 
 		return err
 	}
 	err = f(p)
-	if wait := d.api.Wait(d.stream); err == nil {
-		err = wait
+	if waitErr := d.api.Wait(d.stream); err == nil {
+		err = waitErr
 	}
-	if free := d.release(p); err == nil {
-		err = free
+	if releaseErr := d.release(p); err == nil {
+		err = releaseErr
 	}
 	return err
 }
@@ -287,12 +287,12 @@ type spare struct {
 	busy   bool
 }
 
-// mostSpare is the largest size of the spare memory in bytes.
-const mostSpare = 64 << 20
+// maxSpareBytes is the largest size of the spare memory in bytes.
+const maxSpareBytes = 64 << 20
 
-// room returns the spare memory. If the memory has fewer bytes than requested, room first replaces
-// it by memory whose size is the next power of two.
-func (s *spare) room(d *device, bytes int64) (driver.DevicePtr, error) {
+// reserve returns the spare memory. If the memory has fewer bytes than requested, reserve first
+// replaces it by memory whose size is the next power of two.
+func (s *spare) reserve(d *device, bytes int64) (driver.DevicePtr, error) {
 	if bytes <= s.bytes {
 		return s.memory, nil
 	}
@@ -319,9 +319,6 @@ func (s *spare) close(d *device) error {
 	return errors.Join(d.api.Wait(d.stream), d.release(p))
 }
 
-// put copies v to the device through the page-locked buffers.
-func (q *queue[T]) put(p driver.DevicePtr, v []T) error { return q.engine.device.set(p, bytesOf(v)) }
-
 // ring is a page-locked ring buffer through which small vectors are copied to the device
 // without waiting for the copies.
 type ring struct {
@@ -331,13 +328,13 @@ type ring struct {
 
 // Tests reduce these sizes.
 var (
-	ringBytes = 1 << 20
-	ringMost  = 1 << 16 // largest vector in bytes
+	ringBytes     = 1 << 20
+	maxRingVector = 1 << 16 // largest vector in bytes
 )
 
-// set copies v to the device.
-func (d *device) set(p driver.DevicePtr, v []byte) error {
-	if r := &d.ring; len(v) <= ringMost {
+// copyToDevice copies v to the device through the page-locked buffers.
+func (d *device) copyToDevice(p driver.DevicePtr, v []byte) error {
+	if r := &d.ring; len(v) <= maxRingVector {
 		if len(v) == 0 {
 			return nil
 		}
@@ -353,7 +350,7 @@ func (d *device) set(p driver.DevicePtr, v []byte) error {
 		return d.api.Copy(c, d.stream)
 	}
 	s := &d.staging[0]
-	if err := s.take(d.api); err != nil {
+	if err := s.waitUntilFree(d.api); err != nil {
 		return err
 	}
 	for len(v) > 0 {
@@ -370,10 +367,10 @@ func (d *device) set(p driver.DevicePtr, v []byte) error {
 	return nil
 }
 
-// get copies len(v) bytes from the device to v.
-func (d *device) get(p driver.DevicePtr, v []byte) error {
+// copyToHost copies len(v) bytes from the device to v.
+func (d *device) copyToHost(p driver.DevicePtr, v []byte) error {
 	s := &d.staging[0]
-	if err := s.take(d.api); err != nil {
+	if err := s.waitUntilFree(d.api); err != nil {
 		return err
 	}
 	for len(v) > 0 {
@@ -397,7 +394,7 @@ func dotBlocks(n int) int { return min(ceil(n, 8*threads), 256) }
 
 func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {
 	n, t := check.Columns("ColDot", dst, x, y)
-	X, Y := q.own("ColDot", x), q.own("ColDot", y)
+	X, Y := q.ownMatrix("ColDot", x), q.ownMatrix("ColDot", y)
 	return q.wait("dot", func() error {
 		if n == 0 || t == 0 {
 			clear(dst)
@@ -415,7 +412,7 @@ func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {
 				return err
 			}
 			values := make([]float64, t)
-			if err := d.get(sums, bytesOf(values)); err != nil {
+			if err := d.copyToHost(sums, bytesOf(values)); err != nil {
 				return err
 			}
 			for j, v := range values {
@@ -429,14 +426,14 @@ func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {
 func (d *device) Narrow(dst backend.Matrix[float32], src backend.Matrix[float64]) {
 	check.SameDims("Narrow", dst, src)
 	q := &queue[float64]{engine: d.f64}
-	to, from := (&queue[float32]{engine: d.f32}).own("Narrow", dst), q.own("Narrow", src)
+	to, from := (&queue[float32]{engine: d.f32}).ownMatrix("Narrow", dst), q.ownMatrix("Narrow", src)
 	q.run("narrow", func() error { return convert(d, "narrow", to, from) })
 }
 
 func (d *device) Widen(dst backend.Matrix[float64], src backend.Matrix[float32]) {
 	check.SameDims("Widen", dst, src)
 	q := &queue[float32]{engine: d.f32}
-	to, from := (&queue[float64]{engine: d.f64}).own("Widen", dst), q.own("Widen", src)
+	to, from := (&queue[float64]{engine: d.f64}).ownMatrix("Widen", dst), q.ownMatrix("Widen", src)
 	q.run("widen", func() error { return convert(d, "widen", to, from) })
 }
 

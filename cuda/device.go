@@ -31,28 +31,28 @@ type device struct {
 	f64 *engine[float64]
 
 	// The following fields are used on the executor's thread only.
-	stream    driver.Stream
-	copies    driver.Stream   // stream for copies that run beside the queued work
-	marks     [2]driver.Event // marks[i] occurs when the work before the last call of Mark(i) is done
-	copied    driver.Event    // occurs when the copies are done for which later work must wait
-	module    driver.Module
-	functions map[string]driver.Function
-	libraries driver.Libraries
-	args      *driver.Args
-	staging   [2]stage
-	turn      int // index of the staging buffer for the next part of an upload
-	ring      ring
-	spare     spare
-	pool      pool
-	window    window
-	info      driver.DevicePtr // status of factorizations
-	reduced   bool             // whether products of float32 currently use TF32
-	noHalf    bool             // whether cuBLAS has refused products with factors in FP16
+	stream     driver.Stream
+	copies     driver.Stream   // stream for copies that run beside the queued work
+	marks      [2]driver.Event // marks[i] occurs when the work before the last call of Mark(i) is done
+	copiesDone driver.Event    // occurs when the copies are done for which later work must wait
+	module     driver.Module
+	functions  map[string]driver.Function
+	libraries  driver.Libraries
+	args       *driver.Args
+	staging    [2]stage
+	nextStage  int // index of the staging buffer for the next part of an upload
+	ring       ring
+	spare      spare
+	pool       pool
+	window     window
+	info       driver.DevicePtr // status of factorizations
+	reduced    bool             // whether products of float32 currently use TF32
+	noHalf     bool             // whether cuBLAS has refused products with factors in FP16
 
-	mu     sync.Mutex // guards dead and stores
-	dead   error      // the error that made the context unusable, or nil
-	stores []closer   // stores to close with the device
-	late   error      // the error of a Free, which Close returns
+	mu       sync.Mutex // guards fatalErr, freeErr and stores
+	fatalErr error      // the error that made the context unusable, or nil
+	stores   []closer   // stores to close with the device
+	freeErr  error      // the error of a Free, which Close returns
 }
 
 // engine is a device in one precision.
@@ -97,13 +97,13 @@ func openIn(api *driver.API, p properties, ordinal int, context driver.Context, 
 	return d, nil
 }
 
-// ready checks that a new device computes correctly, and then sets its budget. The check comes
+// prepare checks that a new device computes correctly, and then sets its budget. The check comes
 // first, because during the check the libraries and the driver allocate the memory that they need,
 // such as the local memory for the threads of the largest function.
-func (d *device) ready(ordinal int, c backend.Config) error {
+func (d *device) prepare(ordinal int, c backend.Config) error {
 	err := d.check()
 	if err == nil {
-		d.exec.do(func() { err = errors.Join(d.drop(), d.budget(c)) })
+		d.exec.do(func() { err = errors.Join(d.emptyPool(), d.budget(c)) })
 	}
 	if err != nil {
 		return errors.Join(unavailable(ordinal, err), d.Close())
@@ -122,7 +122,7 @@ func (d *device) start(c backend.Config) (err error) {
 			return err
 		}
 	}
-	for _, e := range []*driver.Event{&d.marks[0], &d.marks[1], &d.copied} {
+	for _, e := range []*driver.Event{&d.marks[0], &d.marks[1], &d.copiesDone} {
 		if *e, err = d.api.NewEvent(false); err != nil {
 			return err
 		}
@@ -136,13 +136,13 @@ func (d *device) start(c backend.Config) (err error) {
 	}
 	d.libraries = driver.OpenLibraries(version)
 	if b := d.libraries.Blas; b != nil {
-		b.Failed = d.failed
+		b.Failed = d.handleFailure
 		if err := errors.Join(b.SetStream(d.stream), b.Deterministic()); err != nil {
 			return err
 		}
 	}
 	if s := d.libraries.Solver; s != nil {
-		s.Failed = d.failed
+		s.Failed = d.handleFailure
 		if err := s.SetStream(d.stream); err != nil {
 			return err
 		}
@@ -211,22 +211,22 @@ func (d *device) budget(c backend.Config) error {
 	if c.Memory > 0 {
 		limit = min(limit, c.Memory)
 	}
-	d.memory.bound(limit)
+	d.memory.setLimit(limit)
 	return nil
 }
 
-// failed handles a failed call of cuBLAS or cuSOLVER. If the driver reports an error, failed
+// handleFailure handles a failed call of cuBLAS or cuSOLVER. If the driver reports an error, it
 // returns that error as the cause, because after an illegal access a library reports only that it
-// did not succeed. If the library may have lacked memory and the pool holds memory, failed returns
-// the pooled memory to the driver and returns again = true, so that the call is repeated.
-func (d *device) failed(e *driver.Error) (again bool, err error) {
+// did not succeed. If the library may have lacked memory and the pool holds memory, it returns
+// the pooled memory to the driver and returns retry = true, so that the call is repeated.
+func (d *device) handleFailure(e *driver.Error) (retry bool, err error) {
 	if err := d.api.Wait(d.stream); err != nil {
 		return false, fmt.Errorf("%w, after %w", err, e)
 	}
 	// A library returns these two codes for several causes, one of which is a lack of memory.
-	any := strings.HasSuffix(e.Name, "EXECUTION_FAILED") || strings.HasSuffix(e.Name, "INTERNAL_ERROR")
-	if d.pool.kept > 0 && (e.OutOfMemory() || any) {
-		err := d.drop()
+	ambiguous := strings.HasSuffix(e.Name, "EXECUTION_FAILED") || strings.HasSuffix(e.Name, "INTERNAL_ERROR")
+	if d.pool.pooledBytes > 0 && (e.OutOfMemory() || ambiguous) {
+		err := d.emptyPool()
 		return err == nil, err
 	}
 	if e.OutOfMemory() {
@@ -244,10 +244,10 @@ const leftFree = 1 << 30
 // stop releases everything that start has allocated, even if start failed partway.
 func (d *device) stop() error {
 	var errs []error
-	try := func(err error) { errs = append(errs, err) }
+	collect := func(err error) { errs = append(errs, err) }
 	for _, s := range []driver.Stream{d.copies, d.stream} {
 		if s != 0 {
-			try(d.api.Wait(s))
+			collect(d.api.Wait(s))
 		}
 	}
 	d.mu.Lock()
@@ -255,40 +255,40 @@ func (d *device) stop() error {
 	d.stores = nil
 	d.mu.Unlock()
 	for _, s := range stores {
-		try(s.close())
+		collect(s.close())
 	}
-	for _, p := range d.memory.forgotten() {
-		try(d.api.MemFree(p))
+	for _, p := range d.memory.clear() {
+		collect(d.api.MemFree(p))
 	}
 	if d.info != 0 {
-		try(d.api.MemFree(d.info))
+		collect(d.api.MemFree(d.info))
 	}
-	try(d.spare.close(d))
-	try(d.drop())
+	collect(d.spare.close(d))
+	collect(d.emptyPool())
 	if d.ring.memory != nil {
-		try(d.api.FreeHost(d.ring.memory))
+		collect(d.api.FreeHost(d.ring.memory))
 	}
-	try(d.window.close(d.api))
+	collect(d.window.close(d.api))
 	for i := range d.staging {
-		try(d.staging[i].close(d.api))
+		collect(d.staging[i].close(d.api))
 	}
 	if s := d.libraries.Solver; s != nil {
-		try(s.Close())
+		collect(s.Close())
 	}
 	if b := d.libraries.Blas; b != nil {
-		try(b.Close())
+		collect(b.Close())
 	}
 	if d.module != 0 {
-		try(d.api.Unload(d.module))
+		collect(d.api.Unload(d.module))
 	}
-	for _, e := range []driver.Event{d.marks[0], d.marks[1], d.copied} {
+	for _, e := range []driver.Event{d.marks[0], d.marks[1], d.copiesDone} {
 		if e != 0 {
-			try(d.api.DestroyEvent(e))
+			collect(d.api.DestroyEvent(e))
 		}
 	}
 	for _, s := range []driver.Stream{d.copies, d.stream} {
 		if s != 0 {
-			try(d.api.DestroyStream(s))
+			collect(d.api.DestroyStream(s))
 		}
 	}
 	return errors.Join(errs...)
@@ -316,14 +316,14 @@ func (d *device) launch(name string, g driver.Grid) error {
 
 func (d *device) Info() backend.Info {
 	i := d.props.info(d.name, d.libraries)
-	i.Memory = d.memory.most()
+	i.Memory = d.memory.limitBytes()
 	return i
 }
 
 func (d *device) F32() backend.Backend[float32] { return &queue[float32]{engine: d.f32} }
 func (d *device) F64() backend.Backend[float64] { return &queue[float64]{engine: d.f64} }
 
-func (d *device) InUse() (now, peak int64) { return d.memory.inUse() }
+func (d *device) InUse() (current, peak int64) { return d.memory.inUse() }
 
 // Sync waits for all work.
 func (d *device) Sync() error {
@@ -344,7 +344,7 @@ func (d *device) Close() error {
 	d.exec.do(func() { err = d.checked("close", d.stop()) })
 	d.exec.close()
 	d.mu.Lock()
-	err = errors.Join(d.late, err)
+	err = errors.Join(d.freeErr, err)
 	d.mu.Unlock()
 	if d.borrowed {
 		d.owner = nil
@@ -358,8 +358,8 @@ func (d *device) freed(err error) {
 	if err = d.checked("free", err); err != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.late == nil {
-			d.late = err
+		if d.freeErr == nil {
+			d.freeErr = err
 		}
 	}
 }
@@ -382,10 +382,10 @@ func (d *device) checked(op string, err error) error {
 	if errors.As(err, &e) && driver.Result(e.Code).Sticky() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.dead == nil {
-			d.dead = fmt.Errorf("%s: %s: %w: restart the program: %w", d.name, op, ErrLost, err)
+		if d.fatalErr == nil {
+			d.fatalErr = fmt.Errorf("%s: %s: %w: restart the program: %w", d.name, op, ErrLost, err)
 		}
-		return d.dead
+		return d.fatalErr
 	}
 	return fmt.Errorf("%s: %s: %w", d.name, op, err)
 }

@@ -28,8 +28,8 @@ var library = sync.OnceValues(func() (*driver.API, error) {
 	return api, initialize(api)
 })
 
-// oldest is the oldest CUDA version whose drivers accept the PTX of this package: 11.8.
-const oldest = 11080
+// minVersion is the oldest CUDA version whose drivers accept the PTX of this package: 11.8.
+const minVersion = 11080
 
 func initialize(api *driver.API) error {
 	if err := api.Init(); err != nil {
@@ -39,7 +39,7 @@ func initialize(api *driver.API) error {
 	if err != nil {
 		return err
 	}
-	if version < oldest {
+	if version < minVersion {
 		return fmt.Errorf("the NVIDIA driver is too old: it supports CUDA %d.%d, but Mercer needs 11.8: install driver 520 or newer", version/1000, version%1000/10)
 	}
 	return nil
@@ -57,7 +57,7 @@ func (cudaDriver) Candidates() []backend.Candidate {
 	if err != nil {
 		return []backend.Candidate{{Info: backend.Info{Device: "cuda/0"}, Err: err}}
 	}
-	libraries := available()
+	libraries := availableLibraries()
 	list := make([]backend.Candidate, n)
 	for i := range list {
 		list[i].Device = fmt.Sprintf("cuda/%d", i)
@@ -92,26 +92,26 @@ func (cudaDriver) Open(name string, c backend.Config) (backend.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.ready(ordinal, c); err != nil {
+	if err := d.prepare(ordinal, c); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-// kept lists the devices whose primary context this process retains until it ends.
-var kept = struct {
+// retained lists the devices whose primary context this process retains until it ends.
+var retained = struct {
 	sync.Mutex
-	of map[int]bool
-}{of: map[int]bool{}}
+	ordinals map[int]bool
+}{ordinals: map[int]bool{}}
 
 // keepContext retains a device's primary context once and never releases it, because cuBLAS and
 // cuSOLVER load code into that context. Destroying the context with the last device and creating it
 // again for the next device would take some tenths of a second each time, and the libraries would
 // keep handles to a destroyed context.
 func keepContext(api *driver.API, ordinal int) error {
-	kept.Lock()
-	defer kept.Unlock()
-	if kept.of[ordinal] {
+	retained.Lock()
+	defer retained.Unlock()
+	if retained.ordinals[ordinal] {
 		return nil
 	}
 	handle, err := api.Device(ordinal)
@@ -121,7 +121,7 @@ func keepContext(api *driver.API, ordinal int) error {
 	if _, err := api.RetainPrimary(handle); err != nil {
 		return err
 	}
-	kept.of[ordinal] = true
+	retained.ordinals[ordinal] = true
 	return nil
 }
 
@@ -151,20 +151,20 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 	}
 	var clock, memoryClock, memoryWidth int
 	for _, a := range []struct {
-		to     *int
-		of     driver.Attribute
-		needed bool // if false, only the planner uses the attribute, and it is 0 if the driver does not report it
+		target    *int
+		attribute driver.Attribute
+		required  bool // if false, only the planner uses the attribute, and it is 0 if the driver does not report it
 	}{
 		{&p.processors, driver.MultiprocessorCount, true}, {&p.major, driver.ComputeMajor, true}, {&p.minor, driver.ComputeMinor, true},
 		{&p.ratio, driver.SingleToDoubleRatio, false}, {&clock, driver.ClockRate, false},
 		{&memoryClock, driver.MemoryClockRate, false}, {&memoryWidth, driver.MemoryBusWidth, false},
 	} {
-		value, err := api.Attribute(p.handle, a.of)
-		if err != nil && a.needed {
+		value, err := api.Attribute(p.handle, a.attribute)
+		if err != nil && a.required {
 			return p, err
 		}
 		if err == nil {
-			*a.to = value
+			*a.target = value
 		}
 	}
 	if clock <= 0 { // some virtual GPUs do not report the clock
@@ -179,11 +179,10 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 	return p, nil
 }
 
-// single, double and reduced return peak rates in operations per second. single is for float32,
-// double for float64 (with tensor cores), and reduced for products with factors in FP16 and sums in
-// float32. For the listed compute capabilities, double and reduced return the rates of the slowest
-// card in NVIDIA's tables.
-func (p properties) single() float64 {
+// singleRate, doubleRate and reducedRate return peak rates in operations per second: for float32,
+// for float64 with tensor cores, and for products with factors in FP16 and sums in float32. For the
+// listed compute capabilities, the latter two are the rates of the slowest card in NVIDIA's tables.
+func (p properties) singleRate() float64 {
 	cores := 128.0
 	if p.major == 7 || p.major == 8 && p.minor == 0 {
 		cores = 64
@@ -191,30 +190,30 @@ func (p properties) single() float64 {
 	return 2 * p.clock * float64(p.processors) * cores
 }
 
-func (p properties) double() float64 {
-	rate := p.single() / float64(max(p.ratio, 1))
+func (p properties) doubleRate() float64 {
+	rate := p.singleRate() / float64(max(p.ratio, 1))
 	if p.major == 8 && p.minor == 0 || p.major == 9 {
 		return 2 * rate
 	}
 	return rate
 }
 
-func (p properties) reduced() float64 {
+func (p properties) reducedRate() float64 {
 	switch {
 	case p.major == 10:
-		return 32 * p.single()
+		return 32 * p.singleRate()
 	case p.major == 8 && p.minor == 0, p.major == 9:
-		return 16 * p.single()
+		return 16 * p.singleRate()
 	case p.major == 7 && p.minor == 0:
-		return 8 * p.single()
+		return 8 * p.singleRate()
 	case p.major == 7:
-		return 4 * p.single()
+		return 4 * p.singleRate()
 	}
-	return 2 * p.single() // consumer cards reach half of this rate
+	return 2 * p.singleRate() // consumer cards reach half of this rate
 }
 
-// available returns the libraries found in addition to the driver.
-var available = sync.OnceValue(func() driver.Libraries {
+// availableLibraries returns the libraries found in addition to the driver.
+var availableLibraries = sync.OnceValue(func() driver.Libraries {
 	api, err := library()
 	if err != nil {
 		return driver.Libraries{}

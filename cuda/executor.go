@@ -8,19 +8,19 @@ import (
 
 // executor runs functions one at a time on its own thread, on which one context is current.
 type executor struct {
-	work chan func()
-	gone chan struct{} // closed when the thread has ended
+	work   chan func()
+	exited chan struct{} // closed when the thread has ended
 }
 
 // newExecutor returns an executor, or an error if the context cannot be made current.
 func newExecutor(api *driver.API, context driver.Context) (*executor, error) {
-	e := &executor{work: make(chan func(), 64), gone: make(chan struct{})}
+	e := &executor{work: make(chan func(), 64), exited: make(chan struct{})}
 	ready := make(chan error)
 	go func() {
 		// The goroutine stays locked to its thread, so that the thread ends with the goroutine and
 		// no other goroutine inherits the context.
 		runtime.LockOSThread()
-		defer close(e.gone)
+		defer close(e.exited)
 		err := api.SetCurrent(context)
 		ready <- err
 		if err != nil {
@@ -41,7 +41,7 @@ func newExecutor(api *driver.API, context driver.Context) (*executor, error) {
 func (e *executor) queue(f func()) {
 	select {
 	case e.work <- f:
-	case <-e.gone:
+	case <-e.exited:
 	}
 }
 
@@ -54,7 +54,7 @@ func (e *executor) do(f func()) bool {
 	select {
 	case <-done:
 		return true
-	case <-e.gone:
+	case <-e.exited:
 	}
 	select {
 	case <-done: // the thread ended after it had run f
@@ -68,5 +68,5 @@ func (e *executor) do(f func()) bool {
 // other goroutines may still send to it.
 func (e *executor) close() {
 	e.queue(nil)
-	<-e.gone
+	<-e.exited
 }

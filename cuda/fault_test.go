@@ -89,8 +89,8 @@ func packedWorkload(dev backend.Device) error {
 	if err := b.PotrfPreserve(square); err != nil {
 		return err
 	}
-	for _, make := range []func(int) (backend.Packed[float64], error){b.NewPacked, b.NewHostPacked} {
-		a, err := make(n)
+	for _, newMatrix := range []func(int) (backend.Packed[float64], error){b.NewPacked, b.NewHostPacked} {
+		a, err := newMatrix(n)
 		if err != nil {
 			return err
 		}
@@ -120,12 +120,12 @@ func packedWorkload(dev backend.Device) error {
 	if err := r.PotrfPackedReduced(a); err != nil {
 		return err
 	}
-	single, err := r.New(n, 1)
+	column, err := r.New(n, 1)
 	if err != nil {
 		return err
 	}
-	defer single.Free()
-	r.TrsmPacked(backend.NoTrans, a, single)
+	defer column.Free()
+	r.TrsmPacked(backend.NoTrans, a, column)
 	if err := r.Sync(); err != nil {
 		return err
 	}
@@ -141,9 +141,9 @@ func zeros(n int) []float64 { return make([]float64, n) }
 func TestFaults(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
-	before := poolMost
-	poolMost.all = 0 // the pool could satisfy a request without a call of the driver that can fail
-	defer func() { poolMost = before }()
+	previous := poolLimit
+	poolLimit.total = 0 // the pool could satisfy a request without a call of the driver that can fail
+	defer func() { poolLimit = previous }()
 	const lost = driver.IllegalAddress
 	works := []string{"Launch", "Memcpy", "Synchronize", "cublas", "cusolver"}
 	for _, c := range []struct {
@@ -161,8 +161,8 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.code == driver.OutOfMemory { // a lack of memory for inverses is not an error, so that this test must not compute inverses
-				defer func(most int64) { inverseMost = most }(inverseMost)
-				inverseMost = 0
+				defer func(previous int64) { maxInverseBytes = previous }(maxInverseBytes)
+				maxInverseBytes = 0
 			}
 			for n := 1; ; n++ {
 				if testing.Short() {
@@ -196,7 +196,7 @@ func TestFaults(t *testing.T) {
 // of counts. The n-th of these calls fails with the given code. fail returns the name of the
 // function that failed, the number of objects that were not released, and the error of the work.
 func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n int, counts []string) (failed string, live int, err error) {
-	real, err := library()
+	original, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,8 +227,8 @@ func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n i
 			return r
 		}
 	}
-	api := *real
-	api.Call = faulty(real.Call)
+	api := *original
+	api.Call = faulty(original.Call)
 	dev, err := open(&api, 0, backend.Config{})
 	if err != nil {
 		return failed, live, err
@@ -247,35 +247,35 @@ func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n i
 // opened, and that the automatic choice reports this and opens the next best device.
 func TestFallback(t *testing.T) {
 	Need(t)
-	real, err := library()
+	original, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := library
-	defer func() { library = before }()
+	previous := library
+	defer func() { library = previous }()
 	t.Setenv(backend.EnvDevice, "")
 	for _, c := range []struct {
 		name, want string
 		code       int32
 	}{{"cuMemAlloc", "out of memory", int32(driver.OutOfMemory)}, {"cuLaunchKernel", "computes wrong results", 0}} {
-		broken := *real
+		broken := *original
 		broken.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 			if strings.HasPrefix(s.Name, c.name) {
 				return c.code
 			}
-			return real.Call(s, args...)
+			return original.Call(s, args...)
 		}
 		library = func() (*driver.API, error) { return &broken, nil }
 		if dev, err := backend.Open("cuda/0", backend.Config{}); err == nil || !strings.Contains(strings.ToLower(err.Error()), c.want) && !strings.Contains(err.Error(), "OUT_OF_MEMORY") {
 			t.Errorf("%s: Open: %v, %v", c.name, dev, err)
 		}
-		var told []string
-		dev, err := backend.Open("auto", backend.Config{Fallback: func(device string, err error) { told = append(told, device) }})
+		var reported []string
+		dev, err := backend.Open("auto", backend.Config{Fallback: func(device string, err error) { reported = append(reported, device) }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(dev.Info().Device, "cpu/") || len(told) == 0 || told[0] != "cuda/0" {
-			t.Errorf("%s: opened %s, reported %q", c.name, dev.Info().Device, told)
+		if !strings.HasPrefix(dev.Info().Device, "cpu/") || len(reported) == 0 || reported[0] != "cuda/0" {
+			t.Errorf("%s: opened %s, reported %q", c.name, dev.Info().Device, reported)
 		}
 		dev.Close()
 	}
@@ -288,20 +288,20 @@ func TestNoCode(t *testing.T) {
 	if required.Names("cuda") {
 		t.Skip("there may be only PTX for this GPU")
 	}
-	real, err := library()
+	original, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, code := range []driver.Result{driver.NoBinary, driver.InvalidImage, 218, 222, 300, driver.OutOfMemory, driver.IllegalAddress} {
 		loads := 0
-		api := *real
+		api := *original
 		api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 			if s.Name == "cuModuleLoadDataEx" {
 				if loads++; loads == 1 {
 					return int32(code)
 				}
 			}
-			return real.Call(s, args...)
+			return original.Call(s, args...)
 		}
 		dev, err := open(&api, 0, backend.Config{})
 		if code == driver.OutOfMemory || code == driver.IllegalAddress {
@@ -365,19 +365,19 @@ func TestCodeOfDevelopers(t *testing.T) {
 // end of the process (911), whose errors must say what to do.
 func TestFaultOfOneCall(t *testing.T) {
 	Need(t)
-	real, err := library()
+	original, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, code := range []driver.Result{701, 704, 708, 712, 720, 800, 801, 900, 909, driver.IllegalAddress, 226, 721, 911} {
 		armed := false
-		api := *real
+		api := *original
 		api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 			if armed && s.Name == "cuLaunchKernel" {
 				armed = false
 				return int32(code)
 			}
-			return real.Call(s, args...)
+			return original.Call(s, args...)
 		}
 		dev, err := open(&api, 0, backend.Config{})
 		if err != nil {
@@ -403,17 +403,17 @@ var rates = []driver.Attribute{driver.ClockRate, driver.MemoryClockRate, driver.
 // rates, which only the planner uses, but that a missing compute capability is an error.
 func TestRefusedAttributes(t *testing.T) {
 	Need(t)
-	real, err := library()
+	original, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range append(rates, driver.ComputeMajor) {
-		api := *real
+		api := *original
 		api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 			if s.Name == "cuDeviceGetAttribute" && driver.Attribute(args[1]) == a {
 				return 1 // CUDA_ERROR_INVALID_VALUE
 			}
-			return real.Call(s, args...)
+			return original.Call(s, args...)
 		}
 		dev, err := open(&api, 0, backend.Config{})
 		if a == driver.ComputeMajor {
@@ -441,12 +441,12 @@ func TestRefusedAttributes(t *testing.T) {
 // dropped without a panic.
 func TestFreeWhileClosing(t *testing.T) {
 	Need(t)
-	real, err := library()
+	api, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 20 {
-		dev, err := open(real, 0, backend.Config{})
+		dev, err := open(api, 0, backend.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -480,7 +480,7 @@ func TestFreeWhileClosing(t *testing.T) {
 // precision, and that a device whose solves are wrong is not opened.
 func TestCheckOfFunctions(t *testing.T) {
 	Need(t)
-	real, err := library()
+	api, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -493,7 +493,7 @@ func TestCheckOfFunctions(t *testing.T) {
 		{"none", 0, true, true}, {"cublasGemmEx", 15, true, false}, {"cublasGemmEx", 0, true, false},
 		{"cublasDtrsv_v2", 0, false, false}, {"cublasStrsv_v2", 15, false, false}, {"cublasDtrsm_v2", 0, false, false},
 	} {
-		dev, err := open(real, 0, backend.Config{})
+		dev, err := open(api, 0, backend.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -505,7 +505,7 @@ func TestCheckOfFunctions(t *testing.T) {
 			}
 			return call(s, args...)
 		}
-		err = dev.ready(0, backend.Config{})
+		err = dev.prepare(0, backend.Config{})
 		if (err == nil) != c.opens {
 			t.Errorf("%s returns %d: %v", c.function, c.result, err)
 		}

@@ -15,23 +15,23 @@ import (
 // panels of `tile` rows. A panel is row-major and ends at the last column of its diagonal block.
 // The diagonal follows after the panels, in T. See internal/ptx/fixed.cuh.
 type fixedMatrix[T backend.Float] struct {
-	memory *matrix[T] // the memory of the whole matrix
-	diag   driver.DevicePtr
-	coding *check.Coding // mapping of 16-bit codes to values, shared with all leading blocks of the matrix
-	n      int
-	part   bool // whether this is a leading block of another matrix
+	memory  *matrix[T] // the memory of the whole matrix
+	diag    driver.DevicePtr
+	coding  *check.Coding // mapping of 16-bit codes to values, shared with all leading blocks of the matrix
+	n       int
+	leading bool // whether this is a leading block of another matrix
 }
 
 // codesOf returns the number of codes that a matrix of order n stores.
 func codesOf(n int) int {
-	p, rest := n/tile, n%tile
-	return tile * (p + 1) * (tile*p/2 + rest)
+	panels, remainder := n/tile, n%tile
+	return tile * (panels + 1) * (tile*panels/2 + remainder)
 }
 
 func (h *fixedMatrix[T]) Order() int { return h.n }
 
 func (h *fixedMatrix[T]) Free() {
-	if !h.part {
+	if !h.leading {
 		h.memory.Free()
 	}
 }
@@ -95,37 +95,37 @@ func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T], 
 	}
 	d := q.engine.device
 	a, b := coding.Factors()
-	err = q.scratch(8, func(fault driver.DevicePtr) error {
-		err := d.api.Clear(fault, 8, d.stream)
+	err = q.scratch(8, func(statusPtr driver.DevicePtr) error {
+		err := d.api.Clear(statusPtr, 8, d.stream)
 		if err != nil {
 			return err
 		}
-		err = q.stretches(0, 0, h.n, func(at int, m *matrix[T]) error {
-			return q.step(flop.Gemm(m.rows, at, x.cols)+flop.Syrk(m.rows, x.cols), func() error {
-				if err := q.gramRows(p, m.view().part(-at, 0, h.n, m.cols), x, x, at, m.rows); err != nil {
+		err = q.forEachRange(0, 0, h.n, func(start int, m *matrix[T]) error {
+			return q.step(flop.Gemm(m.rows, start, x.cols)+flop.Syrk(m.rows, x.cols), func() error {
+				if err := q.gramRows(p, m.view().window(-start, 0, h.n, m.cols), x, x, start, m.rows); err != nil {
 					return err
 				}
-				args := d.args.Reset().Int(m.rows).Long(at).Ptr(m.ptr).Long(m.stride)
+				args := d.args.Reset().Int(m.rows).Long(start).Ptr(m.ptr).Long(m.stride)
 				scalarArg(args, T(a))
 				scalarArg(args, T(b))
-				args.Ptr(h.memory.ptr).Ptr(h.diag).Ptr(fault)
+				args.Ptr(h.memory.ptr).Ptr(h.diag).Ptr(statusPtr)
 				return q.engine.launch("encode", spread(m.rows, m.cols))
 			})
 		})
 		if err != nil {
 			return err
 		}
-		var at [8]byte
-		if err := d.get(fault, at[:]); err != nil {
+		var status [8]byte
+		if err := d.copyToHost(statusPtr, status[:]); err != nil {
 			return err
 		}
-		if first := binary.LittleEndian.Uint64(at[:]); first != 0 {
-			return q.rangeError(int(^first>>32), int(uint32(^first)), k, x, coding)
+		if code := binary.LittleEndian.Uint64(status[:]); code != 0 {
+			return q.rangeError(int(^code>>32), int(uint32(^code)), k, x, coding)
 		}
 		return nil
 	})
-	if free := p.free(); err == nil {
-		err = free
+	if freeErr := p.free(); err == nil {
+		err = freeErr
 	}
 	return err
 }
@@ -137,7 +137,7 @@ func (q *queue[T]) rangeError(i, j int, k kernels.Kernel, x *matrix[T], coding c
 		if err := q.gram(view[T]{p, 1, 1, 1, 1}, k, x.window(i, 0, 1, x.cols), x.window(j, 0, 1, x.cols), whole); err != nil {
 			return err
 		}
-		return q.engine.device.get(p, bytesOf(value[:]))
+		return q.engine.device.copyToHost(p, bytesOf(value[:]))
 	})
 	if err != nil {
 		return err
@@ -145,16 +145,16 @@ func (q *queue[T]) rangeError(i, j int, k kernels.Kernel, x *matrix[T], coding c
 	return &backend.RangeError{I: i, J: j, Value: float64(value[0]), Low: coding.Low, High: coding.Value(math.MaxUint16)}
 }
 
-// symmFixed computes C ← α A B + β C for at most thinMost columns of B at a time. For each such group
-// of columns, every 16-bit code of A is read once and used for its row and for its column.
+// symmFixed computes C ← α A B + β C for at most maxThinCols columns of B at a time. For each such
+// group of columns, every 16-bit code of A is read once and used for its row and for its column.
 func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], coding check.Coding, b view[T], beta T, c view[T]) error {
-	name, width := "fixed_symm", thinMost
+	name, width := "fixed_symm", maxThinCols
 	if c.cols == 1 {
 		name = "fixed_symm1"
 	}
 	for j := 0; j < c.cols && h.n > 0; j += width {
 		n := min(width, c.cols-j)
-		B, C := b.part(0, j, h.n, n), c.part(0, j, h.n, n)
+		B, C := b.window(0, j, h.n, n), c.window(0, j, h.n, n)
 		err := q.symmTriangle(name, func(args *driver.Args) { h.args(args, coding) }, alpha, B, beta, C)
 		if err != nil {
 			return err

@@ -68,7 +68,7 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 				if op.columns == 0 && n > 200000 {
 					continue // larger matrices do not fit
 				}
-				blocks, launched, rounds, most := recordLaunches(t, q, op.call)
+				blocks, launched, rounds, maxBlocks := recordLaunches(t, q, op.call)
 				p, err := q.program(k, x, z)
 				if err != nil {
 					t.Fatal(err)
@@ -78,12 +78,12 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 					pairs /= 2
 				}
 				// All blocks of an operation evaluate about the same number of pairs of points.
-				second := d.props.single() / 2 * 0.5 / ratio // instructions per second
-				slowest := float64(ceil(most, d.props.places())*d.props.places()) * pairs / float64(blocks) * (p.cost(features) + float64(op.columns)) / second
-				used := float64(blocks) / float64(rounds*d.props.places())
-				if used < 0.8 || slowest > 0.1 {
+				second := d.props.singleRate() / 2 * 0.5 / ratio // instructions per second
+				slowest := float64(ceil(maxBlocks, d.props.concurrentBlocks())*d.props.concurrentBlocks()) * pairs / float64(blocks) * (p.cost(features) + float64(op.columns)) / second
+				utilization := float64(blocks) / float64(rounds*d.props.concurrentBlocks())
+				if utilization < 0.8 || slowest > 0.1 {
 					t.Errorf("%s of %d points of %d features in %T by %s: %d blocks in %d rounds use %.2f of the places; the longest step takes %.3g s",
-						op.name, n, features, *new(T), launched, blocks, rounds, used, slowest)
+						op.name, n, features, *new(T), launched, blocks, rounds, utilization, slowest)
 				}
 			}
 		}
@@ -94,24 +94,24 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 		fixed := &fixedMatrix[T]{memory: matrixOf(1, 1), diag: somewhere, coding: new(check.Coding), n: n}
 		for name, call := range map[string]func() error{
 			"symm, 1 column": func() error {
-				return q.thin(1, matrixOf(n, n).view(), matrixOf(n, 1).view(), 0, matrixOf(n, 1).view(), lower)
+				return q.thinProduct(1, matrixOf(n, n).view(), matrixOf(n, 1).view(), 0, matrixOf(n, 1).view(), lower)
 			},
 			"symm, 4 columns": func() error {
-				return q.thin(1, matrixOf(n, n).view(), matrixOf(n, 4).view(), 0, matrixOf(n, 4).view(), lower)
+				return q.thinProduct(1, matrixOf(n, n).view(), matrixOf(n, 4).view(), 0, matrixOf(n, 4).view(), lower)
 			},
 			"gemm, 4 columns": func() error {
-				return q.thin(1, matrixOf(n, n).view(), matrixOf(n, 4).view(), 0, matrixOf(n, 4).view(), whole)
+				return q.thinProduct(1, matrixOf(n, n).view(), matrixOf(n, 4).view(), 0, matrixOf(n, 4).view(), whole)
 			},
 			"gemm of a transpose, 1 column": func() error {
-				return q.thin(1, matrixOf(n, n).view().t(), matrixOf(n, 1).view(), 0, matrixOf(n, 1).view(), whole)
+				return q.thinProduct(1, matrixOf(n, n).view().t(), matrixOf(n, 1).view(), 0, matrixOf(n, 1).view(), whole)
 			},
 			"symm of 16 bits": func() error {
 				return q.symmFixed(1, fixed, check.Coding{}, matrixOf(n, 1).view(), 0, matrixOf(n, 1).view())
 			},
 		} {
 			blocks, launched, rounds, _ := recordLaunches(t, q, call)
-			if used := float64(blocks) / float64(rounds*d.props.places()); used < 0.8 {
-				t.Errorf("%s of order %d in %T by %s: %d blocks in %d rounds use %.2f of the places", name, n, *new(T), launched, blocks, rounds, used)
+			if utilization := float64(blocks) / float64(rounds*d.props.concurrentBlocks()); utilization < 0.8 {
+				t.Errorf("%s of order %d in %T by %s: %d blocks in %d rounds use %.2f of the places", name, n, *new(T), launched, blocks, rounds, utilization)
 			}
 		}
 	}
@@ -121,18 +121,18 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 // number of blocks of threads that do work, the name of the device function without its variant,
 // the number of rounds in which the card runs the blocks, and the largest number of blocks of a
 // launch. It does not count functions that add up partial sums.
-func recordLaunches[T backend.Float](t *testing.T, q *queue[T], f func() error) (blocks int, launched string, rounds, most int) {
+func recordLaunches[T backend.Float](t *testing.T, q *queue[T], f func() error) (blocks int, launched string, rounds, maxBlocks int) {
 	t.Helper()
 	d := q.engine.device
-	real := d.api
-	recording, names := *real, map[uintptr]string{}
+	original := d.api
+	recording, names := *original, map[uintptr]string{}
 	recording.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 		switch s.Name {
 		case "cuEventRecord", "cuEventSynchronize":
 			return 0
 		case "cuLaunchKernel":
 		default:
-			return real.Call(s, args...)
+			return original.Call(s, args...)
 		}
 		name := names[args[0]]
 		if name == "" {
@@ -151,12 +151,12 @@ func recordLaunches[T backend.Float](t *testing.T, q *queue[T], f func() error) 
 			count = int(args[1]*(args[1]+1)) / 2 // the blocks above the diagonal do no work
 		}
 		launched = strings.Join(strings.Split(name, "_")[:2], "_")
-		blocks, rounds, most = blocks+count, rounds+ceil(count, d.props.places()), max(most, count)
+		blocks, rounds, maxBlocks = blocks+count, rounds+ceil(count, d.props.concurrentBlocks()), max(maxBlocks, count)
 		return 0
 	}
 	err := q.wait("recording", func() error {
 		d.api = &recording
-		defer func() { d.api = real }()
+		defer func() { d.api = original }()
 		return f()
 	})
 	if err != nil {
@@ -165,5 +165,5 @@ func recordLaunches[T backend.Float](t *testing.T, q *queue[T], f func() error) 
 	if blocks == 0 {
 		t.Fatal("no launch was recorded")
 	}
-	return blocks, launched, rounds, most
+	return blocks, launched, rounds, maxBlocks
 }

@@ -16,7 +16,7 @@ import (
 func (p *program[T]) cost(d int) float64 {
 	pair := float64(2*d + 5)
 	if p.form == general {
-		pair = float64((2*d+10)*max(len(p.of.Stats), 1) + 20*len(p.of.Code))
+		pair = float64((2*d+10)*max(len(p.compiled.Stats), 1) + 20*len(p.compiled.Code))
 	}
 	if sizeOf[T]() == 8 || p.form != exponential {
 		pair += 30 // exp in float64, or a function that takes more instructions than exp
@@ -39,38 +39,38 @@ func tilesOfBlock[T backend.Float](instructions float64) int {
 	return max(int(blockInstructions/(tile*tile*instructions)), 1)
 }
 
-// places returns the number of blocks of threads that the device runs concurrently. The functions
-// of Gram matrices use so many registers that a multiprocessor runs two blocks.
-func (p properties) places() int { return 2 * max(p.processors, 1) }
+// concurrentBlocks returns the number of blocks of threads that the device runs concurrently. The
+// functions of Gram matrices use so many registers that a multiprocessor runs two blocks.
+func (p properties) concurrentBlocks() int { return 2 * max(p.processors, 1) }
 
 // blocksOfStep returns how many blocks of threads a step may launch if each block executes the
-// given number of instructions. The result is a multiple of p.places(). The step then takes about
-// 30 ms at half the peak instruction rate of the device.
+// given number of instructions. The result is a multiple of p.concurrentBlocks(). The step then
+// takes about 30 ms at half the peak instruction rate of the device.
 func (q *queue[T]) blocksOfStep(instructions float64) int {
 	p := q.engine.device.props
-	rate := p.single() / 2
+	rate := p.singleRate() / 2
 	if sizeOf[T]() == 8 {
 		rate /= float64(max(p.ratio, 1))
 	}
-	waves := 0.03 * 0.5 * rate / (instructions * float64(p.places()))
-	return int(min(max(waves, 1), 1<<20)) * p.places()
+	waves := 0.03 * 0.5 * rate / (instructions * float64(p.concurrentBlocks()))
+	return int(min(max(waves, 1), 1<<20)) * p.concurrentBlocks()
 }
 
-// cut divides a grid of rows × cols blocks of threads into steps of r × c blocks, where 1 ≤ r ≤
-// high and r·c ≤ most. The device runs p.places() blocks at a time, in one round. cut minimizes the
-// number of rounds of all steps. It tries every r if the largest possible r is at most 16, and
-// otherwise the upper half of the possible values.
-func (p properties) cut(rows, cols, high, most int) (r, c int) {
-	columns := func(r int) int { return min(cols, max(most/r, 1)) }
+// stepGrid divides a grid of rows × cols blocks of threads into steps of r × c blocks, where 1 ≤ r
+// ≤ maxRows and r·c ≤ maxBlocks. The device runs p.concurrentBlocks() blocks at a time, in one
+// round. stepGrid minimizes the number of rounds of all steps. It tries every r if the largest
+// possible r is at most 16, and otherwise the upper half of the possible values.
+func (p properties) stepGrid(rows, cols, maxRows, maxBlocks int) (r, c int) {
+	columns := func(r int) int { return min(cols, max(maxBlocks/r, 1)) }
 	rounds := func(h, c int) int {
-		return cols/c*ceil(h*c, p.places()) + ceil(h*(cols%c), p.places())
+		return cols/c*ceil(h*c, p.concurrentBlocks()) + ceil(h*(cols%c), p.concurrentBlocks())
 	}
-	largest := max(min(rows, high, max(most/max(cols, 1), 16)), 1)
-	r, least := largest, math.MaxInt
-	for try := largest; try > 0 && (try > largest/2 || largest <= 16); try-- {
-		c := columns(try)
-		if all := rows/try*rounds(try, c) + rounds(rows%try, c); all < least {
-			r, least = try, all
+	largest := max(min(rows, maxRows, max(maxBlocks/max(cols, 1), 16)), 1)
+	r, minRounds := largest, math.MaxInt
+	for candidate := largest; candidate > 0 && (candidate > largest/2 || largest <= 16); candidate-- {
+		c := columns(candidate)
+		if total := rows/candidate*rounds(candidate, c) + rounds(rows%candidate, c); total < minRounds {
+			r, minRounds = candidate, total
 		}
 	}
 	return r, columns(r)
@@ -78,10 +78,10 @@ func (p properties) cut(rows, cols, high, most int) (r, c int) {
 
 func (q *queue[T]) Gram(dst backend.Matrix[T], k kernels.Kernel, x, z backend.Matrix[T]) {
 	check.Gram(dst, k, x, z)
-	K, X, Z := q.own("Gram", dst), q.own("Gram", x), q.own("Gram", z)
+	K, X, Z := q.ownMatrix("Gram", dst), q.ownMatrix("Gram", x), q.ownMatrix("Gram", z)
 	q.run("gram", func() error {
 		part := whole
-		if X.same(Z) {
+		if X.sameMemory(Z) {
 			part = lower
 		}
 		return q.gram(K.view(), k, X, Z, part)
@@ -98,7 +98,7 @@ func (q *queue[T]) gram(out view[T], k kernels.Kernel, x, z *matrix[T], part reg
 	if err != nil {
 		return err
 	}
-	rows, cols := q.engine.device.props.cut(ceil(n, tile), ceil(m, tile), 65535, q.blocksOfStep(tile*tile*p.cost(d)))
+	rows, cols := q.engine.device.props.stepGrid(ceil(n, tile), ceil(m, tile), 65535, q.blocksOfStep(tile*tile*p.cost(d)))
 	rows, cols = rows*tile, cols*tile
 	for i := 0; i < n; i += rows {
 		count := min(rows, n-i)
@@ -120,8 +120,8 @@ func (q *queue[T]) gram(out view[T], k kernels.Kernel, x, z *matrix[T], part reg
 			break
 		}
 	}
-	if free := p.free(); err == nil {
-		err = free
+	if freeErr := p.free(); err == nil {
+		err = freeErr
 	}
 	return err
 }
@@ -141,7 +141,7 @@ func (q *queue[T]) gramTile(p *program[T], out view[T], x, z *matrix[T], i, rows
 		return nil
 	}
 	args := q.engine.device.args.Reset().Int(rows).Int(cols).Int(x.cols).Ptr(x.at(i, 0)).Long(x.stride).Ptr(z.at(j, 0)).Long(z.stride)
-	viewArg(args, out.part(i, j, rows, cols))
+	viewArg(args, out.window(i, j, rows, cols))
 	args.Int(int(part)).Bytes(p.shifted(i, j))
 	return q.engine.launch("gram"+p.formed(), driver.Grid{Blocks: [3]int{ceil(cols, tile), ceil(rows, tile), 1}, Threads: [3]int{threads, 1, 1}})
 }
@@ -152,7 +152,7 @@ func (p *program[T]) formed() string {
 	if p.form == general {
 		return ""
 	}
-	switch s := p.of.Stats[0]; {
+	switch s := p.compiled.Stats[0]; {
 	case s.Kind == kernels.Dot && s.Scale == nil:
 		return "_dot"
 	case s.Kind == kernels.SqDist && s.Scale == nil:
@@ -175,22 +175,22 @@ func fewFeatures(kernel string) []int {
 // mul returns the name of the device function for a product with t columns and points with d
 // features, and the numbers of rows and columns of K that a block of threads processes at a time.
 func (p *program[T]) mul(d, t int) (name string, rows, cols int) {
-	low := p.form != general && p.of.Stats[0].Kind <= kernels.L1 && p.of.Stats[0].Scale == nil
-	if low && p.one != "" && t == 1 {
-		each := 4 // number of rows per thread
+	low := p.form != general && p.compiled.Stats[0].Kind <= kernels.L1 && p.compiled.Stats[0].Scale == nil
+	if low && p.vectorPrefix != "" && t == 1 {
+		rowsPerThread := 4 // number of rows per thread
 		if sizeOf[T]() == 8 {
-			each = 2
+			rowsPerThread = 2
 		}
-		for _, most := range fewFeatures(p.one) {
-			if d <= most {
-				return fmt.Sprintf("%s_mul%d", p.one, most), each * threads, threads
+		for _, maxFeatures := range fewFeatures(p.vectorPrefix) {
+			if d <= maxFeatures {
+				return fmt.Sprintf("%s_mul%d", p.vectorPrefix, maxFeatures), rowsPerThread * threads, threads
 			}
 		}
 	}
 	if low {
-		for _, most := range []int{3, 8, 16} {
-			if d <= most && (d <= 8 || p.formed() == "") {
-				return fmt.Sprintf("gram_mul_low%d", most), threads, threads
+		for _, maxFeatures := range []int{3, 8, 16} {
+			if d <= maxFeatures && (d <= 8 || p.formed() == "") {
+				return fmt.Sprintf("gram_mul_low%d", maxFeatures), threads, threads
 			}
 		}
 	}
@@ -203,7 +203,7 @@ func (p *program[T]) mul(d, t int) (name string, rows, cols int) {
 
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
 	check.GramMul(dst, k, x, z, v)
-	out, X, Z, V := q.own("GramMul", dst), q.own("GramMul", x), q.own("GramMul", z), q.own("GramMul", v)
+	out, X, Z, V := q.ownMatrix("GramMul", dst), q.ownMatrix("GramMul", x), q.ownMatrix("GramMul", z), q.ownMatrix("GramMul", v)
 	q.run("gram product", func() error { return q.gramProduct(out, k, X, Z, V) })
 }
 
@@ -219,26 +219,26 @@ func (q *queue[T]) gramProduct(out *matrix[T], k kernels.Kernel, x, z, v *matrix
 	if err != nil {
 		return err
 	}
-	if t == 1 && x.same(z) && p.formed() != "" && (sizeOf[T]() == 8 || x.cols > 16) {
+	if t == 1 && x.sameMemory(z) && p.formed() != "" && (sizeOf[T]() == 8 || x.cols > 16) {
 		return errors.Join(q.gramSymv(p, out, x, v), p.free())
 	}
-	for c := 0; c < t && err == nil; c += wide {
-		cols := min(wide, t-c)
+	for c := 0; c < t && err == nil; c += maxMulCols {
+		cols := min(maxMulCols, t-c)
 		err = q.gramMul(p, out.window(0, c, n, cols), x, z, v.window(0, c, m, cols))
 	}
-	if free := p.free(); err == nil {
-		err = free
+	if freeErr := p.free(); err == nil {
+		err = freeErr
 	}
 	return err
 }
 
 // The columns of K are divided into shares. One block of threads sums over one share. A product has
-// about mostBlocks blocks of threads, which are enough to occupy a device, or more if a share would
-// exceed shareColumns columns. Shares depend only on the shapes, so that the sums are equal on all
-// devices.
+// about targetBlocks blocks of threads, which are enough to occupy a device, or more if a share
+// would exceed shareColumns columns. Shares depend only on the shapes, so that the sums are equal
+// on all devices.
 const (
 	shareColumns = 4096
-	mostBlocks   = 4096
+	targetBlocks = 4096
 )
 
 // partialBytes is the approximate limit, in bytes, of the partial sums that a step writes.
@@ -249,32 +249,32 @@ const partialBytes = 64 << 20
 func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	n, m, d, t := x.rows, z.rows, x.cols, v.cols
 	props, size := q.engine.device.props, sizeOf[T]()
-	name, side, width := p.mul(d, t)
+	name, height, width := p.mul(d, t)
 	tiles, cost := ceil(m, width), p.cost(d)+float64(t)
-	most := min(shareColumns/width, max(tilesOfBlock[T](cost)*tile*tile/(side*width), 1)) // largest number of tiles of a share
-	shares := min(max(mostBlocks/ceil(n, side), ceil(tiles, most)), tiles)
-	share := ceil(tiles, shares)
-	shares = ceil(tiles, share)
-	step := q.blocksOfStep(float64(side*width*share) * cost)
-	rows, cols := props.cut(ceil(n, side), min(shares, 65535), partialBytes/(shares*side*t*size), step)
-	rows = min(rows*side, n)
+	maxTiles := min(shareColumns/width, max(tilesOfBlock[T](cost)*tile*tile/(height*width), 1)) // largest number of tiles of a share
+	shares := min(max(targetBlocks/ceil(n, height), ceil(tiles, maxTiles)), tiles)
+	tilesPerShare := ceil(tiles, shares)
+	shares = ceil(tiles, tilesPerShare)
+	step := q.blocksOfStep(float64(height*width*tilesPerShare) * cost)
+	rows, cols := props.stepGrid(ceil(n, height), min(shares, 65535), partialBytes/(shares*height*t*size), step)
+	rows = min(rows*height, n)
 	return q.scratch(int64(shares)*int64(rows)*int64(t)*int64(size), func(partial driver.DevicePtr) error {
 		for i := 0; i < n; i += rows {
 			count := min(rows, n-i)
 			for s := 0; s < shares; s += cols {
-				some := min(cols, shares-s)
-				j := s * share * width
-				points := min(some*share*width, m-j)
+				shareCount := min(cols, shares-s)
+				j := s * tilesPerShare * width
+				points := min(shareCount*tilesPerShare*width, m-j)
 				err := q.step(flop.GramMul(count, points, d, t), func() error {
 					args := q.engine.device.args.Reset().Int(count).Int(points).Int(d).Ptr(x.at(i, 0)).Long(x.stride).Ptr(z.at(j, 0)).Long(z.stride)
-					args.Ptr(v.at(j, 0)).Long(v.stride).Int(t).Ptr(partial + driver.DevicePtr(s*count*t*size)).Int(share).Bytes(p.shifted(i, j))
-					return q.engine.launch(name, driver.Grid{Blocks: [3]int{ceil(count, side), some, 1}, Threads: [3]int{threads, 1, 1}})
+					args.Ptr(v.at(j, 0)).Long(v.stride).Int(t).Ptr(partial + driver.DevicePtr(s*count*t*size)).Int(tilesPerShare).Bytes(p.shifted(i, j))
+					return q.engine.launch(name, driver.Grid{Blocks: [3]int{ceil(count, height), shareCount, 1}, Threads: [3]int{threads, 1, 1}})
 				})
 				if err != nil {
 					return err
 				}
 			}
-			if err := q.addShares(shares, partial, 1, 0, out.view().part(i, 0, count, t)); err != nil {
+			if err := q.addShares(shares, partial, 1, 0, out.view().window(i, 0, count, t)); err != nil {
 				return err
 			}
 		}
@@ -288,15 +288,15 @@ func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 // instructions.
 //
 // A block of threads processes a square of tiles. For a large X, K is divided into parts of at most
-// `most` × `most` squares, so that the partial sums of a part take at most partialBytes. The order
-// of parts and sums depends only on the shape.
+// maxSquares × maxSquares squares, so that the partial sums of a part take at most partialBytes.
+// The order of parts and sums depends only on the shape.
 func (q *queue[T]) gramSymv(p *program[T], out, x, v *matrix[T]) error {
 	n, d, size := x.rows, x.cols, sizeOf[T]()
 	cost := p.cost(d) + 2
 	side := min(ceil(n, tile*cuts.squares), cuts.side, int(math.Sqrt(float64(tilesOfBlock[T](cost)))))
-	most := min(cuts.squares, int(math.Sqrt(partialBytes/float64(2*tile*side*size))))
+	maxSquares := min(cuts.squares, int(math.Sqrt(partialBytes/float64(2*tile*side*size))))
 	squares := ceil(n, tile*side)
-	order := ceil(squares, ceil(squares, most)) // number of squares along a side of a part
+	order := ceil(squares, ceil(squares, maxSquares)) // number of squares along a side of a part
 	rows := min(order*side*tile, n)
 	return q.scratch(int64(2*order)*int64(rows)*int64(size), func(partial driver.DevicePtr) error {
 		for i := 0; i < n; i += rows {
@@ -341,9 +341,9 @@ func (q *queue[T]) gramSymvPart(p *program[T], out, x, v *matrix[T], partial dri
 	if j == 0 {
 		beta = 0
 	}
-	err := q.addShares(shares, partial, 1, beta, out.view().part(i, 0, n, 1))
+	err := q.addShares(shares, partial, 1, beta, out.view().window(i, 0, n, 1))
 	if err == nil && i != j {
-		err = q.addShares(height, columns, 1, 1, out.view().part(j, 0, m, 1))
+		err = q.addShares(height, columns, 1, 1, out.view().window(j, 0, m, 1))
 	}
 	return err
 }

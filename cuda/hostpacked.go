@@ -171,7 +171,7 @@ func (h *hostPacked[T]) Free() {
 		return
 	}
 	d := s.device
-	d.forget(s)
+	d.removeStore(s)
 	d.exec.queue(func() { d.freed(s.close()) })
 	d.deallocate(s.target)
 }
@@ -208,19 +208,19 @@ func (p panel[T]) row(i int) []byte {
 	return p.memory[i*p.stride*size : (i*p.stride+min(i+1, p.cols))*size]
 }
 
-// on returns the device buffer at address `at` as a matrix of the panel's rows from row `from` on.
-func (h *hostPacked[T]) on(at driver.DevicePtr, p panel[T], from int) *matrix[T] {
-	return &matrix[T]{device: h.store.device, ptr: at, rows: p.rows - from, cols: p.cols, stride: p.stride}
+// bufferMatrix returns a device buffer as a matrix of the panel's rows from firstRow on.
+func (h *hostPacked[T]) bufferMatrix(buffer driver.DevicePtr, p panel[T], firstRow int) *matrix[T] {
+	return &matrix[T]{device: h.store.device, ptr: buffer, rows: p.rows - firstRow, cols: p.cols, stride: p.stride}
 }
 
-// move queues a copy of the panel's rows from row `from` on, to or from a device buffer.
-func (h *hostPacked[T]) move(p panel[T], from int, at driver.DevicePtr, toHost bool, stream driver.Stream) error {
+// copyPanel queues a copy of the panel's rows from firstRow on, to or from a device buffer.
+func (h *hostPacked[T]) copyPanel(p panel[T], firstRow int, buffer driver.DevicePtr, toHost bool, stream driver.Stream) error {
 	row := p.stride * sizeOf[T]()
-	here := driver.Place{Host: p.memory[from*row : p.rows*row], Pitch: row}
-	there := driver.Place{Device: at, Pitch: row}
-	c := driver.Copy2D{Src: here, Dst: there, Width: row, Height: p.rows - from}
+	hostPlace := driver.Place{Host: p.memory[firstRow*row : p.rows*row], Pitch: row}
+	devicePlace := driver.Place{Device: buffer, Pitch: row}
+	c := driver.Copy2D{Src: hostPlace, Dst: devicePlace, Width: row, Height: p.rows - firstRow}
 	if toHost {
-		c.Src, c.Dst = there, here
+		c.Src, c.Dst = devicePlace, hostPlace
 	}
 	if c.Height == 0 {
 		return nil
@@ -228,13 +228,13 @@ func (h *hostPacked[T]) move(p panel[T], from int, at driver.DevicePtr, toHost b
 	return h.store.device.api.Copy(c, stream)
 }
 
-// each copies the panels of the list numbers to the device, in order, and calls use(p, m) for each
-// panel p. m contains the panel's rows with index ≥ first. While use works on one panel, the next
-// panel is copied.
-func (h *hostPacked[T]) each(q *queue[T], numbers []int, first int, use func(p panel[T], m *matrix[T]) error) error {
+// forEachPanel copies the panels of the list numbers to the device, in order, and calls use(p, m)
+// for each panel p. m contains the panel's rows with index ≥ first. While use works on one panel,
+// the next panel is copied.
+func (h *hostPacked[T]) forEachPanel(q *queue[T], numbers []int, first int, use func(p panel[T], m *matrix[T]) error) error {
 	s, api, stream, copies := h.store, h.store.device.api, h.store.device.stream, h.store.device.copies
-	from := func(p panel[T]) int { return max(first-p.first, 0) }
-	bring := func(i int) error {
+	firstRow := func(p panel[T]) int { return max(first-p.first, 0) }
+	load := func(i int) error {
 		slot, p := &s.slots[i%2], h.panel(numbers[i])
 		if q.canceled() {
 			return errStopped
@@ -242,7 +242,7 @@ func (h *hostPacked[T]) each(q *queue[T], numbers []int, first int, use func(p p
 		return firstOf(
 			func() error { return api.WaitInStream(copies, s.stored) },
 			func() error { return api.WaitInStream(copies, slot.free) },
-			func() error { return h.move(p, from(p), slot.memory, false, copies) },
+			func() error { return h.copyPanel(p, firstRow(p), slot.memory, false, copies) },
 			func() error { return api.Record(slot.ready, copies) },
 		)
 	}
@@ -259,12 +259,12 @@ func (h *hostPacked[T]) each(q *queue[T], numbers []int, first int, use func(p p
 	}
 	for i, k := range numbers {
 		if i == 0 {
-			if err := bring(0); err != nil {
+			if err := load(0); err != nil {
 				return err
 			}
 		}
 		if i+1 < len(numbers) {
-			if err := bring(i + 1); err != nil {
+			if err := load(i + 1); err != nil {
 				return err
 			}
 		}
@@ -272,7 +272,7 @@ func (h *hostPacked[T]) each(q *queue[T], numbers []int, first int, use func(p p
 		if err := api.WaitInStream(stream, slot.ready); err != nil {
 			return err
 		}
-		if err := use(p, h.on(slot.memory, p, from(p))); err != nil {
+		if err := use(p, h.bufferMatrix(slot.memory, p, firstRow(p))); err != nil {
 			return err
 		}
 		if err := api.Record(slot.free, stream); err != nil {
@@ -282,8 +282,8 @@ func (h *hostPacked[T]) each(q *queue[T], numbers []int, first int, use func(p p
 	return nil
 }
 
-// upTo lists 0 … n−1, and down lists the same numbers in descending order.
-func upTo(n int) []int {
+// ascending lists 0 … n−1, and descending lists the same numbers in descending order.
+func ascending(n int) []int {
 	list := make([]int, n)
 	for i := range list {
 		list[i] = i
@@ -291,8 +291,8 @@ func upTo(n int) []int {
 	return list
 }
 
-func down(n int) []int {
-	list := upTo(n)
+func descending(n int) []int {
+	list := ascending(n)
 	for i := range list {
 		list[i] = n - 1 - i
 	}
@@ -337,15 +337,15 @@ func (h *hostPacked[T]) gram(q *queue[T], k kernels.Kernel, x *matrix[T]) error 
 	s := h.store
 	for j := range h.count() {
 		p := h.panel(j)
-		m := h.on(s.target, p, 0)
-		own := x.window(p.first, 0, p.cols, x.cols)
-		below := x.window(p.first+p.cols, 0, p.rows-p.cols, x.cols)
+		m := h.bufferMatrix(s.target, p, 0)
+		x1 := x.window(p.first, 0, p.cols, x.cols)
+		x2 := x.window(p.first+p.cols, 0, p.rows-p.cols, x.cols)
 		err := firstOf(
-			func() error { return q.gram(m.window(0, 0, p.cols, p.cols).view(), k, own, own, lower) },
+			func() error { return q.gram(m.window(0, 0, p.cols, p.cols).view(), k, x1, x1, lower) },
 			func() error {
-				return q.gram(m.window(p.cols, 0, p.rows-p.cols, p.cols).view(), k, below, own, whole)
+				return q.gram(m.window(p.cols, 0, p.rows-p.cols, p.cols).view(), k, x2, x1, whole)
 			},
-			func() error { return h.move(p, 0, s.target, true, s.device.stream) },
+			func() error { return h.copyPanel(p, 0, s.target, true, s.device.stream) },
 		)
 		if err != nil {
 			return err
@@ -358,21 +358,21 @@ func (h *hostPacked[T]) symm(q *queue[T], alpha T, b *matrix[T], beta T, c *matr
 	if err := q.scale(beta, c.view(), whole, false); err != nil {
 		return err
 	}
-	const no, yes = backend.NoTrans, backend.Transpose
-	return h.each(q, upTo(h.count()), 0, func(p panel[T], m *matrix[T]) error {
-		square, below, b1, b2 := h.parts(p, m, b)
-		_, _, c1, c2 := h.parts(p, m, c)
+	const noTrans, trans = backend.NoTrans, backend.Transpose
+	return h.forEachPanel(q, ascending(h.count()), 0, func(p panel[T], m *matrix[T]) error {
+		square, below, b1, b2 := h.splitPanel(p, m, b)
+		_, _, c1, c2 := h.splitPanel(p, m, c)
 		return firstOf(
 			func() error { return q.symm(backend.Lower, alpha, square, b1, 1, c1) },
-			func() error { return q.gemm(yes, no, alpha, below, b2, 1, c1, rounding{}) },
-			func() error { return q.gemm(no, no, alpha, below, b1, 1, c2, rounding{}) },
+			func() error { return q.gemm(trans, noTrans, alpha, below, b2, 1, c1, rounding{}) },
+			func() error { return q.gemm(noTrans, noTrans, alpha, below, b1, 1, c2, rounding{}) },
 		)
 	})
 }
 
-// parts divides a panel into the square on the diagonal and the rows below it, and b into the
+// splitPanel divides a panel into the square on the diagonal and the rows below it, and b into the
 // corresponding rows.
-func (h *hostPacked[T]) parts(p panel[T], m, b *matrix[T]) (square, below, b1, b2 *matrix[T]) {
+func (h *hostPacked[T]) splitPanel(p panel[T], m, b *matrix[T]) (square, below, b1, b2 *matrix[T]) {
 	end := p.first + p.cols
 	return m.window(0, 0, p.cols, p.cols), m.window(p.cols, 0, p.rows-p.cols, p.cols),
 		b.window(p.first, 0, p.cols, b.cols), b.window(end, 0, h.n-end, b.cols)
@@ -382,17 +382,17 @@ func (h *hostPacked[T]) potrf(q *queue[T], r rounding) error {
 	s, api, stream := h.store, h.store.device.api, h.store.device.stream
 	for j := range h.count() {
 		p := h.panel(j)
-		m := h.on(s.target, p, 0)
+		m := h.bufferMatrix(s.target, p, 0)
 		square, below := m.window(0, 0, p.cols, p.cols), m.window(p.cols, 0, p.rows-p.cols, p.cols)
-		if err := h.move(p, 0, s.target, false, stream); err != nil {
+		if err := h.copyPanel(p, 0, s.target, false, stream); err != nil {
 			return err
 		}
-		err := h.each(q, upTo(j), p.first, func(_ panel[T], l *matrix[T]) error {
-			own, under := l.window(0, 0, p.cols, l.cols), l.window(p.cols, 0, p.rows-p.cols, l.cols)
+		err := h.forEachPanel(q, ascending(j), p.first, func(_ panel[T], l *matrix[T]) error {
+			diagonalRows, rowsBelow := l.window(0, 0, p.cols, l.cols), l.window(p.cols, 0, p.rows-p.cols, l.cols)
 			return firstOf(
-				func() error { return q.syrk(backend.Lower, backend.NoTrans, -1, own, 1, square, r) },
+				func() error { return q.syrk(backend.Lower, backend.NoTrans, -1, diagonalRows, 1, square, r) },
 				func() error {
-					return q.gemm(backend.NoTrans, backend.Transpose, -1, under, own, 1, below, r)
+					return q.gemm(backend.NoTrans, backend.Transpose, -1, rowsBelow, diagonalRows, 1, below, r)
 				},
 			)
 		})
@@ -402,13 +402,13 @@ func (h *hostPacked[T]) potrf(q *queue[T], r rounding) error {
 		if pivot := new(backend.PivotError); errors.As(err, &pivot) {
 			pivot.Index += p.first
 			// The leading rows of a failed factor are valid, so they are written back.
-			return errors.Join(h.move(p, 0, s.target, true, stream), api.Wait(stream), err)
+			return errors.Join(h.copyPanel(p, 0, s.target, true, stream), api.Wait(stream), err)
 		}
 		if err == nil {
 			err = q.trsm(backend.Right, backend.Lower, backend.Transpose, 1, square, below, r)
 		}
 		if err == nil {
-			err = h.move(p, 0, s.target, true, stream)
+			err = h.copyPanel(p, 0, s.target, true, stream)
 		}
 		if err != nil {
 			return err
@@ -418,18 +418,18 @@ func (h *hostPacked[T]) potrf(q *queue[T], r rounding) error {
 }
 
 func (h *hostPacked[T]) trsm(q *queue[T], t backend.Trans, b *matrix[T]) error {
-	const no, yes = backend.NoTrans, backend.Transpose
-	order := upTo(h.count())
-	if t == yes {
-		order = down(h.count())
+	const noTrans, trans = backend.NoTrans, backend.Transpose
+	order := ascending(h.count())
+	if t == trans {
+		order = descending(h.count())
 	}
-	return h.each(q, order, 0, func(p panel[T], m *matrix[T]) error {
-		square, below, b1, b2 := h.parts(p, m, b)
+	return h.forEachPanel(q, order, 0, func(p panel[T], m *matrix[T]) error {
+		square, below, b1, b2 := h.splitPanel(p, m, b)
 		solve := func() error { return q.trsm(backend.Left, backend.Lower, t, 1, square, b1, rounding{}) }
-		if t == no {
-			return firstOf(solve, func() error { return q.gemm(no, no, -1, below, b1, 1, b2, rounding{}) })
+		if t == noTrans {
+			return firstOf(solve, func() error { return q.gemm(noTrans, noTrans, -1, below, b1, 1, b2, rounding{}) })
 		}
-		return firstOf(func() error { return q.gemm(yes, no, -1, below, b2, 1, b1, rounding{}) }, solve)
+		return firstOf(func() error { return q.gemm(trans, noTrans, -1, below, b2, 1, b1, rounding{}) }, solve)
 	})
 }
 
@@ -452,12 +452,12 @@ func (q *queue[T]) onHost(op string, a backend.Packed[T]) *hostPacked[T] {
 // earlier.
 type closer interface{ close() error }
 
-// forget removes a store from the list of stores that are closed with the device.
-func (d *device) forget(s closer) {
+// removeStore removes a store from the list of stores that are closed with the device.
+func (d *device) removeStore(s closer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i, other := range d.stores {
-		if other == s {
+	for i, store := range d.stores {
+		if store == s {
 			d.stores = append(d.stores[:i], d.stores[i+1:]...)
 			return
 		}

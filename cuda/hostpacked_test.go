@@ -25,8 +25,8 @@ func TestHostPacked(t *testing.T) {
 		}
 		testHostPacked(t, dev, dev.F64())
 		testHostPacked(t, dev, dev.F32())
-		if now, _ := dev.InUse(); now != 0 {
-			t.Errorf("%d bytes are still in use", now)
+		if inUse, _ := dev.InUse(); inUse != 0 {
+			t.Errorf("%d bytes are still in use", inUse)
 		}
 		if err := dev.Close(); err != nil {
 			t.Error(err)
@@ -81,16 +81,16 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 		if err != nil {
 			t.Fatal(err)
 		}
-		before, _ := dev.InUse()
+		inUseBefore, _ := dev.InUse()
 		onHost, err := hb.NewHostPacked(order.n)
 		if err != nil {
 			t.Fatal(err)
 		}
 		bytes, _ := hb.HostPackedBytes(order.n)
-		if now, _ := dev.InUse(); now-before != bytes {
-			t.Errorf("order %d: %d bytes on the device, HostPackedBytes says %d", order.n, now-before, bytes)
+		if inUse, _ := dev.InUse(); inUse-inUseBefore != bytes {
+			t.Errorf("order %d: %d bytes on the device, HostPackedBytes says %d", order.n, inUse-inUseBefore, bytes)
 		}
-		all := normals(order.n, 4)
+		points := normals(order.n, 4)
 		n := order.leading
 		rhs := normals(n, 3)
 		k := kernels.Gaussian{Sigma: 2}
@@ -99,46 +99,46 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 			diag[i] = T(1 + rng.Float64())
 		}
 		var results [2][]backend.Host[T]
-		for at, half := range []backend.Packed[T]{device, onHost} {
-			hb.GramPacked(half, k, all)
-			part := half.Leading(n)
+		for variant, packed := range []backend.Packed[T]{device, onHost} {
+			hb.GramPacked(packed, k, points)
+			leading := packed.Leading(n)
 			if n > 0 {
-				hb.AddDiagPacked([]T{1}, part)
-				hb.AddDiagPacked(diag, part)
+				hb.AddDiagPacked([]T{1}, leading)
+				hb.AddDiagPacked(diag, leading)
 			}
-			keep := func(h backend.Host[T]) { results[at] = append(results[at], h) }
-			keep(lowerOf(part))
+			record := func(h backend.Host[T]) { results[variant] = append(results[variant], h) }
+			record(lowerOf(leading))
 			got := make([]T, n)
-			if err := hb.DiagPacked(got, part); err != nil {
+			if err := hb.DiagPacked(got, leading); err != nil {
 				t.Fatal(err)
 			}
-			keep(backend.Host[T]{Rows: 1, Cols: n, Stride: n, Data: got})
+			record(backend.Host[T]{Rows: 1, Cols: n, Stride: n, Data: got})
 			out := normals(n, 3)
 			if err := b.Upload(out, fetch(rhs)); err != nil {
 				t.Fatal(err)
 			}
-			hb.SymmPacked(0.5, part, rhs, 2, out)
-			keep(fetch(out))
-			if err := hb.UploadPacked(part, 0, results[at][0]); err != nil {
+			hb.SymmPacked(0.5, leading, rhs, 2, out)
+			record(fetch(out))
+			if err := hb.UploadPacked(leading, 0, results[variant][0]); err != nil {
 				t.Fatal(err)
 			}
-			if err := hb.PotrfPacked(part); err != nil {
+			if err := hb.PotrfPacked(leading); err != nil {
 				t.Fatal(err)
 			}
-			keep(lowerOf(part))
-			hb.TrsmPacked(backend.NoTrans, part, out)
-			keep(fetch(out))
-			hb.TrsmPacked(backend.Transpose, part, out)
-			keep(fetch(out))
+			record(lowerOf(leading))
+			hb.TrsmPacked(backend.NoTrans, leading, out)
+			record(fetch(out))
+			hb.TrsmPacked(backend.Transpose, leading, out)
+			record(fetch(out))
 			if n > 3 {
 				// The index of the pivot is counted from the first row of the matrix.
-				bad := results[at][0]
-				bad.Row(n - 2)[n-2] = -1e3
-				if err := hb.UploadPacked(part, 0, bad); err != nil {
+				indefinite := results[variant][0]
+				indefinite.Row(n - 2)[n-2] = -1e3
+				if err := hb.UploadPacked(leading, 0, indefinite); err != nil {
 					t.Fatal(err)
 				}
 				var pivot *backend.PivotError
-				if err := hb.PotrfPacked(part); !errors.As(err, &pivot) || pivot.Index != n-2 || !(pivot.Value < -900) {
+				if err := hb.PotrfPacked(leading); !errors.As(err, &pivot) || pivot.Index != n-2 || !(pivot.Value < -900) {
 					t.Errorf("order %d: a negative pivot: %v", n, err)
 				}
 			}
@@ -157,15 +157,15 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 		onHost.Free()
 		onHost.Free()
 		device.Free()
-		all.Free()
+		points.Free()
 		rhs.Free()
 	}
 	// If a matrix is too large for the host, the error states the number of bytes.
-	const much = 10_000_000
-	_, want := hb.HostPackedBytes(much)
+	const tooLarge = 10_000_000
+	_, want := hb.HostPackedBytes(tooLarge)
 	var e *backend.MemoryError
-	if _, err := hb.NewHostPacked(much); !errors.As(err, &e) || e.Asked != want || e.Free <= 0 {
-		t.Errorf("a packed matrix of order %d: %v", much, err)
+	if _, err := hb.NewHostPacked(tooLarge); !errors.As(err, &e) || e.Asked != want || e.Free <= 0 {
+		t.Errorf("a packed matrix of order %d: %v", tooLarge, err)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestNewHostPackedStops(t *testing.T) {
 	if err := dev.Sync(); err != nil {
 		t.Error(err)
 	}
-	if now, _ := dev.InUse(); now != 0 {
-		t.Errorf("%d bytes are in use", now)
+	if inUse, _ := dev.InUse(); inUse != 0 {
+		t.Errorf("%d bytes are in use", inUse)
 	}
 }

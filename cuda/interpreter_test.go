@@ -19,7 +19,7 @@ import (
 // the given compute capability. A fault, such as a race, makes the test fail.
 func interpret(t *testing.T, target int) *cudatest.Interpreter {
 	Need(t)
-	real, err := library()
+	original, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,22 +37,22 @@ func interpret(t *testing.T, target int) *cudatest.Interpreter {
 	names := map[uintptr]string{}
 	stringAt := func(p uintptr) string { // stringAt reads a C string
 		var b []byte
-		for ; *at[byte](p) != 0; p++ {
-			b = append(b, *at[byte](p))
+		for ; *pointerTo[byte](p) != 0; p++ {
+			b = append(b, *pointerTo[byte](p))
 		}
 		return string(b)
 	}
-	api := *real
+	api := *original
 	api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 		mu.Lock()
 		defer mu.Unlock()
 		if s.Name == "cuLaunchKernel" {
 			// Earlier work of the stream may not have run yet, because the stream may be delayed.
-			if err := real.Wait(driver.Stream(args[8])); err != nil {
+			if err := original.Wait(driver.Stream(args[8])); err != nil {
 				t.Error(err)
 			}
-			extra := at[[4]uintptr](args[10])
-			packed := unsafe.Slice(at[byte](extra[1]), *at[uintptr](extra[3]))
+			extra := pointerTo[[4]uintptr](args[10])
+			packed := unsafe.Slice(pointerTo[byte](extra[1]), *pointerTo[uintptr](extra[3]))
 			grid, threads := [3]int{int(args[1]), int(args[2]), int(args[3])}, [3]int{int(args[4]), int(args[5]), int(args[6])}
 			if err := m.Launch(names[args[0]], grid, threads, packed); err != nil {
 				t.Error(err)
@@ -60,28 +60,28 @@ func interpret(t *testing.T, target int) *cudatest.Interpreter {
 			}
 			return 0
 		}
-		r := real.Call(s, args...)
+		r := original.Call(s, args...)
 		if r != 0 {
 			return r
 		}
 		switch s.Name {
 		case "cuModuleGetFunction":
-			names[*at[uintptr](args[0])] = stringAt(args[2])
+			names[*pointerTo[uintptr](args[0])] = stringAt(args[2])
 		case "cuMemAlloc_v2":
-			m.Allocate(*at[uint64](args[0]), uint64(args[1]))
+			m.Allocate(*pointerTo[uint64](args[0]), uint64(args[1]))
 		case "cuMemFree_v2":
 			m.Free(uint64(args[0]))
 		}
 		return 0
 	}
-	before := library
+	previous := library
 	library = func() (*driver.API, error) { return &api, nil }
-	t.Cleanup(func() { library = before })
+	t.Cleanup(func() { library = previous })
 	return m
 }
 
-// at returns a pointer to the memory at an address.
-func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
+// pointerTo returns a pointer to the memory at an address.
+func pointerTo[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
 var interpretAll = flag.Bool("interpret-all", false, "TestInterpretedPTX runs the whole suite of the backend")
 
@@ -102,8 +102,8 @@ func TestInterpretedPTX(t *testing.T) {
 	})
 	m := interpret(t, 90)
 	t.Run("suite", func(t *testing.T) {
-		some := regexp.MustCompile("^(AddDiag|ColAxpy|ColDot|Convert|FixedGram|FixedSymm|GramKernels|GramMul|PotrfExact|TrsmExact)$")
-		leave := func(test string) bool { return !some.MatchString(test) }
+		executable := regexp.MustCompile("^(AddDiag|ColAxpy|ColDot|Convert|FixedGram|FixedSymm|GramKernels|GramMul|PotrfExact|TrsmExact)$")
+		leave := func(test string) bool { return !executable.MatchString(test) }
 		if *interpretAll { // these tests change the number of workers; a GPU has no workers
 			leave = func(test string) bool { return strings.HasSuffix(test, "Threads") }
 		}

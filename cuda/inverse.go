@@ -9,20 +9,20 @@ import (
 )
 
 // inverses contains the inverses of the diagonal blocks of a packed factor in reduced precision.
-// The order of the blocks is cuts.thin. The factor is a preconditioner. Every iteration solves with
-// the factor for a small number of columns. A solve by cuBLAS takes many short steps, each of which
-// waits for the previous step. A product with an inverse is one launch, which takes only the time
-// to read the inverse. Rounding errors of the inverses change only the preconditioner.
+// The order of the blocks is cuts.fewOrder. The factor is a preconditioner. Every iteration solves
+// with the factor for a small number of columns. A solve by cuBLAS takes many short steps, each of
+// which waits for the previous step. A product with an inverse is one launch, which takes only the
+// time to read the inverse. Rounding errors of the inverses change only the preconditioner.
 type inverses[T backend.Float] struct {
 	device *device
 	memory driver.DevicePtr // the inverses of blocks of A₁₁, then of A₂₂ᵀ, row-major
 	order  int
 }
 
-// inverseMost limits the bytes of the inverses of one factor: 4·cuts.thin for each row of the
-// factor. The memory is part of leftFree, which is outside of the budget. Copies of factors in FP16
-// use the same memory; they are freed before the inverses are computed. Tests change inverseMost.
-var inverseMost int64 = 512 << 20
+// maxInverseBytes limits the bytes of the inverses of one factor: 4·cuts.fewOrder for each row. The
+// memory is part of leftFree, which is outside of the budget. Copies of factors in FP16 use the same
+// memory; they are freed before the inverses are computed. Tests change the limit.
+var maxInverseBytes int64 = 512 << 20
 
 // invertedColumns is the largest number of right-hand sides that are solved by inverses. Package
 // solvers iterates on this number of right-hand sides at a time, and its planner estimates the time
@@ -32,13 +32,13 @@ const invertedColumns = 64
 func (v *inverses[T]) close() error { return v.device.release(v.memory) }
 
 // invert computes the inverses of a factor. It does nothing and returns nil if h is a leading part
-// of a matrix, if the device has too little memory, or if the inverses would exceed inverseMost or
+// of a matrix, if the device has too little memory, or if the inverses would exceed maxInverseBytes or
 // 1/32 of the budget.
 func (q *queue[T]) invert(h *packedMatrix[T]) error {
-	a11, _, a22t := h.parts()
-	size, d := cuts.thin, q.engine.device
+	a11, _, a22t := h.blocks()
+	size, d := cuts.fewOrder, q.engine.device
 	bytes := int64(ceil(h.n1, size)+ceil(h.n2, size)) * int64(size*size*sizeOf[T]())
-	if h.whole != nil || bytes == 0 || bytes > min(inverseMost, d.memory.most()/32) {
+	if h.parent != nil || bytes == 0 || bytes > min(maxInverseBytes, d.memory.limitBytes()/32) {
 		return nil
 	}
 	p, err := d.alloc(bytes)
@@ -82,18 +82,18 @@ func (v *inverses[T]) block(i, m int) *matrix[T] {
 	return &matrix[T]{device: v.device, ptr: v.memory + driver.DevicePtr(i*v.order*v.order*sizeOf[T]()), rows: m, cols: m, stride: v.order}
 }
 
-// changed is called when elements of h change. It frees the inverses of h and of the matrix of
-// which h is a leading part.
-func (h *packedMatrix[T]) changed() error {
-	if h.whole != nil {
-		return h.whole.changed()
+// freeInverses frees the inverses of h and of the matrix of which h is a leading part. It is called
+// when elements of h change.
+func (h *packedMatrix[T]) freeInverses() error {
+	if h.parent != nil {
+		return h.parent.freeInverses()
 	}
 	v := h.inverses
 	if v == nil {
 		return nil
 	}
 	h.inverses = nil
-	v.device.forget(v)
+	v.device.removeStore(v)
 	return v.close()
 }
 
@@ -128,20 +128,20 @@ func (q *queue[T]) solveInverted(v *inverses[T], first int, ul backend.Uplo, t b
 		return q.blasGemm(bl, t, backend.NoTrans, 1, v.block(first, n), b, 0, x, rounding{})
 	}
 	n1 := ceil(ceil(n, v.order), 2) * v.order
-	half := func(i, rows int) func() error {
+	solveBlock := func(i, rows int) func() error {
 		return func() error {
 			return q.solveInverted(v, first+i/v.order, ul, t, a.window(i, i, rows, rows), b.window(i, 0, rows, b.cols), x.window(i, 0, rows, x.cols))
 		}
 	}
-	off := a.window(n1, 0, n-n1, n1)
+	offDiagonal := a.window(n1, 0, n-n1, n1)
 	if ul == backend.Upper {
-		off = a.window(0, n1, n1, n-n1)
+		offDiagonal = a.window(0, n1, n1, n-n1)
 	}
-	above, below := half(0, n1), half(n1, n-n1)
+	solveFirst, solveSecond := solveBlock(0, n1), solveBlock(n1, n-n1)
 	b2, x1 := b.window(n1, 0, n-n1, b.cols), x.window(0, 0, n1, x.cols)
 	if (ul == backend.Lower) != (t == backend.NoTrans) { // op(A) is an upper triangle
-		above, below = below, above
+		solveFirst, solveSecond = solveSecond, solveFirst
 		b2, x1 = b.window(0, 0, n1, b.cols), x.window(n1, 0, n-n1, x.cols)
 	}
-	return firstOf(above, func() error { return q.blasGemm(bl, t, backend.NoTrans, -1, off, x1, 1, b2, rounding{}) }, below)
+	return firstOf(solveFirst, func() error { return q.blasGemm(bl, t, backend.NoTrans, -1, offDiagonal, x1, 1, b2, rounding{}) }, solveSecond)
 }

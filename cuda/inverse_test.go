@@ -19,19 +19,19 @@ import (
 func TestSolvesByInverses(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
-	before := poolMost
-	poolMost.all = 0 // the pool could satisfy a request without a call of the driver that can fail
-	defer func() { poolMost = before }()
+	previous := poolLimit
+	poolLimit.total = 0 // the pool could satisfy a request without a call of the driver that can fail
+	defer func() { poolLimit = previous }()
 	dev := backendtest.Device(t, "cuda/0")
 	d := dev.(*device)
 	if d.libraries.Blas == nil {
 		t.Skip("there is no cuBLAS")
 	}
 	b := dev.F32().(*queue[float32])
-	calls, real := map[string]int{}, d.libraries.Blas.Call
+	calls, original := map[string]int{}, d.libraries.Blas.Call
 	d.libraries.Blas.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 		calls[s.Name]++
-		return real(s, args...)
+		return original(s, args...)
 	}
 	const seed = 2
 	t.Logf("seed %d", seed)
@@ -58,7 +58,7 @@ func TestSolvesByInverses(t *testing.T) {
 			t.Fatalf("order %d: there are no inverses", n)
 		}
 		l := backend.NewHost[float32](n, n)
-		solved := func(columns int, trans backend.Trans) {
+		checkSolution := func(columns int, trans backend.Trans) {
 			t.Helper()
 			if err := b.DownloadPacked(l, h, 0); err != nil {
 				t.Fatal(err)
@@ -94,7 +94,7 @@ func TestSolvesByInverses(t *testing.T) {
 					}
 					residual, size = max(residual, math.Abs(sum)), max(size, sizes)
 				}
-				if limit := 2 * u * (float64(n) + float64(min(n, cuts.thin))*(s+s*s)) * size; !(residual <= limit) {
+				if limit := 2 * u * (float64(n) + float64(min(n, cuts.fewOrder))*(s+s*s)) * size; !(residual <= limit) {
 					t.Fatalf("order %d, %d columns, %v: column %d differs by %g, more than %g", n, columns, trans, j, residual, limit)
 				}
 			}
@@ -102,22 +102,22 @@ func TestSolvesByInverses(t *testing.T) {
 		for _, columns := range []int{1, 3, invertedColumns} {
 			for _, trans := range []backend.Trans{backend.NoTrans, backend.Transpose} {
 				clear(calls)
-				solved(columns, trans)
+				checkSolution(columns, trans)
 				p, products := h.(*packedMatrix[float32]), 0
 				for _, order := range []int{p.n1, p.n2} {
-					products += max(2*ceil(order, cuts.thin)-1, 0)
+					products += max(2*ceil(order, cuts.fewOrder)-1, 0)
 				}
 				if p.n2 > 0 {
 					products++ // the product with A₂₁
 				}
-				made := calls["cublasSgemv_v2"] + calls["cublasSgemm_v2"]
-				if calls["cublasStrsv_v2"]+calls["cublasStrsm_v2"] > 0 || made != products {
+				productCalls := calls["cublasSgemv_v2"] + calls["cublasSgemm_v2"]
+				if calls["cublasStrsv_v2"]+calls["cublasStrsm_v2"] > 0 || productCalls != products {
 					t.Errorf("order %d, %d columns: %v, want %d products and no solves", n, columns, calls, products)
 				}
 			}
 		}
 		b.AddDiagPacked([]float32{1}, h.Leading((n+1)/2)) // changes A₁₁, but not A₂₂
-		solved(1, backend.NoTrans)
+		checkSolution(1, backend.NoTrans)
 		if h.(*packedMatrix[float32]).inverses != nil {
 			t.Errorf("order %d: the inverses are those of another matrix", n)
 		}
@@ -125,34 +125,34 @@ func TestSolvesByInverses(t *testing.T) {
 			t.Fatal(err)
 		}
 		p, refused, api := h.(*packedMatrix[float32]), 0, d.api
-		full := *api
-		full.Call = func(s *driver.Symbol, args ...uintptr) int32 {
-			if s.Name == "cuMemAlloc_v2" && int(args[1]) == 4*cuts.thin*cuts.thin*(ceil(p.n1, cuts.thin)+ceil(p.n2, cuts.thin)) {
+		fullDevice := *api
+		fullDevice.Call = func(s *driver.Symbol, args ...uintptr) int32 {
+			if s.Name == "cuMemAlloc_v2" && int(args[1]) == 4*cuts.fewOrder*cuts.fewOrder*(ceil(p.n1, cuts.fewOrder)+ceil(p.n2, cuts.fewOrder)) {
 				refused++
 				return int32(driver.OutOfMemory)
 			}
 			return api.Call(s, args...)
 		}
-		d.exec.do(func() { d.api = &full })
+		d.exec.do(func() { d.api = &fullDevice })
 		err = b.PotrfPackedReduced(h)
 		d.exec.do(func() { d.api = api })
 		if err != nil || refused == 0 || p.inverses != nil {
 			t.Fatalf("order %d: %d refused allocations, %v", n, refused, err)
 		}
-		solved(1, backend.Transpose)
+		checkSolution(1, backend.Transpose)
 		h.Free()
 	}
 }
 
 // skeel returns the largest row sum or column sum of |B||B⁻¹| and |B⁻¹||B| for the blocks B, of
-// order cuts.thin, on the diagonals of the parts A₁₁ and A₂₂ of a packed L.
+// order cuts.fewOrder, on the diagonals of the parts A₁₁ and A₂₂ of a packed L.
 func skeel(l backend.Host[float32]) float64 {
 	largest, n1 := 0.0, l.Rows-l.Rows/2
-	for first, end := 0, n1; first < l.Rows; first = min(first+cuts.thin, end) {
+	for first, end := 0, n1; first < l.Rows; first = min(first+cuts.fewOrder, end) {
 		if first == n1 {
 			end = l.Rows
 		}
-		m := min(cuts.thin, end-first)
+		m := min(cuts.fewOrder, end-first)
 		a, z := mat.NewTriDense(m, mat.Lower, nil), mat.NewTriDense(m, mat.Lower, nil)
 		for i := range m {
 			for j := range i + 1 {

@@ -33,7 +33,7 @@ func TestManyFitsLeaveNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if now, peak := dev.InUse(); now != 0 || peak == 0 {
-		t.Errorf("%d bytes are in use after %d fits, at most %d", now, *fits, peak)
+	if inUse, peak := dev.InUse(); inUse != 0 || peak == 0 {
+		t.Errorf("%d bytes are in use after %d fits, at most %d", inUse, *fits, peak)
 	}
 }

@@ -102,11 +102,11 @@ func TestSymmetricKernelProduct(t *testing.T) {
 	d := dev.(*device)
 	clock := d.props.clock
 	defer func() { d.props.clock = clock }()
-	for _, slow := range []float64{1, 1e6} {
-		if testing.Short() && slow == 1 {
+	for _, slowdown := range []float64{1, 1e6} {
+		if testing.Short() && slowdown == 1 {
 			continue
 		}
-		d.props.clock = clock / slow
+		d.props.clock = clock / slowdown
 		testSymmetric(t, dev.F64().(*queue[float64]), 3, 0x1p-53)
 		testSymmetric(t, dev.F64().(*queue[float64]), 50, 0x1p-53)
 		testSymmetric(t, dev.F32().(*queue[float32]), 17, 0x1p-24)
@@ -152,8 +152,8 @@ func testSymmetric[T backend.Float](t *testing.T, q *queue[T], d int, unit float
 			if err := q.Sync(); err != nil {
 				t.Fatal(err)
 			}
-			if all := flop.GramMul(n, n, d, 1); math.Abs(work/all-1) > 1e-12 {
-				t.Errorf("the steps do %g operations, want %g", work, all)
+			if want := flop.GramMul(n, n, d, 1); math.Abs(work/want-1) > 1e-12 {
+				t.Errorf("the steps do %g operations, want %g", work, want)
 			}
 			for i := range n {
 				want, size := 0.0, 0.0

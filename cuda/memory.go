@@ -15,53 +15,53 @@ import (
 
 // memory counts the bytes that the matrices of a device take.
 type memory struct {
-	mu         sync.Mutex
-	limit      int64
-	now, peak  int64
-	allocation map[driver.DevicePtr]int64
+	mu            sync.Mutex
+	limit         int64
+	current, peak int64
+	allocation    map[driver.DevicePtr]int64
 }
 
-// take adds bytes to the count, or returns a *backend.MemoryError if they exceed the limit.
-func (m *memory) take(device string, bytes int64) error {
+// reserve adds bytes to the count, or returns a *backend.MemoryError if they exceed the limit.
+func (m *memory) reserve(device string, bytes int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if bytes > m.limit-m.now {
-		return &backend.MemoryError{Device: device, Asked: bytes, Free: max(m.limit-m.now, 0)}
+	if bytes > m.limit-m.current {
+		return &backend.MemoryError{Device: device, Asked: bytes, Free: max(m.limit-m.current, 0)}
 	}
-	m.now += bytes
-	m.peak = max(m.peak, m.now)
+	m.current += bytes
+	m.peak = max(m.peak, m.current)
 	return nil
 }
 
-func (m *memory) give(bytes int64) {
+func (m *memory) unreserve(bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.now -= bytes
+	m.current -= bytes
 }
 
-func (m *memory) bound(limit int64) {
+func (m *memory) setLimit(limit int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.limit = limit
 }
 
-func (m *memory) most() int64 {
+func (m *memory) limitBytes() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.limit
 }
 
-// forget sets the peak to the number of bytes that are in use now.
-func (m *memory) forget() {
+// resetPeak sets the peak to the number of bytes that are in use now.
+func (m *memory) resetPeak() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.peak = m.now
+	m.peak = m.current
 }
 
-func (m *memory) inUse() (now, peak int64) {
+func (m *memory) inUse() (current, peak int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.now, m.peak
+	return m.current, m.peak
 }
 
 func (m *memory) add(p driver.DevicePtr, bytes int64) {
@@ -80,20 +80,20 @@ func (m *memory) remove(p driver.DevicePtr) bool {
 	bytes, ok := m.allocation[p]
 	if ok {
 		delete(m.allocation, p)
-		m.now -= bytes
+		m.current -= bytes
 	}
 	return ok
 }
 
-// forgotten empties the list and returns the allocations that were in it.
-func (m *memory) forgotten() []driver.DevicePtr {
+// clear empties the list and returns the allocations that were in it.
+func (m *memory) clear() []driver.DevicePtr {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var list []driver.DevicePtr
 	for p := range m.allocation {
 		list = append(list, p)
 	}
-	m.allocation, m.now = nil, 0
+	m.allocation, m.current = nil, 0
 	return list
 }
 
@@ -125,8 +125,8 @@ func (m *matrix[T]) at(i, j int) driver.DevicePtr {
 	return m.ptr + driver.DevicePtr((i*m.stride+j)*sizeOf[T]())
 }
 
-// same reports whether two matrices have the same memory and shape.
-func (m *matrix[T]) same(o *matrix[T]) bool {
+// sameMemory reports whether two matrices have the same memory and shape.
+func (m *matrix[T]) sameMemory(o *matrix[T]) bool {
 	return m.ptr == o.ptr && m.rows == o.rows && m.cols == o.cols && m.stride == o.stride
 }
 
@@ -145,7 +145,7 @@ func (m *matrix[T]) Free() {
 func (d *device) deallocate(p driver.DevicePtr) {
 	if d.memory.remove(p) {
 		d.exec.queue(func() {
-			delete(d.pool.taken, p)
+			delete(d.pool.allocated, p)
 			d.freed(d.api.MemFree(p))
 		})
 	}
@@ -155,14 +155,14 @@ func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
 	check.New(rows, cols)
 	size := sizeOf[T]()
 	if cols > 0 && rows > math.MaxInt/cols/size {
-		return nil, &backend.MemoryError{Device: q.engine.device.name, Asked: math.MaxInt64, Free: q.engine.device.memory.most()}
+		return nil, &backend.MemoryError{Device: q.engine.device.name, Asked: math.MaxInt64, Free: q.engine.device.memory.limitBytes()}
 	}
 	bytes := int64(rows) * int64(cols) * int64(size)
 	m := &matrix[T]{device: q.engine.device, rows: rows, cols: cols, stride: max(cols, 1), owner: true}
 	if bytes == 0 {
 		return m, nil
 	}
-	if d := q.engine.device; max(rows, cols) > math.MaxInt32 && bytes <= d.memory.most() {
+	if d := q.engine.device; max(rows, cols) > math.MaxInt32 && bytes <= d.memory.limitBytes() {
 		return nil, fmt.Errorf("%s: new: a matrix can have at most 2³¹−1 rows and columns, not %d×%d", d.name, rows, cols)
 	}
 	p, err := q.engine.device.allocate(bytes)
@@ -175,12 +175,12 @@ func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
 
 // allocate returns memory filled with zeros.
 func (d *device) allocate(bytes int64) (driver.DevicePtr, error) {
-	if err := d.memory.take(d.name, bytes); err != nil {
+	if err := d.memory.reserve(d.name, bytes); err != nil {
 		return 0, err
 	}
 	var p driver.DevicePtr
 	var err error
-	ran := !d.closed.Load() && d.exec.do(func() {
+	executed := !d.closed.Load() && d.exec.do(func() {
 		if p, err = d.alloc(bytes); err != nil {
 			return
 		}
@@ -188,11 +188,11 @@ func (d *device) allocate(bytes int64) (driver.DevicePtr, error) {
 			d.release(p)
 		}
 	})
-	if !ran {
+	if !executed {
 		err = errors.New("the device has been closed")
 	}
 	if err != nil {
-		d.memory.give(bytes)
+		d.memory.unreserve(bytes)
 		if errors.Is(err, backend.ErrMemory) {
 			return 0, err
 		}
@@ -217,8 +217,8 @@ type stage struct {
 	inUse  bool         // whether a copy may still use the buffer
 }
 
-// take waits until no copy uses the buffer, so that it can be reused.
-func (s *stage) take(api *driver.API) error {
+// waitUntilFree waits until no copy uses the buffer, so that it can be reused.
+func (s *stage) waitUntilFree(api *driver.API) error {
 	if !s.inUse {
 		return nil
 	}

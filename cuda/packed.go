@@ -22,18 +22,18 @@ type packedMatrix[T backend.Float] struct {
 	n1, n2 int        // orders of A₁₁ and A₂₂, where n1 is n2 or n2 + 1
 
 	inverses *inverses[T]     // inverses of the diagonal blocks of a factor of reduced precision, or nil
-	whole    *packedMatrix[T] // the matrix of which this is a leading part, or nil
+	parent   *packedMatrix[T] // the matrix of which this is a leading part, or nil
 }
 
 func (h *packedMatrix[T]) Order() int { return h.n1 + h.n2 }
 
 func (h *packedMatrix[T]) Free() {
-	if h.whole != nil {
+	if h.parent != nil {
 		return // a leading part owns no memory
 	}
 	h.rect.Free()
 	if d := h.rect.device; !d.closed.Load() {
-		d.exec.queue(func() { d.freed(h.changed()) })
+		d.exec.queue(func() { d.freed(h.freeInverses()) })
 	}
 }
 
@@ -42,16 +42,16 @@ func (h *packedMatrix[T]) Free() {
 func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	check.Leading(n, h.Order())
 	n1 := min(n, h.n1)
-	return &packedMatrix[T]{rect: h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1: n1, n2: n - n1, whole: h}
+	return &packedMatrix[T]{rect: h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1: n1, n2: n - n1, parent: h}
 }
 
-// parts returns A₁₁ (stored as its lower triangle), A₂₁, and A₂₂ᵀ (stored as its upper triangle).
-func (h *packedMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
+// blocks returns A₁₁ (stored as its lower triangle), A₂₁, and A₂₂ᵀ (stored as its upper triangle).
+func (h *packedMatrix[T]) blocks() (a11, a21, a22t *matrix[T]) {
 	return h.rect.window(1, 0, h.n1, h.n1), h.rect.window(1+h.n1, 0, h.n2, h.n1), h.rect.window(0, 0, h.n2, h.n2)
 }
 
-// cut splits m into two windows: the rows that belong to A₁₁, and the rows that belong to A₂₂.
-func (h *packedMatrix[T]) cut(m *matrix[T]) (m1, m2 *matrix[T]) {
+// splitRows returns the rows of m that belong to A₁₁, and the rows that belong to A₂₂.
+func (h *packedMatrix[T]) splitRows(m *matrix[T]) (m1, m2 *matrix[T]) {
 	return m.window(0, 0, h.n1, m.cols), m.window(h.n1, 0, h.n2, m.cols)
 }
 
@@ -100,53 +100,53 @@ func (q *queue[T]) ownPacked(op string, a backend.Packed[T]) *packedMatrix[T] {
 // patch is a stored block of the lower triangle. Its first element is in row i, counted from the
 // first requested row, and in column j.
 type patch[T backend.Float] struct {
-	to   view[T]
-	i, j int
-	part region
+	block view[T]
+	i, j  int
+	part  region
 }
 
 // patches returns the stored blocks of rows first … first+rows−1 of the lower triangle. The range
 // must not contain both rows of A₁₁ and rows of A₂₂.
 func (h *packedMatrix[T]) patches(first, rows int) []patch[T] {
-	a11, a21, a22t := h.parts()
+	a11, a21, a22t := h.blocks()
 	if first < h.n1 {
 		return []patch[T]{
-			{a11.view().part(first, 0, rows, first), 0, 0, whole},
-			{a11.view().part(first, first, rows, rows), 0, first, lower},
+			{a11.view().window(first, 0, rows, first), 0, 0, whole},
+			{a11.view().window(first, first, rows, rows), 0, first, lower},
 		}
 	}
 	k, a22 := first-h.n1, a22t.view().t()
 	return []patch[T]{
-		{a21.view().part(k, 0, rows, h.n1), 0, 0, whole},
-		{a22.part(k, 0, rows, k), 0, h.n1, whole},
-		{a22.part(k, k, rows, rows), 0, first, lower},
+		{a21.view().window(k, 0, rows, h.n1), 0, 0, whole},
+		{a22.window(k, 0, rows, k), 0, h.n1, whole},
+		{a22.window(k, k, rows, rows), 0, first, lower},
 	}
 }
 
-// stretchBytes is the approximate size of the intermediate device matrix through which a packed
+// rangeBytes is the approximate size of the intermediate device matrix through which a packed
 // matrix is copied to or from the host.
-const stretchBytes = 32 << 20
+const rangeBytes = 32 << 20
 
-// stretches divides rows first … first+rows−1 of a triangle into ranges and calls f for each range,
-// with an intermediate device matrix for the elements up to the diagonal. A range never contains
-// both row cut−1 and row cut.
-func (q *queue[T]) stretches(cut, first, rows int, f func(at int, m *matrix[T]) error) error {
+// forEachRange divides rows first … first+rows−1 of a triangle into ranges and calls f for each
+// range, with an intermediate device matrix for the elements up to the diagonal. A range never
+// contains both row boundary−1 and row boundary.
+func (q *queue[T]) forEachRange(boundary, first, rows int, f func(start int, m *matrix[T]) error) error {
 	if rows == 0 {
 		return nil
 	}
 	width := first + rows
-	most := min(rows, max(1, stretchBytes/(width*sizeOf[T]())/tile)*tile)
-	return q.scratch(int64(most)*int64(width)*int64(sizeOf[T]()), func(p driver.DevicePtr) error {
-		for at := first; at < first+rows; {
-			count := min(most, first+rows-at)
-			if at < cut {
-				count = min(count, cut-at)
+	maxRows := min(rows, max(1, rangeBytes/(width*sizeOf[T]())/tile)*tile)
+	return q.scratch(int64(maxRows)*int64(width)*int64(sizeOf[T]()), func(p driver.DevicePtr) error {
+		for start := first; start < first+rows; {
+			count := min(maxRows, first+rows-start)
+			if start < boundary {
+				count = min(count, boundary-start)
 			}
-			m := &matrix[T]{device: q.engine.device, ptr: p, rows: count, cols: at + count, stride: at + count}
-			if err := f(at, m); err != nil {
+			m := &matrix[T]{device: q.engine.device, ptr: p, rows: count, cols: start + count, stride: start + count}
+			if err := f(start, m); err != nil {
 				return err
 			}
-			at += count
+			start += count
 		}
 		return nil
 	})
@@ -161,15 +161,15 @@ func (q *queue[T]) UploadPacked(dst backend.Packed[T], first int, src backend.Ho
 	}
 	h := q.ownPacked("UploadPacked", dst)
 	return q.wait("upload", func() error {
-		if err := h.changed(); err != nil {
+		if err := h.freeInverses(); err != nil {
 			return err
 		}
-		return q.stretches(h.n1, first, src.Rows, func(at int, m *matrix[T]) error {
-			if err := q.upload(m, src.View(at-first, 0, m.rows, m.cols), q.engine.device.stream); err != nil {
+		return q.forEachRange(h.n1, first, src.Rows, func(start int, m *matrix[T]) error {
+			if err := q.upload(m, src.View(start-first, 0, m.rows, m.cols), q.engine.device.stream); err != nil {
 				return err
 			}
-			for _, p := range h.patches(at, m.rows) {
-				if err := q.copy(m.view().part(p.i, p.j, p.to.rows, p.to.cols), p.to, p.part); err != nil {
+			for _, p := range h.patches(start, m.rows) {
+				if err := q.copy(m.view().window(p.i, p.j, p.block.rows, p.block.cols), p.block, p.part); err != nil {
 					return err
 				}
 			}
@@ -185,22 +185,22 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 			return h.hostRows(q, first, dst.Rows, func(i, j int, v []T) { copy(dst.Row(i - first)[j:], v) })
 		})
 	}
-	cut := 0
-	var fill func(at int, m *matrix[T]) error
+	boundary := 0
+	var fill func(start int, m *matrix[T]) error
 	if h := q.fixed("DownloadPacked", src); h != nil {
 		coding := *h.coding
-		fill = func(at int, m *matrix[T]) error {
-			args := q.engine.device.args.Reset().Int(m.rows).Long(at)
+		fill = func(start int, m *matrix[T]) error {
+			args := q.engine.device.args.Reset().Int(m.rows).Long(start)
 			h.args(args, coding)
 			args.Ptr(m.ptr).Long(m.stride)
 			return q.engine.launch("decode", spread(m.rows, m.cols))
 		}
 	} else {
 		h := q.ownPacked("DownloadPacked", src)
-		cut = h.n1
-		fill = func(at int, m *matrix[T]) error {
-			for _, p := range h.patches(at, m.rows) {
-				if err := q.copy(p.to, m.view().part(p.i, p.j, p.to.rows, p.to.cols), p.part); err != nil {
+		boundary = h.n1
+		fill = func(start int, m *matrix[T]) error {
+			for _, p := range h.patches(start, m.rows) {
+				if err := q.copy(p.block, m.view().window(p.i, p.j, p.block.rows, p.block.cols), p.part); err != nil {
 					return err
 				}
 			}
@@ -208,13 +208,13 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 		}
 	}
 	return q.wait("download", func() error {
-		return q.stretches(cut, first, dst.Rows, func(at int, m *matrix[T]) error {
-			if err := fill(at, m); err != nil {
+		return q.forEachRange(boundary, first, dst.Rows, func(start int, m *matrix[T]) error {
+			if err := fill(start, m); err != nil {
 				return err
 			}
 			return q.download(m, func(i, j int, from []T) {
-				to := dst.Row(at - first + i)
-				if end := at + i + 1; j < end { // omit the elements to the right of the diagonal
+				to := dst.Row(start - first + i)
+				if end := start + i + 1; j < end { // omit the elements to the right of the diagonal
 					copy(to[j:end], from)
 				}
 			})
@@ -224,7 +224,7 @@ func (q *queue[T]) DownloadPacked(dst backend.Host[T], src backend.Packed[T], fi
 
 func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) {
 	_, d := check.GramPacked(dst, k, x)
-	points := q.own("GramPacked", x)
+	points := q.ownMatrix("GramPacked", x)
 	if h := q.onHost("GramPacked", dst); h != nil {
 		q.run("gram", func() error { return h.gram(q, k, points) })
 		return
@@ -236,11 +236,11 @@ func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend
 		return
 	}
 	h := q.ownPacked("GramPacked", dst)
-	a11, a21, a22t := h.parts()
+	a11, a21, a22t := h.blocks()
 	x1, x2 := points.window(0, 0, h.n1, d), points.window(h.n1, 0, h.n2, d)
 	q.run("gram", func() error {
 		return firstOf(
-			h.changed,
+			h.freeInverses,
 			func() error { return q.gram(a11.view(), k, x1, x1, lower) },
 			func() error { return q.gram(a21.view(), k, x2, x1, whole) },
 			func() error { return q.gram(a22t.view(), k, x2, x2, upper) },
@@ -261,30 +261,30 @@ func firstOf(list ...func() error) error {
 func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
 	n := check.AddDiagPacked(d, a)
 	if h := q.onHost("AddDiagPacked", a); h != nil {
-		own := append([]T(nil), d...)
+		values := append([]T(nil), d...)
 		q.run("add diagonal", func() error {
-			return h.diagonal(q, func(i int, v *T) { *v += own[min(i, len(own)-1)] })
+			return h.diagonal(q, func(i int, v *T) { *v += values[min(i, len(values)-1)] })
 		})
 		return
 	}
-	parts := q.diagonals("AddDiagPacked", a)
-	changed := func() error { return nil }
+	diagonals := q.diagonals("AddDiagPacked", a)
+	freeInverses := func() error { return nil }
 	if h, ok := a.(*packedMatrix[T]); ok {
-		changed = h.changed
+		freeInverses = h.freeInverses
 	}
-	var one T
+	var value T
 	if len(d) == 1 {
-		one = d[0]
+		value = d[0]
 	}
 	q.run("add diagonal", q.withVector(d, func(p driver.DevicePtr) error {
 		if len(d) == 1 {
 			p = 0
 		}
-		if err := changed(); err != nil {
+		if err := freeInverses(); err != nil {
 			return err
 		}
-		for _, v := range parts {
-			if err := q.addDiag(v, p, one); err != nil {
+		for _, v := range diagonals {
+			if err := q.addDiag(v, p, value); err != nil {
 				return err
 			}
 			if p != 0 {
@@ -301,7 +301,7 @@ func (q *queue[T]) diagonals(op string, a backend.Packed[T]) []view[T] {
 	if h := q.fixed(op, a); h != nil {
 		return []view[T]{h.diagonal()}
 	}
-	a11, _, a22t := q.ownPacked(op, a).parts()
+	a11, _, a22t := q.ownPacked(op, a).blocks()
 	return []view[T]{a11.diagonal(), a22t.diagonal()}
 }
 
@@ -326,27 +326,27 @@ func (q *queue[T]) diagonalOf(op string, a backend.Packed[T]) func(dst []T) erro
 	if h := q.onHost(op, a); h != nil {
 		return func(dst []T) error { return h.diagonal(q, func(i int, v *T) { dst[i] = *v }) }
 	}
-	parts := q.diagonals(op, a)
+	diagonals := q.diagonals(op, a)
 	return func(dst []T) error {
 		if len(dst) == 0 {
 			return nil
 		}
 		return q.scratch(int64(len(dst)*sizeOf[T]()), func(p driver.DevicePtr) error {
-			vector, at := view[T]{p, len(dst), 1, 1, 1}, 0
-			for _, v := range parts {
-				if err := q.copy(v, vector.part(at, 0, v.rows, 1), whole); err != nil {
+			vector, offset := view[T]{p, len(dst), 1, 1, 1}, 0
+			for _, v := range diagonals {
+				if err := q.copy(v, vector.window(offset, 0, v.rows, 1), whole); err != nil {
 					return err
 				}
-				at += v.rows
+				offset += v.rows
 			}
-			return q.engine.device.get(p, bytesOf(dst))
+			return q.engine.device.copyToHost(p, bytesOf(dst))
 		})
 	}
 }
 
 func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	check.SymmPacked(a, b, c)
-	B, C := q.own("SymmPacked", b), q.own("SymmPacked", c)
+	B, C := q.ownMatrix("SymmPacked", b), q.ownMatrix("SymmPacked", c)
 	if h := q.onHost("SymmPacked", a); h != nil {
 		q.run("symm", func() error { return h.symm(q, alpha, B, beta, C) })
 		return
@@ -357,15 +357,15 @@ func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T],
 		return
 	}
 	h := q.ownPacked("SymmPacked", a)
-	a11, a21, a22t := h.parts()
-	b1, b2 := h.cut(B)
-	c1, c2 := h.cut(C)
-	const no, yes = backend.NoTrans, backend.Transpose
+	a11, a21, a22t := h.blocks()
+	b1, b2 := h.splitRows(B)
+	c1, c2 := h.splitRows(C)
+	const noTrans, trans = backend.NoTrans, backend.Transpose
 	q.run("symm", func() error {
 		return firstOf(
 			func() error { return q.symm(backend.Lower, alpha, a11, b1, beta, c1) },
-			func() error { return q.gemm(yes, no, alpha, a21, b2, 1, c1, rounding{}) },
-			func() error { return q.gemm(no, no, alpha, a21, b1, beta, c2, rounding{}) },
+			func() error { return q.gemm(trans, noTrans, alpha, a21, b2, 1, c1, rounding{}) },
+			func() error { return q.gemm(noTrans, noTrans, alpha, a21, b1, beta, c2, rounding{}) },
 			func() error { return q.symm(backend.Upper, alpha, a22t, b2, 1, c2) },
 		)
 	})
@@ -381,7 +381,7 @@ func (q *queue[T]) waitPotrfPacked(op string, a backend.Packed[T], reduced bool)
 		factor = func(r rounding) error { return h.potrf(q, r) }
 	} else {
 		h := q.ownPacked(op, a)
-		factor = func(r rounding) error { return firstOf(h.changed, func() error { return q.potrfPacked(h, r) }) }
+		factor = func(r rounding) error { return firstOf(h.freeInverses, func() error { return q.potrfPacked(h, r) }) }
 	}
 	diagonal := q.diagonalOf(op, a)
 	return q.wait("potrf", func() error {
@@ -398,7 +398,7 @@ func (q *queue[T]) waitPotrfPacked(op string, a backend.Packed[T], reduced bool)
 
 // potrfPacked factors the matrix by its 2 × 2 blocks.
 func (q *queue[T]) potrfPacked(h *packedMatrix[T], r rounding) error {
-	a11, a21, a22t := h.parts()
+	a11, a21, a22t := h.blocks()
 	return firstOf(
 		func() error { return q.potrf(backend.Lower, a11, r) },
 		func() error {
@@ -417,21 +417,21 @@ func (q *queue[T]) potrfPacked(h *packedMatrix[T], r rounding) error {
 
 func (q *queue[T]) TrsmPacked(t backend.Trans, a backend.Packed[T], b backend.Matrix[T]) {
 	check.TrsmPacked(t, a, b)
-	B := q.own("TrsmPacked", b)
+	B := q.ownMatrix("TrsmPacked", b)
 	if h := q.onHost("TrsmPacked", a); h != nil {
 		q.run("trsm", func() error { return h.trsm(q, t, B) })
 		return
 	}
 	h := q.ownPacked("TrsmPacked", a)
-	a11, a21, a22t := h.parts()
-	b1, b2 := h.cut(B)
-	const no, yes = backend.NoTrans, backend.Transpose
+	a11, a21, a22t := h.blocks()
+	b1, b2 := h.splitRows(B)
+	const noTrans, trans = backend.NoTrans, backend.Transpose
 	upperLeft := func() error { return h.solvePart(q, backend.Lower, t, a11, b1) }
 	lowerRight := func() error { return h.solvePart(q, backend.Upper, 1-t, a22t, b2) }
 	q.run("trsm", func() error {
-		if t == no {
-			return firstOf(upperLeft, func() error { return q.gemm(no, no, -1, a21, b1, 1, b2, rounding{}) }, lowerRight)
+		if t == noTrans {
+			return firstOf(upperLeft, func() error { return q.gemm(noTrans, noTrans, -1, a21, b1, 1, b2, rounding{}) }, lowerRight)
 		}
-		return firstOf(lowerRight, func() error { return q.gemm(yes, no, -1, a21, b2, 1, b1, rounding{}) }, upperLeft)
+		return firstOf(lowerRight, func() error { return q.gemm(trans, noTrans, -1, a21, b2, 1, b1, rounding{}) }, upperLeft)
 	})
 }

@@ -24,9 +24,9 @@ func TestPlanOfLargeCard(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")
 	d := dev.(*device)
-	small := d.memory.limit
+	limit := d.memory.limit
 	d.memory.limit = 143771<<20 - 2<<30 - leftFree
-	defer func() { d.memory.limit = small }()
+	defer func() { d.memory.limit = limit }()
 	const features = 10
 	for _, c := range []struct {
 		n      int
@@ -86,8 +86,8 @@ func TestPlanOutOfCore(t *testing.T) {
 	b := dev.F32().(backend.HostPackedBackend[float32])
 	_, needed := b.HostPackedBytes(n)
 	_, fits := b.HostPackedBytes(e.Largest)
-	_, more := b.HostPackedBytes(e.Largest + 1)
-	if !e.Host || e.Needed != needed || fits > e.Available || more <= e.Available || e.Rows != n {
+	_, tooMany := b.HostPackedBytes(e.Largest + 1)
+	if !e.Host || e.Needed != needed || fits > e.Available || tooMany <= e.Available || e.Rows != n {
 		t.Errorf("%+v: %v", *e, err)
 	}
 	if !strings.Contains(err.Error(), "the host's memory") {
@@ -114,19 +114,19 @@ var (
 // tables. For products in float64, products in float32 and the memory these are 67 TFLOP/s, 67
 // TFLOP/s and 4.8 TB/s on an H200, and 0.47 TFLOP/s, 30 TFLOP/s and 0.3 TB/s on an L4.
 func TestRatesOfCards(t *testing.T) {
-	within := func(what string, got, want float64) {
+	checkRate := func(name string, got, want float64) {
 		if math.Abs(got/want-1) > 0.05 { // NVIDIA's tables are rounded and assume the maximum clocks
-			t.Errorf("%s: %.3g, want %.3g", what, got, want)
+			t.Errorf("%s: %.3g, want %.3g", name, got, want)
 		}
 	}
-	within("float64 of an H200", h200.double(), 67e12)
-	within("float32 of an H200", h200.single(), 67e12)
-	within("FP16 of an H200", h200.reduced(), 989e12*67/60.7) // the table assumes a clock of 1.755 GHz
-	within("memory of an H200", h200.memoryRate(), 4.8e12)
-	within("float64 of an L4", l4.double(), 0.47e12)
-	within("float32 of an L4", l4.single(), 30.3e12)
-	within("FP16 of an L4", l4.reduced(), 121e12/2) // 4 times the rate of float32; consumer cards reach half of that rate
-	within("memory of an L4", l4.memoryRate(), 300e9)
+	checkRate("float64 of an H200", h200.doubleRate(), 67e12)
+	checkRate("float32 of an H200", h200.singleRate(), 67e12)
+	checkRate("FP16 of an H200", h200.reducedRate(), 989e12*67/60.7) // the table assumes a clock of 1.755 GHz
+	checkRate("memory of an H200", h200.memoryRate(), 4.8e12)
+	checkRate("float64 of an L4", l4.doubleRate(), 0.47e12)
+	checkRate("float32 of an L4", l4.singleRate(), 30.3e12)
+	checkRate("FP16 of an L4", l4.reducedRate(), 121e12/2) // 4 times the rate of float32; consumer cards reach half of that rate
+	checkRate("memory of an L4", l4.memoryRate(), 300e9)
 }
 
 // TestChoiceOnCards checks that the automatic choice on large cards is the method with the least

@@ -14,15 +14,15 @@ import (
 // on the executor's thread. Memory is reused without waiting, because the work of one stream runs
 // in order, and the stream waits for every copy of UploadAfter.
 type pool struct {
-	free  map[int64][]driver.DevicePtr
-	taken map[driver.DevicePtr]int64
-	kept  int64
+	free        map[int64][]driver.DevicePtr
+	allocated   map[driver.DevicePtr]int64
+	pooledBytes int64
 }
 
-// poolMost holds the largest numbers of pooled bytes, for one allocation and in total. The limit
+// poolLimit holds the largest numbers of pooled bytes, for one allocation and in total. The limit
 // for one allocation includes the workspace of a factorization of order 4096, which takes 134 MB.
-// Tests set poolMost.all to 0.
-var poolMost = struct{ one, all int64 }{160 << 20, 512 << 20}
+// Tests set poolLimit.total to 0.
+var poolLimit = struct{ allocation, total int64 }{160 << 20, 512 << 20}
 
 // alloc returns memory of the given number of bytes. If there is not enough free memory, because
 // another program or the libraries use it, the error gives the requested and the free bytes. It is
@@ -32,26 +32,26 @@ func (d *device) alloc(bytes int64) (driver.DevicePtr, error) {
 	if list := l.free[bytes]; len(list) > 0 {
 		p := list[len(list)-1]
 		l.free[bytes] = list[:len(list)-1]
-		l.kept -= bytes
-		l.taken[p] = bytes
+		l.pooledBytes -= bytes
+		l.allocated[p] = bytes
 		return p, nil
 	}
 	p, err := d.api.MemAlloc(bytes)
-	if l.kept > 0 && isOutOfMemory(err) {
-		if err := d.drop(); err != nil {
+	if l.pooledBytes > 0 && isOutOfMemory(err) {
+		if err := d.emptyPool(); err != nil {
 			return 0, err
 		}
 		p, err = d.api.MemAlloc(bytes)
 	}
 	if err == nil {
-		if l.taken == nil {
-			l.free, l.taken = map[int64][]driver.DevicePtr{}, map[driver.DevicePtr]int64{}
+		if l.allocated == nil {
+			l.free, l.allocated = map[int64][]driver.DevicePtr{}, map[driver.DevicePtr]int64{}
 		}
-		l.taken[p] = bytes
+		l.allocated[p] = bytes
 		return p, nil
 	}
 	if isOutOfMemory(err) {
-		if free, _, other := d.api.MemInfo(); other == nil {
+		if free, _, infoErr := d.api.MemInfo(); infoErr == nil {
 			err = &backend.MemoryError{Device: d.name, Asked: bytes, Free: free}
 		}
 	}
@@ -66,18 +66,18 @@ func isOutOfMemory(err error) bool {
 // release gives memory from alloc back to the pool or, if the pool is full, to the driver.
 func (d *device) release(p driver.DevicePtr) error {
 	l := &d.pool
-	bytes := l.taken[p]
-	delete(l.taken, p)
-	if bytes == 0 || bytes > poolMost.one || l.kept+bytes > min(poolMost.all, d.memory.most()/16) {
+	bytes := l.allocated[p]
+	delete(l.allocated, p)
+	if bytes == 0 || bytes > poolLimit.allocation || l.pooledBytes+bytes > min(poolLimit.total, d.memory.limitBytes()/16) {
 		return d.api.MemFree(p)
 	}
 	l.free[bytes] = append(l.free[bytes], p)
-	l.kept += bytes
+	l.pooledBytes += bytes
 	return nil
 }
 
-// drop returns all pooled memory to the driver.
-func (d *device) drop() error {
+// emptyPool returns all pooled memory to the driver.
+func (d *device) emptyPool() error {
 	var errs []error
 	for bytes, list := range d.pool.free {
 		for _, p := range list {
@@ -85,6 +85,6 @@ func (d *device) drop() error {
 		}
 		delete(d.pool.free, bytes)
 	}
-	d.pool.kept = 0
+	d.pool.pooledBytes = 0
 	return errors.Join(errs...)
 }

@@ -14,12 +14,12 @@ import (
 // a matrix within the budget can be allocated.
 func TestPool(t *testing.T) {
 	Need(t)
-	real, err := library()
+	original, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
 	allocations, live, refuse := 0, 0, false
-	api := *real
+	api := *original
 	api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 		if s.Name == "cuMemAlloc_v2" {
 			if refuse && live > 4 {
@@ -31,7 +31,7 @@ func TestPool(t *testing.T) {
 		if s.Name == "cuMemFree_v2" {
 			live--
 		}
-		return real.Call(s, args...)
+		return original.Call(s, args...)
 	}
 	dev, err := open(&api, 0, backend.Config{})
 	if err != nil {
@@ -42,20 +42,20 @@ func TestPool(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before := allocations
+	previous := allocations
 	for range 3 {
 		if err := workload(dev); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if allocations != before {
-		t.Errorf("%d allocations in repeated fits", allocations-before)
+	if allocations != previous {
+		t.Errorf("%d allocations in repeated fits", allocations-previous)
 	}
 	if err := dev.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	if live <= 4 || dev.pool.kept == 0 {
-		t.Fatalf("%d allocations and %d bytes are pooled: nothing to return", live, dev.pool.kept)
+	if live <= 4 || dev.pool.pooledBytes == 0 {
+		t.Fatalf("%d allocations and %d bytes are pooled: nothing to return", live, dev.pool.pooledBytes)
 	}
 	refuse = true
 	m, err := dev.F64().New(1000, 1000)
@@ -65,8 +65,8 @@ func TestPool(t *testing.T) {
 		m.Free()
 	}
 	refuse = false
-	if now, _ := dev.InUse(); now != 0 {
-		t.Errorf("%d bytes are in use", now)
+	if inUse, _ := dev.InUse(); inUse != 0 {
+		t.Errorf("%d bytes are in use", inUse)
 	}
 	if err := dev.Close(); err != nil {
 		t.Error(err)
@@ -83,7 +83,7 @@ func TestPool(t *testing.T) {
 func TestErrorsOfLibraries(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
-	real, err := library()
+	original, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,12 +96,12 @@ func TestErrorsOfLibraries(t *testing.T) {
 		{"cusolverDnXpotrf", 2, true}, {"cusolverDnXpotrf", 6, false}, {"cusolverDnXpotrf", 7, false},
 	} {
 		for _, cause := range []string{"pooled memory", "always", "the driver"} {
-			lost, api := false, *real
+			lost, api := false, *original
 			api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 				if lost && s.Name == "cuStreamSynchronize" {
 					return int32(driver.IllegalAddress)
 				}
-				return real.Call(s, args...)
+				return original.Call(s, args...)
 			}
 			dev, err := open(&api, 0, backend.Config{})
 			if err != nil {
@@ -110,13 +110,13 @@ func TestErrorsOfLibraries(t *testing.T) {
 			if err := errors.Join(workload(dev), dev.Sync()); err != nil {
 				t.Fatal(err)
 			}
-			if dev.pool.kept == 0 {
+			if dev.pool.pooledBytes == 0 {
 				t.Fatal("no memory is pooled")
 			}
 			armed := true
 			failing := func(call func(*driver.Symbol, ...uintptr) int32) func(*driver.Symbol, ...uintptr) int32 {
 				return func(s *driver.Symbol, args ...uintptr) int32 {
-					if armed && s.Name == c.function && (cause != "pooled memory" || dev.pool.kept > 0) {
+					if armed && s.Name == c.function && (cause != "pooled memory" || dev.pool.pooledBytes > 0) {
 						lost = cause == "the driver"
 						return c.code
 					}
@@ -125,13 +125,13 @@ func TestErrorsOfLibraries(t *testing.T) {
 			}
 			dev.libraries.Blas.Call, dev.libraries.Solver.Call = failing(dev.libraries.Blas.Call), failing(dev.libraries.Solver.Call)
 			err = workload(dev)
-			switch what := c.function + ", " + cause; {
+			switch failure := c.function + ", " + cause; {
 			case cause == "pooled memory" && err != nil:
-				t.Errorf("%s: result %d: %v", what, c.code, err)
+				t.Errorf("%s: result %d: %v", failure, c.code, err)
 			case cause == "always" && (err == nil || errors.Is(err, backend.ErrMemory) != c.memory || errors.Is(err, ErrLost) || !strings.Contains(err.Error(), c.function)):
-				t.Errorf("%s: result %d: %v", what, c.code, err)
+				t.Errorf("%s: result %d: %v", failure, c.code, err)
 			case cause == "the driver" && (!errors.Is(err, ErrLost) || !strings.Contains(err.Error(), c.function)):
-				t.Errorf("%s: result %d: %v", what, c.code, err)
+				t.Errorf("%s: result %d: %v", failure, c.code, err)
 			}
 			armed, lost = false, false
 			if err := workload(dev); (err == nil) == (cause == "the driver") {
@@ -146,7 +146,7 @@ func TestErrorsOfLibraries(t *testing.T) {
 // workspaces of a factorization and for 256 MiB of the libraries.
 func TestReserveHoldsWorkspaces(t *testing.T) {
 	const ofFloat64 = 8
-	if taken := max(cuts.halfBytes, inverseMost) + mostSpare + int64(cuts.copied*cuts.copied*ofFloat64) + 256<<20; taken > leftFree {
-		t.Errorf("%d bytes are taken beside the budget, which leaves %d", taken, leftFree)
+	if reserved := max(cuts.halfBytes, maxInverseBytes) + maxSpareBytes + int64(cuts.maxCopied*cuts.maxCopied*ofFloat64) + 256<<20; reserved > leftFree {
+		t.Errorf("%d bytes are taken beside the budget, which leaves %d", reserved, leftFree)
 	}
 }

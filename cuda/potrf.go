@@ -23,7 +23,7 @@ const (
 
 func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	check.Potrf(ul, a)
-	A := q.own("Potrf", a)
+	A := q.ownMatrix("Potrf", a)
 	return q.wait("potrf", func() error { return q.potrf(ul, A, rounding{}) })
 }
 
@@ -42,8 +42,8 @@ func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], r rounding) error {
 		return err
 	}
 	f := &factoring[T]{q: q, ul: ul, r: r}
-	if a.rows >= cuts.solver {
-		f.solver, f.most = d.libraries.Solver, f.order()
+	if a.rows >= cuts.minSolver {
+		f.solver, f.maxOrder = d.libraries.Solver, f.order()
 	}
 	err := f.factor(a, 0)
 	if err == nil {
@@ -54,28 +54,28 @@ func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], r rounding) error {
 
 // factoring holds the state of one Cholesky factorization.
 type factoring[T backend.Float] struct {
-	q      *queue[T]
-	ul     backend.Uplo
-	r      rounding
-	solver *driver.Solver // nil if this factorization does not use cuSOLVER
-	most   int            // the largest order that the solver factors
+	q        *queue[T]
+	ul       backend.Uplo
+	r        rounding
+	solver   *driver.Solver // nil if this factorization does not use cuSOLVER
+	maxOrder int            // the largest order that the solver factors
 
-	copied, diagonal, work driver.DevicePtr // memory of the solver
-	workBytes              int64
-	locked                 []byte
+	triangleCopy, diagonal, work driver.DevicePtr // memory of the solver
+	workBytes                    int64
+	locked                       []byte
 }
 
 // order returns the largest order that cuSOLVER factors.
 func (f *factoring[T]) order() int {
-	most := cuts.copied
+	maxOrder := cuts.maxCopied
 	switch {
 	case f.r.reduced:
-		most = 2 * cuts.reduced // larger triangles are halved; their halves, of order > cuts.reduced, are large enough for cuSOLVER
+		maxOrder = 2 * cuts.reduced // larger triangles are halved; their halves, of order > cuts.reduced, are large enough for cuSOLVER
 	case f.ul == backend.Upper:
-		most = cuts.lower
+		maxOrder = cuts.maxInPlace
 	}
 	step := int(math.Cbrt(3 * f.q.libraryStep()))
-	return min(most, max(step, cuts.solver))
+	return min(maxOrder, max(step, cuts.minSolver))
 }
 
 // close frees the memory of cuSOLVER. No queued work uses the memory, because the method pivot has
@@ -86,7 +86,7 @@ func (f *factoring[T]) close() error {
 	if f.diagonal != 0 {
 		errs = append(errs, d.api.Wait(d.stream)) // if a step has failed, queued work may still use the memory
 	}
-	for _, p := range []driver.DevicePtr{f.copied, f.diagonal, f.work} {
+	for _, p := range []driver.DevicePtr{f.triangleCopy, f.diagonal, f.work} {
 		if p != 0 {
 			errs = append(errs, d.release(p))
 		}
@@ -104,7 +104,7 @@ func (f *factoring[T]) pivot() error {
 		return err
 	}
 	var info [infoBytes]byte
-	if err := d.get(d.info, info[:]); err != nil {
+	if err := d.copyToHost(d.info, info[:]); err != nil {
 		return err
 	}
 	if argument := -int(int32(binary.LittleEndian.Uint32(info[solverInfo:]))); argument > 0 {
@@ -123,16 +123,16 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 	switch {
 	case n <= block:
 		return f.block(a, first)
-	case f.solver != nil && n >= cuts.solver && n <= f.most:
+	case f.solver != nil && n >= cuts.minSolver && n <= f.maxOrder:
 		err := f.solve(a, first)
-		if !errors.Is(err, backend.ErrMemory) || n < 2*cuts.solver {
+		if !errors.Is(err, backend.ErrMemory) || n < 2*cuts.minSolver {
 			return err
 		}
 		// cuSOLVER had too little memory for its workspace. The triangle is unchanged, so it is
 		// factored by halves, which need less workspace.
-		f.most = n / 2
+		f.maxOrder = n / 2
 	}
-	n1 := half(n)
+	n1 := halfOrder(n)
 	a11, a22 := a.window(0, 0, n1, n1), a.window(n1, n1, n-n1, n-n1)
 	if err := f.factor(a11, first); err != nil {
 		return err
@@ -183,41 +183,41 @@ func (f *factoring[T]) block(a *matrix[T], first int) error {
 // that the pivot and the leading factor are exact. An upper triangle is factored in place. After a
 // failure solve returns the pivot and the leading factor that cuSOLVER has written.
 func (f *factoring[T]) solve(a *matrix[T], first int) error {
-	q, n, on := f.q, a.rows, a
+	q, n, target := f.q, a.rows, a
 	d := q.engine.device
 	if f.diagonal == 0 {
 		var err error
-		if f.diagonal, err = d.alloc(int64(f.most) * int64(sizeOf[T]())); err != nil {
+		if f.diagonal, err = d.alloc(int64(f.maxOrder) * int64(sizeOf[T]())); err != nil {
 			return err
 		}
 	}
 	if f.ul == backend.Lower {
 		var err error
-		if f.copied == 0 {
-			if f.copied, err = d.alloc(int64(f.most) * int64(f.most) * int64(sizeOf[T]())); err != nil {
+		if f.triangleCopy == 0 {
+			if f.triangleCopy, err = d.alloc(int64(f.maxOrder) * int64(f.maxOrder) * int64(sizeOf[T]())); err != nil {
 				return err
 			}
 		}
-		on = &matrix[T]{device: d, ptr: f.copied, rows: n, cols: n, stride: n}
-		if err := q.copy(a.view().t(), on.view(), upper); err != nil {
+		target = &matrix[T]{device: d, ptr: f.triangleCopy, rows: n, cols: n, stride: n}
+		if err := q.copy(a.view().t(), target.view(), upper); err != nil {
 			return err
 		}
 	}
-	if err := f.room(driver.Lower, on); err != nil {
+	if err := f.reserveWork(driver.Lower, target); err != nil {
 		return err
 	}
 	err := firstOf(
 		func() error {
-			return q.copy(on.diagonal(), view[T]{f.diagonal, n, 1, 1, 1}, whole)
+			return q.copy(target.diagonal(), view[T]{f.diagonal, n, 1, 1, 1}, whole)
 		},
 		func() error {
 			return q.step(flop.Potrf(n), func() error {
-				return driver.Potrf[T](f.solver, driver.Lower, n, on.ptr, on.stride, f.work, f.workBytes, f.locked, d.info+solverInfo)
+				return driver.Potrf[T](f.solver, driver.Lower, n, target.ptr, target.stride, f.work, f.workBytes, f.locked, d.info+solverInfo)
 			})
 		},
 		func() error {
 			args := d.args.Reset().Int(n)
-			viewArg(args, on.view().t())
+			viewArg(args, target.view().t())
 			args.Ptr(f.diagonal).Int(first).Ptr(d.info + solverInfo).Ptr(d.info).Ptr(d.info + pivotValue)
 			return q.engine.launch("check_diag", driver.Grid{Blocks: [3]int{1, 1, 1}, Threads: [3]int{threads, 1, 1}})
 		},
@@ -225,50 +225,50 @@ func (f *factoring[T]) solve(a *matrix[T], first int) error {
 	if err == nil {
 		err = f.pivot()
 	}
-	if on == a {
+	if target == a {
 		return err
 	}
 	if errors.Is(err, backend.ErrNotPosDef) {
 		if err := d.api.Clear(d.info, infoBytes, d.stream); err != nil {
 			return err
 		}
-		own := &factoring[T]{q: q, ul: f.ul}
-		return firstOf(func() error { return own.factor(a, first) }, own.pivot)
+		fallback := &factoring[T]{q: q, ul: f.ul}
+		return firstOf(func() error { return fallback.factor(a, first) }, fallback.pivot)
 	}
 	if err != nil {
 		return err
 	}
-	return q.copy(on.view().t(), a.view(), lower)
+	return q.copy(target.view().t(), a.view(), lower)
 }
 
-// room allocates the memory that cuSOLVER needs for a triangle.
-func (f *factoring[T]) room(fill driver.Fill, a *matrix[T]) error {
+// reserveWork allocates the memory that cuSOLVER needs for a triangle.
+func (f *factoring[T]) reserveWork(fill driver.Fill, a *matrix[T]) error {
 	d := f.q.engine.device
 	device, host, err := driver.PotrfWork[T](f.solver, fill, a.rows, a.ptr, a.stride)
 	if err != nil {
 		return err
 	}
 	if device = max(device, 1); device > f.workBytes {
-		old := f.work
+		previous := f.work
 		if f.work, err = d.alloc(device); err != nil {
-			f.work = old
+			f.work = previous
 			return err
 		}
 		f.workBytes = device
-		if old != 0 { // no queued work uses the old memory
-			if err := d.release(old); err != nil {
+		if previous != 0 { // no queued work uses the old memory
+			if err := d.release(previous); err != nil {
 				return err
 			}
 		}
 	}
 	if int(host) > len(f.locked) {
-		old := f.locked
+		previous := f.locked
 		if f.locked, err = d.api.AllocHost(int(host)); err != nil {
-			f.locked = old
+			f.locked = previous
 			return err
 		}
-		if old != nil {
-			return d.api.FreeHost(old)
+		if previous != nil {
+			return d.api.FreeHost(previous)
 		}
 	}
 	return nil
@@ -290,7 +290,7 @@ func (q *queue[T]) copy(a, b view[T], part region) error {
 // triangle, for which cuSOLVER is faster.
 func (q *queue[T]) PotrfPreserve(a backend.Matrix[T]) error {
 	check.Potrf(backend.Lower, a)
-	A := q.own("PotrfPreserve", a)
+	A := q.ownMatrix("PotrfPreserve", a)
 	return q.wait("potrf", func() error {
 		if err := q.copy(A.view().t(), A.view(), upper); err != nil {
 			return err

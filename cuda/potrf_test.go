@@ -76,7 +76,7 @@ func TestPotrfPreservesTriangle(t *testing.T) {
 func TestWorkOfSolver(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
-	cuts.lower, cuts.copied = 300, 300
+	cuts.maxInPlace, cuts.maxCopied = 300, 300
 	const n, largest = 400, 150
 	h := backend.NewHost[float64](n, n)
 	for i := range n {
@@ -91,7 +91,7 @@ func TestWorkOfSolver(t *testing.T) {
 			t.Fatal(err)
 		}
 		d, orders := dev.(*device), []int{}
-		q, real := d.F64().(*queue[float64]), d.libraries.Solver.Call
+		q, original := d.F64().(*queue[float64]), d.libraries.Solver.Call
 		factor := func() backend.Host[float64] {
 			a, err := q.New(n, n)
 			if err == nil {
@@ -112,7 +112,7 @@ func TestWorkOfSolver(t *testing.T) {
 		}
 		want := factor()
 		d.libraries.Solver.Call = func(s *driver.Symbol, args ...uintptr) int32 {
-			r := real(s, args...)
+			r := original(s, args...)
 			switch s.Name {
 			case "cusolverDnXpotrf_bufferSize":
 				if args[3] > largest {
@@ -150,7 +150,7 @@ func TestFailuresOfSolver(t *testing.T) {
 		t.Skip("the simulated library is changed")
 	}
 	SmallCuts(t)
-	const n, bad, pivot = 60, 45, -3
+	const n, invalidRow, pivot = 60, 45, -3
 	low, h := backend.NewHost[float64](n, n), backend.NewHost[float64](n, n)
 	for i := range n {
 		for j := range i {
@@ -165,37 +165,37 @@ func TestFailuresOfSolver(t *testing.T) {
 			}
 		}
 	}
-	h.Row(bad)[bad] += pivot - low.Row(bad)[bad]*low.Row(bad)[bad]
+	h.Row(invalidRow)[invalidRow] += pivot - low.Row(invalidRow)[invalidRow]*low.Row(invalidRow)[invalidRow]
 	for _, leaves := range []string{"NaN", "zeros", "the old block"} {
 		for _, ul := range []backend.Uplo{backend.Lower, backend.Upper} {
 			dev, err := openAt(cudatest.WithSolver, backend.Config{})
 			dev = backendtest.Closed(t, dev, err)
 			d, calls := dev.(*device), 0
-			q, real := d.F64().(*queue[float64]), d.libraries.Solver.Call
+			q, original := d.F64().(*queue[float64]), d.libraries.Solver.Call
 			d.libraries.Solver.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 				if s.Name != "cusolverDnXpotrf" {
-					return real(s, args...)
+					return original(s, args...)
 				}
 				calls++
-				order, at, lda, info := int(args[3]), args[5], int(args[6]), args[len(args)-1]
+				order, address, lda, info := int(args[3]), args[5], int(args[6]), args[len(args)-1]
 				if err := d.api.Wait(d.stream); err != nil {
 					t.Fatal(err)
 				}
 				// The memory of the simulated device is memory of this process.
-				a := unsafe.Slice(*(**float64)(unsafe.Pointer(&at)), order*lda)
-				before := slices.Clone(a)
-				r := real(s, args...)
+				a := unsafe.Slice(*(**float64)(unsafe.Pointer(&address)), order*lda)
+				previous := slices.Clone(a)
+				r := original(s, args...)
 				if err := d.api.Wait(d.stream); err != nil {
 					t.Fatal(err)
 				}
-				failed := int(**(**int32)(unsafe.Pointer(&info))) - 1
-				for j := 0; failed >= 0 && j < order; j++ {
+				failedRow := int(**(**int32)(unsafe.Pointer(&info))) - 1
+				for j := 0; failedRow >= 0 && j < order; j++ {
 					for i := j; i < order; i++ { // column j of the lower triangle, in column-major order
 						switch {
 						case leaves == "zeros" && math.IsNaN(a[i+j*lda]):
 							a[i+j*lda] = 0
-						case leaves == "the old block" && i >= failed/32*32:
-							a[i+j*lda] = before[i+j*lda]
+						case leaves == "the old block" && i >= failedRow/32*32:
+							a[i+j*lda] = previous[i+j*lda]
 						}
 					}
 				}
@@ -203,7 +203,7 @@ func TestFailuresOfSolver(t *testing.T) {
 			}
 			a := hostMatrix(t, q, h)
 			var e *backend.PivotError
-			if err := q.Potrf(ul, a); !errors.As(err, &e) || e.Index != bad || ul == backend.Lower && e.Value != pivot {
+			if err := q.Potrf(ul, a); !errors.As(err, &e) || e.Index != invalidRow || ul == backend.Lower && e.Value != pivot {
 				t.Errorf("%v, cuSOLVER leaves %s: %v", ul, leaves, err)
 			}
 			if calls == 0 {
@@ -213,7 +213,7 @@ func TestFailuresOfSolver(t *testing.T) {
 			if err := q.Download(got, a); err != nil {
 				t.Fatal(err)
 			}
-			for i := 0; i < bad && ul == backend.Lower; i++ {
+			for i := 0; i < invalidRow && ul == backend.Lower; i++ {
 				if !slices.Equal(got.Row(i)[:i+1], low.Row(i)[:i+1]) {
 					t.Fatalf("cuSOLVER leaves %s: row %d of the factor is %v, want %v", leaves, i, got.Row(i)[:i+1], low.Row(i)[:i+1])
 				}

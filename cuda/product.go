@@ -14,7 +14,7 @@ import (
 
 func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	check.Gemm(tA, tB, a, b, c)
-	A, B, C := q.own("Gemm", a), q.own("Gemm", b), q.own("Gemm", c)
+	A, B, C := q.ownMatrix("Gemm", a), q.ownMatrix("Gemm", b), q.ownMatrix("Gemm", c)
 	q.run("gemm", func() error { return q.gemm(tA, tB, alpha, A, B, beta, C, rounding{}) })
 }
 
@@ -32,18 +32,18 @@ var cuts = struct {
 	tile    int // products are divided at multiples of tile
 	solve   int // order of the largest triangle of a solve, and of the largest block on the diagonal of a syrk
 	columns int // right-hand sides of a solve are divided at multiples of columns
-	// few is the largest number of right-hand sides for which the time of a solve is the time to
-	// read the triangle. For at most few right-hand sides, cuBLAS solves with triangles of order at
-	// most thin; the remaining work is products, which read memory faster.
-	few, thin int
+	// fewColumns is the largest number of right-hand sides for which the time of a solve is the
+	// time to read the triangle. For at most fewColumns right-hand sides, cuBLAS solves with
+	// triangles of order at most fewOrder, and products, which read memory faster, do the rest.
+	fewColumns, fewOrder int
 	// At most `vectors` right-hand sides are solved one at a time, each by one call with the whole
-	// triangle, even if its order exceeds thin. With triangles of order thin, a solve would be a
+	// triangle, even if its order exceeds fewOrder. With triangles of order fewOrder, a solve is a
 	// series of calls, each of which takes at least the time of a launch.
 	vectors int
 	symm    int // largest order of a symmetric matrix that is multiplied without halving it
 	// A product with a small number of columns takes two launches instead of one if the matrix has
-	// at least `read` elements.
-	read int
+	// at least minThin elements.
+	minThin int
 	// For a product with a small number of columns, a symmetric matrix is divided into squares ×
 	// squares squares. This gives some thousand blocks of threads. Their partial sums take 1/100 of
 	// the bytes of the matrix.
@@ -53,16 +53,16 @@ var cuts = struct {
 	// A factorization in reduced precision computes the diagonal blocks of order `reduced` in full
 	// float32. This takes a share 3·reduced/n of its operations. The order is small, because full
 	// float32 is slow, but large enough for efficient products between the blocks. A product whose
-	// numbers of rows, columns and terms are all at least `halves` uses copies of its factors in
+	// numbers of rows, columns and terms are all at least minHalf uses copies of its factors in
 	// FP16, of at most halfBytes.
-	reduced, halves int
-	halfBytes       int64
-	// cuSOLVER factors triangles of order solver or more. It is 1.4 to 2.2 times as fast for the
+	reduced, minHalf int
+	halfBytes        int64
+	// cuSOLVER factors triangles of order minSolver or more. It is 1.4 to 2.2 times as fast for the
 	// lower triangle in column-major order (ml-explore/mlx#4208). It factors such a triangle in
-	// place if its order is at most lower. It factors the other triangle in a transposed copy if
-	// the order is at most copied.
-	solver, lower, copied int
-}{tile: 128, solve: 4096, columns: 256, few: 32, thin: 512, vectors: 4, symm: 8192, read: 64 * 64, squares: 128, side: 8, reduced: 512, halves: 256, halfBytes: 512 << 20, solver: 512, lower: 16384, copied: 4096}
+	// place if its order is at most maxInPlace. It factors the other triangle in a transposed copy
+	// if the order is at most maxCopied.
+	minSolver, maxInPlace, maxCopied int
+}{tile: 128, solve: 4096, columns: 256, fewColumns: 32, fewOrder: 512, vectors: 4, symm: 8192, minThin: 64 * 64, squares: 128, side: 8, reduced: 512, minHalf: 256, halfBytes: 512 << 20, minSolver: 512, maxInPlace: 16384, maxCopied: 4096}
 
 // opOf returns the operation of cuBLAS on a row-major factor, which is a transposed matrix in
 // column-major order.
@@ -90,19 +90,19 @@ func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
 		return m, n
 	}
 	side := math.Sqrt(results)
-	cut := func(v float64, most int) int {
-		if v >= float64(most) {
-			return most
+	roundDown := func(v float64, limit int) int {
+		if v >= float64(limit) {
+			return limit
 		}
-		return min(max(int(v)/cuts.tile, 1)*cuts.tile, most)
+		return min(max(int(v)/cuts.tile, 1)*cuts.tile, limit)
 	}
 	switch {
 	case float64(n) <= side:
-		return cut(results/float64(n), m), n
+		return roundDown(results/float64(n), m), n
 	case float64(m) <= side:
-		return m, cut(results/float64(m), n)
+		return m, roundDown(results/float64(m), n)
 	}
-	return cut(side, m), cut(side, n)
+	return roundDown(side, m), roundDown(side, n)
 }
 
 // blasGemm computes C ← α op(A) op(B) + β C by cuBLAS; no dimension may be 0.
@@ -111,18 +111,18 @@ func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b
 	if c.cols == 1 {
 		return q.blasGemv(bl, tA, alpha, a, b.view().op(tB), beta, c)
 	}
-	if r.scale > 0 && min(c.rows, c.cols, k) >= cuts.halves {
+	if r.scale > 0 && min(c.rows, c.cols, k) >= cuts.minHalf {
 		return q.halfGemm(bl, tA, tB, alpha, a, b, beta, c, r)
 	}
 	rows, cols := q.chunk(c.rows, c.cols, k)
 	for i := 0; i < c.rows; i += rows {
 		count := min(rows, c.rows-i)
-		left := a.view().op(tA).part(i, 0, count, k).ptr
+		left := a.view().op(tA).window(i, 0, count, k).ptr
 		for j := 0; j < c.cols; j += cols {
 			width := min(cols, c.cols-j)
-			right := b.view().op(tB).part(0, j, k, width).ptr
+			right := b.view().op(tB).window(0, j, k, width).ptr
 			err := q.step(flop.Gemm(count, width, k), func() error {
-				if err := q.engine.device.math(r.reduced); err != nil {
+				if err := q.engine.device.setTF32(r.reduced); err != nil {
 					return err
 				}
 				return driver.Gemm(bl, opOf(tB), opOf(tA), width, count, k, alpha, right, b.stride, left, a.stride, beta, c.at(i, j), c.stride)
@@ -145,16 +145,16 @@ func (q *queue[T]) blasGemv(bl *driver.Blas, t backend.Trans, alpha T, a *matrix
 	rows, _ := q.chunk(y.rows, 1, x.rows)
 	for i := 0; i < y.rows; i += rows {
 		count := min(rows, y.rows-i)
-		part := a.view().op(t).part(i, 0, count, x.rows)
+		aRows := a.view().op(t).window(i, 0, count, x.rows)
 		m, n := x.rows, count // dimensions of A in column-major order
 		if t == backend.Transpose {
 			m, n = count, x.rows
 		}
 		err := q.step(flop.Gemm(count, 1, x.rows), func() error {
-			if err := q.engine.device.math(false); err != nil {
+			if err := q.engine.device.setTF32(false); err != nil {
 				return err
 			}
-			return driver.Gemv(bl, op, m, n, alpha, part.ptr, a.stride, x.ptr, x.rs, beta, y.at(i, 0), y.stride)
+			return driver.Gemv(bl, op, m, n, alpha, aRows.ptr, a.stride, x.ptr, x.rs, beta, y.at(i, 0), y.stride)
 		})
 		if err != nil {
 			return err
@@ -163,8 +163,8 @@ func (q *queue[T]) blasGemv(bl *driver.Blas, t backend.Trans, alpha T, a *matrix
 	return nil
 }
 
-// math sets whether cuBLAS rounds the factors of float32 products to TF32.
-func (d *device) math(reduced bool) error {
+// setTF32 sets whether cuBLAS rounds the factors of float32 products to TF32.
+func (d *device) setTF32(reduced bool) error {
 	if d.reduced == reduced {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (d *device) math(reduced bool) error {
 
 func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	check.Syrk(ul, t, a, c)
-	A, C := q.own("Syrk", a), q.own("Syrk", c)
+	A, C := q.ownMatrix("Syrk", a), q.ownMatrix("Syrk", c)
 	q.run("syrk", func() error { return q.syrk(ul, t, alpha, A, beta, C, rounding{}) })
 }
 
@@ -206,7 +206,7 @@ func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T],
 		count := min(size, n-i)
 		rows := rowsOf(i, count)
 		err := q.step(flop.Syrk(count, k), func() error {
-			if err := q.engine.device.math(false); err != nil {
+			if err := q.engine.device.setTF32(false); err != nil {
 				return err
 			}
 			// cuBLAS reads the stored rows as the transpose of op(A).
@@ -231,7 +231,7 @@ func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T],
 
 func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	check.Symm(ul, a, b, c)
-	A, B, C := q.own("Symm", a), q.own("Symm", b), q.own("Symm", c)
+	A, B, C := q.ownMatrix("Symm", a), q.ownMatrix("Symm", b), q.ownMatrix("Symm", c)
 	q.run("symm", func() error { return q.symm(ul, alpha, A, B, beta, C) })
 }
 
@@ -241,32 +241,32 @@ func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T
 func (q *queue[T]) symm(ul backend.Uplo, alpha T, a, b *matrix[T], beta T, c *matrix[T]) error {
 	bl := q.engine.device.libraries.Blas
 	n := a.rows
-	if bl == nil || alpha == 0 || c.rows == 0 || c.cols <= thinMost {
+	if bl == nil || alpha == 0 || c.rows == 0 || c.cols <= maxThinCols {
 		return q.product(alpha, a.view(), b.view(), beta, c.view(), whole, regionOf(ul))
 	}
 	if n <= cuts.symm && flop.Symm(n, c.cols) <= q.libraryStep() || n <= 2*block {
 		return q.step(flop.Symm(n, c.cols), func() error {
-			if err := q.engine.device.math(false); err != nil {
+			if err := q.engine.device.setTF32(false); err != nil {
 				return err
 			}
 			return driver.Symm(bl, driver.Right, fillOf(ul), c.cols, c.rows, alpha, a.ptr, a.stride, b.ptr, b.stride, beta, c.ptr, c.stride)
 		})
 	}
-	n1 := half(n)
+	n1 := halfOrder(n)
 	b1, b2 := b.window(0, 0, n1, b.cols), b.window(n1, 0, n-n1, b.cols)
 	c1, c2 := c.window(0, 0, n1, c.cols), c.window(n1, 0, n-n1, c.cols)
-	off, t := a.window(n1, 0, n-n1, n1), backend.NoTrans // A₂₁
+	offDiagonal, t := a.window(n1, 0, n-n1, n1), backend.NoTrans // A₂₁
 	if ul == backend.Upper {
-		off, t = a.window(0, n1, n1, n-n1), backend.Transpose
+		offDiagonal, t = a.window(0, n1, n1, n-n1), backend.Transpose
 	}
 	if err := q.symm(ul, alpha, a.window(0, 0, n1, n1), b1, beta, c1); err != nil {
 		return err
 	}
-	if err := q.blasGemm(bl, 1-t, backend.NoTrans, alpha, off, b2, 1, c1, rounding{}); err != nil {
+	if err := q.blasGemm(bl, 1-t, backend.NoTrans, alpha, offDiagonal, b2, 1, c1, rounding{}); err != nil {
 		return err
 	}
 	if err := q.symm(ul, alpha, a.window(n1, n1, n-n1, n-n1), b2, beta, c2); err != nil {
 		return err
 	}
-	return q.blasGemm(bl, t, backend.NoTrans, alpha, off, b1, 1, c2, rounding{})
+	return q.blasGemm(bl, t, backend.NoTrans, alpha, offDiagonal, b1, 1, c2, rounding{})
 }

@@ -34,43 +34,43 @@ const (
 // program is a kernel encoded for the device functions. The field memory lists the device memory to
 // which the code points.
 type program[T backend.Float] struct {
-	q      *queue[T]
-	of     *kernels.Program
-	bytes  []byte
-	form   int
-	one    string // prefix of the names of the specialized functions for K v and a small number of features
-	memory []driver.DevicePtr
+	q            *queue[T]
+	compiled     *kernels.Program
+	bytes        []byte
+	form         int
+	vectorPrefix string // prefix of the names of the specialized functions for K v and a small number of features
+	memory       []driver.DevicePtr
 }
 
 // program returns the program of a kernel for the points of X and Z. It evaluates the statistics of
 // single points for all points in advance.
 func (q *queue[T]) program(k kernels.Kernel, x, z *matrix[T]) (p *program[T], err error) {
-	p = &program[T]{q: q, of: kernels.Compile(k), bytes: make([]byte, programBytes)}
+	p = &program[T]{q: q, compiled: kernels.Compile(k), bytes: make([]byte, programBytes)}
 	defer func() {
 		if err != nil {
 			p.free()
 		}
 	}()
-	if len(p.of.Stats) > maxStats || len(p.of.Code) > maxCode || p.of.Depth > maxDepth {
+	if len(p.compiled.Stats) > maxStats || len(p.compiled.Code) > maxCode || p.compiled.Depth > maxDepth {
 		return p, fmt.Errorf("the kernel %v is too long: it has %d statistics, %d operations and a stack of %d; the limits are %d, %d and %d: use the device cpu",
-			k, len(p.of.Stats), len(p.of.Code), p.of.Depth, maxStats, maxCode, maxDepth)
+			k, len(p.compiled.Stats), len(p.compiled.Code), p.compiled.Depth, maxStats, maxCode, maxDepth)
 	}
 	p.setForm(k)
 	b := binary.LittleEndian
-	b.PutUint32(p.bytes[0:], uint32(len(p.of.Stats)))
-	b.PutUint32(p.bytes[4:], uint32(len(p.of.Code)))
+	b.PutUint32(p.bytes[0:], uint32(len(p.compiled.Stats)))
+	b.PutUint32(p.bytes[4:], uint32(len(p.compiled.Code)))
 	b.PutUint32(p.bytes[8:], uint32(p.form))
-	for i, s := range p.of.Stats {
+	for i, s := range p.compiled.Stats {
 		if err := p.stat(p.bytes[headerBytes+i*statBytes:], s, x, z); err != nil {
 			return p, err
 		}
 	}
-	for i, in := range p.of.Code {
-		at := p.bytes[headerBytes+maxStats*statBytes+i*instrBytes:]
-		b.PutUint32(at, uint32(in.Op))
-		b.PutUint32(at[4:], uint32(int32(in.Arg)))
-		b.PutUint64(at[8:], math.Float64bits(inRange[T](in.A)))
-		b.PutUint64(at[16:], math.Float64bits(in.B))
+	for i, in := range p.compiled.Code {
+		instr := p.bytes[headerBytes+maxStats*statBytes+i*instrBytes:]
+		b.PutUint32(instr, uint32(in.Op))
+		b.PutUint32(instr[4:], uint32(int32(in.Arg)))
+		b.PutUint64(instr[8:], math.Float64bits(inRange[T](in.A)))
+		b.PutUint64(instr[16:], math.Float64bits(in.B))
 	}
 	return p, nil
 }
@@ -87,31 +87,31 @@ func inRange[T backend.Float](v float64) float64 {
 // setForm recognizes programs that need no interpreter, and sets their form.
 func (p *program[T]) setForm(k kernels.Kernel) {
 	var a, b, c float64
-	code := p.of.Code
+	code := p.compiled.Code
 	m, isMatern := k.(kernels.Matern)
 	switch {
-	case len(p.of.Stats) != 1:
+	case len(p.compiled.Stats) != 1:
 		return
 	case len(code) == 1 && code[0].Op == kernels.Load:
 		p.form = identity
 	case len(code) == 3 && code[1].Op == kernels.Affine && code[1].B == 0 && code[2].Op == kernels.Exp:
 		p.form, a = exponential, code[1].A
-		switch p.of.Stats[0].Kind {
+		switch p.compiled.Stats[0].Kind {
 		case kernels.SqDist:
-			p.one = "gauss"
+			p.vectorPrefix = "gauss"
 		case kernels.L1:
-			p.one = "laplace"
+			p.vectorPrefix = "laplace"
 		}
 	case isMatern:
-		p.form, p.one, a = matern, "matern12", math.Sqrt(2*m.Nu)/m.Sigma
+		p.form, p.vectorPrefix, a = matern, "matern12", math.Sqrt(2*m.Nu)/m.Sigma
 		if m.Nu > 0.5 {
-			p.one, b = "matern32", 1
+			p.vectorPrefix, b = "matern32", 1
 		}
 		if m.Nu > 1.5 {
-			p.one, c = "matern52", 1.0/3
+			p.vectorPrefix, c = "matern52", 1.0/3
 		}
-	case len(code) == 3 && code[1].Op == kernels.Affine && code[1].A >= 0 && code[1].B == 1 && code[2].Op == kernels.Pow && p.of.Stats[0].Kind == kernels.SqDist:
-		p.form, p.one, a, b = rational, "rational", code[1].A, code[2].A
+	case len(code) == 3 && code[1].Op == kernels.Affine && code[1].A >= 0 && code[1].B == 1 && code[2].Op == kernels.Pow && p.compiled.Stats[0].Kind == kernels.SqDist:
+		p.form, p.vectorPrefix, a, b = rational, "rational", code[1].A, code[2].A
 	}
 	if p.form == exponential {
 		binary.LittleEndian.PutUint32(p.bytes[12:], math.Float32bits(float32(inRange[float32](a*math.Log2E))))
@@ -121,12 +121,12 @@ func (p *program[T]) setForm(k kernels.Kernel) {
 	}
 }
 
-// stat writes s to the slice `at`, encoded as a struct Stat.
-func (p *program[T]) stat(at []byte, s kernels.Stat, x, z *matrix[T]) error {
+// stat writes s to dst, encoded as a struct Stat.
+func (p *program[T]) stat(dst []byte, s kernels.Stat, x, z *matrix[T]) error {
 	b := binary.LittleEndian
-	b.PutUint32(at, uint32(s.Kind))
-	b.PutUint32(at[4:], uint32(len(s.Freqs)))
-	put := func(offset int, ptr driver.DevicePtr) { b.PutUint64(at[offset:], uint64(ptr)) }
+	b.PutUint32(dst, uint32(s.Kind))
+	b.PutUint32(dst[4:], uint32(len(s.Freqs)))
+	putPtr := func(offset int, ptr driver.DevicePtr) { b.PutUint64(dst[offset:], uint64(ptr)) }
 	if s.Scale != nil {
 		if s.Kind > kernels.L1 {
 			return fmt.Errorf("a GPU cannot evaluate chi2, cosine, sinc and similar kernels on only some of the columns: use the device cpu")
@@ -135,32 +135,32 @@ func (p *program[T]) stat(at []byte, s kernels.Stat, x, z *matrix[T]) error {
 		for i := range scale {
 			scale[i] = T(s.ScaleAt(i))
 		}
-		ptr, err := p.place(bytesOf(scale))
+		ptr, err := p.upload(bytesOf(scale))
 		if err != nil {
 			return err
 		}
-		put(8, ptr)
+		putPtr(8, ptr)
 	}
 	if s.Freqs != nil {
-		ptr, err := p.place(bytesOf(s.Freqs))
+		ptr, err := p.upload(bytesOf(s.Freqs))
 		if err != nil {
 			return err
 		}
-		put(16, ptr)
+		putPtr(16, ptr)
 	}
 	switch s.Kind {
 	case kernels.SelfX, kernels.RootX:
-		ptr, err := p.self(s, x)
+		ptr, err := p.evalSelf(s, x)
 		if err != nil {
 			return err
 		}
-		put(24, ptr)
+		putPtr(24, ptr)
 	case kernels.SelfZ, kernels.RootZ:
-		ptr, err := p.self(s, z)
+		ptr, err := p.evalSelf(s, z)
 		if err != nil {
 			return err
 		}
-		put(32, ptr)
+		putPtr(32, ptr)
 	}
 	return nil
 }
@@ -174,17 +174,17 @@ func (p *program[T]) allocate(bytes int) (driver.DevicePtr, error) {
 	return ptr, err
 }
 
-// place copies bytes to new memory on the device.
-func (p *program[T]) place(v []byte) (driver.DevicePtr, error) {
+// upload copies bytes to new memory on the device.
+func (p *program[T]) upload(v []byte) (driver.DevicePtr, error) {
 	ptr, err := p.allocate(len(v))
 	if err != nil {
 		return 0, err
 	}
-	return ptr, p.q.engine.device.set(ptr, v)
+	return ptr, p.q.engine.device.copyToDevice(ptr, v)
 }
 
-// self evaluates a statistic of single points for each row of x.
-func (p *program[T]) self(s kernels.Stat, x *matrix[T]) (driver.DevicePtr, error) {
+// evalSelf evaluates a statistic of single points for each row of x.
+func (p *program[T]) evalSelf(s kernels.Stat, x *matrix[T]) (driver.DevicePtr, error) {
 	inner, err := p.q.program(s.Of, x, x)
 	if err != nil {
 		return 0, err
@@ -210,11 +210,11 @@ func (p *program[T]) shifted(i, j int) []byte {
 	}
 	b := binary.LittleEndian
 	out := append([]byte(nil), p.bytes...)
-	for s := range p.of.Stats {
+	for s := range p.compiled.Stats {
 		for offset, first := range map[int]int{24: i, 32: j} {
-			at := out[headerBytes+s*statBytes+offset:]
-			if ptr := b.Uint64(at); ptr != 0 {
-				b.PutUint64(at, ptr+uint64(first*sizeOf[T]()))
+			field := out[headerBytes+s*statBytes+offset:]
+			if ptr := b.Uint64(field); ptr != 0 {
+				b.PutUint64(field, ptr+uint64(first*sizeOf[T]()))
 			}
 		}
 	}

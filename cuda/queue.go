@@ -26,10 +26,10 @@ func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.B
 	return &queue[T]{engine: q.engine, ctx: ctx, done: done}
 }
 
-// own returns m as a *matrix of this device, and panics if it is anything else.
-func (q *queue[T]) own(op string, m backend.Matrix[T]) *matrix[T] {
-	if own, ok := m.(*matrix[T]); ok && own.device == q.engine.device {
-		return own
+// ownMatrix returns m as a *matrix of this device, and panics if it is anything else.
+func (q *queue[T]) ownMatrix(op string, m backend.Matrix[T]) *matrix[T] {
+	if owned, ok := m.(*matrix[T]); ok && owned.device == q.engine.device {
+		return owned
 	}
 	check.Foreign(op)
 	panic("unreachable")
@@ -46,31 +46,31 @@ func (q *queue[T]) run(op string, f func() error) {
 	if d.closed.Load() {
 		return
 	}
-	d.exec.queue(func() { q.do(op, f) })
+	d.exec.queue(func() { q.runUnlessFailed(op, f) })
 }
 
-// do runs f on the executor's thread unless an earlier step has failed.
-func (q *queue[T]) do(op string, f func() error) {
+// runUnlessFailed runs f on the executor's thread unless an earlier step has failed.
+func (q *queue[T]) runUnlessFailed(op string, f func() error) {
 	if q.err != nil {
 		return
 	}
 	d := q.engine.device
 	d.mu.Lock()
-	q.err = d.dead
+	q.err = d.fatalErr
 	d.mu.Unlock()
 	if q.err != nil {
 		return
 	}
 	var pivot *backend.PivotError
-	var outside *backend.RangeError
+	var rangeErr *backend.RangeError
 	switch err := f(); {
 	case err == nil:
 	case errors.Is(err, errStopped):
 		q.err = fmt.Errorf("%s: stopped: %w", d.name, context.Cause(q.ctx))
 	case errors.As(err, &pivot):
 		q.err = pivot
-	case errors.As(err, &outside):
-		q.err = outside
+	case errors.As(err, &rangeErr):
+		q.err = rangeErr
 	default:
 		q.err = d.checked(op, err)
 	}
@@ -80,8 +80,8 @@ func (q *queue[T]) do(op string, f func() error) {
 func (q *queue[T]) wait(op string, f func() error) error {
 	d := q.engine.device
 	var err error
-	ran := !d.closed.Load() && d.exec.do(func() {
-		q.do(op, func() error {
+	executed := !d.closed.Load() && d.exec.do(func() {
+		q.runUnlessFailed(op, func() error {
 			if q.canceled() {
 				return errStopped
 			}
@@ -89,7 +89,7 @@ func (q *queue[T]) wait(op string, f func() error) error {
 		})
 		err, q.err = q.err, nil
 	})
-	if !ran {
+	if !executed {
 		return fmt.Errorf("%s: %s: the device has been closed", d.name, op)
 	}
 	return err
@@ -111,10 +111,10 @@ func (q *queue[T]) Sync() error {
 // window holds the steps in flight, of which there are at most two.
 type window struct {
 	slots [2]struct {
-		event driver.Event
-		used  bool
-		flops float64
-		done  func(float64)
+		event    driver.Event
+		inFlight bool
+		flops    float64
+		done     func(float64)
 	}
 	next int
 }
@@ -139,13 +139,13 @@ func (w *window) close(api *driver.API) error {
 	return errors.Join(errs...)
 }
 
-// land waits for the step in slot i and reports its number of operations to the caller.
-func (w *window) land(api *driver.API, i int) error {
+// retire waits for the step in slot i and reports its number of operations to the caller.
+func (w *window) retire(api *driver.API, i int) error {
 	s := &w.slots[i]
-	if !s.used {
+	if !s.inFlight {
 		return nil
 	}
-	s.used = false
+	s.inFlight = false
 	if err := api.WaitEvent(s.event); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (w *window) land(api *driver.API, i int) error {
 // drain waits for all steps, oldest first.
 func (w *window) drain(api *driver.API) error {
 	for i := range w.slots {
-		if err := w.land(api, (w.next+i)%len(w.slots)); err != nil {
+		if err := w.retire(api, (w.next+i)%len(w.slots)); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func (q *queue[T]) step(flops float64, f func() error) error {
 	}
 	d := q.engine.device
 	w := &d.window
-	if err := w.land(d.api, w.next); err != nil {
+	if err := w.retire(d.api, w.next); err != nil {
 		return err
 	}
 	if err := f(); err != nil {
@@ -186,7 +186,7 @@ func (q *queue[T]) step(flops float64, f func() error) error {
 	if err := d.api.Record(s.event, d.stream); err != nil {
 		return err
 	}
-	s.used, s.flops, s.done = true, flops, q.done
+	s.inFlight, s.flops, s.done = true, flops, q.done
 	w.next = (w.next + 1) % len(w.slots)
 	return nil
 }
@@ -212,17 +212,17 @@ func (q *queue[T]) rowsOfStep(n int, flops float64) int {
 func (q *queue[T]) libraryStep() float64 {
 	p := q.engine.device.props
 	if sizeOf[T]() == 8 {
-		return 0.03 * p.double()
+		return 0.03 * p.doubleRate()
 	}
-	return 0.03 * p.single()
+	return 0.03 * p.singleRate()
 }
 
 // tile and threads must equal the constants in internal/ptx/common.cuh.
 const (
-	tile    = 64
-	threads = 256
-	block   = 32
-	wide    = 8
+	tile       = 64
+	threads    = 256
+	block      = 32
+	maxMulCols = 8
 )
 
-func ceil(n, by int) int { return (n + by - 1) / by }
+func ceil(n, divisor int) int { return (n + divisor - 1) / divisor }

@@ -50,17 +50,17 @@ func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
 // 2⁻²⁵. If s²·min a ≥ n·2⁻²⁸, this error is less than the rounding error 2⁻¹¹ s²√(a_i a_j) for all
 // i and j.
 func halfScale[T backend.Float](a []T) float64 {
-	least, most := math.Inf(1), 0.0
+	minDiag, maxDiag := math.Inf(1), 0.0
 	for _, v := range a {
-		least, most = min(least, float64(v)), max(most, float64(v)) // min and max propagate NaN
+		minDiag, maxDiag = min(minDiag, float64(v)), max(maxDiag, float64(v)) // min and max propagate NaN
 	}
-	if !(least > 0 && most < math.MaxFloat32) {
+	if !(minDiag > 0 && maxDiag < math.MaxFloat32) {
 		return 0
 	}
-	_, e := math.Frexp(math.Sqrt(most)) // every √a_i is less than 2ᵉ
+	_, e := math.Frexp(math.Sqrt(maxDiag)) // every √a_i is less than 2ᵉ
 	s := math.Ldexp(1, 14-e)
 	// The factor 1/s² must be in the range of float32.
-	if s*s*least < float64(len(a))*0x1p-28 || math.Abs(float64(14-e)) > 60 {
+	if s*s*minDiag < float64(len(a))*0x1p-28 || math.Abs(float64(14-e)) > 60 {
 		return 0
 	}
 	return s
@@ -77,24 +77,24 @@ func (q *queue[T]) rounded(n int, diagonal func([]T) error, factor func(rounding
 		return err
 	}
 	r := rounding{reduced: true, scale: halfScale(a)}
-	if r.scale == 0 || n < cuts.halves {
+	if r.scale == 0 || n < cuts.minHalf {
 		return factor(rounding{reduced: true})
 	}
 	// In a product AB, the number of rows of A plus the number of columns of B is at most n. If A
 	// and B in FP16 do not fit in r.memory, the method terms divides the product into sums over
 	// ranges of columns of A.
 	rows := int64(n + 2*halfPad(1))
-	least := 2 * rows * int64(halfPad(1))
-	r.bytes = max(least, min(2*rows*int64(halfPad(n)), cuts.halfBytes, d.memory.most()/32))
+	minBytes := 2 * rows * int64(halfPad(1))
+	r.bytes = max(minBytes, min(2*rows*int64(halfPad(n)), cuts.halfBytes, d.memory.limitBytes()/32))
 	for {
 		var err error
 		if r.memory, err = d.alloc(r.bytes); err == nil {
 			break
 		}
-		if !errors.Is(err, backend.ErrMemory) || r.bytes == least {
+		if !errors.Is(err, backend.ErrMemory) || r.bytes == minBytes {
 			return err
 		}
-		r.bytes = max(r.bytes/2, least)
+		r.bytes = max(r.bytes/2, minBytes)
 	}
 	err := factor(r)
 	return errors.Join(err, d.api.Wait(d.stream), d.release(r.memory))
@@ -128,17 +128,17 @@ func (q *queue[T]) toHalf(t backend.Trans, a *matrix[T], p driver.DevicePtr, r r
 // range, the parts of A and B in FP16 fit in r.memory. rows is the number of rows of A plus the
 // number of columns of B.
 func (r rounding) terms(k, rows int, f func(from, count int) error) error {
-	most := int(r.bytes/int64(2*rows)) / halfPad(1) * halfPad(1)
-	for from := 0; from < k; from += most {
-		if err := f(from, min(most, k-from)); err != nil {
+	maxCount := int(r.bytes/int64(2*rows)) / halfPad(1) * halfPad(1)
+	for from := 0; from < k; from += maxCount {
+		if err := f(from, min(maxCount, k-from)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// cut returns count columns of op(a), of which the first has the index `from`.
-func cut[T backend.Float](t backend.Trans, a *matrix[T], from, count int) *matrix[T] {
+// columnRange returns the columns from … from+count−1 of op(a).
+func columnRange[T backend.Float](t backend.Trans, a *matrix[T], from, count int) *matrix[T] {
 	if t == backend.Transpose {
 		return a.window(from, 0, count, a.cols)
 	}
@@ -148,11 +148,11 @@ func cut[T backend.Float](t backend.Trans, a *matrix[T], from, count int) *matri
 // halfGemm computes C ← α op(A) op(B) + β C with factors in FP16.
 func (q *queue[T]) halfGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, c *matrix[T], r rounding) error {
 	return r.terms(a.view().op(tA).cols, halfPad(c.rows)+halfPad(c.cols), func(from, count int) error {
-		left, end, err := q.toHalf(tA, cut(tA, a, from, count), r.memory, r)
+		left, end, err := q.toHalf(tA, columnRange(tA, a, from, count), r.memory, r)
 		if err != nil {
 			return err
 		}
-		right, _, err := q.toHalf(tB, cut(1-tB, b, from, count), end, r)
+		right, _, err := q.toHalf(tB, columnRange(1-tB, b, from, count), end, r)
 		if err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func (q *queue[T]) halfProduct(bl *driver.Blas, k int, alpha T, a, b halfMatrix,
 // whose order is size.
 func (q *queue[T]) halfSyrk(bl *driver.Blas, ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], size int, r rounding) error {
 	return r.terms(a.view().op(t).cols, halfPad(c.rows), func(from, count int) error {
-		p, _, err := q.toHalf(t, cut(t, a, from, count), r.memory, r)
+		p, _, err := q.toHalf(t, columnRange(t, a, from, count), r.memory, r)
 		if err != nil {
 			return err
 		}
@@ -194,26 +194,26 @@ func (q *queue[T]) halfSyrk(bl *driver.Blas, ul backend.Uplo, t backend.Trans, a
 			beta = 1
 		}
 		transposed := halfMatrix{p.ptr, p.stride, 1 - t}
-		var beside func(i, n int) error
-		beside = func(i, n int) error {
+		var offDiagonal func(i, n int) error
+		offDiagonal = func(i, n int) error {
 			n1 := ceil(ceil(n, size), 2) * size
 			if n1 >= n {
 				return nil
 			}
 			j := i + n1
-			low, row, column := c.window(j, i, n-n1, n1), j, i
+			cBlock, row, column := c.window(j, i, n-n1, n1), j, i
 			if ul == backend.Upper {
-				low, row, column = c.window(i, j, n1, n-n1), i, j
+				cBlock, row, column = c.window(i, j, n1, n-n1), i, j
 			}
 			return firstOf(
 				func() error {
-					return q.halfProduct(bl, count, alpha, p.from(row, 0), transposed.from(0, column), beta, low, r)
+					return q.halfProduct(bl, count, alpha, p.from(row, 0), transposed.from(0, column), beta, cBlock, r)
 				},
-				func() error { return beside(i, n1) },
-				func() error { return beside(j, n-n1) },
+				func() error { return offDiagonal(i, n1) },
+				func() error { return offDiagonal(j, n-n1) },
 			)
 		}
-		return beside(0, c.rows)
+		return offDiagonal(0, c.rows)
 	})
 }
 
@@ -224,7 +224,7 @@ const (
 	memoryShare  = 0.87
 	pairShare    = 0.55
 	// These are the approximate seconds of a launch that waits for the previous launch, and of a
-	// cuBLAS call that solves with a triangle of order cuts.thin and a small number of columns.
+	// cuBLAS call that solves with a triangle of order cuts.fewOrder and a small number of columns.
 	stepSeconds  = 10e-6
 	solveSeconds = 80e-6
 )
@@ -238,17 +238,17 @@ const (
 func (d *device) Rates() flop.Rates {
 	p := d.props
 	r := flop.Rates{
-		Single: p.single() / p.double(), Values: float64(max(p.ratio, 1)),
-		Products: productShare * p.double(), Bytes: memoryShare * p.memoryRate(), Step: stepSeconds,
-		Pairs: pairShare * p.single() / 2 / float64(max(p.ratio, 1)), Solve: solveSeconds / float64(cuts.thin), ReducedSolve: 2 * stepSeconds / float64(cuts.thin),
+		Single: p.singleRate() / p.doubleRate(), Values: float64(max(p.ratio, 1)),
+		Products: productShare * p.doubleRate(), Bytes: memoryShare * p.memoryRate(), Step: stepSeconds,
+		Pairs: pairShare * p.singleRate() / 2 / float64(max(p.ratio, 1)), Solve: solveSeconds / float64(cuts.fewOrder), ReducedSolve: 2 * stepSeconds / float64(cuts.fewOrder),
 	}
 	if d.libraries.Blas == nil {
 		r.Single = r.Values // the device functions do not use tensor cores
-		r.Products = min(r.Products, pairShare*p.single()/float64(max(p.ratio, 1)))
+		r.Products = min(r.Products, pairShare*p.singleRate()/float64(max(p.ratio, 1)))
 		return r
 	}
-	if p.reduced() > p.single() && !d.noHalf {
-		r.Reduced = 1 / (0.9*p.double()/p.reduced() + 0.1*p.double()/p.single())
+	if p.reducedRate() > p.singleRate() && !d.noHalf {
+		r.Reduced = 1 / (0.9*p.doubleRate()/p.reducedRate() + 0.1*p.doubleRate()/p.singleRate())
 	}
 	return r
 }

@@ -18,12 +18,12 @@ import (
 // SmallCuts reduces the sizes in cuts during a test, so that small matrices are divided like large
 // ones.
 func SmallCuts(t testing.TB) {
-	before, bytes := cuts, panelBytes
+	previous, bytes := cuts, panelBytes
 	panelBytes = 8 * 24
 	cuts.tile, cuts.solve, cuts.columns, cuts.symm, cuts.reduced = 16, 3*block, 16, 2*block, 2*block
-	cuts.squares, cuts.side, cuts.solver, cuts.lower, cuts.copied, cuts.few, cuts.thin = 2, 1, 40, 100, 70, 3, 2*block
-	cuts.halves, cuts.halfBytes = 16, 0
-	t.Cleanup(func() { cuts, panelBytes = before, bytes })
+	cuts.squares, cuts.side, cuts.minSolver, cuts.maxInPlace, cuts.maxCopied, cuts.fewColumns, cuts.fewOrder = 2, 1, 40, 100, 70, 3, 2*block
+	cuts.minHalf, cuts.halfBytes = 16, 0
+	t.Cleanup(func() { cuts, panelBytes = previous, bytes })
 }
 
 // TestReducedPrecisionFactor checks the error of a factor in reduced precision. It must be within
@@ -37,7 +37,7 @@ func TestReducedPrecisionFactor(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		first, row float64 // row i of L is multiplied by first times the i-th power of row
-		half       bool
+		inFP16     bool
 	}{
 		{"as it is", 1, 1, true},
 		{"as it is, in the memory of the host", 1, 1, true},
@@ -48,11 +48,11 @@ func TestReducedPrecisionFactor(t *testing.T) {
 		{"larger and smaller rows", 1, 1 - 0x1p-4, false},
 		{"smaller and larger rows", 0x1p-14, 1 + 0x1p-4, false},
 	} {
-		t.Run(c.name, func(t *testing.T) { reducedFactor(t, c.first, c.row, c.half, strings.Contains(c.name, "host")) })
+		t.Run(c.name, func(t *testing.T) { reducedFactor(t, c.first, c.row, c.inFP16, strings.Contains(c.name, "host")) })
 	}
 }
 
-func reducedFactor(t *testing.T, first, row float64, half, onHost bool) {
+func reducedFactor(t *testing.T, first, row float64, inFP16, onHost bool) {
 	const n, seed = 300, 1
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -95,7 +95,7 @@ func reducedFactor(t *testing.T, first, row float64, half, onHost bool) {
 			}
 		}
 		want := 0.0
-		if p := dev.(*device).props; level >= cudatest.WithBlas && p.reduced() > p.single() {
+		if p := dev.(*device).props; level >= cudatest.WithBlas && p.reducedRate() > p.singleRate() {
 			want = 0x1p-11
 		}
 		if unit := b.ReducedUnit(); unit != want {
@@ -121,7 +121,7 @@ func reducedFactor(t *testing.T, first, row float64, half, onHost bool) {
 		}
 		// Errors are relative to |L||Lᵀ|: each factor of a product has a relative error of at most
 		// one unit, and the sums are in float32.
-		worst, block := 0.0, 0.0
+		maxError, block := 0.0, 0.0
 		for i := range n {
 			for j := range i + 1 {
 				sum, size := 0.0, 0.0
@@ -130,22 +130,22 @@ func reducedFactor(t *testing.T, first, row float64, half, onHost bool) {
 					sum, size = sum+v, size+math.Abs(v)
 				}
 				e := math.Abs(sum-float64(a.Row(i)[j])) / size
-				worst = max(worst, e)
+				maxError = max(maxError, e)
 				if i < cuts.reduced {
 					block = max(block, e)
 				}
 			}
 		}
-		single := float64(n+2) * 0x1p-24
-		if worst > 2*want+0x1p-22+single || block > single {
-			t.Errorf("level %d: the error is %g of |L||Lᵀ|, %g in the first block", level, worst, block)
+		singleBound := float64(n+2) * 0x1p-24
+		if maxError > 2*want+0x1p-22+singleBound || block > singleBound {
+			t.Errorf("level %d: the error is %g of |L||Lᵀ|, %g in the first block", level, maxError, block)
 		}
 		// A library is free to use a higher precision; the simulated library always rounds.
-		if want > 0 && worst < want/64 && isSimulated(dev) {
-			t.Errorf("level %d: the error is %g: no product was rounded", level, worst)
+		if want > 0 && maxError < want/64 && isSimulated(dev) {
+			t.Errorf("level %d: the error is %g: no product was rounded", level, maxError)
 		}
-		if inHalf, others := calls["cublasGemmEx"], calls["cublasSgemm_v2"]; want > 0 && (inHalf > 0) != half || half && others > inHalf {
-			t.Errorf("level %d: %d products in FP16, %d others", level, inHalf, others)
+		if inHalf, otherCalls := calls["cublasGemmEx"], calls["cublasSgemm_v2"]; want > 0 && (inHalf > 0) != inFP16 || inFP16 && otherCalls > inHalf {
+			t.Errorf("level %d: %d products in FP16, %d others", level, inHalf, otherCalls)
 		}
 		h.Free()
 		if err := dev.Close(); err != nil {

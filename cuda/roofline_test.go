@@ -26,50 +26,50 @@ import (
 // meter takes measurements on one device.
 type meter struct {
 	*device
-	least time.Duration // least length of a timing
-	scale int           // number by which the orders of matrices are divided
+	minTiming time.Duration // least length of a timing
+	scale     int           // number by which the orders of matrices are divided
 }
 
 func newMeter(b *testing.B) *meter {
 	b.Helper()
 	Need(b)
 	dev := backendtest.Device(b, "cuda/0")
-	m := &meter{device: dev.(*device), least: 30 * time.Millisecond, scale: 1}
+	m := &meter{device: dev.(*device), minTiming: 30 * time.Millisecond, scale: 1}
 	if isSimulated(dev) {
-		m.least, m.scale = 0, 128
+		m.minTiming, m.scale = 0, 128
 	}
 	return m
 }
 
-// on runs f on the device's thread and waits for the work that f queues. It returns the time from
-// the start of f to the end of the work.
-func (m *meter) on(b *testing.B, f func() error) time.Duration {
+// measure runs f on the device's thread and waits for the work that f queues. It returns the time
+// from the start of f to the end of the work.
+func (m *meter) measure(b *testing.B, f func() error) time.Duration {
 	var err error
-	var took time.Duration
+	var elapsed time.Duration
 	m.exec.do(func() {
 		began := time.Now()
 		err = errors.Join(f(), m.api.Wait(m.stream))
-		took = time.Since(began)
+		elapsed = time.Since(began)
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	return took
+	return elapsed
 }
 
 // figure reports the product of amount and the number of runs of f per second, in the given unit.
-// before, which runs first, prepares the operands of each run; its time is not measured. If before
+// setUp, which runs first, prepares the operands of each run; its time is not measured. If setUp
 // is nil, each timing runs f repeatedly.
-func (m *meter) figure(b *testing.B, name string, amount float64, unit string, before, f func() error) {
+func (m *meter) figure(b *testing.B, name string, amount float64, unit string, setUp, f func() error) {
 	b.Run(name, func(b *testing.B) {
 		for range b.N {
 			best := time.Duration(1 << 62)
 			times := 1
-			for try := 0; try < 4; { // the first timing is a warm-up
-				if before != nil {
-					m.on(b, before)
+			for timing := 0; timing < 4; { // the first timing is a warm-up
+				if setUp != nil {
+					m.measure(b, setUp)
 				}
-				took := m.on(b, func() error {
+				elapsed := m.measure(b, func() error {
 					for range times {
 						if err := f(); err != nil {
 							return err
@@ -77,14 +77,14 @@ func (m *meter) figure(b *testing.B, name string, amount float64, unit string, b
 					}
 					return nil
 				})
-				if before == nil && took < m.least {
+				if setUp == nil && elapsed < m.minTiming {
 					times *= 2
 					continue
 				}
-				if try++; try > 1 || took > time.Second {
-					best = min(best, took/time.Duration(times))
+				if timing++; timing > 1 || elapsed > time.Second {
+					best = min(best, elapsed/time.Duration(times))
 				}
-				if took > time.Second { // a long timing needs no warm-up
+				if elapsed > time.Second { // a long timing needs no warm-up
 					break
 				}
 			}
@@ -147,17 +147,17 @@ func BenchmarkRoofline(b *testing.B) {
 // products measures cuBLAS's products of column-major matrices, with either factor transposed or
 // not.
 func products[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string, reduced bool) {
-	for _, s := range []struct{ m, n, k, odd int }{{8192, 8192, 8192, 0}, {8192, 8192, 8192, 1}, {4096, 4864, 25000, 0}} {
+	for _, s := range []struct{ m, n, k, padding int }{{8192, 8192, 8192, 0}, {8192, 8192, 8192, 1}, {4096, 4864, 25000, 0}} {
 		rows, cols, k := s.m/m.scale, s.n/m.scale, s.k/m.scale
 		side := max(rows, cols, k)
-		A, B, C := matrixOf(b, q, min(rows, k), side+s.odd), matrixOf(b, q, min(cols, k), side+s.odd), matrixOf(b, q, cols, rows)
+		A, B, C := matrixOf(b, q, min(rows, k), side+s.padding), matrixOf(b, q, min(cols, k), side+s.padding), matrixOf(b, q, cols, rows)
 		for t, name := range []string{"NN", "NT", "TN", "TT"} {
 			tA, tB := driver.Op(t/2), driver.Op(t%2)
 			if rows != k && name != "TN" { // rectangular products are measured only with the first factor transposed
 				continue
 			}
 			m.figure(b, fmt.Sprintf("op=gemm/type=%s/order=%s/m=%d/n=%d/k=%d/ld=%d", precision, name, rows, cols, k, A.stride), flop.Gemm(rows, cols, k)/1e12, "TFLOP/s", nil, func() error {
-				if err := m.math(reduced); err != nil {
+				if err := m.setTF32(reduced); err != nil {
 					return err
 				}
 				return driver.Gemm(m.libraries.Blas, tA, tB, rows, cols, k, T(1), A.ptr, A.stride, B.ptr, B.stride, T(0), C.ptr, C.stride)
@@ -167,7 +167,7 @@ func products[T backend.Float](b *testing.B, m *meter, q *queue[T], precision st
 		B.Free()
 		C.Free()
 	}
-	m.on(b, func() error { return m.math(false) })
+	m.measure(b, func() error { return m.setTF32(false) })
 }
 
 // halfProducts measures products with factors in FP16, and the copies of the factors.
@@ -176,13 +176,13 @@ func halfProducts(b *testing.B, m *meter) {
 	n := 8192 / m.scale
 	A, C := matrixOf(b, q, n, n), matrixOf(b, q, n, n)
 	r := rounding{reduced: true, scale: 1, bytes: 4 * int64(n) * int64(halfPad(n))}
-	m.on(b, func() (err error) { r.memory, err = m.alloc(r.bytes); return err })
+	m.measure(b, func() (err error) { r.memory, err = m.alloc(r.bytes); return err })
 	m.figure(b, fmt.Sprintf("op=to_half/n=%d", n), float64(n)*float64(n)*6/1e9, "GB/s", nil, func() error {
 		_, _, err := q.toHalf(backend.NoTrans, A, r.memory, r)
 		return err
 	})
 	var left, right halfMatrix
-	m.on(b, func() error {
+	m.measure(b, func() error {
 		var end driver.DevicePtr
 		var errs [2]error
 		left, end, errs[0] = q.toHalf(backend.NoTrans, A, r.memory, r)
@@ -194,7 +194,7 @@ func halfProducts(b *testing.B, m *meter) {
 		m.figure(b, fmt.Sprintf("op=gemm/type=fp16/order=%s/m=%d/n=%d/k=%d/ld=%d", order, n, n, n, left.stride), flop.Gemm(n, n, n)/1e12, "TFLOP/s", nil,
 			func() error { return q.halfProduct(m.libraries.Blas, n, 1, left, right, 0, C, r) })
 	}
-	m.on(b, func() error { return m.release(r.memory) })
+	m.measure(b, func() error { return m.release(r.memory) })
 	A.Free()
 	C.Free()
 }
@@ -215,7 +215,7 @@ func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision s
 	for _, s := range []struct{ n, columns int }{{3136, k}, {1024, k}, {512, 1}, {1024, 1}, {512, 32}} {
 		n := s.n / m.scale
 		L, B := matrixOf(b, q, n, n), matrixOf(b, q, s.columns, n)
-		m.on(b, func() error { return nearIdentity(q, L) })
+		m.measure(b, func() error { return nearIdentity(q, L) })
 		m.figure(b, fmt.Sprintf("op=trsm/type=%s/n=%d/columns=%d", precision, n, s.columns), flop.Trsm(n, s.columns)/1e12, "TFLOP/s",
 			nil, func() error {
 				return driver.Trsm(m.libraries.Blas, driver.Left, driver.Lower, driver.N, n, s.columns, T(1), L.ptr, L.stride, B.ptr, B.stride)
@@ -227,7 +227,7 @@ func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision s
 	for _, n := range []int{4096, 16384, 32768} {
 		n /= m.scale
 		L, x := matrixOf(b, q, n, n), matrixOf(b, q, n, 1)
-		m.on(b, func() error { return nearIdentity(q, L) })
+		m.measure(b, func() error { return nearIdentity(q, L) })
 		for t, order := range []string{"N", "T"} {
 			m.figure(b, fmt.Sprintf("op=trsv/type=%s/order=%s/n=%d", precision, order, n), float64(n)*float64(n)/2*float64(sizeOf[T]())/1e9, "GB/s", nil, func() error {
 				return driver.Trsv[T](m.libraries.Blas, driver.Lower, driver.Op(t), n, L.ptr, L.stride, x.ptr, 1)
@@ -266,24 +266,24 @@ func factors[T backend.Float](b *testing.B, m *meter, q *queue[T], precision str
 	for n := 1024 / m.scale; n <= 32768/m.scale; n *= 2 {
 		A := matrixOf(b, q, n, n)
 		C := matrixOf(b, q, n, n)
-		m.on(b, func() error { return q.addDiag(A.diagonal(), 0, T(n)) })
+		m.measure(b, func() error { return q.addDiag(A.diagonal(), 0, T(n)) })
 		for i, triangle := range []string{"lower", "upper"} {
 			fill := driver.Fill(i)
 			f := &factoring[T]{q: q, solver: m.libraries.Solver}
-			m.on(b, func() error {
+			m.measure(b, func() error {
 				device, host, err := driver.PotrfWork[T](f.solver, fill, n, C.ptr, C.stride)
 				b.Logf("n=%d: cuSOLVER needs a workspace of %d bytes on the device and %d on the host", n, device, host)
 				if err != nil {
 					return err
 				}
-				return f.room(fill, C)
+				return f.reserveWork(fill, C)
 			})
 			m.figure(b, fmt.Sprintf("op=potrf/type=%s/triangle=%s/n=%d", precision, triangle, n), flop.Potrf(n)/1e12, "TFLOP/s",
 				func() error { return q.copy(A.view(), C.view(), whole) },
 				func() error {
 					return driver.Potrf[T](f.solver, fill, n, C.ptr, C.stride, f.work, f.workBytes, f.locked, m.info+solverInfo)
 				})
-			m.on(b, func() error { f.diagonal = 0; return f.close() })
+			m.measure(b, func() error { f.diagonal = 0; return f.close() })
 		}
 		A.Free()
 		C.Free()
@@ -296,7 +296,7 @@ func (m *meter) transfers(b *testing.B) {
 	bytes := 256 << 20 / m.scale / m.scale
 	var there [2]driver.DevicePtr
 	var here []byte
-	m.on(b, func() (err error) {
+	m.measure(b, func() (err error) {
 		for i := range there {
 			if there[i], err = m.alloc(int64(2 * bytes)); err != nil {
 				return err
@@ -329,7 +329,7 @@ func (m *meter) transfers(b *testing.B) {
 			return m.api.Copy(driver.Copy2D{Dst: c.to(c.width), Src: c.from(c.width), Width: c.width, Height: height}, m.stream)
 		})
 	}
-	m.on(b, func() error {
+	m.measure(b, func() error {
 		return errors.Join(m.api.MemFree(there[0]), m.api.MemFree(there[1]), m.api.FreeHost(here))
 	})
 }
@@ -346,7 +346,7 @@ func (m *meter) calls(b *testing.B) {
 		return err
 	})
 	for _, mega := range []int64{1, 64, 1024, 16384} {
-		if bytes := mega << 20; bytes < m.memory.most() && (m.scale == 1 || mega == 1) {
+		if bytes := mega << 20; bytes < m.memory.limitBytes() && (m.scale == 1 || mega == 1) {
 			m.figure(b, fmt.Sprintf("op=allocate and free/MB=%d", mega), 1, "calls/s", nil, func() error {
 				p, err := m.alloc(bytes)
 				if err != nil {
@@ -363,11 +363,11 @@ func (m *meter) calls(b *testing.B) {
 // functions that memory bandwidth limits.
 func BenchmarkOwn(b *testing.B) {
 	m := newMeter(b)
-	own(b, m, m.F32().(*queue[float32]), "float32", 262144)
-	own(b, m, m.F64().(*queue[float64]), "float64", 65536)
+	ownFunctions(b, m, m.F32().(*queue[float32]), "float32", 262144)
+	ownFunctions(b, m, m.F64().(*queue[float64]), "float64", 65536)
 }
 
-func own[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string, n int) {
+func ownFunctions[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string, n int) {
 	if m.scale > 1 {
 		n /= 8 * m.scale
 	}
@@ -377,10 +377,10 @@ func own[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string,
 		for _, t := range []int{1, 8} {
 			v, out := matrixOf(b, q, n, t), matrixOf(b, q, n, t)
 			var p *program[T]
-			m.on(b, func() (err error) { p, err = q.program(k, x, x); return err })
+			m.measure(b, func() (err error) { p, err = q.program(k, x, x); return err })
 			m.figure(b, fmt.Sprintf("op=kmul/type=%s/d=%d/columns=%d/n=%d", precision, d, t, n), float64(n)*float64(n), "pairs/s", nil,
 				func() error { return q.gramMul(p, out, x, x, v) })
-			m.on(b, p.free)
+			m.measure(b, p.free)
 			v.Free()
 			out.Free()
 		}
@@ -403,7 +403,7 @@ func own[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string,
 			func() error { return q.gemm(backend.NoTrans, backend.NoTrans, 1, a, v, 0, out, rounding{}) })
 		m.figure(b, fmt.Sprintf("op=symv/type=%s/n=%d", precision, n), float64(n)*float64(n)*size/2/1e9, "GB/s", nil,
 			func() error { return q.symm(backend.Lower, 1, a, v, 0, out) })
-		m.on(b, func() error { return q.addDiag(a.diagonal(), 0, T(n)) })
+		m.measure(b, func() error { return q.addDiag(a.diagonal(), 0, T(n)) })
 		m.figure(b, fmt.Sprintf("op=trsv/type=%s/n=%d", precision, n), float64(n)*float64(n)*size/2/1e9, "GB/s", nil,
 			func() error { return q.trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, v, rounding{}) })
 		a.Free()

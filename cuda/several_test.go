@@ -50,11 +50,11 @@ func TestSeveralDevices(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Free()
-	if now, _ := devices[0].InUse(); now != 800 {
-		t.Errorf("cuda/0 has %d bytes in use, want 800", now)
+	if inUse, _ := devices[0].InUse(); inUse != 800 {
+		t.Errorf("cuda/0 has %d bytes in use, want 800", inUse)
 	}
-	if now, _ := devices[1].InUse(); now != 0 {
-		t.Errorf("cuda/1 has %d bytes in use, want none", now)
+	if inUse, _ := devices[1].InUse(); inUse != 0 {
+		t.Errorf("cuda/1 has %d bytes in use, want none", inUse)
 	}
 	defer func() {
 		if text, _ := recover().(string); !strings.Contains(text, "another device") {
@@ -69,15 +69,15 @@ func TestSeveralDevices(t *testing.T) {
 // to the context.
 func TestContextStays(t *testing.T) {
 	Need(t)
-	real, err := library()
+	original, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, keptBefore := library, kept.of
-	defer func() { library, kept.of = before, keptBefore }()
-	kept.of = map[int]bool{}
+	previous, previousOrdinals := library, retained.ordinals
+	defer func() { library, retained.ordinals = previous, previousOrdinals }()
+	retained.ordinals = map[int]bool{}
 	retained := 0
-	api := *real
+	api := *original
 	api.Call = func(s *driver.Symbol, args ...uintptr) int32 {
 		switch s.Name {
 		case "cuDevicePrimaryCtxRetain":
@@ -85,7 +85,7 @@ func TestContextStays(t *testing.T) {
 		case "cuDevicePrimaryCtxRelease_v2":
 			retained--
 		}
-		return real.Call(s, args...)
+		return original.Call(s, args...)
 	}
 	library = func() (*driver.API, error) { return &api, nil }
 	for range 3 {

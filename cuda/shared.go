@@ -39,7 +39,7 @@ func OpenCurrent(ordinal int, owner any, c backend.Config) (backend.Device, erro
 		return nil, unavailable(ordinal, err)
 	}
 	d.borrowed, d.owner = true, owner
-	if err := d.ready(ordinal, c); err != nil {
+	if err := d.prepare(ordinal, c); err != nil {
 		return nil, err
 	}
 	return d, nil

@@ -19,7 +19,7 @@ import (
 func TestSolvers(t *testing.T) {
 	cuda.Need(t)
 	// With this tolerance, iterative solutions satisfy the suite's bounds for direct solutions.
-	const fine = 4e-14
+	const tolerance = 4e-14
 	gaussian := []kernels.Kernel{kernels.Gaussian{Sigma: 2}}
 	suites := []struct {
 		solvertest.Suite
@@ -28,12 +28,12 @@ func TestSolvers(t *testing.T) {
 		{Suite: solvertest.Suite{Method: solvers.Dual, Kernels: gaussian}},
 		{Suite: solvertest.Suite{Method: solvers.Dual, Params: solvers.Params{Operator: solvers.Stored64}, Kernels: gaussian}},
 		{Suite: solvertest.Suite{Method: solvers.Primal, Kernels: []kernels.Kernel{kernels.Linear{}}}},
-		{Suite: solvertest.Suite{Method: solvers.Mixed, Params: solvers.Params{Tol: fine, Operator: solvers.Unstored64}, Kernels: gaussian}},
-		{Suite: solvertest.Suite{Method: solvers.Mixed, Params: solvers.Params{Tol: fine, Operator: solvers.Unstored64}, Kernels: gaussian}, factor: precision.Reduced},
+		{Suite: solvertest.Suite{Method: solvers.Mixed, Params: solvers.Params{Tol: tolerance, Operator: solvers.Unstored64}, Kernels: gaussian}},
+		{Suite: solvertest.Suite{Method: solvers.Mixed, Params: solvers.Params{Tol: tolerance, Operator: solvers.Unstored64}, Kernels: gaussian}, factor: precision.Reduced},
 		{Suite: solvertest.Suite{Method: solvers.OutOfCore, Able: true, Kernels: gaussian}},
-		{Suite: solvertest.Suite{Method: solvers.OutOfCore, Able: true, Params: solvers.Params{Tol: fine}, Kernels: gaussian}, factor: precision.Single},
-		{Suite: solvertest.Suite{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Stored32, Rank: 6}, Kernels: gaussian}},
-		{Suite: solvertest.Suite{Method: solvers.CG, Params: solvers.Params{Tol: fine, Operator: solvers.Fixed16, Rank: 6}, Kernels: gaussian}},
+		{Suite: solvertest.Suite{Method: solvers.OutOfCore, Able: true, Params: solvers.Params{Tol: tolerance}, Kernels: gaussian}, factor: precision.Single},
+		{Suite: solvertest.Suite{Method: solvers.CG, Params: solvers.Params{Tol: tolerance, Operator: solvers.Stored32, Rank: 6}, Kernels: gaussian}},
+		{Suite: solvertest.Suite{Method: solvers.CG, Params: solvers.Params{Tol: tolerance, Operator: solvers.Fixed16, Rank: 6}, Kernels: gaussian}},
 	}
 	if testing.Short() { // omit the other suites, which take half a minute
 		suites = suites[:3]
@@ -50,13 +50,13 @@ func TestSolvers(t *testing.T) {
 	}
 }
 
-// counted counts the passes over the samples.
-type counted struct {
+// countedRows counts the passes over the samples.
+type countedRows struct {
 	solvers.Rows
 	passes int
 }
 
-func (c *counted) Pass(ctx context.Context, keyed bool, use func(solvers.Block) error) error {
+func (c *countedRows) Pass(ctx context.Context, keyed bool, use func(solvers.Block) error) error {
 	c.passes++
 	return c.Rows.Pass(ctx, keyed, use)
 }
@@ -78,37 +78,37 @@ func TestSamplesStayOnDevice(t *testing.T) {
 	}
 	var first []float64
 	var bytes int64
-	for _, all := range []bool{true, false} {
-		rows := &counted{Rows: solvers.InMemory(x, y, nil, nil)}
+	for _, resident := range []bool{true, false} {
+		rows := &countedRows{Rows: solvers.InMemory(x, y, nil, nil)}
 		p := solvers.NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: rows, Lambda: 1e-3, Centers: x.View(0, 0, m, d)}
 		par := solvers.StreamParams{Method: solvers.Falkon, Tol: 1e-9}
-		if !all {
+		if !resident {
 			par.Memory = bytes - 1
 		}
-		before, _ := dev.InUse()
+		inUseBefore, _ := dev.InUse()
 		plan, err := p.Plan(dev, par)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(plan.Reason, "stay on the device") != all {
+		if strings.Contains(plan.Reason, "stay on the device") != resident {
 			t.Errorf("the plan for %d bytes of memory: %s", par.Memory, plan.Reason)
 		}
 		r, err := solvers.SolveNystrom(t.Context(), dev, p, par)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all {
+		if resident {
 			first, bytes = r.Beta.Data, plan.Bytes
 		}
-		if _, peak := dev.InUse(); all && (peak-before > plan.Bytes || float64(peak-before) < 0.9*float64(plan.Bytes)) {
-			t.Errorf("the fit takes %d bytes, and the plan says %d", peak-before, plan.Bytes)
+		if _, peak := dev.InUse(); resident && (peak-inUseBefore > plan.Bytes || float64(peak-inUseBefore) < 0.9*float64(plan.Bytes)) {
+			t.Errorf("the fit takes %d bytes, and the plan says %d", peak-inUseBefore, plan.Bytes)
 		}
-		if (rows.passes <= 2) != all {
+		if (rows.passes <= 2) != resident {
 			t.Errorf("%d passes read the samples, with %d bytes of memory", rows.passes, par.Memory)
 		}
 		for i, v := range r.Beta.Data {
 			if v != first[i] {
-				t.Errorf("all on the device: %v; element %d is %v, and was %v", all, i, v, first[i])
+				t.Errorf("all on the device: %v; element %d is %v, and was %v", resident, i, v, first[i])
 			}
 		}
 	}

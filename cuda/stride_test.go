@@ -25,9 +25,9 @@ func TestBeyond32Bits(t *testing.T) {
 	Need(t)
 	for level, name := range []string{"driver", "blas", "solver"} {
 		t.Run(name, func(t *testing.T) {
-			before := cuts.read
-			cuts.read = 1
-			defer func() { cuts.read = before }()
+			previous := cuts.minThin
+			cuts.minThin = 1
+			defer func() { cuts.minThin = previous }()
 			if level > int(cudatest.DriverOnly) {
 				SmallCuts(t)
 			}
@@ -43,8 +43,8 @@ func TestBeyond32Bits(t *testing.T) {
 }
 
 func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, unit float64) {
-	const n, far = 70, 1 << 25
-	near := func(rows, cols int) *matrix[T] {
+	const n, farStride = 70, 1 << 25
+	newContiguous := func(rows, cols int) *matrix[T] {
 		m, err := q.New(rows, cols)
 		if err != nil {
 			t.Fatal(err)
@@ -55,10 +55,10 @@ func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, uni
 	// All matrices are ranges of columns of one matrix, whose last row begins after element 2³¹.
 	// The memory of the simulated GPU is virtual memory of the process, of which only the pages
 	// that are accessed take physical memory.
-	const bytes = n * far
-	var all *matrix[T]
+	const bytes = n * farStride
+	var backing *matrix[T]
 	if required.Names("cuda") {
-		m, err := q.New(n, far)
+		m, err := q.New(n, farStride)
 		if errors.Is(err, backend.ErrMemory) {
 			t.Skip(err)
 		}
@@ -66,25 +66,25 @@ func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, uni
 			t.Fatal(err)
 		}
 		t.Cleanup(m.Free)
-		all = m.(*matrix[T])
+		backing = m.(*matrix[T])
 	} else {
 		memory, err := syscall.Mmap(-1, 0, bytes*sizeOf[T](), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
 		if err != nil {
 			t.Skipf("%d bytes of addresses: %v", bytes*sizeOf[T](), err)
 		}
 		t.Cleanup(func() { syscall.Munmap(memory) })
-		all = &matrix[T]{device: q.engine.device, ptr: driver.DevicePtr(uintptr(unsafe.Pointer(unsafe.SliceData(memory)))), rows: n, cols: far, stride: far}
+		backing = &matrix[T]{device: q.engine.device, ptr: driver.DevicePtr(uintptr(unsafe.Pointer(unsafe.SliceData(memory)))), rows: n, cols: farStride, stride: farStride}
 	}
 	column := 0
-	apart := func(rows, cols int) *matrix[T] {
-		m := all.window(0, column, rows, cols)
+	takeColumns := func(rows, cols int) *matrix[T] {
+		m := backing.window(0, column, rows, cols)
 		column += cols + 3 // the operations must not write to the gap of 3 columns
 		return m
 	}
-	work := func(place func(rows, cols int) *matrix[T]) [][]T {
+	work := func(newMatrix func(rows, cols int) *matrix[T]) [][]T {
 		var results [][]T
-		keep := func(m *matrix[T]) {
-			to := near(m.rows, m.cols)
+		record := func(m *matrix[T]) {
+			to := newContiguous(m.rows, m.cols)
 			q.run("test", func() error { return q.copy(m.view(), to.view(), whole) })
 			h := backend.NewHost[T](m.rows, m.cols)
 			if err := q.Download(h, to); err != nil {
@@ -93,7 +93,7 @@ func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, uni
 			results = append(results, h.Data)
 		}
 		fill := func(m *matrix[T]) *matrix[T] {
-			h, from := backend.NewHost[T](m.rows, m.cols), near(m.rows, m.cols)
+			h, from := backend.NewHost[T](m.rows, m.cols), newContiguous(m.rows, m.cols)
 			for i := range h.Data {
 				h.Data[i] = T(i*7919%1000) / 1000
 			}
@@ -103,51 +103,51 @@ func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, uni
 			q.run("test", func() error { return q.copy(from.view(), m.view(), whole) })
 			return m
 		}
-		x, y, v := fill(place(n, 3)), fill(place(n, 6)), fill(place(n, 1))
-		k, out, one := place(n, n), place(n, 6), place(n, 1)
-		const no, yes, low = backend.NoTrans, backend.Transpose, backend.Lower
+		x, y, v := fill(newMatrix(n, 3)), fill(newMatrix(n, 6)), fill(newMatrix(n, 1))
+		k, out, column := newMatrix(n, n), newMatrix(n, 6), newMatrix(n, 1)
+		const noTrans, trans, low = backend.NoTrans, backend.Transpose, backend.Lower
 		gaussian := kernels.Gaussian{Sigma: 1}
 		q.Gram(k, gaussian, x, y.window(0, 0, n, 3))
-		keep(k)
+		record(k)
 		for _, g := range []kernels.Kernel{gaussian, kernels.Laplacian{Sigma: 1}, kernels.Sum{gaussian, kernels.Linear{}}} {
-			q.GramMul(one, g, x, x, v)
-			keep(one)
+			q.GramMul(column, g, x, x, v)
+			record(column)
 			q.GramMul(out, g, x, x, y)
-			keep(out)
+			record(out)
 		}
-		q.Gemm(no, no, 1, k, y, 0, out)
-		keep(out)
-		q.Gemm(yes, no, 1, k, y, 1, out)
-		keep(out)
-		q.Gemm(no, no, 1, k, v, 0, one)
-		keep(one)
-		q.Gemm(yes, no, 1, k, v, 1, one)
-		keep(one)
-		q.Symm(low, 1, k, v, 0, one)
-		keep(one)
-		q.Syrk(low, no, 1, x, 0, k)
+		q.Gemm(noTrans, noTrans, 1, k, y, 0, out)
+		record(out)
+		q.Gemm(trans, noTrans, 1, k, y, 1, out)
+		record(out)
+		q.Gemm(noTrans, noTrans, 1, k, v, 0, column)
+		record(column)
+		q.Gemm(trans, noTrans, 1, k, v, 1, column)
+		record(column)
+		q.Symm(low, 1, k, v, 0, column)
+		record(column)
+		q.Syrk(low, noTrans, 1, x, 0, k)
 		q.AddDiag([]T{n}, k)
 		q.Symm(low, 1, k, y, 0, out)
-		keep(out)
+		record(out)
 		if err := q.Potrf(low, k); err != nil {
 			t.Fatal(err)
 		}
-		q.Trsm(backend.Left, low, no, 1, k, out)
-		q.Trsm(backend.Left, low, yes, 2, k, out)
-		keep(out)
+		q.Trsm(backend.Left, low, noTrans, 1, k, out)
+		q.Trsm(backend.Left, low, trans, 2, k, out)
+		record(out)
 		alpha := make([]T, 6)
 		for i := range alpha {
 			alpha[i] = T(i)
 		}
 		q.ColAxpy(alpha, out, y)
-		keep(y)
+		record(y)
 		dots := make([]T, 6)
 		if err := q.ColDot(dots, out, y); err != nil {
 			t.Fatal(err)
 		}
 		return append(results, dots)
 	}
-	want, got := work(near), work(apart)
+	want, got := work(newContiguous), work(takeColumns)
 	for i := range want {
 		largest := 0.0
 		for _, v := range want[i] {

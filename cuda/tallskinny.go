@@ -5,11 +5,11 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// thinMost is the largest number of columns for which a product reads its matrix only once, and
-// thinEach is the number of rows per thread. They must equal THIN and EACH of the device functions.
+// maxThinCols is the largest number of columns for which a product reads its matrix only once. The
+// constants must equal THIN and EACH of the device functions.
 const (
-	thinMost = 4
-	thinEach = 4
+	maxThinCols       = 4
+	thinRowsPerThread = 4
 )
 
 // thinBlocks is the desired number of blocks of threads, which is enough to occupy every
@@ -19,49 +19,49 @@ const thinBlocks = 4096
 
 // tallSkinny describes how a product with an m × k matrix is divided among blocks of threads.
 type tallSkinny struct {
-	name          string
-	lanes         int // number of threads that read neighboring elements
-	rows          int // number of rows per block of threads
-	share, shares int // number of columns per block of threads, and number of shares
+	name              string
+	lanes             int // number of threads that read neighboring elements
+	rows              int // number of rows per block of threads
+	shareCols, shares int // number of columns per block of threads, and number of shares
 }
 
 // tallSkinnyOf divides a product with a matrix whose columns (or, if columns is false,
 // rows) are contiguous.
 func tallSkinnyOf(m, k int, columns bool) tallSkinny {
 	s := tallSkinny{name: "thin_rows", lanes: powerOfTwo(k, 4, 32)}
-	s.rows = threads / s.lanes * thinEach
+	s.rows = threads / s.lanes * thinRowsPerThread
 	step := s.lanes // number of columns that a block of threads reads at the same time
 	if columns {
-		s.name, s.lanes = "thin_cols", powerOfTwo(ceil(m, thinEach), 1, 32)
-		s.rows, step = s.lanes*thinEach, threads/s.lanes
+		s.name, s.lanes = "thin_cols", powerOfTwo(ceil(m, thinRowsPerThread), 1, 32)
+		s.rows, step = s.lanes*thinRowsPerThread, threads/s.lanes
 	}
 	// A share has about 16·step columns or more, so that summing over the block's threads takes a
 	// small part of the time.
 	shares := min(ceil(thinBlocks, ceil(m, s.rows)), ceil(k, 16*step))
-	s.share = min(ceil(ceil(k, shares), step)*step, k)
-	s.shares = ceil(k, s.share)
+	s.shareCols = min(ceil(ceil(k, shares), step)*step, k)
+	s.shares = ceil(k, s.shareCols)
 	return s
 }
 
-// powerOfTwo returns the least power of two ≥ n, limited to the range from least to most.
-func powerOfTwo(n, least, most int) int {
-	for least < n && least < most {
-		least *= 2
+// powerOfTwo returns the smallest power of two ≥ n, limited to the range from minimum to maximum.
+func powerOfTwo(n, minimum, maximum int) int {
+	for minimum < n && minimum < maximum {
+		minimum *= 2
 	}
-	return least
+	return minimum
 }
 
-// isThin reports whether the method thin computes C ← α A B + β C for an m × n matrix C: C has a
+// isThin reports whether thinProduct computes C ← α A B + β C for an m × n matrix C: C has a
 // small number of columns or, unless A is symmetric, a small number of rows.
 func isThin(m, n, k int, sym region) bool {
-	return m > 0 && n > 0 && k > 0 && max(m, n)*k >= cuts.read && (n <= thinMost || m <= thinMost && sym == whole)
+	return m > 0 && n > 0 && k > 0 && max(m, n)*k >= cuts.minThin && (n <= maxThinCols || m <= maxThinCols && sym == whole)
 }
 
-// thin computes C ← α A B + β C for a small number of columns or rows. If A is symmetric, sym is
-// the triangle of A that is stored. The elements of A, or of its triangle, are read once. The work
-// is a single step, because reading all of a device's memory takes only about 50 ms.
-func (q *queue[T]) thin(alpha T, a, b view[T], beta T, c view[T], sym region) error {
-	if c.cols > thinMost {
+// thinProduct computes C ← α A B + β C for a small number of columns or rows. If A is symmetric,
+// sym is the triangle of A that is stored. The elements of A, or of its triangle, are read once.
+// The work is a single step, because reading all of a device's memory takes only about 50 ms.
+func (q *queue[T]) thinProduct(alpha T, a, b view[T], beta T, c view[T], sym region) error {
+	if c.cols > maxThinCols {
 		a, b, c = b.t(), a.t(), c.t()
 	}
 	if sym == upper {
@@ -72,11 +72,11 @@ func (q *queue[T]) thin(alpha T, a, b view[T], beta T, c view[T], sym region) er
 	}
 	m, n, k := c.rows, c.cols, b.rows
 	shape := tallSkinnyOf(m, k, abs(a.rs) < abs(a.cs))
-	return q.shared(shape.shares, k, alpha, beta, c, func(partial driver.DevicePtr) error {
+	return q.sumShares(shape.shares, k, alpha, beta, c, func(partial driver.DevicePtr) error {
 		args := q.engine.device.args.Reset().Int(m).Int(n).Int(k)
 		viewArg(args, a)
 		viewArg(args, b)
-		args.Ptr(partial).Int(shape.share).Int(shape.lanes)
+		args.Ptr(partial).Int(shape.shareCols).Int(shape.lanes)
 		return q.engine.launch(shape.name, driver.Grid{Blocks: [3]int{ceil(m, shape.rows), shape.shares, 1}, Threads: [3]int{threads, 1, 1}})
 	})
 }
@@ -87,7 +87,7 @@ func (q *queue[T]) symmTriangle(name string, a func(*driver.Args), alpha T, b vi
 	m := c.rows
 	side := ceil(m, tile*cuts.squares)
 	squares := ceil(m, tile*side)
-	return q.shared(squares+1, m, alpha, beta, c, func(partial driver.DevicePtr) error {
+	return q.sumShares(squares+1, m, alpha, beta, c, func(partial driver.DevicePtr) error {
 		args := q.engine.device.args.Reset().Int(m).Int(c.cols)
 		a(args)
 		viewArg(args, b)
@@ -96,9 +96,9 @@ func (q *queue[T]) symmTriangle(name string, a func(*driver.Args), alpha T, b vi
 	})
 }
 
-// shared computes C ← α Σ_s P_s + β C for a product with k terms, divided into shares. The function
-// launch computes the products P_s of the shares.
-func (q *queue[T]) shared(shares, k int, alpha, beta T, c view[T], launch func(partial driver.DevicePtr) error) error {
+// sumShares computes C ← α Σ_s P_s + β C for a product with k terms, divided into shares. The
+// function launch computes the products P_s of the shares.
+func (q *queue[T]) sumShares(shares, k int, alpha, beta T, c view[T], launch func(partial driver.DevicePtr) error) error {
 	m, n := c.rows, c.cols
 	return q.scratch(int64(shares)*int64(m)*int64(n)*int64(sizeOf[T]()), func(partial driver.DevicePtr) error {
 		return q.step(flop.Gemm(m, n, k), func() error {

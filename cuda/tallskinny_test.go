@@ -20,9 +20,9 @@ func TestThin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	before := cuts
-	cuts.read = 1
-	defer func() { cuts = before }()
+	previous := cuts
+	cuts.minThin = 1
+	defer func() { cuts = previous }()
 	testThin(t, dev.F64())
 	cuts.squares = 2 // a square then has several tiles
 	testThin(t, dev.F32())
@@ -32,18 +32,18 @@ func testThin[T backend.Float](t *testing.T, b backend.Backend[T]) {
 	const seed = 3
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	// place returns a device matrix with the elements of h inside a larger matrix of NaN.
-	place := func(h backend.Host[T]) backend.Matrix[T] {
-		whole := backend.NewHost[T](h.Rows+2, h.Cols+3)
-		for i := range whole.Data {
-			whole.Data[i] = T(math.NaN())
+	// toDevice returns a device matrix with the elements of h inside a larger matrix of NaN.
+	toDevice := func(h backend.Host[T]) backend.Matrix[T] {
+		padded := backend.NewHost[T](h.Rows+2, h.Cols+3)
+		for i := range padded.Data {
+			padded.Data[i] = T(math.NaN())
 		}
 		for i := range h.Rows {
-			copy(whole.Row(i + 1)[2:], h.Row(i))
+			copy(padded.Row(i + 1)[2:], h.Row(i))
 		}
-		m, err := b.New(whole.Rows, whole.Cols)
+		m, err := b.New(padded.Rows, padded.Cols)
 		if err == nil {
-			err = b.Upload(m, whole)
+			err = b.Upload(m, padded)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -71,9 +71,9 @@ func testThin[T backend.Float](t *testing.T, b backend.Backend[T]) {
 		return out
 	}
 	// check compares the product that f computes on the device with the definition of the product.
-	check := func(what string, full, right, c backend.Host[T], alpha, beta T, f func(c backend.Matrix[T])) {
+	check := func(name string, left, right, c backend.Host[T], alpha, beta T, f func(c backend.Matrix[T])) {
 		t.Helper()
-		to := place(c)
+		to := toDevice(c)
 		f(to)
 		got := backend.NewHost[T](c.Rows, c.Cols)
 		if err := b.Download(got, to); err != nil {
@@ -82,7 +82,7 @@ func testThin[T backend.Float](t *testing.T, b backend.Backend[T]) {
 		for i := range c.Rows {
 			for j := range c.Cols {
 				sum := T(0)
-				for p, v := range full.Row(i) {
+				for p, v := range left.Row(i) {
 					sum += v * right.Row(p)[j]
 				}
 				want := alpha * sum
@@ -90,24 +90,24 @@ func testThin[T backend.Float](t *testing.T, b backend.Backend[T]) {
 					want += beta * c.Row(i)[j]
 				}
 				if got.Row(i)[j] != want {
-					t.Fatalf("%T %s: element (%d, %d) is %v, want %v", want, what, i, j, got.Row(i)[j], want)
+					t.Fatalf("%T %s: element (%d, %d) is %v, want %v", want, name, i, j, got.Row(i)[j], want)
 				}
 			}
 		}
 	}
-	const no, yes = backend.NoTrans, backend.Transpose
+	const noTrans, trans = backend.NoTrans, backend.Transpose
 	for _, s := range [][3]int{{1, 1, 1}, {31, 1, 33}, {33, 4, 31}, {128, 2, 8}, {129, 3, 257}, {3, 1, 3000}, {10, 3, 2100}, {2100, 1, 10}, {200, 4, 600}, {2, 70, 300}} {
 		m, n, k := s[0], s[1], s[2]
-		for _, tA := range []backend.Trans{no, yes} {
-			for _, tB := range []backend.Trans{no, yes} {
+		for _, tA := range []backend.Trans{noTrans, trans} {
+			for _, tB := range []backend.Trans{noTrans, trans} {
 				a, right, c := numbers(m, k), numbers(k, n), numbers(m, n)
 				alpha, beta := T(rng.IntN(3)-1), T(rng.IntN(3)-1)
 				if beta == 0 {
 					c.Data[0] = T(math.NaN())
 				}
-				what := fmt.Sprintf("Gemm %v %v m=%d n=%d k=%d alpha=%v beta=%v", tA, tB, m, n, k, alpha, beta)
-				A, B := place(transposed(a, tA)), place(transposed(right, tB))
-				check(what, a, right, c, alpha, beta, func(C backend.Matrix[T]) { b.Gemm(tA, tB, alpha, A, B, beta, C) })
+				name := fmt.Sprintf("Gemm %v %v m=%d n=%d k=%d alpha=%v beta=%v", tA, tB, m, n, k, alpha, beta)
+				A, B := toDevice(transposed(a, tA)), toDevice(transposed(right, tB))
+				check(name, a, right, c, alpha, beta, func(C backend.Matrix[T]) { b.Gemm(tA, tB, alpha, A, B, beta, C) })
 			}
 		}
 	}
@@ -115,19 +115,19 @@ func testThin[T backend.Float](t *testing.T, b backend.Backend[T]) {
 		for _, ul := range []backend.Uplo{backend.Lower, backend.Upper} {
 			cols := 1 + rng.IntN(4)
 			a := numbers(n, n)
-			given := backend.NewHost[T](n, n)
+			stored := backend.NewHost[T](n, n)
 			for i := range n {
 				for j := range i + 1 {
 					a.Row(j)[i] = a.Row(i)[j]
-					given.Row(i)[j], given.Row(j)[i] = a.Row(i)[j], T(math.NaN())
+					stored.Row(i)[j], stored.Row(j)[i] = a.Row(i)[j], T(math.NaN())
 				}
-				given.Row(i)[i] = a.Row(i)[i]
+				stored.Row(i)[i] = a.Row(i)[i]
 			}
 			if ul == backend.Upper {
-				given = transposed(given, yes)
+				stored = transposed(stored, trans)
 			}
 			right := numbers(n, cols)
-			A, B := place(given), place(right)
+			A, B := toDevice(stored), toDevice(right)
 			check(fmt.Sprintf("Symm %v n=%d columns=%d", ul, n, cols), a, right, numbers(n, cols), 2, 1, func(C backend.Matrix[T]) { b.Symm(ul, 2, A, B, 1, C) })
 		}
 	}
@@ -140,10 +140,10 @@ func TestThinShape(t *testing.T) {
 		for _, k := range []int{1, 3, 4, 5, 33, 1000, 190_000, 270_000, math.MaxInt32} {
 			for _, columns := range []bool{false, true} {
 				s := tallSkinnyOf(m, k, columns)
-				if s.share < 1 || s.shares < 1 || s.shares > 65535 || s.share*s.shares < k || s.share*(s.shares-1) >= k || s.share > math.MaxInt32 {
+				if s.shareCols < 1 || s.shares < 1 || s.shares > 65535 || s.shareCols*s.shares < k || s.shareCols*(s.shares-1) >= k || s.shareCols > math.MaxInt32 {
 					t.Errorf("%d×%d, columns %v: %+v", m, k, columns, s)
 				}
-				if columns && s.rows*(threads/s.lanes) > threads*thinEach || !columns && s.rows*(s.lanes+1) > threads*(thinEach+1) || threads%s.lanes != 0 {
+				if columns && s.rows*(threads/s.lanes) > threads*thinRowsPerThread || !columns && s.rows*(s.lanes+1) > threads*(thinRowsPerThread+1) || threads%s.lanes != 0 {
 					t.Errorf("%d×%d, columns %v: %+v does not fit a block", m, k, columns, s)
 				}
 			}

@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/internal/check"
 )
 
-// pieces divides rows × cols elements into pieces that fit in a stage, and calls f for each piece.
-// A piece is some whole rows or a part of one row.
-func pieces(rows, cols, size int, f func(i, j, rows, cols int) error) error {
+// forEachPiece divides rows × cols elements into pieces that fit in a stage, and calls f for each
+// piece. A piece is some whole rows or a part of one row.
+func forEachPiece(rows, cols, size int, f func(i, j, rows, cols int) error) error {
 	width := min(cols, stageBytes/size)
 	height := max(1, stageBytes/size/max(width, 1))
 	for i := 0; i < rows; i += height {
@@ -25,7 +25,7 @@ func pieces(rows, cols, size int, f func(i, j, rows, cols int) error) error {
 }
 
 func (q *queue[T]) Upload(dst backend.Matrix[T], src backend.Host[T]) error {
-	to := q.own("Upload", dst)
+	to := q.ownMatrix("Upload", dst)
 	check.Transfer("Upload", dst, src)
 	return q.wait("upload", func() error { return q.upload(to, src, q.engine.device.stream) })
 }
@@ -36,7 +36,7 @@ func (q *queue[T]) Mark(slot int) {
 }
 
 func (q *queue[T]) UploadAfter(slot int, dst backend.Matrix[T], src backend.Host[T]) error {
-	to := q.own("UploadAfter", dst)
+	to := q.ownMatrix("UploadAfter", dst)
 	check.Transfer("UploadAfter", dst, src)
 	d := q.engine.device
 	return q.wait("upload", func() error {
@@ -45,7 +45,7 @@ func (q *queue[T]) UploadAfter(slot int, dst backend.Matrix[T], src backend.Host
 			err = q.upload(to, src, d.copies)
 		}
 		// Later work must wait for the copies that were queued, even after an error.
-		return errors.Join(err, d.api.Record(d.copied, d.copies), d.api.WaitInStream(d.stream, d.copied))
+		return errors.Join(err, d.api.Record(d.copiesDone, d.copies), d.api.WaitInStream(d.stream, d.copiesDone))
 	})
 }
 
@@ -58,16 +58,16 @@ const fillers = 4
 // staging buffers to the device.
 func (q *queue[T]) upload(to *matrix[T], src backend.Host[T], stream driver.Stream) error {
 	d, size := q.engine.device, sizeOf[T]()
-	if bytes := to.rows * to.cols * size; bytes <= ringMost && to.cols == to.stride && src.Cols == src.Stride && !q.canceled() {
-		return d.set(to.ptr, bytesOf(src.Data[:to.rows*to.cols])) // small matrices do not use the staging buffers
+	if bytes := to.rows * to.cols * size; bytes <= maxRingVector && to.cols == to.stride && src.Cols == src.Stride && !q.canceled() {
+		return d.copyToDevice(to.ptr, bytesOf(src.Data[:to.rows*to.cols])) // small matrices do not use the staging buffers
 	}
-	return pieces(to.rows, to.cols, size, func(i, j, rows, cols int) error {
+	return forEachPiece(to.rows, to.cols, size, func(i, j, rows, cols int) error {
 		if q.canceled() {
 			return errStopped
 		}
-		s := &d.staging[d.turn]
-		d.turn = 1 - d.turn
-		if err := s.take(d.api); err != nil {
+		s := &d.staging[d.nextStage]
+		d.nextStage = 1 - d.nextStage
+		if err := s.waitUntilFree(d.api); err != nil {
 			return err
 		}
 		var fill sync.WaitGroup
@@ -87,22 +87,22 @@ func (q *queue[T]) upload(to *matrix[T], src backend.Host[T], stream driver.Stre
 }
 
 func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
-	from := q.own("Download", src)
+	from := q.ownMatrix("Download", src)
 	check.Transfer("Download", src, dst)
 	return q.wait("download", func() error {
 		return q.download(from, func(i, j int, v []T) { copy(dst.Row(i)[j:], v) })
 	})
 }
 
-// download waits for the device and calls the function land for each part of a row. The slice v
+// download waits for the device and calls store for each part of a row. The slice v
 // contains elements of row i, beginning with column j.
-func (q *queue[T]) download(from *matrix[T], land func(i, j int, v []T)) error {
+func (q *queue[T]) download(from *matrix[T], store func(i, j int, v []T)) error {
 	// While one piece is copied to its destination, the next piece is transferred.
 	type piece struct{ i, j, rows, cols int }
 	var last *piece
-	d, size, turn := q.engine.device, sizeOf[T](), 0
+	d, size, number := q.engine.device, sizeOf[T](), 0
 	row := make([]T, min(from.cols, stageBytes/size))
-	take := func(p *piece, s *stage) error {
+	finish := func(p *piece, s *stage) error {
 		if p == nil {
 			return nil
 		}
@@ -111,29 +111,29 @@ func (q *queue[T]) download(from *matrix[T], land func(i, j int, v []T)) error {
 		}
 		for r := range p.rows {
 			copy(bytesOf(row[:p.cols]), s.memory[r*p.cols*size:])
-			land(p.i+r, p.j, row[:p.cols])
+			store(p.i+r, p.j, row[:p.cols])
 		}
 		return nil
 	}
-	err := pieces(from.rows, from.cols, size, func(i, j, rows, cols int) error {
+	err := forEachPiece(from.rows, from.cols, size, func(i, j, rows, cols int) error {
 		if q.canceled() {
 			return errStopped
 		}
-		s := &d.staging[turn%2]
-		if err := s.take(d.api); err != nil {
+		s := &d.staging[number%2]
+		if err := s.waitUntilFree(d.api); err != nil {
 			return err
 		}
 		c := driver.Copy2D{Src: driver.Place{Device: from.at(i, j), Pitch: from.stride * size}, Dst: driver.Place{Host: s.memory, Pitch: cols * size}, Width: cols * size, Height: rows}
 		if err := errors.Join(d.api.Copy(c, d.stream), d.api.Record(s.event, d.stream)); err != nil {
 			return err
 		}
-		err := take(last, &d.staging[(turn+1)%2])
+		err := finish(last, &d.staging[(number+1)%2])
 		last = &piece{i, j, rows, cols}
-		turn++
+		number++
 		return err
 	})
 	if err == nil {
-		err = take(last, &d.staging[(turn+1)%2])
+		err = finish(last, &d.staging[(number+1)%2])
 	}
 	return errors.Join(err, d.api.Wait(d.stream))
 }

@@ -9,7 +9,7 @@ import (
 
 func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
 	check.Trsm(s, ul, t, a, b)
-	A, B := q.own("Trsm", a), q.own("Trsm", b)
+	A, B := q.ownMatrix("Trsm", a), q.ownMatrix("Trsm", b)
 	q.run("trsm", func() error { return q.trsm(s, ul, t, alpha, A, B, rounding{}) })
 }
 
@@ -20,7 +20,7 @@ func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 		return nil
 	}
 	if bl := q.engine.device.libraries.Blas; bl != nil && alpha != 0 {
-		if rightHandSides(s, b) <= cuts.vectors && a.rows > cuts.thin {
+		if rightHandSides(s, b) <= cuts.vectors && a.rows > cuts.fewOrder {
 			if err := q.scale(alpha, b.view(), whole, true); err != nil {
 				return err
 			}
@@ -59,10 +59,10 @@ func (q *queue[T]) blasTrsv(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	}
 	for j := range systems.rows {
 		err := q.step(flop.Trsm(a.rows, 1), func() error {
-			if err := q.engine.device.math(false); err != nil {
+			if err := q.engine.device.setTF32(false); err != nil {
 				return err
 			}
-			x := systems.part(j, 0, 1, systems.cols)
+			x := systems.window(j, 0, 1, systems.cols)
 			return driver.Trsv[T](bl, fillOf(ul), op, a.rows, a.ptr, a.stride, x.ptr, x.cs)
 		})
 		if err != nil {
@@ -75,14 +75,14 @@ func (q *queue[T]) blasTrsv(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 // solveAtOnce reports whether each right-hand side is solved by one call of cuBLAS with the whole
 // triangle.
 func (q *queue[T]) solveAtOnce(s backend.Side, a, b *matrix[T], r rounding) bool {
-	most := cuts.solve
+	maxOrder := cuts.solve
 	if r.reduced {
-		most = cuts.reduced
+		maxOrder = cuts.reduced
 	}
-	if rightHandSides(s, b) <= cuts.few {
-		most = min(most, cuts.thin)
+	if rightHandSides(s, b) <= cuts.fewColumns {
+		maxOrder = min(maxOrder, cuts.fewOrder)
 	}
-	return a.rows <= 2*block || a.rows <= most && flop.Trsm(a.rows, min(cuts.columns, rightHandSides(s, b))) <= q.libraryStep()
+	return a.rows <= 2*block || a.rows <= maxOrder && flop.Trsm(a.rows, min(cuts.columns, rightHandSides(s, b))) <= q.libraryStep()
 }
 
 // rightHandSides returns the number of independent systems.
@@ -98,25 +98,25 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	n, columns := a.rows, rightHandSides(s, b)
 	if q.solveAtOnce(s, a, b, r) {
 		width := columns
-		if most := q.libraryStep() / flop.Trsm(n, 1); most < float64(columns) {
-			width = min(max(int(most)/cuts.columns, 1)*cuts.columns, columns)
+		if maxColumns := q.libraryStep() / flop.Trsm(n, 1); maxColumns < float64(columns) {
+			width = min(max(int(maxColumns)/cuts.columns, 1)*cuts.columns, columns)
 		}
 		side := driver.Right
 		if s == backend.Right {
 			side = driver.Left
 		}
 		for j := 0; j < columns; j += width {
-			part := b
+			bPart := b
 			if s == backend.Right {
-				part = b.window(j, 0, min(width, b.rows-j), b.cols)
+				bPart = b.window(j, 0, min(width, b.rows-j), b.cols)
 			} else {
-				part = b.window(0, j, b.rows, min(width, b.cols-j))
+				bPart = b.window(0, j, b.rows, min(width, b.cols-j))
 			}
 			err := q.step(flop.Trsm(n, min(width, columns-j)), func() error {
-				if err := q.engine.device.math(false); err != nil {
+				if err := q.engine.device.setTF32(false); err != nil {
 					return err
 				}
-				return driver.Trsm(bl, side, fillOf(ul), opOf(t), part.cols, part.rows, alpha, a.ptr, a.stride, part.ptr, part.stride)
+				return driver.Trsm(bl, side, fillOf(ul), opOf(t), bPart.cols, bPart.rows, alpha, a.ptr, a.stride, bPart.ptr, bPart.stride)
 			})
 			if err != nil {
 				return err
@@ -124,11 +124,11 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 		}
 		return nil
 	}
-	n1 := half(n)
+	n1 := halfOrder(n)
 	a1, a2 := a.window(0, 0, n1, n1), a.window(n1, n1, n-n1, n-n1)
-	off := a.window(n1, 0, n-n1, n1)
+	offDiagonal := a.window(n1, 0, n-n1, n1)
 	if ul == backend.Upper {
-		off = a.window(0, n1, n1, n-n1)
+		offDiagonal = a.window(0, n1, n1, n-n1)
 	}
 	var b1, b2 *matrix[T]
 	if s == backend.Right {
@@ -147,9 +147,9 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	}
 	var err error
 	if s == backend.Left {
-		err = q.blasGemm(bl, t, backend.NoTrans, -1, off, b1, 1, b2, r)
+		err = q.blasGemm(bl, t, backend.NoTrans, -1, offDiagonal, b1, 1, b2, r)
 	} else {
-		err = q.blasGemm(bl, backend.NoTrans, t, -1, b1, off, 1, b2, r)
+		err = q.blasGemm(bl, backend.NoTrans, t, -1, b1, offDiagonal, 1, b2, r)
 	}
 	if err != nil {
 		return err
@@ -168,16 +168,16 @@ func (q *queue[T]) solveLower(l, x view[T]) error {
 			return q.engine.launch("trsm_block", driver.Grid{Blocks: [3]int{ceil(m, 64), 1, 1}, Threads: [3]int{64, 1, 1}})
 		})
 	}
-	n1 := half(n)
-	x1, x2 := x.part(0, 0, n1, m), x.part(n1, 0, n-n1, m)
-	if err := q.solveLower(l.part(0, 0, n1, n1), x1); err != nil {
+	n1 := halfOrder(n)
+	x1, x2 := x.window(0, 0, n1, m), x.window(n1, 0, n-n1, m)
+	if err := q.solveLower(l.window(0, 0, n1, n1), x1); err != nil {
 		return err
 	}
-	if err := q.product(-1, l.part(n1, 0, n-n1, n1), x1, 1, x2, whole, whole); err != nil {
+	if err := q.product(-1, l.window(n1, 0, n-n1, n1), x1, 1, x2, whole, whole); err != nil {
 		return err
 	}
-	return q.solveLower(l.part(n1, n1, n-n1, n-n1), x2)
+	return q.solveLower(l.window(n1, n1, n-n1, n-n1), x2)
 }
 
-// half returns about half of n, rounded up to a multiple of block.
-func half(n int) int { return ceil(n/2, block) * block }
+// halfOrder returns about half of n, rounded up to a multiple of block.
+func halfOrder(n int) int { return ceil(n/2, block) * block }
