@@ -45,15 +45,15 @@ func BenchmarkBLAS(b *testing.B) {
 				b.Fatal(err)
 			}
 			for _, n := range sizes {
-				one(b, dev.F64(), r, "float64", threads, n)
-				one(b, dev.F32(), r, "float32", threads, n)
+				benchmarkRoutine(b, dev.F64(), r, "float64", threads, n)
+				benchmarkRoutine(b, dev.F32(), r, "float32", threads, n)
 			}
 			dev.Close()
 		}
 	}
 }
 
-func one[T backend.Float](b *testing.B, q backend.Backend[T], r routine, precision string, threads, n int) {
+func benchmarkRoutine[T backend.Float](b *testing.B, q backend.Backend[T], r routine, precision string, threads, n int) {
 	c := Case{{"routine", r.name}, {"precision", precision}, {"threads", fmt.Sprint(threads)}, {"n", fmt.Sprint(n)}}
 	b.Run(c.String(), func(b *testing.B) {
 		e, err := deviceEntry(q, newProblem[T](r, n))
@@ -107,9 +107,9 @@ func TestBenchmarks(t *testing.T) {
 		t.Errorf("the list of benchmarks (-written +listed):\n%s", d)
 	}
 
-	defer func(before []int) { sizes = before }(sizes)
+	defer func(previous []int) { sizes = previous }(sizes)
 	sizes = []int{5, 16}
-	once(t)
+	setBenchtime(t)
 	for name, f := range benchmarks {
 		cases := 0
 		r := testing.Benchmark(func(b *testing.B) {
@@ -125,16 +125,16 @@ func TestBenchmarks(t *testing.T) {
 	}
 }
 
-// once sets the flag -test.benchtime so that each benchmark of the test runs once.
-func once(t *testing.T) {
+// setBenchtime sets the flag -test.benchtime so that each benchmark of the test runs once.
+func setBenchtime(t *testing.T) {
 	t.Helper()
 	f := flag.Lookup("test.benchtime")
-	before := f.Value.String()
+	previous := f.Value.String()
 	if err := f.Value.Set("1x"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := f.Value.Set(before); err != nil {
+		if err := f.Value.Set(previous); err != nil {
 			t.Error(err)
 		}
 	})

@@ -124,7 +124,7 @@ func (c *blasBench) implementations() []Implementation {
 	if slices.ContainsFunc(routines, func(r routine) bool { return r.vector && slices.Contains(c.Names, r.name) }) {
 		list = append(list, Implementation{
 			Name: memoryCeiling, Kind: CeilingKind,
-			Detail: fmt.Sprintf("the matrix at the rate of copying %d MiB, bytes read and written counted; one that stays in a cache can be faster", copied>>20),
+			Detail: fmt.Sprintf("the matrix at the rate of copying %d MiB, bytes read and written counted; one that stays in a cache can be faster", copyBytes>>20),
 		})
 	}
 	return list

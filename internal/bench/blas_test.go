@@ -16,7 +16,7 @@ import (
 	"github.com/mercer-go/mercer/internal/bench/peer"
 )
 
-func init() { copied = 1 << 20 }
+func init() { copyBytes = 1 << 20 }
 
 // usable lists the devices of this machine.
 func usable() []string {
@@ -85,14 +85,14 @@ func TestWrongResult(t *testing.T) {
 	for _, r := range routines {
 		for _, n := range []int{64, 257} {
 			t.Run(fmt.Sprintf("%s/n=%d", r.name, n), func(t *testing.T) {
-				found(t, newProblem[float32](r, n))
-				found(t, newProblem[float64](r, n))
+				checkWrongResults(t, newProblem[float32](r, n))
+				checkWrongResults(t, newProblem[float64](r, n))
 			})
 		}
 	}
 }
 
-func found[T backend.Float](t *testing.T, p *problem[T]) {
+func checkWrongResults[T backend.Float](t *testing.T, p *problem[T]) {
 	t.Helper()
 	lib, err := peer.Open("gonum", nil)
 	if err != nil {
@@ -126,12 +126,12 @@ func found[T backend.Float](t *testing.T, p *problem[T]) {
 		"nothing done": p.preparation(),
 		"transposed operands": func() {
 			if p.a.Data != nil {
-				turn(p.a)
-				defer turn(p.a)
+				transpose(p.a)
+				defer transpose(p.a)
 			}
 			right()
 			if p.name == "potrf" || p.name == "syrk" || p.name == "gemm" {
-				turn(p.c)
+				transpose(p.c)
 			}
 		},
 		"a row left out": func() { right(); clear(p.c.Row(p.n / 2)) },
@@ -162,8 +162,8 @@ func TestWrongResultIsFound(t *testing.T) {
 	}
 }
 
-// turn transposes a square matrix in place.
-func turn[T backend.Float](h backend.Host[T]) {
+// transpose transposes a square matrix in place.
+func transpose[T backend.Float](h backend.Host[T]) {
 	for i := range h.Rows {
 		for j := range min(i, h.Cols) {
 			h.Row(i)[j], h.Row(j)[i] = h.Row(j)[i], h.Row(i)[j]
@@ -207,8 +207,8 @@ func TestDeviceWithItsOwnMemory(t *testing.T) {
 			t.Errorf("%s: got %+v", r.name, check)
 		}
 	}
-	if now, peak := dev.InUse(); now != 0 || peak == 0 {
-		t.Errorf("%d bytes are still in use, of %d", now, peak)
+	if inUse, peak := dev.InUse(); inUse != 0 || peak == 0 {
+		t.Errorf("%d bytes are still in use, of %d", inUse, peak)
 	}
 }
 
@@ -228,9 +228,9 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%+v: got %v", test.b, err)
 		}
 	}
-	stopped, stop := context.WithCancel(t.Context())
+	canceledCtx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := (Benchmark{Kind: BLASKind, Sizes: []int{8}}).Run(stopped); !errors.Is(err, context.Canceled) {
+	if _, err := (Benchmark{Kind: BLASKind, Sizes: []int{8}}).Run(canceledCtx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -249,7 +249,7 @@ func TestRepeated(t *testing.T) {
 	var cases []string
 	for _, c := range r.Cells {
 		cases = append(cases, c.Case.String())
-		if own := c.Run("mercer cpu/generic"); !own.Timed() || c.Runs[0].Implementation == c.Runs[1].Implementation {
+		if run := c.Run("mercer cpu/generic"); !run.Timed() || c.Runs[0].Implementation == c.Runs[1].Implementation {
 			t.Errorf("%v: %+v", c.Case, c.Runs)
 		}
 	}
@@ -282,11 +282,11 @@ func TestDefaults(t *testing.T) {
 	if d := cmp.Diff([]string{"float64", "float32"}, slices.Compact(precisions)); d != "" {
 		t.Error(d)
 	}
-	best, err := backend.Open("cpu", backend.Config{})
+	dev, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := slices.Compact([]string{"ceiling " + best.Info().Device, "ceiling cpu/generic"})
+	want := slices.Compact([]string{"ceiling " + dev.Info().Device, "ceiling cpu/generic"})
 	if d := cmp.Diff(want, ceilings); d != "" {
 		t.Error(d)
 	}

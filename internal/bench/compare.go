@@ -13,7 +13,7 @@ type comparison struct {
 	shared Case
 	key    string // name of the parameter for the size
 	cell   *Cell
-	own    *Run
+	mercer *Run
 	share  float64   // Mercer's rate divided by the highest ceiling of the cell, on any device; 0 without a ceiling
 	ratios []float64 // time of each library divided by Mercer's time; 0 if the library has no timing
 }
@@ -32,16 +32,16 @@ func (r *Result) libraries() []string {
 // timing.
 func (r *Result) compare(key string) []comparison {
 	var list []comparison
-	own := func(run *Run) bool { e := r.Implementation(run.Implementation); return e != nil && e.Kind == OwnKind }
+	isMercer := func(run *Run) bool { e := r.Implementation(run.Implementation); return e != nil && e.Kind == OwnKind }
 	for _, g := range r.groups(key) {
 		c := comparison{shared: g.shared, key: key}
 		for _, cell := range slices.Backward(g.cells) {
-			if c.own = cell.fastest(own); c.own != nil {
+			if c.mercer = cell.fastest(isMercer); c.mercer != nil {
 				c.cell = cell
 				break
 			}
 		}
-		if c.own == nil {
+		if c.mercer == nil {
 			continue
 		}
 		ceiling := 0.0
@@ -49,12 +49,12 @@ func (r *Result) compare(key string) []comparison {
 			ceiling = max(ceiling, run.Ceiling)
 		}
 		if ceiling > 0 {
-			c.share = c.own.Rate.Median / ceiling
+			c.share = c.mercer.Rate.Median / ceiling
 		}
 		for _, name := range r.libraries() {
 			ratio := 0.0
 			if run := c.cell.Run(name); run.Timed() {
-				ratio = run.Time.Median / c.own.Time.Median
+				ratio = run.Time.Median / c.mercer.Time.Median
 			}
 			c.ratios = append(c.ratios, ratio)
 		}
@@ -74,9 +74,9 @@ func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
 		unit = "GFLOP/s"
 	}
 	t := &Table{Title: "Mercer at the largest " + key, Head: []string{"", key, "Mercer", unit}}
-	share := slices.ContainsFunc(list, func(c comparison) bool { return c.share > 0 })
-	residual := slices.ContainsFunc(list, func(c comparison) bool { _, ok := c.own.Metrics[residualMetric]; return ok })
-	if share {
+	hasCeiling := slices.ContainsFunc(list, func(c comparison) bool { return c.share > 0 })
+	residual := slices.ContainsFunc(list, func(c comparison) bool { _, ok := c.mercer.Metrics[residualMetric]; return ok })
+	if hasCeiling {
 		t.Head = append(t.Head, "of ceiling")
 	}
 	if residual {
@@ -87,16 +87,16 @@ func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
 		t.Notes = []string{"A column with × has the ratio of the library’s time to the time of Mercer’s fastest implementation; above 1, Mercer is faster. A dash means that the library has no timing."}
 	}
 	for _, c := range list {
-		value := c.own.Time.Median
+		value := c.mercer.Time.Median
 		if rates {
-			value = c.own.Rate.Median
+			value = c.mercer.Rate.Median
 		}
-		row := []Field{{Text: c.shared.Title()}, {Text: c.cell.Case.Get(c.key)}, {Text: strings.TrimPrefix(c.own.Implementation, "mercer ")}, {Text: figures(value)}}
-		if share {
+		row := []Field{{Text: c.shared.Title()}, {Text: c.cell.Case.Get(c.key)}, {Text: strings.TrimPrefix(c.mercer.Implementation, "mercer ")}, {Text: figures(value)}}
+		if hasCeiling {
 			row = append(row, optional(c.share, percent))
 		}
 		if residual {
-			row = append(row, optional(c.own.Metrics[residualMetric], scientific))
+			row = append(row, optional(c.mercer.Metrics[residualMetric], scientific))
 		}
 		for _, ratio := range c.ratios {
 			f := optional(ratio, ratioText)
@@ -123,11 +123,11 @@ func optional(v float64, format func(float64) string) Field {
 func wins(list []comparison) string {
 	first, compared := 0, 0
 	for _, c := range list {
-		others := slices.DeleteFunc(slices.Clone(c.ratios), func(v float64) bool { return v == 0 })
-		if len(others) == 0 {
+		ratios := slices.DeleteFunc(slices.Clone(c.ratios), func(v float64) bool { return v == 0 })
+		if len(ratios) == 0 {
 			continue
 		}
-		if compared++; slices.Min(others) >= 1 {
+		if compared++; slices.Min(ratios) >= 1 {
 			first++
 		}
 	}

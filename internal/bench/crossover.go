@@ -118,12 +118,12 @@ func (p *ridge) planned(l *setup, d backend.Device, form solvers.Method) planned
 	problem := solvers.Problem{Kernel: kernels.Linear{}, X: p.x, Y: p.y, Lambda: p.lambda}
 	par := solvers.Params{Method: form, Tol: fitTol, Memory: l.Memory}
 	plan, err := solvers.MakePlan(d, problem, par)
-	return plannedFit{plan, err, func() (solved, error) {
+	return plannedFit{plan, err, func() (solution, error) {
 		res, err := solvers.Solve(l.ctx, d, problem, par)
 		if err != nil {
-			return solved{}, err
+			return solution{}, err
 		}
-		return solved{res: res, residual: func() (float64, error) { return p.residual(res.Coef.Data), nil }}, nil
+		return solution{res: res, residual: func() (float64, error) { return p.residual(res.Coef.Data), nil }}, nil
 	}}
 }
 
@@ -138,9 +138,9 @@ func (p *ridge) normal(r []float64) []float64 {
 func (p *ridge) residual(w []float64) float64 {
 	var xw mat.VecDense
 	xw.MulVec(matrixOf(p.x), mat.NewVecDense(len(w), w))
-	left := p.normal(floats.SubTo(make([]float64, p.x.Rows), p.y.Data, xw.RawVector().Data))
-	floats.AddScaled(left, -p.lambda, w)
-	return floats.Norm(left, 2) / floats.Norm(p.normal(p.y.Data), 2)
+	residual := p.normal(floats.SubTo(make([]float64, p.x.Rows), p.y.Data, xw.RawVector().Data))
+	floats.AddScaled(residual, -p.lambda, w)
+	return floats.Norm(residual, 2) / floats.Norm(p.normal(p.y.Data), 2)
 }
 
 // limit bounds the primal residual of a w that either form has computed, when the residual of its
@@ -186,13 +186,13 @@ func (r *Result) grids() []*grid {
 			if e.Kind != OwnKind || e.Method != primal {
 				continue
 			}
-			other := find(r.Implementations, func(o *Implementation) bool { return o.Kind == OwnKind && o.Method == dual && o.Device == e.Device })
-			if other == nil {
+			dualEntry := find(r.Implementations, func(o *Implementation) bool { return o.Kind == OwnKind && o.Method == dual && o.Device == e.Device })
+			if dualEntry == nil {
 				continue
 			}
 			g := &grid{title: e.Device + ", " + cmp.Or(precision, "float64"), points: map[[2]int]point{}}
-			for _, c := range r.where("precision", precision).Cells {
-				q := point{c.Run(e.Name), c.Run(other.Name)}
+			for _, c := range r.filter("precision", precision).Cells {
+				q := point{c.Run(e.Name), c.Run(dualEntry.Name)}
 				if q.primal.Timed() && q.dual.Timed() {
 					n, m := c.Case.Int("n"), c.Case.Int("m")
 					g.points[[2]int{n, m}] = q
@@ -214,7 +214,7 @@ func (r *Result) grids() []*grid {
 // returns 0 if the primal form is faster at every n, and Inf if the dual form is faster at the
 // largest n.
 func (g *grid) equalAt(m int) float64 {
-	equal, before, beforeN := 0.0, math.NaN(), 0
+	equal, previous, previousN := 0.0, math.NaN(), 0
 	for _, n := range g.n {
 		q, ok := g.points[[2]int{n, m}]
 		if !ok {
@@ -224,10 +224,10 @@ func (g *grid) equalAt(m int) float64 {
 		switch {
 		case ratio < 0:
 			equal = math.Inf(1)
-		case before < 0:
-			equal = float64(beforeN) * math.Pow(float64(n)/float64(beforeN), -before/(ratio-before))
+		case previous < 0:
+			equal = float64(previousN) * math.Pow(float64(n)/float64(previousN), -previous/(ratio-previous))
 		}
-		before, beforeN = ratio, n
+		previous, previousN = ratio, n
 	}
 	return equal
 }
@@ -239,7 +239,7 @@ func crossoverReport(r *Result, p *Report) {
 		return
 	}
 	var equal []string
-	worst := 1.0
+	maxRatio := 1.0
 	for _, g := range grids {
 		low, high := math.Inf(1), 0.0
 		for _, m := range g.m {
@@ -252,11 +252,11 @@ func crossoverReport(r *Result, p *Report) {
 		}
 		for _, q := range g.points {
 			_, times, _ := q.winner()
-			worst = max(worst, times)
+			maxRatio = max(maxRatio, times)
 		}
 		p.add(g.table())
 	}
-	p.Answer = fmt.Sprintf("n samples, m features: the slower form takes up to %s times as long as the other.", ratioText(worst))
+	p.Answer = fmt.Sprintf("n samples, m features: the slower form takes up to %s times as long as the other.", ratioText(maxRatio))
 	if len(equal) > 0 {
 		p.Answer += " Both take the same time at n = " + strings.Join(equal, ", ") + "; for larger n the primal form is faster."
 	}

@@ -65,7 +65,7 @@ func noGPU() (notes []string) {
 func (w *setup) startOperation(_ context.Context, operation, precision string, _, n int) ([]Entry, error) {
 	s := newSynthetic(n, w.Features, fitLambda)
 	if precision == "float32" {
-		return operationEntries(w, operation, precision, s, narrow(s.x), narrow(s.y), backend.Device.F32)
+		return operationEntries(w, operation, precision, s, toFloat32(s.x), toFloat32(s.y), backend.Device.F32)
 	}
 	return operationEntries(w, operation, precision, s, s.x, s.y, backend.Device.F64)
 }
@@ -94,7 +94,7 @@ func operationEntries[T backend.Float](w *setup, operation, precision string, s 
 	j := w.judge(s)
 	expected := max(flops, flop.Potrf(n)) // for the estimated time of solve, use the operations of potrf: the time of solve grows no faster with n
 	key := func(implementation string) string { return implementation + " " + operation + " " + precision }
-	late := func(implementation string) string {
+	skipReason := func(implementation string) string {
 		return w.timeEstimates.skipReason(key(implementation), expected, w.Limit)
 	}
 	var list []Entry
@@ -118,7 +118,7 @@ func operationEntries[T backend.Float](w *setup, operation, precision string, s 
 		case precision == "float32":
 			needs /= 2
 		}
-		if reason := cmp.Or(exceeds(needs, dev), late(ownName(dev))); reason != "" {
+		if reason := cmp.Or(exceeds(needs, dev), skipReason(ownName(dev))); reason != "" {
 			finish(Entry{Implementation: ownName(dev), Reason: reason})
 			continue
 		}
@@ -138,7 +138,7 @@ func operationEntries[T backend.Float](w *setup, operation, precision string, s 
 		if operation == "solve" {
 			continue
 		}
-		if reason := late(p.Name); reason != "" {
+		if reason := skipReason(p.Name); reason != "" {
 			finish(Entry{Implementation: p.Name, Reason: reason})
 			continue
 		}
@@ -150,18 +150,18 @@ func operationEntries[T backend.Float](w *setup, operation, precision string, s 
 // peerOperation returns the entry of an operation of a Python library. For a fit, it reads the
 // solution from the Python process and checks it. The results of other operations are not checked.
 func peerOperation[T backend.Float](p Peer, operation, precision string, j judge, x, y backend.Host[T]) Entry {
-	k := contest{task: "only_" + operation, parameters: j.parameters(), put: putAll(x, y), result: alphaOf(j.synthetic)}
+	k := contest{task: "only_" + operation, parameters: j.parameters(), sendData: putAll(x, y), result: alphaOf(j.synthetic)}
 	if operation == "fit" {
 		k.task = "ridge"
 		return byPython(p, p.Name, k).entry(j, j.residual, ridgeLimit(x.Rows, x.Cols, precision, j.lambda))
 	}
-	k.put = func(process *pypeer.Process) error {
+	k.sendData = func(process *pypeer.Process) error {
 		if err := putAll(x, y)(process); err != nil {
 			return err
 		}
-		hold := j.parameters()
-		hold["what"] = operation
-		_, err := process.Run("hold", hold)
+		parameters := j.parameters()
+		parameters["what"] = operation
+		_, err := process.Run("hold", parameters)
 		return err
 	}
 	return byPython(p, p.Name, k).Entry

@@ -79,8 +79,8 @@ func TestOperationWrong(t *testing.T) {
 			e.Close()
 		}
 	}
-	if now, _ := dev.InUse(); now != 0 {
-		t.Errorf("%d bytes are still in use", now)
+	if inUse, _ := dev.InUse(); inUse != 0 {
+		t.Errorf("%d bytes are still in use", inUse)
 	}
 }
 
@@ -171,7 +171,7 @@ func BenchmarkDevice(b *testing.B) {
 		for _, n := range sizes {
 			s := newSynthetic(n, 50, fitLambda)
 			operationBenchmark(b, dev.F64(), operation, "float64", s, s.x, s.y)
-			operationBenchmark(b, dev.F32(), operation, "float32", s, narrow(s.x), narrow(s.y))
+			operationBenchmark(b, dev.F32(), operation, "float32", s, toFloat32(s.x), toFloat32(s.y))
 		}
 	}
 }

@@ -47,9 +47,9 @@ type Differences struct {
 const significance = 0.05
 
 // DiffOf compares two measurements. A timing is slower or faster beyond noise if the medians differ
-// by more than least (0.02 means 2 %) and the p-value of the Mann–Whitney test is below
+// by more than minChange (0.02 means 2 %) and the p-value of the Mann–Whitney test is below
 // significance. The test needs four timings from each measurement.
-func DiffOf(before, after *Result, least float64) (*Differences, error) {
+func DiffOf(before, after *Result, minChange float64) (*Differences, error) {
 	if before.Kind != after.Kind {
 		return nil, fmt.Errorf("bench: compare: the first result was measured by bench %s, the second by bench %s", before.Kind, after.Kind)
 	}
@@ -58,17 +58,17 @@ func DiffOf(before, after *Result, least float64) (*Differences, error) {
 	steady := 0
 	for i := range after.Cells {
 		c := &after.Cells[i]
-		old := before.cell(c.Case)
+		oldCell := before.cell(c.Case)
 		for j := range c.Runs {
 			run := &c.Runs[j]
-			var was *Run
-			if old != nil {
-				was = old.Run(run.Implementation)
+			var oldRun *Run
+			if oldCell != nil {
+				oldRun = oldCell.Run(run.Implementation)
 			}
-			if !run.Timed() || !was.Timed() {
+			if !run.Timed() || !oldRun.Timed() {
 				continue
 			}
-			x := difference(was, run, least)
+			x := difference(oldRun, run, minChange)
 			x.Case, x.Kind = c.Case, after.Implementation(run.Implementation).Kind
 			d.List = append(d.List, x)
 			if x.Kind != OwnKind {
@@ -91,17 +91,17 @@ func (r *Result) timed() (n int) {
 	return n
 }
 
-func difference(was, run *Run, least float64) Difference {
+func difference(oldRun, run *Run, minChange float64) Difference {
 	sample := func(r *Run) *benchmath.Sample { // clone the timings, because NewSample sorts its argument
 		return benchmath.NewSample(slices.Clone(r.Timings), &benchmath.Thresholds{CompareAlpha: significance})
 	}
-	x := Difference{Implementation: run.Implementation, Old: was.Time, New: run.Time, Ratio: run.Time.Median / was.Time.Median}
-	found := benchmath.AssumeNothing.Compare(sample(was), sample(run))
-	x.P = found.P
+	x := Difference{Implementation: run.Implementation, Old: oldRun.Time, New: run.Time, Ratio: run.Time.Median / oldRun.Time.Median}
+	test := benchmath.AssumeNothing.Compare(sample(oldRun), sample(run))
+	x.P = test.P
 	switch {
-	case min(found.N1, found.N2) < fewestTimings:
+	case min(test.N1, test.N2) < fewestTimings:
 		x.Verdict = Untested
-	case found.P >= significance || math.Abs(x.Ratio-1) <= least:
+	case test.P >= significance || math.Abs(x.Ratio-1) <= minChange:
 		x.Verdict = Same
 	case x.Ratio > 1:
 		x.Verdict = Slower
@@ -119,7 +119,7 @@ const fewestTimings = 4
 // notesOf describes the differences in the conditions of two measurements.
 func notesOf(before, after *Result) []string {
 	var list []string
-	for _, x := range []struct{ what, old, new string }{
+	for _, x := range []struct{ name, old, new string }{
 		{"processor", before.Machine.Processor, after.Machine.Processor},
 		{"processors", fmt.Sprint(before.Machine.CPUs), fmt.Sprint(after.Machine.CPUs)},
 		{"GOMAXPROCS", fmt.Sprint(before.Machine.MaxProcs), fmt.Sprint(after.Machine.MaxProcs)},
@@ -127,7 +127,7 @@ func notesOf(before, after *Result) []string {
 		{"mercer", before.Machine.Mercer, after.Machine.Mercer},
 	} {
 		if x.old != x.new {
-			list = append(list, fmt.Sprintf("%s: %s before, %s after", x.what, x.old, x.new))
+			list = append(list, fmt.Sprintf("%s: %s before, %s after", x.name, x.old, x.new))
 		}
 	}
 	for _, e := range after.Implementations {
@@ -159,13 +159,13 @@ func (d *Differences) Text(all bool) string {
 	}
 	rows := [][]string{{"", "case", "implementation", "before, s", "after, s", "difference"}} // an empty first column indents the table
 	words := []string{Same: "~", Slower: "slower", Faster: "faster", Untested: "?"}
-	found := map[Verdict]int{}
+	counts := map[Verdict]int{}
 	for _, v := range []Verdict{Slower, Faster, Same, Untested} {
 		for _, x := range d.List {
 			if x.Verdict != v {
 				continue
 			}
-			if found[v]++; !all && v != Slower && v != Faster {
+			if counts[v]++; !all && v != Slower && v != Faster {
 				continue
 			}
 			rows = append(rows, []string{
@@ -177,7 +177,7 @@ func (d *Differences) Text(all bool) string {
 	if len(rows) > 1 {
 		b.WriteString(texttable.Format("lllrrrll", rows) + "\n")
 	}
-	slower, faster, untested := found[Slower], found[Faster], found[Untested]
+	slower, faster, untested := counts[Slower], counts[Faster], counts[Untested]
 	switch tested := len(d.List) - untested; {
 	case tested == 0:
 		fmt.Fprintf(&b, "nothing could be compared: a comparison needs %d timings of the same case and implementation in both results (--repeats)\n", fewestTimings)

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// measured returns a Result with one case, in which Mercer and a ceiling have the given timings.
-func measured(own, ceiling []float64) *Result {
+// resultOf returns a Result with one case, in which Mercer and a ceiling have the given timings.
+func resultOf(mercer, ceiling []float64) *Result {
 	r := &Result{
 		Schema: Schema, Kind: "blas", Machine: Machine{Processor: "Abacus", CPUs: 2},
 		Implementations: []Implementation{{Name: "mercer", Kind: OwnKind}, {Name: "ceiling", Kind: CeilingKind}},
 		Cells: []Cell{{Case: Case{{"n", "7"}}, Runs: []Run{
-			{Implementation: "mercer", Timings: own}, {Implementation: "ceiling", Timings: ceiling},
+			{Implementation: "mercer", Timings: mercer}, {Implementation: "ceiling", Timings: ceiling},
 		}}},
 	}
 	r.Cells[0].summarize()
@@ -34,7 +34,7 @@ func TestDifference(t *testing.T) {
 		{"the same", []float64{1, 1, 1, 1}, []float64{1, 1, 1, 1}, Same},
 		{"three timings", []float64{1, 1, 1}, []float64{2, 2, 2, 2}, Untested},
 	} {
-		d, err := DiffOf(measured(test.old, ceiling), measured(test.new, ceiling), 0.02)
+		d, err := DiffOf(resultOf(test.old, ceiling), resultOf(test.new, ceiling), 0.02)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,10 +77,10 @@ func TestNoDifference(t *testing.T) {
 }
 
 func TestDifferenceText(t *testing.T) {
-	old, new := measured([]float64{1, 1.01, 1.02, 1.03}, []float64{1, 1, 1, 1}), measured([]float64{1.5, 1.51, 1.52, 1.53}, []float64{1.25, 1.25, 1.25, 1.25})
-	new.Machine.Processor, new.Machine.Noise = "Sand", &Noise{Steal: 10}
-	new.Cells = append(new.Cells, Cell{Case: Case{{"n", "8"}}, Runs: new.Cells[0].Runs})
-	d, err := DiffOf(old, new, 0.02)
+	oldResult, newResult := resultOf([]float64{1, 1.01, 1.02, 1.03}, []float64{1, 1, 1, 1}), resultOf([]float64{1.5, 1.51, 1.52, 1.53}, []float64{1.25, 1.25, 1.25, 1.25})
+	newResult.Machine.Processor, newResult.Machine.Noise = "Sand", &Noise{Steal: 10}
+	newResult.Cells = append(newResult.Cells, Cell{Case: Case{{"n", "8"}}, Runs: newResult.Cells[0].Runs})
+	d, err := DiffOf(oldResult, newResult, 0.02)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,10 +98,10 @@ func TestDifferenceText(t *testing.T) {
 			t.Errorf("there is no %q in\n%s", want, text)
 		}
 	}
-	if _, err := DiffOf(old, &Result{Kind: "fit"}, 0); err == nil || err.Error() != "bench: compare: the first result was measured by bench blas, the second by bench fit" {
+	if _, err := DiffOf(oldResult, &Result{Kind: "fit"}, 0); err == nil || err.Error() != "bench: compare: the first result was measured by bench blas, the second by bench fit" {
 		t.Errorf("got %v", err)
 	}
-	if d, err := DiffOf(old, measured([]float64{1}, nil), 0); err != nil || !strings.Contains(d.Text(true), "nothing could be compared") || !strings.Contains(d.Text(true), "?  p = ") {
+	if d, err := DiffOf(oldResult, resultOf([]float64{1}, nil), 0); err != nil || !strings.Contains(d.Text(true), "nothing could be compared") || !strings.Contains(d.Text(true), "?  p = ") {
 		t.Errorf("%v %s", err, d.Text(true))
 	}
 }

@@ -15,7 +15,7 @@ import (
 // entries creates the entries of a case. The result of the first device is the reference for all
 // other results.
 func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, threads, n int,
-	queue func(backend.Device) backend.Backend[T], of func(*peer.Library) peer.Routines[T]) ([]Entry, error) {
+	queue func(backend.Device) backend.Backend[T], routines func(*peer.Library) peer.Routines[T]) ([]Entry, error) {
 	p := newProblem[T](r, n)
 	size := int(unsafe.Sizeof(T(0)))
 	limiter := func(d backend.Device) string {
@@ -42,7 +42,7 @@ func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, thre
 		}
 		if l.Library == nil {
 			e.Reason = l.Missing
-		} else if e.Run = p.library(of(l.Library)); e.Run == nil {
+		} else if e.Run = p.library(routines(l.Library)); e.Run == nil {
 			e.Reason = fmt.Sprintf("has no %s in float%d", r.name, 8*size)
 		} else {
 			e.Enter = func() func() {
@@ -70,9 +70,9 @@ func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, thre
 // operands of p in place. Otherwise the entry copies them to the device before every run.
 func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, error) {
 	var e Entry
-	on := placer[T]{q: q}
-	a, b, c := on.place(p.a), on.place(p.b), on.place(p.c)
-	if err := on.failed(); err != nil {
+	mem := placer[T]{q: q}
+	a, b, c := mem.place(p.a), mem.place(p.b), mem.place(p.c)
+	if err := mem.freeOnError(); err != nil {
 		return e, err
 	}
 	_, shared := q.(backend.Wrapper[T])
@@ -93,7 +93,7 @@ func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, e
 		}
 		return p.check()
 	}
-	e.Close = on.free
+	e.Close = mem.free
 	return e, nil
 }
 
@@ -109,30 +109,30 @@ func ceilingEntry(d backend.Device, single bool, threads int) Entry {
 	}
 }
 
-// copied is the number of bytes in each copy that measures the bandwidth of the memory. It exceeds
-// the size of all caches. Tests set a smaller number.
-var copied = 128 << 20
+// copyBytes is the number of bytes in each copy that measures the bandwidth of the memory. It
+// exceeds the size of all caches. Tests set a smaller number.
+var copyBytes = 128 << 20
 
 // memoryEntry times a copy by the given number of goroutines. From the bandwidth of the copy it
 // computes the rate of a routine that executes flops operations and moves the given number of
 // bytes.
 func (c *blasBench) memoryEntry(flops, bytes float64, threads int) Entry {
 	if c.memory[0] == nil {
-		c.memory = [2][]byte{make([]byte, copied), make([]byte, copied)}
+		c.memory = [2][]byte{make([]byte, copyBytes), make([]byte, copyBytes)}
 		// Write to every page: before the first write, all pages share one physical page, which stays in
 		// the cache.
 		for i := range c.memory[0] {
 			c.memory[0][i] = byte(i)
 		}
 	}
-	from, to, part := c.memory[0], c.memory[1], copied/threads
+	from, to, chunk := c.memory[0], c.memory[1], copyBytes/threads
 	return Entry{
 		Implementation: memoryCeiling,
-		Work:           flops * 2 * float64(part*threads) / bytes,
+		Work:           flops * 2 * float64(chunk*threads) / bytes,
 		Run: func() error {
 			var wg sync.WaitGroup
 			for i := range threads {
-				wg.Go(func() { copy(to[i*part:(i+1)*part], from[i*part:(i+1)*part]) })
+				wg.Go(func() { copy(to[i*chunk:(i+1)*chunk], from[i*chunk:(i+1)*chunk]) })
 			}
 			wg.Wait()
 			return nil

@@ -11,27 +11,27 @@ type timeEstimates map[string]timeEstimate
 
 // timeEstimate is the time of the fastest run with the given number of operations.
 type timeEstimate struct {
-	flops float64
-	took  time.Duration
+	flops    float64
+	duration time.Duration
 }
 
-func (p timeEstimates) record(name string, flops float64, took time.Duration) {
-	if old, ok := p[name]; ok && old.flops == flops {
-		took = min(took, old.took)
+func (p timeEstimates) record(name string, flops float64, duration time.Duration) {
+	if previous, ok := p[name]; ok && previous.flops == flops {
+		duration = min(duration, previous.duration)
 	}
-	p[name] = timeEstimate{flops, took}
+	p[name] = timeEstimate{flops, duration}
 }
 
 // skipReason returns the reason for skipping a run of flops operations whose estimated time exceeds
 // limit, or "" for other runs. A limit of 0 means no limit.
 func (p timeEstimates) skipReason(name string, flops float64, limit time.Duration) string {
-	old, ok := p[name]
-	if !ok || old.flops <= 0 || limit == 0 {
+	known, ok := p[name]
+	if !ok || known.flops <= 0 || limit == 0 {
 		return ""
 	}
-	would := old.took.Seconds() * flops / old.flops
-	if would <= limit.Seconds() {
+	estimate := known.duration.Seconds() * flops / known.flops
+	if estimate <= limit.Seconds() {
 		return ""
 	}
-	return fmt.Sprintf("would take about %s s, the limit is %s s", figures(would), figures(limit.Seconds()))
+	return fmt.Sprintf("would take about %s s, the limit is %s s", figures(estimate), figures(limit.Seconds()))
 }

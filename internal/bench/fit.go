@@ -90,12 +90,12 @@ func (c *fitBench) fits() error {
 func (c *fitBench) implementations() []Implementation {
 	var list []Implementation
 	for _, d := range c.devices {
-		own := ownImplementation(d)
-		own.Threads, own.Method = c.Threads[0], "auto"
-		own.Detail += fmt.Sprintf("; the method that it chooses itself, to a residual of %.0e", fitTol)
-		list = append(list, own)
-		own.Name, own.Method, own.Detail = own.Name+directName, "direct", "the same device, by a Cholesky factor in the precision of the case"
-		list = append(list, own)
+		mercer := ownImplementation(d)
+		mercer.Threads, mercer.Method = c.Threads[0], "auto"
+		mercer.Detail += fmt.Sprintf("; the method that it chooses itself, to a residual of %.0e", fitTol)
+		list = append(list, mercer)
+		mercer.Name, mercer.Method, mercer.Detail = mercer.Name+directName, "direct", "the same device, by a Cholesky factor in the precision of the case"
+		list = append(list, mercer)
 	}
 	for _, p := range c.peers {
 		e := p.implementation(c.Threads[0])
@@ -121,10 +121,10 @@ func (c *fitBench) implementations() []Implementation {
 // A contest describes a case for all its competitors: Mercer on each device, and Python libraries,
 // each of which runs a task of peers.py.
 type contest struct {
-	own        func(d backend.Device) []competitor
+	mercer     func(d backend.Device) []competitor
 	task       string
 	parameters map[string]any
-	put        func(*pypeer.Process) error // sends the data; nil if the task reads a file
+	sendData   func(*pypeer.Process) error // sends the data; nil if the task reads a file
 	result     func(*pypeer.Process) (function, error)
 	residual   func(function) (float64, error)
 	limit      float64  // maximum residual
@@ -163,7 +163,7 @@ func (c *fitBench) start(_ context.Context, fit, precision string, _, n int) ([]
 	}
 	var list []competitor
 	for _, d := range c.devices {
-		list = append(list, k.own(d)...)
+		list = append(list, k.mercer(d)...)
 	}
 	for _, p := range c.peers {
 		switch {
@@ -237,8 +237,8 @@ func byPython(p Peer, name string, k contest) competitor {
 		return w
 	}
 	w.Close = func() { _ = p.Python.Clear() } // ignore an error: if the process has ended, the next case reports it
-	if k.put != nil {
-		if err := k.put(p.Python); err != nil {
+	if k.sendData != nil {
+		if err := k.sendData(p.Python); err != nil {
 			w.Reason = err.Error()
 		}
 	}

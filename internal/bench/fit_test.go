@@ -58,15 +58,15 @@ func TestFit(t *testing.T) {
 			case "svr":
 				limit = 1e-2 // the gap is at most 2·tol·C·n, and the objective of f = 0 is about n/2
 			}
-			residual, known := run.Metrics[residualMetric]
+			residual, ok := run.Metrics[residualMetric]
 			if fit == "neighbors" {
-				if !known || !(residual <= nearest*0x1p-53) || !run.Timed() {
+				if !ok || !(residual <= nearest*0x1p-53) || !run.Timed() {
 					t.Errorf("%v: %s: %+v", c.Case, e.Name, run)
 				}
 				continue
 			}
 			if fit == "linear" {
-				if !known || !(residual <= fitTol) || !run.Timed() {
+				if !ok || !(residual <= fitTol) || !run.Timed() {
 					t.Errorf("%v: %s: %+v", c.Case, e.Name, run)
 				}
 				continue
@@ -74,12 +74,12 @@ func TestFit(t *testing.T) {
 			if fit == "lasso" || fit == "logistic" {
 				// Each implementation tries tolerances in decreasing order until the objective is within the
 				// limit. The objective may lie anywhere within the limit.
-				if !known || !(residual <= linearLimit) || !(residual >= -1e-12) || !(run.Metrics[toleranceMetric] > 0) || !run.Timed() {
+				if !ok || !(residual <= linearLimit) || !(residual >= -1e-12) || !(run.Metrics[toleranceMetric] > 0) || !run.Timed() {
 					t.Errorf("%v: %s: %+v", c.Case, e.Name, run)
 				}
 				continue
 			}
-			if !known || !(residual <= limit) || !(run.Metrics[rmseMetric] < 1) || !run.Timed() {
+			if !ok || !(residual <= limit) || !(run.Metrics[rmseMetric] < 1) || !run.Timed() {
 				t.Errorf("%v: %s: %+v, residual at most %.2g", c.Case, e.Name, run, limit)
 			}
 		}
@@ -94,16 +94,16 @@ func TestFit(t *testing.T) {
 		if len(errors) == 0 {
 			continue
 		}
-		near := 1e-8
+		tol := 1e-8
 		if precision == "float32" || fit == "svr" {
-			near = 1e-2
+			tol = 1e-2
 		}
-		if low, high := slices.Min(errors), slices.Max(errors); high-low > near {
+		if low, high := slices.Min(errors), slices.Max(errors); high-low > tol {
 			t.Errorf("%v: errors of prediction from %v to %v", c.Case, low, high)
 		}
 	}
 	for _, c := range r.compare("n") {
-		if c.own == nil || c.cell.Case.Int("n") != 90 {
+		if c.mercer == nil || c.cell.Case.Int("n") != 90 {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -171,12 +171,12 @@ func TestJudge(t *testing.T) {
 		}, k)
 		return k
 	}
-	close := func(what string, got, want float64) {
+	checkClose := func(name string, got, want float64) {
 		t.Helper()
 		// A sum of about n terms of size 1 has an error of about n roundings. The denominators are at
 		// least 1.
 		if math.Abs(got-want) > 100*n*0x1p-52 {
-			t.Errorf("%s: got %v, want %v", what, got, want)
+			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
 	}
 	coef := make([]float64, n)
@@ -192,29 +192,29 @@ func TestJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	close("residual", got, mat.Norm(&r, 2)/mat.Norm(y, 2))
+	checkClose("residual", got, mat.Norm(&r, 2)/mat.Norm(y, 2))
 
 	centers := s.x.View(0, 0, m, 3)
 	beta := mat.NewVecDense(m, coef[:m])
 	phi, k := gram(s.x, centers), gram(centers, centers)
-	var left, rest, right, b mat.VecDense
-	left.MulVec(phi, beta)
-	left.SubVec(y, &left)
-	rest.MulVec(phi.T(), &left)
-	right.MulVec(k, beta)
-	rest.AddScaledVec(&rest, -s.lambda, &right)
+	var residual, gradient, penalty, b mat.VecDense
+	residual.MulVec(phi, beta)
+	residual.SubVec(y, &residual)
+	gradient.MulVec(phi.T(), &residual)
+	penalty.MulVec(k, beta)
+	gradient.AddScaledVec(&gradient, -s.lambda, &penalty)
 	b.MulVec(phi.T(), y)
 	if got, err = j.normalResidual(function{points: centers, coef: coef[:m]}); err != nil {
 		t.Fatal(err)
 	}
-	close("residual of the normal equations", got, mat.Norm(&rest, 2)/mat.Norm(&b, 2))
+	checkClose("residual of the normal equations", got, mat.Norm(&gradient, 2)/mat.Norm(&b, 2))
 
 	// For f = 0 the gap is the whole objective. At a solution the gap is small, and may be negative
 	// only by rounding.
 	if got, err = j.gap(function{points: s.x, coef: make([]float64, n)}, svrC, svrEpsilon); err != nil {
 		t.Fatal(err)
 	}
-	close("gap of nothing", got, 1)
+	checkClose("gap of nothing", got, 1)
 	for _, tol := range []float64{1e-2, 1e-5} {
 		l := learners.SVR{Kernel: s.kernel, C: svrC, Epsilon: svrEpsilon, Tol: tol, NoStandardize: true}
 		model, err := l.Fit(t.Context(), dev, matrixOf(s.x), matrixOf(s.y), learners.Options{})
@@ -282,18 +282,18 @@ func TestLinearBounds(t *testing.T) {
 	}
 	// For one sample of each class, at 2 and −2, w minimizes 2 ln(1 + e^−2w) + ½w².
 	pair := &synthetic{x: backend.Host[float64]{Rows: 2, Cols: 1, Stride: 1, Data: []float64{2, -2}}, y: backend.Host[float64]{Rows: 2, Cols: 1, Stride: 1, Data: []float64{1, 0}}, lambda: 1}
-	best, at := math.Inf(1), 0.0
+	minimum, argmin := math.Inf(1), 0.0
 	for k := range 400001 {
 		v := float64(k) / 1e5
-		if f := 2*math.Log1p(math.Exp(-2*v)) + v*v/2; f < best {
-			best, at = f, v
+		if f := 2*math.Log1p(math.Exp(-2*v)) + v*v/2; f < minimum {
+			minimum, argmin = f, v
 		}
 	}
-	for _, v := range []float64{0, at} {
+	for _, v := range []float64{0, argmin} {
 		values, lower := newJudge(pair).logisticObjectives(backend.Host[float64]{Rows: 1, Cols: 1, Stride: 1, Data: []float64{v}})
 		// The best point of the grid is within 1e-5 of the minimum, and the curvature there is below 5.
-		if lower[0] > best || values[0] < best-1e-9 || v == at && lower[0] < best-1e-8 {
-			t.Errorf("logistic at %v: %v, at least %v; the minimum is %v", v, values, lower, best)
+		if lower[0] > minimum || values[0] < minimum-1e-9 || v == argmin && lower[0] < minimum-1e-8 {
+			t.Errorf("logistic at %v: %v, at least %v; the minimum is %v", v, values, lower, minimum)
 		}
 	}
 }
@@ -352,12 +352,12 @@ func TestFitSparse(t *testing.T) {
 			}
 			// The residual is negative if an objective is below its lower bound. Only the rounding errors of
 			// about 10⁴ additions may cause this.
-			if residual, known := run.Metrics[residualMetric]; !known || !(residual >= -1e-12 && residual <= linearLimit) {
+			if residual, ok := run.Metrics[residualMetric]; !ok || !(residual >= -1e-12 && residual <= linearLimit) {
 				t.Errorf("%v: %s: residual %v, at most %v", c.Case, e.Name, residual, linearLimit)
 			}
 		}
 	}
-	for _, wrong := range []struct {
+	for _, test := range []struct {
 		b    Benchmark
 		want string
 	}{
@@ -367,8 +367,8 @@ func TestFitSparse(t *testing.T) {
 		{Benchmark{Kind: BLASKind, Data: "sparse"}, "data: is not an option of this benchmark"},
 		{Benchmark{Kind: FitKind, Data: "sparse", Texts: file, Names: []string{"svr"}}, `fit: "svr" is not known`},
 	} {
-		if err := wrong.b.Fill(); err == nil || !strings.Contains(err.Error(), wrong.want) {
-			t.Errorf("%+v: %v, want %q", wrong.b, err, wrong.want)
+		if err := test.b.Fill(); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v: %v, want %q", test.b, err, test.want)
 		}
 	}
 }

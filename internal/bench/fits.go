@@ -25,17 +25,17 @@ import (
 // factor in float32 without refinement, like the other libraries.
 func (c *fitBench) ridge(j judge, precision string) contest {
 	s := j.synthetic
-	k := contest{task: "ridge", parameters: s.parameters(), put: putAll(s.x, s.y), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(s.x.Rows, c.Features, precision, s.lambda)}
+	k := contest{task: "ridge", parameters: s.parameters(), sendData: putAll(s.x, s.y), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(s.x.Rows, c.Features, precision, s.lambda)}
 	k.peers = []string{"gonum", sklearn, "torch", "cupy", "gpytorch"}
 	if precision == "float64" {
-		k.own = func(d backend.Device) []competitor {
+		k.mercer = func(d backend.Device) []competitor {
 			return []competitor{c.bySolver(d, s, ownName(d), solvers.Auto), c.bySolver(d, s, ownName(d)+directName, solvers.Dual)}
 		}
 		return k
 	}
-	x, y := narrow(s.x), narrow(s.y)
-	k.put = putAll(x, y)
-	k.own = func(d backend.Device) []competitor {
+	x, y := toFloat32(s.x), toFloat32(s.y)
+	k.sendData = putAll(x, y)
+	k.mercer = func(d backend.Device) []competitor {
 		return []competitor{newCompetitor(ownName(d)+directName, func() (backend.Host[float32], error) {
 			return direct(d.F32().With(c.ctx, nil), s.kernel, x, y, float32(s.lambda))
 		}, func(alpha backend.Host[float32]) (function, error) {
@@ -87,11 +87,11 @@ func alphaOf(s *synthetic) func(*pypeer.Process) (function, error) {
 // device supports it.
 func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backend.Host[T], lambda T) (alpha backend.Host[T], err error) {
 	alpha = backend.NewHost[T](y.Rows, y.Cols)
-	on := placer[T]{q: q}
-	defer on.free()
-	mx, b := on.place(x), on.make(y.Rows, y.Cols) // the solution overwrites b, a copy of y
-	if on.err != nil {
-		return alpha, on.err
+	mem := placer[T]{q: q}
+	defer mem.free()
+	mx, b := mem.place(x), mem.alloc(y.Rows, y.Cols) // the solution overwrites b, a copy of y
+	if mem.err != nil {
+		return alpha, mem.err
 	}
 	if err := q.Upload(b, y); err != nil {
 		return alpha, err
@@ -111,9 +111,9 @@ func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backen
 		h.TrsmPacked(backend.Transpose, a, b)
 		return alpha, q.Download(alpha, b)
 	}
-	a := on.make(x.Rows, x.Rows)
-	if on.err != nil {
-		return alpha, on.err
+	a := mem.alloc(x.Rows, x.Rows)
+	if mem.err != nil {
+		return alpha, mem.err
 	}
 	q.Gram(a, k, mx, mx)
 	q.AddDiag([]T{lambda}, a)
@@ -176,15 +176,15 @@ func (c *fitBench) nystrom(j judge) contest {
 	}
 	m = min(m, n)
 	centers := backend.NewHost[float64](m, c.Features)
-	take := func(rows []int) {
+	setCenters := func(rows []int) {
 		for i, row := range rows {
 			copy(centers.Row(i), s.x.Row(row))
 		}
 	}
-	take(rand.New(rand.NewPCG(centersSeed, 0)).Perm(n)[:m])
+	setCenters(rand.New(rand.NewPCG(centersSeed, 0)).Perm(n)[:m])
 	k := contest{task: "nystrom", peers: []string{sklearn}, parameters: s.parameters(), residual: j.normalResidual, limit: nystromLimit(n, m, c.Features, s.lambda)}
 	k.parameters["centers"], k.parameters["seed"], k.parameters["n"] = m, centersSeed, n
-	k.put = func(p *pypeer.Process) error {
+	k.sendData = func(p *pypeer.Process) error {
 		err := putAll(s.x, s.y)(p)
 		if err == nil {
 			_, err = p.Run("centers", k.parameters)
@@ -197,7 +197,7 @@ func (c *fitBench) nystrom(j judge) contest {
 		for i, v := range h.Data {
 			rows[i] = int(v)
 		}
-		take(rows)
+		setCenters(rows)
 		return err
 	}
 	k.result = func(p *pypeer.Process) (function, error) {
@@ -208,7 +208,7 @@ func (c *fitBench) nystrom(j judge) contest {
 		beta, err := p.Get("beta")
 		return function{points: points, coef: beta.Data}, err
 	}
-	k.own = func(d backend.Device) (list []competitor) {
+	k.mercer = func(d backend.Device) (list []competitor) {
 		for _, method := range []solvers.Method{solvers.Auto, solvers.Normal} {
 			name := ownName(d)
 			if method != solvers.Auto {
@@ -250,7 +250,7 @@ const (
 
 func (c *fitBench) svr(j judge) contest {
 	s := j.synthetic
-	k := contest{task: "svr", peers: []string{sklearn}, parameters: s.parameters(), put: putAll(s.x, s.y)}
+	k := contest{task: "svr", peers: []string{sklearn}, parameters: s.parameters(), sendData: putAll(s.x, s.y)}
 	k.parameters["c"], k.parameters["epsilon"], k.parameters["tol"], k.parameters["cache"] = svrC, svrEpsilon, svrTol, svrCache
 	k.residual = func(f function) (float64, error) { return j.gap(f, svrC, svrEpsilon) }
 	// SMO ends when no pair of samples violates the optimality conditions by more than tol (Fan, Chen
@@ -269,7 +269,7 @@ func (c *fitBench) svr(j judge) contest {
 		}
 		return function{points: s.x, coef: beta.Data, intercept: b.Data[0]}, nil
 	}
-	k.own = func(d backend.Device) []competitor {
+	k.mercer = func(d backend.Device) []competitor {
 		l := learners.SVR{Kernel: s.kernel, C: svrC, Epsilon: svrEpsilon, Tol: svrTol, Cache: svrCache, NoStandardize: true}
 		return []competitor{newCompetitor(ownName(d), func() (*learners.SupportModel, error) {
 			return l.Fit(c.ctx, d, matrixOf(s.x), matrixOf(s.y), learners.Options{Memory: c.Memory})
@@ -280,10 +280,10 @@ func (c *fitBench) svr(j judge) contest {
 
 // allRows returns m as a function with one coefficient for each sample, 0 for most samples.
 func (s *synthetic) allRows(m *learners.SupportModel) (function, error) {
-	beta, of := make([]float64, s.x.Rows), m.Beta()
+	beta, values := make([]float64, s.x.Rows), m.Beta()
 	support, _ := m.Trace()
 	for j, i := range support {
-		beta[i] = of[j]
+		beta[i] = values[j]
 	}
 	return function{points: s.x, coef: beta, intercept: m.Intercept()}, nil
 }
@@ -295,11 +295,11 @@ const nearest, checkedMeans = 5, 100
 // samples. All implementations compute the distances to all samples.
 func (c *fitBench) neighbors(j judge) contest {
 	s := j.synthetic
-	k := contest{task: "neighbors", peers: []string{sklearn}, parameters: map[string]any{"k": nearest}, put: putAll(s.x, s.y)}
+	k := contest{task: "neighbors", peers: []string{sklearn}, parameters: map[string]any{"k": nearest}, sendData: putAll(s.x, s.y)}
 	// The mean has the rounding errors of nearest − 1 additions and a division.
 	k.limit = nearest * 0x1p-53
 	k.residual = func(f function) (float64, error) {
-		worst, largest := 0.0, floats.Norm(s.y.Data, math.Inf(1))
+		maxError, largest := 0.0, floats.Norm(s.y.Data, math.Inf(1))
 		for i := 0; i < s.x.Rows; i += max(1, s.x.Rows/checkedMeans) {
 			distances, order := make([]float64, s.x.Rows), make([]int, s.x.Rows)
 			for p := range distances {
@@ -310,9 +310,9 @@ func (c *fitBench) neighbors(j judge) contest {
 			for _, p := range order[:nearest] {
 				mean += s.y.Data[p] / nearest
 			}
-			worst = max(worst, math.Abs(f.values[i]-mean)/largest)
+			maxError = max(maxError, math.Abs(f.values[i]-mean)/largest)
 		}
-		return worst, nil
+		return maxError, nil
 	}
 	k.result = func(p *pypeer.Process) (function, error) {
 		v, err := p.Get("values")
@@ -321,7 +321,7 @@ func (c *fitBench) neighbors(j judge) contest {
 		}
 		return function{values: v.Data}, err
 	}
-	k.own = func(d backend.Device) []competitor {
+	k.mercer = func(d backend.Device) []competitor {
 		return []competitor{newCompetitor(ownName(d), func() (*mat.Dense, error) {
 			m, err := learners.KernelKNN{K: nearest}.Fit(c.ctx, d, matrixOf(s.x), matrixOf(s.y), learners.Options{Memory: c.Memory})
 			if err != nil {
@@ -341,7 +341,7 @@ func (c *fitBench) file(j judge) (contest, error) {
 	s, table := j.synthetic, filepath.Join(c.folder, "table.csv")
 	k := contest{task: "file", peers: []string{sklearn}, parameters: s.parameters(), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(j.x.Rows, c.Features, "float64", s.lambda)}
 	k.parameters["csv"], k.parameters["model"] = table, filepath.Join(c.folder, "sklearn.joblib")
-	k.own = func(d backend.Device) []competitor {
+	k.mercer = func(d backend.Device) []competitor {
 		return []competitor{newCompetitor(ownName(d), func() (*learners.KernelRidgeModel, error) {
 			return c.fromFile(d, s, table, filepath.Join(c.folder, "mercer.safetensors"))
 		}, func(m *learners.KernelRidgeModel) (function, error) {

@@ -17,11 +17,11 @@ const GoKind = "go"
 const mercerName = "mercer"
 
 // ReadGoBench makes a Result from the output of go test -bench. After its own name, the name of
-// each benchmark must consist of key=value pairs. The argument by is the key whose value names the
-// implementation (Mercer is "mercer"). The other pairs form the case. If by is empty, all timings
-// are Mercer's. Each line is one timing. Unlike a Runner, go test does not interleave the
+// each benchmark must consist of key=value pairs. The value of the key nameKey names the
+// implementation (Mercer is "mercer"). The other pairs form the case. If nameKey is empty, all
+// timings are Mercer's. Each line is one timing. Unlike a Runner, go test does not interleave the
 // implementations.
-func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error) {
+func ReadGoBench(from io.Reader, nameKey string, measured time.Time) (*Result, error) {
 	r := &Result{Schema: Schema, Kind: GoKind, Started: measured, Machine: Machine{Go: runtime.Version(), Mercer: revision()}}
 	in := benchfmt.NewReader(from, "")
 	for in.Scan() {
@@ -39,9 +39,9 @@ func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error)
 			continue
 		}
 		base, parts := line.Name.Parts()
-		c, who := Case{{"benchmark", string(base)}}, ""
-		if by == "" {
-			who = mercerName
+		c, name := Case{{"benchmark", string(base)}}, ""
+		if nameKey == "" {
+			name = mercerName
 		}
 		for _, part := range parts {
 			text := string(part)
@@ -51,18 +51,18 @@ func ReadGoBench(from io.Reader, by string, measured time.Time) (*Result, error)
 				fmt.Sscanf(text, "-%d", &r.Machine.MaxProcs)
 			case !ok:
 				return nil, fmt.Errorf("bench: go: %s: %q is not of the form key=value", line.Name, key)
-			case key == by:
-				who = value
+			case key == nameKey:
+				name = value
 			default:
 				c = append(c, Param{key, value})
 			}
 		}
-		if who == "" {
-			return nil, fmt.Errorf("bench: go: %s: there is no %s= in the name", line.Name, by)
+		if name == "" {
+			return nil, fmt.Errorf("bench: go: %s: there is no %s= in the name", line.Name, nameKey)
 		}
 		r.Machine.Processor, r.Machine.System = line.GetConfig("cpu"), line.GetConfig("goos")+"/"+line.GetConfig("goarch")
 		r.Machine.CPUs = r.Machine.MaxProcs
-		run := r.runOf(c, Implementation{Name: who})
+		run := r.runOf(c, Implementation{Name: name})
 		run.Calls = line.Iters
 		run.Timings = append(run.Timings, seconds)
 		r.Seconds += seconds * float64(line.Iters)
@@ -91,19 +91,19 @@ func (r *Result) imported() {
 // runOf returns the run of an implementation in a case. It adds the run if there is none. An
 // implementation belongs to Mercer if its name begins with mercerName. The pointer is valid until
 // the next call.
-func (r *Result) runOf(c Case, who Implementation) *Run {
-	if r.Implementation(who.Name) == nil {
-		if who.Kind = PeerKind; strings.HasPrefix(who.Name, mercerName) {
-			who.Kind = OwnKind
+func (r *Result) runOf(c Case, impl Implementation) *Run {
+	if r.Implementation(impl.Name) == nil {
+		if impl.Kind = PeerKind; strings.HasPrefix(impl.Name, mercerName) {
+			impl.Kind = OwnKind
 		}
-		r.Implementations = append(r.Implementations, who)
+		r.Implementations = append(r.Implementations, impl)
 	}
 	if r.cell(c) == nil {
 		r.Cells = append(r.Cells, Cell{Case: c})
 	}
 	cell := r.cell(c)
-	if cell.Run(who.Name) == nil {
-		cell.Runs = append(cell.Runs, Run{Implementation: who.Name})
+	if cell.Run(impl.Name) == nil {
+		cell.Runs = append(cell.Runs, Run{Implementation: impl.Name})
 	}
-	return cell.Run(who.Name)
+	return cell.Run(impl.Name)
 }

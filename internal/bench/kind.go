@@ -59,12 +59,12 @@ type Kind struct {
 
 // Kinds lists the kinds that can be measured.
 func Kinds() []Kind {
-	both := []string{"float64", "float32"}
+	precisions := []string{"float64", "float32"}
 	return []Kind{
 		{
 			Name: BLASKind, Option: "routine", Names: Routines(), TakesMany: true, run: runBLAS, devices: bestDevice,
 			Defaults: Benchmark{
-				Names: []string{"gemm", "syrk", "trsm", "potrf"}, Precisions: both, Peers: peer.Names(),
+				Names: []string{"gemm", "syrk", "trsm", "potrf"}, Precisions: precisions, Peers: peer.Names(),
 				Sizes: []int{256, 512, 1024, 2048, 4096}, Threads: slices.Compact([]int{1, runtime.GOMAXPROCS(0)}),
 			},
 			Quick: Benchmark{Sizes: []int{128, 256, 512, 1024}},
@@ -76,7 +76,7 @@ func Kinds() []Kind {
 		},
 		{
 			Name: FitKind, Option: "fit", Names: []string{"ridge", "nystrom", "svr", "neighbors", "file", "linear", "lasso", "logistic"}, HasCenters: true, run: runFit, devices: bestDevices,
-			Defaults: Benchmark{Precisions: both, Sizes: []int{1000, 2000, 4000, 8000}, Features: 50, Peers: slices.DeleteFunc(append([]string{"gonum"}, pypeer.Names()...), func(name string) bool { return name == "libsvm" })},
+			Defaults: Benchmark{Precisions: precisions, Sizes: []int{1000, 2000, 4000, 8000}, Features: 50, Peers: slices.DeleteFunc(append([]string{"gonum"}, pypeer.Names()...), func(name string) bool { return name == "libsvm" })},
 			Quick:    Benchmark{Sizes: []int{500, 1000, 2000}},
 		},
 		{
@@ -86,7 +86,7 @@ func Kinds() []Kind {
 		},
 		{
 			Name: DevicesKind, Option: "operation", Names: []string{"gram", "mul", "factor", "fit", "solve"}, run: runDevices, devices: usableDevices,
-			Defaults: Benchmark{Precisions: both, Sizes: []int{256, 512, 1024, 2048, 4096, 8192}, Features: 50, Peers: []string{"torch", "cupy"}, Limit: 20 * time.Second},
+			Defaults: Benchmark{Precisions: precisions, Sizes: []int{256, 512, 1024, 2048, 4096, 8192}, Features: 50, Peers: []string{"torch", "cupy"}, Limit: 20 * time.Second},
 			Quick:    Benchmark{Sizes: []int{256, 512, 1024, 2048}, Limit: time.Second},
 		},
 		{
@@ -178,42 +178,42 @@ func (b *Benchmark) Fill() error {
 		quick = Benchmark{}
 	}
 	for _, o := range []struct {
-		name            string
-		given           *[]string
-		known, defaults []string
+		name              string
+		value             *[]string
+		choices, defaults []string
 	}{
 		{k.Option, &b.Names, k.Names, orElse(d.Names, k.Names)},
 		{"precision", &b.Precisions, d.Precisions, d.Precisions},
 		{"peers", &b.Peers, d.Peers, d.Peers},
 	} {
-		for _, name := range *o.given {
-			if len(o.known) == 0 {
+		for _, name := range *o.value {
+			if len(o.choices) == 0 {
 				return refuse(o.name, untaken)
 			}
-			if !slices.Contains(o.known, name) {
+			if !slices.Contains(o.choices, name) {
 				hint := ""
-				if best := suggest.Nearest(name, o.known); best != "" {
-					hint = ", did you mean " + best + "?"
+				if nearest := suggest.Nearest(name, o.choices); nearest != "" {
+					hint = ", did you mean " + nearest + "?"
 				}
-				return refuse(o.name, "%q is not known%s; the choices are: %s", name, hint, strings.Join(o.known, ", "))
+				return refuse(o.name, "%q is not known%s; the choices are: %s", name, hint, strings.Join(o.choices, ", "))
 			}
 		}
-		*o.given = chosen(o.known, orElse(*o.given, o.defaults))
+		*o.value = selected(o.choices, orElse(*o.value, o.defaults))
 	}
 	for _, o := range []struct {
 		name            string
-		given           *[]int
+		value           *[]int
 		defaults, quick []int
 	}{
 		{"n", &b.Sizes, d.Sizes, quick.Sizes},
 		{"m", &b.Widths, d.Widths, quick.Widths},
 		{"threads", &b.Threads, orElse(d.Threads, []int{runtime.GOMAXPROCS(0)}), nil},
 	} {
-		if len(o.defaults) == 0 && len(*o.given) > 0 {
+		if len(o.defaults) == 0 && len(*o.value) > 0 {
 			return refuse(o.name, untaken)
 		}
-		*o.given = slices.Compact(slices.Sorted(slices.Values(orElse(*o.given, orElse(o.quick, o.defaults)))))
-		if n := *o.given; len(n) > 0 && n[0] < 1 {
+		*o.value = slices.Compact(slices.Sorted(slices.Values(orElse(*o.value, orElse(o.quick, o.defaults)))))
+		if n := *o.value; len(n) > 0 && n[0] < 1 {
 			return refuse(o.name, "must be ≥ 1, got %d", n[0])
 		}
 	}
@@ -242,13 +242,13 @@ func (b *Benchmark) Fill() error {
 	return nil
 }
 
-func chosen(known, given []string) []string {
-	return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !slices.Contains(given, name) })
+func selected(choices, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(choices), func(name string) bool { return !slices.Contains(names, name) })
 }
 
-func orElse[T any](list, other []T) []T {
+func orElse[T any](list, defaults []T) []T {
 	if list == nil {
-		return other
+		return defaults
 	}
 	return list
 }

@@ -24,26 +24,26 @@ const linearLimit = 1e-6
 // until the residual is at most linearLimit. set passes a tolerance to the implementation. The time
 // of the first run is the time of the last attempt, or w.Took if it is set.
 func (w competitor) atEqualObjective(set func(tol float64), residual func(function) (float64, error)) competitor {
-	fit, took, result := w.Run, w.Took, w.result
+	fit, duration, result := w.Run, w.Took, w.result
 	var last time.Duration
-	found, used := false, 0.0
-	once := func() error {
+	accepted, tolerance := false, 0.0
+	timedFit := func() error {
 		start := time.Now()
 		err := fit()
-		if last = time.Since(start); took != nil {
-			last = took()
+		if last = time.Since(start); duration != nil {
+			last = duration()
 		}
 		return err
 	}
 	w.Took = func() time.Duration { return last }
 	w.Run = func() error {
-		if found {
-			return once()
+		if accepted {
+			return timedFit()
 		}
 		for k := range 17 {
-			used = math.Pow(10, float64(1-k))
-			set(used)
-			if err := once(); err != nil {
+			tolerance = math.Pow(10, float64(1-k))
+			set(tolerance)
+			if err := timedFit(); err != nil {
 				return err
 			}
 			f, err := result()
@@ -51,7 +51,7 @@ func (w competitor) atEqualObjective(set func(tol float64), residual func(functi
 				return err
 			}
 			excess, err := residual(f)
-			if found = excess <= linearLimit; found || err != nil {
+			if accepted = excess <= linearLimit; accepted || err != nil {
 				return err
 			}
 		}
@@ -59,7 +59,7 @@ func (w competitor) atEqualObjective(set func(tol float64), residual func(functi
 	}
 	w.result = func() (function, error) {
 		f, err := result()
-		f.tolerance = used
+		f.tolerance = tolerance
 		return f, err
 	}
 	return w
@@ -126,11 +126,11 @@ func (j judge) lassoObjectives(mus []float64) func(backend.Host[float64]) (value
 		r.Apply(func(i, _ int, f float64) float64 { return j.y.Data[i] - f }, &r)
 		g.Mul(matrixOf(j.x).T(), &r)
 		for c, mu := range mus {
-			rest := mat.Col(nil, c, &r)
+			residual := mat.Col(nil, c, &r)
 			scale := min(1, mu/floats.Norm(mat.Col(nil, c, &g), math.Inf(1)))
-			square := floats.Dot(rest, rest)
+			square := floats.Dot(residual, residual)
 			values = append(values, square/2+mu*floats.Norm(mat.Col(nil, c, matrixOf(w)), 1))
-			lower = append(lower, scale*floats.Dot(rest, j.y.Data)-scale*scale*square/2)
+			lower = append(lower, scale*floats.Dot(residual, j.y.Data)-scale*scale*square/2)
 		}
 		return values, lower
 	}
@@ -165,16 +165,16 @@ func (p *linearProblem) bounded(fit func(backend.Device, float64) (backend.Host[
 
 // linearContest returns the contest of a linear model. fit is Mercer's fit with a given tolerance.
 func (c *fitBench) linearContest(p *linearProblem, fit func(backend.Device, float64) (backend.Host[float64], error)) contest {
-	k := contest{parameters: map[string]any{"lambda": p.lambda}, put: putAll(p.x, p.y), residual: p.excess, limit: linearLimit, tolerant: true}
+	k := contest{parameters: map[string]any{"lambda": p.lambda}, sendData: putAll(p.x, p.y), residual: p.excess, limit: linearLimit, tolerant: true}
 	k.result = func(process *pypeer.Process) (function, error) {
 		w, err := process.Get("coef")
 		return function{linear: w}, err
 	}
-	k.own = func(d backend.Device) []competitor {
+	k.mercer = func(d backend.Device) []competitor {
 		var tolerance float64
-		own := newCompetitor(ownName(d), func() (backend.Host[float64], error) { return fit(d, tolerance) },
+		mercer := newCompetitor(ownName(d), func() (backend.Host[float64], error) { return fit(d, tolerance) },
 			func(w backend.Host[float64]) (function, error) { return function{linear: w}, nil })
-		return []competitor{own.atEqualObjective(func(tol float64) { tolerance = tol }, p.excess)}
+		return []competitor{mercer.atEqualObjective(func(tol float64) { tolerance = tol }, p.excess)}
 	}
 	return k
 }
@@ -191,16 +191,16 @@ func (c *fitBench) linearRidge(n int) (contest, judge, error) {
 	floats.AddConst(-floats.Sum(j.y.Data)/float64(n), y.RawVector().Data)
 	var right mat.VecDense
 	right.MulVec(x.T(), y)
-	k := contest{task: "linear", peers: []string{sklearn}, parameters: map[string]any{"lambda": j.lambda}, put: putAll(j.x, j.y), limit: fitTol}
+	k := contest{task: "linear", peers: []string{sklearn}, parameters: map[string]any{"lambda": j.lambda}, sendData: putAll(j.x, j.y), limit: fitTol}
 	k.residual = func(f function) (float64, error) {
 		if f.linear.Rows != c.Features || f.linear.Cols != 1 {
 			return 0, fmt.Errorf("bench: fit: the matrix of the coefficients is %d × %d, want %d × 1", f.linear.Rows, f.linear.Cols, c.Features)
 		}
-		var left, r mat.VecDense
+		var residual, r mat.VecDense
 		w := mat.NewVecDense(c.Features, f.linear.Data)
-		left.MulVec(x, w)
-		left.SubVec(y, &left)
-		r.MulVec(x.T(), &left)
+		residual.MulVec(x, w)
+		residual.SubVec(y, &residual)
+		r.MulVec(x.T(), &residual)
 		r.AddScaledVec(&r, -j.lambda, w)
 		return mat.Norm(&r, 2) / mat.Norm(&right, 2), nil
 	}
@@ -208,7 +208,7 @@ func (c *fitBench) linearRidge(n int) (contest, judge, error) {
 		w, err := process.Get("coef")
 		return function{linear: w}, err
 	}
-	k.own = func(d backend.Device) []competitor {
+	k.mercer = func(d backend.Device) []competitor {
 		return []competitor{newCompetitor(ownName(d), func() (*learners.RidgeModel, error) {
 			return learners.Ridge{Lambda: j.lambda}.Fit(c.ctx, d, matrixOf(j.x), matrixOf(j.y), learners.Options{Memory: c.Memory})
 		}, func(m *learners.RidgeModel) (function, error) {
@@ -229,10 +229,10 @@ func (c *fitBench) lasso(n int) (contest, judge, error) {
 	}
 	var g mat.VecDense
 	g.MulVec(matrixOf(p.x).T(), mat.NewVecDense(n, p.y.Data))
-	top := mat.Norm(&g, math.Inf(1))
+	maxMu := mat.Norm(&g, math.Inf(1))
 	lambdas, mus := make([]float64, 100), make([]float64, 100)
 	for i := range mus {
-		mus[i] = top * math.Pow(ratio, float64(i)/99)
+		mus[i] = maxMu * math.Pow(ratio, float64(i)/99)
 		lambdas[i] = 2 * mus[i]
 	}
 	p.objectives = p.lassoObjectives(mus)

@@ -8,14 +8,14 @@ import (
 )
 
 func TestNoise(t *testing.T) {
-	from := usage{all: 1000, idle: 500, steal: 10, own: 100}
-	to := usage{all: 1200, idle: 540, steal: 20, own: 220}
+	from := usage{total: 1000, idle: 500, steal: 10, ownTime: 100}
+	to := usage{total: 1200, idle: 540, steal: 20, ownTime: 220}
 	// Of 200 ticks, 40 are idle, 10 are stolen, and 120 belong to the benchmark.
 	if d := cmp.Diff(&Noise{Steal: 5, Others: 15}, noise(from, to)); d != "" {
 		t.Error(d)
 	}
 	// The clocks are read at different moments, so that their sum may exceed the number of ticks.
-	if d := cmp.Diff(&Noise{Steal: 5, Others: 0}, noise(from, usage{all: 1200, idle: 660, steal: 20, own: 160})); d != "" {
+	if d := cmp.Diff(&Noise{Steal: 5, Others: 0}, noise(from, usage{total: 1200, idle: 660, steal: 20, ownTime: 160})); d != "" {
 		t.Error(d)
 	}
 	if noise(from, from) != nil {

@@ -82,16 +82,16 @@ func runMNIST(ctx context.Context, b Benchmark) (*Result, error) {
 // read reads the four files of MNIST in a folder, compressed or not.
 func (c *mnistBench) read(folder string) error {
 	var encoder *dataset.Encoder
-	for _, part := range []struct {
+	for _, set := range []struct {
 		prefix string
 		to     func(x, y *mat.Dense)
 	}{
 		{"train", func(x, y *mat.Dense) { c.x, c.y = x, y }},
 		{"t10k", func(x, y *mat.Dense) { c.test, c.expected = x, y.RawMatrix().Data }},
 	} {
-		paths, err := filepath.Glob(filepath.Join(folder, "*"+part.prefix+"-images*"))
+		paths, err := filepath.Glob(filepath.Join(folder, "*"+set.prefix+"-images*"))
 		if err != nil || len(paths) == 0 {
-			return &OptionError{Kind: MNISTKind, Option: "images", Problem: fmt.Sprintf("%s has no file %s-images-idx3-ubyte, compressed or not", folder, part.prefix)}
+			return &OptionError{Kind: MNISTKind, Option: "images", Problem: fmt.Sprintf("%s has no file %s-images-idx3-ubyte, compressed or not", folder, set.prefix)}
 		}
 		t, err := dataset.Read(paths[0], nil)
 		if err != nil {
@@ -108,7 +108,7 @@ func (c *mnistBench) read(folder string) error {
 			return err
 		}
 		floats.Scale(1.0/255, x.RawMatrix().Data)
-		part.to(x, y)
+		set.to(x, y)
 	}
 	return nil
 }
@@ -148,16 +148,16 @@ func (c *mnistBench) predicted(e *Entry, predict func() (digits []float64, secon
 	metrics := map[string]float64{}
 	e.Metrics = func() map[string]float64 { return metrics }
 	e.Check = func() *Check {
-		return checked(chance, func() (wrong float64, err error) {
+		return checked(chance, func() (errorRate float64, err error) {
 			digits, seconds, err := predict()
 			for i, digit := range c.expected {
 				if i >= len(digits) || digits[i] != digit {
-					wrong++
+					errorRate++
 				}
 			}
-			wrong /= float64(len(c.expected))
-			metrics[errorMetric], metrics[predictMetric] = wrong, seconds
-			return wrong, err
+			errorRate /= float64(len(c.expected))
+			metrics[errorMetric], metrics[predictMetric] = errorRate, seconds
+			return errorRate, err
 		})
 	}
 }
@@ -192,14 +192,14 @@ func (c *mnistBench) start(_ context.Context, name, _ string, threads, n int) ([
 func (c *mnistBench) byPeer(p Peer, name string, x, y *mat.Dense) Entry {
 	e := Entry{Implementation: p.Name, Reason: p.Missing, Optional: true}
 	n := x.RawMatrix().Rows
-	if need := 3 * 8 * int64(n) * int64(n); name == "ridge" && need > c.judges.Info().Memory { // K, a copy of K and the factor
-		e.Reason = "needs " + strconv.FormatInt(need>>30, 10) + " GiB for three n × n matrices"
+	if bytes := 3 * 8 * int64(n) * int64(n); name == "ridge" && bytes > c.judges.Info().Memory { // K, a copy of K and the factor
+		e.Reason = "needs " + strconv.FormatInt(bytes>>30, 10) + " GiB for three n × n matrices"
 	}
 	if e.Reason != "" {
 		return e
 	}
 	e.Close = func() { _ = p.Python.Clear() } // ignore an error: if the process has ended, the next case reports it
-	sent, took := false, time.Duration(0)
+	sent, duration := false, time.Duration(0)
 	e.Before = func() error {
 		if sent {
 			return nil
@@ -211,10 +211,10 @@ func (c *mnistBench) byPeer(p Peer, name string, x, y *mat.Dense) Entry {
 	}
 	parameters := map[string]any{"fit": name, "gamma": 1.0 / (2 * mnistSigma * mnistSigma), "lambda": mnistLambda, "c": mnistC, "centers": c.Centers, "cache": mnistCache}
 	e.Run = func() (err error) {
-		took, err = p.Python.Run("mnist", parameters)
+		duration, err = p.Python.Run("mnist", parameters)
 		return err
 	}
-	e.Took = func() time.Duration { return took }
+	e.Took = func() time.Duration { return duration }
 	c.predicted(&e, func() ([]float64, float64, error) {
 		digits, err := p.Python.Get("digits")
 		predict, errPredict := p.Python.Get("predict")

@@ -53,7 +53,7 @@ func TestMNIST(t *testing.T) {
 				t.Logf("%v: %s: %s", cell.Case, run.Implementation, run.Reason)
 				continue
 			}
-			if wrong, ok := run.Metrics[errorMetric]; !ok || wrong != 0 || run.Metrics[predictMetric] <= 0 {
+			if errorRate, ok := run.Metrics[errorMetric]; !ok || errorRate != 0 || run.Metrics[predictMetric] <= 0 {
 				t.Errorf("%v: %s: metrics %v", cell.Case, run.Implementation, run.Metrics)
 			}
 		}

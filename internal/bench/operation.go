@@ -27,8 +27,8 @@ func productLimit[T backend.Float](n, d int) float64 {
 // entry creates the entry of an operation. Its check compares the result of gram or mul with the
 // judge's product with K. For factor and fit the judge computes the residual of the solution.
 func (o *operand[T]) entry(operation string, residualLimit, productLimit float64) (e Entry, err error) {
-	n, on := o.x.Rows, placer[T]{q: o.q}
-	e.Close = on.free
+	n, mem := o.x.Rows, placer[T]{q: o.q}
+	e.Close = mem.free
 	if operation == "fit" {
 		var alpha backend.Host[T]
 		e.Run = func() (err error) {
@@ -38,9 +38,9 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 		e.Check = func() *Check { return checked(residualLimit, func() (float64, error) { return o.residualOf(alpha) }) }
 		return e, nil
 	}
-	x := on.place(o.x)
+	x := mem.place(o.x)
 	if operation == "mul" {
-		v, out := on.place(o.ones()), on.make(n, 1)
+		v, out := mem.place(o.ones()), mem.alloc(n, 1)
 		e.Run = func() error {
 			o.q.GramMul(out, o.kernel, x, x, v)
 			return o.q.Sync()
@@ -48,16 +48,16 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 		e.Check = func() *Check {
 			return checked(productLimit, func() (float64, error) { return o.productDifference(out) })
 		}
-		return e, on.failed()
+		return e, mem.freeOnError()
 	}
-	k := on.make(n, n)
+	k := mem.alloc(n, n)
 	if operation == "gram" {
 		e.Run = func() error {
 			o.q.Gram(k, o.kernel, x, x)
 			return o.q.Sync()
 		}
 		e.Check = func() *Check { return checked(productLimit, func() (float64, error) { return o.gramDifference(k) }) }
-		return e, on.failed()
+		return e, mem.freeOnError()
 	}
 	e.Before = func() error {
 		o.q.Gram(k, o.kernel, x, x)
@@ -67,11 +67,11 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 	e.Run = func() error { return o.q.Potrf(backend.Lower, k) }
 	e.Check = func() *Check {
 		return checked(residualLimit, func() (float64, error) {
-			own := placer[T]{q: o.q}
-			defer own.free()
-			alpha, b := backend.NewHost[T](n, 1), own.make(n, 1) // the solution overwrites b, a copy of y
-			if own.err != nil {
-				return 0, own.err
+			scratch := placer[T]{q: o.q}
+			defer scratch.free()
+			alpha, b := backend.NewHost[T](n, 1), scratch.alloc(n, 1) // the solution overwrites b, a copy of y
+			if scratch.err != nil {
+				return 0, scratch.err
 			}
 			err := o.q.Upload(b, o.y)
 			twoTriangles(o.q, k, b)
@@ -81,7 +81,7 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 			return o.residualOf(alpha)
 		})
 	}
-	return e, on.failed()
+	return e, mem.freeOnError()
 }
 
 // ones returns a column of ones. The terms of its product with K do not cancel, because no element
@@ -94,11 +94,11 @@ func (o *operand[T]) ones() backend.Host[T] {
 // gramDifference multiplies the stored lower triangle of K by ones, and compares the product with
 // the judge's product.
 func (o *operand[T]) gramDifference(k backend.Matrix[T]) (float64, error) {
-	on := placer[T]{q: o.q}
-	defer on.free()
-	v, out := on.place(o.ones()), on.make(o.x.Rows, 1)
-	if on.err != nil {
-		return 0, on.err
+	mem := placer[T]{q: o.q}
+	defer mem.free()
+	v, out := mem.place(o.ones()), mem.alloc(o.x.Rows, 1)
+	if mem.err != nil {
+		return 0, mem.err
 	}
 	o.q.Symm(backend.Lower, 1, k, v, 0, out)
 	return o.productDifference(out)

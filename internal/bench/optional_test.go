@@ -13,12 +13,12 @@ import (
 // TestOptionalEntryMayFail checks that the failure of an optional entry, in its first run or in a
 // later run, removes it from the case with the reason, and that the other entries are measured.
 func TestOptionalEntryMayFail(t *testing.T) {
-	for _, good := range []int{0, 2} {
+	for _, successes := range []int{0, 2} {
 		var log []string
-		a, b := script{"a", of(60 * ms)}.entry(&log), script{"b", of(60 * ms)}.entry(&log)
+		a, b := script{"a", durations(60 * ms)}.entry(&log), script{"b", durations(60 * ms)}.entry(&log)
 		runs := 0
 		a.Run = func() error {
-			if runs++; runs > good {
+			if runs++; runs > successes {
 				return errors.New("no memory")
 			}
 			return nil

@@ -11,16 +11,16 @@ type placer[T backend.Float] struct {
 }
 
 func (p *placer[T]) place(h backend.Host[T]) backend.Matrix[T] {
-	return p.keep(func() (backend.Matrix[T], error) { return backend.Place(p.q, h) })
+	return p.add(func() (backend.Matrix[T], error) { return backend.Place(p.q, h) })
 }
 
-func (p *placer[T]) make(rows, cols int) backend.Matrix[T] {
-	return p.keep(func() (backend.Matrix[T], error) { return p.q.New(rows, cols) })
+func (p *placer[T]) alloc(rows, cols int) backend.Matrix[T] {
+	return p.add(func() (backend.Matrix[T], error) { return p.q.New(rows, cols) })
 }
 
-func (p *placer[T]) keep(get func() (backend.Matrix[T], error)) (m backend.Matrix[T]) {
+func (p *placer[T]) add(create func() (backend.Matrix[T], error)) (m backend.Matrix[T]) {
 	if p.err == nil {
-		m, p.err = get()
+		m, p.err = create()
 	}
 	if p.err == nil {
 		p.list = append(p.list, m)
@@ -35,8 +35,8 @@ func (p *placer[T]) free() {
 	p.list = nil
 }
 
-// failed returns err. If there is an error, it frees all matrices.
-func (p *placer[T]) failed() error {
+// freeOnError returns err. If there is an error, it frees all matrices.
+func (p *placer[T]) freeOnError() error {
 	if p.err != nil {
 		p.free()
 	}

@@ -91,7 +91,7 @@ func fitReport(r *Result, p *Report) {
 // on a GPU is faster than the processor.
 func devicesReport(r *Result, p *Report) {
 	p.Title = "Devices"
-	all := func(*Run) bool { return true }
+	anyRun := func(*Run) bool { return true }
 	for _, g := range r.groups("n") {
 		t := g.table(r, secondsQuantity, "time", figures)
 		if t == nil {
@@ -99,14 +99,14 @@ func devicesReport(r *Result, p *Report) {
 		}
 		t.Head = append(t.Head, "fastest")
 		for i, c := range g.cells {
-			best := c.fastest(all)
-			if best == nil {
+			fastest := c.fastest(anyRun)
+			if fastest == nil {
 				t.Rows[i] = append(t.Rows[i], Field{Text: "–"})
 				continue
 			}
-			t.Rows[i] = append(t.Rows[i], Field{Text: best.Implementation})
+			t.Rows[i] = append(t.Rows[i], Field{Text: fastest.Implementation})
 			if p.Tables == nil || g.shared.Has(Case{{"operation", "fit"}, {"precision", "float64"}}) {
-				p.Answer = fmt.Sprintf("%s: %s is the fastest, %s s.", c.Case.Title(), best.Implementation, figures(best.Time.Median))
+				p.Answer = fmt.Sprintf("%s: %s is the fastest, %s s.", c.Case.Title(), fastest.Implementation, figures(fastest.Time.Median))
 			}
 		}
 		p.add(t)
@@ -115,15 +115,15 @@ func devicesReport(r *Result, p *Report) {
 
 func goReport(r *Result, p *Report) {
 	p.Title = "Go benchmarks"
-	var all []comparison
+	var comparisons []comparison
 	var tables []*Table
 	for _, name := range r.values("benchmark") {
-		part := r.where("benchmark", name)
-		key := part.sizeOf()
-		all = append(all, part.compare(key)...)
-		tables = append(tables, part.sizeTables(key)...)
+		subset := r.filter("benchmark", name)
+		key := subset.sizeOf()
+		comparisons = append(comparisons, subset.compare(key)...)
+		tables = append(tables, subset.sizeTables(key)...)
 	}
-	p.beside(r, all, false)
+	p.beside(r, comparisons, false)
 	p.add(tables...)
 }
 
@@ -140,12 +140,12 @@ func runsReport(r *Result, p *Report) {
 	}
 	var tables []*Table
 	for _, program := range r.values("program") {
-		part := r.where("program", program)
+		subset := r.filter("program", program)
 		t := &Table{Title: program, Head: []string{""}}
 		for _, c := range columns {
 			t.Head = append(t.Head, c.title)
 		}
-		for _, cell := range part.Cells {
+		for _, cell := range subset.Cells {
 			for _, run := range cell.Runs {
 				row := []Field{{Text: strings.TrimPrefix(cell.Case.Without("program").Title()+", "+run.Implementation, ", ")}}
 				for i, c := range columns {
@@ -162,7 +162,7 @@ func runsReport(r *Result, p *Report) {
 		}
 		p.Answer = fmt.Sprintf("%d runs of %d programs.", len(r.Cells), len(r.values("program")))
 		p.add(t)
-		tables = append(tables, part.sizeTables(part.sizeOf())...)
+		tables = append(tables, subset.sizeTables(subset.sizeOf())...)
 	}
 	p.add(tables...)
 }
@@ -172,10 +172,10 @@ func (r *Result) sizeTables(key string) []*Table {
 	return slices.DeleteFunc(r.tables(key, secondsQuantity, "time", figures), func(t *Table) bool { return t.Chart == nil })
 }
 
-func (r *Result) where(name, value string) *Result {
-	part := *r
-	part.Cells = slices.DeleteFunc(slices.Clone(r.Cells), func(c Cell) bool { return c.Case.Get(name) != value })
-	return &part
+func (r *Result) filter(name, value string) *Result {
+	subset := *r
+	subset.Cells = slices.DeleteFunc(slices.Clone(r.Cells), func(c Cell) bool { return c.Case.Get(name) != value })
+	return &subset
 }
 
 // sizeOf returns the parameter with the largest number of values among the parameters that are
@@ -215,31 +215,31 @@ func (r *Result) Lines() []string {
 		}
 	}
 	s := r.Settings
-	how, command := fmt.Sprintf("medians of %d timings of at least %.3g ms", s.Repeats, 1e3*s.SampleSeconds), "mercer bench "+r.Kind
+	method, command := fmt.Sprintf("medians of %d timings of at least %.3g ms", s.Repeats, 1e3*s.SampleSeconds), "mercer bench "+r.Kind
 	if s.Repeats == 1 {
-		how = fmt.Sprintf("one timing of at least %.3g ms", 1e3*s.SampleSeconds)
+		method = fmt.Sprintf("one timing of at least %.3g ms", 1e3*s.SampleSeconds)
 	}
 	if s.BudgetSeconds > 0 {
-		how += fmt.Sprintf(" (fewer timings if they take more than %.3g s in all)", s.BudgetSeconds)
+		method += fmt.Sprintf(" (fewer timings if they take more than %.3g s in all)", s.BudgetSeconds)
 	}
-	how += ", interleaved"
+	method += ", interleaved"
 	switch r.Kind {
 	case GoKind:
-		how, command = fmt.Sprintf("medians of %d timings by go test -bench", s.Repeats), "mercer bench import"
+		method, command = fmt.Sprintf("medians of %d timings by go test -bench", s.Repeats), "mercer bench import"
 	case RunsKind:
-		how, command = fmt.Sprintf("medians of up to %d runs of whole programs, imported", s.Repeats), "mercer bench import"
+		method, command = fmt.Sprintf("medians of up to %d runs of whole programs, imported", s.Repeats), "mercer bench import"
 	}
-	where := fmt.Sprintf("%s, %s, governor %s", m.Processor, cpus, governor)
+	machine := fmt.Sprintf("%s, %s, governor %s", m.Processor, cpus, governor)
 	if len(m.Devices) > 0 {
-		where += "; usable: " + strings.Join(m.Devices, ", ")
+		machine += "; usable: " + strings.Join(m.Devices, ", ")
 	}
-	out, all := r.outliers()
+	outliers, timings := r.outliers()
 	return []string{
 		fmt.Sprintf("%s, %s, %.0f s", command, r.Started.UTC().Format("2006-01-02 15:04 MST"), r.Seconds),
-		where,
+		machine,
 		fmt.Sprintf("%s, %s, GOMAXPROCS %d, mercer %s", m.Go, m.System, m.MaxProcs, m.Mercer),
 		noise,
-		fmt.Sprintf("%s; %d of %d timings are outliers", how, out, all),
+		fmt.Sprintf("%s; %d of %d timings are outliers", method, outliers, timings),
 	}
 }
 

@@ -79,10 +79,10 @@ type Run struct {
 	Metrics map[string]float64 `json:"metrics,omitempty"` // other values of the run: see residualMetric and the names after it
 }
 
-// find returns the first element e for which is(e) is true, or nil.
-func find[T any](list []T, is func(*T) bool) *T {
+// find returns the first element e for which match(e) is true, or nil.
+func find[T any](list []T, match func(*T) bool) *T {
 	for i := range list {
-		if is(&list[i]) {
+		if match(&list[i]) {
 			return &list[i]
 		}
 	}

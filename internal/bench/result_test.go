@@ -65,18 +65,18 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := text.String()
-	back, err := Read(&text)
+	decoded, err := Read(&text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(r, back, cmpopts.EquateComparable(Check{})); d != "" {
+	if d := cmp.Diff(r, decoded, cmpopts.EquateComparable(Check{})); d != "" {
 		t.Errorf("(-written +read):\n%s", d)
 	}
-	var again bytes.Buffer
-	if err := back.Write(&again); err != nil {
+	var encoded bytes.Buffer
+	if err := decoded.Write(&encoded); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(first, again.String()); d != "" {
+	if d := cmp.Diff(first, encoded.String()); d != "" {
 		t.Errorf("(-first +second):\n%s", d)
 	}
 }
@@ -110,7 +110,7 @@ func TestFieldNamesOfJSON(t *testing.T) {
 		t.Errorf("got %+v", form)
 	}
 	// The median rate is 60 GFLOP/s, and the highest rate of the ceiling is 80/0.9 GFLOP/s.
-	if run := c.Runs[0]; run.Gflops.Median != 60 || !near(run.Share, 60*0.9/80) {
+	if run := c.Runs[0]; run.Gflops.Median != 60 || !almostEqual(run.Share, 60*0.9/80) {
 		t.Errorf("got %+v", run)
 	}
 	if i, j := strings.Index(text.String(), `"routine"`), strings.Index(text.String(), `"precision"`); i > j {
@@ -118,8 +118,9 @@ func TestFieldNamesOfJSON(t *testing.T) {
 	}
 }
 
-// near reports whether a and b are equal up to the rounding errors of a small number of operations.
-func near(a, b float64) bool { return a-b < 8*0x1p-53*b && b-a < 8*0x1p-53*b }
+// almostEqual reports whether a and b are equal up to the rounding errors of a small number of
+// operations.
+func almostEqual(a, b float64) bool { return a-b < 8*0x1p-53*b && b-a < 8*0x1p-53*b }
 
 func TestReadRefuses(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
@@ -147,8 +148,8 @@ func TestCase(t *testing.T) {
 	if c.Int("threads") != 1 || c.Int("sigma") != 0 || c.Get("nothing") != "" {
 		t.Error("wrong values")
 	}
-	if rest := c.Without("threads"); len(rest) != 3 || len(c) != 4 || rest.Get("threads") != "" {
-		t.Errorf("got %v of %v", rest, c)
+	if reduced := c.Without("threads"); len(reduced) != 3 || len(c) != 4 || reduced.Get("threads") != "" {
+		t.Errorf("got %v of %v", reduced, c)
 	}
 }
 

@@ -46,10 +46,10 @@ func Routines() []string {
 //	potrf             C = L Lᵀ, L overwrites C
 type problem[T backend.Float] struct {
 	routine
-	n      int
-	a, b   backend.Host[T]
-	c      backend.Host[T] // the result
-	before backend.Host[T] // the input C of an in-place routine
+	n     int
+	a, b  backend.Host[T]
+	c     backend.Host[T] // the result
+	input backend.Host[T] // the input C of an in-place routine
 	reference[T]
 }
 
@@ -76,16 +76,16 @@ func newProblem[T backend.Float](r routine, n int) *problem[T] {
 		p.b = p.a
 	case "trsm":
 		// In each row and column of A − I, the absolute values add up to at most 1/2.
-		p.a, p.before = random(n, n, 0.5/float64(n)), random(n, n, 1)
+		p.a, p.input = random(n, n, 0.5/float64(n)), random(n, n, 1)
 		for i := range n {
 			p.a.Row(i)[i] = 1
 		}
 	case "potrf":
 		// The elements of C − I have the variance 1/(16n), so that its norm is about 1/2 for large n
 		// (Wigner).
-		p.before = random(n, n, math.Sqrt(3/(16*float64(n))))
+		p.input = random(n, n, math.Sqrt(3/(16*float64(n))))
 		for i := range n {
-			p.before.Row(i)[i] = 1
+			p.input.Row(i)[i] = 1
 		}
 	}
 	return p
@@ -97,7 +97,7 @@ func newProblem[T backend.Float](r routine, n int) *problem[T] {
 // the previous entry.
 func (p *problem[T]) preparation() func() {
 	if p.inPlace {
-		return func() { copy(p.c.Data, p.before.Data) }
+		return func() { copy(p.c.Data, p.input.Data) }
 	}
 	return sync.OnceFunc(func() {
 		for i := range p.c.Data {
@@ -119,14 +119,14 @@ type reference[T backend.Float] struct {
 // Frobenius norms, of the lower triangles if triangle is set. The first result becomes the
 // reference, with the limit bound(), and check returns nil for it.
 func (r *reference[T]) check(got backend.Host[T], triangle bool, bound func() float64) *Check {
-	var none backend.Host[T]
+	var empty backend.Host[T]
 	if r.want.Data == nil {
 		r.want = got
 		r.want.Data = slices.Clone(got.Data)
 		r.limit = bound()
 		return nil
 	}
-	return &Check{Difference: distance(got, r.want, triangle) / distance(r.want, none, triangle), Limit: r.limit}
+	return &Check{Difference: distance(got, r.want, triangle) / distance(r.want, empty, triangle), Limit: r.limit}
 }
 
 // norm returns the Frobenius norm of a whole matrix.

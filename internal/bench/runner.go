@@ -67,13 +67,13 @@ func (r Runner) Run(ctx context.Context, kind string, implementations []Implemen
 		Settings:        Settings{max(r.Repeats, 1), r.Sample.Seconds(), r.Budget.Seconds(), r.Pause.Seconds()},
 		Implementations: implementations,
 	}
-	before, known := readUsage()
+	before, beforeOK := readUsage()
 	cells, err := r.Measure(ctx, tasks)
 	if err != nil {
 		return nil, err
 	}
 	result.Cells, result.Seconds = cells, time.Since(result.Started).Seconds()
-	if after, ok := readUsage(); known && ok {
+	if after, ok := readUsage(); beforeOK && ok {
 		result.Machine.Noise = noise(before, after)
 	}
 	return result, nil
@@ -83,46 +83,46 @@ func (r Runner) Run(ctx context.Context, kind string, implementations []Implemen
 // Optional fails, if a difference exceeds the limit of its check, or if ctx is done. It checks ctx
 // between runs.
 func (r Runner) Measure(ctx context.Context, tasks []Task) ([]Cell, error) {
-	var all, done float64
+	var totalWeight, finished float64
 	for _, t := range tasks {
-		all += t.Weight
+		totalWeight += t.Weight
 	}
 	var cells []Cell
 	for _, t := range tasks {
-		tell := func(part float64) {
+		report := func(fraction float64) {
 			if r.Progress != nil {
-				r.Progress(Progress{Case: t.Case, Fraction: (done + part*t.Weight) / max(all, math.SmallestNonzeroFloat64)})
+				r.Progress(Progress{Case: t.Case, Fraction: (finished + fraction*t.Weight) / max(totalWeight, math.SmallestNonzeroFloat64)})
 			}
 		}
-		tell(0)
-		cell, err := r.measure(ctx, t, tell)
+		report(0)
+		cell, err := r.measure(ctx, t, report)
 		if err != nil {
 			return nil, err
 		}
 		cells = append(cells, cell)
-		done += t.Weight
+		finished += t.Weight
 	}
 	return cells, nil
 }
 
-type running struct {
+type measurement struct {
 	entry   *Entry
 	run     *Run
 	first   time.Duration // time of the first run
 	repeats int           // planned number of timings
 }
 
-// failed handles the error err of an entry. It returns nil if the other entries can continue.
-func (who *running) failed(ctx context.Context, c Case, err error) error {
-	if who.entry.Optional && ctx.Err() == nil {
-		*who.run = Run{Implementation: who.run.Implementation, Reason: err.Error()}
-		who.repeats = 0
+// handleError handles the error err of an entry. It returns nil if the other entries can continue.
+func (m *measurement) handleError(ctx context.Context, c Case, err error) error {
+	if m.entry.Optional && ctx.Err() == nil {
+		*m.run = Run{Implementation: m.run.Implementation, Reason: err.Error()}
+		m.repeats = 0
 		return nil
 	}
-	return fmt.Errorf("bench: %v: %s: %w", c, who.entry.Implementation, err)
+	return fmt.Errorf("bench: %v: %s: %w", c, m.entry.Implementation, err)
 }
 
-func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, error) {
+func (r Runner) measure(ctx context.Context, t Task, report func(float64)) (Cell, error) {
 	runtime.GC() // free the memory of the previous case
 	entries, err := t.Start(ctx)
 	if err != nil {
@@ -136,7 +136,7 @@ func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, 
 		}
 	}()
 	cell := Cell{Case: t.Case, Runs: make([]Run, len(entries))}
-	var all []*running
+	var active []*measurement
 	for i := range entries {
 		e, run := &entries[i], &cell.Runs[i]
 		run.Implementation, run.Reason = e.Implementation, e.Reason
@@ -145,36 +145,36 @@ func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, 
 		}
 		if e.Reason == "" {
 			run.Work, run.Limiter = e.Work, e.Limiter
-			all = append(all, &running{entry: e, run: run})
+			active = append(active, &measurement{entry: e, run: run})
 		}
 	}
 	rounds := 0
-	for i, who := range all {
-		if err := r.begin(ctx, who); err != nil {
-			if err := who.failed(ctx, t.Case, err); err != nil {
+	for i, m := range active {
+		if err := r.begin(ctx, m); err != nil {
+			if err := m.handleError(ctx, t.Case, err); err != nil {
 				return Cell{}, err
 			}
 		}
-		rounds = max(rounds, who.repeats)
-		tell(0.3 * float64(i+1) / float64(len(all)))
+		rounds = max(rounds, m.repeats)
+		report(0.3 * float64(i+1) / float64(len(active)))
 	}
 	for round := range rounds {
-		for i := range all {
-			who := all[(i+round)%len(all)]
-			if len(who.run.Timings) >= who.repeats {
+		for i := range active {
+			m := active[(i+round)%len(active)]
+			if len(m.run.Timings) >= m.repeats {
 				continue
 			}
-			if err := r.time(ctx, who); err != nil {
-				if err := who.failed(ctx, t.Case, err); err != nil {
+			if err := r.addTiming(ctx, m); err != nil {
+				if err := m.handleError(ctx, t.Case, err); err != nil {
 					return Cell{}, err
 				}
 			}
 		}
-		tell(0.3 + 0.7*float64(round+1)/float64(rounds))
+		report(0.3 + 0.7*float64(round+1)/float64(rounds))
 	}
-	for _, who := range all {
-		if who.run.Reason == "" && who.entry.Metrics != nil {
-			who.run.Metrics = who.entry.Metrics()
+	for _, m := range active {
+		if m.run.Reason == "" && m.entry.Metrics != nil {
+			m.run.Metrics = m.entry.Metrics()
 		}
 	}
 	cell.summarize()
@@ -184,85 +184,85 @@ func (r Runner) measure(ctx context.Context, t Task, tell func(float64)) (Cell, 
 // begin makes the first run, checks its result, and determines the number of timings and of runs
 // per timing. If the first run takes the whole budget, its time is the only timing: warming up has
 // little effect on such a long run.
-func (r Runner) begin(ctx context.Context, who *running) error {
-	defer who.entry.Enter()()
-	first, err := r.once(ctx, who)
+func (r Runner) begin(ctx context.Context, m *measurement) error {
+	defer m.entry.Enter()()
+	first, err := r.runOnce(ctx, m)
 	if err != nil {
 		return err
 	}
-	if who.entry.Check != nil {
-		c := who.entry.Check()
+	if m.entry.Check != nil {
+		c := m.entry.Check()
 		if c != nil && !(c.Difference <= c.Limit) { // a NaN is also wrong
 			return fmt.Errorf("the result is wrong: its relative difference from the reference is %.2g, but rounding error is at most %.2g", c.Difference, c.Limit)
 		}
 		if c != nil && !c.residual {
-			who.run.Check = c
+			m.run.Check = c
 		}
 	}
-	who.first, who.run.Calls, who.repeats = first, 1, max(r.Repeats, 1)
+	m.first, m.run.Calls, m.repeats = first, 1, max(r.Repeats, 1)
 	if r.Budget > 0 && first >= r.Budget {
-		who.run.Timings, who.repeats = []float64{first.Seconds()}, 1
+		m.run.Timings, m.repeats = []float64{first.Seconds()}, 1
 		return nil
 	}
 	// Repeat the run until processor and threads are warm. The time of the fastest run is the estimate
 	// for one run.
-	best, spent := first, first
+	fastest, spent := first, first
 	for spent < max(r.Sample, min(2*first, warm)) {
-		d, err := r.once(ctx, who)
+		d, err := r.runOnce(ctx, m)
 		if err != nil {
 			return err
 		}
 		d = max(d, 1)
-		best, spent = min(best, d), spent+d
+		fastest, spent = min(fastest, d), spent+d
 	}
-	best = max(best, 1)
-	who.run.Calls = int(max((r.Sample+best-1)/best, 1))
+	fastest = max(fastest, 1)
+	m.run.Calls = int(max((r.Sample+fastest-1)/fastest, 1))
 	if r.Budget > 0 {
-		timing := best * time.Duration(who.run.Calls)
-		who.repeats = int(min(max(r.Budget/timing, 1), time.Duration(who.repeats)))
+		timing := fastest * time.Duration(m.run.Calls)
+		m.repeats = int(min(max(r.Budget/timing, 1), time.Duration(m.repeats)))
 	}
 	return nil
 }
 
-func (r Runner) time(ctx context.Context, who *running) error {
+func (r Runner) addTiming(ctx context.Context, m *measurement) error {
 	if r.Pause > 0 {
 		time.Sleep(r.Pause)
 	}
-	defer who.entry.Enter()()
-	if r.Pause > 0 && who.first < warm {
-		if _, err := r.once(ctx, who); err != nil {
+	defer m.entry.Enter()()
+	if r.Pause > 0 && m.first < warm {
+		if _, err := r.runOnce(ctx, m); err != nil {
 			return err
 		}
 	}
 	var total time.Duration
-	for range who.run.Calls {
-		d, err := r.once(ctx, who)
+	for range m.run.Calls {
+		d, err := r.runOnce(ctx, m)
 		if err != nil {
 			return err
 		}
 		total += d
 	}
-	who.run.Timings = append(who.run.Timings, total.Seconds()/float64(who.run.Calls))
+	m.run.Timings = append(m.run.Timings, total.Seconds()/float64(m.run.Calls))
 	return nil
 }
 
-func (r Runner) once(ctx context.Context, who *running) (time.Duration, error) {
+func (r Runner) runOnce(ctx context.Context, m *measurement) (time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	if who.entry.Before != nil {
-		if err := who.entry.Before(); err != nil {
+	if m.entry.Before != nil {
+		if err := m.entry.Before(); err != nil {
 			return 0, err
 		}
 	}
 	start := time.Now()
-	err := who.entry.Run()
-	took := time.Since(start)
+	err := m.entry.Run()
+	duration := time.Since(start)
 	if err != nil {
-		return took, err
+		return duration, err
 	}
-	if who.entry.Took != nil {
-		took = who.entry.Took()
+	if m.entry.Took != nil {
+		duration = m.entry.Took()
 	}
-	return took, nil
+	return duration, nil
 }

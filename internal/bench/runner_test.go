@@ -34,7 +34,7 @@ func (s script) entry(log *[]string) Entry {
 	}
 }
 
-func of(d ...time.Duration) []time.Duration { return d }
+func durations(d ...time.Duration) []time.Duration { return d }
 
 const ms = time.Millisecond
 
@@ -53,7 +53,7 @@ func measureOne(t *testing.T, r Runner, scripts ...script) (Cell, []string) {
 }
 
 // measureFake measures tasks with a fake clock, which advances only during runs and pauses.
-func measureFake(t *testing.T, r Runner, tasks ...Task) (cells []Cell, took time.Duration) {
+func measureFake(t *testing.T, r Runner, tasks ...Task) (cells []Cell, elapsed time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -61,15 +61,15 @@ func measureFake(t *testing.T, r Runner, tasks ...Task) (cells []Cell, took time
 		if cells, err = r.Measure(t.Context(), tasks); err != nil {
 			t.Fatal(err)
 		}
-		took = time.Since(start)
+		elapsed = time.Since(start)
 	})
-	return cells, took
+	return cells, elapsed
 }
 
 // TestInterleaving checks that every round runs each entry once, in order, and that each round
 // starts one entry later than the previous round.
 func TestInterleaving(t *testing.T) {
-	_, log := measureOne(t, Runner{Repeats: 3}, script{"a", of(300 * ms)}, script{"b", of(300 * ms)}, script{"c", of(300 * ms)})
+	_, log := measureOne(t, Runner{Repeats: 3}, script{"a", durations(300 * ms)}, script{"b", durations(300 * ms)}, script{"c", durations(300 * ms)})
 	// No entry needs a run to warm up, because its first run is long enough.
 	want := "a b c abc bca cab"
 	if got := strings.Join(log, ""); got != strings.ReplaceAll(want, " ", "") {
@@ -81,13 +81,13 @@ func TestInterleaving(t *testing.T) {
 // runs that together take at least Sample, and that medians, rates and shares follow from the timings.
 func TestTimings(t *testing.T) {
 	r := Runner{Repeats: 3, Sample: 10 * ms}
-	cell, _ := measureOne(t, r, script{"a", append(of(20*ms, 20*ms), 4*ms)})
+	cell, _ := measureOne(t, r, script{"a", append(durations(20*ms, 20*ms), 4*ms)})
 	run := cell.Run("a")
 	// Two runs of 20 ms warm the entry up. Both exceed Sample, so that a timing needs only one run.
 	if run.Calls != 1 || len(run.Timings) != 3 {
 		t.Errorf("%d timings of %d runs", len(run.Timings), run.Calls)
 	}
-	cell, _ = measureOne(t, r, script{"a", append(of(20*ms), 4*ms)})
+	cell, _ = measureOne(t, r, script{"a", append(durations(20*ms), 4*ms)})
 	run = cell.Run("a")
 	// The warm-up ends after 20 + 5·4 ms, twice the time of the first run. Three runs of 4 ms fill 10 ms.
 	if run.Calls != 3 {
@@ -100,7 +100,7 @@ func TestTimings(t *testing.T) {
 		t.Error(d)
 	}
 	// Each timing has two runs. The means are 5, 7 and 6 ms.
-	cell, _ = measureOne(t, r, script{"a", of(5*ms, 5*ms, 5*ms, 5*ms, 7*ms, 7*ms, 4*ms, 8*ms)})
+	cell, _ = measureOne(t, r, script{"a", durations(5*ms, 5*ms, 5*ms, 5*ms, 7*ms, 7*ms, 4*ms, 8*ms)})
 	run = cell.Run("a")
 	if d := cmp.Diff([]float64{0.005, 0.007, 0.006}, run.Timings); d != "" {
 		t.Error(d)
@@ -114,7 +114,7 @@ func TestTimings(t *testing.T) {
 // budget has one timing: the time of this run.
 func TestBudget(t *testing.T) {
 	cell, log := measureOne(t, Runner{Repeats: 5, Budget: 400 * ms},
-		script{"fast", of(10 * ms)}, script{"slow", of(150 * ms)}, script{"slower", of(500 * ms)})
+		script{"fast", durations(10 * ms)}, script{"slow", durations(150 * ms)}, script{"slower", durations(500 * ms)})
 	var got []int
 	for _, r := range cell.Runs {
 		got = append(got, len(r.Timings))
@@ -131,20 +131,20 @@ func TestBudget(t *testing.T) {
 // warm-up run.
 func TestPauseLiesBeforeEachTiming(t *testing.T) {
 	var log []string
-	entered, left := 0, 0
-	e := script{"a", of(300 * ms)}.entry(&log)
-	e.Enter = func() func() { entered++; return func() { left++ } }
+	entered, exited := 0, 0
+	e := script{"a", durations(300 * ms)}.entry(&log)
+	e.Enter = func() func() { entered++; return func() { exited++ } }
 	task := Task{Start: func(context.Context) ([]Entry, error) { return []Entry{e}, nil }}
 	r := Runner{Repeats: 4, Pause: 7 * ms}
-	_, took := measureFake(t, r, task)
-	if paused := took - 5*300*ms; paused != 28*ms || len(log) != 5 { // long runs need no warm-up
+	_, elapsed := measureFake(t, r, task)
+	if paused := elapsed - 5*300*ms; paused != 28*ms || len(log) != 5 { // long runs need no warm-up
 		t.Errorf("paused for %v, %d runs", paused, len(log))
 	}
-	if entered != 5 || left != 5 {
-		t.Errorf("entered %d times, left %d times", entered, left)
+	if entered != 5 || exited != 5 {
+		t.Errorf("entered %d times, left %d times", entered, exited)
 	}
 	log = nil
-	e = script{"a", of(10 * ms)}.entry(&log)
+	e = script{"a", durations(10 * ms)}.entry(&log)
 	measureFake(t, r, task)
 	if len(log) != 2+2*4 {
 		t.Errorf("%d runs", len(log))
@@ -154,9 +154,9 @@ func TestPauseLiesBeforeEachTiming(t *testing.T) {
 // TestShareOfTheCeiling checks that the ceiling is the highest rate of all timings of the limiter.
 func TestShareOfTheCeiling(t *testing.T) {
 	var log []string
-	a := script{"a", of(8 * ms)}.entry(&log)
+	a := script{"a", durations(8 * ms)}.entry(&log)
 	a.Limiter = "limit"
-	limit := script{"limit", of(6*ms, 6*ms, 4*ms, 5*ms, 6*ms)}.entry(&log)
+	limit := script{"limit", durations(6*ms, 6*ms, 4*ms, 5*ms, 6*ms)}.entry(&log)
 	task := Task{Start: func(context.Context) ([]Entry, error) { return []Entry{a, limit}, nil }}
 	cells, _ := measureFake(t, Runner{Repeats: 3}, task)
 	if run := cells[0].Run("a"); run.Ceiling != 250 || run.Share != 0.5 {
@@ -165,10 +165,10 @@ func TestShareOfTheCeiling(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	broken := errors.New("broken")
-	closed := 0
+	entryErr := errors.New("broken")
+	closeCalls := 0
 	measure := func(ctx context.Context, e Entry) error {
-		e.Implementation, e.Close = "someone", func() { closed++ }
+		e.Implementation, e.Close = "someone", func() { closeCalls++ }
 		if e.Run == nil {
 			e.Run = func() error { return nil }
 		}
@@ -176,29 +176,29 @@ func TestFailures(t *testing.T) {
 		_, err := Runner{}.Measure(ctx, []Task{task})
 		return err
 	}
-	stopped, stop := context.WithCancel(t.Context())
+	canceledCtx, stop := context.WithCancel(t.Context())
 	stop()
 	for _, test := range []struct {
-		name string
-		ctx  context.Context
-		e    Entry
-		want string
-		is   error
+		name    string
+		ctx     context.Context
+		e       Entry
+		want    string
+		wantErr error
 	}{
-		{"run", t.Context(), Entry{Run: func() error { return broken }}, "bench: n=7: someone: broken", broken},
-		{"before", t.Context(), Entry{Before: func() error { return broken }}, "bench: n=7: someone: broken", broken},
-		{"stopped", stopped, Entry{}, "", context.Canceled},
+		{"run", t.Context(), Entry{Run: func() error { return entryErr }}, "bench: n=7: someone: broken", entryErr},
+		{"before", t.Context(), Entry{Before: func() error { return entryErr }}, "bench: n=7: someone: broken", entryErr},
+		{"stopped", canceledCtx, Entry{}, "", context.Canceled},
 		{"wrong", t.Context(), Entry{Check: func() *Check { return &Check{Difference: 0.5, Limit: 0.1} }},
 			"bench: n=7: someone: the result is wrong: its relative difference from the reference is 0.5, but rounding error is at most 0.1", nil},
 		{"not a number", t.Context(), Entry{Check: func() *Check { return &Check{Difference: math.NaN(), Limit: 0.1} }}, "the result is wrong", nil},
 	} {
-		closed = 0
+		closeCalls = 0
 		err := measure(test.ctx, test.e)
-		if err == nil || !strings.Contains(err.Error(), test.want) || test.is != nil && !errors.Is(err, test.is) {
+		if err == nil || !strings.Contains(err.Error(), test.want) || test.wantErr != nil && !errors.Is(err, test.wantErr) {
 			t.Errorf("%s: got %v", test.name, err)
 		}
-		if closed != 1 {
-			t.Errorf("%s: closed %d times", test.name, closed)
+		if closeCalls != 1 {
+			t.Errorf("%s: closed %d times", test.name, closeCalls)
 		}
 	}
 	if err := measure(t.Context(), Entry{Check: func() *Check { return &Check{Difference: 0.1, Limit: 0.1} }}); err != nil {
@@ -212,7 +212,7 @@ func TestProgress(t *testing.T) {
 	var tasks []Task
 	for i, weight := range []float64{1, 3} {
 		tasks = append(tasks, Task{Case: Case{{"n", fmt.Sprint(i)}}, Weight: weight, Start: func(context.Context) ([]Entry, error) {
-			return []Entry{script{"a", of(ms)}.entry(&log), {Implementation: "b", Reason: "is away"}}, nil
+			return []Entry{script{"a", durations(ms)}.entry(&log), {Implementation: "b", Reason: "is away"}}, nil
 		}})
 	}
 	var reported []Progress

@@ -59,15 +59,15 @@ func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 		if text, _ := object["program"].(string); text == "" {
 			return nil, fmt.Errorf("bench: runs: object %d: the field \"program\", the name of the program that printed the object, is missing", count)
 		}
-		c, who := runCase(object), runImplementation(object)
-		run := r.runOf(c, who)
+		c, impl := runCase(object), runImplementation(object)
+		run := r.runOf(c, impl)
 		run.Calls = 1
 		run.Timings = append(run.Timings, total)
 		r.Seconds += total
 		test, _ := object["test"].(map[string]any)
 		for _, m := range runMetrics {
-			for _, place := range []map[string]any{object, test} {
-				if v, ok := place[m.key].(float64); ok {
+			for _, fields := range []map[string]any{object, test} {
+				if v, ok := fields[m.key].(float64); ok {
 					run.keepMetric(m.metric, v)
 				}
 			}
@@ -125,7 +125,7 @@ func (r *Run) keepMetric(name string, v float64) {
 	if r.Metrics == nil {
 		r.Metrics = map[string]float64{}
 	}
-	if old, ok := r.Metrics[name]; !ok || v > old {
+	if previous, ok := r.Metrics[name]; !ok || v > previous {
 		r.Metrics[name] = v
 	}
 }

@@ -98,8 +98,8 @@ func (w *scaling) implementations() []Implementation {
 
 func (w *scaling) tasks() []Task {
 	var list []Task
-	task := func(over string, n, m int, wants func(scaled) bool) {
-		c := Case{{sweep, over}, {"threads", strconv.Itoa(w.Threads[0])}, {"n", strconv.Itoa(n)}, {"m", strconv.Itoa(m)}}
+	task := func(parameter string, n, m int, wants func(scaled) bool) {
+		c := Case{{sweep, parameter}, {"threads", strconv.Itoa(w.Threads[0])}, {"n", strconv.Itoa(n)}, {"m", strconv.Itoa(m)}}
 		list = append(list, Task{Case: c, Weight: float64(n) * float64(n), Start: func(context.Context) ([]Entry, error) {
 			s := newSynthetic(n, w.Features, fitLambda)
 			var entries []Entry
@@ -109,7 +109,7 @@ func (w *scaling) tasks() []Task {
 				}
 				// The solver's own residual is at most scaleTol. The judge computes the residual with other
 				// rounding errors. These errors change the residual by at most the residual of a direct solver.
-				entries = append(entries, w.plannedEntry(w.dev, solver.name, over, w.prepare(solver, s, m), scaleTol+ridgeLimit(n, w.Features, "float64", fitLambda)))
+				entries = append(entries, w.plannedEntry(w.dev, solver.name, parameter, w.prepare(solver, s, m), scaleTol+ridgeLimit(n, w.Features, "float64", fitLambda)))
 			}
 			return entries, nil
 		}})
@@ -125,10 +125,10 @@ func (w *scaling) tasks() []Task {
 	return list
 }
 
-// solved is the result of a solver's run. residual returns the residual that the judge computes.
+// solution is the result of a solver's run. residual returns the residual that the judge computes.
 // For Fourier features the solver computes this residual, in an additional pass over the samples.
 // rmse returns the error on held-out rows, if there are such rows.
-type solved struct {
+type solution struct {
 	res            *solvers.Result
 	residual, rmse func() (float64, error)
 }
@@ -138,7 +138,7 @@ type solved struct {
 type plannedFit struct {
 	plan solvers.Plan
 	err  error
-	fit  func() (solved, error)
+	fit  func() (solution, error)
 }
 
 // plannedEntry returns the entry of a solver whose residual may be at most limit. If the solver
@@ -155,8 +155,8 @@ func (l *setup) plannedEntry(dev backend.Device, name, sweep string, f plannedFi
 		return e
 	}
 	metrics := map[string]float64{plannedMetric: float64(f.plan.Bytes)}
-	var last solved
-	var took time.Duration
+	var last solution
+	var duration time.Duration
 	first := true
 	e.Work = f.plan.Flops
 	e.Run = func() error {
@@ -167,15 +167,15 @@ func (l *setup) plannedEntry(dev backend.Device, name, sweep string, f plannedFi
 		start := time.Now()
 		var err error
 		last, err = f.fit()
-		took = time.Since(start)
-		l.timeEstimates.record(key, f.plan.Flops, took)
+		duration = time.Since(start)
+		l.timeEstimates.record(key, f.plan.Flops, duration)
 		if grown := watch(); first && grown > 0 {
 			metrics[residentMetric] = grown
 		}
 		first = false
 		return err
 	}
-	e.Took = func() time.Duration { return took }
+	e.Took = func() time.Duration { return duration }
 	e.Check = func() *Check {
 		return checked(limit, func() (residual float64, err error) {
 			if last.rmse != nil {
@@ -199,24 +199,24 @@ func (w *scaling) prepare(solver scaled, s *synthetic, m int) plannedFit {
 		stream.Method = solvers.Method(solver.name)
 		p := solvers.NystromProblem{Kernel: s.kernel, Data: rows, Lambda: s.lambda, Choice: solvers.CenterChoice{Count: m}}
 		plan, err := p.Plan(w.dev, stream)
-		return plannedFit{plan, err, func() (solved, error) {
+		return plannedFit{plan, err, func() (solution, error) {
 			res, err := solvers.SolveNystrom(w.ctx, w.dev, p, stream)
 			if err != nil {
-				return solved{}, err
+				return solution{}, err
 			}
 			f := function{points: res.Centers, coef: res.Beta.Data}
-			return solved{&res.Result, func() (float64, error) { return w.judge(s).normalResidual(f) }, func() (float64, error) { return w.judge(s).rmse(f) }}, nil
+			return solution{&res.Result, func() (float64, error) { return w.judge(s).normalResidual(f) }, func() (float64, error) { return w.judge(s).rmse(f) }}, nil
 		}}
 	case "fourier":
 		plan, err := solvers.FourierProblem{Kernel: s.kernel, Data: rows, Count: m, Lambda: s.lambda}.Plan(w.dev, stream)
-		return plannedFit{plan, err, func() (solved, error) {
+		return plannedFit{plan, err, func() (solution, error) {
 			l := learners.FourierRidge{Kernel: s.kernel, Lambda: s.lambda, Features: m, Tol: scaleTol, NoIntercept: true}
 			model, err := l.Fit(w.ctx, w.dev, matrixOf(s.x), matrixOf(s.y), learners.Options{Memory: w.Memory})
 			if err != nil {
-				return solved{}, err
+				return solution{}, err
 			}
 			res := model.Solved()
-			return solved{res, func() (float64, error) { return res.Residual, nil }, func() (float64, error) {
+			return solution{res, func() (float64, error) { return res.Residual, nil }, func() (float64, error) {
 				p, err := model.Predict(w.ctx, w.dev, matrixOf(s.testX))
 				if err != nil {
 					return 0, err
@@ -228,12 +228,12 @@ func (w *scaling) prepare(solver scaled, s *synthetic, m int) plannedFit {
 	p := solvers.Problem{Kernel: s.kernel, X: s.x, Y: s.y, Lambda: s.lambda}
 	par := solvers.Params{Method: solvers.Method(solver.name), Tol: scaleTol, Memory: w.Memory}
 	plan, err := solvers.MakePlan(w.dev, p, par)
-	return plannedFit{plan, err, func() (solved, error) {
+	return plannedFit{plan, err, func() (solution, error) {
 		res, err := solvers.Solve(w.ctx, w.dev, p, par)
 		if err != nil {
-			return solved{}, err
+			return solution{}, err
 		}
 		f := function{points: s.x, coef: res.Alpha.Data}
-		return solved{res, func() (float64, error) { return w.judge(s).residual(f) }, func() (float64, error) { return w.judge(s).rmse(f) }}, nil
+		return solution{res, func() (float64, error) { return w.judge(s).residual(f) }, func() (float64, error) { return w.judge(s).rmse(f) }}, nil
 	}}
 }

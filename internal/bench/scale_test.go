@@ -23,7 +23,7 @@ func TestScale(t *testing.T) {
 	}
 	text := textOf(t, r)
 	t.Log(text)
-	if len(r.Cells) != 6 || len(r.where(sweep, "n").Cells) != 3 || len(r.where(sweep, "m").Cells) != 3 {
+	if len(r.Cells) != 6 || len(r.filter(sweep, "n").Cells) != 3 || len(r.filter(sweep, "m").Cells) != 3 {
 		t.Fatalf("%d cells", len(r.Cells))
 	}
 	for _, c := range r.Cells {
@@ -49,25 +49,25 @@ func TestScale(t *testing.T) {
 			}
 		}
 	}
-	for over, solvers := range map[string]int{"n": 6, "m": 3} {
+	for parameter, solvers := range map[string]int{"n": 6, "m": 3} {
 		timed := 0
 		for _, e := range r.Implementations {
-			flops := r.exponent(e.Name, over, operations)
+			flops := r.exponent(e.Name, parameter, operations)
 			if flops == 0 {
 				continue
 			}
 			timed++
 			// The number of operations is deterministic. It grows at least linearly and at most with the
 			// third power. The number for cg may grow faster, because its rank also grows with n.
-			if flops < 0.5 || flops > 3 && e.Name != "cg" || r.exponent(e.Name, over, secondsQuantity) == 0 || r.exponent(e.Name, over, metric(bytesMetric, "")) <= 0 || r.exponent(e.Name, over, metric(plannedMetric, "")) <= 0 {
-				t.Errorf("%s over %s: operations %g", e.Name, over, flops)
+			if flops < 0.5 || flops > 3 && e.Name != "cg" || r.exponent(e.Name, parameter, secondsQuantity) == 0 || r.exponent(e.Name, parameter, metric(bytesMetric, "")) <= 0 || r.exponent(e.Name, parameter, metric(plannedMetric, "")) <= 0 {
+				t.Errorf("%s over %s: operations %g", e.Name, parameter, flops)
 			}
 			if used := r.planUsed(e.Name); !(used > 0 && used <= 1) {
 				t.Errorf("%s took %g of its plan", e.Name, used)
 			}
 		}
 		if timed != solvers {
-			t.Errorf("%d solvers have exponents over %s, want %d", timed, over, solvers)
+			t.Errorf("%d solvers have exponents over %s, want %d", timed, parameter, solvers)
 		}
 	}
 	// The dual solution stores half of K: n²/2 elements plus a part that is linear in n.
@@ -89,7 +89,7 @@ func TestScaleOmitsWhatDoesNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := r.where(sweep, "n").Cells[2]
+	last := r.filter(sweep, "n").Cells[2]
 	if run := last.Run("dual"); run.Timed() || !strings.Contains(run.Reason, "1.0 MiB may be used") {
 		t.Errorf("got %+v", run)
 	}

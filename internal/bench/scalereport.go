@@ -15,11 +15,11 @@ const residentMetric = "resident_bytes"
 // exponent returns a in the power law q ≈ c·x^a, where x is a parameter of the cases. It fits the
 // power law by least squares of logarithms to the runs of an implementation. It returns 0 if fewer
 // than three sizes have a positive value, because a power law fits any two values.
-func (r *Result) exponent(name, over string, q quantity) float64 {
+func (r *Result) exponent(name, parameter string, q quantity) float64 {
 	var x, y []float64
-	for _, c := range r.where(sweep, over).Cells {
+	for _, c := range r.filter(sweep, parameter).Cells {
 		if v, ok := q.Of(c.Run(name)); ok && v.Median > 0 {
-			x, y = append(x, math.Log(float64(c.Case.Int(over)))), append(y, math.Log(v.Median))
+			x, y = append(x, math.Log(float64(c.Case.Int(parameter)))), append(y, math.Log(v.Median))
 		}
 	}
 	if len(x) < 3 || floats.Min(x) == floats.Max(x) {
@@ -36,26 +36,26 @@ func scaleReport(r *Result, p *Report) {
 	}
 	p.Answer = r.growthAnswer()
 	mib := func(metric string) quantity {
-		return single(metric, "MiB", func(r *Run) (float64, bool) {
+		return singleValue(metric, "MiB", func(r *Run) (float64, bool) {
 			v, ok := r.Metrics[metric]
 			return v / (1 << 20), ok
 		})
 	}
-	for _, over := range []string{"n", "m"} {
-		part := r.where(sweep, over)
-		if len(part.Cells) == 0 {
+	for _, parameter := range []string{"n", "m"} {
+		subset := r.filter(sweep, parameter)
+		if len(subset.Cells) == 0 {
 			continue
 		}
-		for i := range part.Cells {
-			part.Cells[i].Case = part.Cells[i].Case.Without(sweep)
+		for i := range subset.Cells {
+			subset.Cells[i].Case = subset.Cells[i].Case.Without(sweep)
 		}
-		p.add(r.exponentTable(part, over))
-		p.add(part.tables(over, secondsQuantity, "time", figures)...)
-		p.add(part.tables(over, mib(bytesMetric), "largest memory on the device", figures)...)
-		p.add(part.tables(over, mib(plannedMetric), "planned memory", figures)...)
-		p.add(part.tables(over, mib(residentMetric), "growth of the process", figures)...)
-		p.add(part.tables(over, metric(residualMetric, ""), "residual", scientific)...)
-		p.add(part.tables(over, metric(rmseMetric, ""), "error on rows held out (RMSE)", figures)...)
+		p.add(r.exponentTable(subset, parameter))
+		p.add(subset.tables(parameter, secondsQuantity, "time", figures)...)
+		p.add(subset.tables(parameter, mib(bytesMetric), "largest memory on the device", figures)...)
+		p.add(subset.tables(parameter, mib(plannedMetric), "planned memory", figures)...)
+		p.add(subset.tables(parameter, mib(residentMetric), "growth of the process", figures)...)
+		p.add(subset.tables(parameter, metric(residualMetric, ""), "residual", scientific)...)
+		p.add(subset.tables(parameter, metric(rmseMetric, ""), "error on rows held out (RMSE)", figures)...)
 	}
 }
 
@@ -63,46 +63,46 @@ func scaleReport(r *Result, p *Report) {
 // operations, and the used memory with the planned memory.
 func (r *Result) growthAnswer() string {
 	var parts []string
-	used := 0.0
+	maxUsed := 0.0
 	for _, e := range r.Implementations {
 		if time, flops := r.exponent(e.Name, "n", secondsQuantity), r.exponent(e.Name, "n", operations); time > 0 && flops > 0 {
 			parts = append(parts, fmt.Sprintf("%s n^%.1f (operations n^%.1f)", e.Name, time, flops))
 		}
-		used = max(used, r.planUsed(e.Name))
+		maxUsed = max(maxUsed, r.planUsed(e.Name))
 	}
 	if len(parts) == 0 {
 		return "There were too few sizes to fit the growth of the time."
 	}
 	text := "Time grows as " + strings.Join(parts, ", ") + "."
-	if used > 0 {
-		text += fmt.Sprintf(" The largest share of its planned memory that a solver took is %s.", percent(used))
+	if maxUsed > 0 {
+		text += fmt.Sprintf(" The largest share of its planned memory that a solver took is %s.", percent(maxUsed))
 	}
 	return text
 }
 
 // planUsed returns the largest ratio of used memory to planned memory of a solver.
-func (r *Result) planUsed(name string) (used float64) {
+func (r *Result) planUsed(name string) (maxShare float64) {
 	for _, c := range r.Cells {
 		if run := c.Run(name); run.Timed() && run.Metrics[plannedMetric] > 0 {
-			used = max(used, run.Metrics[bytesMetric]/run.Metrics[plannedMetric])
+			maxShare = max(maxShare, run.Metrics[bytesMetric]/run.Metrics[plannedMetric])
 		}
 	}
-	return used
+	return maxShare
 }
 
 // exponentTable returns a table with a row for each solver: the exponents of its growth with one
-// parameter, and its largest size. over names the parameter. Only this parameter varies in part.
-func (r *Result) exponentTable(part *Result, over string) *Table {
+// parameter, and its largest size. Only the named parameter varies in subset.
+func (r *Result) exponentTable(subset *Result, parameter string) *Table {
 	t := &Table{
-		Title: "Exponents of " + over,
+		Title: "Exponents of " + parameter,
 		Head:  []string{"", "time", "operations", "memory", "planned", "memory/plan", "up to", "s", "MiB"},
 		Notes: []string{"The exponents are fitted to the logarithms by least squares. The column of operations has the exponent of the operations that the plans count at the same sizes."},
 	}
 	for _, e := range r.Implementations {
 		var largest *Cell
-		for i := range part.Cells {
-			if part.Cells[i].Run(e.Name).Timed() {
-				largest = &part.Cells[i]
+		for i := range subset.Cells {
+			if subset.Cells[i].Run(e.Name).Timed() {
+				largest = &subset.Cells[i]
 			}
 		}
 		if largest == nil {
@@ -110,13 +110,13 @@ func (r *Result) exponentTable(part *Result, over string) *Table {
 		}
 		row := []Field{{Text: e.Name}}
 		for _, q := range []quantity{secondsQuantity, operations, metric(bytesMetric, "B"), metric(plannedMetric, "B")} {
-			row = append(row, optional(r.exponent(e.Name, over, q), func(v float64) string { return fmt.Sprintf("%.2f", v) }))
+			row = append(row, optional(r.exponent(e.Name, parameter, q), func(v float64) string { return fmt.Sprintf("%.2f", v) }))
 		}
-		used, run := optional(part.planUsed(e.Name), percent), largest.Run(e.Name)
-		if part.planUsed(e.Name) > 1 {
+		used, run := optional(subset.planUsed(e.Name), percent), largest.Run(e.Name)
+		if subset.planUsed(e.Name) > 1 {
 			used.Class = "bad"
 		}
-		t.Rows = append(t.Rows, append(row, used, Field{Text: largest.Case.Get(over)}, Field{Text: figures(run.Time.Median)}, Field{Text: figures(run.Metrics[bytesMetric] / (1 << 20))}))
+		t.Rows = append(t.Rows, append(row, used, Field{Text: largest.Case.Get(parameter)}, Field{Text: figures(run.Time.Median)}, Field{Text: figures(run.Metrics[bytesMetric] / (1 << 20))}))
 	}
 	return t
 }

@@ -127,8 +127,8 @@ func (c *fitBench) readTexts() (*sparseProblem, error) {
 
 func (p *sparseProblem) labels() mat.Matrix { return mat.NewDense(len(p.y), 1, p.y) }
 
-// put sends the three arrays of x, and y, to a process.
-func (p *sparseProblem) put(process *pypeer.Process) error {
+// send sends the three arrays of x, and y, to a process.
+func (p *sparseProblem) send(process *pypeer.Process) error {
 	starts, columns := converted64(p.x.Indptr), converted64(p.x.Indices)
 	return errors.Join(pypeer.Put(process, "starts", len(starts), 0, starts), pypeer.Put(process, "columns", len(columns), 0, columns),
 		pypeer.Put(process, "values", len(p.x.Data), 0, p.x.Data), pypeer.Put(process, "y", len(p.y), 0, p.y))
@@ -158,8 +158,8 @@ func (p *sparseProblem) values(f function) (values []float64, square float64, er
 	if len(f.coef) != p.x.Rows {
 		return nil, 0, fmt.Errorf("bench: fit: %d coefficients for %d samples", len(f.coef), p.x.Rows)
 	}
-	on := placer[float64]{q: p.q}
-	defer on.free()
+	mem := placer[float64]{q: p.q}
+	defer mem.free()
 	x, err := backend.PlaceSparse(p.q, p.x)
 	if err != nil {
 		return nil, 0, err
@@ -168,9 +168,9 @@ func (p *sparseProblem) values(f function) (values []float64, square float64, er
 	column := func(v []float64) backend.Host[float64] {
 		return backend.Host[float64]{Rows: len(v), Cols: 1, Stride: 1, Data: v}
 	}
-	beta, out := on.place(column(f.coef)), on.place(column(values))
-	if on.err != nil {
-		return nil, 0, on.err
+	beta, out := mem.place(column(f.coef)), mem.place(column(values))
+	if mem.err != nil {
+		return nil, 0, mem.err
 	}
 	p.q.GramMul(out, p.kernel, x, x, beta)
 	err = p.q.Download(column(values), out)
@@ -226,9 +226,9 @@ func (p *sparseProblem) logistic(f function) (value, lower float64, err error) {
 	for i, v := range values {
 		margin := p.y[i] * v
 		value += math.Log1p(math.Exp(-math.Abs(margin))) + max(-margin, 0)
-		columns, stored := p.x.Row(i)
+		columns, values := p.x.Row(i)
 		for k, c := range columns {
-			gradient[c] -= p.y[i] / (1 + math.Exp(margin)) * stored[k]
+			gradient[c] -= p.y[i] / (1 + math.Exp(margin)) * values[k]
 		}
 	}
 	return value, value - floats.Dot(gradient, gradient)/2, nil
@@ -257,8 +257,8 @@ func (p *sparseProblem) beta(m *learners.SVCModel) ([]float64, error) {
 				continue
 			}
 			from, to := int(starts[next]), int(starts[next+1])
-			own, stored := p.x.Row(i)
-			if slices.EqualFunc(own, columns[from:to], func(a int32, b float64) bool { return float64(a) == b }) && slices.Equal(stored, values[from:to]) {
+			rowColumns, rowValues := p.x.Row(i)
+			if slices.EqualFunc(rowColumns, columns[from:to], func(a int32, b float64) bool { return float64(a) == b }) && slices.Equal(rowValues, values[from:to]) {
 				beta[i] = coef[next]
 				next++
 			}
@@ -277,7 +277,7 @@ func (c *fitBench) sparseEntries(p *sparseProblem, fit string) ([]Entry, error) 
 	if fit == "svc-gaussian" || fit == "ridge-gaussian" {
 		p.kernel = kernels.Gaussian{Sigma: 1}
 	}
-	k := contest{task: "sparse_" + strings.TrimSuffix(strings.TrimSuffix(fit, "-linear"), "-gaussian"), put: p.put, limit: linearLimit, tolerant: true}
+	k := contest{task: "sparse_" + strings.TrimSuffix(strings.TrimSuffix(fit, "-linear"), "-gaussian"), sendData: p.send, limit: linearLimit, tolerant: true}
 	k.parameters = map[string]any{"columns": p.x.Cols, "gamma": 0.5, "linear": p.kernel == kernels.Kernel(kernels.Linear{}), "cache": sparseCache}
 	switch fit {
 	case "svc-linear", "svc-gaussian":
@@ -298,10 +298,10 @@ func (c *fitBench) sparseEntries(p *sparseProblem, fit string) ([]Entry, error) 
 			return nil, err
 		}
 		k.residual = p.logloss
-		k.own = func(d backend.Device) []competitor {
+		k.mercer = func(d backend.Device) []competitor {
 			var tolerance float64
-			own := newCompetitor(ownName(d), func() (function, error) { return run(d, tolerance) }, func(f function) (function, error) { return f, nil })
-			return []competitor{own.atEqualObjective(func(tol float64) { tolerance = tol }, k.residual)}
+			mercer := newCompetitor(ownName(d), func() (function, error) { return run(d, tolerance) }, func(f function) (function, error) { return f, nil })
+			return []competitor{mercer.atEqualObjective(func(tol float64) { tolerance = tol }, k.residual)}
 		}
 		k.result = coefficients
 		return c.compete(p.judge, k, []string{sklearn, "liblinear"}, nil)
@@ -310,7 +310,7 @@ func (c *fitBench) sparseEntries(p *sparseProblem, fit string) ([]Entry, error) 
 	}
 	k.tolerant, k.residual = false, p.ridge
 	k.limit = ridgeLimit(p.x.Rows, longest(p.x), "float64", 1)
-	k.own = func(d backend.Device) []competitor {
+	k.mercer = func(d backend.Device) []competitor {
 		l := learners.KernelRidge{Kernel: p.kernel, Lambda: 1, NoIntercept: true, Tol: fitTol}
 		return []competitor{newCompetitor(ownName(d), func() (*learners.KernelRidgeModel, error) {
 			return l.Fit(c.ctx, d, p.x, p.labels(), learners.Options{Memory: c.Memory})
@@ -326,11 +326,11 @@ func (c *fitBench) sparseEntries(p *sparseProblem, fit string) ([]Entry, error) 
 }
 
 // longest returns the number of nonzeros in the longest row.
-func longest(x backend.CSR[float64]) (most int) {
+func longest(x backend.CSR[float64]) (maxLength int) {
 	for i := range x.Rows {
-		most = max(most, x.Indptr[i+1]-x.Indptr[i])
+		maxLength = max(maxLength, x.Indptr[i+1]-x.Indptr[i])
 	}
-	return most
+	return maxLength
 }
 
 func hostOf(m *mat.Dense) backend.Host[float64] {
@@ -368,13 +368,13 @@ func (c *fitBench) sparseSVC(p *sparseProblem, k contest) ([]Entry, error) {
 		return nil, err
 	}
 	k.residual = p.hinge
-	k.own = func(d backend.Device) []competitor {
+	k.mercer = func(d backend.Device) []competitor {
 		var tolerance float64
-		own := newCompetitor(ownName(d), func() (*learners.SVCModel, error) { return run(d, tolerance) }, func(m *learners.SVCModel) (function, error) {
+		mercer := newCompetitor(ownName(d), func() (*learners.SVCModel, error) { return run(d, tolerance) }, func(m *learners.SVCModel) (function, error) {
 			beta, err := p.beta(m)
 			return function{coef: beta, intercept: m.State().Arrays["intercept"].Data[0]}, err
 		})
-		return []competitor{own.atEqualObjective(func(tol float64) { tolerance = tol }, k.residual)}
+		return []competitor{mercer.atEqualObjective(func(tol float64) { tolerance = tol }, k.residual)}
 	}
 	k.result = func(process *pypeer.Process) (function, error) {
 		beta, err := process.Get("beta")
@@ -392,7 +392,7 @@ func (c *fitBench) sparseSVC(p *sparseProblem, k contest) ([]Entry, error) {
 		return c.compete(p.judge, k, machines, nil)
 	}
 	primal := k
-	primal.task, primal.result, primal.own = "sparse_machine", coefficients, nil
+	primal.task, primal.result, primal.mercer = "sparse_machine", coefficients, nil
 	return c.compete(p.judge, k, machines, func(peer Peer) (string, contest, bool) {
 		switch peer.Name {
 		case sklearn:
@@ -404,20 +404,20 @@ func (c *fitBench) sparseSVC(p *sparseProblem, k contest) ([]Entry, error) {
 	})
 }
 
-// compete returns the entries of Mercer and of the libraries in names. If more returns ok for a
+// compete returns the entries of Mercer and of the libraries in names. If second returns ok for a
 // library, the library has a second entry.
-func (c *fitBench) compete(j judge, k contest, names []string, more func(Peer) (name string, k contest, ok bool)) ([]Entry, error) {
+func (c *fitBench) compete(j judge, k contest, names []string, second func(Peer) (name string, k contest, ok bool)) ([]Entry, error) {
 	var list []competitor
 	for _, d := range c.devices {
-		list = append(list, k.own(d)...)
+		list = append(list, k.mercer(d)...)
 	}
 	for _, p := range c.peers {
 		if slices.Contains(names, p.Name) {
 			list = append(list, byPython(p, p.Name, k))
 		}
-		if more != nil {
-			if name, other, ok := more(p); ok {
-				list = append(list, byPython(p, name, other))
+		if second != nil {
+			if name, variant, ok := second(p); ok {
+				list = append(list, byPython(p, name, variant))
 			}
 		}
 	}
@@ -441,11 +441,11 @@ func (c *fitBench) sparseRead(p *sparseProblem, k contest) ([]Entry, error) {
 	}
 	c.methods = append(c.methods, fmt.Sprintf("read: a LIBSVM file of %.1f MB", float64(file.Size())/1e6))
 	sum := floats.Sum(p.x.Data)
-	k.tolerant, k.put, k.parameters = false, nil, map[string]any{"file": path}
+	k.tolerant, k.sendData, k.parameters = false, nil, map[string]any{"file": path}
 	k.residual = func(f function) (float64, error) { return math.Abs(f.coef[0]-sum) / sum, nil }
 	// Each value is read exactly, but the order of the nnz additions in the two sums may differ.
 	k.limit = float64(len(p.x.Data)) * 0x1p-53
-	k.own = func(d backend.Device) []competitor {
+	k.mercer = func(d backend.Device) []competitor {
 		return []competitor{newCompetitor(ownName(d), func() (float64, error) {
 			t, err := dataset.ReadLIBSVM(path, nil)
 			if err != nil {

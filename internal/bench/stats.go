@@ -20,9 +20,9 @@ func Summarize(values []float64) Summary {
 		return s
 	}
 	low, high := quantile(v, 0.25), quantile(v, 0.75)
-	reach := 1.5 * (high - low)
+	whisker := 1.5 * (high - low)
 	for _, x := range v {
-		if x < low-reach || x > high+reach {
+		if x < low-whisker || x > high+whisker {
 			s.Outliers++
 		}
 	}
@@ -32,12 +32,12 @@ func Summarize(values []float64) Summary {
 // quantile interpolates between the order statistics of sorted values:
 // definition 7 of Hyndman and Fan (1996).
 func quantile(sorted []float64, q float64) float64 {
-	at := q * float64(len(sorted)-1)
-	i := int(at)
+	position := q * float64(len(sorted)-1)
+	i := int(position)
 	if i+1 == len(sorted) {
 		return sorted[i]
 	}
-	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+	return sorted[i] + (position-float64(i))*(sorted[i+1]-sorted[i])
 }
 
 // rate converts a summary of times to a summary of rates, in units of work per second.

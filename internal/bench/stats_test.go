@@ -21,11 +21,11 @@ func TestSpread(t *testing.T) {
 		{[]float64{7, 4, 3, 2, 1}, Summary{Median: 3, Min: 1, Max: 7}},
 		{[]float64{7.5, 4, 3, 2, -1.5}, Summary{Median: 3, Min: -1.5, Max: 7.5, Outliers: 2}},
 	} {
-		before := append([]float64(nil), test.values...)
+		original := append([]float64(nil), test.values...)
 		if d := cmp.Diff(test.want, Summarize(test.values)); d != "" {
 			t.Errorf("%v (-want +got):\n%s", test.values, d)
 		}
-		if d := cmp.Diff(before, test.values); d != "" {
+		if d := cmp.Diff(original, test.values); d != "" {
 			t.Errorf("the values were moved:\n%s", d)
 		}
 	}

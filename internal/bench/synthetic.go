@@ -51,7 +51,7 @@ func newSynthetic(n, d int, lambda float64) *synthetic {
 
 func (s *synthetic) gamma() float64 { return 0.5 / (s.kernel.Sigma * s.kernel.Sigma) }
 
-func narrow(h backend.Host[float64]) backend.Host[float32] {
+func toFloat32(h backend.Host[float64]) backend.Host[float32] {
 	return backend.Host[float32]{Rows: h.Rows, Cols: h.Cols, Stride: h.Stride, Data: converted[float32](h.Data)}
 }
 
@@ -84,15 +84,15 @@ type judge struct {
 
 // product returns k(a, b)v.
 func (j judge) product(a, b backend.Host[float64], v []float64) ([]float64, error) {
-	on := placer[float64]{q: j.q}
-	defer on.free()
+	mem := placer[float64]{q: j.q}
+	defer mem.free()
 	column := func(v []float64) backend.Host[float64] {
 		return backend.Host[float64]{Rows: len(v), Cols: 1, Stride: 1, Data: v}
 	}
 	out := column(make([]float64, a.Rows))
-	ma, mb, mv, mo := on.place(a), on.place(b), on.place(column(v)), on.place(out)
-	if on.err != nil {
-		return nil, on.err
+	ma, mb, mv, mo := mem.place(a), mem.place(b), mem.place(column(v)), mem.place(out)
+	if mem.err != nil {
+		return nil, mem.err
 	}
 	j.q.GramMul(mo, j.kernel, ma, mb, mv)
 	return out.Data, j.q.Download(out, mo)
@@ -109,12 +109,12 @@ func (j judge) residual(f function) (float64, error) {
 
 // normalResidual returns ‖Φᵀ(y − Φβ) − λSβ‖ / ‖Φᵀy‖ with Φ = k(X, c) and S = k(c, c).
 func (j judge) normalResidual(f function) (float64, error) {
-	left, err := j.product(j.x, f.points, f.coef)
+	residual, err := j.product(j.x, f.points, f.coef)
 	if err != nil {
 		return 0, err
 	}
-	floats.SubTo(left, j.y.Data, left)
-	a, err := j.product(f.points, j.x, left)
+	floats.SubTo(residual, j.y.Data, residual)
+	a, err := j.product(f.points, j.x, residual)
 	if err != nil {
 		return 0, err
 	}

@@ -55,21 +55,21 @@ type quantity struct {
 	Of func(*Run) (Summary, bool)
 }
 
-// single returns a quantity with a single value for each run, without a range.
-func single(name, unit string, of func(*Run) (float64, bool)) quantity {
+// singleValue returns a quantity with a single value for each run, without a range.
+func singleValue(name, unit string, value func(*Run) (float64, bool)) quantity {
 	return timed(name, unit, func(r *Run) (Summary, bool) {
-		v, ok := of(r)
+		v, ok := value(r)
 		return Summary{Median: v, Min: v, Max: v}, ok
 	})
 }
 
 // timed returns a quantity of runs with timings.
-func timed(name, unit string, of func(*Run) (Summary, bool)) quantity {
+func timed(name, unit string, value func(*Run) (Summary, bool)) quantity {
 	return quantity{name, unit, func(r *Run) (Summary, bool) {
 		if !r.Timed() {
 			return Summary{}, false
 		}
-		return of(r)
+		return value(r)
 	}}
 }
 
@@ -78,14 +78,14 @@ var secondsQuantity = timed("seconds", "s", func(r *Run) (Summary, bool) { retur
 var rateQuantity = timed("GFLOP/s", "GFLOP/s", func(r *Run) (Summary, bool) { return r.Rate, r.Work > 0 })
 
 func metric(name, unit string) quantity {
-	return single(name, unit, func(r *Run) (float64, bool) {
+	return singleValue(name, unit, func(r *Run) (float64, bool) {
 		v, ok := r.Metrics[name]
 		return v, ok
 	})
 }
 
 // operations is the number of floating-point operations of a run, as its plan counts them.
-var operations = single("flops", "", func(r *Run) (float64, bool) { return r.Work, r.Work > 0 })
+var operations = singleValue("flops", "", func(r *Run) (float64, bool) { return r.Work, r.Work > 0 })
 
 // Timed reports whether r has a timing.
 func (r *Run) Timed() bool { return r != nil && len(r.Timings) > 0 }
@@ -104,12 +104,12 @@ func (r *Result) groups(key string) []group {
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		shared := c.Case.Without(key)
-		at := slices.IndexFunc(list, func(g group) bool { return slices.Equal(g.shared, shared) })
-		if at < 0 {
-			at = len(list)
+		index := slices.IndexFunc(list, func(g group) bool { return slices.Equal(g.shared, shared) })
+		if index < 0 {
+			index = len(list)
 			list = append(list, group{shared: shared, key: key})
 		}
-		list[at].cells = append(list[at].cells, c)
+		list[index].cells = append(list[index].cells, c)
 	}
 	return list
 }
@@ -145,18 +145,18 @@ func (g group) implementations(r *Result, q quantity) []*Implementation {
 // tables returns a table of the quantity q for each group in which key varies. A table has a column
 // for each implementation, with values formatted by format. It has a chart if a curve has at least
 // two points. If every group has only one cell, there is one table for all groups.
-func (r *Result) tables(key string, q quantity, what string, format func(float64) string) []*Table {
+func (r *Result) tables(key string, q quantity, title string, format func(float64) string) []*Table {
 	var list []*Table
 	groups := r.groups(key)
 	if len(groups) > 1 && len(groups) == len(r.Cells) { // each group has one cell
-		all := group{}
+		merged := group{}
 		for _, g := range groups {
-			all.cells = append(all.cells, g.cells...)
+			merged.cells = append(merged.cells, g.cells...)
 		}
-		groups = []group{all}
+		groups = []group{merged}
 	}
 	for _, g := range groups {
-		if t := g.table(r, q, what, format); t != nil {
+		if t := g.table(r, q, title, format); t != nil {
 			list = append(list, t)
 		}
 	}
@@ -164,12 +164,12 @@ func (r *Result) tables(key string, q quantity, what string, format func(float64
 }
 
 // table returns the table of the quantity q for the cells of g, or nil if no run has a value.
-func (g group) table(r *Result, q quantity, what string, format func(float64) string) *Table {
-	all := g.implementations(r, q)
-	if len(all) == 0 {
+func (g group) table(r *Result, q quantity, title string, format func(float64) string) *Table {
+	implementations := g.implementations(r, q)
+	if len(implementations) == 0 {
 		return nil
 	}
-	t := &Table{Title: strings.TrimPrefix(g.shared.Title()+": "+what, ": "), Head: []string{g.key}}
+	t := &Table{Title: strings.TrimPrefix(g.shared.Title()+": "+title, ": "), Head: []string{g.key}}
 	if unit := q.Unit; unit != "" {
 		t.Title += ", " + unit
 	}
@@ -184,7 +184,7 @@ func (g group) table(r *Result, q quantity, what string, format func(float64) st
 	if q.Unit != "" {
 		chart.Y = q.Unit
 	}
-	for _, e := range all {
+	for _, e := range implementations {
 		t.Head = append(t.Head, e.Name)
 		curve := Curve{Name: e.Name, Dashed: e.Kind == CeilingKind}
 		for i, c := range g.cells {
@@ -233,24 +233,24 @@ func spreadText(run *Run, v Summary, format func(float64) string) string {
 func (g group) omitted(r *Result) []string {
 	type absence struct{ name, reason string }
 	var order []absence
-	where := map[absence][]string{}
+	labels := map[absence][]string{}
 	for _, c := range g.cells {
 		for _, run := range c.Runs {
 			if e := r.Implementation(run.Implementation); run.Reason == "" || e != nil && e.Missing != "" {
 				continue
 			}
 			a := absence{run.Implementation, run.Reason}
-			if where[a] == nil {
+			if labels[a] == nil {
 				order = append(order, a)
 			}
-			where[a] = append(where[a], g.label(c))
+			labels[a] = append(labels[a], g.label(c))
 		}
 	}
 	var list []string
 	for _, a := range order {
 		text := a.name
-		if len(where[a]) < len(g.cells) {
-			text += " at " + strings.TrimPrefix(g.key+" = ", " = ") + strings.Join(where[a], ", ")
+		if len(labels[a]) < len(g.cells) {
+			text += " at " + strings.TrimPrefix(g.key+" = ", " = ") + strings.Join(labels[a], ", ")
 		}
 		list = append(list, text+": "+a.reason)
 	}
@@ -292,6 +292,6 @@ func ratioText(v float64) string {
 	return figures(v)
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+func percent(fraction float64) string { return fmt.Sprintf("%.0f %%", 100*fraction) }
 
 func scientific(v float64) string { return fmt.Sprintf("%.1e", v) }

@@ -14,19 +14,19 @@ import (
 
 // usage holds processor times in ticks of the system.
 type usage struct {
-	all, idle, steal float64 // sums over all processors
-	own              float64 // time of this process and its children
+	total, idle, steal float64 // sums over all processors
+	ownTime            float64 // time of this process and its children
 }
 
 // noise returns the Noise between two readings, or nil if no tick has passed.
 func noise(from, to usage) *Noise {
-	all := to.all - from.all
-	if all <= 0 {
+	total := to.total - from.total
+	if total <= 0 {
 		return nil
 	}
 	steal := to.steal - from.steal
-	others := all - (to.idle - from.idle) - steal - (to.own - from.own)
-	return &Noise{Steal: 100 * max(steal, 0) / all, Others: 100 * max(others, 0) / all}
+	others := total - (to.idle - from.idle) - steal - (to.ownTime - from.ownTime)
+	return &Noise{Steal: 100 * max(steal, 0) / total, Others: 100 * max(others, 0) / total}
 }
 
 // readUsage reads the usage from /proc/stat, in ticks of a hundredth of a second. The usage of
@@ -37,7 +37,7 @@ func readUsage() (usage, bool) {
 		return usage{}, false
 	}
 	u, ok := parseUsage(string(text))
-	u.own = processTicks("self")
+	u.ownTime = processTicks("self")
 	return u, ok
 }
 
@@ -75,7 +75,7 @@ func parseUsage(stat string) (u usage, ok bool) {
 		if err != nil {
 			return u, false
 		}
-		u.all += ticks
+		u.total += ticks
 		switch i {
 		case 3, 4:
 			u.idle += ticks

@@ -12,7 +12,7 @@ import (
 
 func TestUsage(t *testing.T) {
 	got, ok := parseUsage("cpu  10 20 30 400 50 6 7 80 1000 2000\ncpu0 1 2 3 4 5 6 7 8 9 10\n")
-	if d := cmp.Diff(usage{all: 603, idle: 450, steal: 80}, got, cmp.AllowUnexported(usage{})); d != "" || !ok {
+	if d := cmp.Diff(usage{total: 603, idle: 450, steal: 80}, got, cmp.AllowUnexported(usage{})); d != "" || !ok {
 		t.Error(d)
 	}
 	for _, bad := range []string{"", "cpu 1 2 3", "cpu a b c d e f g h", "intr 1 2 3 4 5 6 7 8 9"} {
@@ -21,7 +21,7 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	before, ok := readUsage()
-	if !ok || before.all <= 0 || before.own < 0 || before.all < before.idle+before.steal {
+	if !ok || before.total <= 0 || before.ownTime < 0 || before.total < before.idle+before.steal {
 		t.Errorf("got %+v, %v", before, ok)
 	}
 }

@@ -34,18 +34,18 @@ func (t *Table) text() string {
 		rows[i] = []string{""} // an empty first column indents the table
 	}
 	for j, head := range t.Head {
-		side, width := byte('r'), 0
+		alignment, width := byte('r'), 0
 		for _, row := range t.Rows {
 			if row[j].Words() || row[j].Note != "" {
-				side = 'l'
+				alignment = 'l'
 			}
 			width = max(width, utf8.RuneCountInString(row[j].Text))
 		}
-		align.WriteByte(side)
+		align.WriteByte(alignment)
 		rows[0] = append(rows[0], head)
 		for i, row := range t.Rows {
 			text := row[j].Text
-			if !row[j].Words() && side == 'l' {
+			if !row[j].Words() && alignment == 'l' {
 				text = strings.Repeat(" ", width-utf8.RuneCountInString(text)) + text
 			}
 			if row[j].Note != "" {

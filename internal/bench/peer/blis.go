@@ -5,8 +5,8 @@ package peer
 import "fmt"
 
 // blis opens BLIS, a BLAS library without LAPACK.
-func blis(places []string) (*Library, error) {
-	l, err := open("blis", []string{"libblis.so.4", "libblis.so"}, places)
+func blis(locations []string) (*Library, error) {
+	l, err := open("blis", []string{"libblis.so.4", "libblis.so"}, locations)
 	if err != nil {
 		return nil, err
 	}

@@ -22,21 +22,21 @@ type library struct {
 	handle     uintptr
 }
 
-// open opens a library with one of the file names in files. It first searches places, a list of
+// open opens a library with one of the file names in files. It first searches locations, a list of
 // folders and files, and then the folders of the system's loader.
-func open(name string, files, places []string) (library, error) {
-	for _, place := range places {
-		info, err := os.Stat(place)
+func open(name string, files, locations []string) (library, error) {
+	for _, location := range locations {
+		info, err := os.Stat(location)
 		if err != nil {
 			continue
 		}
 		for _, file := range files {
-			path := filepath.Join(place, file)
+			path := filepath.Join(location, file)
 			if !info.IsDir() {
-				if stem, _, _ := strings.Cut(file, ".so"); !strings.HasPrefix(filepath.Base(place), stem) {
-					continue // place is the file of another library
+				if stem, _, _ := strings.Cut(file, ".so"); !strings.HasPrefix(filepath.Base(location), stem) {
+					continue // location is the file of another library
 				}
-				path = place
+				path = location
 			}
 			if _, err := os.Stat(path); err == nil {
 				return load(name, path)
@@ -52,7 +52,7 @@ func open(name string, files, places []string) (library, error) {
 			return l, err // there is such a file, but it cannot be loaded
 		}
 	}
-	looked := append(slices.Clip(places), "the folders of the system's loader")
+	looked := append(slices.Clip(locations), "the folders of the system's loader")
 	return library{}, fmt.Errorf("%w: %s; looked in %s", ErrMissing, strings.Join(files, ", "), strings.Join(looked, ", "))
 }
 
@@ -110,11 +110,11 @@ func (l library) bind(functions map[string]any) error {
 	return nil
 }
 
-// call calls a function whose arguments are all pointers. keep stays alive until the function
+// call calls a function whose arguments are all pointers. alive stays reachable until the function
 // returns.
-func call(function uintptr, keep any, arguments ...uintptr) {
+func call(function uintptr, alive any, arguments ...uintptr) {
 	purego.SyscallN(function, arguments...)
-	runtime.KeepAlive(keep)
+	runtime.KeepAlive(alive)
 }
 
 func ptr[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }

@@ -16,19 +16,19 @@ import (
 
 // TestMissing checks the errors for libraries that are missing or cannot be opened.
 func TestMissing(t *testing.T) {
-	place := t.TempDir()
-	if _, err := open("nothing", []string{"libnothing.so.0", "libnothing.so"}, []string{place}); !errors.Is(err, ErrMissing) ||
-		!strings.Contains(err.Error(), "libnothing.so.0, libnothing.so; looked in "+place) {
+	folder := t.TempDir()
+	if _, err := open("nothing", []string{"libnothing.so.0", "libnothing.so"}, []string{folder}); !errors.Is(err, ErrMissing) ||
+		!strings.Contains(err.Error(), "libnothing.so.0, libnothing.so; looked in "+folder) {
 		t.Errorf("got %v", err)
 	}
 	// If the file with the library's name is not a library, the error is not ErrMissing.
-	file := filepath.Join(place, "libnothing.so")
+	file := filepath.Join(folder, "libnothing.so")
 	if err := os.WriteFile(file, []byte("text"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for _, where := range []string{place, file} {
-		if _, err := open("nothing", []string{"libnothing.so.0", "libnothing.so"}, []string{where}); err == nil || errors.Is(err, ErrMissing) {
-			t.Errorf("%s: got %v", where, err)
+	for _, location := range []string{folder, file} {
+		if _, err := open("nothing", []string{"libnothing.so.0", "libnothing.so"}, []string{location}); err == nil || errors.Is(err, ErrMissing) {
+			t.Errorf("%s: got %v", location, err)
 		}
 	}
 }
@@ -36,10 +36,10 @@ func TestMissing(t *testing.T) {
 // TestReload reloads OpenBLAS with another core type, checks a result, and changes the core type
 // back. The test needs a process that has not opened the library before.
 func TestReload(t *testing.T) {
-	const again = "MERCER_TEST_RELOAD"
-	if os.Getenv(again) == "" {
+	const reloadEnv = "MERCER_TEST_RELOAD"
+	if os.Getenv(reloadEnv) == "" {
 		c := exec.Command(os.Args[0], "-test.run=^TestReload$", "-test.v")
-		c.Env = append(os.Environ(), again+"=yes")
+		c.Env = append(os.Environ(), reloadEnv+"=yes")
 		out, err := c.CombinedOutput()
 		t.Logf("%s", out)
 		if err != nil {

@@ -26,8 +26,8 @@ func gonumLibrary() (*Library, error) {
 		F32:    gonumRoutines(g.Sgemm, g.Ssymm, g.Ssyrk, g.Strsm, g.Ssymv),
 		// gonum uses GOMAXPROCS goroutines for a product.
 		Threads: func(n int) func() {
-			before := runtime.GOMAXPROCS(n)
-			return func() { runtime.GOMAXPROCS(before) }
+			previous := runtime.GOMAXPROCS(n)
+			return func() { runtime.GOMAXPROCS(previous) }
 		},
 	}
 	library.F64.Potrf = func(a backend.Host[float64]) error {
@@ -47,19 +47,19 @@ func gonumRoutines[T backend.Float](
 	trsm func(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int, alpha T, a []T, lda int, b []T, ldb int),
 	symv func(ul blas.Uplo, n int, alpha T, a []T, lda int, x []T, incX int, beta T, y []T, incY int),
 ) Routines[T] {
-	const lower, no = blas.Lower, blas.NoTrans
+	const lower, noTrans = blas.Lower, blas.NoTrans
 	return Routines[T]{
 		Gemm: func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) {
-			gemm(no, no, c.Rows, c.Cols, a.Cols, alpha, a.Data, a.Stride, b.Data, b.Stride, beta, c.Data, c.Stride)
+			gemm(noTrans, noTrans, c.Rows, c.Cols, a.Cols, alpha, a.Data, a.Stride, b.Data, b.Stride, beta, c.Data, c.Stride)
 		},
 		Symm: func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) {
 			symm(blas.Left, lower, c.Rows, c.Cols, alpha, a.Data, a.Stride, b.Data, b.Stride, beta, c.Data, c.Stride)
 		},
 		Syrk: func(alpha T, a backend.Host[T], beta T, c backend.Host[T]) {
-			syrk(lower, no, a.Rows, a.Cols, alpha, a.Data, a.Stride, beta, c.Data, c.Stride)
+			syrk(lower, noTrans, a.Rows, a.Cols, alpha, a.Data, a.Stride, beta, c.Data, c.Stride)
 		},
 		Trsm: func(alpha T, a, b backend.Host[T]) {
-			trsm(blas.Left, lower, no, blas.NonUnit, b.Rows, b.Cols, alpha, a.Data, a.Stride, b.Data, b.Stride)
+			trsm(blas.Left, lower, noTrans, blas.NonUnit, b.Rows, b.Cols, alpha, a.Data, a.Stride, b.Data, b.Stride)
 		},
 		Symv: func(alpha T, a backend.Host[T], x []T, beta T, y []T) {
 			symv(lower, a.Rows, alpha, a.Data, a.Stride, x, 1, beta, y, 1)

@@ -26,8 +26,8 @@ type mklVersion struct {
 	Status, Build, CPU, Platform *byte
 }
 
-func mkl(places []string) (*Library, error) {
-	l, err := open("mkl", []string{"libmkl_rt.so", "libmkl_rt.so.2", "libmkl_rt.so.1"}, places)
+func mkl(locations []string) (*Library, error) {
+	l, err := open("mkl", []string{"libmkl_rt.so", "libmkl_rt.so.2", "libmkl_rt.so.1"}, locations)
 	if err != nil {
 		return nil, err
 	}
@@ -37,9 +37,9 @@ func mkl(places []string) (*Library, error) {
 		return nil, fmt.Errorf("bench: mkl: its threads need libgomp: %w", err)
 	}
 	if folder := filepath.Dir(l.path); folder != "." {
-		for _, part := range []string{"libmkl_core.so", "libmkl_gnu_thread.so", "libmkl_intel_lp64.so"} {
-			parts, _ := filepath.Glob(filepath.Join(folder, part+"*"))
-			for _, path := range parts {
+		for _, name := range []string{"libmkl_core.so", "libmkl_gnu_thread.so", "libmkl_intel_lp64.so"} {
+			paths, _ := filepath.Glob(filepath.Join(folder, name+"*"))
+			for _, path := range paths {
 				if _, err := dlopen(path, purego.RTLD_LAZY|purego.RTLD_GLOBAL); err != nil {
 					return nil, fmt.Errorf("bench: mkl: %w", err)
 				}

@@ -15,8 +15,8 @@ import (
 // envCore is the environment variable from which OpenBLAS reads the core type when it is loaded.
 const envCore = "OPENBLAS_CORETYPE"
 
-func openBLAS(places []string) (*Library, error) {
-	l, err := open("openblas", []string{"libopenblas.so.0", "libopenblas.so"}, places)
+func openBLAS(locations []string) (*Library, error) {
+	l, err := open("openblas", []string{"libopenblas.so.0", "libopenblas.so"}, locations)
 	if err != nil {
 		return nil, err
 	}
@@ -29,19 +29,19 @@ func openBLAS(places []string) (*Library, error) {
 	x := &cpu.X86
 	avx512 := x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512BW && x.HasAVX512VL
 	avx2 := x.HasAVX2 && x.HasFMA
-	chosen := ""
+	note := ""
 	if set := os.Getenv(envCore); set != "" {
-		chosen = fmt.Sprintf(" (%s=%s)", envCore, set)
-	} else if better := betterCore(core(), avx512, avx2); better != "" {
+		note = fmt.Sprintf(" (%s=%s)", envCore, set)
+	} else if coreType := betterCore(core(), avx512, avx2); coreType != "" {
 		detected := core()
-		if l, err = l.reload(envCore, better); err == nil {
+		if l, err = l.reload(envCore, coreType); err == nil {
 			err = l.bind(symbols)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if chosen = fmt.Sprintf(" (%s=%s, detected: %s)", envCore, better, detected); core() == detected {
-			chosen = fmt.Sprintf(" (mis-detected: this processor is a %s)", better)
+		if note = fmt.Sprintf(" (%s=%s, detected: %s)", envCore, coreType, detected); core() == detected {
+			note = fmt.Sprintf(" (mis-detected: this processor is a %s)", coreType)
 		}
 	}
 	words := strings.Fields(config())
@@ -49,7 +49,7 @@ func openBLAS(places []string) (*Library, error) {
 		return nil, fmt.Errorf("bench: openblas: %s has 64-bit integers; one with 32-bit integers is needed", l.path)
 	}
 	out := &Library{Name: l.name, Path: l.path, Spin: 150 * time.Millisecond} // the threads of OpenBLAS spin for 2²⁸ clock cycles, 104 ms at 2.6 GHz
-	out.Detail = fmt.Sprintf("%s, core type %s%s", strings.Join(words[:min(2, len(words))], " "), core(), chosen)
+	out.Detail = fmt.Sprintf("%s, core type %s%s", strings.Join(words[:min(2, len(words))], " "), core(), note)
 	return out, l.routines(out, func(n int) { threads(int32(n)) })
 }
 

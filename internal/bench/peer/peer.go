@@ -51,20 +51,20 @@ func Names() []string { return []string{"gonum", "openblas", "blis", "mkl"} }
 // separated as in PATH.
 const EnvPlaces = "MERCER_PEER_LIBDIR"
 
-// Open opens a library. It searches the folders and files in places, the folders and files in
+// Open opens a library. It searches the folders and files in locations, the folders and files in
 // MERCER_PEER_LIBDIR, and the folders of the system's loader, in this order. Open MKL last: it
 // makes its symbols visible to every library that is loaded after it.
-func Open(name string, places []string) (*Library, error) {
-	places = append(slices.Clip(places), filepath.SplitList(os.Getenv(EnvPlaces))...)
+func Open(name string, locations []string) (*Library, error) {
+	locations = append(slices.Clip(locations), filepath.SplitList(os.Getenv(EnvPlaces))...)
 	switch name {
 	case "gonum":
 		return gonumLibrary()
 	case "openblas":
-		return openBLAS(places)
+		return openBLAS(locations)
 	case "blis":
-		return blis(places)
+		return blis(locations)
 	case "mkl":
-		return mkl(places)
+		return mkl(locations)
 	}
 	return nil, fmt.Errorf("bench: no library is called %q; the libraries are: %s", name, strings.Join(Names(), ", "))
 }

@@ -50,24 +50,24 @@ func check[T backend.Float](t *testing.T, r Routines[T], unit float64) {
 		}
 		return h
 	}
-	at := func(h backend.Host[T], i, j int) float64 { return float64(h.Data[i*h.Stride+j]) }
-	symmetric := func(h backend.Host[T], i, j int) float64 { return at(h, max(i, j), min(i, j)) }
-	copied := func(h backend.Host[T]) backend.Host[T] {
+	element := func(h backend.Host[T], i, j int) float64 { return float64(h.Data[i*h.Stride+j]) }
+	symmetric := func(h backend.Host[T], i, j int) float64 { return element(h, max(i, j), min(i, j)) }
+	clone := func(h backend.Host[T]) backend.Host[T] {
 		h.Data = append([]T(nil), h.Data...)
 		return h
 	}
-	compare := func(name string, before, got backend.Host[T], lower bool, want func(i, j int) float64) {
+	compare := func(name string, original, got backend.Host[T], lower bool, want func(i, j int) float64) {
 		t.Helper()
 		for i := range got.Rows {
 			for j := range got.Stride {
 				if i*got.Stride+j >= len(got.Data) {
 					break
 				}
-				w := float64(before.Data[i*got.Stride+j])
+				w := float64(original.Data[i*got.Stride+j])
 				if j < got.Cols && (!lower || j <= i) {
 					w = want(i, j)
 				}
-				if g := at(got, i, j); !(math.Abs(g-w) <= 64*unit*k) {
+				if g := element(got, i, j); !(math.Abs(g-w) <= 64*unit*k) {
 					t.Fatalf("%s: element (%d, %d) is %v, want %v", name, i, j, g, w)
 				}
 			}
@@ -81,23 +81,23 @@ func check[T backend.Float](t *testing.T, r Routines[T], unit float64) {
 	}
 
 	a, b, c := random(m, k), random(k, n), random(m, n)
-	if got := copied(c); r.Gemm != nil {
+	if got := clone(c); r.Gemm != nil {
 		r.Gemm(alpha, a, b, beta, got)
 		compare("gemm", c, got, false, func(i, j int) float64 {
-			return alpha*sum(k, func(p int) float64 { return at(a, i, p) * at(b, p, j) }) + beta*at(c, i, j)
+			return alpha*sum(k, func(p int) float64 { return element(a, i, p) * element(b, p, j) }) + beta*element(c, i, j)
 		})
 	}
-	square, wide := random(m, m), random(m, n)
-	if got := copied(c); r.Symm != nil {
-		r.Symm(alpha, square, wide, beta, got)
+	square, rectangular := random(m, m), random(m, n)
+	if got := clone(c); r.Symm != nil {
+		r.Symm(alpha, square, rectangular, beta, got)
 		compare("symm", c, got, false, func(i, j int) float64 {
-			return alpha*sum(m, func(p int) float64 { return symmetric(square, i, p) * at(wide, p, j) }) + beta*at(c, i, j)
+			return alpha*sum(m, func(p int) float64 { return symmetric(square, i, p) * element(rectangular, p, j) }) + beta*element(c, i, j)
 		})
 	}
-	if got := copied(square); r.Syrk != nil {
+	if got := clone(square); r.Syrk != nil {
 		r.Syrk(alpha, a, beta, got)
 		compare("syrk", square, got, true, func(i, j int) float64 {
-			return alpha*sum(k, func(p int) float64 { return at(a, i, p) * at(a, j, p) }) + beta*at(square, i, j)
+			return alpha*sum(k, func(p int) float64 { return element(a, i, p) * element(a, j, p) }) + beta*element(square, i, j)
 		})
 	}
 	if r.Symv != nil {
@@ -120,27 +120,27 @@ func check[T backend.Float](t *testing.T, r Routines[T], unit float64) {
 		}
 		triangle.Data[i*triangle.Stride+i] = 2
 	}
-	if got := copied(wide); r.Trsm != nil {
+	if got := clone(rectangular); r.Trsm != nil {
 		r.Trsm(alpha, triangle, got)
-		solution := copied(got)
-		compare("trsm", wide, got, false, func(i, j int) float64 {
-			s := alpha * at(wide, i, j)
+		solution := clone(got)
+		compare("trsm", rectangular, got, false, func(i, j int) float64 {
+			s := alpha * element(rectangular, i, j)
 			for p := range i {
-				s -= at(triangle, i, p) * at(solution, p, j)
+				s -= element(triangle, i, p) * element(solution, p, j)
 			}
-			return s / at(triangle, i, i)
+			return s / element(triangle, i, i)
 		})
 	}
-	if got := copied(triangle); r.Potrf != nil {
+	if got := clone(triangle); r.Potrf != nil {
 		if err := r.Potrf(got); err != nil {
 			t.Fatal(err)
 		}
 		compare("potrf", triangle, got, true, func(i, j int) float64 {
-			s := at(triangle, i, j) - sum(j, func(p int) float64 { return at(got, i, p) * at(got, j, p) })
+			s := element(triangle, i, j) - sum(j, func(p int) float64 { return element(got, i, p) * element(got, j, p) })
 			if i == j {
 				return math.Sqrt(s)
 			}
-			return s / at(got, j, j)
+			return s / element(got, j, j)
 		})
 		triangle.Data[triangle.Stride*4+4] = -1
 		if r.Potrf(triangle) == nil {

@@ -54,9 +54,9 @@ func Interpreters() []string {
 
 // Finder finds, for each Python library, an interpreter that can import the library.
 type Finder struct {
-	has      map[string]string // path of the interpreter for each library
-	looked   []string
-	troubles []string
+	pythonOf map[string]string // path of the interpreter for each library
+	searched []string
+	failures []string
 }
 
 // NewFinder runs the interpreters, in order, to find their libraries. nil selects Interpreters().
@@ -64,7 +64,7 @@ func NewFinder(ctx context.Context, interpreters []string) *Finder {
 	if interpreters == nil {
 		interpreters = Interpreters()
 	}
-	f := &Finder{has: map[string]string{}, looked: interpreters}
+	f := &Finder{pythonOf: map[string]string{}, searched: interpreters}
 	for _, python := range interpreters {
 		c := exec.CommandContext(ctx, python, "-c", script, "probe")
 		var names []string
@@ -73,12 +73,12 @@ func NewFinder(ctx context.Context, interpreters []string) *Finder {
 			err = json.Unmarshal(out, &names)
 		}
 		if err != nil {
-			f.troubles = append(f.troubles, fmt.Sprintf("%s: %v", python, err))
+			f.failures = append(f.failures, fmt.Sprintf("%s: %v", python, err))
 			continue
 		}
 		for _, name := range names {
-			if f.has[name] == "" {
-				f.has[name] = python
+			if f.pythonOf[name] == "" {
+				f.pythonOf[name] = python
 			}
 		}
 	}
@@ -89,11 +89,11 @@ func NewFinder(ctx context.Context, interpreters []string) *Finder {
 // the library is not installed. If the library cannot be used, such as cupy without a GPU, it
 // returns an error with the library's message.
 func (f *Finder) Open(ctx context.Context, library string, threads int) (*Process, error) {
-	python := f.has[library]
+	python := f.pythonOf[library]
 	if python == "" {
-		text := "looked in " + strings.Join(f.looked, ", ")
-		if len(f.troubles) > 0 {
-			text += " (" + strings.Join(f.troubles, "; ") + ")"
+		text := "looked in " + strings.Join(f.searched, ", ")
+		if len(f.failures) > 0 {
+			text += " (" + strings.Join(f.failures, "; ") + ")"
 		}
 		return nil, fmt.Errorf("%w: %s; %s", ErrMissing, library, text)
 	}
@@ -110,7 +110,7 @@ type Process struct {
 	in      io.WriteCloser
 	out     *bufio.Reader
 	errors  bytes.Buffer
-	broken  error
+	err     error
 }
 
 // coreType is the environment variable that overrides the processor type that OpenBLAS detects.
@@ -146,7 +146,7 @@ func start(ctx context.Context, python, library string, threads int) (*Process, 
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("pypeer: %s: %w", library, err)
 	}
-	a, err := p.do(map[string]any{"do": "load", "library": library}, nil)
+	a, err := p.request(map[string]any{"do": "load", "library": library}, nil)
 	if err != nil {
 		p.Close()
 		return nil, err
@@ -162,12 +162,12 @@ type answer struct {
 	Shape   []int
 }
 
-// do sends a command, followed by data, and waits for the answer. Once the process has ended, do
-// returns the reason.
-func (p *Process) do(command map[string]any, data []byte) (answer, error) {
+// request sends a command, followed by data, and waits for the answer. Once the process has ended,
+// request returns the reason.
+func (p *Process) request(command map[string]any, data []byte) (answer, error) {
 	var a answer
-	if p.broken != nil {
-		return a, p.broken
+	if p.err != nil {
+		return a, p.err
 	}
 	line, err := json.Marshal(command)
 	if err == nil {
@@ -184,8 +184,8 @@ func (p *Process) do(command map[string]any, data []byte) (answer, error) {
 		err = json.Unmarshal(text, &a)
 	}
 	if err != nil {
-		p.broken = fmt.Errorf("pypeer: %s: the process has ended: %w", p.library, p.why(err))
-		return a, p.broken
+		p.err = fmt.Errorf("pypeer: %s: the process has ended: %w", p.library, p.exitError(err))
+		return a, p.err
 	}
 	if a.Error != "" {
 		return a, fmt.Errorf("pypeer: %s: %s", p.library, a.Error)
@@ -193,9 +193,9 @@ func (p *Process) do(command map[string]any, data []byte) (answer, error) {
 	return a, nil
 }
 
-// why, which explains err, waits for the end of the process and returns an error with the last line
+// exitError waits for the end of the process and returns an error with the last line
 // of the standard error.
-func (p *Process) why(err error) error {
+func (p *Process) exitError(err error) error {
 	p.in.Close()
 	if end := p.cmd.Wait(); end != nil {
 		err = end
@@ -218,7 +218,7 @@ func Put[T backend.Float](p *Process, name string, rows, cols int, values []T) e
 	if err := binary.Write(&data, binary.LittleEndian, values[:rows*cols]); err != nil {
 		return err
 	}
-	_, err := p.do(map[string]any{"do": "put", "name": name, "dtype": fmt.Sprintf("<f%d", size), "shape": shape}, data.Bytes())
+	_, err := p.request(map[string]any{"do": "put", "name": name, "dtype": fmt.Sprintf("<f%d", size), "shape": shape}, data.Bytes())
 	return err
 }
 
@@ -226,13 +226,13 @@ func Put[T backend.Float](p *Process, name string, rows, cols int, values []T) e
 func (p *Process) Run(task string, parameters map[string]any) (time.Duration, error) {
 	command := map[string]any{"do": "run", "task": task}
 	maps.Copy(command, parameters)
-	a, err := p.do(command, nil)
+	a, err := p.request(command, nil)
 	return time.Duration(a.Seconds * float64(time.Second)), err
 }
 
 // Get returns the array with the given name, in float64. A vector becomes one column.
 func (p *Process) Get(name string) (backend.Host[float64], error) {
-	a, err := p.do(map[string]any{"do": "get", "name": name}, nil)
+	a, err := p.request(map[string]any{"do": "get", "name": name}, nil)
 	if err != nil {
 		return backend.Host[float64]{}, err
 	}
@@ -240,29 +240,29 @@ func (p *Process) Get(name string) (backend.Host[float64], error) {
 	if len(a.Shape) > 0 {
 		rows = a.Shape[0]
 	}
-	for _, side := range a.Shape[min(1, len(a.Shape)):] {
-		cols *= side
+	for _, size := range a.Shape[min(1, len(a.Shape)):] {
+		cols *= size
 	}
 	h := backend.NewHost[float64](rows, cols)
 	if err := binary.Read(p.out, binary.LittleEndian, h.Data); err != nil {
-		p.broken = fmt.Errorf("pypeer: %s: the process has ended: %w", p.library, p.why(err))
-		return h, p.broken
+		p.err = fmt.Errorf("pypeer: %s: the process has ended: %w", p.library, p.exitError(err))
+		return h, p.err
 	}
 	return h, nil
 }
 
 // Clear makes the process delete its arrays, including arrays on a GPU.
 func (p *Process) Clear() error {
-	_, err := p.do(map[string]any{"do": "clear"}, nil)
+	_, err := p.request(map[string]any{"do": "clear"}, nil)
 	return err
 }
 
 // Close ends the process.
 func (p *Process) Close() {
-	if p.broken != nil {
+	if p.err != nil {
 		return // the process has ended
 	}
-	p.broken = fmt.Errorf("pypeer: %s: closed", p.library)
+	p.err = fmt.Errorf("pypeer: %s: closed", p.library)
 	p.in.Close()
 	_ = p.cmd.Wait() // ignore the exit status
 }

@@ -21,11 +21,11 @@ func open(t *testing.T, library string, threads int) *Process {
 	}
 	p, err := NewFinder(t.Context(), nil).Open(t.Context(), library, threads)
 	if err != nil {
-		what := library
+		module := library
 		if library == "scikit-learn" {
-			what = "sklearn"
+			module = "sklearn"
 		}
-		required.Lacking(t, what, err)
+		required.Lacking(t, module, err)
 	}
 	t.Cleanup(p.Close)
 	return p
@@ -61,18 +61,18 @@ func TestRidge(t *testing.T) {
 					rounded[i] = float32(y[i])
 				}
 				for _, unit := range []float64{0x1p-53, 0x1p-24} {
-					put := func() error {
+					putData := func() error {
 						if unit == 0x1p-24 {
 							return errors.Join(Put(p, "x", n, d, single), Put(p, "y", n, 0, rounded))
 						}
 						return errors.Join(Put(p, "x", n, d, x), Put(p, "y", n, 0, y))
 					}
-					if err := put(); err != nil {
+					if err := putData(); err != nil {
 						t.Fatal(err)
 					}
-					took, err := p.Run(task, map[string]any{"gamma": gamma, "sigma": math.Sqrt(0.5 / gamma), "lambda": lambda})
-					if err != nil || took <= 0 {
-						t.Fatalf("%v, %v", took, err)
+					elapsed, err := p.Run(task, map[string]any{"gamma": gamma, "sigma": math.Sqrt(0.5 / gamma), "lambda": lambda})
+					if err != nil || elapsed <= 0 {
+						t.Fatalf("%v, %v", elapsed, err)
 					}
 					alpha, err := p.Get("alpha")
 					if err != nil || alpha.Rows != n || alpha.Cols != 1 {
@@ -101,7 +101,7 @@ func TestRidge(t *testing.T) {
 }
 
 func residual(x, y, alpha []float64, n, d int, gamma, lambda float64) float64 {
-	var left, all float64
+	var residual, total float64
 	for i := range n {
 		r := lambda*alpha[i] - y[i]
 		for j := range n {
@@ -112,9 +112,9 @@ func residual(x, y, alpha []float64, n, d int, gamma, lambda float64) float64 {
 			}
 			r += math.Exp(-gamma*s) * alpha[j]
 		}
-		left, all = left+r*r, all+y[i]*y[i]
+		residual, total = residual+r*r, total+y[i]*y[i]
 	}
-	return math.Sqrt(left / all)
+	return math.Sqrt(residual / total)
 }
 
 // TestMissing checks that the error names the missing library and the interpreters that were searched.

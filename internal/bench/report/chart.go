@@ -71,8 +71,8 @@ func inline(c *vgsvg.Canvas, attributes string, hints ...webpage.Hint) (template
 	return template.HTML(webpage.WithHints(variables.Replace(prelude.ReplaceAllLiteralString(buf.String(), "<svg "+attributes)), hints)), nil
 }
 
-// picture draws a chart. look maps the name of a curve to the number of its marker and color.
-func picture(name string, c *bench.Chart, look func(string) int) (template.HTML, error) {
+// picture draws a chart. styleOf maps the name of a curve to the number of its marker and color.
+func picture(name string, c *bench.Chart, styleOf func(string) int) (template.HTML, error) {
 	p := plot.New()
 	p.BackgroundColor = nil
 	p.X.Label.Text, p.Y.Label.Text = c.X, c.Y
@@ -91,7 +91,7 @@ func picture(name string, c *bench.Chart, look func(string) int) (template.HTML,
 		for _, q := range curve.Points {
 			xs, low, high = append(xs, q.X), min(low, q.Low), max(high, q.High)
 		}
-		line, marks, bars, err := parts(look(curve.Name), curve)
+		line, marks, bars, err := plotters(styleOf(curve.Name), curve)
 		if err != nil {
 			return "", err
 		}
@@ -120,8 +120,8 @@ func picture(name string, c *bench.Chart, look func(string) int) (template.HTML,
 	return inline(canvas, fmt.Sprintf(`role="img" aria-label="%s"`, template.HTMLEscapeString(name)), hints...)
 }
 
-// parts returns the line, the markers and the error bars of curve i.
-func parts(i int, c bench.Curve) (*plotter.Line, *plotter.Scatter, *plotter.YErrorBars, error) {
+// plotters returns the line, the markers and the error bars of curve i.
+func plotters(i int, c bench.Curve) (*plotter.Line, *plotter.Scatter, *plotter.YErrorBars, error) {
 	xys, spread := make(plotter.XYs, len(c.Points)), make(plotter.YErrors, len(c.Points))
 	for k, q := range c.Points {
 		xys[k].X, xys[k].Y = q.X, q.Y
@@ -154,7 +154,7 @@ func parts(i int, c bench.Curve) (*plotter.Line, *plotter.Scatter, *plotter.YErr
 // swatch draws the line and the marker of curve i for the legend.
 func swatch(i int, c bench.Curve) (template.HTML, error) {
 	c.Points = []bench.Point{{X: 1, Y: 1, Low: 1, High: 1}}
-	line, marks, _, err := parts(i, c)
+	line, marks, _, err := plotters(i, c)
 	if err != nil {
 		return "", err
 	}
@@ -177,9 +177,9 @@ func (t ticks) Ticks(low, high float64) []plot.Tick {
 	labeled := math.Inf(-1)
 	for i, v := range t {
 		list[i].Value = v
-		if at := math.Log(v/low) / math.Log(high/low); at-labeled >= nearest {
+		if position := math.Log(v/low) / math.Log(high/low); position-labeled >= nearest {
 			list[i].Label = strconv.FormatFloat(v, 'g', -1, 64)
-			labeled = at
+			labeled = position
 		}
 	}
 	return list

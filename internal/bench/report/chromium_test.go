@@ -16,15 +16,15 @@ func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser for each page")
 	}
-	for name, r := range kept(t) {
+	for name, r := range newestResults(t) {
 		page := write(t, r)
 		t.Run(name, func(t *testing.T) { browser.Check(t, page, len(parse(t, page).find("figure"))) })
 	}
 }
 
-// kept returns the newest measurement of each kind in bench/results that has charts. A measurement
-// without a size that varies has no charts.
-func kept(t *testing.T) map[string]*bench.Result {
+// newestResults returns the newest measurement of each kind in bench/results that has charts. A
+// measurement without a size that varies has no charts.
+func newestResults(t *testing.T) map[string]*bench.Result {
 	t.Helper()
 	newest := map[string]*bench.Result{}
 	files, err := filepath.Glob("../../../bench/results/*.json")

@@ -18,12 +18,12 @@ func Write(w io.Writer, r *bench.Result) error {
 		return err
 	}
 	p := webpage.Page{Title: report.Title, Lead: report.Answer, Facts: report.Facts, Footer: footer}
-	looks := map[string]int{} // number of the marker and color of each implementation, the same in all charts
-	look := func(name string) int {
-		if _, ok := looks[name]; !ok {
-			looks[name] = len(looks)
+	styles := map[string]int{} // number of the marker and color of each implementation, the same in all charts
+	styleOf := func(name string) int {
+		if _, ok := styles[name]; !ok {
+			styles[name] = len(styles)
 		}
-		return looks[name]
+		return styles[name]
 	}
 	for _, t := range report.Tables {
 		c := webpage.Card{Title: t.Title, Head: t.Head, Notes: t.Notes, Wide: len(t.Head) > 5 || t.Chart == nil}
@@ -36,12 +36,12 @@ func Write(w io.Writer, r *bench.Result) error {
 		}
 		if t.Chart != nil {
 			c.Stamp = r.Processor() + ", " + r.Started.UTC().Format("2006-01-02")
-			if c.Picture, err = picture(t.Title, t.Chart, look); err != nil {
+			if c.Picture, err = picture(t.Title, t.Chart, styleOf); err != nil {
 				return err
 			}
 			for _, curve := range t.Chart.Curves {
 				k := webpage.Key{Name: curve.Name}
-				if k.Swatch, err = swatch(look(curve.Name), curve); err != nil {
+				if k.Swatch, err = swatch(styleOf(curve.Name), curve); err != nil {
 					return err
 				}
 				c.Legend = append(c.Legend, k)

@@ -151,7 +151,7 @@ func TestPage(t *testing.T) {
 			}
 		}
 	}
-	all := root.words()
+	text := root.words()
 	for _, want := range []string{
 		"At the largest size, Mercer is the fastest in 0 of 2 comparisons. It reaches 65 to 65 % of the ceiling.",
 		"n Mercer GFLOP/s of ceiling × gonum × openblas",
@@ -161,8 +161,8 @@ func TestPage(t *testing.T) {
 		"openblas OpenBLAS & more, /lib/libopenblas.so.0",
 		"mkl missing: not found: libmkl_rt.so",
 	} {
-		if !strings.Contains(all, want) {
-			t.Errorf("there is no %q in %q", want, all)
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in %q", want, text)
 		}
 	}
 }
@@ -202,8 +202,8 @@ func TestPageIsSelfContained(t *testing.T) {
 			t.Errorf("%s is defined %d times", v[1], n)
 		}
 	}
-	if found := regexp.MustCompile(`(stroke|fill):#[0-9A-F]{6}`).FindString(page); found != "" {
-		t.Errorf("a picture has a fixed color: %s", found)
+	if fixed := regexp.MustCompile(`(stroke|fill):#[0-9A-F]{6}`).FindString(page); fixed != "" {
+		t.Errorf("a picture has a fixed color: %s", fixed)
 	}
 }
 
@@ -211,8 +211,8 @@ func TestPageIsSelfContained(t *testing.T) {
 // of the limiter, is a dashed line.
 func TestPicture(t *testing.T) {
 	card := parse(t, write(t, sample())).find("figure")[1]
-	all := card.find("svg")
-	svg := all[len(all)-1] // skip the charts of the legend
+	pictures := card.find("svg")
+	svg := pictures[len(pictures)-1] // skip the charts of the legend
 	if svg.attr("role") != "img" || svg.attr("aria-label") != "gemm, float32, 1 thread: rate, GFLOP/s" {
 		t.Errorf("the picture is announced as %q", svg.attr("aria-label"))
 	}
