@@ -54,15 +54,15 @@ type BayesRidge struct {
 // variance.
 type BayesRidgeModel struct {
 	linear
-	fitted    bool // whether the model was fitted with an intercept
-	posterior lsq.Posterior
-	evidence  []float64 // log p(y)
+	hasIntercept bool // whether the model was fitted with an intercept
+	posterior    lsq.Posterior
+	evidence     []float64 // log p(y)
 }
 
 // Fit fits the n×d samples x to the n×t targets y, each output separately. If the steps have not
 // converged after MaxIter, Fit returns the model of the last step, and its Facts include a "warning".
 func (l BayesRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *BayesRidgeModel, err error) {
-	defer named(bayesRidgeName, l.parameters(), &m, &err)
+	defer wrapError(bayesRidgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
 	f := newFitting(ctx, dev, bayesRidgeName, l.parameters(), x, y, o)
 	c, t := f.centered(!l.NoIntercept, (*lsq.Samples).EvidenceBytes)
@@ -75,7 +75,7 @@ func (l BayesRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	}
 	facts := []Fact{{"steps", r.Steps}, {"noise deviation", math.Sqrt(r.Noise[0])}, {"lambda", r.Noise[0] / r.Prior[0]}, {"log evidence", r.Evidence[0]}, {squaredNorm, coefNorm(r.Coef)}}
 	return &BayesRidgeModel{
-		linear: linear{model{bayesRidgeName, warned(facts, r.Warnings...)}, r.Coef, r.Intercept}, fitted: !l.NoIntercept,
+		linear: linear{model{bayesRidgeName, warned(facts, r.Warnings...)}, r.Coef, r.Intercept}, hasIntercept: !l.NoIntercept,
 		posterior: r.Posterior, evidence: r.Evidence,
 	}, nil
 }
@@ -107,9 +107,9 @@ func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x ma
 	sums := p
 	sums.linear = true // the plan of a product of matrices counts no packed points
 	err = p.inBlocks(ctx, points, func(ctx context.Context, _ int, x numeric.Points) error {
-		along, err := sums.at(ctx, dev, x)
+		products, err := sums.predictPoints(ctx, dev, x)
 		if err == nil {
-			out = stacked(out, m.posterior.Variance(x.Dense, dense(along)))
+			out = appendRows(out, m.posterior.Variance(x.Dense, dense(products)))
 		}
 		return err
 	})
@@ -123,7 +123,7 @@ func (m *BayesRidgeModel) State() State { return stateOf(m) }
 func (m *BayesRidgeModel) fields() []field {
 	d, t := rowsOf(&m.coef), colsOf(&m.coef)
 	p := &m.posterior
-	return append(m.coefFields(nil), boolField("intercept", &m.fitted),
+	return append(m.coefFields(nil), boolField("intercept", &m.hasIntercept),
 		rowField("noise", &p.Noise, t, nonNegative), rowField("prior", &p.Prior, t, nonNegative), rowField("evidence", &m.evidence, t, anyNumber),
 		rowField("center", &p.Center, d, anyNumber), matrixField("vectors", &p.Vectors, nil, d), matrixField("spread", &p.Spread, t, rowsOf(&p.Vectors)), derived(m.checkSpread))
 }

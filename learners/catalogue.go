@@ -129,16 +129,16 @@ func (d Description) LinearByDefault() bool {
 // Settings are the parsed parameters of a learner, from which fits, grids and reports are made.
 type Settings struct {
 	d      Description
-	given  map[string]string
+	texts  map[string]string
 	values parsed
 }
 
 // Text returns the text of a parameter, given or default, or "" and false if it has no value.
-func (s *Settings) Text(name string) (text string, has bool) {
-	if _, has = s.values[name]; !has {
+func (s *Settings) Text(name string) (text string, ok bool) {
+	if _, ok = s.values[name]; !ok {
 		return "", false
 	}
-	if text, given := s.given[name]; given {
+	if text, ok := s.texts[name]; ok {
 		return text, true
 	}
 	p, _ := s.d.Parameter(name)
@@ -146,24 +146,24 @@ func (s *Settings) Text(name string) (text string, has bool) {
 }
 
 // Number returns the value of a numeric parameter, or false if it has none.
-func (s *Settings) Number(name string) (v float64, has bool) {
-	v, has = s.values[name].(float64)
-	return v, has
+func (s *Settings) Number(name string) (v float64, ok bool) {
+	v, ok = s.values[name].(float64)
+	return v, ok
 }
 
 // Effective reports whether p has an effect, that is, whether the other parameters meet the
 // condition p.When.
 func (s *Settings) Effective(p Parameter) bool { return p.When.met(s.values) }
 
-// Make returns the learner. given maps the names of parameters to their texts; all other parameters
+// Make returns the learner. texts maps the names of parameters to their texts; all other parameters
 // have their defaults. task is one of d.Tasks; an empty Task means the first. The error is a
 // *ParameterError, or states that the learner does not support the task. Make calls Parse and
 // Settings.Fitter.
-func (d Description) Make(task Task, given map[string]string) (Fitter, error) {
+func (d Description) Make(task Task, texts map[string]string) (Fitter, error) {
 	if err := d.checkTask(task); err != nil {
 		return nil, err
 	}
-	s, err := d.Parse(given)
+	s, err := d.Parse(texts)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (s *Settings) Fitter(task Task) (Fitter, error) {
 		return nil, err
 	}
 	for _, p := range d.Parameters {
-		_, isGiven := s.given[p.Name]
+		_, isGiven := s.texts[p.Name]
 		if isGiven && p.Task != "" && p.Task != cmp.Or(task, d.Tasks[0]) {
 			return nil, &ParameterError{Learner: d.Name, Parameter: p.Name, Rule: fmt.Sprintf("works only for %s", p.Task)}
 		}
@@ -200,10 +200,10 @@ func (s *Settings) Fitter(task Task) (Fitter, error) {
 	if task == Classification && d.classifier != nil {
 		fitter = d.classifier
 	}
-	fit, wrong := fitter(values)
-	if wrong != nil {
-		wrong.Learner = d.Name
-		return nil, wrong
+	fit, paramErr := fitter(values)
+	if paramErr != nil {
+		paramErr.Learner = d.Name
+		return nil, paramErr
 	}
 	if !d.Sparse && d.Name != fourierRidgeName { // fourier-ridge copies the samples only for Optimize, and adds the warning itself
 		fit = remarkCopy(d.Name, fit)
@@ -219,7 +219,7 @@ func (s *Settings) Fitter(task Task) (Fitter, error) {
 func remarkCopy(learner string, fit Fitter) Fitter {
 	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
 		m, err := fit(ctx, dev, x, y, o)
-		if s, wrong := sparseOf("x", x); err == nil && wrong == nil && s != nil {
+		if s, sparseErr := sparseOf("x", x); err == nil && sparseErr == nil && s != nil {
 			if r, ok := m.(interface{ remark(text string) }); ok {
 				r.remark(copyWarning(learner, s.Rows, s.Cols))
 			}
@@ -233,15 +233,15 @@ func copyWarning(learner string, rows, features int) string {
 	return fmt.Sprintf("the samples are sparse: %s was fitted to a dense copy of %s × %s", learner, count.Of(rows, "row"), count.Of(features, "feature"))
 }
 
-// Parse returns the learner's parameters. given maps names to texts; all other parameters have
+// Parse returns the learner's parameters. texts maps names to texts; all other parameters have
 // their defaults. The error is a *ParameterError.
-func (d Description) Parse(given map[string]string) (*Settings, error) {
-	var known []string
+func (d Description) Parse(texts map[string]string) (*Settings, error) {
+	var allNames []string
 	v := parsed{}
 	for _, p := range d.Parameters {
-		known = append(known, p.Name)
-		text, isGiven := given[p.Name]
-		if !isGiven && (p.Default == "" || p.chosen) {
+		allNames = append(allNames, p.Name)
+		text, isGiven := texts[p.Name]
+		if !isGiven && (p.Default == "" || p.autoDefault) {
 			continue
 		}
 		if !isGiven {
@@ -253,16 +253,16 @@ func (d Description) Parse(given map[string]string) (*Settings, error) {
 		}
 		v[p.Name] = value
 	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if !slices.Contains(known, name) {
-			has := "no parameters"
-			if len(known) > 0 {
-				has = strings.Join(known, ", ")
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if !slices.Contains(allNames, name) {
+			list := "no parameters"
+			if len(allNames) > 0 {
+				list = strings.Join(allNames, ", ")
 			}
-			return nil, &ParameterError{Learner: d.Name, Parameter: name, Rule: fmt.Sprintf("is not a parameter of %s, which has %s", d.Name, has)}
+			return nil, &ParameterError{Learner: d.Name, Parameter: name, Rule: fmt.Sprintf("is not a parameter of %s, which has %s", d.Name, list)}
 		}
 	}
-	return &Settings{d, given, v}, nil
+	return &Settings{d, texts, v}, nil
 }
 
 // ParameterError is the error of Make and Parse for an invalid parameter.
@@ -278,20 +278,20 @@ func (e *ParameterError) Error() string {
 
 // fitterOf returns a function that makes, from the values of the parameters of L, the Fitter that calls fit.
 func fitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, mat.Matrix, mat.Matrix, Options) (M, error)) func(parsed) (Fitter, *ParameterError) {
-	return made(parameters, func(l L) Fitter {
+	return constructorOf(parameters, func(l L) Fitter {
 		return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
 			m, err := asModel(fit(l, ctx, dev, x, y, o))
-			return m, message.Within(err, advised(parameters(&l)))
+			return m, message.Within(err, adviceNames(parameters(&l)))
 		}
 	})
 }
 
-// made returns a function that sets the parameters of an L and passes the L to make.
-func made[L, F any](parameters func(*L) []Parameter, make func(l L) F) func(parsed) (F, *ParameterError) {
+// constructorOf returns a function that sets the parameters of an L and passes the L to build.
+func constructorOf[L, F any](parameters func(*L) []Parameter, build func(l L) F) func(parsed) (F, *ParameterError) {
 	return func(v parsed) (F, *ParameterError) {
 		var l L
-		wrong := set(parameters(&l), v)
-		return make(l), wrong
+		err := set(parameters(&l), v)
+		return build(l), err
 	}
 }
 

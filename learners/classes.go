@@ -46,22 +46,22 @@ func As[T any](m Model) (T, bool) {
 	if !ok || numeric.IsNil(m) {
 		return *new(T), false
 	}
-	able := true
+	supported := true
 	switch any(&t).(type) {
 	case *Prober:
 		if s, isSVC := m.(*SVCModel); isSVC {
-			able = s.sigmoid.Cols > 0
+			supported = s.sigmoid.Cols > 0
 		}
 	case *Uncertain, *Sampler:
 		if p, optional := m.(interface{ hasPosterior() bool }); optional {
-			able = p.hasPosterior()
+			supported = p.hasPosterior()
 		}
 	case *Jackknife:
 		if r, isRidge := m.(*RidgeModel); isRidge {
-			able = r.hasSamples()
+			supported = r.hasSamples()
 		}
 	}
-	if !able {
+	if !supported {
 		return *new(T), false
 	}
 	return t, true
@@ -130,11 +130,11 @@ func classesOf(y backend.Host[float64], weights []float64, names []string) (c Cl
 		if i < len(weights) && weights[i] == 0 {
 			continue
 		}
-		if at, found := slices.BinarySearch(c.Labels, v); !found {
+		if pos, found := slices.BinarySearch(c.Labels, v); !found {
 			if len(c.Labels) == MaxClasses {
 				return c, nil, fmt.Errorf("y has more than %d different values: too many for classes; numbers are predicted by a learner of regression", MaxClasses)
 			}
-			c.Labels = slices.Insert(c.Labels, at, v+0) // −0 becomes 0
+			c.Labels = slices.Insert(c.Labels, pos, v+0) // −0 becomes 0
 		}
 	}
 	c.Names = make([]string, len(c.Labels))
@@ -146,11 +146,11 @@ func classesOf(y backend.Host[float64], weights []float64, names []string) (c Cl
 		}
 	}
 	if len(c.Labels) < 2 {
-		only := ""
+		suffix := ""
 		if len(c.Names) == 1 {
-			only = fmt.Sprintf(": %q", c.Names[0])
+			suffix = fmt.Sprintf(": %q", c.Names[0])
 		}
-		return c, nil, fmt.Errorf("y has one class only%s; at least two are needed", only)
+		return c, nil, fmt.Errorf("y has one class only%s; at least two are needed", suffix)
 	}
 	index = make([]int, y.Rows)
 	for i := range index {
@@ -199,21 +199,21 @@ func (c Classes) Decide(values mat.Matrix) *mat.Dense {
 	n, cols := decision.Dims()
 	y := mat.NewDense(n, 1, nil)
 	for i := range n {
-		row, best := decision.RawRowView(i), 0
+		row, class := decision.RawRowView(i), 0
 		if cols == 1 {
 			if c.positive(row[0]) {
-				best = 1
+				class = 1
 			}
 		} else {
 			for j, v := range row {
-				if v > row[best] {
-					best = j
+				if v > row[class] {
+					class = j
 				}
 			}
 		}
 		label := math.NaN()
-		if best < len(c.Labels) {
-			label = c.Labels[best]
+		if class < len(c.Labels) {
+			label = c.Labels[class]
 		}
 		y.Set(i, 0, label)
 	}

@@ -47,10 +47,10 @@ type ClassifyModel struct {
 }
 
 // Learner returns the name of the learner of regression.
-func (m *ClassifyModel) Learner() string { return m.fitted().Learner() }
+func (m *ClassifyModel) Learner() string { return m.regressor().Learner() }
 
-// fitted returns the model of the regression, or an unfitted model if m has none.
-func (m *ClassifyModel) fitted() Model {
+// regressor returns the model of the regression, or an unfitted model if m has none.
+func (m *ClassifyModel) regressor() Model {
 	if m.regression == nil {
 		return newLinearModel("classify", false, backend.Host[float64]{}, nil, nil, nil)
 	}
@@ -59,7 +59,7 @@ func (m *ClassifyModel) fitted() Model {
 
 // Dims implements Model.
 func (m *ClassifyModel) Dims() (features, outputs int) {
-	features, _ = m.fitted().Dims()
+	features, _ = m.regressor().Dims()
 	return features, min(features, 1)
 }
 
@@ -68,7 +68,7 @@ func (m *ClassifyModel) Regression() Model { return m.regression }
 
 // Decision implements Classifier.
 func (m *ClassifyModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	return m.fitted().Predict(ctx, dev, x)
+	return m.regressor().Predict(ctx, dev, x)
 }
 
 // Predict implements Model.
@@ -94,7 +94,7 @@ func (m *ClassifyModel) factsNamed(name func(parameter string) string) []Fact {
 // State implements Model: the state of the regression, with "classes" and
 // "labels".
 func (m *ClassifyModel) State() State {
-	s := m.fitted().State()
+	s := m.regressor().State()
 	if m.regression != nil {
 		s.Params, s.Arrays = maps.Clone(s.Params), maps.Clone(s.Arrays)
 		m.classes.save(s)
@@ -104,9 +104,9 @@ func (m *ClassifyModel) State() State {
 
 // classifier returns m as a classifier if the State s has classes, and m itself otherwise.
 func classifier(s State, m Model) (Model, error) {
-	_, named := s.Params["classes"]
-	_, labeled := s.Arrays["labels"]
-	if !named && !labeled {
+	_, hasNames := s.Params["classes"]
+	_, hasLabels := s.Arrays["labels"]
+	if !hasNames && !hasLabels {
 		return m, nil
 	}
 	c := &ClassifyModel{regression: m}

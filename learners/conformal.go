@@ -35,7 +35,7 @@ type Calibration struct {
 // Calibrate applies m to the rows of x, which must not be used in the fit of m, and compares the
 // predictions with the targets y. A class that m does not have gets the score +∞.
 func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix) (c *Calibration, err error) {
-	defer named("calibrate", nil, &c, &err)
+	defer wrapError("calibrate", nil, &c, &err)
 	if numeric.IsNil(m) {
 		return nil, errors.New("no model was given")
 	}
@@ -83,8 +83,8 @@ func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix
 	c = &Calibration{backend.NewHost[float64](1, hy.Rows)}
 	for i := range c.Scores.Data {
 		c.Scores.Data[i] = math.MaxFloat64
-		if at := classes.Index(hy.Row(i)[0]); at >= 0 {
-			c.Scores.Data[i] = scores.At(i, at)
+		if class := classes.Index(hy.Row(i)[0]); class >= 0 {
+			c.Scores.Data[i] = scores.At(i, class)
 		}
 	}
 	slices.Sort(c.Scores.Data)
@@ -123,11 +123,11 @@ func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Ma
 			}
 		}
 		for j, v := range row {
-			other := first
+			rival := first
 			if v == first {
-				other = second
+				rival = second
 			}
-			scores.Set(i, j, other-v)
+			scores.Set(i, j, rival-v)
 		}
 	}
 	return scores, nil
@@ -160,13 +160,13 @@ func (c *Calibration) Intervals(f mat.Matrix, level float64) (lower, upper *mat.
 	}
 	lower, upper = mat.NewDense(n, outputs, nil), mat.NewDense(n, outputs, nil)
 	for j := range outputs {
-		half, err := c.bound(j, level)
+		halfWidth, err := c.bound(j, level)
 		if err != nil {
 			return nil, nil, err
 		}
 		for i := range n {
-			lower.Set(i, j, f.At(i, j)-half)
-			upper.Set(i, j, f.At(i, j)+half)
+			lower.Set(i, j, f.At(i, j)-halfWidth)
+			upper.Set(i, j, f.At(i, j)+halfWidth)
 		}
 	}
 	for _, bound := range []*mat.Dense{lower, upper} {
@@ -198,11 +198,11 @@ func (c *Calibration) Sets(ctx context.Context, dev backend.Device, m Classifier
 	for i := range n {
 		predicted := classes.Index(pred.At(i, 0))
 		for j := range k {
-			in := 0.0
+			member := 0.0
 			if j == predicted || scores.At(i, j) <= bound {
-				in = 1
+				member = 1
 			}
-			scores.Set(i, j, in)
+			scores.Set(i, j, member)
 		}
 	}
 	return scores, nil
@@ -213,14 +213,14 @@ func (c *Calibration) Check(m Model) error {
 	if c == nil || m == nil {
 		return errors.New("the calibration or its model is missing")
 	}
-	_, want := m.Dims()
+	_, rows := m.Dims()
 	if _, ok := m.(Classifier); ok {
-		want = 1
+		rows = 1
 	}
-	if c.Scores.Rows != want || c.Scores.Cols < 1 {
-		return fmt.Errorf("the calibration is %d×%d, the model needs %d rows", c.Scores.Rows, c.Scores.Cols, want)
+	if c.Scores.Rows != rows || c.Scores.Cols < 1 {
+		return fmt.Errorf("the calibration is %d×%d, the model needs %d rows", c.Scores.Rows, c.Scores.Cols, rows)
 	}
-	for j := range want {
+	for j := range rows {
 		if row := c.Scores.Row(j); !slices.IsSorted(row) || slices.ContainsFunc(row, func(v float64) bool { return !finite(v) }) {
 			return fmt.Errorf("row %d of the calibration is not finite or not in ascending order", j+1)
 		}

@@ -53,7 +53,7 @@ func remarkConstant[M interface{ remark(text string) }](m *M, err *error, y mat.
 	if *err != nil {
 		return
 	}
-	if h, wrong := gonum.Host("y", y); wrong == nil {
+	if h, hostErr := gonum.Host("y", y); hostErr == nil {
 		(*m).remark(constantWarning(constantTargets(h, o.Weights), h.Cols))
 	}
 }

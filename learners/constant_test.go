@@ -23,7 +23,7 @@ func TestConstantTarget(t *testing.T) {
 	const seed = 20261128
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	given := map[string][]map[string]string{
+	settings := map[string][]map[string]string{
 		"ridge":            {{"lambda": "1"}, {"lambda": "1e-10"}, {"lambda": "1e10"}, {"lambda": "1", "solver": "dual"}},
 		"kernel-ridge":     {nil, {"solver": "cg"}, {"solver": "mixed"}, {"kernel": "linear()"}, {"lambda": "1e-6"}, {"lambda": "1e6"}},
 		"nystrom-ridge":    {nil, {"kernel": "linear()"}, {"solver": "falkon"}, {"solver": "normal"}, {"std": "true"}},
@@ -33,7 +33,7 @@ func TestConstantTarget(t *testing.T) {
 		"l0":               {nil, {"support": "1"}},
 		"rvm":              {nil, {"method": "fixed-point"}, {"kernel": "linear()"}, {"basis": "features"}},
 	}
-	for try, c := range required.Some(5, []float64{0, 1, -3, 0.1, 0.3, 1.0 / 3, 1e8 + 0.3, -1e-8, 1e-100, 1e100, 2.5e6, math.Pi}) {
+	for trial, c := range required.Some(5, []float64{0, 1, -3, 0.1, 0.3, 1.0 / 3, 1e8 + 0.3, -1e-8, 1e-100, 1e100, 2.5e6, math.Pi}) {
 		for _, rounded := range []bool{false, true} {
 			n, d := 5+r.IntN(40), 1+r.IntN(4)
 			x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
@@ -47,7 +47,7 @@ func TestConstantTarget(t *testing.T) {
 				}
 			}
 			var weights []float64
-			if try%2 == 1 {
+			if trial%2 == 1 {
 				for range n {
 					weights = append(weights, r.ExpFloat64())
 				}
@@ -56,15 +56,15 @@ func TestConstantTarget(t *testing.T) {
 				if !l.Does(learners.Regression) {
 					continue
 				}
-				list := given[l.Name]
+				list := settings[l.Name]
 				if list == nil {
 					list = []map[string]string{nil}
 				}
 				for _, g := range list {
-					what := fmt.Sprintf("%s %v, %v, rounded %t", l.Name, g, c, rounded)
+					name := fmt.Sprintf("%s %v, %v, rounded %t", l.Name, g, c, rounded)
 					m := degenerateFit(t, l.Name, g, x, y, weights)
 					if m == nil {
-						t.Errorf("%s: no model", what)
+						t.Errorf("%s: no model", name)
 						continue
 					}
 					// The bound allows n rounding errors of c for sums of n terms and for kernel
@@ -72,22 +72,22 @@ func TestConstantTarget(t *testing.T) {
 					bound := 1e3 * float64(n) * 0x1p-52 * math.Abs(c)
 					f := labels(t, dev, m, x)
 					for i := range n {
-						if off := math.Abs(f.At(i, 0) - c); !(off <= bound) {
-							t.Errorf("%s: %v at row %d, off by %.3g, more than %.3g", what, f.At(i, 0), i+1, off, bound)
+						if diff := math.Abs(f.At(i, 0) - c); !(diff <= bound) {
+							t.Errorf("%s: %v at row %d, off by %.3g, more than %.3g", name, f.At(i, 0), i+1, diff, bound)
 							break
 						}
 					}
 					if !strings.Contains(fmt.Sprint(m.(learners.Describer).Facts()), "the target is constant: no feature can explain it") {
-						t.Errorf("%s: the facts %v do not say that the target is constant", what, m.(learners.Describer).Facts())
+						t.Errorf("%s: the facts %v do not say that the target is constant", name, m.(learners.Describer).Facts())
 					}
 					if u, ok := learners.As[learners.Uncertain](m); ok {
 						v, err := u.Variance(t.Context(), dev, x)
 						if err != nil {
-							t.Errorf("%s: variance: %v", what, err)
+							t.Errorf("%s: variance: %v", name, err)
 							continue
 						}
 						if w := v.At(0, 0); !(w >= 0) || l.Name == "gaussian-process" && !(w > 0 && w < 1e3*float64(n)) {
-							t.Errorf("%s: variance %v", what, w)
+							t.Errorf("%s: variance %v", name, w)
 						}
 					}
 				}
@@ -115,18 +115,18 @@ func TestConstantTargetOfGaussianProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "variance at a sample", v.At(0, 0), 1-1/1.1+0.1, 8*0x1p-52)
-	near(t, "variance far from samples", v.At(1, 0), 1.1, 8*0x1p-52)
+	checkClose(t, "variance at a sample", v.At(0, 0), 1-1/1.1+0.1, 8*0x1p-52)
+	checkClose(t, "variance far from samples", v.At(1, 0), 1.1, 8*0x1p-52)
 
 	x, y := gaussians(t, 30, 2, 20261129)
-	both := mat.NewDense(30, 2, nil)
+	targets := mat.NewDense(30, 2, nil)
 	for i := range 30 {
-		both.SetRow(i, []float64{0.1, y.At(i, 0)})
+		targets.SetRow(i, []float64{0.1, y.At(i, 0)})
 	}
-	alone, beside := labels(t, dev, fit(nil, x, y), x), labels(t, dev, fit(nil, x, both), x)
+	single, joint := labels(t, dev, fit(nil, x, y), x), labels(t, dev, fit(nil, x, targets), x)
 	for i := range 30 {
-		near(t, "the other target", beside.At(i, 1), alone.At(i, 0), 1e-7*mat.Norm(y, 2)) // the residual of each fit is 1e-8
-		near(t, "the constant target", beside.At(i, 0), 0.1, 30*0x1p-52)
+		checkClose(t, "the other target", joint.At(i, 1), single.At(i, 0), 1e-7*mat.Norm(y, 2)) // the residual of each fit is 1e-8
+		checkClose(t, "the constant target", joint.At(i, 0), 0.1, 30*0x1p-52)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestConstantTargetWithoutIntercept(t *testing.T) {
 	if m == nil {
 		return
 	}
-	near(t, "f(4)", labels(t, dev, m, x).At(3, 0), 4*10.0/32, 8*0x1p-52)
+	checkClose(t, "f(4)", labels(t, dev, m, x).At(3, 0), 4*10.0/32, 8*0x1p-52)
 	if !strings.Contains(fmt.Sprint(m.(learners.Describer).Facts()), "the target is constant") {
 		t.Errorf("the facts %v do not say that the target is constant", m.(learners.Describer).Facts())
 	}
@@ -154,18 +154,18 @@ func TestConstantColumns(t *testing.T) {
 	const seed, n = 3, 400
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	all, y := mat.NewDense(n, 5, nil), mat.NewDense(n, 1, nil)
+	features, y := mat.NewDense(n, 5, nil), mat.NewDense(n, 1, nil)
 	weights := make([]float64, n)
 	for i := range n {
 		a, b := r.NormFloat64(), 1e8+float64(r.IntN(9))
-		all.SetRow(i, []float64{0.1, a, 1e6 / 3.0, b, math.Nextafter(0.7, float64(i%2))})
+		features.SetRow(i, []float64{0.1, a, 1e6 / 3.0, b, math.Nextafter(0.7, float64(i%2))})
 		y.Set(i, 0, 2*a-b+r.NormFloat64())
 		weights[i] = float64(1 + i%3)
 	}
-	chosen := func(columns ...int) *mat.Dense {
+	selectColumns := func(columns ...int) *mat.Dense {
 		x := mat.NewDense(n, len(columns), nil)
 		for j, c := range columns {
-			x.SetCol(j, mat.Col(nil, c, all))
+			x.SetCol(j, mat.Col(nil, c, features))
 		}
 		return x
 	}
@@ -178,28 +178,28 @@ func TestConstantColumns(t *testing.T) {
 			return learners.RidgeConstrained{Theta: 100}.Fit(t.Context(), dev, x, y, learners.Options{Weights: w})
 		},
 	}
-	for _, c := range []struct{ all, varying []int }{{[]int{0, 1}, []int{1}}, {[]int{1, 2}, []int{1}}, {[]int{4, 1, 2}, []int{1}}, {[]int{0, 1, 2, 3, 4}, []int{1, 3}}} {
+	for _, c := range []struct{ columns, varying []int }{{[]int{0, 1}, []int{1}}, {[]int{1, 2}, []int{1}}, {[]int{4, 1, 2}, []int{1}}, {[]int{0, 1, 2, 3, 4}, []int{1, 3}}} {
 		for name, fit := range fits {
 			for _, w := range [][]float64{nil, weights} {
-				got, err := fit(chosen(c.all...), w)
+				got, err := fit(selectColumns(c.columns...), w)
 				if err != nil {
-					t.Fatal(name, c.all, err)
+					t.Fatal(name, c.columns, err)
 				}
-				want, err := fit(chosen(c.varying...), w)
+				want, err := fit(selectColumns(c.varying...), w)
 				if err != nil {
 					t.Fatal(name, c.varying, err)
 				}
 				size := mat.Norm(want.Coef(), 2)
-				for j, column := range c.all {
+				for j, column := range c.columns {
 					v := 0.0
-					if at := slices.Index(c.varying, column); at >= 0 {
-						v = want.Coef().At(at, 0)
+					if index := slices.Index(c.varying, column); index >= 0 {
+						v = want.Coef().At(index, 0)
 					}
 					// The bound has two terms: the rounding error of b, half an ulp of 1e8,
 					// relative to the standard deviation 2.6, and the rounding error n·ε of sums of
 					// n products.
 					if bound := n * (1e8/2.6*0x1p-53 + 0x1p-52) * size; !(math.Abs(got.Coef().At(j, 0)-v) <= bound) {
-						t.Errorf("%s, columns %d: weight %d is %v, want %v, allowed %.2g", name, c.all, j, got.Coef().At(j, 0), v, bound)
+						t.Errorf("%s, columns %d: weight %d is %v, want %v, allowed %.2g", name, c.columns, j, got.Coef().At(j, 0), v, bound)
 					}
 				}
 			}

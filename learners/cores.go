@@ -28,7 +28,7 @@ func (m *model) Facts() []Fact { return m.factsNamed(message.Plain) }
 func (m *model) factsNamed(name func(parameter string) string) []Fact {
 	facts := slices.Clone(m.facts)
 	for i, f := range facts {
-		if text, is := f.Value.(string); is && f.Name == "warning" {
+		if text, ok := f.Value.(string); ok && f.Name == "warning" {
 			facts[i].Value = message.Expand(text, name)
 		}
 	}
@@ -42,12 +42,12 @@ func FactsOf(m Model, name func(parameter string) string) []Fact {
 	if numeric.IsNil(m) {
 		return nil
 	}
-	if k, is := m.(interface {
+	if k, ok := m.(interface {
 		factsNamed(name func(parameter string) string) []Fact
-	}); is {
+	}); ok {
 		return k.factsNamed(name)
 	}
-	if k, is := m.(Describer); is {
+	if k, ok := m.(Describer); ok {
 		return k.Facts()
 	}
 	return nil
@@ -131,19 +131,19 @@ func (m *kernelExpansion) expansionFields(points, coef string, cols size) []fiel
 
 // solution is the common part of models that were fitted by a solver of (K + λI)α = y.
 type solution struct {
-	lambda float64
-	fitted bool // whether the model was fitted with an intercept
-	solved *solvers.Result
+	lambda       float64
+	hasIntercept bool // whether the model was fitted with an intercept
+	result       *solvers.Result
 }
 
 // Solved implements the interface Solved.
-func (s *solution) Solved() *solvers.Result { return s.solved }
+func (s *solution) Solved() *solvers.Result { return s.result }
 
 // Lambda returns the λ of the fit, or the λ of the first target if each target has its own.
 func (s *solution) Lambda() float64 { return s.lambda }
 
 func (s *solution) solutionFields() []field {
-	return []field{lambdaField(&s.lambda), boolField("intercept", &s.fitted)}
+	return []field{lambdaField(&s.lambda), boolField("intercept", &s.hasIntercept)}
 }
 
 // solutions is a solution whose targets may have separate λ.

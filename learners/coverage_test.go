@@ -40,25 +40,25 @@ func classesOfRows(rng *rand.Rand, n int) (x, y *mat.Dense) {
 // covered returns the number of targets between the bounds.
 func covered(y, lower, upper *mat.Dense) float64 {
 	n, _ := y.Dims()
-	inside := 0
+	covered := 0
 	for i := range n {
 		if v := y.At(i, 0); lower.At(i, 0) <= v && v <= upper.At(i, 0) {
-			inside++
+			covered++
 		}
 	}
-	return float64(inside) / float64(n)
+	return float64(covered) / float64(n)
 }
 
 // checkCoverage reports an error unless the mean coverage is in the interval [low, high] or within
 // 4 standard errors of it. The draws are independent.
-func checkCoverage(t *testing.T, what string, draws []float64, low, high float64) {
+func checkCoverage(t *testing.T, name string, draws []float64, low, high float64) {
 	t.Helper()
 	mean, deviation := stat.MeanStdDev(draws, nil)
 	margin := 4 * deviation / math.Sqrt(float64(len(draws)))
 	if mean < low-margin || mean > high+margin {
-		t.Errorf("%s: coverage %.4f ± %.4f, want %v to %v", what, mean, margin, low, high)
+		t.Errorf("%s: coverage %.4f ± %.4f, want %v to %v", name, mean, margin, low, high)
 	}
-	t.Logf("%s: coverage %.4f ± %.4f", what, mean, margin)
+	t.Logf("%s: coverage %.4f ± %.4f", name, mean, margin)
 }
 
 // TestCalibratedCoverage checks that, for any model calibrated on m rows, the intervals and sets of
@@ -69,17 +69,17 @@ func TestCalibratedCoverage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	const level, rows, draws = 0.8, 29, 400
 	exact := math.Ceil(level*(rows+1)) / (rows + 1)
-	fit := func(name string, task learners.Task, make func(*rand.Rand, int) (x, y *mat.Dense)) learners.Model {
+	fit := func(name string, task learners.Task, draw func(*rand.Rand, int) (x, y *mat.Dense)) learners.Model {
 		d, err := learners.Find(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		learn, err := d.Make(task, nil)
+		fit, err := d.Make(task, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, y := make(rng, 60)
-		m, err := learn(t.Context(), dev, x, y, learners.Options{})
+		x, y := draw(rng, 60)
+		m, err := fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,11 +121,11 @@ func TestCalibratedCoverage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			inside := 0.0
+			coverage := 0.0
 			for i := range 20 {
-				inside += sets.At(i, m.Classes().Index(y.At(i, 0))) / 20
+				coverage += sets.At(i, m.Classes().Index(y.At(i, 0))) / 20
 			}
-			list = append(list, inside)
+			list = append(list, coverage)
 		}
 		checkCoverage(t, name, list, exact, 1)
 	}

@@ -102,16 +102,16 @@ var defaultsPeers = map[learners.Task][]defaultsPeer{
 // in that page must be within two standard errors of the new score.
 func TestDefaultsAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
-	const seed, most = 3, 1000
+	const seed, maxRows = 3, 1000
 	t.Log("seed", seed)
 	const page, begin, end = "../docs/learners.md", "<!-- scores: written by TestDefaultsAgainstScikitLearn -->\n", "<!-- end of scores -->"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, found := strings.Cut(string(text), begin)
-	old, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
+	before, remaining, found := strings.Cut(string(text), begin)
+	oldScores, after, closed := strings.Cut(remaining, end)
+	if !found || !closed {
 		t.Fatalf("%s has no marks around the scores", page)
 	}
 	var table strings.Builder
@@ -119,7 +119,7 @@ func TestDefaultsAgainstScikitLearn(t *testing.T) {
 		sets, peers := defaultsSets[task], defaultsPeers[task]
 		worse, compared, cells := map[string]int{}, map[string]int{}, map[string][]string{}
 		for _, name := range sets {
-			x, y := defaultsData(t, name, task, seed, most)
+			x, y := defaultsData(t, name, task, seed, maxRows)
 			n, d := x.Dims()
 			train := n / 2
 			standardize(x, train)
@@ -192,7 +192,7 @@ def run(name, e):
 			// standard error.
 			excess := func(f, g []float64) float64 {
 				mean, se := moments(f, g)
-				if own, _ := moments(g, nil); mean <= 1e-6*own {
+				if ownMean, _ := moments(g, nil); mean <= 1e-6*ownMean {
 					return 0
 				}
 				return mean / se
@@ -219,23 +219,23 @@ def run(name, e):
 				}
 				f := mat.Col(nil, 0, pr)
 				if peer := predictions[p.learner]; p.peer != "" {
-					// The test compares `own`, the losses of Mercer, with `theirs`, the losses of
-					// the peer multiplied so that the score of the peer becomes 1.1 times as large.
-					own, theirs, factor := make([]float64, len(f)), make([]float64, len(f)), 1.1
+					// The test compares errors, the losses of Mercer, with peerErrors, the losses
+					// of the peer multiplied so that the peer's score becomes 1.1 times as large.
+					errors, peerErrors, factor := make([]float64, len(f)), make([]float64, len(f)), 1.1
 					if task == learners.Regression {
 						factor = 1.1 * 1.1
 					}
 					for i := range f {
-						own[i], theirs[i] = loss(f[i], i), factor*loss(peer[i], i)
+						errors[i], peerErrors[i] = loss(f[i], i), factor*loss(peer[i], i)
 					}
 					if mean := predictions[p.learner+" mean"]; mean != nil {
-						own = meanLoss(t, l, dev, x, y, train, 20)
+						errors = meanLoss(t, l, dev, x, y, train, 20)
 						for i, v := range mean {
-							theirs[i] = factor * v
+							peerErrors[i] = factor * v
 						}
-						t.Logf("%s, %s: mean of 20 orders %.4f / %.4f", name, p.learner, floats.Sum(own)/float64(len(own)), floats.Sum(mean)/float64(len(own)))
+						t.Logf("%s, %s: mean of 20 orders %.4f / %.4f", name, p.learner, floats.Sum(errors)/float64(len(errors)), floats.Sum(mean)/float64(len(errors)))
 					}
-					if v := beyond(own, theirs); v > 2 && !otherRule[p.learner+" "+name] {
+					if v := beyond(errors, peerErrors); v > 2 && !otherRule[p.learner+" "+name] {
 						t.Errorf("%s, %s is worse than 1.1 times %s by %.1f standard errors", name, p.learner, p.peer, v)
 					}
 				}
@@ -244,7 +244,7 @@ def run(name, e):
 					if err != nil {
 						t.Fatal(err)
 					}
-					own, theirs := make([]float64, len(f)), slices.Clone(predictions[p.learner+" Brier"])
+					errors, peerErrors := make([]float64, len(f)), slices.Clone(predictions[p.learner+" Brier"])
 					sum, peer := 0.0, 0.0
 					for i := range f {
 						for c, label := range k.Classes().Labels {
@@ -252,13 +252,13 @@ def run(name, e):
 							if label == y.At(train+i, 0) {
 								e--
 							}
-							own[i] += e * e
+							errors[i] += e * e
 						}
-						sum, peer = sum+own[i], peer+theirs[i]
-						theirs[i] *= 1.1
+						sum, peer = sum+errors[i], peer+peerErrors[i]
+						peerErrors[i] *= 1.1
 					}
 					t.Logf("%s, %s: Brier score %.4f / %.4f", name, p.learner, sum/float64(len(f)), peer/float64(len(f)))
-					if v := beyond(own, theirs); v > 2 {
+					if v := beyond(errors, peerErrors); v > 2 {
 						t.Errorf("%s, %s: the Brier score is above 1.1 times that of %s by %.1f standard errors", name, p.learner, p.peer, v)
 					}
 				}
@@ -281,16 +281,16 @@ def run(name, e):
 				if *writeScores {
 					continue
 				}
-				if was, ok := scoreOf(old, p.learner, name); !ok || math.Abs(was-value) > 2*se {
-					t.Errorf("%s, %s: the score is %s ± %.2g; %s has %v: run go test ./learners -run TestDefaultsAgainst -args -write-scores", name, p.learner, cell, se, page, was)
+				if previous, ok := scoreOf(oldScores, p.learner, name); !ok || math.Abs(previous-value) > 2*se {
+					t.Errorf("%s, %s: the score is %s ± %.2g; %s has %v: run go test ./learners -run TestDefaultsAgainst -args -write-scores", name, p.learner, cell, se, page, previous)
 				}
 			}
 		}
-		what, base := "RMSE", "mean"
+		measure, base := "RMSE", "mean"
 		if task == learners.Classification {
-			what, base = "share of wrong classes", "largest class"
+			measure, base = "share of wrong classes", "largest class"
 		}
-		fmt.Fprintf(&table, "\n| %s | scikit-learn | %s |\n|---|---|%s\n| %s | | %s |\n", what, strings.Join(sets, " | "), strings.Repeat("---|", len(sets)), base, strings.Join(cells[""], " | "))
+		fmt.Fprintf(&table, "\n| %s | scikit-learn | %s |\n|---|---|%s\n| %s | | %s |\n", measure, strings.Join(sets, " | "), strings.Repeat("---|", len(sets)), base, strings.Join(cells[""], " | "))
 		for _, p := range peers {
 			peer := ""
 			if p.peer != "" {
@@ -316,7 +316,7 @@ def run(name, e):
 func meanLoss(t *testing.T, l learners.Description, dev backend.Device, x, y *mat.Dense, train, orders int) []float64 {
 	t.Helper()
 	n, d := x.Dims()
-	wrong := make([]float64, n-train)
+	mistakes := make([]float64, n-train)
 	for seed := range orders {
 		fit, err := l.Make(learners.Classification, map[string]string{"seed": strconv.Itoa(seed)})
 		if err != nil {
@@ -330,13 +330,13 @@ func meanLoss(t *testing.T, l learners.Description, dev backend.Device, x, y *ma
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range wrong {
+		for i := range mistakes {
 			if f.At(i, 0) != y.At(train+i, 0) {
-				wrong[i] += 1 / float64(orders)
+				mistakes[i] += 1 / float64(orders)
 			}
 		}
 	}
-	return wrong
+	return mistakes
 }
 
 // beyond returns the mean of a − b divided by the standard error of this mean.
@@ -370,16 +370,16 @@ func scoreOf(tables, learner, set string) (score float64, ok bool) {
 	return 0, false
 }
 
-// defaultsData returns at most `most` rows of a set, in a random order.
-func defaultsData(t *testing.T, name string, task learners.Task, seed uint64, most int) (x, y *mat.Dense) {
-	all, texts := encodedData(t, name)
+// defaultsData returns at most maxRows rows of a set, in a random order.
+func defaultsData(t *testing.T, name string, task learners.Task, seed uint64, maxRows int) (x, y *mat.Dense) {
+	features, texts := encodedData(t, name)
 	perm := rand.New(rand.NewPCG(seed, 0)).Perm(len(texts))
-	perm = perm[:min(len(perm), most)]
-	_, d := all.Dims()
+	perm = perm[:min(len(perm), maxRows)]
+	_, d := features.Dims()
 	x, y = mat.NewDense(len(perm), d, nil), mat.NewDense(len(perm), 1, nil)
 	names := slices.Compact(slices.Sorted(slices.Values(texts)))
 	for r, i := range perm {
-		x.SetRow(r, all.RawRowView(i))
+		x.SetRow(r, features.RawRowView(i))
 		v := float64(slices.Index(names, texts[i]))
 		if task == learners.Regression {
 			var err error

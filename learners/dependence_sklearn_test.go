@@ -47,7 +47,7 @@ for j in range(a["x"].shape[1]):
 				t.Fatal(err)
 			}
 			for g, v := range want.Average[j] {
-				near(t, "the average", means.At(g, 0), v, bound)
+				checkClose(t, "the average", means.At(g, 0), v, bound)
 			}
 		}
 	})

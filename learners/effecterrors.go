@@ -62,8 +62,8 @@ func newAverages(x backend.Host[float64], p EffectParams) (a averages, err error
 
 func (a averages) onlyBinary() bool { return len(a.binary) == a.x.Cols }
 
-// at returns x with the smaller (0) or larger (1) value of the binary feature q in each row.
-func (a averages) at(q, level int) backend.Host[float64] {
+// atLevel returns x with the smaller (0) or larger (1) value of the binary feature q in each row.
+func (a averages) atLevel(q, level int) backend.Host[float64] {
 	x := backend.NewHost[float64](a.x.Rows, a.x.Cols)
 	for i := range x.Rows {
 		copy(x.Row(i), a.x.Row(i))
@@ -77,7 +77,7 @@ func (a averages) at(q, level int) backend.Host[float64] {
 func (a averages) differences(ctx context.Context, dev backend.Device, q int, sums ...predictor) (*mat.Dense, error) {
 	out := mat.NewDense(a.x.Rows, len(sums[0].intercept), nil)
 	for level, sign := range []float64{-1, 1} {
-		x := denseOf(a.at(q, level))
+		x := denseOf(a.atLevel(q, level))
 		for _, p := range sums {
 			f, err := p.predict(ctx, dev, x)
 			if err != nil {
@@ -89,8 +89,8 @@ func (a averages) differences(ctx context.Context, dev backend.Device, q int, su
 	return out, nil
 }
 
-// of averages the functions k(·, z_l) for m points z_l. The result is m×d.
-func (a averages) of(ctx context.Context, dev backend.Device, k kernels.Kernel, z numeric.Points) (backend.Host[float64], error) {
+// averageKernel averages the functions k(·, z_l) for m points z_l. The result is m×d.
+func (a averages) averageKernel(ctx context.Context, dev backend.Device, k kernels.Kernel, z numeric.Points) (backend.Host[float64], error) {
 	weights := numeric.Column(a.weights)
 	l := adjoint.GramLoss{Kernel: k, X: a.x, Z: denseForm(z)}
 	l.Weights.U, l.Weights.V = weights, numeric.Column(numeric.Repeated(1.0, z.Rows))
@@ -106,7 +106,7 @@ func (a averages) of(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 			g.Shift.Row(l)[feature] = 0
 		}
 		for level, sign := range []float64{-1, 1} {
-			f, err := expansion("", k, numeric.DensePoints(a.at(q, level)), weights, []float64{0}).predict(ctx, dev, denseOf(l.Z))
+			f, err := expansion("", k, numeric.DensePoints(a.atLevel(q, level)), weights, []float64{0}).predict(ctx, dev, denseOf(l.Z))
 			if err != nil {
 				return backend.Host[float64]{}, err
 			}
@@ -118,9 +118,9 @@ func (a averages) of(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 	return g.Shift, nil
 }
 
-// prior returns the variances of the averages of a Gaussian process with the covariance k, or nil
-// if there are too many covariances to compute or the process has no derivatives.
-func (a averages) prior(ctx context.Context, dev backend.Device, k kernels.Kernel) ([]float64, error) {
+// priorVariances returns the variances of the averages of a Gaussian process with the covariance k,
+// or nil if there are too many covariances to compute or the process has no derivatives.
+func (a averages) priorVariances(ctx context.Context, dev backend.Device, k kernels.Kernel) ([]float64, error) {
 	n, d := a.x.Rows, a.x.Cols
 	if float64(n)*float64(n)*float64(d+10) > maxCovariances {
 		return nil, nil
@@ -165,7 +165,7 @@ func (a averages) prior(ctx context.Context, dev backend.Device, k kernels.Kerne
 	for q, feature := range a.binary {
 		prior[feature] = 0
 		for level, sign := range []float64{-1, 1} {
-			f := expansion("", k, numeric.DensePoints(a.at(q, level)), numeric.Column(a.weights), []float64{0})
+			f := expansion("", k, numeric.DensePoints(a.atLevel(q, level)), numeric.Column(a.weights), []float64{0})
 			changes, err := a.differences(ctx, dev, q, f)
 			if err != nil {
 				return nil, err
@@ -176,8 +176,8 @@ func (a averages) prior(ctx context.Context, dev backend.Device, k kernels.Kerne
 	return prior, nil
 }
 
-// deviations returns the standard errors of the averages of m, or nil: see MarginalEffects.
-func (a averages) deviations(ctx context.Context, dev backend.Device, m Model, o Options) (*mat.Dense, error) {
+// standardErrors returns the standard errors of the averages of m, or nil: see MarginalEffects.
+func (a averages) standardErrors(ctx context.Context, dev backend.Device, m Model, o Options) (*mat.Dense, error) {
 	var variances, scale []float64 // variances of the features, and scale of the outputs
 	var err error
 	switch m := m.(type) {
@@ -200,10 +200,10 @@ func (a averages) deviations(ctx context.Context, dev backend.Device, m Model, o
 		variance.Apply(func(_, _ int, v float64) float64 { return math.Sqrt(v) }, variance)
 		return variance, nil
 	case updatable:
-		if q := &m.sums().posterior; m.sums().hasPosterior() {
-			_, phi, _, _ := m.linearly()
+		if q := &m.asProcess().posterior; m.asProcess().hasPosterior() {
+			_, phi, _, _ := m.linearForm()
 			scale = q.Scale
-			variances, err = a.underPosterior(ctx, dev, q, phi)
+			variances, err = a.posteriorVariances(ctx, dev, q, phi)
 		}
 	}
 	if variances == nil || err != nil {
@@ -214,45 +214,45 @@ func (a averages) deviations(ctx context.Context, dev backend.Device, m Model, o
 	return out, checkPredicted("standard error", dense(out), 0)
 }
 
-// underPosterior returns the variances of the averages, divided by the scale s² in MarginalEffects.
-func (a averages) underPosterior(ctx context.Context, dev backend.Device, q *solvers.Posterior, phi stream.Basis) (prior []float64, err error) {
-	var parts []backend.Host[float64]
+// posteriorVariances returns the variances of the averages, divided by s² of MarginalEffects.
+func (a averages) posteriorVariances(ctx context.Context, dev backend.Device, q *solvers.Posterior, phi stream.Basis) (prior []float64, err error) {
+	var blocks []backend.Host[float64]
 	switch phi := phi.(type) {
 	case *stream.Centers:
 		if q.Factors.Rows > q.Factors.Cols {
-			if prior, err = a.prior(ctx, dev, phi.Kernel); prior == nil || err != nil {
+			if prior, err = a.priorVariances(ctx, dev, phi.Kernel); prior == nil || err != nil {
 				return nil, err
 			}
 		}
-		g, err := a.of(ctx, dev, phi.Kernel, phi.Points)
+		g, err := a.averageKernel(ctx, dev, phi.Kernel, phi.Points)
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, g)
+		blocks = append(blocks, g)
 	case *stream.Features: // feature l is the value of the linear kernel for the unit vector l
 		unit := backend.NewHost[float64](phi.Columns, phi.Columns)
 		for l := range unit.Rows {
 			unit.Row(l)[l] = 1
 		}
-		g, err := a.of(ctx, dev, kernels.Linear{}, numeric.DensePoints(unit))
+		g, err := a.averageKernel(ctx, dev, kernels.Linear{}, numeric.DensePoints(unit))
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, g)
+		blocks = append(blocks, g)
 	case *stream.Fourier:
 		for _, wave := range []kernels.Kernel{stream.Cosines, stream.Sines} {
-			g, err := a.of(ctx, dev, kernels.Scaled{Weight: phi.Scale, Kernel: wave}, numeric.DensePoints(phi.Frequencies))
+			g, err := a.averageKernel(ctx, dev, kernels.Scaled{Weight: phi.Scale, Kernel: wave}, numeric.DensePoints(phi.Frequencies))
 			if err != nil {
 				return nil, err
 			}
-			parts = append(parts, g)
+			blocks = append(blocks, g)
 		}
 	}
 	g := backend.NewHost[float64](a.x.Cols, 0)
 	for p := range g.Rows {
-		for _, part := range parts {
-			for l := range part.Rows {
-				g.Data = append(g.Data, part.Row(l)[p])
+		for _, block := range blocks {
+			for l := range block.Rows {
+				g.Data = append(g.Data, block.Row(l)[p])
 			}
 		}
 	}
@@ -264,25 +264,25 @@ func (a averages) underPosterior(ctx context.Context, dev backend.Device, q *sol
 // effectVariances returns the variances of the averages, divided by the scale s² in
 // MarginalEffects.
 func (m *GaussianProcessModel) effectVariances(ctx context.Context, dev backend.Device, a averages) ([]float64, error) {
-	variances, err := a.prior(ctx, dev, m.kernel)
+	variances, err := a.priorVariances(ctx, dev, m.kernel)
 	if variances == nil || err != nil {
 		return nil, err
 	}
-	g, err := a.of(ctx, dev, m.kernel, m.points)
+	g, err := a.averageKernel(ctx, dev, m.kernel, m.points)
 	if err != nil {
 		return nil, err
 	}
-	u, err := m.factors(dev).of(ctx, dev, m.lambda)
+	u, err := m.factors(dev).factorFor(ctx, dev, m.lambda)
 	if err != nil {
 		return nil, err
 	}
-	solved := numeric.Clone(g)
-	if err := u.Solve(ctx, dev, solved, 0); err != nil {
+	solution := numeric.Clone(g)
+	if err := u.Solve(ctx, dev, solution, 0); err != nil {
 		return nil, err
 	}
 	for l := range g.Rows {
 		for p, v := range g.Row(l) {
-			variances[p] -= v * solved.Row(l)[p]
+			variances[p] -= v * solution.Row(l)[p]
 		}
 	}
 	return variances, nil
@@ -294,21 +294,21 @@ func (m *RVMModel) effectVariances(ctx context.Context, dev backend.Device, a av
 	if r <= 0 {
 		return variances, nil
 	}
-	g, err := a.of(ctx, dev, m.kernel, m.points)
+	g, err := a.averageKernel(ctx, dev, m.kernel, m.points)
 	if err != nil {
 		return nil, err
 	}
-	var along mat.Dense
-	along.Mul(denseOf(g).T(), denseOf(m.root.View(1, 0, r, m.root.Cols)))
+	var product mat.Dense
+	product.Mul(denseOf(g).T(), denseOf(m.root.View(1, 0, r, m.root.Cols)))
 	for p := range variances {
-		variances[p] = numeric.Dot(along.RawRowView(p), along.RawRowView(p))
+		variances[p] = numeric.Dot(product.RawRowView(p), product.RawRowView(p))
 	}
 	return variances, nil
 }
 
 func (m *KernelRidgeModel) meanErrors(ctx context.Context, dev backend.Device, a averages, o Options) (*mat.Dense, error) {
 	n, outputs := m.points.Rows, m.coef.Cols
-	g, err := a.of(ctx, dev, m.kernel, m.points)
+	g, err := a.averageKernel(ctx, dev, m.kernel, m.points)
 	if err != nil {
 		return nil, err
 	}
@@ -330,12 +330,12 @@ func (m *KernelRidgeModel) meanErrors(ctx context.Context, dev backend.Device, a
 	}
 	noise := squares(m.coef) // the residual of sample i is λα_i/v_i
 	out := mat.NewDense(outputs, a.x.Cols, nil)
-	for _, lambda := range m.different(outputs) {
+	for _, lambda := range m.distinctLambdas(outputs) {
 		if lambda == 0 {
 			continue // the residuals are 0
 		}
 		res, err := solvers.Solve(ctx, dev, solvers.Problem{
-			Kernel: m.kernel, X: m.points.Dense, Sparse: m.points.Sparse, Y: g, Weights: m.weights, Lambda: lambda, Intercept: m.fitted,
+			Kernel: m.kernel, X: m.points.Dense, Sparse: m.points.Sparse, Y: g, Weights: m.weights, Lambda: lambda, Intercept: m.hasIntercept,
 		}, solvers.Params{NeedsAlpha: true, Memory: o.Memory, Progress: o.Progress})
 		if err != nil {
 			return nil, err

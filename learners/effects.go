@@ -87,9 +87,9 @@ func MarginalEffects(ctx context.Context, dev backend.Device, m Model, x mat.Mat
 		return nil, errors.New("learners: effects: no model was given")
 	}
 	if c, ok := m.(*ClassifyModel); ok {
-		m = c.fitted()
+		m = c.regressor()
 	}
-	defer named(m.Learner()+": effects", nil, &e, &err)
+	defer wrapError(m.Learner()+": effects", nil, &e, &err)
 	sums, err := expansionsOf(m)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func MarginalEffects(ctx context.Context, dev backend.Device, m Model, x mat.Mat
 	if err != nil {
 		return nil, err
 	}
-	if available, known := backend.HostMemory(); known && numeric.Bytes(numeric.Elements(points.Rows, points.Cols)) > available/int64(len(sums[0].intercept)+1) {
+	if available, ok := backend.HostMemory(); ok && numeric.Bytes(numeric.Elements(points.Rows, points.Cols)) > available/int64(len(sums[0].intercept)+1) {
 		return nil, fmt.Errorf("the derivatives of %s by %s need more memory than the %.1f GB that are available: pass fewer rows", count.Of(points.Rows, "row"), count.Of(points.Cols, "feature"), float64(available)/1e9)
 	}
 	a, err := newAverages(denseForm(points), p)
@@ -133,7 +133,7 @@ func MarginalEffects(ctx context.Context, dev backend.Device, m Model, x mat.Mat
 		}
 	}
 	if !p.NoStdErr {
-		e.StdErr, err = a.deviations(ctx, dev, m, p.Options)
+		e.StdErr, err = a.standardErrors(ctx, dev, m, p.Options)
 	}
 	return e, err
 }

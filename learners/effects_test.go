@@ -90,10 +90,10 @@ func TestEffectsAgainstKRLS(t *testing.T) {
 		}
 		for p := range d {
 			unit := sd[d] / sd[p]
-			equal := func(what string, got, want float64) {
+			equal := func(name string, got, want float64) {
 				t.Helper()
 				if !(math.Abs(got-want) <= 1e-8*math.Abs(want)) {
-					t.Errorf("feature %d: %s is %.12g, KRLS has %.12g", p, what, got, want)
+					t.Errorf("feature %d: %s is %.12g, KRLS has %.12g", p, name, got, want)
 				}
 			}
 			equal("the average", unit*e.Mean.At(0, p), krls.mean[p])
@@ -168,7 +168,7 @@ func TestEffectsOfEveryKernel(t *testing.T) {
 		for i := range e.Rows[0].RawMatrix().Rows {
 			for p := range 3 {
 				rounding, terms := 0.0, 0.0
-				at := func(h float64) (f float64) {
+				value := func(h float64) (f float64) {
 					v := slices.Clone(z.RawRowView(i))
 					v[p] += h
 					for l := range n {
@@ -180,15 +180,15 @@ func TestEffectsOfEveryKernel(t *testing.T) {
 					}
 					return f
 				}
-				near := math.Inf(1) // distance from the nearest corner
+				cornerDistance := math.Inf(1) // distance from the nearest corner
 				for l := range n {
-					near = min(near, math.Abs(z.At(i, p)-points.At(l, p)))
+					cornerDistance = min(cornerDistance, math.Abs(z.At(i, p)-points.At(l, p)))
 				}
-				if h := step; near < 4*h && strings.Contains(text, "laplacian") {
+				if h := step; cornerDistance < 4*h && strings.Contains(text, "laplacian") {
 					continue
 				}
-				fine := (8*(at(step)-at(-step)) - (at(2*step) - at(-2*step))) / (12 * step)
-				coarse := (8*(at(2*step)-at(-2*step)) - (at(4*step) - at(-4*step))) / (24 * step)
+				fine := (8*(value(step)-value(-step)) - (value(2*step) - value(-2*step))) / (12 * step)
+				coarse := (8*(value(2*step)-value(-2*step)) - (value(4*step) - value(-4*step))) / (24 * step)
 				// The error of a finite difference is at most its change when the step is doubled.
 				// The sums also have the rounding errors of n kernel values and of n additions,
 				// which the division by step enlarges. The rounding errors of the derivatives are
@@ -221,7 +221,7 @@ func TestEffectsOfEveryLearner(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y := effectsData(r, n, d)
 	z, _ := effectsData(r, 5, d)
-	refused := map[string]bool{"kernel-knn": true, "kernel-vote": true, "voted-perceptron": true}
+	unsupported := map[string]bool{"kernel-knn": true, "kernel-vote": true, "voted-perceptron": true}
 	for _, l := range learners.Catalogue() {
 		for _, task := range l.Tasks {
 			for _, classes := range []int{2, 3} {
@@ -254,7 +254,7 @@ func TestEffectsOfEveryLearner(t *testing.T) {
 					continue
 				}
 				e, err := learners.MarginalEffects(t.Context(), dev, m, z, learners.EffectParams{})
-				if refused[l.Name] || l.Name == "svc" && classes == 3 {
+				if unsupported[l.Name] || l.Name == "svc" && classes == 3 {
 					if !errors.Is(err, learners.ErrNoDerivative) {
 						t.Errorf("%s: the error is %v", name, err)
 					}
@@ -269,21 +269,21 @@ func TestEffectsOfEveryLearner(t *testing.T) {
 					t.Errorf("%s: standard errors %v", name, e.StdErr)
 				}
 				for p := range d {
-					at := func(h float64) *mat.Dense {
-						moved := mat.DenseCopyOf(z)
+					predict := func(h float64) *mat.Dense {
+						shifted := mat.DenseCopyOf(z)
 						for i := range z.RawMatrix().Rows {
-							moved.Set(i, p, moved.At(i, p)+h)
+							shifted.Set(i, p, shifted.At(i, p)+h)
 						}
-						f, err := m.Predict(t.Context(), dev, moved)
+						f, err := m.Predict(t.Context(), dev, shifted)
 						if c, ok := m.(learners.Classifier); ok {
-							f, err = c.Decision(t.Context(), dev, moved)
+							f, err = c.Decision(t.Context(), dev, shifted)
 						}
 						if err != nil {
 							t.Fatalf("%s: %v", name, err)
 						}
 						return f
 					}
-					f, points := [4]*mat.Dense{at(step), at(-step), at(2 * step), at(-2 * step)}, [2]*mat.Dense{at(4 * step), at(-4 * step)}
+					f, points := [4]*mat.Dense{predict(step), predict(-step), predict(2 * step), predict(-2 * step)}, [2]*mat.Dense{predict(4 * step), predict(-4 * step)}
 					parts := learners.PartsOf(m)
 					size := 1.0 // bounds the size of the sums, for their rounding errors
 					if parts.Coef != nil {
@@ -324,13 +324,13 @@ func TestEffectErrors(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 0))
 	x, y := effectsData(r, n, d)
 	z, _ := effectsData(r, 6, d)
-	weights, of := make([]float64, n), make([]float64, 6)
+	weights, binary := make([]float64, n), make([]float64, 6)
 	for i := range weights {
 		weights[i] = 0.5 + r.Float64()
 	}
 	weights[3] = 0
-	for i := range of {
-		of[i] = float64(i)
+	for i := range binary {
+		binary[i] = float64(i)
 	}
 	for _, intercept := range []bool{false, true} {
 		for _, w := range [][]float64{nil, weights} {
@@ -348,7 +348,7 @@ func TestEffectErrors(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				e, err := learners.MarginalEffects(t.Context(), dev, m, z, learners.EffectParams{Options: learners.Options{Weights: of}})
+				e, err := learners.MarginalEffects(t.Context(), dev, m, z, learners.EffectParams{Options: learners.Options{Weights: binary}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -395,17 +395,17 @@ func functionals(z *mat.Dense, p int, binary bool, h func(x []float64) float64) 
 	n, _ := z.Dims()
 	const step = 0x1p-7
 	for i := range n {
-		at := func(v float64) float64 {
+		value := func(v float64) float64 {
 			x := slices.Clone(z.RawRowView(i))
 			x[p] = v
 			return h(x)
 		}
 		if v := z.At(i, p); !binary {
-			fine += (8*(at(v+step)-at(v-step)) - (at(v+2*step) - at(v-2*step))) / (12 * step) / float64(n)
-			coarse += (8*(at(v+2*step)-at(v-2*step)) - (at(v+4*step) - at(v-4*step))) / (24 * step) / float64(n)
+			fine += (8*(value(v+step)-value(v-step)) - (value(v+2*step) - value(v-2*step))) / (12 * step) / float64(n)
+			coarse += (8*(value(v+2*step)-value(v-2*step)) - (value(v+4*step) - value(v-4*step))) / (24 * step) / float64(n)
 			continue
 		}
-		fine += (at(1) - at(0)) / float64(n)
+		fine += (value(1) - value(0)) / float64(n)
 		coarse = fine
 	}
 	return fine, coarse
@@ -435,16 +435,16 @@ func TestEffectDeviations(t *testing.T) {
 	quadratic := func(b *mat.Dense, a [2][]float64) (fine, coarse float64) {
 		var values [2]float64
 		for i, v := range a {
-			var solved mat.VecDense
+			var solution mat.VecDense
 			u := mat.NewVecDense(len(v), v)
-			if err := solved.SolveVec(b, u); err != nil {
+			if err := solution.SolveVec(b, u); err != nil {
 				t.Fatal(err)
 			}
-			values[i] = mat.Dot(u, &solved)
+			values[i] = mat.Dot(u, &solution)
 		}
 		return values[0], values[1]
 	}
-	along := func(p int, count int, phi func(x []float64, l int) float64) (a [2][]float64) {
+	forEachFunction := func(p int, count int, phi func(x []float64, l int) float64) (a [2][]float64) {
 		for l := range count {
 			fine, coarse := functionals(z, p, p == 2, func(x []float64) float64 { return phi(x, l) })
 			a[0], a[1] = append(a[0], fine), append(a[1], coarse)
@@ -500,7 +500,7 @@ func TestEffectDeviations(t *testing.T) {
 				}
 				return v
 			}, b)
-			f, c := quadratic(b, along(p, n, func(v []float64, l int) float64 { return kernels.Eval(k, v, x.RawRowView(l)) }))
+			f, c := quadratic(b, forEachFunction(p, n, func(v []float64, l int) float64 { return kernels.Eval(k, v, x.RawRowView(l)) }))
 			return gp.Scale()[0] * (fine - f), gp.Scale()[0] * (coarse - c)
 		})
 		centers := mat.DenseCopyOf(x.Slice(0, 8, 0, d))
@@ -514,7 +514,7 @@ func TestEffectDeviations(t *testing.T) {
 			s.Apply(func(i, j int, _ float64) float64 { return phi(centers.RawRowView(i), j) }, s)
 			b := moments(x, weights, 8, phi)
 			b.Apply(func(i, j int, v float64) float64 { return v + lambda*s.At(i, j) }, b)
-			g := along(p, 8, phi)
+			g := forEachFunction(p, 8, phi)
 			fine, coarse = prior(p)
 			f, c := quadratic(s, g)
 			u, v := quadratic(b, g)
@@ -543,7 +543,7 @@ func TestEffectDeviations(t *testing.T) {
 		for i := range 2 * pairs {
 			b.Set(i, i, b.At(i, i)+lambda)
 		}
-		fine, coarse = quadratic(b, along(p, 2*pairs, phi))
+		fine, coarse = quadratic(b, forEachFunction(p, 2*pairs, phi))
 		return fr.Scale()[0] * lambda * fine, fr.Scale()[0] * lambda * coarse
 	})
 	// For a linear model, twice the variance of coefficient p is V(e_p) + V(−e_p) − 2V(0), where
@@ -577,17 +577,17 @@ func TestEffectDeviations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	many, _ := effectsData(r, 40_000, d)
-	for _, of := range []struct {
-		x  mat.Matrix
-		no bool
-	}{{many, false}, {z, true}, {z, false}} {
-		e, err := learners.MarginalEffects(t.Context(), dev, m, of.x, learners.EffectParams{NoStdErr: of.no})
+	manyRows, _ := effectsData(r, 40_000, d)
+	for _, c := range []struct {
+		x        mat.Matrix
+		noStdErr bool
+	}{{manyRows, false}, {z, true}, {z, false}} {
+		e, err := learners.MarginalEffects(t.Context(), dev, m, c.x, learners.EffectParams{NoStdErr: c.noStdErr})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, _ := of.x.Dims(); (e.StdErr == nil) != (of.no || n == 40_000) {
-			t.Errorf("%d rows, NoStdErr %v: standard errors %v", n, of.no, e.StdErr)
+		if n, _ := c.x.Dims(); (e.StdErr == nil) != (c.noStdErr || n == 40_000) {
+			t.Errorf("%d rows, NoStdErr %v: standard errors %v", n, c.noStdErr, e.StdErr)
 		}
 	}
 	// The process of a Laplacian kernel has no derivatives.
@@ -635,7 +635,7 @@ func moments(x *mat.Dense, weights []float64, count int, phi func(x []float64, l
 func TestEffectsRefuse(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := effectsData(rand.New(rand.NewPCG(14, 0)), 20, 2)
-	same := mat.NewDense(2, 2, []float64{0.42, 0.43, x.At(7, 0), 0.44})
+	sharedCoordinate := mat.NewDense(2, 2, []float64{0.42, 0.43, x.At(7, 0), 0.44})
 	zero := mat.NewDense(1, 2, nil)
 	for _, c := range []struct {
 		kernel string
@@ -644,8 +644,8 @@ func TestEffectsRefuse(t *testing.T) {
 	}{
 		{"exponential(sigma=1)", x, "x: row 1: exponential(sigma=1) has no derivative where"},
 		{"2*exponential(sigma=1) + linear()", x, "x: row 1: 2*exponential(sigma=1) + linear() has no derivative where"},
-		{"exponential(sigma=1)", same, ""},
-		{"laplacian(sigma=1)", same, "x: row 2: laplacian(sigma=1) has no derivative where"},
+		{"exponential(sigma=1)", sharedCoordinate, ""},
+		{"laplacian(sigma=1)", sharedCoordinate, "x: row 2: laplacian(sigma=1) has no derivative where"},
 		{"matern32(sigma=1)", x, ""},
 		{"normalize(linear())", zero, "x: row 1: normalize(linear()) has no derivative where"},
 		{"gaussian(sigma=1)", mat.NewDense(1, 3, nil), "x has 3 columns, the model was fitted to 2"},
@@ -721,11 +721,11 @@ func TestEffectsOfBinaryFeatures(t *testing.T) {
 			for q := range d {
 				var f [2]*mat.Dense
 				for level := range f {
-					moved := mat.DenseCopyOf(x)
+					replaced := mat.DenseCopyOf(x)
 					for i := range n {
-						moved.Set(i, q, float64(level))
+						replaced.Set(i, q, float64(level))
 					}
-					if f[level], err = m.Predict(t.Context(), dev, moved); err != nil {
+					if f[level], err = m.Predict(t.Context(), dev, replaced); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -748,21 +748,21 @@ func TestEffectsOfBinaryFeatures(t *testing.T) {
 			if _, err := learners.MarginalEffects(t.Context(), dev, m, x, p); !errors.Is(err, learners.ErrNoDerivative) {
 				t.Errorf("%v: the error is %v", k, err)
 			}
-			moved := mat.DenseCopyOf(x)
+			replaced := mat.DenseCopyOf(x)
 			for i := range n {
-				moved.Set(i, 1, 0.2+0.5*r.Float64())
+				replaced.Set(i, 1, 0.2+0.5*r.Float64())
 			}
-			e, err = learners.MarginalEffects(t.Context(), dev, m, moved, p)
+			e, err = learners.MarginalEffects(t.Context(), dev, m, replaced, p)
 			if err != nil {
 				t.Errorf("%v: %v", k, err)
 				continue
 			}
-			without, err := learners.MarginalEffects(t.Context(), dev, m, moved, learners.EffectParams{Binary: []int{2}})
+			withoutFeature, err := learners.MarginalEffects(t.Context(), dev, m, replaced, learners.EffectParams{Binary: []int{2}})
 			if _, corners := k.(kernels.Matern); !corners { // these kernels have no derivative where feature 0 coincides
 				if !errors.Is(err, learners.ErrNoDerivative) {
 					t.Errorf("%v: the error is %v", k, err)
 				}
-			} else if err != nil || without.Rows[0].At(3, 1) != e.Rows[0].At(3, 1) {
+			} else if err != nil || withoutFeature.Rows[0].At(3, 1) != e.Rows[0].At(3, 1) {
 				t.Errorf("%v: %v", k, err)
 			}
 		}

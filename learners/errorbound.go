@@ -69,7 +69,7 @@ func (m *GaussianProcessModel) PredictBound(ctx context.Context, dev backend.Dev
 }
 
 func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelExpansion, x mat.Matrix) (values, bounds *mat.Dense, err error) {
-	defer named(m.learner+": bound", nil, &values, &err)
+	defer wrapError(m.learner+": bound", nil, &values, &err)
 	if m.coef.Rows > 0 && b.bound == nil {
 		return nil, nil, errors.New("the model has no bound: its kernel is not known to be positive semidefinite, its rounding errors are not known, or lambda is 0")
 	}
@@ -82,21 +82,21 @@ func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelE
 		return b.evaluateAt(ctx, f, points)
 	}
 	if b.bound.Correction.Data != nil { // the sums have the columns of f, then the columns of the correction
-		both := f.Corrected(b.bound)
-		sums = expansion(m.learner, m.kernel, m.points, both.Alpha, both.Intercept)
+		corrected := f.Corrected(b.bound)
+		sums = expansion(m.learner, m.kernel, m.points, corrected.Alpha, corrected.Intercept)
 	}
-	return b.roundAt(ctx, dev, sums, sums.at, f, b.roundoffOn(dev, m), points)
+	return b.roundAt(ctx, dev, sums, sums.predictPoints, f, b.roundoffOn(dev, m), points)
 }
 
 // roundAt returns predictions of f for points, which are a result of p.checkRows, and bounds on the
-// errors of the predictions. at computes the sums of p, and r bounds the errors of the functions of
-// f.
-func (b *errorBound) roundAt(ctx context.Context, dev backend.Device, p predictor, at func(context.Context, backend.Device, numeric.Points) (*mat.Dense, error), f *verified.Expansion, r *verified.Roundoff, points numeric.Points) (values, bounds *mat.Dense, err error) {
+// errors of the predictions. predictPoints computes the sums of p, and r bounds the errors of the
+// functions of f.
+func (b *errorBound) roundAt(ctx context.Context, dev backend.Device, p predictor, predictPoints func(context.Context, backend.Device, numeric.Points) (*mat.Dense, error), f *verified.Expansion, r *verified.Roundoff, points numeric.Points) (values, bounds *mat.Dense, err error) {
 	err = p.inBlocks(ctx, points, func(ctx context.Context, _ int, x numeric.Points) error {
-		sums, err := at(ctx, dev, x)
+		sums, err := predictPoints(ctx, dev, x)
 		if err == nil {
 			v, e := b.bound.Round(f, r, x, dense(sums), p.roundings(dev))
-			values, bounds = stacked(values, v), stacked(bounds, e)
+			values, bounds = appendRows(values, v), appendRows(bounds, e)
 		}
 		return err
 	})
@@ -136,14 +136,14 @@ func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64])
 	if points.Sparse == nil {
 		return use(0, points.Dense)
 	}
-	most := denseRows(points.Cols)
-	copied := backend.NewHost[float64](min(most, points.Rows), points.Cols)
-	for i := 0; i < points.Rows; i += most {
-		rows := min(most, points.Rows-i)
+	blockRows := denseRows(points.Cols)
+	block := backend.NewHost[float64](min(blockRows, points.Rows), points.Cols)
+	for i := 0; i < points.Rows; i += blockRows {
+		rows := min(blockRows, points.Rows-i)
 		for j := range rows {
-			points.CopyPoint(copied.Row(j), i+j)
+			points.CopyPoint(block.Row(j), i+j)
 		}
-		if err := use(i, copied.View(0, 0, rows, points.Cols)); err != nil {
+		if err := use(i, block.View(0, 0, rows, points.Cols)); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (fl
 	if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
 		return 0, noBound(p)
 	}
-	root, reach, mass, largest, size := 0.0, 0.0, 0.0, 0.0, 0.0
+	root, rootSum, totalWeight, maxWeight, maxNorm := 0.0, 0.0, 0.0, 0.0, 0.0
 	weight := func(i int) float64 {
 		if p.Weights == nil {
 			return 1
@@ -168,19 +168,19 @@ func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (fl
 	}
 	for i, v := range points.Diagonal(p.Kernel) {
 		if w := weight(i); w > 0 {
-			root, largest = max(root, math.Sqrt(v)), max(largest, w)
-			mass += w
-			reach += w * math.Sqrt(v)
+			root, maxWeight = max(root, math.Sqrt(v)), max(maxWeight, w)
+			totalWeight += w
+			rootSum += w * math.Sqrt(v)
 		}
 	}
 	factor := root / 2
 	if p.Intercept {
-		factor = (root+reach/mass)/2 + math.Sqrt(p.Lambda/mass)
+		factor = (root+rootSum/totalWeight)/2 + math.Sqrt(p.Lambda/totalWeight)
 	}
 	for c := range p.Y.Cols {
 		mean, square := 0.0, 0.0
 		for i := range p.Y.Rows {
-			mean += weight(i) / mass * p.Y.Row(i)[c]
+			mean += weight(i) / totalWeight * p.Y.Row(i)[c]
 		}
 		for i := range p.Y.Rows {
 			if v := p.Y.Row(i)[c]; weight(i) > 0 && p.Intercept {
@@ -189,11 +189,11 @@ func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (fl
 				square += v * v
 			}
 		}
-		size = max(size, math.Sqrt(square))
+		maxNorm = max(maxNorm, math.Sqrt(square))
 	}
 	// If rounding errors make the accuracy unreachable, the solver ends at the limit 1e-12, and the
-	// method "reaches" then reports the proven bound.
-	return min(0.5, max(accuracy/2*math.Sqrt(p.Lambda/largest)/(factor*size), 1e-12)), nil
+	// method checkAccuracy then reports the proven bound.
+	return min(0.5, max(accuracy/2*math.Sqrt(p.Lambda/maxWeight)/(factor*maxNorm), 1e-12)), nil
 }
 
 // noBound returns the error that gives the reason why p has no bound.
@@ -204,21 +204,21 @@ func noBound(p solvers.Problem) error {
 	return fmt.Errorf("bound: no bound is known for lambda = %v: it needs lambda > 0", p.Lambda)
 }
 
-// reaches returns an error if accuracy > 0 and the bound of m exceeds accuracy. If m was fitted by
-// an iterative method, it adds the proven accuracy to res.Notes.
-func (b *errorBound) reaches(accuracy float64, dev backend.Device, m *kernelExpansion, res *solvers.Result) error {
+// checkAccuracy returns an error if accuracy > 0 and the bound of m exceeds accuracy. If m was
+// fitted by an iterative method, it adds the proven accuracy to res.Notes.
+func (b *errorBound) checkAccuracy(accuracy float64, dev backend.Device, m *kernelExpansion, res *solvers.Result) error {
 	if accuracy == 0 {
 		return nil
 	}
 	if b.bound == nil {
 		return message.Errorf("accuracy: no bound is known for the rounding errors of this kernel: {use $tol}")
 	}
-	worst := 0.0
+	maxBound := 0.0
 	for c := range b.bound.Targets {
-		worst = max(worst, b.bound.Uniform(c, b.bound.Root*b.bound.Root)+b.bound.Rounding(c, b.roundoffOn(dev, m)))
+		maxBound = max(maxBound, b.bound.Uniform(c, b.bound.Root*b.bound.Root)+b.bound.Rounding(c, b.roundoffOn(dev, m)))
 	}
-	if !(worst <= accuracy) {
-		return message.Errorf("accuracy: the proven error is %.2g, mostly because of rounding errors, above the requested accuracy %.2g: {raise $accuracy|raise $lambda|prove a smaller error with $bound}", worst, accuracy)
+	if !(maxBound <= accuracy) {
+		return message.Errorf("accuracy: the proven error is %.2g, mostly because of rounding errors, above the requested accuracy %.2g: {raise $accuracy|raise $lambda|prove a smaller error with $bound}", maxBound, accuracy)
 	}
 	if res.Iters > 0 {
 		res.Notes = append(res.Notes, fmt.Sprintf("the solver stopped when the errors of predictions were proven to be at most %.2g", accuracy))
@@ -246,7 +246,7 @@ func (b *errorBound) roundoffOn(dev backend.Device, m *kernelExpansion) *verifie
 // of each target; nil means p.Lambda for all targets. m gets no bound if the kernel is not positive
 // semidefinite, if λ is 0, or if the rounding errors or the residuals are unknown.
 func (b *errorBound) round(dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, weights, lambdas []float64) {
-	if !p.Kernel.IsPSD() || slices.ContainsFunc(each(p.Lambda, lambdas), func(v float64) bool { return !(v > 0) }) {
+	if !p.Kernel.IsPSD() || slices.ContainsFunc(lambdasOf(p.Lambda, lambdas), func(v float64) bool { return !(v > 0) }) {
 		return
 	}
 	residuals := res.Residuals
@@ -308,17 +308,17 @@ func twoDigits(v float64) float64 {
 	return v
 }
 
-// make sets the bound of m, a solution of p, and adds the facts of the bound. If sharp is set, make
-// computes the bound from kernel values in more than 80 bits, and returns an error if there is no
-// bound. With o.Prove it computes this bound only if the computation takes at most a few hundredths
-// of a second. res, o.Weights and lambdas are as in round; the rows of p are the points of m.
-func (b *errorBound) make(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, lambdas []float64, sharp bool, o Options) error {
+// setBound sets the bound of m, a solution of p, and adds the facts of the bound. If sharp is set,
+// it computes the bound from kernel values in more than 80 bits, and returns an error if there is
+// no bound. With o.Prove it computes this bound only if the computation takes at most a few
+// hundredths of a second. res, o.Weights and lambdas are as in round; the rows of p are the points.
+func (b *errorBound) setBound(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, lambdas []float64, sharp bool, o Options) error {
 	ctx = run.Beside(m.points.Evaluating(ctx, dev), m.points.CopyBytes(m.points.Rows))
 	if sharp && len(lambdas) == 0 {
 		return b.prove(ctx, dev, m, p, res, o.Memory)
 	}
-	small := o.Prove && len(lambdas) == 0 && m.points.Sparse == nil && verified.Steps(p.Kernel, m.points.Rows, m.points.Cols) <= provedSteps
-	if _, values := p.Kernel.(kernels.Precomputed); values && small && p.Lambda > 0 {
+	cheap := o.Prove && len(lambdas) == 0 && m.points.Sparse == nil && verified.Steps(p.Kernel, m.points.Rows, m.points.Cols) <= provedSteps
+	if _, precomputed := p.Kernel.(kernels.Precomputed); precomputed && cheap && p.Lambda > 0 {
 		if err := b.prove(ctx, dev, m, p, res, o.Memory); !errors.Is(err, errNoFloor) {
 			return err
 		}
@@ -328,7 +328,7 @@ func (b *errorBound) make(ctx context.Context, dev backend.Device, m *kernelExpa
 	if b.bound == nil {
 		return nil
 	}
-	if small {
+	if cheap {
 		_, bound, err := b.evaluate(ctx, dev, m, p, res, 0, o.Memory)
 		if err != nil {
 			return err
@@ -349,20 +349,20 @@ const provedSteps = 12e6
 // given number of bytes on dev. The rows of p are the points of m.
 func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, memory int64) error {
 	floor := 0.0
-	if _, values := p.Kernel.(kernels.Precomputed); values && p.Lambda > 0 {
+	if _, precomputed := p.Kernel.(kernels.Precomputed); precomputed && p.Lambda > 0 {
 		var err error
-		if floor, err = leastEigenvalue(ctx, dev, p, memory); err != nil {
+		if floor, err = minEigenvalue(ctx, dev, p, memory); err != nil {
 			return err
 		}
 	} else if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
 		return noBound(p)
 	}
-	lacks, bound, err := b.evaluate(ctx, dev, m, p, res, floor, memory)
+	reason, bound, err := b.evaluate(ctx, dev, m, p, res, floor, memory)
 	if err != nil {
 		return err
 	}
-	if lacks != "" {
-		m.facts = warned(m.facts, "the proven error may be some hundred times the true error: "+lacks+" second factorization that would make it small")
+	if reason != "" {
+		m.facts = warned(m.facts, "the proven error may be some hundred times the true error: "+reason+" second factorization that would make it small")
 	}
 	if c := finiteBound(bound); c >= 0 {
 		return fmt.Errorf("bound: no bound can be proven for target %d, because numbers overflow: scale the features and targets down", c+1)
@@ -375,27 +375,27 @@ func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExp
 // errNoFloor is wrapped by the errors for precomputed kernel values that have no bound.
 var errNoFloor = errors.New("no bound is known for these precomputed values")
 
-// leastEigenvalue returns a lower bound > 0 on the eigenvalues of K + λW⁻¹, where K has precomputed
+// minEigenvalue returns a lower bound > 0 on the eigenvalues of K + λW⁻¹, where K has precomputed
 // values. It proves the bound by factoring K + (λ/2)W⁻¹ in float64: see verified.FactorSlack.
-func leastEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem, memory int64) (float64, error) {
-	n, trace, least := p.X.Rows, 0.0, math.Inf(1)
-	at := func(i, j int) float64 { return kernels.Eval(p.Kernel, p.X.Row(i), p.X.Row(j)) }
+func minEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem, memory int64) (float64, error) {
+	n, trace, minShift := p.X.Rows, 0.0, math.Inf(1)
+	value := func(i, j int) float64 { return kernels.Eval(p.Kernel, p.X.Row(i), p.X.Row(j)) }
 	for i := range n {
 		for j := range i {
-			if at(i, j) != at(j, i) {
-				return 0, fmt.Errorf("bound: %w, which are not symmetric: the two values of the training objects %d and %d are %v and %v", errNoFloor, i+1, j+1, at(i, j), at(j, i))
+			if value(i, j) != value(j, i) {
+				return 0, fmt.Errorf("bound: %w, which are not symmetric: the two values of the training objects %d and %d are %v and %v", errNoFloor, i+1, j+1, value(i, j), value(j, i))
 			}
 		}
-		half := p.Lambda / 2
+		shift := p.Lambda / 2
 		if p.Weights != nil {
-			half /= p.Weights[i]
+			shift /= p.Weights[i]
 		}
-		least, trace = min(least, half), trace+math.Abs(at(i, i))+half
+		minShift, trace = min(minShift, shift), trace+math.Abs(value(i, i))+shift
 	}
 	p.Lambda, p.Intercept = p.Lambda/2, false
 	_, err := solvers.NewUncertainty(ctx, dev, p, memory)
 	if err == nil {
-		if floor := (least - verified.FactorSlack(n, trace)) * (1 - 0x1p-50); floor > 0 && float64(n) < 0x1p40 {
+		if floor := (minShift - verified.FactorSlack(n, trace)) * (1 - 0x1p-50); floor > 0 && float64(n) < 0x1p40 {
 			return floor, nil
 		}
 		err = backend.ErrNotPosDef
@@ -407,9 +407,9 @@ func leastEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem,
 }
 
 // evaluate returns the bound that verified.System computes for m, a solution of p, with the given
-// Floor. It takes at most the given number of bytes on dev. If the bound has no correction, lacks
-// is the start of a message that gives the reason; otherwise lacks is "".
-func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, floor float64, memory int64) (lacks string, bound *verified.ErrorBound, err error) {
+// Floor. It takes at most the given number of bytes on dev. If the bound has no correction, reason
+// is the start of a message that gives the reason; otherwise reason is "".
+func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, floor float64, memory int64) (reason string, bound *verified.ErrorBound, err error) {
 	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept, Floor: floor}
 	// bytes counts the factor, the kernel values and twelve columns for each target.
 	bytes := func(n int) int64 {
@@ -421,20 +421,20 @@ func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernel
 		p.Intercept = false
 		factor, err = solvers.NewUncertainty(ctx, dev, p, memory)
 	}
-	var large *solvers.BudgetError
+	var budgetErr *solvers.BudgetError
 	switch {
 	case err == nil:
 		res.Bytes = max(res.Bytes, bytes(p.X.Rows))
 		system.Solve = func(r backend.Host[float64]) error { return factor.Solve(ctx, dev, r, memory) }
-	case errors.As(err, &large), errors.Is(err, backend.ErrMemory):
-		lacks = "there is no memory for the"
+	case errors.As(err, &budgetErr), errors.Is(err, backend.ErrMemory):
+		reason = "there is no memory for the"
 	case errors.Is(err, backend.ErrNotPosDef):
-		lacks = "rounding leaves no"
+		reason = "rounding leaves no"
 	default:
 		return "", nil, err
 	}
 	bound, err = system.Bound(ctx, m.verified())
-	return lacks, bound, err
+	return reason, bound, err
 }
 
 // fields returns the field of the bound of m. weights and intercept point to values of the model
@@ -498,8 +498,8 @@ func (b *errorBound) field(sizes func() (rows, cols int, sparse bool), weights *
 				}
 			}
 			for c := range cols {
-				at := func(i int) float64 { return terms.Row(i)[c] }
-				bound.Targets = append(bound.Targets, verified.TargetBound{Alpha: at(0), Shift: at(1), Power: at(2), Norm: at(3), Mean: at(4), Rho: at(5), Size: at(6)})
+				term := func(i int) float64 { return terms.Row(i)[c] }
+				bound.Targets = append(bound.Targets, verified.TargetBound{Alpha: term(0), Shift: term(1), Power: term(2), Norm: term(3), Mean: term(4), Rho: term(5), Size: term(6)})
 			}
 			if sparse && !bound.Rounded {
 				return errors.New("the model has sparse samples, but its bound is for dense samples")

@@ -23,14 +23,14 @@ import (
 )
 
 // rationalRidge returns the exact predictions of kernel ridge with k(x, z) = (xᵀz + 1)² at the rows
-// of the matrix `at`. It uses Gaussian elimination in rational numbers, and omits samples of weight
+// of queries. It uses Gaussian elimination in rational numbers, and omits samples of weight
 // 0.
-func rationalRidge(x, y, at *mat.Dense, weights []float64, lambda float64, intercept bool) []*big.Rat {
-	return rationalPolynomial(x, y, at, weights, lambda, intercept, 1, 2)
+func rationalRidge(x, y, queries *mat.Dense, weights []float64, lambda float64, intercept bool) []*big.Rat {
+	return rationalPolynomial(x, y, queries, weights, lambda, intercept, 1, 2)
 }
 
 // rationalPolynomial is rationalRidge with k(x, z) = (xᵀz + c)^degree, for a degree of 1 or 2.
-func rationalPolynomial(x, y, at *mat.Dense, weights []float64, lambda float64, intercept bool, c float64, degree int) []*big.Rat {
+func rationalPolynomial(x, y, queries *mat.Dense, weights []float64, lambda float64, intercept bool, c float64, degree int) []*big.Rat {
 	q := func(v float64) *big.Rat { return new(big.Rat).SetFloat64(v) }
 	k := func(a, b []float64) *big.Rat {
 		sum := q(c)
@@ -86,12 +86,12 @@ func rationalPolynomial(x, y, at *mat.Dense, weights []float64, lambda float64, 
 		}
 	}
 	solution := func(i int) *big.Rat { return new(big.Rat).Quo(m[i][n+1], m[i][i]) }
-	points, _ := at.Dims()
+	points, _ := queries.Dims()
 	f := make([]*big.Rat, points)
 	for i := range f {
 		f[i] = solution(n)
 		for j, a := range rows {
-			f[i].Add(f[i], new(big.Rat).Mul(solution(j), k(x.RawRowView(a), at.RawRowView(i))))
+			f[i].Add(f[i], new(big.Rat).Mul(solution(j), k(x.RawRowView(a), queries.RawRowView(i))))
 		}
 	}
 	return f
@@ -104,11 +104,11 @@ const unit = 0x1p-53
 // follow.
 type size struct{ n, root, sum, alpha, intercept float64 }
 
-func sizeOf(m learners.Model, at mat.Matrix) (s size) {
+func sizeOf(m learners.Model, queries mat.Matrix) (s size) {
 	p := learners.PartsOf(m)
 	points, _ := p.Points.Dims()
 	s.n = float64(points)
-	for _, x := range []mat.Matrix{p.Points, at} {
+	for _, x := range []mat.Matrix{p.Points, queries} {
 		rows, _ := x.Dims()
 		for i := range rows {
 			s.root = max(s.root, math.Sqrt(kernels.Diag(p.Kernel, mat.Row(nil, i, x))))
@@ -134,25 +134,25 @@ func (s size) roundings(d int) float64 {
 // between low and high. It is computed by the formulas of docs/trust.md, for residuals of a direct
 // solution that are as large as the limit of their rounding errors.
 func (s size) limit(d int, y, lambda, low, high float64) float64 {
-	left := 2 * unit * ((8*float64(d+7)+s.n+33)*s.root*s.sum + 16*(3*y+2*s.intercept+lambda/low*s.alpha))
+	residual := 2 * unit * ((8*float64(d+7)+s.n+33)*s.root*s.sum + 16*(3*y+2*s.intercept+lambda/low*s.alpha))
 	kappa := math.Sqrt(s.root*s.root + lambda/low/s.n)
-	return 1.01 * (left*math.Sqrt(s.n*high/lambda)*s.root + left + kappa*2*s.n*unit*s.alpha*(s.root+kappa) + s.roundings(d))
+	return 1.01 * (residual*math.Sqrt(s.n*high/lambda)*s.root + residual + kappa*2*s.n*unit*s.alpha*(s.root+kappa) + s.roundings(d))
 }
 
-// sharp returns the largest value that the sharp bound of a prediction v may have, where v has the
-// error `off` and its bound computed in float64 is at most `limit`. The sharp bound is the error of
-// f, which differs from `off` by the rounding of v, plus a bound on the error of the correction z.
-// The residuals of z are at most 2(n + 2)u‖φ‖²Σ|z|, where Σ|z| ≤ √n N √(w/λ) with the N of
+// sharpLimit returns the largest value that the sharp bound of a prediction v may have, where v has
+// the error diff and its bound computed in float64 is at most `limit`. The sharp bound is the error
+// of f, which differs from diff by the rounding of v, plus a bound on the error of the correction
+// z. The residuals of z are at most 2(n + 2)u‖φ‖²Σ|z|, where Σ|z| ≤ √n N √(w/λ) with the N of
 // verified.ErrorBound, so that the bound for z is at most 2(n + 2)u‖φ‖²n w/λ times `limit`.
-func (s size) sharp(off, v, limit, lambda, high float64) float64 {
-	left := 2 * (s.n + 2) * unit * s.root * s.root * s.n * high / lambda
-	return math.Abs(off) + 4*unit*(1+math.Abs(v)) + left*limit
+func (s size) sharpLimit(diff, v, limit, lambda, high float64) float64 {
+	correction := 2 * (s.n + 2) * unit * s.root * s.root * s.n * high / lambda
+	return math.Abs(diff) + 4*unit*(1+math.Abs(v)) + correction*limit
 }
 
 func TestKernelRidgeBound(t *testing.T) {
 	const n = 12
 	random := rand.New(rand.NewPCG(5, 6))
-	x, y, at := mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil), mat.NewDense(20, 2, nil)
+	x, y, queries := mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil), mat.NewDense(20, 2, nil)
 	weights := make([]float64, n)
 	for i := range n {
 		x.SetRow(i, []float64{random.NormFloat64(), random.NormFloat64()})
@@ -160,7 +160,7 @@ func TestKernelRidgeBound(t *testing.T) {
 		weights[i] = []float64{1, 2, 0.3, 0}[i%4]
 	}
 	for i := range 20 {
-		at.SetRow(i, []float64{3 * random.NormFloat64(), random.NormFloat64()})
+		queries.SetRow(i, []float64{3 * random.NormFloat64(), random.NormFloat64()})
 	}
 	x.SetRow(5, x.RawRowView(4))
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
@@ -172,43 +172,43 @@ func TestKernelRidgeBound(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				fitted := sizeOf(m, at)
-				exact := rationalRidge(x, y, at, weights, lambda, intercept)
-				loaded, err := learners.Restore(m.State())
+				fitted := sizeOf(m, queries)
+				exact := rationalRidge(x, y, queries, weights, lambda, intercept)
+				restored, err := learners.Restore(m.State())
 				if err != nil {
 					t.Fatal(err)
 				}
-				var before *mat.Dense
-				for _, m := range []learners.Bounded{m, loaded.(learners.Bounded)} {
+				var previous *mat.Dense
+				for _, m := range []learners.Bounded{m, restored.(learners.Bounded)} {
 					if !m.HasBound() {
 						t.Fatal("the bound was lost")
 					}
-					values, bounds, err := m.PredictBound(t.Context(), dev, at)
+					values, bounds, err := m.PredictBound(t.Context(), dev, queries)
 					if err != nil {
 						t.Fatal(err)
 					}
-					if before != nil && !mat.Equal(before, bounds) {
+					if previous != nil && !mat.Equal(previous, bounds) {
 						t.Error("the bounds of the loaded model differ")
 					}
-					before = bounds
-					plain, err := m.(learners.Model).Predict(t.Context(), dev, at)
+					previous = bounds
+					predicted, err := m.(learners.Model).Predict(t.Context(), dev, queries)
 					if err != nil {
 						t.Fatal(err)
 					}
 					for i, f := range exact {
 						v := new(big.Rat).SetFloat64(values.At(i, 0))
-						off, _ := v.Sub(v, f).Float64()
-						if bound := bounds.At(i, 0); !(math.Abs(off) <= bound) {
-							t.Errorf("λ = %g, intercept %t: the error at point %d is %g, the bound %g", lambda, intercept, i, off, bound)
+						diff, _ := v.Sub(v, f).Float64()
+						if bound := bounds.At(i, 0); !(math.Abs(diff) <= bound) {
+							t.Errorf("λ = %g, intercept %t: the error at point %d is %g, the bound %g", lambda, intercept, i, diff, bound)
 						}
 						// In limit(2, 4, …), 4 bounds the targets, which are standard normal
 						// numbers.
-						if sharp && !(bounds.At(i, 0) <= fitted.sharp(off, values.At(i, 0), fitted.limit(2, 4, lambda, 0.3, 2), lambda, 2)) {
-							t.Errorf("λ = %g, intercept %t: the bound at point %d is %g, the error %g", lambda, intercept, i, bounds.At(i, 0), off)
+						if sharp && !(bounds.At(i, 0) <= fitted.sharpLimit(diff, values.At(i, 0), fitted.limit(2, 4, lambda, 0.3, 2), lambda, 2)) {
+							t.Errorf("λ = %g, intercept %t: the bound at point %d is %g, the error %g", lambda, intercept, i, bounds.At(i, 0), diff)
 						}
 						// Predict evaluates f in float64, and PredictBound, where it has the sharp
 						// bound, evaluates f exactly.
-						if d := math.Abs(plain.At(i, 0) - values.At(i, 0)); !sharp && d != 0 || !(d <= fitted.roundings(2)) {
+						if d := math.Abs(predicted.At(i, 0) - values.At(i, 0)); !sharp && d != 0 || !(d <= fitted.roundings(2)) {
 							t.Errorf("λ = %g, intercept %t: Predict and PredictBound differ by %g at point %d", lambda, intercept, d, i)
 						}
 					}
@@ -286,8 +286,8 @@ func boundOfObjects(t *testing.T, k objects.Kernel, texts []string, x *mat.Dense
 				f.Sub(f, new(big.Rat).SetFloat64(v.At(i, 0)))
 				// The upper limit 1e-9 for the bound is far above the rounding errors, which are
 				// about 1e-16, and far below the targets.
-				if off, _ := f.Float64(); !(math.Abs(off) <= bounds.At(i, 0)) || !(bounds.At(i, 0) <= 1e-9) {
-					t.Errorf("λ = %g: the error of text %d is %g, the bound %g", lambda, i+1, off, bounds.At(i, 0))
+				if diff, _ := f.Float64(); !(math.Abs(diff) <= bounds.At(i, 0)) || !(bounds.At(i, 0) <= 1e-9) {
+					t.Errorf("λ = %g: the error of text %d is %g, the bound %g", lambda, i+1, diff, bounds.At(i, 0))
 				}
 			}
 		}
@@ -311,7 +311,7 @@ func TestBoundOfPrecomputedValues(t *testing.T) {
 		k.Apply(func(_, _ int, v float64) float64 { return (v + 1) * (v + 1) }, &k)
 		return &k
 	}
-	x, at, y := integers(n), integers(20), mat.NewDense(n, 1, nil)
+	x, queries, y := integers(n), integers(20), mat.NewDense(n, 1, nil)
 	weights := make([]float64, n)
 	for i := range n {
 		y.Set(i, 0, random.NormFloat64())
@@ -320,32 +320,32 @@ func TestBoundOfPrecomputedValues(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, lambda := range []float64{1e-9, 1e-3, 10} {
 			for i := range 4 {
-				intercept, asked := i%2 == 1, i < 2
-				l := learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: lambda, NoIntercept: !intercept, Tol: 1e-3, Bound: asked}
-				m, err := l.Fit(t.Context(), dev, values(x, x), y, learners.Options{Weights: weights, Prove: !asked})
+				intercept, proved := i%2 == 1, i < 2
+				l := learners.KernelRidge{Kernel: kernels.Precomputed{}, Lambda: lambda, NoIntercept: !intercept, Tol: 1e-3, Bound: proved}
+				m, err := l.Fit(t.Context(), dev, values(x, x), y, learners.Options{Weights: weights, Prove: !proved})
 				if err != nil {
 					t.Fatal(err)
 				}
-				loaded, err := learners.Restore(m.State())
+				restored, err := learners.Restore(m.State())
 				if err != nil {
 					t.Fatal(err)
 				}
-				v, bounds, err := loaded.(learners.Bounded).PredictBound(t.Context(), dev, values(at, x))
+				v, bounds, err := restored.(learners.Bounded).PredictBound(t.Context(), dev, values(queries, x))
 				if err != nil {
 					t.Fatal(err)
 				}
 				s := sizeOf(m, learners.PartsOf(m).Points)
 				for i := range 20 {
-					s.root = max(s.root, 1+mat.Dot(at.RowView(i), at.RowView(i)))
+					s.root = max(s.root, 1+mat.Dot(queries.RowView(i), queries.RowView(i)))
 				}
 				// In the bound for precomputed values, ‖k_x‖/μ ≤ √n‖φ‖²·2w/λ replaces ‖φ‖√(w/λ)/2,
 				// also in the part for the intercept.
 				limit := s.limit(2, 4, lambda, 0.3, 2) * 8 * math.Sqrt(n) * s.root * math.Sqrt(2/lambda)
-				for i, f := range rationalRidge(x, y, at, weights, lambda, intercept) {
+				for i, f := range rationalRidge(x, y, queries, weights, lambda, intercept) {
 					f.Sub(f, new(big.Rat).SetFloat64(v.At(i, 0)))
-					off, _ := f.Float64()
-					if bound := bounds.At(i, 0); !(math.Abs(off) <= bound) || !(bound <= s.sharp(off, v.At(i, 0), limit, lambda, 4)) {
-						t.Errorf("λ = %g, intercept %t: the error at point %d is %g, the bound %g", lambda, intercept, i, off, bound)
+					diff, _ := f.Float64()
+					if bound := bounds.At(i, 0); !(math.Abs(diff) <= bound) || !(bound <= s.sharpLimit(diff, v.At(i, 0), limit, lambda, 4)) {
+						t.Errorf("λ = %g, intercept %t: the error at point %d is %g, the bound %g", lambda, intercept, i, diff, bound)
 					}
 				}
 			}
@@ -367,30 +367,30 @@ func TestBoundOfPrecomputedValues(t *testing.T) {
 // TestGaussianProcessBound checks the bound of the mean of a Gaussian process, which is the
 // prediction of kernel ridge regression of y − m, where m is the mean of y computed in float64.
 func TestGaussianProcessBound(t *testing.T) {
-	x, y, at := mat.NewDense(9, 1, nil), mat.NewDense(9, 1, nil), mat.NewDense(7, 1, nil)
+	x, y, queries := mat.NewDense(9, 1, nil), mat.NewDense(9, 1, nil), mat.NewDense(7, 1, nil)
 	weights := []float64{1, 2, 1, 0, 1, 3, 1, 1, 0.5}
 	for i := range 9 {
 		x.Set(i, 0, float64(i)/4)
 		y.Set(i, 0, math.Sqrt(float64(i+1)))
 	}
 	for i := range 7 {
-		at.Set(i, 0, float64(i)/3-0.5)
+		queries.Set(i, 0, float64(i)/3-0.5)
 	}
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, sharp := range []bool{false, true} {
-			gaussianProcessBound(t, dev, x, y, at, weights, sharp)
+			gaussianProcessBound(t, dev, x, y, queries, weights, sharp)
 		}
 	})
 }
 
-func gaussianProcessBound(t *testing.T, dev backend.Device, x, y, at *mat.Dense, weights []float64, sharp bool) {
+func gaussianProcessBound(t *testing.T, dev backend.Device, x, y, queries *mat.Dense, weights []float64, sharp bool) {
 	t.Helper()
 	l := learners.GaussianProcess{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: 0.25, Fixed: true, Bound: sharp}
 	m, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
 	if err != nil {
 		t.Fatal(err)
 	}
-	values, bounds, err := m.PredictBound(t.Context(), dev, at)
+	values, bounds, err := m.PredictBound(t.Context(), dev, queries)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,26 +399,26 @@ func gaussianProcessBound(t *testing.T, dev backend.Device, x, y, at *mat.Dense,
 	centered.Apply(func(_, _ int, v float64) float64 { return v - mean }, centered)
 	// The polynomial kernel has degree 2, and x has one feature. y − m is at most 3, and the
 	// weights are between 1/2 and 3.
-	fitted := sizeOf(m, at)
+	fitted := sizeOf(m, queries)
 	limit := fitted.limit(1, 3, 0.25, 0.5, 3)
-	for i, f := range rationalRidge(x, centered, at, weights, 0.25, false) {
+	for i, f := range rationalRidge(x, centered, queries, weights, 0.25, false) {
 		f.Add(f, new(big.Rat).SetFloat64(mean))
-		off, _ := f.Sub(f, new(big.Rat).SetFloat64(values.At(i, 0))).Float64()
+		diff, _ := f.Sub(f, new(big.Rat).SetFloat64(values.At(i, 0))).Float64()
 		// Each y − m has a rounding error of at most 2⁻⁵³, which changes f by less than 1e-14.
-		bound, most := bounds.At(i, 0), limit
+		bound, maxBound := bounds.At(i, 0), limit
 		if sharp {
-			most = fitted.sharp(off, values.At(i, 0), limit, 0.25, 3) + 1e-14
+			maxBound = fitted.sharpLimit(diff, values.At(i, 0), limit, 0.25, 3) + 1e-14
 		}
-		if !(math.Abs(off) <= bound+1e-14) || bound > most {
-			t.Errorf("the error at point %d is %g, the bound %g", i, off, bound)
+		if !(math.Abs(diff) <= bound+1e-14) || bound > maxBound {
+			t.Errorf("the error at point %d is %g, the bound %g", i, diff, bound)
 		}
 	}
-	loaded, err := learners.Restore(m.State())
+	restored, err := learners.Restore(m.State())
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, again, err := loaded.(learners.Bounded).PredictBound(t.Context(), dev, at)
-	if err != nil || !mat.Equal(again, bounds) {
+	_, restoredBounds, err := restored.(learners.Bounded).PredictBound(t.Context(), dev, queries)
+	if err != nil || !mat.Equal(restoredBounds, bounds) {
 		t.Errorf("the bounds of the loaded model differ: %v", err)
 	}
 }
@@ -436,20 +436,20 @@ func TestBoundOfEveryFit(t *testing.T) {
 		}
 		y.SetRow(i, []float64{random.NormFloat64(), 1})
 	}
-	stored := backend.CSR[float64]{Rows: n, Cols: 20, Indptr: []int{0}}
+	sparse := backend.CSR[float64]{Rows: n, Cols: 20, Indptr: []int{0}}
 	for i := range n {
 		for j, v := range x.RawRowView(i) {
 			if v != 0 {
-				stored.Indices, stored.Data = append(stored.Indices, int32(j)), append(stored.Data, v)
+				sparse.Indices, sparse.Data = append(sparse.Indices, int32(j)), append(sparse.Data, v)
 			}
 		}
-		stored.Indptr = append(stored.Indptr, len(stored.Data))
+		sparse.Indptr = append(sparse.Indptr, len(sparse.Data))
 	}
 	weights := slices.Repeat([]float64{1}, n)
 	exact := rationalRidge(x, y, x, weights, 0.5, true)
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		for trial := range 4 {
-			samples, l := []mat.Matrix{x, stored}[trial/2], learners.KernelRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: 0.5}
+			samples, l := []mat.Matrix{x, sparse}[trial/2], learners.KernelRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: 0.5}
 			if trial%2 == 1 {
 				l.Lambdas = []float64{0.5, 3}
 			}
@@ -463,10 +463,10 @@ func TestBoundOfEveryFit(t *testing.T) {
 			}
 			for i, f := range exact {
 				v := new(big.Rat).SetFloat64(values.At(i, 0))
-				off, _ := v.Sub(v, f).Float64()
+				diff, _ := v.Sub(v, f).Float64()
 				// The argument 4 of limit bounds the targets, which are standard normal numbers.
-				if bound := bounds.At(i, 0); !(math.Abs(off) <= bound) || bound > sizeOf(m, x).limit(20, 4, 0.5, 1, 1) {
-					t.Errorf("%T: the error at point %d is %g, the bound %g", samples, i, off, bound)
+				if bound := bounds.At(i, 0); !(math.Abs(diff) <= bound) || bound > sizeOf(m, x).limit(20, 4, 0.5, 1, 1) {
+					t.Errorf("%T: the error at point %d is %g, the bound %g", samples, i, diff, bound)
 				}
 			}
 		}
@@ -517,20 +517,20 @@ func TestAccuracy(t *testing.T) {
 				for i := range n {
 					for c := range 2 {
 						// The term 1e-8 covers the error of the reference solution.
-						off := math.Abs(values.At(i, c) - want.At(i, c))
-						if !(off <= bounds.At(i, c)+1e-8) || bounds.At(i, c) > 1.01*accuracy {
-							t.Fatalf("accuracy %g: prediction %d is off by %g, the bound is %g", accuracy, i, off, bounds.At(i, c))
+						diff := math.Abs(values.At(i, c) - want.At(i, c))
+						if !(diff <= bounds.At(i, c)+1e-8) || bounds.At(i, c) > 1.01*accuracy {
+							t.Fatalf("accuracy %g: prediction %d is off by %g, the bound is %g", accuracy, i, diff, bounds.At(i, c))
 						}
 					}
 				}
 			}
 			iters = m.Solved().Iters
 		}
-		several, err := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambdas: []float64{0.1, 2}, Solver: solvers.CG, Preconditioner: "none", Accuracy: 1e-3}.Fit(t.Context(), dev, x, y, learners.Options{})
+		multi, err := learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambdas: []float64{0.1, 2}, Solver: solvers.CG, Preconditioner: "none", Accuracy: 1e-3}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, bounds, err := several.PredictBound(t.Context(), dev, x); err != nil || mat.Max(bounds) > 1.01e-3 {
+		if _, bounds, err := multi.PredictBound(t.Context(), dev, x); err != nil || mat.Max(bounds) > 1.01e-3 {
 			t.Errorf("with a λ for each target the largest bound is %g: %v", mat.Max(bounds), err)
 		}
 		if _, err := fit(1e-13); err == nil || !strings.Contains(err.Error(), "rounding") {
@@ -570,18 +570,18 @@ func TestBoundWithLittleMemory(t *testing.T) {
 			}
 			return bound, warning
 		}
-		wide, told := proven(500_000) // enough for one matrix of 320,000 bytes
-		narrow, warned := proven(0)
-		if !told || warned || !(narrow < wide) {
-			t.Errorf("with little memory: %g, told %t; with enough: %g, warned %t", wide, told, narrow, warned)
+		uncorrected, uncorrectedWarned := proven(500_000) // enough for one matrix of 320,000 bytes
+		corrected, correctedWarned := proven(0)
+		if !uncorrectedWarned || correctedWarned || !(corrected < uncorrected) {
+			t.Errorf("with little memory: %g, warned %t; with enough: %g, warned %t", uncorrected, uncorrectedWarned, corrected, correctedWarned)
 		}
 	})
 }
 
-// waveRidge returns the values of kernel ridge regression at the rows of the matrix `at`, and a
+// waveRidge returns the values of kernel ridge regression at the rows of queries, and a
 // bound on their errors due to float64, for k(x, z) = k(0)/D Σ_j cos(ω_jᵀ(x − z)). Fourier ridge is
 // the same regression in other variables.
-func waveRidge(omega []float64, k0 float64, x, y, at *mat.Dense, weights []float64, lambda float64, intercept bool) (values []*big.Rat, slack float64) {
+func waveRidge(omega []float64, k0 float64, x, y, queries *mat.Dense, weights []float64, lambda float64, intercept bool) (values []*big.Rat, slack float64) {
 	k := func(a, b []float64) float64 {
 		sum := 0.0
 		for j := 0; j < len(omega); j += 2 {
@@ -611,28 +611,28 @@ func waveRidge(omega []float64, k0 float64, x, y, at *mat.Dense, weights []float
 		}
 	}
 	var inverse mat.Dense
-	var z, left mat.VecDense
+	var z, residual mat.VecDense
 	if inverse.Inverse(a) != nil || z.SolveVec(a, right) != nil {
 		return nil, math.NaN()
 	}
-	left.MulVec(a, &z)
-	left.SubVec(right, &left)
-	// wrong is a bound on the error of (α, b): A⁻¹ times the residual, plus A⁻¹ times the
+	residual.MulVec(a, &z)
+	residual.SubVec(right, &residual)
+	// solveError is a bound on the error of (α, b): A⁻¹ times the residual, plus A⁻¹ times the
 	// rounding error of the residual. The residual consists of sums of n + 1 terms with kernel
 	// values. Each kernel value has about ten roundings of numbers up to k(0), and the rounding of
 	// the angle. The factor of 2 covers the rounding of the inverse.
 	const rounding = 40 * unit
 	size := (k0 + 1 + lambda/0.3) * math.Sqrt(float64(n+1))
-	wrong := 2 * mat.Norm(&inverse, 2) * (mat.Norm(&left, 2) + rounding*float64(n+2)*(size*mat.Norm(&z, 2)+mat.Norm(right, 2)))
-	points, _ := at.Dims()
+	solveError := 2 * mat.Norm(&inverse, 2) * (mat.Norm(&residual, 2) + rounding*float64(n+2)*(size*mat.Norm(&z, 2)+mat.Norm(right, 2)))
+	points, _ := queries.Dims()
 	for p := range points {
 		v := z.AtVec(n)
 		for i, r := range rows {
-			v += k(at.RawRowView(p), x.RawRowView(r)) * z.AtVec(i)
+			v += k(queries.RawRowView(p), x.RawRowView(r)) * z.AtVec(i)
 		}
 		values = append(values, new(big.Rat).SetFloat64(v))
 	}
-	return values, size * (wrong + rounding*float64(n+2)*mat.Norm(&z, 2))
+	return values, size * (solveError + rounding*float64(n+2)*mat.Norm(&z, 2))
 }
 
 // TestBoundsOfFunctions compares the bounds with the errors of models. The errors are known from
@@ -645,8 +645,8 @@ func TestBoundsOfFunctions(t *testing.T) {
 		m.Apply(func(int, int, float64) float64 { return random.NormFloat64() }, m)
 		return m
 	}
-	x, y, at, weights := draw(6, 2), draw(6, 2), draw(9, 2), []float64{1, 2, 0, 0.3, 1, 1}
-	stored := func(m *mat.Dense) backend.CSR[float64] {
+	x, y, queries, weights := draw(6, 2), draw(6, 2), draw(9, 2), []float64{1, 2, 0, 0.3, 1, 1}
+	sparseOf := func(m *mat.Dense) backend.CSR[float64] {
 		rows, cols := m.Dims()
 		s := backend.CSR[float64]{Rows: rows, Cols: cols, Indptr: []int{0}}
 		for i := range rows {
@@ -660,33 +660,33 @@ func TestBoundsOfFunctions(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, lambda := range []float64{1e-6, 1e-2, 10} {
 			for trial := range 4 {
-				intercept, asked := trial%2 == 0, trial < 2
-				o := learners.Options{Weights: weights, Prove: !asked}
+				intercept, proved := trial%2 == 0, trial < 2
+				o := learners.Options{Weights: weights, Prove: !proved}
 				fourier := []kernels.Kernel{kernels.Gaussian{Sigma: 1}, kernels.Scaled{Weight: 2, Kernel: kernels.Gaussian{Sigma: 1}}}[trial/2]
-				linear := rationalPolynomial(x, y, at, weights, lambda, intercept, 0, 1)
+				linear := rationalPolynomial(x, y, queries, weights, lambda, intercept, 0, 1)
 				slack := 0.0 // a bound on the error of the reference solution
 				fit := map[string]func() (learners.Model, []*big.Rat, error){
 					"ridge": func() (learners.Model, []*big.Rat, error) {
-						m, err := learners.Ridge{Lambda: lambda, NoIntercept: !intercept, Bound: asked}.Fit(t.Context(), dev, x, y, o)
+						m, err := learners.Ridge{Lambda: lambda, NoIntercept: !intercept, Bound: proved}.Fit(t.Context(), dev, x, y, o)
 						return m, linear, err
 					},
 					"sparse ridge": func() (learners.Model, []*big.Rat, error) {
-						m, err := learners.Ridge{Lambda: lambda, NoIntercept: !intercept, Bound: asked}.Fit(t.Context(), dev, stored(x), y, o)
+						m, err := learners.Ridge{Lambda: lambda, NoIntercept: !intercept, Bound: proved}.Fit(t.Context(), dev, sparseOf(x), y, o)
 						return m, linear, err
 					},
 					"nystrom-ridge": func() (learners.Model, []*big.Rat, error) {
-						l := learners.NystromRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: lambda, NoIntercept: !intercept, Centers: 6, Bound: asked}
+						l := learners.NystromRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: lambda, NoIntercept: !intercept, Centers: 6, Bound: proved}
 						m, err := l.Fit(t.Context(), dev, x, y, o)
-						return m, rationalRidge(x, y, at, weights, lambda, intercept), err
+						return m, rationalRidge(x, y, queries, weights, lambda, intercept), err
 					},
 					"fourier-ridge": func() (learners.Model, []*big.Rat, error) {
-						l := learners.FourierRidge{Kernel: fourier, Lambda: lambda, NoIntercept: !intercept, Features: 4, Bound: asked}
+						l := learners.FourierRidge{Kernel: fourier, Lambda: lambda, NoIntercept: !intercept, Features: 4, Bound: proved}
 						m, err := l.Fit(t.Context(), dev, x, y, o)
 						if err != nil {
 							return m, nil, err
 						}
 						var exact []*big.Rat
-						exact, slack = waveRidge(m.State().Arrays["frequencies"].Data, kernels.Eval(fourier, []float64{0, 0}, []float64{0, 0}), x, y, at, weights, lambda, intercept)
+						exact, slack = waveRidge(m.State().Arrays["frequencies"].Data, kernels.Eval(fourier, []float64{0, 0}, []float64{0, 0}), x, y, queries, weights, lambda, intercept)
 						return m, exact, nil
 					},
 				}
@@ -696,21 +696,21 @@ func TestBoundsOfFunctions(t *testing.T) {
 					if err != nil {
 						t.Fatalf("%s: %v", name, err)
 					}
-					loaded, err := learners.Restore(m.State())
+					restored, err := learners.Restore(m.State())
 					if err != nil {
 						t.Fatal(err)
 					}
-					values, bounds, err := loaded.(learners.Bounded).PredictBound(t.Context(), dev, at)
+					values, bounds, err := restored.(learners.Bounded).PredictBound(t.Context(), dev, queries)
 					if err != nil {
 						t.Fatalf("%s, λ = %g: %v", name, lambda, err)
 					}
 					if name == "sparse ridge" {
-						_, again, err := m.(learners.Bounded).PredictBound(t.Context(), dev, stored(at))
-						if err != nil || !mat.Equal(again, bounds) {
+						_, sparseBounds, err := m.(learners.Bounded).PredictBound(t.Context(), dev, sparseOf(queries))
+						if err != nil || !mat.Equal(sparseBounds, bounds) {
 							t.Errorf("the bounds at sparse points differ: %v", err)
 						}
 					}
-					plain, err := m.Predict(t.Context(), dev, at)
+					predicted, err := m.Predict(t.Context(), dev, queries)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -720,30 +720,30 @@ func TestBoundsOfFunctions(t *testing.T) {
 					// Predict evaluates the same function in float64. Each of its terms has the
 					// absolute value |c|, or at most |c|·k with a kernel value k, and has at most
 					// 8(d + 7) + n + 9 roundings.
-					size, reach := 0.0, 1.0
+					size, maxKernel := 0.0, 1.0
 					for _, array := range []string{"coef", "beta", "cosines", "sines", "intercept"} {
 						for _, c := range m.State().Arrays[array].Data {
 							size += math.Abs(c)
 						}
 					}
 					for i := range 9 {
-						reach = max(reach, math.Pow(1+mat.Norm(at.RowView(i), 2)*mat.Norm(x, 2), 2))
+						maxKernel = max(maxKernel, math.Pow(1+mat.Norm(queries.RowView(i), 2)*mat.Norm(x, 2), 2))
 					}
-					rounding, worst, largest, most := (8*9+6+9)*unit*size*reach, 0.0, 0.0, 0.0
+					rounding, maxError, maxValue, maxBound := (8*9+6+9)*unit*size*maxKernel, 0.0, 0.0, 0.0
 					for i := range 9 {
-						if d := math.Abs(plain.At(i, 0) - values.At(i, 0)); !(d <= rounding) {
+						if d := math.Abs(predicted.At(i, 0) - values.At(i, 0)); !(d <= rounding) {
 							t.Errorf("%s, λ = %g: Predict and PredictBound differ by %g", name, lambda, d)
 						}
-						off, _ := new(big.Rat).Sub(exact[i], new(big.Rat).SetFloat64(values.At(i, 0))).Float64()
-						if bound := bounds.At(i, 0); !(math.Abs(off) <= bound+slack) {
-							t.Errorf("%s, λ = %g, intercept %t: the error at point %d is %g, the bound %g", name, lambda, intercept, i, off, bound)
+						diff, _ := new(big.Rat).Sub(exact[i], new(big.Rat).SetFloat64(values.At(i, 0))).Float64()
+						if bound := bounds.At(i, 0); !(math.Abs(diff) <= bound+slack) {
+							t.Errorf("%s, λ = %g, intercept %t: the error at point %d is %g, the bound %g", name, lambda, intercept, i, diff, bound)
 						}
-						worst, largest, most = max(worst, math.Abs(off)), max(largest, math.Abs(values.At(i, 0))), max(most, bounds.At(i, 0))
+						maxError, maxValue, maxBound = max(maxError, math.Abs(diff)), max(maxValue, math.Abs(values.At(i, 0))), max(maxBound, bounds.At(i, 0))
 					}
 					// The bound includes the rounding error of the value. The rest of the bound
 					// exceeds the error of f only by a fraction that is small for these λ.
-					if !(most <= 2*(worst+slack+2*unit*(1+largest))) {
-						t.Errorf("%s, λ = %g, intercept %t: the largest error is %g, the largest bound %g", name, lambda, intercept, worst, most)
+					if !(maxBound <= 2*(maxError+slack+2*unit*(1+maxValue))) {
+						t.Errorf("%s, λ = %g, intercept %t: the largest error is %g, the largest bound %g", name, lambda, intercept, maxError, maxBound)
 					}
 				}
 			}
@@ -769,7 +769,7 @@ func TestBoundsOfFunctions(t *testing.T) {
 				return err
 			},
 			"sparse samples": func() error {
-				_, err := learners.NystromRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1, Centers: 6, Bound: true}.Fit(t.Context(), dev, stored(x), y, learners.Options{})
+				_, err := learners.NystromRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1, Centers: 6, Bound: true}.Fit(t.Context(), dev, sparseOf(x), y, learners.Options{})
 				return err
 			},
 		} {
@@ -781,7 +781,7 @@ func TestBoundsOfFunctions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := m.PredictBound(t.Context(), dev, at); m.HasBound() || err == nil || !strings.Contains(err.Error(), "no bound") {
+		if _, _, err := m.PredictBound(t.Context(), dev, queries); m.HasBound() || err == nil || !strings.Contains(err.Error(), "no bound") {
 			t.Errorf("without a bound: %v", err)
 		}
 	})
@@ -799,18 +799,18 @@ func TestFloat64BoundsOfFunctions(t *testing.T) {
 		m.Apply(func(int, int, float64) float64 { return random.NormFloat64() }, m)
 		return m
 	}
-	x, y, at, weights := draw(6, 2), draw(6, 2), draw(9, 2), []float64{1, 2, 0, 0.3, 1, 1}
-	stored := backend.CSR[float64]{Rows: 6, Cols: 2, Indptr: []int{0}, Data: x.RawMatrix().Data}
+	x, y, queries, weights := draw(6, 2), draw(6, 2), draw(9, 2), []float64{1, 2, 0, 0.3, 1, 1}
+	sparse := backend.CSR[float64]{Rows: 6, Cols: 2, Indptr: []int{0}, Data: x.RawMatrix().Data}
 	for i := range 6 {
-		stored.Indices, stored.Indptr = append(stored.Indices, 0, 1), append(stored.Indptr, 2*i+2)
+		sparse.Indices, sparse.Indptr = append(sparse.Indices, 0, 1), append(sparse.Indptr, 2*i+2)
 	}
-	many, targets := draw(2000, 2), draw(2000, 1)
+	manyRows, targets := draw(2000, 2), draw(2000, 1)
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
-		check := func(what string, values, bounds *mat.Dense, c int, exact []*big.Rat, most float64) {
+		check := func(name string, values, bounds *mat.Dense, c int, exact []*big.Rat, limit float64) {
 			for i, f := range exact {
-				off, _ := new(big.Rat).Sub(f, new(big.Rat).SetFloat64(values.At(i, c))).Float64()
-				if bound := bounds.At(i, c); !(math.Abs(off) <= bound) || !(bound <= most) {
-					t.Errorf("%s: the error at point %d is %g, the bound %g", what, i, off, bound)
+				diff, _ := new(big.Rat).Sub(f, new(big.Rat).SetFloat64(values.At(i, c))).Float64()
+				if bound := bounds.At(i, c); !(math.Abs(diff) <= bound) || !(bound <= limit) {
+					t.Errorf("%s: the error at point %d is %g, the bound %g", name, i, diff, bound)
 				}
 			}
 		}
@@ -821,40 +821,40 @@ func TestFloat64BoundsOfFunctions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			values, bounds, err := ridge.PredictBound(t.Context(), dev, at)
+			values, bounds, err := ridge.PredictBound(t.Context(), dev, queries)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for c, lambda := range lambdas {
 				// The limit 1e-11 for the bounds exceeds the rounding errors, about 2⁻⁵³(n +
 				// 9)(√k/λ)‖y‖ = 1e-13.
-				check("ridge", values, bounds, c, rationalPolynomial(x, y.Slice(0, 6, c, c+1).(*mat.Dense), at, weights, lambda, intercept, 0, 1), 1e-11)
+				check("ridge", values, bounds, c, rationalPolynomial(x, y.Slice(0, 6, c, c+1).(*mat.Dense), queries, weights, lambda, intercept, 0, 1), 1e-11)
 			}
-			nystrom, err := learners.NystromRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: 0.1, NoIntercept: !intercept, Centers: 6}.Fit(t.Context(), dev, stored, y, o)
+			nystrom, err := learners.NystromRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: 0.1, NoIntercept: !intercept, Centers: 6}.Fit(t.Context(), dev, sparse, y, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if values, bounds, err = nystrom.PredictBound(t.Context(), dev, at); err != nil {
+			if values, bounds, err = nystrom.PredictBound(t.Context(), dev, queries); err != nil {
 				t.Fatal(err)
 			}
 			// The limit 1e-6 allows for kernel values of about 10 and for 1/√μ of about 1e3.
-			check("sparse nystrom-ridge", values, bounds, 0, rationalRidge(x, y, at, weights, 0.1, intercept), 1e-6)
+			check("sparse nystrom-ridge", values, bounds, 0, rationalRidge(x, y, queries, weights, 0.1, intercept), 1e-6)
 
 			if !intercept {
 				continue // the fits below take too long for this case
 			}
 			for name, fit := range map[string]func(sharp bool) (learners.Model, error){
 				"nystrom-ridge": func(sharp bool) (learners.Model, error) {
-					return learners.NystromRidge{Kernel: kernels.Laplacian{Sigma: 1}, Lambda: 0.1, Centers: 40, Bound: sharp}.Fit(t.Context(), dev, many, targets, learners.Options{Prove: true})
+					return learners.NystromRidge{Kernel: kernels.Laplacian{Sigma: 1}, Lambda: 0.1, Centers: 40, Bound: sharp}.Fit(t.Context(), dev, manyRows, targets, learners.Options{Prove: true})
 				},
 				"fourier-ridge": func(sharp bool) (learners.Model, error) {
-					return learners.FourierRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1, Features: 40, Bound: sharp}.Fit(t.Context(), dev, many, targets, learners.Options{Prove: true})
+					return learners.FourierRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1, Features: 40, Bound: sharp}.Fit(t.Context(), dev, manyRows, targets, learners.Options{Prove: true})
 				},
 				"fourier-ridge in passes": func(sharp bool) (learners.Model, error) {
-					return learners.FourierRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1, Features: 40, Bound: sharp}.FitRows(t.Context(), dev, file{many, targets}, learners.Options{Prove: true})
+					return learners.FourierRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1, Features: 40, Bound: sharp}.FitRows(t.Context(), dev, file{manyRows, targets}, learners.Options{Prove: true})
 				},
 				"nystrom-ridge in passes": func(sharp bool) (learners.Model, error) {
-					return learners.NystromRidge{Kernel: kernels.Laplacian{Sigma: 1}, Lambda: 10, Centers: 40, Bound: sharp}.FitRows(t.Context(), dev, file{many, targets}, learners.Options{Prove: true})
+					return learners.NystromRidge{Kernel: kernels.Laplacian{Sigma: 1}, Lambda: 10, Centers: 40, Bound: sharp}.FitRows(t.Context(), dev, file{manyRows, targets}, learners.Options{Prove: true})
 				},
 			} {
 				var v, e [2]*mat.Dense
@@ -867,13 +867,13 @@ func TestFloat64BoundsOfFunctions(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if v[i], e[i], err = restored.(learners.Bounded).PredictBound(t.Context(), dev, at); err != nil {
+					if v[i], e[i], err = restored.(learners.Bounded).PredictBound(t.Context(), dev, queries); err != nil {
 						t.Fatalf("%s: %v", name, err)
 					}
 				}
 				for i := range 9 {
-					if off, sum := math.Abs(v[0].At(i, 0)-v[1].At(i, 0)), e[0].At(i, 0)+e[1].At(i, 0); !(off <= sum) || !(e[0].At(i, 0) < e[1].At(i, 0)) || !(sum < 1e-4) {
-						t.Errorf("%s: the predictions at point %d differ by %g, and the bounds are %g and %g", name, i, off, e[0].At(i, 0), e[1].At(i, 0))
+					if diff, sum := math.Abs(v[0].At(i, 0)-v[1].At(i, 0)), e[0].At(i, 0)+e[1].At(i, 0); !(diff <= sum) || !(e[0].At(i, 0) < e[1].At(i, 0)) || !(sum < 1e-4) {
+						t.Errorf("%s: the predictions at point %d differ by %g, and the bounds are %g and %g", name, i, diff, e[0].At(i, 0), e[1].At(i, 0))
 					}
 				}
 			}

@@ -33,46 +33,46 @@ var ErrNotKept = errors.New("the factor is not kept, so that each call computes 
 // factors holds the factors of a model, one for each λ.
 type factors[F any] struct {
 	learner string
-	kept    *run.Kept[map[float64]F]
+	cache   *run.Kept[map[float64]F]
 	lambdas []float64
 	bytes   int64 // size of a stored factor; 0 if the model is not fitted
 	build   func(ctx context.Context, lambda float64) (F, error)
 }
 
-// all returns a map from each λ to its factor, or nil if the factors are too large to be kept.
-func (f factors[F]) all(ctx context.Context, dev backend.Device) (map[float64]F, error) {
+// cached returns a map from each λ to its factor, or nil if the factors are too large to be kept.
+func (f factors[F]) cached(ctx context.Context, dev backend.Device) (map[float64]F, error) {
 	if f.bytes == 0 {
 		return nil, errNotFitted
 	}
-	all, err := f.kept.Get(ctx, dev.Info().Device, func(ctx context.Context) (*map[float64]F, error) {
+	stored, err := f.cache.Get(ctx, dev.Info().Device, func(ctx context.Context) (*map[float64]F, error) {
 		if !run.WorthKeeping(f.total()) {
 			return nil, nil
 		}
-		all := map[float64]F{}
+		stored := map[float64]F{}
 		for _, lambda := range f.lambdas {
 			var err error
-			if all[lambda], err = f.build(ctx, lambda); err != nil {
+			if stored[lambda], err = f.build(ctx, lambda); err != nil {
 				return nil, err
 			}
 		}
-		return &all, nil
+		return &stored, nil
 	})
-	if all == nil {
+	if stored == nil {
 		return nil, err
 	}
-	return *all, nil
+	return *stored, nil
 }
 
-// of returns the factor for one λ.
-func (f factors[F]) of(ctx context.Context, dev backend.Device, lambda float64) (factor F, err error) {
-	all, err := f.all(ctx, dev)
+// factorFor returns the factor for one λ.
+func (f factors[F]) factorFor(ctx context.Context, dev backend.Device, lambda float64) (factor F, err error) {
+	stored, err := f.cached(ctx, dev)
 	switch {
 	case err != nil:
 		return factor, err
-	case all == nil:
+	case stored == nil:
 		return f.build(ctx, lambda)
 	}
-	return all[lambda], nil
+	return stored[lambda], nil
 }
 
 // factorBytes returns the size of the factor of K + λW⁻¹ that package solvers stores for the points.
@@ -89,13 +89,13 @@ func (f factors[F]) total() int64 { return int64(len(f.lambdas)) * f.bytes }
 func (f factors[F]) prepare(ctx context.Context, dev backend.Device) error {
 	err := errNoDevice
 	if dev != nil {
-		var all map[float64]F
-		if all, err = f.all(ctx, dev); err == nil && all == nil {
+		var stored map[float64]F
+		if stored, err = f.cached(ctx, dev); err == nil && stored == nil {
 			err = fmt.Errorf("the factor takes %.1f GB, more than half of the free memory: %w", float64(f.total())/1e9, ErrNotKept)
 		}
 	}
-	var none struct{}
-	named(f.learner+": prepare", nil, &none, &err)
+	var zero struct{}
+	wrapError(f.learner+": prepare", nil, &zero, &err)
 	return err
 }
 
@@ -112,6 +112,6 @@ func (s *solutions) byLambda(outputs int) map[float64][]int {
 	return list
 }
 
-func (s *solutions) different(outputs int) []float64 {
+func (s *solutions) distinctLambdas(outputs int) []float64 {
 	return slices.Sorted(maps.Keys(s.byLambda(outputs)))
 }

@@ -67,27 +67,27 @@ func rowsOf(h *backend.Host[float64]) size { return func() int { return h.Rows }
 func colsOf(h *backend.Host[float64]) size { return func() int { return h.Cols } }
 
 // matrixField is an array of finite numbers.
-func matrixField(name string, to *backend.Host[float64], rows, cols size) field {
+func matrixField(name string, value *backend.Host[float64], rows, cols size) field {
 	return field{
-		save: func(s State) { s.Arrays[name] = *to },
+		save: func(s State) { s.Arrays[name] = *value },
 		load: func(s State) (err error) {
-			*to, err = s.array(name, rows.value(), cols.value())
+			*value, err = s.array(name, rows.value(), cols.value())
 			return err
 		},
 	}
 }
 
 // rowField is an array of one row whose numbers satisfy a rule.
-func rowField(name string, to *[]float64, cols size, r rule) field {
+func rowField(name string, value *[]float64, cols size, r rule) field {
 	return field{
-		save: func(s State) { s.Arrays[name] = numeric.Row(*to) },
+		save: func(s State) { s.Arrays[name] = numeric.Row(*value) },
 		load: func(s State) error {
 			h, err := s.array(name, 1, cols.value())
 			if err != nil {
 				return err
 			}
-			*to = h.Row(0)
-			for j, v := range *to {
+			*value = h.Row(0)
+			for j, v := range *value {
 				if err := r.check(v); err != nil {
 					return fmt.Errorf("array %q: column %d %w", name, j+1, err)
 				}
@@ -117,53 +117,53 @@ func optional(name string, f field) field {
 }
 
 // optionalRow is a rowField that is omitted if it is empty.
-func optionalRow(name string, to *[]float64, cols size, r rule) field {
-	return optional(name, rowField(name, to, cols, r))
+func optionalRow(name string, value *[]float64, cols size, r rule) field {
+	return optional(name, rowField(name, value, cols, r))
 }
 
 // numberField is an array of one number that satisfies a rule.
-func numberField(name string, to *float64, r rule) field {
-	row := []float64{*to}
+func numberField(name string, value *float64, r rule) field {
+	row := []float64{*value}
 	f := rowField(name, &row, exactly(1), r)
 	return field{save: f.save, load: func(s State) error {
 		err := f.load(s)
-		*to = row[0]
+		*value = row[0]
 		return err
 	}}
 }
 
 // paramField is a numeric parameter that satisfies a rule.
-func paramField(name string, to *float64, r rule) field {
+func paramField(name string, value *float64, r rule) field {
 	return field{
-		save: func(s State) { s.Params[name] = *to },
+		save: func(s State) { s.Params[name] = *value },
 		load: func(s State) error {
 			v, err := param[float64](s, name)
 			if err == nil && !r.ok(v) {
 				err = fmt.Errorf("parameter %q must be %s, got %v", name, r.text, v)
 			}
-			*to = v
+			*value = v
 			return err
 		},
 	}
 }
 
-func lambdaField(to *float64) field { return paramField("lambda", to, nonNegative) }
+func lambdaField(value *float64) field { return paramField("lambda", value, nonNegative) }
 
-func intField(name string, to *int) field {
-	v := float64(*to)
+func intField(name string, value *int) field {
+	v := float64(*value)
 	f := paramField(name, &v, rule{"an integer ≥ 0", isCount})
 	return field{save: f.save, load: func(s State) error {
 		err := f.load(s)
-		*to = int(v)
+		*value = int(v)
 		return err
 	}}
 }
 
-func boolField(name string, to *bool) field {
+func boolField(name string, value *bool) field {
 	return field{
-		save: func(s State) { s.Params[name] = *to },
+		save: func(s State) { s.Params[name] = *value },
 		load: func(s State) (err error) {
-			*to, err = param[bool](s, name)
+			*value, err = param[bool](s, name)
 			return err
 		},
 	}
@@ -251,7 +251,7 @@ func loadSparse(s State, name string) (x backend.CSR[float64], err error) {
 		return x, err
 	}
 	var columns, values backend.Host[float64]
-	if _, some := s.Arrays[name+".columns"]; some {
+	if _, nonEmpty := s.Arrays[name+".columns"]; nonEmpty {
 		if columns, err = s.array(name+".columns", 1, -1); err == nil {
 			values, err = s.array(name+".values", 1, columns.Cols)
 		}
@@ -262,13 +262,13 @@ func loadSparse(s State, name string) (x backend.CSR[float64], err error) {
 	if starts.Cols < 2 || !isCount(features) || features < 1 {
 		return x, fmt.Errorf("array %q: the model has %d points and %v features, but needs at least one of each", name+".starts", starts.Cols-1, features)
 	}
-	integers := func(of string, h backend.Host[float64]) (list []int, err error) {
+	integers := func(suffix string, h backend.Host[float64]) (list []int, err error) {
 		if h.Rows == 0 {
 			return nil, nil
 		}
 		for p, v := range h.Row(0) {
 			if !isCount(v) {
-				return nil, fmt.Errorf("array %q: column %d must be an integer from 0 to %d, got %v", name+of, p+1, math.MaxInt32, v)
+				return nil, fmt.Errorf("array %q: column %d must be an integer from 0 to %d, got %v", name+suffix, p+1, math.MaxInt32, v)
 			}
 			list = append(list, int(v))
 		}

@@ -30,7 +30,7 @@ type fitting struct {
 	learner string
 	x, y    backend.Host[float64] // x and y are empty after an error; y is also empty for Novelty, and x for sparse samples
 	points  numeric.Points        // x as points, which are sparse only if Description.Sparse is set; empty after an error
-	own     bool                  // whether x is a dense copy of sparse samples
+	copied  bool                  // whether x is a dense copy of sparse samples
 	err     error
 }
 
@@ -51,7 +51,7 @@ func newFitting(ctx context.Context, dev backend.Device, learner string, paramet
 		f.fail(errors.New("no device was given"))
 	}
 	var hy backend.Host[float64]
-	points, err := f.take(x)
+	points, err := f.samplePoints(x)
 	if err == nil && y != nil {
 		hy, err = targets(points.Rows, y)
 	}
@@ -74,8 +74,8 @@ func newFitting(ctx context.Context, dev backend.Device, learner string, paramet
 	return f
 }
 
-// take returns the samples in the form that the learner accepts.
-func (f *fitting) take(x mat.Matrix) (numeric.Points, error) {
+// samplePoints returns the samples in the form that the learner accepts.
+func (f *fitting) samplePoints(x mat.Matrix) (numeric.Points, error) {
 	if catalogue[f.learner].Sparse {
 		return pointsOf("x", x)
 	}
@@ -83,7 +83,7 @@ func (f *fitting) take(x mat.Matrix) (numeric.Points, error) {
 	if err != nil {
 		return numeric.Points{}, err
 	}
-	f.own = s != nil
+	f.copied = s != nil
 	h, err := denseSamples(f.dev, f.o, f.learner, x)
 	return numeric.DensePoints(h), err
 }
@@ -95,8 +95,8 @@ func (f *fitting) fail(err error) {
 	}
 }
 
-// kept returns a copy of the rows of h for samples with a weight > 0. h has a row for each sample.
-func (f *fitting) kept(h backend.Host[float64]) backend.Host[float64] {
+// keptRows returns a copy of the rows of h, one for each sample, whose samples have a weight > 0.
+func (f *fitting) keptRows(h backend.Host[float64]) backend.Host[float64] {
 	if f.err != nil {
 		return backend.Host[float64]{}
 	}
@@ -106,10 +106,10 @@ func (f *fitting) kept(h backend.Host[float64]) backend.Host[float64] {
 // keptX returns the dense samples of weight > 0: a copy, unless the samples already are a copy and
 // all their weights are > 0.
 func (f *fitting) keptX() backend.Host[float64] {
-	if f.own && !slices.Contains(f.o.Weights, 0) {
+	if f.copied && !slices.Contains(f.o.Weights, 0) {
 		return f.x
 	}
-	return f.kept(f.x)
+	return f.keptRows(f.x)
 }
 
 // keptPoints returns a copy of the samples of weight > 0.
@@ -189,7 +189,7 @@ func (f *fitting) centered(intercept bool, bytes func(c *lsq.Samples, rows int) 
 	if f.err != nil {
 		return nil, nil
 	}
-	if f.own {
+	if f.copied {
 		f.ctx, f.o = besideCopy(f.ctx, f.dev, f.o, f.points)
 	}
 	c, err := lsq.New(f.ctx, f.points, f.y, f.o.Weights, intercept)
@@ -210,27 +210,27 @@ func newProgress(o Options) *run.Progress {
 	return run.NewProgress(notify, nil, 1)
 }
 
-// named is deferred by a function that may fail. If *err is not nil, named prefixes the error with
-// name, removes advice about all but the given parameters, and sets *m to its zero value.
-func named[M any](name string, parameters []Parameter, m *M, err *error) {
+// Functions call wrapError with defer. If *err is not nil, wrapError prefixes the error with name,
+// removes advice about all but the given parameters, and sets *m to its zero value.
+func wrapError[M any](name string, parameters []Parameter, m *M, err *error) {
 	if *err != nil {
-		var none M
-		*m, *err = none, fmt.Errorf("learners: %s: %w", name, message.Within(*err, advised(parameters)))
+		var zero M
+		*m, *err = zero, fmt.Errorf("learners: %s: %w", name, message.Within(*err, adviceNames(parameters)))
 	}
 }
 
-// advised returns a function for message.Within. The function maps a parameter in the advice of a
-// message to the parameter of the learner, or to "" if the learner's parameter has no effect. nil
+// adviceNames returns a function for message.Within. The function maps a parameter in the advice of
+// a message to the parameter of the learner, or to "" if the learner's parameter has no effect. nil
 // parameters mean that the advice is for a fitted model.
-func advised(parameters []Parameter) func(parameter string) string {
+func adviceNames(parameters []Parameter) func(parameter string) string {
 	values := valuesOf(parameters)
-	has := func(name string) bool {
+	hasEffect := func(name string) bool {
 		name, value, _ := strings.Cut(name, "=")
 		return slices.ContainsFunc(parameters, func(p Parameter) bool {
 			return p.Name == name && p.When.met(values) && (value == "" || slices.Contains(p.Choices, value)) &&
 				// A parameter that has no default and was not given has no effect if another
 				// parameter is used in its place.
-				(values.has(name) || p.chosen || !slices.ContainsFunc(parameters, func(q Parameter) bool { return q.When != nil && len(q.When.Values) == 0 && q.When.Parameter == name }))
+				(values.has(name) || p.autoDefault || !slices.ContainsFunc(parameters, func(q Parameter) bool { return q.When != nil && len(q.When.Values) == 0 && q.When.Parameter == name }))
 		})
 	}
 	return func(parameter string) string {
@@ -238,9 +238,9 @@ func advised(parameters []Parameter) func(parameter string) string {
 		switch {
 		case parameter == "lambda" && parameters == nil: // the advice is for a fitted model
 			return "fitted=lambda"
-		case parameter == "penalty" && has("C"), has(parameter), !isParameter(name):
+		case parameter == "penalty" && hasEffect("C"), hasEffect(parameter), !isParameter(name):
 			return parameter
-		case parameter == "penalty" && has("lambda"):
+		case parameter == "penalty" && hasEffect("lambda"):
 			return "penalty=lambda"
 		case parameter == "lambda" && values.has("lambdas"):
 			return "lambdas"
@@ -256,7 +256,7 @@ func isParameter(name string) bool {
 		return true
 	}
 	for _, d := range catalogue {
-		if _, has := d.Parameter(name); has {
+		if _, ok := d.Parameter(name); ok {
 			return true
 		}
 	}

@@ -35,12 +35,12 @@ func (l *FourierRidge) parameters() []Parameter {
 	return append([]Parameter{
 		medianKernel(&l.Kernel), lambdaNumber(&l.Lambda),
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
-		intParam("features", &l.Features, "", atLeast(1), "number M of random features, two for each frequency; memory grows with M²").chosenAs("about 10√n"),
+		intParam("features", &l.Features, "", atLeast(1), "number M of random features, two for each frequency; memory grows with M²").withAutoDefault("about 10√n"),
 		number("tol", &l.Tol, "1e-6", fraction, "relative residual of the normal equations to reach"),
 		boundParam(&l.Bound),
 		seedNumber(&l.Seed).withHelp("seed of the frequencies, and of rows for the median distance"),
-		boolParam("optimize", &l.Optimize, "false", "find the parameters of the kernel and lambda that maximize the likelihood").of(Regression),
-		ardParameter(&l.ARD, &l.Kernel).with("optimize", "true"),
+		boolParam("optimize", &l.Optimize, "false", "find the parameters of the kernel and lambda that maximize the likelihood").onlyFor(Regression),
+		ardParameter(&l.ARD, &l.Kernel).onlyWith("optimize", "true"),
 	}, posteriorParameters(&l.Std, &l.UnitScale)...)
 }
 
@@ -95,7 +95,7 @@ type FourierRidgeModel struct {
 func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *FourierRidgeModel, err error) {
 	s, err := sparseOf("x", x)
 	if err == nil && s != nil && !l.Optimize {
-		defer named(fourierRidgeName, l.parameters(), &m, &err)
+		defer wrapError(fourierRidgeName, l.parameters(), &m, &err)
 		hy, err := targets(s.Rows, y)
 		if err != nil {
 			return nil, err
@@ -119,7 +119,7 @@ func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 // includes the weights and keys of the samples; the weights and keys of o are ignored.
 // mercer.FitRows and mercer fit --stream call it.
 func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *FourierRidgeModel, err error) {
-	defer named(fourierRidgeName, l.parameters(), &m, &err)
+	defer wrapError(fourierRidgeName, l.parameters(), &m, &err)
 	return l.fit(ctx, dev, data, nil, data, o)
 }
 
@@ -133,14 +133,14 @@ func (l FourierRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 	if err != nil {
 		return nil, err
 	}
-	found := &searched{list: []evidence.Candidate{{Kernel: k, Lambda: l.Lambda}}}
+	result := &searchResult{list: []evidence.Candidate{{Kernel: k, Lambda: l.Lambda}}}
 	if l.Optimize {
-		if found, err = l.search(ctx, dev, k, data, o); err != nil {
+		if result, err = l.search(ctx, dev, k, data, o); err != nil {
 			return nil, err
 		}
 	}
 	var res *solvers.StreamResult
-	best, facts, err := found.fit(func(k kernels.Kernel, lambda float64) (err error) {
+	best, facts, err := result.fit(func(k kernels.Kernel, lambda float64) (err error) {
 		res, err = solvers.SolveFourier(ctx, dev, solvers.FourierProblem{
 			Kernel: k, Data: data, Sparse: sparse, Count: l.Features, Seed: l.Seed,
 			Lambda: lambda, Intercept: !l.NoIntercept,
@@ -158,26 +158,26 @@ func (l FourierRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 		cosines: copyOf(res.Beta.View(0, 0, pairs, t)), sines: copyOf(res.Beta.View(pairs, 0, pairs, t)),
 		intercept: res.Intercept,
 	}
-	m.facts = append(m.facts, m.keep(res.Posterior, false)...)
+	m.facts = append(m.facts, m.setPosterior(res.Posterior, false)...)
 	if sparse != nil {
 		runtime.GC() // frees the transposed frequencies before the bound packs the frequencies once more
 	}
 	d := m.frequencies.Cols
-	p := &verified.Primal{Lambda: fourierPenalty(k, l.Lambda, pairs, d), Intercept: m.fitted, Sums: res.Sums}
+	p := &verified.Primal{Lambda: fourierPenalty(k, l.Lambda, pairs, d), Intercept: m.hasIntercept, Sums: res.Sums}
 	if err := m.makePrimal(ctx, dev, &m.model, "beta", m.verified(), p, dense, nil, &res.Result, float64(d+100), m.rounding, l.Bound, o); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-func (l FourierRidge) search(ctx context.Context, dev backend.Device, k kernels.Kernel, data solvers.Rows, o Options) (*searched, error) {
+func (l FourierRidge) search(ctx context.Context, dev backend.Device, k kernels.Kernel, data solvers.Rows, o Options) (*searchResult, error) {
 	n, _, _ := data.Dims()
 	p := solvers.FourierProblem{Count: min(cmp.Or(l.Features, int(10*math.Sqrt(float64(n)))), searchFunctions), Seed: l.Seed, Intercept: !l.NoIntercept}
 	s := processSearch{kernel: k, lambda: l.Lambda, ard: l.ARD, noIntercept: l.NoIntercept, unitScale: l.UnitScale, seed: l.Seed}
 	s.rows = int(min(max(searchRows, 1e10/float64(p.Count*p.Count)), 50000))
-	ctx, o = s.beside(ctx, dev, data, o)
-	s.evaluate = func(part solvers.Rows) (func(kernels.Kernel, float64) (*solvers.Evidence, error), error) {
-		p.Data = part
+	ctx, o = s.reserveCopy(ctx, dev, data, o)
+	s.evaluate = func(subset solvers.Rows) (func(kernels.Kernel, float64) (*solvers.Evidence, error), error) {
+		p.Data = subset
 		return func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error) {
 			p.Kernel, p.Lambda = k, lambda
 			res, err := solvers.SolveFourier(ctx, dev, p, solvers.StreamParams{Memory: o.Memory, Posterior: true, Gradient: true, UnitScale: l.UnitScale})
@@ -213,7 +213,7 @@ func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x m
 	if err != nil {
 		return nil, predictError(m.learner, err)
 	}
-	f, err := m.at(ctx, dev, points)
+	f, err := m.predictPoints(ctx, dev, points)
 	if err == nil {
 		err = checkPredicted("prediction", dense(f), 0)
 	}
@@ -223,17 +223,17 @@ func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x m
 	return f, nil
 }
 
-func (m *FourierRidgeModel) at(ctx context.Context, dev backend.Device, points numeric.Points) (f *mat.Dense, err error) {
+func (m *FourierRidgeModel) predictPoints(ctx context.Context, dev backend.Device, points numeric.Points) (f *mat.Dense, err error) {
 	cosines, sines := m.waves(stream.Cosines, m.cosines, m.intercept), m.waves(stream.Sines, m.sines, make([]float64, len(m.intercept)))
 	err = cosines.inBlocks(ctx, points, func(ctx context.Context, _ int, x numeric.Points) error {
-		sum, err := cosines.at(ctx, dev, x)
+		sum, err := cosines.predictPoints(ctx, dev, x)
 		if err != nil {
 			return err
 		}
-		more, err := sines.at(ctx, dev, x)
+		sineSum, err := sines.predictPoints(ctx, dev, x)
 		if err == nil {
-			sum.Add(sum, more)
-			f = stacked(f, dense(sum))
+			sum.Add(sum, sineSum)
+			f = appendRows(f, dense(sum))
 		}
 		return err
 	})
@@ -280,5 +280,5 @@ func (m *FourierRidgeModel) fields() []field {
 		matrixField("sines", &m.sines, numberOfPoints(&m.frequencies), colsOf(&m.cosines)),
 		rowField("intercept", &m.intercept, colsOf(&m.cosines), anyNumber))
 	list = append(list, m.processFields(func() int { return 2 * m.cosines.Rows }, colsOf(&m.cosines), 0, &m.lambda)...)
-	return append(list, m.errorBound.field(func() (int, int, bool) { return 2 * m.cosines.Rows, m.cosines.Cols, false }, nil, &m.fitted))
+	return append(list, m.errorBound.field(func() (int, int, bool) { return 2 * m.cosines.Rows, m.cosines.Cols, false }, nil, &m.hasIntercept))
 }

@@ -120,11 +120,11 @@ out["f"] = Ridge(alpha=0.3, solver="svd").fit(z, a["y"]).predict(z)
 		// error of at most n u κ, and ‖w‖ ≤ ‖y‖/(2√λ).
 		const n, lambda = 300, 0.3
 		tol := n * 0x1p-53 * (n + lambda) / lambda * mat.Norm(y, 2) / (2 * math.Sqrt(lambda))
-		worst := 0.0
+		maxError := 0.0
 		for i, v := range want.F {
-			worst = max(worst, near(t, "prediction", f.At(i, 0), v, tol))
+			maxError = max(maxError, checkClose(t, "prediction", f.At(i, 0), v, tol))
 		}
-		t.Logf("differences up to %.2g", worst)
+		t.Logf("differences up to %.2g", maxError)
 	})
 }
 

@@ -35,10 +35,10 @@ func init() {
 func (l *GaussianProcess) parameters() []Parameter {
 	return []Parameter{
 		medianKernel(&l.Kernel).withHelp("kernel function; with optimize, the start of the search"),
-		number("lambda", &l.Lambda, "0.1", positive, "variance of the noise, relative to the scale s²; with optimize, the start of the search").neededInGo(),
+		number("lambda", &l.Lambda, "0.1", positive, "variance of the noise, relative to the scale s²; with optimize, the start of the search").requiredInGo(),
 		inverted("optimize", &l.Fixed, "find the parameters of the kernel and lambda that maximize the marginal likelihood"),
 		ardParameter(&l.ARD, &l.Kernel),
-		intParam("restarts", &l.Restarts, "2", atLeast(0), "number of additional random starts of the search").with("optimize", "true"),
+		intParam("restarts", &l.Restarts, "2", atLeast(0), "number of additional random starts of the search").onlyWith("optimize", "true"),
 		inverted("scale", &l.UnitScale, "fit the scale s²; otherwise it is 1"),
 		intercept(&l.NoIntercept, "subtract the mean m of y; otherwise it is 0"),
 		boolParam("bound", &l.Bound, "false", "prove sharp bounds of the errors of predictions, which takes long"),
@@ -91,7 +91,7 @@ type GaussianProcessModel struct {
 
 // Fit fits the n×d samples x to the n×t targets y.
 func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *GaussianProcessModel, err error) {
-	defer named(gaussianProcessName, l.parameters(), &m, &err)
+	defer wrapError(gaussianProcessName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
 	f := newFitting(ctx, dev, gaussianProcessName, l.parameters(), x, y, o)
 	if f.err != nil {
@@ -130,13 +130,13 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	p := solvers.Problem{Kernel: l.Kernel, X: points.Dense, Sparse: points.Sparse, Y: centered, Weights: o.Weights, Lambda: l.Lambda}
 	par := solvers.EvidenceParams{FitScale: !l.UnitScale, Memory: o.Memory}
 	progress := newProgress(o)
-	found, evaluations, onPart := []evidence.Candidate{{Kernel: l.Kernel, Lambda: l.Lambda}}, 0, 0
+	candidates, evaluations, partEvaluations := []evidence.Candidate{{Kernel: l.Kernel, Lambda: l.Lambda}}, 0, 0
 	if !l.Fixed {
 		// The number of evaluations is not known in advance, so the reported fraction approaches 1
 		// as the number grows.
-		found, err = evidence.Maximize(ctx, dev, p, evidence.Params{EvidenceParams: par, Restarts: l.Restarts, Seed: l.Seed, Report: func(all, part int) {
-			evaluations, onPart = all, part
-			progress.Report("optimize", 0.9*(1-elementary.Exp(-float64(all+part)/30/float64(l.Restarts+1))))
+		candidates, err = evidence.Maximize(ctx, dev, p, evidence.Params{EvidenceParams: par, Restarts: l.Restarts, Seed: l.Seed, Report: func(full, partial int) {
+			evaluations, partEvaluations = full, partial
+			progress.Report("optimize", 0.9*(1-elementary.Exp(-float64(full+partial)/30/float64(l.Restarts+1))))
 		}})
 		if err != nil {
 			return nil, err
@@ -147,15 +147,17 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 		method = solvers.Auto
 	}
 	var res *solvers.Result
-	at, warning, err := attempt.Candidates{
-		Len:     len(found),
-		Name:    func(i int) string { return fmt.Sprintf("kernel %v, lambda %.4g", found[i].Kernel, found[i].Lambda) },
+	index, warning, err := attempt.Candidates{
+		Len: len(candidates),
+		Name: func(i int) string {
+			return fmt.Sprintf("kernel %v, lambda %.4g", candidates[i].Kernel, candidates[i].Lambda)
+		},
 		Refused: attempt.Numeric,
 		Fit: func(i int) (err error) {
-			p.Kernel, p.Lambda = found[i].Kernel, found[i].Lambda
-			began := progress.Fraction()
+			p.Kernel, p.Lambda = candidates[i].Kernel, candidates[i].Lambda
+			start := progress.Fraction()
 			res, err = solvers.Solve(ctx, dev, p, solvers.Params{Method: method, Memory: o.Memory, Progress: func(q solvers.Progress) {
-				progress.Report(q.Stage, began+(1-began)*q.Fraction)
+				progress.Report(q.Stage, start+(1-start)*q.Fraction)
 			}})
 			return err
 		},
@@ -167,15 +169,15 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	if err != nil {
 		return nil, err
 	}
-	m.kernel, m.lambda, m.scale, m.evidence, m.solved = p.Kernel, p.Lambda, e.Scale, e.Log, res
+	m.kernel, m.lambda, m.scale, m.evidence, m.result = p.Kernel, p.Lambda, e.Scale, e.Log, res
 	m.points, m.coef = keptPoints(ctx, dev, points, o.Weights), dropZeroWeight(res.Alpha, o.Weights)
 	if evaluations > 0 {
 		m.facts = append(m.facts, Fact{"evaluations", evaluations})
-		if onPart > 0 {
-			m.facts = append(m.facts, Fact{"evaluations on a part of the rows", onPart})
+		if partEvaluations > 0 {
+			m.facts = append(m.facts, Fact{"evaluations on a part of the rows", partEvaluations})
 		}
 		m.facts = append(m.facts, Fact{"lambda found", m.lambda})
-		m.remark(cmp.Or(warning, found[at].Warning))
+		m.remark(cmp.Or(warning, candidates[index].Warning))
 	}
 	m.facts = append(m.facts, Fact{"log likelihood", m.evidence}, Fact{"noise deviation", math.Sqrt(m.lambda * m.scale[0])})
 	m.facts = append(m.facts, expansionNorm(p.Y, res.Alpha, res.Intercept, o.Weights, m.lambda)...)
@@ -185,10 +187,10 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 		}
 	}
 	p = solvers.Problem{Kernel: m.kernel, X: m.points.Dense, Y: dropZeroWeight(hy, o.Weights), Weights: m.weights, Lambda: m.lambda}
-	if err := m.make(ctx, dev, &m.kernelExpansion, p, res, nil, l.Bound, o); err != nil {
+	if err := m.setBound(ctx, dev, &m.kernelExpansion, p, res, nil, l.Bound, o); err != nil {
 		return nil, err
 	}
-	res.Residuals = backend.Host[float64]{} // make has computed the bound from the residuals
+	res.Residuals = backend.Host[float64]{} // setBound has computed the bound from the residuals
 	return m, nil
 }
 
@@ -202,15 +204,15 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 // still allocate, the model does not keep the factor and each call computes it. DropFactor frees
 // the factor.
 func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (out *mat.Dense, err error) {
-	defer named(gaussianProcessName+": variance", nil, &out, &err)
+	defer wrapError(gaussianProcessName+": variance", nil, &out, &err)
 	p := m.predictor()
-	p.self = true
+	p.needsDiagonal = true
 	points, err := p.checkRows(dev, x)
 	if err != nil {
 		return nil, err
 	}
 	f := m.factors(dev)
-	u, err := f.of(ctx, dev, m.lambda)
+	u, err := f.factorFor(ctx, dev, m.lambda)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func processData(seed uint64, n int) (x, y *mat.Dense) {
 // the likelihoods at the maxima that the searches of both programs find.
 func TestGaussianProcessAgainstScikitLearn(t *testing.T) {
 	x, y := processData(7, 90)
-	ask, _ := processData(8, 40)
+	queries, _ := processData(8, 40)
 	var want struct {
 		Mean, Std []float64
 		Log, Best float64
@@ -75,7 +75,7 @@ func TestGaussianProcessAgainstScikitLearn(t *testing.T) {
 		}
 		return list
 	}
-	scikit(t, map[string]any{"x": rows(x), "y": mat.Col(nil, 0, y), "ask": rows(ask)}, `
+	scikit(t, map[string]any{"x": rows(x), "y": mat.Col(nil, 0, y), "ask": rows(queries)}, `
 from sklearn.gaussian_process import GaussianProcessRegressor as GP
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel as W, ConstantKernel as C
 y = a["y"] - a["y"].mean()
@@ -98,18 +98,18 @@ out["best"], out["kernel"] = g.log_marginal_likelihood_value_, str(g.kernel_)
 		// The errors of both programs are about the unit roundoff times the condition number of the
 		// matrix, 90·2.5/0.2. The tolerance is 100 times this product.
 		tol := 100 * 0x1p-52 * 90 * 2.5 / 0.2
-		near(t, "log likelihood", m.LogLikelihood(), want.Log, tol*math.Abs(want.Log))
-		mean, err := m.Predict(context.Background(), dev, ask)
+		checkClose(t, "log likelihood", m.LogLikelihood(), want.Log, tol*math.Abs(want.Log))
+		mean, err := m.Predict(context.Background(), dev, queries)
 		if err != nil {
 			t.Fatal(err)
 		}
-		variance, err := m.Variance(context.Background(), dev, ask)
+		variance, err := m.Variance(context.Background(), dev, queries)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range want.Mean {
-			near(t, "mean", mean.At(i, 0), want.Mean[i], tol*10)
-			near(t, "variance", variance.At(i, 0), want.Std[i]*want.Std[i], tol*10)
+			checkClose(t, "mean", mean.At(i, 0), want.Mean[i], tol*10)
+			checkClose(t, "variance", variance.At(i, 0), want.Std[i]*want.Std[i], tol*10)
 		}
 
 		if strings.HasPrefix(dev.Info().Device, "ref") {
@@ -134,45 +134,45 @@ out["best"], out["kernel"] = g.log_marginal_likelihood_value_, str(g.kernel_)
 // their means.
 func TestGaussianProcessFinds(t *testing.T) {
 	x, y := processData(3, 150)
-	ask, truth := processData(4, 400)
+	queries, truth := processData(4, 400)
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
-		told := 0.0
+		reported := 0.0
 		m, err := learners.GaussianProcess{Lambda: 0.1, ARD: true, Seed: 1}.Fit(context.Background(), dev, x, y, learners.Options{Progress: func(p solvers.Progress) {
-			if p.Fraction < told {
-				t.Errorf("progress falls from %v to %v", told, p.Fraction)
+			if p.Fraction < reported {
+				t.Errorf("progress falls from %v to %v", reported, p.Fraction)
 			}
-			told = p.Fraction
+			reported = p.Fraction
 		}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		sigmas := m.Kernel().(kernels.Gaussian).Sigmas
-		again, err := learners.GaussianProcess{Lambda: 0.1, ARD: true, Seed: 1}.Fit(context.Background(), dev, x, y, learners.Options{})
+		second, err := learners.GaussianProcess{Lambda: 0.1, ARD: true, Seed: 1}.Fit(context.Background(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !kernels.Equal(m.Kernel(), again.Kernel()) || m.Lambda() != again.Lambda() {
-			t.Errorf("found %v and %v, and again %v and %v", m.Kernel(), m.Lambda(), again.Kernel(), again.Lambda())
+		if !kernels.Equal(m.Kernel(), second.Kernel()) || m.Lambda() != second.Lambda() {
+			t.Errorf("found %v and %v, and again %v and %v", m.Kernel(), m.Lambda(), second.Kernel(), second.Lambda())
 		}
-		if noise := math.Sqrt(m.Lambda() * m.Scale()[0]); sigmas[2] < 5*sigmas[0] || math.Abs(noise-0.1) > 0.03 || told != 1 {
-			t.Errorf("length scales %v, deviation of the noise %v (true: 0.1), progress to %v", sigmas, noise, told)
+		if noise := math.Sqrt(m.Lambda() * m.Scale()[0]); sigmas[2] < 5*sigmas[0] || math.Abs(noise-0.1) > 0.03 || reported != 1 {
+			t.Errorf("length scales %v, deviation of the noise %v (true: 0.1), progress to %v", sigmas, noise, reported)
 		}
-		mean, err := m.Predict(context.Background(), dev, ask)
+		mean, err := m.Predict(context.Background(), dev, queries)
 		if err != nil {
 			t.Fatal(err)
 		}
-		variance, err := m.Variance(context.Background(), dev, ask)
+		variance, err := m.Variance(context.Background(), dev, queries)
 		if err != nil {
 			t.Fatal(err)
 		}
-		inside := 0
+		covered := 0
 		for i := range 400 {
 			if math.Abs(mean.At(i, 0)-truth.At(i, 0)) <= 2*math.Sqrt(variance.At(i, 0)) {
-				inside++
+				covered++
 			}
 		}
-		if inside < 400*88/100 { // 95 % are expected
-			t.Errorf("%d of 400 targets are within two deviations", inside)
+		if covered < 400*88/100 { // 95 % are expected
+			t.Errorf("%d of 400 targets are within two deviations", covered)
 		}
 	}, "ref") // plain loops would take too long for hundreds of factorizations
 }

@@ -21,14 +21,14 @@ func TestAnyMatrix(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	// The matrix is symmetric, because a mat.SymDense can hold no other matrix.
 	s := mat.NewSymDense(n, nil)
-	large := mat.NewDense(n+2, n+3, nil)
+	padded := mat.NewDense(n+2, n+3, nil)
 	for i := range n {
 		for j := range i + 1 {
 			s.SetSym(i, j, r.NormFloat64())
 		}
 	}
-	part := large.Slice(1, n+1, 2, n+2).(*mat.Dense)
-	part.Copy(s)
+	view := padded.Slice(1, n+1, 2, n+2).(*mat.Dense)
+	view.Copy(s)
 	labels := mat.NewDense(n, 3, nil)
 	for i := range n {
 		labels.Set(i, 1, float64(i%2))
@@ -48,7 +48,7 @@ func TestAnyMatrix(t *testing.T) {
 		return f
 	}
 	want := fit(mat.DenseCopyOf(s), y)
-	for name, x := range map[string]mat.Matrix{"part": part, "symmetric": s, "transposed": part.T(), "twice": mat.Transpose{Matrix: part.T()}} {
+	for name, x := range map[string]mat.Matrix{"part": view, "symmetric": s, "transposed": view.T(), "twice": mat.Transpose{Matrix: view.T()}} {
 		if !mat.Equal(fit(x, y), want) {
 			t.Errorf("seed 8, 8: x as %s has other predictions", name)
 		}
@@ -65,9 +65,9 @@ func TestAnyMatrix(t *testing.T) {
 	}
 	pred := classes.Decide(decision)
 	score, err := validate.ScoreClassification(classes, nil, labels.ColView(1), validate.Outcome{Values: pred, Decision: decision}, nil)
-	again, err2 := validate.ScoreClassification(classes, nil, mat.DenseCopyOf(y), validate.Outcome{Values: pred, Decision: decision}, nil)
-	if err != nil || err2 != nil || score.AUC == nil || *score.AUC != *again.AUC || score.N != n {
-		t.Errorf("scores %+v and %+v, %v, %v", score, again, err, err2)
+	copyScore, err2 := validate.ScoreClassification(classes, nil, mat.DenseCopyOf(y), validate.Outcome{Values: pred, Decision: decision}, nil)
+	if err != nil || err2 != nil || score.AUC == nil || *score.AUC != *copyScore.AUC || score.N != n {
+		t.Errorf("scores %+v and %+v, %v, %v", score, copyScore, err, err2)
 	}
 	if _, err := validate.ScoreClassification(classes, nil, nil, validate.Outcome{Values: pred, Decision: decision}, nil); err == nil {
 		t.Error("a score without y")

@@ -51,8 +51,8 @@ func coverageRank(level float64, n int) (int, error) {
 	}
 	exact := level * float64(n+1)
 	rank := math.Ceil(exact)
-	if near := math.Round(exact); math.Abs(exact-near) <= 0x1p-51*near {
-		rank = near // in float64, 0.55·100 is 55.00000000000001
+	if rounded := math.Round(exact); math.Abs(exact-rounded) <= 0x1p-51*rounded {
+		rank = rounded // in float64, 0.55·100 is 55.00000000000001
 	}
 	if int(rank) > n {
 		return 0, fmt.Errorf("level %v needs at least %s that were not used for the fit, but there are %d", level, count.Of(int(math.Ceil(level/(1-level)*(1-0x1p-50))), "row"), n)
@@ -68,7 +68,7 @@ type influence func(ctx context.Context, x numeric.Points, visit func(first int,
 // its last argument, which returns the argument c of jackknifePlus and the influence of the samples
 // on predictions.
 func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
-	without func(lambda float64) (c backend.Host[float64], of influence, err error)) (lower, upper *mat.Dense, err error) {
+	leaveOneOut func(lambda float64) (c backend.Host[float64], influenceOf influence, err error)) (lower, upper *mat.Dense, err error) {
 	points, err := p.checkRows(dev, x)
 	if err != nil {
 		return nil, nil, err
@@ -88,10 +88,10 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 	lower, upper = mat.NewDense(rows, outputs, nil), mat.NewDense(rows, outputs, nil)
 	p.linear = false // inBlocks then makes the points of a linear model dense
 	for _, lambda := range slices.Sorted(maps.Keys(byLambda)) {
-		c, of, err := without(lambda)
+		c, influenceOf, err := leaveOneOut(lambda)
 		if err == nil {
 			err = p.inBlocks(ctx, points, func(ctx context.Context, start int, x numeric.Points) error {
-				return of(ctx, x, func(first int, b backend.Host[float64]) {
+				return influenceOf(ctx, x, func(first int, b backend.Host[float64]) {
 					for _, j := range byLambda[lambda] {
 						jackknifePlus(dev.Info().Threads, rank, j, start+first, dense(lower), dense(upper), dense(f), c, b)
 					}
@@ -116,11 +116,11 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 // operations. Kernels of solvers.Kalman with one feature take O(n) operations and bytes instead. λ
 // must be > 0.
 func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
-	defer named(kernelRidgeName+": intervals", nil, &lower, &err)
+	defer wrapError(kernelRidgeName+": intervals", nil, &lower, &err)
 	type host = backend.Host[float64]
-	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.points.Rows, m.byLambda(m.coef.Cols), func(lambda float64) (c host, of influence, err error) {
+	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.points.Rows, m.byLambda(m.coef.Cols), func(lambda float64) (c host, influenceOf influence, err error) {
 		f := m.factors(dev)
-		loo, err := f.of(ctx, dev, lambda)
+		loo, err := f.factorFor(ctx, dev, lambda)
 		if err != nil {
 			return c, nil, err
 		}
@@ -132,12 +132,12 @@ func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x 
 }
 
 func (m *KernelRidgeModel) factors(dev backend.Device) factors[*solvers.LeaveOneOut] {
-	return factors[*solvers.LeaveOneOut]{kernelRidgeName, &m.factor, m.different(m.coef.Cols), factorBytes(m.kernel, m.points), func(ctx context.Context, lambda float64) (*solvers.LeaveOneOut, error) {
+	return factors[*solvers.LeaveOneOut]{kernelRidgeName, &m.factor, m.distinctLambdas(m.coef.Cols), factorBytes(m.kernel, m.points), func(ctx context.Context, lambda float64) (*solvers.LeaveOneOut, error) {
 		if lambda == 0 {
 			return nil, message.Errorf("the fits without a sample need lambda > 0: {raise $lambda}")
 		}
 		return solvers.NewLeaveOneOut(ctx, dev, solvers.Problem{
-			Kernel: m.kernel, X: m.points.Dense, Sparse: m.points.Sparse, Y: m.coef, Weights: m.weights, Lambda: lambda, Intercept: m.fitted,
+			Kernel: m.kernel, X: m.points.Dense, Sparse: m.points.Sparse, Y: m.coef, Weights: m.weights, Lambda: lambda, Intercept: m.hasIntercept,
 		}, 0)
 	}}
 }
@@ -166,22 +166,22 @@ func (m *RidgeModel) hasSamples() bool { return m.samples.x.Rows > 0 && m.sample
 // independent, as for the fit; the result has at least a few correct digits if the condition number
 // of X is at most about 1e7.
 func (m *RidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
-	defer named(ridgeName+": intervals", nil, &lower, &err)
+	defer wrapError(ridgeName+": intervals", nil, &lower, &err)
 	if m.coef.Rows > 0 && !m.hasSamples() {
 		return nil, nil, errNoSamples
 	}
 	type host = backend.Host[float64]
-	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.samples.x.Rows, m.byLambda(m.coef.Cols), func(lambda float64) (errs host, of influence, err error) {
+	return jackknifeOf(ctx, dev, m.predictor(), x, level, m.samples.x.Rows, m.byLambda(m.coef.Cols), func(lambda float64) (errs host, influenceOf influence, err error) {
 		f := m.factors(dev)
-		a, err := f.of(ctx, dev, lambda)
+		a, err := f.factorFor(ctx, dev, lambda)
 		if err != nil {
 			return errs, nil, err
 		}
 		errs, err = a.Errors(m.coef, m.intercept)
 		return errs, func(ctx context.Context, x numeric.Points, visit func(first int, b host)) error {
-			frame := run.NewTask(run.Beside(ctx, f.total()), dev, nil)
-			defer frame.Mem.FreeAll()
-			return a.Influence(frame, x.Dense, visit)
+			task := run.NewTask(run.Beside(ctx, f.total()), dev, nil)
+			defer task.Mem.FreeAll()
+			return a.Influence(task, x.Dense, visit)
 		}, err
 	})
 }
@@ -190,14 +190,14 @@ var errNoSamples = errors.New("the model did not keep its samples: fit it with i
 
 func (m *RidgeModel) factors(dev backend.Device) factors[*lsq.Jackknife] {
 	x := m.samples.x
-	return factors[*lsq.Jackknife]{ridgeName, &m.factor, m.different(m.coef.Cols), 8 * int64(x.Cols) * int64(x.Rows+x.Cols), func(ctx context.Context, lambda float64) (*lsq.Jackknife, error) {
-		c, err := lsq.New(ctx, numeric.DensePoints(x), m.samples.y, m.samples.weights, m.fitted)
+	return factors[*lsq.Jackknife]{ridgeName, &m.factor, m.distinctLambdas(m.coef.Cols), 8 * int64(x.Cols) * int64(x.Rows+x.Cols), func(ctx context.Context, lambda float64) (*lsq.Jackknife, error) {
+		c, err := lsq.New(ctx, numeric.DensePoints(x), m.samples.y, m.samples.weights, m.hasIntercept)
 		if err != nil {
 			return nil, err
 		}
-		frame := run.NewTask(ctx, dev, nil)
-		defer frame.Mem.FreeAll()
-		return c.Jackknife(frame, lambda)
+		task := run.NewTask(ctx, dev, nil)
+		defer task.Mem.FreeAll()
+		return c.Jackknife(task, lambda)
 	}}
 }
 
@@ -229,8 +229,8 @@ func jackknifePlus(threads, rank, j, first int, lower, upper, f, c, b backend.Ho
 				value := f.Row(first + k)[j]
 				for i := range n {
 					e := c.Data[i*c.Stride+j]
-					left := value - e*b.Data[i*b.Stride+k]
-					low[i], high[i] = left-math.Abs(e), left+math.Abs(e)
+					prediction := value - e*b.Data[i*b.Stride+k]
+					low[i], high[i] = prediction-math.Abs(e), prediction+math.Abs(e)
 				}
 				slices.Sort(low)
 				slices.Sort(high)

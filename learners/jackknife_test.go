@@ -44,8 +44,8 @@ func TestJackknifeAgainstRefits(t *testing.T) {
 	for i := range weights {
 		weights[i] = 0.5 + rng.Float64()
 	}
-	some := slices.Clone(weights)
-	some[4], some[20] = 0, 0
+	withZeros := slices.Clone(weights)
+	withZeros[4], withZeros[20] = 0, 0
 	for _, c := range []struct {
 		name    string
 		fit     func(x, y *mat.Dense, weights []float64) (learners.Jackknife, error)
@@ -53,12 +53,12 @@ func TestJackknifeAgainstRefits(t *testing.T) {
 	}{
 		{"kernel ridge", kernelRidge(dev, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1.5}, Lambda: 0.3, NoIntercept: true}), nil},
 		{"kernel ridge, weights", kernelRidge(dev, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1.5}, Lambda: 0.3, NoIntercept: true}), weights},
-		{"kernel ridge, weights of 0", kernelRidge(dev, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1.5}, Lambda: 0.3}), some},
+		{"kernel ridge, weights of 0", kernelRidge(dev, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1.5}, Lambda: 0.3}), withZeros},
 		{"kernel ridge, intercept", kernelRidge(dev, learners.KernelRidge{Kernel: kernels.Laplacian{Sigma: 2}, Lambda: 0.01}), nil},
 		{"kernel ridge, a lambda for each target", kernelRidge(dev, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambdas: []float64{0.1, 10}}), nil},
 		{"kernel ridge, linear", kernelRidge(dev, learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 0.5}), weights},
 		{"ridge", ridge(dev, learners.Ridge{Lambda: 0.7, Intervals: true}), nil},
-		{"ridge, weights", ridge(dev, learners.Ridge{Lambda: 0.7, Intervals: true}), some},
+		{"ridge, weights", ridge(dev, learners.Ridge{Lambda: 0.7, Intervals: true}), withZeros},
 		{"ridge, no intercept", ridge(dev, learners.Ridge{Lambdas: []float64{0.7, 3}, NoIntercept: true, Intervals: true}), weights},
 		{"least squares", ridge(dev, learners.Ridge{Intervals: true}), nil},
 	} {
@@ -77,21 +77,21 @@ func TestJackknifeAgainstRefits(t *testing.T) {
 				if c.weights != nil {
 					w = slices.Delete(slices.Clone(c.weights), i, i+1)
 				}
-				without, err := c.fit(leftOut(x, i), leftOut(y, i), w)
+				reduced, err := c.fit(leftOut(x, i), leftOut(y, i), w)
 				if err != nil {
 					t.Fatal(err)
 				}
-				at, err := without.Predict(t.Context(), dev, mat.NewDense(1, d, x.RawRowView(i)))
+				atSample, err := reduced.Predict(t.Context(), dev, mat.NewDense(1, d, x.RawRowView(i)))
 				if err != nil {
 					t.Fatal(err)
 				}
-				f, err := without.Predict(t.Context(), dev, z)
+				f, err := reduced.Predict(t.Context(), dev, z)
 				if err != nil {
 					t.Fatal(err)
 				}
 				for k := range points {
 					for j := range outputs {
-						e := math.Abs(y.At(i, j) - at.At(0, j))
+						e := math.Abs(y.At(i, j) - atSample.At(0, j))
 						low[k][j] = append(low[k][j], f.At(k, j)-e)
 						high[k][j] = append(high[k][j], f.At(k, j)+e)
 					}

@@ -38,7 +38,7 @@ func TestJointPerceptron(t *testing.T) {
 		coef := want.(*learners.PerceptronModel).Coef()
 		for p := range d {
 			for c := range classes {
-				near(t, "w", got.W[c*d+p], coef.At(p, c), 1e-12*(1+math.Abs(coef.At(p, c))))
+				checkClose(t, "w", got.W[c*d+p], coef.At(p, c), 1e-12*(1+math.Abs(coef.At(p, c))))
 			}
 		}
 		if mistakes := fact(t, want, "mistakes"); mistakes != got.Mistakes || got.Clean {
@@ -50,12 +50,12 @@ func TestJointPerceptron(t *testing.T) {
 	line := learners.JointPerceptron{Classes: 3, Epochs: 1000, Features: func(x []float64, c int) []float64 {
 		return []float64{x[0] * float64(c), float64(c * c)}
 	}}
-	at, want := mat.NewDense(6, 1, []float64{-0.2, 0.2, 0.8, 1.2, 1.8, 2.2}), []int{0, 0, 1, 1, 2, 2}
-	m, err := line.Fit(t.Context(), at, want)
+	queries, want := mat.NewDense(6, 1, []float64{-0.2, 0.2, 0.8, 1.2, 1.8, 2.2}), []int{0, 0, 1, 1, 2, 2}
+	m, err := line.Fit(t.Context(), queries, want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := m.Predict(at); err != nil || !slices.Equal(got, want) || !m.Clean {
+	if got, err := m.Predict(queries); err != nil || !slices.Equal(got, want) || !m.Clean {
 		t.Errorf("%v, %v", got, err)
 	}
 	// The kernel φᵀφ is exact for integers, so that the perceptron with this kernel takes the same
@@ -87,7 +87,7 @@ func TestJointPerceptron(t *testing.T) {
 			}
 		}
 		for i := range w {
-			near(t, "w", w[i], a.W[i], 1e-12*(1+math.Abs(a.W[i])))
+			checkClose(t, "w", w[i], a.W[i], 1e-12*(1+math.Abs(a.W[i])))
 		}
 	}
 	rbf := learners.JointPerceptron{Classes: classes, Epochs: 1000, Kernel: func(x []float64, c int, z []float64, s int) float64 {
@@ -111,7 +111,7 @@ func TestJointPerceptron(t *testing.T) {
 	if _, err := rbf.Fit(t.Context(), x, index); err == nil || !strings.Contains(err.Error(), "either Features or Kernel") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := line.Fit(t.Context(), at, []int{0, 0, 1, 1, 2, 3}); err == nil || !strings.Contains(err.Error(), "row 6 must be a class from 0 to 2, got 3") {
+	if _, err := line.Fit(t.Context(), queries, []int{0, 0, 1, 1, 2, 3}); err == nil || !strings.Contains(err.Error(), "row 6 must be a class from 0 to 2, got 3") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -49,7 +49,7 @@ func (q *countingQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error 
 // first call.
 func TestVarianceKeepsItsFactor(t *testing.T) {
 	x, y := processData(21, 60)
-	ask, _ := processData(22, 300)
+	queries, _ := processData(22, 300)
 	t.Log("seeds 21, 22")
 	// The counting device lacks the optional interfaces of the device that it wraps, so that it
 	// sums in another order. The tolerance is 100 times the unit roundoff times the condition
@@ -60,27 +60,27 @@ func TestVarianceKeepsItsFactor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		loaded, err := learners.Restore(fitted.State())
+		restored, err := learners.Restore(fitted.State())
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := fitted.Variance(t.Context(), inner, ask)
+		want, err := fitted.Variance(t.Context(), inner, queries)
 		if err != nil {
 			t.Fatal(err)
 		}
 		fitted.DropFactor()
-		for name, m := range map[string]*learners.GaussianProcessModel{"fitted": fitted, "loaded": loaded.(*learners.GaussianProcessModel)} {
+		for name, m := range map[string]*learners.GaussianProcessModel{"fitted": fitted, "loaded": restored.(*learners.GaussianProcessModel)} {
 			dev := &counting{Device: inner}
-			factors := func(what string, n int64) {
+			factors := func(step string, n int64) {
 				if got := dev.factors.Load(); got != n {
-					t.Errorf("%s, %s: %d factorizations, want %d", name, what, got, n)
+					t.Errorf("%s, %s: %d factorizations, want %d", name, step, got, n)
 				}
 			}
 			var group sync.WaitGroup
 			for range 8 {
 				group.Go(func() {
 					for range 2 {
-						v, err := m.Variance(t.Context(), dev, ask)
+						v, err := m.Variance(t.Context(), dev, queries)
 						if err != nil {
 							t.Errorf("%s: %v", name, err)
 						} else if !mat.EqualApprox(v, want, tol) {
@@ -91,41 +91,41 @@ func TestVarianceKeepsItsFactor(t *testing.T) {
 			}
 			group.Wait()
 			factors("sixteen calls", 1)
-			first, err := m.Variance(t.Context(), dev, ask)
+			first, err := m.Variance(t.Context(), dev, queries)
 			if err != nil {
 				t.Fatal(err)
 			}
 			other := &counting{Device: inner, name: " another"}
-			if _, err := m.Variance(t.Context(), other, ask); err != nil {
+			if _, err := m.Variance(t.Context(), other, queries); err != nil {
 				t.Fatal(err)
 			}
 			if n := other.factors.Load(); n != 1 {
 				t.Errorf("%s: another device: %d factorizations", name, n)
 			}
-			again, err := m.Variance(t.Context(), dev, ask)
+			recomputed, err := m.Variance(t.Context(), dev, queries)
 			if err != nil {
 				t.Fatal(err)
 			}
 			factors("back from another device", 2)
-			if !mat.Equal(again, first) {
+			if !mat.Equal(recomputed, first) {
 				t.Errorf("%s: a factor made anew gives other bits", name)
 			}
 			m.DropFactor()
-			if _, err := m.Variance(t.Context(), dev, ask); err != nil {
+			if _, err := m.Variance(t.Context(), dev, queries); err != nil {
 				t.Fatal(err)
 			}
 			factors("dropped", 3)
-			if now, _ := inner.InUse(); now != 0 {
-				t.Errorf("%s: %d bytes are left on the device", name, now)
+			if inUse, _ := inner.InUse(); inUse != 0 {
+				t.Errorf("%s: %d bytes are left on the device", name, inUse)
 			}
 			// A canceled call does not store a partial factor.
 			m.DropFactor()
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if _, err := m.Variance(ctx, dev, ask); !errors.Is(err, context.Canceled) {
+			if _, err := m.Variance(ctx, dev, queries); !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: canceled: %v", name, err)
 			}
-			if v, err := m.Variance(t.Context(), dev, ask); err != nil || !mat.Equal(v, first) {
+			if v, err := m.Variance(t.Context(), dev, queries); err != nil || !mat.Equal(v, first) {
 				t.Errorf("%s: after a call that was canceled: %v", name, err)
 			}
 		}

@@ -62,8 +62,8 @@ type KernelKNN struct {
 // KernelKNNModel is a fitted KernelKNN for regression.
 type KernelKNNModel struct {
 	trainingSet
-	k   int
-	own []float64 // k(z, z) of each sample
+	k          int
+	selfValues []float64 // k(z, z) of each sample
 }
 
 // KernelKNNClassModel is a fitted KernelKNN for classification: its targets are 0 or 1, in a column
@@ -87,7 +87,7 @@ func (l KernelKNN) FitClasses(ctx context.Context, dev backend.Device, x, y mat.
 }
 
 func (l KernelKNN) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, task Task) (m *KernelKNNModel, err error) {
-	defer named(kernelKNNName, l.parameters(), &m, &err)
+	defer wrapError(kernelKNNName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, kernelKNNName, l.parameters(), x, y, o)
 	f.ctx = ctx // omit the memory of packed points from the plan: this fit packs no points
 	if l.Kernel == nil {
@@ -95,14 +95,14 @@ func (l KernelKNN) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix,
 	}
 	m = &KernelKNNModel{k: l.K, trainingSet: f.trainingSet(task)}
 	m.kernel = f.kernel(l.Kernel, 0)
-	f.copied(m.y.Cols)
+	f.planCopies(m.y.Cols)
 	if f.err != nil {
 		return nil, f.err
 	}
 	if err := m.norms(); err != nil {
 		return nil, err
 	}
-	for i, v := range m.own {
+	for i, v := range m.selfValues {
 		if !finite(v) {
 			return nil, numeric.PointError(m.kernel, i, m.points.Point(i), v)
 		}
@@ -119,19 +119,19 @@ func (m *KernelKNNModel) norms() error {
 	if m.k < 1 || float64(m.k) > total {
 		return fmt.Errorf("k must be an integer from 1 to the number of samples, %v, got %d", total, m.k)
 	}
-	m.own = m.points.Diagonal(m.kernel)
+	m.selfValues = m.points.Diagonal(m.kernel)
 	return nil
 }
 
 func (m *KernelKNNModel) samples() neighbors.Samples {
-	return neighbors.Samples{Kernel: m.kernel, Points: m.points, Weight: m.weight, Own: m.own}
+	return neighbors.Samples{Kernel: m.kernel, Points: m.points, Weight: m.weight, Own: m.selfValues}
 }
 
 // nearest calls f for each row of x with the nearest samples whose weights sum to at least K, and
-// with d² − k(x, x) for each of these samples. If self is true, the points passed to f include the
-// values k(x, x).
-func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, self bool, f func(i int, x numeric.Points, list []int, keys []float64)) (int, error) {
-	p := predictor{learner: m.learner, features: m.points.Cols, kernel: m.kernel, self: self, fixed: []numeric.Points{m.points}}
+// with d² − k(x, x) for each of these samples. If needsDiagonal is true, the points passed to f
+// include the values k(x, x).
+func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, needsDiagonal bool, f func(i int, x numeric.Points, list []int, keys []float64)) (int, error) {
+	p := predictor{learner: m.learner, features: m.points.Cols, kernel: m.kernel, needsDiagonal: needsDiagonal, fixed: []numeric.Points{m.points}}
 	points, err := p.checkRows(dev, x)
 	if err == nil {
 		err = p.inBlocks(ctx, points, func(ctx context.Context, first int, x numeric.Points) error {
@@ -150,10 +150,10 @@ func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.
 // their squared distances. Samples are given by index among the samples of weight > 0, from 0.
 func (m *KernelKNNModel) Neighbors(ctx context.Context, dev backend.Device, x mat.Matrix) (samples [][]int, squares [][]float64, err error) {
 	n, err := m.nearest(ctx, dev, x, true, func(i int, x numeric.Points, list []int, keys []float64) {
-		own := x.Diag(m.kernel, i)
+		selfValue := x.Diag(m.kernel, i)
 		d := make([]float64, len(keys))
 		for i, key := range keys {
-			d[i] = math.Max(own+key, 0)
+			d[i] = math.Max(selfValue+key, 0)
 		}
 		samples, squares = append(samples, append([]int(nil), list...)), append(squares, d)
 	})

@@ -26,7 +26,7 @@ func init() {
 func (l *KernelLogistic) parameters() []Parameter {
 	return []Parameter{
 		medianKernel(&l.Kernel),
-		number("lambda", &l.Lambda, "0.01", positive, "factor of the penalty of the norms, which is added to the sum of the losses; not scaled by the number of rows").neededInGo(),
+		number("lambda", &l.Lambda, "0.01", positive, "factor of the penalty of the norms, which is added to the sum of the losses; not scaled by the number of rows").requiredInGo(),
 		intercept(&l.NoIntercept, "fit unpenalized intercepts"),
 		number("tol", &l.Tol, "1e-06", positive, "relative residual of λα = w(y − p)"),
 		intParam("iterations", &l.MaxIter, "0", atLeast(0), "maximum number of Newton steps; 0: 100, or 500 if a small lambda makes the fit use a factor of K"),
@@ -60,12 +60,12 @@ type KernelLogistic struct {
 
 // Fit fits the n×d samples x to the n×1 labels y.
 func (l KernelLogistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelLogisticModel, err error) {
-	defer named(kernelLogisticName, l.parameters(), &m, &err)
+	defer wrapError(kernelLogisticName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, kernelLogisticName, l.parameters(), x, y, o)
 	classes, index := f.classes()
 	k := f.kernel(l.Kernel, l.Seed)
 	p := glm.KernelProblem{
-		Kernel: k, X: f.keptX(), Class: ofPositive(index, o.Weights), Classes: classes.Len(), Weights: ofPositive(o.Weights, o.Weights),
+		Kernel: k, X: f.keptX(), Class: selectPositive(index, o.Weights), Classes: classes.Len(), Weights: selectPositive(o.Weights, o.Weights),
 		Lambda: l.Lambda, Intercept: !l.NoIntercept,
 	}
 	t := f.task(p.X.Rows, p.Bytes)

@@ -37,19 +37,19 @@ func TestKernelLogistic(t *testing.T) {
 func TestKernelLogisticIsLinear(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, classes := range []int{2, 4} {
-			for _, plain := range []bool{false, true} {
-				t.Logf("seed 11, %d classes, no intercept %t", classes, plain)
+			for _, noIntercept := range []bool{false, true} {
+				t.Logf("seed 11, %d classes, no intercept %t", classes, noIntercept)
 				x, y := wholeNumbers(80, 3, classes, 11)
 				weights := make([]float64, 80)
 				for i := range weights {
 					weights[i] = float64(i % 4)
 				}
 				o := learners.Options{Weights: weights}
-				a, err := learners.Logistic{Lambda: 2, NoIntercept: plain, Tol: 1e-15}.Fit(t.Context(), dev, x, y, o)
+				a, err := learners.Logistic{Lambda: 2, NoIntercept: noIntercept, Tol: 1e-15}.Fit(t.Context(), dev, x, y, o)
 				if err != nil {
 					t.Fatal(err)
 				}
-				b, err := learners.KernelLogistic{Kernel: kernels.Linear{}, Lambda: 2, NoIntercept: plain, Tol: 1e-7, MaxIter: 1000}.Fit(t.Context(), dev, x, y, o)
+				b, err := learners.KernelLogistic{Kernel: kernels.Linear{}, Lambda: 2, NoIntercept: noIntercept, Tol: 1e-7, MaxIter: 1000}.Fit(t.Context(), dev, x, y, o)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -66,10 +66,10 @@ func TestKernelLogisticIsLinear(t *testing.T) {
 					for c := range k {
 						// The tolerance is the residual, 1e-7, times the bound 80·3·4·49/2 on
 						// ‖XᵀX‖/λ.
-						near(t, "p", q.At(i, c), p.At(i, c), 1e-7*80*3*4*49/2)
+						checkClose(t, "p", q.At(i, c), p.At(i, c), 1e-7*80*3*4*49/2)
 					}
 				}
-				near(t, "loss", fact(t, b, "loss").(float64), fact(t, a, "loss").(float64), 1e-9*fact(t, a, "loss").(float64))
+				checkClose(t, "loss", fact(t, b, "loss").(float64), fact(t, a, "loss").(float64), 1e-9*fact(t, a, "loss").(float64))
 			}
 		}
 	})
@@ -100,10 +100,10 @@ func TestKernelLogisticMinimum(t *testing.T) {
 				// The allowed difference has two terms. The first is tol times a bound on the norm
 				// of all y − p, √120. The second is the rounding error of Kα, which is at most
 				// 60/λ.
-				near(t, "λα", lambda*alpha.At(i, c), g, tol*math.Sqrt(120)+1e3*0x1p-52*60/lambda)
+				checkClose(t, "λα", lambda*alpha.At(i, c), g, tol*math.Sqrt(120)+1e3*0x1p-52*60/lambda)
 				sum += alpha.At(i, c)
 			}
-			near(t, "λΣα", lambda*sum, 0, 2*math.Sqrt(60)*tol*math.Sqrt(120)) // |Σg| and |Σ(λα − g)| are at most √n times the norms of g and of λα − g
+			checkClose(t, "λΣα", lambda*sum, 0, 2*math.Sqrt(60)*tol*math.Sqrt(120)) // |Σg| and |Σ(λα − g)| are at most √n times the norms of g and of λα − g
 
 		}
 	})
@@ -125,9 +125,9 @@ func TestKernelLogisticXOR(t *testing.T) {
 		// By symmetry α = ±a and f = ±8a, with a = 1 − σ(8a).
 		alpha := m.Alpha()
 		a := alpha.At(0, 0)
-		near(t, "a", a, 1/(1+math.Exp(8*a)), 1e-10)
+		checkClose(t, "a", a, 1/(1+math.Exp(8*a)), 1e-10)
 		for i, sign := range []float64{1, -1, 1, -1} {
-			near(t, "alpha", alpha.At(i, 0), sign*a, 1e-10)
+			checkClose(t, "alpha", alpha.At(i, 0), sign*a, 1e-10)
 		}
 		_, err = learners.KernelLogistic{Kernel: kernels.Polynomial{Degree: 2}}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err == nil || !strings.Contains(err.Error(), "lambda must be a finite number > 0, got 0") {

@@ -51,16 +51,16 @@ func gaps(f, y *mat.Dense) *mat.Dense {
 			}
 			// p_c = 1/(1 + Σ e^(f_j − f_c)); for the sample's own class, 1 − p is the sum of the
 			// probabilities of the other classes.
-			rest := 0.0
+			sum := 0.0
 			for j := range columns {
 				if j != c {
-					rest += math.Exp(f.At(i, j) - f.At(i, c))
+					sum += math.Exp(f.At(i, j) - f.At(i, c))
 				}
 			}
-			if v := 1 / (1 + rest); c != class {
+			if v := 1 / (1 + sum); c != class {
 				g.Set(i, c, -v)
 			} else {
-				g.Set(i, c, rest*v)
+				g.Set(i, c, sum*v)
 			}
 		}
 	}
@@ -128,13 +128,13 @@ func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k ke
 		// The value of Σ_i (g_i − λα_i)k(x_i, ·) at a sample is at most the norm of this function
 		// times the norm of k(x_i, ·). The tolerance is 1e-6, or 1e-3 if the variables of the fit
 		// belong to the columns of a factor of K.
-		near(t, name+": Σg", sum, 0, 1e-3*size)
+		checkClose(t, name+": Σg", sum, 0, 1e-3*size)
 		for i := range n {
-			at := -lambda * (f.At(i, c) - b[c])
+			gradient := -lambda * (f.At(i, c) - b[c])
 			for j := range n {
-				at += g.At(j, c) * kernels.Eval(k, x.RawRowView(j), x.RawRowView(i))
+				gradient += g.At(j, c) * kernels.Eval(k, x.RawRowView(j), x.RawRowView(i))
 			}
-			near(t, name, at, 0, 1e-3*size*math.Sqrt(kernels.Diag(k, x.RawRowView(i))))
+			checkClose(t, name, gradient, 0, 1e-3*size*math.Sqrt(kernels.Diag(k, x.RawRowView(i))))
 		}
 	}
 }
@@ -236,16 +236,16 @@ func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size fl
 	gradient, h := mat.NewDense((d+1)*columns, 1, nil), mat.NewDense((d+1)*columns, (d+1)*columns, nil)
 	for c := range columns {
 		for j := range d + 1 {
-			at, terms := 0.0, 0.0
+			component, terms := 0.0, 0.0
 			for i := range n {
-				at += g.At(i, c) * z.At(i, j)
+				component += g.At(i, c) * z.At(i, j)
 				terms += math.Abs(g.At(i, c) * z.At(i, j))
 			}
 			if j < d {
-				at -= lambda * w.At(j, c)
+				component -= lambda * w.At(j, c)
 			}
-			gradient.Set(c*(d+1)+j, 0, at)
-			size = max(size, math.Abs(at)/terms)
+			gradient.Set(c*(d+1)+j, 0, component)
+			size = max(size, math.Abs(component)/terms)
 			for e := range columns {
 				for k := range d + 1 {
 					sum := 0.0
@@ -279,11 +279,11 @@ func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size fl
 	svd.SolveTo(&step, gradient, rank)
 	for i := range n {
 		for c := range columns {
-			at := 0.0
+			change := 0.0
 			for j := range d + 1 {
-				at += z.At(i, j) * step.At(c*(d+1)+j, 0)
+				change += z.At(i, j) * step.At(c*(d+1)+j, 0)
 			}
-			bound = max(bound, math.Abs(at))
+			bound = max(bound, math.Abs(change))
 		}
 	}
 	if bound > 0.25 {
@@ -307,26 +307,26 @@ func probability(g, y *mat.Dense, i, c int) float64 {
 // a minimum, and the raw breast cancer data, where rounding errors exceed the differences near the
 // minimum.
 func TestKernelLogisticAgainstScikitLearn(t *testing.T) {
-	two, above := table(t, true)
-	aboveMedian(above)
-	three, kinds := overlapping(100, 3, 1.5, 11)
+	x2, labels2 := table(t, true)
+	aboveMedian(labels2)
+	x3, labels3 := overlapping(100, 3, 1.5, 11)
 	t.Log("seed 11")
 	for _, data := range []struct {
 		name   string
 		x, y   *mat.Dense
 		solver string
-	}{{"diabetes above its median", two, above, "newton-cholesky"}, {"three classes", three, kinds, "newton-cg"}} {
+	}{{"diabetes above its median", x2, labels2, "newton-cholesky"}, {"three classes", x3, labels3, "newton-cg"}} {
 		lambdas := []float64{1e-4, 1e-12, 1e-16}
-		var all struct{ F [][][]float64 }
+		var peer struct{ F [][][]float64 }
 		scikit(t, map[string]any{"x": rowsOf(data.x), "y": mat.Col(nil, 0, data.y), "lambdas": lambdas, "solver": data.solver}, `
 from sklearn.linear_model import LogisticRegression
 out["f"] = []
 for l in a["lambdas"]:
     m = LogisticRegression(C=1/l, solver=a["solver"], tol=1e-12, max_iter=10000).fit(a["x"], a["y"])
     out["f"].append(m.decision_function(a["x"]).reshape(len(a["x"]), -1).tolist())
-`, &all)
-		for at, lambda := range lambdas {
-			want := all.F[at]
+`, &peer)
+		for index, lambda := range lambdas {
+			want := peer.F[index]
 			eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 				m, err := learners.KernelLogistic{Kernel: kernels.Linear{}, Lambda: lambda}.Fit(t.Context(), dev, data.x, data.y, learners.Options{})
 				if err != nil {
@@ -337,10 +337,10 @@ for l in a["lambdas"]:
 					t.Fatal(err)
 				}
 				n, columns := f.Dims()
-				ours, size := toMinimum(t, data.x, data.y, f, lambda)
-				near(t, "gradient", size, 0, 1e-6)
-				theirs, _ := toMinimum(t, data.x, data.y, mat.NewDense(n, columns, slices.Concat(want...)), lambda)
-				worst := 0.0
+				bound, size := toMinimum(t, data.x, data.y, f, lambda)
+				checkClose(t, "gradient", size, 0, 1e-6)
+				peerBound, _ := toMinimum(t, data.x, data.y, mat.NewDense(n, columns, slices.Concat(want...)), lambda)
+				maxError := 0.0
 				for i := range n {
 					// For three classes the intercepts are unique only up to a common constant.
 					shift := 0.0
@@ -350,10 +350,10 @@ for l in a["lambdas"]:
 						}
 					}
 					for c := range columns {
-						worst = max(worst, near(t, "f", f.At(i, c)-shift, want[i][c], ours+theirs))
+						maxError = max(maxError, checkClose(t, "f", f.At(i, c)-shift, want[i][c], bound+peerBound))
 					}
 				}
-				t.Logf("%s, lambda %g: differences up to %.2g; %v", data.name, lambda, worst, m.Facts())
+				t.Logf("%s, lambda %g: differences up to %.2g; %v", data.name, lambda, maxError, m.Facts())
 			})
 		}
 	}

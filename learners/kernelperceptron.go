@@ -38,9 +38,9 @@ func (l *KernelPerceptron) parameters() []Parameter {
 		medianKernel(&l.Kernel),
 		oneOf("kind", &l.Kind, "last", []PerceptronKind{AveragedPerceptron, VotedPerceptron}, "which of the hypotheses predicts"),
 		intercept(&l.NoIntercept, "learn b, by the kernel k + max k(x, x) instead of k"),
-		startNumber(&l.Start).with("kind", "last", "averaged"),
-		averageFrom(&l.AverageFrom).with("kind", "averaged"),
-		intParam("budget", &l.Budget, "0", atLeast(0), "maximum number of samples in f; 0: no limit. With a limit the result is an approximation").with("kind", "last"),
+		startNumber(&l.Start).onlyWith("kind", "last", "averaged"),
+		averageFrom(&l.AverageFrom).onlyWith("kind", "averaged"),
+		intParam("budget", &l.Budget, "0", atLeast(0), "maximum number of samples in f; 0: no limit. With a limit the result is an approximation").onlyWith("kind", "last"),
 	}, loopParameters(&l.ZeroIsPositive, &l.Epochs, "20", &l.Batch, &l.NoShuffle, &l.Replace, &l.Seed)...)
 }
 
@@ -80,13 +80,13 @@ type KernelPerceptron struct {
 // Fit fits the n×d samples x to the n×1 labels y. The model is a *KernelPerceptronModel, or a
 // *VotedModel for VotedPerceptron.
 func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m Classifier, err error) {
-	defer named(kernelPerceptronName, l.parameters(), &m, &err)
+	defer wrapError(kernelPerceptronName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, kernelPerceptronName, l.parameters(), x, y, o)
 	if l.Cache < 0 {
 		f.fail(fmt.Errorf("cache must be ≥ 0 bytes, got %d", l.Cache))
 	}
-	shared := Perceptron{Kind: l.Kind, Rate: 1, Epochs: l.Epochs, Batch: l.Batch, NoShuffle: l.NoShuffle, Seed: l.Seed, Start: l.Start, Replace: l.Replace, ZeroIsPositive: l.ZeroIsPositive, AverageFrom: l.AverageFrom}
-	run, classes := shared.loop(f)
+	perceptron := Perceptron{Kind: l.Kind, Rate: 1, Epochs: l.Epochs, Batch: l.Batch, NoShuffle: l.NoShuffle, Seed: l.Seed, Start: l.Start, Replace: l.Replace, ZeroIsPositive: l.ZeroIsPositive, AverageFrom: l.AverageFrom}
+	run, classes := perceptron.loop(f)
 	k := f.kernel(l.Kernel, l.Seed)
 	if f.err != nil {
 		return nil, f.err
@@ -116,19 +116,19 @@ func (l KernelPerceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.
 		return newVoted(kernelPerceptronName, k, run.X, classes, run, facts), nil
 	}
 	facts = append(facts, Fact{"support", e.Support})
-	used := make([]float64, e.A.Rows) // weights 1 for the samples with a_i ≠ 0, and 0 for all others
-	for i := range used {
+	nonzero := make([]float64, e.A.Rows) // weights 1 for the samples with a_i ≠ 0, and 0 for all others
+	for i := range nonzero {
 		if slices.ContainsFunc(e.A.Row(i), func(v float64) bool { return v != 0 }) {
-			used[i] = 1
+			nonzero[i] = 1
 		}
 	}
-	if !slices.Contains(used, 1) {
-		used[0] = 1 // if all changes cancel, the model f = 0 has one center with the coefficient 0
+	if !slices.Contains(nonzero, 1) {
+		nonzero[0] = 1 // if all changes cancel, the model f = 0 has one center with the coefficient 0
 	}
-	kept := &KernelPerceptronModel{index: ofPositive(run.Class, used)}
-	kept.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, k, run.X.Kept(used), dropZeroWeight(e.A, used), e.B}
-	kept.classes = classes
-	return kept, nil
+	fitted := &KernelPerceptronModel{index: selectPositive(run.Class, nonzero)}
+	fitted.kernelExpansion = kernelExpansion{model{kernelPerceptronName, facts}, k, run.X.Kept(nonzero), dropZeroWeight(e.A, nonzero), e.B}
+	fitted.classes = classes
+	return fitted, nil
 }
 
 // KernelPerceptronModel is a fitted KernelPerceptron, with the last or the averaged f. Its

@@ -74,7 +74,7 @@ func TestXOR(t *testing.T) {
 		}
 		for i := range 25 {
 			sum := grid.At(i, 0) + grid.At(i, 1)
-			near(t, "f", f.At(i, 0), sum*sum, 0) // integers are exact
+			checkClose(t, "f", f.At(i, 0), sum*sum, 0) // integers are exact
 		}
 	})
 }
@@ -119,7 +119,7 @@ func TestKernelPerceptronIsLinear(t *testing.T) {
 					n, cols := f.Dims()
 					for i := range n {
 						for c := range cols {
-							near(t, string(kind), g.At(i, c), f.At(i, c), bound)
+							checkClose(t, string(kind), g.At(i, c), f.At(i, c), bound)
 						}
 					}
 				}
@@ -146,17 +146,17 @@ func TestBudget(t *testing.T) {
 		}
 		return m, *s.Accuracy
 	}
-	plain, accuracy := fit(0)
-	roomy, same := fit(300)
-	if fact(t, plain, "mistakes") != fact(t, roomy, "mistakes") || accuracy != same {
-		t.Errorf("a budget with room for all: accuracy %v instead of %v", same, accuracy)
+	unlimited, accuracy := fit(0)
+	ample, ampleAccuracy := fit(300)
+	if fact(t, unlimited, "mistakes") != fact(t, ample, "mistakes") || accuracy != ampleAccuracy {
+		t.Errorf("a budget with room for all: accuracy %v instead of %v", ampleAccuracy, accuracy)
 	}
-	small, less := fit(40)
-	if n := fact(t, small, "support").(int); n > 40 {
+	limited, limitedAccuracy := fit(40)
+	if n := fact(t, limited, "support").(int); n > 40 {
 		t.Errorf("%d samples in f", n)
 	}
-	t.Logf("accuracy %v with %v samples, %v with 40", accuracy, fact(t, plain, "support"), less)
-	if less < 0.6 { // a constant prediction is right for less than half of the samples
-		t.Errorf("accuracy %v", less)
+	t.Logf("accuracy %v with %v samples, %v with 40", accuracy, fact(t, unlimited, "support"), limitedAccuracy)
+	if limitedAccuracy < 0.6 { // a constant prediction is right for less than half of the samples
+		t.Errorf("accuracy %v", limitedAccuracy)
 	}
 }

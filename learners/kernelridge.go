@@ -29,24 +29,24 @@ func init() {
 func (l *KernelRidge) parameters() []Parameter {
 	return []Parameter{
 		medianKernel(&l.Kernel),
-		lambdaNumber(&l.Lambda).without("lambdas").refusedIf(l.singular), lambdaList(&l.Lambdas),
+		lambdaNumber(&l.Lambda).onlyWithout("lambdas").refusedIf(l.singular), lambdaList(&l.Lambdas),
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 		oneOf("solver", &l.Solver, "auto", []solvers.Method{solvers.Dual, solvers.Mixed, solvers.CG, solvers.Kalman, solvers.Modes}, "way to solve the system"),
 		number("tol", &l.Tol, "1e-8", fraction, "relative residual to reach; if it is not reached, the fit fails"),
 		number("accuracy", &l.Accuracy, "0", nonNegative, "bound on the errors of predictions to reach, instead of tol; if it is not reached, the fit fails; 0: tol decides"),
-		intParam("iterations", &l.MaxIter, "10000", atLeast(1), "maximum number of products with K, for iterative solvers").with("solver", "auto", string(solvers.Mixed), string(solvers.CG), string(solvers.Modes)),
+		intParam("iterations", &l.MaxIter, "10000", atLeast(1), "maximum number of products with K, for iterative solvers").onlyWith("solver", "auto", string(solvers.Mixed), string(solvers.CG), string(solvers.Modes)),
 		oneOf("operator", &l.Operator, "auto", []solvers.Operator{solvers.Stored64, solvers.Stored32, solvers.Fixed16, solvers.Unstored64, solvers.Unstored32},
 			"how an iterative solver keeps K: stored, or evaluated for every product"),
-		oneOf("preconditioner", &l.Preconditioner, "auto", solvers.Preconditioners(), "low-rank approximation of K that speeds up cg").with("solver", string(solvers.CG)),
-		intParam("rank", &l.Rank, "0", atLeast(0), "rank of the preconditioner; 0 chooses it").with("solver", string(solvers.CG)),
-		boolParam("bound", &l.Bound, "false", "prove sharp bounds of the errors of predictions, which takes long").without("lambdas"),
+		oneOf("preconditioner", &l.Preconditioner, "auto", solvers.Preconditioners(), "low-rank approximation of K that speeds up cg").onlyWith("solver", string(solvers.CG)),
+		intParam("rank", &l.Rank, "0", atLeast(0), "rank of the preconditioner; 0 chooses it").onlyWith("solver", string(solvers.CG)),
+		boolParam("bound", &l.Bound, "false", "prove sharp bounds of the errors of predictions, which takes long").onlyWithout("lambdas"),
 		seedNumber(&l.Seed).withHelp("seed of the choice of rows for the median distance"),
 	}
 }
 
 // singular returns the rule that forbids a linear kernel with an intercept and λ = 0.
 func (l *KernelRidge) singular() string {
-	if _, linear := l.Kernel.(kernels.Linear); linear && !l.NoIntercept && slices.Contains(each(l.Lambda, l.Lambdas), 0) {
+	if _, linear := l.Kernel.(kernels.Linear); linear && !l.NoIntercept && slices.Contains(lambdasOf(l.Lambda, l.Lambdas), 0) {
 		return "with the kernel linear() and an intercept the matrix of kernel-ridge is singular at 0; raise it, or use the learner ridge"
 	}
 	return ""
@@ -108,7 +108,7 @@ func (l KernelRidge) points(dev backend.Device, x mat.Matrix, o Options) (points
 // Fit fits the n×d samples x to the n×t targets y, each output separately. If x is a backend.CSR,
 // the model keeps it as a sparse matrix, unless Bound is set.
 func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *KernelRidgeModel, err error) {
-	defer named(kernelRidgeName, l.parameters(), &m, &err)
+	defer wrapError(kernelRidgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
 	points, copied, err := l.points(dev, x, o)
 	if copied && err == nil {
@@ -119,8 +119,8 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 		hy, err = targets(points.Rows, y)
 	}
 	if err == nil {
-		if wrong := refused(l.parameters()); wrong != nil {
-			err = fmt.Errorf("%s: %s", wrong.Parameter, wrong.Rule)
+		if paramErr := checkRules(l.parameters()); paramErr != nil {
+			err = fmt.Errorf("%s: %s", paramErr.Parameter, paramErr.Rule)
 		}
 	}
 	k := l.Kernel
@@ -151,7 +151,7 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	}
 	if l.Accuracy > 0 {
 		strictest := problem
-		strictest.Lambda = slices.Min(each(l.Lambda, l.Lambdas))
+		strictest.Lambda = slices.Min(lambdasOf(l.Lambda, l.Lambdas))
 		if par.Tol, err = accuracyTol(l.Accuracy, points, strictest); err != nil {
 			return nil, err
 		}
@@ -162,20 +162,20 @@ func (l KernelRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matri
 	}
 	m = &KernelRidgeModel{
 		kernelExpansion: kernelExpansion{model: model{learner: kernelRidgeName}, kernel: k, points: keptPoints(ctx, dev, points, o.Weights), coef: res.Alpha, intercept: res.Intercept},
-		solutions:       solutions{solution{each(l.Lambda, l.Lambdas)[0], !l.NoIntercept, res}, slices.Clone(l.Lambdas)}, weights: ofPositive(o.Weights, o.Weights),
+		solutions:       solutions{solution{lambdasOf(l.Lambda, l.Lambdas)[0], !l.NoIntercept, res}, slices.Clone(l.Lambdas)}, weights: selectPositive(o.Weights, o.Weights),
 	}
 	if m.points.Rows < points.Rows {
 		m.coef = dropZeroWeight(res.Alpha, o.Weights)
 	}
 	m.facts = expansionNorm(hy, res.Alpha, res.Intercept, o.Weights, m.lambda)
-	proven := solvers.Problem{Kernel: k, X: m.points.Dense, Y: hy, Weights: m.weights, Lambda: l.Lambda, Intercept: m.fitted}
+	proven := solvers.Problem{Kernel: k, X: m.points.Dense, Y: hy, Weights: m.weights, Lambda: l.Lambda, Intercept: m.hasIntercept}
 	if m.points.Rows < points.Rows {
 		proven.Y = dropZeroWeight(hy, o.Weights)
 	}
-	err = m.make(ctx, dev, &m.kernelExpansion, proven, res, l.Lambdas, l.Bound, o)
-	res.Residuals = backend.Host[float64]{} // make has computed the bound from the residuals
+	err = m.setBound(ctx, dev, &m.kernelExpansion, proven, res, l.Lambdas, l.Bound, o)
+	res.Residuals = backend.Host[float64]{} // setBound has computed the bound from the residuals
 	if err == nil {
-		err = m.reaches(l.Accuracy, dev, &m.kernelExpansion, res)
+		err = m.checkAccuracy(l.Accuracy, dev, &m.kernelExpansion, res)
 	}
 	if err != nil {
 		return nil, err
@@ -196,12 +196,12 @@ func (m *KernelRidgeModel) State() State { return stateOf(m) }
 func (m *KernelRidgeModel) fields() []field {
 	return slices.Concat(m.expansionFields("centers", "alpha", nil), m.solutionFields(), []field{
 		optionalRow("weights", &m.weights, numberOfPoints(&m.points), positive), optionalRow("lambdas", &m.lambdas, colsOf(&m.coef), nonNegative),
-		m.errorBound.fields(&m.kernelExpansion, &m.weights, &m.fitted),
+		m.errorBound.fields(&m.kernelExpansion, &m.weights, &m.hasIntercept),
 	})
 }
 
-// each makes a list of λ: lambdas, or lambda alone if lambdas is empty.
-func each(lambda float64, lambdas []float64) []float64 {
+// lambdasOf makes a list of λ: lambdas, or lambda alone if lambdas is empty.
+func lambdasOf(lambda float64, lambdas []float64) []float64 {
 	if len(lambdas) == 0 {
 		return []float64{lambda}
 	}

@@ -83,7 +83,7 @@ func (l KernelVote) FitClasses(ctx context.Context, dev backend.Device, x, y mat
 }
 
 func (l KernelVote) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options, task Task) (m *KernelVoteModel, err error) {
-	defer named(kernelVoteName, l.parameters(), &m, &err)
+	defer wrapError(kernelVoteName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, kernelVoteName, l.parameters(), x, y, o)
 	f.ctx = ctx // omit the memory of packed points from the plan: this fit packs no points
 	m = &KernelVoteModel{f.trainingSet(task)}
@@ -94,7 +94,7 @@ func (l KernelVote) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 		f.fail(err)
 		m.kernel = f.kernel(kernels.Gaussian{Sigma: sigma}, l.Seed)
 	}
-	f.copied(m.y.Cols)
+	f.planCopies(m.y.Cols)
 	return m, f.err
 }
 
@@ -124,12 +124,12 @@ func (m *KernelVoteModel) Predict(ctx context.Context, dev backend.Device, x mat
 	n, t := sums.Dims()
 	f := mat.NewDense(n, t-1, nil)
 	for i := range n {
-		from := sums.RawRowView(i)
-		if !(from[t-1] > 0) || math.IsInf(from[t-1], 1) {
-			return nil, fmt.Errorf("learners: %s: predict: x: row %d: the values of the kernel sum to %v, and no mean can be taken: use a kernel that is > 0 there, with a larger length scale", kernelVoteName, i+1, from[t-1])
+		row := sums.RawRowView(i)
+		if !(row[t-1] > 0) || math.IsInf(row[t-1], 1) {
+			return nil, fmt.Errorf("learners: %s: predict: x: row %d: the values of the kernel sum to %v, and no mean can be taken: use a kernel that is > 0 there, with a larger length scale", kernelVoteName, i+1, row[t-1])
 		}
 		for j := range t - 1 {
-			f.Set(i, j, from[j]/from[t-1])
+			f.Set(i, j, row[j]/row[t-1])
 		}
 	}
 	return checked(m.learner, "prediction", f, nil)

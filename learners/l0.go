@@ -26,7 +26,7 @@ func init() {
 
 func (l *L0) parameters() []Parameter {
 	return []Parameter{
-		number("lambda", &l.Lambda, "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₀").with("support", "0"),
+		number("lambda", &l.Lambda, "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₀").onlyWith("support", "0"),
 		intParam("support", &l.Support, "0", atLeast(0), "maximum number of weights that are not 0, instead of lambda; 0: lambda decides"),
 		intParam("iterations", &l.MaxIter, "1000", atLeast(1), "maximum number of steps of the local method, for more than 64 columns"),
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
@@ -61,7 +61,7 @@ type L0 struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output separately.
 func (l L0) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LinearModel, err error) {
-	defer named(l0Name, l.parameters(), &m, &err)
+	defer wrapError(l0Name, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
 	f := newFitting(ctx, dev, l0Name, l.parameters(), x, y, o)
 	if f.err == nil && l.Support > f.x.Cols {

@@ -15,11 +15,11 @@ import (
 // TestLambdasAgainstScikitLearn compares fits of kernel ridge and ridge that have a penalty for
 // each target with those of scikit-learn. It also checks the penalties that a saved model reports.
 func TestLambdasAgainstScikitLearn(t *testing.T) {
-	x, one := table(t, true)
+	x, target := table(t, true)
 	n, _ := x.Dims()
 	y := mat.NewDense(n, 3, nil)
 	for i := range n {
-		v := one.At(i, 0)
+		v := target.At(i, 0)
 		y.SetRow(i, []float64{v, 300 - 2*v, math.Sqrt(v)})
 	}
 	lambdas := []float64{0.5, 20, 0.5}
@@ -43,14 +43,14 @@ out["linear"] = Ridge(alpha=a["alpha"], solver="cholesky").fit(a["x"], a["y"]).p
 			m    learners.Model
 			want [][]float64
 		}{{k, want.Kernel}, {r, want.Linear}} {
-			again, err := learners.Restore(c.m.State())
+			restored, err := learners.Restore(c.m.State())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := again.(interface{ Lambdas() []float64 }).Lambdas(); !slices.Equal(got, lambdas) {
+			if got := restored.(interface{ Lambdas() []float64 }).Lambdas(); !slices.Equal(got, lambdas) {
 				t.Errorf("%s: restored with %v", c.m.Learner(), got)
 			}
-			f, err := again.Predict(t.Context(), dev, x)
+			f, err := restored.Predict(t.Context(), dev, x)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +59,7 @@ out["linear"] = Ridge(alpha=a["alpha"], solver="cholesky").fit(a["x"], a["y"]).p
 				for i := range n {
 					// The tolerance allows for sums of n terms that both programs round, times the
 					// condition numbers of both systems, at most 1 + n/0.5.
-					near(t, c.m.Learner(), f.At(i, j), c.want[i][j], 8*float64(n)*0x1p-52*(1+float64(n)/0.5)*size)
+					checkClose(t, c.m.Learner(), f.At(i, j), c.want[i][j], 8*float64(n)*0x1p-52*(1+float64(n)/0.5)*size)
 				}
 			}
 		}

@@ -26,10 +26,10 @@ func init() {
 
 func (l *Lasso) parameters() []Parameter {
 	return []Parameter{
-		number("lambda", &l.Lambda, "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₁; scikit-learn's alpha is λ/2n").without("theta"),
+		number("lambda", &l.Lambda, "1", nonNegative, "λ of Σ(y − wᵀx − b)² + λ‖w‖₁; scikit-learn's alpha is λ/2n").onlyWithout("theta"),
 		number("theta", &l.Theta, "", positive, "bound θ of ‖w‖₁ for each output, instead of lambda"),
 		oneOf("method", &l.Method, "", []LassoMethod{CoordinateDescent, FISTA, ISTA}, "way to minimize"),
-		number("rate", &l.Rate, "", positive, "step η of w ← soft(w − η∇, ηλ), ∇ = 2Xᵀ(Xw − y); 1/‖2XᵀX‖ by default").with("method", string(ISTA)),
+		number("rate", &l.Rate, "", positive, "step η of w ← soft(w − η∇, ηλ), ∇ = 2Xᵀ(Xw − y); 1/‖2XᵀX‖ by default").onlyWith("method", string(ISTA)),
 		number("tol", &l.Tol, "1e-7", positive, "duality gap, relative to ‖y‖², at which the fit stops"),
 		intParam("iterations", &l.MaxIter, "10000", atLeast(1), "maximum number of sweeps over the features, or of steps"),
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
@@ -83,7 +83,7 @@ type Lasso struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output separately.
 func (l Lasso) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LinearModel, err error) {
-	defer named(lassoName, l.parameters(), &m, &err)
+	defer wrapError(lassoName, l.parameters(), &m, &err)
 	models, err := l.path(ctx, dev, x, y, []float64{l.Lambda}, o)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (l Lasso) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 // lambdas are 100 values, equally spaced in their logarithms, from the smallest λ at which all
 // weights are 0 down to a thousandth of it. The models are in the order of lambdas.
 func (l Lasso) Path(ctx context.Context, dev backend.Device, x, y mat.Matrix, lambdas []float64, o Options) (models []*LinearModel, err error) {
-	defer named(lassoName, l.parameters(), &models, &err)
+	defer wrapError(lassoName, l.parameters(), &models, &err)
 	for i, v := range lambdas {
 		if err := nonNegative.check(v); err != nil {
 			return nil, fmt.Errorf("lambda %d of the path %w", i+1, err)

@@ -44,14 +44,14 @@ func TestLassoCorrelated(t *testing.T) {
 				}
 				y.Set(i, 0, f+0.5*r.NormFloat64())
 			}
-			var top float64 // the maximum of |Xᵀ(y − ȳ)|
+			var maxProduct float64 // the maximum of |Xᵀ(y − ȳ)|
 			mean := mat.Sum(y) / float64(n)
 			for p := range d {
-				top = max(top, math.Abs(mat.Dot(x.ColView(p), y.ColView(0))-mean*mat.Sum(x.ColView(p))))
+				maxProduct = max(maxProduct, math.Abs(mat.Dot(x.ColView(p), y.ColView(0))-mean*mat.Sum(x.ColView(p))))
 			}
 			var lambdas []float64
 			for k := range 6 {
-				lambdas = append(lambdas, 2*top*math.Pow(c.ratio, float64(k)/5))
+				lambdas = append(lambdas, 2*maxProduct*math.Pow(c.ratio, float64(k)/5))
 			}
 			path, err := learners.Lasso{Tol: tol}.Path(t.Context(), dev, x, y, lambdas, learners.Options{})
 			if err != nil {

@@ -109,7 +109,7 @@ func TestDefaultKernel(t *testing.T) {
 			if !ok {
 				t.Fatalf("the kernel is %v", m.Kernel())
 			}
-			near(t, "sigma", g.Sigma, test.want/2, 4*0x1p-52*test.want)
+			checkClose(t, "sigma", g.Sigma, test.want/2, 4*0x1p-52*test.want)
 		}
 		for _, x := range [][]float64{{1}, {2, 2, 2}} {
 			v := mat.NewVecDense(len(x), x)
@@ -144,7 +144,7 @@ func TestScaleKernel(t *testing.T) {
 					continue
 				}
 				want := unit * math.Sqrt(11./4)
-				near(t, name+": sigma", m.(interface{ Kernel() kernels.Kernel }).Kernel().(kernels.Gaussian).Sigma, want, 16*0x1p-52*want)
+				checkClose(t, name+": sigma", m.(interface{ Kernel() kernels.Kernel }).Kernel().(kernels.Gaussian).Sigma, want, 16*0x1p-52*want)
 			}
 			_, err := fit(t.Context(), dev, mat.NewDense(3, 2, []float64{7, 7, 7, 7, 7, 7}), y, learners.Options{})
 			if err == nil || !strings.Contains(err.Error(), "all entries of x are equal: give a kernel") {
@@ -172,15 +172,15 @@ func TestSeed(t *testing.T) {
 		}
 		return m.Kernel().(kernels.Gaussian).Sigma
 	}
-	a, again, b := sigma(1), sigma(1), sigma(2)
-	if a != again || a == b {
-		t.Errorf("seed 1 gives %v and %v, seed 2 gives %v", a, again, b)
+	a, repeat, b := sigma(1), sigma(1), sigma(2)
+	if a != repeat || a == b {
+		t.Errorf("seed 1 gives %v and %v, seed 2 gives %v", a, repeat, b)
 	}
 	// The median distance in the unit square is 0.512. With 500 points its standard error is below
 	// 0.25/√500 = 0.011: the standard deviation of one distance, 0.25, exceeds the standard
 	// deviation of a point's mean distance. Five standard errors are allowed.
 	for _, s := range []float64{a, b} {
-		near(t, "twice sigma", 2*s, 0.512, 5*0.011)
+		checkClose(t, "twice sigma", 2*s, 0.512, 5*0.011)
 	}
 }
 
@@ -199,12 +199,12 @@ func eachFastDevice(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	}
 }
 
-// near reports an error unless |got − want| ≤ bound. It returns |got − want|.
-func near(t *testing.T, what string, got, want, bound float64) float64 {
+// checkClose reports an error unless |got − want| ≤ bound. It returns |got − want|.
+func checkClose(t *testing.T, name string, got, want, bound float64) float64 {
 	t.Helper()
 	d := math.Abs(got - want)
 	if !(d <= bound) {
-		t.Errorf("%s: got %v, want %v: difference %.3g, allowed %.3g", what, got, want, d, bound)
+		t.Errorf("%s: got %v, want %v: difference %.3g, allowed %.3g", name, got, want, d, bound)
 	}
 	return d
 }
@@ -222,8 +222,8 @@ func TestClosedForms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			near(t, "w", m.Coef().At(0, 0), 0.5, bound)
-			near(t, "b", m.Intercept()[0], 7-0.5*100, 100*bound)
+			checkClose(t, "w", m.Coef().At(0, 0), 0.5, bound)
+			checkClose(t, "b", m.Intercept()[0], 7-0.5*100, 100*bound)
 		}
 
 		// φ(x) = (1, x, x², x³) at −1, 0, 1 gives K = [4 1 0; 1 1 1; 0 1 4], and
@@ -239,13 +239,13 @@ func TestClosedForms(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, want := range []float64{0.05, 0.75, 0.45} {
-			near(t, "alpha", m.Alpha().At(i, 0), want, bound)
+			checkClose(t, "alpha", m.Alpha().At(i, 0), want, bound)
 		}
 		f, err := m.Predict(t.Context(), dev, mat.NewDense(1, 1, []float64{2}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		near(t, "f(2)", f.At(0, 0), -5*0.05+0.75+15*0.45, 15*bound)
+		checkClose(t, "f(2)", f.At(0, 0), -5*0.05+0.75+15*0.45, 15*bound)
 	})
 }
 
@@ -255,9 +255,9 @@ func TestPrimalIsDual(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y, weights := diabetes(t)
 		n, d := x.Dims()
-		for _, far := range []float64{0, 1e6} {
+		for _, offset := range []float64{0, 1e6} {
 			z := mat.NewDense(n, d, nil)
-			z.Apply(func(_, _ int, v float64) float64 { return v + far }, x)
+			z.Apply(func(_, _ int, v float64) float64 { return v + offset }, x)
 			var models []*learners.RidgeModel
 			for _, method := range []solvers.Method{solvers.Primal, solvers.Dual} {
 				m, err := learners.Ridge{Lambda: 1, Method: method}.Fit(t.Context(), dev, z, y, learners.Options{Weights: weights})
@@ -270,13 +270,13 @@ func TestPrimalIsDual(t *testing.T) {
 			// of XᵀWX + 1: the largest is at most their sum, 3·n·d with weights up to 3, and the
 			// smallest is at least 1.
 			bound := 3 * float64(n*d) * float64(n+d) * 0x1p-52 * mat.Norm(models[0].Coef(), 2)
-			worst := 0.0
+			maxError := 0.0
 			for p := range d {
-				worst = max(worst, near(t, "coef", models[1].Coef().At(p, 0), models[0].Coef().At(p, 0), bound))
+				maxError = max(maxError, checkClose(t, "coef", models[1].Coef().At(p, 0), models[0].Coef().At(p, 0), bound))
 			}
-			t.Logf("offset %g: weights differ by at most %.2g of %.3g; residuals %.2g, %.2g", far, worst, mat.Norm(models[0].Coef(), 2),
+			t.Logf("offset %g: weights differ by at most %.2g of %.3g; residuals %.2g, %.2g", offset, maxError, mat.Norm(models[0].Coef(), 2),
 				models[0].Solved().Residual, models[1].Solved().Residual)
-			if far != 0 {
+			if offset != 0 {
 				continue
 			}
 			m, err := learners.KernelRidge{Kernel: kernels.Linear{}, Lambda: 1}.Fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
@@ -293,7 +293,7 @@ func TestPrimalIsDual(t *testing.T) {
 			}
 			for i := range n {
 				sum, _ := kernelTerms(m, x.RawRowView(i), 0)
-				near(t, "kernel ridge", f.At(i, 0), g.At(i, 0), mat.Norm(x.RowView(i), 2)*bound+float64(n)*0x1p-52*sum)
+				checkClose(t, "kernel ridge", f.At(i, 0), g.At(i, 0), mat.Norm(x.RowView(i), 2)*bound+float64(n)*0x1p-52*sum)
 			}
 		}
 	})
@@ -321,8 +321,8 @@ func TestManyRows(t *testing.T) {
 			t.Fatalf("row %d: got %v, want %v", i, f.At(i, 0), want)
 		}
 	}
-	if now, peak := dev.InUse(); now != 0 || peak > 9<<20 {
-		t.Errorf("%d bytes are left, there were up to %d", now, peak)
+	if inUse, peak := dev.InUse(); inUse != 0 || peak > 9<<20 {
+		t.Errorf("%d bytes are left, there were up to %d", inUse, peak)
 	}
 }
 

@@ -25,9 +25,9 @@ func init() {
 func (l *LeastSquares) parameters() []Parameter {
 	return []Parameter{
 		intercept(&l.NoIntercept, "fit an intercept"),
-		either("method", &l.LMS, "direct", "lms", "lms: w ← w + rate (y − wᵀx − b) x for each row in turn, an approximation"),
-		number("rate", &l.Rate, "", positive, "step of lms; 1/max(‖x‖² + 1) by default").with("method", "lms"),
-		intParam("epochs", &l.Epochs, "100", atLeast(1), "number of passes of lms over the rows").with("method", "lms"),
+		twoChoices("method", &l.LMS, "direct", "lms", "lms: w ← w + rate (y − wᵀx − b) x for each row in turn, an approximation"),
+		number("rate", &l.Rate, "", positive, "step of lms; 1/max(‖x‖² + 1) by default").onlyWith("method", "lms"),
+		intParam("epochs", &l.Epochs, "100", atLeast(1), "number of passes of lms over the rows").onlyWith("method", "lms"),
 	}
 }
 
@@ -61,7 +61,7 @@ type LeastSquares struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output separately.
 func (l LeastSquares) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LinearModel, err error) {
-	defer named(leastSquaresName, l.parameters(), &m, &err)
+	defer wrapError(leastSquaresName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
 	f := newFitting(ctx, dev, leastSquaresName, l.parameters(), x, y, o)
 	if l.LMS {

@@ -9,8 +9,8 @@ import (
 // LinearModel is f(x) = wᵀx + b, the model of least-squares, ridge-constrained, lasso and l0.
 type LinearModel struct {
 	linear
-	fitted  bool      // whether the model was fitted with an intercept
-	penalty []float64 // λ of each output, either found or given
+	hasIntercept bool      // whether the model was fitted with an intercept
+	penalty      []float64 // λ of each output, either found or given
 }
 
 // Lambda returns the λ of each output. For ridge-constrained it is the λ whose solution satisfies
@@ -33,7 +33,7 @@ func (m *LinearModel) Support(j int) []int {
 func (m *LinearModel) State() State { return stateOf(m) }
 
 func (m *LinearModel) fields() []field {
-	return append(m.coefFields(nil), boolField("intercept", &m.fitted), rowField("lambda", &m.penalty, colsOf(&m.coef), nonNegative))
+	return append(m.coefFields(nil), boolField("intercept", &m.hasIntercept), rowField("lambda", &m.penalty, colsOf(&m.coef), nonNegative))
 }
 
 func newLinearModel(learner string, intercept bool, coef backend.Host[float64], b, penalty []float64, facts []Fact) *LinearModel {

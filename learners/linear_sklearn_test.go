@@ -42,19 +42,19 @@ for alpha in a["alphas"]:
 					if norm := fact(t, bounded, "l1 norm").(float64); norm > theta*(1+float64(d)*0x1p-52) {
 						t.Errorf("‖w‖₁ = %v exceeds %v", norm, theta)
 					}
-					near(t, "λ(θ)", bounded.Lambda()[0], 2*float64(n)*alpha, 1e-5*2*float64(n)*alpha)
+					checkClose(t, "λ(θ)", bounded.Lambda()[0], 2*float64(n)*alpha, 1e-5*2*float64(n)*alpha)
 					m = bounded
 				}
 				// The bound on the weights follows from the duality gaps of both programs, at most
 				// 1e-14‖y‖²: the fitted values differ by at most 2e-7‖y‖, and the smallest singular
 				// value of x is 0.09√n.
 				bound := 2e-7 * mat.Norm(y, 2) / (0.09 * math.Sqrt(float64(n)))
-				worst := 0.0
+				maxError := 0.0
 				for p := range d {
-					worst = max(worst, near(t, "weight", m.Coef().At(p, 0), want.Coef[i][p], bound))
+					maxError = max(maxError, checkClose(t, "weight", m.Coef().At(p, 0), want.Coef[i][p], bound))
 				}
-				near(t, "intercept", m.Intercept()[0], want.Intercept[i][0], bound)
-				t.Logf("%s, alpha %v: %d weights, differences up to %.2g; %v", method, alpha, len(m.Support(0)), worst, m.Facts())
+				checkClose(t, "intercept", m.Intercept()[0], want.Intercept[i][0], bound)
+				t.Logf("%s, alpha %v: %d weights, differences up to %.2g; %v", method, alpha, len(m.Support(0)), maxError, m.Facts())
 			}
 		}
 	})
@@ -109,9 +109,9 @@ for v in a["lambdas"]:
 			if err != nil {
 				t.Fatal(err)
 			}
-			ours, theirs := objective(mat.Col(nil, 0, m.Coef()), m.Intercept()[0], lambda), objective(want.Coef[i], want.Intercept[i], lambda)
-			t.Logf("λ %v: %v, scikit-learn %v; %v", lambda, ours, theirs, m.Facts())
-			near(t, "objective", ours, theirs, 2e-10*total+n*0x1p-52*total)
+			minimized, peerObjective := objective(mat.Col(nil, 0, m.Coef()), m.Intercept()[0], lambda), objective(want.Coef[i], want.Intercept[i], lambda)
+			t.Logf("λ %v: %v, scikit-learn %v; %v", lambda, minimized, peerObjective, m.Facts())
+			checkClose(t, "objective", minimized, peerObjective, 2e-10*total+n*0x1p-52*total)
 		}
 	})
 }
@@ -142,12 +142,12 @@ out.update(coef=m.coef_, std=s, f=f, intercept=m.intercept_, noise=m.alpha_, wei
 			// most 1000 times as much. Hence the bound is 1e-9.
 			const bound = 1e-9
 			for p := range d {
-				near(t, "weight", m.Coef().At(p, 0), want.Coef[p], bound*mat.Norm(m.Coef(), 2))
+				checkClose(t, "weight", m.Coef().At(p, 0), want.Coef[p], bound*mat.Norm(m.Coef(), 2))
 			}
-			near(t, "intercept", m.Intercept()[0], want.Intercept, bound*1e3)
-			near(t, "noise", m.Noise()[0], 1/want.Noise, bound/want.Noise)
-			near(t, "prior", m.Prior()[0], 1/want.Weight, bound/want.Weight)
-			near(t, "log evidence", m.LogEvidence()[0], want.Evidence, bound*math.Abs(want.Evidence))
+			checkClose(t, "intercept", m.Intercept()[0], want.Intercept, bound*1e3)
+			checkClose(t, "noise", m.Noise()[0], 1/want.Noise, bound/want.Noise)
+			checkClose(t, "prior", m.Prior()[0], 1/want.Weight, bound/want.Weight)
+			checkClose(t, "log evidence", m.LogEvidence()[0], want.Evidence, bound*math.Abs(want.Evidence))
 			v, err := m.Variance(t.Context(), dev, x)
 			if err != nil {
 				t.Fatal(err)
@@ -156,7 +156,7 @@ out.update(coef=m.coef_, std=s, f=f, intercept=m.intercept_, noise=m.alpha_, wei
 				if !standard {
 					break // scikit-learn does not center x when it computes the standard deviation
 				}
-				near(t, "deviation", math.Sqrt(v.At(i, 0)), want.Std[i], bound*want.Std[i])
+				checkClose(t, "deviation", math.Sqrt(v.At(i, 0)), want.Std[i], bound*want.Std[i])
 			}
 			t.Logf("%v", m.Facts())
 		})
@@ -183,8 +183,8 @@ out.update(coef=m.coef_, intercept=m.intercept_)
 		}
 		bound := float64(n+d) * 0x1p-52 * 520 * 520 * mat.Norm(m.Coef(), 2)
 		for p := range d {
-			near(t, "weight", m.Coef().At(p, 0), want.Coef[p], bound)
+			checkClose(t, "weight", m.Coef().At(p, 0), want.Coef[p], bound)
 		}
-		near(t, "intercept", m.Intercept()[0], want.Intercept, 10*190*bound)
+		checkClose(t, "intercept", m.Intercept()[0], want.Intercept, 10*190*bound)
 	})
 }

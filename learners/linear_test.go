@@ -154,13 +154,13 @@ func TestMinimumNorm(t *testing.T) {
 				}
 				// The tolerance is the rounding error of the weights: proportional to the norm of
 				// all weights and to the condition number within the row space, about 10.
-				near(t, test.name+": product with the null space", product, 0, 1e2*0x1p-52*float64(n)*(size+mat.Norm(w, 2)))
+				checkClose(t, test.name+": product with the null space", product, 0, 1e2*0x1p-52*float64(n)*(size+mat.Norm(w, 2)))
 			}
 			noGradient(t, dev, m, x, y, test.name)
 		}
 		// With fewer rows than columns the residual is 0, and w = Xᵀv for some v.
-		x, few := mat.DenseCopyOf(base.Slice(0, 4, 0, d)), y.Slice(0, 4, 0, 1)
-		m, err := learners.LeastSquares{}.Fit(t.Context(), dev, x, few, learners.Options{})
+		x, target := mat.DenseCopyOf(base.Slice(0, 4, 0, d)), y.Slice(0, 4, 0, 1)
+		m, err := learners.LeastSquares{}.Fit(t.Context(), dev, x, target, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,14 +173,14 @@ func TestMinimumNorm(t *testing.T) {
 		}
 		for i := range 4 {
 			sum, terms := linearTerms(m, x.RawRowView(i), 0)
-			near(t, "four rows", f.At(i, 0), few.At(i, 0), 1e2*0x1p-52*float64(terms)*sum)
+			checkClose(t, "four rows", f.At(i, 0), target.At(i, 0), 1e2*0x1p-52*float64(terms)*sum)
 		}
 	})
 }
 
 // noGradient checks that the gradient is 0, that is, Σ_i x_ip (y_i − f(x_i)) = 0 for every feature
 // p.
-func noGradient(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.Dense, what string) {
+func noGradient(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.Dense, name string) {
 	t.Helper()
 	f, err := m.Predict(t.Context(), dev, x)
 	if err != nil {
@@ -195,7 +195,7 @@ func noGradient(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y 
 			size += math.Abs(x.At(i, p)) * (math.Abs(y.At(i, 0)) + terms)
 		}
 		// The tolerance is that of a backward stable solution, with n·d roundings of each term.
-		near(t, what+": gradient", sum, 0, float64(n*d)*0x1p-52*size)
+		checkClose(t, name+": gradient", sum, 0, float64(n*d)*0x1p-52*size)
 	}
 }
 
@@ -215,16 +215,16 @@ func TestOneHotColumns(t *testing.T) {
 			x.Set(i, 4+b, 1)
 			y.Set(i, 0, 100+3*x.At(i, 0)+[]float64{0, 5, -4}[a]+2*float64(b)+0.1*r.NormFloat64())
 		}
-		less := mat.NewDense(n, 4, nil)
+		reduced := mat.NewDense(n, 4, nil)
 		for i := range n {
-			less.SetRow(i, []float64{x.At(i, 0), x.At(i, 1), x.At(i, 2), x.At(i, 4)})
+			reduced.SetRow(i, []float64{x.At(i, 0), x.At(i, 1), x.At(i, 2), x.At(i, 4)})
 		}
 		o := learners.Options{}
-		full, err := learners.LeastSquares{}.Fit(t.Context(), dev, less, y, o)
+		full, err := learners.LeastSquares{}.Fit(t.Context(), dev, reduced, y, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := full.Predict(t.Context(), dev, less)
+		want, err := full.Predict(t.Context(), dev, reduced)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +254,7 @@ func TestOneHotColumns(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range n {
-				near(t, name, f.At(i, 0), want.At(i, 0), fit.bound)
+				checkClose(t, name, f.At(i, 0), want.At(i, 0), fit.bound)
 			}
 		}
 	})
@@ -269,10 +269,10 @@ func TestIllConditionedPowers(t *testing.T) {
 		const n, d = 11, 10
 		x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
 		for i := range n {
-			v, at := float64(i)/10, 1.0
+			v, power := float64(i)/10, 1.0
 			for p := range d {
-				at *= v
-				x.Set(i, p, at)
+				power *= v
+				x.Set(i, p, power)
 			}
 			y.Set(i, 0, math.Sin(2*math.Pi*v)+0.3*math.Cos(17*float64(i)))
 		}
@@ -290,18 +290,18 @@ func TestIllConditionedPowers(t *testing.T) {
 		}
 		sum, terms := linearTerms(m, x.RawRowView(n-1), 0) // the largest point: its powers are 1
 		for i := range n {
-			near(t, "fitted value", f.At(i, 0), y.At(i, 0), float64(n*terms)*0x1p-52*sum)
+			checkClose(t, "fitted value", f.At(i, 0), y.At(i, 0), float64(n*terms)*0x1p-52*sum)
 		}
 		// The weights are integers, and the powers of the grid points are exact, so that y is
 		// exact.
 		want := []float64{3, -2, 1, 5, -4, 2}
 		x, y = mat.NewDense(n, 6, nil), mat.NewDense(n, 1, nil)
 		for i := range n {
-			v, at, sum := float64(i)/8, 1.0, 7.0
+			v, power, sum := float64(i)/8, 1.0, 7.0
 			for p := range 6 {
-				at *= v
-				x.Set(i, p, at)
-				sum += want[p] * at
+				power *= v
+				x.Set(i, p, power)
+				sum += want[p] * power
 			}
 			y.Set(i, 0, sum)
 		}
@@ -339,7 +339,7 @@ func TestConstraint(t *testing.T) {
 					t.Fatal(err)
 				}
 				size := mat.Norm(m.Coef(), 2)
-				near(t, "‖w‖²", size*size, theta, 2e-10*theta)
+				checkClose(t, "‖w‖²", size*size, theta, 2e-10*theta)
 				ridge, err := learners.Ridge{Lambda: m.Lambda()[0]}.Fit(t.Context(), dev, xs, ys, learners.Options{})
 				if err != nil {
 					t.Fatal(err)
@@ -356,22 +356,22 @@ func TestConstraint(t *testing.T) {
 		}
 		// θ = 0 stands for ‖w‖² of ridge with λ = 1, in any unit of y.
 		for _, unit := range []float64{1e-6, 1, 1e6} {
-			moved := mat.DenseCopyOf(y)
-			moved.Scale(unit, y)
-			bounded, err := learners.RidgeConstrained{}.Fit(t.Context(), dev, x, moved, learners.Options{})
+			scaled := mat.DenseCopyOf(y)
+			scaled.Scale(unit, y)
+			bounded, err := learners.RidgeConstrained{}.Fit(t.Context(), dev, x, scaled, learners.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			ridge, err := learners.Ridge{Lambda: 1}.Fit(t.Context(), dev, x, moved, learners.Options{})
+			ridge, err := learners.Ridge{Lambda: 1}.Fit(t.Context(), dev, x, scaled, learners.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			theta := fact(t, bounded, "theta").(float64)
-			if again, err := (learners.RidgeConstrained{Theta: theta}).Fit(t.Context(), dev, x, moved.Slice(0, moved.RawMatrix().Rows, 0, 1), learners.Options{}); err != nil {
+			if repeated, err := (learners.RidgeConstrained{Theta: theta}).Fit(t.Context(), dev, x, scaled.Slice(0, scaled.RawMatrix().Rows, 0, 1), learners.Options{}); err != nil {
 				t.Fatal(err)
 			} else {
 				// ‖w‖² equals θ up to a relative error of 1e-10.
-				near(t, "λ at the default θ", again.Lambda()[0], 1, 1e-6)
+				checkClose(t, "λ at the default θ", repeated.Lambda()[0], 1, 1e-6)
 			}
 			if !mat.EqualApprox(ridge.Coef(), bounded.Coef(), 1e-12*unit*mat.Max(ridge.Coef())) && !mat.Equal(ridge.Coef(), bounded.Coef()) {
 				t.Errorf("unit %v: the weights are not those of ridge", unit)
@@ -416,11 +416,11 @@ func TestConstraint(t *testing.T) {
 				for _, noIntercept := range []bool{false, true} {
 					xs, ys := mat.DenseCopyOf(x.Slice(0, c.rows, 0, 10)), y.Slice(0, c.rows, 0, 1)
 					c.change(xs)
-					free, err := learners.LeastSquares{NoIntercept: noIntercept}.Fit(t.Context(), dev, xs, ys, learners.Options{Weights: w})
+					unconstrained, err := learners.LeastSquares{NoIntercept: noIntercept}.Fit(t.Context(), dev, xs, ys, learners.Options{Weights: w})
 					if err != nil {
 						t.Fatal(err)
 					}
-					size := math.Pow(mat.Norm(free.Coef(), 2), 2)
+					size := math.Pow(mat.Norm(unconstrained.Coef(), 2), 2)
 					for _, theta := range []float64{0, size / 2, 2 * size} {
 						m, err := learners.RidgeConstrained{Theta: theta, NoIntercept: noIntercept}.Fit(t.Context(), dev, xs, ys, learners.Options{Weights: w})
 						if err != nil {
@@ -429,7 +429,7 @@ func TestConstraint(t *testing.T) {
 						// The tolerance is the rounding error n·ε of a solution of the normal
 						// equations, times the condition number of XᵀX with columns of unit norm,
 						// about 1e4.
-						near(t, c.name+": ‖w‖² without the constraint", fact(t, m, "unconstrained squared norm").(float64), size, 1e-8*size)
+						checkClose(t, c.name+": ‖w‖² without the constraint", fact(t, m, "unconstrained squared norm").(float64), size, 1e-8*size)
 						if active := fact(t, m, "constraint active"); active != (theta <= size) {
 							t.Errorf("%s, weights %t, θ = %v of %v: active %v", c.name, w != nil, theta, size, active)
 						}
@@ -483,16 +483,16 @@ func TestBayesRidgeClosedForm(t *testing.T) {
 				return -(mat.Dot(y.ColView(0), &v) + chol.LogDet() + float64(n)*math.Log(2*math.Pi)) / 2, &chol
 			}
 			noise, prior := m.Noise()[0], m.Prior()[0]
-			best, chol := evidence(noise, prior)
+			maximum, chol := evidence(noise, prior)
 			// The tolerance allows for n + d roundings of numbers as large as the log evidence,
 			// about n.
-			near(t, "log evidence", m.LogEvidence()[0], best, 1e3*0x1p-52*float64(n*(n+d)))
+			checkClose(t, "log evidence", m.LogEvidence()[0], maximum, 1e3*0x1p-52*float64(n*(n+d)))
 			for _, f := range []float64{0.9, 1.1} {
-				if e, _ := evidence(f*noise, prior); e >= best {
-					t.Errorf("%d×%d: noise·%v has the evidence %v, not below %v", n, d, f, e, best)
+				if e, _ := evidence(f*noise, prior); e >= maximum {
+					t.Errorf("%d×%d: noise·%v has the evidence %v, not below %v", n, d, f, e, maximum)
 				}
-				if e, _ := evidence(noise, f*prior); e >= best {
-					t.Errorf("%d×%d: prior·%v has the evidence %v, not below %v", n, d, f, e, best)
+				if e, _ := evidence(noise, f*prior); e >= maximum {
+					t.Errorf("%d×%d: prior·%v has the evidence %v, not below %v", n, d, f, e, maximum)
 				}
 			}
 			// The variance is k(z, z) − k_zᵀC⁻¹k_z + noise with k(x, z) = prior·xᵀz.
@@ -515,10 +515,10 @@ func TestBayesRidgeClosedForm(t *testing.T) {
 				if err := chol.SolveVecTo(&s, k); err != nil {
 					t.Fatal(err)
 				}
-				own := prior * mat.Dot(z.RowView(i), z.RowView(i))
+				variance := prior * mat.Dot(z.RowView(i), z.RowView(i))
 				// The tolerance is the rounding error of the difference, which is proportional to
 				// k(z, z), times the condition number.
-				near(t, "variance", v.At(i, 0), own-mat.Dot(k, &s)+noise, 1e4*0x1p-52*float64(n+d)*(own+noise))
+				checkClose(t, "variance", v.At(i, 0), variance-mat.Dot(k, &s)+noise, 1e4*0x1p-52*float64(n+d)*(variance+noise))
 			}
 		}
 	})
@@ -599,9 +599,9 @@ func kkt(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.De
 		bound := math.Sqrt(norm*tol*total) + 1e-9
 		switch w := m.Coef().At(p, 0); {
 		case w > 0:
-			near(t, "slope", slope, lambda/2, bound)
+			checkClose(t, "slope", slope, lambda/2, bound)
 		case w < 0:
-			near(t, "slope", slope, -lambda/2, bound)
+			checkClose(t, "slope", slope, -lambda/2, bound)
 		case math.Abs(slope) > lambda/2+bound:
 			t.Errorf("weight %d is 0, its slope %v", p, slope)
 		}
@@ -653,7 +653,7 @@ func TestUnfinishedLasso(t *testing.T) {
 			}
 			return sum
 		}
-		best, err := learners.Lasso{Lambda: lambda, Tol: 1e-12}.Fit(t.Context(), dev, x, y, learners.Options{})
+		exact, err := learners.Lasso{Lambda: lambda, Tol: 1e-12}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -662,9 +662,9 @@ func TestUnfinishedLasso(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			gap, above := fact(t, m, "duality gap").(float64), objective(m)-objective(best)
-			if text := fact(t, m, "warning").(string); !strings.Contains(text, "has not converged") || !(above > 0 && above <= gap) {
-				t.Errorf("%s: the objective is %v above its minimum, the gap is %v; %s", method, above, gap, text)
+			gap, excess := fact(t, m, "duality gap").(float64), objective(m)-objective(exact)
+			if text := fact(t, m, "warning").(string); !strings.Contains(text, "has not converged") || !(excess > 0 && excess <= gap) {
+				t.Errorf("%s: the objective is %v above its minimum, the gap is %v; %s", method, excess, gap, text)
 			}
 		}
 	})
@@ -716,9 +716,9 @@ func TestL0IsBestSubset(t *testing.T) {
 			}
 			y.Set(i, 0, y.At(i, 0)+0.5*r.NormFloat64())
 		}
-		best := make([]float64, d+1) // smallest sum of squares of the subsets of each size
-		for size := range best {
-			best[size] = math.Inf(1)
+		minima := make([]float64, d+1) // smallest sum of squares of the subsets of each size
+		for size := range minima {
+			minima[size] = math.Inf(1)
 		}
 		for set := range 1 << d {
 			var list []int
@@ -727,11 +727,11 @@ func TestL0IsBestSubset(t *testing.T) {
 					list = append(list, p)
 				}
 			}
-			best[len(list)] = min(best[len(list)], squaresOf(x, y, list))
+			minima[len(list)] = min(minima[len(list)], squaresOf(x, y, list))
 		}
-		total := best[0]
+		total := minima[0]
 		for size := 1; size <= d; size++ { // the columns of a larger subset may be dependent, and then do not lower the sum of squares
-			best[size] = min(best[size], best[size-1])
+			minima[size] = min(minima[size], minima[size-1])
 		}
 		check := func(l learners.L0, want float64) {
 			m, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
@@ -753,11 +753,11 @@ func TestL0IsBestSubset(t *testing.T) {
 			}
 		}
 		for size := 1; size <= d; size++ {
-			check(learners.L0{Support: size}, best[size])
+			check(learners.L0{Support: size}, minima[size])
 		}
 		for _, lambda := range []float64{0, 1e-3, 0.1, 1, 10, 1e4} {
 			want := math.Inf(1)
-			for size, v := range best {
+			for size, v := range minima {
 				want = min(want, v+lambda*float64(size))
 			}
 			check(learners.L0{Lambda: lambda}, want)
@@ -777,15 +777,15 @@ func squaresOf(x, y *mat.Dense, list []int) float64 {
 	if len(list) == 0 {
 		return sum
 	}
-	part := mat.NewDense(n, len(list), nil)
+	subset := mat.NewDense(n, len(list), nil)
 	for s, p := range list {
 		mean := mat.Sum(x.ColView(p)) / float64(n)
 		for i := range n {
-			part.Set(i, s, x.At(i, p)-mean)
+			subset.Set(i, s, x.At(i, p)-mean)
 		}
 	}
 	var svd mat.SVD
-	svd.Factorize(part, mat.SVDThin)
+	svd.Factorize(subset, mat.SVDThin)
 	var u mat.Dense
 	svd.UTo(&u)
 	for k, v := range svd.Values(nil) {
@@ -842,12 +842,12 @@ func TestL0Recovers(t *testing.T) {
 		for _, shape := range [][2]int{{60, 20}, {100, 2200}} {
 			n, d := shape[0], shape[1]
 			x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
-			truth := []int{2, 7, 11}
+			support := []int{2, 7, 11}
 			for i := range n {
 				for p := range d {
 					x.Set(i, p, math.Pow(2, float64(p%5))*r.NormFloat64())
 				}
-				for k, p := range truth {
+				for k, p := range support {
 					y.Set(i, 0, y.At(i, 0)+float64(k+2)*x.At(i, p)*math.Pow(2, -float64(p%5)))
 				}
 				y.Set(i, 0, y.At(i, 0)+0.1*r.NormFloat64())
@@ -857,7 +857,7 @@ func TestL0Recovers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !slices.Equal(m.Support(0), truth) {
+				if !slices.Equal(m.Support(0), support) {
 					t.Errorf("%d×%d, %+v: the support is %v", n, d, l, m.Support(0))
 				}
 			}
@@ -898,13 +898,13 @@ func TestL0EndsEarly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var rest mat.Dense
-			rest.Sub(y, p)
+			var residual mat.Dense
+			residual.Sub(y, p)
 			for _, j := range m.Support(0) {
 				// The limit 1e4 allows for the condition number of the normal equations of 8
 				// columns that the weights solve, which is below (100/0.09)·8.
 				c := x.ColView(j)
-				if v := math.Abs(mat.Dot(c, rest.ColView(0))); v > 1e4*n*0x1p-52*mat.Norm(c, 2)*math.Sqrt(total) {
+				if v := math.Abs(mat.Dot(c, residual.ColView(0))); v > 1e4*n*0x1p-52*mat.Norm(c, 2)*math.Sqrt(total) {
 					t.Errorf("the residual is not orthogonal to column %d: %v", j, v)
 				}
 			}
@@ -913,7 +913,7 @@ func TestL0EndsEarly(t *testing.T) {
 					warning = f.Value.(string)
 				}
 			}
-			return total - mat.Dot(rest.ColView(0), rest.ColView(0)), warning
+			return total - mat.Dot(residual.ColView(0), residual.ColView(0)), warning
 		}
 		first, warning := fit(1)
 		if want := fmt.Sprintf("the last of 1 step decreased the objective by %.2g of ‖y‖²", first/total); !strings.Contains(warning, want) {
@@ -951,7 +951,7 @@ func TestLassoBound(t *testing.T) {
 						norm += math.Abs(m.Coef().At(p, 0))
 					}
 					t.Logf("%d×%d, %s, θ = %v: ‖w‖₁ − θ = %.2g; %v", n, d, method, theta, norm-theta, m.Facts())
-					near(t, "fact", fact(t, m, "l1 norm").(float64), norm, 1e-15*float64(d)*norm)
+					checkClose(t, "fact", fact(t, m, "l1 norm").(float64), norm, 1e-15*float64(d)*norm)
 					// The sum ‖w‖₁ has d rounding errors, by which it may exceed θ.
 					if norm > theta*(1+float64(d)*0x1p-52) || lambda > 0 != (theta < 100) || lambda > 0 && math.Abs(norm-theta) > 1e-7*theta {
 						t.Errorf("θ = %v: ‖w‖₁ = %v at λ = %v", theta, norm, lambda)
@@ -968,9 +968,9 @@ func TestLassoBound(t *testing.T) {
 			t.Fatal(err)
 		}
 		for p, want := range []float64{2, -1, 0} {
-			near(t, "w", m.Coef().At(p, 0), want, 1e-7)
+			checkClose(t, "w", m.Coef().At(p, 0), want, 1e-7)
 		}
-		near(t, "lambda", m.Lambda()[0], 2, 1e-7)
+		checkClose(t, "lambda", m.Lambda()[0], 2, 1e-7)
 	})
 }
 
@@ -998,6 +998,6 @@ func TestISTA(t *testing.T) {
 		}
 	}
 	for p := range w {
-		near(t, "w", m.Coef().At(p, 0), w[p], 1e-12*mat.Max(y))
+		checkClose(t, "w", m.Coef().At(p, 0), w[p], 1e-12*mat.Max(y))
 	}
 }

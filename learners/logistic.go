@@ -31,8 +31,8 @@ func (l *Logistic) parameters() []Parameter {
 		boolParam("reference", &l.Reference, "false", "for more than two classes: the last class has f = 0, W has K−1 columns, and Pr(c) = e^f_c/(1 + Σ e^f_j); texts that write e^−f have weights of the opposite sign"),
 		number("tol", &l.Tol, "0", nonNegative, "remaining decrease relative to the loss, estimated by gᵀM⁻¹g/2 for the gradient g and M near the Hessian; 0: 1e-6 for gradient-descent, 1e-2 for sgd, which only reports it, 1e-9 for the others"),
 		intParam("iterations", &l.MaxIter, "0", atLeast(0), "maximum number of iterations; 0: 100 for newton, 1000 for auto and lbfgs, 20000 for gradient-descent; for sgd epochs, 0: 20"),
-		number("rate", &l.Rate, "0", nonNegative, "step of gradient-descent and sgd; 0: chosen automatically").with("solver", string(LogisticDescent), string(LogisticSGD)),
-		intParam("batch", &l.Batch, "32", atLeast(1), "number of samples in one step of sgd").with("solver", string(LogisticSGD)),
+		number("rate", &l.Rate, "0", nonNegative, "step of gradient-descent and sgd; 0: chosen automatically").onlyWith("solver", string(LogisticDescent), string(LogisticSGD)),
+		intParam("batch", &l.Batch, "32", atLeast(1), "number of samples in one step of sgd").onlyWith("solver", string(LogisticSGD)),
 		seedNumber(&l.Seed),
 	}
 }
@@ -84,7 +84,7 @@ type Logistic struct {
 
 // Fit fits the n×d samples x to the n×1 labels y.
 func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LogisticModel, err error) {
-	defer named(logisticName, l.parameters(), &m, &err)
+	defer wrapError(logisticName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, logisticName, l.parameters(), x, y, o)
 	classes, index := f.classes()
 	points, features := f.points, []int32(nil)

@@ -20,10 +20,10 @@ func images(b *testing.B, count int) (x, y *mat.Dense) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	all, labels, _ := learnertest.Encode(b, table, dataset.Rules{Targets: []string{"label"}, Labels: true})
-	_, d := all.Dims()
+	features, labels, _ := learnertest.Encode(b, table, dataset.Rules{Targets: []string{"label"}, Labels: true})
+	_, d := features.Dims()
 	x = new(mat.Dense)
-	x.Scale(1.0/255, all.Slice(0, count, 0, d))
+	x.Scale(1.0/255, features.Slice(0, count, 0, d))
 	return x, mat.DenseCopyOf(labels.Slice(0, count, 0, 1))
 }
 
@@ -44,12 +44,12 @@ func BenchmarkMNIST(b *testing.B) {
 	}, y)
 	dev := backendtest.Device(b, "cpu")
 	kernel := kernels.Gaussian{Sigma: 7}
-	part := func(from int) (px, py mat.Matrix) {
+	block := func(from int) (px, py mat.Matrix) {
 		return x.Slice(from, from+10000, 0, 784), y.Slice(from, from+10000, 0, 10)
 	}
 	var exact *learners.KernelRidgeModel
 	fit := func(b *testing.B) {
-		px, py := part(0)
+		px, py := block(0)
 		var err error
 		if exact, err = (learners.KernelRidge{Kernel: kernel, Lambda: 0.1, NoIntercept: true}).Fit(b.Context(), dev, px, py, learners.Options{}); err != nil {
 			b.Fatal(err)
@@ -64,7 +64,7 @@ func BenchmarkMNIST(b *testing.B) {
 		if exact == nil {
 			fit(b)
 		}
-		px, _ := part(10000)
+		px, _ := block(10000)
 		for b.Loop() {
 			if _, err := exact.Predict(b.Context(), dev, px); err != nil {
 				b.Fatal(err)

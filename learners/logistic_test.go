@@ -71,8 +71,8 @@ func TestLogisticAgainstScikitLearn(t *testing.T) {
 			Proba     [][]float64
 			Loss      float64
 		}
-		var both struct{ Models any }
-		both.Models = &peer
+		var peers struct{ Models any }
+		peers.Models = &peer
 		scikit(t, map[string]any{"x": rowsOf(x), "y": mat.Col(nil, 0, y), "w": weights}, `
 from sklearn.linear_model import LogisticRegression
 two = len(set(a["y"])) == 2
@@ -82,7 +82,7 @@ for w in [np.ones(len(a["w"])), a["w"]]:
     p = m.predict_proba(a["x"])
     loss = float(-(w * np.log(p[np.arange(len(p)), a["y"].astype(int)])).sum() + (m.coef_**2).sum())
     out["Models"].append({"Coef": m.coef_.tolist(), "Intercept": m.intercept_.tolist(), "Proba": p.tolist(), "Loss": loss})
-`, &both)
+`, &peers)
 		for k, weighted := range []bool{false, true} {
 			want, o := peer[k], learners.Options{Classes: classes}
 			if weighted {
@@ -101,38 +101,38 @@ for w in [np.ones(len(a["w"])), a["w"]]:
 				// Pinsker's inequality for weights ≥ 1. For Mercer, D is at most the fraction Tol
 				// of F, plus the rounding error of a sum of n terms. scikit-learn's D is Mercer's D
 				// plus the difference of the two values of F.
-				ours := (1e-13 + float64(n)*0x1p-52) * loss
-				theirs := ours + math.Abs(want.Loss-loss)
-				near(t, data+" loss", loss, want.Loss, 1e-10*want.Loss) // the error of a loss is about the square of the gradient, which scikit-learn reduces below 1e-10
-				apart := math.Sqrt(2*ours/l.Lambda) + math.Sqrt(2*theirs/l.Lambda)
-				probable := math.Sqrt(ours/2) + math.Sqrt(theirs/2)
+				excess := (1e-13 + float64(n)*0x1p-52) * loss
+				peerExcess := excess + math.Abs(want.Loss-loss)
+				checkClose(t, data+" loss", loss, want.Loss, 1e-10*want.Loss) // the error of a loss is about the square of the gradient, which scikit-learn reduces below 1e-10
+				coefBound := math.Sqrt(2*excess/l.Lambda) + math.Sqrt(2*peerExcess/l.Lambda)
+				probable := math.Sqrt(excess/2) + math.Sqrt(peerExcess/2)
 				// The bound on the difference of b = f − wᵀx uses the sample whose smallest
 				// probability is the largest. At this sample log p changes by at most |p − p'|
 				// divided by the smallest p. f is log p minus the mean of log p over the classes.
-				least, length := 0.0, 0.0
+				minProba, length := 0.0, 0.0
 				for i, p := range want.Proba {
-					if q := slices.Min(p) - probable; q > least {
-						least, length = q, mat.Norm(x.RowView(i), 2)
+					if q := slices.Min(p) - probable; q > minProba {
+						minProba, length = q, mat.Norm(x.RowView(i), 2)
 					}
 				}
-				shift := 2*probable/least + 2*apart*length
+				shift := 2*probable/minProba + 2*coefBound*length
 				proba, err := m.Proba(t.Context(), dev, x)
 				if err != nil {
 					t.Fatal(err)
 				}
-				worst := 0.0
+				maxError := 0.0
 				for c := range want.Coef {
 					for p := range d {
-						worst = max(worst, near(t, data+" coef", m.Coef().At(p, c), want.Coef[c][p], apart))
+						maxError = max(maxError, checkClose(t, data+" coef", m.Coef().At(p, c), want.Coef[c][p], coefBound))
 					}
-					near(t, data+" intercept", m.Intercept()[c], want.Intercept[c], shift)
+					checkClose(t, data+" intercept", m.Intercept()[c], want.Intercept[c], shift)
 				}
 				for i := range n {
 					for c := range classes {
-						near(t, data+" proba", proba.At(i, c), want.Proba[i][c], probable)
+						checkClose(t, data+" proba", proba.At(i, c), want.Proba[i][c], probable)
 					}
 				}
-				t.Logf("%s, weights %t, %s: loss %.10g, scikit-learn's %.10g; weights differ by at most %.2g of %.2g; %v evaluations", data, weighted, solver, loss, want.Loss, worst, apart, fact(t, m, "evaluations"))
+				t.Logf("%s, weights %t, %s: loss %.10g, scikit-learn's %.10g; weights differ by at most %.2g of %.2g; %v evaluations", data, weighted, solver, loss, want.Loss, maxError, coefBound, fact(t, m, "evaluations"))
 			}
 		}
 	}
@@ -167,13 +167,13 @@ func TestLogisticAutoReachesNewtonsLoss(t *testing.T) {
 				for p := range row {
 					row[p] = r.NormFloat64()
 				}
-				best, score := 0, math.Inf(-1)
+				class, score := 0, math.Inf(-1)
 				for c := range test.classes {
 					if s := 2*row[c] - row[c+5] + r.NormFloat64(); s > score {
-						best, score = c, s
+						class, score = c, s
 					}
 				}
-				y.Set(i, 0, float64(best))
+				y.Set(i, 0, float64(class))
 				for p := range row {
 					v := row[p]
 					if test.feature != nil {
@@ -192,15 +192,15 @@ func TestLogisticAutoReachesNewtonsLoss(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, least := fact(t, m, "loss").(float64), fact(t, want, "loss").(float64)
-			t.Logf("seed %d: loss above Newton's by %.2g of it; %v", seed, got/least-1, m.Facts())
+			got, minimum := fact(t, m, "loss").(float64), fact(t, want, "loss").(float64)
+			t.Logf("seed %d: loss above Newton's by %.2g of it; %v", seed, got/minimum-1, m.Facts())
 			if method := fact(t, m, "method"); method != test.method {
 				t.Errorf("%s was taken, not %s", method, test.method)
 			}
 			// The solver ends when its estimate of the remaining decrease is 1e-9; the test allows
 			// ten times as much.
-			if !(got <= least*(1+1e-8)) {
-				t.Errorf("loss %.12g, and %.12g of newton", got, least)
+			if !(got <= minimum*(1+1e-8)) {
+				t.Errorf("loss %.12g, and %.12g of newton", got, minimum)
 			}
 		})
 	}
@@ -218,8 +218,8 @@ func TestLogisticClosedForms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			near(t, string(solver)+" w", m.Coef().At(0, 0), 1, 1e-6) // the tolerance of w is the square root of the tolerance of the loss
-			near(t, string(solver)+" b", m.Intercept()[0], 0, 1e-6)
+			checkClose(t, string(solver)+" w", m.Coef().At(0, 0), 1, 1e-6) // the tolerance of w is the square root of the tolerance of the loss
+			checkClose(t, string(solver)+" b", m.Intercept()[0], 0, 1e-6)
 		}
 		// If x is constant, the probabilities are the relative weights of the classes, also without
 		// a penalty.
@@ -234,12 +234,12 @@ func TestLogisticClosedForms(t *testing.T) {
 				t.Fatal(err)
 			}
 			for c, want := range []float64{0.25, 0.125, 0.625} {
-				near(t, "p", p.At(0, c), want, 1e-6)
+				checkClose(t, "p", p.At(0, c), want, 1e-6)
 			}
 			if b := m.Intercept(); reference && b[2] != 0 {
 				t.Errorf("the reference has the intercept %v", b[2])
 			} else if !reference {
-				near(t, "Σ b", b[0]+b[1]+b[2], 0, 1e-6)
+				checkClose(t, "Σ b", b[0]+b[1]+b[2], 0, 1e-6)
 			}
 		}
 	})
@@ -267,13 +267,13 @@ func TestLogisticSeparable(t *testing.T) {
 	}
 	// The features are linearly dependent: one is the sum of others, and one is constant.
 	for _, third := range []func(a, b float64) float64{func(a, b float64) float64 { return 3*a - b/3 }, func(a, b float64) float64 { return 0.1 }} {
-		overlap, which := mat.NewDense(12, 3, nil), mat.NewDense(12, 1, nil)
+		overlap, labels := mat.NewDense(12, 3, nil), mat.NewDense(12, 1, nil)
 		for i := range 12 {
 			a, b := float64(i%4), float64(i*i%7)
 			overlap.SetRow(i, []float64{a, b, third(a, b)})
-			which.Set(i, 0, float64(i*5%11%2))
+			labels.Set(i, 0, float64(i*5%11%2))
 		}
-		_, err := learners.Logistic{}.Fit(t.Context(), dev, overlap, which, learners.Options{})
+		_, err := learners.Logistic{}.Fit(t.Context(), dev, overlap, labels, learners.Options{})
 		if err == nil || !strings.Contains(err.Error(), "depend") {
 			t.Errorf("got %v", err)
 		}
@@ -281,14 +281,14 @@ func TestLogisticSeparable(t *testing.T) {
 	// For overlapping classes there is a minimum without a penalty.
 	x = mat.NewDense(8, 1, []float64{0, 1, 2, 3, 1, 2, 3, 4})
 	y := mat.NewDense(8, 1, []float64{0, 0, 0, 0, 1, 1, 1, 1})
-	var found []float64
+	var losses []float64
 	for _, solver := range []learners.LogisticSolver{learners.LogisticNewton, learners.LogisticLBFGS, learners.LogisticDescent} {
 		m, err := learners.Logistic{Solver: solver, Tol: 1e-14}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		found = append(found, m.Coef().At(0, 0))
-		near(t, string(solver), found[len(found)-1], found[0], 1e-5*found[0])
+		losses = append(losses, m.Coef().At(0, 0))
+		checkClose(t, string(solver), losses[len(losses)-1], losses[0], 1e-5*losses[0])
 	}
 	m, err := learners.Logistic{Solver: learners.LogisticLBFGS, Lambda: 1e-3, MaxIter: 1, Tol: 1e-15}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
@@ -327,8 +327,8 @@ func TestDivergence(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(200, 4, 3, 2)
 	t.Log("seed 2")
-	large := mat.DenseCopyOf(x)
-	large.Scale(1e100, x)
+	scaled := mat.DenseCopyOf(x)
+	scaled.Scale(1e100, x)
 	for name, c := range map[string]struct {
 		fit  learners.Fitter
 		x    *mat.Dense
@@ -337,8 +337,8 @@ func TestDivergence(t *testing.T) {
 		"sgd":              {fitter(learners.Logistic{Lambda: 1, Solver: learners.LogisticSGD, Rate: 100}.Fit), x, "lower the rate"},
 		"sgd, mild":        {fitter(learners.Logistic{Lambda: 1e-3, Solver: learners.LogisticSGD, Rate: 1e4, MaxIter: 1}.Fit), x, "lower the rate"},
 		"gradient-descent": {fitter(learners.Logistic{Lambda: 1e3, Solver: learners.LogisticDescent, Rate: 100, MaxIter: 50}.Fit), x, "lower the rate"},
-		"perceptron":       {fitter(learners.Perceptron{Rate: 1e300, NoIntercept: true, NoShuffle: true}.Fit), large, "scale the features down"},
-		"averaged":         {fitter(learners.Perceptron{Rate: 1e300, Kind: learners.AveragedPerceptron, Epochs: 1, NoShuffle: true}.Fit), large, "scale the features down"},
+		"perceptron":       {fitter(learners.Perceptron{Rate: 1e300, NoIntercept: true, NoShuffle: true}.Fit), scaled, "scale the features down"},
+		"averaged":         {fitter(learners.Perceptron{Rate: 1e300, Kind: learners.AveragedPerceptron, Epochs: 1, NoShuffle: true}.Fit), scaled, "scale the features down"},
 	} {
 		if m, err := c.fit(t.Context(), dev, c.x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v, model %v", name, err, m)

@@ -18,7 +18,7 @@ import (
 // exp(−60).
 func TestOneFeatureAtScale(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
-	const n, near = 100_000, 3000
+	const n, subsetRows = 100_000, 3000
 	r := rand.New(rand.NewPCG(11, 0))
 	x, y := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
@@ -30,13 +30,13 @@ func TestOneFeatureAtScale(t *testing.T) {
 	for i := range z.RawMatrix().Data {
 		z.Set(i, 0, 5000+float64(i%200-100)/10+0.03)
 	}
-	part := mat.NewDense(near, 2, nil) // a second feature, all zeros, leads to a stored matrix
-	for i := range near {
-		part.Set(i, 0, x.At(n/2-near/2+i, 0))
+	subset := mat.NewDense(subsetRows, 2, nil) // a second feature, all zeros, leads to a stored matrix
+	for i := range subsetRows {
+		subset.Set(i, 0, x.At(n/2-subsetRows/2+i, 0))
 	}
-	wide := mat.NewDense(2000, 2, nil)
-	wide.Slice(0, 2000, 0, 1).(*mat.Dense).Copy(z)
-	few := y.Slice(n/2-near/2, n/2+near/2, 0, 1)
+	padded := mat.NewDense(2000, 2, nil)
+	padded.Slice(0, 2000, 0, 1).(*mat.Dense).Copy(z)
+	targets := y.Slice(n/2-subsetRows/2, n/2+subsetRows/2, 0, 1)
 
 	gp := learners.GaussianProcess{Kernel: kernel, Lambda: 0.01, Fixed: true, UnitScale: true, NoIntercept: true}
 	m, err := gp.Fit(t.Context(), dev, x, y, learners.Options{})
@@ -46,16 +46,16 @@ func TestOneFeatureAtScale(t *testing.T) {
 	if got := m.Solved().Method; got != solvers.Kalman {
 		t.Fatalf("the method is %s", got)
 	}
-	want, err := gp.Fit(t.Context(), dev, part, few, learners.Options{})
+	want, err := gp.Fit(t.Context(), dev, subset, targets, learners.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare := func(what string, f func(m *learners.GaussianProcessModel, z mat.Matrix) (*mat.Dense, error)) {
+	compare := func(name string, f func(m *learners.GaussianProcessModel, z mat.Matrix) (*mat.Dense, error)) {
 		a, err := f(m, z)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := f(want, wide)
+		b, err := f(want, padded)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestOneFeatureAtScale(t *testing.T) {
 			// The limit 3e-5 follows from the residuals of both fits, at most Params.Tol = 1e-8
 			// times ‖y‖ ≈ 220. The errors of predictions are at most the residual divided by √λ.
 			if d := math.Abs(v - b.At(i, 0)); !(d <= 3e-5) {
-				t.Fatalf("%s %d: got %v, want %v", what, i, v, b.At(i, 0))
+				t.Fatalf("%s %d: got %v, want %v", name, i, v, b.At(i, 0))
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func TestOneFeatureAtScale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exact, err := want.Predict(t.Context(), dev, wide)
+	exact, err := want.Predict(t.Context(), dev, padded)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,16 +69,16 @@ func (f *fitting) trainingSet(task Task) trainingSet {
 			}
 		}
 	}
-	r.points, r.y, r.weight = f.points.Kept(f.o.Weights), f.kept(y), positiveWeights(f.o.Weights, f.points.Rows)
+	r.points, r.y, r.weight = f.points.Kept(f.o.Weights), f.keptRows(y), positiveWeights(f.o.Weights, f.points.Rows)
 	return r
 }
 
-// copied is the last step of a fit that only copies its samples: it plans the memory of the copies.
-// The targets have the given number of columns.
-func (f *fitting) copied(columns int) {
+// planCopies is the last step of a fit that only copies its samples: it plans the memory of the
+// copies. The targets have the given number of columns.
+func (f *fitting) planCopies(columns int) {
 	points := f.points
-	needed := func(n int) int64 { return points.CopyBytes(n) + 8*int64(n)*int64(columns+2) }
-	if t := f.task(points.Rows, needed); t != nil {
+	bytes := func(n int) int64 { return points.CopyBytes(n) + 8*int64(n)*int64(columns+2) }
+	if t := f.task(points.Rows, bytes); t != nil {
 		f.fail(t.Step("copy", 1))
 	}
 }

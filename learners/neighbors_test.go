@@ -59,22 +59,22 @@ func TestVoteByHand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := mat.NewDense(2, 1, []float64{0.75, 2})
-		d, err := m.Decision(t.Context(), dev, at)
+		queries := mat.NewDense(2, 1, []float64{0.75, 2})
+		d, err := m.Decision(t.Context(), dev, queries)
 		if err != nil {
 			t.Fatal(err)
 		}
-		near(t, "vote", d.At(0, 0), -math.Exp(-0.75)+math.Exp(-0.25)-math.Exp(-2.25), 1e-15)
-		near(t, "vote", d.At(1, 0), -math.Exp(-2), 1e-15) // the votes of the other two samples cancel
+		checkClose(t, "vote", d.At(0, 0), -math.Exp(-0.75)+math.Exp(-0.25)-math.Exp(-2.25), 1e-15)
+		checkClose(t, "vote", d.At(1, 0), -math.Exp(-2), 1e-15) // the votes of the other two samples cancel
 		r, err := l.Fit(t.Context(), dev, x, y, learners.Options{Weights: []float64{1, 3, 0}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := r.Predict(t.Context(), dev, at)
+		f, err := r.Predict(t.Context(), dev, queries)
 		if err != nil {
 			t.Fatal(err)
 		}
-		near(t, "mean", f.At(0, 0), (-math.Exp(-0.75)+3*math.Exp(-0.25))/(math.Exp(-0.75)+3*math.Exp(-0.25)), 1e-15)
+		checkClose(t, "mean", f.At(0, 0), (-math.Exp(-0.75)+3*math.Exp(-0.25))/(math.Exp(-0.75)+3*math.Exp(-0.25)), 1e-15)
 		// Row 2 is so far from all samples that every k is 0 and there is no mean.
 		if _, err := r.Predict(t.Context(), dev, mat.NewDense(2, 1, []float64{1, 1e4})); err == nil || !strings.Contains(err.Error(), "row 2: the values of the kernel sum to 0") {
 			t.Errorf("got %v", err)
@@ -150,9 +150,9 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 				t.Fatal(err)
 			}
 			for i := range q {
-				for j, at := range want.Near[i] {
-					if samples[i][j] != at {
-						t.Fatalf("row %d, neighbor %d: %d, want %d", i, j, samples[i][j], at)
+				for j, index := range want.Near[i] {
+					if samples[i][j] != index {
+						t.Fatalf("row %d, neighbor %d: %d, want %d", i, j, samples[i][j], index)
 					}
 					square := want.Dist[i][j] * want.Dist[i][j]
 					if kernel != nil { // for the Gaussian kernel and the Euclidean distance d, d² in the feature space is 2 − 2exp(−d²/8)
@@ -160,11 +160,11 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 					}
 					// The tolerance is the rounding error of a difference of numbers up to ‖x‖²,
 					// which is about 30.
-					near(t, "d²", squares[i][j], square, 1e-13)
+					checkClose(t, "d²", squares[i][j], square, 1e-13)
 				}
-				near(t, "mean", f.At(i, 0), want.Mean[i], 1e-14)
+				checkClose(t, "mean", f.At(i, 0), want.Mean[i], 1e-14)
 				for j, v := range want.Votes[i] {
-					near(t, "share", p.At(i, j), v, 1e-15*k)
+					checkClose(t, "share", p.At(i, j), v, 1e-15*k)
 				}
 				if labels.At(i, 0) != want.Class[i] {
 					t.Errorf("row %d: class %v, want %v", i, labels.At(i, 0), want.Class[i])
@@ -221,26 +221,26 @@ func TestVoteDefaultWidth(t *testing.T) {
 	}
 	for name, y := range map[string]*mat.Dense{"waves": waves, "noise": noise} {
 		sigma := sigmaOf(y)
-		chosen := looMSE(y, sigma)
+		minMSE := looMSE(y, sigma)
 		mean, variance := stat.PopMeanVariance(mat.Col(nil, 0, y), nil)
-		t.Logf("%s: sigma %v of median %v: %v; mean %v: variance %v", name, sigma, median, chosen, mean, variance)
+		t.Logf("%s: sigma %v of median %v: %v; mean %v: variance %v", name, sigma, median, minMSE, mean, variance)
 		for g := range 15 {
-			if other := median * 8 * math.Pow(2, -float64(g)/2); looMSE(y, other) < chosen*(1-1e-9) {
-				t.Errorf("%s: sigma %v has %v, sigma %v has %v", name, sigma, chosen, other, looMSE(y, other))
+			if candidate := median * 8 * math.Pow(2, -float64(g)/2); looMSE(y, candidate) < minMSE*(1-1e-9) {
+				t.Errorf("%s: sigma %v has %v, sigma %v has %v", name, sigma, minMSE, candidate, looMSE(y, candidate))
 			}
 		}
 		// The leave-one-out error of the mean is (n/(n−1))² times the variance. With a sigma of 8
 		// median distances the weights are not exactly equal, because their exponents are below
 		// 1/8², not 0, so that the error is slightly different.
-		if limit := variance * math.Pow(n/(n-1.), 2) * (1 + 2./64); chosen > limit {
-			t.Errorf("%s: %v, the mean has %v", name, chosen, limit)
+		if limit := variance * math.Pow(n/(n-1.), 2) * (1 + 2./64); minMSE > limit {
+			t.Errorf("%s: %v, the mean has %v", name, minMSE, limit)
 		}
 	}
 	// A weighted mean over several wavelengths is nearly constant. A mean over less than one
 	// wavelength, which the default sigma gives, must explain more than half of the variance.
 	_, variance := stat.PopMeanVariance(mat.Col(nil, 0, waves), nil)
-	if got, old := looMSE(waves, sigmaOf(waves)), looMSE(waves, median); got > variance/2 || old < variance {
-		t.Errorf("waves: %v, at the median distance %v, variance %v", got, old, variance)
+	if got, medianMSE := looMSE(waves, sigmaOf(waves)), looMSE(waves, median); got > variance/2 || medianMSE < variance {
+		t.Errorf("waves: %v, at the median distance %v, variance %v", got, medianMSE, variance)
 	}
 }
 
@@ -256,8 +256,8 @@ func TestNeighborsOfUnevenWeights(t *testing.T) {
 		const n = 8
 		x, y, weights := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil), make([]float64, n)
 		order := rng.Perm(n)
-		for i, at := range order {
-			x.Set(i, 0, float64(at+1))
+		for i, position := range order {
+			x.Set(i, 0, float64(position+1))
 			y.Set(i, 0, float64(i))
 			weights[i] = sizes[rng.IntN(len(sizes))]
 		}
@@ -271,13 +271,13 @@ func TestNeighborsOfUnevenWeights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := make([]int, n)
+		rank := make([]int, n)
 		for i, p := range order {
-			at[p] = i
+			rank[p] = i
 		}
 		sum := 0.0
 		var want []int
-		for _, i := range at {
+		for _, i := range rank {
 			if sum < float64(k) {
 				want = append(want, i)
 				sum += weights[i]

@@ -67,7 +67,7 @@ func TestSquaredNorm(t *testing.T) {
 		}
 		// The bound is the rounding error of a sum of n² terms. Kernel ridge computes the norm from
 		// a sum of terms with λα_i² instead, and svr computes it from the values f(x_i).
-		near(t, name, fact(t, m, "squared norm").(float64), want, 1e4*0x1p-52*size)
+		checkClose(t, name, fact(t, m, "squared norm").(float64), want, 1e4*0x1p-52*size)
 		if want <= 0 {
 			t.Errorf("%s: ‖f‖² = %v", name, want)
 		}
@@ -108,8 +108,8 @@ func TestNoiseFacts(t *testing.T) {
 			t.Fatal(err)
 		}
 		const bound = 1e3 * 0x1p-52
-		near(t, name+": noise variance", fact(t, m, "noise variance").(float64), 1.35, bound)
-		near(t, name+": log likelihood", fact(t, m, "log likelihood").(float64), likelihood, bound)
+		checkClose(t, name+": noise variance", fact(t, m, "noise variance").(float64), 1.35, bound)
+		checkClose(t, name+": log likelihood", fact(t, m, "log likelihood").(float64), likelihood, bound)
 
 		// With noise N(0, σ²/w_i), residuals times √w_i have the variance σ², and the density has
 		// the factor √w_i.
@@ -128,7 +128,7 @@ func TestNoiseFacts(t *testing.T) {
 				want += distuv.Normal{Sigma: math.Sqrt(squares / 3 / w)}.LogProb(y.At(i, 0) - f.At(i, 0))
 			}
 		}
-		near(t, name+": noise variance of weights", fact(t, m, "noise variance").(float64), squares, bound*squares)
-		near(t, name+": log likelihood of weights", fact(t, m, "log likelihood").(float64), want, bound)
+		checkClose(t, name+": noise variance of weights", fact(t, m, "noise variance").(float64), squares, bound*squares)
+		checkClose(t, name+": log likelihood of weights", fact(t, m, "log likelihood").(float64), want, bound)
 	}
 }

@@ -32,14 +32,14 @@ func (l *NystromRidge) parameters() []Parameter {
 	return append([]Parameter{
 		medianKernel(&l.Kernel), lambdaNumber(&l.Lambda).withHelp("λ, not scaled by the number of rows; Falkon's λ is λ/n"),
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
-		intParam("centers", &l.Centers, "", atLeast(1), "number of kernel functions, M; memory grows with M²").chosenAs("about 10√n"),
+		intParam("centers", &l.Centers, "", atLeast(1), "number of kernel functions, M; memory grows with M²").withAutoDefault("about 10√n"),
 		oneOf("choice", &l.Choice, "", solvers.CenterRules(), "how the centers are chosen among the samples"),
 		oneOf("solver", &l.Solver, "auto", []solvers.Method{solvers.Normal, solvers.Falkon}, "way to solve the normal equations"),
 		number("tol", &l.Tol, "1e-6", fraction, "relative residual of the normal equations to reach"),
 		boundParam(&l.Bound),
 		seedNumber(&l.Seed).withHelp("seed of the choice of centers, and of rows for the median distance"),
-		boolParam("optimize", &l.Optimize, "false", "find the parameters of the kernel and lambda that maximize the bound of the likelihood").of(Regression),
-		ardParameter(&l.ARD, &l.Kernel).with("optimize", "true"),
+		boolParam("optimize", &l.Optimize, "false", "find the parameters of the kernel and lambda that maximize the bound of the likelihood").onlyFor(Regression),
+		ardParameter(&l.ARD, &l.Kernel).onlyWith("optimize", "true"),
 	}, posteriorParameters(&l.Std, &l.UnitScale)...)
 }
 
@@ -91,7 +91,7 @@ type NystromRidgeModel struct {
 // the choice of centers by given points, which need not be samples.
 func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *NystromRidgeModel, err error) {
 	if s, err := sparseOf("x", x); err != nil || s != nil {
-		defer named(nystromRidgeName, l.parameters(), &m, &err)
+		defer wrapError(nystromRidgeName, l.parameters(), &m, &err)
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +112,7 @@ func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 // includes the weights and keys of the samples; the weights and keys of o are ignored.
 // mercer.FitRows and mercer fit --stream call it.
 func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *NystromRidgeModel, err error) {
-	defer named(nystromRidgeName, l.parameters(), &m, &err)
+	defer wrapError(nystromRidgeName, l.parameters(), &m, &err)
 	return l.fit(ctx, dev, data, nil, o)
 }
 
@@ -139,12 +139,12 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 	if err != nil {
 		return nil, err
 	}
-	found := &searched{list: []evidence.Candidate{{Kernel: k, Lambda: l.Lambda}}}
+	result := &searchResult{list: []evidence.Candidate{{Kernel: k, Lambda: l.Lambda}}}
 	if l.Optimize {
 		if sparse != nil {
 			return nil, errors.New("optimize: the search for the parameters of the kernel needs dense samples")
 		}
-		if found, err = l.search(ctx, dev, k, data, centers, o); err != nil {
+		if result, err = l.search(ctx, dev, k, data, centers, o); err != nil {
 			return nil, err
 		}
 	}
@@ -153,7 +153,7 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 		Choice: solvers.CenterChoice{Rule: l.Choice, Count: l.Centers, Seed: l.Seed},
 	}
 	var res *solvers.StreamResult
-	best, facts, err := found.fit(func(k kernels.Kernel, lambda float64) (err error) {
+	best, facts, err := result.fit(func(k kernels.Kernel, lambda float64) (err error) {
 		p.Kernel, p.Lambda = k, lambda
 		res, err = solvers.SolveNystrom(ctx, dev, p, solvers.StreamParams{Method: l.Solver, Memory: o.Memory, Progress: o.Progress, Tol: l.Tol, Checkpoint: o.Checkpoint, Posterior: l.Std, UnitScale: l.UnitScale})
 		return err
@@ -169,12 +169,12 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 		},
 		solution: solution{l.Lambda, !l.NoIntercept, &res.Result},
 	}
-	m.facts = append(m.facts, m.keep(res.Posterior, true)...)
+	m.facts = append(m.facts, m.setPosterior(res.Posterior, true)...)
 	var r func() *verified.Roundoff
 	if k.IsPSD() {
 		r = func() *verified.Roundoff { return m.roundoffOn(dev, &m.kernelExpansion) }
 	}
-	problem := &verified.Primal{Lambda: verified.Exact(l.Lambda), Centers: true, Intercept: m.fitted, Sums: res.Sums}
+	problem := &verified.Primal{Lambda: verified.Exact(l.Lambda), Centers: true, Intercept: m.hasIntercept, Sums: res.Sums}
 	if err := m.makePrimal(ctx, dev, &m.model, "beta", m.verified(), problem, data, sparse, &res.Result, verified.Steps(k, 1, m.points.Cols), r, l.Bound, o); err != nil {
 		return nil, err
 	}
@@ -185,25 +185,25 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 // can be centers, it maximizes the likelihood of the exact process, which takes a tenth of the
 // time. Otherwise it maximizes the bound of Titsias for the centers. centers holds given centers,
 // or is empty.
-func (l NystromRidge) search(ctx context.Context, dev backend.Device, k kernels.Kernel, data solvers.Rows, centers backend.Host[float64], o Options) (*searched, error) {
+func (l NystromRidge) search(ctx context.Context, dev backend.Device, k kernels.Kernel, data solvers.Rows, centers backend.Host[float64], o Options) (*searchResult, error) {
 	s := processSearch{kernel: k, lambda: l.Lambda, ard: l.ARD, noIntercept: l.NoIntercept, unitScale: l.UnitScale, seed: l.Seed, rows: searchRows}
-	ctx, o = s.beside(ctx, dev, data, o)
-	s.evaluate = func(part solvers.Rows) (func(kernels.Kernel, float64) (*solvers.Evidence, error), error) {
-		rows, _, _ := part.Dims()
+	ctx, o = s.reserveCopy(ctx, dev, data, o)
+	s.evaluate = func(subset solvers.Rows) (func(kernels.Kernel, float64) (*solvers.Evidence, error), error) {
+		rows, _, _ := subset.Dims()
 		count := cmp.Or(l.Centers, rows)
 		if centers.Rows == 0 && count >= rows {
 			return nil, nil
 		}
-		chosen := centers
-		if chosen.Rows == 0 {
+		selected := centers
+		if selected.Rows == 0 {
 			var err error
-			if chosen, err = (solvers.CenterChoice{Count: count, Seed: l.Seed}).Sample(ctx, part); err != nil {
+			if selected, err = (solvers.CenterChoice{Count: count, Seed: l.Seed}).Sample(ctx, subset); err != nil {
 				return nil, err
 			}
 		}
-		chosen = chosen.View(0, 0, min(chosen.Rows, searchFunctions), chosen.Cols)
+		selected = selected.View(0, 0, min(selected.Rows, searchFunctions), selected.Cols)
 		return func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error) {
-			res, err := solvers.SolveNystrom(ctx, dev, solvers.NystromProblem{Kernel: k, Data: part, Centers: chosen, Lambda: lambda, Intercept: !l.NoIntercept},
+			res, err := solvers.SolveNystrom(ctx, dev, solvers.NystromProblem{Kernel: k, Data: subset, Centers: selected, Lambda: lambda, Intercept: !l.NoIntercept},
 				solvers.StreamParams{Memory: o.Memory, Posterior: true, Gradient: true, UnitScale: l.UnitScale})
 			if err != nil {
 				return nil, err
@@ -232,5 +232,5 @@ func (m *NystromRidgeModel) State() State { return stateOf(m) }
 func (m *NystromRidgeModel) fields() []field {
 	list := append(m.expansionFields("centers", "beta", nil), m.solutionFields()...)
 	list = append(list, m.processFields(numberOfPoints(&m.points), colsOf(&m.coef), 1, &m.lambda)...)
-	return append(list, m.errorBound.fields(&m.kernelExpansion, nil, &m.fitted))
+	return append(list, m.errorBound.fields(&m.kernelExpansion, nil, &m.hasIntercept))
 }

@@ -130,12 +130,12 @@ out["f"] = Ridge(alpha=0.1, solver="svd").fit(z, a["y"]).predict(z)
 			y0.SetVec(i, y.At(i, 0)-mat.Sum(y)/n)
 		}
 		tol := (float64(count)*0x1p-53*condition/lambda + 1e-11) * mat.Norm(y0, 2)
-		worst := 0.0
+		maxError := 0.0
 		for i, v := range want.F {
-			worst = max(worst, near(t, "prediction", f.At(i, 0), v, tol))
+			maxError = max(maxError, checkClose(t, "prediction", f.At(i, 0), v, tol))
 		}
 		t.Logf("condition %.2g, tolerance %.2g", condition, tol)
-		t.Logf("differences up to %.2g", worst)
+		t.Logf("differences up to %.2g", maxError)
 	})
 }
 
@@ -172,20 +172,20 @@ func TestGivenCenters(t *testing.T) {
 			// number.
 			bound := (8*8*0x1p-52 + 1e-12) * mat.Cond(&h, 2) * mat.Norm(&want, 2)
 			for i := range 8 {
-				near(t, string(method), m.Beta().At(i, 0), want.At(i, 0), bound)
+				checkClose(t, string(method), m.Beta().At(i, 0), want.At(i, 0), bound)
 			}
 		}
 		l := learners.NystromRidge{Kernel: k, Lambda: 1, Centers: 10}
-		chosen, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
+		m, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		l.Centers = 0
-		given, err := l.Fit(t.Context(), dev, x, y, learners.Options{Centers: chosen.Centers()})
+		refitted, err := l.Fit(t.Context(), dev, x, y, learners.Options{Centers: m.Centers()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !mat.Equal(chosen.Beta(), given.Beta()) {
+		if !mat.Equal(m.Beta(), refitted.Beta()) {
 			t.Error("the same centers give another model")
 		}
 		l.Centers = 3
@@ -212,7 +212,7 @@ func TestGivenCenters(t *testing.T) {
 			targets = labels
 		}
 		_, err = fit(t.Context(), dev, x, targets, learners.Options{Centers: c})
-		if refused := err != nil && strings.Contains(err.Error(), "centers: the learner has none"); refused != (d.Name != "nystrom-ridge") {
+		if refuses := err != nil && strings.Contains(err.Error(), "centers: the learner has none"); refuses != (d.Name != "nystrom-ridge") {
 			t.Errorf("%s: %v", d.Name, err)
 		}
 	}

@@ -39,7 +39,7 @@ func TestOneClassKeepsNu(t *testing.T) {
 		for i := range weights {
 			weights[i] = []float64{0.5, 1, 3}[i%3]
 		}
-		for what, x := range map[string]*mat.Dense{"uniform": uniform, "copies": copies, "equal": equal, "normal": gauss} {
+		for data, x := range map[string]*mat.Dense{"uniform": uniform, "copies": copies, "equal": equal, "normal": gauss} {
 			for _, k := range []kernels.Kernel{
 				nil, kernels.Gaussian{Sigma: 1.4}, kernels.Gaussian{Sigma: 0.05}, kernels.Gaussian{Sigma: 1e4}, kernels.Laplacian{Sigma: 2},
 				kernels.Linear{}, kernels.Polynomial{Degree: 3, C: 1},
@@ -47,12 +47,12 @@ func TestOneClassKeepsNu(t *testing.T) {
 				if n > 1000 && k == (kernels.Polynomial{Degree: 3, C: 1}) {
 					continue // the fit is slow, because the kernel has values as large as 1e18
 				}
-				if what == "equal" && k == nil {
+				if data == "equal" && k == nil {
 					continue // for equal rows the default kernel has no sigma
 				}
 				for _, nu := range required.Some(3, []float64{1e-6, 1e-3, 0.01, 0.05, 1. / 3, 0.5, 1}) {
 					for _, w := range [][]float64{nil, weights} {
-						name := fmt.Sprintf("%d %s rows, %v, nu %v, weights %v", n, what, k, nu, w != nil)
+						name := fmt.Sprintf("%d %s rows, %v, nu %v, weights %v", n, data, k, nu, w != nil)
 						m, err := learners.OneClassSVM{Kernel: k, Nu: nu}.Fit(t.Context(), dev, x, nil, learners.Options{Weights: w})
 						if err != nil {
 							t.Errorf("%s: %v", name, err)
@@ -62,28 +62,28 @@ func TestOneClassKeepsNu(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						total, outside := 0.0, 0.0
+						total, outsideWeight := 0.0, 0.0
 						for i := range n {
 							weight := 1.0
 							if w != nil {
 								weight = w[i]
 							}
 							total += weight
-							lowest := f.At(i, 0)
+							minDecision := f.At(i, 0)
 							if i%37 == 0 {
-								alone, err := m.Predict(t.Context(), dev, x.Slice(i, i+1, 0, 4))
+								single, err := m.Predict(t.Context(), dev, x.Slice(i, i+1, 0, 4))
 								if err != nil {
 									t.Fatal(err)
 								}
-								lowest = min(lowest, alone.At(0, 0))
+								minDecision = min(minDecision, single.At(0, 0))
 							}
-							if lowest < 0 {
-								outside += weight
+							if minDecision < 0 {
+								outsideWeight += weight
 							}
 						}
 						// The factor allows for the n roundings of the sum νΣw itself.
-						if outside > nu*total*(1+float64(n)*0x1p-52) {
-							t.Errorf("%s: %v of %v are outside", name, outside, total)
+						if outsideWeight > nu*total*(1+float64(n)*0x1p-52) {
+							t.Errorf("%s: %v of %v are outside", name, outsideWeight, total)
 						}
 					}
 				}

@@ -24,7 +24,7 @@ func init() {
 func (l *OneClassSVM) parameters() []Parameter {
 	return append([]Parameter{
 		scaleKernel(&l.Kernel),
-		number("nu", &l.Nu, "0.5", part, "maximum share of outliers, samples with f < 0; at least this share are support vectors"),
+		number("nu", &l.Nu, "0.5", upToOne, "maximum share of outliers, samples with f < 0; at least this share are support vectors"),
 	}, smoParameters(&l.Tol, positive, &l.MaxIter, &l.Cache)...)
 }
 
@@ -50,7 +50,7 @@ type OneClassSVM struct {
 
 // Fit fits the n×d samples x; y is ignored.
 func (l OneClassSVM) Fit(ctx context.Context, dev backend.Device, x, _ mat.Matrix, o Options) (m *SupportModel, err error) {
-	defer named(oneClassSVMName, l.parameters(), &m, &err)
+	defer wrapError(oneClassSVMName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, oneClassSVMName, l.parameters(), x, nil, o)
 	k := f.scaleKernel(l.Kernel)
 	if f.err != nil {

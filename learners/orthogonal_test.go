@@ -78,15 +78,15 @@ func orthogonalTables(r *rand.Rand) []degenerate {
 	add := func(name string, x *mat.Dense, y, weights []float64) {
 		list = append(list, degenerate{name, x, y, nil}, degenerate{name + ", weighted", x, y, weights})
 	}
-	even := map[string]func(float64) float64{"square": func(v float64) float64 { return v * v }, "absolute value": math.Abs, "cosine": math.Cos, "fourth power": func(v float64) float64 { return v * v * v * v }}
-	for _, name := range slices.Sorted(maps.Keys(even)) {
+	evenFunctions := map[string]func(float64) float64{"square": func(v float64) float64 { return v * v }, "absolute value": math.Abs, "cosine": math.Cos, "fourth power": func(v float64) float64 { return v * v * v * v }}
+	for _, name := range slices.Sorted(maps.Keys(evenFunctions)) {
 		n, step, offset := 2+r.IntN(40), r.ExpFloat64(), 100*r.NormFloat64()
 		x, y, w := mat.NewDense(2*n+1, 1, nil), make([]float64, 2*n+1), make([]float64, 2*n+1)
 		for i := range n + 1 {
 			v, weight := float64(i)*step, r.ExpFloat64()
 			x.Set(n+i, 0, v)
 			x.Set(n-i, 0, -v)
-			y[n+i], y[n-i] = even[name](v)+offset, even[name](v)+offset
+			y[n+i], y[n-i] = evenFunctions[name](v)+offset, evenFunctions[name](v)+offset
 			w[n+i], w[n-i] = weight, weight
 		}
 		add(name, x, y, w)
@@ -121,9 +121,9 @@ func orthogonalTables(r *rand.Rand) []degenerate {
 // the relative residual of (K + λI)α = y. The tolerance is 0 for learners that solve the normal
 // equations.
 var linearLearners = []struct {
-	name  string
-	given map[string]string
-	tol   float64
+	name     string
+	settings map[string]string
+	tol      float64
 }{
 	{"least-squares", nil, 0},
 	{"ridge", map[string]string{"lambda": "1"}, 0},
@@ -159,14 +159,14 @@ func TestOrthogonalTarget(t *testing.T) {
 		for _, table := range orthogonalTables(r) {
 			n, _ := table.x.Dims()
 			for _, l := range linearLearners {
-				m := degenerateFit(t, l.name, l.given, table.x, table.targets(), table.weights)
+				m := degenerateFit(t, l.name, l.settings, table.x, table.targets(), table.weights)
 				if m == nil {
 					continue
 				}
 				bound, f := table.bound(l.tol), labels(t, dev, m, table.x)
 				for i := range n {
-					if off := math.Abs(f.At(i, 0) - table.mean()); !(off <= bound) {
-						t.Errorf("%s %v, %s of %d rows: row %d is %.3g from the mean, more than %.3g", l.name, l.given, table.name, n, i+1, off, bound)
+					if diff := math.Abs(f.At(i, 0) - table.mean()); !(diff <= bound) {
+						t.Errorf("%s %v, %s of %d rows: row %d is %.3g from the mean, more than %.3g", l.name, l.settings, table.name, n, i+1, diff, bound)
 						break
 					}
 				}
@@ -176,20 +176,20 @@ func TestOrthogonalTarget(t *testing.T) {
 }
 
 // degenerateFit fits a learner. If the fit fails, it reports the error and returns nil.
-func degenerateFit(t *testing.T, name string, given map[string]string, x, y mat.Matrix, weights []float64) learners.Model {
+func degenerateFit(t *testing.T, name string, settings map[string]string, x, y mat.Matrix, weights []float64) learners.Model {
 	t.Helper()
 	d, err := learners.Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fit, err := d.Make(learners.Regression, given)
+	fit, err := d.Make(learners.Regression, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, err := fit(t.Context(), backendtest.Device(t, "cpu"), x, y, learners.Options{Weights: weights})
 	if err != nil {
 		n, _ := x.Dims()
-		t.Errorf("%v, %d rows: %v", given, n, err)
+		t.Errorf("%v, %d rows: %v", settings, n, err)
 		return nil
 	}
 	return m
@@ -215,12 +215,12 @@ func TestOrthogonalTargetBesideGood(t *testing.T) {
 				if d, _ := learners.Find(l.name); !d.Outputs {
 					continue
 				}
-				given := maps.Clone(l.given)
-				if _, penalized := given["lambda"]; penalized {
-					given["lambda"] = "1e-3"
+				settings := maps.Clone(l.settings)
+				if _, penalized := settings["lambda"]; penalized {
+					settings["lambda"] = "1e-3"
 				}
-				m := degenerateFit(t, l.name, given, table.x, y, table.weights)
-				if m == nil || given["lambda"] == "" || l.name == "l0" || l.name == "lasso" {
+				m := degenerateFit(t, l.name, settings, table.x, y, table.weights)
+				if m == nil || settings["lambda"] == "" || l.name == "l0" || l.name == "lasso" {
 					continue
 				}
 				// Ridge of 2x + 1 on orthogonal columns multiplies the weight by ‖x‖²/(‖x‖² + λ).
@@ -237,8 +237,8 @@ func TestOrthogonalTargetBesideGood(t *testing.T) {
 				want, f := 2*square/(square+1e-3), labels(t, dev, m, table.x)
 				bound := (1e-6 + 100*float64(n)*0x1p-52) * mat.Norm(y, 2) // 1e-6 is the default tolerance of fits that read rows in passes
 				for i := range n {
-					if off := f.At(i, 1) - (1 + 2*mean/total + want*(table.x.At(i, 0)-mean/total)); !(math.Abs(off) <= bound) {
-						t.Errorf("%s %v, %s: row %d of the other target is off by %.3g, more than %.3g", l.name, given, table.name, i+1, off, bound)
+					if diff := f.At(i, 1) - (1 + 2*mean/total + want*(table.x.At(i, 0)-mean/total)); !(math.Abs(diff) <= bound) {
+						t.Errorf("%s %v, %s: row %d of the other target is off by %.3g, more than %.3g", l.name, settings, table.name, i+1, diff, bound)
 						break
 					}
 				}
@@ -272,8 +272,8 @@ func TestOrthogonalTargetInPasses(t *testing.T) {
 			}
 			bound, f := table.bound(0), labels(t, dev, m, table.x)
 			for i := range n {
-				if off := math.Abs(f.At(i, 0) - table.mean()); !(off <= bound) {
-					t.Errorf("%s, %s: row %d is %.3g from the mean, more than %.3g", table.name, method, i+1, off, bound)
+				if diff := math.Abs(f.At(i, 0) - table.mean()); !(diff <= bound) {
+					t.Errorf("%s, %s: row %d is %.3g from the mean, more than %.3g", table.name, method, i+1, diff, bound)
 					break
 				}
 			}

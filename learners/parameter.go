@@ -25,15 +25,15 @@ type Parameter struct {
 	Task              Task     `json:"task,omitempty"`    // the task in which it has an effect; "" means every task
 	Python            string   `json:"python"`            // the name in the estimators of the Python package
 
-	chosen   bool // Default is a description of what Fit chooses if no value is given
-	required bool // Fit returns an error for a zero field
-	zero     any  // the value stored when the user gives 0, if a zero field means Default; otherwise nil
-	parse    func(text string) (any, error)
-	check    func(v any) error // the rule for a value; nil allows all values
-	refuse   func() string     // returns the violated rule about several fields, or ""; nil if there is no such rule
-	field    any               // pointer to the field
-	store    func(v any)       // stores a value in the field
-	load     func() any        // returns the field as a value of the type that parse returns
+	autoDefault bool // Default is a description of what Fit chooses if no value is given
+	required    bool // Fit returns an error for a zero field
+	zero        any  // the value stored when the user gives 0, if a zero field means Default; otherwise nil
+	parse       func(text string) (any, error)
+	check       func(v any) error // the rule for a value; nil allows all values
+	refuse      func() string     // returns the violated rule about several fields, or ""; nil if there is no such rule
+	field       any               // pointer to the field
+	store       func(v any)       // stores a value in the field
+	load        func() any        // returns the field as a value of the type that parse returns
 }
 
 // pythonNames are the names of the parameters that scikit-learn names differently.
@@ -80,7 +80,7 @@ var (
 	nonNegative = rule{"a finite number ≥ 0", func(v float64) bool { return v >= 0 && finite(v) }}
 	positive    = rule{"a finite number > 0", func(v float64) bool { return v > 0 && finite(v) }}
 	fraction    = rule{"a number > 0 and < 1", func(v float64) bool { return v > 0 && v < 1 }}
-	part        = rule{"a number > 0 and ≤ 1", func(v float64) bool { return v > 0 && v <= 1 }}
+	upToOne     = rule{"a number > 0 and ≤ 1", func(v float64) bool { return v > 0 && v <= 1 }}
 )
 
 func atLeast(n int) rule {
@@ -129,29 +129,29 @@ func parseNumber(text string) (float64, error) {
 	return v, nil
 }
 
-// described returns a parameter that is not bound to a field.
-func described(name, kind, standard, rule, help string) Parameter {
-	return Parameter{Parameter: kernels.Parameter{Name: name, Type: kind, Default: standard, Rule: rule}, Help: help}
+// newParameter returns a parameter that is not bound to a field.
+func newParameter(name, kind, defaultText, rule, help string) Parameter {
+	return Parameter{Parameter: kernels.Parameter{Name: name, Type: kind, Default: defaultText, Rule: rule}, Help: help}
 }
 
-// number is a numeric parameter. standard is its default, or "" for an optional parameter.
-func number(name string, field *float64, standard string, r rule, help string) Parameter {
-	return bound(described(name, kernels.OneNumber, standard, r.text, help), field, parseNumber, r.check)
+// number is a numeric parameter. defaultText is its default, or "" for an optional parameter.
+func number(name string, field *float64, defaultText string, r rule, help string) Parameter {
+	return bound(newParameter(name, kernels.OneNumber, defaultText, r.text, help), field, parseNumber, r.check)
 }
 
 // mebibytes is a parameter in MiB. Its field is in bytes, and at least 1, because 0 would mean the
 // default.
-func mebibytes(name string, field *int64, standard, help string) Parameter {
-	return converted(described(name, kernels.OneNumber, standard, positive.text, help), field, parseNumber, positive.check,
+func mebibytes(name string, field *int64, defaultText, help string) Parameter {
+	return converted(newParameter(name, kernels.OneNumber, defaultText, positive.text, help), field, parseNumber, positive.check,
 		func(v float64) int64 { return int64(min(max(v*(1<<20), 1), 1<<62)) },
 		func(bytes int64) float64 { return float64(bytes) / (1 << 20) })
 }
 
 // numbers is an optional parameter that is a list of numbers with commas between them.
 func numbers(name string, field *[]float64, r rule, help string) Parameter {
-	return bound(described(name, ListType, "", r.text+" for each target, with commas between them", help), field, func(text string) (list []float64, err error) {
-		for i, part := range strings.Split(text, ",") {
-			v, err := parseNumber(strings.TrimSpace(part))
+	return bound(newParameter(name, ListType, "", r.text+" for each target, with commas between them", help), field, func(text string) (list []float64, err error) {
+		for i, item := range strings.Split(text, ",") {
+			v, err := parseNumber(strings.TrimSpace(item))
 			if err != nil {
 				return nil, fmt.Errorf("number %d: %w", i+1, err)
 			}
@@ -169,8 +169,8 @@ func numbers(name string, field *[]float64, r rule, help string) Parameter {
 }
 
 // intParam is an integer parameter.
-func intParam[T int | uint64](name string, field *T, standard string, r rule, help string) Parameter {
-	return converted(described(name, kernels.Integer, standard, r.text, help), field, func(text string) (int, error) {
+func intParam[T int | uint64](name string, field *T, defaultText string, r rule, help string) Parameter {
+	return converted(newParameter(name, kernels.Integer, defaultText, r.text, help), field, func(text string) (int, error) {
 		v, err := strconv.Atoi(text)
 		if err != nil {
 			return 0, fmt.Errorf("want %s, got %q", r.text, text)
@@ -180,8 +180,8 @@ func intParam[T int | uint64](name string, field *T, standard string, r rule, he
 }
 
 // boolParam is a parameter that is true or false, with the same value as its field.
-func boolParam(name string, field *bool, standard, help string) Parameter {
-	return bound(described(name, BoolType, standard, "true or false", help), field, func(text string) (bool, error) {
+func boolParam(name string, field *bool, defaultText, help string) Parameter {
+	return bound(newParameter(name, BoolType, defaultText, "true or false", help), field, func(text string) (bool, error) {
 		v, err := strconv.ParseBool(text)
 		if err != nil {
 			return false, fmt.Errorf("want true or false, got %q", text)
@@ -227,19 +227,20 @@ func oneOf[T ~string](name string, field *T, first string, choices []T, help str
 		})
 }
 
-// either is a parameter with two choices, the arguments no and yes. Its field is true for yes.
-func either(name string, field *bool, no, yes, help string) Parameter {
-	return choice(name, field, []string{no, yes}, help, func(word string) bool { return word == yes }, func(v bool) string {
+// twoChoices is a parameter with two choices. Its field is false for falseChoice, true for
+// trueChoice.
+func twoChoices(name string, field *bool, falseChoice, trueChoice, help string) Parameter {
+	return choice(name, field, []string{falseChoice, trueChoice}, help, func(word string) bool { return word == trueChoice }, func(v bool) string {
 		if v {
-			return yes
+			return trueChoice
 		}
-		return no
+		return falseChoice
 	})
 }
 
 func choice[T any](name string, field *T, words []string, help string, in func(word string) T, out func(T) string) Parameter {
 	list := strings.Join(words, ", ")
-	p := described(name, ChoiceType, words[0], "one of "+list, help)
+	p := newParameter(name, ChoiceType, words[0], "one of "+list, help)
 	p.Choices = words
 	return converted(p, field,
 		func(text string) (string, error) { return text, nil },
@@ -251,10 +252,11 @@ func choice[T any](name string, field *T, words []string, help string, in func(w
 		}, in, out)
 }
 
-// kernel is the parameter "kernel". chosen describes the kernel that the learner chooses if the field is nil.
-func kernel(field *kernels.Kernel, chosen string) Parameter {
-	p := described("kernel", KernelType, chosen, "the text of a kernel: see mercer kernels", "kernel function")
-	p.chosen = true
+// kernel is the parameter "kernel". defaultText describes the kernel of the learner for a nil
+// field.
+func kernel(field *kernels.Kernel, defaultText string) Parameter {
+	p := newParameter("kernel", KernelType, defaultText, "the text of a kernel: see mercer kernels", "kernel function")
+	p.autoDefault = true
 	return bound(p, field, kernels.Parse, func(k kernels.Kernel) error { return k.Check(-1) })
 }
 
@@ -293,10 +295,10 @@ func set(parameters []Parameter, values parsed) *ParameterError {
 			p.store(v)
 		}
 	}
-	return refused(parameters)
+	return checkRules(parameters)
 }
 
-func refused(parameters []Parameter) *ParameterError {
+func checkRules(parameters []Parameter) *ParameterError {
 	for _, p := range parameters {
 		if p.refuse != nil {
 			if rule := p.refuse(); rule != "" {
@@ -312,7 +314,7 @@ func refused(parameters []Parameter) *ParameterError {
 func valuesOf(parameters []Parameter) parsed {
 	values := parsed{}
 	for _, p := range parameters {
-		if p.Default != "" && !p.chosen || !p.isZero() {
+		if p.Default != "" && !p.autoDefault || !p.isZero() {
 			values[p.Name] = p.load()
 		}
 	}
@@ -324,29 +326,29 @@ func valuesOf(parameters []Parameter) parsed {
 func complete(parameters []Parameter) error {
 	values := valuesOf(parameters)
 	for _, p := range parameters {
-		v, has := values[p.Name]
-		if !has {
+		v, ok := values[p.Name]
+		if !ok {
 			continue
 		}
-		wrong := p.check(v)
+		err := p.check(v)
 		switch {
-		case p.isZero() && !p.required && (wrong != nil || p.zero != nil):
+		case p.isZero() && !p.required && (err != nil || p.zero != nil):
 			if p.When.met(values) {
-				standard, err := p.parse(p.Default)
+				defaultValue, err := p.parse(p.Default)
 				if err != nil {
 					return fmt.Errorf("%s: %w", p.Name, err)
 				}
-				p.store(standard)
+				p.store(defaultValue)
 			}
-		case wrong != nil && p.Choices != nil:
-			return fmt.Errorf("%s: %w", p.Name, wrong)
-		case wrong != nil:
-			return fmt.Errorf("%s %w", p.Name, wrong)
+		case err != nil && p.Choices != nil:
+			return fmt.Errorf("%s: %w", p.Name, err)
+		case err != nil:
+			return fmt.Errorf("%s %w", p.Name, err)
 		case !p.isZero() && !p.When.met(values):
 			return fmt.Errorf("%s works %s", p.Name, p.When)
 		}
 	}
-	if err := refused(parameters); err != nil {
+	if err := checkRules(parameters); err != nil {
 		return fmt.Errorf("%s: %s", err.Parameter, err.Rule)
 	}
 	return nil
@@ -382,19 +384,19 @@ func (w *When) met(v parsed) bool {
 	return slices.Contains(w.Values, fmt.Sprint(v[w.Parameter]))
 }
 
-// with returns p with the condition that another parameter has one of the values; otherwise p has
-// no effect.
-func (p Parameter) with(parameter string, values ...string) Parameter {
+// onlyWith returns p with the condition that another parameter has one of the values; otherwise p
+// has no effect.
+func (p Parameter) onlyWith(parameter string, values ...string) Parameter {
 	p.When = &When{parameter, values}
 	return p
 }
 
-// without returns p with the condition that another parameter is not given; otherwise p has no
+// onlyWithout returns p with the condition that another parameter is not given; otherwise p has no
 // effect.
-func (p Parameter) without(parameter string) Parameter { return p.with(parameter) }
+func (p Parameter) onlyWithout(parameter string) Parameter { return p.onlyWith(parameter) }
 
-// of returns p restricted to task t; in other tasks p has no effect.
-func (p Parameter) of(t Task) Parameter {
+// onlyFor returns p restricted to task t; in other tasks p has no effect.
+func (p Parameter) onlyFor(t Task) Parameter {
 	p.Task = t
 	return p
 }
@@ -405,15 +407,15 @@ func (p Parameter) withHelp(help string) Parameter {
 	return p
 }
 
-// chosenAs returns p with a description of the default, which Fit chooses.
-func (p Parameter) chosenAs(words string) Parameter {
-	p.Default, p.chosen = words, true
+// withAutoDefault returns p with a description of the default, which Fit chooses.
+func (p Parameter) withAutoDefault(words string) Parameter {
+	p.Default, p.autoDefault = words, true
 	return p
 }
 
-// neededInGo returns p marked as a field that a program must set, because Fit returns an error for
-// a zero field.
-func (p Parameter) neededInGo() Parameter {
+// requiredInGo returns p marked as a field that a program must set, because Fit returns an error
+// for a zero field.
+func (p Parameter) requiredInGo() Parameter {
 	p.required = true
 	return p
 }

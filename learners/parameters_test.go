@@ -18,13 +18,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// another maps a few parameters to a value that has an effect on a fit. The values that the
-// function others returns have no effect for these parameters.
-var another = map[string]string{"cache": "0.0001", "lambdas": "0.5,7", "kernel": "polynomial(degree=2)"}
+// effective maps a few parameters to a value that has an effect on a fit. The values that the
+// function candidates returns have no effect for these parameters.
+var effective = map[string]string{"cache": "0.0001", "lambdas": "0.5,7", "kernel": "polynomial(degree=2)"}
 
-// others returns a few values of a parameter. At least one of them differs from the default.
-func others(p learners.Parameter) []string {
-	switch value := another[p.Name]; {
+// candidates returns a few values of a parameter. At least one of them differs from the default.
+func candidates(p learners.Parameter) []string {
+	switch value := effective[p.Name]; {
 	case value != "":
 		return []string{value}
 	case p.Type == learners.BoolType:
@@ -90,11 +90,11 @@ func samplesFor(learner, parameter string, task learners.Task, outputs bool) (x,
 }
 
 // fingerprint returns the whole result of a fit as text: the state of the model except the parameter
-// with the name without, its facts, and the record of how the system of equations was solved.
-func fingerprint(t *testing.T, m learners.Model, without string) string {
+// with the name omitted, its facts, and the record of how the system of equations was solved.
+func fingerprint(t *testing.T, m learners.Model, omitted string) string {
 	t.Helper()
 	s := m.State()
-	delete(s.Params, without)
+	delete(s.Params, omitted)
 	params, err := json.Marshal(s.Params)
 	if err != nil {
 		t.Fatal(err)
@@ -128,24 +128,24 @@ func TestParametersHaveAnEffect(t *testing.T) {
 				continue
 			}
 			task := cmp.Or(p.Task, d.Tasks[0])
-			given := maps.Clone(setting[d.Name+"/"+p.Name])
-			if given == nil {
-				given = map[string]string{}
+			settings := maps.Clone(setting[d.Name+"/"+p.Name])
+			if settings == nil {
+				settings = map[string]string{}
 			}
 			if p.When != nil && len(p.When.Values) > 0 {
-				if _, set := given[p.When.Parameter]; !set {
-					given[p.When.Parameter] = p.When.Values[0]
+				if _, set := settings[p.When.Parameter]; !set {
+					settings[p.When.Parameter] = p.When.Values[0]
 				}
 			}
 			x, y := samplesFor(d.Name, p.Name, task, d.Outputs)
 			fit := func(text string) string {
-				all := maps.Clone(given)
+				withValue := maps.Clone(settings)
 				if text != "" {
-					all[p.Name] = text
+					withValue[p.Name] = text
 				}
-				f, err := d.Make(task, all)
+				f, err := d.Make(task, withValue)
 				if err != nil {
-					t.Fatalf("%s: %v: %v", d.Name, all, err)
+					t.Fatalf("%s: %v: %v", d.Name, withValue, err)
 				}
 				m, err := f(t.Context(), dev, x, y, learners.Options{})
 				if err != nil {
@@ -153,18 +153,18 @@ func TestParametersHaveAnEffect(t *testing.T) {
 				}
 				predicted, err := m.Predict(t.Context(), dev, x)
 				if err != nil {
-					t.Fatalf("%s: %v: %v", d.Name, all, err)
+					t.Fatalf("%s: %v: %v", d.Name, withValue, err)
 				}
 				return fingerprint(t, m, p.Name) + fmt.Sprint(predicted.RawMatrix().Data)
 			}
-			plain := fit("")
-			if !slices.ContainsFunc(others(p), func(value string) bool {
+			unset := fit("")
+			if !slices.ContainsFunc(candidates(p), func(value string) bool {
 				_, err := p.Parse(value)
-				return err == nil && fit(value) != plain
+				return err == nil && fit(value) != unset
 			}) {
-				t.Errorf("%s: %s: any of %v is the same as the default", d.Name, p.Name, others(p))
+				t.Errorf("%s: %s: any of %v is the same as the default", d.Name, p.Name, candidates(p))
 			}
-			if _, err := p.Parse(p.Default); err == nil && plain != fit(p.Default) {
+			if _, err := p.Parse(p.Default); err == nil && unset != fit(p.Default) {
 				t.Errorf("%s: %s: the text of its default is not its default", d.Name, p.Name)
 			}
 		}
@@ -190,24 +190,24 @@ func TestZeroValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		given := map[string]bool{}
+		listed := map[string]bool{}
 		for _, p := range d.Parameters {
 			if slices.Contains(defaultsInGo, p.Name) || slices.Contains(defaultsInGo, d.Name+"/"+p.Name) {
-				given[p.Name] = true
+				listed[p.Name] = true
 				if p.When != nil { // the parameter has an effect only for some value of another parameter
-					given[p.When.Parameter] = true
+					listed[p.When.Parameter] = true
 				}
 			}
 		}
 		x, y := samplesFor(d.Name, "", d.Tasks[0], d.Outputs)
-		left := func(fit learners.Fitter) string {
+		fitted := func(fit learners.Fitter) string {
 			m, err := fit(t.Context(), dev, x, y, learners.Options{})
 			if err != nil {
 				t.Fatalf("%s: %v", d.Name, err)
 			}
 			return fingerprint(t, m, "")
 		}
-		if got, want := left(settings.FitterOf(given)), left(standard); got != want {
+		if got, want := fitted(settings.FitterOf(listed)), fitted(standard); got != want {
 			t.Errorf("%s: the zero values give\n%.300s\nthe defaults of the catalogue\n%.300s\na field of 0 must mean the default (see zeroAs), or the parameter must be listed in defaultsInGo", d.Name, got, want)
 		}
 	}
@@ -218,16 +218,16 @@ func TestZeroValues(t *testing.T) {
 func TestIntercept(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, d := range learners.Catalogue() {
-		if _, has := d.Parameter("intercept"); !has || d.Name == "voted-perceptron" { // the intercept of the voted perceptron is part of its kernel
+		if _, ok := d.Parameter("intercept"); !ok || d.Name == "voted-perceptron" { // the intercept of the voted perceptron is part of its kernel
 			continue
 		}
 		x, y := samplesFor(d.Name, "intercept", d.Tasks[0], d.Outputs)
 		for _, want := range []bool{false, true} {
-			given := map[string]string{"intercept": fmt.Sprint(want)}
-			if _, has := d.Parameter("batch"); has && d.Name != "logistic" {
-				given["epochs"], given["batch"] = "1", "0" // the initial f = 0 misclassifies only one class
+			settings := map[string]string{"intercept": fmt.Sprint(want)}
+			if _, ok := d.Parameter("batch"); ok && d.Name != "logistic" {
+				settings["epochs"], settings["batch"] = "1", "0" // the initial f = 0 misclassifies only one class
 			}
-			f, err := d.Make("", given)
+			f, err := d.Make("", settings)
 			if err != nil {
 				t.Fatal(err)
 			}

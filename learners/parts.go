@@ -38,14 +38,14 @@ func (p Parts) Weights() (features []int32, w *mat.Dense) {
 		return nil, nil
 	}
 	coef := p.Machines()
-	used, features := numeric.SparsePoints(x).Used()
+	usedPoints, features := numeric.SparsePoints(x).Used()
 	if features == nil {
-		for j := range used.Cols {
+		for j := range usedPoints.Cols {
 			features = append(features, int32(j))
 		}
 	}
 	raw := coef.RawMatrix()
-	h := used.Weights(backend.Host[float64]{Rows: raw.Rows, Cols: raw.Cols, Stride: raw.Stride, Data: raw.Data})
+	h := usedPoints.Weights(backend.Host[float64]{Rows: raw.Rows, Cols: raw.Cols, Stride: raw.Stride, Data: raw.Data})
 	return features, mat.NewDense(h.Rows, h.Cols, h.Data)
 }
 
@@ -79,7 +79,7 @@ func PartsOf(m Model) Parts {
 		return Parts{}
 	}
 	if c, ok := m.(*ClassifyModel); ok {
-		m = c.fitted()
+		m = c.regressor()
 	}
 	if p, ok := m.(interface{ parts() Parts }); ok {
 		return p.parts()

@@ -75,12 +75,12 @@ func scikit(t *testing.T, in map[string]any, script string, out any) {
 	if err := json.NewEncoder(p.in).Encode([]any{script, in}); err != nil {
 		t.Fatal(err)
 	}
-	var fault string
-	if err := p.out.Decode(&[2]any{out, &fault}); err != nil {
+	var message string
+	if err := p.out.Decode(&[2]any{out, &message}); err != nil {
 		t.Fatalf("scikit-learn: %v", err)
 	}
-	if fault != "" {
-		t.Fatalf("scikit-learn: %s", fault)
+	if message != "" {
+		t.Fatalf("scikit-learn: %s", message)
 	}
 }
 
@@ -118,14 +118,14 @@ func shared(t *testing.T, name string, train int) (x *mat.Dense, target []string
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := slices.Index(rows[0], "target")
-	if at < 0 {
+	column := slices.Index(rows[0], "target")
+	if column < 0 {
 		t.Fatalf("%s has no column target", name)
 	}
 	x = mat.NewDense(len(rows)-1, len(rows[0])-1, nil)
 	for i, row := range rows[1:] {
-		target = append(target, row[at])
-		for j, text := range slices.Delete(row, at, at+1) {
+		target = append(target, row[column])
+		for j, text := range slices.Delete(row, column, column+1) {
 			v, err := strconv.ParseFloat(text, 64)
 			if err != nil {
 				t.Fatalf("%s: row %d: %v", name, i+1, err)

@@ -56,13 +56,13 @@ func (l *Perceptron) parameters() []Parameter {
 	return list
 }
 
-func loopParameters(zeroIsPositive *bool, epochs *int, standard string, batch *int, noShuffle, replace *bool, seed *uint64) []Parameter {
+func loopParameters(zeroIsPositive *bool, epochs *int, defaultEpochs string, batch *int, noShuffle, replace *bool, seed *uint64) []Parameter {
 	return []Parameter{
-		either("zero", zeroIsPositive, "-1", "+1", "sgn(0) for two classes, in training and in predictions"),
-		intParam("epochs", epochs, standard, atLeast(0), "maximum number of passes over the samples; training stops after a pass without mistakes. 0: 100000").zeroAs(untilClean),
+		twoChoices("zero", zeroIsPositive, "-1", "+1", "sgn(0) for two classes, in training and in predictions"),
+		intParam("epochs", epochs, defaultEpochs, atLeast(0), "maximum number of passes over the samples; training stops after a pass without mistakes. 0: 100000").zeroAs(maxEpochs),
 		intParam("batch", batch, "1", atLeast(0), "number of samples that are classified by the same hypothesis, and whose changes are averaged; 0: all").zeroAs(math.MaxInt),
 		inverted("shuffle", noShuffle, "classify the samples in a new random order in each epoch; otherwise in their order"),
-		boolParam("replacement", replace, "false", "draw the samples with replacement; after n draws without a mistake, all samples are classified in order").with("shuffle", "true"),
+		boolParam("replacement", replace, "false", "draw the samples with replacement; after n draws without a mistake, all samples are classified in order").onlyWith("shuffle", "true"),
 		seedNumber(seed),
 	}
 }
@@ -75,7 +75,7 @@ func averageFrom(field *int) Parameter {
 	return intParam("average-from", field, "0", atLeast(0), "number of epochs before averaging starts")
 }
 
-const untilClean = 100000
+const maxEpochs = 100000
 
 // PerceptronKind selects which hypotheses of the training make the predictions.
 type PerceptronKind string
@@ -138,7 +138,7 @@ type Perceptron struct {
 // Fit fits the n×d samples x to the n×1 labels y. The model is a
 // *PerceptronModel, or a *VotedModel for VotedPerceptron.
 func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m Classifier, err error) {
-	defer named(l.Kind.name(), l.parameters(), &m, &err)
+	defer wrapError(l.Kind.name(), l.parameters(), &m, &err)
 	switch {
 	case l.Kind != LastPerceptron && l.Kind != AveragedPerceptron && l.Kind != VotedPerceptron:
 		return nil, fmt.Errorf("no kind is called %q; the kinds are %q, %q and %q", l.Kind, LastPerceptron, AveragedPerceptron, VotedPerceptron)
@@ -207,7 +207,7 @@ func (l Perceptron) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 // loop checks the samples and prepares the loop of all perceptrons over the samples of weight > 0.
 func (l *Perceptron) loop(f *fitting) (*online.Loop, Classes) {
 	if f.o.Weights != nil {
-		f.y, f.points, f.o.Weights = f.kept(f.y), f.keptPoints(), ofPositive(f.o.Weights, f.o.Weights)
+		f.y, f.points, f.o.Weights = f.keptRows(f.y), f.keptPoints(), selectPositive(f.o.Weights, f.o.Weights)
 	}
 	classes, index := f.classes()
 	classes.ZeroIsPositive = l.ZeroIsPositive
@@ -227,7 +227,7 @@ func (l *Perceptron) loop(f *fitting) (*online.Loop, Classes) {
 func perceptronFacts(l *online.Loop, f backend.Host[float64], norm, radius float64) []Fact {
 	functional, criterion := l.Margin(f)
 	facts := []Fact{{"epochs", l.Used}, {"mistakes", l.Mistakes}, {"last epoch without mistakes", l.Clean}, {"criterion", criterion}}
-	if l.Epochs == untilClean && !l.Clean {
+	if l.Epochs == maxEpochs && !l.Clean {
 		facts = append(facts, Fact{"warning", fmt.Sprintf("there were mistakes in each of %d epochs: the samples may not be separable", l.Used)})
 	}
 	if norm == 0 {

@@ -40,7 +40,7 @@ func TestPerceptron(t *testing.T) {
 // rosenblatt is the perceptron of the textbooks, which processes one sample after another. It
 // returns the last w, the average of w over all steps, the hypotheses (all values of w) with their
 // votes, and the number of mistakes. The bias is the last row of w.
-func rosenblatt(x, y *mat.Dense, classes, epochs int, bias bool) (w, average *mat.Dense, votes []float64, all []*mat.Dense, mistakes int) {
+func rosenblatt(x, y *mat.Dense, classes, epochs int, bias bool) (w, average *mat.Dense, votes []float64, hypotheses []*mat.Dense, mistakes int) {
 	n, d := x.Dims()
 	constant := 0.0
 	if bias {
@@ -53,10 +53,10 @@ func rosenblatt(x, y *mat.Dense, classes, epochs int, bias bool) (w, average *ma
 		cols = 1
 	}
 	w, average = mat.NewDense(d+1, cols, nil), mat.NewDense(d+1, cols, nil)
-	all, votes = []*mat.Dense{mat.DenseCopyOf(w)}, []float64{0}
+	hypotheses, votes = []*mat.Dense{mat.DenseCopyOf(w)}, []float64{0}
 	steps := 0.0
 	for range epochs {
-		before := mistakes
+		previous := mistakes
 		for i := range n {
 			f := make([]float64, cols)
 			for c := range f {
@@ -68,32 +68,32 @@ func rosenblatt(x, y *mat.Dense, classes, epochs int, bias bool) (w, average *ma
 				}
 				w.Set(d, c, w.At(d, c)+v*constant)
 			}
-			label, wrong := int(y.At(i, 0)), false
+			label, mistaken := int(y.At(i, 0)), false
 			if cols == 1 {
 				if sign := 2*float64(label) - 1; (f[0] > 0) != (sign > 0) {
 					add(0, sign)
-					wrong = true
+					mistaken = true
 				}
-			} else if best := slices.Index(f, slices.Max(f)); best != label {
+			} else if predicted := slices.Index(f, slices.Max(f)); predicted != label {
 				add(label, 1)
-				add(best, -1)
-				wrong = true
+				add(predicted, -1)
+				mistaken = true
 			}
-			if wrong { // Freund and Schapire (1999), figure 1
+			if mistaken { // Freund and Schapire (1999), figure 1
 				mistakes++
-				all, votes = append(all, mat.DenseCopyOf(w)), append(votes, 1)
+				hypotheses, votes = append(hypotheses, mat.DenseCopyOf(w)), append(votes, 1)
 			} else {
 				votes[len(votes)-1]++
 			}
 			steps++
 			average.Add(average, w)
 		}
-		if mistakes == before {
+		if mistakes == previous {
 			break
 		}
 	}
 	average.Scale(1/steps, average)
-	return w, average, votes, all, mistakes
+	return w, average, votes, hypotheses, mistakes
 }
 
 // wholeNumbers returns samples of small integers, whose sums are exact in any order.
@@ -122,7 +122,7 @@ func TestPerceptronIsRosenblatts(t *testing.T) {
 				t.Logf("seed 7, %d classes, bias %t", classes, bias)
 				x, y := wholeNumbers(201, 4, classes, 7)
 				const epochs = 6
-				w, average, votes, all, mistakes := rosenblatt(x, y, classes, epochs, bias)
+				w, average, votes, hypotheses, mistakes := rosenblatt(x, y, classes, epochs, bias)
 				if mistakes < 20 {
 					t.Fatalf("only %d mistakes: the test shows nothing", mistakes)
 				}
@@ -135,9 +135,9 @@ func TestPerceptronIsRosenblatts(t *testing.T) {
 				rows, cols := w.Dims()
 				for c := range cols {
 					for p := range rows - 1 {
-						near(t, "w", m.Coef().At(p, c), w.At(p, c), 0)
+						checkClose(t, "w", m.Coef().At(p, c), w.At(p, c), 0)
 					}
-					near(t, "b", m.Intercept()[c], w.At(rows-1, c), 0)
+					checkClose(t, "b", m.Intercept()[c], w.At(rows-1, c), 0)
 				}
 				if got := fact(t, m, "mistakes"); got != mistakes {
 					t.Errorf("%v mistakes, want %d", got, mistakes)
@@ -153,11 +153,11 @@ func TestPerceptronIsRosenblatts(t *testing.T) {
 				bound := 8 * 0x1p-52 * mat.Max(w) * float64(rows)
 				for c := range cols {
 					for p := range rows - 1 {
-						near(t, "averaged w", m.Coef().At(p, c), average.At(p, c), bound)
+						checkClose(t, "averaged w", m.Coef().At(p, c), average.At(p, c), bound)
 					}
-					near(t, "averaged b", m.Intercept()[c], average.At(rows-1, c), bound*float64(mistakes))
+					checkClose(t, "averaged b", m.Intercept()[c], average.At(rows-1, c), bound*float64(mistakes))
 				}
-				testVotes(t, dev, l, x, y, votes, all)
+				testVotes(t, dev, l, x, y, votes, hypotheses)
 			}
 		}
 	})
@@ -165,7 +165,7 @@ func TestPerceptronIsRosenblatts(t *testing.T) {
 
 // testVotes compares the votes that a model returns with votes that are counted over all
 // hypotheses.
-func testVotes(t *testing.T, dev backend.Device, l learners.Perceptron, x, y *mat.Dense, votes []float64, all []*mat.Dense) {
+func testVotes(t *testing.T, dev backend.Device, l learners.Perceptron, x, y *mat.Dense, votes []float64, hypotheses []*mat.Dense) {
 	t.Helper()
 	l.Kind = learners.VotedPerceptron
 	voted, err := l.Fit(t.Context(), dev, x, y, learners.Options{})
@@ -184,7 +184,7 @@ func testVotes(t *testing.T, dev backend.Device, l learners.Perceptron, x, y *ma
 	}
 	for i := range n {
 		want := make([]float64, cols)
-		for k, w := range all {
+		for k, w := range hypotheses {
 			g := make([]float64, cols)
 			for c := range g {
 				g[c] = mat.Dot(x.RowView(i), w.ColView(c).(*mat.VecDense).SliceVec(0, d)) + w.At(d, c)
@@ -200,7 +200,7 @@ func testVotes(t *testing.T, dev backend.Device, l learners.Perceptron, x, y *ma
 		}
 		for c := range want {
 			// The bound is the rounding error of the sum of the votes of all hypotheses.
-			near(t, "votes", f.At(i, c), want[c]/total, float64(len(all))*0x1p-52)
+			checkClose(t, "votes", f.At(i, c), want[c]/total, float64(len(hypotheses))*0x1p-52)
 		}
 	}
 }
@@ -232,7 +232,7 @@ func TestVotesOfTwoPoints(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i, v := range want {
-					near(t, name, f.At(i, 0), v, 4*0x1p-52) // sums of at most three fractions
+					checkClose(t, name, f.At(i, 0), v, 4*0x1p-52) // sums of at most three fractions
 				}
 			}
 		}
@@ -276,8 +276,8 @@ func TestNovikoff(t *testing.T) {
 			t.Fatal(err)
 		}
 		mistakes, bound := fact(t, m, "mistakes").(int), fact(t, m, "novikoff bound").(float64)
-		if clean := fact(t, m, "last epoch without mistakes").(bool); !clean || float64(mistakes) > bound {
-			t.Errorf("seed %d: separated %t, %d mistakes, at most %v are possible", seed, clean, mistakes, bound)
+		if separated := fact(t, m, "last epoch without mistakes").(bool); !separated || float64(mistakes) > bound {
+			t.Errorf("seed %d: separated %t, %d mistakes, at most %v are possible", seed, separated, mistakes, bound)
 		}
 		score, err := validate.ScoreClassification(m.Classes(), nil, y, validate.Outcome{Values: labels(t, dev, m, x)}, nil)
 		if err != nil || *score.Accuracy != 1 {
@@ -326,7 +326,7 @@ out["Average"] = SGDClassifier(loss="perceptron", penalty=None, learning_rate="c
 		}
 		for p, w := range coef {
 			// The bound is the rounding error of 7·150 sums of numbers up to 8.
-			near(t, "w "+string(kind), m.(*learners.PerceptronModel).Coef().At(p, 0), w, 7*150*0x1p-52*7*150*8)
+			checkClose(t, "w "+string(kind), m.(*learners.PerceptronModel).Coef().At(p, 0), w, 7*150*0x1p-52*7*150*8)
 		}
 	}
 }

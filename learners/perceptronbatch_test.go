@@ -14,9 +14,9 @@ import (
 // hypotheses holds, for each sample, the w that classified the sample and the w after it, computed
 // by the definition of the perceptron. b is the last row of w.
 type hypotheses struct {
-	after    []*mat.Dense // the w after sample t was processed
-	judge    []*mat.Dense // the w that classified sample t
-	right    []bool       // whether this w classified sample t correctly
+	updated  []*mat.Dense // the w after sample t was processed
+	judges   []*mat.Dense // the w that classified sample t
+	correct  []bool       // whether this w classified sample t correctly
 	mistakes int
 }
 
@@ -32,7 +32,7 @@ func batches(x, y *mat.Dense, classes, epochs, batch int, bias float64, weights 
 	w := mat.NewDense(d+1, cols, nil)
 	var h hypotheses
 	for range epochs {
-		before := h.mistakes
+		previous := h.mistakes
 		for from := 0; from < n; from += batch {
 			to := min(from+batch, n)
 			next := mat.DenseCopyOf(w)
@@ -57,22 +57,22 @@ func batches(x, y *mat.Dense, classes, epochs, batch int, bias float64, weights 
 						add(0, sign*step)
 						h.mistakes++
 					}
-				} else if best := slices.Index(f, slices.Max(f)); best != label {
+				} else if predicted := slices.Index(f, slices.Max(f)); predicted != label {
 					add(label, step)
-					add(best, -step)
+					add(predicted, -step)
 					h.mistakes++
 				}
-				h.judge, h.right = append(h.judge, w), append(h.right, h.mistakes == mistakes)
+				h.judges, h.correct = append(h.judges, w), append(h.correct, h.mistakes == mistakes)
 				if i < to-1 {
-					h.after = append(h.after, w)
+					h.updated = append(h.updated, w)
 				}
 			}
-			if slices.Contains(h.right[len(h.right)-(to-from):], false) {
+			if slices.Contains(h.correct[len(h.correct)-(to-from):], false) {
 				w = next
 			}
-			h.after = append(h.after, w)
+			h.updated = append(h.updated, w)
 		}
-		if h.mistakes == before {
+		if h.mistakes == previous {
 			break
 		}
 	}
@@ -81,18 +81,18 @@ func batches(x, y *mat.Dense, classes, epochs, batch int, bias float64, weights 
 
 // average returns the mean of h.after.
 func (h hypotheses) average() *mat.Dense {
-	sum := mat.DenseCopyOf(h.after[0])
-	for _, w := range h.after[1:] {
+	sum := mat.DenseCopyOf(h.updated[0])
+	for _, w := range h.updated[1:] {
 		sum.Add(sum, w)
 	}
-	sum.Scale(1/float64(len(h.after)), sum)
+	sum.Scale(1/float64(len(h.updated)), sum)
 	return sum
 }
 
 // votes returns the votes on the class of x. Each w has one vote when it is new, and one more for
 // each sample that it classified correctly.
 func (h hypotheses) votes(x []float64) []float64 {
-	d, cols := h.after[0].Dims()
+	d, cols := h.updated[0].Dims()
 	votes, total := make([]float64, cols), 0.0
 	vote := func(w *mat.Dense) {
 		f := make([]float64, cols)
@@ -112,11 +112,11 @@ func (h hypotheses) votes(x []float64) []float64 {
 			votes[0]--
 		}
 	}
-	for t, w := range h.after {
-		if h.right[t] {
-			vote(h.judge[t])
+	for t, w := range h.updated {
+		if h.correct[t] {
+			vote(h.judges[t])
 		}
-		if w != h.judge[t] {
+		if w != h.judges[t] {
 			vote(w)
 		}
 	}
@@ -146,25 +146,25 @@ func TestPerceptronBatches(t *testing.T) {
 		// is larger than a block.
 		for _, batch := range []int{1, 2, 32, 128, n} {
 			for _, c := range [][]float64{nil, weights} {
-				known := c
-				if known == nil {
-					known = ones
+				sampleWeights := c
+				if sampleWeights == nil {
+					sampleWeights = ones
 				}
-				want := batches(x, y, classes, epochs, batch, bias, known)
+				want := batches(x, y, classes, epochs, batch, bias, sampleWeights)
 				if want.mistakes < 20 {
 					t.Fatalf("only %d mistakes: the test shows nothing", want.mistakes)
 				}
-				last, mean := want.after[len(want.after)-1], want.average()
+				last, mean := want.updated[len(want.updated)-1], want.average()
 				size := 0.0 // the largest absolute value of an inner product
-				for _, w := range want.after {
+				for _, w := range want.updated {
 					size = max(size, mat.Norm(w, 2)*bias)
 				}
 				// The bound is the rounding error of sums with one term per step, relative to the
 				// largest inner product. Sums of integers are exact.
-				bound := float64(4*len(want.after)) * 0x1p-52 * size
+				bound := float64(4*len(want.updated)) * 0x1p-52 * size
 				o := learners.Options{Weights: c}
 				for _, kind := range []learners.PerceptronKind{learners.LastPerceptron, learners.AveragedPerceptron, learners.VotedPerceptron} {
-					plain, err := learners.Perceptron{Kind: kind, Epochs: epochs, Batch: batch, NoShuffle: true}.Fit(t.Context(), dev, x, y, o)
+					unweighted, err := learners.Perceptron{Kind: kind, Epochs: epochs, Batch: batch, NoShuffle: true}.Fit(t.Context(), dev, x, y, o)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -172,7 +172,7 @@ func TestPerceptronBatches(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					for name, m := range map[string]learners.Classifier{"perceptron": plain, "kernel": kernel} {
+					for name, m := range map[string]learners.Classifier{"perceptron": unweighted, "kernel": kernel} {
 						if got := fact(t, m, "mistakes"); got != want.mistakes {
 							t.Errorf("%s %s, batches of %d: %v mistakes, want %d", name, kind, batch, got, want.mistakes)
 							continue
@@ -196,7 +196,7 @@ func TestPerceptronBatches(t *testing.T) {
 								}
 							}
 							for c, v := range values {
-								near(t, name+" "+string(kind), f.At(i, c), v, bound)
+								checkClose(t, name+" "+string(kind), f.At(i, c), v, bound)
 							}
 						}
 					}
@@ -242,7 +242,7 @@ func TestPerceptronWeightsAreRepetitions(t *testing.T) {
 // and weights.
 func TestNovikoffOfBatches(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
-	told := 0
+	numChecked := 0
 	for seed := range uint64(6) {
 		t.Logf("seed %d", seed)
 		x, y := wholeNumbers(90, 3, 2, seed)
@@ -266,14 +266,14 @@ func TestNovikoffOfBatches(t *testing.T) {
 			if !fact(t, m, "last epoch without mistakes").(bool) {
 				continue
 			}
-			told++
+			numChecked++
 			if mistakes, bound := fact(t, m, "mistakes").(int), fact(t, m, "novikoff bound").(float64); float64(mistakes) > bound {
 				t.Errorf("batches of %d: %d mistakes, at most %v are possible", batch, mistakes, bound)
 			}
 		}
 	}
-	if told < 9 {
-		t.Errorf("only %d of 18 were separated", told)
+	if numChecked < 9 {
+		t.Errorf("only %d of 18 were separated", numChecked)
 	}
 }
 

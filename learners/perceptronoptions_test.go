@@ -73,13 +73,13 @@ func TestPerceptronStart(t *testing.T) {
 			m := fitted.(*learners.PerceptronModel)
 			criterion := 0.0
 			for p, w := range want {
-				near(t, "w", m.Coef().At(p, 0), w, 1e-13*(1+math.Abs(w)))
+				checkClose(t, "w", m.Coef().At(p, 0), w, 1e-13*(1+math.Abs(w)))
 			}
 			for i := range n {
 				criterion += max(0, -signs[i]*(1+want[0]*x.At(i, 0)+want[1]*x.At(i, 1)))
 			}
-			near(t, "b", m.Intercept()[0], 1, 0)
-			near(t, "criterion", fact(t, m, "criterion").(float64), criterion, 1e-13*(1+criterion))
+			checkClose(t, "b", m.Intercept()[0], 1, 0)
+			checkClose(t, "criterion", fact(t, m, "criterion").(float64), criterion, 1e-13*(1+criterion))
 			if criterion == 0 {
 				t.Error("the criterion of samples that no plane separates is 0")
 			}
@@ -101,7 +101,7 @@ func TestPerceptronStart(t *testing.T) {
 			}
 			for i := range n {
 				value := 1 + want[0]*x.At(i, 0) + want[1]*x.At(i, 1)
-				near(t, "f", f.At(i, 0), value, 1e-12*(1+math.Abs(value)))
+				checkClose(t, "f", f.At(i, 0), value, 1e-12*(1+math.Abs(value)))
 			}
 		}
 	}
@@ -139,13 +139,13 @@ func TestUntilClean(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 60, 2, 6)
 	y.Apply(func(i, _ int, _ float64) float64 { return math.Copysign(1, x.At(i, 0)-2*x.At(i, 1)) }, y)
-	fit := func(given map[string]string, y mat.Matrix) learners.Model {
+	fit := func(settings map[string]string, y mat.Matrix) learners.Model {
 		t.Helper()
 		d, err := learners.Find("perceptron")
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := d.Make(learners.Classification, given)
+		f, err := d.Make(learners.Classification, settings)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,19 +172,19 @@ func TestUntilClean(t *testing.T) {
 func TestPerceptronStartRefused(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(3, 1, []float64{1, 2, 3}), mat.NewDense(3, 1, []float64{0, 1, 2})
-	two := mat.NewDense(3, 1, []float64{0, 1, 1})
+	labels := mat.NewDense(3, 1, []float64{0, 1, 1})
 	for want, c := range map[string]struct {
 		l learners.Perceptron
 		y mat.Matrix
 	}{
 		"more than two classes":  {learners.Perceptron{Start: 1, NoShuffle: true}, y},
 		"more than two":          {learners.Perceptron{Start: 1, Coef: mat.NewDense(1, 3, nil), NoShuffle: true}, y},
-		"bias must be":           {learners.Perceptron{Start: math.NaN(), NoShuffle: true}, two},
-		"coef must be 1×1":       {learners.Perceptron{Coef: mat.NewDense(2, 1, nil), NoShuffle: true}, two},
-		"coef: row 1, column 1":  {learners.Perceptron{Coef: mat.NewDense(1, 1, []float64{math.Inf(1)}), NoShuffle: true}, two},
-		"starts with w = 0":      {learners.Perceptron{Kind: learners.VotedPerceptron, Start: 1, NoShuffle: true}, two},
-		"average-from must be":   {learners.Perceptron{AverageFrom: 1, NoShuffle: true}, two},
-		"an integer ≥ 0, got -1": {learners.Perceptron{Kind: learners.AveragedPerceptron, AverageFrom: -1, NoShuffle: true}, two},
+		"bias must be":           {learners.Perceptron{Start: math.NaN(), NoShuffle: true}, labels},
+		"coef must be 1×1":       {learners.Perceptron{Coef: mat.NewDense(2, 1, nil), NoShuffle: true}, labels},
+		"coef: row 1, column 1":  {learners.Perceptron{Coef: mat.NewDense(1, 1, []float64{math.Inf(1)}), NoShuffle: true}, labels},
+		"starts with w = 0":      {learners.Perceptron{Kind: learners.VotedPerceptron, Start: 1, NoShuffle: true}, labels},
+		"average-from must be":   {learners.Perceptron{AverageFrom: 1, NoShuffle: true}, labels},
+		"an integer ≥ 0, got -1": {learners.Perceptron{Kind: learners.AveragedPerceptron, AverageFrom: -1, NoShuffle: true}, labels},
 	} {
 		if _, err := c.l.Fit(t.Context(), dev, x, c.y, learners.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)

@@ -70,7 +70,7 @@ func TestPlans(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, samples := range []mat.Matrix{x, sparse} {
-					if _, stored := samples.(backend.CSR[float64]); stored && !d.Sparse {
+					if _, sparse := samples.(backend.CSR[float64]); sparse && !d.Sparse {
 						continue
 					}
 					dev := open(t, backend.Config{})
@@ -112,15 +112,15 @@ func TestCanceledFits(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		start := time.Now()
 		_, err := fit(ctx, dev, x, y, learners.Options{})
-		if took := time.Since(start); err != nil {
-			t.Logf("%s: %v after %v", name, err, took-200*time.Millisecond)
+		if elapsed := time.Since(start); err != nil {
+			t.Logf("%s: %v after %v", name, err, elapsed-200*time.Millisecond)
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		cancel()
-		if now, _ := dev.InUse(); now != 0 {
-			t.Errorf("%s: %d bytes are left", name, now)
+		if inUse, _ := dev.InUse(); inUse != 0 {
+			t.Errorf("%s: %d bytes are left", name, inUse)
 		}
 	}
 }

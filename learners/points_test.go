@@ -46,18 +46,18 @@ func TestOverflowingDistancesAreRefused(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(6, 1, []float64{1e155, -1e155, 2e155, 3e155, -5e155, 0}), mat.NewDense(6, 1, []float64{0, 1, 0, 1, 1, 0})
 	for _, d := range learners.Catalogue() {
-		if _, has := d.Parameter("kernel"); !has || d.Name == "fourier-ridge" { // the features of fourier-ridge need no distances
+		if _, ok := d.Parameter("kernel"); !ok || d.Name == "fourier-ridge" { // the features of fourier-ridge need no distances
 			continue
 		}
 		for _, task := range d.Tasks {
 			for _, kernel := range []string{"", "gaussian(sigma=1)", "gaussian(sigma=1e153)"} {
-				given := map[string]string{}
+				settings := map[string]string{}
 				if kernel != "" {
-					given["kernel"] = kernel
+					settings["kernel"] = kernel
 				} else if d.LinearByDefault() {
 					continue // the kernel uses dot products, whose overflow is detected
 				}
-				fit, err := d.Make(task, given)
+				fit, err := d.Make(task, settings)
 				if err != nil {
 					t.Fatalf("%s: %v", d.Name, err)
 				}

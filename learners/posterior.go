@@ -31,8 +31,8 @@ type Sampler interface {
 
 func posteriorParameters(std, unit *bool) []Parameter {
 	return []Parameter{
-		boolParam("std", std, "false", "keep the posterior in the model, for standard deviations and intervals").of(Regression),
-		inverted("scale", unit, "fit the scale s² of the process; otherwise it is 1, so that lambda is the variance of the noise").with("std", "true"),
+		boolParam("std", std, "false", "keep the posterior in the model, for standard deviations and intervals").onlyFor(Regression),
+		inverted("scale", unit, "fit the scale s² of the process; otherwise it is 1, so that lambda is the variance of the noise").onlyWith("std", "true"),
 	}
 }
 
@@ -53,9 +53,9 @@ func (p *process) LogLikelihood() float64 { return p.posterior.Log }
 
 var errNoPosterior = errors.New("the model did not keep its posterior: fit it with std = true")
 
-// keep sets the posterior to q, unless q is nil, and returns facts about it. bounded is true if
-// q.Bound is a bound on the evidence.
-func (p *process) keep(q *solvers.Posterior, bounded bool) (facts []Fact) {
+// setPosterior sets the posterior to q, unless q is nil, and returns facts about it. bounded is
+// true if q.Bound is a bound on the evidence.
+func (p *process) setPosterior(q *solvers.Posterior, bounded bool) (facts []Fact) {
 	if q == nil {
 		return nil
 	}
@@ -70,8 +70,8 @@ func (p *process) keep(q *solvers.Posterior, bounded bool) (facts []Fact) {
 // variance returns the variances of new targets at the rows of x for the model whose predictor is m
 // and whose basis is phi.
 func (p *process) variance(ctx context.Context, dev backend.Device, m predictor, phi stream.Basis, x mat.Matrix) (out *mat.Dense, err error) {
-	defer named(m.learner+": variance", nil, &out, &err)
-	m.self = true
+	defer wrapError(m.learner+": variance", nil, &out, &err)
+	m.needsDiagonal = true
 	points, err := m.checkRows(dev, x)
 	if err != nil {
 		return nil, err
@@ -107,8 +107,8 @@ func (p predictor) variances(ctx context.Context, points numeric.Points, scale [
 
 // sample returns draws of f + b at the rows of x: see NystromRidgeModel.Sample.
 func (p *process) sample(ctx context.Context, dev backend.Device, m predictor, mean Model, phi stream.Basis, x mat.Matrix, count int, seed uint64) (draws []*mat.Dense, err error) {
-	defer named(m.learner+": sample", nil, &draws, &err)
-	m.self = true
+	defer wrapError(m.learner+": sample", nil, &draws, &err)
+	m.needsDiagonal = true
 	points, err := m.checkRows(dev, x)
 	switch {
 	case err != nil:
@@ -119,7 +119,7 @@ func (p *process) sample(ctx context.Context, dev backend.Device, m predictor, m
 		return nil, fmt.Errorf("the number of draws must be ≥ 1, got %d", count)
 	}
 	ctx, copied := m.packing(ctx, dev, points), m.copies(points)
-	if points = m.inForm(points); copied { // a draw needs all points at the same time
+	if points = m.convert(points); copied { // a draw needs all points at the same time
 		ctx = run.Beside(ctx, points.CopyBytes(points.Rows))
 	}
 	outputs := len(p.posterior.Scale)
@@ -149,12 +149,12 @@ func (p *process) sample(ctx context.Context, dev backend.Device, m predictor, m
 }
 
 // processFields returns the fields of the posterior of a model that has `size` basis functions; the
-// field of λ must precede them. The matrix of the posterior's factors has `above` more rows than
+// field of λ must precede them. The matrix of the posterior's factors has extraRows more rows than
 // columns.
-func (p *process) processFields(size, outputs size, above int, lambda *float64) []field {
+func (p *process) processFields(size, outputs size, extraRows int, lambda *float64) []field {
 	q := &p.posterior
 	numbers := []float64{q.Weight, q.Log, q.Bound, q.Rest}
-	kept := func(f field) field {
+	ifPosterior := func(f field) field {
 		return field{
 			save: func(s State) {
 				if p.hasPosterior() {
@@ -170,19 +170,19 @@ func (p *process) processFields(size, outputs size, above int, lambda *float64) 
 		}
 	}
 	return []field{
-		optional("posterior", matrixField("posterior", &q.Factors, func() int { return size() + above }, size)),
+		optional("posterior", matrixField("posterior", &q.Factors, func() int { return size() + extraRows }, size)),
 		optionalRow("shift", &q.Shift, size, anyNumber),
-		kept(rowField("scale", &q.Scale, outputs, positive)),
-		kept(boolField("unit_scale", &q.Unit)),
-		kept(rowField("quadratic", &q.Quadratic, outputs, nonNegative)),
-		kept(rowField("likelihood", &numbers, exactly(4), anyNumber)),
-		kept(derived(func() error {
+		ifPosterior(rowField("scale", &q.Scale, outputs, positive)),
+		ifPosterior(boolField("unit_scale", &q.Unit)),
+		ifPosterior(rowField("quadratic", &q.Quadratic, outputs, nonNegative)),
+		ifPosterior(rowField("likelihood", &numbers, exactly(4), anyNumber)),
+		ifPosterior(derived(func() error {
 			q.Lambda, q.Weight, q.Log, q.Bound, q.Rest = *lambda, numbers[0], numbers[1], numbers[2], numbers[3]
 			if !(q.Lambda > 0 && q.Weight > 0) {
 				return fmt.Errorf("a posterior needs lambda and a sum of weights > 0, got %v and %v", q.Lambda, q.Weight)
 			}
 			for i := range size() {
-				if !(q.Factors.Row(i + above)[i] > 0) || above > 0 && !(q.Factors.Row(i)[i] > 0) {
+				if !(q.Factors.Row(i + extraRows)[i] > 0) || extraRows > 0 && !(q.Factors.Row(i)[i] > 0) {
 					return fmt.Errorf("array %q: the diagonal of a factor is not positive at basis function %d", "posterior", i+1)
 				}
 			}

@@ -20,7 +20,7 @@ import (
 // evaluated with n×n matrices.
 type densePosterior struct {
 	mean, variance []float64 // one element for each point of the predictions
-	self           []float64 // k(x, x) of each point
+	diagonal       []float64 // k(x, x) of each point
 	scale, log     float64
 	bound          float64
 	condition      float64
@@ -36,26 +36,26 @@ type densePosterior struct {
 // correction of the variance for b (Rasmussen and Williams 2006, equation 2.42 with the basis 1 and
 // a flat prior), and the restricted likelihood. The last term of the bound is that of Titsias
 // (2009), equation 9. The scale is that of stream.Posterior. The rows of phi and phiStar are the
-// features φ of the samples and of the points, self and selfStar are the values k(x, x), and the
-// prior covariance of φᵀβ is φᵀS⁻¹φ.
-func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, self, selfStar []float64, y []float64, lambda float64, intercept bool) densePosterior {
+// features φ of the samples and of the points, diagonal and selfStar are the values k(x, x), and
+// the prior covariance of φᵀβ is φᵀS⁻¹φ.
+func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, diagonal, selfStar []float64, y []float64, lambda float64, intercept bool) densePosterior {
 	n, _ := phi.Dims()
 	r, _ := phiStar.Dims()
 	var chol mat.Cholesky
 	if !chol.Factorize(s) {
 		panic("S is not positive definite")
 	}
-	var half, q, qStar, qq mat.Dense
-	if err := chol.SolveTo(&half, phi.T()); err != nil {
+	var sInvPhi, q, qStar, qStarStar mat.Dense
+	if err := chol.SolveTo(&sInvPhi, phi.T()); err != nil {
 		panic(err)
 	}
-	q.Mul(phi, &half)
-	qStar.Mul(phiStar, &half)
+	q.Mul(phi, &sInvPhi)
+	qStar.Mul(phiStar, &sInvPhi)
 	var star mat.Dense
 	if err := chol.SolveTo(&star, phiStar.T()); err != nil {
 		panic(err)
 	}
-	qq.Mul(phiStar, &star)
+	qStarStar.Mul(phiStar, &star)
 	c := mat.NewSymDense(n, nil)
 	for i := range n {
 		for j := range i + 1 {
@@ -79,7 +79,7 @@ func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, self, selfStar []float64, y [
 		ones.SetVec(i, 1)
 	}
 	target := mat.NewVecDense(n, append([]float64(nil), y...))
-	p, count, b := densePosterior{condition: chol.Cond(), self: selfStar}, float64(n), 0.0
+	p, count, b := densePosterior{condition: chol.Cond(), diagonal: selfStar}, float64(n), 0.0
 	inv := solve(ones)
 	information := mat.Dot(ones, inv)
 	if intercept {
@@ -93,13 +93,13 @@ func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, self, selfStar []float64, y [
 	if intercept {
 		p.log -= math.Log(information) / 2
 	}
-	rest := 0.0
+	traceError := 0.0
 	for i := range n {
-		rest += self[i] - q.At(i, i)
+		traceError += diagonal[i] - q.At(i, i)
 	}
 	_, functions := phi.Dims()
-	p.bound = p.log - rest/(2*lambda)
-	p.scale = quadratic / (count + rest*max(0, 1-float64(functions)/count)/lambda)
+	p.bound = p.log - traceError/(2*lambda)
+	p.scale = quadratic / (count + traceError*max(0, 1-float64(functions)/count)/lambda)
 	for i := range r {
 		row := qStar.RowView(i)
 		v := selfStar[i] - mat.Dot(row, solve(row)) + lambda
@@ -113,9 +113,9 @@ func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, self, selfStar []float64, y [
 	return p
 }
 
-// features returns the kernel values of each row of x with each row of points, and, in self, of
+// features returns the kernel values of each row of x with each row of points, and, in diagonal, of
 // each row of x with itself.
-func features(k kernels.Kernel, x, points *mat.Dense) (phi *mat.Dense, self []float64) {
+func features(k kernels.Kernel, x, points *mat.Dense) (phi *mat.Dense, diagonal []float64) {
 	n, _ := x.Dims()
 	m, _ := points.Dims()
 	phi = mat.NewDense(n, m, nil)
@@ -123,9 +123,9 @@ func features(k kernels.Kernel, x, points *mat.Dense) (phi *mat.Dense, self []fl
 		for j := range m {
 			phi.Set(i, j, kernels.Eval(k, x.RawRowView(i), points.RawRowView(j)))
 		}
-		self = append(self, kernels.Eval(k, x.RawRowView(i), x.RawRowView(i)))
+		diagonal = append(diagonal, kernels.Eval(k, x.RawRowView(i), x.RawRowView(i)))
 	}
-	return phi, self
+	return phi, diagonal
 }
 
 func symmetric(a *mat.Dense) *mat.SymDense {
@@ -169,19 +169,19 @@ func checkPosterior(t *testing.T, dev backend.Device, m learners.Uncertain, z *m
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := q.(learners.Uncertain).Variance(t.Context(), dev, z)
-	if err != nil || !mat.Equal(v, again) {
+	restoredVariance, err := q.(learners.Uncertain).Variance(t.Context(), dev, z)
+	if err != nil || !mat.Equal(v, restoredVariance) {
 		t.Errorf("the restored model has other variances: %v", err)
 	}
 	p := m.(interface {
 		Scale() []float64
 		LogLikelihood() float64
 	})
-	near(t, "scale", p.Scale()[0], want.scale, unit*want.scale)
-	near(t, "log likelihood", p.LogLikelihood(), want.log, unit*float64(rows))
+	checkClose(t, "scale", p.Scale()[0], want.scale, unit*want.scale)
+	checkClose(t, "log likelihood", p.LogLikelihood(), want.log, unit*float64(rows))
 	for i, mean := range want.mean {
-		near(t, "mean", f.At(i, 0), mean, unit*10*max(1, want.self[i]))
-		near(t, "variance", v.At(i, 0), want.variance[i], unit*want.scale*max(1, want.self[i]))
+		checkClose(t, "mean", f.At(i, 0), mean, unit*10*max(1, want.diagonal[i]))
+		checkClose(t, "variance", v.At(i, 0), want.variance[i], unit*want.scale*max(1, want.diagonal[i]))
 	}
 }
 
@@ -208,19 +208,19 @@ func TestNystromPosterior(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					all, targets := x, y
+					points, targets := x, y
 					if w != nil {
-						all, targets = repeated(x, w), repeated(y, w)
+						points, targets = repeated(x, w), repeated(y, w)
 					}
 					centers := m.Centers()
-					phi, self := features(l.Kernel, all, centers)
+					phi, diagonal := features(l.Kernel, points, centers)
 					phiStar, selfStar := features(l.Kernel, z, centers)
 					s, _ := features(l.Kernel, centers, centers)
-					want := dtc(symmetric(s), phi, phiStar, self, selfStar, mat.Col(nil, 0, targets), l.Lambda, !l.NoIntercept)
+					want := dtc(symmetric(s), phi, phiStar, diagonal, selfStar, mat.Col(nil, 0, targets), l.Lambda, !l.NoIntercept)
 					rows, functions := phi.Dims()
 					checkPosterior(t, dev, m, z, want, rows, functions, l.Lambda)
 					unit := float64(functions) * 0x1p-52 * want.condition * float64(rows) / l.Lambda
-					near(t, "bound", m.LikelihoodBound(), want.bound, unit*float64(rows))
+					checkClose(t, "bound", m.LikelihoodBound(), want.bound, unit*float64(rows))
 				}
 			})
 		})
@@ -248,11 +248,11 @@ func TestFourierPosterior(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					all, targets := x, y
+					points, targets := x, y
 					if w != nil {
-						all, targets = repeated(x, w), repeated(y, w)
+						points, targets = repeated(x, w), repeated(y, w)
 					}
-					waves := func(x *mat.Dense) (phi *mat.Dense, self []float64) {
+					waves := func(x *mat.Dense) (phi *mat.Dense, diagonal []float64) {
 						omega := m.Frequencies()
 						n, _ := x.Dims()
 						pairs, _ := omega.Dims()
@@ -264,18 +264,18 @@ func TestFourierPosterior(t *testing.T) {
 								phi.Set(i, j, scale*cos)
 								phi.Set(i, pairs+j, scale*sin)
 							}
-							self = append(self, mat.Dot(phi.RowView(i), phi.RowView(i)))
+							diagonal = append(diagonal, mat.Dot(phi.RowView(i), phi.RowView(i)))
 						}
-						return phi, self
+						return phi, diagonal
 					}
-					phi, self := waves(all)
+					phi, diagonal := waves(points)
 					phiStar, selfStar := waves(z)
 					rows, functions := phi.Dims()
 					s := mat.NewDiagDense(functions, nil)
 					for j := range functions {
 						s.SetDiag(j, 1)
 					}
-					want := dtc(s, phi, phiStar, self, selfStar, mat.Col(nil, 0, targets), l.Lambda, !l.NoIntercept)
+					want := dtc(s, phi, phiStar, diagonal, selfStar, mat.Col(nil, 0, targets), l.Lambda, !l.NoIntercept)
 					checkPosterior(t, dev, m, z, want, rows, functions, l.Lambda)
 				}
 			})
@@ -314,23 +314,23 @@ func TestNystromPosteriorIsExact(t *testing.T) {
 		// 80 times the jitter, and the norm of C⁻¹ by this change divided by λ².
 		tol := 80 * 4 * 0x1p-52 * 80 / (0.1 * 0.1) * 80
 		s := exact.Scale()[0]
-		near(t, "scale", m.Scale()[0], s, tol*s)
-		near(t, "log likelihood", m.LogLikelihood(), exact.LogLikelihood(), tol*80)
-		near(t, "bound", m.LikelihoodBound(), exact.LogLikelihood(), tol*80)
+		checkClose(t, "scale", m.Scale()[0], s, tol*s)
+		checkClose(t, "log likelihood", m.LogLikelihood(), exact.LogLikelihood(), tol*80)
+		checkClose(t, "bound", m.LikelihoodBound(), exact.LogLikelihood(), tol*80)
 		for i := range 20 {
-			near(t, "variance", got.At(i, 0), want.At(i, 0), tol*s)
+			checkClose(t, "variance", got.At(i, 0), want.At(i, 0), tol*s)
 		}
-		before := math.Inf(-1)
+		previous := math.Inf(-1)
 		for _, centers := range []int{5, 20, 60} {
 			l.Centers = centers
 			if m, err = l.Fit(t.Context(), dev, x, y, learners.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			b := m.LikelihoodBound()
-			if !(b < exact.LogLikelihood() && b > before) { // the centers are nested, since they are the samples with the smallest keys
-				t.Errorf("the bound with %d centers is %v, with fewer %v, and the likelihood %v", centers, b, before, exact.LogLikelihood())
+			if !(b < exact.LogLikelihood() && b > previous) { // the centers are nested, since they are the samples with the smallest keys
+				t.Errorf("the bound with %d centers is %v, with fewer %v, and the likelihood %v", centers, b, previous, exact.LogLikelihood())
 			}
-			before = b
+			previous = b
 		}
 	})
 }
@@ -356,7 +356,7 @@ func TestPosteriorSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		few, err := learners.NystromRidge{Kernel: k, Lambda: lambda, Centers: 8, Std: true}.Fit(t.Context(), dev, x, y, learners.Options{})
+		coarse, err := learners.NystromRidge{Kernel: k, Lambda: lambda, Centers: 8, Std: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -364,25 +364,25 @@ func TestPosteriorSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var solved, want mat.Dense
+		var solution, want mat.Dense
 		phi, _ := features(k, x, x)
 		phiStar, _ := features(k, z, x)
 		prior, _ := features(k, z, z)
 		for i := range n {
 			phi.Set(i, i, phi.At(i, i)+lambda)
 		}
-		if err := solved.Solve(phi, phiStar.T()); err != nil {
+		if err := solution.Solve(phi, phiStar.T()); err != nil {
 			t.Fatal(err)
 		}
-		want.Mul(phiStar, &solved)
+		want.Mul(phiStar, &solution)
 		want.Sub(prior, &want)
-		for name, m := range map[string]sampler{"exact": exact, "few": few, "waves": waves} {
+		for name, m := range map[string]sampler{"exact": exact, "few": coarse, "waves": waves} {
 			list, err := m.Sample(t.Context(), dev, z, draws, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := m.Sample(t.Context(), dev, z, draws, 1)
-			if err != nil || !mat.Equal(list[draws-1], again[draws-1]) {
+			repeated, err := m.Sample(t.Context(), dev, z, draws, 1)
+			if err != nil || !mat.Equal(list[draws-1], repeated[draws-1]) {
 				t.Errorf("%s: the same seed gives other draws: %v", name, err)
 			}
 			f, err := m.Predict(t.Context(), dev, z)
@@ -400,7 +400,7 @@ func TestPosteriorSamples(t *testing.T) {
 					mean += draw.At(i, 0) / draws
 				}
 				variance := v.At(i, 0) - s*lambda
-				near(t, name+": mean", mean, f.At(i, 0), 5*math.Sqrt(variance/draws))
+				checkClose(t, name+": mean", mean, f.At(i, 0), 5*math.Sqrt(variance/draws))
 				for j := range i + 1 {
 					moment := 0.0
 					for _, draw := range list {
@@ -408,16 +408,16 @@ func TestPosteriorSamples(t *testing.T) {
 					}
 					product := variance * (v.At(j, 0) - s*lambda)
 					if i == j {
-						near(t, name+": variance", moment, variance, 5*math.Sqrt(2*product/draws))
+						checkClose(t, name+": variance", moment, variance, 5*math.Sqrt(2*product/draws))
 					}
 					if name == "exact" {
-						near(t, name+": covariance", moment, s*want.At(i, j), 5*math.Sqrt(2*product/draws))
+						checkClose(t, name+": covariance", moment, s*want.At(i, j), 5*math.Sqrt(2*product/draws))
 					}
 				}
 			}
 			// The draws at equal points differ because of the jitter. The jitter is at most
 			// 4·2⁻⁵²·6 unless it was raised, and its square root is 7.3e-8.
-			near(t, name+": difference of equal points", list[0].At(4, 0), list[0].At(5, 0), 100*7.3e-8*math.Sqrt(s))
+			checkClose(t, name+": difference of equal points", list[0].At(4, 0), list[0].At(5, 0), 100*7.3e-8*math.Sqrt(s))
 		}
 		if _, err := exact.Sample(t.Context(), dev, z, 0, 1); err == nil {
 			t.Error("no draws: no error")
@@ -441,17 +441,17 @@ func TestPosteriorExtremes(t *testing.T) {
 			t.Log(err)
 		}
 	}
-	plain, err := learners.NystromRidge{Kernel: k, Lambda: 1, Centers: 10}.Fit(t.Context(), dev, x, y, learners.Options{})
+	withoutStd, err := learners.NystromRidge{Kernel: k, Lambda: 1, Centers: 10}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := learners.As[learners.Uncertain](plain); ok {
+	if _, ok := learners.As[learners.Uncertain](withoutStd); ok {
 		t.Error("a model without a posterior is Uncertain")
 	}
-	if _, ok := learners.As[learners.Sampler](plain); ok {
+	if _, ok := learners.As[learners.Sampler](withoutStd); ok {
 		t.Error("a model without Std is a Sampler")
 	}
-	if _, err := plain.Variance(t.Context(), dev, x); err == nil {
+	if _, err := withoutStd.Variance(t.Context(), dev, x); err == nil {
 		t.Error("a model without a posterior has a variance")
 	}
 	unit, err := learners.NystromRidge{Kernel: k, Lambda: 0.3, Std: true, UnitScale: true}.Fit(t.Context(), dev, x, y, learners.Options{})
@@ -461,25 +461,25 @@ func TestPosteriorExtremes(t *testing.T) {
 	if s := unit.Scale(); len(s) != 1 || s[0] != 1 {
 		t.Errorf("scale %v", s)
 	}
-	few := make([]float64, 30)
-	for i := range few {
-		few[i] = 0.5 / 30
+	smallWeights := make([]float64, 30)
+	for i := range smallWeights {
+		smallWeights[i] = 0.5 / 30
 	}
 	// With an intercept N = Σw − 1 is negative, so that the targets do not determine s².
-	light, err := learners.NystromRidge{Kernel: k, Lambda: 0.3, Centers: 10, Std: true}.Fit(t.Context(), dev, x, y, learners.Options{Weights: few})
+	lightModel, err := learners.NystromRidge{Kernel: k, Lambda: 0.3, Centers: 10, Std: true}.Fit(t.Context(), dev, x, y, learners.Options{Weights: smallWeights})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := light.Scale(); len(s) != 1 || s[0] != 1 {
+	if s := lightModel.Scale(); len(s) != 1 || s[0] != 1 {
 		t.Errorf("the scale for weights with the sum 0.5 is %v", s)
 	}
-	same, constant := mat.NewDense(3, 2, []float64{1, 2, 1, 2, 1, 2}), mat.NewDense(3, 1, []float64{5, 5, 5})
+	equalRows, constant := mat.NewDense(3, 2, []float64{1, 2, 1, 2, 1, 2}), mat.NewDense(3, 1, []float64{5, 5, 5})
 	for _, targets := range []*mat.Dense{constant, mat.NewDense(3, 1, []float64{4, 5, 6})} {
-		m, err := learners.NystromRidge{Kernel: k, Lambda: 0.5, Std: true}.Fit(t.Context(), dev, same, targets, learners.Options{})
+		m, err := learners.NystromRidge{Kernel: k, Lambda: 0.5, Std: true}.Fit(t.Context(), dev, equalRows, targets, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := m.Variance(t.Context(), dev, same)
+		v, err := m.Variance(t.Context(), dev, equalRows)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -490,17 +490,17 @@ func TestPosteriorExtremes(t *testing.T) {
 		if targets != constant {
 			s = 2 / 0.5 / 2
 		}
-		near(t, "variance of equal samples", v.At(0, 0), s*(0.5/3+0.5), 1e-14)
+		checkClose(t, "variance of equal samples", v.At(0, 0), s*(0.5/3+0.5), 1e-14)
 	}
-	one, err := learners.NystromRidge{Kernel: k, Lambda: 0.5, Std: true, NoIntercept: true}.Fit(t.Context(), dev, mat.NewDense(1, 1, []float64{1}), mat.NewDense(1, 1, []float64{3}), learners.Options{})
+	oneSample, err := learners.NystromRidge{Kernel: k, Lambda: 0.5, Std: true, NoIntercept: true}.Fit(t.Context(), dev, mat.NewDense(1, 1, []float64{1}), mat.NewDense(1, 1, []float64{3}), learners.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := one.Variance(t.Context(), dev, mat.NewDense(1, 1, []float64{1}))
+	v, err := oneSample.Variance(t.Context(), dev, mat.NewDense(1, 1, []float64{1}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "variance of one sample", v.At(0, 0), 9/1.5*(1-1/1.5+0.5), 1e-13) // s² = y²/(1 + λ)
+	checkClose(t, "variance of one sample", v.At(0, 0), 9/1.5*(1-1/1.5+0.5), 1e-13) // s² = y²/(1 + λ)
 }
 
 // TestOptimize checks the searches of nystrom-ridge and fourier-ridge from a start that is far
@@ -537,29 +537,29 @@ func TestOptimize(t *testing.T) {
 				return m, m.LogLikelihood, nil
 			},
 		} {
-			must := func(k kernels.Kernel, lambda float64, optimize, ard bool) (model, float64) {
+			mustFit := func(k kernels.Kernel, lambda float64, optimize, ard bool) (model, float64) {
 				m, criterion, err := fit(k, lambda, optimize, ard)
 				if err != nil {
 					t.Fatal(name, err)
 				}
 				return m, criterion()
 			}
-			m, best := must(kernels.Gaussian{Sigma: 20}, 10, true, false)
+			m, maximum := mustFit(kernels.Gaussian{Sigma: 20}, 10, true, false)
 			for _, factor := range []float64{0.99, 1.01} {
 				k := m.Kernel().(kernels.Gaussian)
 				k.Sigma *= factor
-				for _, other := range []struct {
+				for _, neighbor := range []struct {
 					k      kernels.Kernel
 					lambda float64
 				}{{k, m.Lambda()}, {m.Kernel(), factor * m.Lambda()}} {
 					// The search ends when the criterion changes by less than 1e-10, relatively. The
 					// limit 1e-6 allows for the rest of the way to the maximum.
-					if _, v := must(other.k, other.lambda, false, false); v > best+1e-6 {
-						t.Errorf("%s: the criterion at %v, %v is %v, above %v at %v, %v", name, other.k, other.lambda, v, best, m.Kernel(), m.Lambda())
+					if _, v := mustFit(neighbor.k, neighbor.lambda, false, false); v > maximum+1e-6 {
+						t.Errorf("%s: the criterion at %v, %v is %v, above %v at %v, %v", name, neighbor.k, neighbor.lambda, v, maximum, m.Kernel(), m.Lambda())
 					}
 				}
 			}
-			m, _ = must(nil, 1, true, true)
+			m, _ = mustFit(nil, 1, true, true)
 			if sigmas := m.Kernel().(kernels.Gaussian).Sigmas; len(sigmas) != 2 || !(sigmas[1] > 5*sigmas[0]) {
 				t.Errorf("%s: the length scales are %v", name, sigmas)
 			}
@@ -600,9 +600,9 @@ func TestNystromOptimizeOfAllRows(t *testing.T) {
 		}
 		// The searches end where no derivative exceeds 1e-5·√n. Their results differ by rounding
 		// errors, because only one of the fits has weights, which are all 1.
-		near(t, "lambda", m.Lambda(), process.Lambda(), 1e-4*process.Lambda())
+		checkClose(t, "lambda", m.Lambda(), process.Lambda(), 1e-4*process.Lambda())
 		for i, sigma := range process.Kernel().(kernels.Gaussian).Sigmas {
-			near(t, "sigma", m.Kernel().(kernels.Gaussian).Sigmas[i], sigma, 1e-4*sigma)
+			checkClose(t, "sigma", m.Kernel().(kernels.Gaussian).Sigmas[i], sigma, 1e-4*sigma)
 		}
 	}
 }
@@ -615,11 +615,11 @@ func TestNystromCoverage(t *testing.T) {
 	const n, centers, points, draws, lambda = 300, 60, 100, 50, 0.05
 	dev := backendtest.Device(t, "cpu")
 	k := kernels.Matern{Nu: 1.5, Sigma: 0.5}
-	all, _ := wave(7, n+points, 2)
+	inputs, _ := wave(7, n+points, 2)
 	cov := mat.NewSymDense(n+points, nil)
 	for i := range n + points {
 		for j := range i + 1 {
-			cov.SetSym(i, j, kernels.Eval(k, all.RawRowView(i), all.RawRowView(j)))
+			cov.SetSym(i, j, kernels.Eval(k, inputs.RawRowView(i), inputs.RawRowView(j)))
 		}
 		cov.SetSym(i, i, cov.At(i, i)+lambda)
 	}
@@ -638,7 +638,7 @@ func TestNystromCoverage(t *testing.T) {
 	}
 	var y mat.Dense
 	y.Mul(&root, normals)
-	x, z := all.Slice(0, n, 0, 2), all.Slice(n, n+points, 0, 2)
+	x, z := inputs.Slice(0, n, 0, 2), inputs.Slice(n, n+points, 0, 2)
 	m, err := learners.NystromRidge{Kernel: k, Lambda: lambda, Centers: centers, NoIntercept: true, Std: true}.Fit(t.Context(), dev, x, y.Slice(0, n, 0, draws), learners.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -669,11 +669,11 @@ func TestNystromCoverage(t *testing.T) {
 	// likelihood, Quadratic/N, divided by Scale: see stream.Posterior.
 	larger := 1 + (1-float64(centers)/n)*2*(m.LogLikelihood()-m.LikelihoodBound())/(n*draws)
 	const limit = (1 - 0.95) / 2 // separates shares near 95 % from shares near 100 %
-	share, deviation := shares(1)
-	if wrong, _ := shares(larger); !(5*deviation <= limit && wrong-0.95 > limit) {
-		t.Fatalf("share %v ± %v, and %v for variances times %v: they are too close", share, deviation, wrong, larger)
+	covered, deviation := shares(1)
+	if inflated, _ := shares(larger); !(5*deviation <= limit && inflated-0.95 > limit) {
+		t.Fatalf("share %v ± %v, and %v for variances times %v: they are too close", covered, deviation, inflated, larger)
 	}
-	if t.Logf("share %.4f ± %.4f", share, deviation); !(math.Abs(share-0.95) <= limit) {
-		t.Errorf("%.1f %% of the targets are within the 95 %% intervals", 100*share)
+	if t.Logf("share %.4f ± %.4f", covered, deviation); !(math.Abs(covered-0.95) <= limit) {
+		t.Errorf("%.1f %% of the targets are within the 95 %% intervals", 100*covered)
 	}
 }

@@ -33,11 +33,11 @@ func TestPrecomputedLearners(t *testing.T) {
 			}
 			return h
 		}
-		inside, err := gram.TrainingPoints(values(train))
+		trainPoints, err := gram.TrainingPoints(values(train))
 		if err != nil {
 			t.Fatal(err)
 		}
-		outside, err := gram.OtherPoints(values(test), slices.Repeat([]float64{1}, q))
+		testPoints, err := gram.OtherPoints(values(test), slices.Repeat([]float64{1}, q))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestPrecomputedLearners(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			b, err := fit(kernels.Precomputed{})(t.Context(), dev, dense(inside), labels, learners.Options{})
+			b, err := fit(kernels.Precomputed{})(t.Context(), dev, dense(trainPoints), labels, learners.Options{})
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -73,17 +73,17 @@ func TestPrecomputedLearners(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			g, err := b.Predict(t.Context(), dev, dense(outside))
+			g, err := b.Predict(t.Context(), dev, dense(testPoints))
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			for i := range q {
 				// The kernel values differ by rounding errors, and the solutions differ by errors
 				// that the tolerance 1e-9 allows.
-				near(t, name, g.At(i, 0), f.At(i, 0), 1e-4)
+				checkClose(t, name, g.At(i, 0), f.At(i, 0), 1e-4)
 			}
 			if u, ok := learners.As[learners.Uncertain](b); ok && name == "nystrom-ridge" {
-				v, err := u.Variance(t.Context(), dev, dense(outside))
+				v, err := u.Variance(t.Context(), dev, dense(testPoints))
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
@@ -92,7 +92,7 @@ func TestPrecomputedLearners(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 				for i := range q {
-					near(t, name+": variance", v.At(i, 0), w.At(i, 0), 1e-4)
+					checkClose(t, name+": variance", v.At(i, 0), w.At(i, 0), 1e-4)
 				}
 			}
 		}
@@ -116,11 +116,11 @@ func TestPrecomputedLearners(t *testing.T) {
 func TestGramMatrixIsNoPoints(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 8
-	bare, y := mat.NewDense(n, n-1, nil), mat.NewDense(n, 1, nil)
+	valuesOnly, y := mat.NewDense(n, n-1, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
 		y.Set(i, 0, float64(i%2))
 		for j := range n - 1 {
-			bare.Set(i, j, float64(i*j%5+i+j))
+			valuesOnly.Set(i, j, float64(i*j%5+i+j))
 		}
 	}
 	for name, fit := range map[string]learners.Fitter{
@@ -137,7 +137,7 @@ func TestGramMatrixIsNoPoints(t *testing.T) {
 		"nystrom-ridge":     fitter(learners.NystromRidge{Kernel: kernels.Precomputed{}, Lambda: 1}.Fit),
 		"kernel-perceptron": fitter(learners.KernelPerceptron{Kernel: kernels.Precomputed{}, NoIntercept: true, NoShuffle: true}.Fit),
 	} {
-		if _, err := fit(t.Context(), dev, bare, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "row 1: kernels: precomputed: k(a, a) of training object 1 must be equal in features 2 and 3, got 1 and 2") {
+		if _, err := fit(t.Context(), dev, valuesOnly, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "row 1: kernels: precomputed: k(a, a) of training object 1 must be equal in features 2 and 3, got 1 and 2") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -18,15 +18,15 @@ import (
 // predictor holds the part of a prediction that differs between models. Its function apply computes
 // out ← f(x), without the intercept, from x and the matrices fixed, which are the same for all x.
 type predictor struct {
-	learner   string
-	features  int            // 0 if the model is not fitted
-	kernel    kernels.Kernel // the kernel whose rule the points must satisfy; nil if every point is allowed
-	fixed     []numeric.Points
-	intercept []float64
-	sum       bool // whether apply computes out ← k(x, fixed[0]) fixed[1]
-	self      bool // whether the model also needs the values k(x, x)
-	linear    bool // whether f(x) is xW + b, for which x may be sparse or dense
-	apply     func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64])
+	learner       string
+	features      int            // 0 if the model is not fitted
+	kernel        kernels.Kernel // the kernel whose rule the points must satisfy; nil if every point is allowed
+	fixed         []numeric.Points
+	intercept     []float64
+	sum           bool // whether apply computes out ← k(x, fixed[0]) fixed[1]
+	needsDiagonal bool // whether the model also needs the values k(x, x)
+	linear        bool // whether f(x) is xW + b, for which x may be sparse or dense
+	apply         func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64])
 }
 
 // expansion returns the predictor of Σ_j k(x, x_j) V_j + b.
@@ -80,7 +80,7 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 	if err != nil {
 		return nil, err
 	}
-	f, err := p.at(ctx, dev, points)
+	f, err := p.predictPoints(ctx, dev, points)
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +96,8 @@ func (p predictor) roundings(dev backend.Device) int {
 	return 0
 }
 
-// plan reports the memory that the method `at` takes: blocks of points and the fixed matrices on
-// the device, and their packed copies if a kernel is evaluated.
+// plan reports the memory that the method predictPoints takes: blocks of points and the fixed
+// matrices on the device, and their packed copies if a kernel is evaluated.
 func (p predictor) plan(ctx context.Context, dev backend.Device, points numeric.Points) {
 	rows, t := p.blockRows(points), len(p.intercept)
 	bytes := numeric.Total(points.PlacedBytes(dev.F64(), rows), numeric.Bytes(numeric.Elements(points.Rows+rows, t)))
@@ -105,8 +105,8 @@ func (p predictor) plan(ctx context.Context, dev backend.Device, points numeric.
 		bytes = numeric.Total(bytes, f.PlacedBytes(dev.F64(), f.Rows))
 	}
 	if p.copies(points) {
-		copied := numeric.DensePoints(backend.Host[float64]{Rows: rows, Cols: points.Cols})
-		ctx = run.Beside(ctx, numeric.Total(copied.CopyBytes(rows), copied.PlacedBytes(dev.F64(), rows)))
+		block := numeric.DensePoints(backend.Host[float64]{Rows: rows, Cols: points.Cols})
+		ctx = run.Beside(ctx, numeric.Total(block.CopyBytes(rows), block.PlacedBytes(dev.F64(), rows)))
 	}
 	run.ReportPlan(p.packing(ctx, dev, points), dev, bytes)
 }
@@ -126,21 +126,21 @@ func (p predictor) blockRows(x numeric.Points) int {
 	if x.Sparse != nil && !p.copies(x) {
 		width = x.Sparse.NNZ()/x.Rows + 1
 	}
-	least := 256 // large blocks, because the fixed points are packed anew for each block
+	minRows := 256 // large blocks, because the fixed points are packed anew for each block
 	if x.Sparse != nil && p.copies(x) && p.kernel == nil {
-		least = 64 // smaller blocks for cosines: the copy of a block for the means may still exist when the variances copy it again
+		minRows = 64 // smaller blocks for cosines: the copy of a block for the means may still exist when the variances copy it again
 	}
-	return min(x.Rows, max(least, 1<<22/(width+len(p.intercept))))
+	return min(x.Rows, max(minRows, 1<<22/(width+len(p.intercept))))
 }
 
-// at returns the predictions for points that check or checkRows has returned. A prediction may be
-// NaN or infinite: the caller must call checkPredicted.
-func (p predictor) at(ctx context.Context, dev backend.Device, points numeric.Points) (*mat.Dense, error) {
+// predictPoints returns the predictions for points that check or checkRows has returned. A
+// prediction may be NaN or infinite: the caller must call checkPredicted.
+func (p predictor) predictPoints(ctx context.Context, dev backend.Device, points numeric.Points) (*mat.Dense, error) {
 	if points.Sparse == nil || points.Cols == 1 {
-		points = p.inForm(points)
+		points = p.convert(points)
 	}
 	if m, ok := markov.Of(p.kernel); ok && p.sum && p.features == 1 && p.fixed[0].Sparse == nil && markov.Pays(p.fixed[0].Rows, points.Rows) {
-		return p.onLine(ctx, m, points)
+		return p.predictMarkov(ctx, m, points)
 	}
 	p.plan(ctx, dev, points)
 	fixed, err := numeric.PlaceAll(dev.F64(), p.fixed...)
@@ -158,20 +158,20 @@ func (p predictor) at(ctx context.Context, dev backend.Device, points numeric.Po
 	return mat.NewDense(f.Rows, f.Cols, f.Data), nil
 }
 
-// inBlocks calls use with all points in the form of inForm and first = 0. If this form is a dense copy, inBlocks
-// instead calls use for each block of blockRows points, with a copy of the points first, first+1, …. Plans that are
-// reported through the ctx of use include the copy.
+// inBlocks calls use with the converted points and first = 0. If convert would make a dense copy,
+// inBlocks instead calls use for each block of blockRows points, with a copy of the points first,
+// first+1, …. Plans that are reported through the ctx of use include the copy.
 func (p predictor) inBlocks(ctx context.Context, points numeric.Points, use func(ctx context.Context, first int, x numeric.Points) error) error {
 	if !p.copies(points) {
-		return use(ctx, 0, p.inForm(points))
+		return use(ctx, 0, p.convert(points))
 	}
 	rows := p.blockRows(points)
-	copied := backend.NewHost[float64](rows, points.Cols)
-	ctx = run.Beside(ctx, numeric.DensePoints(copied).CopyBytes(rows))
+	buffer := backend.NewHost[float64](rows, points.Cols)
+	ctx = run.Beside(ctx, numeric.DensePoints(buffer).CopyBytes(rows))
 	for first := 0; first < points.Rows; first += rows {
-		part := points.Slice(first, min(rows, points.Rows-first))
-		h := copied.View(0, 0, part.Rows, points.Cols)
-		part.Sparse.DenseTo(h)
+		block := points.Slice(first, min(rows, points.Rows-first))
+		h := buffer.View(0, 0, block.Rows, points.Cols)
+		block.Sparse.DenseTo(h)
 		if err := use(ctx, first, numeric.DensePoints(h)); err != nil {
 			return err
 		}
@@ -179,18 +179,18 @@ func (p predictor) inBlocks(ctx context.Context, points numeric.Points, use func
 	return nil
 }
 
-// stacked appends the rows of h to m. If m is nil, the result shares the memory of h.
-func stacked(m *mat.Dense, h backend.Host[float64]) *mat.Dense {
+// appendRows appends the rows of h to m. If m is nil, the result shares the memory of h.
+func appendRows(m *mat.Dense, h backend.Host[float64]) *mat.Dense {
 	if m == nil {
 		return mat.NewDense(h.Rows, h.Cols, h.Data)
 	}
-	all := m.RawMatrix()
-	return mat.NewDense(all.Rows+h.Rows, h.Cols, append(all.Data, h.Data...))
+	raw := m.RawMatrix()
+	return mat.NewDense(raw.Rows+h.Rows, h.Cols, append(raw.Data, h.Data...))
 }
 
-// onLine returns the predictions of a kernel expansion with the Markov kernel m of one feature, in
-// O(n) operations.
-func (p predictor) onLine(ctx context.Context, m markov.Model, points numeric.Points) (*mat.Dense, error) {
+// predictMarkov returns the predictions of a kernel expansion with the Markov kernel m of one
+// feature, in O(n) operations.
+func (p predictor) predictMarkov(ctx context.Context, m markov.Model, points numeric.Points) (*mat.Dense, error) {
 	l, err := markov.NewLine(ctx, m, numeric.First(p.fixed[0].Dense))
 	if err != nil {
 		return nil, err
@@ -203,8 +203,8 @@ func (p predictor) onLine(ctx context.Context, m markov.Model, points numeric.Po
 	return mat.NewDense(f.Rows, f.Cols, f.Data), nil
 }
 
-// blocks sets f to the predictions for the rows of x, which have the form of inForm. fixed are the matrices p.fixed
-// on the device.
+// blocks sets f to the predictions for the rows of x, which are a result of convert. fixed holds
+// the matrices p.fixed on the device.
 func (p predictor) blocks(ctx context.Context, dev backend.Device, f backend.Host[float64], x numeric.Points, fixed []backend.Matrix[float64]) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -225,14 +225,14 @@ func (p predictor) blocks(ctx context.Context, dev backend.Device, f backend.Hos
 	return nil
 }
 
-// check returns the rows of x as points that inForm has converted, or an error if the model cannot
+// check returns the rows of x as points that convert has converted, or an error if the model cannot
 // be evaluated at them.
 func (p predictor) check(dev backend.Device, x mat.Matrix) (numeric.Points, error) {
 	points, err := p.checkRows(dev, x)
 	if err != nil {
 		return points, err
 	}
-	return p.inForm(points), nil
+	return p.convert(points), nil
 }
 
 // checkRows is like check, but does not convert the rows.
@@ -246,8 +246,8 @@ func (p predictor) checkRows(dev backend.Device, x mat.Matrix) (points numeric.P
 	if points, err = pointsOf("x", x); err != nil {
 		return points, err
 	}
-	points, known := numeric.OtherPoints(p.kernel, points, p.features)
-	if !known && p.self {
+	points, hasDiagonal := numeric.OtherPoints(p.kernel, points, p.features)
+	if !hasDiagonal && p.needsDiagonal {
 		return points, errors.New("x has the kernel values of its rows with the training objects, but not of each row with itself, which are also needed: give the points that gram.OtherPoints returns")
 	}
 	if points.Cols != p.features {
@@ -256,14 +256,14 @@ func (p predictor) checkRows(dev backend.Device, x mat.Matrix) (points numeric.P
 	return points, p.checkValues(points)
 }
 
-// copies reports whether inForm makes a dense copy of the points.
+// copies reports whether convert makes a dense copy of the points.
 func (p predictor) copies(points numeric.Points) bool {
 	return !p.linear && points.Sparse != nil && (len(p.fixed) == 0 || p.fixed[0].Sparse == nil)
 }
 
-// inForm converts points to a sparse matrix if p.fixed[0] is sparse, and to a dense matrix
+// convert converts points to a sparse matrix if p.fixed[0] is sparse, and to a dense matrix
 // otherwise. For a linear model it returns points unchanged.
-func (p predictor) inForm(points numeric.Points) numeric.Points {
+func (p predictor) convert(points numeric.Points) numeric.Points {
 	switch {
 	case p.copies(points):
 		return numeric.DensePoints(dense(densePoints(points)))
@@ -284,12 +284,12 @@ func (p predictor) checkValues(points numeric.Points) error {
 
 // block sets f to the predictions for the rows of x, which form one block.
 func (p predictor) block(base, b backend.Backend[float64], f backend.Host[float64], out backend.Matrix[float64], x numeric.Points, fixed []backend.Matrix[float64]) error {
-	place, err := x.Place(base)
+	placed, err := x.Place(base)
 	if err != nil {
 		return err
 	}
-	defer place.Free()
-	p.apply(b, out, place, fixed)
+	defer placed.Free()
+	p.apply(b, out, placed, fixed)
 	if err := b.Download(f, out); err != nil {
 		return err
 	}
@@ -310,28 +310,28 @@ func (p predictor) addIntercept(f backend.Host[float64]) {
 const otherUnits = ": compare its features with the features of the training rows, which may have other units"
 
 // checked returns the values f of a model for the rows of x, or an error if a value is not finite.
-// The error calls the value `what`.
-func checked(learner, what string, f *mat.Dense, err error) (*mat.Dense, error) {
+// name is the word for a value in the error.
+func checked(learner, name string, f *mat.Dense, err error) (*mat.Dense, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPredicted(what, dense(f), 0); err != nil {
+	if err := checkPredicted(name, dense(f), 0); err != nil {
 		return nil, predictError(learner, err)
 	}
 	return f, nil
 }
 
 // checkPredicted returns an error if a value for a row of x is not finite, because kernel values
-// are undefined or out of range, or because sums overflow. The error calls the value `what`; first
-// is the index of the first row of f.
-func checkPredicted(what string, f backend.Host[float64], first int) error {
+// are undefined or out of range, or because sums overflow. name is the word for a value in the
+// error; first is the index of the first row of f.
+func checkPredicted(name string, f backend.Host[float64], first int) error {
 	for i := range f.Rows {
 		for _, v := range f.Row(i) {
 			if math.IsNaN(v) {
-				return fmt.Errorf("x: row %d: the %s is not a number: its kernel values are not defined, or out of range%s", first+i+1, what, otherUnits)
+				return fmt.Errorf("x: row %d: the %s is not a number: its kernel values are not defined, or out of range%s", first+i+1, name, otherUnits)
 			}
 			if math.IsInf(v, 0) {
-				return fmt.Errorf("x: row %d: the %s is %v: the values of the row or of the model are too large%s", first+i+1, what, v, otherUnits)
+				return fmt.Errorf("x: row %d: the %s is %v: the values of the row or of the model are too large%s", first+i+1, name, v, otherUnits)
 			}
 		}
 	}

@@ -22,16 +22,16 @@ import (
 // Several goroutines may call the methods of a Predictor at the same time. The methods of a
 // Predictor that is nil, zero or closed return solvers.ErrClosed.
 type Predictor struct {
-	model   Model
-	dev     backend.Device
-	ready   bool      // whether the fields below are set; if not, predictions call model.Predict
-	plain   predictor // the predictor of f, or of the decision values
-	classes *Classes  // the classes of a classifier whose labels follow from decision values
-	sum     backend.Expansion[float64]
-	fixed   []backend.Matrix[float64]
-	rule    func(x []float64) error // the rule that the kernel sets for points, or nil
+	model     Model
+	dev       backend.Device
+	ready     bool      // whether the fields below are set; if not, predictions call model.Predict
+	predictor predictor // the predictor of f, or of the decision values
+	classes   *Classes  // the classes of a classifier whose labels follow from decision values
+	sum       backend.Expansion[float64]
+	fixed     []backend.Matrix[float64]
+	rule      func(x []float64) error // the rule that the kernel sets for points, or nil
 
-	use    sync.RWMutex // held for reading by calls that use the fields that Close clears
+	mu     sync.RWMutex // held for reading by calls that use the fields that Close clears
 	closed bool
 }
 
@@ -41,10 +41,10 @@ func (p *Predictor) begin() error {
 	if p == nil || p.model == nil {
 		return fmt.Errorf("learners: predict: the model %w", solvers.ErrClosed)
 	}
-	p.use.RLock()
+	p.mu.RLock()
 	if p.closed {
-		p.use.RUnlock()
-		return p.failed(fmt.Errorf("the model %w", solvers.ErrClosed))
+		p.mu.RUnlock()
+		return p.wrapError(fmt.Errorf("the model %w", solvers.ErrClosed))
 	}
 	return nil
 }
@@ -63,29 +63,29 @@ func NewPredictor(dev backend.Device, m Model) (*Predictor, error) {
 		return nil, predictError(m.Learner(), errNotFitted)
 	}
 	p := &Predictor{model: m, dev: dev}
-	of, ok := m.(interface{ predictor() predictor })
+	source, ok := m.(interface{ predictor() predictor })
 	if !ok {
 		return p, nil
 	}
-	p.ready, p.plain = true, of.predictor()
-	p.rule = kernels.PointRule(p.plain.kernel)
+	p.ready, p.predictor = true, source.predictor()
+	p.rule = kernels.PointRule(p.predictor.kernel)
 	if c, ok := m.(Classifier); ok {
 		classes := c.Classes()
 		p.classes = &classes
 	}
 	var err error
-	if e, ok := dev.F64().(backend.Expander[float64]); ok && p.plain.sum && p.plain.fixed[0].Sparse == nil {
-		p.sum, err = e.NewExpansion(p.plain.kernel, p.plain.fixed[0].Dense, p.plain.fixed[1].Dense)
+	if e, ok := dev.F64().(backend.Expander[float64]); ok && p.predictor.sum && p.predictor.fixed[0].Sparse == nil {
+		p.sum, err = e.NewExpansion(p.predictor.kernel, p.predictor.fixed[0].Dense, p.predictor.fixed[1].Dense)
 	} else {
-		p.fixed, err = numeric.PlaceAll(dev.F64(), p.plain.fixed...)
+		p.fixed, err = numeric.PlaceAll(dev.F64(), p.predictor.fixed...)
 	}
 	if err != nil {
-		return nil, p.failed(err)
+		return nil, p.wrapError(err)
 	}
 	return p, nil
 }
 
-func (p *Predictor) failed(err error) error { return predictError(p.model.Learner(), err) }
+func (p *Predictor) wrapError(err error) error { return predictError(p.model.Learner(), err) }
 
 // Model returns the model, or nil if there is none.
 func (p *Predictor) Model() Model {
@@ -110,8 +110,8 @@ func (p *Predictor) Close() {
 	if p == nil {
 		return
 	}
-	p.use.Lock()
-	defer p.use.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.closed = true
 	if p.sum != nil {
 		p.sum.Free()
@@ -125,7 +125,7 @@ func (p *Predictor) Predict(ctx context.Context, x mat.Matrix) (*mat.Dense, erro
 	if err := p.begin(); err != nil {
 		return nil, err
 	}
-	defer p.use.RUnlock()
+	defer p.mu.RUnlock()
 	return p.predict(ctx, x)
 }
 
@@ -133,13 +133,13 @@ func (p *Predictor) predict(ctx context.Context, x mat.Matrix) (*mat.Dense, erro
 	if !p.ready {
 		return p.model.Predict(ctx, p.dev, x)
 	}
-	h, err := p.plain.check(p.dev, x)
+	h, err := p.predictor.check(p.dev, x)
 	if err != nil {
-		return nil, p.failed(err)
+		return nil, p.wrapError(err)
 	}
-	f := backend.NewHost[float64](h.Rows, len(p.plain.intercept))
+	f := backend.NewHost[float64](h.Rows, len(p.predictor.intercept))
 	if err := p.apply(ctx, f, h); err != nil {
-		return nil, p.failed(err)
+		return nil, p.wrapError(err)
 	}
 	values := mat.NewDense(f.Rows, f.Cols, f.Data)
 	if p.classes != nil {
@@ -154,22 +154,22 @@ func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
 	if err := p.begin(); err != nil {
 		return err
 	}
-	defer p.use.RUnlock()
+	defer p.mu.RUnlock()
 	features, outputs := p.Dims()
 	values := len(x) > 0 && len(x) == features-2 // x may be a point of kernels.Precomputed; predict refuses it for other kernels
 	if len(x) != features && !values || len(dst) != outputs {
-		return p.failed(fmt.Errorf("x has %s and dst %s; the model has %s and %s", count.Of(len(x), "feature"), count.Of(len(dst), "element"), count.Of(features, "feature"), count.Of(outputs, "output")))
+		return p.wrapError(fmt.Errorf("x has %s and dst %s; the model has %s and %s", count.Of(len(x), "feature"), count.Of(len(dst), "element"), count.Of(features, "feature"), count.Of(outputs, "output")))
 	}
 	if p.ready && p.classes == nil && !values {
 		point := numeric.DensePoints(numeric.Row(x))
 		var err error
 		if !numeric.Finite(x) || p.rule != nil && p.rule(x) != nil {
-			err = p.plain.checkValues(point) // describes the error
+			err = p.predictor.checkValues(point) // describes the error
 		} else {
-			err = p.apply(ctx, numeric.Row(dst), p.plain.inForm(point))
+			err = p.apply(ctx, numeric.Row(dst), p.predictor.convert(point))
 		}
 		if err != nil {
-			return p.failed(err)
+			return p.wrapError(err)
 		}
 		return nil
 	}
@@ -183,14 +183,14 @@ func (p *Predictor) PredictRow(ctx context.Context, dst, x []float64) error {
 
 func (p *Predictor) apply(ctx context.Context, f backend.Host[float64], x numeric.Points) error {
 	if p.sum == nil {
-		if err := p.plain.blocks(ctx, p.dev, f, x, p.fixed); err != nil {
+		if err := p.predictor.blocks(ctx, p.dev, f, x, p.fixed); err != nil {
 			return err
 		}
 	} else {
 		if err := p.sum.Apply(ctx, f, x.Dense); err != nil {
 			return err
 		}
-		p.plain.addIntercept(f)
+		p.predictor.addIntercept(f)
 	}
 	return checkPredicted("prediction", f, 0)
 }

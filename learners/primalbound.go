@@ -19,9 +19,9 @@ import (
 
 // primalSteps estimates the number of steps, of about 4 ns each, that verified.Primal.Bound takes
 // for n samples and m functions: three passes over the samples, and the formation of the matrix of
-// the equations. each is the number of steps for one value of a function.
-func primalSteps(n, m int, each float64) float64 {
-	return float64(n) * float64(m) * (3*(each+20) + float64(m)/8)
+// the equations. valueSteps is the number of steps for one value of a function.
+func primalSteps(n, m int, valueSteps float64) float64 {
+	return float64(n) * float64(m) * (3*(valueSteps+20) + float64(m)/8)
 }
 
 // makePrimal sets the bound of m, whose function f is the solution of p for the samples of data. It
@@ -29,9 +29,9 @@ func primalSteps(n, m int, each float64) float64 {
 // bound, or returns an error if there is none. Otherwise it computes a bound only with o.Prove: the
 // sharp bound if its computation takes at most a few hundredths of a second, and otherwise a bound
 // from float64 if p.Sums is set or the samples are in memory. r returns bounds on the rounding
-// errors of the functions, or is nil if none are known. each is as in primalSteps. If sparse is not
-// nil, the rows of sparse are the samples, and data holds their row numbers.
-func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, sparse *backend.CSR[float64], res *solvers.Result, each float64, r func() *verified.Roundoff, sharp bool, o Options) error {
+// errors of the functions, or is nil if none are known. valueSteps is as in primalSteps. If sparse
+// is not nil, the rows of sparse are the samples, and data holds their row numbers.
+func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, sparse *backend.CSR[float64], res *solvers.Result, valueSteps float64, r func() *verified.Roundoff, sharp bool, o Options) error {
 	n, d, t := data.Dims()
 	size := f.Alpha.Rows
 	p.Pass = func(ctx context.Context, use func(x numeric.Points, y backend.Host[float64], weights []float64) error) error {
@@ -50,7 +50,7 @@ func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *mode
 	if !sharp && (!o.Prove || slices.ContainsFunc(lambdas, func(v verified.Ball) bool { return !(v.Hi > 0) })) {
 		return nil
 	}
-	if !sharp && (sparse != nil || p.Lambdas != nil || primalSteps(n, size, each) > provedSteps) {
+	if !sharp && (sparse != nil || p.Lambdas != nil || primalSteps(n, size, valueSteps) > provedSteps) {
 		if _, ok := data.(pointRows); !ok && !solvers.IsInMemory(data) {
 			p.Pass = nil
 		}
@@ -99,10 +99,10 @@ func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *mode
 	return err
 }
 
-// predictPrimal is PredictBound for a model with the function f and the predictor p; r returns bounds on the rounding
-// errors of f. at is the method at of the model.
-func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, p predictor, at func(context.Context, backend.Device, numeric.Points) (*mat.Dense, error), f *verified.Expansion, r func() *verified.Roundoff, x mat.Matrix) (values, bounds *mat.Dense, err error) {
-	defer named(p.learner+": bound", nil, &values, &err)
+// predictPrimal is PredictBound for a model with the function f, the predictor p and the method
+// predictPoints. r returns bounds on the rounding errors of f.
+func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, p predictor, predictPoints func(context.Context, backend.Device, numeric.Points) (*mat.Dense, error), f *verified.Expansion, r func() *verified.Roundoff, x mat.Matrix) (values, bounds *mat.Dense, err error) {
+	defer wrapError(p.learner+": bound", nil, &values, &err)
 	points, err := p.checkRows(dev, x)
 	if err != nil {
 		return nil, nil, err
@@ -113,13 +113,13 @@ func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, p pr
 	if !b.bound.Rounded {
 		return b.evaluateAt(ctx, f, points)
 	}
-	return b.roundAt(ctx, dev, p, at, f, r(), points)
+	return b.roundAt(ctx, dev, p, predictPoints, f, r(), points)
 }
 
 // PredictBound implements Bounded.
 func (m *RidgeModel) PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	p := m.predictor()
-	return m.predictPrimal(ctx, dev, p, p.at, m.verified(), m.rounding, x)
+	return m.predictPrimal(ctx, dev, p, p.predictPoints, m.verified(), m.rounding, x)
 }
 
 // rounding returns the bounds on the rounding errors of the functions of the model.
@@ -135,12 +135,12 @@ func (m *RidgeModel) verified() *verified.Expansion {
 func (m *NystromRidgeModel) PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	r := func() *verified.Roundoff { return m.roundoffOn(dev, &m.kernelExpansion) }
 	p := m.predictor()
-	return m.predictPrimal(ctx, dev, p, p.at, m.verified(), r, x)
+	return m.predictPrimal(ctx, dev, p, p.predictPoints, m.verified(), r, x)
 }
 
 // PredictBound implements Bounded.
 func (m *FourierRidgeModel) PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error) {
-	return m.predictPrimal(ctx, dev, m.waves(stream.Cosines, m.cosines, m.intercept), m.at, m.verified(), m.rounding, x)
+	return m.predictPrimal(ctx, dev, m.waves(stream.Cosines, m.cosines, m.intercept), m.predictPoints, m.verified(), m.rounding, x)
 }
 
 func (m *FourierRidgeModel) rounding() *verified.Roundoff {

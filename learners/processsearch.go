@@ -42,35 +42,35 @@ type processSearch struct {
 	ard, noIntercept, unitScale bool
 	seed                        uint64
 	rows                        int // maximum number of samples
-	// evaluate returns the function evidence.Params.Evaluate for the samples of part, or nil to use
-	// the likelihood of the exact process.
-	evaluate func(part solvers.Rows) (func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error), error)
+	// evaluate returns the function evidence.Params.Evaluate for the samples of subset, or nil to
+	// use the likelihood of the exact process.
+	evaluate func(subset solvers.Rows) (func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error), error)
 }
 
-// beside returns ctx and o for evaluations of the search: plans include the copy of its samples,
-// and a limit of the host's memory is lowered by the size of the copy.
-func (s processSearch) beside(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (context.Context, Options) {
+// reserveCopy returns ctx and o for evaluations of the search: plans include the copy of its
+// samples, and a limit of the host's memory is lowered by the size of the copy.
+func (s processSearch) reserveCopy(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (context.Context, Options) {
 	n, d, _ := data.Dims()
 	return besideCopy(ctx, dev, o, numeric.DensePoints(backend.Host[float64]{Rows: min(n, s.rows), Cols: d}))
 }
 
 // search returns the points of the search, the best point first.
-func (s processSearch) search(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*searched, error) {
+func (s processSearch) search(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (*searchResult, error) {
 	if g, ok := s.kernel.(kernels.Gaussian); ok && s.ard {
 		_, d, _ := data.Dims()
 		s.kernel = kernels.Gaussian{Sigmas: slices.Repeat([]float64{g.Sigma}, d)}
 	}
-	x, y, weights, err := someRows(ctx, data, s.rows, s.seed)
+	x, y, weights, err := sampleRows(ctx, data, s.rows, s.seed)
 	if err != nil {
 		return nil, err
 	}
-	progress, found := newProgress(o), &searched{}
+	progress, result := newProgress(o), &searchResult{}
 	p := solvers.Problem{Kernel: s.kernel, X: x, Y: y, Weights: weights, Lambda: s.lambda}
 	par := evidence.Params{
 		EvidenceParams: solvers.EvidenceParams{FitScale: !s.unitScale, Memory: o.Memory}, Seed: s.seed,
-		Report: func(all, part int) {
-			found.evaluations = all + part
-			progress.Report("optimize", 0.9*(1-elementary.Exp(-float64(all+part)/30)))
+		Report: func(full, partial int) {
+			result.evaluations = full + partial
+			progress.Report("optimize", 0.9*(1-elementary.Exp(-float64(full+partial)/30)))
 		},
 	}
 	if par.Evaluate, err = s.evaluate(solvers.InMemory(x, y, weights, nil)); err != nil {
@@ -84,20 +84,20 @@ func (s processSearch) search(ctx context.Context, dev backend.Device, data solv
 			}
 		}
 	}
-	found.list, err = evidence.Maximize(ctx, dev, p, par)
-	return found, err
+	result.list, err = evidence.Maximize(ctx, dev, p, par)
+	return result, err
 }
 
-// searched holds the points of a search, or without a search the given kernel and λ.
-type searched struct {
+// searchResult holds the points of a search, or without a search the given kernel and λ.
+type searchResult struct {
 	list        []evidence.Candidate
 	evaluations int
 }
 
 // fit calls its argument fit with one point after the other until a call succeeds. It returns the
 // point of this call and facts about the search.
-func (s *searched) fit(fit func(k kernels.Kernel, lambda float64) error) (c evidence.Candidate, facts []Fact, err error) {
-	at, warning, err := attempt.Candidates{
+func (s *searchResult) fit(fit func(k kernels.Kernel, lambda float64) error) (c evidence.Candidate, facts []Fact, err error) {
+	index, warning, err := attempt.Candidates{
 		Len:     len(s.list),
 		Name:    func(i int) string { return fmt.Sprintf("kernel %v, lambda %.4g", s.list[i].Kernel, s.list[i].Lambda) },
 		Refused: attempt.Numeric,
@@ -106,21 +106,21 @@ func (s *searched) fit(fit func(k kernels.Kernel, lambda float64) error) (c evid
 	if err != nil {
 		return c, nil, err
 	}
-	c = s.list[at]
+	c = s.list[index]
 	if s.evaluations > 0 {
 		facts = warned([]Fact{{"evaluations", s.evaluations}, {"lambda found", c.Lambda}}, cmp.Or(warning, c.Warning))
 	}
 	return c, facts, nil
 }
 
-// someRows returns at most `limit` samples of weight > 0 of data, chosen by the seed, in the order
-// of data.
-func someRows(ctx context.Context, data solvers.Rows, limit int, seed uint64) (x, y backend.Host[float64], weights []float64, err error) {
+// sampleRows returns at most `limit` samples of weight > 0 of data, chosen by the seed, in the
+// order of data.
+func sampleRows(ctx context.Context, data solvers.Rows, limit int, seed uint64) (x, y backend.Host[float64], weights []float64, err error) {
 	n, d, t := data.Dims()
 	rows := rand.New(rand.NewPCG(seed, 4)).Perm(n)[:min(n, limit)]
 	slices.Sort(rows)
 	x, y = backend.NewHost[float64](len(rows), d), backend.NewHost[float64](len(rows), t)
-	first, kept := 0, 0
+	first, count := 0, 0
 	err = data.Pass(ctx, false, func(b solvers.Block) error {
 		for ; len(rows) > 0 && rows[0] < first+b.X.Rows; rows = rows[1:] {
 			i, w := rows[0]-first, 1.0
@@ -130,13 +130,13 @@ func someRows(ctx context.Context, data solvers.Rows, limit int, seed uint64) (x
 			if !(w > 0) {
 				continue
 			}
-			copy(x.Row(kept), b.X.Row(i))
-			copy(y.Row(kept), b.Y.Row(i))
+			copy(x.Row(count), b.X.Row(i))
+			copy(y.Row(count), b.Y.Row(i))
 			weights = append(weights, w)
-			kept++
+			count++
 		}
 		first += b.X.Rows
 		return nil
 	})
-	return x.View(0, 0, kept, d), y.View(0, 0, kept, t), weights, err
+	return x.View(0, 0, count, d), y.View(0, 0, count, t), weights, err
 }

@@ -33,15 +33,15 @@ func TestGates(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := fitted.(*learners.PerceptronModel)
-		if clean := fact(t, m, "last epoch without mistakes"); clean != c.separable || mat.Equal(labels(t, dev, m, x), y) != c.separable {
-			t.Errorf("%s: the last epoch without mistakes %v, separable %t", name, clean, c.separable)
+		if separated := fact(t, m, "last epoch without mistakes"); separated != c.separable || mat.Equal(labels(t, dev, m, x), y) != c.separable {
+			t.Errorf("%s: the last epoch without mistakes %v, separable %t", name, separated, c.separable)
 		}
 		if name == "and" {
 			if w := m.Coef(); w.At(0, 0) != 3 || w.At(1, 0) != 2 || m.Intercept()[0] != -4 {
 				t.Errorf("w = %v, b = %v", mat.Formatted(w.T()), m.Intercept())
 			}
-			near(t, "functional margin", fact(t, m, "functional margin").(float64), 1, 0)
-			near(t, "geometric margin", fact(t, m, "geometric margin").(float64), 1/math.Sqrt(13), 4*0x1p-52)
+			checkClose(t, "functional margin", fact(t, m, "functional margin").(float64), 1, 0)
+			checkClose(t, "geometric margin", fact(t, m, "geometric margin").(float64), 1/math.Sqrt(13), 4*0x1p-52)
 		}
 	}
 }
@@ -79,19 +79,19 @@ func TestRidgeIsMAP(t *testing.T) {
 	// of 3 standard normal features.
 	bound := 16 * 40 * 0x1p-52 * mat.Norm(ridge.Coef(), 2)
 	for p := range 3 {
-		near(t, "weight", bayes.Coef().At(p, 0), ridge.Coef().At(p, 0), bound)
+		checkClose(t, "weight", bayes.Coef().At(p, 0), ridge.Coef().At(p, 0), bound)
 	}
 	squares := func(m learners.Model) float64 {
 		var d mat.Dense
 		d.Sub(labels(t, dev, m, x), y)
 		return mat.Norm(&d, 2)
 	}
-	least, err := learners.LeastSquares{}.Fit(t.Context(), dev, x, y, learners.Options{})
+	ols, err := learners.LeastSquares{}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if squares(ridge) <= squares(least) {
-		t.Errorf("training error %v of ridge, %v of least squares", squares(ridge), squares(least))
+	if squares(ridge) <= squares(ols) {
+		t.Errorf("training error %v of ridge, %v of least squares", squares(ridge), squares(ols))
 	}
 }
 
@@ -113,7 +113,7 @@ func TestKernelRidgeIsGaussianProcess(t *testing.T) {
 	f, g := labels(t, dev, gp, x), labels(t, dev, ridge, x)
 	for i := range 40 {
 		// The tolerance contains a bound on the condition number of K + λI, n/λ + 1.
-		near(t, "mean", f.At(i, 0), g.At(i, 0), 40*(40/lambda+1)*0x1p-52*mat.Norm(y, 2))
+		checkClose(t, "mean", f.At(i, 0), g.At(i, 0), 40*(40/lambda+1)*0x1p-52*mat.Norm(y, 2))
 	}
 }
 
@@ -143,14 +143,14 @@ func TestSVCOfLambda(t *testing.T) {
 	}
 	b := f.At(0, 0)
 	w0, w1 := f.At(1, 0)-b, f.At(2, 0)-b
-	best := sum(b, w0, w1)
+	minimum := sum(b, w0, w1)
 	r := rand.New(rand.NewPCG(41, 0))
 	for k := range 9000 {
 		size := math.Pow(10, -float64(k%6))
 		// The limit 1e-8 allows for the violation of the optimality conditions at which the solver
 		// stops, 1e-10.
-		if s := sum(b+size*r.NormFloat64(), w0+size*r.NormFloat64(), w1+size*r.NormFloat64()); s < best-1e-8 {
-			t.Fatalf("change %d: %v is below %v", k, s, best)
+		if s := sum(b+size*r.NormFloat64(), w0+size*r.NormFloat64(), w1+size*r.NormFloat64()); s < minimum-1e-8 {
+			t.Fatalf("change %d: %v is below %v", k, s, minimum)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func TestCosineSeriesTendsToSinc(t *testing.T) {
 			h := 2 * math.Pi / float64(l)
 			series := h * kernels.Eval(kernels.CosineSeries{L: l}, []float64{delta}, []float64{0})
 			limit := kernels.Eval(kernels.SincLimit{}, []float64{delta}, []float64{0})
-			near(t, "series", series, limit, h+2*math.Pi*h*h*delta*delta/12+float64(l)*h*0x1p-52)
+			checkClose(t, "series", series, limit, h+2*math.Pi*h*h*delta*delta/12+float64(l)*h*0x1p-52)
 		}
 	}
 }
@@ -181,8 +181,8 @@ func TestWidrowHoff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "w", m.Coef().At(0, 0), 0.25, 0)
-	near(t, "b", m.Intercept()[0], 0.375, 0)
+	checkClose(t, "w", m.Coef().At(0, 0), 0.25, 0)
+	checkClose(t, "b", m.Intercept()[0], 0.375, 0)
 	x, _ = gaussians(t, 40, 3, 12)
 	y = mat.NewDense(40, 1, nil)
 	for i := range 40 {
@@ -192,9 +192,9 @@ func TestWidrowHoff(t *testing.T) {
 		t.Fatal(err)
 	}
 	for p, want := range []float64{2, 0, -1} {
-		near(t, "w", m.Coef().At(p, 0), want, 1e-10)
+		checkClose(t, "w", m.Coef().At(p, 0), want, 1e-10)
 	}
-	near(t, "b", m.Intercept()[0], 3, 1e-10)
+	checkClose(t, "b", m.Intercept()[0], 3, 1e-10)
 	if _, err := (learners.LeastSquares{LMS: true, Rate: 10}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "diverge at rate 10") {
 		t.Errorf("got %v", err)
 	}
@@ -214,14 +214,14 @@ func TestLassoIsLaplaceMAP(t *testing.T) {
 	}
 	prior := distuv.Laplace{Mu: 0, Scale: 0.5}
 	for p, v := range y {
-		best, mode := math.Inf(-1), 0.0
+		maxDensity, mode := math.Inf(-1), 0.0
 		for step := -4000; step <= 4000; step++ {
 			w := float64(step) / 1000
-			if density := prior.LogProb(w) + (distuv.Normal{Mu: w, Sigma: 1}).LogProb(v); density > best {
-				best, mode = density, w
+			if density := prior.LogProb(w) + (distuv.Normal{Mu: w, Sigma: 1}).LogProb(v); density > maxDensity {
+				maxDensity, mode = density, w
 			}
 		}
-		near(t, "w", m.Coef().At(p, 0), mode, 1e-3)
+		checkClose(t, "w", m.Coef().At(p, 0), mode, 1e-3)
 	}
 }
 
@@ -251,7 +251,7 @@ func TestReferenceSign(t *testing.T) {
 			sum += e[c]
 		}
 		for c := range e {
-			near(t, "Pr", p.At(i, c), e[c]/sum, 1e-14)
+			checkClose(t, "Pr", p.At(i, c), e[c]/sum, 1e-14)
 		}
 	}
 }

@@ -29,12 +29,12 @@ func init() {
 
 func (l *Ridge) parameters() []Parameter {
 	return append([]Parameter{
-		lambdaNumber(&l.Lambda).withHelp("λ of Σ(y − wᵀx − b)² + λ‖w‖², not scaled by the number of rows; 0 is least squares").without("lambdas"),
+		lambdaNumber(&l.Lambda).withHelp("λ of Σ(y − wᵀx − b)² + λ‖w‖², not scaled by the number of rows; 0 is least squares").onlyWithout("lambdas"),
 		lambdaList(&l.Lambdas),
 		intercept(&l.NoIntercept, "fit an unpenalized intercept"),
 		oneOf("solver", &l.Method, "auto", []solvers.Method{solvers.Dual, solvers.Primal}, "way to solve the system"),
-		boolParam("intervals", &l.Intervals, "false", "keep the samples in the model, for prediction intervals").of(Regression),
-		boundParam(&l.Bound).without("lambdas"),
+		boolParam("intervals", &l.Intervals, "false", "keep the samples in the model, for prediction intervals").onlyFor(Regression),
+		boundParam(&l.Bound).onlyWithout("lambdas"),
 	}, posteriorParameters(&l.Std, &l.UnitScale)...)
 }
 
@@ -75,7 +75,7 @@ type RidgeModel struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output separately.
 func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *RidgeModel, err error) {
-	defer named(ridgeName, l.parameters(), &m, &err)
+	defer wrapError(ridgeName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
 	points, copied, err := l.points(dev, x, o)
 	if copied && err == nil {
@@ -100,11 +100,11 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	if err != nil {
 		return nil, err
 	}
-	used, features := points.Used()
+	usedPoints, features := points.Used()
 	res, err := solveEach(ctx, dev, solvers.Problem{
 		Kernel:    kernels.Linear{},
-		X:         used.Dense,
-		Sparse:    used.Sparse,
+		X:         usedPoints.Dense,
+		Sparse:    usedPoints.Sparse,
 		Y:         hy,
 		Weights:   o.Weights,
 		Lambda:    l.Lambda,
@@ -115,11 +115,11 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	}
 	coef := res.Coef
 	if coef.Rows == 0 { // sparse samples were fitted in the dual
-		coef = used.Weights(res.Alpha)
+		coef = usedPoints.Weights(res.Alpha)
 	}
 	m = &RidgeModel{
 		linear:    linear{model: model{learner: ridgeName}, coef: numeric.Restored(coef, features, points.Cols), intercept: res.Intercept},
-		solutions: solutions{solution{each(l.Lambda, l.Lambdas)[0], !l.NoIntercept, res}, slices.Clone(l.Lambdas)},
+		solutions: solutions{solution{lambdasOf(l.Lambda, l.Lambdas)[0], !l.NoIntercept, res}, slices.Clone(l.Lambdas)},
 	}
 	squares := res.Squares
 	if squares == nil {
@@ -128,15 +128,15 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 		}
 	}
 	if l.Intervals {
-		m.samples = ridgeSamples{dropZeroWeight(points.Dense, o.Weights), dropZeroWeight(hy, o.Weights), ofPositive(o.Weights, o.Weights)}
+		m.samples = ridgeSamples{dropZeroWeight(points.Dense, o.Weights), dropZeroWeight(hy, o.Weights), selectPositive(o.Weights, o.Weights)}
 	}
-	m.facts = append([]Fact{{squaredNorm, coefNorm(m.coef)}}, noiseFacts(squares[0], o.Weights, points.Rows, points.Cols, m.fitted)...)
+	m.facts = append([]Fact{{squaredNorm, coefNorm(m.coef)}}, noiseFacts(squares[0], o.Weights, points.Rows, points.Cols, m.hasIntercept)...)
 	if l.Std {
 		if err := m.learnPosterior(ctx, dev, points, hy, l.UnitScale, o); err != nil {
 			return nil, err
 		}
 	}
-	p := &verified.Primal{Lambda: verified.Exact(l.Lambda), Intercept: m.fitted}
+	p := &verified.Primal{Lambda: verified.Exact(l.Lambda), Intercept: m.hasIntercept}
 	for _, lambda := range l.Lambdas {
 		p.Lambdas = append(p.Lambdas, verified.Exact(lambda))
 	}
@@ -154,7 +154,7 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 // 0 (the solver checks the rank).
 func (l Ridge) points(dev backend.Device, x mat.Matrix, o Options) (points numeric.Points, copied bool, err error) {
 	points, err = pointsOf("x", x)
-	if err != nil || points.Sparse == nil || !l.Intervals && !l.Std && !slices.Contains(each(l.Lambda, l.Lambdas), 0) {
+	if err != nil || points.Sparse == nil || !l.Intervals && !l.Std && !slices.Contains(lambdasOf(l.Lambda, l.Lambdas), 0) {
 		if points.Sparse != nil { // the solver checks dense samples
 			err = points.CheckFinite("x")
 		}
@@ -177,5 +177,5 @@ func (m *RidgeModel) fields() []field {
 		optional("samples", matrixField("samples", &m.samples.x, nil, rowsOf(&m.coef))),
 		optional("targets", matrixField("targets", &m.samples.y, rowsOf(&m.samples.x), colsOf(&m.coef))),
 		optionalRow("weights", &m.samples.weights, rowsOf(&m.samples.x), positive),
-		m.errorBound.field(func() (int, int, bool) { return m.coef.Rows, m.coef.Cols, false }, nil, &m.fitted))
+		m.errorBound.field(func() (int, int, bool) { return m.coef.Rows, m.coef.Cols, false }, nil, &m.hasIntercept))
 }

@@ -53,7 +53,7 @@ type RidgeConstrained struct {
 
 // Fit fits the n×d samples x to the n×t targets y, each output separately.
 func (l RidgeConstrained) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *LinearModel, err error) {
-	defer named(ridgeConstrainedName, l.parameters(), &m, &err)
+	defer wrapError(ridgeConstrainedName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
 	f := newFitting(ctx, dev, ridgeConstrainedName, l.parameters(), x, y, o)
 	c, t := f.centered(!l.NoIntercept, (*lsq.Samples).BoundedBytes)

@@ -89,8 +89,8 @@ func (d Description) Checkpoints() bool { return d.checkpoints }
 func (d Description) Traces() bool { return d.traces }
 
 // MakeRows is like Make, for samples that are read in passes: see Settings.RowsFitter.
-func (d Description) MakeRows(task Task, given map[string]string) (RowsFitter, error) {
-	s, err := d.Parse(given)
+func (d Description) MakeRows(task Task, texts map[string]string) (RowsFitter, error) {
+	s, err := d.Parse(texts)
 	if err != nil {
 		return nil, err
 	}
@@ -107,13 +107,13 @@ func (s *Settings) RowsFitter(task Task) (RowsFitter, error) {
 	}
 	d := s.d
 	if d.rows == nil {
-		var can []string
+		var names []string
 		for _, o := range Catalogue() {
 			if o.ReadsRows() {
-				can = append(can, o.Name)
+				names = append(names, o.Name)
 			}
 		}
-		return nil, fmt.Errorf("learners: %s needs all samples in memory; learners that read them in passes: %s", d.Name, can)
+		return nil, fmt.Errorf("learners: %s needs all samples in memory; learners that read them in passes: %s", d.Name, names)
 	}
 	if _, err := s.Fitter(task); err != nil {
 		return nil, err
@@ -127,10 +127,10 @@ func (s *Settings) RowsFitter(task Task) (RowsFitter, error) {
 
 // rowsFitterOf is like fitterOf, but for the method FitRows of a learner of type L.
 func rowsFitterOf[L any, M Model](parameters func(*L) []Parameter, fit func(L, context.Context, backend.Device, solvers.Rows, Options) (M, error)) func(parsed) (RowsFitter, *ParameterError) {
-	return made(parameters, func(l L) RowsFitter {
+	return constructorOf(parameters, func(l L) RowsFitter {
 		return func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error) {
 			m, err := asModel(fit(l, ctx, dev, data, o))
-			return m, message.Within(err, advised(parameters(&l)))
+			return m, message.Within(err, adviceNames(parameters(&l)))
 		}
 	})
 }
@@ -179,11 +179,11 @@ func (r classRows) signed(use func(b solvers.Block) error) func(b solvers.Block)
 	return func(b solvers.Block) error {
 		index = index[:0]
 		for i := range b.Y.Rows {
-			at := r.classes.Index(b.Y.Row(i)[0])
-			if at < 0 {
+			class := r.classes.Index(b.Y.Row(i)[0])
+			if class < 0 {
 				return errors.New("learners: a target is not the index of a class")
 			}
-			index = append(index, at)
+			index = append(index, class)
 		}
 		b.Y = r.classes.targets(index)
 		return use(b)
@@ -192,7 +192,7 @@ func (r classRows) signed(use func(b solvers.Block) error) func(b solvers.Block)
 
 // inMemory returns x and y as Rows, for a learner with the kernel k that reads its samples in passes.
 func inMemory(dev backend.Device, learner string, k kernels.Kernel, x, y mat.Matrix, o Options) (data solvers.Rows, err error) {
-	defer named(learner, nil, &data, &err)
+	defer wrapError(learner, nil, &data, &err)
 	hx, hy, err := samples(dev, o, learner, x, y)
 	if err != nil {
 		return nil, err
@@ -215,14 +215,14 @@ func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, spa
 			return nil, err
 		}
 	}
-	some, err := solvers.CenterChoice{Count: neighbors.MedianRows, Seed: seed}.Sample(ctx, data)
+	sample, err := solvers.CenterChoice{Count: neighbors.MedianRows, Seed: seed}.Sample(ctx, data)
 	if err != nil {
 		return nil, err
 	}
-	if n, _, _ := data.Dims(); some.Rows == 1 && n > 1 {
+	if n, _, _ := data.Dims(); sample.Rows == 1 && n > 1 {
 		return nil, neighbors.ErrEqualRows
 	}
-	return kernelFor(ctx, nil, solvers.NystromProblem{Sparse: sparse}.Points(some), nil, seed)
+	return kernelFor(ctx, nil, solvers.NystromProblem{Sparse: sparse}.Points(sample), nil, seed)
 }
 
 // copyOf returns a copy of h with contiguous rows.

@@ -47,7 +47,7 @@ func TestRows(t *testing.T) {
 	}
 	l := learners.NystromRidge{Kernel: kernels.Gaussian{Sigma: 3}, Lambda: 0.1, Centers: 40, NoIntercept: true}
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
-		whole, err := l.Fit(t.Context(), dev, x, y, learners.Options{Keys: keys})
+		inMemory, err := l.Fit(t.Context(), dev, x, y, learners.Options{Keys: keys})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := whole.Predict(t.Context(), dev, x)
+		want, err := inMemory.Predict(t.Context(), dev, x)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,11 +67,11 @@ func TestRows(t *testing.T) {
 			t.Error("the predictions differ")
 		}
 	})
-	fresh, err := dataset.Open(path)
+	unlearned, err := dataset.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := learners.Rows(fresh, e); err == nil {
+	if _, err := learners.Rows(unlearned, e); err == nil {
 		t.Error("an unknown number of rows is accepted")
 	}
 }
@@ -115,8 +115,8 @@ func TestMakeRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := learners.Options{Classes: e.Classes(), Keys: keys}
-	given := map[string]string{"kernel": "gaussian(sigma=2)", "lambda": "0.1"}
-	made := 0
+	settings := map[string]string{"kernel": "gaussian(sigma=2)", "lambda": "0.1"}
+	count := 0
 	for _, d := range learners.Catalogue() {
 		if !d.ReadsRows() {
 			if _, err := d.MakeRows("", nil); err == nil || !strings.Contains(err.Error(), "nystrom-ridge") {
@@ -124,17 +124,17 @@ func TestMakeRows(t *testing.T) {
 			}
 			continue
 		}
-		made++
-		whole, err := d.Make(learners.Classification, given)
+		count++
+		inMemory, err := d.Make(learners.Classification, settings)
 		if err != nil {
 			t.Fatal(err)
 		}
-		passes, err := d.MakeRows(learners.Classification, given)
+		passes, err := d.MakeRows(learners.Classification, settings)
 		if err != nil {
 			t.Fatal(err)
 		}
 		eachFastDevice(t, func(t *testing.T, dev backend.Device) {
-			a, err := whole(t.Context(), dev, x, y, o)
+			a, err := inMemory(t.Context(), dev, x, y, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,7 +160,7 @@ func TestMakeRows(t *testing.T) {
 			t.Errorf("%s: λ < 0 is accepted", d.Name)
 		}
 	}
-	if made < 2 {
-		t.Errorf("%d learners read rows", made)
+	if count < 2 {
+		t.Errorf("%d learners read rows", count)
 	}
 }

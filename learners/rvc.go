@@ -65,7 +65,7 @@ type RVCModel struct {
 // Fit fits the n×d samples x, whose classes are the different values of the n×1
 // matrix y.
 func (l RVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *RVCModel, err error) {
-	defer named(rvcName, l.parameters(), &m, &err)
+	defer wrapError(rvcName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, rvcName, l.parameters(), x, y, o)
 	classes, index := f.classes()
 	k := f.kernel(l.Kernel, l.Seed)
@@ -74,7 +74,7 @@ func (l RVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 		return nil, f.err
 	}
 	p := sparse.Problem{Kernel: k, X: f.keptX(), Weights: positiveWeights(o.Weights, f.x.Rows)}
-	r, err := sparse.Classification(t, p, f.kept(classes.targets(index)), sparse.Params{Tol: l.Tol, MaxIter: cmp.Or(l.MaxIter, max(1000, 10*f.x.Rows))})
+	r, err := sparse.Classification(t, p, f.keptRows(classes.targets(index)), sparse.Params{Tol: l.Tol, MaxIter: cmp.Or(l.MaxIter, max(1000, 10*f.x.Rows))})
 	if err != nil {
 		return nil, err
 	}

@@ -87,20 +87,20 @@ func TestRVCOne(t *testing.T) {
 		// is the maximum of log p over μ, plus ½ log α − ½ log(10 σ(μ)σ(−μ) + α). A grid search
 		// finds the α of the largest evidence.
 		sigma := func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
-		best := math.Inf(-1)
+		maximum := math.Inf(-1)
 		const step = 1e-3
 		for a := -6.0; a < 3; a += step {
 			alpha, mu := math.Exp(a), 0.0
 			for range 50 {
 				mu += (8 - 10*sigma(mu) - alpha*mu) / (10*sigma(mu)*sigma(-mu) + alpha)
 			}
-			best = max(best, 8*math.Log(sigma(mu))+2*math.Log(sigma(-mu))-alpha*mu*mu/2+math.Log(alpha)/2-math.Log(10*sigma(mu)*sigma(-mu)+alpha)/2)
+			maximum = max(maximum, 8*math.Log(sigma(mu))+2*math.Log(sigma(-mu))-alpha*mu*mu/2+math.Log(alpha)/2-math.Log(10*sigma(mu)*sigma(-mu)+alpha)/2)
 		}
 		trace := m.Traces()[0]
 		// The tolerances allow for two errors. At a maximum with the second derivative −c, where c
 		// < 1 here, the grid value is too low by at most c·step²/8. Newton's steps for log α end
 		// within Tol of the maximum.
-		near(t, "log evidence", trace[len(trace)-1], best, step*step/8+2e-12)
+		checkClose(t, "log evidence", trace[len(trace)-1], maximum, step*step/8+2e-12)
 	})
 }
 
@@ -194,26 +194,26 @@ func TestRVCBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	right, best := 0.0, 0.0
+	correct, bayesCorrect := 0.0, 0.0
 	for i := range tests {
 		// Bayes' rule chooses the class of the nearest center, since the classes are equally likely
 		// and have equal covariance.
-		nearest, least := 0, math.Inf(1)
+		nearest, minDistance := 0, math.Inf(1)
 		for c := range 6 {
 			var d mat.VecDense
 			d.SubVec(newX.RowView(i), centers.RowView(c))
-			if v := mat.Norm(&d, 2); v < least {
-				nearest, least = c, v
+			if v := mat.Norm(&d, 2); v < minDistance {
+				nearest, minDistance = c, v
 			}
 		}
 		if newY.At(i, 0) == float64(nearest) {
-			best += 1.0 / tests
+			bayesCorrect += 1.0 / tests
 		}
 		if newY.At(i, 0) == p.At(i, 0) {
-			right += 1.0 / tests
+			correct += 1.0 / tests
 		}
 	}
-	t.Logf("%d modes, %d weights, accuracy %.3f, %.3f by Bayes' rule; %v", modes, functions, right, best, m.Facts())
+	t.Logf("%d modes, %d weights, accuracy %.3f, %.3f by Bayes' rule; %v", modes, functions, correct, bayesCorrect, m.Facts())
 	if modes >= functions {
 		t.Errorf("%d modes for %d functions: functions are added one by one", modes, functions)
 	}
@@ -221,8 +221,8 @@ func TestRVCBatches(t *testing.T) {
 	// below the accuracy of Bayes' rule. The standard error of this difference is √(0.05/4000) =
 	// 0.0035 if the model and Bayes' rule differ on a twentieth of the samples. The bound is twice
 	// the measured difference, with a margin.
-	if right < best-0.06 {
-		t.Errorf("accuracy %.3f, that of Bayes' rule is %.3f", right, best)
+	if correct < bayesCorrect-0.06 {
+		t.Errorf("accuracy %.3f, that of Bayes' rule is %.3f", correct, bayesCorrect)
 	}
 }
 

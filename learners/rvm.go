@@ -15,10 +15,10 @@ import (
 
 const rvmName = "rvm"
 
-func evidenceParameters(tol *float64, standard string, limit *int, seed *uint64) []Parameter {
+func evidenceParameters(tol *float64, defaultTol string, maxIter *int, seed *uint64) []Parameter {
 	return []Parameter{
-		number("tol", tol, standard, positive, "the fit stops when no step raises the log evidence by more than this"),
-		intParam("iterations", limit, "0", atLeast(0), "maximum number of steps; 0: 1000, or 10 for each sample if more"),
+		number("tol", tol, defaultTol, positive, "the fit stops when no step raises the log evidence by more than this"),
+		intParam("iterations", maxIter, "0", atLeast(0), "maximum number of steps; 0: 1000, or 10 for each sample if more"),
 		seedNumber(seed),
 	}
 }
@@ -34,8 +34,8 @@ func init() {
 
 func (l *RVM) parameters() []Parameter {
 	return append([]Parameter{
-		medianKernel(&l.Kernel).with("basis", "kernel"),
-		either("basis", &l.Features, "kernel", "features", "basis functions: of the kernel at the samples, or the features themselves, φ_j(x) = x_j, for a given design matrix"),
+		medianKernel(&l.Kernel).onlyWith("basis", "kernel"),
+		twoChoices("basis", &l.Features, "kernel", "features", "basis functions: of the kernel at the samples, or the features themselves, φ_j(x) = x_j, for a given design matrix"),
 		oneOf("method", &l.Method, "", []RVMMethod{Sequential, FixedPoint}, "way to maximize the evidence"),
 	}, evidenceParameters(&l.Tol, "0.003", &l.MaxIter, &l.Seed)...)
 }
@@ -95,7 +95,7 @@ type RVMModel struct {
 
 // Fit fits the n×d samples x to the n×1 targets y.
 func (l RVM) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *RVMModel, err error) {
-	defer named(rvmName, l.parameters(), &m, &err)
+	defer wrapError(rvmName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
 	f := newFitting(ctx, dev, rvmName, l.parameters(), x, y, o)
 	f.oneTarget()
@@ -120,7 +120,7 @@ func (l RVM) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 			p.Points.Row(j)[j] = 1
 		}
 	}
-	r, err := sparse.Regression(t, p, f.kept(f.y), l.Method, sparse.Params{Tol: l.Tol, MaxIter: cmp.Or(l.MaxIter, max(1000, 10*hx.Rows))})
+	r, err := sparse.Regression(t, p, f.keptRows(f.y), l.Method, sparse.Params{Tol: l.Tol, MaxIter: cmp.Or(l.MaxIter, max(1000, 10*hx.Rows))})
 	if err != nil {
 		return nil, err
 	}

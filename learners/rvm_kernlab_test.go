@@ -72,21 +72,21 @@ cat(m@nvar, length(RVindex(m)), predict(m, x), sep = "\n")
 		if err != nil {
 			t.Fatal(err)
 		}
-		var apart, open float64
+		var meanSquare, meanVariance float64
 		for i := range n {
-			apart += (f.At(i, 0) - peer[2+i]) * (f.At(i, 0) - peer[2+i]) / n
-			open += (v.At(i, 0) - m.Noise()) / n
+			meanSquare += (f.At(i, 0) - peer[2+i]) * (f.At(i, 0) - peer[2+i]) / n
+			meanVariance += (v.At(i, 0) - m.Noise()) / n
 		}
 		t.Logf("%s: the functions are %.2g apart, the posterior's deviation is %.2g; noise %.4g, kernlab %.4g; %v, kernlab %v vectors",
-			method, math.Sqrt(apart), math.Sqrt(open), math.Sqrt(m.Noise()), math.Sqrt(peer[0]), m.Facts()[0], peer[1])
+			method, math.Sqrt(meanSquare), math.Sqrt(meanVariance), math.Sqrt(m.Noise()), math.Sqrt(peer[0]), m.Facts()[0], peer[1])
 		// The evidence has several maxima. Kernlab takes the steps of FixedPoint; Sequential may
 		// converge to another maximum with fewer vectors.
 		if method == learners.Sequential {
-			open *= 2 * 2
+			meanVariance *= 2 * 2
 		}
-		if apart > open {
-			t.Errorf("%s: the functions are %.3g apart, the posterior allows %.3g", method, math.Sqrt(apart), math.Sqrt(open))
+		if meanSquare > meanVariance {
+			t.Errorf("%s: the functions are %.3g apart, the posterior allows %.3g", method, math.Sqrt(meanSquare), math.Sqrt(meanVariance))
 		}
-		near(t, "noise deviation", math.Sqrt(m.Noise()), math.Sqrt(peer[0]), noise/10)
+		checkClose(t, "noise deviation", math.Sqrt(m.Noise()), math.Sqrt(peer[0]), noise/10)
 	}
 }

@@ -68,21 +68,21 @@ func TestRVMEvidence(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			truth := 0.0
+			meanSquare := 0.0
 			for i := range n {
 				v := x.At(i, 0)
-				truth += (f.At(i, 0) - math.Sin(v)/v) * (f.At(i, 0) - math.Sin(v)/v) / n
+				meanSquare += (f.At(i, 0) - math.Sin(v)/v) * (f.At(i, 0) - math.Sin(v)/v) / n
 			}
 			// Tipping (2001) reports averages for 100 samples with this noise: an RMSE of 0.0277
 			// and 6.7 relevance vectors. The RMSE of one draw may be 1.5 times as large.
-			if math.Sqrt(truth) > 0.042 || len(weights) > 15 {
-				t.Errorf("%s: RMSE %.3g with %d relevance vectors", method, math.Sqrt(truth), len(weights))
+			if math.Sqrt(meanSquare) > 0.042 || len(weights) > 15 {
+				t.Errorf("%s: RMSE %.3g with %d relevance vectors", method, math.Sqrt(meanSquare), len(weights))
 			}
-			near(t, "noise deviation", math.Sqrt(m.Noise()), 0.1, 4*0.1/math.Sqrt(2*n)+0.01)
-			t.Logf("%s: RMSE %.3g; %v", method, math.Sqrt(truth), m.Facts())
+			checkClose(t, "noise deviation", math.Sqrt(m.Noise()), 0.1, 4*0.1/math.Sqrt(2*n)+0.01)
+			t.Logf("%s: RMSE %.3g; %v", method, math.Sqrt(meanSquare), m.Facts())
 		}
 		// The two methods may end at different local maxima, whose values are close.
-		near(t, "log evidence", values[learners.FixedPoint], values[learners.Sequential], 2)
+		checkClose(t, "log evidence", values[learners.FixedPoint], values[learners.Sequential], 2)
 	})
 }
 
@@ -98,22 +98,22 @@ func TestRVMByHand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		near(t, "noise", m.Noise(), 4./3, 1e-6)
+		checkClose(t, "noise", m.Noise(), 4./3, 1e-6)
 		trace := m.Trace()
 		want := -(4*math.Log(2*math.Pi) + 3*math.Log(4./3) + math.Log(16) + 4/(4./3) + 16./16) / 2
-		near(t, "log evidence", trace[len(trace)-1], want, 1e-10)
+		checkClose(t, "log evidence", trace[len(trace)-1], want, 1e-10)
 		f, err := m.Predict(t.Context(), dev, x.Slice(0, 1, 0, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
 		// At the maximum, μ = N/σ² m / (N/σ² + α) with N/α = 16 − 4/3.
 		alpha := 4 / (16 - 4./3)
-		near(t, "mean", f.At(0, 0), 2*3/(3+alpha), 1e-6)
+		checkClose(t, "mean", f.At(0, 0), 2*3/(3+alpha), 1e-6)
 		v, err := m.Variance(t.Context(), dev, x.Slice(0, 1, 0, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		near(t, "variance", v.At(0, 0), 4./3+1/(3+alpha), 1e-6)
+		checkClose(t, "variance", v.At(0, 0), 4./3+1/(3+alpha), 1e-6)
 	})
 }
 
@@ -173,7 +173,7 @@ func TestRVMLarge(t *testing.T) {
 			t.Errorf("step %d: the evidence falls from %v to %v", i+2, trace[i], v)
 		}
 	}
-	near(t, "noise deviation", math.Sqrt(m.Noise()), 1, 5/math.Sqrt(2*n)+0.03)
+	checkClose(t, "noise deviation", math.Sqrt(m.Noise()), 1, 5/math.Sqrt(2*n)+0.03)
 }
 
 // TestRVMManyVectors checks the number of steps for targets that are a function of 20 features and
@@ -226,7 +226,7 @@ func TestFixedPointSettles(t *testing.T) {
 		}
 		evidence, vectors = append(evidence, fact(t, m, "log evidence").(float64)), append(vectors, fact(t, m, "relevance vectors"))
 	}
-	near(t, "log evidence", evidence[0], evidence[1], 1e-3)
+	checkClose(t, "log evidence", evidence[0], evidence[1], 1e-3)
 	if vectors[0] != vectors[1] {
 		t.Errorf("%v relevance vectors", vectors)
 	}
@@ -260,15 +260,15 @@ func TestRVMOfFeatures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			at := mat.NewDense(d+1, d, nil)
+			queries := mat.NewDense(d+1, d, nil)
 			for j := range d {
-				at.Set(j+1, j, 1)
+				queries.Set(j+1, j, 1)
 			}
-			f, err := m.Predict(t.Context(), dev, at)
+			f, err := m.Predict(t.Context(), dev, queries)
 			if err != nil {
 				t.Fatal(err)
 			}
-			v, err := m.Variance(t.Context(), dev, at)
+			v, err := m.Variance(t.Context(), dev, queries)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -280,7 +280,7 @@ func TestRVMOfFeatures(t *testing.T) {
 			if method == learners.FixedPoint {
 				tol = 1e-2
 			}
-			beta, rest, gammas, inside := 1/m.Noise(), 0.0, 0.0, 0
+			beta, residual, gammas, numInside := 1/m.Noise(), 0.0, 0.0, 0
 			fit := make([]float64, n)
 			for j := range d + 1 {
 				phi := func(i int) float64 {
@@ -303,18 +303,18 @@ func TestRVMOfFeatures(t *testing.T) {
 					}
 					continue
 				}
-				inside++
+				numInside++
 				alpha := 1/sigma - beta*n
-				near(t, "μ", mu, beta*sigma*c, tol*math.Abs(mu))
-				near(t, "μ²", mu*mu, 1/alpha-sigma, tol*(mu*mu+sigma))
+				checkClose(t, "μ", mu, beta*sigma*c, tol*math.Abs(mu))
+				checkClose(t, "μ²", mu*mu, 1/alpha-sigma, tol*(mu*mu+sigma))
 				gammas += 1 - alpha*sigma
 			}
 			for i := range n {
-				rest += (y.At(i, 0) - fit[i]) * (y.At(i, 0) - fit[i])
+				residual += (y.At(i, 0) - fit[i]) * (y.At(i, 0) - fit[i])
 			}
-			near(t, "σ²", m.Noise(), rest/(n-gammas), tol*m.Noise())
-			if f.At(d, 0) != f.At(0, 0) || inside < 4 {
-				t.Errorf("%s: %d functions, the column of zeros has the weight %v", method, inside, f.At(d, 0)-f.At(0, 0))
+			checkClose(t, "σ²", m.Noise(), residual/(n-gammas), tol*m.Noise())
+			if f.At(d, 0) != f.At(0, 0) || numInside < 4 {
+				t.Errorf("%s: %d functions, the column of zeros has the weight %v", method, numInside, f.At(d, 0)-f.At(0, 0))
 			}
 		})
 	}

@@ -49,12 +49,12 @@ func TestSameBits(t *testing.T) {
 		t.Fatal(err)
 	}
 	var written strings.Builder
-	found := map[string]map[string]string{} // for each device and architecture, a map from learner and task to hash
+	current := map[string]map[string]string{} // for each device and architecture, a map from learner and task to hash
 	for i, dev := range reproducibleDevices(t) {
 		info := dev.Info()
 		column := info.Device + ", " + runtime.GOARCH
-		if found[column] == nil {
-			found[column] = map[string]string{}
+		if current[column] == nil {
+			current[column] = map[string]string{}
 		}
 		for j, c := range bitsCases() {
 			if required.Few() && !*update && (i+j)%3 != 0 {
@@ -63,10 +63,10 @@ func TestSameBits(t *testing.T) {
 			key := c.key()
 			t.Run(fmt.Sprintf("%s/%d threads/%s", strings.ReplaceAll(info.Device, "/", " "), info.Threads, strings.ReplaceAll(key, " ", "/")), func(t *testing.T) {
 				got := bitsOf(t, dev, c)
-				if before, ok := found[column][key]; ok && before != got {
-					t.Errorf("the hash is %s, with another number of threads %s", got, before)
+				if previous, ok := current[column][key]; ok && previous != got {
+					t.Errorf("the hash is %s, with another number of threads %s", got, previous)
 				}
-				found[column][key] = got
+				current[column][key] = got
 				if i == 0 && *update {
 					want[key] = got
 					fmt.Fprintf(&written, "%s: %s\n", key, got)
@@ -85,10 +85,10 @@ func TestSameBits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for column, hashes := range found {
+	for column, hashes := range current {
 		for key, hash := range hashes {
-			if shown := columns[column]; !*update && shown != nil && shown[key] != hash[:8] {
-				t.Errorf("%s has the hash %q of %s on %s, want %s: `go test ./learners -run TestSameBits -args -update` writes it", trust, shown[key], key, column, hash[:8])
+			if documented := columns[column]; !*update && documented != nil && documented[key] != hash[:8] {
+				t.Errorf("%s has the hash %q of %s on %s, want %s: `go test ./learners -run TestSameBits -args -update` writes it", trust, documented[key], key, column, hash[:8])
 			}
 		}
 	}

@@ -61,7 +61,7 @@ func TestScalesDoNotEndLBFGS(t *testing.T) {
 	const tol = 1e-7
 	for _, classes := range []int{2, 4} {
 		for _, rho := range []float64{0, 0.999} {
-			free := math.NaN() // the loss without a penalty
+			unpenalized := math.NaN() // the loss without a penalty
 			for _, c := range []struct {
 				scales []float64
 				offset float64
@@ -83,12 +83,12 @@ func TestScalesDoNotEndLBFGS(t *testing.T) {
 							t.Errorf("%s, %s: the remaining decrease is %v", name, solver, gain)
 						}
 					}
-					near(t, name, loss[learners.LogisticLBFGS], loss[learners.LogisticNewton], tol*loss[learners.LogisticNewton])
+					checkClose(t, name, loss[learners.LogisticLBFGS], loss[learners.LogisticNewton], tol*loss[learners.LogisticNewton])
 					if lambda == 0 {
-						if free != free {
-							free = loss[learners.LogisticNewton]
+						if unpenalized != unpenalized {
+							unpenalized = loss[learners.LogisticNewton]
 						}
-						near(t, name+": loss at other scales", loss[learners.LogisticLBFGS], free, tol*free)
+						checkClose(t, name+": loss at other scales", loss[learners.LogisticLBFGS], unpenalized, tol*unpenalized)
 					}
 				}
 			}
@@ -121,7 +121,7 @@ func TestScalesDoNotEndTheDiagonalMetric(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := fact(t, k, "loss").(float64)
-			near(t, fmt.Sprintf("%d classes, lambda %v", classes, lambda), fact(t, m, "loss").(float64), want, 1e-6*want)
+			checkClose(t, fmt.Sprintf("%d classes, lambda %v", classes, lambda), fact(t, m, "loss").(float64), want, 1e-6*want)
 		}
 	}
 }
@@ -134,8 +134,8 @@ func TestEarlyEndsAreReported(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
 	x, y, target := scaled(200, 2, []float64{1e5, 1e-5, 1}, 0, 0.999)
-	whole := learners.Options{}
-	one := kernels.Gaussian{Sigma: 1}
+	defaults := learners.Options{}
+	unitKernel := kernels.Gaussian{Sigma: 1}
 	for name, c := range map[string]struct {
 		fit learners.Fitter
 		y   *mat.Dense
@@ -145,18 +145,18 @@ func TestEarlyEndsAreReported(t *testing.T) {
 		"auto":               {fitter(learners.Logistic{Lambda: 1e-6, MaxIter: 1}.Fit), y},
 		"gradient-descent":   {fitter(learners.Logistic{Lambda: 1e-6, Solver: learners.LogisticDescent}.Fit), y},
 		"sgd":                {fitter(learners.Logistic{Lambda: 1e-6, Solver: learners.LogisticSGD, MaxIter: 1}.Fit), y},
-		"kernel-logistic":    {fitter(learners.KernelLogistic{Kernel: one, Lambda: 1, Tol: 1e-12, MaxIter: 1}.Fit), y},
+		"kernel-logistic":    {fitter(learners.KernelLogistic{Kernel: unitKernel, Lambda: 1, Tol: 1e-12, MaxIter: 1}.Fit), y},
 		"coordinate-descent": {fitter(learners.Lasso{Lambda: 1e-3, MaxIter: 1}.Fit), target},
 		"fista":              {fitter(learners.Lasso{Lambda: 0, Method: learners.FISTA}.Fit), target},
 		"ista":               {fitter(learners.Lasso{Lambda: 0, Method: learners.ISTA}.Fit), target},
 		"fista, penalty":     {fitter(learners.Lasso{Lambda: 1e-6, Method: learners.FISTA}.Fit), target},
-		"rvm":                {fitter(learners.RVM{Kernel: one, MaxIter: 1}.Fit), target},
-		"rvc":                {fitter(learners.RVC{Kernel: one, MaxIter: 1, Tol: 1e-9}.Fit), y},
-		"svc":                {fitter(learners.SVC{Kernel: one, C: 1e3, Tol: 1e-9, MaxIter: 1}.Fit), y},
-		"svr":                {fitter(learners.SVR{Kernel: one, C: 1e3, Tol: 1e-9, MaxIter: 1, NoStandardize: true}.Fit), target},
+		"rvm":                {fitter(learners.RVM{Kernel: unitKernel, MaxIter: 1}.Fit), target},
+		"rvc":                {fitter(learners.RVC{Kernel: unitKernel, MaxIter: 1, Tol: 1e-9}.Fit), y},
+		"svc":                {fitter(learners.SVC{Kernel: unitKernel, C: 1e3, Tol: 1e-9, MaxIter: 1}.Fit), y},
+		"svr":                {fitter(learners.SVR{Kernel: unitKernel, C: 1e3, Tol: 1e-9, MaxIter: 1, NoStandardize: true}.Fit), target},
 		"bayes-ridge":        {fitter(learners.BayesRidge{MaxIter: 1, Tol: 1e-12}.Fit), target},
 	} {
-		m, err := c.fit(t.Context(), dev, x, c.y, whole)
+		m, err := c.fit(t.Context(), dev, x, c.y, defaults)
 		if err == nil && !warned(m) {
 			t.Errorf("%s: ended early without a warning: %v", name, m.(learners.Describer).Facts())
 		}
@@ -175,11 +175,11 @@ func TestLassoWithoutPenaltyIsLeastSquares(t *testing.T) {
 	for _, rho := range required.Some(2, []float64{0, 0.9, 0.999, 0.99999}) {
 		for _, scales := range [][]float64{{1, 1, 1}, {1e5, 1e-5, 1}, {1e8, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}} {
 			x, _, y := scaled(200, 2, scales, 0, rho)
-			best, err := learners.LeastSquares{}.Fit(t.Context(), dev, x, y, learners.Options{})
+			unbounded, err := learners.LeastSquares{}.Fit(t.Context(), dev, x, y, learners.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := squaredError(t, dev, best, x, y)
+			want := squaredError(t, dev, unbounded, x, y)
 			total := 0.0
 			mean := mat.Sum(y) / 200
 			for i := range 200 {
@@ -220,9 +220,9 @@ func TestSVRInSmallUnits(t *testing.T) {
 	x, _, y := scaled(80, 2, []float64{1, 1}, 0, 0)
 	predict := func(unit float64) *mat.Dense {
 		t.Helper()
-		moved := mat.DenseCopyOf(y)
-		moved.Scale(unit, y)
-		m, err := learners.SVR{Kernel: kernels.Gaussian{Sigma: 1}, C: 2 * unit, Epsilon: 0.1 * unit, Tol: svmTol, NoStandardize: true}.Fit(t.Context(), dev, x, moved, learners.Options{})
+		scaled := mat.DenseCopyOf(y)
+		scaled.Scale(unit, y)
+		m, err := learners.SVR{Kernel: kernels.Gaussian{Sigma: 1}, C: 2 * unit, Epsilon: 0.1 * unit, Tol: svmTol, NoStandardize: true}.Fit(t.Context(), dev, x, scaled, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +237,7 @@ func TestSVRInSmallUnits(t *testing.T) {
 		f := predict(unit)
 		for i := range 80 {
 			// The tolerance is relative to the range of y, which is below 100 in the original unit.
-			near(t, fmt.Sprintf("unit %v", unit), f.At(i, 0)/unit, want.At(i, 0), 100*svmTol*svmCondition)
+			checkClose(t, fmt.Sprintf("unit %v", unit), f.At(i, 0)/unit, want.At(i, 0), 100*svmTol*svmCondition)
 		}
 	}
 }

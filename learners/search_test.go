@@ -26,19 +26,19 @@ func TestSearchEndsWhereSolveSucceeds(t *testing.T) {
 		func(x float64) float64 { return 3 },
 		math.Exp,
 	}
-	for try := range 60 {
+	for trial := range 60 {
 		n := 4 + r.IntN(25)
 		x, y := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
 		for i := range n {
 			x.Set(i, 0, 5*r.Float64())
-			y.Set(i, 0, functions[try%len(functions)](x.At(i, 0)))
+			y.Set(i, 0, functions[trial%len(functions)](x.At(i, 0)))
 		}
 		k := fmt.Sprintf("polynomial(degree=%d,c=1)", 1+r.IntN(7))
-		if try%4 == 3 {
+		if trial%4 == 3 {
 			k = "gaussian(sigma=3)"
 		}
 		if m := degenerateFit(t, "gaussian-process", map[string]string{"kernel": k}, x, y, nil); m == nil {
-			t.Errorf("%s, function %d: no model", k, try%len(functions))
+			t.Errorf("%s, function %d: no model", k, trial%len(functions))
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestSearchNamesThePointsThatAreRefused(t *testing.T) {
 		y.Set(i, 0, 1000*x.At(i, 0)+5)
 	}
 	warnings := 0
-	for _, given := range []map[string]string{
+	for _, settings := range []map[string]string{
 		{"kernel": "polynomial(degree=6,c=1)"},
 		{"kernel": "polynomial(degree=3,c=1)"},
 		{"kernel": "polynomial(degree=60,c=1)"},
@@ -64,9 +64,9 @@ func TestSearchNamesThePointsThatAreRefused(t *testing.T) {
 		{"kernel": "gaussian(sigma=10)", "lambda": "1e-300"},
 		{"ard": "true"},
 	} {
-		m := degenerateFit(t, "gaussian-process", given, x, y, nil)
+		m := degenerateFit(t, "gaussian-process", settings, x, y, nil)
 		if m == nil {
-			t.Errorf("%v: no model", given)
+			t.Errorf("%v: no model", settings)
 			continue
 		}
 		text := fmt.Sprint(m.(learners.Describer).Facts())
@@ -75,8 +75,8 @@ func TestSearchNamesThePointsThatAreRefused(t *testing.T) {
 		}
 		warnings++
 		p := m.State().Params
-		if taken := fmt.Sprintf("kernel %v, lambda %.4g", p["kernel"], p["lambda"]); !strings.Contains(text, taken) {
-			t.Errorf("%v: the warning does not name the point of the model, %s: %s", given, taken, text)
+		if point := fmt.Sprintf("kernel %v, lambda %.4g", p["kernel"], p["lambda"]); !strings.Contains(text, point) {
+			t.Errorf("%v: the warning does not name the point of the model, %s: %s", settings, point, text)
 		}
 	}
 	if warnings == 0 {

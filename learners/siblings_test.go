@@ -19,15 +19,15 @@ func TestPageListsSharedDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"intercept", "epochs", "shuffle"} {
-		by := map[string][]string{} // the names of the learners with each default
+		namesByDefault := map[string][]string{} // the names of the learners with each default
 		for _, d := range learners.Catalogue() {
 			if p, ok := d.Parameter(name); ok {
-				by[p.Default] = append(by[p.Default], d.Name)
+				namesByDefault[p.Default] = append(namesByDefault[p.Default], d.Name)
 			}
 		}
-		for _, value := range slices.Sorted(maps.Keys(by)) {
-			slices.Sort(by[value])
-			if row := fmt.Sprintf("| %s | %s | %s |", name, value, strings.Join(by[value], ", ")); !strings.Contains(string(page), row) {
+		for _, value := range slices.Sorted(maps.Keys(namesByDefault)) {
+			slices.Sort(namesByDefault[value])
+			if row := fmt.Sprintf("| %s | %s | %s |", name, value, strings.Join(namesByDefault[value], ", ")); !strings.Contains(string(page), row) {
 				t.Errorf("docs/learners.md lacks the row %s", row)
 			}
 		}

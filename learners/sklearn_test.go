@@ -58,10 +58,10 @@ type figures struct {
 // error of the scores is smaller than the relative error of the predictions.
 func nearScore(t *testing.T, got validate.Score, want figures, value float64) {
 	t.Helper()
-	near(t, "RMSE", *got.RMSE, want.RMSE, value+442*0x1p-52*want.RMSE)
-	near(t, "MAE", *got.MAE, want.MAE, value+442*0x1p-52*want.MAE)
+	checkClose(t, "RMSE", *got.RMSE, want.RMSE, value+442*0x1p-52*want.RMSE)
+	checkClose(t, "MAE", *got.MAE, want.MAE, value+442*0x1p-52*want.MAE)
 	// The tolerance follows from the change of R², dR² = 2·Σ(y−f)·df / Σ(y−ȳ)², where √(1−R²) ≤ 3.
-	near(t, "R2", *got.R2, want.R2, 2*3*value/77+442*0x1p-52*10)
+	checkClose(t, "R2", *got.R2, want.R2, 2*3*value/77+442*0x1p-52*10)
 	if got.N != want.N {
 		t.Errorf("N is %d, want %d", got.N, want.N)
 	}
@@ -106,7 +106,7 @@ func TestRidgeAgainstScikitLearn(t *testing.T) {
 			figures{RMSE: 161.26152438433434, MAE: 152.14634031698847, R2: -3.3854610500633253, N: 442}},
 	}
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
-		worst := 0.0
+		maxError := 0.0
 		for _, test := range tests {
 			x, y := table(t, test.standardize)
 			var weights []float64
@@ -131,11 +131,11 @@ func TestRidgeAgainstScikitLearn(t *testing.T) {
 			n, d := x.Dims()
 			bound := float64(n+d) * 0x1p-52 * condition * size
 			for p, w := range test.coef {
-				worst = max(worst, near(t, "coef", m.Coef().At(p, 0), w, bound)/size)
+				maxError = max(maxError, checkClose(t, "coef", m.Coef().At(p, 0), w, bound)/size)
 			}
 			// The tolerance follows from b = ȳ − x̄ᵀw for ten features with means up to 190 and
 			// values up to 350.
-			near(t, "intercept", m.Intercept()[0], test.intercept, 10*190*bound+float64(n)*0x1p-52*350)
+			checkClose(t, "intercept", m.Intercept()[0], test.intercept, 10*190*bound+float64(n)*0x1p-52*350)
 			f, err := m.Predict(t.Context(), dev, x)
 			if err != nil {
 				t.Fatal(err)
@@ -146,7 +146,7 @@ func TestRidgeAgainstScikitLearn(t *testing.T) {
 			}
 			nearScore(t, score, test.score, 10*350*bound+float64(n)*0x1p-52*350)
 		}
-		t.Logf("weights differ by at most %.2g of their norm", worst)
+		t.Logf("weights differ by at most %.2g of their norm", maxError)
 	})
 }
 
@@ -194,7 +194,7 @@ func TestKernelRidgeAgainstScikitLearn(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y, weights := diabetes(t)
 		n, _ := x.Dims()
-		worst := 0.0
+		maxError := 0.0
 		for _, test := range tests {
 			k, err := kernels.Parse(test.kernel)
 			if err != nil {
@@ -220,8 +220,8 @@ func TestKernelRidgeAgainstScikitLearn(t *testing.T) {
 			}
 			bound := float64(n) * 0x1p-52 * condition * mat.Norm(y, 2)
 			for i := range test.values {
-				worst = max(worst, near(t, test.kernel, f.At(i, 0), test.values[i], bound)/test.values[i])
-				near(t, test.kernel+": alpha", m.Alpha().At(i, 0), test.alpha[i], 3*bound/lambda)
+				maxError = max(maxError, checkClose(t, test.kernel, f.At(i, 0), test.values[i], bound)/test.values[i])
+				checkClose(t, test.kernel+": alpha", m.Alpha().At(i, 0), test.alpha[i], 3*bound/lambda)
 			}
 			score, err := validate.ScoreRegression(y, f, nil)
 			if err != nil {
@@ -229,6 +229,6 @@ func TestKernelRidgeAgainstScikitLearn(t *testing.T) {
 			}
 			nearScore(t, score, test.score, bound)
 		}
-		t.Logf("values differ by at most %.2g of themselves", worst)
+		t.Logf("values differ by at most %.2g of themselves", maxError)
 	})
 }

@@ -28,14 +28,14 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// scattered returns n sparse rows of d features with about share·d stored elements each, the dense
-// matrix with these rows, and targets −1 and 1. Every 17th row is empty.
-func scattered(rng *rand.Rand, n, d int, share float64) (backend.CSR[float64], *mat.Dense, *mat.Dense) {
+// scattered returns n sparse rows of d features with about density·d stored elements each, the
+// dense matrix with these rows, and targets −1 and 1. Every 17th row is empty.
+func scattered(rng *rand.Rand, n, d int, density float64) (backend.CSR[float64], *mat.Dense, *mat.Dense) {
 	x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
 		sum := 0.0
 		for j := range d {
-			if rng.Float64() < share && i%17 != 3 {
+			if rng.Float64() < density && i%17 != 3 {
 				v := rng.Float64()
 				x.Set(i, j, v)
 				sum += v * float64(j%3-1)
@@ -56,7 +56,7 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	dev := backendtest.Device(t, "")
 	sparse, dense, y := scattered(rng, 90, 200, 0.05)
-	other, otherDense, _ := scattered(rng, 40, 200, 0.05)
+	queries, denseQueries, _ := scattered(rng, 40, 200, 0.05)
 	weights := make([]float64, 90)
 	for i := range weights {
 		weights[i] = float64(rng.IntN(3))
@@ -67,7 +67,7 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 			continue
 		}
 		kernels := []string{"", "linear()", "polynomial(degree=2, c=1)", "gaussian(sigma=2)", "laplacian(sigma=4)", "cosinesimilarity()", "chi2(gamma=0.5)"}
-		if _, has := d.Parameter("kernel"); !has {
+		if _, ok := d.Parameter("kernel"); !ok {
 			kernels = kernels[:1]
 		}
 		if d.Name == "kernel-vote" { // the mean of kernel-vote needs positive kernel values
@@ -79,23 +79,23 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 					continue
 				}
 				name := fmt.Sprintf("%s, kernel %q, weights %v", d.Name, k, w != nil)
-				given := map[string]string{}
+				settings := map[string]string{}
 				if k != "" {
-					given["kernel"] = k
+					settings["kernel"] = k
 				}
-				if _, has := d.Parameter("tol"); has { // the tolerance at which an iteration ends
-					given["tol"] = "1e-9"
+				if _, ok := d.Parameter("tol"); ok { // the tolerance at which an iteration ends
+					settings["tol"] = "1e-9"
 				}
 				if d.Name == "nystrom-ridge" { // sparse and dense samples have the same centers only if all samples are centers
-					given["centers"] = "90"
+					settings["centers"] = "90"
 				}
 				if d.Name == "logistic" || d.Name == "lasso" { // tol is a fraction of the loss, which is flat near its minimum
-					given["tol"] = "1e-15"
+					settings["tol"] = "1e-15"
 				}
-				if _, has := d.Parameter("optimize"); has { // searches for sparse and for dense samples may end at different parameters
-					given["optimize"] = "false"
+				if _, ok := d.Parameter("optimize"); ok { // searches for sparse and for dense samples may end at different parameters
+					settings["optimize"] = "false"
 				}
-				fit, err := d.Make("", given)
+				fit, err := d.Make("", settings)
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
@@ -115,12 +115,12 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 				}
 				o := learners.Options{Weights: w}
 				want, err := fit(t.Context(), dev, dense, y, o)
-				f := predict(want, err, otherDense)
+				f := predict(want, err, denseQueries)
 				got, err := fit(t.Context(), dev, sparse, y, o)
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
-				loaded, err := learners.Restore(got.State())
+				restored, err := learners.Restore(got.State())
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
@@ -136,8 +136,8 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 				// 1e-9.
 				const tol = 1e-6
 				for form, g := range map[string]*mat.Dense{
-					"sparse": predict(got, nil, other), "dense": predict(got, nil, otherDense), "pointer": predict(got, nil, &other),
-					"restored": predict(loaded, nil, other), "loaded": predict(b.Model, err, other), "fitted to dense samples": predict(want, nil, other),
+					"sparse": predict(got, nil, queries), "dense": predict(got, nil, denseQueries), "pointer": predict(got, nil, &queries),
+					"restored": predict(restored, nil, queries), "loaded": predict(b.Model, err, queries), "fitted to dense samples": predict(want, nil, queries),
 				} {
 					if !mat.EqualApprox(g, f, tol) {
 						var diff mat.Dense
@@ -156,12 +156,12 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 func TestSparseFitsOfManyFeatures(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	dev := backendtest.Device(t, "")
-	const n, d, each = 300, 1_000_000, 8
+	const n, d, perRow = 300, 1_000_000, 8
 	x := backend.CSR[float64]{Rows: n, Cols: d, Indptr: []int{0}}
 	y := mat.NewDense(n, 1, nil)
 	for i := range n {
 		var columns []int32
-		for range each {
+		for range perRow {
 			columns = append(columns, int32(rng.IntN(d)))
 		}
 		columns[0] = int32(i % 20) // several rows have an element in this column
@@ -180,11 +180,11 @@ func TestSparseFitsOfManyFeatures(t *testing.T) {
 			continue
 		}
 		for _, task := range l.Tasks {
-			given := map[string]string{}
-			if p, has := l.Parameter("optimize"); has && p.Default == "true" { // omits a search that would take many fits
-				given["optimize"] = "false"
+			settings := map[string]string{}
+			if p, ok := l.Parameter("optimize"); ok && p.Default == "true" { // omits a search that would take many fits
+				settings["optimize"] = "false"
 			}
-			fit, err := l.Make(task, given)
+			fit, err := l.Make(task, settings)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,14 +215,14 @@ func TestSparseFaults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 0))
 	dev := backendtest.Device(t, "")
 	x, _, y := scattered(rng, 60, 90, 0.1)
-	at, row := 0, 0
+	element, row := 0, 0
 	for row = range x.Rows { // finds the first row after row 0 with at least two elements
 		if row > 0 && x.Indptr[row+1]-x.Indptr[row] > 1 {
-			at = x.Indptr[row]
+			element = x.Indptr[row]
 			break
 		}
 	}
-	changed := func(change func(x *backend.CSR[float64])) backend.CSR[float64] {
+	withChange := func(change func(x *backend.CSR[float64])) backend.CSR[float64] {
 		c := x
 		c.Indptr, c.Indices, c.Data = slices.Clone(x.Indptr), slices.Clone(x.Indices), slices.Clone(x.Data)
 		change(&c)
@@ -232,12 +232,12 @@ func TestSparseFaults(t *testing.T) {
 		x    backend.CSR[float64]
 		want string
 	}{
-		{changed(func(x *backend.CSR[float64]) { x.Data[at] = math.NaN() }), fmt.Sprintf("x: row %d, column %d is NaN", row+1, x.Indices[at]+1)},
-		{changed(func(x *backend.CSR[float64]) { x.Data[at+1] = math.Inf(-1) }), fmt.Sprintf("x: row %d, column %d is -Inf", row+1, x.Indices[at+1]+1)},
-		{changed(func(x *backend.CSR[float64]) { x.Indices[at+1] = x.Indices[at] }), fmt.Sprintf("row %d: column %d appears twice", row+1, x.Indices[at]+1)},
-		{changed(func(x *backend.CSR[float64]) { x.Indices[at] = 90 }), fmt.Sprintf("row %d: the column index of element 1 is not from 1 to 90", row+1)},
-		{changed(func(x *backend.CSR[float64]) { x.Indices[at] = -1 }), fmt.Sprintf("row %d: the column index of element 1 is not from 1 to 90", row+1)},
-		{changed(func(x *backend.CSR[float64]) { x.Data = x.Data[:len(x.Data)-1] }), "column indices for"},
+		{withChange(func(x *backend.CSR[float64]) { x.Data[element] = math.NaN() }), fmt.Sprintf("x: row %d, column %d is NaN", row+1, x.Indices[element]+1)},
+		{withChange(func(x *backend.CSR[float64]) { x.Data[element+1] = math.Inf(-1) }), fmt.Sprintf("x: row %d, column %d is -Inf", row+1, x.Indices[element+1]+1)},
+		{withChange(func(x *backend.CSR[float64]) { x.Indices[element+1] = x.Indices[element] }), fmt.Sprintf("row %d: column %d appears twice", row+1, x.Indices[element]+1)},
+		{withChange(func(x *backend.CSR[float64]) { x.Indices[element] = 90 }), fmt.Sprintf("row %d: the column index of element 1 is not from 1 to 90", row+1)},
+		{withChange(func(x *backend.CSR[float64]) { x.Indices[element] = -1 }), fmt.Sprintf("row %d: the column index of element 1 is not from 1 to 90", row+1)},
+		{withChange(func(x *backend.CSR[float64]) { x.Data = x.Data[:len(x.Data)-1] }), "column indices for"},
 		{backend.CSR[float64]{Indptr: []int{0}}, "x is empty: 0 rows, 0 columns"},
 		{x.SliceRows(0, 59), "x has 59 rows, y has 60"},
 	}
@@ -269,8 +269,8 @@ func TestSparseFaults(t *testing.T) {
 			}
 		}
 	}
-	if now, _ := dev.InUse(); now != 0 {
-		t.Errorf("%d bytes are left on the device", now)
+	if inUse, _ := dev.InUse(); inUse != 0 {
+		t.Errorf("%d bytes are left on the device", inUse)
 	}
 }
 
@@ -367,8 +367,8 @@ func TestKernelRidgeOfSparseSamples(t *testing.T) {
 			// bound.
 			var difference mat.Dense
 			difference.Sub(m.Alpha(), want.Alpha())
-			if off, allowed := mat.Norm(&difference, 2), 4e-8*mat.Norm(y, 2); !(off <= allowed) {
-				t.Errorf("%s: the coefficients differ by %.3g, allowed %.3g", name, off, allowed)
+			if diff, bound := mat.Norm(&difference, 2), 4e-8*mat.Norm(y, 2); !(diff <= bound) {
+				t.Errorf("%s: the coefficients differ by %.3g, allowed %.3g", name, diff, bound)
 			}
 		}
 	}
@@ -381,16 +381,16 @@ func TestDenseCopyOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(3, 0))
 	x, dense, y := scattered(rng, 60, 90, 0.1)
-	huge := backend.CSR[float64]{Rows: 60, Cols: math.MaxInt32, Indptr: x.Indptr, Indices: x.Indices, Data: x.Data}
+	wide := backend.CSR[float64]{Rows: 60, Cols: math.MaxInt32, Indptr: x.Indptr, Indices: x.Indices, Data: x.Data}
 	for _, d := range learners.Catalogue() {
 		if d.Sparse || !slices.Contains(d.Tasks, learners.Classification) {
 			continue
 		}
-		task, given := learners.Classification, map[string]string{}
+		task, settings := learners.Classification, map[string]string{}
 		if d.Name == "fourier-ridge" { // fourier-ridge makes a dense copy only for optimize, a parameter for regression
-			task, given["optimize"] = learners.Regression, "true"
+			task, settings["optimize"] = learners.Regression, "true"
 		}
-		fit, err := d.Make(task, given)
+		fit, err := d.Make(task, settings)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -414,10 +414,10 @@ func TestDenseCopyOfSparseSamples(t *testing.T) {
 		if !warned(got) || warned(want) {
 			t.Errorf("%s: the facts are %v for sparse and %v for dense samples", d.Name, facts(got), facts(want))
 		}
-		if _, known := backend.HostMemory(); !known {
+		if _, ok := backend.HostMemory(); !ok {
 			continue
 		}
-		_, err = fit(t.Context(), dev, huge, y, learners.Options{}) // a dense copy takes 1 TB
+		_, err = fit(t.Context(), dev, wide, y, learners.Options{}) // a dense copy takes 1 TB
 		if budget := new(solvers.BudgetError); !errors.As(err, &budget) {
 			t.Errorf("%s: %v, not a BudgetError", d.Name, err)
 		}
@@ -451,29 +451,29 @@ func TestUncertaintyOfSparseRows(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		outputs := func(x mat.Matrix) map[string]*mat.Dense {
-			all := map[string]*mat.Dense{}
-			keep := func(what string, m *mat.Dense, err error) {
-				if all[what] = m; err != nil {
-					t.Fatalf("%s: %s: %v", name, what, err)
+			results := map[string]*mat.Dense{}
+			store := func(output string, m *mat.Dense, err error) {
+				if results[output] = m; err != nil {
+					t.Fatalf("%s: %s: %v", name, output, err)
 				}
 			}
 			f, err := m.Predict(t.Context(), dev, x)
-			keep("prediction", f, err)
+			store("prediction", f, err)
 			if m, ok := learners.As[learners.Uncertain](m); ok {
 				f, err := m.Variance(t.Context(), dev, x)
-				keep("variance", f, err)
+				store("variance", f, err)
 			}
 			if m, ok := learners.As[learners.Jackknife](m); ok {
 				lower, upper, err := m.Intervals(t.Context(), dev, x, 0.9)
-				keep("lower", lower, err)
-				keep("upper", upper, err)
+				store("lower", lower, err)
+				store("upper", upper, err)
 			}
 			if m, ok := m.(learners.Bounded); ok && m.HasBound() {
 				f, bounds, err := m.PredictBound(t.Context(), dev, x)
-				keep("bounded prediction", f, err)
-				keep("bound", bounds, err)
+				store("bounded prediction", f, err)
+				store("bound", bounds, err)
 			}
-			return all
+			return results
 		}
 		want := outputs(dense)
 		t.Logf("%s: %v", name, slices.Sorted(maps.Keys(want)))
@@ -484,28 +484,28 @@ func TestUncertaintyOfSparseRows(t *testing.T) {
 		if m, ok := m.(interface{ Coef() *mat.Dense }); ok {
 			tol = 4 * d * 0x1p-53 * mat.Norm(m.Coef(), 1)
 		}
-		for what, got := range outputs(sparse) {
+		for output, got := range outputs(sparse) {
 			tol := tol
-			if name == "fourier-ridge" && what == "variance" {
+			if name == "fourier-ridge" && output == "variance" {
 				// This tolerance is for the variance ‖L⁻¹φ‖² with the factor L of ΦᵀΦ + λI, of
 				// order 100. Substitution in blocks of other sizes may sum in another order: each
 				// solution has a relative error of at most γ_100 √100 cond(L), and cond(L)² ≤ 1 +
 				// ‖Φ‖²/λ ≤ 41 for 40 samples with k(x, x) = 1.
 				tol = 4 * 100 * 0x1p-53 * 10 * math.Sqrt(41)
 			}
-			if !mat.EqualApprox(got, want[what], tol) {
-				t.Errorf("%s: the %s at sparse rows differs from that at dense rows", name, what)
+			if !mat.EqualApprox(got, want[output], tol) {
+				t.Errorf("%s: the %s at sparse rows differs from that at dense rows", name, output)
 			}
 		}
 		if name != "kernel-knn" {
 			continue
 		}
-		wrong := sparse
-		wrong.Data = slices.Clone(sparse.Data)
-		for i := wrong.Indptr[rows-1]; i < wrong.Indptr[rows]; i++ {
-			wrong.Data[i] = 1e200
+		invalid := sparse
+		invalid.Data = slices.Clone(sparse.Data)
+		for i := invalid.Indptr[rows-1]; i < invalid.Indptr[rows]; i++ {
+			invalid.Data[i] = 1e200
 		}
-		if _, err := m.Predict(t.Context(), dev, wrong); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("x: row %d: the kernel", rows)) {
+		if _, err := m.Predict(t.Context(), dev, invalid); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("x: row %d: the kernel", rows)) {
 			t.Errorf("%s: infinite kernel values in row %d: %v", name, rows, err)
 		}
 	}
@@ -605,14 +605,14 @@ func TestLinearSVCOfSparseSamples(t *testing.T) {
 		if rows := fact(t, m, "rows of K"); c.c < 10 && (rows != 0 || gap > 1e-6*c.want) {
 			t.Errorf("%s: %v rows of K were computed, the duality gap is %g", name, rows, gap)
 		}
-		near(t, name, fact(t, m, "objective").(float64), c.want, gap+1e-9*c.want)
+		checkClose(t, name, fact(t, m, "objective").(float64), c.want, gap+1e-9*c.want)
 		// A second seed, which gives the steps of the solver another order, leads to the same
 		// minimum.
 		seeded, err := learners.SVC{Kernel: kernels.Linear{}, C: c.c, Seed: 1}.Fit(t.Context(), dev, x, y, o)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		near(t, name+": another seed", fact(t, seeded, "objective").(float64), c.want, fact(t, seeded, "duality gap").(float64)+1e-9*c.want)
+		checkClose(t, name+": another seed", fact(t, seeded, "objective").(float64), c.want, fact(t, seeded, "duality gap").(float64)+1e-9*c.want)
 	}
 }
 
@@ -648,7 +648,7 @@ func TestLinearSVCOfMessages(t *testing.T) {
 		if rows := fact(t, m, "rows of K"); rows != 0 {
 			t.Errorf("C %v: %v rows of K were computed", c, rows)
 		}
-		near(t, fmt.Sprintf("C %v", c), fact(t, m, "objective").(float64), want, 1e-6*want)
+		checkClose(t, fmt.Sprintf("C %v", c), fact(t, m, "objective").(float64), want, 1e-6*want)
 	}
 }
 
@@ -708,7 +708,7 @@ func TestLogisticOfSparseSamples(t *testing.T) {
 			if solver == learners.LogisticDescent { // gradient descent may end after another number of steps because of rounding
 				tol = 1e-5
 			}
-			near(t, fmt.Sprintf("%d classes, weights %t, lambda %v, %q", c.classes, c.weighted, c.lambda, solver), loss(x), want, tol*c.want)
+			checkClose(t, fmt.Sprintf("%d classes, weights %t, lambda %v, %q", c.classes, c.weighted, c.lambda, solver), loss(x), want, tol*c.want)
 		}
 	}
 }
@@ -740,12 +740,12 @@ func TestRidgeOfSparseSamples(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%v, %s: %v", l, method, err)
 				}
-				copied := l.Intervals
+				needsCopy := l.Intervals
 				warned := strings.Contains(fmt.Sprint(m.Facts()), "dense copy of 1500 rows × 211 features")
-				if copied != warned {
+				if needsCopy != warned {
 					t.Errorf("%v: the facts are %v", l, m.Facts())
 				}
-				if got := m.Solved().Method; !copied && got != cmp.Or(method, solvers.Primal) {
+				if got := m.Solved().Method; !needsCopy && got != cmp.Or(method, solvers.Primal) {
 					t.Errorf("%v, %s: solved by %s", l, method, got)
 				}
 				// The limit is the residual of the normal equations divided by their smallest
@@ -757,7 +757,7 @@ func TestRidgeOfSparseSamples(t *testing.T) {
 					t.Errorf("%v, %q, weights %t: the weights differ by %g", l, method, w != nil, e)
 				}
 				for j, b := range m.Intercept() {
-					near(t, fmt.Sprintf("%v, %q: intercept %d", l, method, j), b, want.Intercept()[j], 1e-8*1e5/smallest)
+					checkClose(t, fmt.Sprintf("%v, %q: intercept %d", l, method, j), b, want.Intercept()[j], 1e-8*1e5/smallest)
 				}
 			}
 		}
@@ -835,7 +835,7 @@ func TestLassoOfSparseSamples(t *testing.T) {
 				if w != nil {
 					total = variance * floats.Sum(w)
 				}
-				near(t, fmt.Sprintf("%+v, weights %t: objective %d", l, w != nil, j), got[j], want[j], cmp.Or(l.Tol, 1e-7)*total)
+				checkClose(t, fmt.Sprintf("%+v, weights %t: objective %d", l, w != nil, j), got[j], want[j], cmp.Or(l.Tol, 1e-7)*total)
 			}
 			if warning := fmt.Sprint(m.Facts()); strings.Contains(warning, "warning") {
 				t.Errorf("%+v: %s", l, warning)
@@ -910,12 +910,12 @@ func TestLeastSquaresOfSparseSamples(t *testing.T) {
 // are sparse.
 func TestPerceptronsOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
-	all, f, weights := formulaRows()
+	rows, f, weights := formulaRows()
 	rng := rand.New(rand.NewPCG(6, 0))
-	for k := range all.Data { // if the elements were multiples of 1/13, f could be 0 up to rounding, and the sign of f would be undefined
-		all.Data[k] *= 1 + rng.Float64()
+	for k := range rows.Data { // if the elements were multiples of 1/13, f could be 0 up to rounding, and the sign of f would be undefined
+		rows.Data[k] *= 1 + rng.Float64()
 	}
-	x := all.SliceRows(0, 400)
+	x := rows.SliceRows(0, 400)
 	h := backend.NewHost[float64](x.Rows, x.Cols)
 	x.DenseTo(h)
 	dense := mat.NewDense(h.Rows, h.Cols, h.Data)

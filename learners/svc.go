@@ -37,8 +37,8 @@ func (l *SVC) parameters() []Parameter {
 // penalties returns the parameters C, lambda and nu. At most one of these may be given.
 func (l *SVC) penalties() []Parameter {
 	list := costParameters(&l.C, &l.Lambda)
-	list[1] = list[1].without("nu")
-	nu := number("nu", &l.Nu, "", part, "find C such that at most this share of the samples of two classes violates the margin, and at least this share are support vectors")
+	list[1] = list[1].onlyWithout("nu")
+	nu := number("nu", &l.Nu, "", upToOne, "find C such that at most this share of the samples of two classes violates the margin, and at least this share are support vectors")
 	nu.refuse = func() string {
 		if l.Nu > 0 && l.C != 0 && l.C != 1 {
 			return "works only without C, which it finds"
@@ -122,7 +122,7 @@ type SVCModel struct {
 // Fit fits the n×d samples x, whose classes are the different values of the n×1
 // matrix y.
 func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *SVCModel, err error) {
-	defer named(svcName, l.parameters(), &m, &err)
+	defer wrapError(svcName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, svcName, l.parameters(), x, y, o)
 	classes, index := f.classes()
 	k := f.scaleKernel(l.Kernel)
@@ -150,18 +150,18 @@ func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if f.err != nil {
 		return nil, f.err
 	}
-	share := 1. // fraction of the work for the machines fitted to all samples; the other fits are for Probabilities
+	fitShare := 1. // fraction of the work for the machines fitted to all samples; the other fits are for Probabilities
 	if l.Probabilities {
-		share = 1. / (1 + svm.Parts)
+		fitShare = 1. / (1 + svm.Parts)
 	}
-	results, err := p.Solve(t, share)
+	results, err := p.Solve(t, fitShare)
 	if err != nil {
 		return nil, err
 	}
 	m = newSVCModel(p, classes, results)
 	if l.Probabilities {
 		var a, b []float64
-		a, b, err = p.Sigmoids(t, share, l.Seed)
+		a, b, err = p.Sigmoids(t, fitShare, l.Seed)
 		m.sigmoid = backend.Host[float64]{Rows: 2, Cols: len(a), Stride: len(a), Data: append(a, b...)}
 	}
 	return m, err
@@ -212,11 +212,11 @@ func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) 
 	k := m.classes.Len()
 	p.features, p.intercept, p.kernel = features, make([]float64, k*(k-1)), m.kernel
 	first := 0
-	var own []int // own[i] is the class to which fixed[2i] and fixed[2i+1] belong
+	var classOf []int // classOf[i] is the class to which fixed[2i] and fixed[2i+1] belong
 	for c, count := range m.counts {
 		if n := int(count); n > 0 {
 			p.fixed = append(p.fixed, m.points.Slice(first, n), numeric.DensePoints(m.coef.View(first, 0, n, k-1)))
-			own = append(own, c)
+			classOf = append(classOf, c)
 			first += n
 		}
 	}
@@ -224,7 +224,7 @@ func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) 
 	// out is their contribution to these machines.
 	p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
 		n, _ := out.Dims()
-		for i, c := range own {
+		for i, c := range classOf {
 			b.GramMul(out.View(0, c*(k-1), n, k-1), m.kernel, x, fixed[2*i], fixed[2*i+1])
 		}
 	}
@@ -300,15 +300,15 @@ func (m *SVCModel) fields() []field {
 }
 
 func (m *SVCModel) checkCounts() error {
-	left := m.points.Rows
+	remaining := m.points.Rows
 	for _, v := range m.counts {
-		if v > float64(left) || v != float64(int(v)) {
-			left = -1
+		if v > float64(remaining) || v != float64(int(v)) {
+			remaining = -1
 			break
 		}
-		left -= int(v)
+		remaining -= int(v)
 	}
-	if left != 0 {
+	if remaining != 0 {
 		return errors.New("array \"counts\" does not add up to the rows of \"points\"")
 	}
 	return nil
@@ -340,13 +340,13 @@ func (m *SVCModel) Decide(decision, proba *mat.Dense) *mat.Dense {
 	n, _ := proba.Dims()
 	for i := range n {
 		row := proba.RawRowView(i)
-		best := m.classes.Index(labels.At(i, 0))
+		class := m.classes.Index(labels.At(i, 0))
 		for c, p := range row {
-			if p > row[best] {
-				best = c
+			if p > row[class] {
+				class = c
 			}
 		}
-		labels.Set(i, 0, m.classes.Labels[best])
+		labels.Set(i, 0, m.classes.Labels[class])
 	}
 	return labels
 }

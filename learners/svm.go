@@ -12,10 +12,10 @@ import (
 // kernel functions at support vectors.
 
 // smoParameters returns the parameters of the solver SMO. r is the range of valid values of tol.
-func smoParameters(tol *float64, r rule, limit *int, cache *int64) []Parameter {
+func smoParameters(tol *float64, r rule, maxIter *int, cache *int64) []Parameter {
 	return []Parameter{
 		number("tol", tol, "1e-3", r, "largest violation of the optimality conditions at the end, in units of the decision value, or of its initial range if that range is below 1"),
-		intParam("iterations", limit, "0", atLeast(0), "maximum number of steps for a pair of classes; 0: 10 million, or 100 for each sample if more"),
+		intParam("iterations", maxIter, "0", atLeast(0), "maximum number of steps for a pair of classes; 0: 10 million, or 100 for each sample if more"),
 		mebibytes("cache", cache, "512", "MiB of Go memory for the rows of K of one machine"),
 	}
 }
@@ -23,7 +23,7 @@ func smoParameters(tol *float64, r rule, limit *int, cache *int64) []Parameter {
 // costParameters returns the parameters C and λ. At most one of these may be given.
 func costParameters(c, lambda *float64) []Parameter {
 	return []Parameter{
-		number("C", c, "1", positive, "penalty of a sample that violates the margin").without("lambda"),
+		number("C", c, "1", positive, "penalty of a sample that violates the margin").onlyWithout("lambda"),
 		number("lambda", lambda, "", positive, "λ of (1/n)Σ loss + λ‖f‖², instead of C: C = 1/(2n·lambda), n the sum of the weights"),
 	}
 }
@@ -67,7 +67,7 @@ func (t *smoTrace) Trace() (support, steps []int) {
 
 // smo solves p and returns the model of the solution, and for a ν formulation the ε of the
 // solution.
-func (f *fitting) smo(p *svm.Problem, par svm.Params, nu bool) (m *SupportModel, found float64, err error) {
+func (f *fitting) smo(p *svm.Problem, par svm.Params, nu bool) (m *SupportModel, epsilon float64, err error) {
 	par, err = par.WithDefaults(f.points.Rows)
 	if err != nil {
 		return nil, 0, err
@@ -83,14 +83,14 @@ func (f *fitting) smo(p *svm.Problem, par svm.Params, nu bool) (m *SupportModel,
 	}
 	support, points, beta := res.Support(p.X)
 	if f.o.Weights != nil { // p.X has only the rows of weight > 0
-		var kept []int
+		var positiveRows []int
 		for i, w := range f.o.Weights {
 			if w > 0 {
-				kept = append(kept, i)
+				positiveRows = append(positiveRows, i)
 			}
 		}
 		for j, i := range support {
-			support[j] = kept[i]
+			support[j] = positiveRows[i]
 		}
 	}
 	facts := append([]Fact{{"support vectors", points.Rows}}, smoFacts(res)...)

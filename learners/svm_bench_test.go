@@ -41,10 +41,10 @@ func BenchmarkSparse(b *testing.B) {
 func BenchmarkLasso(b *testing.B) {
 	dev := backendtest.Device(b, "cpu")
 	x, y := rings(1000, 0.3, 93)
-	wide := mat.NewDense(1000, 100, nil)
-	wide.Apply(func(i, j int, _ float64) float64 { return x.At((i+7*j)%1000, j%2) }, wide)
+	padded := mat.NewDense(1000, 100, nil)
+	padded.Apply(func(i, j int, _ float64) float64 { return x.At((i+7*j)%1000, j%2) }, padded)
 	for b.Loop() {
-		if _, err := (learners.Lasso{}).Path(b.Context(), dev, wide, y, nil, learners.Options{}); err != nil {
+		if _, err := (learners.Lasso{}).Path(b.Context(), dev, padded, y, nil, learners.Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -54,12 +54,12 @@ func libsvm(t *testing.T, x, y *mat.Dense, args ...string) (objective float64, s
 			}
 			objective -= v // LIBSVM minimizes the negative of the dual
 		}
-		var all, bound int
-		if _, err := fmt.Sscanf(line, "nSV = %d, nBSV = %d", &all, &bound); err == nil {
-			support = all
+		var numSupport, numBound int
+		if _, err := fmt.Sscanf(line, "nSV = %d, nBSV = %d", &numSupport, &numBound); err == nil {
+			support = numSupport
 		}
-		if _, err := fmt.Sscanf(line, "Total nSV = %d", &all); err == nil {
-			total = all
+		if _, err := fmt.Sscanf(line, "Total nSV = %d", &numSupport); err == nil {
+			total = numSupport
 		}
 	}
 	if total >= 0 {
@@ -152,9 +152,9 @@ func TestAgainstLIBSVM(t *testing.T) {
 		}
 		bound := tol*test.c*float64(n) + 0x1p-25*largest*coef*coef + 1e-6
 		t.Logf("the objectives may differ by %.2g", bound)
-		near(t, test.name+": objective", got, want, bound)
+		checkClose(t, test.name+": objective", got, want, bound)
 		// The tolerance allows for an α that is 0 in one program and slightly positive in the
 		// other.
-		near(t, test.name+": support vectors", float64(count), float64(vectors), 2+0.01*float64(vectors))
+		checkClose(t, test.name+": support vectors", float64(count), float64(vectors), 2+0.01*float64(vectors))
 	}
 }

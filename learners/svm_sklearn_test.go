@@ -75,11 +75,11 @@ out.update(seconds=best, objective=total, accuracy=m.score(X[n:], y[n:]), suppor
 		t.Errorf("accuracy %v", accuracy)
 	}
 	objective := fact(t, m, "objective").(float64)
-	near(t, "objective", objective, peer.Objective, 1e-3*math.Abs(peer.Objective))
-	near(t, "support vectors", float64(fact(t, m, "support vectors").(int)), float64(peer.Support), 0.01*float64(peer.Support))
+	checkClose(t, "objective", objective, peer.Objective, 1e-3*math.Abs(peer.Objective))
+	checkClose(t, "support vectors", float64(fact(t, m, "support vectors").(int)), float64(peer.Support), 0.01*float64(peer.Support))
 	// The tolerance allows for ten of the 4000 letters near a decision boundary: both programs stop
 	// within 1e-3 of the optimum, and they break ties between votes differently.
-	near(t, "accuracy", accuracy, peer.Accuracy, 10./4000)
+	checkClose(t, "accuracy", accuracy, peer.Accuracy, 10./4000)
 }
 
 // TestSVMAgainstScikitLearn compares the objectives and the decision values of svc, svr and
@@ -171,7 +171,7 @@ for args in [`+cases.String()+`]:
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, part := range []struct {
+		for _, c := range []struct {
 			name  string
 			model learners.Model
 			f     *mat.Dense
@@ -181,27 +181,27 @@ for args in [`+cases.String()+`]:
 			{"svr", r, g, want.Regress},
 			{"one-class-svm", o, h, want.Novel},
 		} {
-			value := part.want.Objective
-			got := fact(t, part.model, "objective").(float64)
+			value := c.want.Objective
+			got := fact(t, c.model, "objective").(float64)
 			// The tolerance has two terms. The first term is the effect of violations of at most
 			// tol, for n variables of at most C. The second term is the rounding of K in
 			// scikit-learn's cache, which has single precision.
-			near(t, part.name+": objective", got, value, tol*float64(n)*max(test.c, 1)+0x1p-23*math.Abs(value))
+			checkClose(t, c.name+": objective", got, value, tol*float64(n)*max(test.c, 1)+0x1p-23*math.Abs(value))
 			// The tolerance allows for an α that is 0 in one solution and slightly positive in the
 			// other.
-			near(t, part.name+": support vectors", float64(fact(t, part.model, "support vectors").(int)), float64(part.want.Support), 0.02*float64(n))
-			worst, size := 0.0, 0.0
-			for i, v := range part.want.F {
-				worst, size = max(worst, math.Abs(part.f.At(i, 0)-v)), max(size, math.Abs(v))
+			checkClose(t, c.name+": support vectors", float64(fact(t, c.model, "support vectors").(int)), float64(c.want.Support), 0.02*float64(n))
+			maxError, size := 0.0, 0.0
+			for i, v := range c.want.F {
+				maxError, size = max(maxError, math.Abs(c.f.At(i, 0)-v)), max(size, math.Abs(v))
 			}
 			// The limit follows from the objectives. The objective of each solution has a relative
 			// difference of at most tol from the minimum, and the error of a decision value is of
 			// the order of the square root of this difference.
-			if worst > math.Sqrt(tol)*size {
-				t.Errorf("%s: %v: decision values differ by up to %.3g of %.3g", part.name, test.kernel, worst, size)
+			if maxError > math.Sqrt(tol)*size {
+				t.Errorf("%s: %v: decision values differ by up to %.3g of %.3g", c.name, test.kernel, maxError, size)
 			}
 			t.Logf("%s, %v, C %v: objective %.10g, scikit-learn %.10g; values differ by %.2g of %.2g; %v",
-				part.name, test.kernel, test.c, got, value, worst, size, part.model.(learners.Describer).Facts())
+				c.name, test.kernel, test.c, got, value, maxError, size, c.model.(learners.Describer).Facts())
 		}
 	}
 }
@@ -234,17 +234,17 @@ out.update(gamma=c._gamma, novel=OneClassSVM(tol=1e-9).fit(X).decision_function(
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, err := learners.OneClassSVM{Tol: tol}.Fit(t.Context(), dev, x, nil, learners.Options{})
+	m, err := learners.OneClassSVM{Tol: tol}.Fit(t.Context(), dev, x, nil, learners.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	sigma := svc.Kernel().(kernels.Gaussian).Sigma
-	near(t, "gamma", 1/(2*sigma*sigma), peer.Gamma, float64(len(peer.Novel))*0x1p-52*peer.Gamma)
+	checkClose(t, "gamma", 1/(2*sigma*sigma), peer.Gamma, float64(len(peer.Novel))*0x1p-52*peer.Gamma)
 	for _, c := range []struct {
 		name string
 		f    func(context.Context, backend.Device, mat.Matrix) (*mat.Dense, error)
 		want []float64
-	}{{"svc", svc.Decision, peer.Class}, {"svr", svr.Predict, peer.Regress}, {"one-class-svm", one.Predict, peer.Novel}} {
+	}{{"svc", svc.Decision, peer.Class}, {"svr", svr.Predict, peer.Regress}, {"one-class-svm", m.Predict, peer.Novel}} {
 		f, err := c.f(t.Context(), dev, x)
 		if err != nil {
 			t.Fatal(err)
@@ -256,7 +256,7 @@ out.update(gamma=c._gamma, novel=OneClassSVM(tol=1e-9).fit(X).decision_function(
 			scale = max(scale, math.Abs(v))
 		}
 		for i, v := range c.want {
-			near(t, c.name, f.At(i, 0), v, tol*svmCondition*scale)
+			checkClose(t, c.name, f.At(i, 0), v, tol*svmCondition*scale)
 		}
 	}
 }

@@ -93,14 +93,14 @@ func TestSVRStandardizeTarget(t *testing.T) {
 	got := predict(standard, y)
 	want := predict(learners.SVR{C: 2 * s, Epsilon: 0.1 * s, Tol: svmTol * s, NoStandardize: true}, y)
 	for i := range n {
-		near(t, "s·C and s·ε", got.At(i, 0), want.At(i, 0), s*svmTol*svmCondition)
+		checkClose(t, "s·C and s·ε", got.At(i, 0), want.At(i, 0), s*svmTol*svmCondition)
 	}
 	for _, unit := range []float64{1e-100, 1e3, 1e200} {
-		moved := mat.DenseCopyOf(y)
-		moved.Apply(func(_, _ int, v float64) float64 { return unit * (v - 1000) }, y)
-		f := predict(standard, moved)
+		shifted := mat.DenseCopyOf(y)
+		shifted.Apply(func(_, _ int, v float64) float64 { return unit * (v - 1000) }, y)
+		f := predict(standard, shifted)
 		for i := range n {
-			near(t, "in another unit", f.At(i, 0)/unit+1000, got.At(i, 0), s*svmTol*svmCondition)
+			checkClose(t, "in another unit", f.At(i, 0)/unit+1000, got.At(i, 0), s*svmTol*svmCondition)
 		}
 	}
 	// If all targets have the same value, the model predicts this value, also if it is large.
@@ -167,20 +167,20 @@ func TestSVCOptimality(t *testing.T) {
 			for i := range s.Arrays["points"].Rows {
 				alpha[[2]float64(s.Arrays["points"].Row(i))] = math.Abs(s.Arrays["coef"].Row(i)[0])
 			}
-			sum, bad := 0.0, 0
+			sum, numBad := 0.0, 0
 			for i := range test.n {
 				sign := 2*y.At(i, 0) - 1
 				margin, a := sign*f.At(i, 0), alpha[[2]float64(x.RawRowView(i))]
 				sum += sign * a
 				if a < test.c && margin < 1-2*tol || a > 0 && margin > 1+2*tol {
-					bad++
+					numBad++
 				}
 			}
-			if bad > 0 {
-				t.Errorf("%d of %d rows violate the conditions", bad, test.n)
+			if numBad > 0 {
+				t.Errorf("%d of %d rows violate the conditions", numBad, test.n)
 			}
 			// Each step changes two α by the same amount, and keeps Σ yα = 0 up to rounding.
-			near(t, "Σ yα", sum, 0, 1e-10*test.c*float64(test.n))
+			checkClose(t, "Σ yα", sum, 0, 1e-10*test.c*float64(test.n))
 			t.Logf("%v", m.Facts())
 		}
 	})
@@ -213,14 +213,14 @@ func TestSupportOptimality(t *testing.T) {
 	}
 	beta, sum := coefficients(r), 0.0
 	for i := range n {
-		b, over := beta[x.At(i, 0)], y.At(i, 0)-f.At(i, 0)
+		b, residual := beta[x.At(i, 0)], y.At(i, 0)-f.At(i, 0)
 		sum += b
 		// y − f > ε requires β = C, and β > 0 requires y − f ≥ ε. The same holds for f − y and −β.
-		if b < c && over > epsilon+2*tol || b > 0 && over < epsilon-2*tol || b > -c && over < -epsilon-2*tol || b < 0 && over > -epsilon+2*tol {
-			t.Fatalf("svr: row %d: β %v, residual %v", i, b, over)
+		if b < c && residual > epsilon+2*tol || b > 0 && residual < epsilon-2*tol || b > -c && residual < -epsilon-2*tol || b < 0 && residual > -epsilon+2*tol {
+			t.Fatalf("svr: row %d: β %v, residual %v", i, b, residual)
 		}
 	}
-	near(t, "Σβ", sum, 0, 1e-10*c*n)
+	checkClose(t, "Σβ", sum, 0, 1e-10*c*n)
 	t.Logf("%v", r.Facts())
 
 	o, err := learners.OneClassSVM{Kernel: kernels.Gaussian{Sigma: 1}, Nu: nu, Tol: tol}.Fit(t.Context(), dev, x, nil, learners.Options{})
@@ -231,7 +231,7 @@ func TestSupportOptimality(t *testing.T) {
 		t.Fatal(err)
 	}
 	beta, sum = coefficients(o), 0
-	outside := 0
+	numOutside := 0
 	for i := range n {
 		b := beta[x.At(i, 0)]
 		sum += b
@@ -239,12 +239,12 @@ func TestSupportOptimality(t *testing.T) {
 			t.Fatalf("one-class-svm: row %d: β %v, f %v", i, b, f.At(i, 0))
 		}
 		if f.At(i, 0) < -2*tol {
-			outside++
+			numOutside++
 		}
 	}
-	near(t, "Σβ", sum, nu*n, 1e-10*n)
-	if outside > nu*n {
-		t.Errorf("%d rows are outside, more than %v", outside, nu*n)
+	checkClose(t, "Σβ", sum, nu*n, 1e-10*n)
+	if numOutside > nu*n {
+		t.Errorf("%d rows are outside, more than %v", numOutside, nu*n)
 	}
 	t.Logf("%v", o.Facts())
 }
@@ -262,8 +262,8 @@ func TestSVMByHand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		near(t, "f", f.At(0, 0), 0.25, 1e-12)
-		near(t, "objective of svc", fact(t, m, "objective").(float64), 0.5, 1e-12)
+		checkClose(t, "f", f.At(0, 0), 0.25, 1e-12)
+		checkClose(t, "objective of svc", fact(t, m, "objective").(float64), 0.5, 1e-12)
 		// With C = 1/8 both α are at the bound C, so w = Σ C y x = 1/4.
 		if m, err = (learners.SVC{Kernel: kernels.Linear{}, C: 0.125}).Fit(t.Context(), dev, x, y, learners.Options{}); err != nil {
 			t.Fatal(err)
@@ -271,9 +271,9 @@ func TestSVMByHand(t *testing.T) {
 		if f, err = m.Decision(t.Context(), dev, mat.NewDense(1, 1, []float64{2})); err != nil {
 			t.Fatal(err)
 		}
-		near(t, "f", f.At(0, 0), 0.5, 1e-12)
+		checkClose(t, "f", f.At(0, 0), 0.5, 1e-12)
 		// The objective is (1/4)²/2 plus C times two losses of 3/4.
-		near(t, "objective of svc at the bound", fact(t, m, "objective").(float64), 1./32+2*0.125*0.75, 1e-12)
+		checkClose(t, "objective of svc at the bound", fact(t, m, "objective").(float64), 1./32+2*0.125*0.75, 1e-12)
 		// For ε-regression of y = x at ±1 with ε = 1/4, the flattest line within ε has the slope
 		// 3/4.
 		r, err := learners.SVR{Kernel: kernels.Linear{}, C: 10, Epsilon: 0.25, NoStandardize: true}.Fit(t.Context(), dev, x, x, learners.Options{})
@@ -283,15 +283,15 @@ func TestSVMByHand(t *testing.T) {
 		if f, err = r.Predict(t.Context(), dev, mat.NewDense(1, 1, []float64{2})); err != nil {
 			t.Fatal(err)
 		}
-		near(t, "slope", f.At(0, 0), 1.5, 1e-12)
-		near(t, "objective of svr", fact(t, r, "objective").(float64), 0.75*0.75/2, 1e-12)
+		checkClose(t, "slope", f.At(0, 0), 1.5, 1e-12)
+		checkClose(t, "objective of svr", fact(t, r, "objective").(float64), 0.75*0.75/2, 1e-12)
 		// For the one-class machine on the points 1 and 1, w = 1 and b = −1, so that ½w² + ν n b =
 		// −½.
 		o, err := learners.OneClassSVM{Kernel: kernels.Linear{}, Nu: 0.5}.Fit(t.Context(), dev, mat.NewDense(2, 1, []float64{1, 1}), nil, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		near(t, "objective of one-class-svm", fact(t, o, "objective").(float64), -0.5, 1e-12)
+		checkClose(t, "objective of one-class-svm", fact(t, o, "objective").(float64), -0.5, 1e-12)
 	})
 }
 
@@ -385,15 +385,15 @@ func TestLambdaOfSVM(t *testing.T) {
 			"svc": {class, func(y, f float64) float64 { return max(1-y*f, 0) }},
 			"svr": {y, func(y, f float64) float64 { return max(math.Abs(y-f)-0.1, 0) }},
 		} {
-			given := map[string]string{"kernel": "linear()", "lambda": fmt.Sprint(lambda), "tol": fmt.Sprint(tol)}
+			settings := map[string]string{"kernel": "linear()", "lambda": fmt.Sprint(lambda), "tol": fmt.Sprint(tol)}
 			l, err := learners.Find(name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if name == "svr" {
-				given["standardize-target"] = "false"
+				settings["standardize-target"] = "false"
 			}
-			fit, err := l.Make("", given)
+			fit, err := l.Make("", settings)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -435,18 +435,18 @@ func TestLambdaOfSVM(t *testing.T) {
 				}
 				return sum
 			}
-			best := objective(w)
+			minimum := objective(w)
 			for range 2000 {
-				near := slices.Clone(w)
-				for j := range near {
-					near[j] += math.Pow(10, -5*r.Float64()) * r.NormFloat64()
+				neighbor := slices.Clone(w)
+				for j := range neighbor {
+					neighbor[j] += math.Pow(10, -5*r.Float64()) * r.NormFloat64()
 				}
-				if v := objective(near); v < best-tol {
-					t.Fatalf("%s: the objective is %v at the model and %v nearby", name, best, v)
+				if v := objective(neighbor); v < minimum-tol {
+					t.Fatalf("%s: the objective is %v at the model and %v nearby", name, minimum, v)
 				}
 			}
-			given["C"] = "1"
-			if _, err := l.Make("", given); err == nil || !strings.Contains(err.Error(), "C: works only without lambda") {
+			settings["C"] = "1"
+			if _, err := l.Make("", settings); err == nil || !strings.Contains(err.Error(), "C: works only without lambda") {
 				t.Errorf("%s: C and lambda: %v", name, err)
 			}
 		}

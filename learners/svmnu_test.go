@@ -39,9 +39,9 @@ func nuData(n int) (x, classes, y *mat.Dense, weights []float64) {
 func TestNuAgainstScikitLearn(t *testing.T) {
 	const nu = 0.4
 	x, classes, y, weights := nuData(150)
-	two := mat.NewDense(150, 1, nil)
+	binary := mat.NewDense(150, 1, nil)
 	for i := range 150 {
-		two.Set(i, 0, min(classes.At(i, 0), 1))
+		binary.Set(i, 0, min(classes.At(i, 0), 1))
 	}
 	type machines struct {
 		Two, Regression []float64
@@ -50,7 +50,7 @@ func TestNuAgainstScikitLearn(t *testing.T) {
 		Vectors         int
 	}
 	var want struct{ Plain, Weighted machines }
-	scikit(t, map[string]any{"x": rowsOf(x), "two": mat.Col(nil, 0, two), "three": mat.Col(nil, 0, classes), "y": mat.Col(nil, 0, y), "w": weights, "nu": nu}, `
+	scikit(t, map[string]any{"x": rowsOf(x), "two": mat.Col(nil, 0, binary), "three": mat.Col(nil, 0, classes), "y": mat.Col(nil, 0, y), "w": weights, "nu": nu}, `
 from sklearn.svm import NuSVC, NuSVR
 for name, w in (("plain", None), ("weighted", a["w"])):
     two = NuSVC(nu=a["nu"], gamma=0.5, tol=1e-8).fit(a["x"], a["two"], w)
@@ -70,7 +70,7 @@ for name, w in (("plain", None), ("weighted", a["w"])):
 			// Both programs stop at a violation of 1e-8. The decision values of classes are divided
 			// by a margin of about 1, so that they differ by less than 1e-5.
 			l := learners.SVC{Kernel: k, Nu: nu, Tol: 1e-8}
-			m, err := l.Fit(ctx, dev, x, two, o)
+			m, err := l.Fit(ctx, dev, x, binary, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,21 +79,21 @@ for name, w in (("plain", None), ("weighted", a["w"])):
 				t.Fatal(err)
 			}
 			for i, v := range c.want.Two {
-				near(t, "decision value", got.At(i, 0), v, 1e-5)
+				checkClose(t, "decision value", got.At(i, 0), v, 1e-5)
 			}
-			three, err := l.Fit(ctx, dev, x, classes, o)
+			threeClasses, err := l.Fit(ctx, dev, x, classes, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err = three.Pairs(ctx, dev, x); err != nil {
+			if got, err = threeClasses.Pairs(ctx, dev, x); err != nil {
 				t.Fatal(err)
 			}
 			for i, row := range c.want.Pairs {
 				for j, v := range row {
-					near(t, "decision value of a pair", -got.At(i, j), v, 1e-5) // scikit-learn's decision values are positive for the first class
+					checkClose(t, "decision value of a pair", -got.At(i, j), v, 1e-5) // scikit-learn's decision values are positive for the first class
 				}
 			}
-			if _, counts := three.Support(); counts[0] != c.want.Support[0] || counts[1] != c.want.Support[1] || counts[2] != c.want.Support[2] {
+			if _, counts := threeClasses.Support(); counts[0] != c.want.Support[0] || counts[1] != c.want.Support[1] || counts[2] != c.want.Support[2] {
 				t.Errorf("the numbers of support vectors are %v, scikit-learn's %v", counts, c.want.Support)
 			}
 			r, err := learners.SVR{Kernel: k, C: 2, Nu: nu, Tol: 1e-8, NoStandardize: true}.Fit(ctx, dev, x, y, o)
@@ -104,7 +104,7 @@ for name, w in (("plain", None), ("weighted", a["w"])):
 				t.Fatal(err)
 			}
 			for i, v := range c.want.Regression {
-				near(t, "prediction", got.At(i, 0), v, 1e-5)
+				checkClose(t, "prediction", got.At(i, 0), v, 1e-5)
 			}
 			if n, _ := r.Support().Dims(); n != c.want.Vectors {
 				t.Errorf("svr has %d support vectors, scikit-learn %d", n, c.want.Vectors)
@@ -117,9 +117,9 @@ for name, w in (("plain", None), ("weighted", a["w"])):
 // same machine, and that ν bounds the shares of errors and of support vectors.
 func TestNuIsEquivalent(t *testing.T) {
 	x, classes, y, weights := nuData(200)
-	two := mat.NewDense(200, 1, nil)
+	binary := mat.NewDense(200, 1, nil)
 	for i := range 200 {
-		two.Set(i, 0, min(classes.At(i, 0), 1))
+		binary.Set(i, 0, min(classes.At(i, 0), 1))
 	}
 	o := learners.Options{Weights: weights}
 	total := 0.0
@@ -139,25 +139,25 @@ func TestNuIsEquivalent(t *testing.T) {
 		ctx := context.Background()
 		for _, nu := range []float64{0.35, 0.6} {
 			k := kernels.Gaussian{Sigma: 1}
-			found, err := learners.SVC{Kernel: k, Nu: nu, Tol: 1e-7}.Fit(ctx, dev, x, two, o)
+			nuModel, err := learners.SVC{Kernel: k, Nu: nu, Tol: 1e-7}.Fit(ctx, dev, x, binary, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			same, err := learners.SVC{Kernel: k, C: fact(found, "C"), Tol: 1e-7}.Fit(ctx, dev, x, two, o)
+			cModel, err := learners.SVC{Kernel: k, C: fact(nuModel, "C"), Tol: 1e-7}.Fit(ctx, dev, x, binary, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, _ := found.Decision(ctx, dev, x)
-			b, _ := same.Decision(ctx, dev, x)
-			beyond, scale := 0.0, fact(found, "C")
+			a, _ := nuModel.Decision(ctx, dev, x)
+			b, _ := cModel.Decision(ctx, dev, x)
+			beyond, scale := 0.0, fact(nuModel, "C")
 			for i, w := range weights {
 				// The tolerance is for violations of 1e-7, which are divided by the margin, 1/C.
-				near(t, "decision value", a.At(i, 0), b.At(i, 0), 1e-5*scale)
-				if (2*two.At(i, 0)-1)*a.At(i, 0) < 1-1e-5*scale {
+				checkClose(t, "decision value", a.At(i, 0), b.At(i, 0), 1e-5*scale)
+				if (2*binary.At(i, 0)-1)*a.At(i, 0) < 1-1e-5*scale {
 					beyond += w / total
 				}
 			}
-			near(t, "objective", fact(found, "objective"), fact(same, "objective"), 1e-6*scale*fact(same, "objective"))
+			checkClose(t, "objective", fact(nuModel, "objective"), fact(cModel, "objective"), 1e-6*scale*fact(cModel, "objective"))
 			if beyond > nu {
 				t.Errorf("nu %v: a share of %v is beyond its margin", nu, beyond)
 			}
@@ -166,21 +166,21 @@ func TestNuIsEquivalent(t *testing.T) {
 				t.Fatal(err)
 			}
 			epsilon := fact(r, "epsilon")
-			again, err := learners.SVR{Kernel: k, Epsilon: epsilon / fact(r, "target deviation"), Tol: 1e-7}.Fit(ctx, dev, x, y, o)
+			epsilonModel, err := learners.SVR{Kernel: k, Epsilon: epsilon / fact(r, "target deviation"), Tol: 1e-7}.Fit(ctx, dev, x, y, o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			a, _ = r.Predict(ctx, dev, x)
-			b, _ = again.Predict(ctx, dev, x)
-			outside := 0.0
+			b, _ = epsilonModel.Predict(ctx, dev, x)
+			outsideWeight := 0.0
 			for i, w := range weights {
-				near(t, "prediction", a.At(i, 0), b.At(i, 0), 1e-5)
+				checkClose(t, "prediction", a.At(i, 0), b.At(i, 0), 1e-5)
 				if math.Abs(a.At(i, 0)-y.At(i, 0)) > epsilon+1e-5 {
-					outside += w / total
+					outsideWeight += w / total
 				}
 			}
-			if outside > nu {
-				t.Errorf("nu %v: a share of %v has an error above ε", nu, outside)
+			if outsideWeight > nu {
+				t.Errorf("nu %v: a share of %v has an error above ε", nu, outsideWeight)
 			}
 		}
 	})

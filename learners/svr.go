@@ -25,8 +25,8 @@ func init() {
 
 func (l *SVR) parameters() []Parameter {
 	return slices.Concat([]Parameter{scaleKernel(&l.Kernel)}, costParameters(&l.C, &l.Lambda), []Parameter{
-		number("nu", &l.Nu, "", part, "find epsilon such that at most this share of the samples has a larger error, and at least this share are support vectors"),
-		number("epsilon", &l.Epsilon, "0.1", nonNegative, "largest error without a loss, in standard deviations of the target, or without standardize-target in units of the target").without("nu"),
+		number("nu", &l.Nu, "", upToOne, "find epsilon such that at most this share of the samples has a larger error, and at least this share are support vectors"),
+		number("epsilon", &l.Epsilon, "0.1", nonNegative, "largest error without a loss, in standard deviations of the target, or without standardize-target in units of the target").onlyWithout("nu"),
 		inverted("standardize-target", &l.NoStandardize, "scale the target to mean 0 and variance 1 for the fit, so that C and epsilon suit any unit; predictions are in the units of the target"),
 	}, smoParameters(&l.Tol, positive, &l.MaxIter, &l.Cache))
 }
@@ -63,7 +63,7 @@ type SVR struct {
 
 // Fit fits the n×d samples x to the n×1 targets y.
 func (l SVR) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *SupportModel, err error) {
-	defer named(svrName, l.parameters(), &m, &err)
+	defer wrapError(svrName, l.parameters(), &m, &err)
 	defer remarkConstant(&m, &err, y, o)
 	f := newFitting(ctx, dev, svrName, l.parameters(), x, y, o)
 	f.oneTarget()
@@ -74,16 +74,16 @@ func (l SVR) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Opt
 	if l.C, err = penaltyOf(l.C, l.Lambda, f.points.Rows, o); err != nil {
 		return nil, err
 	}
-	t := svm.Tube{Y: f.kept(f.y), Weights: positiveWeights(o.Weights, f.points.Rows), C: l.C, Epsilon: l.Epsilon, Scale: 1, Nu: l.Nu}
+	t := svm.Tube{Y: f.keptRows(f.y), Weights: positiveWeights(o.Weights, f.points.Rows), C: l.C, Epsilon: l.Epsilon, Scale: 1, Nu: l.Nu}
 	if !l.NoStandardize {
 		if t.Mean, t.Scale, err = svm.Standardization(t.Y, t.Weights); err != nil {
 			return nil, err
 		}
 	}
 	p := svm.Regression(k, f.keptPoints(), t)
-	m, found, err := f.smo(p, svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache}, l.Nu > 0)
+	m, epsilon, err := f.smo(p, svm.Params{Tol: l.Tol, MaxIter: l.MaxIter, Cache: l.Cache}, l.Nu > 0)
 	if err == nil && l.Nu > 0 {
-		m.facts = append(m.facts, Fact{"epsilon", found * t.Scale})
+		m.facts = append(m.facts, Fact{"epsilon", epsilon * t.Scale})
 	}
 	if err == nil && !l.NoStandardize {
 		for i := range m.coef.Data {

@@ -30,14 +30,14 @@ func TestTrace(t *testing.T) {
 		}
 	}
 	ctx := context.Background()
-	fit := func(name string, trace func(Epoch), given map[string]string) Model {
+	fit := func(name string, trace func(Epoch), settings map[string]string) Model {
 		t.Helper()
 		d, err := Find(name)
 		if err != nil || !d.Traces() {
 			t.Fatalf("%s: traces %v, %v", name, d.Traces(), err)
 		}
 		task := d.Tasks[0]
-		f, err := d.Make(task, given)
+		f, err := d.Make(task, settings)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,25 +95,25 @@ func TestTrace(t *testing.T) {
 	}
 	// The bound covers the rounding errors of sums of n losses of about 1, each of which is
 	// computed from dot products of a few terms.
-	near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-11*n*max(1, want) }
+	isClose := func(got, want float64) bool { return math.Abs(got-want) <= 1e-11*n*max(1, want) }
 	for _, name := range []string{"perceptron", "kernel-perceptron", "least-squares"} {
-		given := map[string]string{"epochs": "6", "shuffle": "true"}
+		settings := map[string]string{"epochs": "6", "shuffle": "true"}
 		if name == "least-squares" {
-			given = map[string]string{"epochs": "6", "method": "lms"}
+			settings = map[string]string{"epochs": "6", "method": "lms"}
 		}
 		if name == "kernel-perceptron" {
-			given["kernel"] = "gaussian(sigma=3)"
+			settings["kernel"] = "gaussian(sigma=3)"
 		}
 		var trace []Epoch
-		fit(name, func(e Epoch) { trace = append(trace, e) }, given)
+		fit(name, func(e Epoch) { trace = append(trace, e) }, settings)
 		if len(trace) != 6 {
 			t.Fatalf("%s: %d epochs, want 6", name, len(trace))
 		}
 		total := 0
 		for k, e := range trace {
-			given["epochs"] = fmt.Sprint(k + 1)
-			m := fit(name, nil, given)
-			if e.Number != k+1 || !near(e.Loss, loss(m)) {
+			settings["epochs"] = fmt.Sprint(k + 1)
+			m := fit(name, nil, settings)
+			if e.Number != k+1 || !isClose(e.Loss, loss(m)) {
 				t.Errorf("%s: epoch %d has number %d, loss %v, want %v", name, k+1, e.Number, e.Loss, loss(m))
 			}
 			if name == "least-squares" {
@@ -124,36 +124,36 @@ func TestTrace(t *testing.T) {
 			}
 		}
 	}
-	for _, given := range []map[string]string{
+	for _, settings := range []map[string]string{
 		{"solver": "newton"}, {"solver": "lbfgs"}, {"solver": "gradient-descent"}, {"solver": "sgd", "iterations": "7"}, {"kernel": "gaussian(sigma=3)"},
 	} {
 		name := "logistic"
-		if given["kernel"] != "" {
+		if settings["kernel"] != "" {
 			name = "kernel-logistic"
 		}
-		given["lambda"] = "1"
+		settings["lambda"] = "1"
 		var trace []Epoch
-		m := fit(name, func(e Epoch) { trace = append(trace, e) }, given)
+		m := fit(name, func(e Epoch) { trace = append(trace, e) }, settings)
 		if len(trace) < 3 {
-			t.Fatalf("%v: %d epochs", given, len(trace))
+			t.Fatalf("%v: %d epochs", settings, len(trace))
 		}
-		if last := trace[len(trace)-1].Loss; !near(last, loss(m)) {
-			t.Errorf("%v: the last loss is %v, want %v", given, last, loss(m))
+		if last := trace[len(trace)-1].Loss; !isClose(last, loss(m)) {
+			t.Errorf("%v: the last loss is %v, want %v", settings, last, loss(m))
 		}
-		if given["solver"] == "sgd" {
+		if settings["solver"] == "sgd" {
 			if len(trace) != 7 || trace[0].Number != 1 {
-				t.Errorf("%v: %d epochs from %d, want 7 from 1", given, len(trace), trace[0].Number)
+				t.Errorf("%v: %d epochs from %d, want 7 from 1", settings, len(trace), trace[0].Number)
 			}
 			continue
 		}
 		// At w = 0, with b = 0 or the best constant, the loss is at most n ln 2, and each step
 		// lowers it.
 		if trace[0].Number != 0 || trace[0].Loss > n*math.Ln2*(1+1e-14) {
-			t.Errorf("%v: it begins with %v, want epoch 0 and at most %v", given, trace[0], n*math.Ln2)
+			t.Errorf("%v: it begins with %v, want epoch 0 and at most %v", settings, trace[0], n*math.Ln2)
 		}
 		for k := 1; k < len(trace); k++ {
 			if trace[k].Number <= trace[k-1].Number || trace[k].Loss > trace[k-1].Loss*(1+1e-14*n) {
-				t.Errorf("%v: step %v after %v", given, trace[k], trace[k-1])
+				t.Errorf("%v: step %v after %v", settings, trace[k], trace[k-1])
 			}
 		}
 	}

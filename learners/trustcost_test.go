@@ -59,8 +59,8 @@ func TestTrustCost(t *testing.T) {
 				b.addFacts(&model{}, "alpha")
 				return nil
 			}
-			of, cost, _ := inTurns(t, 7, fit, bound)
-			rows = append(rows, fmt.Sprintf("| kernel-ridge | %d | %d | %s | %s | %.2f %% |", p.n, p.d, seconds(of), seconds(cost), 100*cost/(of-cost)))
+			fitTime, boundTime, _ := inTurns(t, 7, fit, bound)
+			rows = append(rows, fmt.Sprintf("| kernel-ridge | %d | %d | %s | %s | %.2f %% |", p.n, p.d, seconds(fitTime), seconds(boundTime), 100*boundTime/(fitTime-boundTime)))
 		}
 		write(t, "bound of every fit", "| learner | rows | features | fit | its bound | bound / rest of the fit |", rows)
 	})
@@ -69,7 +69,7 @@ func TestTrustCost(t *testing.T) {
 		for _, c := range []struct {
 			fit, option string
 			p           costProblem
-			of          func(p costProblem, bound bool) Fitter
+			fitter      func(p costProblem, bound bool) Fitter
 			prove       bool
 		}{
 			{"kernel-ridge", "`Options.Prove`", costProblem{n: 100, d: 8}, fitKernelRidge, true},
@@ -87,14 +87,14 @@ func TestTrustCost(t *testing.T) {
 		} {
 			x, y := c.p.draw()
 			fit := func(bound bool) func() error {
-				l := c.of(c.p, bound && !c.prove)
+				l := c.fitter(c.p, bound && !c.prove)
 				return func() error {
 					_, err := l(ctx, dev, x, y, Options{Prove: bound && c.prove})
 					return err
 				}
 			}
-			with, without, ratio := inTurns(t, 5, fit(true), fit(false))
-			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s | %s | %.2f |", c.fit, c.option, c.p, seconds(without), seconds(with), ratio))
+			withBound, withoutBound, ratio := inTurns(t, 5, fit(true), fit(false))
+			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s | %s | %.2f |", c.fit, c.option, c.p, seconds(withoutBound), seconds(withBound), ratio))
 		}
 		write(t, "more precise bounds", "| learner | option | problem | fit | fit with the bound | ratio |", rows)
 	})
@@ -104,7 +104,7 @@ func TestTrustCost(t *testing.T) {
 			fit, option string
 			p           costProblem
 			points      int
-			of          func(p costProblem, bound bool) Fitter
+			fitter      func(p costProblem, bound bool) Fitter
 			prove       bool
 			bound       bool
 		}{
@@ -121,7 +121,7 @@ func TestTrustCost(t *testing.T) {
 			{"fourier-ridge", "`Bound`", costProblem{n: 2000, d: 10, functions: 200}, 2000, fitFourier, false, true},
 		} {
 			x, y := c.p.draw()
-			fitted, err := c.of(c.p, c.bound)(ctx, dev, x, y, Options{Prove: c.prove})
+			fitted, err := c.fitter(c.p, c.bound)(ctx, dev, x, y, Options{Prove: c.prove})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,14 +130,14 @@ func TestTrustCost(t *testing.T) {
 				Model
 				Bounded
 			})
-			with, without, ratio := inTurns(t, 21, func() error {
+			withBound, withoutBound, ratio := inTurns(t, 21, func() error {
 				_, _, err := m.PredictBound(ctx, dev, points)
 				return err
 			}, func() error {
 				_, err := m.Predict(ctx, dev, points)
 				return err
 			})
-			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %d | %s | %s | %.2f |", c.fit, c.option, c.p, c.points, seconds(without), seconds(with), ratio))
+			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %d | %s | %s | %.2f |", c.fit, c.option, c.p, c.points, seconds(withoutBound), seconds(withBound), ratio))
 		}
 		write(t, "predictions with bounds", "| learner | option | problem of the fit | rows | Predict | PredictBound | ratio |", rows)
 	})
@@ -168,19 +168,19 @@ func TestTrustCost(t *testing.T) {
 		write(t, "accuracy", "| solver | kernel | rows | λ | tol=1e-8 | accuracy=1e-2 | accuracy=1e-4 | accuracy=1e-6 |", rows)
 	})
 	t.Run("reproducible", func(t *testing.T) {
-		same := openCPU(t, backend.Config{Reproducible: true})
+		reproducible := openCPU(t, backend.Config{Reproducible: true})
 		var rows []string
-		add := func(what string, p costProblem, repeats int, run func(dev backend.Device) error) {
-			with, without, ratio := inTurns(t, repeats, func() error { return run(same) }, func() error { return run(dev) })
-			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s | %.2f |", what, p, seconds(without), seconds(with), ratio))
+		add := func(name string, p costProblem, repeats int, run func(dev backend.Device) error) {
+			reproducibleTime, defaultTime, ratio := inTurns(t, repeats, func() error { return run(reproducible) }, func() error { return run(dev) })
+			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s | %.2f |", name, p, seconds(defaultTime), seconds(reproducibleTime), ratio))
 		}
-		fits := func(name string, of func(p costProblem, bound bool) Fitter, problems ...costProblem) {
+		fits := func(name string, fitter func(p costProblem, bound bool) Fitter, problems ...costProblem) {
 			for _, p := range problems {
 				x, y := p.draw()
 				if name == "svc" {
 					y.Apply(func(_, _ int, v float64) float64 { return math.Copysign(1, v) }, y)
 				}
-				l := of(p, false)
+				l := fitter(p, false)
 				add(name, p, 5, func(dev backend.Device) error {
 					_, err := l(ctx, dev, x, y, Options{})
 					return err
@@ -205,7 +205,7 @@ func TestTrustCost(t *testing.T) {
 				return err
 			})
 		}
-		write(t, "reproducible", fmt.Sprintf("| fit or prediction | problem | %s | reproducible, %s | ratio |", dev.Info().Device, same.Info().Device), rows)
+		write(t, "reproducible", fmt.Sprintf("| fit or prediction | problem | %s | reproducible, %s | ratio |", dev.Info().Device, reproducible.Info().Device), rows)
 	})
 }
 
@@ -282,8 +282,8 @@ func fitFourier(p costProblem, bound bool) Fitter {
 // medians of their times and of the ratios a/b of the pairs.
 func inTurns(t *testing.T, repeats int, a, b func() error) (ta, tb, ratio float64) {
 	t.Helper()
-	var as, bs, ratios []float64
-	once := func(f func() error) float64 {
+	var aTimes, bTimes, ratios []float64
+	timeOnce := func(f func() error) float64 {
 		start := time.Now()
 		if err := f(); err != nil {
 			t.Fatal(err)
@@ -291,16 +291,16 @@ func inTurns(t *testing.T, repeats int, a, b func() error) (ta, tb, ratio float6
 		return time.Since(start).Seconds()
 	}
 	for i := range repeats + 1 {
-		sa, sb := once(a), once(b)
+		sa, sb := timeOnce(a), timeOnce(b)
 		if i > 0 {
-			as, bs, ratios = append(as, sa), append(bs, sb), append(ratios, sa/sb)
+			aTimes, bTimes, ratios = append(aTimes, sa), append(bTimes, sb), append(ratios, sa/sb)
 		}
 	}
-	middle := func(list []float64) float64 {
+	median := func(list []float64) float64 {
 		slices.Sort(list)
 		return list[len(list)/2]
 	}
-	return middle(as), middle(bs), middle(ratios)
+	return median(aTimes), median(bTimes), median(ratios)
 }
 
 // seconds formats a time in seconds with three digits.

@@ -21,13 +21,13 @@ import (
 // the fields Weights and Memory of o. Append takes O(rM² + M³) operations for r samples and M
 // features, centers or random features, and does not need the earlier samples.
 func Append[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matrix, o Options) (M, error) {
-	return updated(m, "append", func(p *process, u updatable) (Model, error) { return p.update(ctx, dev, u, x, y, o, 1) })
+	return applyUpdate(m, "append", func(p *process, u updatable) (Model, error) { return p.update(ctx, dev, u, x, y, o, 1) })
 }
 
 // Remove is the inverse of Append; x, y and the weights belong to samples of the fit. Rounding
 // errors stay as large as for all samples, even if nearly all samples are removed.
 func Remove[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matrix, o Options) (M, error) {
-	return updated(m, "remove", func(p *process, u updatable) (Model, error) { return p.update(ctx, dev, u, x, y, o, -1) })
+	return applyUpdate(m, "remove", func(p *process, u updatable) (Model, error) { return p.update(ctx, dev, u, x, y, o, -1) })
 }
 
 // Merge returns the model that a fit to the samples of m and of other together would return, up to
@@ -35,7 +35,7 @@ func Remove[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matr
 // λ, intercept and centers or frequencies. Models with centers must have been fitted on the same
 // kind of processor. Merge takes O(M³) operations.
 func Merge[M Model](ctx context.Context, dev backend.Device, m M, other Model) (M, error) {
-	return updated(m, "merge", func(p *process, u updatable) (Model, error) {
+	return applyUpdate(m, "merge", func(p *process, u updatable) (Model, error) {
 		if numeric.IsNil(other) {
 			return nil, errors.New("no other model was given")
 		}
@@ -47,16 +47,16 @@ func Merge[M Model](ctx context.Context, dev backend.Device, m M, other Model) (
 	})
 }
 
-func updated[M Model](m M, what string, change func(p *process, u updatable) (Model, error)) (out M, err error) {
+func applyUpdate[M Model](m M, operation string, change func(p *process, u updatable) (Model, error)) (out M, err error) {
 	if numeric.IsNil(m) {
-		return out, fmt.Errorf("learners: %s: no model was given", what)
+		return out, fmt.Errorf("learners: %s: no model was given", operation)
 	}
 	u, ok := any(m).(updatable)
 	if !ok {
-		return out, fmt.Errorf("learners: %s: a model of %s cannot be updated; models of ridge, nystrom-ridge and fourier-ridge that were fitted with std = true can", what, m.Learner())
+		return out, fmt.Errorf("learners: %s: a model of %s cannot be updated; models of ridge, nystrom-ridge and fourier-ridge that were fitted with std = true can", operation, m.Learner())
 	}
-	defer named(m.Learner()+": "+what, nil, &out, &err)
-	p := u.sums()
+	defer wrapError(m.Learner()+": "+operation, nil, &out, &err)
+	p := u.asProcess()
 	if _, outputs := m.Dims(); outputs == 0 {
 		return out, errNotFitted
 	}
@@ -73,19 +73,19 @@ func updated[M Model](m M, what string, change func(p *process, u updatable) (Mo
 // updatable is a model of Ridge, NystromRidge or FourierRidge, which has a process.
 type updatable interface {
 	Model
-	sums() *process
-	// linearly returns the model as a linear function of the basis phi, whose points are
+	asProcess() *process
+	// linearForm returns the model as a linear function of the basis phi, whose points are
 	// p.fixed[0], with the coefficients beta and the intercept bias.
-	linearly() (p predictor, phi stream.Basis, beta backend.Host[float64], bias []float64)
+	linearForm() (p predictor, phi stream.Basis, beta backend.Host[float64], bias []float64)
 	// with returns the model with the posterior q, and with the given coefficients and intercept for the basis.
-	with(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model
+	withPosterior(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model
 }
 
-func (p *process) sums() *process { return p }
+func (p *process) asProcess() *process { return p }
 
 func (p *process) update(ctx context.Context, dev backend.Device, u updatable, x, y mat.Matrix, o Options, sign float64) (Model, error) {
-	m, phi, beta, bias := u.linearly()
-	m.self = true
+	m, phi, beta, bias := u.linearForm()
+	m.needsDiagonal = true
 	points, err := m.check(dev, x)
 	if err != nil {
 		return nil, err
@@ -117,13 +117,13 @@ func (p *process) update(ctx context.Context, dev backend.Device, u updatable, x
 	if err != nil {
 		return nil, err
 	}
-	return u.with(q, beta, bias), nil
+	return u.withPosterior(q, beta, bias), nil
 }
 
 func (p *process) merge(ctx context.Context, dev backend.Device, u, v updatable) (Model, error) {
-	m, phi, beta, bias := u.linearly()
-	n, _, gamma, shift := v.linearly()
-	other := v.sums()
+	m, phi, beta, bias := u.linearForm()
+	n, _, gamma, shift := v.linearForm()
+	other := v.asProcess()
 	if dev == nil {
 		return nil, errNoDevice
 	}
@@ -132,8 +132,8 @@ func (p *process) merge(ctx context.Context, dev backend.Device, u, v updatable)
 	}
 	a, b := &p.posterior, &other.posterior
 	for _, difference := range []struct {
-		what string
-		is   bool
+		name    string
+		differs bool
 	}{
 		{"number of features", m.features != n.features},
 		{"number of outputs", beta.Cols != gamma.Cols},
@@ -144,8 +144,8 @@ func (p *process) merge(ctx context.Context, dev backend.Device, u, v updatable)
 		{"centers or frequencies", !samePoints(m.fixed[0], n.fixed[0])},
 		{"Cholesky factor of the kernel matrix of the centers: fit both models on the same processor", !sameRoots(a, b)},
 	} {
-		if difference.is {
-			return nil, errors.New("the other model has another " + difference.what)
+		if difference.differs {
+			return nil, errors.New("the other model has another " + difference.name)
 		}
 	}
 	basis := m.fixed[0]
@@ -159,7 +159,7 @@ func (p *process) merge(ctx context.Context, dev backend.Device, u, v updatable)
 	if err != nil {
 		return nil, err
 	}
-	return u.with(q, beta, bias), nil
+	return u.withPosterior(q, beta, bias), nil
 }
 
 func kernelText(m Model) string {
@@ -196,31 +196,31 @@ func sameRoots(a, b *solvers.Posterior) bool {
 	return true
 }
 
-func (m *NystromRidgeModel) linearly() (predictor, stream.Basis, backend.Host[float64], []float64) {
+func (m *NystromRidgeModel) linearForm() (predictor, stream.Basis, backend.Host[float64], []float64) {
 	return m.predictor(), m.basis(), m.coef, m.intercept
 }
 
-func (m *NystromRidgeModel) with(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model {
+func (m *NystromRidgeModel) withPosterior(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model {
 	u := &NystromRidgeModel{
 		kernelExpansion: kernelExpansion{model: model{nystromRidgeName, []Fact{{"centers", m.points.Rows}}}, kernel: m.kernel, points: m.points, coef: beta, intercept: bias},
-		solution:        solution{m.lambda, m.fitted, nil},
+		solution:        solution{m.lambda, m.hasIntercept, nil},
 	}
-	u.facts = append(u.facts, u.keep(q, true)...)
+	u.facts = append(u.facts, u.setPosterior(q, true)...)
 	return u
 }
 
-func (m *RidgeModel) linearly() (predictor, stream.Basis, backend.Host[float64], []float64) {
+func (m *RidgeModel) linearForm() (predictor, stream.Basis, backend.Host[float64], []float64) {
 	p, d := m.predictor(), m.coef.Rows
 	p.linear, p.fixed = false, []numeric.Points{{Cols: d}} // linear is false so that x becomes dense
 	return p, &stream.Features{Columns: d}, m.coef, m.intercept
 }
 
-func (m *RidgeModel) with(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model {
+func (m *RidgeModel) withPosterior(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model {
 	u := &RidgeModel{
 		linear:    linear{model{ridgeName, []Fact{{squaredNorm, coefNorm(beta)}}}, beta, bias},
-		solutions: solutions{solution{m.lambda, m.fitted, nil}, nil},
+		solutions: solutions{solution{m.lambda, m.hasIntercept, nil}, nil},
 	}
-	u.facts = append(u.facts, u.keep(q, false)...)
+	u.facts = append(u.facts, u.setPosterior(q, false)...)
 	return u
 }
 
@@ -228,12 +228,12 @@ func (m *RidgeModel) with(q *solvers.Posterior, beta backend.Host[float64], bias
 // not free.
 func reservePosterior(ctx context.Context, dev backend.Device, x numeric.Points, t int, o Options) error {
 	prior := solvers.Posterior{Factors: backend.Host[float64]{Rows: x.Cols, Cols: x.Cols}}
-	kept := int64(0)
+	posteriorBytes := int64(0)
 	if numeric.Wrapper(dev) != nil { // the posterior of the model is in the memory of the host
-		kept = numeric.Bytes(numeric.Elements(x.Cols, x.Cols))
+		posteriorBytes = numeric.Bytes(numeric.Elements(x.Cols, x.Cols))
 	}
 	return solvers.Reserve(ctx, dev, o.Memory, "posterior", x.Rows, func(n int) int64 {
-		return numeric.Total(prior.UpdateBytes(n, t), x.PlacedBytes(dev.F64(), n), kept)
+		return numeric.Total(prior.UpdateBytes(n, t), x.PlacedBytes(dev.F64(), n), posteriorBytes)
 	})
 }
 
@@ -245,7 +245,7 @@ func (m *RidgeModel) learnPosterior(ctx context.Context, dev backend.Device, x n
 	}
 	d, t := m.coef.Rows, m.coef.Cols
 	var mean, ybar []float64
-	if m.fitted {
+	if m.hasIntercept {
 		part := numeric.PartOf(x.Rows, o.Weights)
 		a, err := part.Mean(ctx, x.Dense)
 		if err != nil {
@@ -260,7 +260,7 @@ func (m *RidgeModel) learnPosterior(ctx context.Context, dev backend.Device, x n
 	prior := stream.Prior(m.lambda, unit, d, t, mean)
 	q, _, _, err := prior.Update(ctx, dev, &stream.Features{Columns: d}, x, y, o.Weights, 1, backend.NewHost[float64](d, t), ybar)
 	if err == nil {
-		m.facts = append(m.facts, m.keep(q, false)...)
+		m.facts = append(m.facts, m.setPosterior(q, false)...)
 	}
 	return err
 }
@@ -272,17 +272,17 @@ func (m *RidgeModel) learnPosterior(ctx context.Context, dev backend.Device, x n
 // with the weighted mean x̄ of the samples and X centered; without an intercept x̄ and 1/Σw are 0.
 // Variance takes d² operations for each row of x.
 func (m *RidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	p, phi, _, _ := m.linearly()
+	p, phi, _, _ := m.linearForm()
 	return m.variance(ctx, dev, p, phi, x)
 }
 
 // Sample implements Sampler.
 func (m *RidgeModel) Sample(ctx context.Context, dev backend.Device, x mat.Matrix, draws int, seed uint64) ([]*mat.Dense, error) {
-	p, phi, _, _ := m.linearly()
+	p, phi, _, _ := m.linearForm()
 	return m.sample(ctx, dev, p, m, phi, x, draws, seed)
 }
 
-func (m *FourierRidgeModel) linearly() (predictor, stream.Basis, backend.Host[float64], []float64) {
+func (m *FourierRidgeModel) linearForm() (predictor, stream.Basis, backend.Host[float64], []float64) {
 	pairs, t := m.cosines.Rows, m.cosines.Cols
 	coef := backend.NewHost[float64](2*pairs, t)
 	if pairs == 0 {
@@ -297,17 +297,17 @@ func (m *FourierRidgeModel) linearly() (predictor, stream.Basis, backend.Host[fl
 	return m.waves(stream.Cosines, m.cosines, m.intercept), phi, coef, m.intercept
 }
 
-func (m *FourierRidgeModel) with(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model {
+func (m *FourierRidgeModel) withPosterior(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model {
 	pairs, t := m.cosines.Rows, m.cosines.Cols
 	scale := stream.FourierOf(m.kernel, m.frequencies.Dense).Scale
 	for i := range beta.Data {
 		beta.Data[i] *= scale
 	}
 	u := &FourierRidgeModel{
-		model: model{fourierRidgeName, []Fact{{"features", 2 * pairs}}}, solution: solution{m.lambda, m.fitted, nil},
+		model: model{fourierRidgeName, []Fact{{"features", 2 * pairs}}}, solution: solution{m.lambda, m.hasIntercept, nil},
 		kernel: m.kernel, frequencies: m.frequencies, intercept: bias,
 		cosines: beta.View(0, 0, pairs, t), sines: beta.View(pairs, 0, pairs, t),
 	}
-	u.facts = append(u.facts, u.keep(q, false)...)
+	u.facts = append(u.facts, u.setPosterior(q, false)...)
 	return u
 }

@@ -27,12 +27,12 @@ func TestUpdate(t *testing.T) {
 		weights[i] = float64(i%4) / 2
 	}
 	z, _ := wave(22, 10, 2)
-	part := func(a *mat.Dense, from, to int) *mat.Dense {
+	rowRange := func(a *mat.Dense, from, to int) *mat.Dense {
 		_, c := a.Dims()
 		return a.Slice(from, to, 0, c).(*mat.Dense)
 	}
 	k := kernels.Matern{Nu: 0.5, Sigma: 1}
-	centers := part(x, 0, 15)
+	centers := rowRange(x, 0, 15)
 	type updatable interface {
 		learners.Uncertain
 		Scale() []float64
@@ -42,7 +42,7 @@ func TestUpdate(t *testing.T) {
 	// the system with λI + VᵀWV is backward stable with errors of M² roundings. The targets are
 	// below 120, and their squares are summed.
 	const tol = 0x1p-53 * (90 * 1.5 / 0.2) * 15 * 15 * 120
-	same := func(t *testing.T, dev backend.Device, what string, got, want updatable) {
+	checkEqual := func(t *testing.T, dev backend.Device, name string, got, want updatable) {
 		t.Helper()
 		f, err := got.Predict(t.Context(), dev, z)
 		if err != nil {
@@ -62,20 +62,20 @@ func TestUpdate(t *testing.T) {
 		}
 		for i := range 10 {
 			for j := range 2 {
-				near(t, what+": prediction", f.At(i, j), g.At(i, j), 1e-12*120) // well below tol
-				near(t, what+": variance", v.At(i, j), w.At(i, j), 120*tol*max(1, w.At(i, j)))
+				checkClose(t, name+": prediction", f.At(i, j), g.At(i, j), 1e-12*120) // well below tol
+				checkClose(t, name+": variance", v.At(i, j), w.At(i, j), 120*tol*max(1, w.At(i, j)))
 			}
 		}
-		near(t, what+": log likelihood", got.LogLikelihood(), want.LogLikelihood(), 120*n*tol)
+		checkClose(t, name+": log likelihood", got.LogLikelihood(), want.LogLikelihood(), 120*n*tol)
 		if r, err := learners.Restore(got.State()); err != nil {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v", name, err)
 		} else if a, err := r.(learners.Uncertain).Variance(t.Context(), dev, z); err != nil || !mat.Equal(a, v) {
-			t.Errorf("%s: the restored model has other variances: %v", what, err)
+			t.Errorf("%s: the restored model has other variances: %v", name, err)
 		}
 	}
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, weighted := range []bool{false, true} {
-			for _, plain := range []bool{false, true} {
+			for _, noIntercept := range []bool{false, true} {
 				options := func(from, to int) learners.Options {
 					if weighted {
 						return learners.Options{Weights: weights[from:to]}
@@ -85,7 +85,7 @@ func TestUpdate(t *testing.T) {
 				nystrom := func(from, to int) *learners.NystromRidgeModel {
 					o := options(from, to)
 					o.Centers = centers
-					m, err := learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true, NoIntercept: plain, UnitScale: plain, Tol: 1e-13}.Fit(t.Context(), dev, part(x, from, to), part(y, from, to), o)
+					m, err := learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true, NoIntercept: noIntercept, UnitScale: noIntercept, Tol: 1e-13}.Fit(t.Context(), dev, rowRange(x, from, to), rowRange(y, from, to), o)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -94,76 +94,76 @@ func TestUpdate(t *testing.T) {
 				m := nystrom(0, first)
 				for _, p := range [][2]int{{first, second}, {second, n}} {
 					var err error
-					if m, err = learners.Append(t.Context(), dev, m, part(x, p[0], p[1]), part(y, p[0], p[1]), options(p[0], p[1])); err != nil {
+					if m, err = learners.Append(t.Context(), dev, m, rowRange(x, p[0], p[1]), rowRange(y, p[0], p[1]), options(p[0], p[1])); err != nil {
 						t.Fatal(err)
 					}
 				}
-				all := nystrom(0, n)
-				same(t, dev, "nystrom-ridge, appended", m, all)
-				near(t, "bound", m.LikelihoodBound(), all.LikelihoodBound(), 120*n*tol)
-				m, err := learners.Remove(t.Context(), dev, m, part(x, first, n), part(y, first, n), options(first, n))
+				full := nystrom(0, n)
+				checkEqual(t, dev, "nystrom-ridge, appended", m, full)
+				checkClose(t, "bound", m.LikelihoodBound(), full.LikelihoodBound(), 120*n*tol)
+				m, err := learners.Remove(t.Context(), dev, m, rowRange(x, first, n), rowRange(y, first, n), options(first, n))
 				if err != nil {
 					t.Fatal(err)
 				}
-				same(t, dev, "nystrom-ridge, removed", m, nystrom(0, first))
+				checkEqual(t, dev, "nystrom-ridge, removed", m, nystrom(0, first))
 
 				merged, err := learners.Merge(t.Context(), dev, nystrom(0, second), nystrom(second, n))
 				if err != nil {
 					t.Fatal(err)
 				}
-				same(t, dev, "nystrom-ridge, merged", merged, all)
-				near(t, "merged bound", merged.LikelihoodBound(), all.LikelihoodBound(), 120*n*tol)
+				checkEqual(t, dev, "nystrom-ridge, merged", merged, full)
+				checkClose(t, "merged bound", merged.LikelihoodBound(), full.LikelihoodBound(), 120*n*tol)
 
 				ridge := func(from, to int) *learners.RidgeModel {
-					m, err := learners.Ridge{Lambda: 0.2, Std: true, NoIntercept: plain, UnitScale: plain}.Fit(t.Context(), dev, part(x, from, to), part(y, from, to), options(from, to))
+					m, err := learners.Ridge{Lambda: 0.2, Std: true, NoIntercept: noIntercept, UnitScale: noIntercept}.Fit(t.Context(), dev, rowRange(x, from, to), rowRange(y, from, to), options(from, to))
 					if err != nil {
 						t.Fatal(err)
 					}
 					return m
 				}
-				r, err := learners.Append(t.Context(), dev, ridge(0, first), part(x, first, n), part(y, first, n), options(first, n))
+				r, err := learners.Append(t.Context(), dev, ridge(0, first), rowRange(x, first, n), rowRange(y, first, n), options(first, n))
 				if err != nil {
 					t.Fatal(err)
 				}
-				same(t, dev, "ridge, appended", r, ridge(0, n))
-				if r, err = learners.Remove(t.Context(), dev, r, part(x, first, n), part(y, first, n), options(first, n)); err != nil {
+				checkEqual(t, dev, "ridge, appended", r, ridge(0, n))
+				if r, err = learners.Remove(t.Context(), dev, r, rowRange(x, first, n), rowRange(y, first, n), options(first, n)); err != nil {
 					t.Fatal(err)
 				}
-				same(t, dev, "ridge, removed", r, ridge(0, first))
+				checkEqual(t, dev, "ridge, removed", r, ridge(0, first))
 				if r, err = learners.Merge(t.Context(), dev, r, ridge(first, n)); err != nil {
 					t.Fatal(err)
 				}
-				same(t, dev, "ridge, merged", r, ridge(0, n))
+				checkEqual(t, dev, "ridge, merged", r, ridge(0, n))
 
 				fourier := func(from, to int) *learners.FourierRidgeModel {
-					m, err := learners.FourierRidge{Kernel: k, Lambda: 0.2, Features: 15, Seed: 3, Std: true, NoIntercept: plain, UnitScale: plain, Tol: 1e-13}.Fit(t.Context(), dev, part(x, from, to), part(y, from, to), options(from, to))
+					m, err := learners.FourierRidge{Kernel: k, Lambda: 0.2, Features: 15, Seed: 3, Std: true, NoIntercept: noIntercept, UnitScale: noIntercept, Tol: 1e-13}.Fit(t.Context(), dev, rowRange(x, from, to), rowRange(y, from, to), options(from, to))
 					if err != nil {
 						t.Fatal(err)
 					}
 					return m
 				}
-				f, err := learners.Append(t.Context(), dev, fourier(0, first), part(x, first, n), part(y, first, n), options(first, n))
+				f, err := learners.Append(t.Context(), dev, fourier(0, first), rowRange(x, first, n), rowRange(y, first, n), options(first, n))
 				if err != nil {
 					t.Fatal(err)
 				}
-				same(t, dev, "fourier-ridge, appended", f, fourier(0, n))
-				if f, err = learners.Remove(t.Context(), dev, f, part(x, first, n), part(y, first, n), options(first, n)); err != nil {
+				checkEqual(t, dev, "fourier-ridge, appended", f, fourier(0, n))
+				if f, err = learners.Remove(t.Context(), dev, f, rowRange(x, first, n), rowRange(y, first, n), options(first, n)); err != nil {
 					t.Fatal(err)
 				}
-				same(t, dev, "fourier-ridge, removed", f, fourier(0, first))
+				checkEqual(t, dev, "fourier-ridge, removed", f, fourier(0, first))
 				if f, err = learners.Merge(t.Context(), dev, f, fourier(first, n)); err != nil {
 					t.Fatal(err)
 				}
-				same(t, dev, "fourier-ridge, merged", f, fourier(0, n))
+				checkEqual(t, dev, "fourier-ridge, merged", f, fourier(0, n))
 			}
 		}
-		m, err := learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true}.Fit(t.Context(), dev, part(x, 0, first), part(y, 0, first), learners.Options{})
+		m, err := learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true}.Fit(t.Context(), dev, rowRange(x, 0, first), rowRange(y, 0, first), learners.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		with := func(l learners.NystromRidge, centers *mat.Dense, y mat.Matrix) func() error {
+		mergeWith := func(l learners.NystromRidge, centers *mat.Dense, y mat.Matrix) func() error {
 			return func() error {
-				other, err := l.Fit(t.Context(), dev, part(x, 0, second), y, learners.Options{Centers: centers})
+				other, err := l.Fit(t.Context(), dev, rowRange(x, 0, second), y, learners.Options{Centers: centers})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -171,23 +171,23 @@ func TestUpdate(t *testing.T) {
 				return err
 			}
 		}
-		ys, chosen := part(y, 0, second), m.Centers()
+		ys, fitCenters := rowRange(y, 0, second), m.Centers()
 		for want, call := range map[string]func() error{
 			"some removed samples were not in the fit": func() error {
 				_, err := learners.Remove(t.Context(), dev, m, x, y, learners.Options{})
 				return err
 			},
 			"or no sample of the fit is left": func() error {
-				_, err := learners.Remove(t.Context(), dev, m, part(x, 0, first), part(y, 0, first), learners.Options{})
+				_, err := learners.Remove(t.Context(), dev, m, rowRange(x, 0, first), rowRange(y, 0, first), learners.Options{})
 				return err
 			},
-			"the other model has another kernel":                with(learners.NystromRidge{Kernel: kernels.Matern{Nu: 0.5, Sigma: 1.25}, Lambda: 0.2, Std: true}, chosen, ys),
-			"the other model has another lambda":                with(learners.NystromRidge{Kernel: k, Lambda: 0.25, Std: true}, chosen, ys),
-			"the other model has another centers or":            with(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true}, centers, ys),
-			"another intercept: one model has none":             with(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true, NoIntercept: true}, chosen, ys),
-			"another scale: one model has the scale 1":          with(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true, UnitScale: true}, chosen, ys),
-			"the other model has another number of outputs":     with(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true}, chosen, part(y1, 0, second)),
-			"the other model: the model did not keep its poste": with(learners.NystromRidge{Kernel: k, Lambda: 0.2}, chosen, ys),
+			"the other model has another kernel":                mergeWith(learners.NystromRidge{Kernel: kernels.Matern{Nu: 0.5, Sigma: 1.25}, Lambda: 0.2, Std: true}, fitCenters, ys),
+			"the other model has another lambda":                mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.25, Std: true}, fitCenters, ys),
+			"the other model has another centers or":            mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true}, centers, ys),
+			"another intercept: one model has none":             mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true, NoIntercept: true}, fitCenters, ys),
+			"another scale: one model has the scale 1":          mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true, UnitScale: true}, fitCenters, ys),
+			"the other model has another number of outputs":     mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true}, fitCenters, rowRange(y1, 0, second)),
+			"the other model: the model did not keep its poste": mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.2}, fitCenters, ys),
 			"no other model was given": func() error {
 				_, err := learners.Merge(t.Context(), dev, m, nil)
 				return err
@@ -209,7 +209,7 @@ func TestUpdate(t *testing.T) {
 				return err
 			},
 			"y: row 1, column 1 is NaN": func() error {
-				_, err := learners.Append(t.Context(), dev, m, part(x, 0, 1), mat.NewDense(1, 2, []float64{math.NaN(), 1}), learners.Options{})
+				_, err := learners.Append(t.Context(), dev, m, rowRange(x, 0, 1), mat.NewDense(1, 2, []float64{math.NaN(), 1}), learners.Options{})
 				return err
 			},
 			"x has 1 column": func() error {
@@ -257,10 +257,10 @@ func TestRidgePosterior(t *testing.T) {
 		// rounded, and divided by λ.
 		const tol = 0x1p-53 * n * 1e4 / 0.5 * d
 		for i := range 5 {
-			near(t, "variance", v.At(i, 0), w.At(i, 0), tol*w.At(i, 0))
+			checkClose(t, "variance", v.At(i, 0), w.At(i, 0), tol*w.At(i, 0))
 		}
-		near(t, "scale", r.Scale()[0], m.Scale()[0], tol*m.Scale()[0])
-		near(t, "log likelihood", r.LogLikelihood(), m.LogLikelihood(), n*tol)
+		checkClose(t, "scale", r.Scale()[0], m.Scale()[0], tol*m.Scale()[0])
+		checkClose(t, "log likelihood", r.LogLikelihood(), m.LogLikelihood(), n*tol)
 		for want, l := range map[string]learners.Ridge{
 			"lambda must be > 0": {Std: true},
 			"one lambda for all": {Std: true, Lambdas: []float64{1}},

@@ -31,9 +31,9 @@ type VotedModel struct {
 // are the facts of the last hypothesis.
 func newVoted(learner string, k kernels.Kernel, points numeric.Points, classes Classes, run *online.Loop, facts []Fact) *VotedModel {
 	m := &VotedModel{kernel: k, classified: classified{classes}}
-	var mistaken []int
-	m.votes, mistaken = run.Voted()
-	m.centers = points.Take(mistaken)
+	var mistakes []int
+	m.votes, mistakes = run.Voted()
+	m.centers = points.Take(mistakes)
 	m.model = model{learner, append(facts, Fact{"hypotheses", m.votes.Votes.Cols}, Fact{"support", m.centers.Rows})}
 	return m
 }

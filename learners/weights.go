@@ -33,8 +33,8 @@ func dropZeroWeight(h backend.Host[float64], weights []float64) backend.Host[flo
 	return kept
 }
 
-// ofPositive returns the entries of list that have a weight > 0. If weights is nil, it returns list.
-func ofPositive[T any](list []T, weights []float64) []T {
+// selectPositive returns the entries of list with a weight > 0, or list if weights is nil.
+func selectPositive[T any](list []T, weights []float64) []T {
 	if weights == nil {
 		return list
 	}
@@ -52,5 +52,5 @@ func positiveWeights(weights []float64, n int) []float64 {
 	if weights == nil {
 		return slices.Repeat([]float64{1}, n)
 	}
-	return ofPositive(weights, weights)
+	return selectPositive(weights, weights)
 }

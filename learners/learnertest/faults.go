@@ -178,7 +178,7 @@ func testCanceled(c *cell) {
 	if _, err := c.Fit(ctx, c.dev, x, y, learners.Options{Progress: func(p solvers.Progress) { cancel() }}); !errors.Is(err, context.Canceled) {
 		c.Errorf("canceled during Fit: %v", err)
 	}
-	c.nothingLeft()
+	c.checkMemoryFreed()
 	if _, err := c.Fit(ctx, c.dev, x, y, learners.Options{}); !errors.Is(err, context.Canceled) {
 		c.Errorf("canceled before Fit: %v", err)
 	}

@@ -97,7 +97,7 @@ func Run(t *testing.T, s Suite) {
 			t.Run(test.name, func(t *testing.T) {
 				c := &cell{T: t, Suite: s, dev: dev}
 				test.run(c)
-				c.nothingLeft()
+				c.checkMemoryFreed()
 			})
 		}
 	})
@@ -225,7 +225,7 @@ func (c *cell) values(m learners.Model, x mat.Matrix) *mat.Dense {
 	return d
 }
 
-func (c *cell) nothingLeft() {
+func (c *cell) checkMemoryFreed() {
 	c.Helper()
 	if inUse, _ := c.dev.InUse(); inUse != 0 {
 		c.Errorf("%d bytes are left on the device", inUse)
@@ -243,7 +243,7 @@ func (c *cell) checkRefused(err error, want string) {
 	if !strings.HasPrefix(text, "learners: "+c.Learner+": ") || !strings.Contains(text, want) || strings.Contains(text, "\n") {
 		c.Errorf("got the error %q, want %q in it", text, want)
 	}
-	c.nothingLeft()
+	c.checkMemoryFreed()
 }
 
 // checkEqual checks that the elements of got and want have equal bits.

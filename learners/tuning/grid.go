@@ -304,7 +304,7 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 		f.setting.Err = cmp.Or(f.setting.Err, f.err)
 	}
 	for i := range settings {
-		settings[i].finish(par)
+		settings[i].setScore(par)
 	}
 	return nil
 }
@@ -383,7 +383,7 @@ func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) 
 	return sum, total, nil
 }
 
-func (s *Setting) finish(par GridParams) {
+func (s *Setting) setScore(par GridParams) {
 	score := func(sum, total float64) float64 {
 		if v := sum / total; par.Task == learners.Classification || par.Criterion == Evidence {
 			return v

@@ -32,7 +32,7 @@ func (s *search) score(p solvers.Problem, j job) ([]Point, error) {
 	if err != nil || !s.refine {
 		return points, err
 	}
-	refined, err := s.pointsAt(path, between(points))
+	refined, err := s.pointsAt(path, refinedLambdas(points))
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +76,9 @@ func (s *search) samples() float64 {
 	return sum
 }
 
-// between returns λ that are equally spaced on a logarithmic scale between the neighbors of the
-// best point and were not tried before. It returns nil if the best λ is 0 or has no neighbor.
-func between(points []Point) []float64 {
+// refinedLambdas returns λ that are equally spaced on a logarithmic scale between the neighbors of
+// the best point and were not tried before. It returns nil if the best λ is 0 or has no neighbor.
+func refinedLambdas(points []Point) []float64 {
 	best := -1
 	for i, p := range points {
 		if p.Err == nil && (best < 0 || p.Score < points[best].Score) {

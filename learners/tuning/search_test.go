@@ -288,10 +288,10 @@ func TestSearchOtherKernels(t *testing.T) {
 
 func TestSearchRefuses(t *testing.T) {
 	p := wave(t, 30, 1)
-	noKernel, bordered, hopeless, zero := p, p, p, p
+	noKernel, withIntercept, hopeless, zero := p, p, p, p
 	zero.Kernel = kernels.Constant{}
 	noKernel.Kernel = nil
-	bordered.Intercept = true
+	withIntercept.Intercept = true
 	hopeless.Kernel = kernels.Gaussian{Sigma: 1e6}
 	dev := device(t, "cpu")
 	for _, c := range []struct {
@@ -300,7 +300,7 @@ func TestSearchRefuses(t *testing.T) {
 		want string
 	}{
 		{noKernel, tuning.Params{}, "the kernel is missing"},
-		{bordered, tuning.Params{Criterion: tuning.Evidence}, "an intercept has no prior"},
+		{withIntercept, tuning.Params{Criterion: tuning.Evidence}, "an intercept has no prior"},
 		{p, tuning.Params{Criterion: "aic"}, `no criterion is called "aic"`},
 		{p, tuning.Params{Strategy: "luck"}, `no strategy is called "luck"`},
 		{p, tuning.Params{Strategy: tuning.Gradient}, `the strategy "gradient" needs the criterion "evidence", got "loo"`},

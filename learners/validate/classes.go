@@ -177,15 +177,15 @@ func NewROC(scores []float64, positive []bool, weights []float64) ROC {
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
 	r := ROC{False: []float64{0}, True: []float64{0}}
-	passed := map[bool]float64{}
+	cumulative := map[bool]float64{}
 	for k, i := range order {
-		passed[positive[i]] += weight(i)
+		cumulative[positive[i]] += weight(i)
 		// Samples with equal scores belong to the same point of the curve.
 		if k+1 < len(order) && scores[order[k+1]] == scores[i] {
 			continue
 		}
-		r.True = append(r.True, passed[true]/totals[true])
-		r.False = append(r.False, passed[false]/totals[false])
+		r.True = append(r.True, cumulative[true]/totals[true])
+		r.False = append(r.False, cumulative[false]/totals[false])
 	}
 	return r
 }

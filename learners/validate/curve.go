@@ -57,7 +57,7 @@ func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, f
 		divisions[i] = i
 	}
 	testErrors, trainErrors := make([]float64, len(divisions)), make([]float64, len(divisions))
-	fit = observed(fit, fitted)
+	fit = timed(fit, fitted)
 	err = r.Each(ctx, func(i int) (train, test []int) {
 		train, test = split(i)
 		return train, append(test, train...)

@@ -66,7 +66,7 @@ func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, s
 	}
 	full := scores[rounds]
 	b := &OutOfBag{Scores: scores[:rounds]}
-	losses, spread := make([]float64, n), make([]moments, n)
+	losses, predictions := make([]float64, n), make([]moments, n)
 	for round, s := range b.Scores {
 		if s == nil {
 			continue
@@ -74,11 +74,11 @@ func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, s
 		_, test := splits(round)
 		for q, i := range test {
 			losses[i] += s.Loss(q)
-			spread[i].add(s.Outcome.Values.RawRowView(q), s.Truth.RawRowView(q))
+			predictions[i].add(s.Outcome.Values.RawRowView(q), s.Truth.RawRowView(q))
 		}
 	}
 	testWeight, total := 0.0, 0.0
-	for i, m := range spread {
+	for i, m := range predictions {
 		w := weightAt(full.Weights, i)
 		b.Apparent, total = b.Apparent+w*full.Loss(i), total+w
 		if m.n > 0 {

@@ -125,7 +125,7 @@ func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits S
 	for i := range divisions {
 		divisions[i] = i
 	}
-	fit = observed(fit, fitted)
+	fit = timed(fit, fitted)
 	err := r.Each(ctx, splits, divisions, func(ctx context.Context, f Fit) error {
 		p := f.Part
 		m, err := fit(ctx, f.Device, p.Train.X, p.Train.Y, f.Options)
@@ -138,9 +138,9 @@ func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits S
 	return scores, err
 }
 
-// observed returns a Fitter that calls the function fit, and then the function fitted with the
+// timed returns a Fitter that calls the function fit, and then the function fitted with the
 // model and the time of the fit. Only one goroutine at a time calls fitted, which may be nil.
-func observed(fit learners.Fitter, fitted func(m learners.Model, took time.Duration)) learners.Fitter {
+func timed(fit learners.Fitter, fitted func(m learners.Model, took time.Duration)) learners.Fitter {
 	if fitted == nil {
 		return fit
 	}
