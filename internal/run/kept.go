@@ -14,23 +14,23 @@ type Kept[T any] struct {
 	// waits anymore; otherwise, Get cancels the computation.
 	Life context.Context
 
-	mu     sync.Mutex
-	value  *T
-	device string // the device on which value was computed
-	making *making[T]
+	mu      sync.Mutex
+	value   *T
+	device  string // the device on which value was computed
+	pending *computation[T]
 }
 
-// making is a computation that is in progress.
-type making[T any] struct {
-	device  string
-	callers int  // number of callers that wait for the result
-	ended   bool // whether the computation was canceled and must get no further caller
-	dropped bool // whether the result must not be cached
-	cancel  context.CancelFunc
-	done    chan struct{} // closed once the fields below are set
-	value   *T
-	err     error
-	panic   any
+// computation is a computation that is in progress.
+type computation[T any] struct {
+	device     string
+	callers    int  // number of callers that wait for the result
+	canceled   bool // whether the computation was canceled and must get no further caller
+	dropped    bool // whether the result must not be cached
+	cancel     context.CancelFunc
+	done       chan struct{} // closed once the fields below are set
+	value      *T
+	err        error
+	panicValue any
 }
 
 // Get returns the result of build on a device. The first caller starts build. Concurrent callers
@@ -48,11 +48,11 @@ func (k *Kept[T]) Get(ctx context.Context, device string, build func(context.Con
 			k.mu.Unlock()
 			return value, nil
 		}
-		if k.making == nil {
+		if k.pending == nil {
 			k.start(ctx, device, build)
 		}
-		m := k.making
-		joined := m.device == device && !m.ended
+		m := k.pending
+		joined := m.device == device && !m.canceled
 		if joined {
 			m.callers++
 		}
@@ -66,8 +66,8 @@ func (k *Kept[T]) Get(ctx context.Context, device string, build func(context.Con
 			return nil, context.Cause(ctx)
 		}
 		switch {
-		case joined && m.panic != nil:
-			panic(m.panic)
+		case joined && m.panicValue != nil:
+			panic(m.panicValue)
 		case joined:
 			return m.value, m.err
 		}
@@ -82,14 +82,14 @@ func (k *Kept[T]) start(ctx context.Context, device string, build func(context.C
 		life = context.WithoutCancel(ctx)
 	}
 	life, cancel := context.WithCancel(life)
-	m := &making[T]{device: device, cancel: cancel, done: make(chan struct{})}
-	k.making = m
+	m := &computation[T]{device: device, cancel: cancel, done: make(chan struct{})}
+	k.pending = m
 	go func() {
 		defer func() {
-			m.panic = recover() // the panic is raised again in the callers, which may recover from it
+			m.panicValue = recover() // the panic is raised again in the callers, which may recover from it
 			k.mu.Lock()
-			k.making = nil
-			if m.err == nil && m.panic == nil && !m.dropped {
+			k.pending = nil
+			if m.err == nil && m.panicValue == nil && !m.dropped {
 				k.value, k.device = m.value, device
 			}
 			k.mu.Unlock()
@@ -101,11 +101,11 @@ func (k *Kept[T]) start(ctx context.Context, device string, build func(context.C
 }
 
 // leave removes a caller whose context has ended.
-func (k *Kept[T]) leave(m *making[T]) {
+func (k *Kept[T]) leave(m *computation[T]) {
 	k.mu.Lock()
 	m.callers--
 	last := m.callers == 0 && k.Life == nil
-	m.ended = m.ended || last
+	m.canceled = m.canceled || last
 	k.mu.Unlock()
 	if last {
 		m.cancel()
@@ -119,11 +119,11 @@ func (k *Kept[T]) leave(m *making[T]) {
 func (k *Kept[T]) Drop() {
 	k.mu.Lock()
 	k.value = nil
-	m := k.making
+	m := k.pending
 	unwanted := m != nil && m.callers == 0
 	if m != nil {
 		m.dropped = true
-		m.ended = m.ended || unwanted
+		m.canceled = m.canceled || unwanted
 	}
 	k.mu.Unlock()
 	if unwanted {
@@ -135,6 +135,6 @@ func (k *Kept[T]) Drop() {
 // WorthKeeping reports whether the given number of bytes is at most half of the memory that the
 // process may still take.
 func WorthKeeping(bytes int64) bool {
-	free, known := backend.HostMemory()
-	return !known || bytes <= free/2
+	available, known := backend.HostMemory()
+	return !known || bytes <= available/2
 }

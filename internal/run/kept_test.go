@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// slow returns a build function that takes more than an hour. Its calls return 1, 2, … in order.
+// slowBuild returns a build function that takes more than an hour. Its calls return 1, 2, … in order.
 // begun counts the calls that started, and canceled the calls that were canceled.
-func slow(begun, canceled *atomic.Int64) func(context.Context) (*int64, error) {
+func slowBuild(begun, canceled *atomic.Int64) func(context.Context) (*int64, error) {
 	return func(ctx context.Context) (*int64, error) {
 		n := begun.Add(1)
 		select {
@@ -33,7 +33,7 @@ func TestKeptOutlivesTheFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k run.Kept[int64]
 		var begun, canceled atomic.Int64
-		build := slow(&begun, &canceled)
+		build := slowBuild(&begun, &canceled)
 		first, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		var group sync.WaitGroup
@@ -64,7 +64,7 @@ func TestKeptEndsWithItsLastCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k run.Kept[int64]
 		var begun, canceled atomic.Int64
-		build := slow(&begun, &canceled)
+		build := slowBuild(&begun, &canceled)
 		for i := range int64(3) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			if _, err := k.Get(ctx, "a", build); !errors.Is(err, context.DeadlineExceeded) || canceled.Load() != i+1 {
@@ -86,25 +86,25 @@ func TestKeptGoesOnForItsLife(t *testing.T) {
 		life, end := context.WithCancelCause(context.Background())
 		k := run.Kept[int64]{Life: life}
 		var begun, canceled atomic.Int64
-		build := slow(&begun, &canceled)
+		build := slowBuild(&begun, &canceled)
 		for i := range 100 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			v, err := k.Get(ctx, "a", build)
-			if late := i >= 60; late != (err == nil) || late && *v != 1 {
+			if completed := i >= 60; completed != (err == nil) || completed && *v != 1 {
 				t.Errorf("minute %d: %v, %v", i, v, err)
 			}
 			cancel()
 		}
 		// The end of Life also cancels a computation that was started on a second device, b.
-		closed := errors.New("closed")
+		errClosed := errors.New("closed")
 		var group sync.WaitGroup
 		group.Go(func() {
-			if _, err := k.Get(t.Context(), "b", build); !errors.Is(err, closed) {
+			if _, err := k.Get(t.Context(), "b", build); !errors.Is(err, errClosed) {
 				t.Errorf("after the end: %v", err)
 			}
 		})
 		synctest.Wait()
-		end(closed)
+		end(errClosed)
 		group.Wait()
 		if begun.Load() != 2 || canceled.Load() != 1 {
 			t.Errorf("%d computations, %d canceled", begun.Load(), canceled.Load())
@@ -118,10 +118,10 @@ func TestKeptDrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := run.Kept[int64]{Life: t.Context()}
 		var begun, canceled atomic.Int64
-		build := slow(&begun, &canceled)
-		short, cancel := context.WithTimeout(t.Context(), time.Minute)
+		build := slowBuild(&begun, &canceled)
+		shortCtx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, _ = k.Get(short, "a", build)
+		_, _ = k.Get(shortCtx, "a", build)
 		k.Drop()
 		if canceled.Load() != 1 {
 			t.Error("a computation without callers goes on")
@@ -145,8 +145,8 @@ func TestKeptDrop(t *testing.T) {
 // caller starts a new computation.
 func TestKeptFailure(t *testing.T) {
 	var k run.Kept[int64]
-	broken := errors.New("broken")
-	if _, err := k.Get(t.Context(), "a", func(context.Context) (*int64, error) { return nil, broken }); !errors.Is(err, broken) {
+	errBroken := errors.New("broken")
+	if _, err := k.Get(t.Context(), "a", func(context.Context) (*int64, error) { return nil, errBroken }); !errors.Is(err, errBroken) {
 		t.Error(err)
 	}
 	func() {
@@ -157,8 +157,8 @@ func TestKeptFailure(t *testing.T) {
 		}()
 		_, _ = k.Get(t.Context(), "a", func(context.Context) (*int64, error) { panic("defect") })
 	}()
-	one := int64(1)
-	if v, err := k.Get(t.Context(), "a", func(context.Context) (*int64, error) { return &one, nil }); err != nil || *v != 1 {
+	value := int64(1)
+	if v, err := k.Get(t.Context(), "a", func(context.Context) (*int64, error) { return &value, nil }); err != nil || *v != 1 {
 		t.Error(v, err)
 	}
 }

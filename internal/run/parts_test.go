@@ -9,14 +9,14 @@ import (
 // TestPartsReportTheMean checks that the progress of the whole computation never decreases, and
 // that it is the mean of the largest progress of each part, for every order of the reports.
 func TestPartsReportTheMean(t *testing.T) {
-	var seen []float64
-	report := Parts(4, func(fraction float64) { seen = append(seen, fraction) })
+	var reported []float64
+	report := Parts(4, func(fraction float64) { reported = append(reported, fraction) })
 	report(1)(0.5)
 	report(1)(0.25) // the part starts again
 	report(3)(1)
 	for i, want := range []float64{0.125, 0.125, 0.375} {
-		if seen[i] != want {
-			t.Errorf("report %d: %v, want %v", i+1, seen[i], want)
+		if reported[i] != want {
+			t.Errorf("report %d: %v, want %v", i+1, reported[i], want)
 		}
 	}
 	var group sync.WaitGroup
@@ -29,7 +29,7 @@ func TestPartsReportTheMean(t *testing.T) {
 	}
 	group.Wait()
 	last := 0.0
-	for _, v := range seen {
+	for _, v := range reported {
 		if v < last || v > 1 {
 			t.Fatalf("%v after %v", v, last)
 		}

@@ -12,7 +12,7 @@ import (
 type Progress struct {
 	mu       sync.Mutex
 	notify   func(stage string, fraction float64)
-	share    map[string]float64 // fraction of the whole work for each stage
+	shares   map[string]float64 // fraction of the whole work for each stage
 	stage    string
 	base     float64 // fraction at the beginning of the stage
 	total    float64 // operations of the whole work
@@ -21,10 +21,10 @@ type Progress struct {
 }
 
 // NewProgress returns a Progress that calls notify, which may be nil, from one goroutine at a time.
-// share holds, for each stage, its fraction of the whole work, and total is the number of
+// shares holds, for each stage, its fraction of the whole work, and total is the number of
 // operations of the whole work.
-func NewProgress(notify func(stage string, fraction float64), share map[string]float64, total float64) *Progress {
-	return &Progress{notify: notify, share: share, total: total}
+func NewProgress(notify func(stage string, fraction float64), shares map[string]float64, total float64) *Progress {
+	return &Progress{notify: notify, shares: shares, total: total}
 }
 
 // Enter begins a stage.
@@ -32,7 +32,7 @@ func (p *Progress) Enter(stage string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stage != "" {
-		p.base += p.share[p.stage]
+		p.base += p.shares[p.stage]
 	}
 	p.stage, p.count = stage, 0
 	p.report(p.base)
@@ -47,7 +47,7 @@ func (p *Progress) Done(flops float64) {
 	defer p.mu.Unlock()
 	p.count += flops
 	// Limit the number of reports to a thousand.
-	if f := p.base + min(p.count/p.total, p.share[p.stage]); f >= p.reported+1e-3 {
+	if f := p.base + min(p.count/p.total, p.shares[p.stage]); f >= p.reported+1e-3 {
 		p.report(f)
 	}
 }

@@ -24,11 +24,11 @@ type Frame struct {
 
 // New returns the frame of a call on dev; progress may be nil.
 func New(ctx context.Context, dev backend.Device, progress *Progress) Frame {
-	var done func(flops float64)
+	var countFlops func(flops float64)
 	if progress != nil {
-		done = progress.Done
+		countFlops = progress.Done
 	}
-	f := Frame{Ctx: ctx, Dev: dev, B: dev.F64().With(ctx, done), B32: dev.F32().With(ctx, done), Progress: progress}
+	f := Frame{Ctx: ctx, Dev: dev, B: dev.F64().With(ctx, countFlops), B32: dev.F32().With(ctx, countFlops), Progress: progress}
 	f.Mem = NewArena(dev, f.B)
 	return f
 }
@@ -51,11 +51,11 @@ func (f *Frame) Timed(stage string, seconds *float64, body func() error) error {
 // Arena allocates matrices on the device and measures the memory that they take. It records them,
 // so that one deferred call frees all of them.
 type Arena struct {
-	dev          backend.Device
-	b            backend.Backend[float64]
-	live         []Releaser
-	before, peak int64 // before: bytes in use when the work began; peak: maximum number of bytes in addition to before
-	peakBefore   int64 // the peak of the device's memory use when the work began
+	dev               backend.Device
+	b                 backend.Backend[float64]
+	allocated         []Releaser
+	bytesBefore, peak int64 // bytesBefore: bytes in use when the work began; peak: maximum number of further bytes
+	peakBefore        int64 // the peak of the device's memory use when the work began
 }
 
 // Releaser is a matrix of any precision and storage.
@@ -64,8 +64,8 @@ type Releaser interface{ Free() }
 // NewArena returns an arena for matrices of b. It does not count the memory that is in use on dev
 // now.
 func NewArena(dev backend.Device, b backend.Backend[float64]) *Arena {
-	now, peak := dev.InUse()
-	return &Arena{dev: dev, b: b, before: now, peakBefore: peak}
+	inUse, peak := dev.InUse()
+	return &Arena{dev: dev, b: b, bytesBefore: inUse, peakBefore: peak}
 }
 
 // New returns a matrix of zeros in float64.
@@ -95,16 +95,16 @@ func (m *Arena) Place(h backend.Host[float64]) (backend.Matrix[float64], error) 
 
 // Keep records a until it is freed.
 func (m *Arena) Keep(a Releaser) {
-	m.live = append(m.live, a)
-	now, _ := m.dev.InUse()
-	m.peak = max(m.peak, now-m.before)
+	m.allocated = append(m.allocated, a)
+	inUse, _ := m.dev.InUse()
+	m.peak = max(m.peak, inUse-m.bytesBefore)
 }
 
 // Free frees a before the end of the work. a may be nil.
 func (m *Arena) Free(a Releaser) {
-	for i, l := range m.live {
+	for i, l := range m.allocated {
 		if l == a {
-			m.live = append(m.live[:i], m.live[i+1:]...)
+			m.allocated = append(m.allocated[:i], m.allocated[i+1:]...)
 			a.Free()
 			return
 		}
@@ -113,10 +113,10 @@ func (m *Arena) Free(a Releaser) {
 
 // FreeAll frees all recorded matrices.
 func (m *Arena) FreeAll() {
-	for _, a := range m.live {
+	for _, a := range m.allocated {
 		a.Free()
 	}
-	m.live = nil
+	m.allocated = nil
 }
 
 // PeakBytes returns the peak device memory of the work, in bytes. The result is exact if the work
@@ -124,7 +124,7 @@ func (m *Arena) FreeAll() {
 // measured after an allocation.
 func (m *Arena) PeakBytes() int64 {
 	if _, peak := m.dev.InUse(); peak > m.peakBefore {
-		return max(m.peak, peak-m.before)
+		return max(m.peak, peak-m.bytesBefore)
 	}
 	return m.peak
 }
@@ -132,12 +132,12 @@ func (m *Arena) PeakBytes() int64 {
 // Available returns the number of bytes that a call may take on dev: the free memory, but at most
 // limit if limit > 0.
 func Available(dev backend.Device, limit int64) int64 {
-	now, _ := dev.InUse()
-	free := max(dev.Info().Memory-now, 0)
+	inUse, _ := dev.InUse()
+	available := max(dev.Info().Memory-inUse, 0)
 	if limit > 0 {
-		free = min(free, limit)
+		available = min(available, limit)
 	}
-	return free
+	return available
 }
 
 // Allowed returns the number of bytes on which the choice of a method may depend. For most devices
@@ -163,11 +163,11 @@ func Largest(rows int, bytesOf func(rows int) int64, available int64) int {
 // ReportPlan reports, through ctx, that a call will take the given number of bytes on dev in
 // addition to the bytes in use.
 func ReportPlan(ctx context.Context, dev backend.Device, bytes int64) {
-	now, _ := dev.InUse()
-	if bytes > math.MaxInt64-now {
-		bytes = math.MaxInt64 - now
+	inUse, _ := dev.InUse()
+	if bytes > math.MaxInt64-inUse {
+		bytes = math.MaxInt64 - inUse
 	}
-	planned.Report(ctx, now+bytes)
+	planned.Report(ctx, inUse+bytes)
 }
 
 // Packing returns a context for work that evaluates a kernel at n dense points of d features. Plans

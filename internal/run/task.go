@@ -60,14 +60,14 @@ func (t *Task) Stopped() error {
 // the caller, which may recover from it.
 func Detached(ctx context.Context, f func() bool) (bool, error) {
 	type outcome struct {
-		ok    bool
-		fault any
+		ok         bool
+		panicValue any
 	}
 	done := make(chan outcome, 1)
 	go func() {
 		var o outcome
 		defer func() {
-			o.fault = recover()
+			o.panicValue = recover()
 			done <- o
 		}()
 		o.ok = f()
@@ -76,8 +76,8 @@ func Detached(ctx context.Context, f func() bool) (bool, error) {
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	case o := <-done:
-		if o.fault != nil {
-			panic(o.fault)
+		if o.panicValue != nil {
+			panic(o.panicValue)
 		}
 		return o.ok, nil
 	}
