@@ -83,7 +83,7 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 		rate = z.rates().Reduced
 	}
 	root := math.Sqrt(float64(z.n))
-	rounding, least := 4*unit*z.spectrum().Largest()/root, z.p.Lambda+z.spectrum().Least()
+	rounding, least := 4*unit*z.spectrum().Largest()/root, z.p.Lambda+z.spectrum().Smallest()
 	if jitter := unit * root * z.spectrum().Mean(); !reduced && rounding > least && jitter > 0 {
 		for ; jitter < rounding && jitter < 1e4*least; jitter *= 10 {
 		}

@@ -22,7 +22,7 @@ type pivoting[T backend.Float] struct {
 	f      backend.Matrix[T] // n×k; its first len(pivots) columns are F
 	pivots []int             // S: rows of X in the order of the elimination
 	diag   []float64         // the diagonal of K − FFᵀ
-	left   float64           // the sum of diag
+	trace  float64           // the sum of diag
 	n, d   int
 	rank   int     // maximum number of columns
 	floor  float64 // rounding error of a diagonal element of K − FFᵀ
@@ -43,7 +43,7 @@ func newPivoting[T backend.Float](task Task[T], f backend.Matrix[T]) (*pivoting[
 		if !(v >= 0) || math.IsInf(v, 1) {
 			return nil, fmt.Errorf("k(x, x) is %v at row %d: a low-rank factor needs a positive semidefinite kernel", v, i+1)
 		}
-		p.left += v
+		p.trace += v
 		largest = max(largest, v)
 	}
 	// The rounding error of the k squares that are subtracted from a diagonal element grows as √k.
@@ -77,9 +77,9 @@ func (p *pivoting[T]) diagonal() error {
 	})
 }
 
-// more reports whether F may have another column and the trace of K − FFᵀ still exceeds Stop.
-func (p *pivoting[T]) more() bool {
-	return len(p.pivots) < p.rank && p.left > max(p.Stop, float64(p.n)*p.floor)
+// canExtend reports whether F may have another column and the trace of K − FFᵀ still exceeds Stop.
+func (p *pivoting[T]) canExtend() bool {
+	return len(p.pivots) < p.rank && p.trace > max(p.Stop, float64(p.n)*p.floor)
 }
 
 // width returns the number of candidates that are evaluated together. A large number makes the
@@ -96,8 +96,8 @@ func PivotBytes[T backend.Float](rank int, points func(rows int) int64) int64 {
 	return numeric.Total(points(b), numeric.ElementBytes[T](numeric.Elements(b, b+rank)))
 }
 
-// gather returns a copy of the rows s of m on the host.
-func (p *pivoting[T]) gather(m backend.Matrix[T], s []int) (backend.Host[T], error) {
+// gatherRows returns a copy of the rows s of m on the host.
+func (p *pivoting[T]) gatherRows(m backend.Matrix[T], s []int) (backend.Host[T], error) {
 	_, c := m.Dims()
 	h := backend.NewHost[T](len(s), c)
 	for j, i := range s {
@@ -121,12 +121,12 @@ func (p *pivoting[T]) upload(h backend.Host[T]) (backend.Matrix[T], error) {
 	return m, nil
 }
 
-// done returns the columns of F computed so far.
-func (p *pivoting[T]) done() backend.Matrix[T] { return p.f.View(0, 0, p.n, len(p.pivots)) }
+// computedColumns returns the columns of F computed so far.
+func (p *pivoting[T]) computedColumns() backend.Matrix[T] { return p.f.View(0, 0, p.n, len(p.pivots)) }
 
-// remain returns (K − FFᵀ)_SS for the rows S in s, as a lower triangle on the host.
-func (p *pivoting[T]) remain(s []int) (h backend.Host[T], err error) {
-	xs, err := p.gathered(p.X, s)
+// residual returns (K − FFᵀ)_SS for the rows S in s, as a lower triangle on the host.
+func (p *pivoting[T]) residual(s []int) (h backend.Host[T], err error) {
+	xs, err := p.gatherOnDevice(p.X, s)
 	if err != nil {
 		return h, err
 	}
@@ -138,7 +138,7 @@ func (p *pivoting[T]) remain(s []int) (h backend.Host[T], err error) {
 	defer p.Mem.Free(m)
 	p.B.Gram(m, p.Kernel, xs, xs)
 	if len(p.pivots) > 0 {
-		fs, err := p.gathered(p.done(), s)
+		fs, err := p.gatherOnDevice(p.computedColumns(), s)
 		if err != nil {
 			return h, err
 		}
@@ -149,8 +149,8 @@ func (p *pivoting[T]) remain(s []int) (h backend.Host[T], err error) {
 	return h, p.B.Download(h, m)
 }
 
-// gathered returns a copy of the rows s of m on the device. The caller frees the copy.
-func (p *pivoting[T]) gathered(m backend.Matrix[T], s []int) (backend.Matrix[T], error) {
+// gatherOnDevice returns a copy of the rows s of m on the device. The caller frees the copy.
+func (p *pivoting[T]) gatherOnDevice(m backend.Matrix[T], s []int) (backend.Matrix[T], error) {
 	if x, ok := m.(backend.SparseMatrix[T]); ok {
 		rows, err := backend.PlaceSparse(p.B, x.CSR().TakeRows(s))
 		if err == nil {
@@ -158,7 +158,7 @@ func (p *pivoting[T]) gathered(m backend.Matrix[T], s []int) (backend.Matrix[T],
 		}
 		return rows, err
 	}
-	h, err := p.gather(m, s)
+	h, err := p.gatherRows(m, s)
 	if err != nil {
 		return nil, err
 	}
@@ -166,12 +166,12 @@ func (p *pivoting[T]) gathered(m backend.Matrix[T], s []int) (backend.Matrix[T],
 }
 
 // extend adds the columns (K_S − F F_Sᵀ)L⁻ᵀ to F. K_S has the columns s of K, and F_S the rows s of
-// F. factor is L in LLᵀ = (K − FFᵀ)_SS. extend updates the fields diag and left.
+// F. factor is L in LLᵀ = (K − FFᵀ)_SS. extend updates the fields diag and trace.
 func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 	if len(s) == 0 {
 		return nil
 	}
-	xs, err := p.gathered(p.X, s)
+	xs, err := p.gatherOnDevice(p.X, s)
 	if err != nil {
 		return err
 	}
@@ -184,28 +184,28 @@ func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 	columns := p.f.View(0, len(p.pivots), p.n, len(s))
 	p.B.Gram(columns, p.Kernel, p.X, xs)
 	if len(p.pivots) > 0 {
-		fs, err := p.gathered(p.done(), s)
+		fs, err := p.gatherOnDevice(p.computedColumns(), s)
 		if err != nil {
 			return err
 		}
 		defer p.Mem.Free(fs)
-		p.B.Gemm(backend.NoTrans, backend.Transpose, -1, p.done(), fs, 1, columns)
+		p.B.Gemm(backend.NoTrans, backend.Transpose, -1, p.computedColumns(), fs, 1, columns)
 	}
 	p.B.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, columns)
-	p.left = 0
+	p.trace = 0
 	err = numeric.EachRow(p.B, columns, func(i int, row []T) {
 		p.diag[i] = numeric.Larger(p.diag[i]-numeric.Squared(row), 0)
-		p.left += p.diag[i]
+		p.trace += p.diag[i]
 	})
 	if err != nil {
 		return err
 	}
 	for _, i := range s {
-		p.left -= p.diag[i]
+		p.trace -= p.diag[i]
 		p.diag[i] = 0 // only rounding errors remain at a pivot
 	}
 	p.pivots = append(p.pivots, s...)
-	if math.IsNaN(p.left) || math.IsInf(p.left, 0) {
+	if math.IsNaN(p.trace) || math.IsInf(p.trace, 0) {
 		return kernels.Overflow(fmt.Errorf("values of the kernel %v overflow: scale the features down", p.Kernel))
 	}
 	return nil

@@ -24,7 +24,7 @@ func rpCholesky[T backend.Float](task Task[T], f backend.Matrix[T]) (approximati
 	if err != nil {
 		return approximation{}, err
 	}
-	return approximation{rank: len(p.pivots), trace: p.left}, nil
+	return approximation{rank: len(p.pivots), trace: p.trace}, nil
 }
 
 // RandomPivots computes F of a task by rpCholesky and returns the pivots, which are rows of X in
@@ -50,21 +50,21 @@ func GreedyPivots[T backend.Float](task Task[T], f backend.Matrix[T]) ([]int, er
 
 func (p *pivoting[T]) random() error {
 	r := rand.New(rand.NewPCG(p.Seed, 0x52504368))
-	for p.more() {
+	for p.canExtend() {
 		s := draw(r, p.diag, p.width())
-		h, err := p.remain(s)
+		h, err := p.residual(s)
 		if err != nil {
 			return err
 		}
-		some := false
+		significant := false
 		for j := range s {
-			some = some || float64(h.Row(j)[j]) > p.floor
+			significant = significant || float64(h.Row(j)[j]) > p.floor
 		}
-		if !some { // only rounding errors remain at the candidates: exclude them from now on
+		if !significant { // only rounding errors remain at the candidates: exclude them from now on
 			for _, i := range s {
 				p.diag[i] = 0
 			}
-			p.left = numeric.Trace(p.diag)
+			p.trace = numeric.Trace(p.diag)
 			continue
 		}
 		accepted, l := reject(r, h, p.diag, s, p.rank-len(p.pivots), p.floor)
@@ -89,11 +89,11 @@ func draw(r *rand.Rand, weight []float64, count int) []int {
 	}
 	s := make([]int, count)
 	for j := range s {
-		// Choose the first element whose cumulative sum exceeds at. Its weight is not 0.
-		at := r.Float64() * total
-		i, found := slices.BinarySearch(sums, at)
+		// Choose the first element whose cumulative sum exceeds target. Its weight is not 0.
+		target := r.Float64() * total
+		i, found := slices.BinarySearch(sums, target)
 		if found {
-			for i < last && sums[i] <= at {
+			for i < last && sums[i] <= target {
 				i++
 			}
 		}
@@ -105,14 +105,14 @@ func draw(r *rand.Rand, weight []float64, count int) []int {
 // reject processes the candidates s in order, with h = (K − FFᵀ)_SS for the rows S in s. It accepts
 // candidate j with probability r/p and then eliminates j. Here p is diag[s[j]], and r is the
 // diagonal element of j in the Schur complement after the pivots accepted so far. reject returns
-// the indices in s of the accepted candidates, at most `largest`, and the Cholesky factor of h at
+// the indices in s of the accepted candidates, at most maxCount, and the Cholesky factor of h at
 // these candidates.
-func reject[T backend.Float](r *rand.Rand, h backend.Host[T], diag []float64, s []int, largest int, floor float64) (accepted []int, l backend.Host[T]) {
+func reject[T backend.Float](r *rand.Rand, h backend.Host[T], diag []float64, s []int, maxCount int, floor float64) (accepted []int, l backend.Host[T]) {
 	e := newElimination(h)
 	for j := range s {
 		u := r.Float64() // each candidate takes one random number, even if it is not accepted
-		left := e.left(j)
-		if len(accepted) < largest && left > floor && u*diag[s[j]] < left {
+		residual := e.residual(j)
+		if len(accepted) < maxCount && residual > floor && u*diag[s[j]] < residual {
 			e.eliminate(j, j+1)
 			accepted = append(accepted, j)
 		}
@@ -138,8 +138,8 @@ func newElimination[T backend.Float](h backend.Host[T]) *elimination {
 	return e
 }
 
-// left returns the residual of diagonal element j.
-func (e *elimination) left(j int) float64 { return e.a[j][j] }
+// residual returns the residual of diagonal element j.
+func (e *elimination) residual(j int) float64 { return e.a[j][j] }
 
 // at returns element (i, j) of the Schur complement.
 func (e *elimination) at(i, j int) float64 {
@@ -179,10 +179,10 @@ func factorAt[T backend.Float](e *elimination, pivots []int) backend.Host[T] {
 	return l
 }
 
-// pick returns the elements s[i] for the indices i in places.
-func pick(s, places []int) []int {
-	picked := make([]int, len(places))
-	for p, j := range places {
+// pick returns the elements s[i] for the given indices i.
+func pick(s, indices []int) []int {
+	picked := make([]int, len(indices))
+	for p, j := range indices {
 		picked[p] = s[j]
 	}
 	return picked
@@ -199,61 +199,61 @@ func pick(s, places []int) []int {
 // pivots follow from the small matrix of the candidates, and F is updated for all of these pivots
 // at once. The pivots equal those of a search over all rows in each step.
 func (p *pivoting[T]) greedy() error {
-	for p.more() {
-		s, outside := largest(p.diag, p.width())
-		h, err := p.remain(s)
+	for p.canExtend() {
+		s, largestOther := largestElements(p.diag, p.width())
+		h, err := p.residual(s)
 		if err != nil {
 			return err
 		}
 		e := newElimination(h)
-		var chosen []int
-		for len(chosen) < p.rank-len(p.pivots) {
+		var accepted []int
+		for len(accepted) < p.rank-len(p.pivots) {
 			best := -1
 			for j := range s {
-				if best < 0 || e.left(j) > e.left(best) || e.left(j) == e.left(best) && s[j] < s[best] {
+				if best < 0 || e.residual(j) > e.residual(best) || e.residual(j) == e.residual(best) && s[j] < s[best] {
 					best = j
 				}
 			}
-			left := e.left(best)
+			residual := e.residual(best)
 			// The first pivot of a round is the row with the largest residual, whatever the
 			// rounding errors of h.
-			if left <= p.floor || len(chosen) > 0 && left < outside {
+			if residual <= p.floor || len(accepted) > 0 && residual < largestOther {
 				break
 			}
 			e.eliminate(best, 0)
 			e.a[best][best] = 0
-			chosen = append(chosen, best)
+			accepted = append(accepted, best)
 		}
-		if len(chosen) == 0 {
+		if len(accepted) == 0 {
 			return nil // only rounding errors remain
 		}
-		if err := p.extend(pick(s, chosen), factorAt[T](e, chosen)); err != nil {
+		if err := p.extend(pick(s, accepted), factorAt[T](e, accepted)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// largest returns the indices of the count largest elements of v in decreasing order of the
-// elements, and for equal elements in ascending order. outside is the largest of the other
+// largestElements returns the indices of the count largest elements of v in decreasing order of the
+// elements, and for equal elements in ascending order. largestOther is the largest of the other
 // elements, or 0 if there is none.
-func largest(v []float64, count int) (best []int, outside float64) {
+func largestElements(v []float64, count int) (indices []int, largestOther float64) {
 	for i, x := range v {
-		if len(best) == count && x <= v[best[count-1]] {
-			outside = max(outside, x)
+		if len(indices) == count && x <= v[indices[count-1]] {
+			largestOther = max(largestOther, x)
 			continue
 		}
-		if len(best) == count {
-			outside = max(outside, v[best[count-1]])
-			best = best[:count-1]
+		if len(indices) == count {
+			largestOther = max(largestOther, v[indices[count-1]])
+			indices = indices[:count-1]
 		}
-		at := len(best)
-		for at > 0 && v[best[at-1]] < x {
-			at--
+		pos := len(indices)
+		for pos > 0 && v[indices[pos-1]] < x {
+			pos--
 		}
-		best = append(best, 0)
-		copy(best[at+1:], best[at:])
-		best[at] = i
+		indices = append(indices, 0)
+		copy(indices[pos+1:], indices[pos:])
+		indices[pos] = i
 	}
-	return best, outside
+	return indices, largestOther
 }

@@ -31,7 +31,7 @@ func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting[float64]) er
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, _ := dev.InUse()
+	bytesBefore, _ := dev.InUse()
 	p, err := newPivoting(Task[float64]{Ctx: context.Background(), B: b, Mem: mem, Kernel: k, X: mx, Seed: seed, Stop: stop}, f)
 	if err == nil {
 		err = rule(p)
@@ -39,17 +39,17 @@ func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting[float64]) er
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now, _ := dev.InUse(); now != before {
-		t.Errorf("%d bytes beside F are left", now-before)
+	if inUse, _ := dev.InUse(); inUse != bytesBefore {
+		t.Errorf("%d bytes beside F are left", inUse-bytesBefore)
 	}
 	h := backend.NewHost[float64](x.Rows, rank)
 	if err := b.Download(h, f); err != nil {
 		t.Fatal(err)
 	}
 	if len(p.pivots) == 0 {
-		return nil, nil, p.left
+		return nil, nil, p.trace
 	}
-	return p.pivots, mat.DenseCopyOf(mat.NewDense(x.Rows, rank, h.Data).Slice(0, x.Rows, 0, len(p.pivots))), p.left
+	return p.pivots, mat.DenseCopyOf(mat.NewDense(x.Rows, rank, h.Data).Slice(0, x.Rows, 0, len(p.pivots))), p.trace
 }
 
 var pivotRules = map[string]func(*pivoting[float64]) error{"rpcholesky": (*pivoting[float64]).random, "greedy": (*pivoting[float64]).greedy}
@@ -68,27 +68,27 @@ func TestPivotedFactor(t *testing.T) {
 	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for name, rule := range pivotRules {
 			for _, rank := range []int{1, 7, 30, 60} {
-				pivots, f, left := pivotsOf(t, dev, rule, k, x, rank, seed, 0)
+				pivots, f, residualTrace := pivotsOf(t, dev, rule, k, x, rank, seed, 0)
 				if want := min(rank, 50); len(pivots) != want {
 					t.Fatalf("%s: %d pivots of %d asked for, want %d", name, len(pivots), rank, want)
 				}
-				var rest mat.Dense
-				rest.Mul(f, f.T())
-				rest.Sub(gram, &rest)
+				var residual mat.Dense
+				residual.Mul(f, f.T())
+				residual.Sub(gram, &residual)
 				trace := 0.0
 				for i := range 60 {
-					trace += rest.At(i, i)
+					trace += residual.At(i, i)
 				}
 				// The bound follows because the computed factorization is exact for a matrix that
 				// differs from K by at most (k+1)ε‖K‖ (Higham 2002, theorem 10.3), and ‖K‖ is at
 				// most tr K.
 				bound := numeric.Epsilon * 8 * float64(rank+1) * mat.Trace(gram)
-				if math.Abs(trace-left) > bound {
-					t.Errorf("%s, rank %d: left is %v, the host finds %v", name, rank, left, trace)
+				if math.Abs(trace-residualTrace) > bound {
+					t.Errorf("%s, rank %d: the trace of K − FFᵀ is %v, the host finds %v", name, rank, residualTrace, trace)
 				}
 				for _, i := range pivots {
 					for j := range 60 {
-						if v := math.Abs(rest.At(i, j)); v > bound {
+						if v := math.Abs(residual.At(i, j)); v > bound {
 							t.Fatalf("%s, rank %d: row %d of K is a pivot and missed by %.3g", name, rank, i, v)
 						}
 					}
@@ -97,7 +97,7 @@ func TestPivotedFactor(t *testing.T) {
 				symmetric := mat.NewSymDense(60, nil)
 				for i := range 60 {
 					for j := range i + 1 {
-						symmetric.SetSym(i, j, rest.At(i, j))
+						symmetric.SetSym(i, j, residual.At(i, j))
 					}
 				}
 				if !eigen.Factorize(symmetric, false) {
@@ -119,20 +119,20 @@ func TestGreedyPivots(t *testing.T) {
 	x := backendtest.Normal(seed, n, 2)
 	k := kernels.Sum{kernels.Gaussian{Sigma: 0.5}, kernels.Linear{}}
 	gram := denseGram(k, x, x)
-	rest := mat.DenseCopyOf(gram)
+	residual := mat.DenseCopyOf(gram)
 	var want []int
 	for range rank {
 		best := 0
 		for i := range n {
-			if rest.At(i, i) > rest.At(best, best) {
+			if residual.At(i, i) > residual.At(best, best) {
 				best = i
 			}
 		}
 		want = append(want, best)
-		column := mat.Col(nil, best, rest)
+		column := mat.Col(nil, best, residual)
 		for i := range n {
 			for j := range n {
-				rest.Set(i, j, rest.At(i, j)-column[i]*column[j]/column[best])
+				residual.Set(i, j, residual.At(i, j)-column[i]*column[j]/column[best])
 			}
 		}
 	}
@@ -155,14 +155,14 @@ func TestRandomPivotsLaw(t *testing.T) {
 	var want [n][n]float64
 	for i := range n {
 		first := gram.At(i, i) / mat.Trace(gram)
-		var left [n]float64
+		var diag [n]float64
 		sum := 0.0
 		for j := range n {
-			left[j] = gram.At(j, j) - gram.At(i, j)*gram.At(i, j)/gram.At(i, i)
-			sum += left[j]
+			diag[j] = gram.At(j, j) - gram.At(i, j)*gram.At(i, j)/gram.At(i, i)
+			sum += diag[j]
 		}
 		for j := range n {
-			want[i][j] = first * left[j] / sum
+			want[i][j] = first * diag[j] / sum
 		}
 	}
 	dev := backendtest.Device(t, "ref")
@@ -204,9 +204,9 @@ func TestPivotedRepeats(t *testing.T) {
 			t.Error("another seed gives the same pivots")
 		}
 		// The factorization stops once the trace of K − FFᵀ is at most 30.
-		q, _, left := pivotsOf(t, dev, (*pivoting[float64]).random, k, x, 200, 9, 30)
-		if left > 30 || len(q) == 200 {
-			t.Errorf("%d pivots leave %v, stop was 30", len(q), left)
+		q, _, trace := pivotsOf(t, dev, (*pivoting[float64]).random, k, x, 200, 9, 30)
+		if trace > 30 || len(q) == 200 {
+			t.Errorf("%d pivots leave %v, stop was 30", len(q), trace)
 		}
 		dev.Close()
 	}

@@ -72,24 +72,24 @@ type Preconditioner[T backend.Float] struct {
 
 	b       backend.Backend[T]
 	mem     *run.Arena
-	g       backend.Matrix[T] // G, n×k, in the memory of the field own
+	g       backend.Matrix[T] // G, n×k, in the memory of the field storage
 	inverse backend.Matrix[T] // L⁻¹, k×k
-	half    []float64         // D^{-½} up to a common factor; nil if all elements are equal
+	scale   []float64         // D^{-½} up to a common factor; nil if all elements are equal
 	t       backend.Matrix[T] // k×2c, for Apply to at most c columns
-	own     run.Releaser
+	storage run.Releaser
 }
 
-// Bytes returns the device memory of a preconditioner, in bytes. make is the memory while the named
-// maker and newPreconditioner compute it, and keep is the memory afterwards. points(rows) is the
-// size of the given number of rows of X.
-func Bytes[T backend.Float](name string, n, rank, columns int, points func(rows int) int64) (make, keep int64) {
+// Bytes returns the device memory of a preconditioner, in bytes. peakBytes is the memory while the
+// named maker and newPreconditioner compute it, and finalBytes is the memory afterwards.
+// points(rows) is the size of the given number of rows of X.
+func Bytes[T backend.Float](name string, n, rank, columns int, points func(rows int) int64) (peakBytes, finalBytes int64) {
 	f, square, t := numeric.ElementBytes[T](numeric.Elements(n, rank)), numeric.Elements(rank, rank), numeric.ElementBytes[T](numeric.Elements(rank, 2*columns))
 	squares := numeric.Bytes(2 * square) // GᵀG and L⁻¹
 	if numeric.UnitOf[T]() == numeric.EpsilonSingle {
 		squares = numeric.Total(squares, numeric.ElementBytes[T](square))
 	}
-	keep = numeric.Total(f, numeric.ElementBytes[T](square), t)
-	return numeric.Total(f, max(scratch[T](name, rank, points), squares, numeric.Total(numeric.Bytes(square), numeric.ElementBytes[T](square), t))), keep
+	finalBytes = numeric.Total(f, numeric.ElementBytes[T](square), t)
+	return numeric.Total(f, max(scratch[T](name, rank, points), squares, numeric.Total(numeric.Bytes(square), numeric.ElementBytes[T](square), t))), finalBytes
 }
 
 // Params specifies a preconditioner.
@@ -116,36 +116,36 @@ func New[T backend.Float](f *run.Frame, b backend.Backend[T], x backend.Matrix[T
 		f.Mem.Free(columns)
 		return nil, err
 	}
-	d, slack := par.Shift, a.trace
+	d, trace := par.Shift, a.trace
 	if a.diagonal != nil {
-		d, slack = sumOfDiagonals(a.diagonal, d), 0
+		d, trace = sumOfDiagonals(a.diagonal, d), 0
 	}
-	return newPreconditioner(f, b, columns, a.rank, d, slack, par.Columns)
+	return newPreconditioner(f, b, columns, a.rank, d, trace, par.Columns)
 }
 
 // newPreconditioner computes the preconditioner for operands with up to c columns. The first rank
-// columns of f become G. d is the diagonal of D; it has length 1 or n and is ≥ 0. left is the trace
+// columns of f become G. d is the diagonal of D; it has length 1 or n and is ≥ 0. trace is the trace
 // of K − F Fᵀ. If D is so small relative to F that P⁻¹ would consist of rounding errors in the
 // precision T, the function increases D as far as the accuracy of P⁻¹ requires, and sets Raised. An
-// increase of up to left/n slows convergence little, because the condition number of P⁻¹(K + D)
+// increase of up to trace/n slows convergence little, because the condition number of P⁻¹(K + D)
 // remains about that of K − F Fᵀ + D.
-func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], f backend.Matrix[T], rank int, d []float64, left float64, c int) (p *Preconditioner[T], err error) {
+func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], f backend.Matrix[T], rank int, d []float64, trace float64, c int) (p *Preconditioner[T], err error) {
 	mem, dev, b64 := frame.Mem, frame.Dev, frame.B
 	n, _ := f.Dims()
-	p = &Preconditioner[T]{Rank: rank, b: b, mem: mem, g: f.View(0, 0, n, rank), own: f}
+	p = &Preconditioner[T]{Rank: rank, b: b, mem: mem, g: f.View(0, 0, n, rank), storage: f}
 	smallest := d[0]
 	if len(d) > 1 && slices.Min(d) > 0 {
-		p.half = make([]float64, n)
+		p.scale = make([]float64, n)
 		for i, v := range d {
-			p.half[i] = 1 / math.Sqrt(v)
+			p.scale[i] = 1 / math.Sqrt(v)
 		}
-		if err := numeric.ScaleRows(b, p.g, p.g, p.half); err != nil {
+		if err := numeric.ScaleRows(b, p.g, p.g, p.scale); err != nil {
 			return nil, err
 		}
-		smallest, left = 1, left/slices.Max(d)
+		smallest, trace = 1, trace/slices.Max(d)
 		largest := slices.Max(d)
 		for i, v := range d { // the common factor makes the smallest element 1
-			p.half[i] = math.Sqrt(largest / v)
+			p.scale[i] = math.Sqrt(largest / v)
 		}
 	}
 	s, err := mem.New(rank, rank)
@@ -157,14 +157,14 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 	if err := squares(); err != nil {
 		return nil, err
 	}
-	trace, err := numeric.Diagonal(b64, s)
+	diag, err := numeric.Diagonal(b64, s)
 	if err != nil {
 		return nil, err
 	}
-	total := smallest + numeric.Trace(trace)
+	total := smallest + numeric.Trace(diag)
 	const digits = 1e4 // if D is `digits` rounding errors, P⁻¹ has at least four correct digits
 	unit := numeric.UnitOf[T]()
-	j := numeric.NewJitter(max(smallest, unit*total, min(left/float64(n), digits*unit*total)), total, numeric.Epsilon)
+	j := numeric.NewJitter(max(smallest, unit*total, min(trace/float64(n), digits*unit*total)), total, numeric.Epsilon)
 	fill := func() error { return nil } // at the first attempt, s already holds GᵀG
 	if err := numeric.FactorJittered(j, b64, s, func() error { err := fill(); fill = squares; return err }); err != nil {
 		return nil, fmt.Errorf("preconditioner of rank %d: %w", rank, err)
@@ -182,7 +182,7 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 		return nil, err
 	}
 	p.Raised = j.Added - smallest
-	if p.half != nil {
+	if p.scale != nil {
 		p.Raised *= slices.Max(d)
 	}
 	return p, b.Sync()
@@ -200,24 +200,24 @@ func setSquares[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend
 		return nil
 	}
 	n, k := g.Dims()
-	part, err := run.NewMatrix(mem, b, k, k)
+	partial, err := run.NewMatrix(mem, b, k, k)
 	if err != nil {
 		return err
 	}
-	defer mem.Free(part)
-	wide, err := mem.New(k, k)
+	defer mem.Free(partial)
+	widened, err := mem.New(k, k)
 	if err != nil {
 		return err
 	}
-	defer mem.Free(wide)
+	defer mem.Free(widened)
 	numeric.Zero(b64, s)
 	for i := 0; i < n; i += squareRows {
-		b.Syrk(backend.Lower, backend.Transpose, 1, g.View(i, 0, min(squareRows, n-i), k), 0, part)
+		b.Syrk(backend.Lower, backend.Transpose, 1, g.View(i, 0, min(squareRows, n-i), k), 0, partial)
 		if err := b.Sync(); err != nil {
 			return err
 		}
-		dev.Widen(wide, any(part).(backend.Matrix[float32]))
-		b64.ColAxpy(numeric.Repeated(1.0, k), wide, s)
+		dev.Widen(widened, any(partial).(backend.Matrix[float32]))
+		b64.ColAxpy(numeric.Repeated(1.0, k), widened, s)
 		if err := b64.Sync(); err != nil {
 			return err
 		}
@@ -256,25 +256,25 @@ func (p *Preconditioner[T]) Apply(z, r backend.Matrix[T]) error {
 	p.b.Gemm(backend.NoTrans, backend.NoTrans, 1, p.inverse, t, 0, u)
 	p.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.inverse, u, 0, t)
 	p.b.Gemm(backend.NoTrans, backend.NoTrans, -1, p.g, t, 1, z)
-	if p.half == nil {
+	if p.scale == nil {
 		return nil
 	}
-	return numeric.ScaleRows(p.b, z, z, p.half)
+	return numeric.ScaleRows(p.b, z, z, p.scale)
 }
 
 // Free frees the memory on the device.
 func (p *Preconditioner[T]) Free() {
-	for _, m := range []run.Releaser{p.inverse, p.t, p.own} {
+	for _, m := range []run.Releaser{p.inverse, p.t, p.storage} {
 		p.mem.Free(m)
 	}
 }
 
 func (p *Preconditioner[T]) scaled(z, r backend.Matrix[T]) error {
-	if p.half == nil {
+	if p.scale == nil {
 		numeric.Copy(p.b, z, r)
 		return nil
 	}
-	return numeric.ScaleRows(p.b, z, r, p.half)
+	return numeric.ScaleRows(p.b, z, r, p.scale)
 }
 
 // sumOfDiagonals adds b, of length 1 or n, to a and returns a.

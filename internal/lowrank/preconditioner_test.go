@@ -83,18 +83,18 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 				ftz[q] += float64(f.Row(i)[q]) * float64(z.Row(i)[j])
 			}
 		}
-		off, size := 0.0, 0.0
+		difference, size := 0.0, 0.0
 		for i := range n {
 			pz := d[i%len(d)] * float64(z.Row(i)[j])
 			for q := range k {
 				pz += float64(f.Row(i)[q]) * ftz[q]
 			}
-			off, size = math.Hypot(off, pz-float64(r.Row(i)[j])), math.Hypot(size, float64(r.Row(i)[j]))
+			difference, size = math.Hypot(difference, pz-float64(r.Row(i)[j])), math.Hypot(size, float64(r.Row(i)[j]))
 		}
 		// The bound is for an error of z of a few times unit·‖z‖. The product with FFᵀ, whose norm
 		// is n, multiplies this error by n.
-		if bound := 8 * unit * 3 * float64(n); off > bound*size {
-			t.Errorf("(FFᵀ + D) P⁻¹r is off by %.2g of r, bound %.2g", off/size, bound)
+		if bound := 8 * unit * 3 * float64(n); difference > bound*size {
+			t.Errorf("(FFᵀ + D) P⁻¹r is off by %.2g of r, bound %.2g", difference/size, bound)
 		}
 	}
 }

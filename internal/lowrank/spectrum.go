@@ -19,12 +19,12 @@ import (
 // resolve the small eigenvalues: it distributes their sum over m values instead of n. The method
 // eigenvalue corrects the number of values.
 type Spectrum struct {
-	n      int
-	rank   int       // approximate rank of K; n unless the sample shows a lower rank
-	sigma  []float64 // n/m times the eigenvalues of the sample, in descending order, without eigenvalues that are rounding errors
-	tail   []float64 // tail[j] = Σ_{i≥j} sigma[i]
-	lambda float64
-	least  float64 // the result of Least
+	n        int
+	rank     int       // approximate rank of K; n unless the sample shows a lower rank
+	sigma    []float64 // n/m times the eigenvalues of the sample, in descending order, without eigenvalues that are rounding errors
+	tail     []float64 // tail[j] = Σ_{i≥j} sigma[i]
+	lambda   float64
+	smallest float64 // the result of the method Smallest
 }
 
 // sampleRows returns the number of rows to sample. The sample must resolve some hundred
@@ -50,8 +50,8 @@ type Samples struct {
 	Weight func(i int) float64        // returns the weight of sample i
 }
 
-// take returns the samples with the given indices.
-func (s Samples) take(list []int) numeric.Points {
+// selectPoints returns the samples with the given indices.
+func (s Samples) selectPoints(list []int) numeric.Points {
 	if s.Sparse != nil {
 		return numeric.SparsePoints(s.Sparse.TakeRows(list))
 	}
@@ -64,13 +64,13 @@ func (s Samples) take(list []int) numeric.Points {
 
 func NewSpectrum(ctx context.Context, s Samples) *Spectrum {
 	m := sampleRows(s.N)
-	chosen := chooseRows(s.N, m)
+	rows := chooseRows(s.N, m)
 	root := make([]float64, m)
-	for i, row := range chosen {
+	for i, row := range rows {
 		root[i] = math.Sqrt(s.Weight(row))
 	}
 	a := numeric.NewSmall(m, m)
-	points := s.take(chosen)
+	points := s.selectPoints(rows)
 	run.Parallel((m+1)/2, func(first, last int) {
 		value := points.Values(s.Kernel)
 		for p := first; p < last && ctx.Err() == nil; p++ {
@@ -83,27 +83,27 @@ func NewSpectrum(ctx context.Context, s Samples) *Spectrum {
 			}
 		}
 	})
-	half := numeric.NewSmall(m/2, m/2)
-	for i := range half.Rows {
-		copy(half.Data[i*half.Cols:][:half.Cols], a.Data[i*m:])
+	firstHalf := numeric.NewSmall(m/2, m/2)
+	for i := range firstHalf.Rows {
+		copy(firstHalf.Data[i*firstHalf.Cols:][:firstHalf.Cols], a.Data[i*m:])
 	}
-	part := numeric.NewSmall(m-m/4, m-m/4) // the first three quarters of the sample
-	for i := range part.Rows {
-		copy(part.Data[i*part.Cols:][:part.Cols], a.Data[i*m:])
+	threeQuarters := numeric.NewSmall(m-m/4, m-m/4) // the first three quarters of the sample
+	for i := range threeQuarters.Rows {
+		copy(threeQuarters.Data[i*threeQuarters.Cols:][:threeQuarters.Cols], a.Data[i*m:])
 	}
 	e := &Spectrum{n: s.N, rank: s.N, sigma: descendingEigenvalues(ctx, a), lambda: s.Lambda}
-	if all := e.sigma[m-1]; m == s.N {
-		e.least = max(all, 0)
+	if smallest := e.sigma[m-1]; m == s.N {
+		e.smallest = max(smallest, 0)
 	} else if numericalRank(e.sigma) == m {
-		fewer := descendingEigenvalues(ctx, half)
-		e.least = all * elementary.Pow(min(1, all/fewer[m/2-1]), elementary.Log(float64(s.N)/float64(m))/math.Ln2)
+		halfSigma := descendingEigenvalues(ctx, firstHalf)
+		e.smallest = smallest * elementary.Pow(min(1, smallest/halfSigma[m/2-1]), elementary.Log(float64(s.N)/float64(m))/math.Ln2)
 	}
-	if rank := numericalRank(e.sigma); m < s.N && rank <= part.Rows {
+	if rank := numericalRank(e.sigma); m < s.N && rank <= threeQuarters.Rows {
 		// If the last quarter of the sample does not increase the rank, K has the rank of the
 		// sample. If it increases the rank by about a quarter, some rows are copies of each other
 		// and the other rows are independent. A smaller increase says nothing about the rank of K:
 		// it occurs for a smooth kernel, or if only one or two rows are new.
-		switch added := rank - numericalRank(descendingEigenvalues(ctx, part)); {
+		switch added := rank - numericalRank(descendingEigenvalues(ctx, threeQuarters)); {
 		case added == 0:
 			e.rank, e.sigma = rank, e.sigma[:rank]
 		case added > max(2, rank/6):
@@ -124,11 +124,11 @@ func chooseRows(n, m int) []int {
 	if m < n {
 		return rand.New(rand.NewPCG(1, 0x737065637472)).Perm(n)[:m]
 	}
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
+	indices := make([]int, n)
+	for i := range indices {
+		indices[i] = i
 	}
-	return all
+	return indices
 }
 
 func descendingEigenvalues(ctx context.Context, a numeric.Small) []float64 {
@@ -153,13 +153,13 @@ func (e *Spectrum) Largest() float64 { return e.sigma[0] }
 // Mean returns the estimated mean of the eigenvalues, which equals the mean of the diagonal of K.
 func (e *Spectrum) Mean() float64 { return e.tail[0] / float64(e.n) }
 
-// Least returns the estimated smallest eigenvalue of K. Let c be the factor by which the smallest
+// Smallest returns the estimated smallest eigenvalue of K. Let c be the factor by which the smallest
 // eigenvalue decreases from half of the sample to the whole sample. The estimate assumes that each
 // further doubling of the number of rows decreases it by the factor c. For n = 4,000 normal rows of
 // 3 to 200 features, and Gaussian and Laplacian kernels, the estimate was 0.4 to 1.6 times the
 // eigenvalue if the eigenvalue was above 1e-4. Otherwise the estimate was below 1e-6. Equal or
 // nearly equal rows, which rarely occur in a sample, make the eigenvalue smaller.
-func (e *Spectrum) Least() float64 { return e.least }
+func (e *Spectrum) Smallest() float64 { return e.smallest }
 
 // eigenvalue estimates eigenvalue j of K, counted from 0 in descending order, as the sum of two
 // terms. The first term represents the eigenvalues that no sample resolves, and decreases linearly
@@ -176,13 +176,13 @@ func (e *Spectrum) eigenvalue(j int) float64 {
 	case m == n: // the sample consists of all rows
 		return e.sigma[j]
 	}
-	at := min(j, m/2)
-	mean := e.tail[at] / float64(m-at)
-	resolved := max(e.sigma[at]-mean, 0)
-	linear := 2 * e.tail[at] * float64(n-j) / (float64(max(n-at, 1)) * float64(max(n-at, 1)))
-	if j > at {
+	i := min(j, m/2)
+	mean := e.tail[i] / float64(m-i)
+	resolved := max(e.sigma[i]-mean, 0)
+	linear := 2 * e.tail[i] * float64(n-j) / (float64(max(n-i, 1)) * float64(max(n-i, 1)))
+	if j > i {
 		power := elementary.Log((e.eigenvalue(m/4)+linear)/(resolved+linear)) / math.Ln2
-		resolved *= elementary.Pow(float64(at)/float64(j), max(power-1, 1)) * max(0, float64(n-j)) / float64(n-at)
+		resolved *= elementary.Pow(float64(i)/float64(j), max(power-1, 1)) * max(0, float64(n-j)) / float64(n-i)
 	}
 	return resolved + linear
 }
@@ -213,11 +213,11 @@ func (e *Spectrum) Iterations(k int, tol float64) int {
 	if bound >= maxSteps {
 		limit = min(limit, valid+1) // further steps would not change the result
 	}
-	its, done := conjugateSteps(list, tol, limit)
-	if !done || its > valid {
-		return max(its, bound)
+	steps, converged := conjugateSteps(list, tol, limit)
+	if !converged || steps > valid {
+		return max(steps, bound)
 	}
-	return its
+	return steps
 }
 
 // maxSteps is the largest number of steps that are simulated.
@@ -230,17 +230,17 @@ type cluster struct {
 }
 
 // conjugateSteps simulates conjugate gradients on a diagonal matrix and returns the number of steps
-// that reduce the residual by the factor tol. If limit steps do not suffice, done is false.
-func conjugateSteps(list []cluster, tol float64, limit int) (its int, done bool) {
+// that reduce the residual by the factor tol. If limit steps do not suffice, converged is false.
+func conjugateSteps(list []cluster, tol float64, limit int) (steps int, converged bool) {
 	norm2 := 0.0 // squared norm of the residual
 	for i, g := range list {
 		list[i].p = g.r
 		norm2 += g.r * g.r
 	}
 	goal := tol * tol * norm2
-	for its := range limit {
+	for step := range limit {
 		if norm2 <= goal {
-			return max(its, 1), true
+			return max(step, 1), true
 		}
 		curvature := 0.0
 		for _, g := range list {
@@ -271,13 +271,13 @@ const tooManyIterations = 1e9
 // one iteration for each of some large eigenvalues, plus the Chebyshev bound for the condition
 // number of the other eigenvalues.
 func (e *Spectrum) iterationBound(k int, tol float64) int {
-	best := math.Inf(1)
-	for large := 0; large <= min(e.n, 512); large += 1 + large/8 {
-		condition := 1 + e.eigenvalue(k/2+large)/e.lambda
-		best = min(best, float64(large)+math.Sqrt(condition)/2*elementary.Log(2/tol))
+	bound := math.Inf(1)
+	for isolated := 0; isolated <= min(e.n, 512); isolated += 1 + isolated/8 {
+		condition := 1 + e.eigenvalue(k/2+isolated)/e.lambda
+		bound = min(bound, float64(isolated)+math.Sqrt(condition)/2*elementary.Log(2/tol))
 	}
-	if !(best < tooManyIterations) {
+	if !(bound < tooManyIterations) {
 		return tooManyIterations
 	}
-	return int(math.Ceil(best))
+	return int(math.Ceil(bound))
 }

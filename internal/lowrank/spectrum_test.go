@@ -40,11 +40,11 @@ func TestSpectrum(t *testing.T) {
 	}
 	last := math.MaxInt
 	for _, k := range []int{0, 10, 50, 100, 300, 899} {
-		now := e.Iterations(k, 1e-8)
-		if now > last || now < 1 {
-			t.Errorf("rank %d: %d iterations, fewer ranks %d", k, now, last)
+		iterations := e.Iterations(k, 1e-8)
+		if iterations > last || iterations < 1 {
+			t.Errorf("rank %d: %d iterations, fewer ranks %d", k, iterations, last)
 		}
-		last = now
+		last = iterations
 	}
 }
 
@@ -77,8 +77,8 @@ func TestSpectrumOfFiniteRank(t *testing.T) {
 	if e.eigenvalue(rank-1) <= 0 || e.eigenvalue(rank) != 0 {
 		t.Errorf("eigenvalues %d and %d are estimated as %g and %g", rank-1, rank, e.eigenvalue(rank-1), e.eigenvalue(rank))
 	}
-	if its := e.Iterations(2*rank, 1e-8); its > 1 {
-		t.Errorf("%d iterations are predicted with all of K in the preconditioner", its)
+	if iterations := e.Iterations(2*rank, 1e-8); iterations > 1 {
+		t.Errorf("%d iterations are predicted with all of K in the preconditioner", iterations)
 	}
 }
 
@@ -123,10 +123,10 @@ func samplesOf(k kernels.Kernel, x backend.Host[float64], lambda float64) Sample
 	return Samples{N: x.Rows, D: x.Cols, Kernel: k, Lambda: lambda, Row: func(dst []float64, i int) { copy(dst, x.Row(i)) }, Weight: func(int) float64 { return 1 }}
 }
 
-// TestLeast compares the estimated smallest eigenvalue with the smallest eigenvalue of K. The
+// TestSmallest compares the estimated smallest eigenvalue with the smallest eigenvalue of K. The
 // number of iterations grows with the square root of the condition number, so that an error by a
 // factor of 4 changes it by a factor of 2.
-func TestLeast(t *testing.T) {
+func TestSmallest(t *testing.T) {
 	const seed, n = 12, 640
 	t.Logf("seed %d", seed)
 	const d = 20
@@ -142,7 +142,7 @@ func TestLeast(t *testing.T) {
 		if !e.Factorize(a, false) {
 			t.Fatal("no eigenvalues")
 		}
-		want, got := e.Values(nil)[0], NewSpectrum(t.Context(), samplesOf(k, x, 1)).Least()
+		want, got := e.Values(nil)[0], NewSpectrum(t.Context(), samplesOf(k, x, 1)).Smallest()
 		if !(got > want/4 && got < 4*want) {
 			t.Errorf("%v: the smallest eigenvalue is %g, and %g is estimated", k, want, got)
 		}

@@ -202,17 +202,17 @@ func (s series) features(phi, u []float64, q int, envelope float64, order []mono
 	begin, end := 0, 1
 	for p := range q {
 		factor := math.Sqrt(float64(p+1) * s.ratio(p))
-		at := end
+		pos := end
 		for m := begin; m < end; m++ {
 			v, last := phi[m]*factor, order[m].last
-			dst := phi[at : at+len(u)-last]
+			dst := phi[pos : pos+len(u)-last]
 			for j, x := range u[last:] {
 				dst[j] = v * x
 			}
 			dst[0] *= order[m].repeat
-			at += len(dst)
+			pos += len(dst)
 		}
-		begin, end = end, at
+		begin, end = end, pos
 	}
 }
 
@@ -226,25 +226,25 @@ type monomial struct {
 // newMonomialOrder lists the monomials of d features of degree below q, in the order in which the
 // method features computes them.
 func newMonomialOrder(d, q int) []monomial {
-	type counted struct{ last, times int }
-	list := []counted{{0, 0}}
+	type lastFactor struct{ last, exponent int }
+	list := []lastFactor{{0, 0}}
 	begin := 0
 	for p := 1; p < q; p++ {
 		end := len(list)
 		for _, m := range list[begin:end] {
 			for j := m.last; j < d; j++ {
-				times := 1
+				exponent := 1
 				if j == m.last {
-					times = m.times + 1
+					exponent = m.exponent + 1
 				}
-				list = append(list, counted{j, times})
+				list = append(list, lastFactor{j, exponent})
 			}
 		}
 		begin = end
 	}
 	order := make([]monomial, len(list))
 	for i, m := range list {
-		order[i] = monomial{m.last, 1 / math.Sqrt(float64(m.times+1))}
+		order[i] = monomial{m.last, 1 / math.Sqrt(float64(m.exponent+1))}
 	}
 	return order
 }

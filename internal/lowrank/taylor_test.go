@@ -132,25 +132,25 @@ func taylorFeaturesAre[T backend.Float](t *testing.T, dev backend.Device, b back
 				product := float64(got.Row(i)[c]) * float64(got.Row(j)[c])
 				sum, size = sum+product, size+math.Abs(product)
 			}
-			value, after := kernels.Eval(k, x.Row(i), x.Row(j)), powersAfter(k, q, x.Row(i), x.Row(j), median)
+			value, remainder := kernels.Eval(k, x.Row(i), x.Row(j)), powersAfter(k, q, x.Row(i), x.Row(j), median)
 			// The bound allows about 3 roundings for each degree of a monomial, and d+3 roundings
 			// of the arguments of the exponential and of the power.
 			bound := (8*numeric.UnitOf[T]() + numeric.Epsilon*float64(8*(d+q)+100)) * (size + math.Abs(value))
-			if !(math.Abs(value-after-sum) <= bound) {
-				t.Fatalf("%s: (K − FFᵀ) is %g at rows %d and %d, want %g ± %.2g", numeric.PrecisionOf[T](), value-sum, i, j, after, bound)
+			if !(math.Abs(value-remainder-sum) <= bound) {
+				t.Fatalf("%s: (K − FFᵀ) is %g at rows %d and %d, want %g ± %.2g", numeric.PrecisionOf[T](), value-sum, i, j, remainder, bound)
 			}
 			if i != j {
 				continue
 			}
-			trace, traces = trace+after, traces+bound
+			trace, traces = trace+remainder, traces+bound
 			if a.diagonal == nil {
-				if after > bound {
-					t.Fatalf("no diagonal, but row %d has %g", i, after)
+				if remainder > bound {
+					t.Fatalf("no diagonal, but row %d has %g", i, remainder)
 				}
 				continue
 			}
-			if !(math.Abs(a.diagonal[i]-after) <= (16*numeric.UnitOf[T]()+numeric.Epsilon*float64(8*(d+q)+100))*value) {
-				t.Fatalf("%s: diagonal element %d is %g, want %g", numeric.PrecisionOf[T](), i, a.diagonal[i], after)
+			if !(math.Abs(a.diagonal[i]-remainder) <= (16*numeric.UnitOf[T]()+numeric.Epsilon*float64(8*(d+q)+100))*value) {
+				t.Fatalf("%s: diagonal element %d is %g, want %g", numeric.PrecisionOf[T](), i, a.diagonal[i], remainder)
 			}
 		}
 	}

@@ -43,9 +43,9 @@ const (
 // TaylorEstimates returns one estimate for each candidate degree. If rank is not 0, the only
 // candidate is the largest degree with at most rank monomials. If rank is 0, there are up to four
 // candidates, each with at least twice as many monomials as the preceding candidate. A degree is
-// omitted if an element of R in the compared rows exceeds maxCoupling. If asked is set, because the
+// omitted if an element of R in the compared rows exceeds maxCoupling. If requested is set, because the
 // user requested this preconditioner, no degree is omitted.
-func TaylorEstimates(ctx context.Context, p Samples, rank int, asked bool) ([]TaylorEstimate, error) {
+func TaylorEstimates(ctx context.Context, p Samples, rank int, requested bool) ([]TaylorEstimate, error) {
 	s, err := newSeries(p.Kernel, p.D)
 	if err != nil {
 		return nil, err
@@ -65,44 +65,44 @@ func TaylorEstimates(ctx context.Context, p Samples, rank int, asked bool) ([]Ta
 			}
 		}
 	}
-	if len(powers) == 0 && asked {
+	if len(powers) == 0 && requested {
 		powers = []int{0}
 	}
 	if len(powers) == 0 {
 		return nil, nil
 	}
 	t := newTaylorSample(p, s, powers)
-	coupling := t.maxCouplings(ctx, asked)
+	coupling := t.maxCouplings(ctx, requested)
 	list := make([]TaylorEstimate, len(powers))
 	run.Parallel(len(powers), func(first, last int) {
 		for i := first; i < last; i++ {
 			e := TaylorEstimate{Rank: s.monomials(p.D, powers[i], math.MaxInt32)}
-			if ctx.Err() == nil && (asked || coupling[i] <= maxCoupling) {
+			if ctx.Err() == nil && (requested || coupling[i] <= maxCoupling) {
 				e.spectrum = t.spectrum(ctx, i)
-				least, smallest := math.Inf(1), max(0, 1-coupling[i])
+				minDiagonal, smallest := math.Inf(1), max(0, 1-coupling[i])
 				for _, row := range t.rows {
-					least = min(least, row.diagonal[i])
+					minDiagonal = min(minDiagonal, row.diagonal[i])
 				}
 				for _, c := range e.spectrum {
 					smallest = min(smallest, c.value)
 				}
-				e.Lambda = least * smallest
+				e.Lambda = minDiagonal * smallest
 			}
 			list[i] = e
 		}
 	})
-	return slices.DeleteFunc(list, func(e TaylorEstimate) bool { return e.spectrum == nil && !asked }), nil
+	return slices.DeleteFunc(list, func(e TaylorEstimate) bool { return e.spectrum == nil && !requested }), nil
 }
 
 // A taylorSample is a sample of the rows, with the parts of R that belong to a single row.
 type taylorSample struct {
 	Samples
 	series
-	powers []int // candidates for q, in ascending order
-	center []float64
-	chosen []int                 // indices of the rows
-	u      backend.Host[float64] // the rows after centering and scaling
-	rows   []taylorRow
+	powers  []int // candidates for q, in ascending order
+	center  []float64
+	sampled []int                 // indices of the rows
+	u       backend.Host[float64] // the rows after centering and scaling
+	rows    []taylorRow
 }
 
 // A taylorRow describes one row x. The slices have one element for each power.
@@ -114,13 +114,13 @@ type taylorRow struct {
 
 func newTaylorSample(p Samples, s series, powers []int) *taylorSample {
 	m := min(p.N, taylorSampleRows)
-	t := &taylorSample{Samples: p, series: s, powers: powers, chosen: chooseRows(p.N, m), u: backend.NewHost[float64](m, p.D), rows: make([]taylorRow, m)}
+	t := &taylorSample{Samples: p, series: s, powers: powers, sampled: chooseRows(p.N, m), u: backend.NewHost[float64](m, p.D), rows: make([]taylorRow, m)}
 	x := backend.NewHost[float64](m, p.D)
-	for i, row := range t.chosen {
+	for i, row := range t.sampled {
 		p.Row(x.Row(i), row)
 	}
 	t.center = medians(x)
-	for i, row := range t.chosen {
+	for i, row := range t.sampled {
 		t.rows[i] = t.describe(t.u.Row(i), x.Row(i), row)
 	}
 	return t
@@ -145,10 +145,10 @@ func (t *taylorSample) residuals(dst []float64, powers []int, dot float64, a, b 
 }
 
 // maxCouplings returns, for each power, the largest magnitude of an off-diagonal element of R in
-// the compared rows, or NaN if an element is NaN. If all is false, it stops once the result for
+// the compared rows, or NaN if an element is NaN. If complete is false, it stops once the result for
 // every power exceeds maxCoupling.
-func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
-	compared := t.chosen[:min(len(t.chosen), comparedRows)]
+func (t *taylorSample) maxCouplings(ctx context.Context, complete bool) []float64 {
+	compared := t.sampled[:min(len(t.sampled), comparedRows)]
 	couplings := make([]float64, len(t.powers))
 	var mu sync.Mutex
 	run.Parallel(t.N, func(first, last int) {
@@ -156,7 +156,7 @@ func (t *taylorSample) maxCouplings(ctx context.Context, all bool) []float64 {
 		local, residuals := make([]float64, len(t.powers)), make([]float64, len(t.powers))
 		cosine2 := 0.0 // pairs (u, v) with at most this squared cosine cannot increase an element of local
 		for i := first; i < last; i++ {
-			if i%256 == 0 && (ctx.Err() != nil || !all && slices.Min(local) > maxCoupling) {
+			if i%256 == 0 && (ctx.Err() != nil || !complete && slices.Min(local) > maxCoupling) {
 				break
 			}
 			t.Row(x, i)
@@ -240,10 +240,10 @@ func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
 		}
 		list = append(list, cluster{value: 1 + n*v/float64(m), r: 1})
 	}
-	others := n - float64(len(list))
+	otherCount := n - float64(len(list))
 	for _, f := range lowRank {
 		list = appendMarchenkoPastur(list, n/f.count(), 1-f.trace, f.trace, f.count())
-		others -= f.count()
+		otherCount -= f.count()
 	}
 	ratio := 0.0
 	if fullRank.trace > 0 {
@@ -254,7 +254,7 @@ func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
 	for l := range levels {
 		level := base[(2*l+1)*m/(2*levels)]
 		trace := min(fullRank.trace, level)
-		list = appendMarchenkoPastur(list, ratio, level-trace, trace, max(1, others)/levels)
+		list = appendMarchenkoPastur(list, ratio, level-trace, trace, max(1, otherCount)/levels)
 	}
 	return list
 }
@@ -352,9 +352,9 @@ func (t *taylorSample) projectOut(parts []numeric.Small, power, i int) (remainin
 				numeric.Axpy(-numeric.Dot(vector(l), v), vector(l), v)
 			}
 		}
-		if left := numeric.Norm(m, func(c int) float64 { return v[c] }); left > 1e-8*size {
+		if norm := numeric.Norm(m, func(c int) float64 { return v[c] }); norm > 1e-8*size {
 			for c, x := range v {
-				vector(rank)[c] = x / left
+				vector(rank)[c] = x / norm
 			}
 			rank++
 		}
@@ -385,6 +385,6 @@ func (t *taylorSample) projectOut(parts []numeric.Small, power, i int) (remainin
 // Iterations estimates the number of iterations in which conjugate gradients reduce the
 // residual by the factor tol.
 func (e TaylorEstimate) Iterations(tol float64) int {
-	its, _ := conjugateSteps(slices.Clone(e.spectrum), tol, maxSteps)
-	return its
+	steps, _ := conjugateSteps(slices.Clone(e.spectrum), tol, maxSteps)
+	return steps
 }
