@@ -54,55 +54,55 @@ func (p Part) WeightOf(i int) float64 {
 	return p.Weight[i]
 }
 
-// shared is the minimum number of elements for which a second goroutine saves time.
-const shared = 1 << 15
+// minParallel is the minimum number of elements for which a second goroutine saves time.
+const minParallel = 1 << 15
 
 // Mean returns the weighted means of the columns of h. It returns an error only if ctx is done.
 func (p Part) Mean(ctx context.Context, h backend.Host[float64]) (Center, error) {
 	c := Center{make([]float64, h.Cols), make([]float64, h.Cols)}
-	share, total := slices.Clone(p.Weight), 0.0
-	if share == nil {
-		share = slices.Repeat([]float64{1}, p.N)
+	weights, total := slices.Clone(p.Weight), 0.0
+	if weights == nil {
+		weights = slices.Repeat([]float64{1}, p.N)
 	}
-	for _, w := range share {
+	for _, w := range weights {
 		total += w
 	}
-	for i := range share {
-		share[i] /= total
+	for i := range weights {
+		weights[i] /= total
 	}
-	// near is the mean of some rows, which is close to the mean of all rows. A sum of differences
-	// from near has rounding errors of ε times the differences, not of ε times the numbers.
-	near, step := c[0], max(1, p.N/256)
+	// shift is the mean of some rows, which is close to the mean of all rows. A sum of differences
+	// from shift has rounding errors of ε times the differences, not of ε times the numbers.
+	shift, step := c[0], max(1, p.N/256)
 	for i := 0; i < p.N; i += step {
-		Axpy(1/float64((p.N+step-1)/step), h.Row(p.Row(i)), near)
+		Axpy(1/float64((p.N+step-1)/step), h.Row(p.Row(i)), shift)
 	}
 	// The spans, and thus the rounding errors of the sums, do not depend on the number of workers.
 	span := max(1024, (p.N+63)/64)
 	spans := (p.N + span - 1) / span
 	sums := backend.NewHost[float64](spans, h.Cols)
-	rows := func(first, last int) {
-		apart := make([]float64, h.Cols)
+	sumSpans := func(first, last int) {
+		difference := make([]float64, h.Cols)
 		for k := first; k < last; k++ {
 			for i := k * span; i < min(p.N, (k+1)*span) && (i%1024 != 0 || ctx.Err() == nil); i++ {
-				floats.SubTo(apart, h.Row(p.Row(i)), near)
-				Axpy(share[i], apart, sums.Row(k))
+				floats.SubTo(difference, h.Row(p.Row(i)), shift)
+				Axpy(weights[i], difference, sums.Row(k))
 			}
 		}
 	}
-	if p.N*h.Cols < shared {
-		rows(0, spans)
+	if p.N*h.Cols < minParallel {
+		sumSpans(0, spans)
 	} else {
-		run.Parallel(spans, rows)
+		run.Parallel(spans, sumSpans)
 	}
-	for j, m := range near {
+	for j, m := range shift {
 		sum := 0.0
 		for k := range spans {
 			sum += sums.Row(k)[j]
 		}
 		// By Knuth's algorithm, c[0][j] + c[1][j] is exactly m + sum.
 		v := m + sum
-		part := v - m
-		c[0][j], c[1][j] = v, (m-(v-part))+(sum-part)
+		rounded := v - m
+		c[0][j], c[1][j] = v, (m-(v-rounded))+(sum-rounded)
 	}
 	return c, context.Cause(ctx)
 }
@@ -139,7 +139,7 @@ func (c Center) NearlyCentered(h backend.Host[float64]) bool {
 // Fill sets dst to the rows from, from+1, … of the part of h minus the center. If scaled is set,
 // each row is multiplied by √w. A nil center is 0.
 func (p Part) Fill(dst, h backend.Host[float64], c Center, from int, scaled bool) {
-	if dst.Rows*dst.Cols < shared {
+	if dst.Rows*dst.Cols < minParallel {
 		p.fill(dst, h, c, from, scaled) // a direct call, because a closure would be allocated for each row
 	} else {
 		run.Parallel(dst.Rows, func(first, last int) {

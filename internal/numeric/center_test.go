@@ -41,11 +41,11 @@ func TestMean(t *testing.T) {
 			for i := range n {
 				largest = max(largest, math.Abs(h.Row(i)[j]-m))
 			}
-			rest, _ := mean.Sub(mean, big400(c[0][j])).Float64()
+			remainder, _ := mean.Sub(mean, big400(c[0][j])).Float64()
 			// The bound allows n roundings of numbers below the largest difference, the error of
 			// the sum of the weights, and the rounding error of the second number.
-			if bound := 0x1p-52 * (float64(n)*0x1p-52*math.Abs(m) + 4*float64(n)*largest + 0x1p-52*math.Abs(m)); !(math.Abs(rest-c[1][j]) <= bound) {
-				t.Errorf("n = %d, column %d: the mean is %v and %v, off by %.3g; bound %.3g", n, j, c[0][j], c[1][j], rest-c[1][j], bound)
+			if bound := 0x1p-52 * (float64(n)*0x1p-52*math.Abs(m) + 4*float64(n)*largest + 0x1p-52*math.Abs(m)); !(math.Abs(remainder-c[1][j]) <= bound) {
+				t.Errorf("n = %d, column %d: the mean is %v and %v, off by %.3g; bound %.3g", n, j, c[0][j], c[1][j], remainder-c[1][j], bound)
 			}
 			if math.Abs(c[1][j]) > 0x1p-52*math.Abs(c[0][j])+0x1p-1000 {
 				t.Errorf("n = %d, column %d: the second number %v is not a rounding error of the first %v", n, j, c[1][j], c[0][j])

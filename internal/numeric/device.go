@@ -76,24 +76,24 @@ func EachBlock[T backend.Float](b backend.Backend[T], m backend.Matrix[T], width
 
 // Mirror copies the lower triangle of a to the upper triangle, by transfers to the host and back.
 func Mirror(b backend.Backend[float64], a backend.Matrix[float64]) error {
-	const side = 256
+	const blockSize = 256
 	m, _ := a.Dims()
-	for i := 0; i < m; i += side {
-		rows := min(side, m-i)
-		low := backend.NewHost[float64](rows, i+rows)
-		if err := b.Download(low, a.View(i, 0, rows, i+rows)); err != nil {
+	for i := 0; i < m; i += blockSize {
+		rows := min(blockSize, m-i)
+		lower := backend.NewHost[float64](rows, i+rows)
+		if err := b.Download(lower, a.View(i, 0, rows, i+rows)); err != nil {
 			return err
 		}
-		up := backend.NewHost[float64](i+rows, rows)
+		upper := backend.NewHost[float64](i+rows, rows)
 		for r := range rows {
-			for c, v := range low.Row(r)[:i+r+1] {
-				up.Row(c)[r] = v
+			for c, v := range lower.Row(r)[:i+r+1] {
+				upper.Row(c)[r] = v
 				if c >= i {
-					up.Row(i + r)[c-i] = v
+					upper.Row(i + r)[c-i] = v
 				}
 			}
 		}
-		if err := b.Upload(a.View(0, i, i+rows, rows), up); err != nil {
+		if err := b.Upload(a.View(0, i, i+rows, rows), upper); err != nil {
 			return err
 		}
 	}
@@ -108,18 +108,18 @@ func SolveCholesky[T backend.Float](q backend.Backend[T], l, b backend.Matrix[T]
 
 // Diagonal returns the diagonal of a. It reads square blocks along the diagonal.
 func Diagonal[T backend.Float](b backend.Backend[T], a backend.Matrix[T]) ([]T, error) {
-	const side = 64
+	const blockSize = 64
 	n, _ := a.Dims()
 	d := make([]T, n)
-	h := backend.NewHost[T](min(n, side), min(n, side))
-	for i := 0; i < n; i += side {
-		r := min(side, n-i)
-		part := h.View(0, 0, r, r)
-		if err := b.Download(part, a.View(i, i, r, r)); err != nil {
+	h := backend.NewHost[T](min(n, blockSize), min(n, blockSize))
+	for i := 0; i < n; i += blockSize {
+		r := min(blockSize, n-i)
+		block := h.View(0, 0, r, r)
+		if err := b.Download(block, a.View(i, i, r, r)); err != nil {
 			return nil, err
 		}
 		for p := range r {
-			d[i+p] = part.Row(p)[p]
+			d[i+p] = block.Row(p)[p]
 		}
 	}
 	return d, nil

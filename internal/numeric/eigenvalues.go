@@ -79,8 +79,8 @@ func (s Small) SingularValues(ctx context.Context) []float64 {
 		e[2*k+1] = beta
 		run.Parallel(n-k-1, func(first, last int) {
 			for i := k + 1 + first; i < k+1+last; i++ {
-				below := s.Data[i*n+k+1 : (i+1)*n]
-				Axpy(-tau*Dot(below, u), u, below)
+				target := s.Data[i*n+k+1 : (i+1)*n]
+				Axpy(-tau*Dot(target, u), u, target)
 			}
 		})
 	}
@@ -117,15 +117,15 @@ func Reflect(a backend.Host[float64], j int, v, w []float64) (tau float64) {
 // reflection overwrites x with the v of the Householder reflection I − τvvᵀ, v[0] = 1, for which
 // (I − τvvᵀ)x = (β, 0, …, 0).
 func reflection(x []float64) (tau, beta float64) {
-	first, rest := x[0], x[1:]
+	first, tail := x[0], x[1:]
 	beta = -math.Copysign(Norm2(x), first)
 	x[0] = 1
-	if Norm2(rest) == 0 { // even tiny elements matter, because the rows may have very different scales
-		clear(rest)
+	if Norm2(tail) == 0 { // even tiny elements matter, because the rows may have very different scales
+		clear(tail)
 		return 0, first
 	}
-	for i := range rest {
-		rest[i] /= first - beta
+	for i := range tail {
+		tail[i] /= first - beta
 	}
 	return (beta - first) / beta, beta
 }
@@ -177,9 +177,9 @@ func (s Small) tridiagonalize(ctx context.Context) (d, e, sizes []float64) {
 			p[i] /= size
 			dot += p[i] * v[i]
 		}
-		half := dot / (2 * size)
+		coefficient := dot / (2 * size)
 		for i := k + 1; i < n; i++ {
-			p[i] -= half * v[i]
+			p[i] -= coefficient * v[i]
 		}
 		for i := k + 1; i < n; i++ {
 			row, vi, pi := s.Data[i*n:][:i+1], v[i], p[i]

@@ -36,24 +36,24 @@ func TestEigenvalues(t *testing.T) {
 			for _, transpose := range []bool{false, true} {
 				for j := range n {
 					dot := 0.0
-					at := func(i int) *float64 {
+					element := func(i int) *float64 {
 						if transpose {
 							return &a.Data[j*n+i]
 						}
 						return &a.Data[i*n+j]
 					}
 					for i := range n {
-						dot += v[i] * *at(i)
+						dot += v[i] * *element(i)
 					}
 					for i := range n {
-						*at(i) -= 2 * dot / size * v[i]
+						*element(i) -= 2 * dot / size * v[i]
 					}
 				}
 			}
 		}
 		values, vectors := Small{n, n, slices.Clone(a.Data)}.Eigen(t.Context())
 		singular := Small{n, n, slices.Clone(a.Data)}.SingularValues(t.Context())
-		whole := slices.Clone(a.Data)
+		original := slices.Clone(a.Data)
 		got := a.Eigenvalues(t.Context())
 		slices.Sort(got)
 		slices.Sort(want)
@@ -70,7 +70,7 @@ func TestEigenvalues(t *testing.T) {
 		for i, value := range values {
 			v := vectors.Data[i*n : (i+1)*n]
 			for j := range n {
-				if r := math.Abs(Dot(whole[j*n:(j+1)*n], v) - value*v[j]); !(r <= bound) {
+				if r := math.Abs(Dot(original[j*n:(j+1)*n], v) - value*v[j]); !(r <= bound) {
 					t.Errorf("n %d: eigenvector %d: the residual of row %d is %.2g, allowed %.2g", n, i, j, r, bound)
 				}
 				product := Dot(v, vectors.Data[j*n:(j+1)*n])

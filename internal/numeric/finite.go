@@ -8,8 +8,8 @@ import (
 )
 
 // CheckFinite returns an error that names the first row of m with a value that is not finite. m
-// holds predictions, which the error calls `what`, and may be nil.
-func CheckFinite(what string, m *mat.Dense) error {
+// holds predictions, which the error calls `name`, and may be nil.
+func CheckFinite(name string, m *mat.Dense) error {
 	if m == nil {
 		return nil
 	}
@@ -17,7 +17,7 @@ func CheckFinite(what string, m *mat.Dense) error {
 	for i := range n {
 		for _, v := range m.RawRowView(i) {
 			if v-v != 0 {
-				return fmt.Errorf("%s of row %d is %v: the model is damaged, or the row is too far from the training rows", what, i+1, v)
+				return fmt.Errorf("%s of row %d is %v: the model is damaged, or the row is too far from the training rows", name, i+1, v)
 			}
 		}
 	}

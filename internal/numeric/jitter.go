@@ -9,12 +9,12 @@ import (
 // A Jitter increases the diagonal of a matrix that is positive definite up to rounding errors. Each
 // failure of the factorization makes the increase larger. The caller must report the increase.
 type Jitter struct {
-	Uplo  backend.Uplo
-	Added float64 // increase of the diagonal in the last attempt
-	Times float64 // factor by which Added grows for each further attempt, to at least the field Least
-	Least float64
-	Tries int // maximum number of attempts; 0 means until Added has reached Limit
-	Limit float64
+	Uplo        backend.Uplo
+	Added       float64 // increase of the diagonal in the last attempt
+	Growth      float64 // factor by which Added grows for each further attempt, to at least MinAdded
+	MinAdded    float64
+	MaxAttempts int // maximum number of attempts; 0 means until Added has reached Limit
+	Limit       float64
 
 	Failed func(p *backend.PivotError) // called before each further attempt; may be nil
 }
@@ -22,27 +22,27 @@ type Jitter struct {
 // NewJitter returns a Jitter that adds `added` to the diagonal at first, and at most about the
 // trace. unit is the relative rounding error of the trace.
 func NewJitter(added, trace, unit float64) *Jitter {
-	return &Jitter{Added: added, Times: 100, Least: unit * trace, Limit: trace}
+	return &Jitter{Added: added, Growth: 100, MinAdded: unit * trace, Limit: trace}
 }
 
 // FactorJittered overwrites a, which fill sets, with its Cholesky factor. A pivot that is not
 // finite ends the attempts, because it is not a rounding error. The function returns the error of
 // the last attempt.
 func FactorJittered[T backend.Float](j *Jitter, b backend.Backend[T], a backend.Matrix[T], fill func() error) error {
-	for try := 1; ; try++ {
+	for attempt := 1; ; attempt++ {
 		if err := fill(); err != nil {
 			return err
 		}
 		b.AddDiag([]T{T(j.Added)}, a)
 		err := b.Potrf(j.Uplo, a)
 		var pivot *backend.PivotError
-		if err == nil || !errors.As(err, &pivot) || Overflowed(pivot) || try == j.Tries || j.Tries == 0 && !(j.Added < j.Limit) {
+		if err == nil || !errors.As(err, &pivot) || Overflowed(pivot) || attempt == j.MaxAttempts || j.MaxAttempts == 0 && !(j.Added < j.Limit) {
 			return err
 		}
 		if j.Failed != nil {
 			j.Failed(pivot)
 		}
-		next := max(j.Times*j.Added, j.Least)
+		next := max(j.Growth*j.Added, j.MinAdded)
 		if !(next > j.Added) { // the rounding error of the trace may underflow, so that next and Added are 0
 			return err
 		}

@@ -64,16 +64,16 @@ func TestSmallCholesky(t *testing.T) {
 		}
 		s.Solve(b)
 		tol := 100 * f.Cond() * numeric.Epsilon * mat.Norm(&want, 2)
-		if far := floats.Distance(b.Data, want.RawMatrix().Data, 2); !(far <= tol) {
-			t.Errorf("order %d: the solutions differ by %g, want at most %g", n+1, far, tol)
+		if distance := floats.Distance(b.Data, want.RawMatrix().Data, 2); !(distance <= tol) {
+			t.Errorf("order %d: the solutions differ by %g, want at most %g", n+1, distance, tol)
 		}
 	}
-	for _, refused := range []float64{0, -1, math.NaN(), math.Inf(1)} {
+	for _, pivot := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		s := numeric.NewSmall(2, 2)
 		s.Set(0, 0, 1)
-		s.Set(1, 1, refused)
+		s.Set(1, 1, pivot)
 		if s.Cholesky() {
-			t.Errorf("a pivot of %v is accepted", refused)
+			t.Errorf("a pivot of %v is accepted", pivot)
 		}
 	}
 }
@@ -104,23 +104,23 @@ func TestBasis(t *testing.T) {
 	for i := range 3 {
 		unit.Set(i, i, unit.At(i, i)-1)
 	}
-	if left := numeric.Norm(9, func(i int) float64 { return unit.Data[i] }); left > 1e-12 {
-		t.Errorf("‖QᵀQ − I‖ = %g", left)
+	if norm := numeric.Norm(9, func(i int) float64 { return unit.Data[i] }); norm > 1e-12 {
+		t.Errorf("‖QᵀQ − I‖ = %g", norm)
 	}
 }
 
 func TestSizesDoNotOverflow(t *testing.T) {
-	const most = math.MaxInt64
+	const maxInt = math.MaxInt64
 	for _, c := range []struct {
 		name      string
 		got, want int64
 	}{
 		{"elements", numeric.Elements(3, 5), 15},
-		{"elements of 2⁶³", numeric.Elements(1<<31, 1<<32), most},
+		{"elements of 2⁶³", numeric.Elements(1<<31, 1<<32), maxInt},
 		{"total", numeric.Total(1, 2, 3), 6},
-		{"total of 2⁶³", numeric.Total(most, 1), most},
+		{"total of 2⁶³", numeric.Total(maxInt, 1), maxInt},
 		{"bytes", numeric.Bytes(5), 40},
-		{"bytes of 2⁶³", numeric.Bytes(1 << 60), most},
+		{"bytes of 2⁶³", numeric.Bytes(1 << 60), maxInt},
 		{"bytes in float32", numeric.ElementBytes[float32](1 << 60), 1 << 62},
 	} {
 		if c.got != c.want {
@@ -151,7 +151,7 @@ func TestDeviceOperations(t *testing.T) {
 			b, r := dev.F64(), rand.New(rand.NewPCG(3, 1))
 			const n = 300 // more than a block of Mirror and of Diagonal
 			h := random(r, n, n)
-			on := func() backend.Matrix[float64] {
+			upload := func() backend.Matrix[float64] {
 				m, err := backend.Copy(b, h)
 				if err != nil {
 					t.Fatal(err)
@@ -159,7 +159,7 @@ func TestDeviceOperations(t *testing.T) {
 				t.Cleanup(m.Free)
 				return m
 			}
-			is := func(what string, m backend.Matrix[float64], want func(i, j int) float64) {
+			check := func(name string, m backend.Matrix[float64], want func(i, j int) float64) {
 				t.Helper()
 				got := backend.NewHost[float64](n, n)
 				if err := b.Download(got, m); err != nil {
@@ -168,12 +168,12 @@ func TestDeviceOperations(t *testing.T) {
 				for i := range n {
 					for j, v := range got.Row(i) {
 						if v != want(i, j) {
-							t.Fatalf("%s: element (%d, %d) is %v, want %v", what, i, j, v, want(i, j))
+							t.Fatalf("%s: element (%d, %d) is %v, want %v", name, i, j, v, want(i, j))
 						}
 					}
 				}
 			}
-			m := on()
+			m := upload()
 			d, err := numeric.Diagonal(b, m)
 			if err != nil || d[0] != h.Data[0] || d[n-1] != h.Row(n - 1)[n-1] {
 				t.Fatalf("diagonal: %v, %v", d, err)
@@ -181,10 +181,10 @@ func TestDeviceOperations(t *testing.T) {
 			if err := numeric.Mirror(b, m); err != nil {
 				t.Fatal(err)
 			}
-			is("mirror", m, func(i, j int) float64 { return h.Row(max(i, j))[min(i, j)] })
-			m = on()
+			check("mirror", m, func(i, j int) float64 { return h.Row(max(i, j))[min(i, j)] })
+			m = upload()
 			numeric.ClearLower(b, m)
-			is("clear", m, func(i, j int) float64 {
+			check("clear", m, func(i, j int) float64 {
 				if j <= i {
 					return 0
 				}
@@ -194,15 +194,15 @@ func TestDeviceOperations(t *testing.T) {
 			for i := range scales {
 				scales[i] = float64(i)
 			}
-			m = on()
+			m = upload()
 			if err := numeric.ScaleRows(b, m, m, scales); err != nil {
 				t.Fatal(err)
 			}
-			is("scale", m, func(i, j int) float64 { return float64(i) * h.Row(i)[j] })
+			check("scale", m, func(i, j int) float64 { return float64(i) * h.Row(i)[j] })
 			numeric.Zero(b, m)
-			is("zero", m, func(_, _ int) float64 { return 0 })
-			numeric.Copy(b, m, on())
-			is("copy", m, func(i, j int) float64 { return h.Row(i)[j] })
+			check("zero", m, func(_, _ int) float64 { return 0 })
+			numeric.Copy(b, m, upload())
+			check("copy", m, func(i, j int) float64 { return h.Row(i)[j] })
 		})
 	}
 }

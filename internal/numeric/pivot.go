@@ -19,17 +19,17 @@ import (
 // a margin.
 func PivotTol(terms float64) float64 { return 8 * Epsilon * math.Sqrt(terms) }
 
-// RoundedPivot calls CheckPivots with the bounds of PivotTol. after is the diagonal of a factor,
-// and before is the diagonal of the factored matrix.
-func RoundedPivot(after, before []float64) error {
-	tol := PivotTol(float64(len(before)))
-	return CheckPivots(after, func(i int) float64 { return tol * before[i] })
+// RoundedPivot calls CheckPivots with the bounds of PivotTol. factorDiag is the diagonal of a factor,
+// and matrixDiag is the diagonal of the factored matrix.
+func RoundedPivot(factorDiag, matrixDiag []float64) error {
+	tol := PivotTol(float64(len(matrixDiag)))
+	return CheckPivots(factorDiag, func(i int) float64 { return tol * matrixDiag[i] })
 }
 
 // CheckPivots returns a *backend.PivotError for the first pivot that does not exceed smallest(i),
-// the rounding error of pivot i. The first argument is the diagonal of the factor.
-func CheckPivots(after []float64, smallest func(i int) float64) error {
-	for i, v := range after {
+// the rounding error of pivot i. factorDiag is the diagonal of the factor.
+func CheckPivots(factorDiag []float64, smallest func(i int) float64) error {
+	for i, v := range factorDiag {
 		if !(v*v > smallest(i)) { // the condition is also true for NaN
 			return &backend.PivotError{Index: i, Value: v * v}
 		}

@@ -46,8 +46,8 @@ func SamplePoints(k kernels.Kernel, x Points) (Points, error) {
 
 // OtherPoints returns the rows of x as points. For a kernel of precomputed values, a row of x may
 // consist of the values of k with the training objects alone, which are features − 2 numbers. The
-// result then lacks the values k(x, x), and known is false.
-func OtherPoints(k kernels.Kernel, x Points, features int) (points Points, known bool) {
+// result then lacks the values k(x, x), and hasDiagonal is false.
+func OtherPoints(k kernels.Kernel, x Points, features int) (points Points, hasDiagonal bool) {
 	if x.Sparse != nil || x.Cols != features-2 || !precomputed(k) {
 		return x, true
 	}
@@ -63,6 +63,6 @@ func OtherPoints(k kernels.Kernel, x Points, features int) (points Points, known
 // precomputed reports whether k takes precomputed values. It returns false if k combines them with
 // features; the rule of k for points then returns an error.
 func precomputed(k kernels.Kernel) bool {
-	is, err := kernels.IsPrecomputed(k)
-	return is && err == nil
+	isPrecomputed, err := kernels.IsPrecomputed(k)
+	return isPrecomputed && err == nil
 }

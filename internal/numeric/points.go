@@ -295,15 +295,15 @@ func (p Points) Used() (used Points, features []int32) {
 	if p.Sparse == nil {
 		return p, nil
 	}
-	place := make([]int32, p.Cols) // index of each feature among the used features, counted from 1; 0 for an unused feature
-	stored := p.Sparse.Indices[p.Sparse.Indptr[0]:p.Sparse.Indptr[p.Rows]]
-	for _, c := range stored {
-		place[c] = 1
+	index := make([]int32, p.Cols) // index of each feature among the used features, counted from 1; 0 for an unused feature
+	columns := p.Sparse.Indices[p.Sparse.Indptr[0]:p.Sparse.Indptr[p.Rows]]
+	for _, c := range columns {
+		index[c] = 1
 	}
-	for c, kept := range place {
-		if kept > 0 {
+	for c, n := range index {
+		if n > 0 {
 			features = append(features, int32(c))
-			place[c] = int32(len(features))
+			index[c] = int32(len(features))
 		}
 	}
 	if len(features) == p.Cols || len(features) == 0 {
@@ -312,7 +312,7 @@ func (p Points) Used() (used Points, features []int32) {
 	x := *p.Sparse
 	x.Cols, x.Indices = len(features), make([]int32, len(x.Indices))
 	for k := p.Sparse.Indptr[0]; k < p.Sparse.Indptr[p.Rows]; k++ {
-		x.Indices[k] = place[p.Sparse.Indices[k]] - 1
+		x.Indices[k] = index[p.Sparse.Indices[k]] - 1
 	}
 	return SparsePoints(x), features
 }
@@ -323,11 +323,11 @@ func Restored(w backend.Host[float64], features []int32, d int) backend.Host[flo
 	if features == nil {
 		return w
 	}
-	all := backend.NewHost[float64](d, w.Cols)
+	restored := backend.NewHost[float64](d, w.Cols)
 	for k, c := range features {
-		copy(all.Row(int(c)), w.Row(k))
+		copy(restored.Row(int(c)), w.Row(k))
 	}
-	return all
+	return restored
 }
 
 // Difference returns the elements of the difference of points i and j in the memory of dst. It
@@ -380,11 +380,11 @@ func (p Points) Values(k kernels.Kernel) func(i, j int) float64 {
 	prog := kernels.Compile(k)
 	stats := make([]float64, len(prog.Stats))
 	return func(i, j int) float64 {
-		for at, s := range prog.Stats {
+		for index, s := range prog.Stats {
 			if p.Sparse != nil {
-				stats[at] = kernels.EvalSparse(s, p.Cols, p.sparsePoint(i), p.sparsePoint(j))
+				stats[index] = kernels.EvalSparse(s, p.Cols, p.sparsePoint(i), p.sparsePoint(j))
 			} else {
-				stats[at] = s.Eval(p.Dense.Row(i), p.Dense.Row(j))
+				stats[index] = s.Eval(p.Dense.Row(i), p.Dense.Row(j))
 			}
 		}
 		return prog.Run(stats)
@@ -398,29 +398,29 @@ func (p *Points) sparsePoint(i int) kernels.SparsePoint[float64] {
 
 // CheckFinite returns an error that names the first feature that is NaN or infinite.
 func (p Points) CheckFinite(name string) error {
-	wrong := atomic.Int64{}
-	wrong.Store(int64(p.Rows))
+	firstInvalid := atomic.Int64{}
+	firstInvalid.Store(int64(p.Rows))
 	run.Parallel(p.Rows, func(first, last int) {
 		for i := first; i < last; i++ {
 			if !Finite(p.Stored(i)) {
-				for at := wrong.Load(); int64(i) < at && !wrong.CompareAndSwap(at, int64(i)); at = wrong.Load() {
+				for current := firstInvalid.Load(); int64(i) < current && !firstInvalid.CompareAndSwap(current, int64(i)); current = firstInvalid.Load() {
 				}
 				return
 			}
 		}
 	})
-	i := int(wrong.Load())
+	i := int(firstInvalid.Load())
 	if i == p.Rows {
 		return nil
 	}
-	stored := p.Stored(i)
-	at := slices.IndexFunc(stored, func(v float64) bool { return v-v != 0 })
-	column := at
+	values := p.Stored(i)
+	index := slices.IndexFunc(values, func(v float64) bool { return v-v != 0 })
+	column := index
 	if p.Sparse != nil {
 		columns, _ := p.Sparse.Row(i)
-		column = int(columns[at])
+		column = int(columns[index])
 	}
-	return fmt.Errorf("%s: row %d, column %d is %v", name, i+1, column+1, stored[at])
+	return fmt.Errorf("%s: row %d, column %d is %v", name, i+1, column+1, values[index])
 }
 
 // CheckRule checks the points by backend.CheckPoints.

@@ -69,18 +69,18 @@ func (s Small) Solve(b Small) {
 // uses Cholesky factorization with complete pivoting of s, scaled to a unit diagonal.
 func (s Small) Basis(tol float64) Small {
 	n := s.Rows
-	scale, left := make([]float64, n), make([]float64, n)
+	scale, residual := make([]float64, n), make([]float64, n)
 	for i := range n {
 		if v := s.At(i, i); v > 0 && !math.IsInf(v, 1) {
-			scale[i], left[i] = 1/math.Sqrt(v), 1
+			scale[i], residual[i] = 1/math.Sqrt(v), 1
 		}
 	}
 	l := NewSmall(n, n) // row i holds the entries of the factor for column i of Z
 	var pivots []int
 	for len(pivots) < n {
 		next := -1
-		for i, v := range left {
-			if v > tol && (next < 0 || v > left[next]) {
+		for i, v := range residual {
+			if v > tol && (next < 0 || v > residual[next]) {
 				next = i
 			}
 		}
@@ -88,9 +88,9 @@ func (s Small) Basis(tol float64) Small {
 			break
 		}
 		k := len(pivots)
-		d := math.Sqrt(left[next])
+		d := math.Sqrt(residual[next])
 		for i := range n {
-			if left[i] == 0 && i != next {
+			if residual[i] == 0 && i != next {
 				continue // the column has been chosen, or is zero
 			}
 			v := (s.At(i, next) + s.At(next, i)) / 2 * scale[i] * scale[next]
@@ -98,9 +98,9 @@ func (s Small) Basis(tol float64) Small {
 				v -= l.At(i, p) * l.At(next, p)
 			}
 			l.Set(i, k, v/d)
-			left[i] = max(left[i]-v/d*v/d, 0)
+			residual[i] = max(residual[i]-v/d*v/d, 0)
 		}
-		left[next] = 0
+		residual[next] = 0
 		pivots = append(pivots, next)
 	}
 	// The rows of T that belong to pivots hold L⁻ᵀ.

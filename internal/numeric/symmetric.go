@@ -48,8 +48,8 @@ func NewFixed[T backend.Float](mem *run.Arena, b backend.Backend[T], n int) (Sym
 	return NewPacked(mem, fb, n, fb.NewFixed)
 }
 
-func NewPacked[T backend.Float](mem *run.Arena, b backend.PackedBackend[T], n int, make func(n int) (backend.Packed[T], error)) (Symmetric[T], error) {
-	a, err := make(n)
+func NewPacked[T backend.Float](mem *run.Arena, b backend.PackedBackend[T], n int, alloc func(n int) (backend.Packed[T], error)) (Symmetric[T], error) {
+	a, err := alloc(n)
 	if err != nil {
 		return nil, err
 	}
@@ -166,8 +166,8 @@ func (s *squareStored[T]) Download(h backend.Host[T], first int) error {
 // solution.
 type copyInLowerTriangle struct {
 	squareStored[float64]
-	diag []float64 // diagonal of A, which Factor sets
-	own  []float64 // diagonal of the factor, which Factor sets
+	diag       []float64 // diagonal of A, which Factor sets
+	factorDiag []float64 // diagonal of the factor, which Factor sets
 }
 
 func NewCopyInLowerTriangle(mem *run.Arena, b backend.Backend[float64], n int) (Symmetric[float64], error) {
@@ -187,7 +187,7 @@ func (s *copyInLowerTriangle) Factor(bool) (err error) {
 	if err = s.b.(backend.PreserveBackend[float64]).PotrfPreserve(s.a); err != nil {
 		return err
 	}
-	s.own, err = s.Diagonal()
+	s.factorDiag, err = s.Diagonal()
 	return err
 }
 
@@ -208,7 +208,7 @@ func (s *copyInLowerTriangle) Times(q, p backend.Matrix[float64]) []float64 {
 	s.Mul(q, p)
 	d := make([]float64, len(s.diag))
 	for i := range d {
-		d[i] = s.diag[i] - s.own[i]
+		d[i] = s.diag[i] - s.factorDiag[i]
 	}
 	return d
 }
@@ -236,18 +236,18 @@ func Narrowing(dev backend.Device, from Symmetric[float64]) func(to Symmetric[fl
 func FactorGram(b backend.Backend[float64], a backend.Matrix[float64], k kernels.Kernel, x backend.Matrix[float64], d []float64) error {
 	b.Gram(a, k, x, x)
 	b.AddDiag(d, a)
-	before, err := Diagonal(b, a)
+	matrixDiag, err := Diagonal(b, a)
 	if err != nil {
 		return err
 	}
 	if err := b.Potrf(backend.Lower, a); err != nil {
 		return err
 	}
-	after, err := Diagonal(b, a)
+	factorDiag, err := Diagonal(b, a)
 	if err != nil {
 		return err
 	}
-	return RoundedPivot(after, before)
+	return RoundedPivot(factorDiag, matrixDiag)
 }
 
 // InverseDiagonal returns the diagonal of (LLᵀ)⁻¹. It computes L⁻¹ in blocks of columns, from the
@@ -259,11 +259,11 @@ func InverseDiagonal(ctx context.Context, b backend.Backend[float64], l, scratch
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		cols, rest := min(width, n-first), n-first
-		x := scratch.View(0, 0, rest, cols)
+		cols, remaining := min(width, n-first), n-first
+		x := scratch.View(0, 0, remaining, cols)
 		Zero(b, x)
 		b.AddDiag([]float64{1}, x.View(0, 0, cols, cols))
-		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l.View(first, first, rest, rest), x)
+		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l.View(first, first, remaining, remaining), x)
 		if err := b.ColDot(diag[first:first+cols], x, x); err != nil {
 			return nil, err
 		}

@@ -191,7 +191,7 @@ func (c *Centers) Root(ctx context.Context, dev backend.Device) (backend.Host[fl
 // Rounding errors may make k(c, c) indefinite. factor therefore adds a number to the diagonal, at
 // first the rounding error and then larger numbers, until the factorization succeeds.
 func (c *Centers) factor(b backend.Backend[float64], t backend.Matrix[float64]) (added float64, err error) {
-	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(c.Points.Diagonal(c.Kernel)), Times: 100, Tries: 5}
+	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(c.Points.Diagonal(c.Kernel)), Growth: 100, MaxAttempts: 5}
 	err = numeric.FactorJittered(&j, b, t, func() error { c.upper(b, t); return nil })
 	var pivot *backend.PivotError
 	if errors.As(err, &pivot) {

@@ -146,7 +146,7 @@ func (e *equations) factor(b backend.Backend[float64], h, l backend.Matrix[float
 	if err != nil {
 		return err
 	}
-	j := numeric.Jitter{Added: 4 * numeric.Epsilon * numeric.Trace(before), Times: 1000, Tries: 3}
+	j := numeric.Jitter{Added: 4 * numeric.Epsilon * numeric.Trace(before), Growth: 1000, MaxAttempts: 3}
 	err = numeric.FactorJittered(&j, b, l, func() error { numeric.Copy(b, l, h); return nil })
 	res.jitter = j.Added
 	var pivot *backend.PivotError
