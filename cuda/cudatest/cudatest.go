@@ -41,12 +41,12 @@ var ErrNoCompiler = errors.New("cudatest: there is no C++ compiler (g++ or clang
 // hash of their sources.
 func Build(folder string, level Level) error {
 	files := map[string]string{"libcuda.so.1": "driver", "libcublas.so.12": "blas", "libcusolver.so.11": "solver"}
-	wanted := []string{"libcuda.so.1", "libcublas.so.12", "libcusolver.so.11"}[:level+1]
+	names := []string{"libcuda.so.1", "libcublas.so.12", "libcusolver.so.11"}[:level+1]
 	cache, err := compiled()
 	if err != nil {
 		return err
 	}
-	for _, name := range wanted {
+	for _, name := range names {
 		if err := os.Symlink(filepath.Join(cache, files[name], name), filepath.Join(folder, name)); err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ var compiled = sync.OnceValues(func() (string, error) {
 	// If Rename fails because another process has built the same libraries meanwhile, use those
 	// libraries.
 	if err := os.Rename(work, cache); err != nil {
-		if _, other := os.Stat(cache); other != nil {
+		if _, statErr := os.Stat(cache); statErr != nil {
 			return "", err
 		}
 	}

@@ -73,7 +73,7 @@ func (m *Interpreter) Entries() []string {
 
 // Allocate makes memory accessible to device functions; Free makes it inaccessible.
 func (m *Interpreter) Allocate(address, bytes uint64) {
-	i, _ := slices.BinarySearchFunc(m.allocations, address, func(a allocation, at uint64) int { return int(int64(a.from - at)) })
+	i, _ := slices.BinarySearchFunc(m.allocations, address, func(a allocation, address uint64) int { return int(int64(a.from - address)) })
 	m.allocations = slices.Insert(m.allocations, i, allocation{address, address + bytes})
 }
 
@@ -82,8 +82,8 @@ func (m *Interpreter) Free(address uint64) {
 	m.last = allocation{}
 }
 
-// fault is the panic value of an invalid operation of a thread.
-type fault string
+// threadError is the panic value of an invalid operation of a thread.
+type threadError string
 
 // block is a block of threads during its execution.
 type block struct {
@@ -124,7 +124,7 @@ func (m *Interpreter) Launch(name string, grid, threads [3]int, args []byte) (er
 	m.Ran[name]++
 	m.launches++
 	count := threads[0] * threads[1] * threads[2]
-	all := make([]thread, count)
+	list := make([]thread, count)
 	r := make([]uint64, count*len(f.registers))
 	local := make([]byte, count*f.local)
 	b := &block{m: m, f: f, shared: make([]byte, f.sharedEnd), shadows: make([]shadow, f.sharedEnd/2)}
@@ -141,8 +141,8 @@ func (m *Interpreter) Launch(name string, grid, threads [3]int, args []byte) (er
 			b.shadows[i] = shadow{wThread: never, rThread: never}
 		}
 		fill(local)
-		for i := range all {
-			t := &all[i]
+		for i := range list {
+			t := &list[i]
 			*t = thread{b: b, id: int32(i), f: f, r: r[i*len(f.registers) : (i+1)*len(f.registers)], param: args, local: local[i*f.local : (i+1)*f.local]}
 			t.xyz = [3]uint32{uint32(i % threads[0]), uint32(i / threads[0] % threads[1]), uint32(i / threads[0] / threads[1])}
 			copy(t.r, f.registers)
@@ -151,7 +151,7 @@ func (m *Interpreter) Launch(name string, grid, threads [3]int, args []byte) (er
 				copy(t.param, args)
 			}
 		}
-		if err := b.run(all); err != nil {
+		if err := b.run(list); err != nil {
 			return fmt.Errorf("%s, block %v: %w", name, b.id, err)
 		}
 	}
@@ -165,31 +165,31 @@ func fill(b []byte) {
 }
 
 // run runs all threads of the block to their end.
-func (b *block) run(all []thread) (err error) {
+func (b *block) run(list []thread) (err error) {
 	var t *thread
 	defer func() {
 		if r := recover(); r != nil {
-			what, ok := r.(fault)
+			message, ok := r.(threadError)
 			if !ok {
 				panic(r)
 			}
-			err = fmt.Errorf("thread %d, line %d of the PTX: %s", t.id, t.f.code[t.pc-1].line, what)
+			err = fmt.Errorf("thread %d, line %d of the PTX: %s", t.id, t.f.code[t.pc-1].line, message)
 		}
 	}()
 	for {
 		ended := 0
-		for _, i := range b.m.rng.Perm(len(all)) {
-			t = &all[i]
+		for _, i := range b.m.rng.Perm(len(list)) {
+			t = &list[i]
 			t.run()
 			if t.ended {
 				ended++
 			}
 		}
-		if ended == len(all) {
+		if ended == len(list) {
 			return nil
 		}
 		if ended > 0 {
-			return fmt.Errorf("%d threads have ended, and %d wait at a barrier", ended, len(all)-ended)
+			return fmt.Errorf("%d threads have ended, and %d wait at a barrier", ended, len(list)-ended)
 		}
 		b.time++
 	}
@@ -204,8 +204,8 @@ func (t *thread) run() {
 			continue
 		}
 		switch in.kind {
-		case plain:
-			in.do(t)
+		case ordinary:
+			in.execute(t)
 		case branch:
 			t.pc = in.target
 		case barrier:
@@ -223,7 +223,7 @@ func (t *thread) run() {
 func (t *thread) call(in *instruction) {
 	f := t.b.m.functions[in.callee]
 	if f == nil || len(in.arguments) != len(f.arguments) {
-		panic(fault("wrong call of " + in.callee))
+		panic(threadError("wrong call of " + in.callee))
 	}
 	var c *thread
 	if n := len(f.free); n > 0 {
@@ -234,20 +234,20 @@ func (t *thread) call(in *instruction) {
 	c.b, c.id, c.xyz, c.pc, c.ended = t.b, t.id, t.xyz, 0, false
 	copy(c.r, f.registers)
 	fill(c.local)
-	for i, at := range in.arguments {
-		copy(c.param[f.arguments[i]:], t.param[at:at+8])
+	for i, offset := range in.arguments {
+		copy(c.param[f.arguments[i]:], t.param[offset:offset+8])
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			if what, ok := r.(fault); ok {
-				r = fault(fmt.Sprintf("%s, line %d: %s", in.callee, f.code[c.pc-1].line, what))
+			if message, ok := r.(threadError); ok {
+				r = threadError(fmt.Sprintf("%s, line %d: %s", in.callee, f.code[c.pc-1].line, message))
 			}
 			panic(r)
 		}
 	}()
 	c.run()
 	if !c.ended {
-		panic(fault("a barrier in a called function"))
+		panic(threadError("a barrier in a called function"))
 	}
 	if in.result >= 0 {
 		copy(t.param[in.result:in.result+8], c.param[f.result:f.result+8])
@@ -255,10 +255,10 @@ func (t *thread) call(in *instruction) {
 	f.free = append(f.free, c)
 }
 
-// at checks an access and returns a pointer to its bytes.
-func (t *thread) at(s space, address uint64, bytes int, write bool) unsafe.Pointer {
+// pointer checks an access and returns a pointer to its bytes.
+func (t *thread) pointer(s space, address uint64, bytes int, write bool) unsafe.Pointer {
 	if address%uint64(bytes) != 0 && s != parameters {
-		panic(fault(fmt.Sprintf("address %#x is no multiple of %d", address, bytes)))
+		panic(threadError(fmt.Sprintf("address %#x is no multiple of %d", address, bytes)))
 	}
 	var memory []byte
 	switch s {
@@ -272,7 +272,7 @@ func (t *thread) at(s space, address uint64, bytes int, write bool) unsafe.Point
 		memory = t.param
 	}
 	if address+uint64(bytes) > uint64(len(memory)) || address > uint64(len(memory)) {
-		panic(fault(fmt.Sprintf("%d bytes at %#x of %d bytes of %s memory", bytes, int64(address), len(memory), s)))
+		panic(threadError(fmt.Sprintf("%d bytes at %#x of %d bytes of %s memory", bytes, int64(address), len(memory), s)))
 	}
 	if s == shared {
 		for i := address / 2; i < (address+uint64(bytes))/2; i++ {
@@ -286,15 +286,15 @@ func (t *thread) at(s space, address uint64, bytes int, write bool) unsafe.Point
 func (t *thread) global(address, bytes uint64, write bool) unsafe.Pointer {
 	m := t.b.m
 	p := m.find(address, bytes)
-	for at := address; at < address+bytes; at += 2 {
-		if page := at / (2 * shadowPage); page != m.page || m.shadow == nil {
+	for a := address; a < address+bytes; a += 2 {
+		if page := a / (2 * shadowPage); page != m.page || m.shadow == nil {
 			m.page, m.shadow = page, m.shadows[page]
 			if m.shadow == nil {
 				m.shadow = new([shadowPage]shadow)
 				m.shadows[page] = m.shadow
 			}
 		}
-		s := &m.shadow[at/2%shadowPage]
+		s := &m.shadow[a/2%shadowPage]
 		if s.launch != m.launches {
 			*s = shadow{launch: m.launches, wThread: never, rThread: never}
 		}
@@ -306,24 +306,24 @@ func (t *thread) global(address, bytes uint64, write bool) unsafe.Pointer {
 // find returns a pointer to bytes of global memory. All these bytes must be in one allocation.
 func (m *Interpreter) find(address, bytes uint64) unsafe.Pointer {
 	if address < m.last.from || address+bytes > m.last.to {
-		i, _ := slices.BinarySearchFunc(m.allocations, address+1, func(a allocation, at uint64) int { return int(int64(a.from - at)) })
+		i, _ := slices.BinarySearchFunc(m.allocations, address+1, func(a allocation, start uint64) int { return int(int64(a.from - start)) })
 		if i == 0 || address+bytes > m.allocations[i-1].to {
-			panic(fault(fmt.Sprintf("%d bytes at %#x of global memory, which are in no allocation", bytes, address)))
+			panic(threadError(fmt.Sprintf("%d bytes at %#x of global memory, which are in no allocation", bytes, address)))
 		}
 		m.last = m.allocations[i-1]
 	}
 	return *(*unsafe.Pointer)(unsafe.Pointer(&address))
 }
 
-// access records an access, and panics with a fault if it is part of a race.
-func (t *thread) access(s *shadow, write bool, where string) {
+// access records an access, and panics with a threadError if it is part of a race.
+func (t *thread) access(s *shadow, write bool, spaceName string) {
 	block, time := t.b.index, t.b.time
-	race := func(thread, other int32, otherTime int32) bool {
-		return thread != never && (other != block || otherTime == time && thread != t.id)
+	race := func(otherThread, otherBlock int32, otherTime int32) bool {
+		return otherThread != never && (otherBlock != block || otherTime == time && otherThread != t.id)
 	}
 	if race(s.wThread, s.wBlock, s.wTime) || write && race(s.rThread, s.rBlock, s.rTime) {
-		panic(fault(fmt.Sprintf("a race on %s memory: the last write is by thread %d of block %d after %d barriers, the last read by thread %d of block %d after %d, this access by thread %d of block %d after %d",
-			where, s.wThread, s.wBlock, s.wTime, s.rThread, s.rBlock, s.rTime, t.id, block, time)))
+		panic(threadError(fmt.Sprintf("a race on %s memory: the last write is by thread %d of block %d after %d barriers, the last read by thread %d of block %d after %d, this access by thread %d of block %d after %d",
+			spaceName, s.wThread, s.wBlock, s.wTime, s.rThread, s.rBlock, s.rTime, t.id, block, time)))
 	}
 	switch {
 	case write:
@@ -340,11 +340,11 @@ func (t *thread) access(s *shadow, write bool, where string) {
 // The following functions convert the contents of a register to a number, or a number to the
 // contents.
 
-func single(r uint64) float64   { return float64(math.Float32frombits(uint32(r))) }
-func ofSingle(v float64) uint64 { return uint64(math.Float32bits(float32(v))) }
-func double(r uint64) float64   { return math.Float64frombits(r) }
-func ofDouble(v float64) uint64 { return math.Float64bits(v) }
-func truth(b bool) uint64 {
+func toFloat32(r uint64) float64   { return float64(math.Float32frombits(uint32(r))) }
+func fromFloat32(v float64) uint64 { return uint64(math.Float32bits(float32(v))) }
+func toFloat64(r uint64) float64   { return math.Float64frombits(r) }
+func fromFloat64(v float64) uint64 { return math.Float64bits(v) }
+func fromBool(b bool) uint64 {
 	if b {
 		return 1
 	}
@@ -353,4 +353,4 @@ func truth(b bool) uint64 {
 func signed(r uint64, n int) int64 {
 	return int64(r<<(64-n)) >> (64 - n)
 }
-func cut(r uint64, n int) uint64 { return r << (64 - n) >> (64 - n) }
+func lowBits(r uint64, n int) uint64 { return r << (64 - n) >> (64 - n) }

@@ -22,18 +22,18 @@ func onHeap[T any](s []T) []T {
 
 var onTheHeap any
 
-// small runs the PTX instructions of body on a grid of one-dimensional blocks. Their only parameter
-// points to an array with one 32-bit number for each thread of a block. small returns the array.
-func small(t *testing.T, body string, blocks, threads int) ([]uint32, error) {
+// runBody runs the PTX instructions of body on a grid of one-dimensional blocks. Their parameter
+// points to an array with one 32-bit number for each thread of a block. runBody returns the array.
+func runBody(t *testing.T, body string, blocks, threads int) ([]uint32, error) {
 	t.Helper()
 	m, err := NewInterpreter([]byte(".visible .entry f(\n.param .u64 p\n)\n{\n"+body+"\nret;\n}\n"), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	memory := onHeap(make([]uint32, threads))
-	at := uint64(uintptr(unsafe.Pointer(&memory[0])))
-	m.Allocate(at, uint64(4*threads))
-	err = m.Launch("f", [3]int{blocks, 1, 1}, [3]int{threads, 1, 1}, binary.LittleEndian.AppendUint64(nil, at))
+	start := uint64(uintptr(unsafe.Pointer(&memory[0])))
+	m.Allocate(start, uint64(4*threads))
+	err = m.Launch("f", [3]int{blocks, 1, 1}, [3]int{threads, 1, 1}, binary.LittleEndian.AppendUint64(nil, start))
 	return memory, err
 }
 
@@ -56,7 +56,7 @@ func TestFaultsAreFound(t *testing.T) {
 	sub.s64 %rd6, %rd4, %rd2;
 	ld.shared.u32 %r2, [%rd6+28];
 	st.global.u32 [%rd3], %r2;`
-	got, err := small(t, strings.Replace(reverse, "BARRIER", "bar.sync 0;", 1), 1, 8)
+	got, err := runBody(t, strings.Replace(reverse, "BARRIER", "bar.sync 0;", 1), 1, 8)
 	for i, v := range got {
 		if err != nil || int(v) != 7-i {
 			t.Fatalf("%v, %v", got, err)
@@ -77,7 +77,7 @@ func TestFaultsAreFound(t *testing.T) {
 		"beyond local memory":                    {".local .align 4 .b8 l[4];\n" + address + "ld.local.u32 %r2, [%rd2];", 1, 8, "of 4 bytes of local memory"},
 		"an address that is not aligned":         {address + "ld.global.u32 %r2, [%rd3+2];", 1, 8, "is no multiple of 4"},
 	} {
-		if _, err := small(t, c.body, c.blocks, c.threads); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := runBody(t, c.body, c.blocks, c.threads); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
@@ -116,7 +116,7 @@ func TestInstructions(t *testing.T) {
 		{"mov.f32 %f1, 0fC3020000; ex2.approx.ftz.f32 %f9, %f1; mov.b32 %r9, %f9;", 0},        // 2⁻¹³⁰ becomes 0
 		{"mov.f32 %f1, 0f00400000; sqrt.approx.ftz.f32 %f9, %f1; mov.b32 %r9, %f9;", 0},
 	} {
-		got, err := small(t, address+strings.ReplaceAll(c.code, "; ", ";\n")+"\nst.global.u32 [%rd3], %r9;", 1, 1)
+		got, err := runBody(t, address+strings.ReplaceAll(c.code, "; ", ";\n")+"\nst.global.u32 [%rd3], %r9;", 1, 1)
 		if err != nil || got[0] != c.want {
 			t.Errorf("%s %#x, want %#x, %v", c.code, got[0], c.want, err)
 		}
@@ -137,14 +137,14 @@ func TestMissingBarriers(t *testing.T) {
 	body, _, _ = strings.Cut(body, "\n}\n")
 	const n = 256 // the last row has the invalid pivot; every step of the search must pass on its number
 	for removed := -1; removed < strings.Count(body, "bar.sync"); removed++ {
-		parts := strings.SplitAfter(body, "bar.sync")
-		changed := body
+		pieces := strings.SplitAfter(body, "bar.sync")
+		modified := body
 		if removed >= 0 {
-			before := strings.TrimSuffix(strings.Join(parts[:removed+1], ""), "bar.sync")
-			_, after, _ := strings.Cut(strings.Join(parts[removed+1:], ""), ";")
-			changed = before + after
+			head := strings.TrimSuffix(strings.Join(pieces[:removed+1], ""), "bar.sync")
+			_, tail, _ := strings.Cut(strings.Join(pieces[removed+1:], ""), ";")
+			modified = head + tail
 		}
-		m, err := NewInterpreter([]byte(".visible .entry check_diag_f64("+changed+"\n}\n"), 1)
+		m, err := NewInterpreter([]byte(".visible .entry check_diag_f64("+modified+"\n}\n"), 1)
 		if err != nil {
 			t.Fatal(err)
 		}

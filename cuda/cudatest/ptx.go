@@ -41,7 +41,7 @@ type function struct {
 }
 
 const (
-	plain = iota
+	ordinary = iota
 	branch
 	barrier
 	leave
@@ -50,7 +50,7 @@ const (
 
 type instruction struct {
 	kind            int
-	do              func(t *thread)
+	execute         func(t *thread)
 	guarded, unless bool
 	guard           int
 	target          int
@@ -114,15 +114,15 @@ func (m *Interpreter) parse(text string) (err error) {
 	return nil
 }
 
-func roundUp(n, to int) int { return (n + to - 1) / to * to }
+func roundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
 
 // variable parses a variable of the form ".space .align 8 .b8 name[count]", or without the
 // brackets.
 func variable(s string) (name string, bytes, align int) {
 	words := strings.Fields(strings.TrimRight(s, ";"))
-	name, rest, array := strings.Cut(words[4], "[")
+	name, suffix, array := strings.Cut(words[4], "[")
 	bytes = widthOf(words[3][1:])
-	if size, _, _ := strings.Cut(rest, "]"); array {
+	if size, _, _ := strings.Cut(suffix, "]"); array {
 		bytes *= int(number(size))
 	}
 	return name, bytes, int(number(words[2]))
@@ -139,8 +139,8 @@ func widthOf(kind string) int {
 // header parses the function's name and its parameters.
 func (f *function) header(s string) (name string) {
 	list := s
-	if before, rest, _ := strings.Cut(s, ") "); !f.entry && strings.Contains(before, "func_retval0") {
-		list = rest
+	if result, signature, _ := strings.Cut(s, ") "); !f.entry && strings.Contains(result, "func_retval0") {
+		list = signature
 	}
 	name, list, _ = strings.Cut(list, "(")
 	words := strings.Fields(name)
@@ -299,7 +299,7 @@ func operands(s string) (list []string) {
 	return list
 }
 
-func inside(s string) []string { return operands(strings.Trim(s, "{}()[] ")) }
+func innerOperands(s string) []string { return operands(strings.Trim(s, "{}()[] ")) }
 
 // statement parses a declaration or an instruction.
 func (f *function) statement(s string) {
@@ -309,21 +309,21 @@ func (f *function) statement(s string) {
 	}
 	in := instruction{line: f.line, result: -1}
 	if strings.HasPrefix(s, "@") {
-		guard, rest, _ := strings.Cut(s, " ")
+		guard, unguarded, _ := strings.Cut(s, " ")
 		if strings.ContainsRune(guard, '\t') {
-			guard, rest, _ = strings.Cut(s, "\t")
+			guard, unguarded, _ = strings.Cut(s, "\t")
 		}
 		in.guarded, in.unless = true, strings.HasPrefix(guard, "@!")
 		in.guard = f.register(strings.TrimLeft(guard, "@!"))
-		s = strings.TrimSpace(rest)
+		s = strings.TrimSpace(unguarded)
 	}
-	at := strings.IndexAny(s, " \t")
-	op, rest := s, ""
-	if at >= 0 {
-		op, rest = s[:at], strings.TrimSpace(s[at:])
+	end := strings.IndexAny(s, " \t")
+	op, arguments := s, ""
+	if end >= 0 {
+		op, arguments = s[:end], strings.TrimSpace(s[end:])
 	}
-	parts, x := strings.Split(op, "."), operands(rest)
-	switch parts[0] {
+	opcode, x := strings.Split(op, "."), operands(arguments)
+	switch opcode[0] {
 	case "bra":
 		in.kind, in.label = branch, x[0]
 	case "bar":
@@ -336,17 +336,17 @@ func (f *function) statement(s string) {
 	case "call":
 		in.kind = call
 		if strings.HasPrefix(x[0], "(") {
-			in.result = f.slot(inside(x[0])[0])
+			in.result = f.slot(innerOperands(x[0])[0])
 			x = x[1:]
 		}
 		in.callee = x[0]
 		if len(x) > 1 {
-			for _, a := range inside(x[1]) {
+			for _, a := range innerOperands(x[1]) {
 				in.arguments = append(in.arguments, f.slot(a))
 			}
 		}
 	default:
-		in.do = f.operation(parts, x)
+		in.execute = f.operation(opcode, x)
 	}
 	f.code = append(f.code, in)
 }
@@ -379,19 +379,19 @@ func (f *function) declaration(s string) {
 }
 
 // operation returns the function that executes an instruction.
-func (f *function) operation(parts, x []string) func(t *thread) {
-	kind := parts[len(parts)-1]
-	switch parts[0] {
+func (f *function) operation(opcode, x []string) func(t *thread) {
+	kind := opcode[len(opcode)-1]
+	switch opcode[0] {
 	case "ld", "st":
-		return f.transfer(parts, x)
+		return f.transfer(opcode, x)
 	case "mov":
 		return f.move(x)
 	case "cvta":
 		return f.move(x) // an address is converted between state spaces without a change
 	case "cvt":
-		return f.convert(parts, x)
+		return f.convert(opcode, x)
 	case "atom":
-		return f.atomicMax(parts, x)
+		return f.atomicMax(opcode, x)
 	}
 	n := 8
 	if kind != "pred" {
@@ -403,51 +403,51 @@ func (f *function) operation(parts, x []string) func(t *thread) {
 		r[i] = f.register(x[1+i])
 	}
 	a, b, c := r[0], r[1], r[2]
-	if parts[0] == "selp" {
+	if opcode[0] == "selp" {
 		return func(t *thread) {
 			v := t.r[b]
 			if t.r[c] != 0 {
 				v = t.r[a]
 			}
-			t.r[d] = cut(v, n)
+			t.r[d] = lowBits(v, n)
 		}
 	}
 	if kind[0] == 'f' {
-		if parts[0] == "setp" {
-			return comparison(parts[1], n, d, a, b)
+		if opcode[0] == "setp" {
+			return comparison(opcode[1], n, d, a, b)
 		}
-		g := floating(parts)
+		g := floating(opcode)
 		if n == 32 {
-			return func(t *thread) { t.r[d] = ofSingle(g(single(t.r[a]), single(t.r[b]), single(t.r[c]))) }
+			return func(t *thread) { t.r[d] = fromFloat32(g(toFloat32(t.r[a]), toFloat32(t.r[b]), toFloat32(t.r[c]))) }
 		}
-		return func(t *thread) { t.r[d] = ofDouble(g(double(t.r[a]), double(t.r[b]), double(t.r[c]))) }
+		return func(t *thread) { t.r[d] = fromFloat64(g(toFloat64(t.r[a]), toFloat64(t.r[b]), toFloat64(t.r[c]))) }
 	}
-	if parts[0] == "setp" {
-		return integerComparison(parts[1], kind[0] == 's', n, d, a, b)
+	if opcode[0] == "setp" {
+		return integerComparison(opcode[1], kind[0] == 's', n, d, a, b)
 	}
-	if parts[len(parts)-2] == "cc" || parts[0] == "addc" || parts[0] == "subc" || parts[0] == "madc" {
-		return carrying(parts, d, a, b, c)
+	if opcode[len(opcode)-2] == "cc" || opcode[0] == "addc" || opcode[0] == "subc" || opcode[0] == "madc" {
+		return carrying(opcode, d, a, b, c)
 	}
-	g := integral(parts, kind[0] == 's', n)
+	g := integral(opcode, kind[0] == 's', n)
 	out := n
-	if len(parts) > 2 && parts[1] == "wide" {
+	if len(opcode) > 2 && opcode[1] == "wide" {
 		out = 2 * n
 	}
-	return func(t *thread) { t.r[d] = cut(g(t.r[a], t.r[b], t.r[c]), out) }
+	return func(t *thread) { t.r[d] = lowBits(g(t.r[a], t.r[b], t.r[c]), out) }
 }
 
 // floating returns the function that computes an instruction on floating-point numbers in float64.
 // The caller rounds the result to the instruction's type; for a sum, a product or a quotient of
 // float32 numbers this double rounding gives the correctly rounded result.
-func floating(parts []string) func(a, b, c float64) float64 {
-	name := parts[0]
+func floating(opcode []string) func(a, b, c float64) float64 {
+	name := opcode[0]
 	flush := func(v float64) float64 {
 		if math.Abs(v) < 0x1p-126 {
 			return math.Copysign(0, v)
 		}
 		return v
 	}
-	single := parts[len(parts)-1] == "f32"
+	isFloat32 := opcode[len(opcode)-1] == "f32"
 	switch {
 	case name == "add":
 		return func(a, b, _ float64) float64 { return a + b }
@@ -461,7 +461,7 @@ func floating(parts []string) func(a, b, c float64) float64 {
 		return func(a, _, _ float64) float64 { return -a }
 	case name == "abs":
 		return func(a, _, _ float64) float64 { return math.Abs(a) }
-	case name == "fma" && parts[1] == "rm" && single:
+	case name == "fma" && opcode[1] == "rm" && isFloat32:
 		return func(a, b, c float64) float64 {
 			v := math.FMA(a, b, c)
 			if r := float32(v); float64(r) > v {
@@ -469,13 +469,13 @@ func floating(parts []string) func(a, b, c float64) float64 {
 			}
 			return v
 		}
-	case name == "fma" && parts[1] == "rn":
+	case name == "fma" && opcode[1] == "rn":
 		return func(a, b, c float64) float64 { return math.FMA(a, b, c) } // called directly, because a function value of math.FMA is not compiled to one instruction
-	case name == "sqrt" && parts[1] == "rn":
+	case name == "sqrt" && opcode[1] == "rn":
 		return func(a, _, _ float64) float64 { return math.Sqrt(a) }
 	case name == "sqrt": // sqrt.approx.ftz.f32
 		return func(a, _, _ float64) float64 { return flush(inexact(math.Sqrt(flush(a)), 1)) }
-	case name == "rcp" && parts[1] == "rn":
+	case name == "rcp" && opcode[1] == "rn":
 		return func(a, _, _ float64) float64 { return 1 / a }
 	case name == "rcp": // rcp.approx.ftz.f64, which computes 20 bits of the result
 		return func(a, _, _ float64) float64 { return math.Float64frombits(math.Float64bits(1/a) &^ (1<<32 - 1)) }
@@ -486,10 +486,10 @@ func floating(parts []string) func(a, b, c float64) float64 {
 			}
 			return flush(inexact(math.Exp2(a), 2))
 		}
-	case name == "min" && parts[1] == "NaN":
+	case name == "min" && opcode[1] == "NaN":
 		return func(a, b, _ float64) float64 { return min(a, b) }
 	}
-	panic("unknown instruction " + strings.Join(parts, "."))
+	panic("unknown instruction " + strings.Join(opcode, "."))
 }
 
 // inexact returns v rounded to float32 with an error of at most ulps, the error that the PTX manual
@@ -506,9 +506,9 @@ func inexact(v float64, ulps int) float64 {
 }
 
 func comparison(relation string, n, d, a, b int) func(t *thread) {
-	get := double
+	toFloat := toFloat64
 	if n == 32 {
-		get = single
+		toFloat = toFloat32
 	}
 	var holds func(a, b float64) bool
 	switch strings.TrimSuffix(relation, "u") {
@@ -531,8 +531,8 @@ func comparison(relation string, n, d, a, b int) func(t *thread) {
 	}
 	unordered := strings.HasSuffix(relation, "u")
 	return func(t *thread) {
-		x, y := get(t.r[a]), get(t.r[b])
-		t.r[d] = truth(holds(x, y) || unordered && (x != x || y != y))
+		x, y := toFloat(t.r[a]), toFloat(t.r[b])
+		t.r[d] = fromBool(holds(x, y) || unordered && (x != x || y != y))
 	}
 }
 
@@ -546,7 +546,7 @@ func integerComparison(relation string, isSigned bool, n, d, a, b int) func(t *t
 		panic("unknown relation " + relation)
 	}
 	return func(t *thread) {
-		x, y := cut(t.r[a], n), cut(t.r[b], n)
+		x, y := lowBits(t.r[a], n), lowBits(t.r[b], n)
 		if isSigned { // with flipped sign bits, signed numbers have the order of unsigned numbers
 			x, y = uint64(signed(x, n))^1<<63, uint64(signed(y, n))^1<<63
 		}
@@ -556,16 +556,16 @@ func integerComparison(relation string, isSigned bool, n, d, a, b int) func(t *t
 		} else if x > y {
 			i = 2
 		}
-		t.r[d] = truth(holds[i])
+		t.r[d] = fromBool(holds[i])
 	}
 }
 
 // integral returns the function that computes an instruction on integers; the caller truncates the
 // result to the instruction's type.
-func integral(parts []string, isSigned bool, n int) func(a, b, c uint64) uint64 {
+func integral(opcode []string, isSigned bool, n int) func(a, b, c uint64) uint64 {
 	s := func(r uint64) int64 { return signed(r, n) }
-	u := func(r uint64) uint64 { return cut(r, n) }
-	switch parts[0] {
+	u := func(r uint64) uint64 { return lowBits(r, n) }
+	switch opcode[0] {
 	case "add":
 		return func(a, b, _ uint64) uint64 { return a + b }
 	case "sub":
@@ -573,21 +573,21 @@ func integral(parts []string, isSigned bool, n int) func(a, b, c uint64) uint64 
 	case "neg":
 		return func(a, _, _ uint64) uint64 { return -a }
 	case "mul", "mad":
-		wide := parts[1] == "wide"
-		high := parts[1] == "hi"
+		doubleWidth := opcode[1] == "wide"
+		high := opcode[1] == "hi"
 		if high && (n != 32 || isSigned) {
-			panic("unknown instruction " + strings.Join(parts, "."))
+			panic("unknown instruction " + strings.Join(opcode, "."))
 		}
 		return func(a, b, c uint64) uint64 {
-			if parts[0] == "mul" {
+			if opcode[0] == "mul" {
 				c = 0
 			}
 			switch {
 			case high:
 				return u(a)*u(b)>>32 + c
-			case wide && isSigned:
+			case doubleWidth && isSigned:
 				return uint64(s(a)*s(b)) + c
-			case wide:
+			case doubleWidth:
 				return u(a)*u(b) + c
 			}
 			return a*b + c
@@ -595,7 +595,7 @@ func integral(parts []string, isSigned bool, n int) func(a, b, c uint64) uint64 
 	case "div":
 		return func(a, b, _ uint64) uint64 {
 			if u(b) == 0 {
-				panic(fault("an integer is divided by 0"))
+				panic(threadError("an integer is divided by 0"))
 			}
 			if isSigned {
 				return uint64(s(a) / s(b))
@@ -603,9 +603,9 @@ func integral(parts []string, isSigned bool, n int) func(a, b, c uint64) uint64 
 			return u(a) / u(b)
 		}
 	case "min", "max":
-		less := parts[0] == "min"
+		minimum := opcode[0] == "min"
 		return func(a, b, _ uint64) uint64 {
-			if isSigned && s(a) < s(b) == less || !isSigned && u(a) < u(b) == less {
+			if isSigned && s(a) < s(b) == minimum || !isSigned && u(a) < u(b) == minimum {
 				return a
 			}
 			return b
@@ -617,39 +617,39 @@ func integral(parts []string, isSigned bool, n int) func(a, b, c uint64) uint64 
 	case "xor":
 		return func(a, b, _ uint64) uint64 { return a ^ b }
 	case "not":
-		if parts[1] == "pred" {
+		if opcode[1] == "pred" {
 			return func(a, _, _ uint64) uint64 { return a ^ 1 }
 		}
 		return func(a, _, _ uint64) uint64 { return ^a }
 	case "shl":
-		return func(a, b, _ uint64) uint64 { return a << min(cut(b, 32), 64) }
+		return func(a, b, _ uint64) uint64 { return a << min(lowBits(b, 32), 64) }
 	case "shr":
 		return func(a, b, _ uint64) uint64 {
 			if isSigned {
-				return uint64(s(a) >> min(cut(b, 32), 63))
+				return uint64(s(a) >> min(lowBits(b, 32), 63))
 			}
-			return u(a) >> min(cut(b, 32), 64)
+			return u(a) >> min(lowBits(b, 32), 64)
 		}
 	case "clz":
 		return func(a, _, _ uint64) uint64 { return uint64(bits.LeadingZeros64(u(a)) - (64 - n)) }
 	}
-	panic("unknown instruction " + strings.Join(parts, "."))
+	panic("unknown instruction " + strings.Join(opcode, "."))
 }
 
 // carrying returns the function that executes a 32-bit instruction that uses the carry flag.
-func carrying(parts []string, d, a, b, c int) func(t *thread) {
-	if parts[len(parts)-1] != "u32" {
-		panic("unknown instruction " + strings.Join(parts, "."))
+func carrying(opcode []string, d, a, b, c int) func(t *thread) {
+	if opcode[len(opcode)-1] != "u32" {
+		panic("unknown instruction " + strings.Join(opcode, "."))
 	}
-	name := parts[0]
-	sets := parts[len(parts)-2] == "cc"
+	name := opcode[0]
+	sets := opcode[len(opcode)-2] == "cc"
 	reads := name == "addc" || name == "subc" || name == "madc"
 	return func(t *thread) {
 		in := uint64(0)
 		if reads {
 			in = t.carry
 		}
-		x, y := cut(t.r[a], 32), cut(t.r[b], 32)
+		x, y := lowBits(t.r[a], 32), lowBits(t.r[b], 32)
 		var v uint64
 		switch name {
 		case "add", "addc":
@@ -658,12 +658,12 @@ func carrying(parts []string, d, a, b, c int) func(t *thread) {
 			v = x - y - in // bit 32 holds the borrow
 		default: // the instructions mad and madc
 			product := x * y
-			if parts[1] == "hi" {
+			if opcode[1] == "hi" {
 				product >>= 32
 			}
-			v = cut(product, 32) + cut(t.r[c], 32) + in
+			v = lowBits(product, 32) + lowBits(t.r[c], 32) + in
 		}
-		t.r[d] = cut(v, 32)
+		t.r[d] = lowBits(v, 32)
 		if sets {
 			t.carry = v >> 32 & 1
 		}
@@ -675,16 +675,16 @@ func carrying(parts []string, d, a, b, c int) func(t *thread) {
 func (f *function) move(x []string) func(t *thread) {
 	if strings.HasPrefix(x[0], "{") || strings.HasPrefix(x[1], "{") {
 		if strings.HasPrefix(x[0], "{") {
-			halves := inside(x[0])
+			halves := innerOperands(x[0])
 			low, high, a := f.register(halves[0]), f.register(halves[1]), f.register(x[1])
 			return func(t *thread) {
 				v := t.r[a]
-				t.r[low], t.r[high] = cut(v, 32), v>>32
+				t.r[low], t.r[high] = lowBits(v, 32), v>>32
 			}
 		}
-		halves := inside(x[1])
+		halves := innerOperands(x[1])
 		low, high, d := f.register(halves[0]), f.register(halves[1]), f.register(x[0])
-		return func(t *thread) { t.r[d] = cut(t.r[low], 32) | t.r[high]<<32 }
+		return func(t *thread) { t.r[d] = lowBits(t.r[low], 32) | t.r[high]<<32 }
 	}
 	d := f.register(x[0])
 	if name, axis, ok := strings.Cut(x[1], "."); ok {
@@ -706,34 +706,34 @@ func (f *function) move(x []string) func(t *thread) {
 }
 
 // transfer returns the function that executes a load or a store.
-func (f *function) transfer(parts, x []string) func(t *thread) {
-	s, ok := map[string]space{"global": global, "shared": shared, "local": local, "param": parameters}[parts[1]]
+func (f *function) transfer(opcode, x []string) func(t *thread) {
+	s, ok := map[string]space{"global": global, "shared": shared, "local": local, "param": parameters}[opcode[1]]
 	if !ok {
-		panic("unknown space " + parts[1])
+		panic("unknown space " + opcode[1])
 	}
-	bytes, count := widthOf(parts[len(parts)-1]), 1
-	if v := parts[len(parts)-2]; v == "v2" || v == "v4" {
+	bytes, count := widthOf(opcode[len(opcode)-1]), 1
+	if v := opcode[len(opcode)-2]; v == "v2" || v == "v4" {
 		count = int(v[1] - '0')
 	}
-	load := parts[0] == "ld"
-	where, values := x[0], x[1]
+	load := opcode[0] == "ld"
+	location, values := x[0], x[1]
 	if load {
-		where, values = x[1], x[0]
+		location, values = x[1], x[0]
 	}
 	var regs []int
-	for _, v := range inside(values) {
+	for _, v := range innerOperands(values) {
 		regs = append(regs, f.register(v))
 	}
-	base, offset := strings.Trim(where, "[]"), uint64(0)
-	if name, rest, ok := strings.Cut(base, "+"); ok {
-		base, offset = name, uint64(number(rest))
+	base, offset := strings.Trim(location, "[]"), uint64(0)
+	if name, displacement, ok := strings.Cut(base, "+"); ok {
+		base, offset = name, uint64(number(displacement))
 	}
-	at := f.register(base)
+	baseRegister := f.register(base)
 	if len(regs) != count {
 		panic("wrong number of registers")
 	}
 	return func(t *thread) {
-		p := t.at(s, t.r[at]+offset, bytes*count, !load)
+		p := t.pointer(s, t.r[baseRegister]+offset, bytes*count, !load)
 		for i, r := range regs {
 			p := unsafe.Add(p, i*bytes)
 			switch {
@@ -750,7 +750,7 @@ func (f *function) transfer(parts, x []string) func(t *thread) {
 			case bytes == 2:
 				*(*uint16)(p) = uint16(t.r[r])
 			default:
-				panic(fault("bytes one at a time"))
+				panic(threadError("bytes one at a time"))
 			}
 		}
 	}
@@ -758,43 +758,43 @@ func (f *function) transfer(parts, x []string) func(t *thread) {
 
 // atomicMax returns the function that executes atom.global.max.u64, the only atomic instruction in
 // the shipped PTX. The race detector ignores it, because two atomic accesses are not a race.
-func (f *function) atomicMax(parts, x []string) func(t *thread) {
-	if strings.Join(parts, ".") != "atom.global.max.u64" {
-		panic("unknown instruction " + strings.Join(parts, "."))
+func (f *function) atomicMax(opcode, x []string) func(t *thread) {
+	if strings.Join(opcode, ".") != "atom.global.max.u64" {
+		panic("unknown instruction " + strings.Join(opcode, "."))
 	}
-	d, at, a := f.register(x[0]), f.register(strings.Trim(x[1], "[]")), f.register(x[2])
+	d, addressRegister, a := f.register(x[0]), f.register(strings.Trim(x[1], "[]")), f.register(x[2])
 	return func(t *thread) {
-		p := (*uint64)(t.b.m.find(t.r[at], 8))
+		p := (*uint64)(t.b.m.find(t.r[addressRegister], 8))
 		t.r[d] = *p
 		*p = max(*p, t.r[a])
 	}
 }
 
-// convert returns the function that executes a conversion. parts lists "cvt", the modes, the type
+// convert returns the function that executes a conversion. opcode lists "cvt", the modes, the type
 // of the result and the type of the operand.
-func (f *function) convert(parts, x []string) func(t *thread) {
+func (f *function) convert(opcode, x []string) func(t *thread) {
 	d, a := f.register(x[0]), f.register(x[1])
-	to, from := parts[len(parts)-2], parts[len(parts)-1]
-	modes := strings.Join(parts[1:len(parts)-2], ".")
+	to, from := opcode[len(opcode)-2], opcode[len(opcode)-1]
+	modes := strings.Join(opcode[1:len(opcode)-2], ".")
 	n, m := 8*widthOf(to), 8*widthOf(from)
 	if from[0] != 'f' {
-		value := func(r uint64) uint64 { return cut(r, m) }
+		value := func(r uint64) uint64 { return lowBits(r, m) }
 		if from[0] == 's' {
 			value = func(r uint64) uint64 { return uint64(signed(r, m)) }
 		}
 		switch {
 		case to[0] != 'f':
-			return func(t *thread) { t.r[d] = cut(value(t.r[a]), n) }
+			return func(t *thread) { t.r[d] = lowBits(value(t.r[a]), n) }
 		case modes != "rn" || m > 32: // the result is exact in float64
-			panic("unknown conversion " + strings.Join(parts, "."))
+			panic("unknown conversion " + strings.Join(opcode, "."))
 		case n == 32:
-			return func(t *thread) { t.r[d] = ofSingle(float64(int64(value(t.r[a])))) }
+			return func(t *thread) { t.r[d] = fromFloat32(float64(int64(value(t.r[a])))) }
 		}
-		return func(t *thread) { t.r[d] = ofDouble(float64(int64(value(t.r[a])))) }
+		return func(t *thread) { t.r[d] = fromFloat64(float64(int64(value(t.r[a])))) }
 	}
-	get := double
+	toFloat := toFloat64
 	if m == 32 {
-		get = single
+		toFloat = toFloat32
 	}
 	change := func(v float64) float64 { return v }
 	switch modes {
@@ -811,25 +811,25 @@ func (f *function) convert(parts, x []string) func(t *thread) {
 			return max(0, min(v, 1))
 		}
 	default:
-		panic("unknown conversion " + strings.Join(parts, "."))
+		panic("unknown conversion " + strings.Join(opcode, "."))
 	}
 	switch to {
 	case "f64":
-		return func(t *thread) { t.r[d] = ofDouble(change(get(t.r[a]))) }
+		return func(t *thread) { t.r[d] = fromFloat64(change(toFloat(t.r[a]))) }
 	case "f32":
-		return func(t *thread) { t.r[d] = ofSingle(change(get(t.r[a]))) }
+		return func(t *thread) { t.r[d] = fromFloat32(change(toFloat(t.r[a]))) }
 	case "f16":
-		return func(t *thread) { t.r[d] = uint64(halfOf(get(t.r[a]))) }
+		return func(t *thread) { t.r[d] = uint64(halfOf(toFloat(t.r[a]))) }
 	case "s32":
 		return func(t *thread) {
-			v := change(get(t.r[a]))
+			v := change(toFloat(t.r[a]))
 			if v != v {
 				v = 0
 			}
-			t.r[d] = cut(uint64(int64(max(math.MinInt32, min(v, math.MaxInt32)))), 32)
+			t.r[d] = lowBits(uint64(int64(max(math.MinInt32, min(v, math.MaxInt32)))), 32)
 		}
 	}
-	panic("unknown conversion " + strings.Join(parts, "."))
+	panic("unknown conversion " + strings.Join(opcode, "."))
 }
 
 // halfOf rounds a number to FP16, ties to even.

@@ -48,8 +48,8 @@ func cString[S ~string | ~[]byte](text S) []byte {
 
 func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// do calls a function and returns an *Error if its result is not 0.
-func (a *API) do(op int, args ...uintptr) error {
+// invoke calls a function and returns an *Error if its result is not 0.
+func (a *API) invoke(op int, args ...uintptr) error {
 	s := &a.symbols[op]
 	if r := a.Call(s, args...); r != 0 {
 		return a.failure(s.Name, Result(r))
@@ -81,30 +81,30 @@ func goString(p uintptr) string {
 }
 
 // Init initializes the driver; it must be called once, before any other method.
-func (a *API) Init() error { return a.do(cuInit, 0) }
+func (a *API) Init() error { return a.invoke(cuInit, 0) }
 
 // Version returns the newest CUDA version that the driver supports: 12040 means 12.4.
 func (a *API) Version() (int, error) {
 	out := cell()
-	err := a.do(cuDriverGetVersion, address(&out[0]))
+	err := a.invoke(cuDriverGetVersion, address(&out[0]))
 	return int(int32(out[0])), err
 }
 
 func (a *API) DeviceCount() (int, error) {
 	out := cell()
-	err := a.do(cuDeviceGetCount, address(&out[0]))
+	err := a.invoke(cuDeviceGetCount, address(&out[0]))
 	return int(int32(out[0])), err
 }
 
 func (a *API) Device(ordinal int) (Device, error) {
 	out := cell()
-	err := a.do(cuDeviceGet, address(&out[0]), uintptr(uint32(ordinal)))
+	err := a.invoke(cuDeviceGet, address(&out[0]), uintptr(uint32(ordinal)))
 	return Device(int32(out[0])), err
 }
 
 func (a *API) Name(d Device) (string, error) {
 	text := buffer(256)
-	err := a.do(cuDeviceGetName, address(&text[0]), uintptr(len(text)-1), uintptr(uint32(d)))
+	err := a.invoke(cuDeviceGetName, address(&text[0]), uintptr(len(text)-1), uintptr(uint32(d)))
 	runtime.KeepAlive(text)
 	name, _, _ := bytes.Cut(text, []byte{0})
 	return string(name), err
@@ -113,7 +113,7 @@ func (a *API) Name(d Device) (string, error) {
 // TotalMem returns the size of the device's memory in bytes.
 func (a *API) TotalMem(d Device) (int64, error) {
 	out := cell()
-	err := a.do(cuDeviceTotalMem, address(&out[0]), uintptr(uint32(d)))
+	err := a.invoke(cuDeviceTotalMem, address(&out[0]), uintptr(uint32(d)))
 	return int64(out[0]), err
 }
 
@@ -132,7 +132,7 @@ const (
 
 func (a *API) Attribute(d Device, attribute Attribute) (int, error) {
 	out := cell()
-	err := a.do(cuDeviceGetAttribute, address(&out[0]), uintptr(attribute), uintptr(uint32(d)))
+	err := a.invoke(cuDeviceGetAttribute, address(&out[0]), uintptr(attribute), uintptr(uint32(d)))
 	return int(int32(out[0])), err
 }
 
@@ -140,40 +140,40 @@ func (a *API) Attribute(d Device, attribute Attribute) (int, error) {
 // process share. ReleasePrimary releases it.
 func (a *API) RetainPrimary(d Device) (Context, error) {
 	out := cell()
-	err := a.do(cuDevicePrimaryCtxRetain, address(&out[0]), uintptr(uint32(d)))
+	err := a.invoke(cuDevicePrimaryCtxRetain, address(&out[0]), uintptr(uint32(d)))
 	return Context(out[0]), err
 }
 
 func (a *API) ReleasePrimary(d Device) error {
-	return a.do(cuDevicePrimaryCtxRelease, uintptr(uint32(d)))
+	return a.invoke(cuDevicePrimaryCtxRelease, uintptr(uint32(d)))
 }
 
 // SetCurrent makes c the context of the calling thread.
-func (a *API) SetCurrent(c Context) error { return a.do(cuCtxSetCurrent, uintptr(c)) }
+func (a *API) SetCurrent(c Context) error { return a.invoke(cuCtxSetCurrent, uintptr(c)) }
 
 // Synchronize waits for all work in the current context.
-func (a *API) Synchronize() error { return a.do(cuCtxSynchronize) }
+func (a *API) Synchronize() error { return a.invoke(cuCtxSynchronize) }
 
 // MemInfo returns the free and the total memory of the current context's device, in bytes.
 func (a *API) MemInfo() (free, total int64, err error) {
 	out := cell()
-	err = a.do(cuMemGetInfo, address(&out[0]), address(&out[1]))
+	err = a.invoke(cuMemGetInfo, address(&out[0]), address(&out[1]))
 	return int64(out[0]), int64(out[1]), err
 }
 
 func (a *API) MemAlloc(bytes int64) (DevicePtr, error) {
 	out := cell()
-	err := a.do(cuMemAlloc, address(&out[0]), uintptr(bytes))
+	err := a.invoke(cuMemAlloc, address(&out[0]), uintptr(bytes))
 	return DevicePtr(out[0]), err
 }
 
-func (a *API) MemFree(p DevicePtr) error { return a.do(cuMemFree, uintptr(p)) }
+func (a *API) MemFree(p DevicePtr) error { return a.invoke(cuMemFree, uintptr(p)) }
 
 // AllocHost returns page-locked memory of the host. Copies to and from such memory run
 // asynchronously.
 func (a *API) AllocHost(bytes int) ([]byte, error) {
 	out := cell()
-	if err := a.do(cuMemAllocHost, address(&out[0]), uintptr(bytes)); err != nil {
+	if err := a.invoke(cuMemAllocHost, address(&out[0]), uintptr(bytes)); err != nil {
 		return nil, err
 	}
 	p := uintptr(out[0])
@@ -181,7 +181,7 @@ func (a *API) AllocHost(bytes int) ([]byte, error) {
 }
 
 func (a *API) FreeHost(memory []byte) error {
-	return a.do(cuMemFreeHost, address(unsafe.SliceData(memory)))
+	return a.invoke(cuMemFreeHost, address(unsafe.SliceData(memory)))
 }
 
 // A Copy2D moves Height rows of Width bytes. In Src and in Dst, either Host or Device is set; Host
@@ -208,7 +208,7 @@ const mostPitch = 1<<31 - 1
 // copies short rows, such as points of three features, many times more slowly.
 func (a *API) Copy(c Copy2D, s Stream) error {
 	if c.Height == 1 || c.Src.Pitch == c.Width && c.Dst.Pitch == c.Width {
-		return a.do(cuMemcpyAsync, c.Dst.address(), c.Src.address(), uintptr(c.Width)*uintptr(c.Height), uintptr(s))
+		return a.invoke(cuMemcpyAsync, c.Dst.address(), c.Src.address(), uintptr(c.Width)*uintptr(c.Height), uintptr(s))
 	}
 	if max(c.Src.Pitch, c.Dst.Pitch) <= mostPitch {
 		return a.copy(c, s)
@@ -242,25 +242,25 @@ func (p Place) row(i, width int) Place {
 func (a *API) copy(c Copy2D, s Stream) error {
 	const host, device = 1, 2
 	m := words() // the fields of a CUDA_MEMCPY2D
-	fill := func(p Place, at int) {
+	fill := func(p Place, first int) {
 		if p.Host != nil {
-			m[at+2], m[at+3] = host, uint64(address(unsafe.SliceData(p.Host)))
+			m[first+2], m[first+3] = host, uint64(address(unsafe.SliceData(p.Host)))
 		} else {
-			m[at+2], m[at+4] = device, uint64(p.Device)
+			m[first+2], m[first+4] = device, uint64(p.Device)
 		}
-		m[at+6] = uint64(p.Pitch)
+		m[first+6] = uint64(p.Pitch)
 	}
 	fill(c.Src, 0)
 	fill(c.Dst, 7)
 	m[14], m[15] = uint64(c.Width), uint64(c.Height)
-	err := a.do(cuMemcpy2DAsync, address(&m[0]), uintptr(s))
+	err := a.invoke(cuMemcpy2DAsync, address(&m[0]), uintptr(s))
 	runtime.KeepAlive(m)
 	return err
 }
 
 // Clear queues an operation that sets bytes to 0.
 func (a *API) Clear(p DevicePtr, bytes int64, s Stream) error {
-	return a.do(cuMemsetD8Async, uintptr(p), 0, uintptr(bytes), uintptr(s))
+	return a.invoke(cuMemsetD8Async, uintptr(p), 0, uintptr(bytes), uintptr(s))
 }
 
 // Load loads code for the GPU of the current context, or PTX, which the driver compiles for that
@@ -272,7 +272,7 @@ func (a *API) Load(image []byte) (Module, error) {
 	m[0] = errorLog | errorLogSize<<32
 	m[1], m[2] = uint64(address(&log[0])), uint64(len(log))
 	out := cell()
-	err := a.do(cuModuleLoadDataEx, address(&out[0]), address(&text[0]), 2, address(&m[0]), address(&m[1]))
+	err := a.invoke(cuModuleLoadDataEx, address(&out[0]), address(&text[0]), 2, address(&m[0]), address(&m[1]))
 	runtime.KeepAlive(text)
 	runtime.KeepAlive(log)
 	runtime.KeepAlive(m)
@@ -283,12 +283,12 @@ func (a *API) Load(image []byte) (Module, error) {
 	return Module(out[0]), err
 }
 
-func (a *API) Unload(m Module) error { return a.do(cuModuleUnload, uintptr(m)) }
+func (a *API) Unload(m Module) error { return a.invoke(cuModuleUnload, uintptr(m)) }
 
 func (a *API) Function(m Module, name string) (Function, error) {
 	text := cString(name)
 	out := cell()
-	err := a.do(cuModuleGetFunction, address(&out[0]), uintptr(m), address(&text[0]))
+	err := a.invoke(cuModuleGetFunction, address(&out[0]), uintptr(m), address(&text[0]))
 	runtime.KeepAlive(text)
 	if err != nil {
 		err = fmt.Errorf("%w: function %s", err, name)
@@ -300,14 +300,14 @@ func (a *API) Function(m Module, name string) (Function, error) {
 func (a *API) NewStream() (Stream, error) {
 	const nonBlocking = 1
 	out := cell()
-	err := a.do(cuStreamCreate, address(&out[0]), nonBlocking)
+	err := a.invoke(cuStreamCreate, address(&out[0]), nonBlocking)
 	return Stream(out[0]), err
 }
 
-func (a *API) DestroyStream(s Stream) error { return a.do(cuStreamDestroy, uintptr(s)) }
+func (a *API) DestroyStream(s Stream) error { return a.invoke(cuStreamDestroy, uintptr(s)) }
 
 // Wait waits until all queued work of the stream is done.
-func (a *API) Wait(s Stream) error { return a.do(cuStreamSynchronize, uintptr(s)) }
+func (a *API) Wait(s Stream) error { return a.invoke(cuStreamSynchronize, uintptr(s)) }
 
 // NewEvent returns an event, with a time stamp if it is timed.
 func (a *API) NewEvent(timed bool) (Event, error) {
@@ -317,19 +317,19 @@ func (a *API) NewEvent(timed bool) (Event, error) {
 		flags = 0
 	}
 	out := cell()
-	err := a.do(cuEventCreate, address(&out[0]), flags)
+	err := a.invoke(cuEventCreate, address(&out[0]), flags)
 	return Event(out[0]), err
 }
 
-func (a *API) DestroyEvent(e Event) error { return a.do(cuEventDestroy, uintptr(e)) }
+func (a *API) DestroyEvent(e Event) error { return a.invoke(cuEventDestroy, uintptr(e)) }
 
 // Record queues the event e in the stream s. The event occurs when all work queued before it is
 // done.
-func (a *API) Record(e Event, s Stream) error { return a.do(cuEventRecord, uintptr(e), uintptr(s)) }
+func (a *API) Record(e Event, s Stream) error { return a.invoke(cuEventRecord, uintptr(e), uintptr(s)) }
 
 // WaitEvent waits until e has occurred; WaitInStream makes a stream wait for e.
-func (a *API) WaitEvent(e Event) error { return a.do(cuEventSynchronize, uintptr(e)) }
+func (a *API) WaitEvent(e Event) error { return a.invoke(cuEventSynchronize, uintptr(e)) }
 
 func (a *API) WaitInStream(s Stream, e Event) error {
-	return a.do(cuStreamWaitEvent, uintptr(s), uintptr(e), 0)
+	return a.invoke(cuStreamWaitEvent, uintptr(s), uintptr(e), 0)
 }

@@ -43,7 +43,7 @@ func TestBuffersDoNotMove(t *testing.T) {
 		done := make(chan struct{})
 		go func() { // a goroutine with a new stack
 			defer close(done)
-			deep(depth, func() {
+			atDepth(depth, func() {
 				if name, err := api.Name(0); name != device || err != nil {
 					t.Errorf("depth %d: the name is %q, %v", depth, name, err)
 				}
@@ -53,7 +53,7 @@ func TestBuffersDoNotMove(t *testing.T) {
 		done = make(chan struct{})
 		go func() {
 			defer close(done)
-			deep(depth, func() { api.Function(0, function) })
+			atDepth(depth, func() { api.Function(0, function) })
 		}()
 		<-done
 	}
@@ -82,13 +82,13 @@ func grow(n int) byte {
 	return grow(n-1) + frame[n%7]
 }
 
-// deep calls f below n stack frames.
+// atDepth calls f below n stack frames.
 //
 //go:noinline
-func deep(n int, f func()) int {
+func atDepth(n int, f func()) int {
 	if n == 0 {
 		f()
 		return 0
 	}
-	return deep(n-1, f) + 1
+	return atDepth(n-1, f) + 1
 }

@@ -31,8 +31,8 @@ func (a *Args) Reset() *Args {
 	return a
 }
 
-// room returns the memory of the next argument, whose size is n bytes, a power of two.
-func (a *Args) room(n uintptr) []byte {
+// extend returns the memory of the next argument, whose size is n bytes, a power of two.
+func (a *Args) extend(n uintptr) []byte {
 	a.size = (a.size + n - 1) &^ (n - 1)
 	b := a.buf[a.size : a.size+n]
 	a.size += n
@@ -42,27 +42,27 @@ func (a *Args) room(n uintptr) []byte {
 // The next methods add an argument: pointer, int, long long, float or double.
 
 func (a *Args) Ptr(p DevicePtr) *Args {
-	binary.LittleEndian.PutUint64(a.room(8), uint64(p))
+	binary.LittleEndian.PutUint64(a.extend(8), uint64(p))
 	return a
 }
 
 func (a *Args) Int(v int) *Args {
-	binary.LittleEndian.PutUint32(a.room(4), uint32(int32(v)))
+	binary.LittleEndian.PutUint32(a.extend(4), uint32(int32(v)))
 	return a
 }
 
 func (a *Args) Long(v int) *Args {
-	binary.LittleEndian.PutUint64(a.room(8), uint64(int64(v)))
+	binary.LittleEndian.PutUint64(a.extend(8), uint64(int64(v)))
 	return a
 }
 
 func (a *Args) Float(v float32) *Args {
-	binary.LittleEndian.PutUint32(a.room(4), math.Float32bits(v))
+	binary.LittleEndian.PutUint32(a.extend(4), math.Float32bits(v))
 	return a
 }
 
 func (a *Args) Double(v float64) *Args {
-	binary.LittleEndian.PutUint64(a.room(8), math.Float64bits(v))
+	binary.LittleEndian.PutUint64(a.extend(8), math.Float64bits(v))
 	return a
 }
 
@@ -82,7 +82,7 @@ type Grid struct {
 
 // Launch queues a device function.
 func (a *API) Launch(f Function, g Grid, s Stream, args *Args) error {
-	err := a.do(cuLaunchKernel, uintptr(f),
+	err := a.invoke(cuLaunchKernel, uintptr(f),
 		uintptr(max(g.Blocks[0], 1)), uintptr(max(g.Blocks[1], 1)), uintptr(max(g.Blocks[2], 1)),
 		uintptr(max(g.Threads[0], 1)), uintptr(max(g.Threads[1], 1)), uintptr(max(g.Threads[2], 1)),
 		uintptr(g.Shared), uintptr(s), 0, address(&args.extra[0]))

@@ -17,16 +17,16 @@ const EnvLibraries = "MERCER_CUDA_LIBDIR"
 
 // loader opens shared libraries; tests replace it.
 type loader struct {
-	open   func(path string) (uintptr, error)
-	symbol func(library uintptr, name string) (uintptr, error)
-	call   func(function uintptr, args ...uintptr) uintptr
-	env    func(string) string
-	exists func(path string) bool
-	which  func(program string) (path string, err error)
-	mapped func(file string) (path string) // path of a library that was opened by its file name, or "" if unknown
+	open     func(path string) (uintptr, error)
+	symbol   func(library uintptr, name string) (uintptr, error)
+	call     func(function uintptr, args ...uintptr) uintptr
+	env      func(string) string
+	exists   func(path string) bool
+	lookPath func(program string) (path string, err error)
+	mapped   func(file string) (path string) // path of a library that was opened by its file name, or "" if unknown
 }
 
-var system = loader{open: openLibrary, symbol: findSymbol, call: callC, env: os.Getenv, exists: exists, which: exec.LookPath, mapped: mapped}
+var system = loader{open: openLibrary, symbol: findSymbol, call: callC, env: os.Getenv, exists: exists, lookPath: exec.LookPath, mapped: mapped}
 
 // mapped returns the path where the system's loader found a library, with symbolic links resolved,
 // so that the file name includes the version.
@@ -36,8 +36,8 @@ func mapped(file string) string {
 		return ""
 	}
 	for line := range strings.Lines(string(maps)) {
-		if at := strings.IndexByte(line, '/'); at >= 0 {
-			if path := strings.TrimSpace(line[at:]); strings.HasPrefix(filepath.Base(path), file) {
+		if i := strings.IndexByte(line, '/'); i >= 0 {
+			if path := strings.TrimSpace(line[i:]); strings.HasPrefix(filepath.Base(path), file) {
 				return path
 			}
 		}
@@ -59,8 +59,8 @@ func Open() (*API, error) {
 }
 
 func (l loader) driver() (*API, error) {
-	places := []string{"", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64"}
-	handle, path, err := l.first("libcuda.so.1", nil, places)
+	folders := []string{"", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64"}
+	handle, path, err := l.openFirst("libcuda.so.1", nil, folders)
 	if err != nil {
 		return nil, fmt.Errorf("the NVIDIA driver is not installed: %w", err)
 	}
@@ -76,39 +76,39 @@ func (l loader) caller() func(s *Symbol, args ...uintptr) int32 {
 	return func(s *Symbol, args ...uintptr) int32 { return int32(l.call(s.addr, args...)) }
 }
 
-// first opens a file in the first folder of places where the file can be opened. The folder ""
-// means the system's loader, and the folder of MERCER_CUDA_LIBDIR is tried before all places. If
-// the file cannot be opened, first opens its dependencies `needs`, if possible from the same
-// folder, and tries again. It does not open the dependencies beforehand, because a library normally
+// openFirst opens a file in the first of the folders where the file can be opened. The folder ""
+// means the system's loader, and the folder of MERCER_CUDA_LIBDIR is tried before all folders. If
+// the file cannot be opened, openFirst opens its dependencies, if possible from the same folder,
+// and tries again. It does not open the dependencies beforehand, because a library normally
 // finds its own dependencies, and a file that is opened by its name may belong to another release.
 // The error lists every path that was tried.
-func (l loader) first(file string, needs, places []string) (handle uintptr, path string, err error) {
+func (l loader) openFirst(file string, dependencies, folders []string) (handle uintptr, path string, err error) {
 	if dir := l.env(EnvLibraries); dir != "" {
-		places = append([]string{dir}, places...)
+		folders = append([]string{dir}, folders...)
 	}
-	var tried []error
-	for _, place := range places {
+	var errs []error
+	for _, folder := range folders {
 		path := file
-		if place != "" {
-			path = filepath.Join(place, file)
+		if folder != "" {
+			path = filepath.Join(folder, file)
 			if !l.exists(path) {
-				tried = append(tried, fmt.Errorf("%s: does not exist", path))
+				errs = append(errs, fmt.Errorf("%s: does not exist", path))
 				continue
 			}
 		}
 		handle, err := l.open(path)
-		if err != nil && len(needs) > 0 {
-			for _, need := range needs {
-				l.first(need, nil, append([]string{place}, places...))
+		if err != nil && len(dependencies) > 0 {
+			for _, dependency := range dependencies {
+				l.openFirst(dependency, nil, append([]string{folder}, folders...))
 			}
 			handle, err = l.open(path)
 		}
 		if err == nil {
 			return handle, path, nil
 		}
-		tried = append(tried, err)
+		errs = append(errs, err)
 	}
-	return 0, "", lines(tried)
+	return 0, "", lines(errs)
 }
 
 // lines joins the messages of errors into one line.
@@ -192,21 +192,21 @@ func (l Libraries) Missing() string {
 
 func (l loader) libraries(driverVersion int, create bool) Libraries {
 	var out Libraries
-	var tried []error
+	var errs []error
 	for _, t := range toolkits {
 		if t.major > driverVersion/1000 {
-			tried = append(tried, fmt.Errorf("%s: needs a newer driver than the installed one, which supports CUDA %d", t.blas, driverVersion/1000))
+			errs = append(errs, fmt.Errorf("%s: needs a newer driver than the installed one, which supports CUDA %d", t.blas, driverVersion/1000))
 			continue
 		}
-		places := append([]string{""}, l.folders(t)...)
-		handle, path, err := l.first(t.blas, t.blasNeeds, places)
+		folders := append([]string{""}, l.folders(t)...)
+		handle, path, err := l.openFirst(t.blas, t.blasNeeds, folders)
 		if err != nil {
-			tried = append(tried, err)
+			errs = append(errs, err)
 			continue
 		}
 		out.Blas, err = l.newBlas(handle, path, create)
 		if err != nil {
-			tried = append(tried, err)
+			errs = append(errs, err)
 			continue
 		}
 		// Prefer the cuSOLVER in the folder of cuBLAS.
@@ -214,15 +214,15 @@ func (l loader) libraries(driverVersion int, create bool) Libraries {
 			path = l.mapped(t.blas)
 		}
 		if path != "" {
-			places = append([]string{filepath.Dir(path)}, places...)
+			folders = append([]string{filepath.Dir(path)}, folders...)
 		}
-		if handle, path, err = l.first(t.solver, t.solverNeeds, places); err == nil {
+		if handle, path, err = l.openFirst(t.solver, t.solverNeeds, folders); err == nil {
 			out.Solver, err = l.newSolver(handle, path, create)
 		}
 		out.SolverErr = err
 		return out
 	}
-	out.BlasErr = lines(tried)
+	out.BlasErr = lines(errs)
 	out.SolverErr = errors.New("cuSOLVER needs cuBLAS")
 	return out
 }
@@ -239,7 +239,7 @@ func (l loader) folders(t toolkit) []string {
 	roots := []string{l.env("VIRTUAL_ENV"), l.env("CONDA_PREFIX")}
 	// The python3 on the path may belong to an environment that is not activated. If python3 is a
 	// link, its environment is the folder of the link, not of the file to which it points.
-	if python, err := l.which("python3"); err == nil {
+	if python, err := l.lookPath("python3"); err == nil {
 		roots = append(roots, filepath.Dir(filepath.Dir(python)))
 	}
 	if conda := l.env("CONDA_PREFIX"); conda != "" {

@@ -28,10 +28,10 @@ func folder(env map[string]string, files ...string) loader {
 			}
 			return 1, nil
 		},
-		symbol: func(uintptr, string) (uintptr, error) { return 1, nil },
-		call:   func(uintptr, ...uintptr) uintptr { return 0 },
-		which:  func(string) (string, error) { return "", errors.New("not on the path") },
-		mapped: func(string) string { return "" },
+		symbol:   func(uintptr, string) (uintptr, error) { return 1, nil },
+		call:     func(uintptr, ...uintptr) uintptr { return 0 },
+		lookPath: func(string) (string, error) { return "", errors.New("not on the path") },
+		mapped:   func(string) string { return "" },
 	}
 }
 
@@ -67,14 +67,14 @@ func TestDriverPlaces(t *testing.T) {
 	if a, err := folder(nil, "libcuda.so.1").driver(); err != nil || a.Path != "libcuda.so.1" {
 		t.Errorf("got %+v, %v", a, err)
 	}
-	old := folder(nil, "libcuda.so.1")
-	old.symbol = func(_ uintptr, name string) (uintptr, error) {
+	incomplete := folder(nil, "libcuda.so.1")
+	incomplete.symbol = func(_ uintptr, name string) (uintptr, error) {
 		if name == "cuMemcpy2DAsync_v2" {
 			return 0, errors.New("undefined symbol")
 		}
 		return 1, nil
 	}
-	if _, err := old.driver(); err == nil || !strings.Contains(err.Error(), "libcuda.so.1 has no cuMemcpy2DAsync_v2") {
+	if _, err := incomplete.driver(); err == nil || !strings.Contains(err.Error(), "libcuda.so.1 has no cuMemcpy2DAsync_v2") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -88,15 +88,15 @@ func TestToolkits(t *testing.T) {
 		}
 		return list
 	}
-	all := append(files("/usr/local/cuda-13/lib64", "libcublas.so.13", "libcusolver.so.12"),
+	paths := append(files("/usr/local/cuda-13/lib64", "libcublas.so.13", "libcusolver.so.12"),
 		files("/usr/local/cuda-12/lib64", "libcublas.so.12", "libcusolver.so.11")...)
-	if l := folder(nil, all...).libraries(13000, true); l.Blas == nil || l.Blas.Path != "/usr/local/cuda-13/lib64/libcublas.so.13" || l.Solver == nil || l.Solver.Path != "/usr/local/cuda-13/lib64/libcusolver.so.12" {
+	if l := folder(nil, paths...).libraries(13000, true); l.Blas == nil || l.Blas.Path != "/usr/local/cuda-13/lib64/libcublas.so.13" || l.Solver == nil || l.Solver.Path != "/usr/local/cuda-13/lib64/libcusolver.so.12" {
 		t.Errorf("driver 13: got %+v", l)
 	}
-	if l := folder(nil, all...).libraries(12040, true); l.Blas == nil || l.Blas.Path != "/usr/local/cuda-12/lib64/libcublas.so.12" || l.Solver == nil {
+	if l := folder(nil, paths...).libraries(12040, true); l.Blas == nil || l.Blas.Path != "/usr/local/cuda-12/lib64/libcublas.so.12" || l.Solver == nil {
 		t.Errorf("driver 12.4: got %+v", l)
 	}
-	l := folder(nil, all...).libraries(11080, true)
+	l := folder(nil, paths...).libraries(11080, true)
 	if l.Blas != nil || l.Solver != nil || !strings.Contains(l.BlasErr.Error(), "libcublas.so.12: needs a newer driver than the installed one, which supports CUDA 11") {
 		t.Errorf("driver 11.8: got %+v", l)
 	}
@@ -115,7 +115,7 @@ func TestToolkits(t *testing.T) {
 func TestPythonOnPath(t *testing.T) {
 	venv := []string{"/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcublas.so.13", "/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcusolver.so.12"}
 	l := folder(nil, venv...)
-	l.which = func(program string) (string, error) { return "/opt/torch/.venv/bin/" + program, nil }
+	l.lookPath = func(program string) (string, error) { return "/opt/torch/.venv/bin/" + program, nil }
 	if out := l.libraries(13000, true); out.Blas == nil || out.Blas.Path != venv[0] || out.Solver == nil || out.Solver.Path != venv[1] {
 		t.Errorf("python3 on the path: %+v", out)
 	}
@@ -129,43 +129,43 @@ func TestPythonOnPath(t *testing.T) {
 // CUDA 12 first. cuSOLVER must be opened from the folder of cuBLAS, and before its dependencies.
 // Only if cuSOLVER does not find its dependencies, they must be opened from the same folder.
 func TestLibrariesOfOneRelease(t *testing.T) {
-	const old, new = "/usr/local/cuda-12/lib64/", "/usr/local/cuda-13/lib64/"
+	const oldFolder, newFolder = "/usr/local/cuda-12/lib64/", "/usr/local/cuda-13/lib64/"
 	for _, ownPath := range []bool{true, false} { // whether cuSOLVER finds libraries in its own folder
 		var opened []string
 		there := map[string]bool{}
 		for _, name := range []string{"libcublas.so.12", "libcusparse.so.12", "libcusolver.so.11", "libnvJitLink.so.12"} {
-			there[old+name] = true
+			there[oldFolder+name] = true
 		}
 		for _, name := range []string{"libcublas.so.13", "libcusparse.so.12", "libcusolver.so.12", "libnvJitLink.so.13"} {
-			there[new+name] = true
+			there[newFolder+name] = true
 		}
 		l := folder(nil)
 		l.exists = func(path string) bool { return there[path] }
-		l.mapped = func(file string) string { return new + file + ".0.1" }
+		l.mapped = func(file string) string { return newFolder + file + ".0.1" }
 		l.open = func(path string) (uintptr, error) {
 			if !strings.Contains(path, "/") { // the system's loader prefers the old release
-				if there[old+path] {
-					path = old + path
+				if there[oldFolder+path] {
+					path = oldFolder + path
 				} else {
-					path = new + path
+					path = newFolder + path
 				}
 			}
-			if path == new+"libcusolver.so.12" && !ownPath && !slices.Contains(opened, new+"libcusparse.so.12") || !there[path] {
+			if path == newFolder+"libcusolver.so.12" && !ownPath && !slices.Contains(opened, newFolder+"libcusparse.so.12") || !there[path] {
 				return 0, errors.New(path + ": cannot open shared object file")
 			}
 			opened = append(opened, path)
 			return 1, nil
 		}
 		out := l.libraries(13000, true)
-		if out.Solver == nil || out.Solver.Path != new+"libcusolver.so.12" {
+		if out.Solver == nil || out.Solver.Path != newFolder+"libcusolver.so.12" {
 			t.Errorf("cuSOLVER is %+v", out)
 		}
 		for _, path := range opened {
-			if strings.HasPrefix(path, old) {
+			if strings.HasPrefix(path, oldFolder) {
 				t.Errorf("%s is of the other release: %v", path, opened)
 			}
 		}
-		if needs := slices.Contains(opened, new+"libcusparse.so.12"); needs == ownPath {
+		if needs := slices.Contains(opened, newFolder+"libcusparse.so.12"); needs == ownPath {
 			t.Errorf("opened %v", opened)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // errSystem is the reason why this build cannot open libraries; here it is nil.
 var errSystem error
 
-// openLibrary stays on one thread, because the loader stores the reason for a failure per thread. It
-// binds symbols immediately, and hides them from other libraries.
+// openLibrary stays on one thread, because the loader stores the reason for a failure per thread.
+// It binds symbols immediately, and hides them from other libraries.
 func openLibrary(path string) (uintptr, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

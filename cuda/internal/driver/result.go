@@ -53,20 +53,20 @@ func (e *Error) OutOfMemory() bool {
 
 // Failed handles a failed call of cuBLAS or cuSOLVER. It returns whether to repeat the call and, if
 // the call is not to be repeated, the error to return.
-type Failed func(e *Error) (again bool, err error)
+type Failed func(e *Error) (retry bool, err error)
 
-// call calls f, and repeats the call as long as failed returns again = true.
-func call(f func() int32, op string, names map[int]string, failed Failed) error {
+// call calls f, and repeats the call as long as handle returns retry = true.
+func call(f func() int32, op string, names map[int]string, handle Failed) error {
 	for {
 		r := f()
 		if r == 0 {
 			return nil
 		}
 		e := &Error{Op: op, Code: int(r), Name: names[int(r)]}
-		if failed == nil {
+		if handle == nil {
 			return e
 		}
-		if again, err := failed(e); !again {
+		if retry, err := handle(e); !retry {
 			return err
 		}
 	}

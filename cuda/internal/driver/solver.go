@@ -20,32 +20,32 @@ func (l loader) newSolver(library uintptr, path string, create bool) (*Solver, e
 		return v, nil
 	}
 	out := cell()
-	if err := v.do(cusolverCreate, address(&out[0])); err != nil {
+	if err := v.invoke(cusolverCreate, address(&out[0])); err != nil {
 		return nil, err
 	}
 	v.handle = uintptr(out[0])
-	if err := v.do(cusolverCreateParams, address(&out[1])); err != nil {
-		v.do(cusolverDestroy, v.handle)
+	if err := v.invoke(cusolverCreateParams, address(&out[1])); err != nil {
+		v.invoke(cusolverDestroy, v.handle)
 		return nil, err
 	}
 	v.params = uintptr(out[1])
 	return v, nil
 }
 
-func (v *Solver) do(op int, args ...uintptr) error {
+func (v *Solver) invoke(op int, args ...uintptr) error {
 	s := &v.symbols[op]
 	return call(func() int32 { return v.Call(s, args...) }, s.Name, solverNames, v.Failed)
 }
 
 func (v *Solver) Close() error {
-	err := v.do(cusolverDestroyParams, v.params)
-	if other := v.do(cusolverDestroy, v.handle); err == nil {
-		err = other
+	err := v.invoke(cusolverDestroyParams, v.params)
+	if destroyErr := v.invoke(cusolverDestroy, v.handle); err == nil {
+		err = destroyErr
 	}
 	return err
 }
 
-func (v *Solver) SetStream(s Stream) error { return v.do(cusolverSetStream, v.handle, uintptr(s)) }
+func (v *Solver) SetStream(s Stream) error { return v.invoke(cusolverSetStream, v.handle, uintptr(s)) }
 
 // dataType returns the cudaDataType of E.
 func dataType[E Float]() uintptr { return uintptr(pick[E](0, 1)) }
@@ -53,7 +53,7 @@ func dataType[E Float]() uintptr { return uintptr(pick[E](0, 1)) }
 // PotrfWork returns the numbers of bytes that Potrf needs on the device and on the host.
 func PotrfWork[E Float](v *Solver, fill Fill, n int, A DevicePtr, lda int) (device, host int64, err error) {
 	out := cell()
-	err = v.do(cusolverXpotrfBufferSize, v.handle, v.params, uintptr(fill), uintptr(n), dataType[E](), uintptr(A), uintptr(lda), dataType[E](),
+	err = v.invoke(cusolverXpotrfBufferSize, v.handle, v.params, uintptr(fill), uintptr(n), dataType[E](), uintptr(A), uintptr(lda), dataType[E](),
 		address(&out[0]), address(&out[1]))
 	return int64(out[0]), int64(out[1]), err
 }
@@ -67,6 +67,6 @@ func Potrf[E Float](v *Solver, fill Fill, n int, A DevicePtr, lda int, work Devi
 	if len(host) > 0 {
 		hostAt = address(&host[0])
 	}
-	return v.do(cusolverXpotrf, v.handle, v.params, uintptr(fill), uintptr(n), dataType[E](), uintptr(A), uintptr(lda), dataType[E](),
+	return v.invoke(cusolverXpotrf, v.handle, v.params, uintptr(fill), uintptr(n), dataType[E](), uintptr(A), uintptr(lda), dataType[E](),
 		uintptr(work), uintptr(bytes), hostAt, uintptr(len(host)), uintptr(info))
 }

@@ -10,8 +10,8 @@ import (
 // texts caches the decompressed files.
 var texts = struct {
 	sync.Mutex
-	of map[string][]byte
-}{of: map[string][]byte{}}
+	byFile map[string][]byte
+}{byFile: map[string][]byte{}}
 
 // For returns the newest PTX that a GPU of a compute capability can run. The result must
 // not be changed.
@@ -39,7 +39,7 @@ func Code(major, minor int) ([]byte, error) {
 func read(file string) ([]byte, error) {
 	texts.Lock()
 	defer texts.Unlock()
-	if text := texts.of[file]; text != nil {
+	if text := texts.byFile[file]; text != nil {
 		return text, nil
 	}
 	f, err := compiled.Open(file)
@@ -55,6 +55,6 @@ func read(file string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	texts.of[file] = text
+	texts.byFile[file] = text
 	return text, nil
 }

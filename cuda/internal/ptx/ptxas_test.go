@@ -67,11 +67,11 @@ func registers(t *testing.T, ptxas string, target int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		few := 0 // largest number of bytes of spilled registers; on the oldest target the tile product spills four registers
+		allowed := 0 // largest number of bytes of spilled registers; on the oldest target the tile product spills four registers
 		if target == 70 {
-			few = 16
+			allowed = 16
 		}
-		if !interpreted.MatchString(name) && frame > few || frame > 3<<10 {
+		if !interpreted.MatchString(name) && frame > allowed || frame > 3<<10 {
 			t.Errorf("%s uses local memory: %s", name, strings.TrimSpace(line))
 		}
 		name = ""
@@ -102,11 +102,11 @@ func TestCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile(`\.visible \.entry (\w+)\(`).FindAllSubmatch(text, -1)
-	if len(found) < 75 {
-		t.Errorf("the PTX has %d functions", len(found))
+	entries := regexp.MustCompile(`\.visible \.entry (\w+)\(`).FindAllSubmatch(text, -1)
+	if len(entries) < 75 {
+		t.Errorf("the PTX has %d functions", len(entries))
 	}
-	for _, m := range found {
+	for _, m := range entries {
 		if !bytes.Contains(code, []byte(".text."+string(m[1])+"\x00")) {
 			t.Errorf("the code has no %s", m[1])
 		}
