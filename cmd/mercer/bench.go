@@ -148,7 +148,7 @@ func (a *app) benchRunCommand(t benchText) *cobra.Command {
 	}
 	if k.Name == bench.FitKind {
 		flags.IntVar(&b.Centers, "centers", 0, "number M of functions of nystrom (default: 10√n)")
-		flags.StringVar(&b.Data, "data", "", "dense, or sparse: other fits, to tf-idf features of --texts (default: dense)")
+		flags.StringVar(&b.Data, "data", "", "dense, or sparse: fits to tf-idf features of --texts (default: dense)")
 		flags.StringVar(&b.Texts, "texts", "", "with --data sparse: `TABLE` with the columns text and target, of two classes")
 	}
 	if k.Name == bench.MNISTKind {
@@ -267,8 +267,8 @@ func (a *app) benchReportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report FILE...",
 		Short: "Make the page of measurements that --json wrote",
-		Long: `Writes the tables of measurements: one as a page of HTML with charts, or any number
-as one page of Markdown, where the name of --out ends in .md. - is the standard input.`,
+		Long: `Writes the tables of one measurement as a page of HTML with charts, or those of any
+number of measurements as Markdown if --out ends in .md. - is the standard input.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if slices.Contains(args, "") {
 				return requireOneFile(c, []string{""})

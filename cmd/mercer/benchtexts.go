@@ -25,7 +25,7 @@ The command looks for libraries at --peer-lib, in the folders of MERCER_PEER_LIB
 and where the system's loader looks. If OpenBLAS takes the processor for an older one,
 the command sets the right core type; the output names the core type in use.`,
 		quick: "smaller matrices, fewer and shorter timings", n: "orders of the matrices", progress: "n", libraries: true,
-		devices: "cpu/avx512,cpu/avx2 (default: the best there is)",
+		devices: "cpu/avx512,cpu/avx2 (default: the best available)",
 	},
 	{
 		kind: bench.CrossoverKind, short: "Ridge regression, primal and dual, over samples and features",
@@ -36,10 +36,10 @@ faster. One routine computes the residual of every solution, which must be withi
 limit.`,
 		quick: "smaller problems, fewer and shorter timings", n: "numbers of samples",
 		m:       "numbers of features, or a range LOW:HIGH:COUNT (default: as --n)",
-		devices: "cpu,cuda/0 (default: the best there is)",
+		devices: "cpu,cuda/0 (default: the best available)",
 	},
 	{
-		kind: bench.FitKind, short: "Whole fits beside scikit-learn, LIBSVM, glmnet, gonum and others",
+		kind: bench.FitKind, short: "Fits, compared with scikit-learn, LIBSVM, glmnet, gonum and others",
 		long: `Times whole fits by Mercer and by the libraries that this machine has, in turn in one
 run: kernel ridge from arrays to α and from a CSV file to a model, kernel ridge with
 Nyström's M functions, support vector regression (LIBSVM, in scikit-learn), means over
@@ -76,10 +76,10 @@ and whole fits from arrays in memory to α in memory, including transfers. The l
 column of each table names the fastest device, and so shows from which n on a GPU is
 faster than the processor. If Python has torch or cupy, the same run times them, too.`,
 		quick: "smaller n, fewer and shorter timings", n: "numbers of samples", progress: "n",
-		devices: "cpu/avx512,cuda/0 (default: all that can be used but ref)",
+		devices: "cpu/avx512,cuda/0 (default: all usable devices except ref)",
 	},
 	{
-		kind: bench.MNISTKind, short: "Classifiers of MNIST's handwritten digits, beside scikit-learn",
+		kind: bench.MNISTKind, short: "Classifiers of MNIST's digits, compared with scikit-learn",
 		long: `Fits classifiers to the first n training images of MNIST in the folder --images, and
 predicts its 10,000 test images: exact kernel ridge regression, the same with
 Nyström's M functions, and support vector classification, each beside scikit-learn
@@ -87,6 +87,6 @@ in the same run. The tables have the time of a fit, the time of the predictions,
 the fraction of wrong predictions. KernelRidge of scikit-learn stores K: it is left
 out if K, its copy and the factor exceed the memory.`,
 		quick: "at most 2000 images, fewer and shorter timings", n: "numbers of training images", progress: "n",
-		devices: "cpu/avx512,cpu/avx2 (default: the best there is)",
+		devices: "cpu/avx512,cpu/avx2 (default: the best available)",
 	},
 }

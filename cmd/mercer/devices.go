@@ -72,7 +72,7 @@ type deviceLine struct {
 func (a *app) devicesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "devices",
-		Short: "List the devices: the one in use, and why others cannot be",
+		Short: "List the devices, and why some cannot be used",
 		Args:  maxArgs(0),
 		RunE:  a.work(func(ctx context.Context, _ []string) error { return a.devices(ctx) }),
 	}

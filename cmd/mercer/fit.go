@@ -109,13 +109,13 @@ func (f *fitFlags) refusals() []refusal {
 	d := f.description()
 	list := func(names []string) string { return strings.Join(names, ", ") }
 	return []refusal{
-		{f.stream, "calibrate", "no rows are held out of a table that is read in passes", ""},
-		{f.stream, "test-fraction", "no rows are held out of a table that is read in passes; keep them in another file for mercer evaluate", ""},
-		{f.stream, "text tree", "a column of texts or trees is not read in passes; leave --stream out", ""},
+		{f.stream, "calibrate", "rows cannot be held out with --stream; leave one of them out", ""},
+		{f.stream, "test-fraction", "rows cannot be held out with --stream; put them in another file, and score it by mercer evaluate", ""},
+		{f.stream, "text tree", "a column of texts or trees cannot be read in passes; leave --stream out", ""},
 		{d.Name != "nystrom-ridge", "centers-from", d.Name + " has no centers; use nystrom-ridge", ""},
-		{f.objects.flag() != "", "centers-from", "texts and trees have only kernel values with the rows of the table", ""},
+		{f.objects.flag() != "", "centers-from", "the centers of texts and trees are rows of TABLE; leave --centers-from out", ""},
 		{!d.Checkpoints(), "checkpoint checkpoint-every", d.Name + " writes no checkpoints; these learners do: " + list(checkpointLearners()), ""},
-		{!d.ReadsRows(), "stream", d.Name + " needs the whole table in memory; these read it in passes: " + list(streamLearners()), ""},
+		{!d.ReadsRows(), "stream", d.Name + " needs the whole table in memory; learners that support --stream: " + list(streamLearners()), ""},
 		{!d.Traces(), "trace", fmt.Sprint(hasEpochs(d)), ""},
 	}
 }
@@ -133,7 +133,7 @@ func (f *fitFlags) check() error {
 	case f.model == "":
 		return usagef("fit needs --model FILE: where to write the model, such as m.safetensors")
 	case isFile(f.checkpoint.Dir):
-		return fmt.Errorf("--checkpoint: %s is a file; the name of a folder is needed", f.checkpoint.Dir)
+		return fmt.Errorf("--checkpoint: %s is a file; give the name of a folder", f.checkpoint.Dir)
 	case f.checkpoint.Every <= 0:
 		return usagef("--checkpoint-every: must be > 0, got %v", f.checkpoint.Every)
 	case f.checkpoint.Every != checkpointEvery && f.checkpoint.Dir == "":
@@ -141,11 +141,11 @@ func (f *fitFlags) check() error {
 	case !(f.testFraction >= 0 && f.testFraction < 1):
 		return usagef("--test-fraction: must be ≥ 0 and < 1, got %v", f.testFraction)
 	case f.testFraction > 0 && len(f.targets) == 0:
-		return usagef("--test-fraction: rows are held out to be scored, which needs --target COLUMN")
+		return usagef("--test-fraction: needs --target COLUMN, because the held-out rows are scored")
 	case !(f.calibrate >= 0 && f.calibrate < 1):
 		return usagef("--calibrate: must be ≥ 0 and < 1, got %v", f.calibrate)
 	case f.calibrate > 0 && len(f.targets) == 0:
-		return usagef("--calibrate: prediction intervals of a target need --target COLUMN")
+		return usagef("--calibrate: needs --target COLUMN, the target of the prediction intervals")
 	}
 	return nil
 }
@@ -156,9 +156,9 @@ func (f *fitFlags) insteadOfMemory() string {
 	case f.objects.text != "" || f.objects.tree != "" || f.gram:
 		return ""
 	case slices.Contains(names, f.learner):
-		return "; --stream reads it in passes"
+		return "; --stream reads the table in passes"
 	default:
-		return "; --stream reads it in passes for --learner " + strings.Join(names, " or ")
+		return "; --stream reads the table in passes for --learner " + strings.Join(names, " or ")
 	}
 }
 

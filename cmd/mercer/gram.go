@@ -19,11 +19,11 @@ func (f *tableFlags) precomputed(text string, stream bool) (bool, error) {
 	case !isGram:
 		return false, nil
 	case f.missing == "impute":
-		return false, usagef("--missing: no value of a Gram matrix is imputed; leave --missing out, or give refuse")
+		return false, usagef("--missing: cells of a Gram matrix cannot be imputed; leave --missing out, or give --missing refuse")
 	case len(f.categorical) > 0:
-		return false, usagef("--categorical: every column of a Gram matrix is numeric")
+		return false, usagef("--categorical: every column of a Gram matrix is numeric; leave --categorical out")
 	case stream:
-		return false, usagef("--stream: a Gram matrix is not read in passes")
+		return false, usagef("--stream: a Gram matrix cannot be read in passes; leave --stream out")
 	}
 	return true, nil
 }
@@ -36,7 +36,7 @@ func holdOut(flag, purpose string, table *dataset.Table, fraction float64, seed 
 	}
 	trainRows, testRows := dataset.SplitRows(table.Rows(), fraction, seed)
 	if len(trainRows) == 0 || len(testRows) == 0 {
-		return nil, nil, usagef("%s: %v of %s leaves %d to learn from and %d to %s on", flag, fraction, count(table.Rows(), "row"), len(trainRows), len(testRows), purpose)
+		return nil, nil, usagef("%s: %v of %s leaves %d for the fit and %d to %s; choose another fraction", flag, fraction, count(table.Rows(), "row"), len(trainRows), len(testRows), purpose)
 	}
 	train, err = r.Select(table, trainRows)
 	return train, table.Select(testRows), err

@@ -95,12 +95,12 @@ a time of the order of n³.`,
 // refusals lists the flags that have no effect on the result.
 func (f *gramCommandFlags) refusals() []refusal {
 	return []refusal{
-		{f.distances, "features", "the file has either distances or features", ""},
+		{f.distances, "features", "cannot be combined with --distances", ""},
 		{f.distances, "center", "centering does not change distances", ""},
-		{f.features != "" && f.features != "principal", "center", "of the maps of --features only principal uses it", ""},
+		{f.features != "" && f.features != "principal", "center", "is for --features principal", ""},
 		{f.features == "" || f.features == "exact", "count", "is for --features fourier, nystrom and principal", "features"},
 		{f.distances, "count", "is for --features fourier, nystrom and principal", ""},
-		{f.train != "", "eigenvalues lambda", "applies to the matrix of rows with themselves; leave --train out", ""},
+		{f.train != "", "eigenvalues lambda", "needs the kernel matrix of TABLE with itself; leave --train out", ""},
 	}
 }
 
@@ -146,7 +146,7 @@ func (f *gramCommandFlags) check() error {
 	case f.gram && f.features == "nystrom":
 		return usagef("--features: the table is the kernel matrix itself; use principal")
 	case f.gram && f.train != "" && f.distances:
-		return usagef("--distances: they need the kernel value of each row with itself, which the table does not have")
+		return usagef("--distances: needs the kernel value of each row with itself, which the table does not have")
 	}
 	return nil
 }

@@ -78,9 +78,9 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 			run(append(strings.Fields(call), "--quiet=false", value, "nosuch.csv"), strings.NewReader(""), &out, &errs)
 			rejected := slices.ContainsFunc([]string{
 				"has no effect", "writes no checkpoints", "needs the whole table", "has no epochs", "the path varies", "is fitted already",
-				"are read in passes", "is read in passes", "is not read in passes", "has no kernel", "has no lambda", "has no intercept", "no parameter of the kernel varies", "gradient varies all", "gradient computes",
-				"is for --by kfold", "do not vary by themselves", "is for the kernel that is chosen", "vary by --kernel", "is Euclidean",
-				"which has no parameter", "the input is not a column", "is for --features", "only principal uses it", "distances or features", "centering does not change", "of rows with themselves",
+				"cannot be held out with --stream", "cannot be read in passes", "has no kernel", "has no lambda", "has no intercept", "no parameter of the kernel varies", "gradient varies all", "gradient computes",
+				"is for --by kfold", "does not vary the parameters of a kernel", "are tuned by --kernel", "is Euclidean",
+				"which has no parameter", "is for --features", "cannot be combined with", "centering does not change", "matrix of TABLE with itself",
 			}, func(text string) bool {
 				return strings.Contains(errs.String(), "mercer: --"+f.Name+": ") && strings.Contains(errs.String(), text)
 			})

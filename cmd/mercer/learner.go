@@ -286,7 +286,7 @@ func (f *learnerFlags) check(command string) error {
 	case f.learner == "":
 		return usagef("%s needs --learner NAME: %s", command, strings.Join(f.names(), ", "))
 	case f.textbook && f.paramTexts["shuffle"] == "true":
-		return usagef("--shuffle: contradicts --textbook, which keeps the rows in their order")
+		return usagef("--shuffle: contradicts --textbook, which keeps the rows in their order; leave one of them out")
 	case len(f.targets) == 0 && !d.Does(learners.Novelty):
 		return usagef("%s needs --target COLUMN: the column to learn", command)
 	case len(f.targets) > 1 && !d.Outputs && duplicate(f.targets) == "":
@@ -414,7 +414,7 @@ func assumed(t *dataset.Table, targets []string, task learners.Task) string {
 	if task == otherTask {
 		otherTask = learners.Regression
 	}
-	return fmt.Sprintf("%s, assumed because the target has only two numbers: --task %s chooses the other", task, otherTask)
+	return fmt.Sprintf("%s, assumed because the target has only two numbers: --task %s changes it", task, otherTask)
 }
 
 func (f *learnerFlags) rules(task learners.Task) dataset.Rules {

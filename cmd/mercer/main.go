@@ -158,9 +158,9 @@ help tables.`,
 	root.SetVersionTemplate("mercer {{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version")
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.device, "device", "", "`NAME` of the device, such as cpu or cpu/avx2 (default: the best there is; mercer devices lists them)")
+	flags.StringVar(&a.device, "device", "", "`NAME` of the device, such as cpu or cpu/avx2 (default: the best available; mercer devices lists them)")
 	intFlag(flags, &a.threads, "threads", 0, 0, "number of threads (default: all)")
-	flags.Var(&a.memory, "memory", "maximum memory for the data and all that is made of them, a `SIZE` such as 8GB or 512MiB (default: 80 % of what the process may use)")
+	flags.Var(&a.memory, "memory", "maximum memory for the data and all that is computed from them, a `SIZE` such as 8GB or 512MiB (default: 80 % of what the process may use)")
 	flags.BoolVar(&a.reproducible, "reproducible", false, "compute results that have the same bits on every processor, as MERCER_REPRODUCIBLE=1 does (docs/trust.md says what it costs)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object")
 	flags.BoolVar(&a.quiet, "quiet", false, "no progress and no notices")
@@ -244,7 +244,7 @@ func (a *app) openNamed(name string) (backend.Device, error) {
 	return openDevice(name, backend.Config{
 		Threads: a.threads, Memory: int64(a.memory), Reproducible: a.reproducible,
 		Fallback: func(device string, err error) {
-			a.notice("%s is not used, the next best device is: %s", device, oneLine(err))
+			a.notice("%s cannot be used, and the next best device is used instead: %s", device, oneLine(err))
 		},
 	})
 }

@@ -37,7 +37,7 @@ type objectFlags struct {
 func (o *objectFlags) add(c *cobra.Command) {
 	flags := c.Flags()
 	refuseFlags(c, func() []refusal {
-		return []refusal{{o.analyzer == "", "ngrams min-df sublinear", "is for the n-grams of --tfidf", "tfidf"}, {o.flag() != "", "no-standardize", "with " + o.flag() + " the input is not a column of numbers", ""}}
+		return []refusal{{o.analyzer == "", "ngrams min-df sublinear", "needs --tfidf", "tfidf"}, {o.flag() != "", "no-standardize", "has no effect with " + o.flag(), ""}}
 	})
 	flags.StringVar(&o.text, "text", "", "`COLUMN` of texts: the features of its n-grams with --tfidf, or the whole input of a --kernel on texts: "+strings.Join(objectKernels(objects.Text), ", "))
 	flags.StringVar(&o.analyzer, "tfidf", "", "`KIND` of the n-grams of --text that become tf-idf features, as by TfidfVectorizer of scikit-learn: "+strings.Join(analyzers(), ", "))
@@ -109,7 +109,7 @@ func (o *objectFlags) replaceKernel(f *learnerFlags) error {
 
 // needsTFIDF returns an error message for a text column and a learner without a kernel on texts.
 func needsTFIDF(learner string) string {
-	return "needs --tfidf: " + learner + " learns from features, not from texts as they are"
+	return "needs --tfidf: " + learner + " learns from features, not from whole texts"
 }
 
 // flag returns the flag of the column of objects, or "" if the input consists of features.
@@ -165,7 +165,7 @@ func (o *objectFlags) ngramSettings() dataset.NGrams {
 // checkUnusedFlags returns an error for flags of features if the input is a column of objects.
 func (o *objectFlags) checkUnusedFlags(f *tableFlags) error {
 	if o.flag() != "" && f.missing == "impute" {
-		return usagef("--missing: with %s no cell is imputed: an empty text is a value, an empty tree is an error; leave --missing out, or give refuse", o.flag())
+		return usagef("--missing: with %s no cell is imputed, because an empty text is a value and an empty tree is an error; leave --missing out, or give --missing refuse", o.flag())
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (o *objectFlags) parse(text string) (objects.Kernel, error) {
 		return nil, usagef("--kernel: %s", oneLine(err))
 	}
 	if k.Input() != o.kind() {
-		return nil, usagef("--kernel: %s is over %ss; name their column with --%[2]s", text, k.Input())
+		return nil, usagef("--kernel: %s is a kernel on %ss; name the column of %[2]ss with --%[2]s", text, k.Input())
 	}
 	return k, nil
 }
@@ -197,13 +197,13 @@ func (o *objectFlags) checkFeatureKernel(text string) error {
 		return nil
 	}
 	if o.analyzer != "" {
-		return usagef("--kernel: %s is over texts as they are, not over the features of --tfidf; leave one of them out", text)
+		return usagef("--kernel: %s is a kernel on whole texts, not on the features of --tfidf; leave --tfidf out, or give another kernel", text)
 	}
 	k, err := objects.Parse(text)
 	if err != nil {
 		return nil // the parser of kernels on numbers will report the error
 	}
-	return usagef("--kernel: %s is over %ss; name their column with --%[2]s COLUMN", text, k.Input())
+	return usagef("--kernel: %s is a kernel on %ss; name the column of %[2]ss with --%[2]s COLUMN", text, k.Input())
 }
 
 // rules adds the column of texts or trees to the rules of a table.

@@ -30,7 +30,7 @@ func (o *plotOut) check() error {
 	}
 	ext, err := extensionOf("--out", o.path, pictures...)
 	if err == nil && ext == ".html" && o.size != "" {
-		return usagef("--size: a page has no size; it applies to .png and .svg")
+		return usagef("--size: applies to .png and .svg, but not to a page")
 	}
 	return err
 }

@@ -232,7 +232,7 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	defer s.closeDevices()
 	names := s.enc.FeatureNames()
 	if len(names) != 2 || s.task != learners.Regression || len(f.targets) != 1 {
-		return pic, usagef("plot ball: a table of two columns of numbers beside one target of numbers is needed, got %s", count(len(names), "feature"))
+		return pic, usagef("plot ball: the table needs two feature columns of numbers and one target of numbers, got %s", count(len(names), "feature"))
 	}
 	weights := func(learner string, paramTexts map[string]string) (plotter.XY, error) {
 		f.learner, f.paramTexts = learner, paramTexts

@@ -333,7 +333,7 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 		task = r.task
 		if rounds > 0 && task == learners.Classification {
 			r.closeDevices()
-			return pic, usagef("--bootstrap: the squared error of numbers is divided into bias and variance, not the error of classes")
+			return pic, usagef("--bootstrap: bias and variance are computed for targets of numbers, not for classes; leave --bootstrap out")
 		}
 		if rounds > 0 {
 			var b *validate.OutOfBag

@@ -32,7 +32,7 @@ func numberInput(enc *dataset.Encoder, flag, name string, excluded ...string) (s
 	}
 	switch {
 	case name == "" && len(names) == 0:
-		return "", usagef("%s: the model has too few columns of numbers", flag)
+		return "", usagef("%s: the model has no column of numbers for this axis", flag)
 	case name == "":
 		return names[0], nil
 	case !slices.Contains(names, name):

@@ -79,7 +79,7 @@ take no longer than a prediction.`,
 		RunE: a.work(func(ctx context.Context, args []string) error { return a.predict(ctx, f, args[0]) }),
 	}
 	a.addModel(c, &f.model)
-	c.Flags().StringVar(&f.out, "out", "", "`FILE` to write, whole or not at all, ending in "+strings.Join(predictExtensions, ", ")+" (default: CSV to the standard output)")
+	c.Flags().StringVar(&f.out, "out", "", "`FILE` to write if no error occurs, ending in "+strings.Join(predictExtensions, ", ")+" (default: CSV to the standard output)")
 	c.Flags().StringSliceVar(&f.keep, "keep", nil, "`COLUMNS` of the table to copy beside the predictions")
 	c.Flags().BoolVar(&f.proba, "proba", false, "add the probabilities of the classes")
 	c.Flags().BoolVar(&f.std, "std", false, "add the standard deviations of new targets")
@@ -113,7 +113,7 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 		return usagef("--samples: must be ≥ 1, got %d", f.samples)
 	}
 	if isSet("seed") && f.samples == 0 {
-		return usagef("--seed: is the seed of the draws: give their number by --samples, or omit --seed")
+		return usagef("--seed: has no effect without --samples")
 	}
 	if f.samples > 0 && f.stream {
 		return usagef("--samples: a draw needs all rows in memory: omit --stream")
@@ -193,7 +193,7 @@ func (a *app) addModel(c *cobra.Command, model *string) {
 func (f predictFlags) defined(b modelfile.Bundle) error {
 	m := b.Model
 	if _, ok := m.(learners.Classifier); f.decision && !ok {
-		return usagef("--decision: %s predicts numbers here, not classes", m.Learner())
+		return usagef("--decision: %s predicts numbers, and only classes have decision values", m.Learner())
 	}
 	if _, ok := learners.As[learners.Prober](m); f.proba && !ok {
 		return usagef("--proba: this model of %s has no probabilities%s", m.Learner(), fittedWith(m, "probability"))
@@ -221,7 +221,7 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 		if !f.std {
 			name = "samples"
 		}
-		return usagef("--%s: it depends on the kernel value of each row with itself, which is not among those with the training rows", name)
+		return usagef("--%s: needs the kernel value of each row with itself, but the table has only those with the training rows", name)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ var predictExtensions = []string{".csv", ".csv.gz", ".json", ".jsonl", ".npy", "
 func predictExtension(path string, object bool) (string, error) {
 	ext, err := extensionOf("--out", path, predictExtensions...)
 	if err == nil && object && ext != ".json" {
-		return "", usagef("--json: prints one object; a file for it must end in .json, not in %s", ext)
+		return "", usagef("--json: writes one object, so that --out must end in .json, not in %s", ext)
 	}
 	return ext, err
 }
@@ -233,7 +233,7 @@ func (p *predictions) insertKept(names []string, cells [][]string) error {
 	var keptColumns []predictedColumn
 	for j, name := range names {
 		if slices.ContainsFunc(p.columns, func(c predictedColumn) bool { return c.name == name }) {
-			return usagef("--keep: the predictions have a column %q themselves", name)
+			return usagef("--keep: the predictions already have a column %q; leave it out", name)
 		}
 		keptColumns = append(keptColumns, predictedColumn{name: name, text: func(i int) string { return cells[j][i] }, kept: true})
 		if p.Kept == nil {

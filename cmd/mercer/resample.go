@@ -283,7 +283,7 @@ func (r *resampling) reportEmpty() {
 
 func (a *app) reportEmpty(t *validate.Table) {
 	for _, name := range t.Empty() {
-		a.notice("%s: column %.60q has no value in the rows that some models are fitted to, which leave it out", t.Source, name)
+		a.notice("%s: column %.60q has no value in the training rows of some models; these models leave it out", t.Source, name)
 	}
 }
 

@@ -148,22 +148,22 @@ func (f *tuneFlags) refusals() []refusal {
 	return []refusal{
 		{grid && !has("kernel"), "kernel vary reach steps tree", f.learner + " has no kernel", ""},
 		{grid && !has("kernel") && f.objects.analyzer == "", "text", needsTFIDF(f.learner), "tfidf"},
-		{grid && d.LinearByDefault() && len(f.kernels) == 0, "vary reach steps", "the kernel of " + f.learner + " is linear() where no --kernel is given", "learner"},
+		{grid && d.LinearByDefault() && len(f.kernels) == 0, "vary reach steps", "without --kernel, " + f.learner + " uses linear(), which has no parameter", "learner"},
 		{grid && !has("lambda"), "lambdas", f.learner + " has no lambda", ""},
 		{grid && !has("intercept"), "no-intercept", f.learner + " has no intercept to leave out", ""},
 		{grid, "ard", byGrid, ""},
 		{grid && !(f.isSet("search") && f.search == string(tuning.Grid)), "search", byGrid, ""},
 		{grid && !f.isSet("by") && !f.bayesian(), "by", "", ""},                        // only hides the flag from the help; checkGrid reports wrong values
 		{grid && !f.isSet("task") && !d.Does(learners.Classification), "task", "", ""}, // only hides the flag from the help; checkGrid reports a wrong task
-		{!grid && tuned, "grid", strings.Join(tunedLearners, ", ") + " vary by --kernel, --vary and --lambdas; --grid needs another --learner", ""},
+		{!grid && tuned, "grid", strings.Join(tunedLearners, ", ") + " are tuned by --kernel, --vary and --lambdas, not by --grid", ""},
 		{gradient && f.criterion == string(tuning.Evidence), "vary reach steps lambdas", "gradient varies all parameters and lambda by derivatives; use --search grid, golden or bayes", ""},
 		{gradient && f.criterion == string(tuning.Evidence), "plot", "gradient computes no grid of scores to draw; use --search grid, golden or bayes", ""},
 		{f.criterion != string(tuning.KFold) && validCriterion, "folds", "is for --by kfold", "by"},
-		{f.objects.flag() != "", "vary reach steps", "the parameters of a kernel on texts or trees do not vary by themselves; give several --kernel", ""},
-		{f.learner == "ridge", "vary tree", "ridge is for the kernel linear(), which has no parameter", ""},
+		{f.objects.flag() != "", "vary reach steps", "the search does not vary the parameters of a kernel on texts or trees; give several --kernel", ""},
+		{f.learner == "ridge", "vary tree", "ridge uses the kernel linear(), which has no parameter", ""},
 		{f.learner == "ridge" && f.objects.analyzer == "", "text", needsTFIDF(f.learner), "tfidf"},
 		{!varies, "reach steps", "no parameter of the kernel varies", ""},
-		{len(f.kernels) > 0, "ard", "is for the kernel that is chosen where none is given; write 'gaussian(sigma=[1,1,…])' instead", ""},
+		{len(f.kernels) > 0, "ard", "has no effect with --kernel; write --kernel 'gaussian(sigma=[1,1,…])' instead", ""},
 	}
 }
 
@@ -216,7 +216,7 @@ func (f *tuneFlags) check() error {
 		return usagef("--task: want regression or classification, got %q", f.task)
 	case f.learner != "" && !slices.Contains(tunedLearners, f.learner) && !f.byGrid():
 		names := append(slices.Clone(tunedLearners), gridLearners()...)
-		return usagef("--learner: tune has nothing to vary for %q%s; it is for %s", f.learner, didYouMean("", f.learner, names), strings.Join(names, ", "))
+		return usagef("--learner: tune does not support %q%s; it supports %s", f.learner, didYouMean("", f.learner, names), strings.Join(names, ", "))
 	case f.byGrid():
 		// The call of checkGrid below checks the flags of this search.
 	case f.search == string(tuning.Gradient) && !evidence:
@@ -224,7 +224,7 @@ func (f *tuneFlags) check() error {
 	case f.learner == "ridge" && slices.ContainsFunc(list, func(c candidate) bool { return !c.linear() }):
 		return usagef("--learner: ridge is for --kernel 'linear()'")
 	case f.learner != "" && f.model == "" && f.testFraction == 0:
-		return usagef("--learner: without --model or --test-fraction no model is fitted")
+		return usagef("--learner: has no effect without --model or --test-fraction")
 	}
 	if err := f.tableFlags.check(); err != nil {
 		return err

@@ -316,7 +316,7 @@ func (r tuneReport) gridPicture() (pic picture, err error) {
 		}
 	}
 	if axis == "" {
-		return pic, usagef("--plot: no parameter with numeric values varies, over which scores could be drawn")
+		return pic, usagef("--plot: at least one parameter with numeric values must vary")
 	}
 	lines, minScores := map[string]*spreadCurve{}, map[string]float64{}
 	positive := true

@@ -97,7 +97,7 @@ func (f *tuneFlags) parseKernels() ([]candidate, error) {
 			return nil, err
 		}
 		if len(list) > 0 && precomputed != f.gram {
-			return nil, usagef("--kernel: the columns are either a Gram matrix, for precomputed(), or features, for the other kernels")
+			return nil, usagef("--kernel: precomputed() takes the columns as a Gram matrix, the other kernels as features; leave precomputed() or the others out")
 		}
 		f.gram = precomputed
 		list = append(list, candidate{kernel: k})

@@ -166,7 +166,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	r.Planned, r.Used = memory.total(), process.Read()
 	err = a.printJSONOrText(ctx, r, r.text)
 	if err == nil && fitErr != nil {
-		err = fmt.Errorf("the scores are those of the search, and the fit to all rows failed: %w", fitErr)
+		err = fmt.Errorf("the search has finished, but the fit to all rows failed: %w", fitErr)
 	}
 	return err
 }

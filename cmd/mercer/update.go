@@ -102,7 +102,7 @@ func (a *app) merge(ctx context.Context, model, out, otherModel string) error {
 		return errCalibrated
 	}
 	if other.Encoder == nil || !slices.EqualFunc(b.Encoder.Inputs, other.Encoder.Inputs, sameFeatures) || !slices.Equal(b.Encoder.Outputs, other.Encoder.Outputs) {
-		return usagef("update: %s and %s make features of the columns of a table by different rules; fit both by mercer fit --no-standardize, to the same columns", model, otherModel)
+		return usagef("update: %s and %s encode the columns of a table differently; fit both by mercer fit --no-standardize, to the same columns", model, otherModel)
 	}
 	if b.Model, err = learners.Merge(ctx, dev, b.Model, other.Model); err != nil {
 		return err
@@ -123,7 +123,7 @@ func sameFeatures(a, b dataset.Input) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-var errCalibrated = usagef("update: the calibrated intervals would not be those of the new model; fit a model without --calibrate")
+var errCalibrated = usagef("update: the calibrated intervals would be wrong for the new model; fit the model without --calibrate")
 
 // saveUpdated saves the new model, and prints what was done.
 func (a *app) saveUpdated(ctx context.Context, b modelfile.Bundle, out, summary string) error {

@@ -199,6 +199,6 @@ func (a *app) scoreWeights(enc *dataset.Encoder, t *dataset.Table) (rows *datase
 // noWeights prints a notice if the model was fitted with weights but the table has none.
 func (a *app) noWeights(enc *dataset.Encoder, source string) {
 	if enc.Weight != "" {
-		a.notice("%s: has no column %.60q of weights: each row counts once", source, enc.Weight)
+		a.notice("%s: has no column %.60q of weights; every row has the weight 1", source, enc.Weight)
 	}
 }

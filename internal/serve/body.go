@@ -79,7 +79,7 @@ func wantOf(u *url.URL) (w Want, err error) {
 				return w, failf(http.StatusBadRequest, "interval: want a number > 0 and < 1 such as 0.9, got %.100q", value)
 			}
 		case flag == nil:
-			return w, failf(http.StatusBadRequest, "the query parameter %.100q is not known: interval=0.9, std, bound and proba are", name)
+			return w, failf(http.StatusBadRequest, "the query parameter %.100q is not known; the parameters are interval, std, bound and proba", name)
 		case value == "":
 			*flag = true
 		default:
@@ -98,7 +98,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, row *quickRow)
 	case r.ContentLength > s.MaxBody:
 		return nil, tooLarge
 	case encoding != "" && encoding != "identity":
-		return nil, failf(http.StatusUnsupportedMediaType, "the Content-Encoding %.100q is not known: send the body as it is", encoding)
+		return nil, failf(http.StatusUnsupportedMediaType, "the Content-Encoding %.100q is not known: send the body uncompressed", encoding)
 	}
 	var body []byte
 	var err error
@@ -129,7 +129,7 @@ func rowsOf(f *form, body []byte, e *dataset.Encoder, columns []string) (t *data
 	switch *f {
 	case table:
 		if bytes.HasPrefix(body, []byte{0x1f, 0x8b}) || bytes.HasPrefix(body, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
-			return nil, failf(http.StatusUnsupportedMediaType, "the body is compressed: send the text as it is")
+			return nil, failf(http.StatusUnsupportedMediaType, "the body is compressed: send it uncompressed")
 		}
 		t, err = dataset.File{Path: "-", Stdin: bytes.NewReader(body), Dialect: e.Reading(dataset.Dialect{})}.ReadCSV()
 	case lines:

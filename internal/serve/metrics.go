@@ -87,7 +87,7 @@ func (s *Server) exposition() []byte {
 	m.mu.Lock()
 	counts := maps.Clone(m.answered)
 	m.mu.Unlock()
-	head("mercer_requests_total", "counter", "Answered requests; 499 stands for a client that has gone.")
+	head("mercer_requests_total", "counter", "Answered requests; 499 stands for a client that disconnected.")
 	for _, a := range slices.SortedFunc(maps.Keys(counts), func(a, b answered) int {
 		return slices.Compare([]string{a.path, strconv.Itoa(a.status)}, []string{b.path, strconv.Itoa(b.status)})
 	}) {
@@ -97,7 +97,7 @@ func (s *Server) exposition() []byte {
 	writeMetric("mercer_requests_running", "gauge", "Requests to /predict that are running.", float64(m.running.Load()))
 	m.seconds.write(&buf, head, "mercer_request_seconds", "Time from the header of a request to /predict to the end of its answer.", secondBounds)
 	m.batches.write(&buf, head, "mercer_batch_rows", "Rows of requests of one row that were predicted together.", batchBounds)
-	head("mercer_model_loads_total", "counter", "Times that the model file was read.")
+	head("mercer_model_loads_total", "counter", "Number of times that the model file was read.")
 	fmt.Fprintf(&buf, "mercer_model_loads_total{result=\"ok\"} %d\nmercer_model_loads_total{result=\"failed\"} %d\n", m.loads.Load(), m.failedLoads.Load())
 	current := s.acquire()
 	writeMetric("mercer_model_loaded_timestamp_seconds", "gauge", "Unix time at which the model was read.", unixSeconds(current.loadedAt))
