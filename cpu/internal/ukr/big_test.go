@@ -112,13 +112,13 @@ func bigTanh(x float64) *big.Float {
 var bigPi = sync.OnceValue(func() *big.Float {
 	const bits = 1024 + 200 + bigBits
 	arctan := func(n float64) *big.Float {
-		wide := func(v float64) *big.Float { return new(big.Float).SetPrec(bits).SetFloat64(v) }
-		power := wide(1)
-		power.Quo(power, wide(n))
+		newFloat := func(v float64) *big.Float { return new(big.Float).SetPrec(bits).SetFloat64(v) }
+		power := newFloat(1)
+		power.Quo(power, newFloat(n))
 		sum := new(big.Float).Set(power)
 		for k := 3; power.MantExp(nil) > -bits; k += 2 {
-			power.Quo(power, wide(-n*n))
-			sum.Add(sum, new(big.Float).Quo(power, wide(float64(k))))
+			power.Quo(power, newFloat(-n*n))
+			sum.Add(sum, new(big.Float).Quo(power, newFloat(float64(k))))
 		}
 		return sum
 	}
@@ -128,17 +128,17 @@ var bigPi = sync.OnceValue(func() *big.Float {
 	return pi.Mul(pi, four)
 })
 
-// bigSin returns sin(x + turn·½π). It subtracts the nearest multiple of ½π from x and sums the
+// bigSin returns sin(x + phase·½π). It subtracts the nearest multiple of ½π from x and sums the
 // series.
-func bigSin(x float64, turn int64) *big.Float {
-	half := new(big.Float).SetMantExp(bigPi(), -1)
-	y := new(big.Float).SetPrec(half.Prec()).SetFloat64(x)
-	q := new(big.Float).Quo(y, half)
+func bigSin(x float64, phase int64) *big.Float {
+	halfPi := new(big.Float).SetMantExp(bigPi(), -1)
+	y := new(big.Float).SetPrec(halfPi.Prec()).SetFloat64(x)
+	q := new(big.Float).Quo(y, halfPi)
 	q.Add(q, big.NewFloat(math.Copysign(0.5, x)))
 	n, _ := q.Int(nil) // Int rounds toward 0, so that n is the integer nearest to x/½π
-	y.Sub(y, half.Mul(half, new(big.Float).SetPrec(half.Prec()).SetInt(n)))
+	y.Sub(y, halfPi.Mul(halfPi, new(big.Float).SetPrec(halfPi.Prec()).SetInt(n)))
 	y.SetPrec(bigBits)
-	n.Add(n, big.NewInt(turn))
+	n.Add(n, big.NewInt(phase))
 	quadrant := new(big.Int).And(n, big.NewInt(3)).Int64()
 	var r *big.Float
 	if quadrant&1 == 0 {
@@ -155,25 +155,25 @@ func bigSin(x float64, turn int64) *big.Float {
 // ulps returns the error of got in units in the last place of want in T. If got is Inf, it counts
 // as the power of two after the largest finite number, and its error is 0 if want is larger.
 func ulps[T Float](got T, want *big.Float) float64 {
-	bits, least, most := digits[T](), -1074, 1024
+	bits, minExp, maxExp := digits[T](), -1074, 1024
 	if bits == 24 {
-		least, most = -149, 128
+		minExp, maxExp = -149, 128
 	}
 	g := newBig(0)
 	switch {
 	case got != got:
 		return math.Inf(1)
 	case math.IsInf(float64(got), 0):
-		g.SetMantExp(newBig(math.Copysign(1, float64(got))), most)
-		if want.Sign() == g.Sign() && want.MantExp(nil) > most {
+		g.SetMantExp(newBig(math.Copysign(1, float64(got))), maxExp)
+		if want.Sign() == g.Sign() && want.MantExp(nil) > maxExp {
 			return 0
 		}
 	default:
 		g.SetFloat64(float64(got))
 	}
-	ulp := least // also if want is 0
+	ulp := minExp // also if want is 0
 	if want.Sign() != 0 {
-		ulp = min(max(want.MantExp(nil)-bits, least), most-bits)
+		ulp = min(max(want.MantExp(nil)-bits, minExp), maxExp-bits)
 	}
 	diff := g.Sub(g, want)
 	e, _ := diff.SetMantExp(diff, -ulp).Float64()

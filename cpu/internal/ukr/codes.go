@@ -30,10 +30,10 @@ func codes2Generic[T Float](s *Codes[T]) { s.multiply(2) }
 
 func (s *Codes[T]) multiply(cols int) {
 	z := unsafe.Slice(s.Z, s.N*CodeRows*CodeSpan)
-	b := at(s.B, 0, cols*CodeRows)
+	b := sliceAt(s.B, 0, cols*CodeRows)
 	for c := range cols {
-		x, y := at(s.X, c*s.Ld, s.N*CodeSpan), at(s.Y, c*s.Ld, s.N*CodeSpan)
-		a := at(s.A, c*s.Ld, CodeRows)
+		x, y := sliceAt(s.X, c*s.Ld, s.N*CodeSpan), sliceAt(s.Y, c*s.Ld, s.N*CodeSpan)
+		a := sliceAt(s.A, c*s.Ld, CodeRows)
 		for k := range s.N {
 			xk, yk := x[k*CodeSpan:][:CodeSpan], y[k*CodeSpan:][:CodeSpan]
 			for r, ar := range a {
@@ -78,10 +78,10 @@ func gemm16Generic[T Float](t *Scaled[T]) {
 	integers := func(panel *T, offset, width int) []int16 {
 		return unsafe.Slice((*int16)(unsafe.Add(unsafe.Pointer(panel), 4*offset)), 2*t.K*width)
 	}
-	b, s := integers(t.B, 0, genericNR), at(t.S, 0, genericNR)
+	b, s := integers(t.B, 0, genericNR), sliceAt(t.S, 0, genericNR)
 	for i := range t.M {
 		a := integers(t.A, i/genericMR*t.Lda, genericMR)
-		c, r := at(t.C, i*t.Ldc, t.N), at(t.R, i, 1)[0]
+		c, r := sliceAt(t.C, i*t.Ldc, t.N), sliceAt(t.R, i, 1)[0]
 		for j := range c {
 			var sum int32
 			for p := range t.K {

@@ -65,28 +65,28 @@ func testCodes[T Float](t *testing.T, k *Kernels[T]) {
 
 	for _, v := range []float64{0, 1, 0.5, 1.5, 2.5, 65534.5, 65535, 65535.5, -0.5, math.Copysign(0, -1), 1e-30,
 		-0.51, 65535.51, -1e30, 1e30, math.Inf(1), math.Inf(-1), math.NaN()} {
-		for place := range CodeSpan {
+		for position := range CodeSpan {
 			const n = 2 * CodeSpan
 			x, z := make([]T, n), make([]uint16, 2*CodeRows*CodeSpan)
 			for i := range x {
 				x[i] = T(rng.IntN(65536))
 			}
-			at := place + CodeSpan*(place%2)
-			x[at] = T(v)
+			index := position + CodeSpan*(position%2)
+			x[index] = T(v)
 			want := slices.Clone(x)
 			s := Span[T]{X: &x[0], Z: (*T)(unsafe.Pointer(&z[0])), N: n, A: 1}
 			k.Encode(&s)
-			outside := !(v >= -0.5 && v <= 65535.5)
+			outOfRange := !(v >= -0.5 && v <= 65535.5)
 			if v == -0.51 || v == 65535.51 {
-				outside = float64(T(v)) < -0.5 || float64(T(v)) > 65535.5
+				outOfRange = float64(T(v)) < -0.5 || float64(T(v)) > 65535.5
 			}
-			if (s.Flag != 0) != outside {
-				t.Fatalf("%v at %d: flag %d", v, at, s.Flag)
+			if (s.Flag != 0) != outOfRange {
+				t.Fatalf("%v at %d: flag %d", v, index, s.Flag)
 			}
 			for i, w := range want {
 				code := math.RoundToEven(min(max(float64(w), 0), 65535))
 				got := z[i/CodeSpan*CodeRows*CodeSpan+i%CodeSpan]
-				if (i != at || !outside) && float64(got) != code {
+				if (i != index || !outOfRange) && float64(got) != code {
 					t.Fatalf("%v is coded as %d, want %v", w, got, code)
 				}
 			}
@@ -204,10 +204,10 @@ func TestRound16(t *testing.T) {
 			x[i] = float32(rng.IntN(4*32767)-2*32767) / 4
 		}
 		copy(x, []float32{0.5, -0.5, 1.5, -1.5, 2.5, 32767, -32767, 0, float32(math.Copysign(0, -1)), 1e-30})
-		before, z := slices.Clone(x), make([]int16, n+1)
+		initial, z := slices.Clone(x), make([]int16, n+1)
 		z[n] = 99
 		tier.F32.Round16(&Span[float32]{X: &x[0], Z: (*float32)(unsafe.Pointer(&z[0])), N: n, A: 0.5, B: 2})
-		for i, v := range before {
+		for i, v := range initial {
 			want := math.RoundToEven(0.5 * float64(v))
 			if float64(z[i]) != want || float64(x[i]) != 2*want {
 				t.Errorf("%g is %d, %g; want %g, %g", v, z[i], x[i], want, 2*want)

@@ -22,7 +22,7 @@ type Direct[T Float] struct {
 // Part is a part of a matrix.
 type Part int
 
-// All is the whole matrix; Lower and Upper are triangles that include the diagonal.
+// Whole is the entire matrix; Lower and Upper are triangles that include the diagonal.
 const (
 	Whole Part = iota
 	Lower
@@ -48,7 +48,7 @@ func gemmDirectGeneric[T Float](d *Direct[T]) {
 		if from == to {
 			continue
 		}
-		c := at(d.C, i*d.Ldc+from, to-from)
+		c := sliceAt(d.C, i*d.Ldc+from, to-from)
 		// Four products at a time are added in one pass over C.
 		for j := range c {
 			if d.Beta == 0 {
@@ -61,28 +61,28 @@ func gemmDirectGeneric[T Float](d *Direct[T]) {
 		for ; p+4 <= d.K; p += 4 {
 			a0, a1 := d.Alpha*d.a(i, p), d.Alpha*d.a(i, p+1)
 			a2, a3 := d.Alpha*d.a(i, p+2), d.Alpha*d.a(i, p+3)
-			b0, b1 := at(d.B, p*d.Ldb+from, len(c)), at(d.B, (p+1)*d.Ldb+from, len(c))
-			b2, b3 := at(d.B, (p+2)*d.Ldb+from, len(c)), at(d.B, (p+3)*d.Ldb+from, len(c))
+			b0, b1 := sliceAt(d.B, p*d.Ldb+from, len(c)), sliceAt(d.B, (p+1)*d.Ldb+from, len(c))
+			b2, b3 := sliceAt(d.B, (p+2)*d.Ldb+from, len(c)), sliceAt(d.B, (p+3)*d.Ldb+from, len(c))
 			for j := range c {
 				c[j] += a0*b0[j] + a1*b1[j] + (a2*b2[j] + a3*b3[j])
 			}
 		}
 		for ; p < d.K; p++ {
-			addMultiple(c, d.Alpha*d.a(i, p), at(d.B, p*d.Ldb+from, len(c)))
+			addMultiple(c, d.Alpha*d.a(i, p), sliceAt(d.B, p*d.Ldb+from, len(c)))
 		}
 	}
 }
 
 func trsmDirectGeneric[T Float](d *Direct[T]) {
 	for i := range d.M {
-		x := at(d.C, i*d.Ldc, d.N)
+		x := sliceAt(d.C, i*d.Ldc, d.N)
 		if d.Alpha != 1 {
 			for j := range x {
 				x[j] *= d.Alpha
 			}
 		}
 		for p := range i {
-			addMultiple(x, -d.a(i, p), at(d.C, p*d.Ldc, d.N))
+			addMultiple(x, -d.a(i, p), sliceAt(d.C, p*d.Ldc, d.N))
 		}
 		if d.Flag != 0 {
 			continue
@@ -102,7 +102,7 @@ func trsmDirectGeneric[T Float](d *Direct[T]) {
 
 func trmmDirectGeneric[T Float](d *Direct[T]) {
 	for i := d.M - 1; i >= 0; i-- {
-		x := at(d.C, i*d.Ldc, d.N)
+		x := sliceAt(d.C, i*d.Ldc, d.N)
 		factor := d.Alpha
 		if d.Flag == 0 {
 			factor *= d.a(i, i)
@@ -111,7 +111,7 @@ func trmmDirectGeneric[T Float](d *Direct[T]) {
 			x[j] *= factor
 		}
 		for p := range i {
-			addMultiple(x, d.Alpha*d.a(i, p), at(d.C, p*d.Ldc, d.N))
+			addMultiple(x, d.Alpha*d.a(i, p), sliceAt(d.C, p*d.Ldc, d.N))
 		}
 	}
 }
@@ -119,10 +119,10 @@ func trmmDirectGeneric[T Float](d *Direct[T]) {
 func potrfDirectGeneric[T Float](d *Direct[T]) {
 	d.Flag = 0
 	for i := range d.M {
-		u := at(d.C, i*d.Ldc+i, d.M-i)
+		u := sliceAt(d.C, i*d.Ldc+i, d.M-i)
 		for p := range i {
-			above := at(d.C, p*d.Ldc+i, d.M-i)
-			addMultiple(u, -above[0], above)
+			rowP := sliceAt(d.C, p*d.Ldc+i, d.M-i)
+			addMultiple(u, -rowP[0], rowP)
 		}
 		if !(u[0] > 0) || math.IsInf(float64(u[0]), 1) {
 			d.Flag = i + 1
@@ -143,15 +143,15 @@ func transposeDirectGeneric[T Float](d *Direct[T]) {
 		if from == to {
 			continue
 		}
-		c := at(d.C, j*d.Ldc+from, to-from)
+		c := sliceAt(d.C, j*d.Ldc+from, to-from)
 		for i := range c {
-			c[i] = at(d.A, (from+i)*d.Ars+j, 1)[0]
+			c[i] = sliceAt(d.A, (from+i)*d.Ars+j, 1)[0]
 		}
 	}
 }
 
 // a returns element (i, p) of A.
-func (d *Direct[T]) a(i, p int) T { return at(d.A, i*d.Ars+p*d.Acs, 1)[0] }
+func (d *Direct[T]) a(i, p int) T { return sliceAt(d.A, i*d.Ars+p*d.Acs, 1)[0] }
 
 // addMultiple computes y ← y + a·x.
 func addMultiple[T Float](y []T, a T, x []T) {

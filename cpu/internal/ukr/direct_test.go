@@ -50,7 +50,7 @@ func testDirect[T Float](t *testing.T, k Kernels[T]) {
 // reverse order.
 type guarded[T Float] struct {
 	data       []T
-	off, rs    int
+	offset, rs int
 	rows, cols int
 }
 
@@ -59,12 +59,12 @@ const sentinel = 12345
 func newGuarded[T Float](rng *rand.Rand, rows, cols int, reverse bool, element func(i, j int) T) guarded[T] {
 	const margin = 9
 	ld := cols + rng.IntN(4)
-	g := guarded[T]{data: make([]T, 2*margin+rows*ld), off: margin, rs: ld, rows: rows, cols: cols}
+	g := guarded[T]{data: make([]T, 2*margin+rows*ld), offset: margin, rs: ld, rows: rows, cols: cols}
 	for i := range g.data {
 		g.data[i] = sentinel
 	}
 	if reverse {
-		g.off, g.rs = margin+(rows-1)*ld, -ld
+		g.offset, g.rs = margin+(rows-1)*ld, -ld
 	}
 	for i := range rows {
 		for j := range cols {
@@ -74,21 +74,21 @@ func newGuarded[T Float](rng *rand.Rand, rows, cols int, reverse bool, element f
 	return g
 }
 
-func (g guarded[T]) at(i, j int) *T { return &g.data[g.off+i*g.rs+j] }
+func (g guarded[T]) at(i, j int) *T { return &g.data[g.offset+i*g.rs+j] }
 
-// same fails unless the elements of g in the part equal want, and all other elements equal before.
-func (g guarded[T]) same(t *testing.T, what string, before guarded[T], part Part, want func(i, j int) T) {
+// requireEqual fails unless the elements of g in the part equal want, and the others equal initial.
+func (g guarded[T]) requireEqual(t *testing.T, name string, initial guarded[T], part Part, want func(i, j int) T) {
 	t.Helper()
-	expected := slices.Clone(before.data)
+	expected := slices.Clone(initial.data)
 	for i := range g.rows {
 		from, to := part.columns(i, g.cols)
 		for j := from; j < to; j++ {
-			expected[g.off+i*g.rs+j] = want(i, j)
+			expected[g.offset+i*g.rs+j] = want(i, j)
 		}
 	}
 	for x, v := range expected {
 		if g.data[x] != v && (v == v || g.data[x] == g.data[x]) {
-			t.Errorf("%s, %d × %d: element %d is %v, want %v", what, g.rows, g.cols, x-g.off, g.data[x], v)
+			t.Errorf("%s, %d × %d: element %d is %v, want %v", name, g.rows, g.cols, x-g.offset, g.data[x], v)
 			return
 		}
 	}
@@ -122,16 +122,16 @@ func checkGemmDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, m, n i
 		return *a.at(i, p)
 	}
 	b := newGuarded(rng, depth, n, rng.IntN(2) == 0, anyInteger[T](rng))
-	before := newGuarded(rng, m, n, rng.IntN(2) == 0, anyInteger[T](rng))
+	initial := newGuarded(rng, m, n, rng.IntN(2) == 0, anyInteger[T](rng))
 	if beta == 0 {
 		for i := range m {
 			for j := range n {
-				*before.at(i, j) = T(math.NaN())
+				*initial.at(i, j) = T(math.NaN())
 			}
 		}
 	}
-	after := before.clone()
-	d := &Direct[T]{C: after.at(0, 0), M: m, N: n, K: depth, Ars: a.rs, Acs: 1, Ldb: b.rs, Ldc: after.rs, Alpha: alpha, Beta: beta, Part: part}
+	got := initial.clone()
+	d := &Direct[T]{C: got.at(0, 0), M: m, N: n, K: depth, Ars: a.rs, Acs: 1, Ldb: b.rs, Ldc: got.rs, Alpha: alpha, Beta: beta, Part: part}
 	if depth > 0 {
 		d.A, d.B = a.at(0, 0), b.at(0, 0)
 	} else {
@@ -145,14 +145,14 @@ func checkGemmDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, m, n i
 	} else {
 		k.SyrkDirect(d)
 	}
-	after.same(t, "gemm", before, part, func(i, j int) T {
+	got.requireEqual(t, "gemm", initial, part, func(i, j int) T {
 		var sum T
 		for p := range depth {
 			sum += entry(i, p) * *b.at(p, j)
 		}
 		sum *= alpha
 		if beta != 0 {
-			sum += beta * *before.at(i, j)
+			sum += beta * *initial.at(i, j)
 		}
 		return sum
 	})
@@ -184,39 +184,39 @@ func checkTriangleDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, m,
 	if unit {
 		d.Flag = 1
 	}
-	before := newGuarded(rng, m, n, rng.IntN(2) == 0, anyInteger[T](rng))
-	product := before.clone()
+	initial := newGuarded(rng, m, n, rng.IntN(2) == 0, anyInteger[T](rng))
+	product := initial.clone()
 	d.C, d.Ldc = product.at(0, 0), product.rs
 	k.TrmmDirect(d)
-	product.same(t, "trmm", before, Whole, func(i, j int) T {
-		sum := *before.at(i, j)
+	product.requireEqual(t, "trmm", initial, Whole, func(i, j int) T {
+		sum := *initial.at(i, j)
 		if !unit {
 			sum *= *values.at(i, i)
 		}
 		for p := range i {
-			sum += *values.at(i, p) * *before.at(p, j)
+			sum += *values.at(i, p) * *initial.at(p, j)
 		}
 		return 2 * sum
 	})
 	solution := product.clone()
 	d.C, d.Alpha = solution.at(0, 0), 0.5
 	k.TrsmDirect(d)
-	solution.same(t, "trsm", product, Whole, func(i, j int) T { return *before.at(i, j) })
+	solution.requireEqual(t, "trsm", product, Whole, func(i, j int) T { return *initial.at(i, j) })
 }
 
 func checkTransposeDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, m, n int, part Part) {
 	a := newGuarded(rng, m, n, rng.IntN(2) == 0, anyInteger[T](rng))
-	before := newGuarded(rng, n, m, rng.IntN(2) == 0, anyInteger[T](rng))
-	after := before.clone()
-	k.TransposeDirect(&Direct[T]{A: a.at(0, 0), C: after.at(0, 0), M: m, N: n, Ars: a.rs, Ldc: after.rs, Part: part})
+	initial := newGuarded(rng, n, m, rng.IntN(2) == 0, anyInteger[T](rng))
+	got := initial.clone()
+	k.TransposeDirect(&Direct[T]{A: a.at(0, 0), C: got.at(0, 0), M: m, N: n, Ars: a.rs, Ldc: got.rs, Part: part})
 	if part == Upper { // a kernel may overwrite up to three elements left of the diagonal
 		for i := range n {
 			for j := max(i-3, 0); j < i; j++ {
-				*after.at(i, j) = *before.at(i, j)
+				*got.at(i, j) = *initial.at(i, j)
 			}
 		}
 	}
-	after.same(t, "transpose", before, part, func(i, j int) T { return *a.at(j, i) })
+	got.requireEqual(t, "transpose", initial, part, func(i, j int) T { return *a.at(j, i) })
 }
 
 // checkPotrfDirect factors two matrices: UᵀU for a U with integers above a diagonal of powers of
@@ -248,17 +248,17 @@ func checkPotrfDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, n int
 		t.Errorf("potrf, %d: pivot %d of %v is refused", n, d.Flag-1, *got.at(d.Flag-1, d.Flag-1))
 		return
 	}
-	got.same(t, "potrf", a, Upper, func(i, j int) T { return *u.at(i, j) })
+	got.requireEqual(t, "potrf", a, Upper, func(i, j int) T { return *u.at(i, j) })
 
-	bad := rng.IntN(n)
-	less := *u.at(bad, bad) * *u.at(bad, bad)
+	row := rng.IntN(n)
+	square := *u.at(row, row) * *u.at(row, row)
 	for _, value := range []T{-3, 0, T(math.NaN()), T(math.Inf(1)), T(math.Inf(-1))} {
 		got := a.clone()
-		*got.at(bad, bad) += value - less
+		*got.at(row, row) += value - square
 		d := &Direct[T]{C: got.at(0, 0), M: n, Ldc: got.rs}
 		k.PotrfDirect(d)
-		if d.Flag != bad+1 || *got.at(bad, bad) != value && value == value {
-			t.Errorf("potrf, %d: %v as pivot %d: Flag is %d, and the diagonal is %v", n, value, bad, d.Flag, *got.at(bad, bad))
+		if d.Flag != row+1 || *got.at(row, row) != value && value == value {
+			t.Errorf("potrf, %d: %v as pivot %d: Flag is %d, and the diagonal is %v", n, value, row, d.Flag, *got.at(row, row))
 		}
 	}
 }

@@ -25,8 +25,8 @@ func powGeneric[T Float](s *Span[T]) {
 	x := s.x()
 	a := elementary.Limited(float64(s.A))
 	for i, v := range x {
-		base, rest := elementary.AffineSum(float64(v), float64(s.B), float64(s.C))
-		high, low := elementary.Logarithm(base, rest, 0x1p1023)
+		base, baseLow := elementary.AffineSum(float64(v), float64(s.B), float64(s.C))
+		high, low := elementary.Logarithm(base, baseLow, 0x1p1023)
 		y := float64(high * a)
 		x[i] = T(elementary.Exponential(y, math.FMA(low, a, math.FMA(high, a, -y))))
 	}

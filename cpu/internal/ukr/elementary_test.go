@@ -25,8 +25,8 @@ func newSample[T Float](name string, f func(Kernels[T]) func(*Span[T]), limit fl
 	return &sample[T]{name: name, f: f, limit: limit, a: a, b: b, c: c}
 }
 
-// with adds the arguments x, and the results that the function want returns for x.
-func (s *sample[T]) with(want func(x float64) *big.Float, x ...T) {
+// add adds the arguments x, and the results that the function want returns for x.
+func (s *sample[T]) add(want func(x float64) *big.Float, x ...T) {
 	for _, v := range x {
 		s.x = append(s.x, v)
 		s.want = append(s.want, want(float64(v)))
@@ -52,7 +52,7 @@ func testElementary[T Float](t *testing.T, seed uint64) {
 	samples = append(samples, trigSamples[T](rng)...)
 	usable(t, func(t *testing.T, tier *Tier) {
 		k := kernelsOf[T](tier)
-		worst := map[string]string{}
+		largestAt := map[string]string{}
 		largest := map[string]float64{}
 		for _, s := range samples {
 			got := s.run(s.f(k), k.NR)
@@ -64,12 +64,12 @@ func testElementary[T Float](t *testing.T, seed uint64) {
 				}
 				if e > largest[s.name] {
 					largest[s.name] = e
-					worst[s.name] = fmt.Sprintf("A=%v B=%v C=%v x=%v", s.a, s.b, s.c, x)
+					largestAt[s.name] = fmt.Sprintf("A=%v B=%v C=%v x=%v", s.a, s.b, s.c, x)
 				}
 			}
 		}
 		for name, e := range largest {
-			t.Logf("%s: largest error %.4f ulp, at %s", name, e, worst[name])
+			t.Logf("%s: largest error %.4f ulp, at %s", name, e, largestAt[name])
 		}
 	})
 }
@@ -109,8 +109,8 @@ func positive[T Float](rng *rand.Rand) T {
 	return max(T(math.Abs(float64(anywhere[T](rng)))), smallestOf[T]())
 }
 
-// around returns c, its neighboring floating-point numbers, and random numbers near c.
-func around[T Float](rng *rand.Rand, c float64) []T {
+// nearby returns c, its neighboring floating-point numbers, and random numbers near c.
+func nearby[T Float](rng *rand.Rand, c float64) []T {
 	list := []T{T(c), next(T(c), 1), next(T(c), -1)}
 	for range 4 {
 		v := c * math.Exp(math.Ldexp(rng.NormFloat64(), -rng.IntN(50)))
@@ -134,22 +134,22 @@ func logSample[T Float](rng *rand.Rand) *sample[T] {
 	s := newSample("log", func(k Kernels[T]) func(*Span[T]) { return k.Log }, 0.51, 0, 0, T(0))
 	want := func(x float64) *big.Float { return bigLog(newBig(x)) }
 	for range 500 {
-		s.with(want, positive[T](rng), T(math.Exp(rng.NormFloat64())), T(0.5+1.5*rng.Float64()))
+		s.add(want, positive[T](rng), T(math.Exp(rng.NormFloat64())), T(0.5+1.5*rng.Float64()))
 	}
 	for _, c := range []float64{1, math.Sqrt2, math.Sqrt2 / 2, 2, 0.5, math.E, 1024, float64(maximum[T]()) / 2, 0x1p-126, 0x1p-1022} {
 		if T(c) == 0 {
 			continue
 		}
 		for range 20 {
-			for _, x := range around[T](rng, c) {
-				s.with(want, x)
+			for _, x := range nearby[T](rng, c) {
+				s.add(want, x)
 			}
 		}
 	}
 	for v := smallestOf[T](); float64(v) < 1e-30; v *= 3 {
-		s.with(want, v)
+		s.add(want, v)
 	}
-	s.with(want, maximum[T](), smallestOf[T]())
+	s.add(want, maximum[T](), smallestOf[T]())
 	return s
 }
 
@@ -168,19 +168,19 @@ func powSamples[T Float](rng *rand.Rand) []*sample[T] {
 		}
 		want := func(x float64) *big.Float { return bigPow(newBig(x), a) }
 		for range 60 {
-			s.with(want, positive[T](rng))
+			s.add(want, positive[T](rng))
 			if x := T(math.Exp((low + (high-low)*rng.Float64()) / a)); x > 0 && x <= maximum[T]() {
-				s.with(want, x)
+				s.add(want, x)
 			}
-			s.with(want, T(0.5+1.5*rng.Float64()), T(1+rng.NormFloat64()*0x1p-20))
+			s.add(want, T(0.5+1.5*rng.Float64()), T(1+rng.NormFloat64()*0x1p-20))
 		}
 		for _, y := range []float64{709.78, 709.79, 88.72, 88.73, -708.4, -745.13, -87.3, -103.97} {
 			if x := T(math.Exp(y / a)); x > 0 && x <= maximum[T]() {
-				s.with(want, x, max(next(x, -1), smallestOf[T]()), min(next(x, 1), maximum[T]()))
+				s.add(want, x, max(next(x, -1), smallestOf[T]()), min(next(x, 1), maximum[T]()))
 			}
 		}
-		s.with(want, around[T](rng, 1)...)
-		s.with(want, maximum[T](), smallestOf[T](), T(math.Sqrt2), 3*smallestOf[T]())
+		s.add(want, nearby[T](rng, 1)...)
+		s.add(want, maximum[T](), smallestOf[T](), T(math.Sqrt2), 3*smallestOf[T]())
 		list = append(list, s)
 	}
 	// Such powers occur in a rational quadratic kernel, (1 + x/(2aσ²))^−a.
@@ -192,9 +192,9 @@ func powSamples[T Float](rng *rand.Rand) []*sample[T] {
 				return bigPow(base.Add(base, newBig(float64(s.c))), float64(s.a))
 			}
 			for range 100 {
-				s.with(want, T(math.Exp(10*rng.NormFloat64())), T(rng.ExpFloat64()))
+				s.add(want, T(math.Exp(10*rng.NormFloat64())), T(rng.ExpFloat64()))
 			}
-			s.with(want, 0, smallestOf[T]())
+			s.add(want, 0, smallestOf[T]())
 			list = append(list, s)
 		}
 	}
@@ -204,78 +204,78 @@ func powSamples[T Float](rng *rand.Rand) []*sample[T] {
 func tanhSample[T Float](rng *rand.Rand) *sample[T] {
 	s := newSample("tanh", func(k Kernels[T]) func(*Span[T]) { return k.Tanh }, 1, 1, 0, T(0))
 	for range 300 {
-		s.with(bigTanh, T(rng.NormFloat64()), T(0.3*rng.NormFloat64()), T(25*rng.Float64()), T(math.Ldexp(rng.NormFloat64(), -rng.IntN(60))))
+		s.add(bigTanh, T(rng.NormFloat64()), T(0.3*rng.NormFloat64()), T(25*rng.Float64()), T(math.Ldexp(rng.NormFloat64(), -rng.IntN(60))))
 	}
 	for range 100 {
-		s.with(bigTanh, anywhere[T](rng))
+		s.add(bigTanh, anywhere[T](rng))
 	}
 	for n := range 100 {
-		s.with(bigTanh, around[T](rng, float64(n)*math.Ln2/4)...)
+		s.add(bigTanh, nearby[T](rng, float64(n)*math.Ln2/4)...)
 	}
 	for _, c := range []float64{22, 19.06, 9.01, 0.55, 0.17} {
-		s.with(bigTanh, around[T](rng, c)...)
+		s.add(bigTanh, nearby[T](rng, c)...)
 	}
-	s.with(bigTanh, maximum[T](), -maximum[T](), smallestOf[T](), -smallestOf[T]())
+	s.add(bigTanh, maximum[T](), -maximum[T](), smallestOf[T](), -smallestOf[T]())
 	return s
 }
 
 func trigSamples[T Float](rng *rand.Rand) []*sample[T] {
 	var list []*sample[T]
-	for turn, s := range []*sample[T]{
+	for phase, s := range []*sample[T]{
 		newSample("sin", func(k Kernels[T]) func(*Span[T]) { return k.Sin }, 0.8, 1, 0, T(0)),
 		newSample("cos", func(k Kernels[T]) func(*Span[T]) { return k.Cos }, 0.8, 1, 0, T(0)),
 	} {
-		want := func(x float64) *big.Float { return bigSin(x, int64(turn)) }
+		want := func(x float64) *big.Float { return bigSin(x, int64(phase)) }
 		for range 300 {
-			s.with(want, T(rng.NormFloat64()), T(10*rng.NormFloat64()), T(1e5*rng.NormFloat64()), T(reduceLimit*(2*rng.Float64()-1)))
+			s.add(want, T(rng.NormFloat64()), T(10*rng.NormFloat64()), T(1e5*rng.NormFloat64()), T(reduceLimit*(2*rng.Float64()-1)))
 		}
 		for range 200 {
-			s.with(want, anywhere[T](rng))
-			s.with(want, T(math.Ldexp(rng.NormFloat64(), 30+rng.IntN(90))))
+			s.add(want, anywhere[T](rng))
+			s.add(want, T(math.Ldexp(rng.NormFloat64(), 30+rng.IntN(90))))
 		}
 		// Arguments near multiples of ¼π.
 		for range 400 {
 			n := math.Round(math.Ldexp(rng.Float64(), rng.IntN(32)))
-			near, _ := new(big.Float).Mul(bigPi(), newBig(n/4)).Float64()
-			s.with(want, T(near), next(T(near), 1), next(T(near), -1))
+			multiple, _ := new(big.Float).Mul(bigPi(), newBig(n/4)).Float64()
+			s.add(want, T(multiple), next(T(multiple), 1), next(T(multiple), -1))
 		}
 		// Of all float64, 6381956970095103·2⁷⁹⁷ is nearest to a multiple of ½π; of all float32,
 		// 16367173·2⁷² is nearest (Muller et al. 2018, section 10.2). nearMultiples finds such
 		// numbers below 2³¹.
 		if digits[T]() == 53 {
-			s.with(want, T(math.Ldexp(6381956970095103, 797)))
+			s.add(want, T(math.Ldexp(6381956970095103, 797)))
 		} else {
-			s.with(want, T(math.Ldexp(16367173, 72)))
+			s.add(want, T(math.Ldexp(16367173, 72)))
 		}
-		s.with(want, nearMultiples[T](31)...)
+		s.add(want, nearMultiples[T](31)...)
 		for _, c := range []float64{reduceLimit, math.Pi / 4, 0x1p-27} {
-			s.with(want, around[T](rng, c)...)
-			s.with(want, around[T](rng, -c)...)
+			s.add(want, nearby[T](rng, c)...)
+			s.add(want, nearby[T](rng, -c)...)
 		}
-		s.with(want, maximum[T](), -maximum[T](), smallestOf[T](), -smallestOf[T]())
+		s.add(want, maximum[T](), -maximum[T](), smallestOf[T](), -smallestOf[T]())
 		list = append(list, s)
 	}
 	return list
 }
 
-// nearMultiples returns numbers m·2ᵉ < 2^top in T that are very near to a multiple n·½π, one for
+// nearMultiples returns numbers m·2ᵉ < 2^maxExp in T that are very near to a multiple n·½π, one for
 // each exponent e. m/n is a convergent of the continued fraction of ½π/2ᵉ.
-func nearMultiples[T Float](top int) []T {
+func nearMultiples[T Float](maxExp int) []T {
 	var list []T
-	half := new(big.Float).SetMantExp(bigPi(), -1)
+	halfPi := new(big.Float).SetMantExp(bigPi(), -1)
 	one := big.NewInt(1)
-	for e := 1 - digits[T](); e+digits[T]() <= top; e++ {
-		x := new(big.Float).SetMantExp(half, -e)
+	for e := 1 - digits[T](); e+digits[T]() <= maxExp; e++ {
+		x := new(big.Float).SetMantExp(halfPi, -e)
 		p0, q0, p1, q1 := big.NewInt(0), one, one, big.NewInt(0)
 		var best *big.Int
 		for p1.BitLen() <= digits[T]() {
-			whole, _ := x.Int(nil)
-			p0, p1 = p1, new(big.Int).Add(new(big.Int).Mul(whole, p1), p0)
-			q0, q1 = q1, new(big.Int).Add(new(big.Int).Mul(whole, q1), q0)
+			quotient, _ := x.Int(nil)
+			p0, p1 = p1, new(big.Int).Add(new(big.Int).Mul(quotient, p1), p0)
+			q0, q1 = q1, new(big.Int).Add(new(big.Int).Mul(quotient, q1), q0)
 			if p1.BitLen() <= digits[T]() {
 				best = p1
 			}
-			x.Sub(x, new(big.Float).SetPrec(x.Prec()).SetInt(whole))
+			x.Sub(x, new(big.Float).SetPrec(x.Prec()).SetInt(quotient))
 			x.Quo(new(big.Float).SetPrec(x.Prec()).SetInt64(1), x)
 		}
 		if best != nil && best.Sign() > 0 {
@@ -351,11 +351,11 @@ func testElementaryTiers[T Float](t *testing.T, k Kernels[T]) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	g := genericKernels[T]()
-	double := digits[T]() == 53
+	exact := digits[T]() == 53
 	for _, c := range []struct {
 		name      string
 		got, want func(*Span[T])
-		make      func() T
+		draw      func() T
 	}{
 		{"log", k.Log, g.Log, func() T { return anywhere[T](rng) }},
 		{"pow", k.Pow, g.Pow, func() T { return T(math.Exp(20 * rng.NormFloat64())) }},
@@ -377,7 +377,7 @@ func testElementaryTiers[T Float](t *testing.T, k Kernels[T]) {
 			}
 			for i, w := range want {
 				v := got[i+1]
-				if v == w || v != v && w != w || !double && (next(v, 1) == w || next(v, -1) == w) {
+				if v == w || v != v && w != w || !exact && (next(v, 1) == w || next(v, -1) == w) {
 					continue
 				}
 				t.Fatalf("%s: A=%v B=%v C=%v: element %d of %d, of %v, is %v, want %v", c.name, a, b, shift, i, len(x), x[i], v, w)
@@ -386,7 +386,7 @@ func testElementaryTiers[T Float](t *testing.T, k Kernels[T]) {
 		for range 20 {
 			x := make([]T, 40*k.NR)
 			for i := range x {
-				x[i] = c.make()
+				x[i] = c.draw()
 			}
 			compare(x, T(rng.NormFloat64()), T(rng.ExpFloat64()), T(rng.ExpFloat64()))
 		}
@@ -395,7 +395,7 @@ func testElementaryTiers[T Float](t *testing.T, k Kernels[T]) {
 				for _, beyond := range []T{reduceLimit, next(T(reduceLimit), 1), -1e30, maximum[T](), T(math.NaN()), T(math.Inf(1))} {
 					x := make([]T, n)
 					for j := range x {
-						x[j] = c.make()
+						x[j] = c.draw()
 					}
 					x[i], x[rng.IntN(n)] = beyond, beyond
 					compare(x, 1, 1, 0)

@@ -9,12 +9,12 @@ const (
 
 func gemvPanelGeneric[T Float](s *GemvPanel[T]) {
 	const w = genericPanelCols
-	y := at(s.Y, 0, genericPanelRows*w)
-	v := at(s.V, 0, s.N*w)
+	y := sliceAt(s.Y, 0, genericPanelRows*w)
+	v := sliceAt(s.V, 0, s.N*w)
 	for r := range genericPanelRows {
 		for i := 0; i < s.N; i += PanelTerms {
 			var sum [w]T
-			for k, z := range at(s.Z, r*s.Ldz+i, min(PanelTerms, s.N-i)) {
+			for k, z := range sliceAt(s.Z, r*s.Ldz+i, min(PanelTerms, s.N-i)) {
 				for c, x := range v[(i+k)*w:][:w] {
 					sum[c] += z * x
 				}
@@ -29,10 +29,10 @@ func gemvPanelGeneric[T Float](s *GemvPanel[T]) {
 func gemvPanelPairGeneric[T Float](s *GemvPanel[T]) {
 	gemvPanelGeneric(s)
 	const w = genericPanelCols
-	x := at(s.X, 0, genericPanelRows*w)
-	sum := at(s.Sum, 0, s.N*w)
+	x := sliceAt(s.X, 0, genericPanelRows*w)
+	sum := sliceAt(s.Sum, 0, s.N*w)
 	for r := range genericPanelRows {
-		for i, z := range at(s.Z, r*s.Ldz, s.N) {
+		for i, z := range sliceAt(s.Z, r*s.Ldz, s.N) {
 			to := sum[i*w:][:w]
 			for c, v := range x[r*w:][:w] {
 				to[c] += z * v

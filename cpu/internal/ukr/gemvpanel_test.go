@@ -40,14 +40,14 @@ func testStrips[T Float](t *testing.T, k GemvPanels[T]) {
 				}
 			}
 		}
-		for _, both := range []bool{false, true} {
+		for _, pair := range []bool{false, true} {
 			gotY, gotSum, f, want := slices.Clone(y), slices.Clone(sum), k.Apply, sum
-			if both {
+			if pair {
 				f, want = k.ApplyPair, wantSum
 			}
 			f(&GemvPanel[T]{Z: first(z), V: first(v), Sum: first(gotSum), X: first(x), Y: first(gotY), N: n, Ldz: ldz})
 			if !slices.Equal(gotY, wantY) || !slices.Equal(gotSum, want) {
-				t.Fatalf("n=%d, both %v: %v and %v, want %v and %v", n, both, gotY, gotSum, wantY, want)
+				t.Fatalf("n=%d, both %v: %v and %v, want %v and %v", n, pair, gotY, gotSum, wantY, want)
 			}
 		}
 	}

@@ -5,18 +5,18 @@ package ukr
 const genericMR, genericNR = 4, 4
 
 // A statistic is the function s in the documentation of Tile.
-type statistic[T Float] interface{ of(a, b T) T }
+type statistic[T Float] interface{ eval(a, b T) T }
 
 type product[T Float] struct{}
 type squaredDifference[T Float] struct{}
 type absoluteDifference[T Float] struct{}
 type chiSquare[T Float] struct{}
 
-func (product[T]) of(a, b T) T            { return a * b }
-func (squaredDifference[T]) of(a, b T) T  { return (a - b) * (a - b) }
-func (absoluteDifference[T]) of(a, b T) T { return max(a-b, b-a) }
+func (product[T]) eval(a, b T) T            { return a * b }
+func (squaredDifference[T]) eval(a, b T) T  { return (a - b) * (a - b) }
+func (absoluteDifference[T]) eval(a, b T) T { return max(a-b, b-a) }
 
-func (chiSquare[T]) of(a, b T) T {
+func (chiSquare[T]) eval(a, b T) T {
 	if a == 0 && b == 0 {
 		return 0
 	}
@@ -29,7 +29,7 @@ func tileGeneric[T Float, S statistic[T]](t *Tile[T]) {
 	for i0 := 0; i0 < t.M; i0 += genericMR {
 		sum := sumGeneric[T, S](t, i0/genericMR*t.Lda)
 		for i := 0; i < min(genericMR, t.M-i0); i++ {
-			c := at(t.C, (i0+i)*t.Ldc, t.N)
+			c := sliceAt(t.C, (i0+i)*t.Ldc, t.N)
 			for j := range c {
 				v := t.Alpha * sum[i*genericNR+j]
 				if t.Beta != 0 {
@@ -48,26 +48,26 @@ func sumGeneric[T Float, S statistic[T]](t *Tile[T], offset int) (sum [genericMR
 	}
 	var s S
 	var c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33 T
-	a, b := at(t.A, offset, t.K*genericMR), at(t.B, 0, t.K*genericNR)
+	a, b := sliceAt(t.A, offset, t.K*genericMR), sliceAt(t.B, 0, t.K*genericNR)
 	for len(a) >= genericMR && len(b) >= genericNR {
 		a0, a1, a2, a3 := a[0], a[1], a[2], a[3]
 		b0, b1, b2, b3 := b[0], b[1], b[2], b[3]
-		c00 += s.of(a0, b0)
-		c01 += s.of(a0, b1)
-		c02 += s.of(a0, b2)
-		c03 += s.of(a0, b3)
-		c10 += s.of(a1, b0)
-		c11 += s.of(a1, b1)
-		c12 += s.of(a1, b2)
-		c13 += s.of(a1, b3)
-		c20 += s.of(a2, b0)
-		c21 += s.of(a2, b1)
-		c22 += s.of(a2, b2)
-		c23 += s.of(a2, b3)
-		c30 += s.of(a3, b0)
-		c31 += s.of(a3, b1)
-		c32 += s.of(a3, b2)
-		c33 += s.of(a3, b3)
+		c00 += s.eval(a0, b0)
+		c01 += s.eval(a0, b1)
+		c02 += s.eval(a0, b2)
+		c03 += s.eval(a0, b3)
+		c10 += s.eval(a1, b0)
+		c11 += s.eval(a1, b1)
+		c12 += s.eval(a1, b2)
+		c13 += s.eval(a1, b3)
+		c20 += s.eval(a2, b0)
+		c21 += s.eval(a2, b1)
+		c22 += s.eval(a2, b2)
+		c23 += s.eval(a2, b3)
+		c30 += s.eval(a3, b0)
+		c31 += s.eval(a3, b1)
+		c32 += s.eval(a3, b2)
+		c33 += s.eval(a3, b3)
 		a, b = a[genericMR:], b[genericNR:]
 	}
 	return [...]T{c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33}
@@ -76,8 +76,8 @@ func sumGeneric[T Float, S statistic[T]](t *Tile[T], offset int) (sum [genericMR
 // trsmGeneric is the portable Kernels.Trsm.
 func trsmGeneric[T Float](t *Tile[T]) {
 	sum := sumGeneric[T, product[T]](t, 0)
-	l := at(t.A, t.K*genericMR, genericMR*genericMR)
-	b := at(t.B, t.K*genericNR, genericMR*genericNR)
+	l := sliceAt(t.A, t.K*genericMR, genericMR*genericMR)
+	b := sliceAt(t.B, t.K*genericNR, genericMR*genericNR)
 	for p := range genericMR {
 		for j := range genericNR {
 			x := (b[p*genericNR+j] - sum[p*genericNR+j]) * l[p*genericMR+p]

@@ -48,10 +48,10 @@ func TestFeatures(t *testing.T) {
 		if i < 0 {
 			t.Fatalf("%s belongs to no tier", file)
 		}
-		var asked []string
+		var features []string
 		tier := Tiers()[i]
 		for _, f := range slices.Concat(tier.Features, tier.Optional) {
-			asked = append(asked, f.Name)
+			features = append(features, f.Name)
 		}
 		functions := 0
 		text, err := os.Open(file)
@@ -73,7 +73,7 @@ func TestFeatures(t *testing.T) {
 				t.Errorf("%s: %s has no Requires line", file, line)
 			}
 			for _, r := range requires {
-				if !slices.Contains(asked, r) && !slices.Contains(implied, r) {
+				if !slices.Contains(features, r) && !slices.Contains(implied, r) {
 					t.Errorf("%s: %s needs %s, which the tier does not require", file, line, r)
 				}
 			}

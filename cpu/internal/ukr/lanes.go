@@ -28,7 +28,7 @@ const (
 // lanesOf returns the number of elements of a vector.
 func lanesOf[T Float]() int { return laneBytes / int(unsafe.Sizeof(*new(T))) }
 
-func double[T Float]() bool { return unsafe.Sizeof(*new(T)) == 8 }
+func isFloat64[T Float]() bool { return unsafe.Sizeof(*new(T)) == 8 }
 
 // A vector contains the lanes of a vector register: eight numbers in float32. In float64 only the
 // first four elements are used.
@@ -52,7 +52,7 @@ func laneKernels[T Float]() Kernels[T] {
 	k.Axpy4 = func(r *Rows[T]) { r.lanes(4, false, true) }
 	k.DotAxpy8 = func(r *Rows[T]) { r.lanes(8, true, true) }
 	k.DotAxpy12 = func(r *Rows[T]) { r.lanes(12, true, true) }
-	if !double[T]() {
+	if !isFloat64[T]() {
 		k.Log, k.Pow, k.Tanh = logShort[T], powShort[T], tanhShort[T]
 		k.Sin = func(s *Span[T]) { trigonometricShort(s, 0) }
 		k.Cos = func(s *Span[T]) { trigonometricShort(s, 1) }
@@ -69,7 +69,7 @@ func laneKernels[T Float]() Kernels[T] {
 
 // fma is a·b + c, rounded once.
 func fma[T Float](a, b, c T) T {
-	if double[T]() {
+	if isFloat64[T]() {
 		return T(math.FMA(float64(a), float64(b), float64(c)))
 	}
 	return T(fma32(float64(a), float64(b), float64(c)))
@@ -82,12 +82,12 @@ func fma[T Float](a, b, c T) T {
 func fma32(a, b, c float64) float32 {
 	p := float64(a * b)
 	s := p + c
-	back := s - p
-	rest := (p - (s - back)) + (c - back)
-	if rest != 0 && rest == rest && !math.IsInf(s, 0) {
+	delta := s - p
+	roundoff := (p - (s - delta)) + (c - delta)
+	if roundoff != 0 && roundoff == roundoff && !math.IsInf(s, 0) {
 		u := math.Float64bits(s)
 		if u&1 == 0 {
-			if (rest > 0) == (s > 0) {
+			if (roundoff > 0) == (s > 0) {
 				u++
 			} else {
 				u--
@@ -98,15 +98,15 @@ func fma32(a, b, c float64) float32 {
 	return float32(s)
 }
 
-// least returns the smaller of x and limit, and most returns the larger. Both return x if x is NaN.
-func least[T Float](x, limit T) T {
+// atMost returns min(x, limit), and atLeast returns max(x, limit). Both return x if x is NaN.
+func atMost[T Float](x, limit T) T {
 	if limit < x {
 		return limit
 	}
 	return x
 }
 
-func most[T Float](x, limit T) T {
+func atLeast[T Float](x, limit T) T {
 	if limit > x {
 		return limit
 	}
@@ -132,7 +132,7 @@ func l1Step[T Float](a, b, acc T) T { return acc + T(math.Abs(float64(a-b))) }
 
 func chi2Step[T Float](a, b, acc T) T {
 	smallest := 0x1p-1022
-	if !double[T]() {
+	if !isFloat64[T]() {
 		smallest = 0x1p-126
 	}
 	diff, sum := a-b, a+b
@@ -147,10 +147,10 @@ func tileLanes[T Float](step func(a, b, acc T) T) func(*Tile[T]) {
 	return func(t *Tile[T]) {
 		nr := 2 * lanesOf[T]()
 		for i := range t.M {
-			a := at(t.A, i/laneRows*t.Lda+i%laneRows, t.K*laneRows)
-			c := at(t.C, i*t.Ldc, t.N)
+			a := sliceAt(t.A, i/laneRows*t.Lda+i%laneRows, t.K*laneRows)
+			c := sliceAt(t.C, i*t.Ldc, t.N)
 			for j := range c {
-				update(&c[j], chainOf(step, t.K, a, laneRows, at(t.B, j, t.K*nr), nr), t.Alpha, t.Beta)
+				update(&c[j], chainOf(step, t.K, a, laneRows, sliceAt(t.B, j, t.K*nr), nr), t.Alpha, t.Beta)
 			}
 		}
 	}
@@ -168,13 +168,13 @@ func chainOf[T Float](step func(a, b, acc T) T, k int, a []T, strideA int, b []T
 
 func sparseLanes[T Float](s *Sparse[T]) {
 	nr := 2 * lanesOf[T]()
-	a, places := at(s.A, 0, s.K*SparseRows), unsafe.Slice(s.At, s.K)
+	a, offsets := sliceAt(s.A, 0, s.K*SparseRows), unsafe.Slice(s.At, s.K)
 	for r := range s.M {
 		for n := range s.N {
-			c := at(s.C, r*s.Ldc+n*nr, nr)
+			c := sliceAt(s.C, r*s.Ldc+n*nr, nr)
 			clear(c)
-			for p, place := range places {
-				fusedMultiple(c, a[p*SparseRows+r], at(s.B, n*s.Ldb+int(place), nr))
+			for p, offset := range offsets {
+				fusedMultiple(c, a[p*SparseRows+r], sliceAt(s.B, n*s.Ldb+int(offset), nr))
 			}
 		}
 	}
@@ -189,8 +189,8 @@ func fusedMultiple[T Float](y []T, a T, x []T) {
 
 func trsmLanes[T Float](t *Tile[T]) {
 	nr := 2 * lanesOf[T]()
-	a := at(t.A, 0, (t.K+laneRows)*laneRows)
-	b := at(t.B, 0, (t.K+laneRows)*nr)
+	a := sliceAt(t.A, 0, (t.K+laneRows)*laneRows)
+	b := sliceAt(t.B, 0, (t.K+laneRows)*nr)
 	for j := range nr {
 		for i := range laneRows {
 			x := &b[(t.K+i)*nr+j]
@@ -201,9 +201,9 @@ func trsmLanes[T Float](t *Tile[T]) {
 
 func unpackLanes[T Float](t *Tile[T]) {
 	nr := 2 * lanesOf[T]()
-	src := at(t.A, 0, t.K*nr)
+	src := sliceAt(t.A, 0, t.K*nr)
 	for i := range nr {
-		row := at(t.C, i*t.Ldc, t.K)
+		row := sliceAt(t.C, i*t.Ldc, t.K)
 		for p := range row {
 			row[p] = src[p*nr+i]
 		}
@@ -216,28 +216,28 @@ func gemmDirectLanes[T Float](d *Direct[T]) {
 		for j := from; j < to; j++ {
 			var sum T
 			for p := range d.K {
-				sum = fma(d.a(i, p), at(d.B, p*d.Ldb+j, 1)[0], sum)
+				sum = fma(d.a(i, p), sliceAt(d.B, p*d.Ldb+j, 1)[0], sum)
 			}
-			update(&at(d.C, i*d.Ldc+j, 1)[0], sum, d.Alpha, d.Beta)
+			update(&sliceAt(d.C, i*d.Ldc+j, 1)[0], sum, d.Alpha, d.Beta)
 		}
 	}
 }
 
 func trsmDirectLanes[T Float](d *Direct[T]) {
 	for i := range d.M {
-		x := at(d.C, i*d.Ldc, d.N)
+		x := sliceAt(d.C, i*d.Ldc, d.N)
 		for j := range x {
 			x[j] *= d.Alpha
 		}
 		for p := range i {
-			fusedMultiple(x, -d.a(i, p), at(d.C, p*d.Ldc, d.N))
+			fusedMultiple(x, -d.a(i, p), sliceAt(d.C, p*d.Ldc, d.N))
 		}
 		if d.Flag != 0 {
 			continue
 		}
 		pivot := d.a(i, i)
 		divide := math.Abs(float64(pivot)) < 0x1p-1022
-		if !double[T]() {
+		if !isFloat64[T]() {
 			divide = math.Abs(float64(pivot)) < 0x1p-126
 		}
 		inverse := 1 / pivot
@@ -253,11 +253,11 @@ func trsmDirectLanes[T Float](d *Direct[T]) {
 
 func trmmDirectLanes[T Float](d *Direct[T]) {
 	for i := d.M - 1; i >= 0; i-- {
-		x := at(d.C, i*d.Ldc, d.N)
+		x := sliceAt(d.C, i*d.Ldc, d.N)
 		for j := range x {
 			var sum T
 			for p := range i {
-				sum = fma(d.a(i, p), at(d.C, p*d.Ldc+j, 1)[0], sum)
+				sum = fma(d.a(i, p), sliceAt(d.C, p*d.Ldc+j, 1)[0], sum)
 			}
 			if d.Flag != 0 {
 				sum += x[j]
@@ -271,7 +271,7 @@ func trmmDirectLanes[T Float](d *Direct[T]) {
 
 // invertible reports whether x and 1/x are normal numbers.
 func invertible[T Float](x T) bool {
-	if size := math.Abs(float64(x)); double[T]() {
+	if size := math.Abs(float64(x)); isFloat64[T]() {
 		return size >= 0x1p-1022 && size < 0x1p1022
 	} else {
 		return size >= 0x1p-126 && size < 0x1p126
@@ -283,47 +283,47 @@ func invertible[T Float](x T) bool {
 // its pivot. In the remaining columns it divides first.
 func potrfDirectLanes[T Float](d *Direct[T]) {
 	d.Flag = 0
-	for top := 0; top < d.M; top += 4 {
-		rows, first := min(4, d.M-top), min(2*lanesOf[T](), d.M-top)
-		row := func(r int) []T { return at(d.C, (top+r)*d.Ldc+top, d.M-top) }
+	for start := 0; start < d.M; start += 4 {
+		rows, first := min(4, d.M-start), min(2*lanesOf[T](), d.M-start)
+		row := func(r int) []T { return sliceAt(d.C, (start+r)*d.Ldc+start, d.M-start) }
 		for r := range rows {
-			for p := range top {
-				above := at(d.C, p*d.Ldc+top, d.M-top)
-				fusedMultiple(row(r)[r:], -above[r], above[r:])
+			for p := range start {
+				rowP := sliceAt(d.C, p*d.Ldc+start, d.M-start)
+				fusedMultiple(row(r)[r:], -rowP[r], rowP[r:])
 			}
 		}
 		for r := range rows {
 			u := row(r)
 			pivot := u[r]
 			if !(pivot > 0) || math.IsInf(float64(pivot), 1) {
-				d.Flag = top + r + 1
+				d.Flag = start + r + 1
 				return
 			}
 			root := T(math.Sqrt(float64(pivot)))
-			inverse, over := 1/root, 1/pivot
-			near := u[r+1 : max(first, r+1)]
+			inverse, pivotInverse := 1/root, 1/pivot
+			head := u[r+1 : max(first, r+1)]
 			if !invertible(pivot) {
-				over = 1
-				for j := range near {
-					near[j] *= inverse
+				pivotInverse = 1
+				for j := range head {
+					head[j] *= inverse
 				}
 			}
-			for below := r + 1; below < rows; below++ {
-				fusedMultiple(row(below)[below:first], -T(u[below]*over), u[below:first])
+			for i := r + 1; i < rows; i++ {
+				fusedMultiple(row(i)[i:first], -T(u[i]*pivotInverse), u[i:first])
 			}
 			if invertible(pivot) {
-				for j := range near {
-					near[j] *= inverse
+				for j := range head {
+					head[j] *= inverse
 				}
 			}
 			u[r] = root
 			if first < len(u) {
-				far := u[first:]
-				for j := range far {
-					far[j] *= inverse
+				tail := u[first:]
+				for j := range tail {
+					tail[j] *= inverse
 				}
-				for below := r + 1; below < rows; below++ {
-					fusedMultiple(row(below)[first:], -u[below], far)
+				for i := r + 1; i < rows; i++ {
+					fusedMultiple(row(i)[first:], -u[i], tail)
 				}
 			}
 		}
@@ -342,13 +342,13 @@ func affineLanes[T Float](s *Span[T]) {
 func sqrtLanes[T Float](s *Span[T]) {
 	x := s.x()
 	for i, v := range x {
-		x[i] = T(math.Sqrt(float64(most(v, 0))))
+		x[i] = T(math.Sqrt(float64(atLeast(v, 0))))
 	}
 }
 
 // expOf computes the exponential function of Kernels.Exp.
 func expOf[T Float](x T) T {
-	if double[T]() {
+	if isFloat64[T]() {
 		return T(elementary.Exp(float64(x)))
 	}
 	return T(exp32(float32(x)))
@@ -357,7 +357,7 @@ func expOf[T Float](x T) T {
 // exp32 computes exp in float32.
 func exp32(x float32) float32 {
 	const ln2Hi, ln2Lo = 0x1.63p-1, -0x1.bd0105c610ca8p-13
-	x = most(least(x, 89), -104)
+	x = atLeast(atMost(x, 89), -104)
 	if x != x {
 		return x
 	}
@@ -373,8 +373,8 @@ func exp32(x float32) float32 {
 	}
 	y := 1 + (r + fma(float32(r*r), q, tail))
 	half := nearest(float32(n * 0.5))
-	for _, part := range []float32{half, n - half} {
-		y *= math.Float32frombits(uint32(127+int(part)) << 23)
+	for _, e := range []float32{half, n - half} {
+		y *= math.Float32frombits(uint32(127+int(e)) << 23)
 	}
 	return y
 }
@@ -406,7 +406,7 @@ func distanceLanes[T Float](s *Span[T]) {
 
 func distanceExpLanes[T Float](s *Span[T]) { distanceExpLanesInto(s, s.x()) }
 
-func distanceExpToLanes[T Float](s *Span[T]) { distanceExpLanesInto(s, at(s.Z, 0, s.N)) }
+func distanceExpToLanes[T Float](s *Span[T]) { distanceExpLanesInto(s, sliceAt(s.Z, 0, s.N)) }
 
 func distanceExpLanesInto[T Float](s *Span[T], to []T) {
 	x, y := s.x(), s.y()
@@ -423,12 +423,12 @@ func distanceExpLanesInto[T Float](s *Span[T], to []T) {
 
 func maternExpLanes[T Float](s *Span[T]) {
 	limit := T(800) // exp(−t) is 0 from this t on
-	if !double[T]() {
+	if !isFloat64[T]() {
 		limit = 150
 	}
 	x := s.x()
 	for i, v := range x {
-		t := least(T(T(math.Sqrt(float64(most(v, 0))))*s.A), limit)
+		t := atMost(T(T(math.Sqrt(float64(atLeast(v, 0))))*s.A), limit)
 		x[i] = T(fma(fma(s.C, t, s.B), t, 1) * expOf(0-t))
 	}
 }
@@ -448,9 +448,9 @@ var (
 	cosCoefficientsShort = [...]float64{0x1.55555555024dap-5, -0x1.6c16bf52716b0p-10, 0x1.a015c12bb84c8p-16, -0x1.25233ada55c80p-22}
 )
 
-// logarithmShort returns ln(x + rest). It returns end if x is Inf, and −end if x is 0. The number
-// rest is used only if x is near 1.
-func logarithmShort(x, rest, end float64) float64 {
+// logarithmShort returns ln(x + low). It returns end if x is Inf, and −end if x is 0. The number
+// low is used only if x is near 1.
+func logarithmShort(x, low, end float64) float64 {
 	switch {
 	case x == 0:
 		return -end
@@ -462,7 +462,7 @@ func logarithmShort(x, rest, end float64) float64 {
 	k, m := elementary.Significand(x)
 	f := m - 1
 	if k == 0 {
-		f += rest
+		f += low
 	}
 	s := f / (m + 1)
 	t := float64(s * s)
@@ -480,8 +480,8 @@ func powShort[T Float](s *Span[T]) {
 	x := s.x()
 	a := elementary.Limited(float64(s.A))
 	for i, v := range x {
-		base, rest := elementary.AffineSum(float64(v), float64(s.B), float64(s.C))
-		y := float64(logarithmShort(base, rest, 0x1p1023) * a)
+		base, baseLow := elementary.AffineSum(float64(v), float64(s.B), float64(s.C))
+		y := float64(logarithmShort(base, baseLow, 0x1p1023) * a)
 		if y == y {
 			y = max(-110, min(100, y))
 			n := math.RoundToEven(y * math.Log2E)
@@ -515,13 +515,13 @@ func tanhShort[T Float](s *Span[T]) {
 	}
 }
 
-// trigonometricShort computes x ← sin(A·x + turn·½π). It passes groups of NR elements with an
+// trigonometricShort computes x ← sin(A·x + phase·½π). It passes groups of NR elements with an
 // argument beyond reduceLimit to trigonometric.
-func trigonometricShort[T Float](s *Span[T], turn int) {
+func trigonometricShort[T Float](s *Span[T], phase int) {
 	x, n, a := s.X, s.N, float64(s.A)
 	nr := 2 * lanesOf[T]()
-	for done := 0; done < n; done += nr {
-		step := at(x, done, nr)
+	for start := 0; start < n; start += nr {
+		step := sliceAt(x, start, nr)
 		largest := 0.0
 		for _, v := range step {
 			if y := math.Abs(float64(a * float64(v))); y > largest {
@@ -530,29 +530,29 @@ func trigonometricShort[T Float](s *Span[T], turn int) {
 		}
 		if largest > reduceLimit {
 			s.X, s.N = &step[0], nr
-			trigonometric(s, turn)
+			trigonometric(s, phase)
 			continue
 		}
 		for i, v := range step {
-			step[i] = T(byQuadrantShort(float64(a*float64(v)), turn))
+			step[i] = T(byQuadrantShort(float64(a*float64(v)), phase))
 		}
 	}
 	s.X, s.N, s.Flag = x, n, 0
 }
 
 // byQuadrantShort is byQuadrant for |y| ≤ reduceLimit, with shorter polynomials.
-func byQuadrantShort(y float64, turn int) float64 {
+func byQuadrantShort(y float64, phase int) float64 {
 	if y != y {
 		return y
 	}
 	const magic = 0x1.8p52
-	sign := math.Signbit(y) && turn == 0
+	sign := math.Signbit(y) && phase == 0
 	y = math.Abs(y)
 	n := math.FMA(y, 2/math.Pi, magic) - magic
 	r := math.FMA(-n, halfPi3, math.FMA(-n, halfPi2, math.FMA(-n, halfPi1, y)))
 	z := float64(r * r)
 	var result float64
-	quadrant := int(n) + turn
+	quadrant := int(n) + phase
 	if quadrant&1 == 0 {
 		result = math.FMA(float64(r*z), elementary.Polynomial(z, sinCoefficientsShort[:]), r)
 	} else {
@@ -604,7 +604,7 @@ func (v vector[T]) plus(w vector[T]) vector[T] {
 // from the beginning. Then it adds the remaining single vectors backwards.
 func dotLanes[T Float](n int, first, second *T) T {
 	lanes := lanesOf[T]()
-	x, y := at(first, 0, n), at(second, 0, n)
+	x, y := sliceAt(first, 0, n), sliceAt(second, 0, n)
 	var sums [4]vector[T]
 	for part := 1; part < lanes; part *= 2 {
 		if n&part != 0 {
@@ -612,32 +612,32 @@ func dotLanes[T Float](n int, first, second *T) T {
 			sums[0].add(part, x[n:][:part], y[n:])
 		}
 	}
-	done := 0
-	for ; n-done >= 4*lanes; done += 4 * lanes {
+	i := 0
+	for ; n-i >= 4*lanes; i += 4 * lanes {
 		for v := range sums {
-			sums[v].add(lanes, x[done+v*lanes:][:lanes], y[done+v*lanes:])
+			sums[v].add(lanes, x[i+v*lanes:][:lanes], y[i+v*lanes:])
 		}
 	}
 	sum := sums[0]
-	if done > 0 {
+	if i > 0 {
 		sum = sums[0].plus(sums[1]).plus(sums[2].plus(sums[3]))
 	}
-	for n -= lanes; n >= done; n -= lanes {
+	for n -= lanes; n >= i; n -= lanes {
 		sum.add(lanes, x[n:][:lanes], y[n:])
 	}
 	return sum.total()
 }
 
-func axpyLanes[T Float](n int, a T, x, y *T) { fusedMultiple(at(y, 0, n), a, at(x, 0, n)) }
+func axpyLanes[T Float](n int, a T, x, y *T) { fusedMultiple(sliceAt(y, 0, n), a, sliceAt(x, 0, n)) }
 
 func dotAxpyLanes[T Float](s *Span[T]) {
 	lanes := lanesOf[T]()
-	x, y, z := s.x(), s.y(), at(s.Z, 0, s.N)
+	x, y, z := s.x(), s.y(), sliceAt(s.Z, 0, s.N)
 	var sums [4]vector[T]
-	whole := s.N / (4 * lanes) * 4
+	unrolled := s.N / (4 * lanes) * 4
 	for v := 0; v*lanes < s.N; v++ {
 		to := 0
-		if v < whole {
+		if v < unrolled {
 			to = v % 4
 		}
 		row := z[v*lanes : min((v+1)*lanes, s.N)]
@@ -652,7 +652,7 @@ func dotAxpyLanes[T Float](s *Span[T]) {
 func (r *Rows[T]) lanes(count int, dot, axpy bool) {
 	lanes := lanesOf[T]()
 	if dot {
-		y := at(r.Y, 0, r.N)
+		y := sliceAt(r.Y, 0, r.N)
 		for i := range count {
 			var sum vector[T]
 			for v := 0; v < r.N; v += lanes {
@@ -663,7 +663,7 @@ func (r *Rows[T]) lanes(count int, dot, axpy bool) {
 	}
 	if axpy {
 		for i := range count {
-			fusedMultiple(at(r.X, 0, r.N), r.A[i], r.row(i))
+			fusedMultiple(sliceAt(r.X, 0, r.N), r.A[i], r.row(i))
 		}
 	}
 }
@@ -671,11 +671,11 @@ func (r *Rows[T]) lanes(count int, dot, axpy bool) {
 // A pair consists of two vectors; the function products computes their dot product.
 type pair[T Float] struct{ x, y []T }
 
-// products returns the sum of the dot products of all pairs, over the first n elements of each
-// pair. It sums whole vectors in lanes. It then adds the upper half of the lanes to the lower half
-// until 16 bytes remain, and adds the products of the tail in parts of decreasing length. Finally
-// it adds the remaining lanes: adjacent lanes if there are four and many is true, otherwise halves.
-func products[T Float](n int, many bool, pairs ...pair[T]) T {
+// products returns the sum of the dot products of all pairs, over the first n elements of each pair.
+// It sums entire vectors in lanes. It adds the upper half of the lanes to the lower half until 16
+// bytes remain, and adds the products of the tail in parts of decreasing length. Finally it adds the
+// remaining lanes: adjacent lanes if adjacent is true and there are four, otherwise halves.
+func products[T Float](n int, adjacent bool, pairs ...pair[T]) T {
 	var sum vector[T]
 	lanes := lanesOf[T]()
 	i := 0
@@ -697,7 +697,7 @@ func products[T Float](n int, many bool, pairs ...pair[T]) T {
 			i += part
 		}
 	}
-	if many && width == 4 {
+	if adjacent && width == 4 {
 		return (sum[0] + sum[1]) + (sum[2] + sum[3])
 	}
 	for ; width > 1; width /= 2 {
@@ -715,51 +715,51 @@ func lanesOfPart(part, width int) int {
 	return width
 }
 
-// together reports whether the assembly computes row i of m rows together with other rows of its
+// grouped reports whether the assembly computes row i of m rows together with other rows of its
 // group of four.
-func together(i, m int) bool { return i/4 < m/4 || m%4 > 1 }
+func grouped(i, m int) bool { return i/4 < m/4 || m%4 > 1 }
 
 func gemvLanes[T Float](m, n int, alpha T, a *T, lda int, x *T, beta T, y *T) {
-	to := at(y, 0, m)
+	to := sliceAt(y, 0, m)
 	for i := range to {
-		update(&to[i], products(n, together(i, m), pair[T]{at(a, i*lda, n), at(x, 0, n)}), alpha, beta)
+		update(&to[i], products(n, grouped(i, m), pair[T]{sliceAt(a, i*lda, n), sliceAt(x, 0, n)}), alpha, beta)
 	}
 }
 
 func gemvTLanes[T Float](m, n int, alpha T, a *T, lda int, x *T, beta T, y *T) {
-	xs, to := at(x, 0, m), at(y, 0, n)
+	xs, to := sliceAt(x, 0, m), sliceAt(y, 0, n)
 	for j := range to {
 		var sums [4]T
 		for i, v := range xs {
-			sums[i%4] = fma(at(a, i*lda+j, 1)[0], v, sums[i%4])
+			sums[i%4] = fma(sliceAt(a, i*lda+j, 1)[0], v, sums[i%4])
 		}
 		update(&to[j], (sums[0]+sums[1])+(sums[2]+sums[3]), alpha, beta)
 	}
 }
 
 func gerLanes[T Float](m, n int, alpha T, x, y, a *T, lda int) {
-	for i, v := range at(x, 0, m) {
-		fusedMultiple(at(a, i*lda, n), T(v*alpha), at(y, 0, n))
+	for i, v := range sliceAt(x, 0, m) {
+		fusedMultiple(sliceAt(a, i*lda, n), T(v*alpha), sliceAt(y, 0, n))
 	}
 }
 
 // trsvLanes solves for four unknowns at a time. For each unknown, it first subtracts the terms of
 // the unknowns before this group, in two separate sums: one for even and one for odd indices.
 func trsvLanes[T Float](n int, unit bool, a *T, ars, acs int, x *T, incX int) {
-	element := func(i, p int) T { return at(a, i*ars+p*acs, 1)[0] }
-	unknown := func(i int) *T { return &at(x, i*incX, 1)[0] }
-	for top := 0; top < n; top += 4 {
-		end := min(top+4, n)
+	element := func(i, p int) T { return sliceAt(a, i*ars+p*acs, 1)[0] }
+	unknown := func(i int) *T { return &sliceAt(x, i*incX, 1)[0] }
+	for start := 0; start < n; start += 4 {
+		end := min(start+4, n)
 		divide := false
-		for i := top; i < end; i++ {
+		for i := start; i < end; i++ {
 			sums := [2]T{*unknown(i)}
-			for p := range top {
+			for p := range start {
 				sums[p%2] = fma(-element(i, p), *unknown(p), sums[p%2])
 			}
 			*unknown(i) = sums[0] + sums[1]
 			divide = divide || !unit && !invertible(element(i, i))
 		}
-		for i := top; i < end; i++ {
+		for i := start; i < end; i++ {
 			v := unknown(i)
 			switch {
 			case divide:
@@ -767,8 +767,8 @@ func trsvLanes[T Float](n int, unit bool, a *T, ars, acs int, x *T, incX int) {
 			case !unit:
 				*v *= 1 / element(i, i)
 			}
-			for below := i + 1; below < end; below++ {
-				*unknown(below) = fma(-element(below, i), *v, *unknown(below))
+			for k := i + 1; k < end; k++ {
+				*unknown(k) = fma(-element(k, i), *v, *unknown(k))
 			}
 		}
 	}
@@ -782,9 +782,9 @@ func syr2kLanes[T Float](lower bool, n, k int, alpha T, a *T, lda int, b *T, ldb
 	for i := range n {
 		from, to := part.columns(i, n)
 		for j := from; j < to; j++ {
-			sum := products(k, together(j-from, to-from),
-				pair[T]{at(a, j*lda, k), at(b, i*ldb, k)}, pair[T]{at(b, j*ldb, k), at(a, i*lda, k)})
-			update(&at(c, i*ldc+j, 1)[0], sum, alpha, beta)
+			sum := products(k, grouped(j-from, to-from),
+				pair[T]{sliceAt(a, j*lda, k), sliceAt(b, i*ldb, k)}, pair[T]{sliceAt(b, j*ldb, k), sliceAt(a, i*lda, k)})
+			update(&sliceAt(c, i*ldc+j, 1)[0], sum, alpha, beta)
 		}
 	}
 }
@@ -795,11 +795,11 @@ func gemvPanelLanes[T Float](s *GemvPanel[T]) {
 	for r := range panelRows {
 		for i := 0; i < s.N; i += PanelTerms {
 			clear(sum)
-			for k, z := range at(s.Z, r*s.Ldz+i, min(PanelTerms, s.N-i)) {
-				fusedMultiple(sum, z, at(s.V, (i+k)*w, w))
+			for k, z := range sliceAt(s.Z, r*s.Ldz+i, min(PanelTerms, s.N-i)) {
+				fusedMultiple(sum, z, sliceAt(s.V, (i+k)*w, w))
 			}
 			for l, v := range sum {
-				at(s.Y, r*w, w)[l] += v
+				sliceAt(s.Y, r*w, w)[l] += v
 			}
 		}
 	}
@@ -808,12 +808,12 @@ func gemvPanelLanes[T Float](s *GemvPanel[T]) {
 func gemvPanelPairLanes[T Float](s *GemvPanel[T]) {
 	w := lanesOf[T]()
 	for r := range panelRows {
-		for i, z := range at(s.Z, r*s.Ldz, s.N) {
-			fusedMultiple(at(s.Y, r*w, w), z, at(s.V, i*w, w))
+		for i, z := range sliceAt(s.Z, r*s.Ldz, s.N) {
+			fusedMultiple(sliceAt(s.Y, r*w, w), z, sliceAt(s.V, i*w, w))
 		}
 	}
-	x, sum := at(s.X, 0, panelRows*w), at(s.Sum, 0, s.N*w)
-	z := func(r, i int) T { return at(s.Z, r*s.Ldz+i, 1)[0] }
+	x, sum := sliceAt(s.X, 0, panelRows*w), sliceAt(s.Sum, 0, s.N*w)
+	z := func(r, i int) T { return sliceAt(s.Z, r*s.Ldz+i, 1)[0] }
 	for i := range s.N {
 		for l, v := range sum[i*w:][:w] {
 			even := fma(z(2, i), x[2*w+l], fma(z(0, i), x[l], v))
@@ -830,10 +830,10 @@ func gemvPanelPairLanes[T Float](s *GemvPanel[T]) {
 func (s *Codes[T]) lanes(cols int) {
 	lanes := lanesOf[T]()
 	z := unsafe.Slice(s.Z, s.N*CodeRows*CodeSpan)
-	b := at(s.B, 0, cols*CodeRows*lanes)
+	b := sliceAt(s.B, 0, cols*CodeRows*lanes)
 	for c := range cols {
-		x, y := at(s.X, c*s.Ld, s.N*CodeSpan), at(s.Y, c*s.Ld, s.N*CodeSpan)
-		a := at(s.A, c*s.Ld, CodeRows)
+		x, y := sliceAt(s.X, c*s.Ld, s.N*CodeSpan), sliceAt(s.Y, c*s.Ld, s.N*CodeSpan)
+		a := sliceAt(s.A, c*s.Ld, CodeRows)
 		for i := range x {
 			even, odd := x[i], T(0)
 			for r, ar := range a {
@@ -862,7 +862,7 @@ func encodeLanes[T Float](s *Span[T]) {
 	z := unsafe.Slice((*uint16)(unsafe.Pointer(s.Z)), max(0, s.N-CodeSpan)*CodeRows+CodeSpan)
 	for i, v := range s.x() {
 		t := fma(v, s.A, s.B)
-		code := least(most(t, 0), math.MaxUint16)
+		code := atMost(atLeast(t, 0), math.MaxUint16)
 		if !(math.Abs(float64(t-code)) <= 0.5) {
 			s.Flag, code = 1, 0
 		}

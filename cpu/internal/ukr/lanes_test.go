@@ -53,36 +53,36 @@ func (l *lanesTest[T]) numbers(n int) []T {
 	for i := range x {
 		x[i] = T(l.rng.NormFloat64() * math.Exp(3*l.rng.NormFloat64()))
 		if l.special && l.rng.IntN(12) == 0 {
-			tiny := T(math.SmallestNonzeroFloat64)
-			if !double[T]() {
-				tiny = math.SmallestNonzeroFloat32
+			smallest := T(math.SmallestNonzeroFloat64)
+			if !isFloat64[T]() {
+				smallest = math.SmallestNonzeroFloat32
 			}
-			x[i] = []T{T(math.NaN()), T(math.Inf(1)), T(math.Inf(-1)), 0, -T(0), tiny * T(l.rng.IntN(1000)), T(math.Copysign(0, -1)), T(l.rng.NormFloat64() * 1e30)}[l.rng.IntN(8)]
+			x[i] = []T{T(math.NaN()), T(math.Inf(1)), T(math.Inf(-1)), 0, -T(0), smallest * T(l.rng.IntN(1000)), T(math.Copysign(0, -1)), T(l.rng.NormFloat64() * 1e30)}[l.rng.IntN(8)]
 		}
 	}
 	return x
 }
 
-// same calls f for both Kernels, each with copies of the arrays, and compares the resulting arrays.
-func (l *lanesTest[T]) same(what string, tier, lanes Kernels[T], arrays [][]T, f func(k Kernels[T], a [][]T) int) {
+// requireEqual calls f for both Kernels with copies of the arrays, and compares the results.
+func (l *lanesTest[T]) requireEqual(name string, tier, lanes Kernels[T], arrays [][]T, f func(k Kernels[T], a [][]T) int) {
 	l.Helper()
 	copies := func() [][]T {
 		c := make([][]T, len(arrays))
 		for i, a := range arrays {
-			c[i] = at(aligned64[T](len(a)+1), 0, len(a)+1)[:len(a)]
+			c[i] = sliceAt(aligned64[T](len(a)+1), 0, len(a)+1)[:len(a)]
 			copy(c[i], a)
 		}
 		return c
 	}
 	got, want := copies(), copies()
 	if g, w := f(tier, got), f(lanes, want); (g != 0) != (w != 0) {
-		l.Fatalf("%s: flag %d, want %d", what, g, w)
+		l.Fatalf("%s: flag %d, want %d", name, g, w)
 	}
 	for a := range want {
 		for i, w := range want[a] {
 			g := got[a][i]
 			if math.Float64bits(float64(g)) != math.Float64bits(float64(w)) && (g == g || w == w) {
-				l.Fatalf("%s: element %d of array %d is %x, the virtual machine's is %x", what, i, a, g, w)
+				l.Fatalf("%s: element %d of array %d is %x, the virtual machine's is %x", name, i, a, g, w)
 			}
 		}
 	}
@@ -106,8 +106,8 @@ func (l *lanesTest[T]) beta() T   { return []T{0, 1, -0.7}[l.rng.IntN(3)] }
 func (l *lanesTest[T]) tiles(tier, lanes Kernels[T]) {
 	mr, nr := lanes.MR, lanes.NR
 	for _, c := range []struct {
-		name string
-		of   func(k Kernels[T]) func(*Tile[T])
+		name   string
+		kernel func(k Kernels[T]) func(*Tile[T])
 	}{
 		{"gemm", func(k Kernels[T]) func(*Tile[T]) { return k.Gemm }},
 		{"sqDist", func(k Kernels[T]) func(*Tile[T]) { return k.SqDist }},
@@ -122,32 +122,32 @@ func (l *lanesTest[T]) tiles(tier, lanes Kernels[T]) {
 				absolute(b)
 			}
 			alpha, beta := l.factor(), l.beta()
-			l.same(c.name, tier, lanes, [][]T{a, b, l.numbers(m * n)}, func(kernels Kernels[T], s [][]T) int {
-				c.of(kernels)(&Tile[T]{A: ptr(s[0]), B: ptr(s[1]), C: ptr(s[2]), K: k, M: m, N: n, Ldc: n, Lda: mr * k, Alpha: alpha, Beta: beta})
+			l.requireEqual(c.name, tier, lanes, [][]T{a, b, l.numbers(m * n)}, func(kernels Kernels[T], s [][]T) int {
+				c.kernel(kernels)(&Tile[T]{A: ptr(s[0]), B: ptr(s[1]), C: ptr(s[2]), K: k, M: m, N: n, Ldc: n, Lda: mr * k, Alpha: alpha, Beta: beta})
 				return 0
 			})
 		}
 	}
 	for k := range 12 {
-		l.same("trsm", tier, lanes, [][]T{l.numbers((k + mr) * mr), l.numbers((k + mr) * nr)}, func(kernels Kernels[T], s [][]T) int {
+		l.requireEqual("trsm", tier, lanes, [][]T{l.numbers((k + mr) * mr), l.numbers((k + mr) * nr)}, func(kernels Kernels[T], s [][]T) int {
 			kernels.Trsm(&Tile[T]{A: ptr(s[0]), B: ptr(s[1]), K: k})
 			return 0
 		})
-		places := make([]int32, k)
-		for p := range places {
-			places[p] = int32(nr * l.rng.IntN(5))
+		offsets := make([]int32, k)
+		for p := range offsets {
+			offsets[p] = int32(nr * l.rng.IntN(5))
 		}
 		m, n := 1+l.rng.IntN(SparseRows), l.rng.IntN(4)
-		l.same("sparse", tier, lanes, [][]T{l.numbers(k * SparseRows), l.numbers(5 * nr * 4), l.numbers(m * n * nr)}, func(kernels Kernels[T], s [][]T) int {
-			kernels.Sparse(&Sparse[T]{A: ptr(s[0]), B: ptr(s[1]), C: ptr(s[2]), K: k, M: m, N: n, Ldc: n * nr, Ldb: 5 * nr, At: ptr(places)})
+		l.requireEqual("sparse", tier, lanes, [][]T{l.numbers(k * SparseRows), l.numbers(5 * nr * 4), l.numbers(m * n * nr)}, func(kernels Kernels[T], s [][]T) int {
+			kernels.Sparse(&Sparse[T]{A: ptr(s[0]), B: ptr(s[1]), C: ptr(s[2]), K: k, M: m, N: n, Ldc: n * nr, Ldb: 5 * nr, At: ptr(offsets)})
 			return 0
 		})
-		l.same("unpack", tier, lanes, [][]T{l.numbers(8 * k * nr), make([]T, 8*k*nr)}, func(kernels Kernels[T], s [][]T) int {
+		l.requireEqual("unpack", tier, lanes, [][]T{l.numbers(8 * k * nr), make([]T, 8*k*nr)}, func(kernels Kernels[T], s [][]T) int {
 			kernels.UnpackB(&Tile[T]{A: ptr(s[0]), C: ptr(s[1]), K: 8 * k, Ldc: 8 * k})
 			return 0
 		})
 		for side, width := range []int{mr, nr} {
-			l.same("pack", tier, lanes, [][]T{l.numbers(8 * k * width), make([]T, 8*k*width)}, func(kernels Kernels[T], s [][]T) int {
+			l.requireEqual("pack", tier, lanes, [][]T{l.numbers(8 * k * width), make([]T, 8*k*width)}, func(kernels Kernels[T], s [][]T) int {
 				pack := []Packer[T]{kernels.PackA, kernels.PackB}[side]
 				pack.Transpose(&Tile[T]{A: ptr(s[0]), C: ptr(s[1]), K: 8 * k, Lda: 8 * k})
 				pack.Copy(&Tile[T]{A: ptr(s[1]), C: ptr(s[0]), K: 4 * k, M: 2, Lda: 2 * width, Ldc: 4 * k * width})
@@ -168,13 +168,13 @@ func (l *lanesTest[T]) direct(tier, lanes Kernels[T]) {
 		n, k := 1+l.rng.IntN(3*lanes.NR), l.rng.IntN(20)
 		alpha, beta := l.factor(), l.beta()
 		flag := l.rng.IntN(2)
-		big := l.numbers(max(m, n) * max(m, k))
+		aData := l.numbers(max(m, n) * max(m, k))
 		for _, part := range []Part{Whole, Lower, Upper} {
 			cols := n
 			if part != Whole {
 				cols = m
 			}
-			l.same("gemmDirect", tier, lanes, [][]T{big, l.numbers(k * cols), l.numbers(m * cols)}, func(kernels Kernels[T], s [][]T) int {
+			l.requireEqual("gemmDirect", tier, lanes, [][]T{aData, l.numbers(k * cols), l.numbers(m * cols)}, func(kernels Kernels[T], s [][]T) int {
 				d := &Direct[T]{A: ptr(s[0]), B: ptr(s[1]), C: ptr(s[2]), M: m, N: cols, K: k, Ars: k, Acs: 1, Ldb: cols, Ldc: cols, Part: part, Alpha: alpha, Beta: beta}
 				if part == Whole {
 					kernels.GemmDirect(d)
@@ -192,12 +192,12 @@ func (l *lanesTest[T]) direct(tier, lanes Kernels[T]) {
 				triangle[i*m+i] = l.numbers(1)[0]
 			}
 		}
-		for name, of := range map[string]func(k Kernels[T]) func(*Direct[T]){
+		for name, kernel := range map[string]func(k Kernels[T]) func(*Direct[T]){
 			"trsmDirect": func(k Kernels[T]) func(*Direct[T]) { return k.TrsmDirect },
 			"trmmDirect": func(k Kernels[T]) func(*Direct[T]) { return k.TrmmDirect },
 		} {
-			l.same(name, tier, lanes, [][]T{triangle, l.numbers(m * n)}, func(kernels Kernels[T], s [][]T) int {
-				of(kernels)(&Direct[T]{A: ptr(s[0]), C: ptr(s[1]), M: m, N: n, Ars: m, Acs: 1, Ldc: n, Flag: flag, Alpha: alpha})
+			l.requireEqual(name, tier, lanes, [][]T{triangle, l.numbers(m * n)}, func(kernels Kernels[T], s [][]T) int {
+				kernel(kernels)(&Direct[T]{A: ptr(s[0]), C: ptr(s[1]), M: m, N: n, Ars: m, Acs: 1, Ldc: n, Flag: flag, Alpha: alpha})
 				return 0
 			})
 		}
@@ -212,9 +212,8 @@ func (l *lanesTest[T]) direct(tier, lanes Kernels[T]) {
 		if l.special && m%3 == 0 {
 			square[m*m-1] = T([]float64{0x1p-130, 0x1p-1030, -1, 0x1p127, math.Inf(1)}[l.rng.IntN(5)])
 		}
-		failed := 0
 		lanes.PotrfDirect(&Direct[T]{C: ptr(append([]T(nil), square...)), M: m, Ldc: m})
-		l.same("potrfDirect", tier, lanes, [][]T{square}, func(kernels Kernels[T], s [][]T) int {
+		l.requireEqual("potrfDirect", tier, lanes, [][]T{square}, func(kernels Kernels[T], s [][]T) int {
 			d := &Direct[T]{C: ptr(s[0]), M: m, Ldc: m}
 			kernels.PotrfDirect(d)
 			if d.Flag != 0 {
@@ -224,10 +223,9 @@ func (l *lanesTest[T]) direct(tier, lanes Kernels[T]) {
 					clear(s[0][i*m : i*m+i])
 				}
 			}
-			failed += d.Flag
 			return d.Flag
 		})
-		l.same("transposeDirect", tier, lanes, [][]T{big[:m*min(m, k)], make([]T, m*min(m, k))}, func(kernels Kernels[T], s [][]T) int {
+		l.requireEqual("transposeDirect", tier, lanes, [][]T{aData[:m*min(m, k)], make([]T, m*min(m, k))}, func(kernels Kernels[T], s [][]T) int {
 			kernels.TransposeDirect(&Direct[T]{A: ptr(s[0]), C: ptr(s[1]), M: m, N: min(m, k), Ars: min(m, k), Acs: 1, Ldc: m})
 			return 0
 		})
@@ -238,7 +236,7 @@ func (l *lanesTest[T]) spans(tier, lanes Kernels[T]) {
 	type spans = func(k Kernels[T]) func(*Span[T])
 	for _, c := range []struct {
 		name    string
-		of      spans
+		kernel  spans
 		a, b, c T
 		scale   T // scale of x
 	}{
@@ -274,12 +272,12 @@ func (l *lanesTest[T]) spans(tier, lanes Kernels[T]) {
 					x[i] = 0 // replace −0: its square root is 0 on NEON and −0 on AVX2; a statistic is never −0
 				}
 			}
-			l.same(c.name, tier, lanes, [][]T{x, y, make([]T, n)}, func(k Kernels[T], s [][]T) int {
+			l.requireEqual(c.name, tier, lanes, [][]T{x, y, make([]T, n)}, func(k Kernels[T], s [][]T) int {
 				span := &Span[T]{X: ptr(s[0]), Y: ptr(s[1]), N: n, A: c.a, B: c.b, C: c.c, Z: ptr(s[2])}
 				if n == 0 {
 					span.X, span.Y, span.Z = new(T), new(T), new(T)
 				}
-				c.of(k)(span)
+				c.kernel(k)(span)
 				return span.Flag
 			})
 		}
@@ -290,42 +288,42 @@ func (l *lanesTest[T]) vectors(tier, lanes Kernels[T]) {
 	for n := 1; n <= 10*lanes.NR+3; n++ {
 		x, y, z := l.numbers(n), l.numbers(n), l.numbers(n)
 		alpha, beta := l.factor(), l.beta()
-		l.same("dot", tier, lanes, [][]T{x, y, {0}}, func(k Kernels[T], s [][]T) int {
+		l.requireEqual("dot", tier, lanes, [][]T{x, y, {0}}, func(k Kernels[T], s [][]T) int {
 			s[2][0] = k.Dot(n, ptr(s[0]), ptr(s[1]))
 			k.Axpy(n, alpha, ptr(s[0]), ptr(s[1]))
 			return 0
 		})
-		l.same("dotAxpy", tier, lanes, [][]T{x, y, z, {0}}, func(k Kernels[T], s [][]T) int {
+		l.requireEqual("dotAxpy", tier, lanes, [][]T{x, y, z, {0}}, func(k Kernels[T], s [][]T) int {
 			span := &Span[T]{X: ptr(s[0]), Y: ptr(s[1]), Z: ptr(s[2]), N: n, A: alpha}
 			k.DotAxpy(span)
 			s[3][0] = span.B
 			return 0
 		})
-		for name, of := range map[string]func(k Kernels[T]) func(*Rows[T]){
+		for name, kernel := range map[string]func(k Kernels[T]) func(*Rows[T]){
 			"dot4":      func(k Kernels[T]) func(*Rows[T]) { return k.Dot4 },
 			"axpy4":     func(k Kernels[T]) func(*Rows[T]) { return k.Axpy4 },
 			"dotAxpy8":  func(k Kernels[T]) func(*Rows[T]) { return k.DotAxpy8 },
 			"dotAxpy12": func(k Kernels[T]) func(*Rows[T]) { return k.DotAxpy12 },
 		} {
-			l.same(name, tier, lanes, [][]T{x, y, l.numbers(MaxRows * n), l.numbers(MaxRows), make([]T, MaxRows)}, func(k Kernels[T], s [][]T) int {
+			l.requireEqual(name, tier, lanes, [][]T{x, y, l.numbers(MaxRows * n), l.numbers(MaxRows), make([]T, MaxRows)}, func(k Kernels[T], s [][]T) int {
 				r := &Rows[T]{X: ptr(s[0]), Y: ptr(s[1]), Z: ptr(s[2]), N: n, Ldz: n}
 				copy(r.A[:], s[3])
-				of(k)(r)
+				kernel(k)(r)
 				copy(s[4], r.B[:])
 				return 0
 			})
 		}
 		m := 1 + l.rng.IntN(11)
 		a := l.numbers(m * n)
-		l.same("gemv", tier, lanes, [][]T{a, x, l.numbers(m)}, func(k Kernels[T], s [][]T) int {
+		l.requireEqual("gemv", tier, lanes, [][]T{a, x, l.numbers(m)}, func(k Kernels[T], s [][]T) int {
 			k.Gemv(m, n, alpha, ptr(s[0]), n, ptr(s[1]), beta, ptr(s[2]))
 			return 0
 		})
-		l.same("gemvT", tier, lanes, [][]T{a, l.numbers(m), y}, func(k Kernels[T], s [][]T) int {
+		l.requireEqual("gemvT", tier, lanes, [][]T{a, l.numbers(m), y}, func(k Kernels[T], s [][]T) int {
 			k.GemvT(m, n, alpha, ptr(s[0]), n, ptr(s[1]), beta, ptr(s[2]))
 			return 0
 		})
-		l.same("ger", tier, lanes, [][]T{a, l.numbers(m), y}, func(k Kernels[T], s [][]T) int {
+		l.requireEqual("ger", tier, lanes, [][]T{a, l.numbers(m), y}, func(k Kernels[T], s [][]T) int {
 			k.Ger(m, n, alpha, ptr(s[1]), ptr(s[2]), ptr(s[0]), n)
 			return 0
 		})
@@ -336,11 +334,11 @@ func (l *lanesTest[T]) vectors(tier, lanes Kernels[T]) {
 			triangle[i*order+i] += 3
 		}
 		for _, unit := range []bool{false, true} {
-			l.same("trsv", tier, lanes, [][]T{triangle, x[:order]}, func(k Kernels[T], s [][]T) int {
+			l.requireEqual("trsv", tier, lanes, [][]T{triangle, x[:order]}, func(k Kernels[T], s [][]T) int {
 				k.Trsv(order, unit, ptr(s[0]), order, 1, ptr(s[1]), 1)
 				return 0
 			})
-			l.same("syr2k", tier, lanes, [][]T{l.numbers(m * n), a, l.numbers(m * m)}, func(k Kernels[T], s [][]T) int {
+			l.requireEqual("syr2k", tier, lanes, [][]T{l.numbers(m * n), a, l.numbers(m * m)}, func(k Kernels[T], s [][]T) int {
 				k.Syr2k(unit, m, n, alpha, ptr(s[0]), n, ptr(s[1]), n, beta, ptr(s[2]), m)
 				return 0
 			})
@@ -355,12 +353,12 @@ func (l *lanesTest[T]) panels(tier, lanes Kernels[T], n int) {
 		l.Fatalf("the strips of the tier are %v", tier.GemvPanels)
 	}
 	w, rows := lanes.GemvPanels[0].Width, max(tier.GemvPanels[0].Rows, panelRows)
-	for _, both := range []bool{false, true} {
-		l.same("panel", tier, lanes, [][]T{l.numbers(rows * n), l.numbers(n * w), l.numbers(n * w), l.numbers(rows * w), l.numbers(rows * w)}, func(k Kernels[T], s [][]T) int {
+	for _, pair := range []bool{false, true} {
+		l.requireEqual("panel", tier, lanes, [][]T{l.numbers(rows * n), l.numbers(n * w), l.numbers(n * w), l.numbers(rows * w), l.numbers(rows * w)}, func(k Kernels[T], s [][]T) int {
 			p := k.GemvPanels[0]
 			for r := 0; r < rows; r += p.Rows {
 				arg := &GemvPanel[T]{Z: ptr(s[0][r*n:]), V: ptr(s[1]), Sum: ptr(s[2]), X: ptr(s[3][r*w:]), Y: ptr(s[4][r*w:]), N: n, Ldz: n}
-				if both {
+				if pair {
 					p.ApplyPair(arg)
 				} else {
 					p.Apply(arg)
@@ -380,7 +378,7 @@ func (l *lanesTest[T]) codes(tier, lanes Kernels[T]) {
 			z[i] = uint16(l.rng.Uint32())
 		}
 		for cols := 1; cols <= 2; cols++ {
-			l.same("codes", tier, lanes, [][]T{l.numbers(cols*size + 1), l.numbers(cols*size + 1), l.numbers(cols*max(size, CodeRows) + CodeRows), l.numbers(cols * CodeRows * lanes.CodeLanes)}, func(k Kernels[T], s [][]T) int {
+			l.requireEqual("codes", tier, lanes, [][]T{l.numbers(cols*size + 1), l.numbers(cols*size + 1), l.numbers(cols*max(size, CodeRows) + CodeRows), l.numbers(cols * CodeRows * lanes.CodeLanes)}, func(k Kernels[T], s [][]T) int {
 				c := &Codes[T]{Z: ptr(z), X: ptr(s[0]), Y: ptr(s[1]), A: ptr(s[2]), B: ptr(s[3]), N: n, Ld: max(size, CodeRows)}
 				if n == 0 {
 					return 0
@@ -396,7 +394,7 @@ func (l *lanesTest[T]) codes(tier, lanes Kernels[T]) {
 		if n == 0 {
 			continue
 		}
-		l.same("encode", tier, lanes, [][]T{l.numbers(size), make([]T, n*CodeRows*CodeSpan)}, func(k Kernels[T], s [][]T) int {
+		l.requireEqual("encode", tier, lanes, [][]T{l.numbers(size), make([]T, n*CodeRows*CodeSpan)}, func(k Kernels[T], s [][]T) int {
 			span := &Span[T]{X: ptr(s[0]), Z: ptr(s[1]), N: size, A: 20, B: 30000}
 			k.Encode(span)
 			if span.Flag != 0 {

@@ -5,9 +5,9 @@ func genericPacker[T Float](w int) Packer[T] {
 	return Packer[T]{
 		Width: w,
 		Transpose: func(t *Tile[T]) {
-			dst := at(t.C, 0, t.K*w)
+			dst := sliceAt(t.C, 0, t.K*w)
 			for i := range w {
-				for p, x := range at(t.A, i*t.Lda, t.K) {
+				for p, x := range sliceAt(t.A, i*t.Lda, t.K) {
 					dst[p*w+i] = x
 				}
 			}
@@ -15,7 +15,7 @@ func genericPacker[T Float](w int) Packer[T] {
 		Copy: func(t *Tile[T]) {
 			for p := range t.K {
 				for j := range t.M {
-					copy(at(t.C, j*t.Ldc+p*w, w), at(t.A, p*t.Lda+j*w, w))
+					copy(sliceAt(t.C, j*t.Ldc+p*w, w), sliceAt(t.A, p*t.Lda+j*w, w))
 				}
 			}
 		},
@@ -23,9 +23,9 @@ func genericPacker[T Float](w int) Packer[T] {
 }
 
 func unpackGeneric[T Float](t *Tile[T]) {
-	src := at(t.A, 0, t.K*genericNR)
+	src := sliceAt(t.A, 0, t.K*genericNR)
 	for i := range genericNR {
-		row := at(t.C, i*t.Ldc, t.K)
+		row := sliceAt(t.C, i*t.Ldc, t.K)
 		for p := range row {
 			row[p] = src[p*genericNR+i]
 		}

@@ -8,13 +8,13 @@ func reducing[T Float](nr int, vector, scalar func(*Span[T])) func(*Span[T]) {
 	return func(s *Span[T]) {
 		x, n := s.X, s.N
 		for vector(s); s.Flag != 0; vector(s) {
-			left := s.N - nr
-			s.X, s.N = &at(x, n-s.N, 1)[0], nr
+			remaining := s.N - nr
+			s.X, s.N = &sliceAt(x, n-s.N, 1)[0], nr
 			scalar(s)
-			if left == 0 {
+			if remaining == 0 {
 				break
 			}
-			s.X, s.N = &at(x, n-left, 1)[0], left
+			s.X, s.N = &sliceAt(x, n-remaining, 1)[0], remaining
 		}
 		s.X, s.N, s.Flag = x, n, 0
 	}

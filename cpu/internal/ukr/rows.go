@@ -2,7 +2,7 @@ package ukr
 
 // The functions below are the portable functions on rows.
 
-func (r *Rows[T]) row(i int) []T { return at(r.Z, i*r.Ldz, r.N) }
+func (r *Rows[T]) row(i int) []T { return sliceAt(r.Z, i*r.Ldz, r.N) }
 
 func dot4Generic[T Float](r *Rows[T]) { r.dot4(0) }
 
@@ -22,7 +22,7 @@ func (r *Rows[T]) dotAxpy(count int) {
 func (r *Rows[T]) dot4(first int) {
 	z0, z1, z2, z3 := r.row(first), r.row(first+1), r.row(first+2), r.row(first+3)
 	var s0, s1, s2, s3 T
-	for i, y := range at(r.Y, 0, r.N) {
+	for i, y := range sliceAt(r.Y, 0, r.N) {
 		s0 += z0[i] * y
 		s1 += z1[i] * y
 		s2 += z2[i] * y
@@ -34,7 +34,7 @@ func (r *Rows[T]) dot4(first int) {
 func (r *Rows[T]) axpy4(first int) {
 	z0, z1, z2, z3 := r.row(first), r.row(first+1), r.row(first+2), r.row(first+3)
 	a := [4]T(r.A[first:])
-	x := at(r.X, 0, r.N)
+	x := sliceAt(r.X, 0, r.N)
 	for i := range x {
 		x[i] += a[0]*z0[i] + a[1]*z1[i] + (a[2]*z2[i] + a[3]*z3[i])
 	}

@@ -8,8 +8,8 @@ import (
 
 // The functions below are the portable functions on spans.
 
-func (s *Span[T]) x() []T { return at(s.X, 0, s.N) }
-func (s *Span[T]) y() []T { return at(s.Y, 0, s.N) }
+func (s *Span[T]) x() []T { return sliceAt(s.X, 0, s.N) }
+func (s *Span[T]) y() []T { return sliceAt(s.Y, 0, s.N) }
 
 func affineGeneric[T Float](s *Span[T]) {
 	x := s.x()
@@ -61,7 +61,7 @@ func distanceGeneric[T Float](s *Span[T]) {
 
 func distanceExpGeneric[T Float](s *Span[T]) { distanceExpInto(s, s.x()) }
 
-func distanceExpToGeneric[T Float](s *Span[T]) { distanceExpInto(s, at(s.Z, 0, s.N)) }
+func distanceExpToGeneric[T Float](s *Span[T]) { distanceExpInto(s, sliceAt(s.Z, 0, s.N)) }
 
 func distanceExpInto[T Float](s *Span[T], to []T) {
 	x, y := s.x(), s.y()
@@ -77,10 +77,10 @@ func distanceExpInto[T Float](s *Span[T], to []T) {
 }
 
 func maternExpGeneric[T Float](s *Span[T]) {
-	const most = 800 // exp(−t) is 0 from this t on
+	const limit = 800 // exp(−t) is 0 from this t on
 	x := s.x()
 	for i, v := range x {
-		t := min(float64(s.A)*math.Sqrt(float64(max(v, 0))), most)
+		t := min(float64(s.A)*math.Sqrt(float64(max(v, 0))), limit)
 		x[i] = T((1 + t*(float64(s.B)+t*float64(s.C))) * elementary.Exp(-t))
 	}
 }
@@ -88,7 +88,7 @@ func maternExpGeneric[T Float](s *Span[T]) {
 func dotAxpyGeneric[T Float](s *Span[T]) {
 	x, y := s.x(), s.y()
 	var sum T
-	for i, v := range at(s.Z, 0, s.N) {
+	for i, v := range sliceAt(s.Z, 0, s.N) {
 		sum += v * y[i]
 		x[i] += s.A * v
 	}

@@ -167,7 +167,7 @@ func TestDistanceFlag(t *testing.T) {
 	usable(t, func(t *testing.T, tier *Tier) {
 		k := tier.F64
 		for n := k.NR; n <= 3*k.NR; n += k.NR {
-			for at := range n {
+			for index := range n {
 				x, y := make([]float64, n), make([]float64, n)
 				for i := range y {
 					y[i] = 3 // with A = 1 the limit is ¼·(1 + 3) = 1; for x = 0 the result is 4
@@ -176,9 +176,9 @@ func TestDistanceFlag(t *testing.T) {
 					dot  float64
 					flag bool
 				}{{0, false}, {1.5, false}, {1.5000001, true}, {2, true}, {math.NaN(), true}} {
-					x[at] = c.dot
+					x[index] = c.dot
 					if _, flag := apply(k.Distance, k.NR, x, y, 1, 0.25); (flag != 0) != c.flag {
-						t.Fatalf("n=%d: xᵀz = %v at %d: flag %d", n, c.dot, at, flag)
+						t.Fatalf("n=%d: xᵀz = %v at %d: flag %d", n, c.dot, index, flag)
 					}
 				}
 			}
@@ -195,7 +195,7 @@ func TestDistanceExp(t *testing.T) {
 }
 
 func testDistanceExp[T Float](t *testing.T, k Kernels[T]) {
-	const seed, least, factor = 9, 0.25, -0.5
+	const seed, minRatio, factor = 9, 0.25, -0.5
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for n := k.NR; n <= 4*k.NR; n += k.NR {
@@ -206,40 +206,40 @@ func testDistanceExp[T Float](t *testing.T, k Kernels[T]) {
 		if n > k.NR {
 			x[rng.IntN(n)] = T(math.NaN())
 		}
-		d := &Span[T]{X: first(slices.Clone(x)), Y: first(y), N: n, A: 10, B: least}
+		d := &Span[T]{X: first(slices.Clone(x)), Y: first(y), N: n, A: 10, B: minRatio}
 		k.Distance(d)
-		sq := slices.Clone(at(d.X, 0, n))
+		sq := slices.Clone(sliceAt(d.X, 0, n))
 		e := &Span[T]{X: d.X, N: n, A: factor}
 		k.Exp(e)
 		// Z is aligned to a cache line.
-		room := make([]T, n+2*64)
-		off := 0
-		for uintptr(unsafe.Pointer(&room[off]))%64 != 0 {
-			off++
+		buffer := make([]T, n+2*64)
+		offset := 0
+		for uintptr(unsafe.Pointer(&buffer[offset]))%64 != 0 {
+			offset++
 		}
-		before := slices.Clone(x)
-		to := &Span[T]{X: first(x), Y: first(y), Z: &room[off], N: n, A: 10, B: least, C: factor}
+		initial := slices.Clone(x)
+		to := &Span[T]{X: first(x), Y: first(y), Z: &buffer[offset], N: n, A: 10, B: minRatio, C: factor}
 		k.DistanceExpTo(to)
-		for i, v := range before {
+		for i, v := range initial {
 			if x[i] != v && v == v {
 				t.Fatalf("n=%d: DistanceExpTo changed element %d of X", n, i)
 			}
 		}
-		for i, v := range room {
-			if (i < off || i >= off+n) && v != 0 {
-				t.Fatalf("n=%d: DistanceExpTo wrote element %d outside Z", n, i-off)
+		for i, v := range buffer {
+			if (i < offset || i >= offset+n) && v != 0 {
+				t.Fatalf("n=%d: DistanceExpTo wrote element %d outside Z", n, i-offset)
 			}
 		}
-		got := &Span[T]{X: first(x), Y: first(y), N: n, A: 10, B: least, C: factor}
+		got := &Span[T]{X: first(x), Y: first(y), N: n, A: 10, B: minRatio, C: factor}
 		k.DistanceExp(got)
-		if to.Flag != got.Flag || !slices.Equal(room[off:off+n], x[:n]) {
+		if to.Flag != got.Flag || !slices.Equal(buffer[offset:offset+n], x[:n]) {
 			t.Fatalf("n=%d: DistanceExpTo and DistanceExp give different results", n)
 		}
 		if (got.Flag != 0) != (d.Flag != 0) {
 			t.Fatalf("n=%d: flag %d, Distance has %d", n, got.Flag, d.Flag)
 		}
-		for i, want := range at(e.X, 0, n) {
-			if !(sq[i] >= least*(10+y[i])) {
+		for i, want := range sliceAt(e.X, 0, n) {
+			if !(sq[i] >= minRatio*(10+y[i])) {
 				want = -1
 			}
 			if x[i] != want {
@@ -285,7 +285,7 @@ func testExp[T Float](t *testing.T, k Kernels[T]) {
 		x = append(x, T(end))
 	}
 	got, _ := apply(k.Exp, k.NR, x, x, 1, 0)
-	worst, at := 0.0, T(0)
+	largest, largestAt := 0.0, T(0)
 	for i, v := range x {
 		want := bigExp(float64(v))
 		rounded, _ := want.Float64()
@@ -306,14 +306,14 @@ func testExp[T Float](t *testing.T, k Kernels[T]) {
 		diff := new(big.Float).Sub(want, big.NewFloat(float64(got[i])))
 		// The difference may be too small for float64, but its quotient by ulp is not.
 		e, _ := diff.Quo(diff.Abs(diff), big.NewFloat(ulp)).Float64()
-		if e > worst {
-			worst, at = e, v
+		if e > largest {
+			largest, largestAt = e, v
 			if e > 1 {
 				t.Errorf("exp(%v) is %v, want %v: %.3f ulp", v, got[i], rounded, e)
 			}
 		}
 	}
-	t.Logf("largest error %.3f ulp, at %v, among %d arguments", worst, at, len(x))
+	t.Logf("largest error %.3f ulp, at %v, among %d arguments", largest, largestAt, len(x))
 
 	special := []T{T(math.NaN()), T(math.Inf(1)), T(math.Inf(-1)), 0, T(math.Copysign(0, -1))}
 	got, _ = apply(k.Exp, k.NR, special, special, 1, 0)

@@ -19,13 +19,13 @@ type Sparse[T Float] struct {
 }
 
 func sparseGeneric[T Float](s *Sparse[T]) {
-	a, places := at(s.A, 0, s.K*SparseRows), unsafe.Slice(s.At, s.K)
+	a, offsets := sliceAt(s.A, 0, s.K*SparseRows), unsafe.Slice(s.At, s.K)
 	for r := range s.M {
 		for n := range s.N {
-			c := at(s.C, r*s.Ldc+n*genericNR, genericNR)
+			c := sliceAt(s.C, r*s.Ldc+n*genericNR, genericNR)
 			clear(c)
-			for p, place := range places {
-				addMultiple(c, a[p*SparseRows+r], at(s.B, n*s.Ldb+int(place), genericNR))
+			for p, offset := range offsets {
+				addMultiple(c, a[p*SparseRows+r], sliceAt(s.B, n*s.Ldb+int(offset), genericNR))
 			}
 		}
 	}

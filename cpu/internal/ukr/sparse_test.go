@@ -23,14 +23,14 @@ func testSparse[T Float](t *testing.T, k Kernels[T]) {
 		for m := 1; m <= SparseRows; m++ {
 			ldb, ldc := depth*k.NR+rng.IntN(5), panels*k.NR+margin
 			b := integers[T](rng, panels*ldb+1)
-			full, a, places := make([]T, SparseRows*depth), []T{0}[:0], []int32{0}[:0]
+			full, a, offsets := make([]T, SparseRows*depth), []T{0}[:0], []int32{0}[:0]
 			for p := range depth {
 				if rng.IntN(2) == 0 {
 					continue
 				}
 				column := integers[T](rng, SparseRows)
 				copy(full[p*SparseRows:], column)
-				a, places = append(a, column...), append(places, int32(p*k.NR))
+				a, offsets = append(a, column...), append(offsets, int32(p*k.NR))
 			}
 			c := slices.Repeat([]T{sentinel}, SparseRows*ldc+1)
 			want := slices.Clone(c)
@@ -42,9 +42,9 @@ func testSparse[T Float](t *testing.T, k Kernels[T]) {
 					}
 				}
 			}
-			k.Sparse(&Sparse[T]{A: first(a), B: &b[0], C: &c[0], K: len(places), M: m, N: panels, Ldc: ldc, Ldb: ldb, At: &places[:1][0]})
+			k.Sparse(&Sparse[T]{A: first(a), B: &b[0], C: &c[0], K: len(offsets), M: m, N: panels, Ldc: ldc, Ldb: ldb, At: &offsets[:1][0]})
 			if !slices.Equal(c, want) {
-				t.Fatalf("%d rows, %d panels, columns %v: %v, want %v", m, panels, places, c, want)
+				t.Fatalf("%d rows, %d panels, columns %v: %v, want %v", m, panels, offsets, c, want)
 			}
 		}
 	}

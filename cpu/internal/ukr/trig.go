@@ -31,18 +31,18 @@ const reduceLimit = 0x1p30
 func sinGeneric[T Float](s *Span[T]) { trigonometric(s, 0) }
 func cosGeneric[T Float](s *Span[T]) { trigonometric(s, 1) }
 
-// trigonometric computes x ← sin(A·x + turn·½π), the sine for turn = 0 and the cosine for turn = 1.
-func trigonometric[T Float](s *Span[T], turn int) {
+// trigonometric computes x ← sin(A·x + phase·½π): the sine for phase 0, the cosine for phase 1.
+func trigonometric[T Float](s *Span[T], phase int) {
 	s.Flag = 0
 	x := s.x()
 	for i, v := range x {
-		x[i] = T(byQuadrant(float64(s.A)*float64(v), turn))
+		x[i] = T(byQuadrant(float64(s.A)*float64(v), phase))
 	}
 }
 
-// byQuadrant returns sin(y + turn·½π) for turn 0 or 1.
-func byQuadrant(y float64, turn int) float64 {
-	size, sign := math.Abs(y), math.Signbit(y) && turn == 0
+// byQuadrant returns sin(y + phase·½π) for phase 0 or 1.
+func byQuadrant(y float64, phase int) float64 {
+	size, sign := math.Abs(y), math.Signbit(y) && phase == 0
 	var quadrant int
 	var r, low float64
 	switch {
@@ -53,7 +53,7 @@ func byQuadrant(y float64, turn int) float64 {
 	default:
 		return math.NaN()
 	}
-	quadrant += turn
+	quadrant += phase
 	z := float64(r * r)
 	var result float64
 	if quadrant&1 == 0 {
@@ -77,8 +77,8 @@ func reduce(y float64) (quadrant int, r, low float64) {
 	p := float64(n * halfPi2)
 	pLow := math.FMA(n, halfPi2, -p)
 	r = first - p
-	back := r - first
-	low = (first - (r - back)) - (p + back)
+	delta := r - first
+	low = (first - (r - delta)) - (p + delta)
 	return int(n), r, math.FMA(-n, halfPi3, low-pLow)
 }
 
@@ -153,9 +153,9 @@ func reduceLarge(y float64) (quadrant int, r, low float64) {
 		scale -= int(z)
 	}
 	high := math.Ldexp(float64(p[0]>>11), scale+11)
-	rest := math.Ldexp(float64((p[0]&(1<<11-1))<<42|p[1]>>22), scale-42)
+	tail := math.Ldexp(float64((p[0]&(1<<11-1))<<42|p[1]>>22), scale-42)
 	r = float64(high * halfPi1)
-	low = math.FMA(high, halfPi1, -r) + math.FMA(high, halfPi2, float64(rest*halfPi1))
+	low = math.FMA(high, halfPi1, -r) + math.FMA(high, halfPi2, float64(tail*halfPi1))
 	if negative {
 		r, low = -r, -low
 	}

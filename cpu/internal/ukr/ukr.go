@@ -319,7 +319,7 @@ func genericKernels[T Float]() Kernels[T] {
 	}
 }
 
-// at returns the n elements at p+offset.
-func at[T Float](p *T, offset, n int) []T {
+// sliceAt returns the n elements at p+offset.
+func sliceAt[T Float](p *T, offset, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Add(unsafe.Pointer(p), offset*int(unsafe.Sizeof(*p)))), n)
 }

@@ -35,7 +35,7 @@ func testTiles[T Float](t *testing.T, k Kernels[T]) {
 	for _, c := range []struct {
 		name   string
 		kernel func(*Tile[T])
-		of     func(a, b T) T
+		term   func(a, b T) T
 	}{
 		{"gemm", k.Gemm, func(a, b T) T { return a * b }},
 		{"sqDist", k.SqDist, func(a, b T) T { return (a - b) * (a - b) }},
@@ -46,7 +46,7 @@ func testTiles[T Float](t *testing.T, k Kernels[T]) {
 				depth := []int{0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 33}[rng.IntN(11)]
 				alpha := []T{1, -1, 2, 0}[rng.IntN(4)]
 				beta := []T{0, 1, -1, 3}[rng.IntN(4)]
-				checkTile(t, k, c.name, c.kernel, c.of, rng, m, n, depth, alpha, beta, rng.IntN(2) == 0)
+				checkTile(t, k, c.name, c.kernel, c.term, rng, m, n, depth, alpha, beta, rng.IntN(2) == 0)
 				if t.Failed() {
 					return
 				}
@@ -68,7 +68,7 @@ func first[T Float](x []T) *T {
 	return unsafe.SliceData(x)
 }
 
-func checkTile[T Float](t *testing.T, k Kernels[T], name string, kernel func(*Tile[T]), of func(a, b T) T, rng *rand.Rand, m, n, depth int, alpha, beta T, reverse bool) {
+func checkTile[T Float](t *testing.T, k Kernels[T], name string, kernel func(*Tile[T]), term func(a, b T) T, rng *rand.Rand, m, n, depth int, alpha, beta T, reverse bool) {
 	t.Helper()
 	panels := (m + k.MR - 1) / k.MR
 	lda := k.MR*depth + rng.IntN(3)
@@ -76,9 +76,9 @@ func checkTile[T Float](t *testing.T, k Kernels[T], name string, kernel func(*Ti
 	b := integers[T](rng, depth*k.NR+1)
 	ldc := n + rng.IntN(5)
 	const margin, sentinel = 9, 12345
-	before := make([]T, 2*margin+m*ldc)
-	for i := range before {
-		before[i] = sentinel
+	initial := make([]T, 2*margin+m*ldc)
+	for i := range initial {
+		initial[i] = sentinel
 	}
 	row := func(i int) int {
 		if reverse {
@@ -90,35 +90,35 @@ func checkTile[T Float](t *testing.T, k Kernels[T], name string, kernel func(*Ti
 	nan /= nan
 	for i := range m {
 		for j := range n {
-			before[row(i)+j] = T(rng.IntN(17) - 8)
+			initial[row(i)+j] = T(rng.IntN(17) - 8)
 			if beta == 0 {
-				before[row(i)+j] = nan
+				initial[row(i)+j] = nan
 			}
 		}
 	}
-	after := slices.Clone(before)
-	tile := &Tile[T]{A: first(a), B: first(b), C: &after[row(0)], K: depth, M: m, N: n, Ldc: ldc, Lda: lda, Alpha: alpha, Beta: beta}
+	got := slices.Clone(initial)
+	tile := &Tile[T]{A: first(a), B: first(b), C: &got[row(0)], K: depth, M: m, N: n, Ldc: ldc, Lda: lda, Alpha: alpha, Beta: beta}
 	if reverse {
 		tile.Ldc = -ldc
 	}
 	kernel(tile)
-	want := slices.Clone(before)
+	want := slices.Clone(initial)
 	for i := range m {
 		for j := range n {
 			var sum T
 			for p := range depth {
-				sum += of(a[i/k.MR*lda+p*k.MR+i%k.MR], b[p*k.NR+j])
+				sum += term(a[i/k.MR*lda+p*k.MR+i%k.MR], b[p*k.NR+j])
 			}
 			sum *= alpha
 			if beta != 0 {
-				sum += beta * before[row(i)+j]
+				sum += beta * initial[row(i)+j]
 			}
 			want[row(i)+j] = sum
 		}
 	}
 	for i := range want {
-		if after[i] != want[i] {
-			t.Errorf("%s: m=%d n=%d k=%d alpha=%v beta=%v ldc=%d: C[%d] is %v, want %v", name, m, n, depth, alpha, beta, tile.Ldc, i-margin, after[i], want[i])
+		if got[i] != want[i] {
+			t.Errorf("%s: m=%d n=%d k=%d alpha=%v beta=%v ldc=%d: C[%d] is %v, want %v", name, m, n, depth, alpha, beta, tile.Ldc, i-margin, got[i], want[i])
 			return
 		}
 	}

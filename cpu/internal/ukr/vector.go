@@ -4,7 +4,7 @@ package ukr
 
 func dotGeneric[T Float](n int, first, second *T) T {
 	var s0, s1, s2, s3 T
-	x, y := at(first, 0, n), at(second, 0, n)
+	x, y := sliceAt(first, 0, n), sliceAt(second, 0, n)
 	for ; len(x) >= 4 && len(y) >= 4; x, y = x[4:], y[4:] {
 		s0 += x[0] * y[0]
 		s1 += x[1] * y[1]
@@ -17,10 +17,10 @@ func dotGeneric[T Float](n int, first, second *T) T {
 	return (s0 + s1) + (s2 + s3)
 }
 
-func axpyGeneric[T Float](n int, a T, x, y *T) { addMultiple(at(y, 0, n), a, at(x, 0, n)) }
+func axpyGeneric[T Float](n int, a T, x, y *T) { addMultiple(sliceAt(y, 0, n), a, sliceAt(x, 0, n)) }
 
 func belowGeneric[T Float](n int, bound T, x *T) int {
-	for i, v := range at(x, 0, n) {
+	for i, v := range sliceAt(x, 0, n) {
 		if !(v < bound) {
 			return i / genericNR * genericNR
 		}
@@ -29,11 +29,11 @@ func belowGeneric[T Float](n int, bound T, x *T) int {
 }
 
 func gemvGeneric[T Float](m, n int, alpha T, a *T, lda int, x *T, beta T, y *T) {
-	xs, to := at(x, 0, n), at(y, 0, m)
+	xs, to := sliceAt(x, 0, n), sliceAt(y, 0, m)
 	i := 0
 	for ; i+4 <= m; i += 4 {
-		row0, row1 := at(a, i*lda, n), at(a, (i+1)*lda, n)
-		row2, row3 := at(a, (i+2)*lda, n), at(a, (i+3)*lda, n)
+		row0, row1 := sliceAt(a, i*lda, n), sliceAt(a, (i+1)*lda, n)
+		row2, row3 := sliceAt(a, (i+2)*lda, n), sliceAt(a, (i+3)*lda, n)
 		var s0, s1, s2, s3 T
 		for j, v := range xs {
 			s0 += row0[j] * v
@@ -46,7 +46,7 @@ func gemvGeneric[T Float](m, n int, alpha T, a *T, lda int, x *T, beta T, y *T) 
 		}
 	}
 	for ; i < m; i++ {
-		row := at(a, i*lda, n)
+		row := sliceAt(a, i*lda, n)
 		var s T
 		for j, v := range xs {
 			s += row[j] * v
@@ -64,7 +64,7 @@ func accumulate[T Float](y *T, v, beta T) {
 }
 
 func gemvTGeneric[T Float](m, n int, alpha T, a *T, lda int, x *T, beta T, y *T) {
-	xs, to := at(x, 0, m), at(y, 0, n)
+	xs, to := sliceAt(x, 0, m), sliceAt(y, 0, n)
 	for j := range to {
 		if beta == 0 {
 			to[j] = 0
@@ -74,31 +74,31 @@ func gemvTGeneric[T Float](m, n int, alpha T, a *T, lda int, x *T, beta T, y *T)
 	}
 	i := 0
 	for ; i+4 <= m; i += 4 {
-		row0, row1 := at(a, i*lda, n), at(a, (i+1)*lda, n)
-		row2, row3 := at(a, (i+2)*lda, n), at(a, (i+3)*lda, n)
+		row0, row1 := sliceAt(a, i*lda, n), sliceAt(a, (i+1)*lda, n)
+		row2, row3 := sliceAt(a, (i+2)*lda, n), sliceAt(a, (i+3)*lda, n)
 		x0, x1, x2, x3 := alpha*xs[i], alpha*xs[i+1], alpha*xs[i+2], alpha*xs[i+3]
 		for j := range to {
 			to[j] += row0[j]*x0 + row1[j]*x1 + (row2[j]*x2 + row3[j]*x3)
 		}
 	}
 	for ; i < m; i++ {
-		addMultiple(to, alpha*xs[i], at(a, i*lda, n))
+		addMultiple(to, alpha*xs[i], sliceAt(a, i*lda, n))
 	}
 }
 
 func gerGeneric[T Float](m, n int, alpha T, x, y, a *T, lda int) {
-	for i, v := range at(x, 0, m) {
-		addMultiple(at(a, i*lda, n), alpha*v, at(y, 0, n))
+	for i, v := range sliceAt(x, 0, m) {
+		addMultiple(sliceAt(a, i*lda, n), alpha*v, sliceAt(y, 0, n))
 	}
 }
 
 func trsvGeneric[T Float](n int, unit bool, a *T, ars, acs int, x *T, incX int) {
-	element := func(i, p int) T { return at(a, i*ars+p*acs, 1)[0] }
+	element := func(i, p int) T { return sliceAt(a, i*ars+p*acs, 1)[0] }
 	for i := range n {
-		v := at(x, i*incX, 1)
+		v := sliceAt(x, i*incX, 1)
 		var sum T
 		for p := range i {
-			sum += element(i, p) * at(x, p*incX, 1)[0]
+			sum += element(i, p) * sliceAt(x, p*incX, 1)[0]
 		}
 		v[0] -= sum
 		if !unit {
@@ -113,15 +113,15 @@ func syr2kGeneric[T Float](lower bool, n, k int, alpha T, a *T, lda int, b *T, l
 		part = Lower
 	}
 	for i := range n {
-		ai, bi := at(a, i*lda, k), at(b, i*ldb, k)
+		ai, bi := sliceAt(a, i*lda, k), sliceAt(b, i*ldb, k)
 		from, to := part.columns(i, n)
 		for j := from; j < to; j++ {
-			aj, bj := at(a, j*lda, k), at(b, j*ldb, k)
+			aj, bj := sliceAt(a, j*lda, k), sliceAt(b, j*ldb, k)
 			var sum T
 			for p, v := range ai {
 				sum += v*bj[p] + bi[p]*aj[p]
 			}
-			accumulate(&at(c, i*ldc+j, 1)[0], alpha*sum, beta)
+			accumulate(&sliceAt(c, i*ldc+j, 1)[0], alpha*sum, beta)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func testLevel2[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-func checkGemv[T Float](t *testing.T, what string, gemv func(m, n int, alpha T, a *T, lda int, x *T, beta T, y *T), rng *rand.Rand, m, n int, trans bool, beta T) {
+func checkGemv[T Float](t *testing.T, name string, gemv func(m, n int, alpha T, a *T, lda int, x *T, beta T, y *T), rng *rand.Rand, m, n int, trans bool, beta T) {
 	t.Helper()
 	element := anyInteger[T](rng)
 	rows, cols := m, n
@@ -85,9 +85,9 @@ func checkGemv[T Float](t *testing.T, what string, gemv func(m, n int, alpha T, 
 		}
 		return element(i, j)
 	})
-	before, alpha := y.clone(), []T{1, -1, 2}[rng.IntN(3)]
+	initial, alpha := y.clone(), []T{1, -1, 2}[rng.IntN(3)]
 	gemv(m, n, alpha, a.at(0, 0), a.rs, x.at(0, 0), beta, y.at(0, 0))
-	y.same(t, what, before, Whole, func(_, i int) T {
+	y.requireEqual(t, name, initial, Whole, func(_, i int) T {
 		var sum T
 		for j := range cols {
 			row, col := i, j
@@ -98,7 +98,7 @@ func checkGemv[T Float](t *testing.T, what string, gemv func(m, n int, alpha T, 
 		}
 		sum *= alpha
 		if beta != 0 {
-			sum += beta * *before.at(0, i)
+			sum += beta * *initial.at(0, i)
 		}
 		return sum
 	})
@@ -108,9 +108,9 @@ func checkGer[T Float](t *testing.T, ger func(m, n int, alpha T, x, y, a *T, lda
 	t.Helper()
 	element := anyInteger[T](rng)
 	a, x, y := newGuarded(rng, m, n, false, element), newGuarded(rng, 1, m, false, element), newGuarded(rng, 1, n, false, element)
-	before, alpha := a.clone(), []T{1, -1, 2}[rng.IntN(3)]
+	initial, alpha := a.clone(), []T{1, -1, 2}[rng.IntN(3)]
 	ger(m, n, alpha, x.at(0, 0), y.at(0, 0), a.at(0, 0), a.rs)
-	a.same(t, "ger", before, Whole, func(i, j int) T { return *before.at(i, j) + alpha**x.at(0, i)**y.at(0, j) })
+	a.requireEqual(t, "ger", initial, Whole, func(i, j int) T { return *initial.at(i, j) + alpha**x.at(0, i)**y.at(0, j) })
 }
 
 // checkTrsv solves with a triangle, as stored or transposed, forwards or backwards, for a
@@ -138,14 +138,14 @@ func checkTrsv[T Float](t *testing.T, trsv func(n int, unit bool, a *T, ars, acs
 	element := anyInteger[T](rng)
 	a := newGuarded(rng, n, n, false, element)
 	x, want := newGuarded(rng, 1, n, false, element), make([]T, n)
-	at := func(i int) *T {
+	unknown := func(i int) *T {
 		if reverse {
 			i = n - 1 - i
 		}
 		return x.at(0, i)
 	}
 	for i := range n {
-		want[i] = *at(i)
+		want[i] = *unknown(i)
 	}
 	for i := n - 1; i >= 0; i-- {
 		pivot := a.at(row(i, i))
@@ -168,7 +168,7 @@ func checkTrsv[T Float](t *testing.T, trsv func(n int, unit bool, a *T, ars, acs
 			}
 			sum += *a.at(row(i, p)) * want[p]
 		}
-		*at(i) = sum
+		*unknown(i) = sum
 	}
 	ars, acs, inc := a.rs, 1, 1
 	if transposed {
@@ -177,15 +177,15 @@ func checkTrsv[T Float](t *testing.T, trsv func(n int, unit bool, a *T, ars, acs
 	if reverse {
 		ars, acs, inc = -ars, -acs, -1
 	}
-	matrix, before := a.clone(), x.clone()
-	trsv(n, unit, a.at(row(0, 0)), ars, acs, at(0), inc)
-	x.same(t, "trsv", before, Whole, func(_, j int) T {
+	matrix, initial := a.clone(), x.clone()
+	trsv(n, unit, a.at(row(0, 0)), ars, acs, unknown(0), inc)
+	x.requireEqual(t, "trsv", initial, Whole, func(_, j int) T {
 		if reverse {
 			j = n - 1 - j
 		}
 		return want[j]
 	})
-	a.same(t, "trsv's triangle", matrix, Whole, func(i, j int) T { return *matrix.at(i, j) })
+	a.requireEqual(t, "trsv's triangle", matrix, Whole, func(i, j int) T { return *matrix.at(i, j) })
 }
 
 func checkSyr2k[T Float](t *testing.T, syr2k func(lower bool, n, k int, alpha T, a *T, lda int, b *T, ldb int, beta T, c *T, ldc int), rng *rand.Rand, n, k int) {
@@ -203,16 +203,16 @@ func checkSyr2k[T Float](t *testing.T, syr2k func(lower bool, n, k int, alpha T,
 	if lower {
 		part = Lower
 	}
-	before := c.clone()
+	initial := c.clone()
 	syr2k(lower, n, k, alpha, a.at(0, 0), a.rs, b.at(0, 0), b.rs, beta, c.at(0, 0), c.rs)
-	c.same(t, "syr2k", before, part, func(i, j int) T {
+	c.requireEqual(t, "syr2k", initial, part, func(i, j int) T {
 		var sum T
 		for p := range k {
 			sum += *a.at(i, p)**b.at(j, p) + *b.at(i, p)**a.at(j, p)
 		}
 		sum *= alpha
 		if beta != 0 {
-			sum += beta * *before.at(i, j)
+			sum += beta * *initial.at(i, j)
 		}
 		return sum
 	})
