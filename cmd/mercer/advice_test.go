@@ -134,10 +134,10 @@ var valid = map[string]string{
 	"accuracy": "1e6", "bound": "true", "keep-default-na": "false", "decimal": ".", "thousands": ",", "delimiter": ",",
 }
 
-// TestAdviceCanBeFollowed checks the advice in the errors of the library for every command and every
-// learner. A command must have the flag that the advice names, and a learner must
-// have the parameter. A call with this flag or parameter must not end with a usage error. In Go,
-// the error of a learner must name only parameters of this learner.
+// TestAdviceCanBeFollowed checks the advice in the errors of the library for every command and
+// every learner. A command must have the flag that the advice names, and a learner must have the
+// parameter. A call with this flag or parameter must not end with a usage error. In Go, the error
+// of a learner must name only parameters of this learner.
 func TestAdviceCanBeFollowed(t *testing.T) {
 	var advice []string
 	for _, text := range sourceTexts(t, librarySources...) {

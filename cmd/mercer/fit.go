@@ -478,8 +478,8 @@ func (a *app) writeFitPage(ctx context.Context, path string, r fitReport, file s
 	return a.writeFile(ctx, "--plot", path, page)
 }
 
-// heldOutError describes an error in a row that flag held out. It advises to split the rows
-// differently, unless the error also occurs in an encoding of the whole table.
+// heldOutError describes an error in a row that the given flag held out. It advises to split the
+// rows differently, unless the error also occurs in an encoding of the whole table.
 func (f *fitFlags) heldOutError(testErr error, table *dataset.Table, task learners.Task, flag string) error {
 	enc, err := dataset.Learn(table, f.objects.rules(f.rules(task)))
 	if err == nil && enc.Raw() != "" {
@@ -551,8 +551,8 @@ func (r *fitReport) setParameters(f *learnerFlags, task learners.Task) {
 	}
 }
 
-// picture returns the page of the report: the lines of the report, the scores and predictions of the held-out
-// rows, and the epochs.
+// picture returns the page of the report: the lines of the report, the scores and predictions of
+// the held-out rows, and the epochs.
 func (r fitReport) picture(file string, targets []string) (pic picture, err error) {
 	if r.Test != nil {
 		if pic, err = scorePicture(r.Test, r.Learner, targets); err != nil {

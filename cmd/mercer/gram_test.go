@@ -243,8 +243,8 @@ print(json.dumps({"ridge": a.predict(K[np.ix_(te, tr)]).tolist(), "svc": b.decis
 		{"ridge", 0, 4 * 60 * 601 * 0x1p-52, []string{"--lambda", "0.1", "--no-intercept"}, nil},
 		// The solution of each program violates the optimality conditions by less than 1e-9. For a
 		// positive definite K, the values of f therefore differ by at most 1e-9 times a factor that
-		// depends on the active constraints. Here this factor is some hundreds, and thus below
-		// 1000. A wrong row or column would change f by 0.1.
+		// depends on the active constraints. Here this factor is below 1000. A wrong row or
+		// column would change f by 0.1.
 		{"svc", 1, 1e-6, []string{"--learner", "svc", "--C", "2", "--tol", "1e-9"}, []string{"--decision"}},
 	} {
 		for _, form := range []string{".csv", ".npz"} {

@@ -298,8 +298,8 @@ func checkPlansOfModel(t *testing.T, learner, model, table string) {
 }
 
 // wideParameters are flags for a learner and a table with many times more features than rows. They
-// avoid a search. They also choose a case in which the fit needs all of the planned memory:
-// ridge-constrained takes less if its bound is active than with the QR decomposition.
+// avoid a search. They also choose a case in which the fit needs all of the planned memory: with
+// theta = 1e6 the bound of ridge-constrained is inactive; an active bound needs less memory.
 func wideParameters(d learners.Description) []string {
 	switch d.Name {
 	case "gaussian-process":

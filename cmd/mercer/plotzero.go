@@ -123,7 +123,7 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 			maxIndex = i
 		}
 	}
-	// The sums are expensive, and are computed only for values up to this limit.
+	// The function size is expensive, and is called only where |f| is at most threshold.
 	threshold := 1e-9 * max(math.Abs(f[maxIndex]), size(x.RawRowView(maxIndex)))
 	for i, v := range f {
 		if v != 0 && math.Abs(v) <= threshold {

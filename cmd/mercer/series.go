@@ -92,7 +92,7 @@ func (p *panel) marked(name string, clr color.Color, points plotter.XYs) {
 	p.add(cmp.Or(p.class, name), points, p.stroke(name, points, solid(clr, 1.5)), p.glyphs(draw.GlyphStyle{Color: clr, Radius: 0.8 * vg.Millimeter, Shape: draw.CircleGlyph{}}, points))
 }
 
-// polygon fills an area. If width is 0, the area has no border.
+// polygon fills an area. If border.Width is 0, the area has no border.
 func (p *panel) polygon(corners plotter.XYs, fill color.Color, border draw.LineStyle) {
 	area, err := plotter.NewPolygon(corners)
 	if err != nil {

@@ -164,7 +164,7 @@ func (w weighted) reweight(use func(b solvers.Block) error) func(b solvers.Block
 	}
 }
 
-// weightAt returns the weight of row i. nil weights are all 1.
+// weightAt returns the weight of a row. nil weights are all 1.
 func weightAt(weights []float64, row int) float64 {
 	if weights == nil {
 		return 1

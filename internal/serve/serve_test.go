@@ -344,8 +344,8 @@ func TestBatches(t *testing.T) {
 			t.Errorf("row %d: %s, want %+v: %v", i, w.Body, want[0], err)
 		}
 	}
-	// There are two batches, one for each query. The batch with the row that overflows is repeated
-	// row by row.
+	// There are two batches, one for each query. After an overflow in one row, the rows of
+	// that batch are predicted again, one by one.
 	text := call(s, "GET", "/metrics", "", "").Body.String()
 	if !strings.Contains(text, "\nmercer_batch_rows_count 22\n") || !strings.Contains(text, "\nmercer_batch_rows_sum 60\n") {
 		t.Errorf("the metrics of the batches: %s", text)
