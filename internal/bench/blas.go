@@ -47,11 +47,11 @@ type blasBench struct {
 }
 
 func runBLAS(ctx context.Context, b Benchmark) (*Result, error) {
-	return b.besides(ctx, b.openPeers(ctx))
+	return b.runBLASWith(ctx, b.openPeers(ctx))
 }
 
-// besides runs a blas benchmark with the given libraries, which are already open.
-func (b Benchmark) besides(ctx context.Context, peers []Peer) (*Result, error) {
+// runBLASWith runs a blas benchmark with the given libraries, which are already open.
+func (b Benchmark) runBLASWith(ctx context.Context, peers []Peer) (*Result, error) {
 	c := blasBench{Benchmark: b, peers: peers, devices: map[int][]backend.Device{}}
 	defer c.close()
 	if err := c.open(); err != nil {

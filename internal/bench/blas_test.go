@@ -43,7 +43,7 @@ func TestBLAS(t *testing.T) {
 		}
 	}
 	peers = append(peers, Peer{Name: "nobody", Missing: "not found: libnobody.so"})
-	r, err := b.besides(t.Context(), peers)
+	r, err := b.runBLASWith(t.Context(), peers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestWrongResultIsFound(t *testing.T) {
 	if err := b.Fill(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.besides(t.Context(), []Peer{{Name: "lazy", Library: lazy}}); err == nil || !strings.Contains(err.Error(), "n=8: lazy: the result is wrong") {
+	if _, err := b.runBLASWith(t.Context(), []Peer{{Name: "lazy", Library: lazy}}); err == nil || !strings.Contains(err.Error(), "n=8: lazy: the result is wrong") {
 		t.Errorf("got %v", err)
 	}
 }

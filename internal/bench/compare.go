@@ -118,9 +118,9 @@ func optional(v float64, format func(float64) string) Field {
 	return Field{Text: format(v)}
 }
 
-// wins returns a sentence with the number of comparisons in which Mercer is at least as fast as
+// winsText returns a sentence with the number of comparisons in which Mercer is at least as fast as
 // every other library.
-func wins(list []comparison) string {
+func winsText(list []comparison) string {
 	first, compared := 0, 0
 	for _, c := range list {
 		ratios := slices.DeleteFunc(slices.Clone(c.ratios), func(v float64) bool { return v == 0 })
@@ -137,11 +137,11 @@ func wins(list []comparison) string {
 	return fmt.Sprintf("At the largest size, Mercer is the fastest in %d of %d comparisons.", first, compared)
 }
 
-// fastest returns the fastest timed run for which takesPart is true.
-func (c *Cell) fastest(takesPart func(*Run) bool) *Run {
+// fastest returns the fastest timed run for which include is true.
+func (c *Cell) fastest(include func(*Run) bool) *Run {
 	var best *Run
 	for i := range c.Runs {
-		if run := &c.Runs[i]; run.Timed() && takesPart(run) && (best == nil || cmp.Less(run.Time.Median, best.Time.Median)) {
+		if run := &c.Runs[i]; run.Timed() && include(run) && (best == nil || cmp.Less(run.Time.Median, best.Time.Median)) {
 			best = run
 		}
 	}

@@ -167,14 +167,14 @@ type grid struct {
 // point holds the runs of both forms at a point of a grid.
 type point struct{ primal, dual *Run }
 
-// winner returns the faster form of a point and, as times, the ratio of the longer time to the
+// winner returns the faster form of a point and, as ratio, the ratio of the longer time to the
 // shorter time. unclear is true if the timings of the two forms overlap.
-func (q point) winner() (form string, times float64, unclear bool) {
-	form, times = primal, q.dual.Time.Median/q.primal.Time.Median
-	if times < 1 {
-		form, times = dual, 1/times
+func (q point) winner() (form string, ratio float64, unclear bool) {
+	form, ratio = primal, q.dual.Time.Median/q.primal.Time.Median
+	if ratio < 1 {
+		form, ratio = dual, 1/ratio
 	}
-	return form, times, q.primal.Time.Max >= q.dual.Time.Min && q.dual.Time.Max >= q.primal.Time.Min
+	return form, ratio, q.primal.Time.Max >= q.dual.Time.Min && q.dual.Time.Max >= q.primal.Time.Min
 }
 
 // grids returns a grid for each device and precision of a crossover, in the order of the
@@ -251,8 +251,8 @@ func crossoverReport(r *Result, p *Report) {
 			equal = append(equal, fmt.Sprintf("%.2f to %.2f m on %s", low, high, g.title))
 		}
 		for _, q := range g.points {
-			_, times, _ := q.winner()
-			maxRatio = max(maxRatio, times)
+			_, ratio, _ := q.winner()
+			maxRatio = max(maxRatio, ratio)
 		}
 		p.add(g.table())
 	}
@@ -295,8 +295,8 @@ func (g *grid) table() *Table {
 				row = append(row, Field{Text: "–"})
 				continue
 			}
-			form, times, unclear := q.winner()
-			field := Field{Text: form + " " + ratioText(times), Class: form}
+			form, ratio, unclear := q.winner()
+			field := Field{Text: form + " " + ratioText(ratio), Class: form}
 			if unclear {
 				field = Field{Text: "~" + field.Text, Class: "even"}
 			}

@@ -55,7 +55,7 @@ func DiffOf(before, after *Result, minChange float64) (*Differences, error) {
 	}
 	d := &Differences{Notes: notesOf(before, after)}
 	var drift float64
-	steady := 0
+	others := 0
 	for i := range after.Cells {
 		c := &after.Cells[i]
 		oldCell := before.cell(c.Case)
@@ -73,13 +73,13 @@ func DiffOf(before, after *Result, minChange float64) (*Differences, error) {
 			d.List = append(d.List, x)
 			if x.Kind != OwnKind {
 				drift += math.Log(x.Ratio)
-				steady++
+				others++
 			}
 		}
 	}
 	d.OnlyOld, d.OnlyNew = before.timed()-len(d.List), after.timed()-len(d.List)
-	if steady > 0 {
-		d.Drift = math.Exp(drift / float64(steady))
+	if others > 0 {
+		d.Drift = math.Exp(drift / float64(others))
 	}
 	return d, nil
 }
@@ -185,8 +185,8 @@ func (d *Differences) Text(all bool) string {
 		fmt.Fprintf(&b, "nothing is slower beyond noise: %d timings compared, %d faster\n", tested, faster)
 	default:
 		fmt.Fprintf(&b, "%d of %d timings are slower beyond noise, %d faster", slower, tested, faster)
-		if chance := significance * float64(tested); chance >= 1 {
-			fmt.Fprintf(&b, "; about %.0f would appear to be slower by chance if nothing had changed", chance)
+		if expected := significance * float64(tested); expected >= 1 {
+			fmt.Fprintf(&b, "; about %.0f would appear to be slower by chance if nothing had changed", expected)
 		}
 		b.WriteByte('\n')
 	}

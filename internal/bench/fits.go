@@ -235,9 +235,9 @@ func (c *fitBench) nystrom(j judge) contest {
 // for targets of mean 0.
 func nystromLimit(n, m, d int, lambda float64) float64 {
 	u := 0x1p-53
-	forming := math.Sqrt(float64(m)/lambda) * (float64(d) + 8 + 10*math.Sqrt(float64(m))) * u
-	solving := 10 * math.Sqrt(float64(n)) * u * float64(n) / lambda
-	return max(1000*(forming+solving), fitTol)
+	formError := math.Sqrt(float64(m)/lambda) * (float64(d) + 8 + 10*math.Sqrt(float64(m))) * u
+	solveError := 10 * math.Sqrt(float64(n)) * u * float64(n) / lambda
+	return max(1000*(formError+solveError), fitTol)
 }
 
 // These are the parameters of ε-support vector regression.

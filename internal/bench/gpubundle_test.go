@@ -48,9 +48,9 @@ func TestGPUBundleManifest(t *testing.T) {
 	}
 }
 
-// lacking returns a folder with the programs that the script needs on every machine, but without a
-// compiler, Python and NVIDIA's tools.
-func lacking(t *testing.T) string {
+// minimalPath returns a folder with the programs that the script needs on every machine, but
+// without a compiler, Python and NVIDIA's tools.
+func minimalPath(t *testing.T) string {
 	folder := t.TempDir()
 	for _, name := range []string{"sh", "awk", "basename", "cat", "chmod", "cp", "cut", "date", "dirname", "grep", "gunzip", "gzip", "mkdir", "mktemp", "mv", "paste", "rm", "tail", "timeout", "tr", "env"} {
 		path, err := exec.LookPath(name)
@@ -112,7 +112,7 @@ esac
 		{name: "full", args: []string{"--size", "full"}, step: "tests", want: "passed", ok: true},
 		{name: "no time", args: []string{"--budget", "24s"}, step: "roofline", want: "left out", ok: true},
 		{name: "a test fails", fails: "cuda.test*-test.short*", step: "card", want: "FAILED"},
-		{name: "what a machine lacks is reported", step: "prototypes", want: "left out", env: []string{"PATH=" + lacking(t)}, ok: true},
+		{name: "what a machine lacks is reported", step: "prototypes", want: "left out", env: []string{"PATH=" + minimalPath(t)}, ok: true},
 		{name: "no test runs", env: []string{"NOTESTS=yes"}, step: "libraries", want: "FAILED"},
 		{name: "a measurement fails", fails: "*bench fit*", step: "peers", want: "FAILED"},
 		{name: "no cuSOLVER", env: []string{"SOLVER="}, step: "machine", want: "FAILED"},

@@ -152,8 +152,8 @@ func (j judge) logisticObjectives(w backend.Host[float64]) (values, lower []floa
 	return []float64{value}, []float64{value - mat.Dot(&g, &g)/(2*j.lambda)}
 }
 
-// bounded sets the lower bounds from a fit with the tolerance linearLimit/10.
-func (p *linearProblem) bounded(fit func(backend.Device, float64) (backend.Host[float64], error), dev backend.Device, columns int) error {
+// setLowerBounds sets the lower bounds from a fit with the tolerance linearLimit/10.
+func (p *linearProblem) setLowerBounds(fit func(backend.Device, float64) (backend.Host[float64], error), dev backend.Device, columns int) error {
 	zero, _ := p.objectives(backend.NewHost[float64](p.x.Cols, columns))
 	p.zero = zero[0]
 	w, err := fit(dev, linearLimit/10)
@@ -247,7 +247,7 @@ func (c *fitBench) lasso(n int) (contest, judge, error) {
 		}
 		return w, err
 	}
-	if err := p.bounded(fit, c.judges, len(mus)); err != nil {
+	if err := p.setLowerBounds(fit, c.judges, len(mus)); err != nil {
 		return contest{}, p.judge, err
 	}
 	k := c.linearContest(p, fit)
@@ -271,10 +271,10 @@ func (c *fitBench) logistic(n int) (contest, judge, error) {
 		w := mat.DenseCopyOf(m.Coef()).RawMatrix()
 		return backend.Host[float64]{Rows: w.Rows, Cols: w.Cols, Stride: w.Stride, Data: w.Data}, nil
 	}
-	tight := func(d backend.Device, tol float64) (backend.Host[float64], error) {
+	newton := func(d backend.Device, tol float64) (backend.Host[float64], error) {
 		return solve(d, learners.LogisticNewton, tol)
 	}
-	if err := p.bounded(tight, c.judges, 1); err != nil {
+	if err := p.setLowerBounds(newton, c.judges, 1); err != nil {
 		return contest{}, p.judge, err
 	}
 	k := c.linearContest(p, func(d backend.Device, tol float64) (backend.Host[float64], error) {

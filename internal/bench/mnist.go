@@ -228,7 +228,7 @@ func (c *mnistBench) byPeer(p Peer, name string, x, y *mat.Dense) Entry {
 
 func mnistReport(r *Result, p *Report) {
 	p.Title = "Handwritten digits (MNIST)"
-	p.beside(r, r.compare("n"), false)
+	p.addComparison(r, r.compare("n"), false)
 	p.add(r.tables("n", secondsQuantity, "time of a fit", figures)...)
 	p.add(r.tables("n", metric(predictMetric, "s"), "time of predicting 10,000 images", figures)...)
 	p.add(r.tables("n", metric(errorMetric, ""), "fraction of wrong predictions", figures)...)

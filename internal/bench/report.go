@@ -51,9 +51,9 @@ func (p *Report) add(tables ...*Table) {
 	}
 }
 
-func (p *Report) beside(r *Result, list []comparison, rates bool) {
+func (p *Report) addComparison(r *Result, list []comparison, rates bool) {
 	if len(list) > 0 {
-		p.Answer = wins(list)
+		p.Answer = winsText(list)
 		p.add(r.comparisonTable(list, rates))
 	}
 }
@@ -69,7 +69,7 @@ func (r *Result) Processor() string {
 func blasReport(r *Result, p *Report) {
 	p.Title = "Mercer’s BLAS"
 	list := r.compare("n")
-	p.beside(r, list, true)
+	p.addComparison(r, list, true)
 	if len(list) > 0 {
 		shares := func(a, b comparison) int { return cmp.Compare(a.share, b.share) }
 		if low, high := slices.MinFunc(list, shares).share, slices.MaxFunc(list, shares).share; low > 0 {
@@ -81,7 +81,7 @@ func blasReport(r *Result, p *Report) {
 
 func fitReport(r *Result, p *Report) {
 	p.Title = "Whole fits"
-	p.beside(r, r.compare("n"), false)
+	p.addComparison(r, r.compare("n"), false)
 	p.add(r.tables("n", secondsQuantity, "time", figures)...)
 	p.add(r.tables("n", metric(residualMetric, ""), "residual", scientific)...)
 	p.add(r.tables("n", metric(rmseMetric, ""), "error on rows held out (RMSE)", figures)...)
@@ -123,7 +123,7 @@ func goReport(r *Result, p *Report) {
 		comparisons = append(comparisons, subset.compare(key)...)
 		tables = append(tables, subset.sizeTables(key)...)
 	}
-	p.beside(r, comparisons, false)
+	p.addComparison(r, comparisons, false)
 	p.add(tables...)
 }
 

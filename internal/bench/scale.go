@@ -160,17 +160,17 @@ func (l *setup) plannedEntry(dev backend.Device, name, sweep string, f plannedFi
 	first := true
 	e.Work = f.plan.Flops
 	e.Run = func() error {
-		watch := func() float64 { return 0 }
+		growth := func() float64 { return 0 }
 		if first {
-			watch = watchResident()
+			growth = watchResident()
 		}
 		start := time.Now()
 		var err error
 		last, err = f.fit()
 		duration = time.Since(start)
 		l.timeEstimates.record(key, f.plan.Flops, duration)
-		if grown := watch(); first && grown > 0 {
-			metrics[residentMetric] = grown
+		if bytes := growth(); first && bytes > 0 {
+			metrics[residentMetric] = bytes
 		}
 		first = false
 		return err

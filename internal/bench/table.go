@@ -257,7 +257,7 @@ func (g group) omitted(r *Result) []string {
 	return list
 }
 
-var spoken = []string{"benchmark", "routine", "fit", "operation", "program", "learner", "solver", "precision"}
+var unnamedParams = []string{"benchmark", "routine", "fit", "operation", "program", "learner", "solver", "precision"}
 
 // Title returns c as a text, such as "gemm, float64, 1 thread, n = 512".
 func (c Case) Title() string {
@@ -266,7 +266,7 @@ func (c Case) Title() string {
 		switch {
 		case p.Name == "threads":
 			parts[i] = count.Of(c.Int(p.Name), "thread")
-		case slices.Contains(spoken, p.Name):
+		case slices.Contains(unnamedParams, p.Name):
 			parts[i] = p.Value
 		default:
 			parts[i] = p.Name + " = " + p.Value

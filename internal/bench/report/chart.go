@@ -45,7 +45,7 @@ var (
 	rule = color.NRGBA{R: 0x40, A: 0xff}
 )
 
-func paint(i int) color.NRGBA {
+func colorOf(i int) color.NRGBA {
 	return color.NRGBA{G: 0x80, B: uint8(0x10 * (i%len(markers) + 1)), A: 0xff}
 }
 
@@ -53,7 +53,7 @@ var variables = func() *strings.Replacer {
 	written := func(c color.NRGBA) string { return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B) } // the form in which vgsvg writes colors
 	pairs := []string{written(ink), "var(--ink)", written(rule), "var(--rule)"}
 	for i := range markers {
-		pairs = append(pairs, written(paint(i)), "var(--look"+strconv.Itoa(i)+")")
+		pairs = append(pairs, written(colorOf(i)), "var(--look"+strconv.Itoa(i)+")")
 	}
 	return strings.NewReplacer(pairs...)
 }()
@@ -142,12 +142,12 @@ func plotters(i int, c bench.Curve) (*plotter.Line, *plotter.Scatter, *plotter.Y
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	line.LineStyle = draw.LineStyle{Color: paint(i), Width: 1.6}
+	line.LineStyle = draw.LineStyle{Color: colorOf(i), Width: 1.6}
 	if c.Dashed {
 		line.LineStyle = draw.LineStyle{Color: ink, Width: 1.2, Dashes: dashes[i%len(dashes)]}
 	}
-	marks.GlyphStyle = draw.GlyphStyle{Color: paint(i), Radius: 3.2, Shape: markers[i%len(markers)]}
-	bars.LineStyle, bars.CapWidth = draw.LineStyle{Color: paint(i), Width: 0.9}, 4
+	marks.GlyphStyle = draw.GlyphStyle{Color: colorOf(i), Radius: 3.2, Shape: markers[i%len(markers)]}
+	bars.LineStyle, bars.CapWidth = draw.LineStyle{Color: colorOf(i), Width: 0.9}, 4
 	return line, marks, bars, nil
 }
 
