@@ -149,8 +149,8 @@ func (h *search) log(p solvers.Problem) (*solvers.Evidence, error) {
 // the other columns. If all columns are zero, the first start is the only point, and a p.Lambda of
 // 0 means 0.1.
 func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) ([]Candidate, error) {
-	informed := nonzeroColumns(p.Y)
-	if informed.Cols == 0 {
+	targets := nonzeroColumns(p.Y)
+	if targets.Cols == 0 {
 		p.Lambda = cmp.Or(p.Lambda, 0.1)
 		e, err := (&search{ctx: ctx, dev: dev, par: par}).log(p)
 		if err != nil {
@@ -158,7 +158,7 @@ func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Pa
 		}
 		return []Candidate{{Kernel: p.Kernel, Lambda: p.Lambda, Log: e.Log}}, nil
 	}
-	p.Y = informed
+	p.Y = targets
 	h, err := newSearch(ctx, dev, p, par)
 	if err != nil {
 		return nil, err

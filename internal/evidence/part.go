@@ -33,8 +33,8 @@ func (h *search) partSearch() *search {
 		}
 	}
 	n := len(rows)
-	numbered := slices.ContainsFunc(kernels.Compile(p.Kernel).Stats, func(s kernels.Stat) bool { return s.Kind == kernels.Entry })
-	if n < minAll || numbered || h.par.Evaluate != nil {
+	readsEntries := slices.ContainsFunc(kernels.Compile(p.Kernel).Stats, func(s kernels.Stat) bool { return s.Kind == kernels.Entry })
+	if n < minAll || readsEntries || h.par.Evaluate != nil {
 		return nil
 	}
 	rand.New(rand.NewPCG(h.par.Seed, 3)).Shuffle(n, func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
