@@ -84,12 +84,12 @@ func (k *block[T]) run(resumed *State) error {
 			break
 		}
 		if k.iter%replaceEvery == 0 {
-			claimed := k.residual()
+			updated := k.residual()
 			if err := k.replace(); err != nil {
 				return err
 			}
 			recomputed := k.residual()
-			if recomputed > 2*claimed && recomputed > 0.9*k.replacedResidual {
+			if recomputed > 2*updated && recomputed > 0.9*k.replacedResidual {
 				k.Stopped = "rounding errors prevent a smaller residual"
 				break
 			}

@@ -178,11 +178,11 @@ func TestSolverGoesOn(t *testing.T) {
 	for i := range d {
 		d[i] = 1 + float64(i)*float64(i)
 	}
-	goesOn(t, dev, dev.F64().With(t.Context(), nil), d, 1e-9)
-	goesOn(t, dev, dev.F32().With(t.Context(), nil), d, 1e-3)
+	checkResume(t, dev, dev.F64().With(t.Context(), nil), d, 1e-9)
+	checkResume(t, dev, dev.F32().With(t.Context(), nil), d, 1e-3)
 }
 
-func goesOn[T backend.Float](t *testing.T, dev backend.Device, b backend.Backend[T], d []float64, goal float64) {
+func checkResume[T backend.Float](t *testing.T, dev backend.Device, b backend.Backend[T], d []float64, goal float64) {
 	p := newProblem(t, dev, d, 2)
 	for j := range p.goal {
 		p.goal[j] = goal

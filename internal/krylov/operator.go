@@ -12,9 +12,9 @@ import (
 // An Operator is A = K + λW⁻¹ on the device, for products.
 type Operator[T backend.Float] interface {
 	run.Releaser
-	// Apply queues q ← A p for n×c matrices. It overwrites spare, which is n×c. It does not wait
+	// Apply queues q ← A p for n×c matrices. It overwrites work, which is n×c. It does not wait
 	// for the device, unless a step runs on the host.
-	Apply(q, p, spare backend.Matrix[T]) error
+	Apply(q, p, work backend.Matrix[T]) error
 }
 
 // OperatorParams specifies an operator.
@@ -92,22 +92,22 @@ type unstored[T backend.Float] struct {
 
 func (u *unstored[T]) Free() {}
 
-func (u *unstored[T]) Apply(q, p, spare backend.Matrix[T]) error {
+func (u *unstored[T]) Apply(q, p, work backend.Matrix[T]) error {
 	u.b.GramMul(q, u.kernel, u.x, u.x, p)
-	return addShifted(u.b, q, p, spare, u.shift)
+	return addShifted(u.b, q, p, work, u.shift)
 }
 
-// addShifted queues q ← q + D p for the diagonal d of D, of length 1 or n. It overwrites spare.
-func addShifted[T backend.Float](b backend.Backend[T], q, p, spare backend.Matrix[T], d []float64) error {
+// addShifted queues q ← q + D p for the diagonal d of D, of length 1 or n. It overwrites work.
+func addShifted[T backend.Float](b backend.Backend[T], q, p, work backend.Matrix[T], d []float64) error {
 	_, c := p.Dims()
 	if len(d) == 1 {
 		b.ColAxpy(numeric.Repeated(T(d[0]), c), p, q)
 		return nil
 	}
-	if err := numeric.ScaleRows(b, spare, p, d); err != nil {
+	if err := numeric.ScaleRows(b, work, p, d); err != nil {
 		return err
 	}
-	b.ColAxpy(numeric.Repeated[T](1, c), spare, q)
+	b.ColAxpy(numeric.Repeated[T](1, c), work, q)
 	return nil
 }
 
@@ -207,7 +207,7 @@ func (o *affineOperator[T]) Free() {
 	}
 }
 
-func (o *affineOperator[T]) Apply(q, p, spare backend.Matrix[T]) error {
+func (o *affineOperator[T]) Apply(q, p, work backend.Matrix[T]) error {
 	_, d := o.x.Dims()
 	_, c := p.Dims()
 	t := o.t.View(0, 0, d, c)
@@ -218,5 +218,5 @@ func (o *affineOperator[T]) Apply(q, p, spare backend.Matrix[T]) error {
 		o.b.Gemm(backend.Transpose, backend.NoTrans, 1, o.ones, p, 0, s)
 		o.b.Gemm(backend.NoTrans, backend.NoTrans, T(o.f.C), o.ones, s, 1, q)
 	}
-	return addShifted(o.b, q, p, spare, o.shift)
+	return addShifted(o.b, q, p, work, o.shift)
 }
