@@ -340,14 +340,14 @@ func (l *Line) Multiply(v backend.Host[float64]) {
 		for i := len(v) - 1; i > 0; i-- {
 			l.addValue(v[i], &state)
 			l.retreat(i, &state)
-			sums[i-1] += l.later(&state)
+			sums[i-1] += l.firstRowProduct(&state)
 		}
 		copy(v, sums)
 	})
 }
 
-// later returns the product of the first row of the state's covariance and v.
-func (m Model) later(v *vector) (sum float64) {
+// firstRowProduct returns the product of the first row of the state's covariance and v.
+func (m Model) firstRowProduct(v *vector) (sum float64) {
 	for k := range m.terms {
 		t := &m.terms[k]
 		product := v[t.offset]
@@ -362,14 +362,14 @@ func (m Model) later(v *vector) (sum float64) {
 // Inverse returns the diagonal of (K + D)⁻¹.
 func (l *Line) Inverse() []float64 {
 	d := make([]float64, len(l.order))
-	l.inform(func(i int, inverse float64, _ *matrix) { d[l.order[i]] = inverse })
+	l.smooth(func(i int, inverse float64, _ *matrix) { d[l.order[i]] = inverse })
 	return d
 }
 
-// inform calls visit for the points in descending order. The arguments of visit are the index i of
+// smooth calls visit for the points in descending order. The arguments of visit are the index i of
 // the point, the diagonal element of (K + D)⁻¹ (see Solve), and n, the covariance of the smoothing
 // errors of the state. n depends on the values at point i and at all later points.
-func (l *Line) inform(visit func(i int, inverse float64, n *matrix)) {
+func (l *Line) smooth(visit func(i int, inverse float64, n *matrix)) {
 	var n matrix
 	for i := len(l.x) - 1; i >= 0; i-- {
 		gain := l.gain[i*l.dim : (i+1)*l.dim]

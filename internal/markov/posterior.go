@@ -78,7 +78,7 @@ func (l *Line) evaluate(ctx context.Context, alpha backend.Host[float64], z []fl
 			if i < len(l.x)-1 {
 				v := state
 				l.retreatBy(l.x[i+1]-z[order[last]], &v)
-				out.Row(order[last])[j] += l.later(&v)
+				out.Row(order[last])[j] += l.firstRowProduct(&v)
 			}
 		}
 		if i < len(l.x)-1 {
@@ -89,7 +89,7 @@ func (l *Line) evaluate(ctx context.Context, alpha backend.Host[float64], z []fl
 	for ; last >= 0; last-- {
 		v := state
 		l.retreatBy(min(l.x[0]-z[order[last]], math.MaxFloat64), &v)
-		out.Row(order[last])[j] += l.later(&v)
+		out.Row(order[last])[j] += l.firstRowProduct(&v)
 	}
 }
 
@@ -120,7 +120,7 @@ func (l *Line) Posterior(ctx context.Context, diagonal []float64) (*Posterior, e
 	if err := l.filter(ctx, diagonal, func(p *matrix) { q.filtered = l.pack(q.filtered, p) }); err != nil {
 		return nil, err
 	}
-	l.inform(func(i int, _ float64, n *matrix) { l.pack(q.information[i*size:i*size], n) })
+	l.smooth(func(i int, _ float64, n *matrix) { l.pack(q.information[i*size:i*size], n) })
 	return q, nil
 }
 
