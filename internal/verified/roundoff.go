@@ -88,10 +88,10 @@ func (r *Roundoff) collect(k kernels.Kernel) {
 // point i. For an SqDist, m is ‖x_i − origin‖² with the scales of s, and otherwise Σ_p |x_ip| +
 // |x_ip − origin_p|.
 func (r *Roundoff) measures(s *kernels.Stat, x *numeric.Points, first, last int, use func(i int, m float64)) {
-	raised := 1 + float64(x.Cols+4)*0x1p-50
+	inflation := 1 + float64(x.Cols+4)*0x1p-50
 	if s.Kind == kernels.SqDist && r.origin != nil && s.Scale == nil {
 		for i := first; i < last; i++ {
-			use(i, squaredDistance(x.Dense.Row(i), r.origin)*raised)
+			use(i, squaredDistance(x.Dense.Row(i), r.origin)*inflation)
 		}
 		return
 	}
@@ -111,7 +111,7 @@ func (r *Roundoff) measures(s *kernels.Stat, x *numeric.Points, first, last int,
 			}
 			sum += centered * centered
 		}
-		use(i, sum*raised)
+		use(i, sum*inflation)
 	}
 }
 
