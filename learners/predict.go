@@ -139,7 +139,7 @@ func (p predictor) predictPoints(ctx context.Context, dev backend.Device, points
 	if points.Sparse == nil || points.Cols == 1 {
 		points = p.convert(points)
 	}
-	if m, ok := markov.Of(p.kernel); ok && p.sum && p.features == 1 && p.fixed[0].Sparse == nil && markov.Pays(p.fixed[0].Rows, points.Rows) {
+	if m, ok := markov.Of(p.kernel); ok && p.sum && p.features == 1 && p.fixed[0].Sparse == nil && markov.Faster(p.fixed[0].Rows, points.Rows) {
 		return p.predictMarkov(ctx, m, points)
 	}
 	p.plan(ctx, dev, points)

@@ -93,9 +93,9 @@ func (l *Line) evaluate(ctx context.Context, alpha backend.Host[float64], z []fl
 	}
 }
 
-// Pays reports whether Evaluate for n points x_i and m points z is faster than computing all nm
+// Faster reports whether Evaluate for n points x_i and m points z is faster than computing all nm
 // kernel values. Evaluate takes about as long for one point as a hundred kernel values.
-func Pays(n, m int) bool {
+func Faster(n, m int) bool {
 	return n/500 > 1 && m/500 > 1 && float64(n)*float64(m)/500 > float64(n)+float64(m)
 }
 

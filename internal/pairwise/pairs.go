@@ -62,9 +62,9 @@ func fits(o objects.Options, rows, cols int) error {
 	return nil
 }
 
-// Room returns an error that matches host.ErrMemory if the memory of the workers is not available.
-// Each worker needs the given count of 8-byte numbers.
-func Room(o objects.Options, subject string, numbers float64) error {
+// CheckMemory returns an error that matches host.ErrMemory if the memory of the workers is not
+// available. Each worker needs the given count of 8-byte numbers.
+func CheckMemory(o objects.Options, subject string, numbers float64) error {
 	required := 8 * numbers * float64(threads(o))
 	if required <= alwaysAllowed {
 		return nil

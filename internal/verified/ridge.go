@@ -448,7 +448,7 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums bac
 		roundings = n
 	}
 	roundings++ // one more rounding, for adding Shift to the sum of the correction
-	if _, ok := markov.Of(r.kernel); ok && x.Cols == 1 && markov.Pays(n, math.MaxInt) {
+	if _, ok := markov.Of(r.kernel); ok && x.Cols == 1 && markov.Faster(n, math.MaxInt) {
 		roundings = max(roundings, (n+9)*markov.Roundings) // package markov may have computed the sums, with more roundings
 	}
 	nearError, sum, square := r.relative(1), gamma(roundings), up(math.Sqrt(b.Square))

@@ -144,7 +144,7 @@ func (k Subsequence) feasible(c *coder, a, b [][]int32, lower bool, o objects.Op
 	if err := pairwise.Feasible(what, operations, advice); err != nil || longest < k.Length {
 		return err
 	}
-	return pairwise.Room(o, what, 2*float64(k.Length)*float64(longest))
+	return pairwise.CheckMemory(o, what, 2*float64(k.Length)*float64(longest))
 }
 
 // operations returns the number of operations that dynamic counts if it evaluates each text of a

@@ -134,7 +134,7 @@ func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Optio
 	}
 	// pairs is the largest number of pairs of a tree with itself. By the Cauchy–Schwarz inequality,
 	// two different trees have at most this number of pairs.
-	return pairwise.Room(o, what, pairs)
+	return pairwise.CheckMemory(o, what, pairs)
 }
 
 // operations returns the number of operations that matcher counts. The pairs are each tree of a

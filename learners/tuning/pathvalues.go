@@ -35,7 +35,7 @@ func pathValues(ctx context.Context, dev backend.Device, p solvers.Problem, solu
 			copy(coefs.Row(i)[l*t:(l+1)*t], from.Row(i))
 		}
 	}
-	if m, ok := markov.Of(p.Kernel); ok && p.Sparse == nil && p.X.Cols == 1 && markov.Pays(p.X.Rows, x.Rows) {
+	if m, ok := markov.Of(p.Kernel); ok && p.Sparse == nil && p.X.Cols == 1 && markov.Faster(p.X.Rows, x.Rows) {
 		line, err := markov.NewLine(ctx, m, numeric.First(p.X))
 		if err == nil {
 			out, err = line.Evaluate(ctx, coefs, numeric.First(x.Dense))

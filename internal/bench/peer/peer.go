@@ -47,15 +47,15 @@ type Library struct {
 // Names lists the libraries that Open knows.
 func Names() []string { return []string{"gonum", "openblas", "blis", "mkl"} }
 
-// EnvPlaces is the environment variable that lists the files and folders to search for libraries,
+// EnvLibDir is the environment variable that lists the files and folders to search for libraries,
 // separated as in PATH.
-const EnvPlaces = "MERCER_PEER_LIBDIR"
+const EnvLibDir = "MERCER_PEER_LIBDIR"
 
 // Open opens a library. It searches the folders and files in locations, the folders and files in
 // MERCER_PEER_LIBDIR, and the folders of the system's loader, in this order. Open MKL last: it
 // makes its symbols visible to every library that is loaded after it.
 func Open(name string, locations []string) (*Library, error) {
-	locations = append(slices.Clip(locations), filepath.SplitList(os.Getenv(EnvPlaces))...)
+	locations = append(slices.Clip(locations), filepath.SplitList(os.Getenv(EnvLibDir))...)
 	switch name {
 	case "gonum":
 		return gonumLibrary()
