@@ -35,12 +35,12 @@ type Cholesky struct {
 	// Context cancels the work; nil means no cancellation.
 	Context context.Context
 
-	cond float64 // condition number; 0 means that the embedded factor stores it
-	far  *copied // copy of the factor on a device that does not use Go memory
-	err  error
+	cond       float64       // condition number; 0 means that the embedded factor stores it
+	deviceCopy *deviceMatrix // copy of the factor on a device that does not use Go memory
+	err        error
 }
 
-type copied struct{ m backend.Matrix[float64] }
+type deviceMatrix struct{ m backend.Matrix[float64] }
 
 func (c *Cholesky) queue() backend.Backend[float64] {
 	ctx := c.Context
@@ -78,14 +78,14 @@ func (c *Cholesky) Factorize(a mat.Symmetric) (ok bool) {
 func (c *Cholesky) factor(u *mat.TriDense) error {
 	h := hostOfUpper(u)
 	b := c.queue()
-	m, err := c.place(b, h)
+	m, err := c.wrapOrCopy(b, h)
 	if err != nil {
 		return fmt.Errorf("gonum: cholesky: %w", err)
 	}
 	if err := b.Potrf(backend.Upper, m); err != nil {
 		return fmt.Errorf("gonum: cholesky: %w", err)
 	}
-	if c.far != nil {
+	if c.deviceCopy != nil {
 		// Below the diagonal, m still has the uploaded zeros.
 		if err := b.Download(h, m); err != nil {
 			return fmt.Errorf("gonum: cholesky: %w", err)
@@ -128,9 +128,9 @@ func copyUpper(u *mat.TriDense, a mat.Symmetric) float64 {
 	return norm
 }
 
-// place returns h as a matrix of the device. If the device does not use Go memory, the matrix is a
-// copy, stored in c.far.
-func (c *Cholesky) place(b backend.Backend[float64], h backend.Host[float64]) (backend.Matrix[float64], error) {
+// wrapOrCopy returns h as a matrix of the device. If the device does not use Go memory, the matrix
+// is a copy, stored in c.deviceCopy.
+func (c *Cholesky) wrapOrCopy(b backend.Backend[float64], h backend.Host[float64]) (backend.Matrix[float64], error) {
 	if w, ok := b.(backend.Wrapper[float64]); ok {
 		return w.Wrap(h), nil
 	}
@@ -138,17 +138,17 @@ func (c *Cholesky) place(b backend.Backend[float64], h backend.Host[float64]) (b
 	if err != nil {
 		return nil, err
 	}
-	c.far = &copied{m}
-	runtime.SetFinalizer(c.far, func(f *copied) { f.m.Free() })
+	c.deviceCopy = &deviceMatrix{m}
+	runtime.SetFinalizer(c.deviceCopy, func(f *deviceMatrix) { f.m.Free() })
 	return m, nil
 }
 
 // upper returns the embedded factor as a matrix of the device.
 func (c *Cholesky) upper(b backend.Backend[float64]) (backend.Matrix[float64], error) {
-	if c.far != nil {
-		return c.far.m, nil
+	if c.deviceCopy != nil {
+		return c.deviceCopy.m, nil
 	}
-	return c.place(b, hostOfUpper(c.RawU().(*mat.TriDense)))
+	return c.wrapOrCopy(b, hostOfUpper(c.RawU().(*mat.TriDense)))
 }
 
 func hostOfUpper(u *mat.TriDense) backend.Host[float64] {
@@ -164,15 +164,15 @@ func (c *Cholesky) symmetric() blas64.Symmetric {
 
 // Close frees the copy of the factor in the device's memory. c remains usable.
 func (c *Cholesky) Close() {
-	if c.far != nil {
-		runtime.SetFinalizer(c.far, nil)
-		c.far.m.Free()
-		c.far = nil
+	if c.deviceCopy != nil {
+		runtime.SetFinalizer(c.deviceCopy, nil)
+		c.deviceCopy.m.Free()
+		c.deviceCopy = nil
 	}
 }
 
-// changed discards all data of the previous factor.
-func (c *Cholesky) changed() {
+// clear discards all data of the previous factor.
+func (c *Cholesky) clear() {
 	c.Close()
 	c.cond, c.err = 0, nil
 }
@@ -193,9 +193,9 @@ func (c *Cholesky) condition() error {
 	return nil
 }
 
-// work returns the backend of the device. It panics if c is empty, and returns an error if Device
-// is nil.
-func (c *Cholesky) work() (backend.Backend[float64], error) {
+// checkedQueue returns the backend of the device. It panics if c is empty, and returns an error if
+// Device is nil.
+func (c *Cholesky) checkedQueue() (backend.Backend[float64], error) {
 	c.LogDet() // panics like mat.Cholesky if c is empty
 	if c.Device == nil {
 		return nil, errNoDevice
@@ -207,7 +207,7 @@ func (c *Cholesky) work() (backend.Backend[float64], error) {
 // returns a mat.Condition if A is nearly singular. If the device fails, SolveTo returns its error,
 // and dst is undefined.
 func (c *Cholesky) SolveTo(dst *mat.Dense, b mat.Matrix) error {
-	q, err := c.work()
+	q, err := c.checkedQueue()
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (c *Cholesky) SolveTo(dst *mat.Dense, b mat.Matrix) error {
 
 // SolveVecTo sets dst to A⁻¹b for a vector b; see SolveTo.
 func (c *Cholesky) SolveVecTo(dst *mat.VecDense, b mat.Vector) error {
-	q, err := c.work()
+	q, err := c.checkedQueue()
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (c *Cholesky) SolveVecTo(dst *mat.VecDense, b mat.Vector) error {
 
 // SolveCholTo sets dst to A⁻¹B for the matrix B whose factor is b.
 func (c *Cholesky) SolveCholTo(dst *mat.Dense, b *Cholesky) error {
-	q, err := c.work()
+	q, err := c.checkedQueue()
 	if err != nil {
 		return err
 	}
@@ -313,7 +313,7 @@ func inPlace(q backend.Backend[float64], h backend.Host[float64], work func(m ba
 // InverseTo sets dst to A⁻¹ = U⁻¹U⁻ᵀ, in 2n³ operations on the device. Its errors are those of
 // SolveTo.
 func (c *Cholesky) InverseTo(dst *mat.SymDense) error {
-	q, err := c.work()
+	q, err := c.checkedQueue()
 	if err != nil {
 		return err
 	}

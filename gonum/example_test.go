@@ -42,11 +42,11 @@ func ExampleHost() {
 	h.Row(0)[1] = -5
 	fmt.Println(h.Rows, h.Cols, h.Stride, d.At(1, 1))
 
-	back, err := gonum.Dense(h)
+	shared, err := gonum.Dense(h)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(mat.Formatted(back))
+	fmt.Println(mat.Formatted(shared))
 	// Output:
 	// 2 2 4 -5
 	// ⎡ 4  -5⎤

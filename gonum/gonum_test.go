@@ -23,12 +23,12 @@ import (
 
 const seed = 9 // seed of all random numbers; each failure logs it
 
-// own is a user-defined matrix type.
-type own struct{ rows, cols int }
+// userMatrix is a user-defined matrix type.
+type userMatrix struct{ rows, cols int }
 
-func (m own) Dims() (int, int)    { return m.rows, m.cols }
-func (m own) At(i, j int) float64 { return float64(10*i + j) }
-func (m own) T() mat.Matrix       { return mat.Transpose{Matrix: m} }
+func (m userMatrix) Dims() (int, int)    { return m.rows, m.cols }
+func (m userMatrix) At(i, j int) float64 { return float64(10*i + j) }
+func (m userMatrix) T() mat.Matrix       { return mat.Transpose{Matrix: m} }
 
 func TestHost(t *testing.T) {
 	data := make([]float64, 24)
@@ -39,7 +39,7 @@ func TestHost(t *testing.T) {
 	part := d.Slice(1, 3, 2, 5)
 	vector := mat.NewVecDense(24, data)
 	banded := mat.NewBandDense(3, 3, 1, 1, data[:9])
-	var missing *mat.Dense
+	var nilDense *mat.Dense
 	var missingSym *mat.SymDense
 	for _, c := range []struct {
 		name   string
@@ -64,13 +64,13 @@ func TestHost(t *testing.T) {
 		{name: "diagonal", m: mat.NewDiagDense(5, data[:5]), first: -1},
 		{name: "band", m: banded, first: -1},
 		{name: "band transposed", m: banded.T(), first: -1},
-		{name: "the user's", m: own{3, 5}, first: -1},
-		{name: "the user's, transposed", m: own{3, 5}.T(), first: -1},
+		{name: "the user's", m: userMatrix{3, 5}, first: -1},
+		{name: "the user's, transposed", m: userMatrix{3, 5}.T(), first: -1},
 		{name: "nil", fails: "x is missing"},
-		{name: "nil dense", m: missing, fails: "x is missing"},
+		{name: "nil dense", m: nilDense, fails: "x is missing"},
 		{name: "nil symmetric", m: missingSym, fails: "x is missing"},
 		{name: "empty", m: &mat.Dense{}, fails: "x is empty: 0 rows, 0 columns"},
-		{name: "no columns", m: own{3, 0}, fails: "x is empty: 3 rows, 0 columns"},
+		{name: "no columns", m: userMatrix{3, 0}, fails: "x is empty: 3 rows, 0 columns"},
 	} {
 		h, err := gonum.Host("x", c.m)
 		if c.fails != "" {
@@ -99,8 +99,8 @@ func TestHost(t *testing.T) {
 				}
 			}
 		}
-		back, err := gonum.Dense(h)
-		if err != nil || !mat.Equal(back, c.m) || &back.RawMatrix().Data[0] != &h.Data[0] {
+		dense, err := gonum.Dense(h)
+		if err != nil || !mat.Equal(dense, c.m) || &dense.RawMatrix().Data[0] != &h.Data[0] {
 			t.Errorf("%s: back to a dense matrix: %v", c.name, err)
 		}
 	}
@@ -149,29 +149,29 @@ func TestCholesky(t *testing.T) {
 func checkCholesky(t *testing.T, dev backend.Device, n int) {
 	r := rand.New(rand.NewPCG(seed, uint64(n)))
 	a := positive(r, n)
-	before := mat.DenseCopyOf(a)
+	original := mat.DenseCopyOf(a)
 	c := gonum.Cholesky{Device: dev}
 	var want mat.Cholesky
 	if !c.Factorize(a) || !want.Factorize(a) {
 		t.Fatalf("seed %d: not positive definite: %v", seed, c.Err())
 	}
 	defer c.Close()
-	if !mat.Equal(a, before) {
+	if !mat.Equal(a, original) {
 		t.Error("the matrix has been changed")
 	}
 	// Both factorizations are backward stable: the error of a solution is about n·u times the
 	// condition number, which is below 10³.
 	tol := float64(n+10) * 1e3 * 0x1p-53
-	same := func(what string, got, want mat.Matrix) {
+	checkMatrix := func(name string, got, want mat.Matrix) {
 		t.Helper()
 		if !mat.EqualApprox(got, want, tol) {
-			t.Errorf("seed %d: %s differs from mat.Cholesky's by more than %g", seed, what, tol)
+			t.Errorf("seed %d: %s differs from mat.Cholesky's by more than %g", seed, name, tol)
 		}
 	}
-	close := func(what string, got, want float64) {
+	checkValue := func(name string, got, want float64) {
 		t.Helper()
 		if !(math.Abs(got-want) <= tol*math.Abs(want)+tol) {
-			t.Errorf("seed %d: %s is %v, of mat.Cholesky %v", seed, what, got, want)
+			t.Errorf("seed %d: %s is %v, of mat.Cholesky %v", seed, name, got, want)
 		}
 	}
 	check := func() {
@@ -180,55 +180,55 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 		if c.SymmetricDim() != m || c.IsEmpty() {
 			t.Fatalf("order %d, want %d", c.SymmetricDim(), m)
 		}
-		same("the matrix", &c, &want)
-		close("LogDet", c.LogDet(), want.LogDet())
-		close("Cond", c.Cond(), want.Cond())
+		checkMatrix("the matrix", &c, &want)
+		checkValue("LogDet", c.LogDet(), want.LogDet())
+		checkValue("Cond", c.Cond(), want.Cond())
 		var s1, s2 mat.SymDense
 		c.ToSym(&s1)
 		want.ToSym(&s2)
-		same("ToSym", &s1, &s2)
+		checkMatrix("ToSym", &s1, &s2)
 		var u1, u2, l1, l2 mat.TriDense
 		c.UTo(&u1)
 		want.UTo(&u2)
 		c.LTo(&l1)
 		want.LTo(&l2)
-		same("UTo", &u1, &u2)
-		same("LTo", &l1, &l2)
+		checkMatrix("UTo", &u1, &u2)
+		checkMatrix("LTo", &l1, &l2)
 		b := random(r, m, 3)
 		for _, rhs := range []mat.Matrix{b, random(r, 3, m).T()} {
 			var x1, x2 mat.Dense
 			if err := errors.Join(c.SolveTo(&x1, rhs), want.SolveTo(&x2, rhs)); err != nil {
 				t.Fatal(err)
 			}
-			same("SolveTo", &x1, &x2)
+			checkMatrix("SolveTo", &x1, &x2)
 		}
 		var x mat.Dense
 		x.CloneFrom(b)
-		inside := x.Slice(0, m, 1, 2).(*mat.Dense) // a column of x, to be solved in place
-		if err := c.SolveTo(inside, inside); err != nil {
+		column := x.Slice(0, m, 1, 2).(*mat.Dense) // a column of x, to be solved in place
+		if err := c.SolveTo(column, column); err != nil {
 			t.Fatal(err)
 		}
 		var v1, v2 mat.VecDense
 		if err := errors.Join(c.SolveVecTo(&v1, b.ColView(1)), want.SolveVecTo(&v2, b.ColView(1))); err != nil {
 			t.Fatal(err)
 		}
-		same("SolveVecTo", &v1, &v2)
-		same("SolveTo in place", inside, &v2)
-		same("its neighbors", x.ColView(2), b.ColView(2))
+		checkMatrix("SolveVecTo", &v1, &v2)
+		checkMatrix("SolveTo in place", column, &v2)
+		checkMatrix("its neighbors", x.ColView(2), b.ColView(2))
 		var d1, d2 mat.Dense
 		if err := errors.Join(c.SolveCholTo(&d1, &c), want.SolveCholTo(&d2, &want)); err != nil {
 			t.Fatal(err)
 		}
-		same("SolveCholTo", &d1, &d2)
+		checkMatrix("SolveCholTo", &d1, &d2)
 		var i1, i2 mat.SymDense
 		if err := errors.Join(c.InverseTo(&i1), want.InverseTo(&i2)); err != nil {
 			t.Fatal(err)
 		}
-		same("InverseTo", &i1, &i2)
+		checkMatrix("InverseTo", &i1, &i2)
 		if err := c.InverseTo(&i1); err != nil {
 			t.Fatal(err)
 		}
-		same("InverseTo again", &i1, &i2)
+		checkMatrix("InverseTo again", &i1, &i2)
 	}
 	check()
 	x := random(r, n, 1).ColView(0)
@@ -260,11 +260,11 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 	}
 	c2.Close()
 	// After a Factorize has failed, a Factorize of a positive definite matrix must succeed.
-	bad := mat.NewSymDense(n, nil)
-	bad.CopySym(a)
-	bad.SetSym(n/2, n/2, -1)
+	indefinite := mat.NewSymDense(n, nil)
+	indefinite.CopySym(a)
+	indefinite.SetSym(n/2, n/2, -1)
 	var pivot *backend.PivotError
-	if c.Factorize(bad) || !c.IsEmpty() || !errors.As(c.Err(), &pivot) || pivot.Index != n/2 {
+	if c.Factorize(indefinite) || !c.IsEmpty() || !errors.As(c.Err(), &pivot) || pivot.Index != n/2 {
 		t.Errorf("a matrix with a negative pivot: empty %t, %v", c.IsEmpty(), c.Err())
 	}
 	if !c.Factorize(a) || c.Err() != nil || !want.Factorize(a) {
@@ -276,18 +276,18 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 // TestMethods checks that gonum.Cholesky has all methods of mat.Cholesky, with the same types of
 // parameters. Only *gonum.Cholesky replaces *mat.Cholesky.
 func TestMethods(t *testing.T) {
-	ours, theirs := reflect.TypeFor[*gonum.Cholesky](), reflect.TypeFor[*mat.Cholesky]()
-	for i := range theirs.NumMethod() {
-		want := theirs.Method(i)
-		got, ok := ours.MethodByName(want.Name)
+	mercer, reference := reflect.TypeFor[*gonum.Cholesky](), reflect.TypeFor[*mat.Cholesky]()
+	for i := range reference.NumMethod() {
+		want := reference.Method(i)
+		got, ok := mercer.MethodByName(want.Name)
 		if !ok {
 			t.Errorf("%s is missing", want.Name)
 			continue
 		}
-		text := func(m reflect.Method, self reflect.Type) string {
-			return strings.ReplaceAll(m.Type.String(), self.String(), "*Cholesky")
+		text := func(m reflect.Method, receiver reflect.Type) string {
+			return strings.ReplaceAll(m.Type.String(), receiver.String(), "*Cholesky")
 		}
-		if g, w := text(got, ours), text(want, theirs); g != w {
+		if g, w := text(got, mercer), text(want, reference); g != w {
 			t.Errorf("%s is %s, of mat.Cholesky %s", want.Name, g, w)
 		}
 	}
@@ -303,37 +303,37 @@ func TestMisuse(t *testing.T) {
 		return nil
 	}
 	a := positive(rand.New(rand.NewPCG(seed, 1)), 4)
-	good := gonum.Cholesky{Device: dev}
-	var plain mat.Cholesky
-	if !good.Factorize(a) || !plain.Factorize(a) {
-		t.Fatal(good.Err())
+	chol := gonum.Cholesky{Device: dev}
+	var reference mat.Cholesky
+	if !chol.Factorize(a) || !reference.Factorize(a) {
+		t.Fatal(chol.Err())
 	}
 	for _, c := range []struct {
-		name         string
-		ours, theirs func()
+		name              string
+		mercer, reference func()
 	}{
 		{"solve by nothing", func() { new(gonum.Cholesky).SolveTo(new(mat.Dense), a) }, func() { new(mat.Cholesky).SolveTo(new(mat.Dense), a) }},
 		{"inverse of nothing", func() { new(gonum.Cholesky).InverseTo(new(mat.SymDense)) }, func() { new(mat.Cholesky).InverseTo(new(mat.SymDense)) }},
-		{"factor of nothing", func() { good.Factorize(&mat.SymDense{}) }, func() { new(mat.Cholesky).Factorize(&mat.SymDense{}) }},
-		{"too few rows", func() { refactored(dev, a).SolveTo(new(mat.Dense), mat.NewDense(3, 1, nil)) }, func() { plain.SolveTo(new(mat.Dense), mat.NewDense(3, 1, nil)) }},
-		{"wrong result", func() { refactored(dev, a).SolveTo(mat.NewDense(4, 2, nil), mat.NewDense(4, 1, nil)) }, func() { plain.SolveTo(mat.NewDense(4, 2, nil), mat.NewDense(4, 1, nil)) }},
-		{"short vector", func() { refactored(dev, a).SolveVecTo(new(mat.VecDense), mat.NewVecDense(3, nil)) }, func() { plain.SolveVecTo(new(mat.VecDense), mat.NewVecDense(3, nil)) }},
-		{"wrong inverse", func() { refactored(dev, a).InverseTo(mat.NewSymDense(3, nil)) }, func() { plain.InverseTo(mat.NewSymDense(3, nil)) }},
+		{"factor of nothing", func() { chol.Factorize(&mat.SymDense{}) }, func() { new(mat.Cholesky).Factorize(&mat.SymDense{}) }},
+		{"too few rows", func() { refactored(dev, a).SolveTo(new(mat.Dense), mat.NewDense(3, 1, nil)) }, func() { reference.SolveTo(new(mat.Dense), mat.NewDense(3, 1, nil)) }},
+		{"wrong result", func() { refactored(dev, a).SolveTo(mat.NewDense(4, 2, nil), mat.NewDense(4, 1, nil)) }, func() { reference.SolveTo(mat.NewDense(4, 2, nil), mat.NewDense(4, 1, nil)) }},
+		{"short vector", func() { refactored(dev, a).SolveVecTo(new(mat.VecDense), mat.NewVecDense(3, nil)) }, func() { reference.SolveVecTo(new(mat.VecDense), mat.NewVecDense(3, nil)) }},
+		{"wrong inverse", func() { refactored(dev, a).InverseTo(mat.NewSymDense(3, nil)) }, func() { reference.InverseTo(mat.NewSymDense(3, nil)) }},
 	} {
-		got, want := panics(c.ours), panics(c.theirs)
+		got, want := panics(c.mercer), panics(c.reference)
 		if got == nil || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: panics with %v, mat.Cholesky with %v", c.name, got, want)
 		}
 	}
-	none := gonum.Cholesky{}
-	if none.Factorize(a) || none.Err() == nil || !strings.Contains(none.Err().Error(), "set Cholesky.Device") {
-		t.Errorf("without a device: %v", none.Err())
+	noDevice := gonum.Cholesky{}
+	if noDevice.Factorize(a) || noDevice.Err() == nil || !strings.Contains(noDevice.Err().Error(), "set Cholesky.Device") {
+		t.Errorf("without a device: %v", noDevice.Err())
 	}
-	stopped, stop := context.WithCancelCause(context.Background())
+	ctx, stop := context.WithCancelCause(context.Background())
 	stop(errors.New("the user left"))
-	late := gonum.Cholesky{Device: dev, Context: stopped}
-	if late.Factorize(a) || late.Err() == nil || !strings.Contains(late.Err().Error(), "the user left") {
-		t.Errorf("with a context that is done: %v", late.Err())
+	canceled := gonum.Cholesky{Device: dev, Context: ctx}
+	if canceled.Factorize(a) || canceled.Err() == nil || !strings.Contains(canceled.Err().Error(), "the user left") {
+		t.Errorf("with a context that is done: %v", canceled.Err())
 	}
 }
 

@@ -17,13 +17,13 @@ import (
 // stride. The result also shares the memory of a transposed vector without gaps. Any other m is
 // copied. If m is nil or empty, Host returns an error that contains name.
 func Host(name string, m mat.Matrix) (backend.Host[float64], error) {
-	none := backend.Host[float64]{}
+	empty := backend.Host[float64]{}
 	if v := reflect.ValueOf(m); m == nil || v.Kind() == reflect.Pointer && v.IsNil() {
-		return none, fmt.Errorf("%s is missing", name)
+		return empty, fmt.Errorf("%s is missing", name)
 	}
 	rows, cols := m.Dims()
 	if rows == 0 || cols == 0 {
-		return none, fmt.Errorf("%s is empty: %s, %s", name, count.Of(rows, "row"), count.Of(cols, "column"))
+		return empty, fmt.Errorf("%s is empty: %s, %s", name, count.Of(rows, "row"), count.Of(cols, "column"))
 	}
 	if h, ok := shared(m); ok {
 		return h, nil

@@ -82,7 +82,7 @@ func BenchmarkMat(b *testing.B) {
 		for _, op := range operations {
 			for _, library := range libraries {
 				b.Run(fmt.Sprintf("operation=%s/n=%d/library=%s", op.name, n, library), func(b *testing.B) {
-					use(b, library)
+					useLibrary(b, library)
 					for b.Loop() {
 						if err := op.run(o); err != nil {
 							b.Fatal(err)

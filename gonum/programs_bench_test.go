@@ -20,8 +20,8 @@ import (
 // libraries lists the libraries that a test can register.
 var libraries = []string{"mercer", "gonum"}
 
-// use registers a library for the duration of a test.
-func use(t testing.TB, library string) {
+// useLibrary registers a library for the duration of a test.
+func useLibrary(t testing.TB, library string) {
 	register := func(library string) {
 		if library == "mercer" {
 			blas64.Use(cpu.BLAS{})
@@ -62,7 +62,7 @@ func BenchmarkPrograms(b *testing.B) {
 		run := p.prepare(p.n, p.d)
 		for _, library := range libraries {
 			b.Run(fmt.Sprintf("program=%s/n=%d/d=%d/library=%s", p.name, p.n, p.d, library), func(b *testing.B) {
-				use(b, library)
+				useLibrary(b, library)
 				for b.Loop() {
 					run(b)
 				}
@@ -76,15 +76,15 @@ func TestPrograms(t *testing.T) {
 	for _, p := range programs {
 		t.Run(p.name, func(t *testing.T) {
 			run := p.prepare(max(p.n/40, 60), max(p.d/20, 3))
-			var found [2][]float64
+			var results [2][]float64
 			for i, library := range libraries {
-				use(t, library)
-				found[i] = run(t)
+				useLibrary(t, library)
+				results[i] = run(t)
 			}
-			for i, v := range found[0] {
+			for i, v := range results[0] {
 				// The searches stop at a gradient of 1e-6. Their functions have values of about 1
 				// and a curvature above 1e-3. The errors of the other programs are about 1e-12.
-				if w := found[1][i]; !(math.Abs(v-w) <= 1e-5*(1+math.Abs(w))) {
+				if w := results[1][i]; !(math.Abs(v-w) <= 1e-5*(1+math.Abs(w))) {
 					t.Errorf("result %d is %v with mercer, %v with gonum", i, v, w)
 				}
 			}
@@ -145,7 +145,7 @@ func leastSquares(n, d int) func(testing.TB) []float64 {
 func ridges(n, d int) func(testing.TB) []float64 {
 	x, y := table(n, d)
 	return func(t testing.TB) []float64 {
-		var all []float64
+		var coefficients []float64
 		var g mat.SymDense
 		var xy, w mat.VecDense
 		g.SymOuterK(1, x.T())
@@ -163,9 +163,9 @@ func ridges(n, d int) func(testing.TB) []float64 {
 			if err := c.SolveVecTo(&w, &xy); err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, w.AtVec(0))
+			coefficients = append(coefficients, w.AtVec(0))
 		}
-		return all
+		return coefficients
 	}
 }
 

@@ -8,13 +8,13 @@ import "gonum.org/v1/gonum/mat"
 
 // Reset makes c empty.
 func (c *Cholesky) Reset() {
-	c.changed()
+	c.clear()
 	c.Cholesky.Reset()
 }
 
 // SetFromU sets the factor to t, as mat.Cholesky.SetFromU does.
 func (c *Cholesky) SetFromU(t mat.Triangular) {
-	c.changed()
+	c.clear()
 	c.Cholesky.SetFromU(t)
 }
 
@@ -22,7 +22,7 @@ func (c *Cholesky) SetFromU(t mat.Triangular) {
 func (c *Cholesky) Clone(chol *Cholesky) {
 	cond := chol.cond
 	if c != chol {
-		c.changed()
+		c.clear()
 	}
 	c.Cholesky.Clone(&chol.Cholesky)
 	c.cond = cond
@@ -31,7 +31,7 @@ func (c *Cholesky) Clone(chol *Cholesky) {
 // Scale sets c to the factor of f·A for f > 0, as mat.Cholesky.Scale does.
 func (c *Cholesky) Scale(f float64, orig *Cholesky) {
 	cond := orig.cond
-	c.changed()
+	c.clear()
 	c.Cholesky.Scale(f, &orig.Cholesky)
 	c.cond = cond // A and f·A have the same condition number
 }
@@ -50,7 +50,7 @@ func (c *Cholesky) SymRankOne(orig *Cholesky, alpha float64, x mat.Vector) (ok b
 // was updated in place and the update failed, c is unchanged.
 func (c *Cholesky) update(orig *Cholesky, ok bool) bool {
 	if ok || c != orig {
-		c.changed()
+		c.clear()
 	}
 	return ok
 }
