@@ -18,8 +18,8 @@ func TestGuard(t *testing.T) {
 		{func() error { return nil }, handles.OK},
 		{func() error { return errors.New("a fault") }, handles.Invalid},
 		{func() error { panic("a defect") }, handles.Panic},
-		{func() error { var none []int; _ = none[len(none)]; return nil }, handles.Panic},
-		{func() error { var none *handles.Model; return none.Free() }, handles.Panic},
+		{func() error { var empty []int; _ = empty[len(empty)]; return nil }, handles.Panic},
+		{func() error { var model *handles.Model; return model.Free() }, handles.Panic},
 	} {
 		if got := handles.Status(guard(test.f)); got != test.want {
 			t.Errorf("status %d, want %d", got, test.want)

@@ -67,7 +67,7 @@ func fail(status handles.Status, text string) C.int {
 	return C.int(status)
 }
 
-func object(h C.mercer_handle) (v any, err error) {
+func lookup(h C.mercer_handle) (v any, err error) {
 	defer func() {
 		if recover() != nil { // cgo.Handle panics for an unknown number
 			err = fmt.Errorf("libmercer: %d is not a handle, or has been freed", uint64(h))
@@ -105,7 +105,7 @@ func mercer_free(h C.mercer_handle) C.int {
 func mercer_describe(h C.mercer_handle, json **C.char) C.int {
 	return guard(func() error {
 		var a arguments
-		a.place("json", json != nil)
+		a.requireResult("json", json != nil)
 		describe := handles.About
 		if h != 0 {
 			describe = func(names handles.Names) (string, error) {
@@ -116,7 +116,7 @@ func mercer_describe(h C.mercer_handle, json **C.char) C.int {
 				return v.Describe(names)
 			}
 		}
-		text := use(&a, func() (string, error) { return describe(threadNames()) })
+		text := valueOf(&a, func() (string, error) { return describe(threadNames()) })
 		if a.err == nil {
 			*json = C.CString(text)
 		}
@@ -163,7 +163,7 @@ func mercer_load(path *C.text, to *C.mercer_handle) C.int {
 func mercer_dump(model C.mercer_handle, bytes *unsafe.Pointer, size *C.size_t) C.int {
 	return guard(func() error {
 		var a arguments
-		a.place("bytes or size", bytes != nil && size != nil)
+		a.requireResult("bytes or size", bytes != nil && size != nil)
 		m := a.model(model)
 		if a.err != nil {
 			return a.err
@@ -181,7 +181,7 @@ func mercer_dump(model C.mercer_handle, bytes *unsafe.Pointer, size *C.size_t) C
 func mercer_parse(data *C.bytes, size C.size_t, to *C.mercer_handle) C.int {
 	return guard(func() error {
 		var a arguments
-		b := use(&a, func() ([]byte, error) { return handles.Shared[byte]("bytes", unsafe.Pointer(data), int64(size)) })
+		b := valueOf(&a, func() ([]byte, error) { return handles.Shared[byte]("bytes", unsafe.Pointer(data), int64(size)) })
 		return a.create(nil, "model", to, func(context.Context, func(solvers.Progress)) (any, error) {
 			return handles.FromBytes(b)
 		})

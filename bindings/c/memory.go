@@ -44,26 +44,26 @@ func textsOf(list **C.char) []string {
 // an error, its methods return zero values.
 type arguments struct{ err error }
 
-// use calls get, records its error in a, and returns its value. It does not call get if a holds an
-// error.
-func use[T any](a *arguments, get func() (T, error)) (t T) {
+// valueOf calls get, records its error in a, and returns its value. It does not call get if a holds
+// an error.
+func valueOf[T any](a *arguments, get func() (T, error)) (t T) {
 	if a.err == nil {
 		t, a.err = get()
 	}
 	return t
 }
 
-// place records an error if there is false, which means that the caller passed NULL as the memory
-// for a result.
-func (a *arguments) place(what string, there bool) {
-	if a.err == nil && !there {
-		a.err = fmt.Errorf("libmercer: %s is NULL: there must be memory for the result", what)
+// requireResult records an error if present is false, which means that the caller passed NULL as
+// the memory for a result.
+func (a *arguments) requireResult(name string, present bool) {
+	if a.err == nil && !present {
+		a.err = fmt.Errorf("libmercer: %s is NULL: there must be memory for the result", name)
 	}
 }
 
 func (a *arguments) device(h C.mercer_handle) *handles.Device {
 	if h == 0 {
-		return use(a, handles.Default)
+		return valueOf(a, handles.Default)
 	}
 	return handleOf[*handles.Device](a, h, "device")
 }
@@ -77,22 +77,22 @@ func (a *arguments) factor(h C.mercer_handle) *handles.Factor {
 }
 
 // handleOf returns the object of a handle, and records an error if the object is not a T.
-func handleOf[T any](a *arguments, h C.mercer_handle, what string) T {
-	return use(a, func() (t T, err error) {
-		v, err := object(h)
+func handleOf[T any](a *arguments, h C.mercer_handle, kind string) T {
+	return valueOf(a, func() (t T, err error) {
+		v, err := lookup(h)
 		if err != nil {
 			return t, err
 		}
 		t, ok := v.(T)
 		if !ok {
-			err = fmt.Errorf("libmercer: the handle %d does not refer to a %s", uint64(h), what)
+			err = fmt.Errorf("libmercer: the handle %d does not refer to a %s", uint64(h), kind)
 		}
 		return t, err
 	})
 }
 
 func (a *arguments) numbers(name string, p *C.numbers, n int64) []float64 {
-	return use(a, func() ([]float64, error) { return handles.Shared[float64](name, unsafe.Pointer(p), n) })
+	return valueOf(a, func() ([]float64, error) { return handles.Shared[float64](name, unsafe.Pointer(p), n) })
 }
 
 // optional is like numbers, but returns nil for NULL.
@@ -112,7 +112,7 @@ func (a *arguments) matrix(name string, m *C.matrix) handles.Matrix {
 
 // optionalMatrix is like matrix, but returns an empty matrix for NULL.
 func (a *arguments) optionalMatrix(name string, m *C.matrix) handles.Matrix {
-	return use(a, func() (h handles.Matrix, err error) {
+	return valueOf(a, func() (h handles.Matrix, err error) {
 		if m == nil {
 			return h, nil
 		}
@@ -146,8 +146,8 @@ func (a *arguments) work(w *C.mercer_watch, f func(ctx context.Context, report f
 
 // create is like work, for a call that creates an object: it also writes the handle of the object
 // to the caller's memory.
-func (a *arguments) create(w *C.mercer_watch, what string, to *C.mercer_handle, f func(ctx context.Context, report func(solvers.Progress)) (any, error)) error {
-	a.place(what, to != nil)
+func (a *arguments) create(w *C.mercer_watch, name string, to *C.mercer_handle, f func(ctx context.Context, report func(solvers.Progress)) (any, error)) error {
+	a.requireResult(name, to != nil)
 	return a.work(w, func(ctx context.Context, report func(solvers.Progress)) error {
 		v, err := f(ctx, report)
 		if err == nil {

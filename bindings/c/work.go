@@ -33,14 +33,14 @@ func mercer_fit(dev C.mercer_handle, l *C.learner, x, y *C.matrix, w *C.mercer_w
 		var a arguments
 		d, mx, my := a.device(dev), a.matrix("x", x), a.optionalMatrix("y", y)
 		rows, _ := mx.Dims()
-		what := handles.Learner{
+		learner := handles.Learner{
 			Name: textOf((*C.text)(l.name)), Task: learners.Task(textOf((*C.text)(l.task))), Parameters: textsOf(l.parameters),
 			Weights: a.optional("weights", l.weights, int64(rows)),
 			Centers: a.optionalMatrix("centers", l.centers),
 			Classes: textsOf(l.classes), Features: textsOf(l.features), Targets: textsOf(l.targets), Memory: int64(l.memory),
 		}
 		return a.create(w, "model", to, func(ctx context.Context, report func(solvers.Progress)) (any, error) {
-			return handles.Fit(ctx, d, what, mx, my, report)
+			return handles.Fit(ctx, d, learner, mx, my, report)
 		})
 	})
 }
@@ -148,14 +148,14 @@ func mercer_effects(dev, model C.mercer_handle, x *C.matrix, binary *C.indices, 
 		n, _ := mx.Dims()
 		var columns []int64
 		if count > 0 {
-			columns = use(&a, func() ([]int64, error) {
+			columns = valueOf(&a, func() ([]int64, error) {
 				return handles.Shared[int64]("binary", unsafe.Pointer(binary), int64(count))
 			})
 		}
 		to := a.numbers("mean", mean, int64(size))
-		each, errors := a.optional("rows", rows, int64(n)*int64(size)), a.optional("deviations", deviations, int64(size))
+		rowEffects, errors := a.optional("rows", rows, int64(n)*int64(size)), a.optional("deviations", deviations, int64(size))
 		return a.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
-			return m.Effects(ctx, d, mx, columns, each, to, errors)
+			return m.Effects(ctx, d, mx, columns, rowEffects, to, errors)
 		})
 	})
 }
@@ -176,7 +176,7 @@ func mercer_array(model C.mercer_handle, name *C.text, out *C.double, size C.siz
 func mercer_path(dev C.mercer_handle, kernel *C.text, lambdas *C.numbers, count C.size_t, x, y *C.matrix, weights *C.numbers, intercept C.int, memory C.int64_t, to *C.scores, json **C.char, w *C.mercer_watch) C.int {
 	return guard(func() error {
 		var a arguments
-		a.place("scores", to != nil)
+		a.requireResult("scores", to != nil)
 		d, mx, my := a.device(dev), a.matrix("x", x), a.matrix("y", y)
 		p := handles.PathProblem{
 			Kernel: textOf(kernel), Intercept: intercept != 0, Memory: int64(memory), Names: threadNames(), Lambdas: a.numbers("lambdas", lambdas, int64(count)),
@@ -186,8 +186,8 @@ func mercer_path(dev C.mercer_handle, kernel *C.text, lambdas *C.numbers, count 
 		}
 		n, t := my.Dims()
 		outputs, values := int64(count)*int64(t), int64(-1) // -1 if count·n·t overflows
-		if each := int64(n) * int64(t); int64(count) <= math.MaxInt64/each {
-			values = int64(count) * each
+		if perPoint := int64(n) * int64(t); int64(count) <= math.MaxInt64/perPoint {
+			values = int64(count) * perPoint
 		}
 		p.Weights = a.optional("weights", weights, int64(n))
 		scores := handles.PathScores{
@@ -198,9 +198,9 @@ func mercer_path(dev C.mercer_handle, kernel *C.text, lambdas *C.numbers, count 
 		}
 		return a.work(w, func(ctx context.Context, report func(solvers.Progress)) error {
 			p.Progress = report
-			found, err := handles.Path(ctx, d, p, mx, my, scores)
+			text, err := handles.Path(ctx, d, p, mx, my, scores)
 			if err == nil && json != nil {
-				*json = C.CString(found)
+				*json = C.CString(text)
 			}
 			return err
 		})
@@ -210,18 +210,18 @@ func mercer_path(dev C.mercer_handle, kernel *C.text, lambdas *C.numbers, count 
 //export mercer_solve
 func mercer_solve(dev C.mercer_handle, kernel *C.text, lambda C.double, x, y *C.matrix, a *C.double, size C.size_t, residual *C.double, w *C.mercer_watch) C.int {
 	return guard(func() error {
-		var given arguments
-		d, mx, my := given.device(dev), given.matrix("x", x), given.matrix("y", y)
-		to := given.numbers("a", a, int64(size))
-		return given.work(w, func(ctx context.Context, report func(solvers.Progress)) error {
-			left, err := handles.Solve(ctx, d, handles.SolveProblem{Kernel: textOf(kernel), Lambda: float64(lambda), X: mx, Y: my, Progress: report}, to)
-			return stored(residual, left, err)
+		var args arguments
+		d, mx, my := args.device(dev), args.matrix("x", x), args.matrix("y", y)
+		to := args.numbers("a", a, int64(size))
+		return args.work(w, func(ctx context.Context, report func(solvers.Progress)) error {
+			value, err := handles.Solve(ctx, d, handles.SolveProblem{Kernel: textOf(kernel), Lambda: float64(lambda), X: mx, Y: my, Progress: report}, to)
+			return store(residual, value, err)
 		})
 	})
 }
 
-// stored writes a number to the caller's memory, unless the pointer to is NULL or err is not nil.
-func stored(to *C.double, number float64, err error) error {
+// store writes a number to the caller's memory, unless the pointer to is NULL or err is not nil.
+func store(to *C.double, number float64, err error) error {
 	if err == nil && to != nil {
 		*to = C.double(number)
 	}
@@ -243,9 +243,9 @@ func mercer_gram(dev C.mercer_handle, kernel *C.text, x, z, v *C.matrix, out *C.
 //export mercer_text_gram
 func mercer_text_gram(kernel *C.text, a, b *C.list, out *C.double, size C.size_t, w *C.mercer_watch) C.int {
 	return guard(func() error {
-		var given arguments
-		to := given.numbers("out", out, int64(size))
-		return given.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
+		var args arguments
+		to := args.numbers("out", out, int64(size))
+		return args.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
 			return handles.TextGram(ctx, textOf(kernel), textsOf((**C.char)(unsafe.Pointer(a))), textsOf((**C.char)(unsafe.Pointer(b))), to)
 		})
 	})
@@ -255,7 +255,7 @@ func mercer_text_gram(kernel *C.text, a, b *C.list, out *C.double, size C.size_t
 func mercer_tfidf(settings *C.text, texts *C.list, vocabulary **C.char, features *unsafe.Pointer, size *C.size_t) C.int {
 	return guard(func() error {
 		var a arguments
-		a.place("features or size", features != nil && size != nil)
+		a.requireResult("features or size", features != nil && size != nil)
 		if a.err != nil {
 			return a.err
 		}
@@ -298,10 +298,10 @@ func mercer_neighbors(dev C.mercer_handle, x, z *C.matrix, k C.int64_t, rows *C.
 	return guard(func() error {
 		var a arguments
 		d, mx, mz := a.device(dev), a.matrix("x", x), a.matrix("z", z)
-		at := use(&a, func() ([]int64, error) { return handles.Shared[int64]("rows", unsafe.Pointer(rows), int64(size)) })
+		indices := valueOf(&a, func() ([]int64, error) { return handles.Shared[int64]("rows", unsafe.Pointer(rows), int64(size)) })
 		to := a.numbers("squares", squares, int64(size))
 		return a.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
-			return handles.Neighbors(ctx, d, mx, mz, int(k), at, to)
+			return handles.Neighbors(ctx, d, mx, mz, int(k), indices, to)
 		})
 	})
 }
@@ -323,12 +323,12 @@ func mercer_cosines(dev C.mercer_handle, factor C.double, x, omega *C.matrix, b 
 func mercer_evidence(dev C.mercer_handle, kernel *C.text, height, lambda C.double, x, y *C.matrix, log, gradient *C.double, size C.size_t, w *C.mercer_watch) C.int {
 	return guard(func() error {
 		var a arguments
-		a.place("log", log != nil)
+		a.requireResult("log", log != nil)
 		d, mx, my := a.device(dev), a.matrix("x", x), a.matrix("y", y)
 		to := a.optional("gradient", gradient, int64(size))
 		return a.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
 			value, err := handles.Evidence(ctx, d, textOf(kernel), float64(height), float64(lambda), mx, my, to)
-			return stored(log, value, err)
+			return store(log, value, err)
 		})
 	})
 }
@@ -347,11 +347,11 @@ func mercer_factor(dev C.mercer_handle, kernel *C.text, lambda C.double, x *C.ma
 //export mercer_factor_solve
 func mercer_factor_solve(factor C.mercer_handle, y *C.matrix, a *C.double, size C.size_t, residual *C.double, w *C.mercer_watch) C.int {
 	return guard(func() error {
-		var given arguments
-		f, my, to := given.factor(factor), given.matrix("y", y), given.numbers("a", a, int64(size))
-		return given.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
-			left, err := f.Solve(ctx, my, to, residual != nil)
-			return stored(residual, left, err)
+		var args arguments
+		f, my, to := args.factor(factor), args.matrix("y", y), args.numbers("a", a, int64(size))
+		return args.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
+			value, err := f.Solve(ctx, my, to, residual != nil)
+			return store(residual, value, err)
 		})
 	})
 }

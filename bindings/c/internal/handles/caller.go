@@ -45,8 +45,8 @@ func SharedMatrix[T backend.Float](name string, p unsafe.Pointer, rows, cols, st
 	}
 	data, err := Shared[T](name, p, (rows-1)*stride+cols)
 	var zero T
-	if need := rows * cols * int64(unsafe.Sizeof(zero)); err == nil && need > machine() { // the product does not overflow, because Shared has checked the size
-		err = fmt.Errorf("libmercer: %s: %w: %d×%d numbers take %d bytes, the machine has %d: pass fewer rows at a time", name, backend.ErrMemory, rows, cols, need, machine())
+	if size := rows * cols * int64(unsafe.Sizeof(zero)); err == nil && size > machine() { // the product does not overflow, because Shared has checked the size
+		err = fmt.Errorf("libmercer: %s: %w: %d×%d numbers take %d bytes, the machine has %d: pass fewer rows at a time", name, backend.ErrMemory, rows, cols, size, machine())
 	}
 	if err != nil {
 		return backend.Host[T]{}, err
@@ -82,16 +82,16 @@ func SharedCSR(name string, rows, cols int64, indptr, indices, data unsafe.Point
 	return m, err
 }
 
-// room returns an error that matches backend.ErrMemory if copies of a rows × cols matrix in
-// float64 do not fit in memory. Small matrices are not checked.
-func room(name string, rows, cols, copies int) error {
-	const anywhere = 1 << 26
-	need := 8 * float64(rows) * float64(cols) * float64(copies)
-	if need <= anywhere {
+// checkMemory returns an error that matches backend.ErrMemory if copies of a rows × cols matrix
+// in float64 do not fit in memory. Small matrices are not checked.
+func checkMemory(name string, rows, cols, copies int) error {
+	const uncheckedBytes = 1 << 26
+	size := 8 * float64(rows) * float64(cols) * float64(copies)
+	if size <= uncheckedBytes {
 		return nil
 	}
-	if free, known := backend.HostMemory(); known && need > 0.8*float64(free) {
-		return fmt.Errorf("libmercer: %s: %w: %s of %d×%d numbers in float64 needs %.0f bytes, %d are available", name, backend.ErrMemory, count.Of(copies, "copy"), rows, cols, need, free/10*8)
+	if available, ok := backend.HostMemory(); ok && size > 0.8*float64(available) {
+		return fmt.Errorf("libmercer: %s: %w: %s of %d×%d numbers in float64 needs %.0f bytes, %d are available", name, backend.ErrMemory, count.Of(copies, "copy"), rows, cols, size, available/10*8)
 	}
 	return nil
 }

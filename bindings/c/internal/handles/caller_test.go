@@ -54,19 +54,19 @@ func TestSizesBeyondTheMemoryAreRefused(t *testing.T) {
 // TestCopiesWithoutRoomAreRefused checks that a call returns an error for a mapped file whose
 // float64 copy does not fit in memory.
 func TestCopiesWithoutRoomAreRefused(t *testing.T) {
-	if _, known := backend.HostMemory(); !known {
+	if _, ok := backend.HostMemory(); !ok {
 		required.Lacking(t, "proc", "the test finds out the free memory from Linux")
 	}
-	narrow := Matrix{F32: backend.Host[float32]{Rows: 1 << 40, Cols: 2, Stride: 2}}
+	tall := Matrix{F32: backend.Host[float32]{Rows: 1 << 40, Cols: 2, Stride: 2}}
 	square := backend.Host[float64]{Rows: 1 << 22, Cols: 1 << 22, Stride: 1 << 22}
-	_, floats := narrow.host("x")
+	_, floats := tall.host("x")
 	_, training := trainingPoints(square)
-	_, others := otherPoints(square)
+	_, otherPointsErr := otherPoints(square)
 	_, factor := newGiven(square)
 	d := open(t, "ref")
-	_, system := Solve(t.Context(), d, SolveProblem{Kernel: "gaussian(sigma=1)", Lambda: 1, X: narrow}, nil)
-	_, fit := Fit(t.Context(), d, Learner{Name: "ridge"}, narrow, narrow, nil)
-	for name, err := range map[string]error{"floats": floats, "precomputed": training, "others": others, "factor": factor, "solve": system, "fit": fit} {
+	_, system := Solve(t.Context(), d, SolveProblem{Kernel: "gaussian(sigma=1)", Lambda: 1, X: tall}, nil)
+	_, fit := Fit(t.Context(), d, Learner{Name: "ridge"}, tall, tall, nil)
+	for name, err := range map[string]error{"floats": floats, "precomputed": training, "others": otherPointsErr, "factor": factor, "solve": system, "fit": fit} {
 		if StatusOf(err) != Memory || !errors.Is(err, backend.ErrMemory) || !strings.Contains(err.Error(), "x: ") || !strings.Contains(err.Error(), "available") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -61,8 +61,8 @@ func novelty(m learners.Model) bool {
 	return err == nil && d.Does(learners.Novelty)
 }
 
-// plain reports whether e leaves all numbers unchanged, so that encoding a matrix has no effect.
-func plain(e *dataset.Encoder) bool {
+// isIdentity reports whether e leaves all numbers unchanged, so that encoding a matrix has no effect.
+func isIdentity(e *dataset.Encoder) bool {
 	if !e.RefuseMissing {
 		return false
 	}
@@ -96,7 +96,7 @@ func encoded(e *dataset.Encoder, x backend.Host[float64]) (*mat.Dense, error) {
 	if x.Cols != len(names) {
 		return nil, fmt.Errorf("libmercer: predict: x has %s, the table that the model was fitted to %d", count.Of(x.Cols, "column"), len(names))
 	}
-	if err := room("x", x.Rows, x.Cols, 2); err != nil {
+	if err := checkMemory("x", x.Rows, x.Cols, 2); err != nil {
 		return nil, err
 	}
 	for _, in := range e.Inputs {

@@ -30,7 +30,7 @@ func About(Names) (string, error) {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		about.Version = info.Main.Version
 	}
-	if free, known := backend.HostMemory(); known {
+	if free, ok := backend.HostMemory(); ok {
 		about.Memory = free
 	}
 	for _, s := range backend.Report() {
@@ -97,7 +97,7 @@ func (m *Model) Describe(names Names) (string, error) {
 	defer m.release()
 	model, state := m.bundle.Model, m.bundle.Model.State()
 	f := description{
-		Report: fitreport.New(model, names.of), Task: learners.Regression, Parameters: state.Params, Arrays: map[string][2]int{},
+		Report: fitreport.New(model, names.phrase), Task: learners.Regression, Parameters: state.Params, Arrays: map[string][2]int{},
 		Capabilities: []string{}, Device: m.device, Seconds: m.seconds,
 	}
 	f.Features, _ = model.Dims()

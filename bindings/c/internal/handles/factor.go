@@ -24,7 +24,7 @@ type Factor struct {
 	factor *solvers.Cholesky
 
 	mu   sync.RWMutex // locked for writing while factor and gram change
-	gram given
+	gram givenMatrix
 }
 
 // NewFactor factors K + λI, with K as in Solve. The cost is O(n²d + n³). If the matrix is not
@@ -92,7 +92,7 @@ func (f *Factor) Solve(ctx context.Context, y Matrix, out []float64, residual bo
 	if n := f.factor.Order(); h.Rows != n || h.Cols == 0 || len(out) != n*h.Cols {
 		return 0, fmt.Errorf("libmercer: factor: y is %d×%d and the result has %s, but the factor has order %d", h.Rows, h.Cols, count.Of(len(out), "number"), n)
 	}
-	if err := finite("y", h); err != nil {
+	if err := checkFinite("y", h); err != nil {
 		return 0, err
 	}
 	alpha := backend.Host[float64]{Rows: h.Rows, Cols: h.Cols, Stride: h.Cols, Data: out}
@@ -161,31 +161,31 @@ func (f *Factor) residual(b backend.Backend[float64], alpha, y backend.Host[floa
 		return 0, err
 	}
 	defer r.Free()
-	left, want := r.View(0, 0, y.Rows, y.Cols), r.View(0, y.Cols, y.Rows, y.Cols)
+	residual, want := r.View(0, 0, y.Rows, y.Cols), r.View(0, y.Cols, y.Rows, y.Cols)
 	if f.kernel != nil {
-		b.GramMul(left, f.kernel, points, points, a)
+		b.GramMul(residual, f.kernel, points, points, a)
 	} else {
-		b.Gemm(backend.NoTrans, backend.NoTrans, 1, points, a, 0, left)
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, points, a, 0, residual)
 	}
-	b.ColAxpy(repeated(f.lambda, y.Cols), a, left)
+	b.ColAxpy(repeated(f.lambda, y.Cols), a, residual)
 	if err := b.Upload(want, y); err != nil {
 		return 0, err
 	}
-	b.ColAxpy(repeated(-1, y.Cols), want, left)
-	off, size := make([]float64, y.Cols), make([]float64, y.Cols)
-	if err := b.ColDot(off, left, left); err != nil {
+	b.ColAxpy(repeated(-1, y.Cols), want, residual)
+	residualSquares, size := make([]float64, y.Cols), make([]float64, y.Cols)
+	if err := b.ColDot(residualSquares, residual, residual); err != nil {
 		return 0, err
 	}
 	if err := b.ColDot(size, want, want); err != nil {
 		return 0, err
 	}
-	worst := 0.0
-	for j, s := range off {
+	largest := 0.0
+	for j, s := range residualSquares {
 		if s > 0 {
-			worst = max(worst, math.Sqrt(s/size[j]))
+			largest = max(largest, math.Sqrt(s/size[j]))
 		}
 	}
-	return worst, nil
+	return largest, nil
 }
 
 func repeated(v float64, n int) []float64 {

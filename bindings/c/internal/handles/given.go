@@ -34,7 +34,7 @@ func trainingPoints(values backend.Host[float64]) (backend.Host[float64], error)
 	if values.Rows != values.Cols {
 		return backend.Host[float64]{}, notSquare(values)
 	}
-	if err := room("x", values.Rows, values.Cols+2, 2); err != nil {
+	if err := checkMemory("x", values.Rows, values.Cols+2, 2); err != nil {
 		return backend.Host[float64]{}, err
 	}
 	return gram.TrainingPoints(values)
@@ -47,7 +47,7 @@ func notSquare(values backend.Host[float64]) error {
 // otherPoints returns the points of objects whose kernel values with the
 // training objects are the rows of cross.
 func otherPoints(cross backend.Host[float64]) (*mat.Dense, error) {
-	if err := room("x", cross.Rows, cross.Cols+2, 2); err != nil {
+	if err := checkMemory("x", cross.Rows, cross.Cols+2, 2); err != nil {
 		return nil, err
 	}
 	points, err := gram.OtherPoints(cross, nil)
@@ -57,24 +57,24 @@ func otherPoints(cross backend.Host[float64]) (*mat.Dense, error) {
 	return denseOf(points), nil
 }
 
-// given is a symmetric n×n matrix K, stored by rows for a Factor.
-type given struct {
+// givenMatrix is a symmetric n×n matrix K, stored by rows for a Factor.
+type givenMatrix struct {
 	n    int
 	data []float64
 }
 
 // newGiven copies a symmetric matrix; the lower triangle of values determines both triangles.
-func newGiven(values backend.Host[float64]) (given, error) {
+func newGiven(values backend.Host[float64]) (givenMatrix, error) {
 	if values.Rows != values.Cols {
-		return given{}, notSquare(values)
+		return givenMatrix{}, notSquare(values)
 	}
-	if err := room("x", values.Rows, values.Cols, 2); err != nil {
-		return given{}, err
+	if err := checkMemory("x", values.Rows, values.Cols, 2); err != nil {
+		return givenMatrix{}, err
 	}
 	if err := gram.Check(values); err != nil {
-		return given{}, err
+		return givenMatrix{}, err
 	}
-	g := given{n: values.Rows, data: make([]float64, values.Rows*values.Rows)}
+	g := givenMatrix{n: values.Rows, data: make([]float64, values.Rows*values.Rows)}
 	for i := range g.n {
 		for j := range i + 1 {
 			g.data[i*g.n+j], g.data[j*g.n+i] = values.Row(i)[j], values.Row(i)[j]
@@ -83,16 +83,16 @@ func newGiven(values backend.Host[float64]) (given, error) {
 	return g, nil
 }
 
-func (g *given) host() backend.Host[float64] {
+func (g *givenMatrix) host() backend.Host[float64] {
 	return backend.Host[float64]{Rows: g.n, Cols: g.n, Stride: g.n, Data: g.data}
 }
 
 // copyRow copies row i up to the diagonal, for solvers.NewCholesky.
-func (g *given) copyRow(i int, dst []float64) { copy(dst, g.data[i*g.n:]) }
+func (g *givenMatrix) copyRow(i int, dst []float64) { copy(dst, g.data[i*g.n:]) }
 
 // append adds the row and column of another sample.
-func (g *given) append(row []float64) {
-	larger := given{n: g.n + 1, data: make([]float64, (g.n+1)*(g.n+1))}
+func (g *givenMatrix) append(row []float64) {
+	larger := givenMatrix{n: g.n + 1, data: make([]float64, (g.n+1)*(g.n+1))}
 	for i := range g.n {
 		copy(larger.data[i*larger.n:], g.data[i*g.n:(i+1)*g.n])
 		larger.data[i*larger.n+g.n] = row[i]
@@ -101,8 +101,8 @@ func (g *given) append(row []float64) {
 	*g = larger
 }
 
-func (g *given) remove(k int) {
-	smaller := given{n: g.n - 1, data: make([]float64, 0, (g.n-1)*(g.n-1))}
+func (g *givenMatrix) remove(k int) {
+	smaller := givenMatrix{n: g.n - 1, data: make([]float64, 0, (g.n-1)*(g.n-1))}
 	for i := range g.n {
 		if i != k {
 			row := g.data[i*g.n : (i+1)*g.n]

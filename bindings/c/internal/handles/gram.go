@@ -107,17 +107,17 @@ func checkedPoints(name string, k kernels.Kernel, m Matrix) (numeric.Points, err
 	return points, points.CheckRule(k, "libmercer: "+name)
 }
 
-// gramTo computes the result of Gram. The argument same states whether z is x.
-func gramTo(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points, v, out backend.Host[float64], same bool) error {
+// gramTo computes the result of Gram. samePoints states whether z is x.
+func gramTo(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points, v, out backend.Host[float64], samePoints bool) error {
 	list := []numeric.Points{x}
-	if !same {
+	if !samePoints {
 		list = append(list, z)
 	}
-	on, err := numeric.PlaceAll(b, list...)
+	placed, err := numeric.PlaceAll(b, list...)
 	if err != nil {
 		return err
 	}
-	defer numeric.FreeAll(on)
+	defer numeric.FreeAll(placed)
 	dst, shared := backend.Matrix[float64](nil), false
 	if w, ok := b.(backend.Wrapper[float64]); ok {
 		dst, shared = w.Wrap(out), true
@@ -131,18 +131,18 @@ func gramTo(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points, v
 			return err
 		}
 		defer factor.Free()
-		if err := gramMul(b, dst, k, on[0], on[len(on)-1], factor); err != nil {
+		if err := gramMul(b, dst, k, placed[0], placed[len(placed)-1], factor); err != nil {
 			return err
 		}
 	} else {
-		b.Gram(dst, k, on[0], on[len(on)-1])
+		b.Gram(dst, k, placed[0], placed[len(placed)-1])
 	}
 	if shared {
 		err = b.Sync()
 	} else {
 		err = b.Download(out, dst)
 	}
-	if err == nil && same && v.Rows == 0 {
+	if err == nil && samePoints && v.Rows == 0 {
 		mirror(out)
 	}
 	return err
@@ -170,9 +170,9 @@ func gramMul(b backend.Backend[float64], dst backend.Matrix[float64], k kernels.
 	defer values.Free()
 	for i := 0; i < n; i += rows {
 		r := min(rows, n-i)
-		part := values.View(0, 0, r, m)
-		b.Gram(part, k, x.View(i, 0, r, d), z)
-		b.Gemm(backend.NoTrans, backend.NoTrans, 1, part, v, 0, dst.View(i, 0, r, t))
+		block := values.View(0, 0, r, m)
+		b.Gram(block, k, x.View(i, 0, r, d), z)
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, block, v, 0, dst.View(i, 0, r, t))
 	}
 	return nil
 }

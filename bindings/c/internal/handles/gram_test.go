@@ -43,30 +43,30 @@ func TestGram(t *testing.T) {
 				{"k(X, X)V", backend.Host[float64]{}, square, square.Cols},
 				{"k(X, Z)V with many columns", z, wider, wider.Cols},
 			} {
-				other := test.z
-				if other.Rows == 0 {
-					other = x
+				z := test.z
+				if z.Rows == 0 {
+					z = x
 				}
-				want, size := gramOf(k, x, other), gramOf(k, x, other)
+				want, size := gramOf(k, x, z), gramOf(k, x, z)
 				if test.v.Rows > 0 {
 					want, size = product(want, test.v, false), product(size, test.v, true)
 				}
 				for _, sparse := range []bool{false, true} {
-					given := func(h backend.Host[float64]) Matrix {
+					input := func(h backend.Host[float64]) Matrix {
 						if sparse && h.Rows > 0 {
-							return Matrix{CSR: stored(h)}
+							return Matrix{CSR: csrOf(h)}
 						}
-						return wide(h)
+						return float64s(h)
 					}
 					out := make([]float64, n*test.columns)
-					if err := Gram(ctx, d, text, given(x), given(test.z), wide(test.v), out); err != nil {
+					if err := Gram(ctx, d, text, input(x), input(test.z), float64s(test.v), out); err != nil {
 						t.Fatal(err)
 					}
 					// The bound allows for ‖x−z‖², which is computed from products of norms of at
 					// most 40 with about d + 4 roundings, and for one rounding for each of the m
 					// terms of the sum.
 					for i, got := range out {
-						bound := 0x1p-53 * (40*(5+4) + float64(other.Rows)) * math.Max(1, size.Data[i])
+						bound := 0x1p-53 * (40*(5+4) + float64(z.Rows)) * math.Max(1, size.Data[i])
 						if math.Abs(got-want.Data[i]) > bound {
 							t.Errorf("%q, n = %d, %s, sparse = %v, element %d: %v, want %v within %.1e", device, n, test.name, sparse, i, got, want.Data[i], bound)
 							break
@@ -78,8 +78,8 @@ func TestGram(t *testing.T) {
 	}
 }
 
-// stored returns h as a sparse matrix with all elements stored, including zeros.
-func stored(h backend.Host[float64]) backend.CSR[float64] {
+// csrOf returns h as a sparse matrix with all elements stored, including zeros.
+func csrOf(h backend.Host[float64]) backend.CSR[float64] {
 	c := backend.CSR[float64]{Rows: h.Rows, Cols: h.Cols, Indptr: []int{0}}
 	for i := range h.Rows {
 		for j, v := range h.Row(i) {
@@ -112,8 +112,8 @@ func TestGramRefuses(t *testing.T) {
 	d := open(t, "ref")
 	x, _ := samples(t, 4, 3)
 	y, _ := samples(t, 4, 2)
-	bad, _ := samples(t, 4, 3)
-	bad.Row(2)[1] = -1
+	negative, _ := samples(t, 4, 3)
+	negative.Row(2)[1] = -1
 	out := make([]float64, 16)
 	for _, test := range []struct {
 		kernel  string
@@ -121,19 +121,19 @@ func TestGramRefuses(t *testing.T) {
 		out     []float64
 		want    string
 	}{
-		{"gaussian(sigma=0)", wide(x), Matrix{}, Matrix{}, out, "sigma"},
-		{"precomputed()", wide(x), Matrix{}, Matrix{}, out, "precomputed"},
-		{"linear()", wide(x), wide(y), Matrix{}, out, "3 columns, z 2"},
-		{"linear()", wide(x), Matrix{CSR: stored(x)}, Matrix{}, out, "both dense or both sparse"},
-		{"linear()", wide(x), Matrix{}, wide(backend.NewHost[float64](3, 1)), out, "v has 3 rows, z 4"},
-		{"linear()", wide(x), Matrix{}, Matrix{}, out[:15], "4×4"},
-		{"chi2()", wide(x), wide(bad), Matrix{}, out, "row 3"},
+		{"gaussian(sigma=0)", float64s(x), Matrix{}, Matrix{}, out, "sigma"},
+		{"precomputed()", float64s(x), Matrix{}, Matrix{}, out, "precomputed"},
+		{"linear()", float64s(x), float64s(y), Matrix{}, out, "3 columns, z 2"},
+		{"linear()", float64s(x), Matrix{CSR: csrOf(x)}, Matrix{}, out, "both dense or both sparse"},
+		{"linear()", float64s(x), Matrix{}, float64s(backend.NewHost[float64](3, 1)), out, "v has 3 rows, z 4"},
+		{"linear()", float64s(x), Matrix{}, Matrix{}, out[:15], "4×4"},
+		{"chi2()", float64s(x), float64s(negative), Matrix{}, out, "row 3"},
 	} {
 		if test.kernel == "chi2()" { // chi2 requires features ≥ 0
 			for i := range x.Data {
-				x.Data[i], bad.Data[i] = math.Abs(x.Data[i]), math.Abs(bad.Data[i])
+				x.Data[i], negative.Data[i] = math.Abs(x.Data[i]), math.Abs(negative.Data[i])
 			}
-			bad.Row(2)[1] = -1
+			negative.Row(2)[1] = -1
 		}
 		err := Gram(context.Background(), d, test.kernel, test.x, test.z, test.v, test.out)
 		if err == nil || !strings.Contains(err.Error(), test.want) {

@@ -62,7 +62,7 @@ func gramOf(k kernels.Kernel, x, z backend.Host[float64]) backend.Host[float64] 
 	return g
 }
 
-func wide(h backend.Host[float64]) Matrix { return Matrix{F64: h} }
+func float64s(h backend.Host[float64]) Matrix { return Matrix{F64: h} }
 
 // TestFactor checks the solutions and the residuals of a factor on every device, for a kernel and
 // for a given K.
@@ -90,17 +90,17 @@ func TestFactor(t *testing.T) {
 	}
 	for _, device := range []string{"ref", "cpu", "cpu/generic"} {
 		d := open(t, device)
-		for _, given := range []bool{false, true} {
-			text, points := k.String(), wide(x)
-			if given {
-				text, points = "", wide(g)
+		for _, givenGram := range []bool{false, true} {
+			text, points := k.String(), float64s(x)
+			if givenGram {
+				text, points = "", float64s(g)
 			}
 			f, err := NewFactor(ctx, d, text, lambda, points)
 			if err != nil {
 				t.Fatal(err)
 			}
 			alpha := make([]float64, n*outputs)
-			said, err := f.Solve(ctx, wide(y), alpha, true)
+			reported, err := f.Solve(ctx, float64s(y), alpha, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,27 +114,27 @@ func TestFactor(t *testing.T) {
 				var r mat.Dense
 				r.Mul(shifted, column)
 				r.Sub(&r, want)
-				if got := mat.Norm(&r, 2) / mat.Norm(want, 2); got > bound(column, want) || said > bound(column, want) {
-					t.Errorf("%s, given %t: column %d: residual %g, reported as %g, bound %g", device, given, j, got, said, bound(column, want))
+				if got := mat.Norm(&r, 2) / mat.Norm(want, 2); got > bound(column, want) || reported > bound(column, want) {
+					t.Errorf("%s, given %t: column %d: residual %g, reported as %g, bound %g", device, givenGram, j, got, reported, bound(column, want))
 				}
 			}
-			changed(t, f, text == "", g, x, y, alpha, bound)
+			checkChanged(t, f, text == "", g, x, y, alpha, bound)
 			if err := f.Free(); err != nil {
 				t.Error(err)
 			}
-			if _, err := f.Solve(ctx, wide(y), alpha, false); !errors.Is(err, ErrFreed) {
+			if _, err := f.Solve(ctx, float64s(y), alpha, false); !errors.Is(err, ErrFreed) {
 				t.Errorf("after Free: %v", err)
 			}
 		}
-		if now, _ := d.dev.InUse(); now != 0 {
-			t.Errorf("%s: %d bytes are still in use", device, now)
+		if inUse, _ := d.dev.InUse(); inUse != 0 {
+			t.Errorf("%s: %d bytes are still in use", device, inUse)
 		}
 	}
 }
 
-// changed removes samples from a factor and appends them again, and checks that the solution is the
+// checkChanged removes samples from a factor and appends them again, and checks that the solution is the
 // same in the new order, up to the rounding errors of three factors.
-func changed(t *testing.T, f *Factor, given bool, g, x, y backend.Host[float64], alpha []float64, bound func(alpha, y *mat.Dense) float64) {
+func checkChanged(t *testing.T, f *Factor, givenGram bool, g, x, y backend.Host[float64], alpha []float64, bound func(alpha, y *mat.Dense) float64) {
 	t.Helper()
 	ctx := context.Background()
 	n, outputs := y.Rows, y.Cols
@@ -149,36 +149,36 @@ func changed(t *testing.T, f *Factor, given bool, g, x, y backend.Host[float64],
 		sample := order[out]
 		order = append(slices.Delete(order, out, out+1), sample)
 		values := x.Row(sample)
-		if given {
+		if givenGram {
 			values = make([]float64, n)
-			for j, other := range order {
-				values[j] = g.Row(sample)[other]
+			for j, otherSample := range order {
+				values[j] = g.Row(sample)[otherSample]
 			}
 		}
 		if err := f.Append(ctx, values); err != nil {
 			t.Fatal(err)
 		}
 	}
-	moved, want := backend.NewHost[float64](n, outputs), mat.NewDense(n, outputs, nil)
+	targets, want := backend.NewHost[float64](n, outputs), mat.NewDense(n, outputs, nil)
 	for i, sample := range order {
-		copy(moved.Row(i), y.Row(sample))
+		copy(targets.Row(i), y.Row(sample))
 		want.SetRow(i, alpha[sample*outputs:(sample+1)*outputs])
 	}
 	got := mat.NewDense(n, outputs, nil)
-	residual, err := f.Solve(ctx, wide(moved), got.RawMatrix().Data, true)
+	residual, err := f.Solve(ctx, float64s(targets), got.RawMatrix().Data, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	limit := 4 * bound(want, denseOf(moved))
+	limit := 4 * bound(want, denseOf(targets))
 	if residual > limit {
-		t.Errorf("given %t: residual %g after changes, bound %g", given, residual, limit)
+		t.Errorf("given %t: residual %g after changes, bound %g", givenGram, residual, limit)
 	}
 	var d mat.Dense
 	d.Sub(got, want)
 	// The bound follows from ‖α − α′‖ ≤ ‖(K + λI)⁻¹‖‖r − r′‖, where r and r′ are the residuals of
 	// the two solutions and λ = ½.
-	if off := mat.Norm(&d, 2); off > 2*2*limit*mat.Norm(denseOf(moved), 2) {
-		t.Errorf("given %t: the solution moved by %g", given, off)
+	if distance := mat.Norm(&d, 2); distance > 2*2*limit*mat.Norm(denseOf(targets), 2) {
+		t.Errorf("given %t: the solution moved by %g", givenGram, distance)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestDeviceStaysOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	x, y := samples(t, 5, 2)
-	f, err := NewFactor(context.Background(), d, "linear()", 1, wide(x))
+	f, err := NewFactor(context.Background(), d, "linear()", 1, float64s(x))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,10 +199,10 @@ func TestDeviceStaysOpen(t *testing.T) {
 	if err := d.Free(); !errors.Is(err, ErrFreed) {
 		t.Errorf("second Free: %v", err)
 	}
-	if _, err := f.Solve(context.Background(), wide(y), make([]float64, 5), false); err != nil {
+	if _, err := f.Solve(context.Background(), float64s(y), make([]float64, 5), false); err != nil {
 		t.Error(err)
 	}
-	if _, err := NewFactor(context.Background(), d, "linear()", 1, wide(x)); !errors.Is(err, ErrFreed) {
+	if _, err := NewFactor(context.Background(), d, "linear()", 1, float64s(x)); !errors.Is(err, ErrFreed) {
 		t.Errorf("new factor: %v", err)
 	}
 	if err := f.Free(); err != nil {
@@ -222,17 +222,17 @@ func TestFewRows(t *testing.T) {
 			{Name: "kernel-ridge", Parameters: []string{"kernel=gaussian(sigma=1)"}},
 			{Name: "ridge"}, {Name: "kernel-knn"},
 		} {
-			m, err := Fit(ctx, d, l, wide(x), wide(y), nil)
+			m, err := Fit(ctx, d, l, float64s(x), float64s(y), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			all, few := make([]float64, 60), make([]float64, 60)
-			if err := m.Predict(ctx, d, Values, wide(x), all); err != nil {
+			oneCall, inBlocks := make([]float64, 60), make([]float64, 60)
+			if err := m.Predict(ctx, d, Values, float64s(x), oneCall); err != nil {
 				t.Fatal(err)
 			}
 			for i := 0; i < 60; i += fewRows {
 				end := min(i+fewRows, 60)
-				if err := m.Predict(ctx, d, Values, wide(x.View(i, 0, end-i, 3)), few[i:end]); err != nil {
+				if err := m.Predict(ctx, d, Values, float64s(x.View(i, 0, end-i, 3)), inBlocks[i:end]); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -240,16 +240,16 @@ func TestFewRows(t *testing.T) {
 			// 1]. Each kernel value has a rounding error below 2⁻⁴⁰ (as in TestFactor). The norm of
 			// α is at most ‖y‖/λ, where λ = 1. A linear model sums only 3 products.
 			bound := math.Sqrt(60) * (0x1p-40 + 60*0x1p-53) * mat.Norm(denseOf(y), 2)
-			for i := range all {
-				if math.Abs(all[i]-few[i]) > bound {
-					t.Errorf("%s, %s: row %d: %g and %g differ by more than %g", device, l.Name, i+1, all[i], few[i], bound)
+			for i := range oneCall {
+				if math.Abs(oneCall[i]-inBlocks[i]) > bound {
+					t.Errorf("%s, %s: row %d: %g and %g differ by more than %g", device, l.Name, i+1, oneCall[i], inBlocks[i], bound)
 				}
 			}
 			if err := m.Free(); err != nil {
 				t.Error(err)
 			}
-			if now, _ := d.dev.InUse(); now != 0 {
-				t.Errorf("%s, %s: %d bytes are still in use", device, l.Name, now)
+			if inUse, _ := d.dev.InUse(); inUse != 0 {
+				t.Errorf("%s, %s: %d bytes are still in use", device, l.Name, inUse)
 			}
 		}
 	}
@@ -266,18 +266,18 @@ func TestPrecomputed(t *testing.T) {
 	const lambda = 0.1
 	fit := func(parameters []string, x Matrix) *Model {
 		t.Helper()
-		m, err := Fit(ctx, d, Learner{Name: "kernel-ridge", Parameters: append(parameters, "lambda=0.1")}, x, wide(y), nil)
+		m, err := Fit(ctx, d, Learner{Name: "kernel-ridge", Parameters: append(parameters, "lambda=0.1")}, x, float64s(y), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return m
 	}
-	byKernel, byValues := fit([]string{"kernel=" + k.String()}, wide(x)), fit([]string{"kernel=precomputed()"}, wide(gramOf(k, x, x)))
+	byKernel, byValues := fit([]string{"kernel=" + k.String()}, float64s(x)), fit([]string{"kernel=precomputed()"}, float64s(gramOf(k, x, x)))
 	f, g := make([]float64, 13), make([]float64, 13)
-	if err := byKernel.Predict(ctx, d, Values, wide(z), f); err != nil {
+	if err := byKernel.Predict(ctx, d, Values, float64s(z), f); err != nil {
 		t.Fatal(err)
 	}
-	if err := byValues.Predict(ctx, d, Values, wide(gramOf(k, z, x)), g); err != nil {
+	if err := byValues.Predict(ctx, d, Values, float64s(gramOf(k, z, x)), g); err != nil {
 		t.Fatal(err)
 	}
 	// Errors of 2⁻⁴⁰ in kernel values in [0, 1] (as in TestFactor) change α by at most
@@ -289,19 +289,19 @@ func TestPrecomputed(t *testing.T) {
 			t.Errorf("row %d: %g and %g differ by more than %g", i+1, f[i], g[i], bound)
 		}
 	}
-	if err := byValues.Predict(ctx, d, Values, wide(z), g); err == nil || !strings.Contains(err.Error(), "3 columns of kernel values, the model was fitted to 40 objects") {
+	if err := byValues.Predict(ctx, d, Values, float64s(z), g); err == nil || !strings.Contains(err.Error(), "3 columns of kernel values, the model was fitted to 40 objects") {
 		t.Errorf("points instead of values: %v", err)
 	}
 	data, err := byValues.Bytes()
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := FromBytes(data)
+	restored, err := FromBytes(data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := make([]float64, 13)
-	if err := again.Predict(ctx, d, Values, wide(gramOf(k, z, x)), h); err != nil || !slices.Equal(g, h) {
+	if err := restored.Predict(ctx, d, Values, float64s(gramOf(k, z, x)), h); err != nil || !slices.Equal(g, h) {
 		t.Errorf("bytes change predictions, %v", err)
 	}
 }
@@ -338,13 +338,13 @@ func TestTableModel(t *testing.T) {
 		}
 		raw := backend.Host[float64]{Rows: 2, Cols: 2, Stride: 2, Data: []float64{4, 20, math.NaN(), 50}}
 		got := make([]float64, 2)
-		err = m.Predict(ctx, d, Values, wide(raw), got)
+		err = m.Predict(ctx, d, Values, float64s(raw), got)
 		if withTexts {
 			if err == nil || !strings.Contains(err.Error(), "the table that the model was fitted to 3") {
 				t.Errorf("two of three columns: %v", err)
 			}
-			three := backend.Host[float64]{Rows: 1, Cols: 3, Stride: 3, Data: []float64{1, 2, 3}}
-			if err := m.Predict(ctx, d, Values, wide(three), got[:1]); err == nil || !strings.Contains(err.Error(), `column "kind" of the model has texts`) {
+			row := backend.Host[float64]{Rows: 1, Cols: 3, Stride: 3, Data: []float64{1, 2, 3}}
+			if err := m.Predict(ctx, d, Values, float64s(row), got[:1]); err == nil || !strings.Contains(err.Error(), `column "kind" of the model has texts`) {
 				t.Errorf("texts: %v", err)
 			}
 			continue
@@ -352,11 +352,11 @@ func TestTableModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		filled, err := dataset.NewTable("-", dataset.Numbers("a", []float64{4, math.NaN()}), dataset.Numbers("b", []float64{20, 50}))
+		original, err := dataset.NewTable("-", dataset.Numbers("a", []float64{4, math.NaN()}), dataset.Numbers("b", []float64{20, 50}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		z, err := e.Features(filled)
+		z, err := e.Features(original)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -367,9 +367,9 @@ func TestTableModel(t *testing.T) {
 		if !slices.Equal(got, want.RawMatrix().Data) {
 			t.Errorf("predictions %v, want %v", got, want.RawMatrix().Data)
 		}
-		var told description
+		var decoded description
 		text, err := m.Describe(nil)
-		if err != nil || json.Unmarshal([]byte(text), &told) != nil || !told.Raw || !told.Missing || !slices.Equal(told.Names, []string{"a", "b"}) {
+		if err != nil || json.Unmarshal([]byte(text), &decoded) != nil || !decoded.Raw || !decoded.Missing || !slices.Equal(decoded.Names, []string{"a", "b"}) {
 			t.Errorf("told %s, %v", text, err)
 		}
 	}
@@ -406,7 +406,7 @@ func TestSparseTableModel(t *testing.T) {
 		raw.Row(i)[2], raw.Row(i)[cols-1] = row[0], row[1]
 	}
 	got := make([]float64, raw.Rows)
-	if err := m.Predict(ctx, d, Values, wide(raw), got); err != nil {
+	if err := m.Predict(ctx, d, Values, float64s(raw), got); err != nil {
 		t.Fatal(err)
 	}
 	want, err := fitted.Predict(ctx, d.dev, x)
@@ -416,13 +416,13 @@ func TestSparseTableModel(t *testing.T) {
 	if !slices.Equal(got, want.RawMatrix().Data) {
 		t.Errorf("predictions %v, want %v", got, want.RawMatrix().Data)
 	}
-	narrow := backend.NewHost[float64](1, cols-1)
-	if err := m.Predict(ctx, d, Values, wide(narrow), got[:1]); err == nil || !strings.Contains(err.Error(), "x has 69 columns, the table that the model was fitted to 70") {
+	shortRow := backend.NewHost[float64](1, cols-1)
+	if err := m.Predict(ctx, d, Values, float64s(shortRow), got[:1]); err == nil || !strings.Contains(err.Error(), "x has 69 columns, the table that the model was fitted to 70") {
 		t.Errorf("69 of 70 columns: %v", err)
 	}
-	var told description
+	var decoded description
 	text, err := m.Describe(nil)
-	if err != nil || json.Unmarshal([]byte(text), &told) != nil || told.Features != cols || !slices.Equal(told.Names, e.FeatureNames()) {
+	if err != nil || json.Unmarshal([]byte(text), &decoded) != nil || decoded.Features != cols || !slices.Equal(decoded.Names, e.FeatureNames()) {
 		t.Errorf("told %s, %v", text, err)
 	}
 }
@@ -448,7 +448,7 @@ func TestColumns(t *testing.T) {
 		{Learner{Name: "one-class-svm"}, []string{"x1", "x2"}, nil},
 		{Learner{Name: "kernel-ridge", Features: []string{"same", "same"}}, nil, nil}, // a table cannot have two columns of the same name
 	} {
-		m, err := Fit(ctx, d, test.l, wide(x), wide(y), nil)
+		m, err := Fit(ctx, d, test.l, float64s(x), float64s(y), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -459,7 +459,7 @@ func TestColumns(t *testing.T) {
 			}
 			continue
 		}
-		if !plain(e) || !slices.Equal(append(e.FeatureNames(), e.TargetNames()...), test.names) || !slices.Equal(e.Classes(), test.labels) {
+		if !isIdentity(e) || !slices.Equal(append(e.FeatureNames(), e.TargetNames()...), test.names) || !slices.Equal(e.Classes(), test.labels) {
 			t.Errorf("%+v: columns %v %v, classes %v", test.l, e.FeatureNames(), e.TargetNames(), e.Classes())
 		}
 		if err := m.Save(filepath.Join(t.TempDir(), "m")); err != nil {
@@ -473,16 +473,16 @@ func TestStatus(t *testing.T) {
 	cancel(ErrCanceled)
 	d := open(t, "ref")
 	x, y := samples(t, 4, 2)
-	_, canceled := Fit(ctx, d, Learner{Name: "ridge"}, wide(x), wide(y), nil)
-	_, unknown := Fit(context.Background(), d, Learner{Name: "abacus"}, wide(x), wide(y), nil)
-	_, form := Fit(context.Background(), d, Learner{Name: "ridge", Parameters: []string{"lambda"}}, wide(x), wide(y), nil)
-	_, twice := Fit(context.Background(), d, Learner{Name: "ridge", Parameters: []string{"lambda=1", "lambda=2"}}, wide(x), wide(y), nil)
-	_, away := Open("abacus", 0, 0)
+	_, canceled := Fit(ctx, d, Learner{Name: "ridge"}, float64s(x), float64s(y), nil)
+	_, unknown := Fit(context.Background(), d, Learner{Name: "abacus"}, float64s(x), float64s(y), nil)
+	_, form := Fit(context.Background(), d, Learner{Name: "ridge", Parameters: []string{"lambda"}}, float64s(x), float64s(y), nil)
+	_, duplicate := Fit(context.Background(), d, Learner{Name: "ridge", Parameters: []string{"lambda=1", "lambda=2"}}, float64s(x), float64s(y), nil)
+	_, unavailable := Open("abacus", 0, 0)
 	for _, test := range []struct {
 		err  error
 		want Status
 	}{
-		{nil, OK}, {canceled, Canceled}, {unknown, Invalid}, {form, Invalid}, {twice, Invalid}, {away, Unavailable},
+		{nil, OK}, {canceled, Canceled}, {unknown, Invalid}, {form, Invalid}, {duplicate, Invalid}, {unavailable, Unavailable},
 		{&solvers.BudgetError{}, Memory}, {&backend.MemoryError{}, Memory}, {&backend.PivotError{}, NotPositiveDefinite}, {&solvers.ConvergenceError{}, NotConverged},
 	} {
 		if got := StatusOf(test.err); got != test.want || (test.err == nil) != (test.want == OK) {
@@ -494,8 +494,8 @@ func TestStatus(t *testing.T) {
 // TestFloats checks that a matrix of float32 gives the same results as a float64 matrix of the same
 // values.
 func TestFloats(t *testing.T) {
-	narrow := backend.Host[float32]{Rows: 2, Cols: 2, Stride: 3, Data: []float32{1, 0.1, 9, 3, 4}}
-	h, err := Matrix{F32: narrow}.host("x")
+	input := backend.Host[float32]{Rows: 2, Cols: 2, Stride: 3, Data: []float32{1, 0.1, 9, 3, 4}}
+	h, err := Matrix{F32: input}.host("x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -513,19 +513,19 @@ func TestTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	x, y := samples(t, 30, 2)
-	m, err := Fit(ctx, d, Learner{Name: "kernel-ridge", Parameters: []string{"kernel=gaussian(sigma=1)"}}, wide(x), wide(y), nil)
+	m, err := Fit(ctx, d, Learner{Name: "kernel-ridge", Parameters: []string{"kernel=gaussian(sigma=1)"}}, float64s(x), float64s(y), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := NewFactor(ctx, d, "gaussian(sigma=1)", 1, wide(x))
+	f, err := NewFactor(ctx, d, "gaussian(sigma=1)", 1, float64s(x))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, solved := make([]float64, 30), make([]float64, 30)
-	if err := m.Predict(ctx, d, Values, wide(x), want); err != nil {
+	want, solution := make([]float64, 30), make([]float64, 30)
+	if err := m.Predict(ctx, d, Values, float64s(x), want); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Solve(ctx, wide(y), solved, false); err != nil {
+	if _, err := f.Solve(ctx, float64s(y), solution, false); err != nil {
 		t.Fatal(err)
 	}
 	var group sync.WaitGroup
@@ -534,12 +534,12 @@ func TestTogether(t *testing.T) {
 		group.Go(func() {
 			got := make([]float64, 30)
 			for range 200 {
-				err := m.Predict(ctx, d, Values, wide(x), got)
+				err := m.Predict(ctx, d, Values, float64s(x), got)
 				if err != nil && !errors.Is(err, ErrFreed) || err == nil && !slices.Equal(got, want) {
 					t.Errorf("predict: %v", err)
 				}
-				_, err = f.Solve(ctx, wide(y), got, false)
-				if err != nil && !errors.Is(err, ErrFreed) || err == nil && !slices.Equal(got, solved) {
+				_, err = f.Solve(ctx, float64s(y), got, false)
+				if err != nil && !errors.Is(err, ErrFreed) || err == nil && !slices.Equal(got, solution) {
 					t.Errorf("solve: %v", err)
 				}
 				if _, err := m.Describe(nil); err != nil && !errors.Is(err, ErrFreed) {

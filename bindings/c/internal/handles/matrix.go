@@ -34,7 +34,7 @@ func (m Matrix) Dims() (rows, cols int) {
 // is returned without a copy; F32 and CSR are converted.
 func (m Matrix) host(name string) (backend.Host[float64], error) {
 	if m.CSR.Rows > 0 {
-		if err := room(name, m.CSR.Rows, m.CSR.Cols, 1); err != nil {
+		if err := checkMemory(name, m.CSR.Rows, m.CSR.Cols, 1); err != nil {
 			return backend.Host[float64]{}, err
 		}
 		h := backend.NewHost[float64](m.CSR.Rows, m.CSR.Cols)
@@ -44,14 +44,14 @@ func (m Matrix) host(name string) (backend.Host[float64], error) {
 	if m.F32.Rows == 0 {
 		return m.F64, nil
 	}
-	if err := room(name, m.F32.Rows, m.F32.Cols, 1); err != nil {
+	if err := checkMemory(name, m.F32.Rows, m.F32.Cols, 1); err != nil {
 		return backend.Host[float64]{}, err
 	}
 	h := backend.NewHost[float64](m.F32.Rows, m.F32.Cols)
 	for i := range h.Rows {
-		wide := h.Row(i)
+		row := h.Row(i)
 		for j, v := range m.F32.Row(i) {
-			wide[j] = float64(v)
+			row[j] = float64(v)
 		}
 	}
 	return h, nil
@@ -66,10 +66,10 @@ func denseOf(h backend.Host[float64]) *mat.Dense {
 }
 
 // store writes the rows of src consecutively to dst.
-func store(what string, dst []float64, src *mat.Dense) error {
+func store(operation string, dst []float64, src *mat.Dense) error {
 	rows, cols := src.Dims()
 	if len(dst) != rows*cols {
-		return fmt.Errorf("libmercer: %s: the result is %d×%d, but the given memory holds only %s", what, rows, cols, count.Of(len(dst), "number"))
+		return fmt.Errorf("libmercer: %s: the result is %d×%d, but the given memory holds only %s", operation, rows, cols, count.Of(len(dst), "number"))
 	}
 	for i := range rows {
 		copy(dst[i*cols:], src.RawRowView(i))
@@ -77,8 +77,8 @@ func store(what string, dst []float64, src *mat.Dense) error {
 	return nil
 }
 
-// finite returns an error that names the first element that is NaN or infinite.
-func finite(name string, h backend.Host[float64]) error {
+// checkFinite returns an error that names the first element that is NaN or infinite.
+func checkFinite(name string, h backend.Host[float64]) error {
 	for i := range h.Rows {
 		for j, v := range h.Row(i) {
 			if math.IsNaN(v - v) {

@@ -57,7 +57,7 @@ func Fit(ctx context.Context, d *Device, l Learner, x, y Matrix, progress func(s
 }
 
 func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progress func(solvers.Progress)) (*Model, error) {
-	given, err := l.given()
+	values, err := l.parameters()
 	if err != nil {
 		return nil, err
 	}
@@ -65,12 +65,12 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 	if err != nil {
 		return nil, err
 	}
-	learn, err := d.Make(l.Task, given)
+	learn, err := d.Make(l.Task, values)
 	if err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	k, _ := kernels.Parse(given["kernel"]) // the error is nil, because Make has checked the text
+	k, _ := kernels.Parse(values["kernel"]) // the error is nil, because Make has checked the text
 	points, precomputed, err := x.points(k)
 	if err != nil {
 		return nil, err
@@ -108,23 +108,23 @@ func fit(ctx context.Context, dev backend.Device, l Learner, x, y Matrix, progre
 	return m, nil
 }
 
-func (l Learner) given() (map[string]string, error) {
-	given := map[string]string{}
+func (l Learner) parameters() (map[string]string, error) {
+	values := map[string]string{}
 	for _, p := range l.Parameters {
 		name, value, ok := strings.Cut(p, "=")
 		if !ok {
 			return nil, fmt.Errorf("libmercer: fit: parameter %q is not of the form name=value", p)
 		}
-		if _, twice := given[name]; twice {
+		if _, duplicate := values[name]; duplicate {
 			return nil, fmt.Errorf("libmercer: fit: parameter %s is given twice", name)
 		}
-		given[name] = value
+		values[name] = value
 	}
-	return given, nil
+	return values, nil
 }
 
 func newModel(b modelfile.Bundle) *Model {
-	m := &Model{bundle: b, gram: b.Precomputed(), encodes: b.Encoder != nil && !plain(b.Encoder)}
+	m := &Model{bundle: b, gram: b.Precomputed(), encodes: b.Encoder != nil && !isIdentity(b.Encoder)}
 	m.refCount = newRefCount(m.ready.close)
 	return m
 }
@@ -143,15 +143,15 @@ const (
 	Deviations                  // standard deviations of new targets, including noise: n×t
 )
 
-// onPoints converts the rows of x to points for the wanted result, and calls f with the device and
+// onPoints converts the rows of x to points for the result kind, and calls f with the device and
 // the points. The model and the device stay open during the call.
-func (m *Model) onPoints(ctx context.Context, d *Device, wanted Wanted, x Matrix, f func(backend.Device, mat.Matrix) error) error {
+func (m *Model) onPoints(ctx context.Context, d *Device, kind Wanted, x Matrix, f func(backend.Device, mat.Matrix) error) error {
 	if err := m.acquire(); err != nil {
 		return err
 	}
 	defer m.release()
 	return d.use(ctx, func(dev backend.Device) error {
-		points, err := m.points(wanted, x)
+		points, err := m.points(kind, x)
 		if err != nil {
 			return err
 		}
@@ -159,15 +159,15 @@ func (m *Model) onPoints(ctx context.Context, d *Device, wanted Wanted, x Matrix
 	})
 }
 
-// Predict writes the result that wanted selects, for the rows of x, to out. x has the columns to
+// Predict writes the result that kind selects, for the rows of x, to out. x has the columns to
 // which the model was fitted: for a table, its raw numeric columns; for a precomputed kernel, the
 // kernel values with all training objects.
-func (m *Model) Predict(ctx context.Context, d *Device, wanted Wanted, x Matrix, out []float64) error {
-	return m.onPoints(ctx, d, wanted, x, func(_ backend.Device, points mat.Matrix) error {
-		if err := room("out", len(out), 1, 1); err != nil {
+func (m *Model) Predict(ctx context.Context, d *Device, kind Wanted, x Matrix, out []float64) error {
+	return m.onPoints(ctx, d, kind, x, func(_ backend.Device, points mat.Matrix) error {
+		if err := checkMemory("out", len(out), 1, 1); err != nil {
 			return err
 		}
-		f, err := m.values(ctx, d, wanted, points)
+		f, err := m.values(ctx, d, kind, points)
 		if err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func (m *Model) Calibrate(ctx context.Context, d *Device, x, y Matrix) (*Model, 
 // Update returns the model after the samples x and y were appended, or removed: see learners.Append. m
 // does not change.
 func (m *Model) Update(ctx context.Context, d *Device, x, y Matrix, weights []float64, remove bool) (*Model, error) {
-	return m.changed(ctx, d, func(dev backend.Device) (learners.Model, error) {
+	return m.update(ctx, d, func(dev backend.Device) (learners.Model, error) {
 		points, err := m.points(Deviations, x)
 		if err != nil {
 			return nil, err
@@ -222,13 +222,13 @@ func (m *Model) Merge(ctx context.Context, d *Device, other *Model) (*Model, err
 		return nil, err
 	}
 	defer other.release()
-	return m.changed(ctx, d, func(dev backend.Device) (learners.Model, error) {
+	return m.update(ctx, d, func(dev backend.Device) (learners.Model, error) {
 		return learners.Merge(ctx, dev, m.bundle.Model, other.bundle.Model)
 	})
 }
 
-// changed returns the model that the function change makes from m by adding or removing samples.
-func (m *Model) changed(ctx context.Context, d *Device, change func(backend.Device) (learners.Model, error)) (*Model, error) {
+// update returns the model that the function change makes from m by adding or removing samples.
+func (m *Model) update(ctx context.Context, d *Device, change func(backend.Device) (learners.Model, error)) (*Model, error) {
 	if err := m.acquire(); err != nil {
 		return nil, err
 	}
@@ -401,7 +401,7 @@ func (m *Model) noIntervals() string {
 }
 
 // points returns x in the form that the model accepts.
-func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
+func (m *Model) points(kind Wanted, x Matrix) (mat.Matrix, error) {
 	if x.CSR.Rows > 0 && m.bundle.Objects == nil && !m.gram && !m.encodes {
 		return x.CSR, nil
 	}
@@ -415,7 +415,7 @@ func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
 		if features, _ := m.bundle.Model.Dims(); h.Cols != features-2 {
 			return nil, fmt.Errorf("libmercer: predict: x has %s of kernel values, the model was fitted to %s", count.Of(h.Cols, "column"), count.Of(features-2, "object"))
 		}
-		if wanted == Deviations {
+		if kind == Deviations {
 			return nil, fmt.Errorf("libmercer: predict: deviations need the kernel value of each point with itself, but x has only the values with the training objects")
 		}
 		return otherPoints(h)
@@ -425,21 +425,21 @@ func (m *Model) points(wanted Wanted, x Matrix) (mat.Matrix, error) {
 	return denseOf(h), nil
 }
 
-// values returns the result that wanted selects, computed by a Predictor if that is faster.
-func (m *Model) values(ctx context.Context, d *Device, wanted Wanted, x mat.Matrix) (*mat.Dense, error) {
-	if rows, _ := x.Dims(); wanted == Values && rows <= fewRows {
+// values returns the result that kind selects, computed by a Predictor if that is faster.
+func (m *Model) values(ctx context.Context, d *Device, kind Wanted, x mat.Matrix) (*mat.Dense, error) {
+	if rows, _ := x.Dims(); kind == Values && rows <= fewRows {
 		if p := m.ready.predictor(d, m.bundle.Model); p != nil {
 			return p.Predict(ctx, x)
 		}
 	}
-	return m.apply(ctx, d.dev, wanted, x)
+	return m.apply(ctx, d.dev, kind, x)
 }
 
-func (m *Model) apply(ctx context.Context, dev backend.Device, wanted Wanted, x mat.Matrix) (*mat.Dense, error) {
-	lacks := func(what string) error {
-		return fmt.Errorf("libmercer: predict: a model of %s has no %s", m.bundle.Model.Learner(), what)
+func (m *Model) apply(ctx context.Context, dev backend.Device, kind Wanted, x mat.Matrix) (*mat.Dense, error) {
+	lacks := func(property string) error {
+		return fmt.Errorf("libmercer: predict: a model of %s has no %s", m.bundle.Model.Learner(), property)
 	}
-	switch model := m.bundle.Model; wanted {
+	switch model := m.bundle.Model; kind {
 	case Values:
 		return model.Predict(ctx, dev, x)
 	case Decision:
@@ -463,7 +463,7 @@ func (m *Model) apply(ctx context.Context, dev backend.Device, wanted Wanted, x 
 		}
 		return f, err
 	}
-	return nil, fmt.Errorf("libmercer: predict: no kind of prediction has the number %d", wanted)
+	return nil, fmt.Errorf("libmercer: predict: no kind of prediction has the number %d", kind)
 }
 
 // arraysOf returns the arrays of the state of a model. For a support vector machine that was fitted

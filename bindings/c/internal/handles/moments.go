@@ -39,12 +39,12 @@ func (m Moments) Fill(ctx context.Context, d *Device, x, y Matrix, weights []flo
 		if err := numeric.CheckWeights(weights, hx.Rows); err != nil {
 			return fmt.Errorf("libmercer: moments: %w", err)
 		}
-		late := intercept && weights == nil && numeric.Center(nil).NearlyCentered(hx)
+		centerAfterward := intercept && weights == nil && numeric.Center(nil).NearlyCentered(hx)
 		var level []float64
-		if late {
+		if centerAfterward {
 			hy, level = centered(hy)
 		}
-		c, err := lsq.New(ctx, numeric.DensePoints(hx), hy, slices.Clone(weights), intercept && !late)
+		c, err := lsq.New(ctx, numeric.DensePoints(hx), hy, slices.Clone(weights), intercept && !centerAfterward)
 		if err != nil {
 			return err
 		}
@@ -53,9 +53,9 @@ func (m Moments) Fill(ctx context.Context, d *Device, x, y Matrix, weights []flo
 		}
 		gram, products, mean, means, err := c.Moments(run.NewTask(ctx, dev, nil))
 		if err != nil {
-			return cmp.Or(finite("x", hx), fmt.Errorf("libmercer: moments: %w", err))
+			return cmp.Or(checkFinite("x", hx), fmt.Errorf("libmercer: moments: %w", err))
 		}
-		if late { // centered has added a target of ones, so that the last row of products is the sum of x
+		if centerAfterward { // centered has added a target of ones, so that the last row of products is the sum of x
 			mean, means = products.Row(len(level)), level
 			floats.Scale(1/float64(hx.Rows), mean)
 			for i, v := range mean {
@@ -77,25 +77,25 @@ func (m Moments) Fill(ctx context.Context, d *Device, x, y Matrix, weights []flo
 // centered returns the columns of h minus their means, followed by a column of ones. It also
 // returns the means.
 func centered(h backend.Host[float64]) (backend.Host[float64], []float64) {
-	wide, mean := backend.NewHost[float64](h.Rows, h.Cols+1), make([]float64, h.Cols)
+	extended, mean := backend.NewHost[float64](h.Rows, h.Cols+1), make([]float64, h.Cols)
 	for range 2 { // the second pass corrects the rounding errors of the means
-		rest := make([]float64, h.Cols)
+		residual := make([]float64, h.Cols)
 		for i := range h.Rows {
 			row := h.Data[i*h.Stride:][:h.Cols]
 			for j, v := range row {
-				rest[j] += v - mean[j]
+				residual[j] += v - mean[j]
 			}
 		}
-		for j, v := range rest {
+		for j, v := range residual {
 			mean[j] += v / float64(h.Rows)
 		}
 	}
 	for i := range h.Rows {
-		row, to := h.Data[i*h.Stride:][:h.Cols], wide.Data[i*wide.Stride:][:wide.Cols]
+		row, to := h.Data[i*h.Stride:][:h.Cols], extended.Data[i*extended.Stride:][:extended.Cols]
 		for j, v := range row {
 			to[j] = v - mean[j]
 		}
 		to[h.Cols] = 1
 	}
-	return wide, mean
+	return extended, mean
 }

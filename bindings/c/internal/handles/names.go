@@ -29,42 +29,42 @@ func ParseNames(list []string) Names {
 // Text returns the text of an error with the caller's names. It omits advice about
 // parameters for which the caller has no name.
 func (n Names) Text(err error) string {
-	var wrong *learners.ParameterError
-	if errors.As(err, &wrong) && n[wrong.Parameter] != "" {
-		rule := wrong.Rule
-		if w := wrong.When; w != nil {
-			named := *w
+	var paramErr *learners.ParameterError
+	if errors.As(err, &paramErr) && n[paramErr.Parameter] != "" {
+		rule := paramErr.Rule
+		if w := paramErr.When; w != nil {
+			when := *w
 			if n[w.Parameter] != "" {
-				named.Parameter = n[w.Parameter]
+				when.Parameter = n[w.Parameter]
 			}
-			rule = "works " + named.String()
+			rule = "works " + when.String()
 		}
-		return fmt.Sprintf("learners: %s: %s: %s", wrong.Learner, n[wrong.Parameter], rule)
+		return fmt.Sprintf("learners: %s: %s: %s", paramErr.Learner, n[paramErr.Parameter], rule)
 	}
-	return message.Text(err, n.of)
+	return message.Text(err, n.phrase)
 }
 
-// of returns the caller's name or phrase for a parameter that the library's advice names.
-func (n Names) of(parameter string) string {
+// phrase returns the caller's name or phrase for a parameter that the library's advice names.
+func (n Names) phrase(parameter string) string {
 	if n == nil {
 		return message.Plain(parameter)
 	}
 	name, value, isValue := strings.Cut(parameter, "=")
-	verb, after := "", ""
+	verb, suffix := "", ""
 	switch {
 	case parameter == "penalty":
 		verb, name = "lower ", "C"
 	case name == "penalty":
 		verb, name, isValue = "raise ", value, false
 	case name == "fitted":
-		name, after, isValue = value, " of the fit", false
+		name, suffix, isValue = value, " of the fit", false
 	}
-	own := n[name]
+	callerName := n[name]
 	switch {
-	case own == "":
+	case callerName == "":
 		return ""
 	case isValue:
-		return own + "=" + value
+		return callerName + "=" + value
 	}
-	return verb + own + after
+	return verb + callerName + suffix
 }

@@ -14,10 +14,10 @@ import (
 // TestNames checks that in advice and in errors about a parameter, the caller's names replace the
 // library's, and that advice about a parameter without a caller's name is omitted.
 func TestNames(t *testing.T) {
-	own := ParseNames([]string{"lambda=alpha", "iterations=max_iter", "solver=solver", "standardize=standardize X", "C=cost"})
+	names := ParseNames([]string{"lambda=alpha", "iterations=max_iter", "solver=solver", "standardize=standardize X", "C=cost"})
 	for _, c := range []struct {
-		err         error
-		plain, want string
+		err           error
+		unnamed, want string
 	}{
 		{message.Errorf("no: {raise $lambda|raise $tol|raise $iterations}"), "no: raise lambda, tol or iterations", "no: raise alpha or max_iter"},
 		{fmt.Errorf("fit: %w", message.Errorf("no; {raise $tol}")), "fit: no; raise tol", "fit: no"},
@@ -32,10 +32,10 @@ func TestNames(t *testing.T) {
 		{&learners.ParameterError{Learner: "l", Parameter: "rank", Rule: "must be ≥ 0"}, "learners: l: rank: must be ≥ 0", "learners: l: rank: must be ≥ 0"},
 		{errors.New("lambda is {lambda}"), "lambda is {lambda}", "lambda is {lambda}"},
 	} {
-		if got := Names(nil).Text(c.err); got != c.plain {
-			t.Errorf("got %q, want %q", got, c.plain)
+		if got := Names(nil).Text(c.err); got != c.unnamed {
+			t.Errorf("got %q, want %q", got, c.unnamed)
 		}
-		if got := own.Text(c.err); got != c.want {
+		if got := names.Text(c.err); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
@@ -48,8 +48,8 @@ func TestNames(t *testing.T) {
 // parameter names.
 func TestWarningsHaveNames(t *testing.T) {
 	d := open(t, "ref")
-	x := wide(backend.Host[float64]{Rows: 6, Cols: 2, Stride: 2, Data: []float64{1, 2, 2, 1, 3, 5, 4, 3, 5, 9, 6, 7}})
-	y := wide(backend.Host[float64]{Rows: 6, Cols: 1, Stride: 1, Data: []float64{1, 3, 2, 5, 4, 7}})
+	x := float64s(backend.Host[float64]{Rows: 6, Cols: 2, Stride: 2, Data: []float64{1, 2, 2, 1, 3, 5, 4, 3, 5, 9, 6, 7}})
+	y := float64s(backend.Host[float64]{Rows: 6, Cols: 1, Stride: 1, Data: []float64{1, 3, 2, 5, 4, 7}})
 	m, err := Fit(t.Context(), d, Learner{Name: "lasso", Parameters: []string{"iterations=1", "lambda=1e-9", "tol=1e-15"}}, x, y, nil)
 	if err != nil {
 		t.Fatal(err)

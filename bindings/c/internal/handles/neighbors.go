@@ -39,9 +39,9 @@ func Neighbors(ctx context.Context, d *Device, x, z Matrix, k int, indices []int
 			s.Weight[i] = 1
 		}
 		return s.Nearest(ctx, dev, numeric.DensePoints(hx), k, func(i int, list []int, _ []float64) {
-			for j, at := range list {
-				indices[i*k+j] = int64(at)
-				squares[i*k+j] = squaredDistance(hx.Row(i), hz.Row(at)) // compute the distance again: the distances of the search suffer from cancellation
+			for j, index := range list {
+				indices[i*k+j] = int64(index)
+				squares[i*k+j] = squaredDistance(hx.Row(i), hz.Row(index)) // compute the distance again: the distances of the search suffer from cancellation
 			}
 		})
 	})
@@ -69,18 +69,18 @@ func Cosines(ctx context.Context, d *Device, factor float64, x, w Matrix, b, out
 		to := backend.Host[float64]{Rows: hx.Rows, Cols: hw.Rows, Stride: hw.Rows, Data: out}
 		one := func(int) float64 { return 1 }
 		angle := func(j int) float64 { return b[j] }
-		return gramTo(dev.F64().With(ctx, nil), k, widened(hx, one), widened(hw, angle), backend.Host[float64]{}, to, false)
+		return gramTo(dev.F64().With(ctx, nil), k, withColumn(hx, one), withColumn(hw, angle), backend.Host[float64]{}, to, false)
 	})
 }
 
-// widened returns a copy of h with a further last column, whose element in row i is last(i).
-func widened(h backend.Host[float64], last func(i int) float64) numeric.Points {
-	wide := backend.NewHost[float64](h.Rows, h.Cols+1)
+// withColumn returns a copy of h with a further last column, whose element in row i is last(i).
+func withColumn(h backend.Host[float64], last func(i int) float64) numeric.Points {
+	extended := backend.NewHost[float64](h.Rows, h.Cols+1)
 	for i := range h.Rows {
-		copy(wide.Row(i), h.Row(i))
-		wide.Row(i)[h.Cols] = last(i)
+		copy(extended.Row(i), h.Row(i))
+		extended.Row(i)[h.Cols] = last(i)
 	}
-	return numeric.DensePoints(wide)
+	return numeric.DensePoints(extended)
 }
 
 // densePoints returns m as a dense matrix of finite numbers.
@@ -92,7 +92,7 @@ func densePoints(name string, m Matrix) (backend.Host[float64], error) {
 	case h.Rows == 0 || h.Cols == 0:
 		return h, fmt.Errorf("libmercer: %s is %d×%d, but needs at least one row and one column", name, h.Rows, h.Cols)
 	}
-	return h, finite(name, h)
+	return h, checkFinite(name, h)
 }
 
 func squaredDistance(x, z []float64) (sum float64) {

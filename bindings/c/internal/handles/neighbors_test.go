@@ -16,21 +16,21 @@ func TestNeighbors(t *testing.T) {
 	z, _ := samples(t, 30, 5)
 	const k = 4
 	rows, squares := make([]int64, 9*k), make([]float64, 9*k)
-	if err := Neighbors(ctx, d, wide(x), wide(z), k, rows, squares); err != nil {
+	if err := Neighbors(ctx, d, float64s(x), float64s(z), k, rows, squares); err != nil {
 		t.Fatal(err)
 	}
 	for i := range x.Rows {
 		last := 0.0
 		for j := range k {
-			got, at := squares[i*k+j], int(rows[i*k+j])
-			if want := squaredDistance(x.Row(i), z.Row(at)); got != want || got < last {
-				t.Errorf("row %d: neighbor %d is sample %d at %v, want %v ≥ %v", i, j, at, got, want, last)
+			got, index := squares[i*k+j], int(rows[i*k+j])
+			if want := squaredDistance(x.Row(i), z.Row(index)); got != want || got < last {
+				t.Errorf("row %d: neighbor %d is sample %d at %v, want %v ≥ %v", i, j, index, got, want, last)
 			}
 			last = got
 		}
 		nearer := 0
-		for at := range z.Rows {
-			if squaredDistance(x.Row(i), z.Row(at)) < last {
+		for l := range z.Rows {
+			if squaredDistance(x.Row(i), z.Row(l)) < last {
 				nearer++
 			}
 		}
@@ -43,7 +43,7 @@ func TestNeighbors(t *testing.T) {
 		rows int
 		want string
 	}{{0, 0, "k must be from 1"}, {31, 9 * 31, "k must be from 1"}, {2, 17, "the result is 9×2"}} {
-		if err := Neighbors(ctx, d, wide(x), wide(z), test.k, make([]int64, test.rows), make([]float64, test.rows)); err == nil || !strings.Contains(err.Error(), test.want) {
+		if err := Neighbors(ctx, d, float64s(x), float64s(z), test.k, make([]int64, test.rows), make([]float64, test.rows)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("k = %d: %v, want %q", test.k, err, test.want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestCosines(t *testing.T) {
 	x, _ := samples(t, 9, 5)
 	w, _ := samples(t, 7, 5)
 	b, out := []float64{0, 1, 2, 3, 4, 5, 6}, make([]float64, 9*7)
-	if err := Cosines(ctx, d, 0.5, wide(x), wide(w), b, out); err != nil {
+	if err := Cosines(ctx, d, 0.5, float64s(x), float64s(w), b, out); err != nil {
 		t.Fatal(err)
 	}
 	for i := range x.Rows {
@@ -77,7 +77,7 @@ func TestCosines(t *testing.T) {
 		w    backend.Host[float64]
 		want string
 	}{{w, "x: row 1, column 4 is NaN"}, {w.View(0, 0, 7, 4), ""}} {
-		if err := Cosines(ctx, d, 1, wide(x), wide(test.w), b, out); err == nil || !strings.Contains(err.Error(), test.want) {
+		if err := Cosines(ctx, d, 1, float64s(x), float64s(test.w), b, out); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v, want %q", err, test.want)
 		}
 	}
@@ -88,7 +88,7 @@ func TestEmptySamples(t *testing.T) {
 	ctx, d := context.Background(), open(t, "")
 	x, _ := samples(t, 9, 5)
 	const want = "w is 0×5, but needs at least one row and one column"
-	if err := Cosines(ctx, d, 0.5, wide(x), Matrix{F64: backend.Host[float64]{Cols: 5, Stride: 5}}, nil, nil); err == nil || !strings.Contains(err.Error(), want) {
+	if err := Cosines(ctx, d, 0.5, float64s(x), Matrix{F64: backend.Host[float64]{Cols: 5, Stride: 5}}, nil, nil); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 }

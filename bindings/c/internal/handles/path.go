@@ -59,27 +59,27 @@ func Path(ctx context.Context, d *Device, p PathProblem, x, y Matrix, to PathSco
 			Lambda float64 `json:"lambda"`
 			Reason string  `json:"reason"`
 		}
-		failed := []failure{}
+		failures := []failure{}
 		var last error
 		for first := 0; first < len(p.Lambdas); first += pathGroup {
 			points, err := path.At(ctx, p.Lambdas[first:min(first+pathGroup, len(p.Lambdas))])
 			if err != nil {
 				return err
 			}
-			for i, at := range points {
-				if at.Err != nil {
-					last = at.Err
-					failed = append(failed, failure{at.Lambda, p.Names.Text(at.Err)})
+			for i, point := range points {
+				if point.Err != nil {
+					last = point.Err
+					failures = append(failures, failure{point.Lambda, p.Names.Text(point.Err)})
 				}
-				to.store(first+i, problem.Y, at)
+				to.store(first+i, problem.Y, point)
 			}
 		}
-		if len(failed) == len(p.Lambdas) {
+		if len(failures) == len(p.Lambdas) {
 			return last
 		}
 		json, err = text(map[string]any{
 			"kernel": problem.Kernel.String(), "method": path.Method, "reason": path.Reason, "memory_bytes": path.Bytes(),
-			"device": dev.Info().Device, "failed": failed,
+			"device": dev.Info().Device, "failed": failures,
 		})
 		return err
 	})
@@ -129,8 +129,8 @@ func (s PathScores) check(lambdas int, y backend.Host[float64]) error {
 	return nil
 }
 
-func (s PathScores) store(l int, y backend.Host[float64], at solvers.PathPoint) {
-	put := func(to, values []float64, count int) {
+func (s PathScores) store(l int, y backend.Host[float64], point solvers.PathPoint) {
+	store := func(to, values []float64, count int) {
 		if to == nil {
 			return
 		}
@@ -140,11 +140,11 @@ func (s PathScores) store(l int, y backend.Host[float64], at solvers.PathPoint) 
 		}
 		copy(to, values) // values is empty for a λ without a solution
 	}
-	put(s.GCV, at.GCV, y.Cols)
-	put(s.LOO, at.LOO, y.Cols)
-	put(s.Errors, at.Errors.Data, y.Rows*y.Cols)
-	if at.Err != nil {
-		at.Freedom = math.NaN()
+	store(s.GCV, point.GCV, y.Cols)
+	store(s.LOO, point.LOO, y.Cols)
+	store(s.Errors, point.Errors.Data, y.Rows*y.Cols)
+	if point.Err != nil {
+		point.Freedom = math.NaN()
 	}
-	put(s.Freedom, []float64{at.Freedom}, 1)
+	store(s.Freedom, []float64{point.Freedom}, 1)
 }

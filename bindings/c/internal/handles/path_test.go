@@ -14,20 +14,20 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// refit fits kernel ridge regression to the rows in the list kept, by Gaussian elimination of (K +
+// refit fits kernel ridge regression to the given rows, by Gaussian elimination of (K +
 // λW⁻¹ 1; 1ᵀ 0)(α; b) = (y; 0). It returns the predictions for row i and the condition number of
 // the matrix.
-func refit(g, y backend.Host[float64], w []float64, intercept bool, lambda float64, kept []int, i int) (f []float64, condition float64) {
-	n := len(kept)
+func refit(g, y backend.Host[float64], w []float64, intercept bool, lambda float64, rows []int, i int) (f []float64, condition float64) {
+	n := len(rows)
 	order := n
 	if intercept {
 		order++
 	}
 	a, rhs := mat.NewDense(order, order, nil), mat.NewDense(order, y.Cols, nil)
 	row := mat.NewDense(1, order, nil)
-	for r, from := range kept {
-		for c, other := range kept {
-			a.Set(r, c, g.Row(from)[other])
+	for r, from := range rows {
+		for c, column := range rows {
+			a.Set(r, c, g.Row(from)[column])
 		}
 		a.Set(r, r, a.At(r, r)+lambda/w[from])
 		if intercept {
@@ -62,10 +62,10 @@ func TestPathAgainstRefits(t *testing.T) {
 	lambdas := []float64{1e-3, 0.1, 1, 40}
 	dev := open(t, "cpu")
 	for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 1.5}, kernels.Linear{}, kernels.Polynomial{Degree: 2, C: 1}, kernels.Precomputed{}} {
-		points := wide(x)
+		points := float64s(x)
 		g := gramOf(kernels.Laplacian{Sigma: 2}, x, x)
 		if _, precomputed := k.(kernels.Precomputed); precomputed {
-			points = wide(g)
+			points = float64s(g)
 		} else {
 			g = gramOf(k, x, x)
 		}
@@ -73,7 +73,7 @@ func TestPathAgainstRefits(t *testing.T) {
 			for _, intercept := range []bool{false, true} {
 				to := PathScores{GCV: make([]float64, len(lambdas)*2), LOO: make([]float64, len(lambdas)*2), Errors: make([]float64, len(lambdas)*n*2), Freedom: make([]float64, len(lambdas))}
 				p := PathProblem{Kernel: k.String(), Weights: w, Intercept: intercept, Lambdas: lambdas}
-				if _, err := Path(context.Background(), dev, p, points, wide(y), to); err != nil {
+				if _, err := Path(context.Background(), dev, p, points, float64s(y), to); err != nil {
 					t.Fatal(err)
 				}
 				if w == nil {
@@ -90,37 +90,37 @@ func TestPathAgainstRefits(t *testing.T) {
 func checkPoint(t *testing.T, p PathProblem, l int, lambda float64, g, y backend.Host[float64], w []float64, to PathScores) {
 	t.Helper()
 	n := y.Rows
-	var all []int
+	var included []int
 	for i, v := range w {
 		if v > 0 {
-			all = append(all, i)
+			included = append(included, i)
 		}
 	}
 	units := backend.NewHost[float64](n, n)
 	for i := range n {
 		units.Row(i)[i] = 1
 	}
-	loo, squares, total, freedom, worst := make([]float64, y.Cols), make([]float64, y.Cols), 0.0, 0.0, 1.0
+	loo, squares, total, freedom, maxCondition := make([]float64, y.Cols), make([]float64, y.Cols), 0.0, 0.0, 1.0
 	errorsOf := to.Errors[l*n*y.Cols:]
-	near := func(what string, got, want, scale float64) {
+	checkNear := func(name string, got, want, scale float64) {
 		t.Helper()
-		// Path and refit solve systems by elimination. Their condition numbers are at most worst,
+		// Path and refit solve systems by elimination. Their condition numbers are at most maxCondition,
 		// and for systems of this size elimination has a backward error of at most n² roundings.
-		if !(math.Abs(got-want) <= float64(n*n)*0x1p-53*worst*scale) {
-			t.Errorf("%+v, λ %v: %s %v, want %v, condition %.2g", p, lambda, what, got, want, worst)
+		if !(math.Abs(got-want) <= float64(n*n)*0x1p-53*maxCondition*scale) {
+			t.Errorf("%+v, λ %v: %s %v, want %v, condition %.2g", p, lambda, name, got, want, maxCondition)
 		}
 	}
-	for at, i := range all {
-		others := append(append([]int{}, all[:at]...), all[at+1:]...)
-		f, condition := refit(g, y, w, p.Intercept, lambda, others, i)
-		worst = max(worst, condition)
-		fit, _ := refit(g, y, w, p.Intercept, lambda, all, i)
-		unit, _ := refit(g, units, w, p.Intercept, lambda, all, i)
+	for pos, i := range included {
+		remaining := append(append([]int{}, included[:pos]...), included[pos+1:]...)
+		f, condition := refit(g, y, w, p.Intercept, lambda, remaining, i)
+		maxCondition = max(maxCondition, condition)
+		fit, _ := refit(g, y, w, p.Intercept, lambda, included, i)
+		unit, _ := refit(g, units, w, p.Intercept, lambda, included, i)
 		freedom += unit[i]
 		total += w[i]
 		for j := range y.Cols {
 			e, r := y.Row(i)[j]-f[j], y.Row(i)[j]-fit[j]
-			near("error", errorsOf[i*y.Cols+j], e, 10)
+			checkNear("error", errorsOf[i*y.Cols+j], e, 10)
 			loo[j] += w[i] * e * e
 			squares[j] += w[i] * r * r
 		}
@@ -130,13 +130,13 @@ func checkPoint(t *testing.T, p PathProblem, l int, lambda float64, g, y backend
 			t.Errorf("%+v, λ %v: row %d has no weight and the error %v", p, lambda, i, errorsOf[i*y.Cols])
 		}
 	}
-	rows := float64(len(all))
-	left := rows - freedom
-	near("freedom", to.Freedom[l], freedom, rows)
+	rows := float64(len(included))
+	residualFreedom := rows - freedom
+	checkNear("freedom", to.Freedom[l], freedom, rows)
 	for j := range y.Cols {
-		near("loo", to.LOO[l*y.Cols+j], loo[j]/total, 100)
-		gcv := rows * squares[j] / left / left
-		near("gcv", to.GCV[l*y.Cols+j], gcv, 1000*(1+gcv)*(rows/left))
+		checkNear("loo", to.LOO[l*y.Cols+j], loo[j]/total, 100)
+		gcv := rows * squares[j] / residualFreedom / residualFreedom
+		checkNear("gcv", to.GCV[l*y.Cols+j], gcv, 1000*(1+gcv)*(rows/residualFreedom))
 	}
 }
 
@@ -148,34 +148,34 @@ func TestPathChooses(t *testing.T) {
 	x, y := samples(t, 20, 2)
 	copy(x.Row(1), x.Row(0)) // two rows are equal, so that K is singular
 	loo := make([]float64, 2)
-	text, err := Path(ctx, d, PathProblem{Lambdas: []float64{0, 1}}, wide(x), wide(y), PathScores{LOO: loo})
+	text, err := Path(ctx, d, PathProblem{Lambdas: []float64{0, 1}}, float64s(x), float64s(y), PathScores{LOO: loo})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said struct {
+	var got struct {
 		Kernel string
 		Failed []struct {
 			Lambda float64
 			Reason string
 		}
 	}
-	if err := json.Unmarshal([]byte(text), &said); err != nil {
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
 		t.Fatal(err)
 	}
-	m, err := Fit(ctx, d, Learner{Name: "kernel-ridge"}, wide(x), wide(y), nil)
+	m, err := Fit(ctx, d, Learner{Name: "kernel-ridge"}, float64s(x), float64s(y), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want, _ := m.bundle.Model.State().Params["kernel"].(string); said.Kernel != want {
-		t.Errorf("kernel %s, kernel-ridge uses %s", said.Kernel, want)
+	if want, _ := m.bundle.Model.State().Params["kernel"].(string); got.Kernel != want {
+		t.Errorf("kernel %s, kernel-ridge uses %s", got.Kernel, want)
 	}
-	if len(said.Failed) != 1 || said.Failed[0].Lambda != 0 || !strings.Contains(said.Failed[0].Reason, "not positive definite") {
-		t.Errorf("failed: %+v", said.Failed)
+	if len(got.Failed) != 1 || got.Failed[0].Lambda != 0 || !strings.Contains(got.Failed[0].Reason, "not positive definite") {
+		t.Errorf("failed: %+v", got.Failed)
 	}
 	if !math.IsNaN(loo[0]) || !(loo[1] > 0) {
 		t.Errorf("scores %v", loo)
 	}
-	if _, err := Path(ctx, d, PathProblem{Lambdas: []float64{0}}, wide(x), wide(y), PathScores{}); !errors.Is(err, backend.ErrNotPosDef) {
+	if _, err := Path(ctx, d, PathProblem{Lambdas: []float64{0}}, float64s(x), float64s(y), PathScores{}); !errors.Is(err, backend.ErrNotPosDef) {
 		t.Errorf("no solution: %v", err)
 	}
 	for _, test := range []struct {
@@ -192,7 +192,7 @@ func TestPathChooses(t *testing.T) {
 		{PathProblem{Lambdas: []float64{1}, Weights: make([]float64, 20), Kernel: "linear()"}, PathScores{}, "weights: all are 0"},
 		{PathProblem{Lambdas: []float64{1}, Memory: 1000}, PathScores{}, "memory"},
 	} {
-		if _, err := Path(ctx, d, test.p, wide(x), wide(y), test.to); err == nil || !strings.Contains(err.Error(), test.text) {
+		if _, err := Path(ctx, d, test.p, float64s(x), float64s(y), test.to); err == nil || !strings.Contains(err.Error(), test.text) {
 			t.Errorf("%+v: %v, want %q", test.p, err, test.text)
 		}
 	}

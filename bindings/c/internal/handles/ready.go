@@ -13,8 +13,8 @@ const fewRows = 16
 // ready holds the predictors of a model, one for each device on which it predicted a small
 // number of rows. They keep their devices open until the model is freed.
 type ready struct {
-	mu sync.Mutex
-	on map[*Device]*learners.Predictor
+	mu         sync.Mutex
+	predictors map[*Device]*learners.Predictor
 }
 
 // predictor returns the model stored on a device that the caller has acquired, or nil if it
@@ -22,7 +22,7 @@ type ready struct {
 func (r *ready) predictor(d *Device, m learners.Model) *learners.Predictor {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p := r.on[d]; p != nil {
+	if p := r.predictors[d]; p != nil {
 		return p
 	}
 	p, err := learners.NewPredictor(d.dev, m)
@@ -33,18 +33,18 @@ func (r *ready) predictor(d *Device, m learners.Model) *learners.Predictor {
 		p.Close()
 		return nil
 	}
-	if r.on == nil {
-		r.on = map[*Device]*learners.Predictor{}
+	if r.predictors == nil {
+		r.predictors = map[*Device]*learners.Predictor{}
 	}
-	r.on[d] = p
+	r.predictors[d] = p
 	return p
 }
 
 // close releases all memory; the model must no longer be in use.
 func (r *ready) close() {
-	for d, p := range r.on {
+	for d, p := range r.predictors {
 		p.Close()
 		d.release()
 	}
-	r.on = nil
+	r.predictors = nil
 }

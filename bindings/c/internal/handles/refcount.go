@@ -14,7 +14,7 @@ var ErrFreed = errors.New("libmercer: the handle has been freed")
 type refCount struct {
 	mu    sync.Mutex
 	uses  int  // number of uses, including the use of the owner
-	over  bool // whether the owner has freed the object
+	freed bool // whether the owner has freed the object
 	final func()
 }
 
@@ -25,7 +25,7 @@ func newRefCount(final func()) *refCount { return &refCount{uses: 1, final: fina
 func (l *refCount) acquire() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over {
+	if l.freed {
 		return ErrFreed
 	}
 	l.uses++
@@ -45,10 +45,10 @@ func (l *refCount) release() {
 // free ends the use of the owner; later calls of acquire fail.
 func (l *refCount) free() error {
 	l.mu.Lock()
-	again := l.over
-	l.over = true
+	alreadyFreed := l.freed
+	l.freed = true
 	l.mu.Unlock()
-	if again {
+	if alreadyFreed {
 		return ErrFreed
 	}
 	l.release()

@@ -40,24 +40,24 @@ func TFIDF(settings string, texts []string, learn bool) (vocabulary, features []
 		return nil, nil, fmt.Errorf("libmercer: tfidf: %w", err)
 	}
 	columns, values := make([][]int32, len(texts)), make([][]float64, len(texts))
-	var running sync.WaitGroup
+	var wg sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for first := range workers {
-		running.Go(func() {
+		wg.Go(func() {
 			row, _ := v.NewRow() // NewRow cannot fail, because v.Check has succeeded
 			for i := first; i < len(texts); i += workers {
 				columns[i], values[i] = row.Append(texts[i], 0, nil, nil)
 			}
 		})
 	}
-	running.Wait()
+	wg.Wait()
 	starts := make([]int64, len(texts)+1)
 	for i, c := range columns {
 		starts[i+1] = starts[i] + int64(len(c))
 	}
 	features = make([]byte, 0, 8*len(starts)+12*int(starts[len(texts)]))
-	for _, part := range []any{starts, slices.Concat(values...), slices.Concat(columns...)} {
-		features, _ = binary.Append(features, binary.NativeEndian, part) // Append cannot fail for numbers of fixed size
+	for _, array := range []any{starts, slices.Concat(values...), slices.Concat(columns...)} {
+		features, _ = binary.Append(features, binary.NativeEndian, array) // Append cannot fail for numbers of fixed size
 	}
 	return vocabulary, features, nil
 }
