@@ -102,11 +102,11 @@ type pending interface {
 
 // resolve follows symbolic links from path and returns the final path. No file need exist there.
 func resolve(path string) (string, error) {
-	const most = 40 // the limit of Linux
+	const maxLinks = 40 // the limit of Linux
 	if path == "" {
 		return "", errors.New("the path is empty")
 	}
-	for range most {
+	for range maxLinks {
 		if target, err := filepath.EvalSymlinks(path); err == nil {
 			return target, nil
 		}

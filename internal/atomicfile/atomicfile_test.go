@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/atomicfile"
 )
 
-// holds fails the test unless folder has exactly the named entries.
-func holds(t *testing.T, folder string, names ...string) {
+// checkEntries fails the test unless folder has exactly the named entries.
+func checkEntries(t *testing.T, folder string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -58,7 +58,7 @@ func TestWrite(t *testing.T) {
 	if info, err := os.Lstat(path); err != nil || info.Mode() != 0o640 {
 		t.Errorf("the mode is %v, %v", info.Mode(), err)
 	}
-	holds(t, folder, "f")
+	checkEntries(t, folder, "f")
 }
 
 // TestLinks checks that links remain links: links to an existing and to a missing file, to another
@@ -79,8 +79,8 @@ func TestLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		content(t, filepath.Join(sub, "f"), text)
-		holds(t, sub, "f")
-		holds(t, folder, "first", "loop", "second", "sub")
+		checkEntries(t, sub, "f")
+		checkEntries(t, folder, "first", "loop", "second", "sub")
 		for _, link := range []string{"first", "second"} {
 			if info, err := os.Lstat(filepath.Join(folder, link)); err != nil || info.Mode()&os.ModeSymlink == 0 {
 				t.Errorf("%s has become %v, %v", link, info.Mode(), err)
@@ -91,11 +91,11 @@ func TestLinks(t *testing.T) {
 	if err := os.Symlink("../made", filepath.Join(sub, "up")); err != nil {
 		t.Fatal(err)
 	}
-	far := t.TempDir()
-	if err := os.Symlink(sub, filepath.Join(far, "near")); err != nil {
+	otherDir := t.TempDir()
+	if err := os.Symlink(sub, filepath.Join(otherDir, "near")); err != nil {
 		t.Fatal(err)
 	}
-	if err := atomicfile.WriteBytes(filepath.Join(far, "near", "up"), []byte("up")); err != nil {
+	if err := atomicfile.WriteBytes(filepath.Join(otherDir, "near", "up"), []byte("up")); err != nil {
 		t.Fatal(err)
 	}
 	content(t, filepath.Join(folder, "made"), "up")
@@ -121,21 +121,21 @@ func TestRefused(t *testing.T) {
 		filepath.Join(folder, strings.Repeat("n", 300)): "file name too long",
 	} {
 		for _, err := range []error{atomicfile.Check(path), atomicfile.WriteBytes(path, nil)} {
-			var at *fs.PathError
-			if !errors.As(err, &at) || at.Path != path || at.Err.Error() != want {
+			var pathErr *fs.PathError
+			if !errors.As(err, &pathErr) || pathErr.Path != path || pathErr.Err.Error() != want {
 				t.Errorf("%q: got %v, want %q", path, err, want)
 			}
 		}
-		holds(t, folder, "f")
+		checkEntries(t, folder, "f")
 	}
-	fault := errors.New("half-way")
+	errHalfway := errors.New("half-way")
 	err := atomicfile.Write(file, func(w io.Writer) error {
 		_, err := w.Write([]byte("new"))
-		return errors.Join(err, fault)
+		return errors.Join(err, errHalfway)
 	})
-	if !errors.Is(err, fault) {
+	if !errors.Is(err, errHalfway) {
 		t.Errorf("got %v", err)
 	}
-	holds(t, folder, "f")
+	checkEntries(t, folder, "f")
 	content(t, file, "old")
 }

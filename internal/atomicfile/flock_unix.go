@@ -7,9 +7,9 @@ import "golang.org/x/sys/unix"
 // flock takes an exclusive lock on an open file. If another process holds a lock, flock waits if
 // the argument wait is true, and otherwise fails.
 func flock(fd int, wait bool) error {
-	how := unix.LOCK_EX
+	flags := unix.LOCK_EX
 	if !wait {
-		how |= unix.LOCK_NB
+		flags |= unix.LOCK_NB
 	}
-	return unix.Flock(fd, how)
+	return unix.Flock(fd, flags)
 }

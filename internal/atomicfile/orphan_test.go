@@ -47,17 +47,17 @@ func TestOrphansAreRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			path := filepath.Join(folder, "f")
-			others := []string{".f12", ".fxyz", ".g123456789012345678", "f123456789012345678"}
-			for _, other := range others {
-				if err := os.WriteFile(filepath.Join(folder, other), nil, 0o666); err != nil {
+			otherFiles := []string{".f12", ".fxyz", ".g123456789012345678", "f123456789012345678"}
+			for _, name := range otherFiles {
+				if err := os.WriteFile(filepath.Join(folder, name), nil, 0o666); err != nil {
 					t.Fatal(err)
 				}
 			}
-			self, err := os.Executable()
+			executable, err := os.Executable()
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := exec.Command(self)
+			c := exec.Command(executable)
 			c.Env = append(os.Environ(), halfWritten+"="+path)
 			stdin, err := c.StdinPipe() // the process waits while stdin is open
 			if err != nil {
@@ -101,8 +101,8 @@ func TestOrphansAreRemoved(t *testing.T) {
 			if got := orphans(); len(got) != 0 {
 				t.Errorf("%q is left", got)
 			}
-			for _, other := range others {
-				if _, err := os.Stat(filepath.Join(folder, other)); err != nil {
+			for _, name := range otherFiles {
+				if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -130,5 +130,5 @@ func TestConcurrentWritersOfOneName(t *testing.T) {
 	if err != nil || len(data) != 1000 || strings.Trim(string(data), string(data[:1])) != "" {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}
-	holds(t, folder, "f")
+	checkEntries(t, folder, "f")
 }

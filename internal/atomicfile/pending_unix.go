@@ -29,11 +29,11 @@ func begin(path string) (pending, error) {
 			return nil, err
 		}
 		locked := &lockedFile{f, lock(f.File)}
-		made, err := f.Stat()
+		opened, err := f.Stat()
 		if err != nil {
 			return nil, errors.Join(err, locked.Cleanup())
 		}
-		if there, err := os.Lstat(f.Name()); err == nil && os.SameFile(made, there) {
+		if current, err := os.Lstat(f.Name()); err == nil && os.SameFile(opened, current) {
 			return locked, nil
 		}
 		locked.release() // another process has removed the file before it was locked
@@ -65,12 +65,12 @@ func lock(f *os.File) *os.File {
 	if err != nil {
 		return nil
 	}
-	held := os.NewFile(uintptr(fd), f.Name())
+	file := os.NewFile(uintptr(fd), f.Name())
 	if err := flock(fd, true); err != nil {
-		_ = held.Close()
+		_ = file.Close()
 		return nil
 	}
-	return held
+	return file
 }
 
 // removeOrphan removes a temporary file that is not locked: its process no longer runs.

@@ -26,7 +26,7 @@ type Candidates struct {
 // First fits the candidates in order until a fit succeeds, and returns the number of this
 // candidate. If the number is not 0, warning contains the error of candidate 0 and the name of the
 // fitted candidate. If no candidate can be fitted, err wraps the error of candidate 0.
-func (c Candidates) First() (at int, warning string, err error) {
+func (c Candidates) First() (index int, warning string, err error) {
 	var first error
 	for i := range c.Len {
 		err := c.Fit(i)
@@ -47,18 +47,18 @@ func (c Candidates) First() (at int, warning string, err error) {
 	return 0, "", first
 }
 
-func (c Candidates) warning(at int, err error) string {
-	why := err.Error()
-	if short := (*solvers.ConvergenceError)(nil); errors.As(err, &short) {
-		why = fmt.Sprintf("its relative residual %.2g exceeds the tolerance %.2g", short.Result.Residual, short.Tol)
+func (c Candidates) warning(index int, err error) string {
+	reason := err.Error()
+	if e := (*solvers.ConvergenceError)(nil); errors.As(err, &e) {
+		reason = fmt.Sprintf("its relative residual %.2g exceeds the tolerance %.2g", e.Result.Residual, e.Tol)
 	} else if errors.Is(err, backend.ErrNotPosDef) {
-		why = "its matrix is not positive definite to working precision"
+		reason = "its matrix is not positive definite to working precision"
 	}
-	which, refused := "the second best point", ""
-	if at > 1 {
-		which, refused = "the best point that can be fitted", fmt.Sprintf("; %s were refused", count.Of(at, "point"))
+	chosen, suffix := "the second best point", ""
+	if index > 1 {
+		chosen, suffix = "the best point that can be fitted", fmt.Sprintf("; %s were refused", count.Of(index, "point"))
 	}
-	return fmt.Sprintf("the best point of the search, %s, was refused, because %s; the model is that of %s, %s%s", c.Name(0), why, which, c.Name(at), refused)
+	return fmt.Sprintf("the best point of the search, %s, was refused, because %s; the model is that of %s, %s%s", c.Name(0), reason, chosen, c.Name(index), suffix)
 }
 
 // Numeric reports whether err is a numerical failure: the matrix is not positive definite, the

@@ -68,7 +68,7 @@ func New(mem *run.Arena, b backend.Backend[float64], a backend.Matrix[float64], 
 		rows, cols int
 	}{
 		{&q.x, GroupSize * f.n, width}, {&q.g, GroupSize * f.n, width},
-		{&q.s[0], wide(width), GroupSize * p.Columns}, {&q.s[1], wide(width), GroupSize * p.Columns},
+		{&q.s[0], groupColumns(width), GroupSize * p.Columns}, {&q.s[1], groupColumns(width), GroupSize * p.Columns},
 		{&q.sol[0], f.n, GroupSize * p.Columns}, {&q.sol[1], f.n, GroupSize * p.Columns},
 		{&q.rows[0], strips, p.Samples}, {&q.rows[1], strips, p.Samples},
 	} {
@@ -116,14 +116,14 @@ func (q *Solver) Solve(ctx context.Context, b backend.Backend[float64], lambdas 
 		next <- i
 	}
 	close(next)
-	var wait sync.WaitGroup
+	var wg sync.WaitGroup
 	failures := make([]error, len(q.scratch))
-	faults := make([]any, len(q.scratch)) // panics of the workers, to be raised again in the caller's goroutine
+	panics := make([]any, len(q.scratch)) // panics of the workers, to be raised again in the caller's goroutine
 	for id := range q.scratch {
-		wait.Add(1)
+		wg.Add(1)
 		go func() {
-			defer wait.Done()
-			defer func() { faults[id] = recover() }()
+			defer wg.Done()
+			defer func() { panics[id] = recover() }()
 			w := *q.scratch[id]
 			w.b = q.Queue(ctx)
 			for i := range next {
@@ -140,16 +140,16 @@ func (q *Solver) Solve(ctx context.Context, b backend.Backend[float64], lambdas 
 			}
 		}()
 	}
-	wait.Wait()
-	for _, fault := range faults {
-		if fault != nil {
-			panic(fault)
+	wg.Wait()
+	for _, p := range panics {
+		if p != nil {
+			panic(p)
 		}
 	}
 	if err := errors.Join(failures...); err != nil {
 		return sols, err
 	}
-	return sols, q.back(b, sols)
+	return sols, q.applyQ(b, sols)
 }
 
 func (q *Solver) solveOne(w *factorScratch, l *Factor, y, z backend.Matrix[float64], rhs, sol backend.Host[float64]) error {
@@ -162,13 +162,13 @@ func (q *Solver) solveOne(w *factorScratch, l *Factor, y, z backend.Matrix[float
 	return w.b.Download(sol, y)
 }
 
-// back overwrites X with QX.
-func (q *Solver) back(b backend.Backend[float64], x backend.Host[float64]) error {
+// applyQ overwrites X with QX.
+func (q *Solver) applyQ(b backend.Backend[float64], x backend.Host[float64]) error {
 	in, out := q.sol[0].View(0, 0, x.Rows, x.Cols), q.sol[1].View(0, 0, x.Rows, x.Cols)
 	if err := b.Upload(in, x); err != nil {
 		return err
 	}
-	if q.form.formed {
+	if q.form.qFormed {
 		b.Gemm(backend.Transpose, backend.NoTrans, 1, q.form.a, in, 0, out)
 		return b.Download(x, out)
 	}
@@ -195,7 +195,7 @@ func (q *Solver) Diagonals(ctx context.Context, b backend.Backend[float64], m ba
 			return context.Cause(ctx)
 		}
 		first, r := f.rows(j)
-		z, before := q.rows[j%2].View(0, 0, count*r, n), q.rows[(j+1)%2]
+		z, previous := q.rows[j%2].View(0, 0, count*r, n), q.rows[(j+1)%2]
 		x := q.x.View(first*count, 0, count*r, r)
 		b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, m.View(first, 0, r, n), 0, z)
 		for i := range count {
@@ -207,7 +207,7 @@ func (q *Solver) Diagonals(ctx context.Context, b backend.Backend[float64], m ba
 				l := q.Factors[i]
 				xg := q.scratch[0].s[0].View(0, 0, r, f.width)
 				b.Gemm(backend.NoTrans, backend.Transpose, 1, l.inverse(f, j), l.coupling(f, j-1), 0, xg)
-				b.Gemm(backend.NoTrans, backend.NoTrans, -1, xg, before.View(i*f.width, 0, f.width, n), 1, zi)
+				b.Gemm(backend.NoTrans, backend.NoTrans, -1, xg, previous.View(i*f.width, 0, f.width, n), 1, zi)
 			}
 			if err := b.ColDot(sums, zi, zi); err != nil {
 				return err

@@ -27,8 +27,8 @@ func TestSolverIsInverse(t *testing.T) {
 			for _, n := range []int{1, 31, 64, 65, 150, 290} {
 				dev := backendtest.Device(t, name)
 				solverIsInverse(t, dev, n, inverses)
-				if now, _ := dev.InUse(); now != 0 {
-					t.Errorf("%d bytes are left on the device", now)
+				if inUse, _ := dev.InUse(); inUse != 0 {
+					t.Errorf("%d bytes are left on the device", inUse)
 				}
 			}
 		}
@@ -117,25 +117,25 @@ func solverIsInverse(t *testing.T, dev backend.Device, n int, inverses bool) {
 			t.Fatal(err)
 		}
 		tol := 100 * float64(n) * 0x1p-53 * f.Cond()
-		near := func(what string, got, want, size float64) {
+		checkNear := func(name string, got, want, size float64) {
 			t.Helper()
 			if !(math.Abs(got-want) <= tol*size) {
-				t.Fatalf("n %d, λ %v: %s is %v, want %v within %.1e", n, l, what, got, want, tol*size)
+				t.Fatalf("n %d, λ %v: %s is %v, want %v within %.1e", n, l, name, got, want, tol*size)
 			}
 		}
 		size, trace := mat.Norm(&want, 2), 0.0
 		for row := range n {
 			for c := range columns {
-				near("the solution", sols.Row(row)[i*columns+c], want.At(row, c), size)
+				checkNear("the solution", sols.Row(row)[i*columns+c], want.At(row, c), size)
 			}
 			if inverses {
-				near("the diagonal", diagonals[i][row], inverse.At(row, row), mat.Norm(&inverse, 2))
+				checkNear("the diagonal", diagonals[i][row], inverse.At(row, row), mat.Norm(&inverse, 2))
 			}
 			trace += inverse.At(row, row)
 		}
 		if !inverses {
-			near("the trace", s.Factors[i].Trace, trace, trace)
+			checkNear("the trace", s.Factors[i].Trace, trace, trace)
 		}
-		near("the determinant", s.Factors[i].LogDet, f.LogDet(), float64(n))
+		checkNear("the determinant", s.Factors[i].LogDet, f.LogDet(), float64(n))
 	}
 }

@@ -114,8 +114,8 @@ func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol flo
 
 		var g backend.Matrix[float64]
 		m := 0 // number of rows of the next block
-		if j < len(f.below) {
-			e := f.below[j]
+		if j < len(f.subdiag) {
+			e := f.subdiag[j]
 			m = e.Rows
 			g = to.coupling(f, j)
 			if err := b.Upload(g, numeric.Transpose(e)); err != nil {
@@ -159,22 +159,22 @@ func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol flo
 func (f *form) solve(b backend.Backend[float64], l *Factor, y, z backend.Matrix[float64]) error {
 	_, t := y.Dims()
 	last := f.blocks() - 1
-	// of(j, m) returns the rows of m that belong to block j.
-	of := func(j int, m backend.Matrix[float64]) backend.Matrix[float64] {
+	// block(j, m) returns the rows of m that belong to block j.
+	block := func(j int, m backend.Matrix[float64]) backend.Matrix[float64] {
 		first, n := f.rows(j)
 		return m.View(first, 0, n, t)
 	}
 	for j := 0; j <= last; j++ {
 		if j > 0 {
-			b.Gemm(backend.Transpose, backend.NoTrans, -1, l.coupling(f, j-1), of(j-1, z), 1, of(j, y))
+			b.Gemm(backend.Transpose, backend.NoTrans, -1, l.coupling(f, j-1), block(j-1, z), 1, block(j, y))
 		}
-		b.Gemm(backend.NoTrans, backend.NoTrans, 1, l.inverse(f, j), of(j, y), 0, of(j, z))
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, l.inverse(f, j), block(j, y), 0, block(j, z))
 	}
 	for j := last; j >= 0; j-- {
 		if j < last {
-			b.Gemm(backend.NoTrans, backend.NoTrans, -1, l.coupling(f, j), of(j+1, y), 1, of(j, z))
+			b.Gemm(backend.NoTrans, backend.NoTrans, -1, l.coupling(f, j), block(j+1, y), 1, block(j, z))
 		}
-		b.Gemm(backend.Transpose, backend.NoTrans, 1, l.inverse(f, j), of(j, z), 0, of(j, y))
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, l.inverse(f, j), block(j, z), 0, block(j, y))
 	}
 	return b.Sync()
 }

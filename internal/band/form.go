@@ -16,10 +16,10 @@ type form struct {
 	mem      *run.Arena
 	n, width int
 	a        backend.Matrix[float64]
-	formed   bool
-	// diag and below are the blocks of B: B_jj, with both triangles, and B_{j+1,j}.
-	diag, below []backend.Host[float64]
-	norm        float64 // ‖B‖ in the Frobenius norm
+	qFormed  bool
+	// diag and subdiag are the blocks of B: B_jj, with both triangles, and B_{j+1,j}.
+	diag, subdiag []backend.Host[float64]
+	norm          float64 // ‖B‖ in the Frobenius norm
 
 	tau []float64                  // scalar factors τ of all reflectors
 	ts  []backend.Host[float64]    // T of each group of panels, indexed by its first panel; it is computed at its first use
@@ -37,7 +37,7 @@ func newForm(b backend.Backend[float64], mem *run.Arena, a backend.Matrix[float6
 	n, _ := a.Dims()
 	f := &form{b: b, mem: mem, n: n, width: width, a: a, tau: make([]float64, n), ts: make([]backend.Host[float64], (n+width-1)/width)}
 	var err error
-	if f.t, err = mem.New(wide(width), wide(width)); err != nil {
+	if f.t, err = mem.New(groupColumns(width), groupColumns(width)); err != nil {
 		return nil, err
 	}
 	for i := range f.s {
@@ -46,7 +46,7 @@ func newForm(b backend.Backend[float64], mem *run.Arena, a backend.Matrix[float6
 		}
 	}
 	for i := range f.w {
-		if f.w[i], err = mem.New(n, wide(width)); err != nil {
+		if f.w[i], err = mem.New(n, groupColumns(width)); err != nil {
 			return nil, err
 		}
 	}
@@ -58,8 +58,8 @@ func newForm(b backend.Backend[float64], mem *run.Arena, a backend.Matrix[float6
 	sum := 0.0
 	for j := range f.diag {
 		sum += squares(f.diag[j])
-		if j < len(f.below) {
-			sum += 2 * squares(f.below[j])
+		if j < len(f.subdiag) {
+			sum += 2 * squares(f.subdiag[j])
 		}
 	}
 	f.norm = math.Sqrt(sum)
@@ -104,7 +104,7 @@ func (f *form) step(j int) error {
 	}
 	panel := f.a.View(first+count, first, m, count)
 	e := backend.NewHost[float64](min(m, f.width), count)
-	f.below = append(f.below, e)
+	f.subdiag = append(f.subdiag, e)
 	if j >= f.reflections() {
 		return f.b.Download(e, panel)
 	}
@@ -287,7 +287,7 @@ type group struct{ first, count int } // index of the first panel, and number of
 func (f *form) groups() []group {
 	var list []group
 	for end := f.reflections(); end > 0; {
-		count := min(end, wide(f.width)/f.width)
+		count := min(end, groupColumns(f.width)/f.width)
 		end -= count
 		list = append(list, group{end, count})
 	}
@@ -339,7 +339,7 @@ func (f *form) apply(op backend.Trans, x backend.Matrix[float64], scratch [2]bac
 //
 // Qᵀ overwrites the columns of V_g, so V_g is copied first.
 func (f *form) formQ() error {
-	if f.formed {
+	if f.qFormed {
 		return nil
 	}
 	b := f.b
@@ -366,15 +366,15 @@ func (f *form) formQ() error {
 		b.Gemm(backend.NoTrans, backend.Transpose, -1, qvt, v, 1, q)
 	}
 	f.identity(0)
-	f.formed = true
+	f.qFormed = true
 	return b.Sync()
 }
 
 // identity replaces the rows and columns of block j, from its diagonal block on, by those of I.
 func (f *form) identity(j int) {
 	first, count := f.rows(j)
-	rest := f.n - first
-	numeric.Zero(f.b, f.a.View(first, first, rest, count))
-	numeric.Zero(f.b, f.a.View(first, first, count, rest))
+	remaining := f.n - first
+	numeric.Zero(f.b, f.a.View(first, first, remaining, count))
+	numeric.Zero(f.b, f.a.View(first, first, count, remaining))
 	f.b.AddDiag([]float64{1}, f.a.View(first, first, count, count))
 }

@@ -2,16 +2,16 @@ package band
 
 import "github.com/mercer-go/mercer/internal/numeric"
 
-// together is the maximum number of columns of a group of panels. A product with a few dozen
+// maxGroupColumns is the maximum number of columns of a group of panels. A product with a few dozen
 // columns takes about as long as a product with a hundred columns.
-const together = 128
+const maxGroupColumns = 128
 
-// wide returns the number of columns of a group: the largest multiple of width that is ≤ together.
-func wide(width int) int { return max(1, together/width) * width }
+// groupColumns returns the largest multiple of width that is ≤ maxGroupColumns, but at least width.
+func groupColumns(width int) int { return max(1, maxGroupColumns/width) * width }
 
 // formElements returns the number of elements that a form of order n takes in addition to A.
 func formElements(n, width int) int64 {
-	return numeric.Total(2*numeric.Elements(width, width), numeric.Elements(wide(width), wide(width)), 3*numeric.Elements(n, wide(width)))
+	return numeric.Total(2*numeric.Elements(width, width), numeric.Elements(groupColumns(width), groupColumns(width)), 3*numeric.Elements(n, groupColumns(width)))
 }
 
 // GroupSize is the number of λ in a group. Qᵀ is read only once for all λ of a group.
@@ -31,7 +31,7 @@ func Width(inverses bool) int {
 func (p Params) Elements(m int) int64 {
 	width := Width(p.Inverses)
 	e := numeric.Total(formElements(m, width), numeric.Elements(5*p.Workers, width*width), numeric.Elements(2*p.Workers, m*p.Columns),
-		numeric.Elements(2*GroupSize, m*width), numeric.Elements(2*wide(width)+2*m, GroupSize*p.Columns))
+		numeric.Elements(2*GroupSize, m*width), numeric.Elements(2*groupColumns(width)+2*m, GroupSize*p.Columns))
 	if p.Inverses {
 		e = numeric.Total(e, numeric.Elements(2*GroupSize*width, p.Samples))
 	}

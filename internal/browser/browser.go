@@ -50,11 +50,11 @@ func Check(t *testing.T, page string, pictures int) {
 			if d.view != window.width || d.content > d.view {
 				t.Errorf("the page is %d wide in a window of %d", d.content, d.view)
 			}
-			drawn := strings.Contains(page, "<svg")
-			if len(d.boxes) > 0 != drawn || len(d.boxes) > pictures {
+			wantPicture := strings.Contains(page, "<svg")
+			if len(d.boxes) > 0 != wantPicture || len(d.boxes) > pictures {
 				t.Fatalf("%d pictures in the browser, %d cards", len(d.boxes), pictures)
 			}
-			seen := 0
+			visible := 0
 			for i, box := range d.boxes {
 				if box.Dx() < 280 || box.Dy() < 180 || box.Max.X > d.view {
 					t.Errorf("picture %d is at %v", i, box)
@@ -63,12 +63,12 @@ func Check(t *testing.T, page string, pictures int) {
 				if !box.In(d.picture.Bounds()) {
 					continue // the screenshot ends above this picture
 				}
-				seen++
+				visible++
 				if covered, colored := d.ink(box); covered < 0.01 || colored < 0.002 {
 					t.Errorf("picture %d: %.2f %% is drawn on, %.2f %% colored", i, 100*covered, 100*colored)
 				}
 			}
-			if drawn && seen == 0 {
+			if wantPicture && visible == 0 {
 				t.Error("no picture was in the window")
 			}
 			corner := rgb(d.picture.At(1, 1))
@@ -108,8 +108,8 @@ p.textContent = [innerWidth, document.documentElement.scrollWidth, out.length].j
 document.body.append(p);
 </script></body>`
 
-// drawn holds a page as rendered by the browser.
-type drawn struct {
+// rendering holds a page as rendered by the browser.
+type rendering struct {
 	picture       image.Image
 	view, content int // widths of the window and of the page's content, in pixels
 	out           int // number of tables that are wider than their containers
@@ -118,7 +118,7 @@ type drawn struct {
 }
 
 // browse renders a page in a window of the given size, with the dark color scheme if dark is set.
-func browse(t *testing.T, browser, page string, width, height int, dark bool) drawn {
+func browse(t *testing.T, browser, page string, width, height int, dark bool) rendering {
 	t.Helper()
 	dir := t.TempDir()
 	file, shot := filepath.Join(dir, "page.html"), filepath.Join(dir, "page.png")
@@ -141,16 +141,16 @@ func browse(t *testing.T, browser, page string, width, height int, dark bool) dr
 	if err := c.Run(); err != nil {
 		t.Fatalf("%s: %v\n%s", browser, err, log.String())
 	}
-	d := drawn{console: regexp.MustCompile(`(?m)^.*CONSOLE.*$`).FindAllString(log.String(), -1)}
-	found := regexp.MustCompile(`<pre id="measured">([0-9]+) ([0-9]+) ([0-9]+)((?:;[-0-9 ]+)*)</pre>`).FindStringSubmatch(out.String())
-	if found == nil {
+	d := rendering{console: regexp.MustCompile(`(?m)^.*CONSOLE.*$`).FindAllString(log.String(), -1)}
+	match := regexp.MustCompile(`<pre id="measured">([0-9]+) ([0-9]+) ([0-9]+)((?:;[-0-9 ]+)*)</pre>`).FindStringSubmatch(out.String())
+	if match == nil {
 		t.Fatalf("the page was not loaded to its end: %.300s", out.String())
 	}
-	d.view, d.content, d.out = whole(t, found[1]), whole(t, found[2]), whole(t, found[3])
-	for box := range strings.SplitSeq(strings.TrimPrefix(found[4], ";"), ";") {
+	d.view, d.content, d.out = parseInt(t, match[1]), parseInt(t, match[2]), parseInt(t, match[3])
+	for box := range strings.SplitSeq(strings.TrimPrefix(match[4], ";"), ";") {
 		var v []int
 		for word := range strings.FieldsSeq(box) {
-			v = append(v, whole(t, word))
+			v = append(v, parseInt(t, word))
 		}
 		if len(v) == 4 {
 			d.boxes = append(d.boxes, image.Rect(v[0], v[1], v[0]+v[2], v[1]+v[3]))
@@ -167,7 +167,7 @@ func browse(t *testing.T, browser, page string, width, height int, dark bool) dr
 	return d
 }
 
-func whole(t *testing.T, text string) int {
+func parseInt(t *testing.T, text string) int {
 	t.Helper()
 	v, err := strconv.Atoi(text)
 	if err != nil {
@@ -178,16 +178,16 @@ func whole(t *testing.T, text string) int {
 
 // ink returns the fraction of the pixels of a box whose color differs from the background, and the
 // fraction whose color is not gray. The background is the color of the box's first pixel.
-func (d drawn) ink(box image.Rectangle) (covered, colored float64) {
-	back := rgb(d.picture.At(box.Min.X, box.Min.Y))
+func (d rendering) ink(box image.Rectangle) (covered, colored float64) {
+	background := rgb(d.picture.At(box.Min.X, box.Min.Y))
 	for y := box.Min.Y; y < box.Max.Y; y++ {
 		for x := box.Min.X; x < box.Max.X; x++ {
 			v := rgb(d.picture.At(x, y))
-			apart := 0
+			difference := 0
 			for i := range v {
-				apart = max(apart, v[i]-back[i], back[i]-v[i])
+				difference = max(difference, v[i]-background[i], background[i]-v[i])
 			}
-			if apart > 40 {
+			if difference > 40 {
 				covered++
 			}
 			if slices.Max(v[:])-slices.Min(v[:]) > 60 {

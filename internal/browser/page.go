@@ -62,9 +62,9 @@ func Open(t *testing.T, address string, width, height int) *Page {
 	})
 	var target struct{ TargetID string }
 	p.call("Target.createTarget", fields{"url": "about:blank"}, &target)
-	var attached struct{ SessionID string }
-	p.call("Target.attachToTarget", fields{"targetId": target.TargetID, "flatten": true}, &attached)
-	p.session = attached.SessionID
+	var session struct{ SessionID string }
+	p.call("Target.attachToTarget", fields{"targetId": target.TargetID, "flatten": true}, &session)
+	p.session = session.SessionID
 	p.call("Runtime.enable", nil, nil)
 	p.call("Log.enable", nil, nil)
 	p.call("Page.navigate", fields{"url": address}, nil)
@@ -117,9 +117,9 @@ func (p *Page) center(selector string) (x, y float64) {
 	p.t.Helper()
 	text, _ := json.Marshal(selector) // a string cannot fail to be marshaled
 	p.Text("document.querySelector(" + string(text) + ").scrollIntoView({block: 'center'})")
-	at := p.Text("(b => (b.left + b.right)/2 + ' ' + (b.top + b.bottom)/2)(document.querySelector(" + string(text) + ").getBoundingClientRect())")
-	if _, err := fmt.Sscan(at, &x, &y); err != nil {
-		p.t.Fatalf("%s is at %s: %v", selector, at, err)
+	center := p.Text("(b => (b.left + b.right)/2 + ' ' + (b.top + b.bottom)/2)(document.querySelector(" + string(text) + ").getBoundingClientRect())")
+	if _, err := fmt.Sscan(center, &x, &y); err != nil {
+		p.t.Fatalf("%s is at %s: %v", selector, center, err)
 	}
 	return x, y
 }

@@ -39,8 +39,8 @@ func Host[T backend.Float](op string, h backend.Host[T]) {
 		return
 	}
 	// (Rows−1)·Stride + Cols may overflow, but a comparison with the quotient cannot.
-	room := len(h.Data) - h.Cols
-	if room < 0 || h.Rows > 1 && h.Rows-1 > room/h.Stride {
+	lastStart := len(h.Data) - h.Cols
+	if lastStart < 0 || h.Rows > 1 && h.Rows-1 > lastStart/h.Stride {
 		needs := (float64(h.Rows)-1)*float64(h.Stride) + float64(h.Cols)
 		misuse(op, "host matrix %d×%d with stride %d needs %.0f elements, has %d", h.Rows, h.Cols, h.Stride, needs, len(h.Data))
 	}
@@ -75,10 +75,10 @@ func validUplo(op string, ul backend.Uplo) {
 	}
 }
 
-func square[T backend.Float](op, what string, a backend.Matrix[T]) int {
+func square[T backend.Float](op, name string, a backend.Matrix[T]) int {
 	r, c := a.Dims()
 	if r != c {
-		misuse(op, "%s must be square, is %d×%d", what, r, c)
+		misuse(op, "%s must be square, is %d×%d", name, r, c)
 	}
 	return r
 }

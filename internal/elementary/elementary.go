@@ -87,19 +87,19 @@ func Polynomial(x float64, c []float64) float64 {
 
 // Significand splits a normal x > 0 into x = 2ᵏm with approximately √½ ≤ m < √2.
 func Significand(x float64) (k, m float64) {
-	const one, rootPacked = 1023 << 52, 0x3fe6a09e00000000
-	t := math.Float64bits(x) + (one - rootPacked)
+	const packedOne, rootPacked = 1023 << 52, 0x3fe6a09e00000000
+	t := math.Float64bits(x) + (packedOne - rootPacked)
 	return float64(int(t>>52) - 1023), math.Float64frombits(t&(1<<52-1) + rootPacked)
 }
 
-// Logarithm returns ln(x + rest) as the sum of two numbers. It returns the argument end for x =
-// Inf, and −end for x = 0.
-func Logarithm(x, rest, end float64) (high, low float64) {
+// Logarithm returns ln(x + xLow) as the sum of two numbers. It returns the argument infinity for x
+// = Inf, and −infinity for x = 0.
+func Logarithm(x, xLow, infinity float64) (high, low float64) {
 	switch {
 	case x == 0:
-		return -end, 0
+		return -infinity, 0
 	case math.IsInf(x, 1):
-		return end, 0
+		return infinity, 0
 	case !(x >= 0):
 		return math.NaN(), 0
 	}
@@ -128,23 +128,23 @@ func Logarithm(x, rest, end float64) (high, low float64) {
 	sLow = math.FMA(sLow, math.FMA(t, t, t), sLow)
 	tail = math.FMA(sLow, 2, tail)
 	tail = math.FMA(k, ln2Lo, tail)
-	tail += max(min(rest/x, 0x1p-50), -0x1p-50)
+	tail += max(min(xLow/x, 0x1p-50), -0x1p-50)
 
 	first, second := float64(k*ln2Hi), s+s
 	sum := first + second
 	low = second - (sum - first)
-	all := sum + v
-	low = low + (v - (all - sum)) + tail
-	high = all + low
-	return high, low - (high - all)
+	leading := sum + v
+	low = low + (v - (leading - sum)) + tail
+	high = leading + low
+	return high, low - (high - leading)
 }
 
 // AffineSum returns a·x + b as the sum of two numbers.
-func AffineSum(x, a, b float64) (sum, rest float64) {
+func AffineSum(x, a, b float64) (sum, low float64) {
 	p := float64(x * a)
 	sum = p + b
-	back := sum - p
-	return sum, (p - (sum - back)) + (b - back) + math.FMA(x, a, -p)
+	bRounded := sum - p
+	return sum, (p - (sum - bRounded)) + (b - bRounded) + math.FMA(x, a, -p)
 }
 
 // Exponential returns exp(y + low).
@@ -188,9 +188,9 @@ func Tanh(y float64) float64 {
 	den, denLow := sum3(h, scale, c)
 	inverse := 1 / den
 	q := float64(num * inverse)
-	rest := math.FMA(-q, den, num) + numLow
-	rest = math.FMA(-q, denLow, rest)
-	return math.Copysign(math.FMA(rest, inverse, q), y)
+	remainder := math.FMA(-q, den, num) + numLow
+	remainder = math.FMA(-q, denLow, remainder)
+	return math.Copysign(math.FMA(remainder, inverse, q), y)
 }
 
 // sum3 returns a + b + c as the sum of two numbers. It requires |a| ≥ |b|. If a + b is not 0, c

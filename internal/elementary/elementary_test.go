@@ -86,10 +86,10 @@ func TestSpecialValues(t *testing.T) {
 func TestNormalIsNormFloat64(t *testing.T) {
 	const seed = 30
 	t.Logf("seed %d", seed)
-	ours, theirs := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 0))
+	r, reference := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 0))
 	tails := 0
 	for i := range 1000000 {
-		x, want := Normal(ours), theirs.NormFloat64()
+		x, want := Normal(r), reference.NormFloat64()
 		if math.Abs(want) > tailBegins {
 			tails++
 			if ulps(x, want) <= 4 {

@@ -57,8 +57,8 @@ func Normal(r *rand.Rand) float64 {
 			}
 			return math.Copysign(tailBegins+x, float64(j))
 		}
-		top := normals.heights[i-1] - normals.heights[i]
-		if normals.heights[i]+float32(float32(r.Float64())*top) < float32(Exp(-0.5*x*x)) {
+		height := normals.heights[i-1] - normals.heights[i]
+		if normals.heights[i]+float32(float32(r.Float64())*height) < float32(Exp(-0.5*x*x)) {
 			return x
 		}
 	}

@@ -35,14 +35,14 @@ func New(m learners.Model, name func(parameter string) string) Report {
 		s := k.Solved()
 		r.Solver, r.Reason, r.Iterations, r.MemoryBytes = string(s.Method), s.Plan.Reason, s.Iters, s.Bytes
 		r.Fallback, r.Notes = s.Fallback, s.Notes
-		if finite(s.Residual) {
+		if isFinite(s.Residual) {
 			r.Residual = &s.Residual
 		}
 	}
 	if _, ok := m.(learners.Describer); ok {
 		r.Facts = map[string]any{}
 		for _, f := range learners.FactsOf(m, name) {
-			if v, ok := f.Value.(float64); !ok || finite(v) {
+			if v, ok := f.Value.(float64); !ok || isFinite(v) {
 				r.Facts[f.Key()] = f.Value
 			}
 		}
@@ -50,13 +50,13 @@ func New(m learners.Model, name func(parameter string) string) Report {
 	return r
 }
 
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // Evidence returns the lower bound of the log evidence if the facts of m contain the bound, and
 // otherwise the log evidence. ok is false if the facts contain neither. The bound exists for sparse
 // approximations, whose log evidence can favor kernels for which the approximation is poor.
 func Evidence(m learners.Model) (evidence float64, ok bool) {
-	if d, is := m.(learners.Describer); is {
+	if d, isDescriber := m.(learners.Describer); isDescriber {
 		for _, fact := range d.Facts() { // the bound follows the evidence in the list, and replaces it
 			if fact.Name == "log evidence" || fact.Name == "log evidence bound" {
 				evidence, ok = fact.Value.(float64)

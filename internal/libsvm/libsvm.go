@@ -61,8 +61,8 @@ func parse(r io.Reader) (*file, error) {
 		switch {
 		case len(words) == 0:
 		case vectors:
-			if fault := f.vector(words); fault != nil {
-				return nil, fmt.Errorf("line %d: %w", line, fault)
+			if err := f.vector(words); err != nil {
+				return nil, fmt.Errorf("line %d: %w", line, err)
 			}
 		case line == 1 && words[0] != "svm_type":
 			return nil, errors.New("is not a model of LIBSVM: it does not begin with svm_type")
@@ -103,7 +103,7 @@ func (f *file) vector(words []string) error {
 	if len(words) < f.k-1 {
 		return fmt.Errorf("has %d of %d coefficients", len(words), f.k-1)
 	}
-	coef, err := floats(words[:f.k-1])
+	coef, err := parseFloats(words[:f.k-1])
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (f *file) vector(words []string) error {
 		if err != nil || int(i) <= last || i > dataset.MaxFeatures {
 			return fmt.Errorf("%q: the index must be an integer from %d to %d", word, last+1, dataset.MaxFeatures)
 		}
-		v, err := floats([]string{value})
+		v, err := parseFloats([]string{value})
 		if err != nil {
 			return fmt.Errorf("%q: %w", word, err)
 		}
@@ -127,7 +127,7 @@ func (f *file) vector(words []string) error {
 	return nil
 }
 
-func floats(words []string) ([]float64, error) {
+func parseFloats(words []string) ([]float64, error) {
 	list := make([]float64, len(words))
 	for i, word := range words {
 		v, err := strconv.ParseFloat(word, 64)
@@ -160,7 +160,7 @@ func (f *file) numbers(key string, n int) ([]float64, error) {
 	if !ok {
 		return nil, fmt.Errorf("has no %s", key)
 	}
-	list, err := floats(words)
+	list, err := parseFloats(words)
 	if err == nil && len(list) != n {
 		err = fmt.Errorf("has %d numbers, not %d", len(list), n)
 	}
@@ -172,7 +172,7 @@ func (f *file) numbers(key string, n int) ([]float64, error) {
 
 // kernel returns the model's kernel. LIBSVM's polynomial is (γxᵀz + c)^p = γ^p (xᵀz + c/γ)^p.
 func (f *file) kernel() (k kernels.Kernel, err error) {
-	get := func(key string) (v float64) {
+	value := func(key string) (v float64) {
 		if err == nil {
 			v, err = f.number(key)
 		}
@@ -182,16 +182,16 @@ func (f *file) kernel() (k kernels.Kernel, err error) {
 	case "linear":
 		k = kernels.Linear{}
 	case "polynomial":
-		gamma, degree := get("gamma"), get("degree")
-		p := kernels.Polynomial{Degree: int(degree), C: get("coef0") / gamma}
+		gamma, degree := value("gamma"), value("degree")
+		p := kernels.Polynomial{Degree: int(degree), C: value("coef0") / gamma}
 		if err == nil && (degree != float64(p.Degree) || !(gamma > 0) || !(p.C >= 0)) {
 			return nil, errors.New("the polynomial kernel needs gamma > 0, coef0 ≥ 0 and an integer degree")
 		}
 		k = kernels.Scaled{Weight: elementary.Pow(gamma, degree), Kernel: p}
 	case "rbf":
-		k = kernels.Gaussian{Sigma: math.Sqrt(0.5 / get("gamma"))}
+		k = kernels.Gaussian{Sigma: math.Sqrt(0.5 / value("gamma"))}
 	case "sigmoid":
-		k = kernels.Sigmoid{A: get("gamma"), C: get("coef0")}
+		k = kernels.Sigmoid{A: value("gamma"), C: value("coef0")}
 	default:
 		return nil, fmt.Errorf("the kernel_type %q is not supported: use linear, polynomial, rbf or sigmoid", kind)
 	}
@@ -331,18 +331,18 @@ func (f *file) classes(s learners.State) ([]string, error) {
 	}
 	var names []string
 	var order []int
-	coef, own := backend.NewHost[float64](len(f.coef), k-1), make([]float64, k)
+	coef, classCounts := backend.NewHost[float64](len(f.coef), k-1), make([]float64, k)
 	for a, c := range from {
 		names = append(names, strconv.FormatFloat(labels[c], 'g', -1, 64))
-		own[a] = counts[c]
+		classCounts[a] = counts[c]
 		for i := first[c]; i < first[c+1]; i++ {
 			to := coef.Row(len(order))
-			for b, other := range from {
+			for b, otherClass := range from {
 				if b == a {
 					continue
 				}
 				_, sign := pair(min(a, b), max(a, b))
-				to[skip(b, a)] = sign * f.coef[i][skip(other, c)]
+				to[skip(b, a)] = sign * f.coef[i][skip(otherClass, c)]
 			}
 			order = append(order, i)
 		}
@@ -351,8 +351,8 @@ func (f *file) classes(s learners.State) ([]string, error) {
 	intercept := make([]float64, pairs)
 	for a := range k {
 		for b := a + 1; b < k; b++ {
-			at, sign := pair(a, b)
-			intercept[svm.At(a, b, k)] = -sign * rho[at]
+			index, sign := pair(a, b)
+			intercept[svm.At(a, b, k)] = -sign * rho[index]
 		}
 	}
 	if err := f.sigmoids(s, pair); err != nil {
@@ -367,7 +367,7 @@ func (f *file) classes(s learners.State) ([]string, error) {
 	for c := range index {
 		index[c] = float64(c)
 	}
-	s.Arrays["coef"], s.Arrays["counts"], s.Arrays["intercept"], s.Arrays["labels"] = coef, numeric.Row(own), numeric.Row(intercept), numeric.Row(index)
+	s.Arrays["coef"], s.Arrays["counts"], s.Arrays["intercept"], s.Arrays["labels"] = coef, numeric.Row(classCounts), numeric.Row(intercept), numeric.Row(index)
 	return names, nil
 }
 
@@ -399,8 +399,8 @@ func (f *file) sigmoids(s learners.State, pair func(a, b int) (int, float64)) er
 	h := backend.NewHost[float64](2, pairs)
 	for p := range f.k {
 		for q := p + 1; q < f.k; q++ {
-			at, sign := pair(p, q)
-			h.Row(0)[svm.At(p, q, f.k)], h.Row(1)[svm.At(p, q, f.k)] = a[at], sign*b[at]
+			index, sign := pair(p, q)
+			h.Row(0)[svm.At(p, q, f.k)], h.Row(1)[svm.At(p, q, f.k)] = a[index], sign*b[index]
 		}
 	}
 	s.Arrays["sigmoid"] = h

@@ -50,8 +50,8 @@ func writeRows(t *testing.T, name string, n, d int, labels []int, seed uint64) s
 	return path
 }
 
-// decided is what testdata/decide.py prints for a model.
-type decided struct {
+// libsvmOutput is what testdata/decide.py prints for a model.
+type libsvmOutput struct {
 	Labels    []int
 	Values    [][]float64
 	Predicted []float64
@@ -96,7 +96,7 @@ func TestAgainstLIBSVM(t *testing.T) {
 			}
 			lines := json.NewDecoder(bytes.NewReader(out))
 			for _, path := range paths {
-				var want decided
+				var want libsvmOutput
 				if err := lines.Decode(&want); err != nil {
 					t.Fatal(err)
 				}
@@ -115,7 +115,7 @@ func TestAgainstLIBSVM(t *testing.T) {
 }
 
 // compare checks the decision values, and the predicted classes except where the votes are tied.
-func compare(t *testing.T, dev backend.Device, name string, b modelfile.Bundle, table *dataset.Table, want decided) {
+func compare(t *testing.T, dev backend.Device, name string, b modelfile.Bundle, table *dataset.Table, want libsvmOutput) {
 	t.Helper()
 	if err := modelfile.Write(io.Discard, b); err != nil {
 		t.Fatal(err)
@@ -137,9 +137,9 @@ func compare(t *testing.T, dev backend.Device, name string, b modelfile.Bundle, 
 		}
 	}
 	for i, row := range want.Values {
-		for at, w := range inOrder(row, want.Labels) {
-			if got, bound := values.At(i, at), rounding(b.Model, x.RawRowView(i), at); !(math.Abs(got-w) <= bound) {
-				t.Fatalf("%s: row %d: value %d is %v, want %v ± %.2g", name, i, at, got, w, bound)
+		for machine, w := range inOrder(row, want.Labels) {
+			if got, bound := values.At(i, machine), rounding(b.Model, x.RawRowView(i), machine); !(math.Abs(got-w) <= bound) {
+				t.Fatalf("%s: row %d: value %d is %v, want %v ± %.2g", name, i, machine, got, w, bound)
 			}
 		}
 		if k := len(want.Labels); k == 2 && b.Encoder.Labels[int(predicted.At(i, 0))] != fmt.Sprint(want.Predicted[i]) {
@@ -160,15 +160,15 @@ func inOrder(row []float64, labels []int) []float64 {
 		return row
 	}
 	k, sorted, list := len(labels), slices.Sorted(slices.Values(labels)), make([]float64, len(row))
-	at := 0
+	index := 0
 	for a := range k {
 		for c := a + 1; c < k; c++ {
-			w, p, q := -row[at], slices.Index(sorted, labels[a]), slices.Index(sorted, labels[c])
+			w, p, q := -row[index], slices.Index(sorted, labels[a]), slices.Index(sorted, labels[c])
 			if p > q {
 				w, p, q = -w, q, p
 			}
 			list[svm.At(p, q, k)] = w
-			at++
+			index++
 		}
 	}
 	return list
@@ -191,7 +191,7 @@ func rounding(m learners.Model, x []float64, machine int) float64 {
 // probabilities compares the probabilities with LIBSVM's. Both programs iterate until the residual
 // of each of the K equations is below 0.005/K. Their results differ, because the iteration depends
 // on the order of the classes.
-func probabilities(t *testing.T, dev backend.Device, m *learners.SVCModel, x mat.Matrix, want decided) {
+func probabilities(t *testing.T, dev backend.Device, m *learners.SVCModel, x mat.Matrix, want libsvmOutput) {
 	t.Helper()
 	p, err := m.Proba(t.Context(), dev, x)
 	if err != nil {
@@ -207,7 +207,7 @@ func probabilities(t *testing.T, dev backend.Device, m *learners.SVCModel, x mat
 	}
 }
 
-const whole = `svm_type c_svc
+const validFile = `svm_type c_svc
 kernel_type rbf
 gamma 0.5
 nr_class 2
@@ -222,9 +222,9 @@ SV
 
 // FuzzRead checks that Read returns an error or a model that can be saved.
 func FuzzRead(f *testing.F) {
-	f.Add(whole)
-	f.Add(strings.NewReplacer("nr_class 2", "nr_class 3", "rho 0.25", "rho 1 2 3", "1 -1\n", "5 7 6\n", "nr_sv 1 1", "nr_sv 1 0 1", "1 1:", "1 0 1:", "-1 2:", "1 -1 2:").Replace(whole) + "probA 1\n")
-	f.Add(strings.NewReplacer("c_svc", "one_class", "rbf", "sigmoid\ncoef0 1", "label 1 -1\nnr_sv 1 1\n", "").Replace(whole))
+	f.Add(validFile)
+	f.Add(strings.NewReplacer("nr_class 2", "nr_class 3", "rho 0.25", "rho 1 2 3", "1 -1\n", "5 7 6\n", "nr_sv 1 1", "nr_sv 1 0 1", "1 1:", "1 0 1:", "-1 2:", "1 -1 2:").Replace(validFile) + "probA 1\n")
+	f.Add(strings.NewReplacer("c_svc", "one_class", "rbf", "sigmoid\ncoef0 1", "label 1 -1\nnr_sv 1 1\n", "").Replace(validFile))
 	f.Fuzz(func(t *testing.T, text string) {
 		b, err := Read(strings.NewReader(text))
 		if err != nil {
@@ -237,12 +237,12 @@ func FuzzRead(f *testing.F) {
 }
 
 func TestReadRefuses(t *testing.T) {
-	if _, err := Read(strings.NewReader(whole)); err != nil {
+	if _, err := Read(strings.NewReader(validFile)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ old, new, want string }{
-		{whole, "", "is incomplete"},
-		{whole, "age,sex\n1,2\n", "is not a model of LIBSVM"},
+		{validFile, "", "is incomplete"},
+		{validFile, "age,sex\n1,2\n", "is not a model of LIBSVM"},
 		{"c_svc", "c_svm", `the svm_type "c_svm" is not supported`},
 		{"rbf", "precomputed", `the kernel_type "precomputed" is not supported`},
 		{"gamma 0.5\n", "", "has no gamma"},
@@ -261,7 +261,7 @@ func TestReadRefuses(t *testing.T) {
 		{"1 1:0.5 3:1\n-1 2:0.5", "1\n-1", "has no support vectors with features"},
 		{"rbf\ngamma 0.5", "polynomial\ndegree 2\ngamma 0.5\ncoef0 -1", "coef0 ≥ 0"},
 	} {
-		text := strings.Replace(whole, c.old, c.new, 1)
+		text := strings.Replace(validFile, c.old, c.new, 1)
 		if _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q for %q: got %v, want %q", c.new, c.old, err, c.want)
 		}

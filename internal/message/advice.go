@@ -66,8 +66,8 @@ func Parameters() []string { return slices.Sorted(maps.Keys(parameters)) }
 
 var (
 	// advice matches {a|b|c} with the preceding separator.
-	advice = regexp.MustCompile(`(: |; |, )?\{([^{}]*\$[^{}]*)\}`)
-	named  = regexp.MustCompile(`\$([a-zA-Z-]+(=[a-z]+)?)`)
+	advice    = regexp.MustCompile(`(: |; |, )?\{([^{}]*\$[^{}]*)\}`)
+	parameter = regexp.MustCompile(`\$([a-zA-Z-]+(=[a-z]+)?)`)
 )
 
 // Expand returns text with its advice in words for a front end: {raise $lambda|raise $tol|scale the
@@ -77,17 +77,17 @@ var (
 // separator before the advice.
 func Expand(text string, name func(parameter string) string) string {
 	return advice.ReplaceAllStringFunc(text, func(s string) string {
-		parts := advice.FindStringSubmatch(s)
+		match := advice.FindStringSubmatch(s)
 		var list []string // the phrases; an alternative is joined to the preceding phrase if both have the same verb
 		verb := ""
-		for alternative := range strings.SplitSeq(parts[2], "|") {
-			has := true
-			phrase := named.ReplaceAllStringFunc(alternative, func(s string) string {
+		for alternative := range strings.SplitSeq(match[2], "|") {
+			known := true
+			phrase := parameter.ReplaceAllStringFunc(alternative, func(s string) string {
 				n := name(s[1:])
-				has = has && n != ""
+				known = known && n != ""
 				return n
 			})
-			if !has {
+			if !known {
 				continue
 			}
 			v, object, _ := strings.Cut(alternative, " ")
@@ -105,11 +105,11 @@ func Expand(text string, name func(parameter string) string) string {
 		case n < 0:
 			return ""
 		case n == 0:
-			return parts[1] + list[0]
+			return match[1] + list[0]
 		case n == 1 && !strings.Contains(list[0]+list[1], " or ") && !strings.Contains(list[0], ","):
-			return parts[1] + list[0] + " or " + list[1]
+			return match[1] + list[0] + " or " + list[1]
 		default:
-			return parts[1] + strings.Join(list[:n], ", ") + ", or " + list[n]
+			return match[1] + strings.Join(list[:n], ", ") + ", or " + list[n]
 		}
 	})
 }
@@ -131,36 +131,36 @@ func (e *advised) Message(name func(string) string) string {
 }
 
 func (e *advised) Unwrap() error {
-	if inner, is := e.error.(interface{ Unwrap() error }); is {
+	if inner, ok := e.error.(interface{ Unwrap() error }); ok {
 		return inner.Unwrap()
 	}
 	return nil
 }
 
-// Within limits the advice of an error to the parameters of a part of the library. own returns the
-// name that a parameter has in this part, which is usually the same name, or "" if the part lacks
+// Within limits the advice of an error to the parameters of a part of the library. rename returns
+// the name that a parameter has in this part, which is usually the same name, or "" if the part lacks
 // the parameter.
-func Within(err error, own func(parameter string) string) error {
+func Within(err error, rename func(parameter string) string) error {
 	if err == nil {
 		return nil
 	}
-	return &within{err, own}
+	return &limited{err, rename}
 }
 
-type within struct {
-	err error
-	own func(parameter string) string
+type limited struct {
+	err    error
+	rename func(parameter string) string
 }
 
-func (e *within) Error() string { return e.Message(Plain) }
+func (e *limited) Error() string { return e.Message(Plain) }
 
-func (e *within) Message(name func(string) string) string {
+func (e *limited) Message(name func(string) string) string {
 	return Text(e.err, func(parameter string) string {
-		if parameter = e.own(parameter); parameter == "" {
+		if parameter = e.rename(parameter); parameter == "" {
 			return ""
 		}
 		return name(parameter)
 	})
 }
 
-func (e *within) Unwrap() error { return e.err }
+func (e *limited) Unwrap() error { return e.err }

@@ -16,16 +16,16 @@ func TestFrontEndsNameParameters(t *testing.T) {
 	advice := message.Errorf("after %d%%: {raise $lambda|raise $tol|raise $iterations}: %w", 5, cause)
 	name := func(parameter string) string { return "<" + parameter + ">" }
 	for _, c := range []struct {
-		err          error
-		plain, named string
+		err         error
+		flat, named string
 	}{
 		{advice, "after 5%: raise lambda, tol or iterations: lambda is {lambda}", "after 5%: raise <lambda>, <tol> or <iterations>: lambda is {lambda}"},
 		{fmt.Errorf("fold 2: %w", advice), "fold 2: after 5%: raise lambda, tol or iterations: lambda is {lambda}", "fold 2: after 5%: raise <lambda>, <tol> or <iterations>: lambda is {lambda}"},
 		{errors.Join(cause, message.Errorf("{$folds|use $solver=primal}")), "lambda is {lambda}; use fewer folds or use the method primal", "lambda is {lambda}; <folds> or use <solver=primal>"},
 		{message.Errorf("{x} and {lower $tol}: %v", "{$tol}"), "{x} and lower tol: {$tol}", "{x} and lower <tol>: {$tol}"},
 	} {
-		if got := message.Flat(c.err); got != c.plain {
-			t.Errorf("got %q, want %q", got, c.plain)
+		if got := message.Flat(c.err); got != c.flat {
+			t.Errorf("got %q, want %q", got, c.flat)
 		}
 		if got := message.Text(c.err, name); got != c.named {
 			t.Errorf("got %q, want %q", got, c.named)
@@ -39,7 +39,7 @@ func TestFrontEndsNameParameters(t *testing.T) {
 // TestAdviceLeavesOutWhatIsMissing checks that an alternative is omitted if the caller, or a part
 // of the library that the error has passed through, lacks its parameter.
 func TestAdviceLeavesOutWhatIsMissing(t *testing.T) {
-	with := func(names ...string) func(string) string {
+	namesOnly := func(names ...string) func(string) string {
 		return func(parameter string) string {
 			if slices.Contains(names, parameter) {
 				return parameter
@@ -47,7 +47,7 @@ func TestAdviceLeavesOutWhatIsMissing(t *testing.T) {
 			return ""
 		}
 	}
-	all := with(message.Parameters()...)
+	all := namesOnly(message.Parameters()...)
 	const steps = "no: {raise $lambda|raise $tol|raise $iterations|$standardize}"
 	for _, c := range []struct {
 		text string
@@ -55,13 +55,13 @@ func TestAdviceLeavesOutWhatIsMissing(t *testing.T) {
 		want string
 	}{
 		{steps, all, "no: raise lambda, tol or iterations, or standardize"},
-		{steps, with("lambda", "tol"), "no: raise lambda or tol"},
-		{steps, with("tol", "standardize"), "no: raise tol or standardize"},
-		{steps, with("iterations"), "no: raise iterations"},
-		{steps, with(), "no"},
-		{"no; {or lower $rate}", with(), "no"},
-		{"no, {raise $lambda}: a cause", with(), "no: a cause"},
-		{"no: {scale x down|raise $lambda|take another $kernel}", with("kernel"), "no: scale x down or take another kernel"},
+		{steps, namesOnly("lambda", "tol"), "no: raise lambda or tol"},
+		{steps, namesOnly("tol", "standardize"), "no: raise tol or standardize"},
+		{steps, namesOnly("iterations"), "no: raise iterations"},
+		{steps, namesOnly(), "no"},
+		{"no; {or lower $rate}", namesOnly(), "no"},
+		{"no, {raise $lambda}: a cause", namesOnly(), "no: a cause"},
+		{"no: {scale x down|raise $lambda|take another $kernel}", namesOnly("kernel"), "no: scale x down or take another kernel"},
 		{"no: {take care, please|raise $lambda}", all, "no: take care, please, or raise lambda"},
 	} {
 		if got := message.Expand(c.text, c.name); got != c.want {
@@ -69,7 +69,7 @@ func TestAdviceLeavesOutWhatIsMissing(t *testing.T) {
 		}
 	}
 	err := message.Errorf("slow: {raise $lambda|raise $tol|raise $iterations}")
-	inner := fmt.Errorf("fit: %w", message.Within(err, with("lambda", "tol")))
+	inner := fmt.Errorf("fit: %w", message.Within(err, namesOnly("lambda", "tol")))
 	outer := fmt.Errorf("fold: %w", message.Within(inner, func(parameter string) string {
 		return map[string]string{"lambda": "lambdas", "iterations": "iterations"}[parameter]
 	}))

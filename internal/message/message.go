@@ -22,10 +22,10 @@ func Flat(err error) string { return Text(err, Plain) }
 // Text returns the same text as Flat, with a front end's names for parameters.
 func Text(err error, name func(parameter string) string) string {
 	text := err.Error()
-	if e, is := err.(Advised); is {
+	if e, ok := err.(Advised); ok {
 		text = e.Message(name)
 	}
-	if _, is := err.(*within); is {
+	if _, ok := err.(*limited); ok {
 		return text
 	}
 	switch e := err.(type) {
@@ -35,15 +35,15 @@ func Text(err error, name func(parameter string) string) string {
 		}
 	case interface{ Unwrap() []error }:
 		list := e.Unwrap()
-		texts, flat := make([]string, len(list)), make([]string, len(list))
-		for i, one := range list {
-			texts[i], flat[i] = one.Error(), Text(one, name)
+		texts, messages := make([]string, len(list)), make([]string, len(list))
+		for i, err := range list {
+			texts[i], messages[i] = err.Error(), Text(err, name)
 		}
 		if text == strings.Join(texts, "\n") {
-			return strings.Join(flat, "; ")
+			return strings.Join(messages, "; ")
 		}
 		for i := range list {
-			text = strings.Replace(text, texts[i], flat[i], 1)
+			text = strings.Replace(text, texts[i], messages[i], 1)
 		}
 	}
 	return text
@@ -60,13 +60,13 @@ func Fit(text string) string {
 	const word = 100
 	words := strings.Split(text, " ")
 	for i, w := range words {
-		words[i] = cut(w, word)
+		words[i] = shorten(w, word)
 	}
-	return cut(strings.Join(words, " "), Limit)
+	return shorten(strings.Join(words, " "), Limit)
 }
 
-// cut replaces the middle of a text of more than n characters by an ellipsis.
-func cut(text string, n int) string {
+// shorten replaces the middle of a text of more than n characters by an ellipsis.
+func shorten(text string, n int) string {
 	r := []rune(text)
 	if len(r) <= n {
 		return text

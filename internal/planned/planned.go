@@ -22,7 +22,7 @@ func With(ctx context.Context, report func(bytes int64)) context.Context {
 // Workspace returns a context in which Report adds the memory, in bytes, that a device takes in
 // addition to its matrices. If Workspace is called several times, Report adds the largest number.
 func Workspace(ctx context.Context, bytes int64) context.Context {
-	if before, _ := ctx.Value(workspaceKey{}).(int64); before >= bytes {
+	if previous, _ := ctx.Value(workspaceKey{}).(int64); previous >= bytes {
 		return ctx
 	}
 	return context.WithValue(ctx, workspaceKey{}, bytes)
@@ -31,8 +31,8 @@ func Workspace(ctx context.Context, bytes int64) context.Context {
 // Beside returns a context in which Report adds the size, in bytes, of further arrays that exist
 // during the work.
 func Beside(ctx context.Context, bytes int64) context.Context {
-	before, _ := ctx.Value(besideKey{}).(int64)
-	return context.WithValue(ctx, besideKey{}, before+bytes)
+	previous, _ := ctx.Value(besideKey{}).(int64)
+	return context.WithValue(ctx, besideKey{}, previous+bytes)
 }
 
 // Report reports the maximum total size, in bytes, of the matrices and arrays of the following
@@ -40,8 +40,8 @@ func Beside(ctx context.Context, bytes int64) context.Context {
 func Report(ctx context.Context, bytes int64) {
 	if report, ok := ctx.Value(reportKey{}).(func(bytes int64)); ok {
 		for _, key := range []any{workspaceKey{}, besideKey{}} {
-			more, _ := ctx.Value(key).(int64)
-			bytes += min(more, math.MaxInt64-bytes)
+			previous, _ := ctx.Value(key).(int64)
+			bytes += min(previous, math.MaxInt64-bytes)
 		}
 		report(bytes)
 	}

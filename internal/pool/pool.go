@@ -18,23 +18,23 @@ func Each(devices []backend.Device, n int, f func(dev backend.Device, i int) err
 	}
 	var mu sync.Mutex
 	var failure error
-	next, failed := 0, n
-	take := func() (int, bool) {
+	next, firstFailed := 0, n
+	nextIndex := func() (int, bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		next++
-		return next - 1, next-1 < failed
+		return next - 1, next-1 < firstFailed
 	}
 	work := func(dev backend.Device) {
 		for {
-			i, more := take()
-			if !more {
+			i, ok := nextIndex()
+			if !ok {
 				return
 			}
 			if err := f(dev, i); err != nil {
 				mu.Lock()
-				if i < failed {
-					failed, failure = i, err
+				if i < firstFailed {
+					firstFailed, failure = i, err
 				}
 				mu.Unlock()
 			}
@@ -60,14 +60,14 @@ func Share(dev backend.Device, n int) (devices []backend.Device, err error) {
 		return nil, nil
 	}
 	for i := range count {
-		one, err := backend.Open(info.Device, backend.Config{Threads: (info.Threads + i) / count, Memory: max(info.Memory/int64(count), 1)})
+		device, err := backend.Open(info.Device, backend.Config{Threads: (info.Threads + i) / count, Memory: max(info.Memory/int64(count), 1)})
 		if err != nil {
 			for _, dev := range devices {
 				dev.Close()
 			}
 			return nil, err
 		}
-		devices = append(devices, one)
+		devices = append(devices, device)
 	}
 	return devices, nil
 }

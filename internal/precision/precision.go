@@ -17,8 +17,8 @@ var forced atomic.Int32
 
 // Force sets the precision of every plan to p until the returned function is called.
 func Force(p Precision) (restore func()) {
-	before := forced.Swap(int32(p))
-	return func() { forced.Store(before) }
+	previous := forced.Swap(int32(p))
+	return func() { forced.Store(previous) }
 }
 
 // Forced returns the precision that a test has set, or Auto.

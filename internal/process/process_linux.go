@@ -26,8 +26,8 @@ func status(name string) (float64, bool) {
 		return 0, false
 	}
 	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, name); ok {
-			v, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
+		if value, ok := strings.CutPrefix(line, name); ok {
+			v, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
 			return v * 1024, err == nil
 		}
 	}

@@ -33,18 +33,18 @@ import (
 const Python = "/usr/bin/python3"
 
 // Names reports whether MERCER_REQUIRE names the given requirement.
-func Names(what string) bool {
-	return slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), what)
+func Names(name string) bool {
+	return slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), name)
 }
 
 // Lacking ends a test whose requirement is missing: it skips the test, or fails it if
 // MERCER_REQUIRE names the requirement.
-func Lacking(t testing.TB, what string, why ...any) {
+func Lacking(t testing.TB, name string, reasons ...any) {
 	t.Helper()
-	if Names(what) {
-		t.Fatal(append([]any{"MERCER_REQUIRE names " + what + ":"}, why...)...)
+	if Names(name) {
+		t.Fatal(append([]any{"MERCER_REQUIRE names " + name + ":"}, reasons...)...)
 	}
-	t.Skip(append([]any{"without " + what + ":"}, why...)...)
+	t.Skip(append([]any{"without " + name + ":"}, reasons...)...)
 }
 
 // Few reports whether a test should run only a few of its cases: if the flag -short is set, unless
@@ -53,25 +53,25 @@ func Lacking(t testing.TB, what string, why ...any) {
 // "cases", so that these tiers are tested as much as the best tier.
 func Few() bool { return testing.Short() && !Names("cases") }
 
-// Some returns all. With Few it returns at most n elements of all, at equal distances and beginning
-// with the first.
-func Some[T any](n int, all []T) []T {
-	if !Few() || len(all) <= n {
-		return all
+// Some returns list, or with Few at most n elements of list, at equal distances and beginning with
+// the first.
+func Some[T any](n int, list []T) []T {
+	if !Few() || len(list) <= n {
+		return list
 	}
-	few := make([]T, n)
-	for i := range few {
-		few[i] = all[i*len(all)/n]
+	selected := make([]T, n)
+	for i := range selected {
+		selected[i] = list[i*len(list)/n]
 	}
-	return few
+	return selected
 }
 
-// Slow skips a test under the flag -short, with the reason why, unless MERCER_REQUIRE names the
-// requirement what.
-func Slow(t testing.TB, what, why string) {
+// Slow skips a test under the flag -short, with the given reason, unless MERCER_REQUIRE contains
+// name.
+func Slow(t testing.TB, name, reason string) {
 	t.Helper()
-	if testing.Short() && !Names(what) {
-		t.Skip("-short: " + why)
+	if testing.Short() && !Names(name) {
+		t.Skip("-short: " + reason)
 	}
 }
 
@@ -85,9 +85,9 @@ func Program(t testing.TB, what, name string) string {
 	return path
 }
 
-// imported returns the reason why scikit-learn cannot be imported, or "". It tries the import only
+// sklearnError returns the reason why scikit-learn cannot be imported, or "". It tries the import only
 // once, because an import takes seconds.
-var imported = sync.OnceValue(func() string {
+var sklearnError = sync.OnceValue(func() string {
 	if out, err := exec.Command(Python, "-c", "import numpy, sklearn").CombinedOutput(); err != nil {
 		return fmt.Sprint(err, " ", string(out))
 	}
@@ -114,17 +114,17 @@ func DuckDBWasm(t testing.TB, script string, args ...string) *exec.Cmd {
 	return nodeJS(t, "duckdb", "@duckdb/duckdb-wasm", script, args...)
 }
 
-// nodeJS returns a command that runs a script of Node.js with a package, for the requirement what.
-func nodeJS(t testing.TB, what, pack, script string, args ...string) *exec.Cmd {
+// nodeJS returns a command that runs a script of Node.js with a package, for the given requirement.
+func nodeJS(t testing.TB, requirement, pack, script string, args ...string) *exec.Cmd {
 	t.Helper()
-	node, npm := Program(t, what, "node"), Program(t, what, "npm")
+	node, npm := Program(t, requirement, "node"), Program(t, requirement, "npm")
 	root, err := exec.Command(npm, "root", "--global").Output()
 	if err != nil {
-		Lacking(t, what, err)
+		Lacking(t, requirement, err)
 	}
 	folder := strings.TrimSpace(string(root))
 	if _, err := os.Stat(filepath.Join(folder, pack)); err != nil {
-		Lacking(t, what, err)
+		Lacking(t, requirement, err)
 	}
 	cmd := exec.Command(node, append([]string{script}, args...)...)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+folder)
@@ -134,8 +134,8 @@ func nodeJS(t testing.TB, what, pack, script string, args ...string) *exec.Cmd {
 // SKLearn returns the path of the Python interpreter with NumPy and scikit-learn.
 func SKLearn(t testing.TB) string {
 	t.Helper()
-	if fault := imported(); fault != "" {
-		Lacking(t, "sklearn", fault)
+	if message := sklearnError(); message != "" {
+		Lacking(t, "sklearn", message)
 	}
 	return Python
 }

@@ -8,24 +8,24 @@ import (
 	"testing"
 )
 
-// ended is a testing.TB that records how the test ended.
-type ended struct {
+// recorder is a testing.TB that records how the test ended.
+type recorder struct {
 	testing.TB
-	how, text string
+	result, text string
 }
 
-func (e *ended) Helper() {}
-func (e *ended) Fatal(args ...any) {
-	e.how, e.text = "failed", args[0].(string)
+func (e *recorder) Helper() {}
+func (e *recorder) Fatal(args ...any) {
+	e.result, e.text = "failed", args[0].(string)
 	panic(e)
 }
-func (e *ended) Skip(args ...any) {
-	e.how, e.text = "skipped", args[0].(string)
+func (e *recorder) Skip(args ...any) {
+	e.result, e.text = "skipped", args[0].(string)
 	panic(e)
 }
 
-func end(f func(t testing.TB)) (e *ended) {
-	e = &ended{}
+func record(f func(t testing.TB)) (e *recorder) {
+	e = &recorder{}
 	defer func() { _ = recover() }()
 	f(e)
 	return e
@@ -33,13 +33,13 @@ func end(f func(t testing.TB)) (e *ended) {
 
 func TestLacking(t *testing.T) {
 	t.Setenv("MERCER_REQUIRE", "avx2,kernlab")
-	for what, want := range map[string]string{"kernlab": "failed", "avx2": "failed", "avx": "skipped", "": "skipped", "data": "skipped"} {
-		if e := end(func(t testing.TB) { Lacking(t, what, "it is not here") }); e.how != want || !strings.Contains(e.text, what) {
-			t.Errorf("%q: %s with %q, want it %s", what, e.how, e.text, want)
+	for name, want := range map[string]string{"kernlab": "failed", "avx2": "failed", "avx": "skipped", "": "skipped", "data": "skipped"} {
+		if e := record(func(t testing.TB) { Lacking(t, name, "it is not here") }); e.result != want || !strings.Contains(e.text, name) {
+			t.Errorf("%q: %s with %q, want it %s", name, e.result, e.text, want)
 		}
 	}
-	if e := end(func(t testing.TB) { Program(t, "kernlab", "no such program") }); e.how != "failed" {
-		t.Errorf("a required program is lacking: %q", e.how)
+	if e := record(func(t testing.TB) { Program(t, "kernlab", "no such program") }); e.result != "failed" {
+		t.Errorf("a required program is lacking: %q", e.result)
 	}
 }
 
@@ -60,8 +60,8 @@ func TestSome(t *testing.T) {
 }
 
 func TestData(t *testing.T) {
-	above := t.TempDir()
-	data, work := filepath.Join(above, "shared", "data"), filepath.Join(above, "main", "kernels")
+	parent := t.TempDir()
+	data, work := filepath.Join(parent, "shared", "data"), filepath.Join(parent, "main", "kernels")
 	for _, folder := range []string{data, work} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			t.Fatal(err)
@@ -75,11 +75,11 @@ func TestData(t *testing.T) {
 	if path := Data(t, "a.csv"); !strings.HasSuffix(path, filepath.Join("shared", "data", "a.csv")) {
 		t.Errorf("found %s", path)
 	}
-	if e := end(func(t testing.TB) { Data(t, "b.csv") }); e.how != "skipped" {
-		t.Errorf("without the data: %q", e.how)
+	if e := record(func(t testing.TB) { Data(t, "b.csv") }); e.result != "skipped" {
+		t.Errorf("without the data: %q", e.result)
 	}
 	t.Setenv("MERCER_REQUIRE", "data")
-	if e := end(func(t testing.TB) { Data(t, "b.csv") }); e.how != "failed" {
-		t.Errorf("without required data: %q", e.how)
+	if e := record(func(t testing.TB) { Data(t, "b.csv") }); e.result != "failed" {
+		t.Errorf("without required data: %q", e.result)
 	}
 }

@@ -71,8 +71,8 @@ func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
 	if first[lengthBytes] != '{' || length > maxHeader {
 		return nil, errNotSafetensors
 	}
-	if rest := uint64(size - lengthBytes); length > rest {
-		return nil, fmt.Errorf("is truncated: its header has %d bytes, of which the file contains %d", length, rest)
+	if remaining := uint64(size - lengthBytes); length > remaining {
+		return nil, fmt.Errorf("is truncated: its header has %d bytes, of which the file contains %d", length, remaining)
 	}
 	text := make([]byte, length)
 	if _, err := r.ReadAt(text, lengthBytes); err != nil {
@@ -81,7 +81,7 @@ func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("is damaged: its header is not UTF-8")
 	}
-	members, err := object(text)
+	members, err := parseObject(text)
 	if err != nil {
 		return nil, fmt.Errorf("is damaged: its header: %w", err)
 	}
@@ -108,7 +108,7 @@ func readError(err error) error {
 }
 
 func metadataOf(text []byte) (map[string]string, error) {
-	members, err := object(text)
+	members, err := parseObject(text)
 	if err != nil {
 		return nil, err
 	}
@@ -126,9 +126,9 @@ func metadataOf(text []byte) (map[string]string, error) {
 	return metadata, nil
 }
 
-// object splits a JSON object into its entries, in order. Decoding into a struct would accept a
-// repeated key, or a key in another case.
-func object(text []byte) ([]member, error) {
+// parseObject splits a JSON object into its entries, in order. Decoding into a struct would accept
+// a repeated key, or a key in another case.
+func parseObject(text []byte) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil, errors.New("a JSON object was expected")
@@ -197,7 +197,7 @@ func (h *Header) Tensors(size int64) ([]Tensor, error) {
 
 func tensorOf(m member) (Tensor, error) {
 	t := Tensor{Name: m.key}
-	fields, err := object(m.value)
+	fields, err := parseObject(m.value)
 	if err != nil {
 		return t, err
 	}
@@ -223,16 +223,16 @@ func tensorOf(m member) (Tensor, error) {
 		return t, errors.New("dtype, shape or data_offsets is missing or incomplete")
 	}
 	t.Begin, t.End = offsets[0], offsets[1]
-	need := uint64(8)
+	size := uint64(8)
 	for _, n := range t.Shape {
-		hi, lo := bits.Mul64(need, uint64(n))
+		hi, lo := bits.Mul64(size, uint64(n))
 		if hi != 0 {
 			return t, errors.New("its shape overflows")
 		}
-		need = lo
+		size = lo
 	}
-	if t.End < t.Begin || uint64(t.End-t.Begin) != need {
-		return t, fmt.Errorf("its shape needs %d bytes, its offsets are %d and %d", need, t.Begin, t.End)
+	if t.End < t.Begin || uint64(t.End-t.Begin) != size {
+		return t, fmt.Errorf("its shape needs %d bytes, its offsets are %d and %d", size, t.Begin, t.End)
 	}
 	return t, nil
 }
@@ -260,11 +260,11 @@ func MarshalHeader(metadata map[string]string, list []Tensor) ([]byte, error) {
 		Shape   []int64  `json:"shape"`
 		Offsets [2]int64 `json:"data_offsets"`
 	}
-	all := map[string]any{metadataKey: metadata}
+	header := map[string]any{metadataKey: metadata}
 	for _, t := range list {
-		all[t.Name] = info{t.Dtype, t.Shape, [2]int64{t.Begin, t.End}}
+		header[t.Name] = info{t.Dtype, t.Shape, [2]int64{t.Begin, t.End}}
 	}
-	text, err := Marshal(all)
+	text, err := Marshal(header)
 	if err != nil {
 		return nil, err
 	}
@@ -312,14 +312,14 @@ func WriteArrays(w io.Writer, list []Tensor, arrays map[string]host.Matrix[float
 	for _, t := range list {
 		h := arrays[t.Name]
 		for i := range h.Rows {
-			for part := range slices.Chunk(h.Row(i), chunk) {
-				if len(buffer)+8*len(part) > cap(buffer) {
+			for values := range slices.Chunk(h.Row(i), chunk) {
+				if len(buffer)+8*len(values) > cap(buffer) {
 					if _, err := w.Write(buffer); err != nil {
 						return err
 					}
 					buffer = buffer[:0]
 				}
-				for _, v := range part {
+				for _, v := range values {
 					buffer = binary.LittleEndian.AppendUint64(buffer, math.Float64bits(v))
 				}
 			}
@@ -339,17 +339,17 @@ func ReadArrays(r io.ReaderAt, offset int64, list []Tensor, sum io.Writer) (map[
 			return nil, fmt.Errorf("is damaged: array %q has rank %d, not 2", t.Name, len(t.Shape))
 		}
 		data := make([]float64, 0, (t.End-t.Begin)/8)
-		for at := t.Begin; at < t.End; {
-			part := buffer[:min(int64(len(buffer)), t.End-at)]
-			if _, err := r.ReadAt(part, offset+at); err != nil {
+		for pos := t.Begin; pos < t.End; {
+			block := buffer[:min(int64(len(buffer)), t.End-pos)]
+			if _, err := r.ReadAt(block, offset+pos); err != nil {
 				return nil, readError(err)
 			}
-			if _, err := sum.Write(part); err != nil {
+			if _, err := sum.Write(block); err != nil {
 				return nil, err
 			}
-			at += int64(len(part))
-			for ; len(part) > 0; part = part[8:] {
-				data = append(data, math.Float64frombits(binary.LittleEndian.Uint64(part)))
+			pos += int64(len(block))
+			for ; len(block) > 0; block = block[8:] {
+				data = append(data, math.Float64frombits(binary.LittleEndian.Uint64(block)))
 			}
 		}
 		rows, cols := int(t.Shape[0]), int(t.Shape[1])

@@ -28,24 +28,24 @@ func FuzzHeader(f *testing.F) {
 		if err != nil {
 			return
 		}
-		rest := int64(len(data)) - h.Data
-		list, err := h.Tensors(rest)
+		dataSize := int64(len(data)) - h.Data
+		list, err := h.Tensors(dataSize)
 		if err != nil {
 			return
 		}
 		var sum int64
 		for _, a := range list {
-			need := int64(8)
+			size := int64(8)
 			for _, n := range a.Shape {
-				need *= n
+				size *= n
 			}
-			if a.Begin != sum || a.End-a.Begin != need {
-				t.Errorf("array %+v does not begin at %d or does not need %d bytes", a, sum, need)
+			if a.Begin != sum || a.End-a.Begin != size {
+				t.Errorf("array %+v does not begin at %d or does not need %d bytes", a, sum, size)
 			}
 			sum = a.End
 		}
-		if sum != rest {
-			t.Errorf("the arrays fill %d bytes of %d", sum, rest)
+		if sum != dataSize {
+			t.Errorf("the arrays fill %d bytes of %d", sum, dataSize)
 		}
 		if got := fmt.Sprint(len(list)); got != fmt.Sprint(len(h.infos)) {
 			t.Errorf("%s arrays of %d", got, len(h.infos))

@@ -57,17 +57,17 @@ func Largest(list []int, n int, key func(i int) float64) []int {
 		}
 		smallest := Nth(keys, len(keys)-n)
 		var equal []int
-		kept := list[:0]
+		larger := list[:0]
 		for _, i := range list {
 			switch v := key(i); {
 			case v > smallest:
-				kept = append(kept, i)
+				larger = append(larger, i)
 			case v == smallest:
 				equal = append(equal, i)
 			}
 		}
 		slices.Sort(equal)
-		list = append(kept, equal[:n-len(kept)]...)
+		list = append(larger, equal[:n-len(larger)]...)
 	}
 	list = list[:min(n, len(list))]
 	slices.SortFunc(list, order)

@@ -14,9 +14,9 @@ type grams struct {
 	starts []int // starts of the characters or words in text, and the end of text
 }
 
-// each calls the function use with each n-gram of a document, including repetitions. The n-gram may
-// share memory with a longer string.
-func (g *grams) each(document string, use func(gram string)) {
+// forEach calls yield with each n-gram of a document, including repetitions. The n-gram may share
+// memory with a longer string.
+func (g *grams) forEach(document string, yield func(gram string)) {
 	g.text, g.starts = g.text[:0], g.starts[:0]
 	if g.KeepCase {
 		document = strings.ToValidUTF8(document, "\uFFFD")
@@ -25,19 +25,19 @@ func (g *grams) each(document string, use func(gram string)) {
 	}
 	switch g.Analyzer {
 	case Word:
-		g.words(document, use)
+		g.words(document, yield)
 	case Char:
-		g.characters(collapse(document), use)
+		g.characters(collapse(document), yield)
 	case CharWB:
 		for _, word := range strings.FieldsFunc(document, isSpace) {
-			g.padded(" "+word+" ", use)
+			g.padded(" "+word+" ", yield)
 		}
 	}
 }
 
-// words calls the function use with the n-grams of words, joined by spaces. A word is two or more
+// words calls yield with the n-grams of words, joined by spaces. A word is two or more
 // characters that match \w in Python's regular expressions.
-func (g *grams) words(document string, use func(gram string)) {
+func (g *grams) words(document string, yield func(gram string)) {
 	begin, length := 0, 0
 	add := func(end int) {
 		if length >= 2 {
@@ -58,16 +58,16 @@ func (g *grams) words(document string, use func(gram string)) {
 	}
 	add(len(document))
 	g.starts = append(g.starts, len(g.text))
-	joined := string(g.text)
+	text := string(g.text)
 	for n := g.MinN; n <= g.MaxN; n++ {
 		for i := 0; i+n < len(g.starts); i++ {
-			use(joined[g.starts[i] : g.starts[i+n]-1])
+			yield(text[g.starts[i] : g.starts[i+n]-1])
 		}
 	}
 }
 
-// characters calls use with the n-grams of characters of a text.
-func (g *grams) characters(text string, use func(gram string)) {
+// characters calls yield with the n-grams of characters of a text.
+func (g *grams) characters(text string, yield func(gram string)) {
 	g.starts = g.starts[:0]
 	for i := range text {
 		g.starts = append(g.starts, i)
@@ -75,21 +75,21 @@ func (g *grams) characters(text string, use func(gram string)) {
 	g.starts = append(g.starts, len(text))
 	for n := g.MinN; n <= g.MaxN; n++ {
 		for i := 0; i+n < len(g.starts); i++ {
-			use(text[g.starts[i]:g.starts[i+n]])
+			yield(text[g.starts[i]:g.starts[i+n]])
 		}
 	}
 }
 
-// padded calls use with the n-grams of characters of word, which begins and ends with a space. If
-// word has at most MinN characters, use is called once, with word.
-func (g *grams) padded(word string, use func(gram string)) {
+// padded calls yield with the n-grams of characters of word, which begins and ends with a space. If
+// word has at most MinN characters, padded calls yield only once, with word.
+func (g *grams) padded(word string, yield func(gram string)) {
 	length, largest := utf8.RuneCountInString(word), g.MaxN
 	if length < g.MinN {
-		use(word)
+		yield(word)
 		return
 	}
 	g.MaxN = min(largest, length)
-	g.characters(word, use)
+	g.characters(word, yield)
 	g.MaxN = largest
 }
 
@@ -156,14 +156,14 @@ func lower(text string) string {
 	return b.String()
 }
 
-// endsWord reports whether the letter between the texts before and after is at the end of a word.
+// endsWord reports whether the letter between prefix and suffix is at the end of a word.
 // By Unicode, section 3.13, Final_Sigma, this holds if a cased letter precedes the letter and no
 // cased letter follows it. Case-ignorable characters are skipped.
-func endsWord(before, after string) bool {
+func endsWord(prefix, suffix string) bool {
 	cased := false
-	for len(before) > 0 {
-		r, size := utf8.DecodeLastRuneInString(before)
-		before = before[:len(before)-size]
+	for len(prefix) > 0 {
+		r, size := utf8.DecodeLastRuneInString(prefix)
+		prefix = prefix[:len(prefix)-size]
 		if !ignorable(r) {
 			cased = isCased(r)
 			break
@@ -172,7 +172,7 @@ func endsWord(before, after string) bool {
 	if !cased {
 		return false
 	}
-	for _, r := range after {
+	for _, r := range suffix {
 		if !ignorable(r) {
 			return !isCased(r)
 		}

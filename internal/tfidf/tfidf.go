@@ -89,10 +89,10 @@ type Vocabulary struct {
 	Grams []string `json:"grams"`
 	DF    []int    `json:"df"` // the number of training texts with each n-gram
 
-	once  sync.Once
-	fault error
-	index map[string]int32
-	idf   []float64
+	checked sync.Once
+	err     error
+	index   map[string]int32
+	idf     []float64
 }
 
 // Len returns the number of n-grams.
@@ -114,10 +114,10 @@ func (v *Vocabulary) Nonzeros() int64 {
 }
 
 // Check returns nil if Learn could have returned v, and otherwise an error that names the first
-// fault. Only the first call examines v; later calls return the same result.
+// err. Only the first call examines v; later calls return the same result.
 func (v *Vocabulary) Check() error {
-	v.once.Do(func() {
-		if v.fault = v.check(); v.fault != nil {
+	v.checked.Do(func() {
+		if v.err = v.check(); v.err != nil {
 			return
 		}
 		v.index, v.idf = make(map[string]int32, len(v.Grams)), make([]float64, len(v.Grams))
@@ -125,7 +125,7 @@ func (v *Vocabulary) Check() error {
 			v.index[gram], v.idf[i] = int32(i), v.IDF(i)
 		}
 	})
-	return v.fault
+	return v.err
 }
 
 func (v *Vocabulary) check() error {
@@ -177,12 +177,12 @@ func Learn(texts []string, p Params) (*Vocabulary, error) {
 		counts[k].uses = map[string]*gramCounts{}
 	}
 	seed := maphash.MakeSeed()
-	each(len(texts), func() func(int) {
-		g, own := &grams{Params: p.complete()}, map[string]int64{}
+	parallel(len(texts), func() func(int) {
+		g, textCounts := &grams{Params: p.complete()}, map[string]int64{}
 		return func(i int) {
-			clear(own)
-			g.each(texts[i], func(gram string) { own[gram]++ })
-			for gram, times := range own {
+			clear(textCounts)
+			g.forEach(texts[i], func(gram string) { textCounts[gram]++ })
+			for gram, times := range textCounts {
 				c := &counts[maphash.String(seed, gram)%shards]
 				c.Lock()
 				u := c.uses[gram]
@@ -196,33 +196,33 @@ func Learn(texts []string, p Params) (*Vocabulary, error) {
 			}
 		}
 	})
-	type counted struct {
+	type countedGram struct {
 		gram string
 		gramCounts
 	}
-	var list []counted
-	least := p.minTexts(len(texts))
+	var list []countedGram
+	minTexts := p.minTexts(len(texts))
 	for k := range counts {
 		for gram, u := range counts[k].uses {
-			if float64(u.texts) >= least {
-				list = append(list, counted{gram, *u})
+			if float64(u.texts) >= minTexts {
+				list = append(list, countedGram{gram, *u})
 			}
 		}
 		counts[k].uses = nil
 	}
-	if len(list) == 0 && least > 1 {
-		return nil, fmt.Errorf("no n-gram occurs in at least %v of the %d texts", math.Ceil(least), len(texts))
+	if len(list) == 0 && minTexts > 1 {
+		return nil, fmt.Errorf("no n-gram occurs in at least %v of the %d texts", math.Ceil(minTexts), len(texts))
 	}
 	if len(list) == 0 {
 		return nil, errors.New("the texts have no n-grams")
 	}
 	if p.MaxFeatures > 0 && len(list) > p.MaxFeatures {
-		slices.SortFunc(list, func(a, b counted) int {
+		slices.SortFunc(list, func(a, b countedGram) int {
 			return cmp.Or(cmp.Compare(b.times, a.times), cmp.Compare(a.gram, b.gram))
 		})
 		list = list[:p.MaxFeatures]
 	}
-	slices.SortFunc(list, func(a, b counted) int { return cmp.Compare(a.gram, b.gram) })
+	slices.SortFunc(list, func(a, b countedGram) int { return cmp.Compare(a.gram, b.gram) })
 	v := &Vocabulary{Params: p, Texts: len(texts), Grams: make([]string, len(list)), DF: make([]int, len(list))}
 	for i, c := range list {
 		v.Grams[i], v.DF[i] = c.gram, int(c.texts)
@@ -230,13 +230,13 @@ func Learn(texts []string, p Params) (*Vocabulary, error) {
 	return v, nil
 }
 
-// each calls f(0), …, f(n − 1) in several goroutines. Each goroutine obtains its own f from worker.
-func each(n int, worker func() func(i int)) {
+// parallel calls f(0), …, f(n − 1) in several goroutines. Each goroutine obtains its f from worker.
+func parallel(n int, worker func() func(i int)) {
 	var next atomic.Int64
-	var running sync.WaitGroup
+	var wg sync.WaitGroup
 	const block = 16
 	for range min(runtime.GOMAXPROCS(0), (n+block-1)/block) {
-		running.Go(func() {
+		wg.Go(func() {
 			f := worker()
 			for {
 				begin := int(next.Add(block)) - block
@@ -249,14 +249,14 @@ func each(n int, worker func() func(i int)) {
 			}
 		})
 	}
-	running.Wait()
+	wg.Wait()
 }
 
 // A Row computes the features of texts, one text at a time.
 type Row struct {
-	v     *Vocabulary
-	grams grams
-	found []int32
+	v       *Vocabulary
+	grams   grams
+	columns []int32
 }
 
 // NewRow returns a Row for one goroutine, or the error of Check.
@@ -271,18 +271,18 @@ func (v *Vocabulary) NewRow() (*Row, error) {
 // of the columns. Feature j is column first + j. The values have the ℓ₂ norm 1, unless the
 // text has no n-gram of the vocabulary.
 func (r *Row) Append(text string, first int, columns []int32, values []float64) ([]int32, []float64) {
-	r.found = r.found[:0]
-	r.grams.each(text, func(gram string) {
+	r.columns = r.columns[:0]
+	r.grams.forEach(text, func(gram string) {
 		if i, ok := r.v.index[gram]; ok {
-			r.found = append(r.found, i)
+			r.columns = append(r.columns, i)
 		}
 	})
-	slices.Sort(r.found)
+	slices.Sort(r.columns)
 	begin, squares := len(values), 0.0
-	for i := 0; i < len(r.found); {
-		j := r.found[i]
+	for i := 0; i < len(r.columns); {
+		j := r.columns[i]
 		n := 1
-		for i+n < len(r.found) && r.found[i+n] == j {
+		for i+n < len(r.columns) && r.columns[i+n] == j {
 			n++
 		}
 		i += n

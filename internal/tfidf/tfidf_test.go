@@ -17,10 +17,10 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// odd lists texts that different programs treat in different ways: emoji, combining marks, letters
+// unusualTexts lists texts that different programs treat in different ways: emoji, combining marks, letters
 // whose lower case is longer or depends on the position, several kinds of white space, and an empty
 // text.
-var odd = []string{
+var unusualTexts = []string{
 	"", "   ", "a", "Hello hello, WORLD world's end", "cafe\u0301 café naïve", "İstanbul Iğdır ISPARTA ıI",
 	"ΟΔΥΣΣΕΥΣ ΣΑΣ Σ ΑΣ' ΑΣ\u0301Β Σ.Σ", "no\u00a0break \u2003em  two\tab\t\ttabs", "line\r\nends\rof\nall\x1ckinds\x85 here",
 	"👍🏽 thumbs 👩‍👩‍👧 family ❤️", "snake_case __init__ x_1 42 3.14 ²³ ½ Ⅷ", "नमस्ते दुनिया", "你好世界 再见", "STRASSE Straße ẞ ﬁn Ǆ", "go go go going gone go",
@@ -42,11 +42,11 @@ var settings = []struct {
 	{Params{Analyzer: CharWB, MinN: 4, MaxN: 6, Sublinear: true}, "analyzer='char_wb', ngram_range=(4,6), sublinear_tf=True"},
 }
 
-// corpus returns the texts in odd, and sentences of a few words whose n-grams occur in several
+// corpus returns unusualTexts, and sentences of a few words whose n-grams occur in several
 // texts.
 func corpus() []string {
 	words := strings.Fields("the a cat dog Sat sat on mat mats it's running RUNS free call now 0800 txt £100 prize the the")
-	texts := slices.Clone(odd)
+	texts := slices.Clone(unusualTexts)
 	for i := range 200 {
 		var b strings.Builder
 		for k := range i%11 + 2 {
@@ -67,8 +67,8 @@ type result struct {
 }
 
 // scikitLearn returns scikit-learn's result for each of the settings. scikit-learn learns the
-// vocabulary from texts[:learned] and computes the features of all texts.
-func scikitLearn(t *testing.T, texts []string, learned int) (list []result) {
+// vocabulary from texts[:trainSize] and computes the features of all texts.
+func scikitLearn(t *testing.T, texts []string, trainSize int) (list []result) {
 	in, err := json.Marshal(texts)
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ for settings in [%s]:
     x = v.transform(texts); x.sort_indices()
     out.append({'Grams': list(v.get_feature_names_out()), 'IDF': v.idf_.tolist(), 'Indptr': x.indptr.tolist(), 'Indices': x.indices.tolist(), 'Data': x.data.tolist()})
 print(json.dumps(out))
-`, strings.Join(calls, ", "), learned))
+`, strings.Join(calls, ", "), trainSize))
 	cmd.Stdin = strings.NewReader(string(in))
 	out, err := cmd.Output()
 	if err != nil {
@@ -100,24 +100,24 @@ print(json.dumps(out))
 }
 
 // checkEqual compares vocabularies, weights and features with those of scikit-learn.
-func checkEqual(t *testing.T, texts []string, learned int, list []result) {
+func checkEqual(t *testing.T, texts []string, trainSize int, list []result) {
 	t.Helper()
 	// The tolerance allows an error of a few units in the last place from the logarithm, the
 	// products and the norm.
 	const tol = 1e-12
 	for k, s := range settings {
 		want := list[k]
-		v, err := Learn(texts[:learned], s.params)
+		v, err := Learn(texts[:trainSize], s.params)
 		if err != nil {
 			t.Fatal(err)
 		}
 		// A vocabulary does not change when it is encoded as JSON and decoded.
-		saved, err := json.Marshal(v)
+		data, err := json.Marshal(v)
 		if err != nil {
 			t.Fatal(err)
 		}
 		v = &Vocabulary{}
-		if err := json.Unmarshal(saved, v); err != nil {
+		if err := json.Unmarshal(data, v); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(v.Grams, want.Grams) {
@@ -142,7 +142,7 @@ func checkEqual(t *testing.T, texts []string, learned int, list []result) {
 		var nonzeros int64
 		for i, text := range texts {
 			columns, values := row.Append(text, 0, nil, nil)
-			if i < learned {
+			if i < trainSize {
 				nonzeros += int64(len(columns))
 			}
 			if len(columns) != want.Indptr[i+1]-want.Indptr[i] {
@@ -150,9 +150,9 @@ func checkEqual(t *testing.T, texts []string, learned int, list []result) {
 				continue
 			}
 			for k, j := range columns {
-				at := want.Indptr[i] + k
-				if int(j) != want.Indices[at] || math.Abs(values[k]-want.Data[at]) > tol {
-					t.Errorf("%s: %q: feature %d is %d: %v, want %d: %v", s.python, text, k, j, values[k], want.Indices[at], want.Data[at])
+				pos := want.Indptr[i] + k
+				if int(j) != want.Indices[pos] || math.Abs(values[k]-want.Data[pos]) > tol {
+					t.Errorf("%s: %q: feature %d is %d: %v, want %d: %v", s.python, text, k, j, values[k], want.Indices[pos], want.Data[pos])
 				}
 			}
 		}
@@ -166,8 +166,8 @@ func checkEqual(t *testing.T, texts []string, learned int, list []result) {
 // which the vocabulary was learned and on other texts.
 func TestEqualsScikitLearn(t *testing.T) {
 	texts := corpus()
-	learned := len(texts) - 60
-	checkEqual(t, texts, learned, scikitLearn(t, texts, learned))
+	trainSize := len(texts) - 60
+	checkEqual(t, texts, trainSize, scikitLearn(t, texts, trainSize))
 }
 
 var update = flag.Bool("update", false, "write testdata/sklearn.json.gz with the scikit-learn of this machine")
@@ -175,10 +175,10 @@ var update = flag.Bool("update", false, "write testdata/sklearn.json.gz with the
 // TestEqualsSavedScikitLearn compares the results with saved results of scikit-learn 1.2.1, for
 // machines without scikit-learn.
 func TestEqualsSavedScikitLearn(t *testing.T) {
-	const name, learned = "testdata/sklearn.json.gz", 28
+	const name, trainSize = "testdata/sklearn.json.gz", 28
 	texts := corpus()[:32]
 	if *update {
-		data, err := json.Marshal(scikitLearn(t, texts, learned))
+		data, err := json.Marshal(scikitLearn(t, texts, trainSize))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestEqualsSavedScikitLearn(t *testing.T) {
 	if err := json.NewDecoder(r).Decode(&list); err != nil {
 		t.Fatal(err)
 	}
-	checkEqual(t, texts, learned, list)
+	checkEqual(t, texts, trainSize, list)
 }
 
 // TestWorkersDoNotChangeResults checks that the vocabulary is the same for one worker and for eight.
@@ -215,9 +215,9 @@ func TestWorkersDoNotChangeResults(t *testing.T) {
 	texts := corpus()
 	var list []*Vocabulary
 	for _, workers := range []int{1, 8} {
-		old := runtime.GOMAXPROCS(workers)
+		previous := runtime.GOMAXPROCS(workers)
 		v, err := Learn(texts, Params{MaxN: 2, MaxFeatures: 100})
-		runtime.GOMAXPROCS(old)
+		runtime.GOMAXPROCS(previous)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,8 +289,8 @@ func TestFaults(t *testing.T) {
 // TestCheckFindsForgedVocabularies checks that Check refuses vocabularies that Learn cannot return.
 func TestCheckFindsForgedVocabularies(t *testing.T) {
 	for _, c := range []struct {
-		of   *Vocabulary
-		want string
+		vocabulary *Vocabulary
+		want       string
 	}{
 		{&Vocabulary{}, "the vocabulary was learned from 0 texts"},
 		{&Vocabulary{Texts: 2}, "the vocabulary has 0 n-grams and 0 document frequencies"},
@@ -303,8 +303,8 @@ func TestCheckFindsForgedVocabularies(t *testing.T) {
 		{&Vocabulary{Texts: 2, Grams: []string{"aa"}, DF: []int{-1}}, `n-gram 1, "aa", is in -1 of 2 texts`},
 		{&Vocabulary{Params: Params{MaxN: 1 << 30}, Texts: 2, Grams: []string{"aa"}, DF: []int{1}}, "the n of the n-grams has the range 1 to"},
 	} {
-		if _, err := c.of.NewRow(); err == nil || !strings.HasPrefix(err.Error(), c.want) {
-			t.Errorf("%+v: %v, want %s", c.of.Grams, err, c.want)
+		if _, err := c.vocabulary.NewRow(); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %s", c.vocabulary.Grams, err, c.want)
 		}
 	}
 }
