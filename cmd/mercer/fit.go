@@ -309,8 +309,8 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	}
 	// The rows to score are encoded before the fit, so that an error in one of them is reported
 	// before the fit starts.
-	var xTest, xHeld mat.Matrix
-	var yTest, yHeld *mat.Dense
+	var xTest, xCal mat.Matrix
+	var yTest, yCal *mat.Dense
 	var testClasses []string
 	if test != nil {
 		if xTest, yTest, testClasses, err = a.encodeScored(ctx, b, test); err != nil {
@@ -318,11 +318,11 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		}
 	}
 	if calibration != nil {
-		if xHeld, yHeld, err = a.encodeWith(ctx, b, calibration); err != nil {
+		if xCal, yCal, err = a.encodeWith(ctx, b, calibration); err != nil {
 			return f.heldOutError(err, table, task, "--calibrate")
 		}
 	}
-	reading := time.Since(start)
+	readTime := time.Since(start)
 
 	p := a.newProgress()
 	options := f.options(enc, p)
@@ -367,7 +367,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		}
 	}
 	if calibration != nil {
-		if b.Calibration, err = learners.Calibrate(ctx, dev, m, xHeld, yHeld); err != nil {
+		if b.Calibration, err = learners.Calibrate(ctx, dev, m, xCal, yCal); err != nil {
 			return err
 		}
 		r.Calibrated = calibration.Rows()
@@ -376,7 +376,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if b.Objects != nil {
 		r.D, r.Kernel, r.Parameters["kernel"] = 1, b.Objects.Kernel, b.Objects.Kernel
 	}
-	r.Seconds.Read = reading.Seconds()
+	r.Seconds.Read = readTime.Seconds()
 	r.Remarks = a.remarks(enc.Remarks(train))
 	b.Model = m
 	return a.finish(ctx, &f, r, b, file, start)
@@ -400,11 +400,11 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	if err != nil {
 		return err
 	}
-	head, err := s.Head()
+	firstRows, err := s.Head()
 	if err != nil {
 		return err
 	}
-	task := f.taskFor(head)
+	task := f.taskFor(firstRows)
 	fitter, err := f.settings.RowsFitter(task)
 	if err != nil {
 		return f.flagged(err)
@@ -436,7 +436,7 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	}
 	r := newFitReport(a.command, m, dev)
 	r.setParameters(&f.learnerFlags, task)
-	r.Assumed = f.assumed(head, task)
+	r.Assumed = f.assumed(firstRows, task)
 	r.N, r.D, _ = rows.Dims()
 	r.Left, r.Remarks = s.LeftOutRows(), a.remarks(s.Remarks())
 	r.Seconds.Read = readTime.Seconds()

@@ -208,15 +208,15 @@ func (f *learnerFlags) describe(c *cobra.Command) {
 		learnerNames = strings.Split(f.learner, ",")
 	}
 	var list []learners.Description
-	classes := false
+	hasClasses := false
 	for _, name := range learnerNames {
 		d, _ := learners.Find(strings.TrimSpace(name))
-		list, classes = append(list, d), classes || d.Does(learners.Classification)
+		list, hasClasses = append(list, d), hasClasses || d.Does(learners.Classification)
 		if flags.Changed("learner") {
 			c.Long += "\n\n" + strings.TrimSpace(entry("learner  ", d.Name)+entry("for      ", tasks(d))+entry("formula  ", d.Formula))
 		}
 	}
-	flags.Lookup("task").Hidden = !classes
+	flags.Lookup("task").Hidden = !hasClasses
 	if !flags.Changed("learner") {
 		list = nil
 	}
@@ -232,14 +232,14 @@ func (f *learnerFlags) describe(c *cobra.Command) {
 		}
 		return p, s, has
 	}
-	_, _, kernel := lookup("kernel")
+	_, _, hasKernel := lookup("kernel")
 	if flag := flags.Lookup("tree"); flag != nil {
-		flag.Hidden = !kernel
+		flag.Hidden = !hasKernel
 	}
-	if flag := flags.Lookup("text"); flag != nil && list != nil && !kernel {
+	if flag := flags.Lookup("text"); flag != nil && list != nil && !hasKernel {
 		flag.Usage = "`COLUMN` of texts, of whose n-grams --tfidf makes features"
 	}
-	if kernel && flags.Lookup("text") != nil {
+	if hasKernel && flags.Lookup("text") != nil {
 		c.Long += "\n\n" + kernelHelp
 	}
 	flags.VisitAll(func(flag *pflag.Flag) {

@@ -124,7 +124,7 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 		return nil, usagef("%s needs --target COLUMN: what the predictions are compared with", command)
 	}
 	r = &resampling{a: a, f: f}
-	devices, release, err := a.openDevices()
+	devices, closeAll, err := a.openDevices()
 	if err != nil {
 		return nil, err
 	}
@@ -134,11 +134,11 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 			r.p.close()
 		}
 		r.reportEmpty()
-		release()
+		closeAll()
 	}
 	defer func() {
 		if err != nil {
-			release()
+			closeAll()
 		}
 	}()
 	r.memory = a.newBudget(r.devices[0])

@@ -49,7 +49,7 @@ func (b *batcher) predict(ctx context.Context, x mat.Matrix, want mercer.Wanted)
 		b.mu.Unlock()
 		w := &waiter{ctx: ctx, x: x, want: want}
 		b.run(w)
-		b.next()
+		b.startWork()
 		return w.result, w.err
 	}
 	w := &waiter{ctx: ctx, x: x, want: want, done: make(chan struct{})}
@@ -63,9 +63,9 @@ func (b *batcher) predict(ctx context.Context, x mat.Matrix, want mercer.Wanted)
 	}
 }
 
-// next starts the method work in a goroutine if rows are waiting. The caller can then send its
-// answer.
-func (b *batcher) next() {
+// startWork starts the method work in a goroutine if rows are waiting. The caller does not wait for
+// it, and can send its answer.
+func (b *batcher) startWork() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.busy = len(b.waiting) > 0; b.busy {

@@ -92,7 +92,7 @@ func wantOf(u *url.URL) (w Want, err error) {
 }
 
 // readBody reads the whole body. The result uses the buffer of row if the body is short.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request, row *quickRow) ([]byte, error) {
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, row *rowBuffer) ([]byte, error) {
 	tooLarge := failf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: send the rows in several requests", s.MaxBody)
 	switch encoding := r.Header.Get("Content-Encoding"); {
 	case r.ContentLength > s.MaxBody:
@@ -253,7 +253,7 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return failf(http.StatusTooManyRequests, "%s are running, which is the limit: try again later", count.Of(s.MaxRequests, "request"))
 	}
-	row := rowPool.Get().(*quickRow)
+	row := rowPool.Get().(*rowBuffer)
 	defer rowPool.Put(row)
 	body, err := s.readBody(w, r, row)
 	if err != nil {

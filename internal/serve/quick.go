@@ -25,19 +25,19 @@ type fastPath struct {
 	outputs []int    // index of the output for each name in names
 }
 
-// quickTime is the largest time of a prediction for which rows are not predicted in batches.
-const quickTime = 200 * time.Microsecond
+// maxFastTime is the largest time of a prediction for which rows are not predicted in batches.
+const maxFastTime = 200 * time.Microsecond
 
-// quickRow has the memory for one request.
-type quickRow struct {
+// rowBuffer has the memory for one request.
+type rowBuffer struct {
 	body, answer []byte
 	x, f         []float64
 }
 
-var rowPool = sync.Pool{New: func() any { return new(quickRow) }}
+var rowPool = sync.Pool{New: func() any { return new(rowBuffer) }}
 
-// newQuick returns nil if the general path must answer all requests.
-func newQuick(ctx context.Context, m *served) *fastPath {
+// newFastPath returns nil if the general path must answer all requests.
+func newFastPath(ctx context.Context, m *served) *fastPath {
 	targets := m.Model.Encoder().TargetNames()
 	q := &fastPath{rows: m.Model.Encoder().ObjectReader()}
 	features, outputs := m.Model.Dims()
@@ -52,7 +52,7 @@ func newQuick(ctx context.Context, m *served) *fastPath {
 		}
 		minTime = min(minTime, time.Since(start))
 	}
-	if minTime > quickTime {
+	if minTime > maxFastTime {
 		return nil
 	}
 	for i := range targets {
@@ -71,7 +71,7 @@ func newQuick(ctx context.Context, m *served) *fastPath {
 
 // answer returns the answer to a request, or nil if the general path must answer the request. The
 // next call with the same row overwrites the answer.
-func (q *fastPath) answer(ctx context.Context, m *mercer.Model[learners.Model], row *quickRow, body []byte) []byte {
+func (q *fastPath) answer(ctx context.Context, m *mercer.Model[learners.Model], row *rowBuffer, body []byte) []byte {
 	if q == nil {
 		return nil
 	}

@@ -17,7 +17,7 @@ func TestQuickAnswers(t *testing.T) {
 	for _, m := range []*mercer.Model[learners.Model]{fit(t, ridge, price), fit(t, learners.Ridge{Lambda: 1}, twoTargets)} {
 		s, general := server(t, m, nil), server(t, m, nil)
 		if s.current.fastPath == nil {
-			t.Skip("a prediction takes longer than ", quickTime)
+			t.Skip("a prediction takes longer than ", maxFastTime)
 		}
 		general.current.fastPath = nil
 		for _, c := range []struct {
@@ -49,7 +49,7 @@ func TestQuickAnswers(t *testing.T) {
 			{`[{"area":55,"town":"york","kind":"flat"}]`, false},
 			{"", false},
 		} {
-			if got := s.current.fastPath.answer(t.Context(), m, new(quickRow), []byte(c.body)) != nil; got != c.fast {
+			if got := s.current.fastPath.answer(t.Context(), m, new(rowBuffer), []byte(c.body)) != nil; got != c.fast {
 				t.Errorf("%s: quick is %t", c.body, got)
 			}
 			got, want := call(s, "POST", "/predict", "application/json", c.body), call(general, "POST", "/predict", "application/json", c.body)

@@ -156,7 +156,7 @@ func (s *Server) read(ctx context.Context) error {
 		l.Check = func(Want) error { return nil }
 	}
 	next := &served{Loaded: l, loadedAt: time.Now(), columns: columnsOf(l.Model.Encoder())}
-	next.fastPath = newQuick(ctx, next)
+	next.fastPath = newFastPath(ctx, next)
 	next.batch = batcher{model: l.Model, timeout: s.Timeout, metrics: &s.metrics}
 	if next.openAPI, err = s.describe(next); err == nil {
 		next.docs, err = makeDocs(next.openAPI)

@@ -326,7 +326,7 @@ func TestBatches(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	b.next()
+	b.startWork()
 	wg.Wait()
 	for i, w := range answers {
 		if i == 17 {
@@ -609,7 +609,7 @@ func TestTimeouts(t *testing.T) {
 	if s.ServeHTTP(w, r); w.Body.Len() > 0 {
 		t.Errorf("a client that has gone gets %s", w.Body)
 	}
-	s.current.batch.next()
+	s.current.batch.startWork()
 	s.current.batch.idle.Wait() // waits until work has dropped the rows of disconnected clients
 	if text := call(s, "GET", "/metrics", "", "").Body.String(); !strings.Contains(text, `mercer_requests_total{path="/predict",code="499"} 1`) {
 		t.Error(text)
