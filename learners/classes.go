@@ -125,14 +125,14 @@ func classesOf(y backend.Host[float64], weights []float64, names []string) (c Cl
 	for i := range y.Rows {
 		v := y.Row(i)[0]
 		if names != nil && (v != float64(int(v)) || v < 0 || v >= float64(len(names))) {
-			return c, nil, fmt.Errorf("y: row %d is %v: with %d named classes it must be an integer from 0 to %d", i+1, v, len(names), len(names)-1)
+			return c, nil, fmt.Errorf("y: row %d is %v: with %d named classes, y must be an integer from 0 to %d", i+1, v, len(names), len(names)-1)
 		}
 		if i < len(weights) && weights[i] == 0 {
 			continue
 		}
 		if pos, found := slices.BinarySearch(c.Labels, v); !found {
 			if len(c.Labels) == MaxClasses {
-				return c, nil, fmt.Errorf("y has more than %d different values: too many for classes; numbers are predicted by a learner of regression", MaxClasses)
+				return c, nil, fmt.Errorf("y has more than %d different values, too many for classes: use a learner of regression for numbers", MaxClasses)
 			}
 			c.Labels = slices.Insert(c.Labels, pos, v+0) // −0 becomes 0
 		}

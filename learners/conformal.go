@@ -43,14 +43,14 @@ func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix
 		return nil, errors.New("x is missing")
 	}
 	if d, err := Find(m.Learner()); err == nil && d.Does(Novelty) {
-		return nil, fmt.Errorf("%s has no targets that intervals could cover", m.Learner())
+		return nil, fmt.Errorf("%s is a novelty learner without targets: calibrate a model of regression or classification", m.Learner())
 	}
 	hy, err := gonum.Host("y", y)
 	if err != nil {
 		return nil, err
 	}
 	if n, _ := x.Dims(); n != hy.Rows {
-		return nil, fmt.Errorf("x has %s, y %d", count.Of(n, "row"), hy.Rows)
+		return nil, fmt.Errorf("x has %s, y has %d", count.Of(n, "row"), hy.Rows)
 	}
 	if err := checkFinite("y", hy); err != nil {
 		return nil, err
@@ -218,7 +218,7 @@ func (c *Calibration) Check(m Model) error {
 		rows = 1
 	}
 	if c.Scores.Rows != rows || c.Scores.Cols < 1 {
-		return fmt.Errorf("the calibration is %d×%d, the model needs %d rows", c.Scores.Rows, c.Scores.Cols, rows)
+		return fmt.Errorf("the calibration has %d×%d scores; the model needs %s of at least one score", c.Scores.Rows, c.Scores.Cols, count.Of(rows, "row"))
 	}
 	for j := range rows {
 		if row := c.Scores.Row(j); !slices.IsSorted(row) || slices.ContainsFunc(row, func(v float64) bool { return !finite(v) }) {

@@ -44,7 +44,7 @@ func newAverages(x backend.Host[float64], p EffectParams) (a averages, err error
 	floats.Scale(1/total, a.weights)
 	for k, q := range p.Binary {
 		if q < 0 || q >= x.Cols || slices.Contains(p.Binary[:k], q) {
-			return a, fmt.Errorf("binary: %d is not the index of a feature, or is listed twice: x has %s", q, count.Of(x.Cols, "feature"))
+			return a, fmt.Errorf("binary: %d is listed twice, or is not the index of a feature from 0 to %d", q, x.Cols-1)
 		}
 		values := map[float64]bool{}
 		low, high := math.Inf(1), math.Inf(-1)

@@ -219,7 +219,7 @@ func (a averages) checkCorners(ctx context.Context, l adjoint.GramLoss) error {
 		return context.Cause(ctx)
 	}
 	if i := slices.Index(corners, true); i >= 0 {
-		return fmt.Errorf("x: row %d: %v has %w where a row coincides with a point of the model, or, for some kernels, where only one feature is equal: use a smooth kernel, such as gaussian or matern32", i+1, l.Kernel, ErrNoDerivative)
+		return fmt.Errorf("x: row %d: %v has %w there; usually the row, or one of its features, equals a point of the model: use a smooth kernel, such as gaussian or matern32", i+1, l.Kernel, ErrNoDerivative)
 	}
 	return nil
 }

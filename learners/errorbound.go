@@ -218,7 +218,7 @@ func (b *errorBound) checkAccuracy(accuracy float64, dev backend.Device, m *kern
 		maxBound = max(maxBound, b.bound.Uniform(c, b.bound.Root*b.bound.Root)+b.bound.Rounding(c, b.roundoffOn(dev, m)))
 	}
 	if !(maxBound <= accuracy) {
-		return message.Errorf("accuracy: the proven error is %.2g, mostly because of rounding errors, above the requested accuracy %.2g: {raise $accuracy|raise $lambda|prove a smaller error with $bound}", maxBound, accuracy)
+		return message.Errorf("accuracy: the proven error %.2g, which consists mostly of rounding errors, exceeds the requested accuracy %.2g: {raise $accuracy|raise $lambda|prove a smaller error with $bound}", maxBound, accuracy)
 	}
 	if res.Iters > 0 {
 		res.Notes = append(res.Notes, fmt.Sprintf("the solver stopped when the errors of predictions were proven to be at most %.2g", accuracy))
@@ -362,7 +362,7 @@ func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExp
 		return err
 	}
 	if reason != "" {
-		m.facts = warned(m.facts, "the proven error may be some hundred times the true error: "+reason+" second factorization that would make it small")
+		m.facts = warned(m.facts, "the proven error may be some hundred times the true error, because "+reason)
 	}
 	if c := finiteBound(bound); c >= 0 {
 		return fmt.Errorf("bound: no bound can be proven for target %d, because numbers overflow: scale the features and targets down", c+1)
@@ -383,7 +383,7 @@ func minEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem, m
 	for i := range n {
 		for j := range i {
 			if value(i, j) != value(j, i) {
-				return 0, fmt.Errorf("bound: %w, which are not symmetric: the two values of the training objects %d and %d are %v and %v", errNoFloor, i+1, j+1, value(i, j), value(j, i))
+				return 0, fmt.Errorf("bound: %w, because they are not symmetric: entry (%d, %d) is %v, entry (%[3]d, %[2]d) is %[5]v", errNoFloor, i+1, j+1, value(i, j), value(j, i))
 			}
 		}
 		shift := p.Lambda / 2
@@ -408,7 +408,7 @@ func minEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem, m
 
 // evaluate returns the bound that verified.System computes for m, a solution of p, with the given
 // Floor. It takes at most the given number of bytes on dev. If the bound has no correction, reason
-// is the start of a message that gives the reason; otherwise reason is "".
+// is a clause that says why; otherwise reason is "".
 func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, floor float64, memory int64) (reason string, bound *verified.ErrorBound, err error) {
 	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept, Floor: floor}
 	// bytes counts the factor, the kernel values and twelve columns for each target.
@@ -427,9 +427,9 @@ func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernel
 		res.Bytes = max(res.Bytes, bytes(p.X.Rows))
 		system.Solve = func(r backend.Host[float64]) error { return factor.Solve(ctx, dev, r, memory) }
 	case errors.As(err, &budgetErr), errors.Is(err, backend.ErrMemory):
-		reason = "there is no memory for the"
+		reason = "the memory does not suffice for a second factorization"
 	case errors.Is(err, backend.ErrNotPosDef):
-		reason = "rounding leaves no"
+		reason = "rounding errors prevent a second factorization"
 	default:
 		return "", nil, err
 	}

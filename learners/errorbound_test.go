@@ -764,7 +764,7 @@ func TestBoundsOfFunctions(t *testing.T) {
 				_, err := learners.Ridge{Lambda: 1e-302, Bound: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 				return err
 			},
-			"a lambda for each target": func() error {
+			"each target has its own lambda": func() error {
 				_, err := learners.Ridge{Lambdas: []float64{1, 2}, Bound: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 				return err
 			},

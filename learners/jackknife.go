@@ -134,7 +134,7 @@ func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x 
 func (m *KernelRidgeModel) factors(dev backend.Device) factors[*solvers.LeaveOneOut] {
 	return factors[*solvers.LeaveOneOut]{kernelRidgeName, &m.factor, m.distinctLambdas(m.coef.Cols), factorBytes(m.kernel, m.points), func(ctx context.Context, lambda float64) (*solvers.LeaveOneOut, error) {
 		if lambda == 0 {
-			return nil, message.Errorf("the fits without a sample need lambda > 0: {raise $lambda}")
+			return nil, message.Errorf("the leave-one-out fits need lambda > 0: {raise $lambda}")
 		}
 		return solvers.NewLeaveOneOut(ctx, dev, solvers.Problem{
 			Kernel: m.kernel, X: m.points.Dense, Sparse: m.points.Sparse, Y: m.coef, Weights: m.weights, Lambda: lambda, Intercept: m.hasIntercept,

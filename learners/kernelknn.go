@@ -117,7 +117,7 @@ func (m *KernelKNNModel) norms() error {
 		total += w
 	}
 	if m.k < 1 || float64(m.k) > total {
-		return fmt.Errorf("k must be an integer from 1 to the number of samples, %v, got %d", total, m.k)
+		return fmt.Errorf("k must be an integer from 1 to %v, the number of samples, got %d", total, m.k)
 	}
 	m.selfValues = m.points.Diagonal(m.kernel)
 	return nil

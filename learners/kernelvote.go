@@ -126,7 +126,7 @@ func (m *KernelVoteModel) Predict(ctx context.Context, dev backend.Device, x mat
 	for i := range n {
 		row := sums.RawRowView(i)
 		if !(row[t-1] > 0) || math.IsInf(row[t-1], 1) {
-			return nil, fmt.Errorf("learners: %s: predict: x: row %d: the values of the kernel sum to %v, and no mean can be taken: use a kernel that is > 0 there, with a larger length scale", kernelVoteName, i+1, row[t-1])
+			return nil, fmt.Errorf("learners: %s: predict: x: row %d: the kernel values sum to %v, so that there is no weighted mean: use a kernel with a larger length scale", kernelVoteName, i+1, row[t-1])
 		}
 		for j := range t - 1 {
 			f.Set(i, j, row[j]/row[t-1])

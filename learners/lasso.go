@@ -103,7 +103,7 @@ func (l Lasso) Path(ctx context.Context, dev backend.Device, x, y mat.Matrix, la
 		}
 	}
 	if l.Theta != 0 {
-		return nil, errors.New("a path varies lambda, so that theta must be 0")
+		return nil, errors.New("theta must be 0 for a path, which varies lambda")
 	}
 	l.Lambda = 0
 	return l.path(ctx, dev, x, y, lambdas, o)

@@ -53,9 +53,9 @@ func (o Options) refuseUnused() error {
 	return nil
 }
 
-var errNoCenters = errors.New("centers: the learner has none: omit the centers, or use nystrom-ridge")
+var errNoCenters = errors.New("centers: the learner has no centers: omit them, or use nystrom-ridge")
 
-var errNoCheckpoint = errors.New("checkpoint: the learner writes none: omit the checkpoint")
+var errNoCheckpoint = errors.New("checkpoint: the learner writes no checkpoints: omit the checkpoint")
 
 // samples returns x and y as row-major matrices with equal numbers of rows, for a learner that does
 // not accept sparse samples. It does not check for NaN and Inf, because the solver reads every

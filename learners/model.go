@@ -128,7 +128,7 @@ func (s State) array(name string, rows, cols int) (backend.Host[float64], error)
 	}
 	// The division avoids an overflow of (Rows−1)·Stride in a damaged State.
 	if len(h.Data) < h.Cols || (len(h.Data)-h.Cols)/h.Stride < h.Rows-1 {
-		return h, fmt.Errorf("array %q: %d×%d with stride %d does not fit %s", name, h.Rows, h.Cols, h.Stride, count.Of(len(h.Data), "element"))
+		return h, fmt.Errorf("array %q is %d×%d with stride %d, but has only %s", name, h.Rows, h.Cols, h.Stride, count.Of(len(h.Data), "element"))
 	}
 	return h, checkFinite(fmt.Sprintf("array %q", name), h)
 }

@@ -76,13 +76,13 @@ func TestVoteByHand(t *testing.T) {
 		}
 		checkClose(t, "mean", f.At(0, 0), (-math.Exp(-0.75)+3*math.Exp(-0.25))/(math.Exp(-0.75)+3*math.Exp(-0.25)), 1e-15)
 		// Row 2 is so far from all samples that every k is 0 and there is no mean.
-		if _, err := r.Predict(t.Context(), dev, mat.NewDense(2, 1, []float64{1, 1e4})); err == nil || !strings.Contains(err.Error(), "row 2: the values of the kernel sum to 0") {
+		if _, err := r.Predict(t.Context(), dev, mat.NewDense(2, 1, []float64{1, 1e4})); err == nil || !strings.Contains(err.Error(), "row 2: the kernel values sum to 0") {
 			t.Errorf("got %v", err)
 		}
 		if _, err := m.Proba(t.Context(), dev, mat.NewDense(1, 1, []float64{1e4})); err == nil || !strings.Contains(err.Error(), "row 1: the kernel is 0") {
 			t.Errorf("got %v", err)
 		}
-		if _, err := (learners.KernelKNN{K: 4}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "k must be an integer from 1 to the number of samples, 3, got 4") {
+		if _, err := (learners.KernelKNN{K: 4}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "k must be an integer from 1 to 3, the number of samples, got 4") {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -120,15 +120,15 @@ func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 // has the row numbers in place of features.
 func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, sparse *backend.CSR[float64], o Options) (*NystromRidgeModel, error) {
 	if l.Bound && sparse != nil {
-		return nil, errors.New("bound: no sharp bound is known for sparse samples: give dense ones")
+		return nil, errors.New("bound: no sharp bound is known for sparse samples: give dense samples")
 	}
 	var centers backend.Host[float64]
 	if o.Centers != nil {
 		switch {
 		case sparse != nil:
-			return nil, errors.New("centers: given centers need dense samples")
+			return nil, errors.New("centers: the samples must be dense if the centers are given")
 		case l.Centers != 0 || l.Choice != "" && l.Choice != solvers.UniformCenters:
-			return nil, errors.New("centers: the centers are given: omit their number and choice")
+			return nil, errors.New("centers: omit the number and the choice of centers, because the centers are given")
 		}
 		var err error
 		if centers, err = gonum.Host("centers", o.Centers); err != nil {

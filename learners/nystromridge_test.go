@@ -212,7 +212,7 @@ func TestGivenCenters(t *testing.T) {
 			targets = labels
 		}
 		_, err = fit(t.Context(), dev, x, targets, learners.Options{Centers: c})
-		if refuses := err != nil && strings.Contains(err.Error(), "centers: the learner has none"); refuses != (d.Name != "nystrom-ridge") {
+		if refuses := err != nil && strings.Contains(err.Error(), "centers: the learner has no centers"); refuses != (d.Name != "nystrom-ridge") {
 			t.Errorf("%s: %v", d.Name, err)
 		}
 	}

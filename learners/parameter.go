@@ -227,8 +227,7 @@ func oneOf[T ~string](name string, field *T, first string, choices []T, help str
 		})
 }
 
-// twoChoices is a parameter with two choices. Its field is false for falseChoice, true for
-// trueChoice.
+// twoChoices is a parameter with two choices, which set its field to false and to true.
 func twoChoices(name string, field *bool, falseChoice, trueChoice, help string) Parameter {
 	return choice(name, field, []string{falseChoice, trueChoice}, help, func(word string) bool { return word == trueChoice }, func(v bool) string {
 		if v {
@@ -252,8 +251,7 @@ func choice[T any](name string, field *T, words []string, help string, in func(w
 		}, in, out)
 }
 
-// kernel is the parameter "kernel". defaultText describes the kernel of the learner for a nil
-// field.
+// kernel is the parameter "kernel". defaultText describes the kernel that a nil field stands for.
 func kernel(field *kernels.Kernel, defaultText string) Parameter {
 	p := newParameter("kernel", KernelType, defaultText, "the text of a kernel: see mercer kernels", "kernel function")
 	p.autoDefault = true

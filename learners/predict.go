@@ -248,7 +248,7 @@ func (p predictor) checkRows(dev backend.Device, x mat.Matrix) (points numeric.P
 	}
 	points, hasDiagonal := numeric.OtherPoints(p.kernel, points, p.features)
 	if !hasDiagonal && p.needsDiagonal {
-		return points, errors.New("x has the kernel values of its rows with the training objects, but not of each row with itself, which are also needed: give the points that gram.OtherPoints returns")
+		return points, errors.New("x lacks the kernel value of each row with itself, which the variances and distances need: give the points that gram.OtherPoints returns")
 	}
 	if points.Cols != p.features {
 		return points, fmt.Errorf("x has %s, the model was fitted to %d", count.Of(points.Cols, "column"), p.features)
@@ -307,7 +307,7 @@ func (p predictor) addIntercept(f backend.Host[float64]) {
 }
 
 // otherUnits is the advice about a row whose prediction is not finite.
-const otherUnits = ": compare its features with the features of the training rows, which may have other units"
+const otherUnits = ": compare the row with the training rows, which may have other units"
 
 // checked returns the values f of a model for the rows of x, or an error if a value is not finite.
 // name is the word for a value in the error.
@@ -328,7 +328,7 @@ func checkPredicted(name string, f backend.Host[float64], first int) error {
 	for i := range f.Rows {
 		for _, v := range f.Row(i) {
 			if math.IsNaN(v) {
-				return fmt.Errorf("x: row %d: the %s is not a number: its kernel values are not defined, or out of range%s", first+i+1, name, otherUnits)
+				return fmt.Errorf("x: row %d: the %s is not a number, because kernel values of the row are undefined or out of range%s", first+i+1, name, otherUnits)
 			}
 			if math.IsInf(v, 0) {
 				return fmt.Errorf("x: row %d: the %s is %v: the values of the row or of the model are too large%s", first+i+1, name, v, otherUnits)

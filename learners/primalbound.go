@@ -108,7 +108,7 @@ func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, p pr
 		return nil, nil, err
 	}
 	if b.bound == nil {
-		return nil, nil, fmt.Errorf("the model has no bound: fit it with lambda > 0 and bound, which proves one or gives the reason why there is none")
+		return nil, nil, fmt.Errorf("the model has no bound: fit it with lambda > 0 and bound = true")
 	}
 	if !b.bound.Rounded {
 		return b.evaluateAt(ctx, f, points)

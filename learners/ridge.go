@@ -89,7 +89,7 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 		err = o.refuseUnused()
 	}
 	if err == nil && l.Bound && len(l.Lambdas) > 0 {
-		err = errors.New("bound: no sharp bound is known for a lambda for each target: give one for all targets")
+		err = errors.New("bound: no sharp bound is known if each target has its own lambda: give one lambda for all targets")
 	}
 	if err == nil && l.Std && len(l.Lambdas) > 0 {
 		err = errors.New("std: the posterior needs one lambda for all targets")

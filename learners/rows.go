@@ -30,7 +30,7 @@ func Rows(s *dataset.Stream, e *dataset.Encoder) (solvers.Rows, error) {
 	case r.n < 0:
 		return nil, errors.New("learners: rows of a file: the number of rows is not known; call Learn of the stream first")
 	case e.Raw() != "":
-		return nil, fmt.Errorf("learners: rows of a file: the input is a column of %ss, which is not read in passes", e.Raw())
+		return nil, fmt.Errorf("learners: rows of a file: the input is a column of %ss, which cannot be read in passes: fit the samples in memory", e.Raw())
 	case r.t == 0:
 		return nil, errors.New("learners: rows of a file: the encoder has no target")
 	}
@@ -146,7 +146,7 @@ func classifyRows(name string, fit RowsFitter) RowsFitter {
 		case t != 1:
 			return nil, fmt.Errorf("learners: %s: y has %s; classes must be in one column", name, count.Of(t, "column"))
 		case classes.Len() == 0:
-			return nil, fmt.Errorf("learners: %s: the classes of samples that are read in passes must be named", name)
+			return nil, fmt.Errorf("learners: %s: samples that are read in passes need the names of their classes: set Options.Classes", name)
 		case classes.Len() == 1:
 			return nil, fmt.Errorf("learners: %s: y has one class only: %q; at least two are needed", name, classes.Names[0])
 		}

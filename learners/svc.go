@@ -41,7 +41,7 @@ func (l *SVC) penalties() []Parameter {
 	nu := number("nu", &l.Nu, "", upToOne, "find C such that at most this share of the samples of two classes violates the margin, and at least this share are support vectors")
 	nu.refuse = func() string {
 		if l.Nu > 0 && l.C != 0 && l.C != 1 {
-			return "works only without C, which it finds"
+			return "works only without C, because nu determines C"
 		}
 		return ""
 	}

@@ -39,7 +39,7 @@ func penaltyOf(c, lambda float64, rows int, o Options) (float64, error) {
 		n += weightOf(o, i)
 	}
 	if c = 1 / (2 * n * lambda); !positive.ok(c) {
-		return 0, fmt.Errorf("parameter C = 1/(2n·lambda) is %v for lambda %v: take another lambda", c, lambda)
+		return 0, fmt.Errorf("lambda %v gives C = 1/(2n·lambda) = %v, which is not a finite number > 0: use another lambda", lambda, c)
 	}
 	return c, nil
 }

@@ -201,7 +201,7 @@ func TestNuRefuses(t *testing.T) {
 		}{
 			{learners.SVC{Nu: 0.3}, rare, `svc: nu is 0.3, but the classes "0" and "1" allow at most 0.2, twice the share of the smaller class: lower nu, or weight the classes equally`},
 			{learners.SVC{Nu: 1.5}, classes, "svc: nu must be a number > 0 and ≤ 1, got 1.5"},
-			{learners.SVC{Nu: 0.1, C: 3}, classes, "svc: nu: works only without C, which it finds"},
+			{learners.SVC{Nu: 0.1, C: 3}, classes, "svc: nu: works only without C, because nu determines C"},
 			{learners.SVC{Nu: 0.1, Lambda: 3}, classes, "svc: lambda works only without nu"},
 			{learners.SVC{Nu: 0.2, Kernel: kernels.Constant{Value: 1}}, rare, "svc: the margin is 0: the classes have equal samples, or nu is too large: lower nu"},
 		} {

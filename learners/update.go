@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/numeric"
 	"github.com/mercer-go/mercer/internal/stream"
 	"github.com/mercer-go/mercer/kernels"
@@ -41,7 +42,7 @@ func Merge[M Model](ctx context.Context, dev backend.Device, m M, other Model) (
 		}
 		v, ok := other.(updatable)
 		if !ok || v.Learner() != u.Learner() {
-			return nil, fmt.Errorf("the other model is one of %s, not of %s", other.Learner(), u.Learner())
+			return nil, fmt.Errorf("the other model was fitted by %s, not by %s", other.Learner(), u.Learner())
 		}
 		return p.merge(ctx, dev, u, v)
 	})
@@ -53,7 +54,7 @@ func applyUpdate[M Model](m M, operation string, change func(p *process, u updat
 	}
 	u, ok := any(m).(updatable)
 	if !ok {
-		return out, fmt.Errorf("learners: %s: a model of %s cannot be updated; models of ridge, nystrom-ridge and fourier-ridge that were fitted with std = true can", operation, m.Learner())
+		return out, fmt.Errorf("learners: %s: a model of %s cannot be updated: use ridge, nystrom-ridge or fourier-ridge with std = true", operation, m.Learner())
 	}
 	defer wrapError(m.Learner()+": "+operation, nil, &out, &err)
 	p := u.asProcess()
@@ -94,7 +95,7 @@ func (p *process) update(ctx context.Context, dev backend.Device, u updatable, x
 	switch {
 	case err != nil:
 	case hy.Cols != beta.Cols:
-		err = errors.New("y has another number of columns than in the fit")
+		err = fmt.Errorf("y has %s, but the model has %s", count.Of(hy.Cols, "column"), count.Of(beta.Cols, "output"))
 	default:
 		err = checkFinite("y", hy)
 	}
@@ -135,17 +136,17 @@ func (p *process) merge(ctx context.Context, dev backend.Device, u, v updatable)
 		name    string
 		differs bool
 	}{
-		{"number of features", m.features != n.features},
-		{"number of outputs", beta.Cols != gamma.Cols},
-		{"kernel", kernelText(u) != kernelText(v)},
+		{"the number of features", m.features != n.features},
+		{"the number of outputs", beta.Cols != gamma.Cols},
+		{"the kernel", kernelText(u) != kernelText(v)},
 		{"lambda", a.Lambda != b.Lambda},
-		{"intercept: one model has none", (a.Shift == nil) != (b.Shift == nil)},
-		{"scale: one model has the scale 1", a.Unit != b.Unit},
-		{"centers or frequencies", !samePoints(m.fixed[0], n.fixed[0])},
-		{"Cholesky factor of the kernel matrix of the centers: fit both models on the same processor", !sameRoots(a, b)},
+		{"the intercept: one model has none", (a.Shift == nil) != (b.Shift == nil)},
+		{"the scale: one model has the scale 1", a.Unit != b.Unit},
+		{"the centers or frequencies", !samePoints(m.fixed[0], n.fixed[0])},
+		{"the Cholesky factor of the kernel matrix of the centers: fit both models on the same processor", !sameRoots(a, b)},
 	} {
 		if difference.differs {
-			return nil, errors.New("the other model has another " + difference.name)
+			return nil, errors.New("the models differ in " + difference.name)
 		}
 	}
 	basis := m.fixed[0]

@@ -181,12 +181,12 @@ func TestUpdate(t *testing.T) {
 				_, err := learners.Remove(t.Context(), dev, m, rowRange(x, 0, first), rowRange(y, 0, first), learners.Options{})
 				return err
 			},
-			"the other model has another kernel":                mergeWith(learners.NystromRidge{Kernel: kernels.Matern{Nu: 0.5, Sigma: 1.25}, Lambda: 0.2, Std: true}, fitCenters, ys),
-			"the other model has another lambda":                mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.25, Std: true}, fitCenters, ys),
-			"the other model has another centers or":            mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true}, centers, ys),
-			"another intercept: one model has none":             mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true, NoIntercept: true}, fitCenters, ys),
-			"another scale: one model has the scale 1":          mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true, UnitScale: true}, fitCenters, ys),
-			"the other model has another number of outputs":     mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true}, fitCenters, rowRange(y1, 0, second)),
+			"the models differ in the kernel":                   mergeWith(learners.NystromRidge{Kernel: kernels.Matern{Nu: 0.5, Sigma: 1.25}, Lambda: 0.2, Std: true}, fitCenters, ys),
+			"the models differ in lambda":                       mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.25, Std: true}, fitCenters, ys),
+			"the models differ in the centers or":               mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true}, centers, ys),
+			"differ in the intercept: one model has none":       mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true, NoIntercept: true}, fitCenters, ys),
+			"differ in the scale: one model has the scale 1":    mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true, UnitScale: true}, fitCenters, ys),
+			"the models differ in the number of outputs":        mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.2, Std: true}, fitCenters, rowRange(y1, 0, second)),
 			"the other model: the model did not keep its poste": mergeWith(learners.NystromRidge{Kernel: k, Lambda: 0.2}, fitCenters, ys),
 			"no other model was given": func() error {
 				_, err := learners.Merge(t.Context(), dev, m, nil)
@@ -204,7 +204,7 @@ func TestUpdate(t *testing.T) {
 				_, err = learners.Append(t.Context(), dev, m, x, y, learners.Options{})
 				return err
 			},
-			"y has another number of columns": func() error {
+			"y has 1 column, but the model has 2 outputs": func() error {
 				_, err := learners.Append(t.Context(), dev, m, x, y1, learners.Options{})
 				return err
 			},

@@ -167,7 +167,7 @@ func testOptions(c *cell) {
 	}
 	if d, err := learners.Find(c.Learner); err == nil && !d.Checkpoints() {
 		_, err := c.Fit(c.Context(), c.dev, x, y, learners.Options{Checkpoint: solvers.Checkpoint{Dir: c.TempDir()}})
-		c.checkRefused(err, "checkpoint: the learner writes none")
+		c.checkRefused(err, "checkpoint: the learner writes no checkpoints")
 	}
 }
 

@@ -49,7 +49,7 @@ func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, s
 		anyTest = len(test) > 0
 	}
 	if !anyTest {
-		return nil, fmt.Errorf("validate: bootstrap: there are only %s, so that no round leaves a row out", count.Of(n, "row"))
+		return nil, fmt.Errorf("validate: bootstrap: with only %s, no round leaves a row out", count.Of(n, "row"))
 	}
 	scores, err := r.Scores(ctx, fit, rounds+1, func(i int) (train, test []int) {
 		if i < rounds {

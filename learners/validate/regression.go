@@ -66,7 +66,7 @@ func ScoreRegression(y, pred mat.Matrix, weights []float64) (s Score, err error)
 		}
 	}
 	if v := rmse + mae + r2; v-v != 0 {
-		return s, errors.New("the errors, or their ratios to the spread of the targets, are outside the range of float64")
+		return s, errors.New("the errors, or their ratios to the spread of the targets, are outside the range of float64: scale the targets")
 	}
 	return Score{N: hy.Rows, RMSE: &rmse, MAE: &mae, R2: &r2}, nil
 }

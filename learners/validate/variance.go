@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/learners"
 	"gonum.org/v1/gonum/mat"
 )
@@ -33,7 +34,7 @@ func BiasVariance(ctx context.Context, dev backend.Device, fit learners.Fitter, 
 	x, y, truth := draw(0)
 	n, _ := x.Dims()
 	if r, c := y.Dims(); r != n || c != 1 {
-		return Variance{}, fmt.Errorf("validate: bias-variance: there are %d test points, but their y is %d×%d", n, r, c)
+		return Variance{}, fmt.Errorf("validate: bias-variance: draw(0) returned %s, but a y of %d×%d", count.Of(n, "row"), r, c)
 	}
 	mean, square := make([]float64, n), make([]float64, n) // sums of Welford's algorithm, for each test point
 	v := Variance{}

@@ -480,7 +480,7 @@ static void intervals(void)
 	FAILS(MERCER_INVALID, "numbers, not classes", mercer_sets(0, calibrated, 0.6, &z, &low, 1, NULL));
 	FAILS(MERCER_INVALID, "calibrated is NULL", mercer_calibrate(0, model, &zx, &zy, NULL, NULL));
 	zy.rows = 4;
-	FAILS(MERCER_INVALID, "x has 5 rows, y 4", mercer_calibrate(0, model, &zx, &zy, NULL, &calibrated));
+	FAILS(MERCER_INVALID, "x has 5 rows, y has 4", mercer_calibrate(0, model, &zx, &zy, NULL, &calibrated));
 	OK(mercer_free(calibrated));
 	OK(mercer_free(model));
 	learner.name = "ridge";

@@ -62,17 +62,17 @@ class TestUpdates(unittest.TestCase):
                 ("some removed samples were not in the fit", lambda: model.remove(X + 9, y)),
                 ("no sample of the fit is left", lambda: model.remove(X, y)),
                 ("2 features|2 columns", lambda: model.partial_fit(X[:, :1], y)),
-                ("another number of columns", lambda: model.partial_fit(X, np.column_stack([y, y]))),
+                ("y has 2 columns, but the model has 1 output", lambda: model.partial_fit(X, np.column_stack([y, y]))),
                 (r"sample_weight\[1\] must be", lambda: model.partial_fit(X[:2], y[:2], [1, -1])),
-                ("another lambda|another alpha", lambda: model.merge(make().set_params(alpha=1).fit(X, y))),
-                ("one of gaussian-process", lambda: model.merge(mercer.MercerGaussianProcess(optimize=False).fit(X, y))),
+                ("differ in lambda|differ in alpha", lambda: model.merge(make().set_params(alpha=1).fit(X, y))),
+                ("fitted by gaussian-process", lambda: model.merge(mercer.MercerGaussianProcess(optimize=False).fit(X, y))),
                 ("number of draws|negative|out has 0", lambda: model.sample_y(X, 0)),
             ]:
                 with self.subTest(estimator=model, text=text), self.assertRaisesRegex(ValueError, text):
                     call()
             self.check(model, make().fit(X, y))  # no failed call has changed it
         nystroem = self.kinds[1]().fit(X, y)
-        for text, other in [("another kernel", self.kinds[1]().set_params(gamma=1)), ("another centers", self.kinds[1]().set_params(components=X[1:11]))]:
+        for text, other in [("differ in the kernel", self.kinds[1]().set_params(gamma=1)), ("differ in the centers", self.kinds[1]().set_params(components=X[1:11]))]:
             with self.assertRaisesRegex(ValueError, text):
                 nystroem.merge(other.fit(X, y))
         for estimator in (mercer.MercerRidge(), mercer.MercerNystroemRidge(), mercer.MercerFourierRidge()):
