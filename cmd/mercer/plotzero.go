@@ -103,7 +103,7 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 		return zero
 	}
 	_, d := x.Dims()
-	size := func(x []float64) float64 {
+	magnitude := func(x []float64) float64 {
 		sum := math.Abs(parts.Intercept[0])
 		for i := range terms {
 			v := 0.0
@@ -123,11 +123,11 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 			maxIndex = i
 		}
 	}
-	// The function size is expensive, and is called only where |f| is at most threshold.
-	threshold := 1e-9 * max(math.Abs(f[maxIndex]), size(x.RawRowView(maxIndex)))
+	// The function magnitude is expensive, and is called only where |f| is at most threshold.
+	threshold := 1e-9 * max(math.Abs(f[maxIndex]), magnitude(x.RawRowView(maxIndex)))
 	for i, v := range f {
 		if v != 0 && math.Abs(v) <= threshold {
-			zero[i] = math.Abs(v) <= bound*size(x.RawRowView(i))
+			zero[i] = math.Abs(v) <= bound*magnitude(x.RawRowView(i))
 		}
 	}
 	return zero
@@ -147,7 +147,7 @@ func (l *zeroLevel) findTouches(columns bool, f func(xs, ys []float64) ([]float6
 	type bracket struct {
 		line        int // index of a row or column of the raster
 		low, high   float64
-		beside      float64 // the larger |f| at low and high
+		endValue    float64 // the larger |f| at low and high
 		position, f float64 // position and value of the minimum
 	}
 	var list []bracket
@@ -157,7 +157,7 @@ func (l *zeroLevel) findTouches(columns bool, f func(xs, ys []float64) ([]float6
 			v, sign := valueAt(i, j)
 			next, t := valueAt(i, j+1)
 			if s != 0 && s == sign && sign == t && v < prev && v <= next {
-				list = append(list, bracket{line: i, low: along[j-1], high: along[j+1], beside: max(prev, next)})
+				list = append(list, bracket{line: i, low: along[j-1], high: along[j+1], endValue: max(prev, next)})
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func (l *zeroLevel) findTouches(columns bool, f func(xs, ys []float64) ([]float6
 	var curves []plotter.XYs
 	var last []int // index of the row or column in which each curve ends
 	for _, b := range list {
-		if b.f > 1e-6*b.beside {
+		if b.f > 1e-6*b.endValue {
 			continue
 		}
 		i, point, found := b.line, plotter.XY{X: b.position, Y: across[b.line]}, false
