@@ -33,20 +33,20 @@ type Equations struct {
 	Penalty
 	m, d, t int
 
-	phi, y, sums backend.Matrix[float64] // Φ and targets of a piece, r×M and r×t, and column sums, 1×t
-	stored       Stored
-	marks        backend.UploadBackend[float64] // b, or nil if b is no UploadBackend
-	placed       bool                           // whether all samples are on the device
-	x, w, all    backend.Matrix[float64]        // the stored samples, their weights and, if more than one piece is stored, their targets
-	weights      []float64                      // the weights of the stored samples
-	z, g         backend.Matrix[float64]        // z = ΦᵀWy, M×t; with an intercept, g = ΦᵀW1, M×1
-	ybar         []float64                      // the weighted mean of y minus feed.offset
-	squares      []float64                      // upper bound on Σ w (y − feed.offset)² for each output
-	functions    float64                        // Σ w ‖φ‖² for φ without centering
-	self         float64                        // Σ w k(x, x); only Whole computes it
-	explained    float64                        // Σ w ‖T⁻ᵀφ‖² for φ without centering, with T from the argument root of first
-	selves       []float64                      // Σ w ∂k(x, x)/∂θ for each parameter of the kernel; only Whole computes it
-	passes       int
+	phi, y, sums  backend.Matrix[float64] // Φ and targets of a piece, r×M and r×t, and column sums, 1×t
+	storedPieces  Stored
+	uploader      backend.UploadBackend[float64] // b, or nil if b is no UploadBackend
+	allOnDevice   bool                           // whether all samples are on the device
+	x, w, targets backend.Matrix[float64]        // the stored samples, their weights and, if more than one piece is stored, their targets
+	weights       []float64                      // the weights of the stored samples
+	z, g          backend.Matrix[float64]        // z = ΦᵀWy, M×t; with an intercept, g = ΦᵀW1, M×1
+	ybar          []float64                      // the weighted mean of y minus feed.offset
+	squares       []float64                      // upper bound on Σ w (y − feed.offset)² for each output
+	basisTrace    float64                        // Σ w ‖φ‖² for φ without centering
+	kernelTrace   float64                        // Σ w k(x, x); only Whole computes it
+	explained     float64                        // Σ w ‖T⁻ᵀφ‖² for φ without centering, with T from the argument root of firstPass
+	traceGradient []float64                      // Σ w ∂k(x, x)/∂θ for each parameter of the kernel; only Whole computes it
+	passes        int
 }
 
 // Penalty holds the λ of the penalty, and whether there is an intercept. The intercept is not
@@ -94,12 +94,12 @@ func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Aren
 	n, d, t := data.N, data.D, data.T
 	m := phi.Size()
 	r := PieceRows(n, m)
-	w := &Equations{ctx: ctx, b: b, mem: mem, feed: NewFeed(data, r), basis: phi, Penalty: p, m: m, d: d, t: t, stored: s}
-	held, targets := s.rows(n, m), 0
+	w := &Equations{ctx: ctx, b: b, mem: mem, feed: NewFeed(data, r), basis: phi, Penalty: p, m: m, d: d, t: t, storedPieces: s}
+	storedRows, targetRows := s.rows(n, m), 0
 	if s != 1 {
-		targets = held
+		targetRows = storedRows
 	}
-	w.weights = make([]float64, held)
+	w.weights = make([]float64, storedRows)
 	var err error
 	if f, ok := phi.(*Fourier); ok && data.Sparse != nil {
 		err = f.PlaceSparse(b, mem, r)
@@ -112,14 +112,14 @@ func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Aren
 	for _, a := range []struct {
 		to         *backend.Matrix[float64]
 		rows, cols int
-	}{{&w.x, held, d}, {&w.w, held, 1}, {&w.all, targets, t}, {&w.y, r, t}, {&w.phi, r, m}, {&w.sums, 1, t}, {&w.z, m, t}, {&w.g, m, 1}} {
+	}{{&w.x, storedRows, d}, {&w.w, storedRows, 1}, {&w.targets, targetRows, t}, {&w.y, r, t}, {&w.phi, r, m}, {&w.sums, 1, t}, {&w.z, m, t}, {&w.g, m, 1}} {
 		if *a.to, err = mem.New(a.rows, a.cols); err != nil {
 			return nil, err
 		}
 	}
-	if w.marks, _ = b.(backend.UploadBackend[float64]); w.marks != nil { // let the first uploads wait until the memory has been cleared
-		w.marks.Mark(0)
-		w.marks.Mark(1)
+	if w.uploader, _ = b.(backend.UploadBackend[float64]); w.uploader != nil { // let the first uploads wait until the memory has been cleared
+		w.uploader.Mark(0)
+		w.uploader.Mark(1)
 	}
 	w.feed.shift = p.Intercept
 	if c, ok := phi.(*Centers); ok && data.Sparse == nil {
@@ -134,69 +134,69 @@ type piece struct {
 	weights      []float64 // nil if all weights are 1
 }
 
-// each calls f with the pieces of one pass over the samples. f may overwrite the pieces.
-func (w *Equations) each(f func(p piece) error) error {
+// forEachPiece calls f with the pieces of one pass over the samples. f may overwrite the pieces.
+func (w *Equations) forEachPiece(f func(p piece) error) error {
 	w.passes++
 	rows, _ := w.phi.Dims()
-	held, _ := w.x.Dims()
-	use := func(at, r int, x backend.Matrix[float64]) error {
-		p := piece{x: x, phi: w.phi.View(0, 0, r, w.m), y: w.y.View(0, 0, r, w.t), w: w.w.View(at, 0, r, 1)}
-		if part := w.weights[at : at+r]; slices.ContainsFunc(part, func(v float64) bool { return v != 1 }) {
-			p.weights = part
+	storedRows, _ := w.x.Dims()
+	usePiece := func(first, r int, x backend.Matrix[float64]) error {
+		p := piece{x: x, phi: w.phi.View(0, 0, r, w.m), y: w.y.View(0, 0, r, w.t), w: w.w.View(first, 0, r, 1)}
+		if weights := w.weights[first : first+r]; slices.ContainsFunc(weights, func(v float64) bool { return v != 1 }) {
+			p.weights = weights
 		}
-		if w.stored != 1 {
-			numeric.Copy(w.b, p.y, w.all.View(at, 0, r, w.t))
+		if w.storedPieces != 1 {
+			numeric.Copy(w.b, p.y, w.targets.View(first, 0, r, w.t))
 		}
 		w.basis.Fill(p.phi, x)
-		w.mark(at)
+		w.setMark(first)
 		return f(p)
 	}
-	for at := 0; w.placed && at < w.feed.N; at += rows {
+	for first := 0; w.allOnDevice && first < w.feed.N; first += rows {
 		if w.ctx.Err() != nil {
 			return context.Cause(w.ctx)
 		}
-		r := min(rows, w.feed.N-at)
-		if err := use(at, r, w.x.View(at, 0, r, w.d)); err != nil {
+		r := min(rows, w.feed.N-first)
+		if err := usePiece(first, r, w.x.View(first, 0, r, w.d)); err != nil {
 			return err
 		}
 	}
-	if w.placed {
+	if w.allOnDevice {
 		return nil
 	}
 	err := w.feed.Each(w.ctx, func(from int, hx, hy backend.Host[float64], hw []float64) error {
-		r, at := hx.Rows, from%held
-		x, err := w.place(at, hx)
+		r, first := hx.Rows, from%storedRows
+		x, err := w.placePiece(first, hx)
 		if err != nil {
 			return err
 		}
-		if w.stored == 1 {
+		if w.storedPieces == 1 {
 			err = w.b.Upload(w.y.View(0, 0, r, w.t), hy)
 		} else {
-			err = w.upload(at, w.all.View(at, 0, r, w.t), hy)
+			err = w.upload(first, w.targets.View(first, 0, r, w.t), hy)
 		}
 		if err != nil {
 			return err
 		}
-		if err := w.b.Upload(w.w.View(at, 0, r, 1), backend.Host[float64]{Rows: r, Cols: 1, Stride: 1, Data: hw}); err != nil {
+		if err := w.b.Upload(w.w.View(first, 0, r, 1), backend.Host[float64]{Rows: r, Cols: 1, Stride: 1, Data: hw}); err != nil {
 			return err
 		}
-		copy(w.weights[at:], hw)
-		if err := use(at, r, x); err != nil {
+		copy(w.weights[first:], hw)
+		if err := usePiece(first, r, x); err != nil {
 			return err
 		}
-		return w.done(x) // dense samples need no wait: the host reads the next piece while the device works on this piece
+		return w.releasePiece(x) // dense samples need no wait: the host reads the next piece while the device works on this piece
 	})
-	w.placed = err == nil && w.stored == AllPieces
+	w.allOnDevice = err == nil && w.storedPieces == AllPieces
 	return err
 }
 
-// place returns the samples of a piece as a matrix on the device. It stores dense samples in w.x,
-// starting at row at. The caller must call done with the matrix, which waits for the work on sparse
-// samples and frees them.
-func (w *Equations) place(at int, h backend.Host[float64]) (backend.Matrix[float64], error) {
+// placePiece returns the samples of a piece as a matrix on the device. It stores dense samples in
+// w.x, starting at row first. The caller must call releasePiece with the matrix, which waits for
+// the work on sparse samples and frees them.
+func (w *Equations) placePiece(first int, h backend.Host[float64]) (backend.Matrix[float64], error) {
 	if w.feed.data.Sparse == nil {
-		x := w.x.View(at, 0, h.Rows, w.d)
-		return x, w.upload(at, x, h)
+		x := w.x.View(first, 0, h.Rows, w.d)
+		return x, w.upload(first, x, h)
 	}
 	x, err := numeric.SparsePoints(*w.feed.data.Sparse).Take(RowNumbers(h)).Place(w.b)
 	if err == nil {
@@ -205,33 +205,33 @@ func (w *Equations) place(at int, h backend.Host[float64]) (backend.Matrix[float
 	return x, err
 }
 
-// slot returns the index of the mark that follows the work on the stored samples starting at row
-// `at`. An upload of the next samples into these rows waits for this mark. For AllPieces no piece
-// replaces another piece: mark 0 precedes all work on the samples.
-func (w *Equations) slot(at int) int {
-	if w.stored == AllPieces && at < w.feed.data.N || at == 0 {
+// markIndex returns the index of the mark that follows the work on the stored samples starting at
+// row `first`. An upload of the next samples into these rows waits for this mark. For AllPieces no
+// piece replaces another piece: mark 0 precedes all work on the samples.
+func (w *Equations) markIndex(first int) int {
+	if w.storedPieces == AllPieces && first < w.feed.data.N || first == 0 {
 		return 0
 	}
 	return 1
 }
 
 // upload overwrites stored samples or their targets as soon as the work on them has ended.
-func (w *Equations) upload(at int, to backend.Matrix[float64], h backend.Host[float64]) error {
-	if w.marks != nil {
-		return w.marks.UploadAfter(w.slot(at), to, h)
+func (w *Equations) upload(first int, to backend.Matrix[float64], h backend.Host[float64]) error {
+	if w.uploader != nil {
+		return w.uploader.UploadAfter(w.markIndex(first), to, h)
 	}
 	return w.b.Upload(to, h)
 }
 
-// mark sets the mark after the work on the stored samples starting at row `at`. Later uploads wait
-// for it.
-func (w *Equations) mark(at int) {
-	if slot := w.slot(at); w.marks != nil && !(w.stored == AllPieces && slot == 0) {
-		w.marks.Mark(slot)
+// setMark sets the mark after the work on the stored samples starting at row `first`. Later uploads
+// wait for it.
+func (w *Equations) setMark(first int) {
+	if index := w.markIndex(first); w.uploader != nil && !(w.storedPieces == AllPieces && index == 0) {
+		w.uploader.Mark(index)
 	}
 }
 
-func (w *Equations) done(x backend.Matrix[float64]) error {
+func (w *Equations) releasePiece(x backend.Matrix[float64]) error {
 	if w.feed.data.Sparse == nil {
 		return nil
 	}
@@ -249,15 +249,15 @@ func RowNumbers(h backend.Host[float64]) []int {
 	return list
 }
 
-// first runs the first pass. It sets z and, with an intercept, g and ybar. If a is not nil, first
-// adds the lower triangle of ΦᵀWΦ to a. If root is not nil, T is the upper triangle of root, and
-// first adds T⁻ᵀΦᵀWΦT⁻¹ to a instead. It also sets explained to the trace of this matrix before
-// centering.
-func (w *Equations) first(a, root backend.Matrix[float64]) error {
+// firstPass runs the first pass. It sets z and, with an intercept, g and ybar. If a is not nil,
+// firstPass adds the lower triangle of ΦᵀWΦ to a. If root is not nil, T is the upper triangle of
+// root, and firstPass adds T⁻ᵀΦᵀWΦT⁻¹ to a instead. It also sets explained to the trace of this
+// matrix before centering.
+func (w *Equations) firstPass(a, root backend.Matrix[float64]) error {
 	beta := 0.0
-	w.squares, w.functions, w.explained = make([]float64, w.t), 0, 0
+	w.squares, w.basisTrace, w.explained = make([]float64, w.t), 0, 0
 	dots, columns := make([]float64, w.t), make([]float64, w.m)
-	err := w.each(func(p piece) error {
+	err := w.forEachPiece(func(p piece) error {
 		if err := w.b.ColDot(dots, p.y, p.y); err != nil {
 			return err
 		}
@@ -287,7 +287,7 @@ func (w *Equations) first(a, root backend.Matrix[float64]) error {
 		if err := w.b.ColDot(columns, p.phi, p.phi); err != nil {
 			return err
 		}
-		w.functions += numeric.Trace(columns)
+		w.basisTrace += numeric.Trace(columns)
 		if a == nil {
 			return nil
 		}
@@ -339,12 +339,12 @@ func (w *Equations) residual(r, beta backend.Matrix[float64]) error {
 	return w.multiply(r, -1, beta, 1)
 }
 
-// multiply computes out ← ΦᵀW(keep·y + sign·Φv) + sign·λSv. Each piece of Φ is
+// multiply computes out ← ΦᵀW(yFactor·y + sign·Φv) + sign·λSv. Each piece of Φ is
 // computed once and used for Φv and for the product with Φᵀ.
-func (w *Equations) multiply(out backend.Matrix[float64], sign float64, v backend.Matrix[float64], keep float64) error {
+func (w *Equations) multiply(out backend.Matrix[float64], sign float64, v backend.Matrix[float64], yFactor float64) error {
 	beta := 0.0
-	err := w.each(func(p piece) error {
-		w.b.Gemm(backend.NoTrans, backend.NoTrans, sign, p.phi, v, keep, p.y)
+	err := w.forEachPiece(func(p piece) error {
+		w.b.Gemm(backend.NoTrans, backend.NoTrans, sign, p.phi, v, yFactor, p.y)
 		if w.Intercept {
 			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.w, p.y, beta, w.sums)
 		}
@@ -388,7 +388,7 @@ func (w *Equations) bias(beta backend.Matrix[float64]) ([]float64, error) {
 func (w *Equations) scales(tol float64) ([]float64, error) {
 	size, err := w.norms(w.z)
 	for j := range size {
-		size[j] = numeric.ScaleOf(size[j], math.Sqrt(w.functions)*math.Sqrt(w.squares[j]), numeric.SumRounding(w.feed.N+w.m), tol)
+		size[j] = numeric.ScaleOf(size[j], math.Sqrt(w.basisTrace)*math.Sqrt(w.squares[j]), numeric.SumRounding(w.feed.N+w.m), tol)
 	}
 	return size, err
 }

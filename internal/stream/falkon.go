@@ -24,15 +24,15 @@ import (
 // T and A share one matrix of M+1 rows: T is the upper triangle of its first M rows, and A the
 // lower triangle of its last M rows.
 type falkon struct {
-	b    backend.Backend[float64]
-	t    backend.Matrix[float64] // T, an upper triangle
-	a    backend.Matrix[float64] // A, a lower triangle
-	both backend.Matrix[float64] // the matrix that contains t and a
+	b       backend.Backend[float64]
+	t       backend.Matrix[float64] // T, an upper triangle
+	a       backend.Matrix[float64] // A, a lower triangle
+	storage backend.Matrix[float64] // the matrix that contains t and a
 }
 
 // Falkon computes z in the first pass and returns the preconditioner.
 func (w *Equations) Falkon(timed Timed, c *Centers, q Sampled) (*Preconditioner, error) {
-	if err := timed("gram", func() error { return w.first(nil, nil) }); err != nil {
+	if err := timed("gram", func() error { return w.firstPass(nil, nil) }); err != nil {
 		return nil, err
 	}
 	pre := &Preconditioner{}
@@ -57,20 +57,20 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 		return nil, 0, err
 	}
 	rows, _ := w.phi.Dims()
-	held, _ := w.x.Dims()
+	storedRows, _ := w.x.Dims()
 	for i := 0; i < q.X.Rows; i += rows {
 		h := q.X.View(i, 0, min(rows, q.X.Rows-i), w.d)
 		phi := w.phi.View(0, 0, h.Rows, w.m)
-		at := i % held
-		if w.stored == AllPieces {
-			at = w.feed.data.N
+		first := i % storedRows
+		if w.storedPieces == AllPieces {
+			first = w.feed.data.N
 		}
-		x, err := w.place(at, h)
+		x, err := w.placePiece(first, h)
 		if err != nil {
 			return nil, 0, err
 		}
 		w.basis.Fill(phi, x)
-		w.mark(at)
+		w.setMark(first)
 		w.b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, f.t, phi)
 		alpha := 1.0
 		if roots := q.roots[i : i+h.Rows]; slices.Min(roots) == slices.Max(roots) {
@@ -79,7 +79,7 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 			return nil, 0, err
 		}
 		w.b.Syrk(backend.Lower, backend.Transpose, alpha, phi, 1, f.a)
-		if err := w.done(x); err != nil {
+		if err := w.releasePiece(x); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -96,16 +96,16 @@ func (w *Equations) Whole(timed Timed, c *Centers, gradient bool) (*Precondition
 	var derivatives []kernels.Kernel
 	if gradient {
 		derivatives = kernels.Gradient(c.Kernel)
-		w.selves = make([]float64, len(derivatives))
+		w.traceGradient = make([]float64, len(derivatives))
 	}
-	w.feed.first = func(x []float64, weight float64) {
+	w.feed.onFirstPass = func(x []float64, weight float64) {
 		points, i := numeric.DensePoints(numeric.Row(x)), 0
 		if s := w.feed.data.Sparse; s != nil {
 			points, i = numeric.SparsePoints(*s), int(x[0])
 		}
-		w.self += weight * points.Diag(c.Kernel, i)
+		w.kernelTrace += weight * points.Diag(c.Kernel, i)
 		for j, d := range derivatives {
-			w.selves[j] += weight * points.Diag(d, i)
+			w.traceGradient[j] += weight * points.Diag(d, i)
 		}
 	}
 	var f *falkon
@@ -114,7 +114,7 @@ func (w *Equations) Whole(timed Timed, c *Centers, gradient bool) (*Precondition
 			return err
 		}
 		pre.Preconditioner = f
-		return w.first(f.a, f.t)
+		return w.firstPass(f.a, f.t)
 	})
 	if err == nil {
 		err = timed("factor", f.factor)
@@ -129,11 +129,11 @@ func (w *Equations) Whole(timed Timed, c *Centers, gradient bool) (*Precondition
 // newFalkon.
 func beginFalkon(w *Equations, c *Centers) (f *falkon, jitter float64, err error) {
 	f = &falkon{b: w.b}
-	if f.both, err = w.mem.New(w.m+1, w.m); err != nil {
+	if f.storage, err = w.mem.New(w.m+1, w.m); err != nil {
 		return nil, 0, err
 	}
-	f.a = f.both.View(1, 0, w.m, w.m)
-	f.t = f.both.View(0, 0, w.m, w.m)
+	f.a = f.storage.View(1, 0, w.m, w.m)
+	f.t = f.storage.View(0, 0, w.m, w.m)
 	if jitter, err = f.factorGram(w, c); err != nil {
 		return nil, 0, err
 	}
@@ -192,7 +192,7 @@ func (c *Centers) Root(ctx context.Context, dev backend.Device) (backend.Host[fl
 // first the rounding error and then larger numbers, until the factorization succeeds.
 func (c *Centers) factor(b backend.Backend[float64], t backend.Matrix[float64]) (added float64, err error) {
 	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(c.Points.Diagonal(c.Kernel)), Growth: 100, MaxAttempts: 5}
-	err = numeric.FactorJittered(&j, b, t, func() error { c.upper(b, t); return nil })
+	err = numeric.FactorJittered(&j, b, t, func() error { c.gramUpper(b, t); return nil })
 	var pivot *backend.PivotError
 	if errors.As(err, &pivot) {
 		return 0, numeric.ExplainPivot(pivot, "k(c, c) of the %d centers is not positive semidefinite (pivot %.3g at center %d with %.3g added to the diagonal): the values of the kernel %v are not those of inner products",
@@ -201,13 +201,13 @@ func (c *Centers) factor(b backend.Backend[float64], t backend.Matrix[float64]) 
 	return j.Added, err
 }
 
-// upper queues dst ← k(c, c) for the upper triangle. In the lower triangle it changes only elements
-// of square blocks on the diagonal.
-func (c *Centers) upper(b backend.Backend[float64], dst backend.Matrix[float64]) {
-	const side = 256
+// gramUpper queues dst ← k(c, c) for the upper triangle. In the lower triangle it changes only
+// elements of square blocks on the diagonal.
+func (c *Centers) gramUpper(b backend.Backend[float64], dst backend.Matrix[float64]) {
+	const blockSize = 256
 	m, d := c.c.Dims()
 	for i, r := 0, 0; i < m; i += r {
-		r = min(side, m-i)
+		r = min(blockSize, m-i)
 		if r == m-i && r > 1 {
 			r-- // keep the matrices different: for equal matrices Gram may write only the lower triangle
 		}

@@ -37,17 +37,17 @@ type Feed struct {
 	Rule func(x []float64) error // returns an error for a point that the kernel does not accept; may be nil
 	Keys []uint64                // keys of the rows of a piece; nil if passes have no keys
 
-	first    func(x []float64, w float64) // called in the first pass for each sample of weight > 0; may be nil
-	data     Source
-	total    float64   // the sum of the weights
-	weighted bool      // whether a weight is not 1
-	shift    bool      // whether to subtract the first sample's targets from all targets: otherwise a large mean causes cancellation
-	offset   []float64 // the subtracted targets, or nil
-	passed   bool      // whether a pass has ended
-	x, y     backend.Host[float64]
-	w        []float64
-	spread   []spread.Spread // spread of each target, computed in the first pass
-	box      [2][]float64    // the smallest and the largest value of each feature over the samples of weight > 0, from the first pass
+	onFirstPass func(x []float64, w float64) // called in the first pass for each sample of weight > 0; may be nil
+	data        Source
+	total       float64   // the sum of the weights
+	weighted    bool      // whether a weight is not 1
+	shift       bool      // whether to subtract the first sample's targets from all targets: otherwise a large mean causes cancellation
+	offset      []float64 // the subtracted targets, or nil
+	passed      bool      // whether a pass has ended
+	x, y        backend.Host[float64]
+	w           []float64
+	spread      []spread.Spread // spread of each target, computed in the first pass
+	box         [2][]float64    // the smallest and the largest value of each feature over the samples of weight > 0, from the first pass
 }
 
 // NewFeed returns a feed whose pieces have the given number of rows.
@@ -67,19 +67,19 @@ func (f *Feed) WithKeys() *Feed {
 // numbers that are not finite and for negative weights.
 func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[float64], w []float64) error) error {
 	rows, d, t := f.x.Rows, f.x.Cols, f.y.Cols
-	seen, kept, filled, total := 0, 0, 0, 0.0
+	rowsRead, rowsUsed, buffered, total := 0, 0, 0, 0.0
 	flush := func() error {
-		if filled == 0 {
+		if buffered == 0 {
 			return nil
 		}
-		err := use(kept-filled, f.x.View(0, 0, filled, d), f.y.View(0, 0, filled, t), f.w[:filled])
-		filled = 0
+		err := use(rowsUsed-buffered, f.x.View(0, 0, buffered, d), f.y.View(0, 0, buffered, t), f.w[:buffered])
+		buffered = 0
 		return err
 	}
 	err := f.data.Pass(ctx, f.Keys != nil, func(b Piece) error {
 		if b.X.Cols != d || b.Y.Cols != t || b.Y.Rows != b.X.Rows || b.Weights != nil && len(b.Weights) != b.X.Rows || b.Keys != nil && len(b.Keys) != b.X.Rows {
 			return badSample("row %d: a block has %d×%d features, %d×%d targets, %d weights and %d keys, not %d features and %d outputs",
-				seen+1, b.X.Rows, b.X.Cols, b.Y.Rows, b.Y.Cols, len(b.Weights), len(b.Keys), d, t)
+				rowsRead+1, b.X.Rows, b.X.Cols, b.Y.Rows, b.Y.Cols, len(b.Weights), len(b.Keys), d, t)
 		}
 		for i := range b.X.Rows {
 			w := 1.0
@@ -87,12 +87,12 @@ func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[fl
 				w = b.Weights[i]
 			}
 			if !f.passed {
-				if err := checkSample(seen+i, b.X.Row(i), b.Y.Row(i), w); err != nil {
+				if err := checkSample(rowsRead+i, b.X.Row(i), b.Y.Row(i), w); err != nil {
 					return err
 				}
 				if f.Rule != nil {
 					if err := f.Rule(b.X.Row(i)); err != nil {
-						return badSample("x: row %d: %v", seen+i+1, err)
+						return badSample("x: row %d: %v", rowsRead+i+1, err)
 					}
 				}
 			}
@@ -113,30 +113,30 @@ func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[fl
 						f.box[1][j] = v
 					}
 				}
-				if f.first != nil {
-					f.first(b.X.Row(i), w)
+				if f.onFirstPass != nil {
+					f.onFirstPass(b.X.Row(i), w)
 				}
 			}
 			if f.shift && f.offset == nil {
 				f.offset = slices.Clone(b.Y.Row(i))
 			}
-			copy(f.x.Row(filled), b.X.Row(i))
-			to := f.y.Row(filled)
+			copy(f.x.Row(buffered), b.X.Row(i))
+			to := f.y.Row(buffered)
 			copy(to, b.Y.Row(i))
 			for j, o := range f.offset {
 				to[j] -= o
 			}
-			f.w[filled] = w
+			f.w[buffered] = w
 			f.weighted = f.weighted || w != 1
 			if f.Keys != nil && b.Keys != nil {
-				f.Keys[filled] = b.Keys[i]
+				f.Keys[buffered] = b.Keys[i]
 			} else if f.Keys != nil {
-				f.Keys[filled] = rowkey.Of(b.X.Row(i))
+				f.Keys[buffered] = rowkey.Of(b.X.Row(i))
 			}
-			filled++
-			kept++
+			buffered++
+			rowsUsed++
 			total += w
-			if filled == rows {
+			if buffered == rows {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
@@ -145,7 +145,7 @@ func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[fl
 				}
 			}
 		}
-		seen += b.X.Rows
+		rowsRead += b.X.Rows
 		return nil
 	})
 	if err == nil {
@@ -154,15 +154,15 @@ func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[fl
 	if err != nil {
 		return err
 	}
-	if n := f.data.N; seen != n {
-		return badSample("%d rows were read, %d were announced", seen, n)
+	if n := f.data.N; rowsRead != n {
+		return badSample("%d rows were read, %d were announced", rowsRead, n)
 	}
-	if f.passed && (kept != f.N || total != f.total) {
-		return badSample("the samples have changed since the last pass: %d had a weight > 0, now %d have", f.N, kept)
+	if f.passed && (rowsUsed != f.N || total != f.total) {
+		return badSample("the samples have changed since the last pass: %d had a weight > 0, now %d have", f.N, rowsUsed)
 	}
-	f.passed, f.N, f.total = true, kept, total
+	f.passed, f.N, f.total = true, rowsUsed, total
 	switch {
-	case kept == 0:
+	case rowsUsed == 0:
 		return badSample("weights: all are 0, so that no sample remains")
 	case math.IsInf(total, 1):
 		return badSample("weights: their sum is not a finite number")

@@ -22,9 +22,9 @@ type Fourier struct {
 	seed   uint64
 	b      backend.Backend[float64]
 	w      backend.Matrix[float64] // ω, or for sparse samples ωᵀ
-	// For sparse samples, the matrix one is the identity of order D, and the matrix products holds the
+	// For sparse samples, the matrix identity has order D, and the matrix products holds the
 	// r×D inner products ω_jᵀx of a piece. For dense samples both are nil.
-	one, products backend.Matrix[float64]
+	identity, products backend.Matrix[float64]
 }
 
 // NewFourier draws m/2 frequencies of the kernel for samples of d features.
@@ -102,11 +102,11 @@ func (f *Fourier) PlaceSparse(b backend.Backend[float64], mem *run.Arena, rows i
 		return err
 	}
 	d := f.Frequencies.Rows
-	if f.one, err = mem.New(d, d); err != nil {
+	if f.identity, err = mem.New(d, d); err != nil {
 		return err
 	}
-	numeric.Zero(b, f.one)
-	b.AddDiag([]float64{1}, f.one)
+	numeric.Zero(b, f.identity)
+	b.AddDiag([]float64{1}, f.identity)
 	f.products, err = mem.New(rows, d)
 	return err
 }
@@ -140,7 +140,7 @@ func (f *Fourier) Fill(dst, x backend.Matrix[float64]) {
 	if f.products != nil { // Gram takes no sparse x with a dense ω
 		products := f.products.View(0, 0, r, m/2)
 		f.b.Gemm(backend.NoTrans, backend.NoTrans, 1, x, f.w, 0, products)
-		x, w = products, f.one
+		x, w = products, f.identity
 	}
 	f.b.Gram(dst.View(0, 0, r, m/2), kernels.Scaled{Weight: f.Scale, Kernel: Cosines}, x, w)
 	f.b.Gram(dst.View(0, m/2, r, m/2), kernels.Scaled{Weight: f.Scale, Kernel: Sines}, x, w)

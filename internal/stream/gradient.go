@@ -7,12 +7,12 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// GradientBytes returns the device memory of Gradient for samples of d features, in bytes. whole
+// GradientBytes returns the device memory of Gradient for samples of d features, in bytes. centers
 // reports whether the basis is Centers.
-func GradientBytes(n, m, d, t int, whole bool) int64 {
+func GradientBytes(n, m, d, t int, centers bool) int64 {
 	rows := PieceRows(n, m)
 	e := numeric.Total(numeric.Elements(2*m+2*rows, m), numeric.Elements(3*m+1, t), numeric.Elements(2*m+rows, 1))
-	if whole {
+	if centers {
 		return numeric.Bytes(numeric.Total(e, numeric.Elements(m, m)))
 	}
 	return numeric.Bytes(numeric.Total(e, numeric.Elements(d+1, m)))
@@ -48,11 +48,11 @@ func (w *Equations) Gradient(pre *Preconditioner, s *Solution, p *Posterior) ([]
 		g.derivatives = kernels.Gradient(phi.Kernel)
 		g.sums = make([]float64, len(g.derivatives)+1)
 	}
-	for i, v := range w.selves {
+	for i, v := range w.traceGradient {
 		g.sums[i] -= g.outputs * v / (2 * w.Lambda)
 	}
 	defer func() {
-		for _, m := range g.placed {
+		for _, m := range g.temporary {
 			w.mem.Free(m)
 		}
 	}()
@@ -60,7 +60,7 @@ func (w *Equations) Gradient(pre *Preconditioner, s *Solution, p *Posterior) ([]
 		return nil, err
 	}
 	if g.waves != nil {
-		if err := w.each(g.addPiece); err != nil {
+		if err := w.forEachPiece(g.addPiece); err != nil {
 			return nil, err
 		}
 		return g.sums, g.addFrequencies()
@@ -68,35 +68,35 @@ func (w *Equations) Gradient(pre *Preconditioner, s *Solution, p *Posterior) ([]
 	if err := g.addCenters(); err != nil {
 		return nil, err
 	}
-	return g.sums, w.each(g.addPiece)
+	return g.sums, w.forEachPiece(g.addPiece)
 }
 
 type gradient struct {
 	*Equations
-	l, root      backend.Matrix[float64] // A and T; T is nil for Fourier, where T = I
-	p            *Posterior
-	c            *Centers // the basis, or nil for Fourier
-	waves        *Fourier // the basis, or nil for Centers
-	derivatives  []kernels.Kernel
-	outputs      float64 // the number t of outputs, as a float64
-	sums         []float64
-	placed       []backend.Matrix[float64]
-	byS, solved  backend.Matrix[float64] // ∂/∂S, and (tI/λ − tH⁻¹)T⁻ᵀ
-	bar, dk      backend.Matrix[float64] // ∂/∂Φ and ∂k/∂θ of a piece
-	beta, scaled backend.Matrix[float64] // β and β diag(1/λs²)
-	bias, row    backend.Matrix[float64] // b and tv̄ᵀH⁻¹T⁻ᵀ
-	ones         backend.Matrix[float64]
-	byOmega      backend.Matrix[float64] // the transpose of ∂/∂ω, d×D
-	byScale      backend.Matrix[float64] // 1×D, whose sum is the derivative with respect to ln Scale
-	begun        float64                 // 0 before the first piece has set byOmega and byScale, then 1
-	columns      []float64
+	l, root          backend.Matrix[float64] // A and T; T is nil for Fourier, where T = I
+	p                *Posterior
+	c                *Centers // the basis, or nil for Fourier
+	waves            *Fourier // the basis, or nil for Centers
+	derivatives      []kernels.Kernel
+	outputs          float64 // the number t of outputs, as a float64
+	sums             []float64
+	temporary        []backend.Matrix[float64]
+	byS, inverseDiff backend.Matrix[float64] // ∂/∂S, and (tI/λ − tH⁻¹)T⁻ᵀ
+	bar, dk          backend.Matrix[float64] // ∂/∂Φ and ∂k/∂θ of a piece
+	beta, scaled     backend.Matrix[float64] // β and β diag(1/λs²)
+	bias, row        backend.Matrix[float64] // b and tv̄ᵀH⁻¹T⁻ᵀ
+	ones             backend.Matrix[float64]
+	byOmega          backend.Matrix[float64] // the transpose of ∂/∂ω, d×D
+	byScale          backend.Matrix[float64] // 1×D, whose sum is the derivative with respect to ln Scale
+	begun            float64                 // 0 before the first piece has set byOmega and byScale, then 1
+	columns          []float64
 }
 
-// place copies h to the device. The copy is freed when Gradient returns.
-func (g *gradient) place(h backend.Host[float64]) (backend.Matrix[float64], error) {
+// placeTemporary copies h to the device. The copy is freed when Gradient returns.
+func (g *gradient) placeTemporary(h backend.Host[float64]) (backend.Matrix[float64], error) {
 	m, err := g.mem.Place(h)
 	if err == nil {
-		g.placed = append(g.placed, m)
+		g.temporary = append(g.temporary, m)
 	}
 	return m, err
 }
@@ -110,7 +110,7 @@ func (g *gradient) prepare(s *Solution) error {
 		to         *backend.Matrix[float64]
 		rows, cols int
 	}
-	sizes := []size{{&inverse, m, m}, {&g.solved, m, m}, {&g.bar, rows, m}, {&g.dk, rows, m}}
+	sizes := []size{{&inverse, m, m}, {&g.inverseDiff, m, m}, {&g.bar, rows, m}, {&g.dk, rows, m}}
 	if g.waves != nil {
 		sizes = append(sizes, size{&g.byOmega, g.d, m / 2}, size{&g.byScale, 1, m / 2})
 	} else {
@@ -121,13 +121,13 @@ func (g *gradient) prepare(s *Solution) error {
 		if *a.to, err = g.mem.New(a.rows, a.cols); err != nil {
 			return err
 		}
-		g.placed = append(g.placed, *a.to)
+		g.temporary = append(g.temporary, *a.to)
 	}
 	gamma, mean, lower := backend.NewHost[float64](m, g.t), backend.NewHost[float64](m, 1), backend.NewHost[float64](m, m)
 	halved, scaled := numeric.Clone(gamma), numeric.Clone(s.Beta)
 	bias := backend.NewHost[float64](1, g.t)
 	lambda, scale := g.Lambda, g.p.scales(g.p.count())
-	at := len(g.sums) - 1
+	lambdaIndex := len(g.sums) - 1
 	for i := range m {
 		if g.root == nil {
 			copy(gamma.Row(i), s.Beta.Row(i))
@@ -143,7 +143,7 @@ func (g *gradient) prepare(s *Solution) error {
 		for j, v := range gamma.Row(i) {
 			halved.Row(i)[j] = v / (2 * scale[j])
 			scaled.Row(i)[j] /= lambda * scale[j]
-			g.sums[at] -= v * v / (2 * scale[j])
+			g.sums[lambdaIndex] -= v * v / (2 * scale[j])
 		}
 	}
 	for j, v := range s.Bias {
@@ -151,7 +151,7 @@ func (g *gradient) prepare(s *Solution) error {
 		if g.feed.offset != nil {
 			bias.Data[j] -= g.feed.offset[j]
 		}
-		g.sums[at] += g.p.Quadratic[j] / (2 * scale[j])
+		g.sums[lambdaIndex] += g.p.Quadratic[j] / (2 * scale[j])
 	}
 	b := g.b
 	numeric.Zero(b, inverse)
@@ -162,44 +162,44 @@ func (g *gradient) prepare(s *Solution) error {
 		return err
 	}
 	count := g.p.count()
-	g.sums[at] += g.outputs / 2 * (g.p.Rest/lambda - lambda*numeric.Trace(diagonal) - count + float64(m))
+	g.sums[lambdaIndex] += g.outputs / 2 * (g.p.Rest/lambda - lambda*numeric.Trace(diagonal) - count + float64(m))
 
-	var placed [5]backend.Matrix[float64]
+	var operands [5]backend.Matrix[float64]
 	for i, h := range []backend.Host[float64]{gamma, halved, mean, s.Beta, scaled} {
-		if placed[i], err = g.place(h); err != nil {
+		if operands[i], err = g.placeTemporary(h); err != nil {
 			return err
 		}
 	}
 	if g.root != nil {
-		if err := b.Upload(g.solved, lower); err != nil {
+		if err := b.Upload(g.inverseDiff, lower); err != nil {
 			return err
 		}
-		b.Gemm(backend.NoTrans, backend.Transpose, -g.outputs/(2*lambda), g.solved, g.solved, 0, g.byS)
+		b.Gemm(backend.NoTrans, backend.Transpose, -g.outputs/(2*lambda), g.inverseDiff, g.inverseDiff, 0, g.byS)
 		b.AddDiag([]float64{g.outputs}, g.byS)
 		b.ColAxpy(numeric.Repeated(-g.outputs*lambda/2, m), inverse, g.byS)
-		b.Gemm(backend.NoTrans, backend.Transpose, -1, placed[0], placed[1], 1, g.byS)
-		b.Gemm(backend.NoTrans, backend.Transpose, -g.outputs*g.p.Weight/(2*lambda), placed[2], placed[2], 1, g.byS)
+		b.Gemm(backend.NoTrans, backend.Transpose, -1, operands[0], operands[1], 1, g.byS)
+		b.Gemm(backend.NoTrans, backend.Transpose, -g.outputs*g.p.Weight/(2*lambda), operands[2], operands[2], 1, g.byS)
 		b.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, g.root, g.byS)
 		b.Trsm(backend.Right, backend.Upper, backend.Transpose, 1, g.root, g.byS)
 	}
 
-	g.beta, g.scaled = placed[3], placed[4]
-	if g.bias, err = g.place(bias); err != nil {
+	g.beta, g.scaled = operands[3], operands[4]
+	if g.bias, err = g.placeTemporary(bias); err != nil {
 		return err
 	}
-	if g.ones, err = g.place(numeric.Column(numeric.Repeated(1.0, rows))); err != nil {
+	if g.ones, err = g.placeTemporary(numeric.Column(numeric.Repeated(1.0, rows))); err != nil {
 		return err
 	}
-	if g.row, err = g.place(backend.NewHost[float64](1, m)); err != nil {
+	if g.row, err = g.placeTemporary(backend.NewHost[float64](1, m)); err != nil {
 		return err
 	}
-	b.Gemm(backend.Transpose, backend.NoTrans, g.outputs, placed[2], inverse, 0, g.row)
-	numeric.Zero(b, g.solved)
-	b.ColAxpy(numeric.Repeated(-g.outputs, m), inverse, g.solved)
+	b.Gemm(backend.Transpose, backend.NoTrans, g.outputs, operands[2], inverse, 0, g.row)
+	numeric.Zero(b, g.inverseDiff)
+	b.ColAxpy(numeric.Repeated(-g.outputs, m), inverse, g.inverseDiff)
 	if g.root != nil {
 		b.Trsm(backend.Right, backend.Upper, backend.Transpose, 1, g.root, g.row)
-		b.AddDiag([]float64{g.outputs / lambda}, g.solved)
-		b.Trsm(backend.Right, backend.Upper, backend.Transpose, 1, g.root, g.solved)
+		b.AddDiag([]float64{g.outputs / lambda}, g.inverseDiff)
+		b.Trsm(backend.Right, backend.Upper, backend.Transpose, 1, g.root, g.inverseDiff)
 	}
 	g.columns = make([]float64, m)
 	return nil
@@ -229,7 +229,7 @@ func (g *gradient) addPiece(p piece) error {
 	if g.root != nil {
 		b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, g.root, p.phi)
 	}
-	b.Gemm(backend.NoTrans, backend.NoTrans, 1, p.phi, g.solved, 0, bar)
+	b.Gemm(backend.NoTrans, backend.NoTrans, 1, p.phi, g.inverseDiff, 0, bar)
 	b.Gemm(backend.NoTrans, backend.NoTrans, 1, ones, g.row, 1, bar)
 	b.Gemm(backend.NoTrans, backend.Transpose, 1, p.y, g.scaled, 1, bar)
 	if p.weights != nil {
@@ -264,7 +264,7 @@ func (g *gradient) add(weights, x backend.Matrix[float64]) error {
 //	∂/∂ω = Σ_i (ḡ′_i c_i − ḡ_i c′_i)x_i,  ∂/∂ln Scale = Σ_i ḡ_i c_i + ḡ′_i c′_i
 func (g *gradient) addWaves(bar backend.Matrix[float64], p piece) error {
 	r, m := bar.Dims()
-	half := m / 2
+	frequencies := m / 2
 	products := g.dk.View(0, 0, r, m)
 	err := numeric.EachBlock(g.b, bar, 2*m, func(from int, h backend.Host[float64]) error {
 		phi := backend.NewHost[float64](h.Rows, m)
@@ -274,10 +274,10 @@ func (g *gradient) addWaves(bar backend.Matrix[float64], p piece) error {
 		run.Parallel(h.Rows, func(first, last int) {
 			for i := first; i < last; i++ {
 				byPhi, values := h.Row(i), phi.Row(i)
-				for j, byCosine := range byPhi[:half] {
-					bySine, cosine, sine := byPhi[half+j], values[j], values[half+j]
+				for j, byCosine := range byPhi[:frequencies] {
+					bySine, cosine, sine := byPhi[frequencies+j], values[j], values[frequencies+j]
 					byPhi[j] = float64(bySine*cosine) - float64(byCosine*sine)
-					byPhi[half+j] = float64(byCosine*cosine) + float64(bySine*sine)
+					byPhi[frequencies+j] = float64(byCosine*cosine) + float64(bySine*sine)
 				}
 			}
 		})
@@ -286,8 +286,8 @@ func (g *gradient) addWaves(bar backend.Matrix[float64], p piece) error {
 	if err != nil {
 		return err
 	}
-	g.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.x, products.View(0, 0, r, half), g.begun, g.byOmega)
-	g.b.Gemm(backend.Transpose, backend.NoTrans, 1, g.ones.View(0, 0, r, 1), products.View(0, half, r, half), g.begun, g.byScale)
+	g.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.x, products.View(0, 0, r, frequencies), g.begun, g.byOmega)
+	g.b.Gemm(backend.Transpose, backend.NoTrans, 1, g.ones.View(0, 0, r, 1), products.View(0, frequencies, r, frequencies), g.begun, g.byScale)
 	g.begun = 1
 	return nil
 }

@@ -74,22 +74,22 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 	best := &Solution{}
 	numeric.Copy(w.b, r, w.z)
 	measure := func() (improved bool, err error) {
-		left, err := w.norms(r)
+		residualNorms, err := w.norms(r)
 		if err != nil {
 			return false, err
 		}
-		worst := 0.0
-		for j, v := range left {
-			worst = numeric.Larger(worst, numeric.Ratio(v, size[j]))
+		maxResidual := 0.0
+		for j, v := range residualNorms {
+			maxResidual = numeric.Larger(maxResidual, numeric.Ratio(v, size[j]))
 		}
-		if worst-worst != 0 {
+		if maxResidual-maxResidual != 0 {
 			return false, message.Errorf("the solution is not finite: {scale the features and targets down|raise $lambda}")
 		}
-		if best.Beta.Data != nil && !(worst < best.Residual) {
+		if best.Beta.Data != nil && !(maxResidual < best.Residual) {
 			return false, nil
 		}
-		improved = best.Beta.Data == nil || worst < 0.5*best.Residual
-		best.Residual = worst
+		improved = best.Beta.Data == nil || maxResidual < 0.5*best.Residual
+		best.Residual = maxResidual
 		best.Beta = backend.NewHost[float64](w.m, w.t)
 		if err := w.b.Download(best.Beta, beta); err != nil {
 			return false, err
@@ -98,7 +98,7 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 		return improved, err
 	}
 	ones := numeric.Repeated(1.0, w.t)
-	resumed := w.Checkpoints.take()
+	resumed := w.Checkpoints.takeResumed()
 	exact := pre.exact
 	if pre.sums != nil {
 		if s, err := w.bySums(pre.sums, pre, [4]backend.Matrix[float64]{beta, r, z, q}, size, tol); s != nil || err != nil {
@@ -147,7 +147,7 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 		} else {
 			descent.Pass = Pass{Began: best.Iters, Least: -1, Before: make([]float64, w.t)}
 		}
-		before := descent.Began
+		began := descent.Began
 		if err := descent.descend(); err != nil {
 			return nil, err
 		}
@@ -165,7 +165,7 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 		case best.Iters >= maxIter:
 			best.Reason = "no more iterations are allowed"
 			return best, nil
-		case !improved || best.Iters <= before+1:
+		case !improved || best.Iters <= began+1:
 			best.Reason = "rounding errors prevent a smaller residual"
 			return best, nil
 		}
@@ -173,11 +173,11 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 	}
 }
 
-// keptSums holds H and its Cholesky factor in one matrix: H above the diagonal of a, and the factor
-// below it.
-type keptSums struct {
-	a         backend.Matrix[float64]
-	diag, own []float64 // diagonals of H and of the factor
+// storedSums holds H and its Cholesky factor in one matrix: H above the diagonal of a, and the
+// factor below it.
+type storedSums struct {
+	a                backend.Matrix[float64]
+	diag, factorDiag []float64 // diagonals of H and of the factor
 }
 
 // bySums solves Hβ = z without a pass: by the factor and two steps of refinement with the stored H.
@@ -189,7 +189,7 @@ type keptSums struct {
 // r̂ the computed residual. The product with β adds M terms. With c = numeric.SumRounding(n+M),
 //
 //	|r̂ − r|_a ≤ c s_a (Σ_b s_b |β_b| + √Σ w_i y_i²)
-func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buffers [4]backend.Matrix[float64], size []float64, tol float64) (*Solution, error) {
+func (w *Equations) bySums(k *storedSums, pre krylov.Preconditioner[float64], buffers [4]backend.Matrix[float64], size []float64, tol float64) (*Solution, error) {
 	beta, r, z, q := buffers[0], buffers[1], buffers[2], buffers[3]
 	shift, roots, total := make([]float64, w.m), make([]float64, w.m), 0.0
 	g := backend.NewHost[float64](w.m, 1)
@@ -199,7 +199,7 @@ func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buff
 		}
 	}
 	for i := range shift {
-		shift[i] = k.diag[i] - k.own[i]
+		shift[i] = k.diag[i] - k.factorDiag[i]
 		square := k.diag[i] + g.Data[i]*g.Data[i]/w.feed.total // the diagonal element before centering
 		roots[i] = math.Sqrt(square)
 		total += square
@@ -220,7 +220,7 @@ func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buff
 		w.b.ColAxpy(minus, q, r)
 		s.Iters++
 	}
-	left, err := w.norms(r)
+	residualNorms, err := w.norms(r)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +228,7 @@ func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buff
 		return nil, err
 	}
 	s.Sums = &Sums{Scale: 1, Lambda: w.Lambda, N: w.feed.N, Mass: w.feed.total, Weighted: w.feed.weighted, Box: w.feed.box, Roots: roots, Targets: make([]TargetSums, w.t)}
-	for j, v := range left {
+	for j, v := range residualNorms {
 		target := TargetSums{Left: v, Square: w.squares[j], Size: w.feed.spread[j].Deviation()}
 		if !w.Intercept {
 			target.Size = math.Hypot(target.Size, w.feed.spread[j].Mean())
@@ -239,7 +239,7 @@ func (w *Equations) bySums(k *keptSums, pre krylov.Preconditioner[float64], buff
 		for i, root := range roots {
 			size := math.Abs(s.Beta.Row(i)[j])
 			target.Along += root * size
-			diagonal := (math.Abs(k.own[i]) + math.Abs(shift[i])) * size
+			diagonal := (math.Abs(k.factorDiag[i]) + math.Abs(shift[i])) * size
 			target.Diagonal += diagonal * diagonal
 		}
 		target.Diagonal = math.Sqrt(target.Diagonal)
@@ -287,8 +287,8 @@ type State struct {
 	Best, X, R, P backend.Host[float64] // the best solution so far, β, the residual and the search direction
 }
 
-// take returns Resumed at its first call, and nil afterwards.
-func (c *Checkpoints) take() *State {
+// takeResumed returns Resumed at its first call, and nil afterwards.
+func (c *Checkpoints) takeResumed() *State {
 	if c == nil {
 		return nil
 	}
@@ -310,7 +310,7 @@ type Pass struct {
 func (g *gradients) descend() error {
 	const patience = 30
 	w := g.Equations
-	rho, curve, left := make([]float64, w.t), make([]float64, w.t), make([]float64, w.t)
+	rho, curve, residualSquares := make([]float64, w.t), make([]float64, w.t), make([]float64, w.t)
 	for ; ; g.Step++ {
 		if err := context.Cause(w.ctx); err != nil {
 			return g.interrupted(err)
@@ -320,21 +320,21 @@ func (g *gradients) descend() error {
 				return err
 			}
 		}
-		if err := w.b.ColDot(left, g.r, g.r); err != nil {
+		if err := w.b.ColDot(residualSquares, g.r, g.r); err != nil {
 			return g.interrupted(err)
 		}
-		worst, open := 0.0, make([]bool, w.t)
-		for j := range left {
-			open[j] = left[j] > g.tol*g.size[j]*g.tol*g.size[j]
-			if open[j] {
-				worst = numeric.Larger(worst, left[j]/(g.size[j]*g.size[j]))
+		maxSquare, active := 0.0, make([]bool, w.t)
+		for j := range residualSquares {
+			active[j] = residualSquares[j] > g.tol*g.size[j]*g.tol*g.size[j]
+			if active[j] {
+				maxSquare = numeric.Larger(maxSquare, residualSquares[j]/(g.size[j]*g.size[j]))
 			}
 		}
-		since, least := g.Since+1, g.Least
-		if g.Least < 0 || worst < float64(g.Least) {
-			since, least = 0, krylov.Number(worst)
+		stalled, minSquare := g.Since+1, g.Least
+		if g.Least < 0 || maxSquare < float64(g.Least) {
+			stalled, minSquare = 0, krylov.Number(maxSquare)
 		}
-		if worst == 0 || g.best.Iters >= g.maxIter || since > patience {
+		if maxSquare == 0 || g.best.Iters >= g.maxIter || stalled > patience {
 			return nil
 		}
 		if err := g.pre.Apply(g.z, g.r); err != nil {
@@ -348,7 +348,7 @@ func (g *gradients) descend() error {
 		if g.Step > 0 {
 			factor := make([]float64, w.t)
 			for j := range factor {
-				if open[j] {
+				if active[j] {
 					factor[j] = numeric.Ratio(rho[j], g.Before[j])
 				}
 			}
@@ -362,17 +362,17 @@ func (g *gradients) descend() error {
 		}
 		g.p, g.z = g.z, g.p
 		copy(g.Before, rho)
-		g.Since, g.Least = since, least
+		g.Since, g.Least = stalled, minSquare
 		g.best.Iters++
-		along, back := make([]float64, w.t), make([]float64, w.t)
-		for j := range along {
-			if open[j] && curve[j] > 0 {
-				along[j] = rho[j] / curve[j]
-				back[j] = -along[j]
+		step, negStep := make([]float64, w.t), make([]float64, w.t)
+		for j := range step {
+			if active[j] && curve[j] > 0 {
+				step[j] = rho[j] / curve[j]
+				negStep[j] = -step[j]
 			}
 		}
-		w.b.ColAxpy(along, g.p, g.beta)
-		w.b.ColAxpy(back, g.q, g.r)
+		w.b.ColAxpy(step, g.p, g.beta)
+		w.b.ColAxpy(negStep, g.q, g.r)
 		// If an error interrupts Sync, β and r are undefined: do not save them.
 		if err := w.b.Sync(); err != nil {
 			return err
@@ -386,8 +386,8 @@ func (g *gradients) interrupted(err error) error {
 	if g.Checkpoints == nil || g.ctx.Err() == nil {
 		return err
 	}
-	if failed := g.save(); failed != nil {
-		return failed
+	if saveErr := g.save(); saveErr != nil {
+		return saveErr
 	}
 	return err
 }

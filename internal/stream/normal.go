@@ -16,8 +16,8 @@ type Preconditioner struct {
 	Jitter float64  // number that was added to the diagonal to factor the matrix
 	Notes  []string // remarks for the user
 
-	exact bool      // whether the preconditioner is the inverse of H up to rounding errors
-	sums  *keptSums // H and its factor; nil if H is not stored
+	exact bool        // whether the preconditioner is the inverse of H up to rounding errors
+	sums  *storedSums // H and its factor; nil if H is not stored
 }
 
 // Timed runs a stage of the work, "gram" or "factor".
@@ -33,14 +33,14 @@ func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 	if err != nil {
 		return nil, err
 	}
-	sums := &keptSums{a: a}
+	sums := &storedSums{a: a}
 	pre := &Preconditioner{Preconditioner: Factored{w.b, a}, exact: true, sums: sums}
-	const tries = 3
+	const maxAttempts = 3
 	jitter := 4 * numeric.Epsilon // increase of the diagonal, relative to the trace
-	for try := 1; ; try++ {
+	for attempt := 1; ; attempt++ {
 		err := timed("gram", func() error {
 			w.basis.Penalty(a, w.Lambda)
-			return w.first(a, nil)
+			return w.firstPass(a, nil)
 		})
 		if err != nil {
 			return nil, err
@@ -58,7 +58,7 @@ func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 			if err := w.b.Potrf(backend.Lower, a); err != nil {
 				return err
 			}
-			sums.own, err = numeric.Diagonal(w.b, a)
+			sums.factorDiag, err = numeric.Diagonal(w.b, a)
 			return err
 		})
 		var pivot *backend.PivotError
@@ -69,9 +69,9 @@ func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 			return nil, err
 		case numeric.Overflowed(pivot):
 			return nil, numeric.ExplainPivot(pivot, "the normal equations are not finite at function %d: values overflow: scale the features and targets down", pivot.Index+1)
-		case try == tries && notPSD(w.basis) != nil: // the kernel may give λS negative eigenvalues
+		case attempt == maxAttempts && notPSD(w.basis) != nil: // the kernel may give λS negative eigenvalues
 			return nil, numeric.ExplainPivot(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): %s", pivot.Index+1, pivot.Value, numeric.IndefiniteAdvice(notPSD(w.basis)))
-		case try == tries:
+		case attempt == maxAttempts:
 			return nil, numeric.ExplainPivot(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): {raise $lambda|use fewer $centers}", pivot.Index+1, pivot.Value)
 		}
 		pre.Notes = append(pre.Notes, fmt.Sprintf("the factor failed at function %d with %.3g added to the diagonal; the samples were read again", pivot.Index+1, pre.Jitter))

@@ -66,7 +66,7 @@ func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Pos
 	var factors, root backend.Matrix[float64]
 	switch f := pre.Preconditioner.(type) {
 	case *falkon:
-		factors, root = f.both, f.t
+		factors, root = f.storage, f.t
 	case Factored:
 		factors = f.L
 	}
@@ -79,7 +79,7 @@ func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Pos
 			quadratic[j] = 0
 		}
 	}
-	p := &Posterior{Weight: w.feed.total, Lambda: w.Lambda, Unit: unit, Quadratic: quadratic, Rest: max(0, w.self-w.explained)}
+	p := &Posterior{Weight: w.feed.total, Lambda: w.Lambda, Unit: unit, Quadratic: quadratic, Rest: max(0, w.kernelTrace-w.explained)}
 	var mean backend.Matrix[float64]
 	if w.Intercept {
 		if mean, err = w.mem.New(w.m, 1); err != nil {
@@ -103,35 +103,35 @@ func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Pos
 func PosteriorOf(ctx context.Context, dev backend.Device, p Posterior, h, root backend.Host[float64], mean []float64) (*Posterior, error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
-	m, above := h.Rows, 0
+	m, offset := h.Rows, 0
 	if root.Rows > 0 {
-		above = 1
+		offset = 1
 	}
-	both := backend.NewHost[float64](m+above, m)
+	packed := backend.NewHost[float64](m+offset, m)
 	for i := range m {
-		if above > 0 {
-			copy(both.Row(i)[i:], root.Row(i)[i:])
+		if offset > 0 {
+			copy(packed.Row(i)[i:], root.Row(i)[i:])
 		}
-		copy(both.Row(i + above)[:i+1], h.Row(i)[:i+1])
+		copy(packed.Row(i + offset)[:i+1], h.Row(i)[:i+1])
 	}
-	factors, err := f.Mem.Place(both)
+	factors, err := f.Mem.Place(packed)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.B.Potrf(backend.Lower, factors.View(above, 0, m, m)); err != nil {
+	if err := f.B.Potrf(backend.Lower, factors.View(offset, 0, m, m)); err != nil {
 		var pivot *backend.PivotError
 		if errors.As(err, &pivot) {
 			err = numeric.ExplainPivot(pivot, "the equations of the posterior are not positive definite at function %d (pivot %.3g): {raise $lambda}", pivot.Index+1, pivot.Value)
 		}
 		return nil, err
 	}
-	var on backend.Matrix[float64]
+	var meanMatrix backend.Matrix[float64]
 	if mean != nil {
-		if on, err = f.Mem.Place(numeric.Column(slices.Clone(mean))); err != nil {
+		if meanMatrix, err = f.Mem.Place(numeric.Column(slices.Clone(mean))); err != nil {
 			return nil, err
 		}
 	}
-	return &p, p.complete(f.B, factors, on)
+	return &p, p.complete(f.B, factors, meanMatrix)
 }
 
 // complete sets the factors and the shift of p, and the fields that depend on them. factors has the
@@ -213,16 +213,16 @@ func (w *Equations) quadratic(s *Solution) ([]float64, error) {
 			bias.Data[j] -= w.feed.offset[j]
 		}
 	}
-	var placed [3]backend.Matrix[float64]
+	var matrices [3]backend.Matrix[float64]
 	for i, h := range []backend.Host[float64]{s.Beta, bias, numeric.Column(numeric.Repeated(1.0, rows))} {
 		m, err := w.mem.Place(h)
 		if err != nil {
 			return nil, err
 		}
 		defer w.mem.Free(m)
-		placed[i] = m
+		matrices[i] = m
 	}
-	beta, b, ones := placed[0], placed[1], placed[2]
+	beta, b, ones := matrices[0], matrices[1], matrices[2]
 	penalty, err := w.mem.New(w.m, w.t)
 	if err != nil {
 		return nil, err
@@ -233,7 +233,7 @@ func (w *Equations) quadratic(s *Solution) ([]float64, error) {
 	if err := w.b.ColDot(sums, beta, penalty); err != nil {
 		return nil, err
 	}
-	err = w.each(func(p piece) error {
+	err = w.forEachPiece(func(p piece) error {
 		r, _ := p.y.Dims()
 		w.b.Gemm(backend.NoTrans, backend.NoTrans, -1, p.phi, beta, 1, p.y)
 		w.b.Gemm(backend.NoTrans, backend.NoTrans, -1, ones.View(0, 0, r, 1), b, 1, p.y)
@@ -264,23 +264,23 @@ func (p *Posterior) Variance(ctx context.Context, dev backend.Device, phi Basis,
 	list := make([]float64, points.Rows)
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
-	on, err := p.place(&f, phi, min(points.Rows, varianceRows))
+	ws, err := p.newWorkspace(&f, phi, min(points.Rows, varianceRows))
 	if err != nil {
 		return nil, err
 	}
-	if on.root != nil {
+	if ws.root != nil {
 		copy(list, phi.Self(points))
 	}
-	rows, _ := on.phi.Dims()
+	rows, _ := ws.phi.Dims()
 	for first := 0; first < points.Rows; first += rows {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		values, err := on.fill(points.Slice(first, min(rows, points.Rows-first)))
+		values, err := ws.fill(points.Slice(first, min(rows, points.Rows-first)))
 		if err != nil {
 			return nil, err
 		}
-		if err := on.variances(values, list[first:], p.Lambda); err != nil {
+		if err := ws.variances(values, list[first:], p.Lambda); err != nil {
 			return nil, err
 		}
 	}
@@ -304,23 +304,23 @@ func (p *Posterior) VarianceBytes(dev backend.Device, points numeric.Points) int
 func (p *Posterior) Functionals(ctx context.Context, dev backend.Device, phi Basis, g backend.Host[float64], prior []float64) ([]float64, error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
-	on, err := p.place(&f, phi, g.Rows)
+	ws, err := p.newWorkspace(&f, phi, g.Rows)
 	if err != nil {
 		return nil, err
 	}
-	on.shift, on.level = nil, 0
-	if err := f.B.Upload(on.phi, g); err != nil {
+	ws.shift, ws.level = nil, 0
+	if err := f.B.Upload(ws.phi, g); err != nil {
 		return nil, err
 	}
 	list := make([]float64, g.Rows)
-	if on.root != nil {
+	if ws.root != nil {
 		copy(list, prior)
-		f.B.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, on.root, on.phi)
+		f.B.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, ws.root, ws.phi)
 	}
-	return list, on.variances(on.phi, list, p.Lambda)
+	return list, ws.variances(ws.phi, list, p.Lambda)
 }
 
-type placed struct {
+type workspace struct {
 	*run.Frame
 	basis            Basis
 	root, a          backend.Matrix[float64] // T and A; root is nil for Fourier
@@ -328,64 +328,64 @@ type placed struct {
 	level            float64                 // 1/Σw, or 0 without an intercept
 }
 
-// place copies p to the device of f and allocates memory for the given number of points.
-func (p *Posterior) place(f *run.Frame, phi Basis, rows int) (on placed, err error) {
-	on, m := placed{Frame: f, basis: phi}, phi.Size()
+// newWorkspace copies p to the device of f and allocates memory for the given number of points.
+func (p *Posterior) newWorkspace(f *run.Frame, phi Basis, rows int) (ws workspace, err error) {
+	ws, m := workspace{Frame: f, basis: phi}, phi.Size()
 	if err := phi.Place(f.B, f.Mem); err != nil {
-		return on, err
+		return ws, err
 	}
 	factors, err := f.Mem.Place(p.Factors)
 	if err != nil {
-		return on, err
+		return ws, err
 	}
-	on.a = factors
+	ws.a = factors
 	if p.Factors.Rows > m {
-		on.root, on.a = factors.View(0, 0, m, m), factors.View(1, 0, m, m)
+		ws.root, ws.a = factors.View(0, 0, m, m), factors.View(1, 0, m, m)
 	}
 	if p.Shift != nil {
-		on.level = 1 / p.Weight
-		if on.shift, err = f.Mem.Place(numeric.Column(p.Shift)); err != nil {
-			return on, err
+		ws.level = 1 / p.Weight
+		if ws.shift, err = f.Mem.Place(numeric.Column(p.Shift)); err != nil {
+			return ws, err
 		}
-		if on.ones, err = f.Mem.Place(numeric.Column(numeric.Repeated(1.0, rows))); err != nil {
-			return on, err
+		if ws.ones, err = f.Mem.Place(numeric.Column(numeric.Repeated(1.0, rows))); err != nil {
+			return ws, err
 		}
 	}
-	on.phi, err = f.Mem.New(rows, m)
-	return on, err
+	ws.phi, err = f.Mem.New(rows, m)
+	return ws, err
 }
 
-// fill writes ΦT⁻¹ for the points to the first rows of on.phi, and returns these rows.
-func (on *placed) fill(points numeric.Points) (backend.Matrix[float64], error) {
-	_, m := on.phi.Dims()
-	phi := on.phi.View(0, 0, points.Rows, m)
-	x, err := points.Place(on.B)
+// fill writes ΦT⁻¹ for the points to the first rows of ws.phi, and returns these rows.
+func (ws *workspace) fill(points numeric.Points) (backend.Matrix[float64], error) {
+	_, m := ws.phi.Dims()
+	phi := ws.phi.View(0, 0, points.Rows, m)
+	x, err := points.Place(ws.B)
 	if err != nil {
 		return nil, err
 	}
 	defer x.Free()
-	on.basis.Fill(phi, x)
-	if on.root != nil {
-		on.B.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, on.root, phi)
+	ws.basis.Fill(phi, x)
+	if ws.root != nil {
+		ws.B.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, ws.root, phi)
 	}
-	return phi, on.B.Sync()
+	return phi, ws.B.Sync()
 }
 
 // reduce overwrites phi = ΦT⁻¹ with ΦT⁻¹A⁻ᵀ − 1ūᵀ, where ū is the mean of the rows of ΦT⁻¹A⁻ᵀ over
 // the samples.
-func (on *placed) reduce(phi backend.Matrix[float64]) {
+func (ws *workspace) reduce(phi backend.Matrix[float64]) {
 	r, _ := phi.Dims()
-	on.B.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, on.a, phi)
-	if on.shift != nil {
-		on.B.Gemm(backend.NoTrans, backend.Transpose, -1, on.ones.View(0, 0, r, 1), on.shift, 1, phi)
+	ws.B.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, ws.a, phi)
+	if ws.shift != nil {
+		ws.B.Gemm(backend.NoTrans, backend.Transpose, -1, ws.ones.View(0, 0, r, 1), ws.shift, 1, phi)
 	}
 }
 
 // variances adds the other terms of Variance to list, whose elements are k(x, x). The rows of
 // values are φT⁻¹. variances overwrites values.
-func (on *placed) variances(values backend.Matrix[float64], list []float64, lambda float64) error {
+func (ws *workspace) variances(values backend.Matrix[float64], list []float64, lambda float64) error {
 	square := func(add func(i int, sum float64)) error {
-		return numeric.EachRow(on.B, values, func(i int, row []float64) {
+		return numeric.EachRow(ws.B, values, func(i int, row []float64) {
 			sum := 0.0
 			for _, v := range row {
 				sum += v * v
@@ -393,13 +393,13 @@ func (on *placed) variances(values backend.Matrix[float64], list []float64, lamb
 			add(i, sum)
 		})
 	}
-	if on.root != nil {
+	if ws.root != nil {
 		if err := square(func(i int, sum float64) { list[i] = max(0, list[i]-sum) }); err != nil {
 			return err
 		}
 	}
-	on.reduce(values)
-	return square(func(i int, sum float64) { list[i] += lambda * (sum + on.level) })
+	ws.reduce(values)
+	return square(func(i int, sum float64) { list[i] += lambda * (sum + ws.level) })
 }
 
 // SampleBytes returns the memory of Sample on dev for n points in bytes, without the memory of the
@@ -427,7 +427,7 @@ func (p *Posterior) Sample(ctx context.Context, dev backend.Device, phi Basis, k
 	out := backend.NewHost[float64](n, count)
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
-	on, err := p.place(&f, phi, n)
+	ws, err := p.newWorkspace(&f, phi, n)
 	if err != nil {
 		return out, err
 	}
@@ -443,46 +443,46 @@ func (p *Posterior) Sample(ctx context.Context, dev backend.Device, phi Basis, k
 		return out, err
 	}
 	var values backend.Matrix[float64]
-	if on.root == nil {
-		values, err = on.fill(points)
+	if ws.root == nil {
+		values, err = ws.fill(points)
 	} else {
-		values, err = on.addRest(k, points, sum, normal)
+		values, err = ws.addRest(k, points, sum, normal)
 	}
 	if err != nil {
 		return out, err
 	}
-	on.reduce(values)
+	ws.reduce(values)
 	z, err := normal(m)
 	if err != nil {
 		return out, err
 	}
 	f.B.Gemm(backend.NoTrans, backend.NoTrans, math.Sqrt(p.Lambda), values, z, 1, sum)
-	if on.shift != nil {
+	if ws.shift != nil {
 		if z, err = normal(1); err != nil {
 			return out, err
 		}
-		f.B.Gemm(backend.NoTrans, backend.NoTrans, math.Sqrt(p.Lambda*on.level), on.ones, z, 1, sum)
+		f.B.Gemm(backend.NoTrans, backend.NoTrans, math.Sqrt(p.Lambda*ws.level), ws.ones, z, 1, sum)
 	}
 	return out, f.B.Download(out, sum)
 }
 
 // addRest adds the term Cr of Sample to sum, and returns ΦT⁻¹.
-func (on *placed) addRest(k kernels.Kernel, points numeric.Points, sum backend.Matrix[float64], normal func(rows int) (backend.Matrix[float64], error)) (values backend.Matrix[float64], err error) {
+func (ws *workspace) addRest(k kernels.Kernel, points numeric.Points, sum backend.Matrix[float64], normal func(rows int) (backend.Matrix[float64], error)) (values backend.Matrix[float64], err error) {
 	n := points.Rows
-	c, err := on.Mem.New(n, n)
+	c, err := ws.Mem.New(n, n)
 	if err != nil {
 		return nil, err
 	}
-	x, err := points.Place(on.B)
+	x, err := points.Place(ws.B)
 	if err != nil {
 		return nil, err
 	}
 	defer x.Free()
 	trace := numeric.Trace(points.Diagonal(k))
-	err = numeric.FactorJittered(numeric.NewJitter(4*numeric.Epsilon*trace, trace, numeric.Epsilon), on.B, c, func() (err error) {
-		if values, err = on.fill(points); err == nil {
-			on.B.Gram(c, k, x, x)
-			on.B.Syrk(backend.Lower, backend.NoTrans, -1, values, 1, c)
+	err = numeric.FactorJittered(numeric.NewJitter(4*numeric.Epsilon*trace, trace, numeric.Epsilon), ws.B, c, func() (err error) {
+		if values, err = ws.fill(points); err == nil {
+			ws.B.Gram(c, k, x, x)
+			ws.B.Syrk(backend.Lower, backend.NoTrans, -1, values, 1, c)
 		}
 		return err
 	})
@@ -490,19 +490,19 @@ func (on *placed) addRest(k kernels.Kernel, points numeric.Points, sum backend.M
 		return nil, err
 	}
 	h := backend.NewHost[float64](n, n)
-	if err := on.B.Download(h, c); err != nil {
+	if err := ws.B.Download(h, c); err != nil {
 		return nil, err
 	}
 	for i := range n {
 		clear(h.Row(i)[i+1:])
 	}
-	if err := on.B.Upload(c, h); err != nil {
+	if err := ws.B.Upload(c, h); err != nil {
 		return nil, err
 	}
 	r, err := normal(n)
 	if err != nil {
 		return nil, err
 	}
-	on.B.Gemm(backend.NoTrans, backend.NoTrans, 1, c, r, 1, sum)
+	ws.B.Gemm(backend.NoTrans, backend.NoTrans, 1, c, r, 1, sum)
 	return values, nil
 }

@@ -21,63 +21,63 @@ type Sampled struct {
 // A Sampler stores, of all samples offered to it, the samples with the smallest priorities, with at
 // most one sample for each priority.
 type Sampler struct {
-	x       backend.Host[float64]
-	weights []float64
-	drawn   []drawnRow // a heap with the largest priority first
-	known   map[uint64]bool
+	x          backend.Host[float64]
+	weights    []float64
+	entries    []entry // a heap with the largest priority first
+	priorities map[uint64]bool
 }
 
-// A drawnRow describes a row of Sampler.x.
-type drawnRow struct {
+// An entry describes a row of Sampler.x.
+type entry struct {
 	priority uint64
-	at       int
+	index    int
 }
 
 // NewSampler returns a Sampler that stores at most size samples of d features.
 func NewSampler(size, d int) *Sampler {
-	return &Sampler{x: backend.NewHost[float64](size, d), weights: make([]float64, size), known: make(map[uint64]bool, size)}
+	return &Sampler{x: backend.NewHost[float64](size, d), weights: make([]float64, size), priorities: make(map[uint64]bool, size)}
 }
 
 // Len, Less, Swap, Push and Pop implement heap.Interface.
-func (s *Sampler) Len() int { return len(s.drawn) }
+func (s *Sampler) Len() int { return len(s.entries) }
 
-func (s *Sampler) Less(i, j int) bool { return s.drawn[i].priority > s.drawn[j].priority }
+func (s *Sampler) Less(i, j int) bool { return s.entries[i].priority > s.entries[j].priority }
 
-func (s *Sampler) Swap(i, j int) { s.drawn[i], s.drawn[j] = s.drawn[j], s.drawn[i] }
+func (s *Sampler) Swap(i, j int) { s.entries[i], s.entries[j] = s.entries[j], s.entries[i] }
 
-func (s *Sampler) Push(r any) { s.drawn = append(s.drawn, r.(drawnRow)) }
+func (s *Sampler) Push(r any) { s.entries = append(s.entries, r.(entry)) }
 
 func (s *Sampler) Pop() any { panic("solvers: a sampler cannot remove rows") }
 
 // Offer adds a sample if its priority is among the smallest priorities, and if no stored sample has
 // the same priority.
 func (s *Sampler) Offer(priority uint64, row []float64, weight float64) {
-	full := len(s.drawn) == s.x.Rows
-	if s.x.Rows == 0 || full && priority >= s.drawn[0].priority || s.known[priority] {
+	full := len(s.entries) == s.x.Rows
+	if s.x.Rows == 0 || full && priority >= s.entries[0].priority || s.priorities[priority] {
 		return
 	}
-	at := len(s.drawn)
+	index := len(s.entries)
 	if full {
-		at = s.drawn[0].at
-		delete(s.known, s.drawn[0].priority)
-		s.drawn[0].priority = priority
+		index = s.entries[0].index
+		delete(s.priorities, s.entries[0].priority)
+		s.entries[0].priority = priority
 		heap.Fix(s, 0)
 	} else {
-		heap.Push(s, drawnRow{priority, at})
+		heap.Push(s, entry{priority, index})
 	}
-	s.known[priority] = true
-	copy(s.x.Row(at), row)
-	s.weights[at] = weight
+	s.priorities[priority] = true
+	copy(s.x.Row(index), row)
+	s.weights[index] = weight
 }
 
 // Sampled returns the sample drawn from n samples, in the order of the priorities. The Sampler must
 // not be used afterwards.
 func (s *Sampler) Sampled(n int) Sampled {
-	slices.SortFunc(s.drawn, func(a, b drawnRow) int { return cmp.Compare(a.priority, b.priority) })
-	for i, r := range s.drawn {
-		from := r.at
+	slices.SortFunc(s.entries, func(a, b entry) int { return cmp.Compare(a.priority, b.priority) })
+	for i, r := range s.entries {
+		from := r.index
 		for from < i { // an earlier exchange has moved the row: follow it
-			from = s.drawn[from].at
+			from = s.entries[from].index
 		}
 		a, b := s.x.Row(i), s.x.Row(from)
 		for j := range a {
@@ -85,10 +85,10 @@ func (s *Sampler) Sampled(n int) Sampled {
 		}
 		s.weights[i], s.weights[from] = s.weights[from], s.weights[i]
 	}
-	filled := len(s.drawn)
-	q := Sampled{X: s.x.View(0, 0, filled, s.x.Cols), roots: make([]float64, filled)}
+	count := len(s.entries)
+	q := Sampled{X: s.x.View(0, 0, count, s.x.Cols), roots: make([]float64, count)}
 	for i := range q.roots {
-		q.roots[i] = math.Sqrt(s.weights[i] * float64(n) / float64(filled))
+		q.roots[i] = math.Sqrt(s.weights[i] * float64(n) / float64(count))
 	}
 	return q
 }
@@ -114,7 +114,7 @@ func Different(x backend.Host[float64]) backend.Host[float64] {
 
 // DifferentPoints returns the rows of x whose points differ from all points before them.
 func DifferentPoints(x backend.Host[float64], points numeric.Points) backend.Host[float64] {
-	known := make(map[string]bool, x.Rows)
+	keys := make(map[string]bool, x.Rows)
 	rows := make([]int, 0, x.Rows)
 	var bits []byte
 	for i := range x.Rows {
@@ -128,8 +128,8 @@ func DifferentPoints(x backend.Host[float64], points numeric.Points) backend.Hos
 		for _, v := range points.Stored(i) {
 			bits = binary.LittleEndian.AppendUint64(bits, math.Float64bits(v+0)) // adding 0 replaces −0 by 0
 		}
-		if !known[string(bits)] {
-			known[string(bits)] = true
+		if !keys[string(bits)] {
+			keys[string(bits)] = true
 			rows = append(rows, i)
 		}
 	}
@@ -141,9 +141,9 @@ func DifferentPoints(x backend.Host[float64], points numeric.Points) backend.Hos
 
 // SelectRows returns a copy of the given rows of x.
 func SelectRows(x backend.Host[float64], rows []int) backend.Host[float64] {
-	part := backend.NewHost[float64](len(rows), x.Cols)
+	selected := backend.NewHost[float64](len(rows), x.Cols)
 	for j, i := range rows {
-		copy(part.Row(j), x.Row(i))
+		copy(selected.Row(j), x.Row(i))
 	}
-	return part
+	return selected
 }

@@ -20,15 +20,15 @@ import (
 type spectral struct {
 	height float64 // k(x, x), the same for all x
 	// draw sets omega to one random frequency. It may use the d standard normal numbers in normal. If
-	// by is not nil, draw adds to sums the derivatives of byᵀω with respect to the logarithms of the
-	// length scales of the kernel, in the order of kernels.Params. If a component of ω has the length
-	// scale σ, its derivative with respect to ln σ is the component times −1.
-	draw func(r *rand.Rand, omega, normal, by, sums []float64)
+	// byOmega is not nil, draw adds to sums the derivatives of byOmegaᵀω with respect to the
+	// logarithms of the length scales of the kernel, in the order of kernels.Params. If a component of
+	// ω has the length scale σ, its derivative with respect to ln σ is the component times −1.
+	draw func(r *rand.Rand, omega, normal, byOmega, sums []float64)
 }
 
-// scaled adds ∂(byᵀω)/∂ln σ to sums[0], where σ is the length scale of all components of ω.
-func scaled(omega, by, sums []float64) {
-	for p, v := range by {
+// scaled adds ∂(byOmegaᵀω)/∂ln σ to sums[0], where σ is the length scale of all components of ω.
+func scaled(omega, byOmega, sums []float64) {
+	for p, v := range byOmega {
 		sums[0] -= float64(omega[p] * v)
 	}
 }
@@ -38,18 +38,18 @@ func scaled(omega, by, sums []float64) {
 func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 	switch k := k.(type) {
 	case kernels.Gaussian:
-		return spectral{1, func(_ *rand.Rand, omega, normal, by, sums []float64) {
+		return spectral{1, func(_ *rand.Rand, omega, normal, byOmega, sums []float64) {
 			if k.Sigmas == nil {
 				for p, v := range normal {
 					omega[p] = v / k.Sigma
 				}
-				scaled(omega, by, sums)
+				scaled(omega, byOmega, sums)
 				return
 			}
 			for p, v := range normal {
 				omega[p] = v / k.Sigmas[p]
 			}
-			for p, v := range by {
+			for p, v := range byOmega {
 				sums[p] -= float64(omega[p] * v)
 			}
 		}}, nil
@@ -58,7 +58,7 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 		// Williams 2006, equation 4.15): a normal number divided by the root mean square of 2ν normal
 		// numbers.
 		freedom := int(2 * k.Nu)
-		return spectral{1, func(r *rand.Rand, omega, normal, by, sums []float64) {
+		return spectral{1, func(r *rand.Rand, omega, normal, byOmega, sums []float64) {
 			sum := 0.0
 			for range freedom {
 				v := elementary.Normal(r)
@@ -67,7 +67,7 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 			for p, v := range normal {
 				omega[p] = v / k.Sigma * math.Sqrt(2*k.Nu/sum)
 			}
-			scaled(omega, by, sums)
+			scaled(omega, byOmega, sums)
 		}}, nil
 	case kernels.RationalQuadratic:
 		// The kernel is a mixture of Gaussian kernels. Their 1/σ² has a Gamma distribution, whose mean is
@@ -81,11 +81,11 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 	case kernels.Laplacian:
 		// The kernel is the product of exp(−|δ_p|/σ) over the features p. The frequencies of each factor
 		// have a Cauchy distribution.
-		return spectral{1, func(r *rand.Rand, omega, _, by, sums []float64) {
+		return spectral{1, func(r *rand.Rand, omega, _, byOmega, sums []float64) {
 			for p := range omega {
 				omega[p] = math.Tan(math.Pi*(r.Float64()-0.5)) / k.Sigma
 			}
-			scaled(omega, by, sums)
+			scaled(omega, byOmega, sums)
 		}}, nil
 	case kernels.Columns:
 		m := len(k.Indices)
@@ -93,22 +93,22 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 		if err != nil {
 			return s, err
 		}
-		return spectral{s.height, func(r *rand.Rand, omega, normal, by, sums []float64) {
-			some, own := make([]float64, m), make([]float64, m)
+		return spectral{s.height, func(r *rand.Rand, omega, normal, byOmega, sums []float64) {
+			subOmega, subNormal := make([]float64, m), make([]float64, m)
 			for i, c := range k.Indices {
-				own[i] = normal[c]
+				subNormal[i] = normal[c]
 			}
-			var of []float64
-			if by != nil {
-				of = make([]float64, m)
+			var subByOmega []float64
+			if byOmega != nil {
+				subByOmega = make([]float64, m)
 				for i, c := range k.Indices {
-					of[i] = by[c]
+					subByOmega[i] = byOmega[c]
 				}
 			}
-			s.draw(r, some, own, of, sums)
+			s.draw(r, subOmega, subNormal, subByOmega, sums)
 			clear(omega)
 			for i, c := range k.Indices {
-				omega[c] = some[i]
+				omega[c] = subOmega[i]
 			}
 		}}, nil
 	case kernels.Scaled:
@@ -116,15 +116,15 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 		if err != nil {
 			return s, err
 		}
-		return spectral{s.height * k.Weight, s.behind(1)}, nil
+		return spectral{s.height * k.Weight, s.withOffset(1)}, nil
 	case kernels.Product:
 		product := spectral{height: 1}
-		var parts []spectral
-		before := 0
+		var factors []spectral
+		offset := 0
 		for _, factor := range k {
 			if c, ok := factor.(kernels.Constant); ok {
 				product.height *= c.Value
-				before++
+				offset++
 				continue
 			}
 			s, err := spectralOf(factor, d)
@@ -132,23 +132,23 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 				return s, err
 			}
 			product.height *= s.height
-			parts = append(parts, spectral{s.height, s.behind(before)})
-			before += len(kernels.Params(factor))
+			factors = append(factors, spectral{s.height, s.withOffset(offset)})
+			offset += len(kernels.Params(factor))
 		}
-		if len(parts) == 1 {
-			parts[0].height = product.height
-			return parts[0], nil
+		if len(factors) == 1 {
+			factors[0].height = product.height
+			return factors[0], nil
 		}
-		if len(parts) > 1 {
-			product.draw = func(r *rand.Rand, omega, _, by, sums []float64) {
+		if len(factors) > 1 {
+			product.draw = func(r *rand.Rand, omega, _, byOmega, sums []float64) {
 				clear(omega)
-				part, normal := make([]float64, len(omega)), make([]float64, len(omega))
-				for _, s := range parts {
+				term, normal := make([]float64, len(omega)), make([]float64, len(omega))
+				for _, s := range factors {
 					for p := range normal {
 						normal[p] = elementary.Normal(r)
 					}
-					s.draw(r, part, normal, by, sums)
-					for p, v := range part {
+					s.draw(r, term, normal, byOmega, sums)
+					for p, v := range term {
 						omega[p] += v
 					}
 				}
@@ -156,7 +156,7 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 			return product, nil
 		}
 	case kernels.Sum:
-		var parts []spectral
+		var terms []spectral
 		sum := spectral{}
 		for _, term := range k {
 			s, err := spectralOf(term, d)
@@ -164,16 +164,16 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 				return s, err
 			}
 			sum.height += s.height
-			parts = append(parts, s)
+			terms = append(terms, s)
 		}
 		sum.draw = func(r *rand.Rand, omega, normal, _, _ []float64) {
-			at, last := r.Float64()*sum.height, parts[len(parts)-1]
-			for _, s := range parts {
-				if at < s.height {
+			target, last := r.Float64()*sum.height, terms[len(terms)-1]
+			for _, s := range terms {
+				if target < s.height {
 					last = s
 					break
 				}
-				at -= s.height
+				target -= s.height
 			}
 			last.draw(r, omega, normal, nil, nil)
 		}
@@ -203,21 +203,21 @@ func gamma(r *rand.Rand, shape float64) float64 {
 	}
 }
 
-// behind returns the function draw of s for a kernel whose parameters are `before` other parameters
-// and then the parameters of s.
-func (s spectral) behind(before int) func(r *rand.Rand, omega, normal, by, sums []float64) {
-	return func(r *rand.Rand, omega, normal, by, sums []float64) {
-		if by != nil {
-			sums = sums[before:]
+// withOffset returns the function draw of s for a kernel whose parameters are `offset` other
+// parameters and then the parameters of s.
+func (s spectral) withOffset(offset int) func(r *rand.Rand, omega, normal, byOmega, sums []float64) {
+	return func(r *rand.Rand, omega, normal, byOmega, sums []float64) {
+		if byOmega != nil {
+			sums = sums[offset:]
 		}
-		s.draw(r, omega, normal, by, sums)
+		s.draw(r, omega, normal, byOmega, sums)
 	}
 }
 
-// frequencies draws count frequencies as the rows of a count×d matrix. by is d×count: column i is
-// the argument by of draw for frequency i. If sums is not nil, it receives the derivatives that
-// draw adds. Once ctx is done, frequencies returns an error.
-func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, by backend.Host[float64], sums []float64) (backend.Host[float64], error) {
+// frequencies draws count frequencies as the rows of a count×d matrix. byOmega is d×count: column i
+// is the argument byOmega of draw for frequency i. If sums is not nil, it receives the derivatives
+// that draw adds. Once ctx is done, frequencies returns an error.
+func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, byOmega backend.Host[float64], sums []float64) (backend.Host[float64], error) {
 	list, normal := backend.NewHost[float64](count, d), make([]float64, d)
 	var column []float64
 	if sums != nil {
@@ -228,7 +228,7 @@ func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, b
 			normal[p] = elementary.Normal(r)
 		}
 		for p := range column {
-			column[p] = by.Row(p)[i]
+			column[p] = byOmega.Row(p)[i]
 		}
 		s.draw(r, list.Row(i), normal, column, sums)
 		if i%1024 == 0 && ctx.Err() != nil {

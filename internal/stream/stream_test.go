@@ -65,7 +65,7 @@ func TestEquationsAreDense(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		dev := backendtest.Device(t, name)
 		for _, normalEquations := range []bool{true, false} {
-			for i, stored := range []Stored{1, 1, 2, AllPieces} {
+			for i, storedPieces := range []Stored{1, 1, 2, AllPieces} {
 				rows := []int{n, 13}[min(i, 1)]
 				source, reads := sourceOf(x, y, weights, rows), 0
 				read := source.Pass
@@ -76,7 +76,7 @@ func TestEquationsAreDense(t *testing.T) {
 				b := dev.F64()
 				mem := run.NewArena(dev, b)
 				c := &Centers{Kernel: k, Points: numeric.DensePoints(centers), Columns: columns}
-				w, err := NewEquations(t.Context(), b, mem, source, stored, c, Penalty{Lambda: lambda})
+				w, err := NewEquations(t.Context(), b, mem, source, storedPieces, c, Penalty{Lambda: lambda})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -84,14 +84,14 @@ func TestEquationsAreDense(t *testing.T) {
 				if normalEquations {
 					pre, err = w.Normal(timed)
 				} else {
-					some, offer := SamplerOfRows(30, d, 1)
+					sampler, offer := SamplerOfRows(30, d, 1)
 					if err := NewFeed(sourceOf(x, y, weights, rows), 20).Each(t.Context(), func(from int, x, _ backend.Host[float64], w []float64) error {
 						offer(from, x, w)
 						return nil
 					}); err != nil {
 						t.Fatal(err)
 					}
-					pre, err = w.Falkon(timed, c, some.Sampled(n-n/3))
+					pre, err = w.Falkon(timed, c, sampler.Sampled(n-n/3))
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -100,15 +100,15 @@ func TestEquationsAreDense(t *testing.T) {
 				if err != nil || s.Reason != "" || !(s.Residual <= 1e-10) {
 					t.Fatalf("%s: residual %g, %q, %v", name, s.Residual, s.Reason, err)
 				}
-				wanted := w.passes
-				if stored == AllPieces {
-					wanted = 1
+				wantReads := w.passes
+				if storedPieces == AllPieces {
+					wantReads = 1
 				}
-				if reads != wanted || !normalEquations && w.passes < 3 {
-					t.Errorf("%s: %d of %d passes read the samples, with %d pieces stored", name, reads, w.passes, stored)
+				if reads != wantReads || !normalEquations && w.passes < 3 {
+					t.Errorf("%s: %d of %d passes read the samples, with %d pieces stored", name, reads, w.passes, storedPieces)
 				}
-				if now, _ := dev.InUse(); now > Bytes(n, m, d, columns, stored)+FalkonBytes(m)+IterationBytes(m, columns)+8*m*(d+columns) {
-					t.Errorf("%s: %d bytes are in use, with %d pieces stored", name, now, stored)
+				if inUse, _ := dev.InUse(); inUse > Bytes(n, m, d, columns, storedPieces)+FalkonBytes(m)+IterationBytes(m, columns)+8*m*(d+columns) {
+					t.Errorf("%s: %d bytes are in use, with %d pieces stored", name, inUse, storedPieces)
 				}
 				if normalEquations != (s.Iters <= 4) {
 					t.Errorf("%s, normal equations %v: %d passes", name, normalEquations, s.Iters)

@@ -95,12 +95,12 @@ func (p *Posterior) Merge(ctx context.Context, dev backend.Device, phi Basis, ot
 // sums returns the sums of p that an update changes. The update adds samples in blocks of the given
 // number of rows.
 func (p *Posterior) sums(f *run.Frame, phi Basis, rows int, beta backend.Host[float64], bias []float64) (*update, error) {
-	on, err := p.place(f, phi, rows)
+	ws, err := p.newWorkspace(f, phi, rows)
 	if err != nil {
 		return nil, err
 	}
 	m, t := p.Factors.Cols, beta.Cols
-	u := &update{placed: on, p: p, t: t}
+	u := &update{workspace: ws, p: p, t: t}
 	for _, a := range []struct {
 		to         *backend.Matrix[float64]
 		rows, cols int
@@ -113,7 +113,7 @@ func (p *Posterior) sums(f *run.Frame, phi Basis, rows int, beta backend.Host[fl
 }
 
 type update struct {
-	placed
+	workspace
 	p            *Posterior
 	t            int
 	h, lower     backend.Matrix[float64] // AAᵀ in the lower triangle, and a scratch matrix
@@ -190,12 +190,12 @@ func (u *update) add(x numeric.Points, y backend.Host[float64], weights []float6
 		return err
 	}
 	if u.root != nil {
-		self := u.basis.Self(x)
+		kernelDiag := u.basis.Self(x)
 		err := numeric.EachRow(u.B, phi, func(i int, row []float64) {
 			for _, v := range row {
-				self[i] -= v * v
+				kernelDiag[i] -= v * v
 			}
-			u.rest += sign * weights[i] * max(0, self[i])
+			u.rest += sign * weights[i] * max(0, kernelDiag[i])
 		})
 		if err != nil {
 			return err
