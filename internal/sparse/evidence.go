@@ -22,24 +22,24 @@ import (
 // Faul (2003); they determine the best α_j of a function. W is the diagonal matrix of the weights
 // of the rows.
 type evidence struct {
-	t      *run.Task
-	g      backend.Host[float64] // ΦᵀWΦ
-	total  float64               // tᵀWt
-	n      float64               // sum of the weights of the rows
-	least  float64               // lower bound on σ², from the rounding errors of t
-	beta   float64               // 1/σ²
-	alpha  []float64             // α of all functions; +Inf outside the model
-	active []int                 // indices of the functions in the model
-	place  []int                 // place[j] is the index of function j in active, or −1
-	mean                         // μ and Q for the targets t
-	second *mean                 // μ and Q for the second t in tᵀC⁻¹t, or nil if it equals the first t
-	rest   float64               // ‖t − Φμ‖² at the last posterior
-	sigma  [][]float64           // Σ
-	root   backend.Host[float64] // R in Σ = RRᵀ
-	s      []float64             // S of all functions (Tipping and Faul, eq. 24)
-	value  float64               // the log evidence
-	trace  []float64
-	work   [4][]float64 // memory for the matrices of the methods posterior and statistics
+	t              *run.Task
+	g              backend.Host[float64] // ΦᵀWΦ
+	total          float64               // tᵀWt
+	n              float64               // sum of the weights of the rows
+	minVariance    float64               // lower bound on σ², from the rounding errors of t
+	beta           float64               // 1/σ²
+	alpha          []float64             // α of all functions; +Inf outside the model
+	active         []int                 // indices of the functions in the model
+	position       []int                 // position[j] is the index of function j in active, or −1
+	mean                                 // μ and Q for the targets t
+	second         *mean                 // μ and Q for the second t in tᵀC⁻¹t, or nil if it equals the first t
+	residualSquare float64               // ‖t − Φμ‖² at the last posterior
+	sigma          [][]float64           // Σ
+	root           backend.Host[float64] // R in Σ = RRᵀ
+	s              []float64             // S of all functions (Tipping and Faul, eq. 24)
+	value          float64               // the log evidence
+	trace          []float64
+	work           [4][]float64 // memory for the matrices of the methods posterior and statistics
 
 	best    model  // the model with the largest evidence so far
 	warning string // why the steps ended before tol was reached; "" if tol was reached
@@ -67,7 +67,7 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 	n, m := b.phi.Rows, b.phi.Cols
 	e := &evidence{
 		t: t, g: backend.NewHost[float64](m, m), mean: newMean(m), n: b.total,
-		alpha: make([]float64, m), place: slices.Repeat([]int{-1}, m), s: make([]float64, m),
+		alpha: make([]float64, m), position: slices.Repeat([]int{-1}, m), s: make([]float64, m),
 	}
 	var mean, spread float64
 	for i := range n {
@@ -119,7 +119,7 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 		}
 		e.alpha[i] = math.Inf(1)
 	}
-	e.least = 1e-12 * spread
+	e.minVariance = 1e-12 * spread
 	e.work[0], b.phi = b.phi.Data, backend.Host[float64]{} // Φ is no longer needed, and its memory is reused
 	// The initial σ is a tenth of the standard deviation of t, as in Tipping's programs. From such
 	// a small σ, the search first adds more functions than remain at the end, and finds a higher
@@ -174,17 +174,17 @@ func (e *evidence) keepBest(err error) error {
 }
 
 func (e *evidence) insert(j int, alpha float64) {
-	e.alpha[j], e.place[j] = alpha, len(e.active)
+	e.alpha[j], e.position[j] = alpha, len(e.active)
 	e.active = append(e.active, j)
 }
 
 // remove removes function j from the model. The last element of active moves to the index of j.
 func (e *evidence) remove(j int) {
-	p, last := e.place[j], len(e.active)-1
+	p, last := e.position[j], len(e.active)-1
 	e.active[p] = e.active[last]
-	e.place[e.active[p]] = p
+	e.position[e.active[p]] = p
 	e.active = e.active[:last]
-	e.alpha[j], e.place[j] = math.Inf(1), -1
+	e.alpha[j], e.position[j] = math.Inf(1), -1
 }
 
 // refresh computes Σ, μ, S, Q and the evidence.
@@ -286,14 +286,14 @@ func (e *evidence) posterior() error {
 		logH += 2 * elementary.Log(h.Row(p)[p])
 		logA += elementary.Log(e.alpha[j])
 	}
-	e.rest = e.total
+	e.residualSquare = e.total
 	for p, j := range e.active {
-		e.rest += e.mu[p] * (numeric.Dot(g.Row(p), e.mu) - 2*e.c[j])
+		e.residualSquare += e.mu[p] * (numeric.Dot(g.Row(p), e.mu) - 2*e.c[j])
 	}
-	e.rest = max(e.rest, e.total*epsilon)
+	e.residualSquare = max(e.residualSquare, e.total*epsilon)
 	// log|C| = N log σ² + log|H| − log|A|. The value tᵀC⁻¹t = β tᵀ(t − Φμ) is computed as β‖t −
 	// Φμ‖² + μᵀAμ, whose terms are positive and cannot cancel.
-	quadratic := e.beta * e.rest
+	quadratic := e.beta * e.residualSquare
 	for p, j := range e.active {
 		quadratic += e.alpha[j] * e.mu[p] * e.mu[p]
 	}
@@ -368,14 +368,14 @@ func (e *evidence) record() { e.trace = append(e.trace, e.value) }
 // evidence, by the result of EM. If both decrease the evidence, β does not change. The method
 // returns the gain.
 func (e *evidence) updateNoise() (float64, error) {
-	before, beta, rest, gamma := e.value, e.beta, e.rest, e.gamma()
-	for _, noise := range []float64{rest / max(e.n-gamma, epsilon*e.n), (rest + gamma/beta) / e.n} {
-		e.beta = 1 / max(noise, e.least)
+	previous, beta, residualSquare, gamma := e.value, e.beta, e.residualSquare, e.gamma()
+	for _, noise := range []float64{residualSquare / max(e.n-gamma, epsilon*e.n), (residualSquare + gamma/beta) / e.n} {
+		e.beta = 1 / max(noise, e.minVariance)
 		if err := e.posterior(); err != nil {
 			return 0, err
 		}
-		if e.value >= before {
-			return e.value - before, nil
+		if e.value >= previous {
+			return e.value - previous, nil
 		}
 	}
 	e.beta = beta
@@ -387,7 +387,7 @@ func (e *evidence) updateNoise() (float64, error) {
 // replaces many slow steps of one function.
 func (e *evidence) newtonStep() (float64, error) {
 	k := len(e.active)
-	before, beta, alpha := e.value, e.beta, make([]float64, k)
+	previous, beta, alpha := e.value, e.beta, make([]float64, k)
 	for p, j := range e.active {
 		alpha[p] = e.alpha[j]
 	}
@@ -396,12 +396,12 @@ func (e *evidence) newtonStep() (float64, error) {
 		return 0, err
 	}
 	for t := firstLength(step); slope > 0 && t > 1e-3; t /= 4 {
-		e.beta = min(beta*elementary.Exp(t*step[k]), 1/e.least)
+		e.beta = min(beta*elementary.Exp(t*step[k]), 1/e.minVariance)
 		for p, j := range e.active {
 			e.alpha[j] = alpha[p] * elementary.Exp(t*step[p])
 		}
-		if err := e.posterior(); err == nil && e.value >= before {
-			return e.value - before, nil
+		if err := e.posterior(); err == nil && e.value >= previous {
+			return e.value - previous, nil
 		}
 		if e.t.Ctx.Err() != nil {
 			return 0, context.Cause(e.t.Ctx)
@@ -443,7 +443,7 @@ func (e *evidence) newton(alpha []float64) (step []float64, slope float64, err e
 			inner[p] += s * s * alpha[q]
 		}
 	}
-	noise := e.beta * e.rest
+	noise := e.beta * e.residualSquare
 	last := noise
 	list := e.means()
 	mu2 := list[len(list)-1].mu
@@ -535,7 +535,7 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 		if err := e.t.Step("solve", 0.1+0.85*progressOf(gain, first, tol, step)); err != nil {
 			return err
 		}
-		before, beta := e.value, e.beta
+		previous, beta := e.value, e.beta
 		alpha := make([]float64, len(e.active))
 		mean := make([]float64, len(e.active)) // posterior means of the squared weights, for EM
 		for p, j := range e.active {
@@ -547,38 +547,38 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 				e.alpha[j] = 1e12 * e.beta * e.g.Row(j)[j]
 			}
 		}
-		residual, gamma := e.rest, 0.0
+		residual, gamma := e.residualSquare, 0.0
 		for p := range e.active {
 			gamma += 1 - alpha[p]*e.sigma[p][p]
 		}
-		e.beta = 1 / max(residual/max(e.n-gamma, epsilon*e.n), e.least)
+		e.beta = 1 / max(residual/max(e.n-gamma, epsilon*e.n), e.minVariance)
 		if err := e.refresh(); err != nil {
 			return err
 		}
-		if e.value < before {
+		if e.value < previous {
 			for p, j := range e.active {
 				e.alpha[j] = 1 / mean[p]
 			}
-			e.beta = 1 / max((residual+gamma/beta)/e.n, e.least)
+			e.beta = 1 / max((residual+gamma/beta)/e.n, e.minVariance)
 			if err := e.refresh(); err != nil {
 				return err
 			}
 		}
-		if e.value < before-1e-9*(1+math.Abs(before)) {
+		if e.value < previous-1e-9*(1+math.Abs(previous)) {
 			return fmt.Errorf( // only rounding errors can decrease the evidence
-				"the log evidence fell from %v to %v: %w", before, e.value, backend.ErrNotPosDef)
+				"the log evidence fell from %v to %v: %w", previous, e.value, backend.ErrNotPosDef)
 		}
-		gain = e.value - before
-		moved := 0.0
+		gain = e.value - previous
+		maxChange := 0.0
 		for p, j := range e.active {
-			moved = max(moved, math.Abs(elementary.Log(e.alpha[j]/alpha[p])))
+			maxChange = max(maxChange, math.Abs(elementary.Log(e.alpha[j]/alpha[p])))
 		}
 		dropped, err := e.prune()
 		if err != nil {
 			return err
 		}
 		e.record()
-		if gain <= tol && moved <= 1e-3 && !dropped {
+		if gain <= tol && maxChange <= 1e-3 && !dropped {
 			return nil
 		}
 	}

@@ -22,12 +22,12 @@ import (
 // Laplace's approximation of the log evidence. Fields without a comment are as in the type
 // evidence.
 type laplace struct {
-	t           *run.Task
-	phi         *basis
-	whole       backend.Matrix[float64] // Φ
-	squares     backend.Matrix[float64] // the squares of the elements of Φ
-	positive    []bool                  // whether each row is in the second class
-	base, share float64                 // progress before this model is fitted, and the progress that it adds
+	t              *run.Task
+	phi            *basis
+	phiDevice      backend.Matrix[float64] // Φ
+	squares        backend.Matrix[float64] // the squares of the elements of Φ
+	positive       []bool                  // whether each row is in the second class
+	base, fraction float64                 // progress before this model is fitted, and the progress that it adds
 	laplaceState
 	trace   []float64
 	steps   int
@@ -37,20 +37,20 @@ type laplace struct {
 
 // laplaceState holds the variables that a step changes.
 type laplaceState struct {
-	alpha  []float64
-	active []int
-	place  []int
-	mu     []float64
-	curve  []float64 // the elements w_i y_i(1 − y_i) of the diagonal matrix B, where y_i is the probability at the mode; never modified in place
-	slope  []float64 // the elements w_i(t_i − y_i) of W(t − y) at the mode, for the targets t_i of 0 or 1; never modified in place
-	s, q   []float64
-	q2     []float64 // Q2 of all functions, defined at the method statistics
-	tilt   []float64 // Φᵀg, with g defined at the method statistics
-	value  float64
+	alpha    []float64
+	active   []int
+	position []int
+	mu       []float64
+	curve    []float64 // the elements w_i y_i(1 − y_i) of the diagonal matrix B, where y_i is the probability at the mode; never modified in place
+	slope    []float64 // the elements w_i(t_i − y_i) of W(t − y) at the mode, for the targets t_i of 0 or 1; never modified in place
+	s, q     []float64
+	q2       []float64 // Q2 of all functions, defined at the method statistics
+	tilt     []float64 // Φᵀg, with g defined at the method statistics
+	value    float64
 }
 
 func (s laplaceState) clone() laplaceState {
-	s.alpha, s.active, s.place, s.mu = slices.Clone(s.alpha), slices.Clone(s.active), slices.Clone(s.place), slices.Clone(s.mu)
+	s.alpha, s.active, s.position, s.mu = slices.Clone(s.alpha), slices.Clone(s.active), slices.Clone(s.position), slices.Clone(s.mu)
 	s.s, s.q, s.q2, s.tilt = slices.Clone(s.s), slices.Clone(s.q), slices.Clone(s.q2), slices.Clone(s.tilt)
 	return s
 }
@@ -71,18 +71,18 @@ func newLaplace(t *run.Task, b *basis) (*laplace, error) {
 		}
 	}
 	var err error
-	if p.whole, err = backend.Place(t.B, b.phi); err != nil {
+	if p.phiDevice, err = backend.Place(t.B, b.phi); err != nil {
 		return nil, err
 	}
 	if p.squares, err = backend.Place(t.B, square); err != nil {
-		p.whole.Free()
+		p.phiDevice.Free()
 		return nil, err
 	}
 	return p, nil
 }
 
 func (p *laplace) free() {
-	p.whole.Free()
+	p.phiDevice.Free()
 	p.squares.Free()
 }
 
@@ -90,7 +90,7 @@ func (p *laplace) free() {
 func (p *laplace) begin(signs backend.Host[float64], c int) {
 	m := p.phi.phi.Cols
 	p.laplaceState = laplaceState{
-		alpha: make([]float64, m), place: slices.Repeat([]int{-1}, m),
+		alpha: make([]float64, m), position: slices.Repeat([]int{-1}, m),
 		s: make([]float64, m), q: make([]float64, m), q2: make([]float64, m), tilt: make([]float64, m),
 	}
 	for j := range p.alpha {
@@ -105,25 +105,25 @@ func (p *laplace) begin(signs backend.Host[float64], c int) {
 
 // set changes the α of function j. An α of +Inf removes the function.
 func (p *laplace) set(j int, alpha float64) {
-	at := p.place[j]
+	pos := p.position[j]
 	p.alpha[j] = alpha
 	switch {
-	case at < 0:
-		p.place[j] = len(p.active)
+	case pos < 0:
+		p.position[j] = len(p.active)
 		p.active, p.mu = append(p.active, j), append(p.mu, 0)
 	case math.IsInf(alpha, 1):
 		last := len(p.active) - 1
-		p.active[at], p.mu[at] = p.active[last], p.mu[last]
-		p.place[p.active[at]] = at
-		p.active, p.mu, p.place[j] = p.active[:last], p.mu[:last], -1
+		p.active[pos], p.mu[pos] = p.active[last], p.mu[last]
+		p.position[p.active[pos]] = pos
+		p.active, p.mu, p.position[j] = p.active[:last], p.mu[:last], -1
 	}
 }
 
 // objective returns the log posterior of μ up to a constant, and the log odds f of the samples.
-func (p *laplace) objective(part backend.Host[float64], mu []float64) (sum float64, f []float64) {
-	f = make([]float64, part.Cols)
-	for at, m := range mu {
-		numeric.Axpy(m, part.Row(at), f)
+func (p *laplace) objective(values backend.Host[float64], mu []float64) (sum float64, f []float64) {
+	f = make([]float64, values.Cols)
+	for a, m := range mu {
+		numeric.Axpy(m, values.Row(a), f)
 	}
 	for i, z := range f {
 		if p.positive[i] {
@@ -132,8 +132,8 @@ func (p *laplace) objective(part backend.Host[float64], mu []float64) (sum float
 		// The logarithm below is log(1 + e^z).
 		sum -= p.phi.weight[i] * (math.Max(z, 0) + math.Log1p(elementary.Exp(-math.Abs(z))))
 	}
-	for at, j := range p.active {
-		sum -= p.alpha[j] * mu[at] * mu[at] / 2
+	for a, j := range p.active {
+		sum -= p.alpha[j] * mu[a] * mu[a] / 2
 	}
 	return sum, f
 }
@@ -149,17 +149,17 @@ var errNoMode = fmt.Errorf("the mode of the posterior was not found in %d Newton
 // first column is symmetric.
 func (p *laplace) functions(list []int) backend.Host[float64] {
 	n := p.phi.phi.Rows
-	part := backend.NewHost[float64](len(list), n)
-	for at, j := range list {
+	values := backend.NewHost[float64](len(list), n)
+	for a, j := range list {
 		if j > 0 {
-			copy(part.Row(at), p.phi.phi.Row(j - 1)[1:])
+			copy(values.Row(a), p.phi.phi.Row(j - 1)[1:])
 			continue
 		}
 		for i := range n {
-			part.Row(at)[i] = 1
+			values.Row(a)[i] = 1
 		}
 	}
-	return part
+	return values
 }
 
 func scaledColumns(h backend.Host[float64], factors []float64) backend.Host[float64] {
@@ -173,8 +173,8 @@ func scaledColumns(h backend.Host[float64], factors []float64) backend.Host[floa
 // mode computes the mode of the posterior, starting from μ, and the log evidence at the mode.
 func (p *laplace) mode() error {
 	n, k := p.phi.phi.Rows, len(p.active)
-	part := p.functions(p.active)
-	now, f := p.objective(part, p.mu)
+	values := p.functions(p.active)
+	current, f := p.objective(values, p.mu)
 	slope, curve, root := make([]float64, n), make([]float64, n), make([]float64, n)
 	p.modes++
 	for range newtonSteps {
@@ -188,16 +188,16 @@ func (p *laplace) mode() error {
 			slope[i], curve[i] = w*(target-y), w*y*expit(-f[i])
 			root[i] = math.Sqrt(curve[i])
 		}
-		for at, j := range p.active {
-			gradient[at] = numeric.Dot(part.Row(at), slope) - p.alpha[j]*p.mu[at]
+		for a, j := range p.active {
+			gradient[a] = numeric.Dot(values.Row(a), slope) - p.alpha[j]*p.mu[a]
 		}
-		step, logH, err := p.newton(scaledColumns(part, root), gradient)
+		step, logH, err := p.newton(scaledColumns(values, root), gradient)
 		if err != nil {
 			return err
 		}
 		decrement := numeric.Dot(gradient, step)
-		if decrement <= 1e-12*(1+math.Abs(now)) {
-			p.value = now - logH/2
+		if decrement <= 1e-12*(1+math.Abs(current)) {
+			p.value = current - logH/2
 			for _, j := range p.active {
 				p.value += elementary.Log(p.alpha[j]) / 2
 			}
@@ -211,9 +211,9 @@ func (p *laplace) mode() error {
 		for ; ; length /= 2 {
 			mu := slices.Clone(p.mu)
 			numeric.Axpy(length, step, mu)
-			next, odds := p.objective(part, mu)
-			if next >= now+1e-4*length*decrement || length < 1e-10 {
-				p.mu, now, f = mu, next, odds
+			next, odds := p.objective(values, mu)
+			if next >= current+1e-4*length*decrement || length < 1e-10 {
+				p.mu, current, f = mu, next, odds
 				break
 			}
 		}
@@ -230,8 +230,8 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 	}
 	defer h.Free()
 	alpha := make([]float64, k)
-	for at, j := range p.active {
-		alpha[at] = p.alpha[j]
+	for a, j := range p.active {
+		alpha[a] = p.alpha[j]
 	}
 	v, err := backend.Copy(b, numeric.Column(gradient))
 	if err != nil {
@@ -253,8 +253,8 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 		}
 		return b.Download(numeric.Column(step), v)
 	})
-	for at := range k {
-		logH += 2 * elementary.Log(factor.Row(at)[at])
+	for a := range k {
+		logH += 2 * elementary.Log(factor.Row(a)[a])
 	}
 	return step, logH, err
 }
@@ -277,10 +277,10 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 // predict wrong gains, because B changes with the mode.
 func (p *laplace) statistics() error {
 	n, m, k := p.phi.phi.Rows, p.phi.phi.Cols, len(p.active)
-	b, part, alpha := p.t.B, p.functions(p.active), make([]float64, k)
-	both := backend.NewHost[float64](n, 3)
-	for at, j := range p.active {
-		alpha[at] = p.alpha[j]
+	b, values, alpha := p.t.B, p.functions(p.active), make([]float64, k)
+	vectors := backend.NewHost[float64](n, 3)
+	for a, j := range p.active {
+		alpha[a] = p.alpha[j]
 	}
 	cross, err := b.New(k, m)
 	if err != nil {
@@ -297,22 +297,22 @@ func (p *laplace) statistics() error {
 		return err
 	}
 	defer sums.Free()
-	t, q, half := backend.NewHost[float64](k, m), backend.NewHost[float64](m, 3), make([]float64, k)
-	inside, err := backend.Copy(b, part)
+	t, q, phiG := backend.NewHost[float64](k, m), backend.NewHost[float64](m, 3), make([]float64, k)
+	activePhi, err := backend.Copy(b, values)
 	if err != nil {
 		return err
 	}
-	defer inside.Free()
-	err = run.Placed(b, scaledColumns(part, p.curve), backend.Host[float64]{}, func(scaled, _ backend.Matrix[float64]) error {
-		b.Gemm(backend.NoTrans, backend.NoTrans, 1, scaled, p.whole, 0, cross)
-		b.Gemm(backend.NoTrans, backend.Transpose, 1, scaled, inside, 0, h)
+	defer activePhi.Free()
+	err = run.Placed(b, scaledColumns(values, p.curve), backend.Host[float64]{}, func(scaled, _ backend.Matrix[float64]) error {
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, scaled, p.phiDevice, 0, cross)
+		b.Gemm(backend.NoTrans, backend.Transpose, 1, scaled, activePhi, 0, h)
 		b.AddDiag(alpha, h)
 		if err := b.Potrf(backend.Lower, h); err != nil {
 			return err
 		}
 		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, h, cross)
-		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, h, inside)
-		if err := b.Download(part, inside); err != nil { // L⁻¹Φ_Aᵀ
+		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, h, activePhi)
+		if err := b.Download(values, activePhi); err != nil { // L⁻¹Φ_Aᵀ
 			return err
 		}
 		return b.Download(t, cross)
@@ -321,8 +321,8 @@ func (p *laplace) statistics() error {
 		return err
 	}
 	g := make([]float64, n)
-	for at := range k {
-		for i, v := range part.Row(at) {
+	for a := range k {
+		for i, v := range values.Row(a) {
 			g[i] += v * v
 		}
 	}
@@ -334,14 +334,14 @@ func (p *laplace) statistics() error {
 			lean = 2*v/w - 1
 		}
 		g[i] *= p.curve[i] * lean
-		both.Row(i)[0], both.Row(i)[1], both.Row(i)[2] = v, g[i], p.curve[i]
+		vectors.Row(i)[0], vectors.Row(i)[1], vectors.Row(i)[2] = v, g[i], p.curve[i]
 	}
-	for at := range k {
-		half[at] = numeric.Dot(part.Row(at), g)
+	for a := range k {
+		phiG[a] = numeric.Dot(values.Row(a), g)
 	}
-	err = run.Placed(b, both, backend.Host[float64]{}, func(both, _ backend.Matrix[float64]) error {
-		b.Gemm(backend.Transpose, backend.NoTrans, 1, p.whole, both.View(0, 0, n, 2), 0, sums.View(0, 0, m, 2))
-		b.Gemm(backend.Transpose, backend.NoTrans, 1, p.squares, both.View(0, 2, n, 1), 0, sums.View(0, 2, m, 1))
+	err = run.Placed(b, vectors, backend.Host[float64]{}, func(vectors, _ backend.Matrix[float64]) error {
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, p.phiDevice, vectors.View(0, 0, n, 2), 0, sums.View(0, 0, m, 2))
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, p.squares, vectors.View(0, 2, n, 1), 0, sums.View(0, 2, m, 1))
 		return b.Download(q, sums)
 	})
 	if err != nil {
@@ -351,15 +351,15 @@ func (p *laplace) statistics() error {
 		p.q[j], p.tilt[j], p.s[j] = q.Row(j)[0], q.Row(j)[1], q.Row(j)[2]
 		p.q2[j] = p.q[j] - p.tilt[j]
 	}
-	for at := range k {
-		numeric.Axpy(half[at], t.Row(at), p.q2)
-		for j, v := range t.Row(at) {
+	for a := range k {
+		numeric.Axpy(phiG[a], t.Row(a), p.q2)
+		for j, v := range t.Row(a) {
 			p.s[j] -= v * v
 		}
 	}
 	// For functions outside the model, an S that does not exceed its rounding error is set to 0.
 	for j := range m {
-		if p.place[j] < 0 && p.s[j] <= dependent*q.Row(j)[2] {
+		if p.position[j] < 0 && p.s[j] <= dependent*q.Row(j)[2] {
 			p.s[j] = 0
 		}
 	}
@@ -385,17 +385,17 @@ func (p *laplace) maximize(tol float64, limit int) error {
 	}
 	p.trace = append(p.trace, p.value)
 	start := math.Abs(p.value) + 1
-	refused, floor := map[int]bool{}, p.value // refused: functions whose step did not increase the evidence; floor: the evidence when refused was last empty
-	size, settled := 4, false                 // size: size of a batch; settled: whether the last change of all α gained at most tol
-	singular := ""                            // the warning from a function whose posterior could not be computed
+	rejected, floor := map[int]bool{}, p.value // rejected: functions whose step did not increase the evidence; floor: the evidence when rejected was last empty
+	size, settled := 4, false                  // size: size of a batch; settled: whether the last change of all α gained at most tol
+	singular := ""                             // the warning from a function whose posterior could not be computed
 	for {
-		j, alpha, gain := choose(p.s, p.q, p.q2, p.alpha, p.place, len(p.active), refused)
+		j, alpha, gain := choose(p.s, p.q, p.q2, p.alpha, p.position, len(p.active), rejected)
 		if gain <= tol && settled {
 			if p.value <= floor+tol {
 				p.warning = singular
 				return nil
 			}
-			clear(refused)
+			clear(rejected)
 			floor, singular = p.value, ""
 			continue
 		}
@@ -403,16 +403,16 @@ func (p *laplace) maximize(tol float64, limit int) error {
 			p.warning = fmt.Sprintf("after %s a further step would increase the log evidence by about %.2g, not at most %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
 			return nil
 		}
-		if err := p.t.Step("solve", p.base+p.share*min(progressOf(gain, start, tol, p.steps), 0.999)); err != nil {
+		if err := p.t.Step("solve", p.base+p.fraction*min(progressOf(gain, start, tol, p.steps), 0.999)); err != nil {
 			return err
 		}
-		before, taken := p.clone(), 1
+		previous, count := p.clone(), 1
 		batch := gain > tol && size > 1
 		single := !batch && settled
 		var err error
 		switch {
 		case batch:
-			if taken, err = p.batch(tol, min(size, limit-p.steps)); err == nil {
+			if count, err = p.batch(tol, min(size, limit-p.steps)); err == nil {
 				err = p.mode()
 			}
 		case single:
@@ -421,14 +421,14 @@ func (p *laplace) maximize(tol float64, limit int) error {
 		default:
 			err = p.joint()
 		}
-		if err == nil && p.value > before.value {
+		if err == nil && p.value > previous.value {
 			err = p.statistics()
 		}
 		if err != nil && refusal(err) == "" {
 			return err
 		}
-		p.steps += taken
-		grown := p.value - before.value
+		p.steps += count
+		grown := p.value - previous.value
 		switch {
 		case err == nil && grown > 0:
 			// A step of all α is settled if it gains at most tol for each function of the model.
@@ -441,14 +441,14 @@ func (p *laplace) maximize(tol float64, limit int) error {
 		case batch:
 			size /= 4
 		case single: // the change of the mode has made the actual gain smaller than expected
-			refused[j] = true
+			rejected[j] = true
 		default:
 			settled = true
 		}
 		if single && err != nil {
 			singular = refusal(err)
 		}
-		p.laplaceState = before
+		p.laplaceState = previous
 	}
 }
 
@@ -459,17 +459,17 @@ func (p *laplace) model(list []int) (*evidence, error) {
 	k, size, second := len(p.active), len(list), newMean(len(list))
 	e := &evidence{
 		t: p.t, g: backend.NewHost[float64](size, size), mean: newMean(size), second: &second, beta: 1,
-		alpha: make([]float64, size), place: slices.Repeat([]int{-1}, size), s: make([]float64, size),
+		alpha: make([]float64, size), position: slices.Repeat([]int{-1}, size), s: make([]float64, size),
 	}
-	part := p.functions(list)
+	values := p.functions(list)
 	b := p.t.B
 	g, err := b.New(size, size)
 	if err != nil {
 		return nil, err
 	}
 	defer g.Free()
-	err = run.Placed(b, scaledColumns(part, p.curve), part, func(scaled, part backend.Matrix[float64]) error {
-		b.Gemm(backend.NoTrans, backend.Transpose, 1, scaled, part, 0, g)
+	err = run.Placed(b, scaledColumns(values, p.curve), values, func(scaled, values backend.Matrix[float64]) error {
+		b.Gemm(backend.NoTrans, backend.Transpose, 1, scaled, values, 0, g)
 		return b.Download(e.g, g)
 	})
 	if err != nil {
@@ -508,8 +508,8 @@ func (p *laplace) batch(tol float64, limit int) (int, error) {
 			p.set(j, e.alpha[i])
 		}
 	}
-	for at, j := range p.active {
-		p.mu[at] = e.mu[e.place[slices.Index(list, j)]]
+	for a, j := range p.active {
+		p.mu[a] = e.mu[e.position[slices.Index(list, j)]]
 	}
 	return max(steps, 1), nil
 }
@@ -526,21 +526,21 @@ func (p *laplace) joint() error {
 	if err != nil {
 		return err
 	}
-	before, mu := p.value, p.mu
+	previous, mu := p.value, p.mu
 	for t := firstLength(step); slope > 0 && t > 1e-3; t /= 4 {
-		for at, j := range p.active {
-			p.alpha[j] = alpha[at] * elementary.Exp(t*step[at])
+		for a, j := range p.active {
+			p.alpha[j] = alpha[a] * elementary.Exp(t*step[a])
 		}
 		p.mu = slices.Clone(mu)
 		err := p.mode()
 		if err != nil && refusal(err) == "" {
 			return err
 		}
-		if err == nil && p.value > before {
+		if err == nil && p.value > previous {
 			return nil
 		}
 	}
-	p.value = before
+	p.value = previous
 	return nil
 }
 
@@ -550,7 +550,7 @@ func (p *laplace) promising(tol float64) []int {
 	var list []int
 	gains := make([]float64, len(p.s))
 	for j := range gains {
-		if p.place[j] < 0 {
+		if p.position[j] < 0 {
 			if _, gains[j] = bestAlpha(p.s[j], p.q[j]*p.q2[j], p.alpha[j], false, len(p.active)); gains[j] > tol {
 				list = append(list, j)
 			}

@@ -109,8 +109,8 @@ func denseEvidence(t *testing.T, p *laplace) (value, bound float64) {
 	return value, bound
 }
 
-// hard returns problems whose likelihood or basis is near the limits of float64.
-func hard(seed uint64) []struct {
+// hardProblems returns problems whose likelihood or basis is near the limits of float64.
+func hardProblems(seed uint64) []struct {
 	name   string
 	kernel kernels.Kernel
 	x, y   backend.Host[float64]
@@ -162,8 +162,8 @@ func TestRefusedStepKeepsTheBestModel(t *testing.T) {
 	const seed = 20261125
 	t.Logf("seed %d", seed)
 	dev := backendtest.Device(t, "cpu")
-	refused := 0
-	for _, c := range hard(seed) {
+	refusals := 0
+	for _, c := range hardProblems(seed) {
 		task := run.NewTask(t.Context(), dev, nil)
 		weights := make([]float64, c.x.Rows)
 		for i := range weights {
@@ -193,24 +193,24 @@ func TestRefusedStepKeepsTheBestModel(t *testing.T) {
 			}
 		}
 		if strings.Contains(p.warning, "the model is the best one before") {
-			refused++
+			refusals++
 		}
 		p.free()
 	}
 	// This test does not require refused steps, because their number depends on rounding errors.
 	// TestEveryRefusedFactorization forces refusals.
-	t.Logf("%d fits ended at a step that was refused", refused)
+	t.Logf("%d fits ended at a step that was refused", refusals)
 }
 
-// brittle is a backend that refuses one factorization, the one with the number at.
+// brittle is a backend that refuses one factorization, the one with the number failAt.
 type brittle struct {
 	backend.Backend[float64]
-	count *int
-	at    int
+	count  *int
+	failAt int
 }
 
 func (b brittle) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
-	if *b.count++; *b.count == b.at {
+	if *b.count++; *b.count == b.failAt {
 		return &backend.PivotError{Index: 0}
 	}
 	return b.Backend.Potrf(ul, a)
@@ -247,9 +247,9 @@ func TestEveryRefusedFactorization(t *testing.T) {
 			return Regression(task, problem, y, FixedPoint, Params{Tol: 1e-3, MaxIter: 100})
 		}},
 	} {
-		fit := func(at int) (r *Result, calls int, err error) {
+		fit := func(failAt int) (r *Result, calls int, err error) {
 			task := run.NewTask(t.Context(), dev, nil)
-			task.B = brittle{task.B, &calls, at}
+			task.B = brittle{task.B, &calls, failAt}
 			r, err = c.fit(task)
 			return r, calls, err
 		}
@@ -272,21 +272,21 @@ func TestEveryRefusedFactorization(t *testing.T) {
 			}
 			p.free()
 		}
-		for at := first + 1; at <= calls; at++ {
-			r, _, err := fit(at)
+		for call := first + 1; call <= calls; call++ {
+			r, _, err := fit(call)
 			if err != nil {
-				t.Errorf("%s: factorization %d of %d: %v", name, at, calls, err)
+				t.Errorf("%s: factorization %d of %d: %v", name, call, calls, err)
 				continue
 			}
 			if r.Evidence-r.Evidence != 0 || r.Points.Rows == 0 {
-				t.Errorf("%s: factorization %d of %d: log evidence %v of %d points", name, at, calls, r.Evidence, r.Points.Rows)
+				t.Errorf("%s: factorization %d of %d: log evidence %v of %d points", name, call, calls, r.Evidence, r.Points.Rows)
 			}
 			for _, trace := range r.Traces {
 				if len(trace) == 0 {
 					continue
 				}
-				if best := trace[0]; !(r.Evidence >= best-1e-9*(1+math.Abs(best))) {
-					t.Errorf("%s: factorization %d of %d: log evidence %v is below the first, %v", name, at, calls, r.Evidence, best)
+				if initial := trace[0]; !(r.Evidence >= initial-1e-9*(1+math.Abs(initial))) {
+					t.Errorf("%s: factorization %d of %d: log evidence %v is below the first, %v", name, call, calls, r.Evidence, initial)
 				}
 			}
 		}

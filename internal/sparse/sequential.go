@@ -11,33 +11,33 @@ import (
 // Between these steps it takes steps that change all α of the model and the noise.
 func (e *evidence) sequential(tol float64, limit int) error {
 	// Start with the function that alone explains the largest part of t.
-	first, most := 0, 0.0
+	first, maxShare := 0, 0.0
 	for j, c := range e.c {
-		if share := c * c / e.g.Row(j)[j]; share > most {
-			first, most = j, share
+		if share := c * c / e.g.Row(j)[j]; share > maxShare {
+			first, maxShare = j, share
 		}
 	}
-	e.insert(first, math.Max(e.beta*e.g.Row(first)[first]/math.Max(e.beta*most-1, 1e-3), math.SmallestNonzeroFloat64))
+	e.insert(first, math.Max(e.beta*e.g.Row(first)[first]/math.Max(e.beta*maxShare-1, 1e-3), math.SmallestNonzeroFloat64))
 	if err := e.refresh(); err != nil {
 		return err
 	}
 	e.record()
-	// The number of steps of one function between two steps of all α grows from least to longest,
+	// The number of steps of one function between two steps of all α grows from shortest to longest,
 	// because only the steps of all α take O(n m²) operations.
-	const least, longest = 5, 100
-	pause, since := least, 0
+	const shortest, longest = 5, 100
+	pause, stepsSince := shortest, 0
 	start := math.Abs(e.value) + 1
-	more := math.Inf(1)
+	jointGain := math.Inf(1)
 	for step := 1; step <= limit; step++ {
 		j, alpha, gain := e.choose()
 		// In the last phase (pause == longest), while steps of all α still increase the evidence, a
 		// step that only changes the α of one function must gain more than the constant worth.
 		const worth = 0.01
-		if gain > tol && since < pause && (pause < longest || e.place[j] < 0 || math.IsInf(alpha, 1) || gain > worth || more <= tol) {
+		if gain > tol && stepsSince < pause && (pause < longest || e.position[j] < 0 || math.IsInf(alpha, 1) || gain > worth || jointGain <= tol) {
 			e.setAlpha(j, alpha)
 			e.value += gain
 			e.record()
-			since++
+			stepsSince++
 			if err := e.t.Step("solve", 0.1+0.85*progressOf(gain, start, tol, step)); err != nil {
 				return err
 			}
@@ -55,10 +55,10 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		}
 		for range 3 {
 			var err error
-			if more, err = improve(); err != nil {
+			if jointGain, err = improve(); err != nil {
 				return err
 			}
-			if more <= max(tol, worth) || pause < longest {
+			if jointGain <= max(tol, worth) || pause < longest {
 				break
 			}
 		}
@@ -66,11 +66,11 @@ func (e *evidence) sequential(tol float64, limit int) error {
 			return err
 		}
 		e.record()
-		if _, _, gain := e.choose(); gain <= tol && more <= tol {
+		if _, _, gain := e.choose(); gain <= tol && jointGain <= tol {
 			return nil
 		}
-		since, pause = 0, min(2*pause, longest)
-		if err := e.t.Step("solve", 0.1+0.85*progressOf(more, start, tol, step)); err != nil {
+		stepsSince, pause = 0, min(2*pause, longest)
+		if err := e.t.Step("solve", 0.1+0.85*progressOf(jointGain, start, tol, step)); err != nil {
 			return err
 		}
 	}
@@ -86,25 +86,25 @@ const dependent = 1e-10
 // choose sets each S that is a rounding error to 0 and calls the function choose.
 func (e *evidence) choose() (best int, alpha, gain float64) {
 	for j := range e.s {
-		if e.place[j] < 0 && e.s[j] <= dependent*e.beta*e.g.Row(j)[j] {
+		if e.position[j] < 0 && e.s[j] <= dependent*e.beta*e.g.Row(j)[j] {
 			e.s[j] = 0
 		}
 	}
 	list := e.means()
-	return choose(e.s, e.q, list[len(list)-1].q, e.alpha, e.place, len(e.active), nil)
+	return choose(e.s, e.q, list[len(list)-1].q, e.alpha, e.position, len(e.active), nil)
 }
 
 // choose returns the basis function whose change of α increases the evidence most, the new α, and
-// the increase (eq. 27, 32 and 37 of Tipping and Faul, where S is in all and Q² is first·second).
-// If α is +Inf, the caller removes the function. choose skips functions in refused, and functions
+// the increase (eq. 27, 32 and 37 of Tipping and Faul, where S is in s and Q² is first·second).
+// If α is +Inf, the caller removes the function. choose skips functions in rejected, and functions
 // that are outside the model and have S = 0.
-func choose(all, first, second, alphas []float64, place []int, active int, refused map[int]bool) (best int, alpha, gain float64) {
+func choose(s, first, second, alphas []float64, position []int, active int, rejected map[int]bool) (best int, alpha, gain float64) {
 	best = -1
 	for j, a := range alphas {
-		if refused[j] {
+		if rejected[j] {
 			continue
 		}
-		if to, delta := bestAlpha(all[j], first[j]*second[j], a, place[j] >= 0, active); delta > gain {
+		if to, delta := bestAlpha(s[j], first[j]*second[j], a, position[j] >= 0, active); delta > gain {
 			best, alpha, gain = j, to, delta
 		}
 	}
@@ -144,7 +144,7 @@ func bestAlpha(S, Q2, a float64, in bool, active int) (to, gain float64) {
 
 // setAlpha changes α_j and updates Σ, μ, S and Q (appendix of Tipping and Faul).
 func (e *evidence) setAlpha(j int, alpha float64) {
-	p := e.place[j]
+	p := e.position[j]
 	switch {
 	case p < 0:
 		e.add(j, alpha)
@@ -197,20 +197,20 @@ func (e *evidence) add(j int, alpha float64) {
 		}
 		numeric.Axpy(-e.beta*u[p], e.g.Row(e.active[p]), h)
 	}
-	own := 1 / (alpha + e.s[j])
+	variance := 1 / (alpha + e.s[j])
 	row := make([]float64, k+1)
 	for p := range k {
-		numeric.Axpy(e.beta*e.beta*own*u[p], u, e.sigma[p])
-		row[p] = -e.beta * own * u[p]
+		numeric.Axpy(e.beta*e.beta*variance*u[p], u, e.sigma[p])
+		row[p] = -e.beta * variance * u[p]
 		e.sigma[p] = append(e.sigma[p], row[p])
 	}
-	row[k] = own
+	row[k] = variance
 	e.sigma = append(e.sigma, row)
 	for i, v := range h {
-		e.s[i] -= own * e.beta * v * e.beta * v
+		e.s[i] -= variance * e.beta * v * e.beta * v
 	}
 	for _, l := range e.means() {
-		mu := own * l.q[j]
+		mu := variance * l.q[j]
 		numeric.Axpy(-mu*e.beta, u, l.mu)
 		numeric.Axpy(-mu*e.beta, h, l.q)
 		l.mu = append(l.mu, mu)

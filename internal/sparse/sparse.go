@@ -121,19 +121,19 @@ func Classification(t *run.Task, p Problem, signs backend.Host[float64], par Par
 	line := make(map[int][]float64) // for each function, its weights for all columns of signs
 	for c := range machines {
 		l.begin(signs, c)
-		l.base, l.share = 0.05+0.95*float64(c)/float64(machines), 0.95/float64(machines)
+		l.base, l.fraction = 0.05+0.95*float64(c)/float64(machines), 0.95/float64(machines)
 		if err := l.maximize(par.Tol, par.MaxIter); err != nil {
 			return nil, err
 		}
-		for at, j := range l.active {
+		for a, j := range l.active {
 			if j == 0 {
-				r.Intercept[c] = l.mu[at]
+				r.Intercept[c] = l.mu[a]
 				continue
 			}
 			if line[j] == nil {
 				line[j] = make([]float64, machines)
 			}
-			line[j][c] = l.mu[at]
+			line[j][c] = l.mu[a]
 		}
 		if r.Warning == "" {
 			r.Warning = l.warning
@@ -149,8 +149,8 @@ func Classification(t *run.Task, p Problem, signs backend.Host[float64], par Par
 	}
 	slices.Sort(list)
 	r.Functions = len(list)
-	kept := max(len(list), 1)
-	r.Points, r.Coef = backend.NewHost[float64](kept, p.X.Cols), backend.NewHost[float64](kept, machines)
+	count := max(len(list), 1)
+	r.Points, r.Coef = backend.NewHost[float64](count, p.X.Cols), backend.NewHost[float64](count, machines)
 	copy(r.Points.Row(0), p.X.Row(0))
 	for i, j := range list {
 		copy(r.Points.Row(i), p.X.Row(j-1))
@@ -210,11 +210,11 @@ func newBasis(t *run.Task, p Problem) (*basis, error) {
 			return nil, context.Cause(t.Ctx)
 		}
 		b.phi.Row(i)[0] = 1
-		known := values.Row(i)
+		row := values.Row(i)
 		if square {
-			known = known[:i+1]
+			row = row[:i+1]
 		}
-		for j, v := range known {
+		for j, v := range row {
 			if v-v != 0 {
 				return nil, kernels.Overflow(fmt.Errorf("values of the kernel %v overflow: scale the features down", p.Kernel))
 			}
@@ -235,21 +235,21 @@ func (b *basis) model(active []int, mu []float64, root backend.Host[float64]) (p
 			m++
 		}
 	}
-	kept := max(m, 1) // a model has at least one point, whose weight may be 0
-	points, weights = backend.NewHost[float64](kept, b.x.Cols), backend.NewHost[float64](kept, 1)
-	rows = backend.NewHost[float64](kept+1, root.Cols)
+	count := max(m, 1) // a model has at least one point, whose weight may be 0
+	points, weights = backend.NewHost[float64](count, b.x.Cols), backend.NewHost[float64](count, 1)
+	rows = backend.NewHost[float64](count+1, root.Cols)
 	copy(points.Row(0), b.x.Row(0))
-	at := 0
+	pos := 0
 	for p, j := range active {
 		if j == 0 {
 			intercept = mu[p]
 			copy(rows.Row(0), root.Row(p))
 			continue
 		}
-		copy(points.Row(at), b.x.Row(j-1))
-		weights.Data[at] = mu[p]
-		copy(rows.Row(at+1), root.Row(p))
-		at++
+		copy(points.Row(pos), b.x.Row(j-1))
+		weights.Data[pos] = mu[p]
+		copy(rows.Row(pos+1), root.Row(p))
+		pos++
 	}
 	return points, weights, intercept, rows
 }
