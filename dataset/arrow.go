@@ -85,7 +85,7 @@ type arrowColumn struct {
 	index      *arrowType // type of the indices if the column stores indices into a dictionary; nil if it stores values
 	dictionary int64
 	children   []arrowColumn
-	broken     string // why the column cannot be read, or ""
+	unreadable string // why the column cannot be read, or ""
 }
 
 // arrowFile is the state of reading a stream.
@@ -103,7 +103,7 @@ type arrowFile struct {
 
 func openArrow(in *input) (*arrowFile, error) {
 	a := &arrowFile{in: in, t: in.t, dictionaries: map[int64]arrowValues{}}
-	if mark, _ := in.r.Peek(len(arrowMark)); bytes.Equal(mark, arrowMark) {
+	if prefix, _ := in.r.Peek(len(arrowMark)); bytes.Equal(prefix, arrowMark) {
 		a.file = true
 		if _, err := in.r.Discard(8); err != nil {
 			return nil, a.damaged("its first bytes")
@@ -123,27 +123,27 @@ func openArrow(in *input) (*arrowFile, error) {
 		}
 		a.pending = &m
 	}
-	big := false
+	bigEndian := false
 	if !parsed(func() {
-		big = int16At(schema, 0, 0) != 0
+		bigEndian = int16At(schema, 0, 0) != 0
 		fields := 0
 		a.columns = readFields(schema, 1, &fields, 0)
 	}) {
 		return nil, a.damaged("its schema")
 	}
-	if big {
-		return nil, a.t.fault("", "has numbers in big-endian order, which is not supported: write it on another machine")
+	if bigEndian {
+		return nil, a.t.newError("", "has numbers in big-endian order, which is not supported: write it on another machine")
 	}
 	if len(a.columns) > MaxFeatures {
-		return nil, a.t.fault("", fmt.Sprintf("has %s; at most %d can be read", count.Of(len(a.columns), "column"), MaxFeatures))
+		return nil, a.t.newError("", fmt.Sprintf("has %s; at most %d can be read", count.Of(len(a.columns), "column"), MaxFeatures))
 	}
 	var names []string
 	for i := range a.columns {
 		names = append(names, a.columns[i].name)
-		a.columns[i].broken = a.columns[i].check()
+		a.columns[i].unreadable = a.columns[i].check()
 	}
-	if fault := a.t.setNames(names); fault != nil {
-		return nil, fault
+	if e := a.t.setNames(names); e != nil {
+		return nil, e
 	}
 	a.t.columns = nil
 	return a, nil
@@ -156,11 +156,11 @@ func (a *arrowFile) footerSchema() (schema flatbuffers.Table, err error) {
 		return schema, a.damaged("its schema")
 	}
 	if a.in.file == nil {
-		return schema, a.t.fault("", "has its schema only at its end, so that it must be a file that is not compressed, not a pipe")
+		return schema, a.t.newError("", "has its schema only at its end, so that it must be a file that is not compressed, not a pipe")
 	}
 	tail := make([]byte, 10)
 	if _, err := a.in.file.ReadAt(tail, max(0, a.in.size-10)); err != nil {
-		return schema, a.in.readFault(err)
+		return schema, a.in.readError(err)
 	}
 	n := int64(binary.LittleEndian.Uint32(tail))
 	if !bytes.Equal(tail[4:], arrowMark) || n > a.in.size-10 || n > maxArrowMetadata {
@@ -168,7 +168,7 @@ func (a *arrowFile) footerSchema() (schema flatbuffers.Table, err error) {
 	}
 	footer := make([]byte, n)
 	if _, err := a.in.file.ReadAt(footer, a.in.size-10-n); err != nil {
-		return schema, a.in.readFault(err)
+		return schema, a.in.readError(err)
 	}
 	if !parsed(func() {
 		schema = tableAt(flatbuffers.Table{Bytes: footer, Pos: flatbuffers.GetUOffsetT(footer)}, 1)
@@ -178,8 +178,8 @@ func (a *arrowFile) footerSchema() (schema flatbuffers.Table, err error) {
 	return schema, nil
 }
 
-func (a *arrowFile) damaged(part string) error {
-	return a.t.fault("", "is not a complete Arrow file or stream: "+part+" cannot be read")
+func (a *arrowFile) damaged(component string) error {
+	return a.t.newError("", "is not a complete Arrow file or stream: "+component+" cannot be read")
 }
 
 // parsed calls f, which reads a flatbuffer. It returns false if f panics: package flatbuffers
@@ -221,36 +221,36 @@ func byteAt(t flatbuffers.Table, id int) byte {
 
 // tableAt returns a field that is a table, or an empty table if t lacks the field.
 func tableAt(t flatbuffers.Table, id int) flatbuffers.Table {
-	at := slotAt(t, id)
-	if at == 0 {
+	pos := slotAt(t, id)
+	if pos == 0 {
 		return flatbuffers.Table{Bytes: []byte{4, 0, 4, 0, 4, 0, 0, 0}, Pos: 4} // the encoding of a table without fields
 	}
-	return flatbuffers.Table{Bytes: t.Bytes, Pos: at + flatbuffers.GetUOffsetT(t.Bytes[at:])}
+	return flatbuffers.Table{Bytes: t.Bytes, Pos: pos + flatbuffers.GetUOffsetT(t.Bytes[pos:])}
 }
 
 // vectorAt returns the bytes of a field that is a list. size is the size of an element in bytes.
 func vectorAt(t flatbuffers.Table, id, size int) []byte {
-	at := slotAt(t, id)
-	if at == 0 {
+	pos := slotAt(t, id)
+	if pos == 0 {
 		return nil
 	}
-	begin := uint64(t.Vector(at - t.Pos))
-	return t.Bytes[begin : begin+uint64(t.VectorLen(at-t.Pos))*uint64(size)]
+	begin := uint64(t.Vector(pos - t.Pos))
+	return t.Bytes[begin : begin+uint64(t.VectorLen(pos-t.Pos))*uint64(size)]
 }
 
-// readFields returns the columns in a list of flatbuffer tables, and adds their number to seen.
-func readFields(t flatbuffers.Table, id int, seen *int, depth int) (columns []arrowColumn) {
-	at := slotAt(t, id)
-	if at == 0 {
+// readFields returns the columns in a list of flatbuffer tables, and adds their number to count.
+func readFields(t flatbuffers.Table, id int, count *int, depth int) (columns []arrowColumn) {
+	pos := slotAt(t, id)
+	if pos == 0 {
 		return nil
 	}
-	for i := range t.VectorLen(at - t.Pos) {
-		if *seen++; *seen > maxArrowFields || depth > maxArrowDepth {
+	for i := range t.VectorLen(pos - t.Pos) {
+		if *count++; *count > maxArrowFields || depth > maxArrowDepth {
 			panic("too many fields")
 		}
-		place := t.Vector(at-t.Pos) + flatbuffers.UOffsetT(4*i)
-		f := flatbuffers.Table{Bytes: t.Bytes, Pos: place + flatbuffers.GetUOffsetT(t.Bytes[place:])}
-		c := arrowColumn{arrowType: readType(byteAt(f, 2), tableAt(f, 3)), children: readFields(f, 5, seen, depth+1)}
+		element := t.Vector(pos-t.Pos) + flatbuffers.UOffsetT(4*i)
+		f := flatbuffers.Table{Bytes: t.Bytes, Pos: element + flatbuffers.GetUOffsetT(t.Bytes[element:])}
+		c := arrowColumn{arrowType: readType(byteAt(f, 2), tableAt(f, 3)), children: readFields(f, 5, count, depth+1)}
 		if name := slotAt(f, 0); name != 0 {
 			c.name = f.String(name)
 		}
@@ -358,7 +358,7 @@ func (a *arrowFile) next() (m arrowMessage, err error) {
 	case n == 8 && !bytes.Equal(begin[:4], arrowContinues), err == io.EOF, err == io.ErrUnexpectedEOF:
 		return m, a.damaged(fmt.Sprintf("the message after batch %d", a.batches))
 	case err != nil:
-		return m, a.in.readFault(err)
+		return m, a.in.readError(err)
 	}
 	n := int64(int32(binary.LittleEndian.Uint32(begin[4:])))
 	if n == 0 {
@@ -383,17 +383,17 @@ func (a *arrowFile) bytes(n, limit int64) ([]byte, error) {
 	case n < 0 || n > limit:
 		return nil, a.damaged(fmt.Sprintf("the message after batch %d", a.batches))
 	case !a.in.allowance.fits(n):
-		return nil, a.t.fault("", a.in.allowance.rule())
+		return nil, a.t.newError("", a.in.allowance.rule())
 	}
 	var buf bytes.Buffer
-	if room := n + bytes.MinRead; room <= 1<<20 || room <= a.in.size {
-		buf.Grow(int(room))
+	if capacity := n + bytes.MinRead; capacity <= 1<<20 || capacity <= a.in.size {
+		buf.Grow(int(capacity))
 	}
 	switch got, err := io.CopyN(&buf, a.in.r, n); {
 	case err == io.EOF:
 		return nil, a.damaged(fmt.Sprintf("the message after batch %d claims %d bytes, of which %d exist, and", a.batches, n, got))
 	case err != nil:
-		return nil, a.in.readFault(err)
+		return nil, a.in.readError(err)
 	}
 	return buf.Bytes(), nil
 }
@@ -402,25 +402,25 @@ func (a *arrowFile) bytes(n, limit int64) ([]byte, error) {
 func (a *arrowFile) end() error {
 	if !a.file {
 		if _, err := a.in.r.Peek(1); err != io.EOF {
-			return a.t.fault("", "has more bytes after the end of its stream: only one stream can be read")
+			return a.t.newError("", "has more bytes after the end of its stream: only one stream can be read")
 		}
 		return io.EOF
 	}
-	rest, err := io.ReadAll(io.LimitReader(a.in.r, maxArrowMetadata))
+	remaining, err := io.ReadAll(io.LimitReader(a.in.r, maxArrowMetadata))
 	if err != nil {
-		return a.in.readFault(err)
+		return a.in.readError(err)
 	}
 	batches := -1
-	if n := len(rest) - 10; n >= 0 && bytes.Equal(rest[n+4:], arrowMark) && int64(binary.LittleEndian.Uint32(rest[n:])) == int64(n) {
+	if n := len(remaining) - 10; n >= 0 && bytes.Equal(remaining[n+4:], arrowMark) && int64(binary.LittleEndian.Uint32(remaining[n:])) == int64(n) {
 		parsed(func() {
-			batches = len(vectorAt(flatbuffers.Table{Bytes: rest, Pos: flatbuffers.GetUOffsetT(rest)}, 3, 24)) / 24
+			batches = len(vectorAt(flatbuffers.Table{Bytes: remaining, Pos: flatbuffers.GetUOffsetT(remaining)}, 3, 24)) / 24
 		})
 	}
 	switch {
 	case batches < 0:
 		return a.damaged("its footer")
 	case batches != a.batches:
-		return a.t.fault("", fmt.Sprintf("is damaged: its footer lists %s, and it has %d", count.Of(batches, "batch"), a.batches))
+		return a.t.newError("", fmt.Sprintf("is damaged: its footer lists %s, and it has %d", count.Of(batches, "batch"), a.batches))
 	}
 	return io.EOF
 }
@@ -446,7 +446,7 @@ func (a *arrowFile) batch(m arrowMessage, header flatbuffers.Table) (*arrowBatch
 		return nil, err
 	}
 	b := &arrowBatch{a: a, number: a.batches + 1, first: a.rows, codec: -1}
-	inside, rest := true, m.size // rest is the number of bytes that no buffer has used; buffers that overlap make it negative
+	inBounds, unused := true, m.size // unused is the number of bytes that no buffer has used; buffers that overlap make it negative
 	if !parsed(func() {
 		b.rows = int64At(header, 0)
 		for nodes := vectorAt(header, 1, 16); len(nodes) > 0; nodes = nodes[16:] {
@@ -455,8 +455,8 @@ func (a *arrowFile) batch(m arrowMessage, header flatbuffers.Table) (*arrowBatch
 		}
 		for list := vectorAt(header, 2, 16); len(list) > 0; list = list[16:] {
 			offset, n := flatbuffers.GetInt64(list), flatbuffers.GetInt64(list[8:])
-			if rest -= n; offset < 0 || n < 0 || offset > m.size || n > m.size-offset || rest < 0 {
-				inside = false
+			if unused -= n; offset < 0 || n < 0 || offset > m.size || n > m.size-offset || unused < 0 {
+				inBounds = false
 				return
 			}
 			b.buffers = append(b.buffers, body[offset:offset+n])
@@ -467,14 +467,14 @@ func (a *arrowFile) batch(m arrowMessage, header flatbuffers.Table) (*arrowBatch
 		for list := vectorAt(header, 4, 8); len(list) > 0; list = list[8:] {
 			b.views = append(b.views, flatbuffers.GetInt64(list))
 		}
-	}) || !inside || b.rows < 0 {
+	}) || !inBounds || b.rows < 0 {
 		return nil, b.damaged("its metadata")
 	}
 	return b, nil
 }
 
-func (b *arrowBatch) damaged(what string) error {
-	return b.a.t.fault("", fmt.Sprintf("batch %d is damaged: %s", b.number, what))
+func (b *arrowBatch) damaged(detail string) error {
+	return b.a.t.newError("", fmt.Sprintf("batch %d is damaged: %s", b.number, detail))
 }
 
 // nextBatch reads dictionaries up to the next batch of rows, and returns this batch. It returns
@@ -502,7 +502,7 @@ func (a *arrowFile) nextBatch() (*arrowBatch, error) {
 			}
 			a.batches++
 			if a.rows += b.rows; a.rows > math.MaxInt32 || b.rows > math.MaxInt32 {
-				return nil, a.t.fault("", fmt.Sprintf("has more than %d rows", math.MaxInt32))
+				return nil, a.t.newError("", fmt.Sprintf("has more than %d rows", math.MaxInt32))
 			}
 			b.dictionaries, a.shared = a.dictionaries, true
 			return b, nil
@@ -516,8 +516,8 @@ func (a *arrowFile) nextBatch() (*arrowBatch, error) {
 func (a *arrowFile) addDictionary(m arrowMessage) error {
 	var id int64
 	var header flatbuffers.Table
-	var more bool
-	if !parsed(func() { id, header, more = int64At(m.header, 0), tableAt(m.header, 1), byteAt(m.header, 2) != 0 }) {
+	var delta bool
+	if !parsed(func() { id, header, delta = int64At(m.header, 0), tableAt(m.header, 1), byteAt(m.header, 2) != 0 }) {
 		return a.damaged(fmt.Sprintf("a dictionary after batch %d", a.batches))
 	}
 	b, err := a.batch(m, header)
@@ -526,18 +526,18 @@ func (a *arrowFile) addDictionary(m arrowMessage) error {
 	}
 	for i := range a.columns {
 		c := &a.columns[i]
-		if c.index == nil || c.broken != "" || c.dictionary != id {
+		if c.index == nil || c.unreadable != "" || c.dictionary != id {
 			continue
 		}
 		v, err := b.values(&c.arrowType)
 		if err != nil {
 			return err
 		}
-		if old, ok := a.dictionaries[id]; ok && more {
-			v = old.joined(v)
+		if previous, ok := a.dictionaries[id]; ok && delta {
+			v = previous.concat(v)
 		}
 		if !a.in.allowance.fits(v.bytes()) {
-			return a.t.fault("", a.in.allowance.rule())
+			return a.t.newError("", a.in.allowance.rule())
 		}
 		if a.shared {
 			a.dictionaries, a.shared = maps.Clone(a.dictionaries), false
@@ -554,8 +554,8 @@ func (a *arrowFile) newTable() *Table {
 	for i := range a.columns {
 		c := &a.columns[i]
 		name := strings.TrimSpace(c.name)
-		to := &column{name: name, plain: c.broken != "" || !c.text(), exact: slices.Contains(a.t.keep, name), broken: c.broken}
-		if c.broken == "" && c.kind == arrowInt {
+		to := &column{name: name, plain: c.unreadable != "" || !c.text(), exact: slices.Contains(a.t.keep, name), unreadable: c.unreadable}
+		if c.unreadable == "" && c.kind == arrowInt {
 			to.cells = &integers{unsigned: c.unsigned && c.bits == 64}
 		}
 		t.columns = append(t.columns, to)
@@ -567,7 +567,7 @@ func (a *arrowFile) newTable() *Table {
 func (b *arrowBatch) add(t *Table) error {
 	for i := range b.a.columns {
 		c := &b.a.columns[i]
-		if c.broken != "" {
+		if c.unreadable != "" {
 			if err := b.skip(c); err != nil {
 				return err
 			}
@@ -584,7 +584,7 @@ func (b *arrowBatch) add(t *Table) error {
 			return err
 		}
 		if !b.a.in.allowance.fits(t.columns[i].size()) {
-			return b.a.t.fault("", b.a.in.allowance.rule())
+			return b.a.t.newError("", b.a.in.allowance.rule())
 		}
 	}
 	t.rows += int(b.rows)
@@ -613,7 +613,7 @@ func readArrow(in *input) (*Table, error) {
 			size += c.size()
 		}
 		if !in.allowance.fits(size) {
-			return nil, in.t.fault("", in.allowance.rule())
+			return nil, in.t.newError("", in.allowance.rule())
 		}
 	}
 	for _, c := range t.columns {
@@ -638,7 +638,7 @@ func (p *pass) beginArrow(in *input) error {
 	for _, c := range a.columns {
 		p.names = append(p.names, strings.TrimSpace(c.name))
 	}
-	p.parts = func() (part, error) {
+	p.nextPart = func() (part, error) {
 		b, err := a.nextBatch()
 		if err != nil {
 			return nil, err

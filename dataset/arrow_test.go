@@ -36,7 +36,7 @@ func TestArrow(t *testing.T) {
 		for _, f := range []dataset.File{{Path: path}, {Path: "-", Stdin: bytes.NewReader(data)}, {Path: "-", Stdin: bytes.NewReader(gzipped(t, string(data)))}} {
 			table, err := f.Read()
 			if strings.HasSuffix(path, "js.arrow") && f.Path == "-" {
-				wantFault(t, err, "standard input: has its schema only at its end, so that it must be a file that is not compressed, not a pipe")
+				wantError(t, err, "standard input: has its schema only at its end, so that it must be a file that is not compressed, not a pipe")
 				continue
 			}
 			if err != nil {
@@ -85,7 +85,7 @@ func TestArrowKinds(t *testing.T) {
 	}
 	for name, rule := range map[string]string{"nested": "is nested; only flat columns can be read", "list": "is nested; only flat columns can be read", "raw": "holds byte arrays that are neither texts nor numbers; write them as a number"} {
 		_, err := table.Numbers(name)
-		wantFault(t, err, path+`: column "`+name+`": `+rule+", or drop the column")
+		wantError(t, err, path+`: column "`+name+`": `+rule+", or drop the column")
 	}
 	if table, err = dataset.Read("testdata/arrow/go-delta.arrows", nil); err != nil {
 		t.Fatal(err)

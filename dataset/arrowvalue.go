@@ -17,29 +17,29 @@ type arrowValues struct {
 	rows    int
 	present []bool // whether each cell has a value; nil if no cell is missing
 	numbers []float64
-	whole   []int64
+	ints    []int64
 	texts   [][]byte
 }
 
 // bytes returns the size of v in memory.
 func (v *arrowValues) bytes() int64 {
-	size := int64(cap(v.present)) + 8*int64(cap(v.numbers)+cap(v.whole)) + 24*int64(cap(v.texts))
+	size := int64(cap(v.present)) + 8*int64(cap(v.numbers)+cap(v.ints)) + 24*int64(cap(v.texts))
 	for _, text := range v.texts {
 		size += int64(len(text))
 	}
 	return size
 }
 
-// joined returns the values of v followed by the values of more.
-func (v arrowValues) joined(more arrowValues) arrowValues {
-	sum := arrowValues{rows: v.rows + more.rows, numbers: slices.Concat(v.numbers, more.numbers), whole: slices.Concat(v.whole, more.whole), texts: slices.Concat(v.texts, more.texts)}
-	if v.present != nil || more.present != nil {
+// concat returns the values of v followed by the values of other.
+func (v arrowValues) concat(other arrowValues) arrowValues {
+	sum := arrowValues{rows: v.rows + other.rows, numbers: slices.Concat(v.numbers, other.numbers), ints: slices.Concat(v.ints, other.ints), texts: slices.Concat(v.texts, other.texts)}
+	if v.present != nil || other.present != nil {
 		sum.present = make([]bool, sum.rows)
 		for i := range sum.present {
 			if i < v.rows {
 				sum.present[i] = v.present == nil || v.present[i]
 			} else {
-				sum.present[i] = more.present == nil || more.present[i-v.rows]
+				sum.present[i] = other.present == nil || other.present[i-v.rows]
 			}
 		}
 	}
@@ -58,9 +58,9 @@ func (v *arrowValues) addTo(t *Table, c *column) error {
 				return err
 			}
 		}
-	case v.whole != nil:
+	case v.ints != nil:
 		m := c.cells.(*integers)
-		for i, k := range v.whole {
+		for i, k := range v.ints {
 			if v.present != nil && !v.present[i] {
 				m.addMissing()
 			} else {
@@ -110,7 +110,7 @@ func (b *arrowBatch) buffer() ([]byte, error) {
 	case size == -1:
 		return packed, nil
 	case size < 0 || !b.a.in.allowance.fits(size):
-		return nil, b.a.t.fault("", b.a.in.allowance.rule())
+		return nil, b.a.t.newError("", b.a.in.allowance.rule())
 	}
 	var out []byte
 	ok := false
@@ -127,7 +127,7 @@ func (b *arrowBatch) buffer() ([]byte, error) {
 		n, err := io.Copy(buf, io.LimitReader(z, size+1))
 		out, ok = buf.Bytes(), err == nil && n == size
 	default:
-		return nil, b.a.t.fault("", fmt.Sprintf("is compressed by the unknown codec %d; write it with LZ4 or zstd, or without compression", b.codec))
+		return nil, b.a.t.newError("", fmt.Sprintf("is compressed by the unknown codec %d; write it with LZ4 or zstd, or without compression", b.codec))
 	}
 	if !ok {
 		return nil, b.damaged("a compressed buffer cannot be unpacked")
@@ -154,11 +154,11 @@ func lz4Frame(b []byte, size int64) (out []byte, ok bool) {
 		if b = b[4:]; n == 0 {
 			return out, int64(len(out)) == size
 		}
-		stored := n>>31 == 1
-		if n &= 1<<31 - 1; int64(n) > int64(len(b)) || stored && int64(n) > size-int64(len(out)) {
+		uncompressed := n>>31 == 1
+		if n &= 1<<31 - 1; int64(n) > int64(len(b)) || uncompressed && int64(n) > size-int64(len(out)) {
 			return nil, false
 		}
-		if stored {
+		if uncompressed {
 			out = append(out, b[:n]...)
 		} else if out, ok = lz4(out, b[:n], int(size)); !ok {
 			return nil, false
@@ -181,14 +181,14 @@ func (b *arrowBatch) skip(c *arrowColumn) error {
 		n, ok, children = 2, true, nil
 	}
 	if !ok {
-		return b.a.t.fault(c.name, fmt.Sprintf("has the unknown type %d, so that the columns after it cannot be found: write the file without it", c.kind))
+		return b.a.t.newError(c.name, fmt.Sprintf("has the unknown type %d, so that the columns after it cannot be found: write the file without it", c.kind))
 	}
 	if c.index == nil && (c.kind == arrowTextView || c.kind == arrowBinaryView) {
-		more, err := b.viewBuffers()
+		count, err := b.viewBuffers()
 		if err != nil {
 			return err
 		}
-		n += more
+		n += count
 	}
 	if n > len(b.buffers) {
 		return b.damaged("it lacks buffers")
@@ -223,26 +223,26 @@ func (b *arrowBatch) column(c *arrowColumn) (arrowValues, error) {
 	}
 	d, ok := b.dictionaries[c.dictionary]
 	if !ok && v.rows > 0 {
-		return v, b.a.t.fault(c.name, fmt.Sprintf("its dictionary does not come before batch %d", b.number))
+		return v, b.a.t.newError(c.name, fmt.Sprintf("its dictionary does not come before batch %d", b.number))
 	}
 	n := len(d.numbers)
 	if c.text() {
 		n = len(d.texts)
 	} else if c.kind == arrowInt {
-		n = len(d.whole)
+		n = len(d.ints)
 	}
 	if n != d.rows {
-		return v, b.a.t.fault(c.name, "shares its dictionary with a column of another type")
+		return v, b.a.t.newError(c.name, "shares its dictionary with a column of another type")
 	}
 	out := arrowValues{rows: v.rows, present: v.present}
 	if out.present == nil {
 		out.present = slices.Repeat([]bool{true}, v.rows)
 	}
-	for i, k := range v.whole {
+	for i, k := range v.ints {
 		if !out.present[i] {
 			k = 0
 		} else if k < 0 || k >= int64(d.rows) {
-			return v, b.a.t.fault(c.name, fmt.Sprintf("batch %d has the index %d into a dictionary of %d values", b.number, k, d.rows))
+			return v, b.a.t.newError(c.name, fmt.Sprintf("batch %d has the index %d into a dictionary of %d values", b.number, k, d.rows))
 		} else if d.present != nil && !d.present[k] {
 			out.present[i] = false
 		}
@@ -252,9 +252,9 @@ func (b *arrowBatch) column(c *arrowColumn) (arrowValues, error) {
 		case c.text():
 			out.texts = append(out.texts, d.texts[k])
 		case c.kind == arrowInt && missing:
-			out.whole = append(out.whole, 0)
+			out.ints = append(out.ints, 0)
 		case c.kind == arrowInt:
-			out.whole = append(out.whole, d.whole[k])
+			out.ints = append(out.ints, d.ints[k])
 		case missing:
 			out.numbers = append(out.numbers, math.NaN())
 		default:
@@ -276,7 +276,7 @@ func (b *arrowBatch) values(t *arrowType) (v arrowValues, err error) {
 		width = 24 // size of a []byte
 	}
 	if !b.a.in.allowance.fits(width * rows) {
-		return v, b.a.t.fault("", b.a.in.allowance.rule())
+		return v, b.a.t.newError("", b.a.in.allowance.rule())
 	}
 	if t.kind == arrowNull {
 		if rows > maxGroupRows { // a column of type Null takes no bytes of the file: the file size does not limit rows
@@ -289,10 +289,10 @@ func (b *arrowBatch) values(t *arrowType) (v arrowValues, err error) {
 	if err != nil {
 		return v, err
 	}
-	short := b.damaged(fmt.Sprintf("a buffer is too short for %d rows", rows))
+	errShort := b.damaged(fmt.Sprintf("a buffer is too short for %d rows", rows))
 	if nulls > 0 {
 		if int64(len(valid)) < (rows+7)/8 {
-			return v, short
+			return v, errShort
 		}
 		v.present = make([]bool, rows)
 		for i := range v.present {
@@ -319,7 +319,7 @@ func (b *arrowBatch) values(t *arrowType) (v arrowValues, err error) {
 		return v, nil
 	}
 	if int64(len(data)) < (rows*int64(t.bits)+7)/8 {
-		return v, short
+		return v, errShort
 	}
 	switch {
 	case t.kind == arrowBool:
@@ -336,16 +336,16 @@ func (b *arrowBatch) values(t *arrowType) (v arrowValues, err error) {
 	case t.kind == arrowDecimal:
 		v.numbers = arrowDecimals(data, v.rows, t.bits/8, t.scale)
 	default:
-		v.whole = make([]int64, rows)
-		for i := range v.whole {
-			v.whole[i] = integerAt(data, i, t.bits, t.unsigned)
+		v.ints = make([]int64, rows)
+		for i := range v.ints {
+			v.ints[i] = integerAt(data, i, t.bits, t.unsigned)
 		}
 		if t.time.unit != 0 {
 			v.texts = make([][]byte, rows)
-			for i, k := range v.whole {
+			for i, k := range v.ints {
 				v.texts[i] = []byte(t.time.text(k))
 			}
-			v.whole = nil
+			v.ints = nil
 		}
 	}
 	return v, nil
@@ -405,7 +405,7 @@ func arrowTexts(starts, data []byte, rows int, large bool) ([][]byte, bool) {
 // length of the text. If the length is at most 12, the text follows. Otherwise the first 4 bytes of
 // the text, the number of a buffer and a position in this buffer follow.
 func (b *arrowBatch) viewTexts(rows int, present []bool) ([][]byte, error) {
-	more, err := b.viewBuffers()
+	count, err := b.viewBuffers()
 	if err != nil {
 		return nil, err
 	}
@@ -413,7 +413,7 @@ func (b *arrowBatch) viewTexts(rows int, present []bool) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := make([][]byte, more)
+	data := make([][]byte, count)
 	for i := range data {
 		if data[i], err = b.buffer(); err != nil {
 			return nil, err
@@ -426,15 +426,15 @@ func (b *arrowBatch) viewTexts(rows int, present []bool) ([][]byte, error) {
 	for i := range texts {
 		v := views[16*i : 16*i+16]
 		n := int64(int32(binary.LittleEndian.Uint32(v)))
-		buffer, at := int64(binary.LittleEndian.Uint32(v[8:])), int64(binary.LittleEndian.Uint32(v[12:]))
+		buffer, offset := int64(binary.LittleEndian.Uint32(v[8:])), int64(binary.LittleEndian.Uint32(v[12:]))
 		switch {
 		case present != nil && !present[i]:
 		case n >= 0 && n <= 12:
 			texts[i] = v[4 : 4+n]
-		case n < 0 || buffer >= int64(len(data)) || at > int64(len(data[buffer])) || n > int64(len(data[buffer]))-at:
+		case n < 0 || buffer >= int64(len(data)) || offset > int64(len(data[buffer])) || n > int64(len(data[buffer]))-offset:
 			return nil, b.damaged("the view of a text")
 		default:
-			texts[i] = data[buffer][at : at+n]
+			texts[i] = data[buffer][offset : offset+n]
 		}
 	}
 	return texts, nil

@@ -90,13 +90,13 @@ func schemaOf(b *flatbuffers.Builder, names []string, columns []any) flatbuffers
 			kind = arrowText
 			b.StartObject(0)
 		}
-		of := b.EndObject()
+		typeTable := b.EndObject()
 		b.StartVector(4, 0, 4)
 		children := b.EndVector(0) // some readers fail without a list of children
 		b.StartObject(7)
 		b.PrependUOffsetTSlot(0, text, 0)
 		b.PrependByteSlot(2, kind, 0)
-		b.PrependUOffsetTSlot(3, of, 0)
+		b.PrependUOffsetTSlot(3, typeTable, 0)
 		b.PrependUOffsetTSlot(5, children, 0)
 		fields[j] = b.EndObject()
 	}
@@ -129,9 +129,9 @@ func (out *arrowWriter) message(b *flatbuffers.Builder, kind byte, header flatbu
 	block = [3]int64{out.n, int64(8 + padded(len(metadata))), size}
 	out.Write(arrowContinues)
 	out.Write(binary.LittleEndian.AppendUint32(nil, uint32(padded(len(metadata)))))
-	for _, part := range append([][]byte{metadata}, body...) {
-		out.Write(part)
-		out.Write(make([]byte, padded(len(part))-len(part)))
+	for _, section := range append([][]byte{metadata}, body...) {
+		out.Write(section)
+		out.Write(make([]byte, padded(len(section))-len(section)))
 	}
 	return block
 }
@@ -167,15 +167,15 @@ func (out *arrowWriter) records(names []string, columns []any, begin, end int) (
 		body = append(body, data)
 	}
 	b := flatbuffers.NewBuilder(0)
-	at := make([]int64, len(body))
+	offsets := make([]int64, len(body))
 	for i := 1; i < len(body); i++ {
-		at[i] = at[i-1] + int64(padded(len(body[i-1])))
+		offsets[i] = offsets[i-1] + int64(padded(len(body[i-1])))
 	}
 	b.StartVector(16, len(body), 8)
 	for i := len(body) - 1; i >= 0; i-- {
 		b.Prep(8, 16)
 		b.PrependInt64(int64(len(body[i])))
-		b.PrependInt64(at[i])
+		b.PrependInt64(offsets[i])
 	}
 	buffers := b.EndVector(len(body))
 	b.StartVector(16, len(names), 8)

@@ -89,16 +89,16 @@ type column struct {
 
 	textBytes int64 // total length of the texts of entries, in bytes
 
-	plain   bool
-	numbers []float64      // plain form: the number of each row, or NaN for a missing cell
-	odd     map[int]string // plain form: the texts of cells that are neither numbers nor missing, by row
-	rounded bool           // plain form: the numbers were parsed from texts, which are no longer stored
-	broken  string         // why the column cannot be read, or ""; a broken column has no cells
-	exact   bool           // the column always stays coded, and its cells keep their exact texts: see File.Keep
+	plain      bool
+	numbers    []float64      // plain form: the number of each row, or NaN for a missing cell
+	otherTexts map[int]string // plain form: the texts of cells that are neither numbers nor missing, by row
+	rounded    bool           // plain form: the numbers were parsed from texts, which are no longer stored
+	unreadable string         // why the column cannot be read, or ""; a broken column has no cells
+	exact      bool           // the column always stays coded, and its cells keep their exact texts: see File.Keep
 
-	cells cells   // cells of the whole table, if a plain column has no field numbers of its own
-	at    int     // index of the column in cells
-	rows  []int32 // for each row of the column, its row in cells; nil if both are the same
+	cells      cells   // cells of the whole table, if a plain column has no field numbers of its own
+	cellColumn int     // index of the column in cells
+	rows       []int32 // for each row of the column, its row in cells; nil if both are the same
 }
 
 // cells holds the cells of a table whose format stores numbers, not texts. NaN represents a missing
@@ -114,10 +114,10 @@ func (c *column) add(s string) {
 	if c.plain {
 		v, k := c.reading.parse(s)
 		if k > number {
-			if c.odd == nil {
-				c.odd = map[int]string{}
+			if c.otherTexts == nil {
+				c.otherTexts = map[int]string{}
 			}
-			c.odd[len(c.numbers)] = strings.Clone(s)
+			c.otherTexts[len(c.numbers)] = strings.Clone(s)
 		}
 		c.numbers = append(c.numbers, v)
 		return
@@ -131,7 +131,7 @@ func (c *column) add(s string) {
 		v, k := c.reading.parse(s)
 		text := s
 		if k < spelled && !c.exact {
-			text = c.reading.plain(s)
+			text = c.reading.normalize(s)
 		}
 		code = c.entryOf(entry{strings.Clone(text), v, k})
 	}
@@ -163,15 +163,15 @@ func (c *column) addBytes(b []byte) bool {
 	return ok
 }
 
-// join appends the cells of the column more, with the same result as calls of add. The argument
-// room is the capacity in cells if join must allocate. If c has texts, more must be coded.
-func (c *column) join(more *column, room int) {
-	if more.plain && !c.plain {
+// join appends the cells of the column other, with the same result as calls of add. The argument
+// capacity is the capacity in cells if join must allocate. If c has texts, other must be coded.
+func (c *column) join(other *column, capacity int) {
+	if other.plain && !c.plain {
 		c.makePlain()
 	}
 	if !c.plain {
-		codes := make([]int32, len(more.entries))
-		for k, e := range more.entries {
+		codes := make([]int32, len(other.entries))
+		for k, e := range other.entries {
 			codes[k] = c.entryOf(e)
 			if len(c.entries) > MaxCategories && !c.texts && !c.exact {
 				c.makePlain()
@@ -179,8 +179,8 @@ func (c *column) join(more *column, room int) {
 			}
 		}
 		if !c.plain {
-			c.codes = withRoom(c.codes, len(more.codes), room)
-			for _, k := range more.codes {
+			c.codes = withCapacity(c.codes, len(other.codes), capacity)
+			for _, k := range other.codes {
 				if k >= 0 {
 					k = codes[k]
 				}
@@ -189,26 +189,26 @@ func (c *column) join(more *column, room int) {
 			return
 		}
 	}
-	if !more.plain {
-		more.makePlain()
+	if !other.plain {
+		other.makePlain()
 	}
-	c.numbers = withRoom(c.numbers, len(more.numbers), room)
-	for i, cell := range more.odd {
-		if c.odd == nil {
-			c.odd = map[int]string{}
+	c.numbers = withCapacity(c.numbers, len(other.numbers), capacity)
+	for i, cell := range other.otherTexts {
+		if c.otherTexts == nil {
+			c.otherTexts = map[int]string{}
 		}
-		c.odd[len(c.numbers)+i] = cell
+		c.otherTexts[len(c.numbers)+i] = cell
 	}
-	c.numbers = append(c.numbers, more.numbers...)
+	c.numbers = append(c.numbers, other.numbers...)
 }
 
-// withRoom returns list with capacity for len(list) + more elements. If it must reallocate, the new
-// capacity is room, or len(list) + more if that is larger.
-func withRoom[T any](list []T, more, room int) []T {
-	if len(list)+more <= cap(list) {
+// withCapacity returns list with capacity for len(list) + added elements. If it must reallocate,
+// the new capacity is `capacity`, or len(list) + added if that is larger.
+func withCapacity[T any](list []T, added, capacity int) []T {
+	if len(list)+added <= cap(list) {
 		return list
 	}
-	return append(make([]T, 0, max(room, len(list)+more)), list...)
+	return append(make([]T, 0, max(capacity, len(list)+added)), list...)
 }
 
 // entryOf returns the index of the entry with the text of e. It adds e if there is no such entry.
@@ -240,10 +240,10 @@ func (c *column) makePlain() {
 		e := c.entries[code]
 		c.numbers[i] = e.value
 		if e.kind > number {
-			if c.odd == nil {
-				c.odd = map[int]string{}
+			if c.otherTexts == nil {
+				c.otherTexts = map[int]string{}
 			}
-			c.odd[i] = e.text
+			c.otherTexts[i] = e.text
 		}
 	}
 	c.codes, c.entries, c.index, c.textBytes = nil, nil, nil, 0
@@ -252,7 +252,7 @@ func (c *column) makePlain() {
 // number returns the cell of row i as a number. If k is not number, v is NaN.
 func (c *column) number(i int) (v float64, k kind) {
 	if c.cells != nil {
-		v = c.cells.number(c.cellsRow(i), c.at)
+		v = c.cells.number(c.cellsRow(i), c.cellColumn)
 		switch {
 		case v-v == 0:
 			return v, number
@@ -266,7 +266,7 @@ func (c *column) number(i int) (v float64, k kind) {
 		if v == v {
 			return v, number
 		}
-		if s, ok := c.odd[i]; ok {
+		if s, ok := c.otherTexts[i]; ok {
 			_, k = c.reading.parse(s)
 		}
 		return v, k
@@ -288,10 +288,10 @@ func (c *column) values(to []float64, first, last int) []float64 {
 	to = to[:last-first]
 	switch m, ok := c.cells.(*packed); {
 	case ok && c.rows == nil:
-		m.read(to, first, c.at)
+		m.read(to, first, c.cellColumn)
 	case c.cells != nil:
 		for i := range to {
-			to[i] = c.cells.number(c.cellsRow(first+i), c.at)
+			to[i] = c.cells.number(c.cellsRow(first+i), c.cellColumn)
 		}
 	default:
 		for i, code := range c.codes[first:last] {
@@ -315,7 +315,7 @@ func (c *column) cellsRow(i int) int {
 // cell returns the cell in row i as text for messages.
 func (c *column) cell(i int) string {
 	if c.cells != nil {
-		return c.cells.text(c.cellsRow(i), c.at)
+		return c.cells.text(c.cellsRow(i), c.cellColumn)
 	}
 	if !c.plain {
 		if c.codes[i] < 0 {
@@ -326,18 +326,18 @@ func (c *column) cell(i int) string {
 	if v := c.numbers[i]; v == v {
 		return numberText(v)
 	}
-	return c.odd[i]
+	return c.otherTexts[i]
 }
 
 // selectRows returns a column of the given rows, in the given order. For a column with cells,
 // inCells holds the indices of the same rows in c.cells.
 func (c *column) selectRows(rows []int, inCells []int32) *column {
 	s := &column{name: c.name, reading: c.reading, entries: c.entries, texts: c.texts, plain: c.plain, rounded: c.rounded, exact: c.exact}
-	if s.broken = c.broken; c.broken != "" {
+	if s.unreadable = c.unreadable; c.unreadable != "" {
 		return s
 	}
 	if c.cells != nil {
-		s.cells, s.at, s.rows = c.cells, c.at, inCells
+		s.cells, s.cellColumn, s.rows = c.cells, c.cellColumn, inCells
 		return s
 	}
 	if !c.plain {
@@ -350,11 +350,11 @@ func (c *column) selectRows(rows []int, inCells []int32) *column {
 	s.numbers = make([]float64, len(rows))
 	for i, r := range rows {
 		s.numbers[i] = c.numbers[r]
-		if text, ok := c.odd[r]; ok {
-			if s.odd == nil {
-				s.odd = map[int]string{}
+		if text, ok := c.otherTexts[r]; ok {
+			if s.otherTexts == nil {
+				s.otherTexts = map[int]string{}
 			}
-			s.odd[i] = text
+			s.otherTexts[i] = text
 		}
 	}
 	return s
@@ -405,45 +405,45 @@ func (x index) find(entries []entry, text string) (int32, bool) {
 	if len(x) == 0 {
 		return 0, false
 	}
-	s := x[x.place(entries, hashOf(text), text)]
+	s := x[x.slot(entries, hashOf(text), text)]
 	return s.next - 1, s.next > 0
 }
 
-// place returns the index of the slot of a text, or of the free slot where the text belongs.
-func (x index) place(entries []entry, hash uint32, text string) uint32 {
+// slot returns the index of the slot of a text, or of the free slot where the text belongs.
+func (x index) slot(entries []entry, hash uint32, text string) uint32 {
 	mask := uint32(len(x) - 1)
-	at := hash & mask
-	for s := x[at]; s.next > 0 && (s.hash != hash || entries[s.next-1].text != text); s = x[at] {
-		at = (at + 1) & mask
+	i := hash & mask
+	for s := x[i]; s.next > 0 && (s.hash != hash || entries[s.next-1].text != text); s = x[i] {
+		i = (i + 1) & mask
 	}
-	return at
+	return i
 }
 
 // add adds the last element of entries. It keeps the index at most 3/4 full.
 func (x *index) add(entries []entry) {
 	last := len(entries)
-	if old := *x; 4*last > 3*len(old) {
-		*x = make(index, max(8, 2*len(old)))
+	if previous := *x; 4*last > 3*len(previous) {
+		*x = make(index, max(8, 2*len(previous)))
 		mask := uint32(len(*x) - 1)
-		for _, s := range old {
+		for _, s := range previous {
 			if s.next > 0 {
-				at := s.hash & mask
-				for ; (*x)[at].next > 0; at = (at + 1) & mask {
+				i := s.hash & mask
+				for ; (*x)[i].next > 0; i = (i + 1) & mask {
 				}
-				(*x)[at] = s
+				(*x)[i] = s
 			}
 		}
 	}
 	text := entries[last-1].text
 	hash := hashOf(text)
-	(*x)[x.place(entries, hash, text)] = slot{hash, int32(last)}
+	(*x)[x.slot(entries, hash, text)] = slot{hash, int32(last)}
 }
 
-// stored returns all cells of a column of t as numbers, like column.values. The result may share
-// memory with the column.
-func (t *Table) stored(c *column) []float64 {
+// storedNumbers returns all cells of a column of t as numbers, like column.values. The result may
+// share memory with the column.
+func (t *Table) storedNumbers(c *column) []float64 {
 	if m, ok := c.cells.(*csr); ok {
-		return m.column(c.at, c.rows)
+		return m.column(c.cellColumn, c.rows)
 	}
 	if c.plain && c.cells == nil {
 		return c.numbers
@@ -456,7 +456,7 @@ func (t *Table) plainNumbers(c *column) []float64 {
 	if !c.plain {
 		return nil
 	}
-	return t.stored(c)
+	return t.storedNumbers(c)
 }
 
 // A numbersReader reads the plainNumbers of several columns. It reads the columns of a matrix
@@ -472,7 +472,7 @@ type numbersReader struct {
 const lineNumbers = 8
 
 func (r *numbersReader) read(columns []*column) {
-	const part = 64 // number of rows read at a time; their cache lines fit into the first-level cache
+	const blockRows = 64 // number of rows read at a time; their cache lines fit into the first-level cache
 	var packs []int
 	for j, c := range columns {
 		if _, ok := c.cells.(*packed); !c.plain || !ok {
@@ -484,8 +484,8 @@ func (r *numbersReader) read(columns []*column) {
 		}
 		r.list[j] = r.space[j]
 	}
-	for first := 0; len(packs) > 0 && first < r.t.rows; first += part {
-		last := min(first+part, r.t.rows)
+	for first := 0; len(packs) > 0 && first < r.t.rows; first += blockRows {
+		last := min(first+blockRows, r.t.rows)
 		for _, j := range packs {
 			columns[j].values(r.list[j][first:last], first, last)
 		}
@@ -494,8 +494,8 @@ func (r *numbersReader) read(columns []*column) {
 
 // numbers returns the result of Numbers for a column of t. It may share memory with the column.
 func (t *Table) numbers(c *column) ([]float64, error) {
-	values := t.stored(c)
-	if c.plain && c.cells == nil && len(c.odd) == 0 {
+	values := t.storedNumbers(c)
+	if c.plain && c.cells == nil && len(c.otherTexts) == 0 {
 		return values, nil
 	}
 	for i, v := range values {

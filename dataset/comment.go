@@ -9,7 +9,7 @@ import (
 // change the numbers of lines.
 type cleaner struct {
 	r       *bufio.Reader
-	mark    byte // the character that begins a comment; 0 if there are no comments
+	char    byte // the character that begins a comment; 0 if there are no comments
 	returns bool // a CR without LF ends a line
 	blanks  bool // adjacent spaces and tabs become one tab, or nothing at the beginning or end of a line
 
@@ -23,7 +23,7 @@ func (c *cleaner) Read(p []byte) (n int, err error) {
 	for n < len(p) && (n == 0 || c.r.Buffered() > 0) {
 		b, err := c.r.ReadByte()
 		if err != nil {
-			return n, ended(n, err)
+			return n, deferEOF(n, err)
 		}
 		returned := c.returned
 		c.returned = false
@@ -43,7 +43,7 @@ func (c *cleaner) Read(p []byte) (n int, err error) {
 		case c.blanks && (b == ' ' || b == '\t') && !c.quoted:
 			c.blank = c.inLine
 			continue
-		case c.mark > 0 && b == c.mark && !c.quoted:
+		case c.char > 0 && b == c.char && !c.quoted:
 			c.comment = true
 			continue
 		case c.blanks && b == '\r' && !c.quoted:
@@ -64,9 +64,9 @@ func (c *cleaner) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// ended returns the error for a Read of n bytes. If n > 0, it is nil in place of io.EOF, and the
+// deferEOF returns the error for a Read of n bytes. If n > 0, it is nil in place of io.EOF, and the
 // next Read returns io.EOF.
-func ended(n int, err error) error {
+func deferEOF(n int, err error) error {
 	if n > 0 && err == io.EOF {
 		return nil
 	}

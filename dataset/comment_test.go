@@ -49,12 +49,12 @@ func TestComments(t *testing.T) {
 	}
 	write("# 1\n# 2\na,b\n# 4\n1,2\n3\n")
 	_, err = f.Read()
-	wantFault(t, err, path+":6: has 1 cell where the header has 2")
+	wantError(t, err, path+":6: has 1 cell where the header has 2")
 	write("# 1\n\na,a\n")
 	if _, err = f.Read(); err == nil || !strings.HasPrefix(err.Error(), path+":3: ") {
 		t.Error(err)
 	}
 	f.Dialect.Comment = "\""
 	_, err = f.Read()
-	wantFault(t, err, path+`: the character '"' cannot begin comments: use # or another mark`)
+	wantError(t, err, path+`: the character '"' cannot begin comments: use # or another mark`)
 }

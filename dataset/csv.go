@@ -59,7 +59,7 @@ func readCSV(in *input) (*Table, error) {
 		part part
 		t    *Table
 	}
-	text, parts := 0, 0
+	text, partCount := 0, 0
 	err := ordered(context.Background(), in.allowance.workers(), p.next, func(next part) (d decoded, err error) {
 		d.part = next
 		d.t, err = next.table()
@@ -82,35 +82,35 @@ func readCSV(in *input) (*Table, error) {
 		}
 		t.rows += d.t.rows
 		if t.rows > math.MaxInt32 {
-			return t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
+			return t.newError("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
 		}
 		text += len(next.text)
-		parts++
-		room := t.rows + t.rows/4
+		partCount++
+		capacity := t.rows + t.rows/4
 		if in.size > 0 { // estimate the total number of rows from the mean length of the rows read so far
-			room = int(min(4*float64(t.rows), 1.02*float64(t.rows)*float64(in.size)/float64(text)))
+			capacity = int(min(4*float64(t.rows), 1.02*float64(t.rows)*float64(in.size)/float64(text)))
 		}
-		var part growth
-		part.list(4, 0, cap(d.t.lines), 0, 0)
+		var partGrowth growth
+		partGrowth.list(4, 0, cap(d.t.lines), 0, 0)
 		for _, c := range d.t.columns {
-			part.column(c, 0, 0)
+			partGrowth.column(c, 0, 0)
 		}
-		flight := in.allowance.flight(parts, part.size+int64(len(next.text)))
-		room, ok := in.allowance.roomFor(t.rows, max(room, t.rows), func(g *growth, room int) {
+		flight := in.allowance.pendingBytes(partCount, partGrowth.size+int64(len(next.text)))
+		capacity, ok := in.allowance.capacityFor(t.rows, max(capacity, t.rows), func(g *growth, capacity int) {
 			g.size = flight
-			g.list(4, len(t.lines), cap(t.lines), len(d.t.lines), room)
+			g.list(4, len(t.lines), cap(t.lines), len(d.t.lines), capacity)
 			for _, c := range t.columns {
-				g.column(c, d.t.rows, room)
+				g.column(c, d.t.rows, capacity)
 			}
 		})
 		if !ok {
-			return t.fault("", in.allowance.rule())
+			return t.newError("", in.allowance.rule())
 		}
-		t.lines = appended(in.allowance, t.lines, d.t.lines, room)
+		t.lines = appended(in.allowance, t.lines, d.t.lines, capacity)
 		for j, c := range t.columns {
-			old := c.listBytes()
-			c.join(d.t.columns[j], room)
-			in.allowance.replaced(old, c.listBytes())
+			oldBytes := c.listBytes()
+			c.join(d.t.columns[j], capacity)
+			in.allowance.replaced(oldBytes, c.listBytes())
 			p.plain[j].Store(c.plain)
 		}
 		return nil
@@ -125,18 +125,18 @@ func readCSV(in *input) (*Table, error) {
 	return t, nil
 }
 
-// readHeader reads the header. rest holds bytes that were read beyond the header. cut splits the
+// readHeader reads the header. rest holds bytes that were read beyond the header. pieces splits the
 // remainder of the file into pieces of at most the given number of lines.
-func (in *input) readHeader(lines int) (h head, rest piece, cut *pieces, err error) {
+func (in *input) readHeader(lines int) (h head, rest piece, pieces *pieceReader, err error) {
 	if h, err = in.readHead(); err != nil {
 		return h, rest, nil, err
 	}
 	in.t.comma = h.comma
-	cut = &pieces{in: in, quotes: true, line: 1, lines: lines}
+	pieces = &pieceReader{in: in, quotes: true, line: 1, lines: lines}
 	first := piece{line: 1}
 	for first.line <= h.skip || len(first.text) == 0 {
 		if len(first.text) == 0 {
-			if first, err = cut.next(); err == io.EOF {
+			if first, err = pieces.next(); err == io.EOF {
 				break
 			} else if err != nil {
 				return h, rest, nil, err
@@ -152,7 +152,7 @@ func (in *input) readHeader(lines int) (h head, rest piece, cut *pieces, err err
 		return h, rest, nil, err
 	}
 	end := int(r.InputOffset())
-	return h, piece{first.text[end:], first.line + bytes.Count(first.text[:end], newline)}, cut, nil
+	return h, piece{first.text[end:], first.line + bytes.Count(first.text[:end], newline)}, pieces, nil
 }
 
 func newCSVReader(in io.Reader, comma byte) *csv.Reader {
@@ -165,17 +165,17 @@ func newCSVReader(in io.Reader, comma byte) *csv.Reader {
 
 // readNames reads the header. The type of the result is error, because a nil *Error in a variable
 // of type error would not equal nil.
-func (t *Table) readNames(r *csv.Reader, before int, rowNames bool) error {
+func (t *Table) readNames(r *csv.Reader, linesBefore int, rowNames bool) error {
 	header, err := r.Read()
 	if err == io.EOF {
-		return t.fault("", "is empty; a header line with the names of the columns is needed")
+		return t.newError("", "is empty; a header line with the names of the columns is needed")
 	}
 	if err != nil {
-		return t.recordFault(before, before+1, err)
+		return t.recordError(linesBefore, linesBefore+1, err)
 	}
 	if err := t.setHeader(header, rowNames); err != nil {
 		err.Line, _ = r.FieldPos(0)
-		err.Line += before
+		err.Line += linesBefore
 		if strings.HasSuffix(err.Rule, "is not valid UTF-8") {
 			err.Rule += "; save the file as UTF-8, if it is a table at all"
 		}
@@ -187,24 +187,24 @@ func (t *Table) readNames(r *csv.Reader, before int, rowNames bool) error {
 	return nil
 }
 
-// readRows reads all rows of a text. before is the number of lines in the file before it.
-func (t *Table) readRows(text []byte, before int) error {
+// readRows reads all rows of a text. linesBefore is the number of lines in the file before it.
+func (t *Table) readRows(text []byte, linesBefore int) error {
 	text = tightQuotes(text, t.comma)
 	r := newCSVReader(bytes.NewReader(text), t.comma)
-	for line, begin := before, int64(0); ; {
+	for line, begin := linesBefore, int64(0); ; {
 		record, err := r.Read()
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
-			return t.recordFault(before, line+1, err)
+			return t.recordError(linesBefore, line+1, err)
 		}
 		raw := text[begin:r.InputOffset()]
 		if begin = r.InputOffset(); t.blank(raw) {
 			continue
 		}
 		line, _ = r.FieldPos(0)
-		line += before
+		line += linesBefore
 		if err := t.checkCells(line, len(record), record[len(record)-1]); err != nil {
 			return err
 		}
@@ -215,14 +215,14 @@ func (t *Table) readRows(text []byte, before int) error {
 		for i, c := range t.columns {
 			if !c.addBytes([]byte(cells[i])) {
 				if !utf8.ValidString(cells[i]) {
-					return t.cellFault(c, t.rows, cells[i], notUTF8)
+					return t.cellError(c, t.rows, cells[i], notUTF8)
 				}
 				c.add(cells[i])
 			}
 		}
 		for _, cell := range cells[len(t.columns):] {
 			if strings.TrimSpace(cell) != "" {
-				return t.namelessFault(line, cell)
+				return t.namelessError(line, cell)
 			}
 		}
 		t.rows++
@@ -244,7 +244,7 @@ const notUTF8 = "is not valid UTF-8; save the file as UTF-8"
 // addLine records the line number of the next row.
 func (t *Table) addLine(line int) error {
 	if t.rows == math.MaxInt32 || line > math.MaxInt32 {
-		return t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
+		return t.newError("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
 	}
 	t.lines = append(t.lines, int32(line))
 	return nil
@@ -269,14 +269,14 @@ func (t *Table) checkCells(line, n int, last string) error {
 	if n == want+t.nameless+1 && strings.TrimSpace(last) == "" {
 		rule += ": the line ends with a delimiter and the header does not; remove this delimiter, or name the column"
 	}
-	e := t.fault("", rule)
+	e := t.newError("", rule)
 	e.Line = line
 	return e
 }
 
-// namelessFault returns the error for a cell that is not empty in a column without a name.
-func (t *Table) namelessFault(line int, cell string) *Error {
-	e := t.fault("", "is in a column without a name; name the column in the header")
+// namelessError returns the error for a cell that is not empty in a column without a name.
+func (t *Table) namelessError(line int, cell string) *Error {
+	e := t.newError("", "is in a column without a name; name the column in the header")
 	e.Line, e.Value = line, strings.TrimSpace(cell)
 	return e
 }
@@ -300,31 +300,31 @@ func (t *Table) setHeader(names []string, rowNames bool) *Error {
 	return t.setNames(names)
 }
 
-// recordFault is readFault for errors of a csv.Reader. before is the number of lines in the file
-// before the reader's input.
-func (t *Table) recordFault(before, next int, err error) *Error {
+// recordError is readError for errors of a csv.Reader. linesBefore is the number of lines in the
+// file before the reader's input.
+func (t *Table) recordError(linesBefore, next int, err error) *Error {
 	var syntax *csv.ParseError
 	if !errors.As(err, &syntax) {
-		return t.readFault(next, err)
+		return t.readError(next, err)
 	}
-	e := t.fault("", "")
-	e.Line = before + syntax.StartLine
+	e := t.newError("", "")
+	e.Line = linesBefore + syntax.StartLine
 	switch {
 	case !errors.Is(err, csv.ErrQuote):
 		e.Rule = `broken quoting: a cell with a quotation mark must be quoted as a whole, its marks doubled: "6"" pipe"`
 	case syntax.Line > syntax.StartLine:
-		e.Rule = fmt.Sprintf("broken quoting: a quotation mark is not closed properly by line %d", before+syntax.Line)
+		e.Rule = fmt.Sprintf("broken quoting: a quotation mark is not closed properly by line %d", linesBefore+syntax.Line)
 	default:
 		e.Rule = fmt.Sprintf("broken quoting: a quotation mark is not closed properly at byte %d of the line", syntax.Column)
 	}
 	return e
 }
 
-// readFault converts an error of a reader to an *Error. next is the line on which the next record
+// readError converts an error of a reader to an *Error. next is the line on which the next record
 // should begin.
-func (t *Table) readFault(next int, err error) *Error {
+func (t *Table) readError(next int, err error) *Error {
 	var corrupt flate.CorruptInputError
-	e := t.fault("", "")
+	e := t.newError("", "")
 	switch {
 	case errors.As(err, new(zstdError)):
 		e.Rule = "the zstd data is damaged or cut short: " + err.Error()
@@ -341,17 +341,17 @@ func (t *Table) readFault(next int, err error) *Error {
 
 // beginCSV reads the header and prepares the reading of the parts below it.
 func (p *pass) beginCSV(in *input, lines int) error {
-	_, first, cut, err := in.readHeader(lines)
+	_, first, pieces, err := in.readHeader(lines)
 	if err != nil {
 		return err
 	}
 	p.names = in.t.Names()
 	p.plain = make([]atomic.Bool, len(p.names))
 	leading := true
-	p.parts = func() (part, error) {
+	p.nextPart = func() (part, error) {
 		next := first
 		if first = (piece{}); len(next.text) == 0 {
-			if next, err = cut.next(); err != nil {
+			if next, err = pieces.next(); err != nil {
 				return nil, err
 			}
 		}
@@ -410,18 +410,18 @@ func maxRows(text []byte, columns int) int {
 func (t *Table) addLines(text []byte, line int) error {
 	comma, numbers, cells := []byte{t.comma}, t.reading.ordinary(), t.leading()+len(t.columns)
 	for next := 0; next < len(text); line++ {
-		at, end := next, len(text)
-		if n := bytes.IndexByte(text[at:], '\n'); n >= 0 {
-			end = at + n
+		begin, end := next, len(text)
+		if n := bytes.IndexByte(text[begin:], '\n'); n >= 0 {
+			end = begin + n
 		}
 		next = end + 1
-		if end > at && text[end-1] == '\r' {
+		if end > begin && text[end-1] == '\r' {
 			end--
 		}
-		if at == end || text[at] <= ' ' && t.blank(text[at:end]) {
+		if begin == end || text[begin] <= ' ' && t.blank(text[begin:end]) {
 			continue
 		}
-		if n := bytes.Count(text[at:end], comma) + 1; n != cells {
+		if n := bytes.Count(text[begin:end], comma) + 1; n != cells {
 			if err := t.checkCells(line, n, string(text[bytes.LastIndex(text[:end], comma)+1:end])); err != nil {
 				return err
 			}
@@ -430,29 +430,29 @@ func (t *Table) addLines(text []byte, line int) error {
 			return err
 		}
 		if t.index {
-			at += bytes.IndexByte(text[at:end], t.comma) + 1
+			begin += bytes.IndexByte(text[begin:end], t.comma) + 1
 		}
 		for _, c := range t.columns {
 			if c.plain && numbers {
 				// scanDecimal stops at a byte that is not part of a number.
-				if v, stop, ok := scanDecimal(text, at); ok && (stop == end || text[stop] == t.comma) {
+				if v, stop, ok := scanDecimal(text, begin); ok && (stop == end || text[stop] == t.comma) {
 					c.numbers = append(c.numbers, v)
-					at = min(stop+1, end)
+					begin = min(stop+1, end)
 					continue
 				}
 			}
-			cell, _, _ := bytes.Cut(text[at:end], comma)
-			at = min(at+len(cell)+1, end)
+			cell, _, _ := bytes.Cut(text[begin:end], comma)
+			begin = min(begin+len(cell)+1, end)
 			if !c.addBytes(cell) {
 				if !utf8.Valid(cell) {
-					return t.cellFault(c, t.rows, string(cell), notUTF8)
+					return t.cellError(c, t.rows, string(cell), notUTF8)
 				}
 				c.add(string(cell))
 			}
 		}
-		if at < end && t.nameless > 0 {
-			if cell := bytes.Trim(text[at:end], " \t"+string(t.comma)); len(cell) > 0 {
-				return t.namelessFault(line, string(cell))
+		if begin < end && t.nameless > 0 {
+			if cell := bytes.Trim(text[begin:end], " \t"+string(t.comma)); len(cell) > 0 {
+				return t.namelessError(line, string(cell))
 			}
 		}
 		t.rows++

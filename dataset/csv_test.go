@@ -129,13 +129,13 @@ func TestReadFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := dataset.ReadCSV(path, nil)
-			wantFault(t, err, path+c.want)
+			wantError(t, err, path+c.want)
 		})
 	}
 }
 
-// wantFault fails the test unless err is an *Error with the text want.
-func wantFault(t *testing.T, err error, want string) {
+// wantError fails the test unless err is an *Error with the text want.
+func wantError(t *testing.T, err error, want string) {
 	t.Helper()
 	var fault *dataset.Error
 	switch {
@@ -150,13 +150,13 @@ func TestReadNoFile(t *testing.T) {
 	dir := t.TempDir()
 	missing := filepath.Join(dir, "missing.csv")
 	_, err := dataset.ReadCSV(missing, nil)
-	wantFault(t, err, missing+": no such file")
+	wantError(t, err, missing+": no such file")
 	_, err = dataset.ReadCSV(dir, nil)
-	wantFault(t, err, dir+": is a directory; give the name of a file")
+	wantError(t, err, dir+": is a directory; give the name of a file")
 	_, err = dataset.ReadCSV("-", nil)
-	wantFault(t, err, "standard input: cannot be read: no standard input was given")
+	wantError(t, err, "standard input: cannot be read: no standard input was given")
 	_, err = dataset.ReadCSV("-", io.MultiReader(strings.NewReader("a,b\n1,2\n"), iotest.ErrReader(errors.New("the line went dead"))))
-	wantFault(t, err, "standard input:3: cannot be read: the line went dead")
+	wantError(t, err, "standard input:3: cannot be read: the line went dead")
 }
 
 // TestLines checks the line numbers in errors. Line ends in quotation marks and empty lines must
@@ -164,9 +164,9 @@ func TestReadNoFile(t *testing.T) {
 func TestLines(t *testing.T) {
 	table := read(t, "a,b\n\"x\ny\",1\n\nz,oops\nz,2\nz,3\n")
 	_, err := table.Numbers("b")
-	wantFault(t, err, `standard input:5: column "b": "oops" is not a number; correct it, or name it as a marker of missing values`)
+	wantError(t, err, `standard input:5: column "b": "oops" is not a number; correct it, or name it as a marker of missing values`)
 	_, err = table.Numbers("c")
-	wantFault(t, err, `standard input: has no column "c"; it has "a", "b"`)
+	wantError(t, err, `standard input: has no column "c"; it has "a", "b"`)
 }
 
 // TestCells checks that finite decimal numbers are read. The error for any other text must quote
@@ -195,7 +195,7 @@ func TestCells(t *testing.T) {
 				if c.rule == "is not a number" {
 					c.rule += "; correct it, or name it as a marker of missing values"
 				}
-				wantFault(t, err, fmt.Sprintf(`standard input:%d: column "b": %q %s`, table.Rows()+1, c.cell, c.rule))
+				wantError(t, err, fmt.Sprintf(`standard input:%d: column "b": %q %s`, table.Rows()+1, c.cell, c.rule))
 				continue
 			}
 			if err != nil {
@@ -261,7 +261,7 @@ func TestNewTable(t *testing.T) {
 		t.Errorf("x is %q, %v", x, err)
 	}
 	_, err = table.Numbers("c")
-	wantFault(t, err, `dataset: row 1: column "c": "a" is not a number; correct it, or name it as a marker of missing values`)
+	wantError(t, err, `dataset: row 1: column "c": "a" is not a number; correct it, or name it as a marker of missing values`)
 
 	one := []float64{1}
 	for _, c := range []struct {
@@ -276,7 +276,7 @@ func TestNewTable(t *testing.T) {
 		{[]dataset.Column{dataset.Texts("a", []string{"\xff"})}, `made: row 1: column "a": "\xff" is not valid UTF-8`},
 	} {
 		_, err := dataset.NewTable("made", c.columns...)
-		wantFault(t, err, c.want)
+		wantError(t, err, c.want)
 	}
 }
 
@@ -351,10 +351,10 @@ func TestDelimitersAndIndex(t *testing.T) {
 		}
 	}
 	_, err := dataset.Read("-", strings.NewReader(",a,b\n0,1,2\n1,2\n"))
-	wantFault(t, err, "standard input:3: has 2 cells where the header has 3")
+	wantError(t, err, "standard input:3: has 2 cells where the header has 3")
 	for _, d := range []byte("1a.-\"\n") {
 		_, err = dataset.File{Path: "-", Stdin: strings.NewReader("a,b\n1,2\n"), Dialect: dataset.Dialect{Delimiter: string(d)}}.Read()
-		wantFault(t, err, fmt.Sprintf("standard input: the character %q cannot be a delimiter: use , ; | a tab or a space", d))
+		wantError(t, err, fmt.Sprintf("standard input: the character %q cannot be a delimiter: use , ; | a tab or a space", d))
 	}
 	table, err := dataset.File{Path: "-", Stdin: strings.NewReader("a;b,c:d\n1;2,3:4\n"), Dialect: dataset.Dialect{Delimiter: ":"}}.Read()
 	if err != nil || !slices.Equal(table.Names(), []string{"a;b,c", "d"}) {
@@ -436,7 +436,7 @@ func TestPiecesJoinAsOneTable(t *testing.T) {
 		broken := slices.Clone(lines)
 		broken[at] = "1,2\n"
 		_, err := dataset.ReadCSV("-", strings.NewReader(strings.Join(broken, "")))
-		wantFault(t, err, fmt.Sprintf("standard input:%d: has 2 cells where the header has %d", at+1, len(names)))
+		wantError(t, err, fmt.Sprintf("standard input:%d: has 2 cells where the header has %d", at+1, len(names)))
 		broken[at] = strings.Replace(lines[at], ",", "\xff,", 1)
 		_, err = dataset.ReadCSV("-", strings.NewReader(strings.Join(broken, "")))
 		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("standard input:%d: column ", at+1)) || !strings.HasSuffix(err.Error(), "is not valid UTF-8; save the file as UTF-8") {

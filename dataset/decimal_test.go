@@ -68,7 +68,7 @@ func TestMedianOfMany(t *testing.T) {
 			"few":     func(int) float64 { return float64(rng.IntN(3)) },
 			"two":     func(i int) float64 { return float64(i % 2) },
 			"rising":  func(i int) float64 { return float64(i) },
-			"sampled": func(i int) float64 { return float64(one(i%step == 0))*1e6 + rng.Float64() },
+			"sampled": func(i int) float64 { return float64(boolToInt(i%step == 0))*1e6 + rng.Float64() },
 			"missing": func(i int) float64 {
 				if i%3 == 0 {
 					return math.NaN()

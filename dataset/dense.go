@@ -42,7 +42,7 @@ func (d dtype) size() int {
 type packed struct {
 	data           []byte
 	kind           dtype
-	big            bool // the numbers are big endian
+	bigEndian      bool // the numbers are big endian
 	byRow, byIndex int  // distance in bytes between adjacent rows, and between adjacent columns
 }
 
@@ -59,7 +59,7 @@ func (m *packed) raw(row, column int) (v uint64) {
 	default:
 		v = binary.LittleEndian.Uint64(p)
 	}
-	if m.big {
+	if m.bigEndian {
 		v = bits.ReverseBytes64(v) >> (64 - 8*m.kind.size())
 	}
 	return v
@@ -77,7 +77,7 @@ func (m *packed) number(row, column int) float64 {
 	case i64:
 		return float64(int64(v))
 	case f16:
-		return half(uint16(v))
+		return halfToFloat(uint16(v))
 	case f32:
 		return float64(math.Float32frombits(uint32(v)))
 	case f64:
@@ -88,24 +88,24 @@ func (m *packed) number(row, column int) float64 {
 
 // read copies len(to) numbers of a column to the slice to, beginning with the given row.
 func (m *packed) read(to []float64, row, column int) {
-	if m.big || m.kind != f64 && m.kind != f32 {
+	if m.bigEndian || m.kind != f64 && m.kind != f32 {
 		for i := range to {
 			to[i] = m.number(row+i, column)
 		}
 		return
 	}
-	at, step := row*m.byRow+column*m.byIndex, m.byRow
+	pos, step := row*m.byRow+column*m.byIndex, m.byRow
 	if m.kind == f32 {
 		for i := range to {
-			to[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(m.data[at:])))
-			at += step
+			to[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(m.data[pos:])))
+			pos += step
 		}
 		return
 	}
 	data := m.data
 	for i := range to {
-		to[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[at:]))
-		at += step
+		to[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[pos:]))
+		pos += step
 	}
 }
 
@@ -120,8 +120,8 @@ func (m *packed) text(row, column int) string {
 	return numberText(m.number(row, column))
 }
 
-// half returns the value of a float16 (IEEE 754 binary16).
-func half(v uint16) float64 {
+// halfToFloat returns the value of a float16 (IEEE 754 binary16).
+func halfToFloat(v uint16) float64 {
 	exponent, fraction := int(v>>10&31), float64(v&1023)
 	var x float64
 	switch exponent {
@@ -145,7 +145,7 @@ func half(v uint16) float64 {
 func (t *Table) addFeatures(m cells, d int) {
 	columns := make([]column, d)
 	for j := range columns {
-		columns[j] = column{name: featureName(j), plain: true, cells: m, at: j}
+		columns[j] = column{name: featureName(j), plain: true, cells: m, cellColumn: j}
 		t.columns = append(t.columns, &columns[j])
 	}
 }
@@ -157,7 +157,7 @@ func featureName(j int) string { return "x" + strconv.Itoa(j+1) }
 // are called name1, name2, ….
 func (t *Table) addTargets(name string, m cells, d int) {
 	for j := range d {
-		c := &column{name: name, plain: true, cells: m, at: j}
+		c := &column{name: name, plain: true, cells: m, cellColumn: j}
 		if d > 1 {
 			c.name += strconv.Itoa(j + 1)
 		}
@@ -179,23 +179,23 @@ func checkShape(rows, columns int64) string {
 	return ""
 }
 
-// take reads n bytes. The error for a truncated file calls them by the name in what. If the length
-// of the file is not known, take allocates memory only for bytes that exist.
-func (in *input) take(n int64, what string) ([]byte, error) {
-	short := func(have int64) error {
-		e := in.t.fault("", fmt.Sprintf("is truncated: %d more bytes are needed for %s, the file has %d", n, what, have))
+// readBytes reads n bytes. The error for a truncated file calls them by the given name. If the
+// length of the file is not known, readBytes allocates memory only for bytes that exist.
+func (in *input) readBytes(n int64, name string) ([]byte, error) {
+	truncated := func(available int64) error {
+		e := in.t.newError("", fmt.Sprintf("is truncated: %d more bytes are needed for %s, the file has %d", n, name, available))
 		e.Offset = in.offset
 		return e
 	}
 	if in.size >= 0 && n > in.size-in.offset {
-		return nil, short(max(0, in.size-in.offset))
+		return nil, truncated(max(0, in.size-in.offset))
 	}
-	if !in.allowance.take(n) {
-		e := in.t.fault("", in.allowance.rule())
+	if !in.allowance.reserve(n) {
+		e := in.t.newError("", in.allowance.rule())
 		e.Offset = in.offset
 		return nil, e
 	}
-	if in.stored != nil && n >= storedBytes {
+	if in.readerAt != nil && n >= storedBytes {
 		return in.takeStored(n)
 	}
 	step := n
@@ -210,10 +210,10 @@ func (in *input) take(n int64, what string) ([]byte, error) {
 		k, err := io.ReadFull(in.r, data[len(data):cap(data)])
 		data = data[:len(data)+k]
 		if err == io.EOF || err == io.ErrUnexpectedEOF && !in.truncated() {
-			return nil, short(int64(len(data)))
+			return nil, truncated(int64(len(data)))
 		}
 		if err != nil {
-			e := in.readFault(err)
+			e := in.readError(err)
 			e.Offset = in.offset + int64(len(data))
 			return nil, e
 		}
@@ -243,15 +243,15 @@ func (in *input) takeStored(n int64) ([]byte, error) {
 	}
 	err := parallel(int(n), storedBytes, func(first, last int) error {
 		for ; first < last; first += storedBytes {
-			part, k := data[first:min(first+storedBytes, last)], first/storedBytes
-			read, err := in.stored.ReadAt(part, begin+int64(first))
+			block, k := data[first:min(first+storedBytes, last)], first/storedBytes
+			read, err := in.readerAt.ReadAt(block, begin+int64(first))
 			if in.zip {
 				<-summed[k]
-				in.sum = crc32.Update(in.sum, crc32.IEEETable, part[:read])
+				in.sum = crc32.Update(in.sum, crc32.IEEETable, block[:read])
 				close(summed[k+1])
 			}
-			if read < len(part) {
-				e := in.readFault(err)
+			if read < len(block) {
+				e := in.readError(err)
 				e.Offset = begin + int64(first+read)
 				return e
 			}
@@ -263,7 +263,7 @@ func (in *input) takeStored(n int64) ([]byte, error) {
 	}
 	in.offset += n
 	in.summed = in.offset
-	in.r.Reset(io.NewSectionReader(in.stored, in.offset, in.size-in.offset))
+	in.r.Reset(io.NewSectionReader(in.readerAt, in.offset, in.size-in.offset))
 	return data, nil
 }
 
@@ -272,11 +272,11 @@ func (in *input) checkTo(offset int64) error {
 	if !in.zip {
 		return nil
 	}
-	rest := make([]byte, offset-in.summed)
-	if read, err := in.stored.ReadAt(rest, in.summed); read < len(rest) {
-		return in.readFault(err)
+	gap := make([]byte, offset-in.summed)
+	if read, err := in.readerAt.ReadAt(gap, in.summed); read < len(gap) {
+		return in.readError(err)
 	}
-	in.sum, in.summed = crc32.Update(in.sum, crc32.IEEETable, rest), offset
+	in.sum, in.summed = crc32.Update(in.sum, crc32.IEEETable, gap), offset
 	return nil
 }
 
@@ -294,25 +294,25 @@ func (in *input) end() error {
 		if err := in.checkTo(in.offset); err != nil {
 			return err
 		}
-		if in.given != 0 && in.sum != in.given { // like archive/zip, take a checksum of 0 for a missing checksum
+		if in.expectedSum != 0 && in.sum != in.expectedSum { // like archive/zip, take a checksum of 0 for a missing checksum
 			err = zip.ErrChecksum
 		}
 	}
 	if err == io.EOF {
 		return nil
 	}
-	e := in.t.fault("", "has more bytes than its header describes")
+	e := in.t.newError("", "has more bytes than its header describes")
 	if err != nil {
-		e = in.readFault(err)
+		e = in.readError(err)
 	}
 	e.Offset = in.offset
 	return e
 }
 
-// readFault converts an error of reading the source to an *Error.
-func (in *input) readFault(err error) *Error {
+// readError converts an error of reading the source to an *Error.
+func (in *input) readError(err error) *Error {
 	if in.zip {
-		return in.t.fault("", "the zip data is damaged: "+plain(err))
+		return in.t.newError("", "the zip data is damaged: "+trimZipPrefix(err))
 	}
-	return in.t.readFault(0, err)
+	return in.t.readError(0, err)
 }

@@ -35,7 +35,7 @@ type Dialect struct {
 
 // Check returns an error that names the first invalid flag.
 func (d Dialect) Check() error {
-	if parameter, rule := d.fault(); parameter != "" {
+	if parameter, rule := d.violation(); parameter != "" {
 		return fmt.Errorf("--%s: %s", strings.ReplaceAll(parameter, ", ", ", --"), rule)
 	}
 	if rule := newMarks(firstByte(d.Decimal), firstByte(d.Thousands)).check(); rule != "" {
@@ -44,9 +44,9 @@ func (d Dialect) Check() error {
 	return nil
 }
 
-// fault returns the first setting that has more than one character and the rule that it violates,
-// or "" for both.
-func (d Dialect) fault() (parameter, rule string) {
+// violation returns the first setting that has more than one character and the rule that it
+// violates, or "" for both.
+func (d Dialect) violation() (parameter, rule string) {
 	switch {
 	case d.Delimiter != "tab" && len(d.Delimiter) > 1:
 		return "delimiter", fmt.Sprintf("want one character, such as ; or |, or tab, got %q", d.Delimiter)
@@ -85,7 +85,7 @@ func (d Dialect) reading() *reading {
 		list = append(defaultNAValues(), list...)
 	}
 	r := newReading(list, newMarks(firstByte(d.Decimal), firstByte(d.Thousands)))
-	r.given = d.Decimal != "" || d.Thousands == "." || d.Thousands == ","
+	r.specified = d.Decimal != "" || d.Thousands == "." || d.Thousands == ","
 	return r
 }
 

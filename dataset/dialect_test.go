@@ -184,13 +184,13 @@ func TestDialectFaults(t *testing.T) {
 		if c.name == "half a pair" && err == nil {
 			continue // this file is valid as UTF-8
 		}
-		wantFault(t, err, f.Path+c.want)
+		wantError(t, err, f.Path+c.want)
 	}
 	table := read(t, "first name\n")
 	_, err := table.Numbers("name")
-	wantFault(t, err, `standard input: has no column "name"; it has "first name"; did you mean "first name"?; if spaces separate the columns, give the delimiter ' '`)
+	wantError(t, err, `standard input: has no column "name"; it has "first name"; did you mean "first name"?; if spaces separate the columns, give the delimiter ' '`)
 	_, err = dataset.File{Path: "-", Stdin: strings.NewReader("x y\n1 2\n3 4 5\n"), Dialect: dataset.Dialect{Delimiter: " "}}.Read()
-	wantFault(t, err, "standard input:3: has 3 cells where the header has 2")
+	wantError(t, err, "standard input:3: has 3 cells where the header has 2")
 	var fault *dataset.Error
 	if _, err := dataset.ReadCSV("-", strings.NewReader("x,y\r1,2\r3,a\r")); err != nil {
 		t.Error(err)

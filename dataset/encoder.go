@@ -34,8 +34,8 @@ type Rules struct {
 	Categorical   []string // columns of a CSV file whose cells are categories even if they are numbers
 	Gram          bool     // the columns are a Gram matrix: see Encoder.Gram
 
-	part  bool     // drop columns without values: see LearnPart
-	whole *Encoder // in LearnPart: the encoder of the whole table
+	dropEmpty bool     // drop columns without values: see LearnPart
+	full      *Encoder // in LearnPart: the encoder of the whole table
 }
 
 // An Encoder holds the encoding that Learn derives from a training table. It marshals to JSON and
@@ -161,11 +161,11 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 	} else if sparse != nil {
 		e.Inputs = []Input{*sparse}
 	} else {
-		columns = t.all()
+		columns = t.allColumns()
 	}
-	before := len(e.Inputs)
+	oldLen := len(e.Inputs)
 	features := slices.DeleteFunc(slices.Clone(columns), func(c *column) bool { return !r.isFeature(c.name) })
-	e.Inputs = slices.Grow(e.Inputs, len(features))[:before+len(features)]
+	e.Inputs = slices.Grow(e.Inputs, len(features))[:oldLen+len(features)]
 	together := min(lineNumbers, max(1, len(features)/(2*runtime.GOMAXPROCS(0))))
 	err = parallel(len(features), together, func(first, last int) error {
 		numbers := numbersReader{t: t}
@@ -174,16 +174,16 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 				numbers.read(features[first+j : min(first+j+together, last)])
 			}
 			if row := c.firstText(); r.Gram && row >= 0 {
-				return t.cellFault(c, row, c.cell(row), "is not a number: every column except the target must belong to the Gram matrix")
+				return t.cellError(c, row, c.cell(row), "is not a number: every column except the target must belong to the Gram matrix")
 			}
 			in, err := t.learnInput(c, numbers.list[j%together], weights, r)
-			if fault := new(Error); r.part && errors.As(err, &fault) && fault.Rule == noValues {
+			if dataErr := new(Error); r.dropEmpty && errors.As(err, &dataErr) && dataErr.Rule == noValues {
 				in, err = &Input{Name: c.name}, nil
 			}
 			if err != nil {
 				return err
 			}
-			e.Inputs[before+first+j] = *in
+			e.Inputs[oldLen+first+j] = *in
 		}
 		return nil
 	})
@@ -198,7 +198,7 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 		return empty
 	})
 	if len(e.Inputs) == 0 {
-		return nil, t.fault("", "has no column except the target; at least one feature is needed")
+		return nil, t.newError("", "has no column except the target; at least one feature is needed")
 	}
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -210,19 +210,19 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 // of a fold. The classes and the type of each column, numbers or texts, are those of e. LearnPart
 // drops a column without values in the part, and adds its name to Dropped.
 func (e *Encoder) LearnPart(part *Table, r Rules) (*Encoder, error) {
-	r.part, r.whole, r.AnyLabels = true, e, true // the classes were checked when e was learned
+	r.dropEmpty, r.full, r.AnyLabels = true, e, true // the classes were checked when e was learned
 	p, err := Learn(part, r)
 	if err != nil {
 		return nil, err
 	}
 	p.Labels = e.Labels
 	for i, in := range p.Inputs {
-		at := slices.IndexFunc(e.Inputs, func(w Input) bool { return w.Name == in.Name })
-		if at < 0 {
-			return nil, part.fault(in.Name, "is not a column of the table that the encoder was learned from")
+		index := slices.IndexFunc(e.Inputs, func(w Input) bool { return w.Name == in.Name })
+		if index < 0 {
+			return nil, part.newError(in.Name, "is not a column of the table that the encoder was learned from")
 		}
-		if in.Number != nil && e.Inputs[at].Number == nil {
-			p.Inputs[i] = e.Inputs[at] // in the part, this column of texts has only numbers
+		if in.Number != nil && e.Inputs[index].Number == nil {
+			p.Inputs[i] = e.Inputs[index] // in the part, this column of texts has only numbers
 		}
 	}
 	return p, nil
@@ -231,16 +231,16 @@ func (e *Encoder) LearnPart(part *Table, r Rules) (*Encoder, error) {
 // learnInput decides whether c holds numbers or texts, and learns its encoding. The argument
 // numbers is the result of plainNumbers(c).
 func (t *Table) learnInput(c *column, numbers, weights []float64, r Rules) (*Input, error) {
-	if c.broken != "" {
-		return nil, t.brokenFault(c)
+	if c.unreadable != "" {
+		return nil, t.columnError(c)
 	}
 	if slices.Contains(r.TFIDF, c.name) {
 		return t.learnTFIDF(c, r)
 	}
-	s := t.summarizeColumn(c, numbers, weights, taking{counts: true})
+	s := t.summarizeColumn(c, numbers, weights, statistics{counts: true})
 	return s.input(t, c.name, int64(t.rows), r, func() (*Number, string) {
 		if !c.plain {
-			numbers = t.stored(c)
+			numbers = t.storedNumbers(c)
 		}
 		return numberOf(numbers, weights, r.Standardize)
 	})
@@ -253,7 +253,7 @@ func (t *Table) newEncoder(r Rules) *Encoder {
 		cells = defaultPoints()
 	}
 	e := &Encoder{Outputs: slices.Clone(r.Targets), Dropped: slices.Clone(r.Drop), Weight: r.Weight, RefuseMissing: r.RefuseMissing, Gram: r.Gram, NAValues: cells.list}
-	if cells.given || cells.decimal != '.' || cells.thousands != 0 {
+	if cells.specified || cells.decimal != '.' || cells.thousands != 0 {
 		e.Decimal, e.Thousands = string(cells.decimal), strings.Trim(string(cells.thousands), "\x00")
 	}
 	return e
@@ -262,7 +262,7 @@ func (t *Table) newEncoder(r Rules) *Encoder {
 // notCategorical is the error text for a column in Rules.Categorical that cannot be categorical.
 const notCategorical = "cannot be categorical: its format stores numbers, not texts, or it has more than 1000 distinct numbers"
 
-func (t *Table) noRows() *Error { return t.fault("", "has no rows below its header") }
+func (t *Table) noRows() *Error { return t.newError("", "has no rows below its header") }
 
 // FeatureNames returns the names of the columns of Features: the name of the column for numbers,
 // column=value for a category, and column=n-gram for a tf-idf feature. A column of texts or trees
@@ -322,13 +322,13 @@ func (e *Encoder) Check() error {
 		names[name] = true
 		return nil
 	}
-	width, most := 0, MaxFeatures
+	width, maxWidth := 0, MaxFeatures
 	if e.Sparse() {
-		most = maxSparseFeatures
+		maxWidth = maxSparseFeatures
 	}
 	for i := range e.Inputs {
-		if width += e.Inputs[i].width(); width > most {
-			return fmt.Errorf("dataset: encoder: makes more than %d features", most)
+		if width += e.Inputs[i].width(); width > maxWidth {
+			return fmt.Errorf("dataset: encoder: makes more than %d features", maxWidth)
 		}
 		if err := use(e.Inputs[i].Name); err != nil {
 			return err
@@ -349,7 +349,7 @@ func (e *Encoder) Check() error {
 	if err := e.checkGram(); err != nil {
 		return err
 	}
-	for _, name := range e.others() {
+	for _, name := range e.excluded() {
 		if err := use(name); err != nil {
 			return err
 		}
@@ -429,13 +429,13 @@ type writer interface {
 // blockNumbers is the number of feature values in a block. Writers write a block column by column.
 const blockNumbers = 1 << 15
 
-// A place specifies the column that a writer encodes, and the features that the writer sets.
-type place struct {
+// An inputColumn specifies the column that a writer encodes, and the features that the writer sets.
+type inputColumn struct {
 	table  *Table
 	column *column
 	refuse bool // a missing cell is an error
 	marked bool // a text such as NA is a missing cell in columns of texts too
-	at     int  // index of the first feature in a row
+	offset int  // index of the first feature in a row
 }
 
 // Features encodes the columns of t from which e was learned, in any order. The result has t.Rows()
@@ -458,7 +458,7 @@ func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 // features does the work of Features after checks of e and of the first index of a sparse table.
 func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 	if kind := e.Raw(); kind != "" {
-		return nil, t.fault(e.Inputs[0].Name, fmt.Sprintf("was learned as a column of %ss, not numbers", kind))
+		return nil, t.newError(e.Inputs[0].Name, fmt.Sprintf("was learned as a column of %ss, not numbers", kind))
 	}
 	writers, width, err := e.writers(t)
 	if err != nil {
@@ -468,22 +468,22 @@ func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 		return nil, t.noRows()
 	}
 	if t.rows > math.MaxInt/8/width || e.tooSparse(t, width) {
-		return nil, t.fault("", fmt.Sprintf("%s of %d features, zeros included, are too many for a dense matrix", count.Of(t.rows, "row"), width))
+		return nil, t.newError("", fmt.Sprintf("%s of %d features, zeros included, are too many for a dense matrix", count.Of(t.rows, "row"), width))
 	}
 	data := pages.Zeros[float64](t.rows * width)
 	writers = joinSparse(t, writers, width)
 	block := max(1, blockNumbers/width)
-	err = parallel(t.rows, block, func(first, last int) (fault error) {
+	err = parallel(t.rows, block, func(first, last int) (blockErr error) {
 		for begin := first; begin < last; begin += block {
 			end := min(begin+block, last)
 			for _, w := range writers {
 				row, err := w.write(data[begin*width:end*width], width, begin, end)
 				if err != nil { // after this, only an error in an earlier row replaces the error
-					fault, end, last = err, row, row
+					blockErr, end, last = err, row, row
 				}
 			}
 		}
-		return fault
+		return blockErr
 	})
 	if err != nil {
 		return nil, err
@@ -495,7 +495,7 @@ func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 	columns := make(map[string]*column, len(t.columns))
 	for _, c := range t.columns {
-		if c.broken == "" {
+		if c.unreadable == "" {
 			columns[c.name] = c
 		}
 	}
@@ -520,20 +520,20 @@ func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 		if c == nil {
 			return nil, 0, t.noColumn("feature column", in.Name, e.unused(t))
 		}
-		place := place{table: t, column: c, refuse: e.RefuseMissing, marked: e.NAValues != nil, at: width}
+		col := inputColumn{table: t, column: c, refuse: e.RefuseMissing, marked: e.NAValues != nil, offset: width}
 		switch {
 		case in.TFIDF != nil:
-			w, err := newGramWriter(place, in.TFIDF, e.RefuseUnknown)
+			w, err := newGramWriter(col, in.TFIDF, e.RefuseUnknown)
 			if err != nil {
 				return nil, 0, err
 			}
 			writers = append(writers, w)
 		case in.Number != nil:
-			writers = append(writers, &numberWriter{place, in.Number})
+			writers = append(writers, &numberWriter{col, in.Number})
 		case c.plain:
-			return nil, 0, t.fault(c.name, fmt.Sprintf("holds numbers where texts were learned: %s", list(in.Text.Categories)))
+			return nil, 0, t.newError(c.name, fmt.Sprintf("holds numbers where texts were learned: %s", list(in.Text.Categories)))
 		default:
-			writers = append(writers, newTextWriter(place, in.Text, e.RefuseUnknown))
+			writers = append(writers, newTextWriter(col, in.Text, e.RefuseUnknown))
 		}
 		width += in.width()
 	}
@@ -556,7 +556,7 @@ func (e *Encoder) Targets(t *Table) (*mat.Dense, error) {
 		return nil, err
 	}
 	if len(e.Outputs) == 0 {
-		return nil, t.fault("", "no target column was named when the features were learned")
+		return nil, t.newError("", "no target column was named when the features were learned")
 	}
 	return e.targets(t)
 }
@@ -596,13 +596,13 @@ func (t *Table) targetCell(c *column, row int) (float64, error) {
 	v, k := c.number(row)
 	switch {
 	case k < number:
-		return v, t.missingFault(c, row, needsValue)
+		return v, t.missingError(c, row, needsValue)
 	case k > number:
 		rule := c.rule(row, k)
 		if k != spelled {
 			rule += asTarget
 		}
-		return v, t.cellFault(c, row, c.cell(row), rule)
+		return v, t.cellError(c, row, c.cell(row), rule)
 	}
 	return v, nil
 }

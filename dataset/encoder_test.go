@@ -75,7 +75,7 @@ func TestEncodeOtherOrder(t *testing.T) {
 		t.Errorf("the order of columns changed the features:\n%v\n%v", mat.Formatted(a), mat.Formatted(b))
 	}
 	_, err := e.Targets(other)
-	wantFault(t, err, `standard input: has no target column "y"; it has "note", "wide", "color", "size"`)
+	wantError(t, err, `standard input: has no target column "y"; it has "note", "wide", "color", "size"`)
 }
 
 // TestTwoTargets checks that two targets have the order of Rules.Targets, not that of the table.
@@ -229,7 +229,7 @@ func TestLearnFromRows(t *testing.T) {
 			t.Errorf("features %q, want %q", e.FeatureNames(), want)
 		}
 		_, err := e.Features(test)
-		wantFault(t, err, `standard input:5: column "a": "bad" is not a number; correct it, or name it as a marker of missing values`)
+		wantError(t, err, `standard input:5: column "a": "bad" is not a number; correct it, or name it as a marker of missing values`)
 		return
 	}
 	t.Fatal("no split put the last row into the test")
@@ -280,7 +280,7 @@ func TestLearnFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := dataset.Learn(read(t, c.text), c.rules)
-			wantFault(t, err, "standard input"+strings.TrimPrefix(c.want, ":0"))
+			wantError(t, err, "standard input"+strings.TrimPrefix(c.want, ":0"))
 		})
 	}
 }
@@ -326,7 +326,7 @@ func TestFeaturesFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := c.e.Features(read(t, c.text))
-			wantFault(t, err, "standard input"+c.want)
+			wantError(t, err, "standard input"+c.want)
 		})
 	}
 }
@@ -390,7 +390,7 @@ func TestNumbersAsCategories(t *testing.T) {
 	}
 	e.RefuseUnknown = true
 	_, err := e.Features(read(t, "stay\n1\n"))
-	wantFault(t, err, `standard input:2: column "stay": "1" is an unknown category; known are "01", "2", "3+"; did you mean "01"?`)
+	wantError(t, err, `standard input:2: column "stay": "1" is an unknown category; known are "01", "2", "3+"; did you mean "01"?`)
 }
 
 // manyCommas returns n rows of different quoted numbers with decimal commas.

@@ -74,15 +74,15 @@ func quote(s string) string {
 // which is often the target.
 func list(names []string) string {
 	const limit = 8
-	shown, rest := names, ""
+	listed, suffix := names, ""
 	if last := len(names) - 1; last >= limit {
-		shown, rest = names[:limit-1], fmt.Sprintf(", …, %s (%d in all)", quote(names[last]), len(names))
+		listed, suffix = names[:limit-1], fmt.Sprintf(", …, %s (%d in all)", quote(names[last]), len(names))
 	}
-	texts := make([]string, len(shown))
-	for i, name := range shown {
+	texts := make([]string, len(listed))
+	for i, name := range listed {
 		texts[i] = quote(name)
 	}
-	return strings.Join(texts, ", ") + rest
+	return strings.Join(texts, ", ") + suffix
 }
 
 // nearest returns "; did you mean …?" if one of the names is similar, and otherwise "".

@@ -23,10 +23,10 @@ func exactOf(s string) (x exactNumber) {
 		x.point = exponentOf(s[i+1:])
 		s = s[:i]
 	}
-	whole, fraction, _ := strings.Cut(s, ".")
-	digits := whole + fraction
+	integer, fraction, _ := strings.Cut(s, ".")
+	digits := integer + fraction
 	x.digits = strings.TrimLeft(digits, "0")
-	x.point += len(whole) - (len(digits) - len(x.digits))
+	x.point += len(integer) - (len(digits) - len(x.digits))
 	x.digits = strings.TrimRight(x.digits, "0")
 	if x.digits == "" {
 		return exactNumber{}

@@ -143,71 +143,71 @@ var extensions = map[string]form{
 // format returns the format of a file. It returns an error if a field of f is set that has no
 // meaning for this format.
 func (f File) format(in *input) (form, error) {
-	found, err := f.detect(in)
+	detected, err := f.detect(in)
 	if err != nil {
 		return "", err
 	}
 	for _, option := range []struct {
-		given bool
-		of    string
-		form  form
+		set         bool
+		description string
+		form        form
 	}{
 		{len(f.Arrays) > 0, "names of arrays are", formNPZ},
 		{f.Dialect.Delimiter != "" && f.Labels == "", "a delimiter is", formCSV},
 	} {
-		if option.given && found != option.form {
-			return "", in.t.fault("", fmt.Sprintf("is %s file; %s for %s files only", article(found), option.of, option.form))
+		if option.set && detected != option.form {
+			return "", in.t.newError("", fmt.Sprintf("is %s file; %s for %s files only", article(detected), option.description, option.form))
 		}
 	}
-	if f.Labels != "" && !slices.Contains([]form{formIDX, formNPZ, formMarket}, found) {
-		return "", in.t.fault("", "is "+article(found)+" file and "+noSparseLabels)
+	if f.Labels != "" && !slices.Contains([]form{formIDX, formNPZ, formMarket}, detected) {
+		return "", in.t.newError("", "is "+article(detected)+" file and "+noSparseLabels)
 	}
-	return found, nil
+	return detected, nil
 }
 
 // detect determines the format of a file from its first bytes and, for text, from its name.
 func (f File) detect(in *input) (form, error) {
 	name := strings.ToLower(f.Path)
-	named := extensions[filepath.Ext(strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst"))]
+	byExtension := extensions[filepath.Ext(strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst"))]
 	head, err := in.r.Peek(4)
 	if err != nil && err != io.EOF {
-		return "", in.readFault(err)
+		return "", in.readError(err)
 	}
-	var found form
-	long, _ := in.r.Peek(len(marketMark))
+	var detected form
+	prefix, _ := in.r.Peek(len(marketMark))
 	switch {
-	case strings.EqualFold(string(long), marketMark):
-		found = formMarket
+	case strings.EqualFold(string(prefix), marketMark):
+		detected = formMarket
 	case bytes.HasPrefix(head, []byte("\x93NUM")):
-		found = formNPY
+		detected = formNPY
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):
-		found = formNPZ
+		detected = formNPZ
 	case bytes.HasPrefix(head, []byte("PAR1")):
-		found = formParquet
-	case bytes.HasPrefix(long, arrowMark), bytes.Equal(head, arrowContinues):
-		found = formArrow
+		detected = formParquet
+	case bytes.HasPrefix(prefix, arrowMark), bytes.Equal(head, arrowContinues):
+		detected = formArrow
 	case bytes.HasPrefix(head, []byte("FEA1")):
-		return "", in.t.fault("", "is a Feather file of version 1, which is not supported; write it as version 2, which is an Arrow file")
+		return "", in.t.newError("", "is a Feather file of version 1, which is not supported; write it as version 2, which is an Arrow file")
 	case len(head) == 4 && head[0] == 0 && head[1] == 0 && head[2] >= 8 && head[2] <= 14 && head[3] > 0:
-		found = formIDX
+		detected = formIDX
 	}
 	switch {
-	case found == "" && (named == formCSV || named == formLIBSVM || named == formJSON):
-		return named, nil
-	case found == "" && named != "":
-		return "", in.t.fault("", "has the name of "+article(named)+" file but not the signature")
-	case found == "" && looksJSON(in.r):
+	case detected == "" && (byExtension == formCSV || byExtension == formLIBSVM || byExtension == formJSON):
+		return byExtension, nil
+	case detected == "" && byExtension != "":
+		return "", in.t.newError("", "has the name of "+article(byExtension)+" file but not the signature")
+	case detected == "" && looksJSON(in.r):
 		return formJSON, nil
-	case found == "" && looksLIBSVM(in.r):
+	case detected == "" && looksLIBSVM(in.r):
 		return formLIBSVM, nil
-	case found == "":
+	case detected == "":
 		return formCSV, nil
-	case named != "" && named != found:
-		return "", in.t.fault("", "has the name of "+article(named)+" file but the first bytes of "+article(found)+" file; rename it")
-	case in.gzip && (found == formNPZ || found == formParquet):
-		return "", in.t.fault("", string(found)+" files have their own compression; unpack the file first")
+	case byExtension != "" && byExtension != detected:
+		return "", in.t.newError("", "has the name of "+article(byExtension)+" file but the first bytes of "+article(detected)+" file; rename it")
+	case in.gzip && (detected == formNPZ || detected == formParquet):
+		return "", in.t.newError("", string(detected)+" files have their own compression; unpack the file first")
 	}
-	return found, nil
+	return detected, nil
 }
 
 // article returns the name of a format after "a " or "an ".
@@ -220,20 +220,20 @@ func article(f form) string {
 
 // An input is an open file or standard input. Its reader decompresses it.
 type input struct {
-	t         *Table // has the name of the source for errors
-	r         *bufio.Reader
-	offset    int64       // offset of the next byte that the method take reads
-	size      int64       // total size in bytes, −1 if unknown
-	file      *os.File    // the file if it supports ReadAt, otherwise nil
-	stored    io.ReaderAt // reads the bytes 0 to size − 1 in any order; nil if only r can read them
-	gzip      bool        // the input is compressed by gzip or zstd
-	zip       bool        // the input is a member of a zip file
-	given     uint32      // CRC-32 of the member that the zip file states
-	sum       uint32      // computed CRC-32 of the first summed bytes of the member
-	summed    int64
-	converted bool // the text was converted from UTF-16
-	part      bool // CSV: the header was read separately, so that the next lines do not determine the dialect
-	opened    io.Closer
+	t           *Table // has the name of the source for errors
+	r           *bufio.Reader
+	offset      int64       // offset of the next byte that the method take reads
+	size        int64       // total size in bytes, −1 if unknown
+	file        *os.File    // the file if it supports ReadAt, otherwise nil
+	readerAt    io.ReaderAt // reads the bytes 0 to size − 1 in any order; nil if only r can read them
+	gzip        bool        // the input is compressed by gzip or zstd
+	zip         bool        // the input is a member of a zip file
+	expectedSum uint32      // CRC-32 of the member that the zip file states
+	sum         uint32      // computed CRC-32 of the first summed bytes of the member
+	summed      int64
+	converted   bool // the text was converted from UTF-16
+	headerRead  bool // CSV: the header was read separately, so that the next lines do not determine the dialect
+	closer      io.Closer
 
 	unpacker *zstd.Decoder // nil unless the file is compressed by zstd
 
@@ -245,40 +245,40 @@ type input struct {
 // open opens the file and returns it as an input.
 func (f File) open() (*input, error) {
 	in := &input{t: &Table{Source: f.Path, keep: f.Keep, reading: f.Dialect.reading()}, size: -1, delimiter: f.Dialect.delimiter(), comment: firstByte(f.Dialect.Comment), allowance: newAllowance(f.Memory)}
-	if parameter, rule := f.Dialect.fault(); parameter != "" {
-		return nil, in.t.fault("", parameter+": "+rule)
+	if parameter, rule := f.Dialect.violation(); parameter != "" {
+		return nil, in.t.newError("", parameter+": "+rule)
 	}
 	if f.Path == "-" {
 		in.t.Source = "standard input"
 		if f.Stdin == nil {
-			return nil, in.t.fault("", "cannot be read: no standard input was given")
+			return nil, in.t.newError("", "cannot be read: no standard input was given")
 		}
 		return in, in.start(f.Stdin, false)
 	}
-	opened := f.Opened
-	var r io.Reader = opened
-	if opened == nil {
+	source := f.Opened
+	var r io.Reader = source
+	if source == nil {
 		info, err := os.Stat(f.Path)
 		if err != nil {
-			return nil, in.t.openFault(err)
+			return nil, in.t.openError(err)
 		}
 		if info.IsDir() {
-			return nil, in.t.fault("", "is a directory; give the name of a file")
+			return nil, in.t.newError("", "is a directory; give the name of a file")
 		}
-		if opened, err = os.Open(f.Path); err != nil {
-			return nil, in.t.openFault(err)
+		if source, err = os.Open(f.Path); err != nil {
+			return nil, in.t.openError(err)
 		}
-		r, in.opened = opened, opened
+		r, in.closer = source, source
 	}
-	info, err := opened.Stat()
+	info, err := source.Stat()
 	if err != nil {
 		in.close()
-		return nil, in.t.openFault(err)
+		return nil, in.t.openError(err)
 	}
 	if info.Mode().IsRegular() {
-		in.file, in.size, in.stored = opened, info.Size(), opened
+		in.file, in.size, in.readerAt = source, info.Size(), source
 		if f.Opened != nil {
-			r = io.NewSectionReader(opened, 0, info.Size()) // reads do not move the offset of f.Opened
+			r = io.NewSectionReader(source, 0, info.Size()) // reads do not move the offset of f.Opened
 		}
 	}
 	if err := in.start(r, strings.HasSuffix(strings.ToLower(f.Path), ".gz")); err != nil {
@@ -292,8 +292,8 @@ func (in *input) close() {
 	if in.unpacker != nil {
 		in.unpacker.Close()
 	}
-	if in.opened != nil {
-		in.opened.Close()
+	if in.closer != nil {
+		in.closer.Close()
 	}
 }
 
@@ -315,10 +315,10 @@ func (in *input) unpack(r io.Reader, mustBeGzip bool) error {
 	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(in.r)
 		if err != nil {
-			return in.t.readFault(0, err)
+			return in.t.readError(0, err)
 		}
 		in.r = bufio.NewReaderSize(z, bufferSize)
-		in.gzip, in.file, in.stored, in.size = true, nil, nil, -1
+		in.gzip, in.file, in.readerAt, in.size = true, nil, nil, -1
 		return nil
 	}
 	head, _ := in.r.Peek(6)
@@ -326,19 +326,19 @@ func (in *input) unpack(r io.Reader, mustBeGzip bool) error {
 	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(in.r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 		if err != nil {
-			return in.t.readFault(0, err)
+			return in.t.readError(0, err)
 		}
 		in.r = bufio.NewReaderSize(zstdReader{z}, bufferSize)
-		in.gzip, in.file, in.stored, in.size = true, nil, nil, -1
+		in.gzip, in.file, in.readerAt, in.size = true, nil, nil, -1
 		in.unpacker = z
 		return nil
 	case bytes.HasPrefix(head, []byte("BZh")) && len(head) > 3 && head[3] >= '1' && head[3] <= '9':
-		return in.t.fault("", "is compressed by bzip2, which is not supported: unpack it, or use gzip or zstd")
+		return in.t.newError("", "is compressed by bzip2, which is not supported: unpack it, or use gzip or zstd")
 	case bytes.HasPrefix(head, []byte("\xfd7zXZ\x00")):
-		return in.t.fault("", "is compressed by xz, which is not supported: unpack it, or use gzip or zstd")
+		return in.t.newError("", "is compressed by xz, which is not supported: unpack it, or use gzip or zstd")
 	}
 	if mustBeGzip && len(magic) > 0 {
-		return in.t.fault("", "is named .gz but does not hold gzip data")
+		return in.t.newError("", "is named .gz but does not hold gzip data")
 	}
 	return nil
 }
@@ -357,14 +357,14 @@ func (r zstdReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// openFault returns the reason why a file cannot be opened, without the file's name.
-func (t *Table) openFault(err error) *Error {
+// openError returns the reason why a file cannot be opened, without the file's name.
+func (t *Table) openError(err error) *Error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
 		err = pathErr.Err
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return t.fault("", "no such file")
+		return t.newError("", "no such file")
 	}
-	return t.fault("", "cannot be opened: "+err.Error())
+	return t.newError("", "cannot be opened: "+err.Error())
 }

@@ -226,7 +226,7 @@ func TestNamedParts(t *testing.T) {
 		{[]string{"x_train", "y_train", "x_test"}, ": 3 arrays are named; name at most two: the feature array and the target array"},
 	} {
 		_, err := dataset.File{Path: path, Arrays: c.arrays}.Read()
-		wantFault(t, err, path+c.want)
+		wantError(t, err, path+c.want)
 	}
 
 	images, labels := idx(8, []byte{1, 2, 3, 4}, 2, 2), idx(8, []byte{7, 8}, 2)
@@ -237,7 +237,7 @@ func TestNamedParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = dataset.Learn(table, dataset.Rules{Targets: []string{"label"}})
-	wantFault(t, err, path+`: has no target column "label"; it has "x1", "x2"; no file of labels was found in its folder`)
+	wantError(t, err, path+`: has no target column "label"; it has "x1", "x2"; no file of labels was found in its folder`)
 	want := map[string][]float64{"x1": {1, 3}, "x2": {2, 4}, "label": {7, 8}}
 	beside := filepath.Join(dir, "t10k-labels-idx1-ubyte.gz")
 	if err := os.WriteFile(beside, gzipped(t, string(labels)), 0o600); err != nil {
@@ -251,12 +251,12 @@ func TestNamedParts(t *testing.T) {
 		t.Error(table, err)
 	}
 	_, err = dataset.File{Path: path, Labels: path}.Read()
-	wantFault(t, err, path+": has 2 dimensions; labels have one")
+	wantError(t, err, path+": has 2 dimensions; labels have one")
 	longer := file(t, "longer", idx(8, []byte{7, 8, 9}, 3))
 	_, err = dataset.File{Path: path, Labels: longer}.Read()
-	wantFault(t, err, longer+": has 3 labels, "+path+" has 2 rows")
+	wantError(t, err, longer+": has 3 labels, "+path+" has 2 rows")
 	_, err = dataset.File{Path: path, Labels: filepath.Join(dir, "none")}.Read()
-	wantFault(t, err, filepath.Join(dir, "none")+": no such file")
+	wantError(t, err, filepath.Join(dir, "none")+": no such file")
 }
 
 // TestSparse checks that a feature is 0 if a row of a sparse file omits it.
@@ -282,14 +282,14 @@ func TestSparse(t *testing.T) {
 	large := learn(t, mustRead(t, "f.libsvm", "1 1:1 2:1\n1 1:2\n"), dataset.Rules{Targets: []string{"label"}, Standardize: true})
 	huge := mustRead(t, "g.libsvm", "1 1:1 2:1\n1 1:1.7e308\n")
 	_, err := large.Features(huge)
-	wantFault(t, err, huge.Source+`:2: column "x1": "1.7e+308" overflows float64 when standardized with mean 1.5 and scale 0.5`)
+	wantError(t, err, huge.Source+`:2: column "x1": "1.7e+308" overflows float64 when standardized with mean 1.5 and scale 0.5`)
 	named := learn(t, read(t, "x1,x02\n1,2\n3,4\n"), dataset.Rules{})
 	_, err = named.Features(table)
-	wantFault(t, err, table.Source+`: has no feature column "x02"; it has "x1", "x2", "x3", "x4", "x5", "x6", "x7", …, "label" (10 in all); did you mean "x2"?`)
+	wantError(t, err, table.Source+`: has no feature column "x02"; it has "x1", "x2", "x3", "x4", "x5", "x6", "x7", …, "label" (10 in all); did you mean "x2"?`)
 	e = learn(t, mustRead(t, "d.libsvm", "1 20000:1\n"), dataset.Rules{Targets: []string{"label"}})
 	wide := mustRead(t, "e.libsvm", strings.Repeat("1 1:1\n", 10_000))
 	_, err = e.Features(wide)
-	wantFault(t, err, wide.Source+": 10000 rows of 20000 features, zeros included, are too many for a dense matrix")
+	wantError(t, err, wide.Source+": 10000 rows of 20000 features, zeros included, are too many for a dense matrix")
 }
 
 func mustRead(t testing.TB, name, text string) *dataset.Table {
@@ -309,13 +309,13 @@ func TestRowsOfBinary(t *testing.T) {
 	table := mustRead(t, "a.npy", string(npyOf("<f8", "False", "10, 2", values...)))
 	_, err := table.Numbers("x2")
 	want := table.Source + `: row 7: column "x2": "+Inf" is not a finite number`
-	wantFault(t, err, want)
+	wantError(t, err, want)
 	train, test := table.Split(0.5, 5)
 	_, err = train.Numbers("x2")
 	if err == nil {
 		_, err = test.Numbers("x2")
 	}
-	wantFault(t, err, want)
+	wantError(t, err, want)
 }
 
 // TestFormatFaults checks that the error for a damaged file is one line, and names the position of
@@ -413,7 +413,7 @@ func TestFormatFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			path := file(t, c.name, c.data)
 			_, err := dataset.Read(path, nil)
-			wantFault(t, err, path+c.want)
+			wantError(t, err, path+c.want)
 		})
 	}
 	if _, err := dataset.Read(file(t, "damaged.npz", damaged), nil); err == nil {
@@ -422,7 +422,7 @@ func TestFormatFaults(t *testing.T) {
 		oneLine(t, err)
 	}
 	_, err := dataset.Read("-", io.MultiReader(bytes.NewReader(good[:90]), iotest.ErrReader(io.ErrClosedPipe)))
-	wantFault(t, err, "standard input: byte 90: cannot be read: io: read/write on closed pipe")
+	wantError(t, err, "standard input: byte 90: cannot be read: io: read/write on closed pipe")
 }
 
 // FuzzRead reads arbitrary bytes as a file of any format. This must not panic, and the size of the

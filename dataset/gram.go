@@ -10,17 +10,17 @@ import (
 // checkGram returns an error unless there are as many columns of kernel values as rows.
 func (t *Table) checkGram(r Rules) error {
 	if r.Standardize || len(r.Categorical) > 0 {
-		return t.fault("", "a Gram matrix can be neither standardized nor categorical")
+		return t.newError("", "a Gram matrix can be neither standardized nor categorical")
 	}
 	if columns := len(t.gramColumns(r)); columns != t.rows {
-		return t.fault("", fmt.Sprintf("has %s and %s in addition to the target; a Gram matrix has as many columns as rows: column j holds the kernel values with row j", count.Of(t.rows, "row"), count.Of(columns, "column")))
+		return t.newError("", fmt.Sprintf("has %s and %s in addition to the target; a Gram matrix has as many columns as rows: column j holds the kernel values with row j", count.Of(t.rows, "row"), count.Of(columns, "column")))
 	}
 	return nil
 }
 
 // gramColumns returns the indices of the columns of kernel values.
 func (t *Table) gramColumns(r Rules) (columns []int) {
-	for j, c := range t.all() {
+	for j, c := range t.allColumns() {
 		if r.isFeature(c.name) {
 			columns = append(columns, j)
 		}

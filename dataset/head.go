@@ -29,40 +29,40 @@ func (in *input) readHead() (h head, err error) {
 	if err := in.checkDialect(); err != nil {
 		return h, err
 	}
-	if mark, _ := in.r.Peek(len(byteOrderMark)); bytes.Equal(mark, byteOrderMark) {
+	if prefix, _ := in.r.Peek(len(byteOrderMark)); bytes.Equal(prefix, byteOrderMark) {
 		in.r.Discard(len(byteOrderMark))
 	}
-	sample, whole, err := in.sample()
+	sample, complete, err := in.sample()
 	if err != nil {
 		return h, err
 	}
 	begin, _ := in.r.Peek(bufferSize)
 	h.returns = hasReturns(begin)
 	if in.comment > 0 || h.returns {
-		in.clean(cleaner{mark: in.comment, returns: h.returns})
-		if sample, whole, err = in.sample(); err != nil {
+		in.clean(cleaner{char: in.comment, returns: h.returns})
+		if sample, complete, err = in.sample(); err != nil {
 			return h, err
 		}
 	}
 	var first []byte
 	first, h.skip = skipBlank(sample)
 	h.comma = in.delimiter
-	if mark, ok := separator(first); ok {
+	if delimiter, ok := separator(first); ok {
 		var skipped int
 		first, skipped = skipBlank(first[lineLength(first):])
 		h.skip += 1 + skipped
 		if h.comma == 0 {
-			h.comma = mark
+			h.comma = delimiter
 		}
 	}
 	if h.comma == 0 {
 		h.comma = delimiterOf(first)
 	}
 	switch {
-	case h.comma == ' ', h.comma == 0 && whole && in.aligned(first):
+	case h.comma == ' ', h.comma == 0 && complete && in.aligned(first):
 		h.blanks, h.comma = true, '\t'
 		in.clean(cleaner{blanks: true})
-		if sample, whole, err = in.sample(); err != nil {
+		if sample, complete, err = in.sample(); err != nil {
 			return h, err
 		}
 		first = sample
@@ -77,7 +77,7 @@ func (in *input) readHead() (h head, err error) {
 			in.t.note = "{; if spaces separate the columns, give $delimiter=space}"
 		}
 	}
-	if whole && !in.part {
+	if complete && !in.headerRead {
 		in.learn(&h, first)
 	}
 	return h, nil
@@ -87,33 +87,33 @@ func (in *input) readHead() (h head, err error) {
 // separator that is not allowed.
 func (in *input) checkDialect() error {
 	if c := in.comment; c >= 0x80 || c > 0 && (c <= ' ' || c == '"' || c == in.delimiter) {
-		return in.t.fault("", fmt.Sprintf("the character %q cannot begin comments: use # or another mark", c))
+		return in.t.newError("", fmt.Sprintf("the character %q cannot begin comments: use # or another mark", c))
 	}
 	if d := in.delimiter; d >= 0x80 || d > 0 && d < ' ' && d != '\t' || 'a' <= d|0x20 && d|0x20 <= 'z' || '0' <= d && d <= '9' || d > 0 && strings.IndexByte("\"+-._", d) >= 0 {
-		return in.t.fault("", fmt.Sprintf("the character %q cannot be a delimiter: use , ; | a tab or a space", d))
+		return in.t.newError("", fmt.Sprintf("the character %q cannot be a delimiter: use , ; | a tab or a space", d))
 	}
 	if rule := in.t.reading.check(); rule != "" {
-		return in.t.fault("", rule)
+		return in.t.newError("", rule)
 	}
 	return nil
 }
 
 // sample returns the beginning of in.r: complete lines of at most 1 MiB, or the first 1 MiB of a
 // longer first line.
-func (in *input) sample() (sample []byte, whole bool, err error) {
-	sample, more := in.r.Peek(bufferSize)
-	if more == nil && bytes.IndexByte(sample, '\n') < 0 {
+func (in *input) sample() (sample []byte, complete bool, err error) {
+	sample, peekErr := in.r.Peek(bufferSize)
+	if peekErr == nil && bytes.IndexByte(sample, '\n') < 0 {
 		in.r = bufio.NewReaderSize(in.r, 1<<20)
-		sample, more = in.r.Peek(1 << 20)
+		sample, peekErr = in.r.Peek(1 << 20)
 	}
 	end := bytes.LastIndexByte(sample, '\n') + 1
-	if whole = end > 0 || more != nil; whole && more == nil {
+	if complete = end > 0 || peekErr != nil; complete && peekErr == nil {
 		sample = sample[:end]
 	}
-	if whole && bytes.IndexByte(sample[:lineLength(sample)], 0) >= 0 {
-		return nil, false, in.t.fault("", "contains zero bytes: it is not a text file, or it is UTF-16 without a byte-order mark; save it as UTF-8")
+	if complete && bytes.IndexByte(sample[:lineLength(sample)], 0) >= 0 {
+		return nil, false, in.t.newError("", "contains zero bytes: it is not a text file, or it is UTF-16 without a byte-order mark; save it as UTF-8")
 	}
-	return slices.Clone(sample), whole, nil
+	return slices.Clone(sample), complete, nil
 }
 
 func (in *input) clean(c cleaner) {
@@ -157,7 +157,7 @@ func lineLength(text []byte) int {
 }
 
 // separator returns the delimiter named by a first line such as "sep=;", which Excel writes.
-func separator(text []byte) (mark byte, ok bool) {
+func separator(text []byte) (delimiter byte, ok bool) {
 	line := strings.Trim(string(text[:lineLength(text)]), "\r\n")
 	if quoted := strings.Trim(line, " \""); len(quoted) >= 5 && strings.EqualFold(quoted[:4], "sep=") {
 		line = quoted
@@ -203,7 +203,7 @@ func (in *input) aligned(text []byte) bool {
 		return false
 	}
 	width := len(records[1].cells)
-	if more := width - len(records[0].cells); more != 0 && more != 1 {
+	if extra := width - len(records[0].cells); extra != 0 && extra != 1 {
 		return false
 	}
 	numbers := slices.Repeat([]bool{true}, width)
@@ -230,13 +230,13 @@ func recordsOf(text []byte, comma byte, n int) (list []record) {
 	text = tightQuotes(text, comma)
 	r := newCSVReader(bytes.NewReader(text), comma)
 	r.ReuseRecord = false
-	for at := int64(0); len(list) < n; {
+	for offset := int64(0); len(list) < n; {
 		cells, err := r.Read()
 		if err != nil {
 			return list
 		}
-		raw := bytes.TrimSpace(text[at:r.InputOffset()])
-		at = r.InputOffset()
+		raw := bytes.TrimSpace(text[offset:r.InputOffset()])
+		offset = r.InputOffset()
 		if len(raw) == 0 {
 			continue
 		}
@@ -250,7 +250,7 @@ func recordsOf(text []byte, comma byte, n int) (list []record) {
 
 // learn detects row names and decimal commas in a sample, which begins with the header.
 func (in *input) learn(h *head, sample []byte) {
-	semicolons := h.comma == ';' && !in.t.reading.given
+	semicolons := h.comma == ';' && !in.t.reading.specified
 	records := recordsOf(sample, h.comma, 2)
 	if len(records) < 2 || !semicolons && len(records[1].cells) != len(records[0].cells)+1 {
 		return
@@ -319,33 +319,33 @@ func tightQuotes(text []byte, comma byte) []byte {
 		return text
 	}
 	tight := make([]byte, 0, len(text))
-	for at := 0; at < len(text); { // here, at is the position at which a cell begins
-		if next := at + spaces(text[at:]); next < len(text) && text[next] == '"' {
+	for pos := 0; pos < len(text); { // here, pos is the position at which a cell begins
+		if next := pos + spaces(text[pos:]); next < len(text) && text[next] == '"' {
 			end := quotedEnd(text, next)
 			tight = append(tight, text[next:end]...)
-			if at = end + spaces(text[end:]); at < len(text) && text[at] != comma && text[at] != '\n' && text[at] != '\r' {
-				at = end // another text follows the quotation: keep the spaces
+			if pos = end + spaces(text[end:]); pos < len(text) && text[pos] != comma && text[pos] != '\n' && text[pos] != '\r' {
+				pos = end // another text follows the quotation: keep the spaces
 			}
 		}
-		n := bytes.IndexAny(text[at:], string([]byte{comma, '\n'}))
+		n := bytes.IndexAny(text[pos:], string([]byte{comma, '\n'}))
 		if n < 0 {
-			n = len(text) - at - 1
+			n = len(text) - pos - 1
 		}
-		tight = append(tight, text[at:at+n+1]...)
-		at += n + 1
+		tight = append(tight, text[pos:pos+n+1]...)
+		pos += n + 1
 	}
 	return tight
 }
 
-// quotedEnd returns the index after the end of the quotation that begins at index at.
-func quotedEnd(text []byte, at int) int {
-	for at++; at < len(text); at += 2 {
-		n := bytes.IndexByte(text[at:], '"')
+// quotedEnd returns the index after the end of the quotation that begins at index i.
+func quotedEnd(text []byte, i int) int {
+	for i++; i < len(text); i += 2 {
+		n := bytes.IndexByte(text[i:], '"')
 		if n < 0 {
 			break
 		}
-		if at += n; at+1 == len(text) || text[at+1] != '"' { // a doubled quotation mark represents one mark
-			return at + 1
+		if i += n; i+1 == len(text) || text[i+1] != '"' { // a doubled quotation mark represents one mark
+			return i + 1
 		}
 	}
 	return len(text)

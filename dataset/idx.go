@@ -58,15 +58,15 @@ func (f File) readIDX(in *input) (*Table, error) {
 
 // idxHeader reads the header.
 func (in *input) idxHeader() (h idxHeader, err error) {
-	head, err := in.take(4, "the header")
+	head, err := in.readBytes(4, "the header")
 	if err != nil {
 		return h, err
 	}
 	kind, ok := idxTypes[head[2]]
 	if !ok || head[0] != 0 || head[1] != 0 || head[3] == 0 {
-		return h, in.t.fault("", fmt.Sprintf("is not an IDX file: it begins with the bytes %x", head))
+		return h, in.t.newError("", fmt.Sprintf("is not an IDX file: it begins with the bytes %x", head))
 	}
-	sizes, err := in.take(4*int64(head[3]), "the dimensions")
+	sizes, err := in.readBytes(4*int64(head[3]), "the dimensions")
 	if err != nil {
 		return h, err
 	}
@@ -77,7 +77,7 @@ func (in *input) idxHeader() (h idxHeader, err error) {
 		}
 	}
 	if rule := checkShape(h.rows, h.columns); rule != "" {
-		return h, in.t.fault("", rule)
+		return h, in.t.newError("", rule)
 	}
 	return h, nil
 }
@@ -85,8 +85,8 @@ func (in *input) idxHeader() (h idxHeader, err error) {
 // idxRows reads the next rows, as many as rows says.
 func (in *input) idxRows(h idxHeader, rows int64) (*packed, error) {
 	width := int(h.columns) * h.kind.size()
-	data, err := in.take(rows*int64(width), count.Of(rows, "row"))
-	return &packed{data: data, kind: h.kind, big: true, byRow: width, byIndex: h.kind.size()}, err
+	data, err := in.readBytes(rows*int64(width), count.Of(rows, "row"))
+	return &packed{data: data, kind: h.kind, bigEndian: true, byRow: width, byIndex: h.kind.size()}, err
 }
 
 // noLabels ends the error about a missing column.
@@ -111,10 +111,10 @@ func (f File) idxLabels(t *Table) (*packed, error) {
 		return nil, err
 	}
 	if h.rank != 1 {
-		return nil, in.t.fault("", fmt.Sprintf("has %s; labels have one", count.Of(h.rank, "dimension")))
+		return nil, in.t.newError("", fmt.Sprintf("has %s; labels have one", count.Of(h.rank, "dimension")))
 	}
 	if h.rows != int64(t.rows) {
-		return nil, in.t.fault("", fmt.Sprintf("has %s, %s has %s", count.Of(h.rows, "label"), t.Source, count.Of(t.rows, "row")))
+		return nil, in.t.newError("", fmt.Sprintf("has %s, %s has %s", count.Of(h.rows, "label"), t.Source, count.Of(t.rows, "row")))
 	}
 	m, err := in.idxRows(h, h.rows)
 	if err != nil {

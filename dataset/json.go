@@ -22,11 +22,11 @@ import (
 func looksJSON(r *bufio.Reader) bool {
 	begin, _ := r.Peek(256)
 	begin = bytes.TrimLeft(bytes.TrimPrefix(begin, byteOrderMark), " \t\r\n")
-	for _, mark := range []byte("[{\"") {
+	for _, char := range []byte("[{\"") {
 		switch {
-		case len(begin) > 0 && begin[0] == mark:
+		case len(begin) > 0 && begin[0] == char:
 			begin = bytes.TrimLeft(begin[1:], " \t\r\n")
-		case mark != '[':
+		case char != '[':
 			return false
 		}
 	}
@@ -36,12 +36,12 @@ func looksJSON(r *bufio.Reader) bool {
 // readJSON reads a JSON text. Its errors give numbers of rows, because a row may take several
 // lines.
 func readJSON(in *input) (*Table, error) {
-	if mark, _ := in.r.Peek(len(byteOrderMark)); bytes.Equal(mark, byteOrderMark) {
+	if prefix, _ := in.r.Peek(len(byteOrderMark)); bytes.Equal(prefix, byteOrderMark) {
 		in.r.Discard(len(byteOrderMark))
 	}
 	c := &jsonRows{t: in.t, d: jsontext.NewDecoder(in.r)}
 	in.r = bufio.NewReaderSize(c, bufferSize)
-	in.delimiter, in.comment, in.size, in.part = ',', 0, -1, true
+	in.delimiter, in.comment, in.size, in.headerRead = ',', 0, -1, true
 	in.t.reading = Dialect{}.reading()
 	t, err := readCSV(in)
 	if c.err != nil && c.err != io.EOF {
@@ -89,7 +89,7 @@ func (c *jsonRows) next() error {
 	if c.array && kind == ']' {
 		_, _ = c.d.ReadToken()
 		if kind = c.d.PeekKind(); kind != 0 {
-			return c.fault("", "must be one array of objects, with nothing after it")
+			return c.newError("", "must be one array of objects, with nothing after it")
 		}
 		c.array = false
 	}
@@ -99,23 +99,23 @@ func (c *jsonRows) next() error {
 		case err == io.EOF && !c.array && c.rows > 0:
 			return io.EOF
 		case err == io.EOF && !c.array:
-			return c.t.fault("", "has no rows: an object whose keys are the names of the columns is needed")
+			return c.t.newError("", "has no rows: an object whose keys are the names of the columns is needed")
 		case err != nil:
 			return c.syntax(err)
 		}
-		return c.fault("", fmt.Sprintf("must be an object whose keys are the names of the columns, got %.40s", v))
+		return c.newError("", fmt.Sprintf("must be an object whose keys are the names of the columns, got %.40s", v))
 	}
 	c.rows++
 	_, _ = c.d.ReadToken()
 	for j := range c.cells {
 		c.cells[j] = c.cells[j][:0]
 	}
-	for at := 0; c.d.PeekKind() == '"'; at++ {
+	for index := 0; c.d.PeekKind() == '"'; index++ {
 		key, err := c.d.ReadValue()
 		if err != nil {
 			return c.syntax(err)
 		}
-		j := at
+		j := index
 		if j >= len(c.quoted) || !bytes.Equal(c.quoted[j], key) { // the key is not the next key of the first row
 			if j, err = c.column(key); err != nil {
 				return err
@@ -126,7 +126,7 @@ func (c *jsonRows) next() error {
 		case err != nil:
 			return c.syntax(err)
 		case v.Kind() == '{' || v.Kind() == '[':
-			return c.fault(c.names[j], "must be a number, a text, true, false or null")
+			return c.newError(c.names[j], "must be a number, a text, true, false or null")
 		case v.Kind() != 'n':
 			c.cells[j] = append(c.cells[j], v...)
 		}
@@ -135,7 +135,7 @@ func (c *jsonRows) next() error {
 		return c.syntax(err)
 	}
 	if len(c.names) == 0 {
-		return c.fault("", "has no keys")
+		return c.newError("", "has no keys")
 	}
 	if c.rows == 1 {
 		c.write(c.quoted)
@@ -154,9 +154,9 @@ func (c *jsonRows) column(key []byte) (int, error) {
 	j := slices.Index(c.names, name)
 	switch {
 	case strings.TrimSpace(name) == "":
-		return 0, c.fault("", "has a value without a name: give it a key")
+		return 0, c.newError("", "has a value without a name: give it a key")
 	case j < 0 && c.rows > 1:
-		return 0, c.fault(name, "is not a key of the first row: give each row the same keys, with null for a missing value")
+		return 0, c.newError(name, "is not a key of the first row: give each row the same keys, with null for a missing value")
 	case j < 0:
 		j = len(c.names)
 		c.names, c.quoted, c.cells = append(c.names, name), append(c.quoted, bytes.Clone(key)), append(c.cells, nil)
@@ -190,9 +190,9 @@ func (c *jsonRows) write(cells [][]byte) {
 	c.csv.WriteByte('\n')
 }
 
-// fault returns an error about the current row.
-func (c *jsonRows) fault(name, rule string) *Error {
-	e := c.t.fault(name, rule)
+// newError returns an error about the current row.
+func (c *jsonRows) newError(name, rule string) *Error {
+	e := c.t.newError(name, rule)
 	e.Row = c.rows
 	return e
 }
@@ -202,13 +202,13 @@ func (c *jsonRows) syntax(err error) error {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
-		return c.fault("", "is not valid JSON: the file is cut short")
+		return c.newError("", "is not valid JSON: the file is cut short")
 	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
-		return c.fault(syntax.JSONPointer.LastToken(), "is a key twice")
+		return c.newError(syntax.JSONPointer.LastToken(), "is a key twice")
 	case syntax != nil && (strings.Contains(syntax.Err.Error(), "'N'") || strings.Contains(syntax.Err.Error(), "'I'")):
-		return c.fault("", "is not valid JSON, which has neither NaN nor Infinity: write null for a missing value")
+		return c.newError("", "is not valid JSON, which has neither NaN nor Infinity: write null for a missing value")
 	case syntax != nil:
-		return c.fault("", "is not valid JSON: "+syntax.Err.Error())
+		return c.newError("", "is not valid JSON: "+syntax.Err.Error())
 	}
-	return c.t.readFault(0, err)
+	return c.t.readError(0, err)
 }

@@ -62,7 +62,7 @@ func (c *column) addKeys(keys []uint64) {
 	}
 	switch m, sparse := c.cells.(*csr); {
 	case sparse:
-		for i, v := range m.column(c.at, c.rows) {
+		for i, v := range m.column(c.cellColumn, c.rows) {
 			add(i, cellHash(v, number, ""))
 		}
 	case c.plain:

@@ -28,14 +28,14 @@ func (e *Encoder) Classes() []string { return slices.Clone(e.Labels) }
 // learnLabels learns the classes of the only target.
 func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 	if len(e.Outputs) != 1 {
-		return t.fault("", fmt.Sprintf("classification needs exactly one target column, not %d", len(e.Outputs)))
+		return t.newError("", fmt.Sprintf("classification needs exactly one target column, not %d", len(e.Outputs)))
 	}
 	c := t.find(e.Outputs[0])
 	if c == nil {
 		return t.noColumn("target column", e.Outputs[0], t.Names())
 	}
 	var err error
-	e.Labels, err = t.summarizeColumn(c, t.plainNumbers(c), nil, taking{counts: true, stored: true}).classes(t, c.name, int64(t.rows), anyLabels)
+	e.Labels, err = t.summarizeColumn(c, t.plainNumbers(c), nil, statistics{counts: true, storedNumbers: true}).classes(t, c.name, int64(t.rows), anyLabels)
 	return err
 }
 
@@ -44,24 +44,24 @@ func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 // must on average have at least two rows each, or ten if the labels are numbers, because a measured
 // quantity has almost as many values as rows. See Rules.AnyLabels.
 func labelsRule(labels []string, rows int, texts, anyLabels bool) string {
-	each := 10
+	rowsPerClass := 10
 	if texts {
-		each = 2
+		rowsPerClass = 2
 	}
-	kinds, way := len(labels), "; {if they are classes, $task=classification}"
+	kinds, advice := len(labels), "; {if they are classes, $task=classification}"
 	if !texts && !anyLabels && kinds <= MaxCategories {
 		if i := slices.IndexFunc(labels, func(s string) bool { return !exactOf(s).integer() }); i >= 0 {
-			return fmt.Sprintf("has values that are not integers, such as %s: a target of numbers needs a learner for regression%s", quote(slices.MinFunc(labels[i:], notIntegerFirst)), way)
+			return fmt.Sprintf("has values that are not integers, such as %s: a target of numbers needs a learner for regression%s", quote(slices.MinFunc(labels[i:], notIntegerFirst)), advice)
 		}
 	}
-	if kinds <= MaxCategories && (anyLabels || kinds <= alwaysCategories || kinds <= rows/each) {
+	if kinds <= MaxCategories && (anyLabels || kinds <= alwaysCategories || kinds <= rows/rowsPerClass) {
 		return ""
 	}
-	some := fmt.Sprintf("%d distinct values in %s", kinds, count.Of(rows, "row"))
+	description := fmt.Sprintf("%d distinct values in %s", kinds, count.Of(rows, "row"))
 	if kinds > MaxCategories {
-		some, way = fmt.Sprintf("more than %d distinct values", MaxCategories), ""
+		description, advice = fmt.Sprintf("more than %d distinct values", MaxCategories), ""
 	}
-	return fmt.Sprintf("has %s: too many to be classes; a target of numbers needs a learner for regression%s", some, way)
+	return fmt.Sprintf("has %s: too many to be classes; a target of numbers needs a learner for regression%s", description, advice)
 }
 
 // notIntegerFirst compares numeric labels. It puts numbers that are not integers before integers,
@@ -86,7 +86,7 @@ func classesOf(list []string, texts bool) []string {
 	spelling := map[exactNumber]string{} // the shortest spelling of each number
 	for _, text := range list {
 		v := exactOf(text)
-		if old, ok := spelling[v]; !ok || shorter(text, old) {
+		if current, ok := spelling[v]; !ok || shorter(text, current) {
 			spelling[v] = text
 		}
 	}
@@ -110,15 +110,15 @@ func byNumber(a, b string) int { return exactOf(a).compare(exactOf(b)) }
 
 // A classifier finds the class of a cell.
 type classifier struct {
-	labels  []string
-	texts   map[string]int
-	numbers map[exactNumber]int // class of each label if every label is a number, otherwise nil
-	found   map[float64]int     // cache of classes of numbers below 2⁵³
-	open    bool                // an unknown class is added, and is not an error
+	labels     []string
+	texts      map[string]int
+	numbers    map[exactNumber]int // class of each label if every label is a number, otherwise nil
+	classCache map[float64]int     // cache of classes of numbers below 2⁵³
+	open       bool                // an unknown class is added, and is not an error
 }
 
 func newClassifier(labels []string) *classifier {
-	f := &classifier{labels: labels, texts: make(map[string]int, len(labels)), numbers: map[exactNumber]int{}, found: map[float64]int{}}
+	f := &classifier{labels: labels, texts: make(map[string]int, len(labels)), numbers: map[exactNumber]int{}, classCache: map[float64]int{}}
 	for i, label := range labels {
 		f.texts[label] = i
 		if _, k := parseCell(label); k != number {
@@ -147,31 +147,31 @@ func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 	v, k := c.number(row)
 	exact := c.plain && k == number && math.Abs(v) < 1<<53
 	if exact {
-		if i, ok := f.found[v]; ok {
+		if i, ok := f.classCache[v]; ok {
 			return i, nil
 		}
 	}
 	text := c.cell(row)
 	if c.plain && c.rounded && k == number && !exact {
-		return 0, t.cellFault(c, row, text, fmt.Sprintf("is too large to be compared exactly in a column of more than %d distinct numbers", MaxCategories))
+		return 0, t.cellError(c, row, text, fmt.Sprintf("is too large to be compared exactly in a column of more than %d distinct numbers", MaxCategories))
 	}
 	if i, ok := f.find(text); ok {
 		if exact {
-			f.found[v] = i
+			f.classCache[v] = i
 		}
 		return i, nil
 	}
 	if k < number {
-		return 0, t.missingFault(c, row, needsClass)
+		return 0, t.missingError(c, row, needsClass)
 	}
 	if f.open {
 		class, ok := f.add(text)
 		if !ok {
-			return 0, t.fault(c.name, tooManyClasses)
+			return 0, t.newError(c.name, tooManyClasses)
 		}
 		return class, nil
 	}
-	return 0, t.cellFault(c, row, text, fmt.Sprintf("is an unknown class; known are %s%s", list(f.labels), nearest(text, f.labels)))
+	return 0, t.cellError(c, row, text, fmt.Sprintf("is an unknown class; known are %s%s", list(f.labels), nearest(text, f.labels)))
 }
 
 // tooManyClasses is the error text of ScoredTargets for a column with too many classes.
@@ -217,13 +217,13 @@ func (e *Encoder) indices(t *Table, f *classifier) (*mat.Dense, error) {
 		return nil, t.noColumn("target column", e.Outputs[0], t.Names())
 	}
 	y := mat.NewDense(t.rows, 1, nil)
-	var known []int // for each entry of a coded column, 1 + its class, or 0 if the class is not known yet
+	var classes []int // for each entry of a coded column, 1 + its class, or 0 if the class is not known yet
 	if !c.plain {
-		known = make([]int, len(c.entries))
+		classes = make([]int, len(c.entries))
 	}
 	for i := range t.rows {
-		if !c.plain && c.codes[i] >= 0 && known[c.codes[i]] > 0 {
-			y.Set(i, 0, float64(known[c.codes[i]]-1))
+		if !c.plain && c.codes[i] >= 0 && classes[c.codes[i]] > 0 {
+			y.Set(i, 0, float64(classes[c.codes[i]]-1))
 			continue
 		}
 		class, err := f.class(t, c, i)
@@ -231,7 +231,7 @@ func (e *Encoder) indices(t *Table, f *classifier) (*mat.Dense, error) {
 			return nil, err
 		}
 		if !c.plain {
-			known[c.codes[i]] = class + 1
+			classes[c.codes[i]] = class + 1
 		}
 		y.Set(i, 0, float64(class))
 	}

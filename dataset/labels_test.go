@@ -194,7 +194,7 @@ func TestClassFaults(t *testing.T) {
 		{"x,why\n1,a\n", labels, `standard input: has no target column "y"; it has "x", "why"`},
 	} {
 		_, err := dataset.Learn(read(t, c.text), c.rules)
-		wantFault(t, err, c.want)
+		wantError(t, err, c.want)
 	}
 	// Many classes are accepted if each class has enough rows, or if AnyLabels is set.
 	for _, c := range []struct {
@@ -223,7 +223,7 @@ func TestClassFaults(t *testing.T) {
 		{texts, "x\n1\n", `standard input: has no target column "y"; it has "x"`},
 	} {
 		_, err := c.e.Targets(read(t, c.text))
-		wantFault(t, err, c.want)
+		wantError(t, err, c.want)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestScoredTargets(t *testing.T) {
 		}
 	}
 	_, _, err := texts.ScoredTargets(read(t, "x,y\n1,a\n1,\n"))
-	wantFault(t, err, `standard input:3: column "y": the cell is empty; a target needs a class: give it one or drop the row`)
+	wantError(t, err, `standard input:3: column "y": the cell is empty; a target needs a class: give it one or drop the row`)
 	of := learn(t, read(t, "x,y\n1,2.5\n2,3.5\n"), dataset.Rules{Targets: []string{"y"}})
 	if y, classes, err := of.ScoredTargets(read(t, "x,y\n1,4.5\n")); err != nil || classes != nil || y.At(0, 0) != 4.5 {
 		t.Error(y, classes, err)
@@ -302,20 +302,20 @@ func TestTexts(t *testing.T) {
 		t.Errorf("changed by JSON: %v, %v\n%s", err, back.Check(), data)
 	}
 	_, err = e.Features(table)
-	wantFault(t, err, `standard input: column "text": was learned as a column of texts, not numbers`)
+	wantError(t, err, `standard input: column "text": was learned as a column of texts, not numbers`)
 	_, err = e.Texts(read(t, "txt\na\n"))
-	wantFault(t, err, `standard input: has no text column "text"; it has "txt"; did you mean "txt"?`)
+	wantError(t, err, `standard input: has no text column "text"; it has "txt"; did you mean "txt"?`)
 	_, err = e.Texts(read(t, "text\n"))
-	wantFault(t, err, `standard input: has no rows below its header`)
+	wantError(t, err, `standard input: has no rows below its header`)
 	_, err = e.Texts(read(t, "x,text\n"+numbersBelow(2*dataset.MaxCategories)))
-	wantFault(t, err, `standard input: column "text": holds numbers, not texts`)
+	wantError(t, err, `standard input: column "text": holds numbers, not texts`)
 	number := learn(t, table, dataset.Rules{Targets: []string{"y"}, Labels: true, Text: "id"})
 	if got, err := number.Texts(table); err != nil || !slices.Equal(got, []string{"1", "2", "3", "4"}) {
 		t.Errorf("texts are %q, %v", got, err)
 	}
 	plain := learn(t, read(t, "x,y\n1,2\n"), dataset.Rules{Targets: []string{"y"}})
 	_, err = plain.Texts(table)
-	wantFault(t, err, `standard input: the features are numbers: no column of texts or trees was named when they were learned`)
+	wantError(t, err, `standard input: the features are numbers: no column of texts or trees was named when they were learned`)
 
 	for _, c := range []struct {
 		rules dataset.Rules
@@ -328,7 +328,7 @@ func TestTexts(t *testing.T) {
 		{dataset.Rules{Tree: "text"}, `standard input:3: column "text": the cell is empty; a tree is needed, such as (S (NP she) (VP ran))`},
 	} {
 		_, err := dataset.Learn(table, c.rules)
-		wantFault(t, err, c.want)
+		wantError(t, err, c.want)
 	}
 }
 
@@ -409,8 +409,8 @@ func TestScoredBlocksAreScoredTargets(t *testing.T) {
 			return nil
 		})
 		if wantErr != nil || name == "many" {
-			wantFault(t, wantErr, path+`: column "y": has more than 1000 classes, with those of the model`)
-			wantFault(t, err, wantErr.Error())
+			wantError(t, wantErr, path+`: column "y": has more than 1000 classes, with those of the model`)
+			wantError(t, err, wantErr.Error())
 			continue
 		}
 		if err != nil || !slices.Equal(got, classes) || !slices.Equal(y, want.RawMatrix().Data) {

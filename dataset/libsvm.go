@@ -50,7 +50,7 @@ func ReadLIBSVM(path string, stdin io.Reader) (*Table, error) {
 
 // readLIBSVM reads a whole file in pieces, on all processors, and joins the pieces in order.
 func readLIBSVM(in *input) (*Table, error) {
-	if mark, _ := in.r.Peek(3); bytes.Equal(mark, byteOrderMark) {
+	if prefix, _ := in.r.Peek(3); bytes.Equal(prefix, byteOrderMark) {
 		in.r.Discard(3)
 	}
 	type decoded struct {
@@ -58,27 +58,27 @@ func readLIBSVM(in *input) (*Table, error) {
 		text int
 	}
 	s := newLIBSVM(in.t, maxSparseFeatures)
-	text, parts := 0, 0
-	cut := &pieces{in: in, line: 1}
-	err := ordered(context.Background(), in.allowance.workers(), cut.next, func(p piece) (decoded, error) {
+	text, partCount := 0, 0
+	pieces := &pieceReader{in: in, line: 1}
+	err := ordered(context.Background(), in.allowance.workers(), pieces.next, func(p piece) (decoded, error) {
 		d := newLIBSVM(&Table{Source: in.t.Source}, maxSparseFeatures)
 		return decoded{d, len(p.text)}, d.add(p)
 	}, func(d decoded) error {
 		text += d.text
-		parts++
+		partCount++
 		percent := 125
 		if in.size > 0 { // estimate the size of the whole file in percent of the parts read so far
 			percent = int(min(400, 102*float64(in.size)/float64(text)))
 		}
-		var part growth
-		d.grow(&part, newLIBSVM(&Table{}, 0), 100)
-		flight := in.allowance.flight(parts, part.size+int64(d.text))
-		percent, ok := in.allowance.roomFor(100, max(percent, 100), func(g *growth, percent int) {
+		var partGrowth growth
+		d.grow(&partGrowth, newLIBSVM(&Table{}, 0), 100)
+		flight := in.allowance.pendingBytes(partCount, partGrowth.size+int64(d.text))
+		percent, ok := in.allowance.capacityFor(100, max(percent, 100), func(g *growth, percent int) {
 			g.size = flight
 			s.grow(g, d.libsvm, percent)
 		})
 		if !ok {
-			return in.t.fault("", in.allowance.rule())
+			return in.t.newError("", in.allowance.rule())
 		}
 		return s.join(d.libsvm, percent, in.allowance)
 	})
@@ -86,7 +86,7 @@ func readLIBSVM(in *input) (*Table, error) {
 		return nil, err
 	}
 	if s.t.rows == 0 {
-		return nil, s.t.fault("", "is empty; a line label index:value … is needed")
+		return nil, s.t.newError("", "is empty; a line label index:value … is needed")
 	}
 	s.t.peak = in.allowance.peak
 	return s.finish(), nil
@@ -95,37 +95,37 @@ func readLIBSVM(in *input) (*Table, error) {
 // grow adds to g the lists that join enlarges for the rows of the part d.
 func (s *libsvm) grow(g *growth, d *libsvm, percent int) {
 	values, rows := d.rows.NNZ(), d.t.rows
-	entries, all := roomOf(len(s.rows.Data)+values, percent), roomOf(s.t.rows+rows, percent)
+	entries, rowCapacity := capacityOf(len(s.rows.Data)+values, percent), capacityOf(s.t.rows+rows, percent)
 	g.list(8, len(s.rows.Data), cap(s.rows.Data), values, entries)
 	g.list(4, len(s.rows.Indices), cap(s.rows.Indices), values, entries)
-	g.list(8, len(s.rows.Indptr), cap(s.rows.Indptr), rows, all+1)
-	g.list(4, len(s.t.lines), cap(s.t.lines), rows, all)
-	g.column(s.label, rows, all)
+	g.list(8, len(s.rows.Indptr), cap(s.rows.Indptr), rows, rowCapacity+1)
+	g.list(4, len(s.t.lines), cap(s.t.lines), rows, rowCapacity)
+	g.column(s.label, rows, rowCapacity)
 }
 
-// roomOf returns the given percentage of a length.
-func roomOf(length, percent int) int { return length/100*percent + length%100*percent/100 }
+// capacityOf returns the given percentage of a length.
+func capacityOf(length, percent int) int { return length/100*percent + length%100*percent/100 }
 
 // join appends the rows of the next part. If it must allocate a list, the capacity is percent of
 // the length.
 func (s *libsvm) join(d *libsvm, percent int, a *allowance) error {
 	if s.t.rows > math.MaxInt32-d.t.rows {
-		return s.t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
+		return s.t.newError("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
 	}
-	room := func(length, more int) int { return roomOf(length+more, percent) }
-	before, values := len(s.rows.Data), d.rows.NNZ()
-	s.rows.Data = appended(a, s.rows.Data, d.rows.Data, room(before, values))
-	s.rows.Indices = appended(a, s.rows.Indices, d.rows.Indices, room(before, values))
-	all := room(s.t.rows, d.t.rows)
+	capacity := func(length, added int) int { return capacityOf(length+added, percent) }
+	oldLen, values := len(s.rows.Data), d.rows.NNZ()
+	s.rows.Data = appended(a, s.rows.Data, d.rows.Data, capacity(oldLen, values))
+	s.rows.Indices = appended(a, s.rows.Indices, d.rows.Indices, capacity(oldLen, values))
+	rowCapacity := capacity(s.t.rows, d.t.rows)
 	first := len(s.rows.Indptr)
-	s.rows.Indptr = appended(a, s.rows.Indptr, d.rows.Indptr[1:], all+1)
+	s.rows.Indptr = appended(a, s.rows.Indptr, d.rows.Indptr[1:], rowCapacity+1)
 	for i := range s.rows.Indptr[first:] {
-		s.rows.Indptr[first+i] += before
+		s.rows.Indptr[first+i] += oldLen
 	}
-	s.t.lines = appended(a, s.t.lines, d.t.lines, all)
-	old := s.label.listBytes()
-	s.label.join(d.label, all)
-	a.replaced(old, s.label.listBytes())
+	s.t.lines = appended(a, s.t.lines, d.t.lines, rowCapacity)
+	oldBytes := s.label.listBytes()
+	s.label.join(d.label, rowCapacity)
+	a.replaced(oldBytes, s.label.listBytes())
 	s.t.rows += d.t.rows
 	s.last, s.first = max(s.last, d.last), min(s.first, d.first)
 	return nil
@@ -136,15 +136,15 @@ func (s *libsvm) add(p piece) error {
 	values := bytes.Count(p.text, []byte{':'})
 	s.rows.Data, s.rows.Indices = make([]float64, 0, values), make([]int32, 0, values)
 	line := p.line
-	for at := 0; at < len(p.text); line++ {
+	for pos := 0; pos < len(p.text); line++ {
 		if line > math.MaxInt32 {
-			return s.t.fault("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
+			return s.t.newError("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
 		}
-		if end, ok := s.quick(p.text, at); ok {
-			at = end
+		if end, ok := s.addFast(p.text, pos); ok {
+			pos = end
 		} else {
-			record, _, _ := bytes.Cut(p.text[at:], newline)
-			at += len(record) + 1
+			record, _, _ := bytes.Cut(p.text[pos:], newline)
+			pos += len(record) + 1
 			if i := bytes.IndexByte(record, '#'); i >= 0 {
 				record = record[:i]
 			}
@@ -163,10 +163,10 @@ func (s *libsvm) add(p piece) error {
 	return nil
 }
 
-// quick is a fast version of record for a plain line. Such a line consists of a number and of
+// addFast is a fast version of record for a plain line. Such a line consists of a number and of
 // index:value in increasing order of the indices, with a space before each. It begins at index i of
-// text, and the next line at index next. For any other line quick adds nothing, and ok is false.
-func (s *libsvm) quick(text []byte, i int) (next int, ok bool) {
+// text, and the next line at index next. For any other line addFast adds nothing, and ok is false.
+func (s *libsvm) addFast(text []byte, i int) (next int, ok bool) {
 	label, last, first := i, int32(-1), s.first
 	indices, values := s.rows.Indices, s.rows.Data // local copies, because a store to a field of s needs a write barrier
 	_, i, ok = scanDecimal(text, i)
@@ -224,20 +224,20 @@ func (s *libsvm) record(b []byte) *Error {
 		cell, b = field(b)
 		colon := bytes.IndexByte(cell, ':')
 		if colon < 0 {
-			return s.fault(cell, "has no colon; index:value is needed")
+			return s.newError(cell, "has no colon; index:value is needed")
 		}
 		index, ok := featureIndex(cell[:colon])
 		switch {
 		case string(cell[:colon]) == "qid" && last < 0: // the identifier of a query in a ranking task is ignored
 			continue
 		case !ok:
-			return s.fault(cell, "has no index before its colon: an integer ≥ 0")
+			return s.newError(cell, "has no index before its colon: an integer ≥ 0")
 		case index > s.limit:
-			return s.fault(cell, fmt.Sprintf("has too large an index; at most %d features can be read", s.limit))
+			return s.newError(cell, fmt.Sprintf("has too large an index; at most %d features can be read", s.limit))
 		case index == last:
-			return s.fault(cell, "has the same index as the value before it; an index may occur only once in a line")
+			return s.newError(cell, "has the same index as the value before it; an index may occur only once in a line")
 		case index < last:
-			return s.fault(cell, fmt.Sprintf("comes after index %d; indices must increase, as LIBSVM requires", last))
+			return s.newError(cell, fmt.Sprintf("comes after index %d; indices must increase, as LIBSVM requires", last))
 		}
 		v, ok := decimal(cell[colon+1:])
 		if !ok {
@@ -246,7 +246,7 @@ func (s *libsvm) record(b []byte) *Error {
 				if k < number {
 					k = text // a cell such as NaN is an error: LIBSVM files omit missing values
 				}
-				return s.fault(cell, "has a value that "+k.rule())
+				return s.newError(cell, "has a value that "+k.rule())
 			}
 		}
 		if last = index; index == 0 {
@@ -262,9 +262,9 @@ func (s *libsvm) record(b []byte) *Error {
 	return nil
 }
 
-// fault returns an error about cell, a part of a line.
-func (s *libsvm) fault(cell []byte, rule string) *Error {
-	e := s.t.fault("", rule)
+// newError returns an error about cell, a part of a line.
+func (s *libsvm) newError(cell []byte, rule string) *Error {
+	e := s.t.newError("", rule)
 	e.Value = strings.ToValidUTF8(string(cell), "\ufffd")
 	return e
 }
@@ -368,9 +368,9 @@ func (e *Encoder) checkBase(t *Table, b indexBase) error {
 	})
 	switch {
 	case b.zero && !zero:
-		return t.fault("", "has the index 0, so its indices start at 0, but the indices of the training table start at 1: write both files in the same way")
+		return t.newError("", "has the index 0, so its indices start at 0, but the indices of the training table start at 1: write both files in the same way")
 	case b.past && zero && !b.zero:
-		return t.fault("", "has one index more than the training table and no index 0: its indices seem to start at 1, not at 0; write both files in the same way, or add 0:0 to a line if they do start at 0")
+		return t.newError("", "has one index more than the training table and no index 0: its indices seem to start at 1, not at 0; write both files in the same way, or add 0:0 to a line if they do start at 0")
 	}
 	return nil
 }
@@ -384,8 +384,8 @@ func (zeros) text(int, int) string    { return "0" }
 // tooSparse reports whether the features are too sparse for a dense matrix. One large index in a
 // line, or the n-grams of texts, can cause millions of columns.
 func (e *Encoder) tooSparse(t *Table, width int) bool {
-	const small, sparse = 1 << 27, 10_000 // a small matrix may have any sparsity, a larger one at most 10,000 elements per nonzero value
-	if !t.sparse && !e.Sparse() || t.rows*width <= small {
+	const smallSize, sparse = 1 << 27, 10_000 // a small matrix may have any sparsity, a larger one at most 10,000 elements per nonzero value
+	if !t.sparse && !e.Sparse() || t.rows*width <= smallSize {
 		return false
 	}
 	if !t.sparse {
@@ -433,12 +433,12 @@ func (p *libsvmPart) table() (*Table, error) {
 }
 
 func (p *pass) beginLIBSVM(in *input, lines int) {
-	if mark, _ := in.r.Peek(3); bytes.Equal(mark, byteOrderMark) {
+	if prefix, _ := in.r.Peek(3); bytes.Equal(prefix, byteOrderMark) {
 		in.r.Discard(3)
 	}
-	cut := &pieces{in: in, line: 1, lines: lines}
-	p.parts = func() (part, error) {
-		next, err := cut.next()
+	pieces := &pieceReader{in: in, line: 1, lines: lines}
+	p.nextPart = func() (part, error) {
+		next, err := pieces.next()
 		if err != nil {
 			return nil, err
 		}

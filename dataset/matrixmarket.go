@@ -42,8 +42,8 @@ type market struct {
 // readMarket reads a whole file. Its entries are parsed in pieces on all processors.
 func readMarket(in *input) (*Table, error) {
 	m := &market{t: in.t}
-	cut := &pieces{in: in, line: 1}
-	first, err := m.head(cut)
+	pieces := &pieceReader{in: in, line: 1}
+	first, err := m.head(pieces)
 	if err != nil {
 		return nil, err
 	}
@@ -52,18 +52,18 @@ func readMarket(in *input) (*Table, error) {
 			first = piece{}
 			return p, nil
 		}
-		return cut.next()
+		return pieces.next()
 	}
 	err = ordered(context.Background(), in.allowance.workers(), next, m.parse, func(part triples) error {
 		m.entries.rows = append(m.entries.rows, part.rows...)
 		m.entries.columns = append(m.entries.columns, part.columns...)
 		m.entries.values = append(m.entries.values, part.values...)
 		if int64(len(m.entries.values)) > m.size {
-			return in.t.fault("", fmt.Sprintf("has more than the %s that its size line names", count.Of(m.size, "entry")))
+			return in.t.newError("", fmt.Sprintf("has more than the %s that its size line names", count.Of(m.size, "entry")))
 		}
 		// The triples and the CSR matrix made of them must fit into memory at the same time.
 		if !in.allowance.fits(16*int64(cap(m.entries.values)) + 12*int64(len(m.entries.values))) {
-			return in.t.fault("", in.allowance.rule())
+			return in.t.newError("", in.allowance.rule())
 		}
 		return nil
 	})
@@ -71,7 +71,7 @@ func readMarket(in *input) (*Table, error) {
 		return nil, err
 	}
 	if n := int64(len(m.entries.values)); n < m.size {
-		return nil, in.t.fault("", fmt.Sprintf("is truncated: its size line names %s, it has %d", count.Of(m.size, "entry"), n))
+		return nil, in.t.newError("", fmt.Sprintf("is truncated: its size line names %s, it has %d", count.Of(m.size, "entry"), n))
 	}
 	if m.symmetric {
 		m.mirror()
@@ -91,25 +91,25 @@ func (m *market) mirror() {
 }
 
 // head reads the lines before the entries. rest is what follows these lines in the same piece.
-func (m *market) head(cut *pieces) (rest piece, err error) {
+func (m *market) head(pieces *pieceReader) (rest piece, err error) {
 	banner := true
 	for p := (piece{}); ; {
 		if len(p.text) == 0 {
-			if p, err = cut.next(); err == io.EOF {
-				return p, m.t.fault("", "has no size line: rows columns entries")
+			if p, err = pieces.next(); err == io.EOF {
+				return p, m.t.newError("", "has no size line: rows columns entries")
 			}
 			if err != nil {
 				return p, err
 			}
 		}
 		line, text, _ := bytes.Cut(p.text, newline)
-		at := p.line
+		number := p.line
 		p.text, p.line = text, p.line+1
 		fields := strings.Fields(string(line[:min(len(line), 1<<12)]))
 		if banner {
 			banner = false
 			if rule := m.banner(fields); rule != "" {
-				return p, m.fault(at, line, rule)
+				return p, m.newError(number, line, rule)
 			}
 			continue
 		}
@@ -119,11 +119,11 @@ func (m *market) head(cut *pieces) (rest piece, err error) {
 		sizes := [3]int64{}
 		for k := range sizes {
 			if len(fields) != 3 {
-				return p, m.fault(at, line, "is not the size line: rows columns entries")
+				return p, m.newError(number, line, "is not the size line: rows columns entries")
 			}
 			n, ok := wholeNumber(fields[k])
 			if !ok {
-				return p, m.fault(at, line, "is not the size line: rows columns entries")
+				return p, m.newError(number, line, "is not the size line: rows columns entries")
 			}
 			sizes[k] = n
 		}
@@ -133,7 +133,7 @@ func (m *market) head(cut *pieces) (rest piece, err error) {
 			rule = fmt.Sprintf("has %s and %s, and so cannot be symmetric", count.Of(m.rows, "row"), count.Of(m.columns, "column"))
 		}
 		if rule != "" {
-			return p, m.fault(at, line, rule)
+			return p, m.newError(number, line, rule)
 		}
 		return p, nil
 	}
@@ -176,35 +176,35 @@ func (m *market) parse(p piece) (e triples, err error) {
 	for rest := p.text; len(rest) > 0; line++ {
 		var record []byte
 		record, rest, _ = bytes.Cut(rest, newline)
-		at := blank(record, 0)
-		if at == len(record) || record[at] == '%' {
+		pos := blank(record, 0)
+		if pos == len(record) || record[pos] == '%' {
 			continue
 		}
-		i, at := digits(record, at)
-		j, at := digits(record, blank(record, at))
+		i, pos := digits(record, pos)
+		j, pos := digits(record, blank(record, pos))
 		if i < 1 || i > m.rows || j < 1 || j > m.columns {
-			return e, m.fault(line, record, fmt.Sprintf("is not an entry of a %d×%d matrix whose indices start at 1: %s", m.rows, m.columns, m.entry()))
+			return e, m.newError(line, record, fmt.Sprintf("is not an entry of a %d×%d matrix whose indices start at 1: %s", m.rows, m.columns, m.entry()))
 		}
 		v := 1.0
 		if !m.pattern {
-			var known bool
-			begin := blank(record, at)
-			if v, at, known = scanDecimal(record, begin); !known || blank(record, at) < len(record) {
+			var isDecimal bool
+			begin := blank(record, pos)
+			if v, pos, isDecimal = scanDecimal(record, begin); !isDecimal || blank(record, pos) < len(record) {
 				var k kind
 				if v, k = parseCell(string(bytes.TrimSpace(record[begin:]))); k != number {
 					if k < number {
 						k = text
 					}
-					return e, m.fault(line, record, "has a value that "+k.rule())
+					return e, m.newError(line, record, "has a value that "+k.rule())
 				}
-				at = len(record)
+				pos = len(record)
 			}
 		}
 		switch {
-		case blank(record, at) < len(record):
-			return e, m.fault(line, record, "is not an entry: "+m.entry())
+		case blank(record, pos) < len(record):
+			return e, m.newError(line, record, "is not an entry: "+m.entry())
 		case m.symmetric && j > i:
-			return e, m.fault(line, record, "is above the diagonal, of which a symmetric matrix has no entries")
+			return e, m.newError(line, record, "is above the diagonal, of which a symmetric matrix has no entries")
 		}
 		e.rows, e.columns, e.values = append(e.rows, int32(i-1)), append(e.columns, int32(j-1)), append(e.values, v)
 	}
@@ -238,16 +238,16 @@ func digits(b []byte, i int) (n int64, end int) {
 	return n, end
 }
 
-func (m *market) fault(line int, text []byte, rule string) *Error {
-	e := m.t.fault("", rule)
+func (m *market) newError(line int, text []byte, rule string) *Error {
+	e := m.t.newError("", rule)
 	e.Line, e.Value = line, strings.ToValidUTF8(string(bytes.TrimSpace(text[:min(len(text), 1<<8)])), "\ufffd")
 	return e
 }
 
 // setTriples sets the sparse features of t from entries. t.rows must be set.
-func (t *Table) setTriples(e triples, columns int, room *allowance) error {
+func (t *Table) setTriples(e triples, columns int, memory *allowance) error {
 	if rule := checkRows(t.rows, len(e.values)); rule != "" {
-		return t.fault("", rule)
+		return t.newError("", rule)
 	}
 	m := host.CSR[float64]{Rows: t.rows, Cols: columns, Indptr: make([]int, t.rows+1), Indices: make([]int32, len(e.values)), Data: make([]float64, len(e.values))}
 	for _, i := range e.rows {
@@ -258,20 +258,20 @@ func (t *Table) setTriples(e triples, columns int, room *allowance) error {
 		m.Indptr[i], end = end, end+n
 	}
 	for k, i := range e.rows { // m.Indptr[i] advances from the start of row i to its end
-		at := m.Indptr[i]
-		m.Indices[at], m.Data[at] = e.columns[k], e.values[k]
-		m.Indptr[i] = at + 1
+		pos := m.Indptr[i]
+		m.Indices[pos], m.Data[pos] = e.columns[k], e.values[k]
+		m.Indptr[i] = pos + 1
 	}
 	copy(m.Indptr[1:], m.Indptr)
 	m.Indptr[0] = 0
-	return t.setMatrix(m, room)
+	return t.setMatrix(m, memory)
 }
 
 // checkRows returns the rule that a number of rows violates, or "". With this rule, the memory of
 // the matrix is proportional to the size of the file.
 func checkRows(rows, entries int) string {
-	const empty, each = 1 << 22, 64
-	if rows > empty && rows/each > entries {
+	const empty, rowsPerEntry = 1 << 22, 64
+	if rows > empty && rows/rowsPerEntry > entries {
 		return fmt.Sprintf("claims %s, but has only %s: drop the empty rows", count.Of(rows, "row"), count.Of(entries, "entry"))
 	}
 	return ""
@@ -280,12 +280,12 @@ func checkRows(rows, entries int) string {
 // setMatrix sets the sparse features x1, x2, … of t to the columns of m. It sorts each row by
 // column and drops zeros. It returns an error for a value that is not finite, and for a column that
 // occurs twice in a row.
-func (t *Table) setMatrix(m host.CSR[float64], room *allowance) error {
-	if !room.fits(12*int64(len(m.Data)) + 8*int64(len(m.Indptr))) {
-		return t.fault("", room.rule())
+func (t *Table) setMatrix(m host.CSR[float64], memory *allowance) error {
+	if !memory.fits(12*int64(len(m.Data)) + 8*int64(len(m.Indptr))) {
+		return t.newError("", memory.rule())
 	}
 	x := &csr{CSR: m, first: 1}
-	fault := func(row, column int, value, rule string) error {
+	newError := func(row, column int, value, rule string) error {
 		return &Error{Source: t.Source, Row: row + 1, Column: x.name(column), Value: value, Rule: rule}
 	}
 	n := 0
@@ -310,11 +310,11 @@ func (t *Table) setMatrix(m host.CSR[float64], room *allowance) error {
 			v := values[k]
 			switch {
 			case k > 0 && columns[k-1] == j:
-				return fault(i, int(j), "", "occurs twice in the row; sum the duplicates first, as sum_duplicates does in SciPy")
+				return newError(i, int(j), "", "occurs twice in the row; sum the duplicates first, as sum_duplicates does in SciPy")
 			case math.IsNaN(v):
-				return fault(i, int(j), "NaN", "is not a number; a sparse table has no missing cells")
+				return newError(i, int(j), "NaN", "is not a number; a sparse table has no missing cells")
 			case math.IsInf(v, 0):
-				return fault(i, int(j), fmt.Sprint(v), notFinite.rule())
+				return newError(i, int(j), fmt.Sprint(v), notFinite.rule())
 			case v != 0:
 				x.Indices[n], x.Data[n] = j, v // n is at most the index of the entry just read
 				n++

@@ -43,10 +43,10 @@ func (e *Encoder) Reading(d Dialect) Dialect {
 // plain numbers, and none of them is a missing cell.
 type reading struct {
 	marks
-	given   bool             // the user specified the decimal mark
-	list    []string         // texts of missing cells
-	texts   map[string]bool  // the set of the elements of list
-	numbers map[float64]bool // the numbers in list, which match all spellings
+	specified bool             // the user specified the decimal mark
+	list      []string         // texts of missing cells
+	texts     map[string]bool  // the set of the elements of list
+	numbers   map[float64]bool // the numbers in list, which match all spellings
 }
 
 func newReading(list []string, m marks) *reading {
@@ -85,10 +85,10 @@ func (r *reading) number(s string) (v float64, k kind) {
 	} else if v, ok := commaDecimal(s); ok {
 		return v, number
 	}
-	plain, rule := m.spell(s)
+	normalized, rule := m.spell(s)
 	switch {
-	case plain != "":
-		return parseCell(plain)
+	case normalized != "":
+		return parseCell(normalized)
 	case rule != "":
 		return math.NaN(), spelled
 	case m.decimal == '.':
@@ -97,17 +97,17 @@ func (r *reading) number(s string) (v float64, k kind) {
 	return parseCell(s) // the cell is a word for infinity, or a text
 }
 
-// plain returns a cell that is a number in the plain spelling of parseCell. It returns any other
+// normalize returns a cell that is a number in the plain spelling of parseCell. It returns any other
 // cell unchanged.
-func (r *reading) plain(s string) string {
+func (r *reading) normalize(s string) string {
 	m := r.marksOr(points)
 	if m.decimal == '.' {
 		if _, k := parseCell(s); k != text {
 			return s
 		}
 	}
-	if plain, _ := m.spell(s); plain != "" {
-		return plain
+	if normalized, _ := m.spell(s); normalized != "" {
+		return normalized
 	}
 	return s
 }
@@ -159,7 +159,7 @@ func (t *Table) notNumber(c *column, row int, k kind) *Error {
 	if c.reading != nil && k == text {
 		rule = oddText
 	}
-	return t.cellFault(c, row, c.cell(row), rule)
+	return t.cellError(c, row, c.cell(row), rule)
 }
 
 // rule says what is wrong with a cell of kind k in a column of numbers.

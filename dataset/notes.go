@@ -16,11 +16,11 @@ func (e *Encoder) Notes(t *Table) []Notes {
 	list := make([]Notes, t.rows)
 	cells := t.columns
 	if !e.Sparse() {
-		cells = t.all()
+		cells = t.allColumns()
 	}
 	columns := make(map[string]*column, len(cells))
 	for _, c := range cells {
-		if c.broken == "" {
+		if c.unreadable == "" {
 			columns[c.name] = c
 		}
 	}
@@ -51,7 +51,7 @@ func (e *Encoder) Notes(t *Table) []Notes {
 		}
 	}
 	for _, c := range cells {
-		if columns[c.name] == nil || e.hasSparse(c.name) || slices.Contains(e.others(), c.name) {
+		if columns[c.name] == nil || e.hasSparse(c.name) || slices.Contains(e.excluded(), c.name) {
 			continue
 		}
 		for i := range list {
@@ -71,6 +71,6 @@ func isUnknown(list []int, code int32) bool {
 
 // has reports whether the text is one of the categories.
 func (x *Text) has(category string) bool {
-	_, known := slices.BinarySearch(x.Categories, category)
-	return known
+	_, found := slices.BinarySearch(x.Categories, category)
+	return found
 }

@@ -25,14 +25,14 @@ import (
 
 // npyHeader holds the header of an array.
 type npyHeader struct {
-	descr         string
-	kind          dtype
-	char          byte // U or S for texts of fixed width; 0 for numbers
-	width         int  // size of an element in bytes
-	big, fortran  bool
-	least, rank   int // the least rank (number of dimensions) that is accepted, and the rank of the array
-	shapeText     string
-	rows, columns int64
+	descr              string
+	kind               dtype
+	char               byte // U or S for texts of fixed width; 0 for numbers
+	width              int  // size of an element in bytes
+	bigEndian, fortran bool
+	minRank, rank      int // the least rank (number of dimensions) that is accepted, and the rank of the array
+	shapeText          string
+	rows, columns      int64
 }
 
 // maxNPYHeader is the maximum length of a header. At 10,000 bytes numpy prints a warning.
@@ -48,14 +48,14 @@ func (in *input) npyScalar() (h npyHeader, err error) {
 	return in.npyHead(0)
 }
 
-func (in *input) npyHead(least int) (h npyHeader, err error) {
-	h.least = least
-	head, err := in.take(8, "the header")
+func (in *input) npyHead(minRank int) (h npyHeader, err error) {
+	h.minRank = minRank
+	head, err := in.readBytes(8, "the header")
 	if err != nil {
 		return h, err
 	}
 	if string(head[:6]) != "\x93NUMPY" {
-		return h, in.t.fault("", "is not an NPY array: it does not begin with \\x93NUMPY")
+		return h, in.t.newError("", "is not an NPY array: it does not begin with \\x93NUMPY")
 	}
 	sizeBytes := int64(4)
 	switch head[6] {
@@ -63,28 +63,28 @@ func (in *input) npyHead(least int) (h npyHeader, err error) {
 		sizeBytes = 2
 	case 2, 3:
 	default:
-		return h, in.t.fault("", fmt.Sprintf("has NPY version %d.%d; versions 1.0 to 3.0 are supported", head[6], head[7]))
+		return h, in.t.newError("", fmt.Sprintf("has NPY version %d.%d; versions 1.0 to 3.0 are supported", head[6], head[7]))
 	}
-	sizes, err := in.take(sizeBytes, "the header's length")
+	sizes, err := in.readBytes(sizeBytes, "the header's length")
 	if err != nil {
 		return h, err
 	}
 	n := int64(binary.LittleEndian.Uint32(append(sizes, 0, 0)))
 	if n > maxNPYHeader {
-		return h, in.t.fault("", fmt.Sprintf("has a header of %d bytes; at most %d can be read", n, maxNPYHeader))
+		return h, in.t.newError("", fmt.Sprintf("has a header of %d bytes; at most %d can be read", n, maxNPYHeader))
 	}
-	at := in.offset
-	text, err := in.take(n, "the header")
+	offset := in.offset
+	text, err := in.readBytes(n, "the header")
 	if err != nil {
 		return h, err
 	}
 	if err := h.parse(string(text)); err != nil {
-		e := in.t.fault("", "its header "+err.Error())
-		e.Offset = at
+		e := in.t.newError("", "its header "+err.Error())
+		e.Offset = offset
 		return h, e
 	}
 	if rule := checkShape(h.rows, h.columns); rule != "" {
-		return h, in.t.fault("", rule)
+		return h, in.t.newError("", rule)
 	}
 	return h, nil
 }
@@ -99,12 +99,12 @@ func (h *npyHeader) parse(text string) error {
 	for !p.eat("}") {
 		key, ok := p.quoted()
 		if !ok || !p.eat(":") || seen[key] {
-			return fmt.Errorf("has no key and value at %s", quote(p.rest))
+			return fmt.Errorf("has no key and value at %s", quote(p.remaining))
 		}
 		seen[key] = true
 		switch key {
 		case "descr":
-			if strings.HasPrefix(p.rest, "[") {
+			if strings.HasPrefix(p.remaining, "[") {
 				return errors.New("describes a structured array; save the columns as one array of numbers, or as a CSV file")
 			}
 			h.descr, ok = p.quoted()
@@ -112,23 +112,23 @@ func (h *npyHeader) parse(text string) error {
 			h.fortran = p.eat("True")
 			ok = h.fortran || p.eat("False")
 		case "shape":
-			text := p.rest
+			text := p.remaining
 			ok = h.shape(&p)
-			h.shapeText = strings.TrimRight(strings.TrimSuffix(text, p.rest), " ")
+			h.shapeText = strings.TrimRight(strings.TrimSuffix(text, p.remaining), " ")
 		default:
 			ok = false
 		}
 		if !ok {
 			return fmt.Errorf("has an unknown %s", quote(key))
 		}
-		if !p.eat(",") && !strings.HasPrefix(p.rest, "}") {
-			return fmt.Errorf("has no comma at %s", quote(p.rest))
+		if !p.eat(",") && !strings.HasPrefix(p.remaining, "}") {
+			return fmt.Errorf("has no comma at %s", quote(p.remaining))
 		}
 	}
-	if p.rest != "" || !seen["descr"] || !seen["fortran_order"] || !seen["shape"] {
+	if p.remaining != "" || !seen["descr"] || !seen["fortran_order"] || !seen["shape"] {
 		return errors.New("must have the keys descr, fortran_order and shape")
 	}
-	if h.rank < h.least || h.rank > 2 {
+	if h.rank < h.minRank || h.rank > 2 {
 		return fmt.Errorf("has the shape %s, but a table has one or two dimensions: save a.reshape(rows, columns)", h.shapeText)
 	}
 	return h.element()
@@ -154,7 +154,7 @@ func (h *npyHeader) shape(p *literal) bool {
 		case h.columns <= MaxFeatures:
 			h.columns *= n
 		}
-		if !p.eat(",") && !strings.HasPrefix(p.rest, ")") {
+		if !p.eat(",") && !strings.HasPrefix(p.remaining, ")") {
 			return false
 		}
 	}
@@ -177,7 +177,7 @@ func (h *npyHeader) element() error {
 	if err != nil || !strings.ContainsRune("<>|=", rune(d[0])) || width < 0 || width > 1<<20 {
 		return fmt.Errorf("has the unknown type %s", quote(d))
 	}
-	h.big, h.width = d[0] == '>', width
+	h.bigEndian, h.width = d[0] == '>', width
 	if kind, ok := map[string]dtype{"b1": u8, "u1": u8, "i1": i8, "u2": u16, "i2": i16, "u4": u32, "i4": i32, "u8": u64, "i8": i64, "f2": f16, "f4": f32, "f8": f64}[d[1:]]; ok {
 		h.kind = kind
 		return nil
@@ -196,45 +196,45 @@ func (h *npyHeader) element() error {
 }
 
 // A literal is the part of a Python literal that is not parsed yet.
-type literal struct{ rest string }
+type literal struct{ remaining string }
 
 // eat reports whether the rest begins with a token. If so, it removes the token and the spaces
 // after it.
 func (p *literal) eat(token string) bool {
-	rest, ok := strings.CutPrefix(p.rest, token)
+	rest, ok := strings.CutPrefix(p.remaining, token)
 	if ok {
-		p.rest = strings.TrimLeft(rest, " ")
+		p.remaining = strings.TrimLeft(rest, " ")
 	}
 	return ok
 }
 
 func (p *literal) quoted() (string, bool) {
-	if p.rest == "" || p.rest[0] != '\'' && p.rest[0] != '"' {
+	if p.remaining == "" || p.remaining[0] != '\'' && p.remaining[0] != '"' {
 		return "", false
 	}
-	s, rest, ok := strings.Cut(p.rest[1:], p.rest[:1])
-	p.rest = strings.TrimLeft(rest, " ")
+	s, rest, ok := strings.Cut(p.remaining[1:], p.remaining[:1])
+	p.remaining = strings.TrimLeft(rest, " ")
 	return s, ok && !strings.Contains(s, `\`)
 }
 
 func (p *literal) number() (int64, bool) {
 	n := 0
-	for n < len(p.rest) && p.rest[n] >= '0' && p.rest[n] <= '9' {
+	for n < len(p.remaining) && p.remaining[n] >= '0' && p.remaining[n] <= '9' {
 		n++
 	}
-	v, err := strconv.ParseInt(p.rest[:n], 10, 64)
-	p.rest = strings.TrimLeft(strings.TrimPrefix(p.rest[n:], "L"), " ") // Python 2 writes the suffix L
+	v, err := strconv.ParseInt(p.remaining[:n], 10, 64)
+	p.remaining = strings.TrimLeft(strings.TrimPrefix(p.remaining[n:], "L"), " ") // Python 2 writes the suffix L
 	return v, err == nil
 }
 
 // npyCells reads all numbers of an array.
 func (in *input) npyCells(h npyHeader) (*packed, error) {
 	width := int64(h.width)
-	data, err := in.take(h.rows*h.columns*width, count.Of(h.rows, "row"))
+	data, err := in.readBytes(h.rows*h.columns*width, count.Of(h.rows, "row"))
 	if err != nil {
 		return nil, err
 	}
-	m := &packed{data: data, kind: h.kind, big: h.big, byRow: int(h.columns * width), byIndex: int(width)}
+	m := &packed{data: data, kind: h.kind, bigEndian: h.bigEndian, byRow: int(h.columns * width), byIndex: int(width)}
 	if h.fortran {
 		m.byRow, m.byIndex = m.byIndex, int(h.rows*width)
 	}
@@ -243,15 +243,15 @@ func (in *input) npyCells(h npyHeader) (*packed, error) {
 
 // npyTexts reads a column of texts.
 func (in *input) npyTexts(h npyHeader, c *column) error {
-	rowFault := func(row int64, rule string) error {
-		e := in.t.fault(c.name, rule)
+	rowError := func(row int64, rule string) error {
+		e := in.t.newError(c.name, rule)
 		e.Row = int(row) + 1
 		return e
 	}
 	if h.width == 0 && h.rows > 0 {
-		return in.t.fault(c.name, "holds texts of length 0")
+		return in.t.newError(c.name, "holds texts of length 0")
 	}
-	data, err := in.take(h.rows*int64(h.width), count.Of(h.rows, "text"))
+	data, err := in.readBytes(h.rows*int64(h.width), count.Of(h.rows, "text"))
 	if err != nil {
 		return err
 	}
@@ -264,19 +264,19 @@ func (in *input) npyTexts(h npyHeader, c *column) error {
 		}
 		for i := 0; h.char == 'U' && i < len(cell); i += 4 {
 			r := binary.LittleEndian.Uint32(cell[i:])
-			if h.big {
+			if h.bigEndian {
 				r = binary.BigEndian.Uint32(cell[i:])
 			}
 			if r == 0 && strings.Trim(string(cell[i:]), "\x00") == "" {
 				break
 			}
 			if r > utf8.MaxRune || !utf8.ValidRune(rune(r)) {
-				return rowFault(row, fmt.Sprintf("%#x is not a Unicode character", r))
+				return rowError(row, fmt.Sprintf("%#x is not a Unicode character", r))
 			}
 			text = utf8.AppendRune(text, rune(r))
 		}
 		if !utf8.Valid(text) {
-			return rowFault(row, quote(string(text))+" is not valid UTF-8")
+			return rowError(row, quote(string(text))+" is not valid UTF-8")
 		}
 		c.add(string(text))
 	}

@@ -51,7 +51,7 @@ func readNPZ(in *input, arrays []string) (*Table, error) {
 		return nil, err
 	}
 	if xHeader.rows != yHeader.rows { // find this error before reading the arrays
-		return nil, t.fault("", fmt.Sprintf("array %s has %s, array %s has %d", quote(arrayName(features)), count.Of(xHeader.rows, "row"), quote(arrayName(targets)), yHeader.rows))
+		return nil, t.newError("", fmt.Sprintf("array %s has %s, array %s has %d", quote(arrayName(features)), count.Of(xHeader.rows, "row"), quote(arrayName(targets)), yHeader.rows))
 	}
 	if err := x.addArray(t, xHeader, ""); err != nil {
 		return nil, err
@@ -61,18 +61,18 @@ func readNPZ(in *input, arrays []string) (*Table, error) {
 
 // zipFiles returns the members of the zip file that are arrays.
 func (in *input) zipFiles() (files []*zip.File, err error) {
-	var at io.ReaderAt = in.file
+	var readerAt io.ReaderAt = in.file
 	size := in.size
 	if in.file == nil {
-		data, err := in.all()
+		data, err := in.readAll()
 		if err != nil {
 			return nil, err
 		}
-		at, size = bytes.NewReader(data), int64(len(data))
+		readerAt, size = bytes.NewReader(data), int64(len(data))
 	}
-	z, err := zip.NewReader(at, size)
+	z, err := zip.NewReader(readerAt, size)
 	if err != nil {
-		return nil, in.t.fault("", "the zip data is damaged: "+plain(err))
+		return nil, in.t.newError("", "the zip data is damaged: "+trimZipPrefix(err))
 	}
 	for _, file := range z.File {
 		if strings.HasSuffix(file.Name, ".npy") {
@@ -80,24 +80,24 @@ func (in *input) zipFiles() (files []*zip.File, err error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, in.t.fault("", "holds no arrays: no member is named .npy")
+		return nil, in.t.newError("", "holds no arrays: no member is named .npy")
 	}
 	return files, nil
 }
 
-// plain returns the text of err without the prefix "zip: ".
-func plain(err error) string { return strings.TrimPrefix(err.Error(), "zip: ") }
+// trimZipPrefix returns the text of err without the prefix "zip: ".
+func trimZipPrefix(err error) string { return strings.TrimPrefix(err.Error(), "zip: ") }
 
 func arrayName(f *zip.File) string { return strings.TrimSuffix(f.Name, ".npy") }
 
 // chooseArrays selects the feature array and the target array, which is nil if there is none.
 func (in *input) chooseArrays(files []*zip.File, names []string) (features, targets *zip.File, err error) {
-	var all []string
+	var arrayNames []string
 	for _, f := range files {
-		all = append(all, arrayName(f))
+		arrayNames = append(arrayNames, arrayName(f))
 	}
 	find := func(equal func(string) bool) *zip.File {
-		if i := slices.IndexFunc(all, equal); i >= 0 {
+		if i := slices.IndexFunc(arrayNames, equal); i >= 0 {
 			return files[i]
 		}
 		return nil
@@ -111,18 +111,18 @@ func (in *input) chooseArrays(files []*zip.File, names []string) (features, targ
 		case len(files) == 1 && targets == nil:
 			return files[0], nil, nil
 		}
-		return nil, nil, in.t.fault("", fmt.Sprintf("holds the arrays %s; name the feature array and the target array", list(all)))
+		return nil, nil, in.t.newError("", fmt.Sprintf("holds the arrays %s; name the feature array and the target array", list(arrayNames)))
 	}
 	if len(names) > 2 {
-		return nil, nil, in.t.fault("", fmt.Sprintf("%d arrays are named; name at most two: the feature array and the target array", len(names)))
+		return nil, nil, in.t.newError("", fmt.Sprintf("%d arrays are named; name at most two: the feature array and the target array", len(names)))
 	}
-	found := make([]*zip.File, 2)
+	selected := make([]*zip.File, 2)
 	for i, name := range names {
-		if found[i] = find(func(s string) bool { return s == name }); found[i] == nil {
-			return nil, nil, in.t.fault("", fmt.Sprintf("has no array %s; it has %s%s", quote(name), list(all), nearest(name, all)))
+		if selected[i] = find(func(s string) bool { return s == name }); selected[i] == nil {
+			return nil, nil, in.t.newError("", fmt.Sprintf("has no array %s; it has %s%s", quote(name), list(arrayNames), nearest(name, arrayNames)))
 		}
 	}
-	return found[0], found[1], nil
+	return selected[0], selected[1], nil
 }
 
 // member opens an array as an input. Its errors name the file and the array.
@@ -130,13 +130,13 @@ func (in *input) member(f *zip.File) (*input, error) {
 	t := &Table{Source: in.t.Source + ": array " + quote(arrayName(f))}
 	r, err := f.Open()
 	if err != nil {
-		return nil, t.fault("", "the zip data is damaged: "+plain(err))
+		return nil, t.newError("", "the zip data is damaged: "+trimZipPrefix(err))
 	}
-	member := &input{t: t, r: bufio.NewReaderSize(r, bufferSize), size: -1, zip: true, opened: r, allowance: in.allowance}
+	member := &input{t: t, r: bufio.NewReaderSize(r, bufferSize), size: -1, zip: true, closer: r, allowance: in.allowance}
 	if f.Method == zip.Store && in.size >= 0 && f.UncompressedSize64 <= uint64(in.size) {
 		member.size = int64(f.UncompressedSize64)
-		if at, err := f.DataOffset(); err == nil && in.file != nil && f.CompressedSize64 == f.UncompressedSize64 {
-			member.stored, member.given = io.NewSectionReader(in.file, at, member.size), f.CRC32
+		if offset, err := f.DataOffset(); err == nil && in.file != nil && f.CompressedSize64 == f.UncompressedSize64 {
+			member.readerAt, member.expectedSum = io.NewSectionReader(in.file, offset, member.size), f.CRC32
 		}
 	}
 	return member, nil

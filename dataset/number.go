@@ -18,26 +18,26 @@ const (
 
 // A numberWriter is a writer for a column of numbers.
 type numberWriter struct {
-	place
+	inputColumn
 	rule *Number
 }
 
 func (w *numberWriter) write(x []float64, width, first, last int) (int, error) {
-	var some [256]float64
-	to := w.at
-	for ; first < last; first += len(some) {
-		for i, v := range w.column.values(some[:], first, min(first+len(some), last)) {
+	var buffer [256]float64
+	to := w.offset
+	for ; first < last; first += len(buffer) {
+		for i, v := range w.column.values(buffer[:], first, min(first+len(buffer), last)) {
 			if v-v != 0 {
 				switch _, k := w.column.number(first + i); {
 				case k > number:
 					return first + i, w.table.notNumber(w.column, first+i, k)
 				case w.refuse:
-					return first + i, w.table.missingFault(w.column, first+i, refused)
+					return first + i, w.table.missingError(w.column, first+i, missingRefused)
 				}
 				v = w.rule.Fill
 			}
 			if v = w.rule.feature(v); math.IsInf(v, 0) {
-				return first + i, w.table.cellFault(w.column, first+i, w.column.cell(first+i), fmt.Sprintf("overflows float64 when standardized with mean %v and scale %v", w.rule.Mean, w.rule.Scale))
+				return first + i, w.table.cellError(w.column, first+i, w.column.cell(first+i), fmt.Sprintf("overflows float64 when standardized with mean %v and scale %v", w.rule.Mean, w.rule.Scale))
 			}
 			x[to] = v
 			to += width
@@ -46,12 +46,12 @@ func (w *numberWriter) write(x []float64, width, first, last int) (int, error) {
 	return last, nil
 }
 
-// refused is the error text for a missing cell of a feature.
-const refused = "missing cells are refused: give it a value or drop the row"
+// missingRefused is the error text for a missing cell of a feature.
+const missingRefused = "missing cells are refused: give it a value or drop the row"
 
-// missingFault returns the error for a missing cell that violates the given rule.
-func (t *Table) missingFault(c *column, row int, rule string) *Error {
-	return t.cellFault(c, row, c.cell(row), missingRule(c.cell(row))+rule)
+// missingError returns the error for a missing cell that violates the given rule.
+func (t *Table) missingError(c *column, row int, rule string) *Error {
+	return t.cellError(c, row, c.cell(row), missingRule(c.cell(row))+rule)
 }
 
 // missingRule returns the first part of the error text for a missing cell.
@@ -85,7 +85,7 @@ type moments struct {
 	Mean, SD  float64 // SD² = Σ (v − Mean)² / N
 	Low, High float64 // minimum and maximum
 
-	rest float64 // exact mean of the values − Mean
+	remainder float64 // exact mean of the values − Mean
 }
 
 // momentsOf returns the moments of the values that are not NaN. weights may be nil.
@@ -129,24 +129,24 @@ func momentsOf(values, weights []float64) (m moments) {
 	_, exponent := math.Frexp(max(m.High-m.Mean, m.Mean-m.Low))
 	unit := math.Ldexp(1, max(-1022, min(exponent, 1023)))
 	perUnit := 1 / unit
-	var rest, sum float64
+	var remainder, sum float64
 	for _, v := range values {
 		if v == v {
 			u := (v - m.Mean) * perUnit
-			rest += u
+			remainder += u
 			sum += u * u
 		}
 	}
-	rest /= n
-	m.shift(rest * unit)
-	m.SD = math.Sqrt(max(sum/n-rest*rest, 0)) * unit
+	remainder /= n
+	m.shift(remainder * unit)
+	m.SD = math.Sqrt(max(sum/n-remainder*remainder, 0)) * unit
 	return m
 }
 
 // shift adds d to Mean, and stores the rounding error in rest.
 func (m *moments) shift(d float64) {
 	mean := m.Mean + d
-	m.Mean, m.rest = mean, d-(mean-m.Mean)
+	m.Mean, m.remainder = mean, d-(mean-m.Mean)
 }
 
 // repeated returns the moments of n values that are all v.
@@ -162,8 +162,8 @@ func (m *moments) add(o moments) {
 		*m = o
 		return
 	}
-	all := m.N + o.N
-	p, q := m.N/all, o.N/all
+	total := m.N + o.N
+	p, q := m.N/total, o.N/total
 	d := o.Mean - m.Mean
 	m.Mean += d * q
 	m.SD = math.Hypot(math.Hypot(math.Sqrt(p)*m.SD, math.Sqrt(q)*o.SD), math.Sqrt(p*q)*d)
@@ -175,10 +175,10 @@ func (m *moments) add(o moments) {
 // A column whose SD is not larger is constant.
 func (m moments) rounding() float64 { return spread.Rounding(m.N, m.Mean) }
 
-// number returns the encoding of a column with these moments. missing is the number or total weight
-// of the missing cells, and fill, the median, replaces them. rule is the rule that the column
-// violates, or "".
-func (m moments) number(fill, missing float64, standardize bool) (n *Number, rule string) {
+// number returns the encoding of a column with these moments. missingWeight is the number or total
+// weight of the missing cells, and fill, the median, replaces them. rule is the rule that the
+// column violates, or "".
+func (m moments) number(fill, missingWeight float64, standardize bool) (n *Number, rule string) {
 	if m.N == 0 {
 		return nil, noValues
 	}
@@ -186,7 +186,7 @@ func (m moments) number(fill, missing float64, standardize bool) (n *Number, rul
 	if !standardize {
 		return n, ""
 	}
-	m.add(repeated(missing, fill))
+	m.add(repeated(missingWeight, fill))
 	rounding := m.rounding()
 	switch {
 	case m.Low == m.High:
@@ -211,13 +211,13 @@ func median(values []float64, n int) (m float64, ok bool) {
 	if n == 0 {
 		return 0, false
 	}
-	near, below := aroundMedian(values, n)
-	k := n/2 - below
-	b := selection.Nth(near, k)
+	candidates, lowerCount := aroundMedian(values, n)
+	k := n/2 - lowerCount
+	b := selection.Nth(candidates, k)
 	if n%2 == 1 {
 		return b, true
 	}
-	a := slices.Max(near[:k])
+	a := slices.Max(candidates[:k])
 	if m = (a + b) / 2; math.IsInf(m, 0) {
 		m = a/2 + b/2
 	}
@@ -228,7 +228,7 @@ func median(values []float64, n int) (m float64, ok bool) {
 // values, and the number of values below it. The bounds are quantiles of a sample. Their ranks are
 // four standard deviations below and above the rank of the sample's median. If the interval does
 // not contain the middle values, aroundMedian returns all values (Floyd and Rivest 1975).
-func aroundMedian(values []float64, n int) (near []float64, below int) {
+func aroundMedian(values []float64, n int) (candidates []float64, lowerCount int) {
 	const sampled = 1 << 12
 	if n >= 4*sampled {
 		sample := make([]float64, 0, 2*sampled)
@@ -237,34 +237,34 @@ func aroundMedian(values []float64, n int) (near []float64, below int) {
 				sample = append(sample, v)
 			}
 		}
-		if middle, reach := len(sample)/2, 2*int(math.Sqrt(float64(len(sample)))); reach < middle {
-			low, high := selection.Nth(sample, middle-reach), selection.Nth(sample, middle+reach)
-			near = make([]float64, n/4)
+		if middle, halfWidth := len(sample)/2, 2*int(math.Sqrt(float64(len(sample)))); halfWidth < middle {
+			low, high := selection.Nth(sample, middle-halfWidth), selection.Nth(sample, middle+halfWidth)
+			candidates = make([]float64, n/4)
 			k := 0
 			for _, v := range values {
-				if k == len(near) {
+				if k == len(candidates) {
 					break
 				}
-				below += one(v < low)
-				near[k] = v
-				k += one(v >= low) & one(v <= high)
+				lowerCount += boolToInt(v < low)
+				candidates[k] = v
+				k += boolToInt(v >= low) & boolToInt(v <= high)
 			}
-			if k < len(near) && below < n/2 && n/2 < below+k {
-				return near[:k], below
+			if k < len(candidates) && lowerCount < n/2 && n/2 < lowerCount+k {
+				return candidates[:k], lowerCount
 			}
 		}
 	}
-	near = make([]float64, 0, n)
+	candidates = make([]float64, 0, n)
 	for _, v := range values {
 		if v == v {
-			near = append(near, v)
+			candidates = append(candidates, v)
 		}
 	}
-	return near, 0
+	return candidates, 0
 }
 
-// one returns 1 if b is true and 0 otherwise. The compiler makes no branch of it.
-func one(b bool) int {
+// boolToInt returns 1 if b is true and 0 otherwise. The compiler makes no branch of it.
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
@@ -312,9 +312,9 @@ func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 		start := i + 1
 		for i = start; i+8 <= len(b); i += 8 {
 			x := binary.LittleEndian.Uint64(b[i:]) ^ '0'*eachByte // now the byte of a digit has the value of the digit
-			others := (x&(0x7f*eachByte) + 0x76*eachByte | x) & (0x80 * eachByte)
-			if others != 0 {
-				if uint32(others) == 0 {
+			nonDigits := (x&(0x7f*eachByte) + 0x76*eachByte | x) & (0x80 * eachByte)
+			if nonDigits != 0 {
+				if uint32(nonDigits) == 0 {
 					mantissa = mantissa*1e4 + fourDigits(uint32(x))
 					i += 4
 				}
@@ -400,19 +400,19 @@ func scaled(mantissa uint64, power int) float64 {
 	shift := bits.LeadingZeros64(mantissa)
 	exponent := power - shift
 	mantissa <<= shift
-	var high, rest uint64
+	var high, remainder uint64
 	if power < 0 {
 		shift = bits.LeadingZeros64(five)
 		// Div64 requires mantissa/2 < divisor. This holds, because the divisor is at least 2⁶³.
-		high, rest = bits.Div64(mantissa>>1, mantissa<<63, five<<shift)
+		high, remainder = bits.Div64(mantissa>>1, mantissa<<63, five<<shift)
 		exponent += shift - 63
 	} else {
-		high, rest = bits.Mul64(mantissa, five<<bits.LeadingZeros64(five))
+		high, remainder = bits.Mul64(mantissa, five<<bits.LeadingZeros64(five))
 		exponent += 64 - bits.LeadingZeros64(five)
 	}
-	if rest != 0 {
-		rest = 1
+	if remainder != 0 {
+		remainder = 1
 	}
-	high = high>>1 | high&1 | rest // high must fit in an int64: the conversion of an int64 to float64 rounds only once on every platform
+	high = high>>1 | high&1 | remainder // high must fit in an int64: the conversion of an int64 to float64 rounds only once on every platform
 	return float64(int64(high)) * math.Float64frombits(uint64(1023+exponent+1)<<52)
 }

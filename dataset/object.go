@@ -14,7 +14,7 @@ type ObjectReader struct {
 
 type objectInput struct {
 	*Input
-	at int // index of the input's first feature
+	offset int // index of the input's first feature
 }
 
 // ObjectReader returns a row reader for e, or nil if an input is neither numbers nor categories.
@@ -56,15 +56,15 @@ func (r *ObjectReader) Read(x []float64, object []byte) bool {
 	}
 	clear(x)
 	for _, in := range r.inputs {
-		x[in.at] = math.NaN() // NaN means that the column has not occurred yet
+		x[in.offset] = math.NaN() // NaN means that the column has not occurred yet
 	}
-	for seen := 0; ; {
+	for count := 0; ; {
 		key, rest, ok := plainString(blanks(b[1:]))
 		if !ok {
 			return false
 		}
 		in, ok := r.inputs[string(key)]
-		if b = blanks(rest); !ok || len(b) == 0 || b[0] != ':' || x[in.at] == x[in.at] {
+		if b = blanks(rest); !ok || len(b) == 0 || b[0] != ':' || x[in.offset] == x[in.offset] {
 			return false
 		}
 		b = blanks(b[1:])
@@ -76,7 +76,7 @@ func (r *ObjectReader) Read(x []float64, object []byte) bool {
 			if v = in.Number.feature(v); v-v != 0 {
 				return false
 			}
-			x[in.at], b = v, b[end:]
+			x[in.offset], b = v, b[end:]
 		} else {
 			var text []byte
 			if text, b, ok = plainString(b); !ok {
@@ -86,14 +86,14 @@ func (r *ObjectReader) Read(x []float64, object []byte) bool {
 			if !found {
 				return false
 			}
-			x[in.at] = 0
-			x[in.at+k] = 1
+			x[in.offset] = 0
+			x[in.offset+k] = 1
 		}
-		seen++
+		count++
 		if b = blanks(b); len(b) > 0 && b[0] == ',' {
 			continue
 		}
-		return len(b) > 0 && b[0] == '}' && len(blanks(b[1:])) == 0 && seen == len(r.inputs)
+		return len(b) > 0 && b[0] == '}' && len(blanks(b[1:])) == 0 && count == len(r.inputs)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestOpened(t *testing.T) {
 	}
 	from.Path = "far://away/t.parquet"
 	_, err = from.Read()
-	wantFault(t, err, "far://away/t.parquet: has the name of a Parquet file but not the signature")
+	wantError(t, err, "far://away/t.parquet: has the name of a Parquet file but not the signature")
 }
 
 // TestReadLIBSVM checks that ReadLIBSVM reads a file whose first row has no features.
@@ -58,5 +58,5 @@ func TestReadLIBSVM(t *testing.T) {
 		t.Errorf("%v, %v", table, err)
 	}
 	_, err = dataset.ReadLIBSVM("-", strings.NewReader("7 x\n"))
-	wantFault(t, err, `standard input:1: "x" has no colon; index:value is needed`)
+	wantError(t, err, `standard input:1: "x" has no colon; index:value is needed`)
 }

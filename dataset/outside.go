@@ -37,17 +37,17 @@ func (e *Encoder) Outside(list []Outside, x mat.Matrix) []Outside {
 	if e.Gram || e.Raw() != "" {
 		return list
 	}
-	at := 0
+	offset := 0
 	for k, in := range e.Inputs {
-		n, o, j := in.Number, &list[k], at
-		at += in.width()
+		n, o, j := in.Number, &list[k], offset
+		offset += in.width()
 		o.Column = in.Name
-		if n == nil || n.Low == 0 && n.High == 0 || at > width {
+		if n == nil || n.Low == 0 && n.High == 0 || offset > width {
 			continue
 		}
 		o.Low, o.High = n.Low, n.High
-		far := FarOutside * max(n.High-n.Low, spread.MaxRoundings*0x1p-52*max(math.Abs(n.Low), math.Abs(n.High)))
-		low, high := (n.Low-far-n.Mean)/n.Scale, (n.High+far-n.Mean)/n.Scale
+		margin := FarOutside * max(n.High-n.Low, spread.MaxRoundings*0x1p-52*max(math.Abs(n.Low), math.Abs(n.High)))
+		low, high := (n.Low-margin-n.Mean)/n.Scale, (n.High+margin-n.Mean)/n.Scale
 		for i := range rows {
 			if v := x.At(i, j); v < low || v > high {
 				if v = v*n.Scale + n.Mean; o.Rows == 0 || o.distance(v) > o.distance(o.Example) {

@@ -58,13 +58,13 @@ type parquetColumn struct {
 	repetition int64
 	children   int64
 	unsigned   bool
-	half       bool
+	float16    bool
 	decimal    bool
 	scale      int64
 	time       storedTime
 	uuid       bool
 	leaf       int    // index of the column in parquetGroup.chunks
-	broken     string // why the column cannot be read, or ""
+	unreadable string // why the column cannot be read, or ""
 }
 
 // parquetGroup is a group of rows.
@@ -82,8 +82,8 @@ type parquetChunk struct {
 }
 
 const (
-	optional = 1
-	listed   = 2
+	optional      = 1
+	repeatedField = 2
 
 	maxFooter = 1 << 28
 	// Other programs write decimals of at most 38 digits (16 bytes) or 76 digits (32 bytes).
@@ -95,7 +95,7 @@ const (
 func openParquet(in *input) (*parquetFile, error) {
 	p := &parquetFile{t: in.t, r: in.file, size: in.size, memory: in.allowance}
 	if in.file == nil {
-		data, err := in.all()
+		data, err := in.readAll()
 		if err != nil {
 			return nil, err
 		}
@@ -103,23 +103,23 @@ func openParquet(in *input) (*parquetFile, error) {
 	}
 	var tail [8]byte
 	if p.size < 12 {
-		return nil, p.fault(0, fmt.Sprintf("is truncated: %d bytes are too short for a Parquet file", p.size))
+		return nil, p.newError(0, fmt.Sprintf("is truncated: %d bytes are too short for a Parquet file", p.size))
 	}
 	if err := p.readAt(tail[:], p.size-8); err != nil {
 		return nil, err
 	}
 	if string(tail[4:]) != "PAR1" {
 		if string(tail[4:]) == "PARE" {
-			return nil, p.fault(p.size-4, "is encrypted")
+			return nil, p.newError(p.size-4, "is encrypted")
 		}
-		return nil, p.fault(p.size-4, "is truncated: a Parquet file ends with PAR1")
+		return nil, p.newError(p.size-4, "is truncated: a Parquet file ends with PAR1")
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[:]))
 	if n > p.size-12 || n > maxFooter {
-		return nil, p.fault(p.size-8, fmt.Sprintf("claims a footer of %d bytes, but is only %d bytes long", n, p.size))
+		return nil, p.newError(p.size-8, fmt.Sprintf("claims a footer of %d bytes, but is only %d bytes long", n, p.size))
 	}
 	if !p.memory.fits(n) {
-		return nil, p.fault(p.size-8, p.memory.rule())
+		return nil, p.newError(p.size-8, p.memory.rule())
 	}
 	footer := make([]byte, n)
 	if err := p.readAt(footer, p.size-8-n); err != nil {
@@ -129,21 +129,21 @@ func openParquet(in *input) (*parquetFile, error) {
 	if err := p.metadata(m); err != nil {
 		return nil, err
 	}
-	if m.bad {
-		return nil, p.fault(p.size-8-n+int64(m.at), "the footer is damaged")
+	if m.invalid {
+		return nil, p.newError(p.size-8-n+int64(m.pos), "the footer is damaged")
 	}
 	return p, p.check()
 }
 
-func (p *parquetFile) fault(offset int64, rule string) *Error {
-	e := p.t.fault("", rule)
+func (p *parquetFile) newError(offset int64, rule string) *Error {
+	e := p.t.newError("", rule)
 	e.Offset = offset
 	return e
 }
 
 func (p *parquetFile) readAt(b []byte, offset int64) error {
 	if _, err := p.r.ReadAt(b, offset); err != nil {
-		return p.fault(offset, "cannot be read: "+err.Error())
+		return p.newError(offset, "cannot be read: "+err.Error())
 	}
 	return nil
 }
@@ -154,15 +154,15 @@ func (p *parquetFile) metadata(m *thrift) error {
 	m.fields(func(id int64, kind byte) {
 		switch {
 		case id == 2 && kind == thriftList:
-			m.each(func() { p.columns = append(p.columns, readSchema(m)) })
+			m.forEach(func() { p.columns = append(p.columns, readSchema(m)) })
 		case id == 4 && kind == thriftList:
-			m.each(func() { p.groups = append(p.groups, readGroup(m)) })
+			m.forEach(func() { p.groups = append(p.groups, readGroup(m)) })
 		case id == 8:
 			encrypted = true
 		}
 	})
 	if encrypted {
-		return p.t.fault("", "is encrypted")
+		return p.t.newError("", "is encrypted")
 	}
 	return nil
 }
@@ -217,7 +217,7 @@ func (c *parquetColumn) readLogical(m *thrift, id int64) {
 			}
 		})
 	case 15:
-		c.half = true
+		c.float16 = true
 	}
 }
 
@@ -225,7 +225,7 @@ func readGroup(m *thrift) (g parquetGroup) {
 	m.fields(func(id int64, kind byte) {
 		switch {
 		case id == 1 && kind == thriftList:
-			m.each(func() { g.chunks = append(g.chunks, readChunk(m)) })
+			m.forEach(func() { g.chunks = append(g.chunks, readChunk(m)) })
 		case id == 3 && kind == thriftI64:
 			g.rows = m.integer()
 		}
@@ -260,16 +260,16 @@ func readChunk(m *thrift) (c parquetChunk) {
 func (p *parquetFile) check() error {
 	leaves, ok := p.flatten()
 	if !ok {
-		return p.t.fault("", "the schema in its footer is damaged")
+		return p.t.newError("", "the schema in its footer is damaged")
 	}
 	var names []string
 	for i := range p.columns {
 		c := &p.columns[i]
 		names = append(names, c.name)
-		c.broken = c.check()
+		c.unreadable = c.check()
 	}
 	if len(names) > MaxFeatures {
-		return p.t.fault("", fmt.Sprintf("has %s; at most %d can be read", count.Of(len(names), "column"), MaxFeatures))
+		return p.t.newError("", fmt.Sprintf("has %s; at most %d can be read", count.Of(len(names), "column"), MaxFeatures))
 	}
 	if err := p.t.setNames(names); err != nil {
 		return err
@@ -279,25 +279,25 @@ func (p *parquetFile) check() error {
 		g := &p.groups[i]
 		g.first = p.rows
 		if g.rows < 0 || g.rows > maxGroupRows || len(g.chunks) != leaves {
-			return p.t.fault("", fmt.Sprintf("row group %d claims %s in %s; at most %d rows in %d are possible", i+1, count.Of(g.rows, "row"), count.Of(len(g.chunks), "column"), maxGroupRows, leaves))
+			return p.t.newError("", fmt.Sprintf("row group %d claims %s in %s; at most %d rows in %d are possible", i+1, count.Of(g.rows, "row"), count.Of(len(g.chunks), "column"), maxGroupRows, leaves))
 		}
 		if p.rows += g.rows; p.rows > math.MaxInt32 {
-			return p.t.fault("", fmt.Sprintf("has more than %d rows", math.MaxInt32))
+			return p.t.newError("", fmt.Sprintf("has more than %d rows", math.MaxInt32))
 		}
 		for j := range p.columns {
-			if p.columns[j].broken != "" {
+			if p.columns[j].unreadable != "" {
 				continue
 			}
 			c := &g.chunks[p.columns[j].leaf]
 			if c.elsewhere {
-				return p.t.fault(p.columns[j].name, "is stored in another file, which is not supported")
+				return p.t.newError(p.columns[j].name, "is stored in another file, which is not supported")
 			}
 			begin := c.data
 			if c.dict > 0 && c.dict < c.data {
 				begin = c.dict
 			}
 			if c.data = begin; begin < 4 || c.len < 0 || c.len > p.size-8-begin {
-				return p.t.fault(p.columns[j].name, fmt.Sprintf("row group %d: claims %d bytes from byte %d on, in a file of %d", i+1, c.len, begin, p.size))
+				return p.t.newError(p.columns[j].name, fmt.Sprintf("row group %d: claims %d bytes from byte %d on, in a file of %d", i+1, c.len, begin, p.size))
 			}
 		}
 	}
@@ -311,23 +311,23 @@ func (p *parquetFile) flatten() (leaves int, ok bool) {
 		return 0, false
 	}
 	root, elements := p.columns[0], p.columns[1:]
-	var flat []parquetColumn
-	for at := 0; at < len(elements); {
-		c := elements[at]
+	var flattened []parquetColumn
+	for pos := 0; pos < len(elements); {
+		c := elements[pos]
 		c.leaf = leaves
 		for open := int64(1); open > 0; open-- { // open is the number of elements in the subtree of c, including c, that are not visited yet
-			if at == len(elements) || elements[at].children < 0 || elements[at].children > int64(len(elements)) {
+			if pos == len(elements) || elements[pos].children < 0 || elements[pos].children > int64(len(elements)) {
 				return 0, false
 			}
-			if open += elements[at].children; elements[at].children == 0 {
+			if open += elements[pos].children; elements[pos].children == 0 {
 				leaves++
 			}
-			at++
+			pos++
 		}
-		flat = append(flat, c)
+		flattened = append(flattened, c)
 	}
-	p.columns = flat
-	return leaves, int64(len(flat)) == root.children
+	p.columns = flattened
+	return leaves, int64(len(flattened)) == root.children
 }
 
 // check returns the reason why a column cannot be read, or "".
@@ -335,7 +335,7 @@ func (c *parquetColumn) check() string {
 	switch {
 	case c.children > 0:
 		return "is nested; only flat columns can be read"
-	case c.repetition == listed:
+	case c.repetition == repeatedField:
 		return "holds lists; only flat columns can be read"
 	case c.physical == parquetInt96:
 		return "has the deprecated timestamp type INT96; write it as TIMESTAMP or as a number"
@@ -347,7 +347,7 @@ func (c *parquetColumn) check() string {
 		return fmt.Sprintf("is a decimal of %s; at most %d can be read", count.Of(c.width, "byte"), maxDecimalBytes)
 	case c.uuid && (c.physical != parquetFixed || c.width != 16):
 		return "is a UUID whose size is not 16 bytes"
-	case c.physical == parquetFixed && !c.decimal && !c.uuid && !(c.half && c.width == 2):
+	case c.physical == parquetFixed && !c.decimal && !c.uuid && !(c.float16 && c.width == 2):
 		return "holds byte arrays that are neither texts nor numbers; write them as a number"
 	}
 	return ""
@@ -389,7 +389,7 @@ func readParquet(in *input) (*Table, error) {
 	}
 	t := p.newTable(p.rows)
 	if !p.memory.fits(p.bytesOf(p.rows)) {
-		return nil, p.t.fault("", p.memory.rule())
+		return nil, p.t.newError("", p.memory.rule())
 	}
 	for i := range p.groups {
 		if err := p.addGroup(t, &p.groups[i]); err != nil {
@@ -418,14 +418,14 @@ func (p *parquetFile) bytesOf(rows int64) int64 {
 func (p *parquetFile) newTable(rows int64) *Table {
 	const expansion = 16
 	t := &Table{Source: p.t.Source}
-	room := p.bytesOf(rows) <= expansion*p.size
+	fits := p.bytesOf(rows) <= expansion*p.size
 	for _, c := range p.columns {
-		to := &column{name: strings.TrimSpace(c.name), plain: !c.text(), exact: slices.Contains(p.t.keep, strings.TrimSpace(c.name)), broken: c.broken}
-		if c.broken != "" {
+		to := &column{name: strings.TrimSpace(c.name), plain: !c.text(), exact: slices.Contains(p.t.keep, strings.TrimSpace(c.name)), unreadable: c.unreadable}
+		if c.unreadable != "" {
 			to.plain = true
 		} else if c.integer() {
 			to.cells = &integers{unsigned: c.unsigned && c.physical == parquetInt64}
-		} else if room && to.plain {
+		} else if fits && to.plain {
 			to.numbers = make([]float64, 0, rows)
 		}
 		t.columns = append(t.columns, to)
@@ -444,19 +444,19 @@ func (p *parquetFile) addGroup(t *Table, g *parquetGroup) error {
 	}
 	errs := make([]error, len(p.columns))
 	var next atomic.Int64
-	var wait sync.WaitGroup
+	var wg sync.WaitGroup
 	for range workers {
-		wait.Go(func() {
+		wg.Go(func() {
 			for j := int(next.Add(1)) - 1; j < len(errs); j = int(next.Add(1)) - 1 {
-				if p.columns[j].broken != "" {
+				if p.columns[j].unreadable != "" {
 					continue
 				}
-				d := &pageReader{p: p, column: &p.columns[j], to: t.columns[j], t: t, before: t.rows}
+				d := &pageReader{p: p, column: &p.columns[j], to: t.columns[j], t: t, rowsBefore: t.rows}
 				errs[j] = d.chunk(&g.chunks[p.columns[j].leaf], int(g.rows))
 			}
 		})
 	}
-	wait.Wait()
+	wg.Wait()
 	for _, err := range errs {
 		if err != nil {
 			return err
@@ -474,7 +474,7 @@ type parquetPart struct {
 
 func (q *parquetPart) table() (*Table, error) {
 	if !q.p.memory.fits(q.p.bytesOf(q.group.rows)) {
-		return nil, q.p.t.fault("", q.p.memory.rule())
+		return nil, q.p.t.newError("", q.p.memory.rule())
 	}
 	t := q.p.newTable(q.group.rows)
 	t.first = int(q.group.first)
@@ -491,7 +491,7 @@ func (p *pass) beginParquet(in *input) error {
 		p.names = append(p.names, strings.TrimSpace(c.name))
 	}
 	groups := f.groups
-	p.parts = func() (part, error) {
+	p.nextPart = func() (part, error) {
 		if len(groups) == 0 {
 			return nil, io.EOF
 		}
@@ -508,10 +508,10 @@ func (c *column) addNumbers(values []float64) {
 	c.numbers = append(c.numbers, values...)
 	for i, v := range c.numbers[begin:] {
 		if math.Abs(v) > math.MaxFloat64 {
-			if c.odd == nil {
-				c.odd = map[int]string{}
+			if c.otherTexts == nil {
+				c.otherTexts = map[int]string{}
 			}
-			c.odd[begin+i] = fmt.Sprint(v)
+			c.otherTexts[begin+i] = fmt.Sprint(v)
 			c.numbers[begin+i] = math.NaN()
 		}
 	}
@@ -520,7 +520,7 @@ func (c *column) addNumbers(values []float64) {
 // addText appends a text. It returns an error unless the text is UTF-8.
 func (t *Table) addText(c *column, text []byte) error {
 	if !utf8.Valid(text) {
-		e := t.fault(c.name, "is not valid UTF-8")
+		e := t.newError(c.name, "is not valid UTF-8")
 		e.Row, e.Value = t.first+len(c.codes)+len(c.numbers)+1, string(text)
 		return e
 	}

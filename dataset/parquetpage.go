@@ -33,16 +33,16 @@ const (
 
 // A pageReader reads the pages of a column for one group of rows.
 type pageReader struct {
-	p      *parquetFile
-	t      *Table
-	column *parquetColumn
-	to     *column
-	before int // number of rows in t before the group
+	p          *parquetFile
+	t          *Table
+	column     *parquetColumn
+	to         *column
+	rowsBefore int // number of rows in t before the group
 
 	codec   int64
-	numbers []float64 // the dictionary is in one of the lists numbers, texts and whole
+	numbers []float64 // the dictionary is in one of the lists numbers, texts and ints
 	texts   [][]byte
-	whole   []int64
+	ints    []int64
 	offset  int64 // offset of the page in the file
 	zstd    *zstd.Decoder
 	body    []byte // buffer that is used again for each page of numbers
@@ -100,9 +100,9 @@ func readPageHeader(m *thrift) (h pageHeader) {
 	return h
 }
 
-// fault returns an error about the current page.
-func (d *pageReader) fault(rule string) *Error {
-	e := d.t.fault(d.column.name, rule)
+// newError returns an error about the current page.
+func (d *pageReader) newError(rule string) *Error {
+	e := d.t.newError(d.column.name, rule)
 	e.Offset = d.offset
 	return e
 }
@@ -117,28 +117,28 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 	}()
 	section := io.NewSectionReader(d.p.r, c.data, c.len)
 	r := bufio.NewReaderSize(section, int(min(c.len, maxPageHeader)))
-	left := c.len
+	remaining := c.len
 	for rows > 0 {
-		head, err := r.Peek(int(min(left, maxPageHeader)))
+		head, err := r.Peek(int(min(remaining, maxPageHeader)))
 		if err != nil && err != io.EOF {
-			return d.fault("cannot be read: " + err.Error())
+			return d.newError("cannot be read: " + err.Error())
 		}
 		if len(head) == 0 {
-			return d.fault(fmt.Sprintf("the pages end %s too early", count.Of(rows, "row")))
+			return d.newError(fmt.Sprintf("the pages end %s too early", count.Of(rows, "row")))
 		}
 		m := &thrift{b: head}
 		h := readPageHeader(m)
-		left -= int64(m.at)
-		if m.bad || h.packed < 0 || h.unpacked < 0 {
-			return d.fault("the header of a page is damaged")
+		remaining -= int64(m.pos)
+		if m.invalid || h.packed < 0 || h.unpacked < 0 {
+			return d.newError("the header of a page is damaged")
 		}
-		if h.packed > left || h.packed > maxPage || h.unpacked > maxPage {
-			return d.fault(fmt.Sprintf("a page claims %d bytes, %d when unpacked; the column has %d more, and at most %d can be read", h.packed, h.unpacked, left, maxPage))
+		if h.packed > remaining || h.packed > maxPage || h.unpacked > maxPage {
+			return d.newError(fmt.Sprintf("a page claims %d bytes, %d when unpacked; the column has %d more, and at most %d can be read", h.packed, h.unpacked, remaining, maxPage))
 		}
 		if !d.p.memory.fits(h.packed + h.unpacked + 8*h.values) {
-			return d.t.fault("", d.p.memory.rule())
+			return d.t.newError("", d.p.memory.rule())
 		}
-		r.Discard(m.at)
+		r.Discard(m.pos)
 		var body []byte
 		if d.column.text() { // texts refer to the memory of their page, which must therefore not be used again
 			body = make([]byte, h.packed)
@@ -147,21 +147,21 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 			body = d.body
 		}
 		if _, err := io.ReadFull(r, body); err != nil {
-			return d.fault("a page cannot be read: " + err.Error())
+			return d.newError("a page cannot be read: " + err.Error())
 		}
 		if h.hasCRC && crc32.ChecksumIEEE(body) != uint32(h.crc) {
-			return d.fault("a page is damaged: its checksum does not match")
+			return d.newError("a page is damaged: its checksum does not match")
 		}
 		n, err := d.page(h, body, rows)
 		if err != nil {
 			return err
 		}
 		if !d.p.memory.fits(d.to.size()) {
-			return d.t.fault("", d.p.memory.rule())
+			return d.t.newError("", d.p.memory.rule())
 		}
 		rows -= n
-		left -= h.packed
-		d.offset = c.data + c.len - left
+		remaining -= h.packed
+		d.offset = c.data + c.len - remaining
 	}
 	return nil
 }
@@ -173,19 +173,19 @@ func (d *pageReader) page(h pageHeader, body []byte, rows int) (int, error) {
 		return 0, nil
 	case dictionaryPage, dataPage, dataPageV2:
 	default:
-		return 0, d.fault(fmt.Sprintf("a page has the unknown kind %d", h.kind))
+		return 0, d.newError(fmt.Sprintf("a page has the unknown kind %d", h.kind))
 	}
 	if h.values < 0 || h.values > maxPageValues || h.kind != dictionaryPage && h.values > int64(rows) {
-		return 0, d.fault(fmt.Sprintf("a page claims %s; the row group has %d more, and at most %d can be read", count.Of(h.values, "value"), rows, maxPageValues))
+		return 0, d.newError(fmt.Sprintf("a page claims %s; the row group has %d more, and at most %d can be read", count.Of(h.values, "value"), rows, maxPageValues))
 	}
 	var levels []byte
 	if h.kind == dataPageV2 {
 		if h.repBytes != 0 || h.defBytes < 0 || h.defBytes > int64(len(body)) {
-			return 0, d.fault("the header of a page is damaged")
+			return 0, d.newError("the header of a page is damaged")
 		}
 		levels, body = body[:h.defBytes], body[h.defBytes:]
 		if h.unpacked -= h.defBytes; h.unpacked < 0 {
-			return 0, d.fault("the header of a page is damaged")
+			return 0, d.newError("the header of a page is damaged")
 		}
 	}
 	if h.compressed {
@@ -202,14 +202,14 @@ func (d *pageReader) page(h pageHeader, body []byte, rows int) (int, error) {
 	if d.column.repetition == optional {
 		if h.kind == dataPage {
 			if len(body) < 4 || uint64(binary.LittleEndian.Uint32(body)) > uint64(len(body)-4) || h.levels != encRLE {
-				return 0, d.fault("the definition levels of a page are damaged")
+				return 0, d.newError("the definition levels of a page are damaged")
 			}
 			size := 4 + int(binary.LittleEndian.Uint32(body))
 			levels, body = body[4:size], body[size:]
 		}
 		list, ok := hybrid(levels, 1, n)
 		if !ok {
-			return 0, d.fault("the definition levels of a page are damaged")
+			return 0, d.newError("the definition levels of a page are damaged")
 		}
 		present = make([]bool, len(list))
 		n = 0
@@ -225,7 +225,7 @@ func (d *pageReader) page(h pageHeader, body []byte, rows int) (int, error) {
 // unpack decompresses the body of a page.
 func (d *pageReader) unpack(body []byte, size int64) ([]byte, error) {
 	damaged := func(codec string) error {
-		return d.fault("the " + codec + " data of a page is damaged")
+		return d.newError("the " + codec + " data of a page is damaged")
 	}
 	switch d.codec {
 	case 0: // UNCOMPRESSED
@@ -274,7 +274,7 @@ func (d *pageReader) unpack(body []byte, size int64) ([]byte, error) {
 	case 5:
 		name = "LZ4 of Hadoop"
 	}
-	return nil, d.fault("is compressed by " + name + ", which is not supported; write the file with snappy, gzip, brotli, zstd or LZ4_RAW")
+	return nil, d.newError("is compressed by " + name + ", which is not supported; write the file with snappy, gzip, brotli, zstd or LZ4_RAW")
 }
 
 // inflate reads size decompressed bytes from r. It allocates memory only for bytes that exist.
@@ -282,7 +282,7 @@ func (d *pageReader) inflate(r io.Reader, size int64, codec string) ([]byte, err
 	out := bytes.NewBuffer(make([]byte, 0, min(size, 1<<20)+bytes.MinRead))
 	n, err := io.Copy(out, io.LimitReader(r, size+1))
 	if err != nil || n != size {
-		return nil, d.fault("the " + codec + " data of a page is damaged")
+		return nil, d.newError("the " + codec + " data of a page is damaged")
 	}
 	return out.Bytes(), nil
 }
@@ -319,14 +319,14 @@ func lz4(out, b []byte, size int) ([]byte, bool) {
 		if len(b) < 2 {
 			return nil, false
 		}
-		back := int(binary.LittleEndian.Uint16(b))
+		distance := int(binary.LittleEndian.Uint16(b))
 		b = b[2:]
 		n, ok = length(int(token & 15))
-		if n += 4; !ok || back == 0 || back > len(out) || n > size-len(out) {
+		if n += 4; !ok || distance == 0 || distance > len(out) || n > size-len(out) {
 			return nil, false
 		}
 		for range n {
-			out = append(out, out[len(out)-back])
+			out = append(out, out[len(out)-distance])
 		}
 	}
 	return out, len(out) <= size

@@ -63,7 +63,7 @@ func (t *storedTime) readLogical(m *thrift, clock bool) {
 // text formats a date or time in ISO 8601, with a space between date and time as in pandas and
 // DuckDB.
 func (t storedTime) text(v int64) string {
-	var at time.Time
+	var date time.Time
 	switch t.unit {
 	case days:
 		if v > math.MaxInt32 || v < math.MinInt32 {
@@ -73,22 +73,22 @@ func (t storedTime) text(v int64) string {
 	case dayMillis:
 		return time.UnixMilli(v).UTC().Format(time.DateOnly)
 	case seconds:
-		at = time.Unix(v, 0)
+		date = time.Unix(v, 0)
 	case millis:
-		at = time.UnixMilli(v)
+		date = time.UnixMilli(v)
 	case micros:
-		at = time.UnixMicro(v)
+		date = time.UnixMicro(v)
 	default:
-		at = time.Unix(0, v)
+		date = time.Unix(0, v)
 	}
 	const clock = "15:04:05.999999999"
 	switch {
 	case t.clock:
-		return at.UTC().Format(clock)
+		return date.UTC().Format(clock)
 	case t.utc:
-		return at.UTC().Format(time.DateOnly + " " + clock + "+00:00")
+		return date.UTC().Format(time.DateOnly + " " + clock + "+00:00")
 	}
-	return at.UTC().Format(time.DateOnly + " " + clock)
+	return date.UTC().Format(time.DateOnly + " " + clock)
 }
 
 func (c *parquetColumn) temporal() bool {
@@ -96,20 +96,20 @@ func (c *parquetColumn) temporal() bool {
 }
 
 // addTimes appends the dates or times of a page.
-func (d *pageReader) addTimes(encoding int64, body []byte, n int, places []uint64, present []bool) error {
+func (d *pageReader) addTimes(encoding int64, body []byte, n int, indices []uint64, present []bool) error {
 	var list []int64
 	if fromDictionary(encoding) {
-		for _, k := range places {
-			list = append(list, d.whole[k])
+		for _, k := range indices {
+			list = append(list, d.ints[k])
 		}
 	} else {
-		known := false
-		if list, known = d.integers(encoding, body, n); !known {
-			return d.fault("has an encoding that is not supported for integers")
+		supported := false
+		if list, supported = d.integers(encoding, body, n); !supported {
+			return d.newError("has an encoding that is not supported for integers")
 		}
 	}
 	if len(list) != n {
-		return d.fault("the numbers of a page are damaged")
+		return d.newError("the numbers of a page are damaged")
 	}
 	for i := range max(len(present), n) {
 		text := ""
@@ -126,11 +126,11 @@ func (d *pageReader) addTimes(encoding int64, body []byte, n int, places []uint6
 // uuidText formats a UUID as in a CSV file.
 func uuidText(b []byte) []byte {
 	text := make([]byte, 0, 36)
-	for i, part := range [][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:]} {
+	for i, field := range [][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:]} {
 		if i > 0 {
 			text = append(text, '-')
 		}
-		text = hex.AppendEncode(text, part)
+		text = hex.AppendEncode(text, field)
 	}
 	return text
 }

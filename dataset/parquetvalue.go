@@ -25,10 +25,10 @@ const (
 // dictionary reads a page with a dictionary. Later pages refer to its values by indices.
 func (d *pageReader) dictionary(h pageHeader, body []byte) error {
 	if h.encoding != encPlain && h.encoding != encPlainDictionary {
-		return d.fault(fmt.Sprintf("a dictionary has the encoding %d", h.encoding))
+		return d.newError(fmt.Sprintf("a dictionary has the encoding %d", h.encoding))
 	}
-	if d.numbers != nil || d.texts != nil || d.whole != nil {
-		return d.fault("has two dictionaries")
+	if d.numbers != nil || d.texts != nil || d.ints != nil {
+		return d.newError("has two dictionaries")
 	}
 	var ok bool
 	switch {
@@ -39,16 +39,16 @@ func (d *pageReader) dictionary(h pageHeader, body []byte) error {
 			d.texts = nil
 		}
 	case d.column.physical == parquetInt32, d.column.physical == parquetInt64:
-		d.whole, _ = d.integers(encPlain, body, int(h.values))
-		ok = len(d.whole) == int(h.values)
+		d.ints, _ = d.integers(encPlain, body, int(h.values))
+		ok = len(d.ints) == int(h.values)
 		if ok && d.column.decimal {
-			d.numbers, d.whole = d.column.unscaled(d.whole), nil
+			d.numbers, d.ints = d.column.unscaled(d.ints), nil
 		}
 	default:
 		d.numbers, ok = d.plainNumbers(body, int(h.values))
 	}
 	if !ok {
-		return d.fault("a dictionary is damaged")
+		return d.newError("a dictionary is damaged")
 	}
 	return nil
 }
@@ -64,45 +64,45 @@ func (d *pageReader) values(encoding int64, body []byte, n int, present []bool) 
 	if n == 0 && present == nil {
 		return nil
 	}
-	var places []uint64
+	var indices []uint64
 	if fromDictionary(encoding) {
-		size := len(d.numbers) + len(d.texts) + len(d.whole)
+		size := len(d.numbers) + len(d.texts) + len(d.ints)
 		ok := n == 0 || len(body) > 0 && body[0] <= 32
 		if n > 0 && ok {
-			places, ok = hybrid(body[1:], int(body[0]), n)
+			indices, ok = hybrid(body[1:], int(body[0]), n)
 		}
-		for _, k := range places {
+		for _, k := range indices {
 			ok = ok && k < uint64(size)
 		}
 		if !ok {
-			return d.fault(fmt.Sprintf("a page has an index past the %s of its dictionary, or is damaged", count.Of(size, "value")))
+			return d.newError(fmt.Sprintf("a page has an index past the %s of its dictionary, or is damaged", count.Of(size, "value")))
 		}
 	}
 	if d.column.temporal() {
-		return d.addTimes(encoding, body, n, places, present)
+		return d.addTimes(encoding, body, n, indices, present)
 	}
 	if d.column.text() {
-		return d.addTexts(encoding, body, n, places, present)
+		return d.addTexts(encoding, body, n, indices, present)
 	}
-	return d.addNumbers(encoding, body, n, places, present)
+	return d.addNumbers(encoding, body, n, indices, present)
 }
 
-func (d *pageReader) addTexts(encoding int64, body []byte, n int, places []uint64, present []bool) error {
+func (d *pageReader) addTexts(encoding int64, body []byte, n int, indices []uint64, present []bool) error {
 	var texts [][]byte
-	if places == nil && n > 0 {
+	if indices == nil && n > 0 {
 		var err error
 		if texts, err = d.byteArrays(encoding, body, n); err != nil {
 			return err
 		}
 	}
-	at := 0
+	index := 0
 	next := func() (text []byte) {
-		if text = nil; places != nil {
-			text = d.texts[places[at]]
+		if text = nil; indices != nil {
+			text = d.texts[indices[index]]
 		} else {
-			text = texts[at]
+			text = texts[index]
 		}
-		at++
+		index++
 		return text
 	}
 	for i := range max(len(present), n) {
@@ -130,12 +130,12 @@ func (d *pageReader) byteArrays(encoding int64, body []byte, n int) (values [][]
 	case encoding == encDeltaBytes:
 		values, ok = prefixedTexts(body, n)
 	case encoding == encSplit && d.column.physical == parquetFixed:
-		values, ok = fixedBytes(joined(body, n, d.column.width), n, d.column.width)
+		values, ok = fixedBytes(deinterleave(body, n, d.column.width), n, d.column.width)
 	default:
-		return nil, d.fault(fmt.Sprintf("has the encoding %d, which is not supported", encoding))
+		return nil, d.newError(fmt.Sprintf("has the encoding %d, which is not supported", encoding))
 	}
 	if !ok {
-		return nil, d.fault("the texts of a page are damaged")
+		return nil, d.newError("the texts of a page are damaged")
 	}
 	return values, nil
 }
@@ -184,20 +184,20 @@ func decimalOf(digits string, scale int64) float64 {
 	return v
 }
 
-func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uint64, present []bool) error {
+func (d *pageReader) addNumbers(encoding int64, body []byte, n int, indices []uint64, present []bool) error {
 	var values []float64
 	ok := true
 	switch {
 	case fromDictionary(encoding) && d.column.integer():
 		list := make([]int64, n)
-		for i, k := range places {
-			list[i] = d.whole[k]
+		for i, k := range indices {
+			list[i] = d.ints[k]
 		}
 		d.to.cells.(*integers).addAll(list, present)
 		return nil
 	case fromDictionary(encoding):
 		values = make([]float64, n)
-		for i, k := range places {
+		for i, k := range indices {
 			values[i] = d.numbers[k]
 		}
 	case d.column.bytes():
@@ -207,9 +207,9 @@ func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uin
 		}
 		values, ok = d.column.decimals(list)
 	case d.column.physical == parquetInt32, d.column.physical == parquetInt64:
-		list, known := d.integers(encoding, body, n)
-		if !known {
-			return d.fault(fmt.Sprintf("has the encoding %d, which is not supported", encoding))
+		list, supported := d.integers(encoding, body, n)
+		if !supported {
+			return d.newError(fmt.Sprintf("has the encoding %d, which is not supported", encoding))
 		}
 		if ok = len(list) == n; ok && d.column.integer() {
 			d.to.cells.(*integers).addAll(list, present)
@@ -219,7 +219,7 @@ func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uin
 	case encoding == encPlain:
 		values, ok = d.plainNumbers(body, n)
 	case encoding == encSplit && d.column.physical != parquetBoolean:
-		values, ok = d.plainNumbers(joined(body, n, d.column.kind().size()), n)
+		values, ok = d.plainNumbers(deinterleave(body, n, d.column.kind().size()), n)
 	case encoding == encRLE && d.column.physical == parquetBoolean:
 		var list []uint64
 		if ok = len(body) >= 4; ok {
@@ -230,29 +230,29 @@ func (d *pageReader) addNumbers(encoding int64, body []byte, n int, places []uin
 			values[i] = float64(v)
 		}
 	default:
-		return d.fault(fmt.Sprintf("has the encoding %d, which is not supported", encoding))
+		return d.newError(fmt.Sprintf("has the encoding %d, which is not supported", encoding))
 	}
 	if !ok {
-		return d.fault("the numbers of a page are damaged")
+		return d.newError("the numbers of a page are damaged")
 	}
 	if present == nil {
 		d.to.addNumbers(values)
 		return nil
 	}
-	all := make([]float64, len(present))
+	expanded := make([]float64, len(present))
 	for i, there := range present {
-		all[i] = math.NaN()
+		expanded[i] = math.NaN()
 		if there {
-			all[i], values = values[0], values[1:]
+			expanded[i], values = values[0], values[1:]
 		}
 	}
-	d.to.addNumbers(all)
+	d.to.addNumbers(expanded)
 	return nil
 }
 
 // integers reads the n integers of a page that does not use a dictionary. If the page is damaged,
-// it returns fewer integers. known is false if integers cannot have the encoding.
-func (d *pageReader) integers(encoding int64, body []byte, n int) (list []int64, known bool) {
+// it returns fewer integers. supported is false if integers cannot have the encoding.
+func (d *pageReader) integers(encoding int64, body []byte, n int) (list []int64, supported bool) {
 	size := d.column.kind().size()
 	switch encoding {
 	case encDelta:
@@ -262,7 +262,7 @@ func (d *pageReader) integers(encoding int64, body []byte, n int) (list []int64,
 		}
 		return list, true
 	case encSplit:
-		body = joined(body, n, size)
+		body = deinterleave(body, n, size)
 	case encPlain:
 	default:
 		return nil, false
@@ -336,9 +336,9 @@ func (d *pageReader) plainNumbers(b []byte, n int) ([]float64, bool) {
 	return values, true
 }
 
-// joined returns n values of size bytes from b. In b the first bytes of all values are stored
+// deinterleave returns n values of size bytes from b. In b the first bytes of all values are stored
 // first, then all second bytes, and so on (BYTE_STREAM_SPLIT). The result is nil if b is too short.
-func joined(b []byte, n, size int) []byte {
+func deinterleave(b []byte, n, size int) []byte {
 	if n > len(b)/size {
 		return nil
 	}
@@ -448,11 +448,11 @@ func hybrid(b []byte, width, n int) ([]uint64, bool) {
 			}
 		}
 		size := min(int(groups)*width, len(b))
-		take := min(8*int(groups), n-len(out))
-		if 8*size < take*width {
+		count := min(8*int(groups), n-len(out))
+		if 8*size < count*width {
 			return nil, false
 		}
-		for i := range take {
+		for i := range count {
 			out = append(out, bitsAt(b, i*width, width))
 		}
 		b = b[size:]
@@ -460,13 +460,13 @@ func hybrid(b []byte, width, n int) ([]uint64, bool) {
 	return out, true
 }
 
-// bitsAt reads a number of width ≤ 64 bits, lowest bit first, from bit at of b.
-func bitsAt(b []byte, at, width int) uint64 {
+// bitsAt reads a number of width ≤ 64 bits, lowest bit first, from bit start of b.
+func bitsAt(b []byte, start, width int) uint64 {
 	var v uint64
-	for have := 0; have < width; {
-		shift := (at + have) % 8
-		v |= uint64(b[(at+have)/8]>>shift) << have
-		have += 8 - shift
+	for count := 0; count < width; {
+		shift := (start + count) % 8
+		v |= uint64(b[(start+count)/8]>>shift) << count
+		count += 8 - shift
 	}
 	if width < 64 {
 		v &= 1<<width - 1
@@ -477,11 +477,11 @@ func bitsAt(b []byte, at, width int) uint64 {
 // deltas reads n numbers stored as differences of adjacent numbers (DELTA_BINARY_PACKED). A block
 // stores its smallest difference, and the bits by which each difference exceeds it.
 func deltas(b []byte, n int) (out []int64, rest []byte, ok bool) {
-	bad := false
+	invalid := false
 	next := func() uint64 {
 		v, k := binary.Uvarint(b)
 		if k <= 0 {
-			bad = true
+			invalid = true
 			return 0
 		}
 		b = b[k:]
@@ -492,17 +492,17 @@ func deltas(b []byte, n int) (out []int64, rest []byte, ok bool) {
 		return int64(v>>1) ^ -int64(v&1)
 	}
 	block, minis, count, first := next(), next(), next(), signed()
-	if bad || count != uint64(n) || block == 0 || block > 1<<16 || minis == 0 || minis > block || block%minis != 0 || block/minis%8 != 0 {
+	if invalid || count != uint64(n) || block == 0 || block > 1<<16 || minis == 0 || minis > block || block%minis != 0 || block/minis%8 != 0 {
 		return nil, nil, false
 	}
 	if n == 0 {
 		return nil, b, true
 	}
 	out = append(make([]int64, 0, min(n, 8*len(b)+1)), first)
-	each := int(block / minis)
+	perMini := int(block / minis)
 	for len(out) < n {
-		least := signed()
-		if bad || uint64(len(b)) < minis {
+		minDelta := signed()
+		if invalid || uint64(len(b)) < minis {
 			return nil, nil, false
 		}
 		widths := b[:minis]
@@ -511,12 +511,12 @@ func deltas(b []byte, n int) (out []int64, rest []byte, ok bool) {
 			if len(out) == n {
 				break
 			}
-			size := each / 8 * int(width)
+			size := perMini / 8 * int(width)
 			if width > 64 || size > len(b) {
 				return nil, nil, false
 			}
-			for i := range min(each, n-len(out)) {
-				out = append(out, out[len(out)-1]+least+int64(bitsAt(b, i*int(width), int(width))))
+			for i := range min(perMini, n-len(out)) {
+				out = append(out, out[len(out)-1]+minDelta+int64(bitsAt(b, i*int(width), int(width))))
 			}
 			b = b[size:]
 		}

@@ -21,13 +21,13 @@ func (d Dialect) Header(begin []byte) (header []byte, detected Dialect, ok bool)
 	if err != nil || in.converted || h.returns || h.rowNames {
 		return nil, d, false
 	}
-	rest := begin
+	remaining := begin
 	for range first.line - 1 {
-		n := bytes.IndexByte(rest, '\n')
+		n := bytes.IndexByte(remaining, '\n')
 		if n < 0 {
 			return nil, d, false
 		}
-		rest = rest[n+1:]
+		remaining = remaining[n+1:]
 	}
 	detected = d
 	switch {
@@ -39,7 +39,7 @@ func (d Dialect) Header(begin []byte) (header []byte, detected Dialect, ok bool)
 		detected.Delimiter = string(h.comma)
 	}
 	detected.Decimal = string(in.t.reading.decimal)
-	return begin[:len(begin)-len(rest)], detected, true
+	return begin[:len(begin)-len(remaining)], detected, true
 }
 
 // ReadLines reads lines of a CSV file below its header. The header and the dialect are results of
@@ -49,17 +49,17 @@ func (d Dialect) ReadLines(header []byte, lines io.Reader) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	in.part = true
+	in.headerRead = true
 	t, err := readCSV(in)
-	above := bytes.Count(header, newline)
-	if fault := new(Error); errors.As(err, &fault) && fault.Line > above {
-		fault.Line -= above
+	headerLines := bytes.Count(header, newline)
+	if dataErr := new(Error); errors.As(err, &dataErr) && dataErr.Line > headerLines {
+		dataErr.Line -= headerLines
 	}
 	if err != nil {
 		return nil, err
 	}
 	for i := range t.lines {
-		t.lines[i] -= int32(above)
+		t.lines[i] -= int32(headerLines)
 	}
 	return t, nil
 }

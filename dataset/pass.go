@@ -18,7 +18,7 @@ func (s *Stream) begin(lines int) (*pass, error) {
 		return nil, err
 	}
 	in.allowance.inParts = true
-	p := &pass{t: in.t, done: []func(){in.close}}
+	p := &pass{t: in.t, cleanups: []func(){in.close}}
 	if err := s.start(p, in, lines); err != nil {
 		p.close()
 		return nil, err
@@ -35,7 +35,7 @@ func (s *Stream) start(p *pass, in *input, lines int) (err error) {
 		return err
 	}
 	if s.form != "" && p.form != s.form {
-		return in.t.fault("", fmt.Sprintf("has changed since it was opened: it was %s file", article(s.form)))
+		return in.t.newError("", fmt.Sprintf("has changed since it was opened: it was %s file", article(s.form)))
 	}
 	switch p.form {
 	case formCSV:
@@ -47,14 +47,14 @@ func (s *Stream) start(p *pass, in *input, lines int) (err error) {
 	case formArrow:
 		err = p.beginArrow(in)
 	case formMarket:
-		err = in.t.fault("", notInBlocks)
+		err = in.t.newError("", notInBlocks)
 	case formJSON:
-		err = in.t.fault("", "is a JSON file, which cannot be read in blocks: read the whole file, or convert it to CSV or Parquet")
+		err = in.t.newError("", "is a JSON file, which cannot be read in blocks: read the whole file, or convert it to CSV or Parquet")
 	default:
 		err = s.beginBinary(p, in)
 	}
 	if err == nil && s.names != nil && !slices.Equal(s.names, p.names) {
-		err = in.t.fault("", fmt.Sprintf("has changed since it was opened: its columns were %s, now they are %s", list(s.names), list(p.names)))
+		err = in.t.newError("", fmt.Sprintf("has changed since it was opened: its columns were %s, now they are %s", list(s.names), list(p.names)))
 	}
 	return err
 }
@@ -105,21 +105,21 @@ func (p *pass) encodeTable(t *Table, err error, e *Encoder) (encoded, error) {
 // mergeClasses renumbers the classes that e lacks. Each encoded part numbers them separately; the
 // new indices are the same in all parts. Call mergeClasses for the parts in order.
 func (p *pass) mergeClasses(r encoded, e *Encoder) error {
-	known := len(e.Labels)
-	if len(r.classes) <= known {
+	labelCount := len(e.Labels)
+	if len(r.classes) <= labelCount {
 		return nil
 	}
-	index := make([]float64, len(r.classes)-known)
-	for i, label := range r.classes[known:] {
+	index := make([]float64, len(r.classes)-labelCount)
+	for i, label := range r.classes[labelCount:] {
 		class, ok := p.rules.classes.add(label)
 		if !ok {
-			return p.t.fault(e.Outputs[0], tooManyClasses)
+			return p.t.newError(e.Outputs[0], tooManyClasses)
 		}
 		index[i] = float64(class)
 	}
 	for i, class := range r.y {
-		if int(class) >= known {
-			r.y[i] = index[int(class)-known]
+		if int(class) >= labelCount {
+			r.y[i] = index[int(class)-labelCount]
 		}
 	}
 	return nil

@@ -22,12 +22,12 @@ func (p *packedPart) table() (*Table, error) {
 	t := &Table{Source: p.source, first: p.first, rows: p.rows, note: p.note}
 	columns := make([]column, len(p.names))
 	for j, name := range p.names {
-		columns[j] = column{name: name, plain: true, cells: p.x, at: j}
+		columns[j] = column{name: name, plain: true, cells: p.x, cellColumn: j}
 		switch {
 		case j >= p.width && p.texts != nil:
 			columns[j] = *p.texts
 		case j >= p.width:
-			columns[j].cells, columns[j].at = p.y, j-p.width
+			columns[j].cells, columns[j].cellColumn = p.y, j-p.width
 		}
 		t.columns = append(t.columns, &columns[j])
 	}
@@ -36,48 +36,48 @@ func (p *packedPart) table() (*Table, error) {
 
 // An array is read from a binary file in ranges of its rows.
 type array struct {
-	in    *input
-	h     npyHeader
-	start int64   // offset of the numbers in the file
-	seen  int64   // number of rows read
-	whole *packed // the whole array if it is in Fortran order and the file cannot be read at an offset, otherwise nil
+	in       *input
+	h        npyHeader
+	start    int64   // offset of the numbers in the file
+	rowsRead int64   // number of rows read
+	full     *packed // the whole array if it is in Fortran order and the file cannot be read at an offset, otherwise nil
 }
 
 // read reads the next rows, as many as rows says.
 func (a *array) read(rows int64) (*packed, error) {
 	width := int64(a.h.width)
-	part := a.h
-	part.rows = rows
+	header := a.h
+	header.rows = rows
 	if !a.h.fortran {
-		m, err := a.in.npyCells(part)
-		a.seen += rows
+		m, err := a.in.npyCells(header)
+		a.rowsRead += rows
 		return m, err
 	}
 	if a.in.file == nil {
-		if a.whole == nil {
+		if a.full == nil {
 			m, err := a.in.npyCells(a.h)
 			if err != nil {
 				return nil, err
 			}
-			a.whole = m
+			a.full = m
 		}
-		m := *a.whole
-		m.data = m.data[a.seen*width:]
-		a.seen += rows
+		m := *a.full
+		m.data = m.data[a.rowsRead*width:]
+		a.rowsRead += rows
 		return &m, nil
 	}
 	if size := a.start + a.h.rows*a.h.columns*width; size > a.in.size {
 		_, err := a.in.npyCells(a.h) // returns the error for a truncated file
 		return nil, err
 	}
-	m := &packed{data: make([]byte, rows*a.h.columns*width), kind: a.h.kind, big: a.h.big, byRow: int(width), byIndex: int(rows * width)}
+	m := &packed{data: make([]byte, rows*a.h.columns*width), kind: a.h.kind, bigEndian: a.h.bigEndian, byRow: int(width), byIndex: int(rows * width)}
 	for j := range a.h.columns {
 		to := m.data[j*rows*width : (j+1)*rows*width]
-		if _, err := a.in.file.ReadAt(to, a.start+(j*a.h.rows+a.seen)*width); err != nil {
-			return nil, a.in.readFault(err)
+		if _, err := a.in.file.ReadAt(to, a.start+(j*a.h.rows+a.rowsRead)*width); err != nil {
+			return nil, a.in.readError(err)
 		}
 	}
-	a.seen += rows
+	a.rowsRead += rows
 	return m, nil
 }
 
@@ -85,7 +85,7 @@ func (a *array) read(rows int64) (*packed, error) {
 func (a *array) end() error {
 	if a.h.fortran && a.in.file != nil {
 		if size := a.start + a.h.rows*a.h.columns*int64(a.h.width); size != a.in.size {
-			e := a.in.t.fault("", "has more bytes than its header describes")
+			e := a.in.t.newError("", "has more bytes than its header describes")
 			e.Offset = size
 			return e
 		}
@@ -103,7 +103,7 @@ func newArray(in *input) (*array, error) {
 // idxArray returns the array of an IDX file.
 func idxArray(in *input) (*array, error) {
 	h, err := in.idxHeader()
-	return &array{in: in, start: in.offset, h: npyHeader{kind: h.kind, big: true, width: h.kind.size(), rank: h.rank, rows: h.rows, columns: h.columns}}, err
+	return &array{in: in, start: in.offset, h: npyHeader{kind: h.kind, bigEndian: true, width: h.kind.size(), rank: h.rank, rows: h.rows, columns: h.columns}}, err
 }
 
 // beginBinary starts a pass over the arrays of a binary file.
@@ -121,7 +121,7 @@ func (s *Stream) beginBinary(p *pass, in *input) error {
 	}
 	if y != nil {
 		if y.h.rows != x.h.rows {
-			return in.t.fault("", fmt.Sprintf("has %s of features and %d of targets", count.Of(x.h.rows, "row"), y.h.rows))
+			return in.t.newError("", fmt.Sprintf("has %s of features and %d of targets", count.Of(x.h.rows, "row"), y.h.rows))
 		}
 		for j := range y.h.columns {
 			name := target
@@ -137,8 +137,8 @@ func (s *Stream) beginBinary(p *pass, in *input) error {
 	const partBytes = 1 << 22 // maximum size in bytes of the float64 features of a part
 	step := max(1, partBytes/8/max(1, x.h.columns))
 	done := false
-	p.parts = func() (part, error) {
-		first := x.seen
+	p.nextPart = func() (part, error) {
+		first := x.rowsRead
 		if first == x.h.rows {
 			if done {
 				return nil, io.EOF
@@ -189,7 +189,7 @@ func (s *Stream) arrays(p *pass, in *input) (x, y *array, target string, err err
 			return nil, nil, "", err
 		}
 		if len(s.file.Arrays) == 0 && isSparseNPZ(files) {
-			return nil, nil, "", in.t.fault("", notInBlocks)
+			return nil, nil, "", in.t.newError("", notInBlocks)
 		}
 		features, targets, err := in.chooseArrays(files, s.file.Arrays)
 		if err != nil {
@@ -199,21 +199,21 @@ func (s *Stream) arrays(p *pass, in *input) (x, y *array, target string, err err
 		if err != nil {
 			return nil, nil, "", err
 		}
-		p.done = append(p.done, member.close)
+		p.cleanups = append(p.cleanups, member.close)
 		if x, err = newArray(member); err != nil || targets == nil {
 			return x, nil, "", err
 		}
 		if member, err = in.member(targets); err != nil {
 			return nil, nil, "", err
 		}
-		p.done = append(p.done, member.close)
+		p.cleanups = append(p.cleanups, member.close)
 		y, err = newArray(member)
 		if err != nil {
 			return nil, nil, "", err
 		}
 	}
 	if err == nil && x.h.char != 0 {
-		err = in.t.fault("", "holds texts; features that are read in blocks must be numbers")
+		err = in.t.newError("", "holds texts; features that are read in blocks must be numbers")
 	}
 	return x, y, "y", err
 }
@@ -231,10 +231,10 @@ func (s *Stream) labels(p *pass) (*array, error) {
 		return nil, err
 	}
 	in.allowance.inParts = true
-	p.done = append(p.done, in.close)
+	p.cleanups = append(p.cleanups, in.close)
 	y, err := idxArray(in)
 	if err == nil && y.h.rank != 1 {
-		err = in.t.fault("", fmt.Sprintf("has %s; labels have one", count.Of(y.h.rank, "dimension")))
+		err = in.t.newError("", fmt.Sprintf("has %s; labels have one", count.Of(y.h.rank, "dimension")))
 	}
 	return y, err
 }

@@ -24,15 +24,15 @@ const (
 	longestRecord = 1 << 27
 )
 
-// pieces splits a text into pieces of complete records. A record is a line, or several lines if a
-// quotation contains line ends.
-type pieces struct {
-	in     *input
-	quotes bool
-	lines  int    // maximum number of lines in a piece; 0 means no limit
-	line   int    // number of the line at which the next piece begins
-	rest   []byte // bytes that have been read for the next piece
-	ended  bool
+// pieceReader splits a text into pieces of complete records. A record is a line, or several lines
+// if a quotation contains line ends.
+type pieceReader struct {
+	in       *input
+	quotes   bool
+	lines    int    // maximum number of lines in a piece; 0 means no limit
+	line     int    // number of the line at which the next piece begins
+	buffered []byte // bytes that have been read for the next piece
+	eof      bool
 }
 
 // A piece is a part of a text. It consists of complete records.
@@ -42,33 +42,33 @@ type piece struct {
 }
 
 // next returns the next piece, or io.EOF after the last piece.
-func (p *pieces) next() (piece, error) {
-	if end := p.limit(p.rest); end > 0 {
-		return p.hand(p.rest, end), nil
+func (p *pieceReader) next() (piece, error) {
+	if end := p.limit(p.buffered); end > 0 {
+		return p.cutPiece(p.buffered, end), nil
 	}
-	buf := make([]byte, len(p.rest), max(pieceSize, len(p.rest)))
-	copy(buf, p.rest)
+	buf := make([]byte, len(p.buffered), max(pieceSize, len(p.buffered)))
+	copy(buf, p.buffered)
 	for {
 		if len(buf) == cap(buf) {
 			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
 		}
-		for !p.ended && len(buf) < cap(buf) {
+		for !p.eof && len(buf) < cap(buf) {
 			n, err := p.in.r.Read(buf[len(buf):cap(buf)])
 			buf = buf[:len(buf)+n]
 			if err == io.EOF {
-				p.ended = true
+				p.eof = true
 			} else if err != nil {
-				return piece{}, p.in.t.readFault(p.line+bytes.Count(buf, newline), err)
+				return piece{}, p.in.t.readError(p.line+bytes.Count(buf, newline), err)
 			}
 		}
 		end := p.lastRecord(buf)
 		switch {
-		case p.ended:
+		case p.eof:
 			end = len(buf)
 		case end == 0 && p.quotes && len(buf) >= longestQuoted && bytes.IndexByte(buf, '"') >= 0:
 			end = len(buf) // the piece ends in an unclosed quotation: the parser will return an error
 		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // 3 times the buffer: this one, and the next one of twice its size
-			e := p.in.t.fault("", fmt.Sprintf("the line is longer than %d MiB: the file is not a text table, or its line ends are missing", len(buf)>>20))
+			e := p.in.t.newError("", fmt.Sprintf("the line is longer than %d MiB: the file is not a text table, or its line ends are missing", len(buf)>>20))
 			e.Line = p.line
 			return piece{}, e
 		case end == 0:
@@ -77,24 +77,24 @@ func (p *pieces) next() (piece, error) {
 		if len(buf) == 0 {
 			return piece{}, io.EOF
 		}
-		if few := p.limit(buf[:end]); few > 0 {
-			end = few
+		if n := p.limit(buf[:end]); n > 0 {
+			end = n
 		}
-		return p.hand(buf, end), nil
+		return p.cutPiece(buf, end), nil
 	}
 }
 
-// hand returns the first end bytes of buf as a piece. The other bytes are for the next piece.
-func (p *pieces) hand(buf []byte, end int) piece {
+// cutPiece returns the first end bytes of buf as a piece. The other bytes are for the next piece.
+func (p *pieceReader) cutPiece(buf []byte, end int) piece {
 	out := piece{buf[:end:end], p.line}
-	p.rest = buf[end:]
+	p.buffered = buf[end:]
 	p.line += bytes.Count(out.text, newline)
 	return out
 }
 
 // limit returns the number of bytes of complete records in the first p.lines lines of b, or 0 if b
 // has fewer lines.
-func (p *pieces) limit(b []byte) int {
+func (p *pieceReader) limit(b []byte) int {
 	end := 0
 	for range p.lines {
 		n := bytes.IndexByte(b[end:], '\n')
@@ -109,7 +109,7 @@ func (p *pieces) limit(b []byte) int {
 var newline = []byte{'\n'}
 
 // lastRecord returns the end of the last complete record of b.
-func (p *pieces) lastRecord(b []byte) int {
+func (p *pieceReader) lastRecord(b []byte) int {
 	if !p.quotes || bytes.IndexByte(b, '"') < 0 {
 		return bytes.LastIndexByte(b, '\n') + 1
 	}
@@ -142,19 +142,19 @@ type part interface {
 
 // A pass reads a file once.
 type pass struct {
-	form  form
-	t     *Table   // has the name of the file for errors
-	names []string // names of the columns if the beginning of the file has them
-	plain []atomic.Bool
-	rules passRules
-	parts func() (part, error) // returns the next part, or io.EOF after the last part
-	done  []func()
+	form     form
+	t        *Table   // has the name of the file for errors
+	names    []string // names of the columns if the beginning of the file has them
+	plain    []atomic.Bool
+	rules    passRules
+	nextPart func() (part, error) // returns the next part, or io.EOF after the last part
+	cleanups []func()
 }
 
-func (p *pass) next() (part, error) { return p.parts() }
+func (p *pass) next() (part, error) { return p.nextPart() }
 
 func (p *pass) close() {
-	for _, f := range p.done {
+	for _, f := range p.cleanups {
 		f()
 	}
 }
@@ -226,11 +226,11 @@ func ordered[P, R any](ctx context.Context, workers int, next func() (P, error),
 				return err
 			}
 		case <-ctx.Done():
-			return stopped(ctx)
+			return canceledError(ctx)
 		}
 	}
 	if ctx.Err() != nil {
-		return stopped(ctx)
+		return canceledError(ctx)
 	}
 	return nil
 }
@@ -238,12 +238,12 @@ func ordered[P, R any](ctx context.Context, workers int, next func() (P, error),
 // parallel splits 0, …, n−1 into ranges of the given size and calls f for each range, on all
 // processors. It returns the first error in the order of the ranges.
 func parallel(n, size int, f func(first, last int) error) error {
-	parts := (n + size - 1) / size
-	workers := min(runtime.GOMAXPROCS(0), parts)
+	rangeCount := (n + size - 1) / size
+	workers := min(runtime.GOMAXPROCS(0), rangeCount)
 	if workers <= 1 {
 		return f(0, n)
 	}
-	faults := make([]error, parts)
+	errs := make([]error, rangeCount)
 	var next atomic.Int64
 	var failed atomic.Bool
 	var running sync.WaitGroup
@@ -251,20 +251,20 @@ func parallel(n, size int, f func(first, last int) error) error {
 		running.Go(func() {
 			for !failed.Load() { // if a range has failed, all ranges before it have started
 				k := int(next.Add(1)) - 1
-				if k >= parts {
+				if k >= rangeCount {
 					return
 				}
-				if faults[k] = f(k*size, min((k+1)*size, n)); faults[k] != nil {
+				if errs[k] = f(k*size, min((k+1)*size, n)); errs[k] != nil {
 					failed.Store(true)
 				}
 			}
 		})
 	}
 	running.Wait()
-	return cmp.Or(faults...)
+	return cmp.Or(errs...)
 }
 
-// stopped returns the error for a canceled context.
-func stopped(ctx context.Context) error {
+// canceledError returns the error for a canceled context.
+func canceledError(ctx context.Context) error {
 	return fmt.Errorf("dataset: %w", context.Cause(ctx))
 }

@@ -38,7 +38,7 @@ func (e *Encoder) Texts(t *Table) ([]string, error) {
 	}
 	kind := e.Raw()
 	if kind == "" {
-		return nil, t.fault("", "the features are numbers: no column of texts or trees was named when they were learned")
+		return nil, t.newError("", "the features are numbers: no column of texts or trees was named when they were learned")
 	}
 	return e.texts(t)
 }
@@ -59,8 +59,8 @@ func (e *Encoder) texts(t *Table) ([]string, error) {
 // textCells returns the cells of a column of texts or trees. A missing text is "", or an error if
 // refuse is set. A missing tree is an error.
 func (t *Table) textCells(c *column, kind Raw, refuse bool) ([]string, error) {
-	if c.broken != "" {
-		return nil, t.brokenFault(c)
+	if c.unreadable != "" {
+		return nil, t.columnError(c)
 	}
 	if c.plain {
 		return nil, t.noTexts(c, kind)
@@ -81,16 +81,16 @@ func (t *Table) textCell(c *column, row int, kind Raw, refuse bool) (string, err
 	case c.codes[row] >= 0:
 		return c.entries[c.codes[row]].text, nil
 	case refuse:
-		return "", t.missingFault(c, row, refused)
+		return "", t.missingError(c, row, missingRefused)
 	case kind == RawTree:
-		return "", t.missingFault(c, row, "a tree is needed, such as (S (NP she) (VP ran))")
+		return "", t.missingError(c, row, "a tree is needed, such as (S (NP she) (VP ran))")
 	}
 	return "", nil
 }
 
 // noTexts returns the error for a column of numbers, which does not store the texts of its cells.
 func (t *Table) noTexts(c *column, kind Raw) *Error {
-	return t.fault(c.name, fmt.Sprintf("holds numbers, not %ss", kind))
+	return t.newError(c.name, fmt.Sprintf("holds numbers, not %ss", kind))
 }
 
 // learnRaw learns the rules for a column of texts or trees that is the only input.
@@ -100,7 +100,7 @@ func (e *Encoder) learnRaw(t *Table, r Rules) error {
 		name, kind = r.Tree, RawTree
 	}
 	if r.Text != "" && r.Tree != "" {
-		return t.fault("", fmt.Sprintf("the input is a single column: name either %s of texts or %s of trees, not both", quote(r.Text), quote(r.Tree)))
+		return t.newError("", fmt.Sprintf("the input is a single column: name either %s of texts or %s of trees, not both", quote(r.Text), quote(r.Tree)))
 	}
 	e.Inputs = []Input{{Name: name, Raw: kind}}
 	if _, err := e.texts(t); err != nil {

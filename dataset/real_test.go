@@ -78,7 +78,7 @@ func TestPenguins(t *testing.T) {
 	}
 	rules.RefuseMissing = true
 	_, err := dataset.Learn(table, rules)
-	wantFault(t, err, path+`:9: column "sex": the cell is empty; missing cells are refused: give it a value or drop the row`)
+	wantError(t, err, path+`:9: column "sex": the cell is empty; missing cells are refused: give it a value or drop the row`)
 }
 
 // TestDiabetes checks a table of numbers without standardization. The features must equal the

@@ -48,7 +48,7 @@ func (e *Encoder) Remarks(t *Table) []Remark {
 			return columnFacts{}
 		}
 		last := 0.0
-		f := columnFacts{rising: c.rising(t.rows, &last, true), missing: c.mostlyMissing(t.rows)}
+		f := columnFacts{rising: c.rising(t.rows, &last, true), missingFraction: c.mostlyMissing(t.rows)}
 		if row := c.firstOf(marker); !c.plain && row >= 0 {
 			f.marker = c.cell(row)
 		}
@@ -58,9 +58,9 @@ func (e *Encoder) Remarks(t *Table) []Remark {
 
 // columnFacts holds the properties of a column, besides its Input, from which remarks are made.
 type columnFacts struct {
-	rising  bool    // the cells are integers in strictly increasing order
-	missing float64 // fraction of the rows without a value if it exceeds 1/2, otherwise 0
-	marker  string  // text of the first missing cell that is not empty, or ""
+	rising          bool    // the cells are integers in strictly increasing order
+	missingFraction float64 // fraction of the rows without a value if it exceeds 1/2, otherwise 0
+	marker          string  // text of the first missing cell that is not empty, or ""
 }
 
 func (e *Encoder) remarks(rows int, facts func(in Input) columnFacts) (list []Remark) {
@@ -69,7 +69,7 @@ func (e *Encoder) remarks(rows int, facts func(in Input) columnFacts) (list []Re
 	}
 	for _, in := range e.Inputs {
 		f := facts(in)
-		if f.missing > 0.5 {
+		if f.missingFraction > 0.5 {
 			list = append(list, Remark{in.Name, in.mostlyMissing(f)})
 		}
 		switch {
@@ -97,7 +97,7 @@ func (in Input) mostlyMissing(f columnFacts) string {
 	if in.Text != nil && slices.Contains(defaultNAValues(), f.marker) {
 		first, advice = fmt.Sprintf(", as %s is read,", quote(f.marker)), "{$drop|$keep-default-na}"
 	}
-	return fmt.Sprintf("has no value%s in %.0f %% of the rows, which get %s; %s", first, math.Floor(100*f.missing), fill, advice)
+	return fmt.Sprintf("has no value%s in %.0f %% of the rows, which get %s; %s", first, math.Floor(100*f.missingFraction), fill, advice)
 }
 
 // mostlyMissing returns the fraction of missing cells if it exceeds 1/2, and 0 otherwise.

@@ -6,16 +6,16 @@ import (
 
 // isFeature reports whether the column with this name becomes features: it is not a target, not the
 // weight column, and not dropped.
-func (r Rules) isFeature(name string) bool { return !slices.Contains(r.others(), name) }
+func (r Rules) isFeature(name string) bool { return !slices.Contains(r.excluded(), name) }
 
-// others returns the names of the columns that the rules exclude from the features.
-func (r Rules) others() []string {
-	return slices.Concat(r.Targets, r.Drop, named(r.Weight))
+// excluded returns the names of the columns that the rules exclude from the features.
+func (r Rules) excluded() []string {
+	return slices.Concat(r.Targets, r.Drop, nonEmpty(r.Weight))
 }
 
-// others returns the names of the columns of the training table that did not become features.
-func (e *Encoder) others() []string {
-	return Rules{Targets: e.Outputs, Drop: e.Dropped, Weight: e.Weight}.others()
+// excluded returns the names of the columns of the training table that did not become features.
+func (e *Encoder) excluded() []string {
+	return Rules{Targets: e.Outputs, Drop: e.Dropped, Weight: e.Weight}.excluded()
 }
 
 // checkRoles returns an error for a column that is named in the rules but not in the table, and for
@@ -23,27 +23,27 @@ func (e *Encoder) others() []string {
 // yet.
 func (t *Table) checkRoles(r Rules, names []string) error {
 	roles := map[string]string{}
-	take := func(name, role string) error {
-		switch old := roles[name]; {
-		case old == role:
-			return t.fault(name, "is named twice as "+role)
-		case old != "":
-			return t.fault(name, "is named both as "+old+" and as "+role)
+	assign := func(name, role string) error {
+		switch previous := roles[name]; {
+		case previous == role:
+			return t.newError(name, "is named twice as "+role)
+		case previous != "":
+			return t.newError(name, "is named both as "+previous+" and as "+role)
 		case names != nil && !slices.Contains(names, name) && !slices.Contains([]string{"a target", "the text", "the tree"}, role): // for these roles, other functions report a missing column
 			return t.noColumnAmong("column", name, names)
 		}
 		roles[name] = role
 		return nil
 	}
-	for _, of := range []struct {
+	for _, group := range []struct {
 		role  string
 		names []string
-	}{{"a target", r.Targets}, {"the weight", named(r.Weight)}, {"dropped", r.Drop}, {"the text", named(r.Text)}, {"the tree", named(r.Tree)}, {"a text for tf-idf features", r.TFIDF}, {"categorical", r.Categorical}} {
-		for _, name := range of.names {
-			if r.Text+r.Tree != "" && slices.Contains([]string{"a text for tf-idf features", "categorical"}, of.role) {
-				return t.fault(name, "is named as "+of.role+", but the whole input is the column "+quote(r.Text+r.Tree))
+	}{{"a target", r.Targets}, {"the weight", nonEmpty(r.Weight)}, {"dropped", r.Drop}, {"the text", nonEmpty(r.Text)}, {"the tree", nonEmpty(r.Tree)}, {"a text for tf-idf features", r.TFIDF}, {"categorical", r.Categorical}} {
+		for _, name := range group.names {
+			if r.Text+r.Tree != "" && slices.Contains([]string{"a text for tf-idf features", "categorical"}, group.role) {
+				return t.newError(name, "is named as "+group.role+", but the whole input is the column "+quote(r.Text+r.Tree))
 			}
-			if err := take(name, of.role); err != nil {
+			if err := assign(name, group.role); err != nil {
 				return err
 			}
 		}
@@ -51,8 +51,8 @@ func (t *Table) checkRoles(r Rules, names []string) error {
 	return nil
 }
 
-// named returns a list of only this name, or an empty list for "".
-func named(name string) []string {
+// nonEmpty returns a list of only this name, or an empty list for "".
+func nonEmpty(name string) []string {
 	if name == "" {
 		return nil
 	}
@@ -71,12 +71,12 @@ func (r Rules) Select(t *Table, rows []int) (*Table, error) {
 		return nil, err
 	}
 	columns := t.gramColumns(r)
-	all := s.all()
+	features := s.allColumns()
 	s.columns, s.features = nil, nil
 	for _, row := range rows {
-		s.columns = append(s.columns, all[columns[row]])
+		s.columns = append(s.columns, features[columns[row]])
 	}
-	for _, c := range all {
+	for _, c := range features {
 		if !r.isFeature(c.name) {
 			s.columns = append(s.columns, c)
 		}
@@ -88,11 +88,11 @@ func (r Rules) Select(t *Table, rows []int) (*Table, error) {
 // contains the weights. If r.Weight is "", Weighted returns t and nil. It returns an *Error for a
 // weight that is missing, negative or not finite, and if all weights are 0.
 func (r Rules) Weighted(t *Table) (*Table, []float64, error) {
-	some, weights, err := r.weighted(t)
-	if err == nil && some.rows == 0 && t.rows > 0 {
-		return nil, nil, t.fault(r.Weight, noWeight)
+	selected, weights, err := r.weighted(t)
+	if err == nil && selected.rows == 0 && t.rows > 0 {
+		return nil, nil, t.newError(r.Weight, noWeight)
 	}
-	return some, weights, err
+	return selected, weights, err
 }
 
 const noWeight = "has no weight above 0: a row counts by its weight"
@@ -110,8 +110,8 @@ func (r Rules) weighted(t *Table) (*Table, []float64, error) {
 			rows = append(rows, i)
 		}
 	}
-	some, err := r.Select(t, rows)
-	return some, weights[:len(rows)], err
+	selected, err := r.Select(t, rows)
+	return selected, weights[:len(rows)], err
 }
 
 // weights returns the weights of the rows as a copy, or nil if there is no weight column.
@@ -128,11 +128,11 @@ func (t *Table) weights(name string) ([]float64, error) {
 		v, k := c.number(i)
 		switch {
 		case k < number:
-			return nil, t.missingFault(c, i, "a weight must be a finite number ≥ 0")
+			return nil, t.missingError(c, i, "a weight must be a finite number ≥ 0")
 		case k > number:
-			return nil, t.cellFault(c, i, c.cell(i), c.rule(i, k)+"; a weight must be a finite number ≥ 0")
+			return nil, t.cellError(c, i, c.cell(i), c.rule(i, k)+"; a weight must be a finite number ≥ 0")
 		case v < 0:
-			return nil, t.cellFault(c, i, c.cell(i), "is negative; a weight must be a finite number ≥ 0")
+			return nil, t.cellError(c, i, c.cell(i), "is negative; a weight must be a finite number ≥ 0")
 		}
 		weights[i] = v
 	}

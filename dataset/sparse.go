@@ -8,10 +8,10 @@ import (
 // A sparseWriter writes the features of all columns of a sparse table. For each row it copies
 // zeros, and then overwrites the features of nonzero cells.
 type sparseWriter struct {
-	table *Table
-	cells *csr
-	zeros []float64       // the features of a row whose cells are all 0; 0 for features of other writers
-	place []*numberWriter // the writer of each column of cells, or nil if the column has none
+	table   *Table
+	cells   *csr
+	zeros   []float64       // the features of a row whose cells are all 0; 0 for features of other writers
+	writers []*numberWriter // the writer of each column of cells, or nil if the column has none
 }
 
 // joinSparse replaces the writers of a sparse table by one sparseWriter, if possible.
@@ -20,27 +20,27 @@ func joinSparse(t *Table, writers []writer, width int) []writer {
 		return writers
 	}
 	s := &sparseWriter{table: t, zeros: make([]float64, width)}
-	joined := []writer{s}
+	merged := []writer{s}
 	for _, w := range writers {
 		n, ok := w.(*numberWriter)
 		if !ok || n.column.cells == nil {
-			joined = append(joined, w)
+			merged = append(merged, w)
 			continue
 		}
 		zero := n.rule.feature(0)
 		if math.IsInf(zero, 0) {
 			return writers // the writers will report the overflow
 		}
-		s.zeros[n.at] = zero
+		s.zeros[n.offset] = zero
 		if m, ok := n.column.cells.(*csr); ok {
 			s.cells = m
-			for len(s.place) <= n.column.at {
-				s.place = append(s.place, nil)
+			for len(s.writers) <= n.column.cellColumn {
+				s.writers = append(s.writers, nil)
 			}
-			s.place[n.column.at] = n
+			s.writers[n.column.cellColumn] = n
 		}
 	}
-	return joined
+	return merged
 }
 
 func (s *sparseWriter) write(x []float64, width, first, last int) (int, error) {
@@ -50,17 +50,17 @@ func (s *sparseWriter) write(x []float64, width, first, last int) (int, error) {
 		if s.cells == nil {
 			continue
 		}
-		columns, values := s.cells.Row(s.table.place(i))
-		for k, at := range columns {
-			if int(at) >= len(s.place) || s.place[at] == nil {
+		columns, values := s.cells.Row(s.table.sourceRow(i))
+		for k, j := range columns {
+			if int(j) >= len(s.writers) || s.writers[j] == nil {
 				continue
 			}
-			n := s.place[at]
+			n := s.writers[j]
 			v := n.rule.feature(values[k])
 			if math.IsInf(v, 0) {
 				return n.write(row, width, i, i+1) // returns the error for the overflow
 			}
-			row[n.at] = v
+			row[n.offset] = v
 		}
 	}
 	return last, nil

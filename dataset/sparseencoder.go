@@ -56,13 +56,13 @@ func (t *Table) takesSparse(r Rules) bool {
 	if t.features == nil || r.Gram || t.width() == 0 {
 		return false
 	}
-	for _, name := range slices.Concat(r.others(), r.Categorical) {
+	for _, name := range slices.Concat(r.excluded(), r.Categorical) {
 		if t.sparseColumn(name) != nil {
 			return false
 		}
 	}
-	if r.whole != nil {
-		return r.whole.Inputs[0].Sparse != nil // if there are sparse features, they are the first input
+	if r.full != nil {
+		return r.full.Inputs[0].Sparse != nil // if there are sparse features, they are the first input
 	}
 	return isSparse(t.rows, t.width(), t.nonzeros())
 }
@@ -80,7 +80,7 @@ func newSparse(first, columns int) *Input {
 func (t *Table) learnSparse(weights []float64, r Rules) (*Input, error) {
 	if !t.takesSparse(r) {
 		if t.width() > MaxFeatures {
-			return nil, t.fault("", fmt.Sprintf("has %d features: more than %d can be used only if at most a third of their values differ from 0 and none of them is a target, a weight, dropped or categorical", t.width(), MaxFeatures))
+			return nil, t.newError("", fmt.Sprintf("has %d features: more than %d can be used only if at most a third of their values differ from 0 and none of them is a target, a weight, dropped or categorical", t.width(), MaxFeatures))
 		}
 		return nil, nil
 	}
@@ -93,20 +93,20 @@ func (t *Table) learnSparse(weights []float64, r Rules) (*Input, error) {
 	byColumn := t.matrix().Transposed()
 	total := totalWeight(weights, t.rows)
 	err := parallel(s.Columns, max(1, s.Columns/(8*runtime.GOMAXPROCS(0))), func(first, last int) error {
-		var some []float64
+		var buffer []float64
 		for j := first; j < last; j++ {
 			rows, values := byColumn.Row(j)
-			var of []float64
+			var columnWeights []float64
 			if weights != nil {
-				some = some[:0]
+				buffer = buffer[:0]
 				for _, i := range rows {
-					some = append(some, weights[i])
+					buffer = append(buffer, weights[i])
 				}
-				of = some
+				columnWeights = buffer
 			}
 			var rule string
-			if s.Scale[j], rule = scaleOf(sparseMoments(values, of, t.rows-len(values), total)); rule != "" {
-				return t.fault(t.features.name(j), rule)
+			if s.Scale[j], rule = scaleOf(sparseMoments(values, columnWeights, t.rows-len(values), total)); rule != "" {
+				return t.newError(t.features.name(j), rule)
 			}
 		}
 		return nil
@@ -182,7 +182,7 @@ func (s *Sparse) keys(t *Table) []uint64 {
 	var row []cell
 	m := t.features
 	for i := range keys {
-		columns, values := m.Row(t.place(i))
+		columns, values := m.Row(t.sourceRow(i))
 		row = row[:0]
 		for k, j := range columns {
 			if name := m.name(int(j)); s.has(name) {
@@ -191,8 +191,8 @@ func (s *Sparse) keys(t *Table) []uint64 {
 		}
 		slices.SortFunc(row, func(a, b cell) int { return strings.Compare(a.name, b.name) })
 		for _, c := range row {
-			one := column{name: c.name, plain: true, numbers: []float64{c.value}}
-			one.addKeys(keys[i : i+1])
+			keyColumn := column{name: c.name, plain: true, numbers: []float64{c.value}}
+			keyColumn.addKeys(keys[i : i+1])
 		}
 	}
 	return keys
@@ -201,34 +201,34 @@ func (s *Sparse) keys(t *Table) []uint64 {
 // A blockWriter writes sparse features. They come from a sparse table, or from the columns of
 // another table that have the names of the features.
 type blockWriter struct {
-	rule  *Sparse
-	table *Table
-	shift int // sparse feature j of the table is feature j + shift of the encoder
-	at    int // index of the first sparse feature in a row
+	rule   *Sparse
+	table  *Table
+	shift  int // sparse feature j of the table is feature j + shift of the encoder
+	offset int // index of the first sparse feature in a row
 
 	columns []*numberWriter // writers of the columns of a table that is not sparse
 }
 
-func (s *Sparse) writer(t *Table, at int, refuse bool) (*blockWriter, error) {
-	w := &blockWriter{rule: s, table: t, at: at}
+func (s *Sparse) writer(t *Table, offset int, refuse bool) (*blockWriter, error) {
+	w := &blockWriter{rule: s, table: t, offset: offset}
 	if t.features != nil {
 		w.shift = t.features.first - s.First
 		return w, nil
 	}
-	found := make(map[string]*column, len(t.columns))
+	byName := make(map[string]*column, len(t.columns))
 	for _, c := range t.columns {
-		found[c.name] = c
+		byName[c.name] = c
 	}
 	for j := range s.Columns {
 		name := sparseName(s.First + j)
-		c := found[name]
+		c := byName[name]
 		if c == nil && t.sparse {
 			continue
 		}
-		if c == nil || c.broken != "" {
+		if c == nil || c.unreadable != "" {
 			return nil, t.noColumn("feature column", name, t.Names())
 		}
-		w.columns = append(w.columns, &numberWriter{place{table: t, column: c, refuse: refuse, at: at + j}, &Number{Scale: s.scale(j)}})
+		w.columns = append(w.columns, &numberWriter{inputColumn{table: t, column: c, refuse: refuse, offset: offset + j}, &Number{Scale: s.scale(j)}})
 	}
 	return w, nil
 }
@@ -244,17 +244,17 @@ func (s *Sparse) scale(j int) float64 {
 func (w *blockWriter) row(i int, indices []int32, data []float64) ([]int32, []float64, error) {
 	if w.table.features == nil {
 		for _, c := range w.columns {
-			var one [1]float64
-			if _, err := (&numberWriter{place{table: c.table, column: c.column, refuse: c.refuse}, c.rule}).write(one[:], 1, i, i+1); err != nil {
+			var value [1]float64
+			if _, err := (&numberWriter{inputColumn{table: c.table, column: c.column, refuse: c.refuse}, c.rule}).write(value[:], 1, i, i+1); err != nil {
 				return nil, nil, err
 			}
-			if one[0] != 0 {
-				indices, data = append(indices, int32(c.at)), append(data, one[0])
+			if value[0] != 0 {
+				indices, data = append(indices, int32(c.offset)), append(data, value[0])
 			}
 		}
 		return indices, data, nil
 	}
-	columns, values := w.table.features.Row(w.table.place(i))
+	columns, values := w.table.features.Row(w.table.sourceRow(i))
 	for k, j := range columns {
 		j := int(j) + w.shift
 		if j < 0 || j >= w.rule.Columns {
@@ -263,9 +263,9 @@ func (w *blockWriter) row(i int, indices []int32, data []float64) ([]int32, []fl
 		v := values[k] / w.rule.scale(j)
 		if math.IsInf(v, 0) {
 			c := w.table.sparseColumn(w.table.features.name(int(columns[k])))
-			return nil, nil, w.table.cellFault(c, i, c.cell(i), fmt.Sprintf("overflows float64 when divided by the scale %v", w.rule.scale(j)))
+			return nil, nil, w.table.cellError(c, i, c.cell(i), fmt.Sprintf("overflows float64 when divided by the scale %v", w.rule.scale(j)))
 		}
-		indices, data = append(indices, int32(w.at+j)), append(data, v)
+		indices, data = append(indices, int32(w.offset+j)), append(data, v)
 	}
 	return indices, data, nil
 }
@@ -292,7 +292,7 @@ func (e *Encoder) SparseFeatures(t *Table) (host.CSR[float64], error) {
 		return x, err
 	}
 	if !e.Sparse() {
-		return x, t.fault("", "the features were learned as a dense matrix")
+		return x, t.newError("", "the features were learned as a dense matrix")
 	}
 	if err := e.checkBase(t, e.indexBase(t)); err != nil {
 		return x, err
@@ -366,14 +366,14 @@ func rowOf(w writer, i int, indices []int32, data []float64) ([]int32, []float64
 	case rowWriter:
 		return w.row(i, indices, data)
 	case *numberWriter:
-		var one [1]float64
-		of := *w
-		of.at = 0
-		if _, err := of.write(one[:], 1, i, i+1); err != nil {
+		var value [1]float64
+		local := *w
+		local.offset = 0
+		if _, err := local.write(value[:], 1, i, i+1); err != nil {
 			return nil, nil, err
 		}
-		if one[0] != 0 {
-			indices, data = append(indices, int32(w.at)), append(data, one[0])
+		if value[0] != 0 {
+			indices, data = append(indices, int32(w.offset)), append(data, value[0])
 		}
 	case *textWriter:
 		k, err := w.category(i)
@@ -381,7 +381,7 @@ func rowOf(w writer, i int, indices []int32, data []float64) ([]int32, []float64
 			return nil, nil, err
 		}
 		if k >= 0 {
-			indices, data = append(indices, int32(w.at)+k), append(data, 1)
+			indices, data = append(indices, int32(w.offset)+k), append(data, 1)
 		}
 	}
 	return indices, data, nil

@@ -222,17 +222,17 @@ func TestSparseFileFaults(t *testing.T) {
 	} {
 		path := file(t, c.name, c.data)
 		_, err := dataset.File{Path: path, Memory: 1 << 26}.Read()
-		wantFault(t, err, path+c.want)
+		wantError(t, err, path+c.want)
 	}
 	nan := file(t, "a.npz", with("data", []float64{1, 2, zeroOver(0)}))
 	_, err := dataset.Read(nan, nil)
-	wantFault(t, err, nan+`: row 3: column "x2": "NaN" is not a number; a sparse table has no missing cells`)
+	wantError(t, err, nan+`: row 3: column "x2": "NaN" is not a number; a sparse table has no missing cells`)
 	good := file(t, "a.mtx", []byte(real+"2 2 1\n1 1 1\n"))
 	labels := file(t, "l.csv", []byte("label\n1\n2\n3\n"))
 	_, err = dataset.File{Path: good, Labels: labels}.Read()
-	wantFault(t, err, labels+": has 3 rows of labels for 2 of features")
+	wantError(t, err, labels+": has 3 rows of labels for 2 of features")
 	_, err = dataset.Open(good)
-	wantFault(t, err, good+": holds a sparse matrix in a format that cannot be read in blocks: read the whole file, or save it in LIBSVM format")
+	wantError(t, err, good+": holds a sparse matrix in a format that cannot be read in blocks: read the whole file, or save it in LIBSVM format")
 }
 
 func zeroOver(v float64) float64 { return v / v }

@@ -45,7 +45,7 @@ func readSparseNPZ(in *input, files []*zip.File) error {
 		return err
 	}
 	if h.rows != int64(in.t.rows) {
-		return in.t.fault("", fmt.Sprintf("the matrix has %s, array %s has %d", count.Of(in.t.rows, "row"), quote(arrayName(files[i])), h.rows))
+		return in.t.newError("", fmt.Sprintf("the matrix has %s, array %s has %d", count.Of(in.t.rows, "row"), quote(arrayName(files[i])), h.rows))
 	}
 	return y.addArray(in.t, h, "y")
 }
@@ -54,7 +54,7 @@ func readSparseMatrix(in *input, files []*zip.File) error {
 	member := func(name string) (*input, error) {
 		i := slices.IndexFunc(files, func(f *zip.File) bool { return f.Name == name+".npy" })
 		if i < 0 {
-			return nil, in.t.fault("", "has no array "+quote(name)+", which a sparse matrix of SciPy has")
+			return nil, in.t.newError("", "has no array "+quote(name)+", which a sparse matrix of SciPy has")
 		}
 		return in.member(files[i])
 	}
@@ -63,11 +63,11 @@ func readSparseMatrix(in *input, files []*zip.File) error {
 		return err
 	}
 	var shape []int64
-	if err := eachWhole(member, "shape", 2, math.MaxInt64, func(n int64) { shape = append(shape, n) }); err != nil {
+	if err := forEachInteger(member, "shape", 2, math.MaxInt64, func(n int64) { shape = append(shape, n) }); err != nil {
 		return err
 	}
 	if rule := checkSparseShape(shape[0], shape[1]); rule != "" {
-		return in.t.fault("", rule)
+		return in.t.newError("", rule)
 	}
 	rows, columns := int(shape[0]), int(shape[1])
 	in.t.rows = rows
@@ -78,8 +78,8 @@ func readSparseMatrix(in *input, files []*zip.File) error {
 	switch layout {
 	case "coo":
 		var e triples
-		if e.rows, err = places(member, "row", rows, len(values)); err == nil {
-			e.columns, err = places(member, "col", columns, len(values))
+		if e.rows, err = readIndices(member, "row", rows, len(values)); err == nil {
+			e.columns, err = readIndices(member, "col", columns, len(values))
 		}
 		if err != nil {
 			return err
@@ -90,14 +90,14 @@ func readSparseMatrix(in *input, files []*zip.File) error {
 		m := host.CSR[float64]{Rows: rows, Cols: columns, Data: values}
 		if layout == "csc" {
 			if rule := checkRows(rows, len(values)); rule != "" {
-				return in.t.fault("", rule)
+				return in.t.newError("", rule)
 			}
 			m.Rows, m.Cols = columns, rows
 		}
 		if m.Indptr, err = pointers(member, m.Rows, len(values)); err != nil {
 			return err
 		}
-		if m.Indices, err = places(member, "indices", m.Cols, len(values)); err != nil {
+		if m.Indices, err = readIndices(member, "indices", m.Cols, len(values)); err != nil {
 			return err
 		}
 		if layout == "csc" {
@@ -105,7 +105,7 @@ func readSparseMatrix(in *input, files []*zip.File) error {
 		}
 		return in.t.setMatrix(m, in.allowance)
 	}
-	return in.t.fault("", "holds a sparse matrix of the format "+quote(layout)+"; csr, csc and coo are supported: save a.tocsr()")
+	return in.t.newError("", "holds a sparse matrix of the format "+quote(layout)+"; csr, csc and coo are supported: save a.tocsr()")
 }
 
 // sparseFormat returns the text of the array "format", which has rank 0.
@@ -120,20 +120,20 @@ func sparseFormat(member func(string) (*input, error)) (string, error) {
 		return "", err
 	}
 	if h.char == 0 || h.rank != 0 || h.width > 64 {
-		return "", in.t.fault("", "is not the name of a format, such as csr")
+		return "", in.t.newError("", "is not the name of a format, such as csr")
 	}
-	text, err := in.take(int64(h.width), "the name of the format")
+	text, err := in.readBytes(int64(h.width), "the name of the format")
 	if err != nil {
 		return "", err
 	}
 	return strings.ToValidUTF8(strings.ReplaceAll(string(text), "\x00", ""), "\ufffd"), in.end()
 }
 
-// places reads the array with the given name and length. Its elements must be indices from 0 to
+// readIndices reads the array with the given name and length. Its elements must be indices from 0 to
 // limit − 1.
-func places(member func(string) (*input, error), name string, limit, length int) ([]int32, error) {
+func readIndices(member func(string) (*input, error), name string, limit, length int) ([]int32, error) {
 	list := make([]int32, 0, length)
-	err := eachWhole(member, name, length, int64(limit)-1, func(n int64) { list = append(list, int32(n)) })
+	err := forEachInteger(member, name, length, int64(limit)-1, func(n int64) { list = append(list, int32(n)) })
 	return list, err
 }
 
@@ -141,7 +141,7 @@ func places(member func(string) (*input, error), name string, limit, length int)
 // to the number of values.
 func pointers(member func(string) (*input, error), rows, values int) ([]int, error) {
 	var list []int
-	err := eachWhole(member, "indptr", rows+1, int64(values), func(n int64) { list = append(list, int(n)) })
+	err := forEachInteger(member, "indptr", rows+1, int64(values), func(n int64) { list = append(list, int(n)) })
 	if err != nil {
 		return nil, err
 	}
@@ -151,14 +151,14 @@ func pointers(member func(string) (*input, error), rows, values int) ([]int, err
 			return nil, err
 		}
 		defer in.close()
-		return nil, in.t.fault("", fmt.Sprintf("must rise from 0 to %d, the number of values", values))
+		return nil, in.t.newError("", fmt.Sprintf("must rise from 0 to %d, the number of values", values))
 	}
 	return list, nil
 }
 
-// eachWhole calls use for each element of an array of rank 1, whose elements must be integers from
-// 0 to most. The array must have the given length; a negative length allows any.
-func eachWhole(member func(string) (*input, error), name string, length int, most int64, use func(n int64)) error {
+// forEachInteger calls use for each element of an array of rank 1, whose elements must be integers
+// from 0 to maxValue. The array must have the given length; a negative length allows any.
+func forEachInteger(member func(string) (*input, error), name string, length int, maxValue int64, use func(n int64)) error {
 	in, err := member(name)
 	if err != nil {
 		return err
@@ -170,19 +170,19 @@ func eachWhole(member func(string) (*input, error), name string, length int, mos
 	}
 	switch {
 	case h.rank != 1 || h.char != 0 || h.kind == f16 || h.kind == f32 || h.kind == f64:
-		return in.t.fault("", "must be integers in one dimension")
+		return in.t.newError("", "must be integers in one dimension")
 	case length >= 0 && h.rows != int64(length):
-		return in.t.fault("", fmt.Sprintf("has %s, not %d", count.Of(h.rows, "element"), length))
+		return in.t.newError("", fmt.Sprintf("has %s, not %d", count.Of(h.rows, "element"), length))
 	}
 	m, err := in.npyCells(h)
 	if err != nil {
 		return err
 	}
-	in.allowance.put(int64(len(m.data))) // the array itself is not kept
+	in.allowance.release(int64(len(m.data))) // the array itself is not kept
 	for i := range int(h.rows) {
 		v := m.number(i, 0)
-		if v < 0 || v > float64(most) {
-			e := in.t.fault("", fmt.Sprintf("must be from 0 to %d", most))
+		if v < 0 || v > float64(maxValue) {
+			e := in.t.newError("", fmt.Sprintf("must be from 0 to %d", maxValue))
 			e.Row, e.Value = i+1, m.text(i, 0)
 			return e
 		}
@@ -203,15 +203,15 @@ func sparseValues(member func(string) (*input, error)) ([]float64, error) {
 		return nil, err
 	}
 	if h.rank != 1 || h.char != 0 {
-		return nil, in.t.fault("", "must be numbers in one dimension")
+		return nil, in.t.newError("", "must be numbers in one dimension")
 	}
 	m, err := in.npyCells(h)
 	if err != nil {
 		return nil, err
 	}
-	in.allowance.put(int64(len(m.data))) // the array itself is not kept
+	in.allowance.release(int64(len(m.data))) // the array itself is not kept
 	if !in.allowance.fits(8 * h.rows) {
-		return nil, in.t.fault("", in.allowance.rule())
+		return nil, in.t.newError("", in.allowance.rule())
 	}
 	values := make([]float64, h.rows)
 	m.read(values, 0, 0)
@@ -228,7 +228,7 @@ func (f File) readSparseLabels(t *Table) error {
 		return nil
 	}
 	if t.features == nil {
-		return t.fault("", noSparseLabels)
+		return t.newError("", noSparseLabels)
 	}
 	labels, err := File{Path: f.Labels, Dialect: f.Dialect, Memory: f.Memory}.Read()
 	if err != nil {
@@ -236,15 +236,15 @@ func (f File) readSparseLabels(t *Table) error {
 	}
 	c := labels.find(labelName)
 	if c == nil && labels.width()+len(labels.columns) == 1 {
-		c = labels.all()[0]
+		c = labels.allColumns()[0]
 	}
 	switch {
 	case c == nil:
 		return labels.noColumn("column", labelName, labels.Names())
-	case c.broken != "":
-		return labels.brokenFault(c)
+	case c.unreadable != "":
+		return labels.columnError(c)
 	case labels.rows != t.rows:
-		return labels.fault("", fmt.Sprintf("has %s of labels for %d of features", count.Of(labels.rows, "row"), t.rows))
+		return labels.newError("", fmt.Sprintf("has %s of labels for %d of features", count.Of(labels.rows, "row"), t.rows))
 	}
 	c.name = labelName
 	t.columns = append(t.columns, c)

@@ -28,20 +28,20 @@ type csr struct {
 
 // column returns the cells of a column, or only its cells in the given rows. It reads only the
 // nonzero values of the column, not the whole table.
-func (m *csr) column(at int, rows []int32) []float64 {
+func (m *csr) column(j int, rows []int32) []float64 {
 	m.once.Do(m.byColumns)
-	all := make([]float64, m.Rows)
-	for i := m.columns[at]; i < m.columns[at+1]; i++ {
-		all[m.rows[i]] = m.Data[m.order[i]]
+	dense := make([]float64, m.Rows)
+	for i := m.columns[j]; i < m.columns[j+1]; i++ {
+		dense[m.rows[i]] = m.Data[m.order[i]]
 	}
 	if rows == nil {
-		return all
+		return dense
 	}
-	some := make([]float64, len(rows))
+	selected := make([]float64, len(rows))
 	for i, r := range rows {
-		some[i] = all[r]
+		selected[i] = dense[r]
 	}
-	return some
+	return selected
 }
 
 // byColumns sorts the values by column. It uses a counting sort.
@@ -56,9 +56,9 @@ func (m *csr) byColumns() {
 	m.order, m.rows = make([]int, len(m.Data)), make([]int32, len(m.Data))
 	for r := range m.Rows {
 		for k := m.Indptr[r]; k < m.Indptr[r+1]; k++ {
-			at := &next[m.Indices[k]+1]
-			m.order[*at], m.rows[*at] = k, int32(r)
-			*at++
+			pos := &next[m.Indices[k]+1]
+			m.order[*pos], m.rows[*pos] = k, int32(r)
+			*pos++
 		}
 	}
 	m.columns = next[:m.Cols+1]
@@ -116,13 +116,13 @@ func (t *Table) sparseColumn(name string) *column {
 		return nil
 	}
 	if index, ok := sparseIndex(name); ok && index >= t.features.first && index-t.features.first < t.features.Cols {
-		return &column{name: name, plain: true, cells: t.features, at: index - t.features.first, rows: t.origin}
+		return &column{name: name, plain: true, cells: t.features, cellColumn: index - t.features.first, rows: t.origin}
 	}
 	return nil
 }
 
-// all returns all columns of t, including a column for each sparse feature.
-func (t *Table) all() []*column {
+// allColumns returns all columns of t, including a column for each sparse feature.
+func (t *Table) allColumns() []*column {
 	if t.features == nil {
 		return t.columns
 	}
@@ -130,7 +130,7 @@ func (t *Table) all() []*column {
 		columns := make([]column, t.features.Cols)
 		t.expanded = make([]*column, 0, len(columns)+len(t.columns))
 		for j := range columns {
-			columns[j] = column{name: t.features.name(j), plain: true, cells: t.features, at: j, rows: t.origin}
+			columns[j] = column{name: t.features.name(j), plain: true, cells: t.features, cellColumn: j, rows: t.origin}
 			t.expanded = append(t.expanded, &columns[j])
 		}
 		t.expanded = append(t.expanded, t.columns...)
@@ -159,13 +159,13 @@ func (t *Table) matrix() host.CSR[float64] {
 		return m.CSR
 	}
 	n := t.nonzeros()
-	some := host.CSR[float64]{Rows: t.rows, Cols: m.Cols, Indptr: make([]int, 1, t.rows+1), Indices: make([]int32, 0, n), Data: make([]float64, 0, n)}
+	selected := host.CSR[float64]{Rows: t.rows, Cols: m.Cols, Indptr: make([]int, 1, t.rows+1), Indices: make([]int32, 0, n), Data: make([]float64, 0, n)}
 	for _, r := range t.origin {
 		columns, values := m.Row(int(r))
-		some.Indices, some.Data = append(some.Indices, columns...), append(some.Data, values...)
-		some.Indptr = append(some.Indptr, len(some.Data))
+		selected.Indices, selected.Data = append(selected.Indices, columns...), append(selected.Data, values...)
+		selected.Indptr = append(selected.Indptr, len(selected.Data))
 	}
-	return some
+	return selected
 }
 
 // checkSparseShape does the work of checkShape for a sparse matrix.

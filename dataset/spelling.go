@@ -121,14 +121,14 @@ var numeral = func() *regexp.Regexp {
 		name  = `(?:AUD|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HUF|INR|JPY|KRW|MXN|NOK|PLN|RUB|SEK|TRY|USD|ZAR|kr|zł|Kč|Fr|Rs)`
 		body  = `([0-9.,](?:[0-9.,'_ \x01]*[0-9.,])?)`
 	)
-	before, after := `(`+sign+`|`+name+`[. \x01]|)`, `(`+sign+`|[ \x01]`+name+`\.?|)`
-	return regexp.MustCompile(`^(\(?)` + space + `([-+]?` + space + `)` + before + space + `([-+]?)(` + space + `)` + body + `([eEdD][-+]?[0-9]+|)` + space + after + space + `(-?)` + space + `(\)?)$`)
+	prefix, suffix := `(`+sign+`|`+name+`[. \x01]|)`, `(`+sign+`|[ \x01]`+name+`\.?|)`
+	return regexp.MustCompile(`^(\(?)` + space + `([-+]?` + space + `)` + prefix + space + `([-+]?)(` + space + `)` + body + `([eEdD][-+]?[0-9]+|)` + space + suffix + space + `(-?)` + space + `(\)?)$`)
 }()
 
-// spell parses a trimmed cell as a number with the marks m. plain is the number in plain spelling.
-// If only rule is not empty, the cell is a number in an unsupported spelling, and rule says what to
-// do. If both are empty, the cell is not a number.
-func (m marks) spell(s string) (plain, rule string) {
+// spell parses a trimmed cell as a number with the marks m. normalized is the number in plain
+// spelling. If only rule is not empty, the cell is a number in an unsupported spelling, and rule
+// says what to do. If both are empty, the cell is not a number.
+func (m marks) spell(s string) (normalized, rule string) {
 	s, ok := ascii(s)
 	if !ok {
 		return "", ""
@@ -137,14 +137,14 @@ func (m marks) spell(s string) (plain, rule string) {
 	if p == nil {
 		return "", ""
 	}
-	open, first, before, second, gap, body, exponent, after, last, closed := p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10]
+	open, first, prefix, second, gap, body, exponent, suffix, last, closing := p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10]
 	signs := 0
 	for _, sign := range []string{open, first, second, last} {
 		if sign = strings.Trim(sign, " \x01"); sign != "" {
 			signs++
 		}
 	}
-	if signs > 1 || (open == "") != (closed == "") || before != "" && after != "" {
+	if signs > 1 || (open == "") != (closing == "") || prefix != "" && suffix != "" {
 		return "", ""
 	}
 	if e := strings.IndexAny(exponent, "dD"); e >= 0 {
@@ -157,7 +157,7 @@ func (m marks) spell(s string) (plain, rule string) {
 		return "", "" // the cell is a grade such as 3-
 	}
 	digits, ok := m.digits(body)
-	switch unit := strings.TrimSpace(before + after); {
+	switch unit := strings.TrimSpace(prefix + suffix); {
 	case !ok && !slices.ContainsFunc(spellings, func(other marks) bool { _, ok := other.digits(body); return ok }):
 		return "", ""
 	case unit == "%":
@@ -211,37 +211,37 @@ func (m marks) advice(sign, body, exponent string) string {
 
 // digits converts digits with marks to a plain number without sign and exponent.
 func (m marks) digits(body string) (string, bool) {
-	const all = "0123456789"
-	whole, fraction, point := strings.Cut(body, string(m.decimal))
-	if at := strings.IndexFunc(whole, func(r rune) bool { return r < '0' || r > '9' }); at >= 0 {
-		mark := whole[at]
-		groups := strings.Split(whole, string(mark))
-		if mark != m.thousands && mark != '\'' && mark != noBreak || whole[0] == '0' || !areGroups(groups, mark) {
+	const digitChars = "0123456789"
+	integer, fraction, point := strings.Cut(body, string(m.decimal))
+	if i := strings.IndexFunc(integer, func(r rune) bool { return r < '0' || r > '9' }); i >= 0 {
+		sep := integer[i]
+		groups := strings.Split(integer, string(sep))
+		if sep != m.thousands && sep != '\'' && sep != noBreak || integer[0] == '0' || !areGroups(groups, sep) {
 			return "", false
 		}
-		whole = strings.Join(groups, "")
+		integer = strings.Join(groups, "")
 	}
-	if whole+fraction == "" || strings.Trim(whole, all) != "" || strings.Trim(fraction, all) != "" {
+	if integer+fraction == "" || strings.Trim(integer, digitChars) != "" || strings.Trim(fraction, digitChars) != "" {
 		return "", false
 	}
 	if point {
-		whole += "." + fraction
+		integer += "." + fraction
 	}
-	return whole, true
+	return integer, true
 }
 
 // areGroups reports whether a number may have these groups of digits. All groups except the first
 // must have three digits. With commas, as in India, all groups except the first and the last may
 // have two. Four groups with points are rejected, because they may be an IP address.
-func areGroups(groups []string, mark byte) bool {
+func areGroups(groups []string, sep byte) bool {
 	last := len(groups) - 1
 	if n := len(groups[0]); n < 1 || n > 3 || len(groups[last]) != 3 {
 		return false
 	}
 	for _, g := range groups[1:last] {
-		if len(g) != 3 && !(mark == ',' && len(g) == 2 && len(groups[1]) == 2) {
+		if len(g) != 3 && !(sep == ',' && len(g) == 2 && len(groups[1]) == 2) {
 			return false
 		}
 	}
-	return !(mark == '.' && last == 3 && !slices.ContainsFunc(groups, func(g string) bool { return len(g) == 3 && g > "255" }))
+	return !(sep == '.' && last == 3 && !slices.ContainsFunc(groups, func(g string) bool { return len(g) == 3 && g > "255" }))
 }

@@ -140,9 +140,9 @@ func TestSpellingsAreRefused(t *testing.T) {
 				t.Helper()
 				want := fmt.Sprintf("%s:%d: column %q: %q %s%s", c.f.Path, first, column, c.cell, c.rule, end)
 				_, err := dataset.Learn(table, rules)
-				wantFault(t, err, want)
+				wantError(t, err, want)
 				_, err = s.Learn(context.Background(), rules)
-				wantFault(t, err, want)
+				wantError(t, err, want)
 			}
 			categorical := ", or name the column as categorical"
 			if name == "numbers" {
@@ -173,22 +173,22 @@ func TestSpellingsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = rows.Numbers("x")
-	wantFault(t, err, `dataset: row 2: column "x": "-1,5" is a number in another spelling: write -1.5`)
+	wantError(t, err, `dataset: row 2: column "x": "-1,5" is a number in another spelling: write -1.5`)
 	_, err = rows.Select([]int{2}).Numbers("x")
-	wantFault(t, err, `dataset: row 3: column "x": "1,000" is a number in another spelling: write 1000 or 1.000`)
+	wantError(t, err, `dataset: row 3: column "x": "1,000" is a number in another spelling: write 1000 or 1.000`)
 	array := file(t, "x.npy", npyOf("<U3", "False", "2,", '0', '.', '5', '1', ',', '5'))
 	texts, err := dataset.Read(array, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = dataset.Learn(texts, dataset.Rules{})
-	wantFault(t, err, array+`: row 2: column "x1": "1,5" is a number in another spelling: write 1.5, or name the column as categorical`)
+	wantError(t, err, array+`: row 2: column "x1": "1,5" is a number in another spelling: write 1.5, or name the column as categorical`)
 	made, err := dataset.NewTable("", dataset.Texts("x", []string{"5", "$4"}), dataset.Numbers("y", []float64{1, 2}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = dataset.Learn(made, dataset.Rules{Targets: []string{"y"}})
-	wantFault(t, err, `dataset: row 2: column "x": "$4" `+currency+", or name the column as categorical")
+	wantError(t, err, `dataset: row 2: column "x": "$4" `+currency+", or name the column as categorical")
 }
 
 func integers(n int) (list []string) {
@@ -296,7 +296,7 @@ func TestDecimalCommaIsDetected(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = table.Numbers("x")
-	wantFault(t, err, f.Path+`:2: column "x": "0,5" is a number in another spelling: give the decimal mark ',' to read 0.5`)
+	wantError(t, err, f.Path+`:2: column "x": "0,5" is a number in another spelling: give the decimal mark ',' to read 0.5`)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Categorical: []string{"x"}})
 	if e.Decimal != "." || e.Reading(dataset.Dialect{}).Decimal != "." {
 		t.Errorf("the encoder has the mark %q", e.Decimal)
@@ -321,7 +321,7 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	_, err := dataset.File{Path: "-", Stdin: strings.NewReader("x\n1\n"), Dialect: dataset.Dialect{Decimal: "x"}}.Read()
-	wantFault(t, err, "standard input: the character 'x' cannot be a decimal mark: use . or ,")
+	wantError(t, err, "standard input: the character 'x' cannot be a decimal mark: use . or ,")
 }
 
 // TestDecimalCommaOfManyNumbers checks that a long column of numbers with decimal commas equals the

@@ -91,6 +91,6 @@ func TestSplitKeepsCells(t *testing.T) {
 		if trainErr != nil && testErr != nil {
 			t.Fatalf("seed %d: the cell is on both sides", seed)
 		}
-		wantFault(t, err, `standard input:2002: column "b": "oops" is not a number; correct it, or name it as a marker of missing values`)
+		wantError(t, err, `standard input:2002: column "b": "oops" is not a number; correct it, or name it as a marker of missing values`)
 	}
 }

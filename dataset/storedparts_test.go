@@ -36,7 +36,7 @@ func TestStoredPartsAreReadConcurrently(t *testing.T) {
 	for _, zip := range []bool{false, true} {
 		for _, fails := range []int64{-1, begin, begin + storedBytes + 7, begin + 5*storedBytes - 1, begin + size - 1} {
 			disk := faultyDisk{data, fails}
-			in := &input{t: &Table{Source: "f"}, stored: disk, size: begin + size, zip: zip, offset: begin, r: bufio.NewReader(bytes.NewReader(nil))}
+			in := &input{t: &Table{Source: "f"}, readerAt: disk, size: begin + size, zip: zip, offset: begin, r: bufio.NewReader(bytes.NewReader(nil))}
 			got, err := in.takeStored(size)
 			var e *Error
 			switch {
@@ -49,7 +49,7 @@ func TestStoredPartsAreReadConcurrently(t *testing.T) {
 			}
 		}
 	}
-	in := &input{t: &Table{Source: "f"}, stored: faultyDisk{data, -1}, size: begin + size, zip: true, offset: begin, r: bufio.NewReader(bytes.NewReader(nil))}
+	in := &input{t: &Table{Source: "f"}, readerAt: faultyDisk{data, -1}, size: begin + size, zip: true, offset: begin, r: bufio.NewReader(bytes.NewReader(nil))}
 	if _, err := in.takeStored(size); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestStoredPartsAreReadConcurrently(t *testing.T) {
 		t.Fatal(err)
 	}
 	for given, want := range map[uint32]bool{0: true, in.sum: true, in.sum + 1: false} {
-		if in.given = given; (in.end() == nil) != want {
+		if in.expectedSum = given; (in.end() == nil) != want {
 			t.Errorf("the zip file gives the checksum %x, the bytes have %x: %v", given, in.sum, in.end())
 		}
 	}

@@ -27,14 +27,14 @@ import (
 //
 // After Learn has returned, a Stream may be used from several goroutines.
 type Stream struct {
-	file    File
-	form    form
-	names   []string // names of the columns; nil until the first pass
-	index   bool     // see Table.LeftOutIndex
-	rows    int      // number of rows, counted by the first pass; −1 before this pass
-	left    int      // number of rows of weight 0; the field rows does not count them
-	remarks []Remark // the remarks of Learn
-	notices []string
+	file       File
+	form       form
+	names      []string // names of the columns; nil until the first pass
+	index      bool     // see Table.LeftOutIndex
+	rows       int      // number of rows, counted by the first pass; −1 before this pass
+	zeroWeight int      // number of rows of weight 0; the field rows does not count them
+	remarks    []Remark // the remarks of Learn
+	notices    []string
 
 	mu      sync.Mutex
 	unknown []Unknown
@@ -48,7 +48,7 @@ func Open(path string) (*Stream, error) { return File{Path: path}.Open() }
 func (f File) Open() (*Stream, error) {
 	s := &Stream{file: f, rows: -1}
 	if f.Path == "-" {
-		return nil, (&Table{Source: "standard input"}).fault("", "cannot be read several times; save it to a file")
+		return nil, (&Table{Source: "standard input"}).newError("", "cannot be read several times; save it to a file")
 	}
 	p, err := s.begin(0)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Stream) Rows() int { return s.rows }
 func (s *Stream) Remarks() []Remark { return s.remarks }
 
 // LeftOutRows returns the number of rows of weight 0 that Learn skipped.
-func (s *Stream) LeftOutRows() int { return s.left }
+func (s *Stream) LeftOutRows() int { return s.zeroWeight }
 
 // Unknown returns the unknown categories that the last pass of Blocks found: see Encoder.Unknown.
 func (s *Stream) Unknown() []Unknown {
@@ -127,11 +127,11 @@ func (s *Stream) Cells(ctx context.Context, names []string) ([][]string, error) 
 	cells := make([][]string, len(names))
 	err = ordered(ctx, runtime.GOMAXPROCS(0), p.next, part.table, func(t *Table) error {
 		for j, name := range names {
-			some, err := t.Cells(name)
+			texts, err := t.Cells(name)
 			if err != nil {
 				return err
 			}
-			cells[j] = append(cells[j], some...)
+			cells[j] = append(cells[j], texts...)
 		}
 		return nil
 	})
@@ -190,7 +190,7 @@ func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules pass
 	width, outs := e.Width(), len(e.Outputs)
 	switch {
 	case e.Raw() != "":
-		return t.fault("", fmt.Sprintf("a column of %ss cannot be read in blocks; read the whole file", e.Raw()))
+		return t.newError("", fmt.Sprintf("a column of %ss cannot be read in blocks; read the whole file", e.Raw()))
 	case rows <= 0 || rows > math.MaxInt/8/(width+outs):
 		return fmt.Errorf("dataset: %s of %d features cannot be a block", count.Of(rows, "row"), width)
 	}
@@ -212,14 +212,14 @@ func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules pass
 	var reading sync.WaitGroup
 	defer reading.Wait() // the reader must end before the file is closed
 	defer cancel(nil)
-	var fault error // error of the reader; set when the channel filled is closed
+	var readErr error // error of the reader; set when the channel filled is closed
 	reading.Go(func() {
 		defer close(filled)
-		fault = s.fill(ctx, p, e, &filler{rows: rows, width: width, outs: outs, empty: empty, filled: filled})
+		readErr = s.fill(ctx, p, e, &filler{rows: rows, width: width, outs: outs, empty: empty, filled: filled})
 	})
 	for b := range filled {
 		if ctx.Err() != nil {
-			return stopped(ctx)
+			return canceledError(ctx)
 		}
 		x := mat.NewDense(b.rows, width, b.x[:b.rows*width])
 		var y *mat.Dense
@@ -231,7 +231,7 @@ func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules pass
 		}
 		empty <- b
 	}
-	return fault
+	return readErr
 }
 
 // partLines returns the maximum number of lines of text in a part. Even if short lines have many
@@ -252,11 +252,11 @@ type encoded struct {
 
 // fill reads the file and sends its blocks to f.filled.
 func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error {
-	seen := 0
+	rowsRead := 0
 	var unknown []Unknown
 	var base indexBase
 	err := ordered(ctx, runtime.GOMAXPROCS(0), p.next, func(part part) (encoded, error) { return p.encode(part, e) }, func(r encoded) error {
-		seen += r.rows
+		rowsRead += r.rows
 		if err := p.mergeClasses(r, e); err != nil {
 			return err
 		}
@@ -267,10 +267,10 @@ func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error
 	if err != nil {
 		return err
 	}
-	if s.rows >= 0 && seen != s.rows {
-		return p.t.fault("", fmt.Sprintf("has changed since it was first read: it had %s, now %d", count.Of(s.rows, "row"), seen))
+	if s.rows >= 0 && rowsRead != s.rows {
+		return p.t.newError("", fmt.Sprintf("has changed since it was first read: it had %s, now %d", count.Of(s.rows, "row"), rowsRead))
 	}
-	if seen == 0 {
+	if rowsRead == 0 {
 		return p.t.noRows()
 	}
 	if err := e.checkBase(p.t, base); err != nil {
@@ -297,28 +297,28 @@ type filler struct {
 }
 
 func (f *filler) add(ctx context.Context, r encoded) error {
-	for at := 0; at < r.rows; {
+	for first := 0; first < r.rows; {
 		if f.b == nil {
 			select {
 			case f.b = <-f.empty:
 			case <-ctx.Done():
-				return stopped(ctx)
+				return canceledError(ctx)
 			}
 			f.b.x, f.b.y, f.b.weights, f.b.keys, f.b.rows = f.b.x[:0], f.b.y[:0], f.b.weights[:0], f.b.keys[:0], 0
 		}
-		n := min(r.rows-at, f.rows-f.b.rows)
-		f.b.x = append(f.b.x, r.x[at*f.width:(at+n)*f.width]...)
-		f.b.y = append(f.b.y, r.y[at*f.outs:(at+n)*f.outs]...)
+		n := min(r.rows-first, f.rows-f.b.rows)
+		f.b.x = append(f.b.x, r.x[first*f.width:(first+n)*f.width]...)
+		f.b.y = append(f.b.y, r.y[first*f.outs:(first+n)*f.outs]...)
 		if r.weights != nil {
-			f.b.weights = append(f.b.weights, r.weights[at:at+n]...)
+			f.b.weights = append(f.b.weights, r.weights[first:first+n]...)
 		}
 		if r.keys != nil {
-			f.b.keys = append(f.b.keys, r.keys[at:at+n]...)
+			f.b.keys = append(f.b.keys, r.keys[first:first+n]...)
 		}
 		f.b.rows += n
-		at += n
+		first += n
 		if f.b.rows == f.rows {
-			if err := f.hand(ctx); err != nil {
+			if err := f.send(ctx); err != nil {
 				return err
 			}
 		}
@@ -326,13 +326,13 @@ func (f *filler) add(ctx context.Context, r encoded) error {
 	return nil
 }
 
-func (f *filler) hand(ctx context.Context) error {
+func (f *filler) send(ctx context.Context) error {
 	select {
 	case f.filled <- f.b:
 		f.b = nil
 		return nil
 	case <-ctx.Done():
-		return stopped(ctx)
+		return canceledError(ctx)
 	}
 }
 
@@ -340,5 +340,5 @@ func (f *filler) end(ctx context.Context) error {
 	if f.b == nil || f.b.rows == 0 {
 		return nil
 	}
-	return f.hand(ctx)
+	return f.send(ctx)
 }

@@ -357,10 +357,10 @@ func TestStreamFaults(t *testing.T) {
 		if err == nil {
 			_, err = s.Learn(t.Context(), c.rules)
 		}
-		wantFault(t, err, path+c.want)
+		wantError(t, err, path+c.want)
 	}
 	_, err := dataset.Open("-")
-	wantFault(t, err, "standard input: cannot be read several times; save it to a file")
+	wantError(t, err, "standard input: cannot be read several times; save it to a file")
 	_, err = dataset.Open(filepath.Join(t.TempDir(), "none"))
 	if err == nil || !strings.HasSuffix(err.Error(), "none: no such file") {
 		t.Error(err)
@@ -395,7 +395,7 @@ func TestBlockFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = s.Blocks(t.Context(), c.e, 1000, func(x, y *mat.Dense) error { return nil })
-		wantFault(t, err, path+c.want)
+		wantError(t, err, path+c.want)
 	}
 	s, err := dataset.Open(file(t, "a.csv", []byte(long)))
 	if err != nil {
@@ -432,7 +432,7 @@ func TestStreamChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = s.Blocks(t.Context(), e, 1, func(x, y *mat.Dense) error { return nil })
-		wantFault(t, err, path+c.want)
+		wantError(t, err, path+c.want)
 	}
 }
 

@@ -29,11 +29,11 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 		return nil, err
 	}
 	t := &Table{Source: s.file.Path}
-	if whole := slices.Concat(named(r.Text), named(r.Tree), r.TFIDF); len(whole) > 0 {
-		return nil, t.fault(whole[0], "is a column of texts or trees, which cannot be learned in blocks; read the whole file")
+	if unsupported := slices.Concat(nonEmpty(r.Text), nonEmpty(r.Tree), r.TFIDF); len(unsupported) > 0 {
+		return nil, t.newError(unsupported[0], "is a column of texts or trees, which cannot be learned in blocks; read the whole file")
 	}
 	if r.Labels && len(r.Targets) != 1 {
-		return nil, t.fault("", fmt.Sprintf("classification needs exactly one target column, not %d", len(r.Targets)))
+		return nil, t.newError("", fmt.Sprintf("classification needs exactly one target column, not %d", len(r.Targets)))
 	}
 	p, err := s.begin(0)
 	if err != nil {
@@ -49,22 +49,22 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	}
 	sum := &l.sum
 	switch {
-	case sum.Rows == 0 && sum.left > 0:
-		return nil, p.t.fault(r.Weight, noWeight)
+	case sum.Rows == 0 && sum.zeroWeight > 0:
+		return nil, p.t.newError(r.Weight, noWeight)
 	case sum.Rows == 0:
 		return nil, p.t.noRows()
 	}
-	e, err := sum.encoder(p.t, r, sum.Rows <= int64(l.keep), l.values)
+	e, err := sum.encoder(p.t, r, sum.Rows <= int64(l.sampleSize), l.values)
 	if err != nil {
 		return nil, err
 	}
-	s.rows, s.left = int(sum.Rows), sum.left
+	s.rows, s.zeroWeight = int(sum.Rows), sum.zeroWeight
 	s.remarks = e.remarks(s.rows, func(in Input) columnFacts {
 		c := sum.column(in.Name)
 		if c == nil { // the input is all features of a sparse file together
 			return columnFacts{}
 		}
-		facts := columnFacts{rising: c.Rising, missing: float64(c.Kinds[missing]+c.Kinds[marker]) / float64(sum.Rows)}
+		facts := columnFacts{rising: c.Rising, missingFraction: float64(c.Kinds[missing]+c.Kinds[marker]) / float64(sum.Rows)}
 		if first := c.Faults[marker]; first != nil && len(c.Counts) > 0 {
 			facts.marker = first.Value
 		}
@@ -90,41 +90,41 @@ type learner struct {
 	rules Rules
 	sum   Summary
 
-	keep    int         // maximum number of rows in the sample
-	dense   []string    // names of the features, except the sparse features of a file
-	sample  [][]float64 // for each sampled row, the features in dense, and then x0, x1, … of a sparse file without zeros at the end
-	weights []float64   // weights of the sampled rows; nil means all 1
-	random  *rand.Rand
+	sampleSize int         // maximum number of rows in the sample
+	dense      []string    // names of the features, except the sparse features of a file
+	sample     [][]float64 // for each sampled row, the features in dense, and then x0, x1, … of a sparse file without zeros at the end
+	weights    []float64   // weights of the sampled rows; nil means all 1
+	random     *rand.Rand
 }
 
 // summarize returns the summary of a part. Any goroutine may call it.
 func (l *learner) summarize(part part) (s summarized, err error) {
-	all, err := part.table()
+	table, err := part.table()
 	if err != nil {
 		return s, err
 	}
-	if s.t, s.weights, err = l.rules.weighted(all); err != nil {
+	if s.t, s.weights, err = l.rules.weighted(table); err != nil {
 		return s, err
 	}
-	s.sum, err = s.t.summarize(s.weights, l.rules, 0, func(name string) taking {
+	s.sum, err = s.t.summarize(s.weights, l.rules, 0, func(name string) statistics {
 		feature := l.rules.isFeature(name)
-		return taking{counts: true, stored: !feature && l.rules.Labels, moments: feature}
+		return statistics{counts: true, storedNumbers: !feature && l.rules.Labels, moments: feature}
 	})
 	if err == nil {
-		s.sum.left = all.rows - s.t.rows
+		s.sum.zeroWeight = table.rows - s.t.rows
 	}
 	return s, err
 }
 
 func (l *learner) merge(s summarized) error {
 	if l.sum.Rows > int64(math.MaxInt32-s.t.rows) {
-		return s.t.fault("", fmt.Sprintf("has more than %d rows", math.MaxInt32))
+		return s.t.newError("", fmt.Sprintf("has more than %d rows", math.MaxInt32))
 	}
-	before := int(l.sum.Rows)
+	rowsBefore := int(l.sum.Rows)
 	if l.sum.Merge(s.sum); s.t.rows == 0 {
 		return nil
 	}
-	if err := l.sum.fault(l.p.t, l.rules, false); err != nil {
+	if err := l.sum.check(l.p.t, l.rules, false); err != nil {
 		return err
 	}
 	var features []*column
@@ -136,31 +136,31 @@ func (l *learner) merge(s summarized) error {
 			l.p.plain[j].Store(true)
 		}
 	}
-	l.addSample(features, s, before)
+	l.addSample(features, s, rowsBefore)
 	return nil
 }
 
 // addSample adds the rows of s to the sample. Afterwards the sample contains each row of the file
-// read so far with equal probability. before is the number of rows of the file before s.
-func (l *learner) addSample(features []*column, s summarized, before int) {
+// read so far with equal probability. rowsBefore is the number of rows of the file before s.
+func (l *learner) addSample(features []*column, s summarized, rowsBefore int) {
 	first, end := 0, 0
 	if s.t.features != nil {
 		first, end = s.t.features.first, s.t.features.first+s.t.width()
 	}
-	if l.keep == 0 {
+	if l.sampleSize == 0 {
 		for _, c := range features {
 			l.dense = append(l.dense, c.name)
 		}
 		width := len(features) + end - first
-		for _, name := range l.rules.others() {
-			width -= one(s.t.sparseColumn(name) != nil)
+		for _, name := range l.rules.excluded() {
+			width -= boolToInt(s.t.sparseColumn(name) != nil)
 		}
-		l.keep = min(max(sampleNumbers/max(width, 1), 256), 1<<16)
+		l.sampleSize = min(max(sampleNumbers/max(width, 1), 256), 1<<16)
 	}
 	for i := range s.t.rows {
-		place := before + i
-		if place >= l.keep {
-			if place = l.random.IntN(place + 1); place >= l.keep {
+		slot := rowsBefore + i
+		if slot >= l.sampleSize {
+			if slot = l.random.IntN(slot + 1); slot >= l.sampleSize {
 				continue
 			}
 		} else {
@@ -170,20 +170,20 @@ func (l *learner) addSample(features []*column, s summarized, before int) {
 			}
 		}
 		if s.weights != nil {
-			l.weights[place] = s.weights[i]
+			l.weights[slot] = s.weights[i]
 		}
-		row := slices.Grow(l.sample[place][:0], len(features)+end)[:len(features)+end]
+		row := slices.Grow(l.sample[slot][:0], len(features)+end)[:len(features)+end]
 		clear(row)
 		for j, c := range features {
 			row[j], _ = c.number(i)
 		}
 		if end > first {
-			columns, values := s.t.features.Row(s.t.place(i))
+			columns, values := s.t.features.Row(s.t.sourceRow(i))
 			for k, j := range columns {
 				row[len(features)+first+int(j)] = values[k]
 			}
 		}
-		l.sample[place] = row
+		l.sample[slot] = row
 	}
 }
 

@@ -24,11 +24,11 @@ type Summary struct {
 	Source string // name of the file of the first rows
 	Sparse bool   // all rows are from formats that omit zeros
 
-	names   []string // names of the columns in the order of the first table, except the features of sparse tables
-	columns map[string]*columnSummary
-	from    int64 // byte offset in Source at which the numbers of lines of the first rows begin
-	weight  float64
-	left    int // number of rows of weight 0; all other fields ignore them
+	names      []string // names of the columns in the order of the first table, except the features of sparse tables
+	columns    map[string]*columnSummary
+	from       int64 // byte offset in Source at which the numbers of lines of the first rows begin
+	weight     float64
+	zeroWeight int // number of rows of weight 0; all other fields ignore them
 
 	// These fields are for sparse tables, whose columnSummary is only about nonzero values.
 	sparseFirst bool // the first rows are from a format that omits zeros
@@ -37,7 +37,7 @@ type Summary struct {
 }
 
 func (s *Summary) fields() []any {
-	return []any{&s.Rows, &s.Source, &s.Sparse, &s.names, &s.columns, &s.from, &s.weight, &s.left, &s.sparseFirst, &s.first, &s.end, &s.nonzeros}
+	return []any{&s.Rows, &s.Source, &s.Sparse, &s.names, &s.columns, &s.from, &s.weight, &s.zeroWeight, &s.sparseFirst, &s.first, &s.end, &s.nonzeros}
 }
 
 // GobEncode implements gob.GobEncoder.
@@ -85,11 +85,11 @@ type columnSummary struct {
 	Begin, Last float64 // the first and the last cell if Rising is set
 }
 
-// taking says which statistics of a column are computed.
-type taking struct {
-	counts  bool // count the cells of each distinct number, up to MaxCategories numbers; texts are always counted
-	stored  bool // count numbers even if the format of the table stores numbers, not texts
-	moments bool
+// statistics says which statistics of a column are computed.
+type statistics struct {
+	counts        bool // count the cells of each distinct number, up to MaxCategories numbers; texts are always counted
+	storedNumbers bool // count numbers even if the format of the table stores numbers, not texts
+	moments       bool
 }
 
 var errNoSummary = errors.New("dataset: there is no summary")
@@ -100,9 +100,9 @@ func (s *Summary) Add(t *Table, r Rules, from int64) error {
 	if s == nil {
 		return errNoSummary
 	}
-	o, err := t.orEmpty().summarize(nil, r, from, func(name string) taking {
+	o, err := t.orEmpty().summarize(nil, r, from, func(name string) statistics {
 		c := s.columns[name]
-		return taking{counts: c == nil || !c.Many, stored: true, moments: true}
+		return statistics{counts: c == nil || !c.Many, storedNumbers: true, moments: true}
 	})
 	if err == nil {
 		s.Merge(o)
@@ -111,17 +111,17 @@ func (s *Summary) Add(t *Table, r Rules, from int64) error {
 }
 
 // summarize returns the summary of a table whose rows have the given weights.
-func (t *Table) summarize(weights []float64, r Rules, from int64, take func(name string) taking) (*Summary, error) {
+func (t *Table) summarize(weights []float64, r Rules, from int64, statsOf func(name string) statistics) (*Summary, error) {
 	s := &Summary{Rows: int64(t.rows), columns: map[string]*columnSummary{}, Sparse: t.sparse, sparseFirst: t.sparse, Source: t.Source, from: from, weight: totalWeight(weights, t.rows)}
-	used := func(name string) bool { return r.isFeature(name) || slices.Contains(r.Targets, name) }
+	isUsed := func(name string) bool { return r.isFeature(name) || slices.Contains(r.Targets, name) }
 	for _, c := range t.columns {
 		s.names = append(s.names, c.name)
 		switch {
-		case !used(c.name) || t.rows == 0:
-		case c.broken != "":
-			return nil, t.brokenFault(c)
+		case !isUsed(c.name) || t.rows == 0:
+		case c.unreadable != "":
+			return nil, t.columnError(c)
 		default:
-			s.columns[c.name] = t.summarizeColumn(c, t.plainNumbers(c), weights, take(c.name))
+			s.columns[c.name] = t.summarizeColumn(c, t.plainNumbers(c), weights, statsOf(c.name))
 			for _, e := range s.columns[c.name].Faults {
 				e.Offset = from
 			}
@@ -135,17 +135,17 @@ func (t *Table) summarize(weights []float64, r Rules, from int64, take func(name
 	for j := range t.width() {
 		rows, values := byColumn.Row(j)
 		name := t.features.name(j)
-		if len(values) == 0 || !used(name) {
+		if len(values) == 0 || !isUsed(name) {
 			continue
 		}
-		var of []float64
+		var columnWeights []float64
 		for _, i := range rows {
 			if weights != nil {
-				of = append(of, weights[i])
+				columnWeights = append(columnWeights, weights[i])
 			}
 		}
-		c := &columnSummary{Weight: totalWeight(of, len(rows))}
-		c.addNumbers(values, of, take(name), func(k int) string { return numberText(values[k]) })
+		c := &columnSummary{Weight: totalWeight(columnWeights, len(rows))}
+		c.addNumbers(values, columnWeights, statsOf(name), func(k int) string { return numberText(values[k]) })
 		if s.columns[name] = c; len(values) >= t.rows-1 {
 			c.rises(t.sparseColumn(name), t.rows)
 		}
@@ -161,11 +161,11 @@ func (s *columnSummary) rises(c *column, rows int) {
 
 // summarizeColumn returns the summary of a column. The table must have rows. values is
 // plainNumbers(c).
-func (t *Table) summarizeColumn(c *column, values, weights []float64, take taking) *columnSummary {
+func (t *Table) summarizeColumn(c *column, values, weights []float64, stats statistics) *columnSummary {
 	s := &columnSummary{Weight: totalWeight(weights, t.rows)}
 	s.rises(c, t.rows)
 	if c.plain {
-		s.addNumbers(values, weights, take, c.cell)
+		s.addNumbers(values, weights, stats, c.cell)
 		for i := 0; i < len(values) && s.Kinds[missing] > 0; i++ {
 			if values[i]-values[i] == 0 {
 				continue
@@ -173,14 +173,14 @@ func (t *Table) summarizeColumn(c *column, values, weights []float64, take takin
 			_, k := c.number(i)
 			s.Kinds[missing]--
 			s.Kinds[k]++
-			s.put(c.cell(i), k, values[i], 1)
+			s.addCell(c.cell(i), k, values[i], 1)
 		}
 	} else {
-		s.addCodes(c, weights, take)
+		s.addCodes(c, weights, stats)
 	}
 	open := 0
 	for k, n := range s.Kinds {
-		open += one(n > 0 && kind(k) != number)
+		open += boolToInt(n > 0 && kind(k) != number)
 	}
 	for i := 0; open > 0; i++ {
 		_, k := c.number(i)
@@ -194,42 +194,42 @@ func (t *Table) summarizeColumn(c *column, values, weights []float64, take takin
 		if k < number {
 			rule = missingRule(c.cell(i))
 		}
-		s.Faults[k] = t.cellFault(c, i, c.cell(i), rule)
+		s.Faults[k] = t.cellError(c, i, c.cell(i), rule)
 		open--
 	}
 	return s
 }
 
 // addCodes adds the cells of a coded column to an empty summary.
-func (s *columnSummary) addCodes(c *column, weights []float64, take taking) {
-	s.Many = !take.counts
-	var numbers, of []float64
+func (s *columnSummary) addCodes(c *column, weights []float64, stats statistics) {
+	s.Many = !stats.counts
+	var numbers, numberWeights []float64
 	counts := c.valueCounts()
 	s.Kinds[missing] = int64(len(c.codes))
 	for code, w := range c.valueWeights(counts, weights) {
 		e, n := c.entries[code], int64(counts[code])
 		if c.exact && e.kind == number {
-			e.text = c.reading.plain(e.text)
+			e.text = c.reading.normalize(e.text)
 		}
 		s.Kinds[missing] -= n
 		s.Kinds[e.kind] += n
 		switch {
 		case n == 0:
-		case e.kind == number && !take.counts:
-			numbers, of = append(numbers, e.value), append(of, w)
+		case e.kind == number && !stats.counts:
+			numbers, numberWeights = append(numbers, e.value), append(numberWeights, w)
 		default:
-			s.put(e.text, e.kind, e.value, w)
+			s.addCell(e.text, e.kind, e.value, w)
 		}
 	}
-	if take.moments {
-		s.Numbers.addAll(numbers, of)
+	if stats.moments {
+		s.Numbers.addAll(numbers, numberWeights)
 	}
 }
 
 // addNumbers adds numbers to an empty summary. It counts cells that are not finite numbers as
 // missing.
-func (s *columnSummary) addNumbers(values, weights []float64, take taking, cell func(i int) string) {
-	s.Many = !take.counts || !take.stored
+func (s *columnSummary) addNumbers(values, weights []float64, stats statistics, cell func(i int) string) {
+	s.Many = !stats.counts || !stats.storedNumbers
 	exact := map[float64]float64{} // only numbers below 2⁵³, to which no other integer is rounded
 	for i, v := range values {
 		if v-v != 0 {
@@ -245,25 +245,25 @@ func (s *columnSummary) addNumbers(values, weights []float64, take taking, cell 
 			w = weights[i]
 		}
 		if math.Abs(v) >= 1<<53 {
-			s.put(cell(i), number, v, w)
+			s.addCell(cell(i), number, v, w)
 			continue
 		}
 		exact[v] += w
 		s.Many = len(exact) > MaxCategories
 	}
 	for v, w := range exact {
-		s.put(numberText(v), number, v, w)
+		s.addCell(numberText(v), number, v, w)
 	}
 	if s.Many {
 		s.Counts, s.Numbers = nil, total{}
-		if take.moments {
+		if stats.moments {
 			s.Numbers.addAll(values, weights)
 		}
 	}
 }
 
-// put adds a distinct cell. weight is the sum of the weights of its rows.
-func (s *columnSummary) put(cell string, k kind, value, weight float64) {
+// addCell adds a distinct cell. weight is the sum of the weights of its rows.
+func (s *columnSummary) addCell(cell string, k kind, value, weight float64) {
 	switch {
 	case k <= marker:
 		return
@@ -298,7 +298,7 @@ func (s *columnSummary) overflow() {
 	for cell, w := range s.Counts {
 		if v, k := parseCell(cell); k == number {
 			delete(s.Counts, cell)
-			s.put(cell, k, v, w)
+			s.addCell(cell, k, v, w)
 		}
 	}
 }
@@ -320,7 +320,7 @@ func (s *columnSummary) merge(o *columnSummary) {
 	}
 	for cell, w := range o.Counts {
 		v, k := parseCell(cell) // here a number in an unsupported spelling has the kind text
-		s.put(cell, k, v, w)
+		s.addCell(cell, k, v, w)
 	}
 	s.Numbers.merge(&o.Numbers)
 	s.Weight += o.Weight
@@ -338,11 +338,11 @@ func earlier(a, b *Error) *Error {
 // empty returns the error for the first missing cell, or nil.
 func (s *columnSummary) empty() *Error { return earlier(s.Faults[missing], s.Faults[marker]) }
 
-// odd returns the error for the first number that is not finite, or nil.
-func (s *columnSummary) odd() *Error { return earlier(s.Faults[notFinite], s.Faults[outOfRange]) }
+// nonFinite returns the error for the first number that is not finite, or nil.
+func (s *columnSummary) nonFinite() *Error { return earlier(s.Faults[notFinite], s.Faults[outOfRange]) }
 
-// and(rule) returns a copy of e with rule appended to its Rule, or nil if e is nil.
-func (e *Error) and(rule string) *Error {
+// withRule(rule) returns a copy of e with rule appended to its Rule, or nil if e is nil.
+func (e *Error) withRule(rule string) *Error {
 	if e == nil {
 		return nil
 	}
@@ -354,13 +354,13 @@ func (e *Error) and(rule string) *Error {
 // texts reports whether the column has texts, or numbers in an unsupported spelling.
 func (s *columnSummary) texts() bool { return s.Kinds[text]+s.Kinds[spelled] > 0 }
 
-// targetFault returns the error for the first cell that cannot be a numeric target, or nil.
-func (s *columnSummary) targetFault() *Error {
-	first := s.empty().and(needsValue)
+// targetError returns the error for the first cell that cannot be a numeric target, or nil.
+func (s *columnSummary) targetError() *Error {
+	first := s.empty().withRule(needsValue)
 	for k := notFinite; k <= text; k++ {
 		e := s.Faults[k]
 		if k != spelled {
-			e = e.and(asTarget)
+			e = e.withRule(asTarget)
 		}
 		first = earlier(first, e)
 	}
@@ -373,19 +373,19 @@ func (s *columnSummary) classes(t *Table, name string, rows int64, anyLabels boo
 	if s.Many {
 		list = make([]string, MaxCategories+1)
 	} else {
-		first := s.empty().and(needsClass)
+		first := s.empty().withRule(needsClass)
 		if !texts {
-			first = earlier(first, s.odd().and(asLabels))
+			first = earlier(first, s.nonFinite().withRule(asLabels))
 		}
 		if !anyLabels {
-			first = earlier(first, s.Faults[spelled].and(spelledLabel))
+			first = earlier(first, s.Faults[spelled].withRule(spelledLabel))
 		}
 		if first != nil {
 			return nil, first
 		}
 	}
 	if rule := labelsRule(list, int(rows), texts, anyLabels); rule != "" {
-		return nil, t.fault(name, rule)
+		return nil, t.newError(name, rule)
 	}
 	return classesOf(list, texts), nil
 }
@@ -394,39 +394,39 @@ func (s *columnSummary) classes(t *Table, name string, rows int64, anyLabels boo
 // largest sum of weights replaces missing cells.
 func (s *columnSummary) categories() *Text {
 	x := &Text{Categories: slices.Sorted(maps.Keys(s.Counts))}
-	most := 0.0
+	maxWeight := 0.0
 	for _, cell := range x.Categories {
-		if w := s.Counts[cell]; w > most {
-			most, x.Fill = w, cell
+		if w := s.Counts[cell]; w > maxWeight {
+			maxWeight, x.Fill = w, cell
 		}
 	}
 	return x
 }
 
-// fault returns an error if the column cannot be used as features. name is the name of the column.
-func (s *columnSummary) fault(t *Table, name string, rows int64, r Rules) error {
+// check returns an error if the column cannot be used as features. name is the name of the column.
+func (s *columnSummary) check(t *Table, name string, rows int64, r Rules) error {
 	declared := slices.Contains(r.Categorical, name)
 	switch texts := s.texts(); {
 	case declared && s.Many && !texts:
-		return t.fault(name, notCategorical)
+		return t.newError(name, notCategorical)
 	case texts || declared:
-		if err := s.textFault(t, name, rows, declared); err != nil {
+		if err := s.textError(t, name, rows, declared); err != nil {
 			return err
 		}
 	default:
-		if e := s.odd(); e != nil {
+		if e := s.nonFinite(); e != nil {
 			return e
 		}
 	}
 	if e := s.empty(); r.RefuseMissing && e != nil {
-		return e.and(refused)
+		return e.withRule(missingRefused)
 	}
 	return nil
 }
 
-// textFault returns the error for a column with texts as features, or nil. If the column is
+// textError returns the error for a column with texts as features, or nil. If the column is
 // declared categorical, its numbers are categories too.
-func (s *columnSummary) textFault(t *Table, name string, rows int64, declared bool) error {
+func (s *columnSummary) textError(t *Table, name string, rows int64, declared bool) error {
 	kinds, present := len(s.Counts), int64(0)
 	for _, n := range s.Kinds[number:] {
 		present += n
@@ -440,22 +440,22 @@ func (s *columnSummary) textFault(t *Table, name string, rows int64, declared bo
 	tooMany := kinds > alwaysCategories && int64(kinds) > present/2
 	switch {
 	case kinds == 0:
-		return t.fault(name, noValues)
+		return t.newError(name, noValues)
 	case declared && !s.Many:
 	case s.Many && (odd || 2*numbers > cells): // this is a column of numbers with errors
 		if first != nil {
 			first.Rule = oddText
 		}
-		return earlier(first, earlier(s.Faults[spelled], s.odd()))
+		return earlier(first, earlier(s.Faults[spelled], s.nonFinite()))
 	case !declared && s.Kinds[spelled] > 0:
-		return s.Faults[spelled].and("{, or $categorical}")
+		return s.Faults[spelled].withRule("{, or $categorical}")
 	case s.Many:
-		return t.fault(name, fmt.Sprintf("has more than %d distinct texts, such as %s: too many to be categories; {$drop|$tfidf}", MaxCategories, quote(example)))
+		return t.newError(name, fmt.Sprintf("has more than %d distinct texts, such as %s: too many to be categories; {$drop|$tfidf}", MaxCategories, quote(example)))
 	case odd, tooMany && 2*numbers > cells:
 		first.Rule = fmt.Sprintf("is not a number, but %d of the %d cells of the column are; {correct it|$na-values|$categorical}", numbers, cells)
 		return first
 	case tooMany:
-		return t.fault(name, fmt.Sprintf("has %d distinct texts, such as %s, in %s: too many to be categories; {$drop|$tfidf}", kinds, quote(example), count.Of(int(rows), "row")))
+		return t.newError(name, fmt.Sprintf("has %d distinct texts, such as %s, in %s: too many to be categories; {$drop|$tfidf}", kinds, quote(example), count.Of(int(rows), "row")))
 	}
 	return nil
 }
@@ -472,7 +472,7 @@ func (s *columnSummary) isOdd() bool {
 // input returns the encoding of a column of features. For numbers it is the result of the function
 // number.
 func (s *columnSummary) input(t *Table, name string, rows int64, r Rules, number func() (*Number, string)) (*Input, error) {
-	if err := s.fault(t, name, rows, r); err != nil {
+	if err := s.check(t, name, rows, r); err != nil {
 		return nil, err
 	}
 	if s.texts() || slices.Contains(r.Categorical, name) {
@@ -480,25 +480,25 @@ func (s *columnSummary) input(t *Table, name string, rows int64, r Rules, number
 	}
 	n, rule := number()
 	if rule != "" {
-		return nil, t.fault(name, rule)
+		return nil, t.newError(name, rule)
 	}
 	return &Input{Name: name, Number: n}, nil
 }
 
 // numbers returns the sums over all numbers, and their median if Counts has all numbers.
-func (s *columnSummary) numbers() (all total, median float64, ok bool) {
-	all.merge(&s.Numbers)
+func (s *columnSummary) numbers() (sum total, median float64, ok bool) {
+	sum.merge(&s.Numbers)
 	var values, weights []float64
 	for cell, w := range s.Counts {
 		if v, k := parseCell(cell); k == number {
-			all.add(repeated(w, v))
+			sum.add(repeated(w, v))
 			values, weights = append(values, v), append(weights, w)
 		}
 	}
 	if !s.Many {
 		median, ok = weightedMedian(values, weights)
 	}
-	return all, median, ok
+	return sum, median, ok
 }
 
 // A total holds sums of numbers. The sums have so many bits that, after rounding to float64, they
@@ -513,13 +513,13 @@ type total struct {
 // and 40 bits for the number of terms.
 const totalBits = 256
 
-func wide(v float64) *big.Float { return new(big.Float).SetPrec(totalBits).SetFloat64(v) }
+func bigFloat(v float64) *big.Float { return new(big.Float).SetPrec(totalBits).SetFloat64(v) }
 
 // addAll adds the finite numbers among values. If the squared deviations from their mean overflow,
 // it adds the numbers one by one.
 func (s *total) addAll(values, weights []float64) {
 	m := momentsOf(values, weights)
-	if all := m.Mean + m.SD; all-all == 0 {
+	if size := m.Mean + m.SD; size-size == 0 {
 		s.add(m)
 		return
 	}
@@ -538,8 +538,8 @@ func (s *total) add(m moments) {
 	if m.N <= 0 {
 		return
 	}
-	n, mean, sd := wide(m.N), wide(m.Mean), wide(m.SD)
-	mean.Add(mean, wide(m.rest))
+	n, mean, sd := bigFloat(m.N), bigFloat(m.Mean), bigFloat(m.SD)
+	mean.Add(mean, bigFloat(m.remainder))
 	o := total{N: m.N, Low: m.Low, High: m.High}
 	o.Sum.Mul(n, mean)
 	o.Squares.Mul(n, mean.Add(mean.Mul(mean, mean), sd.Mul(sd, sd)))
@@ -564,7 +564,7 @@ func (s *total) moments() moments {
 	if m.N == 0 {
 		return m
 	}
-	mean, square := wide(0).Quo(&s.Sum, wide(s.N)), wide(0).Quo(&s.Squares, wide(s.N))
+	mean, square := bigFloat(0).Quo(&s.Sum, bigFloat(s.N)), bigFloat(0).Quo(&s.Squares, bigFloat(s.N))
 	m.Mean, _ = mean.Float64()
 	if square.Sub(square, mean.Mul(mean, mean)); square.Sign() > 0 {
 		m.SD, _ = square.Sqrt(square).Float64()
@@ -575,13 +575,13 @@ func (s *total) moments() moments {
 // Merge adds the rows of o to s. It may modify o and share memory with it. Features of a sparse
 // table are 0 in the rows of a summary that lacks them. Both must have every other column.
 func (s *Summary) Merge(o *Summary) {
-	left := s.left + o.left
+	zeroWeight := s.zeroWeight + o.zeroWeight
 	switch {
 	case s.Rows == 0:
-		*s, s.left = *o, left
+		*s, s.zeroWeight = *o, zeroWeight
 		return
 	case o.Rows == 0:
-		s.left = left
+		s.zeroWeight = zeroWeight
 		return
 	}
 	if cmp.Or(strings.Compare(o.Source, s.Source), cmp.Compare(o.from, s.from)) < 0 {
@@ -598,26 +598,26 @@ func (s *Summary) Merge(o *Summary) {
 		s.first, s.end = min(s.first, o.first), max(s.end, o.end)
 	}
 	for name, c := range o.columns {
-		if mine := s.columns[name]; mine != nil {
-			mine.merge(c)
+		if current := s.columns[name]; current != nil {
+			current.merge(c)
 		} else {
 			s.columns[name] = c
 		}
 	}
-	s.Rows, s.nonzeros, s.weight, s.left = s.Rows+o.Rows, s.nonzeros+o.nonzeros, s.weight+o.weight, left
+	s.Rows, s.nonzeros, s.weight, s.zeroWeight = s.Rows+o.Rows, s.nonzeros+o.nonzeros, s.weight+o.weight, zeroWeight
 	s.Sparse = s.Sparse && o.Sparse
 }
 
 // AllNames returns the names of all columns in the order of the features. This is the order in the
 // first rows. Features that only later sparse tables have are inserted before the label.
 func (s *Summary) AllNames() []string {
-	known := make(map[string]bool, len(s.names))
+	isKnown := make(map[string]bool, len(s.names))
 	for _, name := range s.names {
-		known[name] = !s.sparseFirst
+		isKnown[name] = !s.sparseFirst
 	}
 	var features, names []string
 	for k := s.first; k < s.end; k++ {
-		if name := sparseName(k); !known[name] {
+		if name := sparseName(k); !isKnown[name] {
 			features = append(features, name)
 		}
 	}
@@ -626,17 +626,17 @@ func (s *Summary) AllNames() []string {
 			names = append(names, name)
 		}
 	}
-	at := slices.Index(names, labelName)
+	labelIndex := slices.Index(names, labelName)
 	switch {
 	case s.sparseFirst:
-		at = 0
-	case at < 0:
-		at = len(names)
+		labelIndex = 0
+	case labelIndex < 0:
+		labelIndex = len(names)
 	}
 	if len(features) > 0 && features[0] == "x0" {
-		names, features, at = slices.Insert(names, 0, "x0"), features[1:], at+1
+		names, features, labelIndex = slices.Insert(names, 0, "x0"), features[1:], labelIndex+1
 	}
-	return slices.Insert(names, at, features...)
+	return slices.Insert(names, labelIndex, features...)
 }
 
 // index returns the number in the name of a sparse feature. For any other name ok is false.
@@ -661,23 +661,23 @@ func (s *Summary) column(name string) *columnSummary {
 		rows -= n
 	}
 	if c.Kinds[number] += rows; rows > 0 {
-		c.put("0", number, 0, s.weight-c.Weight)
+		c.addCell("0", number, 0, s.weight-c.Weight)
 	}
 	c.Weight, c.Rising = s.weight, c.Rising && rows <= 1 // two or more zeros are not increasing; with one row Rising is correct
 	return c
 }
 
-// fault returns an error about a target or a feature that further rows cannot repair, or nil. In
-// sparse tables, a missing target may occur in further rows, unless ended is set.
-func (s *Summary) fault(t *Table, r Rules, ended bool) error {
+// check returns an error about a target or a feature that further rows cannot repair, or nil. In
+// sparse tables, a missing target may occur in further rows, unless complete is set.
+func (s *Summary) check(t *Table, r Rules, complete bool) error {
 	for _, name := range r.Targets {
 		c := s.column(name)
 		switch {
-		case c == nil && s.Sparse && !ended:
+		case c == nil && s.Sparse && !complete:
 		case c == nil:
 			return t.noColumnAmong("target column", name, s.AllNames())
 		case !r.Labels:
-			if e := c.targetFault(); e != nil {
+			if e := c.targetError(); e != nil {
 				return e
 			}
 		case c.Many:
@@ -687,7 +687,7 @@ func (s *Summary) fault(t *Table, r Rules, ended bool) error {
 	}
 	for _, name := range s.names {
 		if c := s.columns[name]; r.isFeature(name) && c.Many {
-			if err := c.fault(t, name, s.Rows, r); err != nil {
+			if err := c.check(t, name, s.Rows, r); err != nil {
 				return err
 			}
 		}
@@ -722,14 +722,14 @@ func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name st
 	return e, nil
 }
 
-// encoder returns the result of Encoder, but sample returns weighted rows. If whole is set, the
+// encoder returns the result of Encoder, but sample returns weighted rows. If complete is set, the
 // sample contains all rows in order, and the result is bitwise equal to the result of Learn.
-func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string) (values, weights []float64)) (*Encoder, error) {
+func (s *Summary) encoder(t *Table, r Rules, complete bool, sample func(name string) (values, weights []float64)) (*Encoder, error) {
 	names := s.AllNames()
 	if err := t.checkRoles(r, names); err != nil {
 		return nil, err
 	}
-	if err := s.fault(t, r, true); err != nil {
+	if err := s.check(t, r, true); err != nil {
 		return nil, err
 	}
 	e := t.newEncoder(r)
@@ -745,7 +745,7 @@ func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string
 		for k := 0; k < in.Sparse.Columns && r.Standardize; k++ {
 			name := sparseName(s.first + k)
 			var m moments
-			if whole {
+			if complete {
 				values, weights := sample(name)
 				zeros := 0
 				for i, v := range values {
@@ -756,12 +756,12 @@ func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string
 				}
 				m = sparseMoments(values, weights, zeros, totalWeight(weights, len(values)))
 			} else {
-				all, _, _ := s.column(name).numbers()
-				m = all.moments()
+				sum, _, _ := s.column(name).numbers()
+				m = sum.moments()
 			}
 			scale, rule := scaleOf(m)
 			if rule != "" {
-				return nil, t.fault(name, rule)
+				return nil, t.newError(name, rule)
 			}
 			in.Sparse.Scale = append(in.Sparse.Scale, scale)
 		}
@@ -774,20 +774,20 @@ func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string
 		c := s.column(name)
 		in, err := c.input(t, name, s.Rows, r, func() (*Number, string) {
 			values, weights := sample(name)
-			if whole {
+			if complete {
 				return numberOf(values, weights, r.Standardize)
 			}
-			all, fill, ok := c.numbers()
+			sum, fill, ok := c.numbers()
 			if !ok {
 				fill, ok = momentsOf(values, weights).median(values, weights)
 			}
 			if !ok { // the sample has no value in this column
-				fill = all.moments().Mean
+				fill = sum.moments().Mean
 			}
-			if all.N > 0 {
-				all.add(repeated(s.weight-all.N, fill))
+			if sum.N > 0 {
+				sum.add(repeated(s.weight-sum.N, fill))
 			}
-			return all.moments().number(fill, 0, r.Standardize)
+			return sum.moments().number(fill, 0, r.Standardize)
 		})
 		if err != nil {
 			return nil, err
@@ -795,7 +795,7 @@ func (s *Summary) encoder(t *Table, r Rules, whole bool, sample func(name string
 		e.Inputs = append(e.Inputs, *in)
 	}
 	if len(e.Inputs) == 0 {
-		return nil, t.fault("", "has no column except the target; at least one feature is needed")
+		return nil, t.newError("", "has no column except the target; at least one feature is needed")
 	}
 	return e, e.Check()
 }
@@ -805,7 +805,7 @@ func (s *Summary) takesSparse(r Rules) bool {
 	if !s.Sparse || s.end == s.first || r.Gram {
 		return false
 	}
-	for _, name := range slices.Concat(r.others(), r.Categorical) {
+	for _, name := range slices.Concat(r.excluded(), r.Categorical) {
 		if _, ok := s.index(name); ok {
 			return false
 		}

@@ -90,19 +90,19 @@ func (d Dialect) NewTable(source string, columns ...Column) (*Table, error) {
 			t.rows = in.len()
 		}
 		if in.len() != t.rows {
-			return nil, t.fault(in.name, fmt.Sprintf("has %s, but column %s has %d", count.Of(in.len(), "cell"), quote(columns[0].name), t.rows))
+			return nil, t.newError(in.name, fmt.Sprintf("has %s, but column %s has %d", count.Of(in.len(), "cell"), quote(columns[0].name), t.rows))
 		}
 		c := t.columns[i]
 		if !in.isText {
 			c.plain, c.numbers = true, in.numbers
 			if row := slices.IndexFunc(in.numbers, isInf); row >= 0 {
-				return nil, t.cellFault(c, row, fmt.Sprint(in.numbers[row]), notFinite.rule())
+				return nil, t.cellError(c, row, fmt.Sprint(in.numbers[row]), notFinite.rule())
 			}
 			continue
 		}
 		for row, s := range in.texts {
 			if !utf8.ValidString(s) {
-				return nil, t.cellFault(c, row, s, "is not valid UTF-8")
+				return nil, t.cellError(c, row, s, "is not valid UTF-8")
 			}
 			c.add(s)
 		}
@@ -116,16 +116,16 @@ func isInf(v float64) bool { return math.IsInf(v, 0) }
 // setNames checks the names and adds an empty column to t for each of them.
 func (t *Table) setNames(names []string) *Error {
 	if len(names) == 0 {
-		return t.fault("", "has no columns")
+		return t.newError("", "has no columns")
 	}
 	first := make(map[string]int, len(names))
 	for i, name := range names {
 		name = strings.TrimSpace(name)
 		if rule := nameRule(name); rule != "" {
-			return t.fault("", fmt.Sprintf("the name %s of column %d %s", quote(name), i+1, rule))
+			return t.newError("", fmt.Sprintf("the name %s of column %d %s", quote(name), i+1, rule))
 		}
 		if j, ok := first[name]; ok {
-			return t.fault(name, fmt.Sprintf("the name is used twice, for columns %d and %d", j+1, i+1))
+			return t.newError(name, fmt.Sprintf("the name is used twice, for columns %d and %d", j+1, i+1))
 		}
 		first[name] = i
 		t.columns = append(t.columns, &column{name: strings.Clone(name), reading: t.reading, exact: slices.Contains(t.keep, name)})
@@ -210,15 +210,15 @@ func (t *Table) Texts(name string) ([]string, error) {
 // does not exist.
 func (t *Table) OnlyTexts(name string) bool {
 	c := t.find(name)
-	some := false
+	found := false
 	for i := 0; c != nil && i < t.rows; i++ {
 		_, k := c.number(i)
 		if k >= number && k != text {
 			return false
 		}
-		some = some || k == text
+		found = found || k == text
 	}
-	return some
+	return found
 }
 
 // Cells returns the cells of a column as in the file, with "" for an empty cell. In columns that
@@ -248,7 +248,7 @@ func (t *Table) orEmpty() *Table {
 func (t *Table) find(name string) *column {
 	t = t.orEmpty()
 	for _, c := range t.columns {
-		if c.name == name && c.broken == "" {
+		if c.name == name && c.unreadable == "" {
 			return c
 		}
 	}
@@ -268,7 +268,7 @@ func (t *Table) selectRows(rows []int) *Table {
 	t = t.orEmpty()
 	s := &Table{Source: t.Source, rows: len(rows), origin: make([]int32, len(rows)), first: t.first, note: t.note, sparse: t.sparse, features: t.features, reading: t.reading}
 	for i, r := range rows {
-		s.origin[i] = int32(t.place(r))
+		s.origin[i] = int32(t.sourceRow(r))
 	}
 	for _, c := range t.columns {
 		s.columns = append(s.columns, c.selectRows(rows, s.origin))
@@ -283,44 +283,44 @@ func (t *Table) selectRows(rows []int) *Table {
 }
 
 // noColumn returns the error for a column that t lacks. It proposes the most similar candidate.
-func (t *Table) noColumn(what, name string, candidates []string) *Error {
+func (t *Table) noColumn(role, name string, candidates []string) *Error {
 	t = t.orEmpty()
 	for _, c := range t.columns {
-		if c.name == name && c.broken != "" {
-			return t.brokenFault(c)
+		if c.name == name && c.unreadable != "" {
+			return t.columnError(c)
 		}
 	}
-	return t.fault("", fmt.Sprintf("has no %s %s; it has %s%s", what, quote(name), list(t.Names()), nearest(name, candidates))+t.note)
+	return t.newError("", fmt.Sprintf("has no %s %s; it has %s%s", role, quote(name), list(t.Names()), nearest(name, candidates))+t.note)
 }
 
-// brokenFault returns the error for a column that cannot be read.
-func (t *Table) brokenFault(c *column) *Error { return t.fault(c.name, c.broken+", {or $drop}") }
+// columnError returns the error for a column that cannot be read.
+func (t *Table) columnError(c *column) *Error { return t.newError(c.name, c.unreadable+", {or $drop}") }
 
 // noColumnAmong returns the error of noColumn for a table that has names, but no columns yet.
-func (t *Table) noColumnAmong(what, name string, names []string) *Error {
-	return t.fault("", fmt.Sprintf("has no %s %s; it has %s%s", what, quote(name), list(names), nearest(name, names))+t.note)
+func (t *Table) noColumnAmong(role, name string, names []string) *Error {
+	return t.newError("", fmt.Sprintf("has no %s %s; it has %s%s", role, quote(name), list(names), nearest(name, names))+t.note)
 }
 
-// place returns the index of row i in the original table, or in the file.
-func (t *Table) place(i int) int {
+// sourceRow returns the index of row i in the original table, or in the file.
+func (t *Table) sourceRow(i int) int {
 	if t.origin != nil {
 		return int(t.origin[i])
 	}
 	return i
 }
 
-// fault returns an error about a column, or about the whole table if name is empty.
-func (t *Table) fault(name, rule string) *Error {
+// newError returns an error about a column, or about the whole table if name is empty.
+func (t *Table) newError(name, rule string) *Error {
 	return &Error{Source: t.Source, Column: name, Rule: rule}
 }
 
-// cellFault returns an error about one cell.
-func (t *Table) cellFault(c *column, row int, value, rule string) *Error {
+// cellError returns an error about one cell.
+func (t *Table) cellError(c *column, row int, value, rule string) *Error {
 	e := &Error{Source: t.Source, Column: c.name, Value: value, Rule: rule}
 	if t.lines != nil {
 		e.Line = int(t.lines[row])
 	} else {
-		e.Row = t.first + t.place(row) + 1
+		e.Row = t.first + t.sourceRow(row) + 1
 	}
 	return e
 }

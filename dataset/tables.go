@@ -19,7 +19,7 @@ func (s *Stream) Tables(ctx context.Context, use func(t *Table) error) error {
 	defer p.close()
 	for {
 		if ctx.Err() != nil {
-			return stopped(ctx)
+			return canceledError(ctx)
 		}
 		part, err := p.next()
 		if err == io.EOF {

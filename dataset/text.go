@@ -21,28 +21,28 @@ func (c *column) firstText() int {
 
 // A textWriter writes the one-hot features of a column of texts.
 type textWriter struct {
-	place
-	rule   *Text
-	fill   int32   // category that replaces a missing cell
-	strict bool    // an unknown category is an error
-	known  []int32 // category of each entry of the column; −1 for an unknown text
+	inputColumn
+	rule       *Text
+	fill       int32   // category that replaces a missing cell
+	strict     bool    // an unknown category is an error
+	categories []int32 // category of each entry of the column; −1 for an unknown text
 }
 
 // newTextWriter returns the writer for p.column, which must be coded.
-func newTextWriter(p place, rule *Text, strict bool) *textWriter {
+func newTextWriter(p inputColumn, rule *Text, strict bool) *textWriter {
 	category := func(value string) int32 {
 		if k, ok := slices.BinarySearch(rule.Categories, value); ok {
 			return int32(k)
 		}
 		return -1
 	}
-	w := &textWriter{place: p, rule: rule, strict: strict, fill: category(rule.Fill)}
+	w := &textWriter{inputColumn: p, rule: rule, strict: strict, fill: category(rule.Fill)}
 	for _, e := range p.column.entries {
 		k := category(e.text)
 		if p.marked && e.kind == marker {
 			k = w.fill
 		}
-		w.known = append(w.known, k)
+		w.categories = append(w.categories, k)
 	}
 	return w
 }
@@ -54,7 +54,7 @@ func (w *textWriter) write(x []float64, width, first, last int) (int, error) {
 			return i, err
 		}
 		if k >= 0 {
-			x[(i-first)*width+w.at+int(k)] = 1
+			x[(i-first)*width+w.offset+int(k)] = 1
 		}
 	}
 	return last, nil
@@ -64,15 +64,15 @@ func (w *textWriter) write(x []float64, width, first, last int) (int, error) {
 func (w *textWriter) category(i int) (int32, error) {
 	code := w.column.codes[i]
 	if code >= 0 && !(w.refuse && w.marked && w.column.entries[code].kind == marker) {
-		k := w.known[code]
+		k := w.categories[code]
 		if k < 0 && w.strict {
 			value := w.column.cell(i)
-			return k, w.table.cellFault(w.column, i, value, fmt.Sprintf("is an unknown category; known are %s%s", list(w.rule.Categories), nearest(value, w.rule.Categories)))
+			return k, w.table.cellError(w.column, i, value, fmt.Sprintf("is an unknown category; known are %s%s", list(w.rule.Categories), nearest(value, w.rule.Categories)))
 		}
 		return k, nil
 	}
 	if w.refuse {
-		return -1, w.table.missingFault(w.column, i, refused)
+		return -1, w.table.missingError(w.column, i, missingRefused)
 	}
 	return w.fill, nil
 }

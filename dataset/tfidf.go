@@ -20,16 +20,16 @@ type (
 func (t *Table) checkTFIDF(r Rules) error {
 	if len(r.TFIDF) == 0 {
 		if r.NGrams != (NGrams{}) {
-			return t.fault("", "n-grams need the name of a column of texts")
+			return t.newError("", "n-grams need the name of a column of texts")
 		}
 		return nil
 	}
-	fault := func(err error) error { return t.fault(r.TFIDF[0], noTFIDF+err.Error()) }
+	newError := func(err error) error { return t.newError(r.TFIDF[0], noTFIDF+err.Error()) }
 	if r.Gram {
-		return fault(errors.New("the columns are a Gram matrix"))
+		return newError(errors.New("the columns are a Gram matrix"))
 	}
 	if err := r.NGrams.Check(); err != nil {
-		return fault(err)
+		return newError(err)
 	}
 	for _, name := range r.TFIDF {
 		if c := t.find(name); c.plain {
@@ -49,7 +49,7 @@ func (t *Table) learnTFIDF(c *column, r Rules) (*Input, error) {
 	}
 	v, err := tfidf.Learn(texts, r.NGrams)
 	if err != nil {
-		return nil, t.fault(c.name, noTFIDF+err.Error())
+		return nil, t.newError(c.name, noTFIDF+err.Error())
 	}
 	return &Input{Name: c.name, TFIDF: v}, nil
 }
@@ -84,14 +84,14 @@ func appendGrams(names []string, column string, v *Vocabulary) []string {
 
 // A gramWriter writes the tf-idf features of a column of texts.
 type gramWriter struct {
-	place
+	inputColumn
 	strict bool      // a text without a known n-gram is an error
 	rows   sync.Pool // a pool of *tfidf.Row
 }
 
 // newGramWriter returns the writer for a column of texts with the vocabulary v. It returns an error
 // if the column holds numbers.
-func newGramWriter(p place, v *Vocabulary, strict bool) (*gramWriter, error) {
+func newGramWriter(p inputColumn, v *Vocabulary, strict bool) (*gramWriter, error) {
 	first, err := v.NewRow()
 	if err != nil {
 		return nil, fmt.Errorf("dataset: encoder: column %s: %w", quote(p.column.name), err)
@@ -99,7 +99,7 @@ func newGramWriter(p place, v *Vocabulary, strict bool) (*gramWriter, error) {
 	if p.column.plain {
 		return nil, p.table.noTexts(p.column, RawText)
 	}
-	w := &gramWriter{place: p, strict: strict}
+	w := &gramWriter{inputColumn: p, strict: strict}
 	w.rows.Put(first)
 	w.rows.New = func() any { row, _ := v.NewRow(); return row } // NewRow cannot fail, because v has been checked
 	return w, nil
@@ -110,11 +110,11 @@ func (w *gramWriter) row(i int, indices []int32, data []float64) ([]int32, []flo
 	if err != nil {
 		return nil, nil, err
 	}
-	row, before := w.rows.Get().(*tfidf.Row), len(data)
-	indices, data = row.Append(text, w.at, indices, data)
+	row, oldLen := w.rows.Get().(*tfidf.Row), len(data)
+	indices, data = row.Append(text, w.offset, indices, data)
 	w.rows.Put(row)
-	if w.strict && text != "" && len(data) == before {
-		return nil, nil, w.table.cellFault(w.column, i, text, "has no n-gram of the training texts")
+	if w.strict && text != "" && len(data) == oldLen {
+		return nil, nil, w.table.cellError(w.column, i, text, "has no n-gram of the training texts")
 	}
 	return indices, data, nil
 }

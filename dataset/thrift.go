@@ -4,9 +4,9 @@ package dataset
 // never reads beyond the end of b, and allocates no memory, because it does not store lists. After
 // the first error all methods return 0.
 type thrift struct {
-	b   []byte
-	at  int
-	bad bool
+	b       []byte
+	pos     int
+	invalid bool
 }
 
 // These constants number the types of the compact protocol.
@@ -26,14 +26,14 @@ const (
 )
 
 func (t *thrift) byte() byte {
-	if t.at >= len(t.b) {
-		t.bad = true
+	if t.pos >= len(t.b) {
+		t.invalid = true
 	}
-	if t.bad {
+	if t.invalid {
 		return 0
 	}
-	t.at++
-	return t.b[t.at-1]
+	t.pos++
+	return t.b[t.pos-1]
 }
 
 func (t *thrift) unsigned() uint64 {
@@ -45,7 +45,7 @@ func (t *thrift) unsigned() uint64 {
 			return v
 		}
 	}
-	t.bad = true
+	t.invalid = true
 	return 0
 }
 
@@ -58,12 +58,12 @@ func (t *thrift) integer() int64 {
 // binary decodes a byte string. The result shares memory with the header.
 func (t *thrift) binary() []byte {
 	n := t.unsigned()
-	if n > uint64(len(t.b)-t.at) {
-		t.bad = true
+	if n > uint64(len(t.b)-t.pos) {
+		t.invalid = true
 		return nil
 	}
-	t.at += int(n)
-	return t.b[t.at-int(n) : t.at]
+	t.pos += int(n)
+	return t.b[t.pos-int(n) : t.pos]
 }
 
 // fields calls f for each field of a struct, and skips a field that f does not decode.
@@ -76,7 +76,7 @@ func (t *thrift) nested(f func(id int64, kind byte), depth int) {
 	id := int64(0)
 	for {
 		head := t.byte()
-		if head == 0 || t.bad {
+		if head == 0 || t.invalid {
 			return
 		}
 		if step := int64(head >> 4); step > 0 {
@@ -85,20 +85,20 @@ func (t *thrift) nested(f func(id int64, kind byte), depth int) {
 			id = t.integer()
 		}
 		kind := head & 15
-		before := t.at
+		start := t.pos
 		if f != nil {
 			f(id, kind)
 		}
-		if t.at == before && kind != thriftTrue && kind != thriftFalse {
+		if t.pos == start && kind != thriftTrue && kind != thriftFalse {
 			t.skip(kind, depth)
 		}
 	}
 }
 
-// each calls f for each element of a list. f must decode the element.
-func (t *thrift) each(f func()) {
+// forEach calls f for each element of a list. f must decode the element.
+func (t *thrift) forEach(f func()) {
 	n, _ := t.list()
-	for ; n > 0 && !t.bad; n-- {
+	for ; n > 0 && !t.invalid; n-- {
 		f()
 	}
 }
@@ -108,8 +108,8 @@ func (t *thrift) list() (n uint64, kind byte) {
 	if n = uint64(head >> 4); n == 15 {
 		n = t.unsigned()
 	}
-	if n > uint64(len(t.b)-t.at) { // each element takes at least one byte, so that n is wrong
-		t.bad = true
+	if n > uint64(len(t.b)-t.pos) { // each element takes at least one byte, so that n is wrong
+		t.invalid = true
 		return 0, 0
 	}
 	return n, head & 15
@@ -117,7 +117,7 @@ func (t *thrift) list() (n uint64, kind byte) {
 
 func (t *thrift) skip(kind byte, depth int) {
 	if depth++; depth > deepest {
-		t.bad = true
+		t.invalid = true
 		return
 	}
 	switch kind {
@@ -133,25 +133,25 @@ func (t *thrift) skip(kind byte, depth int) {
 		t.binary()
 	case thriftList, thriftSet:
 		n, kind := t.list()
-		for ; n > 0 && !t.bad; n-- {
+		for ; n > 0 && !t.invalid; n-- {
 			t.skip(kind, depth)
 		}
 	case thriftMap:
 		n := t.unsigned()
-		if n > uint64(len(t.b)-t.at) {
-			t.bad = true
+		if n > uint64(len(t.b)-t.pos) {
+			t.invalid = true
 		}
 		if n == 0 {
 			return
 		}
 		kinds := t.byte()
-		for ; n > 0 && !t.bad; n-- {
+		for ; n > 0 && !t.invalid; n-- {
 			t.skip(kinds>>4, depth)
 			t.skip(kinds&15, depth)
 		}
 	case thriftStruct:
 		t.nested(nil, depth)
 	default:
-		t.bad = true
+		t.invalid = true
 	}
 }

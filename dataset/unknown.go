@@ -53,9 +53,9 @@ func (u *Unknown) add(rows int, example string) {
 	u.Rows += rows
 }
 
-// MergeUnknown returns list after merging the unknown categories of other rows, more, into it.
-func MergeUnknown(list, more []Unknown) []Unknown {
-	for _, u := range more {
+// MergeUnknown returns list after merging other, the unknown categories of other rows, into it.
+func MergeUnknown(list, other []Unknown) []Unknown {
+	for _, u := range other {
 		i := slices.IndexFunc(list, func(v Unknown) bool { return v.Column == u.Column })
 		if i < 0 {
 			list = append(list, u)

@@ -10,14 +10,14 @@ import (
 
 // decode makes in.r convert UTF-16 to UTF-8 if the file begins with the byte-order mark of UTF-16.
 func (in *input) decode() error {
-	mark, _ := in.r.Peek(4)
-	little := bytes.HasPrefix(mark, []byte{0xff, 0xfe})
+	prefix, _ := in.r.Peek(4)
+	little := bytes.HasPrefix(prefix, []byte{0xff, 0xfe})
 	switch {
-	case bytes.Equal(mark, []byte{0xff, 0xfe, 0, 0}), bytes.Equal(mark, []byte{0, 0, 0xfe, 0xff}):
-		return in.t.fault("", "is UTF-32; save it as UTF-8")
-	case little, bytes.HasPrefix(mark, []byte{0xfe, 0xff}):
+	case bytes.Equal(prefix, []byte{0xff, 0xfe, 0, 0}), bytes.Equal(prefix, []byte{0, 0, 0xfe, 0xff}):
+		return in.t.newError("", "is UTF-32; save it as UTF-8")
+	case little, bytes.HasPrefix(prefix, []byte{0xfe, 0xff}):
 		in.r.Discard(2)
-		in.r = bufio.NewReaderSize(&utf16Reader{r: in.r, big: !little}, bufferSize)
+		in.r = bufio.NewReaderSize(&utf16Reader{r: in.r, bigEndian: !little}, bufferSize)
 		in.file, in.size, in.converted = nil, -1, true
 	}
 	return nil
@@ -25,24 +25,24 @@ func (in *input) decode() error {
 
 // A utf16Reader converts UTF-16 to UTF-8. Invalid UTF-16 becomes invalid UTF-8.
 type utf16Reader struct {
-	r    *bufio.Reader
-	big  bool
-	rest []byte // converted bytes that the caller has not read yet
-	err  error
+	r         *bufio.Reader
+	bigEndian bool
+	buffered  []byte // converted bytes that the caller has not read yet
+	err       error
 }
 
 func (u *utf16Reader) Read(p []byte) (int, error) {
-	for len(u.rest) == 0 {
+	for len(u.buffered) == 0 {
 		if u.err != nil {
 			return 0, u.err
 		}
-		u.rest = u.rest[:0]
-		for len(u.rest) < bufferSize && u.err == nil {
+		u.buffered = u.buffered[:0]
+		for len(u.buffered) < bufferSize && u.err == nil {
 			u.rune()
 		}
 	}
-	n := copy(p, u.rest)
-	u.rest = u.rest[n:]
+	n := copy(p, u.buffered)
+	u.buffered = u.buffered[n:]
 	return n, nil
 }
 
@@ -58,15 +58,15 @@ func (u *utf16Reader) rune() {
 	if utf16.IsSurrogate(r) {
 		low, ok := u.unit()
 		if !ok {
-			u.rest = append(u.rest, invalid)
+			u.buffered = append(u.buffered, invalid)
 			return
 		}
 		if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
-			u.rest = append(u.rest, invalid)
+			u.buffered = append(u.buffered, invalid)
 			return
 		}
 	}
-	u.rest = utf8.AppendRune(u.rest, r)
+	u.buffered = utf8.AppendRune(u.buffered, r)
 }
 
 // unit reads one UTF-16 code unit.
@@ -74,13 +74,13 @@ func (u *utf16Reader) unit() (rune, bool) {
 	var b [2]byte
 	switch n, err := io.ReadFull(u.r, b[:]); {
 	case n == 1:
-		u.rest, u.err = append(u.rest, invalid), io.EOF
+		u.buffered, u.err = append(u.buffered, invalid), io.EOF
 		return 0, false
 	case err != nil:
 		u.err = err
 		return 0, false
 	}
-	if u.big {
+	if u.bigEndian {
 		b[0], b[1] = b[1], b[0]
 	}
 	return rune(b[1])<<8 | rune(b[0]), true

@@ -57,16 +57,16 @@ func weightedMoments(values, weights []float64) (m moments) {
 	}
 	_, exponent := math.Frexp(max(m.High-m.Mean, m.Mean-m.Low))
 	unit := math.Ldexp(1, max(-1022, min(exponent, 1023)))
-	var rest, sum float64
+	var remainder, sum float64
 	for i, v := range values {
 		if v == v {
 			u, p := (v-m.Mean)/unit, weights[i]/m.N
-			rest += p * u
+			remainder += p * u
 			sum += p * u * u
 		}
 	}
-	m.shift(rest * unit)
-	m.SD = math.Sqrt(max(sum-rest*rest, 0)) * unit
+	m.shift(remainder * unit)
+	m.SD = math.Sqrt(max(sum-remainder*remainder, 0)) * unit
 	return m
 }
 
@@ -93,13 +93,13 @@ func weightedMedian(values, weights []float64) (m float64, ok bool) {
 	for _, i := range order {
 		total += weights[i]
 	}
-	below := 0.0
+	weightBelow := 0.0
 	for k, i := range order {
-		switch below += weights[i]; {
-		case 2*below == total && k+1 < len(order):
+		switch weightBelow += weights[i]; {
+		case 2*weightBelow == total && k+1 < len(order):
 			m, _ = median([]float64{values[i], values[order[k+1]]}, 2)
 			return m, true
-		case 2*below > total || k+1 == len(order):
+		case 2*weightBelow > total || k+1 == len(order):
 			return values[i], true
 		}
 	}
