@@ -63,9 +63,9 @@ func withDrivers(t *testing.T, register func()) {
 	register()
 }
 
-// usual registers the drivers of a machine without CUDA and AVX-512. The order of registration
-// differs from the order of preference.
-func usual() {
+// registerTypical registers the drivers of a machine without CUDA and AVX-512. The order of
+// registration differs from the order of preference.
+func registerTypical() {
 	Register(fakeDriver{name: "slow", candidates: []Candidate{{Info: Info{Device: "slow"}}}}, NotAutomatic)
 	Register(fakeDriver{name: "cpu", candidates: []Candidate{
 		{Info: Info{Device: "cpu/avx512"}, Err: errNoAVX512}, {Info: Info{Device: "cpu/avx2"}}, {Info: Info{Device: "cpu/generic"}},
@@ -102,7 +102,7 @@ func TestOpen(t *testing.T) {
 		{name: "", env: "nonsense", fails: []string{`"nonsense"`, "MERCER_DEVICE"}},
 	} {
 		t.Run(c.name+"|"+c.env, func(t *testing.T) {
-			withDrivers(t, usual)
+			withDrivers(t, registerTypical)
 			t.Setenv(EnvDevice, c.env)
 			dev, err := Open(c.name, Config{Threads: 3, Memory: 5})
 			if c.fails != nil {
@@ -274,7 +274,7 @@ func TestOpenFallsBack(t *testing.T) {
 }
 
 func TestOpenConfig(t *testing.T) {
-	withDrivers(t, usual)
+	withDrivers(t, registerTypical)
 	for _, c := range []Config{{Threads: -1}, {Memory: -1}} {
 		if dev, err := Open("", c); err == nil || errors.Is(err, ErrUnavailable) {
 			t.Errorf("Open with %+v: %v, %v", c, dev, err)
@@ -283,7 +283,7 @@ func TestOpenConfig(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	withDrivers(t, usual)
+	withDrivers(t, registerTypical)
 	// The report shows the choice of "auto", regardless of MERCER_DEVICE.
 	t.Setenv(EnvDevice, "cpu/generic")
 	var lines []string
@@ -310,7 +310,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestRegisterTwice(t *testing.T) {
-	withDrivers(t, usual)
+	withDrivers(t, registerTypical)
 	defer func() {
 		if v := recover(); v == nil || !strings.Contains(v.(string), `"cpu" is registered twice`) {
 			t.Errorf("panic: %v", v)

@@ -10,8 +10,8 @@ import (
 	_ "github.com/mercer-go/mercer/cpu"
 )
 
-// unable is a Backend without its optional abilities.
-type unable struct{ backend.Backend[float64] }
+// plainBackend is a Backend without its optional abilities.
+type plainBackend struct{ backend.Backend[float64] }
 
 // TestPlaceSparseWithoutTheAbility checks that PlaceSparse makes a dense copy on a backend without
 // sparse matrices. The rows are so long that the copy takes several uploads.
@@ -28,7 +28,7 @@ func TestPlaceSparseWithoutTheAbility(t *testing.T) {
 		x.Indptr = append(x.Indptr, len(x.Data))
 	}
 	dev := backendtest.Device(t, "cpu/generic")
-	b := unable{dev.F64()}
+	b := plainBackend{dev.F64()}
 	initial, _ := dev.InUse()
 	m, err := backend.PlaceSparse[float64](b, x)
 	if err != nil {

@@ -71,9 +71,9 @@ func blasGemm[T backend.Float](e *engine[T], tA, tB blas.Transpose, m, n, k int,
 	if m == 0 || n == 0 {
 		return
 	}
-	must(reaches(len(a), aRows, aCols, lda), shortA)
-	must(reaches(len(b), bRows, bCols, ldb), shortB)
-	must(reaches(len(c), m, n, ldc), shortC)
+	must(holdsMatrix(len(a), aRows, aCols, lda), shortA)
+	must(holdsMatrix(len(b), bRows, bCols, ldb), shortB)
+	must(holdsMatrix(len(c), m, n, ldc), shortC)
 
 	if alpha == 0 || k == 0 {
 		rescale(e, beta, rowMajor(c, m, n, ldc), whole)
@@ -106,9 +106,9 @@ func blasSymm[T backend.Float](e *engine[T], s blas.Side, ul blas.Uplo, m, n int
 	if m == 0 || n == 0 {
 		return
 	}
-	must(reaches(len(a), k, k, lda), shortA)
-	must(reaches(len(b), m, n, ldb), shortB)
-	must(reaches(len(c), m, n, ldc), shortC)
+	must(holdsMatrix(len(a), k, k, lda), shortA)
+	must(holdsMatrix(len(b), m, n, ldb), shortB)
+	must(holdsMatrix(len(c), m, n, ldc), shortC)
 
 	if alpha == 0 {
 		rescale(e, beta, rowMajor(c, m, n, ldc), whole)
@@ -136,9 +136,9 @@ func hasRankUpdate[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose
 	if n == 0 {
 		return false
 	}
-	must(reaches(len(a), rows, cols, lda), shortA)
-	must(reaches(len(b), rows, cols, ldb), shortB)
-	must(reaches(len(c), n, n, ldc), shortC)
+	must(holdsMatrix(len(a), rows, cols, lda), shortA)
+	must(holdsMatrix(len(b), rows, cols, ldb), shortB)
+	must(holdsMatrix(len(c), n, n, ldc), shortC)
 
 	if alpha == 0 || k == 0 {
 		rescale(e, beta, rowMajor(c, n, n, ldc), uploOf(ul))
@@ -199,8 +199,8 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 	if m == 0 || n == 0 {
 		return
 	}
-	must(reaches(len(a), k, k, lda), shortA)
-	must(reaches(len(b), m, n, ldb), shortB)
+	must(holdsMatrix(len(a), k, k, lda), shortA)
+	must(holdsMatrix(len(b), m, n, ldb), shortB)
 
 	if alpha == 0 {
 		rescale(e, 0, rowMajor(b, m, n, ldb), whole)

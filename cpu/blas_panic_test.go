@@ -37,7 +37,7 @@ func TestPanicsAsGonum(t *testing.T) {
 	comparePanics(t, mercer32.calls(), reference32.calls())
 
 	// Mercer calls gonum's routines for small orders. These orders are below and above the limits.
-	for _, n := range []int{leastPotrf - 1, leastPotrf + 1, unblockedOrder + 1} {
+	for _, n := range []int{minPotrfOrder - 1, minPotrfOrder + 1, unblockedOrder + 1} {
 		comparePanics(t, lapackCalls(n, lapack), lapackCalls(n, lapackgonum.Implementation{}))
 	}
 	comparePanics(t, lapackCalls(3, float32LAPACK{lapack}), lapackCalls(3, lapackgonum.Implementation{}))

@@ -40,12 +40,12 @@ func notFiniteLevel3[T backend.Float](t *testing.T, l level3[T]) {
 			expect(t, fmt.Sprintf("gemm %d×%d×%d", n, n, k), got, c, blas.All, multiplied(k, 1, a.at, b.at, 1, c.at))
 
 			ul, tr, s, d := bothUplo[round&1], bothTrans[round>>1&1], bothSide[r.IntN(2)], bothDiag[r.IntN(2)]
-			wide := integers[T](r, n, k, 1)
-			spoil(r, wide)
+			rect := integers[T](r, n, k, 1)
+			spoil(r, rect)
 			got = c.clone()
-			l.syrk(ul, blas.NoTrans, n, k, 1, wide.data, wide.ld, 0, got.data, got.ld)
+			l.syrk(ul, blas.NoTrans, n, k, 1, rect.data, rect.ld, 0, got.data, got.ld)
 			expect(t, fmt.Sprintf("syrk %c %d×%d", ul, n, k), got, c, ul,
-				multiplied(k, 1, wide.at, func(i, j int) T { return wide.at(j, i) }, 0, c.at))
+				multiplied(k, 1, rect.at, func(i, j int) T { return rect.at(j, i) }, 0, c.at))
 
 			tri := triangularOf[T](r, ul, d, n, 2)
 			x := integers[T](r, n, n, 2)
@@ -56,7 +56,7 @@ func notFiniteLevel3[T backend.Float](t *testing.T, l level3[T]) {
 			expect(t, "trmm"+name, got, x, blas.All, triangleTimes(s, tri.triangle(ul, tr, d), n, 2, x.at))
 			got = x.clone()
 			l.trsm(s, ul, tr, d, n, n, 2, tri.data, tri.ld, got.data, got.ld)
-			expect(t, "trsm"+name, got, x, blas.All, solved(s, ul, tr, tri.triangle(ul, tr, d), x, 2).at)
+			expect(t, "trsm"+name, got, x, blas.All, solveBySubstitution(s, ul, tr, tri.triangle(ul, tr, d), x, 2).at)
 		}
 	}
 }
@@ -67,8 +67,8 @@ func spoil[T backend.Float](r *rand.Rand, s padded[T]) {
 	s.data[r.IntN(s.rows)*s.ld+r.IntN(s.cols)] = T(special)
 }
 
-// solved returns α op(A)⁻¹ B or α B op(A)⁻¹ by substitution.
-func solved[T backend.Float](s blas.Side, ul blas.Uplo, t blas.Transpose, a func(i, j int) (T, bool), b padded[T], alpha T) padded[T] {
+// solveBySubstitution returns α op(A)⁻¹ B or α B op(A)⁻¹ by substitution.
+func solveBySubstitution[T backend.Float](s blas.Side, ul blas.Uplo, t blas.Transpose, a func(i, j int) (T, bool), b padded[T], alpha T) padded[T] {
 	x := b.clone()
 	isLower := (ul == blas.Lower) == (t == blas.NoTrans)
 	n := b.rows

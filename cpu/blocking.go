@@ -30,12 +30,12 @@ var machineCaches = sync.OnceValue(reportedCaches)
 
 // orReported replaces each size that is 0 by the reported size.
 func (c cacheSizes) orReported() cacheSizes {
-	fill := func(size *int, reported, otherwise int) {
+	fill := func(size *int, reported, fallback int) {
 		if *size <= 0 {
 			*size = reported
 		}
 		if *size <= 0 {
-			*size = otherwise
+			*size = fallback
 		}
 	}
 	reported := machineCaches()

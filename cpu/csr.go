@@ -31,7 +31,7 @@ type lists[T backend.Float] struct {
 	rows, cols int
 	starts     []int    // for each window, the index of its first element
 	ends       []uint32 // cols+1 offsets for each window: element (w, c) is the start of the list of column c, relative to starts[w]
-	numbers    []uint16 // row of each element, counted from the first row of its window
+	localRows  []uint16 // row of each element, counted from the first row of its window
 	values     []T
 	denseCols  []int32   // columns stored by more than the fraction denseFraction of the rows
 	position   []int32   // position of each column in denseCols, or −1 for a column that is not in denseCols
@@ -108,7 +108,7 @@ func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
 		}
 	}
 	l.ends = make([]uint32, windows*(l.cols+1))
-	l.numbers, l.values = make([]uint16, x.NNZ()), make([]T, x.NNZ())
+	l.localRows, l.values = make([]uint16, x.NNZ()), make([]T, x.NNZ())
 	l.squares, l.sums = make([]float64, l.rows), make([]float64, l.rows)
 	nonfinite, negative := make([][]int32, windows), make([][]int32, windows)
 	q.parallel(windows, copyFlops(x.NNZ()), func(_ *scratch[T], w int) {
@@ -121,7 +121,7 @@ func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
 		for c, n := range ends {
 			ends[c], end = end, end+n
 		}
-		numbers, list := l.numbers[l.starts[w]:l.starts[w+1]], l.values[l.starts[w]:l.starts[w+1]]
+		localRows, list := l.localRows[l.starts[w]:l.starts[w+1]], l.values[l.starts[w]:l.starts[w+1]]
 		for i := first; i < last; i++ {
 			columns, values := x.Row(i)
 			finite, positive := true, true
@@ -129,7 +129,7 @@ func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
 			for p, c := range columns {
 				pos := ends[c]
 				ends[c] = pos + 1
-				numbers[pos], list[pos] = uint16(i-first), values[p]
+				localRows[pos], list[pos] = uint16(i-first), values[p]
 				v := float64(values[p])
 				finite = finite && v-v == 0
 				positive = positive && v >= 0
@@ -182,7 +182,7 @@ func (x *sparseMatrix[T]) Free() {
 	}
 	x.device.memory.release(l.bytes)
 	l.freed, l.csr = true, backend.CSR[T]{}
-	l.ends, l.numbers, l.values, l.squares, l.sums, l.pointStats = nil, nil, nil, nil, nil, nil
+	l.ends, l.localRows, l.values, l.squares, l.sums, l.pointStats = nil, nil, nil, nil, nil, nil
 }
 
 // sameMatrix reports whether x and z consist of the same rows of one matrix.

@@ -77,7 +77,7 @@ func (f *expansion[T]) Apply(ctx context.Context, dst, x backend.Host[T]) error 
 	if x.Rows == 0 || f.gram.z.rows == 0 || f.t == 0 {
 		return q.wait()
 	}
-	if x.Rows == 1 && f.directly() {
+	if x.Rows == 1 && f.evaluatesPoint() {
 		return f.applyPoint(ctx, dst.Row(0), x.Row(0))
 	}
 	points := &matrix[T]{device: f.engine.device, rows: x.Rows, cols: x.Cols, stride: x.Stride, data: x.Data}
@@ -92,11 +92,11 @@ func (f *expansion[T]) Apply(ctx context.Context, dst, x backend.Host[T]) error 
 	return q.wait()
 }
 
-// directly reports whether applyPoint computes the value at one point, on the goroutine of the caller: without
-// the setup of general, which takes longer than a thousand values of a kernel of few features.
-func (f *expansion[T]) directly() bool {
+// evaluatesPoint reports whether Apply calls applyPoint for one point. applyPoint avoids the setup
+// of general, which takes longer than a thousand evaluations of a kernel of few features.
+func (f *expansion[T]) evaluatesPoint() bool {
 	g := gramMul[T]{gram: f.gram, t: f.t}
-	return !f.hasFiller && g.flops(1, f.gram.z.rows) < worthSharing &&
+	return !f.hasFiller && g.flops(1, f.gram.z.rows) < minParallelFlops &&
 		!slices.ContainsFunc(f.gram.packs, func(p packing[T]) bool { return p.sparse || p.empty || p.step != 0 })
 }
 

@@ -29,9 +29,9 @@ const codeChunk = ukr.CodeRows * ukr.CodeSpan
 // codesBefore returns the number of codes in the panels before panel p. The four panels of a group
 // have the same number of chunks.
 func codesBefore(p int) int {
-	const equal = ukr.CodeSpan / ukr.CodeRows
-	a, b := p/equal, p%equal
-	return codeChunk * (a + 1) * (equal/2*a + b)
+	const panelsPerGroup = ukr.CodeSpan / ukr.CodeRows
+	a, b := p/panelsPerGroup, p%panelsPerGroup
+	return codeChunk * (a + 1) * (panelsPerGroup/2*a + b)
 }
 
 func (h *fixedMatrix[T]) Order() int { return h.n }
@@ -190,7 +190,7 @@ const (
 func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c view[T]) {
 	for j := 0; j < c.cols && !q.stopped(); j += fixedColumns {
 		cols := min(fixedColumns, c.cols-j)
-		q.symvFixed(alpha, h, b.part(0, j, h.n, cols), beta, c.part(0, j, h.n, cols))
+		q.symvFixed(alpha, h, b.block(0, j, h.n, cols), beta, c.block(0, j, h.n, cols))
 	}
 }
 

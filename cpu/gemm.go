@@ -63,9 +63,9 @@ func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], region uplo) {
 	thin = thin && (c.cols <= thinColumns && a.rows*a.cols >= thinElements || c.rows <= thinColumns && b.rows*b.cols >= thinElements)
 	switch {
 	case !thin && q.trySmall(alpha, a, b, beta, c, region):
-	case thin && c.cols <= thinColumns && a.inPieces():
+	case thin && c.cols <= thinColumns && a.contiguous():
 		q.gemv(alpha, a, b, beta, c)
-	case thin && c.rows <= thinColumns && b.inPieces():
+	case thin && c.rows <= thinColumns && b.contiguous():
 		q.gemv(alpha, b.t(), a.t(), beta, c.t())
 	case region == whole && fewColumns(a, c) && a.rows > 0 && a.cols > 0 && c.cols > 0:
 		q.multiplyUnpacked(alpha, a, b, beta, c)
@@ -136,7 +136,7 @@ func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k 
 				if x, ok := a.(roundedRows[T]); ok {
 					p.rows, p.cols, terms = x.steps[i:], bt.(roundedRows[T]).steps[jc+j:], min(2*kb, x.terms-2*pc)
 				}
-				e.multiply(s, p, alpha, beta, c.part(i, jc+j, rows, cols), region, jc+j-i)
+				e.multiply(s, p, alpha, beta, c.block(i, jc+j, rows, cols), region, jc+j-i)
 				q.count(2 * float64(elements) * float64(terms))
 			})
 			lookahead = nil

@@ -56,9 +56,9 @@ func (g *gram[T]) evaluateTo(a *matrix[T], region uplo) {
 			}
 			fullTile := elements == rows*cols && cols%q.engine.ukr.NR == 0
 			if fullTile && stream {
-				g.tileStreamed(s, bx, bz, i0, j0, i, j, cols, a.view().part(i0+i, j0+j, rows, cols))
+				g.tileStreamed(s, bx, bz, i0, j0, i, j, cols, a.view().block(i0+i, j0+j, rows, cols))
 			} else if fullTile && g.inPlace {
-				g.tileInPlace(s, bx, bz, i0, j0, i, j, cols, a.view().part(i0+i, j0+j, rows, cols))
+				g.tileInPlace(s, bx, bz, i0, j0, i, j, cols, a.view().block(i0+i, j0+j, rows, cols))
 			} else {
 				g.tile(s, bx, bz, i0, j0, i, j, rows, cols, region, func(r, from int, values []T) {
 					copy(a.row(i0 + i + r)[j0+j+from:], values)
@@ -193,8 +193,8 @@ func (g *gram[T]) tileInPlace(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i
 }
 
 // tile evaluates the kernel for the rows × cols pairs that begin at point i of the packed block bx
-// and at point j of bz. It passes each row of values to the function use.
-func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, rows, cols int, region uplo, use func(r, from int, values []T)) {
+// and at point j of bz. It passes each row of values to the function visit.
+func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, rows, cols int, region uplo, visit func(r, from int, values []T)) {
 	u := g.q.engine.ukr
 	// Rows are padded to whole vectors; the padding is not used.
 	width := panels(cols, u.NR) * u.NR
@@ -225,7 +225,7 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, ro
 		values := g.run(s, stack, memory, first*width, size, count*width)
 		for r := range count {
 			from, last := region.columns(i0+i+first+r-j0-j, cols)
-			use(first+r, from, values[r*width+from:r*width+last])
+			visit(first+r, from, values[r*width+from:r*width+last])
 		}
 	}
 }
@@ -234,9 +234,9 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, ro
 // stack fits in the first-level cache.
 const spanLength = 1024
 
-// For at most fewPoints rows of X, the direct micro-kernel is faster than the micro-kernel that
-// computes whole register tiles.
-const fewPoints = 4
+// For at most maxDirectPoints rows of X, the direct micro-kernel is faster than the micro-kernel
+// that computes whole register tiles.
+const maxDirectPoints = 4
 
 // fill computes a statistic for rows × width elements of out, whose rows are stride elements apart.
 func (g *gram[T]) fill(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
@@ -271,7 +271,7 @@ func (g *gram[T]) sum(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j,
 		g.fillSparse(s, x, z, i, j, rows, width, out, stride)
 		return
 	}
-	if st.product && rows <= fewPoints {
+	if st.product && rows <= maxDirectPoints {
 		// The direct micro-kernel computes only the existing rows of X, without padding. A panel of
 		// X is column-major, so that Ars is 1.
 		s.direct = ukr.Direct[T]{A: &x.panels[i*d], M: rows, N: u.NR, K: d, Ars: 1, Acs: u.MR, Ldb: u.NR, Ldc: stride, Alpha: st.factor}

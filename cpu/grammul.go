@@ -41,7 +41,7 @@ func (q *queue[T]) GramMulRoundings(m, t int) int {
 	const smallest = 256 // smallest number of points of a block, see gramBlock
 	blocks := panels(m, smallest)
 	_, tileCols := (&gram[T]{q: q}).tileSize()
-	if t >= stripsPay { // additions to 0 are exact; all blocks and tiles except the last have multiples of PanelTerms points
+	if t >= minStripColumns { // additions to 0 are exact; all blocks and tiles except the last have multiples of PanelTerms points
 		return min(m, ukr.PanelTerms) + panels(m, ukr.PanelTerms) + blocks - 2
 	}
 	lanes := 1
@@ -66,9 +66,9 @@ func (g *gram[T]) times(v, out *matrix[T], symmetric bool) {
 	}
 }
 
-// stripsPay is the smallest number of columns of V for which packed strips are faster than separate
-// columns.
-const stripsPay = 3
+// minStripColumns is the smallest number of columns of V for which packed strips are faster than
+// separate columns.
+const minStripColumns = 3
 
 // symmetricColumns is the largest number of columns of V for which the symmetry of k(X, X) is used.
 // With more columns, too much memory is needed, because each group of blocks of rows has its own
@@ -85,11 +85,11 @@ type gramMul[T backend.Float] struct {
 // multipliers hold V in the layout for products.
 type multipliers[T backend.Float] struct {
 	columns [][]T     // V by columns, for a small number of columns
-	strips  strips[T] // V in packed strips, for a larger number of columns; see stripsPay
+	strips  strips[T] // V in packed strips, for a larger number of columns; see minStripColumns
 }
 
 func (e *engine[T]) multipliersOf(v view[T], lend allocator[T]) (multipliers[T], func()) {
-	if v.cols < stripsPay {
+	if v.cols < minStripColumns {
 		columns, free := columnsOf(v, lend)
 		return multipliers[T]{columns: columns}, free
 	}
@@ -264,7 +264,7 @@ func (g *gramMul[T]) values(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, 
 			copy(tile.data[r*stride+from:], values)
 		})
 	}
-	return tile.part(0, 0, rows, cols)
+	return tile.block(0, 0, rows, cols)
 }
 
 // multiply adds tile · V_j to the rows of sum from row i on, where V_j holds the rows of V from row

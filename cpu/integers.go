@@ -13,13 +13,13 @@ import (
 // images, counts and indicators. Products of such points are computed exactly in 16-bit
 // integers with sums in 32 bits, at up to four times the rate of float64.
 
-// From manyPoints points on, integer products save more time than the search for a step takes.
-const manyPoints = 64
+// For minIntegerPoints or more points, integer products save more time than finding the step takes.
+const minIntegerPoints = 64
 
 // useIntegers makes g use integer products if the points allow it: for xᵀz, and for ‖x−z‖² computed
 // from the norms.
 func (g *gram[T]) useIntegers() *gram[T] {
-	if g.q.engine.device.tier.Pairs == 0 || g.x.cols <= directDistance || min(g.x.rows, g.z.rows) < manyPoints {
+	if g.q.engine.device.tier.Pairs == 0 || g.x.cols <= directDistance || min(g.x.rows, g.z.rows) < minIntegerPoints {
 		return g
 	}
 	step, searched := T(0), false

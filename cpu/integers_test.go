@@ -102,7 +102,7 @@ func testGramOfIntegers[T backend.Float](t *testing.T, q *queue[T], u float64) {
 	}
 	for _, d := range required.Some(2, orders) {
 		for _, step := range []float64{1, 1.0 / 255} {
-			n, m := manyPoints+rng.IntN(70), manyPoints+rng.IntN(70)
+			n, m := minIntegerPoints+rng.IntN(70), minIntegerPoints+rng.IntN(70)
 			points := func(n int) (*matrix[T], [][]int64) {
 				p := &matrix[T]{device: q.engine.device, rows: n, cols: d, stride: d + 3, data: make([]T, n*(d+3))}
 				k := make([][]int64, n)

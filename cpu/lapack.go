@@ -33,9 +33,9 @@ func newLAPACK(t *ukr.Tier) LAPACK { return LAPACK{bound: newDevice(t, 0, cacheS
 
 func (impl LAPACK) device() *device { return BLAS{bound: impl.bound}.device() }
 
-// leastPotrf is the smallest order for which Mercer's Dpotrf is used. For smaller orders gonum's is
-// as fast, and gonum's tests compare a factor of order 3 bit by bit.
-const leastPotrf = 4
+// minPotrfOrder is the smallest order for which Mercer's Dpotrf is used. For smaller orders gonum's
+// is as fast, and gonum's tests compare a factor of order 3 bit by bit.
+const minPotrfOrder = 4
 
 // unblockedOrder is the largest order for which gonum's unblocked Dlauum (matrix-vector
 // products in SSE2) is faster than recursion (AMD EPYC of family 25, November 2026).
@@ -44,7 +44,7 @@ const unblockedOrder = 64
 // Dpotrf factors A = LLᵀ (blas.Lower) or UᵀU (blas.Upper) and stores the factor in place of
 // the triangle. It returns false when A is not positive definite.
 func (impl LAPACK) Dpotrf(ul blas.Uplo, n int, a []float64, lda int) (ok bool) {
-	if n < leastPotrf {
+	if n < minPotrfOrder {
 		return impl.Implementation.Dpotrf(ul, n, a, lda)
 	}
 	return lapackPotrf(impl.device().f64, ul, n, a, lda)
@@ -92,7 +92,7 @@ func (impl LAPACK) Dtrtri(ul blas.Uplo, d blas.Diag, n int, a []float64, lda int
 	lapackTriangle(ul, n, len(a), lda)
 	v := rowMajor(a, n, n, lda)
 	if n <= plainInverse {
-		if d == blas.NonUnit && !regular(v) {
+		if d == blas.NonUnit && !nonsingular(v) {
 			return false
 		}
 		if ul == blas.Upper {
@@ -129,10 +129,10 @@ func (impl LAPACK) Dtrtrs(ul blas.Uplo, t blas.Transpose, d blas.Diag, n, nrhs i
 	if n == 0 {
 		return true
 	}
-	must(reaches(len(a), n, n, lda), lapackShortA)
-	must(reaches(len(b), n, nrhs, ldb), lapackShortB)
+	must(holdsMatrix(len(a), n, n, lda), lapackShortA)
+	must(holdsMatrix(len(b), n, nrhs, ldb), lapackShortB)
 
-	if d == blas.NonUnit && !regular(rowMajor(a, n, n, lda)) {
+	if d == blas.NonUnit && !nonsingular(rowMajor(a, n, n, lda)) {
 		return false
 	}
 	solve(impl.device().f64, ul, t, d == blas.Unit, n, nrhs, a, lda, b, ldb)
@@ -164,8 +164,8 @@ func lapackPotrs[T backend.Float](e *engine[T], ul blas.Uplo, n, nrhs int, a []T
 	if n == 0 || nrhs == 0 {
 		return
 	}
-	must(reaches(len(a), n, n, lda), lapackShortA)
-	must(reaches(len(b), n, nrhs, ldb), lapackShortB)
+	must(holdsMatrix(len(a), n, n, lda), lapackShortA)
+	must(holdsMatrix(len(b), n, nrhs, ldb), lapackShortB)
 	first, second := blas.NoTrans, blas.Trans
 	if ul == blas.Upper {
 		first, second = second, first
@@ -192,5 +192,5 @@ func lapackTriangle(ul blas.Uplo, n, length, lda int) {
 	must(ul == blas.Upper || ul == blas.Lower, lapackUplo)
 	must(n >= 0, lapackN)
 	must(lda >= max(1, n), lapackLdA)
-	must(n == 0 || reaches(length, n, n, lda), lapackShortA)
+	must(n == 0 || holdsMatrix(length, n, n, lda), lapackShortA)
 }

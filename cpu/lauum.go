@@ -21,7 +21,7 @@ func (q *queue[T]) squareLower(a view[T]) {
 		return
 	}
 	n1 := split(n, triangleBase/2)
-	a11, a21, a22 := a.part(0, 0, n1, n1), a.part(n1, 0, n-n1, n1), a.part(n1, n1, n-n1, n-n1)
+	a11, a21, a22 := a.block(0, 0, n1, n1), a.block(n1, 0, n-n1, n1), a.block(n1, n1, n-n1, n-n1)
 	q.squareLower(a11)
 	q.syrk(backend.Lower, 1, a21.t(), 1, a11)
 	q.trmm(backend.Left, backend.Lower, backend.Transpose, false, 1, a22, a21)

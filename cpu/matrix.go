@@ -28,7 +28,7 @@ func (m *matrix[T]) View(i, j, rows, cols int) backend.Matrix[T] {
 
 func (m *matrix[T]) Free() {
 	m.device.memory.release(m.bytes)
-	if m.bytes >= discarded {
+	if m.bytes >= discardBytes {
 		discard(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(m.data))), m.bytes))
 	}
 	if m.bytes > 0 {
@@ -36,9 +36,9 @@ func (m *matrix[T]) Free() {
 	}
 }
 
-// discarded is the size from which Free returns the memory of a matrix to the system immediately.
-// For a smaller matrix, the system call takes more time than it saves.
-const discarded = 1 << 20
+// discardBytes is the size from which Free returns the memory of a matrix to the system
+// immediately. For a smaller matrix, the system call takes more time than it saves.
+const discardBytes = 1 << 20
 
 func (m *matrix[T]) host() backend.Host[T] {
 	return backend.Host[T]{Rows: m.rows, Cols: m.cols, Stride: m.stride, Data: m.data}
@@ -82,8 +82,8 @@ func (v view[T]) t() view[T] {
 	return v
 }
 
-// part returns the rows × cols part that begins at (i, j).
-func (v view[T]) part(i, j, rows, cols int) view[T] {
+// block returns the rows × cols block that begins at (i, j).
+func (v view[T]) block(i, j, rows, cols int) view[T] {
 	v.offset += i*v.rs + j*v.cs
 	v.rows, v.cols = rows, cols
 	return v
@@ -102,8 +102,8 @@ func (v view[T]) reversed(columns bool) view[T] {
 	return v
 }
 
-// inPieces reports whether the rows of v, or its columns, are contiguous.
-func (v view[T]) inPieces() bool { return v.cs == 1 || v.rs == 1 }
+// contiguous reports whether the rows of v, or its columns, are contiguous.
+func (v view[T]) contiguous() bool { return v.cs == 1 || v.rs == 1 }
 
 // at returns the address of element (i, j). The receiver is a pointer because copying v, which does
 // not fit in registers, takes several times as long as the access.

@@ -36,11 +36,11 @@ func (p packer[T]) view(dst []T, v view[T]) {
 		p.Copy(&p.s.tile)
 	default:
 		for i := range fullPanels {
-			p.panel(dst[i*w*v.cols:], v.part(i*w, 0, w, v.cols))
+			p.panel(dst[i*w*v.cols:], v.block(i*w, 0, w, v.cols))
 		}
 	}
 	if remaining := v.rows - fullPanels*w; remaining > 0 {
-		p.panel(dst[fullPanels*w*v.cols:], v.part(fullPanels*w, 0, remaining, v.cols))
+		p.panel(dst[fullPanels*w*v.cols:], v.block(fullPanels*w, 0, remaining, v.cols))
 	}
 }
 
@@ -79,7 +79,7 @@ type operand[T backend.Float] interface {
 }
 
 func (v view[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
-	to.view(dst, v.part(i, p, rows, cols))
+	to.view(dst, v.block(i, p, rows, cols))
 }
 
 // symmetric is a symmetric matrix given by the lower triangle of the view.
@@ -94,12 +94,12 @@ func (s symmetric[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
 		// triangle. Columns from colsEnd on are in the transposed triangle. The columns between
 		// cross the diagonal and are packed element by element.
 		colsBefore, colsEnd := clamp(i+r-p, cols), clamp(i+r+n-p, cols)
-		to.panel(panel, s.part(i+r, p, n, colsBefore))
+		to.panel(panel, s.block(i+r, p, n, colsBefore))
 		to.packElements(panel[colsBefore*w:], n, colsEnd-colsBefore, func(k, c int) T {
 			k, c = i+r+k, p+colsBefore+c
 			return *s.at(max(k, c), min(k, c))
 		})
-		to.panel(panel[colsEnd*w:], s.t().part(i+r, p+colsEnd, n, cols-colsEnd))
+		to.panel(panel[colsEnd*w:], s.t().block(i+r, p+colsEnd, n, cols-colsEnd))
 	}
 }
 
@@ -232,9 +232,9 @@ func (p packing[T]) rows(to packer[T], out packedPoints[T], m *matrix[T], r, cou
 		p.cosinesAndSines(m, first, count, expanded.data)
 		to.view(out.panels[r*d:], expanded)
 	case p.oneFeature:
-		to.view(out.panels[r:], m.view().part(first, p.column, count, 1))
+		to.view(out.panels[r:], m.view().block(first, p.column, count, 1))
 	default:
-		to.view(out.panels[r*d:], m.view().part(first, 0, count, d))
+		to.view(out.panels[r*d:], m.view().block(first, 0, count, d))
 		for k := r; k < r+count; k += w {
 			p.finish(out.panels[k*d:], out.norms[k:], d, min(w, r+count-k), w)
 		}

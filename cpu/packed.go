@@ -39,8 +39,8 @@ func (p *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	return &packedMatrix[T]{p.rect.window(0, 0, p.rect.rows, p.rect.cols), n1, n - n1}
 }
 
-// parts returns A₁₁ (stored as its lower triangle), A₂₁, and A₂₂ᵀ (stored as its upper triangle).
-func (p *packedMatrix[T]) parts() (a11, a21, a22t *matrix[T]) {
+// blocks returns A₁₁ (stored as its lower triangle), A₂₁, and A₂₂ᵀ (stored as its upper triangle).
+func (p *packedMatrix[T]) blocks() (a11, a21, a22t *matrix[T]) {
 	return p.rect.window(1, 0, p.n1, p.n1), p.rect.window(1+p.n1, 0, p.n2, p.n1), p.rect.window(0, 0, p.n2, p.n2)
 }
 
@@ -50,7 +50,7 @@ func (m *matrix[T]) window(i, j, rows, cols int) *matrix[T] {
 
 // splitRows returns the rows of v that correspond to A₁₁, and the rows that correspond to A₂₂.
 func (p *packedMatrix[T]) splitRows(v view[T]) (v1, v2 view[T]) {
-	return v.part(0, 0, p.n1, v.cols), v.part(p.n1, 0, p.n2, v.cols)
+	return v.block(0, 0, p.n1, v.cols), v.block(p.n1, 0, p.n2, v.cols)
 }
 
 // row returns row i of the lower triangle in two parts: left contains columns 0 … n₁−1, and right
@@ -60,7 +60,7 @@ func (p *packedMatrix[T]) row(i int) (left []T, right view[T]) {
 		return p.rect.row(1 + i)[:i+1], view[T]{}
 	}
 	k := i - p.n1
-	return p.rect.row(1 + i), p.rect.view().part(0, k, k+1, 1)
+	return p.rect.row(1 + i), p.rect.view().block(0, k, k+1, 1)
 }
 
 // packedStride is the length of a row of the rectangle with padding: an odd number of cache
@@ -164,7 +164,7 @@ func (q *queue[T]) GramPacked(a backend.Packed[T], k kernels.Kernel, x backend.M
 		return
 	}
 	p := q.asPacked("GramPacked", a)
-	a11, a21, a22t := p.parts()
+	a11, a21, a22t := p.blocks()
 	x1, x2 := mx.window(0, 0, p.n1, d), mx.window(p.n1, 0, p.n2, d)
 	q.gram(a11, k, x1, x1, lower)
 	q.gram(a21, k, x2, x1, whole)
@@ -215,7 +215,7 @@ func (q *queue[T]) SymmPacked(alpha T, a backend.Packed[T], b backend.Matrix[T],
 		return
 	}
 	p := q.asPacked("SymmPacked", a)
-	a11, a21, a22t := p.parts()
+	a11, a21, a22t := p.blocks()
 	b1, b2 := p.splitRows(vb)
 	c1, c2 := p.splitRows(vc)
 	if vc.cols <= symvColumns(vc.rows) && vc.cols > 0 && vc.rows > 0 {
@@ -247,7 +247,7 @@ func (q *queue[T]) PotrfPacked(a backend.Packed[T]) error {
 
 // potrfPacked computes the Cholesky factorization by 2 × 2 blocks.
 func (q *queue[T]) potrfPacked(p *packedMatrix[T]) error {
-	a11, a21, a22t := p.parts()
+	a11, a21, a22t := p.blocks()
 	if err := q.potrf(backend.Lower, a11.view()); err != nil || p.n2 == 0 || q.stopped() {
 		return err
 	}
@@ -266,7 +266,7 @@ func (q *queue[T]) potrfPacked(p *packedMatrix[T]) error {
 func (q *queue[T]) TrsmPacked(t backend.Trans, a backend.Packed[T], b backend.Matrix[T]) {
 	check.TrsmPacked(t, a, b)
 	p := q.asPacked("TrsmPacked", a)
-	a11, a21, a22t := p.parts()
+	a11, a21, a22t := p.blocks()
 	b1, b2 := p.splitRows(q.asMatrix("TrsmPacked", b).view())
 	if t == backend.NoTrans {
 		q.trsm(backend.Left, backend.Lower, backend.NoTrans, false, 1, a11.view(), b1)

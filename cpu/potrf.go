@@ -37,20 +37,20 @@ func (q *queue[T]) potrf(ul backend.Uplo, a view[T]) error {
 		return q.factorBlock(a, 0)
 	}
 	nb := potrfBlock(n, q.engine.block.kc)
-	err := q.factorBlock(a.part(0, 0, min(nb, n), min(nb, n)), 0)
+	err := q.factorBlock(a.block(0, 0, min(nb, n), min(nb, n)), 0)
 	for j := 0; err == nil && j+nb < n && !q.stopped(); j += nb {
 		remaining := n - j - nb
 		next := min(nb, remaining)
-		l11 := a.part(j, j, nb, nb)
-		a21 := a.part(j+nb, j, remaining, nb)
-		a22 := a.part(j+nb, j+nb, remaining, remaining)
+		l11 := a.block(j, j, nb, nb)
+		a21 := a.block(j+nb, j, remaining, nb)
+		a22 := a.block(j+nb, j+nb, remaining, remaining)
 		q.trsm(backend.Right, backend.Lower, backend.Transpose, false, 1, l11, a21)
-		top := a21.part(0, 0, next, nb)
-		q.gemm(-1, a21, top.t(), 1, a22.part(0, 0, remaining, next), lower)
-		below := a21.part(next, 0, remaining-next, nb)
+		a21Top := a21.block(0, 0, next, nb)
+		q.gemm(-1, a21, a21Top.t(), 1, a22.block(0, 0, remaining, next), lower)
+		a21Bottom := a21.block(next, 0, remaining-next, nb)
 		q.gemmLookahead(func() {
-			err = q.serial().factorBlock(a22.part(0, 0, next, next), j+nb)
-		}, -1, below, below, nb, 1, a22.part(next, next, remaining-next, remaining-next), lower)
+			err = q.serial().factorBlock(a22.block(0, 0, next, next), j+nb)
+		}, -1, a21Bottom, a21Bottom, nb, 1, a22.block(next, next, remaining-next, remaining-next), lower)
 	}
 	return err
 }
@@ -78,7 +78,7 @@ func (q *queue[T]) factorBlock(a view[T], first int) error {
 		return q.engine.factorDirect(&a, first)
 	}
 	n1 := split(n, potrfUnit)
-	a11, a21, a22 := a.part(0, 0, n1, n1), a.part(n1, 0, n-n1, n1), a.part(n1, n1, n-n1, n-n1)
+	a11, a21, a22 := a.block(0, 0, n1, n1), a.block(n1, 0, n-n1, n1), a.block(n1, n1, n-n1, n-n1)
 	if err := q.factorBlock(a11, first); err != nil {
 		return err
 	}

@@ -101,14 +101,14 @@ func (q *queue[T]) wait() error {
 
 // threads returns the number of workers for work of the given number of operations.
 func (q *queue[T]) threads(flops float64) int {
-	if q.oneWorker || flops < worthSharing {
+	if q.oneWorker || flops < minParallelFlops {
 		return 1
 	}
 	return q.engine.device.workers()
 }
 
-// worthSharing is the number of operations that take as long as waking a worker, about 20 µs.
-const worthSharing = 1 << 20
+// minParallelFlops is the number of operations that take as long as waking a worker, about 20 µs.
+const minParallelFlops = 1 << 20
 
 // copyFlops returns the number of operations that take the same time as copying n elements.
 func copyFlops(n int) float64 { return 32 * float64(n) }

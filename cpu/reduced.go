@@ -74,7 +74,7 @@ func (q *queue[T]) potrfReduced(p *packedMatrix[T]) error {
 	if err := r.factor(trapezoid, a22); err != nil || q.stopped() {
 		return err
 	}
-	err := r.factor(a22, a22.part(p.n2, p.n2, 0, 0))
+	err := r.factor(a22, a22.block(p.n2, p.n2, 0, 0))
 	if pivot := new(backend.PivotError); errors.As(err, &pivot) {
 		pivot.Index += p.n1
 	}
@@ -92,18 +92,18 @@ type reducedFactor[T backend.Float] struct {
 func (r *reducedFactor[T]) factor(a, corner view[T]) error {
 	// The first block column often has to be multiplied in float32, so it is narrower.
 	w := min(reducedBlock/2, a.cols)
-	blockNorm, err := r.factorNext(r.queue, a.part(0, 0, w, w), 0)
+	blockNorm, err := r.factorNext(r.queue, a.block(0, 0, w, w), 0)
 	for j := 0; err == nil && j+w < a.rows && w > 0 && !r.stopped(); {
-		l11, a21 := a.part(j, j, w, w), a.part(j+w, j, a.rows-j-w, w)
+		l11, a21 := a.block(j, j, w, w), a.block(j+w, j, a.rows-j-w, w)
 		j += w
 		r.trsm(backend.Right, backend.Lower, backend.Transpose, false, 1, l11, a21)
 		l21, free := r.round(a21, blockNorm)
-		trailing := a.part(j, j, a.rows-j, a.cols-j)
+		trailing := a.block(j, j, a.rows-j, a.cols-j)
 		w = min(reducedBlock, trailing.cols)
-		r.multiply(nil, l21, 0, 0, trailing.part(0, 0, trailing.rows, w))
+		r.multiply(nil, l21, 0, 0, trailing.block(0, 0, trailing.rows, w))
 		r.multiply(func() {
-			blockNorm, err = r.factorNext(r.serial(), trailing.part(0, 0, w, w), j)
-		}, l21, w, w, trailing.part(w, w, trailing.rows-w, trailing.cols-w))
+			blockNorm, err = r.factorNext(r.serial(), trailing.block(0, 0, w, w), j)
+		}, l21, w, w, trailing.block(w, w, trailing.rows-w, trailing.cols-w))
 		first := a21.rows - corner.rows
 		r.multiply(nil, l21, first, first, corner)
 		free()
@@ -175,7 +175,7 @@ func (r *reducedFactor[T]) round(a view[T], blockNorm float64) (rounded roundedR
 // and otherwise on copies, which are copied back if write is true.
 func (q *queue[T]) strips(a view[T], write bool, f func(s *scratch[T], i int, row []T)) {
 	q.chunks(a.rows, transposeStrip, copyFlops(a.rows*a.cols), func(s *scratch[T], i, rows int) {
-		block := a.part(i, 0, rows, a.cols)
+		block := a.block(i, 0, rows, a.cols)
 		if a.cs == 1 {
 			for r := range rows {
 				f(s, i+r, block.data[block.offset+r*block.rs:][:a.cols])
@@ -234,7 +234,7 @@ type roundedRows[T backend.Float] struct {
 
 // from returns rows i … i+rows−1.
 func (r roundedRows[T]) from(i, rows int) roundedRows[T] {
-	r.view = r.part(i, 0, rows, r.cols)
+	r.view = r.block(i, 0, rows, r.cols)
 	if r.steps != nil {
 		r.steps = r.steps[i:]
 	}

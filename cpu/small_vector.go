@@ -51,18 +51,18 @@ func plainSymv[T backend.Float](lower bool, alpha T, a []T, lda int, x []T, beta
 	for ; i >= 0 && i < n; i += step {
 		row0, row1 := a[i*lda:][:n], a[(i+1)*lda:][:n]
 		x0, x1 := x[i], x[i+1]
-		from, to, across := 0, i, row1[i]
+		from, to, offDiagonal := 0, i, row1[i]
 		if !lower {
-			from, to, across = i+2, n, row0[i+1]
+			from, to, offDiagonal = i+2, n, row0[i+1]
 		}
-		total0 := row0[i]*x0 + across*x1
-		total1 := across*x0 + row1[i+1]*x1
-		beside0 := row0[from:to]
-		beside1, xs, ys := row1[from:to][:len(beside0)], x[from:to][:len(beside0)], y[from:to][:len(beside0)]
+		total0 := row0[i]*x0 + offDiagonal*x1
+		total1 := offDiagonal*x0 + row1[i+1]*x1
+		segment0 := row0[from:to]
+		segment1, xs, ys := row1[from:to][:len(segment0)], x[from:to][:len(segment0)], y[from:to][:len(segment0)]
 		x0 *= alpha
 		x1 *= alpha
-		for j, v := range beside0 {
-			w, xj := beside1[j], xs[j]
+		for j, v := range segment0 {
+			w, xj := segment1[j], xs[j]
 			total0 += v * xj
 			total1 += w * xj
 			ys[j] += v*x0 + w*x1

@@ -36,12 +36,12 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 			if t == backend.NoTrans {
 				columns, values := x.csr.Row(i)
 				addRows(q.engine, sum, columns, values, 0, mb)
-				meet(nonfinite, nonfiniteCount, columns, 0)
+				countNonfinite(nonfinite, nonfiniteCount, columns, 0)
 			} else {
 				for w := range x.windows() {
 					rows, values, from := x.list(w, i)
 					addRows(q.engine, sum, rows, values, from, mb)
-					meet(nonfinite, nonfiniteCount, rows, from)
+					countNonfinite(nonfinite, nonfiniteCount, rows, from)
 				}
 			}
 			for j, n := range nonfiniteCount {
@@ -86,25 +86,25 @@ func (q *queue[T]) transposedVector(alpha T, x backend.CSR[T], mb *matrix[T], be
 	})
 }
 
-// addRows adds values[p] times row from + numbers[p] of b to sum, for all p.
-func addRows[T backend.Float, N int32 | uint16](e *engine[T], sum []T, numbers []N, values []T, from int, b *matrix[T]) {
-	values = values[:len(numbers)]
+// addRows adds values[p] times row from + indices[p] of b to sum, for all p.
+func addRows[T backend.Float, N int32 | uint16](e *engine[T], sum []T, indices []N, values []T, from int, b *matrix[T]) {
+	values = values[:len(indices)]
 	switch {
 	case len(sum) == 1:
 		total, data := sum[0], b.data
-		for p, i := range numbers {
+		for p, i := range indices {
 			total += values[p] * data[(from+int(i))*b.stride]
 		}
 		sum[0] = total
 	case len(sum) < minAxpyColumns:
-		for p, i := range numbers {
+		for p, i := range indices {
 			v, row := values[p], b.row(from + int(i))[:len(sum)]
 			for j := range sum {
 				sum[j] += v * row[j]
 			}
 		}
 	default:
-		for p, i := range numbers {
+		for p, i := range indices {
 			e.axpy(values[p], b.row(from+int(i)), sum)
 		}
 	}
@@ -126,7 +126,7 @@ func (x *sparseMatrix[T]) windows() func(yield func(w int) bool) {
 func (x *sparseMatrix[T]) list(w, column int) (rows []uint16, values []T, from int) {
 	l := x.lists
 	ends, start, first := l.ends[w*(l.cols+1)+column:][:2], l.starts[w], w*l.window
-	rows, values = l.numbers[start+int(ends[0]):start+int(ends[1])], l.values[start+int(ends[0]):start+int(ends[1])]
+	rows, values = l.localRows[start+int(ends[0]):start+int(ends[1])], l.values[start+int(ends[0]):start+int(ends[1])]
 	if first < x.first || min(first+l.window, l.rows) > x.first+x.csr.Rows {
 		a, b := bounds(rows, x.first-first, x.first+x.csr.Rows-first)
 		rows, values = rows[a:b], values[a:b]
@@ -143,22 +143,22 @@ func bounds(list []uint16, lo, hi int) (from, to int) {
 	return find(lo), find(hi)
 }
 
-// notFinite holds the positions of the elements of B that are not finite. The product of such an
-// element and a 0 of A, which is not stored, is NaN.
-type notFinite struct {
+// nonfinitePositions holds the positions of the elements of B that are not finite. The product of
+// such an element and a 0 of A, which is not stored, is NaN.
+type nonfinitePositions struct {
 	columns map[int][]int // for each row, the columns of its elements that are not finite
 	total   []int         // number of elements that are not finite in each column; nil if all elements are finite
 }
 
-func findNotFinite[T backend.Float](b *matrix[T]) notFinite {
-	var o notFinite
+func findNotFinite[T backend.Float](b *matrix[T]) nonfinitePositions {
+	var o nonfinitePositions
 	for i := range b.rows {
 		for j, v := range b.row(i) {
 			if v-v == 0 {
 				continue
 			}
 			if o.total == nil {
-				o = notFinite{map[int][]int{}, make([]int, b.cols)}
+				o = nonfinitePositions{map[int][]int{}, make([]int, b.cols)}
 			}
 			o.columns[i] = append(o.columns[i], j)
 			o.total[j]++
@@ -167,15 +167,15 @@ func findNotFinite[T backend.Float](b *matrix[T]) notFinite {
 	return o
 }
 
-// meet adds to met[j], for each column j of B, the number of elements that are not finite. Only the
-// rows of B with the indices from+i count, for each i in numbers.
-func meet[N int32 | uint16](o notFinite, met []int, numbers []N, from int) {
+// countNonfinite adds to count[j], for each column j of B, the number of elements that are not
+// finite in the rows from+i of B, for each i in indices.
+func countNonfinite[N int32 | uint16](o nonfinitePositions, count []int, indices []N, from int) {
 	if o.total == nil {
 		return
 	}
-	for _, i := range numbers {
+	for _, i := range indices {
 		for _, j := range o.columns[from+int(i)] {
-			met[j]++
+			count[j]++
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (q *queue[T]) newSparseGram(k kernels.Kernel, x, z *sparseMatrix[T]) *gram[
 			st.fill = q.sparseFiller(s, x, z)
 		}
 		if st.fill == nil {
-			st.add = q.newCommon(s, x, z, position).add
+			st.add = q.newCommonTerms(s, x, z, position).add
 			if s.Scale != nil {
 				p.scale = make([]float64, len(denseCols))
 				for i, c := range denseCols {
@@ -152,21 +152,21 @@ func (q *queue[T]) sparseFiller(stat kernels.Stat, x, z *sparseMatrix[T]) filler
 			clear(out[copy(out, values[j:]):])
 		}
 	}
-	pairs := &common[T]{stat: stat, x: x, z: z}
+	pairs := &commonTerms[T]{stat: stat, x: x, z: z}
 	return func(_ *scratch[T], i, j int, out []T) {
 		clear(out)
 		for c := range out[:min(len(out), z.csr.Rows-j)] {
 			if q.stopped() {
 				return
 			}
-			out[c] = pairs.defined(i, j+c)
+			out[c] = pairs.byDefinition(i, j+c)
 		}
 	}
 }
 
-// common adds to a statistic the terms of the columns that both points of a pair store. It omits
-// the columns in dense form.
-type common[T backend.Float] struct {
+// commonTerms adds to a statistic the terms of the columns that both points of a pair store. It
+// omits the columns in dense form.
+type commonTerms[T backend.Float] struct {
 	stat               kernels.Stat
 	x, z               *sparseMatrix[T]
 	points             backend.CSR[T] // the scaled elements of X, without the columns in dense form
@@ -177,8 +177,8 @@ type common[T backend.Float] struct {
 	definedX, definedZ []int32        // rows of X and of Z that are summed by the definition, as indices into the whole matrices
 }
 
-func (q *queue[T]) newCommon(stat kernels.Stat, x, z *sparseMatrix[T], position []int32) *common[T] {
-	o := &common[T]{stat: stat, x: x, z: z, product: stat.Kind == kernels.Dot, factor: 1}
+func (q *queue[T]) newCommonTerms(stat kernels.Stat, x, z *sparseMatrix[T], position []int32) *commonTerms[T] {
+	o := &commonTerms[T]{stat: stat, x: x, z: z, product: stat.Kind == kernels.Dot, factor: 1}
 	o.points, o.values = otherColumns(x.csr, position, stat.Scale), z.lists.values
 	if stat.Scale != nil {
 		o.values = z.lists.scaled(stat.Scale)
@@ -218,7 +218,7 @@ func (l *lists[T]) scaled(scale []float64) []T {
 }
 
 // sizes returns Σ_p f(x_p, 0) for each row, over the columns that are not in dense form.
-func (o *common[T]) sizes(x *sparseMatrix[T], position []int32) []T {
+func (o *commonTerms[T]) sizes(x *sparseMatrix[T], position []int32) []T {
 	sizes := make([]T, x.csr.Rows)
 	square, rowSums := o.stat.Kind == kernels.SqDist, x.lists.sums
 	if square {
@@ -251,17 +251,17 @@ func (o *common[T]) sizes(x *sparseMatrix[T], position []int32) []T {
 	return sizes
 }
 
-// defined returns the statistic of a pair of points, computed by the definition of the statistic.
-func (o *common[T]) defined(i, j int) T {
+// byDefinition returns the statistic of a pair of points, computed by its definition.
+func (o *commonTerms[T]) byDefinition(i, j int) T {
 	return T(kernels.EvalSparse(o.stat, o.x.csr.Cols, o.x.point(i), o.z.point(j)))
 }
 
 // add is a filler for the statistic of o.
-func (o *common[T]) add(_ *scratch[T], i, j int, out []T) {
+func (o *commonTerms[T]) add(_ *scratch[T], i, j int, out []T) {
 	out = out[:min(len(out), o.z.csr.Rows-j)]
 	if _, ok := slices.BinarySearch(o.definedX, int32(o.x.first+i)); ok {
 		for c := range out {
-			out[c] = o.defined(i, j+c)
+			out[c] = o.byDefinition(i, j+c)
 		}
 		return
 	}
@@ -273,34 +273,34 @@ func (o *common[T]) add(_ *scratch[T], i, j int, out []T) {
 			v = o.factor*v + sizeSum
 			// The condition is also true for NaN and Inf, which result from overflow.
 			if !(v >= sizeSum*canceled) || v-v != 0 {
-				v = o.defined(i, j+c)
+				v = o.byDefinition(i, j+c)
 			}
 			out[c] = v
 		}
 	}
 	for _, row := range rowsWithin(o.definedZ, o.z.first+j, o.z.first+j+len(out)) {
 		c := int(row) - o.z.first - j
-		out[c] = o.defined(i, j+c)
+		out[c] = o.byDefinition(i, j+c)
 	}
 }
 
 // gather evaluates a statistic of row i of X with the rows of Z from row lo on. It adds to out the
 // terms of the columns that both rows store.
-func (o *common[T]) gather(i, lo int, out []T) {
+func (o *commonTerms[T]) gather(i, lo int, out []T) {
 	columns, values := o.points.Row(i)
 	l, hi := o.z.lists, lo+len(out)
 	for w := lo / l.window; w*l.window < hi; w++ {
 		first := w * l.window
 		last := min(first+l.window, l.rows)
 		ends := l.ends[w*(l.cols+1):][:l.cols+1]
-		numbers, list := l.numbers[l.starts[w]:l.starts[w+1]], o.values[l.starts[w]:l.starts[w+1]]
+		localRows, list := l.localRows[l.starts[w]:l.starts[w+1]], o.values[l.starts[w]:l.starts[w+1]]
 		partial := first < lo || last > hi
 		for p, c := range columns {
 			from, to := ends[c], ends[c+1]
 			if from == to {
 				continue
 			}
-			rows, z := numbers[from:to], list[from:to]
+			rows, z := localRows[from:to], list[from:to]
 			if partial {
 				a, b := bounds(rows, lo-first, hi-first)
 				rows, z = rows[a:b], z[a:b]

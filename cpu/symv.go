@@ -155,8 +155,8 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 // ukr.MaxRows or, if all rows begin in the same set of the first-level cache, 8. More than 8 rows
 // would then evict each other from this set.
 func rowsAtOnce[T backend.Float](ld int) int {
-	const sets = 64 * cacheLine // bytes after which addresses use the same cache set
-	if ld*int(unsafe.Sizeof(T(0)))%sets == 0 {
+	const setBytes = 64 * cacheLine // bytes after which addresses use the same cache set
+	if ld*int(unsafe.Sizeof(T(0)))%setBytes == 0 {
 		return 8
 	}
 	return ukr.MaxRows
@@ -189,7 +189,7 @@ func besideDiagonal[T backend.Float](ul backend.Uplo, a view[T], i, count int) (
 func (e *engine[T]) symvBeside(s *scratch[T], a view[T], i, end, from, to int, x, sum []T) {
 	beside := func(from, to int) {
 		if from < to {
-			e.dotAxpys(s, a.part(i, from, end-i, to-from), x[from:], sum[from:], x[i:], sum[i:])
+			e.dotAxpys(s, a.block(i, from, end-i, to-from), x[from:], sum[from:], x[i:], sum[i:])
 		}
 	}
 	if line := cacheLine / int(unsafe.Sizeof(T(0))); to-from > 1024 {

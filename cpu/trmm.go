@@ -29,10 +29,10 @@ func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 			first = n - remaining - nb
 			next = n - remaining
 		}
-		x := b.part(first, 0, nb, b.cols)
-		q.multiplyBlock(isLower, unit, alpha, a.part(first, first, nb, nb), x)
+		x := b.block(first, 0, nb, b.cols)
+		q.multiplyBlock(isLower, unit, alpha, a.block(first, first, nb, nb), x)
 		if remaining > 0 {
-			q.gemm(alpha, a.part(first, next, nb, remaining), b.part(next, 0, remaining, b.cols), 1, x, whole)
+			q.gemm(alpha, a.block(first, next, nb, remaining), b.block(next, 0, remaining, b.cols), 1, x, whole)
 		}
 		if q.stopped() {
 			return
@@ -56,7 +56,7 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	e.putScratch(s)
 	q.parallel(panels(x.cols, nr), flop.Trsm(n, x.cols), func(s *scratch[T], strip int) {
 		j := strip * nr
-		xj := x.part(0, j, n, min(nr, x.cols-j))
+		xj := x.block(0, j, n, min(nr, x.cols-j))
 		size := steps * mr * nr
 		work := s.grow(2 * size)
 		in, out := work[:size], work[size:]
@@ -95,7 +95,7 @@ func packLower[T backend.Float](to packer[T], dst []T, a view[T], unit bool) {
 	w := to.Width
 	for r := 0; r < a.rows; r += w {
 		rows := min(w, a.rows-r)
-		to.view(dst, a.part(r, 0, rows, r))
+		to.view(dst, a.block(r, 0, rows, r))
 		corner := dst[r*w : (r+w)*w]
 		clear(corner)
 		for i := range rows {

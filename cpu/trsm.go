@@ -55,11 +55,11 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 		if !isLower {
 			first, next = n-solved-nb, 0
 		}
-		x := b.part(first, 0, nb, b.cols)
-		q.solveBlock(isLower, unit, alpha, a.part(first, first, nb, nb), x)
+		x := b.block(first, 0, nb, b.cols)
+		q.solveBlock(isLower, unit, alpha, a.block(first, first, nb, nb), x)
 		remaining := n - solved - nb
 		if remaining > 0 {
-			q.gemm(-1, a.part(next, first, remaining, nb), x, alpha, b.part(next, 0, remaining, b.cols), whole)
+			q.gemm(-1, a.block(next, first, remaining, nb), x, alpha, b.block(next, 0, remaining, b.cols), whole)
 		}
 		alpha = 1 // the first product scales the remaining rows
 		solved += nb
@@ -82,7 +82,7 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	defer free()
 	invertible := q.packTriangle(triangle, a, unit)
 	q.chunks(x.cols, trsmStrips*nr, flop.Trsm(n, x.cols), func(s *scratch[T], j, cols int) {
-		xj := x.part(0, j, n, cols)
+		xj := x.block(0, j, n, cols)
 		if invertible {
 			e.substitute(s, triangle, alpha, xj)
 		} else {
@@ -127,7 +127,7 @@ func (e *engine[T]) substitute(s *scratch[T], triangle []T, alpha T, x view[T]) 
 	work := s.grow(strips * size)
 	for j := range strips {
 		strip := work[j*size:][:size]
-		e.packerB(s).view(strip, x.part(0, j*nr, n, min(nr, x.cols-j*nr)).t())
+		e.packerB(s).view(strip, x.block(0, j*nr, n, min(nr, x.cols-j*nr)).t())
 		clear(strip[n*nr:])
 		scaleSlice(alpha, strip[:n*nr])
 	}
@@ -140,7 +140,7 @@ func (e *engine[T]) substitute(s *scratch[T], triangle []T, alpha T, x view[T]) 
 		offset += mr * mr * (r + 1)
 	}
 	for j := range strips {
-		e.unpack(s, x.part(0, j*nr, n, min(nr, x.cols-j*nr)), work[j*size:])
+		e.unpack(s, x.block(0, j*nr, n, min(nr, x.cols-j*nr)), work[j*size:])
 	}
 }
 
@@ -156,8 +156,8 @@ func (q *queue[T]) packTriangle(dst []T, a view[T], unit bool) bool {
 			i := r * w
 			rows := min(w, a.rows-i)
 			panel := dst[w*w*r*(r+1)/2:][:w*(i+w)]
-			q.engine.packerA(s).view(panel, a.part(i, 0, rows, i))
-			if !packCorner(panel[w*i:], a.part(i, i, rows, rows), w, unit) {
+			q.engine.packerA(s).view(panel, a.block(i, 0, rows, i))
+			if !packCorner(panel[w*i:], a.block(i, i, rows, rows), w, unit) {
 				failed.Store(true)
 			}
 		}

@@ -25,11 +25,11 @@ func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 			first, next = n-solved-nb, 0
 		}
 		solution, remaining := x[first:first+nb], n-solved-nb
-		e.solveVector(isLower, unit, a.part(first, first, nb, nb), solution)
+		e.solveVector(isLower, unit, a.block(first, first, nb, nb), solution)
 		if remaining > 0 {
 			flops := flop.Gemm(remaining, 1, nb)
 			q.chunks(remaining, trsvBlock, flops, func(_ *scratch[T], i, count int) {
-				e.subtractProduct(x[next+i:next+i+count], a.part(next+i, first, count, nb), solution)
+				e.subtractProduct(x[next+i:next+i+count], a.block(next+i, first, count, nb), solution)
 			})
 		}
 		solved += nb
@@ -56,12 +56,12 @@ func (e *engine[T]) solveVector(isLower, unit bool, a view[T], x []T) {
 			first, firstSolved, next = remaining, n-solved, 0
 		}
 		if a.cs == 1 && solved > 0 {
-			e.subtractProduct(x[first:first+nb], a.part(first, firstSolved, nb, solved), x[firstSolved:firstSolved+solved])
+			e.subtractProduct(x[first:first+nb], a.block(first, firstSolved, nb, solved), x[firstSolved:firstSolved+solved])
 		}
-		diagonal := a.part(first, first, nb, nb)
+		diagonal := a.block(first, first, nb, nb)
 		e.solveTriangle(isLower, unit, &diagonal, x[first:first+nb])
 		if a.cs != 1 && remaining > 0 {
-			e.subtractProduct(x[next:next+remaining], a.part(next, first, remaining, nb), x[first:first+nb])
+			e.subtractProduct(x[next:next+remaining], a.block(next, first, remaining, nb), x[first:first+nb])
 		}
 	}
 }

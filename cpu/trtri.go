@@ -13,7 +13,7 @@ const plainInverse = 24
 // read nor written. If an element of the diagonal is exactly zero it returns false and does not
 // change A.
 func (q *queue[T]) trtri(ul backend.Uplo, unit bool, a view[T]) bool {
-	if !unit && !regular(a) {
+	if !unit && !nonsingular(a) {
 		return false
 	}
 	if ul == backend.Upper {
@@ -23,8 +23,8 @@ func (q *queue[T]) trtri(ul backend.Uplo, unit bool, a view[T]) bool {
 	return true
 }
 
-// regular reports whether no element of the diagonal is exactly zero.
-func regular[T backend.Float](a view[T]) bool {
+// nonsingular reports whether no element of the diagonal is exactly zero.
+func nonsingular[T backend.Float](a view[T]) bool {
 	for i := range a.rows {
 		if *a.at(i, i) == 0 {
 			return false
@@ -47,7 +47,7 @@ func (q *queue[T]) invertLower(unit bool, a view[T]) {
 		return
 	}
 	n1 := split(n, triangleBase/2)
-	a11, a21, a22 := a.part(0, 0, n1, n1), a.part(n1, 0, n-n1, n1), a.part(n1, n1, n-n1, n-n1)
+	a11, a21, a22 := a.block(0, 0, n1, n1), a.block(n1, 0, n-n1, n1), a.block(n1, n1, n-n1, n-n1)
 	q.trsm(backend.Left, backend.Lower, backend.NoTrans, unit, -1, a22, a21)
 	q.trsm(backend.Right, backend.Lower, backend.NoTrans, unit, 1, a11, a21)
 	if q.stopped() {

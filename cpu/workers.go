@@ -167,9 +167,9 @@ func posted() *job {
 // await polls done until done returns true or the time linger has passed. Between polls it lets
 // other goroutines run. It returns the last result of done.
 func await(done func() bool) bool {
-	const looks = 64 // polls before yielding to other goroutines
+	const polls = 64 // polls before yielding to other goroutines
 	for end := time.Now().Add(linger); ; {
-		for range looks {
+		for range polls {
 			if done() {
 				return true
 			}

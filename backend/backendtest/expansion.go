@@ -143,8 +143,8 @@ func testExpansionFaults[T backend.Float](r *rig[T]) {
 	}
 	f.Free()
 
-	tight := r.queue(r.Open(r.T, backend.Config{Memory: 1000})).(backend.Expander[T])
-	if _, err := tight.NewExpansion(kernels.Gaussian{Sigma: 1}, z, v); !errors.Is(err, backend.ErrMemory) {
+	smallDevice := r.queue(r.Open(r.T, backend.Config{Memory: 1000})).(backend.Expander[T])
+	if _, err := smallDevice.NewExpansion(kernels.Gaussian{Sigma: 1}, z, v); !errors.Is(err, backend.ErrMemory) {
 		r.Errorf("an expansion that does not fit: %v", err)
 	}
 }

@@ -64,7 +64,7 @@ func testGemmExact[T backend.Float](r *rig[T]) {
 			}
 		}
 	}
-	for range r.fewer(48) {
+	for range r.reduced(48) {
 		m, n, k := r.block(), r.block(), r.block()
 		r.gemmExact(gemmCase{pick(r, bothTrans), pick(r, bothTrans), m, n, k, pick(r, alphas), pick(r, betas)})
 	}
@@ -81,7 +81,7 @@ func testGemmExact[T backend.Float](r *rig[T]) {
 }
 
 func testGemmRounding[T backend.Float](r *rig[T]) {
-	for range r.fewer(100) {
+	for range r.reduced(100) {
 		g := gemmCase{
 			pick(r, bothTrans), pick(r, bothTrans),
 			1 + r.rng.IntN(100), 1 + r.rng.IntN(100), 1 + r.rng.IntN(400),

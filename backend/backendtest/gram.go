@@ -153,13 +153,13 @@ var featureCounts = []int{1, 2, 3, 5, 17, 50, 100}
 func testGramKernels[T backend.Float](r *rig[T]) {
 	for _, d := range required.Some(3, featureCounts) {
 		for _, k := range everyKernel(d) {
-			for range r.fewer(4) {
+			for range r.reduced(4) {
 				n, m := r.rng.IntN(40), r.rng.IntN(40)
 				r.gram(fmt.Sprintf("Gram %v n=%d m=%d d=%d", k, n, m, d), k, r.normals(n, d), r.normals(m, d))
 			}
 		}
 	}
-	for range r.fewer(30) {
+	for range r.reduced(30) {
 		n, m, d := r.block(), r.block(), pick(r, featureCounts)
 		k := pick(r, everyKernel(d))
 		r.gram(fmt.Sprintf("Gram %v n=%d m=%d d=%d", k, n, m, d), k, r.normals(n, d), r.normals(m, d))
@@ -175,9 +175,9 @@ func testGramKernels[T backend.Float](r *rig[T]) {
 // on the diagonal and of duplicate rows must be exactly 0.
 func testGramSymmetric[T backend.Float](r *rig[T]) {
 	for _, d := range required.Some(3, featureCounts) {
-		singles := len(distanceKernels(d, 1))
+		numDistances := len(distanceKernels(d, 1))
 		for ki, k := range everyKernel(d) {
-			if ki >= singles && !r.included() {
+			if ki >= numDistances && !r.included() {
 				continue
 			}
 			n := r.rng.IntN(40)
@@ -198,7 +198,7 @@ func testGramSymmetric[T backend.Float](r *rig[T]) {
 			}
 			want := r.callOracle(label, symmetricCall[T](k, anotherView), x, dst)
 			r.requireWithin(label, got, want, kernelBounds[T](k, x, x))
-			if ki >= singles {
+			if ki >= numDistances {
 				continue
 			}
 			atZero := float64(T(kernels.Compile(k).Run([]float64{0})))
@@ -278,7 +278,7 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 			check(k, histogram(1+r.rng.IntN(40)), histogram(1+r.rng.IntN(40)))
 		}
 		// The precomputed kernels have d training objects. The matrix training holds the points of
-		// these objects; the matrix others holds points of other objects.
+		// these objects; otherPoints holds points of other objects.
 		values := r.normals(d, d)
 		training := fromFunc(d, d+2, func(i, j int) float64 {
 			if j == 0 {
@@ -290,16 +290,16 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 			}
 			return values.Row(max(i, q))[min(i, q)]
 		})
-		others := r.normals(1+r.rng.IntN(40), d+2)
-		for i := range others.Rows {
-			others.Row(i)[0] = -1
+		otherPoints := r.normals(1+r.rng.IntN(40), d+2)
+		for i := range otherPoints.Rows {
+			otherPoints.Row(i)[0] = -1
 		}
 		for _, k := range []kernels.Kernel{kernels.Precomputed{}, kernels.Sum{kernels.Precomputed{}, kernels.Constant{Value: 1}}} {
 			if d > 1 {
 				check(k, training, training)
 			}
-			r.gram(fmt.Sprintf("Gram %v, others", k), k, others, training)
-			r.gram(fmt.Sprintf("Gram %v, others behind", k), k, training, others)
+			r.gram(fmt.Sprintf("Gram %v, others", k), k, otherPoints, training)
+			r.gram(fmt.Sprintf("Gram %v, others behind", k), k, training, otherPoints)
 		}
 	}
 	r.report()
@@ -457,7 +457,7 @@ func testGramMul[T backend.Float](r *rig[T]) {
 			multiply(d, k, r.rng.IntN(40), r.rng.IntN(40), 1+r.rng.IntN(4))
 		}
 	}
-	for range r.fewer(16) {
+	for range r.reduced(16) {
 		d := pick(r, featureCounts)
 		multiply(d, pick(r, everyKernel(d)), r.block(), r.block(), pick(r, []int{1, 2, 3, 7, 16, 33}))
 	}

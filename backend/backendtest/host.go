@@ -209,8 +209,8 @@ func (r *rig[T]) upToLarge(sizes ...int) []int {
 // included returns true. With Fewer or -short it returns true in a random part of the calls.
 func (r *rig[T]) included() bool { return r.divisor() == 1 || r.rng.IntN(r.divisor()) == 0 }
 
-// fewer returns n. With Fewer or -short it returns a part of n, rounded up.
-func (r *rig[T]) fewer(n int) int { return (n + r.divisor() - 1) / r.divisor() }
+// reduced returns n. With Fewer or -short it returns a part of n, rounded up.
+func (r *rig[T]) reduced(n int) int { return (n + r.divisor() - 1) / r.divisor() }
 
 // divisor returns 1. With Fewer or -short it returns 4, because a quarter of the cases are run; with
 // few it returns 16.

@@ -40,7 +40,7 @@ func (r *rig[T]) poison(h host, v float64) (row, col int) {
 // testNaNGemm compares Gemm with sums in IEEE arithmetic. The operands have only one NaN or
 // infinity: the order of summation does not matter.
 func testNaNGemm[T backend.Float](r *rig[T]) {
-	for range r.fewer(200) {
+	for range r.reduced(200) {
 		g := gemmCase{
 			pick(r, bothTrans), pick(r, bothTrans), pick(r, nanSizes), pick(r, nanSizes), pick(r, nanSizes),
 			pick(r, []float64{1, 0, -2}), pick(r, []float64{0, 1, 2}),
@@ -71,7 +71,7 @@ func testNaNGemm[T backend.Float](r *rig[T]) {
 }
 
 func testNaNSyrkSymm[T backend.Float](r *rig[T]) {
-	for range r.fewer(60) {
+	for range r.reduced(60) {
 		s := syrkCase{pick(r, bothUplos), pick(r, bothTrans), pick(r, nanSizes), pick(r, nanSizes), pick(r, []float64{1, 0}), pick(r, []float64{0, 1})}
 		a, c := r.integers(s.n, s.k, pick(r, []int{0, 3})), r.integers(s.n, s.n, 3)
 		r.poison(a, math.NaN())
@@ -80,7 +80,7 @@ func testNaNSyrkSymm[T backend.Float](r *rig[T]) {
 		want := triangle(s.ul, combine(s.alpha, mul(a, transpose(a)), s.beta, c))
 		r.requireWithinOrNaN(label, got, want, filled(s.n, s.n, 0))
 	}
-	for range r.fewer(60) {
+	for range r.reduced(60) {
 		s := symmCase{pick(r, bothUplos), pick(r, nanSizes), pick(r, nanSizes), pick(r, []float64{1, 0}), pick(r, []float64{0, 1})}
 		largest := pick(r, []int{0, 3})
 		a, b, c := r.integers(s.m, s.m, largest), r.integers(s.m, s.n, largest), r.integers(s.m, s.n, 3)
@@ -102,7 +102,7 @@ func testNaNSyrkSymm[T backend.Float](r *rig[T]) {
 // solution infinite or NaN.
 func testNaNTrsm[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
-		for range r.fewer(12) {
+		for range r.reduced(12) {
 			c.order, c.rhs, c.alpha = pick(r, nanSizes), pick(r, nanSizes), pick(r, []float64{1, 0})
 			low := r.exactTriangle(c.order, 12, false)
 			m, n := c.dims()
@@ -234,8 +234,8 @@ func testNaNGramMul[T backend.Float](r *rig[T]) {
 			}, x, z, v, filled(n, t, sentinel))
 			for i := range n {
 				for c, g := range got.Row(i) {
-					spoilt := operand == "Z" || operand == "X" && i == row || operand == "V" && c == col
-					if math.IsNaN(g) != spoilt {
+					wantNaN := operand == "Z" || operand == "X" && i == row || operand == "V" && c == col
+					if math.IsNaN(g) != wantNaN {
 						r.Fatalf("%s: element (%d, %d) is %v", label, i, c, g)
 					}
 				}

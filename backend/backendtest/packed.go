@@ -213,7 +213,7 @@ func testPackedDiagonal[T backend.Float](r *rig[T]) {
 // do.
 func testPackedRounding[T backend.Float](r *rig[T]) {
 	r.packedBackend()
-	for range r.fewer(30) {
+	for range r.reduced(30) {
 		n, cols := 1+r.rng.IntN(200), 1+r.rng.IntN(40)
 		g := r.normals(n, n)
 		a := mul(g, transpose(g))

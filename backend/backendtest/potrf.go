@@ -51,7 +51,7 @@ func testPotrfExact[T backend.Float](r *rig[T]) {
 // |LLᵀ − A| ≤ γ_{n+1}|L||Lᵀ| (Higham, theorem 10.3), plus the error bound for computing LLᵀ in
 // float64. One more rounding allows for a reciprocal of the pivot.
 func testPotrfResidual[T backend.Float](r *rig[T]) {
-	for trial := range r.fewer(40) {
+	for trial := range r.reduced(40) {
 		n := 1 + r.rng.IntN(200)
 		g := r.normals(n, n)
 		a := mul(g, transpose(g))

@@ -34,7 +34,7 @@ func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 	})
 	square, wide, eye := upload(r.integers(n, n, 2)), upload(r.integers(n, n-1, 2)), upload(identity)
 	out, result := upload(filled(n, n, 0)), upload(filled(n, t, 0))
-	points, others, v := upload(r.normals(n, d)), upload(r.normals(n, d)), upload(r.normals(n, t))
+	points, points2, v := upload(r.normals(n, d)), upload(r.normals(n, d)), upload(r.normals(n, t))
 	k := kernels.Gaussian{Sigma: 2}
 	const noTrans, trans, lower = backend.NoTrans, backend.Transpose, backend.Lower
 	list = []job[T]{
@@ -61,7 +61,7 @@ func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 		{"Potrf", flop.Potrf(n), func(b backend.Backend[T]) error { return b.Potrf(lower, eye) }},
 		{"Potrf upper", flop.Potrf(n), func(b backend.Backend[T]) error { return b.Potrf(backend.Upper, eye) }},
 		{"Gram", flop.Gram(n, n, d, false), func(b backend.Backend[T]) error {
-			b.Gram(out, k, points, others)
+			b.Gram(out, k, points, points2)
 			return nil
 		}},
 		{"Gram symmetric", flop.Gram(n, n, d, true), func(b backend.Backend[T]) error {
@@ -69,7 +69,7 @@ func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 			return nil
 		}},
 		{"GramMul", flop.GramMul(n, n, d, t), func(b backend.Backend[T]) error {
-			b.GramMul(result, k, points, others, v)
+			b.GramMul(result, k, points, points2, v)
 			return nil
 		}},
 		{"GramMul symmetric", flop.GramMul(n, n, d, t), func(b backend.Backend[T]) error {
@@ -92,7 +92,7 @@ func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 	packed, releasePacked := r.packedJobs(n, eye, points, v, result, k)
 	return append(list, packed...), func() {
 		releasePacked()
-		for _, m := range []backend.Matrix[T]{square, wide, eye, out, result, points, others, v} {
+		for _, m := range []backend.Matrix[T]{square, wide, eye, out, result, points, points2, v} {
 			m.Free()
 		}
 	}
@@ -180,7 +180,7 @@ func testCancel[T backend.Float](r *rig[T]) {
 	}
 	list, release := r.jobs(n)
 	release()
-	small := r.alloc(r.b, 2, 2)
+	m22 := r.alloc(r.b, 2, 2)
 	for i, job := range list {
 		for _, beforeStart := range []bool{true, false} {
 			// Canceled work leaves undefined outputs: each job needs new matrices.
@@ -192,7 +192,7 @@ func testCancel[T backend.Float](r *rig[T]) {
 				cancel(cause)
 			}
 			b := r.b.With(ctx, func(float64) { cancel(cause) })
-			bystander := r.b.With(context.Background(), nil)
+			otherQueue := r.b.With(context.Background(), nil)
 			failure := job.run(b)
 			if failure == nil {
 				failure = b.Sync()
@@ -203,14 +203,14 @@ func testCancel[T backend.Float](r *rig[T]) {
 			// Every waiting method with this context must return its cause.
 			h, v := backend.NewHost[T](2, 2), make([]T, 2)
 			for name, err := range map[string]error{
-				"Sync": b.Sync(), "Upload": b.Upload(small, h), "Download": b.Download(h, small),
-				"Potrf": b.Potrf(backend.Lower, small), "ColDot": b.ColDot(v, small, small),
+				"Sync": b.Sync(), "Upload": b.Upload(m22, h), "Download": b.Download(h, m22),
+				"Potrf": b.Potrf(backend.Lower, m22), "ColDot": b.ColDot(v, m22, m22),
 			} {
 				if !errors.Is(err, cause) {
 					r.Errorf("%s: after the context was done, %s returned %v", label, name, err)
 				}
 			}
-			if err := errors.Join(bystander.Sync(), r.b.Sync()); err != nil {
+			if err := errors.Join(otherQueue.Sync(), r.b.Sync()); err != nil {
 				r.Errorf("%s: another caller's Sync returned %v", label, err)
 			}
 			cancel(nil)
@@ -219,13 +219,13 @@ func testCancel[T backend.Float](r *rig[T]) {
 		// Nobody waits for the following work. Other callers must not get its error.
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(cause)
-		r.b.With(ctx, nil).AddDiag([]T{1}, small)
+		r.b.With(ctx, nil).AddDiag([]T{1}, m22)
 		if err := r.b.Sync(); err != nil {
 			r.Errorf("%s: an error that was not collected reached another caller: %v", job.name, err)
 		}
 		r.gemmExact(gemmCase{m: 40, n: 50, k: 60, alpha: 1, beta: 1})
 	}
-	small.Free()
+	m22.Free()
 	if err := r.dev.Sync(); err != nil && !errors.Is(err, cause) {
 		r.Errorf("Sync of the device: %v", err)
 	}
@@ -258,7 +258,7 @@ func testConcurrent[T backend.Float](r *rig[T]) {
 			if c == 0 {
 				cancel(errors.New("always canceled"))
 			}
-			for range r.fewer(20) {
+			for range r.reduced(20) {
 				var reported float64
 				b := r.b.With(ctx, func(flops float64) { reported += flops })
 				err := multiplyAndFactor(b, a, x, want, spd, low)

@@ -156,7 +156,7 @@ func testSparseGram[T backend.Float](r *rig[T]) {
 	}
 	for _, density := range required.Some(2, densities) {
 		for _, k := range append(distanceKernels(40, 1), kernels.Linear{}, kernels.CosineSimilarity{}, kernels.Polynomial{Degree: 2, C: 1}) {
-			for range r.fewer(3) {
+			for range r.reduced(3) {
 				n, m, d := r.block(), r.block(), 40
 				r.sparseGram(fmt.Sprintf("sparse Gram %v n=%d m=%d d=%d density=%g", k, n, m, d, density), k, r.thinned(n, d, density), r.thinned(m, d, density))
 			}
@@ -312,7 +312,7 @@ func testSparseGramMul[T backend.Float](r *rig[T]) {
 			compare(k, r.rng.IntN(50), r.rng.IntN(50), 30, 1+r.rng.IntN(20), pick(r, densities))
 		}
 	}
-	for range r.fewer(12) {
+	for range r.reduced(12) {
 		compare(pick(r, distanceKernels(30, 1)), r.block(), r.block(), 30, pick(r, []int{1, 2, 3, 16, 17}), pick(r, densities))
 	}
 	r.report()
@@ -321,7 +321,7 @@ func testSparseGramMul[T backend.Float](r *rig[T]) {
 // testSparseGemm multiplies matrices of small integers: every order of summation gives the same
 // result. In some cases, one of the operands has a NaN or infinite element.
 func testSparseGemm[T backend.Float](r *rig[T]) {
-	for range r.fewer(200) {
+	for range r.reduced(200) {
 		t, m, k, n := pick(r, bothTrans), r.rng.IntN(40), r.rng.IntN(40), pick(r, []int{0, 1, 2, 7, 8, 9, 33})
 		if r.rng.IntN(4) == 0 {
 			m = r.block()
@@ -417,8 +417,8 @@ func testSparseMemory[T backend.Float](r *rig[T]) {
 		s.Free()
 	}
 	x, _ := r.randomCSR(r.thinned(100, 30, 1))
-	tight := r.queue(r.Open(r.T, backend.Config{Memory: 1000})).(backend.SparseBackend[T])
-	if _, err := tight.NewSparse(x); !errors.Is(err, backend.ErrMemory) {
+	smallDevice := r.queue(r.Open(r.T, backend.Config{Memory: 1000})).(backend.SparseBackend[T])
+	if _, err := smallDevice.NewSparse(x); !errors.Is(err, backend.ErrMemory) {
 		r.Errorf("a sparse matrix that does not fit: %v", err)
 	}
 }
@@ -427,9 +427,9 @@ func testSparseMemory[T backend.Float](r *rig[T]) {
 func testSparseFaults[T backend.Float](r *rig[T]) {
 	x, freeX := r.placeSparse(r.thinned(6, 4, 1))
 	defer freeX()
-	narrow, freeNarrow := r.placeSparse(r.thinned(6, 3, 1))
-	defer freeNarrow()
-	stranger, err := backend.PlaceSparse(r.oracle, backend.CSR[T]{Rows: 6, Cols: 4, Indptr: make([]int, 7)})
+	threeCols, freeThreeCols := r.placeSparse(r.thinned(6, 3, 1))
+	defer freeThreeCols()
+	foreign, err := backend.PlaceSparse(r.oracle, backend.CSR[T]{Rows: 6, Cols: 4, Indptr: make([]int, 7)})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -443,15 +443,15 @@ func testSparseFaults[T backend.Float](r *rig[T]) {
 		f  func()
 	}
 	misuses := []misuse{
-		{"Gram", func() { b.Gram(dst, linear, x, narrow) }},
+		{"Gram", func() { b.Gram(dst, linear, x, threeCols) }},
 		{"Gram", func() { b.Gram(dst, nil, x, x) }},
 		{"Gram", func() { b.Gram(dst, kernels.Gaussian{}, x, x) }},
 		{"Gram", func() { b.Gram(v, linear, x, x) }},
-		{"Gram", func() { b.Gram(dst, linear, x, stranger) }},
+		{"Gram", func() { b.Gram(dst, linear, x, foreign) }},
 		{"GramMul", func() { b.GramMul(v, linear, x, x, dst) }},
-		{"GramMul", func() { b.GramMul(v, linear, x, stranger, v) }},
+		{"GramMul", func() { b.GramMul(v, linear, x, foreign, v) }},
 		{"Gemm", func() { b.Gemm(noTrans, noTrans, 1, x, v, 0, v) }},
-		{"Gemm", func() { b.Gemm(noTrans, noTrans, 1, stranger, v.View(0, 0, 4, 2), 0, v) }},
+		{"Gemm", func() { b.Gemm(noTrans, noTrans, 1, foreign, v.View(0, 0, 4, 2), 0, v) }},
 	}
 	malformed := backend.CSR[T]{Rows: 1, Cols: 1, Indptr: []int{0, 1}, Indices: []int32{1}, Data: []T{1}}
 	if s, ok := b.(backend.SparseBackend[T]); ok {
@@ -464,7 +464,7 @@ func testSparseFaults[T backend.Float](r *rig[T]) {
 			misuse{"Gram", func() { b.Gram(dst, linear, x, dense) }},
 			misuse{"Gram", func() { b.Gram(dst, linear, dense, x) }},
 			misuse{"GramMul", func() { b.GramMul(v, linear, dense, x, v) }},
-			misuse{"GramMul", func() { b.GramMul(v, linear, x, x, narrow) }},
+			misuse{"GramMul", func() { b.GramMul(v, linear, x, x, threeCols) }},
 			misuse{"Gemm", func() { b.Gemm(noTrans, backend.Transpose, 1, x, v.View(0, 0, 2, 2), 0, v) }},
 			misuse{"Gemm", func() { b.Gemm(noTrans, backend.Transpose, 1, x, dense, 0, dst) }},
 			misuse{"Gemm", func() { b.Gemm(noTrans, noTrans, 1, dst, x, 0, dense) }},

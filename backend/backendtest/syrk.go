@@ -75,7 +75,7 @@ func testSyrkExact[T backend.Float](r *rig[T]) {
 			}
 		}
 	}
-	for range r.fewer(60) {
+	for range r.reduced(60) {
 		n, k := r.block(), r.block()
 		r.syrkExact(syrkCase{pick(r, bothUplos), pick(r, bothTrans), n, k, pick(r, alphas), pick(r, betas)})
 	}
@@ -92,7 +92,7 @@ func testSyrkExact[T backend.Float](r *rig[T]) {
 }
 
 func testSyrkRounding[T backend.Float](r *rig[T]) {
-	for range r.fewer(60) {
+	for range r.reduced(60) {
 		s := syrkCase{
 			pick(r, bothUplos), pick(r, bothTrans),
 			1 + r.rng.IntN(150), 1 + r.rng.IntN(300),
@@ -118,7 +118,7 @@ func testSymmExact[T backend.Float](r *rig[T]) {
 			}
 		}
 	}
-	for range r.fewer(60) {
+	for range r.reduced(60) {
 		m, n := r.block(), pick(r, []int{1, 2, 3, r.block(), r.block(), r.block()})
 		r.symmExact(symmCase{pick(r, bothUplos), m, n, pick(r, alphas), pick(r, betas)})
 	}
@@ -129,7 +129,7 @@ func testSymmExact[T backend.Float](r *rig[T]) {
 }
 
 func testSymmRounding[T backend.Float](r *rig[T]) {
-	for range r.fewer(40) {
+	for range r.reduced(40) {
 		s := symmCase{
 			pick(r, bothUplos), 1 + r.rng.IntN(200), 1 + r.rng.IntN(100),
 			float64(T(r.rng.NormFloat64())), pick(r, []float64{0, 1, float64(T(r.rng.NormFloat64()))}),

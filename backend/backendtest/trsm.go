@@ -89,7 +89,7 @@ func testTrsmExact[T backend.Float](r *rig[T]) {
 				}
 			}
 		}
-		for range r.fewer(12) {
+		for range r.reduced(12) {
 			c.order, c.rhs, c.alpha = r.block(), r.block(), pick(r, trsmAlphas)
 			r.trsmExact(c)
 		}
@@ -110,7 +110,7 @@ func testTrsmExact[T backend.Float](r *rig[T]) {
 // roundings allow for a reciprocal of the diagonal and for αB.
 func testTrsmResidual[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
-		for range r.fewer(8) {
+		for range r.reduced(8) {
 			c.order, c.rhs = 1+r.rng.IntN(150), 1+r.rng.IntN(60)
 			c.alpha = pick(r, []float64{1, float64(T(r.rng.NormFloat64()))})
 			// The diagonal elements are as large as the row sums, which limits the size of X.
