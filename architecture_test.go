@@ -25,12 +25,12 @@ import (
 const module = "github.com/mercer-go/mercer"
 
 // A layer is a folder of the module. Its packages may import each other, the packages of the
-// folders in the field ours, and the external modules in the field others. A folder inside a layer
-// may be a layer of its own. The imports of tests are not restricted.
+// folders in the field internal, and the external modules in the field external. A folder inside a
+// layer may be a layer of its own. The imports of tests are not restricted.
 type layer struct {
-	folder string
-	ours   []string
-	others []string
+	folder   string
+	internal []string
+	external []string
 }
 
 // layers lists the allowed imports, beginning with the lowest layer. A package belongs to the first
@@ -38,84 +38,84 @@ type layer struct {
 // that adds it.
 var layers = []layer{
 	// The suites select the cases of short tests by required.
-	{folder: "kernels/kerneltest", ours: []string{"kernels", "internal/required"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "kernels/kerneltest", internal: []string{"kernels", "internal/required"}, external: []string{"gonum.org/v1/gonum"}},
 	// host defines the matrices that all packages exchange, and converts gonum's matrices.
-	{folder: "host", others: []string{"gonum.org/v1/gonum/mat"}},
-	{folder: "kernels/objects", ours: []string{"kernels", "host"}},
-	{folder: "internal/pairwise", ours: []string{"kernels", "kernels/objects", "host", "internal/count"}},
-	{folder: "kernels/strings", ours: []string{"kernels", "kernels/objects", "host", "internal/elementary", "internal/pairwise"}},
-	{folder: "kernels/trees", ours: []string{"kernels", "kernels/objects", "host", "internal/pairwise"}},
-	{folder: "kernels/gram", ours: []string{"kernels", "kernels/objects", "host", "gonum", "internal/count", "internal/pairwise"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "kernels", ours: []string{"internal/count", "internal/suggest", "internal/elementary"}},
+	{folder: "host", external: []string{"gonum.org/v1/gonum/mat"}},
+	{folder: "kernels/objects", internal: []string{"kernels", "host"}},
+	{folder: "internal/pairwise", internal: []string{"kernels", "kernels/objects", "host", "internal/count"}},
+	{folder: "kernels/strings", internal: []string{"kernels", "kernels/objects", "host", "internal/elementary", "internal/pairwise"}},
+	{folder: "kernels/trees", internal: []string{"kernels", "kernels/objects", "host", "internal/pairwise"}},
+	{folder: "kernels/gram", internal: []string{"kernels", "kernels/objects", "host", "gonum", "internal/count", "internal/pairwise"}, external: []string{"gonum.org/v1/gonum"}},
+	{folder: "kernels", internal: []string{"internal/count", "internal/suggest", "internal/elementary"}},
 	// backendtest uses the error bounds of kerneltest for kernel values.
-	{folder: "backend/backendtest", ours: []string{"backend", "kernels", "kernels/kerneltest", "internal/flop", "internal/required"}},
+	{folder: "backend/backendtest", internal: []string{"backend", "kernels", "kernels/kerneltest", "internal/flop", "internal/required"}},
 	// check validates the arguments of backend methods. flop counts the operations of these
 	// methods.
-	{folder: "internal/check", ours: []string{"backend", "kernels", "host"}},
+	{folder: "internal/check", internal: []string{"backend", "kernels", "host"}},
 	{folder: "internal/flop"},
 	{folder: "internal/pages"},
-	{folder: "backend", ours: []string{"kernels", "host", "internal/check", "internal/flop"}},
+	{folder: "backend", internal: []string{"kernels", "host", "internal/check", "internal/flop"}},
 	// cpu implements gonum's BLAS and LAPACK interfaces over gonum's own routines.
-	{folder: "cpu", ours: []string{"backend", "kernels", "internal/check", "internal/elementary", "internal/flop", "internal/pages"}, others: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
+	{folder: "cpu", internal: []string{"backend", "kernels", "internal/check", "internal/elementary", "internal/flop", "internal/pages"}, external: []string{"golang.org/x/sys", "gonum.org/v1/gonum/blas", "gonum.org/v1/gonum/lapack"}},
 	// cuda opens NVIDIA's libraries at run time.
-	{folder: "cuda", ours: []string{"backend", "kernels", "internal/check", "internal/flop"}, others: []string{"github.com/ebitengine/purego", "golang.org/x/sys"}},
+	{folder: "cuda", internal: []string{"backend", "kernels", "internal/check", "internal/flop"}, external: []string{"github.com/ebitengine/purego", "golang.org/x/sys"}},
 	// The front ends take and return gonum's matrices.
-	{folder: "gonum", ours: []string{"backend", "internal/count"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "solvers/solvertest", ours: []string{"solvers", "backend", "backend/backendtest", "internal/markov", "internal/required", "kernels"}},
-	{folder: "internal/adjoint", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}},
+	{folder: "gonum", internal: []string{"backend", "internal/count"}, external: []string{"gonum.org/v1/gonum"}},
+	{folder: "solvers/solvertest", internal: []string{"solvers", "backend", "backend/backendtest", "internal/markov", "internal/required", "kernels"}},
+	{folder: "internal/adjoint", internal: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}},
 	// numeric has small numeric functions for all solvers. It uses gonum's sums of slices and
 	// accepts gonum's matrices.
-	{folder: "internal/numeric", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}, others: []string{"gonum.org/v1/gonum/floats", "gonum.org/v1/gonum/mat"}},
+	{folder: "internal/numeric", internal: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}, external: []string{"gonum.org/v1/gonum/floats", "gonum.org/v1/gonum/mat"}},
 	{folder: "internal/selection"},
-	{folder: "internal/lowrank", ours: []string{"backend", "kernels", "internal/numeric", "internal/run", "internal/elementary"}},
-	{folder: "internal/krylov", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/elementary"}},
-	{folder: "internal/stream", ours: []string{"backend", "kernels", "internal/krylov", "internal/message", "internal/numeric", "internal/rowkey", "internal/run", "internal/spread", "internal/elementary"}},
-	{folder: "internal/verified", ours: []string{"backend", "internal/markov", "internal/numeric", "internal/run", "internal/stream", "kernels"}},
-	{folder: "internal/markov", ours: []string{"backend", "internal/numeric", "internal/run", "internal/elementary", "kernels"}},
+	{folder: "internal/lowrank", internal: []string{"backend", "kernels", "internal/numeric", "internal/run", "internal/elementary"}},
+	{folder: "internal/krylov", internal: []string{"backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/elementary"}},
+	{folder: "internal/stream", internal: []string{"backend", "kernels", "internal/krylov", "internal/message", "internal/numeric", "internal/rowkey", "internal/run", "internal/spread", "internal/elementary"}},
+	{folder: "internal/verified", internal: []string{"backend", "internal/markov", "internal/numeric", "internal/run", "internal/stream", "kernels"}},
+	{folder: "internal/markov", internal: []string{"backend", "internal/numeric", "internal/run", "internal/elementary", "kernels"}},
 	// nufft uses gonum's Fourier transforms and its quadrature nodes.
-	{folder: "internal/nufft", ours: []string{"host", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum/dsp/fourier", "gonum.org/v1/gonum/integrate/quad"}},
+	{folder: "internal/nufft", internal: []string{"host", "internal/run", "internal/elementary"}, external: []string{"gonum.org/v1/gonum/dsp/fourier", "gonum.org/v1/gonum/integrate/quad"}},
 	// spectrum computes coefficients of smooth functions by nufft's Fourier transforms.
-	{folder: "internal/spectrum", ours: []string{"internal/elementary", "internal/nufft", "internal/run", "kernels"}, others: []string{"gonum.org/v1/gonum/integrate/quad"}},
-	{folder: "internal/band", ours: []string{"backend", "internal/numeric", "internal/run", "internal/elementary"}},
+	{folder: "internal/spectrum", internal: []string{"internal/elementary", "internal/nufft", "internal/run", "kernels"}, external: []string{"gonum.org/v1/gonum/integrate/quad"}},
+	{folder: "internal/band", internal: []string{"backend", "internal/numeric", "internal/run", "internal/elementary"}},
 	// The learners, and the solvers of their optimization problems, use gonum's matrices and the
 	// vectors of gonum's BLAS.
-	{folder: "internal/attempt", ours: []string{"solvers", "backend", "kernels", "internal/count"}},
-	{folder: "internal/evidence", ours: []string{"solvers", "backend", "kernels", "internal/attempt", "internal/numeric", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "internal/glm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/lowrank", "internal/message", "internal/numeric", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "internal/lsq", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "internal/neighbors", ours: []string{"backend", "kernels", "internal/numeric", "internal/run", "internal/elementary"}},
-	{folder: "internal/online", ours: []string{"backend", "kernels", "internal/count", "internal/numeric", "internal/run"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "internal/sparse", ours: []string{"backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "internal/svm", ours: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/selection", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/attempt", internal: []string{"solvers", "backend", "kernels", "internal/count"}},
+	{folder: "internal/evidence", internal: []string{"solvers", "backend", "kernels", "internal/attempt", "internal/numeric", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/glm", internal: []string{"solvers", "backend", "kernels", "internal/count", "internal/lowrank", "internal/message", "internal/numeric", "internal/run", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/lsq", internal: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/neighbors", internal: []string{"backend", "kernels", "internal/numeric", "internal/run", "internal/elementary"}},
+	{folder: "internal/online", internal: []string{"backend", "kernels", "internal/count", "internal/numeric", "internal/run"}, external: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/sparse", internal: []string{"backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/svm", internal: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/selection", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
 	// run handles cancellation and progress of long calls in solvers and learners.
-	{folder: "internal/run", ours: []string{"backend", "internal/planned", "internal/elementary"}},
-	{folder: "solvers", ours: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/flop", "internal/krylov", "internal/lowrank", "internal/markov", "internal/message", "internal/nufft", "internal/numeric", "internal/precision", "internal/rowkey", "internal/run", "internal/spectrum", "internal/stream", "internal/elementary"}},
+	{folder: "internal/run", internal: []string{"backend", "internal/planned", "internal/elementary"}},
+	{folder: "solvers", internal: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/flop", "internal/krylov", "internal/lowrank", "internal/markov", "internal/message", "internal/nufft", "internal/numeric", "internal/precision", "internal/rowkey", "internal/run", "internal/spectrum", "internal/stream", "internal/elementary"}},
 	// The external modules unpack the pages of Parquet files (klauspost/compress and
 	// andybalholm/brotli), read JSON (go-json-experiment/json), and read and write the metadata of
 	// Arrow files (flatbuffers).
-	{folder: "dataset", ours: []string{"host", "internal/count", "internal/message", "internal/pages", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest", "internal/tfidf"}, others: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli", "github.com/go-json-experiment/json", "github.com/google/flatbuffers"}},
-	{folder: "learners/learnertest", ours: []string{"learners", "learners/validate", "dataset", "solvers", "solvers/solvertest", "backend", "internal/required"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "learners/validate", ours: []string{"learners", "dataset", "solvers", "backend", "gonum", "internal/count", "internal/numeric", "internal/planned", "internal/pool", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "learners/tuning", ours: []string{"learners", "learners/validate", "solvers", "backend", "kernels", "internal/attempt", "internal/count", "internal/evidence", "internal/fitreport", "internal/markov", "internal/message", "internal/numeric", "internal/pool", "internal/run", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "internal/modelfile", ours: []string{"learners", "dataset", "backend", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "gonum", "internal/atomicfile", "internal/count", "internal/safetensors"}, others: []string{"gonum.org/v1/gonum"}},
-	{folder: "learners", ours: []string{"solvers", "internal/evidence", "internal/glm", "internal/lsq", "internal/markov", "internal/neighbors", "internal/online", "internal/sparse", "internal/svm", "internal/verified", "backend", "kernels", "dataset", "gonum", "internal/adjoint", "internal/attempt", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/stream", "internal/elementary"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "dataset", internal: []string{"host", "internal/count", "internal/message", "internal/pages", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest", "internal/tfidf"}, external: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli", "github.com/go-json-experiment/json", "github.com/google/flatbuffers"}},
+	{folder: "learners/learnertest", internal: []string{"learners", "learners/validate", "dataset", "solvers", "solvers/solvertest", "backend", "internal/required"}, external: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners/validate", internal: []string{"learners", "dataset", "solvers", "backend", "gonum", "internal/count", "internal/numeric", "internal/planned", "internal/pool", "internal/run", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners/tuning", internal: []string{"learners", "learners/validate", "solvers", "backend", "kernels", "internal/attempt", "internal/count", "internal/evidence", "internal/fitreport", "internal/markov", "internal/message", "internal/numeric", "internal/pool", "internal/run", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/modelfile", internal: []string{"learners", "dataset", "backend", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "gonum", "internal/atomicfile", "internal/count", "internal/safetensors"}, external: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners", internal: []string{"solvers", "internal/evidence", "internal/glm", "internal/lsq", "internal/markov", "internal/neighbors", "internal/online", "internal/sparse", "internal/svm", "internal/verified", "backend", "kernels", "dataset", "gonum", "internal/adjoint", "internal/attempt", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/stream", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
 	// protowire of protobuf encodes the messages of ONNX.
-	{folder: "internal/onnx", ours: []string{"learners", "dataset", "backend", "kernels", "gonum", "internal/modelfile", "internal/svm"}, others: []string{"gonum.org/v1/gonum/mat", "google.golang.org/protobuf/encoding/protowire"}},
-	{folder: "internal/libsvm", ours: []string{"learners", "dataset", "backend", "kernels", "internal/elementary", "internal/modelfile", "internal/numeric", "internal/svm"}},
+	{folder: "internal/onnx", internal: []string{"learners", "dataset", "backend", "kernels", "gonum", "internal/modelfile", "internal/svm"}, external: []string{"gonum.org/v1/gonum/mat", "google.golang.org/protobuf/encoding/protowire"}},
+	{folder: "internal/libsvm", internal: []string{"learners", "dataset", "backend", "kernels", "internal/elementary", "internal/modelfile", "internal/numeric", "internal/svm"}},
 	// atomicfile locks temporary files by x/sys, to recognize the files of killed processes.
-	{folder: "internal/atomicfile", others: []string{"github.com/google/renameio", "golang.org/x/sys"}},
+	{folder: "internal/atomicfile", external: []string{"github.com/google/renameio", "golang.org/x/sys"}},
 	// fitreport makes the report of a fit that the front ends write.
-	{folder: "internal/fitreport", ours: []string{"learners"}},
+	{folder: "internal/fitreport", internal: []string{"learners"}},
 	// bindings/c is the program of the C shared library. No other package imports C.
-	{folder: "bindings/c", ours: []string{"backend", "cpu", "cuda", "dataset", "host", "kernels", "kernels/gram", "kernels/objects", "learners", "internal/fitreport", "internal/modelfile", "internal/lsq", "internal/neighbors", "solvers", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/tfidf"}, others: []string{"gonum.org/v1/gonum"}},
+	{folder: "bindings/c", internal: []string{"backend", "cpu", "cuda", "dataset", "host", "kernels", "kernels/gram", "kernels/objects", "learners", "internal/fitreport", "internal/modelfile", "internal/lsq", "internal/neighbors", "solvers", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/tfidf"}, external: []string{"gonum.org/v1/gonum"}},
 	// elementary has functions of one variable whose results have the same bits on all machines.
 	{folder: "internal/elementary"},
 	// count formats numbers with their nouns, such as "1 row", for messages.
 	{folder: "internal/count"},
 	{folder: "internal/spread"},
-	{folder: "internal/tfidf", ours: []string{"internal/elementary"}},
+	{folder: "internal/tfidf", internal: []string{"internal/elementary"}},
 	// pool divides work among devices.
-	{folder: "internal/pool", ours: []string{"backend"}},
+	{folder: "internal/pool", internal: []string{"backend"}},
 	// planned passes the planned memory of a fit to its caller.
 	{folder: "internal/planned"},
 	// message has errors with advice, and formats them as one line.
@@ -123,11 +123,11 @@ var layers = []layer{
 	// rowkey selects the same random rows from a table, a file and a cluster.
 	{folder: "internal/rowkey"},
 	// safetensors is the container of model files.
-	{folder: "internal/safetensors", ours: []string{"host"}},
+	{folder: "internal/safetensors", internal: []string{"host"}},
 	// suggest finds misspelled names, by the distances of levenshtein.
-	{folder: "internal/suggest", others: []string{"github.com/agnivade/levenshtein"}},
+	{folder: "internal/suggest", external: []string{"github.com/agnivade/levenshtein"}},
 	// uniseg gives the width of a character on a terminal.
-	{folder: "internal/texttable", ours: []string{"internal/message"}, others: []string{"github.com/rivo/uniseg"}},
+	{folder: "internal/texttable", internal: []string{"internal/message"}, external: []string{"github.com/rivo/uniseg"}},
 	// process reads the time and memory that the running process has used, for reports.
 	{folder: "internal/process"},
 	// precision lets tests override the precision that a plan selects.
@@ -138,17 +138,17 @@ var layers = []layer{
 	// webpage makes the HTML pages of cmd/mercer and internal/bench.
 	{folder: "internal/webpage"},
 	// browser renders HTML pages for tests.
-	{folder: "internal/browser", ours: []string{"internal/required"}},
+	{folder: "internal/browser", internal: []string{"internal/required"}},
 	// serve is the HTTP handler of mercer serve, and uses package mercer.
-	{folder: "internal/serve", ours: []string{module, "backend", "dataset", "learners", "internal/count"}, others: []string{"gonum.org/v1/gonum/mat"}},
-	{folder: module, ours: []string{"*"}}, // package mercer, the entry point for Go programs
+	{folder: "internal/serve", internal: []string{module, "backend", "dataset", "learners", "internal/count"}, external: []string{"gonum.org/v1/gonum/mat"}},
+	{folder: module, internal: []string{"*"}}, // package mercer, the entry point for Go programs
 	{folder: "testdata"},
-	{folder: "cmd", ours: []string{"*"}, others: []string{"*"}},
-	{folder: "internal/bench", ours: []string{"*"}, others: []string{"*"}},
+	{folder: "cmd", internal: []string{"*"}, external: []string{"*"}},
+	{folder: "internal/bench", internal: []string{"*"}, external: []string{"*"}},
 }
 
-// listed is the output of `go list -json` for a package.
-type listed struct {
+// listedPackage is the output of `go list -json` for a package.
+type listedPackage struct {
 	ImportPath, Doc, Name string
 	GoFiles, CgoFiles     []string
 	Imports               []string
@@ -157,7 +157,7 @@ type listed struct {
 }
 
 // list returns every package of the module and all of their dependencies.
-func list(t *testing.T, env string, flags ...string) map[string]listed {
+func list(t *testing.T, env string, flags ...string) map[string]listedPackage {
 	t.Helper()
 	args := append([]string{"list", "-deps", "-json=ImportPath,Doc,Name,GoFiles,CgoFiles,Imports,Module,Standard"}, flags...)
 	cmd := exec.Command("go", append(args, "./...", "./testdata")...)
@@ -167,9 +167,9 @@ func list(t *testing.T, env string, flags ...string) map[string]listed {
 	if err != nil {
 		t.Fatalf("%v: %v", cmd, err)
 	}
-	packages := map[string]listed{}
+	packages := map[string]listedPackage{}
 	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p listed
+		var p listedPackage
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
 			return packages
 		} else if err != nil {
@@ -200,15 +200,15 @@ func TestImportArrows(t *testing.T) {
 }
 
 // layerOf returns the index of the layer that a package of the module is in, or -1 if there is none.
-func layerOf(own string) int {
-	return slices.IndexFunc(layers, func(l layer) bool { return inside(own, l.folder) })
+func layerOf(path string) int {
+	return slices.IndexFunc(layers, func(l layer) bool { return inside(path, l.folder) })
 }
 
-func checkImports(t *testing.T, packages map[string]listed, p listed) {
-	own := strings.TrimPrefix(p.ImportPath, module+"/")
-	i := layerOf(own)
+func checkImports(t *testing.T, packages map[string]listedPackage, p listedPackage) {
+	relative := strings.TrimPrefix(p.ImportPath, module+"/")
+	i := layerOf(relative)
 	if i < 0 {
-		t.Errorf("package %s has no layer: add its folder to layers", own)
+		t.Errorf("package %s has no layer: add its folder to layers", relative)
 		return
 	}
 	allowed := func(list []string, path string) bool {
@@ -220,19 +220,19 @@ func checkImports(t *testing.T, packages map[string]listed, p listed) {
 	for _, imp := range p.Imports {
 		switch target := packages[imp]; {
 		case imp == "C":
-			t.Errorf("%s imports C", own)
+			t.Errorf("%s imports C", relative)
 		case target.Standard || imp == "unsafe":
 		case inside(imp, module):
 			path := strings.TrimPrefix(imp, module+"/")
-			if suites.MatchString(path+"/") && !suites.MatchString(own+"/") {
-				t.Errorf("%s imports %s, which is for tests", own, path)
+			if suites.MatchString(path+"/") && !suites.MatchString(relative+"/") {
+				t.Errorf("%s imports %s, which is for tests", relative, path)
 			}
-			if j := layerOf(path); j != i && (j < 0 || !allowed(layers[i].ours, layers[j].folder)) {
-				t.Errorf("%s imports %s; it may import %v", own, path, layers[i].ours)
+			if j := layerOf(path); j != i && (j < 0 || !allowed(layers[i].internal, layers[j].folder)) {
+				t.Errorf("%s imports %s; it may import %v", relative, path, layers[i].internal)
 			}
 		default:
-			if !allowedOther(layers[i].others, imp) {
-				t.Errorf("%s imports %s; of others it may import %v", own, imp, layers[i].others)
+			if !allowedOther(layers[i].external, imp) {
+				t.Errorf("%s imports %s; of others it may import %v", relative, imp, layers[i].external)
 			}
 		}
 	}
@@ -283,14 +283,14 @@ var withoutExample = map[string]string{
 // tested output.
 func TestPackagesHaveExamples(t *testing.T) {
 	for path, p := range list(t, "GOARCH=amd64") {
-		own := strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
-		if !inside(path, module) || p.Name == "main" || own == "testdata" || strings.Contains(path, "/internal/") {
+		relative := strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
+		if !inside(path, module) || p.Name == "main" || relative == "testdata" || strings.Contains(path, "/internal/") {
 			continue
 		}
-		if slices.ContainsFunc(slices.Collect(maps.Keys(withoutExample)), func(folder string) bool { return inside(own, folder) }) {
+		if slices.ContainsFunc(slices.Collect(maps.Keys(withoutExample)), func(folder string) bool { return inside(relative, folder) }) {
 			continue
 		}
-		tests, err := filepath.Glob(filepath.Join(own, "*_test.go"))
+		tests, err := filepath.Glob(filepath.Join(relative, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +353,7 @@ func TestPathOfAFit(t *testing.T) {
 		t.Fatalf("%d files, want 1 to 30", len(rows))
 	}
 	var names []string
-	above := ""
+	previous := ""
 	for i, row := range rows {
 		source, err := os.ReadFile(row[2])
 		if err != nil || row[1] != row[2] {
@@ -366,8 +366,8 @@ func TestPathOfAFit(t *testing.T) {
 			if !declared.MatchString(code) {
 				t.Errorf("%s does not declare %s", row[1], name)
 			}
-			above += declared.ReplaceAllString(code, "")
-			if i > 0 && !regexp.MustCompile(`\b`+name+`\b`).MatchString(above) {
+			previous += declared.ReplaceAllString(code, "")
+			if i > 0 && !regexp.MustCompile(`\b`+name+`\b`).MatchString(previous) {
 				t.Errorf("%s of %s is used in none of the files down to it", name, row[1])
 			}
 		}
@@ -443,12 +443,12 @@ func TestModuleVersions(t *testing.T) {
 		if !replace.Match(text) {
 			t.Errorf("%s/go.mod does not replace %s by the folder above it", folder, module)
 		}
-		found := require.FindSubmatch(text)
-		if found == nil {
+		required := require.FindSubmatch(text)
+		if required == nil {
 			t.Errorf("%s/go.mod requires no version of %s", folder, module)
 			continue
 		}
-		version := string(found[1])
+		version := string(required[1])
 		if tag.MatchString(version) {
 			continue
 		}
@@ -457,8 +457,8 @@ func TestModuleVersions(t *testing.T) {
 			t.Errorf("%s/go.mod requires %s, which is neither a tag nor the pseudo-version of a commit", folder, version)
 			continue
 		}
-		if made, err := time.Parse("20060102150405", parts[1]); err != nil || made.Year() < 2026 {
-			t.Errorf("%s/go.mod requires %s, whose time of the commit cannot be: %v %v", folder, version, made, err)
+		if committed, err := time.Parse("20060102150405", parts[1]); err != nil || committed.Year() < 2026 {
+			t.Errorf("%s/go.mod requires %s, whose time of the commit cannot be: %v %v", folder, version, committed, err)
 		}
 	}
 }
@@ -484,7 +484,7 @@ func TestEveryFunctionHasAnExample(t *testing.T) {
 		}
 		return list
 	}
-	has := map[string]bool{}
+	hasExample := map[string]bool{}
 	for _, e := range doc.Examples(files(true)...) {
 		if e.Output == "" && !e.EmptyOutput {
 			t.Errorf("Example%s has no output to check", e.Name)
@@ -493,7 +493,7 @@ func TestEveryFunctionHasAnExample(t *testing.T) {
 		if method, _, _ := strings.Cut(suffix, "_"); ast.IsExported(method) {
 			name += "." + method
 		}
-		has[name] = true
+		hasExample[name] = true
 	}
 	exported := 0
 	for _, f := range files(false) {
@@ -504,21 +504,21 @@ func TestEveryFunctionHasAnExample(t *testing.T) {
 			}
 			name := fn.Name.Name
 			if fn.Recv != nil {
-				of := fn.Recv.List[0].Type
-				if star, ok := of.(*ast.StarExpr); ok {
-					of = star.X
+				recv := fn.Recv.List[0].Type
+				if star, ok := recv.(*ast.StarExpr); ok {
+					recv = star.X
 				}
-				if index, ok := of.(*ast.IndexExpr); ok {
-					of = index.X
+				if index, ok := recv.(*ast.IndexExpr); ok {
+					recv = index.X
 				}
-				receiver := of.(*ast.Ident)
+				receiver := recv.(*ast.Ident)
 				if !receiver.IsExported() {
 					continue
 				}
 				name = receiver.Name + "." + name
 			}
 			exported++
-			if !has[name] {
+			if !hasExample[name] {
 				t.Errorf("%s has no example: write Example%s", name, strings.Replace(name, ".", "_", 1))
 			}
 		}

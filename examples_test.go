@@ -387,8 +387,8 @@ func (samplesOfLine) Pass(ctx context.Context, _ bool, use func(solvers.Block) e
 	for first := 0; first < 1000; first += rows {
 		x, y := backend.NewHost[float64](rows, 1), backend.NewHost[float64](rows, 1)
 		for i := range rows {
-			at := float64(first+i) / 1000
-			x.Data[i], y.Data[i] = at, 2*at+1
+			v := float64(first+i) / 1000
+			x.Data[i], y.Data[i] = v, 2*v+1
 		}
 		if err := use(solvers.Block{X: x, Y: y}); err != nil {
 			return err
@@ -445,22 +445,22 @@ func ExampleModel_concurrent() {
 		log.Fatal(err)
 	}
 	var group sync.WaitGroup
-	off := make([]float64, 8)
-	for i := range off {
+	deviations := make([]float64, 8)
+	for i := range deviations {
 		group.Go(func() {
 			f := []float64{0}
 			if err := m.PredictRow(ctx, f, []float64{float64(i)}); err != nil {
 				log.Fatal(err)
 			}
-			off[i] = math.Abs(f[0] - math.Sin(float64(i)))
+			deviations[i] = math.Abs(f[0] - math.Sin(float64(i)))
 		})
 	}
 	group.Wait()
-	worst := 0.0
-	for _, v := range off {
-		worst = max(worst, v)
+	maxDeviation := 0.0
+	for _, v := range deviations {
+		maxDeviation = max(maxDeviation, v)
 	}
-	fmt.Printf("none is more than %.2f off\n", math.Ceil(worst*100)/100)
+	fmt.Printf("none is more than %.2f off\n", math.Ceil(maxDeviation*100)/100)
 	// Output:
 	// none is more than 0.01 off
 }
@@ -537,14 +537,14 @@ func ExampleLoad() {
 	if err := m.Save(path); err != nil {
 		log.Fatal(err)
 	}
-	again, err := mercer.Load(path, mercer.Options{})
+	loaded, err := mercer.Load(path, mercer.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	before, after := []float64{0}, []float64{0}
 	_ = m.PredictRow(ctx, before, []float64{1})
-	_ = again.PredictRow(ctx, after, []float64{1})
-	fmt.Println(again.Model().Learner(), before[0] == after[0])
+	_ = loaded.PredictRow(ctx, after, []float64{1})
+	fmt.Println(loaded.Model().Learner(), before[0] == after[0])
 	// Output:
 	// ridge true
 }

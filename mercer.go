@@ -49,17 +49,17 @@ func (o Options) device() (backend.Device, error) {
 	return dev, nil
 }
 
-// only checks the options of a call: it returns an error if o sets an option that the list `used`
-// lacks.
-func (o Options) only(call string, used ...string) error {
+// checkUnused checks the options of a call: it returns an error if o sets an option that the list
+// `used` lacks.
+func (o Options) checkUnused(call string, used ...string) error {
 	for _, option := range []struct {
 		name  string
-		given bool
+		isSet bool
 	}{
 		{"Objects", o.Objects != nil}, {"Centers", o.Centers != nil}, {"Weights", o.Weights != nil}, {"Classes", o.Classes != nil}, {"Keys", o.Keys != nil}, {"Memory", o.Memory != 0}, {"Progress", o.Progress != nil},
 		{"Checkpoint", o.Checkpoint != solvers.Checkpoint{}},
 	} {
-		if option.given && !slices.Contains(used, option.name) {
+		if option.isSet && !slices.Contains(used, option.name) {
 			return fmt.Errorf("mercer: %s: Options.%s is not used here: leave it out", call, option.name)
 		}
 	}
@@ -212,7 +212,7 @@ func FitRows[M learners.Model](ctx context.Context, l interface {
 	if l == nil || data == nil {
 		return nil, errors.New("mercer: fit rows: the learner or the samples are missing")
 	}
-	if err := o.only("fit rows", "Centers", "Classes", "Memory", "Progress", "Checkpoint"); err != nil {
+	if err := o.checkUnused("fit rows", "Centers", "Classes", "Memory", "Progress", "Checkpoint"); err != nil {
 		return nil, err
 	}
 	dev, err := o.device()
@@ -310,8 +310,8 @@ func Read(r io.ReaderAt, size int64, o Options) (*Model[learners.Model], error) 
 	return load("read", o, func() (modelfile.Bundle, error) { return modelfile.Read(r, size) })
 }
 
-func load(what string, o Options, read func() (modelfile.Bundle, error)) (*Model[learners.Model], error) {
-	if err := o.only(what); err != nil {
+func load(operation string, o Options, read func() (modelfile.Bundle, error)) (*Model[learners.Model], error) {
+	if err := o.checkUnused(operation); err != nil {
 		return nil, err
 	}
 	dev, err := o.device()

@@ -69,8 +69,8 @@ func TestSolve(t *testing.T) {
 	for _, n := range []int{1, 2, 17, 300} {
 		var k mat.SymDense
 		k.SymOuterK(1, normals(rng, n, n))
-		before := mat.NewSymDense(n, nil)
-		before.CopySym(&k)
+		original := mat.NewSymDense(n, nil)
+		original.CopySym(&k)
 		for _, lambda := range []float64{0.5, 1e6} {
 			y := normals(rng, n, 3)
 			for _, m := range []mat.Symmetric{&k, wrapped{&k}} {
@@ -86,21 +86,21 @@ func TestSolve(t *testing.T) {
 				}
 			}
 		}
-		if !mat.Equal(&k, before) {
+		if !mat.Equal(&k, original) {
 			t.Errorf("n = %d: K was changed", n)
 		}
 	}
 	// k is a submatrix, whose rows are not contiguous in memory.
 	var k mat.SymDense
 	k.SymOuterK(1, normals(rng, 40, 40))
-	part := k.SliceSym(3, 23)
+	submatrix := k.SliceSym(3, 23)
 	y := mat.NewVecDense(20, nil)
 	y.SetVec(4, 1)
-	a, err := mercer.Solve(t.Context(), part, 1, y, mercer.Options{})
+	a, err := mercer.Solve(t.Context(), submatrix, 1, y, mercer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := mercer.Solve(t.Context(), wrapped{part}, 1, y, mercer.Options{})
+	b, err := mercer.Solve(t.Context(), wrapped{submatrix}, 1, y, mercer.Options{})
 	if err != nil || !mat.Equal(a, b) {
 		t.Errorf("a part and a copy of it differ: %v", err)
 	}
@@ -230,8 +230,8 @@ func TestSVCKnowsProbabilitiesWhereAsked(t *testing.T) {
 		x.Set(i, 0, float64(i*7%30))
 		y.Set(i, 0, float64(i*7%30/10))
 	}
-	for _, asked := range []bool{false, true} {
-		fitted, err := mercer.Fit(t.Context(), learners.SVC{Probabilities: asked}, x, y, mercer.Options{})
+	for _, probability := range []bool{false, true} {
+		fitted, err := mercer.Fit(t.Context(), learners.SVC{Probabilities: probability}, x, y, mercer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,10 +244,10 @@ func TestSVCKnowsProbabilitiesWhereAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		proba, err := m.Proba(t.Context(), x)
-		if _, was := fitted.Proba(t.Context(), x); (was == nil) != asked || (err == nil) != asked || err != nil && !strings.Contains(err.Error(), "svc fitted with Probabilities") {
-			t.Fatalf("Probabilities %v: Proba: %v, loaded: %v", asked, was, err)
+		if _, probaErr := fitted.Proba(t.Context(), x); (probaErr == nil) != probability || (err == nil) != probability || err != nil && !strings.Contains(err.Error(), "svc fitted with Probabilities") {
+			t.Fatalf("Probabilities %v: Proba: %v, loaded: %v", probability, probaErr, err)
 		}
-		if !asked {
+		if !probability {
 			continue
 		}
 		labels, err := m.Predict(t.Context(), x)
@@ -329,15 +329,15 @@ func TestNeighborsOfAModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := mat.NewDense(2, 1, []float64{0.75, 3})
-	samples, squares, err := m.Neighbors(t.Context(), at)
+	points := mat.NewDense(2, 1, []float64{0.75, 3})
+	samples, squares, err := m.Neighbors(t.Context(), points)
 	if err != nil || !slices.Equal(samples[0], []int{1, 0}) || !slices.Equal(samples[1], []int{2, 1}) {
 		t.Fatal(samples, err)
 	}
 	if !slices.Equal(squares[0], []float64{0.0625, 0.5625}) || !slices.Equal(squares[1], []float64{1, 4}) {
 		t.Error(squares)
 	}
-	if _, err := m.Pairs(t.Context(), at); err == nil || err.Error() != "mercer: this model of kernel-knn has no pairs of classes: svc has them" {
+	if _, err := m.Pairs(t.Context(), points); err == nil || err.Error() != "mercer: this model of kernel-knn has no pairs of classes: svc has them" {
 		t.Error(err)
 	}
 }
@@ -377,18 +377,18 @@ func TestGramMatrixEqualsItsPoints(t *testing.T) {
 			y.Set(i, 0, 1)
 		}
 	}
-	all, err := mercer.Gram(t.Context(), kernels.Gaussian{Sigma: 1}, x, nil, mercer.Options{})
+	gramX, err := mercer.Gram(t.Context(), kernels.Gaussian{Sigma: 1}, x, nil, mercer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, other := mat.NewDense(n, n, nil), mat.NewDense(q, n, nil)
-	k.Copy(all.View(0, 0, n, n))
-	other.Copy(all.View(n, 0, q, n))
+	k, crossGram := mat.NewDense(n, n, nil), mat.NewDense(q, n, nil)
+	k.Copy(gramX.View(0, 0, n, n))
+	crossGram.Copy(gramX.View(n, 0, q, n))
 	points, err := gram.TrainingPoints(k)
 	if err != nil {
 		t.Fatal(err)
 	}
-	others, err := gram.OtherPoints(other, slices.Repeat([]float64{1}, q))
+	otherPoints, err := gram.OtherPoints(crossGram, slices.Repeat([]float64{1}, q))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -397,18 +397,18 @@ func TestGramMatrixEqualsItsPoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	pre := kernels.Precomputed{}
-	anyLearner(t, "kernel-ridge", learners.KernelRidge{Kernel: pre, Lambda: 0.1}, k, points, y, other, others, fold)
-	anyLearner(t, "gaussian-process", learners.GaussianProcess{Kernel: kernels.Scaled{Weight: 2, Kernel: pre}, Lambda: 0.1, Fixed: true}, k, points, y, other, others, fold)
-	anyLearner(t, "svr", learners.SVR{Kernel: pre}, k, points, y, other, others, fold)
-	anyLearner(t, "svc", learners.SVC{Kernel: pre, Probabilities: true}, k, points, y, other, others, fold)
-	anyLearner(t, "one-class-svm", learners.OneClassSVM{Kernel: pre}, k, points, y, other, others, fold)
-	anyLearner(t, "kernel-logistic", learners.KernelLogistic{Kernel: pre, Lambda: 0.1}, k, points, y, other, others, fold)
-	anyLearner(t, "kernel-perceptron", learners.KernelPerceptron{Kernel: pre}, k, points, y, other, others, fold)
-	anyLearner(t, "voted-perceptron", learners.KernelPerceptron{Kernel: pre, Kind: learners.VotedPerceptron}, k, points, y, other, others, fold)
-	anyLearner(t, "kernel-vote", learners.KernelVote{Kernel: pre}, k, points, y, other, others, fold)
-	anyLearner(t, "kernel-knn", learners.KernelKNN{Kernel: pre, K: 3}, k, points, y, other, others, fold)
-	anyLearner(t, "rvm", learners.RVM{Kernel: pre}, k, points, y, other, others, fold)
-	anyLearner(t, "rvc", learners.RVC{Kernel: pre}, k, points, y, other, others, fold)
+	anyLearner(t, "kernel-ridge", learners.KernelRidge{Kernel: pre, Lambda: 0.1}, k, points, y, crossGram, otherPoints, fold)
+	anyLearner(t, "gaussian-process", learners.GaussianProcess{Kernel: kernels.Scaled{Weight: 2, Kernel: pre}, Lambda: 0.1, Fixed: true}, k, points, y, crossGram, otherPoints, fold)
+	anyLearner(t, "svr", learners.SVR{Kernel: pre}, k, points, y, crossGram, otherPoints, fold)
+	anyLearner(t, "svc", learners.SVC{Kernel: pre, Probabilities: true}, k, points, y, crossGram, otherPoints, fold)
+	anyLearner(t, "one-class-svm", learners.OneClassSVM{Kernel: pre}, k, points, y, crossGram, otherPoints, fold)
+	anyLearner(t, "kernel-logistic", learners.KernelLogistic{Kernel: pre, Lambda: 0.1}, k, points, y, crossGram, otherPoints, fold)
+	anyLearner(t, "kernel-perceptron", learners.KernelPerceptron{Kernel: pre}, k, points, y, crossGram, otherPoints, fold)
+	anyLearner(t, "voted-perceptron", learners.KernelPerceptron{Kernel: pre, Kind: learners.VotedPerceptron}, k, points, y, crossGram, otherPoints, fold)
+	anyLearner(t, "kernel-vote", learners.KernelVote{Kernel: pre}, k, points, y, crossGram, otherPoints, fold)
+	anyLearner(t, "kernel-knn", learners.KernelKNN{Kernel: pre, K: 3}, k, points, y, crossGram, otherPoints, fold)
+	anyLearner(t, "rvm", learners.RVM{Kernel: pre}, k, points, y, crossGram, otherPoints, fold)
+	anyLearner(t, "rvc", learners.RVC{Kernel: pre}, k, points, y, crossGram, otherPoints, fold)
 
 	ridge := learners.KernelRidge{Kernel: pre}
 	a, _, err := mercer.Tune(t.Context(), ridge, k, y, tuning.Params{}, mercer.Options{})
@@ -422,17 +422,17 @@ func TestGramMatrixEqualsItsPoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := process.Std(t.Context(), other); err == nil || !strings.Contains(err.Error(), "gram.OtherPoints") {
+	if _, err := process.Std(t.Context(), crossGram); err == nil || !strings.Contains(err.Error(), "gram.OtherPoints") {
 		t.Errorf("a standard deviation without k(x, x): %v", err)
 	}
-	if std, err := process.Std(t.Context(), others); err != nil || std.At(0, 0) <= 0 {
+	if std, err := process.Std(t.Context(), otherPoints); err != nil || std.At(0, 0) <= 0 {
 		t.Errorf("the standard deviation of points: %v, %v", std, err)
 	}
-	near, err := mercer.Fit(t.Context(), learners.KernelKNN{Kernel: pre}, k, y, mercer.Options{})
+	neighbors, err := mercer.Fit(t.Context(), learners.KernelKNN{Kernel: pre}, k, y, mercer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := near.Neighbors(t.Context(), other); err == nil || !strings.Contains(err.Error(), "gram.OtherPoints") {
+	if _, _, err := neighbors.Neighbors(t.Context(), crossGram); err == nil || !strings.Contains(err.Error(), "gram.OtherPoints") {
 		t.Errorf("neighbors without k(x, x): %v", err)
 	}
 
@@ -451,7 +451,7 @@ func TestGramMatrixEqualsItsPoints(t *testing.T) {
 }
 
 // anyLearner compares the model of the Gram matrix k with the model of its points.
-func anyLearner[M learners.Model](t *testing.T, name string, l mercer.Learner[M], k, points, y, other, others mat.Matrix, fold []int) {
+func anyLearner[M learners.Model](t *testing.T, name string, l mercer.Learner[M], k, points, y, crossGram, otherPoints mat.Matrix, fold []int) {
 	t.Helper()
 	a, err := mercer.Fit(t.Context(), l, k, y, mercer.Options{})
 	if err != nil {
@@ -461,7 +461,7 @@ func anyLearner[M learners.Model](t *testing.T, name string, l mercer.Learner[M]
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	want, err := b.Predict(t.Context(), others)
+	want, err := b.Predict(t.Context(), otherPoints)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -469,22 +469,22 @@ func anyLearner[M learners.Model](t *testing.T, name string, l mercer.Learner[M]
 		"fitted": func(x mat.Matrix) (*mat.Dense, error) { return a.Predict(t.Context(), x) },
 		"loaded": func(x mat.Matrix) (*mat.Dense, error) { return reloaded(t, a).Predict(t.Context(), x) },
 	} {
-		for _, x := range []mat.Matrix{other, others} {
+		for _, x := range []mat.Matrix{crossGram, otherPoints} {
 			if got, err := predict(x); err != nil || !mat.Equal(got, want) {
 				t.Errorf("%s: %s: predictions %v, want %v: %v", name, form, got, want, err)
 			}
 		}
 	}
-	row, same := make([]float64, 1), make([]float64, 1)
-	if err := a.PredictRow(t.Context(), row, mat.Row(nil, 0, other)); err != nil {
+	row, precomputed := make([]float64, 1), make([]float64, 1)
+	if err := a.PredictRow(t.Context(), row, mat.Row(nil, 0, crossGram)); err != nil {
 		t.Errorf("%s: predict a row: %v", name, err)
 	}
-	if err := b.PredictRow(t.Context(), same, mat.Row(nil, 0, others)); err != nil || row[0] != same[0] {
-		t.Errorf("%s: predict a row: %v, want %v: %v", name, row, same, err)
+	if err := b.PredictRow(t.Context(), precomputed, mat.Row(nil, 0, otherPoints)); err != nil || row[0] != precomputed[0] {
+		t.Errorf("%s: predict a row: %v, want %v: %v", name, row, precomputed, err)
 	}
-	held, err := mercer.CrossValidate(t.Context(), l, k, y, fold, mercer.Options{})
+	predictions, err := mercer.CrossValidate(t.Context(), l, k, y, fold, mercer.Options{})
 	heldPoints, err2 := mercer.CrossValidate(t.Context(), l, points, y, fold, mercer.Options{})
-	if err != nil || err2 != nil || !mat.Equal(held, heldPoints) {
+	if err != nil || err2 != nil || !mat.Equal(predictions, heldPoints) {
 		t.Errorf("%s: cross-validation differs: %v, %v", name, err, err2)
 	}
 }
@@ -585,8 +585,8 @@ func prepared(t *testing.T, visit func(t *testing.T, dev *gated, m *mercer.Model
 	}
 	t.Cleanup(func() { _ = inner.Close() })
 	x, y := sine()
-	two := mat.NewDense(100, 2, nil)
-	two.Augment(y, y)
+	columns := mat.NewDense(100, 2, nil)
+	columns.Augment(y, y)
 	for _, c := range []struct {
 		learner        string
 		parameters     map[string]string
@@ -595,9 +595,9 @@ func prepared(t *testing.T, visit func(t *testing.T, dev *gated, m *mercer.Model
 		factorizations int64
 	}{
 		{"kernel-ridge", map[string]string{"kernel": "gaussian(sigma=1)", "lambda": "0.1"}, y, false, 1},
-		{"kernel-ridge", map[string]string{"kernel": "gaussian(sigma=1)", "lambdas": "0.1,1"}, two, false, 2},
+		{"kernel-ridge", map[string]string{"kernel": "gaussian(sigma=1)", "lambdas": "0.1,1"}, columns, false, 2},
 		{"ridge", map[string]string{"lambda": "0.1", "intervals": "true"}, y, false, 1},
-		{"ridge", map[string]string{"lambdas": "0.1,1", "intervals": "true"}, two, false, 2},
+		{"ridge", map[string]string{"lambdas": "0.1,1", "intervals": "true"}, columns, false, 2},
 		{"gaussian-process", map[string]string{"kernel": "gaussian(sigma=1)", "lambda": "0.1", "optimize": "false"}, y, true, 1},
 	} {
 		t.Run(c.learner, func(t *testing.T) {
@@ -673,9 +673,9 @@ func TestTimeoutsDoNotStarveIntervals(t *testing.T) {
 // without callers that wait for it.
 func TestCloseEndsPrepare(t *testing.T) {
 	prepared(t, func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, _ int64) {
-		short, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		shortCtx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		defer cancel()
-		_ = m.Prepare(short) // returns at the timeout, and the computation continues
+		_ = m.Prepare(shortCtx) // returns at the timeout, and the computation continues
 		var group sync.WaitGroup
 		for range 3 {
 			group.Go(func() {
@@ -705,7 +705,7 @@ func TestPrepareWithNothingToDo(t *testing.T) {
 	defer func() { _ = inner.Close() }()
 	dev := &gated{Device: inner, gate: make(chan struct{})}
 	x, y := sine()
-	none, err := mercer.Fit(t.Context(), learners.SVR{Kernel: kernels.Gaussian{Sigma: 1}, NoStandardize: true}, x, y, mercer.Options{Device: dev})
+	empty, err := mercer.Fit(t.Context(), learners.SVR{Kernel: kernels.Gaussian{Sigma: 1}, NoStandardize: true}, x, y, mercer.Options{Device: dev})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -725,7 +725,7 @@ func TestPrepareWithNothingToDo(t *testing.T) {
 	if _, _, err := calibrated.Intervals(t.Context(), x, 0.9); err != nil {
 		t.Error(err)
 	}
-	for _, prepare := range []func(context.Context) error{none.Prepare, calibrated.Prepare} {
+	for _, prepare := range []func(context.Context) error{empty.Prepare, calibrated.Prepare} {
 		if err := prepare(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -739,23 +739,23 @@ func TestPrepareWithNothingToDo(t *testing.T) {
 // ErrClosed in an error of one line, and none may panic.
 func callAll(t *testing.T, name string, v any) {
 	t.Helper()
-	given := map[reflect.Type]reflect.Value{
+	arguments := map[reflect.Type]reflect.Value{
 		reflect.TypeFor[context.Context](): reflect.ValueOf(t.Context()),
 		reflect.TypeFor[mat.Matrix]():      reflect.ValueOf(mat.NewDense(1, 1, nil)),
 		reflect.TypeFor[mat.Vector]():      reflect.ValueOf(mat.NewVecDense(1, nil)),
 		reflect.TypeFor[*mat.Dense]():      reflect.ValueOf(new(mat.Dense)),
 		reflect.TypeFor[*mat.VecDense]():   reflect.ValueOf(new(mat.VecDense)),
 	}
-	of := reflect.ValueOf(v)
-	for i := range of.NumMethod() {
-		method, f := of.Type().Method(i).Name, of.Method(i)
+	value := reflect.ValueOf(v)
+	for i := range value.NumMethod() {
+		method, f := value.Type().Method(i).Name, value.Method(i)
 		if method == "Close" {
 			continue
 		}
 		args := make([]reflect.Value, f.Type().NumIn())
 		for j := range args {
 			args[j] = reflect.Zero(f.Type().In(j))
-			if g, ok := given[f.Type().In(j)]; ok {
+			if g, ok := arguments[f.Type().In(j)]; ok {
 				args[j] = g
 			}
 		}
@@ -884,7 +884,7 @@ func TestOptionsAreUsedOrRefused(t *testing.T) {
 	ctx := t.Context()
 	k := mat.NewSymDense(2, []float64{2, 1, 1, 2})
 	x, y := mat.NewDense(2, 1, []float64{0, 1}), mat.NewDense(2, 1, []float64{1, 2})
-	given := map[string]learners.Options{
+	options := map[string]learners.Options{
 		"Weights":    {Weights: []float64{1, 2}},
 		"Centers":    {Centers: x},
 		"Classes":    {Classes: []string{"a", "b"}},
@@ -892,7 +892,7 @@ func TestOptionsAreUsedOrRefused(t *testing.T) {
 		"Progress":   {Progress: func(solvers.Progress) {}},
 		"Checkpoint": {Checkpoint: solvers.Checkpoint{Dir: t.TempDir()}},
 	}
-	for option, l := range given {
+	for option, l := range options {
 		o := mercer.Options{Options: l}
 		want := "Options." + option + " is not used here"
 		calls := map[string]func() error{
@@ -912,7 +912,7 @@ func TestOptionsAreUsedOrRefused(t *testing.T) {
 	}
 	// K = xxᵀ + 1 = (1 1; 1 2), W = diag(1, 2), λ = 1: (2 1; 1 2.5)α = (1, 2) has
 	// α = (0.5/4, 3/4).
-	res, err := mercer.SolveKernel(ctx, kernels.Polynomial{Degree: 1, C: 1}, 1, x, y, mercer.Options{Options: given["Weights"]})
+	res, err := mercer.SolveKernel(ctx, kernels.Polynomial{Degree: 1, C: 1}, 1, x, y, mercer.Options{Options: options["Weights"]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -1022,22 +1022,22 @@ func TestTuneFindsTheBestLambda(t *testing.T) {
 	x, y := noisy(t, 40)
 	k := kernels.Gaussian{Sigma: 0.8}
 	lambdas := []float64{1e-4, 1e-2, 0.3, 3, 100}
-	best, least := 0.0, math.Inf(1)
+	best, smallest := 0.0, math.Inf(1)
 	for _, lambda := range lambdas {
 		e := leftOut(t, k, lambda, x, y)
-		if v := mat.Dot(e, e); v < least {
-			best, least = lambda, v
+		if v := mat.Dot(e, e); v < smallest {
+			best, smallest = lambda, v
 		}
 	}
-	l, found, err := mercer.Tune(t.Context(), learners.KernelRidge{Kernel: k, NoIntercept: true}, x, y, tuning.Params{Vary: []string{}, Lambdas: lambdas}, mercer.Options{})
+	l, result, err := mercer.Tune(t.Context(), learners.KernelRidge{Kernel: k, NoIntercept: true}, x, y, tuning.Params{Vary: []string{}, Lambdas: lambdas}, mercer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if l.Lambda != best || l.Kernel.String() != k.String() {
 		t.Errorf("found %v with %v, want %v", l.Lambda, l.Kernel, best)
 	}
-	if got := found.Score(); math.Abs(got-least/40) > 1e-9*least {
-		t.Errorf("the score is %v, want %v", got, least/40)
+	if got := result.Score(); math.Abs(got-smallest/40) > 1e-9*smallest {
+		t.Errorf("the score is %v, want %v", got, smallest/40)
 	}
 	if l, _, err = mercer.Tune(t.Context(), learners.KernelRidge{NoIntercept: true}, x, y, tuning.Params{Steps: 3}, mercer.Options{}); err != nil || l.Kernel == nil || l.Lambda <= 0 {
 		t.Errorf("without a kernel: %+v, %v", l, err)
@@ -1049,21 +1049,21 @@ func TestTuneFindsTheBestLambda(t *testing.T) {
 // line in the span of the kernel, and 250 rows of larger tables.
 func TestTuneEndsWhereFitSucceeds(t *testing.T) {
 	tune := func(t *testing.T, l learners.KernelRidge, x, y *mat.Dense) *tuning.Result {
-		best, found, err := mercer.Tune(t.Context(), l, x, y, tuning.Params{}, mercer.Options{})
+		best, result, err := mercer.Tune(t.Context(), l, x, y, tuning.Params{}, mercer.Options{})
 		if err != nil {
 			t.Error(err)
 			return nil
 		}
-		if best.Kernel.String() != found.Kernel().String() || best.Lambda != found.Lambda() {
-			t.Errorf("the learner has %v and lambda %v, the list %v and %v", best.Kernel, best.Lambda, found.Kernel(), found.Lambda())
+		if best.Kernel.String() != result.Kernel().String() || best.Lambda != result.Lambda() {
+			t.Errorf("the learner has %v and lambda %v, the list %v and %v", best.Kernel, best.Lambda, result.Kernel(), result.Lambda())
 		}
 		m, err := mercer.Fit(t.Context(), best, x, y, mercer.Options{})
 		if err != nil {
 			t.Errorf("%v, lambda %v: %v", best.Kernel, best.Lambda, err)
-			return found
+			return result
 		}
 		defer m.Close()
-		return found
+		return result
 	}
 	x, y := mat.NewDense(60, 1, nil), mat.NewDense(60, 1, nil)
 	for i := range 60 {
@@ -1073,8 +1073,8 @@ func TestTuneEndsWhereFitSucceeds(t *testing.T) {
 	warned := 0
 	for _, degree := range []int{2, 3, 6} {
 		for _, tol := range []float64{1e-8, 1e-15} { // some kernels do not reach 1e-15
-			found := tune(t, learners.KernelRidge{Kernel: kernels.Polynomial{Degree: degree, C: 1}, Tol: tol}, x, y)
-			if found != nil && strings.Contains(found.Warning, fmt.Sprintf("%v, lambda %.4g", found.Kernel(), found.Lambda())) {
+			result := tune(t, learners.KernelRidge{Kernel: kernels.Polynomial{Degree: degree, C: 1}, Tol: tol}, x, y)
+			if result != nil && strings.Contains(result.Warning, fmt.Sprintf("%v, lambda %.4g", result.Kernel(), result.Lambda())) {
 				warned++
 			}
 		}
@@ -1103,19 +1103,19 @@ func TestTuneEndsWhereFitSucceeds(t *testing.T) {
 // float64.
 func TestSamplesInFloat32(t *testing.T) {
 	x, y := noisy(t, 30)
-	small := host.Matrix[float32]{Rows: 30, Cols: 2, Stride: 3, Data: make([]float32, 90)}
-	wide := mat.NewDense(30, 2, nil)
+	single := host.Matrix[float32]{Rows: 30, Cols: 2, Stride: 3, Data: make([]float32, 90)}
+	double := mat.NewDense(30, 2, nil)
 	for i := range 30 {
 		for j := range 2 {
-			small.Data[3*i+j] = float32(x.At(i, j))
-			wide.Set(i, j, float64(float32(x.At(i, j))))
+			single.Data[3*i+j] = float32(x.At(i, j))
+			double.Set(i, j, float64(float32(x.At(i, j))))
 		}
 	}
-	if !mat.Equal(small, wide) || !mat.Equal(small.T(), wide.T()) {
+	if !mat.Equal(single, double) || !mat.Equal(single.T(), double.T()) {
 		t.Error("as a gonum matrix it differs")
 	}
 	var f [2]*mat.Dense
-	for i, samples := range []mat.Matrix{small, wide} {
+	for i, samples := range []mat.Matrix{single, double} {
 		m, err := mercer.Fit(t.Context(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.1, NoIntercept: true}, samples, y, mercer.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -1133,16 +1133,16 @@ func TestGramMatrixOfAKernel(t *testing.T) {
 	x, _ := noisy(t, 5)
 	z := x.Slice(0, 2, 0, 2)
 	k := kernels.Laplacian{Sigma: 2}
-	all, err := mercer.Gram(t.Context(), k, x, nil, mercer.Options{})
+	square, err := mercer.Gram(t.Context(), k, x, nil, mercer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	some, err := mercer.Gram(t.Context(), k, x, z, mercer.Options{})
+	cross, err := mercer.Gram(t.Context(), k, x, z, mercer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	sparse := backend.Host[float64]{Rows: 5, Cols: 2, Stride: 2, Data: x.RawMatrix().Data}.CSR()
-	stored, err := mercer.Gram(t.Context(), k, sparse, sparse.SliceRows(0, 2), mercer.Options{})
+	sparseCross, err := mercer.Gram(t.Context(), k, sparse, sparse.SliceRows(0, 2), mercer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -1151,8 +1151,8 @@ func TestGramMatrixOfAKernel(t *testing.T) {
 			want := kernels.Eval(k, x.RawRowView(i), x.RawRowView(j))
 			// The tolerance allows for a few roundings of numbers up to 1, because the values are
 			// sums of 2 terms, square roots or exponentials.
-			if math.Abs(all.At(i, j)-want) > 0x1p-46 || j < 2 && (math.Abs(some.At(i, j)-want) > 0x1p-46 || math.Abs(stored.At(i, j)-want) > 0x1p-46) {
-				t.Errorf("(%d, %d) is %v, want %v", i+1, j+1, all.At(i, j), want)
+			if math.Abs(square.At(i, j)-want) > 0x1p-46 || j < 2 && (math.Abs(cross.At(i, j)-want) > 0x1p-46 || math.Abs(sparseCross.At(i, j)-want) > 0x1p-46) {
+				t.Errorf("(%d, %d) is %v, want %v", i+1, j+1, square.At(i, j), want)
 			}
 		}
 	}
@@ -1179,15 +1179,15 @@ func TestValidationRefuses(t *testing.T) {
 		_, _, err := mercer.Tune(ctx, l, x, y, tuning.Params{}, o)
 		return err
 	}
-	bad := mat.VecDenseCopyOf(y)
-	bad.SetVec(5, math.NaN())
+	invalid := mat.VecDenseCopyOf(y)
+	invalid.SetVec(5, math.NaN())
 	for want, err := range map[string]error{
 		"x has 6 rows, but fold has 5":            cross(y, fold[:5], mercer.Options{}),
 		"x has 6 rows, but y has 4":               cross(y.SliceVec(0, 4), fold, mercer.Options{}),
 		"x has 6 rows, but Options.Weights has 1": cross(y, fold, mercer.Options{Options: learners.Options{Weights: []float64{1}}}),
 		"all rows are in one fold":                cross(y, make([]int, 6), mercer.Options{}),
 		"y is missing":                            cross(nil, fold, mercer.Options{}),
-		"without fold 1 of 3: ":                   cross(bad, fold, mercer.Options{}),
+		"without fold 1 of 3: ":                   cross(invalid, fold, mercer.Options{}),
 		"Options.Checkpoint is not used":          cross(y, fold, mercer.Options{Options: learners.Options{Checkpoint: solvers.Checkpoint{Dir: "c"}}}),
 		"Options.Memory is not used":              tune(l, mercer.Options{Options: learners.Options{Memory: 1}}),
 		"Lambdas has one for each target":         tune(learners.KernelRidge{Lambdas: []float64{1}, NoIntercept: true}, mercer.Options{}),
@@ -1229,7 +1229,7 @@ func ExampleCrossValidate() {
 func ExampleTune() {
 	ctx := context.Background()
 	x, y := sine()
-	best, found, err := mercer.Tune(ctx, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 30}, NoIntercept: true}, x, y, tuning.Params{}, mercer.Options{})
+	best, result, err := mercer.Tune(ctx, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 30}, NoIntercept: true}, x, y, tuning.Params{}, mercer.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -1238,7 +1238,7 @@ func ExampleTune() {
 		log.Fatal(err)
 	}
 	defer m.Close()
-	fmt.Println(len(found.Trials), "kernels, leave-one-out error below 1e-6:", found.Score() < 1e-6)
+	fmt.Println(len(result.Trials), "kernels, leave-one-out error below 1e-6:", result.Score() < 1e-6)
 	// Output:
 	// 15 kernels, leave-one-out error below 1e-6: true
 }
@@ -1417,7 +1417,7 @@ var panicking = map[string]string{
 // package learners are not tested, because many are methods of embedded structs.
 func TestZeroValuesDoNotPanic(t *testing.T) {
 	dense := mat.NewDense(2, 2, []float64{2, 1, 1, 2})
-	given := map[reflect.Type]any{
+	arguments := map[reflect.Type]any{
 		reflect.TypeFor[context.Context](): t.Context(), reflect.TypeFor[backend.Device](): backendtest.Device(t, "cpu"),
 		reflect.TypeFor[mat.Matrix](): dense, reflect.TypeFor[*mat.Dense](): dense,
 		reflect.TypeFor[mat.Vector](): mat.NewVecDense(2, nil), reflect.TypeFor[*mat.VecDense](): mat.NewVecDense(2, nil),
@@ -1425,7 +1425,7 @@ func TestZeroValuesDoNotPanic(t *testing.T) {
 		reflect.TypeFor[backend.Points](): backend.NewHost[float64](2, 2),
 	}
 	argument := func(in reflect.Type) reflect.Value {
-		if v, ok := given[in]; ok {
+		if v, ok := arguments[in]; ok {
 			return reflect.ValueOf(v)
 		}
 		switch in.Kind() {
@@ -1441,10 +1441,10 @@ func TestZeroValuesDoNotPanic(t *testing.T) {
 		}
 		return reflect.Zero(in)
 	}
-	call := func(what string, method reflect.Value) {
+	call := func(name string, method reflect.Value) {
 		defer func() {
 			if p := recover(); p != nil {
-				t.Errorf("%s: %v\n%s", what, p, debug.Stack())
+				t.Errorf("%s: %v\n%s", name, p, debug.Stack())
 			}
 		}()
 		var args []reflect.Value
@@ -1472,8 +1472,8 @@ func TestZeroValuesDoNotPanic(t *testing.T) {
 			_, byValue := typ.MethodByName(m.Name) // for a method with a value receiver, Go itself panics if the pointer is nil
 			outs := m.Type.NumOut()
 			fails := outs > 0 && m.Type.Out(outs-1) == reflect.TypeFor[error]()
-			is := zero.Type().Implements
-			if (fails || m.Name == "Close") && !byValue && !is(reflect.TypeFor[learners.Model]()) && !is(reflect.TypeFor[error]()) {
+			implements := zero.Type().Implements
+			if (fails || m.Name == "Close") && !byValue && !implements(reflect.TypeFor[learners.Model]()) && !implements(reflect.TypeFor[error]()) {
 				call(fmt.Sprintf("a nil pointer to %s: %s", name, m.Name), null.Method(i))
 			}
 		}

@@ -169,7 +169,7 @@ func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x mat.
 	if len(names) == 0 {
 		names = []string{"f"} // a novelty detector has no target
 	}
-	named := func(values *mat.Dense, i int) map[string]float64 {
+	byName := func(values *mat.Dense, i int) map[string]float64 {
 		if values == nil {
 			return nil
 		}
@@ -181,7 +181,7 @@ func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x mat.
 	}
 	for i := range list {
 		p := &list[i]
-		p.Values, p.Std, p.Bound, p.Lower, p.Upper = named(y, i), named(std, i), named(bounds, i), named(lower, i), named(upper, i)
+		p.Values, p.Std, p.Bound, p.Lower, p.Upper = byName(y, i), byName(std, i), byName(bounds, i), byName(lower, i), byName(upper, i)
 	}
 	return nil
 }
@@ -256,12 +256,12 @@ func (m *Model[M]) Prepare(ctx context.Context) error {
 // prepared returns the model that computes intervals and standard deviations.
 func (m *Model[M]) prepared(ctx context.Context) (*factored, error) {
 	return m.factors.Get(ctx, "", func(ctx context.Context) (*factored, error) {
-		full, err := m.bundle.Complete(ctx, objects.Options{})
+		bundle, err := m.bundle.Complete(ctx, objects.Options{})
 		if err != nil {
 			return nil, err
 		}
-		f := &factored{model: full.Model}
-		if p, ok := full.Model.(learners.Preparer); ok {
+		f := &factored{model: bundle.Model}
+		if p, ok := bundle.Model.(learners.Preparer); ok {
 			if err = p.Prepare(ctx, m.dev); errors.Is(err, learners.ErrNotKept) {
 				f.notKept, err = err, nil
 			}

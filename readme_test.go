@@ -55,10 +55,10 @@ func TestReadmeFigures(t *testing.T) {
 	// cells maps the name of each column to its cell in a row of the table under a heading.
 	cells := func(section, heading, row string) map[string]string {
 		t.Helper()
-		_, rest, found := strings.Cut(results, "\n## "+section)
+		_, text, found := strings.Cut(results, "\n## "+section)
 		if found {
-			rest, _, _ = strings.Cut(rest, "\n## ")
-			_, rest, found = strings.Cut(rest, "\n### "+heading+"\n")
+			text, _, _ = strings.Cut(text, "\n## ")
+			_, text, found = strings.Cut(text, "\n### "+heading+"\n")
 		}
 		if !found {
 			t.Fatalf("docs/results.md has no %q under %q", heading, section)
@@ -70,7 +70,7 @@ func TestReadmeFigures(t *testing.T) {
 			return list
 		}
 		var heads []string
-		for line := range strings.SplitSeq(rest, "\n") {
+		for line := range strings.SplitSeq(text, "\n") {
 			if strings.HasPrefix(line, "#") {
 				break
 			}
@@ -79,11 +79,11 @@ func TestReadmeFigures(t *testing.T) {
 			case heads == nil:
 				heads = list
 			case list[0] == row:
-				of := map[string]string{}
+				cells := map[string]string{}
 				for i := range min(len(list), len(heads)) {
-					of[heads[i]], _, _ = strings.Cut(list[i], " ")
+					cells[heads[i]], _, _ = strings.Cut(list[i], " ")
 				}
-				return of
+				return cells
 			}
 		}
 		t.Fatalf("docs/results.md has no row %q of %q", row, heading)
@@ -91,13 +91,13 @@ func TestReadmeFigures(t *testing.T) {
 	}
 	const time, rates = "time, s", "rate, GFLOP/s"
 	const today = "fit-2026-11-28-epyc-zen5-"
-	const large = "kernel-ridge, cg, kernel = gaussian(sigma=7.0710678118654755), lambda = 0.1, n = 50000, d = 50, mercer cpu/avx512"
+	const largeRun = "kernel-ridge, cg, kernel = gaussian(sigma=7.0710678118654755), lambda = 0.1, n = 50000, d = 50, mercer cpu/avx512"
 	readme := text("README.md")
 	figure := regexp.MustCompile(`^(?:([A-Za-z-]+) )?([0-9.]+)(?: (s|GFLOP/s))?$`)
-	for label, of := range map[string]map[string]string{
+	for label, figures := range map[string]map[string]string{
 		"kernel ridge, exact, n = 8,000, d = 50":           cells(today+"exact: ", "ridge, float64, 2 threads: "+time, "8000"),
 		"kernel ridge, exact, n = 20,000, d = 50":          cells(today+"exact-large: ", "ridge, float64, 2 threads: "+time, "20000"),
-		"kernel ridge, exact, n = 50,000, d = 50":          {"mercer cpu/avx512": cells("programs-2026-11-28-epyc-zen5-exact: ", "fit", large)["s"]},
+		"kernel ridge, exact, n = 50,000, d = 50":          {"mercer cpu/avx512": cells("programs-2026-11-28-epyc-zen5-exact: ", "fit", largeRun)["s"]},
 		"ridge, 20,000 × 500":                              cells(today+"linear: ", time, "linear, float64, 2 threads, n = 20000"),
 		"lasso, path of 100 λ, 20,000 × 500":               cells(today+"linear: ", time, "lasso, float64, 2 threads, n = 20000"),
 		"5 nearest of 20,000 rows for 20,000 rows, d = 20": cells(today+"neighbors: ", "neighbors, float64, 2 threads: "+time, "20000"),
@@ -112,8 +112,8 @@ func TestReadmeFigures(t *testing.T) {
 		}
 		var values []float64
 		unit := ""
-		for i, part := range strings.Split(line[1]+", "+line[2], ", ") {
-			m := figure.FindStringSubmatch(part)
+		for i, cell := range strings.Split(line[1]+", "+line[2], ", ") {
+			m := figure.FindStringSubmatch(cell)
 			if m == nil {
 				continue // the cell is a size in bytes or a text
 			}
@@ -121,10 +121,10 @@ func TestReadmeFigures(t *testing.T) {
 			if i == 0 {
 				name, unit = "mercer cpu/avx512", m[3]
 			}
-			measured, err := strconv.ParseFloat(of[name], 64)
+			measured, err := strconv.ParseFloat(figures[name], 64)
 			digits := len(m[2]) - strings.Index(m[2]+".", ".") - 1
-			if shown := strconv.FormatFloat(measured, 'f', max(digits, 0), 64); err != nil || shown != m[2] {
-				t.Errorf("README.md, %s: %q, and docs/results.md has %s of %s", label, part, of[name], name)
+			if rounded := strconv.FormatFloat(measured, 'f', max(digits, 0), 64); err != nil || rounded != m[2] {
+				t.Errorf("README.md, %s: %q, and docs/results.md has %s of %s", label, cell, figures[name], name)
 			}
 			values = append(values, measured)
 		}
@@ -276,8 +276,8 @@ func TestGuideFigures(t *testing.T) {
 		t.Errorf("the table has %d rows", len(rows))
 	}
 	for _, m := range rows {
-		measured := `(?m)^\| ` + m[1] + `, .*n = ` + strings.ReplaceAll(m[2], ",", "") + `, .*\| ` + regexp.QuoteMeta(m[3]) + ` \(.*\| ` + m[4] + ` \|`
-		if !regexp.MustCompile(measured).Match(results) {
+		pattern := `(?m)^\| ` + m[1] + `, .*n = ` + strings.ReplaceAll(m[2], ",", "") + `, .*\| ` + regexp.QuoteMeta(m[3]) + ` \(.*\| ` + m[4] + ` \|`
+		if !regexp.MustCompile(pattern).Match(results) {
 			t.Errorf("docs/results.md has no such measurement: %s", m[0])
 		}
 	}
@@ -358,7 +358,7 @@ func TestTaggedClone(t *testing.T) {
 	cache := "file://" + strings.TrimSpace(run(".", nil, "go", "env", "GOMODCACHE")) + "/cache/download"
 	common := []string{"CGO_ENABLED=0", "GOWORK=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOPROXY=" + cache,
 		"GIT_AUTHOR_NAME=Test", "GIT_AUTHOR_EMAIL=test@localhost", "GIT_COMMITTER_NAME=Test", "GIT_COMMITTER_EMAIL=test@localhost"}
-	with := func(env ...string) []string { return append(append([]string(nil), common...), env...) }
+	withEnv := func(env ...string) []string { return append(append([]string(nil), common...), env...) }
 
 	run(".", nil, "git", "clone", "--quiet", "--no-tags", ".", clone)
 	changes, err := os.ReadFile(filepath.Join(clone, "CHANGELOG.md"))
@@ -377,14 +377,14 @@ func TestTaggedClone(t *testing.T) {
 		run(filepath.Join(clone, folder), nil, "go", "mod", "graph")
 		run(filepath.Join(clone, folder), nil, "go", "list", "-deps", "./...")
 	}
-	fetch := with("GOMODCACHE="+served, "GOFLAGS=-modcacherw")
+	fetch := withEnv("GOMODCACHE="+served, "GOFLAGS=-modcacherw")
 	run(clone, fetch, "make", "tag", "VERSION="+version)
 
 	// The files that the go command gets from git are copied to the proxy.
 	git := append(fetch, "GONOPROXY="+module, "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url."+clone+".insteadOf", "GIT_CONFIG_VALUE_0=https://"+module)
 	run(here, git, "go", "mod", "download", module+"@"+version, module+"/beam@"+version, module+"/gorgonia@"+version)
 	bin := filepath.Join(here, "bin")
-	outside := with("GOMODCACHE="+filepath.Join(here, "mod"), "GOFLAGS=-mod=mod -modcacherw -trimpath", "GOBIN="+bin,
+	outsideEnv := withEnv("GOMODCACHE="+filepath.Join(here, "mod"), "GOFLAGS=-mod=mod -modcacherw -trimpath", "GOBIN="+bin,
 		"GOPROXY=file://"+served+"/cache/download,"+cache)
 
 	readme, err := os.ReadFile(filepath.Join(clone, "README.md"))
@@ -407,18 +407,18 @@ func TestTaggedClone(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(work, "main.go"), []byte(program), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	run(work, outside, "go", "mod", "init", "example.org/program")
+	run(work, outsideEnv, "go", "mod", "init", "example.org/program")
 	for _, arguments := range lines["get"] {
-		run(work, outside, "go", append([]string{"get"}, strings.Fields(arguments)...)...)
+		run(work, outsideEnv, "go", append([]string{"get"}, strings.Fields(arguments)...)...)
 	}
-	if out := run(work, outside, "go", "run", "."); out != "gaussian(sigma=2)\n" {
+	if out := run(work, outsideEnv, "go", "run", "."); out != "gaussian(sigma=2)\n" {
 		t.Errorf("the program printed %q", out)
 	}
-	if out := run(work, outside, "go", "list", "-m", module); out != module+" "+version+"\n" {
+	if out := run(work, outsideEnv, "go", "list", "-m", module); out != module+" "+version+"\n" {
 		t.Errorf("the program has %s, want %s", out, version)
 	}
 	for _, arguments := range lines["install"] {
-		run(here, outside, "go", append([]string{"install"}, strings.Fields(arguments)...)...)
+		run(here, outsideEnv, "go", append([]string{"install"}, strings.Fields(arguments)...)...)
 		if out := run(here, nil, filepath.Join(bin, "mercer"), "version"); !strings.HasPrefix(out, "mercer "+version+" ") {
 			t.Errorf("after go install %s: %q, want version %s", arguments, out, version)
 		}
@@ -458,20 +458,20 @@ func TestReleaseWithoutWheel(t *testing.T) {
 		{script("nopip", "exit 1"), "has no pip"},
 		{script("noindex", `case "$*" in *--version*) exit 0;; esac; exit 1`), "has no hatchling >= 1.12, and pip has no index"},
 	} {
-		make := func(args ...string) (string, error) {
+		runMake := func(args ...string) (string, error) {
 			cmd := exec.Command("make", append(args, "GO="+golang, "PYTHON="+c.python)...)
 			cmd.Env = append(os.Environ(), "MAKEFLAGS=")
 			out, err := cmd.CombinedOutput()
 			return string(out), err
 		}
-		if out, err := make("wheel", "WHEELS="+here); err == nil || !strings.Contains(out, "wheel: "+c.python+" "+c.says) {
+		if out, err := runMake("wheel", "WHEELS="+here); err == nil || !strings.Contains(out, "wheel: "+c.python+" "+c.says) {
 			t.Errorf("make wheel: %v\n%s", err, out)
 		}
 		if _, err := os.Stat(filepath.Join(here, "compiled")); err == nil {
 			t.Error("make wheel compiles before it says what it needs")
 		}
 		dist := filepath.Join(here, "dist")
-		if out, err := make("release", "DIST="+dist); err == nil || !strings.Contains(out, "release: "+dist+" has the archives and SHA256SUMS, and no wheel") {
+		if out, err := runMake("release", "DIST="+dist); err == nil || !strings.Contains(out, "release: "+dist+" has the archives and SHA256SUMS, and no wheel") {
 			t.Errorf("make release: %v\n%s", err, out)
 		}
 		// The sha256sum of "archive\n", computed by Python's hashlib.

@@ -28,7 +28,7 @@ const tolerance = 1e-8
 // because K + λI is close to singular, it returns an error. Only o.Device is used. For weights w,
 // pass K with λ/w_i − λ added to its diagonal.
 func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o Options) (*mat.Dense, error) {
-	if err := o.only("solve"); err != nil {
+	if err := o.checkUnused("solve"); err != nil {
 		return nil, err
 	}
 	f, err := NewFactor(ctx, k, lambda, o)
@@ -44,7 +44,7 @@ func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o
 	if hy.Rows != n {
 		return nil, fmt.Errorf("mercer: solve: y has %s, K is %d×%d", count.Of(hy.Rows, "row"), n, n)
 	}
-	alpha, left := mat.NewDense(n, t, nil), mat.NewDense(n, t, nil)
+	alpha, residual := mat.NewDense(n, t, nil), mat.NewDense(n, t, nil)
 	target := mat.NewDense(hy.Rows, t, nil)
 	for i := range n {
 		for j, v := range hy.Row(i) {
@@ -55,23 +55,23 @@ func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o
 		target.SetRow(i, hy.Row(i))
 	}
 	s := symmetricOf(k)
-	worst := math.Inf(1)
+	maxRatio := math.Inf(1)
 	for range 3 {
-		// left holds the residual y − (K + λI)α.
-		left.Copy(target)
-		a, l := alpha.RawMatrix(), left.RawMatrix()
+		// residual holds y − (K + λI)α.
+		residual.Copy(target)
+		a, l := alpha.RawMatrix(), residual.RawMatrix()
 		cpu.BLAS{}.Dsymm(blas.Left, blas.Upper, n, t, -1, s.Data, s.Stride, a.Data, a.Stride, 1, l.Data, l.Stride)
 		cpu.BLAS{}.Daxpy(n*t, -lambda, a.Data, 1, l.Data, 1)
-		if worst = relative(left, target); worst <= tolerance/1e4 || math.IsNaN(worst) {
+		if maxRatio = relative(residual, target); maxRatio <= tolerance/1e4 || math.IsNaN(maxRatio) {
 			break
 		}
-		if err := f.SolveTo(ctx, left, left); err != nil {
+		if err := f.SolveTo(ctx, residual, residual); err != nil {
 			return nil, err
 		}
-		alpha.Add(alpha, left)
+		alpha.Add(alpha, residual)
 	}
-	if !(worst <= tolerance) {
-		return nil, fmt.Errorf("mercer: solve: the relative residual stays at %.1e, above %.0e: K + λI is close to singular: raise lambda, which is %v", worst, tolerance, lambda)
+	if !(maxRatio <= tolerance) {
+		return nil, fmt.Errorf("mercer: solve: the relative residual stays at %.1e, above %.0e: K + λI is close to singular: raise lambda, which is %v", maxRatio, tolerance, lambda)
 	}
 	return alpha, nil
 }
@@ -79,13 +79,13 @@ func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o
 // relative returns the largest ‖r_j‖/‖y_j‖ over the columns j with y_j ≠ 0, or 0 if y = 0.
 func relative(r, y *mat.Dense) float64 {
 	_, t := r.Dims()
-	worst := 0.0
+	maxRatio := 0.0
 	for j := range t {
 		if size := mat.Norm(y.ColView(j), 2); size > 0 {
-			worst = max(worst, mat.Norm(r.ColView(j), 2)/size)
+			maxRatio = max(maxRatio, mat.Norm(r.ColView(j), 2)/size)
 		}
 	}
-	return worst
+	return maxRatio
 }
 
 // symmetricOf returns the upper triangle of k. It does not copy a *mat.SymDense.
@@ -93,9 +93,9 @@ func symmetricOf(k mat.Symmetric) blas64.Symmetric {
 	if d, ok := k.(*mat.SymDense); ok {
 		return d.RawSymmetric()
 	}
-	own := mat.NewSymDense(k.SymmetricDim(), nil)
-	own.CopySym(k)
-	return own.RawSymmetric()
+	dense := mat.NewSymDense(k.SymmetricDim(), nil)
+	dense.CopySym(k)
+	return dense.RawSymmetric()
 }
 
 // SolveKernel solves (K + λI)α = y with K = k(X, X) for n×d samples, to a relative residual of
@@ -103,7 +103,7 @@ func symmetricOf(k mat.Symmetric) blas64.Symmetric {
 // holds α, the residual and the method. With o.Weights the equation is (K + λW⁻¹)α = y. o.Classes
 // must be empty. For several λ, or another tolerance, see package solvers.
 func SolveKernel(ctx context.Context, k kernels.Kernel, lambda float64, x, y mat.Matrix, o Options) (*solvers.Result, error) {
-	if err := o.only("solve", "Weights", "Memory", "Progress", "Checkpoint"); err != nil {
+	if err := o.checkUnused("solve", "Weights", "Memory", "Progress", "Checkpoint"); err != nil {
 		return nil, err
 	}
 	dev, err := o.device()
@@ -130,7 +130,7 @@ type Factor struct {
 // operations and memory for n²/2 elements. The memory is released by Close or when the factor is
 // garbage collected. Only o.Device is used.
 func NewFactor(ctx context.Context, k mat.Symmetric, lambda float64, o Options) (*Factor, error) {
-	if err := o.only("factor"); err != nil {
+	if err := o.checkUnused("factor"); err != nil {
 		return nil, err
 	}
 	if d, ok := k.(*mat.SymDense); k == nil || ok && d == nil {
@@ -160,7 +160,7 @@ func NewFactor(ctx context.Context, k mat.Symmetric, lambda float64, o Options) 
 // of the samples. A backend.CSR stays sparse, so that the n² kernel values take fewer operations.
 // Only o.Device is used.
 func NewKernelFactor(ctx context.Context, k kernels.Kernel, lambda float64, x mat.Matrix, o Options) (*Factor, error) {
-	if err := o.only("factor"); err != nil {
+	if err := o.checkUnused("factor"); err != nil {
 		return nil, err
 	}
 	dev, err := o.device()

@@ -106,18 +106,18 @@ func TestRowsOfATable(t *testing.T) {
 			}
 		}
 	}
-	one, err := m.PredictRows(t.Context(), json.RawMessage(` {"area": 75, "town": "york", "kind": "flat"}`), mercer.Wanted{})
-	if err != nil || len(one) != 1 || one[0].Values["price"] != want.At(0, 0) {
-		t.Errorf("one object: %v, %v", one, err)
+	predictions, err := m.PredictRows(t.Context(), json.RawMessage(` {"area": 75, "town": "york", "kind": "flat"}`), mercer.Wanted{})
+	if err != nil || len(predictions) != 1 || predictions[0].Values["price"] != want.At(0, 0) {
+		t.Errorf("one object: %v, %v", predictions, err)
 	}
 	// The standard deviation at a training row is smaller than at a point far from all rows.
-	near, err := m.Std(t.Context(), x)
+	trainingStd, err := m.Std(t.Context(), x)
 	if err != nil {
 		t.Fatal(err)
 	}
-	far, err := m.Std(t.Context(), mat.NewDense(1, 5, []float64{50, 0, 0, 0, 0}))
-	if err != nil || !(near.At(0, 0) > 0 && near.At(0, 0) < far.At(0, 0)) {
-		t.Errorf("standard deviation %v near, %v far, %v", near, far, err)
+	farStd, err := m.Std(t.Context(), mat.NewDense(1, 5, []float64{50, 0, 0, 0, 0}))
+	if err != nil || !(trainingStd.At(0, 0) > 0 && trainingStd.At(0, 0) < farStd.At(0, 0)) {
+		t.Errorf("standard deviation %v near, %v far, %v", trainingStd, farStd, err)
 	}
 }
 
@@ -260,9 +260,9 @@ func TestNotesOfRows(t *testing.T) {
 // methods that take features.
 func TestWantedOfRows(t *testing.T) {
 	table := readTable(t, houses)
-	values := func(t *testing.T, what string, got map[string]float64, want *mat.Dense, i int) {
+	values := func(t *testing.T, name string, got map[string]float64, want *mat.Dense, i int) {
 		if len(got) != 1 || got["price"] != want.At(i, 0) {
-			t.Errorf("%s of row %d: %v, want %v", what, i+1, got, want.At(i, 0))
+			t.Errorf("%s of row %d: %v, want %v", name, i+1, got, want.At(i, 0))
 		}
 	}
 	rules := dataset.Rules{Targets: []string{"price"}, Standardize: true}
@@ -297,7 +297,7 @@ func TestWantedOfRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	below, above, err := kr.Intervals(t.Context(), x, 0.6)
+	low, high, err := kr.Intervals(t.Context(), x, 0.6)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,8 +305,8 @@ func TestWantedOfRows(t *testing.T) {
 		values(t, "std", got[i].Std, std, i)
 		values(t, "lower", got[i].Lower, lower, i)
 		values(t, "upper", got[i].Upper, upper, i)
-		values(t, "jackknife+ lower", jackknife[i].Lower, below, i)
-		values(t, "jackknife+ upper", jackknife[i].Upper, above, i)
+		values(t, "jackknife+ lower", jackknife[i].Lower, low, i)
+		values(t, "jackknife+ upper", jackknife[i].Upper, high, i)
 		if jackknife[i].Std != nil {
 			t.Errorf("row %d has a standard deviation that nobody asked for", i+1)
 		}
@@ -323,7 +323,7 @@ func TestWantedOfRows(t *testing.T) {
 	for i := range features {
 		values(t, "value with a bound", features[i].Values, exact, i)
 		values(t, "bound", features[i].Bound, bounds, i)
-		values(t, "lower from features", features[i].Lower, below, i)
+		values(t, "lower from features", features[i].Lower, low, i)
 	}
 
 	rules = dataset.Rules{Targets: []string{"kind"}, Labels: true, Standardize: true}
@@ -402,17 +402,17 @@ func TestRowsRefused(t *testing.T) {
 			t.Errorf("%v: %v, want %q", c.rows, err, c.want)
 		}
 	}
-	plain, err := mercer.Fit(t.Context(), learners.Ridge{Lambda: 1}, mat.NewDense(2, 1, []float64{1, 2}), mat.NewVecDense(2, []float64{1, 2}), mercer.Options{})
+	unnamed, err := mercer.Fit(t.Context(), learners.Ridge{Lambda: 1}, mat.NewDense(2, 1, []float64{1, 2}), mat.NewVecDense(2, []float64{1, 2}), mercer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := plain.Encode(t.Context(), map[string]any{"x": 1}); err == nil || !strings.Contains(err.Error(), "fitted to matrices") {
+	if _, err := unnamed.Encode(t.Context(), map[string]any{"x": 1}); err == nil || !strings.Contains(err.Error(), "fitted to matrices") {
 		t.Errorf("rows for a model of matrices: %v", err)
 	}
-	if _, err := plain.Std(t.Context(), mat.NewDense(1, 1, nil)); err == nil {
+	if _, err := unnamed.Std(t.Context(), mat.NewDense(1, 1, nil)); err == nil {
 		t.Error("ridge has a standard deviation")
 	}
-	if _, err := plain.Proba(t.Context(), mat.NewDense(1, 1, nil)); err == nil {
+	if _, err := unnamed.Proba(t.Context(), mat.NewDense(1, 1, nil)); err == nil {
 		t.Error("ridge has probabilities")
 	}
 	for name, r := range map[string]dataset.Rules{"no target": {}, "texts": {Targets: []string{"price"}, Text: "town"}} {

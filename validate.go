@@ -27,8 +27,8 @@ type LearnerFunc[M learners.Model] func(ctx context.Context, dev backend.Device,
 // Fit calls f.
 func (f LearnerFunc[M]) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (M, error) {
 	if f == nil {
-		var none M
-		return none, errors.New("mercer: fit: the LearnerFunc is nil")
+		var zero M
+		return zero, errors.New("mercer: fit: the LearnerFunc is nil")
 	}
 	return f(ctx, dev, x, y, o)
 }
@@ -49,7 +49,7 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 	if l == nil {
 		return nil, errors.New("mercer: cross-validate: the learner is missing")
 	}
-	if err := o.only("cross-validate", "Weights", "Classes", "Keys", "Memory", "Progress"); err != nil {
+	if err := o.checkUnused("cross-validate", "Weights", "Classes", "Keys", "Memory", "Progress"); err != nil {
 		return nil, err
 	}
 	dev, err := o.device()
@@ -60,13 +60,13 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 	if err != nil {
 		return nil, err
 	}
-	for _, given := range []struct {
-		name string
-		rows int
-		used bool
+	for _, argument := range []struct {
+		name  string
+		rows  int
+		given bool
 	}{{"y", hy.Rows, true}, {"fold", len(fold), true}, {"Options.Weights", len(o.Weights), o.Weights != nil}, {"Options.Keys", len(o.Keys), o.Keys != nil}} {
-		if given.used && given.rows != points.Rows {
-			return nil, fmt.Errorf("mercer: cross-validate: x has %s, but %s has %d", count.Of(points.Rows, "row"), given.name, given.rows)
+		if argument.given && argument.rows != points.Rows {
+			return nil, fmt.Errorf("mercer: cross-validate: x has %s, but %s has %d", count.Of(points.Rows, "row"), argument.name, argument.rows)
 		}
 	}
 	if v := reflect.Indirect(reflect.ValueOf(l)); v.Kind() == reflect.Struct { // the kernel of a LearnerFunc is not known
@@ -77,11 +77,11 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 			}
 		}
 	}
-	splits, parts := validate.Held(fold)
-	if parts < 2 {
+	splits, folds := validate.Held(fold)
+	if folds < 2 {
 		return nil, errors.New("mercer: cross-validate: all rows are in one fold: a model needs rows of another fold")
 	}
-	divisions := make([]int, parts)
+	divisions := make([]int, folds)
 	for k := range divisions {
 		divisions[k] = k
 	}
@@ -110,8 +110,8 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 		}
 		return nil
 	})
-	if failed := (*validate.FitError)(nil); errors.As(err, &failed) {
-		return nil, fmt.Errorf("mercer: cross-validate: without fold %d of %d: %w", failed.Fit+1, parts, failed.Err)
+	if fitErr := (*validate.FitError)(nil); errors.As(err, &fitErr) {
+		return nil, fmt.Errorf("mercer: cross-validate: without fold %d of %d: %w", fitErr.Fit+1, folds, fitErr.Err)
 	}
 	return predictions, err
 }
@@ -123,7 +123,7 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 // be fitted, and says so in the Warning of the Result. Only o.Device and o.Weights are used; p
 // holds the memory limit and the progress callback.
 func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning.Params, o Options) (learners.KernelRidge, *tuning.Result, error) {
-	if err := o.only("tune", "Weights"); err != nil {
+	if err := o.checkUnused("tune", "Weights"); err != nil {
 		return l, nil, err
 	}
 	if l.Lambdas != nil {
@@ -147,11 +147,11 @@ func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning
 		}
 		l.Kernel = kernels.Gaussian{Sigma: sigma}
 	}
-	found, err := tuning.Search(ctx, dev, solvers.Problem{Kernel: l.Kernel, X: points.Dense, Sparse: points.Sparse, Y: hy, Weights: o.Weights, Lambda: l.Lambda, Intercept: !l.NoIntercept}, p)
+	result, err := tuning.Search(ctx, dev, solvers.Problem{Kernel: l.Kernel, X: points.Dense, Sparse: points.Sparse, Y: hy, Weights: o.Weights, Lambda: l.Lambda, Intercept: !l.NoIntercept}, p)
 	if err != nil {
 		return l, nil, err
 	}
-	err = found.FirstFit(func(k kernels.Kernel, lambda float64) error {
+	err = result.FirstFit(func(k kernels.Kernel, lambda float64) error {
 		l.Kernel, l.Lambda = k, lambda
 		_, err := l.Fit(ctx, dev, x, y, learners.Options{Weights: o.Weights, Memory: p.Memory})
 		return err
@@ -159,13 +159,13 @@ func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning
 	if err != nil {
 		return l, nil, fmt.Errorf("mercer: tune: %w", err)
 	}
-	return l, found, nil
+	return l, result, nil
 }
 
 // LassoPath fits a model for each λ in lambdas; nil selects 100 values. LassoPath takes little more
 // time than a fit for the smallest λ alone: see learners.Lasso.Path.
 func LassoPath(ctx context.Context, l learners.Lasso, x, y mat.Matrix, lambdas []float64, o Options) ([]*Model[*learners.LinearModel], error) {
-	if err := o.only("lasso path", "Weights", "Classes", "Keys", "Memory", "Progress", "Checkpoint"); err != nil {
+	if err := o.checkUnused("lasso path", "Weights", "Classes", "Keys", "Memory", "Progress", "Checkpoint"); err != nil {
 		return nil, err
 	}
 	dev, err := o.device()
@@ -189,24 +189,24 @@ func LassoPath(ctx context.Context, l learners.Lasso, x, y mat.Matrix, lambdas [
 // A backend.CSR stays sparse. gonum.Dense converts the result to a *mat.Dense without a copy. Only
 // o.Device is used.
 func Gram(ctx context.Context, k kernels.Kernel, x, z mat.Matrix, o Options) (backend.Host[float64], error) {
-	none := backend.Host[float64]{}
-	if err := o.only("gram"); err != nil {
-		return none, err
+	empty := backend.Host[float64]{}
+	if err := o.checkUnused("gram"); err != nil {
+		return empty, err
 	}
 	dev, err := o.device()
 	if err != nil {
-		return none, err
+		return empty, err
 	}
 	px, err := pointsOf("x", x)
 	if err != nil {
-		return none, fmt.Errorf("mercer: gram: %w", err)
+		return empty, fmt.Errorf("mercer: gram: %w", err)
 	}
 	if z == nil {
 		return backend.GramMatrix(ctx, dev, k, px.Matrix())
 	}
 	pz, err := pointsOf("z", z)
 	if err != nil {
-		return none, fmt.Errorf("mercer: gram: %w", err)
+		return empty, fmt.Errorf("mercer: gram: %w", err)
 	}
 	return backend.CrossGramMatrix(ctx, dev, k, px.Matrix(), pz.Matrix())
 }

@@ -51,8 +51,8 @@ func TestArrow(t *testing.T) {
 // TestArrowStream checks that reading a file in passes gives the same table as reading it at once.
 func TestArrowStream(t *testing.T) {
 	for _, path := range arrowFiles() {
-		same(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"u8"}, Standardize: true}, 77)
-		same(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"bool"}, Labels: true}, 1000)
+		checkStream(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"u8"}, Standardize: true}, 77)
+		checkStream(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"bool"}, Labels: true}, 1000)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestWriteArrow(t *testing.T) {
 			t.Errorf("%d rows: text is %.100q, %v", n, got, err)
 		}
 	}
-	same(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"π"}, Drop: []string{"id"}}, 1000)
+	checkStream(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"π"}, Drop: []string{"id"}}, 1000)
 	for _, c := range []struct {
 		column any
 		want   string
@@ -156,16 +156,16 @@ func TestArrowDamage(t *testing.T) {
 		if testing.Short() {
 			step = 491
 		}
-		for at := 0; at < len(data); at += step {
+		for pos := 0; pos < len(data); pos += step {
 			for _, flip := range []byte{0xff, 0x01, 0x80} {
-				bad := slices.Clone(data)
-				bad[at] ^= flip
-				if _, err := dataset.Read("-", bytes.NewReader(bad)); err != nil {
+				damaged := slices.Clone(data)
+				damaged[pos] ^= flip
+				if _, err := dataset.Read("-", bytes.NewReader(damaged)); err != nil {
 					oneLine(t, err)
 				}
 			}
-			if table, err := dataset.Read("-", bytes.NewReader(data[:at])); err == nil && at > 4 && strings.HasSuffix(path, ".arrow") {
-				t.Fatalf("%s is read when cut at %d: %v", path, at, table.Names())
+			if table, err := dataset.Read("-", bytes.NewReader(data[:pos])); err == nil && pos > 4 && strings.HasSuffix(path, ".arrow") {
+				t.Fatalf("%s is read when cut at %d: %v", path, pos, table.Names())
 			}
 		}
 	}
@@ -181,15 +181,15 @@ func TestArrowRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := slices.Clone(stream)
-	binary.LittleEndian.PutUint32(long[4:], 1<<27)
+	overlong := slices.Clone(stream)
+	binary.LittleEndian.PutUint32(overlong[4:], 1<<27)
 	for _, c := range []struct {
 		data []byte
 		want string
 	}{
 		{stream[:100], "standard input: is not a complete Arrow file or stream: the message after batch 0 claims "},
 		{stream[:8], "standard input: is not a complete Arrow file or stream: "},
-		{long, "standard input: is not a complete Arrow file or stream: the message after batch 0 claims 134217728 bytes, of which "},
+		{overlong, "standard input: is not a complete Arrow file or stream: the message after batch 0 claims 134217728 bytes, of which "},
 		{slices.Concat(stream, stream), "standard input: has more bytes after the end of its stream: only one stream can be read"},
 		{file[:len(file)-1], "standard input: is not a complete Arrow file or stream: its footer cannot be read"},
 		{[]byte("FEA1\x00\x00\x00\x00"), "standard input: is a Feather file of version 1, which is not supported; write it as version 2, which is an Arrow file"},
@@ -220,8 +220,8 @@ func FuzzArrow(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, mark := range []string{"ARROW1\x00\x00", "\xff\xff\xff\xff"} {
-			table, err := dataset.File{Path: "-", Stdin: strings.NewReader(mark + string(data[min(len(mark), len(data)):])), Memory: fuzzMemory}.Read()
+		for _, prefix := range []string{"ARROW1\x00\x00", "\xff\xff\xff\xff"} {
+			table, err := dataset.File{Path: "-", Stdin: strings.NewReader(prefix + string(data[min(len(prefix), len(data)):])), Memory: fuzzMemory}.Read()
 			if err != nil {
 				oneLine(t, err)
 				continue

@@ -21,17 +21,17 @@ func throughJSON(t *testing.T, e *dataset.Encoder) (*dataset.Encoder, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back dataset.Encoder
-	if err := json.Unmarshal(data, &back); err != nil {
+	var decoded dataset.Encoder
+	if err := json.Unmarshal(data, &decoded); err != nil {
 		t.Fatal(err)
 	}
-	if err := back.Check(); err != nil {
+	if err := decoded.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(e, &back); diff != "" {
+	if diff := cmp.Diff(e, &decoded); diff != "" {
 		t.Errorf("changed by JSON:\n%s", diff)
 	}
-	return &back, data
+	return &decoded, data
 }
 
 // TestEncoderJSON checks that a decoded encoder gives features with the same bits as the original
@@ -39,13 +39,13 @@ func throughJSON(t *testing.T, e *dataset.Encoder) (*dataset.Encoder, []byte) {
 func TestEncoderJSON(t *testing.T) {
 	table := read(t, mixed)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
-	back, data := throughJSON(t, e)
-	if !mat.Equal(features(t, e, table), features(t, back, table)) {
+	decoded, data := throughJSON(t, e)
+	if !mat.Equal(features(t, e, table), features(t, decoded, table)) {
 		t.Error("features differ")
 	}
-	again, err := json.Marshal(learn(t, read(t, mixed), dataset.Rules{Targets: []string{"y"}, Standardize: true}))
-	if err != nil || string(again) != string(data) {
-		t.Errorf("learned again, the JSON differs:\n%s\n%s, %v", data, again, err)
+	relearned, err := json.Marshal(learn(t, read(t, mixed), dataset.Rules{Targets: []string{"y"}, Standardize: true}))
+	if err != nil || string(relearned) != string(data) {
+		t.Errorf("learned again, the JSON differs:\n%s\n%s, %v", data, relearned, err)
 	}
 }
 
@@ -66,23 +66,23 @@ func TestCheck(t *testing.T) {
 	for i := range manyInputs {
 		manyInputs[i] = dataset.Input{Name: fmt.Sprint(i), Text: &dataset.Text{Fill: manyCategories[0], Categories: manyCategories[:dataset.MaxCategories]}}
 	}
-	good := number(0, 0, 1)
+	valid := number(0, 0, 1)
 	for _, c := range []struct {
 		inputs  []dataset.Input
 		outputs []string
 		want    string
 	}{
-		{[]dataset.Input{good}, []string{"y"}, ""},
+		{[]dataset.Input{valid}, []string{"y"}, ""},
 		{nil, nil, "dataset: encoder: has no inputs"},
 		{[]dataset.Input{{Name: "size"}}, nil, `dataset: encoder: column "size": must be either a number or a text`},
-		{[]dataset.Input{{Name: "size", Number: good.Number, Text: text("a", "a").Text}}, nil, `dataset: encoder: column "size": must be either a number or a text`},
-		{[]dataset.Input{{Number: good.Number}}, nil, `dataset: encoder: the name "" is empty`},
-		{[]dataset.Input{{Name: "\xff", Number: good.Number}}, nil, `dataset: encoder: the name "\xff" is not valid UTF-8`},
-		{[]dataset.Input{{Name: " a", Number: good.Number}}, nil, `dataset: encoder: the name " a" begins or ends with a space`},
-		{[]dataset.Input{good, good}, nil, `dataset: encoder: column "size" occurs twice`},
-		{[]dataset.Input{good}, []string{"size"}, `dataset: encoder: column "size" occurs twice`},
-		{[]dataset.Input{good}, []string{"y", "y"}, `dataset: encoder: column "y" occurs twice`},
-		{[]dataset.Input{good}, []string{""}, `dataset: encoder: the name "" is empty`},
+		{[]dataset.Input{{Name: "size", Number: valid.Number, Text: text("a", "a").Text}}, nil, `dataset: encoder: column "size": must be either a number or a text`},
+		{[]dataset.Input{{Number: valid.Number}}, nil, `dataset: encoder: the name "" is empty`},
+		{[]dataset.Input{{Name: "\xff", Number: valid.Number}}, nil, `dataset: encoder: the name "\xff" is not valid UTF-8`},
+		{[]dataset.Input{{Name: " a", Number: valid.Number}}, nil, `dataset: encoder: the name " a" begins or ends with a space`},
+		{[]dataset.Input{valid, valid}, nil, `dataset: encoder: column "size" occurs twice`},
+		{[]dataset.Input{valid}, []string{"size"}, `dataset: encoder: column "size" occurs twice`},
+		{[]dataset.Input{valid}, []string{"y", "y"}, `dataset: encoder: column "y" occurs twice`},
+		{[]dataset.Input{valid}, []string{""}, `dataset: encoder: the name "" is empty`},
 		{[]dataset.Input{number(math.NaN(), 0, 1)}, nil, `dataset: encoder: column "size": fill must be finite, but is NaN`},
 		{[]dataset.Input{number(0, math.Inf(1), 1)}, nil, `dataset: encoder: column "size": mean must be finite, but is +Inf`},
 		{[]dataset.Input{number(0, 0, math.Inf(1))}, nil, `dataset: encoder: column "size": scale must be finite, but is +Inf`},

@@ -46,17 +46,17 @@ func gzipped(t *testing.T, text string) []byte {
 
 // TestReadForms checks that all forms of a CSV file give the same table.
 func TestReadForms(t *testing.T) {
-	const plain = "size,color\n1.5,red\n,\"light, blue\"\n-2e3,\"5\"\" wide\"\n"
+	const plainCSV = "size,color\n1.5,red\n,\"light, blue\"\n-2e3,\"5\"\" wide\"\n"
 	forms := map[string][]byte{
-		"lf":               []byte(plain),
-		"crlf":             []byte(strings.ReplaceAll(plain, "\n", "\r\n")),
-		"no last line end": []byte(strings.TrimSuffix(plain, "\n")),
-		"byte order mark":  []byte("\ufeff" + plain),
-		"empty lines":      []byte("\n" + strings.ReplaceAll(plain, "\n", "\n\n")),
+		"lf":               []byte(plainCSV),
+		"crlf":             []byte(strings.ReplaceAll(plainCSV, "\n", "\r\n")),
+		"no last line end": []byte(strings.TrimSuffix(plainCSV, "\n")),
+		"byte order mark":  []byte("\ufeff" + plainCSV),
+		"empty lines":      []byte("\n" + strings.ReplaceAll(plainCSV, "\n", "\n\n")),
 		"spaces":           []byte("size , color\n 1.5, red \n ,\"light, blue\"\n-2e3 ,\"5\"\" wide\"\n"),
-		"gzip":             gzipped(t, plain),
-		"gzip and mark":    gzipped(t, "\ufeff"+plain),
-		"two gzip members": append(gzipped(t, plain[:20]), gzipped(t, plain[20:])...),
+		"gzip":             gzipped(t, plainCSV),
+		"gzip and mark":    gzipped(t, "\ufeff"+plainCSV),
+		"two gzip members": append(gzipped(t, plainCSV[:20]), gzipped(t, plainCSV[20:])...),
 	}
 	for name, data := range forms {
 		t.Run(name, func(t *testing.T) {
@@ -97,8 +97,8 @@ func TestReadForms(t *testing.T) {
 
 // TestReadFaults checks the error for each text that cannot be read. The error must be one line.
 func TestReadFaults(t *testing.T) {
-	whole := gzipped(t, strings.Repeat("a,b\n1,2\n", 1000))
-	damaged := slices.Clone(whole)
+	compressed := gzipped(t, strings.Repeat("a,b\n1,2\n", 1000))
+	damaged := slices.Clone(compressed)
 	damaged[len(damaged)-6] ^= 1 // invert a bit of the checksum
 	for _, c := range []struct{ name, data, want string }{
 		{"empty.csv", "", ": is empty; a header line with the names of the columns is needed"},
@@ -117,11 +117,11 @@ func TestReadFaults(t *testing.T) {
 		{"latin1.csv", "a,b\n1,M\xfcller\n", `:2: column "b": "M\xfcller" is not valid UTF-8; save the file as UTF-8`},
 		{"latin1header.csv", "a,\xfc\n1,2\n", `:1: the name "\xfc" of column 2 is not valid UTF-8; save the file as UTF-8, if it is a table at all`},
 		{"plain.csv.gz", "a,b\n1,2\n", ": is named .gz but does not hold gzip data"},
-		{"cut.csv.gz", string(whole[:len(whole)-12]), ": the gzip data is cut short"},
-		{"start.csv.gz", string(whole[:4]), ": the gzip data is cut short"},
+		{"cut.csv.gz", string(compressed[:len(compressed)-12]), ": the gzip data is cut short"},
+		{"start.csv.gz", string(compressed[:4]), ": the gzip data is cut short"},
 		{"checksum.csv.gz", string(damaged), ": the gzip data is damaged"},
 		{"method.csv", "\x1f\x8b\x07aaaaaaaaaaaa", ": the gzip data is damaged"},
-		{"flate.csv.gz", string(whole[:10]) + "\xff\xff\xff\xff\xff\xff\xff\xff", ": the gzip data is damaged"},
+		{"flate.csv.gz", string(compressed[:10]) + "\xff\xff\xff\xff\xff\xff\xff\xff", ": the gzip data is damaged"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), c.name)
@@ -137,9 +137,9 @@ func TestReadFaults(t *testing.T) {
 // wantError fails the test unless err is an *Error with the text want.
 func wantError(t *testing.T, err error, want string) {
 	t.Helper()
-	var fault *dataset.Error
+	var e *dataset.Error
 	switch {
-	case !errors.As(err, &fault):
+	case !errors.As(err, &e):
 		t.Errorf("got %v, want an *Error: %s", err, want)
 	case err.Error() != want:
 		t.Errorf("got  %s\nwant %s", err, want)
@@ -148,9 +148,9 @@ func wantError(t *testing.T, err error, want string) {
 
 func TestReadNoFile(t *testing.T) {
 	dir := t.TempDir()
-	missing := filepath.Join(dir, "missing.csv")
-	_, err := dataset.ReadCSV(missing, nil)
-	wantError(t, err, missing+": no such file")
+	absent := filepath.Join(dir, "missing.csv")
+	_, err := dataset.ReadCSV(absent, nil)
+	wantError(t, err, absent+": no such file")
 	_, err = dataset.ReadCSV(dir, nil)
 	wantError(t, err, dir+": is a directory; give the name of a file")
 	_, err = dataset.ReadCSV("-", nil)
@@ -187,9 +187,9 @@ func TestCells(t *testing.T) {
 		{"0x10", 0, "is not a number"}, {"true", 0, "is not a number"}, {"12 cm", 0, "is not a number"}, {"no", 0, "is not a number"}, {"--1", 0, "is not a number"},
 	} {
 		// The cell is read in a short column, and below so many numbers that the column is plain.
-		few := read(t, fmt.Sprintf("a,b\n1,\"%s\"\n", c.cell))
-		many := read(t, "a,b\n"+numbersBelow(3*dataset.MaxCategories)+fmt.Sprintf("1,\"%s\"\n", c.cell))
-		for _, table := range []*dataset.Table{few, many} {
+		fewNumbers := read(t, fmt.Sprintf("a,b\n1,\"%s\"\n", c.cell))
+		manyNumbers := read(t, "a,b\n"+numbersBelow(3*dataset.MaxCategories)+fmt.Sprintf("1,\"%s\"\n", c.cell))
+		for _, table := range []*dataset.Table{fewNumbers, manyNumbers} {
 			got, err := table.Numbers("b")
 			if c.rule != "" {
 				if c.rule == "is not a number" {
@@ -263,15 +263,15 @@ func TestNewTable(t *testing.T) {
 	_, err = table.Numbers("c")
 	wantError(t, err, `dataset: row 1: column "c": "a" is not a number; correct it, or name it as a marker of missing values`)
 
-	one := []float64{1}
+	ones := []float64{1}
 	for _, c := range []struct {
 		columns []dataset.Column
 		want    string
 	}{
 		{nil, "made: has no columns"},
-		{[]dataset.Column{dataset.Numbers("a", one), dataset.Numbers("a", one)}, `made: column "a": the name is used twice, for columns 1 and 2`},
-		{[]dataset.Column{dataset.Numbers("", one)}, `made: the name "" of column 1 is empty`},
-		{[]dataset.Column{dataset.Numbers("a", one), dataset.Texts("b", nil)}, `made: column "b": has 0 cells, but column "a" has 1`},
+		{[]dataset.Column{dataset.Numbers("a", ones), dataset.Numbers("a", ones)}, `made: column "a": the name is used twice, for columns 1 and 2`},
+		{[]dataset.Column{dataset.Numbers("", ones)}, `made: the name "" of column 1 is empty`},
+		{[]dataset.Column{dataset.Numbers("a", ones), dataset.Texts("b", nil)}, `made: column "b": has 0 cells, but column "a" has 1`},
 		{[]dataset.Column{dataset.Numbers("a", []float64{0, math.Inf(-1)})}, `made: row 2: column "a": "-Inf" is not a finite number`},
 		{[]dataset.Column{dataset.Texts("a", []string{"\xff"})}, `made: row 1: column "a": "\xff" is not valid UTF-8`},
 	} {
@@ -329,8 +329,8 @@ func FuzzReadCSV(f *testing.F) {
 // oneLine fails the test unless err is an *Error whose text is one line of limited length.
 func oneLine(t *testing.T, err error) {
 	t.Helper()
-	var fault *dataset.Error
-	if !errors.As(err, &fault) || strings.ContainsAny(err.Error(), "\n\r") || len(err.Error()) > 10_000 {
+	var e *dataset.Error
+	if !errors.As(err, &e) || strings.ContainsAny(err.Error(), "\n\r") || len(err.Error()) > 10_000 {
 		t.Fatalf("not a good message: %q", err)
 	}
 }
@@ -341,10 +341,10 @@ func TestDelimitersAndIndex(t *testing.T) {
 	for _, d := range []string{",", ";", "\t", "|"} {
 		text := strings.ReplaceAll(",x1,kind,y\n"+strings.Repeat("0,1.5,a,1\n7,-2,\"b\",2\n,,b,3\n", 20_000), ",", d)
 		path := file(t, "a.csv", []byte(text))
-		same(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"y"}, Standardize: true}, 1000)
-		same(t, dataset.File{Path: path, Dialect: dataset.Dialect{Delimiter: d}}, dataset.Rules{Targets: []string{"y"}}, 1000)
-		plain := file(t, "b.csv", []byte(strings.ReplaceAll(text, "\"", "")))
-		same(t, dataset.File{Path: plain}, dataset.Rules{Targets: []string{"y"}}, 1000)
+		checkStream(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"y"}, Standardize: true}, 1000)
+		checkStream(t, dataset.File{Path: path, Dialect: dataset.Dialect{Delimiter: d}}, dataset.Rules{Targets: []string{"y"}}, 1000)
+		unquoted := file(t, "b.csv", []byte(strings.ReplaceAll(text, "\"", "")))
+		checkStream(t, dataset.File{Path: unquoted}, dataset.Rules{Targets: []string{"y"}}, 1000)
 		table, err := dataset.Read(path, nil)
 		if err != nil || !slices.Equal(table.Names(), []string{"x1", "kind", "y"}) || table.Rows() != 60_000 {
 			t.Fatal(table, err)
@@ -400,11 +400,11 @@ func TestPiecesJoinAsOneTable(t *testing.T) {
 		file.WriteString(quoted + "\n")
 	}
 	names = append(names, "quoted")
-	var all []dataset.Column
+	var list []dataset.Column
 	for _, name := range names {
-		all = append(all, dataset.Texts(name, cells[name]))
+		list = append(list, dataset.Texts(name, cells[name]))
 	}
-	want, err := dataset.NewTable("standard input", all...)
+	want, err := dataset.NewTable("standard input", list...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -412,7 +412,7 @@ func TestPiecesJoinAsOneTable(t *testing.T) {
 	if err != nil || got.Rows() != rows {
 		t.Fatal(got, err)
 	}
-	fault := func(err error) string {
+	message := func(err error) string {
 		var e *dataset.Error
 		if errors.As(err, &e) {
 			return e.Value + " " + e.Rule
@@ -422,25 +422,25 @@ func TestPiecesJoinAsOneTable(t *testing.T) {
 	for _, name := range names {
 		a, errA := got.Texts(name)
 		b, errB := want.Texts(name)
-		if !slices.Equal(a, b) || fault(errA) != fault(errB) {
+		if !slices.Equal(a, b) || message(errA) != message(errB) {
 			t.Errorf("%s: other cells: %v, want %v", name, errA, errB)
 		}
 		x, errA := got.Numbers(name)
 		y, errB := want.Numbers(name)
-		if !slices.EqualFunc(x, y, func(v, w float64) bool { return math.Float64bits(v) == math.Float64bits(w) }) || fault(errA) != fault(errB) {
+		if !slices.EqualFunc(x, y, func(v, w float64) bool { return math.Float64bits(v) == math.Float64bits(w) }) || message(errA) != message(errB) {
 			t.Errorf("%s: other numbers: %v, want %v", name, errA, errB)
 		}
 	}
 	lines := strings.SplitAfter(file.String(), "\n")
-	for _, at := range []int{5, change / 2, change, rows - 5} {
-		broken := slices.Clone(lines)
-		broken[at] = "1,2\n"
-		_, err := dataset.ReadCSV("-", strings.NewReader(strings.Join(broken, "")))
-		wantError(t, err, fmt.Sprintf("standard input:%d: has 2 cells where the header has %d", at+1, len(names)))
-		broken[at] = strings.Replace(lines[at], ",", "\xff,", 1)
-		_, err = dataset.ReadCSV("-", strings.NewReader(strings.Join(broken, "")))
-		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("standard input:%d: column ", at+1)) || !strings.HasSuffix(err.Error(), "is not valid UTF-8; save the file as UTF-8") {
-			t.Errorf("row %d: %v", at, err)
+	for _, line := range []int{5, change / 2, change, rows - 5} {
+		damaged := slices.Clone(lines)
+		damaged[line] = "1,2\n"
+		_, err := dataset.ReadCSV("-", strings.NewReader(strings.Join(damaged, "")))
+		wantError(t, err, fmt.Sprintf("standard input:%d: has 2 cells where the header has %d", line+1, len(names)))
+		damaged[line] = strings.Replace(lines[line], ",", "\xff,", 1)
+		_, err = dataset.ReadCSV("-", strings.NewReader(strings.Join(damaged, "")))
+		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("standard input:%d: column ", line+1)) || !strings.HasSuffix(err.Error(), "is not valid UTF-8; save the file as UTF-8") {
+			t.Errorf("row %d: %v", line, err)
 		}
 	}
 }

@@ -104,11 +104,11 @@ func FuzzDecimal(f *testing.F) {
 	f.Add("-12.5e3")
 	f.Add("9007199254740993")
 	for _, v := range []float64{0.1, 1.7, 123456.78, 9.5e15, 3e-9} {
-		half := new(big.Float).SetPrec(200).SetFloat64(math.Nextafter(v, 9))
-		half.Add(half, big.NewFloat(v)).Quo(half, big.NewFloat(2))
+		midpoint := new(big.Float).SetPrec(200).SetFloat64(math.Nextafter(v, 9))
+		midpoint.Add(midpoint, big.NewFloat(v)).Quo(midpoint, big.NewFloat(2))
 		for digits := 16; digits <= 19; digits++ {
-			f.Add(half.Text('g', digits))
-			f.Add(half.Text('e', digits-1))
+			f.Add(midpoint.Text('g', digits))
+			f.Add(midpoint.Text('e', digits-1))
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -24,16 +24,16 @@ func TestArrowOfDuckDB(t *testing.T) {
 	const rows = 1<<17 + 3 // two batches
 	x, y, k, words := make([]float64, rows), make([]float64, rows), make([]int64, rows), make([]string, rows)
 	want := map[string]any{"n": float64(rows), "list": "|a|naïve"}
-	sum, total, missing := 0.0, int64(0), 0.0
+	sum, total, missingWeight := 0.0, int64(0), 0.0
 	for i := range rows {
 		x[i], y[i], k[i], words[i] = float64(i)/4, float64(i), int64(i-7), []string{"", "a", "naïve"}[i%3]
 		if i%5 == 0 {
 			y[i] = math.NaN()
-			missing++
+			missingWeight++
 		}
 		sum, total = sum+x[i], total+k[i]
 	}
-	want["x"], want["k"], want["missing"], want["words"] = sum, float64(total), missing, 3.0
+	want["x"], want["k"], want["missing"], want["words"] = sum, float64(total), missingWeight, 3.0
 	f, err := os.Create(filepath.Join(dir, "mercer.arrow"))
 	if err == nil {
 		err = dataset.WriteArrow(f, []string{"x", "y", "k", "word"}, []any{x, y, k, words})

@@ -70,11 +70,11 @@ func TestEncode(t *testing.T) {
 func TestEncodeOtherOrder(t *testing.T) {
 	table := read(t, mixed)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
-	other := read(t, "note,wide,color,size\nnan,true,red,1\nx,false,blue,\n1e999,true,,4\n,true,blue,2\n")
-	if a, b := features(t, e, table), features(t, e, other); !mat.Equal(a, b) {
+	reordered := read(t, "note,wide,color,size\nnan,true,red,1\nx,false,blue,\n1e999,true,,4\n,true,blue,2\n")
+	if a, b := features(t, e, table), features(t, e, reordered); !mat.Equal(a, b) {
 		t.Errorf("the order of columns changed the features:\n%v\n%v", mat.Formatted(a), mat.Formatted(b))
 	}
-	_, err := e.Targets(other)
+	_, err := e.Targets(reordered)
 	wantError(t, err, `standard input: has no target column "y"; it has "note", "wide", "color", "size"`)
 }
 
@@ -89,9 +89,9 @@ func TestTwoTargets(t *testing.T) {
 	if x := features(t, e, table); !mat.Equal(x, mat.NewDense(2, 1, []float64{2, 5})) {
 		t.Errorf("features: %v", mat.Formatted(x))
 	}
-	none := learn(t, table, dataset.Rules{})
-	if _, err := none.Targets(table); err == nil || len(none.FeatureNames()) != 3 {
-		t.Errorf("without a target: features %q, Targets error %v", none.FeatureNames(), err)
+	unsupervised := learn(t, table, dataset.Rules{})
+	if _, err := unsupervised.Targets(table); err == nil || len(unsupervised.FeatureNames()) != 3 {
+		t.Errorf("without a target: features %q, Targets error %v", unsupervised.FeatureNames(), err)
 	}
 }
 
@@ -304,7 +304,7 @@ func TestFeaturesFaults(t *testing.T) {
 	e := learn(t, read(t, "length,sex,y\n1,male,1\n2,female,2\n3,male,3\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true})
 	e.RefuseUnknown = true
 	strict := learn(t, read(t, "length,sex\n1,male\n2,female\n"), dataset.Rules{RefuseMissing: true})
-	many := "length,sex\n" + numbersBelow(2*dataset.MaxCategories)
+	tooMany := "length,sex\n" + numbersBelow(2*dataset.MaxCategories)
 	for _, c := range []struct {
 		name string
 		e    *dataset.Encoder
@@ -318,7 +318,7 @@ func TestFeaturesFaults(t *testing.T) {
 		{"infinite", e, "sex,length\nmale,inf\n", `:2: column "length": "inf" is not a finite number`},
 		{"category", e, "sex,length\nmale,1\nmael,1\n", `:3: column "sex": "mael" is an unknown category; known are "female", "male"; did you mean "male"?`},
 		{"number for text", e, "sex,length\n1,1\n", `:2: column "sex": "1" is an unknown category; known are "female", "male"`},
-		{"numbers for text", e, many, `: column "sex": holds numbers where texts were learned: "female", "male"`},
+		{"numbers for text", e, tooMany, `: column "sex": holds numbers where texts were learned: "female", "male"`},
 		{"first by line", e, "length,sex\n1,other\nlong,male\n", `:2: column "sex": "other" is an unknown category; known are "female", "male"`},
 		{"range", e, "length,sex\n1.7e308,male\n", `:2: column "length": "1.7e308" overflows float64 when standardized with mean 2 and scale 0.816496580927726`},
 		{"refused", strict, "length,sex\n1,male\n1,\n", `:3: column "sex": the cell is empty; missing cells are refused: give it a value or drop the row`},
@@ -352,8 +352,8 @@ func TestUnknownCategoriesAreZeros(t *testing.T) {
 	if diff := cmp.Diff(counts, e.Unknown(table)); diff != "" {
 		t.Error(diff)
 	}
-	if known := e.Unknown(table.Select([]int{1, 4})); known != nil {
-		t.Errorf("rows of known categories: %v", known)
+	if unknown := e.Unknown(table.Select([]int{1, 4})); unknown != nil {
+		t.Errorf("rows of known categories: %v", unknown)
 	}
 	path := file(t, "a.csv", []byte("b,y,a\n"+strings.Repeat(strings.TrimPrefix(text, "b,y,a\n"), 200_000)))
 	s, err := dataset.Open(path)

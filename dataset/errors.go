@@ -74,12 +74,12 @@ func quote(s string) string {
 // which is often the target.
 func list(names []string) string {
 	const limit = 8
-	listed, suffix := names, ""
+	shown, suffix := names, ""
 	if last := len(names) - 1; last >= limit {
-		listed, suffix = names[:limit-1], fmt.Sprintf(", …, %s (%d in all)", quote(names[last]), len(names))
+		shown, suffix = names[:limit-1], fmt.Sprintf(", …, %s (%d in all)", quote(names[last]), len(names))
 	}
-	texts := make([]string, len(listed))
-	for i, name := range listed {
+	texts := make([]string, len(shown))
+	for i, name := range shown {
 		texts[i] = quote(name)
 	}
 	return strings.Join(texts, ", ") + suffix

@@ -43,16 +43,16 @@ func npyOf[T any](descr, order, shape string, values ...T) []byte {
 
 // npz returns a zip file of arrays. The arguments are the name of an array, the array, the next
 // name, and so on.
-func npz(t testing.TB, method uint16, parts ...any) []byte {
+func npz(t testing.TB, method uint16, arrays ...any) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
-	for i := 0; i < len(parts); i += 2 {
-		f, err := w.CreateHeader(&zip.FileHeader{Name: parts[i].(string), Method: method})
+	for i := 0; i < len(arrays); i += 2 {
+		f, err := w.CreateHeader(&zip.FileHeader{Name: arrays[i].(string), Method: method})
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.Write(parts[i+1].([]byte))
+		f.Write(arrays[i+1].([]byte))
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func cells(t testing.TB, table *dataset.Table) map[string][]float64 {
 // TestFormats checks the tables that are read from all formats and their variants, from a file and
 // from standard input.
 func TestFormats(t *testing.T) {
-	two := map[string][]float64{"x1": {1, 4}, "x2": {2, 5}, "x3": {3, 6}}
+	twoRows := map[string][]float64{"x1": {1, 4}, "x2": {2, 5}, "x3": {3, 6}}
 	labeled := map[string][]float64{"x1": {1, 0}, "x2": {0, 0}, "x3": {0, -2.5}, "label": {1, -1}}
 	xy := map[string][]float64{"x1": {1, 3}, "x2": {2, 4}, "y": {7, 8}}
 	x := npyOf("<f8", "False", "2, 2", 1.0, 2, 3, 4)
@@ -119,35 +119,35 @@ func TestFormats(t *testing.T) {
 		data []byte
 		want map[string][]float64
 	}{
-		{"f8.npy", npyOf("<f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6), two},
-		{"f8 big.npy", npyOf(">f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6), two},
-		{"f8 fortran.npy", npyOf("<f8", "True", "2, 3", 1.0, 4, 2, 5, 3, 6), two},
-		{"f4.npy", npyOf("<f4", "False", "2, 3", float32(1), 2, 3, 4, 5, 6), two},
-		{"f4 big fortran.npy", npyOf(">f4", "True", "2, 3", float32(1), 4, 2, 5, 3, 6), two},
-		{"f2.npy", npyOf("<f2", "False", "2, 3", uint16(0x3c00), 0x4000, 0x4200, 0x4400, 0x4500, 0x4600), two},
-		{"i1.npy", npyOf("|i1", "False", "2, 3", int8(1), 2, 3, 4, 5, 6), two},
-		{"u1.npy", npyOf("|u1", "False", "2, 3", uint8(1), 2, 3, 4, 5, 6), two},
-		{"i2 big.npy", npyOf(">i2", "False", "2, 3", int16(1), 2, 3, 4, 5, 6), two},
-		{"u2.npy", npyOf("<u2", "False", "2, 3", uint16(1), 2, 3, 4, 5, 6), two},
-		{"i4.npy", npyOf("<i4", "False", "2, 3", int32(1), 2, 3, 4, 5, 6), two},
-		{"u4 big.npy", npyOf(">u4", "False", "2, 3", uint32(1), 2, 3, 4, 5, 6), two},
-		{"i8.npy", npyOf("<i8", "False", "2, 3", int64(1), 2, 3, 4, 5, 6), two},
-		{"u8 big.npy", npyOf(">u8", "False", "2, 3", uint64(1), 2, 3, 4, 5, 6), two},
+		{"f8.npy", npyOf("<f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6), twoRows},
+		{"f8 big.npy", npyOf(">f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6), twoRows},
+		{"f8 fortran.npy", npyOf("<f8", "True", "2, 3", 1.0, 4, 2, 5, 3, 6), twoRows},
+		{"f4.npy", npyOf("<f4", "False", "2, 3", float32(1), 2, 3, 4, 5, 6), twoRows},
+		{"f4 big fortran.npy", npyOf(">f4", "True", "2, 3", float32(1), 4, 2, 5, 3, 6), twoRows},
+		{"f2.npy", npyOf("<f2", "False", "2, 3", uint16(0x3c00), 0x4000, 0x4200, 0x4400, 0x4500, 0x4600), twoRows},
+		{"i1.npy", npyOf("|i1", "False", "2, 3", int8(1), 2, 3, 4, 5, 6), twoRows},
+		{"u1.npy", npyOf("|u1", "False", "2, 3", uint8(1), 2, 3, 4, 5, 6), twoRows},
+		{"i2 big.npy", npyOf(">i2", "False", "2, 3", int16(1), 2, 3, 4, 5, 6), twoRows},
+		{"u2.npy", npyOf("<u2", "False", "2, 3", uint16(1), 2, 3, 4, 5, 6), twoRows},
+		{"i4.npy", npyOf("<i4", "False", "2, 3", int32(1), 2, 3, 4, 5, 6), twoRows},
+		{"u4 big.npy", npyOf(">u4", "False", "2, 3", uint32(1), 2, 3, 4, 5, 6), twoRows},
+		{"i8.npy", npyOf("<i8", "False", "2, 3", int64(1), 2, 3, 4, 5, 6), twoRows},
+		{"u8 big.npy", npyOf(">u8", "False", "2, 3", uint64(1), 2, 3, 4, 5, 6), twoRows},
 		{"negative.npy", npyOf("<i2", "False", "2,", int16(-3), 300), map[string][]float64{"x1": {-3, 300}}},
 		{"bool.npy", npyOf("|b1", "False", "2,", uint8(0), 1), map[string][]float64{"x1": {0, 1}}},
 		{"halves.npy", npyOf("<f2", "False", "5,", uint16(1), 0xc500, 0x7bff, 0x8000, 0x7e00), map[string][]float64{"x1": {0x1p-24, -5, 65504, 0, math.NaN()}}},
 		{"missing.npy", npyOf("<f4", "False", "2, 1", float32(math.NaN()), 2), map[string][]float64{"x1": {math.NaN(), 2}}},
-		{"version 2.npy", v2(2), two},
-		{"version 3.npy", v2(3), two},
-		{"python 2.npy", npy("{'shape': (2L, 3L), 'fortran_order': False, \"descr\": '|u1'}", 1, 2, 3, 4, 5, 6), two},
-		{"zipped.npy.gz", gzipped(t, string(npyOf("<f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6))), two},
+		{"version 2.npy", v2(2), twoRows},
+		{"version 3.npy", v2(3), twoRows},
+		{"python 2.npy", npy("{'shape': (2L, 3L), 'fortran_order': False, \"descr\": '|u1'}", 1, 2, 3, 4, 5, 6), twoRows},
+		{"zipped.npy.gz", gzipped(t, string(npyOf("<f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6))), twoRows},
 		{"stored.npz", npz(t, zip.Store, "X.npy", x, "y.npy", y), xy},
 		{"deflated.npz", npz(t, zip.Deflate, "y.npy", y, "note.txt", []byte("none"), "X.npy", x), xy},
 		{"small.npz", npz(t, zip.Deflate, "x.npy", x, "Y.npy", y), xy},
 		{"one.npz", npz(t, zip.Store, "arr_0.npy", x), map[string][]float64{"x1": {1, 3}, "x2": {2, 4}}},
 		{"two targets.npz", npz(t, zip.Store, "X.npy", y, "y.npy", x), map[string][]float64{"x1": {7, 8}, "y1": {1, 3}, "y2": {2, 4}}},
-		{"bytes.idx", idx(8, []byte{1, 2, 3, 4, 5, 6}, 2, 3), two},
-		{"images-ubyte", idx(8, []byte{1, 2, 3, 4, 5, 6}, 2, 3, 1), two},
+		{"bytes.idx", idx(8, []byte{1, 2, 3, 4, 5, 6}, 2, 3), twoRows},
+		{"images-ubyte", idx(8, []byte{1, 2, 3, 4, 5, 6}, 2, 3, 1), twoRows},
 		{"shorts.idx", idx(0xb, []byte{0xff, 0xff, 1, 0}, 2, 1), map[string][]float64{"x1": {-1, 256}}},
 		{"floats.idx", idx(0xd, []byte{0x3f, 0x80, 0, 0, 0xc0, 0, 0, 0}, 1, 2), map[string][]float64{"x1": {1}, "x2": {-2}}},
 		{"labels.idx", idx(8, []byte{7, 3}, 2), map[string][]float64{"label": {7, 3}}},
@@ -157,15 +157,15 @@ func TestFormats(t *testing.T) {
 		{"mark.svmlight", []byte("\ufeff1 1:1\n-1 3:-2.5"), labeled},
 		{"empty row.libsvm.gz", gzipped(t, "1 1:1\n0\n"), map[string][]float64{"x1": {1, 0}, "label": {1, 0}}},
 		{"queries.libsvm", []byte("1 qid:1 1:1\n-1 qid:2 3:-2.5\n"), labeled},
-		{"a.csv", []byte("x1,x2,x3\n1,2,3\n4,5,6\n"), two},
-		{"a.csv.zst", zstandard("x1,x2,x3\n1,2,3\n4,5,6\n"), two},
+		{"a.csv", []byte("x1,x2,x3\n1,2,3\n4,5,6\n"), twoRows},
+		{"a.csv.zst", zstandard("x1,x2,x3\n1,2,3\n4,5,6\n"), twoRows},
 		{"missing.csv", []byte("x1,x2\n1,NaN\nnan,2\nNULL,\nNA,null\n"), map[string][]float64{"x1": {1, math.NaN(), math.NaN(), math.NaN()}, "x2": {math.NaN(), 2, math.NaN(), math.NaN()}}},
-		{"semicolons.csv", []byte("x1;x2;x3\n1;2;3\n4;5;6\n"), two},
-		{"tabs.tsv", []byte("x1\tx2\tx3\n1\t2\t3\n4\t\"5\"\t6\n"), two},
-		{"bars.csv", []byte("x1|x2|x3\n1|2|3\n4|5|6\n"), two},
-		{"pandas.csv", []byte(",x1,x2,x3\n0,1,2,3\n1,4,5,6\n"), two},
-		{"r.csv", []byte("\"\",\"x1\",\"x2\",\"x3\"\n\"a\",1,2,3\n\"b,c\",4,5,6\n"), two},
-		{"a table", []byte("x1,x2,x3\n1,2,3\n4,5,6\n"), two},
+		{"semicolons.csv", []byte("x1;x2;x3\n1;2;3\n4;5;6\n"), twoRows},
+		{"tabs.tsv", []byte("x1\tx2\tx3\n1\t2\t3\n4\t\"5\"\t6\n"), twoRows},
+		{"bars.csv", []byte("x1|x2|x3\n1|2|3\n4|5|6\n"), twoRows},
+		{"pandas.csv", []byte(",x1,x2,x3\n0,1,2,3\n1,4,5,6\n"), twoRows},
+		{"r.csv", []byte("\"\",\"x1\",\"x2\",\"x3\"\n\"a\",1,2,3\n\"b,c\",4,5,6\n"), twoRows},
+		{"a table", []byte("x1,x2,x3\n1,2,3\n4,5,6\n"), twoRows},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fromFile, err := dataset.Read(file(t, c.name, c.data), nil)
@@ -246,8 +246,8 @@ func TestNamedParts(t *testing.T) {
 	if table, err = dataset.Read(path, nil); err != nil || !cmp.Equal(cells(t, table), want) {
 		t.Error(table, err)
 	}
-	other := file(t, "others", labels)
-	if table, err = (dataset.File{Path: "-", Stdin: bytes.NewReader(images), Labels: other}).Read(); err != nil || !cmp.Equal(cells(t, table), want) {
+	otherLabels := file(t, "others", labels)
+	if table, err = (dataset.File{Path: "-", Stdin: bytes.NewReader(images), Labels: otherLabels}).Read(); err != nil || !cmp.Equal(cells(t, table), want) {
 		t.Error(table, err)
 	}
 	_, err = dataset.File{Path: path, Labels: path}.Read()
@@ -274,22 +274,22 @@ func TestSparse(t *testing.T) {
 		t.Errorf("features:\n%v", mat.Formatted(x))
 	}
 	if _, test := table.Split(0.5, 1); test.Rows() == 1 {
-		whole, part := features(t, standard, table), features(t, standard, test)
-		if !mat.Equal(part, whole.Slice(0, 1, 0, 10)) && !mat.Equal(part, whole.Slice(1, 2, 0, 10)) {
+		standardized, part := features(t, standard, table), features(t, standard, test)
+		if !mat.Equal(part, standardized.Slice(0, 1, 0, 10)) && !mat.Equal(part, standardized.Slice(1, 2, 0, 10)) {
 			t.Errorf("features of a split:\n%v", mat.Formatted(part))
 		}
 	}
-	large := learn(t, mustRead(t, "f.libsvm", "1 1:1 2:1\n1 1:2\n"), dataset.Rules{Targets: []string{"label"}, Standardize: true})
-	huge := mustRead(t, "g.libsvm", "1 1:1 2:1\n1 1:1.7e308\n")
-	_, err := large.Features(huge)
-	wantError(t, err, huge.Source+`:2: column "x1": "1.7e+308" overflows float64 when standardized with mean 1.5 and scale 0.5`)
-	named := learn(t, read(t, "x1,x02\n1,2\n3,4\n"), dataset.Rules{})
-	_, err = named.Features(table)
+	largeScale := learn(t, mustRead(t, "f.libsvm", "1 1:1 2:1\n1 1:2\n"), dataset.Rules{Targets: []string{"label"}, Standardize: true})
+	overflowing := mustRead(t, "g.libsvm", "1 1:1 2:1\n1 1:1.7e308\n")
+	_, err := largeScale.Features(overflowing)
+	wantError(t, err, overflowing.Source+`:2: column "x1": "1.7e+308" overflows float64 when standardized with mean 1.5 and scale 0.5`)
+	nonSequential := learn(t, read(t, "x1,x02\n1,2\n3,4\n"), dataset.Rules{})
+	_, err = nonSequential.Features(table)
 	wantError(t, err, table.Source+`: has no feature column "x02"; it has "x1", "x2", "x3", "x4", "x5", "x6", "x7", …, "label" (10 in all); did you mean "x2"?`)
 	e = learn(t, mustRead(t, "d.libsvm", "1 20000:1\n"), dataset.Rules{Targets: []string{"label"}})
-	wide := mustRead(t, "e.libsvm", strings.Repeat("1 1:1\n", 10_000))
-	_, err = e.Features(wide)
-	wantError(t, err, wide.Source+": 10000 rows of 20000 features, zeros included, are too many for a dense matrix")
+	sparseWide := mustRead(t, "e.libsvm", strings.Repeat("1 1:1\n", 10_000))
+	_, err = e.Features(sparseWide)
+	wantError(t, err, sparseWide.Source+": 10000 rows of 20000 features, zeros included, are too many for a dense matrix")
 }
 
 func mustRead(t testing.TB, name, text string) *dataset.Table {
@@ -321,7 +321,7 @@ func TestRowsOfBinary(t *testing.T) {
 // TestFormatFaults checks that the error for a damaged file is one line, and names the position of
 // the damage.
 func TestFormatFaults(t *testing.T) {
-	good := npyOf("<f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6)
+	valid := npyOf("<f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6)
 	header := func(text string) []byte { return npy(text, 1, 2, 3, 4) }
 	member := func(b []byte) []byte { return npz(t, zip.Store, "X.npy", b) }
 	zipped := npz(t, zip.Deflate, "X.npy", npyOf("<f8", "False", "1000,", make([]float64, 1000)...))
@@ -334,16 +334,16 @@ func TestFormatFaults(t *testing.T) {
 	}{
 		{"text.npy", []byte("a,b\n1,2\n"), ": has the name of an NPY file but not the signature"},
 		{"text.idx", []byte("a,b\n1,2\n"), ": has the name of an IDX file but not the signature"},
-		{"array.csv", good, ": has the name of a CSV file but the first bytes of an NPY file; rename it"},
+		{"array.csv", valid, ": has the name of a CSV file but the first bytes of an NPY file; rename it"},
 		{"a.npz.gz", gzipped(t, string(zipped)), ": NPZ files have their own compression; unpack the file first"},
 		{"empty.npz", nil, ": has the name of an NPZ file but not the signature"},
 
-		{"start.npy", good[:7], ": is truncated: 8 more bytes are needed for the header, the file has 7"},
-		{"header.npy", good[:30], ": byte 10: is truncated: 60 more bytes are needed for the header, the file has 20"},
-		{"data.npy", good[:len(good)-1], ": byte 70: is truncated: 48 more bytes are needed for 2 rows, the file has 47"},
-		{"data.npy.gz", gzipped(t, string(good[:len(good)-1])), ": byte 70: is truncated: 48 more bytes are needed for 2 rows, the file has 47"},
-		{"gzip.npy.gz", gzipped(t, string(good))[:12], ": the gzip data is cut short"},
-		{"more.npy", append(slices.Clone(good), 0), ": byte 118: has more bytes than its header describes"},
+		{"start.npy", valid[:7], ": is truncated: 8 more bytes are needed for the header, the file has 7"},
+		{"header.npy", valid[:30], ": byte 10: is truncated: 60 more bytes are needed for the header, the file has 20"},
+		{"data.npy", valid[:len(valid)-1], ": byte 70: is truncated: 48 more bytes are needed for 2 rows, the file has 47"},
+		{"data.npy.gz", gzipped(t, string(valid[:len(valid)-1])), ": byte 70: is truncated: 48 more bytes are needed for 2 rows, the file has 47"},
+		{"gzip.npy.gz", gzipped(t, string(valid))[:12], ": the gzip data is cut short"},
+		{"more.npy", append(slices.Clone(valid), 0), ": byte 118: has more bytes than its header describes"},
 		{"version.npy", []byte("\x93NUMPY\x04\x00\x00\x00"), ": has NPY version 4.0; versions 1.0 to 3.0 are supported"},
 		{"long.npy", []byte("\x93NUMPY\x02\x00\xff\xff\xff\xff"), ": has a header of 4294967295 bytes; at most 65536 can be read"},
 		{"lies.npy", npyOf[byte]("<f8", "False", "2000000000, 1000000"), ": byte 85: is truncated: 16000000000000000 more bytes are needed for 2000000000 rows, the file has 0"},
@@ -377,7 +377,7 @@ func TestFormatFaults(t *testing.T) {
 		{"cut.npz", zipped[:len(zipped)-9], ": the zip data is damaged: not a valid zip file"},
 		{"none.npz", npz(t, zip.Store, "a.txt", []byte("a")), ": holds no arrays: no member is named .npy"},
 		{"nothing.npz", npz(t, zip.Store), ": holds no arrays: no member is named .npy"},
-		{"member.npz", member(good[:40]), `: array "X": byte 10: is truncated: 60 more bytes are needed for the header, the file has 30`},
+		{"member.npz", member(valid[:40]), `: array "X": byte 10: is truncated: 60 more bytes are needed for the header, the file has 30`},
 		{"text.npz", member([]byte("X,Y\n1,2\n")), `: array "X": is not an NPY array: it does not begin with \x93NUMPY`},
 
 		{"kind.idx", idx(10, []byte{1}, 1), ": is not an IDX file: it begins with the bytes 00000a01"},
@@ -421,7 +421,7 @@ func TestFormatFaults(t *testing.T) {
 	} else {
 		oneLine(t, err)
 	}
-	_, err := dataset.Read("-", io.MultiReader(bytes.NewReader(good[:90]), iotest.ErrReader(io.ErrClosedPipe)))
+	_, err := dataset.Read("-", io.MultiReader(bytes.NewReader(valid[:90]), iotest.ErrReader(io.ErrClosedPipe)))
 	wantError(t, err, "standard input: byte 90: cannot be read: io: read/write on closed pipe")
 }
 
@@ -471,13 +471,13 @@ func FuzzNPZ(f *testing.F) {
 	f.Add(npyOf("<f2", "False", "1, 3", uint16(0x3c00), 0xfc00, 0x7e00), npyOf("|b1", "False", "1, 2", byte(1), 0), true, uint16(30))
 	f.Add(npyOf[byte]("<f8", "False", "2000000000, 1000000"), y, true, uint16(0))
 	f.Add(x[:60], y, false, uint16(0))
-	f.Fuzz(func(t *testing.T, x, y []byte, stored bool, cut uint16) {
+	f.Fuzz(func(t *testing.T, x, y []byte, uncompressed bool, length uint16) {
 		method := zip.Deflate
-		if stored {
+		if uncompressed {
 			method = zip.Store
 		}
 		data := npz(t, method, "X.npy", x, "y.npy", y)
-		data = data[:max(len(data)-int(cut), 0)]
+		data = data[:max(len(data)-int(length), 0)]
 		table, err := dataset.File{Path: "-", Stdin: io.MultiReader(strings.NewReader("PK\x03\x04"), bytes.NewReader(data[min(4, len(data)):])), Memory: fuzzMemory}.Read()
 		if err != nil {
 			oneLine(t, err)

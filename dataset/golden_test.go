@@ -55,11 +55,11 @@ func (c goldenCase) rules(t *testing.T) (r dataset.Rules) {
 // golden returns the JSON of an encoder, or the text of err if it is not nil.
 func golden(t *testing.T, e *dataset.Encoder, err error) string {
 	t.Helper()
-	var fault *dataset.Error
-	if errors.As(err, &fault) {
-		without := *fault
-		without.Source = filepath.Base(fault.Source)
-		return "error: " + without.Error()
+	var dataErr *dataset.Error
+	if errors.As(err, &dataErr) {
+		unlocated := *dataErr
+		unlocated.Source = filepath.Base(dataErr.Source)
+		return "error: " + unlocated.Error()
 	}
 	if err != nil {
 		return "error: " + err.Error()
@@ -79,7 +79,7 @@ func TestGoldenEncoders(t *testing.T) {
 			t.Fatal(err)
 		}
 		learned, err := dataset.Learn(table, c.rules(t))
-		whole := golden(t, learned, err)
+		text := golden(t, learned, err)
 		s, err := dataset.Open(path)
 		if err != nil {
 			t.Fatal(err)
@@ -93,14 +93,14 @@ func TestGoldenEncoders(t *testing.T) {
 		switch {
 		case *update:
 			delete(c.Others, "stream")
-			if c.Learn = whole; streamed != whole {
+			if c.Learn = text; streamed != text {
 				if c.Others == nil {
 					c.Others = map[string]string{}
 				}
 				c.Others["stream"] = streamed
 			}
-		case whole != c.Learn:
-			t.Errorf("%s, %v: Learn gives\n%s\nwant\n%s", c.Table, c.Rules, whole, c.Learn)
+		case text != c.Learn:
+			t.Errorf("%s, %v: Learn gives\n%s\nwant\n%s", c.Table, c.Rules, text, c.Learn)
 		case streamed != want:
 			t.Errorf("%s, %v: Stream.Learn gives\n%s\nwant\n%s", c.Table, c.Rules, streamed, want)
 		}
@@ -123,15 +123,15 @@ func TestGoldenLongStream(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("many,few,late,word,w,y\n")
 	for i := range 70_000 {
-		many := strconv.Itoa(i * 7919 % 69_997)
+		category := strconv.Itoa(i * 7919 % 69_997)
 		if i%10 == 3 {
-			many = "NA"
+			category = "NA"
 		}
-		late := i % 9
+		lateText := i % 9
 		if i > 40_000 {
-			late = i
+			lateText = i
 		}
-		fmt.Fprintf(&text, "%s.25,%v,%d,%s,%d,%d\n", many, float64(i*i%101)/4, late, []string{"a", "b", "", "c c"}[i%7%4], i%4, i%3)
+		fmt.Fprintf(&text, "%s.25,%v,%d,%s,%d,%d\n", category, float64(i*i%101)/4, lateText, []string{"a", "b", "", "c c"}[i%7%4], i%4, i%3)
 	}
 	path := file(t, "long.csv", []byte(strings.ReplaceAll(text.String(), "NA.25", "NA")))
 	for _, c := range []struct {

@@ -97,7 +97,7 @@ func TestKeysOfFile(t *testing.T) {
 			libsvm.WriteString("9 1:4 2:-3\n")
 		}
 	}
-	var all [][]uint64
+	var keysByFormat [][]uint64
 	for _, path := range []string{write("t.csv", csv.String()), write("t.libsvm", libsvm.String())} {
 		table, err := dataset.Read(path, nil)
 		if err != nil {
@@ -132,9 +132,9 @@ func TestKeysOfFile(t *testing.T) {
 		if distinct := len(slices.Compact(slices.Sorted(slices.Values(keys)))); distinct != 3 {
 			t.Errorf("%s: %d different keys, want 3", path, distinct)
 		}
-		all = append(all, keys)
+		keysByFormat = append(keysByFormat, keys)
 	}
-	if !slices.Equal(all[0], all[1]) {
+	if !slices.Equal(keysByFormat[0], keysByFormat[1]) {
 		t.Error("CSV and LIBSVM have different keys")
 	}
 }

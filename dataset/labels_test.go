@@ -57,11 +57,11 @@ func TestClasses(t *testing.T) {
 // TestClassesOfNumbers checks that the same labels give the same classes in a column of many
 // numbers, in a table made in Go and in a file.
 func TestClassesOfNumbers(t *testing.T) {
-	made, err := dataset.NewTable("made", dataset.Numbers("x", []float64{1, 2, 3}), dataset.Numbers("y", []float64{3, -1, 3}))
+	constructed, err := dataset.NewTable("made", dataset.Numbers("x", []float64{1, 2, 3}), dataset.Numbers("y", []float64{3, -1, 3}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := learn(t, made, dataset.Rules{Targets: []string{"y"}, Labels: true})
+	e := learn(t, constructed, dataset.Rules{Targets: []string{"y"}, Labels: true})
 	if got := e.Classes(); !slices.Equal(got, []string{"-1", "3"}) {
 		t.Errorf("classes are %q", got)
 	}
@@ -258,8 +258,8 @@ func TestScoredTargets(t *testing.T) {
 	}
 	_, _, err := texts.ScoredTargets(read(t, "x,y\n1,a\n1,\n"))
 	wantError(t, err, `standard input:3: column "y": the cell is empty; a target needs a class: give it one or drop the row`)
-	of := learn(t, read(t, "x,y\n1,2.5\n2,3.5\n"), dataset.Rules{Targets: []string{"y"}})
-	if y, classes, err := of.ScoredTargets(read(t, "x,y\n1,4.5\n")); err != nil || classes != nil || y.At(0, 0) != 4.5 {
+	regression := learn(t, read(t, "x,y\n1,2.5\n2,3.5\n"), dataset.Rules{Targets: []string{"y"}})
+	if y, classes, err := regression.ScoredTargets(read(t, "x,y\n1,4.5\n")); err != nil || classes != nil || y.At(0, 0) != 4.5 {
 		t.Error(y, classes, err)
 	}
 }
@@ -268,9 +268,9 @@ func TestScoredTargets(t *testing.T) {
 func TestClassesOfSplit(t *testing.T) {
 	train, test := read(t, "x,y\n1,a\n2,b\n3,7\n4,a\n5,b\n6,a\n").Split(0.2, 3)
 	e := learn(t, train, dataset.Rules{Targets: []string{"y"}, Labels: true})
-	held, err := test.Texts("y")
-	if err != nil || len(held) != 1 {
-		t.Fatal(held, err)
+	heldOut, err := test.Texts("y")
+	if err != nil || len(heldOut) != 1 {
+		t.Fatal(heldOut, err)
 	}
 	texts, err := train.Texts("y")
 	if err != nil {
@@ -297,9 +297,9 @@ func TestTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back dataset.Encoder
-	if err := json.Unmarshal(data, &back); err != nil || !cmp.Equal(e, &back) || back.Check() != nil {
-		t.Errorf("changed by JSON: %v, %v\n%s", err, back.Check(), data)
+	var decoded dataset.Encoder
+	if err := json.Unmarshal(data, &decoded); err != nil || !cmp.Equal(e, &decoded) || decoded.Check() != nil {
+		t.Errorf("changed by JSON: %v, %v\n%s", err, decoded.Check(), data)
 	}
 	_, err = e.Features(table)
 	wantError(t, err, `standard input: column "text": was learned as a column of texts, not numbers`)
@@ -374,14 +374,14 @@ func TestScoredBlocksAreScoredTargets(t *testing.T) {
 		return b.String()
 	}
 	rare := []string{"", "7", "new", "7.0", "8", "other", "8.00", "new"}
-	mixed := func(known ...string) func(int) string {
+	mixed := func(classes ...string) func(int) string {
 		return func(i int) string {
 			if i%1000 == 999 { // the first new class differs between the parts
 				if label := rare[i*3/rows+i/1000%5]; label != "" {
 					return label
 				}
 			}
-			return known[i%len(known)]
+			return classes[i%len(classes)]
 		}
 	}
 	for name, c := range map[string]struct{ train, text string }{
@@ -394,11 +394,11 @@ func TestScoredBlocksAreScoredTargets(t *testing.T) {
 	} {
 		e := learn(t, read(t, c.train), dataset.Rules{Targets: []string{"y"}, Labels: name != "numeric"})
 		path := file(t, "a.csv", []byte(c.text))
-		whole, err := dataset.Read(path, nil)
+		table, err := dataset.Read(path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, classes, wantErr := e.ScoredTargets(whole)
+		want, classes, wantErr := e.ScoredTargets(table)
 		s, err := dataset.Open(path)
 		if err != nil {
 			t.Fatal(err)

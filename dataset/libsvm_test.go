@@ -36,8 +36,8 @@ func TestIndicesFromZero(t *testing.T) {
 		b.WriteString("\n")
 	}
 	f := dataset.File{Path: file(t, "zero.libsvm", []byte(b.String()))}
-	same(t, f, dataset.Rules{Targets: []string{"label"}, Standardize: true}, 5000)
-	same(t, f, dataset.Rules{Targets: []string{"x1"}}, 5000)
+	checkStream(t, f, dataset.Rules{Targets: []string{"label"}, Standardize: true}, 5000)
+	checkStream(t, f, dataset.Rules{Targets: []string{"x1"}}, 5000)
 	table, err := f.Read()
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestIndicesFromZero(t *testing.T) {
 func TestIndicesFromAnotherNumber(t *testing.T) {
 	zero, one := "1 0:1 1:2 2:3\n2 0:4 1:5 2:6\n", "1 1:1 2:2 3:3\n2 1:4 2:5 3:6\n"
 	const fromZero, fromOne = "has the index 0, so its indices start at 0, but the indices of the training table start at 1", "has one index more than the training table and no index 0"
-	for _, c := range []struct{ train, test, fault string }{
+	for _, c := range []struct{ train, test, wantErr string }{
 		{zero, zero, ""},
 		{one, one, ""},
 		{one, zero, fromZero},
@@ -81,13 +81,13 @@ func TestIndicesFromAnotherNumber(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = e.Features(test)
-		s, fault := dataset.Open(path)
-		if fault == nil {
-			fault = s.Blocks(context.Background(), e, 1, func(_, _ *mat.Dense) error { return nil })
+		s, streamErr := dataset.Open(path)
+		if streamErr == nil {
+			streamErr = s.Blocks(context.Background(), e, 1, func(_, _ *mat.Dense) error { return nil })
 		}
-		for _, err := range []error{err, fault} {
-			if c.fault == "" && err != nil || c.fault != "" && (err == nil || !strings.Contains(err.Error(), "test.svm: "+c.fault)) {
-				t.Errorf("learned from %q, applied to %q: %v, want %q", c.train, c.test, err, c.fault)
+		for _, err := range []error{err, streamErr} {
+			if c.wantErr == "" && err != nil || c.wantErr != "" && (err == nil || !strings.Contains(err.Error(), "test.svm: "+c.wantErr)) {
+				t.Errorf("learned from %q, applied to %q: %v, want %q", c.train, c.test, err, c.wantErr)
 			}
 		}
 	}

@@ -65,25 +65,25 @@ func TestReadMemory(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return float64(m.HeapAlloc)
 	}
-	before := heap()
+	heapBefore := heap()
 	table, err := dataset.ReadCSV("-", in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := heap() - before
+	heapGrowth := heap() - heapBefore
 	runtime.KeepAlive(table)
 	matrix := float64(8 * in.rows * in.cols)
-	peak := float64(in.peak) - before
-	t.Logf("the matrix takes %.0f bytes, the table %.2f times as much, reading it %.2f times", matrix, live/matrix, peak/matrix)
+	peak := float64(in.peak) - heapBefore
+	t.Logf("the matrix takes %.0f bytes, the table %.2f times as much, reading it %.2f times", matrix, heapGrowth/matrix, peak/matrix)
 	// The bound consists of three parts: append may grow a list by the factor 1.25, a line number
 	// takes half as much memory as a cell, and the runtime and the test take 1 MiB.
-	if allowed := matrix*(1.25+0.5/float64(in.cols)) + 1<<20; live > allowed {
-		t.Errorf("the table takes %.0f bytes, allowed %.0f", live, allowed)
+	if bound := matrix*(1.25+0.5/float64(in.cols)) + 1<<20; heapGrowth > bound {
+		t.Errorf("the table takes %.0f bytes, allowed %.0f", heapGrowth, bound)
 	}
 	// The heap grows to twice the live memory of the last collection. Below 4 MiB the collector
 	// does not run.
-	if allowed := 3*matrix + 4<<20; peak > allowed {
-		t.Errorf("reading takes %.0f bytes, allowed %.0f", peak, allowed)
+	if bound := 3*matrix + 4<<20; peak > bound {
+		t.Errorf("reading takes %.0f bytes, allowed %.0f", peak, bound)
 	}
 }
 
@@ -109,8 +109,8 @@ func TestRefusedTablesStayBelowTheLimit(t *testing.T) {
 			peak := int64(in.peak - m.HeapAlloc)
 			t.Logf("%d columns: %.2f of the limit, after %d rows", cols, float64(peak)/float64(limit), in.row)
 			// The collector runs when the heap has grown by 5 % and is larger than 4 MiB.
-			if allowed := limit + limit*percent/100 + 4<<20; peak > allowed {
-				t.Errorf("reading takes %d bytes, allowed %d", peak, allowed)
+			if bound := limit + limit*percent/100 + 4<<20; peak > bound {
+				t.Errorf("reading takes %d bytes, allowed %d", peak, bound)
 			}
 			// The old list of a column, its new list and the decoded parts may together take two
 			// thirds of the limit.
@@ -123,15 +123,15 @@ func TestRefusedTablesStayBelowTheLimit(t *testing.T) {
 
 // An endless reader repeats a text.
 type endless struct {
-	text string
-	at   int
+	text   string
+	offset int
 }
 
 func (r *endless) Read(p []byte) (n int, err error) {
 	for n < len(p) {
-		k := copy(p[n:], r.text[r.at:])
+		k := copy(p[n:], r.text[r.offset:])
 		n += k
-		r.at = (r.at + k) % len(r.text)
+		r.offset = (r.offset + k) % len(r.text)
 	}
 	return n, nil
 }

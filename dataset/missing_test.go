@@ -107,14 +107,14 @@ func TestNAValues(t *testing.T) {
 		if err != nil || len(s.Unknown())+len(e.Unknown(table)) > 0 {
 			t.Error(err, s.Unknown(), e.Unknown(table))
 		}
-		var saved dataset.Encoder
+		var decoded dataset.Encoder
 		b, _ := json.Marshal(e)
-		if err := json.Unmarshal(b, &saved); err != nil {
+		if err := json.Unmarshal(b, &decoded); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := (dataset.File{Path: path, Dialect: saved.Reading(dataset.Dialect{})}).Read(); err != nil {
+		if reread, err := (dataset.File{Path: path, Dialect: decoded.Reading(dataset.Dialect{})}).Read(); err != nil {
 			t.Error(err)
-		} else if x := features(t, &saved, again); !mat.Equal(x, want) {
+		} else if x := features(t, &decoded, reread); !mat.Equal(x, want) {
 			t.Errorf("%q, with the list of the model:\n%v", c.list, mat.Formatted(x))
 		}
 	}
@@ -164,8 +164,8 @@ func TestNAValuesOfOldModels(t *testing.T) {
 // numbers must be categorical.
 func TestOddMarkers(t *testing.T) {
 	for _, c := range []struct {
-		cells string
-		odd   string // the text in the error; "" means no error
+		cells   string
+		message string // the text in the error; "" means no error
 	}{
 		{"1 ?", "?"}, {"- 1 2", "-"}, {"1 2 3 unknown", "unknown"}, {"1 -- -- 2", "--"},
 		{strings.Repeat("4 5 6 ", 30) + "? ?", "?"}, {strings.Repeat("4 5 6 ", 30) + "6a", "6a"},
@@ -187,7 +187,7 @@ func TestOddMarkers(t *testing.T) {
 				t.Fatal(openErr)
 			}
 			streamed, streamErr := s.Learn(context.Background(), r)
-			if c.odd == "" || declared {
+			if c.message == "" || declared {
 				if err != nil || streamErr != nil {
 					t.Errorf("%.40s, declared: %v: %v, %v", c.cells, declared, err, streamErr)
 				} else if e.Inputs[0].Text == nil || !cmp.Equal(e, streamed) {
@@ -196,8 +196,8 @@ func TestOddMarkers(t *testing.T) {
 				continue
 			}
 			for _, err := range []error{err, streamErr} {
-				line := bytes.Count([]byte(text[:strings.Index(text, "\n"+c.odd+",")+1]), []byte("\n")) + 1
-				want := fmt.Sprintf(`:%d: column "n": %q is not a number, but `, line, c.odd)
+				line := bytes.Count([]byte(text[:strings.Index(text, "\n"+c.message+",")+1]), []byte("\n")) + 1
+				want := fmt.Sprintf(`:%d: column "n": %q is not a number, but `, line, c.message)
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%.40s: %v, want %s", c.cells, err, want)
 				}

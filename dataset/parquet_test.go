@@ -130,8 +130,8 @@ func TestParquetKinds(t *testing.T) {
 // once.
 func TestParquetStream(t *testing.T) {
 	for _, path := range parquetFiles(t) {
-		same(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"u8"}, Standardize: true}, 77)
-		same(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"bool"}, Labels: true}, 1000)
+		checkStream(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"u8"}, Standardize: true}, 77)
+		checkStream(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"bool"}, Labels: true}, 1000)
 	}
 }
 
@@ -147,33 +147,33 @@ func TestParquetDamage(t *testing.T) {
 		if testing.Short() {
 			step = 997
 		}
-		for at := 0; at < len(data); at += step {
+		for pos := 0; pos < len(data); pos += step {
 			for _, flip := range []byte{0xff, 0x01, 0x80} {
-				bad := slices.Clone(data)
-				bad[at] ^= flip
-				if _, err := dataset.Read("-", strings.NewReader(string(bad))); err != nil {
+				damaged := slices.Clone(data)
+				damaged[pos] ^= flip
+				if _, err := dataset.Read("-", strings.NewReader(string(damaged))); err != nil {
 					oneLine(t, err)
 				}
 			}
-			if _, err := dataset.Read("-", strings.NewReader(string(data[:at]))); err == nil && at > 4 {
-				t.Fatalf("%s is read when cut at %d", path, at)
+			if _, err := dataset.Read("-", strings.NewReader(string(data[:pos]))); err == nil && pos > 4 {
+				t.Fatalf("%s is read when cut at %d", path, pos)
 			}
 		}
 	}
-	good, err := os.ReadFile("testdata/parquet/arrow-none-v1.parquet")
+	valid, err := os.ReadFile("testdata/parquet/arrow-none-v1.parquet")
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := len(good)
-	long := slices.Clone(good)
-	binary.LittleEndian.PutUint32(long[end-8:], 1<<31)
+	end := len(valid)
+	overlong := slices.Clone(valid)
+	binary.LittleEndian.PutUint32(overlong[end-8:], 1<<31)
 	for _, c := range []struct {
 		data []byte
 		want string
 	}{
-		{good[:end-1], ": byte "},
+		{valid[:end-1], ": byte "},
 		{[]byte("PAR1PAR1"), ": is truncated: 8 bytes are too short for a Parquet file"},
-		{long, "claims a footer of 2147483648 bytes, but is only"},
+		{overlong, "claims a footer of 2147483648 bytes, but is only"},
 	} {
 		_, err := dataset.Read("-", strings.NewReader(string(c.data)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {

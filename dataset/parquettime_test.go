@@ -20,7 +20,7 @@ type parquetField struct {
 	width    int64            // size in bytes of values of fixed size
 	convert  int64            // ConvertedType + 1, or 0 for none
 	logical  func(w *compact) // writes the LogicalType
-	below    []parquetField   // the columns of a nested group
+	children []parquetField   // the columns of a nested group
 	values   []byte
 }
 
@@ -46,9 +46,9 @@ func (w *compact) text(id int64, s string) {
 	w.b = append(binary.AppendUvarint(w.b, uint64(len(s))), s...)
 }
 
-// inside writes a struct, and calls f to write the fields. The struct is the value of field id, or
-// an element of a list if id is 0.
-func (w *compact) inside(id int64, f func()) {
+// structure writes a struct, and calls f to write the fields. The struct is the value of field id,
+// or an element of a list if id is 0.
+func (w *compact) structure(id int64, f func()) {
 	if id > 0 {
 		w.field(id, 12)
 	}
@@ -63,7 +63,7 @@ func (w *compact) list(id int64, n int, f func(i int)) {
 	w.b = append(w.b, 0xfc)
 	w.b = binary.AppendUvarint(w.b, uint64(n))
 	for i := range n {
-		w.inside(0, func() { f(i) })
+		w.structure(0, func() { f(i) })
 	}
 }
 
@@ -81,15 +81,15 @@ func writeParquet(t *testing.T, rows int, fields ...parquetField) string {
 	walk = func(fields []parquetField) {
 		for _, f := range fields {
 			elements = append(elements, f)
-			if f.below != nil {
-				walk(f.below)
+			if f.children != nil {
+				walk(f.children)
 				continue
 			}
 			h := &compact{last: []int64{0}}
 			h.integer(1, 0, 5) // DATA_PAGE
 			h.integer(2, int64(len(f.values)), 5)
 			h.integer(3, int64(len(f.values)), 5)
-			h.inside(5, func() {
+			h.structure(5, func() {
 				h.integer(1, int64(rows), 5)
 				h.integer(2, 0, 5) // PLAIN
 				h.integer(3, 3, 5)
@@ -110,7 +110,7 @@ func writeParquet(t *testing.T, rows int, fields ...parquetField) string {
 			return
 		}
 		f := elements[i-1]
-		if f.below == nil {
+		if f.children == nil {
 			m.integer(1, f.physical, 5)
 		}
 		if f.width > 0 {
@@ -118,14 +118,14 @@ func writeParquet(t *testing.T, rows int, fields ...parquetField) string {
 		}
 		m.integer(3, 0, 5) // REQUIRED
 		m.text(4, f.name)
-		if f.below != nil {
-			m.integer(5, int64(len(f.below)), 5)
+		if f.children != nil {
+			m.integer(5, int64(len(f.children)), 5)
 		}
 		if f.convert > 0 {
 			m.integer(6, f.convert-1, 5)
 		}
 		if f.logical != nil {
-			m.inside(10, func() { f.logical(m) })
+			m.structure(10, func() { f.logical(m) })
 		}
 	})
 	m.integer(3, int64(rows), 6)
@@ -133,7 +133,7 @@ func writeParquet(t *testing.T, rows int, fields ...parquetField) string {
 		m.list(1, len(chunks), func(i int) {
 			c := chunks[i]
 			m.integer(2, c.begin, 6)
-			m.inside(3, func() {
+			m.structure(3, func() {
 				m.integer(1, c.field.physical, 5)
 				m.integer(4, 0, 5)
 				m.integer(5, int64(rows), 6)
@@ -169,9 +169,9 @@ func int64s(values ...int64) []byte {
 // parquetField.logical.
 func timeType(member int64, utc bool, unit int64) func(w *compact) {
 	return func(w *compact) {
-		w.inside(member, func() {
+		w.structure(member, func() {
 			w.field(1, map[bool]byte{true: 1, false: 2}[utc])
-			w.inside(2, func() { w.inside(unit, func() {}) })
+			w.structure(2, func() { w.structure(unit, func() {}) })
 		})
 	}
 }
@@ -180,8 +180,8 @@ func timeType(member int64, utc bool, unit int64) func(w *compact) {
 // CSV file (parquet-format, LogicalTypes.md). The integers count days, or fractions of a second,
 // since 1970. A value that is larger by 86400 s must therefore give the next day.
 func TestParquetDates(t *testing.T) {
-	date := func(w *compact) { w.inside(6, func() {}) }
-	uuid := func(w *compact) { w.inside(14, func() {}) }
+	date := func(w *compact) { w.structure(6, func() {}) }
+	uuid := func(w *compact) { w.structure(14, func() {}) }
 	path := writeParquet(t, 3,
 		parquetField{name: "date", physical: 1, logical: date, values: int32s(0, 19727, -1)},
 		parquetField{name: "old date", physical: 1, convert: 7, values: int32s(0, 19727, -719162)},
@@ -240,12 +240,12 @@ func TestParquetAndCSVAlike(t *testing.T) {
 				day = int32(19723 + i)
 			}
 			dates, numbers = append(dates, day), append(numbers, int64(i*7%11))
-			at := day - 19723 + 1 // number of the day from 1 January 2024 on; numbers above 31 are days of February
+			dayNumber := day - 19723 + 1 // number of the day from 1 January 2024 on; numbers above 31 are days of February
 			month := 1
-			if at > 31 {
-				at, month = at-31, 2
+			if dayNumber > 31 {
+				dayNumber, month = dayNumber-31, 2
 			}
-			fmt.Fprintf(&csv, "2024-%02d-%02d,%d,%d\n", month, at, i*7%11, i*7%11)
+			fmt.Fprintf(&csv, "2024-%02d-%02d,%d,%d\n", month, dayNumber, i*7%11, i*7%11)
 		}
 		parquet := writeParquet(t, n, parquetField{name: "day", physical: 1, convert: 7, values: int32s(dates...)},
 			parquetField{name: "x", physical: 2, values: int64s(numbers...)}, parquetField{name: "y", physical: 2, values: int64s(numbers...)})
@@ -287,7 +287,7 @@ func TestParquetColumnsThatCannotBeRead(t *testing.T) {
 	}{
 		{parquetField{name: "bad", physical: 3, values: make([]byte, 36)}, `column "bad": has the deprecated timestamp type INT96; write it as TIMESTAMP or as a number, or drop the column`},
 		{parquetField{name: "bad", physical: 7, width: 12, convert: 22, values: make([]byte, 36)}, `column "bad": holds byte arrays that are neither texts nor numbers; write them as a number, or drop the column`},
-		{parquetField{name: "bad", below: []parquetField{{name: "u", physical: 2, values: int64s(1, 2, 3)}, {name: "v", below: []parquetField{{name: "w", physical: 1, values: int32s(1, 2, 3)}}}}},
+		{parquetField{name: "bad", children: []parquetField{{name: "u", physical: 2, values: int64s(1, 2, 3)}, {name: "v", children: []parquetField{{name: "w", physical: 1, values: int32s(1, 2, 3)}}}}},
 			`column "bad": is nested; only flat columns can be read, or drop the column`},
 	} {
 		path := writeParquet(t, 3, parquetField{name: "x", physical: 2, values: int64s(4, 5, 7)}, c.field, parquetField{name: "y", physical: 1, values: int32s(1, 0, 3)})

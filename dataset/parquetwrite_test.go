@@ -22,16 +22,16 @@ import (
 // 1.33.0 have read these files and gave the written tables. If the bytes change, check the files
 // with both programs again.
 func TestWriteParquet(t *testing.T) {
-	const many = 1<<17 + 3 // these rows have two groups and pages of 512 KiB
-	large := make([]float64, many)
-	labels := make([]string, many)
-	for i := range large {
-		large[i], labels[i] = float64(i)/3, []string{"ant", "çat", ""}[i%3]
+	const rows = 1<<17 + 3 // these rows have two groups and pages of 512 KiB
+	values := make([]float64, rows)
+	labels := make([]string, rows)
+	for i := range values {
+		values[i], labels[i] = float64(i)/3, []string{"ant", "çat", ""}[i%3]
 	}
-	wide := make([]any, 20) // a list of 15 or more elements has a longer header
-	wideNames := make([]string, len(wide))
-	for j := range wide {
-		wide[j], wideNames[j] = []float64{float64(j)}, fmt.Sprint("c", j)
+	columns := make([]any, 20) // a list of 15 or more elements has a longer header
+	wideNames := make([]string, len(columns))
+	for j := range columns {
+		columns[j], wideNames[j] = []float64{float64(j)}, fmt.Sprint("c", j)
 	}
 	for _, c := range []struct {
 		names   []string
@@ -44,8 +44,8 @@ func TestWriteParquet(t *testing.T) {
 			[]string{"é", "", "日本語 🦊", "NULL", "a,\"b\"\nc"}}, "bdc0db5ff48132ccc1af31af8230a18919d196ddc76c01dd36a153c217631fdf"},
 		{[]string{"a", "b"}, []any{[]float64{}, []string{}}, "4e138483d57a9465d0363431128fbf3cfd486d200a9cb0d6eb998e0c8f2a4419"},
 		{[]string{"a"}, []any{[]int64{-1}}, ""},
-		{wideNames, wide, ""},
-		{[]string{"v", "label"}, []any{large, labels}, ""},
+		{wideNames, columns, ""},
+		{[]string{"v", "label"}, []any{values, labels}, ""},
 	} {
 		var b bytes.Buffer
 		if err := dataset.WriteParquet(&b, c.names, c.columns); err != nil {
@@ -97,11 +97,11 @@ func TestWriteParquet(t *testing.T) {
 			t.Fatal(err)
 		}
 		for j, name := range c.names {
-			whole, err := table.Cells(name)
+			column, err := table.Cells(name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(cells[j], whole) {
+			if !slices.Equal(cells[j], column) {
 				t.Errorf("%s: a stream has other cells than the table", name)
 			}
 		}

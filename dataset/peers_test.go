@@ -84,8 +84,8 @@ print(json.dumps({'x': x.tolist(), 'z': z.tolist(), 'y': y.tolist()}))
 		case ".libsvm", ".svm":
 			rules, rows = dataset.Rules{Targets: []string{"label"}}, want.Z
 		}
-		named := strings.HasPrefix(filepath.Base(path), "c.") || strings.HasPrefix(filepath.Base(path), "d.")
-		rules.Labels = named
+		hasHeader := strings.HasPrefix(filepath.Base(path), "c.") || strings.HasPrefix(filepath.Base(path), "d.")
+		rules.Labels = hasHeader
 		e := learn(t, table, rules)
 		if x := features(t, e, table); !mat.Equal(x, mat.NewDense(7, 3, slices.Concat(rows...))) {
 			t.Errorf("%s: features are\n%v", path, mat.Formatted(x))
@@ -94,7 +94,7 @@ print(json.dumps({'x': x.tolist(), 'z': z.tolist(), 'y': y.tolist()}))
 			continue
 		}
 		for i, v := range indices(t, e, table) {
-			if named {
+			if hasHeader {
 				v = map[string]float64{"minus": -1, "zero": 0, "plus": 1}[e.Classes()[int(v)]]
 			}
 			if v != want.Y[i] {

@@ -114,22 +114,22 @@ func (p *pieceReader) lastRecord(b []byte) int {
 		return bytes.LastIndexByte(b, '\n') + 1
 	}
 	end := 0
-	for at := 0; at < len(b); { // the text at index at is outside quotations
-		n := bytes.IndexByte(b[at:], '"')
+	for pos := 0; pos < len(b); { // the text at index pos is outside quotations
+		n := bytes.IndexByte(b[pos:], '"')
 		if n < 0 {
-			n = len(b) - at
+			n = len(b) - pos
 		}
-		if i := bytes.LastIndexByte(b[at:at+n], '\n'); i >= 0 {
-			end = at + i + 1
+		if i := bytes.LastIndexByte(b[pos:pos+n], '\n'); i >= 0 {
+			end = pos + i + 1
 		}
-		if at+n == len(b) {
+		if pos+n == len(b) {
 			break
 		}
-		at += n + 1
-		if n = bytes.IndexByte(b[at:], '"'); n < 0 {
+		pos += n + 1
+		if n = bytes.IndexByte(b[pos:], '"'); n < 0 {
 			break
 		}
-		at += n + 1
+		pos += n + 1
 	}
 	return end
 }

@@ -110,11 +110,11 @@ func TestDiabetes(t *testing.T) {
 	w := gzip.NewWriter(&z)
 	w.Write(data)
 	w.Close()
-	again, err := dataset.ReadCSV("-", io.Reader(&z))
+	reread, err := dataset.ReadCSV("-", io.Reader(&z))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !mat.Equal(x, features(t, e, again)) {
+	if !mat.Equal(x, features(t, e, reread)) {
 		t.Error("the compressed file gives other features")
 	}
 }

@@ -122,13 +122,13 @@ func TestRemarksOnMissing(t *testing.T) {
 		if _, err := s.Learn(t.Context(), rules); err != nil {
 			t.Fatal(err)
 		}
-		for by, list := range map[string][]dataset.Remark{"table": e.Remarks(table), "stream": s.Remarks()} {
+		for source, list := range map[string][]dataset.Remark{"table": e.Remarks(table), "stream": s.Remarks()} {
 			var got []string
 			for _, r := range list {
 				got = append(got, r.Column+": "+r.String())
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("%d rows, %s: %q, want %q", n, by, got, want)
+				t.Errorf("%d rows, %s: %q, want %q", n, source, got, want)
 			}
 		}
 	}

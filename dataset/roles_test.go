@@ -25,8 +25,8 @@ func csvOf(n int, repeated bool) string {
 	r := rand.New(rand.NewPCG(7, 1))
 	for i := range n {
 		weight := r.IntN(4)
-		cell := func(text string, part float64) string {
-			if r.Float64() < part {
+		cell := func(text string, fraction float64) string {
+			if r.Float64() < fraction {
 				return ""
 			}
 			return text
@@ -61,7 +61,7 @@ func TestWeightsAreRepetitions(t *testing.T) {
 		}
 		weighted, repeated := write("w.csv", csvOf(n, false)), write("r.csv", csvOf(n, true))
 		rules := dataset.Rules{Targets: []string{"y"}, Drop: []string{"id"}, Weight: "w", Standardize: true}
-		others := dataset.Rules{Targets: []string{"y"}, Drop: []string{"id", "w"}, Standardize: true}
+		otherRules := dataset.Rules{Targets: []string{"y"}, Drop: []string{"id", "w"}, Standardize: true}
 		learn := func(path string, r dataset.Rules, passes bool) *dataset.Encoder {
 			t.Helper()
 			var e *dataset.Encoder
@@ -83,15 +83,15 @@ func TestWeightsAreRepetitions(t *testing.T) {
 			return e
 		}
 		for _, passes := range []bool{false, true} {
-			got, want := learn(weighted, rules, passes), learn(repeated, others, passes)
+			got, want := learn(weighted, rules, passes), learn(repeated, otherRules, passes)
 			if got.Weight != "w" || !slices.Equal(got.Dropped, []string{"id"}) || len(got.Inputs) != 3 {
 				t.Fatalf("passes %v: %+v", passes, got)
 			}
 			for j, in := range got.Inputs {
-				other := want.Inputs[j]
+				got := want.Inputs[j]
 				if in.Text != nil {
-					if !reflect.DeepEqual(in.Text, other.Text) {
-						t.Errorf("n = %d, passes %v: %s: %+v, repeated %+v", n, passes, in.Name, in.Text, other.Text)
+					if !reflect.DeepEqual(in.Text, got.Text) {
+						t.Errorf("n = %d, passes %v: %s: %+v, repeated %+v", n, passes, in.Name, in.Text, got.Text)
 					}
 					continue
 				}
@@ -99,13 +99,13 @@ func TestWeightsAreRepetitions(t *testing.T) {
 				// for each number.
 				size := math.Abs(in.Number.Mean) + in.Number.Scale
 				tol := 0x1p-52 * 2 * float64(2*n) * size
-				fill := in.Number.Fill == other.Number.Fill
+				fill := in.Number.Fill == got.Number.Fill
 				if n > 1000 && in.Name == "a" && passes { // the medians of two samples of normal numbers, which may differ by 5 standard deviations
-					fill = math.Abs(in.Number.Fill-other.Number.Fill) < 5*1.25*math.Sqrt2/math.Sqrt(65536)
-					tol += math.Abs(in.Number.Fill - other.Number.Fill)
+					fill = math.Abs(in.Number.Fill-got.Number.Fill) < 5*1.25*math.Sqrt2/math.Sqrt(65536)
+					tol += math.Abs(in.Number.Fill - got.Number.Fill)
 				}
-				if !fill || !(math.Abs(in.Number.Mean-other.Number.Mean) <= tol) || !(math.Abs(in.Number.Scale-other.Number.Scale) <= tol) {
-					t.Errorf("n = %d, passes %v: %s: %+v, repeated %+v", n, passes, in.Name, *in.Number, *other.Number)
+				if !fill || !(math.Abs(in.Number.Mean-got.Number.Mean) <= tol) || !(math.Abs(in.Number.Scale-got.Number.Scale) <= tol) {
+					t.Errorf("n = %d, passes %v: %s: %+v, repeated %+v", n, passes, in.Name, *in.Number, *got.Number)
 				}
 			}
 		}
@@ -124,7 +124,7 @@ func TestBlocksLeaveOutRowsOfWeightZero(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	some, weights, err := rules.Weighted(table)
+	weighted, weights, err := rules.Weighted(table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,24 +136,24 @@ func TestBlocksLeaveOutRowsOfWeightZero(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Rows() != len(weights) || some.Rows() != len(weights) || len(weights) >= 500 || slices.Contains(weights, 0) {
-		t.Fatalf("%d rows, of the table %d, %d weights", s.Rows(), some.Rows(), len(weights))
+	if s.Rows() != len(weights) || weighted.Rows() != len(weights) || len(weights) >= 500 || slices.Contains(weights, 0) {
+		t.Fatalf("%d rows, of the table %d, %d weights", s.Rows(), weighted.Rows(), len(weights))
 	}
-	x, err := e.Features(some)
+	x, err := e.Features(weighted)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := 0
+	j := 0
 	err = s.EachBlock(t.Context(), e, 64, false, func(got, _ *mat.Dense, w []float64, _ []uint64) error {
 		n, d := got.Dims()
-		if !mat.Equal(got, x.Slice(at, at+n, 0, d)) || !slices.Equal(w, weights[at:at+n]) {
-			t.Errorf("rows %d to %d differ", at, at+n)
+		if !mat.Equal(got, x.Slice(j, j+n, 0, d)) || !slices.Equal(w, weights[j:j+n]) {
+			t.Errorf("rows %d to %d differ", j, j+n)
 		}
-		at += n
+		j += n
 		return nil
 	})
-	if err != nil || at != len(weights) {
-		t.Fatalf("%d rows, %v", at, err)
+	if err != nil || j != len(weights) {
+		t.Fatalf("%d rows, %v", j, err)
 	}
 }
 
@@ -167,19 +167,19 @@ func TestRolesOfColumns(t *testing.T) {
 		}
 		return newTable(t, dataset.Texts("id", rows), dataset.Texts("x", numbers), dataset.Texts("w", weights), dataset.Texts("y", numbers))
 	}
-	good := table("1", "0", "2.5")
+	valid := table("1", "0", "2.5")
 	for want, c := range map[string]struct {
 		t *dataset.Table
 		r dataset.Rules
 	}{
-		`column "id": is named both as a target and as dropped`:                           {good, dataset.Rules{Targets: []string{"id"}, Drop: []string{"id"}}},
-		`column "w": is named both as the weight and as dropped`:                          {good, dataset.Rules{Targets: []string{"y"}, Drop: []string{"w"}, Weight: "w"}},
-		`column "y": is named both as a target and as the weight`:                         {good, dataset.Rules{Targets: []string{"y"}, Weight: "y"}},
-		`column "id": is named both as dropped and as categorical`:                        {good, dataset.Rules{Targets: []string{"y"}, Drop: []string{"id"}, Categorical: []string{"id"}}},
-		`column "id": is named twice as dropped`:                                          {good, dataset.Rules{Targets: []string{"y"}, Drop: []string{"id", "id"}}},
-		`has no column "ix"; it has "id", "x", "w", "y"; did you mean "id"?`:              {good, dataset.Rules{Targets: []string{"y"}, Drop: []string{"ix"}}},
-		`has no column "ww"; it has "id", "x", "w", "y"; did you mean "w"?`:               {good, dataset.Rules{Targets: []string{"y"}, Weight: "ww"}},
-		`has no column except the target; at least one feature is needed`:                 {good, dataset.Rules{Targets: []string{"y"}, Drop: []string{"id", "x", "w"}}},
+		`column "id": is named both as a target and as dropped`:                           {valid, dataset.Rules{Targets: []string{"id"}, Drop: []string{"id"}}},
+		`column "w": is named both as the weight and as dropped`:                          {valid, dataset.Rules{Targets: []string{"y"}, Drop: []string{"w"}, Weight: "w"}},
+		`column "y": is named both as a target and as the weight`:                         {valid, dataset.Rules{Targets: []string{"y"}, Weight: "y"}},
+		`column "id": is named both as dropped and as categorical`:                        {valid, dataset.Rules{Targets: []string{"y"}, Drop: []string{"id"}, Categorical: []string{"id"}}},
+		`column "id": is named twice as dropped`:                                          {valid, dataset.Rules{Targets: []string{"y"}, Drop: []string{"id", "id"}}},
+		`has no column "ix"; it has "id", "x", "w", "y"; did you mean "id"?`:              {valid, dataset.Rules{Targets: []string{"y"}, Drop: []string{"ix"}}},
+		`has no column "ww"; it has "id", "x", "w", "y"; did you mean "w"?`:               {valid, dataset.Rules{Targets: []string{"y"}, Weight: "ww"}},
+		`has no column except the target; at least one feature is needed`:                 {valid, dataset.Rules{Targets: []string{"y"}, Drop: []string{"id", "x", "w"}}},
 		`row 2: column "w": "-1" is negative; a weight must be a finite number ≥ 0`:       {table("1", "-1"), dataset.Rules{Targets: []string{"y"}, Drop: []string{"id"}, Weight: "w"}},
 		`row 1: column "w": "inf" is not a finite number; a weight must be a finite`:      {table("inf", "1"), dataset.Rules{Targets: []string{"y"}, Drop: []string{"id"}, Weight: "w"}},
 		`row 2: column "w": the cell is empty; a weight must be a finite number ≥ 0`:      {table("1", ""), dataset.Rules{Targets: []string{"y"}, Drop: []string{"id"}, Weight: "w"}},

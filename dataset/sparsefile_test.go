@@ -117,17 +117,17 @@ func TestMatrixMarketInPieces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same, err := dataset.Read(file(t, "a.libsvm", text), nil)
+	libsvm, err := dataset.Read(file(t, "a.libsvm", text), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := learn(t, same, dataset.Rules{Targets: []string{"label"}, Standardize: true})
+	e := learn(t, libsvm, dataset.Rules{Targets: []string{"label"}, Standardize: true})
 	if asJSON(t, e) != asJSON(t, learn(t, table, dataset.Rules{Targets: []string{"label"}, Standardize: true})) {
 		t.Error("the encoders of the two formats differ")
 	}
-	a, errA := e.SparseFeatures(same)
+	a, errA := e.SparseFeatures(libsvm)
 	c, errC := e.SparseFeatures(table)
-	ya, faultA := e.Targets(same)
+	ya, faultA := e.Targets(libsvm)
 	yc, faultC := e.Targets(table)
 	if errA != nil || errC != nil || faultA != nil || faultC != nil || !mat.Equal(a, c) || !mat.Equal(ya, yc) {
 		t.Error("the two formats differ", errA, errC, faultA, faultC)
@@ -171,8 +171,8 @@ func TestSparseNPZ(t *testing.T) {
 // of one line that names the position. If sizes in a header exceed the file, no memory may be
 // allocated for them.
 func TestSparseFileFaults(t *testing.T) {
-	const real = "%%MatrixMarket matrix coordinate real general\n"
-	with := func(name string, value any) []byte {
+	const realHeader = "%%MatrixMarket matrix coordinate real general\n"
+	withArray := func(name string, value any) []byte {
 		a := csrArrays()
 		a[name] = value
 		return npzOf(t, zip.Deflate, a)
@@ -186,53 +186,53 @@ func TestSparseFileFaults(t *testing.T) {
 		{"a.mtx", []byte("%%MatrixMarket matrix coordinate complex general\n"), `:1: "%%MatrixMarket matrix coordinate complex general" has the field "complex"; real, integer and pattern are supported`},
 		{"a.mtx", []byte("%%MatrixMarket matrix coordinate real hermitian\n"), `:1: "%%MatrixMarket matrix coordinate real hermitian" has the symmetry "hermitian"; general and symmetric are supported`},
 		{"a.mtx", []byte("1 1 1\n"), `: has the name of a Matrix Market file but not the signature`},
-		{"a.mtx", []byte(real), `: has no size line: rows columns entries`},
-		{"a.mtx", []byte(real + "2 2\n"), `:2: "2 2" is not the size line: rows columns entries`},
-		{"a.mtx", []byte(real + "2 -2 1\n"), `:2: "2 -2 1" is not the size line: rows columns entries`},
-		{"a.mtx", []byte(real + "2 2 2\n1 1 1\n"), `: is truncated: its size line names 2 entries, it has 1`},
-		{"a.mtx", []byte(real + "2 2 1\n1 1 1\n1 2 1\n"), `: has more than the 1 entry that its size line names`},
-		{"a.mtx", []byte(real + "2 2 1\n3 1 1\n"), `:3: "3 1 1" is not an entry of a 2×2 matrix whose indices start at 1: row column value`},
-		{"a.mtx", []byte(real + "2 2 1\n0 1 1\n"), `:3: "0 1 1" is not an entry of a 2×2 matrix whose indices start at 1: row column value`},
-		{"a.mtx", []byte(real + "2 2 1\n1 99999999999999999999 1\n"), `:3: "1 99999999999999999999 1" is not an entry of a 2×2 matrix whose indices start at 1: row column value`},
-		{"a.mtx", []byte(real + "2 2 1\n1 1 nan\n"), `:3: "1 1 nan" has a value that is not a finite number`},
-		{"a.mtx", []byte(real + "2 2 1\n1 1 1e999\n"), `:3: "1 1 1e999" has a value that is outside the range of float64`},
-		{"a.mtx", []byte(real + "2 2 1\n1 1\n"), `:3: "1 1" has a value that is not a number`},
-		{"a.mtx", []byte(real + "2 2 1\n1 1 2 3\n"), `:3: "1 1 2 3" has a value that is not a number`},
-		{"a.mtx", []byte(real + "2 2 2\n2 1 1\n2 1 4\n"), `: row 2: column "x1": occurs twice in the row; sum the duplicates first, as sum_duplicates does in SciPy`},
+		{"a.mtx", []byte(realHeader), `: has no size line: rows columns entries`},
+		{"a.mtx", []byte(realHeader + "2 2\n"), `:2: "2 2" is not the size line: rows columns entries`},
+		{"a.mtx", []byte(realHeader + "2 -2 1\n"), `:2: "2 -2 1" is not the size line: rows columns entries`},
+		{"a.mtx", []byte(realHeader + "2 2 2\n1 1 1\n"), `: is truncated: its size line names 2 entries, it has 1`},
+		{"a.mtx", []byte(realHeader + "2 2 1\n1 1 1\n1 2 1\n"), `: has more than the 1 entry that its size line names`},
+		{"a.mtx", []byte(realHeader + "2 2 1\n3 1 1\n"), `:3: "3 1 1" is not an entry of a 2×2 matrix whose indices start at 1: row column value`},
+		{"a.mtx", []byte(realHeader + "2 2 1\n0 1 1\n"), `:3: "0 1 1" is not an entry of a 2×2 matrix whose indices start at 1: row column value`},
+		{"a.mtx", []byte(realHeader + "2 2 1\n1 99999999999999999999 1\n"), `:3: "1 99999999999999999999 1" is not an entry of a 2×2 matrix whose indices start at 1: row column value`},
+		{"a.mtx", []byte(realHeader + "2 2 1\n1 1 nan\n"), `:3: "1 1 nan" has a value that is not a finite number`},
+		{"a.mtx", []byte(realHeader + "2 2 1\n1 1 1e999\n"), `:3: "1 1 1e999" has a value that is outside the range of float64`},
+		{"a.mtx", []byte(realHeader + "2 2 1\n1 1\n"), `:3: "1 1" has a value that is not a number`},
+		{"a.mtx", []byte(realHeader + "2 2 1\n1 1 2 3\n"), `:3: "1 1 2 3" has a value that is not a number`},
+		{"a.mtx", []byte(realHeader + "2 2 2\n2 1 1\n2 1 4\n"), `: row 2: column "x1": occurs twice in the row; sum the duplicates first, as sum_duplicates does in SciPy`},
 		{"a.mtx", []byte("%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n"), `:3: "1 2 1" is above the diagonal, of which a symmetric matrix has no entries`},
 		{"a.mtx", []byte("%%MatrixMarket matrix coordinate real symmetric\n2 3 1\n1 1 1\n"), `:2: "2 3 1" has 2 rows and 3 columns, and so cannot be symmetric`},
-		{"a.mtx", []byte(real + "2000000000 2 1\n1 1 1\n"), `: claims 2000000000 rows, but has only 1 entry: drop the empty rows`},
-		{"a.mtx", []byte(real + "2 2000000000 1\n1 1 1\n"), `:2: "2 2000000000 1" has 2000000000 columns; at most 16777216 can be read`},
-		{"a.mtx", []byte(real + "2 2 9000000000000000000000\n1 1 1\n"), `: is truncated: its size line names 9007199254740992 entries, it has 1`},
-		{"a.npz", with("format", "bsr"), `: holds a sparse matrix of the format "bsr"; csr, csc and coo are supported: save a.tocsr()`},
-		{"a.npz", with("shape", []int64{3}), `: array "shape": has 1 element, not 2`},
-		{"a.npz", with("shape", []int64{3, 1 << 40}), `: has 1099511627776 columns; at most 16777216 can be read`},
-		{"a.npz", with("shape", []int64{1 << 40, 3}), `: has 1099511627776 rows; at most 2147483647 can be read`},
-		{"a.npz", with("shape", []int64{2_000_000_000, 3}), `: array "indptr": has 4 elements, not 2000000001`},
-		{"a.npz", with("shape", []int64{-3, 3}), `: array "shape": row 1: "-3" must be from 0 to 9223372036854775807`},
-		{"a.npz", with("shape", []int64{3, 2}), `: array "indices": row 2: "2" must be from 0 to 1`},
-		{"a.npz", with("indices", []int64{0, -2, 1}), `: array "indices": row 2: "-2" must be from 0 to 2`},
-		{"a.npz", with("indices", []float64{0, 2, 1}), `: array "indices": must be integers in one dimension`},
-		{"a.npz", with("indices", []int64{0, 2}), `: array "indices": has 2 elements, not 3`},
-		{"a.npz", with("indices", []int64{2, 2, 1}), `: row 1: column "x3": occurs twice in the row; sum the duplicates first, as sum_duplicates does in SciPy`},
-		{"a.npz", with("indptr", []int64{0, 2, 1, 3}), `: array "indptr": must rise from 0 to 3, the number of values`},
-		{"a.npz", with("indptr", []int64{1, 2, 2, 3}), `: array "indptr": must rise from 0 to 3, the number of values`},
-		{"a.npz", with("indptr", []int64{0, 2, 2, 2}), `: array "indptr": must rise from 0 to 3, the number of values`},
-		{"a.npz", with("y", []float64{1}), `: the matrix has 3 rows, array "y" has 1`},
+		{"a.mtx", []byte(realHeader + "2000000000 2 1\n1 1 1\n"), `: claims 2000000000 rows, but has only 1 entry: drop the empty rows`},
+		{"a.mtx", []byte(realHeader + "2 2000000000 1\n1 1 1\n"), `:2: "2 2000000000 1" has 2000000000 columns; at most 16777216 can be read`},
+		{"a.mtx", []byte(realHeader + "2 2 9000000000000000000000\n1 1 1\n"), `: is truncated: its size line names 9007199254740992 entries, it has 1`},
+		{"a.npz", withArray("format", "bsr"), `: holds a sparse matrix of the format "bsr"; csr, csc and coo are supported: save a.tocsr()`},
+		{"a.npz", withArray("shape", []int64{3}), `: array "shape": has 1 element, not 2`},
+		{"a.npz", withArray("shape", []int64{3, 1 << 40}), `: has 1099511627776 columns; at most 16777216 can be read`},
+		{"a.npz", withArray("shape", []int64{1 << 40, 3}), `: has 1099511627776 rows; at most 2147483647 can be read`},
+		{"a.npz", withArray("shape", []int64{2_000_000_000, 3}), `: array "indptr": has 4 elements, not 2000000001`},
+		{"a.npz", withArray("shape", []int64{-3, 3}), `: array "shape": row 1: "-3" must be from 0 to 9223372036854775807`},
+		{"a.npz", withArray("shape", []int64{3, 2}), `: array "indices": row 2: "2" must be from 0 to 1`},
+		{"a.npz", withArray("indices", []int64{0, -2, 1}), `: array "indices": row 2: "-2" must be from 0 to 2`},
+		{"a.npz", withArray("indices", []float64{0, 2, 1}), `: array "indices": must be integers in one dimension`},
+		{"a.npz", withArray("indices", []int64{0, 2}), `: array "indices": has 2 elements, not 3`},
+		{"a.npz", withArray("indices", []int64{2, 2, 1}), `: row 1: column "x3": occurs twice in the row; sum the duplicates first, as sum_duplicates does in SciPy`},
+		{"a.npz", withArray("indptr", []int64{0, 2, 1, 3}), `: array "indptr": must rise from 0 to 3, the number of values`},
+		{"a.npz", withArray("indptr", []int64{1, 2, 2, 3}), `: array "indptr": must rise from 0 to 3, the number of values`},
+		{"a.npz", withArray("indptr", []int64{0, 2, 2, 2}), `: array "indptr": must rise from 0 to 3, the number of values`},
+		{"a.npz", withArray("y", []float64{1}), `: the matrix has 3 rows, array "y" has 1`},
 	} {
 		path := file(t, c.name, c.data)
 		_, err := dataset.File{Path: path, Memory: 1 << 26}.Read()
 		wantError(t, err, path+c.want)
 	}
-	nan := file(t, "a.npz", with("data", []float64{1, 2, zeroOver(0)}))
+	nan := file(t, "a.npz", withArray("data", []float64{1, 2, zeroOver(0)}))
 	_, err := dataset.Read(nan, nil)
 	wantError(t, err, nan+`: row 3: column "x2": "NaN" is not a number; a sparse table has no missing cells`)
-	good := file(t, "a.mtx", []byte(real+"2 2 1\n1 1 1\n"))
+	valid := file(t, "a.mtx", []byte(realHeader+"2 2 1\n1 1 1\n"))
 	labels := file(t, "l.csv", []byte("label\n1\n2\n3\n"))
-	_, err = dataset.File{Path: good, Labels: labels}.Read()
+	_, err = dataset.File{Path: valid, Labels: labels}.Read()
 	wantError(t, err, labels+": has 3 rows of labels for 2 of features")
-	_, err = dataset.Open(good)
-	wantError(t, err, good+": holds a sparse matrix in a format that cannot be read in blocks: read the whole file, or save it in LIBSVM format")
+	_, err = dataset.Open(valid)
+	wantError(t, err, valid+": holds a sparse matrix in a format that cannot be read in blocks: read the whole file, or save it in LIBSVM format")
 }
 
 func zeroOver(v float64) float64 { return v / v }
@@ -243,7 +243,7 @@ func TestSparseWrittenByScipy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Python: skipped by -short")
 	}
-	ours := file(t, "ours.npz", npzOf(t, zip.Deflate, csrArrays()))
+	npzFile := file(t, "ours.npz", npzOf(t, zip.Deflate, csrArrays()))
 	dir, out := python(t, fmt.Sprintf(`
 import json, numpy as np, scipy.sparse as sp, scipy.io as io
 rng = np.random.default_rng(3)
@@ -261,7 +261,7 @@ io.mmwrite('integer.mtx', sp.coo_matrix(x))
 io.mmwrite('csc.mtx', sp.csc_matrix(x.astype(float)))
 assert (sp.load_npz(%q).toarray() == [[1, 0, 2], [0, 0, 0], [0, 3, 0]]).all()
 print(json.dumps(x.tolist()))
-`, ours))
+`, npzFile))
 	var rows [][]float64
 	if err := json.Unmarshal([]byte(out), &rows); err != nil {
 		t.Fatal(err)

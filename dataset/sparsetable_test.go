@@ -63,12 +63,12 @@ func TestSparseFeatures(t *testing.T) {
 		if !mat.Equal(x, want) || !mat.Equal(features(t, e, table), want) {
 			t.Fatal("the features are not the numbers of the file")
 		}
-		some := []int{rows - 1, 0, 7, 7}
-		part := table.Select(some)
-		if x, err = e.SparseFeatures(part); err != nil || x.Check() != nil {
+		selection := []int{rows - 1, 0, 7, 7}
+		selected := table.Select(selection)
+		if x, err = e.SparseFeatures(selected); err != nil || x.Check() != nil {
 			t.Fatal(err, x.Check())
 		}
-		for i, r := range some {
+		for i, r := range selection {
 			for j := range cols {
 				if x.At(i, j) != want.At(r, j) {
 					t.Fatalf("row %d, column %d of a selection: %v, want %v", r, j, x.At(i, j), want.At(r, j))
@@ -79,16 +79,16 @@ func TestSparseFeatures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := 0
+		index := 0
 		if err := s.Blocks(context.Background(), e, 700, func(x, _ *mat.Dense) error {
 			n, _ := x.Dims()
-			if !mat.Equal(x, want.Slice(at, at+n, 0, cols)) {
-				return fmt.Errorf("rows from %d differ", at)
+			if !mat.Equal(x, want.Slice(index, index+n, 0, cols)) {
+				return fmt.Errorf("rows from %d differ", index)
 			}
-			at += n
+			index += n
 			return nil
-		}); err != nil || at != rows {
-			t.Fatal(at, err)
+		}); err != nil || index != rows {
+			t.Fatal(index, err)
 		}
 	}
 }
@@ -171,12 +171,12 @@ func TestSparseStandardize(t *testing.T) {
 	if a, b := asJSON(t, e), asJSON(t, streamed); a != b {
 		t.Errorf("a pass learned\n%s\nwant\n%s", b, a)
 	}
-	var back dataset.Encoder
-	if err := json.Unmarshal([]byte(asJSON(t, e)), &back); err != nil || back.Check() != nil || asJSON(t, &back) != asJSON(t, e) {
-		t.Error("the encoder does not survive JSON", err, back.Check())
+	var decoded dataset.Encoder
+	if err := json.Unmarshal([]byte(asJSON(t, e)), &decoded); err != nil || decoded.Check() != nil || asJSON(t, &decoded) != asJSON(t, e) {
+		t.Error("the encoder does not survive JSON", err, decoded.Check())
 	}
-	half := table.Select([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
-	part, err := e.LearnPart(half, rules)
+	firstHalf := table.Select([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
+	part, err := e.LearnPart(firstHalf, rules)
 	if err != nil || part.Width() != cols || !part.Sparse() {
 		t.Errorf("a part of the rows: %v", err)
 	}
@@ -281,11 +281,11 @@ func TestSparseTablesOfOtherRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := learn(t, train, dataset.Rules{Targets: []string{"label"}})
-	other, err := dataset.Read(file(t, "b.libsvm", []byte("1 2:5 70:6 71:7\n2 3:8\n")), nil)
+	otherTable, err := dataset.Read(file(t, "b.libsvm", []byte("1 2:5 70:6 71:7\n2 3:8\n")), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := e.SparseFeatures(other)
+	x, err := e.SparseFeatures(otherTable)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,18 +324,18 @@ func TestSparseTablesOfOtherRows(t *testing.T) {
 			fmt.Fprintf(&row, " %d:%v", j+1, v)
 		}
 	}
-	same, err := dataset.Read(file(t, "d.libsvm", []byte(row.String())), nil)
+	equalRow, err := dataset.Read(file(t, "d.libsvm", []byte(row.String())), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if more, err := e.Keys(same); err != nil || !slices.Equal(keys, more) {
-		t.Errorf("equal rows of two formats have the keys %x and %x, %v", keys, more, err)
+	if denseKeys, err := e.Keys(equalRow); err != nil || !slices.Equal(keys, denseKeys) {
+		t.Errorf("equal rows of two formats have the keys %x and %x, %v", keys, denseKeys, err)
 	}
-	short, err := dataset.Read(file(t, "e.csv", []byte("x1,x2\n1,2\n")), nil)
+	narrow, err := dataset.Read(file(t, "e.csv", []byte("x1,x2\n1,2\n")), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = e.SparseFeatures(short); err == nil || !strings.Contains(err.Error(), `has no feature column "x3"`) {
+	if _, err = e.SparseFeatures(narrow); err == nil || !strings.Contains(err.Error(), `has no feature column "x3"`) {
 		t.Error(err)
 	}
 }
@@ -343,14 +343,14 @@ func TestSparseTablesOfOtherRows(t *testing.T) {
 // TestLIBSVMSpellings checks that lines with several spaces, tabs, comments, query numbers (qid:7),
 // CR LF or long numbers are read like plain lines, at any position in the file.
 func TestLIBSVMSpellings(t *testing.T) {
-	plain := "1 1:0.5 3:2\n-2.5 2:1e-3 4:4\n3\n4 1:1\n"
+	libsvm := "1 1:0.5 3:2\n-2.5 2:1e-3 4:4\n3\n4 1:1\n"
 	for _, text := range []string{
 		"1  1:0.5\t3:2\r\n-2.5\t2:0.001   4:4.000 \r\n3\r\n4 1:1",
 		"# head\n\n1 qid:7 1:0.5 2:0 3:2 # a: 3:9\n  -2.5 2:1e-3 4:4e0\n3#\n4 1:1\n\n",
 		"+1 1:0.5 3:+2\n-2.50 2:0.00100000000000000000000000000000000000 4:4\n3.0 1:0\n4 1:1\r\n",
 		"1 01:0.5 3:2 4:0\n-2.5 2:.001 4:4.\n3  \n4 1:1",
 	} {
-		a, err := dataset.Read(file(t, "a.libsvm", []byte(plain)), nil)
+		a, err := dataset.Read(file(t, "a.libsvm", []byte(libsvm)), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -363,7 +363,7 @@ func TestLIBSVMSpellings(t *testing.T) {
 		ya, faultA := e.Targets(a)
 		yb, faultB := e.Targets(b)
 		if faultA != nil || faultB != nil || !mat.Equal(features(t, e, a), features(t, e, b)) || !mat.Equal(ya, yb) {
-			t.Errorf("%q: the table differs from that of %q", text, plain)
+			t.Errorf("%q: the table differs from that of %q", text, libsvm)
 		}
 	}
 }

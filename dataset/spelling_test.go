@@ -69,22 +69,22 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 			if x, err := table.Numbers("x"); err != nil || x[n] != c.want {
 				t.Errorf("%q with %q and %q: %v, want %v", c.cell, c.f.Dialect.Decimal, c.f.Dialect.Thousands, err, c.want)
 			}
-			same(t, c.f, dataset.Rules{Targets: []string{"y"}}, 500)
+			checkStream(t, c.f, dataset.Rules{Targets: []string{"y"}}, 500)
 			e, _, y := stream(t, c.f, dataset.Rules{Targets: []string{"x"}}, 3000)
 			if got := y.At(n, 0); got != c.want {
 				t.Errorf("%q as a target: %v, want %v", c.cell, got, c.want)
 			}
 			// The stored encoder must read a table as the training table was read.
-			var saved dataset.Encoder
+			var decoded dataset.Encoder
 			b, _ := json.Marshal(e)
-			if err := json.Unmarshal(b, &saved); err != nil || saved.Check() != nil {
-				t.Fatal(err, saved.Check())
+			if err := json.Unmarshal(b, &decoded); err != nil || decoded.Check() != nil {
+				t.Fatal(err, decoded.Check())
 			}
-			again, err := dataset.File{Path: c.f.Path, Dialect: saved.Reading(dataset.Dialect{})}.Read()
+			reread, err := dataset.File{Path: c.f.Path, Dialect: decoded.Reading(dataset.Dialect{})}.Read()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if y, err := saved.Targets(again); err != nil || y.At(n, 0) != c.want {
+			if y, err := decoded.Targets(reread); err != nil || y.At(n, 0) != c.want {
 				t.Errorf("%q by a model: %v", c.cell, err)
 			}
 		}
@@ -97,7 +97,7 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 // checks tables that are made by a Go program (polars #18797, datatable #771, data.table #6604).
 func TestSpellingsAreRefused(t *testing.T) {
 	const percent, currency, sign = "is a number with a percent sign: write the number alone", "is a number with a currency sign: write the number alone", "is a number whose sign does not come first: write a negative number as -1.5"
-	give := func(s string) string { return "is a number in another spelling: give " + s }
+	advice := func(s string) string { return "is a number in another spelling: give " + s }
 	for _, c := range required.Some(11, []struct {
 		f          dataset.File
 		cell, rule string
@@ -106,15 +106,15 @@ func TestSpellingsAreRefused(t *testing.T) {
 		{cell: "$12", rule: currency}, {cell: "12 €", rule: currency}, {cell: "€1.234,50", rule: currency}, {cell: "-£5", rule: currency}, {cell: "12 EUR", rule: currency},
 		{cell: "USD 5", rule: currency}, {cell: "R$ 5,50", rule: currency}, {cell: "¥1,000", rule: currency}, {cell: "5 kr.", rule: currency}, {cell: "₹12,34,567", rule: currency},
 		{cell: "(5)", rule: sign}, {cell: "(1,234.50)", rule: sign}, {cell: "12.50-", rule: sign}, {cell: "- 5", rule: sign},
-		{cell: "1,000", rule: give("the thousands mark ',' to read 1000 or the decimal mark ',' to read 1.000")},
-		{cell: "3,14", rule: give("the decimal mark ',' to read 3.14")}, {cell: "0,500", rule: give("the decimal mark ',' to read 0.500")},
-		{cell: "1,234,567", rule: give("the thousands mark ',' to read 1234567")}, {cell: "12,34,567", rule: give("the thousands mark ',' to read 1234567")},
-		{cell: "1.234.567", rule: give("the thousands mark '.' to read 1234567")}, {cell: "-1.234,5", rule: give("the thousands mark '.' to read -1234.5")},
-		{cell: "1 000", rule: give("the thousands mark ' ' to read 1000")}, {cell: "1 000,5", rule: give("the decimal mark ',' and the thousands mark ' ' to read 1000.5")},
-		{cell: "1,5D+03", rule: give("the decimal mark ',' to read 1.5e+03")},
-		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "1.5", rule: give("the decimal mark '.' to read 1.5")},
-		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "1.234", rule: give("the thousands mark '.' to read 1234 or the decimal mark '.' to read 1.234")},
-		{f: dataset.File{Dialect: dataset.Dialect{Thousands: ","}}, cell: "1,5", rule: give("the decimal mark ',' to read 1.5")},
+		{cell: "1,000", rule: advice("the thousands mark ',' to read 1000 or the decimal mark ',' to read 1.000")},
+		{cell: "3,14", rule: advice("the decimal mark ',' to read 3.14")}, {cell: "0,500", rule: advice("the decimal mark ',' to read 0.500")},
+		{cell: "1,234,567", rule: advice("the thousands mark ',' to read 1234567")}, {cell: "12,34,567", rule: advice("the thousands mark ',' to read 1234567")},
+		{cell: "1.234.567", rule: advice("the thousands mark '.' to read 1234567")}, {cell: "-1.234,5", rule: advice("the thousands mark '.' to read -1234.5")},
+		{cell: "1 000", rule: advice("the thousands mark ' ' to read 1000")}, {cell: "1 000,5", rule: advice("the decimal mark ',' and the thousands mark ' ' to read 1000.5")},
+		{cell: "1,5D+03", rule: advice("the decimal mark ',' to read 1.5e+03")},
+		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "1.5", rule: advice("the decimal mark '.' to read 1.5")},
+		{f: dataset.File{Dialect: dataset.Dialect{Decimal: ","}}, cell: "1.234", rule: advice("the thousands mark '.' to read 1234 or the decimal mark '.' to read 1.234")},
+		{f: dataset.File{Dialect: dataset.Dialect{Thousands: ","}}, cell: "1,5", rule: advice("the decimal mark ',' to read 1.5")},
 	}) {
 		for name, cells := range map[string][]string{
 			"number":  {"1", "2", c.cell, "3"},
@@ -162,8 +162,8 @@ func TestSpellingsAreRefused(t *testing.T) {
 				if name == "alone" && !slices.Equal(e.FeatureNames(), []string{"x=" + c.cell}) {
 					t.Errorf("%q", e.FeatureNames())
 				}
-				same(t, c.f, dataset.Rules{Targets: []string{"y"}, Categorical: []string{"x"}}, 3)
-				same(t, c.f, dataset.Rules{Targets: []string{"x"}, Labels: true, AnyLabels: true}, 3)
+				checkStream(t, c.f, dataset.Rules{Targets: []string{"y"}, Categorical: []string{"x"}}, 3)
+				checkStream(t, c.f, dataset.Rules{Targets: []string{"x"}, Labels: true, AnyLabels: true}, 3)
 			}
 		}
 	}
@@ -183,11 +183,11 @@ func TestSpellingsAreRefused(t *testing.T) {
 	}
 	_, err = dataset.Learn(texts, dataset.Rules{})
 	wantError(t, err, array+`: row 2: column "x1": "1,5" is a number in another spelling: write 1.5, or name the column as categorical`)
-	made, err := dataset.NewTable("", dataset.Texts("x", []string{"5", "$4"}), dataset.Numbers("y", []float64{1, 2}))
+	constructed, err := dataset.NewTable("", dataset.Texts("x", []string{"5", "$4"}), dataset.Numbers("y", []float64{1, 2}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = dataset.Learn(made, dataset.Rules{Targets: []string{"y"}})
+	_, err = dataset.Learn(constructed, dataset.Rules{Targets: []string{"y"}})
 	wantError(t, err, `dataset: row 2: column "x": "$4" `+currency+", or name the column as categorical")
 }
 
@@ -214,8 +214,8 @@ func TestCodesStayCategories(t *testing.T) {
 		if n := len(e.FeatureNames()); n != 2 {
 			t.Errorf("%q make %d features: %q", codes, n, e.FeatureNames())
 		}
-		same(t, f, dataset.Rules{Targets: []string{"y"}}, 7)
-		same(t, f, dataset.Rules{Targets: []string{"x"}, Labels: true}, 7)
+		checkStream(t, f, dataset.Rules{Targets: []string{"y"}}, 7)
+		checkStream(t, f, dataset.Rules{Targets: []string{"x"}, Labels: true}, 7)
 	}
 	// A number that begins with zeros is a number, not a code.
 	table := read(t, "x,y\n00501,1\n10001,2\n")
@@ -228,7 +228,7 @@ func TestCodesStayCategories(t *testing.T) {
 // text of a missing cell.
 func TestSpellingsOfOneClass(t *testing.T) {
 	f := dataset.File{Path: file(t, "t.csv", []byte("x,y\n1,−1\n2,-1\n3,\"1'000\"\n4,1000\n−999,-1\n")), Dialect: dataset.Dialect{NAValues: []string{"-999"}, NoDefaultNA: true}}
-	same(t, f, dataset.Rules{Targets: []string{"y"}, Labels: true}, 2)
+	checkStream(t, f, dataset.Rules{Targets: []string{"y"}, Labels: true}, 2)
 	table, err := f.Read()
 	if err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestDecimalCommaIsDetected(t *testing.T) {
 		if c.want == nil {
 			continue
 		}
-		same(t, f, dataset.Rules{Targets: []string{"y"}}, 1)
+		checkStream(t, f, dataset.Rules{Targets: []string{"y"}}, 1)
 		// The encoder stores the mark, so that later tables need no semicolons.
 		e := learn(t, table, dataset.Rules{Targets: []string{"y"}})
 		if (e.Decimal == ",") != (c.notice != "") {
@@ -348,5 +348,5 @@ func TestDecimalCommaOfManyNumbers(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Error("other numbers", err)
 	}
-	same(t, f, dataset.Rules{Targets: []string{"y"}, Standardize: true}, 1000)
+	checkStream(t, f, dataset.Rules{Targets: []string{"y"}, Standardize: true}, 1000)
 }

@@ -50,9 +50,9 @@ func TestSplit(t *testing.T) {
 		if !slices.IsSorted(a) || !slices.IsSorted(b) {
 			t.Errorf("%d rows, fraction %v: out of order", c.rows, c.fraction)
 		}
-		all := slices.Sorted(slices.Values(slices.Concat(a, b)))
-		if c.rows > 0 && !slices.Equal(all, numbers(t, counting(t, c.rows), "i")) {
-			t.Errorf("%d rows, fraction %v: rows are lost or doubled: %v", c.rows, c.fraction, all)
+		union := slices.Sorted(slices.Values(slices.Concat(a, b)))
+		if c.rows > 0 && !slices.Equal(union, numbers(t, counting(t, c.rows), "i")) {
+			t.Errorf("%d rows, fraction %v: rows are lost or doubled: %v", c.rows, c.fraction, union)
 		}
 	}
 }
@@ -62,12 +62,12 @@ func TestSplit(t *testing.T) {
 func TestSplitSeed(t *testing.T) {
 	table := counting(t, 12)
 	_, first := table.Split(0.25, 1)
-	_, again := table.Split(0.25, 1)
-	_, other := table.Split(0.25, 2)
-	if !slices.Equal(numbers(t, first, "i"), numbers(t, again, "i")) {
+	_, sameSeed := table.Split(0.25, 1)
+	_, otherSeed := table.Split(0.25, 2)
+	if !slices.Equal(numbers(t, first, "i"), numbers(t, sameSeed, "i")) {
 		t.Error("the same seed gave two splits")
 	}
-	if slices.Equal(numbers(t, first, "i"), numbers(t, other, "i")) {
+	if slices.Equal(numbers(t, first, "i"), numbers(t, otherSeed, "i")) {
 		t.Error("two seeds gave the same split")
 	}
 	if got, want := numbers(t, first, "i"), []float64{1, 2, 4}; !slices.Equal(got, want) {

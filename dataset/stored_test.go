@@ -21,8 +21,8 @@ func TestLargeArraysAreReadOnAllProcessors(t *testing.T) {
 		values[i] = float64(i) + 0.5
 	}
 	x := npyOf("<f8", "False", "200000, 2", values...)
-	stored := npz(t, zip.Store, "x.npy", x)
-	for name, data := range map[string][]byte{"x.npy": x, "stored.npz": stored, "deflated.npz": npz(t, zip.Deflate, "x.npy", x)} {
+	archive := npz(t, zip.Store, "x.npy", x)
+	for name, data := range map[string][]byte{"x.npy": x, "stored.npz": archive, "deflated.npz": npz(t, zip.Deflate, "x.npy", x)} {
 		table, err := dataset.Read(file(t, name, data), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -39,14 +39,14 @@ func TestLargeArraysAreReadOnAllProcessors(t *testing.T) {
 		}
 	}
 
-	begin := strings.Index(string(stored), "\x93NUMPY")
-	for _, at := range []int{begin + 30, begin + 200, begin + 1<<20 + 7, begin + len(x) - 1} { // offset begin + 30 is in the header
-		damaged := slices.Clone(stored)
-		damaged[at] ^= 1
+	begin := strings.Index(string(archive), "\x93NUMPY")
+	for _, offset := range []int{begin + 30, begin + 200, begin + 1<<20 + 7, begin + len(x) - 1} { // offset begin + 30 is in the header
+		damaged := slices.Clone(archive)
+		damaged[offset] ^= 1
 		if _, err := dataset.Read(file(t, "damaged.npz", damaged), nil); err == nil {
-			t.Errorf("a changed bit at byte %d of %d is not an error", at, len(stored))
-		} else if at > begin+200 && !strings.Contains(err.Error(), "the zip data is damaged: checksum error") {
-			t.Errorf("a changed bit at byte %d: %v", at, err)
+			t.Errorf("a changed bit at byte %d of %d is not an error", offset, len(archive))
+		} else if offset > begin+200 && !strings.Contains(err.Error(), "the zip data is damaged: checksum error") {
+			t.Errorf("a changed bit at byte %d: %v", offset, err)
 		}
 	}
 	for name, data := range map[string][]byte{"long.npy": append(slices.Clone(x), 0), "long.npz": npz(t, zip.Store, "x.npy", append(slices.Clone(x), 0))} {
@@ -54,11 +54,11 @@ func TestLargeArraysAreReadOnAllProcessors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	short := file(t, "short.npy", x)
-	if err := os.Truncate(short, int64(len(x)-8)); err != nil {
+	shortFile := file(t, "short.npy", x)
+	if err := os.Truncate(shortFile, int64(len(x)-8)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dataset.Read(short, nil); err == nil || !strings.Contains(err.Error(), "is truncated") {
+	if _, err := dataset.Read(shortFile, nil); err == nil || !strings.Contains(err.Error(), "is truncated") {
 		t.Errorf("a truncated file: %v", err)
 	}
 }

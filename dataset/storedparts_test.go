@@ -17,11 +17,11 @@ type faultyDisk struct {
 
 var errDisk = errors.New("the disk is on fire")
 
-func (d faultyDisk) ReadAt(p []byte, off int64) (int, error) {
-	if end := off + int64(len(p)); off <= d.fails && d.fails < end {
-		return copy(p, d.data[off:d.fails]), errDisk
+func (d faultyDisk) ReadAt(p []byte, offset int64) (int, error) {
+	if end := offset + int64(len(p)); offset <= d.fails && d.fails < end {
+		return copy(p, d.data[offset:d.fails]), errDisk
 	}
-	return copy(p, d.data[off:]), nil
+	return copy(p, d.data[offset:]), nil
 }
 
 // TestStoredPartsAreReadConcurrently checks that takeStored returns the bytes and computes their
@@ -56,9 +56,9 @@ func TestStoredPartsAreReadConcurrently(t *testing.T) {
 	if _, err := in.r.Peek(1); err != io.EOF {
 		t.Fatal(err)
 	}
-	for given, want := range map[uint32]bool{0: true, in.sum: true, in.sum + 1: false} {
-		if in.expectedSum = given; (in.end() == nil) != want {
-			t.Errorf("the zip file gives the checksum %x, the bytes have %x: %v", given, in.sum, in.end())
+	for sum, want := range map[uint32]bool{0: true, in.sum: true, in.sum + 1: false} {
+		if in.expectedSum = sum; (in.end() == nil) != want {
+			t.Errorf("the zip file gives the checksum %x, the bytes have %x: %v", sum, in.sum, in.end())
 		}
 	}
 }

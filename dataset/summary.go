@@ -436,13 +436,13 @@ func (s *columnSummary) textError(t *Table, name string, rows int64, declared bo
 		copied := *first
 		first, example = &copied, first.Value
 	}
-	numbers, cells, odd := s.Kinds[number], s.Kinds[number]+s.Kinds[text], s.isOdd()
+	numbers, cells, hasNonFinite := s.Kinds[number], s.Kinds[number]+s.Kinds[text], s.isOdd()
 	tooMany := kinds > alwaysCategories && int64(kinds) > present/2
 	switch {
 	case kinds == 0:
 		return t.newError(name, noValues)
 	case declared && !s.Many:
-	case s.Many && (odd || 2*numbers > cells): // this is a column of numbers with errors
+	case s.Many && (hasNonFinite || 2*numbers > cells): // this is a column of numbers with errors
 		if first != nil {
 			first.Rule = oddText
 		}
@@ -451,7 +451,7 @@ func (s *columnSummary) textError(t *Table, name string, rows int64, declared bo
 		return s.Faults[spelled].withRule("{, or $categorical}")
 	case s.Many:
 		return t.newError(name, fmt.Sprintf("has more than %d distinct texts, such as %s: too many to be categories; {$drop|$tfidf}", MaxCategories, quote(example)))
-	case odd, tooMany && 2*numbers > cells:
+	case hasNonFinite, tooMany && 2*numbers > cells:
 		first.Rule = fmt.Sprintf("is not a number, but %d of the %d cells of the column are; {correct it|$na-values|$categorical}", numbers, cells)
 		return first
 	case tooMany:

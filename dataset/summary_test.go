@@ -21,15 +21,15 @@ func summaries(t *testing.T, n int, r dataset.Rules) (list []*dataset.Summary) {
 	for from := 0; from < n; from += 40 {
 		text := strings.Builder{}
 		for i := from; i < min(from+40, n); i++ {
-			many := fmt.Sprint(math.Sin(float64(i)))
+			distinct := fmt.Sprint(math.Sin(float64(i)))
 			if i%7 == 2 {
-				many = "NA"
+				distinct = "NA"
 			}
 			huge := "1.7e308"
 			if i%10 == 9 {
 				huge = "-1.7e308"
 			}
-			fmt.Fprintf(&text, "%s,%d,%d,%s,%s,%d\n", many, i%6, int64(1e12)+int64(i), huge, []string{"b", "a", "", "b", "a"}[i%5], i)
+			fmt.Fprintf(&text, "%s,%d,%d,%s,%s,%d\n", distinct, i%6, int64(1e12)+int64(i), huge, []string{"b", "a", "", "b", "a"}[i%5], i)
 		}
 		table, err := dataset.Dialect{}.ReadLines([]byte(header), strings.NewReader(text.String()))
 		if err != nil {
@@ -48,14 +48,14 @@ func summaries(t *testing.T, n int, r dataset.Rules) (list []*dataset.Summary) {
 func throughGob(t *testing.T, s *dataset.Summary) *dataset.Summary {
 	t.Helper()
 	var b bytes.Buffer
-	back := &dataset.Summary{}
+	decoded := &dataset.Summary{}
 	if err := gob.NewEncoder(&b).Encode(s); err != nil {
 		t.Fatal(err)
 	}
-	if err := gob.NewDecoder(&b).Decode(back); err != nil {
+	if err := gob.NewDecoder(&b).Decode(decoded); err != nil {
 		t.Fatal(err)
 	}
-	return back
+	return decoded
 }
 
 // TestSummariesMergeInAnyOrder merges summaries in random pairs, some of them after encoding and
@@ -69,7 +69,7 @@ func TestSummariesMergeInAnyOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	rules := dataset.Rules{Targets: []string{"y"}, Standardize: true}
 	const n = 2400
-	near := func(got, want float64) bool { return math.Abs(got-want) <= 0x1p-51*want }
+	nearlyEqual := func(got, want float64) bool { return math.Abs(got-want) <= 0x1p-51*want }
 	want := ""
 	for order := range 4 {
 		list := summaries(t, n, rules)
@@ -93,7 +93,7 @@ func TestSummariesMergeInAnyOrder(t *testing.T) {
 			t.Errorf("order %d gives\n%s\nwant\n%s", order, got, want)
 		}
 		if many, offset, huge := e.Inputs[0].Number, e.Inputs[2].Number, e.Inputs[3].Number; many.Fill != 1 ||
-			!near(offset.Mean, 1e12+(n-1)/2.) || !near(offset.Scale, math.Sqrt((n*n-1)/12.)) || !near(huge.Mean, 0.8*1.7e308) || !near(huge.Scale, 0.6*1.7e308) {
+			!nearlyEqual(offset.Mean, 1e12+(n-1)/2.) || !nearlyEqual(offset.Scale, math.Sqrt((n*n-1)/12.)) || !nearlyEqual(huge.Mean, 0.8*1.7e308) || !nearlyEqual(huge.Scale, 0.6*1.7e308) {
 			t.Errorf("many is %+v, offset %+v, huge %+v", *many, *offset, *huge)
 		}
 	}
@@ -120,8 +120,8 @@ func TestSummaryNamesTheFirstFault(t *testing.T) {
 			}
 		}
 		_, err := s.Encoder("a.csv", dataset.Dialect{}, rules, func(string) []float64 { return nil })
-		fault, ok := err.(*dataset.Error)
-		if !ok || fault.Line != 2 || fault.Offset != 100 || fault.Column != "x" || fault.Value != "inf" {
+		e, ok := err.(*dataset.Error)
+		if !ok || e.Line != 2 || e.Offset != 100 || e.Column != "x" || e.Value != "inf" {
 			t.Errorf("order %v: %v", order, err)
 		}
 	}

@@ -49,32 +49,32 @@ func TestTextFeatures(t *testing.T) {
 		0, 0, 0, 0, 0, 0, size(7), 0, 1,
 	})
 	const tol = 8 * 0x1p-52 // for several roundings of numbers below 2
-	same := func(what string, x mat.Matrix, err error, want mat.Matrix) {
+	checkEqual := func(name string, x mat.Matrix, err error, want mat.Matrix) {
 		t.Helper()
 		if err != nil || !mat.EqualApprox(x, want, tol) {
-			t.Errorf("%s: %v\n%v", what, err, mat.Formatted(x))
+			t.Errorf("%s: %v\n%v", name, err, mat.Formatted(x))
 		}
 	}
-	saved, err := json.Marshal(e)
+	encoded, err := json.Marshal(e)
 	if err != nil {
 		t.Fatal(err)
 	}
 	read := &dataset.Encoder{}
-	if err := json.Unmarshal(saved, read); err != nil {
+	if err := json.Unmarshal(encoded, read); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range []*dataset.Encoder{e, read} {
 		x, err := e.SparseFeatures(table)
-		same("sparse", x, err, want)
+		checkEqual("sparse", x, err, want)
 		if err := x.Check(); err != nil {
 			t.Error(err)
 		}
 		dense, err := e.Features(table)
-		same("dense", dense, err, want)
+		checkEqual("dense", dense, err, want)
 		x, err = e.SparseFeatures(table.Select([]int{2, 0}))
-		var some mat.Dense
-		some.Stack(want.Slice(2, 3, 0, 9), want.Slice(0, 1, 0, 9))
-		same("rows 3 and 1", x, err, &some)
+		var first mat.Dense
+		first.Stack(want.Slice(2, 3, 0, 9), want.Slice(0, 1, 0, 9))
+		checkEqual("rows 3 and 1", x, err, &first)
 	}
 	if n := e.Nonzeros(table); n != 8+4+4 { // numbers of nonzero features of the texts, the numbers and the categories
 		t.Errorf("%d values are not 0", n)
@@ -83,15 +83,15 @@ func TestTextFeatures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := 0
+	index := 0
 	err = s.Blocks(context.Background(), read, 3, func(x, _ *mat.Dense) error {
 		n, _ := x.Dims()
-		same("passes", x, nil, want.Slice(at, at+n, 0, 9))
-		at += n
+		checkEqual("passes", x, nil, want.Slice(index, index+n, 0, 9))
+		index += n
 		return nil
 	})
-	if err != nil || at != 4 {
-		t.Errorf("passes: %d rows, %v", at, err)
+	if err != nil || index != 4 {
+		t.Errorf("passes: %d rows, %v", index, err)
 	}
 	notes := e.Notes(table)
 	if len(notes[0].Missing) > 0 || !slices.Equal(notes[3].Missing, []string{"text"}) || notes[0].Unknown != nil || notes[0].Unused != nil {
@@ -188,7 +188,7 @@ func TestTextFeatureFaults(t *testing.T) {
 	if _, err := dataset.Learn(numbers, messageRules()); err == nil || !strings.Contains(err.Error(), "holds numbers, not texts") {
 		t.Error(err)
 	}
-	saved, err := json.Marshal(learn(t, table, messageRules()))
+	encoded, err := json.Marshal(learn(t, table, messageRules()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,8 +200,8 @@ func TestTextFeatureFaults(t *testing.T) {
 		`"tfidf":{`:      `"raw":"text","tfidf":{"max_n":99,`,
 	} {
 		e := &dataset.Encoder{}
-		text := strings.Replace(string(saved), old, forged, 1)
-		if err := json.Unmarshal([]byte(text), e); err != nil || text == string(saved) {
+		text := strings.Replace(string(encoded), old, forged, 1)
+		if err := json.Unmarshal([]byte(text), e); err != nil || text == string(encoded) {
 			t.Fatal(err, text)
 		}
 		for _, use := range []func() error{
@@ -218,11 +218,11 @@ func TestTextFeatureFaults(t *testing.T) {
 	for i := range 40_000 {
 		fmt.Fprintf(&b, "%q,%d\n", fmt.Sprintf("word%d", i), i%2)
 	}
-	wide, err := dataset.Read(file(t, "b.csv", []byte("text,label\n"+b.String())), nil)
+	manyColumns, err := dataset.Read(file(t, "b.csv", []byte("text,label\n"+b.String())), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := learn(t, wide, messageRules()).Features(wide); err == nil || !strings.Contains(err.Error(), "too many for a dense matrix") {
+	if _, err := learn(t, manyColumns, messageRules()).Features(manyColumns); err == nil || !strings.Contains(err.Error(), "too many for a dense matrix") {
 		t.Error(err)
 	}
 }
