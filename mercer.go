@@ -149,9 +149,9 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 	case t == nil:
 		return nil, errors.New("mercer: fit: the table is missing")
 	case (r.Text != "" || r.Tree != "") != (o.Objects != nil):
-		return nil, errors.New("mercer: fit: rules.Text or rules.Tree names a column and Options.Objects is the kernel on it: give both or neither")
+		return nil, errors.New("mercer: fit: rules.Text or rules.Tree names a column, and Options.Objects is the kernel for its cells: give both or neither")
 	case r.Text != "" && o.Objects.Input() != objects.Text, r.Tree != "" && o.Objects.Input() != objects.Tree:
-		return nil, fmt.Errorf("mercer: fit: the kernel %v of Options.Objects is a kernel of %ss, but the column that the rules name does not hold %[2]ss", o.Objects, o.Objects.Input())
+		return nil, fmt.Errorf("mercer: fit: Options.Objects is %v, a kernel for %ss, but the column that the rules name holds no %[2]ss", o.Objects, o.Objects.Input())
 	case len(r.Targets) == 0:
 		return nil, errors.New("mercer: fit: rules.Targets names no column")
 	case r.Weight != "" && o.Weights != nil:
@@ -195,7 +195,7 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 		return nil, err
 	}
 	if (r.Gram || trained != nil) && !(modelfile.Bundle{Model: fitted}).Precomputed() {
-		return nil, errors.New("mercer: fit: the input is kernel values: the learner's kernel must be kernels.Precomputed{}")
+		return nil, errors.New("mercer: fit: the features are kernel values: set the kernel of the learner to kernels.Precomputed{}")
 	}
 	return newModel(dev, fitted, modelfile.Bundle{Model: fitted, Encoder: e, Objects: trained})
 }

@@ -1190,7 +1190,7 @@ func TestValidationRefuses(t *testing.T) {
 		"without fold 1 of 3: ":                   cross(invalid, fold, mercer.Options{}),
 		"Options.Checkpoint is not used":          cross(y, fold, mercer.Options{Options: learners.Options{Checkpoint: solvers.Checkpoint{Dir: "c"}}}),
 		"Options.Memory is not used":              tune(l, mercer.Options{Options: learners.Options{Memory: 1}}),
-		"Lambdas has one for each target":         tune(learners.KernelRidge{Lambdas: []float64{1}, NoIntercept: true}, mercer.Options{}),
+		"set Lambdas to nil":                      tune(learners.KernelRidge{Lambdas: []float64{1}, NoIntercept: true}, mercer.Options{}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want %s", err, want)

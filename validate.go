@@ -111,7 +111,7 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 		return nil
 	})
 	if fitErr := (*validate.FitError)(nil); errors.As(err, &fitErr) {
-		return nil, fmt.Errorf("mercer: cross-validate: without fold %d of %d: %w", fitErr.Fit+1, folds, fitErr.Err)
+		return nil, fmt.Errorf("mercer: cross-validate: the fit without fold %d of %d: %w", fitErr.Fit+1, folds, fitErr.Err)
 	}
 	return predictions, err
 }
@@ -127,7 +127,7 @@ func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning
 		return l, nil, err
 	}
 	if l.Lambdas != nil {
-		return l, nil, errors.New("mercer: tune: the search is for a single lambda, but Lambdas has one for each target: leave it out")
+		return l, nil, errors.New("mercer: tune: Tune searches for one lambda, but the learner has Lambdas, one for each target: set Lambdas to nil")
 	}
 	dev, err := o.device()
 	if err != nil {

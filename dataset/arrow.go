@@ -156,7 +156,7 @@ func (a *arrowFile) footerSchema() (schema flatbuffers.Table, err error) {
 		return schema, a.damaged("its schema")
 	}
 	if a.in.file == nil {
-		return schema, a.t.newError("", "has its schema only at its end, so that it must be a file that is not compressed, not a pipe")
+		return schema, a.t.newError("", "has its schema at its end: it can be read only from an uncompressed file, not from a pipe")
 	}
 	tail := make([]byte, 10)
 	if _, err := a.in.file.ReadAt(tail, max(0, a.in.size-10)); err != nil {
@@ -311,9 +311,9 @@ func (c *arrowColumn) check() string {
 		}
 	case arrowNull, arrowFloat, arrowBool, arrowText, arrowLargeText, arrowTextView, arrowDate, arrowTimestamp:
 	case arrowBinary, arrowFixedBinary, arrowLargeBinary, arrowBinaryView:
-		return "holds byte arrays that are neither texts nor numbers; write them as a number"
+		return "holds byte arrays that are neither texts nor numbers; write them as numbers"
 	case arrowInterval, arrowDuration:
-		return "holds durations; write them as a number"
+		return "holds durations; write them as numbers"
 	default:
 		return "is nested; only flat columns can be read"
 	}
@@ -391,7 +391,7 @@ func (a *arrowFile) bytes(n, limit int64) ([]byte, error) {
 	}
 	switch got, err := io.CopyN(&buf, a.in.r, n); {
 	case err == io.EOF:
-		return nil, a.damaged(fmt.Sprintf("the message after batch %d claims %d bytes, of which %d exist, and", a.batches, n, got))
+		return nil, a.damaged(fmt.Sprintf("the message after batch %d claims %d bytes, but only %d are left: it", a.batches, n, got))
 	case err != nil:
 		return nil, a.in.readError(err)
 	}
@@ -420,7 +420,7 @@ func (a *arrowFile) end() error {
 	case batches < 0:
 		return a.damaged("its footer")
 	case batches != a.batches:
-		return a.t.newError("", fmt.Sprintf("is damaged: its footer lists %s, and it has %d", count.Of(batches, "batch"), a.batches))
+		return a.t.newError("", fmt.Sprintf("is damaged: its footer lists %s, but it has %d", count.Of(batches, "batch"), a.batches))
 	}
 	return io.EOF
 }

@@ -36,7 +36,7 @@ func TestArrow(t *testing.T) {
 		for _, f := range []dataset.File{{Path: path}, {Path: "-", Stdin: bytes.NewReader(data)}, {Path: "-", Stdin: bytes.NewReader(gzipped(t, string(data)))}} {
 			table, err := f.Read()
 			if strings.HasSuffix(path, "js.arrow") && f.Path == "-" {
-				wantError(t, err, "standard input: has its schema only at its end, so that it must be a file that is not compressed, not a pipe")
+				wantError(t, err, "standard input: has its schema at its end: it can be read only from an uncompressed file, not from a pipe")
 				continue
 			}
 			if err != nil {
@@ -83,7 +83,7 @@ func TestArrowKinds(t *testing.T) {
 	if got, err := table.Cells("u64"); err != nil || !slices.Equal(got, []string{"18446744073709551615", "18446744073709551614", "18446744073709551613"}) {
 		t.Errorf("u64: %q, %v", got, err)
 	}
-	for name, rule := range map[string]string{"nested": "is nested; only flat columns can be read", "list": "is nested; only flat columns can be read", "raw": "holds byte arrays that are neither texts nor numbers; write them as a number"} {
+	for name, rule := range map[string]string{"nested": "is nested; only flat columns can be read", "list": "is nested; only flat columns can be read", "raw": "holds byte arrays that are neither texts nor numbers; write them as numbers"} {
 		_, err := table.Numbers(name)
 		wantError(t, err, path+`: column "`+name+`": `+rule+", or drop the column")
 	}
@@ -189,7 +189,7 @@ func TestArrowRefuses(t *testing.T) {
 	}{
 		{stream[:100], "standard input: is not a complete Arrow file or stream: the message after batch 0 claims "},
 		{stream[:8], "standard input: is not a complete Arrow file or stream: "},
-		{overlong, "standard input: is not a complete Arrow file or stream: the message after batch 0 claims 134217728 bytes, of which "},
+		{overlong, "standard input: is not a complete Arrow file or stream: the message after batch 0 claims 134217728 bytes, but only "},
 		{slices.Concat(stream, stream), "standard input: has more bytes after the end of its stream: only one stream can be read"},
 		{file[:len(file)-1], "standard input: is not a complete Arrow file or stream: its footer cannot be read"},
 		{[]byte("FEA1\x00\x00\x00\x00"), "standard input: is a Feather file of version 1, which is not supported; write it as version 2, which is an Arrow file"},

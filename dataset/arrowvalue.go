@@ -181,7 +181,7 @@ func (b *arrowBatch) skip(c *arrowColumn) error {
 		n, ok, children = 2, true, nil
 	}
 	if !ok {
-		return b.a.t.newError(c.name, fmt.Sprintf("has the unknown type %d, so that the columns after it cannot be found: write the file without it", c.kind))
+		return b.a.t.newError(c.name, fmt.Sprintf("has the unknown type %d, and the columns after it cannot be read: write the file without this column", c.kind))
 	}
 	if c.index == nil && (c.kind == arrowTextView || c.kind == arrowBinaryView) {
 		count, err := b.viewBuffers()
@@ -223,7 +223,7 @@ func (b *arrowBatch) column(c *arrowColumn) (arrowValues, error) {
 	}
 	d, ok := b.dictionaries[c.dictionary]
 	if !ok && v.rows > 0 {
-		return v, b.a.t.newError(c.name, fmt.Sprintf("its dictionary does not come before batch %d", b.number))
+		return v, b.a.t.newError(c.name, fmt.Sprintf("is damaged: its dictionary is missing before batch %d", b.number))
 	}
 	n := len(d.numbers)
 	if c.text() {
@@ -232,7 +232,7 @@ func (b *arrowBatch) column(c *arrowColumn) (arrowValues, error) {
 		n = len(d.ints)
 	}
 	if n != d.rows {
-		return v, b.a.t.newError(c.name, "shares its dictionary with a column of another type")
+		return v, b.a.t.newError(c.name, "is damaged: it shares its dictionary with a column of another type")
 	}
 	out := arrowValues{rows: v.rows, present: v.present}
 	if out.present == nil {
@@ -242,7 +242,7 @@ func (b *arrowBatch) column(c *arrowColumn) (arrowValues, error) {
 		if !out.present[i] {
 			k = 0
 		} else if k < 0 || k >= int64(d.rows) {
-			return v, b.a.t.newError(c.name, fmt.Sprintf("batch %d has the index %d into a dictionary of %d values", b.number, k, d.rows))
+			return v, b.a.t.newError(c.name, fmt.Sprintf("batch %d is damaged: it has the index %d, but its dictionary has %d values", b.number, k, d.rows))
 		} else if d.present != nil && !d.present[k] {
 			out.present[i] = false
 		}

@@ -93,7 +93,7 @@ func TestCheck(t *testing.T) {
 		{[]dataset.Input{text("b", "b", "a")}, nil, `dataset: encoder: column "color": categories must be sorted and distinct, but "b" precedes "a"`},
 		{[]dataset.Input{text("a", "a", "a")}, nil, `dataset: encoder: column "color": categories must be sorted and distinct, but "a" precedes "a"`},
 		{[]dataset.Input{text("a", "", "a")}, nil, `dataset: encoder: column "color": "" is not a valid category`},
-		{[]dataset.Input{text("c", "a", "b")}, nil, `dataset: encoder: column "color": fill "c" is not one of the categories`},
+		{[]dataset.Input{text("c", "a", "b")}, nil, `dataset: encoder: column "color": the fill value "c" is not a category`},
 		{manyInputs, nil, `dataset: encoder: makes more than 1048576 features`},
 	} {
 		e := dataset.Encoder{Inputs: c.inputs, Outputs: c.outputs}

@@ -413,7 +413,7 @@ func (x *Text) check() error {
 		}
 	}
 	if _, ok := slices.BinarySearch(x.Categories, x.Fill); !ok {
-		return fmt.Errorf("fill %s is not one of the categories", quote(x.Fill))
+		return fmt.Errorf("the fill value %s is not a category", quote(x.Fill))
 	}
 	return nil
 }

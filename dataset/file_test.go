@@ -404,7 +404,7 @@ func TestFormatFaults(t *testing.T) {
 		{"a.csv.bz2", []byte("BZh91AY&SY"), ": is compressed by bzip2, which is not supported: unpack it, or use gzip or zstd"},
 		{"a.csv.xz", []byte("\xfd7zXZ\x00\x00\x04"), ": is compressed by xz, which is not supported: unpack it, or use gzip or zstd"},
 		{"damaged.csv.zst", []byte("\x28\xb5\x2f\xfd\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), ": the zstd data is damaged or cut short: reserved bit set on frame header"},
-		{"label.libsvm", []byte("1:1 2:1\n"), `:1: column "label": "1:1" is in the place of the label; a line must begin with the label`},
+		{"label.libsvm", []byte("1:1 2:1\n"), `:1: column "label": "1:1" stands where the label is needed: begin the line with a label`},
 		{"labels.libsvm", []byte("1,2 2:1\n"), `:1: column "label": "1,2" names several classes; a row may have only one`},
 		{"word.libsvm", []byte("spam 2:1\n"), `:1: column "label": "spam" is not a number`},
 		{"bytes.libsvm", []byte("1 \xff:1\n"), ":1: \"\ufffd:1\" has no index before its colon: an integer ≥ 0"},

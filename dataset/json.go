@@ -204,7 +204,7 @@ func (c *jsonRows) syntax(err error) error {
 	case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
 		return c.newError("", "is not valid JSON: the file is cut short")
 	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
-		return c.newError(syntax.JSONPointer.LastToken(), "is a key twice")
+		return c.newError(syntax.JSONPointer.LastToken(), "occurs twice in the object: give each key once")
 	case syntax != nil && (strings.Contains(syntax.Err.Error(), "'N'") || strings.Contains(syntax.Err.Error(), "'I'")):
 		return c.newError("", "is not valid JSON, which has neither NaN nor Infinity: write null for a missing value")
 	case syntax != nil:

@@ -276,7 +276,7 @@ func labelRule(label []byte) string {
 	case k == number:
 		return ""
 	case bytes.IndexByte(label, ':') >= 0:
-		return "is in the place of the label; a line must begin with the label"
+		return "stands where the label is needed: begin the line with a label"
 	case bytes.IndexByte(label, ',') >= 0:
 		return "names several classes; a row may have only one"
 	case k < number:

@@ -130,7 +130,7 @@ func (m *market) head(pieces *pieceReader) (rest piece, err error) {
 		m.rows, m.columns, m.size = sizes[0], sizes[1], sizes[2]
 		rule := checkSparseShape(m.rows, m.columns)
 		if rule == "" && m.symmetric && m.rows != m.columns {
-			rule = fmt.Sprintf("has %s and %s, and so cannot be symmetric", count.Of(m.rows, "row"), count.Of(m.columns, "column"))
+			rule = fmt.Sprintf("has %s and %s, but a symmetric matrix must be square", count.Of(m.rows, "row"), count.Of(m.columns, "column"))
 		}
 		if rule != "" {
 			return p, m.newError(number, line, rule)
@@ -204,7 +204,7 @@ func (m *market) parse(p piece) (e triples, err error) {
 		case blank(record, pos) < len(record):
 			return e, m.newError(line, record, "is not an entry: "+m.entry())
 		case m.symmetric && j > i:
-			return e, m.newError(line, record, "is above the diagonal, of which a symmetric matrix has no entries")
+			return e, m.newError(line, record, "is above the diagonal: a symmetric file lists only entries on or below the diagonal")
 		}
 		e.rows, e.columns, e.values = append(e.rows, int32(i-1)), append(e.columns, int32(j-1)), append(e.values, v)
 	}

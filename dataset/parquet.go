@@ -279,7 +279,7 @@ func (p *parquetFile) check() error {
 		g := &p.groups[i]
 		g.first = p.rows
 		if g.rows < 0 || g.rows > maxGroupRows || len(g.chunks) != leaves {
-			return p.t.newError("", fmt.Sprintf("row group %d claims %s in %s; at most %d rows in %d are possible", i+1, count.Of(g.rows, "row"), count.Of(len(g.chunks), "column"), maxGroupRows, leaves))
+			return p.t.newError("", fmt.Sprintf("row group %d claims %s in %s; at most %d rows in %d columns can be read", i+1, count.Of(g.rows, "row"), count.Of(len(g.chunks), "column"), maxGroupRows, leaves))
 		}
 		if p.rows += g.rows; p.rows > math.MaxInt32 {
 			return p.t.newError("", fmt.Sprintf("has more than %d rows", math.MaxInt32))
@@ -297,7 +297,7 @@ func (p *parquetFile) check() error {
 				begin = c.dict
 			}
 			if c.data = begin; begin < 4 || c.len < 0 || c.len > p.size-8-begin {
-				return p.t.newError(p.columns[j].name, fmt.Sprintf("row group %d: claims %d bytes from byte %d on, in a file of %d", i+1, c.len, begin, p.size))
+				return p.t.newError(p.columns[j].name, fmt.Sprintf("row group %d is damaged: it claims %d bytes from byte %d on, but the file has %d", i+1, c.len, begin, p.size))
 			}
 		}
 	}
@@ -348,7 +348,7 @@ func (c *parquetColumn) check() string {
 	case c.uuid && (c.physical != parquetFixed || c.width != 16):
 		return "is a UUID whose size is not 16 bytes"
 	case c.physical == parquetFixed && !c.decimal && !c.uuid && !(c.float16 && c.width == 2):
-		return "holds byte arrays that are neither texts nor numbers; write them as a number"
+		return "holds byte arrays that are neither texts nor numbers; write them as numbers"
 	}
 	return ""
 }

@@ -124,7 +124,7 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 			return d.newError("cannot be read: " + err.Error())
 		}
 		if len(head) == 0 {
-			return d.newError(fmt.Sprintf("the pages end %s too early", count.Of(rows, "row")))
+			return d.newError(fmt.Sprintf("its pages lack the last %s", count.Of(rows, "row")))
 		}
 		m := &thrift{b: head}
 		h := readPageHeader(m)
@@ -133,7 +133,7 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 			return d.newError("the header of a page is damaged")
 		}
 		if h.packed > remaining || h.packed > maxPage || h.unpacked > maxPage {
-			return d.newError(fmt.Sprintf("a page claims %d bytes, %d when unpacked; the column has %d more, and at most %d can be read", h.packed, h.unpacked, remaining, maxPage))
+			return d.newError(fmt.Sprintf("a page claims %d bytes (%d unpacked), but the column has %d more, and a page may have at most %d", h.packed, h.unpacked, remaining, maxPage))
 		}
 		if !d.p.memory.fits(h.packed + h.unpacked + 8*h.values) {
 			return d.t.newError("", d.p.memory.rule())
@@ -176,7 +176,7 @@ func (d *pageReader) page(h pageHeader, body []byte, rows int) (int, error) {
 		return 0, d.newError(fmt.Sprintf("a page has the unknown kind %d", h.kind))
 	}
 	if h.values < 0 || h.values > maxPageValues || h.kind != dictionaryPage && h.values > int64(rows) {
-		return 0, d.newError(fmt.Sprintf("a page claims %s; the row group has %d more, and at most %d can be read", count.Of(h.values, "value"), rows, maxPageValues))
+		return 0, d.newError(fmt.Sprintf("a page claims %s, but the row group has %d more, and a page may have at most %d", count.Of(h.values, "value"), rows, maxPageValues))
 	}
 	var levels []byte
 	if h.kind == dataPageV2 {

@@ -286,7 +286,7 @@ func TestParquetColumnsThatCannotBeRead(t *testing.T) {
 		want  string
 	}{
 		{parquetField{name: "bad", physical: 3, values: make([]byte, 36)}, `column "bad": has the deprecated timestamp type INT96; write it as TIMESTAMP or as a number, or drop the column`},
-		{parquetField{name: "bad", physical: 7, width: 12, convert: 22, values: make([]byte, 36)}, `column "bad": holds byte arrays that are neither texts nor numbers; write them as a number, or drop the column`},
+		{parquetField{name: "bad", physical: 7, width: 12, convert: 22, values: make([]byte, 36)}, `column "bad": holds byte arrays that are neither texts nor numbers; write them as numbers, or drop the column`},
 		{parquetField{name: "bad", children: []parquetField{{name: "u", physical: 2, values: int64s(1, 2, 3)}, {name: "v", children: []parquetField{{name: "w", physical: 1, values: int32s(1, 2, 3)}}}}},
 			`column "bad": is nested; only flat columns can be read, or drop the column`},
 	} {

@@ -28,7 +28,7 @@ func (d *pageReader) dictionary(h pageHeader, body []byte) error {
 		return d.newError(fmt.Sprintf("a dictionary has the encoding %d", h.encoding))
 	}
 	if d.numbers != nil || d.texts != nil || d.ints != nil {
-		return d.newError("has two dictionaries")
+		return d.newError("is damaged: a row group has two dictionaries")
 	}
 	var ok bool
 	switch {

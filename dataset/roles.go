@@ -95,7 +95,7 @@ func (r Rules) Weighted(t *Table) (*Table, []float64, error) {
 	return selected, weights, err
 }
 
-const noWeight = "has no weight above 0: a row counts by its weight"
+const noWeight = "has no weight above 0: give at least one row a weight above 0"
 
 // weighted returns the result of Weighted for a part of a table, in which all weights may be 0.
 func (r Rules) weighted(t *Table) (*Table, []float64, error) {

@@ -185,7 +185,7 @@ func TestRolesOfColumns(t *testing.T) {
 		`row 2: column "w": the cell is empty; a weight must be a finite number ≥ 0`:      {table("1", ""), dataset.Rules{Targets: []string{"y"}, Drop: []string{"id"}, Weight: "w"}},
 		`row 2: column "w": "many" is not a number; a weight must be a finite number ≥ 0`: {table("1", "many"), dataset.Rules{Targets: []string{"y"}, Drop: []string{"id"}, Weight: "w"}},
 		`row 2: column "w": "1e999" is outside the range of float64; a weight must be`:    {table("1", "1e999"), dataset.Rules{Targets: []string{"y"}, Drop: []string{"id"}, Weight: "w"}},
-		`column "w": has no weight above 0: a row counts by its weight`:                   {table("0", "0"), dataset.Rules{Targets: []string{"y"}, Drop: []string{"id"}, Weight: "w"}},
+		`column "w": has no weight above 0: give at least one row a weight above 0`:       {table("0", "0"), dataset.Rules{Targets: []string{"y"}, Drop: []string{"id"}, Weight: "w"}},
 	} {
 		_, err := dataset.Learn(c.t, c.r)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -199,8 +199,8 @@ func TestSparseFileFaults(t *testing.T) {
 		{"a.mtx", []byte(realHeader + "2 2 1\n1 1\n"), `:3: "1 1" has a value that is not a number`},
 		{"a.mtx", []byte(realHeader + "2 2 1\n1 1 2 3\n"), `:3: "1 1 2 3" has a value that is not a number`},
 		{"a.mtx", []byte(realHeader + "2 2 2\n2 1 1\n2 1 4\n"), `: row 2: column "x1": occurs twice in the row; sum the duplicates first, as sum_duplicates does in SciPy`},
-		{"a.mtx", []byte("%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n"), `:3: "1 2 1" is above the diagonal, of which a symmetric matrix has no entries`},
-		{"a.mtx", []byte("%%MatrixMarket matrix coordinate real symmetric\n2 3 1\n1 1 1\n"), `:2: "2 3 1" has 2 rows and 3 columns, and so cannot be symmetric`},
+		{"a.mtx", []byte("%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n"), `:3: "1 2 1" is above the diagonal: a symmetric file lists only entries on or below the diagonal`},
+		{"a.mtx", []byte("%%MatrixMarket matrix coordinate real symmetric\n2 3 1\n1 1 1\n"), `:2: "2 3 1" has 2 rows and 3 columns, but a symmetric matrix must be square`},
 		{"a.mtx", []byte(realHeader + "2000000000 2 1\n1 1 1\n"), `: claims 2000000000 rows, but has only 1 entry: drop the empty rows`},
 		{"a.mtx", []byte(realHeader + "2 2000000000 1\n1 1 1\n"), `:2: "2 2000000000 1" has 2000000000 columns; at most 16777216 can be read`},
 		{"a.mtx", []byte(realHeader + "2 2 9000000000000000000000\n1 1 1\n"), `: is truncated: its size line names 9007199254740992 entries, it has 1`},
@@ -230,7 +230,7 @@ func TestSparseFileFaults(t *testing.T) {
 	valid := file(t, "a.mtx", []byte(realHeader+"2 2 1\n1 1 1\n"))
 	labels := file(t, "l.csv", []byte("label\n1\n2\n3\n"))
 	_, err = dataset.File{Path: valid, Labels: labels}.Read()
-	wantError(t, err, labels+": has 3 rows of labels for 2 of features")
+	wantError(t, err, labels+": has 3 rows of labels, but the features have 2")
 	_, err = dataset.Open(valid)
 	wantError(t, err, valid+": holds a sparse matrix in a format that cannot be read in blocks: read the whole file, or save it in LIBSVM format")
 }

@@ -244,7 +244,7 @@ func (f File) readSparseLabels(t *Table) error {
 	case c.unreadable != "":
 		return labels.columnError(c)
 	case labels.rows != t.rows:
-		return labels.newError("", fmt.Sprintf("has %s of labels for %d of features", count.Of(labels.rows, "row"), t.rows))
+		return labels.newError("", fmt.Sprintf("has %s of labels, but the features have %d", count.Of(labels.rows, "row"), t.rows))
 	}
 	c.name = labelName
 	t.columns = append(t.columns, c)

@@ -192,7 +192,7 @@ func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules pass
 	case e.Raw() != "":
 		return t.newError("", fmt.Sprintf("a column of %ss cannot be read in blocks; read the whole file", e.Raw()))
 	case rows <= 0 || rows > math.MaxInt/8/(width+outs):
-		return fmt.Errorf("dataset: %s of %d features cannot be a block", count.Of(rows, "row"), width)
+		return fmt.Errorf("dataset: a block of %s and %d features is not possible: use fewer rows, but at least 1", count.Of(rows, "row"), width)
 	}
 	p, err := s.begin(partLines(width))
 	if err != nil {

@@ -92,7 +92,7 @@ type statistics struct {
 	moments       bool
 }
 
-var errNoSummary = errors.New("dataset: there is no summary")
+var errNoSummary = errors.New("dataset: the Summary is nil")
 
 // Add adds the rows of a table, which will be encoded by the rules r. r must not name a weight
 // column. from is the byte offset in the file t.Source at which the line numbers of t begin.

@@ -20,7 +20,7 @@ type (
 func (t *Table) checkTFIDF(r Rules) error {
 	if len(r.TFIDF) == 0 {
 		if r.NGrams != (NGrams{}) {
-			return t.newError("", "n-grams need the name of a column of texts")
+			return t.newError("", "n-grams are specified, but no column of texts is named")
 		}
 		return nil
 	}

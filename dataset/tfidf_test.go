@@ -165,7 +165,7 @@ func TestTextFeatureFaults(t *testing.T) {
 		change func(r *dataset.Rules)
 		want   string
 	}{
-		{func(r *dataset.Rules) { r.TFIDF, r.NGrams.MaxN = nil, 2 }, "n-grams need the name of a column of texts"},
+		{func(r *dataset.Rules) { r.TFIDF, r.NGrams.MaxN = nil, 2 }, "n-grams are specified, but no column of texts is named"},
 		{func(r *dataset.Rules) { r.TFIDF = []string{"texts"} }, `has no column "texts"`},
 		{func(r *dataset.Rules) { r.TFIDF = []string{"label"} }, "is named both as a target and as a text for tf-idf features"},
 		{func(r *dataset.Rules) { r.TFIDF = []string{"text", "text"} }, "is named twice as a text for tf-idf features"},

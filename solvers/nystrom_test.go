@@ -406,16 +406,16 @@ func TestNystromRefused(t *testing.T) {
 		"no sample remains": func(p *NystromProblem, _ *StreamParams) {
 			p.Data = cut{inMemory{x, y, make([]float64, 30), nil}, []int{7}}
 		},
-		"no rule for centers is called \"best\"": func(p *NystromProblem, _ *StreamParams) { p.Choice.Rule = "best" },
-		"must be ≥ 0, got -1 and 0":              func(p *NystromProblem, _ *StreamParams) { p.Choice.Count = -1 },
-		"centers: 3×3":                           func(p *NystromProblem, _ *StreamParams) { p.Centers = backendtest.Normal(1, 3, 3) },
-		"no method for data in passes":           func(_ *NystromProblem, par *StreamParams) { par.Method = Dual },
-		"the tolerance must be ≥ 0 and below 1":  func(_ *NystromProblem, par *StreamParams) { par.Tol = 2 },
-		"memory must be ≥ 0 bytes":               func(_ *NystromProblem, par *StreamParams) { par.Memory = -1 },
-		"the number of iterations must be ≥ 0":   func(_ *NystromProblem, par *StreamParams) { par.MaxIter = -1 },
-		"B may be used":                          func(_ *NystromProblem, par *StreamParams) { par.Memory = 100 },
-		"x: row 1: ":                             func(p *NystromProblem, _ *StreamParams) { p.Kernel = kernels.ChiSquared{Gamma: 1} },
-		"30 rows were read, 31 were announced":   func(p *NystromProblem, _ *StreamParams) { p.Data = wrongCount{InMemory(x, y, nil, nil)} },
+		"no rule for centers is called \"best\"":    func(p *NystromProblem, _ *StreamParams) { p.Choice.Rule = "best" },
+		"must be ≥ 0, got -1 and 0":                 func(p *NystromProblem, _ *StreamParams) { p.Choice.Count = -1 },
+		"centers: 3×3":                              func(p *NystromProblem, _ *StreamParams) { p.Centers = backendtest.Normal(1, 3, 3) },
+		"no method for data in passes":              func(_ *NystromProblem, par *StreamParams) { par.Method = Dual },
+		"the tolerance must be ≥ 0 and below 1":     func(_ *NystromProblem, par *StreamParams) { par.Tol = 2 },
+		"memory must be ≥ 0 bytes":                  func(_ *NystromProblem, par *StreamParams) { par.Memory = -1 },
+		"the number of iterations must be ≥ 0":      func(_ *NystromProblem, par *StreamParams) { par.MaxIter = -1 },
+		"B may be used":                             func(_ *NystromProblem, par *StreamParams) { par.Memory = 100 },
+		"x: row 1: ":                                func(p *NystromProblem, _ *StreamParams) { p.Kernel = kernels.ChiSquared{Gamma: 1} },
+		"the source announced 31 rows, but gave 30": func(p *NystromProblem, _ *StreamParams) { p.Data = wrongCount{InMemory(x, y, nil, nil)} },
 		"above the tolerance 1e-15: no more iterations": func(_ *NystromProblem, par *StreamParams) {
 			*par = StreamParams{Method: Falkon, MaxIter: 2, Tol: 1e-15, samples: 6}
 		},

@@ -64,7 +64,7 @@ func newSeries(k kernels.Kernel, d int) (series, error) {
 		return s, errNoSeries
 	}
 	if a0 := s.firstCoefficient(); !(a0 > 0) || math.IsInf(a0, 1) || math.IsInf(s.ratio(0), 1) {
-		return s, fmt.Errorf("the first coefficient of its power series is %v", a0)
+		return s, fmt.Errorf("the constant term of its power series must be positive and finite, but is %v", a0)
 	}
 	return s, nil
 }

@@ -51,7 +51,7 @@ func PointsOf(m backend.Points) (Points, error) {
 		}
 		return DensePoints(h), nil
 	}
-	return Points{}, fmt.Errorf("a matrix of the type %T, not a backend.Host or a backend.CSR of float64", m)
+	return Points{}, fmt.Errorf("a matrix of the type %T is not supported: use a mat.Matrix, a backend.Host or a backend.CSR of float64", m)
 }
 
 // Matrix returns the points as a backend.Host or a backend.CSR.

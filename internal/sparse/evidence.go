@@ -512,7 +512,7 @@ func (e *evidence) solve(h, g backend.Host[float64]) ([]float64, error) {
 }
 
 func (e *evidence) warnLimit(limit int, gain, tol float64) {
-	e.warning = fmt.Sprintf("after %s a step still increases the log evidence by %.2g, not at most %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
+	e.warning = fmt.Sprintf("after %s a step still increases the log evidence by %.2g, more than the tolerance of %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
 }
 
 // fixedPoint maximizes the evidence by Tipping's steps. The first model has all functions.

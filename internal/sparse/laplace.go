@@ -400,7 +400,7 @@ func (p *laplace) maximize(tol float64, limit int) error {
 			continue
 		}
 		if p.steps >= limit {
-			p.warning = fmt.Sprintf("after %s a further step would increase the log evidence by about %.2g, not at most %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
+			p.warning = fmt.Sprintf("after %s a further step would increase the log evidence by about %.2g, more than the tolerance of %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
 			return nil
 		}
 		if err := p.t.Step("solve", p.base+p.fraction*min(progressOf(gain, start, tol, p.steps), 0.999)); err != nil {

@@ -195,7 +195,7 @@ func (c *Centers) factor(b backend.Backend[float64], t backend.Matrix[float64]) 
 	err = numeric.FactorJittered(&j, b, t, func() error { c.gramUpper(b, t); return nil })
 	var pivot *backend.PivotError
 	if errors.As(err, &pivot) {
-		return 0, numeric.ExplainPivot(pivot, "k(c, c) of the %d centers is not positive semidefinite (pivot %.3g at center %d with %.3g added to the diagonal): the values of the kernel %v are not those of inner products",
+		return 0, numeric.ExplainPivot(pivot, "k(c, c) of the %d centers is not positive semidefinite (pivot %.3g at center %d with %.3g added to the diagonal): the kernel %v is not positive definite: use a positive definite kernel",
 			c.Size(), pivot.Value, pivot.Index+1, j.Added, c.Kernel)
 	}
 	return j.Added, err

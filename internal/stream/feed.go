@@ -155,7 +155,7 @@ func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[fl
 		return err
 	}
 	if n := f.data.N; rowsRead != n {
-		return badSample("%d rows were read, %d were announced", rowsRead, n)
+		return badSample("the source announced %d rows, but gave %d", n, rowsRead)
 	}
 	if f.passed && (rowsUsed != f.N || total != f.total) {
 		return badSample("the samples have changed since the last pass: %d had a weight > 0, now %d have", f.N, rowsUsed)

@@ -266,7 +266,7 @@ func (u *update) addSums(v *update) error {
 
 // errRemoved is the error if a removed sample was not in the fit, or if no sample remains in the
 // fit.
-var errRemoved = errors.New("the remaining samples have no positive definite equations: some removed samples were not in the fit, or no sample of the fit is left")
+var errRemoved = errors.New("the equations of the remaining samples are not positive definite: some removed samples were not in the fit, or no sample of the fit is left")
 
 // finish returns the posterior and the solution that follow from the sums.
 func (u *update) finish() (q *Posterior, beta backend.Host[float64], bias []float64, err error) {
