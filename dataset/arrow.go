@@ -286,7 +286,7 @@ func readType(kind byte, t flatbuffers.Table) arrowType {
 			a.bits, a.time = 64, storedTime{unit: dayMillis}
 		}
 	case arrowTime:
-		a.bits, a.time = int(int32At(t, 1, 32)), storedTime{unit: units[int16At(t, 0, 1)], clock: true}
+		a.bits, a.time = int(int32At(t, 1, 32)), storedTime{unit: units[int16At(t, 0, 1)], timeOfDay: true}
 	case arrowTimestamp:
 		a.bits, a.time = 64, storedTime{unit: units[int16At(t, 0, 0)], utc: slotAt(t, 1) != 0}
 	case arrowUnion:

@@ -15,13 +15,13 @@ const MaxCategories = 1000
 type kind uint8
 
 const (
-	missing    kind = iota
-	marker          // a text that represents a missing value, such as NA
-	number          // a finite number
-	notFinite       // ±Inf, spelled as a word
-	outOfRange      // a number that float64 cannot hold
-	spelled         // a number whose spelling needs other settings, such as a decimal comma
-	text            // any other text
+	missing       kind = iota
+	marker             // a text that represents a missing value, such as NA
+	number             // a finite number
+	notFinite          // ±Inf, spelled as a word
+	outOfRange         // a number that float64 cannot hold
+	otherSpelling      // a number whose spelling needs other settings, such as a decimal comma
+	text               // any other text
 )
 
 // rule says what is wrong with a cell of kind k in a column of numbers.
@@ -130,7 +130,7 @@ func (c *column) add(s string) {
 	if !ok {
 		v, k := c.reading.parse(s)
 		text := s
-		if k < spelled && !c.exact {
+		if k < otherSpelling && !c.exact {
 			text = c.reading.normalize(s)
 		}
 		code = c.entryOf(entry{strings.Clone(text), v, k})
@@ -147,7 +147,7 @@ func (c *column) add(s string) {
 func (c *column) addBytes(b []byte) bool {
 	if c.plain {
 		v, ok := decimal(b)
-		if !c.reading.ordinary() {
+		if !c.reading.pointOnly() {
 			v, ok = commaDecimal(b)
 			ok = ok && c.reading.decimal == ',' && len(c.reading.numbers) == 0
 		}
@@ -225,7 +225,7 @@ func (c *column) addEntry(e entry) int32 {
 	c.entries = append(c.entries, e)
 	c.textBytes += int64(len(e.text))
 	c.index.add(c.entries)
-	c.texts = c.texts || e.kind >= spelled
+	c.texts = c.texts || e.kind >= otherSpelling
 	return code
 }
 

@@ -8,14 +8,14 @@ import (
 // A cleaner reads a CSV file and removes characters that encoding/csv does not support. It does not
 // change the numbers of lines.
 type cleaner struct {
-	r       *bufio.Reader
-	char    byte // the character that begins a comment; 0 if there are no comments
-	returns bool // a CR without LF ends a line
-	blanks  bool // adjacent spaces and tabs become one tab, or nothing at the beginning or end of a line
+	r              *bufio.Reader
+	char           byte // the character that begins a comment; 0 if there are no comments
+	crLines        bool // a CR without LF ends a line
+	collapseBlanks bool // adjacent spaces and tabs become one tab, or nothing at the beginning or end of a line
 
 	quoted, comment, inLine bool
 	blank                   bool // spaces or tabs precede the next character of the line
-	returned                bool // the last byte was a CR that ended a line
+	afterCR                 bool // the last byte was a CR that ended a line
 }
 
 // Read implements io.Reader. It does not remove the line end after a comment.
@@ -25,12 +25,12 @@ func (c *cleaner) Read(p []byte) (n int, err error) {
 		if err != nil {
 			return n, deferEOF(n, err)
 		}
-		returned := c.returned
-		c.returned = false
+		afterCR := c.afterCR
+		c.afterCR = false
 		switch {
-		case c.returns && b == '\r' && !c.quoted:
-			c.returned, b = true, '\n'
-		case returned && b == '\n':
+		case c.crLines && b == '\r' && !c.quoted:
+			c.afterCR, b = true, '\n'
+		case afterCR && b == '\n':
 			continue
 		}
 		switch {
@@ -40,13 +40,13 @@ func (c *cleaner) Read(p []byte) (n int, err error) {
 			continue
 		case b == ' ' && !c.inLine && !c.quoted:
 			continue
-		case c.blanks && (b == ' ' || b == '\t') && !c.quoted:
+		case c.collapseBlanks && (b == ' ' || b == '\t') && !c.quoted:
 			c.blank = c.inLine
 			continue
 		case c.char > 0 && b == c.char && !c.quoted:
 			c.comment = true
 			continue
-		case c.blanks && b == '\r' && !c.quoted:
+		case c.collapseBlanks && b == '\r' && !c.quoted:
 			c.blank = false
 		case c.blank:
 			c.blank = false

@@ -60,10 +60,10 @@ func readCSV(in *input) (*Table, error) {
 		t    *Table
 	}
 	text, partCount := 0, 0
-	err := ordered(context.Background(), in.allowance.workers(), p.next, func(next part) (d decoded, err error) {
+	err := runOrdered(context.Background(), in.allowance.workers(), p.next, func(next part) (d decoded, err error) {
 		d.part = next
 		d.t, err = next.table()
-		if err == nil && next.(*csvPart).leading { // the first part shows which columns are plain
+		if err == nil && next.(*csvPart).isFirst { // the first part shows which columns are plain
 			for j, c := range d.t.columns {
 				p.plain[j].Store(c.plain)
 			}
@@ -95,9 +95,9 @@ func readCSV(in *input) (*Table, error) {
 		for _, c := range d.t.columns {
 			partGrowth.column(c, 0, 0)
 		}
-		flight := in.allowance.pendingBytes(partCount, partGrowth.size+int64(len(next.text)))
+		pending := in.allowance.pendingBytes(partCount, partGrowth.size+int64(len(next.text)))
 		capacity, ok := in.allowance.capacityFor(t.rows, max(capacity, t.rows), func(g *growth, capacity int) {
-			g.size = flight
+			g.size = pending
 			g.list(4, len(t.lines), cap(t.lines), len(d.t.lines), capacity)
 			for _, c := range t.columns {
 				g.column(c, d.t.rows, capacity)
@@ -110,7 +110,7 @@ func readCSV(in *input) (*Table, error) {
 		for j, c := range t.columns {
 			oldBytes := c.listBytes()
 			c.join(d.t.columns[j], capacity)
-			in.allowance.replaced(oldBytes, c.listBytes())
+			in.allowance.recordReplaced(oldBytes, c.listBytes())
 			p.plain[j].Store(c.plain)
 		}
 		return nil
@@ -211,7 +211,7 @@ func (t *Table) readRows(text []byte, linesBefore int) error {
 		if err := t.addLine(line); err != nil {
 			return err
 		}
-		cells := record[t.leading():]
+		cells := record[t.indexCells():]
 		for i, c := range t.columns {
 			if !c.addBytes([]byte(cells[i])) {
 				if !utf8.ValidString(cells[i]) {
@@ -250,8 +250,8 @@ func (t *Table) addLine(line int) error {
 	return nil
 }
 
-// leading returns the number of cells in a row before the first column of the table.
-func (t *Table) leading() int {
+// indexCells returns the number of cells in a row before the first column of the table.
+func (t *Table) indexCells() int {
 	if t.index {
 		return 1
 	}
@@ -261,12 +261,12 @@ func (t *Table) leading() int {
 // checkCells returns an error for a row of n cells if the header has another number of names. A row
 // may omit trailing cells without a name.
 func (t *Table) checkCells(line, n int, last string) error {
-	want := t.leading() + len(t.columns)
-	if want <= n && n <= want+t.nameless {
+	want := t.indexCells() + len(t.columns)
+	if want <= n && n <= want+t.unnamedCells {
 		return nil
 	}
-	rule := fmt.Sprintf("has %s where the header has %d", count.Of(n, "cell"), want+t.nameless)
-	if n == want+t.nameless+1 && strings.TrimSpace(last) == "" {
+	rule := fmt.Sprintf("has %s where the header has %d", count.Of(n, "cell"), want+t.unnamedCells)
+	if n == want+t.unnamedCells+1 && strings.TrimSpace(last) == "" {
 		rule += ": the line ends with a delimiter and the header does not; remove this delimiter, or name the column"
 	}
 	e := t.newError("", rule)
@@ -288,7 +288,7 @@ const indexName = "index"
 func (t *Table) setHeader(names []string, rowNames bool) *Error {
 	for n := len(names); n > 1 && strings.TrimSpace(names[n-1]) == ""; n-- {
 		names = names[:n-1]
-		t.nameless++
+		t.unnamedCells++
 	}
 	if t.index = len(names) > 1 && strings.TrimSpace(names[0]) == ""; t.index {
 		names = names[1:]
@@ -347,7 +347,7 @@ func (p *pass) beginCSV(in *input, lines int) error {
 	}
 	p.names = in.t.Names()
 	p.plain = make([]atomic.Bool, len(p.names))
-	leading := true
+	isFirst := true
 	p.nextPart = func() (part, error) {
 		next := first
 		if first = (piece{}); len(next.text) == 0 {
@@ -355,8 +355,8 @@ func (p *pass) beginCSV(in *input, lines int) error {
 				return nil, err
 			}
 		}
-		defer func() { leading = false }()
-		return &csvPart{piece: next, leading: leading, source: in.t.Source, reading: in.t.reading, names: p.names, comma: in.t.comma, index: in.t.index, keep: in.t.keep, nameless: in.t.nameless, plain: p.plain}, nil
+		defer func() { isFirst = false }()
+		return &csvPart{piece: next, isFirst: isFirst, source: in.t.Source, reading: in.t.reading, names: p.names, comma: in.t.comma, index: in.t.index, keep: in.t.keep, unnamedCells: in.t.unnamedCells, plain: p.plain}, nil
 	}
 	return nil
 }
@@ -364,15 +364,15 @@ func (p *pass) beginCSV(in *input, lines int) error {
 // A csvPart is a part of the rows of a CSV file. Any goroutine may decode it.
 type csvPart struct {
 	piece
-	leading  bool // whether the part is the first of the file
-	source   string
-	reading  *reading
-	names    []string
-	comma    byte
-	index    bool
-	keep     []string
-	nameless int
-	plain    []atomic.Bool // plain[j] reports whether column j is known to hold only numbers
+	isFirst      bool // whether the part is the first of the file
+	source       string
+	reading      *reading
+	names        []string
+	comma        byte
+	index        bool
+	keep         []string
+	unnamedCells int
+	plain        []atomic.Bool // plain[j] reports whether column j is known to hold only numbers
 }
 
 // table returns the rows of the part. A column that is known to hold only numbers is plain.
@@ -383,7 +383,7 @@ func (p *csvPart) table() (*Table, error) {
 // read returns the rows of the part. begin(j) returns an empty column j, plain or coded.
 func (p *csvPart) read(begin func(j int) column) (*Table, error) {
 	rows := maxRows(p.text, len(p.names))
-	t := &Table{Source: p.source, reading: p.reading, comma: p.comma, index: p.index, nameless: p.nameless, lines: make([]int32, 0, rows)}
+	t := &Table{Source: p.source, reading: p.reading, comma: p.comma, index: p.index, unnamedCells: p.unnamedCells, lines: make([]int32, 0, rows)}
 	for j, name := range p.names {
 		c := begin(j)
 		c.name, c.reading, c.rounded, c.exact = name, p.reading, true, slices.Contains(p.keep, name)
@@ -408,7 +408,7 @@ func maxRows(text []byte, columns int) int {
 
 // addLines is a fast version of readRows for a text without quotation marks.
 func (t *Table) addLines(text []byte, line int) error {
-	comma, numbers, cells := []byte{t.comma}, t.reading.ordinary(), t.leading()+len(t.columns)
+	comma, numbers, cells := []byte{t.comma}, t.reading.pointOnly(), t.indexCells()+len(t.columns)
 	for next := 0; next < len(text); line++ {
 		begin, end := next, len(text)
 		if n := bytes.IndexByte(text[begin:], '\n'); n >= 0 {
@@ -450,7 +450,7 @@ func (t *Table) addLines(text []byte, line int) error {
 				c.add(string(cell))
 			}
 		}
-		if begin < end && t.nameless > 0 {
+		if begin < end && t.unnamedCells > 0 {
 			if cell := bytes.Trim(text[begin:end], " \t"+string(t.comma)); len(cell) > 0 {
 				return t.namelessError(line, string(cell))
 			}

@@ -196,7 +196,7 @@ func (in *input) readBytes(n int64, name string) ([]byte, error) {
 		return nil, e
 	}
 	if in.readerAt != nil && n >= storedBytes {
-		return in.takeStored(n)
+		return in.readStored(n)
 	}
 	step := n
 	if in.size < 0 {
@@ -222,13 +222,13 @@ func (in *input) readBytes(n int64, name string) ([]byte, error) {
 	return data, nil
 }
 
-// storedBytes is the number of bytes that takeStored reads at a time. For fewer bytes, the buffered
+// storedBytes is the number of bytes that readStored reads at a time. For fewer bytes, the buffered
 // reader is faster.
 const storedBytes = 1 << 20
 
-// takeStored does the work of take for bytes of in.stored, which it reads on all processors. The
-// caller must have checked the size of the file and the memory allowance.
-func (in *input) takeStored(n int64) ([]byte, error) {
+// readStored does the work of readBytes for bytes of in.readerAt, which it reads on all processors.
+// The caller must have checked the size of the file and the memory allowance.
+func (in *input) readStored(n int64) ([]byte, error) {
 	data, begin := pages.Zeros[byte](int(n)), in.offset
 	if err := in.checkTo(begin); err != nil {
 		return nil, err
@@ -290,7 +290,7 @@ func (in *input) truncated() bool {
 // end returns an error if the file has more bytes, or if its checksum is wrong.
 func (in *input) end() error {
 	_, err := in.r.Peek(1)
-	if err == io.EOF && in.zip && in.summed > 0 { // takeStored has read a part, whose checksum no other reader checks
+	if err == io.EOF && in.zip && in.summed > 0 { // readStored has read a part, whose checksum no other reader checks
 		if err := in.checkTo(in.offset); err != nil {
 			return err
 		}

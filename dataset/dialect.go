@@ -67,7 +67,7 @@ func (d Dialect) delimiter() byte {
 
 // defaultPoints returns the result of pointReading for the zero Dialect. It is computed once,
 // because FromRows needs it for each row of a request.
-var defaultPoints = sync.OnceValue(func() *reading { return newReading(defaultNAValues(), points) })
+var defaultPoints = sync.OnceValue(func() *reading { return newReading(defaultNAValues(), pointMarks) })
 
 // pointReading returns the rules by which tables made by Go programs are parsed; the decimal mark
 // is the point. The result is shared: do not modify it.
@@ -75,7 +75,7 @@ func (d Dialect) pointReading() *reading {
 	if len(d.NAValues) == 0 && !d.NoDefaultNA {
 		return defaultPoints()
 	}
-	return newReading(d.reading().list, points)
+	return newReading(d.reading().list, pointMarks)
 }
 
 // reading returns the rules by which cells of the file are parsed.

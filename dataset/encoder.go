@@ -166,17 +166,17 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 	oldLen := len(e.Inputs)
 	features := slices.DeleteFunc(slices.Clone(columns), func(c *column) bool { return !r.isFeature(c.name) })
 	e.Inputs = slices.Grow(e.Inputs, len(features))[:oldLen+len(features)]
-	together := min(lineNumbers, max(1, len(features)/(2*runtime.GOMAXPROCS(0))))
-	err = parallel(len(features), together, func(first, last int) error {
+	blockColumns := min(lineNumbers, max(1, len(features)/(2*runtime.GOMAXPROCS(0))))
+	err = parallel(len(features), blockColumns, func(first, last int) error {
 		numbers := numbersReader{t: t}
 		for j, c := range features[first:last] {
-			if j%together == 0 {
-				numbers.read(features[first+j : min(first+j+together, last)])
+			if j%blockColumns == 0 {
+				numbers.read(features[first+j : min(first+j+blockColumns, last)])
 			}
 			if row := c.firstText(); r.Gram && row >= 0 {
 				return t.cellError(c, row, c.cell(row), "is not a number: every column except the target must belong to the Gram matrix")
 			}
-			in, err := t.learnInput(c, numbers.list[j%together], weights, r)
+			in, err := t.learnInput(c, numbers.list[j%blockColumns], weights, r)
 			if dataErr := new(Error); r.dropEmpty && errors.As(err, &dataErr) && dataErr.Rule == noValues {
 				in, err = &Input{Name: c.name}, nil
 			}
@@ -358,14 +358,14 @@ func (e *Encoder) Check() error {
 }
 
 func (in *Input) check() error {
-	kinds := 0
+	count := 0
 	for _, set := range []bool{in.Number != nil, in.Text != nil, in.Sparse != nil, in.TFIDF != nil, in.Raw != ""} {
 		if set {
-			kinds++
+			count++
 		}
 	}
 	switch {
-	case kinds != 1:
+	case count != 1:
 		return errors.New("must be either a number or a text")
 	case in.Number != nil:
 		return in.Number.check()
@@ -431,11 +431,11 @@ const blockNumbers = 1 << 15
 
 // An inputColumn specifies the column that a writer encodes, and the features that the writer sets.
 type inputColumn struct {
-	table  *Table
-	column *column
-	refuse bool // a missing cell is an error
-	marked bool // a text such as NA is a missing cell in columns of texts too
-	offset int  // index of the first feature in a row
+	table     *Table
+	column    *column
+	refuse    bool // a missing cell is an error
+	naInTexts bool // a text such as NA is a missing cell in columns of texts too
+	offset    int  // index of the first feature in a row
 }
 
 // Features encodes the columns of t from which e was learned, in any order. The result has t.Rows()
@@ -515,12 +515,12 @@ func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 			c = t.sparseColumn(in.Name)
 		}
 		if c == nil && t.sparse {
-			c = t.absent(in.Name)
+			c = t.absentColumn(in.Name)
 		}
 		if c == nil {
 			return nil, 0, t.noColumn("feature column", in.Name, e.unused(t))
 		}
-		col := inputColumn{table: t, column: c, refuse: e.RefuseMissing, marked: e.NAValues != nil, offset: width}
+		col := inputColumn{table: t, column: c, refuse: e.RefuseMissing, naInTexts: e.NAValues != nil, offset: width}
 		switch {
 		case in.TFIDF != nil:
 			w, err := newGramWriter(col, in.TFIDF, e.RefuseUnknown)
@@ -599,7 +599,7 @@ func (t *Table) targetCell(c *column, row int) (float64, error) {
 		return v, t.missingError(c, row, needsValue)
 	case k > number:
 		rule := c.rule(row, k)
-		if k != spelled {
+		if k != otherSpelling {
 			rule += asTarget
 		}
 		return v, t.cellError(c, row, c.cell(row), rule)

@@ -222,7 +222,7 @@ func article(f form) string {
 type input struct {
 	t           *Table // has the name of the source for errors
 	r           *bufio.Reader
-	offset      int64       // offset of the next byte that the method take reads
+	offset      int64       // offset of the next byte that the method readBytes reads
 	size        int64       // total size in bytes, −1 if unknown
 	file        *os.File    // the file if it supports ReadAt, otherwise nil
 	readerAt    io.ReaderAt // reads the bytes 0 to size − 1 in any order; nil if only r can read them

@@ -12,11 +12,11 @@ import (
 
 // A head holds the properties of a CSV file that are detected from its beginning.
 type head struct {
-	comma    byte // the delimiter between cells
-	skip     int  // number of lines before the names: empty lines, comments and a line such as sep=;
-	rowNames bool // each row begins with a row name that the header does not count, as in files of R
-	returns  bool // lines end in CR
-	blanks   bool // any number of spaces and tabs separates the cells; comma is then the tab
+	comma          byte // the delimiter between cells
+	skip           int  // number of lines before the names: empty lines, comments and a line such as sep=;
+	rowNames       bool // each row begins with a row name that the header does not count, as in files of R
+	crLines        bool // lines end in CR
+	blankSeparated bool // any number of spaces and tabs separates the cells; comma is then the tab
 }
 
 // delimiters lists the delimiters that are detected, in order of preference.
@@ -36,10 +36,10 @@ func (in *input) readHead() (h head, err error) {
 	if err != nil {
 		return h, err
 	}
-	begin, _ := in.r.Peek(bufferSize)
-	h.returns = hasReturns(begin)
-	if in.comment > 0 || h.returns {
-		in.clean(cleaner{char: in.comment, returns: h.returns})
+	prefix, _ := in.r.Peek(bufferSize)
+	h.crLines = hasCRLines(prefix)
+	if in.comment > 0 || h.crLines {
+		in.clean(cleaner{char: in.comment, crLines: h.crLines})
 		if sample, complete, err = in.sample(); err != nil {
 			return h, err
 		}
@@ -60,8 +60,8 @@ func (in *input) readHead() (h head, err error) {
 	}
 	switch {
 	case h.comma == ' ', h.comma == 0 && complete && in.aligned(first):
-		h.blanks, h.comma = true, '\t'
-		in.clean(cleaner{blanks: true})
+		h.blankSeparated, h.comma = true, '\t'
+		in.clean(cleaner{collapseBlanks: true})
 		if sample, complete, err = in.sample(); err != nil {
 			return h, err
 		}
@@ -121,8 +121,8 @@ func (in *input) clean(c cleaner) {
 	in.r = bufio.NewReaderSize(&c, bufferSize)
 }
 
-// hasReturns reports whether at least one line ends in CR without LF.
-func hasReturns(sample []byte) bool {
+// hasCRLines reports whether at least one line ends in CR without LF.
+func hasCRLines(sample []byte) bool {
 	quoted := false
 	for i, c := range sample {
 		switch {
@@ -197,7 +197,7 @@ func delimiterOf(text []byte) byte {
 // spaces: the header has at least two names, each line has as many cells as there are names, or one
 // more, and at least one column holds only numbers. (A single column of texts has no such column.)
 func (in *input) aligned(text []byte) bool {
-	clean, _ := io.ReadAll(&cleaner{r: bufio.NewReader(bytes.NewReader(text)), blanks: true})
+	clean, _ := io.ReadAll(&cleaner{r: bufio.NewReader(bytes.NewReader(text)), collapseBlanks: true})
 	records := recordsOf(clean, '\t', bufferSize)
 	if len(records) < 2 || len(records[0].cells) < 2 {
 		return false
@@ -213,7 +213,7 @@ func (in *input) aligned(text []byte) bool {
 		}
 		for j, cell := range r.cells {
 			_, k := in.t.reading.parse(cell)
-			numbers[j] = numbers[j] && k <= spelled
+			numbers[j] = numbers[j] && k <= otherSpelling
 		}
 	}
 	return slices.Contains(numbers, true)
@@ -299,8 +299,8 @@ func (in *input) decimalComma(rows []record) (example string) {
 			if !strings.ContainsAny(cell, ",.") {
 				continue
 			}
-			asComma, _ := comma.spell(cell)
-			asPoint, _ := point.spell(cell)
+			asComma, _ := comma.parseSpelling(cell)
+			asPoint, _ := point.parseSpelling(cell)
 			switch {
 			case asPoint != "" && asComma == "":
 				return ""

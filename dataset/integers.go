@@ -29,8 +29,8 @@ func (m *integers) addAll(values []int64, present []bool) {
 		m.values = append(m.values, values...)
 		return
 	}
-	for _, there := range present {
-		if !there {
+	for _, isPresent := range present {
+		if !isPresent {
 			m.addMissing()
 			continue
 		}

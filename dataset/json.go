@@ -20,12 +20,12 @@ import (
 
 // looksJSON reports whether a text begins like an object, or like an array of objects.
 func looksJSON(r *bufio.Reader) bool {
-	begin, _ := r.Peek(256)
-	begin = bytes.TrimLeft(bytes.TrimPrefix(begin, byteOrderMark), " \t\r\n")
+	prefix, _ := r.Peek(256)
+	prefix = bytes.TrimLeft(bytes.TrimPrefix(prefix, byteOrderMark), " \t\r\n")
 	for _, char := range []byte("[{\"") {
 		switch {
-		case len(begin) > 0 && begin[0] == char:
-			begin = bytes.TrimLeft(begin[1:], " \t\r\n")
+		case len(prefix) > 0 && prefix[0] == char:
+			prefix = bytes.TrimLeft(prefix[1:], " \t\r\n")
 		case char != '[':
 			return false
 		}

@@ -48,17 +48,17 @@ func labelsRule(labels []string, rows int, texts, anyLabels bool) string {
 	if texts {
 		rowsPerClass = 2
 	}
-	kinds, advice := len(labels), "; {if they are classes, $task=classification}"
-	if !texts && !anyLabels && kinds <= MaxCategories {
+	numClasses, advice := len(labels), "; {if they are classes, $task=classification}"
+	if !texts && !anyLabels && numClasses <= MaxCategories {
 		if i := slices.IndexFunc(labels, func(s string) bool { return !exactOf(s).integer() }); i >= 0 {
 			return fmt.Sprintf("has values that are not integers, such as %s: a target of numbers needs a learner for regression%s", quote(slices.MinFunc(labels[i:], notIntegerFirst)), advice)
 		}
 	}
-	if kinds <= MaxCategories && (anyLabels || kinds <= alwaysCategories || kinds <= rows/rowsPerClass) {
+	if numClasses <= MaxCategories && (anyLabels || numClasses <= alwaysCategories || numClasses <= rows/rowsPerClass) {
 		return ""
 	}
-	description := fmt.Sprintf("%d distinct values in %s", kinds, count.Of(rows, "row"))
-	if kinds > MaxCategories {
+	description := fmt.Sprintf("%d distinct values in %s", numClasses, count.Of(rows, "row"))
+	if numClasses > MaxCategories {
 		description, advice = fmt.Sprintf("more than %d distinct values", MaxCategories), ""
 	}
 	return fmt.Sprintf("has %s: too many to be classes; a target of numbers needs a learner for regression%s", description, advice)
@@ -254,12 +254,12 @@ func (e *Encoder) checkLabels() error {
 			return fmt.Errorf("dataset: encoder: %s is not a class", quote(label))
 		}
 	}
-	ordered := strings.Compare
+	compare := strings.Compare
 	if newClassifier(e.Labels).numbers != nil {
-		ordered = byNumber
+		compare = byNumber
 	}
 	for i, label := range e.Labels[1:] {
-		if ordered(e.Labels[i], label) >= 0 {
+		if compare(e.Labels[i], label) >= 0 {
 			return errors.New("dataset: encoder: classes must be sorted and distinct, but " + quote(e.Labels[i]) + " precedes " + quote(label))
 		}
 	}

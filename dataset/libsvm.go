@@ -60,7 +60,7 @@ func readLIBSVM(in *input) (*Table, error) {
 	s := newLIBSVM(in.t, maxSparseFeatures)
 	text, partCount := 0, 0
 	pieces := &pieceReader{in: in, line: 1}
-	err := ordered(context.Background(), in.allowance.workers(), pieces.next, func(p piece) (decoded, error) {
+	err := runOrdered(context.Background(), in.allowance.workers(), pieces.next, func(p piece) (decoded, error) {
 		d := newLIBSVM(&Table{Source: in.t.Source}, maxSparseFeatures)
 		return decoded{d, len(p.text)}, d.add(p)
 	}, func(d decoded) error {
@@ -72,9 +72,9 @@ func readLIBSVM(in *input) (*Table, error) {
 		}
 		var partGrowth growth
 		d.grow(&partGrowth, newLIBSVM(&Table{}, 0), 100)
-		flight := in.allowance.pendingBytes(partCount, partGrowth.size+int64(d.text))
+		pending := in.allowance.pendingBytes(partCount, partGrowth.size+int64(d.text))
 		percent, ok := in.allowance.capacityFor(100, max(percent, 100), func(g *growth, percent int) {
-			g.size = flight
+			g.size = pending
 			s.grow(g, d.libsvm, percent)
 		})
 		if !ok {
@@ -125,7 +125,7 @@ func (s *libsvm) join(d *libsvm, percent int, a *allowance) error {
 	s.t.lines = appended(a, s.t.lines, d.t.lines, rowCapacity)
 	oldBytes := s.label.listBytes()
 	s.label.join(d.label, rowCapacity)
-	a.replaced(oldBytes, s.label.listBytes())
+	a.recordReplaced(oldBytes, s.label.listBytes())
 	s.t.rows += d.t.rows
 	s.last, s.first = max(s.last, d.last), min(s.first, d.first)
 	return nil
@@ -324,9 +324,9 @@ func (s *libsvm) finish() *Table {
 	return s.t
 }
 
-// absent returns a column of zeros for a feature that does not occur in t. If name cannot be the
-// name of a feature, it returns nil.
-func (t *Table) absent(name string) *column {
+// absentColumn returns a column of zeros for a feature that does not occur in t. If name cannot be
+// the name of a feature, it returns nil.
+func (t *Table) absentColumn(name string) *column {
 	if _, ok := sparseIndex(name); !ok {
 		return nil
 	}
@@ -336,8 +336,8 @@ func (t *Table) absent(name string) *column {
 // An indexBase holds two properties of a sparse table, or of a part of a table. They show whether
 // its indices start at the same number as in the encoder's training table.
 type indexBase struct {
-	zero bool // the table has the index 0
-	past bool // the table has the index after the encoder's last index
+	zero          bool // the table has the index 0
+	hasExtraIndex bool // the table has the index after the encoder's last index
 }
 
 func (e *Encoder) indexBase(t *Table) (b indexBase) {
@@ -356,8 +356,8 @@ func (e *Encoder) indexBase(t *Table) (b indexBase) {
 	if last < 0 || m == nil { // the encoder was learned from columns with names
 		return b
 	}
-	past := last + 1 - m.first
-	return indexBase{zero: m.first == 0 && m.Cols > 0, past: past < m.Cols && m.has(past, t.origin)}
+	extra := last + 1 - m.first
+	return indexBase{zero: m.first == 0 && m.Cols > 0, hasExtraIndex: extra < m.Cols && m.has(extra, t.origin)}
 }
 
 // checkBase returns an error if the indices of a table do not start at the same number as in the
@@ -369,7 +369,7 @@ func (e *Encoder) checkBase(t *Table, b indexBase) error {
 	switch {
 	case b.zero && !zero:
 		return t.newError("", "has the index 0, so its indices start at 0, but the indices of the training table start at 1: write both files in the same way")
-	case b.past && zero && !b.zero:
+	case b.hasExtraIndex && zero && !b.zero:
 		return t.newError("", "has one index more than the training table and no index 0: its indices seem to start at 1, not at 0; write both files in the same way, or add 0:0 to a line if they do start at 0")
 	}
 	return nil

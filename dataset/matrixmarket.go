@@ -31,8 +31,8 @@ type triples struct {
 	values        []float64
 }
 
-// A market is a Matrix Market file that the package is reading.
-type market struct {
+// A marketReader is a Matrix Market file that the package is reading.
+type marketReader struct {
 	t                   *Table
 	pattern, symmetric  bool
 	rows, columns, size int64
@@ -41,9 +41,9 @@ type market struct {
 
 // readMarket reads a whole file. Its entries are parsed in pieces on all processors.
 func readMarket(in *input) (*Table, error) {
-	m := &market{t: in.t}
+	m := &marketReader{t: in.t}
 	pieces := &pieceReader{in: in, line: 1}
-	first, err := m.head(pieces)
+	first, err := m.readHead(pieces)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func readMarket(in *input) (*Table, error) {
 		}
 		return pieces.next()
 	}
-	err = ordered(context.Background(), in.allowance.workers(), next, m.parse, func(part triples) error {
+	err = runOrdered(context.Background(), in.allowance.workers(), next, m.parse, func(part triples) error {
 		m.entries.rows = append(m.entries.rows, part.rows...)
 		m.entries.columns = append(m.entries.columns, part.columns...)
 		m.entries.values = append(m.entries.values, part.values...)
@@ -81,7 +81,7 @@ func readMarket(in *input) (*Table, error) {
 }
 
 // mirror adds the upper triangle of a symmetric matrix.
-func (m *market) mirror() {
+func (m *marketReader) mirror() {
 	e := &m.entries
 	for k := range len(e.values) {
 		if i, j := e.rows[k], e.columns[k]; i != j {
@@ -90,8 +90,8 @@ func (m *market) mirror() {
 	}
 }
 
-// head reads the lines before the entries. rest is what follows these lines in the same piece.
-func (m *market) head(pieces *pieceReader) (rest piece, err error) {
+// readHead reads the lines before the entries. rest is what follows these lines in the same piece.
+func (m *marketReader) readHead(pieces *pieceReader) (rest piece, err error) {
 	banner := true
 	for p := (piece{}); ; {
 		if len(p.text) == 0 {
@@ -108,7 +108,7 @@ func (m *market) head(pieces *pieceReader) (rest piece, err error) {
 		fields := strings.Fields(string(line[:min(len(line), 1<<12)]))
 		if banner {
 			banner = false
-			if rule := m.banner(fields); rule != "" {
+			if rule := m.bannerRule(fields); rule != "" {
 				return p, m.newError(number, line, rule)
 			}
 			continue
@@ -121,7 +121,7 @@ func (m *market) head(pieces *pieceReader) (rest piece, err error) {
 			if len(fields) != 3 {
 				return p, m.newError(number, line, "is not the size line: rows columns entries")
 			}
-			n, ok := wholeNumber(fields[k])
+			n, ok := parseInteger(fields[k])
 			if !ok {
 				return p, m.newError(number, line, "is not the size line: rows columns entries")
 			}
@@ -139,8 +139,8 @@ func (m *market) head(pieces *pieceReader) (rest piece, err error) {
 	}
 }
 
-// banner parses the words of the first line. It returns the rule that they violate, or "".
-func (m *market) banner(words []string) string {
+// bannerRule parses the words of the first line. It returns the rule that they violate, or "".
+func (m *marketReader) bannerRule(words []string) string {
 	if len(words) != 5 || !strings.EqualFold(words[0], marketMark) || !strings.EqualFold(words[1], "matrix") {
 		return "is not the first line of a Matrix Market file: " + marketMark + " matrix coordinate real general"
 	}
@@ -157,8 +157,8 @@ func (m *market) banner(words []string) string {
 	return ""
 }
 
-// wholeNumber parses an integer of digits. It returns 2⁵³ for larger integers.
-func wholeNumber(s string) (n int64, ok bool) {
+// parseInteger parses an integer of digits. It returns 2⁵³ for larger integers.
+func parseInteger(s string) (n int64, ok bool) {
 	for _, c := range []byte(s) {
 		if c < '0' || c > '9' {
 			return 0, false
@@ -169,7 +169,7 @@ func wholeNumber(s string) (n int64, ok bool) {
 }
 
 // parse reads the entries of a piece.
-func (m *market) parse(p piece) (e triples, err error) {
+func (m *marketReader) parse(p piece) (e triples, err error) {
 	lines := bytes.Count(p.text, newline) + 1
 	e = triples{make([]int32, 0, lines), make([]int32, 0, lines), make([]float64, 0, lines)}
 	line := p.line
@@ -211,7 +211,7 @@ func (m *market) parse(p piece) (e triples, err error) {
 	return e, nil
 }
 
-func (m *market) entry() string {
+func (m *marketReader) entry() string {
 	if m.pattern {
 		return "row column"
 	}
@@ -238,7 +238,7 @@ func digits(b []byte, i int) (n int64, end int) {
 	return n, end
 }
 
-func (m *market) newError(line int, text []byte, rule string) *Error {
+func (m *marketReader) newError(line int, text []byte, rule string) *Error {
 	e := m.t.newError("", rule)
 	e.Line, e.Value = line, strings.ToValidUTF8(string(bytes.TrimSpace(text[:min(len(text), 1<<8)])), "\ufffd")
 	return e
@@ -270,8 +270,8 @@ func (t *Table) setTriples(e triples, columns int, memory *allowance) error {
 // checkRows returns the rule that a number of rows violates, or "". With this rule, the memory of
 // the matrix is proportional to the size of the file.
 func checkRows(rows, entries int) string {
-	const empty, rowsPerEntry = 1 << 22, 64
-	if rows > empty && rows/rowsPerEntry > entries {
+	const uncheckedRows, rowsPerEntry = 1 << 22, 64
+	if rows > uncheckedRows && rows/rowsPerEntry > entries {
 		return fmt.Sprintf("claims %s, but has only %s: drop the empty rows", count.Of(rows, "row"), count.Of(entries, "entry"))
 	}
 	return ""

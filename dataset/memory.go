@@ -98,9 +98,9 @@ func (a *allowance) capacityFor(low, high int, lists func(g *growth, capacity in
 	return capacity, capacity >= low
 }
 
-// replaced records that a list was copied, and its size changed from oldBytes to newBytes. If old
-// lists may take more than a twentieth of the limit, it runs the garbage collector.
-func (a *allowance) replaced(oldBytes, newBytes int64) {
+// recordReplaced records that a list was copied, and its size changed from oldBytes to newBytes. If
+// old lists may take more than a twentieth of the limit, it runs the garbage collector.
+func (a *allowance) recordReplaced(oldBytes, newBytes int64) {
 	if a.limit == 0 || oldBytes == newBytes {
 		return
 	}
@@ -116,7 +116,7 @@ func appended[T any](a *allowance, list, added []T, capacity int) []T {
 	var element T
 	width, oldCapacity := int64(unsafe.Sizeof(element)), cap(list)
 	list = append(withCapacity(list, len(added), capacity), added...)
-	a.replaced(width*int64(oldCapacity), width*int64(cap(list)))
+	a.recordReplaced(width*int64(oldCapacity), width*int64(cap(list)))
 	return list
 }
 
@@ -132,10 +132,10 @@ func (c *column) listBytes() int64 { return 8*int64(cap(c.numbers)) + 4*int64(ca
 // size returns the approximate memory of a column that does not refer to the cells of a file.
 func (c *column) size() int64 {
 	const (
-		oddBytes   = 64 // bytes of a map entry with its text
-		entryBytes = 80 // bytes of an entry and its slot in the index
+		otherTextBytes = 64 // bytes of a map entry with its text
+		entryBytes     = 80 // bytes of an entry and its slot in the index
 	)
-	size := c.listBytes() + oddBytes*int64(len(c.otherTexts)) + entryBytes*int64(len(c.entries)) + c.textBytes
+	size := c.listBytes() + otherTextBytes*int64(len(c.otherTexts)) + entryBytes*int64(len(c.entries)) + c.textBytes
 	if m, ok := c.cells.(*integers); ok {
 		size += 8 * int64(cap(m.values)+cap(m.missing))
 	}

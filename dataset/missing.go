@@ -75,7 +75,7 @@ func (r *reading) parse(s string) (float64, kind) {
 
 // number does the work of parse without the check for texts of missing cells.
 func (r *reading) number(s string) (v float64, k kind) {
-	m := r.marksOr(points)
+	m := r.marksOr(pointMarks)
 	if m.decimal == '.' {
 		if v, k = parseCell(s); k != text {
 			return v, k
@@ -85,12 +85,12 @@ func (r *reading) number(s string) (v float64, k kind) {
 	} else if v, ok := commaDecimal(s); ok {
 		return v, number
 	}
-	normalized, rule := m.spell(s)
+	normalized, rule := m.parseSpelling(s)
 	switch {
 	case normalized != "":
 		return parseCell(normalized)
 	case rule != "":
-		return math.NaN(), spelled
+		return math.NaN(), otherSpelling
 	case m.decimal == '.':
 		return math.NaN(), text
 	}
@@ -100,13 +100,13 @@ func (r *reading) number(s string) (v float64, k kind) {
 // normalize returns a cell that is a number in the plain spelling of parseCell. It returns any other
 // cell unchanged.
 func (r *reading) normalize(s string) string {
-	m := r.marksOr(points)
+	m := r.marksOr(pointMarks)
 	if m.decimal == '.' {
 		if _, k := parseCell(s); k != text {
 			return s
 		}
 	}
-	if normalized, _ := m.spell(s); normalized != "" {
+	if normalized, _ := m.parseSpelling(s); normalized != "" {
 		return normalized
 	}
 	return s
@@ -119,9 +119,9 @@ func (r *reading) marksOr(m marks) marks {
 	return r.marks
 }
 
-// ordinary reports whether a cell such as 1.5 always means the number 1.5: the decimal mark is the
+// pointOnly reports whether a cell such as 1.5 always means the number 1.5: the decimal mark is the
 // point, and no number stands for a missing cell.
-func (r *reading) ordinary() bool {
+func (r *reading) pointOnly() bool {
 	return r == nil || len(r.numbers) == 0 && r.marks.decimal == '.'
 }
 
@@ -157,7 +157,7 @@ func (e *Encoder) checkNAValues() error {
 func (t *Table) notNumber(c *column, row int, k kind) *Error {
 	rule := c.rule(row, k)
 	if c.reading != nil && k == text {
-		rule = oddText
+		rule = notANumber
 	}
 	return t.cellError(c, row, c.cell(row), rule)
 }
@@ -166,12 +166,12 @@ func (t *Table) notNumber(c *column, row int, k kind) *Error {
 func (c *column) rule(row int, k kind) string { return spellingRule(c.reading, c.cell(row), k) }
 
 func spellingRule(r *reading, cell string, k kind) string {
-	if k != spelled {
+	if k != otherSpelling {
 		return k.rule()
 	}
-	_, rule := r.marksOr(points).spell(cell)
+	_, rule := r.marksOr(pointMarks).parseSpelling(cell)
 	return rule
 }
 
-// oddText is the error text for a text among numbers.
-const oddText = "is not a number; correct it{, or $na-values}"
+// notANumber is the error text for a text among numbers.
+const notANumber = "is not a number; correct it{, or $na-values}"

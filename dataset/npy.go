@@ -93,12 +93,12 @@ func (in *input) npyHead(minRank int) (h npyHeader, err error) {
 func (h *npyHeader) parse(text string) error {
 	p := literal{strings.TrimRight(text, " \n\x00")}
 	seen := map[string]bool{}
-	if !p.eat("{") {
+	if !p.accept("{") {
 		return errors.New("does not begin with {")
 	}
-	for !p.eat("}") {
+	for !p.accept("}") {
 		key, ok := p.quoted()
-		if !ok || !p.eat(":") || seen[key] {
+		if !ok || !p.accept(":") || seen[key] {
 			return fmt.Errorf("has no key and value at %s", quote(p.remaining))
 		}
 		seen[key] = true
@@ -109,8 +109,8 @@ func (h *npyHeader) parse(text string) error {
 			}
 			h.descr, ok = p.quoted()
 		case "fortran_order":
-			h.fortran = p.eat("True")
-			ok = h.fortran || p.eat("False")
+			h.fortran = p.accept("True")
+			ok = h.fortran || p.accept("False")
 		case "shape":
 			text := p.remaining
 			ok = h.shape(&p)
@@ -121,7 +121,7 @@ func (h *npyHeader) parse(text string) error {
 		if !ok {
 			return fmt.Errorf("has an unknown %s", quote(key))
 		}
-		if !p.eat(",") && !strings.HasPrefix(p.remaining, "}") {
+		if !p.accept(",") && !strings.HasPrefix(p.remaining, "}") {
 			return fmt.Errorf("has no comma at %s", quote(p.remaining))
 		}
 	}
@@ -136,11 +136,11 @@ func (h *npyHeader) parse(text string) error {
 
 // shape parses the tuple of the dimensions.
 func (h *npyHeader) shape(p *literal) bool {
-	if !p.eat("(") {
+	if !p.accept("(") {
 		return false
 	}
 	h.columns = 1
-	for !p.eat(")") {
+	for !p.accept(")") {
 		n, ok := p.number()
 		if !ok {
 			return false
@@ -154,7 +154,7 @@ func (h *npyHeader) shape(p *literal) bool {
 		case h.columns <= MaxFeatures:
 			h.columns *= n
 		}
-		if !p.eat(",") && !strings.HasPrefix(p.remaining, ")") {
+		if !p.accept(",") && !strings.HasPrefix(p.remaining, ")") {
 			return false
 		}
 	}
@@ -198,9 +198,9 @@ func (h *npyHeader) element() error {
 // A literal is the part of a Python literal that is not parsed yet.
 type literal struct{ remaining string }
 
-// eat reports whether the rest begins with a token. If so, it removes the token and the spaces
+// accept reports whether the rest begins with a token. If so, it removes the token and the spaces
 // after it.
-func (p *literal) eat(token string) bool {
+func (p *literal) accept(token string) bool {
 	rest, ok := strings.CutPrefix(p.remaining, token)
 	if ok {
 		p.remaining = strings.TrimLeft(rest, " ")

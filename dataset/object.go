@@ -50,7 +50,7 @@ func (r *ObjectReader) Width() int {
 // is a JSON number of at most 19 digits, and each category is a string without escapes. For any
 // other row, use FromRows and Features, which also give Notes and errors.
 func (r *ObjectReader) Read(x []float64, object []byte) bool {
-	b := blanks(object)
+	b := skipBlanks(object)
 	if r == nil || len(b) == 0 || b[0] != '{' {
 		return false
 	}
@@ -59,15 +59,15 @@ func (r *ObjectReader) Read(x []float64, object []byte) bool {
 		x[in.offset] = math.NaN() // NaN means that the column has not occurred yet
 	}
 	for count := 0; ; {
-		key, rest, ok := plainString(blanks(b[1:]))
+		key, rest, ok := plainString(skipBlanks(b[1:]))
 		if !ok {
 			return false
 		}
 		in, ok := r.inputs[string(key)]
-		if b = blanks(rest); !ok || len(b) == 0 || b[0] != ':' || x[in.offset] == x[in.offset] {
+		if b = skipBlanks(rest); !ok || len(b) == 0 || b[0] != ':' || x[in.offset] == x[in.offset] {
 			return false
 		}
-		b = blanks(b[1:])
+		b = skipBlanks(b[1:])
 		if in.Number != nil {
 			v, end, ok := scanDecimal(b, 0)
 			if !ok || !jsonNumber(b[:end]) {
@@ -90,15 +90,15 @@ func (r *ObjectReader) Read(x []float64, object []byte) bool {
 			x[in.offset+k] = 1
 		}
 		count++
-		if b = blanks(b); len(b) > 0 && b[0] == ',' {
+		if b = skipBlanks(b); len(b) > 0 && b[0] == ',' {
 			continue
 		}
-		return len(b) > 0 && b[0] == '}' && len(blanks(b[1:])) == 0 && count == len(r.inputs)
+		return len(b) > 0 && b[0] == '}' && len(skipBlanks(b[1:])) == 0 && count == len(r.inputs)
 	}
 }
 
-// blanks returns b without its leading white space.
-func blanks(b []byte) []byte {
+// skipBlanks returns b without its leading white space.
+func skipBlanks(b []byte) []byte {
 	for len(b) > 0 && (b[0] == ' ' || b[0] == '\n' || b[0] == '\r' || b[0] == '\t') {
 		b = b[1:]
 	}

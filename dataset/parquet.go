@@ -76,7 +76,7 @@ type parquetGroup struct {
 
 // parquetChunk says where the pages of a column are, for one group of rows.
 type parquetChunk struct {
-	elsewhere       bool // the pages are in another file
+	inOtherFile     bool // the pages are in another file
 	codec           int64
 	data, dict, len int64
 }
@@ -237,7 +237,7 @@ func readChunk(m *thrift) (c parquetChunk) {
 	m.fields(func(id int64, kind byte) {
 		switch {
 		case id == 1 && kind == thriftBinary:
-			c.elsewhere = len(m.binary()) > 0
+			c.inOtherFile = len(m.binary()) > 0
 		case id == 3 && kind == thriftStruct:
 			m.fields(func(id int64, kind byte) {
 				switch {
@@ -289,7 +289,7 @@ func (p *parquetFile) check() error {
 				continue
 			}
 			c := &g.chunks[p.columns[j].leaf]
-			if c.elsewhere {
+			if c.inOtherFile {
 				return p.t.newError(p.columns[j].name, "is stored in another file, which is not supported")
 			}
 			begin := c.data

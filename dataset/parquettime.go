@@ -22,9 +22,9 @@ const (
 // storedTime is the type of a column of dates, times of day or timestamps. Its cells are read as
 // the texts of the same table in a CSV file, because a date is not a number.
 type storedTime struct {
-	unit  timeUnit
-	clock bool // the value is a time of day
-	utc   bool // the value is in UTC
+	unit      timeUnit
+	timeOfDay bool // the value is a time of day
+	utc       bool // the value is in UTC
 }
 
 // converted sets t to the type of a ConvertedType.
@@ -33,9 +33,9 @@ func (t *storedTime) converted(id int64) {
 	case 6:
 		*t = storedTime{unit: days}
 	case 7:
-		*t = storedTime{unit: millis, clock: true}
+		*t = storedTime{unit: millis, timeOfDay: true}
 	case 8:
-		*t = storedTime{unit: micros, clock: true}
+		*t = storedTime{unit: micros, timeOfDay: true}
 	case 9:
 		*t = storedTime{unit: millis, utc: true}
 	case 10:
@@ -44,8 +44,8 @@ func (t *storedTime) converted(id int64) {
 }
 
 // readLogical parses a TimeType or a TimestampType.
-func (t *storedTime) readLogical(m *thrift, clock bool) {
-	*t = storedTime{clock: clock}
+func (t *storedTime) readLogical(m *thrift, timeOfDay bool) {
+	*t = storedTime{timeOfDay: timeOfDay}
 	m.fields(func(id int64, kind byte) {
 		switch {
 		case id == 1:
@@ -81,14 +81,14 @@ func (t storedTime) text(v int64) string {
 	default:
 		date = time.Unix(0, v)
 	}
-	const clock = "15:04:05.999999999"
+	const layout = "15:04:05.999999999"
 	switch {
-	case t.clock:
-		return date.UTC().Format(clock)
+	case t.timeOfDay:
+		return date.UTC().Format(layout)
 	case t.utc:
-		return date.UTC().Format(time.DateOnly + " " + clock + "+00:00")
+		return date.UTC().Format(time.DateOnly + " " + layout + "+00:00")
 	}
-	return date.UTC().Format(time.DateOnly + " " + clock)
+	return date.UTC().Format(time.DateOnly + " " + layout)
 }
 
 func (c *parquetColumn) temporal() bool {

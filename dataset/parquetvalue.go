@@ -240,9 +240,9 @@ func (d *pageReader) addNumbers(encoding int64, body []byte, n int, indices []ui
 		return nil
 	}
 	expanded := make([]float64, len(present))
-	for i, there := range present {
+	for i, isPresent := range present {
 		expanded[i] = math.NaN()
-		if there {
+		if isPresent {
 			expanded[i], values = values[0], values[1:]
 		}
 	}

@@ -18,7 +18,7 @@ func (d Dialect) Header(begin []byte) (header []byte, detected Dialect, ok bool)
 	}
 	defer in.close()
 	h, first, _, err := in.readHeader(0)
-	if err != nil || in.converted || h.returns || h.rowNames {
+	if err != nil || in.converted || h.crLines || h.rowNames {
 		return nil, d, false
 	}
 	remaining := begin
@@ -31,7 +31,7 @@ func (d Dialect) Header(begin []byte) (header []byte, detected Dialect, ok bool)
 	}
 	detected = d
 	switch {
-	case h.blanks:
+	case h.blankSeparated:
 		detected.Delimiter = " "
 	case h.comma == '\t':
 		detected.Delimiter = "tab"

@@ -159,11 +159,11 @@ func (p *pass) close() {
 	}
 }
 
-// ordered calls next for each part until it returns io.EOF, decodes the parts on the given number
-// of workers, and calls use with the results, in the order of the parts and on the caller's
-// goroutine. At most workers parts wait to be used. ordered returns the first error in the order of
-// the parts, after all its goroutines have ended.
-func ordered[P, R any](ctx context.Context, workers int, next func() (P, error), decode func(P) (R, error), use func(R) error) error {
+// runOrdered calls next for each part until it returns io.EOF, decodes the parts on the given
+// number of workers, and calls use with the results, in the order of the parts and on the caller's
+// goroutine. At most workers parts wait to be used. runOrdered returns the first error in the order
+// of the parts, after all its goroutines have ended.
+func runOrdered[P, R any](ctx context.Context, workers int, next func() (P, error), decode func(P) (R, error), use func(R) error) error {
 	type result struct {
 		r   R
 		err error
@@ -175,10 +175,10 @@ func ordered[P, R any](ctx context.Context, workers int, next func() (P, error),
 	ctx, cancel := context.WithCancelCause(ctx)
 	jobs := make(chan job)
 	order := make(chan job, workers) // its capacity limits the number of parts that are read ahead
-	var running sync.WaitGroup
-	defer running.Wait()
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	defer cancel(nil)
-	running.Go(func() {
+	wg.Go(func() {
 		defer close(jobs)
 		defer close(order)
 		for {
@@ -206,7 +206,7 @@ func ordered[P, R any](ctx context.Context, workers int, next func() (P, error),
 		}
 	})
 	for range workers {
-		running.Go(func() {
+		wg.Go(func() {
 			for j := range jobs {
 				if ctx.Err() != nil {
 					return
@@ -246,9 +246,9 @@ func parallel(n, size int, f func(first, last int) error) error {
 	errs := make([]error, rangeCount)
 	var next atomic.Int64
 	var failed atomic.Bool
-	var running sync.WaitGroup
+	var wg sync.WaitGroup
 	for range workers {
-		running.Go(func() {
+		wg.Go(func() {
 			for !failed.Load() { // if a range has failed, all ranges before it have started
 				k := int(next.Add(1)) - 1
 				if k >= rangeCount {
@@ -260,7 +260,7 @@ func parallel(n, size int, f func(first, last int) error) error {
 			}
 		})
 	}
-	running.Wait()
+	wg.Wait()
 	return cmp.Or(errs...)
 }
 

@@ -25,9 +25,9 @@ func (r Remark) Message(name func(parameter string) string) string {
 func (r Remark) String() string { return r.Message(message.Plain) }
 
 const (
-	areDates    = "holds dates, each of which is a category; {$drop}"
-	ownTexts    = "holds a different text in each row, like an identifier; {$drop}"
-	risingWhole = "holds distinct integers in increasing order, like an identifier or a row number; {$drop}"
+	areDates       = "holds dates, each of which is a category; {$drop}"
+	distinctTexts  = "holds a different text in each row, like an identifier; {$drop}"
+	risingIntegers = "holds distinct integers in increasing order, like an identifier or a row number; {$drop}"
 )
 
 // remarkRows is the minimum number of rows for remarks. Five distinct numbers in random order are
@@ -74,11 +74,11 @@ func (e *Encoder) remarks(rows int, facts func(in Input) columnFacts) (list []Re
 		}
 		switch {
 		case in.Number != nil && f.rising:
-			list = append(list, Remark{in.Name, risingWhole})
+			list = append(list, Remark{in.Name, risingIntegers})
 		case in.Text != nil && !slices.ContainsFunc(in.Text.Categories, func(s string) bool { return !date.MatchString(s) }):
 			list = append(list, Remark{in.Name, areDates})
 		case in.Text != nil && len(in.Text.Categories) == rows:
-			list = append(list, Remark{in.Name, ownTexts})
+			list = append(list, Remark{in.Name, distinctTexts})
 		}
 	}
 	return list

@@ -94,7 +94,7 @@ func readSparseMatrix(in *input, files []*zip.File) error {
 			}
 			m.Rows, m.Cols = columns, rows
 		}
-		if m.Indptr, err = pointers(member, m.Rows, len(values)); err != nil {
+		if m.Indptr, err = readPointers(member, m.Rows, len(values)); err != nil {
 			return err
 		}
 		if m.Indices, err = readIndices(member, "indices", m.Cols, len(values)); err != nil {
@@ -137,9 +137,9 @@ func readIndices(member func(string) (*input, error), name string, limit, length
 	return list, err
 }
 
-// pointers reads the array "indptr". It must have rows + 1 elements, which do not decrease, from 0
-// to the number of values.
-func pointers(member func(string) (*input, error), rows, values int) ([]int, error) {
+// readPointers reads the array "indptr". It must have rows + 1 elements, which do not decrease,
+// from 0 to the number of values.
+func readPointers(member func(string) (*input, error), rows, values int) ([]int, error) {
 	var list []int
 	err := forEachInteger(member, "indptr", rows+1, int64(values), func(n int64) { list = append(list, int(n)) })
 	if err != nil {

@@ -23,8 +23,8 @@ type marks struct {
 	fixed     bool // the user cannot change the marks
 }
 
-// points holds the marks of plain numbers, for tables that are not CSV files.
-var points = marks{decimal: '.', fixed: true}
+// pointMarks holds the marks of plain numbers, for tables that are not CSV files.
+var pointMarks = marks{decimal: '.', fixed: true}
 
 // newMarks returns the given marks. A mark that is 0 has its default.
 func newMarks(decimal, thousands byte) marks {
@@ -125,10 +125,10 @@ var numeral = func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\(?)` + space + `([-+]?` + space + `)` + prefix + space + `([-+]?)(` + space + `)` + body + `([eEdD][-+]?[0-9]+|)` + space + suffix + space + `(-?)` + space + `(\)?)$`)
 }()
 
-// spell parses a trimmed cell as a number with the marks m. normalized is the number in plain
-// spelling. If only rule is not empty, the cell is a number in an unsupported spelling, and rule
-// says what to do. If both are empty, the cell is not a number.
-func (m marks) spell(s string) (normalized, rule string) {
+// parseSpelling parses a trimmed cell as a number with the marks m. normalized is the number in
+// plain spelling. If only rule is not empty, the cell is a number in an unsupported spelling, and
+// rule says what to do. If both are empty, the cell is not a number.
+func (m marks) parseSpelling(s string) (normalized, rule string) {
 	s, ok := ascii(s)
 	if !ok {
 		return "", ""

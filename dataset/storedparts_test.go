@@ -24,8 +24,8 @@ func (d faultyDisk) ReadAt(p []byte, offset int64) (int, error) {
 	return copy(p, d.data[offset:]), nil
 }
 
-// TestStoredPartsAreReadConcurrently checks that takeStored returns the bytes and computes their
-// checksum. If the disk has an error anywhere, takeStored must return it with its offset. Several
+// TestStoredPartsAreReadConcurrently checks that readStored returns the bytes and computes their
+// checksum. If the disk has an error anywhere, readStored must return it with its offset. Several
 // goroutines read different parts at the same time, so that the race detector can find races.
 func TestStoredPartsAreReadConcurrently(t *testing.T) {
 	const begin, size = 80, 8<<20 + 5
@@ -37,7 +37,7 @@ func TestStoredPartsAreReadConcurrently(t *testing.T) {
 		for _, fails := range []int64{-1, begin, begin + storedBytes + 7, begin + 5*storedBytes - 1, begin + size - 1} {
 			disk := faultyDisk{data, fails}
 			in := &input{t: &Table{Source: "f"}, readerAt: disk, size: begin + size, zip: zip, offset: begin, r: bufio.NewReader(bytes.NewReader(nil))}
-			got, err := in.takeStored(size)
+			got, err := in.readStored(size)
 			var e *Error
 			switch {
 			case fails < 0 && (err != nil || !bytes.Equal(got, data[begin:])):
@@ -50,7 +50,7 @@ func TestStoredPartsAreReadConcurrently(t *testing.T) {
 		}
 	}
 	in := &input{t: &Table{Source: "f"}, readerAt: faultyDisk{data, -1}, size: begin + size, zip: true, offset: begin, r: bufio.NewReader(bytes.NewReader(nil))}
-	if _, err := in.takeStored(size); err != nil {
+	if _, err := in.readStored(size); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := in.r.Peek(1); err != io.EOF {

@@ -125,7 +125,7 @@ func (s *Stream) Cells(ctx context.Context, names []string) ([][]string, error) 
 	}
 	defer p.close()
 	cells := make([][]string, len(names))
-	err = ordered(ctx, runtime.GOMAXPROCS(0), p.next, part.table, func(t *Table) error {
+	err = runOrdered(ctx, runtime.GOMAXPROCS(0), p.next, part.table, func(t *Table) error {
 		for j, name := range names {
 			texts, err := t.Cells(name)
 			if err != nil {
@@ -187,11 +187,11 @@ func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules pass
 		return err
 	}
 	t := &Table{Source: s.file.Path}
-	width, outs := e.Width(), len(e.Outputs)
+	width, outputs := e.Width(), len(e.Outputs)
 	switch {
 	case e.Raw() != "":
 		return t.newError("", fmt.Sprintf("a column of %ss cannot be read in blocks; read the whole file", e.Raw()))
-	case rows <= 0 || rows > math.MaxInt/8/(width+outs):
+	case rows <= 0 || rows > math.MaxInt/8/(width+outputs):
 		return fmt.Errorf("dataset: a block of %s and %d features is not possible: use fewer rows, but at least 1", count.Of(rows, "row"), width)
 	}
 	p, err := s.begin(partLines(width))
@@ -215,7 +215,7 @@ func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules pass
 	var readErr error // error of the reader; set when the channel filled is closed
 	reading.Go(func() {
 		defer close(filled)
-		readErr = s.fill(ctx, p, e, &filler{rows: rows, width: width, outs: outs, empty: empty, filled: filled})
+		readErr = s.fill(ctx, p, e, &blockFiller{rows: rows, width: width, outputs: outputs, empty: empty, filled: filled})
 	})
 	for b := range filled {
 		if ctx.Err() != nil {
@@ -223,8 +223,8 @@ func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules pass
 		}
 		x := mat.NewDense(b.rows, width, b.x[:b.rows*width])
 		var y *mat.Dense
-		if outs > 0 {
-			y = mat.NewDense(b.rows, outs, b.y[:b.rows*outs])
+		if outputs > 0 {
+			y = mat.NewDense(b.rows, outputs, b.y[:b.rows*outputs])
 		}
 		if err := use(x, y, b.weights, b.keys); err != nil {
 			return err
@@ -251,17 +251,17 @@ type encoded struct {
 }
 
 // fill reads the file and sends its blocks to f.filled.
-func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *filler) error {
+func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *blockFiller) error {
 	rowsRead := 0
 	var unknown []Unknown
 	var base indexBase
-	err := ordered(ctx, runtime.GOMAXPROCS(0), p.next, func(part part) (encoded, error) { return p.encode(part, e) }, func(r encoded) error {
+	err := runOrdered(ctx, runtime.GOMAXPROCS(0), p.next, func(part part) (encoded, error) { return p.encode(part, e) }, func(r encoded) error {
 		rowsRead += r.rows
 		if err := p.mergeClasses(r, e); err != nil {
 			return err
 		}
 		unknown = MergeUnknown(unknown, r.unknown)
-		base = indexBase{base.zero || r.base.zero, base.past || r.base.past}
+		base = indexBase{base.zero || r.base.zero, base.hasExtraIndex || r.base.hasExtraIndex}
 		return f.add(ctx, r)
 	})
 	if err != nil {
@@ -289,14 +289,14 @@ type block struct {
 	rows          int
 }
 
-// A filler divides encoded parts into blocks.
-type filler struct {
-	rows, width, outs int
-	empty, filled     chan *block
-	b                 *block // the block to fill; nil if a new block is needed
+// A blockFiller divides encoded parts into blocks.
+type blockFiller struct {
+	rows, width, outputs int
+	empty, filled        chan *block
+	b                    *block // the block to fill; nil if a new block is needed
 }
 
-func (f *filler) add(ctx context.Context, r encoded) error {
+func (f *blockFiller) add(ctx context.Context, r encoded) error {
 	for first := 0; first < r.rows; {
 		if f.b == nil {
 			select {
@@ -308,7 +308,7 @@ func (f *filler) add(ctx context.Context, r encoded) error {
 		}
 		n := min(r.rows-first, f.rows-f.b.rows)
 		f.b.x = append(f.b.x, r.x[first*f.width:(first+n)*f.width]...)
-		f.b.y = append(f.b.y, r.y[first*f.outs:(first+n)*f.outs]...)
+		f.b.y = append(f.b.y, r.y[first*f.outputs:(first+n)*f.outputs]...)
 		if r.weights != nil {
 			f.b.weights = append(f.b.weights, r.weights[first:first+n]...)
 		}
@@ -326,7 +326,7 @@ func (f *filler) add(ctx context.Context, r encoded) error {
 	return nil
 }
 
-func (f *filler) send(ctx context.Context) error {
+func (f *blockFiller) send(ctx context.Context) error {
 	select {
 	case f.filled <- f.b:
 		f.b = nil
@@ -336,7 +336,7 @@ func (f *filler) send(ctx context.Context) error {
 	}
 }
 
-func (f *filler) end(ctx context.Context) error {
+func (f *blockFiller) end(ctx context.Context) error {
 	if f.b == nil || f.b.rows == 0 {
 		return nil
 	}

@@ -44,7 +44,7 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 		return nil, err
 	}
 	l := &learner{p: p, rules: r, random: rand.New(rand.NewPCG(1, learnStream))}
-	if err := ordered(ctx, runtime.GOMAXPROCS(0), p.next, l.summarize, l.merge); err != nil {
+	if err := runOrdered(ctx, runtime.GOMAXPROCS(0), p.next, l.summarize, l.merge); err != nil {
 		return nil, err
 	}
 	sum := &l.sum

@@ -147,14 +147,14 @@ func (t *Table) summarize(weights []float64, r Rules, from int64, statsOf func(n
 		c := &columnSummary{Weight: totalWeight(columnWeights, len(rows))}
 		c.addNumbers(values, columnWeights, statsOf(name), func(k int) string { return numberText(values[k]) })
 		if s.columns[name] = c; len(values) >= t.rows-1 {
-			c.rises(t.sparseColumn(name), t.rows)
+			c.setRising(t.sparseColumn(name), t.rows)
 		}
 	}
 	return s, nil
 }
 
-// rises sets Rising, Begin and Last for the cells of a column.
-func (s *columnSummary) rises(c *column, rows int) {
+// setRising sets Rising, Begin and Last for the cells of a column.
+func (s *columnSummary) setRising(c *column, rows int) {
 	s.Rising = c.rising(rows, &s.Last, true)
 	s.Begin, _ = c.number(0)
 }
@@ -163,7 +163,7 @@ func (s *columnSummary) rises(c *column, rows int) {
 // plainNumbers(c).
 func (t *Table) summarizeColumn(c *column, values, weights []float64, stats statistics) *columnSummary {
 	s := &columnSummary{Weight: totalWeight(weights, t.rows)}
-	s.rises(c, t.rows)
+	s.setRising(c, t.rows)
 	if c.plain {
 		s.addNumbers(values, weights, stats, c.cell)
 		for i := 0; i < len(values) && s.Kinds[missing] > 0; i++ {
@@ -312,7 +312,7 @@ func (s *columnSummary) merge(o *columnSummary) {
 		s.Faults = o.Faults
 	}
 	for k, e := range o.Faults {
-		s.Faults[k] = earlier(s.Faults[k], e)
+		s.Faults[k] = firstErr(s.Faults[k], e)
 	}
 	s.Words, s.Digits = s.Words || o.Words, s.Digits || o.Digits
 	if o.Many {
@@ -327,19 +327,19 @@ func (s *columnSummary) merge(o *columnSummary) {
 	s.Rising, s.Last = s.Rising && o.Rising && s.Last < o.Begin, o.Last
 }
 
-// earlier returns the error that comes first in the file. One error or both may be nil.
-func earlier(a, b *Error) *Error {
+// firstErr returns the error that comes first in the file. One error or both may be nil.
+func firstErr(a, b *Error) *Error {
 	if a == nil || b != nil && cmp.Or(strings.Compare(b.Source, a.Source), cmp.Compare(b.Offset, a.Offset), cmp.Compare(b.Line, a.Line), cmp.Compare(b.Row, a.Row)) < 0 {
 		return b
 	}
 	return a
 }
 
-// empty returns the error for the first missing cell, or nil.
-func (s *columnSummary) empty() *Error { return earlier(s.Faults[missing], s.Faults[marker]) }
+// emptyErr returns the error for the first missing cell, or nil.
+func (s *columnSummary) emptyErr() *Error { return firstErr(s.Faults[missing], s.Faults[marker]) }
 
-// nonFinite returns the error for the first number that is not finite, or nil.
-func (s *columnSummary) nonFinite() *Error { return earlier(s.Faults[notFinite], s.Faults[outOfRange]) }
+// rangeErr returns the error for the first number that is not finite, or nil.
+func (s *columnSummary) rangeErr() *Error { return firstErr(s.Faults[notFinite], s.Faults[outOfRange]) }
 
 // withRule(rule) returns a copy of e with rule appended to its Rule, or nil if e is nil.
 func (e *Error) withRule(rule string) *Error {
@@ -352,17 +352,17 @@ func (e *Error) withRule(rule string) *Error {
 }
 
 // texts reports whether the column has texts, or numbers in an unsupported spelling.
-func (s *columnSummary) texts() bool { return s.Kinds[text]+s.Kinds[spelled] > 0 }
+func (s *columnSummary) texts() bool { return s.Kinds[text]+s.Kinds[otherSpelling] > 0 }
 
 // targetError returns the error for the first cell that cannot be a numeric target, or nil.
 func (s *columnSummary) targetError() *Error {
-	first := s.empty().withRule(needsValue)
+	first := s.emptyErr().withRule(needsValue)
 	for k := notFinite; k <= text; k++ {
 		e := s.Faults[k]
-		if k != spelled {
+		if k != otherSpelling {
 			e = e.withRule(asTarget)
 		}
-		first = earlier(first, e)
+		first = firstErr(first, e)
 	}
 	return first
 }
@@ -373,12 +373,12 @@ func (s *columnSummary) classes(t *Table, name string, rows int64, anyLabels boo
 	if s.Many {
 		list = make([]string, MaxCategories+1)
 	} else {
-		first := s.empty().withRule(needsClass)
+		first := s.emptyErr().withRule(needsClass)
 		if !texts {
-			first = earlier(first, s.nonFinite().withRule(asLabels))
+			first = firstErr(first, s.rangeErr().withRule(asLabels))
 		}
 		if !anyLabels {
-			first = earlier(first, s.Faults[spelled].withRule(spelledLabel))
+			first = firstErr(first, s.Faults[otherSpelling].withRule(spelledLabel))
 		}
 		if first != nil {
 			return nil, first
@@ -414,11 +414,11 @@ func (s *columnSummary) check(t *Table, name string, rows int64, r Rules) error 
 			return err
 		}
 	default:
-		if e := s.nonFinite(); e != nil {
+		if e := s.rangeErr(); e != nil {
 			return e
 		}
 	}
-	if e := s.empty(); r.RefuseMissing && e != nil {
+	if e := s.emptyErr(); r.RefuseMissing && e != nil {
 		return e.withRule(missingRefused)
 	}
 	return nil
@@ -427,7 +427,7 @@ func (s *columnSummary) check(t *Table, name string, rows int64, r Rules) error 
 // textError returns the error for a column with texts as features, or nil. If the column is
 // declared categorical, its numbers are categories too.
 func (s *columnSummary) textError(t *Table, name string, rows int64, declared bool) error {
-	kinds, present := len(s.Counts), int64(0)
+	distinct, present := len(s.Counts), int64(0)
 	for _, n := range s.Kinds[number:] {
 		present += n
 	}
@@ -436,35 +436,35 @@ func (s *columnSummary) textError(t *Table, name string, rows int64, declared bo
 		copied := *first
 		first, example = &copied, first.Value
 	}
-	numbers, cells, hasNonFinite := s.Kinds[number], s.Kinds[number]+s.Kinds[text], s.isOdd()
-	tooMany := kinds > alwaysCategories && int64(kinds) > present/2
+	numbers, cells, textsAreErrors := s.Kinds[number], s.Kinds[number]+s.Kinds[text], s.textsAreErrors()
+	tooMany := distinct > alwaysCategories && int64(distinct) > present/2
 	switch {
-	case kinds == 0:
+	case distinct == 0:
 		return t.newError(name, noValues)
 	case declared && !s.Many:
-	case s.Many && (hasNonFinite || 2*numbers > cells): // this is a column of numbers with errors
+	case s.Many && (textsAreErrors || 2*numbers > cells): // this is a column of numbers with errors
 		if first != nil {
-			first.Rule = oddText
+			first.Rule = notANumber
 		}
-		return earlier(first, earlier(s.Faults[spelled], s.nonFinite()))
-	case !declared && s.Kinds[spelled] > 0:
-		return s.Faults[spelled].withRule("{, or $categorical}")
+		return firstErr(first, firstErr(s.Faults[otherSpelling], s.rangeErr()))
+	case !declared && s.Kinds[otherSpelling] > 0:
+		return s.Faults[otherSpelling].withRule("{, or $categorical}")
 	case s.Many:
 		return t.newError(name, fmt.Sprintf("has more than %d distinct texts, such as %s: too many to be categories; {$drop|$tfidf}", MaxCategories, quote(example)))
-	case hasNonFinite, tooMany && 2*numbers > cells:
+	case textsAreErrors, tooMany && 2*numbers > cells:
 		first.Rule = fmt.Sprintf("is not a number, but %d of the %d cells of the column are; {correct it|$na-values|$categorical}", numbers, cells)
 		return first
 	case tooMany:
-		return t.newError(name, fmt.Sprintf("has %d distinct texts, such as %s, in %s: too many to be categories; {$drop|$tfidf}", kinds, quote(example), count.Of(int(rows), "row")))
+		return t.newError(name, fmt.Sprintf("has %d distinct texts, such as %s, in %s: too many to be categories; {$drop|$tfidf}", distinct, quote(example), count.Of(int(rows), "row")))
 	}
 	return nil
 }
 
-// isOdd reports whether the texts in a column are errors among numbers, not categories. This holds
-// in three cases: the texts have neither a letter nor a digit and do not outnumber the numbers,
-// they are at most a tenth of the cells, or there is one text, without a digit, beside two or more
-// numbers. (A single text such as 12a beside at most nine numbers may be a house number.)
-func (s *columnSummary) isOdd() bool {
+// textsAreErrors reports whether the texts in a column are errors among numbers, not categories.
+// This holds in three cases: the texts have neither a letter nor a digit and do not outnumber the
+// numbers, they are at most a tenth of the cells, or there is one text, without a digit, beside two
+// or more numbers. (A single text such as 12a beside at most nine numbers may be a house number.)
+func (s *columnSummary) textsAreErrors() bool {
 	texts, numbers := s.Kinds[text], s.Kinds[number]
 	return texts > 0 && (!s.Words && texts <= numbers || 10*texts <= texts+numbers || texts == 1 && !s.Digits && numbers >= 2)
 }
@@ -698,7 +698,7 @@ func (s *Summary) check(t *Table, r Rules, complete bool) error {
 // OnlyTexts returns the result of Table.OnlyTexts for all summarized rows.
 func (s *Summary) OnlyTexts(name string) bool {
 	c := s.columns[name]
-	return c != nil && c.Kinds[text] > 0 && c.Kinds[number]+c.Kinds[notFinite]+c.Kinds[outOfRange]+c.Kinds[spelled] == 0
+	return c != nil && c.Kinds[text] > 0 && c.Kinds[number]+c.Kinds[notFinite]+c.Kinds[outOfRange]+c.Kinds[otherSpelling] == 0
 }
 
 // Encoder returns the encoder that Learn would learn from all rows with the rules r, up to

@@ -18,20 +18,20 @@ type Table struct {
 	// Source is the name of the table in errors: the name of the file as given by the caller.
 	Source string
 
-	columns  []*column
-	rows     int
-	lines    []int32  // number of the line at which each row begins; nil if the file has no lines
-	origin   []int32  // index of each row in the file or in the original table; nil if the table has all rows
-	first    int      // number of rows in the file before the first row of the table
-	note     string   // end of the error text about an absent column
-	sparse   bool     // features after the last column are 0 in every row
-	reading  *reading // how texts, such as the cells of a CSV file, are parsed
-	comma    byte     // CSV: the delimiter
-	index    bool     // CSV: each row begins with a cell that belongs to no column
-	keep     []string // names of columns: see File.Keep
-	nameless int      // CSV: number of empty cells at the end of the header
-	notices  []string // see the method Notices
-	peak     int64    // see the method ReadBytes
+	columns      []*column
+	rows         int
+	lines        []int32  // number of the line at which each row begins; nil if the file has no lines
+	origin       []int32  // index of each row in the file or in the original table; nil if the table has all rows
+	first        int      // number of rows in the file before the first row of the table
+	note         string   // end of the error text about an absent column
+	sparse       bool     // features after the last column are 0 in every row
+	reading      *reading // how texts, such as the cells of a CSV file, are parsed
+	comma        byte     // CSV: the delimiter
+	index        bool     // CSV: each row begins with a cell that belongs to no column
+	keep         []string // names of columns: see File.Keep
+	unnamedCells int      // CSV: number of empty cells at the end of the header
+	notices      []string // see the method Notices
+	peak         int64    // see the method ReadBytes
 
 	features *csr // features of a sparse table; the field columns does not have them
 	expand   sync.Once

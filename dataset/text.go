@@ -16,7 +16,7 @@ func (c *column) firstOf(k kind) int {
 // firstText returns the first row in which the cell of a coded column is a text, or a number in an
 // unsupported spelling.
 func (c *column) firstText() int {
-	return slices.IndexFunc(c.codes, func(code int32) bool { return code >= 0 && c.entries[code].kind >= spelled })
+	return slices.IndexFunc(c.codes, func(code int32) bool { return code >= 0 && c.entries[code].kind >= otherSpelling })
 }
 
 // A textWriter writes the one-hot features of a column of texts.
@@ -39,7 +39,7 @@ func newTextWriter(p inputColumn, rule *Text, strict bool) *textWriter {
 	w := &textWriter{inputColumn: p, rule: rule, strict: strict, fill: category(rule.Fill)}
 	for _, e := range p.column.entries {
 		k := category(e.text)
-		if p.marked && e.kind == marker {
+		if p.naInTexts && e.kind == marker {
 			k = w.fill
 		}
 		w.categories = append(w.categories, k)
@@ -63,7 +63,7 @@ func (w *textWriter) write(x []float64, width, first, last int) (int, error) {
 // category returns the category of the cell in row i, or −1 if it is unknown.
 func (w *textWriter) category(i int) (int32, error) {
 	code := w.column.codes[i]
-	if code >= 0 && !(w.refuse && w.marked && w.column.entries[code].kind == marker) {
+	if code >= 0 && !(w.refuse && w.naInTexts && w.column.entries[code].kind == marker) {
 		k := w.categories[code]
 		if k < 0 && w.strict {
 			value := w.column.cell(i)

@@ -69,8 +69,8 @@ func (t *thrift) binary() []byte {
 // fields calls f for each field of a struct, and skips a field that f does not decode.
 func (t *thrift) fields(f func(id int64, kind byte)) { t.nested(f, 0) }
 
-// deepest is the maximum depth of nested structs.
-const deepest = 32
+// maxDepth is the maximum depth of nested structs.
+const maxDepth = 32
 
 func (t *thrift) nested(f func(id int64, kind byte), depth int) {
 	id := int64(0)
@@ -116,7 +116,7 @@ func (t *thrift) list() (n uint64, kind byte) {
 }
 
 func (t *thrift) skip(kind byte, depth int) {
-	if depth++; depth > deepest {
+	if depth++; depth > maxDepth {
 		t.invalid = true
 		return
 	}

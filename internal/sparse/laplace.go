@@ -37,16 +37,16 @@ type laplace struct {
 
 // laplaceState holds the variables that a step changes.
 type laplaceState struct {
-	alpha    []float64
-	active   []int
-	position []int
-	mu       []float64
-	curve    []float64 // the elements w_i y_i(1 − y_i) of the diagonal matrix B, where y_i is the probability at the mode; never modified in place
-	slope    []float64 // the elements w_i(t_i − y_i) of W(t − y) at the mode, for the targets t_i of 0 or 1; never modified in place
-	s, q     []float64
-	q2       []float64 // Q2 of all functions, defined at the method statistics
-	tilt     []float64 // Φᵀg, with g defined at the method statistics
-	value    float64
+	alpha     []float64
+	active    []int
+	position  []int
+	mu        []float64
+	curvature []float64 // the elements w_i y_i(1 − y_i) of the diagonal matrix B, where y_i is the probability at the mode; never modified in place
+	slope     []float64 // the elements w_i(t_i − y_i) of W(t − y) at the mode, for the targets t_i of 0 or 1; never modified in place
+	s, q      []float64
+	q2        []float64 // Q2 of all functions, defined at the method statistics
+	tilt      []float64 // Φᵀg, with g defined at the method statistics
+	value     float64
 }
 
 func (s laplaceState) clone() laplaceState {
@@ -175,7 +175,7 @@ func (p *laplace) mode() error {
 	n, k := p.phi.phi.Rows, len(p.active)
 	values := p.functions(p.active)
 	current, f := p.objective(values, p.mu)
-	slope, curve, root := make([]float64, n), make([]float64, n), make([]float64, n)
+	slope, curvature, root := make([]float64, n), make([]float64, n), make([]float64, n)
 	p.modes++
 	for range newtonSteps {
 		gradient := make([]float64, k)
@@ -185,8 +185,8 @@ func (p *laplace) mode() error {
 				target = 1
 			}
 			w := p.phi.weight[i]
-			slope[i], curve[i] = w*(target-y), w*y*expit(-f[i])
-			root[i] = math.Sqrt(curve[i])
+			slope[i], curvature[i] = w*(target-y), w*y*expit(-f[i])
+			root[i] = math.Sqrt(curvature[i])
 		}
 		for a, j := range p.active {
 			gradient[a] = numeric.Dot(values.Row(a), slope) - p.alpha[j]*p.mu[a]
@@ -204,7 +204,7 @@ func (p *laplace) mode() error {
 			if p.value-p.value != 0 {
 				return errKernelOverflow
 			}
-			p.slope, p.curve = slope, curve
+			p.slope, p.curvature = slope, curvature
 			return nil
 		}
 		length := 1.0
@@ -303,7 +303,7 @@ func (p *laplace) statistics() error {
 		return err
 	}
 	defer activePhi.Free()
-	err = run.Placed(b, scaledColumns(values, p.curve), backend.Host[float64]{}, func(scaled, _ backend.Matrix[float64]) error {
+	err = run.Placed(b, scaledColumns(values, p.curvature), backend.Host[float64]{}, func(scaled, _ backend.Matrix[float64]) error {
 		b.Gemm(backend.NoTrans, backend.NoTrans, 1, scaled, p.phiDevice, 0, cross)
 		b.Gemm(backend.NoTrans, backend.Transpose, 1, scaled, activePhi, 0, h)
 		b.AddDiag(alpha, h)
@@ -333,8 +333,8 @@ func (p *laplace) statistics() error {
 		if p.positive[i] {
 			lean = 2*v/w - 1
 		}
-		g[i] *= p.curve[i] * lean
-		vectors.Row(i)[0], vectors.Row(i)[1], vectors.Row(i)[2] = v, g[i], p.curve[i]
+		g[i] *= p.curvature[i] * lean
+		vectors.Row(i)[0], vectors.Row(i)[1], vectors.Row(i)[2] = v, g[i], p.curvature[i]
 	}
 	for a := range k {
 		phiG[a] = numeric.Dot(values.Row(a), g)
@@ -359,7 +359,7 @@ func (p *laplace) statistics() error {
 	}
 	// For functions outside the model, an S that does not exceed its rounding error is set to 0.
 	for j := range m {
-		if p.position[j] < 0 && p.s[j] <= dependent*q.Row(j)[2] {
+		if p.position[j] < 0 && p.s[j] <= dependentTol*q.Row(j)[2] {
 			p.s[j] = 0
 		}
 	}
@@ -419,7 +419,7 @@ func (p *laplace) maximize(tol float64, limit int) error {
 			p.set(j, alpha)
 			err = p.mode()
 		default:
-			err = p.joint()
+			err = p.jointStep()
 		}
 		if err == nil && p.value > previous.value {
 			err = p.statistics()
@@ -428,11 +428,11 @@ func (p *laplace) maximize(tol float64, limit int) error {
 			return err
 		}
 		p.steps += count
-		grown := p.value - previous.value
+		increase := p.value - previous.value
 		switch {
-		case err == nil && grown > 0:
+		case err == nil && increase > 0:
 			// A step of all α is settled if it gains at most tol for each function of the model.
-			settled = !batch && !single && grown <= tol*float64(len(p.active))
+			settled = !batch && !single && increase <= tol*float64(len(p.active))
 			if batch {
 				size = min(2*size, batchSteps)
 			}
@@ -468,7 +468,7 @@ func (p *laplace) model(list []int) (*evidence, error) {
 		return nil, err
 	}
 	defer g.Free()
-	err = run.Placed(b, scaledColumns(values, p.curve), values, func(scaled, values backend.Matrix[float64]) error {
+	err = run.Placed(b, scaledColumns(values, p.curvature), values, func(scaled, values backend.Matrix[float64]) error {
 		b.Gemm(backend.NoTrans, backend.Transpose, 1, scaled, values, 0, g)
 		return b.Download(e.g, g)
 	})
@@ -489,7 +489,7 @@ func (p *laplace) model(list []int) (*evidence, error) {
 // batch takes at most `limit` steps of Tipping and Faul among the functions of the model and the
 // most promising functions outside it, and returns the number of steps, which is at least 1.
 func (p *laplace) batch(tol float64, limit int) (int, error) {
-	list := append(slices.Clone(p.active), p.promising(tol)...)
+	list := append(slices.Clone(p.active), p.promisingFunctions(tol)...)
 	e, err := p.model(list)
 	if err != nil {
 		return 1, err
@@ -514,9 +514,9 @@ func (p *laplace) batch(tol float64, limit int) (int, error) {
 	return max(steps, 1), nil
 }
 
-// joint takes a Newton step in the logarithms of all α of the model, and shortens the step until
+// jointStep takes a Newton step in the logarithms of all α of the model, and shortens the step until
 // the evidence increases.
-func (p *laplace) joint() error {
+func (p *laplace) jointStep() error {
 	e, err := p.model(p.active)
 	if err != nil {
 		return err
@@ -544,9 +544,9 @@ func (p *laplace) joint() error {
 	return nil
 }
 
-// promising returns at most batchFunctions functions outside the model whose expected gain exceeds
-// tol, in descending order of the gain.
-func (p *laplace) promising(tol float64) []int {
+// promisingFunctions returns at most batchFunctions functions outside the model whose expected gain
+// exceeds tol, in descending order of the gain.
+func (p *laplace) promisingFunctions(tol float64) []int {
 	var list []int
 	gains := make([]float64, len(p.s))
 	for j := range gains {

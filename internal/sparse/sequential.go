@@ -25,15 +25,15 @@ func (e *evidence) sequential(tol float64, limit int) error {
 	// The number of steps of one function between two steps of all α grows from shortest to longest,
 	// because only the steps of all α take O(n m²) operations.
 	const shortest, longest = 5, 100
-	pause, stepsSince := shortest, 0
+	interval, stepsSince := shortest, 0
 	start := math.Abs(e.value) + 1
 	jointGain := math.Inf(1)
 	for step := 1; step <= limit; step++ {
 		j, alpha, gain := e.choose()
-		// In the last phase (pause == longest), while steps of all α still increase the evidence, a
-		// step that only changes the α of one function must gain more than the constant worth.
-		const worth = 0.01
-		if gain > tol && stepsSince < pause && (pause < longest || e.position[j] < 0 || math.IsInf(alpha, 1) || gain > worth || jointGain <= tol) {
+		// In the last phase (interval == longest), while steps of all α still increase the evidence, a
+		// step that only changes the α of one function must gain more than minGain.
+		const minGain = 0.01
+		if gain > tol && stepsSince < interval && (interval < longest || e.position[j] < 0 || math.IsInf(alpha, 1) || gain > minGain || jointGain <= tol) {
 			e.setAlpha(j, alpha)
 			e.value += gain
 			e.record()
@@ -47,10 +47,10 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		if err := e.posterior(); err != nil {
 			return err
 		}
-		// Before pause is longest, change only the noise. Early steps of all α would lead to a
+		// Before interval is longest, change only the noise. Early steps of all α would lead to a
 		// lower maximum than steps that add and remove functions.
 		improve := e.newtonStep
-		if pause < longest {
+		if interval < longest {
 			improve = e.updateNoise
 		}
 		for range 3 {
@@ -58,7 +58,7 @@ func (e *evidence) sequential(tol float64, limit int) error {
 			if jointGain, err = improve(); err != nil {
 				return err
 			}
-			if jointGain <= max(tol, worth) || pause < longest {
+			if jointGain <= max(tol, minGain) || interval < longest {
 				break
 			}
 		}
@@ -69,7 +69,7 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		if _, _, gain := e.choose(); gain <= tol && jointGain <= tol {
 			return nil
 		}
-		stepsSince, pause = 0, min(2*pause, longest)
+		stepsSince, interval = 0, min(2*interval, longest)
 		if err := e.t.Step("solve", 0.1+0.85*progressOf(jointGain, start, tol, step)); err != nil {
 			return err
 		}
@@ -79,14 +79,14 @@ func (e *evidence) sequential(tol float64, limit int) error {
 	return e.refresh()
 }
 
-// dependent is the fraction of φᵀφ below which S counts as a rounding error, and φ as a linear
+// dependentTol is the fraction of φᵀφ below which S counts as a rounding error, and φ as a linear
 // combination of the functions in the model.
-const dependent = 1e-10
+const dependentTol = 1e-10
 
 // choose sets each S that is a rounding error to 0 and calls the function choose.
 func (e *evidence) choose() (best int, alpha, gain float64) {
 	for j := range e.s {
-		if e.position[j] < 0 && e.s[j] <= dependent*e.beta*e.g.Row(j)[j] {
+		if e.position[j] < 0 && e.s[j] <= dependentTol*e.beta*e.g.Row(j)[j] {
 			e.s[j] = 0
 		}
 	}

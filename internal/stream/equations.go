@@ -33,20 +33,20 @@ type Equations struct {
 	Penalty
 	m, d, t int
 
-	phi, y, sums  backend.Matrix[float64] // Φ and targets of a piece, r×M and r×t, and column sums, 1×t
-	storedPieces  Stored
-	uploader      backend.UploadBackend[float64] // b, or nil if b is no UploadBackend
-	allOnDevice   bool                           // whether all samples are on the device
-	x, w, targets backend.Matrix[float64]        // the stored samples, their weights and, if more than one piece is stored, their targets
-	weights       []float64                      // the weights of the stored samples
-	z, g          backend.Matrix[float64]        // z = ΦᵀWy, M×t; with an intercept, g = ΦᵀW1, M×1
-	ybar          []float64                      // the weighted mean of y minus feed.offset
-	squares       []float64                      // upper bound on Σ w (y − feed.offset)² for each output
-	basisTrace    float64                        // Σ w ‖φ‖² for φ without centering
-	kernelTrace   float64                        // Σ w k(x, x); only Whole computes it
-	explained     float64                        // Σ w ‖T⁻ᵀφ‖² for φ without centering, with T from the argument root of firstPass
-	traceGradient []float64                      // Σ w ∂k(x, x)/∂θ for each parameter of the kernel; only Whole computes it
-	passes        int
+	phi, y, sums   backend.Matrix[float64] // Φ and targets of a piece, r×M and r×t, and column sums, 1×t
+	storedPieces   Stored
+	uploader       backend.UploadBackend[float64] // b, or nil if b is no UploadBackend
+	allOnDevice    bool                           // whether all samples are on the device
+	x, w, targets  backend.Matrix[float64]        // the stored samples, their weights and, if more than one piece is stored, their targets
+	weights        []float64                      // the weights of the stored samples
+	z, g           backend.Matrix[float64]        // z = ΦᵀWy, M×t; with an intercept, g = ΦᵀW1, M×1
+	ybar           []float64                      // the weighted mean of y minus feed.offset
+	squares        []float64                      // upper bound on Σ w (y − feed.offset)² for each output
+	basisTrace     float64                        // Σ w ‖φ‖² for φ without centering
+	kernelTrace    float64                        // Σ w k(x, x); only Whole computes it
+	explainedTrace float64                        // Σ w ‖T⁻ᵀφ‖² for φ without centering, with T from the argument root of firstPass
+	traceGradient  []float64                      // Σ w ∂k(x, x)/∂θ for each parameter of the kernel; only Whole computes it
+	passes         int
 }
 
 // Penalty holds the λ of the penalty, and whether there is an intercept. The intercept is not
@@ -255,18 +255,18 @@ func RowNumbers(h backend.Host[float64]) []int {
 // matrix before centering.
 func (w *Equations) firstPass(a, root backend.Matrix[float64]) error {
 	beta := 0.0
-	w.squares, w.basisTrace, w.explained = make([]float64, w.t), 0, 0
+	w.squares, w.basisTrace, w.explainedTrace = make([]float64, w.t), 0, 0
 	dots, columns := make([]float64, w.t), make([]float64, w.m)
 	err := w.forEachPiece(func(p piece) error {
 		if err := w.b.ColDot(dots, p.y, p.y); err != nil {
 			return err
 		}
-		heaviest := 1.0
+		maxWeight := 1.0
 		if p.weights != nil {
-			heaviest = slices.Max(p.weights)
+			maxWeight = slices.Max(p.weights)
 		}
 		for j, v := range dots {
-			w.squares[j] += heaviest * v
+			w.squares[j] += maxWeight * v
 		}
 		if w.Intercept {
 			w.b.Gemm(backend.Transpose, backend.NoTrans, 1, p.w, p.y, beta, w.sums)
@@ -296,7 +296,7 @@ func (w *Equations) firstPass(a, root backend.Matrix[float64]) error {
 			if err := w.b.ColDot(columns, p.phi, p.phi); err != nil {
 				return err
 			}
-			w.explained += numeric.Trace(columns)
+			w.explainedTrace += numeric.Trace(columns)
 		}
 		w.b.Syrk(backend.Lower, backend.Transpose, 1, p.phi, 1, a)
 		return nil

@@ -40,7 +40,7 @@ func (w *Equations) Gradient(pre *Preconditioner, s *Solution, p *Posterior) ([]
 	g := &gradient{Equations: w, p: p, outputs: float64(w.t)}
 	switch phi := w.basis.(type) {
 	case *Fourier:
-		g.waves, g.l = phi, pre.Preconditioner.(Factored).L
+		g.fourier, g.l = phi, pre.Preconditioner.(Factored).L
 		g.sums = make([]float64, len(kernels.Params(phi.kernel))+1)
 	case *Centers:
 		f := pre.Preconditioner.(*falkon)
@@ -59,7 +59,7 @@ func (w *Equations) Gradient(pre *Preconditioner, s *Solution, p *Posterior) ([]
 	if err := g.prepare(s); err != nil {
 		return nil, err
 	}
-	if g.waves != nil {
+	if g.fourier != nil {
 		if err := w.forEachPiece(g.addPiece); err != nil {
 			return nil, err
 		}
@@ -76,13 +76,13 @@ type gradient struct {
 	l, root          backend.Matrix[float64] // A and T; T is nil for Fourier, where T = I
 	p                *Posterior
 	c                *Centers // the basis, or nil for Fourier
-	waves            *Fourier // the basis, or nil for Centers
+	fourier          *Fourier // the basis, or nil for Centers
 	derivatives      []kernels.Kernel
 	outputs          float64 // the number t of outputs, as a float64
 	sums             []float64
 	temporary        []backend.Matrix[float64]
 	byS, inverseDiff backend.Matrix[float64] // ∂/∂S, and (tI/λ − tH⁻¹)T⁻ᵀ
-	bar, dk          backend.Matrix[float64] // ∂/∂Φ and ∂k/∂θ of a piece
+	phiBar, dk       backend.Matrix[float64] // ∂/∂Φ and ∂k/∂θ of a piece
 	beta, scaled     backend.Matrix[float64] // β and β diag(1/λs²)
 	bias, row        backend.Matrix[float64] // b and tv̄ᵀH⁻¹T⁻ᵀ
 	ones             backend.Matrix[float64]
@@ -110,8 +110,8 @@ func (g *gradient) prepare(s *Solution) error {
 		to         *backend.Matrix[float64]
 		rows, cols int
 	}
-	sizes := []size{{&inverse, m, m}, {&g.inverseDiff, m, m}, {&g.bar, rows, m}, {&g.dk, rows, m}}
-	if g.waves != nil {
+	sizes := []size{{&inverse, m, m}, {&g.inverseDiff, m, m}, {&g.phiBar, rows, m}, {&g.dk, rows, m}}
+	if g.fourier != nil {
 		sizes = append(sizes, size{&g.byOmega, g.d, m / 2}, size{&g.byScale, 1, m / 2})
 	} else {
 		sizes = append(sizes, size{&g.byS, m, m})
@@ -223,24 +223,24 @@ func (g *gradient) addCenters() error {
 func (g *gradient) addPiece(p piece) error {
 	b := g.b
 	r, _ := p.y.Dims()
-	bar, ones := g.bar.View(0, 0, r, g.m), g.ones.View(0, 0, r, 1)
+	phiBar, ones := g.phiBar.View(0, 0, r, g.m), g.ones.View(0, 0, r, 1)
 	b.Gemm(backend.NoTrans, backend.NoTrans, -1, p.phi, g.beta, 1, p.y)
 	b.Gemm(backend.NoTrans, backend.NoTrans, -1, ones, g.bias, 1, p.y)
 	if g.root != nil {
 		b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, g.root, p.phi)
 	}
-	b.Gemm(backend.NoTrans, backend.NoTrans, 1, p.phi, g.inverseDiff, 0, bar)
-	b.Gemm(backend.NoTrans, backend.NoTrans, 1, ones, g.row, 1, bar)
-	b.Gemm(backend.NoTrans, backend.Transpose, 1, p.y, g.scaled, 1, bar)
+	b.Gemm(backend.NoTrans, backend.NoTrans, 1, p.phi, g.inverseDiff, 0, phiBar)
+	b.Gemm(backend.NoTrans, backend.NoTrans, 1, ones, g.row, 1, phiBar)
+	b.Gemm(backend.NoTrans, backend.Transpose, 1, p.y, g.scaled, 1, phiBar)
 	if p.weights != nil {
-		if err := numeric.ScaleRows(b, bar, bar, p.weights); err != nil {
+		if err := numeric.ScaleRows(b, phiBar, phiBar, p.weights); err != nil {
 			return err
 		}
 	}
-	if g.waves != nil {
-		return g.addWaves(bar, p)
+	if g.fourier != nil {
+		return g.addFourier(phiBar, p)
 	}
-	return g.add(bar, p.x)
+	return g.add(phiBar, p.x)
 }
 
 // add adds to g.sums, for each parameter θ, the sum of the products of the elements of weights and
@@ -258,15 +258,15 @@ func (g *gradient) add(weights, x backend.Matrix[float64]) error {
 	return nil
 }
 
-// addWaves adds the contribution of a piece to byOmega and byScale. For a frequency ω, let c and c′
-// be the values of its cosine and sine, and ḡ and ḡ′ the columns of ∂/∂Φ for them. Then
+// addFourier adds the contribution of a piece to byOmega and byScale. For a frequency ω, let c and
+// c′ be the values of its cosine and sine, and ḡ and ḡ′ the columns of ∂/∂Φ for them. Then
 //
 //	∂/∂ω = Σ_i (ḡ′_i c_i − ḡ_i c′_i)x_i,  ∂/∂ln Scale = Σ_i ḡ_i c_i + ḡ′_i c′_i
-func (g *gradient) addWaves(bar backend.Matrix[float64], p piece) error {
-	r, m := bar.Dims()
+func (g *gradient) addFourier(phiBar backend.Matrix[float64], p piece) error {
+	r, m := phiBar.Dims()
 	frequencies := m / 2
 	products := g.dk.View(0, 0, r, m)
-	err := numeric.EachBlock(g.b, bar, 2*m, func(from int, h backend.Host[float64]) error {
+	err := numeric.EachBlock(g.b, phiBar, 2*m, func(from int, h backend.Host[float64]) error {
 		phi := backend.NewHost[float64](h.Rows, m)
 		if err := g.b.Download(phi, p.phi.View(from, 0, h.Rows, m)); err != nil {
 			return err
@@ -302,5 +302,5 @@ func (g *gradient) addFrequencies() error {
 	if err := g.b.Download(byScale, g.byScale); err != nil {
 		return err
 	}
-	return g.waves.addDerivatives(g.ctx, byOmega, numeric.Trace(byScale.Data), g.sums[:len(g.sums)-1])
+	return g.fourier.addDerivatives(g.ctx, byOmega, numeric.Trace(byScale.Data), g.sums[:len(g.sums)-1])
 }

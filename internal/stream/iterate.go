@@ -308,9 +308,9 @@ type Pass struct {
 // recurrence are below tol·size, after maxIter products with H, or when many products have brought
 // no progress. It overwrites r.
 func (g *gradients) descend() error {
-	const patience = 30
+	const maxStalled = 30
 	w := g.Equations
-	rho, curve, residualSquares := make([]float64, w.t), make([]float64, w.t), make([]float64, w.t)
+	rho, curvature, residualSquares := make([]float64, w.t), make([]float64, w.t), make([]float64, w.t)
 	for ; ; g.Step++ {
 		if err := context.Cause(w.ctx); err != nil {
 			return g.interrupted(err)
@@ -334,7 +334,7 @@ func (g *gradients) descend() error {
 		if g.Least < 0 || maxSquare < float64(g.Least) {
 			stalled, minSquare = 0, krylov.Number(maxSquare)
 		}
-		if maxSquare == 0 || g.best.Iters >= g.maxIter || stalled > patience {
+		if maxSquare == 0 || g.best.Iters >= g.maxIter || stalled > maxStalled {
 			return nil
 		}
 		if err := g.pre.Apply(g.z, g.r); err != nil {
@@ -357,7 +357,7 @@ func (g *gradients) descend() error {
 		if err := w.apply(g.q, g.z); err != nil {
 			return g.interrupted(err)
 		}
-		if err := w.b.ColDot(curve, g.z, g.q); err != nil {
+		if err := w.b.ColDot(curvature, g.z, g.q); err != nil {
 			return g.interrupted(err)
 		}
 		g.p, g.z = g.z, g.p
@@ -366,8 +366,8 @@ func (g *gradients) descend() error {
 		g.best.Iters++
 		step, negStep := make([]float64, w.t), make([]float64, w.t)
 		for j := range step {
-			if active[j] && curve[j] > 0 {
-				step[j] = rho[j] / curve[j]
+			if active[j] && curvature[j] > 0 {
+				step[j] = rho[j] / curvature[j]
 				negStep[j] = -step[j]
 			}
 		}

@@ -79,7 +79,7 @@ func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Pos
 			quadratic[j] = 0
 		}
 	}
-	p := &Posterior{Weight: w.feed.total, Lambda: w.Lambda, Unit: unit, Quadratic: quadratic, Rest: max(0, w.kernelTrace-w.explained)}
+	p := &Posterior{Weight: w.feed.total, Lambda: w.Lambda, Unit: unit, Quadratic: quadratic, Rest: max(0, w.kernelTrace-w.explainedTrace)}
 	var mean backend.Matrix[float64]
 	if w.Intercept {
 		if mean, err = w.mem.New(w.m, 1); err != nil {
@@ -308,7 +308,7 @@ func (p *Posterior) Functionals(ctx context.Context, dev backend.Device, phi Bas
 	if err != nil {
 		return nil, err
 	}
-	ws.shift, ws.level = nil, 0
+	ws.shift, ws.invWeight = nil, 0
 	if err := f.B.Upload(ws.phi, g); err != nil {
 		return nil, err
 	}
@@ -325,7 +325,7 @@ type workspace struct {
 	basis            Basis
 	root, a          backend.Matrix[float64] // T and A; root is nil for Fourier
 	phi, ones, shift backend.Matrix[float64] // buffers of r×M and r×1 elements, and p.Shift; ones and shift are nil without an intercept
-	level            float64                 // 1/Σw, or 0 without an intercept
+	invWeight        float64                 // 1/Σw, or 0 without an intercept
 }
 
 // newWorkspace copies p to the device of f and allocates memory for the given number of points.
@@ -343,7 +343,7 @@ func (p *Posterior) newWorkspace(f *run.Frame, phi Basis, rows int) (ws workspac
 		ws.root, ws.a = factors.View(0, 0, m, m), factors.View(1, 0, m, m)
 	}
 	if p.Shift != nil {
-		ws.level = 1 / p.Weight
+		ws.invWeight = 1 / p.Weight
 		if ws.shift, err = f.Mem.Place(numeric.Column(p.Shift)); err != nil {
 			return ws, err
 		}
@@ -399,7 +399,7 @@ func (ws *workspace) variances(values backend.Matrix[float64], list []float64, l
 		}
 	}
 	ws.reduce(values)
-	return square(func(i int, sum float64) { list[i] += lambda * (sum + ws.level) })
+	return square(func(i int, sum float64) { list[i] += lambda * (sum + ws.invWeight) })
 }
 
 // SampleBytes returns the memory of Sample on dev for n points in bytes, without the memory of the
@@ -461,7 +461,7 @@ func (p *Posterior) Sample(ctx context.Context, dev backend.Device, phi Basis, k
 		if z, err = normal(1); err != nil {
 			return out, err
 		}
-		f.B.Gemm(backend.NoTrans, backend.NoTrans, math.Sqrt(p.Lambda*ws.level), ws.ones, z, 1, sum)
+		f.B.Gemm(backend.NoTrans, backend.NoTrans, math.Sqrt(p.Lambda*ws.invWeight), ws.ones, z, 1, sum)
 	}
 	return out, f.B.Download(out, sum)
 }
