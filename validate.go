@@ -34,7 +34,7 @@ func (f LearnerFunc[M]) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 }
 
 // CrossValidate returns, for each row of x, the prediction of a model fitted to the rows of all
-// other folds, n×t. fold[i] is the fold of row i, from 0, for example from validate.Folds.
+// other folds, n×t. fold[i] is the number of the fold of row i, counted from 0: see validate.Folds.
 // validate.ScoreRegression and validate.ScoreClassification compare the predictions with y, for all
 // rows or for one fold. The AUC of a fold is nil if a class is absent from its rows or from the
 // rows that its model was fitted to; validate.NewSummary averages over the other folds. All of o

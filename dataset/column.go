@@ -24,7 +24,7 @@ const (
 	text               // any other text
 )
 
-// rule says what is wrong with a cell of kind k in a column of numbers.
+// rule describes the error of a cell of kind k in a column of numbers.
 func (k kind) rule() string {
 	switch k {
 	case notFinite:

@@ -16,9 +16,9 @@ type Dialect struct {
 	// comments. A line that holds only a comment is skipped, even before the header.
 	Comment string
 
-	// Decimal is the decimal mark, "." or ",". If Decimal is "", the mark is the comma in two
-	// cases, and otherwise the point: Thousands is ".", or semicolons separate the cells and the
-	// first numbers include decimal commas but no decimal points.
+	// Decimal is the decimal mark, "." or ",". If Decimal is "", the mark is the point, except in two
+	// cases. It is the comma if Thousands is ".". It is also the comma if semicolons separate the
+	// cells and the first numbers include decimal commas but no decimal points.
 	Decimal string
 
 	// Thousands separates groups of three digits: one of , . ' _ and the space. The apostrophe and

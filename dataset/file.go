@@ -43,7 +43,7 @@ type File struct {
 	Arrays []string
 
 	// Labels is a file of labels. For a sparse matrix in an NPZ or Matrix Market file, it is a
-	// table in any format that has one column, or a column label. For an IDX file, the default is
+	// table, in any format, with one column or a column named label. For an IDX file, the default is
 	// the file in the same folder whose name has labels-idx1 in place of images-idx3, compressed or
 	// not. If there is no such file, the table has no label column.
 	Labels string
@@ -67,9 +67,9 @@ func Read(path string, stdin io.Reader) (*Table, error) {
 	return File{Path: path, Stdin: stdin}.Read()
 }
 
-// Read reads the whole file. The first bytes determine the format. For a text file, the name
-// decides if it ends in .csv, .json (.jsonl, .ndjson) or .libsvm (.svm, .svmlight), and otherwise
-// the first line. Read returns an error for a file whose contents contradict its name.
+// Read reads the whole file. The first bytes determine the format. The format of a text file follows
+// from its name if the name ends in .csv, .json (.jsonl, .ndjson) or .libsvm (.svm, .svmlight), and
+// otherwise from its first line. Read returns an error if the contents contradict the name.
 //
 // Every failure is an *Error, which names the line, the row or the byte offset if there is one. The
 // allocated memory is proportional to the number of bytes read, whatever sizes the file states.

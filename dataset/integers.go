@@ -10,7 +10,7 @@ import (
 type integers struct {
 	values   []int64
 	unsigned bool     // the values are the bits of uint64
-	missing  []uint64 // bit i is 1 if the cell of row i is missing; bits that do not exist are 0
+	missing  []uint64 // bit i is 1 if the cell of row i is missing; bits beyond the slice count as 0
 }
 
 func (m *integers) addMissing() {

@@ -40,9 +40,9 @@ func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 }
 
 // labelsRule returns the rule that a target with the given distinct labels violates, or "". Numbers
-// that are not integers are not labels but measurements, as in scikit-learn. More than 20 labels
-// must on average have at least two rows each, or ten if the labels are numbers, because a measured
-// quantity has almost as many values as rows. See Rules.AnyLabels.
+// that are not integers are not labels but measurements, as in scikit-learn. If there are
+// more than 20 labels, they need two rows each on average, or ten if they are numbers, because a
+// measured quantity has almost as many values as rows. See Rules.AnyLabels.
 func labelsRule(labels []string, rows int, texts, anyLabels bool) string {
 	rowsPerClass := 10
 	if texts {

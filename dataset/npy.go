@@ -30,7 +30,7 @@ type npyHeader struct {
 	char               byte // U or S for texts of fixed width; 0 for numbers
 	width              int  // size of an element in bytes
 	bigEndian, fortran bool
-	minRank, rank      int // the least rank (number of dimensions) that is accepted, and the rank of the array
+	minRank, rank      int // the minimum rank (number of dimensions) that is accepted, and the rank of the array
 	shapeText          string
 	rows, columns      int64
 }
@@ -198,7 +198,7 @@ func (h *npyHeader) element() error {
 // A literal is the part of a Python literal that is not parsed yet.
 type literal struct{ remaining string }
 
-// accept reports whether the rest begins with a token. If so, it removes the token and the spaces
+// accept reports whether p.remaining begins with a token. If so, it removes the token and the spaces
 // after it.
 func (p *literal) accept(token string) bool {
 	rest, ok := strings.CutPrefix(p.remaining, token)

@@ -143,7 +143,7 @@ func momentsOf(values, weights []float64) (m moments) {
 	return m
 }
 
-// shift adds d to Mean, and stores the rounding error in rest.
+// shift adds d to Mean, and stores the rounding error in remainder.
 func (m *moments) shift(d float64) {
 	mean := m.Mean + d
 	m.Mean, m.remainder = mean, d-(mean-m.Mean)

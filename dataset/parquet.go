@@ -74,7 +74,7 @@ type parquetGroup struct {
 	chunks []parquetChunk
 }
 
-// parquetChunk says where the pages of a column are, for one group of rows.
+// parquetChunk holds the position in the file of the pages of a column in one group of rows.
 type parquetChunk struct {
 	inOtherFile     bool // the pages are in another file
 	codec           int64

@@ -370,8 +370,8 @@ func plainTexts(b []byte, n int) ([][]byte, bool) {
 	return texts, true
 }
 
-// deltaTexts reads texts in the encoding DELTA_LENGTH_BYTE_ARRAY: the lengths of all texts, as the
-// function deltas reads them, and then the texts.
+// deltaTexts reads texts in the encoding DELTA_LENGTH_BYTE_ARRAY: the lengths of all texts, in the
+// encoding that the function deltas reads, and then the texts.
 func deltaTexts(b []byte, n int) (texts [][]byte, rest []byte, ok bool) {
 	sizes, rest, ok := deltas(b, n)
 	if !ok {

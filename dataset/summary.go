@@ -70,7 +70,7 @@ func (s *Summary) GobDecode(data []byte) error {
 type columnSummary struct {
 	Kinds         [text + 1]int64 // number of cells of each kind
 	Faults        map[kind]*Error // error for the first cell of each kind except number
-	Words, Digits bool            // at least one text has a letter or a digit, and at least one text has a digit
+	Words, Digits bool            // Words: at least one text has a letter or a digit; Digits: at least one text has a digit
 
 	// Counts maps each distinct cell that is not missing to the sum of the weights of its rows.
 	// Many is set if there are more than MaxCategories of these cells, or if numbers are not

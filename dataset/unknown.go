@@ -11,8 +11,8 @@ type Unknown struct {
 }
 
 // Unknown returns an entry for each column of t with unknown cells, in the order of the inputs. A
-// category is unknown if the training table lacks it, and a text in a tf-idf column if it has no
-// known n-gram. Features encodes unknown cells as zeros, unless RefuseUnknown is set.
+// category is unknown if the training table lacks it. A text in a tf-idf column is unknown if it has
+// no known n-gram. Features encodes unknown cells as zeros, unless RefuseUnknown is set.
 func (e *Encoder) Unknown(t *Table) []Unknown {
 	var list []Unknown
 	for _, in := range e.Inputs {

@@ -56,8 +56,8 @@ func (s Small) Eigen(ctx context.Context) (values []float64, vectors Small) {
 // SingularValues returns the singular values of the square matrix s in descending order. It
 // overwrites s. If ctx is done, the result is meaningless.
 //
-// Householder reflections from both sides reduce s to a bidiagonal matrix B (Golub and Van Loan 2013,
-// 5.4.8). The eigenvalues of (0 Bᵀ; B 0), which is tridiagonal if its rows are permuted, are ±σ.
+// Householder reflections from both sides reduce s to a bidiagonal matrix B (Golub and Van Loan
+// 2013, 5.4.8). A permutation makes (0 Bᵀ; B 0) tridiagonal. Its eigenvalues are ±σ.
 func (s Small) SingularValues(ctx context.Context) []float64 {
 	n := s.Rows
 	h := backend.Host[float64]{Rows: n, Cols: n, Stride: n, Data: s.Data}

@@ -60,8 +60,8 @@ func OtherPoints(k kernels.Kernel, x Points, features int) (points Points, hasDi
 	return DensePoints(h), false
 }
 
-// precomputed reports whether k takes precomputed values. It returns false if k combines them with
-// features; the rule of k for points then returns an error.
+// precomputed reports whether k takes precomputed values. It returns false for a kernel that
+// combines precomputed values with features, because CheckRule returns an error for such a kernel.
 func precomputed(k kernels.Kernel) bool {
 	isPrecomputed, err := kernels.IsPrecomputed(k)
 	return isPrecomputed && err == nil

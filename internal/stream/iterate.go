@@ -181,8 +181,8 @@ type storedSums struct {
 }
 
 // bySums solves Hβ = z without a pass: by the factor and two steps of refinement with the stored H.
-// Residual is the residual with the stored H and z, plus a bound on the effect of their rounding
-// errors. bySums returns nil if Residual exceeds tol.
+// The field Residual of the result is the residual with the stored H and z, plus a bound on the
+// effect of their rounding errors. bySums returns nil if Residual exceeds tol.
 //
 // The rounding error of the element Σ w_i φ_a φ_b of ΦᵀWΦ is at most c s_a s_b, with s_a² = Σ w_i
 // φ_a² and c = numeric.SumRounding(n). The same holds for z. Let r = z − Hβ for the exact sums, and
