@@ -64,5 +64,5 @@ type RangeError struct {
 }
 
 func (e *RangeError) Error() string {
-	return fmt.Sprintf("backend: k(x_i, x_j) of the indices i = %d, j = %d is %v, not a number from %v to %v: it cannot be stored in 16 bits", e.I, e.J, e.Value, e.Low, e.High)
+	return fmt.Sprintf("backend: k(x_i, x_j) for i = %d and j = %d is %v, outside the range from %v to %v: it cannot be stored in 16 bits", e.I, e.J, e.Value, e.Low, e.High)
 }

@@ -91,5 +91,5 @@ func placePoints(b Backend[float64], k kernels.Kernel, name string, points Point
 		}
 		return PlaceSparse(b, x)
 	}
-	return nil, fmt.Errorf("%s is a %T, not a Host or a CSR of float64", name, points)
+	return nil, fmt.Errorf("%s is a %T; it must be a backend.Host[float64] or a backend.CSR[float64]", name, points)
 }

@@ -24,7 +24,7 @@ func CheckPoints(k kernels.Kernel, name string, x Points) error {
 			}
 		}
 	default:
-		return fmt.Errorf("%s is a %T, not a Host or a CSR of float64", name, x)
+		return fmt.Errorf("%s is a %T; it must be a backend.Host[float64] or a backend.CSR[float64]", name, x)
 	}
 	if check == nil {
 		return nil

@@ -129,7 +129,7 @@ func Open(name string, c Config) (Device, error) {
 			continue
 		}
 		if c.Reproducible && !s.Reproducible {
-			reasons = append(reasons, fmt.Errorf("%s: its results differ from those of other processors by rounding, but reproducible results were requested: name no device, or cpu", s.Device))
+			reasons = append(reasons, fmt.Errorf("%s: its results differ from those of other processors by rounding, but reproducible results were requested: request the device cpu, or no device", s.Device))
 			continue
 		}
 		dev, err := openDevice(s.Device, c)
@@ -143,9 +143,9 @@ func Open(name string, c Config) (Device, error) {
 	case len(registered()) == 0:
 		return nil, fmt.Errorf("%w: no driver is registered: import package cpu", ErrUnavailable)
 	case name == "" && len(reasons) == 0:
-		return nil, fmt.Errorf("%w: no driver is chosen automatically; the drivers are: %s", ErrUnavailable, strings.Join(names(), ", "))
+		return nil, fmt.Errorf("%w: no registered driver is chosen automatically: name one of the devices %s", ErrUnavailable, strings.Join(names()[1:], ", "))
 	case name == "":
-		return nil, fmt.Errorf("%w: no device can be used here: %w", ErrUnavailable, errors.Join(reasons...))
+		return nil, fmt.Errorf("%w: no device can be used on this machine: %w", ErrUnavailable, errors.Join(reasons...))
 	case matched:
 		return nil, fmt.Errorf("%w: %q%s: %w", ErrUnavailable, name, source, errors.Join(reasons...))
 	}

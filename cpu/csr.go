@@ -84,7 +84,7 @@ func (q *queue[T]) NewSparse(x backend.CSR[T]) (backend.Matrix[T], error) {
 	check.NewSparse(x)
 	d := q.engine.device
 	if d.closed.Load() {
-		return nil, fmt.Errorf("cpu: new: the device has been closed")
+		return nil, fmt.Errorf("cpu: new sparse matrix: the device has been closed")
 	}
 	l := &lists[T]{csr: x, window: windowFor(x.Rows, x.Cols, x.NNZ()), rows: x.Rows, cols: x.Cols, bytes: q.SparseBytes(x.Rows, x.Cols, x.NNZ())}
 	if err := d.memory.reserve(l.bytes); err != nil {
@@ -104,7 +104,7 @@ func (q *queue[T]) list(l *lists[T], x backend.CSR[T]) error {
 	for w := range windows {
 		l.starts[w+1] = x.Indptr[min((w+1)*l.window, l.rows)] - x.Indptr[0]
 		if int64(l.starts[w+1]-l.starts[w]) > math.MaxUint32 {
-			return fmt.Errorf("cpu: new: %d rows store %d elements; the maximum is %d", l.window, l.starts[w+1]-l.starts[w], int64(math.MaxUint32))
+			return fmt.Errorf("cpu: new sparse matrix: %d consecutive rows store %d elements; the maximum is %d", l.window, l.starts[w+1]-l.starts[w], int64(math.MaxUint32))
 		}
 	}
 	l.ends = make([]uint32, windows*(l.cols+1))

@@ -54,7 +54,7 @@ func open(t *ukr.Tier, c backend.Config, caches cacheSizes) (*device, error) {
 	}
 	if c.Reproducible {
 		if t.Reproducible == nil {
-			return nil, fmt.Errorf("%w: cpu/%s: its results differ from those of other processors by rounding", backend.ErrUnavailable, t.Name)
+			return nil, fmt.Errorf("%w: cpu/%s: its results differ from those of other processors by rounding, but reproducible results were requested", backend.ErrUnavailable, t.Name)
 		}
 		t = t.Reproducible()
 	}
@@ -133,7 +133,7 @@ func (d *device) NarrowPacked(dst backend.Packed[float32], src backend.Packed[fl
 	from := (&queue[float64]{engine: d.f64}).asPacked("NarrowPacked", src)
 	n, n1 := to.Order(), to.n1
 	if n1 != from.n1 {
-		panic("cpu: NarrowPacked: a leading part has a different layout")
+		panic("cpu: NarrowPacked: the layouts differ, because a matrix is a leading part of a larger one: convert the larger one")
 	}
 	parallelRanges(d.workers(), n, rowGrain(n1), func(lo, hi int) {
 		for i := lo; i < hi; i++ {

@@ -142,7 +142,7 @@ func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
 func (q *queue[T]) allocate(rows, cols, stride int, bytes int64) (*matrix[T], error) {
 	d := q.engine.device
 	if d.closed.Load() {
-		return nil, fmt.Errorf("cpu: new: the device has been closed")
+		return nil, fmt.Errorf("cpu: new matrix: the device has been closed")
 	}
 	if err := d.memory.reserve(bytes); err != nil {
 		return nil, err

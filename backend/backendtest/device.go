@@ -16,13 +16,13 @@ func testDevice(t *testing.T, s Suite) {
 		dev := s.Open(t, backend.Config{Threads: 2, Memory: 1 << 24})
 		info := dev.Info()
 		if info.Device == "" || info.Processor == "" || info.Memory != 1<<24 {
-			t.Errorf("Info must name the device and the memory that was asked for, 16 MiB: %+v", info)
+			t.Errorf("Info must name the device and the processor, and have the requested memory, 16 MiB: %+v", info)
 		}
 		if info := s.Open(t, backend.Config{}).Info(); info.Memory <= 0 {
 			t.Errorf("Info.Memory must be > 0 if Config.Memory is 0: %+v", info)
 		}
 		if inUse, peak := dev.InUse(); inUse != 0 || peak != 0 {
-			t.Errorf("InUse of a new device: %d and %d bytes", inUse, peak)
+			t.Errorf("InUse of a new device is %d bytes, with the peak %d; want 0 and 0", inUse, peak)
 		}
 		if err := dev.Sync(); err != nil {
 			t.Errorf("Sync of a new device: %v", err)

@@ -20,7 +20,7 @@ func Devices(t testing.TB) []string {
 		}
 	}
 	if len(names) == 0 {
-		t.Fatal("no backend that can be used is registered: import one for its side effect")
+		t.Fatal("no usable backend is registered: import a backend, such as package cpu, for its side effect")
 	}
 	if !testing.Short() {
 		return names

@@ -116,14 +116,14 @@ func testExpansionFaults[T backend.Float](r *rig[T]) {
 		r.Fatal(err)
 	}
 	if inUse, _ := r.dev.InUse(); inUse <= 0 {
-		r.Errorf("InUse: %d bytes while an expansion lives", inUse)
+		r.Errorf("InUse is %d bytes while an expansion is allocated, want more than 0", inUse)
 	}
 	dst := r.padded(filled(3, 2, 0))
 	ctx, cancel := context.WithCancelCause(r.Context())
 	cause := errors.New("reason")
 	cancel(cause)
 	if err := f.Apply(ctx, dst, r.padded(r.normals(3, 4))); !errors.Is(err, cause) {
-		r.Errorf("Apply with a context that is done: %v", err)
+		r.Errorf("Apply with a canceled context returned %v, want the cause", err)
 	}
 	r.requirePanic("Apply: ", func() { _ = f.Apply(r.Context(), dst, r.padded(r.normals(3, 5))) })
 	r.requirePanic("Apply: ", func() { _ = f.Apply(r.Context(), dst, r.padded(r.normals(2, 4))) })
@@ -138,13 +138,13 @@ func testExpansionFaults[T backend.Float](r *rig[T]) {
 	}
 	for i := range 3 {
 		if got := math.IsNaN(float64(dst.Row(i)[0])); got != (i == 1) {
-			r.Errorf("row %d: whether the result is NaN is %t, want %t", i, got, i == 1)
+			r.Errorf("row %d: the result is NaN: %t, want %t", i, got, i == 1)
 		}
 	}
 	f.Free()
 
 	smallDevice := r.queue(r.Open(r.T, backend.Config{Memory: 1000})).(backend.Expander[T])
 	if _, err := smallDevice.NewExpansion(kernels.Gaussian{Sigma: 1}, z, v); !errors.Is(err, backend.ErrMemory) {
-		r.Errorf("an expansion that does not fit: %v", err)
+		r.Errorf("NewExpansion beyond the memory limit returned %v, want ErrMemory", err)
 	}
 }

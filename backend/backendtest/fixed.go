@@ -164,7 +164,7 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 			b.GramPacked(a, kernels.Gaussian{Sigma: 1}, m)
 			var e *backend.RangeError
 			if err := b.Sync(); !errors.As(err, &e) || e.I != row && e.J != row || !math.IsNaN(e.Value) {
-				r.Errorf("%v in point %d: %v", v, row, err)
+				r.Errorf("%v in point %d: Sync returned %v, want a *RangeError that names the point", v, row, err)
 			}
 			m.Free()
 		}
@@ -172,7 +172,7 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 	valid := Upload(r, b, round[T](r.normals(40, 3)))
 	b.GramPacked(a, kernels.Gaussian{Sigma: 1}, valid)
 	if err := b.Sync(); err != nil {
-		r.Fatalf("after a fault: %v", err)
+		r.Fatalf("GramPacked of valid points after a *RangeError: %v", err)
 	}
 	// An element of B that is not finite must affect only its column of C, where no element may be
 	// finite.
@@ -185,7 +185,7 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 		for i := range got.Rows {
 			for j, w := range got.Row(i) {
 				if finite := float64(w)-float64(w) == 0; finite != (j != 1) {
-					r.Fatalf("%v at (23, 1) of B: element (%d, %d) is %v", v, i, j, w)
+					r.Fatalf("%v at (23, 1) of B: element (%d, %d) of C is %v", v, i, j, w)
 				}
 			}
 		}
@@ -199,11 +199,11 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 	q, dst := r.newFixed(canceled, 40)
 	q.GramPacked(dst, kernels.Gaussian{Sigma: 1}, valid)
 	if err := q.Sync(); !errors.Is(err, context.Canceled) {
-		r.Errorf("a canceled Gram matrix: %v", err)
+		r.Errorf("GramPacked with a canceled context: Sync returned %v, want context.Canceled", err)
 	}
 	q.SymmPacked(1, a, valid, 0, valid.View(0, 0, 40, 3))
 	if err := q.Sync(); !errors.Is(err, context.Canceled) {
-		r.Errorf("a canceled product: %v", err)
+		r.Errorf("SymmPacked with a canceled context: Sync returned %v, want context.Canceled", err)
 	}
 	dst.Free()
 
@@ -220,7 +220,7 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 		{"GramPacked: ", "order", func() { b.GramPacked(a.Leading(39), kernels.Gaussian{Sigma: 1}, valid) }},
 	} {
 		if text := r.requirePanic(c.op, c.f); !strings.Contains(text, c.text) {
-			r.Errorf("%s: panic was %q", c.op, text)
+			r.Errorf("%spanicked with %q, want a text that contains %q", c.op, text, c.text)
 		}
 	}
 	valid.Free()
@@ -233,7 +233,7 @@ func testFixedMemory[T backend.Float](r *rig[T]) {
 	for _, n := range []int{0, 1, 2, 31, 32, 33, 1000, 40_000, 1 << 20} {
 		n64 := int64(n)
 		if got := b.FixedBytes(n); got < n64*(n64-1) || got > n64*(n64+1)+512*(n64+1) {
-			r.Errorf("FixedBytes(%d) is %d", n, got)
+			r.Errorf("FixedBytes(%d) is %d, want from n(n−1) to n(n+1) + 512(n+1)", n, got)
 		}
 	}
 	for _, n := range []int{1 << 30, math.MaxInt} {
@@ -251,7 +251,7 @@ func testFixedMemory[T backend.Float](r *rig[T]) {
 		for i := range n {
 			for j := range i + 1 {
 				if low.Row(i)[j] != 0 {
-					r.Fatalf("NewFixed(%d): element (%d, %d) is %v", n, i, j, low.Row(i)[j])
+					r.Fatalf("NewFixed(%d): element (%d, %d) is %v, want 0", n, i, j, low.Row(i)[j])
 				}
 			}
 		}

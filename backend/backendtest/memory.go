@@ -43,10 +43,10 @@ func testMemory[T backend.Float](r *rig[T]) {
 			requireBits(r, fmt.Sprintf("New %d×%d", rows, cols), Download(r, r.b, m), backend.NewHost[T](rows, cols))
 			inUse, peak := r.dev.InUse()
 			if inUse < bytesOf[T](rows, cols) {
-				r.Fatalf("InUse: %d bytes with a %d×%d matrix alive", inUse, rows, cols)
+				r.Fatalf("InUse is %d bytes with a %d×%d matrix, want at least %d", inUse, rows, cols, bytesOf[T](rows, cols))
 			}
 			if peak < inUse || peak < prevPeak {
-				r.Fatalf("InUse: peak %d after %d, with %d in use", peak, prevPeak, inUse)
+				r.Fatalf("InUse: the peak %d is less than the earlier peak %d or the %d bytes in use", peak, prevPeak, inUse)
 			}
 			prevPeak = peak
 
@@ -136,10 +136,10 @@ func testBudget[T backend.Float](r *rig[T]) {
 		}
 		requested := float64(rows) * float64(cols) * float64(bytesOf[T](1, 1))
 		if float64(e.Asked) < min(requested, 1<<62) || e.Free < 0 || e.Free > limit-used {
-			r.Fatalf("New(%d, %d): %d bytes asked and %d free, with %d of %d in use", rows, cols, e.Asked, e.Free, used, limit)
+			r.Fatalf("New(%d, %d): the MemoryError has Asked = %d and Free = %d, with %d of %d bytes in use", rows, cols, e.Asked, e.Free, used, limit)
 		}
 		if inUse, _ := dev.InUse(); inUse != used {
-			r.Fatalf("InUse: a refused matrix changed it from %d to %d bytes", used, inUse)
+			r.Fatalf("InUse: a failed call of New changed it from %d to %d bytes", used, inUse)
 		}
 	}
 	requireMemoryError(1<<10, 1<<10, 0)
@@ -239,13 +239,13 @@ func testBelow[T backend.Float](r *rig[T]) {
 			x[1] = -infinity
 		}
 		if got := s.Below(x, 1); got != n {
-			r.Fatalf("%d elements: %d are below", n, got)
+			r.Fatalf("Below(x, 1) with %d elements, all less than 1, is %d", n, got)
 		}
 		for i, v := range x {
 			for _, high := range []T{1, 2, infinity, T(math.NaN())} {
 				x[i] = high
 				if got := s.Below(x, 1); got != i {
-					r.Fatalf("%d elements, number %d is %v: %d are below 1", n, i, high, got)
+					r.Fatalf("Below(x, 1) with %d elements, of which only element %d, %v, is not less than 1, is %d", n, i, high, got)
 				}
 			}
 			x[i] = v

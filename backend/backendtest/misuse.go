@@ -160,7 +160,7 @@ func testForeign[T backend.Float](r *rig[T]) {
 				m := []backend.Matrix[T]{local, local, local, local}
 				m[index] = matrix
 				if text := r.requirePanic(c.op+": ", func() { c.f(m) }); !strings.Contains(text, "another device") {
-					r.Errorf("%s: operand %d of another device: panic was %q", c.op, index, text)
+					r.Errorf("%s: operand %d of another device: panicked with %q, want a text that names another device", c.op, index, text)
 				}
 			}
 		}

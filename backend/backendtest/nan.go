@@ -149,7 +149,7 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 					g = g[h : h+1]
 				}
 				if !math.IsNaN(g[0]) && !math.IsInf(g[0], 0) {
-					r.Fatalf("%s: the result is %v", label, g[0])
+					r.Fatalf("%s: the result is %v, want NaN or Inf", label, g[0])
 				}
 			}
 		}
@@ -236,7 +236,7 @@ func testNaNGramMul[T backend.Float](r *rig[T]) {
 				for c, g := range got.Row(i) {
 					wantNaN := operand == "Z" || operand == "X" && i == row || operand == "V" && c == col
 					if math.IsNaN(g) != wantNaN {
-						r.Fatalf("%s: element (%d, %d) is %v", label, i, c, g)
+						r.Fatalf("%s: element (%d, %d) is %v, must be NaN: %t", label, i, c, g, wantNaN)
 					}
 				}
 			}

@@ -20,7 +20,7 @@ func (r *rig[T]) packedBackend() backend.PackedBackend[T] {
 		r.Fatal("RequirePacked: the backend has no packed storage")
 	}
 	if _, ok := r.b.With(r.Context(), nil).(backend.PackedBackend[T]); !ok {
-		r.Fatal("the backend has packed storage, but the queue that With returns has not")
+		r.Fatal("the backend has packed storage, but the queue that With returns has none")
 	}
 	return b
 }

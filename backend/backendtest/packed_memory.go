@@ -24,7 +24,7 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 	}
 	for _, n := range []int{math.MaxInt / 2, math.MaxInt - 1, math.MaxInt} {
 		if got := b.PackedBytes(n); got < math.MaxInt64 && float64(got) < float64(n)*float64(n)/2 {
-			r.Errorf("PackedBytes(%d) is %d", n, got)
+			r.Errorf("PackedBytes(%d) is %d, less than n²/2 elements", n, got)
 		}
 		a, err := b.NewPacked(n)
 		if e := new(backend.MemoryError); !errors.As(err, &e) || e.Asked != b.PackedBytes(n) || e.Free < 0 || e.Free >= e.Asked {
@@ -51,7 +51,7 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 			for i := range n {
 				for j, v := range low.Row(i)[:i+1] {
 					if v != 0 {
-						r.Fatalf("NewPacked(%d): element (%d, %d) is %v", n, i, j, v)
+						r.Fatalf("NewPacked(%d): element (%d, %d) is %v, want 0", n, i, j, v)
 					}
 				}
 			}
@@ -78,14 +78,14 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 	const n = 400
 	q := r.queue(r.Open(r, backend.Config{Memory: bytesOf[T](n, n) * 3 / 4}))
 	if m, err := q.New(n, n); !errors.Is(err, backend.ErrMemory) {
-		r.Fatalf("New(%d, %d) in 3/4 of its bytes: %v, %v", n, n, m, err)
+		r.Fatalf("New(%d, %d) with 3/4 of its bytes as memory limit: %v, %v; want ErrMemory", n, n, m, err)
 	}
 	a, err := q.(backend.PackedBackend[T]).NewPacked(n)
 	if err != nil {
 		r.Fatal(err)
 	}
 	if second, err := q.(backend.PackedBackend[T]).NewPacked(n); !errors.Is(err, backend.ErrMemory) {
-		r.Fatalf("a second NewPacked(%d): %v, %v", n, second, err)
+		r.Fatalf("a second NewPacked(%d) beyond the memory limit: %v, %v; want ErrMemory", n, second, err)
 	}
 	a.Free()
 }

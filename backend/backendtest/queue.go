@@ -236,7 +236,7 @@ func testDeadline[T backend.Float](r *rig[T]) {
 	ctx, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()
 	if err := r.b.With(ctx, nil).Sync(); !errors.Is(err, context.DeadlineExceeded) {
-		r.Errorf("Sync after the deadline: %v", err)
+		r.Errorf("Sync after the deadline returned %v, want context.DeadlineExceeded", err)
 	}
 }
 

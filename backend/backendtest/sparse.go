@@ -226,7 +226,7 @@ func testSparseDuplicates[T backend.Float](r *rig[T]) {
 			atZero := float64(T(kernels.Compile(k).Run([]float64{0})))
 			for i := 0; i < n; i += 2 {
 				if got.Row(i)[i] != atZero {
-					r.Fatalf("%s: row %d is in both: k is %v, want exactly %v", label, i, got.Row(i)[i], atZero)
+					r.Fatalf("%s: rows %d of X and Z are equal: k is %v, want exactly %v", label, i, got.Row(i)[i], atZero)
 				}
 			}
 			freeX()
@@ -419,7 +419,7 @@ func testSparseMemory[T backend.Float](r *rig[T]) {
 	x, _ := r.randomCSR(r.thinned(100, 30, 1))
 	smallDevice := r.queue(r.Open(r.T, backend.Config{Memory: 1000})).(backend.SparseBackend[T])
 	if _, err := smallDevice.NewSparse(x); !errors.Is(err, backend.ErrMemory) {
-		r.Errorf("a sparse matrix that does not fit: %v", err)
+		r.Errorf("NewSparse beyond the memory limit returned %v, want ErrMemory", err)
 	}
 }
 
@@ -490,7 +490,7 @@ func testSparseFaults[T backend.Float](r *rig[T]) {
 	} {
 		f()
 		if err := canceled.Sync(); !errors.Is(err, cause) {
-			r.Errorf("%s with a context that is done: %v", name, err)
+			r.Errorf("%s with a canceled context returned %v, want the cause", name, err)
 		}
 	}
 }

@@ -285,7 +285,7 @@ func (f frame[T]) read(b backend.Backend[T]) (host, error) {
 			if 0 <= vi && vi < rows && 0 <= vj && vj < cols {
 				h.Data[vi*h.Stride+vj] = v
 			} else if bits(v) != bits(sentinel) {
-				return host{}, fmt.Errorf("wrote %g outside the %d×%d matrix, at (%d, %d) of it", v, rows, cols, vi, vj)
+				return host{}, fmt.Errorf("the call wrote %g outside the %d×%d matrix, at (%d, %d)", v, rows, cols, vi, vj)
 			}
 		}
 	}
@@ -300,7 +300,7 @@ func (f frame[T]) unchanged(b backend.Backend[T]) error {
 	}
 	for i, v := range current.Data {
 		if bits(float64(v)) != bits(float64(f.initial.Data[i])) {
-			return fmt.Errorf("an input was written: %g became %g", f.initial.Data[i], v)
+			return fmt.Errorf("the call changed an element of an input from %g to %g", f.initial.Data[i], v)
 		}
 	}
 	return nil
@@ -409,4 +409,4 @@ func (r *rig[T]) requireUntouched(label string, got host) {
 	}
 }
 
-func (r *rig[T]) report() { r.Logf("the largest error took %.2g of its bound", r.maxRatio) }
+func (r *rig[T]) report() { r.Logf("the largest error is %.2g times its bound", r.maxRatio) }

@@ -117,7 +117,7 @@ func (d *device) Close() error {
 	return nil
 }
 
-var errClosed = errors.New("backend: ref: the device is closed")
+var errClosed = errors.New("backend: ref: new matrix: the device has been closed")
 
 // reserve adds the bytes of a matrix to the bytes in use, and returns the matrix's bytes.
 func (d *device) reserve(rows, cols int, size int64) (int64, error) {
