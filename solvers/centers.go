@@ -125,7 +125,7 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 		return p.Centers, q, nil
 	}
 	drawn := pool.Sampled(f.N).X
-	from := stream.DifferentPoints(drawn, p.Points(drawn))
+	from := stream.DistinctPoints(drawn, p.Points(drawn))
 	if m = min(m, from.Rows); m == from.Rows {
 		return from, q, nil
 	}
@@ -176,5 +176,5 @@ func (c CenterChoice) Sample(ctx context.Context, data Rows) (backend.Host[float
 		}
 		return nil
 	})
-	return stream.Different(some.Sampled(f.N).X), err
+	return stream.DistinctRows(some.Sampled(f.N).X), err
 }

@@ -179,7 +179,7 @@ func (r *streamRun) solve(data Rows, sparse *backend.CSR[float64], phi stream.Ba
 	case r.plan.Method == Falkon:
 		pre, err = w.Falkon(timed, centers, q)
 	case nystrom && (r.par.Posterior || !centers.Kernel.IsPSD()):
-		pre, err = w.Whole(timed, centers, r.par.Gradient)
+		pre, err = w.FullFalkon(timed, centers, r.par.Gradient)
 	default:
 		pre, err = w.Normal(timed)
 	}

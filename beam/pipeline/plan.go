@@ -80,7 +80,7 @@ func planOf(ctx context.Context, p Params, c *census) (*fitPlan, error) {
 	}
 	plan.Kernels = p.Kernels
 	if len(plan.Kernels) == 0 {
-		some := stream.Different(hostOf(x.Slice(0, min(x.RawMatrix().Rows, sigmaRows), 0, plan.Features).(*mat.Dense)))
+		some := stream.DistinctRows(hostOf(x.Slice(0, min(x.RawMatrix().Rows, sigmaRows), 0, plan.Features).(*mat.Dense)))
 		sigma, err := learners.DefaultSigma(ctx, mat.NewDense(some.Rows, some.Cols, some.Data), nil, p.Seed)
 		if err != nil {
 			return nil, fmt.Errorf("pipeline: %w", err)
@@ -119,7 +119,7 @@ func (p Params) basis(ctx context.Context, k kernels.Kernel, x *mat.Dense) (sums
 	if p.Learner == "fourier-ridge" {
 		return sums.FourierBasis(ctx, k, d, p.Functions, p.Seed)
 	}
-	return sums.CentersBasis(k, stream.Different(hostOf(x.Slice(0, min(rows, p.Functions), 0, d).(*mat.Dense)))), nil
+	return sums.CentersBasis(k, stream.DistinctRows(hostOf(x.Slice(0, min(rows, p.Functions), 0, d).(*mat.Dense)))), nil
 }
 
 func columnsOf(enc *dataset.Encoder) int {

@@ -124,7 +124,7 @@ func (r *resampling) compareLearner(ctx context.Context, f *resampleFlags, folds
 		size += functionCount(m) / float64(folds)
 		c.Seconds += elapsed.Seconds() / float64(folds)
 	}, ofFolds(folds))
-	c.Measures, c.Functions = validate.Measures(scores), numeric.Defined(size)
+	c.Measures, c.Functions = validate.Measures(scores), numeric.NilIfNaN(size)
 	return c, err
 }
 

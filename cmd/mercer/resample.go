@@ -337,7 +337,7 @@ func (a *app) bootstrap(ctx context.Context, f *resampleFlags, rounds int, file 
 	report := resampleReport{
 		Learner: f.learner, Task: r.task, Assumed: f.assumed(r.table, r.task), N: r.table.Rows(), Rounds: rounds, Measures: validate.Measures(b.Scores),
 		OutOfBag: &b.Error, RowsOut: b.N, Apparent: &b.Apparent, E632: &e632, Planned: r.memory.total(),
-		Bias: numeric.Defined(b.Bias2), Variance: numeric.Defined(b.Variance),
+		Bias: numeric.NilIfNaN(b.Bias2), Variance: numeric.NilIfNaN(b.Variance),
 	}
 	return a.printReport(ctx, report)
 }

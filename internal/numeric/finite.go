@@ -24,8 +24,8 @@ func CheckFinite(name string, m *mat.Dense) error {
 	return nil
 }
 
-// Defined returns nil for NaN, which JSON cannot represent, and otherwise a pointer to v.
-func Defined(v float64) *float64 {
+// NilIfNaN returns nil for NaN, which JSON cannot represent, and otherwise a pointer to v.
+func NilIfNaN(v float64) *float64 {
 	if math.IsNaN(v) {
 		return nil
 	}

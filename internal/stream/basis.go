@@ -14,9 +14,9 @@ type Basis interface {
 	Size() int
 	// Place copies the basis to the device.
 	Place(b backend.Backend[float64], mem *run.Arena) error
-	// Self returns k(x, x) for the rows of x, or nil if the basis represents k exactly: k(x, x) =
-	// φ(x)ᵀS⁻¹φ(x).
-	Self(x numeric.Points) []float64
+	// KernelDiagonal returns k(x, x) for the rows of x, or nil if the basis represents k exactly: k(x,
+	// x) = φ(x)ᵀS⁻¹φ(x).
+	KernelDiagonal(x numeric.Points) []float64
 	// Fill queues dst ← Φ for the r×d samples x.
 	Fill(dst, x backend.Matrix[float64])
 	// Penalty queues dst ← λS. It need only set the lower triangle of dst.
@@ -56,7 +56,7 @@ func (c *Centers) Place(b backend.Backend[float64], mem *run.Arena) (err error) 
 	return b.Upload(c.c, c.Points.Dense)
 }
 
-func (c *Centers) Self(x numeric.Points) []float64 { return x.Diagonal(c.Kernel) }
+func (c *Centers) KernelDiagonal(x numeric.Points) []float64 { return x.Diagonal(c.Kernel) }
 
 func (c *Centers) Fill(dst, x backend.Matrix[float64]) { c.b.Gram(dst, c.Kernel, x, c.c) }
 
@@ -85,7 +85,7 @@ func (f *Features) Place(b backend.Backend[float64], _ *run.Arena) error {
 	return nil
 }
 
-func (f *Features) Self(numeric.Points) []float64 { return nil }
+func (f *Features) KernelDiagonal(numeric.Points) []float64 { return nil }
 
 func (f *Features) Fill(dst, x backend.Matrix[float64]) { numeric.Copy(f.b, dst, x) }
 

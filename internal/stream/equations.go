@@ -43,9 +43,9 @@ type Equations struct {
 	ybar           []float64                      // the weighted mean of y minus feed.offset
 	squares        []float64                      // upper bound on Σ w (y − feed.offset)² for each output
 	basisTrace     float64                        // Σ w ‖φ‖² for φ without centering
-	kernelTrace    float64                        // Σ w k(x, x); only Whole computes it
+	kernelTrace    float64                        // Σ w k(x, x); only FullFalkon computes it
 	explainedTrace float64                        // Σ w ‖T⁻ᵀφ‖² for φ without centering, with T from the argument root of firstPass
-	traceGradient  []float64                      // Σ w ∂k(x, x)/∂θ for each parameter of the kernel; only Whole computes it
+	traceGradient  []float64                      // Σ w ∂k(x, x)/∂θ for each parameter of the kernel; only FullFalkon computes it
 	passes         int
 }
 

@@ -132,7 +132,7 @@ var (
 	Sines   kernels.Kernel = kernels.CosOf{Kernel: kernels.Sum{kernels.Linear{}, kernels.Constant{Value: 1.5 * math.Pi}}}
 )
 
-func (f *Fourier) Self(numeric.Points) []float64 { return nil }
+func (f *Fourier) KernelDiagonal(numeric.Points) []float64 { return nil }
 
 func (f *Fourier) Fill(dst, x backend.Matrix[float64]) {
 	r, m := dst.Dims()

@@ -20,9 +20,9 @@ func GradientBytes(n, m, d, t int, centers bool) int64 {
 
 // Gradient returns the derivatives of p.Bound with respect to the parameters of the kernel, in the
 // order of kernels.Gradient, followed by the derivative with respect to ln λ. pre must come from
-// Whole or Normal, and s and p must be the solution and the posterior for pre. Gradient treats the
-// centers, and the random numbers that determine the frequencies, as constants. It takes one pass,
-// and 3nM² + 4M³ operations.
+// FullFalkon or Normal, and s and p must be the solution and the posterior for pre. Gradient treats
+// the centers, and the random numbers that determine the frequencies, as constants. It takes one
+// pass, and 3nM² + 4M³ operations.
 //
 // The derivatives follow from the derivatives with respect to Φ = k(X, c), S = k(c, c) = TᵀT and
 // k(x_i, x_i), in which β and s² are constants, because they are optimal. Let V = ΦT⁻¹, let v̄ be

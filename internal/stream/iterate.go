@@ -23,27 +23,27 @@ type Solution struct {
 // Sums describes a solution of Hβ = z for sums H and z over the samples. The fields are computed in
 // float64. A bound that uses the fields must include their rounding errors.
 type Sums struct {
-	Scale    float64      // the functions φ are Scale times the functions of the model; 1 except for Fourier
-	Lambda   float64      // λ of the penalty
-	N        int          // number of samples of weight > 0
-	Mass     float64      // Σ w_i over the samples
-	Weighted bool         // whether a weight is not 1
-	Box      [2][]float64 // the smallest and the largest value of each feature over the samples of weight > 0
-	Roots    []float64    // s_a = √(Σ w_i φ_a² + λS_aa) of each function
-	// Weak is an approximation of H⁻¹β, M×t, for centers, and empty otherwise. Its columns are close to eigenvectors
-	// of S with small eigenvalues.
-	Weak    backend.Host[float64]
-	Targets []TargetSums
+	Scale       float64      // the functions φ are Scale times the functions of the model; 1 except for Fourier
+	Lambda      float64      // λ of the penalty
+	N           int          // number of samples of weight > 0
+	TotalWeight float64      // Σ w_i over the samples
+	Weighted    bool         // whether a weight is not 1
+	Box         [2][]float64 // the smallest and the largest value of each feature over the samples of weight > 0
+	Roots       []float64    // s_a = √(Σ w_i φ_a² + λS_aa) of each function
+	// WeakVectors is an approximation of H⁻¹β, M×t, for centers, and empty otherwise. Its columns are
+	// close to eigenvectors of S with small eigenvalues.
+	WeakVectors backend.Host[float64]
+	Targets     []TargetSums
 }
 
 // TargetSums is the part of Sums for one target.
 type TargetSums struct {
-	Left     float64 // ‖z − Hβ‖, computed from H and z
-	Square   float64 // an upper bound on Σ w_i (y_i − Offset)²
-	Along    float64 // Σ_a s_a|β_a|
-	Diagonal float64 // ‖v‖ with v_a = (|l_a| + |H_aa − l_a|)|β_a| for the diagonal l of the factor of H
-	Offset   float64 // the number that is subtracted from each y_i
-	Size     float64 // the standard deviation of the y_i, or their root mean square without an intercept; ignores the weights
+	ResidualNorm float64 // ‖z − Hβ‖, computed from H and z
+	Square       float64 // an upper bound on Σ w_i (y_i − Offset)²
+	FitBound     float64 // Σ_a s_a|β_a|
+	Diagonal     float64 // ‖v‖ with v_a = (|l_a| + |H_aa − l_a|)|β_a| for the diagonal l of the factor of H
+	Offset       float64 // the number that is subtracted from each y_i
+	Size         float64 // the standard deviation of the y_i, or their root mean square without an intercept; ignores the weights
 }
 
 // IterationBytes returns the device memory of Iterate, in bytes.
@@ -227,9 +227,9 @@ func (w *Equations) bySums(k *storedSums, pre krylov.Preconditioner[float64], bu
 	if err := w.b.Download(s.Beta, beta); err != nil {
 		return nil, err
 	}
-	s.Sums = &Sums{Scale: 1, Lambda: w.Lambda, N: w.feed.N, Mass: w.feed.total, Weighted: w.feed.weighted, Box: w.feed.box, Roots: roots, Targets: make([]TargetSums, w.t)}
+	s.Sums = &Sums{Scale: 1, Lambda: w.Lambda, N: w.feed.N, TotalWeight: w.feed.total, Weighted: w.feed.weighted, Box: w.feed.box, Roots: roots, Targets: make([]TargetSums, w.t)}
 	for j, v := range residualNorms {
-		target := TargetSums{Left: v, Square: w.squares[j], Size: w.feed.spread[j].Deviation()}
+		target := TargetSums{ResidualNorm: v, Square: w.squares[j], Size: w.feed.spread[j].Deviation()}
 		if !w.Intercept {
 			target.Size = math.Hypot(target.Size, w.feed.spread[j].Mean())
 		}
@@ -238,13 +238,13 @@ func (w *Equations) bySums(k *storedSums, pre krylov.Preconditioner[float64], bu
 		}
 		for i, root := range roots {
 			size := math.Abs(s.Beta.Row(i)[j])
-			target.Along += root * size
+			target.FitBound += root * size
 			diagonal := (math.Abs(k.factorDiag[i]) + math.Abs(shift[i])) * size
 			target.Diagonal += diagonal * diagonal
 		}
 		target.Diagonal = math.Sqrt(target.Diagonal)
 		s.Sums.Targets[j] = target
-		s.Residual = numeric.Larger(s.Residual, numeric.Ratio(v+unit*(math.Sqrt(target.Square)+target.Along), size[j]))
+		s.Residual = numeric.Larger(s.Residual, numeric.Ratio(v+unit*(math.Sqrt(target.Square)+target.FitBound), size[j]))
 	}
 	if !(s.Residual <= tol) {
 		return nil, nil
@@ -253,8 +253,8 @@ func (w *Equations) bySums(k *storedSums, pre krylov.Preconditioner[float64], bu
 		if err := pre.Apply(z, beta); err != nil {
 			return nil, err
 		}
-		s.Sums.Weak = backend.NewHost[float64](w.m, w.t)
-		if err := w.b.Download(s.Sums.Weak, z); err != nil {
+		s.Sums.WeakVectors = backend.NewHost[float64](w.m, w.t)
+		if err := w.b.Download(s.Sums.WeakVectors, z); err != nil {
 			return nil, err
 		}
 	}

@@ -60,8 +60,8 @@ func PosteriorBytes(n, m, t int) int64 {
 	return numeric.Bytes(numeric.Total(numeric.Elements(m+1, m), numeric.Elements(2*m, 1), int64(PieceRows(n, m)), int64(t)))
 }
 
-// Posterior computes the posterior in one pass, for the solution s and a preconditioner from Whole
-// or Normal. s² is 1 if unit is set.
+// Posterior computes the posterior in one pass, for the solution s and a preconditioner from
+// FullFalkon or Normal. s² is 1 if unit is set.
 func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Posterior, error) {
 	var factors, root backend.Matrix[float64]
 	switch f := pre.Preconditioner.(type) {
@@ -269,7 +269,7 @@ func (p *Posterior) Variance(ctx context.Context, dev backend.Device, phi Basis,
 		return nil, err
 	}
 	if ws.root != nil {
-		copy(list, phi.Self(points))
+		copy(list, phi.KernelDiagonal(points))
 	}
 	rows, _ := ws.phi.Dims()
 	for first := 0; first < points.Rows; first += rows {

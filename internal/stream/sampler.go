@@ -105,15 +105,15 @@ func SamplerOfRows(size, d int, seed uint64) (s *Sampler, offer func(from int, x
 	}
 }
 
-// Different returns the distinct rows of x in order, or x itself if all rows differ. The rows of a
-// sample have different keys, but an encoder may have mapped them to the same numbers. A center
+// DistinctRows returns the distinct rows of x in order, or x itself if all rows differ. The rows of
+// a sample have different keys, but an encoder may have mapped them to the same numbers. A center
 // must occur only once.
-func Different(x backend.Host[float64]) backend.Host[float64] {
-	return DifferentPoints(x, numeric.DensePoints(x))
+func DistinctRows(x backend.Host[float64]) backend.Host[float64] {
+	return DistinctPoints(x, numeric.DensePoints(x))
 }
 
-// DifferentPoints returns the rows of x whose points differ from all points before them.
-func DifferentPoints(x backend.Host[float64], points numeric.Points) backend.Host[float64] {
+// DistinctPoints returns the rows of x whose points differ from all points before them.
+func DistinctPoints(x backend.Host[float64], points numeric.Points) backend.Host[float64] {
 	keys := make(map[string]bool, x.Rows)
 	rows := make([]int, 0, x.Rows)
 	var bits []byte

@@ -190,7 +190,7 @@ func (u *update) add(x numeric.Points, y backend.Host[float64], weights []float6
 		return err
 	}
 	if u.root != nil {
-		kernelDiag := u.basis.Self(x)
+		kernelDiag := u.basis.KernelDiagonal(x)
 		err := numeric.EachRow(u.B, phi, func(i int, row []float64) {
 			for _, v := range row {
 				kernelDiag[i] -= v * v

@@ -112,7 +112,7 @@ type primalRounded struct {
 	size       []float64 // Σ_j √k(x_j, x_j)|β_j| of each target
 	rows       int       // number of samples in a block
 	allocated  []backend.Matrix[float64]
-	vectors    backend.Host[float64]   // the columns β and, if Centers is set, Sums.Weak
+	vectors    backend.Host[float64]   // the columns β and, if Centers is set, Sums.WeakVectors
 	z, beta    backend.Matrix[float64] // the points of r and the matrix vectors, on the device
 	values     backend.Matrix[float64] // the values of the functions for a block, or the matrix k(x_j, x_l)
 	v, product backend.Matrix[float64] // v: [Wr̂ w] of a block; product: Φᵀ[Wr̂ w], or the products of minEigenvalue
@@ -149,7 +149,7 @@ func (w *primalRounded) allocate() (err error) {
 		rows = 0
 	}
 	if w.Centers && w.Sums != nil {
-		w.vectors = w.f.withTargets(nil, w.Sums.Weak).Alpha
+		w.vectors = w.f.withTargets(nil, w.Sums.WeakVectors).Alpha
 	}
 	for _, p := range []struct {
 		to         *backend.Matrix[float64]
@@ -410,7 +410,7 @@ func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 	if !r.waves {
 		root = r.root(corners.Values(r.kernel)(0, 0), corners, 0)
 	}
-	mass := sums.Mass * (1 + float64(sums.N)*0x1p-50)
+	mass := sums.TotalWeight * (1 + float64(sums.N)*0x1p-50)
 	columnError := up(relative * root * math.Sqrt(mass)) // e_a/ρ_a for every a
 	rootsNorm := up(math.Sqrt(total(m, func(j int) float64 { return sums.Roots[j] * sums.Roots[j] })) * (1 + 2*c))
 	spread := up(columnError * sums.Scale * math.Sqrt(total(m, func(j int) float64 { return r.roots[j] * r.roots[j] })))
@@ -421,11 +421,11 @@ func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 	for t := range b.Targets {
 		target, sum, lambda := &b.Targets[t], &sums.Targets[t], w.lambda(t)
 		size := func(j int) float64 { return f.Alpha.Row(j)[t] * f.Alpha.Row(j)[t] }
-		fitNorm := up(sum.Along * (1 + 2*c) * (1 + float64(m)*0x1p-50))
+		fitNorm := up(sum.FitBound * (1 + 2*c) * (1 + float64(m)*0x1p-50))
 		totalNorm := up(math.Sqrt(sum.Square*(1+2*c)) + fitNorm)
 		effect := up(columnError * w.size[t]) // B of the formula above
 		lambdaError := Sub(Mul(Mul(lambda, Exact(sums.Scale)), Exact(sums.Scale)), Exact(sums.Lambda)).Magnitude()
-		gradient := up(sum.Left*(1+float64(m)*0x1p-50) + c*rootsNorm*totalNorm + twice*(spread*(totalNorm+effect)+rootsNorm*effect) +
+		gradient := up(sum.ResidualNorm*(1+float64(m)*0x1p-50) + c*rootsNorm*totalNorm + twice*(spread*(totalNorm+effect)+rootsNorm*effect) +
 			gamma(m+8)*sum.Diagonal*(1+float64(m)*0x1p-50) + lambdaError*math.Sqrt(total(m, size))/sums.Scale)
 		if w.Centers {
 			gradient = up(gradient + relative*rootsNorm*fitNorm)
@@ -433,7 +433,7 @@ func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 		w.set(target, lowerBound(lambda), floor, 0, up(gradient/sums.Scale))
 		target.Size = w.size[t]
 		if w.Intercept {
-			minRootMass := math.Sqrt(sums.Mass * (1 - float64(sums.N)*0x1p-50))
+			minRootMass := math.Sqrt(sums.TotalWeight * (1 - float64(sums.N)*0x1p-50))
 			target.Mean = up(up(2*c*totalNorm+effect)/minRootMass + 8*unit*(math.Abs(sum.Offset)+math.Abs(f.Intercept[t])))
 		}
 	}

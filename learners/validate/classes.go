@@ -88,7 +88,7 @@ func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Out
 		}
 	}
 	accuracy := correct / total
-	s.Accuracy, s.AUC = &accuracy, numeric.Defined(meanAUC(c, extended, truth, o, weights))
+	s.Accuracy, s.AUC = &accuracy, numeric.NilIfNaN(meanAUC(c, extended, truth, o, weights))
 	if o.Proba != nil {
 		s.LogLoss = &loss
 	}
