@@ -141,7 +141,21 @@ func (a *arguments) work(w *C.mercer_watch, f func(ctx context.Context, report f
 	}
 	callState := newCallState(w)
 	defer callState.close()
-	return f(callState.ctx, callState.report)
+	return unlocked(func() error { return f(callState.ctx, callState.report) })
+}
+
+// unlocked runs f in a goroutine of its own. The goroutine of a call from C is bound to the thread of
+// the caller, so that each wait for other goroutines would stop this thread and start it again.
+func unlocked(f func() error) (err error) {
+	done := make(chan any)
+	go func() {
+		defer func() { done <- recover() }()
+		err = f()
+	}()
+	if r := <-done; r != nil {
+		panic(r)
+	}
+	return err
 }
 
 // create is like work, for a call that creates an object: it also writes the handle of the object

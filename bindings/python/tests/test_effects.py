@@ -75,7 +75,7 @@ class TestEffects(unittest.TestCase):
         model = mercer.MercerSVR(gamma=0.7).fit(self.X, self.y)
         with self.assertRaisesRegex(ValueError, "MercerSVR has no standard errors of effects"):
             model.marginal_effects(self.Z, return_std=True)
-        for binary, text in [([0], "the feature with index 0 has 20 values"), ([3], "3 is not the index of a feature"), ([-1], "-1 is not the index"),
+        for binary, text in [([0], "the feature with index 0 has 20 values"), ([3], "3 is listed twice, or is not the index of a feature"), ([-1], "-1 is listed twice, or is not the index"),
                              ("x", "sequence of indices"), ([1.5], "sequence of indices"), (1, "sequence of indices")]:
             with self.assertRaisesRegex(ValueError, text):
                 model.marginal_effects(self.Z, binary=binary)

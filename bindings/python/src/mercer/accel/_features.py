@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from .._estimator import validate_data
 from .._systems import cosines
@@ -190,7 +191,9 @@ class KernelPCA(Accelerated, sklearn.decomposition.KernelPCA):
             sums = V.sum(axis=0)
             return gram(text, X, None, V) - np.outer(rows, sums) - rows @ V + centerer.K_fit_all_ * sums
 
-        return largest(product, n, t)
+        # The threads of numpy's BLAS would wait for work and delay Mercer's threads between small products.
+        with threadpool_limits(limits=1, user_api="blas"):
+            return largest(product, n, t)
 
     def _mercer_kernel(self, X, Y=None):
         self._decline_small("kernel", X.shape[0] * (X if Y is None else Y).shape[0])
