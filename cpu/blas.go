@@ -72,8 +72,7 @@ func rowMajor[T backend.Float](data []T, rows, cols, ld int) view[T] {
 	return view[T]{data: data, rows: rows, cols: cols, rs: ld, cs: 1}
 }
 
-// The following functions convert valid values of types of package blas to values of types of
-// package backend.
+// The following functions convert valid constants of package blas to constants of package backend.
 
 func transposed(t blas.Transpose) backend.Trans {
 	if t == blas.NoTrans {

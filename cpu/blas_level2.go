@@ -14,7 +14,7 @@ import (
 // arguments, go to gonum. Small problems call their micro-kernel directly, because for them the
 // function calls take as long as the arithmetic.
 
-// From sharedGemv, sharedSymv or sharedVector elements on, several workers are faster than one.
+// With sharedGemv, sharedSymv or sharedVector elements or more, several workers are faster than one.
 // vectorPiece is the number of elements of a vector in one task.
 const (
 	sharedGemv = 512 * 512

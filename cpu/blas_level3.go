@@ -122,8 +122,8 @@ func blasSymm[T backend.Float](e *engine[T], s blas.Side, ul blas.Uplo, m, n int
 	q.symm(sideOf(s), triangle(ul), alpha, rowMajor(a, k, k, lda), rowMajor(b, m, n, ldb), beta, rowMajor(c, m, n, ldc))
 }
 
-// hasRankUpdate checks the arguments of Syrk and Syr2k and reports whether they add a product to C. If
-// they do not, it computes C ← β C. Syrk passes A as B.
+// hasRankUpdate checks the arguments of Syrk and Syr2k and reports whether they add a product to C.
+// If they do not, it computes C ← β C. Syrk passes A as B.
 func hasRankUpdate[T backend.Float](e *engine[T], ul blas.Uplo, t blas.Transpose, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) bool {
 	mustUplo(ul)
 	mustTranspose(t)

@@ -54,8 +54,8 @@ type blocking struct {
 	nr int // number of columns of a register tile
 }
 
-// depth is KC: after each KC terms, the sums in registers are added to C. KC is the same on
-// every machine, because the last bits of a result depend on KC. With a smaller KC, C is read and written
+// depth is KC: after each KC terms, the sums in registers are added to C. KC is the same on every
+// machine, because the last bits of a result depend on KC. With a smaller KC, C is read and written
 // more often: KC = 192 reaches 78 % of the peak rate, and KC = 512 reaches 88 % (float64, AVX-512,
 // n = 1536, AMD EPYC of family 25, November 2026). With a larger KC, fewer panels of A fit in half
 // of the second-level cache. With KC = 512, nine panels fit (float64, AVX-512, 1 MiB).

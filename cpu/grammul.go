@@ -158,7 +158,7 @@ func (g *gramMul[T]) general(out view[T]) {
 	})
 }
 
-// flops returns the number of operations for rows × cols values of the kernel and their product with V.
+// flops returns the number of operations of rows × cols kernel values and their product with V.
 func (g *gramMul[T]) flops(rows, cols int) float64 {
 	return g.gram.flops(rows, cols) + flop.Gemm(rows, g.t, cols)
 }

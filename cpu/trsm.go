@@ -43,8 +43,8 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 		return
 	}
 	// One call of solveBlock solves with a triangle of order up to KC. This avoids packing B for a
-	// product and waiting for the product (n = 384, two workers: 83 GFLOP/s, and 70 in blocks; float64,
-	// AMD EPYC of family 25, November 2026).
+	// product and waiting for the product (n = 384, two workers: 83 GFLOP/s, and 70 in blocks;
+	// float64, AMD EPYC of family 25, November 2026).
 	n, kc := b.rows, q.engine.block.kc
 	if n > kc {
 		kc /= 2

@@ -57,9 +57,8 @@ func (q *queue[T]) invertLower(unit bool, a view[T]) {
 	q.invertLower(unit, a22)
 }
 
-// invertBlock inverts a small lower triangle L: by invertPlain, or as the solution of L X = I. L X
-// = I is not solved if L has NaN or Inf, because the zeros of I must not be multiplied with NaN or
-// Inf.
+// invertBlock inverts a small lower triangle L: by invertPlain, or as the solution of L X = I. It
+// calls invertPlain if L has NaN or Inf, which must not be multiplied with the zeros of I.
 func (q *queue[T]) invertBlock(unit bool, a view[T]) {
 	n := a.rows
 	if n <= plainInverse || !a.finiteLower() {

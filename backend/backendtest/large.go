@@ -10,7 +10,7 @@ import (
 
 // In these tests, every loop over blocks runs several times and all workers are busy. A product is
 // checked by multiplying both sides by a vector, in n² operations (Freivalds, 1977). With integers
-// both sides are exact. The vector has no zeros, and a single wrong element is detected.
+// both sides are exact. The vector has no zeros: every single wrong element changes the product.
 
 // vector returns n nonzero integers of absolute value ≤ 512. The sum of their products with n
 // integers below 2²⁴ is exact in float64 for n < 2¹⁹.

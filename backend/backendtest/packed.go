@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// The tests of this file are tests of full storage, made in packed storage. A backend without
-// packed storage skips them, or fails if Suite.RequirePacked is set.
+// The tests of this file repeat the tests of full storage in packed storage. For a backend without
+// packed storage, the suite omits them, or fails if Suite.RequirePacked is set.
 
 func (r *rig[T]) packedBackend() backend.PackedBackend[T] {
 	r.Helper()
@@ -25,9 +25,9 @@ func (r *rig[T]) packedBackend() backend.PackedBackend[T] {
 	return b
 }
 
-// forRowBlocks divides the rows 0 … n−1 into random blocks. For each block it calls f with the block's
-// first row, its number of rows, and a host matrix of its shape that is filled with sentinels. It
-// stops at the first error of f.
+// forRowBlocks divides the rows 0 … n−1 into random blocks. For each block it calls f with the
+// block's first row, its number of rows, and a host matrix of its shape that is filled with
+// sentinels. It stops at the first error of f.
 func (r *rig[T]) forRowBlocks(n int, f func(first, rows int, h backend.Host[T]) error) error {
 	for first := 0; first < n; {
 		rows := n - first
@@ -209,8 +209,7 @@ func testPackedDiagonal[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPackedRounding checks residuals as testPotrfResidual, testTrsmResidual and testSymmRounding
-// do.
+// testPackedRounding repeats the checks of testPotrfResidual, testTrsmResidual and testSymmRounding.
 func testPackedRounding[T backend.Float](r *rig[T]) {
 	r.packedBackend()
 	for range r.reduced(30) {
@@ -341,7 +340,7 @@ func testPackedGram[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testPackedLarge makes the checks of testLargePotrf, testLargeSolves, testLargeProducts and
+// testPackedLarge repeats the checks of testLargePotrf, testLargeSolves, testLargeProducts and
 // testLargeGram in packed storage.
 func testPackedLarge[T backend.Float](r *rig[T]) {
 	r.packedBackend()

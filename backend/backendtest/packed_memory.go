@@ -124,7 +124,7 @@ func testPackedLeading[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPackedMisuse makes the checks of testMisuse and testForeign in packed storage.
+// testPackedMisuse repeats the checks of testMisuse and testForeign in packed storage.
 func testPackedMisuse[T backend.Float](r *rig[T]) {
 	b := r.packedBackend()
 	packed := func(b backend.PackedBackend[T], n int) backend.Packed[T] {

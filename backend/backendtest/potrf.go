@@ -12,8 +12,8 @@ func potrfCall[T backend.Float](ul backend.Uplo) call[T] {
 	return func(b backend.Backend[T], m []backend.Matrix[T]) error { return b.Potrf(ul, m[0]) }
 }
 
-// potrfOperand returns the operand of Potrf for the triangle ul, made from the lower triangular or symmetric
-// matrix h. If ul is Upper, it transposes h. The opposite triangle holds sentinels.
+// potrfOperand returns the operand of Potrf for the triangle ul. It is h, a lower triangular or
+// symmetric matrix, or its transpose if ul is Upper. The opposite triangle holds sentinels.
 func potrfOperand(ul backend.Uplo, h host) host {
 	if ul == backend.Upper {
 		h = transpose(h)
@@ -88,7 +88,8 @@ func testPotrfResidual[T backend.Float](r *rig[T]) {
 
 // testPotrfFailure takes a matrix whose factor is exact and makes one element invalid. The
 // PivotError must have the index and value of the first pivot that depends on the element. The
-// leading part of the factor, before this pivot, must be correct. The other triangle must not change.
+// leading part of the factor, before this pivot, must be correct. The other triangle must not
+// change.
 func testPotrfFailure[T backend.Float](r *rig[T]) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, n := range r.upToLarge(1, 2, 9, 34, 130, 258) {

@@ -9,7 +9,7 @@
 //		})
 //	}
 //
-// Its benchmarks are a call of Bench with the same function.
+// A call of Bench with the same function runs its benchmarks.
 //
 // There are three kinds of tests, from the strictest to the least strict:
 //

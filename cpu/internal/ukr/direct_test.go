@@ -76,7 +76,7 @@ func newGuarded[T Float](rng *rand.Rand, rows, cols int, reverse bool, element f
 
 func (g guarded[T]) at(i, j int) *T { return &g.data[g.offset+i*g.rs+j] }
 
-// requireEqual fails unless the elements of g in the part equal want, and the others equal initial.
+// requireEqual fails unless g equals want in the given part, and initial everywhere else.
 func (g guarded[T]) requireEqual(t *testing.T, name string, initial guarded[T], part Part, want func(i, j int) T) {
 	t.Helper()
 	expected := slices.Clone(initial.data)

@@ -142,7 +142,7 @@ func chi2Step[T Float](a, b, acc T) T {
 	return fma(diff/sum, diff, acc)
 }
 
-// tileLanes returns the function that sums s(a, b) for the elements of a Tile. step returns acc + s(a, b).
+// tileLanes returns the function that sums s(a, b) for a Tile. step returns acc + s(a, b).
 func tileLanes[T Float](step func(a, b, acc T) T) func(*Tile[T]) {
 	return func(t *Tile[T]) {
 		nr := 2 * lanesOf[T]()

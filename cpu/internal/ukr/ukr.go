@@ -230,7 +230,7 @@ type GemvPanels[T Float] struct {
 	Apply, ApplyPair func(*GemvPanel[T])
 }
 
-// PanelTerms is the number of products in each sum of GemvPanels.Apply; tools/asmgen has a copy of it.
+// PanelTerms is the number of products in each sum of GemvPanels.Apply. tools/asmgen has a copy.
 const PanelTerms = 16
 
 // A Feature is a processor feature that a tier's assembly needs.
