@@ -26,7 +26,7 @@ type Dialect struct {
 	Thousands string
 
 	// NAValues lists texts of missing cells, in columns of numbers and of texts. An empty cell is
-	// always missing. Unless NoDefaultNA is set, so are the defaults of pandas.read_csv: #N/A, #N/A
+	// always missing. Unless NoDefaultNA is set, these texts of pandas.read_csv are added: #N/A, #N/A
 	// N/A, #NA, -1.#IND, -1.#QNAN, -NaN, -nan, 1.#IND, 1.#QNAN, <NA>, N/A, NA, NULL, NaN, None,
 	// n/a, nan and null. A number in NAValues matches all spellings of this number.
 	NAValues    []string

@@ -13,7 +13,7 @@ import (
 // exponent with e. Unambiguous other spellings are also accepted: a Unicode minus sign or Unicode
 // digits, invisible characters, a Fortran exponent (1.5D+03), and digits grouped by apostrophes or
 // no-break spaces. The marks of the file define the meaning of commas, points and spaces between
-// digits. A number in any other spelling has the kind spelled. It is an error in a column of
+// digits. A number in any other spelling has the kind otherSpelling. It is an error in a column of
 // numbers, and is not a category or a class unless the user declares the column categorical.
 
 // marks holds the characters that may occur between the digits of a number.

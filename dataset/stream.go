@@ -86,9 +86,8 @@ func (s *Stream) Unknown() []Unknown {
 	return s.unknown
 }
 
-// Head returns a table of the rows that a pass reads first: up to 1 MiB of text, 4 MiB of numbers, or
-// one row group. For a file without rows it returns a table without
-// rows.
+// Head returns a table of the rows that a pass reads first: up to 1 MiB of text, 4 MiB of numbers,
+// or one row group. For a file without rows it returns a table without rows.
 func (s *Stream) Head() (*Table, error) {
 	p, err := s.begin(0)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // A pivot of a Cholesky factorization that is 0 in exact arithmetic is computed as a rounding error of
-// either sign. Potrf returns an error for negative pivots. The functions below also do so for positive
+// either sign. Potrf returns an error for negative pivots. The functions below return one for positive
 // pivots that are rounding errors, so that a singular system never gives numbers without a correct digit.
 
 // PivotTol is the fraction of a diagonal element of a matrix below which a pivot of its Cholesky
