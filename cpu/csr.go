@@ -46,7 +46,7 @@ type lists[T backend.Float] struct {
 	pointStats []onePointValues[T] // the most recently computed statistics of single points
 }
 
-// onePointValues are the values of one statistic of one point, for all rows.
+// onePointValues holds a statistic that depends on a single point, evaluated for all rows.
 type onePointValues[T backend.Float] struct {
 	stat   kernels.Stat
 	values []T

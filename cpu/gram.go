@@ -411,7 +411,7 @@ func scales(s kernels.Stat, d int) []float64 {
 	return append(slices.Clone(s.Scale), make([]float64, d-len(s.Scale))...)
 }
 
-// onlyNonzero returns the index of a nonzero element of scale, and whether it is the only one.
+// onlyNonzero returns the index of the single nonzero element, and true if there is exactly one.
 func onlyNonzero(scale []float64) (column int, ok bool) {
 	for c, v := range scale {
 		if v != 0 {

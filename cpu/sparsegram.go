@@ -284,8 +284,8 @@ func (o *commonTerms[T]) add(_ *scratch[T], i, j int, out []T) {
 	}
 }
 
-// gather evaluates a statistic of row i of X with the rows of Z from row lo on. It adds to out the
-// terms of the columns that both rows store.
+// gather adds to out, for each row of Z from row lo on, the terms of the columns that this row and
+// row i of X both store.
 func (o *commonTerms[T]) gather(i, lo int, out []T) {
 	columns, values := o.points.Row(i)
 	l, hi := o.z.lists, lo+len(out)

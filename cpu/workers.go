@@ -23,8 +23,7 @@ func parallelRanges(threads, n, grain int, f func(lo, hi int)) {
 // parallel runs work on at most threads workers, including the caller's goroutine. The workers
 // share the numbers 0 … n−1: each number is yielded to one worker. The caller does not wait for
 // workers that start after all numbers have been yielded, so that a short job takes no longer than
-// on one worker. If a worker panics, the caller panics after all workers have stopped, and may
-// recover.
+// on one worker. If a worker panics, parallel panics after all workers have stopped.
 func parallel(threads, n int, work func(tasks iter.Seq[int])) {
 	if n <= 0 {
 		return
@@ -70,7 +69,7 @@ type job struct {
 
 const closedBit = 1 << 32
 
-// tasks yields tasks until no task is left.
+// tasks yields the number of the next task until no task is left.
 func (j *job) tasks(yield func(int) bool) {
 	for i := j.next.Add(1) - 1; i < j.n; i = j.next.Add(1) - 1 {
 		if !yield(int(i)) {

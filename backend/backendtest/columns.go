@@ -69,7 +69,7 @@ func testColAxpy[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// colDot runs ColDot on framed operands, and returns the dot products as a row.
+// colDot runs ColDot on framed operands, with y = x if sameOperand, and returns a row of products.
 func (r *rig[T]) colDot(label string, x, y host, sameOperand bool) host {
 	r.Helper()
 	fx, fy := r.newFrame(x), r.newFrame(y)

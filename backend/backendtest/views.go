@@ -62,7 +62,7 @@ func testSharedInputs[T backend.Float](r *rig[T]) {
 		}, a, filled(n, n, sentinel))
 		r.requireEqual(label, got, mul(mirror(backend.Upper, corner), corner))
 
-		// A backend must not take overlapping sets of points for the same matrix.
+		// A backend must not mistake overlapping sets of points for the same matrix.
 		label = fmt.Sprintf("Gram of overlapping sets, n=%d", n)
 		x := r.normals(n+1, 3)
 		k := distanceKernels(3, 1)[n%7]

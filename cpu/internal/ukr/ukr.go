@@ -245,8 +245,8 @@ type Tier struct {
 	Features []Feature
 	Optional []Feature // features without which the tier works, with other functions
 	Short    bool      // whether a machine with Features can run ShortDotF64 and its companions
-	// Pairs is the number of multiplications per second of Gemm16, divided by this number of Gemm
-	// in float32. It is 0 if Gemm16 is not faster.
+	// Pairs is the rate of the multiplications of Gemm16, divided by the rate of Gemm in float32. It
+	// is 0 if Gemm16 is not faster.
 	Pairs float64
 	// Products is the rate of Gemm in float64 on two cores, in operations per second. It is 0 if
 	// the rate is near 1e11, the rate that package solvers assumes.
