@@ -25,7 +25,7 @@ func (r Remark) Message(name func(parameter string) string) string {
 func (r Remark) String() string { return r.Message(message.Plain) }
 
 const (
-	areDates       = "holds dates, each of which is a category; {$drop}"
+	areDates       = "holds dates, and each date becomes a category; {$drop}"
 	distinctTexts  = "holds a different text in each row, like an identifier; {$drop}"
 	risingIntegers = "holds distinct integers in increasing order, like an identifier or a row number; {$drop}"
 )
@@ -95,9 +95,9 @@ func (in Input) mostlyMissing(f columnFacts) string {
 	}
 	first, advice := "", "{$drop}"
 	if in.Text != nil && slices.Contains(defaultNAValues(), f.marker) {
-		first, advice = fmt.Sprintf(", as %s is read,", quote(f.marker)), "{$drop|$keep-default-na}"
+		first, advice = fmt.Sprintf(" (%s counts as missing)", quote(f.marker)), "{$drop|$keep-default-na}"
 	}
-	return fmt.Sprintf("has no value%s in %.0f %% of the rows, which get %s; %s", first, math.Floor(100*f.missingFraction), fill, advice)
+	return fmt.Sprintf("has no value%s in %.0f %% of the rows: these cells get %s; %s", first, math.Floor(100*f.missingFraction), fill, advice)
 }
 
 // mostlyMissing returns the fraction of missing cells if it exceeds 1/2, and 0 otherwise.

@@ -99,10 +99,10 @@ func TestRemarksOnMissing(t *testing.T) {
 	columns["w"] = func(i int) string { return map[bool]string{true: "10", false: "1"}[i%2 == 1] }
 	names := []string{"x", "half", "most", "real", "veneer", "blank", "kind", "y", "w"}
 	want := []string{
-		"most: has no value in 75 % of the rows, which get the median; drop the column",
-		"real: has no value in 66 % of the rows, which get the median; drop the column",
-		`veneer: has no value, as "None" is read, in 90 % of the rows, which get the category "brick"; drop the column or take such cells for a category`,
-		`blank: has no value in 90 % of the rows, which get the category "b"; drop the column`,
+		"most: has no value in 75 % of the rows: these cells get the median; drop the column",
+		"real: has no value in 66 % of the rows: these cells get the median; drop the column",
+		`veneer: has no value ("None" counts as missing) in 90 % of the rows: these cells get the category "brick"; drop the column or take such cells for a category`,
+		`blank: has no value in 90 % of the rows: these cells get the category "b"; drop the column`,
 	}
 	for _, n := range []int{60, 3000} {
 		path := writeColumns(t, n, names, func(name string, i int) string { return columns[name](i) })
