@@ -64,8 +64,8 @@ func (l level3[T]) shapes() [][3]int {
 	return sample
 }
 
-// unread fills C with NaN if β = 0, because C must not be read then.
-func unread[T backend.Float](c padded[T], beta T) padded[T] {
+// nanIfUnread fills C with NaN if β = 0, because C must not be read then.
+func nanIfUnread[T backend.Float](c padded[T], beta T) padded[T] {
 	if beta == 0 {
 		c.fill(func(i, j int) T { return T(math.NaN()) })
 	}
@@ -81,9 +81,9 @@ func (l level3[T]) sweepGemm(t *testing.T) {
 			for _, tB := range bothTrans {
 				a, b := integersOp[T](r, tA, m, k, x%4), integersOp[T](r, tB, k, n, x%3)
 				if alpha == 0 {
-					a, b = unread(a, 0), unread(b, 0)
+					a, b = nanIfUnread(a, 0), nanIfUnread(b, 0)
 				}
-				c := unread(integers[T](r, m, n, x%5), beta)
+				c := nanIfUnread(integers[T](r, m, n, x%5), beta)
 				got := c.clone()
 				l.gemm(tA, tB, m, n, k, alpha, a.data, a.ld, b.data, b.ld, beta, got.data, got.ld)
 				name := fmt.Sprintf("gemm(%c, %c, %d×%d×%d, α = %v, β = %v)", tA, tB, m, n, k, alpha, beta)
@@ -106,9 +106,9 @@ func (l level3[T]) sweepSymm(t *testing.T) {
 				}
 				a, b := symmetricOf[T](r, ul, k, x%4), integers[T](r, m, n, x%3)
 				if alpha == 0 {
-					a, b = unread(a, 0), unread(b, 0)
+					a, b = nanIfUnread(a, 0), nanIfUnread(b, 0)
 				}
-				c := unread(integers[T](r, m, n, x%5), beta)
+				c := nanIfUnread(integers[T](r, m, n, x%5), beta)
 				got := c.clone()
 				l.symm(s, ul, m, n, alpha, a.data, a.ld, b.data, b.ld, beta, got.data, got.ld)
 				name := fmt.Sprintf("symm(%c, %c, %d×%d, α = %v, β = %v)", s, ul, m, n, alpha, beta)
@@ -131,9 +131,9 @@ func (l level3[T]) sweepSyrk(t *testing.T) {
 			for _, tr := range bothTrans {
 				a, b := integersOp[T](r, tr, n, k, x%4), integersOp[T](r, tr, n, k, x%3)
 				if alpha == 0 {
-					a, b = unread(a, 0), unread(b, 0)
+					a, b = nanIfUnread(a, 0), nanIfUnread(b, 0)
 				}
-				c := unread(integers[T](r, n, n, x%5), beta)
+				c := nanIfUnread(integers[T](r, n, n, x%5), beta)
 				opA, opB := a.op(tr), b.op(tr)
 				transA, transB := func(i, j int) T { return opA(j, i) }, func(i, j int) T { return opB(j, i) }
 				name := fmt.Sprintf("(%c, %c, %d×%d, α = %v, β = %v)", ul, tr, n, k, alpha, beta)
@@ -184,7 +184,7 @@ func (l level3[T]) sweepTriangular(t *testing.T) {
 	}
 	for _, alpha := range []T{0} {
 		a, b := triangularOf[T](r, blas.Lower, blas.NonUnit, 20, 1), integers[T](r, 20, 30, 2)
-		b = unread(b, 0)
+		b = nanIfUnread(b, 0)
 		got := b.clone()
 		l.trsm(blas.Left, blas.Lower, blas.NoTrans, blas.NonUnit, 20, 30, alpha, a.data, a.ld, got.data, got.ld)
 		expect(t, "trsm with α = 0", got, b, blas.All, func(i, j int) T { return 0 })

@@ -29,8 +29,8 @@ func NeedReduced(t testing.TB) {
 	}
 }
 
-// eachReduced runs f on every tier that has products of reduced precision.
-func eachReduced(t *testing.T, f func(t *testing.T, q *queue[float32])) {
+// forEachReducedTier runs f on every tier that has products of reduced precision.
+func forEachReducedTier(t *testing.T, f func(t *testing.T, q *queue[float32])) {
 	for _, tier := range ukr.Tiers() {
 		if tier.Missing() != "" || tier.Pairs == 0 {
 			continue
@@ -54,7 +54,7 @@ func eachReduced(t *testing.T, f func(t *testing.T, q *queue[float32])) {
 // D_ik L_jk, which is at most √nb·2⁻¹⁶‖l_i‖‖l_j‖. If the D_ik are uniform and independent, its root
 // mean square is at most 2⁻¹⁵‖l_i‖‖l_j‖/√12. The rounding errors of float32 are added.
 func TestReducedFactor(t *testing.T) {
-	eachReduced(t, func(t *testing.T, q *queue[float32]) {
+	forEachReducedTier(t, func(t *testing.T, q *queue[float32]) {
 		for _, block := range []int{16, 256} {
 			if block == 16 {
 				SmallReducedBlocks(t)
@@ -205,7 +205,7 @@ func TestReducedFactorFaults(t *testing.T) {
 	SmallReducedBlocks(t)
 	const n = 150
 	spd := reducedCases(n)["gaussian"]()
-	eachReduced(t, func(t *testing.T, q *queue[float32]) {
+	forEachReducedTier(t, func(t *testing.T, q *queue[float32]) {
 		for _, v := range []float64{-1, 0, math.NaN(), math.Inf(1), math.Inf(-1)} {
 			for _, i := range []int{0, 7, 8, 9, 60, 74, 75, 76, 149} {
 				for _, j := range []int{i, i / 2} {

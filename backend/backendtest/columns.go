@@ -27,7 +27,7 @@ func testAddDiag[T backend.Float](r *rig[T]) {
 			got := r.mustCall(label, func(b backend.Backend[T], m []backend.Matrix[T]) error {
 				v := round[T](d).Data
 				b.AddDiag(v, m[0])
-				spoil(v)
+				fillSentinels(v)
 				return nil
 			}, a)
 			r.requireEqual(label, got, want)
@@ -35,7 +35,7 @@ func testAddDiag[T backend.Float](r *rig[T]) {
 	}
 }
 
-func spoil[T backend.Float](v []T) {
+func fillSentinels[T backend.Float](v []T) {
 	for i := range v {
 		v[i] = T(sentinel)
 	}
@@ -51,7 +51,7 @@ func testColAxpy[T backend.Float](r *rig[T]) {
 			return func(b backend.Backend[T], m []backend.Matrix[T]) error {
 				v := round[T](alpha).Data
 				b.ColAxpy(v, m[0], m[1])
-				spoil(v)
+				fillSentinels(v)
 				return nil
 			}
 		}

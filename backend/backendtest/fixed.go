@@ -122,8 +122,8 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 		b.AddDiagPacked([]T{T(r.rng.NormFloat64())}, a)
 		low, _, _ := kernels.Bounds(k, d)
 		for _, order := range []int{n, n / 2, max(n-3, 0)} {
-			lead := a.Leading(order)
-			full := mirror(backend.Lower, r.lowerOf(b, lead))
+			leading := a.Leading(order)
+			full := mirror(backend.Lower, r.lowerOf(b, leading))
 			// A backend may sum the products with the codes and the products with the offset
 			// separately. The two sums may cancel.
 			size := fromFunc(order, order, func(i, j int) float64 { return math.Abs(full.Row(i)[j]-low) + math.Abs(low) })
@@ -135,7 +135,7 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 				}
 				label := fmt.Sprintf("16 bits %v n=%d of %d cols=%d alpha=%v beta=%v", k, order, n, cols, alpha, beta)
 				got := r.mustCall(label, func(q backend.Backend[T], m []backend.Matrix[T]) error {
-					q.(backend.FixedBackend[T]).SymmPacked(T(alpha), lead, m[0], T(beta), m[1])
+					q.(backend.FixedBackend[T]).SymmPacked(T(alpha), leading, m[0], T(beta), m[1])
 					return q.Sync()
 				}, v, c)
 				if beta == 0 {
@@ -144,7 +144,7 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 				want := combine(alpha, mul(full, v), beta, c)
 				r.requireWithin(label, got, want, scale(product[T](order+8)+gamma[float64](order+8)+unit[T](), combine(abs1(alpha), mul(size, abs(v)), abs1(beta), abs(c))))
 			}
-			lead.Free()
+			leading.Free()
 		}
 		x.Free()
 		a.Free()

@@ -68,7 +68,7 @@ func testLargeSolves[T backend.Float](r *rig[T]) {
 		c.order, c.rhs, c.alpha = n, n/2, 1
 		m, cols := c.dims()
 		a, x := c.operand(low), r.integers(m, cols, 3)
-		r.requireEqual(c.String(), r.mustCall(c.String(), trsmCall[T](c), triangle(c.ul, a), c.times(a, x)), x)
+		r.requireEqual(c.String(), r.mustCall(c.String(), trsmCall[T](c), triangle(c.ul, a), c.multiply(a, x)), x)
 	})
 }
 

@@ -117,7 +117,7 @@ func testTransfer[T backend.Float](r *rig[T]) {
 	if err := r.b.Upload(m, h); err != nil {
 		r.Fatal(err)
 	}
-	spoil(h.Data)
+	fillSentinels(h.Data)
 	requireBits(r, "upload of memory that is changed afterwards", Download(r, r.b, m), round[T](original))
 	m.Free()
 }

@@ -107,7 +107,7 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 			low := r.exactTriangle(c.order, 12, false)
 			m, n := c.dims()
 			x := r.integers(m, n, 3)
-			b := c.times(c.operand(low), x)
+			b := c.multiply(c.operand(low), x)
 			if c.alpha == 0 {
 				x = filled(m, n, 0)
 			}
@@ -163,12 +163,12 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 func testNaNGram[T backend.Float](r *rig[T]) {
 	for di, d := range []int{1, 3, 17} {
 		for ki, k := range everyKernel(d) {
-			if ignores(k) || few() && (di+ki)%4 != 0 {
+			if ignoresFeatures(k) || few() && (di+ki)%4 != 0 {
 				continue
 			}
 			n, m := pick(r, nanSizes), pick(r, nanSizes)
 			x, z := r.normals(n, d), r.normals(m, d)
-			clean := r.callOracle("Gram", gramCall[T](k), x, z, filled(n, m, sentinel))
+			expected := r.callOracle("Gram", gramCall[T](k), x, z, filled(n, m, sentinel))
 			bound, symmetric := kernelBounds[T](k, x, z), kernelBounds[T](k, x, x)
 			i, _ := r.poison(x, math.NaN())
 			j, _ := r.poison(z, pick(r, []float64{math.NaN(), math.Inf(1)}))
@@ -176,17 +176,17 @@ func testNaNGram[T backend.Float](r *rig[T]) {
 			got := r.mustCall(label, gramCall[T](k), x, z, filled(n, m, sentinel))
 			for h := range n {
 				if h != i {
-					clean.Row(h)[j], bound.Row(h)[j] = got.Row(h)[j], 0 // do not check the column of the NaN or Inf in Z
+					expected.Row(h)[j], bound.Row(h)[j] = got.Row(h)[j], 0 // do not check the column of the NaN or Inf in Z
 				}
 			}
 			for h := range m {
 				if h == j {
 					h = 0
 				}
-				clean.Row(i)[h] = math.NaN()
+				expected.Row(i)[h] = math.NaN()
 			}
-			clean.Row(i)[j] = got.Row(i)[j]
-			r.requireWithinOrNaN(label, got, clean, bound)
+			expected.Row(i)[j] = got.Row(i)[j]
+			r.requireWithinOrNaN(label, got, expected, bound)
 
 			label = fmt.Sprintf("Gram %v n=%d d=%d, NaN in row %d, z == x", k, n, d, i)
 			got = r.mustCall(label, symmetricCall[T](k, false), x, filled(n, n, sentinel))
@@ -197,9 +197,9 @@ func testNaNGram[T backend.Float](r *rig[T]) {
 	}
 }
 
-// ignores reports whether k is constant or has terms that use only some of the features. A NaN in
-// another feature may or may not make the values of k NaN.
-func ignores(k kernels.Kernel) bool {
+// ignoresFeatures reports whether k is constant or has terms that use only some of the features. A
+// NaN in another feature may or may not make the values of k NaN.
+func ignoresFeatures(k kernels.Kernel) bool {
 	stats := kernels.Compile(k).Stats
 	return len(stats) == 0 || strings.Contains(k.String(), "columns(")
 }
@@ -209,7 +209,7 @@ func ignores(k kernels.Kernel) bool {
 func testNaNGramMul[T backend.Float](r *rig[T]) {
 	numVanishing := len(distanceKernels(3, 1)) // kernels with a smaller index are 0 for points far apart
 	for ki, k := range everyKernel(3) {
-		if ignores(k) {
+		if ignoresFeatures(k) {
 			continue
 		}
 		n, m, t := pick(r, nanSizes), pick(r, nanSizes), 1+r.rng.IntN(5)

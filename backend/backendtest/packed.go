@@ -195,7 +195,7 @@ func testPackedDiagonal[T backend.Float](r *rig[T]) {
 			got := r.mustCall(label, packedCall(r, 0, func(b backend.PackedBackend[T], a backend.Packed[T], _ []backend.Matrix[T]) error {
 				dCopy := append([]T(nil), d...)
 				b.AddDiagPacked(dCopy, a)
-				spoil(dCopy)
+				fillSentinels(dCopy)
 				return b.DiagPacked(diagonal, a)
 			}), a)
 			for i := range n {

@@ -44,7 +44,7 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 				r.Fatalf("InUse: %d bytes, peak %d, with a packed matrix of order %d; PackedBytes is %d", inUse, peak, n, b.PackedBytes(n))
 			}
 			low := backend.NewHost[T](n, n)
-			spoil(low.Data)
+			fillSentinels(low.Data)
 			if err := r.save(b, low, a); err != nil {
 				r.Fatal(err)
 			}
@@ -60,7 +60,7 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 				r.Fatalf("Leading(%d).Order() = %d", n/2, leading.Order())
 			}
 			leading.Free() // freeing a leading part has no effect
-			spoil(low.Data)
+			fillSentinels(low.Data)
 			if err := b.UploadPacked(a, 0, low); err != nil {
 				r.Fatal(err)
 			}

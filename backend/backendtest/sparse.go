@@ -22,9 +22,9 @@ func rowsOf[T backend.Float](m backend.Matrix[T], i, k int) backend.Matrix[T] {
 
 var densities = []float64{0, 0.05, 0.3, 1}
 
-// thinned returns an n×d matrix of normal numbers and zeros. Some rows are zero, and some are
+// sparseNormals returns an n×d matrix of normal numbers and zeros. Some rows are zero, and some are
 // equal. The fraction of nonzeros is about density, but it differs greatly between columns.
-func (r *rig[T]) thinned(n, d int, density float64) host {
+func (r *rig[T]) sparseNormals(n, d int, density float64) host {
 	h := r.normals(n, d)
 	for i := range n {
 		row := h.Row(i)
@@ -151,14 +151,14 @@ func testSparseGram[T backend.Float](r *rig[T]) {
 			}
 			density := pick(r, densities)
 			n, m := r.rng.IntN(40), r.rng.IntN(40)
-			r.sparseGram(fmt.Sprintf("sparse Gram %v n=%d m=%d d=%d density=%g", k, n, m, d, density), k, r.thinned(n, d, density), r.thinned(m, d, pick(r, densities)))
+			r.sparseGram(fmt.Sprintf("sparse Gram %v n=%d m=%d d=%d density=%g", k, n, m, d, density), k, r.sparseNormals(n, d, density), r.sparseNormals(m, d, pick(r, densities)))
 		}
 	}
 	for _, density := range required.Some(2, densities) {
 		for _, k := range append(distanceKernels(40, 1), kernels.Linear{}, kernels.CosineSimilarity{}, kernels.Polynomial{Degree: 2, C: 1}) {
 			for range r.reduced(3) {
 				n, m, d := r.block(), r.block(), 40
-				r.sparseGram(fmt.Sprintf("sparse Gram %v n=%d m=%d d=%d density=%g", k, n, m, d, density), k, r.thinned(n, d, density), r.thinned(m, d, density))
+				r.sparseGram(fmt.Sprintf("sparse Gram %v n=%d m=%d d=%d density=%g", k, n, m, d, density), k, r.sparseNormals(n, d, density), r.sparseNormals(m, d, density))
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func testSparseGramPoints[T backend.Float](r *rig[T]) {
 		chi2 := kernels.ChiSquared{Gamma: 1 / float64(d)}
 		for _, k := range []kernels.Kernel{chi2, kernels.Gradient(chi2)[0], kernels.Normalized{Kernel: kernels.Sum{chi2, kernels.Linear{}}}} {
 			for _, density := range required.Some(2, densities) {
-				x, z := abs(r.thinned(1+r.rng.IntN(40), d, density)), abs(r.thinned(1+r.rng.IntN(40), d, density))
+				x, z := abs(r.sparseNormals(1+r.rng.IntN(40), d, density)), abs(r.sparseNormals(1+r.rng.IntN(40), d, density))
 				r.sparseGram(fmt.Sprintf("sparse Gram %v density=%g", k, density), k, x, z)
 			}
 		}
@@ -210,7 +210,7 @@ func testSparseDuplicates[T backend.Float](r *rig[T]) {
 	const n, d = 40, 50
 	for _, density := range required.Some(2, densities) {
 		for _, k := range distanceKernels(d, 1/relDiff) {
-			x := r.thinned(n, d, density)
+			x := r.sparseNormals(n, d, density)
 			z := fromFunc(n, d, func(i, j int) float64 {
 				if i%2 == 0 {
 					return x.Row(i)[j]
@@ -244,7 +244,7 @@ func testSparseNaN[T backend.Float](r *rig[T]) {
 		for _, density := range required.Some(2, densities) {
 			for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1} {
 				n, m := 1+r.rng.IntN(40), 1+r.rng.IntN(40)
-				x, z := r.thinned(n, d, density), r.thinned(m, d, density)
+				x, z := r.sparseNormals(n, d, density), r.sparseNormals(m, d, density)
 				if _, ok := k.(kernels.ChiSquared); ok {
 					x, z = abs(x), abs(z)
 				} else if v == -1 {
@@ -280,7 +280,7 @@ func testSparseNaN[T backend.Float](r *rig[T]) {
 func testSparseGramMul[T backend.Float](r *rig[T]) {
 	compare := func(k kernels.Kernel, n, m, d, t int, density float64) {
 		symmetric := r.rng.IntN(2) == 0
-		x, z := r.thinned(n, d, density), r.thinned(m, d, density)
+		x, z := r.sparseNormals(n, d, density), r.sparseNormals(m, d, density)
 		sx, freeX := r.placeSparse(x)
 		defer freeX()
 		sz := sx
@@ -356,7 +356,7 @@ func testSparseGemm[T backend.Float](r *rig[T]) {
 // testSparseThreads checks that 1, 2, 3 and 8 workers give results with the same bits.
 func testSparseThreads[T backend.Float](r *rig[T]) {
 	const n, d, t = 700, 60, 3
-	x, z := r.thinned(n, d, 0.1), r.thinned(65, d, 0.1)
+	x, z := r.sparseNormals(n, d, 0.1), r.sparseNormals(65, d, 0.1)
 	wx, _ := r.randomCSR(x)
 	wz, _ := r.randomCSR(z)
 	v, w := round[T](r.normals(wx.Rows, t)), round[T](r.normals(d, t))
@@ -403,7 +403,7 @@ func testSparseMemory[T backend.Float](r *rig[T]) {
 		return // PlaceSparse makes a dense copy
 	}
 	for _, n := range []int{0, 1, 50, 1100} {
-		x, _ := r.randomCSR(r.thinned(n, 30, 0.1))
+		x, _ := r.randomCSR(r.sparseNormals(n, 30, 0.1))
 		initial, _ := r.dev.InUse()
 		s, err := b.NewSparse(x)
 		if err != nil {
@@ -416,7 +416,7 @@ func testSparseMemory[T backend.Float](r *rig[T]) {
 		s.Free()
 		s.Free()
 	}
-	x, _ := r.randomCSR(r.thinned(100, 30, 1))
+	x, _ := r.randomCSR(r.sparseNormals(100, 30, 1))
 	smallDevice := r.queue(r.Open(r.T, backend.Config{Memory: 1000})).(backend.SparseBackend[T])
 	if _, err := smallDevice.NewSparse(x); !errors.Is(err, backend.ErrMemory) {
 		r.Errorf("NewSparse beyond the memory limit returned %v, want ErrMemory", err)
@@ -425,9 +425,9 @@ func testSparseMemory[T backend.Float](r *rig[T]) {
 
 // testSparseFaults tests misuse of sparse matrices, and calls with a canceled context.
 func testSparseFaults[T backend.Float](r *rig[T]) {
-	x, freeX := r.placeSparse(r.thinned(6, 4, 1))
+	x, freeX := r.placeSparse(r.sparseNormals(6, 4, 1))
 	defer freeX()
-	threeCols, freeThreeCols := r.placeSparse(r.thinned(6, 3, 1))
+	threeCols, freeThreeCols := r.placeSparse(r.sparseNormals(6, 3, 1))
 	defer freeThreeCols()
 	foreign, err := backend.PlaceSparse(r.oracle, backend.CSR[T]{Rows: 6, Cols: 4, Indptr: make([]int, 7)})
 	if err != nil {
@@ -502,8 +502,8 @@ func testLargeSparse[T backend.Float](r *rig[T]) {
 	n := min(max(r.LargeN, 520), 600)
 	for _, density := range []float64{0.02, 0.3} {
 		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 3}, kernels.Laplacian{Sigma: 9}} {
-			x := r.thinned(n, d, density)
-			r.sparseGram(fmt.Sprintf("sparse Gram %v n=%d density=%g", k, n, density), k, x, r.thinned(n+1, d, density))
+			x := r.sparseNormals(n, d, density)
+			r.sparseGram(fmt.Sprintf("sparse Gram %v n=%d density=%g", k, n, density), k, x, r.sparseNormals(n+1, d, density))
 			sx, free := r.placeSparse(x)
 			for range 3 {
 				i, j := r.rng.IntN(n), r.rng.IntN(n)

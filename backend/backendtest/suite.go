@@ -83,9 +83,9 @@ func (s Suite) Run(t *testing.T) {
 // runPrecision runs every test on a separate device, and requires that the test frees all memory.
 func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Device) backend.Backend[T]) {
 	b := queue(s.Open(t, backend.Config{}))
-	_, packed := b.(backend.PackedBackend[T])
-	_, expands := b.(backend.Expander[T])
-	_, fixed := b.(backend.FixedBackend[T])
+	_, hasPacked := b.(backend.PackedBackend[T])
+	_, hasExpander := b.(backend.Expander[T])
+	_, hasFixed := b.(backend.FixedBackend[T])
 	for _, test := range []struct {
 		name string
 		run  func(*rig[T])
@@ -162,7 +162,7 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 		{"LargePotrf", testLargePotrf[T]},
 		{"LargeGram", testLargeGram[T]},
 	} {
-		if s.omits(test.name, packed, expands) || strings.HasPrefix(test.name, "Fixed") && !fixed {
+		if s.omits(test.name, hasPacked, hasExpander) || strings.HasPrefix(test.name, "Fixed") && !hasFixed {
 			continue
 		}
 		t.Run(test.name, func(t *testing.T) {
@@ -180,9 +180,9 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 
 // omits reports whether the suite omits the named test: because of -short, because of s.Leave, or
 // because the backend lacks an ability.
-func (s Suite) omits(test string, packed, expands bool) bool {
+func (s Suite) omits(test string, hasPacked, hasExpander bool) bool {
 	switch {
-	case strings.HasPrefix(test, "Packed") && !packed && !s.RequirePacked, strings.HasPrefix(test, "Expansion") && !expands:
+	case strings.HasPrefix(test, "Packed") && !hasPacked && !s.RequirePacked, strings.HasPrefix(test, "Expansion") && !hasExpander:
 		return true
 	case testing.Short() && strings.Contains(test, "Large"):
 		return true

@@ -35,8 +35,8 @@ func (c trsmCase) operand(low host) host {
 	return low
 }
 
-// times returns op(A) X if c.s is Left, or X op(A) if c.s is Right.
-func (c trsmCase) times(a, x host) host {
+// multiply returns op(A) X if c.s is Left, or X op(A) if c.s is Right.
+func (c trsmCase) multiply(a, x host) host {
 	if c.s == backend.Left {
 		return mulSparse(op(c.t, a), x)
 	}
@@ -57,7 +57,7 @@ func (r *rig[T]) trsmExact(c trsmCase) {
 	a := c.operand(r.exactTriangle(c.order, 12, false))
 	m, n := c.dims()
 	x := r.integers(m, n, 3)
-	b := c.times(a, x)
+	b := c.multiply(a, x)
 	if c.alpha != 0 {
 		b = scale(1/c.alpha, b)
 	} else {
@@ -127,9 +127,9 @@ func testTrsmResidual[T backend.Float](r *rig[T]) {
 			m, n := c.dims()
 			b := r.normals(m, n)
 			x := r.mustCall(c.String(), trsmCall[T](c), triangle(c.ul, a), b)
-			size := combine(1, c.times(abs(a), abs(x)), abs1(c.alpha), abs(b))
+			size := combine(1, c.multiply(abs(a), abs(x)), abs1(c.alpha), abs(b))
 			relative := gamma[T](c.order+2) + gamma[float64](c.order+2)
-			r.requireWithin(c.String(), c.times(a, x), scale(c.alpha, b), scale(relative, size))
+			r.requireWithin(c.String(), c.multiply(a, x), scale(c.alpha, b), scale(relative, size))
 		}
 	})
 	r.report()

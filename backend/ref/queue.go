@@ -75,12 +75,12 @@ func (w *work) meter(total float64, steps int) *meter {
 // exact, and the sum of all steps is the total without rounding.
 func (m *meter) step() {
 	m.completed++
-	upTo := m.total
+	target := m.total
 	if m.completed < m.steps {
-		upTo = math.Floor(m.total / float64(m.steps) * float64(m.completed))
+		target = math.Floor(m.total / float64(m.steps) * float64(m.completed))
 	}
-	flops := upTo - m.reported
-	m.reported = upTo
+	flops := target - m.reported
+	m.reported = target
 	if m.w.done != nil && flops > 0 {
 		m.w.mu.Lock()
 		defer m.w.mu.Unlock()

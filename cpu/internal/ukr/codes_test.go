@@ -12,7 +12,7 @@ import (
 // TestCodes checks products of codes and the encoding of numbers. Products must equal their
 // definition, and codes must be the nearest integers.
 func TestCodes(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testCodes(t, &tier.F64) })
 		t.Run("float32", func(t *testing.T) { testCodes(t, &tier.F32) })
 	})
@@ -107,7 +107,7 @@ func testCodes[T Float](t *testing.T, k *Kernels[T]) {
 // chosen so that sums come near 2³¹, and the factors are powers of two, so that only the conversion
 // to float32 and the addition to C round.
 func TestGemm16(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testGemm16s(t, &tier.F64) })
 		t.Run("float32", func(t *testing.T) { testGemm16s(t, &tier.F32) })
 	})
@@ -193,7 +193,7 @@ func testGemm16[T Float](t *testing.T, k *Kernels[T], rng *rand.Rand, depth, m, 
 // TestRound16 checks that numbers are rounded to the nearest integers, ties to even, and that each
 // element of x is replaced by the value of its integer.
 func TestRound16(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		if tier.F32.Round16 == nil {
 			return
 		}

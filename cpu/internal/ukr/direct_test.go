@@ -13,7 +13,7 @@ import (
 // negative strides, and sentinels around and between the rows.
 
 func TestDirect(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testDirect(t, tier.F64) })
 		t.Run("float32", func(t *testing.T) { testDirect(t, tier.F32) })
 	})
@@ -266,7 +266,7 @@ func checkPotrfDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, n int
 // TestPotrfDirectRange factors matrices with pivots near the ends of the range, whose
 // inverses are not normal numbers.
 func TestPotrfDirectRange(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		potrfRange(t, tier.F64, []float64{0x1p-1074, 0x1p-1060, 0x1p-1022, 0x1p-500, 0x1p1022, 0x1p1020})
 		potrfRange(t, tier.F32, []float32{0x1p-149, 0x1p-139, 0x1p-126, 0x1p-60, 0x1p126, 0x1p124})
 	})
@@ -298,7 +298,7 @@ func epsilon[T Float]() float64 {
 
 // TestTrsmDirectTiny divides by numbers whose inverse is out of range.
 func TestTrsmDirectTiny(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		a, x := []float64{0x1p-1074}, []float64{0x1p-1070, 0, math.NaN()}
 		tier.F64.TrsmDirect(&Direct[float64]{A: &a[0], C: &x[0], M: 1, N: 3, Ars: 1, Acs: 1, Ldc: 3, Alpha: 1})
 		if x[0] != 16 || x[1] != 0 || x[2] == x[2] {

@@ -50,7 +50,7 @@ func testElementary[T Float](t *testing.T, seed uint64) {
 	samples = append(samples, powSamples[T](rng)...)
 	samples = append(samples, tanhSample[T](rng))
 	samples = append(samples, trigSamples[T](rng)...)
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		k := kernelsOf[T](tier)
 		largestAt := map[string]string{}
 		largest := map[string]float64{}
@@ -89,8 +89,8 @@ func (s *sample[T]) run(f func(*Span[T]), nr int) []T {
 	return x[:len(s.x)]
 }
 
-// anywhere returns a number of any magnitude, with random bits.
-func anywhere[T Float](rng *rand.Rand) T {
+// randomFloat returns a number of any magnitude, with random bits.
+func randomFloat[T Float](rng *rand.Rand) T {
 	for {
 		var v T
 		if digits[T]() == 24 {
@@ -106,7 +106,7 @@ func anywhere[T Float](rng *rand.Rand) T {
 
 // positive returns a positive number of any magnitude.
 func positive[T Float](rng *rand.Rand) T {
-	return max(T(math.Abs(float64(anywhere[T](rng)))), smallestOf[T]())
+	return max(T(math.Abs(float64(randomFloat[T](rng)))), smallestOf[T]())
 }
 
 // nearby returns c, its neighboring floating-point numbers, and random numbers near c.
@@ -207,7 +207,7 @@ func tanhSample[T Float](rng *rand.Rand) *sample[T] {
 		s.add(bigTanh, T(rng.NormFloat64()), T(0.3*rng.NormFloat64()), T(25*rng.Float64()), T(math.Ldexp(rng.NormFloat64(), -rng.IntN(60))))
 	}
 	for range 100 {
-		s.add(bigTanh, anywhere[T](rng))
+		s.add(bigTanh, randomFloat[T](rng))
 	}
 	for n := range 100 {
 		s.add(bigTanh, nearby[T](rng, float64(n)*math.Ln2/4)...)
@@ -230,7 +230,7 @@ func trigSamples[T Float](rng *rand.Rand) []*sample[T] {
 			s.add(want, T(rng.NormFloat64()), T(10*rng.NormFloat64()), T(1e5*rng.NormFloat64()), T(reduceLimit*(2*rng.Float64()-1)))
 		}
 		for range 200 {
-			s.add(want, anywhere[T](rng))
+			s.add(want, randomFloat[T](rng))
 			s.add(want, T(math.Ldexp(rng.NormFloat64(), 30+rng.IntN(90))))
 		}
 		// Arguments near multiples of ¼π.
@@ -289,7 +289,7 @@ func nearMultiples[T Float](maxExp int) []T {
 // TestElementarySpecials checks zeros, infinities, NaN, numbers outside the domain, and the use of
 // A, B and C.
 func TestElementarySpecials(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testElementarySpecials(t, tier.F64) })
 		t.Run("float32", func(t *testing.T) { testElementarySpecials(t, tier.F32) })
 	})
@@ -340,7 +340,7 @@ func testElementarySpecials[T Float](t *testing.T, k Kernels[T]) {
 // polynomials. Sin and Cos are also tested with an argument beyond their range at each position of
 // a span.
 func TestElementaryTiers(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testElementaryTiers(t, tier.F64) })
 		t.Run("float32", func(t *testing.T) { testElementaryTiers(t, tier.F32) })
 	})
@@ -357,7 +357,7 @@ func testElementaryTiers[T Float](t *testing.T, k Kernels[T]) {
 		got, want func(*Span[T])
 		draw      func() T
 	}{
-		{"log", k.Log, g.Log, func() T { return anywhere[T](rng) }},
+		{"log", k.Log, g.Log, func() T { return randomFloat[T](rng) }},
 		{"pow", k.Pow, g.Pow, func() T { return T(math.Exp(20 * rng.NormFloat64())) }},
 		{"tanh", k.Tanh, g.Tanh, func() T { return T(3 * rng.NormFloat64()) }},
 		{"sin", k.Sin, g.Sin, func() T { return T(100 * rng.NormFloat64()) }},

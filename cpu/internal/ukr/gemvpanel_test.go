@@ -11,7 +11,7 @@ import (
 // TestStrips compares the functions on strips exactly with their definitions, for lengths around
 // PanelTerms and around the length of the unrolled loop.
 func TestStrips(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		for _, k := range tier.F64.GemvPanels {
 			t.Run(fmt.Sprintf("float64/width=%d", k.Width), func(t *testing.T) { testStrips(t, k) })
 		}

@@ -14,7 +14,7 @@ import (
 // and for all sizes near the lengths of vectors and unrolled loops. NaNs count as equal, because
 // processors differ in the sign and payload of a NaN.
 func TestLanesAreTheTier(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		if tier.Name == "avx512" || tier.Name == "generic" {
 			t.Skip("not the virtual machine")
 		}

@@ -30,7 +30,7 @@ func apply[T Float](f func(*Span[T]), nr int, x, y []T, a, b T) ([]T, int) {
 // TestSpans compares the elementwise functions with the portable functions: both must give equal
 // results for small integers, where every result is exact.
 func TestSpans(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testSpans(t, tier.F64) })
 		t.Run("float32", func(t *testing.T) { testSpans(t, tier.F32) })
 	})
@@ -68,7 +68,7 @@ func testSpans[T Float](t *testing.T, k Kernels[T]) {
 // TestVectors compares Dot, Axpy and DotAxpy exactly with their definitions, for every length near
 // the length of the unrolled loops, with sentinels at the ends.
 func TestVectors(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testVectors(t, tier.F64) })
 		t.Run("float32", func(t *testing.T) { testVectors(t, tier.F32) })
 		if tier.Short {
@@ -116,7 +116,7 @@ func testVectors[T Float](t *testing.T, k Kernels[T]) {
 
 // TestRows compares the functions on rows exactly with their definitions.
 func TestRows(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testRows(t, tier.F64) })
 		t.Run("float32", func(t *testing.T) { testRows(t, tier.F32) })
 	})
@@ -164,7 +164,7 @@ func testRows[T Float](t *testing.T, k Kernels[T]) {
 // TestDistanceFlag checks Flag for spans in which one element is at the limit, just below the
 // limit, or NaN.
 func TestDistanceFlag(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		k := tier.F64
 		for n := k.NR; n <= 3*k.NR; n += k.NR {
 			for index := range n {
@@ -188,7 +188,7 @@ func TestDistanceFlag(t *testing.T) {
 
 // TestDistanceExp requires DistanceExp to equal Distance followed by Exp, bit by bit.
 func TestDistanceExp(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testDistanceExp(t, tier.F64) })
 		t.Run("float32", func(t *testing.T) { testDistanceExp(t, tier.F32) })
 	})
@@ -252,7 +252,7 @@ func testDistanceExp[T Float](t *testing.T, k Kernels[T]) {
 // TestExp requires Exp to be within 1 ulp of the result of package big, over the whole range and
 // for special values.
 func TestExp(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testExp(t, tier.F64) })
 		t.Run("float32", func(t *testing.T) { testExp(t, tier.F32) })
 	})
@@ -366,7 +366,7 @@ func bigExp(x float64) *big.Float {
 // have errors of at most a few units in the last place. The relative error of t is multiplied by t
 // in exp(−t).
 func TestDecay(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testDecay(t, tier.F64) })
 		t.Run("float32", func(t *testing.T) { testDecay(t, tier.F32) })
 	})

@@ -9,7 +9,7 @@ import (
 // TestSparse compares the result of Sparse exactly with the product over all columns, for all
 // numbers of rows and for up to five panels. It also checks that Sparse writes only to C.
 func TestSparse(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testSparse(t, tier.F64) })
 		t.Run("float32", func(t *testing.T) { testSparse(t, tier.F32) })
 	})

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// usable calls f for each tier that this machine can run.
-func usable(t *testing.T, f func(t *testing.T, tier *Tier)) {
+// forEachUsableTier calls f for each tier that this machine can run.
+func forEachUsableTier(t *testing.T, f func(t *testing.T, tier *Tier)) {
 	for _, tier := range Tiers() {
 		if tier.Missing() == "" {
 			t.Run(tier.Name, func(t *testing.T) { f(t, tier) })
@@ -22,7 +22,7 @@ func usable(t *testing.T, f func(t *testing.T, tier *Tier)) {
 // negative strides, and several α and β. C is filled with a sentinel if it must not be read, and
 // surrounded by sentinels.
 func TestTiles(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testTiles(t, tier.F64) })
 		t.Run("float32", func(t *testing.T) { testTiles(t, tier.F32) })
 	})
@@ -127,7 +127,7 @@ func checkTile[T Float](t *testing.T, k Kernels[T], name string, kernel func(*Ti
 // TestTrsm solves with triangles of integers whose diagonal consists of powers of two, so that
 // solutions are exact.
 func TestTrsm(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testTrsm(t, tier.F64) })
 		t.Run("float32", func(t *testing.T) { testTrsm(t, tier.F32) })
 	})
@@ -209,16 +209,16 @@ func TestTierInvariants(t *testing.T) {
 			t.Errorf("two tiers are called %s", tier.Name)
 		}
 		seen[tier.Name] = true
-		if err := complete(tier.F32); err != nil {
+		if err := checkComplete(tier.F32); err != nil {
 			t.Errorf("%s: float32: %v", tier.Name, err)
 		}
-		if err := complete(tier.F64); err != nil {
+		if err := checkComplete(tier.F64); err != nil {
 			t.Errorf("%s: float64: %v", tier.Name, err)
 		}
 	}
 }
 
-func complete[T Float](k Kernels[T]) error {
+func checkComplete[T Float](k Kernels[T]) error {
 	if k.MR < 1 || k.NR < 1 || k.Gemm == nil || k.SqDist == nil || k.L1 == nil || k.Trsm == nil {
 		return fmt.Errorf("an empty slot: %+v", k)
 	}
@@ -228,7 +228,7 @@ func complete[T Float](k Kernels[T]) error {
 // TestChi2 compares Chi2 exactly with its definition. For the numbers 0, 2 and 6 every term is an
 // integer, where 0/0 is taken as 0.
 func TestChi2(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testChi2(t, tier.F64) })
 		t.Run("float32", func(t *testing.T) { testChi2(t, tier.F32) })
 	})

@@ -10,7 +10,7 @@ import (
 // integers. It covers every m and n around the vector lengths, padded rows, sentinels around all
 // operands, and an output that contains NaN before the call if β = 0.
 func TestLevel2(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testLevel2(t, tier.F64) })
 		t.Run("float32", func(t *testing.T) { testLevel2(t, tier.F32) })
 	})
@@ -19,7 +19,7 @@ func TestLevel2(t *testing.T) {
 // TestBelow compares Below with its definition for elements that are all less than the bound, and
 // with one element, at each index in turn, that equals the bound, is larger, or is NaN.
 func TestBelow(t *testing.T) {
-	usable(t, func(t *testing.T, tier *Tier) {
+	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testBelow(t, tier.F64) })
 		t.Run("float32", func(t *testing.T) { testBelow(t, tier.F32) })
 	})
