@@ -232,7 +232,7 @@ func TestGaussianProcessRefuses(t *testing.T) {
 		}{
 			{learners.GaussianProcess{}, y, "learners: gaussian-process: lambda must be a finite number > 0, got 0"},
 			{learners.GaussianProcess{Lambda: 1, Restarts: -1}, y, "learners: gaussian-process: restarts must be an integer ≥ 0, got -1"},
-			{learners.GaussianProcess{Lambda: 1, Kernel: kernels.Constant{}}, y, "learners: gaussian-process: the mean of k(x, x) is 0 for the kernel 0: there is nothing to optimize"},
+			{learners.GaussianProcess{Lambda: 1, Kernel: kernels.Constant{}}, y, "learners: gaussian-process: the search needs a kernel with a finite mean of k(x, x) > 0; it is 0 for 0"},
 		} {
 			if _, err := c.l.Fit(context.Background(), dev, x, c.y, learners.Options{}); err == nil || err.Error() != c.want {
 				t.Errorf("got %v, want %s", err, c.want)

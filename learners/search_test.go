@@ -135,7 +135,7 @@ func TestSearchThatEndsEarlyWarns(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := fmt.Sprint(m.Facts())
-		if strings.Contains(text, "the search has not converged within 150 evaluations from a start: the log likelihood still changes by ") {
+		if strings.Contains(text, "a local search has not converged within 150 evaluations: the log likelihood still changes by ") {
 			warned++
 			continue
 		}

@@ -72,7 +72,7 @@ func solve(ctx context.Context, dev backend.Device, l, y, dst host) error {
 		return err
 	}
 	if l.Rows != l.Cols || dst.Rows != y.Rows || dst.Cols != y.Cols {
-		return fmt.Errorf("the factor is %d×%d, y %d×%d and dst %d×%d: the shapes do not match", l.Rows, l.Cols, y.Rows, y.Cols, dst.Rows, dst.Cols)
+		return fmt.Errorf("the factor is %d×%d, y is %d×%d and dst is %d×%d: the factor must be square, and y and dst must have the same shape", l.Rows, l.Cols, y.Rows, y.Cols, dst.Rows, dst.Cols)
 	}
 	w, err := newWork(ctx, dev)
 	if err != nil {

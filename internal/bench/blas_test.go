@@ -222,7 +222,7 @@ func TestRefusals(t *testing.T) {
 		{Benchmark{Kind: BLASKind, Sizes: []int{8, 0}}, "must be ≥ 1, got 0"},
 		{Benchmark{Kind: BLASKind, Threads: []int{-1}}, "must be ≥ 1, got -1"},
 		{Benchmark{Kind: BLASKind, Devices: []string{"abacus"}}, `no device is called "abacus"`},
-		{Benchmark{Kind: BLASKind, Sizes: []int{1000}, Memory: 8 << 20}, "n = 1000 takes 32000000 bytes for four matrices, and the memory has 8388608: n = 512 would fit"},
+		{Benchmark{Kind: BLASKind, Sizes: []int{1000}, Memory: 8 << 20}, "n = 1000 needs 32000000 bytes for four matrices, but the memory has 8388608: n = 512 would fit"},
 	} {
 		if _, err := test.b.Run(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: got %v", test.b, err)

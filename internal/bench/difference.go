@@ -137,7 +137,7 @@ func notesOf(before, after *Result) []string {
 	}
 	for i, r := range []*Result{before, after} {
 		if n := r.Machine.Noise; n != nil && n.Steal+n.Others > noisy {
-			list = append(list, fmt.Sprintf("the %s was not measured on a quiet machine: %.1f %% of the processors' time was stolen or taken by others",
+			list = append(list, fmt.Sprintf("the %s was not measured on a quiet machine: the host and other processes took %.1f %% of the processors' time",
 				[]string{"first", "second"}[i], n.Steal+n.Others))
 		}
 	}

@@ -87,7 +87,7 @@ func TestDifferenceText(t *testing.T) {
 	text := d.Text(false)
 	for _, want := range []string{
 		"processor: Abacus before, Sand after\n",
-		"the second was not measured on a quiet machine: 10.0 %",
+		"the second was not measured on a quiet machine: the host and other processes took 10.0 %",
 		"ceilings and other libraries took 1.25 × as long as before",
 		"n = 7  mercer               1.02      1.52     +49.3 %  slower  p = 0.029\n",
 		"n = 7  ceiling              1.00      1.25     +25.0 %  slower  p = 0.029\n",

@@ -68,7 +68,7 @@ func runFit(ctx context.Context, b Benchmark) (*Result, error) {
 	}
 	r.Notes = append(c.methods,
 		fmt.Sprintf("data: X ~ N(0, I), d = %d, y = sin(Xw) + noise; Gaussian kernel with 2σ² = 2d, λ = %g", c.Features, fitLambda),
-		"residual: of ridge and file ‖(K+λI)α−y‖/‖y‖, of linear ‖Xᵀ(y−Xw)−λw‖/‖Xᵀy‖ with X and y centered, of nystrom ‖Φᵀ(y−Φβ)−λSβ‖/‖Φᵀy‖, of svr the duality gap relative to the objective of f = 0, of neighbors the largest error of 100 means relative to the largest |y|, of lasso and logistic (F − F*)/F(0), the largest of a path; of everyone by Mercer's products in float64",
+		"residual: of ridge and file ‖(K+λI)α−y‖/‖y‖, of linear ‖Xᵀ(y−Xw)−λw‖/‖Xᵀy‖ with X and y centered, of nystrom ‖Φᵀ(y−Φβ)−λSβ‖/‖Φᵀy‖, of svr the duality gap relative to the objective of f = 0, of neighbors the largest error of 100 means relative to the largest |y|, of lasso and logistic (F − F*)/F(0), the largest of a path; Mercer computes all of them in float64",
 		"linear, lasso and logistic: features with correlation 0.1, and an intercept only in linear; in lasso and logistic each implementation with the largest of the tolerances 10, 1, 0.1, … that leads to this residual",
 	)
 	return r, nil
@@ -174,7 +174,7 @@ func (c *fitBench) start(_ context.Context, fit, precision string, _, n int) ([]
 			list = append(list, byPython(p, p.Name, k))
 			if p.Name == sklearn && fit == "ridge" {
 				if k.task = "process"; precision == "float32" && p.Python != nil {
-					p = Peer{Missing: "computes in float64, whatever it is given"}
+					p = Peer{Missing: "computes only in float64"}
 				}
 				list = append(list, byPython(p, sklearn+processGP, k))
 			}

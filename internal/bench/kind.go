@@ -220,9 +220,9 @@ func (b *Benchmark) Fill() error {
 	b.Devices = orElse(b.Devices, k.devices())
 	switch {
 	case len(b.Threads) > 1 && !k.TakesMany:
-		return refuse("threads", "want one number, got %d", len(b.Threads))
+		return refuse("threads", "this benchmark takes one number, got %d", len(b.Threads))
 	case len(b.Devices) > 1 && k.OneDevice:
-		return refuse("device", "want one, got %d", len(b.Devices))
+		return refuse("device", "this benchmark takes one device, got %d", len(b.Devices))
 	case b.Features < 0:
 		return refuse("d", "must be ≥ 1, got %d", b.Features)
 	case b.Centers < 0:

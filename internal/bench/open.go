@@ -131,7 +131,7 @@ func refuse(kind, size, matrices string, largest int, memory int64, bytes func(n
 	if memory <= 0 || bytes(largest) <= memory {
 		return nil
 	}
-	return fmt.Errorf("bench: %s: %s %d takes %d bytes for %s, and the memory has %d: %s %d would fit",
+	return fmt.Errorf("bench: %s: %s %d needs %d bytes for %s, but the memory has %d: %s %d would fit",
 		kind, size, largest, bytes(largest), matrices, memory, size, run.Largest(largest, bytes, memory))
 }
 

@@ -209,7 +209,7 @@ func (r *Result) Lines() []string {
 	}
 	noise := "the load of other processes is not known"
 	if n := m.Noise; n != nil {
-		noise = fmt.Sprintf("meanwhile %.1f %% of the processors' time was stolen by the host and %.1f %% taken by other processes", n.Steal, n.Others)
+		noise = fmt.Sprintf("during the measurement, the host took %.1f %% and other processes took %.1f %% of the processors' time", n.Steal, n.Others)
 		if n.Steal+n.Others > noisy {
 			noise += ": the machine was not quiet, do not rely on the figures"
 		}

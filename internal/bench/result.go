@@ -164,7 +164,7 @@ func (r *Result) Write(w io.Writer) error {
 func Read(from io.Reader) (*Result, error) {
 	r := new(Result)
 	if err := json.NewDecoder(from).Decode(r); err != nil {
-		return nil, fmt.Errorf("bench: result: it is not JSON that mercer bench has written: %w", err)
+		return nil, fmt.Errorf("bench: result: not a JSON file of mercer bench: %w", err)
 	}
 	if r.Schema != Schema {
 		return nil, fmt.Errorf("bench: result: its schema is %d, but this version reads schema %d", r.Schema, Schema)

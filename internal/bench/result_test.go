@@ -171,7 +171,7 @@ func TestText(t *testing.T) {
 		"At the largest size, Mercer is the fastest in 2 of 2 comparisons. It reaches 68 to 68 % of the ceiling.\n",
 		"mercer bench blas, 2026-03-04 05:06 UTC, 12 s\n",
 		"Abacus <2>, 2 processors of a virtual machine, governor not readable; usable: cpu/fast, cpu/slow\n",
-		"0.2 % of the processors' time was stolen by the host and 3.0 % taken by other processes\n",
+		"the host took 0.2 % and other processes took 3.0 % of the processors' time\n",
 		"  openblas          OpenBLAS 1.2, core type Z80, /lib/libopenblas.so.0\n",
 		"  mkl               missing: not found: libmkl_rt.so\n",
 		`potrf, float64, 2 threads: rate, GFLOP/s

@@ -62,7 +62,7 @@ func (c *fitBench) runSparse(ctx context.Context) (*Result, error) {
 	}
 	r.Notes = append([]string{
 		fmt.Sprintf("data: %s as tf-idf of character 3–4-grams, %d × %d with %d nonzeros", filepath.Base(c.Texts), p.x.Rows, p.x.Cols, p.x.NNZ()),
-		"residual: of svc and logistic (F − F*)/F(0), where F* is a lower bound of the minimum, of ridge ‖(K+λI)α−y‖/‖y‖; of everyone by Mercer's products in float64",
+		"residual: of svc and logistic (F − F*)/F(0), where F* is a lower bound of the minimum, of ridge ‖(K+λI)α−y‖/‖y‖; Mercer computes all of them in float64",
 		fmt.Sprintf("svc and logistic: each implementation with the largest of the tolerances 10, 1, 0.1, … that leads to a residual within %.0e; LinearSVC and LIBLINEAR penalize the intercept, and are judged by the objective without that penalty", linearLimit),
 	}, c.methods...)
 	return r, nil

@@ -93,7 +93,7 @@ func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par P
 		mean += x.Diag(p.Kernel, i) / float64(x.Rows)
 	}
 	if !(mean > 0) || math.IsInf(mean, 1) {
-		return nil, fmt.Errorf("the mean of k(x, x) is %v for the kernel %v: there is nothing to optimize", mean, p.Kernel)
+		return nil, fmt.Errorf("the search needs a kernel with a finite mean of k(x, x) > 0; it is %v for %v", mean, p.Kernel)
 	}
 	h.defaultLogLambda = elementary.Log(mean / 10)
 	h.problem.Lambda = cmp.Or(p.Lambda, mean/10)
@@ -271,7 +271,7 @@ func (h *search) climb(x []float64, tol float64) error {
 	if limited {
 		for i := range h.candidates[firstCandidate:] {
 			if c := &h.candidates[firstCandidate+i]; c.Slope > tol {
-				c.Warning = fmt.Sprintf("the search has not converged within %d evaluations from a start: the log likelihood still changes by %.2g for each unit of the logarithm of a parameter, not %.2g: {start again from the $kernel that was found}",
+				c.Warning = fmt.Sprintf("a local search has not converged within %d evaluations: the log likelihood still changes by %.2g for each unit of the logarithm of a parameter, more than %.2g: {start again from the $kernel that was found}",
 					maxEvaluations, c.Slope, tol)
 			}
 		}

@@ -42,7 +42,7 @@ func (k *block[T]) run(resumed *State) error {
 			break
 		}
 		if math.IsNaN(residual) || math.IsInf(residual, 0) {
-			return &BreakdownError{message.Errorf("conjugate gradients in %s: the numbers are not finite after %s: {raise $lambda|scale the features down}", numeric.PrecisionOf[T](), count.Of(*k.Products, "iteration"))}
+			return &BreakdownError{message.Errorf("conjugate gradients in %s computed infinite or undefined numbers after %s: {raise $lambda|scale the features down}", numeric.PrecisionOf[T](), count.Of(*k.Products, "iteration"))}
 		}
 		if k.stalled++; residual < 0.99*k.minResidual {
 			k.minResidual, k.stalled = residual, 0
@@ -52,7 +52,7 @@ func (k *block[T]) run(resumed *State) error {
 			k.bestXResidual = residual
 		}
 		if k.stalled > k.Patience {
-			k.Stopped = fmt.Sprintf("no progress in %s", count.Of(k.Patience, "iteration"))
+			k.Stopped = fmt.Sprintf("the residual has hardly decreased in %s", count.Of(k.Patience, "iteration"))
 			break
 		}
 		if *k.Products >= k.MaxProducts {
@@ -205,7 +205,7 @@ func (k *block[T]) step() error {
 		return err
 	}
 	if !s.Cholesky() {
-		k.Stopped = fmt.Sprintf("K + λI is not positive definite to %s", numeric.PrecisionOf[T]())
+		k.Stopped = fmt.Sprintf("K + λI is not positive definite in %s", numeric.PrecisionOf[T]())
 		return nil
 	}
 	alpha, err := k.inner(p, r)

@@ -155,7 +155,7 @@ func TestSolverStops(t *testing.T) {
 	}{
 		{krylov.Params{MaxSteps: 3}, 1, "no convergence within 3 iterations"},
 		{krylov.Params{MaxProducts: 4}, 1, "the limit of 4 iterations is reached"},
-		{krylov.Params{}, -1, "K + λI is not positive definite to float64"},
+		{krylov.Params{}, -1, "K + λI is not positive definite in float64"},
 	} {
 		d[0] = c.last
 		p := newProblem(t, dev, d, 1)

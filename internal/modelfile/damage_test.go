@@ -131,7 +131,7 @@ func TestRefused(t *testing.T) {
 		{"not UTF-8", raw("{\"\xff\":1}", 0), "is damaged: its header is not UTF-8"},
 		{"two objects", raw("{}{}", 0), "something follows the JSON object"},
 		{"deep nesting", raw(`{"a":`+strings.Repeat("[", 20000), 0), "is damaged: its header"},
-		{"another's file", raw(`{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 4), "is a safetensors file, but not a model of mercer: its metadata name no format"},
+		{"another's file", raw(`{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 4), "is a safetensors file, but not a model of mercer: its metadata contain no format"},
 		{"another's metadata", raw(`{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 4), `not a model of mercer: its format is "pt"`},
 		{"metadata of numbers", raw(`{"__metadata__":{"format":1}}`, 0), `is damaged: its metadata: "format" is not a string`},
 		{"metadata null", raw(`{"__metadata__":null}`, 0), "is damaged: its metadata"},
@@ -140,7 +140,7 @@ func TestRefused(t *testing.T) {
 		{"no version", raw(`{"__metadata__":{"format":"mercer"}}`, 0), `its version is ""`},
 		{"version 0", file(metadata("version", "0"), arrays(1)), `its version is "0"`},
 		{"version 01", file(metadata("version", "01"), arrays(1)), `its version is "01"`},
-		{"no checksum", raw(validHeader(""), 0), "does not have the checksum"},
+		{"no checksum", raw(validHeader(""), 0), "does not match its checksum"},
 		{"another type", raw(validHeader(`,"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}`), 4), `array "w": its type is "F32", only F64 can be read`},
 		{"type null", raw(validHeader(`,"w":{"dtype":null,"shape":[1],"data_offsets":[0,8]}`), 8), "its type is null"},
 		{"unknown field", raw(validHeader(`,"w":{"Dtype":"F64","shape":[1],"data_offsets":[0,8]}`), 8), `"Dtype" is unknown`},
@@ -173,9 +173,9 @@ func TestRefused(t *testing.T) {
 		{"unknown encoder", file(metadata("encoder", `{"magic":1}`), arrays(1)), "cannot be used: its encoder"},
 		{"empty encoder", file(metadata("encoder", `{}`), arrays(1)), "cannot be used: dataset: encoder"},
 		{"another encoder", file(metadata("encoder", `{"inputs":[{"name":"a","number":{"fill":0,"mean":0,"scale":1}},{"name":"b","number":{"fill":0,"mean":0,"scale":1}}],"outputs":["y"]}`), arrays(1)),
-			"the encoder makes 2 features, the model takes 1"},
+			"the encoder makes 2 features, but the model takes 1"},
 		{"encoder without target", file(metadata("encoder", `{"inputs":[{"name":"a","number":{"fill":0,"mean":0,"scale":1}}],"outputs":[]}`), arrays(1)),
-			"the encoder makes 0 targets, the model has 1 output"},
+			"the encoder makes 0 targets, but the model has 1 output"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "m.safetensors")

@@ -47,7 +47,7 @@ func TrainingFeatures(ctx context.Context, e *dataset.Encoder, t *dataset.Table,
 // samples are the points of kernels.Precomputed. o is used only for texts and trees.
 func (b Bundle) Features(ctx context.Context, t *dataset.Table, o objects.Options) (mat.Matrix, error) {
 	if b.Encoder == nil {
-		return nil, errors.New("modelfile: the model was saved without the rules for the columns of a table")
+		return nil, errors.New("modelfile: the model was saved without an encoder, so that it cannot read a table: give it a matrix of features")
 	}
 	if b.Objects == nil {
 		x, err := b.Encoder.Encode(t)

@@ -64,10 +64,10 @@ func (b Bundle) check() error {
 		n += 2 // the points of kernels.Precomputed have two extra columns
 	}
 	if n != d && b.Objects == nil {
-		return fmt.Errorf("the encoder makes %s, the model takes %d", count.Of(n, "feature"), d)
+		return fmt.Errorf("the encoder makes %s, but the model takes %d", count.Of(n, "feature"), d)
 	}
 	if n := len(b.Encoder.TargetNames()); n != t && (n != 0 || !isNovelty(b.Model)) {
-		return fmt.Errorf("the encoder makes %s, the model has %s", count.Of(n, "target"), count.Of(t, "output"))
+		return fmt.Errorf("the encoder makes %s, but the model has %s", count.Of(n, "target"), count.Of(t, "output"))
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func read(r io.ReaderAt, size int64) (Bundle, error) {
 		return Bundle{}, err
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != h.Metadata["sha256"] {
-		return Bundle{}, errors.New("is damaged: its content does not have the checksum that it was saved with")
+		return Bundle{}, errors.New("is damaged: its content does not match its checksum")
 	}
 	state := learners.State{Learner: h.Metadata["learner"], Arrays: arrays}
 	b, err := decode(state, h.Metadata)
@@ -192,7 +192,7 @@ func read(r io.ReaderAt, size int64) (Bundle, error) {
 // check, the error would say that the file is damaged.
 func checkOrigin(metadata map[string]string) error {
 	if f, ok := metadata["format"]; !ok {
-		return errors.New("is a safetensors file, but not a model of mercer: its metadata name no format")
+		return errors.New("is a safetensors file, but not a model of mercer: its metadata contain no format")
 	} else if f != format {
 		return fmt.Errorf("is a safetensors file, but not a model of mercer: its format is %q", f)
 	}

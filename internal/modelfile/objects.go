@@ -26,13 +26,13 @@ func (o *Objects) check(e *dataset.Encoder, features int) error {
 	raw := e != nil && e.Raw() != ""
 	switch {
 	case o == nil && raw:
-		return fmt.Errorf("the input is a column of %ss, but there is no kernel for them", e.Raw())
+		return fmt.Errorf("the input column holds %ss, but no kernel for %[1]ss is given", e.Raw())
 	case o == nil:
 		return nil
 	case !raw:
-		return errors.New("there is a kernel for texts or trees, but the input is not a column of them")
+		return errors.New("a kernel for texts or trees is given, but the input column holds neither")
 	case len(o.Training)+2 != features:
-		return fmt.Errorf("there are %d training objects, but the model takes kernel values with %d objects", len(o.Training), features-2)
+		return fmt.Errorf("the kernel has %d training objects, but the model takes kernel values with %d objects", len(o.Training), features-2)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (o *Objects) pad(arrays map[string]backend.Host[float64], names []string) (
 		h, ok := arrays[name]
 		cols := len(o.Training) + 2
 		if !ok || h.Cols != 2 || h.Rows > maxPoints/cols {
-			return nil, fmt.Errorf("its points %q cannot be those of %d training objects", name, len(o.Training))
+			return nil, fmt.Errorf("its array %q does not have the shape of points of %d training objects", name, len(o.Training))
 		}
 		matrix := backend.NewHost[float64](h.Rows, cols)
 		for i := range h.Rows {

@@ -117,9 +117,9 @@ func TestObjectsCheck(t *testing.T) {
 	b, _, _ := textBundle(t)
 	path := filepath.Join(t.TempDir(), "m.safetensors")
 	for want, change := range map[string]func(b *Bundle){
-		"there is no kernel for them":                       func(b *Bundle) { b.Objects = nil },
-		"the input is not a column of them":                 func(b *Bundle) { b.Encoder = nil },
-		"there are 2 training objects, but the model takes": func(b *Bundle) { b.Objects = &Objects{Kernel: "k", Training: []string{"a", "b"}} },
+		"no kernel for texts is given":                           func(b *Bundle) { b.Objects = nil },
+		"the input column holds neither":                         func(b *Bundle) { b.Encoder = nil },
+		"the kernel has 2 training objects, but the model takes": func(b *Bundle) { b.Objects = &Objects{Kernel: "k", Training: []string{"a", "b"}} },
 	} {
 		invalid := b
 		change(&invalid)

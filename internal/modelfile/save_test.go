@@ -43,7 +43,7 @@ func TestSaveRefused(t *testing.T) {
 		{path, Bundle{}, "not saved: there is no model"},
 		{path, Bundle{Model: &learners.RidgeModel{}}, "not saved: the model is not fitted"},
 		{path, Bundle{Model: valid.Model, Encoder: &dataset.Encoder{}}, "not saved: dataset: encoder"},
-		{path, Bundle{Model: valid.Model, Encoder: &invalidEncoder}, "not saved: the encoder makes 1 target, the model has 2 outputs"},
+		{path, Bundle{Model: valid.Model, Encoder: &invalidEncoder}, "not saved: the encoder makes 1 target, but the model has 2 outputs"},
 		{folder, valid, "is a directory"},
 		{filepath.Join(folder, "none", "m"), valid, "no such file or directory"},
 		{filepath.Join(path, "m"), valid, "no such file or directory"},

@@ -75,7 +75,7 @@ func (g *graph) run(p *kernels.Program, load func(kernels.Stat) value) value {
 			last--
 			t = g.op(name, stack[last], t)
 		default:
-			g.fail(fmt.Errorf("the operation %d of the kernel has no form in ONNX", in.Op))
+			g.fail(fmt.Errorf("ONNX cannot express operation %d of the kernel", in.Op))
 		}
 		stack = append(stack[:last], t)
 	}
@@ -167,7 +167,7 @@ func (g *graph) pairs(s kernels.Stat, x value, z backend.Host[float64]) value {
 		term := g.op("Mul", g.op("Div", diff, g.op("Where", zero, g.number(1), sum)), diff)
 		return g.sum(masked(g.op("Where", g.op("Less", x, g.number(0)), g.number(math.NaN()), term)), 2, false)
 	}
-	g.fail(fmt.Errorf("the statistic %v of the kernel has no form in ONNX", s.Kind))
+	g.fail(fmt.Errorf("ONNX cannot express the statistic %v of the kernel", s.Kind))
 	return diff
 }
 
@@ -196,7 +196,7 @@ func (g *graph) diag(k kernels.Kernel, x sample) value {
 		case kernels.RootX, kernels.RootZ:
 			return g.statistic(kernels.Stat{Kind: kernels.RootX, Of: s.Of}, x, backend.Host[float64]{})
 		case kernels.Entry:
-			g.fail(fmt.Errorf("the kernel needs the values k(x, x) of the rows, which are not among the kernel values with the training rows"))
+			g.fail(fmt.Errorf("the kernel needs k(x, x) of each row, but the input has only kernel values with the training rows"))
 		}
 		zero := make([]float64, x.d) // the differences of a point with itself
 		return g.number(s.Eval(zero, zero))

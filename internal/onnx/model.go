@@ -53,7 +53,7 @@ func encode(b modelfile.Bundle, single bool) (content []byte, s Signature, err e
 	case b.Model == nil:
 		return nil, s, errors.New("there is no model")
 	case b.Objects != nil:
-		return nil, s, fmt.Errorf("the model is of %ss, and ONNX has no operators for the kernel %s on them", b.Encoder.Raw(), b.Objects.Kernel)
+		return nil, s, fmt.Errorf("the model takes %ss, but ONNX has no operators for its kernel %s", b.Encoder.Raw(), b.Objects.Kernel)
 	}
 	d, outputs := b.Model.Dims()
 	if d == 0 {
@@ -89,7 +89,7 @@ func encode(b modelfile.Bundle, single bool) (content []byte, s Signature, err e
 	}
 	content = encodeModel(g.encode(b.Model.Learner()), "A model of "+b.Model.Learner()+" that was fitted by Mercer.", metadata)
 	if len(content) > MaxBytes {
-		return nil, s, fmt.Errorf("the file would have %d bytes, and ONNX allows %d: fit a model with fewer points or features, or export in float32", len(content), MaxBytes)
+		return nil, s, fmt.Errorf("the file would have %d bytes, but ONNX allows at most %d: fit a model with fewer points or features, or export in float32", len(content), MaxBytes)
 	}
 	return content, Signature{columns.names, g.outputs}, nil
 }
@@ -182,7 +182,7 @@ func (g *graph) values(m learners.Model, x sample) value {
 		return g.memberships(m, x)
 	}
 	if parts.Coef == nil {
-		g.fail(fmt.Errorf("a model of %s has no form in ONNX", m.Learner()))
+		g.fail(fmt.Errorf("ONNX cannot express a model of %s", m.Learner()))
 		return x.rows
 	}
 	return g.machines(parts, x)
@@ -203,7 +203,7 @@ func (g *graph) machines(parts learners.Parts, x sample) value {
 		return g.affine(columns, w, parts.Intercept)
 	}
 	if m, d := parts.Points.Dims(); float64(m)*float64(d) > MaxBytes/4 {
-		g.fail(fmt.Errorf("the model has %d points of %d features, and ONNX allows %d bytes: fit a model with fewer points or features", m, d, MaxBytes))
+		g.fail(fmt.Errorf("the model has %d points of %d features, but ONNX allows at most %d bytes: fit a model with fewer points or features", m, d, MaxBytes))
 		return x.rows
 	}
 	return g.affine(g.gram(parts.Kernel, x, densePoints(parts.Points)), parts.Machines(), parts.Intercept)

@@ -467,7 +467,7 @@ func TestRefusals(t *testing.T) {
 	for want, b := range map[string]modelfile.Bundle{
 		"onnx: there is no model":          {},
 		"exceeds the range of float32":     {Model: overflowing},
-		"onnx: the model is of texts, and": {Model: texts, Encoder: e, Objects: trained},
+		"onnx: the model takes texts, but": {Model: texts, Encoder: e, Objects: trained},
 		"onnx: the model is not fitted":    {Model: &learners.RidgeModel{}},
 	} {
 		var file bytes.Buffer

@@ -64,7 +64,7 @@ func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 		return nil, fmt.Errorf("%w: it is %v", ErrLambda, s.Lambda.Hi)
 	}
 	if !(floor > 0) {
-		return nil, fmt.Errorf("the error has no bound for lambda = %v: it needs lambda > 0", s.Lambda.Hi)
+		return nil, fmt.Errorf("no error bound is known for lambda = %v: it needs lambda > 0", s.Lambda.Hi)
 	}
 	p := &primal{Primal: s, f: f, a: newLower(m)}
 	if s.Centers {
@@ -157,13 +157,13 @@ func (s *Primal) Bytes(n, m, t int) int64 {
 }
 
 // ErrLambda is the error for a λ that is positive and below about 2⁻¹⁰⁰⁰.
-var ErrLambda = fmt.Errorf("lambda is too small for a bound of the error")
+var ErrLambda = fmt.Errorf("lambda is too small for an error bound")
 
 // ErrSamples is the error if a bound needs a pass over the samples and Primal.Pass is nil.
-var ErrSamples = fmt.Errorf("a bound of the error needs samples in memory")
+var ErrSamples = fmt.Errorf("an error bound needs the samples in memory")
 
 // ErrDependent is the error if no bound can be proven for a problem with Centers.
-var ErrDependent = fmt.Errorf("the kernel values of the centers are singular up to rounding errors, and a bound needs a lower bound > 0 on their eigenvalues")
+var ErrDependent = fmt.Errorf("the kernel values of the centers are singular up to rounding errors")
 
 type primal struct {
 	*Primal

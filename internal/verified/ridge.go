@@ -193,7 +193,7 @@ func (b *ErrorBound) center(n int) []float64 {
 func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	n, t := f.Points.Rows, f.Alpha.Cols
 	if !(s.Lambda > 0) {
-		return nil, fmt.Errorf("the error has no bound for lambda = %v: it needs lambda > 0", s.Lambda)
+		return nil, fmt.Errorf("no error bound is known for lambda = %v: it needs lambda > 0", s.Lambda)
 	}
 	b := &ErrorBound{Weights: s.Weights, Intercept: s.Intercept, Plain: s.Floor > 0, Targets: make([]TargetBound, t)}
 	center := b.center(n)

@@ -496,7 +496,7 @@ func TestGradientThatEndsEarlyWarns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if unconverged := strings.HasPrefix(res.Warning, "the search has not converged within 150 evaluations"); unconverged != (d == 40) {
+		if unconverged := strings.HasPrefix(res.Warning, "a local search has not converged within 150 evaluations"); unconverged != (d == 40) {
 			t.Errorf("%d features: the warning is %q", d, res.Warning)
 		}
 	}

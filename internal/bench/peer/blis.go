@@ -22,7 +22,7 @@ func blis(locations []string) (*Library, error) {
 		return nil, err
 	}
 	if bits := integer(); bits != 32 {
-		return nil, fmt.Errorf("bench: blis: %s has %d-bit integers; one with 32-bit integers is needed", l.path, bits)
+		return nil, fmt.Errorf("bench: blis: %s has %d-bit integers: install a build with 32-bit integers", l.path, bits)
 	}
 	out := &Library{Name: l.name, Path: l.path, Detail: fmt.Sprintf("BLIS %s, core type %s", version(), coreName(core()))}
 	return out, l.routines(out, func(n int) { threads(int64(n)) })

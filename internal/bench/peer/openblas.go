@@ -46,7 +46,7 @@ func openBLAS(locations []string) (*Library, error) {
 	}
 	words := strings.Fields(config())
 	if slices.Contains(words, "USE64BITINT") {
-		return nil, fmt.Errorf("bench: openblas: %s has 64-bit integers; one with 32-bit integers is needed", l.path)
+		return nil, fmt.Errorf("bench: openblas: %s has 64-bit integers: install a build with 32-bit integers", l.path)
 	}
 	out := &Library{Name: l.name, Path: l.path, Spin: 150 * time.Millisecond} // the threads of OpenBLAS spin for 2²⁸ clock cycles, 104 ms at 2.6 GHz
 	out.Detail = fmt.Sprintf("%s, core type %s%s", strings.Join(words[:min(2, len(words))], " "), core(), note)

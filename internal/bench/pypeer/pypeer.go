@@ -262,7 +262,7 @@ func (p *Process) Close() {
 	if p.err != nil {
 		return // the process has ended
 	}
-	p.err = fmt.Errorf("pypeer: %s: closed", p.library)
+	p.err = fmt.Errorf("pypeer: %s: the process has been closed", p.library)
 	p.in.Close()
 	_ = p.cmd.Wait() // ignore the exit status
 }
