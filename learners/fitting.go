@@ -95,7 +95,7 @@ func (f *fitting) fail(err error) {
 	}
 }
 
-// keptRows returns a copy of the rows of h, one for each sample, whose samples have a weight > 0.
+// keptRows copies the rows of h whose samples have a weight > 0. Row i of h belongs to sample i.
 func (f *fitting) keptRows(h backend.Host[float64]) backend.Host[float64] {
 	if f.err != nil {
 		return backend.Host[float64]{}

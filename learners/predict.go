@@ -310,7 +310,7 @@ func (p predictor) addIntercept(f backend.Host[float64]) {
 const otherUnits = ": compare the row with the training rows, which may have other units"
 
 // checked returns the values f of a model for the rows of x, or an error if a value is not finite.
-// name is the word for a value in the error.
+// name, such as "prediction", is the noun for a value in the error.
 func checked(learner, name string, f *mat.Dense, err error) (*mat.Dense, error) {
 	if err != nil {
 		return nil, err
@@ -322,8 +322,8 @@ func checked(learner, name string, f *mat.Dense, err error) (*mat.Dense, error) 
 }
 
 // checkPredicted returns an error if a value for a row of x is not finite, because kernel values
-// are undefined or out of range, or because sums overflow. name is the word for a value in the
-// error; first is the index of the first row of f.
+// are undefined or out of range, or because sums overflow. name, such as "prediction", is
+// the noun for a value in the error; first is the index of the first row of f.
 func checkPredicted(name string, f backend.Host[float64], first int) error {
 	for i := range f.Rows {
 		for _, v := range f.Row(i) {

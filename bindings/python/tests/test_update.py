@@ -85,7 +85,7 @@ class TestUpdates(unittest.TestCase):
         C = self.r.normal(size=(7, 2))
         model = mercer.MercerNystroemRidge(0.5, gamma=0.7, components=C).fit(self.X, self.y)
         np.testing.assert_array_equal(model.components_, C)
-        for text, more in [("components has 1 columns", {"components": C[:, :1]}), ("are given: omit", {"n_components": 5}), ("are given: omit", {"choice": "rpcholesky"}),
+        for text, more in [("components has 1 columns", {"components": C[:, :1]}), ("omit the number and the choice of centers", {"n_components": 5}), ("because the centers are given", {"choice": "rpcholesky"}),
                            ("components must be None", {"kernel": lambda x, z: x @ z})]:
             with self.assertRaisesRegex(ValueError, text):
                 mercer.MercerNystroemRidge(0.5, gamma=0.7, components=C).set_params(**more).fit(self.X, self.y)
