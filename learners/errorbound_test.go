@@ -23,8 +23,7 @@ import (
 )
 
 // rationalRidge returns the exact predictions of kernel ridge with k(x, z) = (xᵀz + 1)² at the rows
-// of queries. It uses Gaussian elimination in rational numbers, and omits samples of weight
-// 0.
+// of queries. It uses Gaussian elimination in rational numbers, and omits samples of weight 0.
 func rationalRidge(x, y, queries *mat.Dense, weights []float64, lambda float64, intercept bool) []*big.Rat {
 	return rationalPolynomial(x, y, queries, weights, lambda, intercept, 1, 2)
 }

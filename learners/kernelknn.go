@@ -110,7 +110,7 @@ func (l KernelKNN) fit(ctx context.Context, dev backend.Device, x, y mat.Matrix,
 	return m, nil
 }
 
-// norms sets m.own, the values k(z, z). It returns an error if m.k exceeds the number of samples.
+// norms sets m.selfValues. It returns an error if m.k exceeds the number of samples.
 func (m *KernelKNNModel) norms() error {
 	total := 0.0
 	for _, w := range m.weight {

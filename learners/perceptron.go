@@ -116,7 +116,7 @@ func (k PerceptronKind) name() string {
 // other samples the fit ends after Epochs epochs, and the averaged or voted kind predicts better
 // than the last w.
 //
-// An epoch costs O(n d C) for C columns of w, plus the inner products of a block. Sources:
+// An epoch takes O(n d C) operations for C columns of w, and the inner products of a block. Sources:
 // Rosenblatt (1958); Freund and Schapire (1999).
 type Perceptron struct {
 	Kind        PerceptronKind

@@ -225,8 +225,8 @@ func (p predictor) blocks(ctx context.Context, dev backend.Device, f backend.Hos
 	return nil
 }
 
-// check returns the rows of x as points that convert has converted, or an error if the model cannot
-// be evaluated at them.
+// check returns the rows of x as points in the form of convert, or an error if the model cannot be
+// evaluated at them.
 func (p predictor) check(dev backend.Device, x mat.Matrix) (numeric.Points, error) {
 	points, err := p.checkRows(dev, x)
 	if err != nil {

@@ -35,8 +35,8 @@ type Predictor struct {
 	closed bool
 }
 
-// begin must be called before the fields that Close clears are read. If it returns nil, the caller
-// must call p.use.RUnlock after reading them.
+// A method calls begin before it reads the fields that Close clears. If begin returns nil, the method
+// must call p.mu.RUnlock after the last read.
 func (p *Predictor) begin() error {
 	if p == nil || p.model == nil {
 		return fmt.Errorf("learners: predict: the model %w", solvers.ErrClosed)
