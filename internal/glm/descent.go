@@ -13,7 +13,7 @@ import (
 // descend minimizes F by gradient descent, θ ← θ − η∇F/Σw with the given rate η, where θ = (W, b).
 // If the rate is 0, descend replaces b by c = b + Wᵀx̄, and derives the first step size from a
 // bound on the curvature of F. It stops when gᵀM⁻¹g/2 ≤ tol·F for the gradient g and the metric M.
-func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
+func (l *logit) descend(p *point, metric metric, rate, tol float64, maxIter int, report func(iter int, gain, value float64) error) (_ *point, iter int, reason ending, err error) {
 	defer metric.free()
 	step := 1.0 // θ changes by −step·∇F
 	if rate > 0 {
@@ -33,29 +33,29 @@ func (l *logit) descend(p *point, metric metric, rate, tol float64, most int, at
 		if err != nil {
 			return p, iter, stalled, err
 		}
-		if err := at(iter, gain, p.value); err != nil {
+		if err := report(iter, gain, p.value); err != nil {
 			return p, iter, stalled, err
 		}
 		switch {
 		case gain <= tol:
 			return p, iter, converged, nil
-		case iter == most:
+		case iter == maxIter:
 			return p, iter, exhausted, nil
 		}
 		if rate > 0 {
-			next, err := l.at(along(p.theta, -step, l.uncentered(p.gradient)))
+			next, err := l.pointAt(addScaled(p.theta, -step, l.uncentered(p.gradient)))
 			if err != nil {
 				return p, iter, stalled, message.Errorf("%w; {or lower $rate}", err)
 			}
 			p = next
 			continue
 		}
-		direction := along(p.gradient, 2*step-1, p.gradient)
+		direction := addScaled(p.gradient, 2*step-1, p.gradient)
 		next, err := l.search(p, direction, -dot(p.gradient, direction))
 		if err != nil || next == nil {
 			return p, iter, stalled, err
 		}
-		moved := along(next.theta, -1, p.theta)
+		moved := addScaled(next.theta, -1, p.theta)
 		step = math.Sqrt(dot(moved, moved) / dot(p.gradient, p.gradient))
 		p = next
 	}
@@ -68,7 +68,7 @@ func (l *logit) uncentered(g backend.Host[float64]) backend.Host[float64] {
 	if l.mean == nil {
 		return g
 	}
-	u := along(g, 0, g)
+	u := addScaled(g, 0, g)
 	b := u.Row(l.d)
 	for p, m := range l.mean {
 		for c, v := range g.Row(l.d) {
@@ -99,7 +99,7 @@ func (l *logit) gain(p *point, metric metric) (float64, error) {
 //
 // Source of the schedule: Defazio, Cutkosky, Mehta and Mishchenko (2023), Optimal linear decay
 // learning rate schedules and further refinements.
-func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func(fraction float64) error) (backend.Host[float64], error) {
+func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, report func(fraction float64) error) (backend.Host[float64], error) {
 	theta := l.zero()
 	r := rand.New(rand.NewPCG(seed, 0))
 	if rate == 0 {
@@ -119,16 +119,16 @@ func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func
 	for epoch := range epochs {
 		order := r.Perm(l.n)
 		for from := 0; from < l.n; from += batch {
-			if err := at((float64(epoch) + float64(from)/float64(l.n)) / float64(epochs)); err != nil {
+			if err := report((float64(epoch) + float64(from)/float64(l.n)) / float64(epochs)); err != nil {
 				return theta, err
 			}
-			part := order[from:min(from+batch, l.n)]
-			if err := w.gradient(theta, part); err != nil {
+			batchRows := order[from:min(from+batch, l.n)]
+			if err := w.gradient(theta, batchRows); err != nil {
 				return theta, err
 			}
 			eta := rate * (1 - step/float64(perEpoch*epochs))
 			step++
-			scale := eta * float64(l.n) / (float64(len(part)) * l.total)
+			scale := eta * float64(l.n) / (float64(len(batchRows)) * l.total)
 			for p := range l.d {
 				for c := range l.c {
 					theta.Row(p)[c] -= scale*w.g.Row(p)[c] + eta*l.lambda/l.total*theta.Row(p)[c]
@@ -139,7 +139,7 @@ func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func
 			}
 		}
 		if l.t.Trace != nil {
-			p, err := l.at(theta)
+			p, err := l.pointAt(theta)
 			if err != nil {
 				return theta, err
 			}
@@ -149,7 +149,7 @@ func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, at func
 	if size := dot(theta, theta); size-size != 0 {
 		return theta, message.Errorf("the iteration diverges: {lower $rate|scale the features down}")
 	}
-	return theta, at(1)
+	return theta, report(1)
 }
 
 // batchLoss computes the gradient over a batch of samples.

@@ -74,19 +74,19 @@ type KernelResult struct {
 // progress.
 func SolveKernel(t *run.Task, p KernelProblem, par KernelParams) (*KernelResult, error) {
 	f := newKernelLogit(t, p, par.Memory)
-	tol, limit, more := par.Tol, par.MaxIter, par.MaxIter
+	tol, limit, basisLimit := par.Tol, par.MaxIter, par.MaxIter
 	if tol == 0 {
 		tol = 1e-6
 	}
 	if limit == 0 {
-		limit, more = 100, 500
+		limit, basisLimit = 100, 500
 	}
 	short, err := f.minimize(tol, limit)
 	if err != nil {
 		return nil, err
 	}
 	if short != nil && f.joint() && (par.MaxIter == 0 || short.stalled) {
-		r, err := f.byBasis(p.Class, tol, more)
+		r, err := f.byBasis(p.Class, tol, basisLimit)
 		if r != nil {
 			t.Traced(run.Epoch{Number: r.Steps, Loss: r.Loss})
 		}
@@ -182,25 +182,25 @@ func gap(g, f, target []float64) (loss float64) {
 		}
 		return max(z, 0) + math.Log1p(e)
 	}
-	most, sum, rest, own := slices.Max(f), 0.0, 0.0, 0.0
+	maxScore, sum, otherSum, targetScore := slices.Max(f), 0.0, 0.0, 0.0
 	for c, v := range f {
-		e := elementary.Exp(v - most)
+		e := elementary.Exp(v - maxScore)
 		sum += e
 		g[c] = -e
 		if target[c] == 1 {
-			own = v
+			targetScore = v
 		} else {
-			rest += e
+			otherSum += e
 		}
 	}
 	for c := range g {
 		if target[c] == 1 {
-			g[c] = rest
+			g[c] = otherSum
 		}
 		g[c] /= sum
 	}
-	if own == most {
-		return math.Log1p(rest)
+	if targetScore == maxScore {
+		return math.Log1p(otherSum)
 	}
-	return most - own + elementary.Log(sum)
+	return maxScore - targetScore + elementary.Log(sum)
 }

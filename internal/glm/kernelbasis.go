@@ -38,7 +38,7 @@ func (m *kernelLogit) joint() bool {
 }
 
 // byBasis fits the model with the columns of F as features. It returns nil if F has no columns.
-func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult, error) {
+func (m *kernelLogit) byBasis(index []int, tol float64, maxIter int) (*KernelResult, error) {
 	t := m.t
 	if !m.k.IsPSD() {
 		return nil, nil
@@ -53,7 +53,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 	n, r, columns := m.f.Rows, len(k.pivots), m.f.Cols
 	// Params.Tol bounds the decrease of the loss that the quadratic model predicts. This decrease is
 	// proportional to the square of the gradient. tol bounds the gradient.
-	l := Params{Solver: Newton, MaxIter: most, Tol: max(tol*tol, 64*epsilon)}
+	l := Params{Solver: Newton, MaxIter: maxIter, Tol: max(tol*tol, 64*epsilon)}
 	if err := solvers.Reserve(t.Ctx, t.Dev, m.memory, "kernel-logistic", n, func(n int) int64 { return l.bytes(t.Dev, numeric.Points{Rows: n, Cols: min(r, n)}, n, columns) }); err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 		return nil, err
 	}
 	defer f.free()
-	found, end, err := l.minimize(f)
+	result, end, err := l.minimize(f)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 			alpha.Row(k.pivots[p])[c] = v / k.f.Row(k.pivots[p])[p]
 		}
 	}
-	fit := &KernelResult{Alpha: alpha, Intercept: b, Steps: m.steps + found.Iters, Rank: r, Loss: end.value, Square: dot(beta, beta)}
+	fit := &KernelResult{Alpha: alpha, Intercept: b, Steps: m.steps + result.Iters, Rank: r, Loss: end.value, Square: dot(beta, beta)}
 	if fit.Residual, err = m.checkBasis(fit, k.f, beta); err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func (m *kernelLogit) byBasis(index []int, tol float64, most int) (*KernelResult
 	if !(fit.Residual <= math.Sqrt(tol)) {
 		return nil, message.Errorf("rounding of the kernel's values leaves a relative residual of %.2g where lambda is %v: {raise $lambda|scale the features so that none is much larger than others}", fit.Residual, m.lambda)
 	}
-	if found.Warning != "" || fit.Residual > tol {
-		fit.Warning = (&shortfall{fit.Steps, found.Iters < most, fit.Residual, tol}).text()
+	if result.Warning != "" || fit.Residual > tol {
+		fit.Warning = (&shortfall{fit.Steps, result.Iters < maxIter, fit.Residual, tol}).text()
 	}
 	return fit, nil
 }
@@ -112,11 +112,11 @@ func (m *kernelLogit) checkBasis(fit *KernelResult, f, beta backend.Host[float64
 			d.Row(i)[c] += v
 		}
 	}
-	off, most := 0.0, 1.0
-	rest, sizes := along(beta, 0, beta), 0.0
+	maxDifference, maxScore := 0.0, 1.0
+	residual, sizes := addScaled(beta, 0, beta), 0.0
 	for p := range beta.Rows {
 		for c, v := range beta.Row(p) {
-			rest.Row(p)[c] = m.lambda * v
+			residual.Row(p)[c] = m.lambda * v
 		}
 	}
 
@@ -132,19 +132,19 @@ func (m *kernelLogit) checkBasis(fit *KernelResult, f, beta backend.Host[float64
 			for p, u := range f.Row(i) {
 				v += u * beta.Row(p)[c]
 			}
-			off, most = max(off, math.Abs(v-row[c])), max(most, math.Abs(v))
+			maxDifference, maxScore = max(maxDifference, math.Abs(v-row[c])), max(maxScore, math.Abs(v))
 		}
 		gap(gaps.Row(i), row, m.y.Row(i))
 		for c, v := range gaps.Row(i) {
 			v *= m.weight(i)
 			sizes += math.Abs(v) * size
 			for p, u := range f.Row(i) {
-				rest.Row(p)[c] -= v * u
+				residual.Row(p)[c] -= v * u
 			}
 		}
 	}
 	if sizes == 0 {
 		return 0, nil
 	}
-	return math.Sqrt(dot(rest, rest)) / sizes, nil
+	return math.Sqrt(dot(residual, residual)) / sizes, nil
 }

@@ -24,11 +24,11 @@ type shortfall struct {
 
 // text describes the shortfall, with advice in the format of package message.
 func (e *shortfall) text() string {
-	how := "did not converge within " + count.Of(e.steps, "Newton step")
+	reason := "did not converge within " + count.Of(e.steps, "Newton step")
 	if e.stalled {
-		how = "rounding ended Newton's method after " + count.Of(e.steps, "step")
+		reason = "rounding ended Newton's method after " + count.Of(e.steps, "step")
 	}
-	return fmt.Sprintf("%s: the relative residual is %.2g, above the tolerance %.2g: {raise $lambda|raise $tol|raise $iterations}", how, e.residual, e.tol)
+	return fmt.Sprintf("%s: the relative residual is %.2g, above the tolerance %.2g: {raise $lambda|raise $tol|raise $iterations}", reason, e.residual, e.tol)
 }
 
 // innerSteps is the maximum number of conjugate gradient steps in one Newton step.
@@ -36,7 +36,7 @@ const innerSteps = 1000
 
 // minimize takes Newton steps until the residual is at most tol, or returns the reason why it
 // stopped earlier.
-func (m *kernelLogit) minimize(tol float64, most int) (*shortfall, error) {
+func (m *kernelLogit) minimize(tol float64, maxIter int) (*shortfall, error) {
 	b, n, c := m.t.B, m.f.Rows, m.f.Cols
 	for _, a := range []struct {
 		to   *backend.Matrix[float64]
@@ -58,7 +58,7 @@ func (m *kernelLogit) minimize(tol float64, most int) (*shortfall, error) {
 	}
 	first, r, slow := m.residual(), m.residual(), 0
 	m.t.Traced(run.Epoch{Loss: m.value})
-	for iter := range most {
+	for iter := range maxIter {
 		if r <= tol {
 			return nil, nil
 		}
@@ -89,22 +89,22 @@ func (m *kernelLogit) minimize(tol float64, most int) (*shortfall, error) {
 // residual returns the larger of ‖λα − g‖/‖g‖ for g = w([y = c] − p), and, with an intercept, ‖Σ_i
 // g_i‖/(√n ‖g‖).
 func (m *kernelLogit) residual() float64 {
-	rest, whole := 0.0, 0.0
+	difference, norm := 0.0, 0.0
 	sums := make([]float64, m.f.Cols)
 	for i := range m.f.Rows {
 		for c, a := range m.alpha.Row(i) {
 			g := m.weight(i) * m.g.Row(i)[c]
-			rest, whole = math.Hypot(rest, m.lambda*a-g), math.Hypot(whole, g)
+			difference, norm = math.Hypot(difference, m.lambda*a-g), math.Hypot(norm, g)
 			sums[c] += g
 		}
 	}
 	if m.intercept {
-		rest = max(rest, numeric.Norm2(sums)/math.Sqrt(float64(m.f.Rows)))
+		difference = max(difference, numeric.Norm2(sums)/math.Sqrt(float64(m.f.Rows)))
 	}
-	if rest == 0 {
+	if difference == 0 {
 		return 0
 	}
-	return rest / whole
+	return difference / norm
 }
 
 func (m *kernelLogit) product(to, v backend.Host[float64]) error {
@@ -121,13 +121,13 @@ func (m *kernelLogit) product(to, v backend.Host[float64]) error {
 // p_a p_b (v_a − v_b), which avoids cancellation for p near 0 or 1.
 func (m *kernelLogit) curved(to, v backend.Host[float64], b []float64) []float64 {
 	c := len(b)
-	p, at, sums := make([]float64, c), make([]float64, c), make([]float64, c)
+	p, shifted, sums := make([]float64, c), make([]float64, c), make([]float64, c)
 	for i := range to.Rows {
 		row, g, w := to.Row(i), m.g.Row(i), m.weight(i)
-		floats.AddTo(at, v.Row(i), b)
+		floats.AddTo(shifted, v.Row(i), b)
 		if c == 1 { // p(1−p) is |g|(1−|g|), both for g = 1−p and for g = −p
 			q := math.Abs(g[0])
-			row[0] = w * q * (1 - q) * at[0]
+			row[0] = w * q * (1 - q) * shifted[0]
 			sums[0] += row[0]
 			continue
 		}
@@ -135,7 +135,7 @@ func (m *kernelLogit) curved(to, v backend.Host[float64], b []float64) []float64
 		for a := range row {
 			sum := 0.0
 			for b, q := range p {
-				sum += q * (at[a] - at[b])
+				sum += q * (shifted[a] - shifted[b])
 			}
 			row[a] = w * p[a] * sum
 		}
@@ -168,7 +168,7 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 	if err := m.product(kr, r); err != nil {
 		return false, false, err
 	}
-	p, q := along(r, 0, r), make([]float64, c)
+	p, q := addScaled(r, 0, r), make([]float64, c)
 	for k, v := range s {
 		q[k] = v / bend
 	}
@@ -246,7 +246,7 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 	m.steps++
 	f := host()
 	for t := 1.0; t > 1e-8; t /= 2 {
-		alpha, b := along(m.alpha, t, d), slices.Clone(m.b)
+		alpha, b := addScaled(m.alpha, t, d), slices.Clone(m.b)
 		floats.AddScaled(b, t, e)
 		for i := range n {
 			for k, v := range m.f.Row(i) {

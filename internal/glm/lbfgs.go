@@ -21,11 +21,11 @@ func lbfgsPairs(unknowns int) int { return min(max(64<<20/(3*8*unknowns), 5), 20
 // F that another method takes less time.
 //
 // Source: Nocedal (1980), Updating quasi-Newton matrices with limited storage.
-func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
+func (l *logit) lbfgs(p *point, metric metric, tol float64, maxIter, evaluations int, report func(iter int, gain, value float64) error) (_ *point, iter int, reason ending, err error) {
 	defer metric.free()
-	var known secants
-	var before backend.Host[float64] // M⁻¹∇F at the preceding point
-	var falls []float64              // decreases of F in the steps so far
+	var pairs secants
+	var previous backend.Host[float64] // M⁻¹∇F at the preceding point
+	var falls []float64                // decreases of F in the steps so far
 	evaluations += l.evals
 	for iter := 0; ; iter++ {
 		if done, err := l.separated(); done {
@@ -36,23 +36,23 @@ func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations in
 			return p, iter, stalled, err
 		}
 		plain, err := metric.solve(p.gradient)
-		if err == nil && len(known) > 0 {
+		if err == nil && len(pairs) > 0 {
 			if changed {
-				err = known.refresh(metric)
-			} else if last := &known[len(known)-1]; last.my.Data == nil {
-				last.my = along(plain, -1, before)
+				err = pairs.refresh(metric)
+			} else if last := &pairs[len(pairs)-1]; last.my.Data == nil {
+				last.my = addScaled(plain, -1, previous)
 			}
 		}
 		if err != nil {
 			return p, iter, stalled, err
 		}
-		direction := known.direction(p.gradient, plain)
+		direction := pairs.direction(p.gradient, plain)
 		slope := -dot(p.gradient, direction)
 		if !(slope < 0) {
-			direction, slope, known = plain, -dot(p.gradient, plain), nil
+			direction, slope, pairs = plain, -dot(p.gradient, plain), nil
 		}
 		gain := max(dot(p.gradient, plain)/2, -slope/2, forecast(falls)) / max(p.value, math.SmallestNonzeroFloat64)
-		if err := at(iter, gain, p.value); err != nil {
+		if err := report(iter, gain, p.value); err != nil {
 			return p, iter, stalled, err
 		}
 		switch {
@@ -60,16 +60,16 @@ func (l *logit) lbfgs(p *point, metric metric, tol float64, most, evaluations in
 			return p, iter, converged, nil
 		case l.evals >= evaluations:
 			return p, iter, handedOver, nil
-		case iter == most:
+		case iter == maxIter:
 			return p, iter, exhausted, nil
 		}
 		next, err := l.search(p, direction, slope)
 		if err != nil || next == nil {
 			return p, iter, stalled, err
 		}
-		known = known.add(p, next)
+		pairs = pairs.add(p, next)
 		falls = append(falls, max(p.value-next.value-16*epsilon*p.value, 0))
-		p, before = next, plain
+		p, previous = next, plain
 	}
 }
 
@@ -90,7 +90,7 @@ func forecast(falls []float64) float64 {
 // 1e-4·t·|slope|. It returns nil if rounding errors prevent such a decrease.
 func (l *logit) search(p *point, direction backend.Host[float64], slope float64) (*point, error) {
 	for t := 1.0; t > 1e-12; {
-		next, err := l.at(along(p.theta, -t, direction))
+		next, err := l.pointAt(addScaled(p.theta, -t, direction))
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +114,7 @@ type secant struct {
 // add appends the step between two points, if the curvature along it exceeds its rounding error.
 // refresh then computes M⁻¹y.
 func (k secants) add(from, to *point) secants {
-	c := secant{s: along(to.theta, -1, from.theta), y: along(to.gradient, -1, from.gradient)}
+	c := secant{s: addScaled(to.theta, -1, from.theta), y: addScaled(to.gradient, -1, from.gradient)}
 	if c.sy = dot(c.s, c.y); !(c.sy > 1e-14*math.Sqrt(dot(c.s, c.s)*dot(c.y, c.y))) {
 		return k
 	}
@@ -138,7 +138,7 @@ func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64]
 		return plain
 	}
 	// The two-loop recursion keeps r = M⁻¹q.
-	q, r := along(g, 0, g), along(plain, 0, plain)
+	q, r := addScaled(g, 0, g), addScaled(plain, 0, plain)
 	alpha := make([]float64, len(k))
 	for i := len(k) - 1; i >= 0; i-- {
 		alpha[i] = dot(k[i].s, q) / k[i].sy
@@ -310,7 +310,7 @@ func (m *fullMetric) refresh(spread float64) (bool, error) {
 
 func (m *fullMetric) solve(g backend.Host[float64]) (backend.Host[float64], error) {
 	b, d := m.l.t.B, m.l.d
-	s := along(g, 0, g)
+	s := addScaled(g, 0, g)
 	if err := b.Upload(m.v, g.View(0, 0, d, g.Cols)); err != nil {
 		return s, err
 	}
@@ -348,7 +348,7 @@ func (m *diagonalMetric) refresh(spread float64) (bool, error) {
 }
 
 func (m *diagonalMetric) solve(g backend.Host[float64]) (backend.Host[float64], error) {
-	s := along(g, 0, g)
+	s := addScaled(g, 0, g)
 	for p := range s.Rows {
 		scale := m.spread * m.l.total
 		if p < m.l.d {

@@ -77,21 +77,21 @@ func (l Params) Bytes(dev backend.Device, p Problem, n int) int64 {
 
 func (l Params) bytes(dev backend.Device, x numeric.Points, n, c int) int64 {
 	d := x.Cols
-	var more int64
+	var extra int64
 	if l.Solver == Newton || l.Solver == Auto && (d+1)*c <= newtonUnknowns {
-		more = hessianBytes(n, d, c)
+		extra = hessianBytes(n, d, c)
 	}
 	if l.Solver != Newton && l.Solver != SGD && d <= metricFeatures(x) {
-		more = max(more, metricBytes(d, c))
+		extra = max(extra, metricBytes(d, c))
 	}
 	if x.Sparse != nil {
 		unknowns := (d + 1) * c
-		more += 8 * int64(3*lbfgsPairs(unknowns)+8) * int64(unknowns)
+		extra += 8 * int64(3*lbfgsPairs(unknowns)+8) * int64(unknowns)
 	}
 	if l.Solver == SGD {
-		more = 8 * int64(l.batch()) * int64(d+c)
+		extra = 8 * int64(l.batch()) * int64(d+c)
 	}
-	return logitBytes(dev.F64(), x, n, c) + more
+	return logitBytes(dev.F64(), x, n, c) + extra
 }
 
 func (l Params) batch() int {
@@ -166,7 +166,7 @@ const (
 // iteration.
 func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	first, reported := math.NaN(), 0.0
-	at := func(tol, gain float64) error { // progress on a logarithmic scale: 0 at the first gain, 1 at the gain tol
+	progress := func(tol, gain float64) error { // progress on a logarithmic scale: 0 at the first gain, 1 at the gain tol
 		if math.IsNaN(first) {
 			first = max(gain, 10*tol)
 		}
@@ -180,7 +180,7 @@ func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 		r.Solver, r.Iters = SGD, l.limit(20)
 		theta, err := f.stochastic(l.Rate, l.batch(), r.Iters, l.Seed, func(fraction float64) error { return f.t.Step("fit", fraction) })
 		if err == nil {
-			p, err = f.at(theta)
+			p, err = f.pointAt(theta)
 		}
 		if err == nil {
 			r.Gain, err = f.gain(p, &diagonalMetric{l: f})
@@ -194,11 +194,11 @@ func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	}
 	for _, s := range l.stages(f) {
 		tol := cmp.Or(l.Tol, s.tol)
-		before := r.Iters
-		at := func(iter int, gain, value float64) error {
+		previousIters := r.Iters
+		report := func(iter int, gain, value float64) error {
 			r.Gain = gain
-			f.t.Traced(run.Epoch{Number: before + iter, Loss: value})
-			return at(tol, gain)
+			f.t.Traced(run.Epoch{Number: previousIters + iter, Loss: value})
+			return progress(tol, gain)
 		}
 		var m metric
 		if s.solver != Newton {
@@ -206,24 +206,24 @@ func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 				return nil, nil, err
 			}
 		}
-		var how ending
-		steps, most := 0, max(l.limit(s.limit)-r.Iters, 0)
+		var reason ending
+		steps, maxIter := 0, max(l.limit(s.limit)-r.Iters, 0)
 		switch s.solver {
 		case Newton:
-			p, steps, how, err = f.newton(p, tol, most, at)
+			p, steps, reason, err = f.newton(p, tol, maxIter, report)
 		case Descent:
-			p, steps, how, err = f.descend(p, m, l.Rate, tol, most, at)
+			p, steps, reason, err = f.descend(p, m, l.Rate, tol, maxIter, report)
 		default:
-			p, steps, how, err = f.lbfgs(p, m, tol, most, s.evaluations, at)
+			p, steps, reason, err = f.lbfgs(p, m, tol, maxIter, s.evaluations, report)
 		}
 		r.Solver = s.solver
-		if r.Iters += steps; err != nil || how != handedOver {
-			r.warn(how, tol)
+		if r.Iters += steps; err != nil || reason != handedOver {
+			r.warn(reason, tol)
 			break
 		}
 	}
 	if err == nil {
-		if done, _ := f.separated(); done {
+		if separated, _ := f.separated(); separated {
 			r.Gain, err = f.gain(p, &diagonalMetric{l: f})
 			r.Warning = fmt.Sprintf("%s ended after %s, where the loss may still fall by about %.2g times its value: "+unbounded, r.Solver, count.Of(r.Iters, "iteration"), r.Gain)
 		}
@@ -235,19 +235,19 @@ func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	return r, p, err
 }
 
-// warn sets the warning of r if the solver ended before it reached tol. how is the reason.
-func (r *Result) warn(how ending, tol float64) {
-	if how == converged || r.Gain <= tol {
+// warn sets the warning of r if the solver ended before it reached tol. reason says why it ended.
+func (r *Result) warn(reason ending, tol float64) {
+	if reason == converged || r.Gain <= tol {
 		return
 	}
-	what := "did not converge within " + count.Of(r.Iters, "iteration")
+	description := "did not converge within " + count.Of(r.Iters, "iteration")
 	switch {
 	case r.Solver == SGD:
-		what = "ended after " + count.Of(r.Iters, "epoch")
-	case how == stalled:
-		what = "found no step that makes the loss smaller after " + count.Of(r.Iters, "iteration")
+		description = "ended after " + count.Of(r.Iters, "epoch")
+	case reason == stalled:
+		description = "found no step that makes the loss smaller after " + count.Of(r.Iters, "iteration")
 	}
-	r.Warning = fmt.Sprintf("%s %s: the loss may still fall by about %.2g times its value, more than the tolerance of %.2g: {raise $lambda|raise $tol|raise $iterations}", r.Solver, what, r.Gain, tol)
+	r.Warning = fmt.Sprintf("%s %s: the loss may still fall by about %.2g times its value, more than the tolerance of %.2g: {raise $lambda|raise $tol|raise $iterations}", r.Solver, description, r.Gain, tol)
 }
 
 // stage is a solver, and the number of evaluations of the loss after which the next stage replaces

@@ -98,9 +98,9 @@ func (l *logit) free() {
 	}
 }
 
-// parts divides the samples first to last − 1 into parts of the given size, and calls f for each
+// forEachPart divides the samples first to last − 1 into parts of the given size, and calls f for each
 // part. The calls are concurrent, but the division does not depend on the number of workers.
-func (l *logit) parts(first, last, size int, f func(part, first, last int)) {
+func (l *logit) forEachPart(first, last, size int, f func(part, first, last int)) {
 	parts := chunks(last-first, size)
 	var group sync.WaitGroup
 	var next atomic.Int64
@@ -133,9 +133,9 @@ func (l *logit) moments(centered bool) {
 		origin = l.points.Dense.Row(0)
 	}
 	sums := make([][]float64, chunks(l.n, partRows))
-	l.parts(0, l.n, partRows, func(k, first, last int) {
+	l.forEachPart(0, l.n, partRows, func(k, first, last int) {
 		sum := make([]float64, 2*l.d+1)
-		one, two := sum[:l.d], sum[l.d:2*l.d]
+		one, squares := sum[:l.d], sum[l.d:2*l.d]
 		for i := first; i < last; i++ {
 			w := l.weight(i)
 			sum[2*l.d] += w
@@ -143,7 +143,7 @@ func (l *logit) moments(centered bool) {
 			for p, v := range row {
 				v -= origin[p]
 				one[p] += w * v
-				two[p] += w * v * v
+				squares[p] += w * v * v
 			}
 		}
 		sums[k] = sum
@@ -173,21 +173,21 @@ func (l *logit) moments(centered bool) {
 // sum of squares.
 func (l *logit) sparseMoments(centered bool) {
 	x := l.points.Sparse
-	mean, stored := make([]float64, l.d), make([]float64, l.d)
+	mean, storedWeight := make([]float64, l.d), make([]float64, l.d)
 	for i := range l.n {
 		w := l.weight(i)
 		l.total += w
 		columns, values := x.Row(i)
 		for k, c := range columns {
 			mean[c] += w * values[k]
-			stored[c] += w
+			storedWeight[c] += w
 		}
 	}
 	l.square = make([]float64, l.d)
 	if centered {
 		for p := range mean {
 			mean[p] /= l.total
-			l.square[p] = max(l.total-stored[p], 0) * mean[p] * mean[p]
+			l.square[p] = max(l.total-storedWeight[p], 0) * mean[p] * mean[p]
 		}
 		l.mean = mean
 	} else {
@@ -216,9 +216,9 @@ type point struct {
 	value           float64
 }
 
-func (l *logit) start() (*point, error) { return l.at(l.zero()) }
+func (l *logit) start() (*point, error) { return l.pointAt(l.zero()) }
 
-func (l *logit) at(theta backend.Host[float64]) (*point, error) {
+func (l *logit) pointAt(theta backend.Host[float64]) (*point, error) {
 	p := &point{theta: theta, gradient: l.zero()}
 	var err error
 	p.value, err = l.eval(theta, p.gradient)
@@ -291,17 +291,17 @@ type tally struct {
 	right        bool
 }
 
-func (l *logit) tallied(parts []tally) tally {
-	all := tally{sums: make([]float64, l.c), right: true}
+func (l *logit) sumTallies(parts []tally) tally {
+	total := tally{sums: make([]float64, l.c), right: true}
 	for _, p := range parts {
-		all.loss += p.loss
-		all.spread += p.spread
-		all.right = all.right && p.right
+		total.loss += p.loss
+		total.spread += p.spread
+		total.right = total.right && p.right
 		for c, v := range p.sums {
-			all.sums[c] += v
+			total.sums[c] += v
 		}
 	}
-	return all
+	return total
 }
 
 // pass computes l.residual from the W in l.w, and the product Xᵀ·residual in l.g. If the device
@@ -315,12 +315,12 @@ func (l *logit) pass(shift []float64) (tally, error) {
 			return tally{}, err
 		}
 		list := make([]tally, chunks(l.n, partRows))
-		l.parts(0, l.n, partRows, func(k, first, last int) { list[k] = l.residualsOf(first, last, shift) })
+		l.forEachPart(0, l.n, partRows, func(k, first, last int) { list[k] = l.residualsOf(first, last, shift) })
 		if err := b.Upload(l.s, l.residual); err != nil {
 			return tally{}, err
 		}
 		b.Gemm(backend.Transpose, backend.NoTrans, 1, l.x, l.s, 0, l.g)
-		return l.tallied(list), nil
+		return l.sumTallies(list), nil
 	}
 	size := gradientRows(l.n)
 	rows := max(16, blockElements*min(l.c, 8)/max(l.d, 1))
@@ -329,7 +329,7 @@ func (l *logit) pass(shift []float64) (tally, error) {
 	}
 	list := make([]tally, len(l.gradients))
 	failures := make([]error, len(list))
-	l.parts(0, l.n, size, func(k, first, last int) {
+	l.forEachPart(0, l.n, size, func(k, first, last int) {
 		q, g := l.t.Dev.F64().With(l.t.Ctx, nil), l.t.B.(backend.Wrapper[float64]).Wrap(l.gradients[k])
 		blocks := make([]tally, 0, size/rows+1)
 		beta := 0.0
@@ -344,7 +344,7 @@ func (l *logit) pass(shift []float64) (tally, error) {
 			q.Gemm(backend.Transpose, backend.NoTrans, 1, x, s, beta, g)
 			beta = 1
 		}
-		list[k], failures[k] = l.tallied(blocks), q.Sync()
+		list[k], failures[k] = l.sumTallies(blocks), q.Sync()
 	})
 	sum := backend.NewHost[float64](l.d, l.c)
 	for _, g := range l.gradients {
@@ -355,7 +355,7 @@ func (l *logit) pass(shift []float64) (tally, error) {
 	if err := errors.Join(failures...); err != nil {
 		return tally{}, err
 	}
-	return l.tallied(list), b.Upload(l.g, sum)
+	return l.sumTallies(list), b.Upload(l.g, sum)
 }
 
 // blockElements is the number of elements in a block of X (512 KiB) if W has one column. With up to
@@ -376,12 +376,12 @@ func (l *logit) residualsOf(first, last int, shift []float64) tally {
 }
 
 // residuals adds shift to the scores f and converts them to residuals. Row r of f belongs to the
-// sample at(r).
-func (l *logit) residuals(f backend.Host[float64], at func(r int) int, shift []float64) tally {
+// sample with index sample(r).
+func (l *logit) residuals(f backend.Host[float64], sample func(r int) int, shift []float64) tally {
 	p := tally{sums: make([]float64, l.c), right: true}
 	lead, largest := make([]float64, f.Rows), make([]float64, f.Rows)
 	for r := range f.Rows {
-		row, i := f.Row(r), at(r)
+		row, i := f.Row(r), sample(r)
 		if l.weight(i) == 0 {
 			clear(row)
 			continue
@@ -399,7 +399,7 @@ func (l *logit) residuals(f backend.Host[float64], at func(r int) int, shift []f
 		}
 	}
 	for r := range f.Rows {
-		row, i := f.Row(r), at(r)
+		row, i := f.Row(r), sample(r)
 		w := l.weight(i)
 		if w == 0 {
 			clear(row)
@@ -425,36 +425,36 @@ func (l *logit) residuals(f backend.Host[float64], at func(r int) int, shift []f
 // class by −∞, and returns the largest score. lead is the own score minus the largest other score.
 // For two classes f has one element, which becomes −|lead|, and largest is 0.
 func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
-	if l.two() {
+	if l.binary() {
 		if lead = f[0]; class == 0 {
 			lead = -lead
 		}
 		f[0] = -math.Abs(lead)
 		return lead, 0
 	}
-	own, other := 0.0, math.Inf(-1)
+	classScore, maxOther := 0.0, math.Inf(-1)
 	if class < len(f) {
-		own, f[class] = f[class], other
+		classScore, f[class] = f[class], maxOther
 		if l.reference {
-			other = 0
+			maxOther = 0
 		}
 	}
 	for _, v := range f {
-		if v > other {
-			other = v
+		if v > maxOther {
+			maxOther = v
 		}
 	}
-	largest = max(own, other)
+	largest = max(classScore, maxOther)
 	for c := range f {
 		f[c] -= largest
 	}
-	return own - other + 0*largest, largest // the difference is NaN if scores overflow
+	return classScore - maxOther + 0*largest, largest // the difference is NaN if scores overflow
 }
 
 // probabilities expects in f the exponentials of the values from the method exponents. It replaces
 // them by p − [y = c], computed without cancellation, and returns −ln Pr(y).
 func (l *logit) probabilities(f []float64, class int, lead, largest float64) (loss float64) {
-	if l.two() {
+	if l.binary() {
 		e := f[0]
 		p := e / (1 + e) // p = σ(−|lead|)
 		if lead < 0 {
@@ -465,32 +465,32 @@ func (l *logit) probabilities(f []float64, class int, lead, largest float64) (lo
 		}
 		return max(-lead, 0) + math.Log1p(e)
 	}
-	rest, own := 0.0, 1.0 // rest: sum of the exponentials of the other classes
+	others, classTerm := 0.0, 1.0 // others: sum of the exponentials of the other classes
 	for _, e := range f {
-		rest += e
+		others += e
 	}
 	if l.reference && class < len(f) {
-		rest += elementary.Exp(-largest)
+		others += elementary.Exp(-largest)
 	}
 	if !(lead >= 0) {
-		own = elementary.Exp(lead)
+		classTerm = elementary.Exp(lead)
 	}
-	sum := rest + own
+	sum := others + classTerm
 	inverse := 1 / sum
 	for c, e := range f {
 		f[c] = e * inverse
 	}
 	if class < len(f) {
-		f[class] = -rest * inverse
+		f[class] = -others * inverse
 	}
-	if lead >= 0 { // own = 1, so that ln(sum) = ln(1 + rest)
-		return math.Log1p(rest)
+	if lead >= 0 { // classTerm = 1, so that ln(sum) = ln(1 + others)
+		return math.Log1p(others)
 	}
 	return elementary.Log(sum) - lead
 }
 
-// two reports whether there are two classes with one column.
-func (l *logit) two() bool { return l.c == 1 && !l.reference }
+// binary reports whether there are two classes with one column.
+func (l *logit) binary() bool { return l.c == 1 && !l.reference }
 
 // unbounded is the error text for λ = 0 with all samples classified correctly: the loss has no
 // minimum.
@@ -531,8 +531,8 @@ func (l *logit) coef(theta backend.Host[float64]) (backend.Host[float64], []floa
 // dot returns Σ a_pc b_pc for matrices without padding.
 func dot(a, b backend.Host[float64]) float64 { return numeric.Dot(a.Data, b.Data) }
 
-// along returns a + t·b for matrices without padding.
-func along(a backend.Host[float64], t float64, b backend.Host[float64]) backend.Host[float64] {
+// addScaled returns a + t·b for matrices without padding.
+func addScaled(a backend.Host[float64], t float64, b backend.Host[float64]) backend.Host[float64] {
 	m := backend.NewHost[float64](a.Rows, a.Cols)
 	floats.AddScaledTo(m.Data, a.Data, t, b.Data)
 	return m

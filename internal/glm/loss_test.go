@@ -33,17 +33,17 @@ func TestLossOfManyParts(t *testing.T) {
 		weights[i] = rng.Float64()
 	}
 	weights[700] = 0
-	for _, given := range []struct {
+	for _, test := range []struct {
 		classes   int
 		reference bool
 	}{{2, false}, {3, false}, {3, true}} {
-		classes := given.classes
+		classes := test.classes
 		class := make([]int, n)
 		for i := range class {
 			class[i] = rng.IntN(classes)
 		}
 		class[700] = -1
-		p := Problem{X: numeric.DensePoints(x), Class: class, Classes: classes, Weights: weights, Lambda: 0.5, Intercept: true, Reference: given.reference}
+		p := Problem{X: numeric.DensePoints(x), Class: class, Classes: classes, Weights: weights, Lambda: 0.5, Intercept: true, Reference: test.reference}
 		columns, reference := p.columns()
 		theta := backend.NewHost[float64](d+1, columns)
 		for i := range theta.Data {
@@ -66,7 +66,7 @@ func TestLossOfManyParts(t *testing.T) {
 			if at < 2 && len(l.gradients) < 2 || chunks(n, partRows) <= len(l.gradients) {
 				t.Fatalf("%d gradients of %d samples", len(l.gradients), n)
 			}
-			point, err := l.at(theta)
+			point, err := l.pointAt(theta)
 			if err != nil {
 				t.Fatal(err)
 			}

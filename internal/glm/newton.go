@@ -17,7 +17,7 @@ import (
 // where X̃ = (x − x̄, 1). The step is halved until F decreases by at least 1e-4 of the decrease
 // that the slope predicts. The iteration stops when the quadratic model predicts a decrease below
 // tol·F.
-func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, value float64) error) (_ *point, iter int, how ending, err error) {
+func (l *logit) newton(p *point, tol float64, maxIter int, report func(iter int, gain, value float64) error) (_ *point, iter int, reason ending, err error) {
 	for iter := 0; ; iter++ {
 		if done, err := l.separated(); done {
 			return p, iter, stalled, err
@@ -28,16 +28,16 @@ func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, 
 		}
 		decrement := dot(step, p.gradient)
 		gain := decrement / 2 / max(p.value, math.SmallestNonzeroFloat64)
-		if err := at(iter, gain, p.value); err != nil {
+		if err := report(iter, gain, p.value); err != nil {
 			return p, iter, stalled, err
 		}
-		if iter == most && gain > tol {
+		if iter == maxIter && gain > tol {
 			return p, iter, exhausted, nil
 		}
 		var next *point
 		accepted := false
 		for t := 1.0; t > 1e-10 && !accepted; t /= 2 {
-			if next, err = l.at(along(p.theta, -t, step)); err != nil {
+			if next, err = l.pointAt(addScaled(p.theta, -t, step)); err != nil {
 				return p, iter, stalled, err
 			}
 			// Accept an increase of F by a rounding error: the last steps decrease F by less than this
@@ -48,7 +48,7 @@ func (l *logit) newton(p *point, tol float64, most int, at func(iter int, gain, 
 			p = next
 		}
 		if gain <= tol {
-			return p, min(iter+1, most), converged, nil
+			return p, min(iter+1, maxIter), converged, nil
 		}
 		if !accepted {
 			return p, iter, stalled, nil
@@ -104,11 +104,11 @@ func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64
 			}
 		}
 		if raise > 0 {
-			more := make([]float64, size)
+			increase := make([]float64, size)
 			for i, d := range diagonal {
-				more[i] = raise * d
+				increase[i] = raise * d
 			}
-			b.AddDiag(more, h)
+			b.AddDiag(increase, h)
 		}
 		err := b.Potrf(backend.Lower, h)
 		if err == nil {
@@ -180,11 +180,11 @@ func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) er
 // hessian computes the lower triangle of H in h.
 func (l *logit) hessian(h backend.Matrix[float64]) error {
 	b, m, rows := l.t.B, l.d+1, hessianRows(l.d)
-	plain, scaled := backend.NewHost[float64](min(rows, l.n), m), backend.NewHost[float64](min(rows, l.n), m)
+	rowBuffer, scaledBuffer := backend.NewHost[float64](min(rows, l.n), m), backend.NewHost[float64](min(rows, l.n), m)
 	for from := 0; from < l.n; from += rows {
 		count := min(rows, l.n-from)
-		part, weighted := plain.View(0, 0, count, m), scaled.View(0, 0, count, m)
-		l.parts(0, count, partRows, func(_, first, last int) {
+		part, weighted := rowBuffer.View(0, 0, count, m), scaledBuffer.View(0, 0, count, m)
+		l.forEachPart(0, count, partRows, func(_, first, last int) {
 			for i := first; i < last; i++ {
 				row := part.Row(i)
 				l.points.CopyPoint(row[:l.d], from+i)
@@ -199,7 +199,7 @@ func (l *logit) hessian(h backend.Matrix[float64]) error {
 		})
 		for a := range l.c {
 			for c := range a + 1 {
-				l.parts(0, count, partRows, func(_, first, last int) {
+				l.forEachPart(0, count, partRows, func(_, first, last int) {
 					for i := first; i < last; i++ {
 						scale := l.curvature(from+i, a, c)
 						to := weighted.Row(i)

@@ -25,7 +25,7 @@ type pivoted struct {
 // operations, and n×n elements on the device, or n×d for the linear kernel. limit bounds the memory
 // in bytes; 0 means all free memory. K must be positive semidefinite.
 func pivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, x backend.Host[float64], limit int64) (pivoted, error) {
-	none := pivoted{}
+	empty := pivoted{}
 	columns := func(n int) int {
 		if _, ok := k.(kernels.Linear); ok {
 			return min(n, x.Cols)
@@ -41,13 +41,13 @@ func pivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 		return e
 	}
 	if err := solvers.Reserve(ctx, dev, limit, "pivoted cholesky", x.Rows, bytesOf); err != nil {
-		return none, err
+		return empty, err
 	}
-	fail := func(err error) (pivoted, error) { return none, fmt.Errorf("glm: pivoted cholesky: %w", err) }
+	fail := func(err error) (pivoted, error) { return empty, fmt.Errorf("glm: pivoted cholesky: %w", err) }
 	b := dev.F64().With(ctx, nil)
 	mem := run.NewArena(dev, b)
 	defer mem.FreeAll()
-	place, err := mem.Place(x)
+	points, err := mem.Place(x)
 	if err != nil {
 		return fail(err)
 	}
@@ -55,7 +55,7 @@ func pivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, 
 	if err != nil {
 		return fail(err)
 	}
-	pivots, err := lowrank.GreedyPivots(lowrank.Task[float64]{Ctx: ctx, B: b, Mem: mem, Kernel: k, X: place}, f)
+	pivots, err := lowrank.GreedyPivots(lowrank.Task[float64]{Ctx: ctx, B: b, Mem: mem, Kernel: k, X: points}, f)
 	if err != nil {
 		return fail(err)
 	}

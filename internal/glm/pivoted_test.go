@@ -42,8 +42,8 @@ func TestPivotedCholesky(t *testing.T) {
 			// The factorization ends when every remaining diagonal element is a rounding error: below n·8ε√n
 			// times the largest element.
 			product.Sub(&product, want)
-			if off := mat.Norm(&product, 2); !(off <= 90*8*numeric.Epsilon*math.Sqrt(90)*largest*90) {
-				t.Errorf("%v: FFᵀ differs from K by %g", test.k, off)
+			if distance := mat.Norm(&product, 2); !(distance <= 90*8*numeric.Epsilon*math.Sqrt(90)*largest*90) {
+				t.Errorf("%v: FFᵀ differs from K by %g", test.k, distance)
 			}
 			for j, i := range p.pivots {
 				if f.At(i, j) <= 0 {

@@ -25,9 +25,9 @@ func Probabilities(f *mat.Dense) *mat.Dense {
 			}
 			continue
 		}
-		most, sum := slices.Max(from), 0.0
+		maxScore, sum := slices.Max(from), 0.0
 		for c, v := range from {
-			row[c] = elementary.Exp(v - most)
+			row[c] = elementary.Exp(v - maxScore)
 			sum += row[c]
 		}
 		for c := range row {
