@@ -71,7 +71,7 @@ func freeSigmoid(values, sign, weight []float64) (a, b float64) {
 		return sum
 	}
 	b = elementary.Log((negative + 1) / (positive + 1))
-	now := loss(a, b)
+	value := loss(a, b)
 	for range 100 {
 		// 1e-12 keeps the Hessian positive definite.
 		haa, hbb, hab, ga, gb := 1e-12, 1e-12, 0.0, 0.0, 0.0
@@ -97,8 +97,8 @@ func freeSigmoid(values, sign, weight []float64) (a, b float64) {
 		da, db := -(hbb*ga-hab*gb)/det, -(haa*gb-hab*ga)/det
 		slope, step := ga*da+gb*db, 1.0
 		for ; step >= 1e-10; step /= 2 {
-			if next := loss(a+step*da, b+step*db); next <= now+1e-4*step*slope+16*0x1p-52*now { // accept an increase by a rounding error, because the last steps change the loss by less than this error
-				a, b, now = a+step*da, b+step*db, next
+			if next := loss(a+step*da, b+step*db); next <= value+1e-4*step*slope+16*0x1p-52*value { // accept an increase by a rounding error, because the last steps change the loss by less than this error
+				a, b, value = a+step*da, b+step*db, next
 				break
 			}
 		}

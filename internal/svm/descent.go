@@ -38,9 +38,9 @@ type descent struct {
 	rng    *rand.Rand
 	work   int // number of elements of w that were read or written
 
-	// most and least are the largest and the smallest projected gradient of the last pass.
+	// maxGradient and minGradient are the largest and the smallest projected gradient of the last pass.
 	// Shrinking removes a variable at a bound if its gradient is outside this range.
-	most, least float64
+	maxGradient, minGradient float64
 }
 
 // expectedPasses is the expected number of passes of coordinate descent over all variables. Fits of
@@ -82,7 +82,7 @@ func (s *smo) descend(work int) (*Result, error) {
 	alpha, f := slices.Clone(s.alpha), slices.Clone(s.f)
 	d := newDescent(s)
 	for target := s.set.Tol; ; {
-		before := math.Abs(d.excess)
+		previousExcess := math.Abs(d.excess)
 		pass, err := d.pass()
 		if err != nil {
 			return nil, err
@@ -103,15 +103,15 @@ func (s *smo) descend(work int) (*Result, error) {
 			// If a pass converges without reducing the excess, the active variables cannot satisfy the
 			// constraint, for example because all of them are at bounds. But b has changed, and inactive
 			// variables may be free now. Restore them.
-			if pass <= target && math.Abs(d.excess) >= 0.99*before {
+			if pass <= target && math.Abs(d.excess) >= 0.99*previousExcess {
 				d.restore()
 			}
 			continue
 		}
 		d.settle()
 		s.permitAll()
-		most, least := s.violation()
-		s.gap = most - least
+		maxV, minV := s.violation()
+		s.gap = maxV - minV
 		res, err := s.result()
 		if err != nil || s.gap <= s.set.Tol && res.Duality <= s.set.Tol/1000*math.Abs(res.Objective) {
 			return res, err
@@ -151,7 +151,7 @@ func newDescent(s *smo) *descent {
 
 func (d *descent) restore() {
 	d.active = countedInts(len(d.alpha))
-	d.most, d.least = math.Inf(1), math.Inf(-1)
+	d.maxGradient, d.minGradient = math.Inf(1), math.Inf(-1)
 }
 
 func (d *descent) dot(r int) float64 {
@@ -184,28 +184,28 @@ func (d *descent) add(r int, t float64) {
 // pass takes a step in each active variable in random order. It returns the difference between the
 // largest and the smallest projected gradient.
 func (d *descent) pass() (gap float64, err error) {
-	most, least := math.Inf(-1), math.Inf(1)
-	for at := 0; at < len(d.active); at++ {
-		if at%1024 == 0 && d.ctx.Err() != nil {
+	maxGradient, minGradient := math.Inf(-1), math.Inf(1)
+	for pos := 0; pos < len(d.active); pos++ {
+		if pos%1024 == 0 && d.ctx.Err() != nil {
 			return 0, d.ctx.Err()
 		}
-		other := at + d.rng.IntN(len(d.active)-at)
-		d.active[at], d.active[other] = d.active[other], d.active[at]
-		i := d.active[at]
+		random := pos + d.rng.IntN(len(d.active)-pos)
+		d.active[pos], d.active[random] = d.active[random], d.active[pos]
+		i := d.active[pos]
 		r, alpha := d.row(i), d.alpha[i]
 		g := d.sign[i]*(d.dot(r)+d.b) + d.p[i]
 		d.work += d.rows.Indptr[r+1] - d.rows.Indptr[r] + 1 // count at least 1, because a row may be empty
-		if alpha == 0 && g > d.most || alpha == d.c[i] && g < d.least {
+		if alpha == 0 && g > d.maxGradient || alpha == d.c[i] && g < d.minGradient {
 			end := len(d.active) - 1
-			d.active[at], d.active = d.active[end], d.active[:end]
-			at--
+			d.active[pos], d.active = d.active[end], d.active[:end]
+			pos--
 			continue
 		}
 		next := min(max(alpha-g/d.square[r], 0), d.c[i])
 		if next == alpha {
 			g = 0 // at a bound the projected gradient is 0
 		}
-		most, least = max(most, g), min(least, g)
+		maxGradient, minGradient = max(maxGradient, g), min(minGradient, g)
 		if next == alpha {
 			continue
 		}
@@ -215,14 +215,14 @@ func (d *descent) pass() (gap float64, err error) {
 		d.steps++
 	}
 	d.b += d.rho * d.excess
-	d.most, d.least = most, least
-	if most <= 0 {
-		d.most = math.Inf(1)
+	d.maxGradient, d.minGradient = maxGradient, minGradient
+	if maxGradient <= 0 {
+		d.maxGradient = math.Inf(1)
 	}
-	if least >= 0 {
-		d.least = math.Inf(-1)
+	if minGradient >= 0 {
+		d.minGradient = math.Inf(-1)
 	}
-	return most - least, nil
+	return maxGradient - minGradient, nil
 }
 
 // move updates w and the excess for a change of s_i α_i by t, where i is a variable of row r.
@@ -244,25 +244,25 @@ func (d *descent) settle() {
 			d.excess += beta
 		}
 		var list []int
-		var room []float64 // distance of each α_i in list from the bound
+		var distances []float64 // distance of each α_i in list from the bound
 		total := 0.0
 		for i, alpha := range d.alpha {
 			if all || d.mayRise(i) && d.mayFall(i) {
 				if (d.excess > 0) != (d.sign[i] > 0) {
 					alpha = alpha - d.c[i]
 				}
-				list, room = append(list, i), append(room, alpha)
+				list, distances = append(list, i), append(distances, alpha)
 				total += math.Abs(alpha)
 			}
 		}
 		if total == 0 {
 			continue
 		}
-		part := min(math.Abs(d.excess)/total, 1)
+		fraction := min(math.Abs(d.excess)/total, 1)
 		for k, i := range list {
-			d.alpha[i] = min(max(d.alpha[i]-part*room[k], 0), d.c[i])
+			d.alpha[i] = min(max(d.alpha[i]-fraction*distances[k], 0), d.c[i])
 		}
-		if part < 1 {
+		if fraction < 1 {
 			break
 		}
 	}

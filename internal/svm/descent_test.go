@@ -15,13 +15,13 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// sparseRows returns n rows with about `each` nonzeros in d columns, more in the first columns, and
+// sparseRows returns n rows with about perRow nonzeros in d columns, more in the first columns, and
 // the signs of a linear function with noise.
-func sparseRows(r *rand.Rand, n, d, each int) (x backend.Host[float64], sign []float64) {
+func sparseRows(r *rand.Rand, n, d, perRow int) (x backend.Host[float64], sign []float64) {
 	x = backend.NewHost[float64](n, d)
 	for i := range n {
 		f := 0.5 * r.NormFloat64()
-		for range each {
+		for range perRow {
 			c := int(float64(d) * math.Pow(r.Float64(), 2))
 			x.Row(i)[c] = r.Float64() + 0.1
 			f += x.Row(i)[c] * float64(c%3-1)
@@ -45,50 +45,50 @@ func classesOf(x backend.Host[float64], sign []float64, c func(i int) float64) *
 func descentCases() map[string]*Problem {
 	cost := func(c float64) func(int) float64 { return func(int) float64 { return c } }
 	cases := map[string]*Problem{}
-	make := func(name string, x backend.Host[float64], sign []float64, c func(i int) float64) {
+	addCase := func(name string, x backend.Host[float64], sign []float64, c func(i int) float64) {
 		cases[name] = classesOf(x, sign, c)
 	}
 	rng := rand.New(rand.NewPCG(1, 0))
 	x, sign := sparseRows(rng, 300, 60, 6)
 	for _, c := range []float64{1e-8, 1e-3, 0.1, 1, 30} {
-		make(fmt.Sprintf("C is %g", c), x, sign, cost(c))
+		addCase(fmt.Sprintf("C is %g", c), x, sign, cost(c))
 	}
-	make("weights", x, sign, func(i int) float64 { return float64(i%4) + 0.5 })
-	make("classes of other weights", x, sign, func(i int) float64 { return 2 + 1.8*sign[i] })
+	addCase("weights", x, sign, func(i int) float64 { return float64(i%4) + 0.5 })
+	addCase("classes of other weights", x, sign, func(i int) float64 { return 2 + 1.8*sign[i] })
 
 	wide, signs := sparseRows(rng, 80, 400, 10)
-	make("separable", wide, signs, cost(1e6))
+	addCase("separable", wide, signs, cost(1e6))
 	twice := backend.NewHost[float64](600, 60)
 	for i := range 600 {
 		copy(twice.Row(i), x.Row(i/2))
 	}
-	of := func(i int) float64 { return sign[i/2] }
-	double := []float64{}
+	signOf := func(i int) float64 { return sign[i/2] }
+	doubled := []float64{}
 	for i := range 600 {
-		double = append(double, of(i))
+		doubled = append(doubled, signOf(i))
 	}
-	make("every row twice", twice, double, cost(1))
-	contrary := slices.Clone(double)
+	addCase("every row twice", twice, doubled, cost(1))
+	contrary := slices.Clone(doubled)
 	for i := 0; i < 600; i += 10 {
 		contrary[i] = -contrary[i]
 	}
-	make("equal rows of both classes", twice, contrary, cost(1))
+	addCase("equal rows of both classes", twice, contrary, cost(1))
 
-	one := slices.Repeat([]float64{-1}, 300)
-	one[7] = 1
-	make("a class of one row", x, one, cost(1))
+	signs1 := slices.Repeat([]float64{-1}, 300)
+	signs1[7] = 1
+	addCase("a class of one row", x, signs1, cost(1))
 	empty := backend.NewHost[float64](300, 60)
 	for i := 0; i < 300; i += 2 {
 		copy(empty.Row(i), x.Row(i))
 	}
-	make("half of the rows empty", empty, sign, cost(1))
-	make("all rows empty", backend.NewHost[float64](300, 60), sign, cost(1))
-	make("two rows", x.View(0, 0, 2, 60), []float64{1, -1}, cost(10))
+	addCase("half of the rows empty", empty, sign, cost(1))
+	addCase("all rows empty", backend.NewHost[float64](300, 60), sign, cost(1))
+	addCase("two rows", x.View(0, 0, 2, 60), []float64{1, -1}, cost(10))
 	long := backend.NewHost[float64](300, 60)
 	for i := range long.Data {
 		long.Data[i] = 1e4 * x.Data[i]
 	}
-	make("features of 1e4", long, sign, cost(1e-6))
+	addCase("features of 1e4", long, sign, cost(1e-6))
 
 	y, weights := backend.NewHost[float64](300, 1), slices.Repeat([]float64{1}, 300)
 	for i := range y.Data {
@@ -111,11 +111,11 @@ func TestDescentSolvesTheProgramOfSMO(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, given := range descentCases() {
+	for name, problem := range descentCases() {
 		solved := func(work int) (*Problem, *Result) {
 			t.Helper()
-			p := *given
-			p.Alpha = slices.Clone(given.Alpha)
+			p := *problem
+			p.Alpha = slices.Clone(problem.Alpha)
 			res, err := solve(t.Context(), dev.F64(), &p, set, func(float64) error { return nil }, work, func() {})
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -125,18 +125,18 @@ func TestDescentSolvesTheProgramOfSMO(t *testing.T) {
 		_, want := solved(0)
 		for _, work := range []int{1, 1 << 30} {
 			p, got := solved(work)
-			what := fmt.Sprintf("%s, %d passes and %d rows of K", name, got.Passes, got.Rows)
+			description := fmt.Sprintf("%s, %d passes and %d rows of K", name, got.Passes, got.Rows)
 			if work > 1 && got.Rows > 0 {
-				t.Errorf("%s: coordinate descent did not solve it", what)
+				t.Errorf("%s: coordinate descent did not solve it", description)
 			}
-			checkOptimal(t, what, p, given.Alpha, got)
+			checkOptimal(t, description, p, problem.Alpha, got)
 			// The distance of each objective from the maximum is at most its duality gap.
 			bound := got.Duality + want.Duality + 1e-12*math.Abs(want.Objective)
 			if math.Abs(got.Objective-want.Objective) > bound {
-				t.Errorf("%s: the objective is %.15g, that of SMO %.15g; they may differ by %.3g", what, got.Objective, want.Objective, bound)
+				t.Errorf("%s: the objective is %.15g, that of SMO %.15g; they may differ by %.3g", description, got.Objective, want.Objective, bound)
 			}
 			if got.Passes > 1 && got.Rows == 0 && got.Duality > 1e-3*got.Tol*math.Abs(got.Objective) {
-				t.Errorf("%s: the duality gap is %g of %g", what, got.Duality, got.Objective)
+				t.Errorf("%s: the duality gap is %g of %g", description, got.Duality, got.Objective)
 			}
 		}
 	}
@@ -144,22 +144,22 @@ func TestDescentSolvesTheProgramOfSMO(t *testing.T) {
 
 // checkOptimal checks α ∈ [0, c], the constraint, f = wᵀx, the slopes of the objective, and the
 // duality gap computed from the objective of the primal.
-func checkOptimal(t *testing.T, what string, p *Problem, start []float64, got *Result) {
+func checkOptimal(t *testing.T, description string, p *Problem, start []float64, got *Result) {
 	t.Helper()
 	n := p.X.Rows
 	w, sum, size := make([]float64, p.X.Cols), 0.0, 0.0
 	for i, alpha := range p.Alpha {
 		if !(alpha >= 0 && alpha <= p.C[i]) {
-			t.Errorf("%s: α[%d] is %g, c %g", what, i, alpha, p.C[i])
+			t.Errorf("%s: α[%d] is %g, c %g", description, i, alpha, p.C[i])
 		}
 		sum += p.Sign[i] * (alpha - start[i])
 		size += alpha + start[i]
 		numeric.Axpy(p.Sign[i]*alpha, p.X.Point(i%n), w)
 	}
 	if math.Abs(sum) > 4*float64(n)*0x1p-52*size {
-		t.Errorf("%s: Σ s α is off by %g", what, sum)
+		t.Errorf("%s: Σ s α is off by %g", description, sum)
 	}
-	most, least, square, primal := math.Inf(-1), math.Inf(1), numeric.Dot(w, w), 0.0
+	maxV, minV, square, primal := math.Inf(-1), math.Inf(1), numeric.Dot(w, w), 0.0
 	primal = square / 2
 	for i, alpha := range start { // add bκ for the initial κ = Σ s_i α_i
 		primal += got.Intercept * p.Sign[i] * alpha
@@ -170,21 +170,21 @@ func checkOptimal(t *testing.T, what string, p *Problem, start []float64, got *R
 		large = max(large, math.Abs(f))
 		v := -f - p.Sign[i]*p.P[i]
 		if up := p.Sign[i] > 0; up && alpha < p.C[i] || !up && alpha > 0 {
-			most = max(most, v)
+			maxV = max(maxV, v)
 		}
 		if up := p.Sign[i] > 0; up && alpha > 0 || !up && alpha < p.C[i] {
-			least = min(least, v)
+			minV = min(minV, v)
 		}
 		primal += p.C[i] * max(-p.Sign[i]*(f+got.Intercept)-p.P[i], 0)
 	}
 	// F is a sum of at most n·60 terms. The bound on its rounding error assumes that neither the
 	// positive terms nor the negative terms add up to more than large.
 	rounding := float64(n) * 60 * 0x1p-52 * (1 + large)
-	if most-least > got.Tol+rounding {
-		t.Errorf("%s: the conditions are violated by %g, not %g", what, most-least, got.Tol)
+	if maxV-minV > got.Tol+rounding {
+		t.Errorf("%s: the conditions are violated by %g, not %g", description, maxV-minV, got.Tol)
 	}
 	if got.Duality < 0 || got.Objective+got.Duality > primal+1e-9*math.Abs(primal)+rounding*size {
-		t.Errorf("%s: the objective is %g, the gap %g and the primal %g", what, got.Objective, got.Duality, primal)
+		t.Errorf("%s: the objective is %g, the gap %g and the primal %g", description, got.Objective, got.Duality, primal)
 	}
 }
 
@@ -198,10 +198,10 @@ func TestDescentEnds(t *testing.T) {
 	}
 	x, sign := sparseRows(rand.New(rand.NewPCG(2, 0)), 300, 60, 6)
 	fresh := func() *Problem { return classesOf(x, sign, func(int) float64 { return 1 }) }
-	none := func(float64) error { return nil }
+	noReport := func(float64) error { return nil }
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := solve(ctx, dev.F64(), fresh(), set, none, 1<<30, func() {}); !errors.Is(err, context.Canceled) {
+	if _, err := solve(ctx, dev.F64(), fresh(), set, noReport, 1<<30, func() {}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a canceled context: %v", err)
 	}
 	stop := errors.New("stop")
@@ -213,7 +213,7 @@ func TestDescentEnds(t *testing.T) {
 		for k := range p.X.Sparse.Data {
 			p.X.Sparse.Data[k] *= scale
 		}
-		if _, err := solve(t.Context(), dev.F64(), p, set, none, 1<<30, func() {}); err == nil {
+		if _, err := solve(t.Context(), dev.F64(), p, set, noReport, 1<<30, func() {}); err == nil {
 			t.Errorf("features of %g were solved", scale)
 		}
 	}

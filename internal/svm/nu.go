@@ -27,14 +27,14 @@ func (f *Pairs) separate(p *Problem, first int) {
 		return sum
 	}
 	a, b := total(p.C[:first]), total(p.C[first:])
-	sum := min(f.Nu, share(a, b)) / 2 * (a + b)
+	sum := min(f.Nu, maxNu(a, b)) / 2 * (a + b)
 	initial(p.Alpha[:first], p.C[:first], sum)
 	initial(p.Alpha[first:], p.C[first:], sum)
 }
 
-// share returns the largest feasible ν for two classes of total weights a and b. For each class,
+// maxNu returns the largest feasible ν for two classes of total weights a and b. For each class,
 // the ν formulation requires Σα = (a + b)ν/2, and Σα is at most the weight of the class.
-func share(a, b float64) float64 { return 2 * min(a, b) / (a + b) }
+func maxNu(a, b float64) float64 { return 2 * min(a, b) / (a + b) }
 
 // CheckNu returns an error if Nu is not feasible for a pair of classes.
 func (f *Pairs) CheckNu() error {
@@ -49,18 +49,18 @@ func (f *Pairs) CheckNu() error {
 	}
 	for b := range weights {
 		for a := range b {
-			if most := share(weights[a], weights[b]); f.Nu > most*(1+0x1p-40) {
-				return message.Errorf("nu is %v, but the classes %q and %q allow at most %.4g, twice the share of the smaller class: {lower $nu, or weight the classes equally}", f.Nu, f.Names[a], f.Names[b], most)
+			if limit := maxNu(weights[a], weights[b]); f.Nu > limit*(1+0x1p-40) {
+				return message.Errorf("nu is %v, but the classes %q and %q allow at most %.4g, twice the share of the smaller class: {lower $nu, or weight the classes equally}", f.Nu, f.Names[a], f.Names[b], limit)
 			}
 		}
 	}
 	return nil
 }
 
-// separately implements the method violation for the ν formulations. It computes v, and for each
+// separateViolation implements the method violation for the ν formulations. It computes v, and for each
 // sign subtracts a constant from v.
-func (s *smo) separately() (most, least float64) {
-	most, least = math.Inf(-1), math.Inf(1)
+func (s *smo) separateViolation() (maxV, minV float64) {
+	maxV, minV = math.Inf(-1), math.Inf(1)
 	for i := range s.v {
 		s.v[i] = -s.f[s.row(i)] - s.sign[i]*s.p[i]
 	}
@@ -82,23 +82,23 @@ func (s *smo) separately() (most, least float64) {
 			}
 		}
 		if high-low > gap || math.IsNaN(high-low) {
-			gap, most, least = high-low, high-middle, low-middle
+			gap, maxV, minV = high-low, high-middle, low-middle
 		}
 	}
-	return most, least
+	return maxV, minV
 }
 
 // limits returns the largest v of the variables of one sign that may increase, and the smallest v
 // of the variables of this sign that may decrease.
-func (s *smo) limits(sign float64) (most, least float64) {
-	most, least = math.Inf(-1), math.Inf(1)
+func (s *smo) limits(sign float64) (maxV, minV float64) {
+	maxV, minV = math.Inf(-1), math.Inf(1)
 	for i, v := range s.v {
 		if s.sign[i] != sign {
 			continue
 		}
-		most, least = max(most, v+s.rise[i]), min(least, v+s.fall[i])
+		maxV, minV = max(maxV, v+s.rise[i]), min(minV, v+s.fall[i])
 	}
-	return most, least
+	return maxV, minV
 }
 
 // level computes v, and returns the mean of v_i over the free variables with s_i = sign. At the
@@ -113,16 +113,16 @@ func (s *smo) level(sign float64) float64 {
 			free++
 		}
 	}
-	most, least := s.limits(sign)
+	maxV, minV := s.limits(sign)
 	switch {
 	case free > 0:
 		return sum / float64(free)
-	case math.IsInf(most, 0):
-		return least
-	case math.IsInf(least, 0):
-		return most
+	case math.IsInf(maxV, 0):
+		return minV
+	case math.IsInf(minV, 0):
+		return maxV
 	}
-	return (most + least) / 2
+	return (maxV + minV) / 2
 }
 
 // settle converts the solved ν formulation to the equivalent problem with C or ε. It returns the
@@ -130,7 +130,7 @@ func (s *smo) level(sign float64) float64 {
 // classes, the margin is ρ = (V₋ − V₊)/2 and b is (V₋ + V₊)/2. α and b, divided by ρ, solve the
 // problem with bounds c_i/ρ. For regression, ε is (V₊ − V₋)/2 (Chang and Lin 2001, Training
 // ν-support vector classifiers and Training ν-support vector regression).
-func (s *smo) settle() (intercept, found float64, err error) {
+func (s *smo) settle() (intercept, parameter float64, err error) {
 	rise, fall := s.level(1), s.level(-1)
 	form := s.full.nu
 	s.full.nu = plain
@@ -169,15 +169,15 @@ func (w *working) minimizeSeparately(tol float64, limit int) int {
 		return 0
 	}
 	for step := range limit {
-		top := [2]int{-1, -1}
+		largest := [2]int{-1, -1}
 		for a, v := range w.v {
-			if at := sign(a); w.rise[a] == 0 && (top[at] < 0 || v > w.v[top[at]]) {
-				top[at] = a
+			if k := sign(a); w.rise[a] == 0 && (largest[k] < 0 || v > w.v[largest[k]]) {
+				largest[k] = a
 			}
 		}
-		j, best, worst := -1, 0.0, 0.0
+		j, best, violation := -1, 0.0, 0.0
 		for b, v := range w.v {
-			i := top[sign(b)]
+			i := largest[sign(b)]
 			if w.fall[b] != 0 || i < 0 {
 				continue
 			}
@@ -185,7 +185,7 @@ func (w *working) minimizeSeparately(tol float64, limit int) int {
 			if d <= 0 {
 				continue
 			}
-			worst = max(worst, d)
+			violation = max(violation, d)
 			a := w.diag[i] + w.diag[b] - 2*w.k[i*w.q+b]
 			if a <= 0 {
 				a = curvature
@@ -194,10 +194,10 @@ func (w *working) minimizeSeparately(tol float64, limit int) int {
 				j, best = b, d*d/a
 			}
 		}
-		if j < 0 || worst <= tol {
+		if j < 0 || violation <= tol {
 			return step
 		}
-		w.move(top[sign(j)], j)
+		w.move(largest[sign(j)], j)
 	}
 	return limit
 }

@@ -28,8 +28,8 @@ type Pairs struct {
 	Nu      float64 // ν, which CheckNu has accepted; 0 for the formulation with C
 	Params  Params  // parameters without zero fields; Cache is the size of the cache of each machine
 
-	share bool  // whether the machines copy their rows of K from gram; Allot sets it
-	gram  *gram // k(X, X)
+	shareGram bool  // whether the machines copy their rows of K from gram; Allot sets it
+	gram      *gram // k(X, X)
 }
 
 // At returns the index of the pair of classes a < b among the pairs of k classes: (0, 1),
@@ -50,15 +50,15 @@ const sharedFeatures = 64
 // memory that the fit may take. It makes the pairs share k(X, X) if this is faster, if the matrix
 // fits in half of one cache, and if the memory suffices for the matrix and the caches.
 func (f *Pairs) Allot(dev backend.Device, memory int64) {
-	n, all := int64(f.X.Rows), CacheWithin(dev, memory, math.MaxInt64)
-	share := len(f.Rows) > 2 && f.X.Sparse == nil && f.X.Cols >= sharedFeatures && 8*n*n <= min(f.Params.Cache, all)/2
-	f.Params.Cache = max(min(f.Params.Cache, all/int64(f.workers(dev))), 1) // at least 1: 0 would select the default
-	f.share = share                                                         // f.Bytes reads f.share
-	f.share = share && f.Bytes(dev, f.X.Rows) <= run.Available(dev, memory)
+	n, cacheMemory := int64(f.X.Rows), CacheWithin(dev, memory, math.MaxInt64)
+	shareGram := len(f.Rows) > 2 && f.X.Sparse == nil && f.X.Cols >= sharedFeatures && 8*n*n <= min(f.Params.Cache, cacheMemory)/2
+	f.Params.Cache = max(min(f.Params.Cache, cacheMemory/int64(f.workers(dev))), 1) // at least 1: 0 would select the default
+	f.shareGram = shareGram                                                         // f.Bytes reads f.shareGram
+	f.shareGram = shareGram && f.Bytes(dev, f.X.Rows) <= run.Available(dev, memory)
 }
 
 func (f *Pairs) open(t *run.Task) error {
-	if !f.share {
+	if !f.shareGram {
 		return nil
 	}
 	k, err := newGram(t.B, f.Kernel, f.X)
@@ -88,7 +88,7 @@ func (f *Pairs) Bytes(dev backend.Device, n int) int64 {
 		pair = min(n, f.largest())
 	}
 	bytes := int64(f.workers(dev)) * Bytes(dev, f.Kernel, f.X, pair, f.Params.Cache, f.Nu > 0)
-	if f.share {
+	if f.shareGram {
 		bytes += 8 * int64(n) * int64(n)
 		if _, ok := dev.F64().(backend.Wrapper[float64]); !ok {
 			bytes += 8 * int64(n) * int64(n)
@@ -123,7 +123,7 @@ func (f *Pairs) problem(mem *memory, first, second []int) *Problem {
 	vectors := grow(&mem.program, 4*n)
 	clear(vectors)
 	p := &Problem{
-		Kernel: f.Kernel, X: x, gram: f.gram.take(rows), mem: mem,
+		Kernel: f.Kernel, X: x, gram: f.gram.submatrix(rows), mem: mem,
 		Sign: vectors[:n], P: vectors[n : 2*n], C: vectors[2*n : 3*n], Alpha: vectors[3*n:],
 	}
 	for r := range n {
@@ -149,7 +149,7 @@ func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
 	if err := f.open(t); err != nil {
 		return nil, err
 	}
-	err := f.each(t, 0, share, func(mem *memory, pair, a, b int) error {
+	err := f.forEachPair(t, 0, share, func(mem *memory, pair, a, b int) error {
 		p := f.problem(mem, f.Rows[a], f.Rows[b])
 		var err error
 		if k == 2 {
@@ -210,7 +210,7 @@ func (f *Pairs) quietly(t *run.Task, p *Problem) (*Result, error) {
 func (f *Pairs) Sigmoids(t *run.Task, base float64, seed uint64) (a, b []float64, err error) {
 	k := len(f.Rows)
 	a, b = make([]float64, k*(k-1)/2), make([]float64, k*(k-1)/2)
-	err = f.each(t, base, 1-base, func(mem *memory, pair, first, second int) error {
+	err = f.forEachPair(t, base, 1-base, func(mem *memory, pair, first, second int) error {
 		values, sign, weight, err := f.heldOut(t, mem, seed, pair, first, second)
 		if err != nil {
 			return err
@@ -233,21 +233,21 @@ const Parts = 5
 func (f *Pairs) heldOut(t *run.Task, mem *memory, seed uint64, pair, a, b int) (values, sign, weight []float64, err error) {
 	r := rand.New(rand.NewPCG(seed, uint64(pair)))
 	// Divide each class separately: if each class has two rows, every machine has both classes.
-	parts := func(rows []int) (in, out [Parts][]int) {
+	split := func(rows []int) (in, out [Parts][]int) {
 		order := r.Perm(len(rows))
-		for k, at := range order {
+		for k, pos := range order {
 			for part := range Parts {
 				if k%Parts == part {
-					out[part] = append(out[part], rows[at])
+					out[part] = append(out[part], rows[pos])
 				} else {
-					in[part] = append(in[part], rows[at])
+					in[part] = append(in[part], rows[pos])
 				}
 			}
 		}
 		return in, out
 	}
-	inA, outA := parts(f.Rows[a])
-	inB, outB := parts(f.Rows[b])
+	inA, outA := split(f.Rows[a])
+	inB, outB := split(f.Rows[b])
 	for part := range Parts {
 		n := len(outA[part]) + len(outB[part])
 		if n == 0 {
@@ -282,14 +282,14 @@ func (f *Pairs) heldOut(t *run.Task, mem *memory, seed uint64, pair, a, b int) (
 	return values, sign, weight, nil
 }
 
-// each calls work for every pair of classes a < b on several goroutines. If there is more than one
+// forEachPair calls work for every pair of classes a < b on several goroutines. If there is more than one
 // pair, it reports the number of solved pairs as progress from base to base + share.
-func (f *Pairs) each(t *run.Task, base, share float64, work func(mem *memory, pair, a, b int) error) error {
+func (f *Pairs) forEachPair(t *run.Task, base, share float64, work func(mem *memory, pair, a, b int) error) error {
 	k := len(f.Rows)
 	if k == 2 {
 		return work(&memory{}, 0, 0, 1)
 	}
-	type pair struct{ at, a, b int }
+	type pair struct{ index, a, b int }
 	var list []pair
 	for a := range k {
 		for b := a + 1; b < k; b++ {
@@ -297,43 +297,43 @@ func (f *Pairs) each(t *run.Task, base, share float64, work func(mem *memory, pa
 		}
 	}
 	var (
-		mu     sync.Mutex
-		next   int
-		ended  int
-		failed error
-		failAt int
-		group  sync.WaitGroup
+		mu       sync.Mutex
+		next     int
+		solved   int
+		firstErr error
+		failAt   int
+		group    sync.WaitGroup
 	)
 	largest := f.largest()
 	for range f.workers(t.Dev) {
 		group.Go(func() {
-			mem := &memory{least: min(largest*largest, int(f.Params.Cache/8))}
+			mem := &memory{minSize: min(largest*largest, int(f.Params.Cache/8))}
 			for {
 				mu.Lock()
-				if next == len(list) || failed != nil {
+				if next == len(list) || firstErr != nil {
 					mu.Unlock()
 					return
 				}
 				p := list[next]
 				next++
 				mu.Unlock()
-				err := work(mem, p.at, p.a, p.b)
+				err := work(mem, p.index, p.a, p.b)
 				if err != nil {
 					err = fmt.Errorf("classes %q and %q: %w", f.Names[p.a], f.Names[p.b], err)
 				}
 				mu.Lock()
-				ended++
-				if err == nil && failed == nil {
-					err = t.Step("solve", base+share*0.999*float64(ended)/float64(len(list)))
+				solved++
+				if err == nil && firstErr == nil {
+					err = t.Step("solve", base+share*0.999*float64(solved)/float64(len(list)))
 				}
 				// If several pairs fail, return the error of the first of them in the list.
-				if err != nil && (failed == nil || p.at < failAt) {
-					failed, failAt = err, p.at
+				if err != nil && (firstErr == nil || p.index < failAt) {
+					firstErr, failAt = err, p.index
 				}
 				mu.Unlock()
 			}
 		})
 	}
 	group.Wait()
-	return failed
+	return firstErr
 }

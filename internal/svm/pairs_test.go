@@ -48,8 +48,8 @@ func testSharedGram(t *testing.T, dev backend.Device, n int) {
 	shared := *own
 	own.Allot(dev, own.Bytes(dev, n)) // enough memory without a shared matrix
 	shared.Allot(dev, 0)
-	if own.share || !shared.share {
-		t.Fatalf("shared with the memory of separate rows: %t; with all memory: %t", own.share, shared.share)
+	if own.shareGram || !shared.shareGram {
+		t.Fatalf("shared with the memory of separate rows: %t; with all memory: %t", own.shareGram, shared.shareGram)
 	}
 	if with, without := shared.Bytes(dev, n), own.Bytes(dev, n); with < 8*int64(n)*int64(n) {
 		t.Errorf("the plan is %d bytes with the matrix, %d without it", with, without)

@@ -39,8 +39,8 @@ func Regression(k kernels.Kernel, x numeric.Points, t Tube) *Problem {
 		for _, w := range t.Weights {
 			sum += t.C * w * t.Nu / 2
 		}
-		for _, at := range []int{0, n} {
-			initial(p.Alpha[at:at+n], p.C[at:at+n], sum)
+		for _, offset := range []int{0, n} {
+			initial(p.Alpha[offset:offset+n], p.C[offset:offset+n], sum)
 		}
 	}
 	return p
@@ -53,14 +53,14 @@ func Regression(k kernels.Kernel, x numeric.Points, t Tube) *Problem {
 func OneClass(k kernels.Kernel, x numeric.Points, weights []float64, nu float64) *Problem {
 	n := x.Rows
 	p := &Problem{Kernel: k, X: x, Sign: make([]float64, n), P: make([]float64, n), C: weights, Alpha: make([]float64, n), Inside: true}
-	left := 0.0
+	remaining := 0.0
 	for _, w := range weights {
-		left += nu * w
+		remaining += nu * w
 	}
 	for i, c := range p.C { // the initial α need only have the correct sum
 		p.Sign[i] = 1
-		p.Alpha[i] = min(c, left)
-		left = max(left-c, 0)
+		p.Alpha[i] = min(c, remaining)
+		remaining = max(remaining-c, 0)
 	}
 	return p
 }
@@ -76,16 +76,16 @@ func Standardization(y backend.Host[float64], weights []float64) (mean, scale fl
 		return low, 1, nil
 	}
 	// Subtract the lowest value and divide by half the range: then no square overflows.
-	half := high/2 - low/2
+	halfWidth := high/2 - low/2
 	for i, w := range weights {
-		mean += w / total * ((y.Row(i)[0]/2 - low/2) / half)
+		mean += w / total * ((y.Row(i)[0]/2 - low/2) / halfWidth)
 	}
 	square := 0.0
 	for i, w := range weights {
-		d := (y.Row(i)[0]/2-low/2)/half - mean
+		d := (y.Row(i)[0]/2-low/2)/halfWidth - mean
 		square += w / total * d * d
 	}
-	mean, scale = low+2*(half*mean), 2*half*math.Sqrt(square)
+	mean, scale = low+2*(halfWidth*mean), 2*halfWidth*math.Sqrt(square)
 	if scale == 0 || math.IsInf(scale, 1) {
 		return 0, 0, fmt.Errorf("the standard deviation of y is %v: scale y", scale)
 	}

@@ -128,14 +128,14 @@ func newGram(b backend.Backend[float64], k kernels.Kernel, x numeric.Points) (ou
 	if _, err := diagonal(k, x); err != nil {
 		return out, err
 	}
-	on, err := x.Place(b)
+	points, err := x.Place(b)
 	if err != nil {
 		return out, err
 	}
-	defer on.Free()
+	defer points.Free()
 	out = backend.NewHost[float64](x.Rows, x.Rows)
 	if wrap, ok := b.(backend.Wrapper[float64]); ok {
-		b.Gram(wrap.Wrap(out), k, on, on)
+		b.Gram(wrap.Wrap(out), k, points, points)
 		err = b.Sync()
 	} else {
 		var m backend.Matrix[float64]
@@ -143,7 +143,7 @@ func newGram(b backend.Backend[float64], k kernels.Kernel, x numeric.Points) (ou
 			return out, err
 		}
 		defer m.Free()
-		b.Gram(m, k, on, on)
+		b.Gram(m, k, points, points)
 		err = b.Download(out, m)
 	}
 	copyLower(out)
@@ -155,37 +155,37 @@ func newGram(b backend.Backend[float64], k kernels.Kernel, x numeric.Points) (ou
 func copyLower(a backend.Host[float64]) {
 	const block = 32
 	blocks := (a.Rows + block - 1) / block
-	fill := func(at int) {
-		first, last := at*block, min(at*block+block, a.Rows)
-		for left := first; left < a.Rows; left += block {
+	fill := func(blockRow int) {
+		first, last := blockRow*block, min(blockRow*block+block, a.Rows)
+		for column := first; column < a.Rows; column += block {
 			for i := first; i < last; i++ {
 				to := a.Row(i)
-				for j := max(left, i+1); j < min(left+block, a.Rows); j++ {
+				for j := max(column, i+1); j < min(column+block, a.Rows); j++ {
 					to[j] = a.Data[j*a.Stride+i]
 				}
 			}
 		}
 	}
 	run.Parallel((blocks+1)/2, func(first, last int) { // task k fills the block rows k and blocks−1−k, so that all tasks take the same time
-		for at := first; at < last; at++ {
-			fill(at)
-			if other := blocks - 1 - at; other != at {
-				fill(other)
+		for k := first; k < last; k++ {
+			fill(k)
+			if opposite := blocks - 1 - k; opposite != k {
+				fill(opposite)
 			}
 		}
 	})
 }
 
-// take returns the submatrix of g with the given rows and columns of g, or nil if g is nil.
-func (g *gram) take(rows []int) *gram {
+// submatrix returns the submatrix of g with the given rows and columns of g, or nil if g is nil.
+func (g *gram) submatrix(rows []int) *gram {
 	if g == nil {
 		return nil
 	}
-	part := &gram{k: g.k, rows: make([]int, len(rows))}
+	sub := &gram{k: g.k, rows: make([]int, len(rows))}
 	for r, i := range rows {
-		part.rows[r] = g.rows[i]
+		sub.rows[r] = g.rows[i]
 	}
-	return part
+	return sub
 }
 
 // cache returns a cache whose rows are copied from g.
@@ -200,16 +200,16 @@ func (g *gram) cache(k kernels.Kernel, size CacheSize, m *memory) *RowCache {
 }
 
 // CachePlan returns the memory of a RowCache in bytes, for n rows like those of x and batches of
-// `least` rows. In Go memory the cache stores a batch of samples, and as many rows of K as fit in
-// the given number of bytes, but at least `least` rows. On the device it stores X. It also needs
+// minRows rows. In Go memory the cache stores a batch of samples, and as many rows of K as fit in
+// the given number of bytes, but at least minRows rows. On the device it stores X. It also needs
 // memory for a batch of rows of K, or for stagedBytes of it if the device can use Go memory.
-func CachePlan(dev backend.Device, x numeric.Points, n int, bytes int64, least int) int64 {
+func CachePlan(dev backend.Device, x numeric.Points, n int, bytes int64, minRows int) int64 {
 	b, row := dev.F64(), 8*int64(n)
-	total := min(row*int64(n), max(bytes, row*int64(least))) + x.PlacedBytes(b, n) + x.CopyBytes(least) + x.PlacedBytes(b, least)
+	total := min(row*int64(n), max(bytes, row*int64(minRows))) + x.PlacedBytes(b, n) + x.CopyBytes(minRows) + x.PlacedBytes(b, minRows)
 	if _, ok := b.(backend.Wrapper[float64]); !ok {
-		return total + row*int64(least)
+		return total + row*int64(minRows)
 	}
-	return total + min(stagedBytes, row*int64(least))
+	return total + min(stagedBytes, row*int64(minRows))
 }
 
 // CacheWithin returns bytes, but at most half of the memory that a fit may take.
@@ -225,7 +225,7 @@ func CacheWithin(dev backend.Device, memory, bytes int64) int64 {
 // Only one goroutine may use a memory.
 type memory struct {
 	rows     []float64 // the slots of a RowCache
-	least    int       // minimum length of a new allocation of rows; the caller sets it to the length for the largest program
+	minSize  int       // minimum length of a new allocation of rows; the caller sets it to the length for the largest program
 	lists    []int     // the lists of a RowCache
 	gathered []float64 // a batch of samples of a RowCache
 	staged   []float64 // a block of columns of rows that a RowCache computes
@@ -257,7 +257,7 @@ func (m *memory) matrix(s *[]float64, rows, cols int) backend.Host[float64] {
 func (m *memory) takeRows(slots, n int) backend.Host[float64] {
 	if cap(m.rows) < slots*n {
 		m.rows = nil
-		m.rows = backend.NewHost[float64](max(slots*n, m.least), 1).Data
+		m.rows = backend.NewHost[float64](max(slots*n, m.minSize), 1).Data
 	}
 	return m.matrix(&m.rows, slots, n)
 }
@@ -309,11 +309,11 @@ func (c *RowCache) Fetch(list []int) error {
 	}
 	c.Misses += len(missing)
 	for len(missing) > 0 {
-		part := missing[:min(c.batch, len(missing))]
-		if err := c.compute(part); err != nil {
+		batch := missing[:min(c.batch, len(missing))]
+		if err := c.compute(batch); err != nil {
 			return err
 		}
-		missing = missing[len(part):]
+		missing = missing[len(batch):]
 	}
 	return nil
 }
@@ -321,12 +321,12 @@ func (c *RowCache) Fetch(list []int) error {
 func (c *RowCache) compute(list []int) error {
 	if c.gram != nil {
 		for _, i := range list {
-			s := c.take()
+			s := c.takeSlot()
 			from, to := c.gram.k.Row(c.gram.rows[i]), c.rows.Row(s)
 			for r, j := range c.gram.rows {
 				to[r] = from[j]
 			}
-			if err := c.own(s, i); err != nil {
+			if err := c.assign(s, i); err != nil {
 				return err
 			}
 		}
@@ -341,13 +341,13 @@ func (c *RowCache) compute(list []int) error {
 	if c.wrap != nil {
 		slots := make([]int, len(list))
 		for r := range list {
-			slots[r] = c.take()
+			slots[r] = c.takeSlot()
 		}
 		if err := c.write(slots, x); err != nil {
 			return err
 		}
 		for r, i := range list {
-			if err := c.own(slots[r], i); err != nil {
+			if err := c.assign(slots[r], i); err != nil {
 				return err
 			}
 		}
@@ -356,11 +356,11 @@ func (c *RowCache) compute(list []int) error {
 	out := c.out.View(0, 0, len(list), n)
 	c.b.Gram(out, c.k, x, c.x)
 	for r, i := range list {
-		s := c.take()
+		s := c.takeSlot()
 		if err := c.b.Download(c.rows.View(s, 0, 1, n), out.View(r, 0, 1, n)); err != nil {
 			return err
 		}
-		if err := c.own(s, i); err != nil {
+		if err := c.assign(s, i); err != nil {
 			return err
 		}
 	}
@@ -385,14 +385,14 @@ func (c *RowCache) write(slots []int, x backend.Matrix[float64]) error {
 	block := c.mem.matrix(&c.mem.staged, len(slots), width)
 	for first := 0; first < n; first += width {
 		cols := min(width, n-first)
-		part := block.View(0, 0, len(slots), cols)
-		c.b.Gram(c.wrap.Wrap(part), c.k, x, c.x.View(first, 0, cols, c.host.Cols))
+		products := block.View(0, 0, len(slots), cols)
+		c.b.Gram(c.wrap.Wrap(products), c.k, x, c.x.View(first, 0, cols, c.host.Cols))
 		if err := c.b.Sync(); err != nil {
 			return err
 		}
 		run.Parallel(len(slots), func(begin, end int) {
 			for r := begin; r < end; r++ {
-				copy(c.rows.Row(slots[r])[first:], part.Row(r))
+				copy(c.rows.Row(slots[r])[first:], products.Row(r))
 			}
 		})
 	}
@@ -414,8 +414,8 @@ func (c *RowCache) gather(list []int) (backend.Matrix[float64], error) {
 	return backend.Place(c.b, points)
 }
 
-// take frees the least recently used slot and makes it the most recently used slot.
-func (c *RowCache) take() int {
+// takeSlot frees the least recently used slot and makes it the most recently used slot.
+func (c *RowCache) takeSlot() int {
 	s := c.newer[c.Capacity()]
 	if i := c.owner[s]; i >= 0 {
 		c.slot[i] = -1
@@ -425,9 +425,9 @@ func (c *RowCache) take() int {
 	return s
 }
 
-// own assigns slot s to row i, whose values the slot holds. It returns an error if the row contains
+// assign assigns slot s to row i, whose values the slot holds. It returns an error if the row contains
 // a value that is not finite: with NaN, the solver's search for the largest value would not end.
-func (c *RowCache) own(s, i int) error {
+func (c *RowCache) assign(s, i int) error {
 	row := c.rows.Row(s)
 	row[i] = c.Diag[i]
 	if sum := floats.Sum(row); sum-sum != 0 { // a value is not finite, or the sum of finite values overflows

@@ -19,8 +19,8 @@ func TestRowCache(t *testing.T) {
 	for name, device := range map[string]string{"ref": "ref", "best": "cpu"} {
 		dev := backendtest.Device(t, device)
 		t.Run(name, func(t *testing.T) { testRowCache(t, dev.F64(), 64*0x1p-52) })
-		if now, _ := dev.InUse(); now != 0 {
-			t.Errorf("%s: %d bytes are left", name, now)
+		if inUse, _ := dev.InUse(); inUse != 0 {
+			t.Errorf("%s: %d bytes are left", name, inUse)
 		}
 	}
 }

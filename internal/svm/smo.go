@@ -116,23 +116,23 @@ type Result struct {
 // such results.
 func Short(results ...*Result) string {
 	var worst *Result
-	short := 0
+	unconverged := 0
 	for _, r := range results {
 		if r.Gap > r.Tol {
-			short++
+			unconverged++
 			if worst == nil || r.Gap > worst.Gap {
 				worst = r
 			}
 		}
 	}
-	if short == 0 {
+	if unconverged == 0 {
 		return ""
 	}
-	which := ""
+	suffix := ""
 	if len(results) > 1 {
-		which = fmt.Sprintf("%d of %d machines are ", short, len(results))
+		suffix = fmt.Sprintf("%d of %d machines are ", unconverged, len(results))
 	}
-	return fmt.Sprintf("%snot optimal after %s: the gap is %.3g, but must be at most %.3g: {raise $tol|raise $iterations}", which, count.Of(worst.Steps, "step"), worst.Gap, worst.Tol)
+	return fmt.Sprintf("%snot optimal after %s: the gap is %.3g, but must be at most %.3g: {raise $tol|raise $iterations}", suffix, count.Of(worst.Steps, "step"), worst.Gap, worst.Tol)
 }
 
 // smo solves a Problem by sequential minimal optimization in two levels.
@@ -160,7 +160,7 @@ type smo struct {
 	report   func(gap float64) error
 	full     *Problem
 	n        int   // number of rows in use
-	at       []int // indices in full.X of the rows in use; nil if all rows are in use
+	index    []int // indices in full.X of the rows in use; nil if all rows are in use
 	x        numeric.Points
 	gram     *gram // submatrix of full.gram for the rows in use, or nil
 	sign     []float64
@@ -209,7 +209,7 @@ func Solve(t *run.Task, p *Problem, set Params, report func(gap float64) error) 
 func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error, work int, continues func()) (*Result, error) {
 	s := &smo{ctx: ctx, b: b.With(ctx, nil), set: set, report: report, full: p, mem: cmp.Or(p.mem, &memory{})}
 	defer s.close()
-	s.take(nil)
+	s.selectRows(nil)
 	s.f = make([]float64, s.n)
 	if beta := s.beta(); slices.ContainsFunc(beta, func(v float64) bool { return v != 0 }) {
 		f, err := KernelSum(s.b, p.Kernel, p.X, p.X, beta)
@@ -232,7 +232,7 @@ func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Para
 		if err := s.optimize(); err != nil {
 			return nil, err
 		}
-		if s.at == nil {
+		if s.index == nil {
 			return s.result()
 		}
 		if err := s.unshrink(); err != nil {
@@ -263,25 +263,25 @@ func (s *smo) close() {
 	}
 }
 
-// use selects the rows whose indices are in at, or all rows if at is nil. It allocates a cache for
+// use selects the rows whose indices are in index, or all rows if index is nil. It allocates a cache for
 // these rows. The caller must set F.
-func (s *smo) use(at []int) error {
+func (s *smo) use(index []int) error {
 	s.close()
-	s.take(at)
+	s.selectRows(index)
 	return s.open()
 }
 
-func (s *smo) take(at []int) {
+func (s *smo) selectRows(index []int) {
 	p := s.full
 	per := len(p.Alpha) / p.X.Rows
-	s.at, s.last = at, nil
-	if at == nil {
+	s.index, s.last = index, nil
+	if index == nil {
 		s.n, s.x, s.gram, s.sign, s.p, s.c, s.alpha = p.X.Rows, p.X, p.gram, p.Sign, p.P, p.C, p.Alpha
 	} else {
-		s.n = len(at)
-		s.x, s.gram = p.X.Take(at), p.gram.take(at)
+		s.n = len(index)
+		s.x, s.gram = p.X.Take(index), p.gram.submatrix(index)
 		s.sign, s.p, s.c, s.alpha = make([]float64, per*s.n), make([]float64, per*s.n), make([]float64, per*s.n), make([]float64, per*s.n)
-		for r, i := range at {
+		for r, i := range index {
 			for h := range per {
 				to, from := h*s.n+r, h*p.X.Rows+i
 				s.sign[to], s.p[to], s.c[to], s.alpha[to] = p.Sign[from], p.P[from], p.C[from], p.Alpha[from]
@@ -334,10 +334,10 @@ func (s *smo) beta() []float64 {
 // KernelSum returns k(X, Z)·β. It skips the points of Z for which β is 0.
 func KernelSum(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points, beta []float64) ([]float64, error) {
 	var list []int
-	var kept []float64
+	var coefficients []float64
 	for i, v := range beta {
 		if v != 0 {
-			list, kept = append(list, i), append(kept, v)
+			list, coefficients = append(list, i), append(coefficients, v)
 		}
 	}
 	out := make([]float64, x.Rows)
@@ -349,12 +349,12 @@ func KernelSum(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points
 		return nil, err
 	}
 	defer m.Free()
-	on, err := numeric.PlaceAll(b, x, z.Take(list), numeric.DensePoints(numeric.Column(kept)))
+	operands, err := numeric.PlaceAll(b, x, z.Take(list), numeric.DensePoints(numeric.Column(coefficients)))
 	if err != nil {
 		return nil, err
 	}
-	defer numeric.FreeAll(on)
-	b.GramMul(m, k, on[0], on[1], on[2])
+	defer numeric.FreeAll(operands)
+	b.GramMul(m, k, operands[0], operands[1], operands[2])
 	return out, b.Download(numeric.Column(out), m)
 }
 
@@ -387,11 +387,11 @@ func (s *smo) permitAll() {
 // In a ν formulation violation computes both numbers for each sign, and adds a constant to the v of
 // the sign so that the two numbers add to 0. It returns the numbers of the sign with the larger
 // difference.
-func (s *smo) violation() (most, least float64) {
+func (s *smo) violation() (maxV, minV float64) {
 	if s.full.nu != plain {
-		return s.separately()
+		return s.separateViolation()
 	}
-	most, least = math.Inf(-1), math.Inf(1)
+	maxV, minV = math.Inf(-1), math.Inf(1)
 	invalid := 0.0 // NaN if an element of v is not finite
 
 	for first := 0; first < len(s.v); first += s.n { // the first or the second variable of each row
@@ -400,23 +400,23 @@ func (s *smo) violation() (most, least float64) {
 			x := -f - sign[r]*p[r]
 			v[r] = x
 			invalid += x - x
-			if high := x + rise[r]; high > most {
-				most = high
+			if high := x + rise[r]; high > maxV {
+				maxV = high
 			}
-			if low := x + fall[r]; low < least {
-				least = low
+			if low := x + fall[r]; low < minV {
+				minV = low
 			}
 		}
 	}
-	return most + invalid, least + invalid
+	return maxV + invalid, minV + invalid
 }
 
 // optimize processes working sets until the rows in use are optimal within the tolerance, or
 // MaxIter steps have been taken. Shrinking may change the rows in use.
 func (s *smo) optimize() error {
 	for {
-		most, least := s.violation()
-		gap := most - least
+		maxV, minV := s.violation()
+		gap := maxV - minV
 		s.gap = gap
 		if math.IsNaN(gap) || math.IsInf(gap, 1) {
 			return kernels.Overflow(fmt.Errorf("values of the kernel %v overflow: scale the features down", s.full.Kernel))
@@ -433,30 +433,30 @@ func (s *smo) optimize() error {
 		if s.steps >= s.set.MaxIter {
 			return message.Errorf("not optimal after %s: the gap is %.3g, but must be at most %.3g: {raise $tol|raise $iterations|$penalty|$standardize}", count.Of(s.steps, "step"), gap, s.set.Tol)
 		}
-		shrunk, err := s.shrink(most, least)
+		shrunk, err := s.shrink(maxV, minV)
 		if err != nil {
 			return err
 		}
 		if shrunk {
 			continue
 		}
-		if err := s.workOn(s.choose(most, least), gap); err != nil {
+		if err := s.workOn(s.choose(maxV, minV), gap); err != nil {
 			return err
 		}
 	}
 }
 
-func (s *smo) choose(most, least float64) []int {
+func (s *smo) choose(maxV, minV float64) []int {
 	q := s.workingSize()
 	if q == len(s.v) {
 		return countedInts(q)
 	}
-	part := q / 4
+	count := q / 4
 	if s.last == nil {
-		part = q / 2
+		count = q / 2
 	}
-	up := largest(&s.mem.up, part, 1, s.v, s.rise, least)
-	down := largest(&s.mem.down, part, -1, s.v, s.fall, -most)
+	up := largest(&s.mem.up, count, 1, s.v, s.rise, minV)
+	down := largest(&s.mem.down, count, -1, s.v, s.fall, -maxV)
 	in := s.marked
 	clear(in)
 	set := make([]int, 0, q)
@@ -577,7 +577,7 @@ const (
 
 // shrink removes the rows whose variables are all at bounds and belong to no violating pair, if
 // there are many such rows.
-func (s *smo) shrink(most, least float64) (bool, error) {
+func (s *smo) shrink(maxV, minV float64) (bool, error) {
 	if s.n < shrinkRows {
 		return false, nil
 	}
@@ -586,7 +586,7 @@ func (s *smo) shrink(most, least float64) (bool, error) {
 	}
 	for i, v := range s.v {
 		rise, fall := s.rise[i], s.fall[i]
-		if v+rise >= least || v+fall <= most || rise == fall { // they are equal for a free variable
+		if v+rise >= minV || v+fall <= maxV || rise == fall { // they are equal for a free variable
 			s.inactive[s.row(i)] = 0
 		}
 	}
@@ -599,41 +599,41 @@ func (s *smo) shrink(most, least float64) (bool, error) {
 	if 3*removed < s.n {
 		return false, nil
 	}
-	keep := make([]int, 0, s.n-removed)
+	remaining := make([]int, 0, s.n-removed)
 	for r, times := range s.inactive {
 		if times < shrinkAfter {
-			keep = append(keep, r)
+			remaining = append(remaining, r)
 		}
 	}
-	s.put()
-	f := make([]float64, len(keep))
-	at := make([]int, len(keep))
-	for to, r := range keep {
-		f[to], at[to] = s.f[r], r
-		if s.at != nil {
-			at[to] = s.at[r]
+	s.storeAlpha()
+	f := make([]float64, len(remaining))
+	index := make([]int, len(remaining))
+	for to, r := range remaining {
+		f[to], index[to] = s.f[r], r
+		if s.index != nil {
+			index[to] = s.index[r]
 		}
 	}
 	s.f = f
-	return true, s.use(at)
+	return true, s.use(index)
 }
 
-func (s *smo) put() {
-	if s.at == nil {
+func (s *smo) storeAlpha() {
+	if s.index == nil {
 		return
 	}
 	n := s.full.X.Rows
 	for i, a := range s.alpha {
-		s.full.Alpha[i/s.n*n+s.at[i%s.n]] = a
+		s.full.Alpha[i/s.n*n+s.index[i%s.n]] = a
 	}
 }
 
 // unshrink restores all rows and computes F of the rows that were removed.
 func (s *smo) unshrink() error {
-	s.put()
-	kept, at := s.f, s.at
+	s.storeAlpha()
+	kept, index := s.f, s.index
 	in := make([]int, s.full.X.Rows)
-	for r, i := range at {
+	for r, i := range index {
 		in[i] = r + 1
 	}
 	if err := s.use(nil); err != nil {
@@ -677,7 +677,7 @@ func (s *smo) result() (*Result, error) {
 			return nil, err
 		}
 	}
-	most, least := s.violation()
+	maxV, minV := s.violation()
 	res := &Result{Found: found, Beta: s.beta(), Steps: s.steps, Rows: s.rows, Passes: s.passes, Gap: s.gap, Tol: s.set.Tol}
 	// b is the mean of v over the free variables. At the solution these v differ by at most the
 	// tolerance.
@@ -692,18 +692,18 @@ func (s *smo) result() (*Result, error) {
 	switch {
 	case free > 0:
 		res.Intercept = sum / float64(free)
-	case math.IsInf(most, 0):
-		res.Intercept = least
-	case math.IsInf(least, 0):
-		res.Intercept = most
+	case math.IsInf(maxV, 0):
+		res.Intercept = minV
+	case math.IsInf(minV, 0):
+		res.Intercept = maxV
 	default:
-		res.Intercept = (most + least) / 2
+		res.Intercept = (maxV + minV) / 2
 	}
 	if !math.IsNaN(intercept) {
 		res.Intercept = intercept
 	}
-	if s.full.Inside && !math.IsInf(most, 0) {
-		// For OneClass every s_i is 1 and p is 0, so that v = −F. With b = most, f = F + b is ≥ 0 at
+	if s.full.Inside && !math.IsInf(maxV, 0) {
+		// For OneClass every s_i is 1 and p is 0, so that v = −F. With b = maxV, f = F + b is ≥ 0 at
 		// every row whose α may increase. Add a bound on the rounding error of F.
 		terms, size := 0, 0.0
 		for r, beta := range res.Beta {
@@ -712,7 +712,7 @@ func (s *smo) result() (*Result, error) {
 				size += math.Abs(beta * s.x.Diag(s.full.Kernel, r))
 			}
 		}
-		res.Intercept = most + 4*0x1p-52*float64(terms+s.x.Cols+8)*size
+		res.Intercept = maxV + 4*0x1p-52*float64(terms+s.x.Cols+8)*size
 	}
 	for r, beta := range res.Beta {
 		res.Square += beta * s.f[r]
@@ -730,7 +730,7 @@ func (s *smo) result() (*Result, error) {
 //	½(t − 1)²‖f‖² + Σ_i max(α_i g_i, (α_i − c_i) g_i)
 func (s *smo) duality(res *Result) float64 {
 	slope := func(i int, t float64) float64 { return t*s.sign[i]*(s.f[s.row(i)]+res.Intercept) + s.p[i] }
-	at := func(t float64) float64 {
+	derivative := func(t float64) float64 {
 		gap := (t - 1) * (t - 1) / 2 * res.Square
 		for i, alpha := range s.alpha {
 			gap += max(alpha*slope(i, t), (alpha-s.c[i])*slope(i, t))
@@ -741,9 +741,9 @@ func (s *smo) duality(res *Result) float64 {
 	for i := range s.alpha {
 		loss = max(loss, -slope(i, 1))
 	}
-	gap := at(1)
+	gap := derivative(1)
 	if loss < 1 {
-		gap = min(gap, at(1/(1-loss)))
+		gap = min(gap, derivative(1/(1-loss)))
 	}
 	return gap
 }

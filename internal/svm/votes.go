@@ -14,8 +14,8 @@ import (
 func PairValues(values, sums, b []float64, k int) {
 	for a := range k {
 		for c := a + 1; c < k; c++ {
-			at := At(a, c, k)
-			values[at] = sums[a*(k-1)+c-1] + sums[c*(k-1)+a] + b[at]
+			pair := At(a, c, k)
+			values[pair] = sums[a*(k-1)+c-1] + sums[c*(k-1)+a] + b[pair]
 		}
 	}
 }
@@ -53,9 +53,9 @@ func Probabilities(p, pairs, a, b []float64) {
 	r := mat.NewDense(k, k, nil)
 	for i := range k {
 		for j := i + 1; j < k; j++ {
-			at := At(i, j, k)
+			pair := At(i, j, k)
 			// Keep the probability away from 0 and 1: a single pair must not determine the result.
-			second := min(max(1/(1+elementary.Exp(a[at]*pairs[at]+b[at])), 1e-7), 1-1e-7)
+			second := min(max(1/(1+elementary.Exp(a[pair]*pairs[pair]+b[pair])), 1e-7), 1-1e-7)
 			r.Set(j, i, second)
 			r.Set(i, j, 1-second)
 		}

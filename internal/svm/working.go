@@ -27,28 +27,28 @@ type working struct {
 const curvature = 1e-12
 
 func newWorking(s *smo, set []int) *working {
-	q, at := len(set), make([]int, len(set))
+	q, rows := len(set), make([]int, len(set))
 	for a, i := range set {
-		at[a] = s.row(i)
+		rows[a] = s.row(i)
 	}
 	vectors := grow(&s.mem.vectors, 8*q)
-	part := func(k int) []float64 { return vectors[k*q : (k+1)*q] }
+	vector := func(k int) []float64 { return vectors[k*q : (k+1)*q] }
 	w := &working{
-		k: grow(&s.mem.block, q*q), diag: part(0), v: part(1), alpha: part(2), moved: part(3), sign: part(4), c: part(5),
-		rise: part(6), fall: part(7), q: q,
+		k: grow(&s.mem.block, q*q), diag: vector(0), v: vector(1), alpha: vector(2), moved: vector(3), sign: vector(4), c: vector(5),
+		rise: vector(6), fall: vector(7), q: q,
 	}
 	clear(w.moved)
 	run.Parallel(q, func(first, last int) {
 		for a := first; a < last; a++ {
-			row := s.cache.rows.Row(s.cache.slot[at[a]])
-			to := w.k[a*q : (a+1)*q][:len(at)]
-			for b, r := range at {
+			row := s.cache.rows.Row(s.cache.slot[rows[a]])
+			to := w.k[a*q : (a+1)*q][:len(rows)]
+			for b, r := range rows {
 				to[b] = row[r]
 			}
 		}
 	})
 	for a, i := range set {
-		w.diag[a] = s.cache.Diag[at[a]]
+		w.diag[a] = s.cache.Diag[rows[a]]
 		w.v[a], w.alpha[a], w.sign[a], w.c[a], w.rise[a], w.fall[a] = s.v[i], s.alpha[i], s.sign[i], s.c[i], s.rise[i], s.fall[i]
 	}
 	return w
@@ -60,18 +60,18 @@ func (w *working) minimize(tol float64, limit int) int {
 	if w.separate {
 		return w.minimizeSeparately(tol, limit)
 	}
-	i, most := -1, math.Inf(-1)
+	i, maxV := -1, math.Inf(-1)
 	for a, v := range w.v {
-		if v += w.rise[a]; v > most {
-			i, most = a, v
+		if v += w.rise[a]; v > maxV {
+			i, maxV = a, v
 		}
 	}
 	for step := range limit {
 		if i < 0 {
 			return step
 		}
-		j, least := w.partner(i)
-		if j < 0 || w.v[i]-least <= tol {
+		j, minV := w.partner(i)
+		if j < 0 || w.v[i]-minV <= tol {
 			return step
 		}
 		i = w.move(i, j)
@@ -83,12 +83,12 @@ func (w *working) minimize(tol float64, limit int) int {
 // It also returns the smallest v of the variables that may decrease.
 func (w *working) partner(i int) (int, float64) {
 	ki, vi, kii := w.k[i*w.q:][:w.q], w.v[i], w.diag[i]
-	j, best, least := -1, 0.0, math.Inf(1)
+	j, best, minV := -1, 0.0, math.Inf(1)
 	diag, fall := w.diag[:w.q], w.fall[:w.q]
 	for b, v := range w.v[:w.q] {
 		v += fall[b]
-		if v < least {
-			least = v
+		if v < minV {
+			minV = v
 		}
 		d := vi - v
 		if d <= 0 {
@@ -103,7 +103,7 @@ func (w *working) partner(i int) (int, float64) {
 			j, best = b, d*d/a
 		}
 	}
-	return j, least
+	return j, minV
 }
 
 // move takes the optimal step of the pair within the bounds. It returns the variable with the
@@ -115,25 +115,25 @@ func (w *working) move(i, j int) int {
 		a = curvature
 	}
 	t := (w.v[i] - w.v[j]) / a
-	roomI, roomJ := w.room(i, true), w.room(j, false)
+	roomI, roomJ := w.distance(i, true), w.distance(j, false)
 	t = min(t, roomI, roomJ)
 	w.shift(i, t, t == roomI)
 	w.shift(j, -t, t == roomJ)
-	next, most := -1, math.Inf(-1)
+	next, maxV := -1, math.Inf(-1)
 	rise := w.rise[:w.q]
 	for b := range w.v[:w.q] {
 		v := w.v[b] - t*(ki[b]-kj[b])
 		w.v[b] = v
-		if v += rise[b]; v > most {
-			next, most = b, v
+		if v += rise[b]; v > maxV {
+			next, maxV = b, v
 		}
 	}
 	return next
 }
 
-// room returns the largest possible increase of s_i α_i if rise is true, or else the largest
+// distance returns the largest possible increase of s_i α_i if rise is true, or else the largest
 // decrease.
-func (w *working) room(i int, rise bool) float64 {
+func (w *working) distance(i int, rise bool) float64 {
 	if rise == (w.sign[i] > 0) {
 		return w.c[i] - w.alpha[i]
 	}
@@ -143,9 +143,9 @@ func (w *working) room(i int, rise bool) float64 {
 // shift adds t to s_i α_i. If bound is true, it sets α_i exactly to the bound.
 func (w *working) shift(i int, t float64, bound bool) {
 	w.moved[i] += t
-	up := (t > 0) == (w.sign[i] > 0) // α increases
+	increase := (t > 0) == (w.sign[i] > 0) // α increases
 	switch {
-	case bound && up:
+	case bound && increase:
 		w.alpha[i] = w.c[i]
 	case bound:
 		w.alpha[i] = 0
