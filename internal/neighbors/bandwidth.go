@@ -23,10 +23,10 @@ func Bandwidth(ctx context.Context, median float64, points numeric.Points, y bac
 	rows = rows[:min(len(rows), bandwidthRows)]
 	// Scale the targets to the range from 0 to 1, so that no square overflows.
 	u, variance := backend.NewHost[float64](len(rows), y.Cols), make([]float64, y.Cols)
-	weights, all := make([]float64, len(rows)), 0.0
+	weights, total := make([]float64, len(rows)), 0.0
 	for a, i := range rows {
 		weights[a] = weight[i]
-		all += weight[i]
+		total += weight[i]
 	}
 	for j := range y.Cols {
 		low, high := math.Inf(1), math.Inf(-1)
@@ -39,10 +39,10 @@ func Bandwidth(ctx context.Context, median float64, points numeric.Points, y bac
 		mean := 0.0
 		for a, i := range rows {
 			u.Row(a)[j] = (y.Row(i)[j]/2 - low/2) / (high/2 - low/2)
-			mean += weights[a] / all * u.Row(a)[j]
+			mean += weights[a] / total * u.Row(a)[j]
 		}
 		for a := range rows {
-			variance[j] += weights[a] / all * (u.Row(a)[j] - mean) * (u.Row(a)[j] - mean)
+			variance[j] += weights[a] / total * (u.Row(a)[j] - mean) * (u.Row(a)[j] - mean)
 		}
 	}
 	var loss [15]float64

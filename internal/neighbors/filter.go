@@ -21,14 +21,14 @@ import (
 // of Numerical Algorithms, 2002, sections 2.2 and 3.1).
 type filter struct {
 	Samples
-	k              int
-	z              backend.Host[float32] // (z, −zᵀz/2)
-	norm, abs, top float64               // the largest ‖z‖, ‖z‖₁ and zᵀz
-	below          func(values []float32, bound float32) int
+	k                 int
+	z                 backend.Host[float32] // (z, −zᵀz/2)
+	norm, abs, square float64               // the largest ‖z‖, ‖z‖₁ and zᵀz
+	below             func(values []float32, bound float32) int
 }
 
-// most is the largest ‖x‖ for which no float32 product overflows.
-const most = 0x1p60
+// maxNorm is the largest ‖x‖ for which no float32 product overflows.
+const maxNorm = 0x1p60
 
 // filter returns a filter for the rows of x. ok is false if the kernel is not linear, if the points
 // are sparse, if products overflow in float32, or if a filter saves no time for so few rows or
@@ -37,17 +37,17 @@ func (s Samples) filter(x numeric.Points, k int) (*filter, bool) {
 	if _, linear := s.Kernel.(kernels.Linear); !linear || x.Sparse != nil || s.Points.Sparse != nil || x.Rows < tileRows || s.Points.Rows < 4096 {
 		return nil, false
 	}
-	f := &filter{Samples: s, k: k, z: single(s.Points.Dense, func(i int) float64 { return -s.Own[i] / 2 })}
+	f := &filter{Samples: s, k: k, z: toSingle(s.Points.Dense, func(i int) float64 { return -s.Own[i] / 2 })}
 	for i, v := range s.Own {
 		norm, abs := norms(s.Points.Dense.Row(i))
-		f.norm, f.abs, f.top = max(f.norm, norm), max(f.abs, abs), max(f.top, v)
+		f.norm, f.abs, f.square = max(f.norm, norm), max(f.abs, abs), max(f.square, v)
 	}
 	for i := range x.Rows {
-		if norm, _ := norms(x.Dense.Row(i)); !(norm < most) {
+		if norm, _ := norms(x.Dense.Row(i)); !(norm < maxNorm) {
 			return nil, false
 		}
 	}
-	return f, f.norm < most
+	return f, f.norm < maxNorm
 }
 
 // margin returns a bound on the error of s for the row x.
@@ -56,7 +56,7 @@ func (f *filter) margin(x []float64) float64 {
 	d := float64(len(x))
 	rounding := (d + 4) * 0x1p-24 / (1 - (d+4)*0x1p-24)
 	// The factor 1.001 covers the rounding errors of the bound itself and of the keys in float64.
-	return (rounding*(norm*f.norm+f.top/2) + 0x1p-149*(d+abs+f.abs)) * 1.001
+	return (rounding*(norm*f.norm+f.square/2) + 0x1p-149*(d+abs+f.abs)) * 1.001
 }
 
 // search calls g with the nearest samples of each row of x, as Nearest does. It stops early if the filter
@@ -80,7 +80,7 @@ func (f *filter) search(ctx context.Context, dev backend.Device, x numeric.Point
 	margins, looked := make([]float64, len(rows)), make([]int, len(rows))
 	for first := 0; first < x.Rows; first += tileRows {
 		part := x.Slice(first, min(tileRows, x.Rows-first)).Dense
-		placed, err := backend.Place(b, single(part, func(int) float64 { return 1 }))
+		placed, err := backend.Place(b, toSingle(part, func(int) float64 { return 1 }))
 		if err != nil {
 			return 0, err
 		}
@@ -88,7 +88,7 @@ func (f *filter) search(ctx context.Context, dev backend.Device, x numeric.Point
 			rows[i].start(f.k)
 			margins[i], looked[i] = f.margin(part.Row(i)), 0
 		}
-		err = values.each(f.Kernel, placed, z, func(i, column int, tile []float32) {
+		err = values.forEachTile(f.Kernel, placed, z, func(i, column int, tile []float32) {
 			looked[i] += f.add(&rows[i], part.Row(i), margins[i], column, tile)
 		})
 		placed.Free()
@@ -149,8 +149,8 @@ func norms(x []float64) (euclidean, absolute float64) {
 	return math.Sqrt(euclidean), absolute
 }
 
-// single returns h, rounded to float32, with an additional last column of the numbers last(i).
-func single(h backend.Host[float64], last func(i int) float64) backend.Host[float32] {
+// toSingle returns h, rounded to float32, with an additional last column of the numbers last(i).
+func toSingle(h backend.Host[float64], last func(i int) float64) backend.Host[float32] {
 	s := backend.NewHost[float32](h.Rows, h.Cols+1)
 	for i := range h.Rows {
 		row := s.Row(i)

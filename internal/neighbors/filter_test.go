@@ -28,7 +28,7 @@ func TestNearestIsExact(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		offset, scale float64
-		most, k       int
+		limit, k      int
 	}{
 		{"spread over 2¹⁶ steps", 0, 1, 1 << 16, 5},
 		{"many duplicates", 0, 1, 6, 10},
@@ -42,19 +42,19 @@ func TestNearestIsExact(t *testing.T) {
 			points := func(n int) backend.Host[float64] {
 				h := backend.NewHost[float64](n, d)
 				for i := range h.Data {
-					h.Data[i] = (c.offset + float64(r.IntN(c.most))) * c.scale
+					h.Data[i] = (c.offset + float64(r.IntN(c.limit))) * c.scale
 				}
 				return h
 			}
 			z, x := points(n), points(rows)
 			s := neighbors.Samples{Kernel: kernels.Linear{}, Points: numeric.DensePoints(z), Weight: slices.Repeat([]float64{1}, n)}
 			s.Own = s.Points.Diagonal(s.Kernel)
-			seen := 0
+			visited := 0
 			err := s.Nearest(t.Context(), dev, numeric.DensePoints(x), c.k, func(i int, list []int, keys []float64) {
-				if i != seen {
-					t.Fatalf("row %d after row %d", i, seen-1)
+				if i != visited {
+					t.Fatalf("row %d after row %d", i, visited-1)
 				}
-				seen++
+				visited++
 				square, order := make([]float64, n), make([]int, n)
 				for j := range n {
 					order[j] = j
@@ -73,8 +73,8 @@ func TestNearestIsExact(t *testing.T) {
 					}
 				}
 			})
-			if err != nil || seen != rows {
-				t.Fatal(seen, err)
+			if err != nil || visited != rows {
+				t.Fatal(visited, err)
 			}
 		})
 	}

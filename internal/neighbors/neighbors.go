@@ -65,25 +65,25 @@ func (s Samples) Nearest(ctx context.Context, dev backend.Device, x numeric.Poin
 	}
 	defer values.free()
 	for ; first < x.Rows; first += tileRows {
-		part := x.Slice(first, min(tileRows, x.Rows-first))
-		placed, err := part.Place(dev.F64())
+		tile := x.Slice(first, min(tileRows, x.Rows-first))
+		placed, err := tile.Place(dev.F64())
 		if err != nil {
 			return err
 		}
-		for i := range part.Rows {
+		for i := range tile.Rows {
 			rows[i].start(k)
 		}
-		err = values.each(s.Kernel, placed, z, func(i, column int, tile []float64) {
+		err = values.forEachTile(s.Kernel, placed, z, func(i, column int, tile []float64) {
 			rows[i].add(s, column, tile)
 		})
 		placed.Free()
 		if err != nil {
 			return err
 		}
-		for i := range part.Rows {
+		for i := range tile.Rows {
 			r := &rows[i]
-			if r.wrong {
-				return numeric.PointError(s.Kernel, s.First+first+i, part.Point(i), r.value)
+			if r.invalid {
+				return numeric.PointError(s.Kernel, s.First+first+i, tile.Point(i), r.value)
 			}
 			f(first+i, r.list, r.keys)
 		}
@@ -98,8 +98,8 @@ type nearest struct {
 	keys  []float64 // d² − k(x, x) of each sample in list
 	limit float64   // if the weights of list sum to at least k, the largest key; otherwise +Inf
 
-	wrong bool    // whether a kernel value is NaN or infinite
-	value float64 // the first kernel value that is NaN or infinite
+	invalid bool    // whether a kernel value is NaN or infinite
+	value   float64 // the first kernel value that is NaN or infinite
 }
 
 func (r *nearest) start(k int) {
@@ -108,16 +108,16 @@ func (r *nearest) start(k int) {
 
 // add adds the samples first, first+1, …; values holds their kernel values with the row.
 func (r *nearest) add(s Samples, first int, values []float64) {
-	own, limit := s.Own[first:], r.limit
-	own = own[:len(values)]
+	squares, limit := s.Own[first:], r.limit
+	squares = squares[:len(values)]
 	for z, v := range values {
-		key := own[z] - 2*v
+		key := squares[z] - 2*v
 		if key >= limit && key <= math.MaxFloat64 { // false for NaN
 			continue
 		}
 		if key-key != 0 { // NaN or Inf has no place in the order of the samples
-			if !r.wrong {
-				r.wrong, r.value = true, v
+			if !r.invalid {
+				r.invalid, r.value = true, v
 			}
 			return
 		}
@@ -130,11 +130,11 @@ func (r *nearest) insert(weight []float64, z int, key float64) {
 	if !(key < r.limit) {
 		return
 	}
-	at := len(r.list)
-	for at > 0 && r.keys[at-1] > key {
-		at--
+	pos := len(r.list)
+	for pos > 0 && r.keys[pos-1] > key {
+		pos--
 	}
-	r.list, r.keys = slices.Insert(r.list, at, z), slices.Insert(r.keys, at, key)
+	r.list, r.keys = slices.Insert(r.list, pos, z), slices.Insert(r.keys, pos, key)
 	n, sum := 0, 0.0
 	for ; n < len(r.list) && sum < r.k; n++ { // sum the weights again, because subtracting a weight from a running sum would round
 		sum += weight[r.list[n]]
@@ -148,10 +148,10 @@ func (r *nearest) insert(weight []float64, z int, key float64) {
 // Mean returns the weighted mean of the rows of y over list, which Nearest has computed. The weight
 // of the last sample is reduced so that the weights sum to k.
 func (s Samples) Mean(y backend.Host[float64], k int, list []int) []float64 {
-	sum, left := make([]float64, y.Cols), float64(k)
+	sum, remaining := make([]float64, y.Cols), float64(k)
 	for _, z := range list {
-		w := min(s.Weight[z], left)
-		left -= w
+		w := min(s.Weight[z], remaining)
+		remaining -= w
 		for j, v := range y.Row(z) {
 			sum[j] += w * v / float64(k)
 		}
@@ -205,10 +205,10 @@ func (g *grid[T]) alloc(b backend.Backend[T], rows, columns int) (err error) {
 
 func (g *grid[T]) free() { g.out.Free() }
 
-// each calls f for each row of x and each tile. values holds the kernel values of the row and the
+// forEachTile calls f for each row of x and each tile. values holds the kernel values of the row and the
 // samples column, column+1, … of z. f is called concurrently for different rows: while some rows
 // are searched, the kernel values of other rows are evaluated.
-func (g *grid[T]) each(k kernels.Kernel, x, z backend.Matrix[T], f func(i, column int, values []T)) error {
+func (g *grid[T]) forEachTile(k kernels.Kernel, x, z backend.Matrix[T], f func(i, column int, values []T)) error {
 	m, d := x.Dims()
 	n, _ := z.Dims()
 	var failed atomic.Pointer[error]

@@ -165,17 +165,17 @@ func ScaleSigma(x numeric.Points, weights []float64) (float64, error) {
 
 // norm returns the 2-norm, computed with a scale at which squares neither overflow nor underflow.
 func norm(difference []float64) float64 {
-	most := 0.0
+	largest := 0.0
 	for _, v := range difference {
-		most = max(most, math.Abs(v))
+		largest = max(largest, math.Abs(v))
 	}
-	if most == 0 || math.IsInf(most, 1) {
-		return most
+	if largest == 0 || math.IsInf(largest, 1) {
+		return largest
 	}
 	sum := 0.0
 	for _, v := range difference {
-		q := v / most
+		q := v / largest
 		sum += q * q
 	}
-	return most * math.Sqrt(sum)
+	return largest * math.Sqrt(sum)
 }

@@ -68,8 +68,8 @@ func (l Joint) Fit(ctx context.Context, x mat.Matrix, y []int) (*JointModel, err
 	if l.Features != nil {
 		m.W = make([]float64, len(l.Features(mat.Row(nil, 0, x), 0)))
 	}
-	late := make([]float64, len(m.W)) // sum of the changes, each multiplied by the number of the step after which it takes effect
-	place := map[[2]int]int{}         // index in m.Terms of a sample and a class
+	delayed := make([]float64, len(m.W)) // sum of the changes, each multiplied by the number of the step after which it takes effect
+	index := map[[2]int]int{}            // index in m.Terms of a sample and a class
 	var lateTerms []float64
 	step := 0
 	for epoch := 0; epoch < l.Epochs && !m.Clean; epoch++ {
@@ -90,10 +90,10 @@ func (l Joint) Fit(ctx context.Context, x mat.Matrix, y []int) (*JointModel, err
 				for s, t := range []int{class, best} {
 					sign := float64(1 - 2*s)
 					if l.Kernel != nil {
-						p, known := place[[2]int{i, t}]
+						p, known := index[[2]int{i, t}]
 						if !known {
 							p = len(m.Terms)
-							place[[2]int{i, t}] = p
+							index[[2]int{i, t}] = p
 							m.Terms, lateTerms = append(m.Terms, JointTerm{X: row, Class: t}), append(lateTerms, 0)
 						}
 						m.Terms[p].Weight += sign
@@ -102,7 +102,7 @@ func (l Joint) Fit(ctx context.Context, x mat.Matrix, y []int) (*JointModel, err
 					}
 					phi := vector(l.Features(row, t))
 					blas64.Axpy(sign, phi, vector(m.W))
-					blas64.Axpy(sign*float64(step), phi, vector(late))
+					blas64.Axpy(sign*float64(step), phi, vector(delayed))
 				}
 				m.Mistakes++
 				m.Clean = false
@@ -111,7 +111,7 @@ func (l Joint) Fit(ctx context.Context, x mat.Matrix, y []int) (*JointModel, err
 		}
 	}
 	if l.Averaged {
-		blas64.Axpy(-1/float64(step), vector(late), vector(m.W))
+		blas64.Axpy(-1/float64(step), vector(delayed), vector(m.W))
 		for p, v := range lateTerms {
 			m.Terms[p].Weight -= v / float64(step)
 		}

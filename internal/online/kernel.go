@@ -40,7 +40,7 @@ func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64
 		h.offset[c] = l.Start
 	}
 	if l.Average {
-		h.late = backend.NewHost[float64](n, l.Outputs)
+		h.delayed = backend.NewHost[float64](n, l.Outputs)
 	}
 	l.block = Block
 	if budget > 0 {
@@ -55,15 +55,15 @@ func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64
 // kernelHypothesis stores the current f at all samples. Only a mistake requires a row of K.
 type kernelHypothesis struct {
 	*Loop
-	b       backend.Backend[float64]
-	k       kernels.Kernel
-	cache   Cache
-	diag    []float64
-	f       backend.Host[float64] // C×n: f at all samples, without the bias
-	a, late backend.Host[float64] // n×C; for the average, late is the sum of the changes of a, each multiplied by its step
-	offset  []float64             // b, and for the average the sum of its changes, each multiplied by its step
-	budget  int
-	support []int // indices of the samples in f, if there is a budget
+	b          backend.Backend[float64]
+	k          kernels.Kernel
+	cache      Cache
+	diag       []float64
+	f          backend.Host[float64] // C×n: f at all samples, without the bias
+	a, delayed backend.Host[float64] // n×C; for the average, delayed is the sum of the changes of a, each multiplied by its step
+	offset     []float64             // b, and for the average the sum of its changes, each multiplied by its step
+	budget     int
+	support    []int // indices of the samples in f, if there is a budget
 }
 
 // result returns the last f, with the averages of a and b if they are requested.
@@ -71,13 +71,13 @@ func (h *kernelHypothesis) result() *Expansion {
 	e := &Expansion{A: h.a, B: h.offset[:h.Outputs], F: backend.NewHost[float64](h.X.Rows, h.Outputs)}
 	square := 0.0
 	for i := range h.X.Rows {
-		used := false
+		updated := false
 		for c, a := range h.a.Row(i) {
 			e.F.Row(i)[c] = h.f.Row(c)[i] + h.offset[c]
 			square += a * h.f.Row(c)[i]
-			used = used || a != 0
+			updated = updated || a != 0
 		}
-		if used {
+		if updated {
 			e.Support++
 		}
 	}
@@ -86,7 +86,7 @@ func (h *kernelHypothesis) result() *Expansion {
 		steps := h.averaged()
 		for i := range e.A.Rows {
 			for c := range e.A.Cols {
-				e.A.Row(i)[c] -= h.late.Row(i)[c] / steps
+				e.A.Row(i)[c] -= h.delayed.Row(i)[c] / steps
 			}
 		}
 		for c := range e.B {
@@ -124,27 +124,27 @@ func (h *kernelHypothesis) gram(block []int) (backend.Host[float64], error) {
 
 func (h *kernelHypothesis) learn(block []int, delta backend.Host[float64], mistaken, steps []int) error {
 	for len(mistaken) > 0 {
-		part := mistaken[:min(len(mistaken), h.cache.Capacity())]
-		mistaken = mistaken[len(part):]
-		rows := make([]int, len(part))
-		for q, r := range part {
+		batch := mistaken[:min(len(mistaken), h.cache.Capacity())]
+		mistaken = mistaken[len(batch):]
+		rows := make([]int, len(batch))
+		for q, r := range batch {
 			rows[q] = block[r]
 		}
 		if err := h.cache.Fetch(rows); err != nil {
 			return err
 		}
-		for q, r := range part {
+		for q, r := range batch {
 			if err := h.add(rows[q], delta.Row(r)); err != nil {
 				return err
 			}
 			for c, v := range delta.Row(r) {
-				if late := v * float64(steps[q]); h.late.Data != nil {
-					h.late.Row(rows[q])[c] += late
-					h.offset[h.f.Rows+c] += late * h.Bias
+				if delayed := v * float64(steps[q]); h.delayed.Data != nil {
+					h.delayed.Row(rows[q])[c] += delayed
+					h.offset[h.f.Rows+c] += delayed * h.Bias
 				}
 			}
 		}
-		steps = steps[len(part):]
+		steps = steps[len(batch):]
 		if h.budget > 0 {
 			if err := h.trim(rows); err != nil {
 				return err
@@ -183,14 +183,14 @@ func (h *kernelHypothesis) trim(added []int) error {
 		}
 	}
 	for len(h.support) > h.budget {
-		best, most := 0, math.Inf(-1)
+		best, maxScore := 0, math.Inf(-1)
 		value := make([]float64, h.f.Rows)
 		for s, i := range h.support {
 			for c := range value {
 				value[c] = h.f.Row(c)[i] + h.offset[c] - h.a.Row(i)[c]*(h.diag[i]+h.Bias)
 			}
-			if m := lead(value, h.Class[i]); m > most {
-				best, most = s, m
+			if m := lead(value, h.Class[i]); m > maxScore {
+				best, maxScore = s, m
 			}
 		}
 		i := h.support[best]

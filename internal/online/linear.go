@@ -121,9 +121,9 @@ func (h *linearHypothesis) learn(block []int, delta backend.Host[float64], mista
 			changes.Row(q)[c] = v
 			h.offset[c] += v * h.Bias
 			if columns > h.Outputs {
-				late := v * float64(steps[q])
-				changes.Row(q)[h.Outputs+c] = late
-				h.offset[h.Outputs+c] += late * h.Bias
+				delayed := v * float64(steps[q])
+				changes.Row(q)[h.Outputs+c] = delayed
+				h.offset[h.Outputs+c] += delayed * h.Bias
 			}
 		}
 	}
@@ -144,18 +144,18 @@ func (h *linearHypothesis) learn(block []int, delta backend.Host[float64], mista
 // result returns w and b. If Average is set, they are averages over the steps.
 func (h *linearHypothesis) result() (backend.Host[float64], []float64, error) {
 	_, columns := h.w.Dims()
-	all := backend.NewHost[float64](h.X.Cols, columns)
-	if err := h.b.Download(all, h.w); err != nil {
-		return all, nil, err
+	weights := backend.NewHost[float64](h.X.Cols, columns)
+	if err := h.b.Download(weights, h.w); err != nil {
+		return weights, nil, err
 	}
 	if columns == h.Outputs {
-		return all, h.offset, nil
+		return weights, h.offset, nil
 	}
 	steps := h.averaged()
 	w, b := backend.NewHost[float64](h.X.Cols, h.Outputs), make([]float64, h.Outputs)
 	for p := range w.Rows {
 		for c := range h.Outputs {
-			w.Row(p)[c] = all.Row(p)[c] - all.Row(p)[h.Outputs+c]/steps
+			w.Row(p)[c] = weights.Row(p)[c] - weights.Row(p)[h.Outputs+c]/steps
 		}
 	}
 	for c := range b {

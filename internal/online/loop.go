@@ -100,7 +100,7 @@ func (l *Loop) run(t *run.Task, h hypothesis) error {
 		case l.Shuffle:
 			r.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
 		}
-		before := l.Mistakes
+		previousMistakes := l.Mistakes
 		for from := 0; from < n; from += size {
 			if err := t.Step("learn", (float64(l.Used)+float64(from)/float64(n))/float64(l.Epochs)); err != nil {
 				return err
@@ -110,14 +110,14 @@ func (l *Loop) run(t *run.Task, h hypothesis) error {
 			}
 		}
 		l.Used++
-		quiet = l.Mistakes == before
+		quiet = l.Mistakes == previousMistakes
 		l.Clean = quiet && complete
 		if t.Trace != nil {
 			loss, err := l.criterion(h)
 			if err != nil {
 				return err
 			}
-			count := l.Mistakes - before
+			count := l.Mistakes - previousMistakes
 			t.Traced(run.Epoch{Number: l.Used, Mistakes: &count, Loss: loss})
 		}
 	}
@@ -126,9 +126,9 @@ func (l *Loop) run(t *run.Task, h hypothesis) error {
 
 // criterion returns the perceptron criterion of the hypothesis over all samples.
 func (l *Loop) criterion(h hypothesis) (float64, error) {
-	all := backend.NewHost[float64](len(l.Class), l.Outputs)
-	for from := 0; from < all.Rows; from += Block {
-		block := make([]int, min(Block, all.Rows-from))
+	scores := backend.NewHost[float64](len(l.Class), l.Outputs)
+	for from := 0; from < scores.Rows; from += Block {
+		block := make([]int, min(Block, scores.Rows-from))
 		for r := range block {
 			block[r] = from + r
 		}
@@ -137,10 +137,10 @@ func (l *Loop) criterion(h hypothesis) (float64, error) {
 			return 0, err
 		}
 		for r, i := range block {
-			copy(all.Row(i), f.Row(r))
+			copy(scores.Row(i), f.Row(r))
 		}
 	}
-	_, sum := l.Margin(all)
+	_, sum := l.Margin(scores)
 	return sum, nil
 }
 
@@ -253,17 +253,17 @@ func (l *Loop) Square() (square float64) {
 // Margin returns the smallest margin of the samples, as computed by the function lead from the
 // decision values f. It also returns the perceptron criterion, the weighted sum of the magnitudes
 // of the negative margins.
-func (l *Loop) Margin(f backend.Host[float64]) (least, criterion float64) {
-	least = math.Inf(1)
+func (l *Loop) Margin(f backend.Host[float64]) (margin, criterion float64) {
+	margin = math.Inf(1)
 	for i, class := range l.Class {
 		m := lead(f.Row(i), class)
-		least = min(least, m)
+		margin = min(margin, m)
 		if l.Weights != nil {
 			m *= l.Weights[i]
 		}
 		criterion += max(0, -m)
 	}
-	return least, criterion
+	return margin, criterion
 }
 
 // Slack returns the factor by which batches and weights increase Novikoff's (1962) bound on the
@@ -286,11 +286,11 @@ func lead(f []float64, class int) float64 {
 	if len(f) == 1 {
 		return float64(2*class-1) * f[0]
 	}
-	least := math.Inf(1)
+	margin := math.Inf(1)
 	for c, v := range f {
 		if c != class {
-			least = min(least, f[class]-v)
+			margin = min(margin, f[class]-v)
 		}
 	}
-	return least
+	return margin
 }

@@ -19,10 +19,10 @@ type Votes struct {
 
 // Voted returns the votes and the indices of the centers, which are the misclassified samples.
 func (l *Loop) Voted() (v Votes, rows []int) {
-	place := map[int]int{} // index of a sample among the centers
+	index := map[int]int{} // index of a sample among the centers
 	for _, c := range l.Changes {
-		if _, seen := place[c.Sample]; !seen {
-			place[c.Sample] = len(rows)
+		if _, seen := index[c.Sample]; !seen {
+			index[c.Sample] = len(rows)
 			rows = append(rows, c.Sample)
 		}
 	}
@@ -37,7 +37,7 @@ func (l *Loop) Voted() (v Votes, rows []int) {
 		batch := k
 		for ; k < m && l.Changes[k].Step == l.Changes[batch].Step; k++ {
 			c := l.Changes[k]
-			v.Order.Data[k] = float64(place[c.Sample])
+			v.Order.Data[k] = float64(index[c.Sample])
 			copy(v.Delta.Row(k), c.Delta)
 		}
 		next := l.Changes[batch].Step + 1
