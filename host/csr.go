@@ -195,9 +195,9 @@ func (m CSR[T]) Transposed() CSR[T] {
 	for i := range m.Rows {
 		columns, values := m.Row(i)
 		for p, c := range columns {
-			at := t.Indptr[c]
-			t.Indices[at], t.Data[at] = int32(i), values[p]
-			t.Indptr[c] = at + 1
+			index := t.Indptr[c]
+			t.Indices[index], t.Data[index] = int32(i), values[p]
+			t.Indptr[c] = index + 1
 		}
 	}
 	copy(t.Indptr[1:], t.Indptr)

@@ -32,17 +32,17 @@ func randomCSR(rng *rand.Rand, rows, cols int, density float64) (host.Matrix[flo
 	return m, m.CSR()
 }
 
-// same requires that two matrices have the same elements, bit for bit.
-func same(t *testing.T, what string, got, want mat.Matrix) {
+// checkEqual requires that two matrices have the same elements, bit for bit.
+func checkEqual(t *testing.T, name string, got, want mat.Matrix) {
 	t.Helper()
 	r, c := want.Dims()
 	if gr, gc := got.Dims(); gr != r || gc != c {
-		t.Fatalf("%s is %d×%d, not %d×%d", what, gr, gc, r, c)
+		t.Fatalf("%s is %d×%d, not %d×%d", name, gr, gc, r, c)
 	}
 	for i := range r {
 		for j := range c {
 			if math.Float64bits(got.At(i, j)) != math.Float64bits(want.At(i, j)) {
-				t.Fatalf("%s: element (%d, %d) is %v, not %v", what, i, j, got.At(i, j), want.At(i, j))
+				t.Fatalf("%s: element (%d, %d) is %v, not %v", name, i, j, got.At(i, j), want.At(i, j))
 			}
 		}
 	}
@@ -59,45 +59,45 @@ func TestCSRIsItsDenseMatrix(t *testing.T) {
 			if err := m.Check(); err != nil {
 				t.Fatal(err)
 			}
-			same(t, "the CSR", m, dense)
-			back := host.New[float64](rows, cols)
-			for i := range back.Data {
-				back.Data[i] = 7
+			checkEqual(t, "the CSR", m, dense)
+			restored := host.New[float64](rows, cols)
+			for i := range restored.Data {
+				restored.Data[i] = 7
 			}
-			m.DenseTo(back)
-			same(t, "DenseTo", back, dense)
+			m.DenseTo(restored)
+			checkEqual(t, "DenseTo", restored, dense)
 
 			columns := m.Transposed()
 			if err := columns.Check(); err != nil {
 				t.Fatal(err)
 			}
-			same(t, "Transposed", columns, dense.T())
-			same(t, "Transposed twice", columns.Transposed(), dense)
-			same(t, "T", m.T(), dense.T())
+			checkEqual(t, "Transposed", columns, dense.T())
+			checkEqual(t, "Transposed twice", columns.Transposed(), dense)
+			checkEqual(t, "T", m.T(), dense.T())
 
 			i := rng.IntN(rows + 1)
 			k := i + rng.IntN(rows-i+1)
-			part := m.SliceRows(i, k)
-			if err := part.Check(); err != nil {
+			rowRange := m.SliceRows(i, k)
+			if err := rowRange.Check(); err != nil {
 				t.Fatal(err)
 			}
-			same(t, "SliceRows", part, dense.View(i, 0, k-i, cols))
-			same(t, "Transposed of SliceRows", part.Transposed(), dense.View(i, 0, k-i, cols).T())
+			checkEqual(t, "SliceRows", rowRange, dense.View(i, 0, k-i, cols))
+			checkEqual(t, "Transposed of SliceRows", rowRange.Transposed(), dense.View(i, 0, k-i, cols).T())
 
-			stored := 0
+			nonzeros := 0
 			for i := range rows {
 				for _, v := range dense.Row(i) {
 					if v != 0 {
-						stored++
+						nonzeros++
 					}
 				}
 			}
-			share := 0.0
+			density := 0.0
 			if rows*cols > 0 {
-				share = float64(stored) / float64(rows*cols)
+				density = float64(nonzeros) / float64(rows*cols)
 			}
-			if m.NNZ() != stored || m.Density() != share {
-				t.Fatalf("%d elements, density %v; %d and %v are right", m.NNZ(), m.Density(), stored, share)
+			if m.NNZ() != nonzeros || m.Density() != density {
+				t.Fatalf("%d elements, density %v; %d and %v are right", m.NNZ(), m.Density(), nonzeros, density)
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func TestTransposedTwiceSortsRows(t *testing.T) {
 // TestForgedCSRIsAnError passes invalid matrices to NewCSR and Check. Each matrix violates one
 // rule. The error must name the rule and the place.
 func TestForgedCSRIsAnError(t *testing.T) {
-	const big = math.MaxInt64
+	const maxInt64 = math.MaxInt64
 	data := []float64{1, 2, 3, 4}
 	for _, c := range []struct {
 		rows, cols      int
@@ -132,7 +132,7 @@ func TestForgedCSRIsAnError(t *testing.T) {
 		{2, 3, []int64{0, 5, 4}, []int64{0, 1, 0, 1}, "row 1 goes from element 0 to element 5"},
 		{3, 3, []int64{0, 2, 1, 4}, []int64{0, 1, 0, 1}, "row 2 goes from element 2 to element 1"},
 		{3, 3, []int64{0, 2, -1, 4}, []int64{0, 1, 0, 1}, "row 2 goes from element 2 to element -1"},
-		{2, 3, []int64{0, big, 4}, []int64{0, 1, 0, 1}, "row 1 goes from element 0 to element 9223372036854775807"},
+		{2, 3, []int64{0, maxInt64, 4}, []int64{0, 1, 0, 1}, "row 1 goes from element 0 to element 9223372036854775807"},
 		{2, 3, []int64{1, 2, 4}, []int64{0, 1, 0, 1}, "the row pointers go from 1 to 4, not from 0 to 4"},
 		{2, 3, []int64{0, 2, 3}, []int64{0, 1, 0, 1}, "the row pointers go from 0 to 3, not from 0 to 4"},
 		{2, 3, []int64{0, 2, 4}, []int64{0, 1, 0}, "3 column indices for 4 values"},
@@ -141,7 +141,7 @@ func TestForgedCSRIsAnError(t *testing.T) {
 		{0, 3, nil, nil, "0 row pointers for 0 rows"},
 		{-1, 3, nil, nil, "a -1×3 matrix"},
 		{1, -3, []int64{0, 4}, []int64{0, 1, 2, 3}, "a 1×-3 matrix"},
-		{big, 3, []int64{0, 4}, []int64{0, 1, 2, 3}, "each dimension is from 0 to 2147483647"},
+		{maxInt64, 3, []int64{0, 4}, []int64{0, 1, 2, 3}, "each dimension is from 0 to 2147483647"},
 		{1, 1 << 31, []int64{0, 4}, []int64{0, 1, 2, 3}, "each dimension is from 0 to 2147483647"},
 	} {
 		values := data
@@ -197,7 +197,7 @@ func FuzzNewCSR(f *testing.F) {
 		if total != m.NNZ() || total != len(indices) {
 			t.Fatalf("%d elements in the rows, %d in all, %d given", total, m.NNZ(), len(indices))
 		}
-		same(t, "Transposed", m.Transposed(), m.T())
+		checkEqual(t, "Transposed", m.Transposed(), m.T())
 	})
 }
 
@@ -218,15 +218,15 @@ func ExampleCSR() {
 // order.
 func TestCSRTakeRowsAndSingle(t *testing.T) {
 	x := host.CSR[float64]{Rows: 4, Cols: 3, Indptr: []int{0, 1, 1, 3, 5}, Indices: []int32{2, 0, 1, 1, 2}, Data: []float64{7, 1, 0.1, 3, 4}}
-	part := x.SliceRows(1, 4)
-	taken := part.TakeRows([]int{2, 0, 1, 2})
+	rowRange := x.SliceRows(1, 4)
+	selected := rowRange.TakeRows([]int{2, 0, 1, 2})
 	want := host.CSR[float64]{Rows: 4, Cols: 3, Indptr: []int{0, 2, 2, 4, 6}, Indices: []int32{1, 2, 0, 1, 1, 2}, Data: []float64{3, 4, 1, 0.1, 3, 4}}
-	if !reflect.DeepEqual(taken, want) {
-		t.Errorf("TakeRows: %v, want %v", taken, want)
+	if !reflect.DeepEqual(selected, want) {
+		t.Errorf("TakeRows: %v, want %v", selected, want)
 	}
-	single := host.CSR[float32]{Rows: 3, Cols: 3, Indptr: []int{0, 0, 2, 4}, Indices: []int32{0, 1, 1, 2}, Data: []float32{1, 0.1, 3, 4}}
-	if got := part.Single(); !reflect.DeepEqual(got, single) {
-		t.Errorf("Single: %v, want %v", got, single)
+	want32 := host.CSR[float32]{Rows: 3, Cols: 3, Indptr: []int{0, 0, 2, 4}, Indices: []int32{0, 1, 1, 2}, Data: []float32{1, 0.1, 3, 4}}
+	if got := rowRange.Single(); !reflect.DeepEqual(got, want32) {
+		t.Errorf("Single: %v, want %v", got, want32)
 	}
 	if got := (host.CSR[float64]{Indptr: []int{0}}).Single(); got.Rows != 0 || got.Check() != nil {
 		t.Errorf("Single of no rows: %v, %v", got, got.Check())

@@ -57,14 +57,14 @@ func controlGroups() []controlGroup {
 		}
 	}
 	for line := range strings.Lines(string(text)) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) != 3 {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 {
 			continue
 		}
-		if parts[0] == "0" {
-			add("/sys/fs/cgroup", parts[2], controlGroup{limit: "memory.max", used: "memory.current", cache: "inactive_file"})
-		} else if strings.Contains(","+parts[1]+",", ",memory,") {
-			add("/sys/fs/cgroup/memory", parts[2], controlGroup{limit: "memory.limit_in_bytes", used: "memory.usage_in_bytes", cache: "total_inactive_file"})
+		if fields[0] == "0" {
+			add("/sys/fs/cgroup", fields[2], controlGroup{limit: "memory.max", used: "memory.current", cache: "inactive_file"})
+		} else if strings.Contains(","+fields[1]+",", ",memory,") {
+			add("/sys/fs/cgroup/memory", fields[2], controlGroup{limit: "memory.limit_in_bytes", used: "memory.usage_in_bytes", cache: "total_inactive_file"})
 		}
 	}
 	return list

@@ -16,7 +16,7 @@ import (
 // TestMemoryObeysTheLimitOfAddresses starts a process that sets RLIMIT_AS, the limit of its address
 // space, to 256 MiB more than it uses.
 func TestMemoryObeysTheLimitOfAddresses(t *testing.T) {
-	const more, child = 256 << 20, "MERCER_TEST_RLIMIT"
+	const headroom, child = 256 << 20, "MERCER_TEST_RLIMIT"
 	if os.Getenv(child) == "" {
 		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 		c.Env = append(os.Environ(), child+"=1")
@@ -37,7 +37,7 @@ func TestMemoryObeysTheLimitOfAddresses(t *testing.T) {
 	if _, err := fmt.Sscan(string(text), &pages); err != nil {
 		t.Fatal(err)
 	}
-	limit := pages*uint64(os.Getpagesize()) + more
+	limit := pages*uint64(os.Getpagesize()) + headroom
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestMemoryObeysTheLimitOfAddresses(t *testing.T) {
 	t.Logf("%d bytes are left", free)
 	// After the pages were counted, Go's runtime may reserve memory, for example for stacks of
 	// threads: free may be less than 256 MiB.
-	if !known || free > more || free < more/2 {
-		t.Errorf("%d bytes may be taken (%v), at most %d are left", free, known, more)
+	if !known || free > headroom || free < headroom/2 {
+		t.Errorf("%d bytes may be taken (%v), at most %d are left", free, known, headroom)
 	}
 }

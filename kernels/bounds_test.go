@@ -61,10 +61,10 @@ func TestValuesAreWithinBounds(t *testing.T) {
 		bounded++
 		for range 2000 {
 			x, z := make([]float64, d), make([]float64, d)
-			far := math.Exp(6 * rng.NormFloat64())
+			distance := math.Exp(6 * rng.NormFloat64())
 			for p := range x {
 				x[p] = math.Abs(rng.NormFloat64())
-				z[p] = math.Abs(x[p] + far*rng.NormFloat64())
+				z[p] = math.Abs(x[p] + distance*rng.NormFloat64())
 			}
 			// The tolerance allows 64 roundings in each of the d terms and in the program.
 			slack := 64 * (d + 1) * 0x1p-53 * max(math.Abs(low), math.Abs(high))

@@ -69,7 +69,7 @@ func (k Columns) Check(d int) error {
 	if err := k.Kernel.Check(len(k.Indices)); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(Compile(k.Kernel).Stats, Stat.given) {
+	if slices.ContainsFunc(Compile(k.Kernel).Stats, Stat.isPrecomputed) {
 		return errors.New("kernels: columns: precomputed() is not a function of columns: give the whole points to it")
 	}
 	return nil
@@ -85,7 +85,7 @@ func psdOnLine(k Kernel) bool {
 	if _, ok := k.(Periodic); ok {
 		return true
 	}
-	inner := parts(k)
+	inner := innerKernels(k)
 	for _, p := range inner {
 		if !psdOnLine(p) && !p.IsPSD() {
 			return false
@@ -98,23 +98,23 @@ func psdOnLine(k Kernel) bool {
 	return false
 }
 
-// given reports whether a statistic is an entry of a precomputed matrix or a function of such an
-// entry.
-func (s Stat) given() bool {
-	return s.Kind == Entry || s.Of != nil && slices.ContainsFunc(Compile(s.Of).Stats, Stat.given)
+// isPrecomputed reports whether a statistic is an entry of a precomputed matrix or a function of
+// such an entry.
+func (s Stat) isPrecomputed() bool {
+	return s.Kind == Entry || s.Of != nil && slices.ContainsFunc(Compile(s.Of).Stats, Stat.isPrecomputed)
 }
 
-func (k Columns) compile(c *compiler) { k.within(c, k.Kernel.compile) }
+func (k Columns) compile(c *compiler) { k.restrict(c, k.Kernel.compile) }
 
-// within calls f with a compiler whose method load restricts statistics to the columns of k.
-func (k Columns) within(c *compiler, f func(c *compiler)) {
-	all := c.columns
-	defer func() { c.columns = all }()
+// restrict calls f with a compiler whose method load restricts statistics to the columns of k.
+func (k Columns) restrict(c *compiler, f func(c *compiler)) {
+	outer := c.columns
+	defer func() { c.columns = outer }()
 	c.columns = make([]int, len(k.Indices))
 	for i, index := range k.Indices {
 		c.columns[i] = index
-		if all != nil {
-			c.columns[i] = all[index]
+		if outer != nil {
+			c.columns[i] = outer[index]
 		}
 	}
 	f(c)
@@ -124,18 +124,18 @@ func (k Columns) params() []Param              { return k.Kernel.params() }
 func (k Columns) with(values []float64) Kernel { return Columns{k.Indices, k.Kernel.with(values)} }
 
 func (k Columns) derive(c *compiler, i int) {
-	k.within(c, func(c *compiler) { k.Kernel.derive(c, i) })
+	k.restrict(c, func(c *compiler) { k.Kernel.derive(c, i) })
 }
 
 // deriveStat appends the code of ∂k/∂s. Several statistics of Kernel may equal s after restriction
 // to the columns; their derivatives are added.
 func (k Columns) deriveStat(c *compiler, s Stat) {
 	terms := 0
-	for _, own := range Compile(k.Kernel).Stats {
-		if !own.restricted(k.Indices).Equal(s) {
+	for _, inner := range Compile(k.Kernel).Stats {
+		if !inner.restricted(k.Indices).Equal(s) {
 			continue
 		}
-		k.within(c, func(c *compiler) { deriveStat(c, k.Kernel, own) })
+		k.restrict(c, func(c *compiler) { deriveStat(c, k.Kernel, inner) })
 		if terms++; terms > 1 {
 			c.binary(Add)
 		}

@@ -125,13 +125,13 @@ func text(k Kernel) string {
 	return k.String()
 }
 
-func checkAll(what string, ks []Kernel, d int) error {
+func checkAll(name string, ks []Kernel, d int) error {
 	if len(ks) == 0 {
-		return fmt.Errorf("kernels: %s: needs at least one kernel", what)
+		return fmt.Errorf("kernels: %s: needs at least one kernel", name)
 	}
 	for _, k := range ks {
 		if k == nil {
-			return fmt.Errorf("kernels: %s: a kernel is nil", what)
+			return fmt.Errorf("kernels: %s: a kernel is nil", name)
 		}
 		if err := k.Check(d); err != nil {
 			return err

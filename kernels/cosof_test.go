@@ -22,11 +22,11 @@ func TestCosOf(t *testing.T) {
 	// The limit is the error of a central difference: at most h²/6 times the third derivative,
 	// which is below 1 here, plus the rounding error divided by h.
 	const h = 1e-4
-	at := func(sigma float64) float64 {
+	value := func(sigma float64) float64 {
 		return kernels.Eval(kernels.CosOf{Kernel: kernels.Laplacian{Sigma: sigma}}, x, z)
 	}
 	g := kernels.Eval(kernels.Gradient(kernels.CosOf{Kernel: kernels.Laplacian{Sigma: 2}})[0], x, z)
-	if want := (at(2*math.Exp(h)) - at(2*math.Exp(-h))) / (2 * h); math.Abs(g-want) > h*h+1e-15/h {
+	if want := (value(2*math.Exp(h)) - value(2*math.Exp(-h))) / (2 * h); math.Abs(g-want) > h*h+1e-15/h {
 		t.Errorf("the derivative with respect to ln sigma is %v, differences give %v", g, want)
 	}
 }

@@ -17,7 +17,7 @@ func (Linear) params() []Param           { return nil }
 func (k Linear) with([]float64) Kernel   { return k }
 func (Linear) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 
-func (Linear) deriveStat(c *compiler, _ Stat) { c.one() }
+func (Linear) deriveStat(c *compiler, _ Stat) { c.pushOne() }
 func (Linear) bounded() bool                  { return true }
 
 // Polynomial is k(x, z) = (xᵀz + C)^Degree with C ≥ 0 and Degree ≥ 1. The homogeneous kernel
@@ -73,7 +73,7 @@ func (k Polynomial) derive(c *compiler, _ int) {
 // deriveStat appends the code of p (xᵀz + C)^(p−1), where p is Degree.
 func (k Polynomial) deriveStat(c *compiler, _ Stat) {
 	if k.Degree == 1 {
-		c.one()
+		c.pushOne()
 		return
 	}
 	Polynomial{Degree: k.Degree - 1, C: k.C}.compile(c)

@@ -109,17 +109,17 @@ func mapOf(k Kernel, d int) (mapping, error) {
 		}
 		m = scaled{math.Sqrt(k.Weight), inner}
 	case Sum:
-		parts, err := mapsOf(k, d)
+		maps, err := mapsOf(k, d)
 		if err != nil {
 			return nil, err
 		}
-		m = stacked(parts)
+		m = stacked(maps)
 	case Product:
-		parts, err := mapsOf(k, d)
+		maps, err := mapsOf(k, d)
 		if err != nil {
 			return nil, err
 		}
-		m = tensor(parts)
+		m = tensor(maps)
 	default:
 		return nil, fmt.Errorf("kernels: feature map: the feature space of %v is not finite", k)
 	}
@@ -130,14 +130,14 @@ func mapOf(k Kernel, d int) (mapping, error) {
 }
 
 func mapsOf(ks []Kernel, d int) ([]mapping, error) {
-	parts := make([]mapping, len(ks))
+	maps := make([]mapping, len(ks))
 	for i, k := range ks {
 		var err error
-		if parts[i], err = mapOf(k, d); err != nil {
+		if maps[i], err = mapOf(k, d); err != nil {
 			return nil, err
 		}
 	}
-	return parts, nil
+	return maps, nil
 }
 
 // powers lists monomials in ascending order of degree. The first monomial is 1. Each other monomial
@@ -157,13 +157,13 @@ type power struct {
 // monomials returns the number of dimensions of φ. If this number is above maxFeatures, the result
 // may be any number above maxFeatures.
 func monomials(k Polynomial, d int) float64 {
-	top := d + k.Degree // the number of dimensions is C(top, Degree)
+	n := d + k.Degree // the number of dimensions is C(n, Degree)
 	if k.C == 0 {
-		top--
+		n--
 	}
-	least, count := min(k.Degree, top-k.Degree), 1.0
-	for i := 1; i <= least && count <= maxFeatures; i++ {
-		count *= float64(top-least+i) / float64(i)
+	r, count := min(k.Degree, n-k.Degree), 1.0
+	for i := 1; i <= r && count <= maxFeatures; i++ {
+		count *= float64(n-r+i) / float64(i)
 	}
 	return count
 }
@@ -174,13 +174,13 @@ func newPowers(k Polynomial, d int) powers {
 	for degree := 1; degree <= k.Degree; degree++ {
 		end := len(p.list)
 		for parent := begin; parent < end; parent++ {
-			before := p.list[parent]
-			for feature := before.feature; feature < d; feature++ {
+			previous := p.list[parent]
+			for feature := previous.feature; feature < d; feature++ {
 				next := power{parent: parent, feature: feature, degree: degree, run: 1}
-				if degree > 1 && feature == before.feature {
-					next.run = before.run + 1
+				if degree > 1 && feature == previous.feature {
+					next.run = previous.run + 1
 				}
-				next.orders = before.orders * float64(degree) / float64(next.run)
+				next.orders = previous.orders * float64(degree) / float64(next.run)
 				p.list = append(p.list, next)
 			}
 		}
@@ -297,17 +297,17 @@ func (t tensor) dim() int {
 }
 
 func (t tensor) apply(dst, x []float64) {
-	now := []float64{1}
+	products := []float64{1}
 	for _, m := range t {
-		next := make([]float64, m.dim())
-		m.apply(next, x)
-		all := make([]float64, 0, len(now)*len(next))
-		for _, a := range now {
-			for _, b := range next {
-				all = append(all, a*b)
+		values := make([]float64, m.dim())
+		m.apply(values, x)
+		extended := make([]float64, 0, len(products)*len(values))
+		for _, a := range products {
+			for _, b := range values {
+				extended = append(extended, a*b)
 			}
 		}
-		now = all
+		products = extended
 	}
-	copy(dst, now)
+	copy(dst, products)
 }

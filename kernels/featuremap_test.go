@@ -74,6 +74,6 @@ func TestFeatureMapErrors(t *testing.T) {
 		{kernels.Linear{}, -1, "kernels: feature map: a point has -1 features"},
 	} {
 		_, err := kernels.NewFeatureMap(c.k, c.d)
-		says(t, "NewFeatureMap", err, c.want)
+		checkError(t, "NewFeatureMap", err, c.want)
 	}
 }

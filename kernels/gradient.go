@@ -45,11 +45,11 @@ func WithParams(k Kernel, values []float64) (Kernel, error) {
 	if n := len(k.params()); len(values) != n {
 		return nil, fmt.Errorf("kernels: %v has %s, got %s", k, count.Of(n, "parameter"), count.Of(len(values), "value"))
 	}
-	changed := k.with(values)
-	if err := changed.Check(-1); err != nil {
+	result := k.with(values)
+	if err := result.Check(-1); err != nil {
 		return nil, err
 	}
-	return changed, nil
+	return result, nil
 }
 
 // Gradient returns ∂k/∂θ for every θ of Params, as kernels that any backend
@@ -57,47 +57,47 @@ func WithParams(k Kernel, values []float64) (Kernel, error) {
 func Gradient(k Kernel) []Kernel {
 	g := make([]Kernel, len(Params(k)))
 	for i := range g {
-		g[i] = derivative{of: k, param: i}
+		g[i] = derivative{kernel: k, param: i}
 	}
 	return g
 }
 
-// derivative is ∂k(x, z)/∂θ of the kernel k = of, where θ is Params(k)[param], or the logarithm of
-// this parameter if its Log is set. Like k, it is symmetric, but it is not positive semi-definite.
-// Parse does not accept its text, and it has no parameters.
+// derivative is ∂k(x, z)/∂θ of the field kernel, k, where θ is Params(k)[param], or the logarithm
+// of this parameter if its Log is set. Like k, it is symmetric, but it is not positive
+// semi-definite. Parse does not accept its text, and it has no parameters.
 type derivative struct {
-	of    Kernel
-	param int
+	kernel Kernel
+	param  int
 }
 
 func (k derivative) String() string {
-	all := Params(k.of)
-	if k.param < 0 || k.param >= len(all) {
-		return fmt.Sprintf("∂(%s)/∂#%d", text(k.of), k.param)
+	params := Params(k.kernel)
+	if k.param < 0 || k.param >= len(params) {
+		return fmt.Sprintf("∂(%s)/∂#%d", text(k.kernel), k.param)
 	}
-	p := all[k.param]
+	p := params[k.param]
 	if p.Log {
-		return fmt.Sprintf("∂(%v)/∂ln %s", k.of, p.Name)
+		return fmt.Sprintf("∂(%v)/∂ln %s", k.kernel, p.Name)
 	}
-	return fmt.Sprintf("∂(%v)/∂%s", k.of, p.Name)
+	return fmt.Sprintf("∂(%v)/∂%s", k.kernel, p.Name)
 }
 
 // Check requires that Of is valid and has the parameter.
 func (k derivative) Check(d int) error {
-	if k.of == nil {
+	if k.kernel == nil {
 		return fmt.Errorf("kernels: derivative: the inner kernel is missing")
 	}
-	if err := k.of.Check(d); err != nil {
+	if err := k.kernel.Check(d); err != nil {
 		return err
 	}
-	if n := len(k.of.params()); k.param < 0 || k.param >= n {
-		return fmt.Errorf("kernels: derivative: no parameter has index %d: %v has %d", k.param, k.of, n)
+	if n := len(k.kernel.params()); k.param < 0 || k.param >= n {
+		return fmt.Errorf("kernels: derivative: no parameter has index %d: %v has %d", k.param, k.kernel, n)
 	}
 	return nil
 }
 
 func (derivative) IsPSD() bool             { return false }
-func (k derivative) compile(c *compiler)   { k.of.derive(c, k.param) }
+func (k derivative) compile(c *compiler)   { k.kernel.derive(c, k.param) }
 func (derivative) params() []Param         { return nil }
 func (k derivative) with([]float64) Kernel { return k }
 func (derivative) derive(c *compiler, _ int) {
@@ -107,33 +107,33 @@ func (derivative) derive(c *compiler, _ int) {
 func (derivative) deriveStat(*compiler, Stat) {
 	panic("kernels: a derivative cannot be differentiated again")
 }
-func (k derivative) bounded() bool { return k.of.bounded() }
+func (k derivative) bounded() bool { return k.kernel.bounded() }
 
 // The parameters of a sum or product are the parameters of its terms or factors (parts), in order.
 
-// join lists the parameters of the parts. Their names begin with the number of the part, from 1.
-func join(parts []Kernel) []Param {
-	var all []Param
+// joinParams lists the parameters of the parts. Their names begin with the part's number, from 1.
+func joinParams(parts []Kernel) []Param {
+	var params []Param
 	for i, k := range parts {
 		for _, p := range k.params() {
 			p.Name = strconv.Itoa(i+1) + "." + p.Name
-			all = append(all, p)
+			params = append(params, p)
 		}
 	}
-	return all
+	return params
 }
 
 func assignParams(parts []Kernel, values []float64) []Kernel {
-	changed := make([]Kernel, len(parts))
+	result := make([]Kernel, len(parts))
 	for i, k := range parts {
 		n := len(k.params())
-		changed[i], values = k.with(values[:n]), values[n:]
+		result[i], values = k.with(values[:n]), values[n:]
 	}
-	return changed
+	return result
 }
 
 // owner returns the index of the part that has parameter i, and the parameter's index in that part.
-func owner(parts []Kernel, i int) (part, own int) {
+func owner(parts []Kernel, i int) (part, index int) {
 	for part, k := range parts {
 		n := len(k.params())
 		if i < n {
@@ -144,13 +144,13 @@ func owner(parts []Kernel, i int) (part, own int) {
 	panic("kernels: no such parameter")
 }
 
-func (k Sum) params() []Param              { return join(k) }
+func (k Sum) params() []Param              { return joinParams(k) }
 func (k Sum) with(values []float64) Kernel { return Sum(assignParams(k, values)) }
 
 // derive appends the derivative of the only term that depends on the parameter.
 func (k Sum) derive(c *compiler, i int) {
-	part, own := owner(k, i)
-	k[part].derive(c, own)
+	part, index := owner(k, i)
+	k[part].derive(c, index)
 }
 
 // deriveStat appends the sum of ∂k/∂s over the terms k that depend on s.
@@ -166,15 +166,15 @@ func (k Sum) deriveStat(c *compiler, s Stat) {
 
 func (k Sum) bounded() bool { return allBounded(k) }
 
-func (k Product) params() []Param              { return join(k) }
+func (k Product) params() []Param              { return joinParams(k) }
 func (k Product) with(values []float64) Kernel { return Product(assignParams(k, values)) }
 
 // derive appends the derivative of one factor times the other factors.
 func (k Product) derive(c *compiler, i int) {
-	part, own := owner(k, i)
+	part, index := owner(k, i)
 	for f, t := range k {
 		if f == part {
-			t.derive(c, own)
+			t.derive(c, index)
 		} else {
 			t.compile(c)
 		}
@@ -192,9 +192,9 @@ func (k Product) deriveStat(c *compiler, s Stat) {
 			continue
 		}
 		deriveStat(c, t, s)
-		for j, other := range k {
+		for j, factor := range k {
 			if j != i {
-				other.compile(c)
+				factor.compile(c)
 				c.binary(Mul)
 			}
 		}
@@ -214,7 +214,7 @@ func (k Scaled) with(values []float64) Kernel {
 	return Scaled{Weight: values[0], Kernel: k.Kernel.with(values[1:])}
 }
 
-// derive uses the fact that the derivative with respect to the logarithm of Weight is Weight·k itself.
+// derive uses that the derivative with respect to the logarithm of Weight is Weight·k itself.
 func (k Scaled) derive(c *compiler, i int) {
 	if i == 0 {
 		k.compile(c)

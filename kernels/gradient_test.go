@@ -26,13 +26,13 @@ func TestParams(t *testing.T) {
 		t.Errorf("parameters %s, %d by logarithm; want %s and 6", got, logs, want)
 	}
 	values[1], values[6] = 9, 8
-	changed, err := kernels.WithParams(k, values)
+	result, err := kernels.WithParams(k, values)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const text = "0.5*gaussian(sigma=[9,2]) + polynomial(degree=2,c=3)*sigmoid(a=-1,c=0) + exp(laplacian(sigma=8)) + 7"
-	if changed.String() != text {
-		t.Errorf("got %v, want %s", changed, text)
+	if result.String() != text {
+		t.Errorf("got %v, want %s", result, text)
 	}
 	if strings.Contains(k.String(), "9") {
 		t.Errorf("the kernel itself has changed: %v", k)

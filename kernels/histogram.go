@@ -142,9 +142,9 @@ func (overflow) Is(target error) bool { return target == ErrOverflow }
 // inRange rejects a point x so large that its distance to another accepted point z may overflow.
 // The bounds of distances are ‖x−z‖² ≤ 2‖x‖² + 2‖z‖² and ‖x−z‖₁ ≤ ‖x‖₁ + ‖z‖₁.
 func (s Stat) inRange(_ int, x SparsePoint[float64]) error {
-	sum, most := 0.0, math.MaxFloat64/4
+	sum, limit := 0.0, math.MaxFloat64/4
 	if s.Kind == L1 {
-		most = math.MaxFloat64 / 2
+		limit = math.MaxFloat64 / 2
 	}
 	for p, v := range x.Values {
 		v *= s.ScaleAt(x.feature(p))
@@ -154,7 +154,7 @@ func (s Stat) inRange(_ int, x SparsePoint[float64]) error {
 			sum += math.Abs(v)
 		}
 	}
-	if sum <= most {
+	if sum <= limit {
 		return nil
 	}
 	largest := 0

@@ -58,18 +58,18 @@ func TestConformance(t *testing.T) {
 			kernels.Scaled{Weight: 0.5, Kernel: kernels.Product{kernels.Gaussian{Sigma: 1}, kernels.Matern{Nu: 1.5, Sigma: 2}}},
 			kernels.ExpOf{Kernel: kernels.Sum{kernels.Matern{Nu: 2.5, Sigma: 1}, kernels.Constant{Value: 0.1}}},
 		},
-		some(kernels.Periodic{Period: 2, Sigma: 0.8}, 1),
-		some(kernels.Scaled{Weight: 2, Kernel: kernels.Product{kernels.Periodic{Period: 2, Sigma: 0.8}, kernels.Gaussian{Sigma: 1}}}, 0),
-		some(kernels.Gaussian{Sigmas: []float64{1, 0.5}}, 2, 0),
-		some(kernels.Sum{kernels.Gaussian{Sigmas: []float64{1, 1}}, kernels.Gaussian{Sigma: 1}}, 1, 2), // both terms have the same statistic
-		some(kernels.Cosine{Theta: 0.5}, 0, 2),
-		some(kernels.SincLimit{}, 1),
-		some(kernels.ChiSquared{Gamma: 0.5}, 1),
-		some(kernels.CosineSimilarity{}, 0, 1),
-		some(some(kernels.Laplacian{Sigma: 1}, 1), 0, 2),
+		onColumns(kernels.Periodic{Period: 2, Sigma: 0.8}, 1),
+		onColumns(kernels.Scaled{Weight: 2, Kernel: kernels.Product{kernels.Periodic{Period: 2, Sigma: 0.8}, kernels.Gaussian{Sigma: 1}}}, 0),
+		onColumns(kernels.Gaussian{Sigmas: []float64{1, 0.5}}, 2, 0),
+		onColumns(kernels.Sum{kernels.Gaussian{Sigmas: []float64{1, 1}}, kernels.Gaussian{Sigma: 1}}, 1, 2), // both terms have the same statistic
+		onColumns(kernels.Cosine{Theta: 0.5}, 0, 2),
+		onColumns(kernels.SincLimit{}, 1),
+		onColumns(kernels.ChiSquared{Gamma: 0.5}, 1),
+		onColumns(kernels.CosineSimilarity{}, 0, 1),
+		onColumns(onColumns(kernels.Laplacian{Sigma: 1}, 1), 0, 2),
 		kernels.Sum{
-			kernels.Scaled{Weight: 0.5, Kernel: some(kernels.Gaussian{Sigma: 1}, 0, 1)},
-			kernels.Product{some(kernels.Normalized{Kernel: kernels.Polynomial{Degree: 2, C: 1}}, 1, 2), kernels.Matern{Nu: 2.5, Sigma: 1}},
+			kernels.Scaled{Weight: 0.5, Kernel: onColumns(kernels.Gaussian{Sigma: 1}, 0, 1)},
+			kernels.Product{onColumns(kernels.Normalized{Kernel: kernels.Polynomial{Degree: 2, C: 1}}, 1, 2), kernels.Matern{Nu: 2.5, Sigma: 1}},
 		},
 	}
 	for _, d := range kernels.Catalogue() {
@@ -86,7 +86,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func some(k kernels.Kernel, columns ...int) kernels.Kernel {
+func onColumns(k kernels.Kernel, columns ...int) kernels.Kernel {
 	return kernels.Columns{Indices: columns, Kernel: k}
 }
 
@@ -99,8 +99,8 @@ func TestPeriodicOnLine(t *testing.T) {
 		k    kernels.Kernel
 		want bool
 	}{
-		{k, false}, {some(k, 0), true}, {some(k, 0, 1), false}, {some(kernels.Sum{k, kernels.Sigmoid{A: 1}}, 0), false},
-		{some(kernels.Product{k, kernels.Constant{Value: 2}}, 1), true}, {some(kernels.Linear{}, 0, 1), true}, {some(kernels.Sigmoid{A: 1}, 0), false},
+		{k, false}, {onColumns(k, 0), true}, {onColumns(k, 0, 1), false}, {onColumns(kernels.Sum{k, kernels.Sigmoid{A: 1}}, 0), false},
+		{onColumns(kernels.Product{k, kernels.Constant{Value: 2}}, 1), true}, {onColumns(kernels.Linear{}, 0, 1), true}, {onColumns(kernels.Sigmoid{A: 1}, 0), false},
 	} {
 		if got := c.k.IsPSD(); got != c.want {
 			t.Errorf("IsPSD of %v is %v", c.k, got)
@@ -272,12 +272,12 @@ func TestClosedForms(t *testing.T) {
 
 // TestCoherence checks that kernels that are mathematically equal have equal values.
 func TestCoherence(t *testing.T) {
-	same := func(sigma float64) []float64 { return []float64{sigma, sigma, sigma} }
+	equalSigmas := func(sigma float64) []float64 { return []float64{sigma, sigma, sigma} }
 	for _, c := range []struct {
 		name string
 		a, b kernels.Kernel
 	}{
-		{"equal length scales", kernels.Gaussian{Sigma: 1.3}, kernels.Gaussian{Sigmas: same(1.3)}},
+		{"equal length scales", kernels.Gaussian{Sigma: 1.3}, kernels.Gaussian{Sigmas: equalSigmas(1.3)}},
 		{"degree 1", kernels.Polynomial{Degree: 1}, kernels.Linear{}},
 		{"degree 1 with c", kernels.Polynomial{Degree: 1, C: 2}, kernels.Sum{kernels.Linear{}, kernels.Constant{Value: 2}}},
 		{"square", kernels.Polynomial{Degree: 2}, kernels.Product{kernels.Linear{}, kernels.Linear{}}},
@@ -317,8 +317,8 @@ func TestRationalQuadraticLimit(t *testing.T) {
 			got, limit := kernels.Eval(k, x, z), kernels.Eval(gaussian, x, z)
 			g := -math.Log(limit)
 			tol := kerneltest.Rounding(k, x, z) + kerneltest.Rounding(gaussian, x, z)
-			if above := got - limit; above < -tol || above > limit*math.Expm1(g*g/(2*a))+tol {
-				t.Errorf("a = %v: %v, the Gaussian is %v: above by %g, allowed %g", a, got, limit, above, limit*math.Expm1(g*g/(2*a))+tol)
+			if excess := got - limit; excess < -tol || excess > limit*math.Expm1(g*g/(2*a))+tol {
+				t.Errorf("a = %v: %v, the Gaussian is %v: above by %g, allowed %g", a, got, limit, excess, limit*math.Expm1(g*g/(2*a))+tol)
 			}
 		}
 	}
@@ -328,9 +328,9 @@ func TestRationalQuadraticLimit(t *testing.T) {
 // The kernel is tanh(xz) at the points 1 and 2, where tanh(2)² > tanh(1) tanh(4).
 func TestSigmoidIndefinite(t *testing.T) {
 	k := kernels.Sigmoid{A: 1}
-	at := func(x, z float64) float64 { return kernels.Eval(k, []float64{x}, []float64{z}) }
-	if k.IsPSD() || !(at(1, 1)*at(2, 2) < at(1, 2)*at(2, 1)) {
-		t.Errorf("IsPSD is %v, the determinant is %v", k.IsPSD(), at(1, 1)*at(2, 2)-at(1, 2)*at(2, 1))
+	value := func(x, z float64) float64 { return kernels.Eval(k, []float64{x}, []float64{z}) }
+	if k.IsPSD() || !(value(1, 1)*value(2, 2) < value(1, 2)*value(2, 1)) {
+		t.Errorf("IsPSD is %v, the determinant is %v", k.IsPSD(), value(1, 1)*value(2, 2)-value(1, 2)*value(2, 1))
 	}
 }
 
@@ -361,20 +361,20 @@ func TestProgramFunctions(t *testing.T) {
 // are 0 at a very large distance, and are 1 for a very large σ. It also checks the decrease of
 // Matérn kernels near 0.
 func TestLimits(t *testing.T) {
-	const far = 1e5
+	const distance = 1e5
 	for _, k := range []kernels.Kernel{
 		kernels.Gaussian{Sigma: 2}, kernels.Gaussian{Sigmas: []float64{2}}, kernels.Laplacian{Sigma: 2},
 		kernels.Matern{Nu: 0.5, Sigma: 2}, kernels.Matern{Nu: 1.5, Sigma: 2}, kernels.Matern{Nu: 2.5, Sigma: 2},
 	} {
-		at := func(r float64) float64 { return kernels.Eval(k, []float64{r}, []float64{0}) }
-		if at(0) != 1 {
-			t.Errorf("%v is %v at distance 0", k, at(0))
+		value := func(r float64) float64 { return kernels.Eval(k, []float64{r}, []float64{0}) }
+		if value(0) != 1 {
+			t.Errorf("%v is %v at distance 0", k, value(0))
 		}
-		if at(far) != 0 {
-			t.Errorf("%v is %v at distance %v", k, at(far), far)
+		if value(distance) != 0 {
+			t.Errorf("%v is %v at distance %v", k, value(distance), distance)
 		}
 		for r := 0.125; r < 16; r *= 2 {
-			if !(at(r) < at(r/2)) {
+			if !(value(r) < value(r/2)) {
 				t.Errorf("%v does not decrease from %v to %v", k, r/2, r)
 			}
 		}
@@ -463,9 +463,9 @@ func TestCheck(t *testing.T) {
 	}
 	// Check of a composed kernel passes the number of features to every part. A negative number
 	// disables the rules about the number of features.
-	deep := kernels.ExpOf{Kernel: kernels.Sum{lin, kernels.Scaled{Weight: 2, Kernel: kernels.Gaussian{Sigmas: []float64{1, 2}}}}}
-	if deep.Check(-1) != nil || deep.Check(2) != nil || deep.Check(3) == nil {
-		t.Errorf("Check of %v: %v, %v, %v", deep, deep.Check(-1), deep.Check(2), deep.Check(3))
+	nested := kernels.ExpOf{Kernel: kernels.Sum{lin, kernels.Scaled{Weight: 2, Kernel: kernels.Gaussian{Sigmas: []float64{1, 2}}}}}
+	if nested.Check(-1) != nil || nested.Check(2) != nil || nested.Check(3) == nil {
+		t.Errorf("Check of %v: %v, %v, %v", nested, nested.Check(-1), nested.Check(2), nested.Check(3))
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Mixed evaluates ∂²k(x, z)/∂x_p∂z_p, the covariance of the derivatives ∂f(x)/∂x_p and ∂f(z)/∂z_p of a
-// Gaussian process f with the covariance k (Rasmussen and Williams 2006, equation 9.1).
+// Mixed evaluates ∂²k(x, z)/∂x_p∂z_p, the covariance of the derivatives ∂f(x)/∂x_p and ∂f(z)/∂z_p
+// of a Gaussian process f with the covariance k (Rasmussen and Williams 2006, equation 9.1).
 type Mixed struct {
 	stats []Stat
 	terms []mixedTerm
@@ -15,9 +15,9 @@ type Mixed struct {
 
 // mixedTerm is ∂k/∂s for a statistic s of k.
 type mixedTerm struct {
-	own     int // the index of the statistic in Mixed.stats
+	stat    int // the index of the statistic in Mixed.stats
 	program *Program
-	at      []int // the indices of the statistics of program in Mixed.stats
+	inputs  []int // the indices of the statistics of program in Mixed.stats
 }
 
 // NewMixed returns the Mixed of k for points of d features. It returns an error if k has no first
@@ -33,14 +33,14 @@ func NewMixed(k Kernel, d int) (*Mixed, error) {
 	}
 	m := &Mixed{stats: slices.Clone(stats)}
 	for i := range stats {
-		t := mixedTerm{own: i, program: Compile(StatDerivative{of: k, stat: i})}
-		for _, of := range t.program.Stats {
-			j := slices.IndexFunc(m.stats, of.Equal)
+		t := mixedTerm{stat: i, program: Compile(StatDerivative{kernel: k, stat: i})}
+		for _, stat := range t.program.Stats {
+			j := slices.IndexFunc(m.stats, stat.Equal)
 			if j < 0 {
 				j = len(m.stats)
-				m.stats = append(m.stats, of)
+				m.stats = append(m.stats, stat)
 			}
-			t.at = append(t.at, j)
+			t.inputs = append(t.inputs, j)
 		}
 		m.terms = append(m.terms, t)
 	}
@@ -52,7 +52,7 @@ func NewMixed(k Kernel, d int) (*Mixed, error) {
 type MixedPoint struct {
 	x        []float64
 	onX, onZ [][]float64 // derivatives of each of Mixed.stats with respect to x and z; nil for statistics of two points
-	self     []float64   // the values of Mixed.stats at (x, x)
+	values   []float64   // the values of Mixed.stats at (x, x)
 }
 
 // Point prepares x, which must not change while the result is used.
@@ -63,14 +63,14 @@ func (m *Mixed) Point(x []float64) (p MixedPoint, err error) {
 	count := len(m.stats)
 	p = MixedPoint{x, make([][]float64, count), make([][]float64, count), make([]float64, count)}
 	for i, s := range m.stats {
-		to := &p.onX[i]
+		derivs := &p.onX[i]
 		switch s.Kind {
 		case SelfZ, RootZ:
-			to = &p.onZ[i]
+			derivs = &p.onZ[i]
 			fallthrough
 		case SelfX, RootX:
-			p.self[i] = s.Eval(x, x)
-			if *to, err = s.PointGradient(x); err != nil {
+			p.values[i] = s.Eval(x, x)
+			if *derivs, err = s.PointGradient(x); err != nil {
 				return p, err
 			}
 		}
@@ -84,53 +84,53 @@ func (m *Mixed) AddRow(dst []float64, x MixedPoint, z []MixedPoint, weights []fl
 		return
 	}
 	values, sum := make([]float64, len(m.stats)), make([]float64, len(dst))
-	at, gradients := make([][]float64, len(m.terms)), make([][]float64, len(m.terms))
+	inputs, gradients := make([][]float64, len(m.terms)), make([][]float64, len(m.terms))
 	stack := []float64(nil)
 	for i, t := range m.terms {
-		at[i], gradients[i] = make([]float64, len(t.at)), make([]float64, len(t.at))
-		stack = slices.Grow(stack, t.program.Depth*(len(t.at)+1))
+		inputs[i], gradients[i] = make([]float64, len(t.inputs)), make([]float64, len(t.inputs))
+		stack = slices.Grow(stack, t.program.Depth*(len(t.inputs)+1))
 	}
 	type derivatives struct{ byX, byZ, mixed []float64 } // derivatives of one statistic with respect to each feature
-	all := make([]derivatives, len(m.stats))
+	byStat := make([]derivatives, len(m.stats))
 	for i, s := range m.stats {
 		if !s.Kind.OnePoint() {
-			all[i] = derivatives{make([]float64, len(dst)), make([]float64, len(dst)), make([]float64, len(dst))}
+			byStat[i] = derivatives{make([]float64, len(dst)), make([]float64, len(dst)), make([]float64, len(dst))}
 		}
 	}
-	for j, to := range z {
+	for j, point := range z {
 		if weights[j] == 0 {
 			continue
 		}
 		for i, s := range m.stats {
 			switch s.Kind {
 			case SelfX, RootX:
-				values[i], all[i].byX = x.self[i], x.onX[i]
+				values[i], byStat[i].byX = x.values[i], x.onX[i]
 			case SelfZ, RootZ:
-				values[i], all[i].byZ = to.self[i], to.onZ[i]
+				values[i], byStat[i].byZ = point.values[i], point.onZ[i]
 			default:
-				values[i] = s.Eval(x.x, to.x)
-				s.termGradients(all[i].byX, all[i].byZ, all[i].mixed, x.x, to.x)
+				values[i] = s.Eval(x.x, point.x)
+				s.termGradients(byStat[i].byX, byStat[i].byZ, byStat[i].mixed, x.x, point.x)
 			}
 		}
 		clear(sum)
 		for i, t := range m.terms {
-			for q, from := range t.at {
-				at[i][q] = values[from]
+			for q, index := range t.inputs {
+				inputs[i][q] = values[index]
 			}
-			own := all[t.own]
+			stat := byStat[t.stat]
 			// Here and below, 0 times an infinite derivative counts as 0.
-			derivative := t.program.gradient(at[i], gradients[i], stack[:cap(stack)])
-			for p, v := range own.mixed {
+			derivative := t.program.gradient(inputs[i], gradients[i], stack[:cap(stack)])
+			for p, v := range stat.mixed {
 				if v != 0 {
 					sum[p] += derivative * v
 				}
 			}
-			for q, from := range t.at {
-				if own.byX == nil || all[from].byZ == nil {
+			for q, index := range t.inputs {
+				if stat.byX == nil || byStat[index].byZ == nil {
 					continue
 				}
-				byZ, gradient := all[from].byZ[:len(own.byX)], gradients[i][q]
-				for p, v := range own.byX {
+				byZ, gradient := byStat[index].byZ[:len(stat.byX)], gradients[i][q]
+				for p, v := range stat.byX {
 					if v != 0 && byZ[p] != 0 {
 						sum[p] += gradient * v * byZ[p]
 					}
@@ -222,43 +222,43 @@ func (p *Program) gradient(stats, grad, stack []float64) float64 {
 			continue
 		}
 		t := row(top)
-		value, by := in.unary(t[0]), 0.0
+		value, slope := in.unary(t[0]), 0.0
 		switch v := t[0]; in.Op {
 		case Affine:
-			by = in.A
+			slope = in.A
 		case PowInt:
-			by = float64(in.Arg)
+			slope = float64(in.Arg)
 			if in.Arg > 1 {
-				by *= powInt(v, in.Arg-1)
+				slope *= powInt(v, in.Arg-1)
 			}
 		case Sqrt:
-			by = 0.5 / value
+			slope = 0.5 / value
 		case Exp:
-			by = value
+			slope = value
 		case Pow:
-			by = in.A * pow(v, in.A-1)
+			slope = in.A * pow(v, in.A-1)
 		case Tanh:
-			by = 1 - value*value
+			slope = 1 - value*value
 		case Cos:
-			by = -math.Sin(v)
+			slope = -math.Sin(v)
 		case Sin:
-			by = math.Cos(v)
+			slope = math.Cos(v)
 		case Log:
-			by = 1 / v
+			slope = 1 / v
 		}
 		t[0] = value
 		for i := 1; i < width; i++ {
-			t[i] = damped(t[i], by)
+			t[i] = damped(t[i], slope)
 		}
 	}
 	copy(grad, stack[1:width])
 	return stack[0]
 }
 
-// damped returns d·by. It returns 0 if d is 0, even if by is infinite.
-func damped(d, by float64) float64 {
+// damped returns d·factor. It returns 0 if d is 0, even if factor is infinite.
+func damped(d, factor float64) float64 {
 	if d == 0 {
 		return 0
 	}
-	return d * by
+	return d * factor
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestMixedDerivatives compares ∂²k/∂x_p∂z_p with differences of the derivatives that EvalGrad returns.
+// TestMixedDerivatives compares ∂²k/∂x_p∂z_p with differences of the derivatives of EvalGrad.
 func TestMixedDerivatives(t *testing.T) {
 	const seed, d, step = 31, 3, 0x1p-9
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -31,11 +31,11 @@ func TestMixedDerivatives(t *testing.T) {
 			continue
 		}
 		tested++
-		for _, near := range []float64{1, 0.01, 0} {
+		for _, width := range []float64{1, 0.01, 0} {
 			x, z := make([]float64, d), make([]float64, d)
 			for p := range d {
 				x[p] = 0.5 + r.Float64()
-				z[p] = x[p] + near*(r.Float64()-0.5)
+				z[p] = x[p] + width*(r.Float64()-0.5)
 			}
 			px, err := m.Point(x)
 			if err != nil {
@@ -48,7 +48,7 @@ func TestMixedDerivatives(t *testing.T) {
 			got := make([]float64, d)
 			m.AddRow(got, px, []kernels.MixedPoint{pz, pz, px}, []float64{0.75, 0.25, 0})
 			for p := range d {
-				at := func(h float64) float64 {
+				value := func(h float64) float64 {
 					v, dx := slices.Clone(z), make([]float64, d)
 					v[p] += h
 					if err := kernels.EvalGrad(k, x, v, dx, nil); err != nil {
@@ -59,11 +59,11 @@ func TestMixedDerivatives(t *testing.T) {
 				// The tolerance is the change of the difference when the step h is halved. The
 				// error is of order h², or of order h where the third derivative jumps, as for
 				// matern32 at x = z.
-				difference := func(h float64) float64 { return (at(h) - at(-h)) / (2 * h) }
-				fine, coarse := difference(step), difference(2*step)
-				size := max(math.Abs(at(step)), math.Abs(at(-step)), math.Abs(fine), 1)
-				if tol := 2*math.Abs(fine-coarse) + 64*0x1p-52*size/step; !(math.Abs(got[p]-fine) <= tol) || tol > 0.05*size {
-					t.Errorf("seed %d: %s, z − x of %g: feature %d: %v, by differences %v, allowed %g", seed, text, near, p+1, got[p], fine, tol)
+				difference := func(h float64) float64 { return (value(h) - value(-h)) / (2 * h) }
+				estimate, coarse := difference(step), difference(2*step)
+				size := max(math.Abs(value(step)), math.Abs(value(-step)), math.Abs(estimate), 1)
+				if tol := 2*math.Abs(estimate-coarse) + 64*0x1p-52*size/step; !(math.Abs(got[p]-estimate) <= tol) || tol > 0.05*size {
+					t.Errorf("seed %d: %s, z − x of %g: feature %d: %v, by differences %v, allowed %g", seed, text, width, p+1, got[p], estimate, tol)
 				}
 			}
 		}
@@ -80,6 +80,6 @@ func TestMixedDerivatives(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = kernels.NewMixed(k, d)
-		says(t, text, err, want)
+		checkError(t, text, err, want)
 	}
 }

@@ -11,30 +11,30 @@ import (
 func ParseNamed(text string, list []Description) (d Description, values map[string]float64, err error) {
 	p := &parser{text: text}
 	err = p.run(func() {
-		var known, all []string
+		var canonical, withAliases []string
 		for _, d := range list {
-			known = append(known, d.Name)
-			all = append(append(all, d.Name), d.Aliases...)
+			canonical = append(canonical, d.Name)
+			withAliases = append(append(withAliases, d.Name), d.Aliases...)
 		}
 		p.advance()
-		at, typed := p.next.at, p.next.text
+		offset, typed := p.next.offset, p.next.text
 		if p.next.kind != nameToken {
-			p.fail(at, "a kernel is needed; the kernels are %s", strings.Join(known, ", "))
+			p.fail(offset, "a kernel is needed; the kernels are %s", strings.Join(canonical, ", "))
 		}
 		i := slices.IndexFunc(list, func(d Description) bool {
 			name := strings.ToLower(typed)
 			return d.Name == name || slices.Contains(d.Aliases, name)
 		})
 		if i < 0 {
-			p.fail(at, "unknown kernel %s%s; the kernels are %s", p.next, nearest(typed, all), strings.Join(known, ", "))
+			p.fail(offset, "unknown kernel %s%s; the kernels are %s", p.next, nearest(typed, withAliases), strings.Join(canonical, ", "))
 		}
 		d = list[i]
 		p.advance()
 		values = map[string]float64{}
-		next := p.arguments(&d, at)
+		args := p.arguments(&d, offset)
 		for _, q := range d.Parameters {
 			if q.InsteadOf == "" {
-				values[q.Name], next = next[0].number(), next[1:]
+				values[q.Name], args = args[0].number(), args[1:]
 			}
 		}
 		if p.next.kind != endToken {

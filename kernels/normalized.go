@@ -41,14 +41,14 @@ func (k Normalized) derive(c *compiler, i int) {
 	k.roots(c)
 	c.binary(Mul)
 	k.compile(c)
-	change := func(root, self StatKind) {
+	addTerm := func(root, self StatKind) {
 		c.load(Stat{Kind: root, Of: k.Kernel})
 		c.unary(Instr{Op: PowInt, Arg: 2})
-		c.load(Stat{Kind: self, Of: derivative{of: k.Kernel, param: i}})
+		c.load(Stat{Kind: self, Of: derivative{kernel: k.Kernel, param: i}})
 		c.binary(Mul)
 	}
-	change(RootX, SelfX)
-	change(RootZ, SelfZ)
+	addTerm(RootX, SelfX)
+	addTerm(RootZ, SelfZ)
 	c.binary(Add)
 	c.unary(Instr{Op: Affine, A: -0.5})
 	c.binary(Mul)

@@ -16,8 +16,7 @@ const (
 	maxKernels = 1000    // kernels, weights and constants in one text
 )
 
-// Parse reads a kernel from its text. Catalogue lists the names and their
-// parameters.
+// Parse reads a kernel from its text. Catalogue lists the names and their parameters.
 //
 //	sum        product + product + …
 //	product    factor * factor * …
@@ -89,13 +88,13 @@ func (p *parser) run(f func()) (err error) {
 }
 
 func (p *parser) parse() (k Kernel, err error) {
-	if err := p.run(func() { k = p.whole() }); err != nil {
+	if err := p.run(func() { k = p.wholeText() }); err != nil {
 		return nil, err
 	}
 	return k, nil
 }
 
-func (p *parser) whole() Kernel {
+func (p *parser) wholeText() Kernel {
 	p.advance()
 	if p.next.kind == endToken {
 		p.fail(0, "a kernel is needed, such as %s; the kernels are %s", find("gaussian").Example, strings.Join(names(), ", "))
@@ -113,24 +112,24 @@ func (p *parser) whole() Kernel {
 }
 
 // fail panics with an error at the given byte offset of the text.
-func (p *parser) fail(at int, format string, args ...any) {
-	panic(&ParseError{Text: p.text, Column: len([]rune(p.text[:at])) + 1, detail: fmt.Sprintf(format, args...)})
+func (p *parser) fail(offset int, format string, args ...any) {
+	panic(&ParseError{Text: p.text, Column: len([]rune(p.text[:offset])) + 1, detail: fmt.Sprintf(format, args...)})
 }
 
-// unexpected fails at the next token with an error that says what is needed instead.
-func (p *parser) unexpected(needed string) {
-	p.fail(p.next.at, "%s is needed, not %s", needed, p.next)
+// unexpected fails at the next token with an error that says what is expected instead.
+func (p *parser) unexpected(expected string) {
+	p.fail(p.next.offset, "%s is needed, not %s", expected, p.next)
 }
 
 // check fails at the given byte offset of the text if k is invalid.
-func (p *parser) check(at int, k Kernel) {
+func (p *parser) check(offset int, k Kernel) {
 	if err := k.Check(-1); err != nil {
-		p.fail(at, "%s", strings.TrimPrefix(err.Error(), "kernels: "))
+		p.fail(offset, "%s", strings.TrimPrefix(err.Error(), "kernels: "))
 	}
 }
 
-// take consumes the next token if it is the punctuation s.
-func (p *parser) take(s string) bool {
+// accept consumes the next token if it is the punctuation s.
+func (p *parser) accept(s string) bool {
 	if p.next.kind != signToken || p.next.text != s {
 		return false
 	}
@@ -140,29 +139,29 @@ func (p *parser) take(s string) bool {
 
 // expect consumes the punctuation s, or fails.
 func (p *parser) expect(s string) {
-	if !p.take(s) {
+	if !p.accept(s) {
 		p.unexpected(s)
 	}
 }
 
 func (p *parser) sum() Kernel {
 	if p.nesting++; p.nesting > maxNesting {
-		p.fail(p.next.at, "more than %d parentheses are open", maxNesting)
+		p.fail(p.next.offset, "more than %d parentheses are open", maxNesting)
 	}
 	defer func() { p.nesting-- }()
 	k := Sum{p.product()}
-	for p.take("+") {
+	for p.accept("+") {
 		k = append(k, p.product())
 	}
 	if p.next.kind == signToken && p.next.text == "-" {
-		p.fail(p.next.at, "kernels can be added, not subtracted")
+		p.fail(p.next.offset, "kernels can be added, not subtracted")
 	}
 	return k
 }
 
 func (p *parser) product() Kernel {
 	k := Product{p.factor()}
-	for p.take("*") {
+	for p.accept("*") {
 		k = append(k, p.factor())
 	}
 	return k
@@ -170,20 +169,20 @@ func (p *parser) product() Kernel {
 
 func (p *parser) factor() Kernel {
 	if p.kernels++; p.kernels > maxKernels {
-		p.fail(p.next.at, "there are more than %d kernels", maxKernels)
+		p.fail(p.next.offset, "there are more than %d kernels", maxKernels)
 	}
-	at := p.next.at
+	offset := p.next.offset
 	switch {
 	case p.next.kind == nameToken:
-		return p.named()
-	case p.take("("):
+		return p.namedKernel()
+	case p.accept("("):
 		k := p.sum()
 		p.expect(")")
 		return k
 	case p.next.kind == numberToken, p.next.kind == signToken && (p.next.text == "-" || p.next.text == "+"):
 		v := p.number()
 		if v < 0 {
-			p.fail(at, "a weight or constant must be ≥ 0, got %v", v)
+			p.fail(offset, "a weight or constant must be ≥ 0, got %v", v)
 		}
 		return Constant{v}
 	}
@@ -191,18 +190,18 @@ func (p *parser) factor() Kernel {
 	return nil
 }
 
-// named parses a kernel that begins with its name.
-func (p *parser) named() Kernel {
-	at := p.next.at
+// namedKernel parses a kernel that begins with its name.
+func (p *parser) namedKernel() Kernel {
+	offset := p.next.offset
 	typed := p.next.text
 	d := find(strings.ToLower(typed))
 	if d == nil {
-		p.fail(at, "unknown kernel %s%s; the kernels are %s", p.next, nearest(typed, append(names(), aliases()...)), strings.Join(names(), ", "))
+		p.fail(offset, "unknown kernel %s%s; the kernels are %s", p.next, nearest(typed, append(names(), aliases()...)), strings.Join(names(), ", "))
 	}
 	p.advance()
 	if d.wrap != nil {
-		if !p.take("(") {
-			p.fail(at, "%s needs a kernel in parentheses, as in %s", d.Name, d.Example)
+		if !p.accept("(") {
+			p.fail(offset, "%s needs a kernel in parentheses, as in %s", d.Name, d.Example)
 		}
 		var columns []int
 		if d.Name == "columns" {
@@ -212,91 +211,91 @@ func (p *parser) named() Kernel {
 		k := d.wrap(columns, p.sum())
 		p.expect(")")
 		if columns != nil {
-			p.check(at, k)
+			p.check(offset, k)
 		}
 		return k
 	}
-	k := d.build(p.arguments(d, at))
-	p.check(at, k)
+	k := d.build(p.arguments(d, offset))
+	p.check(offset, k)
 	return k
 }
 
 // columns parses a list of indices.
-func (p *parser) columns() (all []int) {
-	list := p.take("[")
+func (p *parser) columns() (indices []int) {
+	list := p.accept("[")
 	for {
 		first := p.column()
 		last := first
-		if p.take("-") {
-			at := p.next.at
+		if p.accept("-") {
+			offset := p.next.offset
 			if last = p.column(); last < first {
-				p.fail(at, "columns: the range %d-%d is empty", first, last)
+				p.fail(offset, "columns: the range %d-%d is empty", first, last)
 			}
 		}
 		if p.indices += last - first + 1; p.indices > maxColumn+1 {
-			p.fail(p.next.at, "columns: the lists have more than %d columns", maxColumn+1)
+			p.fail(p.next.offset, "columns: the lists have more than %d columns", maxColumn+1)
 		}
 		for c := first; c <= last; c++ {
-			all = append(all, c)
+			indices = append(indices, c)
 		}
-		if !list || p.take("]") {
-			return all
+		if !list || p.accept("]") {
+			return indices
 		}
-		if !p.take(",") {
+		if !p.accept(",") {
 			p.unexpected(", or ]")
 		}
 	}
 }
 
 func (p *parser) column() int {
-	at := p.next.at
+	offset := p.next.offset
 	if p.next.kind != numberToken {
-		p.fail(at, "columns: a column is needed, an integer that counts from 0, as in %s, not %s", find("columns").Example, p.next)
+		p.fail(offset, "columns: a column is needed, an integer that counts from 0, as in %s, not %s", find("columns").Example, p.next)
 	}
 	v := p.number()
 	if v != math.Trunc(v) || v > maxColumn {
-		p.fail(at, "columns: a column must be an integer from 0 to %d, got %v", maxColumn, v)
+		p.fail(offset, "columns: a column must be an integer from 0 to %d, got %v", maxColumn, v)
 	}
 	return int(v)
 }
 
 // arguments parses the parameters of d in parentheses. d's name is at the given byte offset.
-func (p *parser) arguments(d *Description, at int) arguments {
-	given := map[string]argument{}
-	if p.take("(") && !p.take(")") {
+func (p *parser) arguments(d *Description, offset int) arguments {
+	byName := map[string]argument{}
+	if p.accept("(") && !p.accept(")") {
 		for {
-			p.parameter(d, given)
-			if p.take(")") {
+			p.parameter(d, byName)
+			if p.accept(")") {
 				break
 			}
-			if !p.take(",") {
+			if !p.accept(",") {
 				p.unexpected(", or )")
 			}
 		}
 	}
-	var all arguments
+	var args arguments
 	for _, q := range d.Parameters {
 		if q.InsteadOf != "" {
 			continue
 		}
-		a, ok := given[q.Name]
+		a, ok := byName[q.Name]
 		if !ok {
 			if q.Default == "" {
-				p.fail(at, "%s needs %s, as in %s", d.Name, q.Name, d.Example)
+				p.fail(offset, "%s needs %s, as in %s", d.Name, q.Name, d.Example)
 			}
 			a = argument{values: []float64{parseNumber(q.Default)}}
 		}
-		all = append(all, a)
+		args = append(args, a)
 	}
-	return all
+	return args
 }
 
-// parameter parses name=value and adds the value to given. A value of gamma becomes a value of
+// parameter parses name=value and adds the value to byName. A value of gamma becomes a value of
 // sigma.
-func (p *parser) parameter(d *Description, given map[string]argument) {
-	at := p.next.at
+func (p *parser) parameter(d *Description, byName map[string]argument) {
+	offset := p.next.offset
 	if p.next.kind != nameToken {
-		p.fail(at, "%s: parameters are written with their names, as in %s", d.Name, d.Example)
+		p.fail(offset, "%s: parameters are written with their names, as in %s", d.Name, d.Example)
 	}
 	q := d.parameter(strings.ToLower(p.next.text))
 	if q == nil {
@@ -310,77 +309,77 @@ func (p *parser) parameter(d *Description, given map[string]argument) {
 		target = q.InsteadOf
 		for i, v := range a.values {
 			if v <= 0 {
-				p.fail(at, "%s: %s must be > 0, got %v", d.Name, q.Name, v)
+				p.fail(offset, "%s: %s must be > 0, got %v", d.Name, q.Name, v)
 			}
 			a.values[i] = q.convert(v)
 		}
 	}
-	if other, ok := given[target]; ok {
-		if other.name != q.Name {
-			p.fail(at, "%s: give %s or %s, not both", d.Name, other.name, q.Name)
+	if previous, ok := byName[target]; ok {
+		if previous.name != q.Name {
+			p.fail(offset, "%s: give %s or %s, not both", d.Name, previous.name, q.Name)
 		}
-		p.fail(at, "%s: %s is given twice", d.Name, q.Name)
+		p.fail(offset, "%s: %s is given twice", d.Name, q.Name)
 	}
 	a.name = q.Name
-	given[target] = a
+	byName[target] = a
 }
 
 // unknownParameter fails with the message that the next token is not a parameter of d.
 func (p *parser) unknownParameter(d *Description) {
-	var known []string
+	var parameters []string
 	for _, q := range d.Parameters {
-		known = append(known, q.Name)
+		parameters = append(parameters, q.Name)
 	}
-	if len(known) == 0 {
-		p.fail(p.next.at, "%s has no parameters", d.Name)
+	if len(parameters) == 0 {
+		p.fail(p.next.offset, "%s has no parameters", d.Name)
 	}
-	p.fail(p.next.at, "%s: unknown parameter %s%s; the parameters are %s", d.Name, p.next, nearest(p.next.text, known), strings.Join(known, ", "))
+	p.fail(p.next.offset, "%s: unknown parameter %s%s; the parameters are %s", d.Name, p.next, nearest(p.next.text, parameters), strings.Join(parameters, ", "))
 }
 
 // value parses the value of the parameter q of d.
 func (p *parser) value(d *Description, q *Parameter) argument {
-	at := p.next.at
-	if p.take("[") {
+	offset := p.next.offset
+	if p.accept("[") {
 		if q.Type != OneOrEach {
-			p.fail(at, "%s: %s is one number, not a list", d.Name, q.Name)
+			p.fail(offset, "%s: %s is one number, not a list", d.Name, q.Name)
 		}
 		a := argument{list: true}
 		for {
 			a.values = append(a.values, p.number())
-			if p.take("]") {
+			if p.accept("]") {
 				return a
 			}
-			if !p.take(",") {
+			if !p.accept(",") {
 				p.unexpected(", or ]")
 			}
 		}
 	}
 	v := p.number()
 	if q.Type == Integer && (v != math.Trunc(v) || math.Abs(v) > math.MaxInt32) {
-		p.fail(at, "%s: %s must be an integer, got %v", d.Name, q.Name, v)
+		p.fail(offset, "%s: %s must be an integer, got %v", d.Name, q.Name, v)
 	}
 	return argument{values: []float64{v}}
 }
 
 func (p *parser) number() float64 {
-	at, sign := p.next.at, 1.0
-	if p.take("-") {
+	offset, sign := p.next.offset, 1.0
+	if p.accept("-") {
 		sign = -1
 	} else {
-		p.take("+")
+		p.accept("+")
 	}
 	switch word := strings.ToLower(p.next.text); {
 	case word == "inf", word == "infinity", word == "nan":
-		p.fail(at, "a finite number is needed, not %s", p.next)
+		p.fail(offset, "a finite number is needed, not %s", p.next)
 	case p.next.kind != numberToken:
 		p.unexpected("a number")
 	}
 	v := parseNumber(p.next.text)
 	switch {
 	case math.IsInf(v, 0):
-		p.fail(at, "%s is outside the range of float64", p.next)
+		p.fail(offset, "%s is outside the range of float64", p.next)
 	case math.IsNaN(v):
-		p.fail(at, "%s is not a number", p.next)
+		p.fail(offset, "%s is not a number", p.next)
 	}
 	p.advance()
 	return sign * v

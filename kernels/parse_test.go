@@ -49,9 +49,9 @@ func TestParse(t *testing.T) {
 		{"1*linear", kernels.Scaled{Weight: 1, Kernel: lin}},
 		{"0*linear", kernels.Scaled{Weight: 0, Kernel: lin}},
 		{"0.5*polynomial(degree=3,c=1) + linear()", kernels.Sum{kernels.Scaled{Weight: 0.5, Kernel: kernels.Polynomial{Degree: 3, C: 1}}, lin}},
-		{"columns(0-3, gaussian(sigma=2))", some(gauss, 0, 1, 2, 3)},
-		{"Columns( [ 4 , 0-1 ], linear + 1) * 2", kernels.Scaled{Weight: 2, Kernel: some(kernels.Sum{lin, kernels.Constant{Value: 1}}, 4, 0, 1)}},
-		{"columns(7,2*linear)", some(kernels.Scaled{Weight: 2, Kernel: lin}, 7)},
+		{"columns(0-3, gaussian(sigma=2))", onColumns(gauss, 0, 1, 2, 3)},
+		{"Columns( [ 4 , 0-1 ], linear + 1) * 2", kernels.Scaled{Weight: 2, Kernel: onColumns(kernels.Sum{lin, kernels.Constant{Value: 1}}, 4, 0, 1)}},
+		{"columns(7,2*linear)", onColumns(kernels.Scaled{Weight: 2, Kernel: lin}, 7)},
 		{"linear + linear", kernels.Sum{lin, lin}},
 		{"linear + 1", kernels.Sum{lin, kernels.Constant{Value: 1}}},
 		{"1 + linear + 2", kernels.Sum{kernels.Constant{Value: 3}, lin}},
@@ -76,8 +76,8 @@ func TestParse(t *testing.T) {
 		if !kernels.Equal(k, c.want) {
 			t.Errorf("%q is %#v, want %#v", c.text, k, c.want)
 		}
-		if again, err := kernels.Parse(k.String()); err != nil || !kernels.Equal(again, k) {
-			t.Errorf("%q: its text %q is %#v, %v", c.text, k, again, err)
+		if reparsed, err := kernels.Parse(k.String()); err != nil || !kernels.Equal(reparsed, k) {
+			t.Errorf("%q: its text %q is %#v, %v", c.text, k, reparsed, err)
 		}
 	}
 }
@@ -87,14 +87,14 @@ func TestParseErrors(t *testing.T) {
 	for _, d := range kernels.Catalogue() {
 		names = append(names, d.Name)
 	}
-	all := strings.Join(names, ", ")
+	kernelNames := strings.Join(names, ", ")
 	for _, c := range []struct{ text, want string }{
-		{"", "character 1: a kernel is needed, such as gaussian(sigma=2); the kernels are " + all},
-		{"  ", "character 1: a kernel is needed, such as gaussian(sigma=2); the kernels are " + all},
-		{"guassian(sigma=2)", `character 1: unknown kernel "guassian", did you mean "gaussian"?; the kernels are ` + all},
-		{"linear + rbff(sigma=2)", `character 10: unknown kernel "rbff", did you mean "rbf"?; the kernels are ` + all},
-		{"qqqqqqqqqqq", `character 1: unknown kernel "qqqqqqqqqqq"; the kernels are ` + all},
-		{"λ*linear", `character 1: unknown kernel "λ"; the kernels are ` + all},
+		{"", "character 1: a kernel is needed, such as gaussian(sigma=2); the kernels are " + kernelNames},
+		{"  ", "character 1: a kernel is needed, such as gaussian(sigma=2); the kernels are " + kernelNames},
+		{"guassian(sigma=2)", `character 1: unknown kernel "guassian", did you mean "gaussian"?; the kernels are ` + kernelNames},
+		{"linear + rbff(sigma=2)", `character 10: unknown kernel "rbff", did you mean "rbf"?; the kernels are ` + kernelNames},
+		{"qqqqqqqqqqq", `character 1: unknown kernel "qqqqqqqqqqq"; the kernels are ` + kernelNames},
+		{"λ*linear", `character 1: unknown kernel "λ"; the kernels are ` + kernelNames},
 		{"gaussian", "character 1: gaussian needs sigma, as in gaussian(sigma=2)"},
 		{"1 + gaussian()", "character 5: gaussian needs sigma, as in gaussian(sigma=2)"},
 		{"poly(c=1)", "character 1: polynomial needs degree, as in polynomial(degree=3,c=1)"},
@@ -158,10 +158,10 @@ func TestParseErrors(t *testing.T) {
 		{"exp(linear", "character 11: ) is needed, not the end"},
 		{"exp()", `character 5: a kernel or a number is needed, not ")"`},
 		{"1e200*1e200*linear", "character 1: scaled: weight must be a finite number ≥ 0, got +Inf"},
-		{"linear + ÿ\xff", `character 10: unknown kernel "ÿ"; the kernels are ` + all},
+		{"linear + ÿ\xff", `character 10: unknown kernel "ÿ"; the kernels are ` + kernelNames},
 		{"linear + \xff", `character 10: a kernel or a number is needed, not "\xff"`},
-		{"größe", `character 1: unknown kernel "größe"; the kernels are ` + all},
-		{strings.Repeat("a", 1000), `character 1: unknown kernel "` + strings.Repeat("a", 40) + `…"; the kernels are ` + all},
+		{"größe", `character 1: unknown kernel "größe"; the kernels are ` + kernelNames},
+		{strings.Repeat("a", 1000), `character 1: unknown kernel "` + strings.Repeat("a", 40) + `…"; the kernels are ` + kernelNames},
 		{strings.Repeat("(", 1000), "character 65: more than 64 parentheses are open"},
 		{strings.Repeat("exp(", 1000), "character 257: more than 64 parentheses are open"},
 		{strings.Repeat("1+", 1000) + "1", "character 2001: there are more than 1000 kernels"},
@@ -201,9 +201,9 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("%s has no formula or no source", d.Name)
 		}
 		for _, alias := range d.Aliases {
-			other, err := kernels.Parse(strings.Replace(d.Example, d.Name, alias, 1))
-			if err != nil || !kernels.Equal(other, k) {
-				t.Errorf("%s is %v, %v; %s is %v", alias, other, err, d.Name, k)
+			byAlias, err := kernels.Parse(strings.Replace(d.Example, d.Name, alias, 1))
+			if err != nil || !kernels.Equal(byAlias, k) {
+				t.Errorf("%s is %v, %v; %s is %v", alias, byAlias, err, d.Name, k)
 			}
 		}
 		required := slices.ContainsFunc(d.Parameters, func(q kernels.Parameter) bool { return q.Default == "" && q.InsteadOf == "" })
@@ -268,8 +268,8 @@ func TestCanonical(t *testing.T) {
 	for range 5000 {
 		k := random(r, 4)
 		canonical := kernels.Canonical(k)
-		if again := kernels.Canonical(canonical); !kernels.Equal(again, canonical) {
-			t.Fatalf("the canonical form of %#v is %#v, and of that %#v", k, canonical, again)
+		if repeated := kernels.Canonical(canonical); !kernels.Equal(repeated, canonical) {
+			t.Fatalf("the canonical form of %#v is %#v, and of that %#v", k, canonical, repeated)
 		}
 		parsed, err := kernels.Parse(k.String())
 		if err != nil {
@@ -278,8 +278,8 @@ func TestCanonical(t *testing.T) {
 		if !kernels.Equal(parsed, canonical) {
 			t.Fatalf("%#v has the text %q, which is %#v, not the canonical %#v", k, k, parsed, canonical)
 		}
-		if back, err := kernels.Parse(parsed.String()); err != nil || !kernels.Equal(back, parsed) {
-			t.Fatalf("%q has the text %q, which is %#v, %v", k, parsed, back, err)
+		if reparsed, err := kernels.Parse(parsed.String()); err != nil || !kernels.Equal(reparsed, parsed) {
+			t.Fatalf("%q has the text %q, which is %#v, %v", k, parsed, reparsed, err)
 		}
 		a, b := kernels.Eval(k, x, z), kernels.Eval(canonical, x, z)
 		if math.IsInf(a, 0) {
@@ -310,9 +310,9 @@ func FuzzParse(f *testing.F) {
 		if err := k.Check(-1); err != nil {
 			t.Fatalf("parsed, but: %v", err)
 		}
-		again, err := kernels.Parse(k.String())
-		if err != nil || !kernels.Equal(again, k) {
-			t.Fatalf("%q is %#v with the text %q, which is %#v, %v", text, k, k, again, err)
+		reparsed, err := kernels.Parse(k.String())
+		if err != nil || !kernels.Equal(reparsed, k) {
+			t.Fatalf("%q is %#v with the text %q, which is %#v, %v", text, k, k, reparsed, err)
 		}
 		kernels.Compile(k)
 	})

@@ -20,7 +20,7 @@ func (k Cosine) derive(c *compiler, _ int) {
 	c.unary(Instr{Op: Affine, A: -1})
 }
 
-func (Cosine) deriveStat(c *compiler, _ Stat) { c.one() }
+func (Cosine) deriveStat(c *compiler, _ Stat) { c.pushOne() }
 func (Cosine) bounded() bool                  { return true }
 
 // CosineSeries is k(x, z) = Σ_{l=0..L} Σ_p cos((2πl/L)(x_p − z_p)), the inner
@@ -43,7 +43,7 @@ func (CosineSeries) params() []Param           { return nil }
 func (k CosineSeries) with([]float64) Kernel   { return k }
 func (CosineSeries) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 
-func (CosineSeries) deriveStat(c *compiler, _ Stat) { c.one() }
+func (CosineSeries) deriveStat(c *compiler, _ Stat) { c.pushOne() }
 func (CosineSeries) bounded() bool                  { return true }
 
 // frequencies returns 2πl/L for l = 0 … L.
@@ -69,11 +69,11 @@ func (SincLimit) params() []Param           { return nil }
 func (k SincLimit) with([]float64) Kernel   { return k }
 func (SincLimit) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 
-func (SincLimit) deriveStat(c *compiler, _ Stat) { c.one() }
+func (SincLimit) deriveStat(c *compiler, _ Stat) { c.pushOne() }
 func (SincLimit) bounded() bool                  { return true }
 
-// Periodic is k(x, z) = exp(−2 sin²(π‖x−z‖/p) / σ²) with the period p = Period > 0 and σ = Sigma > 0,
-// scikit-learn's ExpSineSquared (MacKay 1998, Introduction to Gaussian Processes, section 5.2).
+// Periodic is k(x, z) = exp(−2 sin²(π‖x−z‖/p) / σ²) with the period p = Period > 0 and σ = Sigma >
+// 0, scikit-learn's ExpSineSquared (MacKay 1998, Introduction to Gaussian Processes, section 5.2).
 //
 // For points of one feature it is positive semi-definite: it is a Gaussian of the distance
 // 2|sin(π(x−z)/p)| between the points (cos 2πx/p, sin 2πx/p) on a circle. It is indefinite for more

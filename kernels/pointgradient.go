@@ -82,16 +82,16 @@ func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
 	}
 	stats := Compile(k).Stats
 	for i, s := range stats {
-		weight := Eval(StatDerivative{of: k, stat: i}, x, z)
+		weight := Eval(StatDerivative{kernel: k, stat: i}, x, z)
 		if s.Kind.OnePoint() {
-			at, d := x, dx
+			point, d := x, dx
 			if s.Kind == SelfZ || s.Kind == RootZ {
-				at, d = z, dz
+				point, d = z, dz
 			}
 			if d == nil {
 				continue
 			}
-			g, err := s.PointGradient(at)
+			g, err := s.PointGradient(point)
 			if err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ func CheckGrad(k Kernel, d int) error {
 		return err
 	}
 	for i, s := range Compile(k).Stats {
-		if err := (StatDerivative{of: k, stat: i}).Check(d); err != nil {
+		if err := (StatDerivative{kernel: k, stat: i}).Check(d); err != nil {
 			return err
 		}
 		if s.Kind == Entry {
@@ -184,8 +184,8 @@ func Corner(k Kernel, x []float64, points iter.Seq[[]float64], ignored []bool) b
 	return false
 }
 
-// corner reports whether the root of a squared distance, the L1 distance or the statistic of chi2 has
-// no derivative at (x, z) with respect to a feature that is not ignored.
+// corner reports whether the root of a squared distance, the L1 distance or the statistic of chi2
+// has no derivative at (x, z) with respect to a feature that is not ignored.
 func (s Stat) corner(x, z []float64, ignored []bool) bool {
 	if s.Kind == SqDist && s.Eval(x, z) != 0 {
 		return false

@@ -41,7 +41,7 @@ func (Precomputed) params() []Param           { return nil }
 func (k Precomputed) with([]float64) Kernel   { return k }
 func (Precomputed) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 
-func (Precomputed) deriveStat(c *compiler, _ Stat) { c.one() }
+func (Precomputed) deriveStat(c *compiler, _ Stat) { c.pushOne() }
 func (Precomputed) bounded() bool                  { return true }
 
 // IsPrecomputed reports whether k is Precomputed, or composed of Precomputed and constants only. It
@@ -52,19 +52,19 @@ func IsPrecomputed(k Kernel) (bool, error) {
 	if k == nil || k.Check(-1) != nil {
 		return false, nil
 	}
-	values, others := false, false
+	entries, others := false, false
 	for _, s := range Compile(k).Stats {
 		if s.Of != nil {
 			inner, err := IsPrecomputed(s.Of)
-			values, others = values || inner || err != nil, true
+			entries, others = entries || inner || err != nil, true
 			continue
 		}
-		values, others = values || s.Kind == Entry, others || s.Kind != Entry
+		entries, others = entries || s.Kind == Entry, others || s.Kind != Entry
 	}
-	if values && others {
+	if entries && others {
 		return false, fmt.Errorf("kernels: precomputed: %v also needs the features of the objects or k(x, x), which a precomputed matrix does not have: compute the values of the whole kernel yourself, and use the kernel precomputed()", k)
 	}
-	return values, nil
+	return entries, nil
 }
 
 // PrecomputedIndex returns the number of the training object that a point represents, or −1 if the
@@ -143,17 +143,17 @@ func OtherPoints(m int, cross, diag []float64) ([]float64, error) {
 		return nil, fmt.Errorf("kernels: precomputed: %s against %d have %s, got %d", count.Of(n, "object"), m, count.Of(n*m, "value"), len(cross))
 	}
 	points := make([]float64, 0, n*(m+2))
-	for i, self := range diag {
+	for i, diagonal := range diag {
 		row := cross[i*m : (i+1)*m]
 		for j, v := range row {
 			if math.IsNaN(v - v) {
 				return nil, fmt.Errorf("kernels: precomputed: the value of object %d with training object %d is %v", i+1, j+1, v)
 			}
 		}
-		if math.IsNaN(self - self) {
-			return nil, fmt.Errorf("kernels: precomputed: the value of object %d with itself is %v", i+1, self)
+		if math.IsNaN(diagonal - diagonal) {
+			return nil, fmt.Errorf("kernels: precomputed: the value of object %d with itself is %v", i+1, diagonal)
 		}
-		points = append(append(points, -1, self), row...)
+		points = append(append(points, -1, diagonal), row...)
 	}
 	return points, nil
 }

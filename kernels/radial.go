@@ -68,11 +68,11 @@ func (k Gaussian) params() []Param {
 	if k.Sigmas == nil {
 		return []Param{lengthScale.param("sigma", k.Sigma)}
 	}
-	all := make([]Param, len(k.Sigmas))
+	params := make([]Param, len(k.Sigmas))
 	for i, s := range k.Sigmas {
-		all[i] = lengthScale.param(fmt.Sprintf("sigma[%d]", i+1), s)
+		params[i] = lengthScale.param(fmt.Sprintf("sigma[%d]", i+1), s)
 	}
-	return all
+	return params
 }
 
 func (k Gaussian) with(values []float64) Kernel {

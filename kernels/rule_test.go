@@ -36,8 +36,8 @@ func TestRulesAreThoseOfTheCatalogue(t *testing.T) {
 				if _, err := kernels.WithParams(k, values); (err == nil) != c.pass {
 					t.Errorf("%s with %s = %v, from %v to %v: %v", d.Name, p.Name, c.v, p.Min, p.Max, err)
 				}
-				if near := p.Nearest(c.v); c.pass && near != c.v || !c.pass && !math.IsNaN(c.v) && p.Rule.Check("", near) != nil {
-					t.Errorf("%s: %v is the value of %s nearest to %v", d.Name, near, p.Name, c.v)
+				if nearest := p.Nearest(c.v); c.pass && nearest != c.v || !c.pass && !math.IsNaN(c.v) && p.Rule.Check("", nearest) != nil {
+					t.Errorf("%s: %v is the value of %s nearest to %v", d.Name, nearest, p.Name, c.v)
 				}
 			}
 		}

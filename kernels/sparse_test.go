@@ -28,12 +28,12 @@ func TestEvalSparseIsEval(t *testing.T) {
 	for p := range scale {
 		scale[p] = rng.Float64()
 	}
-	of := kernels.Sum{kernels.Gaussian{Sigma: 3}, kernels.Linear{}}
+	inner := kernels.Sum{kernels.Gaussian{Sigma: 3}, kernels.Linear{}}
 	for _, s := range []kernels.Stat{
 		{Kind: kernels.Dot}, {Kind: kernels.Dot, Scale: scale}, {Kind: kernels.SqDist}, {Kind: kernels.SqDist, Scale: scale},
 		{Kind: kernels.L1}, {Kind: kernels.L1, Scale: scale}, {Kind: kernels.CosSum, Freqs: []float64{1, 2.5}},
 		{Kind: kernels.SinSum, Freqs: []float64{0.5}}, {Kind: kernels.Sinc}, {Kind: kernels.Chi2},
-		{Kind: kernels.Entry}, {Kind: kernels.SelfX, Of: of}, {Kind: kernels.SelfZ, Of: of}, {Kind: kernels.RootX, Of: of}, {Kind: kernels.RootZ, Of: of},
+		{Kind: kernels.Entry}, {Kind: kernels.SelfX, Of: inner}, {Kind: kernels.SelfZ, Of: inner}, {Kind: kernels.RootX, Of: inner}, {Kind: kernels.RootZ, Of: inner},
 	} {
 		for _, density := range []float64{0, 0.1, 0.5, 1} {
 			x, sx := point(density)

@@ -16,40 +16,40 @@ func StatDerivatives(k Kernel) []StatDerivative {
 	if k == nil || k.Check(-1) != nil {
 		return nil
 	}
-	all := make([]StatDerivative, len(Compile(k).Stats))
-	for i := range all {
-		all[i] = StatDerivative{of: k, stat: i}
+	list := make([]StatDerivative, len(Compile(k).Stats))
+	for i := range list {
+		list[i] = StatDerivative{kernel: k, stat: i}
 	}
-	return all
+	return list
 }
 
 // StatDerivative is ∂k/∂s for a kernel k and one of its statistics s; the other statistics are held
-// fixed. It is not positive semi-definite, and is symmetric only if s is
-// symmetric in x and z. Parse does not accept its text, and it has no parameters.
+// fixed. It is not positive semi-definite, and is symmetric only if s is symmetric in x and z. Parse
+// does not accept its text, and it has no parameters.
 //
 // For the exponential kernel it is unbounded near x = z, and +Inf or −Inf at x = z: see Bounded.
 type StatDerivative struct {
-	of   Kernel
-	stat int
+	kernel Kernel
+	stat   int
 }
 
 func (k StatDerivative) String() string {
-	return fmt.Sprintf("∂(%s)/∂s%d", text(k.of), k.stat)
+	return fmt.Sprintf("∂(%s)/∂s%d", text(k.kernel), k.stat)
 }
 
 // Check requires that k is valid, contains no derivative and has the statistic.
 func (k StatDerivative) Check(d int) error {
-	if k.of == nil {
+	if k.kernel == nil {
 		return fmt.Errorf("kernels: derivative with respect to a statistic: the inner kernel is missing")
 	}
-	if err := k.of.Check(d); err != nil {
+	if err := k.kernel.Check(d); err != nil {
 		return err
 	}
-	if !differentiable(k.of) {
-		return fmt.Errorf("kernels: derivative with respect to a statistic: %v contains a derivative, which cannot be differentiated again", k.of)
+	if !differentiable(k.kernel) {
+		return fmt.Errorf("kernels: derivative with respect to a statistic: %v contains a derivative, which cannot be differentiated again", k.kernel)
 	}
-	if n := len(Compile(k.of).Stats); k.stat < 0 || k.stat >= n {
-		return fmt.Errorf("kernels: derivative with respect to a statistic: no statistic has index %d: %v has %d", k.stat, k.of, n)
+	if n := len(Compile(k.kernel).Stats); k.stat < 0 || k.stat >= n {
+		return fmt.Errorf("kernels: derivative with respect to a statistic: no statistic has index %d: %v has %d", k.stat, k.kernel, n)
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func (k StatDerivative) Check(d int) error {
 // Bounded reports whether ∂k/∂s is finite where points coincide. It is infinite for the exponential
 // kernel. EvalGrad then takes the derivative of k with respect to the point as 0, which is its
 // value by symmetry for kernels that are differentiable there. Bounded is false for the zero value.
-func (k StatDerivative) Bounded() bool { return k.of != nil && k.of.bounded() }
+func (k StatDerivative) Bounded() bool { return k.kernel != nil && k.kernel.bounded() }
 
 func (StatDerivative) IsPSD() bool             { return false }
 func (StatDerivative) params() []Param         { return nil }
@@ -69,9 +69,11 @@ func (StatDerivative) derive(c *compiler, _ int) {
 func (StatDerivative) deriveStat(*compiler, Stat) {
 	panic("kernels: a derivative cannot be differentiated again")
 }
-func (k StatDerivative) bounded() bool { return k.of.bounded() }
+func (k StatDerivative) bounded() bool { return k.kernel.bounded() }
 
-func (k StatDerivative) compile(c *compiler) { deriveStat(c, k.of, Compile(k.of).Stats[k.stat]) }
+func (k StatDerivative) compile(c *compiler) {
+	deriveStat(c, k.kernel, Compile(k.kernel).Stats[k.stat])
+}
 
 func deriveStat(c *compiler, k Kernel, s Stat) {
 	if !depends(k, s) {
@@ -81,14 +83,14 @@ func deriveStat(c *compiler, k Kernel, s Stat) {
 	k.deriveStat(c, s)
 }
 
-// one appends the code of the constant 1, which is ∂k/∂s of a kernel k = s.
-func (c *compiler) one() { c.push(Instr{Op: Const, A: 1}) }
+// pushOne appends the code of the constant 1, which is ∂k/∂s of a kernel k = s.
+func (c *compiler) pushOne() { c.push(Instr{Op: Const, A: 1}) }
 
 // depends reports whether k's program loads s.
 func depends(k Kernel, s Stat) bool { return slices.ContainsFunc(Compile(k).Stats, s.Equal) }
 
-// parts returns the kernels of which k is composed.
-func parts(k Kernel) []Kernel {
+// innerKernels returns the kernels of which k is composed.
+func innerKernels(k Kernel) []Kernel {
 	switch k := k.(type) {
 	case Sum:
 		return k
@@ -114,7 +116,7 @@ func differentiable(k Kernel) bool {
 	case derivative, StatDerivative:
 		return false
 	}
-	return !slices.ContainsFunc(parts(k), func(p Kernel) bool { return !differentiable(p) })
+	return !slices.ContainsFunc(innerKernels(k), func(p Kernel) bool { return !differentiable(p) })
 }
 
 func allBounded(parts []Kernel) bool {

@@ -10,9 +10,9 @@ import (
 
 // A token is a word of a kernel's text.
 type token struct {
-	kind tokenKind
-	text string
-	at   int // byte offset at which the token begins
+	kind   tokenKind
+	text   string
+	offset int // byte offset at which the token begins
 }
 
 type tokenKind uint8
@@ -39,11 +39,11 @@ func (t token) String() string {
 
 // advance reads the next token.
 func (p *parser) advance() {
-	rest := strings.TrimLeftFunc(p.text[p.end:], unicode.IsSpace)
-	at := len(p.text) - len(rest)
-	kind, size := scan(rest)
-	p.next = token{kind, rest[:size], at}
-	p.end = at + size
+	remaining := strings.TrimLeftFunc(p.text[p.end:], unicode.IsSpace)
+	offset := len(p.text) - len(remaining)
+	kind, size := scan(remaining)
+	p.next = token{kind, remaining[:size], offset}
+	p.end = offset + size
 }
 
 // scan returns the kind and the length of the token at the beginning of s.

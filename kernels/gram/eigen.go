@@ -31,11 +31,11 @@ func Decompose(ctx context.Context, gram mat.Matrix) (*Eigen, error) {
 		return nil, err
 	}
 	done := make(chan *Eigen, 1)
-	var fault any // value of a panic in gonum, which Decompose raises again in its own goroutine
+	var panicValue any // value of a panic in gonum, which Decompose raises again in its own goroutine
 	go func() {
 		var e *Eigen
 		defer func() {
-			fault = recover()
+			panicValue = recover()
 			done <- e
 		}()
 		e = decompose(k)
@@ -44,8 +44,8 @@ func Decompose(ctx context.Context, gram mat.Matrix) (*Eigen, error) {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("gram: decompose: stopped: %w", context.Cause(ctx))
 	case e := <-done:
-		if fault != nil {
-			panic(fault)
+		if panicValue != nil {
+			panic(panicValue)
 		}
 		if e == nil {
 			return nil, fmt.Errorf("gram: decompose: the eigenvalues do not converge")
@@ -72,10 +72,10 @@ func decompose(k host.Matrix[float64]) *Eigen {
 	ascending := f.Values(nil)
 	e := &Eigen{Values: make([]float64, n), Vectors: host.New[float64](n, n)}
 	for j := range n {
-		from := n - 1 - j
-		e.Values[j] = ascending[from]
+		source := n - 1 - j
+		e.Values[j] = ascending[source]
 		for i := range n {
-			e.Vectors.Row(i)[j] = u.At(i, from)
+			e.Vectors.Row(i)[j] = u.At(i, source)
 		}
 	}
 	e.Tolerance = tolerance(n, max(math.Abs(e.Values[0]), math.Abs(e.Values[n-1])))

@@ -23,8 +23,8 @@ func TestFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := [2]float64{2.5, 7.5}
-	cross, err := gram.CrossFunction(ctx, 1, 4, func(_, j int) float64 { return common(other, intervals[j]) }, objects.Options{})
+	interval := [2]float64{2.5, 7.5}
+	cross, err := gram.CrossFunction(ctx, 1, 4, func(_, j int) float64 { return common(interval, intervals[j]) }, objects.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,28 +32,28 @@ func TestFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	points, err := gram.OtherPoints(cross, []float64{common(other, other)})
+	points, err := gram.OtherPoints(cross, []float64{common(interval, interval)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"ref", "cpu"} {
 		dev := backendtest.Device(t, name, backend.Config{})
-		all, err := backend.GramMatrix(ctx, dev, kernels.Precomputed{}, train)
+		full, err := backend.GramMatrix(ctx, dev, kernels.Precomputed{}, train)
 		if err != nil {
 			t.Fatal(err)
 		}
-		some, err := backend.CrossGramMatrix(ctx, dev, kernels.Precomputed{}, points, train)
+		others, err := backend.CrossGramMatrix(ctx, dev, kernels.Precomputed{}, points, train)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, v := range k.Data {
-			if all.Data[i] != v {
-				t.Errorf("%s: K is %v, want %v", name, all.Data, k.Data)
+			if full.Data[i] != v {
+				t.Errorf("%s: K is %v, want %v", name, full.Data, k.Data)
 			}
 		}
 		for i, v := range cross.Data {
-			if some.Data[i] != v {
-				t.Errorf("%s: the others are %v, want %v", name, some.Data, cross.Data)
+			if others.Data[i] != v {
+				t.Errorf("%s: the others are %v, want %v", name, others.Data, cross.Data)
 			}
 		}
 	}

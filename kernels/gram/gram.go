@@ -19,30 +19,30 @@ import (
 )
 
 // hostOf returns k as a row-major matrix, which shares the memory of k if k is row-major.
-func hostOf(what string, k mat.Matrix) (host.Matrix[float64], error) {
+func hostOf(operation string, k mat.Matrix) (host.Matrix[float64], error) {
 	if h, ok := k.(host.Matrix[float64]); ok {
 		return h, nil // accept h even if it has no rows
 	}
 	h, err := gonum.Host("the matrix", k)
 	if err != nil {
-		return h, fmt.Errorf("gram: %s: %w", what, err)
+		return h, fmt.Errorf("gram: %s: %w", operation, err)
 	}
 	return h, nil
 }
 
 // check returns an error unless m is square, not empty, finite and symmetric. It returns m as k,
 // and the elements of k without gaps between rows.
-func check(what string, m mat.Matrix) (k host.Matrix[float64], data []float64, err error) {
-	if k, err = hostOf(what, m); err != nil {
+func check(operation string, m mat.Matrix) (k host.Matrix[float64], data []float64, err error) {
+	if k, err = hostOf(operation, m); err != nil {
 		return k, nil, err
 	}
 	n := k.Rows
 	if n == 0 || k.Cols != n {
-		return k, nil, fmt.Errorf("gram: %s: a Gram matrix must be square and not empty, got %d×%d", what, k.Rows, k.Cols)
+		return k, nil, fmt.Errorf("gram: %s: a Gram matrix must be square and not empty, got %d×%d", operation, k.Rows, k.Cols)
 	}
 	data = packed(k)
 	if err := kernels.CheckGram(n, data); err != nil {
-		return k, nil, fmt.Errorf("gram: %s: %w", what, err)
+		return k, nil, fmt.Errorf("gram: %s: %w", operation, err)
 	}
 	return k, data, nil
 }
@@ -86,7 +86,7 @@ func SquaredDistances(gram mat.Matrix) (host.Matrix[float64], error) {
 // Centering holds the means of a Gram matrix, by which Cross centers other points.
 type Centering struct {
 	rows []float64 // mean of each row of K, which equals the mean of the column
-	all  float64   // mean of all of K
+	mean float64   // mean of all of K
 }
 
 // Center replaces K, a *mat.Dense or a host.Matrix, by the Gram matrix of φ(x) − mean φ, in which
@@ -107,12 +107,12 @@ func Center(gram mat.Matrix) (Centering, error) {
 		for _, v := range k.Row(i) {
 			c.rows[i] += v / n
 		}
-		c.all += c.rows[i] / n
+		c.mean += c.rows[i] / n
 	}
 	for i := range k.Rows {
 		row := k.Row(i)
 		for j := range row {
-			row[j] += c.all - (c.rows[i] + c.rows[j])
+			row[j] += c.mean - (c.rows[i] + c.rows[j])
 		}
 	}
 	return c, nil
@@ -143,7 +143,7 @@ func (c Centering) Cross(cross mat.Matrix) error {
 			mean += v / float64(len(row))
 		}
 		for j := range row {
-			row[j] += c.all - (mean + c.rows[j])
+			row[j] += c.mean - (mean + c.rows[j])
 		}
 	}
 	return nil

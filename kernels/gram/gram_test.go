@@ -38,10 +38,10 @@ func normals(t *testing.T, n, d int) backend.Host[float64] {
 	return h
 }
 
-func near(t *testing.T, what string, got, want, tol float64) {
+func checkNear(t *testing.T, name string, got, want, tol float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= tol) {
-		t.Errorf("%s is %v, want %v within %g", what, got, want, tol)
+		t.Errorf("%s is %v, want %v within %g", name, got, want, tol)
 	}
 }
 
@@ -71,8 +71,8 @@ func TestWorkedCubicMap(t *testing.T) {
 				t.Errorf("%s: k(%d, 2) is %v, want %v", name, i, cross.Data[i], v)
 			}
 		}
-		if now, _ := dev.InUse(); now != 0 {
-			t.Errorf("%s: %d bytes are still in use", name, now)
+		if inUse, _ := dev.InUse(); inUse != 0 {
+			t.Errorf("%s: %d bytes are still in use", name, inUse)
 		}
 	}
 	e, err := gram.Decompose(ctx, want)
@@ -81,7 +81,7 @@ func TestWorkedCubicMap(t *testing.T) {
 	}
 	root := math.Sqrt(17)
 	for i, v := range []float64{(5 + root) / 2, 4, (5 - root) / 2} {
-		near(t, "an eigenvalue", e.Values[i], v, e.Tolerance)
+		checkNear(t, "an eigenvalue", e.Values[i], v, e.Tolerance)
 	}
 	if e.Negative() != 0 || e.Rank() != 3 {
 		t.Errorf("%d negative eigenvalues, rank %d", e.Negative(), e.Rank())
@@ -102,16 +102,16 @@ func TestWorkedCubicMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, v := range []float64{19. / 9, -2. / 9, -17. / 9, -2. / 9, 4. / 9, -2. / 9, -17. / 9, -2. / 9, 19. / 9} {
-		near(t, "a centered value", want.Data[i], v, 16*u)
+		checkNear(t, "a centered value", want.Data[i], v, 16*u)
 	}
 	// The centered values are the products of φ(2) − mean, which is (0, 2, 10/3, 8), with φ − mean
 	// of the three points: (0, −1, 1/3, −1), (0, 0, −2/3, 0) and (0, 1, 1/3, 1).
-	other := host([]float64{-5, 1, 15})
-	if err := c.Cross(other); err != nil {
+	points := host([]float64{-5, 1, 15})
+	if err := c.Cross(points); err != nil {
 		t.Fatal(err)
 	}
 	for i, v := range []float64{-10 + 10./9, -20. / 9, 10 + 10./9} {
-		near(t, "a centered value", other.Data[i], v, 64*u)
+		checkNear(t, "a centered value", points.Data[i], v, 64*u)
 	}
 }
 
@@ -150,17 +150,17 @@ func TestFeatures(t *testing.T) {
 				for p, v := range f.Row(i) {
 					sum += v * f.Row(j)[p]
 				}
-				near(t, "an inner product", sum, k.Row(i)[j], tol)
+				checkNear(t, "an inner product", sum, k.Row(i)[j], tol)
 			}
 		}
-		again, err := e.Extend(k)
+		extended, err := e.Extend(k)
 		if err != nil {
 			t.Fatal(err)
 		}
 		// In the direction of each eigenvector, the error of k_x is at most tol. Extend divides it
 		// by √λ.
-		for i := range again.Data {
-			near(t, "an extended value", again.Data[i], f.Data[i], tol/math.Sqrt(e.Values[e.Rank()-1]))
+		for i := range extended.Data {
+			checkNear(t, "an extended value", extended.Data[i], f.Data[i], tol/math.Sqrt(e.Values[e.Rank()-1]))
 		}
 	}
 }
@@ -172,15 +172,15 @@ func TestNotPSD(t *testing.T) {
 	if err != nil || e.Negative() != 1 {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	near(t, "the smallest", e.Values[1], -1, e.Tolerance)
+	checkNear(t, "the smallest", e.Values[1], -1, e.Tolerance)
 	if e.Tolerance = 1.5; e.Negative() != 0 {
 		t.Errorf("with a tolerance of 1.5: %+v", e)
 	}
-	bad := host([]float64{1, 2}, []float64{3, 1})
+	asymmetric := host([]float64{1, 2}, []float64{3, 1})
 	for _, f := range []func() error{
-		func() error { _, err := gram.Decompose(ctx, bad); return err },
-		func() error { _, err := gram.SquaredDistances(bad); return err },
-		func() error { _, err := gram.Center(bad); return err },
+		func() error { _, err := gram.Decompose(ctx, asymmetric); return err },
+		func() error { _, err := gram.SquaredDistances(asymmetric); return err },
+		func() error { _, err := gram.Center(asymmetric); return err },
 	} {
 		if err := f(); err == nil || !strings.Contains(err.Error(), "not symmetric: row 2, column 1 has 3") {
 			t.Errorf("got %v", err)
@@ -189,9 +189,9 @@ func TestNotPSD(t *testing.T) {
 	if _, err := gram.Decompose(ctx, host([]float64{1, 2})); err == nil || err.Error() != "gram: decompose: a Gram matrix must be square and not empty, got 1×2" {
 		t.Errorf("got %v", err)
 	}
-	stopped, cancel := context.WithCancel(ctx)
+	canceled, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := gram.Decompose(stopped, k); err != nil && !errors.Is(err, context.Canceled) {
+	if _, err := gram.Decompose(canceled, k); err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if err := (gram.Centering{}).Cross(k); err == nil {
@@ -236,7 +236,7 @@ func TestGonumMatrices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "the trace", e.Values[0]+e.Values[1], 5, 2*e.Tolerance)
+	checkNear(t, "the trace", e.Values[0]+e.Values[1], 5, 2*e.Tolerance)
 	dense := mat.DenseCopyOf(sym)
 	dense.Set(0, 1, 1+1e-15) // the elements (i, j) and (j, i) differ by a rounding error
 	if _, err := gram.Decompose(ctx, dense); err != nil || dense.At(0, 1) == 1 {

@@ -59,15 +59,15 @@ func checkBounded(t *testing.T, k kernels.Kernel, points [][]float64) {
 // step is the step of the finite differences.
 const step = 0x1p-9
 
-// checkDerivative checks got, the derivative with respect to feature p of x (which = 0) or z (which
-// = 1).
-func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got float64, which int) {
+// checkDerivative checks got, the derivative with respect to feature p of x (argument = 0) or of z
+// (argument = 1).
+func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got float64, argument int) {
 	t.Helper()
-	apart := math.Abs(x[p] - z[p])
+	featureDistance := math.Abs(x[p] - z[p])
 	for _, s := range kernels.Compile(k).Stats {
 		switch s.Kind {
 		case kernels.L1:
-			if apart < 4*step { // the difference would have points on both sides of the corner of |x − z|
+			if featureDistance < 4*step { // the difference would have points on both sides of the corner of |x − z|
 				return
 			}
 		case kernels.SqDist:
@@ -75,43 +75,43 @@ func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got 
 				return // so near to the corner, the differences do not converge
 			}
 		case kernels.Chi2:
-			if [][]float64{x, z}[which][p] < 8*step { // the difference would have points with negative features
+			if [][]float64{x, z}[argument][p] < 8*step { // the difference would have points with negative features
 				return
 			}
 		}
 	}
 	rounding := 0.0
-	at := func(h float64) float64 {
+	value := func(h float64) float64 {
 		ends := [2][]float64{x, z}
-		ends[which] = slices.Clone(ends[which])
-		ends[which][p] += h
+		ends[argument] = slices.Clone(ends[argument])
+		ends[argument][p] += h
 		rounding = max(rounding, Rounding(k, ends[0], ends[1]))
 		return kernels.Eval(k, ends[0], ends[1])
 	}
-	fine := (8*(at(step)-at(-step)) - (at(2*step) - at(-2*step))) / (12 * step)
-	coarse := (8*(at(2*step)-at(-2*step)) - (at(4*step) - at(-4*step))) / (24 * step)
+	estimate := (8*(value(step)-value(-step)) - (value(2*step) - value(-2*step))) / (12 * step)
+	coarse := (8*(value(2*step)-value(-2*step)) - (value(4*step) - value(-4*step))) / (24 * step)
 	// As in checkGradient, the change caused by doubling the step bounds the truncation error of
 	// the differences. The tolerance also allows for the rounding errors of the kernel values and
 	// of the derivative, which is a sum of products of rounded values.
-	own := 0.0
+	derivativeError := 0.0
 	for i, s := range kernels.StatDerivatives(k) {
 		v, stat := kernels.Eval(s, x, z), kernels.Compile(k).Stats[i]
 		if size := math.Abs(v); !math.IsInf(size, 0) {
-			own += (Rounding(s, x, z) + 8*size*0x1p-53) * reach(stat, x, z, p)
+			derivativeError += (Rounding(s, x, z) + 8*size*0x1p-53) * derivativeBound(stat, x, z, p)
 		}
 	}
-	tol := math.Abs(fine-coarse) + 4*rounding/step + own + 0x1p-1022
-	if !(math.Abs(got-fine) <= tol) {
-		t.Errorf("seed %d: the derivative of %v with respect to feature %d of point %d of %v and %v is %v, finite differences give %v, and the tolerance is %g", seed, k, p+1, which+1, x, z, got, fine, tol)
+	tol := math.Abs(estimate-coarse) + 4*rounding/step + derivativeError + 0x1p-1022
+	if !(math.Abs(got-estimate) <= tol) {
+		t.Errorf("seed %d: the derivative of %v with respect to feature %d of point %d of %v and %v is %v, finite differences give %v, and the tolerance is %g", seed, k, p+1, argument+1, x, z, got, estimate, tol)
 	}
 }
 
-// reach bounds the absolute value of the derivative of a statistic with respect to feature p.
-func reach(s kernels.Stat, x, z []float64, p int) float64 {
+// derivativeBound bounds the absolute derivative of a statistic with respect to feature p.
+func derivativeBound(s kernels.Stat, x, z []float64, p int) float64 {
 	if s.Kind.OnePoint() {
 		sum := 0.0
-		for _, at := range [][]float64{x, z} {
-			g, err := s.PointGradient(at)
+		for _, point := range [][]float64{x, z} {
+			g, err := s.PointGradient(point)
 			if err != nil {
 				panic(err)
 			}

@@ -29,15 +29,15 @@ func checkFeatureMap(t *testing.T, k kernels.Kernel, points [][]float64) {
 			// The tolerance is derived as follows. A coordinate of φ is a product of up to about
 			// ten rounded numbers. The error of a sine or cosine is proportional to its angle. The
 			// sum has one rounding per term.
-			reach := 0.0
+			maxAngle := 0.0
 			for _, s := range kernels.Compile(k).Stats {
 				for _, w := range s.Freqs {
 					for p := range points[i] {
-						reach = max(reach, w*math.Abs(points[i][p]), w*math.Abs(points[j][p]))
+						maxAngle = max(maxAngle, w*math.Abs(points[i][p]), w*math.Abs(points[j][p]))
 					}
 				}
 			}
-			tol := (float64(f.Dim())+40+4*reach)*0x1p-53*max(size, kernels.Diag(k, points[i]), kernels.Diag(k, points[j])) + Rounding(k, points[i], points[j])
+			tol := (float64(f.Dim())+40+4*maxAngle)*0x1p-53*max(size, kernels.Diag(k, points[i]), kernels.Diag(k, points[j])) + Rounding(k, points[i], points[j])
 			if !(math.Abs(sum-want) <= tol) {
 				t.Errorf("seed %d, d = %d: φᵀφ of points %d and %d is %v, k is %v: off by %g, allowed %g", seed, len(points[i]), i, j, sum, want, sum-want, tol)
 			}

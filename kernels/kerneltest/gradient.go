@@ -16,56 +16,56 @@ func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 	for i, p := range params {
 		values[i] = p.Value
 	}
-	if same, err := kernels.WithParams(k, values); err != nil || !kernels.Equal(same, k) {
-		t.Fatalf("WithParams of the same values is %v, %v", same, err)
+	if unchanged, err := kernels.WithParams(k, values); err != nil || !kernels.Equal(unchanged, k) {
+		t.Fatalf("WithParams of the same values is %v, %v", unchanged, err)
 	}
 	for i, p := range params {
 		const h = 0x1p-9
-		// moved returns k with another value of parameter θ: start + h, or start·exp(h) if Log is
+		// shifted returns k with another value of parameter θ: start + h, or start·exp(h) if Log is
 		// set. start is the value nearest to k's own for which all values in the difference formula
 		// obey the rule.
 		start := min(max(p.Value, p.Min+5*h), p.Max-5*h)
 		if p.Log {
 			start = min(max(p.Value, p.Min*(1+5*h)), p.Max*(1-5*h))
 		}
-		moved := func(h float64) kernels.Kernel {
+		shifted := func(h float64) kernels.Kernel {
 			if p.Log {
 				h = start * math.Expm1(h)
 			}
-			other := slices.Clone(values)
-			other[i] = start + h
-			m, err := kernels.WithParams(k, other)
+			changed := slices.Clone(values)
+			changed[i] = start + h
+			m, err := kernels.WithParams(k, changed)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return m
 		}
-		k := moved(0)
+		k := shifted(0)
 		g := kernels.Gradient(k)[i]
 		if err := g.Check(len(points[0])); err != nil || g.IsPSD() {
 			t.Errorf("%v: Check is %v, IsPSD %v", g, err, g.IsPSD())
 		}
-		m1, m2, m3, m4 := moved(-2*h), moved(-h), moved(h), moved(2*h)
-		c1, c2, c3, c4 := moved(-4*h), moved(-2*h), moved(2*h), moved(4*h)
+		m1, m2, m3, m4 := shifted(-2*h), shifted(-h), shifted(h), shifted(2*h)
+		c1, c2, c3, c4 := shifted(-4*h), shifted(-2*h), shifted(2*h), shifted(4*h)
 		for a, x := range points {
 			for b := a % 3; b <= a; b += 3 { // use a third of the pairs, including all pairs with x = z
 				z := points[b]
-				at := func(m kernels.Kernel) float64 { return kernels.Eval(m, x, z) }
+				value := func(m kernels.Kernel) float64 { return kernels.Eval(m, x, z) }
 				got := kernels.Eval(g, x, z)
-				fine := (8*(at(m3)-at(m2)) - (at(m4) - at(m1))) / (12 * h)
-				coarse := (8*(at(c3)-at(c2)) - (at(c4) - at(c1))) / (24 * h)
+				estimate := (8*(value(m3)-value(m2)) - (value(m4) - value(m1))) / (12 * h)
+				coarse := (8*(value(c3)-value(c2)) - (value(c4) - value(c1))) / (24 * h)
 				// The truncation error of the five-point formula is h⁴k⁽⁵⁾/30. It is about 1/15 of
 				// the change caused by doubling the step, so that this change is a safe bound. The
 				// rounding errors of the values contribute at most 1.5/h times the largest of them,
 				// because the absolute coefficients add up to 18/12h. The tolerance also includes
 				// the absolute error of subnormal numbers.
 				rounding := 1.5 / h * max(Rounding(m1, x, z), Rounding(m4, x, z), Rounding(k, x, z))
-				tol := math.Abs(fine-coarse) + 2*rounding + Rounding(g, x, z) + 0x1p-1022
-				if !(math.Abs(got-fine) <= tol) {
-					t.Errorf("seed %d: %v of points %v and %v is %v, finite differences give %v, and the tolerance is %g", seed, g, x, z, got, fine, tol)
+				tol := math.Abs(estimate-coarse) + 2*rounding + Rounding(g, x, z) + 0x1p-1022
+				if !(math.Abs(got-estimate) <= tol) {
+					t.Errorf("seed %d: %v of points %v and %v is %v, finite differences give %v, and the tolerance is %g", seed, g, x, z, got, estimate, tol)
 				}
-				if back := kernels.Eval(g, z, x); back != got {
-					t.Errorf("seed %d: %v is %v one way and %v the other", seed, g, got, back)
+				if swapped := kernels.Eval(g, z, x); swapped != got {
+					t.Errorf("seed %d: %v is %v one way and %v the other", seed, g, got, swapped)
 				}
 			}
 		}

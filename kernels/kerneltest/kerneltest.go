@@ -16,11 +16,11 @@ import (
 const seed = 20 // seed of all random points, printed with each failure
 
 // Run checks that k obeys the contract of kernels.Kernel. It uses random points of d features, for
-// each d from 1 to 12 that k.Check accepts, or for the first four if required.Few; k.Check must accept
-// some d. Run checks the rules, the
-// text, the program, the derivatives, the feature map if k has one, symmetry, the diagonal, and,
-// for kernels of x − z, translation invariance. If k.IsPSD, it checks the Cauchy–Schwarz inequality
-// and that Gram matrices are positive semi-definite, also for coincident points.
+// each d from 1 to 12 that k.Check accepts, or for the first four if required.Few; k.Check must
+// accept some d. Run checks the rules, the text, the program, the derivatives, the feature map if k
+// has one, symmetry, the diagonal, and, for kernels of x − z, translation invariance. If k.IsPSD,
+// it checks the Cauchy–Schwarz inequality and that Gram matrices are positive semi-definite, also
+// for coincident points.
 func Run(t *testing.T, k kernels.Kernel) {
 	t.Run(k.String(), func(t *testing.T) {
 		if err := k.Check(-1); err != nil {
@@ -98,13 +98,13 @@ func precomputedPoints(r *rand.Rand, d int) [][]float64 {
 			gram[j*n+i] = gram[i*n+j]
 		}
 	}
-	all, err := kernels.TrainingPoints(n, gram)
+	remaining, err := kernels.TrainingPoints(n, gram)
 	if err != nil {
 		panic(err)
 	}
-	points := [][]float64{all[:d]}
-	for ; len(all) > 0; all = all[d:] {
-		points = append(points, all[:d])
+	points := [][]float64{remaining[:d]}
+	for ; len(remaining) > 0; remaining = remaining[d:] {
+		points = append(points, remaining[:d])
 	}
 	return points
 }
@@ -119,9 +119,9 @@ func checkText(t *testing.T, k kernels.Kernel) {
 	if c := kernels.Canonical(k); !kernels.Equal(parsed, c) {
 		t.Errorf("Parse(%q) is %#v, want %#v", k, parsed, c)
 	}
-	again, err := kernels.Parse(parsed.String())
-	if err != nil || !kernels.Equal(again, parsed) {
-		t.Errorf("%q parses, but the text of the result, %q, parses to another kernel: %v, %v", k, parsed, again, err)
+	reparsed, err := kernels.Parse(parsed.String())
+	if err != nil || !kernels.Equal(reparsed, parsed) {
+		t.Errorf("%q parses, but the text of the result, %q, parses to another kernel: %v, %v", k, parsed, reparsed, err)
 	}
 }
 
@@ -202,7 +202,7 @@ func checkTranslation(t *testing.T, k kernels.Kernel, d int) {
 		}
 	}
 	r := rand.New(rand.NewPCG(seed, uint64(d)))
-	whole := func() []float64 {
+	integers := func() []float64 {
 		x := make([]float64, d)
 		for p := range x {
 			x[p] = float64(r.IntN(9) - 4)
@@ -217,7 +217,7 @@ func checkTranslation(t *testing.T, k kernels.Kernel, d int) {
 		return y
 	}
 	for range 20 {
-		x, z := whole(), whole()
+		x, z := integers(), integers()
 		if a, b := kernels.Eval(k, x, z), kernels.Eval(k, shifted(x), shifted(z)); a != b {
 			t.Errorf("seed %d: k(%v, %v) is %v, shifted it is %v", seed, x, z, a, b)
 		}

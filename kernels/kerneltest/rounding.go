@@ -49,39 +49,39 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 		v, e := t.Value, t.Error
 		switch in.Op {
 		case kernels.Affine: // A, A·t, B and the sum are each rounded once
-			at := Approx{in.A * v, math.Abs(in.A) * e}.Rounded(2, u)
-			t = Approx{at.Value + in.B, at.Error + u*math.Abs(in.B)}.Rounded(1, u)
+			product := Approx{in.A * v, math.Abs(in.A) * e}.Rounded(2, u)
+			t = Approx{product.Value + in.B, product.Error + u*math.Abs(in.B)}.Rounded(1, u)
 		case kernels.PowInt: // the mean value theorem gives the bound; each factor adds one rounding
 			n := float64(in.Arg)
 			t = Approx{math.Pow(v, n), n * e * math.Pow(math.Abs(v)+e, n-1)}.Rounded(in.Arg, u)
 		case kernels.Sqrt:
 			// |√(t±e) − √t| is at most e/√t, and at most √e.
-			root, move := math.Sqrt(max(v, 0)), math.Sqrt(e)
+			root, rootError := math.Sqrt(max(v, 0)), math.Sqrt(e)
 			if root > 0 {
-				move = min(move, e/root)
+				rootError = min(rootError, e/root)
 			}
-			t = Approx{root, move}.Rounded(1, u)
+			t = Approx{root, rootError}.Rounded(1, u)
 		case kernels.Exp:
 			exp := math.Exp(v)
-			move := exp * math.Expm1(e)
-			if exp == 0 || math.IsInf(move, 0) {
-				move = math.Exp(v + e)
+			expError := exp * math.Expm1(e)
+			if exp == 0 || math.IsInf(expError, 0) {
+				expError = math.Exp(v + e)
 			}
-			t = Approx{exp, move}.Rounded(2*FunctionUlps, u)
+			t = Approx{exp, expError}.Rounded(2*FunctionUlps, u)
 			t.Error += smallest(u)
 		case kernels.Pow:
 			// A, the logarithm and their product have a relative error of (2 + 2·FunctionUlps)u.
 			power := math.Pow(max(v, 0), in.A)
-			move := math.Pow(v+e, in.A) // this bound is used for v near 0, where the logarithm is unbounded
+			powerError := math.Pow(v+e, in.A) // this bound is used for v near 0, where the logarithm is unbounded
 			if e < v {
 				log := math.Abs(in.A * math.Log(v))
-				move = power * math.Expm1(math.Abs(in.A)*logMove(v, e)+(2+2*FunctionUlps)*u*log)
+				powerError = power * math.Expm1(math.Abs(in.A)*logMove(v, e)+(2+2*FunctionUlps)*u*log)
 			} else if in.A < 0 {
-				move = math.Inf(1)
+				powerError = math.Inf(1)
 			} else if in.A == 0 {
-				move = 0
+				powerError = 0
 			}
-			t = Approx{power, move}.Rounded(2*FunctionUlps, u)
+			t = Approx{power, powerError}.Rounded(2*FunctionUlps, u)
 			t.Error += smallest(u)
 		case kernels.Tanh: // the largest slope is 1 − tanh² at the argument nearest to 0
 			tanh, low := math.Tanh(v), math.Tanh(max(math.Abs(v)-e, 0))
@@ -139,11 +139,11 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 		if s.Kind == kernels.SelfZ || s.Kind == kernels.RootZ {
 			x = z
 		}
-		at := Approx{v, Rounding(s.Of, x, x)}
+		value := Approx{v, Rounding(s.Of, x, x)}
 		if s.Kind == kernels.RootX || s.Kind == kernels.RootZ {
-			at = at.InverseRoot(unit)
+			value = value.InverseRoot(unit)
 		}
-		return at
+		return value
 	}
 	var size float64  // Σ |term|
 	var extra float64 // bound of the rounding errors of the terms before they are added

@@ -16,7 +16,7 @@ func TestErrorsAtZero(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		code        []kernels.Instr
-		at          Approx
+		argument    Approx
 		want, error float64 // error is the exact bound without rounding errors
 	}{
 		{"root of 0", []kernels.Instr{load, {Op: kernels.Sqrt}}, Approx{0, 0}, 0, 0},
@@ -29,7 +29,7 @@ func TestErrorsAtZero(t *testing.T) {
 		{"v ln v at 0", entropy, Approx{0, 0}, 0, 0},
 		{"v ln v at e", entropy, Approx{math.E, 0}, math.E, 0},
 	} {
-		got := Propagate(&kernels.Program{Code: c.code}, []Approx{c.at}, unit)
+		got := Propagate(&kernels.Program{Code: c.code}, []Approx{c.argument}, unit)
 		if got.Value != c.want && !(math.Abs(got.Value-c.want) <= 8*unit*math.Abs(c.want)) {
 			t.Errorf("%s: the value is %v, want %v", c.name, got.Value, c.want)
 		}

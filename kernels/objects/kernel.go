@@ -43,8 +43,7 @@ type Options struct {
 	Memory   int64                  // limit of the matrices in bytes; 0 means 80 % of the memory available to the process
 }
 
-// TrainingPoints returns the points of objects for kernels.Precomputed, n ×
-// (n+2).
+// TrainingPoints returns the points of objects for kernels.Precomputed, n × (n+2).
 func TrainingPoints(ctx context.Context, k Kernel, objects []string, o Options) (host.Matrix[float64], error) {
 	gram, err := k.Gram(ctx, objects, o)
 	if err != nil {

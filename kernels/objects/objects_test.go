@@ -60,7 +60,7 @@ func TestLearnerOnTexts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if same, err := kernels.TrainingPoints(n, slices.Clone(gram.Data)); err != nil || !slices.Equal(train.Data, same) {
+		if points, err := kernels.TrainingPoints(n, slices.Clone(gram.Data)); err != nil || !slices.Equal(train.Data, points) {
 			t.Errorf("%s: the points that take the memory of the matrix are not those of the matrix, %v", text, err)
 		}
 		cross, err := k.Cross(ctx, others, words, objects.Options{})
@@ -107,9 +107,9 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("%s: %v", d.Name, err)
 			continue
 		}
-		again, err := objects.Parse(k.String())
-		if err != nil || again != k || !objects.IsObjectKernel(d.Example) {
-			t.Errorf("%q: its text %q is read as %v, %v", d.Example, k, again, err)
+		reparsed, err := objects.Parse(k.String())
+		if err != nil || reparsed != k || !objects.IsObjectKernel(d.Example) {
+			t.Errorf("%q: its text %q is read as %v, %v", d.Example, k, reparsed, err)
 		}
 		if d.Formula == "" || d.Source == "" {
 			t.Errorf("%s has no formula or no source", d.Name)
@@ -136,9 +136,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := objects.Parse(k.String())
-		if err != nil || again != k || !objects.IsObjectKernel(text) {
-			t.Errorf("%q is read as %v, that as %v: %v", text, k, again, err)
+		reparsed, err := objects.Parse(k.String())
+		if err != nil || reparsed != k || !objects.IsObjectKernel(text) {
+			t.Errorf("%q is read as %v, that as %v: %v", text, k, reparsed, err)
 		}
 	})
 }
@@ -151,23 +151,23 @@ func TestGramBeyondMemoryIsRefused(t *testing.T) {
 	if required.Few() {
 		size /= 2
 	}
-	many := make([]string, size)
-	for i := range many {
-		many[i] = "word"
+	copies := make([]string, size)
+	for i := range copies {
+		copies[i] = "word"
 	}
 	for _, text := range []string{"subsequence(length=2,decay=0.5)", "spectrum(length=2)", "spectrum(length=2)+spectrum(length=1)"} {
 		k, err := objects.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		room := int64(2 * 8 * len(words) * len(words))
-		if _, err := k.Gram(ctx, words, objects.Options{Memory: room}); err != nil {
+		limit := int64(2 * 8 * len(words) * len(words))
+		if _, err := k.Gram(ctx, words, objects.Options{Memory: limit}); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
-		for _, o := range []objects.Options{{Memory: room - 1}, {Memory: 1 << 30}, {}} {
+		for _, o := range []objects.Options{{Memory: limit - 1}, {Memory: 1 << 30}, {}} {
 			list := words
-			if o.Memory != room-1 {
-				list = many
+			if o.Memory != limit-1 {
+				list = copies
 			}
 			want := fmt.Sprintf("need %d bytes", 16*int64(len(list))*int64(len(list)))
 			if _, err := k.Gram(ctx, list, o); !errors.Is(err, backend.ErrMemory) || !strings.Contains(err.Error(), want) {

@@ -44,8 +44,8 @@ func Catalogue() []kernels.Description {
 // IsObjectKernel reports whether text begins with the name of a kernel that Parse accepts, or with
 // a numeric weight.
 func IsObjectKernel(text string) bool {
-	_, at := weight(text)
-	name := strings.ToLower(strings.TrimLeftFunc(text[at:], unicode.IsSpace))
+	_, offset := weight(text)
+	name := strings.ToLower(strings.TrimLeftFunc(text[offset:], unicode.IsSpace))
 	if end := strings.IndexFunc(name, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '_' }); end >= 0 {
 		name = name[:end]
 	}

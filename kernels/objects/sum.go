@@ -86,17 +86,17 @@ func (k Sum) Diag(ctx context.Context, objects []string, o Options) ([]float64, 
 	return h.Data, err
 }
 
-// add returns the weighted sum of the matrices that the function of computes for the terms.
-func (k Sum) add(o Options, of func(Kernel, Options) (host.Matrix[float64], error)) (sum host.Matrix[float64], err error) {
+// add returns the weighted sum of the matrices that the function compute returns for the terms.
+func (k Sum) add(o Options, compute func(Kernel, Options) (host.Matrix[float64], error)) (sum host.Matrix[float64], err error) {
 	if err := k.Check(); err != nil {
 		return sum, err
 	}
 	for i, t := range k {
-		part := o
+		options := o
 		if o.Progress != nil {
-			part.Progress = func(f float64) { o.Progress((float64(i) + f) / float64(len(k))) }
+			options.Progress = func(f float64) { o.Progress((float64(i) + f) / float64(len(k))) }
 		}
-		h, err := of(t.Kernel, part)
+		h, err := compute(t.Kernel, options)
 		if err != nil {
 			return host.Matrix[float64]{}, err
 		}
@@ -134,38 +134,38 @@ func exponent(text string) bool {
 	return n > 1 && (text[n-1] == 'e' || text[n-1] == 'E') && (text[n-2] == '.' || text[n-2] >= '0' && text[n-2] <= '9')
 }
 
-// weight parses an optional number and * at the beginning of a term. It returns the weight, and the
+// weight parses an optional number and * at the beginning of a term. It returns the weight and the
 // byte offset of the kernel's text in term.
-func weight(term string) (w float64, at int) {
-	before, _, ok := strings.Cut(term, "*")
+func weight(term string) (w float64, offset int) {
+	number, _, ok := strings.Cut(term, "*")
 	if !ok {
 		return 1, 0
 	}
-	w, err := strconv.ParseFloat(strings.TrimSpace(before), 64)
+	w, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil {
 		return 1, 0
 	}
-	return w, len(before) + 1
+	return w, len(number) + 1
 }
 
 // parseSum parses the terms of a text. A single term of weight 1 is returned without a Sum.
 func parseSum(text string) (Kernel, error) {
 	var sum Sum
-	at := 0 // byte offset of the term in text
+	offset := 0 // byte offset of the term in text
 	for _, term := range terms(text) {
-		w, from := weight(term)
-		k, err := parseOne(term[from:])
+		w, start := weight(term)
+		k, err := parseOne(term[start:])
 		if err != nil {
-			var place *kernels.ParseError
-			if errors.As(err, &place) {
-				moved := *place
-				moved.Text, moved.Column = text, place.Column+utf8.RuneCountInString(text[:at+from])
-				return nil, &moved
+			var parseErr *kernels.ParseError
+			if errors.As(err, &parseErr) {
+				shifted := *parseErr
+				shifted.Text, shifted.Column = text, parseErr.Column+utf8.RuneCountInString(text[:offset+start])
+				return nil, &shifted
 			}
 			return nil, err
 		}
 		sum = append(sum, Term{w, k})
-		at += len(term) + 1
+		offset += len(term) + 1
 	}
 	if len(sum) == 1 && sum[0].Weight == 1 {
 		return sum[0].Kernel, nil

@@ -22,15 +22,15 @@ func TestSum(t *testing.T) {
 	if got, want := k.String(), "spectrum(length=1) + 2.5*subsequence(length=2,decay=0.5) + 0*spectrum(length=3,normalized=0)"; got != want {
 		t.Errorf("the text is %s, want %s", got, want)
 	}
-	again, err := objects.Parse(k.String())
-	if err != nil || again.String() != k.String() || k.Input() != objects.Text {
-		t.Errorf("read back: %v, %v", again, err)
+	reparsed, err := objects.Parse(k.String())
+	if err != nil || reparsed.String() != k.String() || k.Input() != objects.Text {
+		t.Errorf("read back: %v, %v", reparsed, err)
 	}
-	one, err := objects.Parse("spectrum(length=1)")
+	spectrum, err := objects.Parse("spectrum(length=1)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := objects.Parse("subsequence(length=2,decay=0.5)")
+	subsequence, err := objects.Parse("subsequence(length=2,decay=0.5)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,8 +46,8 @@ func TestSum(t *testing.T) {
 	if err != nil || last != 1 {
 		t.Fatal(last, err)
 	}
-	p, _ := one.Gram(ctx, words, objects.Options{})
-	q, _ := two.Gram(ctx, words, objects.Options{})
+	p, _ := spectrum.Gram(ctx, words, objects.Options{})
+	q, _ := subsequence.Gram(ctx, words, objects.Options{})
 	for i, v := range sum.Data {
 		if want := value(p.Data[i], q.Data[i]); math.Abs(v-want) > 4*0x1p-52*want {
 			t.Errorf("value %d is %v, want %v", i, v, want)
@@ -57,8 +57,8 @@ func TestSum(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, _ = one.Cross(ctx, others, words, objects.Options{})
-	q, _ = two.Cross(ctx, others, words, objects.Options{})
+	p, _ = spectrum.Cross(ctx, others, words, objects.Options{})
+	q, _ = subsequence.Cross(ctx, others, words, objects.Options{})
 	for i, v := range sum.Data {
 		if want := value(p.Data[i], q.Data[i]); math.Abs(v-want) > 4*0x1p-52*want {
 			t.Errorf("between: value %d is %v, want %v", i, v, want)
@@ -68,8 +68,8 @@ func TestSum(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, _ := one.Diag(ctx, others, objects.Options{})
-	b, _ := two.Diag(ctx, others, objects.Options{})
+	a, _ := spectrum.Diag(ctx, others, objects.Options{})
+	b, _ := subsequence.Diag(ctx, others, objects.Options{})
 	for i, v := range diag {
 		if v != value(a[i], b[i]) {
 			t.Errorf("diagonal %d is %v, want %v", i, v, value(a[i], b[i]))
@@ -105,8 +105,8 @@ func TestParseSum(t *testing.T) {
 			t.Errorf("%s: %v, want %q", text, err, want.detail)
 			continue
 		}
-		var place *kernels.ParseError
-		if errors.As(err, &place) != (want.column > 0) || place != nil && place.Column != want.column {
+		var parseErr *kernels.ParseError
+		if errors.As(err, &parseErr) != (want.column > 0) || parseErr != nil && parseErr.Column != want.column {
 			t.Errorf("%s: %v, want column %d", text, err, want.column)
 		}
 	}

@@ -89,8 +89,8 @@ func product(a, b backend.Host[float64]) backend.Host[float64] {
 	return backend.Host[float64]{Rows: a.Rows, Cols: b.Cols, Stride: b.Cols, Data: out.RawMatrix().Data}
 }
 
-// part returns the submatrix of a Gram matrix with the given rows and columns.
-func part(gram backend.Host[float64], rows, cols []int) backend.Host[float64] {
+// submatrix returns the submatrix of a Gram matrix with the given rows and columns.
+func submatrix(gram backend.Host[float64], rows, cols []int) backend.Host[float64] {
 	out := backend.NewHost[float64](len(rows), len(cols))
 	for i, r := range rows {
 		from, to := gram.Row(r), out.Row(i)
@@ -120,7 +120,7 @@ func TestAccuracySpam(t *testing.T) {
 		lo, hi := fold*len(order)/folds, (fold+1)*len(order)/folds
 		test, train := order[lo:hi], slices.Concat(order[:lo], order[hi:])
 		y := signs(choose(targets, train), "spam")
-		f := product(part(gram, test, train), ridge(t, part(gram, train, train), y, 0.1))
+		f := product(submatrix(gram, test, train), ridge(t, submatrix(gram, train, train), y, 0.1))
 		for i, want := range signs(choose(targets, test), "spam").Data {
 			if (f.Data[i] > 0) == (want > 0) {
 				right++
@@ -145,14 +145,14 @@ func TestAccuracyPromoters(t *testing.T) {
 		t.Fatal(err)
 	}
 	y := signs(targets, "promoter")
-	both := backend.NewHost[float64](n, n+1) // right-hand sides y and I
+	rhs := backend.NewHost[float64](n, n+1) // right-hand sides y and I
 	for i := range n {
-		both.Row(i)[0], both.Row(i)[1+i] = y.Data[i], 1
+		rhs.Row(i)[0], rhs.Row(i)[1+i] = y.Data[i], 1
 	}
-	solved := ridge(t, gram, both, 0.1)
+	solution := ridge(t, gram, rhs, 0.1)
 	right := 0
 	for i := range n {
-		if f := y.Data[i] - solved.Row(i)[0]/solved.Row(i)[1+i]; f*y.Data[i] > 0 {
+		if f := y.Data[i] - solution.Row(i)[0]/solution.Row(i)[1+i]; f*y.Data[i] > 0 {
 			right++
 		}
 	}

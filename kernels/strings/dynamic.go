@@ -32,11 +32,11 @@ type dynamic struct {
 	window int       // number of rows after which base is increased
 	r      [][]float64
 
-	t      []int32
-	start  []int32 // for each character, the index in places of its first position in t
-	places []int32
-	heads  []float64 // R_l at the positions in t of the row's character, by position and l
-	sums   []float64 // the sum in the update of R_l, for each l
+	t         []int32
+	start     []int32 // for each character, the index in positions of its first position in t
+	positions []int32
+	heads     []float64 // R_l at the positions in t of the row's character, by position and l
+	sums      []float64 // the sum in the update of R_l, for each l
 
 	operations int // number of operations on elements of R in all calls of value
 }
@@ -44,12 +44,12 @@ type dynamic struct {
 func newDynamic(k Subsequence, powers []float64, characters, longest int) *dynamic {
 	d := &dynamic{
 		length: k.Length, decay: k.Decay, powers: powers,
-		window: window(k.Decay),
-		r:      make([][]float64, k.Length-1),
-		start:  make([]int32, characters+1),
-		places: make([]int32, longest),
-		heads:  make([]float64, max(k.Length-1, 0)*longest),
-		sums:   make([]float64, max(k.Length-1, 0)),
+		window:    window(k.Decay),
+		r:         make([][]float64, k.Length-1),
+		start:     make([]int32, characters+1),
+		positions: make([]int32, longest),
+		heads:     make([]float64, max(k.Length-1, 0)*longest),
+		sums:      make([]float64, max(k.Length-1, 0)),
 	}
 	for l := range d.r {
 		d.r[l] = make([]float64, longest)
@@ -80,7 +80,7 @@ func (d *dynamic) load(t []int32) {
 	for j := len(t) - 1; j >= 0; j-- {
 		c := t[j]
 		d.start[c]--
-		d.places[d.start[c]] = int32(j)
+		d.positions[d.start[c]] = int32(j)
 	}
 }
 
@@ -102,66 +102,66 @@ func (d *dynamic) value(s []int32, stop pairwise.Stop) float64 {
 	for _, r := range d.r {
 		clear(r[:n])
 	}
-	base, front := 0, 1.0 // λ^(i−base)
-	from, since := 0, 0   // first row and number of operations after the last call of stop
+	base, scale := 0, 1.0     // λ^(i−base)
+	firstRow, pending := 0, 0 // first row and number of operations after the last call of stop
 	for i, c := range s {
 		if i-base == d.window {
 			for _, r := range d.r {
 				for j := range r[:n] {
-					r[j] *= front
+					r[j] *= scale
 				}
 			}
-			base, front = i, 1
+			base, scale = i, 1
 			d.operations += levels * n
-			since += levels * n
+			pending += levels * n
 		}
-		places := d.places[d.start[c]:d.start[c+1]]
-		if len(places) > 0 {
+		positions := d.positions[d.start[c]:d.start[c+1]]
+		if len(positions) > 0 {
 			last := d.r[levels-1]
 			row := 0.0
-			for _, j := range places {
+			for _, j := range positions {
 				row += last[j]
 			}
-			sum += row * front
+			sum += row * scale
 			if i+1 < len(s) {
-				d.update(places, d.decay*d.decay/front)
-				work := levels * (n - 1 - int(places[0]))
+				d.update(positions, d.decay*d.decay/scale)
+				work := levels * (n - 1 - int(positions[0]))
 				d.operations += work
-				since += work
+				pending += work
 			}
 		}
-		if since += 1 + len(places); since >= pairwise.Poll {
-			if stop(float64(i+1-from) / float64(len(s))) {
+		if pending += 1 + len(positions); pending >= pairwise.Poll {
+			if stop(float64(i+1-firstRow) / float64(len(s))) {
 				return 0
 			}
-			from, since = i+1, 0
+			firstRow, pending = i+1, 0
 		}
-		front *= d.decay
+		scale *= d.decay
 	}
 	return sum
 }
 
 // update adds the terms of row i to every R_l. The argument first is M_1/λ^(i−base).
-func (d *dynamic) update(places []int32, first float64) {
+func (d *dynamic) update(positions []int32, first float64) {
 	levels, n := d.length-1, len(d.t)
 	// Copy the values before this row changes them.
-	heads := d.heads[:levels*len(places)]
-	for m, j := range places {
+	heads := d.heads[:levels*len(positions)]
+	for m, j := range positions {
 		heads[m*levels] = first
 		for l := 1; l < levels; l++ {
 			heads[m*levels+l] = d.r[l-1][j]
 		}
 	}
 	clear(d.sums)
-	before := int(places[0])
-	for m, p := range places {
+	previous := int(positions[0])
+	for m, p := range positions {
 		j, end := int(p), n
-		if m+1 < len(places) {
-			end = int(places[m+1]) + 1
+		if m+1 < len(positions) {
+			end = int(positions[m+1]) + 1
 		}
 		powers := d.powers[1:][:end-j-1]
-		gap := d.powers[j-before]
-		before = j
+		gap := d.powers[j-previous]
+		previous = j
 		for l := range d.sums {
 			d.sums[l] = d.sums[l]*gap + heads[m*levels+l]
 		}

@@ -62,7 +62,7 @@ for (n in 1:6) for (norm in c(FALSE, TRUE)) {
 				}
 				// The values are integers, or integers divided by two square roots. Both programs
 				// round the roots.
-				if !near(got, want, 10) {
+				if !isNear(got, want, 10) {
 					t.Fatalf("length %d, raw %v: value %d is %v, kernlab has %v", length, raw, i, got, want)
 				}
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// counted returns the sum of the operations that dynamic counts for all pairs of texts.
-func counted(k Subsequence, c *coder, a, b [][]int32, lower bool) float64 {
+// countOperations returns the sum of the operations that dynamic counts for all pairs of texts.
+func countOperations(k Subsequence, c *coder, a, b [][]int32, lower bool) float64 {
 	longest, sum := 0, 0
 	for _, s := range a {
 		longest = max(longest, len(s))
@@ -19,11 +19,11 @@ func counted(k Subsequence, c *coder, a, b [][]int32, lower bool) float64 {
 	for i, t := range a {
 		d := newDynamic(k, powers, c.size(), longest)
 		d.load(t)
-		others := b
+		partners := b
 		if lower {
-			others = a[:i+1]
+			partners = a[:i+1]
 		}
-		for _, s := range others {
+		for _, s := range partners {
 			d.value(s, func(float64) bool { return false })
 		}
 		sum += d.operations
@@ -51,13 +51,13 @@ func TestEstimatedOperationsAreCounted(t *testing.T) {
 				list[i] = string(text)
 				total += len(text)
 			}
-			all := c.all(list)
-			a, b := all[:5], all[5:]
+			coded := c.encode(list)
+			a, b := coded[:5], coded[5:]
 			for _, test := range []struct {
 				a, b  [][]int32
 				lower bool
-			}{{a, b, false}, {all, all, true}} {
-				got, want := k.operations(c, test.a, test.b, test.lower), counted(k, c, test.a, test.b, test.lower)
+			}{{a, b, false}, {coded, coded, true}} {
+				got, want := k.operations(c, test.a, test.b, test.lower), countOperations(k, c, test.a, test.b, test.lower)
 				last := float64((k.Length - 1) * len(list) * total)
 				if got < want || got > want+last {
 					t.Errorf("%v, %d letters, lower %t: estimate %v, counted %v, last rows %v", k, letters, test.lower, got, want, last)
@@ -72,23 +72,23 @@ func TestEstimatedOperationsAreCounted(t *testing.T) {
 func TestOneValueCanBeStopped(t *testing.T) {
 	const n, calls = 10000, 5
 	k, c := Subsequence{Length: 4, Decay: 0.5}, newCoder()
-	s := c.all([]string{strings.Repeat("a", n)})[0]
+	s := c.encode([]string{strings.Repeat("a", n)})[0]
 	d := newDynamic(k, make([]float64, n+1), c.size(), n)
 	d.load(s)
-	asked, part := 0, 0.0
+	stopCalls, fraction := 0, 0.0
 	d.value(s, func(values float64) bool {
-		asked++
-		part += values
-		return asked == calls
+		stopCalls++
+		fraction += values
+		return stopCalls == calls
 	})
 	const row = (3 + 1) * n // a row has 3n operations on R and n positions
-	if most := calls * (pairwise.Poll + row); asked != calls || d.operations > most {
-		t.Errorf("%d operations with %d calls, more than %d", d.operations, asked, most)
+	if limit := calls * (pairwise.Poll + row); stopCalls != calls || d.operations > limit {
+		t.Errorf("%d operations with %d calls, more than %d", d.operations, stopCalls, limit)
 	}
 	// Each row takes 3n operations on R. The finished fraction of the value is therefore the
 	// fraction of these operations that are done.
-	if share := float64(d.operations) / (3 * n * n); part < 0.99*share || part > 1.01*share {
-		t.Errorf("%v of the value is reported as done, but %v is", part, share)
+	if expected := float64(d.operations) / (3 * n * n); fraction < 0.99*expected || fraction > 1.01*expected {
+		t.Errorf("%v of the value is reported as done, but %v is", fraction, expected)
 	}
 	reports, last := 0, 0.0
 	_, err := k.Gram(t.Context(), []string{strings.Repeat("a", n)}, objects.Options{Threads: 1, Progress: func(f float64) {

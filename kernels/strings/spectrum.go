@@ -100,49 +100,49 @@ type count struct {
 
 // counts counts the substrings of each text and numbers new substrings.
 func (k Spectrum) counts(numbers map[string]int32, texts []string) [][]count {
-	all := make([][]count, len(texts))
+	lists := make([][]count, len(texts))
 	for i, s := range texts {
 		s = string([]rune(s)) // invalid UTF-8 becomes U+FFFD
 		var ends []int        // byte offsets of the ends of characters
-		var found []int32
+		var substrings []int32
 		begin := 0 // index of the substring's first character
-		for at, r := range s + "\x00" {
+		for end, r := range s + "\x00" {
 			_ = r
-			if at == 0 {
+			if end == 0 {
 				continue
 			}
-			ends = append(ends, at)
+			ends = append(ends, end)
 			if len(ends) < k.Length {
 				continue
 			}
-			from := 0
+			start := 0
 			if begin > 0 {
-				from = ends[begin-1]
+				start = ends[begin-1]
 			}
 			begin++
-			u := s[from:at]
+			u := s[start:end]
 			number, ok := numbers[u]
 			if !ok {
 				number = int32(len(numbers))
 				numbers[u] = number
 			}
-			found = append(found, number)
+			substrings = append(substrings, number)
 		}
-		slices.Sort(found)
-		for j, n := range found {
-			if j == 0 || n != found[j-1] {
-				all[i] = append(all[i], count{substring: n})
+		slices.Sort(substrings)
+		for j, n := range substrings {
+			if j == 0 || n != substrings[j-1] {
+				lists[i] = append(lists[i], count{substring: n})
 			}
-			all[i][len(all[i])-1].times++
+			lists[i][len(lists[i])-1].times++
 		}
 	}
-	return all
+	return lists
 }
 
 // squares returns the inner product of each element of counts with itself.
-func squares(all [][]count) []float64 {
-	sums := make([]float64, len(all))
-	for i, counts := range all {
+func squares(lists [][]count) []float64 {
+	sums := make([]float64, len(lists))
+	for i, counts := range lists {
 		for _, c := range counts {
 			sums[i] += c.times * c.times
 		}
@@ -154,32 +154,32 @@ func squares(all [][]count) []float64 {
 // substring, a list gives the elements of b that contain the substring. The sums are sums of
 // integers and therefore exact up to 2⁵³.
 func products(ctx context.Context, a, b [][]count, lower bool, o objects.Options) (host.Matrix[float64], error) {
-	type holder struct {
-		who   int32
+	type occurrence struct {
+		text  int32
 		times float64
 	}
-	var holders [][]holder
+	var occurrences [][]occurrence
 	for j, counts := range b {
 		for _, c := range counts {
-			for int(c.substring) >= len(holders) {
-				holders = append(holders, nil)
+			for int(c.substring) >= len(occurrences) {
+				occurrences = append(occurrences, nil)
 			}
-			holders[c.substring] = append(holders[c.substring], holder{int32(j), c.times})
+			occurrences[c.substring] = append(occurrences[c.substring], occurrence{int32(j), c.times})
 		}
 	}
 	return pairwise.Matrix(ctx, len(a), len(b), lower, o, func(stop pairwise.Stop) func(i, lo, hi int, out []float64) {
 		return func(i, lo, hi int, out []float64) {
 			for _, c := range a[i] {
-				if int(c.substring) >= len(holders) || stop(0) {
+				if int(c.substring) >= len(occurrences) || stop(0) {
 					continue
 				}
-				list := holders[c.substring]
-				from, _ := slices.BinarySearchFunc(list, lo, func(h holder, lo int) int { return int(h.who) - lo })
+				list := occurrences[c.substring]
+				from, _ := slices.BinarySearchFunc(list, lo, func(h occurrence, lo int) int { return int(h.text) - lo })
 				for _, h := range list[from:] {
-					if int(h.who) >= hi {
+					if int(h.text) >= hi {
 						break
 					}
-					out[int(h.who)-lo] += c.times * h.times
+					out[int(h.text)-lo] += c.times * h.times
 				}
 			}
 		}

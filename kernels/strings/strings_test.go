@@ -79,7 +79,7 @@ func value(t *testing.T, k objects.Kernel, a, b string) float64 {
 	return h.Data[0]
 }
 
-func near(a, b float64, roundings int) bool {
+func isNear(a, b float64, roundings int) bool {
 	return math.Abs(a-b) <= float64(roundings)*0x1p-53*math.Max(math.Abs(a), math.Abs(b))
 }
 
@@ -88,13 +88,13 @@ func near(a, b float64, roundings int) bool {
 func TestWorkedCatCar(t *testing.T) {
 	for _, decay := range []float64{0.1, 0.5, 0.9, 1} {
 		raw := strings.Subsequence{Length: 2, Decay: decay, Raw: true}
-		if v, want := value(t, raw, "cat", "car"), math.Pow(decay, 4); !near(v, want, 10) {
+		if v, want := value(t, raw, "cat", "car"), math.Pow(decay, 4); !isNear(v, want, 10) {
 			t.Errorf("λ = %v: %v, want %v", decay, v, want)
 		}
-		if v, want := value(t, raw, "cat", "cat"), 2*math.Pow(decay, 4)+math.Pow(decay, 6); !near(v, want, 10) {
+		if v, want := value(t, raw, "cat", "cat"), 2*math.Pow(decay, 4)+math.Pow(decay, 6); !isNear(v, want, 10) {
 			t.Errorf("λ = %v: cat with itself %v, want %v", decay, v, want)
 		}
-		if v, want := value(t, strings.Subsequence{Length: 2, Decay: decay}, "cat", "car"), 1/(2+decay*decay); !near(v, want, 20) {
+		if v, want := value(t, strings.Subsequence{Length: 2, Decay: decay}, "cat", "car"), 1/(2+decay*decay); !isNear(v, want, 20) {
 			t.Errorf("λ = %v: normalized %v, want %v", decay, v, want)
 		}
 	}
@@ -118,7 +118,7 @@ func TestSubsequenceBruteForce(t *testing.T) {
 			for i, s := range texts {
 				for j, u := range texts {
 					want := bruteSubsequence(s, u, length, decay)
-					if got := gram.Row(i)[j]; !near(got, want, 400) {
+					if got := gram.Row(i)[j]; !isNear(got, want, 400) {
 						t.Fatalf("%v of %q and %q is %v, want %v", k, s, u, got, want)
 					}
 				}
@@ -140,7 +140,7 @@ func TestSubsequenceLong(t *testing.T) {
 		s[i] = 'a'
 	}
 	choices := float64(n) * float64(n-1) / 2
-	if v := value(t, strings.Subsequence{Length: 2, Decay: 1, Raw: true}, string(s), string(s)); !near(v, choices*choices, 4*n) {
+	if v := value(t, strings.Subsequence{Length: 2, Decay: 1, Raw: true}, string(s), string(s)); !isNear(v, choices*choices, 4*n) {
 		t.Errorf("k is %v, want %v", v, choices*choices)
 	}
 	// There are n−d pairs of positions at distance d < n, each of weight λ^(d+1): k = (Σ_d
@@ -150,7 +150,7 @@ func TestSubsequenceLong(t *testing.T) {
 		for d := 1; d < n; d++ {
 			sum += float64(n-d) * math.Pow(decay, float64(d+1))
 		}
-		if v := value(t, strings.Subsequence{Length: 2, Decay: decay, Raw: true}, string(s), string(s)); !near(v, sum*sum, 4*n) {
+		if v := value(t, strings.Subsequence{Length: 2, Decay: decay, Raw: true}, string(s), string(s)); !isNear(v, sum*sum, 4*n) {
 			t.Errorf("decay %v: k is %v, want %v", decay, v, sum*sum)
 		}
 	}
@@ -213,11 +213,11 @@ func TestProperties(t *testing.T) {
 				if gram.Row(i)[j] != parallel.Row(i)[j] || gram.Row(i)[j] != gram.Row(j)[i] {
 					t.Fatalf("%v: (%d, %d) depends on the number of workers, or is not symmetric", k, i, j)
 				}
-				if j < 9 && !near(gram.Row(i)[j], cross.Row(i)[j], 400) {
+				if j < 9 && !isNear(gram.Row(i)[j], cross.Row(i)[j], 400) {
 					t.Fatalf("%v: (%d, %d) is %v in Gram, %v in Cross", k, i, j, gram.Row(i)[j], cross.Row(i)[j])
 				}
 			}
-			if !near(gram.Row(i)[i], diag[i], 400) {
+			if !isNear(gram.Row(i)[i], diag[i], 400) {
 				t.Errorf("%v: diagonal %d is %v, Diag has %v", k, i, gram.Row(i)[i], diag[i])
 			}
 		}

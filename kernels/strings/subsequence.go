@@ -67,8 +67,8 @@ func (k Subsequence) String() string {
 
 func (k Subsequence) Input() objects.Input { return objects.Text }
 
-// least is the smallest permitted weight of a subsequence without gaps. It prevents underflow.
-const least = 1e-280
+// minWeight is the smallest permitted weight of a subsequence without gaps. It prevents underflow.
+const minWeight = 1e-280
 
 // Check requires Length ≥ 1, 0 < Decay ≤ 1 and Decay^(2 Length) ≥ 10⁻²⁸⁰.
 func (k Subsequence) Check() error {
@@ -78,7 +78,7 @@ func (k Subsequence) Check() error {
 	if err := decayRule.Check("strings: subsequence: decay", k.Decay); err != nil {
 		return err
 	}
-	if elementary.Pow(k.Decay, 2*float64(k.Length)) < least {
+	if elementary.Pow(k.Decay, 2*float64(k.Length)) < minWeight {
 		return fmt.Errorf("strings: subsequence: decay %v to the power of 2·%d is too small for float64: raise decay, or lower length", k.Decay, k.Length)
 	}
 	return nil
@@ -95,7 +95,7 @@ func (k Subsequence) Gram(ctx context.Context, texts []string, o objects.Options
 		return host.Matrix[float64]{}, err
 	}
 	c := newCoder()
-	coded := c.all(texts)
+	coded := c.encode(texts)
 	if err := k.feasible(c, coded, coded, true, o); err != nil {
 		return host.Matrix[float64]{}, err
 	}
@@ -107,7 +107,7 @@ func (k Subsequence) Cross(ctx context.Context, a, b []string, o objects.Options
 		return host.Matrix[float64]{}, err
 	}
 	c := newCoder()
-	ca, cb := c.all(a), c.all(b)
+	ca, cb := c.encode(a), c.encode(b)
 	if err := k.feasible(c, ca, cb, false, o); err != nil {
 		return host.Matrix[float64]{}, err
 	}
@@ -119,7 +119,7 @@ func (k Subsequence) Diag(ctx context.Context, texts []string, o objects.Options
 		return nil, err
 	}
 	c := newCoder()
-	coded := c.all(texts)
+	coded := c.encode(texts)
 	if err := k.feasible(c, coded, nil, false, o); err != nil {
 		return nil, err
 	}
@@ -139,12 +139,12 @@ func (k Subsequence) feasible(c *coder, a, b [][]int32, lower bool, o objects.Op
 			}
 		}
 	}
-	what := fmt.Sprintf("strings: %v: texts of up to %d characters", k, longest)
+	description := fmt.Sprintf("strings: %v: texts of up to %d characters", k, longest)
 	advice := fmt.Sprintf("use spectrum(length=%d), whose work is proportional to the sum of their sizes", k.Length)
-	if err := pairwise.Feasible(what, operations, advice); err != nil || longest < k.Length {
+	if err := pairwise.Feasible(description, operations, advice); err != nil || longest < k.Length {
 		return err
 	}
-	return pairwise.CheckMemory(o, what, 2*float64(k.Length)*float64(longest))
+	return pairwise.CheckMemory(o, description, 2*float64(k.Length)*float64(longest))
 }
 
 // operations returns the number of operations that dynamic counts if it evaluates each text of a
@@ -222,7 +222,7 @@ func newCoder() *coder { return &coder{codes: map[rune]int32{}} }
 
 func (c *coder) size() int { return len(c.codes) }
 
-func (c *coder) all(texts []string) [][]int32 {
+func (c *coder) encode(texts []string) [][]int32 {
 	coded := make([][]int32, len(texts))
 	for i, s := range texts {
 		for _, r := range s {

@@ -37,9 +37,9 @@ func TestPairsOfDifferentProductionsTakeNoMemory(t *testing.T) {
 	if v, want := cross.Row(0)[0], n*k.Decay; math.Abs(v-want) > n*0x1p-53*want {
 		t.Errorf("k(a, b) is %v, not %v", v, want)
 	}
-	taken, square := after.TotalAlloc-before.TotalAlloc, uint64(8*n*n)
-	t.Logf("%d bytes taken, one number per pair of nodes would take %d", taken, square)
-	if taken > square/4 {
-		t.Errorf("%d bytes were taken", taken)
+	allocated, square := after.TotalAlloc-before.TotalAlloc, uint64(8*n*n)
+	t.Logf("%d bytes taken, one number per pair of nodes would take %d", allocated, square)
+	if allocated > square/4 {
+		t.Errorf("%d bytes were taken", allocated)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// flat returns a tree whose n leaves cycle through k productions.
-func flat(n, k int) string {
+// flatTree returns a tree whose n leaves cycle through k productions.
+func flatTree(n, k int) string {
 	var b strings.Builder
 	b.WriteString("(S")
 	for i := range n {
@@ -26,23 +26,23 @@ func flat(n, k int) string {
 // operations that matcher counts.
 func TestEstimatedOperationsAreCounted(t *testing.T) {
 	k, g := Subtree{Decay: 0.1}, grammar{}
-	all, err := k.read(g, []string{flat(7, 2), flat(30, 3), "(S (A (L w0) x) (L w1))", flat(30, 3)})
+	trees, err := k.read(g, []string{flatTree(7, 2), flatTree(30, 3), "(S (A (L w0) x) (L w1))", flatTree(30, 3)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, lower := range []bool{false, true} {
 		m := &matcher{decay: k.Decay, start: make([]int32, len(g)+1)}
-		for i, a := range all {
+		for i, a := range trees {
 			m.load(a)
-			others := all
+			partners := trees
 			if lower {
-				others = all[:i+1]
+				partners = trees[:i+1]
 			}
-			for _, b := range others {
+			for _, b := range partners {
 				m.value(b, func(float64) bool { return false })
 			}
 		}
-		if got := operations(g, all, all, lower); got != float64(m.operations) {
+		if got := operations(g, trees, trees, lower); got != float64(m.operations) {
 			t.Errorf("lower %t: estimate %v, counted %d", lower, got, m.operations)
 		}
 	}
@@ -53,20 +53,20 @@ func TestEstimatedOperationsAreCounted(t *testing.T) {
 func TestOneValueCanBeStopped(t *testing.T) {
 	const n, calls = 6000, 3
 	g := grammar{}
-	all, err := Subtree{Decay: 0.1}.read(g, []string{flat(n, 1)})
+	trees, err := Subtree{Decay: 0.1}.read(g, []string{flatTree(n, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &matcher{decay: 0.1, start: make([]int32, len(g)+1)}
-	m.load(all[0])
-	asked, part := 0, 0.0
-	m.value(all[0], func(values float64) bool {
-		asked++
-		part += values
-		return asked == calls
+	m.load(trees[0])
+	stopCalls, fraction := 0, 0.0
+	m.value(trees[0], func(values float64) bool {
+		stopCalls++
+		fraction += values
+		return stopCalls == calls
 	})
-	if most := calls * (pairwise.Poll + n); asked != calls || m.operations > most || part <= 0 || part >= 1 {
-		t.Errorf("%d operations with %d calls, more than %d; %v of the value is done", m.operations, asked, most, part)
+	if limit := calls * (pairwise.Poll + n); stopCalls != calls || m.operations > limit || fraction <= 0 || fraction >= 1 {
+		t.Errorf("%d operations with %d calls, more than %d; %v of the value is done", m.operations, stopCalls, limit, fraction)
 	}
 }
 
@@ -74,10 +74,10 @@ func TestOneValueCanBeStopped(t *testing.T) {
 // 50,000 trees with the same 3,000 leaves have 3000²·50000²/2 = 1.1·10¹⁶ pairs of leaves. The 9·10⁶
 // pairs of two such trees take 72 MB per thread.
 func TestWorkThatCannotEndIsRefused(t *testing.T) {
-	tree := flat(3000, 1)
+	tree := flatTree(3000, 1)
 	k := Subtree{Decay: 0.1}
 	g := grammar{}
-	one, err := k.read(g, []string{tree})
+	parsed, err := k.read(g, []string{tree})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +85,11 @@ func TestWorkThatCannotEndIsRefused(t *testing.T) {
 	if required.Few() {
 		trees, operations = 20000, "1.8e+15 operations"
 	}
-	many := make([]indexed, trees)
-	for i := range many {
-		many[i] = one[0]
+	copies := make([]indexed, trees)
+	for i := range copies {
+		copies[i] = parsed[0]
 	}
-	if err := k.feasible(g, many, many, true, objects.Options{}); err == nil || !strings.Contains(err.Error(), operations) {
+	if err := k.feasible(g, copies, copies, true, objects.Options{}); err == nil || !strings.Contains(err.Error(), operations) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := k.Gram(t.Context(), []string{tree}, objects.Options{Memory: 1 << 26, Threads: 1}); !errors.Is(err, backend.ErrMemory) {

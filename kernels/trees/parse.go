@@ -42,43 +42,43 @@ func (e *parseError) Error() string {
 
 // parse reads a tree from its text.
 func parse(text string) (*tree, *parseError) {
-	fail := func(at int, format string, args ...any) (*tree, *parseError) {
-		return nil, &parseError{column: len([]rune(text[:at])) + 1, detail: fmt.Sprintf(format, args...)}
+	fail := func(offset int, format string, args ...any) (*tree, *parseError) {
+		return nil, &parseError{column: len([]rune(text[:offset])) + 1, detail: fmt.Sprintf(format, args...)}
 	}
 	type open struct {
 		node
-		at int // byte offset of the node's bracket
+		offset int // byte offset of the node's bracket
 	}
 	var stack []open
 	t := &tree{}
 	complete := false
-	for at := 0; at < len(text); {
-		rest := text[at:]
-		if trimmed := strings.TrimLeftFunc(rest, unicode.IsSpace); len(trimmed) < len(rest) {
-			at += len(rest) - len(trimmed)
+	for offset := 0; offset < len(text); {
+		remaining := text[offset:]
+		if trimmed := strings.TrimLeftFunc(remaining, unicode.IsSpace); len(trimmed) < len(remaining) {
+			offset += len(remaining) - len(trimmed)
 			continue
 		}
 		if complete {
-			return fail(at, "the tree is complete, but %s follows", shortened(rest))
+			return fail(offset, "the tree is complete, but %s follows", shortened(remaining))
 		}
-		switch rest[0] {
+		switch remaining[0] {
 		case '(':
 			if len(stack) == maxDepth {
-				return fail(at, "more than %d brackets are open", maxDepth)
+				return fail(offset, "more than %d brackets are open", maxDepth)
 			}
 			// The label follows, possibly after spaces; a bracket means that there is no label.
-			trimmed := strings.TrimLeftFunc(rest[1:], unicode.IsSpace)
+			trimmed := strings.TrimLeftFunc(remaining[1:], unicode.IsSpace)
 			label := trimmed[:wordLength(trimmed)]
-			stack = append(stack, open{node{label: label}, at})
-			at += len(rest) - len(trimmed) + len(label)
+			stack = append(stack, open{node{label: label}, offset})
+			offset += len(remaining) - len(trimmed) + len(label)
 		case ')':
 			if len(stack) == 0 {
-				return fail(at, "a bracket is closed that was not opened")
+				return fail(offset, "a bracket is closed that was not opened")
 			}
 			top := stack[len(stack)-1]
 			stack = stack[:len(stack)-1]
 			if len(top.children) == 0 {
-				return fail(top.at, "the node %q has no children", top.label)
+				return fail(top.offset, "the node %q has no children", top.label)
 			}
 			number := int32(len(t.nodes))
 			t.nodes = append(t.nodes, top.node)
@@ -86,21 +86,21 @@ func parse(text string) (*tree, *parseError) {
 				parent := &stack[len(stack)-1]
 				parent.children = append(parent.children, child{node: number})
 			}
-			at++
+			offset++
 		default:
-			word := rest[:wordLength(rest)]
+			word := remaining[:wordLength(remaining)]
 			if len(stack) == 0 {
-				return fail(at, "a tree begins with (, not with %s", shortened(word))
+				return fail(offset, "a tree begins with (, not with %s", shortened(word))
 			}
 			parent := &stack[len(stack)-1]
 			parent.children = append(parent.children, child{node: -1, word: word})
-			at += len(word)
+			offset += len(word)
 		}
 	}
 	switch {
 	case len(stack) > 0:
 		top := stack[len(stack)-1]
-		return fail(top.at, "the bracket of the node %q is not closed", top.label)
+		return fail(top.offset, "the bracket of the node %q is not closed", top.label)
 	case !complete:
 		return fail(len(text), "there is no tree")
 	}

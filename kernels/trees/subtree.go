@@ -114,12 +114,12 @@ func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Optio
 	operations, pairs := operations(g, a, b, lower), 0.0
 	for _, list := range [][]indexed{a, b} {
 		for i := range list {
-			own := map[int32]float64{}
+			counts := map[int32]float64{}
 			for _, p := range list[i].production {
-				own[p]++
+				counts[p]++
 			}
 			sum := 0.0
-			for _, n := range own {
+			for _, n := range counts {
 				sum += n * n
 			}
 			pairs = max(pairs, sum)
@@ -128,13 +128,13 @@ func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Optio
 			}
 		}
 	}
-	const what = "trees: subtree: pairs of nodes with the same production"
-	if err := pairwise.Feasible(what, operations, "make productions more distinct, with finer labels"); err != nil {
+	const description = "trees: subtree: pairs of nodes with the same production"
+	if err := pairwise.Feasible(description, operations, "make productions more distinct, with finer labels"); err != nil {
 		return err
 	}
 	// pairs is the largest number of pairs of a tree with itself. By the Cauchy–Schwarz inequality,
 	// two different trees have at most this number of pairs.
-	return pairwise.CheckMemory(o, what, pairs)
+	return pairwise.CheckMemory(o, description, pairs)
 }
 
 // operations returns the number of operations that matcher counts. The pairs are each tree of a
@@ -183,16 +183,16 @@ func (k Subtree) read(g grammar, texts []string) ([]indexed, error) {
 	if err := k.Check(); err != nil {
 		return nil, err
 	}
-	all := make([]indexed, len(texts))
+	trees := make([]indexed, len(texts))
 	for i, text := range texts {
 		t, err := parse(text)
 		if err != nil {
 			err.tree = i + 1
 			return nil, err
 		}
-		all[i] = g.index(t)
+		trees[i] = g.index(t)
 	}
-	return all, nil
+	return trees, nil
 }
 
 func (g grammar) index(t *tree) indexed {
@@ -265,8 +265,8 @@ func (m *matcher) load(t indexed) {
 		m.start[p]--
 		m.nodes[m.start[p]] = int32(i)
 	}
-	for at, i := range m.nodes {
-		m.rank[i] = int32(at) - m.start[t.production[i]]
+	for position, i := range m.nodes {
+		m.rank[i] = int32(position) - m.start[t.production[i]]
 	}
 }
 
@@ -275,23 +275,23 @@ func (m *matcher) load(t indexed) {
 // productions are not stored.
 func (m *matcher) value(b indexed, stop pairwise.Stop) float64 {
 	m.common, m.first = m.common[:0], m.first[:0]
-	sum, from, since := 0.0, 0, 0
+	sum, firstNode, pending := 0.0, 0, 0
 	for n, p := range b.production {
-		below := b.children[n]
-		work := int(m.start[p+1]-m.start[p]) * (1 + len(below))
+		children := b.children[n]
+		work := int(m.start[p+1]-m.start[p]) * (1 + len(children))
 		m.operations += work
-		if since += 1 + work; since >= pairwise.Poll {
-			if stop(float64(n-from) / float64(len(b.production))) {
+		if pending += 1 + work; pending >= pairwise.Poll {
+			if stop(float64(n-firstNode) / float64(len(b.production))) {
 				return 0
 			}
-			from, since = n, 0
+			firstNode, pending = n, 0
 		}
 		m.first = append(m.first, len(m.common))
 		for _, i := range m.nodes[m.start[p]:m.start[p+1]] {
 			c := m.decay
-			for q, mine := range m.tree.children[i] {
-				if other := below[q]; m.tree.production[mine] == b.production[other] {
-					c *= 1 + m.common[m.first[other]+int(m.rank[mine])]
+			for q, child := range m.tree.children[i] {
+				if otherChild := children[q]; m.tree.production[child] == b.production[otherChild] {
+					c *= 1 + m.common[m.first[otherChild]+int(m.rank[child])]
 				}
 			}
 			m.common = append(m.common, c)

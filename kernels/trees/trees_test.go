@@ -34,8 +34,8 @@ func TestParse(t *testing.T) {
 		if tree.String() != want {
 			t.Errorf("%q is read as %q", text, tree)
 		}
-		if again, err := trees.Parse(tree.String()); err != nil || again.String() != want || again.Nodes() != tree.Nodes() {
-			t.Errorf("%q: read again it is %v, %v", text, again, err)
+		if reparsed, err := trees.Parse(tree.String()); err != nil || reparsed.String() != want || reparsed.Nodes() != tree.Nodes() {
+			t.Errorf("%q: read again it is %v, %v", text, reparsed, err)
 		}
 	}
 	for text, want := range map[string]string{
@@ -66,9 +66,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := trees.Parse(tree.String())
-		if err != nil || again.String() != tree.String() {
-			t.Errorf("%q is read as %q, that as %v: %v", text, tree, again, err)
+		reparsed, err := trees.Parse(tree.String())
+		if err != nil || reparsed.String() != tree.String() {
+			t.Errorf("%q is read as %q, that as %v: %v", text, tree, reparsed, err)
 		}
 	})
 }
@@ -94,11 +94,11 @@ func subtrees(tree *bracket) map[string]int {
 		}
 		options, sizes = texts, counts
 	}
-	all := map[string]int{}
+	sizeOf := map[string]int{}
 	for i, o := range options {
-		all[o+")"] = sizes[i]
+		sizeOf[o+")"] = sizes[i]
 	}
-	return all
+	return sizeOf
 }
 
 // bracket is the tree type of the tests. A node has a label; a word has no label.
@@ -260,14 +260,14 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	// The tree has more than 2¹⁰²⁴ subtrees, because each child of the root is expanded or not.
-	wide := "(S" + strings.Repeat(" (A a)", 1100) + ")"
-	_, err = trees.Subtree{Decay: 1}.Gram(ctx, []string{"(A a)", wide}, objects.Options{})
+	wideTree := "(S" + strings.Repeat(" (A a)", 1100) + ")"
+	_, err = trees.Subtree{Decay: 1}.Gram(ctx, []string{"(A a)", wideTree}, objects.Options{})
 	if want := "trees: subtree: tree 2 has more subtrees than a float64 can count: lower decay, now 1"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	stopped, cancel := context.WithCancel(ctx)
+	canceled, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := (trees.Subtree{Decay: 1}).Gram(stopped, []string{"(A a)"}, objects.Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := (trees.Subtree{Decay: 1}).Gram(canceled, []string{"(A a)"}, objects.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
