@@ -249,7 +249,7 @@ accel-tests: libmercer ## run scikit-learn's own tests with mercer.accel into be
 	OPENBLAS_NUM_THREADS=1 $(PYTHON) bindings/python/accel_suite.py bench/results/accel-tests.md
 
 .PHONY: accel-bench
-accel-bench: libmercer ## time 24 programs for scikit-learn with mercer.accel into bench/results/accel.md (minutes without other work)
+accel-bench: libmercer ## time 24 programs for scikit-learn of two sizes with mercer.accel into bench/results/accel.md (20 minutes without other work)
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(PYTHON) bench/accel_sklearn.py
 
 .PHONY: serve-bench

@@ -1,18 +1,23 @@
-"""Times scikit-learn with and without mercer.accel on 24 fixed cases.
+"""Times scikit-learn with and without mercer.accel on 24 fixed cases of two sizes.
 
     make accel-bench
 
 A case is a fit and its predictions or transforms, as a program calls them. There are two cases for
 each of the thirteen classes, but one for RBFSampler and for each of the two classes of neighbors, and
-three for SVC, which has the most users. The first case of a class has the parameters and a size that
-are usual; the others have another kernel or another kind of data. The cases of a class were not chosen
-by their times, and none is left out.
+three for SVC, which has the most users. The first case of a class has usual parameters; the others have
+another kernel or another kind of data. The cases of a class were not chosen by their times, and none is
+left out.
 
-Each case runs once without being counted and then in turns without and with mercer.accel, after a pause
-of 0.1 s in which the threads of the other program fall asleep: five turns, or 25 if a run takes less than
-0.05 s. The time is the median, and the middle half of the turns' ratios is the spread. With numbers as
-arguments only these cases run, and the others keep their results in bench/accel_sklearn.json, from which
-bench/results/accel.md is written.
+Each case has a usual size and a large one. The large size is such that scikit-learn takes about ten
+seconds on two processors, or the samples or the results take one or two gigabytes.
+
+The programs without and with mercer.accel run in turns, after a pause of 0.1 s in which the threads of
+the other program fall asleep, and each program is the first one in every second turn. There are four
+turns, or twelve if both programs take less than three seconds, or 26 if they take less than 0.05 s. Below
+three seconds an additional first turn is not counted. The time is the median, and the
+middle half of the turns' ratios is the spread. With numbers as arguments only these cases run: 1 to 24
+with usual sizes, 25 to 48 with large ones. The others keep their results in bench/accel_sklearn.json,
+from which bench/results/accel.md is written.
 """
 
 import datetime
@@ -42,7 +47,7 @@ MODULES = {
     "RBFSampler": kernel_approximation, "KernelPCA": decomposition, "Ridge": linear_model, "Lasso": linear_model, "LogisticRegression": linear_model,
     "KNeighborsClassifier": neighbors, "KNeighborsRegressor": neighbors}
 OWN = {name: getattr(module, name) for name, module in MODULES.items()}
-ROUNDS, SHORT, SHORT_ROUNDS = 5, 0.05, 25
+TURNS = {0.05: 26, 3.0: 12, float("inf"): 4}  # the number of turns for runs that take less than the key in seconds
 
 
 def smooth(n, d, targets=1):
@@ -71,43 +76,56 @@ def text(n, d):
     return X, (X @ rng.normal(size=d) + 3 * rng.normal(size=n) > 0).astype(int)
 
 
-def predicted(name, data, method="predict", **parameters):
-    """A case that fits an estimator and predicts for the same number of rows."""
+def predicted(name, make, usual, large, method="predict", **parameters):
+    """A case that fits an estimator and predicts for the same number of rows. usual and large are the
+    arguments of make, which returns X and y."""
 
     def run(cls, X, y):
         estimator = cls(**parameters).fit(X, y)
         return getattr(estimator, method)(X)
 
-    return name, data, run
+    return name, make, (usual, large), run
+
+
+def digits(n, d, k):
+    """The digits of scikit-learn, or for other sizes generated classes."""
+    X, y = load_digits(return_X_y=True)
+    return (X, y) if X.shape == (n, d) else classes(n, d, k)
 
 
 GP = "GaussianProcessRegressor"
 CASES = [
-    ("kernel ridge, Gaussian, 6000 × 10", *predicted("KernelRidge", lambda: smooth(6000, 10), kernel="rbf", gamma=0.05, alpha=0.1)),
-    ("kernel ridge, polynomial, 4000 × 20", *predicted("KernelRidge", lambda: smooth(4000, 20), kernel="poly", alpha=1.0)),
-    ("SVC, Gaussian, two classes, 10,000 × 20", *predicted("SVC", lambda: classes(10000, 20, 2))),
-    ("SVC, Gaussian, digits, 1797 × 64", *predicted("SVC", lambda: load_digits(return_X_y=True))),
-    ("SVC, linear, sparse words, 3000 × 5000", *predicted("SVC", lambda: text(3000, 5000), kernel="linear")),
-    ("SVR, Gaussian, 6000 × 10", *predicted("SVR", lambda: smooth(6000, 10))),
-    ("SVR, Gaussian, C = 10, 4000 × 20", *predicted("SVR", lambda: smooth(4000, 20), C=10.0)),
-    ("one-class SVM, Gaussian, 10,000 × 20", *predicted("OneClassSVM", lambda: smooth(10000, 20), method="decision_function", nu=0.1)),
-    ("one-class SVM, Gaussian, nu = 0.5, 6000 × 10", *predicted("OneClassSVM", lambda: smooth(6000, 10), method="decision_function")),
-    ("Gaussian process, search of one length, 800 × 4", *predicted(GP, lambda: smooth(800, 4), kernel=ConstantKernel(1.0) * RBF(1.0) + WhiteKernel(0.1))),
-    ("Gaussian process, Matérn 5/2, search, 800 × 4", *predicted(GP, lambda: smooth(800, 4), kernel=ConstantKernel(1.0) * Matern(1.0, nu=2.5) + WhiteKernel(0.1))),
-    ("Nyström features, Gaussian, 300 of 20,000 × 20", *predicted("Nystroem", lambda: smooth(20000, 20), method="transform", gamma=0.05, n_components=300, random_state=1)),
-    ("Nyström features, polynomial, 200 of 20,000 × 20", *predicted("Nystroem", lambda: smooth(20000, 20), method="transform", kernel="poly", gamma=0.05, coef0=1, degree=3, n_components=200, random_state=1)),
-    ("random Fourier features, 500 of 20,000 × 20", *predicted("RBFSampler", lambda: smooth(20000, 20), method="transform", gamma=0.05, n_components=500, random_state=1)),
-    ("kernel PCA, Gaussian, five components, 4000 × 10", *predicted("KernelPCA", lambda: smooth(4000, 10), method="transform", kernel="rbf", n_components=5, random_state=1)),
-    ("kernel PCA, polynomial, five components, 4000 × 10", *predicted("KernelPCA", lambda: smooth(4000, 10), method="transform", kernel="poly", n_components=5, random_state=1)),
-    ("ridge, 50,000 × 50", *predicted("Ridge", lambda: smooth(50000, 50))),
-    ("ridge, ten targets, 5000 × 500", *predicted("Ridge", lambda: smooth(5000, 500, 10), alpha=10.0)),
-    ("lasso, 10,000 × 200", *predicted("Lasso", lambda: linear(10000, 200), alpha=0.1)),
-    ("lasso, more features than samples, 500 × 5000", *predicted("Lasso", lambda: linear(500, 5000), alpha=0.1)),
-    ("logistic regression, two classes, 20,000 × 50", *predicted("LogisticRegression", lambda: classes(20000, 50, 2))),
-    ("logistic regression, six classes, 8000 × 16", *predicted("LogisticRegression", lambda: classes(8000, 16, 6))),
-    ("classes of five neighbors, 10,000 × 20", *predicted("KNeighborsClassifier", lambda: classes(10000, 20, 6))),
-    ("means of ten neighbors, 10,000 × 10", *predicted("KNeighborsRegressor", lambda: smooth(10000, 10), n_neighbors=10)),
+    ("kernel ridge, Gaussian", *predicted("KernelRidge", smooth, (6000, 10), (12500, 10), kernel="rbf", gamma=0.05, alpha=0.1)),
+    ("kernel ridge, polynomial", *predicted("KernelRidge", smooth, (4000, 20), (13500, 20), kernel="poly", alpha=1.0)),
+    ("SVC, Gaussian, two classes", *predicted("SVC", classes, (10000, 20, 2), (30000, 20, 2))),
+    ("SVC, Gaussian, ten classes", *predicted("SVC", digits, (1797, 64, 10), (12500, 64, 10))),
+    ("SVC, linear, sparse words", *predicted("SVC", text, (3000, 5000), (5000, 5000), kernel="linear")),
+    ("SVR, Gaussian", *predicted("SVR", smooth, (6000, 10), (16000, 10))),
+    ("SVR, Gaussian, C = 10", *predicted("SVR", smooth, (4000, 20), (8000, 20), C=10.0)),
+    ("one-class SVM, Gaussian", *predicted("OneClassSVM", smooth, (10000, 20), (36000, 20), method="decision_function", nu=0.1)),
+    ("one-class SVM, Gaussian, nu = 0.5", *predicted("OneClassSVM", smooth, (6000, 10), (20000, 10), method="decision_function")),
+    ("Gaussian process, search of one length", *predicted(GP, smooth, (800, 4), (2500, 4), kernel=ConstantKernel(1.0) * RBF(1.0) + WhiteKernel(0.1))),
+    ("Gaussian process, Matérn 5/2, search", *predicted(GP, smooth, (800, 4), (2200, 4), kernel=ConstantKernel(1.0) * Matern(1.0, nu=2.5) + WhiteKernel(0.1))),
+    ("Nyström features, Gaussian", *predicted("Nystroem", smooth, (20000, 20), (200000, 20), method="transform", gamma=0.05, n_components=300, random_state=1)),
+    ("Nyström features, polynomial", *predicted("Nystroem", smooth, (20000, 20), (200000, 20), method="transform", kernel="poly", gamma=0.05, coef0=1, degree=3, n_components=200, random_state=1)),
+    ("random Fourier features", *predicted("RBFSampler", smooth, (20000, 20), (200000, 20), method="transform", gamma=0.05, n_components=500, random_state=1)),
+    ("kernel PCA, Gaussian, five components", *predicted("KernelPCA", smooth, (4000, 10), (16000, 10), method="transform", kernel="rbf", n_components=5, random_state=1)),
+    ("kernel PCA, polynomial, five components", *predicted("KernelPCA", smooth, (4000, 10), (16000, 10), method="transform", kernel="poly", n_components=5, random_state=1)),
+    ("ridge", *predicted("Ridge", smooth, (50000, 50), (2500000, 50))),
+    ("ridge, ten targets", *predicted("Ridge", smooth, (5000, 500, 10), (250000, 500, 10), alpha=10.0)),
+    ("lasso", *predicted("Lasso", linear, (10000, 200), (600000, 200), alpha=0.1)),
+    ("lasso, more features than samples", *predicted("Lasso", linear, (500, 5000), (2500, 50000), alpha=0.1)),
+    ("logistic regression, two classes", *predicted("LogisticRegression", classes, (20000, 50, 2), (2500000, 50, 2))),
+    ("logistic regression, six classes", *predicted("LogisticRegression", classes, (8000, 16, 6), (2500000, 16, 6))),
+    ("classes of five neighbors", *predicted("KNeighborsClassifier", classes, (10000, 20, 6), (90000, 20, 6))),
+    ("means of ten neighbors", *predicted("KNeighborsRegressor", smooth, (10000, 10), (50000, 10), n_neighbors=10)),
 ]
+SIZES = ("usual", "large")
+
+
+def samples(size):
+    """The text of the numbers of rows and columns."""
+    return " × ".join(f"{v:,}" if v >= 10_000 else str(v) for v in size[:2])
 
 
 def difference(a, b):
@@ -125,27 +143,31 @@ def in_mercer():
     return sum(calls.count for calls in accel.report() if calls.ran_in == "Mercer")
 
 
-def measure(case):
-    name, estimator, data, run = case
-    X, y = data()
-    before, times, results = in_mercer(), {"own": [], "patched": []}, {}
-    turn, rounds = 0, ROUNDS
-    while turn <= rounds:
-        for which in times:
-            cls = OWN[estimator] if which == "own" else getattr(MODULES[estimator], estimator)
+def measure(case, which):
+    name, estimator, make, sizes, run = case
+    X, y = make(*sizes[SIZES.index(which)])
+    before, results = in_mercer(), {}
+
+    def turn(number):
+        """The times without and with mercer.accel."""
+        times = {}
+        for program in sorted(("own", "patched"), reverse=number % 2 == 1):
+            cls = OWN[estimator] if program == "own" else getattr(MODULES[estimator], estimator)
+            results.pop(program, None)
             time.sleep(0.1)  # the threads of the other program stop waiting for work
             start = time.perf_counter()
-            results[which] = run(cls, X, y)
-            if turn:
-                times[which].append(time.perf_counter() - start)
-        if turn == 1 and min(min(t) for t in times.values()) < SHORT:
-            rounds = SHORT_ROUNDS
-        turn += 1
-    own, patched = (statistics.median(t) for t in times.values())
-    low, _, high = statistics.quantiles((a / b for a, b in zip(*times.values())), n=4, method="inclusive")
+            results[program] = run(cls, X, y)
+            times[program] = time.perf_counter() - start
+        return times["own"], times["patched"]
+
+    first = turn(0)
+    rounds = next(count for limit, count in TURNS.items() if max(first) < limit)
+    turns = [turn(0) if max(first) < 3 else first, *(turn(number) for number in range(1, rounds))]
+    own, patched = (statistics.median(t) for t in zip(*turns))
+    low, _, high = statistics.quantiles((a / b for a, b in turns), n=4, method="inclusive")
     return {
-        "case": name, "date": str(datetime.date.today()), "rounds": rounds, "own_s": own, "patched_s": patched, "ratio": own / patched, "low": low, "high": high,
-        "in_mercer": in_mercer() > before, "difference": difference(results["own"], results["patched"])}
+        "case": name, "size": which, "samples": samples(X.shape), "date": str(datetime.date.today()), "rounds": rounds, "own_s": own, "patched_s": patched, "ratio": own / patched,
+        "low": low, "high": high, "in_mercer": in_mercer() > before, "difference": difference(results["own"], results["patched"])}
 
 
 def processor():
@@ -169,14 +191,30 @@ def shown(ratio):
     return f"{ratio:.2f}" if ratio < 1.1 else f"{ratio:.1f}"
 
 
-def page(found):
+def milliseconds(seconds):
+    return f"{1000 * seconds:.{1 if seconds < 0.05 else 0}f}"
+
+
+def table(found):
+    """A sentence on the ratios, and the rows of one size."""
     ratios = [r["ratio"] for r in found]
     rows = "\n".join(
-        f"| {r['case']} | {1000 * r['own_s']:.{1 if r['own_s'] < SHORT else 0}f} | {1000 * r['patched_s']:.{1 if r['patched_s'] < SHORT else 0}f} | {shown(r['ratio'])} | {r['low']:.2f} to {r['high']:.2f} | "
+        f"| {r['case']} | {r['samples']} | {milliseconds(r['own_s'])} | {milliseconds(r['patched_s'])} | {shown(r['ratio'])} | {r['low']:.2f} to {r['high']:.2f} | "
         f"{r['rounds']} | {'Mercer' if r['in_mercer'] else 'scikit-learn'} | {r['difference']:.0e} |" for r in found)
+    return f"""The median ratio is {statistics.median(ratios):.1f}, the smallest {min(ratios):.2f}, the largest {max(ratios):.0f}; {sum(r >= 5.8 for r in ratios)} of the {len(ratios)} ratios are
+at least 5.8, and {sum(r < 1 for r in ratios)} are below 1.
+
+| case | samples | scikit-learn, ms | with mercer.accel, ms | ratio | spread | turns | runs in | difference |
+|---|---|---|---|---|---|---|---|---|
+{rows}
+"""
+
+
+def page(found):
     dates = sorted({r["date"] for r in found})
     own = [r for r in found if not r["in_mercer"]]
     equal = sum(r["low"] <= 1 <= r["high"] for r in own)
+    usual, large = ([r for r in found if r["size"] == size] for size in SIZES)
     return f"""# scikit-learn with mercer.accel
 
 `make accel-bench` writes this page by [bench/accel_sklearn.py](../accel_sklearn.py): the wall times
@@ -188,22 +226,24 @@ of programs for scikit-learn without and with `mercer.accel.patch()`, in one pro
 - BLAS of numpy and scipy: {blas()}{"".join(f"; {name}={os.environ[name]}" for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE") if name in os.environ)}
 
 A case is a fit and the prediction or transform of as many rows, and each class has about two cases. Each
-time is the median of the turns after one that is not counted. The ratio is that of the two medians, and
-the spread is the middle half of the ratios of single turns. The difference is the largest one between the
-results, relative to the largest value, or, for classes, the share of the rows with different classes.
-Support vector machines are solved to a tolerance of 1e-3 by both programs.
+case has a usual and a large size. Each time is the median of the turns, and each program is the first one in
+every second turn. The ratio is that of the two medians, and the spread is the middle half of the ratios of
+single turns. The difference is the largest one between the results, relative to the largest value, or, for classes,
+the share of the rows with different classes. Support vector machines are solved to a tolerance of 1e-3 by
+both programs.
 
-A case runs in Mercer if at least one of its calls does. {len(own)} of the cases run in scikit-learn with mercer.accel too, because Mercer is
-not faster there or does not compute the same. Both runs then execute the same code after Mercer's checks. The spread contains 1 for
-{equal} of these {len(own)} cases.
+A case runs in Mercer if at least one of its calls does. {len(own)} of the runs stay in scikit-learn with mercer.accel
+too, because Mercer is not faster there or does not compute the same. Both programs then execute the same code
+after Mercer's checks. The spread contains 1 for {equal} of these {len(own)} runs.
 
-The median ratio is {statistics.median(ratios):.1f}, the smallest {min(ratios):.2f}, the largest {max(ratios):.0f}.
-{sum(r < 1 for r in ratios)} ratios are below 1.
+## Large samples
 
-| case | scikit-learn, ms | with mercer.accel, ms | ratio | spread | turns | runs in | difference |
-|---|---|---|---|---|---|---|---|
-{rows}
-"""
+scikit-learn takes about ten seconds, or the samples or the results take one or two gigabytes.
+
+{table(large)}
+## Usual samples
+
+{table(usual)}"""
 
 
 def main():
@@ -213,19 +253,20 @@ def main():
     kept = {}
     if os.path.exists(path):
         with open(path, encoding="utf-8") as f:
-            kept = {r["case"]: r for r in json.load(f)}
-    wanted = [int(a) for a in sys.argv[1:]] or range(1, len(CASES) + 1)
-    for number in wanted:
-        result = measure(CASES[number - 1])
-        kept[result["case"]] = result
-        print(f"{number:2} {result['case']}: {result['own_s']:.3f} s, {result['patched_s']:.3f} s, ratio {result['ratio']:.2f} ({result['low']:.2f} to {result['high']:.2f}), in Mercer: {result['in_mercer']}, difference {result['difference']:.1e}", flush=True)
-    found = [kept[case[0]] for case in CASES if case[0] in kept]
-    with open(path, "w", encoding="utf-8") as f:
-        json.dump(found, f, indent=1)
-        f.write("\n")
-    if len(found) == len(CASES):
-        with open(os.path.join(ROOT, "bench", "results", "accel.md"), "w", encoding="utf-8") as f:
-            f.write(page(found))
+            kept = {(r["case"], r["size"]): r for r in json.load(f)}
+    runs = [(case, which) for which in SIZES for case in CASES]
+    for number in [int(a) for a in sys.argv[1:]] or range(1, len(runs) + 1):
+        case, which = runs[number - 1]
+        result = measure(case, which)
+        kept[case[0], which] = result
+        print(f"{number:2} {result['case']}, {result['samples']}: {result['own_s']:.3f} s, {result['patched_s']:.3f} s, ratio {result['ratio']:.2f} ({result['low']:.2f} to {result['high']:.2f}), in Mercer: {result['in_mercer']}, difference {result['difference']:.1e}", flush=True)
+        found = [kept[case[0], which] for case, which in runs if (case[0], which) in kept]
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(found, f, indent=1)
+            f.write("\n")
+        if len(found) == len(runs):
+            with open(os.path.join(ROOT, "bench", "results", "accel.md"), "w", encoding="utf-8") as f:
+                f.write(page(found))
 
 
 if __name__ == "__main__":
