@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -79,6 +80,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
 			a.offerNames(root) // only in calls for completions, because cobra never frees the registered functions
 		}
+		root.InitDefaultCompletionCmd()
+		completion := root.Commands()[slices.IndexFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == "completion" })]
+		completion.Args, completion.RunE = a.subcommand, func(c *cobra.Command, _ []string) error { return c.Help() }
 		root.SetArgs(args)
 		command, err := root.ExecuteContextC(ctx)
 		if err != nil {
