@@ -55,14 +55,14 @@ func (c *census) draw(t *dataset.Table, p Params) error {
 	if err != nil {
 		return err
 	}
-	most := uint64(math.MaxUint64)
+	maxPriority := uint64(math.MaxUint64)
 	full := len(c.Sample) >= c.Keep
 	if full {
-		most = c.Sample[len(c.Sample)-1].Priority
+		maxPriority = c.Sample[len(c.Sample)-1].Priority
 	}
 	var rows []int
 	for i := range h {
-		if h[i] = rowkey.Priority(h[i], p.Seed); !full || h[i] < most {
+		if h[i] = rowkey.Priority(h[i], p.Seed); !full || h[i] < maxPriority {
 			rows = append(rows, i)
 		}
 	}
@@ -72,42 +72,42 @@ func (c *census) draw(t *dataset.Table, p Params) error {
 	slices.SortFunc(rows, func(a, b int) int { return cmp.Compare(h[a], h[b]) })
 	rows = slices.CompactFunc(rows, func(a, b int) bool { return h[a] == h[b] })
 	rows = rows[:min(len(rows), c.Keep)]
-	drawn := make([]sampledRow, len(rows))
+	sampled := make([]sampledRow, len(rows))
 	for k, i := range rows {
-		drawn[k] = sampledRow{Priority: h[i], Cells: make([]string, len(c.Cells))}
+		sampled[k] = sampledRow{Priority: h[i], Cells: make([]string, len(c.Cells))}
 	}
-	some := t.Select(rows)
-	absent := without(c.Cells, t.Names())
+	selected := t.Select(rows)
+	absent := difference(c.Cells, t.Names())
 	for j, name := range c.Cells {
 		switch {
 		case slices.Contains(p.Drop, name):
 			continue
 		case slices.Contains(absent, name):
 			for k := range rows {
-				drawn[k].Cells[j] = "0"
+				sampled[k].Cells[j] = "0"
 			}
 			continue
 		}
-		texts, err := some.Texts(name)
+		texts, err := selected.Texts(name)
 		if err != nil {
 			return err
 		}
 		for k := range rows {
-			drawn[k].Cells[j] = texts[k]
+			sampled[k].Cells[j] = texts[k]
 		}
 	}
-	c.join(drawn)
+	c.join(sampled)
 	return nil
 }
 
 // join merges the sample o into the sample of c.
 func (c *census) join(o []sampledRow) {
-	all := slices.Concat(c.Sample, o)
-	slices.SortFunc(all, func(a, b sampledRow) int {
+	merged := slices.Concat(c.Sample, o)
+	slices.SortFunc(merged, func(a, b sampledRow) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), slices.Compare(a.Cells, b.Cells))
 	})
-	all = slices.CompactFunc(all, func(a, b sampledRow) bool { return a.Priority == b.Priority })
-	c.Sample = slices.Clip(all[:min(len(all), c.Keep)])
+	merged = slices.CompactFunc(merged, func(a, b sampledRow) bool { return a.Priority == b.Priority })
+	c.Sample = slices.Clip(merged[:min(len(merged), c.Keep)])
 }
 
 // merge merges the census o into c. Afterwards c may use the memory of o.
@@ -130,7 +130,7 @@ func (c *census) merge(o *census) error {
 }
 
 func censusOf(ctx context.Context, p Params, piece filePiece) (*census, error) {
-	c := &census{Keep: p.keep()}
+	c := &census{Keep: p.sampleSize()}
 	err := piece.tables(ctx, func(t *dataset.Table, from int64) error { return c.add(from, t, p) })
 	if err != nil {
 		return nil, err

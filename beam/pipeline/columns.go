@@ -12,13 +12,13 @@ import (
 
 // align returns an error if the given names of a file's columns do not match the columns of c.
 func (c *census) align(source string, names []string, sparse bool) error {
-	mine := c.Summary.AllNames()
-	if c.Summary.Rows == 0 || slices.Equal(mine, names) {
+	expected := c.Summary.AllNames()
+	if c.Summary.Rows == 0 || slices.Equal(expected, names) {
 		return nil
 	}
-	missing, more := without(names, mine), without(mine, names)
-	if len(missing) > 0 && !(c.Summary.Sparse && areFeatures(missing)) || len(more) > 0 && !(sparse && areFeatures(more)) {
-		return otherColumns(c.Summary.Source, mine, source, names)
+	missing, extra := difference(names, expected), difference(expected, names)
+	if len(missing) > 0 && !(c.Summary.Sparse && areFeatures(missing)) || len(extra) > 0 && !(sparse && areFeatures(extra)) {
+		return otherColumns(c.Summary.Source, expected, source, names)
 	}
 	return nil
 }
@@ -43,13 +43,13 @@ func (c *census) widen(names []string) {
 	c.Cells = names
 }
 
-// without returns the elements of names that are not in others.
-func without(names, others []string) []string {
-	known := make(map[string]bool, len(others))
-	for _, name := range others {
-		known[name] = true
+// difference returns the elements of names that are not in excluded.
+func difference(names, excluded []string) []string {
+	isExcluded := make(map[string]bool, len(excluded))
+	for _, name := range excluded {
+		isExcluded[name] = true
 	}
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return known[name] })
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return isExcluded[name] })
 }
 
 // feature returns k for the name xk, and −1 for any other name.
@@ -72,25 +72,25 @@ func otherColumns(a string, names []string, b string, others []string) error {
 	if b < a {
 		a, names, b, others = b, others, a, names
 	}
-	var what []string
-	if lacks := without(names, others); len(lacks) > 0 {
-		what = append(what, "lacks "+some(lacks))
+	var differences []string
+	if lacks := difference(names, others); len(lacks) > 0 {
+		differences = append(differences, "lacks "+quoteFirst(lacks))
 	}
-	if more := without(others, names); len(more) > 0 {
-		what = append(what, "has "+some(more)+" besides")
+	if extra := difference(others, names); len(extra) > 0 {
+		differences = append(differences, "has "+quoteFirst(extra)+" besides")
 	}
-	return fmt.Errorf("pipeline: %s %s, unlike %s: all files must have the same columns", b, strings.Join(what, " and "), a)
+	return fmt.Errorf("pipeline: %s %s, unlike %s: all files must have the same columns", b, strings.Join(differences, " and "), a)
 }
 
-// some returns a text that quotes the first names and states the number of the other names.
-func some(names []string) string {
-	const few = 4
+// quoteFirst returns a text that quotes the first names and states the number of the other names.
+func quoteFirst(names []string) string {
+	const maxNames = 4
 	var list []string
-	for _, name := range names[:min(len(names), few)] {
+	for _, name := range names[:min(len(names), maxNames)] {
 		list = append(list, strconv.Quote(name))
 	}
 	text := strings.Join(list, ", ")
-	if n := len(names) - few; n > 0 {
+	if n := len(names) - maxNames; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
 	return text

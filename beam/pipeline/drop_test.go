@@ -28,9 +28,9 @@ func TestDroppedColumns(t *testing.T) {
 		{`a "b", c`, func(i int) string { return []string{"1", "2", "3", "abc", "inf", "4"}[i*i%6] }},
 	} {
 		name := `"` + strings.ReplaceAll(dropped.name, `"`, `""`) + `"`
-		more := make([]string, len(rows))
+		withColumn := make([]string, len(rows))
 		for i, row := range rows {
-			more[i] = dropped.cell(i) + "," + row
+			withColumn[i] = dropped.cell(i) + "," + row
 		}
 		p := Params{
 			Targets: []string{"y"}, Kernels: []string{"gaussian(sigma=1)", "gaussian(sigma=3)"}, Functions: 20,
@@ -38,12 +38,12 @@ func TestDroppedColumns(t *testing.T) {
 		}
 		p.Inputs = []string{write(t, header, rows, 150)}
 		want, _ := fit(t, p)
-		p.Inputs, p.Drop = []string{write(t, name+","+header, more, 150)}, []string{dropped.name}
-		got, ran := fit(t, p)
-		if len(ran.Report.Dropped) != 1 || ran.Report.Features != 5 {
-			t.Errorf("%s: the report has %+v", name, ran.Report)
+		p.Inputs, p.Drop = []string{write(t, name+","+header, withColumn, 150)}, []string{dropped.name}
+		got, result := fit(t, p)
+		if len(result.Report.Dropped) != 1 || result.Report.Features != 5 {
+			t.Errorf("%s: the report has %+v", name, result.Report)
 		}
-		near(t, name, arrays(got.Model), arrays(want.Model), 0) // the same pieces give the same sums
+		checkNear(t, name, arrays(got.Model), arrays(want.Model), 0) // the same pieces give the same sums
 	}
 }
 

@@ -60,11 +60,11 @@ func Fit(s beam.Scope, p Params) error {
 	parts := beam.CombinePerKey(gram, &mergeFn{}, beam.ParDo(gram, &dropGroup{p}, grouped, beam.SideInput{Input: plan}))
 
 	solve := s.Scope("solve")
-	solved, total := beam.ParDo2(solve, &solveFn{p}, beam.Impulse(solve), beam.SideInput{Input: plan}, beam.SideInput{Input: parts})
-	solved = measure(s.Scope("measure"), p, pieces, plan, solved, total)
+	chosen, total := beam.ParDo2(solve, &solveFn{p}, beam.Impulse(solve), beam.SideInput{Input: plan}, beam.SideInput{Input: parts})
+	chosen = measure(s.Scope("measure"), p, pieces, plan, chosen, total)
 
 	write := s.Scope("write")
-	beam.ParDo0(write, &writeFn{p}, beam.Impulse(write), beam.SideInput{Input: plan}, beam.SideInput{Input: solved}, beam.SideInput{Input: total})
+	beam.ParDo0(write, &writeFn{p}, beam.Impulse(write), beam.SideInput{Input: plan}, beam.SideInput{Input: chosen}, beam.SideInput{Input: total})
 	return nil
 }
 

@@ -124,11 +124,11 @@ func TestCentersAreThoseOfMercerFit(t *testing.T) {
 			rows[i] = strings.Join(cells, ",")
 		}
 	}
-	whole := write(t, header, rows)
-	file := strings.ReplaceAll(whole, "*", "part-000")
+	oneFile := write(t, header, rows)
+	file := strings.ReplaceAll(oneFile, "*", "part-000")
 	shuffled := slices.Clone(rows)
 	rand.New(rand.NewPCG(seed, 2)).Shuffle(n, func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	many := write(t, header, shuffled, 1, 17, 300, 3, 400)
+	sixFiles := write(t, header, shuffled, 1, 17, 300, 3, 400)
 	for _, c := range []struct {
 		name   string
 		p      Params
@@ -163,28 +163,28 @@ func TestCentersAreThoseOfMercerFit(t *testing.T) {
 			for _, v := range centers.Data {
 				largest = max(largest, math.Abs(v))
 			}
-			apart := 8 * 0x1p-53 * (offset + largest) // Δ in the comment of the test
+			centerError := 8 * 0x1p-53 * (offset + largest) // Δ in the comment of the test
 			kernel, err := kernels.Parse(want.Model.State().Params["kernel"].(string))
 			if err != nil {
 				t.Fatal(err)
 			}
-			delta := 4*math.Sqrt(d)*apart/kernel.(kernels.Gaussian).Sigma + 0x1p-53*(d+4)
+			delta := 4*math.Sqrt(d)*centerError/kernel.(kernels.Gaussian).Sigma + 0x1p-53*(d+4)
 			check := func(name string, b modelfile.Bundle, r float64) {
 				t.Helper()
 				if got := arrays(b.Model)["centers"]; got.Rows != centers.Rows {
 					t.Fatalf("%s: %d centers, want %d", name, got.Rows, centers.Rows)
 				}
-				near(t, name, map[string]backend.Host[float64]{"centers": arrays(b.Model)["centers"]}, map[string]backend.Host[float64]{"centers": centers}, apart/largest)
-				got := predictions(t, b.Model, whole, b.Encoder)["predictions"]
-				expected := predictions(t, want.Model, whole, want.Encoder)["predictions"]
-				off, most := 0.0, 0.0
+				checkNear(t, name, map[string]backend.Host[float64]{"centers": arrays(b.Model)["centers"]}, map[string]backend.Host[float64]{"centers": centers}, centerError/largest)
+				got := predictions(t, b.Model, oneFile, b.Encoder)["predictions"]
+				expected := predictions(t, want.Model, oneFile, want.Encoder)["predictions"]
+				maxDiff, maxAbs := 0.0, 0.0
 				for i, v := range expected.Data {
-					off, most = max(off, math.Abs(got.Data[i]-v)), max(most, math.Abs(v))
+					maxDiff, maxAbs = max(maxDiff, math.Abs(got.Data[i]-v)), max(maxAbs, math.Abs(v))
 				}
-				bound := min(1e-10*condition*most, math.Sqrt(m)*condition*(residual+r+2*delta*math.Sqrt(m))*norm)
-				t.Logf("%s: predictions differ by %.2g, allowed %.2g; condition %.2g, residuals %.1g and %.1g", name, off, bound, condition, residual, r)
-				if !(off <= bound) || residual+r > 1e-10 {
-					t.Errorf("%s: predictions differ by %.3g, allowed %.3g (residuals %.3g and %.3g)", name, off, bound, residual, r)
+				bound := min(1e-10*condition*maxAbs, math.Sqrt(m)*condition*(residual+r+2*delta*math.Sqrt(m))*norm)
+				t.Logf("%s: predictions differ by %.2g, allowed %.2g; condition %.2g, residuals %.1g and %.1g", name, maxDiff, bound, condition, residual, r)
+				if !(maxDiff <= bound) || residual+r > 1e-10 {
+					t.Errorf("%s: predictions differ by %.3g, allowed %.3g (residuals %.3g and %.3g)", name, maxDiff, bound, residual, r)
 				}
 			}
 			check("stream", streamed, residual)
@@ -193,14 +193,14 @@ func TestCentersAreThoseOfMercerFit(t *testing.T) {
 				glob    string
 				bytes   int64
 				workers int
-			}{{"one file", whole, 0, 0}, {"pieces of 5 kB", whole, 5000, 0}, {"6 files, shuffled", many, 5000, 0}, {"6 files, one processor", many, 20000, 1}} {
+			}{{"one file", oneFile, 0, 0}, {"pieces of 5 kB", oneFile, 5000, 0}, {"6 files, shuffled", sixFiles, 5000, 0}, {"6 files, one processor", sixFiles, 20000, 1}} {
 				if in.workers > 0 {
 					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(in.workers))
 				}
 				p := c.p
 				p.Learner, p.Inputs, p.Targets, p.PieceBytes, p.Intercept, p.Passes, p.Tol = "nystrom-ridge", []string{in.glob}, []string{"y"}, in.bytes, true, 1, 1e-11
-				b, ran := fit(t, p)
-				check(in.name, b, ran.Report.Residual)
+				b, result := fit(t, p)
+				check(in.name, b, result.Report.Residual)
 			}
 		})
 	}

@@ -144,15 +144,15 @@ func gzipped(t *testing.T, text []byte) []byte {
 	return b.Bytes()
 }
 
-// far is the local file system, except that files can only be read sequentially from their
+// sequentialFS is the local file system, except that files can only be read sequentially from their
 // beginning, like files over a network.
-type far struct{ filesystem.Interface }
+type sequentialFS struct{ filesystem.Interface }
 
 func init() {
-	filesystem.Register("far", func(ctx context.Context) filesystem.Interface { return far{local.New(ctx)} })
+	filesystem.Register("far", func(ctx context.Context) filesystem.Interface { return sequentialFS{local.New(ctx)} })
 }
 
-func (f far) List(ctx context.Context, glob string) ([]string, error) {
+func (f sequentialFS) List(ctx context.Context, glob string) ([]string, error) {
 	list, err := f.Interface.List(ctx, strings.TrimPrefix(glob, "far://"))
 	for i := range list {
 		list[i] = "far://" + list[i]
@@ -160,7 +160,7 @@ func (f far) List(ctx context.Context, glob string) ([]string, error) {
 	return list, err
 }
 
-func (f far) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {
+func (f sequentialFS) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {
 	in, err := f.Interface.OpenRead(ctx, strings.TrimPrefix(name, "far://"))
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func TestFormats(t *testing.T) {
 	const seed, n = 20261130, 1500
 	t.Logf("seed %d", seed)
 	rows := sparseRows(seed, n)
-	one, two, three := rows[:n/3], rows[n/3:n/2], rows[n/2:]
+	first, second, third := rows[:n/3], rows[n/3:n/2], rows[n/2:]
 	layouts := []struct {
 		name, target string
 		globs        []string
@@ -198,20 +198,20 @@ func TestFormats(t *testing.T) {
 		bytes        int64
 	}{
 		{"one CSV", "label", []string{"*.csv"}, files{"a.csv": asCSV(rows, "label")}, 0},
-		{"CSV compressed by gzip", "label", []string{"*.csv.gz"}, files{"a.csv.gz": gzipped(t, asCSV(one, "label")), "b.csv.gz": gzipped(t, asCSV(rows[n/3:], "label"))}, 1024},
+		{"CSV compressed by gzip", "label", []string{"*.csv.gz"}, files{"a.csv.gz": gzipped(t, asCSV(first, "label")), "b.csv.gz": gzipped(t, asCSV(rows[n/3:], "label"))}, 1024},
 		{"gzip by another name", "label", []string{"*.csv"}, files{"a.csv": gzipped(t, asCSV(rows, "label"))}, 1024},
-		{"text by another name", "label", []string{"*.txt", "part-*"}, files{"a.txt": asCSV(one, "label"), "part-00000": asLIBSVM(rows[n/3:])}, 1024},
+		{"text by another name", "label", []string{"*.txt", "part-*"}, files{"a.txt": asCSV(first, "label"), "part-00000": asLIBSVM(rows[n/3:])}, 1024},
 		{"LIBSVM", "label", []string{"*.libsvm"}, files{"a.libsvm": asLIBSVM(rows)}, 0},
-		{"LIBSVM in parts, files of different widths", "label", []string{"*.svm*"}, files{"a.svm": asLIBSVM(one), "b.svm": asLIBSVM(two), "c.svm.gz": gzipped(t, asLIBSVM(three))}, 2000},
+		{"LIBSVM in parts, files of different widths", "label", []string{"*.svm*"}, files{"a.svm": asLIBSVM(first), "b.svm": asLIBSVM(second), "c.svm.gz": gzipped(t, asLIBSVM(third))}, 2000},
 		{"several globs of several formats, empty files among them", "label", []string{"*.csv", "*.svm", "*.gz"}, files{
-			"b.csv": asCSV(two, "label"), "a.svm": asLIBSVM(one), "c.csv.gz": gzipped(t, asCSV(three, "label")),
+			"b.csv": asCSV(second, "label"), "a.svm": asLIBSVM(first), "c.csv.gz": gzipped(t, asCSV(third, "label")),
 			"header.csv": []byte("x2,label,x1,x3,x4,x5\n"), "empty.svm": nil,
 		}, 5000},
 		{"NPY", "x6", []string{"*.npy"}, files{"a.npy": asNPY(rows, 0, width+1)}, 0},
-		{"NPZ", "y", []string{"*.npz"}, files{"a.npz": asNPZ(t, one), "b.npz": asNPZ(t, rows[n/3:])}, 0},
-		{"NPZ and CSV far away", "y", []string{"far://*"}, files{"a.npz": asNPZ(t, one), "b.csv": asCSV(two, "y"), "c.csv.gz": gzipped(t, asCSV(three, "y"))}, 1024},
+		{"NPZ", "y", []string{"*.npz"}, files{"a.npz": asNPZ(t, first), "b.npz": asNPZ(t, rows[n/3:])}, 0},
+		{"NPZ and CSV far away", "y", []string{"far://*"}, files{"a.npz": asNPZ(t, first), "b.csv": asCSV(second, "y"), "c.csv.gz": gzipped(t, asCSV(third, "y"))}, 1024},
 		{"LIBSVM far away", "label", []string{"far://*"}, files{"a.svm": asLIBSVM(rows)}, 1024},
-		{"NPZ and CSV", "y", []string{"*"}, files{"a.npz": asNPZ(t, one), "b.csv": asCSV(rows[n/3:], "y")}, 3000},
+		{"NPZ and CSV", "y", []string{"*"}, files{"a.npz": asNPZ(t, first), "b.csv": asCSV(rows[n/3:], "y")}, 3000},
 	}
 	for _, p := range []Params{
 		{Learner: "ridge", Lambdas: []float64{3}, Intercept: true},
@@ -233,20 +233,20 @@ func TestFormats(t *testing.T) {
 				}
 			}
 			p.Targets, p.PieceBytes = []string{l.target}, l.bytes
-			b, ran := fit(t, p)
-			what := p.Learner + ", " + l.name
-			if ran.Report.Rows != n || ran.Report.Features != width {
-				t.Errorf("%s: %d rows of %d features", what, ran.Report.Rows, ran.Report.Features)
+			b, result := fit(t, p)
+			name := p.Learner + ", " + l.name
+			if result.Report.Rows != n || result.Report.Features != width {
+				t.Errorf("%s: %d rows of %d features", name, result.Report.Rows, result.Report.Features)
 				continue
 			}
 			if first == nil {
 				first = arrays(b.Model)
-				whole := filepath.Join(dir, "a.csv")
-				want, enc := single(t, p, whole, b)
-				near(t, what+", the single machine's", first, arrays(want), 1e-10)
-				near(t, what+", encoder", numbersOf(b.Encoder), numbersOf(enc), 1e-13)
+				file := filepath.Join(dir, "a.csv")
+				want, enc := fitLocally(t, p, file, b)
+				checkNear(t, name+", the single machine's", first, arrays(want), 1e-10)
+				checkNear(t, name+", encoder", numbersOf(b.Encoder), numbersOf(enc), 1e-13)
 			}
-			near(t, what, arrays(b.Model), first, 1e-10)
+			checkNear(t, name, arrays(b.Model), first, 1e-10)
 		}
 	}
 }
@@ -261,9 +261,9 @@ func TestSparseTables(t *testing.T) {
 		{Learner: "nystrom-ridge", Kernels: []string{"gaussian(sigma=20)"}, Functions: 20, Lambdas: []float64{1}, Seed: 5},
 	} {
 		p.Inputs, p.Targets, p.PieceBytes, p.Passes, p.Tol = []string{path}, []string{"label"}, 1024, 1, 1e-9
-		b, ran := fit(t, p)
-		want, enc := single(t, p, path, b)
-		near(t, p.Learner, arrays(b.Model), arrays(want), 1e-10)
+		b, result := fit(t, p)
+		want, enc := fitLocally(t, p, path, b)
+		checkNear(t, p.Learner, arrays(b.Model), arrays(want), 1e-10)
 		s, err := dataset.Open(path)
 		if err != nil {
 			t.Fatal(err)
@@ -279,10 +279,10 @@ func TestSparseTables(t *testing.T) {
 			list := e.Inputs[0].Sparse.Scale
 			return map[string]backend.Host[float64]{"scales": {Rows: 1, Cols: len(list), Stride: len(list), Data: list}}
 		}
-		near(t, "in passes", scales(streamed), scales(enc), 0)
-		near(t, "by a pipeline", scales(b.Encoder), scales(enc), 1e-13)
-		if ran.Report.Rows != 240 || ran.Report.Features != 90 {
-			t.Errorf("the report is %+v", ran.Report)
+		checkNear(t, "in passes", scales(streamed), scales(enc), 0)
+		checkNear(t, "by a pipeline", scales(b.Encoder), scales(enc), 1e-13)
+		if result.Report.Rows != 240 || result.Report.Features != 90 {
+			t.Errorf("the report is %+v", result.Report)
 		}
 	}
 }
@@ -332,16 +332,16 @@ func TestDialect(t *testing.T) {
 		{Learner: "nystrom-ridge", Targets: []string{"y"}, Kernels: []string{"gaussian(sigma=2)"}, Functions: 1000, Lambdas: []float64{1}},
 	} {
 		if p.Classify { // a target must not have missing cells
-			odd, plain := bytes.ReplaceAll(odd, []byte("gone"), []byte("red")), bytes.ReplaceAll(plain, []byte(",,"), []byte(",red,"))
-			dir = folder(t, files{"odd.csv": odd, "plain.csv": plain})
+			unusual, plain := bytes.ReplaceAll(odd, []byte("gone"), []byte("red")), bytes.ReplaceAll(plain, []byte(",,"), []byte(",red,"))
+			dir = folder(t, files{"odd.csv": unusual, "plain.csv": plain})
 		}
 		p.Tol, p.PieceBytes, p.Inputs = 1e-9, 1024, []string{filepath.Join(dir, "plain.csv")}
 		want, _ := fit(t, p)
 		p.Inputs = []string{filepath.Join(dir, "odd.csv")}
 		p.Dialect = dataset.Dialect{Delimiter: ";", Comment: "#", NAValues: []string{"-999", "gone"}, NoDefaultNA: true}
-		got, ran := fit(t, p)
-		if ran.Report.Rows != n+20 {
-			t.Errorf("%d rows of %d", ran.Report.Rows, n+20)
+		got, result := fit(t, p)
+		if result.Report.Rows != n+20 {
+			t.Errorf("%d rows of %d", result.Report.Rows, n+20)
 		}
 		if p.Learner == "ridge" && !p.Classify { // the categories have different orders: "NA" comes before "blue", but its replacement "none" after "blue"
 			a, b := arrays(got.Model)["coef"], arrays(want.Model)["coef"]
@@ -359,7 +359,7 @@ func TestDialect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		near(t, "encoder", numbersOf(got.Encoder), numbersOf(enc), 1e-13)
+		checkNear(t, "encoder", numbersOf(got.Encoder), numbersOf(enc), 1e-13)
 		if !slices.Equal(got.Encoder.FeatureNames(), enc.FeatureNames()) || !slices.Equal(got.Encoder.Labels, enc.Labels) || !slices.Equal(got.Encoder.NAValues, enc.NAValues) {
 			t.Errorf("the encoder is %+v, want %+v", got.Encoder, enc)
 		}
@@ -376,11 +376,11 @@ func TestDialectsAreFound(t *testing.T) {
 	for range n {
 		lines = append(lines, fmt.Sprintf("%.2f,%s,%d", 10*r.NormFloat64(), []string{"red", "blue"}[r.IntN(2)], r.IntN(50)))
 	}
-	write := func(before, comma, decimal, end string) string {
+	write := func(prefix, comma, decimal, end string) string {
 		var b strings.Builder
 		for _, line := range lines {
 			line = strings.ReplaceAll(strings.ReplaceAll(line, ".", decimal), ",", "\x00")
-			b.WriteString(before + strings.ReplaceAll(strings.ReplaceAll(line, "\x00", comma), "\x01", ",") + end)
+			b.WriteString(prefix + strings.ReplaceAll(strings.ReplaceAll(line, "\x00", comma), "\x01", ",") + end)
 		}
 		return b.String()
 	}
@@ -388,9 +388,9 @@ func TestDialectsAreFound(t *testing.T) {
 	for i := range numbered[1 : n+1] {
 		numbered[i+1] = fmt.Sprintf("%d;", i+1) + numbered[i+1]
 	}
-	wide := []byte{0xff, 0xfe}
+	utf16Text := []byte{0xff, 0xfe}
 	for _, c := range write("", ",", ".", "\r\n") {
-		wide = append(wide, byte(c), 0)
+		utf16Text = append(utf16Text, byte(c), 0)
 	}
 	dialects := map[string][]byte{
 		"decimal commas":          []byte(write("", ";", "\x01", "\n")),
@@ -400,7 +400,7 @@ func TestDialectsAreFound(t *testing.T) {
 		"white lines":             []byte(" \n" + write("", ",", ".", "\n   \n")),
 		"spaces before the cells": []byte(strings.ReplaceAll(write("", ", ", ".", "\n"), "red", "\"red\"")),
 		"CR":                      []byte(write("", ",", ".", "\r")),
-		"UTF-16":                  wide,
+		"UTF-16":                  utf16Text,
 		"row names":               []byte(strings.Join(numbered, "\n")),
 	}
 	p := Params{Learner: "ridge", Targets: []string{"y"}, Lambdas: []float64{3}, Intercept: true, Tol: 1e-9, PieceBytes: 1024}
@@ -409,19 +409,19 @@ func TestDialectsAreFound(t *testing.T) {
 	want, _ := fit(t, p)
 	for name, text := range dialects {
 		p.Inputs = []string{filepath.Join(folder(t, files{"odd.csv": text}), "odd.csv")}
-		got, ran := fit(t, p)
-		if ran.Report.Rows != n {
-			t.Errorf("%s: %d rows of %d", name, ran.Report.Rows, n)
+		got, result := fit(t, p)
+		if result.Report.Rows != n {
+			t.Errorf("%s: %d rows of %d", name, result.Report.Rows, n)
 		}
-		near(t, name, numbersOf(got.Encoder), numbersOf(want.Encoder), 0)
+		checkNear(t, name, numbersOf(got.Encoder), numbersOf(want.Encoder), 0)
 		if !slices.Equal(got.Encoder.FeatureNames(), want.Encoder.FeatureNames()) {
 			t.Errorf("%s: features %q", name, got.Encoder.FeatureNames())
 		}
 	}
 	// A line with one cell too many must be an error. Its first cell is not a row name, even if the
 	// line is a piece by itself.
-	broken := append([]byte(write("", ",", ".", "\n")), "x,1.5,red,2\n"...)
-	p.Inputs = []string{filepath.Join(folder(t, files{"odd.csv": broken}), "odd.csv")}
+	invalid := append([]byte(write("", ",", ".", "\n")), "x,1.5,red,2\n"...)
+	p.Inputs = []string{filepath.Join(folder(t, files{"odd.csv": invalid}), "odd.csv")}
 	p.Model = filepath.Join(t.TempDir(), "m.safetensors")
 	if _, err := Run(t.Context(), "prism", p, 1); err == nil || !strings.Contains(err.Error(), "has 4 cells where the header has 3") {
 		t.Errorf("a cell too many: %v", err)
@@ -451,13 +451,13 @@ func TestIDX(t *testing.T) {
 	dir := folder(t, map[string][]byte{"train-images-idx3-ubyte": images, "train-labels-idx1-ubyte": labels, "t.csv": csv})
 	p := Params{Learner: "nystrom-ridge", Targets: []string{"label"}, Classify: true, Kernels: []string{"gaussian(sigma=1)"}, Functions: 20, Lambdas: []float64{1}, Tol: 1e-9}
 	p.Inputs = []string{filepath.Join(dir, "*images*")}
-	got, ran := fit(t, p)
+	got, result := fit(t, p)
 	p.Inputs = []string{filepath.Join(dir, "*.csv")}
 	want, _ := fit(t, p)
-	if len(ran.Report.Classes) != 4 {
-		t.Errorf("classes %q", ran.Report.Classes)
+	if len(result.Report.Classes) != 4 {
+		t.Errorf("classes %q", result.Report.Classes)
 	}
-	near(t, "IDX", arrays(got.Model), arrays(want.Model), 1e-10)
+	checkNear(t, "IDX", arrays(got.Model), arrays(want.Model), 1e-10)
 }
 
 // TestEmptyColumn checks that a column that is empty in one whole file is filled with a value from
@@ -503,16 +503,16 @@ func TestParquet(t *testing.T) {
 		{Learner: "fourier-ridge", Targets: []string{"bool"}, Classify: true, Kernels: []string{"gaussian(sigma=3)"}, Functions: 30, Lambdas: []float64{1}, Seed: 2},
 	} {
 		p.Passes, p.Tol, p.Inputs = 1, 1e-9, globs
-		got, ran := fit(t, p)
+		got, result := fit(t, p)
 		p.Inputs = []string{csv}
 		want, _ := fit(t, p)
-		if ran.Report.Rows != int64(len(rows)) {
-			t.Errorf("%s: %d rows, want %d", p.Learner, ran.Report.Rows, len(rows))
+		if result.Report.Rows != int64(len(rows)) {
+			t.Errorf("%s: %d rows, want %d", p.Learner, result.Report.Rows, len(rows))
 		}
-		near(t, p.Learner+", CSV's", arrays(got.Model), arrays(want.Model), 1e-10)
-		near(t, p.Learner+", encoder", numbersOf(got.Encoder), numbersOf(want.Encoder), 1e-13)
-		machine, _ := single(t, p, strings.ReplaceAll(csv, "*", "part-000"), got)
-		near(t, p.Learner+", the single machine's", arrays(got.Model), arrays(machine), 1e-10)
+		checkNear(t, p.Learner+", CSV's", arrays(got.Model), arrays(want.Model), 1e-10)
+		checkNear(t, p.Learner+", encoder", numbersOf(got.Encoder), numbersOf(want.Encoder), 1e-13)
+		machine, _ := fitLocally(t, p, strings.ReplaceAll(csv, "*", "part-000"), got)
+		checkNear(t, p.Learner+", the single machine's", arrays(got.Model), arrays(machine), 1e-10)
 	}
 }
 
@@ -520,21 +520,21 @@ func TestParquet(t *testing.T) {
 // and names the file.
 func TestFileFaults(t *testing.T) {
 	rows := sparseRows(1, 60)
-	good := asCSV(rows, "y")
+	valid := asCSV(rows, "y")
 	for _, c := range []struct {
 		name  string
 		files files
 		globs []string
 		want  string // %s represents the folder
 	}{
-		{"a glob without a file beside one with", files{"a.csv": good}, []string{"*.csv", "*.parquet"}, "pipeline: %s/*.parquet: there is no such file"},
-		{"a file of no bytes", files{"a.csv": good, "b.csv": nil}, []string{"*.csv"}, "%s/b.csv: is empty; a header line with the names of the columns is needed"},
+		{"a glob without a file beside one with", files{"a.csv": valid}, []string{"*.csv", "*.parquet"}, "pipeline: %s/*.parquet: there is no such file"},
+		{"a file of no bytes", files{"a.csv": valid, "b.csv": nil}, []string{"*.csv"}, "%s/b.csv: is empty; a header line with the names of the columns is needed"},
 		{"headers only", files{"a.csv": []byte("a,y\n"), "b.csv": []byte("a,y\n")}, []string{"*.csv"}, "pipeline: there is no row in %s/*.csv"},
-		{"another header", files{"a.csv": good, "b.csv": bytes.Replace(good, []byte("x2"), []byte("z"), 1)}, []string{"*.csv"}, `pipeline: %s/b.csv lacks "x2" and has "z" besides, unlike %s/a.csv: all files must have the same columns`},
-		{"a column less", files{"a.csv": good, "b.csv": []byte("x1,x2,x3,x4,y\n1,2,3,4,5\n")}, []string{"*.csv"}, `pipeline: %s/b.csv lacks "x5", unlike %s/a.csv: all files must have the same columns`},
+		{"another header", files{"a.csv": valid, "b.csv": bytes.Replace(valid, []byte("x2"), []byte("z"), 1)}, []string{"*.csv"}, `pipeline: %s/b.csv lacks "x2" and has "z" besides, unlike %s/a.csv: all files must have the same columns`},
+		{"a column less", files{"a.csv": valid, "b.csv": []byte("x1,x2,x3,x4,y\n1,2,3,4,5\n")}, []string{"*.csv"}, `pipeline: %s/b.csv lacks "x5", unlike %s/a.csv: all files must have the same columns`},
 		{"LIBSVM with more features than a table", files{"a.csv": []byte("x1,label\n1,2\n"), "b.svm": []byte("1 3:1\n")}, []string{"*"}, `pipeline: %s/b.svm has "x2", "x3" besides, unlike %s/a.csv: all files must have the same columns`},
-		{"half of a compressed file", files{"a.csv.gz": gzipped(t, good)[:200]}, []string{"*"}, "%s/a.csv.gz: the gzip data is cut short"},
-		{"no Parquet", files{"a.parquet": good}, []string{"*"}, "%s/a.parquet: has the name of a Parquet file but not the signature"},
+		{"half of a compressed file", files{"a.csv.gz": gzipped(t, valid)[:200]}, []string{"*"}, "%s/a.csv.gz: the gzip data is cut short"},
+		{"no Parquet", files{"a.parquet": valid}, []string{"*"}, "%s/a.parquet: has the name of a Parquet file but not the signature"},
 		{"an array without targets", files{"a.npy": asNPY(rows, 0, 3)}, []string{"*"}, `%s/*: has no target column "y"; it has "x1", "x2", "x3"`},
 	} {
 		dir := folder(t, c.files)
@@ -552,8 +552,8 @@ func TestFileFaults(t *testing.T) {
 		if text := fmt.Sprint(err); text != want && text != "pipeline: "+want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.name, text, want)
 		}
-		if left, err := os.ReadDir(filepath.Dir(p.Model)); err != nil || len(left) > 0 {
-			t.Errorf("%s: a run that failed has left %v, %v", c.name, left, err)
+		if remaining, err := os.ReadDir(filepath.Dir(p.Model)); err != nil || len(remaining) > 0 {
+			t.Errorf("%s: a run that failed has left %v, %v", c.name, remaining, err)
 		}
 	}
 }
@@ -568,8 +568,8 @@ func TestPartFaults(t *testing.T) {
 		{"a.csv", asCSV(sparseRows(2, 200), "label"), "1,2,3\n"},
 		{"a.svm", asLIBSVM(sparseRows(2, 200)), "1 2:x\n"},
 	} {
-		at := bytes.IndexByte(c.text[len(c.text)/2:], '\n') + len(c.text)/2 + 1
-		text := slices.Concat(c.text[:at], []byte(c.bad), c.text[at:])
+		pos := bytes.IndexByte(c.text[len(c.text)/2:], '\n') + len(c.text)/2 + 1
+		text := slices.Concat(c.text[:pos], []byte(c.bad), c.text[pos:])
 		dir := folder(t, map[string][]byte{c.name: text})
 		p, err := Params{Inputs: []string{filepath.Join(dir, c.name)}, Targets: []string{"label"}, Model: "m", PieceBytes: 1024}.withDefaults()
 		if err != nil {
@@ -598,13 +598,13 @@ func TestPartFaults(t *testing.T) {
 // TestBadCells checks the error for cells that make a column unusable. It must name the file and
 // the line of the first such cell, whatever the boundaries of the pieces.
 func TestBadCells(t *testing.T) {
-	const n, at = 3000, 1234 // at is the index, counted from 0, of the row with the bad cell; the header is line 1 of the file
+	const n, badRow = 3000, 1234 // badRow is the index, counted from 0, of the row with the bad cell; the header is line 1 of the file
 	table := func(target, feature string) []byte {
 		var b bytes.Buffer
 		b.WriteString("a,b,y\n")
 		for i := range n {
 			a, y := fmt.Sprint(i), fmt.Sprint(2*i)
-			if i == at || i == at+700 {
+			if i == badRow || i == badRow+700 {
 				if target != "-" {
 					y = target
 				}
@@ -627,12 +627,12 @@ func TestBadCells(t *testing.T) {
 		{"a marker among many numbers", "-", "oops", false, `column "a": "oops" is not a number; correct it, or name it as a marker of missing values`},
 		{"a missing feature that is refused", "-", "", true, `column "a": the cell is empty`},
 	} {
-		good := table("-", "-")
-		dir := folder(t, map[string][]byte{"a.csv": good, "b.csv": table(c.target, c.feature), "c.csv": table(c.target, c.feature)})
+		valid := table("-", "-")
+		dir := folder(t, map[string][]byte{"a.csv": valid, "b.csv": table(c.target, c.feature), "c.csv": table(c.target, c.feature)})
 		for _, size := range []int64{0, 4096} {
 			p := Params{Inputs: []string{filepath.Join(dir, "*.csv")}, Targets: []string{"y"}, Learner: "ridge", RefuseMissing: c.refuse, PieceBytes: size, Model: filepath.Join(t.TempDir(), "m")}
 			_, err := Run(t.Context(), "prism", p, 5)
-			want := fmt.Sprintf("%s:%d: %s", filepath.Join(dir, "b.csv"), at+2, c.want)
+			want := fmt.Sprintf("%s:%d: %s", filepath.Join(dir, "b.csv"), badRow+2, c.want)
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s, pieces of %d bytes:\ngot  %v\nwant %s", c.name, size, err, want)
 			}

@@ -39,9 +39,9 @@ func TestGoldenEncoders(t *testing.T) {
 	for i := range cases {
 		c := &cases[i]
 		var rules dataset.Rules
-		some, err := json.Marshal(c.Rules)
+		data, err := json.Marshal(c.Rules)
 		if err == nil {
-			err = json.Unmarshal(some, &rules)
+			err = json.Unmarshal(data, &rules)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -50,8 +50,8 @@ func TestGoldenEncoders(t *testing.T) {
 			continue // a pipeline has no parameters for these rules
 		}
 		for name, size := range map[string]int64{"beam": 1024, "beam, one piece": 0} {
-			want, other := c.Others[name]
-			if !other {
+			want, ok := c.Others[name]
+			if !ok {
 				want = c.Learn
 			}
 			p, err := Params{Inputs: []string{filepath.Join(filepath.Dir(golden), c.Table)}, Targets: rules.Targets, Drop: rules.Drop, Classify: rules.Labels, NoStandardize: !rules.Standardize, RefuseMissing: rules.RefuseMissing, Model: "m", PieceBytes: size}.withDefaults()
@@ -60,17 +60,17 @@ func TestGoldenEncoders(t *testing.T) {
 			}
 			e, err := encoderOf(t, p, r)
 			var got string
-			var fault *dataset.Error
-			if errors.As(err, &fault) {
-				without := *fault
-				without.Source = filepath.Base(fault.Source)
-				got = "error: " + message.Text(&without, parameter)
+			var dataErr *dataset.Error
+			if errors.As(err, &dataErr) {
+				relative := *dataErr
+				relative.Source = filepath.Base(dataErr.Source)
+				got = "error: " + message.Text(&relative, parameter)
 			} else if err != nil {
 				got = "error: " + err.Error()
-			} else if some, err = json.Marshal(e); err != nil {
+			} else if data, err = json.Marshal(e); err != nil {
 				t.Fatal(err)
 			} else {
-				got = string(some)
+				got = string(data)
 			}
 			switch {
 			case *update:

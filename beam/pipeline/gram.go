@@ -146,8 +146,8 @@ func (f *gramFn) ProcessElement(ctx context.Context, p filePiece, plan fitPlan, 
 	err = p.rows(ctx, f.Params, &plan, func(x, y backend.Host[float64], h []uint64) error {
 		split(buckets, x, y, h, f.Params.Seed)
 		for slot := range list {
-			part := buckets[slot%folds]
-			if part[0].Rows == 0 {
+			fold := buckets[slot%folds]
+			if fold[0].Rows == 0 {
 				continue
 			}
 			if list[slot] == nil {
@@ -155,7 +155,7 @@ func (f *gramFn) ProcessElement(ctx context.Context, p filePiece, plan fitPlan, 
 					return err
 				}
 			}
-			if err := list[slot].Add(part[0], part[1]); err != nil {
+			if err := list[slot].Add(fold[0], fold[1]); err != nil {
 				return fmt.Errorf("%s: %w", p.Path, err)
 			}
 		}
@@ -173,7 +173,7 @@ func (f *gramFn) ProcessElement(ctx context.Context, p filePiece, plan fitPlan, 
 			return err
 		}
 		partsMade.Inc(ctx, 1)
-		emit(f.group.of(p)*len(list)+slot, partialSums{s})
+		emit(f.group.groupOf(p)*len(list)+slot, partialSums{s})
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ type bundleGroup struct {
 	known bool
 }
 
-func (g *bundleGroup) of(p filePiece) int {
+func (g *bundleGroup) groupOf(p filePiece) int {
 	if !g.known {
 		g.group, g.known = p.group(), true
 	}

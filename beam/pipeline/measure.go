@@ -20,13 +20,13 @@ func (f *measureFn) StartBundle(context.Context, fitPlan, chosenModel, func(int,
 	f.group = bundleGroup{}
 }
 
-func (f *measureFn) ProcessElement(ctx context.Context, p filePiece, plan fitPlan, solved chosenModel, emit func(int, partialSums)) (err error) {
+func (f *measureFn) ProcessElement(ctx context.Context, p filePiece, plan fitPlan, chosen chosenModel, emit func(int, partialSums)) (err error) {
 	defer markUserError(&err)
 	dev, err := device(f.Params.Device)
 	if err != nil {
 		return err
 	}
-	m, err := sums.NewMeasurer(dev, f.Params.problem(&plan, solved.Candidate, solved.Lambda), &solved.Solution)
+	m, err := sums.NewMeasurer(dev, f.Params.problem(&plan, chosen.Candidate, chosen.Lambda), &chosen.Solution)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (f *measureFn) ProcessElement(ctx context.Context, p filePiece, plan fitPla
 		return err
 	}
 	partsMade.Inc(ctx, 1)
-	emit(f.group.of(p), partialSums{s})
+	emit(f.group.groupOf(p), partialSums{s})
 	return nil
 }
 
@@ -60,47 +60,47 @@ type judgeFn struct {
 	Correct bool
 }
 
-func (f *judgeFn) ProcessElement(ctx context.Context, solved chosenModel, plan fitPlan, total, measured partialSums, emit func(chosenModel)) (err error) {
+func (f *judgeFn) ProcessElement(ctx context.Context, chosen chosenModel, plan fitPlan, total, measured partialSums, emit func(chosenModel)) (err error) {
 	defer markUserError(&err)
 	dev, err := device(f.Params.Device)
 	if err != nil {
 		return err
 	}
-	problem := f.Params.problem(&plan, solved.Candidate, solved.Lambda)
-	left, err := problem.Measure(ctx, dev, total.Sums, measured.Sums, &solved.Solution, f.Params.Tol)
+	problem := f.Params.problem(&plan, chosen.Candidate, chosen.Lambda)
+	residual, err := problem.Measure(ctx, dev, total.Sums, measured.Sums, &chosen.Solution, f.Params.Tol)
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
 	if f.Correct {
-		better, err := problem.Correct(ctx, dev, total.Sums, &solved.Solution, left)
+		corrected, err := problem.Correct(ctx, dev, total.Sums, &chosen.Solution, residual)
 		if err != nil {
 			return fmt.Errorf("pipeline: %w", err)
 		}
-		solved.Solution = *better
-		emit(solved)
+		chosen.Solution = *corrected
+		emit(chosen)
 		return nil
 	}
-	solved.Measured, solved.Residual = true, left.Residual
-	solved.setMSE(left.Squares)
-	if !(left.Residual <= f.Params.Tol) {
-		return fmt.Errorf("pipeline: the relative residual is %.2g, above the tolerance %.2g: raise lambda, the tolerance, or the number of passes above %d", left.Residual, f.Params.Tol, f.Params.Passes)
+	chosen.Measured, chosen.Residual = true, residual.Residual
+	chosen.setMSE(residual.Squares)
+	if !(residual.Residual <= f.Params.Tol) {
+		return fmt.Errorf("pipeline: the relative residual is %.2g, above the tolerance %.2g: raise lambda, the tolerance, or the number of passes above %d", residual.Residual, f.Params.Tol, f.Params.Passes)
 	}
-	emit(solved)
+	emit(chosen)
 	return nil
 }
 
 // measure adds the passes over the samples. Each pass measures the residual of the solution, and
 // all passes but the last correct the solution.
-func measure(s beam.Scope, p Params, pieces, plan, solved, total beam.PCollection) beam.PCollection {
+func measure(s beam.Scope, p Params, pieces, plan, chosen, total beam.PCollection) beam.PCollection {
 	for pass := range p.Passes {
 		s := s.Scope(fmt.Sprintf("pass %d", pass+1))
-		at := solved
+		current := chosen
 		grouped := spread(s, p, pieces, func(s beam.Scope, pieces beam.PCollection) beam.PCollection {
-			return beam.CombinePerKey(s, &mergeFn{}, beam.ParDo(s, &measureFn{Params: p}, pieces, beam.SideInput{Input: plan}, beam.SideInput{Input: at}))
+			return beam.CombinePerKey(s, &mergeFn{}, beam.ParDo(s, &measureFn{Params: p}, pieces, beam.SideInput{Input: plan}, beam.SideInput{Input: current}))
 		})
 		measured := beam.Combine(s, &mergeFn{}, beam.ParDo(s, dropKey, grouped))
-		solved = beam.ParDo(s, &judgeFn{p, pass < p.Passes-1}, solved,
+		chosen = beam.ParDo(s, &judgeFn{p, pass < p.Passes-1}, chosen,
 			beam.SideInput{Input: plan}, beam.SideInput{Input: total}, beam.SideInput{Input: measured})
 	}
-	return solved
+	return chosen
 }

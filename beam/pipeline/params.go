@@ -98,48 +98,48 @@ func (p Params) isFeature(name string) bool {
 }
 
 func (p Params) check(candidates int) error {
-	bad := func(format string, args ...any) error { return fmt.Errorf("pipeline: "+format, args...) }
+	errorf := func(format string, args ...any) error { return fmt.Errorf("pipeline: "+format, args...) }
 	switch {
 	case len(p.Inputs) == 0:
 		return errors.New("pipeline: no input is named")
 	case len(p.Targets) == 0:
 		return errors.New("pipeline: no target column is named")
 	case p.Classify && len(p.Targets) != 1:
-		return bad("classification needs exactly one target column, not %d", len(p.Targets))
+		return errorf("classification needs exactly one target column, not %d", len(p.Targets))
 	case p.Classify && p.Std:
-		return bad("std needs numeric targets: a classifier has no posterior")
+		return errorf("std needs numeric targets: a classifier has no posterior")
 	case p.UnitScale && !p.Std:
-		return bad("UnitScale concerns only the posterior: set Std, too")
+		return errorf("UnitScale concerns only the posterior: set Std, too")
 	case p.Model == "":
 		return errors.New("pipeline: no path for the model is given")
 	case !slices.Contains(Learners(), p.Learner):
-		return bad("unknown learner %q: use one of %q", p.Learner, Learners())
+		return errorf("unknown learner %q: use one of %q", p.Learner, Learners())
 	case p.Learner == "ridge" && len(p.Kernels) > 0:
-		return bad("ridge has no kernel, %q was given", p.Kernels)
+		return errorf("ridge has no kernel, %q was given", p.Kernels)
 	case p.Functions < 0:
-		return bad("the number of functions must be ≥ 1, got %d", p.Functions)
+		return errorf("the number of functions must be ≥ 1, got %d", p.Functions)
 	case candidates > 1 && p.Folds < 2:
-		return bad("choosing among %d candidates needs at least 2 folds, got %d", candidates, p.Folds)
+		return errorf("choosing among %d candidates needs at least 2 folds, got %d", candidates, p.Folds)
 	case p.Folds > 1000:
-		return bad("the number of folds must be ≤ 1000, got %d", p.Folds)
+		return errorf("the number of folds must be ≤ 1000, got %d", p.Folds)
 	case !(p.Tol > 0 && p.Tol < 1):
-		return bad("the tolerance must be above 0 and below 1, got %v", p.Tol)
+		return errorf("the tolerance must be above 0 and below 1, got %v", p.Tol)
 	case p.Passes < 0:
-		return bad("the number of passes must be ≥ 0, got %d", p.Passes)
+		return errorf("the number of passes must be ≥ 0, got %d", p.Passes)
 	case p.PieceBytes < 1<<10:
-		return bad("the size of a piece must be ≥ 1024 bytes, got %d", p.PieceBytes)
+		return errorf("the size of a piece must be ≥ 1024 bytes, got %d", p.PieceBytes)
 	case p.Workers < 0:
-		return bad("the number of workers must be ≥ 0, got %d", p.Workers)
+		return errorf("the number of workers must be ≥ 0, got %d", p.Workers)
 	}
 	if err := p.Dialect.Check(); err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
 	for _, v := range p.Lambdas {
 		if !(v >= 0) || math.IsInf(v, 1) {
-			return bad("lambda must be a finite number ≥ 0, got %v", v)
+			return errorf("lambda must be a finite number ≥ 0, got %v", v)
 		}
 		if p.Std && v == 0 {
-			return bad("std needs lambda > 0, because the posterior for lambda = 0 has no prior")
+			return errorf("std needs lambda > 0, because the posterior for lambda = 0 has no prior")
 		}
 	}
 	for _, text := range p.Kernels {
@@ -148,7 +148,7 @@ func (p Params) check(candidates int) error {
 			return fmt.Errorf("pipeline: %w", err)
 		}
 		if !k.IsPSD() {
-			return bad("the kernel %v is not positive semidefinite: use another", k)
+			return errorf("the kernel %v is not positive semidefinite: use another", k)
 		}
 	}
 	return nil

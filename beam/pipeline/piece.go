@@ -54,19 +54,19 @@ func pieces(ctx context.Context, p Params, emit func(filePiece)) error {
 	}
 	slices.Sort(paths)
 	for _, path := range slices.Compact(paths) {
-		if err := cut(ctx, p, path, emit); err != nil {
+		if err := splitFile(ctx, p, path, emit); err != nil {
 			return fmt.Errorf("pipeline: %s: %w", path, err)
 		}
 	}
 	return nil
 }
 
-// cut emits the pieces of one file.
-func cut(ctx context.Context, p Params, path string, emit func(filePiece)) error {
-	whole := filePiece{Path: path, Dialect: p.Dialect}
+// splitFile emits the pieces of one file.
+func splitFile(ctx context.Context, p Params, path string, emit func(filePiece)) error {
+	wholeFile := filePiece{Path: path, Dialect: p.Dialect}
 	text := textOf(path)
 	if p.WholeFiles || text == "" {
-		emit(whole)
+		emit(wholeFile)
 		return nil
 	}
 	fs, err := filesystem.New(ctx, path)
@@ -79,25 +79,25 @@ func cut(ctx context.Context, p Params, path string, emit func(filePiece)) error
 		return err
 	}
 	defer f.Close()
-	at, ok := f.(io.ReadSeeker)
+	seeker, ok := f.(io.ReadSeeker)
 	if !ok {
-		emit(whole)
+		emit(wholeFile)
 		return nil
 	}
-	size, err := at.Seek(0, io.SeekEnd)
+	size, err := seeker.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
 	}
 	if size <= p.PieceBytes {
-		emit(whole)
+		emit(wholeFile)
 		return nil
 	}
-	if _, err := at.Seek(0, io.SeekStart); err != nil {
+	if _, err := seeker.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	begin, _ := bufio.NewReaderSize(at, headBytes).Peek(headBytes)
+	begin, _ := bufio.NewReaderSize(seeker, headBytes).Peek(headBytes)
 	if bytes.HasPrefix(begin, []byte{0x1f, 0x8b}) { // a gzip file whose name does not end in .gz
-		emit(whole)
+		emit(wholeFile)
 		return nil
 	}
 	var header []byte
@@ -105,7 +105,7 @@ func cut(ctx context.Context, p Params, path string, emit func(filePiece)) error
 	if text == csvText {
 		var ok bool
 		if header, dialect, ok = p.Dialect.Header(begin); !ok {
-			emit(whole) // the reader will report any error
+			emit(wholeFile) // the reader will report any error
 			return nil
 		}
 	}
@@ -113,7 +113,7 @@ func cut(ctx context.Context, p Params, path string, emit func(filePiece)) error
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		to, err := lineEnd(at, from+p.PieceBytes, size)
+		to, err := lineEnd(seeker, from+p.PieceBytes, size)
 		if err != nil {
 			return err
 		}
@@ -144,21 +144,21 @@ func textOf(path string) string {
 }
 
 // lineEnd returns the end of the line that contains the byte before the given offset.
-func lineEnd(f io.ReadSeeker, at, size int64) (int64, error) {
-	if at >= size {
+func lineEnd(f io.ReadSeeker, offset, size int64) (int64, error) {
+	if offset >= size {
 		return size, nil
 	}
-	if _, err := f.Seek(at-1, io.SeekStart); err != nil {
+	if _, err := f.Seek(offset-1, io.SeekStart); err != nil {
 		return 0, err
 	}
-	at--
+	offset--
 	buf := make([]byte, 1<<12)
 	for {
 		n, err := f.Read(buf)
 		if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
-			return at + int64(i) + 1, nil
+			return offset + int64(i) + 1, nil
 		}
-		at += int64(n)
+		offset += int64(n)
 		if errors.Is(err, io.EOF) {
 			return size, nil
 		}
@@ -182,7 +182,7 @@ func (p filePiece) chunkBytes() int {
 // the file.
 func (p filePiece) tables(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	if p.To > 0 {
-		return p.part(ctx, use)
+		return p.partTables(ctx, use)
 	}
 	return p.file(ctx, use)
 }
@@ -190,11 +190,11 @@ func (p filePiece) tables(ctx context.Context, use func(t *dataset.Table, from i
 func (p filePiece) file(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	f := dataset.File{Path: p.Path, Dialect: p.Dialect}
 	if strings.Contains(p.Path, "://") {
-		local, done, err := fetch(ctx, p.Path)
+		local, cleanup, err := fetch(ctx, p.Path)
 		if err != nil {
 			return fmt.Errorf("pipeline: %s: %w", p.Path, err)
 		}
-		defer done()
+		defer cleanup()
 		f.Opened = local
 	}
 	s, err := f.Open()
@@ -206,7 +206,7 @@ func (p filePiece) file(ctx context.Context, use func(t *dataset.Table, from int
 
 // fetch copies a file to this machine. The copy has no name: the system deletes it when it is
 // closed or when the process ends for any reason.
-func fetch(ctx context.Context, path string) (copied *os.File, done func(), err error) {
+func fetch(ctx context.Context, path string) (localCopy *os.File, cleanup func(), err error) {
 	fs, err := filesystem.New(ctx, path)
 	if err != nil {
 		return nil, nil, err
@@ -221,21 +221,21 @@ func fetch(ctx context.Context, path string) (copied *os.File, done func(), err 
 	if err != nil {
 		return nil, nil, err
 	}
-	named := os.Remove(out.Name()) != nil // this operating system cannot remove an open file
-	done = func() {
+	mustRemove := os.Remove(out.Name()) != nil // this operating system cannot remove an open file
+	cleanup = func() {
 		out.Close()
-		if named {
+		if mustRemove {
 			os.Remove(out.Name())
 		}
 	}
 	if _, err := io.Copy(out, in); err != nil {
-		done()
+		cleanup()
 		return nil, nil, err
 	}
-	return out, done, nil
+	return out, cleanup, nil
 }
 
-func (p filePiece) part(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
+func (p filePiece) partTables(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	fs, err := filesystem.New(ctx, p.Path)
 	if err != nil {
 		return fmt.Errorf("pipeline: %s: %w", p.Path, err)
@@ -246,11 +246,11 @@ func (p filePiece) part(ctx context.Context, use func(t *dataset.Table, from int
 		return fmt.Errorf("pipeline: %s: %w", p.Path, err)
 	}
 	defer f.Close()
-	at, ok := f.(io.Seeker)
+	seeker, ok := f.(io.Seeker)
 	if !ok {
 		return fmt.Errorf("pipeline: %s: the file was cut into parts, but this file system can read it only from the beginning: set WholeFiles", p.Path)
 	}
-	if _, err := at.Seek(p.From, io.SeekStart); err != nil {
+	if _, err := seeker.Seek(p.From, io.SeekStart); err != nil {
 		return fmt.Errorf("pipeline: %s: %w", p.Path, err)
 	}
 	r := bufio.NewReaderSize(io.LimitReader(f, p.To-p.From), 1<<16)
@@ -262,16 +262,16 @@ func (p filePiece) part(ctx context.Context, use func(t *dataset.Table, from int
 		}
 		n, err := io.ReadFull(r, text[:size])
 		text = text[:n]
-		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-		if err != nil && !ended {
+		atEnd := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !atEnd {
 			return fmt.Errorf("pipeline: %s: %w", p.Path, err)
 		}
-		if !ended {
-			rest, err := r.ReadBytes('\n')
+		if !atEnd {
+			line, err := r.ReadBytes('\n')
 			if err != nil && !errors.Is(err, io.EOF) {
 				return fmt.Errorf("pipeline: %s: %w", p.Path, err)
 			}
-			text = append(text, rest...)
+			text = append(text, line...)
 		}
 		t, err := p.chunk(text)
 		if err == nil && t != nil {
@@ -279,9 +279,9 @@ func (p filePiece) part(ctx context.Context, use func(t *dataset.Table, from int
 			err = use(t, from)
 		}
 		if err != nil {
-			return placed(ctx, err, p.Path, from)
+			return withFileLine(ctx, err, p.Path, from)
 		}
-		if ended {
+		if atEnd {
 			return nil
 		}
 		from += int64(len(text))
@@ -313,25 +313,25 @@ func hasRow(text []byte) bool {
 	return false
 }
 
-// placed returns err with the line number in the whole file. Line 1 of err is the line at byte
-// offset from, so that placed adds the number of lines before it. If these lines cannot be counted,
-// the new message gives the line and the byte; then `tail -c +BYTE FILE | sed -n LINEp` prints the
-// line.
-func placed(ctx context.Context, err error, path string, from int64) error {
-	var fault *dataset.Error
-	if !errors.As(err, &fault) {
+// withFileLine returns err with the line number in the whole file. Line 1 of err is the line at
+// byte offset from. withFileLine therefore adds the number of lines before this byte. If these
+// lines cannot be counted, the new message gives the line and the byte; then `tail -c +BYTE FILE |
+// sed -n LINEp` prints the line.
+func withFileLine(ctx context.Context, err error, path string, from int64) error {
+	var dataErr *dataset.Error
+	if !errors.As(err, &dataErr) {
 		return err
 	}
-	copied := *fault
-	copied.Source, copied.Offset = path, 0
-	if copied.Line > 0 && from > 0 {
-		if before, err := linesBefore(ctx, path, from); err == nil {
-			copied.Line += before
+	located := *dataErr
+	located.Source, located.Offset = path, 0
+	if located.Line > 0 && from > 0 {
+		if lines, err := linesBefore(ctx, path, from); err == nil {
+			located.Line += lines
 		} else {
-			copied.Source, copied.Line = fmt.Sprintf("%s, line %d from byte %d on", path, copied.Line, from+1), 0
+			located.Source, located.Line = fmt.Sprintf("%s, line %d from byte %d on", path, located.Line, from+1), 0
 		}
 	}
-	return &copied
+	return &located
 }
 
 // linesBefore counts the lines of the file before a byte.

@@ -43,7 +43,7 @@ func fit(t *testing.T, p Params) (modelfile.Bundle, *Ran) {
 	if p.Model == "" {
 		p.Model = filepath.Join(t.TempDir(), "m.safetensors")
 	}
-	ran, err := Run(t.Context(), "prism", p, 1)
+	result, err := Run(t.Context(), "prism", p, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func fit(t *testing.T, p Params) (modelfile.Bundle, *Ran) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b, ran
+	return b, result
 }
 
 // lines returns a header and the rows of a table with a column of texts and no missing cells. The
@@ -92,30 +92,30 @@ func write(t *testing.T, header string, rows []string, counts ...int) string {
 // arrays returns the arrays of a model.
 func arrays(m learners.Model) map[string]backend.Host[float64] { return m.State().Arrays }
 
-// near fails the test if arrays differ by more than tol times their largest element.
-func near(t *testing.T, what string, got, want map[string]backend.Host[float64], tol float64) {
+// checkNear fails the test if arrays differ by more than tol times their largest element.
+func checkNear(t *testing.T, label string, got, want map[string]backend.Host[float64], tol float64) {
 	t.Helper()
 	for name, w := range want {
 		g := got[name]
 		if g.Rows != w.Rows || g.Cols != w.Cols {
-			t.Errorf("%s: %s is %d×%d, want %d×%d", what, name, g.Rows, g.Cols, w.Rows, w.Cols)
+			t.Errorf("%s: %s is %d×%d, want %d×%d", label, name, g.Rows, g.Cols, w.Rows, w.Cols)
 			continue
 		}
-		most, apart := 0.0, 0.0
+		maxAbs, maxDiff := 0.0, 0.0
 		for i := range w.Rows {
 			for j, v := range w.Row(i) {
-				most, apart = max(most, math.Abs(v)), max(apart, math.Abs(v-g.Row(i)[j]))
+				maxAbs, maxDiff = max(maxAbs, math.Abs(v)), max(maxDiff, math.Abs(v-g.Row(i)[j]))
 			}
 		}
-		if !(apart <= tol*most) {
-			t.Errorf("%s: %s differs by %.3g of %.3g, more than %.3g of it", what, name, apart, most, tol)
+		if !(maxDiff <= tol*maxAbs) {
+			t.Errorf("%s: %s differs by %.3g of %.3g, more than %.3g of it", label, name, maxDiff, maxAbs, tol)
 		}
 	}
 }
 
-// single fits the rows of the file in memory on this machine. It learns its own encoder from the
+// fitLocally fits the rows of the file in memory on this machine. It learns its own encoder from the
 // file and takes the centers or the seed of the model in b.
-func single(t *testing.T, p Params, file string, b modelfile.Bundle) (learners.Model, *dataset.Encoder) {
+func fitLocally(t *testing.T, p Params, file string, b modelfile.Bundle) (learners.Model, *dataset.Encoder) {
 	t.Helper()
 	table, err := dataset.Read(file, nil)
 	if err != nil {
@@ -201,7 +201,7 @@ func TestModelIsTheSingleMachines(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(p.Learner, p.Kernels), func(t *testing.T) {
 			header, rows := lines(seed, n, p.Classify)
-			whole := write(t, header, rows)
+			oneFile := write(t, header, rows)
 			shuffled := append([]string(nil), rows...)
 			rand.New(rand.NewPCG(seed, 2)).Shuffle(n, func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 			p.Targets, p.Seed, p.Passes, p.Tol = []string{"y"}, 9, 1, 1e-9
@@ -211,15 +211,15 @@ func TestModelIsTheSingleMachines(t *testing.T) {
 				glob  string
 				bytes int64
 			}{
-				{"one piece", whole, 0},
-				{"pieces of 20 kB", whole, 20000},
+				{"one piece", oneFile, 0},
+				{"pieces of 20 kB", oneFile, 20000},
 				{"files of 1, 17, 3000 rows and the rest, shuffled", write(t, header, shuffled, 1, 17, 3000), 50000},
 			} {
 				p.Inputs = []string{in.glob, strings.ReplaceAll(in.glob, "*", "part-000*")} // the second glob matches files that the first glob matches too; these files are used once
 				p.PieceBytes = in.bytes
-				b, ran := fit(t, p)
-				want, enc := single(t, p, strings.ReplaceAll(whole, "*", "part-000"), b)
-				got := predictions(t, b.Model, whole, b.Encoder)
+				b, result := fit(t, p)
+				want, enc := fitLocally(t, p, strings.ReplaceAll(oneFile, "*", "part-000"), b)
+				got := predictions(t, b.Model, oneFile, b.Encoder)
 				// The tolerance for gaussian(sigma=1) is the rounding error of predictions, 2⁻⁵³
 				// times the condition number. The condition numbers of the other cases are below
 				// 1e5.
@@ -227,18 +227,18 @@ func TestModelIsTheSingleMachines(t *testing.T) {
 				if len(p.Kernels) > 0 && p.Kernels[0] == "gaussian(sigma=1)" {
 					tol = 1e8 * 0x1p-53
 				}
-				near(t, in.name, got, predictions(t, want, whole, enc), tol)
+				checkNear(t, in.name, got, predictions(t, want, oneFile, enc), tol)
 				if tol == 1e-10 {
-					near(t, in.name, arrays(b.Model), arrays(want), 1e-10)
+					checkNear(t, in.name, arrays(b.Model), arrays(want), 1e-10)
 				}
-				near(t, in.name+", encoder", numbersOf(b.Encoder), numbersOf(enc), 1e-13)
-				if ran.Report.Rows != n || !ran.Report.Measured || ran.Report.Residual > 1e-9 || ran.counters["rows"] != 2*n {
-					t.Errorf("%s: the report is %+v, the counters %v", in.name, ran.Report, ran.counters)
+				checkNear(t, in.name+", encoder", numbersOf(b.Encoder), numbersOf(enc), 1e-13)
+				if result.Report.Rows != n || !result.Report.Measured || result.Report.Residual > 1e-9 || result.counters["rows"] != 2*n {
+					t.Errorf("%s: the report is %+v, the counters %v", in.name, result.Report, result.counters)
 				}
 				if first == nil {
 					first = got
 				}
-				near(t, in.name+", beside the first", got, first, tol)
+				checkNear(t, in.name+", beside the first", got, first, tol)
 			}
 		})
 	}

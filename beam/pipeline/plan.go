@@ -39,8 +39,8 @@ const (
 	sigmaRows  = 500
 )
 
-// keep returns the number of rows in the sample.
-func (p Params) keep() int {
+// sampleSize returns the number of rows in the sample.
+func (p Params) sampleSize() int {
 	if p.Learner == "nystrom-ridge" {
 		return max(sampleRows, p.Functions)
 	}
@@ -80,8 +80,8 @@ func planOf(ctx context.Context, p Params, c *census) (*fitPlan, error) {
 	}
 	plan.Kernels = p.Kernels
 	if len(plan.Kernels) == 0 {
-		some := stream.DistinctRows(hostOf(x.Slice(0, min(x.RawMatrix().Rows, sigmaRows), 0, plan.Features).(*mat.Dense)))
-		sigma, err := learners.DefaultSigma(ctx, mat.NewDense(some.Rows, some.Cols, some.Data), nil, p.Seed)
+		distinct := stream.DistinctRows(hostOf(x.Slice(0, min(x.RawMatrix().Rows, sigmaRows), 0, plan.Features).(*mat.Dense)))
+		sigma, err := learners.DefaultSigma(ctx, mat.NewDense(distinct.Rows, distinct.Cols, distinct.Data), nil, p.Seed)
 		if err != nil {
 			return nil, fmt.Errorf("pipeline: %w", err)
 		}
@@ -136,11 +136,11 @@ func columnsOf(enc *dataset.Encoder) int {
 // a pipeline lacks.
 func (c *census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error) {
 	e, err := c.Summary.Encoder(strings.Join(p.Inputs, ", "), p.Dialect, p.rules(), c.numbers)
-	var fault *dataset.Error
+	var dataErr *dataset.Error
 	switch {
-	case errors.As(err, &fault) && fault.Line+fault.Row > 0:
-		err = fmt.Errorf("pipeline: %w", message.Within(placed(ctx, err, fault.Source, fault.Offset), parameter))
-		if !p.Classify && slices.Contains(p.Targets, fault.Column) && c.Summary.OnlyTexts(fault.Column) {
+	case errors.As(err, &dataErr) && dataErr.Line+dataErr.Row > 0:
+		err = fmt.Errorf("pipeline: %w", message.Within(withFileLine(ctx, err, dataErr.Source, dataErr.Offset), parameter))
+		if !p.Classify && slices.Contains(p.Targets, dataErr.Column) && c.Summary.OnlyTexts(dataErr.Column) {
 			err = fmt.Errorf("%w; to learn classes, set Classify", err)
 		}
 	case err != nil:

@@ -79,10 +79,10 @@ func inMemory(t *testing.T, p Params, b modelfile.Bundle, x, y mat.Matrix) uncer
 // alike fails the test unless the models agree. It compares their arrays, likelihoods, and, at the
 // rows of x, their predictions, variances and draws. tol is relative to the largest number of each
 // kind.
-func alike(t *testing.T, what string, got, want uncertain, x mat.Matrix, tol float64) {
+func alike(t *testing.T, label string, got, want uncertain, x mat.Matrix, tol float64) {
 	t.Helper()
 	dev := backendtest.Device(t, "cpu", backend.Config{})
-	near(t, what, arrays(got), arrays(want), tol)
+	checkNear(t, label, arrays(got), arrays(want), tol)
 	list := func(m uncertain) map[string]backend.Host[float64] {
 		f, err := m.Predict(t.Context(), dev, x)
 		if err != nil {
@@ -105,7 +105,7 @@ func alike(t *testing.T, what string, got, want uncertain, x mat.Matrix, tol flo
 			"likelihood": {Rows: 1, Cols: len(numbers), Stride: len(numbers), Data: numbers},
 		}
 	}
-	near(t, what, list(got), list(want), tol)
+	checkNear(t, label, list(got), list(want), tol)
 }
 
 // posteriorCases are fits whose equations have condition numbers below 1e4. Sums over rows have
@@ -132,21 +132,21 @@ func TestPosteriorIsThatInMemory(t *testing.T) {
 	}
 	header += ",z,one"
 	glob := write(t, header, rows, 1700, 1)
-	whole := strings.ReplaceAll(write(t, header, rows), "*", "part-000")
+	file := strings.ReplaceAll(write(t, header, rows), "*", "part-000")
 	for i, p := range posteriorCases {
 		for _, passes := range []int{0, 1, 2} {
 			t.Run(fmt.Sprint(i, p.Learner, p.Kernels, passes), func(t *testing.T) {
 				p.Inputs, p.Targets, p.Seed, p.Passes, p.PieceBytes, p.Tol, p.Std, p.Workers = []string{glob}, []string{"y", "z", "one"}, 9, passes, 30000, 1e-9, true, passes
-				b, ran := fit(t, p)
-				x, y := encoded(t, b.Encoder, whole)
+				b, result := fit(t, p)
+				x, y := encoded(t, b.Encoder, file)
 				want := inMemory(t, p, b, x, y)
-				some := x.Slice(0, 30, 0, x.RawMatrix().Cols)
-				alike(t, "beam", b.Model.(uncertain), want, some, 1e-10)
-				if got := ran.Report.LogEvidence; got == nil || math.Abs(*got-want.LogLikelihood()) > 1e-10*math.Abs(want.LogLikelihood()) {
+				points := x.Slice(0, 30, 0, x.RawMatrix().Cols)
+				alike(t, "beam", b.Model.(uncertain), want, points, 1e-10)
+				if got := result.Report.LogEvidence; got == nil || math.Abs(*got-want.LogLikelihood()) > 1e-10*math.Abs(want.LogLikelihood()) {
 					t.Errorf("the report has the log evidence %v, want %v", got, want.LogLikelihood())
 				}
-				if nystrom, ok := want.(*learners.NystromRidgeModel); ok != (ran.Report.LogEvidenceBound != nil) || ok && math.Abs(*ran.Report.LogEvidenceBound-nystrom.LikelihoodBound()) > 1e-10*math.Abs(nystrom.LikelihoodBound()) {
-					t.Errorf("the report has the bound %v", ran.Report.LogEvidenceBound)
+				if nystrom, ok := want.(*learners.NystromRidgeModel); ok != (result.Report.LogEvidenceBound != nil) || ok && math.Abs(*result.Report.LogEvidenceBound-nystrom.LikelihoodBound()) > 1e-10*math.Abs(nystrom.LikelihoodBound()) {
+					t.Errorf("the report has the bound %v", result.Report.LogEvidenceBound)
 				}
 			})
 		}
@@ -165,8 +165,8 @@ func TestModelsOfBeamAreUpdated(t *testing.T) {
 		rows[i] = fmt.Sprintf("%v,%v,%v,%v,%v", a, b, c, d, 2+math.Sin(a)+b*c+0.1*r.NormFloat64())
 	}
 	files := make([]string, 3) // all rows, the first part, and the last part
-	for i, part := range [][]string{rows, rows[:n-300], rows[n-300:]} {
-		files[i] = strings.ReplaceAll(write(t, "a,b,c,d,y", part), "*", "part-000")
+	for i, fileRows := range [][]string{rows, rows[:n-300], rows[n-300:]} {
+		files[i] = strings.ReplaceAll(write(t, "a,b,c,d,y", fileRows), "*", "part-000")
 	}
 	dev := backendtest.Device(t, "cpu", backend.Config{})
 	for i, p := range posteriorCases {
@@ -174,39 +174,39 @@ func TestModelsOfBeamAreUpdated(t *testing.T) {
 			p.Targets, p.Seed, p.Passes, p.Tol, p.Std, p.NoStandardize = []string{"y"}, 9, 1, 1e-9, true, true
 			p.Inputs = files[1:2]
 			b, _ := fit(t, p)
-			part := b.Model.(uncertain)
+			fitted := b.Model.(uncertain)
 			x, y := encoded(t, b.Encoder, files[0])
 			newX, newY := encoded(t, b.Encoder, files[2])
-			some := x.Slice(0, 30, 0, 4)
+			points := x.Slice(0, 30, 0, 4)
 			want := inMemory(t, p, b, x, y)
 			// The tolerance allows for the rounding errors of the likelihood, which is a difference
 			// of sums, and of Append and Remove, which multiply the triangular factor A by its
 			// transpose and factor the updated product. The condition numbers are below 1e4, and
 			// n·2⁻⁵³ is 2e-13.
 			const tol = 1e-8
-			more, err := learners.Append(t.Context(), dev, part, newX, newY, learners.Options{})
+			appended, err := learners.Append(t.Context(), dev, fitted, newX, newY, learners.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			alike(t, "appended", more, want, some, tol)
-			less, err := learners.Remove(t.Context(), dev, more, newX, newY, learners.Options{})
+			alike(t, "appended", appended, want, points, tol)
+			removed, err := learners.Remove(t.Context(), dev, appended, newX, newY, learners.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			alike(t, "removed", less, part, some, tol)
+			alike(t, "removed", removed, fitted, points, tol)
 			p.Inputs = files[2:]
-			other, _ := fit(t, p)
+			otherBundle, _ := fit(t, p)
 			if p.Learner == "nystrom-ridge" { // the runs choose different centers
-				if _, err := learners.Merge(t.Context(), dev, part, other.Model); err == nil || !strings.Contains(err.Error(), "centers") {
+				if _, err := learners.Merge(t.Context(), dev, fitted, otherBundle.Model); err == nil || !strings.Contains(err.Error(), "centers") {
 					t.Errorf("models with different centers: %v", err)
 				}
-				other.Model = inMemory(t, p, b, newX, newY)
+				otherBundle.Model = inMemory(t, p, b, newX, newY)
 			}
-			merged, err := learners.Merge(t.Context(), dev, part, other.Model)
+			merged, err := learners.Merge(t.Context(), dev, fitted, otherBundle.Model)
 			if err != nil {
 				t.Fatal(err)
 			}
-			alike(t, "merged", merged, want, some, tol)
+			alike(t, "merged", merged, want, points, tol)
 		})
 	}
 }

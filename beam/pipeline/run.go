@@ -36,21 +36,21 @@ func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, erro
 		}
 		res, err := execute(ctx, runner, pipe, p.Workers)
 		if err == nil {
-			ran := &Ran{Attempts: attempt, counters: map[string]int64{}}
+			result := &Ran{Attempts: attempt, counters: map[string]int64{}}
 			if res != nil {
 				m := res.Metrics()
 				for _, c := range m.AllMetrics().Counters() {
-					ran.counters[c.Name()] += c.Result()
+					result.counters[c.Name()] += c.Result()
 				}
 			}
-			ran.Report, err = readReport(ctx, p.Model+".json")
-			return ran, err
+			result.Report, err = readReport(ctx, p.Model+".json")
+			return result, err
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		err, ours := extractUserError(err)
-		if ours {
+		err, isUserError := extractUserError(err)
+		if isUserError {
 			return nil, err
 		}
 		if hidden > 0 && afterFailure(err) {

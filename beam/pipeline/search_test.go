@@ -29,9 +29,9 @@ func TestSearch(t *testing.T) {
 		Inputs: []string{glob}, Targets: []string{"y"}, Learner: "fourier-ridge", Functions: 40, Seed: 3, Intercept: true,
 		Kernels: []string{"gaussian(sigma=0.5)", "gaussian(sigma=3)"}, Lambdas: []float64{0.1, 10}, Folds: folds, PieceBytes: 1 << 14,
 	}
-	b, ran := fit(t, p)
-	if len(ran.Report.Scores) != 4 {
-		t.Fatalf("%d scores, want 4", len(ran.Report.Scores))
+	b, result := fit(t, p)
+	if len(result.Report.Scores) != 4 {
+		t.Fatalf("%d scores, want 4", len(result.Report.Scores))
 	}
 
 	table, err := dataset.Read(strings.ReplaceAll(write(t, header, rows), "*", "part-000"), nil)
@@ -65,8 +65,8 @@ func TestSearch(t *testing.T) {
 		return out
 	}
 	dev := backendtest.Device(t, "cpu", backend.Config{})
-	least := Score{MSE: math.Inf(1)}
-	for _, got := range ran.Report.Scores {
+	best := Score{MSE: math.Inf(1)}
+	for _, got := range result.Report.Scores {
 		kernel, err := kernels.Parse(got.Kernel)
 		if err != nil {
 			t.Fatal(err)
@@ -104,18 +104,18 @@ func TestSearch(t *testing.T) {
 		if want := total / n; math.Abs(got.MSE-want) > 1e-9*want {
 			t.Errorf("%s, lambda %v: mse %v, want %v", got.Kernel, got.Lambda, got.MSE, want)
 		}
-		if got.MSE < least.MSE {
-			least = got
+		if got.MSE < best.MSE {
+			best = got
 		}
 	}
-	if ran.Report.Kernel != least.Kernel || ran.Report.Lambda != least.Lambda {
-		t.Errorf("chosen: %s, lambda %v; the least error has %s, %v", ran.Report.Kernel, ran.Report.Lambda, least.Kernel, least.Lambda)
+	if result.Report.Kernel != best.Kernel || result.Report.Lambda != best.Lambda {
+		t.Errorf("chosen: %s, lambda %v; the least error has %s, %v", result.Report.Kernel, result.Report.Lambda, best.Kernel, best.Lambda)
 	}
 	// The pipeline fitted the chosen model to the merged sums of all folds. It must equal a fit
 	// without folds.
-	p.Kernels, p.Lambdas, p.Model = []string{least.Kernel}, []float64{least.Lambda}, ""
-	again, _ := fit(t, p)
-	near(t, "the chosen model", arrays(b.Model), arrays(again.Model), 1e-10)
+	p.Kernels, p.Lambdas, p.Model = []string{best.Kernel}, []float64{best.Lambda}, ""
+	refitted, _ := fit(t, p)
+	checkNear(t, "the chosen model", arrays(b.Model), arrays(refitted.Model), 1e-10)
 }
 
 // TestCensus checks that the merged censuses of parts, in any order, give the encoder that package
@@ -134,11 +134,11 @@ func TestCensus(t *testing.T) {
 		rows = append(rows, fmt.Sprintf("%s,%s,%s,%d", few, many, text, i%5))
 	}
 	header := "few,many,text,y\n"
-	whole := filepath.Join(dir, "whole.csv")
-	if err := os.WriteFile(whole, []byte(header+strings.Join(rows, "\n")+"\n"), 0o644); err != nil {
+	file := filepath.Join(dir, "whole.csv")
+	if err := os.WriteFile(file, []byte(header+strings.Join(rows, "\n")+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	table, err := dataset.Read(whole, nil)
+	table, err := dataset.Read(file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestCensus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Params{Inputs: []string{whole}, Targets: []string{"y"}, Model: "m", PieceBytes: 1024}.withDefaults()
+	p, err := Params{Inputs: []string{file}, Targets: []string{"y"}, Model: "m", PieceBytes: 1024}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestCensus(t *testing.T) {
 		if order > 0 {
 			slices.Reverse(list)
 		}
-		all := census{}
+		merged := census{}
 		for i, piece := range list {
 			c, err := censusOf(t.Context(), p, piece)
 			if err != nil {
@@ -173,17 +173,17 @@ func TestCensus(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				back, err := decodeCensus(b)
+				decoded, err := decodeCensus(b)
 				if err != nil {
 					t.Fatal(err)
 				}
-				c = &back
+				c = &decoded
 			}
-			if err := all.merge(c); err != nil {
+			if err := merged.merge(c); err != nil {
 				t.Fatal(err)
 			}
 		}
-		got, err := all.encoder(t.Context(), p)
+		got, err := merged.encoder(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func TestCensus(t *testing.T) {
 				t.Errorf("%s: %+v, want %+v", in.Name, *g.Text, *in.Text)
 			}
 		}
-		samples = append(samples, all.Sample)
+		samples = append(samples, merged.Sample)
 	}
 	for _, s := range samples[1:] {
 		if !slices.EqualFunc(s, samples[0], func(a, b sampledRow) bool { return a.Priority == b.Priority && slices.Equal(a.Cells, b.Cells) }) {
@@ -215,23 +215,23 @@ func TestCensus(t *testing.T) {
 // TestFaults checks that errors in the data name the file.
 func TestFaults(t *testing.T) {
 	header, rows := lines(1, 40, false)
-	good := write(t, header, rows)
-	bad := write(t, header, append(slices.Clone(rows[:20]), "1,2,red"))
-	other := write(t, "a,b,z,y", rows)
+	valid := write(t, header, rows)
+	shortRow := write(t, header, append(slices.Clone(rows[:20]), "1,2,red"))
+	otherHeader := write(t, "a,b,z,y", rows)
 	for _, c := range []struct {
 		name string
 		p    Params
 		want string
 	}{
 		{"no such file", Params{Inputs: []string{"/nowhere/*.csv"}}, "/nowhere/*.csv: there is no such file"},
-		{"a short row", Params{Inputs: []string{bad}}, "part-000.csv:22"},
-		{"other columns", Params{Inputs: []string{good, other}}, "all files must have the same"},
-		{"no such target", Params{Inputs: []string{good}, Targets: []string{"price"}}, `no target column "price"`},
-		{"texts as numbers", Params{Inputs: []string{good}, Targets: []string{"c"}}, "to learn classes, set Classify"},
-		{"a learner", Params{Inputs: []string{good}, Learner: "lasso"}, `unknown learner "lasso"`},
-		{"a kernel", Params{Inputs: []string{good}, Kernels: []string{"gaussian(sigma=0)"}}, "sigma"},
-		{"a lambda", Params{Inputs: []string{good}, Lambdas: []float64{-1}}, "lambda must be"},
-		{"few folds", Params{Inputs: []string{good}, Lambdas: []float64{1, 2}, Folds: 1}, "at least 2 folds"},
+		{"a short row", Params{Inputs: []string{shortRow}}, "part-000.csv:22"},
+		{"other columns", Params{Inputs: []string{valid, otherHeader}}, "all files must have the same"},
+		{"no such target", Params{Inputs: []string{valid}, Targets: []string{"price"}}, `no target column "price"`},
+		{"texts as numbers", Params{Inputs: []string{valid}, Targets: []string{"c"}}, "to learn classes, set Classify"},
+		{"a learner", Params{Inputs: []string{valid}, Learner: "lasso"}, `unknown learner "lasso"`},
+		{"a kernel", Params{Inputs: []string{valid}, Kernels: []string{"gaussian(sigma=0)"}}, "sigma"},
+		{"a lambda", Params{Inputs: []string{valid}, Lambdas: []float64{-1}}, "lambda must be"},
+		{"few folds", Params{Inputs: []string{valid}, Lambdas: []float64{1, 2}, Folds: 1}, "at least 2 folds"},
 	} {
 		if c.p.Targets == nil {
 			c.p.Targets = []string{"y"}

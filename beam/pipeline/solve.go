@@ -55,11 +55,11 @@ func (f *solveFn) ProcessElement(ctx context.Context, _ []byte, plan fitPlan, ne
 		}
 		parts[slot] = part.Sums
 	}
-	solved, total, err := f.Params.solve(ctx, dev, &plan, parts)
+	chosen, total, err := f.Params.solve(ctx, dev, &plan, parts)
 	if err != nil {
 		return err
 	}
-	emit(*solved)
+	emit(*chosen)
 	emitTotal(partialSums{total})
 	return nil
 }
@@ -69,24 +69,24 @@ func (p Params) solve(ctx context.Context, dev backend.Device, plan *fitPlan, pa
 	best, lambda := 0, p.Lambdas[0]
 	var scores []Score
 	if len(plan.Bases)*len(p.Lambdas) > 1 {
-		least := math.Inf(1)
+		minMSE := math.Inf(1)
 		for i := range plan.Bases {
 			list, err := p.validate(ctx, dev, plan, i, parts[i*p.Folds:(i+1)*p.Folds])
 			if err != nil {
 				return nil, nil, err
 			}
 			for _, s := range list {
-				if s.Fault == "" && s.MSE < least {
-					best, lambda, least = i, s.Lambda, s.MSE
+				if s.Fault == "" && s.MSE < minMSE {
+					best, lambda, minMSE = i, s.Lambda, s.MSE
 				}
 			}
 			scores = append(scores, list...)
 		}
-		if math.IsInf(least, 1) {
+		if math.IsInf(minMSE, 1) {
 			return nil, nil, fmt.Errorf("pipeline: no candidate could be solved; the error of the first candidate: %s", scores[0].Fault)
 		}
 	}
-	total, err := joined(parts[best*p.Folds:(best+1)*p.Folds], -1)
+	total, err := mergeFolds(parts[best*p.Folds:(best+1)*p.Folds], -1)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -97,9 +97,9 @@ func (p Params) solve(ctx context.Context, dev backend.Device, plan *fitPlan, pa
 	if err != nil {
 		return nil, nil, fmt.Errorf("pipeline: %w", err)
 	}
-	solved := &chosenModel{Candidate: best, Lambda: lambda, Solution: *sol, Rows: total.Rows, Scores: scores, Residual: sol.Residual}
-	solved.setMSE(sol.Squares)
-	return solved, total, nil
+	chosen := &chosenModel{Candidate: best, Lambda: lambda, Solution: *sol, Rows: total.Rows, Scores: scores, Residual: sol.Residual}
+	chosen.setMSE(sol.Squares)
+	return chosen, total, nil
 }
 
 // posterior returns the posterior of the model, given the sums over all rows.
@@ -126,18 +126,18 @@ func (s *chosenModel) setMSE(squares []float64) {
 	}
 }
 
-// joined merges the sums of all folds except one.
-func joined(folds []*sums.Sums, without int) (*sums.Sums, error) {
-	all := &sums.Sums{}
+// mergeFolds merges the sums of all folds except one.
+func mergeFolds(folds []*sums.Sums, excluded int) (*sums.Sums, error) {
+	total := &sums.Sums{}
 	for k, s := range folds {
-		if s == nil || k == without {
+		if s == nil || k == excluded {
 			continue
 		}
-		if err := all.Merge(s); err != nil {
+		if err := total.Merge(s); err != nil {
 			return nil, err
 		}
 	}
-	return all, nil
+	return total, nil
 }
 
 // validate scores every λ for one kernel. The sums over a fold determine the squared errors of a
@@ -148,11 +148,11 @@ func (p Params) validate(ctx context.Context, dev backend.Device, plan *fitPlan,
 	for i, lambda := range p.Lambdas {
 		scores[i] = Score{Kernel: plan.Kernels[candidate], Lambda: lambda}
 	}
-	for k, held := range folds {
-		if held == nil {
+	for k, heldOut := range folds {
+		if heldOut == nil {
 			continue
 		}
-		train, err := joined(folds, k)
+		train, err := mergeFolds(folds, k)
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +167,7 @@ func (p Params) validate(ctx context.Context, dev backend.Device, plan *fitPlan,
 			}
 			var squares []float64
 			if err == nil {
-				squares, err = problem.Squares(held, sol)
+				squares, err = problem.Squares(heldOut, sol)
 			}
 			if err != nil {
 				scores[i].Fault = err.Error()

@@ -40,9 +40,9 @@ func (q runnerError) Unwrap() error { return q.err }
 // extractUserError returns an error with the text that a DoFn marked in err, or err itself if its
 // text has no marks.
 func extractUserError(err error) (error, bool) {
-	_, text, found := strings.Cut(err.Error(), userErrorStart)
-	text, _, ended := strings.Cut(text, userErrorEnd)
-	if !found || !ended {
+	_, text, hasStart := strings.Cut(err.Error(), userErrorStart)
+	text, _, hasEnd := strings.Cut(text, userErrorEnd)
+	if !hasStart || !hasEnd {
 		return err, false
 	}
 	if !strings.HasPrefix(text, "pipeline: ") {

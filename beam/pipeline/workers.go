@@ -27,16 +27,16 @@ func (f *takeFn) ProcessElement(p filePiece, emit func(filePiece)) {
 	}
 }
 
-// spread passes all pieces to the function each or, if Params.Workers is above 1, passes the pieces
+// spread passes all pieces to the function apply or, if Params.Workers is above 1, passes the pieces
 // of every worker in a separate call. It returns the elements of all results.
-func spread(s beam.Scope, p Params, pieces beam.PCollection, each func(s beam.Scope, pieces beam.PCollection) beam.PCollection) beam.PCollection {
+func spread(s beam.Scope, p Params, pieces beam.PCollection, apply func(s beam.Scope, pieces beam.PCollection) beam.PCollection) beam.PCollection {
 	if p.Workers <= 1 {
-		return each(s, pieces)
+		return apply(s, pieces)
 	}
 	var results []beam.PCollection
 	for k := range p.Workers {
 		s := s.Scope(workerScope(k))
-		results = append(results, each(s, beam.ParDo(s, &takeFn{k, p.Workers}, pieces)))
+		results = append(results, apply(s, beam.ParDo(s, &takeFn{k, p.Workers}, pieces)))
 	}
 	return beam.Flatten(s, results...)
 }
@@ -44,33 +44,33 @@ func spread(s beam.Scope, p Params, pieces beam.PCollection, each func(s beam.Sc
 // separate gives the steps of each worker's scope their own copy of the pipeline's environment. A
 // runner starts separate workers for separate environments.
 func separate(p *pipepb.Pipeline, workers int) error {
-	parts := p.GetComponents()
-	if len(parts.GetEnvironments()) != 1 {
-		return fmt.Errorf("pipeline: workers: the pipeline has %d environments, want one", len(parts.GetEnvironments()))
+	components := p.GetComponents()
+	if len(components.GetEnvironments()) != 1 {
+		return fmt.Errorf("pipeline: workers: the pipeline has %d environments, want one", len(components.GetEnvironments()))
 	}
-	var own string
-	for own = range parts.GetEnvironments() {
+	var envID string
+	for envID = range components.GetEnvironments() {
 	}
-	env := parts.GetEnvironments()[own]
+	env := components.GetEnvironments()[envID]
 	for k := range workers {
-		name := fmt.Sprintf("%s-%d", own, k+1)
-		parts.Environments[name] = &pipepb.Environment{ // share the Dependencies of env, which Beam changes later
+		name := fmt.Sprintf("%s-%d", envID, k+1)
+		components.Environments[name] = &pipepb.Environment{ // share the Dependencies of env, which Beam changes later
 			Urn: env.GetUrn(), Payload: env.GetPayload(), DisplayData: env.GetDisplayData(), Capabilities: env.GetCapabilities(),
 			Dependencies: env.GetDependencies(), ResourceHints: env.GetResourceHints(),
 		}
-		var mark func(id string, inside bool)
-		mark = func(id string, inside bool) {
-			t := parts.GetTransforms()[id]
-			inside = inside || t.GetUniqueName() == workerScope(k) || strings.HasSuffix(t.GetUniqueName(), "/"+workerScope(k))
-			if inside && t.GetEnvironmentId() != "" {
+		var assign func(id string, inScope bool)
+		assign = func(id string, inScope bool) {
+			t := components.GetTransforms()[id]
+			inScope = inScope || t.GetUniqueName() == workerScope(k) || strings.HasSuffix(t.GetUniqueName(), "/"+workerScope(k))
+			if inScope && t.GetEnvironmentId() != "" {
 				t.EnvironmentId = name
 			}
 			for _, sub := range t.GetSubtransforms() {
-				mark(sub, inside)
+				assign(sub, inScope)
 			}
 		}
 		for _, id := range p.GetRootTransformIds() {
-			mark(id, false)
+			assign(id, false)
 		}
 	}
 	return nil
@@ -134,12 +134,12 @@ func execute(ctx context.Context, runner string, pipe *beam.Pipeline, workers in
 
 // jobServer starts Prism's job server in this process and returns its address.
 func jobServer() (string, error) {
-	free, err := net.Listen("tcp", "localhost:0")
+	listener, err := net.Listen("tcp", "localhost:0")
 	if err != nil {
 		return "", fmt.Errorf("pipeline: %w", err)
 	}
-	port := free.Addr().(*net.TCPAddr).Port
-	free.Close()
+	port := listener.Addr().(*net.TCPAddr).Port
+	listener.Close()
 	if _, err := prism.CreateJobServer(context.Background(), prism.Options{Port: port}); err != nil {
 		return "", fmt.Errorf("pipeline: %w", err)
 	}

@@ -42,15 +42,15 @@ type Report struct {
 
 type writeFn struct{ Params Params }
 
-func (f *writeFn) ProcessElement(ctx context.Context, _ []byte, plan fitPlan, solved chosenModel, total partialSums) (err error) {
+func (f *writeFn) ProcessElement(ctx context.Context, _ []byte, plan fitPlan, chosen chosenModel, total partialSums) (err error) {
 	defer markUserError(&err)
 	var q *solvers.Posterior
 	if f.Params.Std {
-		if q, err = f.Params.posterior(ctx, &plan, &solved, total.Sums); err != nil {
+		if q, err = f.Params.posterior(ctx, &plan, &chosen, total.Sums); err != nil {
 			return err
 		}
 	}
-	bundle, err := f.Params.bundle(&plan, &solved, q)
+	bundle, err := f.Params.bundle(&plan, &chosen, q)
 	if err != nil {
 		return err
 	}
@@ -59,14 +59,14 @@ func (f *writeFn) ProcessElement(ctx context.Context, _ []byte, plan fitPlan, so
 		return fmt.Errorf("pipeline: %w", err)
 	}
 	out := Report{
-		Learner: f.Params.Learner, Kernel: plan.Kernels[solved.Candidate], Lambda: solved.Lambda,
-		Rows: solved.Rows, Features: plan.Features, Functions: plan.Bases[solved.Candidate].Size(),
+		Learner: f.Params.Learner, Kernel: plan.Kernels[chosen.Candidate], Lambda: chosen.Lambda,
+		Rows: chosen.Rows, Features: plan.Features, Functions: plan.Bases[chosen.Candidate].Size(),
 		Targets: f.Params.Targets, Dropped: f.Params.Drop, Classes: bundle.Encoder.Labels,
-		Residual: solved.Residual, Measured: solved.Measured, MSE: solved.MSE, Scores: solved.Scores, Model: f.Params.Model,
+		Residual: chosen.Residual, Measured: chosen.Measured, MSE: chosen.MSE, Scores: chosen.Scores, Model: f.Params.Model,
 	}
 	if q != nil {
 		out.LogEvidence = &q.Log
-		if plan.Bases[solved.Candidate].Kind == sums.Centers {
+		if plan.Bases[chosen.Candidate].Kind == sums.Centers {
 			out.LogEvidenceBound = &q.Bound
 		}
 	}
@@ -98,13 +98,13 @@ func writeFile(ctx context.Context, path string, data []byte) error {
 		return fmt.Errorf("pipeline: %s: %w", path, err)
 	}
 	_, err = w.Write(data)
-	if closed := w.Close(); err == nil {
-		err = closed
+	if closeErr := w.Close(); err == nil {
+		err = closeErr
 	}
 	if err == nil && ok {
 		err = renamer.Rename(ctx, to, path)
 	}
-	if remover, can := fs.(filesystem.Remover); err != nil && ok && can {
+	if remover, canRemove := fs.(filesystem.Remover); err != nil && ok && canRemove {
 		remover.Remove(ctx, to)
 	}
 	if err != nil {
@@ -115,15 +115,15 @@ func writeFile(ctx context.Context, path string, data []byte) error {
 
 // bundle returns the model with its encoder, in the form that Mercer's learners restore. q is the
 // posterior, or nil.
-func (p Params) bundle(plan *fitPlan, solved *chosenModel, q *solvers.Posterior) (*modelfile.Bundle, error) {
+func (p Params) bundle(plan *fitPlan, chosen *chosenModel, q *solvers.Posterior) (*modelfile.Bundle, error) {
 	enc := &dataset.Encoder{}
 	if err := json.Unmarshal(plan.Encoder, enc); err != nil {
 		return nil, fmt.Errorf("pipeline: the encoder: %w", err)
 	}
-	basis, sol := plan.Bases[solved.Candidate], solved.Solution
+	basis, sol := plan.Bases[chosen.Candidate], chosen.Solution
 	s := learners.State{
 		Learner: p.Learner,
-		Params:  map[string]any{"lambda": solved.Lambda, "intercept": p.Intercept},
+		Params:  map[string]any{"lambda": chosen.Lambda, "intercept": p.Intercept},
 		Arrays:  map[string]backend.Host[float64]{"intercept": {Rows: 1, Cols: len(sol.Intercept), Stride: len(sol.Intercept), Data: sol.Intercept}},
 	}
 	switch basis.Kind {
@@ -156,11 +156,11 @@ func (p Params) bundle(plan *fitPlan, solved *chosenModel, q *solvers.Posterior)
 		if err != nil {
 			return nil, fmt.Errorf("pipeline: %w", err)
 		}
-		places := backend.NewHost[float64](1, len(enc.Labels))
-		for i := range places.Data {
-			places.Data[i] = float64(i)
+		indices := backend.NewHost[float64](1, len(enc.Labels))
+		for i := range indices.Data {
+			indices.Data[i] = float64(i)
 		}
-		s.Params["classes"], s.Arrays["labels"] = string(names), places
+		s.Params["classes"], s.Arrays["labels"] = string(names), indices
 	}
 	model, err := learners.Restore(s)
 	if err != nil {

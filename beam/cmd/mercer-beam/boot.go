@@ -29,14 +29,14 @@ func addBoot(flags *flag.FlagSet) *bootFlags {
 	return b
 }
 
-// asked reports whether a runner started this process as a worker.
-func (b *bootFlags) asked() bool { return b.provision != "" }
+// isWorker reports whether a runner started this process as a worker.
+func (b *bootFlags) isWorker() bool { return b.provision != "" }
 
 // endWithParent ends this process soon after its parent process ends, if this process is a worker
 // or has started a worker. A runner may kill the process that it started, but not the worker
 // process that this process starts.
 func (b *bootFlags) endWithParent() {
-	if !b.asked() && b.flags.Lookup("worker").Value.String() != "true" {
+	if !b.isWorker() && b.flags.Lookup("worker").Value.String() != "true" {
 		return
 	}
 	parent := os.Getppid()
@@ -74,11 +74,11 @@ func (b *bootFlags) start() error {
 	if control, err = relayed(id, control); err != nil {
 		return fmt.Errorf("worker %s: %w", id, err)
 	}
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	worker := exec.Command(self, "--worker=true", "--id="+id, "--logging_endpoint="+logging, "--control_endpoint="+control, "--options="+options)
+	worker := exec.Command(executable, "--worker=true", "--id="+id, "--logging_endpoint="+logging, "--control_endpoint="+control, "--options="+options)
 	worker.Env = append(os.Environ(), "RUNNER_CAPABILITIES="+strings.Join(info.GetRunnerCapabilities(), " "), "STATUS_ENDPOINT="+info.GetStatusEndpoint().GetUrl())
 	worker.Stdout, worker.Stderr = os.Stdout, os.Stderr
 	if err := worker.Run(); err != nil {

@@ -13,7 +13,7 @@ import (
 
 // TestCSVFlags checks that the flags for CSV files work in the same way as in mercer fit.
 func TestCSVFlags(t *testing.T) {
-	for _, c := range []struct{ args, fault string }{
+	for _, c := range []struct{ args, wantErr string }{
 		{"--delimiter tab --decimal , --thousands . --comment # --na-values -999,gone --na-values x --keep-default-na=false", ""},
 		{"--delimiter ;;", `--delimiter: want one character, such as ; or |, or tab, got ";;"`},
 		{"--decimal ;", `--decimal, --thousands: the character ';' cannot be a decimal mark: use . or ,`},
@@ -26,9 +26,9 @@ func TestCSVFlags(t *testing.T) {
 			t.Fatal(err)
 		}
 		p, err := o.params(nil)
-		if c.fault != "" {
-			if err == nil || err.Error() != c.fault {
-				t.Errorf("%s: %v, want %s", c.args, err, c.fault)
+		if c.wantErr != "" {
+			if err == nil || err.Error() != c.wantErr {
+				t.Errorf("%s: %v, want %s", c.args, err, c.wantErr)
 			}
 			continue
 		}
@@ -42,9 +42,9 @@ func TestCSVFlags(t *testing.T) {
 // is quoted.
 func TestDropFlag(t *testing.T) {
 	for _, c := range []struct {
-		args  []string
-		want  []string
-		fault string
+		args    []string
+		want    []string
+		wantErr string
 	}{
 		{nil, nil, ""},
 		{[]string{"--drop", "id,the day", "--drop", "e"}, []string{"id", "the day", "e"}, ""},
@@ -61,9 +61,9 @@ func TestDropFlag(t *testing.T) {
 		if err == nil {
 			p, err = o.params(nil)
 		}
-		if c.fault != "" || err != nil {
-			if fmt.Sprint(err) != c.fault {
-				t.Errorf("%q: %v, want %q", c.args, err, c.fault)
+		if c.wantErr != "" || err != nil {
+			if fmt.Sprint(err) != c.wantErr {
+				t.Errorf("%q: %v, want %q", c.args, err, c.wantErr)
 			}
 			continue
 		}

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// hold locks a folder until it is released or this process ends; ok is false if another process
+// lockFolder locks a folder until it is released or this process ends; ok is false if another process
 // holds the lock.
-func hold(dir string) (release func(), ok bool) {
+func lockFolder(dir string) (release func(), ok bool) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, false

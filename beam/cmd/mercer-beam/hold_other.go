@@ -2,6 +2,6 @@
 
 package main
 
-// hold does nothing, because this operating system has no flock. The folders of killed processes
+// lockFolder does nothing, because this operating system has no flock. The folders of killed processes
 // are therefore not removed.
-func hold(string) (release func(), ok bool) { return func() {}, false }
+func lockFolder(string) (release func(), ok bool) { return func() {}, false }

@@ -38,45 +38,45 @@ func tables(t *testing.T, seed uint64) (dir string) {
 // A watched is a run of the command, with marks that identify its processes and files.
 type watched struct {
 	*exec.Cmd
-	mark   string // value of an environment variable of all processes of the run
+	marker string // value of an environment variable of all processes of the run
 	temp   string // the run's folder for temporary files
 	models string // the folder of the model
 	out    bytes.Buffer
-	ended  chan error
+	exited chan error
 }
 
 // watch starts the command; workers are separate processes unless inProcess is set.
 func watch(t *testing.T, temp, models, input string, inProcess bool) *watched {
 	t.Helper()
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watched{mark: fmt.Sprintf("MERCER_BEAM_TEST_RUN=%d.%d", os.Getpid(), rand.Uint64()), temp: temp, models: models, ended: make(chan error, 1)}
+	w := &watched{marker: fmt.Sprintf("MERCER_BEAM_TEST_RUN=%d.%d", os.Getpid(), rand.Uint64()), temp: temp, models: models, exited: make(chan error, 1)}
 	args := []string{"--target", "y", "--kernel", "gaussian(sigma=1)", "--functions", "40", "--device", "cpu", "--model", filepath.Join(models, "m")}
 	if !inProcess {
-		args = append(args, "--environment_type", "PROCESS", "--environment_config", fmt.Sprintf(`{"command": %q}`, self))
+		args = append(args, "--environment_type", "PROCESS", "--environment_config", fmt.Sprintf(`{"command": %q}`, executable))
 	}
-	w.Cmd = exec.Command(self, append(args, input)...)
-	w.Env = append(os.Environ(), "MERCER_BEAM_TEST_COMMAND=1", "TMPDIR="+temp, w.mark)
+	w.Cmd = exec.Command(executable, append(args, input)...)
+	w.Env = append(os.Environ(), "MERCER_BEAM_TEST_COMMAND=1", "TMPDIR="+temp, w.marker)
 	w.Stdout, w.Stderr = &w.out, &w.out
 	w.WaitDelay = time.Minute
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { w.ended <- w.Wait() }()
+	go func() { w.exited <- w.Wait() }()
 	return w
 }
 
 // processes lists the running processes of the run.
 func (w *watched) processes(t *testing.T) (list []string) {
 	t.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil || len(all) == 0 {
+	paths, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil || len(paths) == 0 {
 		required.Lacking(t, "proc", "processes are not listed in /proc", err)
 	}
-	for _, path := range all {
-		if environ, err := os.ReadFile(path); err == nil && bytes.Contains(environ, []byte(w.mark)) {
+	for _, path := range paths {
+		if environ, err := os.ReadFile(path); err == nil && bytes.Contains(environ, []byte(w.marker)) {
 			text, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
 			list = append(list, path+": "+strings.ReplaceAll(string(text), "\x00", " "))
 		}
@@ -122,15 +122,15 @@ func (w *watched) nothing(t *testing.T, except string, files ...string) {
 	}
 }
 
-// until waits until a file exists or the run ends.
-func (w *watched) until(t *testing.T, path string) {
+// waitFor waits until a file exists or the run ends.
+func (w *watched) waitFor(t *testing.T, path string) {
 	t.Helper()
 	for {
 		if _, err := os.Stat(path); err == nil {
 			return
 		}
 		select {
-		case err := <-w.ended:
+		case err := <-w.exited:
 			t.Fatalf("the run has ended: %v\n%s", err, w.out.String())
 		case <-time.After(10 * time.Millisecond):
 		}
@@ -145,7 +145,7 @@ func TestNothingIsLeft(t *testing.T) {
 	t.Run("a worker is killed", func(t *testing.T) {
 		dir, temp, models := tables(t, seed), t.TempDir(), t.TempDir()
 		w := watch(t, temp, models, scheme+filepath.Join(dir, "*.csv"), false)
-		if err := <-w.ended; err != nil || !strings.Contains(w.out.String(), "a worker was lost") {
+		if err := <-w.exited; err != nil || !strings.Contains(w.out.String(), "a worker was lost") {
 			t.Fatalf("%v:\n%s", err, w.out.String())
 		}
 		w.nothing(t, "", "m", "m.json")
@@ -156,16 +156,16 @@ func TestNothingIsLeft(t *testing.T) {
 	}{{syscall.SIGTERM, false}, {syscall.SIGINT, false}, {syscall.SIGINT, true}} {
 		t.Run(fmt.Sprintf("it is asked to stop by %v, workers in its process: %t", c.signal, c.inProcess), func(t *testing.T) {
 			dir, temp, models := tables(t, seed), t.TempDir(), t.TempDir()
-			mark, where := "killed", scheme
+			file, prefix := "killed", scheme
 			if c.inProcess {
-				mark, where = "waits", endless
+				file, prefix = "waits", endless
 			}
-			w := watch(t, temp, models, where+filepath.Join(dir, "*.csv"), c.inProcess)
-			w.until(t, filepath.Join(dir, mark))
+			w := watch(t, temp, models, prefix+filepath.Join(dir, "*.csv"), c.inProcess)
+			w.waitFor(t, filepath.Join(dir, file))
 			if err := w.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
 			}
-			<-w.ended
+			<-w.exited
 			// The exit status is the value that a shell reports for a process ended by a signal
 			// (POSIX, Shell Command Language, 2.8.2).
 			if code := w.ProcessState.ExitCode(); code != 128+int(c.signal) || !strings.HasSuffix("\n"+w.out.String(), "\nmercer-beam: interrupted\n") {
@@ -177,16 +177,16 @@ func TestNothingIsLeft(t *testing.T) {
 	t.Run("it is killed", func(t *testing.T) {
 		dir, temp, models := tables(t, seed), t.TempDir(), t.TempDir()
 		w := watch(t, temp, models, scheme+filepath.Join(dir, "*.csv"), false)
-		w.until(t, filepath.Join(dir, "killed"))
+		w.waitFor(t, filepath.Join(dir, "killed"))
 		if err := w.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		<-w.ended
+		<-w.exited
 		w.nothing(t, scratchName) // the next run removes the folder whose name begins with scratchName
-		again := watch(t, temp, models, filepath.Join(dir, "*.csv"), true)
-		if err := <-again.ended; err != nil {
-			t.Fatalf("%v:\n%s", err, again.out.String())
+		restarted := watch(t, temp, models, filepath.Join(dir, "*.csv"), true)
+		if err := <-restarted.exited; err != nil {
+			t.Fatalf("%v:\n%s", err, restarted.out.String())
 		}
-		again.nothing(t, "", "m", "m.json")
+		restarted.nothing(t, "", "m", "m.json")
 	})
 }

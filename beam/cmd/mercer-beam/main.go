@@ -52,10 +52,10 @@ type numbers []float64
 func (n *numbers) String() string { return fmt.Sprint(*n) }
 
 func (n *numbers) Set(text string) error {
-	for part := range strings.SplitSeq(text, ",") {
-		v, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+	for field := range strings.SplitSeq(text, ",") {
+		v, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
 		if err != nil {
-			return fmt.Errorf("%q is not a number", part)
+			return fmt.Errorf("%q is not a number", field)
 		}
 		*n = append(*n, v)
 	}
@@ -72,8 +72,8 @@ func (l *texts) Set(text string) error {
 	if text == "" {
 		return nil
 	}
-	parts, err := csv.NewReader(strings.NewReader(text)).Read()
-	*l = append(*l, parts...)
+	fields, err := csv.NewReader(strings.NewReader(text)).Read()
+	*l = append(*l, fields...)
 	return err
 }
 
@@ -88,13 +88,13 @@ type options struct {
 	intercept     string
 }
 
-// own is the set of flags defined by this command rather than by Beam.
-var own = map[string]bool{}
+// commandFlags is the set of flags defined by this command rather than by Beam.
+var commandFlags = map[string]bool{}
 
 // add registers the flags in the same flag set as Beam's.
 func (o *options) add(flags *flag.FlagSet) {
-	before := map[string]bool{}
-	flags.VisitAll(func(f *flag.Flag) { before[f.Name] = true })
+	beamFlags := map[string]bool{}
+	flags.VisitAll(func(f *flag.Flag) { beamFlags[f.Name] = true })
 	flags.Var((*list)(&o.Targets), "target", "`COLUMN` to learn; repeat it for several")
 	flags.Var((*texts)(&o.Drop), "drop", "`COLUMNS`, with commas, to leave out, such as identifiers and dates")
 	flags.StringVar(&o.Model, "model", "", "`FILE` to write the model to (safetensors); the report goes to FILE.json")
@@ -125,7 +125,7 @@ func (o *options) add(flags *flag.FlagSet) {
 	flags.IntVar(&o.attempts, "attempts", 3, "maximum number of attempts at a job that loses a worker, on runners that do not retry bundles")
 	flags.BoolVar(&o.json, "json", false, "print the report as JSON")
 	flags.BoolVar(&o.verbose, "verbose", false, "print the log of the runner")
-	flags.VisitAll(func(f *flag.Flag) { own[f.Name] = !before[f.Name] })
+	flags.VisitAll(func(f *flag.Flag) { commandFlags[f.Name] = !beamFlags[f.Name] })
 }
 
 // params returns the pipeline.Params of the flags, or an error for an invalid flag.
@@ -152,11 +152,11 @@ func (o *options) params(inputs []string) (pipeline.Params, error) {
 	}
 	p.Intercept = p.Learner == "ridge"
 	if o.intercept != "" {
-		on, err := strconv.ParseBool(o.intercept)
+		value, err := strconv.ParseBool(o.intercept)
 		if err != nil {
 			return p, fmt.Errorf("--intercept: want true or false, got %q", o.intercept)
 		}
-		p.Intercept = on
+		p.Intercept = value
 	}
 	if p.UnitScale = !o.scale; p.UnitScale && !p.Std {
 		return p, errors.New("--scale: applies only with --std")
@@ -184,8 +184,8 @@ Arrow, IDX. These flags of Beam choose the runner:
 Flags:
 `)
 	var names []string
-	for name, mine := range own {
-		if mine {
+	for name, listed := range commandFlags {
+		if listed {
 			names = append(names, name)
 		}
 	}
@@ -204,7 +204,7 @@ func main() {
 	flag.Usage = usage
 	flag.Parse()
 	boot.endWithParent()
-	if boot.asked() {
+	if boot.isWorker() {
 		exit(boot.start())
 	}
 	beam.Init() // in a worker, Init does not return
@@ -226,8 +226,8 @@ func exit(err error) {
 		os.Exit(0)
 	}
 	fmt.Fprintln(os.Stderr, "mercer-beam:", err)
-	if by := (process.Interruption{}); errors.As(err, &by) {
-		os.Exit(by.Code())
+	if interruption := (process.Interruption{}); errors.As(err, &interruption) {
+		os.Exit(interruption.Code())
 	}
 	os.Exit(1)
 }
@@ -259,9 +259,9 @@ func run(ctx context.Context, o *options, inputs []string, out io.Writer) error 
 	if runner == "" {
 		runner = "prism"
 	}
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if runner == "prism" && p.Workers > 1 && *jobopts.EnvironmentType == "" && err == nil {
-		config, err := json.Marshal(map[string]string{"command": self})
+		config, err := json.Marshal(map[string]string{"command": executable})
 		if err != nil {
 			return err
 		}
@@ -271,40 +271,40 @@ func run(ctx context.Context, o *options, inputs []string, out io.Writer) error 
 	// own operating system and architecture. Otherwise Beam compiles the worker from the source.
 	beside := strings.EqualFold(*jobopts.EnvironmentType, "process")
 	if err == nil && *jobopts.WorkerBinary == "" && (beside || runtime.GOOS+"/"+runtime.GOARCH == "linux/amd64") {
-		*jobopts.WorkerBinary = self
+		*jobopts.WorkerBinary = executable
 	}
-	ran, err := pipeline.Run(ctx, runner, p, o.attempts)
+	result, err := pipeline.Run(ctx, runner, p, o.attempts)
 	if err != nil {
 		return err
 	}
 	if o.json {
-		text, err := json.MarshalIndent(printed{"mercer-beam", ran.Report, time.Since(start).Seconds(), process.Read()}, "", "  ")
+		text, err := json.MarshalIndent(printed{"mercer-beam", result.Report, time.Since(start).Seconds(), process.Read()}, "", "  ")
 		if err != nil {
 			return err
 		}
 		_, err = fmt.Fprintln(out, string(text))
 		return err
 	}
-	_, err = io.WriteString(out, text(ran))
+	_, err = io.WriteString(out, text(result))
 	return err
 }
 
 // text formats the report for people.
-func text(ran *pipeline.Ran) string {
+func text(result *pipeline.Ran) string {
 	var b strings.Builder
 	add := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-10s"+format+"\n", append([]any{name}, args...)...)
 	}
-	r := ran.Report
+	r := result.Report
 	for _, s := range r.Scores {
-		what := fmt.Sprintf("lambda %v", s.Lambda)
+		label := fmt.Sprintf("lambda %v", s.Lambda)
 		if s.Kernel != "" {
-			what = s.Kernel + ", " + what
+			label = s.Kernel + ", " + label
 		}
 		if s.Fault != "" {
-			add("candidate", "%s: %s", what, s.Fault)
+			add("candidate", "%s: %s", label, s.Fault)
 		} else {
-			add("candidate", "%s: mse %.6g", what, s.MSE)
+			add("candidate", "%s: mse %.6g", label, s.MSE)
 		}
 	}
 	add("learner", "%s", r.Learner)
@@ -319,11 +319,11 @@ func text(ran *pipeline.Ran) string {
 	if len(r.Classes) > 0 {
 		add("classes", "%d", len(r.Classes))
 	}
-	of := "of the sums"
+	source := "of the sums"
 	if r.Measured {
-		of = "over the rows"
+		source = "over the rows"
 	}
-	add("residual", "%.1e %s", r.Residual, of)
+	add("residual", "%.1e %s", r.Residual, source)
 	for j, v := range r.MSE {
 		name := "training mse"
 		if len(r.MSE) == len(r.Targets) && len(r.MSE) > 1 {
@@ -338,8 +338,8 @@ func text(ran *pipeline.Ran) string {
 		}
 		add("evidence", "%.6g (logarithm%s)", *r.LogEvidence, bound)
 	}
-	if ran.Attempts > 1 {
-		add("attempts", "%d: a worker was lost", ran.Attempts)
+	if result.Attempts > 1 {
+		add("attempts", "%d: a worker was lost", result.Attempts)
 	}
 	add("model", "%s", r.Model)
 	return b.String()

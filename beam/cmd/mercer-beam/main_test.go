@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	boot := addBoot(flag.CommandLine)
 	flag.Parse()
 	boot.endWithParent()
-	if boot.asked() {
+	if boot.isWorker() {
 		exit(boot.start())
 	}
 	beam.Init() // in a worker, Init does not return
@@ -49,7 +49,9 @@ func TestMain(m *testing.M) {
 
 func init() {
 	filesystem.Register("deadly", func(ctx context.Context) filesystem.Interface { return deadly{local.New(ctx), scheme} })
-	filesystem.Register("counted", func(ctx context.Context) filesystem.Interface { return counted{deadly{local.New(ctx), countedScheme}} })
+	filesystem.Register("counted", func(ctx context.Context) filesystem.Interface {
+		return loggingFS{deadly{local.New(ctx), countedScheme}}
+	})
 	filesystem.Register("endless", func(ctx context.Context) filesystem.Interface { return waiting{deadly{local.New(ctx), endless}} })
 }
 
@@ -66,7 +68,7 @@ const (
 	endless = "endless://"
 )
 
-var opened sync.Map // number of reads (*atomic.Int64) of each file
+var openCounts sync.Map // number of reads (*atomic.Int64) of each file
 
 func (d deadly) path(name string) string { return strings.TrimPrefix(name, d.scheme) }
 
@@ -80,7 +82,7 @@ func (d deadly) List(ctx context.Context, glob string) ([]string, error) {
 
 func (d deadly) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {
 	f, err := d.Interface.OpenRead(ctx, d.path(name))
-	times, _ := opened.LoadOrStore(name, new(atomic.Int64))
+	times, _ := openCounts.LoadOrStore(name, new(atomic.Int64))
 	if err == nil && times.(*atomic.Int64).Add(1) == 3 {
 		f = dying{f, filepath.Join(filepath.Dir(d.path(name)), "killed")}
 	}
@@ -96,11 +98,11 @@ func (d deadly) Size(ctx context.Context, name string) (int64, error) {
 type waiting struct{ deadly }
 
 func (w waiting) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {
-	mark, err := os.Create(filepath.Join(filepath.Dir(w.path(name)), "waits"))
+	file, err := os.Create(filepath.Join(filepath.Dir(w.path(name)), "waits"))
 	if err != nil {
 		return nil, err
 	}
-	defer mark.Close()
+	defer file.Close()
 	r, _ := io.Pipe()
 	go func() {
 		<-ctx.Done()
@@ -109,13 +111,13 @@ func (w waiting) OpenRead(ctx context.Context, name string) (io.ReadCloser, erro
 	return r, nil
 }
 
-// counted is the local file system with a log: each process that opens a file appends its number and the
-// name of the file to the file "opened" in the same folder.
-type counted struct{ deadly }
+// loggingFS is the local file system with a log: each process that opens a file appends its number
+// and the name of the file to the file "opened" in the same folder.
+type loggingFS struct{ deadly }
 
 const countedScheme = "counted://"
 
-func (c counted) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {
+func (c loggingFS) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {
 	path := c.path(name)
 	log, err := os.OpenFile(filepath.Join(filepath.Dir(path), "opened"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -131,15 +133,15 @@ func (c counted) OpenRead(ctx context.Context, name string) (io.ReadCloser, erro
 // dying is a file that kills the process after some of its bytes have been read.
 type dying struct {
 	io.ReadCloser
-	mark string
+	marker string
 }
 
 func (d dying) Read(p []byte) (int, error) {
 	n, err := d.ReadCloser.Read(p[:min(len(p), 1000)])
-	mark, created := os.OpenFile(d.mark, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	file, created := os.OpenFile(d.marker, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if created == nil {
-		fmt.Fprintf(mark, "%d", os.Getpid())
-		mark.Close()
+		fmt.Fprintf(file, "%d", os.Getpid())
+		file.Close()
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	}
@@ -156,7 +158,7 @@ func TestWorkerIsKilled(t *testing.T) {
 	run := func(input, model string) (*pipeline.Ran, []byte) {
 		t.Helper()
 		p.Inputs, p.Model = []string{input}, filepath.Join(t.TempDir(), model)
-		ran, err := pipeline.Run(t.Context(), "prism", p, 2)
+		result, err := pipeline.Run(t.Context(), "prism", p, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,29 +166,29 @@ func TestWorkerIsKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ran, b
+		return result, b
 	}
 	plain, want := run(filepath.Join(dir, "*.csv"), "plain")
 	if plain.Attempts != 1 {
 		t.Errorf("nothing happened, and it took %d attempts", plain.Attempts)
 	}
 
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	oldType, oldConfig, oldBinary := *jobopts.EnvironmentType, *jobopts.EnvironmentConfig, *jobopts.WorkerBinary
-	*jobopts.EnvironmentType, *jobopts.EnvironmentConfig, *jobopts.WorkerBinary = "PROCESS", fmt.Sprintf(`{"command": %q}`, self), self
+	*jobopts.EnvironmentType, *jobopts.EnvironmentConfig, *jobopts.WorkerBinary = "PROCESS", fmt.Sprintf(`{"command": %q}`, executable), executable
 	defer func() {
 		*jobopts.EnvironmentType, *jobopts.EnvironmentConfig, *jobopts.WorkerBinary = oldType, oldConfig, oldBinary
 	}()
-	ran, got := run(scheme+filepath.Join(dir, "*.csv"), "killed")
+	result, got := run(scheme+filepath.Join(dir, "*.csv"), "killed")
 	pid, err := os.ReadFile(filepath.Join(dir, "killed"))
 	if err != nil || string(pid) == fmt.Sprint(os.Getpid()) {
 		t.Fatalf("no worker of its own was killed: process %s, error %v", pid, err)
 	}
-	if ran.Attempts != 2 {
-		t.Errorf("a worker was killed, and it took %d attempts", ran.Attempts)
+	if result.Attempts != 2 {
+		t.Errorf("a worker was killed, and it took %d attempts", result.Attempts)
 	}
 	if !bytes.Equal(got, want) {
 		t.Error("the model is not that of a run in which nothing happens")
@@ -195,12 +197,12 @@ func TestWorkerIsKilled(t *testing.T) {
 
 // TestCommand checks that the command fits a model that the command mercer can read.
 func TestCommand(t *testing.T) {
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	command := func(args ...string) (string, error) {
-		c := exec.CommandContext(t.Context(), self, args...)
+		c := exec.CommandContext(t.Context(), executable, args...)
 		c.Env = append(os.Environ(), "MERCER_BEAM_TEST_COMMAND=1")
 		out, err := c.CombinedOutput()
 		return string(out), err

@@ -59,17 +59,17 @@ func TestPages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the command mercer")
 	}
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ran := map[string]bool{}
+	executed := map[string]bool{}
 	for _, name := range []string{"docs/beam.md"} {
 		script := commands(t, name, "./bin/mercer-beam --target target") + commands(t, name, "./bin/mercer-beam --std")
-		if ran[script] {
+		if executed[script] {
 			continue
 		}
-		ran[script] = true
+		executed[script] = true
 		dir := t.TempDir()
 		if err := os.Symlink(filepath.Join(root(t), "testdata"), filepath.Join(dir, "testdata")); err != nil {
 			t.Fatal(err)
@@ -77,12 +77,12 @@ func TestPages(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		wrapper := fmt.Sprintf("#!/bin/sh\nMERCER_BEAM_TEST_COMMAND=1 exec %q \"$@\"\n", self)
+		wrapper := fmt.Sprintf("#!/bin/sh\nMERCER_BEAM_TEST_COMMAND=1 exec %q \"$@\"\n", executable)
 		if err := os.WriteFile(filepath.Join(dir, "bin", "mercer-beam"), []byte(wrapper), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		make := fmt.Sprintf("make() { [ \"$*\" = 'build beam' ]; (cd %q && go build -o \"$OLDPWD/bin/mercer\" ./cmd/mercer); }\n", root(t))
-		out, err := shell(t, dir, make+script)
+		makeFunc := fmt.Sprintf("make() { [ \"$*\" = 'build beam' ]; (cd %q && go build -o \"$OLDPWD/bin/mercer\" ./cmd/mercer); }\n", root(t))
+		out, err := shell(t, dir, makeFunc+script)
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, out)
 		}
@@ -110,17 +110,17 @@ func TestPageNamesTheRunner(t *testing.T) {
 // TestPageErrors checks that the files that docs/beam.md describes lead to the two errors that the
 // page shows.
 func TestPageErrors(t *testing.T) {
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	write := func(name, header, odd string) {
+	write := func(name, header, oddCell string) {
 		text := header
 		for i := range 60 {
 			age := fmt.Sprint(20 + i%45)
 			if i+2 == 17 {
-				age = odd
+				age = oddCell
 			}
 			text += fmt.Sprintf("%s,%d,%d\n", age, i*i%17, i)
 		}
@@ -130,11 +130,11 @@ func TestPageErrors(t *testing.T) {
 	}
 	write("a.csv", "age,bmi,y\n", "abc")
 	write("b.csv", "Age,bmi,y\n", "36")
-	shown := strings.Split(strings.TrimSpace(commands(t, "docs/beam.md", "mercer-beam: pipeline: ")), "\n")
+	documented := strings.Split(strings.TrimSpace(commands(t, "docs/beam.md", "mercer-beam: pipeline: ")), "\n")
 	for i, inputs := range []string{"a.csv b.csv", "a.csv"} {
-		out, err := shell(t, dir, fmt.Sprintf("MERCER_BEAM_TEST_COMMAND=1 %q --target y --learner ridge --model m.st %s", self, inputs))
-		if err == nil || strings.TrimSpace(out) != shown[i] {
-			t.Errorf("%s: %v\ngot  %s\nwant %s", inputs, err, out, shown[i])
+		out, err := shell(t, dir, fmt.Sprintf("MERCER_BEAM_TEST_COMMAND=1 %q --target y --learner ridge --model m.st %s", executable, inputs))
+		if err == nil || strings.TrimSpace(out) != documented[i] {
+			t.Errorf("%s: %v\ngot  %s\nwant %s", inputs, err, out, documented[i])
 		}
 	}
 }

@@ -59,10 +59,10 @@ func (r *relay) Control(worker fnpb.BeamFnControl_ControlServer) error {
 	if err != nil {
 		return err
 	}
-	ended := make(chan error, 2)
-	go func() { ended <- pass(runner.Recv, worker.Send, r.request) }()
-	go func() { ended <- pass(worker.Recv, runner.Send, r.response) }()
-	if err := <-ended; !errors.Is(err, io.EOF) {
+	exited := make(chan error, 2)
+	go func() { exited <- pass(runner.Recv, worker.Send, r.request) }()
+	go func() { exited <- pass(worker.Recv, runner.Send, r.response) }()
+	if err := <-exited; !errors.Is(err, io.EOF) {
 		return err
 	}
 	return nil

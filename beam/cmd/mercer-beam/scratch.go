@@ -13,9 +13,9 @@ const scratchName = "mercer-beam-folder-"
 // removes the folders of earlier processes that were killed. It ignores a failure to create the
 // folder: Beam reports the error when it writes a file.
 func scratch() (remove func()) {
-	old, _ := filepath.Glob(filepath.Join(os.TempDir(), scratchName+"*"))
-	for _, dir := range old {
-		if release, ok := hold(dir); ok {
+	stale, _ := filepath.Glob(filepath.Join(os.TempDir(), scratchName+"*"))
+	for _, dir := range stale {
+		if release, ok := lockFolder(dir); ok {
 			os.RemoveAll(dir)
 			release()
 		}
@@ -24,7 +24,7 @@ func scratch() (remove func()) {
 	if err != nil {
 		return func() {}
 	}
-	release, ok := hold(dir)
+	release, ok := lockFolder(dir)
 	if _, err := os.Stat(dir); !ok || err != nil { // another process has locked or removed the folder
 		return func() { os.Remove(dir) }
 	}

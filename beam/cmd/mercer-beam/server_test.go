@@ -34,7 +34,7 @@ func jobServer(t *testing.T) string {
 // do. The model must have the same bytes as the model of a run in one process.
 func TestJobServer(t *testing.T) {
 	endpoint := jobServer(t)
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,9 +50,9 @@ func TestJobServer(t *testing.T) {
 		args := []string{"--target", "y", "--kernel", "gaussian(sigma=1)", "--functions", "40", "--device", "cpu", "--model", model}
 		if flags != nil {
 			args = append(args, flags...)
-			args = append(args, "--endpoint", endpoint, "--environment_type", "PROCESS", "--environment_config", fmt.Sprintf(`{"command": %q}`, self))
+			args = append(args, "--endpoint", endpoint, "--environment_type", "PROCESS", "--environment_config", fmt.Sprintf(`{"command": %q}`, executable))
 		}
-		c := exec.CommandContext(t.Context(), self, append(args, filepath.Join(dir, "*.csv"))...)
+		c := exec.CommandContext(t.Context(), executable, append(args, filepath.Join(dir, "*.csv"))...)
 		c.Env = append(os.Environ(), "MERCER_BEAM_TEST_COMMAND=1")
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%q: %v\n%s", flags, err, out)
@@ -76,7 +76,7 @@ func TestJobServer(t *testing.T) {
 // run in one process.
 func TestSeveralWorkers(t *testing.T) {
 	const workers = 3
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,12 +90,12 @@ func TestSeveralWorkers(t *testing.T) {
 		for i, flags := range [][]string{
 			nil,
 			{"--workers", fmt.Sprint(workers)},
-			{"--workers", fmt.Sprint(workers), "--runner", "universal", "--endpoint", jobServer(t), "--environment_type", "PROCESS", "--environment_config", fmt.Sprintf(`{"command": %q}`, self)},
+			{"--workers", fmt.Sprint(workers), "--runner", "universal", "--endpoint", jobServer(t), "--environment_type", "PROCESS", "--environment_config", fmt.Sprintf(`{"command": %q}`, executable)},
 		} {
 			log, model := filepath.Join(dir, "opened"), filepath.Join(models, fmt.Sprint(learner, i))
 			os.Remove(log)
 			args := append([]string{"--target", "y", "--learner", learner, "--std", "--kernel", "gaussian(sigma=1)", "--functions", "40", "--device", "cpu", "--attempts", "1", "--model", model}, flags...)
-			c := exec.CommandContext(t.Context(), self, append(args, countedScheme+filepath.Join(dir, "*.csv"))...)
+			c := exec.CommandContext(t.Context(), executable, append(args, countedScheme+filepath.Join(dir, "*.csv"))...)
 			c.Env = append(os.Environ(), "MERCER_BEAM_TEST_COMMAND=1")
 			if out, err := c.CombinedOutput(); err != nil {
 				t.Fatalf("%q: %v\n%s", flags, err, out)
@@ -150,14 +150,14 @@ func TestSeveralWorkers(t *testing.T) {
 // one process. If only one attempt is allowed, the run ends with an error of one line and writes no
 // model.
 func TestOneOfSeveralWorkersIsKilled(t *testing.T) {
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir, models := tables(t, 20261205), t.TempDir()
 	run := func(model, input string, flags ...string) (string, error) {
 		args := append([]string{"--target", "y", "--std", "--kernel", "gaussian(sigma=1)", "--functions", "40", "--device", "cpu", "--model", filepath.Join(models, model)}, flags...)
-		c := exec.CommandContext(t.Context(), self, append(args, input)...)
+		c := exec.CommandContext(t.Context(), executable, append(args, input)...)
 		c.Env = append(os.Environ(), "MERCER_BEAM_TEST_COMMAND=1")
 		out, err := c.CombinedOutput()
 		return string(out), err
@@ -214,11 +214,11 @@ func TestContainer(t *testing.T) {
 	if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
 		t.Skip("containers run linux/amd64")
 	}
-	self, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.CommandContext(t.Context(), self, "--environment_type", "DOCKER", "--environment_config", "none/such",
+	c := exec.CommandContext(t.Context(), executable, "--environment_type", "DOCKER", "--environment_config", "none/such",
 		"--attempts", "1", "--target", "y", "--model", filepath.Join(t.TempDir(), "m"), filepath.Join(tables(t, 1), "*.csv"))
 	c.Dir = t.TempDir()
 	c.Env = append(os.Environ(), "MERCER_BEAM_TEST_COMMAND=1", "DOCKER_HOST=unix:///nowhere/docker.sock")

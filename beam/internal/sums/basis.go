@@ -199,39 +199,39 @@ func (b *Basis) UnmarshalBinary(data []byte) error {
 		}
 		b.Kernel = k
 	}
-	take := func(n int) []float64 {
-		taken := numbers[:n:n]
+	next := func(n int) []float64 {
+		values := numbers[:n:n]
 		numbers = numbers[n:]
-		return taken
+		return values
 	}
-	b.Points = backend.Host[float64]{Rows: h.Points, Cols: h.Features, Stride: h.Features, Data: take(h.Points * h.Features)}
+	b.Points = backend.Host[float64]{Rows: h.Points, Cols: h.Features, Stride: h.Features, Data: next(h.Points * h.Features)}
 	if h.Shifted {
-		b.Shift = take(h.Features)
+		b.Shift = next(h.Features)
 	}
 	if h.Rooted {
 		b.Root = backend.NewHost[float64](h.Points, h.Points)
 		for i := range h.Points {
-			copy(b.Root.Row(i)[i:], take(h.Points-i))
+			copy(b.Root.Row(i)[i:], next(h.Points-i))
 		}
 	}
 	return b.Check()
 }
 
-type placed struct {
+type deviceBasis struct {
 	Basis
-	b      backend.Backend[float64]
-	points backend.Matrix[float64]
-	root   backend.Matrix[float64] // T, or nil
-	x      backend.Matrix[float64] // the samples of one panel
-	moved  backend.Host[float64]   // the samples of one panel minus the shift
+	b       backend.Backend[float64]
+	points  backend.Matrix[float64]
+	root    backend.Matrix[float64] // T, or nil
+	x       backend.Matrix[float64] // the samples of one panel
+	shifted backend.Host[float64]   // the samples of one panel minus the shift
 }
 
-// place copies b to the device and allocates panels of the given number of rows.
-func (b Basis) place(q backend.Backend[float64], rows int) (*placed, error) {
-	p := &placed{Basis: b, b: q}
+// toDevice copies b to the device and allocates panels of the given number of rows.
+func (b Basis) toDevice(q backend.Backend[float64], rows int) (*deviceBasis, error) {
+	p := &deviceBasis{Basis: b, b: q}
 	if b.Kind == Linear {
 		if b.Shift != nil {
-			p.moved = backend.NewHost[float64](rows, b.Features)
+			p.shifted = backend.NewHost[float64](rows, b.Features)
 		}
 		return p, nil
 	}
@@ -249,7 +249,7 @@ func (b Basis) place(q backend.Backend[float64], rows int) (*placed, error) {
 	return p, nil
 }
 
-func (p *placed) free() {
+func (p *deviceBasis) free() {
 	for _, m := range []backend.Matrix[float64]{p.points, p.root, p.x} {
 		if m != nil {
 			m.Free()
@@ -258,10 +258,10 @@ func (p *placed) free() {
 }
 
 // fill queues dst ← Φ, where row i of Φ is φ of row i of x. x may be changed after the next Sync.
-func (p *placed) fill(dst backend.Matrix[float64], x backend.Host[float64]) error {
+func (p *deviceBasis) fill(dst backend.Matrix[float64], x backend.Host[float64]) error {
 	if p.Kind == Linear {
 		if p.Shift != nil {
-			shifted := p.moved.View(0, 0, x.Rows, x.Cols)
+			shifted := p.shifted.View(0, 0, x.Rows, x.Cols)
 			for i := range x.Rows {
 				to := shifted.Row(i)
 				for j, v := range x.Row(i) {
@@ -272,20 +272,20 @@ func (p *placed) fill(dst backend.Matrix[float64], x backend.Host[float64]) erro
 		}
 		return p.b.Upload(dst, x)
 	}
-	on := p.x.View(0, 0, x.Rows, x.Cols)
-	if err := p.b.Upload(on, x); err != nil {
+	samples := p.x.View(0, 0, x.Rows, x.Cols)
+	if err := p.b.Upload(samples, x); err != nil {
 		return err
 	}
 	if p.Kind == Centers {
-		p.b.Gram(dst, p.Kernel, on, p.points)
+		p.b.Gram(dst, p.Kernel, samples, p.points)
 		if p.root != nil {
 			p.b.Trsm(backend.Right, backend.Upper, backend.NoTrans, 1, p.root, dst)
 		}
 		return nil
 	}
 	half := p.Points.Rows
-	p.b.Gram(dst.View(0, 0, x.Rows, half), kernels.Scaled{Weight: p.Scale, Kernel: stream.Cosines}, on, p.points)
-	p.b.Gram(dst.View(0, half, x.Rows, half), kernels.Scaled{Weight: p.Scale, Kernel: stream.Sines}, on, p.points)
+	p.b.Gram(dst.View(0, 0, x.Rows, half), kernels.Scaled{Weight: p.Scale, Kernel: stream.Cosines}, samples, p.points)
+	p.b.Gram(dst.View(0, half, x.Rows, half), kernels.Scaled{Weight: p.Scale, Kernel: stream.Sines}, samples, p.points)
 	return nil
 }
 

@@ -30,8 +30,8 @@ type equations struct {
 	meanY   []float64
 }
 
-// solved is the solution of equations.
-type solved struct {
+// equationSolution is the solution of equations.
+type equationSolution struct {
 	beta     backend.Host[float64] // M×t
 	residual float64               // the largest ‖z − (G + λS)β‖ / ‖z‖ of a target
 	jitter   float64               // number added to the diagonal before factorization; refinement removes its effect
@@ -51,7 +51,7 @@ const equationSteps = 20
 // trace; if the factorization fails again, the increase is 1000 times as large. Refinement removes
 // the effect of this increase. solve does not modify e, and returns the same errors as
 // solvers.SolveNystrom.
-func (e *equations) solve(ctx context.Context, dev backend.Device, tol float64, memory int64) (*solved, error) {
+func (e *equations) solve(ctx context.Context, dev backend.Device, tol float64, memory int64) (*equationSolution, error) {
 	if tol == 0 {
 		tol = 1e-6
 	}
@@ -73,7 +73,7 @@ func (e *equations) solve(ctx context.Context, dev backend.Device, tol float64, 
 	if err := b.Upload(h, e.sum()); err != nil {
 		return nil, failEquations(err)
 	}
-	res := &solved{beta: backend.NewHost[float64](m, t)}
+	res := &equationSolution{beta: backend.NewHost[float64](m, t)}
 	if err := e.factor(b, h, l, res); err != nil {
 		return nil, failEquations(err)
 	}
@@ -114,12 +114,12 @@ func (e *equations) check(ctx context.Context, dev backend.Device, tol float64, 
 			}
 		}
 	}
-	need := numeric.Bytes(numeric.Total(numeric.Elements(m, 2*m), numeric.Elements(3*m, t)))
+	required := numeric.Bytes(numeric.Total(numeric.Elements(m, 2*m), numeric.Elements(3*m, t)))
 	available := run.Available(dev, memory)
-	if need > available {
-		return &solvers.BudgetError{Method: solvers.Normal, Rows: m, Needed: need, Available: available, Advice: "{use fewer functions|$memory}"}
+	if required > available {
+		return &solvers.BudgetError{Method: solvers.Normal, Rows: m, Needed: required, Available: available, Advice: "{use fewer functions|$memory}"}
 	}
-	run.ReportPlan(ctx, dev, need)
+	run.ReportPlan(ctx, dev, required)
 	return nil
 }
 
@@ -141,12 +141,12 @@ func (e *equations) sum() backend.Host[float64] {
 }
 
 // factor sets l to the Cholesky factor of h, increasing the diagonal if necessary.
-func (e *equations) factor(b backend.Backend[float64], h, l backend.Matrix[float64], res *solved) error {
-	before, err := numeric.Diagonal(b, h)
+func (e *equations) factor(b backend.Backend[float64], h, l backend.Matrix[float64], res *equationSolution) error {
+	diagonal, err := numeric.Diagonal(b, h)
 	if err != nil {
 		return err
 	}
-	j := numeric.Jitter{Added: 4 * numeric.Epsilon * numeric.Trace(before), Growth: 1000, MaxAttempts: 3}
+	j := numeric.Jitter{Added: 4 * numeric.Epsilon * numeric.Trace(diagonal), Growth: 1000, MaxAttempts: 3}
 	err = numeric.FactorJittered(&j, b, l, func() error { numeric.Copy(b, l, h); return nil })
 	res.jitter = j.Added
 	var pivot *backend.PivotError
@@ -161,7 +161,7 @@ func (e *equations) factor(b backend.Backend[float64], h, l backend.Matrix[float
 
 // refine repeats β ← β + (LLᵀ)⁻¹(z − Hβ) from β = 0 (Björck 1987), as long as each step halves
 // the residual.
-func (e *equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.Matrix[float64], l stream.Factored, tol float64, res *solved) error {
+func (e *equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.Matrix[float64], l stream.Factored, tol float64, res *equationSolution) error {
 	m, t := e.right.Rows, e.right.Cols
 	var beta, r, step backend.Matrix[float64]
 	for _, to := range []*backend.Matrix[float64]{&beta, &r, &step} {
@@ -174,12 +174,12 @@ func (e *equations) refine(b backend.Backend[float64], mem *run.Arena, h backend
 	for j := range size {
 		size[j] = numeric.ScaleOf(numeric.Norm(m, func(i int) float64 { return e.right.Row(i)[j] }), 0, 0, tol) // the rounding error of z counts as 0
 	}
-	left := backend.NewHost[float64](m, t)
+	residual := backend.NewHost[float64](m, t)
 	if err := b.Upload(r, e.right); err != nil {
 		return err
 	}
 	ones := numeric.Repeated(1.0, t)
-	for try := range equationSteps {
+	for attempt := range equationSteps {
 		if err := l.Apply(step, r); err != nil {
 			return err
 		}
@@ -188,25 +188,25 @@ func (e *equations) refine(b backend.Backend[float64], mem *run.Arena, h backend
 			return err
 		}
 		b.Symm(backend.Lower, -1, h, beta, 1, r)
-		if err := b.Download(left, r); err != nil {
+		if err := b.Download(residual, r); err != nil {
 			return err
 		}
-		worst := 0.0
+		maxResidual := 0.0
 		for j := range size {
-			worst = numeric.Larger(worst, numeric.Ratio(numeric.Norm(m, func(i int) float64 { return left.Row(i)[j] }), size[j]))
+			maxResidual = numeric.Larger(maxResidual, numeric.Ratio(numeric.Norm(m, func(i int) float64 { return residual.Row(i)[j] }), size[j]))
 		}
-		if worst-worst != 0 {
+		if maxResidual-maxResidual != 0 {
 			return message.Errorf("the solution is not finite: {scale the features and targets down|raise $lambda}")
 		}
-		if try > 0 && !(worst < res.residual) {
+		if attempt > 0 && !(maxResidual < res.residual) {
 			return nil
 		}
-		enough := try > 0 && !(worst < 0.5*res.residual)
-		res.residual, res.iters = worst, try+1
+		stalled := attempt > 0 && !(maxResidual < 0.5*res.residual)
+		res.residual, res.iters = maxResidual, attempt+1
 		if err := b.Download(res.beta, beta); err != nil {
 			return err
 		}
-		if enough || worst == 0 {
+		if stalled || maxResidual == 0 {
 			return nil
 		}
 	}

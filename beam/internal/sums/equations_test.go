@@ -76,18 +76,18 @@ func TestEquationsAgree(t *testing.T) {
 	// eigenvalues of H are ≥ λ. Therefore the condition number is at most n/λ + 1. Sums of n terms
 	// have rounding errors of at most n·ε times |Φ|ᵀ|Φ|.
 	tol := (n/lambda + 1) * n * 0x1p-53
-	near := func(what string, got, want backend.Host[float64], scale float64) {
+	checkNear := func(name string, got, want backend.Host[float64], scale float64) {
 		t.Helper()
-		largest, apart := 0.0, 0.0
+		largest, difference := 0.0, 0.0
 		for i, v := range want.Data {
 			largest = max(largest, math.Abs(v))
-			apart = max(apart, math.Abs(v-scale*got.Data[i]))
+			difference = max(difference, math.Abs(v-scale*got.Data[i]))
 		}
-		if !(apart <= tol*largest) {
-			t.Errorf("%s: the coefficients differ by %.3g of %.3g, more than %.3g of it", what, apart, largest, tol)
+		if !(difference <= tol*largest) {
+			t.Errorf("%s: the coefficients differ by %.3g of %.3g, more than %.3g of it", name, difference, largest, tol)
 		}
 	}
-	near("fourier", got.beta, want.Beta, scale)
+	checkNear("fourier", got.beta, want.Beta, scale)
 
 	centers := x.View(0, 0, m, d)
 	nystrom, err := solvers.SolveNystrom(t.Context(), dev, solvers.NystromProblem{Kernel: kernels.Gaussian{Sigma: 0.5}, Data: solvers.InMemory(x, y, nil, nil), Centers: centers, Lambda: lambda}, par)
@@ -115,9 +115,9 @@ func TestEquationsAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near("nystrom", got.beta, nystrom.Beta, 1)
-	if now, _ := dev.InUse(); now != 0 {
-		t.Errorf("%d bytes are left on the device", now)
+	checkNear("nystrom", got.beta, nystrom.Beta, 1)
+	if inUse, _ := dev.InUse(); inUse != 0 {
+		t.Errorf("%d bytes are left on the device", inUse)
 	}
 }
 

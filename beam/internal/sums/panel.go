@@ -26,16 +26,16 @@ const (
 // Only one goroutine at a time may use a Gatherer.
 type Gatherer struct {
 	b       backend.Backend[float64]
-	phi     *placed
+	phi     *deviceBasis
 	rule    func([]float64) error // the kernel's check of a point; nil if the kernel has no check
 	m, t, q int
 
-	panel panel // buffered rows; its targets are y − y₀
-	ones  backend.Host[float64]
-	z, c  backend.Matrix[float64] // z: a panel of Z, 512×q; c: the sum of the products since the last call of fold, q×q
-	plain int                     // number of rows whose products are in c
-	host  backend.Host[float64]
-	sums  *Sums
+	panel   panel // buffered rows; its targets are y − y₀
+	ones    backend.Host[float64]
+	z, c    backend.Matrix[float64] // z: a panel of Z, 512×q; c: the sum of the products since the last call of fold, q×q
+	rowsInC int                     // number of rows whose products are in c
+	host    backend.Host[float64]
+	sums    *Sums
 }
 
 // panel buffers rows until there are PanelRows of them.
@@ -109,7 +109,7 @@ func NewGatherer(dev backend.Device, basis Basis, t int, targetShift []float64) 
 	g.host = backend.NewHost[float64](g.q, g.q)
 	g.sums = NewSums(basis.Sums(t))
 	var err error
-	if g.phi, err = basis.place(g.b, PanelRows); err != nil {
+	if g.phi, err = basis.toDevice(g.b, PanelRows); err != nil {
 		return nil, fmt.Errorf("sums: %w", err)
 	}
 	if g.z, err = g.b.New(PanelRows, g.q); err == nil {
@@ -160,7 +160,7 @@ func (g *Gatherer) multiply() error {
 		return fmt.Errorf("sums: %w", err)
 	}
 	beta := 1.0
-	if g.plain == 0 {
+	if g.rowsInC == 0 {
 		beta = 0
 	}
 	g.b.Syrk(backend.Lower, backend.Transpose, 1, z, beta, g.c)
@@ -168,7 +168,7 @@ func (g *Gatherer) multiply() error {
 		return fmt.Errorf("sums: %w", err)
 	}
 	g.panel.filled = 0
-	if g.plain += r; g.plain >= PlainRows {
+	if g.rowsInC += r; g.rowsInC >= PlainRows {
 		return g.fold()
 	}
 	return nil
@@ -176,7 +176,7 @@ func (g *Gatherer) multiply() error {
 
 // fold adds c to the sums.
 func (g *Gatherer) fold() error {
-	if g.plain == 0 {
+	if g.rowsInC == 0 {
 		return nil
 	}
 	if err := g.b.Download(g.host, g.c); err != nil {
@@ -184,13 +184,13 @@ func (g *Gatherer) fold() error {
 	}
 	high, low := g.sums.high, g.sums.low
 	for i := range g.q {
-		first := at(i, 0)
+		first := packedIndex(i, 0)
 		for j, v := range g.host.Row(i)[:i+1] {
 			high[first+j], low[first+j] = addOne(high[first+j], low[first+j], v)
 		}
 	}
-	g.sums.Rows += int64(g.plain)
-	g.plain = 0
+	g.sums.Rows += int64(g.rowsInC)
+	g.rowsInC = 0
 	return nil
 }
 

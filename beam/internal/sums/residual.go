@@ -17,12 +17,12 @@ import (
 // It subtracts ΦB + b from Y before it sums, as solvers.SolveNystrom does. The error of the
 // residual is therefore relative to e rather than to ΦᵀY.
 type Measurer struct {
-	b       backend.Backend[float64]
-	phi     *placed
-	m, t    int
-	panel   panel // buffered rows; its targets are y − b
-	left    backend.Host[float64]
-	product backend.Host[float64]
+	b         backend.Backend[float64]
+	phi       *deviceBasis
+	m, t      int
+	panel     panel // buffered rows; its targets are y − b
+	residuals backend.Host[float64]
+	product   backend.Host[float64]
 
 	z, e, beta, r backend.Matrix[float64] // z and e: panels of Φ and of e; r: Φᵀe
 	sums          *Sums
@@ -48,10 +48,10 @@ func NewMeasurer(dev backend.Device, p Problem, sol *Solution) (*Measurer, error
 		}
 	}
 	g.panel = newPanel(p.Basis.Features, g.t, intercept)
-	g.left, g.product = backend.NewHost[float64](PanelRows, g.t), backend.NewHost[float64](g.m, g.t)
+	g.residuals, g.product = backend.NewHost[float64](PanelRows, g.t), backend.NewHost[float64](g.m, g.t)
 	g.sums = NewSums(MeasuredLen(g.m, g.t))
 	var err error
-	if g.phi, err = p.Basis.place(g.b, PanelRows); err != nil {
+	if g.phi, err = p.Basis.toDevice(g.b, PanelRows); err != nil {
 		return nil, fmt.Errorf("sums: %w", err)
 	}
 	for _, a := range []struct {
@@ -104,15 +104,15 @@ func (g *Measurer) multiply() error {
 	if err := g.b.Download(g.product, g.r); err != nil {
 		return fmt.Errorf("sums: %w", err)
 	}
-	left := g.left.View(0, 0, r, g.t)
-	if err := g.b.Download(left, e); err != nil {
+	residuals := g.residuals.View(0, 0, r, g.t)
+	if err := g.b.Download(residuals, e); err != nil {
 		return fmt.Errorf("sums: %w", err)
 	}
 	for i, v := range g.product.Data {
 		g.sums.Add(i, v)
 	}
 	for i := range r {
-		for j, v := range left.Row(i) {
+		for j, v := range residuals.Row(i) {
 			g.sums.Add(g.m*g.t+j, v)
 			g.sums.Add((g.m+1)*g.t+j, v*v)
 		}
@@ -136,7 +136,7 @@ func (g *Measurer) Take() (*Sums, error) {
 type Measured struct {
 	Residual float64               // the largest ‖Φᵀ(y − Φβ − b) − λSβ‖ / ‖Φᵀy‖ of a target, centered if there is an intercept: see numeric.ScaleOf
 	Squares  []float64             // Σ (y − f(x))² of each target
-	left     backend.Host[float64] // Φᵀ(y − Φβ − b) − λSβ, M×t
+	gradient backend.Host[float64] // Φᵀ(y − Φβ − b) − λSβ, M×t
 }
 
 // Measure computes the residual of sol from measured, the sums of a Measurer. s holds the sums of a
@@ -152,12 +152,12 @@ func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *S
 	}
 	functions := 0.0 // Σ ‖φ‖²
 	for i := range m {
-		functions += s.Value(at(i, i))
+		functions += s.Value(packedIndex(i, i))
 	}
-	out := &Measured{Squares: make([]float64, t), left: backend.NewHost[float64](m, t)}
+	out := &Measured{Squares: make([]float64, t), gradient: backend.NewHost[float64](m, t)}
 	for j := range t {
 		out.Squares[j] = measured.Value((m+1)*t + j)
-		var above, below float64
+		var residualNorm, rightNorm float64
 		for i := range m {
 			v := measured.Value(i*t + j)
 			if p.Intercept {
@@ -170,35 +170,35 @@ func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *S
 					v -= p.Lambda * e.penalty.Row(max(i, k))[min(i, k)] * sol.Beta.Row(k)[j]
 				}
 			}
-			out.left.Row(i)[j] = v
-			above = math.Hypot(above, v)
-			below = math.Hypot(below, e.right.Row(i)[j])
+			out.gradient.Row(i)[j] = v
+			residualNorm = math.Hypot(residualNorm, v)
+			rightNorm = math.Hypot(rightNorm, e.right.Row(i)[j])
 		}
-		terms := math.Sqrt(functions) * math.Sqrt(s.Value(at(m+j, m+j)))
+		terms := math.Sqrt(functions) * math.Sqrt(s.Value(packedIndex(m+j, m+j)))
 		const rounding = PlainRows * 0x1p-53 // relative error of an entry of Φᵀy: see the package's comment
-		out.Residual = max(out.Residual, numeric.Ratio(above, numeric.ScaleOf(below, terms, rounding, tol)))
+		out.Residual = max(out.Residual, numeric.Ratio(residualNorm, numeric.ScaleOf(rightNorm, terms, rounding, tol)))
 	}
 	return out, nil
 }
 
 // Correct returns sol after one step of iterative refinement with the measured residual: β + (G +
 // λS)⁻¹(Φᵀ(y − Φβ − b) − λSβ) (Björck 1987).
-func (p Problem) Correct(ctx context.Context, dev backend.Device, s *Sums, sol *Solution, left *Measured) (*Solution, error) {
+func (p Problem) Correct(ctx context.Context, dev backend.Device, s *Sums, sol *Solution, measured *Measured) (*Solution, error) {
 	e, err := p.equations(ctx, dev, s)
 	if err != nil {
 		return nil, err
 	}
 	// The correction needs only a low accuracy, which is why tol is 0.5.
-	e.right = left.left
+	e.right = measured.gradient
 	res, err := e.solve(ctx, dev, 0.5, 0)
 	if err != nil {
 		return nil, err
 	}
-	better := &Solution{Beta: backend.NewHost[float64](sol.Beta.Rows, sol.Beta.Cols), Residual: sol.Residual, Jitter: res.jitter}
+	corrected := &Solution{Beta: backend.NewHost[float64](sol.Beta.Rows, sol.Beta.Cols), Residual: sol.Residual, Jitter: res.jitter}
 	for i, v := range sol.Beta.Data {
-		better.Beta.Data[i] = v + res.beta.Data[i]
+		corrected.Beta.Data[i] = v + res.beta.Data[i]
 	}
-	p.intercept(e, better)
-	better.Squares, err = p.Squares(s, better)
-	return better, err
+	p.intercept(e, corrected)
+	corrected.Squares, err = p.Squares(s, corrected)
+	return corrected, err
 }

@@ -30,7 +30,7 @@ type Problem struct {
 type Solution struct {
 	Beta      backend.Host[float64] // M×t; for Fourier, the coefficients of the scaled functions
 	Intercept []float64
-	Residual  float64 // relative residual of the normal equations: see solved
+	Residual  float64 // relative residual of the normal equations: see equationSolution
 	Jitter    float64
 	// Squares are Σ_i (y_i − f(x_i))² of each target over the summed rows, computed from the sums
 	// with an error of about 2⁻⁴⁰ of Σ (y_i − y₀)².
@@ -53,16 +53,16 @@ func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*e
 		rows: float64(s.Rows), meanPhi: make([]float64, m), meanY: make([]float64, t),
 	}
 	entry := func(i, j int) float64 {
-		h, l := s.high[at(i, j)], s.low[at(i, j)]
+		h, l := s.high[packedIndex(i, j)], s.low[packedIndex(i, j)]
 		if p.Intercept {
-			ih, il := s.high[at(q-1, i)], s.low[at(q-1, i)]
-			jh := s.high[at(q-1, j)] / e.rows
+			ih, il := s.high[packedIndex(q-1, i)], s.low[packedIndex(q-1, i)]
+			jh := s.high[packedIndex(q-1, j)] / e.rows
 			// Subtract the product of the sums of columns i and j, divided by n. The product of the
 			// high parts is exact as the pair (ph, pl). The error of the other products is smaller
 			// than the rounding error of this pair.
 			ph := ih * jh
 			pl := math.FMA(ih, jh, -ph)
-			jl := (math.FMA(-jh, e.rows, s.high[at(q-1, j)]) + s.low[at(q-1, j)]) / e.rows
+			jl := (math.FMA(-jh, e.rows, s.high[packedIndex(q-1, j)]) + s.low[packedIndex(q-1, j)]) / e.rows
 			pl += ih*jl + il*jh
 			h, l = add(h, l, -ph, -pl)
 		}
@@ -80,10 +80,10 @@ func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*e
 	}
 	if p.Intercept {
 		for j := range m {
-			e.meanPhi[j] = s.Value(at(q-1, j)) / e.rows
+			e.meanPhi[j] = s.Value(packedIndex(q-1, j)) / e.rows
 		}
 		for j := range t {
-			e.meanY[j] = s.Value(at(q-1, m+j)) / e.rows
+			e.meanY[j] = s.Value(packedIndex(q-1, m+j)) / e.rows
 		}
 	}
 	var err error
@@ -142,7 +142,7 @@ func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 	if s.Len() != p.Basis.Sums(t) {
 		return nil, fmt.Errorf("sums: got %d sums, which do not match %d functions and %d targets", s.Len(), m, t)
 	}
-	full := func(i, j int) float64 { return s.high[at(max(i, j), min(i, j))] }
+	entry := func(i, j int) float64 { return s.high[packedIndex(max(i, j), min(i, j))] }
 	squares := make([]float64, t)
 	c := make([]float64, m)
 	for k := range t {
@@ -163,18 +163,18 @@ func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 			ph := a * v
 			h, l = add(h, l, ph, math.FMA(a, v, -ph))
 		}
-		y, one := m+k, m+t
+		y, ones := m+k, m+t
 		for i := range m {
 			row := 0.0
-			first := at(i, 0)
+			first := packedIndex(i, 0)
 			for j, v := range c[:i] {
 				row += v * s.high[first+j]
 			}
-			term(c[i], 2*row+c[i]*full(i, i)-2*full(y, i)+2*b*full(one, i))
+			term(c[i], 2*row+c[i]*entry(i, i)-2*entry(y, i)+2*b*entry(ones, i))
 		}
-		term(1, full(y, y))
-		term(-2*b, full(one, y))
-		term(b*b, full(one, one))
+		term(1, entry(y, y))
+		term(-2*b, entry(ones, y))
+		term(b*b, entry(ones, ones))
 		squares[k] = max(h+l, 0)
 	}
 	return squares, nil
@@ -210,7 +210,7 @@ func (p Problem) Posterior(ctx context.Context, dev backend.Device, s *Sums, sol
 		last := Triangle(m + p.Targets + 1)
 		h, l := s.high[last], s.low[last]
 		for i := range m {
-			h, l = add(h, l, -s.high[at(i, i)], -s.low[at(i, i)])
+			h, l = add(h, l, -s.high[packedIndex(i, i)], -s.low[packedIndex(i, i)])
 		}
 		q.Rest = max(0, h+l)
 	}
@@ -227,7 +227,7 @@ func (p Problem) Posterior(ctx context.Context, dev backend.Device, s *Sums, sol
 // constant reports whether target j is constant up to rounding. If y₀ is between the smallest and
 // the largest value of a target that is not constant, Σ(y − ȳ)² is at least Σ(y − y₀)²/n.
 func (p Problem) constant(s *Sums, j int) bool {
-	y, one := p.Basis.Size()+j, p.Basis.Size()+p.Targets
-	square, sum := s.Value(at(y, y)), s.Value(at(one, y))
+	y, ones := p.Basis.Size()+j, p.Basis.Size()+p.Targets
+	square, sum := s.Value(packedIndex(y, y)), s.Value(packedIndex(ones, y))
 	return square-sum*sum/float64(s.Rows) <= PlainRows*0x1p-53*square
 }

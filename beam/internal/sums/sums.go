@@ -24,8 +24,8 @@ func NewSums(count int) *Sums {
 // Triangle returns the number of entries of a q×q triangle.
 func Triangle(q int) int { return q * (q + 1) / 2 }
 
-// at returns the index of entry (i, j), j ≤ i, in a triangle packed by rows.
-func at(i, j int) int { return i*(i+1)/2 + j }
+// packedIndex returns the index of entry (i, j), j ≤ i, in a triangle packed by rows.
+func packedIndex(i, j int) int { return i*(i+1)/2 + j }
 
 // Len returns the number of sums.
 func (s *Sums) Len() int { return len(s.high) }
@@ -72,8 +72,8 @@ func (s *Sums) MarshalBinary() ([]byte, error) {
 	b := make([]byte, 0, Bytes(s.Len()))
 	b = binary.LittleEndian.AppendUint64(b, uint64(s.Rows))
 	b = binary.LittleEndian.AppendUint64(b, uint64(s.Len()))
-	for _, part := range [][]float64{s.high, s.low} {
-		for _, v := range part {
+	for _, list := range [][]float64{s.high, s.low} {
+		for _, v := range list {
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
 		}
 	}
@@ -91,12 +91,12 @@ func (s *Sums) UnmarshalBinary(b []byte) error {
 	}
 	b = b[16:]
 	read := func() []float64 {
-		part := make([]float64, count)
-		for i := range part {
-			part[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+		list := make([]float64, count)
+		for i := range list {
+			list[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
 		}
 		b = b[8*count:]
-		return part
+		return list
 	}
 	s.Rows = int64(rows)
 	s.high = read()

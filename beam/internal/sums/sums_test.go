@@ -34,15 +34,15 @@ func TestTwoFloat(t *testing.T) {
 		h = r.NormFloat64() * math.Ldexp(1, r.IntN(80)-40)
 		return quickTwoSum(h, h*unit*(r.Float64()-0.5))
 	}
-	near := func(what string, h, l float64, want *big.Float, bound float64) {
+	checkNear := func(name string, h, l float64, want *big.Float, bound float64) {
 		t.Helper()
-		apart := new(big.Float).Sub(exact(h, l), want)
+		difference := new(big.Float).Sub(exact(h, l), want)
 		limit := new(big.Float).Mul(new(big.Float).Abs(want), big.NewFloat(bound))
-		if apart.Abs(apart).Cmp(limit) > 0 {
-			t.Fatalf("%s: off by %v of %v", what, apart, want)
+		if difference.Abs(difference).Cmp(limit) > 0 {
+			t.Fatalf("%s: off by %v of %v", name, difference, want)
 		}
 		if h+l != h {
-			t.Fatalf("%s: (%v, %v) is not normalized", what, h, l)
+			t.Fatalf("%s: (%v, %v) is not normalized", name, h, l)
 		}
 	}
 	for range 20000 {
@@ -50,10 +50,10 @@ func TestTwoFloat(t *testing.T) {
 		bh, bl := number()
 		h, l := add(ah, al, bh, bl)
 		want := exact(ah, al)
-		near("add", h, l, want.Add(want, exact(bh, bl)), 3*0x1p-106*(1+0x1p-40))
+		checkNear("add", h, l, want.Add(want, exact(bh, bl)), 3*0x1p-106*(1+0x1p-40))
 		h, l = addOne(ah, al, bh)
 		want = exact(ah, al)
-		near("addOne", h, l, want.Add(want, new(big.Float).SetFloat64(bh)), 2*0x1p-106*(1+0x1p-40))
+		checkNear("addOne", h, l, want.Add(want, new(big.Float).SetFloat64(bh)), 2*0x1p-106*(1+0x1p-40))
 	}
 }
 
@@ -91,12 +91,12 @@ func gather(t testing.TB, dev backend.Device, p Problem, x, y backend.Host[float
 		t.Fatal(err)
 	}
 	defer g.Free()
-	return taken(t, g, x, y, parts)
+	return takeAll(t, g, x, y, parts)
 }
 
-// taken adds the parts of the rows to g one after the other, and returns the result of g.Take after
+// takeAll adds the parts of the rows to g one after the other, and returns the result of g.Take after
 // each part.
-func taken(t testing.TB, g interface {
+func takeAll(t testing.TB, g interface {
 	Add(x, y backend.Host[float64]) error
 	Take() (*Sums, error)
 }, x, y backend.Host[float64], parts [][]int) (list []*Sums) {
@@ -188,22 +188,22 @@ func TestGathererBound(t *testing.T) {
 			for a := range q {
 				for b := range a + 1 {
 					product.Mul(big.NewFloat(z[a]), new(big.Float).SetPrec(200).SetFloat64(z[b]))
-					exact[at(a, b)].Add(exact[at(a, b)], product)
-					size[at(a, b)] += math.Abs(z[a] * z[b])
+					exact[packedIndex(a, b)].Add(exact[packedIndex(a, b)], product)
+					size[packedIndex(a, b)] += math.Abs(z[a] * z[b])
 				}
 			}
 		}
-		worst := 0.0
+		maxError := 0.0
 		for i, want := range exact {
 			w, _ := want.Float64()
-			apart := math.Abs(s.Value(i) - w)
-			worst = max(worst, apart/size[i])
+			difference := math.Abs(s.Value(i) - w)
+			maxError = max(maxError, difference/size[i])
 			// The limit is the bound γ_4096 of the sums plus the rounding to one float64.
-			if limit := gamma(PlainRows)*size[i] + unit*math.Abs(w); !(apart <= limit) {
-				t.Errorf("%s: sum %d is %v, want %v: off by %.3g, more than %.3g", name, i, s.Value(i), w, apart, limit)
+			if limit := gamma(PlainRows)*size[i] + unit*math.Abs(w); !(difference <= limit) {
+				t.Errorf("%s: sum %d is %v, want %v: off by %.3g, more than %.3g", name, i, s.Value(i), w, difference, limit)
 			}
 		}
-		t.Logf("%s: at most %.2g of |Z|ᵀ|Z|; the bound is %.2g, typical is %.2g", name, worst, gamma(PlainRows), math.Sqrt(PlainRows)*unit)
+		t.Logf("%s: at most %.2g of |Z|ᵀ|Z|; the bound is %.2g, typical is %.2g", name, maxError, gamma(PlainRows), math.Sqrt(PlainRows)*unit)
 	}
 }
 
@@ -215,7 +215,7 @@ func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], interce
 	intercept []float64
 } {
 	t.Helper()
-	type one = struct {
+	type reference = struct {
 		p         Problem
 		beta      backend.Host[float64]
 		intercept []float64
@@ -232,7 +232,7 @@ func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], interce
 		}
 		return p
 	}
-	list := map[string]one{}
+	list := map[string]reference{}
 
 	centers := rowsOf(x, shards(rand.New(rand.NewPCG(1, 1)), x.Rows, 1, true)[0][:60])
 	k := kernels.Gaussian{Sigma: 0.6}
@@ -240,7 +240,7 @@ func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], interce
 	if err != nil {
 		t.Fatal(err)
 	}
-	list["nystrom"] = one{problem(CentersBasis(k, centers)), ny.Beta, ny.Intercept}
+	list["nystrom"] = reference{problem(CentersBasis(k, centers)), ny.Beta, ny.Intercept}
 
 	k = kernels.Gaussian{Sigma: 2}
 	fo, err := solvers.SolveFourier(t.Context(), dev, solvers.FourierProblem{Kernel: k, Data: data, Count: 80, Seed: 5, Lambda: lambda, Intercept: intercept}, par)
@@ -254,7 +254,7 @@ func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], interce
 	for i := range fo.Beta.Data {
 		fo.Beta.Data[i] /= basis.Scale
 	}
-	list["fourier"] = one{problem(basis), fo.Beta, fo.Intercept}
+	list["fourier"] = reference{problem(basis), fo.Beta, fo.Intercept}
 
 	pr, err := solvers.Solve(t.Context(), dev, solvers.Problem{Kernel: kernels.Linear{}, X: x, Y: y, Lambda: lambda, Intercept: intercept}, solvers.Params{Method: solvers.Primal, Tol: 1e-12})
 	if err != nil {
@@ -264,7 +264,7 @@ func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], interce
 	if intercept {
 		shift = slices.Clone(x.Row(0))
 	}
-	list["primal"] = one{problem(LinearBasis(x.Cols, shift)), pr.Coef, pr.Intercept}
+	list["primal"] = reference{problem(LinearBasis(x.Cols, shift)), pr.Coef, pr.Intercept}
 	return list
 }
 
@@ -282,7 +282,7 @@ func TestAnySharding(t *testing.T) {
 		dev := backendtest.Device(t, "cpu", backend.Config{})
 		r := rand.New(rand.NewPCG(seed, 2))
 		for name, want := range bases(t, dev, x, y, intercept) {
-			worst := 0.0
+			maxError := 0.0
 			for _, count := range []int{1, 2, 7, 64, 1000} {
 				for _, shuffled := range []bool{false, true} {
 					s := merged(t, gather(t, dev, want.p, x, y, shards(r, n, count, shuffled)))
@@ -290,31 +290,31 @@ func TestAnySharding(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					worst = max(worst, apart(t, fmt.Sprintf("%s, %d shards, shuffled %v, intercept %v", name, count, shuffled, intercept), sol, want.beta, want.intercept, 1e-10))
+					maxError = max(maxError, checkSolution(t, fmt.Sprintf("%s, %d shards, shuffled %v, intercept %v", name, count, shuffled, intercept), sol, want.beta, want.intercept, 1e-10))
 				}
 			}
-			t.Logf("%s, intercept %v: at most %.2g", name, intercept, worst)
+			t.Logf("%s, intercept %v: at most %.2g", name, intercept, maxError)
 		}
 	}
 }
 
-// apart fails the test if a coefficient differs by more than tol times the largest coefficient, and
+// checkSolution fails the test if a coefficient differs by more than tol times the largest coefficient, and
 // returns the largest relative difference.
-func apart(t *testing.T, what string, sol *Solution, beta backend.Host[float64], intercept []float64, tol float64) (worst float64) {
+func checkSolution(t *testing.T, name string, sol *Solution, beta backend.Host[float64], intercept []float64, tol float64) (maxError float64) {
 	t.Helper()
-	most := 0.0
+	maxAbs := 0.0
 	for i, v := range beta.Data {
-		most = max(most, math.Abs(v))
-		worst = max(worst, math.Abs(v-sol.Beta.Data[i]))
+		maxAbs = max(maxAbs, math.Abs(v))
+		maxError = max(maxError, math.Abs(v-sol.Beta.Data[i]))
 	}
 	for j, v := range intercept {
-		most = max(most, math.Abs(v))
-		worst = max(worst, math.Abs(v-sol.Intercept[j]))
+		maxAbs = max(maxAbs, math.Abs(v))
+		maxError = max(maxError, math.Abs(v-sol.Intercept[j]))
 	}
-	if worst /= most; !(worst <= tol) {
-		t.Errorf("%s: the coefficients are %.3g apart, relative, more than %.3g", what, worst, tol)
+	if maxError /= maxAbs; !(maxError <= tol) {
+		t.Errorf("%s: the coefficients are %.3g apart, relative, more than %.3g", name, maxError, tol)
 	}
-	return worst
+	return maxError
 }
 
 // TestSameBits checks that the sums of the same parts have the same bits if they are merged in any
@@ -348,8 +348,8 @@ func TestSameBits(t *testing.T) {
 			t.Fatal("the order of merging changes the bits")
 		}
 	}
-	again := gather(t, dev, p, x, y, parts)
-	if !slices.Equal(merged(t, again).low, want.low) {
+	regathered := gather(t, dev, p, x, y, parts)
+	if !slices.Equal(merged(t, regathered).low, want.low) {
 		t.Error("the same parts, gathered again, have other bits")
 	}
 }
@@ -364,13 +364,13 @@ func TestEncoding(t *testing.T) {
 	if err != nil || int64(len(b)) != Bytes(3) {
 		t.Fatalf("%d bytes, error %v; want %d", len(b), err, Bytes(3))
 	}
-	var back Sums
-	if err := back.UnmarshalBinary(b); err != nil || back.Rows != 7 || !slices.Equal(back.high, s.high) || !slices.Equal(back.low, s.low) {
-		t.Errorf("%v, error %v; want %v", back, err, s)
+	var decoded Sums
+	if err := decoded.UnmarshalBinary(b); err != nil || decoded.Rows != 7 || !slices.Equal(decoded.high, s.high) || !slices.Equal(decoded.low, s.low) {
+		t.Errorf("%v, error %v; want %v", decoded, err, s)
 	}
-	for cut := range b {
-		if err := back.UnmarshalBinary(b[:cut]); err == nil {
-			t.Errorf("%d of %d bytes are taken", cut, len(b))
+	for length := range b {
+		if err := decoded.UnmarshalBinary(b[:length]); err == nil {
+			t.Errorf("%d of %d bytes are taken", length, len(b))
 		}
 	}
 	x, _ := samples(1, 5, 2, 0)
@@ -383,17 +383,17 @@ func TestEncoding(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var back Basis
-		if err := back.UnmarshalBinary(b); err != nil {
+		var decoded Basis
+		if err := decoded.UnmarshalBinary(b); err != nil {
 			t.Fatal(err)
 		}
-		if fmt.Sprint(back.Kernel) != fmt.Sprint(basis.Kernel) || back.Scale != basis.Scale || back.Size() != basis.Size() ||
-			!slices.Equal(back.Points.Data, basis.Points.Data) || !slices.Equal(back.Shift, basis.Shift) {
-			t.Errorf("%+v came back as %+v", basis, back)
+		if fmt.Sprint(decoded.Kernel) != fmt.Sprint(basis.Kernel) || decoded.Scale != basis.Scale || decoded.Size() != basis.Size() ||
+			!slices.Equal(decoded.Points.Data, basis.Points.Data) || !slices.Equal(decoded.Shift, basis.Shift) {
+			t.Errorf("%+v came back as %+v", basis, decoded)
 		}
-		for cut := range b {
-			if err := back.UnmarshalBinary(b[:cut]); err == nil {
-				t.Errorf("%s: %d of %d bytes are taken", basis.Kind, cut, len(b))
+		for length := range b {
+			if err := decoded.UnmarshalBinary(b[:length]); err == nil {
+				t.Errorf("%s: %d of %d bytes are taken", basis.Kind, length, len(b))
 			}
 		}
 	}
@@ -419,41 +419,41 @@ func TestMeasure(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer g.Free()
-			all := &Sums{}
-			for _, s := range taken(t, g, x, y, parts) {
-				if err := all.Merge(s); err != nil {
+			merged := &Sums{}
+			for _, s := range takeAll(t, g, x, y, parts) {
+				if err := merged.Merge(s); err != nil {
 					t.Fatal(err)
 				}
 			}
-			m, err := want.p.Measure(t.Context(), dev, s, all, sol, 1e-8)
+			m, err := want.p.Measure(t.Context(), dev, s, merged, sol, 1e-8)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return m
 		}
-		good := measure(sol)
-		if good.Residual > 1e-10 {
-			t.Errorf("%s: the residual is %.3g", name, good.Residual)
+		accurate := measure(sol)
+		if accurate.Residual > 1e-10 {
+			t.Errorf("%s: the residual is %.3g", name, accurate.Residual)
 		}
 		for j, v := range sol.Squares {
 			// sol.Squares is computed from the sums. The limit is the rounding error of a sum of n
 			// squares of targets of about 1.
-			if limit := 1e-9 * n; math.Abs(v-good.Squares[j]) > limit {
-				t.Errorf("%s: squares %v from the sums, %v from the samples", name, v, good.Squares[j])
+			if limit := 1e-9 * n; math.Abs(v-accurate.Squares[j]) > limit {
+				t.Errorf("%s: squares %v from the sums, %v from the samples", name, v, accurate.Squares[j])
 			}
 		}
 		for i := range sol.Beta.Data {
 			sol.Beta.Data[i] *= 1 + 1e-4
 		}
-		bad := measure(sol)
-		if bad.Residual < 1e-7 {
-			t.Errorf("%s: the residual of a spoilt solution is %.3g", name, bad.Residual)
+		inaccurate := measure(sol)
+		if inaccurate.Residual < 1e-7 {
+			t.Errorf("%s: the residual of a spoilt solution is %.3g", name, inaccurate.Residual)
 		}
-		better, err := want.p.Correct(t.Context(), dev, s, sol, bad)
+		corrected, err := want.p.Correct(t.Context(), dev, s, sol, inaccurate)
 		if err != nil {
 			t.Fatal(err)
 		}
-		apart(t, name+" corrected", better, want.beta, want.intercept, 1e-10)
+		checkSolution(t, name+" corrected", corrected, want.beta, want.intercept, 1e-10)
 		if now, _ := dev.InUse(); now != 0 {
 			t.Errorf("%s: %d bytes are left on the device", name, now)
 		}
@@ -480,15 +480,15 @@ func TestMeasureOrthogonalTarget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := &Sums{}
-		for _, part := range taken(t, g, x, y, parts) {
-			if err := all.Merge(part); err != nil {
+		merged := &Sums{}
+		for _, part := range takeAll(t, g, x, y, parts) {
+			if err := merged.Merge(part); err != nil {
 				t.Fatal(err)
 			}
 		}
 		g.Free()
 		for _, tol := range []float64{1e-6, 1e-12} {
-			m, err := p.Measure(t.Context(), dev, s, all, sol, tol)
+			m, err := p.Measure(t.Context(), dev, s, merged, sol, tol)
 			if err != nil {
 				t.Fatal(err)
 			}
