@@ -33,17 +33,17 @@ func (l *BayesRidge) parameters() []Parameter {
 	}
 }
 
-// BayesRidge is ridge regression that determines λ from the samples. The noise of a sample of
-// weight w_i has the variance σ²/w_i, and the coefficients w have the prior N(0, σ_w² I). σ² and
+// BayesRidge is ridge regression that determines λ from the samples. The noise of sample i with the
+// weight v_i has the variance σ²/v_i, and the coefficients w have the prior N(0, σ_w² I). σ² and
 // σ_w² maximize the evidence p(y | X, σ, σ_w), and λ = σ²/σ_w². MacKay's steps are repeated until
 // the fitted values converge:
 //
-//	γ = Σ_i s_i/(s_i + λ),  σ_w² = ‖w‖²/γ,  σ² = Σ_i w_i(y_i − f(x_i))²/(Σw_i − γ)
+//	γ = Σ_i s_i/(s_i + λ),  σ_w² = ‖w‖²/γ,  σ² = Σ_i v_i(y_i − f(x_i))²/(Σv_i − γ)
 //
-// with the eigenvalues s_i of XᵀX, which are computed once on the host: O(nd² + d³) operations if n
-// ≥ d, otherwise O(n²d + n³). scikit-learn's BayesianRidge computes the same model if its four
-// Gamma parameters are 0; with the defaults of 1e-6 the model is nearly the same. Each output has
-// its own variances.
+// with the eigenvalues s_i of XᵀX, which are computed once on the host. For n samples of d features
+// this takes O(nd² + d³) operations if n ≥ d, otherwise O(n²d + n³). scikit-learn's BayesianRidge
+// computes the same model if its four Gamma parameters are 0; with the defaults of 1e-6 the model
+// is nearly the same. Each output has its own variances.
 type BayesRidge struct {
 	Tol         float64 // the steps end when the fitted values change by less than Tol·‖y − ȳ‖; 0 means 1e-8
 	MaxIter     int     // maximum number of steps; 0 means 1000
@@ -89,8 +89,8 @@ func (m *BayesRidgeModel) Prior() []float64 { return slices.Clone(m.posterior.Pr
 // LogEvidence returns log p(y | X) of each output. A sample of weight w counts as w samples.
 func (m *BayesRidgeModel) LogEvidence() []float64 { return slices.Clone(m.evidence) }
 
-// Variance returns the n×t variances of new targets at the rows of x: σ² for the noise plus (x −
-// x̄)ᵀΣ(x − x̄) for the uncertainty of w, where Σ is the posterior covariance of w.
+// Variance returns the n×t variances of new targets at the rows of x: σ² + (x − x̄)ᵀΣ(x − x̄), with
+// the posterior covariance Σ of w and the mean x̄ of the training samples, or 0 without an intercept.
 func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	v := m.posterior.Vectors
 	p := predictor{
@@ -105,7 +105,7 @@ func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x ma
 	}
 	var out *mat.Dense
 	sums := p
-	sums.linear = true // the plan of a product of matrices counts no packed points
+	sums.linear = true // predictPoints then plans no memory for packed points, which only kernels need
 	err = p.inBlocks(ctx, points, func(ctx context.Context, _ int, x numeric.Points) error {
 		products, err := sums.predictPoints(ctx, dev, x)
 		if err == nil {

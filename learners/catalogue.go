@@ -31,8 +31,7 @@ const (
 type Fitter func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error)
 
 // Description describes a learner. The file of each learner registers its Description. The command
-// derives its flags from the descriptions; Make uses them to make learners, and Restore to make
-// models.
+// derives its flags from the descriptions, Make makes learners from them, and Restore makes models.
 type Description struct {
 	Name       string      `json:"name"`
 	Tasks      []Task      `json:"tasks"`      // the first task is the default if the targets suit several tasks
@@ -53,7 +52,7 @@ type Description struct {
 	// needs all samples in memory.
 	rows func(v parsed) (RowsFitter, *ParameterError)
 	// model returns an empty model of the type that saved the State. If model is nil, register
-	// replaces it by a function that returns the result type of Fit.
+	// replaces it by a function that returns an empty model of the result type of Fit.
 	model func(State) (fielded, error)
 	// classify is true if the classifier is made by Classify from the regression learner. Make and
 	// Restore then call Classify, and fitter and model handle only regression.

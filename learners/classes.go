@@ -76,8 +76,8 @@ const MaxClasses = 1000
 type Classes struct {
 	Labels []float64 // the value of y for each class: −1 and 1, or 0, 1, 2, …
 	Names  []string  // from Options.Classes, or the labels as texts
-	// ZeroIsPositive, an option of the perceptrons, makes the decision value 0 mean the second of
-	// two classes, sgn(0) = +1; otherwise 0 means the first class.
+	// If ZeroIsPositive is set, which is an option of the perceptrons, the decision value 0
+	// predicts the second of two classes: sgn(0) = +1. Otherwise 0 predicts the first class.
 	ZeroIsPositive bool
 }
 
@@ -109,9 +109,9 @@ type classified struct{ classes Classes }
 // Classes implements Classifier.
 func (c *classified) Classes() Classes { return c.classes }
 
-// classesOf finds the classes of the n×1 matrix y, which are its different values. It returns an
-// error if there are fewer than two. index[i] is the class of row i, or −1 if this class occurs
-// only in rows of weight 0. If names is not nil, the labels must be indices of names: 0, 1, … .
+// classesOf returns the classes of the n×1 matrix y: the different values in its rows of weight > 0,
+// of which there must be at least two. index[i] is the class of row i, or −1 if this class occurs
+// only in rows of weight 0. If the slice names is not nil, every value of y must be an index into it.
 func classesOf(y backend.Host[float64], weights []float64, names []string) (c Classes, index []int, err error) {
 	if y.Rows == 0 {
 		return c, nil, errors.New("y is missing")
@@ -159,8 +159,8 @@ func classesOf(y backend.Host[float64], weights []float64, names []string) (c Cl
 	return c, index, nil
 }
 
-// Signs returns the ±1 targets that Classify makes from the classes in y. names has the meaning of
-// Options.Classes.
+// Signs returns the ±1 targets that Classify makes from the classes in y. The argument names is as
+// in Options.Classes.
 func Signs(y mat.Matrix, names []string) (*mat.Dense, error) {
 	h, err := gonum.Host("y", y)
 	if err != nil {
@@ -192,8 +192,8 @@ func (c Classes) targets(index []int) backend.Host[float64] {
 	return h
 }
 
-// Decide returns the n×1 labels for decision values or probabilities, without modifying them. A
-// label is NaN if there are fewer labels than columns.
+// Decide returns the n×1 labels for decision values or probabilities, without modifying them. The
+// label of a row is NaN if c has no label for the class of the row.
 func (c Classes) Decide(values mat.Matrix) *mat.Dense {
 	decision := asDense(values)
 	n, cols := decision.Dims()

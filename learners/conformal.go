@@ -16,9 +16,9 @@ import (
 
 // Calibration computes split-conformal intervals, or sets of classes, from the predictions of a
 // model for m rows that were not used in its fit. If a new row and these m rows are exchangeable,
-// the interval or set of the new row contains its target with a probability of at least level, for
-// any learner and distribution. If no two scores are equal, the probability is at most level +
-// 1/(m+1).
+// the interval or set of the new row contains its target with a probability of at least p, the
+// argument level of Intervals and Sets, for any learner and distribution. If no two scores are
+// equal, the probability is at most p + 1/(m+1).
 //
 // Source: Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world; Lei, G'Sell,
 // Rinaldo, Tibshirani and Wasserman (2018), Distribution-free predictive inference for
@@ -32,8 +32,8 @@ type Calibration struct {
 	Scores backend.Host[float64]
 }
 
-// Calibrate applies m to the rows of x, which must not be used in the fit of m, and compares the
-// predictions with the targets y. A class that m does not have gets the score +∞.
+// Calibrate applies m to the rows of x, which must not have been used in the fit of m, and compares the
+// predictions with the targets y. A row whose class m does not have gets the score math.MaxFloat64.
 func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix) (c *Calibration, err error) {
 	defer wrapError("calibrate", nil, &c, &err)
 	if numeric.IsNil(m) {
@@ -148,8 +148,8 @@ func (c *Calibration) bound(j int, level float64) (float64, error) {
 	return c.Scores.Row(j)[rank-1], nil
 }
 
-// Intervals returns f ± the ⌈level (m+1)⌉-th smallest score of the output, for the
-// n×outputs predictions f of the model. 0 < level ≤ m/(m+1).
+// Intervals returns the bounds f ± s for the n×outputs predictions f of a model, where s is the
+// ⌈level (m+1)⌉-th smallest of the m scores of an output. The level must be > 0 and ≤ m/(m+1).
 func (c *Calibration) Intervals(f mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	if c == nil {
 		return nil, nil, errNoCalibration
@@ -179,7 +179,7 @@ func (c *Calibration) Intervals(f mat.Matrix, level float64) (lower, upper *mat.
 
 // Sets returns an n×K matrix with 1 for each class of the model that belongs to the prediction set
 // of the row of x, and 0 for other classes. A set always contains the predicted class. It contains
-// the observed class with the probability `level`, 0 < level ≤ m/(m+1).
+// the observed class with a probability of at least `level`, which must be > 0 and ≤ m/(m+1).
 func (c *Calibration) Sets(ctx context.Context, dev backend.Device, m Classifier, x mat.Matrix, level float64) (*mat.Dense, error) {
 	bound, err := c.bound(0, level)
 	if err != nil {

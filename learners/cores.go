@@ -24,7 +24,7 @@ func (m *model) Learner() string { return m.learner }
 // Facts implements Describer.
 func (m *model) Facts() []Fact { return m.factsNamed(message.Plain) }
 
-// factsNamed returns the facts; name maps a parameter to its name in the advice of warnings.
+// factsNamed returns the facts. The function name maps a parameter to its name in the advice of warnings.
 func (m *model) factsNamed(name func(parameter string) string) []Fact {
 	facts := slices.Clone(m.facts)
 	for i, f := range facts {

@@ -23,13 +23,13 @@
 // Catalogue lists the learners. CONTRIBUTING.md explains how to add a learner. These
 // functions and types are shared by the learners:
 //
-//   - the steps of Fit: newFitting completes the parameters and checks the samples (finite numbers,
-//     weights, no checkpoint, a device). Its result has methods for the steps before the solver:
-//     classes, oneTarget, kept, kernel (the default has half the median distance as sigma),
+//   - the steps of Fit: newFitting completes the parameters, checks the device, samples and weights,
+//     and refuses a checkpoint. Its result has methods for the steps before the solver: classes,
+//     oneTarget, keptX, keptPoints, kernel (the default has half the median distance as sigma),
 //     scaleKernel, centered (for package lsq) and task (memory, progress, cancellation). They do
 //     nothing after an error. Learners that call solvers.Solve use samples, kernelFor, kernelForRows
-//     and newProgress instead. A deferred call of named puts the learner's name before an error;
-//   - weights: weightOf, dropZeroWeight, positiveWeights, ofPositive;
+//     and newProgress instead. A deferred call of wrapError puts the learner's name before an error;
+//   - weights: weightOf, dropZeroWeight, positiveWeights, selectPositive;
 //   - classes: classesOf, Classes.targets, Classes.decide; if Description.classify is set, Classify
 //     makes the classifier from the regression learner;
 //   - the facts: norms.go computes norms and the noise;

@@ -20,13 +20,13 @@ import (
 )
 
 // averages computes weighted averages over the rows of x. For each feature it averages the
-// derivative of a function; for a feature in binary, it averages the difference between the
+// derivative of a function. For a feature in the list binary it averages the difference between the
 // function's values at the two values of the feature.
 type averages struct {
 	x       backend.Host[float64]
 	weights []float64 // the weights; their sum is 1
 	binary  []int
-	levels  [][2]float64 // the smaller and the larger value of each feature in binary
+	levels  [][2]float64 // the smaller and the larger value of each feature in the list binary
 }
 
 func newAverages(x backend.Host[float64], p EffectParams) (a averages, err error) {
@@ -62,7 +62,7 @@ func newAverages(x backend.Host[float64], p EffectParams) (a averages, err error
 
 func (a averages) onlyBinary() bool { return len(a.binary) == a.x.Cols }
 
-// atLevel returns x with the smaller (0) or larger (1) value of the binary feature q in each row.
+// atLevel returns a copy of a.x in which the feature binary[q] has the value levels[q][level] in every row.
 func (a averages) atLevel(q, level int) backend.Host[float64] {
 	x := backend.NewHost[float64](a.x.Rows, a.x.Cols)
 	for i := range x.Rows {
@@ -72,8 +72,8 @@ func (a averages) atLevel(q, level int) backend.Host[float64] {
 	return x
 }
 
-// differences evaluates the sum of the given functions at the two values of the binary feature q.
-// It returns the difference for each row and output.
+// differences returns, for each row and output, the difference of the sum of the given functions
+// between the larger and the smaller value of the feature binary[q].
 func (a averages) differences(ctx context.Context, dev backend.Device, q int, sums ...predictor) (*mat.Dense, error) {
 	out := mat.NewDense(a.x.Rows, len(sums[0].intercept), nil)
 	for level, sign := range []float64{-1, 1} {
@@ -89,7 +89,7 @@ func (a averages) differences(ctx context.Context, dev backend.Device, q int, su
 	return out, nil
 }
 
-// averageKernel averages the functions k(·, z_l) for m points z_l. The result is m×d.
+// averageKernel returns m×d averages: row l holds the averages for the function k(·, z_l) of point l of z.
 func (a averages) averageKernel(ctx context.Context, dev backend.Device, k kernels.Kernel, z numeric.Points) (backend.Host[float64], error) {
 	weights := numeric.Column(a.weights)
 	l := adjoint.GramLoss{Kernel: k, X: a.x, Z: denseForm(z)}
@@ -119,7 +119,7 @@ func (a averages) averageKernel(ctx context.Context, dev backend.Device, k kerne
 }
 
 // priorVariances returns the variances of the averages of a Gaussian process with the covariance k,
-// or nil if there are too many covariances to compute or the process has no derivatives.
+// or nil if n²(d + 10) exceeds maxCovariances or the process has no derivatives.
 func (a averages) priorVariances(ctx context.Context, dev backend.Device, k kernels.Kernel) ([]float64, error) {
 	n, d := a.x.Rows, a.x.Cols
 	if float64(n)*float64(n)*float64(d+10) > maxCovariances {
@@ -214,7 +214,7 @@ func (a averages) standardErrors(ctx context.Context, dev backend.Device, m Mode
 	return out, checkPredicted("standard error", dense(out), 0)
 }
 
-// posteriorVariances returns the variances of the averages, divided by s² of MarginalEffects.
+// posteriorVariances returns the variances of the averages, divided by s² for the scale s in MarginalEffects.
 func (a averages) posteriorVariances(ctx context.Context, dev backend.Device, q *solvers.Posterior, phi stream.Basis) (prior []float64, err error) {
 	var blocks []backend.Host[float64]
 	switch phi := phi.(type) {
@@ -261,7 +261,7 @@ func (a averages) posteriorVariances(ctx context.Context, dev backend.Device, q 
 	return q.Functionals(ctx, dev, phi, g, prior)
 }
 
-// effectVariances returns the variances of the averages, divided by the scale s² in
+// effectVariances returns the variances of the averages, divided by s² for the scale s in
 // MarginalEffects.
 func (m *GaussianProcessModel) effectVariances(ctx context.Context, dev backend.Device, a averages) ([]float64, error) {
 	variances, err := a.priorVariances(ctx, dev, m.kernel)
@@ -290,7 +290,7 @@ func (m *GaussianProcessModel) effectVariances(ctx context.Context, dev backend.
 
 func (m *RVMModel) effectVariances(ctx context.Context, dev backend.Device, a averages) ([]float64, error) {
 	variances := make([]float64, a.x.Cols)
-	r := m.root.Rows - 1 // the average of the constant φ_0 is 0
+	r := m.root.Rows - 1 // the average derivative of the constant function φ_0 is 0
 	if r <= 0 {
 		return variances, nil
 	}

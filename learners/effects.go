@@ -57,9 +57,9 @@ const maxCovariances = 2e10
 // The error wraps ErrNoDerivative for models that count votes or neighbors, and if the kernel has
 // no derivative at a row with respect to a feature that is not in p.Binary: see kernels.Corner.
 //
-// An average is a linear functional of f. f is a weighted sum of functions, and the vector g_p
-// holds the values of the functional for these functions. The element for k(·, x_l) is g_lp = Σ_i
-// w_i ∂k(x_i, x_l)/∂x_ip / Σ_i w_i; for a feature of p.Binary a difference of k replaces the
+// The average for feature p is a linear functional of f, and f is a weighted sum of functions. The
+// vector g_p holds the values of the functional for these functions: g_lp = Σ_i w_i ∂k(x_i,
+// x_l)/∂x_ip / Σ_i w_i for k(·, x_l). For a feature of p.Binary a difference of k replaces the
 // derivative. The standard errors are
 //
 //	KernelRidge               σ‖V^(−1/2) P g_p‖,  α = P y,  σ² = (1/m) Σ_l v_l (y_l − f(x_l))²
@@ -68,20 +68,20 @@ const maxCovariances = 2e10
 //	Ridge, FourierRidge       s√λ √(g_pᵀ(ΦᵀVΦ + λI)⁻¹g_p)
 //	BayesRidge, RVM           √(g_pᵀΣg_p), with the posterior covariance Σ of the coefficients
 //
-// with the weights v of the m samples, V = diag(v), the scale s of the process, and Φ and S of the
-// model's method Variance. For KernelRidge without an intercept P = (K + λV⁻¹)⁻¹, and the standard
-// errors are the estimate of Hainmueller and Hazlett (2014), Kernel regularized least squares,
-// section 4.2, and of their R package KRLS, which has no weights and no intercept, but standardizes
-// y. As in its function fdskrls, the error of a difference is multiplied by √2. The other errors
-// are posterior standard deviations, with q_p = Σ_ij w_i w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i w_i)²
-// (Rasmussen and Williams 2006, section 9.4). Ridge, NystromRidge and FourierRidge need Std. The
+// with the weights v of the m training samples, V = diag(v), their kernel matrix K, the scale s of
+// the process, and Φ and S of the model's method Variance. The errors of KernelRidge are the
+// estimate of Hainmueller and Hazlett (2014), Kernel regularized least squares, section 4.2. The
+// matrix P maps the targets to the coefficients α; without an intercept it is (K + λV⁻¹)⁻¹. As in
+// fdskrls of their R package KRLS, the error of a difference is multiplied by √2. The other errors
+// are posterior standard deviations (Rasmussen and Williams 2006, section 9.4), with q_p = Σ_ij w_i
+// w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i w_i)². Ridge, NystromRidge and FourierRidge need Std. The
 // processes of GaussianProcess and NystromRidge have derivatives only if the kernel has the second
 // derivatives: see kernels.NewMixed. Otherwise StdErr is nil unless all features are binary. For
 // GaussianProcess and NystromRidge StdErr is also nil if n²(d + 10) > 2·10¹⁰, because q_p is a sum
 // over all pairs of rows.
 //
-// The derivatives take O(nmd) operations for each output, q takes O(n²d), and the standard errors
-// of KernelRidge take as long as a fit with d targets.
+// The derivatives take O(nmd) operations for each output and all q_p together O(n²d). The standard
+// errors of KernelRidge take as long as a fit with d targets.
 func MarginalEffects(ctx context.Context, dev backend.Device, m Model, x mat.Matrix, p EffectParams) (e *Effects, err error) {
 	if numeric.IsNil(m) {
 		return nil, errors.New("learners: effects: no model was given")
@@ -166,9 +166,9 @@ func expansionsOf(m Model) ([]predictor, error) {
 	return nil, fmt.Errorf("the model has %w, because it is neither linear nor a sum of kernel functions", ErrNoDerivative)
 }
 
-// addDerivatives adds to d the derivatives of output j of p at the rows of x. The derivatives with
-// respect to the features in binary may be subgradients, and are not added if all features are
-// binary.
+// addDerivatives adds to d the derivatives of output j of p at the rows of x. The derivatives of a
+// kernel with respect to the features in a.binary may be subgradients. They are omitted if all
+// features are in a.binary.
 func (a averages) addDerivatives(ctx context.Context, dev backend.Device, d *mat.Dense, p predictor, j int) error {
 	x := a.x
 	if p.linear {
@@ -200,8 +200,8 @@ func (a averages) addDerivatives(ctx context.Context, dev backend.Device, d *mat
 	return nil
 }
 
-// checkCorners returns an error that names the first row of l.X at which the kernel has no derivative with
-// respect to a feature that is not in binary.
+// checkCorners returns an error that names the first row of l.X at which the kernel has no
+// derivative with respect to a feature that is not in a.binary.
 func (a averages) checkCorners(ctx context.Context, l adjoint.GramLoss) error {
 	ignored, corners := make([]bool, l.X.Cols), make([]bool, l.X.Rows)
 	for _, q := range a.binary {

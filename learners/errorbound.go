@@ -35,8 +35,8 @@ type Bounded interface {
 	// to rounding. The bounds take O(d + t) operations for each row, and O(nt) more if the model
 	// was fitted with Options.Prove. If the model was fitted with the field Bound, PredictBound
 	// evaluates the functions of the model in more than 80 bits. The evaluation takes much longer
-	// and gives bounds that nearly equal the errors. For Ridge, NystromRidge and FourierRidge it
-	// does so also after a fit with Options.Prove, if the fit is small.
+	// and gives bounds that nearly equal the errors. Models of Ridge, NystromRidge and FourierRidge
+	// are also evaluated in this way after a small fit with Options.Prove.
 	PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error)
 }
 
@@ -88,8 +88,8 @@ func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelE
 	return b.roundAt(ctx, dev, sums, sums.predictPoints, f, b.roundoffOn(dev, m), points)
 }
 
-// roundAt returns predictions of f for points, which are a result of p.checkRows, and bounds on the
-// errors of the predictions. predictPoints computes the sums of p, and r bounds the errors of the
+// roundAt returns predictions of f, and bounds on their errors, at points that p.checkRows
+// returned. predictPoints computes the sums of p, and r bounds the rounding errors of the kernel
 // functions of f.
 func (b *errorBound) roundAt(ctx context.Context, dev backend.Device, p predictor, predictPoints func(context.Context, backend.Device, numeric.Points) (*mat.Dense, error), f *verified.Expansion, r *verified.Roundoff, points numeric.Points) (values, bounds *mat.Dense, err error) {
 	err = p.inBlocks(ctx, points, func(ctx context.Context, _ int, x numeric.Points) error {
@@ -150,11 +150,11 @@ func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64])
 	return nil
 }
 
-// accuracyTol returns the relative residual at which the predictions of a solution of p have errors
-// of at most accuracy/2. Rounding errors may add another accuracy/2. The rows of p are points. Let
-// k(x, z) = φ(x)ᵀφ(z), let φ̄ be the weighted mean of φ over the samples, r the residual and w the
-// largest weight. With N = ‖r‖√(w/λ), an error is at most N‖φ(x)‖/2, or with an intercept N(‖φ(x) −
-// φ̄‖/2 + √(λ/1ᵀW1)): see verified.ErrorBound.
+// accuracyTol returns the relative residual at which the predictions of a solution of p have errors of
+// at most accuracy/2. Rounding errors may add another accuracy/2. The rows of p are points. accuracyTol
+// inverts the bound of verified.ErrorBound: an error is at most N‖φ(x)‖/2 with N = ‖r‖√(w/λ), the
+// residual r, the largest weight w and k(x, z) = φ(x)ᵀφ(z). With an intercept it is at most N(‖φ(x) −
+// φ̄‖/2 + √(λ/s)), with the weighted mean φ̄ of φ over the samples and the sum s of the weights.
 func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (float64, error) {
 	if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
 		return 0, noBound(p)
@@ -407,8 +407,8 @@ func minEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem, m
 }
 
 // evaluate returns the bound that verified.System computes for m, a solution of p, with the given
-// Floor. It takes at most the given number of bytes on dev. If the bound has no correction, reason
-// is a clause that says why; otherwise reason is "".
+// Floor. It takes at most the given number of bytes on dev. If a second factorization is not possible,
+// the bound has no correction and reason is a clause that gives the cause; otherwise reason is "".
 func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, floor float64, memory int64) (reason string, bound *verified.ErrorBound, err error) {
 	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept, Floor: floor}
 	// bytes counts the factor, the kernel values and twelve columns for each target.

@@ -99,7 +99,7 @@ func (f factors[F]) prepare(ctx context.Context, dev backend.Device) error {
 	return err
 }
 
-// byLambda maps each λ to the outputs fitted with it; if lambdas is nil, all outputs have the same λ.
+// byLambda maps each λ to the outputs fitted with it. If s.lambdas is empty, all outputs have s.lambda.
 func (s *solutions) byLambda(outputs int) map[float64][]int {
 	list := map[float64][]int{}
 	for j := range outputs {

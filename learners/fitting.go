@@ -34,9 +34,9 @@ type fitting struct {
 	err     error
 }
 
-// newFitting completes the parameters. It checks the weights, and that there is a device and no
-// checkpoint, that the numbers are finite, and that x and y have equally many rows. y may be
-// missing only for Novelty.
+// newFitting completes the parameters and checks the arguments: a device and no checkpoint must be
+// given, the weights must be valid and all numbers finite, and x and y must have equally many rows.
+// y may be missing only for Novelty.
 func newFitting(ctx context.Context, dev backend.Device, learner string, parameters []Parameter, x, y mat.Matrix, o Options) *fitting {
 	f := &fitting{ctx: ctx, dev: dev, o: o, learner: learner}
 	f.fail(complete(parameters))
@@ -144,7 +144,7 @@ func (f *fitting) classes() (c Classes, index []int) {
 	return c, index
 }
 
-// kernel returns k or, for nil, the Gaussian whose sigma is half the median distance: see
+// kernel returns k, or if k is nil the Gaussian kernel whose sigma is half the median distance: see
 // kernelFor.
 func (f *fitting) kernel(k kernels.Kernel, seed uint64) kernels.Kernel {
 	if f.err == nil {
@@ -155,7 +155,7 @@ func (f *fitting) kernel(k kernels.Kernel, seed uint64) kernels.Kernel {
 	return k
 }
 
-// scaleKernel returns k or, for nil, the Gaussian of scikit-learn's gamma="scale": see
+// scaleKernel returns k, or if k is nil the Gaussian kernel of scikit-learn's gamma="scale": see
 // neighbors.ScaleSigma.
 func (f *fitting) scaleKernel(k kernels.Kernel) kernels.Kernel {
 	if f.err == nil && k == nil {
@@ -220,8 +220,8 @@ func wrapError[M any](name string, parameters []Parameter, m *M, err *error) {
 }
 
 // adviceNames returns a function for message.Within. The function maps a parameter in the advice of
-// a message to the parameter of the learner, or to "" if the learner's parameter has no effect. nil
-// parameters mean that the advice is for a fitted model.
+// a message to the parameter of the learner, or to "" if the learner's parameter has no effect. If
+// parameters is nil, the advice is for a fitted model.
 func adviceNames(parameters []Parameter) func(parameter string) string {
 	values := valuesOf(parameters)
 	hasEffect := func(name string) bool {

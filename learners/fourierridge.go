@@ -49,7 +49,7 @@ func (l *FourierRidge) parameters() []Parameter {
 //
 //	f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b
 //
-// As M grows, f approaches the prediction of KernelRidge with the same unscaled λ; the error of the
+// As M grows, f approaches the prediction of KernelRidge with the same λ; the error of the
 // approximated kernel is about √(2/M).
 type FourierRidge struct {
 	Kernel      kernels.Kernel // a kernel that solvers.FourierProblem accepts; nil means the default of KernelRidge
@@ -123,8 +123,8 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	return l.fit(ctx, dev, data, nil, data, o)
 }
 
-// fit fits the samples of data. If sparse is not nil, the rows of sparse are the samples, and data
-// has the row numbers in place of features. dense holds the same samples with their features.
+// fit fits the samples of data. If sparse is not nil, the rows of sparse are the samples, and data has
+// the row numbers in place of features. The argument dense holds the same samples with their features.
 func (l FourierRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, sparse *backend.CSR[float64], dense solvers.Rows, o Options) (*FourierRidgeModel, error) {
 	if err := o.refuseUnused(); err != nil {
 		return nil, err

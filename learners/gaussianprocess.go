@@ -194,7 +194,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	return m, nil
 }
 
-// Variance implements Uncertain: s²(k(x, x) − k_xᵀ(K + λW⁻¹)⁻¹k_x + λ).
+// Variance implements Uncertain: s²(k(x, x) − k_xᵀ(K + λW⁻¹)⁻¹k_x + λ) for the kernel values k_x of x and samples.
 //
 // The first call factors the matrix in n³/3 operations, even if the model was loaded from a file.
 // The model keeps the factor in 8n² bytes of host memory, much more than the model itself takes.

@@ -33,7 +33,7 @@ type Jackknife interface {
 	//
 	// If a new target and the samples are exchangeable (with all weights 1), the target is between
 	// the bounds with probability ≥ 2·level − 1 for any distribution, and about level in practice.
-	// 1/2 ≤ level < 1, and level ≤ n/(n+1), because fewer samples give no bound.
+	// The level must be ≥ 1/2 and ≤ n/(n+1), because fewer samples give no bound.
 	//
 	// The first call takes about as long as a fit, even if the model was loaded from a file: see
 	// Preparer. The intervals of Calibrate take only the time of a prediction.
@@ -44,7 +44,7 @@ type Jackknife interface {
 }
 
 // coverageRank returns the rank ⌈level (n+1)⌉. If n errors are in ascending order, the error of
-// this rank bounds the error of a new sample with the probability `level`.
+// this rank bounds the error of a new sample with a probability of at least `level`.
 func coverageRank(level float64, n int) (int, error) {
 	if !(level > 0 && level < 1) {
 		return 0, fmt.Errorf("level must be > 0 and < 1, got %v", level)
@@ -65,8 +65,8 @@ func coverageRank(level float64, n int) (int, error) {
 type influence func(ctx context.Context, x numeric.Points, visit func(first int, b backend.Host[float64])) error
 
 // jackknifeOf returns the intervals of a model with predictor p and n samples. For each λ it calls
-// its last argument, which returns the argument c of jackknifePlus and the influence of the samples
-// on predictions.
+// leaveOneOut, which returns the argument c of jackknifePlus and the influence of the samples on
+// predictions.
 func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
 	leaveOneOut func(lambda float64) (c backend.Host[float64], influenceOf influence, err error)) (lower, upper *mat.Dense, err error) {
 	points, err := p.checkRows(dev, x)
@@ -113,8 +113,8 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 // Intervals implements Jackknife. The first call factors K + λW⁻¹ for each λ in n³ operations, even
 // if the model was loaded from a file. The model keeps the factors, of 8n² bytes each, as for
 // GaussianProcessModel.Variance. Prepare computes the factors in advance. Each point takes 2n²
-// operations. Kernels of solvers.Kalman with one feature take O(n) operations and bytes instead. λ
-// must be > 0.
+// operations. For kernels that solvers.Kalman accepts and one feature, O(n) operations and bytes
+// replace these numbers. λ must be > 0.
 func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	defer wrapError(kernelRidgeName+": intervals", nil, &lower, &err)
 	type host = backend.Host[float64]

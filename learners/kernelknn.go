@@ -52,7 +52,7 @@ func (l *KernelKNN) parameters() []Parameter {
 // the Euclidean distance, the result is that of scikit-learn's KNeighbors.
 //
 // Fit keeps a copy of the samples, and a prediction takes O(n) values of k for each row. The
-// formula of d² subtracts nearly equal numbers: distances below √ε times the size of the kernel
+// formula of d² subtracts nearly equal numbers: values of d² below about 1e-16 times the kernel
 // values are only rounding errors. Center features that are far from 0.
 type KernelKNN struct {
 	Kernel kernels.Kernel // nil means linear()
@@ -146,8 +146,8 @@ func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.
 	return points.Rows, nil
 }
 
-// Neighbors returns for each row of x the samples that determine its prediction, nearest first, and
-// their squared distances. Samples are given by index among the samples of weight > 0, from 0.
+// Neighbors returns for each row of x the samples that determine its prediction, nearest first, and their
+// squared distances. A sample is given by its index, counted from 0, among the samples of weight > 0.
 func (m *KernelKNNModel) Neighbors(ctx context.Context, dev backend.Device, x mat.Matrix) (samples [][]int, squares [][]float64, err error) {
 	n, err := m.nearest(ctx, dev, x, true, func(i int, x numeric.Points, list []int, keys []float64) {
 		selfValue := x.Diag(m.kernel, i)

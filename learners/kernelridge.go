@@ -52,8 +52,8 @@ func (l *KernelRidge) singular() string {
 	return ""
 }
 
-// KernelRidge is f(x) = Σ_i α_i k(x_i, x) + b with (K + λW⁻¹)α + b·1 = y. λ is
-// unscaled, as scikit-learn's alpha; with Falkon's convention it is λ_Falkon·n.
+// KernelRidge is f(x) = Σ_i α_i k(x_i, x) + b with (K + λW⁻¹)α + b·1 = y. λ is not multiplied by
+// the number n of samples: it equals scikit-learn's alpha, and n times the λ of Falkon.
 type KernelRidge struct {
 	// Kernel is k. Nil is the Gaussian whose sigma is half the median distance between different
 	// rows of x of weight > 0 (at most 500 of them, chosen by Seed).
@@ -200,7 +200,7 @@ func (m *KernelRidgeModel) fields() []field {
 	})
 }
 
-// lambdasOf makes a list of λ: lambdas, or lambda alone if lambdas is empty.
+// lambdasOf returns the list lambdas, or a list that contains only lambda if lambdas is empty.
 func lambdasOf(lambda float64, lambdas []float64) []float64 {
 	if len(lambdas) == 0 {
 		return []float64{lambda}

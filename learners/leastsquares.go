@@ -38,15 +38,15 @@ func (l *LeastSquares) parameters() []Parameter {
 // xGELSD, and the Facts give the rank.
 //
 // The normal equations are formed and factored on the device, with a step of refinement (Björck
-// 1987): O(nd² + d³) operations, d² numbers. The normal equations square the condition number of x.
-// If the condition number of the triangular factor is above 1e4, or there are fewer rows than
-// columns, Fit uses a QR factorization of x instead, which it computes block by block on the host.
-// For sparse samples LSQR (Paige and Saunders 1982) finds the same w by products with x and xᵀ; the
-// number of iterations grows with the condition number. The Facts are then only the number of
-// iterations and ‖w‖².
+// 1987), in O(nd² + d³) operations and d² numbers of memory. The normal equations square the
+// condition number of x. If the condition number of the triangular factor is above 1e4, or there
+// are fewer rows than columns, Fit uses a QR factorization of x instead, which it computes block by
+// block on the host. For sparse samples LSQR (Paige and Saunders 1982) finds the same w by products
+// with x and xᵀ; the number of iterations grows with the condition number. The Facts are then only
+// the number of iterations and ‖w‖².
 //
-// The Fact "forward error" bounds the relative error of w due to rounding, for columns scaled to
-// norm 1 with the condition number κ (Golub and Van Loan 2013, 5.3.7; LAPACK Users' Guide, 4.5.1):
+// The Fact "forward error" bounds the relative error of w due to rounding, for columns scaled to norm 1 with the
+// condition number κ, and the machine precision ε (Golub and Van Loan 2013, 5.3.7; LAPACK Users' Guide, 4.5.1):
 //
 //	ε (2κ + κ² ‖y − Xw‖/‖Xw‖) ‖y‖/‖Xw‖
 //

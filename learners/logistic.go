@@ -52,9 +52,9 @@ const (
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖W‖²
 //
-// which is n times (the mean cross-entropy + (λ/2n)‖W‖²). For two classes W has one column,
-// Pr(second | x) = 1/(1 + e^−f), f = wᵀx + b; for K classes Pr is the softmax of K columns, Pr(c |
-// x) = e^f_c / Σ_j e^f_j, or with Reference K−1 columns and f_K = 0, Pr(c | x) = e^f_c/(1 + Σ_{j<K}
+// which is n times (the mean cross-entropy + (λ/2n)‖W‖²). For two classes W has one column, and
+// Pr(second | x) = 1/(1 + e^−f) with f = wᵀx + b. For K classes W has K columns, and Pr(c | x) =
+// e^f_c / Σ_j e^f_j. With Reference W has K−1 columns, f_K = 0 and Pr(c | x) = e^f_c/(1 + Σ_{j<K}
 // e^f_j); texts that write e^{−vᵀx}/(1 + Σ e^{−v_jᵀx}) have v = −w. The intercepts are not
 // penalized. λ is 1/C for scikit-learn's C.
 //
@@ -64,12 +64,12 @@ const (
 // iterations, whose Facts include a "warning". With λ = 0 Fit fits the K−1 columns of Reference,
 // which has the same minimum.
 //
-// The Fact "remaining decrease" estimates the fraction by which the loss may still decrease:
-// gᵀM⁻¹g/2 for the gradient g, where M is the Hessian for newton, mean(p(1−p))·XᵀX + λI for lbfgs
-// and gradient-descent up to 4096 features, and the diagonal of this matrix for more features and
-// for sgd. The estimate depends on the scale of a feature only through λ. If the solver ends before
-// the estimate is at most Tol, Fit returns the model of the last step, and its Facts include a
-// "warning". For nonlinear boundaries see KernelLogistic.
+// The Fact "remaining decrease" estimates the fraction of the loss F by which it may still decrease:
+// gᵀM⁻¹g/(2F) for the gradient g. For newton M is the Hessian. For lbfgs and gradient-descent it is
+// mean(p(1−p))·XᵀX + λI, with the probabilities p. For these two with more than 4096 features, and
+// for sgd, it is the diagonal of this matrix. The estimate depends on the scale of a feature only
+// through λ. If the solver ends before the estimate is at most Tol, Fit returns the model of the
+// last step, and its Facts include a "warning". For nonlinear boundaries see KernelLogistic.
 type Logistic struct {
 	Lambda      float64 // ≥ 0
 	NoIntercept bool    // set b = 0; by default b is fitted without a penalty

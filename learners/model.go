@@ -144,7 +144,7 @@ func dimension(n int) string {
 type Uncertain interface {
 	Model
 	// Variance returns the variances of new targets at the rows of x, including the noise:
-	// n×outputs, ≥ 0. Blocks and cancellation are as for Predict. For a Preparer the first call
-	// takes as long as a fit.
+	// n×outputs, ≥ 0. Like Predict, it processes blocks of rows and obeys ctx. For a Preparer the
+	// first call takes as long as a fit.
 	Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }

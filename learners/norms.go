@@ -8,10 +8,10 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// squaredNorm is the name of the Fact ‖w‖², or ‖f‖² for a function in the space of a kernel. The
-// problem with the constraint that the squared norm is at most this value has the same solution.
-// For regression the Fact describes the first output; for K classes it is the sum over the K
-// functions.
+// squaredNorm is the name of the Fact ‖w‖², or ‖f‖² for a function in the space of a kernel.
+// Minimizing the loss subject to the constraint that the squared norm is at most this value gives
+// the same solution. For regression the Fact describes the first output; for K classes it is the
+// sum over the K functions.
 const squaredNorm = "squared norm"
 
 // normFacts returns the fact ‖f‖² of a support vector machine and, if ‖f‖² is negative, a warning
@@ -53,8 +53,8 @@ func expansionNorm(y, alpha backend.Host[float64], b []float64, weights []float6
 //
 //	−(n/2)(ln(2π‖r‖²/n) + 1) + ½ Σ ln w_i
 //
-// where ‖r‖² = Σ w_i r_i² for the first output and n is the number of rows of weight > 0. An exact
-// fit has none of these facts.
+// where squares is ‖r‖² = Σ w_i r_i² for the residuals r_i of the first output, and n is the number
+// of rows of weight > 0. An exact fit has none of these facts.
 func noiseFacts(squares float64, weights []float64, rows, p int, intercept bool) []Fact {
 	if !(squares > 0) || !finite(squares) {
 		return nil

@@ -48,8 +48,8 @@ func (l *NystromRidge) parameters() []Parameter {
 //
 //	Σ_i w_i (y_i − f(x_i))² + λ βᵀ k(c, c) β
 //
-// If every sample is a center, f is the solution of KernelRidge. λ is unscaled; with Falkon's
-// convention it is λ_Falkon·n. The work grows with nM or nM², the memory with M².
+// If every sample is a center, f is the solution of KernelRidge. λ is not multiplied by n: it is n
+// times the λ of Falkon. The number of operations grows with nM or nM², the memory with M².
 type NystromRidge struct {
 	Kernel      kernels.Kernel     // nil means the default of KernelRidge
 	Lambda      float64            // ≥ 0
@@ -62,10 +62,10 @@ type NystromRidge struct {
 	Bound       bool               // compute sharp bounds on the errors of predictions: see Bounded; needs λ > 0 and dense samples
 	// Std makes the model keep the posterior of the Gaussian process with the covariance s²k, whose mean is
 	// f. Variance needs the posterior. It takes 8M² bytes, and the fit takes twice as long. In the process
-	// (deterministic training conditional) the samples depend only on the values at the centers. The variance
-	// at other points includes the variance that the centers do not explain (Quiñonero-Candela and Rasmussen
-	// 2005, 5.2). s² is the value of highest likelihood. It is then reduced by the share of the residuals
-	// that the unexplained variance accounts for: see solvers.Posterior. Std needs λ > 0.
+	// (deterministic training conditional) the samples depend only on the values at the centers. The
+	// variance at other points includes the variance that the centers do not explain (Quiñonero-Candela and
+	// Rasmussen 2005, 5.2). s² maximizes the likelihood and is then reduced by the fraction of the
+	// residuals that the unexplained variance accounts for: see solvers.Posterior. Std needs λ > 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 	// Optimize searches for the parameters of the kernel and the λ that maximize the lower bound of
@@ -183,8 +183,8 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 
 // search searches for the kernel and λ with a subset of the samples. If all samples of the subset
 // can be centers, it maximizes the likelihood of the exact process, which takes a tenth of the
-// time. Otherwise it maximizes the bound of Titsias for the centers. centers holds given centers,
-// or is empty.
+// time. Otherwise it maximizes the bound of Titsias for the centers. The argument centers holds
+// Options.Centers, or is empty.
 func (l NystromRidge) search(ctx context.Context, dev backend.Device, k kernels.Kernel, data solvers.Rows, centers backend.Host[float64], o Options) (*searchResult, error) {
 	s := processSearch{kernel: k, lambda: l.Lambda, ard: l.ARD, noIntercept: l.NoIntercept, unitScale: l.UnitScale, seed: l.Seed, rows: searchRows}
 	ctx, o = s.reserveCopy(ctx, dev, data, o)

@@ -99,7 +99,7 @@ func bound[T any](p Parameter, field *T, parse func(text string) (T, error), che
 	return converted(p, field, parse, check, func(v T) T { return v }, func(v T) T { return v })
 }
 
-// converted returns p, whose values have type V, bound to a field of type F by the conversions in and out.
+// converted returns p, whose values have type V, bound to a field of type F. The functions in and out convert.
 func converted[F, V any](p Parameter, field *F, parse func(text string) (V, error), check func(v V) error, in func(V) F, out func(F) V) Parameter {
 	p.field = field
 	p.store = func(v any) { *field = in(v.(V)) }
@@ -123,7 +123,7 @@ func converted[F, V any](p Parameter, field *F, parse func(text string) (V, erro
 
 func parseNumber(text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil && !math.IsInf(v, 0) { // the rule refuses a number that is out of range
+	if err != nil && !math.IsInf(v, 0) { // the rule of the parameter refuses a number that is out of range
 		return 0, fmt.Errorf("want a number, got %q", text)
 	}
 	return v, nil
@@ -201,9 +201,9 @@ func inverted(name string, field *bool, help string) Parameter {
 	return p
 }
 
-// oneOf is a parameter whose value is first or one of choices. An empty field stands for first,
-// which is the default. If first is "", only choices are allowed, and the default is the first of
-// these.
+// oneOf is a parameter whose value is the text in the argument first or one of choices. An empty
+// field means the value of first, which is the default. If first is "", only the choices are
+// allowed, and choices[0] is the default.
 func oneOf[T ~string](name string, field *T, first string, choices []T, help string) Parameter {
 	words := make([]string, 0, len(choices)+1)
 	if first != "" {
@@ -424,7 +424,7 @@ func (p Parameter) zeroAs(v any) Parameter {
 	return p
 }
 
-// refusedIf returns p with a rule about several fields; rule returns "" if they satisfy it.
+// refusedIf returns p with a rule about several fields. The function rule returns the violated rule, or "".
 func (p Parameter) refusedIf(rule func() string) Parameter {
 	p.refuse = rule
 	return p

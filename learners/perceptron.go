@@ -111,13 +111,13 @@ func (k PerceptronKind) name() string {
 // equals repeating the sample, up to a common factor of all steps.
 //
 // Training stops after an epoch without mistakes. On separable samples this happens after at most
-// (2R/γ)² mistakes, or (R/γ)² without an intercept, times the batch size and the ratio of the
-// largest weight to the smallest. γ is the margin of the best w of length 1 (Novikoff, 1962). On
-// other samples the fit ends after Epochs epochs, and the averaged or voted kind predicts better
-// than the last w.
+// (2R/γ)² mistakes, or (R/γ)² without an intercept, where γ is the margin of the best w of length 1
+// (Novikoff, 1962). These bounds are multiplied by the batch size and by the ratio of the largest
+// weight to the smallest. On other samples the fit ends after Epochs epochs, and the averaged or
+// voted kind predicts better than the last w.
 //
-// An epoch takes O(n d C) operations for C columns of w, and the inner products of a block. Sources:
-// Rosenblatt (1958); Freund and Schapire (1999).
+// An epoch takes O(n d C) operations for C columns of w, plus the inner products of samples in
+// blocks. Sources: Rosenblatt (1958); Freund and Schapire (1999).
 type Perceptron struct {
 	Kind        PerceptronKind
 	NoIntercept bool    // keep b at Start; by default b is learned
@@ -223,7 +223,7 @@ func (l *Perceptron) loop(f *fitting) (*online.Loop, Classes) {
 }
 
 // perceptronFacts returns the facts of the fit of a perceptron that has the decision values f at
-// its samples. norm is ‖w‖, and radius is the largest ‖φ(x)‖.
+// its samples. The argument norm is ‖w‖, and radius is the largest ‖φ(x)‖.
 func perceptronFacts(l *online.Loop, f backend.Host[float64], norm, radius float64) []Fact {
 	functional, criterion := l.Margin(f)
 	facts := []Fact{{"epochs", l.Used}, {"mistakes", l.Mistakes}, {"last epoch without mistakes", l.Clean}, {"criterion", criterion}}

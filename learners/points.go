@@ -72,8 +72,8 @@ func denseSamples(dev backend.Device, o Options, learner string, x mat.Matrix) (
 	return h, nil
 }
 
-// besideCopy returns ctx and o for work during which a dense copy of sparse samples exists: plans
-// include the copy, and a limit of the host's memory is lowered by its size.
+// besideCopy returns ctx and o for work during which a dense copy of sparse samples exists: plans of memory
+// include the copy, and o.Memory, if it limits the host's memory, is lowered by the size of the copy.
 func besideCopy(ctx context.Context, dev backend.Device, o Options, points numeric.Points) (context.Context, Options) {
 	bytes := points.CopyBytes(points.Rows)
 	if o.Memory > 0 && numeric.Wrapper(dev) != nil {

@@ -86,8 +86,8 @@ func (p *process) variance(ctx context.Context, dev backend.Device, m predictor,
 	})
 }
 
-// variances returns s²(v + λ), in a column for each s² of scale, where v are the results of latent for blocks of the
-// points.
+// variances returns s²(v + λ), with a column for each s² in the slice scale and a row for each
+// point. The function latent returns the values v for a block of points.
 func (p predictor) variances(ctx context.Context, points numeric.Points, scale []float64, lambda float64, latent func(ctx context.Context, x numeric.Points) ([]float64, error)) (*mat.Dense, error) {
 	out := mat.NewDense(points.Rows, len(scale), nil)
 	err := p.inBlocks(ctx, points, func(ctx context.Context, first int, x numeric.Points) error {
@@ -105,7 +105,7 @@ func (p predictor) variances(ctx context.Context, points numeric.Points, scale [
 	return out, checkPredicted("variance", dense(out), 0)
 }
 
-// sample returns draws of f + b at the rows of x: see NystromRidgeModel.Sample.
+// sample returns draws of f + b at the rows of x: see Sampler.
 func (p *process) sample(ctx context.Context, dev backend.Device, m predictor, mean Model, phi stream.Basis, x mat.Matrix, count int, seed uint64) (draws []*mat.Dense, err error) {
 	defer wrapError(m.learner+": sample", nil, &draws, &err)
 	m.needsDiagonal = true
@@ -195,9 +195,9 @@ func (p *process) processFields(size, outputs size, extraRows int, lambda *float
 //
 //	s²(k(x, x) − φᵀS⁻¹φ + λ(φ − φ̄)ᵀ(ΦᵀWΦ + λS)⁻¹(φ − φ̄) + λ/Σw + λ)
 //
-// with φ = k(c, x), S = k(c, c), the weighted mean φ̄ of φ over the samples, and Φ = k(X, c)
-// centered; without an intercept φ̄ and λ/Σw are 0. Variance takes 2M² operations for each row of
-// x.
+// with the centers c, φ = k(c, x), S = k(c, c), the weighted mean φ̄ of φ over the samples X, and Φ
+// = k(X, c) centered; without an intercept φ̄ and λ/Σw are 0. Variance takes 2M² operations for
+// each row of x.
 func (m *NystromRidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.variance(ctx, dev, m.predictor(), m.basis(), x)
 }
@@ -215,8 +215,8 @@ func (m *NystromRidgeModel) Sample(ctx context.Context, dev backend.Device, x ma
 // exact process with the kernel and λ of the model, or 0 if it was fitted without Std.
 func (m *NystromRidgeModel) LikelihoodBound() float64 { return m.posterior.Bound }
 
-// copiesOf returns the bytes of the given number of copies of a basis. The functions of a basis
-// copy the points of the basis, and products with blocks of other points pack these copies. The
-// variances make such copies after the means, and the garbage collector may not have freed the
-// copies of the means yet.
+// copiesOf returns the bytes of the given number of copies of the points of a basis. Evaluating the
+// basis functions copies these points, and products with blocks of other points pack the copies.
+// When Variance makes its copies, the garbage collector may not have freed the copies made by
+// Predict.
 func copiesOf(basis numeric.Points, count int) int64 { return basis.CopyBytes(count * basis.Rows) }

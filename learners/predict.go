@@ -16,7 +16,7 @@ import (
 )
 
 // predictor holds the part of a prediction that differs between models. Its function apply computes
-// out ← f(x), without the intercept, from x and the matrices fixed, which are the same for all x.
+// out ← f(x), without the intercept, from x and the matrices in fixed, which do not depend on x.
 type predictor struct {
 	learner       string
 	features      int            // 0 if the model is not fitted
@@ -128,7 +128,7 @@ func (p predictor) blockRows(x numeric.Points) int {
 	}
 	minRows := 256 // large blocks, because the fixed points are packed anew for each block
 	if x.Sparse != nil && p.copies(x) && p.kernel == nil {
-		minRows = 64 // smaller blocks for cosines: the copy of a block for the means may still exist when the variances copy it again
+		minRows = 64 // smaller blocks for cosines: the garbage collector may not have freed Predict's copy of a block when Variance copies it again
 	}
 	return min(x.Rows, max(minRows, 1<<22/(width+len(p.intercept))))
 }
@@ -158,9 +158,9 @@ func (p predictor) predictPoints(ctx context.Context, dev backend.Device, points
 	return mat.NewDense(f.Rows, f.Cols, f.Data), nil
 }
 
-// inBlocks calls use with the converted points and first = 0. If convert would make a dense copy,
-// inBlocks instead calls use for each block of blockRows points, with a copy of the points first,
-// first+1, …. Plans that are reported through the ctx of use include the copy.
+// inBlocks calls use once, with the converted points and first = 0. If convert would make a dense
+// copy, inBlocks instead calls use for each block of blockRows points, with a copy of the block and
+// the index of its first point. Plans that are reported through the ctx of use include the copy.
 func (p predictor) inBlocks(ctx context.Context, points numeric.Points, use func(ctx context.Context, first int, x numeric.Points) error) error {
 	if !p.copies(points) {
 		return use(ctx, 0, p.convert(points))
@@ -225,8 +225,8 @@ func (p predictor) blocks(ctx context.Context, dev backend.Device, f backend.Hos
 	return nil
 }
 
-// check returns the rows of x as points in the form of convert, or an error if the model cannot be
-// evaluated at them.
+// check returns the rows of x as points that convert has converted, or an error if the model cannot
+// be evaluated at them.
 func (p predictor) check(dev backend.Device, x mat.Matrix) (numeric.Points, error) {
 	points, err := p.checkRows(dev, x)
 	if err != nil {

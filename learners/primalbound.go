@@ -28,9 +28,9 @@ func primalSteps(n, m int, valueSteps float64) float64 {
 // also adds facts, which call the coefficients `name`. If sharp is true, it computes the sharp
 // bound, or returns an error if there is none. Otherwise it computes a bound only with o.Prove: the
 // sharp bound if its computation takes at most a few hundredths of a second, and otherwise a bound
-// from float64 if p.Sums is set or the samples are in memory. r returns bounds on the rounding
-// errors of the functions, or is nil if none are known. valueSteps is as in primalSteps. If sparse
-// is not nil, the rows of sparse are the samples, and data holds their row numbers.
+// from float64 arithmetic if p.Sums is set or the samples are in memory. r returns bounds on the
+// rounding errors of the functions, or is nil if none are known. valueSteps is as in primalSteps.
+// If sparse is not nil, the rows of sparse are the samples, and data holds their row numbers.
 func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, sparse *backend.CSR[float64], res *solvers.Result, valueSteps float64, r func() *verified.Roundoff, sharp bool, o Options) error {
 	n, d, t := data.Dims()
 	size := f.Alpha.Rows

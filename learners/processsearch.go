@@ -35,7 +35,7 @@ func ardParameter(ard *bool, kernel *kernels.Kernel) Parameter {
 }
 
 // processSearch is a search for the kernel and the λ that maximize the likelihood of a subset of
-// the samples. It starts at kernel and lambda.
+// the samples. The search starts at the values of the fields kernel and lambda.
 type processSearch struct {
 	kernel                      kernels.Kernel
 	lambda                      float64
@@ -47,8 +47,8 @@ type processSearch struct {
 	evaluate func(subset solvers.Rows) (func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error), error)
 }
 
-// reserveCopy returns ctx and o for evaluations of the search: plans include the copy of its
-// samples, and a limit of the host's memory is lowered by the size of the copy.
+// reserveCopy returns ctx and o for evaluations of the search, during which a copy of its samples
+// exists: see besideCopy.
 func (s processSearch) reserveCopy(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (context.Context, Options) {
 	n, d, _ := data.Dims()
 	return besideCopy(ctx, dev, o, numeric.DensePoints(backend.Host[float64]{Rows: min(n, s.rows), Cols: d}))

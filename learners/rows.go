@@ -205,7 +205,7 @@ func inMemory(dev backend.Device, learner string, k kernels.Kernel, x, y mat.Mat
 }
 
 // kernelForRows is like kernelFor, for samples that are read in passes. It computes the distances
-// between distinct rows, drawn with seed. sparse has the meaning of solvers.NystromProblem.Sparse.
+// between distinct rows, drawn with seed. The argument sparse is as in solvers.NystromProblem.
 func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, sparse *backend.CSR[float64], seed uint64) (kernels.Kernel, error) {
 	if k != nil {
 		return k, nil

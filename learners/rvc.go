@@ -30,8 +30,8 @@ func (l *RVC) parameters() []Parameter {
 // RVC is the relevance vector machine for classification. The log odds of the second of two classes
 // are f(x) = Σ_j μ_j φ_j(x) with the basis φ_0 = 1 and φ_j = k(x_j, ·) and the prior N(0, 1/α_j) of
 // the weights. The posterior is approximated by a Gaussian about its mode μ (Laplace), with the
-// covariance Σ = (ΦᵀBΦ + A)⁻¹, B = diag(w_i p_i(1 − p_i)), A = diag(α), where p_i is the
-// probability of the second class for sample i. α maximizes the evidence
+// covariance Σ = (ΦᵀBΦ + A)⁻¹. Here Φ_ij = φ_j(x_i), B = diag(w_i p_i(1 − p_i)), A = diag(α), and
+// p_i is the probability of the second class for sample i. α maximizes the evidence
 //
 //	Σ_i w_i log p(y_i | μ) − ½ μᵀAμ + ½ log|A| + ½ log|Σ|
 //
@@ -44,8 +44,8 @@ func (l *RVC) parameters() []Parameter {
 // the probabilities of the classes are normalized to sum to 1.
 //
 // Φ is stored on the device and takes 2n² numbers. For m functions in the model, a batch costs
-// several Newton steps of O(nm²) and one product of O(n²m) operations; the number of modes is the
-// Fact "modes" of the model. If a fit ends before it reaches Tol, the Facts include a "warning". An
+// several Newton steps of O(nm²) and one product of O(n²m) operations; the Fact "modes" is the
+// number of computed modes. If a fit ends before it reaches Tol, the Facts include a "warning". An
 // RVC has far fewer relevance vectors than an SVC has support vectors.
 type RVC struct {
 	Kernel  kernels.Kernel // nil means the Gaussian whose sigma is half the median distance between rows

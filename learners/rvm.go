@@ -50,8 +50,8 @@ const (
 )
 
 // RVM is the relevance vector machine for regression: f(x) = Σ_j μ_j φ_j(x) with the basis φ_0 = 1
-// and φ_j = k(x_j, ·), the prior N(0, 1/α_j) of the weights and noise of variance σ²/w_i. α and σ²
-// maximize the evidence of the targets t
+// and φ_j = k(x_j, ·), the prior N(0, 1/α_j) of the weights and noise of variance σ²/w_i. With Φ_ij
+// = φ_j(x_i), α and σ² maximize the evidence of the targets t
 //
 //	p(t) = N(t; 0, C),  C = σ²I + Φ A⁻¹ Φᵀ,  A = diag(α)
 //
@@ -87,7 +87,7 @@ type RVM struct {
 // RVMModel is a fitted RVM.
 type RVMModel struct {
 	kernelExpansion // the predictive mean; its points are the relevance vectors
-	// root is the matrix R with Σ = RRᵀ. Row 0 of R belongs to φ_0, and every other row to one of the points.
+	// root is the matrix R of the posterior covariance Σ = RRᵀ. Row 0 belongs to φ_0, every other row to a point.
 	root  backend.Host[float64]
 	noise float64   // σ²
 	trace []float64 // log evidence after each step; nil for a restored model

@@ -48,8 +48,8 @@ func medianDistance(ctx context.Context, x numeric.Points, weights []float64, se
 	return sigma, err
 }
 
-// kernelFor returns k or, for nil, the Gaussian with the sigma of DefaultSigma. It returns an error
-// if the kernel does not accept the samples.
+// kernelFor returns k, or if k is nil the Gaussian kernel with the sigma of DefaultSigma. It
+// returns an error if the kernel does not accept the samples.
 func kernelFor(ctx context.Context, k kernels.Kernel, x numeric.Points, weights []float64, seed uint64) (kernels.Kernel, error) {
 	if k == nil {
 		sigma, err := medianDistance(ctx, x, weights, seed)

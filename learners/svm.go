@@ -99,8 +99,8 @@ func (f *fitting) smo(p *svm.Problem, par svm.Params, nu bool) (m *SupportModel,
 	return &SupportModel{expansion, smoTrace{support, []int{res.Steps}}}, res.Found, t.Step("solve", 1)
 }
 
-// smoFacts returns two facts about several machines: the total number of steps, and the sum of the
-// objectives.
+// smoFacts returns facts about several machines: sums of their steps, objectives and computed rows
+// of K, and of their passes and duality gaps if coordinate descent was used.
 func smoFacts(results ...*svm.Result) []Fact {
 	var sum svm.Result
 	for _, r := range results {

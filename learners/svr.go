@@ -35,11 +35,11 @@ func (l *SVR) parameters() []Parameter {
 //
 //	½‖f‖² + C Σ_i w_i max(|y_i − f(x_i)| − ε, 0)
 //
-// Samples with |y_i − f(x_i)| < ε have β_i = 0. There is one target. SMO (package svm) solves the
-// dual, with the result of LIBSVM and scikit-learn's SVR for the same C and ε. It computes
-// O(n·support) values of k; the memory is the cached rows of K. If the noise of the targets exceeds
-// ε, most samples are support vectors and the fit takes longer. With NoStandardize, C and ε are in
-// units of y, as in LIBSVM and scikit-learn, and should be chosen for the scale of y.
+// where ‖f‖ does not include b. Samples with |y_i − f(x_i)| < ε have β_i = 0. There is one target. SMO
+// (package svm) solves the dual, with the result of LIBSVM and scikit-learn's SVR for the same C and
+// ε. It computes O(n·support) values of k; the memory is the cached rows of K. If the noise of the
+// targets exceeds ε, most samples are support vectors and the fit takes longer. With NoStandardize, C
+// and ε are in units of y, as in LIBSVM and scikit-learn, and should be chosen for the scale of y.
 //
 // With Nu, SVR is ν-support vector regression: f and ε minimize the sum above plus CνΣw ε, so that
 // at most a fraction ν of the samples, by weight, has an error above ε (Schölkopf, Smola,

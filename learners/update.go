@@ -25,8 +25,8 @@ func Append[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matr
 	return applyUpdate(m, "append", func(p *process, u updatable) (Model, error) { return p.update(ctx, dev, u, x, y, o, 1) })
 }
 
-// Remove is the inverse of Append; x, y and the weights belong to samples of the fit. Rounding
-// errors stay as large as for all samples, even if nearly all samples are removed.
+// Remove is the inverse of Append: x, y and o.Weights must be those of samples that m was fitted
+// to. Rounding errors stay as large as for all samples, even if nearly all samples are removed.
 func Remove[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matrix, o Options) (M, error) {
 	return applyUpdate(m, "remove", func(p *process, u updatable) (Model, error) { return p.update(ctx, dev, u, x, y, o, -1) })
 }
@@ -78,7 +78,7 @@ type updatable interface {
 	// linearForm returns the model as a linear function of the basis phi, whose points are
 	// p.fixed[0], with the coefficients beta and the intercept bias.
 	linearForm() (p predictor, phi stream.Basis, beta backend.Host[float64], bias []float64)
-	// with returns the model with the posterior q, and with the given coefficients and intercept for the basis.
+	// withPosterior returns the model with the posterior q and the given coefficients of the basis and intercept.
 	withPosterior(q *solvers.Posterior, beta backend.Host[float64], bias []float64) Model
 }
 
@@ -183,7 +183,7 @@ func samePoints(a, b numeric.Points) bool {
 	return true
 }
 
-// sameRoots reports whether two posteriors have equal factors T of S = TᵀT.
+// sameRoots reports whether two posteriors have equal Cholesky factors of the kernel matrix of the centers.
 func sameRoots(a, b *solvers.Posterior) bool {
 	m := a.Factors.Cols
 	if a.Factors.Rows != b.Factors.Rows || m != b.Factors.Cols {

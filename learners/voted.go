@@ -11,11 +11,11 @@ import (
 )
 
 // VotedModel is a fitted voted perceptron, linear or with a kernel. Hypothesis m is the sum of the
-// first m changes, f_m = Σ_{j≤m} δ_j (k(x_j, ·) + c), where the constant c learns the intercept.
-// Hypothesis m has one vote, and one more vote for each sample that it classified correctly in
-// training; f_0 = 0 has only votes for such samples (Freund and Schapire 1999, figure 1). The
-// decision values are fractions of the votes: for two classes the fraction for the second class
-// minus the fraction for the first, for more classes the fraction for each class.
+// first m changes, f_m = Σ_{j≤m} δ_j (k(x_j, ·) + c), where x_j is the sample of change j and the
+// constant c adds an intercept. Hypothesis m has one vote, and one more for each sample that it
+// classified correctly in training; f_0 = 0 has only votes for such samples (Freund and Schapire
+// 1999, figure 1). The decision values are fractions of the votes: for two classes the fraction for
+// the second class minus the fraction for the first, for more classes the fraction for each class.
 //
 // A prediction computes the kernel values with all misclassified samples, and partial sums over the
 // mistakes.

@@ -6,7 +6,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Every fit ignores samples of weight 0: dropZeroWeight, ofPositive and positiveWeights omit them.
+// Every fit ignores samples of weight 0: dropZeroWeight, selectPositive and positiveWeights omit them.
 
 func weightOf(o Options, i int) float64 {
 	if o.Weights == nil {
