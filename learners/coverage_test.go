@@ -37,7 +37,7 @@ func classesOfRows(rng *rand.Rand, n int) (x, y *mat.Dense) {
 	return x, y
 }
 
-// covered returns the number of targets between the bounds.
+// covered returns the fraction of the targets that are between the bounds.
 func covered(y, lower, upper *mat.Dense) float64 {
 	n, _ := y.Dims()
 	covered := 0
@@ -62,8 +62,8 @@ func checkCoverage(t *testing.T, name string, draws []float64, low, high float64
 }
 
 // TestCalibratedCoverage checks that, for any model calibrated on m rows, the intervals and sets of
-// classes contain the targets of new rows with probability ⌈level (m+1)⌉/(m+1). Sets always contain
-// the predicted class too, so for sets the probability may be larger.
+// classes contain the targets of new rows with probability ⌈level (m+1)⌉/(m+1). For sets the
+// probability may be larger, because a set always contains the predicted class.
 func TestCalibratedCoverage(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	rng := rand.New(rand.NewPCG(3, 4))

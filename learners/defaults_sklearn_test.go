@@ -91,9 +91,9 @@ var defaultsPeers = map[learners.Task][]defaultsPeer{
 // class. Standard errors are those of the mean of paired differences of losses. No learner may be
 // worse than predicting the mean or the largest class of the training half by more than two
 // standard errors. A learner may be worse than its peer by more than two standard errors on at most
-// a third of the sets. Except on the sets of otherRule, the RMSE or the share of wrong classes of a
-// learner must not exceed 1.1 times the value of its peer by more than two standard errors of the
-// difference. Perceptrons are averaged over 20 orders of the samples, because the last w of one
+// a third of the sets. Except on the sets of otherRule, the RMSE or the fraction of wrong classes
+// of a learner must not exceed 1.1 times the value of its peer by more than two standard errors of
+// the difference. Perceptrons are averaged over 20 orders of the samples, because the last w of one
 // order is arbitrary. The limit of 1.1 also holds for the Brier score, the mean of Σ_c (p_c − [y =
 // c])², of learners with probabilities. kernel-ridge, which has an intercept, is compared with
 // KernelRidge on centered targets. Where both programs solve the same problem, differences below a
@@ -178,7 +178,7 @@ def run(name, e):
 				}
 				return mean, math.Sqrt(max(square-mean*mean, 0) / (m - 1))
 			}
-			// score returns the RMSE, or the share of wrong classes, of f, and the standard error
+			// score returns the RMSE of f, or the fraction of wrong classes, and the standard error
 			// of this value.
 			score := func(f []float64) (value, se float64) {
 				value, se = moments(f, nil)
@@ -311,8 +311,8 @@ def run(name, e):
 	}
 }
 
-// meanLoss fits the learner to the first train rows with the seeds 0 to orders − 1. For each of the
-// remaining rows it returns the fraction of these fits that classify the row wrongly.
+// meanLoss fits the learner to the first n rows, where n is the argument train, with the seeds 0 to orders
+// − 1. For each of the other rows it returns the fraction of these fits that classify the row wrongly.
 func meanLoss(t *testing.T, l learners.Description, dev backend.Device, x, y *mat.Dense, train, orders int) []float64 {
 	t.Helper()
 	n, d := x.Dims()

@@ -25,8 +25,8 @@ import (
 //	t <- read.csv("diabetes.csv"); f <- krls(X=t[,1:10], y=t[,11], lambda=1, sigma=10)
 //	f$avgderivatives; f$var.avgderivatives; f$derivatives[c(1,200,442),]; colSums(f$derivatives^2)
 //
-// sex are the results of fdskrls(f) for column 2, the sex, which is 1 or 2: the average of the differences, its
-// variance, and the differences of rows 1, 200 and 442.
+// The field sex holds the results of fdskrls(f) for column 2, which is 1 or 2: the average of the
+// differences, the variance of the average, and the differences of rows 1, 200 and 442.
 var krls = struct {
 	mean, variance, squares []float64
 	rows                    map[int][]float64
@@ -546,8 +546,8 @@ func TestEffectDeviations(t *testing.T) {
 		fine, coarse = quadratic(b, forEachFunction(p, 2*pairs, phi))
 		return fr.Scale()[0] * lambda * fine, fr.Scale()[0] * lambda * coarse
 	})
-	// For a linear model, twice the variance of coefficient p is V(e_p) + V(−e_p) − 2V(0), where
-	// V(x) is the variance of a new target at x.
+	// For a linear model, twice the variance of coefficient p is V(e) + V(−e) − 2V(0), where V(x)
+	// is the variance of a new target at x, and e is the unit vector p.
 	linear := map[string]func() (learners.Model, error){
 		"ridge": func() (learners.Model, error) {
 			return learners.Ridge{Lambda: lambda, Std: true}.Fit(t.Context(), dev, x, y, o)

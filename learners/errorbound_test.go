@@ -129,9 +129,9 @@ func (s size) roundings(d int) float64 {
 	return unit * ((8*float64(d+7)+s.n+9)*s.root*s.sum + (s.n+9)*s.intercept)
 }
 
-// limit returns the largest bound that a fit in float64 may report for |targets| ≤ y and weights
-// between low and high. It is computed by the formulas of docs/trust.md, for residuals of a direct
-// solution that are as large as the limit of their rounding errors.
+// limit returns the largest bound that a fit in float64 may report. The absolute values of the targets are
+// at most y, and low and high are the smallest and the largest weight. It is computed by the formulas of
+// docs/trust.md, for residuals of a direct solution that are as large as the limit of their rounding errors.
 func (s size) limit(d int, y, lambda, low, high float64) float64 {
 	residual := 2 * unit * ((8*float64(d+7)+s.n+33)*s.root*s.sum + 16*(3*y+2*s.intercept+lambda/low*s.alpha))
 	kappa := math.Sqrt(s.root*s.root + lambda/low/s.n)
@@ -141,8 +141,8 @@ func (s size) limit(d int, y, lambda, low, high float64) float64 {
 // sharpLimit returns the largest value that the sharp bound of a prediction v may have, where v has
 // the error diff and its bound computed in float64 is at most `limit`. The sharp bound is the error
 // of f, which differs from diff by the rounding of v, plus a bound on the error of the correction
-// z. The residuals of z are at most 2(n + 2)u‖φ‖²Σ|z|, where Σ|z| ≤ √n N √(w/λ) with the N of
-// verified.ErrorBound, so that the bound for z is at most 2(n + 2)u‖φ‖²n w/λ times `limit`.
+// of f. The bound on the error of the correction is at most 2(n + 2)u‖φ‖²n w/λ times `limit`, with
+// the unit roundoff u, the largest norm ‖φ‖ and the largest weight w.
 func (s size) sharpLimit(diff, v, limit, lambda, high float64) float64 {
 	correction := 2 * (s.n + 2) * unit * s.root * s.root * s.n * high / lambda
 	return math.Abs(diff) + 4*unit*(1+math.Abs(v)) + correction*limit
@@ -337,8 +337,8 @@ func TestBoundOfPrecomputedValues(t *testing.T) {
 				for i := range 20 {
 					s.root = max(s.root, 1+mat.Dot(queries.RowView(i), queries.RowView(i)))
 				}
-				// In the bound for precomputed values, ‖k_x‖/μ ≤ √n‖φ‖²·2w/λ replaces ‖φ‖√(w/λ)/2,
-				// also in the part for the intercept.
+				// The bound for precomputed values has the factor √n‖φ‖²·2w/λ instead of
+				// ‖φ‖√(w/λ)/2, also in the part for the intercept.
 				limit := s.limit(2, 4, lambda, 0.3, 2) * 8 * math.Sqrt(n) * s.root * math.Sqrt(2/lambda)
 				for i, f := range rationalRidge(x, y, queries, weights, lambda, intercept) {
 					f.Sub(f, new(big.Rat).SetFloat64(v.At(i, 0)))
@@ -836,7 +836,7 @@ func TestFloat64BoundsOfFunctions(t *testing.T) {
 			if values, bounds, err = nystrom.PredictBound(t.Context(), dev, queries); err != nil {
 				t.Fatal(err)
 			}
-			// The limit 1e-6 allows for kernel values of about 10 and for 1/√μ of about 1e3.
+			// The limit 1e-6 allows for kernel values of about 10 and eigenvalues of λk(c, c) of about 1e-6.
 			check("sparse nystrom-ridge", values, bounds, 0, rationalRidge(x, y, queries, weights, 0.1, intercept), 1e-6)
 
 			if !intercept {

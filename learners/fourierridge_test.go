@@ -117,7 +117,7 @@ out["f"] = Ridge(alpha=0.3, solver="svd").fit(z, a["y"]).predict(z)
 		}
 		// The tolerance bounds the rounding errors. The features have norm 1, so that ‖Φ‖² ≤ n, and
 		// the condition number κ is at most (n + λ)/λ. A backward stable solution has a relative
-		// error of at most n u κ, and ‖w‖ ≤ ‖y‖/(2√λ).
+		// error of at most n u κ, with the unit roundoff u, and ‖w‖ ≤ ‖y‖/(2√λ).
 		const n, lambda = 300, 0.3
 		tol := n * 0x1p-53 * (n + lambda) / lambda * mat.Norm(y, 2) / (2 * math.Sqrt(lambda))
 		maxError := 0.0
@@ -173,7 +173,7 @@ func TestFourierRidgeOfSparseSamples(t *testing.T) {
 			}
 		}
 	}
-	for _, optimize := range []string{"false", "true"} { // only a fit that optimizes makes a dense copy
+	for _, optimize := range []string{"false", "true"} { // checks which of the fits reports a dense copy
 		d, err := learners.Find("fourier-ridge")
 		if err != nil {
 			t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestJointPerceptron checks that with the features φ(x, t) = x ⊗ e_t the joint perceptron equals
-// the perceptron of K classes, and that for classes on a line two features suffice.
+// TestJointPerceptron checks that with the features φ(x, t) = x ⊗ e_t, where e_t is unit vector t, the
+// joint perceptron equals the perceptron of K classes. For classes on a line two features must suffice.
 func TestJointPerceptron(t *testing.T) {
 	const n, d, classes = 40, 3, 4
 	x, y := gaussians(t, n, d, 15)

@@ -126,7 +126,7 @@ func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k ke
 			sum += g.At(i, c)
 		}
 		// The value of Σ_i (g_i − λα_i)k(x_i, ·) at a sample is at most the norm of this function
-		// times the norm of k(x_i, ·). The tolerance is 1e-6, or 1e-3 if the variables of the fit
+		// times the norm of k(x_i, ·). The tolerance is 1e-3, because the variables of the fit may
 		// belong to the columns of a factor of K.
 		checkClose(t, name+": Σg", sum, 0, 1e-3*size)
 		for i := range n {
@@ -209,9 +209,8 @@ func aboveMedian(y *mat.Dense) {
 // toMinimum returns a bound on the difference at the samples between f and the function that
 // minimizes Σ log loss + λ‖w‖²/2. f is linear up to rounding. The bound is twice the step of
 // Newton's method from f, plus the rounding errors of f. The error of a step below 1/4 is less than
-// half of the step, because the third derivative of the loss along a step s is at most max|f(s)|
-// times the second derivative (Bach 2010, Self-concordant analysis for logistic regression). The
-// result `size` is the gradient divided by the size of the terms that it sums.
+// half of the step (Bach 2010, Self-concordant analysis for logistic regression). The result `size`
+// is the largest element of the gradient, relative to the size of the terms that it sums.
 func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size float64) {
 	t.Helper()
 	n, d := x.Dims()

@@ -310,7 +310,7 @@ func TestIllConditionedPowers(t *testing.T) {
 		}
 		bound = fact(t, m, "forward error").(float64)
 		difference, size := 0.0, 0.0
-		for p, w := range want { // the condition number for columns scaled to norm 1
+		for p, w := range want { // differences of the weights for columns scaled to norm 1
 			scale := 0.0
 			mean := mat.Sum(x.ColView(p)) / n
 			for i := range n {
@@ -974,8 +974,8 @@ func TestLassoBound(t *testing.T) {
 	})
 }
 
-// TestISTA compares a fit with a plain loop of r steps w ← soft(w − η∇, ηλ) from w = 0, where soft
-// is the soft threshold.
+// TestISTA compares a fit with a plain loop of steps w ← soft(w − η∇, ηλ) from w = 0, where ∇ is
+// the gradient and soft is the soft threshold.
 func TestISTA(t *testing.T) {
 	x, y := gaussians(t, 40, 5, 9)
 	const lambda, rate, steps = 4, 0.003, 7

@@ -95,12 +95,12 @@ for w in [np.ones(len(a["w"])), a["w"]]:
 					t.Fatal(err)
 				}
 				loss := fact(t, m, "loss").(float64)
-				// The tolerances follow from D = F(θ) − F* for the objective F at the model: λ/2·‖w
-				// − w*‖² ≤ D, because F is strongly convex in w. The Bregman divergence of the
-				// losses, Σ w_i KL(p*_i ‖ p_i), is also at most D, so that |p_i − p*_i| ≤ √(D/2) by
-				// Pinsker's inequality for weights ≥ 1. For Mercer, D is at most the fraction Tol
-				// of F, plus the rounding error of a sum of n terms. scikit-learn's D is Mercer's D
-				// plus the difference of the two values of F.
+				// The tolerances follow from D, the objective F of a model minus the minimum, which
+				// is at w* and p*. F is strongly convex in w, so that λ/2·‖w − w*‖² ≤ D. The sum of
+				// the divergences Σ w_i KL(p*_i ‖ p_i) is also at most D, so that |p_i − p*_i| ≤
+				// √(D/2) by Pinsker's inequality for weights ≥ 1. For Mercer, D is at most the
+				// fraction Tol of F, plus the rounding error of a sum of n terms. For scikit-learn,
+				// D is larger by the difference of the two values of F.
 				excess := (1e-13 + float64(n)*0x1p-52) * loss
 				peerExcess := excess + math.Abs(want.Loss-loss)
 				checkClose(t, data+" loss", loss, want.Loss, 1e-10*want.Loss) // the error of a loss is about the square of the gradient, which scikit-learn reduces below 1e-10

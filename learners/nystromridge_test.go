@@ -109,9 +109,9 @@ out["f"] = Ridge(alpha=0.1, solver="svd").fit(z, a["y"]).predict(z)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The tolerance is computed as follows. In both programs the error of K̂ = K_nm K_mm⁻¹ K_mn
-		// is at most m u κ(K_mm) times its norm, which is at most tr K = n. The error of f = K̂(K̂
-		// + λI)⁻¹y is at most the error of K̂ times ‖y‖/λ. Mercer's residual adds 1e-11 ‖y‖.
+		// For n samples, m centers and the unit roundoff u, both programs compute K̂ = K_nm K_mm⁻¹
+		// K_mn with an error of about m u κ(K_mm). The error of f = K̂(K̂ + λI)⁻¹y is at most this
+		// error times ‖y‖/λ. Mercer's residual adds 1e-11 ‖y‖.
 		const n, lambda = 400, 0.1
 		centers := m.Centers()
 		count, _ := centers.Dims()

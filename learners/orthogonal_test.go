@@ -30,10 +30,10 @@ func (d degenerate) targets() *mat.Dense { return mat.NewDense(len(d.y), 1, d.y)
 
 // bound returns the largest difference that rounding errors may cause between the mean of the
 // targets and the values f(x_i) of a linear fit. The residual of a solution of the normal equations
-// may be twice the rounding error of XᵀWy, 10√(n+d)·u‖W^½X‖‖W^½y‖. The columns of each X here are
-// orthogonal and have equal norms, so that all singular values are equal to some σ, ‖W^½X‖² = dσ²,
-// and w is this residual divided by σ². Learners that solve (K + λW⁻¹)α = y have a residual r of
-// norm tol‖y‖, and ‖K(K + λW⁻¹)⁻¹r‖ is at most √(max w/min w)‖r‖.
+// may be twice the rounding error of XᵀWy, which is 10√(n+d)·u‖W^½X‖‖W^½y‖ with the unit roundoff
+// u. The columns of each X here are orthogonal and have equal norms, so that all singular values
+// are equal to some σ, ‖W^½X‖² = dσ², and w is this residual divided by σ². Learners that solve (K
+// + λW⁻¹)α = y have a residual r of norm tol‖y‖, and ‖K(K + λW⁻¹)⁻¹r‖ is at most √(max w/min w)‖r‖.
 func (d degenerate) bound(tol float64) float64 {
 	n, cols := d.x.Dims()
 	var features, targets, farthest float64

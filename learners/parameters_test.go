@@ -89,8 +89,8 @@ func samplesFor(learner, parameter string, task learners.Task, outputs bool) (x,
 	return x, y
 }
 
-// fingerprint returns the whole result of a fit as text: the state of the model except the parameter
-// with the name omitted, its facts, and the record of how the system of equations was solved.
+// fingerprint returns the whole result of a fit as text: the state of the model without the parameter
+// whose name is the argument omitted, the facts, and the record of how the system of equations was solved.
 func fingerprint(t *testing.T, m learners.Model, omitted string) string {
 	t.Helper()
 	s := m.State()

@@ -24,11 +24,11 @@ import (
 //
 //	δ(‖G⁻¹u_i‖‖α‖ + |e_i|‖G⁻¹u_i‖²)/g_i
 //
-// For an intercept scikit-learn adds Σw·qqᵀ to K, where q_i = √(w_i/Σw), and removes the eigenvector
-// nearest to q. With eigenvalues s_v, the error of this eigenvector in the direction of another
-// eigenvector v is δ/|s_v − Σw|, which changes α_i by at most δm|q_i|‖y‖ and g_i by at most 2δm|q_i|,
-// with m = max 1/((s_v+λ)|s_v − Σw|). The script computes these factors of δ, so that the tolerance
-// takes the conditioning for each sample and λ into account.
+// For an intercept scikit-learn adds Σw·qqᵀ to K, where q_i = √(w_i/Σw), and removes the
+// eigenvector nearest to q. The error of this eigenvector in the direction of another eigenvector
+// v, with the eigenvalue s_v, is δ/|s_v − Σw|. It changes α_i by at most δm|q_i|‖y‖ and g_i by at
+// most 2δm|q_i|, where m is the maximum of 1/((s_v+λ)|s_v − Σw|). The script computes these factors
+// of δ for each sample and λ.
 func TestPathAgainstScikitLearn(t *testing.T) {
 	x, y, weights := diabetes(t)
 	n, d := x.Dims()

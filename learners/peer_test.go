@@ -95,8 +95,8 @@ func rowsOf(m mat.Matrix) [][]float64 {
 }
 
 // shared reads one of the project's larger data sets, which are not in the repository. It returns
-// the features, standardized by the mean and standard deviation of the first train rows, and the
-// texts of the column `target`. If the data set is missing, the test is skipped.
+// the features, standardized by standardize with the argument train, and the texts of the column
+// `target`. If the data set is missing, the test is skipped.
 func shared(t *testing.T, name string, train int) (x *mat.Dense, target []string) {
 	t.Helper()
 	path := filepath.Join("..", "testdata", name)
@@ -137,8 +137,8 @@ func shared(t *testing.T, name string, train int) (x *mat.Dense, target []string
 	return x, target
 }
 
-// standardize shifts and scales each column so that its first train rows have mean 0 and standard
-// deviation 1. Columns that are constant in these rows become 0.
+// standardize shifts and scales each column to mean 0 and standard deviation 1 in the first n rows,
+// where n is the argument train. Columns that are constant in these rows become 0.
 func standardize(x *mat.Dense, train int) {
 	n, d := x.Dims()
 	for j := range d {

@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// hypotheses holds, for each sample, the w that classified the sample and the w after it, computed
-// by the definition of the perceptron. b is the last row of w.
+// hypotheses holds, for each sample, the w that classified the sample and the w after the sample
+// was processed, computed by the definition of the perceptron. b is the last row of w.
 type hypotheses struct {
 	updated  []*mat.Dense // the w after sample t was processed
 	judges   []*mat.Dense // the w that classified sample t
@@ -79,7 +79,7 @@ func batches(x, y *mat.Dense, classes, epochs, batch int, bias float64, weights 
 	return h
 }
 
-// average returns the mean of h.after.
+// average returns the mean of h.updated.
 func (h hypotheses) average() *mat.Dense {
 	sum := mat.DenseCopyOf(h.updated[0])
 	for _, w := range h.updated[1:] {

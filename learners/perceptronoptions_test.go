@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// plainPerceptron is the textbook loop with the initial weights w, a constant b and sgn(0) = zero.
-// It returns the last w, and the average of w over the steps after step number `from`.
+// plainPerceptron is the textbook loop with the initial weights w and a constant b; the argument zero
+// is sgn(0). It returns the last w, and the average of w over the steps after step number `from`.
 func plainPerceptron(x *mat.Dense, y, w []float64, b, zero float64, epochs, from int) (last, average []float64) {
 	n, d := x.Dims()
 	average = make([]float64, d)

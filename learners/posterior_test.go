@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// densePosterior is the posterior of a Gaussian process whose samples have the covariance s²Q,
-// evaluated with n×n matrices.
+// densePosterior is the posterior of a Gaussian process whose samples have the covariance s²Q, with
+// the Q of dtc, evaluated with n×n matrices.
 type densePosterior struct {
 	mean, variance []float64 // one element for each point of the predictions
 	diagonal       []float64 // k(x, x) of each point
@@ -32,12 +32,12 @@ type densePosterior struct {
 //
 //	mean Q_*C⁻¹y, variance k_** − Q_*C⁻¹Q_*ᵀ + λ,  Q = K_nm K_mm⁻¹ K_mn,  C = Q + λI
 //
-// With an intercept b, dtc also evaluates the estimate of b by generalized least squares, the
-// correction of the variance for b (Rasmussen and Williams 2006, equation 2.42 with the basis 1 and
-// a flat prior), and the restricted likelihood. The last term of the bound is that of Titsias
-// (2009), equation 9. The scale is that of stream.Posterior. The rows of phi and phiStar are the
-// features φ of the samples and of the points, diagonal and selfStar are the values k(x, x), and
-// the prior covariance of φᵀβ is φᵀS⁻¹φ.
+// The subscripts n, m and * stand for the samples, the centers and the points of the predictions. With
+// an intercept b, dtc also evaluates the estimate of b by generalized least squares, the correction of
+// the variance for b (Rasmussen and Williams 2006, equation 2.42 with the basis 1 and a flat prior), and
+// the restricted likelihood. The last term of the bound is that of Titsias (2009), equation 9. The scale
+// is that of stream.Posterior. The rows of phi and phiStar are the features φ of the samples and of the
+// points, diagonal and selfStar are the values k(x, x), and the prior covariance of φᵀβ is φᵀS⁻¹φ.
 func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, diagonal, selfStar []float64, y []float64, lambda float64, intercept bool) densePosterior {
 	n, _ := phi.Dims()
 	r, _ := phiStar.Dims()
@@ -309,7 +309,7 @@ func TestNystromPosteriorIsExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The tolerance follows from the jitter that is added to k(c, c), 4·2⁻⁵² tr(S), for 80
+		// The tolerance follows from the jitter that is added to S = k(c, c), 4·2⁻⁵² tr(S), for 80
 		// samples. The jitter and rounding errors of the same size change the norm of Q by at most
 		// 80 times the jitter, and the norm of C⁻¹ by this change divided by λ².
 		tol := 80 * 4 * 0x1p-52 * 80 / (0.1 * 0.1) * 80
@@ -552,8 +552,8 @@ func TestOptimize(t *testing.T) {
 					k      kernels.Kernel
 					lambda float64
 				}{{k, m.Lambda()}, {m.Kernel(), factor * m.Lambda()}} {
-					// The search ends when the criterion changes by less than 1e-10, relatively. The
-					// limit 1e-6 allows for the rest of the way to the maximum.
+					// The search ends when the criterion changes by less than 1e-10, relatively.
+					// The limit 1e-6 allows for the difference from the maximum at this end.
 					if _, v := mustFit(neighbor.k, neighbor.lambda, false, false); v > maximum+1e-6 {
 						t.Errorf("%s: the criterion at %v, %v is %v, above %v at %v, %v", name, neighbor.k, neighbor.lambda, v, maximum, m.Kernel(), m.Lambda())
 					}
@@ -651,8 +651,8 @@ func TestNystromCoverage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// shares returns the share of the targets that are within their 95 % intervals if the variances
-	// are multiplied by factor. The standard error of the share follows from the independent draws.
+	// shares returns the fraction of the targets that are within their 95 % intervals if the variances are
+	// multiplied by the argument factor, and the standard error of this fraction over the independent draws.
 	shares := func(factor float64) (mean, deviation float64) {
 		var list [draws]float64
 		for j := range draws {
@@ -665,10 +665,10 @@ func TestNystromCoverage(t *testing.T) {
 		mean, deviation = stat.MeanStdDev(list[:], nil)
 		return mean, deviation / math.Sqrt(draws)
 	}
-	// The sum of Rest/2λ over the draws is Log − Bound. It gives the s² that maximizes the
-	// likelihood, Quadratic/N, divided by Scale: see stream.Posterior.
+	// In stream.Posterior, Log − Bound is the sum of Rest/2λ over the draws. It determines the
+	// quotient of Quadratic/N, the s² that maximizes the likelihood, and Scale.
 	larger := 1 + (1-float64(centers)/n)*2*(m.LogLikelihood()-m.LikelihoodBound())/(n*draws)
-	const limit = (1 - 0.95) / 2 // separates shares near 95 % from shares near 100 %
+	const limit = (1 - 0.95) / 2 // separates fractions near 95 % from fractions near 100 %
 	covered, deviation := shares(1)
 	if inflated, _ := shares(larger); !(5*deviation <= limit && inflated-0.95 > limit) {
 		t.Fatalf("share %v ± %v, and %v for variances times %v: they are too close", covered, deviation, inflated, larger)

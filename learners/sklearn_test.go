@@ -54,8 +54,8 @@ type figures struct {
 	N             int
 }
 
-// nearScore compares scores of predictions whose relative error is at most `value`. The relative
-// error of the scores is smaller than the relative error of the predictions.
+// nearScore compares scores of predictions whose errors are at most `value`. The errors of RMSE and
+// MAE are then at most `value`, except for rounding.
 func nearScore(t *testing.T, got validate.Score, want figures, value float64) {
 	t.Helper()
 	checkClose(t, "RMSE", *got.RMSE, want.RMSE, value+442*0x1p-52*want.RMSE)

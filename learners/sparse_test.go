@@ -478,8 +478,8 @@ func TestUncertaintyOfSparseRows(t *testing.T) {
 		want := outputs(dense)
 		t.Logf("%s: %v", name, slices.Sorted(maps.Keys(want)))
 		// The tolerance is for two sums in different orders, because a sparse product xᵀw sums the
-		// terms in another order. Each sum has an error of at most γ_d Σ_j |x_j w_j|, and intervals
-		// have some more rounding errors.
+		// terms in another order. Each sum has an error of at most d·2⁻⁵³ Σ_j |x_j w_j|, and
+		// intervals have some more rounding errors.
 		tol := 0.0
 		if m, ok := m.(interface{ Coef() *mat.Dense }); ok {
 			tol = 4 * d * 0x1p-53 * mat.Norm(m.Coef(), 1)
@@ -489,7 +489,7 @@ func TestUncertaintyOfSparseRows(t *testing.T) {
 			if name == "fourier-ridge" && output == "variance" {
 				// This tolerance is for the variance ‖L⁻¹φ‖² with the factor L of ΦᵀΦ + λI, of
 				// order 100. Substitution in blocks of other sizes may sum in another order: each
-				// solution has a relative error of at most γ_100 √100 cond(L), and cond(L)² ≤ 1 +
+				// solution has a relative error of at most 100·2⁻⁵³√100 cond(L), and cond(L)² ≤ 1 +
 				// ‖Φ‖²/λ ≤ 41 for 40 samples with k(x, x) = 1.
 				tol = 4 * 100 * 0x1p-53 * 10 * math.Sqrt(41)
 			}
@@ -853,8 +853,8 @@ func TestLassoOfSparseSamples(t *testing.T) {
 
 // TestLeastSquaresOfSparseSamples compares the weights that LSQR finds with the weights of minimum
 // norm, which the SVD gives. The cases have more rows than features, fewer rows than features, or
-// equal and constant features. LSQR ends when ‖Xᵀr‖ is at most 1e-13 ‖X‖‖r‖, or ‖r‖ at most 1e-13
-// (‖y‖ + ‖X‖‖w‖). The error of w is then at most 1e-13 ‖X‖(‖y‖ + ‖X‖‖w‖)/σ², where σ is the
+// equal and constant features. LSQR ends when the residual r satisfies ‖Xᵀr‖ ≤ 1e-13 ‖X‖‖r‖ or ‖r‖
+// ≤ 1e-13 (‖y‖ + ‖X‖‖w‖). The error of w is then at most 1e-13 ‖X‖(‖y‖ + ‖X‖‖w‖)/σ², where σ is the
 // smallest nonzero singular value. The tolerance is twice this bound because of rounding.
 func TestLeastSquaresOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")

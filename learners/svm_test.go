@@ -120,8 +120,8 @@ func TestOneClassSVM(t *testing.T) {
 	})
 }
 
-// rings returns two classes on concentric rings, which no line separates. noise is the standard
-// deviation of the radius; with noise the classes overlap.
+// rings returns two classes on concentric rings, which no line separates. The argument noise is the
+// standard deviation of the radius. If it is > 0, the classes overlap.
 func rings(n int, noise float64, seed uint64) (x, y *mat.Dense) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil)

@@ -114,7 +114,7 @@ for name, w in (("plain", None), ("weighted", a["w"])):
 }
 
 // TestNuIsEquivalent checks that a fit with the C or the ε that a ν formulation has found gives the
-// same machine, and that ν bounds the shares of errors and of support vectors.
+// same machine, and that the fraction of the samples with an error is at most ν.
 func TestNuIsEquivalent(t *testing.T) {
 	x, classes, y, weights := nuData(200)
 	binary := mat.NewDense(200, 1, nil)
