@@ -17,9 +17,9 @@ var unbounded = Ball{Radius: math.Inf(1)}
 // Exact returns the ball that contains only v.
 func Exact(v float64) Ball { return Ball{Hi: v} }
 
-// up returns a number that is not less than the exact value of r, where r is the result of at most
-// 16 operations on nonnegative numbers, each with a relative error of at most 2⁻⁵³, or with an
-// underflow. up(NaN) is +Inf.
+// up returns an upper bound on an exact value. The argument r is the computed value: the result of at most 16
+// operations on nonnegative numbers. Each operation has a relative error of at most 2⁻⁵³ or underflows. up(NaN) is
+// +Inf.
 func up(r float64) float64 {
 	switch {
 	case r == 0:
@@ -33,7 +33,7 @@ func up(r float64) float64 {
 // Magnitude returns a bound on the absolute values of the numbers of b.
 func (b Ball) Magnitude() float64 { return up(math.Abs(b.Hi) + math.Abs(b.Lo) + b.Radius) }
 
-// Rounded returns the number nearest to the center and a bound on its distance from the numbers of b.
+// Rounded returns the center rounded to float64, and a bound on the distance of this value from the numbers of b.
 func (b Ball) Rounded() (value, bound float64) { return b.Hi, up(math.Abs(b.Lo) + b.Radius) }
 
 func (b Ball) finite() bool { return b.Radius-b.Radius == 0 && b.Hi-b.Hi == 0 }
@@ -120,8 +120,8 @@ func Div(a, b Ball) Ball {
 	return quotient.plus((residual.Magnitude() + a.Radius + quotient.Magnitude()*b.Radius) / minDivisor)
 }
 
-// Sqrt returns √max(a, 0). Let a have center c and radius r. The radius of the result bounds two
-// errors: |s − √c| ≤ |c − s²|/s for the computed root s, and √(c+r) − √c ≤ min(r/√c, √r).
+// Sqrt returns √max(a, 0). Let a have the center c and the radius r. The radius of the result is the sum of a bound
+// on the error of the computed root s, |s − √c| ≤ |c − s²|/s, and of √(c+r) − √c ≤ min(r/√c, √r).
 func Sqrt(a Ball) Ball {
 	if !(a.Hi > 0x1p-900) {
 		return Ball{Radius: up(math.Sqrt(up(math.Max(a.Hi, 0) + math.Abs(a.Lo) + a.Radius)))}

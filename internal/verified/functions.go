@@ -6,15 +6,14 @@ import (
 	"sync"
 )
 
-// The digits after the last given digit of each constant are dropped, not rounded.
+// The digits of each constant are truncated, not rounded.
 const (
 	ln2Digits = "0.693147180559945309417232121458176568075500134360255254120680009493393621969694715605863326996418687542"
 	piDigits  = "3.141592653589793238462643383279502884197169399375105820974944592307816406286208998628034825342117067982"
 )
 
-// precision is the number of bits of the arithmetic that computes the tables. remainder bounds the
-// relative error of a constant that is split into three float64 numbers; the error is at most
-// 2⁻¹⁵⁹.
+// precision is the number of bits of the arithmetic that computes the tables. remainder is an upper bound on the
+// relative error of a constant that is stored as a sum of three float64 numbers. The error itself is at most 2⁻¹⁵⁹.
 const (
 	precision = 400
 	remainder = 0x1p-155
@@ -97,9 +96,9 @@ func reduce(a Ball, k float64, c *[3]float64) Ball {
 	return a.plus(math.Abs(k) * c[0] * remainder)
 }
 
-// Exp returns exp(a). With a = k·ln 2/64 + r and k = 64e + j, exp(a) = 2^e·2^(j/64)·exp(r), where |r|
-// < 0.0055. The power series of exp(r) − 1 ends with r⁹/9!. Its terms from r⁴/24 on, less than
-// 4·10⁻¹¹ in all, are evaluated in float64 with a relative error of less than 32 roundings.
+// Exp returns exp(a) = 2^e·2^(j/64)·exp(r) for a = k·ln 2/64 + r and k = 64e + j, so that |r| < 0.0055. The power
+// series of exp(r) − 1 is truncated after r⁹/9!. Its terms from r⁴/24 on sum to less than 4·10⁻¹¹. They are
+// evaluated in float64 with a relative error of less than 32·2⁻⁵³.
 func Exp(a Ball) Ball {
 	if !(math.Abs(a.Hi) < 680) {
 		if a.Hi < 0 && a.Hi+a.Radius < -680 {
@@ -116,8 +115,8 @@ func Exp(a Ball) Ball {
 	square := Mul(r, r)
 	cube := Mul(Mul(square, r), c.sixth)
 	halfSquare := Ball{square.Hi / 2, square.Lo / 2, square.Radius}
-	// v is r rounded to float64. This rounding changes the tail by at most five roundings, because the first
-	// term of the tail is proportional to r⁴. The omitted terms, from r¹⁰/10! on, sum to less than 2⁻⁹⁵.
+	// v is r rounded to float64. This rounding changes the tail by a relative error of at most 5·2⁻⁵³, because the
+	// first term of the tail is proportional to r⁴. The omitted terms, from r¹⁰/10! on, sum to less than 2⁻⁹⁵.
 	series := Add(Add(r, halfSquare), Add(cube, Ball{Hi: tail, Radius: 32*0x1p-53*math.Abs(tail) + 0x1p-95}))
 	n := int(k)
 	j := ((n % steps) + steps) % steps
@@ -132,8 +131,8 @@ func Exp(a Ball) Ball {
 	return e
 }
 
-// Log returns ln(a), for a > 0. With y near ln(a), ln(a) = y + ln(1+z) and z = a·exp(−y) − 1; |ln(1+z) − z
-// + z²/2| ≤ |z|³ for |z| ≤ 1/2. The result is the set of all numbers if a contains a number ≤ 0.
+// Log returns ln(a) = y + ln(1+z) for a > 0, where y is math.Log(a.Hi) and z = a·exp(−y) − 1. For |z| ≤ 1/2,
+// |ln(1+z) − (z − z²/2)| ≤ |z|³. If a contains a number ≤ 0, the result is the set of all numbers.
 func Log(a Ball) Ball {
 	if !(a.Hi > 2*(math.Abs(a.Lo)+a.Radius)) {
 		return unbounded
@@ -205,10 +204,9 @@ func Cos(a Ball) Ball { return circular(a, 0) }
 // Sin returns sin(a).
 func Sin(a Ball) Ball { return circular(a, 3) }
 
-// circular returns cos(a + shift·π/2). With a = k·π/2 + r, |r| < 0.8, the result is ±cos(r) or
-// ±sin(r), computed by its power series. The terms alternate in sign, so that the remainder is less
-// than the first omitted term. The radius of the result includes the radius of a, because the
-// derivative of the cosine is at most 1.
+// circular returns cos(a + shift·π/2). With a = k·π/2 + r, |r| < 0.8, the result is ±cos(r) or ±sin(r), computed by
+// its power series. The terms alternate in sign, so that the truncation error is less than the first omitted term.
+// The radius of the result includes the radius of a, because the derivative of the cosine is at most 1.
 func circular(a Ball, shift int) Ball {
 	if !(math.Abs(a.Hi) <= 0x1p30) {
 		return unbounded

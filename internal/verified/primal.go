@@ -20,8 +20,8 @@ import (
 // over β and, with an intercept, b. An Expansion defines the functions φ_j. P is λI, or the matrix
 // λ(k(x_j, x_l)) if Centers is set.
 type Primal struct {
-	// Pass calls use with the features, targets and weights of each block of samples. If weights is
-	// nil, all weights are 1. Bound needs dense samples. Rounded can use Sums instead of Pass.
+	// Pass calls the function use with the features, targets and weights of each block of samples. Nil weights mean
+	// that all weights are 1. Bound needs dense samples. Rounded can use Sums instead of Pass.
 	Pass      func(ctx context.Context, use func(x numeric.Points, y backend.Host[float64], weights []float64) error) error
 	Lambda    Ball
 	Lambdas   []Ball // if not nil, the λ of each target, instead of Lambda; read by Rounded only
@@ -40,23 +40,21 @@ func (s *Primal) lambda(c int) Ball {
 // Bound returns the bound for an approximate solution f. The bound has the form of an ErrorBound
 // whose Plain is set.
 //
-// Let r_i = y_i − f(x_i), m = Σ w_i, φ̄ = Σ w_i φ(x_i)/m, g_b = Σ w_i r_i and g = Σ w_i r_i φ(x_i)
-// − Pβ. The error e of β and the error of b satisfy
+// Let r_i = y_i − f(x_i) be the residuals and m = Σ w_i. Let φ̄ = Σ w_i φ(x_i)/m, g_b = Σ w_i r_i and g = Σ w_i r_i
+// φ(x_i) − Pβ. The error e of β and the error of b satisfy
 //
 //	(Σ w_i (φ(x_i) − φ̄)(φ(x_i) − φ̄)ᵀ + P)e = g − g_b φ̄,  error of b = g_b/m − φ̄ᵀe,
 //
-// which follow from the normal equations; without an intercept φ̄ = 0 and g_b = 0. The matrix of
-// the first equation minus P is positive semidefinite. If μ > 0 is a lower bound on the eigenvalues
-// of P,
+// which follow from the normal equations. Without an intercept φ̄ = 0 and g_b = 0. The matrix of the first equation
+// minus P is positive semidefinite. For a lower bound μ > 0 on the eigenvalues of P, therefore
 //
 //	‖e‖ ≤ ‖g − g_b φ̄‖/μ,  |error of f(x)| ≤ ‖φ(x)‖‖e‖ + ‖φ̄‖‖e‖ + |g_b|/m.
 //
-// For P = λI, μ = λ. For P = λ(k(x_j, x_l)), μ is proven by a factorization: see minEigenvalue.
-// The residuals g and g_b are evaluated with 106 bits. Bound then solves the equations for the
-// errors in float64. The solutions z and ζ are the correction. Bound evaluates the effect of the
-// correction on f, and the residuals of β + z and b + ζ.
+// For P = λI, μ = λ. For P = λ(k(x_j, x_l)), a factorization proves μ: see minEigenvalue. The residuals g and g_b
+// are evaluated with 106 bits. Bound then solves the equations for the errors in float64. Their solutions z and ζ
+// are the correction. Bound evaluates the effect of the correction on f, and the residuals of β + z and b + ζ.
 //
-// Bound reads the samples two to four times. The method Bytes returns the memory of Bound.
+// Bound reads the samples at most four times. The method Bytes returns the memory that Bound needs.
 func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	m, t := f.Alpha.Rows, f.Alpha.Cols
 	floor := lowerBound(s.Lambda)
@@ -142,10 +140,10 @@ func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 // functions.
 func blockRows(m int) int { return min(1024, max(64, 1<<18/m)) }
 
-// Bytes returns the memory of Bound, in bytes, for n samples, m functions and t targets. It counts
-// the values of the functions for a block of samples, once as balls and twice in float64, the
-// matrix of the equations, and the residuals. If Centers is set, it also counts the matrix of the
-// penalty as balls, and two float64 matrices for the bound on its eigenvalues.
+// Bytes returns the memory that Bound needs, in bytes, for n samples, m functions and t targets. It counts the
+// values of the functions for a block of samples, once as balls and twice in float64, the matrix of the equations,
+// and the residuals. If Centers is set, it also counts the matrix of the penalty as balls, and two float64 matrices
+// for the bound on its eigenvalues.
 func (s *Primal) Bytes(n, m, t int) int64 {
 	rows := min(n, blockRows(m))
 	triangle := numeric.Elements(m, (m+1)/2)
@@ -182,8 +180,8 @@ type primalResidual struct {
 	center   float64 // a bound on ‖φ̄‖
 }
 
-// set computes the bounds of targets from the residual r. floor is μ, a lower bound on the
-// eigenvalues of the penalty P.
+// set computes the bounds of targets from the residual r. The argument floor is μ, a lower bound on the eigenvalues
+// of the penalty P.
 func (r *primalResidual) set(targets []TargetBound, floor float64) {
 	for c := range targets {
 		t := &targets[c]
@@ -352,10 +350,10 @@ func FactorSlack(n int, trace float64) float64 {
 	return up(1.01 * unit * float64(n+3) * trace * (1 + float64(n)*0x1p-50))
 }
 
-// minEigenvalue returns a lower bound on the eigenvalues of the symmetric matrix k, or 0 if it
-// proves no positive bound. If the Cholesky factorization of k − θI in float64 succeeds, the
-// eigenvalues are at least θ − FactorSlack minus the norm of the errors of the elements. The
-// function searches for the largest θ = tr k·4⁻ʲ for which the factorization succeeds.
+// minEigenvalue returns a lower bound on the eigenvalues of the symmetric matrix k, or 0 if it proves no positive
+// bound. If the Cholesky factorization of k − θI in float64 succeeds, the eigenvalues are at least θ − FactorSlack
+// minus a bound on the norm of the errors of k. The function searches for the largest θ = tr k·4⁻ʲ for which the
+// factorization succeeds.
 func minEigenvalue(ctx context.Context, k [][]Ball) (float64, error) {
 	n, trace, maxError := len(k), 0.0, 0.0
 	values := newLower(n)
@@ -388,8 +386,8 @@ func minEigenvalue(ctx context.Context, k [][]Ball) (float64, error) {
 	return best, err
 }
 
-// A lower holds the lower triangle of a symmetric matrix, and after a call of factor its Cholesky
-// factor. The order of its sums depends only on the shapes.
+// A lower holds the lower triangle of a symmetric matrix, and after a call of factor its Cholesky factor. The order
+// of the additions depends only on the dimensions, so that results are reproducible.
 type lower struct{ rows [][]float64 }
 
 func newLower(n int) *lower {
@@ -411,7 +409,7 @@ func (a *lower) add(phi []Ball, weight func(i int) float64, rows int) {
 		}
 	}
 	forEach(m, func(k int) {
-		i := k / 2 // take rows alternately from both ends: parts of the list of equal length then take similar times
+		i := k / 2 // alternate between short and long rows: ranges of k of equal length then take similar times
 		if k%2 == 1 {
 			i = m - 1 - k/2
 		}

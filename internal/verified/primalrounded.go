@@ -11,13 +11,13 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// NewWaves returns a Roundoff for the functions cos ω_jᵀx, followed by the functions sin ω_jᵀx,
-// where ω_j is row j of omega. cos and sin are the kernels cos zᵀx and sin zᵀx. The formulas for
-// the Roundoff of a kernel k hold with √k(x, x) = 1.
+// NewWaves returns a Roundoff for the functions cos ω_jᵀx, followed by the functions sin ω_jᵀx, where ω_j is row j
+// of omega. The arguments cos and sin are the kernels cos zᵀx and sin zᵀx. In the formulas of Roundoff, √k(x, x) is
+// 1.
 //
-// The error of a computed angle ω_jᵀx is at most γ_(d+3)‖ω_j‖‖x‖, and adds at most as much to its
-// cosine or sine. The evaluation of these functions adds at most 2 functionUlps + 8 roundings of
-// numbers of magnitude 1 and of the angle, including the shift of the angle by 3π/2 for the sine.
+// The error of a computed angle ω_jᵀx is at most γ_(d+3)‖ω_j‖‖x‖. It changes the cosine and the sine of the angle
+// by at most as much. The evaluation of these functions adds at most 2 functionUlps + 8 roundings of numbers of
+// magnitude 1 and of the angle, including the shift of the angle by 3π/2 for the sine.
 func NewWaves(omega numeric.Points, cos, sin kernels.Kernel) *Roundoff {
 	norm := 0.0
 	for j := range omega.Rows {
@@ -29,8 +29,7 @@ func NewWaves(omega numeric.Points, cos, sin kernels.Kernel) *Roundoff {
 	return r
 }
 
-// NewCoordinates returns a Roundoff for the functions x_1, …, x_d. The formulas hold with √k(x, x)
-// = ‖x‖.
+// NewCoordinates returns a Roundoff for the functions x_1, …, x_d. In its formulas, √k(x, x) is ‖x‖.
 func NewCoordinates(d int) *Roundoff {
 	return &Roundoff{kernel: kernels.Linear{}, points: numeric.Points{Cols: d}, roots: ones(d), errors: map[int]float64{}}
 }
@@ -52,23 +51,20 @@ func (r *Roundoff) fill(q backend.Backend[float64], dst, x, z backend.Matrix[flo
 	return dst.View(0, 0, rows, len(r.roots))
 }
 
-// Rounded returns a bound for an approximate solution f. The queue q evaluates the residuals in
-// float64 from computed values of the functions. r bounds the errors of these values. Rounded reads
-// the samples once and evaluates each function once for each sample. If s.Pass is nil, or if the
-// bound from s.Sums is small enough, Rounded does not read the samples. It returns the bound +Inf
-// if it cannot prove a finite bound.
+// Rounded returns a bound for an approximate solution f, or the bound +Inf if it can prove no finite bound. The
+// queue q evaluates the residuals in float64 from computed values of the functions, whose errors r bounds. Rounded
+// reads the samples once and evaluates each function once for each sample. If s.Pass is nil, or if the bound from
+// s.Sums is small enough, Rounded does not read the samples.
 //
-// With the notation of Bound, let Φ̃ be the matrix of the φ(x_i) − φ̄, r the exact residuals and r̂
-// the computed ones, and h = Φ̃ᵀWr̂ − Pβ. The error of β is e = (Φ̃ᵀWΦ̃ + P)⁻¹(Φ̃ᵀW(r − r̂) + h).
-// Let A = W^½Φ̃P^−½ and ψ = P^−½(φ(x) − φ̄). Because s/(s² + 1) ≤ 1/2 for each singular value s of
-// A,
+// In the notation of Bound, let Φ̃ be the matrix with the rows φ(x_i) − φ̄, r the exact residuals, r̂ the computed
+// residuals, and h = Φ̃ᵀWr̂ − Pβ. The error of β is e = (Φ̃ᵀWΦ̃ + P)⁻¹(Φ̃ᵀW(r − r̂) + h). Let A = W^½Φ̃P^−½ and ψ =
+// P^−½(φ(x) − φ̄). Because s/(s² + 1) ≤ 1/2 for each singular value s of A,
 //
 //	|(φ(x) − φ̄)ᵀe| = |ψᵀ(AᵀA + I)⁻¹(AᵀW^½(r − r̂) + P^−½h)| ≤ ‖ψ‖(‖W^½(r − r̂)‖/2 + ‖h‖/√μ).
 //
-// ‖P^−½φ(x)‖ is at most √(k(x, x)/λ) for P = λ(k(x_j, x_l)) and a positive semidefinite k, ‖x‖/√λ
-// for the coordinates and P = λI, and √(D/λ) for D cosines and D sines and P = λI. N is twice the
-// factor of ‖ψ‖ in this inequality, divided by √λ or √(λ/D). With this N the formulas of ErrorBound
-// for the errors of f apply.
+// The norm ‖P^−½φ(x)‖ is at most √(k(x, x)/λ) for P = λ(k(x_j, x_l)) and a positive semidefinite k, ‖x‖/√λ for the
+// coordinates and P = λI, and √(D/λ) for D cosines and D sines and P = λI. Let N be the factor of ‖ψ‖ above, times
+// 2, divided by √λ or √(λ/D). The formulas of ErrorBound for the errors of f hold for this N.
 //
 // The rounding errors of r̂, of h and of the means are bounded as in System.Rounded: a sum of n
 // products has an error of at most γ_n times the sum of their magnitudes, whatever the order
@@ -121,7 +117,7 @@ type primalRounded struct {
 	roundings       int                   // number of samples in the largest block, plus the number of blocks
 	n               int
 	mass, root      float64 // Σ w_i, and the largest √k(x_i, x_i)
-	mean, meanError float64 // Σ w_i √k(x_i, x_i) and Σ w_i √k(x_i, x_i) ε_i
+	mean, meanError float64 // Σ w_i √k(x_i, x_i) and Σ w_i √k(x_i, x_i) ε_i, with ε_i of Roundoff
 	targets         []primalSums
 }
 
@@ -139,7 +135,7 @@ func (w *primalRounded) allocate() (err error) {
 	for c := range w.size {
 		w.size[c] = total(m, func(j int) float64 { return up(w.r.roots[j] * math.Abs(w.f.Alpha.Row(j)[c])) })
 	}
-	w.rows = min(4096, max(256, 1<<17/m)) // two rows of tiles of Gram; the values then take at most 1 MiB, unless m > 512
+	w.rows = min(4096, max(256, 1<<17/m)) // 256 rows are two tiles of Gram; the values then take at most 1 MiB, unless m > 512
 	w.vectors = w.f.Alpha
 	rows := w.rows
 	switch {
@@ -169,13 +165,12 @@ func (w *primalRounded) allocate() (err error) {
 	return w.q.Upload(w.beta, w.vectors)
 }
 
-// minEigenvalue returns a lower bound on the eigenvalues of the matrix S of the k(x_j, x_l), or 0
-// if it cannot prove a positive bound. It also returns the products of S with w.vectors. A Cholesky
-// factorization of S − θI on the device proves the bound, with FactorSlack for twice as many
-// roundings. The first θ is a third of the smallest Rayleigh quotient of w.vectors, which is at
-// least the smallest eigenvalue. If this θ is too large, minEigenvalue factors S − θI for the
-// smallest θ that proves a positive bound. Four steps of inverse iteration with this factor give a
-// better estimate of the eigenvalue, and a part of this estimate is the next θ.
+// minEigenvalue returns a lower bound on the eigenvalues of the matrix S of the k(x_j, x_l), or 0 if it cannot
+// prove a positive bound. It also returns the products of S with w.vectors. A Cholesky factorization of S − θI on
+// the device proves the bound, with FactorSlack for twice as many roundings. The first θ is about a third of the
+// smallest Rayleigh quotient of w.vectors, which is at least the smallest eigenvalue. If this θ is too large,
+// minEigenvalue factors S − θI for the smallest θ that proves a positive bound. Four steps of inverse iteration
+// with this factor give a better estimate of the eigenvalue. The next values of θ are fractions of this estimate.
 func (w *primalRounded) minEigenvalue() (floor float64, products backend.Host[float64], err error) {
 	m, cols := w.vectors.Rows, w.vectors.Cols
 	products = backend.NewHost[float64](m, cols)
@@ -280,9 +275,8 @@ func (w *primalRounded) pass(ctx context.Context) error {
 	})
 }
 
-// add adds a sample x to the sums. relative is ε, root is √k(x, x), y holds the targets, and v
-// holds the computed products φ(x)ᵀβ. add overwrites v with the weighted residuals, followed by the
-// weight.
+// add adds a sample x to the sums. The arguments are relative = ε, root = √k(x, x), the targets y, and the computed
+// products v = φ(x)ᵀβ. add overwrites v with the weighted residuals, followed by the weight.
 func (w *primalRounded) add(relative, root float64, y, v []float64, weight float64) {
 	rounding := relative + gamma(len(w.r.roots)+9)
 	if weight > 0 {
@@ -307,8 +301,8 @@ func (w *primalRounded) add(relative, root float64, y, v []float64, weight float
 	v[len(w.targets)] = weight
 }
 
-// bound returns the bound that follows from the sums. floor bounds the eigenvalues of P/λ from below, and
-// penalty is Pβ/λ.
+// bound returns the bound that follows from the sums. floor is a lower bound on the eigenvalues of P/λ, and penalty
+// is Pβ/λ.
 func (w *primalRounded) bound(floor float64, penalty backend.Host[float64]) *ErrorBound {
 	m, t := w.f.Alpha.Rows, w.f.Alpha.Cols
 	// upperSum bounds the exact sum of n nonnegative numbers, whose float64 sum is v.
@@ -350,7 +344,7 @@ func (w *primalRounded) bound(floor float64, penalty backend.Host[float64]) *Err
 	return b
 }
 
-// set sets N and the bound on the error of β from bounds on ‖W^½(r − r̂)‖ and on ‖h‖. low is a lower bound on λ.
+// set sets N and the bound on the error of β, from bounds on ‖W^½(r − r̂)‖ and ‖h‖. low is a lower bound on λ.
 func (w *primalRounded) set(target *TargetBound, low, floor, residual, gradient float64) {
 	minRoot := math.Sqrt(low*floor) * (1 - 0x1p-50)
 	n := up(residual + 2*gradient/minRoot)
@@ -362,19 +356,20 @@ func (w *primalRounded) set(target *TargetBound, low, floor, residual, gradient 
 	target.Alpha = finite(up(n / (2 * minRoot)))
 }
 
-// bySums returns a bound for the solution of the normal equations Hβ = z. It uses the sums H and z,
-// and does not read the samples.
+// bySums returns a bound for the solution of the normal equations Hβ = z from the sums H and z, without the
+// samples.
 //
-// With the notation of Rounded, the error of β is H⁻¹h for h = z − Hβ. Therefore |(φ(x) − φ̄)ᵀe| ≤
-// ‖ψ‖‖h‖/√μ. Let ρ = √k(x, x), ρ_a = √k(x_a, x_a), s_a² = Σ w_i φ_a(x_i)² + P_aa and T = √Σ w_i
-// y_i² + Σ_b s_b|β_b|. Let the errors of the values of φ_a be at most ερρ_a. Then the norm of the
-// errors of column a of W^½Φ is at most e_a = ερρ_a√m. Let B = Σ_b e_b|β_b|. By the inequality of
-// Cauchy and Schwarz the errors of φ add at most e_a(T + B) + s_a B to element a of h. The rounding
-// errors of the sums, of their products with β and of the residual add at most γ_c s_a T, where c
-// is the number of samples. With an intercept the terms ΦᵀW11ᵀWΦ/m are subtracted, whose errors
-// have the same size. In this case c is three times the number of samples, and the effect of ε
-// doubles. With weights m has rounding errors, and c increases by the number of samples. In float64
-// a sum of n numbers takes at most n roundings in every order.
+// In the notation of Rounded, the error of β is e = H⁻¹h with h = z − Hβ, and |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖‖h‖/√μ. Let ρ =
+// √k(x, x), ρ_a = √k(x_a, x_a) and s_a² = Σ w_i φ_a(x_i)² + P_aa. Element a of h has two kinds of errors:
+//
+//   - Each value of φ_a has an error of at most ερρ_a, so that column a of W^½Φ has an error of norm at most
+//     e_a = ερρ_a√m. By the Cauchy–Schwarz inequality this adds at most e_a(T + B) + s_a B to element a of h, where
+//     B = Σ_b e_b|β_b| and T = √Σ w_i y_i² + Σ_b s_b|β_b|.
+//   - The rounding errors of the sums, of their products with β and of the residual add at most γ_c s_a T. A float64
+//     sum of n numbers takes at most n roundings in every order, so that c is about the number of samples.
+//
+// With an intercept the terms ΦᵀW11ᵀWΦ/m are subtracted, whose errors have the same size: c triples and the effect
+// of ε doubles. With weights m has rounding errors, too, and c increases by the number of samples.
 func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 	f, r := w.f, w.r
 	m, rounds, twice := f.Alpha.Rows, 1, 1.0

@@ -22,14 +22,12 @@ type Expansion struct {
 	Points    backend.Host[float64] // n×d, the x_j
 	Alpha     backend.Host[float64] // α, n×t
 	Intercept []float64             // one b for each of t targets
-	// Features is nil if φ_j(x) = k(x_j, x). Otherwise Features returns a function that returns φ_j(x), and
-	// Kernel and Points are not used. Only one goroutine may call the function; for each x the calls must have
-	// j = 0, 1, … in order.
+	// Features is nil if φ_j(x) = k(x_j, x). Otherwise Features returns a function that computes φ_j(x), and Kernel
+	// and Points are not used. Only one goroutine may call this function, for each x with j = 0, 1, … in order.
 	Features func() func(j int, x []float64) Ball
 }
 
-// features returns a function phi with the values φ_j(x), and a function diag with the values k(x,
-// x), or 0 if f.Features is set.
+// features returns two functions: phi(j, x) is φ_j(x), and diag(x) is k(x, x), or 0 if f.Features is set.
 func (f *Expansion) features() (phi func(j int, x []float64) Ball, diag func(x []float64) Ball) {
 	if f.Features != nil {
 		return f.Features(), func([]float64) Ball { return Ball{} }
@@ -38,10 +36,9 @@ func (f *Expansion) features() (phi func(j int, x []float64) Ball, diag func(x [
 	return func(j int, x []float64) Ball { return k.Eval(f.Points.Row(j), x) }, func(x []float64) Ball { return k.Eval(x, x) }
 }
 
-// Eval calls visit once for each row of x. values holds f(x) for each target, and diag is k(x, x).
-// Eval makes concurrent calls of visit for different rows, and overwrites values after the call. If
-// store is not nil, Eval first calls it with each φ_j(x) of the row. Once ctx is done, Eval returns
-// context.Cause(ctx).
+// Eval calls visit once for each row of x, with values = f(x) for each target and diag = k(x, x). Calls for
+// different rows are concurrent, and the memory of values is reused after a call. If store is not nil, Eval first
+// calls store with each φ_j(x) of the row. Once ctx is done, Eval returns context.Cause(ctx).
 func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], store func(row, j int, k Ball), visit func(row int, values []Ball, diag Ball)) error {
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -84,41 +81,40 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], store fun
 //
 //	(K + D)α + b·1 = y,  1ᵀα = 0,  D = λW⁻¹, λ > 0,
 //
-// or of (K + D)α = y without an intercept. The error of α and b solves the same equations with the
-// residuals r and ρ on the right-hand side. A float64 solution z, ζ of these equations is the
-// correction, or 0 if System.Solve is nil. The effect of the correction on f is computed. Below, r
-// and ρ are the residuals of α + z and b + ζ.
+// or of (K + D)α = y without an intercept. Let r and ρ be the residuals of these equations. The errors of α and b
+// solve the same equations with r and ρ on the right-hand side. System.Solve computes an approximate solution z, ζ
+// of the equations for the errors, the correction. Without Solve it is 0. The effect of the correction on f is
+// computed. In the bounds below, r and ρ are the residuals of α + z and b + ζ.
 //
-// Let N = ‖D^−½r‖ and A = K + D. The kernel is positive semidefinite: with feature vectors φ, k(x,
-// z) = φ(x)ᵀφ(z) and K = ΦᵀΦ. Without an intercept the error of α is A⁻¹r. With K̃ = D^−½KD^−½ and
-// r̃ = D^−½r
+// Let N = ‖D^−½r‖, A = K + D, K̃ = D^−½KD^−½ and r̃ = D^−½r. For a positive semidefinite kernel there are feature
+// vectors with k(x, z) = φ(x)ᵀφ(z). Let Φ be the matrix with the columns φ(x_j), so that K = ΦᵀΦ, and let k_x be
+// the vector of the k(x_j, x). Without an intercept the error of α is A⁻¹r, with
 //
 //	‖D^½A⁻¹r‖ = ‖(K̃+I)⁻¹r̃‖ ≤ N
 //	|k_xᵀA⁻¹r|² ≤ k(x,x)·r̃ᵀ(K̃+I)⁻¹K̃(K̃+I)⁻¹r̃ ≤ k(x,x)·N²/4,
 //
-// because k_x = Φᵀφ(x) and s/(s+1)² ≤ 1/4.
+// because k_x = Φᵀφ(x), and s/(s+1)² ≤ 1/4 for each eigenvalue s of K̃.
 //
-// With an intercept the error of f(x) that r causes is vᵀr, where v minimizes ‖φ(x) − Φv‖² + vᵀDv
-// under 1ᵀv = 1. Let w = W1/1ᵀW1, φ̄ = Φw and v = w + u. Because Dw is a multiple of 1 and 1ᵀu = 0,
-// u minimizes ‖φ(x) − φ̄ − (Φ − φ̄1ᵀ)u‖² + uᵀDu. This is the problem without an intercept for the
-// centered feature vectors: its solution satisfies 1ᵀu = 0 without the constraint. Therefore
+// With an intercept r changes f(x) by vᵀr, where v minimizes ‖φ(x) − Φv‖² + vᵀDv subject to 1ᵀv = 1. Let w =
+// W1/1ᵀW1, φ̄ = Φw and v = w + u. Because Dw is a multiple of 1 and 1ᵀu = 0, u minimizes ‖φ(x) − φ̄ − (Φ − φ̄1ᵀ)u‖²
+// + uᵀDu. This is the problem without an intercept for the centered feature vectors, whose solution satisfies 1ᵀu =
+// 0 without the constraint. Therefore
 //
 //	|vᵀr| ≤ |wᵀr| + ‖φ(x) − φ̄‖·N/2.
 //
-// ρ causes the errors A⁻¹1·ρ/q of α and −ρ/q of b, q = 1ᵀA⁻¹1. By the inequality of Cauchy and
-// Schwarz 1/q ≤ κ² = 1ᵀA1/n². With k_xᵀA⁻¹k_x ≤ k(x, x), these errors add at most κ|ρ|(√k(x,x) + κ)
-// to the error of f(x) and κ|ρ| to the error of D^½α.
+// The residual ρ changes α by A⁻¹1·ρ/q and b by −ρ/q, where q = 1ᵀA⁻¹1. By the Cauchy–Schwarz inequality, 1/q ≤ κ²
+// = 1ᵀA1/n². Because k_xᵀA⁻¹k_x ≤ k(x, x), this adds at most κ|ρ|(√k(x,x) + κ) to the error of f(x) and κ|ρ| to the
+// error of D^½α.
 //
-// For a kernel that is not known to be positive semidefinite, let μ = Floor > 0 be a lower bound on
-// the eigenvalues of A. Without an intercept ‖A⁻¹r‖ ≤ ‖r‖/μ. With an intercept the error of α is e
-// = e' + (ρ/n)1, where 1ᵀe' = 0 and e'ᵀAe' = e'ᵀ(r − (ρ/n)A1). The error of b is 1ᵀ(r − Ae)/n.
-// Therefore
+// For a kernel that is not known to be positive semidefinite, let μ = Floor > 0 be a lower bound on the eigenvalues
+// of A. Without an intercept ‖A⁻¹r‖ ≤ ‖r‖/μ. With an intercept let e be the error of α, split into e = e' + (ρ/n)1
+// with 1ᵀe' = 0. Then e'ᵀAe' = e'ᵀ(r − (ρ/n)A1), and the error of b is 1ᵀ(r − Ae)/n. Therefore
 //
 //	‖e‖ ≤ (‖r‖ + |ρ|‖A1‖/n)/μ + |ρ|/√n,  |error of b| ≤ (√n‖r‖ + ‖A1‖‖e‖)/n.
 //
-// The error of f(x) is at most ‖k_x‖‖e‖ plus the error of b. For such a kernel Norm holds the bound
-// on ‖e‖, Mean the bound on the error of b, Power holds ‖z‖, and Root holds the largest ‖k_x‖ of a
-// point x_j. Primal.Bound returns a bound of the same form.
+// The error of f(x) is at most ‖k_x‖‖e‖ plus the error of b. For such a kernel Norm is the bound on ‖e‖, Mean is
+// the bound on the error of b, Power is ‖z‖, and Root is the largest ‖k_x‖ over the points x_j. Primal.Bound
+// returns a bound of the same form.
 type ErrorBound struct {
 	Weights    []float64 // the field Weights of System
 	Intercept  bool
@@ -152,9 +148,8 @@ type System struct {
 	// Roundings is the number of roundings that each sample adds to a residual; 0 means 1. Only
 	// Rounded reads it.
 	Roundings int
-	// Solve overwrites r, which has n rows, with an approximation of (K + λW⁻¹)⁻¹r. The bounds hold
-	// for any approximation. They are narrow if the approximation has a few correct digits. If
-	// Solve is nil, no correction is computed.
+	// Solve overwrites r, which has n rows, with an approximation of (K + λW⁻¹)⁻¹r. The bounds hold for any
+	// approximation, and are tight if it has a few correct digits. If Solve is nil, no correction is computed.
 	Solve func(r backend.Host[float64]) error
 	// Floor is 0 for a positive semidefinite kernel. For another symmetric kernel, it is a lower bound
 	// on the eigenvalues of K + λW⁻¹. Only Bound reads it.
@@ -258,7 +253,7 @@ func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 			size = up(math.Sqrt(total(n, func(i int) float64 { return up(b.Correction.Row(i)[c] * b.Correction.Row(i)[c]) })))
 		}
 		if b.Plain {
-			// onesNorm bounds ‖A1‖ by the row sums of |A|.
+			// onesNorm bounds ‖A1‖ from above by the row sums of |A|.
 			onesNorm := up(math.Sqrt(total(n, func(i int) float64 {
 				v := up(rows.sums[i] + r.diagonal[i].Magnitude())
 				return up(v * v)
@@ -330,7 +325,7 @@ func (s *System) minRoot(n int, lambda float64) float64 {
 	return root
 }
 
-// kappa bounds κ from the bounds roots on √k(x_i,x_i), because 1ᵀK1 ≤ (Σ √k(x_i,x_i))².
+// kappa bounds κ by 1ᵀK1 ≤ (Σ_i √k(x_i,x_i))², where roots[i] is an upper bound on √k(x_i,x_i).
 func (s *System) kappa(roots []float64, diagonal func(i int) float64) float64 {
 	n := len(roots)
 	k1 := total(n, func(i int) float64 { return roots[i] })
@@ -345,10 +340,9 @@ func (s *System) kappa(roots []float64, diagonal func(i int) float64) float64 {
 //
 //	(ε + γ_m) √k(x_i,x_i) S,
 //
-// where the number m of roundings is n times s.Roundings, plus a small number for the other terms.
-// (Higham 2002, equation 3.5, holds for every order of summation.) The errors of the other terms
-// are at most 16u(3 max|y| + 2|b̂| + D_ii|α̂_i|), for every value that the solver subtracts from y
-// before the solve.
+// where m is n times s.Roundings plus a small number for the other terms. (Higham 2002, equation 3.5, holds for
+// every order of summation.) The errors of the other terms are at most 16u(3 max|y| + 2|b̂| + D_ii|α̂_i|). This
+// allows for a constant that the solver subtracts from y before the solve.
 func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, residuals backend.Host[float64], r *Roundoff) *ErrorBound {
 	n, t := alpha.Rows, alpha.Cols
 	b := &ErrorBound{Weights: s.Weights, Intercept: s.Intercept, Targets: make([]TargetBound, t), Rounded: true}
@@ -408,10 +402,10 @@ func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, resid
 	return b
 }
 
-// ForDevice changes b, a result of System.Bound, to a bound for predictions that a device computes
-// in float64 from kernel values whose errors r bounds. The effect of the correction on f(x) is at
-// most √k(x, x)·√(zᵀKz) + |ζ|. If this effect is at most an eighth of the rounding errors of a
-// prediction, ForDevice removes the correction. Predictions then take less time.
+// ForDevice changes b, a result of System.Bound, to a bound for predictions that a device computes in float64 from
+// kernel values whose errors r bounds. The effect of the correction on f(x) is at most √k(x, x)·√(zᵀKz) + |ζ|. If
+// this effect is at most an eighth of the rounding errors of a prediction, ForDevice removes the correction, so
+// that predictions take less time.
 func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 	b.Rounded = true
 	n, keepCorrection := len(r.roots), false
@@ -431,12 +425,12 @@ func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 	}
 }
 
-// Round returns the predictions of f for the rows of x, and bounds on their distances from the
-// exact solution. Each row of sums holds the predictions, computed by a device. If b.Correction is
-// set, the values Σ_j k(x, x_j)z_j + ζ of the correction follow in the row; the bounds include
-// their absolute values. Otherwise Round returns the predictions in the memory of sums. roundings
-// is the maximum number of roundings of a term of a sum; 0 means the number of terms of f. Round
-// takes O(d + t) operations for each row.
+// Round returns the predictions of f for the rows of x, and bounds on their distances from the exact solution. The
+// matrix sums has the predictions that a device computed, in a row for each row of x. If b.Correction is set, the
+// values Σ_j k(x, x_j)z_j + ζ of the correction follow in the row, and the bounds include their absolute values.
+// Without a correction the returned predictions share the memory of sums. The argument roundings is the maximum
+// number of roundings of a term of a sum; 0 means the number of terms of f. Round takes O(d + t) operations for
+// each row.
 func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums backend.Host[float64], roundings int) (values, bounds backend.Host[float64]) {
 	t, corrected := len(b.Targets), b.Correction.Data != nil
 	values, bounds = sums, backend.NewHost[float64](sums.Rows, t)
@@ -444,7 +438,7 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums bac
 		values = backend.NewHost[float64](sums.Rows, t)
 	}
 	n := len(r.roots)
-	if roundings == 0 || roundings > n { // a sum of n products has at most n roundings in every order
+	if roundings == 0 || roundings > n { // in a sum of n products each product is rounded at most n times, in every order
 		roundings = n
 	}
 	roundings++ // one more rounding, for adding Shift to the sum of the correction
@@ -452,7 +446,7 @@ func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums bac
 		roundings = max(roundings, (n+9)*markov.Roundings) // package markov may have computed the sums, with more roundings
 	}
 	nearError, sum, square := r.relative(1), gamma(roundings), up(math.Sqrt(b.Square))
-	// fix sets dst to the terms of the bounds that depend only on ε and √k(x, x).
+	// fix sets dst to the terms of the bounds that depend only on the ε of Roundoff and on √k(x, x).
 	fix := func(dst []float64, relative, root float64) {
 		distance := root
 		if b.Intercept {
@@ -591,8 +585,8 @@ func (r *residuals) norm(c int) float64 {
 	}))
 }
 
-// minus returns the residuals after the correction by z and by the Shift of each target. It sets
-// the Power of each target.
+// minus returns the residuals after the corrections: z of α, and Shift of b for each target. It sets the Power of
+// each target.
 func (r *residuals) minus(z backend.Host[float64], targets []TargetBound, intercept bool, gram backend.Host[float64], gramError float64) residuals {
 	n := z.Rows
 	updated := residuals{make([][]Ball, n), slices.Clone(r.sums), r.diagonal}
@@ -710,7 +704,7 @@ func (b *ErrorBound) Predict(ctx context.Context, f *Expansion, x backend.Host[f
 		}
 		distance, corrections := root, v[t:]
 		if b.Intercept && !b.Plain {
-			// distance bounds ‖φ(x) − φ̄‖, with the difference between the float64 w and the exact w
+			// distance bounds ‖φ(x) − φ̄‖, including the effect of the rounding errors of w
 			s := up(root + b.Root)
 			distance = up(math.Sqrt(max(0, up(diag.Magnitude()+b.Square+64*0x1p-53*s*s)-2*lowerBound(v[t]))))
 			corrections = v[t+1:]

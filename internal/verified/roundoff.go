@@ -14,8 +14,8 @@ import (
 //
 //	|computed k(x, x_j) − k(x, x_j)| ≤ ε √(k(x, x) k(x_j, x_j)) + 2⁻⁶⁰⁰.
 //
-// It relies on bounds on the errors of statistics, and on errors of elementary functions of at most
-// functionUlps. Package backendtest checks both for every device.
+// The errors of elementary functions must be at most functionUlps, and the errors of statistics as assumed in
+// statError. Package backendtest checks both for every device.
 type Roundoff struct {
 	kernel kernels.Kernel
 	points numeric.Points
@@ -31,7 +31,7 @@ type Roundoff struct {
 	maxMeasures []float64 // for each of stats, the largest value that measures computes for a point x_j
 
 	mu     sync.Mutex
-	errors map[int]float64 // known[key] is ε for points x whose measures are at most 4^key times maxMeasures
+	errors map[int]float64 // errors[key] is ε for points x whose measures are at most 4^key times maxMeasures
 }
 
 const (
@@ -47,9 +47,8 @@ const (
 // gamma returns a bound on γ_n = nu/(1 − nu).
 func gamma(n int) float64 { return up(float64(n) * unit * (1 + float64(n)*0x1p-50)) }
 
-// NewRoundoff returns a Roundoff for the points x_j. direct reports whether the device computes
-// ‖x−z‖² as a sum of squared differences for at most 16 features without scales, like devices of
-// package cpu.
+// NewRoundoff returns a Roundoff for the points x_j. The argument direct reports whether the device computes ‖x−z‖²
+// for at most 16 features without scales as a sum of squared differences, like devices of package cpu.
 func NewRoundoff(k kernels.Kernel, points numeric.Points, direct bool) *Roundoff {
 	varies := func(s kernels.Stat) bool { return !s.Kind.TranslationInvariant() }
 	r := &Roundoff{kernel: k, points: points, direct: direct, functions: []kernels.Kernel{k}, errors: map[int]float64{}, constant: !slices.ContainsFunc(kernels.Compile(k).Stats, varies)}
@@ -84,9 +83,9 @@ func (r *Roundoff) collect(k kernels.Kernel) {
 	}
 }
 
-// measures calls use(i, m) for the points i = first, …, last−1 of x, where m measures the size of
-// point i. For an SqDist, m is ‖x_i − origin‖² with the scales of s, and otherwise Σ_p |x_ip| +
-// |x_ip − origin_p|.
+// measures calls use(i, m) for the points i = first, …, last−1 of x, where m measures the size of point i. For a
+// statistic of kind SqDist, m is ‖x_i − origin‖² with the scales of s. For other kinds, m is Σ_p |x_ip| + |x_ip −
+// origin_p|.
 func (r *Roundoff) measures(s *kernels.Stat, x *numeric.Points, first, last int, use func(i int, m float64)) {
 	inflation := 1 + float64(x.Cols+4)*0x1p-50
 	if s.Kind == kernels.SqDist && r.origin != nil && s.Scale == nil {
@@ -131,15 +130,15 @@ func squaredDistance(x, z []float64) float64 {
 	return even + odd
 }
 
-// setRatios sets ratios[i] for each point first+i of x: to the largest ratio of a measure of the
-// point to r.maxMeasures over all statistics, but at least to 1.
+// setRatios sets ratios[i] to the largest ratio, over all statistics, of the measure of point first+i of x to
+// r.maxMeasures, or to 1 if this ratio is smaller.
 func (r *Roundoff) setRatios(ratios []float64, x *numeric.Points, first int) {
 	for i := range ratios {
 		ratios[i] = 1
 	}
 	for s := range r.stats {
 		maxMeasure := r.maxMeasures[s]
-		if s := &r.stats[s]; s.Kind == kernels.SqDist && r.origin != nil && s.Scale == nil { // like measures, but without a function call for each point
+		if s := &r.stats[s]; s.Kind == kernels.SqDist && r.origin != nil && s.Scale == nil { // the formula of measures, without a function call for each point
 			limit := maxMeasure / (1 + float64(x.Cols+4)*0x1p-50) * (1 - 0x1p-50)
 			for i := range ratios {
 				if v := squaredDistance(x.Dense.Row(first+i), r.origin); !(v <= limit) {
@@ -182,9 +181,9 @@ func (r *Roundoff) relative(ratio float64) float64 {
 	return r.errors[key]
 }
 
-// root returns an upper bound on √k(x, x) for row i of x, where v is the computed k(x, x) with a
-// relative error of at most ε. root increases v so much that ε times the product of two roots
-// exceeds the effect of underflow on a kernel value.
+// root returns an upper bound on √k(x, x) for row i of x, where v is the computed k(x, x) with a relative error of
+// at most ε. The bound is at least √(2⁻⁵⁴⁰), so that ε times the product of two roots exceeds the effect of
+// underflow on a kernel value.
 func (r *Roundoff) root(v float64, x numeric.Points, i int) float64 {
 	if r.waves {
 		return 1
@@ -215,10 +214,10 @@ func (r *Roundoff) vanishes(k kernels.Kernel, x numeric.Points, i int) bool {
 	return false
 }
 
-// kernelError returns ε for the kernel k. Let a = k(x, x) and b = k(z, z). If the errors of the
-// parts of a kernel are at most ε√ab, the error of the kernel is at most ε√ab, too. For a sum,
-// √a₁b₁ + √a₂b₂ ≤ √((a₁+a₂)(b₁+b₂)). For a product, |k₁k₂| ≤ √(a₁a₂b₁b₂). For exp, k ≤ √ab ≤
-// (a+b)/2, so that exp(k) ≤ √(exp(a)exp(b)).
+// kernelError returns ε for the kernel k, from the ε of the parts of k. Let a = k(x, x) and b = k(z, z). If the
+// error of each part is at most ε√ab, with a and b of the part, the same holds for k. For a sum, √a₁b₁ + √a₂b₂ ≤
+// √((a₁+a₂)(b₁+b₂)). For a product, |k₁k₂| ≤ √(a₁a₂b₁b₂). For exp, k ≤ √ab ≤ (a+b)/2, so that exp(k) ≤
+// √(exp(a)exp(b)).
 func (r *Roundoff) kernelError(k kernels.Kernel, ratio float64) float64 {
 	switch k := k.(type) {
 	case kernels.Constant:
@@ -269,8 +268,8 @@ func (r *Roundoff) kernelError(k kernels.Kernel, ratio float64) float64 {
 	return r.statError(k, ratio)
 }
 
-// statError returns ε of a kernel that is a function of one statistic, or +Inf if this statistic
-// depends on x for the pairs (x, x).
+// statError returns ε of a kernel that is a function of one statistic. It returns +Inf if the statistic of the pair
+// (x, x) depends on x.
 func (r *Roundoff) statError(k kernels.Kernel, ratio float64) float64 {
 	p, d := kernels.Compile(k), r.points.Cols
 	if len(p.Stats) != 1 {
@@ -330,8 +329,8 @@ type interval struct{ low, high, err float64 }
 
 func (a interval) size() float64 { return max(math.Abs(a.low), math.Abs(a.high)) }
 
-// rounded adds the error of n roundings of numbers in a to the error of a, and widens the range by
-// the rounding errors of its ends.
+// rounded adds the error of n roundings of numbers in a to the error of a, and extends the range by the rounding
+// errors of its ends.
 func (a interval) rounded(n float64) interval {
 	a.err = up(a.err + n*unit*(a.size()+a.err))
 	a.low -= up(math.Abs(a.low) * 0x1p-45)
