@@ -39,7 +39,7 @@ func TestClassify(t *testing.T) {
 func TestCatalogue(t *testing.T) {
 	for _, d := range learners.Catalogue() {
 		if d.Name == "" || len(d.Tasks) == 0 || d.Formula == "" || d.Source == "" {
-			t.Errorf("%+v is not whole", d)
+			t.Errorf("%+v lacks a field", d)
 		}
 		for _, task := range append([]learners.Task{""}, d.Tasks...) {
 			if fit, err := d.Make(task, nil); err != nil || fit == nil {
@@ -48,7 +48,7 @@ func TestCatalogue(t *testing.T) {
 		}
 		for _, p := range d.Parameters {
 			if p.Name == "" || p.Type == "" || p.Rule == "" || p.Help == "" {
-				t.Errorf("%s: %+v is not whole", d.Name, p)
+				t.Errorf("%s: %+v lacks a field", d.Name, p)
 			}
 			if _, err := d.Make("", map[string]string{p.Name: "no such value"}); err == nil || !strings.HasPrefix(err.Error(), "learners: "+d.Name+": "+p.Name+": ") {
 				t.Errorf("%s: %s: %v", d.Name, p.Name, err)

@@ -156,7 +156,7 @@ func (c *Calibration) Intervals(f mat.Matrix, level float64) (lower, upper *mat.
 	}
 	n, outputs := f.Dims()
 	if outputs != c.Scores.Rows {
-		return nil, nil, fmt.Errorf("learners: calibration: the predictions have %s, but the calibration is for %d", count.Of(outputs, "output"), c.Scores.Rows)
+		return nil, nil, fmt.Errorf("learners: calibration: the predictions have %s, but the calibration is for %s", count.Of(outputs, "output"), count.Of(c.Scores.Rows, "output"))
 	}
 	lower, upper = mat.NewDense(n, outputs, nil), mat.NewDense(n, outputs, nil)
 	for j := range outputs {

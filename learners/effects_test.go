@@ -648,7 +648,7 @@ func TestEffectsRefuse(t *testing.T) {
 		{"laplacian(sigma=1)", sharedCoordinate, "x: row 2: laplacian(sigma=1) has no derivative there; usually the row"},
 		{"matern32(sigma=1)", x, ""},
 		{"normalize(linear())", zero, "x: row 1: normalize(linear()) has no derivative there; usually the row"},
-		{"gaussian(sigma=1)", mat.NewDense(1, 3, nil), "x has 3 columns, the model was fitted to 2"},
+		{"gaussian(sigma=1)", mat.NewDense(1, 3, nil), "x has 3 columns, but the model was fitted to 2 columns"},
 	} {
 		k, err := kernels.Parse(c.kernel)
 		if err != nil {

@@ -242,7 +242,7 @@ func TestGaussianProcessRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Variance(context.Background(), dev, mat.NewDense(2, 2, nil)); err == nil || err.Error() != "learners: gaussian-process: variance: x has 2 columns, the model was fitted to 3" {
+		if _, err := m.Variance(context.Background(), dev, mat.NewDense(2, 2, nil)); err == nil || err.Error() != "learners: gaussian-process: variance: x has 2 columns, but the model was fitted to 3 columns" {
 			t.Error(err)
 		}
 		stop := errors.New("enough")

@@ -120,7 +120,7 @@ func TestKernelLogisticXOR(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !mat.Equal(labels(t, dev, m, x), y) {
-			t.Error("the points are not told")
+			t.Error("the model does not predict the classes of the points")
 		}
 		// By symmetry α = ±a and f = ±8a, with a = 1 − σ(8a).
 		alpha := m.Alpha()

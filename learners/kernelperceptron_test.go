@@ -62,7 +62,7 @@ func TestXOR(t *testing.T) {
 			t.Errorf("%v mistakes in %v epochs", mistakes, epochs)
 		}
 		if !mat.Equal(labels(t, dev, m, x), y) {
-			t.Error("the points are not told")
+			t.Error("the model does not predict the classes of the points")
 		}
 		grid := mat.NewDense(25, 2, nil)
 		for i := range 25 {

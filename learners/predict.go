@@ -251,7 +251,7 @@ func (p predictor) checkRows(dev backend.Device, x mat.Matrix) (points numeric.P
 		return points, errors.New("x lacks the kernel value of each row with itself, which the variances and distances need: give the points that gram.OtherPoints returns")
 	}
 	if points.Cols != p.features {
-		return points, fmt.Errorf("x has %s, the model was fitted to %d", count.Of(points.Cols, "column"), p.features)
+		return points, fmt.Errorf("x has %s, but the model was fitted to %s", count.Of(points.Cols, "column"), count.Of(p.features, "column"))
 	}
 	return points, p.checkValues(points)
 }

@@ -103,7 +103,7 @@ func testRefusedPredict(c *cell) {
 	}{
 		{nil, "x is missing"},
 		{&mat.Dense{}, "x is empty: 0 rows, 0 columns"},
-		{x.Slice(0, 30, 0, 2), "x has 2 columns, the model was fitted to 3"},
+		{x.Slice(0, 30, 0, 2), "x has 2 columns, but the model was fitted to 3 columns"},
 		{set(x, 4, 2, math.NaN()), "x: row 5, column 3 is NaN"},
 		{set(x, 0, 0, math.Inf(1)), "x: row 1, column 1 is +Inf"},
 	} {
