@@ -1380,7 +1380,7 @@ func exportedTypes() []reflect.Type {
 		reflect.TypeFor[validate.Score](), reflect.TypeFor[validate.Table](), reflect.TypeFor[tuning.Result](), reflect.TypeFor[tuning.Trial](),
 		reflect.TypeFor[dataset.Dialect](), reflect.TypeFor[dataset.Encoder](), reflect.TypeFor[dataset.ObjectReader](),
 		reflect.TypeFor[dataset.Error](), reflect.TypeFor[dataset.File](), reflect.TypeFor[dataset.Number](), reflect.TypeFor[dataset.Summary](),
-		reflect.TypeFor[dataset.Remark](), reflect.TypeFor[dataset.Rules](), reflect.TypeFor[dataset.Stream](), reflect.TypeFor[dataset.Table](),
+		reflect.TypeFor[dataset.ColumnWarning](), reflect.TypeFor[dataset.Rules](), reflect.TypeFor[dataset.Stream](), reflect.TypeFor[dataset.Table](),
 		reflect.TypeFor[host.CSR[float64]](), reflect.TypeFor[host.Matrix[float64]](), reflect.TypeFor[kernels.ChiSquared](),
 		reflect.TypeFor[kernels.Constant](), reflect.TypeFor[kernels.CosOf](), reflect.TypeFor[kernels.Cosine](), reflect.TypeFor[kernels.CosineSeries](),
 		reflect.TypeFor[kernels.CosineSimilarity](), reflect.TypeFor[kernels.ExpOf](),

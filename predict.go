@@ -62,15 +62,15 @@ type Wanted struct {
 // Prediction is the prediction for one row of a table. The keys of Values, Lower, Upper, Std and Bound
 // are the names of the targets.
 type Prediction struct {
-	Class         string             `json:"class,omitempty"`         // predicted class of a classifier
-	Probabilities map[string]float64 `json:"probabilities,omitempty"` // probabilities of the classes, if the model computes them
-	Set           []string           `json:"set,omitempty"`           // classes that include the observed class with probability Level
-	Values        map[string]float64 `json:"values,omitempty"`        // predicted numbers, if the model is not a classifier
-	Lower         map[string]float64 `json:"lower,omitempty"`         // with Upper: the interval that contains a new target with probability Level
-	Upper         map[string]float64 `json:"upper,omitempty"`
-	Std           map[string]float64 `json:"std,omitempty"`
-	Bound         map[string]float64 `json:"bound,omitempty"` // bounds on the distance of Values from the predictions of the exact solution
-	dataset.Notes                    // notes on the cells that were replaced, converted or ignored
+	Class               string             `json:"class,omitempty"`         // predicted class of a classifier
+	Probabilities       map[string]float64 `json:"probabilities,omitempty"` // probabilities of the classes, if the model computes them
+	Set                 []string           `json:"set,omitempty"`           // classes that include the observed class with probability Level
+	Values              map[string]float64 `json:"values,omitempty"`        // predicted numbers, if the model is not a classifier
+	Lower               map[string]float64 `json:"lower,omitempty"`         // with Upper: the interval that contains a new target with probability Level
+	Upper               map[string]float64 `json:"upper,omitempty"`
+	Std                 map[string]float64 `json:"std,omitempty"`
+	Bound               map[string]float64 `json:"bound,omitempty"` // bounds on the distance of Values from the predictions of the exact solution
+	dataset.RowWarnings                    // the cells that were replaced, converted or ignored
 }
 
 // Encoder returns the rules by which Encode makes features from the columns of a table, or nil if
@@ -115,9 +115,9 @@ func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x ma
 
 // PredictRows returns the predictions for rows of a table, in any form that Encode accepts.
 // PredictRows returns an error that names the column if every row lacks a column of the model, or
-// if a numeric column has a cell that is not a number. The Notes of a row list all cells that
+// if a numeric column has a cell that is not a number. The RowWarnings of a row list all cells that
 // PredictRows replaced or ignored, such as a category that the training table lacks. rows may also
-// be the result of Encode; then there are no Notes.
+// be the result of Encode; then there are no RowWarnings.
 func (m *Model[M]) PredictRows(ctx context.Context, rows any, want Wanted) ([]Prediction, error) {
 	if err := m.begin("predict"); err != nil {
 		return nil, err
@@ -130,8 +130,8 @@ func (m *Model[M]) PredictRows(ctx context.Context, rows any, want Wanted) ([]Pr
 	n, _ := x.Dims()
 	list := make([]Prediction, n)
 	if t != nil {
-		for i, notes := range m.bundle.Encoder.Notes(t) {
-			list[i].Notes = notes
+		for i, notes := range m.bundle.Encoder.RowWarnings(t) {
+			list[i].RowWarnings = notes
 		}
 	}
 	if want.Bound {

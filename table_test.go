@@ -219,29 +219,29 @@ func TestNotesOfRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	paris := "paris"
-	type notes = dataset.Notes
+	type warnings = dataset.RowWarnings
 	for name, c := range map[string]struct {
 		rows any
-		want []notes
+		want []warnings
 	}{
-		"all known":      {json.RawMessage(`{"area": 55, "town": "york", "kind": "flat"}`), []notes{{}}},
-		"target present": {json.RawMessage(`{"area": 55, "town": "york", "kind": "flat", "price": 1}`), []notes{{}}},
-		"two categories": {json.RawMessage(`{"area": 55, "town": "paris", "kind": "boat"}`), []notes{{Unknown: map[string]string{"town": "paris", "kind": "boat"}}}},
-		"other case":     {json.RawMessage(`{"area": 55, "town": "York", "kind": "flat"}`), []notes{{Unknown: map[string]string{"town": "York"}}}},
-		"a number":       {json.RawMessage(`{"area": 55, "town": 7, "kind": true}`), []notes{{Unknown: map[string]string{"town": "7", "kind": "true"}}}},
-		"null":           {json.RawMessage(`{"area": null, "town": null, "kind": "flat"}`), []notes{{Missing: []string{"area", "town"}}}},
-		"empty text":     {json.RawMessage(`{"area": "", "town": " ", "kind": "flat"}`), []notes{{Missing: []string{"area", "town"}}}},
-		"a marker":       {json.RawMessage(`{"area": "NA", "town": "york", "kind": "flat"}`), []notes{{Missing: []string{"area"}}}},
-		"quoted":         {json.RawMessage(`{"area": "55", "town": "york", "kind": "flat"}`), []notes{{Quoted: []string{"area"}}}},
-		"quoted 5.5e1":   {map[string]any{"area": " 5.5e1", "town": "york", "kind": "flat"}, []notes{{Quoted: []string{"area"}}}},
-		"unused":         {json.RawMessage(`{"area": 55, "town": "york", "kind": "flat", "Area": 1, "id": "x", "none": null}`), []notes{{Unused: []string{"Area", "id"}}}},
+		"all known":      {json.RawMessage(`{"area": 55, "town": "york", "kind": "flat"}`), []warnings{{}}},
+		"target present": {json.RawMessage(`{"area": 55, "town": "york", "kind": "flat", "price": 1}`), []warnings{{}}},
+		"two categories": {json.RawMessage(`{"area": 55, "town": "paris", "kind": "boat"}`), []warnings{{Unknown: map[string]string{"town": "paris", "kind": "boat"}}}},
+		"other case":     {json.RawMessage(`{"area": 55, "town": "York", "kind": "flat"}`), []warnings{{Unknown: map[string]string{"town": "York"}}}},
+		"a number":       {json.RawMessage(`{"area": 55, "town": 7, "kind": true}`), []warnings{{Unknown: map[string]string{"town": "7", "kind": "true"}}}},
+		"null":           {json.RawMessage(`{"area": null, "town": null, "kind": "flat"}`), []warnings{{Missing: []string{"area", "town"}}}},
+		"empty text":     {json.RawMessage(`{"area": "", "town": " ", "kind": "flat"}`), []warnings{{Missing: []string{"area", "town"}}}},
+		"a marker":       {json.RawMessage(`{"area": "NA", "town": "york", "kind": "flat"}`), []warnings{{Missing: []string{"area"}}}},
+		"quoted":         {json.RawMessage(`{"area": "55", "town": "york", "kind": "flat"}`), []warnings{{Quoted: []string{"area"}}}},
+		"quoted 5.5e1":   {map[string]any{"area": " 5.5e1", "town": "york", "kind": "flat"}, []warnings{{Quoted: []string{"area"}}}},
+		"unused":         {json.RawMessage(`{"area": 55, "town": "york", "kind": "flat", "Area": 1, "id": "x", "none": null}`), []warnings{{Unused: []string{"Area", "id"}}}},
 		"rows apart": {json.RawMessage(`[{"area": 55, "town": "york", "kind": "flat"}, {"town": "paris", "kind": "flat", "id": 1}, {"area": "1", "town": "bath"}]`),
-			[]notes{{}, {Unknown: map[string]string{"town": "paris"}, Missing: []string{"area"}, Unused: []string{"id"}}, {Missing: []string{"kind"}, Quoted: []string{"area"}}}},
+			[]warnings{{}, {Unknown: map[string]string{"town": "paris"}, Missing: []string{"area"}, Unused: []string{"id"}}, {Missing: []string{"kind"}, Quoted: []string{"area"}}}},
 		"structs": {struct {
 			house
 			Kind string `json:"kind"`
-		}{house{75, &paris}, "flat"}, []notes{{Unknown: map[string]string{"town": "paris"}}}},
-		"a table": {readTable(t, "area,town,kind,id\n5,paris,flat,\n,bath,flat,9\n"), []notes{{Unknown: map[string]string{"town": "paris"}}, {Missing: []string{"area"}, Unused: []string{"id"}}}},
+		}{house{75, &paris}, "flat"}, []warnings{{Unknown: map[string]string{"town": "paris"}}}},
+		"a table": {readTable(t, "area,town,kind,id\n5,paris,flat,\n,bath,flat,9\n"), []warnings{{Unknown: map[string]string{"town": "paris"}}, {Missing: []string{"area"}, Unused: []string{"id"}}}},
 	} {
 		got, err := m.PredictRows(t.Context(), c.rows, mercer.Wanted{})
 		if err != nil {
@@ -249,8 +249,8 @@ func TestNotesOfRows(t *testing.T) {
 			continue
 		}
 		for i, p := range got {
-			if !reflect.DeepEqual(p.Notes, c.want[i]) {
-				t.Errorf("%s: row %d: %+v, want %+v", name, i+1, p.Notes, c.want[i])
+			if !reflect.DeepEqual(p.RowWarnings, c.want[i]) {
+				t.Errorf("%s: row %d: %+v, want %+v", name, i+1, p.RowWarnings, c.want[i])
 			}
 		}
 	}

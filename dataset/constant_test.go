@@ -120,9 +120,9 @@ func TestConstantUpToRounding(t *testing.T) {
 	}
 }
 
-// TestOutside checks that a row is counted if it is far outside the training range, but not if it
+// TestOutOfRange checks that a row is counted if it is far outside the training range, but not if it
 // is near the range.
-func TestOutside(t *testing.T) {
+func TestOutOfRange(t *testing.T) {
 	train := read(t, "a,b,c,z\n0,5,0.3,0\n10,5,0.30000000000000004,0\n4,5,0.3,0\n")
 	for _, r := range []dataset.Rules{{}, {Standardize: true}} {
 		e := learn(t, train, r)
@@ -130,8 +130,8 @@ func TestOutside(t *testing.T) {
 		// rounding, and z is 0. The values −101 and 1e9 of a are outside the range by more than 10
 		// times its width. The values −99 and 109 are not.
 		x := features(t, e, read(t, "a,b,c,z\n-99,5,0.3,7\n109,5,0.3000000000000001,0\n-101,5,0.31,0\n1e9,4,0.3,1\n,,,\n"))
-		list := e.Outside(e.Outside(nil, x), x)
-		for j, want := range []dataset.Outside{{"a", 4, 1e9, 0, 10}, {"b", 2, 4, 5, 5}, {"c", 2, 0.31, 0.3, 0.30000000000000004}, {}} {
+		list := e.OutOfRange(e.OutOfRange(nil, x), x)
+		for j, want := range []dataset.OutOfRange{{"a", 4, 1e9, 0, 10}, {"b", 2, 4, 5, 5}, {"c", 2, 0.31, 0.3, 0.30000000000000004}, {}} {
 			got := list[j]
 			if got.Rows != want.Rows || want.Rows > 0 && (got.Column != want.Column || got.Low != want.Low || got.High != want.High || math.Abs(got.Example-want.Example) > 4*0x1p-52*math.Abs(want.Example)) {
 				t.Errorf("%+v: column %d: %+v, want %+v", r, j, got, want)

@@ -126,8 +126,8 @@ func TestDialects(t *testing.T) {
 						t.Fatalf("row %d is %q, want %q", i+1, got, rows[i%3])
 					}
 				}
-				if want := strings.HasPrefix(name, "row names"); table.LeftOutIndex() != want {
-					t.Errorf("the first column is left out: %v", table.LeftOutIndex())
+				if want := strings.HasPrefix(name, "row names"); table.OmittedIndex() != want {
+					t.Errorf("the first column is left out: %v", table.OmittedIndex())
 				}
 				if n == 3 || !testing.Short() {
 					checkStream(t, f, rules, 2+n/10)

@@ -259,7 +259,7 @@ func (in *input) learn(h *head, sample []byte) {
 	h.rowNames = areRowNames(records)
 	if example := in.decimalComma(records[1:]); semicolons && example != "" {
 		in.t.reading = newReading(in.t.reading.list, newMarks(',', in.t.reading.thousands))
-		in.t.notices = append(in.t.notices, "the decimal mark is taken to be a comma, as in "+quote(example)+"{; for a point give $decimal=point}")
+		in.t.warnings = append(in.t.warnings, "the decimal mark is taken to be a comma, as in "+quote(example)+"{; for a point give $decimal=point}")
 	}
 }
 

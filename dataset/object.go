@@ -48,7 +48,7 @@ func (r *ObjectReader) Width() int {
 // Read sets x, which has Width elements, to the features of the row in a JSON object, and reports
 // whether the row is ordinary. An ordinary row has each column once and no other key, each number
 // is a JSON number of at most 19 digits, and each category is a string without escapes. For any
-// other row, use FromRows and Features, which also give Notes and errors.
+// other row, use FromRows and Features, which also give RowWarnings and errors.
 func (r *ObjectReader) Read(x []float64, object []byte) bool {
 	b := skipBlanks(object)
 	if r == nil || len(b) == 0 || b[0] != '{' {

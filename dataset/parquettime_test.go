@@ -325,6 +325,6 @@ func TestParquetColumnsThatCannotBeRead(t *testing.T) {
 		if e, err = s.Learn(t.Context(), dataset.Rules{Targets: []string{"y"}, Drop: []string{"bad"}}); err != nil || len(e.Inputs) != 1 {
 			t.Errorf("in passes: %v", err)
 		}
-		e.Notes(table)
+		e.RowWarnings(table)
 	}
 }

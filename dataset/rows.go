@@ -15,7 +15,7 @@ import (
 // objects, or to one object, whose keys are the column names. For example, rows may be a
 // []map[string]any, a struct, a slice of structs, or a json.RawMessage. Numbers and texts are
 // parsed like the cells of a file, and true and false are texts. A null and an absent key are
-// missing cells. Encoder.Notes lists numbers that were strings in rows. source is the name of the
+// missing cells. Encoder.RowWarnings lists numbers that were strings in rows. source is the name of the
 // table in errors, and may be empty.
 func FromRows(source string, rows any) (*Table, error) {
 	text, ok := rows.(json.RawMessage)

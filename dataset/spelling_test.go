@@ -274,7 +274,7 @@ func TestDecimalCommaIsDetected(t *testing.T) {
 		if !slices.Equal(x, c.want) && c.want != nil || (err == nil) != (c.want != nil) {
 			t.Errorf("%q: %v %v", c.text, x, err)
 		}
-		for _, notices := range [][]string{table.Notices(), s.Notices()} {
+		for _, notices := range [][]string{table.ReadWarnings(), s.ReadWarnings()} {
 			if got := strings.Join(notices, ""); (got != "") != (c.notice != "") || !strings.HasPrefix(strings.TrimPrefix(got, notice), c.notice) {
 				t.Errorf("%q: notices %q", c.text, notices)
 			}

@@ -27,14 +27,14 @@ import (
 //
 // After Learn has returned, a Stream may be used from several goroutines.
 type Stream struct {
-	file       File
-	form       form
-	names      []string // names of the columns; nil until the first pass
-	index      bool     // see Table.LeftOutIndex
-	rows       int      // number of rows, counted by the first pass; −1 before this pass
-	zeroWeight int      // number of rows of weight 0; the field rows does not count them
-	remarks    []Remark // the remarks of Learn
-	notices    []string
+	file           File
+	form           form
+	names          []string        // names of the columns; nil until the first pass
+	index          bool            // see Table.OmittedIndex
+	rows           int             // number of rows, counted by the first pass; −1 before this pass
+	zeroWeight     int             // number of rows of weight 0; the field rows does not count them
+	columnWarnings []ColumnWarning // see the method ColumnWarnings
+	warnings       []string
 
 	mu      sync.Mutex
 	unknown []Unknown
@@ -55,7 +55,7 @@ func (f File) Open() (*Stream, error) {
 		return nil, err
 	}
 	p.close()
-	s.form, s.names, s.index, s.notices = p.form, p.names, p.t.index, p.t.notices
+	s.form, s.names, s.index, s.warnings = p.form, p.names, p.t.index, p.t.warnings
 	return s, nil
 }
 
@@ -63,21 +63,21 @@ func (f File) Open() (*Stream, error) {
 // known before a pass.
 func (s *Stream) Names() []string { return slices.Clone(s.names) }
 
-// LeftOutIndex returns the result of Table.LeftOutIndex for the file.
-func (s *Stream) LeftOutIndex() bool { return s.index }
+// OmittedIndex returns the result of Table.OmittedIndex for the file.
+func (s *Stream) OmittedIndex() bool { return s.index }
 
-// Notices returns the result of Table.Notices for the file.
-func (s *Stream) Notices() []string { return slices.Clone(s.notices) }
+// ReadWarnings returns the result of Table.ReadWarnings for the file.
+func (s *Stream) ReadWarnings() []string { return slices.Clone(s.warnings) }
 
 // Rows returns the number of rows that Learn counted, excluding rows of weight 0. It is −1 before
 // Learn.
 func (s *Stream) Rows() int { return s.rows }
 
-// Remarks returns the remarks on the columns of the file after Learn: see Encoder.Remarks.
-func (s *Stream) Remarks() []Remark { return s.remarks }
+// ColumnWarnings returns the warnings about the columns of the file after Learn: see Encoder.ColumnWarnings.
+func (s *Stream) ColumnWarnings() []ColumnWarning { return s.columnWarnings }
 
-// LeftOutRows returns the number of rows of weight 0 that Learn skipped.
-func (s *Stream) LeftOutRows() int { return s.zeroWeight }
+// ZeroWeightRows returns the number of rows of weight 0 that Learn skipped.
+func (s *Stream) ZeroWeightRows() int { return s.zeroWeight }
 
 // Unknown returns the unknown categories that the last pass of Blocks found: see Encoder.Unknown.
 func (s *Stream) Unknown() []Unknown {

@@ -59,7 +59,7 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 		return nil, err
 	}
 	s.rows, s.zeroWeight = int(sum.Rows), sum.zeroWeight
-	s.remarks = e.remarks(s.rows, func(in Input) columnFacts {
+	s.columnWarnings = e.columnWarnings(s.rows, func(in Input) columnFacts {
 		c := sum.column(in.Name)
 		if c == nil { // the input is all features of a sparse file together
 			return columnFacts{}

@@ -30,7 +30,7 @@ type Table struct {
 	index        bool     // CSV: each row begins with a cell that belongs to no column
 	keep         []string // names of columns: see File.Keep
 	unnamedCells int      // CSV: number of empty cells at the end of the header
-	notices      []string // see the method Notices
+	warnings     []string // see the method ReadWarnings
 	peak         int64    // see the method ReadBytes
 
 	features *csr // features of a sparse table; the field columns does not have them
@@ -148,13 +148,13 @@ func nameRule(name string) string {
 	return ""
 }
 
-// LeftOutIndex reports whether the first column of a CSV file was omitted because it has no name,
+// OmittedIndex reports whether the first column of a CSV file was omitted because it has no name,
 // like the index in files of pandas and the row names in files of R.
-func (t *Table) LeftOutIndex() bool { return t.orEmpty().index }
+func (t *Table) OmittedIndex() bool { return t.orEmpty().index }
 
-// Notices returns one line for each decision made while reading the file that the user may want to
-// change. Pass each line to message.Expand.
-func (t *Table) Notices() []string { return slices.Clone(t.orEmpty().notices) }
+// ReadWarnings returns one line for each decision made while reading the file that the user may want
+// to change. Pass each line to message.Expand.
+func (t *Table) ReadWarnings() []string { return slices.Clone(t.orEmpty().warnings) }
 
 // Rows returns the number of rows.
 func (t *Table) Rows() int { return t.orEmpty().rows }

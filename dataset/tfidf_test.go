@@ -93,7 +93,7 @@ func TestTextFeatures(t *testing.T) {
 	if err != nil || index != 4 {
 		t.Errorf("passes: %d rows, %v", index, err)
 	}
-	notes := e.Notes(table)
+	notes := e.RowWarnings(table)
 	if len(notes[0].Missing) > 0 || !slices.Equal(notes[3].Missing, []string{"text"}) || notes[0].Unknown != nil || notes[0].Unused != nil {
 		t.Errorf("the notes are %+v", notes)
 	}
@@ -126,7 +126,7 @@ func TestUnknownTexts(t *testing.T) {
 	if want := []int{0, 2, 2, 3, 4, 4}; !slices.Equal(x.Indptr, want) {
 		t.Errorf("the rows of features begin at %v, want %v", x.Indptr, want)
 	}
-	notes := e.Notes(later)
+	notes := e.RowWarnings(later)
 	if len(notes[0].Unknown) != 1 || notes[0].Unknown["title"] != "no" || len(notes[1].Unknown) != 1 || notes[1].Unknown["body"] != "nothing" || !slices.Equal(notes[4].Missing, []string{"body"}) {
 		t.Errorf("the notes are %+v", notes)
 	}

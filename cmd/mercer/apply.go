@@ -118,7 +118,7 @@ func (a *app) apply(ctx context.Context, dev backend.Device, b modelfile.Bundle,
 		return out, err
 	}
 	if b.Objects == nil {
-		a.reportOutside(t.Source, b.Encoder.Outside(nil, x))
+		a.reportOutOfRange(t.Source, b.Encoder.OutOfRange(nil, x))
 	}
 	out, err = a.applyTo(memory.fitting(ctx, &learners.Options{}), dev, b, x, w)
 	out.truth, out.classes, out.weights, out.weight = truth, names, weights, weight
@@ -151,12 +151,12 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 	quiet := &app{stderr: a.stderr, quiet: true} // applies the model to one block without printing progress
 	rows := max(1, streamBytes/(8*enc.Width()))
 	work := memory.fitting(ctx, &learners.Options{})
-	var outside []dataset.Outside
+	var outside []dataset.OutOfRange
 	out.classes, err = s.ScoredBlocks(ctx, &enc, rows, func(x, y *mat.Dense, weights []float64, _ []uint64) error {
 		if out.Values == nil {
 			memory.blocks(x)
 		}
-		outside = enc.Outside(outside, x)
+		outside = enc.OutOfRange(outside, x)
 		points, err := b.Points(file, x)
 		if err != nil {
 			return err
@@ -173,7 +173,7 @@ func (a *app) applyToFile(ctx context.Context, dev backend.Device, b modelfile.B
 	if err == nil {
 		a.reportNewClasses(file, out.classes, len(enc.Labels), out.truth)
 		a.reportUnknown(file, "row", s.Unknown())
-		a.reportOutside(file, outside)
+		a.reportOutOfRange(file, outside)
 	}
 	return out, err
 }

@@ -175,7 +175,7 @@ type fitReport struct {
 	D           int               `json:"d"`
 	OnlyScaled  bool              `json:"only_scaled,omitempty"` // the features were divided by their standard deviations, but not centered
 	Texts       []textColumn      `json:"texts,omitempty"`       // columns of text with many features
-	Remarks     []string          `json:"remarks,omitempty"`     // remarks about columns that look like dates or identifiers
+	Remarks     []string          `json:"remarks,omitempty"`     // warnings about columns that look like dates or identifiers
 	Dropped     []string          `json:"dropped,omitempty"`
 	Weight      string            `json:"weight,omitempty"`           // name of the column of the weights
 	Left        int               `json:"rows_of_weight_0,omitempty"` // number of rows of weight 0, which the field n excludes
@@ -205,8 +205,8 @@ type textColumn struct {
 
 const manyFeatures = 20
 
-// remarks returns the texts of remarks on columns.
-func (a *app) remarks(list []dataset.Remark) (texts []string) {
+// remarks returns the texts of warnings about columns.
+func (a *app) remarks(list []dataset.ColumnWarning) (texts []string) {
 	for _, r := range list {
 		texts = append(texts, fmt.Sprintf("column %.60q %s", r.Column, r.Message(flagOf(a.command))))
 	}
@@ -377,7 +377,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 		r.D, r.Kernel, r.Parameters["kernel"] = 1, b.Objects.Kernel, b.Objects.Kernel
 	}
 	r.Seconds.Read = readTime.Seconds()
-	r.Remarks = a.remarks(enc.Remarks(train))
+	r.Remarks = a.remarks(enc.ColumnWarnings(train))
 	b.Model = m
 	return a.finish(ctx, &f, r, b, file, start)
 }
@@ -438,7 +438,7 @@ func (a *app) fitStream(ctx context.Context, f *fitFlags, dev backend.Device, fi
 	r.setParameters(&f.learnerFlags, task)
 	r.Assumed = f.assumed(firstRows, task)
 	r.N, r.D, _ = rows.Dims()
-	r.Left, r.Remarks = s.LeftOutRows(), a.remarks(s.Remarks())
+	r.Left, r.Remarks = s.ZeroWeightRows(), a.remarks(s.ColumnWarnings())
 	r.Seconds.Read = readTime.Seconds()
 	return a.finish(ctx, f, r, modelfile.Bundle{Model: m, Encoder: enc}, file, start)
 }

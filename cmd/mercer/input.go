@@ -80,10 +80,10 @@ func (a *app) reportUnknown(source, row string, unknown []dataset.Unknown) {
 	}
 }
 
-// reportOutside prints one line about rows far outside the range of the training table. The line
+// reportOutOfRange prints one line about rows far outside the range of the training table. The line
 // names the column with the largest number of such rows.
-func (a *app) reportOutside(source string, outside []dataset.Outside) {
-	worst, columns := dataset.Outside{}, 0
+func (a *app) reportOutOfRange(source string, outside []dataset.OutOfRange) {
+	worst, columns := dataset.OutOfRange{}, 0
 	for _, o := range outside {
 		if o.Rows > 0 {
 			columns++
@@ -101,7 +101,7 @@ func (a *app) reportOutside(source string, outside []dataset.Outside) {
 		suffix = fmt.Sprintf("; this also applies to %s", count(columns-1, "other column"))
 	}
 	a.notice("%s: column %.60q: %s outside the training range of %s to %s by more than %d times its width, such as %s%s",
-		source, worst.Column, count(worst.Rows, "row"), text(worst.Low), text(worst.High), dataset.FarOutside, text(worst.Example), suffix)
+		source, worst.Column, count(worst.Rows, "row"), text(worst.Low), text(worst.High), dataset.OutOfRangeFactor, text(worst.Example), suffix)
 }
 
 // table reads the table of a subcommand, in any format.
@@ -112,7 +112,7 @@ func (a *app) table(file string, memory *budget) (*dataset.Table, error) {
 	t, err := a.file(file).Read()
 	if err == nil {
 		memory.note(t.ReadBytes())
-		a.reportNotices(file, t.LeftOutIndex(), t.Notices())
+		a.reportNotices(file, t.OmittedIndex(), t.ReadWarnings())
 	}
 	return t, err
 }
@@ -121,7 +121,7 @@ func (a *app) table(file string, memory *budget) (*dataset.Table, error) {
 func (a *app) stream(file string) (*dataset.Stream, error) {
 	s, err := a.file(file).Open()
 	if err == nil {
-		a.reportNotices(file, s.LeftOutIndex(), s.Notices())
+		a.reportNotices(file, s.OmittedIndex(), s.ReadWarnings())
 	}
 	return s, err
 }

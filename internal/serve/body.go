@@ -315,6 +315,6 @@ func (s *Server) rows(ctx context.Context, m *served, f *form, body []byte, want
 		return nil, err
 	}
 	p, err := m.batch.predict(ctx, x, want)
-	p.Notes = e.Notes(t)[0]
+	p.RowWarnings = e.RowWarnings(t)[0]
 	return []mercer.Prediction{p}, err
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestRemarks checks the remarks on a table and in passes. There must be remarks on dates that
-// became categories, on row numbers, and on texts that differ in all rows, but not on other
+// TestColumnWarnings checks the warnings about a table and in passes. There must be warnings about dates that
+// became categories, about row numbers, and about texts that differ in all rows, but not about other
 // columns.
-func TestRemarks(t *testing.T) {
+func TestColumnWarnings(t *testing.T) {
 	columns := map[string]func(i, n int) string{
 		"id":       func(i, _ int) string { return fmt.Sprint(i) },
 		"from 100": func(i, _ int) string { return fmt.Sprint(100 + 3*i) },
@@ -60,7 +60,7 @@ func TestRemarks(t *testing.T) {
 		if _, err := s.Learn(t.Context(), rules); err != nil {
 			t.Fatal(err)
 		}
-		for _, list := range [][]dataset.Remark{e.Remarks(table), s.Remarks()} {
+		for _, list := range [][]dataset.ColumnWarning{e.ColumnWarnings(table), s.ColumnWarnings()} {
 			var got []string
 			for _, r := range list {
 				got = append(got, r.Column)
@@ -70,18 +70,18 @@ func TestRemarks(t *testing.T) {
 			}
 		}
 	}
-	// The only column of features gets no remark.
+	// The only column of features gets no warning.
 	table := newTable(t, dataset.Numbers("x", []float64{1, 2, 3, 4, 5, 6}), dataset.Numbers("y", []float64{1, 2, 3, 4, 5, 6}))
 	e, err := dataset.Learn(table, dataset.Rules{Targets: []string{"y"}})
-	if err != nil || e.Remarks(table) != nil {
-		t.Errorf("%v, %v", e.Remarks(table), err)
+	if err != nil || e.ColumnWarnings(table) != nil {
+		t.Errorf("%v, %v", e.ColumnWarnings(table), err)
 	}
 }
 
-// TestRemarksOnMissing checks the remarks on missing cells, for tables and for passes. A column in
-// which more than half of the cells are missing must get a remark with the fraction of missing
-// cells. No other column may get a remark.
-func TestRemarksOnMissing(t *testing.T) {
+// TestMissingWarnings checks the warnings about missing cells, for tables and for passes. A column in
+// which more than half of the cells are missing must get a warning with the fraction of missing
+// cells. No other column may get a warning.
+func TestColumnWarningsOnMissing(t *testing.T) {
 	columns := map[string]func(i int) string{
 		"x":    func(i int) string { return fmt.Sprint(i * 7 % 13) },
 		"half": func(i int) string { return map[bool]string{true: fmt.Sprint(i % 5)}[i%2 == 0] },
@@ -95,7 +95,7 @@ func TestRemarksOnMissing(t *testing.T) {
 		"y":      func(i int) string { return fmt.Sprint(i * i % 7) },
 	}
 	// The fraction refers to rows, not to weights. In the column "half", 50 % of the rows, which
-	// have 91 % of the weight, have no value: there must be no remark.
+	// have 91 % of the weight, have no value: there must be no warning.
 	columns["w"] = func(i int) string { return map[bool]string{true: "10", false: "1"}[i%2 == 1] }
 	names := []string{"x", "half", "most", "real", "veneer", "blank", "kind", "y", "w"}
 	want := []string{
@@ -122,7 +122,7 @@ func TestRemarksOnMissing(t *testing.T) {
 		if _, err := s.Learn(t.Context(), rules); err != nil {
 			t.Fatal(err)
 		}
-		for source, list := range map[string][]dataset.Remark{"table": e.Remarks(table), "stream": s.Remarks()} {
+		for source, list := range map[string][]dataset.ColumnWarning{"table": e.ColumnWarnings(table), "stream": s.ColumnWarnings()} {
 			var got []string
 			for _, r := range list {
 				got = append(got, r.Column+": "+r.String())

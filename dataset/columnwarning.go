@@ -9,20 +9,20 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// A Remark is a warning about a column of features that looks like a date or an identifier, or has
-// few values.
-type Remark struct {
+// A ColumnWarning is a warning about a column of features that looks like a date or an identifier, or
+// has few values.
+type ColumnWarning struct {
 	Column string
 	rule   string
 }
 
 // Message says what is unusual about the column and what to do. The function name maps the
 // parameter that drops columns to its name in a front end.
-func (r Remark) Message(name func(parameter string) string) string {
+func (r ColumnWarning) Message(name func(parameter string) string) string {
 	return (&Error{Column: r.Column, Rule: r.rule}).rule(name)
 }
 
-func (r Remark) String() string { return r.Message(message.Plain) }
+func (r ColumnWarning) String() string { return r.Message(message.Plain) }
 
 const (
 	areDates       = "holds dates, and each date becomes a category; {$drop}"
@@ -30,19 +30,19 @@ const (
 	risingIntegers = "holds distinct integers in increasing order, like an identifier or a row number; {$drop}"
 )
 
-// remarkRows is the minimum number of rows for remarks. Five distinct numbers in random order are
+// warningRows is the minimum number of rows for warnings. Five distinct numbers in random order are
 // increasing with probability 1/120.
-const remarkRows = 5
+const warningRows = 5
 
 // date matches a date, or a date and a time. The date has the order of ISO 8601 or ends with the
 // year.
 var date = regexp.MustCompile(`^([0-9]{4}([-/.])[0-9]{1,2}([-/.])[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}([-/.])[0-9]{4})([T ][0-9]{1,2}:[0-9]{2}.*)?$`)
 
-// Remarks returns remarks on t, the table from which e was learned: on columns that look like dates
-// or identifiers, and on columns in which more than half of the cells were missing and have been
-// replaced. If only one column became features, there are no remarks.
-func (e *Encoder) Remarks(t *Table) []Remark {
-	return e.remarks(t.rows, func(in Input) columnFacts {
+// ColumnWarnings returns warnings about t, the table from which e was learned: about columns that look
+// like dates or identifiers, and about columns in which more than half of the cells were missing and have been
+// replaced. If only one column became features, there are no warnings.
+func (e *Encoder) ColumnWarnings(t *Table) []ColumnWarning {
+	return e.columnWarnings(t.rows, func(in Input) columnFacts {
 		c := t.find(in.Name)
 		if c == nil {
 			return columnFacts{}
@@ -56,35 +56,35 @@ func (e *Encoder) Remarks(t *Table) []Remark {
 	})
 }
 
-// columnFacts holds the properties of a column, besides its Input, from which remarks are made.
+// columnFacts holds the properties of a column, besides its Input, from which warnings are made.
 type columnFacts struct {
 	rising          bool    // the cells are integers in strictly increasing order
 	missingFraction float64 // fraction of the rows without a value if it exceeds 1/2, otherwise 0
 	marker          string  // text of the first missing cell that is not empty, or ""
 }
 
-func (e *Encoder) remarks(rows int, facts func(in Input) columnFacts) (list []Remark) {
-	if rows < remarkRows || len(e.Inputs) < 2 || e.Gram {
+func (e *Encoder) columnWarnings(rows int, facts func(in Input) columnFacts) (list []ColumnWarning) {
+	if rows < warningRows || len(e.Inputs) < 2 || e.Gram {
 		return nil
 	}
 	for _, in := range e.Inputs {
 		f := facts(in)
 		if f.missingFraction > 0.5 {
-			list = append(list, Remark{in.Name, in.mostlyMissing(f)})
+			list = append(list, ColumnWarning{in.Name, in.mostlyMissing(f)})
 		}
 		switch {
 		case in.Number != nil && f.rising:
-			list = append(list, Remark{in.Name, risingIntegers})
+			list = append(list, ColumnWarning{in.Name, risingIntegers})
 		case in.Text != nil && !slices.ContainsFunc(in.Text.Categories, func(s string) bool { return !date.MatchString(s) }):
-			list = append(list, Remark{in.Name, areDates})
+			list = append(list, ColumnWarning{in.Name, areDates})
 		case in.Text != nil && len(in.Text.Categories) == rows:
-			list = append(list, Remark{in.Name, distinctTexts})
+			list = append(list, ColumnWarning{in.Name, distinctTexts})
 		}
 	}
 	return list
 }
 
-// mostlyMissing returns the text of a remark on a column in which most cells are missing.
+// mostlyMissing returns the text of a warning about a column in which most cells are missing.
 func (in Input) mostlyMissing(f columnFacts) string {
 	fill := "the median"
 	if in.TFIDF != nil {

@@ -2,18 +2,18 @@ package dataset
 
 import "slices"
 
-// Notes lists the cells of a row that Encoder.Features replaces, converts or ignores.
-type Notes struct {
+// RowWarnings lists the cells of a row that Encoder.Features replaces, converts or ignores.
+type RowWarnings struct {
 	Unknown map[string]string `json:"unknown,omitempty"` // maps the name of a column to its cell: a category that the training table lacks, or a text without a known n-gram
 	Missing []string          `json:"missing,omitempty"` // names of columns whose cell was missing and was replaced
 	Quoted  []string          `json:"quoted,omitempty"`  // names of numeric columns for which FromRows got a string instead of a number
 	Unused  []string          `json:"unused,omitempty"`  // names of columns that the training table lacks
 }
 
-// Notes returns the notes on each row of a table that Features or Texts has accepted. Columns are
-// in the order of the inputs, and unused columns in the order of t.
-func (e *Encoder) Notes(t *Table) []Notes {
-	list := make([]Notes, t.rows)
+// RowWarnings returns the warnings for each row of a table that Features or Texts has accepted. Columns
+// are in the order of the inputs, and unused columns in the order of t.
+func (e *Encoder) RowWarnings(t *Table) []RowWarnings {
+	list := make([]RowWarnings, t.rows)
 	cells := t.columns
 	if !e.Sparse() {
 		cells = t.allColumns()

@@ -7,32 +7,32 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// FarOutside determines which numbers Encoder.Outside reports: those whose distance from the
-// training range is more than FarOutside times the width of the range.
-const FarOutside = 10
+// OutOfRangeFactor determines which numbers Encoder.OutOfRange reports: numbers whose distance from
+// the training range is more than OutOfRangeFactor times the width of the range.
+const OutOfRangeFactor = 10
 
-// Outside describes a column of numbers in which some rows are far outside the training range.
-type Outside struct {
+// OutOfRange describes a column of numbers in which some rows are far outside the training range.
+type OutOfRange struct {
 	Column    string
 	Rows      int
 	Example   float64 // the number that is farthest from the training range
 	Low, High float64 // the training range
 }
 
-// Outside counts the rows of x that are far outside the training range, for each input: their
-// number is below Low or above High by more than FarOutside·(High − Low). x is a result of Features
-// or Stream.Blocks. The argument list is nil or the result of an earlier call, to which Outside
-// adds the counts. The result has one entry for each input. Its field Rows is 0 if no row is far
+// OutOfRange counts the rows of x that are far outside the training range, for each input: their
+// number is below Low or above High by more than OutOfRangeFactor·(High − Low). x is a result of
+// Features or Stream.Blocks. The argument list is nil or the result of an earlier call, to which
+// OutOfRange adds the counts. The result has one entry for each input. Its field Rows is 0 if no row is far
 // outside.
 //
 // If High − Low is less than the bound 1000·ε·max(|Low|, |High|), the bound replaces it. Therefore,
 // if a column was constant in training, each number that differs by more than rounding is reported.
 // A column that was 0 in every training row is not reported, because new values are common in such
 // columns of sparse data.
-func (e *Encoder) Outside(list []Outside, x mat.Matrix) []Outside {
+func (e *Encoder) OutOfRange(list []OutOfRange, x mat.Matrix) []OutOfRange {
 	rows, width := x.Dims()
 	if list == nil {
-		list = make([]Outside, len(e.Inputs))
+		list = make([]OutOfRange, len(e.Inputs))
 	}
 	if e.Gram || e.Raw() != "" {
 		return list
@@ -46,7 +46,7 @@ func (e *Encoder) Outside(list []Outside, x mat.Matrix) []Outside {
 			continue
 		}
 		o.Low, o.High = n.Low, n.High
-		margin := FarOutside * max(n.High-n.Low, spread.MaxRoundings*0x1p-52*max(math.Abs(n.Low), math.Abs(n.High)))
+		margin := OutOfRangeFactor * max(n.High-n.Low, spread.MaxRoundings*0x1p-52*max(math.Abs(n.Low), math.Abs(n.High)))
 		low, high := (n.Low-margin-n.Mean)/n.Scale, (n.High+margin-n.Mean)/n.Scale
 		for i := range rows {
 			if v := x.At(i, j); v < low || v > high {
@@ -61,4 +61,4 @@ func (e *Encoder) Outside(list []Outside, x mat.Matrix) []Outside {
 }
 
 // distance returns the distance of v from the training range; it is ≤ 0 inside the range.
-func (o *Outside) distance(v float64) float64 { return max(o.Low-v, v-o.High) }
+func (o *OutOfRange) distance(v float64) float64 { return max(o.Low-v, v-o.High) }
