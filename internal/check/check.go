@@ -213,7 +213,7 @@ func Foreign(op string) { misuse(op, "a matrix belongs to another device") }
 // A Coding is the mapping of values to codes of 16 bits: the value of code c is c·Step + Low.
 type Coding struct{ Low, Step float64 }
 
-// Factors returns a and b such that a·v + b, rounded, is the code of v.
+// Factors returns the factors a and b for which the rounded number a·v + b is the code of a value v.
 func (c Coding) Factors() (a, b float64) {
 	if c.Step == 0 {
 		return 0, 0
@@ -224,8 +224,8 @@ func (c Coding) Factors() (a, b float64) {
 // Value returns the value of a code.
 func (c Coding) Value(code uint16) float64 { return c.Low + float64(code)*c.Step }
 
-// Check returns a *backend.RangeError if the value of element (i, j) is outside the bounds by more
-// than half a step.
+// Check returns a *backend.RangeError if the value of element (i, j) is outside the range of c by
+// more than Step/2.
 func (c Coding) Check(i, j int, value float64) error {
 	low, high := c.Low, c.Value(math.MaxUint16)
 	if value >= low-c.Step/2 && value <= high+c.Step/2 {

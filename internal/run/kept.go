@@ -10,8 +10,8 @@ import (
 // Kept is a result that is computed once for all concurrent callers and cached for later
 // calls. The zero value has no result.
 type Kept[T any] struct {
-	// Life is the context of all computations. If it is set, a computation continues when no caller
-	// waits anymore; otherwise, Get cancels the computation.
+	// Life is the context of all computations. With Life, a computation continues after all its
+	// callers have returned. If Life is nil, Get cancels such a computation.
 	Life context.Context
 
 	mu      sync.Mutex
@@ -100,7 +100,7 @@ func (k *Kept[T]) start(ctx context.Context, device string, build func(context.C
 	}()
 }
 
-// leave removes a caller whose context has ended.
+// leave removes a caller from the computation m after the context of the caller has ended.
 func (k *Kept[T]) leave(m *computation[T]) {
 	k.mu.Lock()
 	m.callers--
@@ -133,7 +133,7 @@ func (k *Kept[T]) Drop() {
 }
 
 // WorthKeeping reports whether the given number of bytes is at most half of the memory that the
-// process may still take.
+// process may still allocate.
 func WorthKeeping(bytes int64) bool {
 	available, known := backend.HostMemory()
 	return !known || bytes <= available/2

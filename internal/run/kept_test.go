@@ -78,8 +78,8 @@ func TestKeptEndsWithItsLastCaller(t *testing.T) {
 	})
 }
 
-// TestKeptGoesOnForItsLife checks that a computation with the context Life continues although the
-// deadlines of its callers pass. Each caller must return at its deadline, and the end of Life must
+// TestKeptGoesOnForItsLife checks that a computation with the context Life continues after the
+// deadlines of its callers. Each caller must return at its deadline, and the end of Life must
 // cancel the computation.
 func TestKeptGoesOnForItsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

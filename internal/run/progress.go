@@ -8,7 +8,7 @@ import (
 )
 
 // Progress reports the completed fraction of a call. The fraction never decreases and never exceeds
-// 1. A stage ends at its planned fraction, whatever number of operations the backend has counted.
+// 1. At the end of a stage, it is the planned fraction, for any number of counted operations.
 type Progress struct {
 	mu       sync.Mutex
 	notify   func(stage string, fraction float64)
@@ -84,8 +84,8 @@ func (p *Progress) report(fraction float64) {
 	}
 }
 
-// LogShare returns the completed fraction of work that decreases a quantity from first to tol, if
-// the quantity is now gap. It assumes that the logarithm of the quantity decreases linearly.
+// LogShare returns the completed fraction of an iteration that reduces a quantity from the value first to
+// the value tol. gap is the present value. The logarithm of the quantity is assumed to decrease linearly.
 func LogShare(gap, first, tol float64) float64 {
 	if !(gap > tol) || !(first > tol) {
 		return 1

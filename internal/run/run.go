@@ -54,15 +54,15 @@ type Arena struct {
 	dev               backend.Device
 	b                 backend.Backend[float64]
 	allocated         []Releaser
-	bytesBefore, peak int64 // bytesBefore: bytes in use when the work began; peak: maximum number of further bytes
+	bytesBefore, peak int64 // bytesBefore: bytes in use when the work began; peak: largest increase measured since then
 	peakBefore        int64 // the peak of the device's memory use when the work began
 }
 
 // Releaser is a matrix of any precision and storage.
 type Releaser interface{ Free() }
 
-// NewArena returns an arena for matrices of b. It does not count the memory that is in use on dev
-// now.
+// NewArena returns an arena for matrices of b. The arena does not count the memory that is already
+// in use on dev.
 func NewArena(dev backend.Device, b backend.Backend[float64]) *Arena {
 	inUse, peak := dev.InUse()
 	return &Arena{dev: dev, b: b, bytesBefore: inUse, peakBefore: peak}
@@ -140,10 +140,10 @@ func Available(dev backend.Device, limit int64) int64 {
 	return available
 }
 
-// Allowed returns the number of bytes on which the choice of a method may depend. For most devices
-// it is the result of Available. For a device with reproducible results it is limit, because the
-// choice must not depend on the memory of the machine. A method that does not fit in memory then
-// returns an error.
+// Allowed returns the memory budget, in bytes, for the choice of a method. For most devices it is
+// the result of Available. For a device with reproducible results it is limit, because the choice
+// must not depend on the memory of the machine. A method that exceeds this memory then returns an
+// error.
 func Allowed(dev backend.Device, limit int64) int64 {
 	switch {
 	case !dev.Info().Reproducible:
