@@ -64,8 +64,8 @@ func extremeModels(t testing.TB, dev backend.Device) (names []string, states []l
 	return names, states
 }
 
-// withValues returns a copy of s in which the numbers in replacements replace the elements of the
-// named arrays. If an array has more elements, the numbers are repeated.
+// withValues returns a copy of s with new elements in the named arrays. An array gets the numbers
+// in replacements, repeated if the array has more elements.
 func withValues(s learners.State, replacements map[string][]float64) learners.State {
 	s.Arrays = maps.Clone(s.Arrays)
 	for name, values := range replacements {
@@ -79,8 +79,8 @@ func withValues(s learners.State, replacements map[string][]float64) learners.St
 	return s
 }
 
-// outputs calls every method of a model that takes rows, and passes the name and the result of each
-// method to visit.
+// outputs calls every method of m that computes a result for rows of samples. It passes the name
+// and the result of each method to visit.
 func outputs(t testing.TB, dev backend.Device, m learners.Model, x *mat.Dense, visit func(method string, f mat.Matrix, err error)) {
 	call := func(method string, f *mat.Dense, err error) {
 		if f == nil {
@@ -139,10 +139,10 @@ func outputs(t testing.TB, dev backend.Device, m learners.Model, x *mat.Dense, v
 	}
 }
 
-// TestExtremeNumbers fills the arrays of a saved model of each learner with numbers near both
-// limits of float64 and mixtures of these. It fills one array, two arrays, or all arrays. Either
-// such a model must be refused, or each result must be finite or an error of one line. Kernel
-// values and sums that overflow must cause neither NaN nor a panic.
+// TestExtremeNumbers fills one array, two arrays or all arrays of a saved model of each learner
+// with numbers near both limits of float64 and mixtures of these. Loading must refuse such a model,
+// or each result must be finite or an error of one line. Kernel values and sums that overflow must
+// cause neither NaN nor a panic.
 func TestExtremeNumbers(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const large, tiny = 1e308, 5e-324

@@ -120,9 +120,8 @@ func forge(s learners.State, change, position uint16, value float64, text string
 }
 
 // FuzzLoadThenPredict changes a saved model of each learner and makes its checksum valid. It checks
-// that the model is refused, or that Predict returns predictions or an error. The predictions must
-// be finite if the numbers of the model are moderate. (Numbers near the limits of float64 may
-// overflow.)
+// that the model is refused, or that Predict returns predictions or an error. If the numbers of the
+// model are moderate, the predictions must be finite; larger numbers may overflow.
 func FuzzLoadThenPredict(f *testing.F) {
 	dev, err := backend.Open("ref", backend.Config{})
 	if err != nil {

@@ -106,7 +106,7 @@ func Load(path string) (Bundle, error) {
 	return b, nil
 }
 
-// pathError returns an error with the caller's path, which occurs only once, and the reason.
+// pathError returns an error with path and the reason err. It removes the path that err may contain.
 func pathError(path string, err error) error {
 	if path == "" {
 		return errors.New("modelfile: the path is empty")

@@ -14,8 +14,8 @@ import (
 )
 
 // Objects holds the kernel on texts or trees to which a model was fitted, and the training objects.
-// Points of kernels.Precomputed refer to a training object by its index. A column of texts or trees
-// requires Objects.
+// The model's points (see kernels.Precomputed) refer to a training object by its index. A model
+// whose input is a column of texts or trees requires Objects.
 type Objects struct {
 	Kernel   string   `json:"kernel"`   // the kernel's text for objects.Parse
 	Training []string `json:"training"` // object i is point i
@@ -54,8 +54,8 @@ func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[str
 	return trimmed, names
 }
 
-// arePoints reports whether h holds points of training objects. In such a point, the kernel value
-// of an object with itself occurs twice.
+// arePoints reports whether h holds points of training objects. Such a point contains the kernel
+// value of the object with itself twice: in column 1 and among its kernel values.
 func (o *Objects) arePoints(h backend.Host[float64]) bool {
 	if h.Cols != len(o.Training)+2 {
 		return false
