@@ -10,8 +10,8 @@ import (
 
 // CSR is a sparse matrix in compressed sparse rows. For Indptr[i] ≤ p < Indptr[i+1], row i has the
 // element Data[p] in column Indices[p]; its other elements are 0. In every row the columns
-// increase. A stored element may be 0, NaN or infinite. Indptr has Rows+1 numbers. The first may be
-// positive, and SliceRows therefore needs no copy. Rows and Cols are at most 2³¹−1.
+// increase. A stored element may be 0, NaN or infinite. Indptr has Rows+1 numbers. Indptr[0] may be
+// positive, so that SliceRows needs no copy. Rows and Cols are at most 2³¹−1.
 //
 // Check verifies these rules; the other methods assume them. A CSR is a mat.Matrix, but each call
 // of At searches for the element.
@@ -176,9 +176,9 @@ func (m CSR[T]) Density() float64 {
 }
 
 // Transposed returns a copy of the transpose, which is m in compressed sparse columns. A counting
-// sort takes time and memory O(NNZ + Rows + Cols). The columns in a row of m may have any order,
-// but in the copy they are in ascending order, with duplicates next to each other. Two
-// transpositions therefore sort the columns in each row.
+// sort takes time and memory O(NNZ + Rows + Cols). The rows of m may have unsorted columns. The
+// rows of the copy have ascending columns, with duplicates next to each other. Two transpositions
+// therefore sort the columns in each row.
 func (m CSR[T]) Transposed() CSR[T] {
 	t := CSR[T]{Rows: m.Cols, Cols: m.Rows, Indptr: make([]int, m.Cols+1), Indices: make([]int32, m.NNZ()), Data: make([]T, m.NNZ())}
 	if m.Rows == 0 {

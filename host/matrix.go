@@ -64,8 +64,8 @@ func (m Matrix[T]) View(i, j, rows, cols int) Matrix[T] {
 	return Matrix[T]{Rows: rows, Cols: cols, Stride: m.Stride, Data: m.Data[first : first+(rows-1)*m.Stride+cols]}
 }
 
-// CheckView returns an error unless the rows × cols part at (i, j) is inside an r × c matrix. It
-// compares with differences, because i+rows may overflow.
+// CheckView returns an error unless the rows × cols part at (i, j) is inside an r × c matrix. The
+// comparisons use r−i and c−j, because i+rows may overflow.
 func CheckView(i, j, rows, cols, r, c int) error {
 	if i < 0 || j < 0 || rows < 0 || cols < 0 || rows > r-i || cols > c-j {
 		return fmt.Errorf("Matrix.View: %d×%d at (%d, %d) is outside a %d×%d matrix", rows, cols, i, j, r, c)
