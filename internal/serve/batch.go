@@ -17,10 +17,9 @@ import (
 // maxBatch is the largest number of rows that are predicted together.
 const maxBatch = 256
 
-// batcher predicts rows that arrive one by one. A row that arrives while no prediction is running
-// is predicted at once. Rows that arrive during a prediction wait for its end. They are then
-// predicted together, which takes little longer than the prediction of one row. No row waits for a
-// timer.
+// batcher predicts rows of requests with one row. If no prediction is running, a row is predicted
+// at once. Rows that arrive during a prediction wait for its end. They are then predicted together,
+// in little more time than one row takes. No row waits for a timer.
 type batcher struct {
 	model   *mercer.Model[learners.Model]
 	timeout time.Duration
@@ -85,7 +84,7 @@ func (b *batcher) work() {
 		var batch, later []*waiter // rows with the same options as the first row, and all other rows
 		for _, w := range b.waiting {
 			switch {
-			case w.ctx.Err() != nil: // the client no longer waits for this row
+			case w.ctx.Err() != nil: // the request of this row was canceled
 			case len(batch) < maxBatch && (len(batch) == 0 || w.want == batch[0].want):
 				batch = append(batch, w)
 			default:

@@ -30,8 +30,8 @@ const (
 	table              // CSV with a header line
 )
 
-// forms maps content types to formats. For application/json the first character of the body decides
-// between object and array.
+// forms maps content types to formats. A body of type application/json is an array, or an object if
+// its first character is {.
 var forms = map[string]form{"application/json": array, "application/x-ndjson": lines, "application/ndjson": lines, "application/jsonl": lines, "text/csv": table}
 
 // kinds lists the content type of the answer for each form.

@@ -28,7 +28,7 @@ type answered struct {
 	status int
 }
 
-// histogram counts observations by their size.
+// histogram counts observations by their value.
 type histogram struct {
 	mu     sync.Mutex
 	counts [13]int64 // one count for each bound, and one for larger observations

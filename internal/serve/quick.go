@@ -17,15 +17,15 @@ import (
 )
 
 // fastPath answers a request without package encoding/json if its body is one JSON object, a row of
-// numbers and categories. The model must be a regression model with predictions so fast that
-// batches save no time. All other requests take the general path, the method Server.rows.
+// numbers and categories. It serves only regression models whose predictions take at most maxFastTime,
+// so that batches save no time. All other requests take the general path, the method Server.rows.
 type fastPath struct {
 	rows    *dataset.ObjectReader
 	names   []string // the names of the targets in JSON, in ascending order, each followed by a colon
 	outputs []int    // index of the output for each name in names
 }
 
-// maxFastTime is the largest time of a prediction for which rows are not predicted in batches.
+// maxFastTime is the longest time of a prediction for which the fast path is used instead of batches.
 const maxFastTime = 200 * time.Microsecond
 
 // rowBuffer has the memory for one request.
@@ -70,7 +70,7 @@ func newFastPath(ctx context.Context, m *served) *fastPath {
 }
 
 // answer returns the answer to a request, or nil if the general path must answer the request. The
-// next call with the same row overwrites the answer.
+// answer is in the memory of row until the next call with row.
 func (q *fastPath) answer(ctx context.Context, m *mercer.Model[learners.Model], row *rowBuffer, body []byte) []byte {
 	if q == nil {
 		return nil

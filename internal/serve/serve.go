@@ -214,7 +214,7 @@ func (l logWriter) Write(p []byte) (int, error) {
 }
 
 // Serve accepts connections until ctx is done, with TLS unless t is nil. It then waits for running
-// requests, at most 3 times Timeout.
+// requests, for at most 3 times Timeout.
 func (s *Server) Serve(ctx context.Context, l net.Listener, t *tls.Config) error {
 	h := &http.Server{
 		Handler: s, TLSConfig: t, ErrorLog: s.errorLog(),
@@ -338,7 +338,7 @@ var routes = map[string]route{
 	"/":             storedRoute("text/html; charset=utf-8", func(m *served) []byte { return m.page }),
 }
 
-// storedRoute returns a route that answers with a text that was made when the model was read.
+// storedRoute returns a route that answers with a text that was stored when the model was read.
 func storedRoute(kind string, text func(m *served) []byte) route {
 	return route{http.MethodGet, func(s *Server, w http.ResponseWriter, _ *http.Request) error {
 		m := s.acquire()

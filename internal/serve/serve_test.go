@@ -298,7 +298,7 @@ func TestWantsAreChecked(t *testing.T) {
 
 // TestBatches checks that rows that arrive during a prediction are predicted together, and that
 // each gets its own prediction. A row that cannot be predicted must not affect the others. The test
-// sets busy in place of a first prediction, so that all rows wait.
+// sets busy as during a prediction, so that all rows wait.
 func TestBatches(t *testing.T) {
 	m := fit(t, learners.KernelRidge{Kernel: kernels.Polynomial{Degree: 3, C: 1}, Lambda: 0.5}, price)
 	s := server(t, m, nil)
@@ -592,9 +592,9 @@ func TestSlowAndCancelled(t *testing.T) {
 // TestTimeouts checks the answer to a prediction that takes too long, alone and in a batch.
 func TestTimeouts(t *testing.T) {
 	s := server(t, fit(t, ridge, price), func(c *Config) { c.Timeout = time.Nanosecond })
-	s.current.fastPath = nil // quick would ignore the timeout
+	s.current.fastPath = nil // the fast path would ignore the timeout
 	for _, busy := range []bool{false, true} {
-		s.current.batch.busy = busy // if set, the row waits as during another prediction
+		s.current.batch.busy = busy // if true, rows wait as during another prediction
 		for _, body := range []string{flatRow, "[" + flatRow + "," + flatRow + "]"} {
 			if w := call(s, "POST", "/predict", "application/json", body); w.Code != 503 || !strings.Contains(w.Body.String(), "took longer than 1ns") {
 				t.Errorf("%s: %d %s", body, w.Code, w.Body)
@@ -610,7 +610,7 @@ func TestTimeouts(t *testing.T) {
 		t.Errorf("a client that has gone gets %s", w.Body)
 	}
 	s.current.batch.startWork()
-	s.current.batch.idle.Wait() // waits until work has dropped the rows of disconnected clients
+	s.current.batch.idle.Wait() // waits until the method work has dropped the rows of canceled requests
 	if text := call(s, "GET", "/metrics", "", "").Body.String(); !strings.Contains(text, `mercer_requests_total{path="/predict",code="499"} 1`) {
 		t.Error(text)
 	}

@@ -34,15 +34,15 @@ type soak struct {
 	s       *Server
 	addr    string // host and port
 	areas   []float64
-	models  [2][]float64 // the predictions of each of the two models for areas
+	models  [2][]float64 // models[i] has the predictions of model i for the rows in areas
 	second  atomic.Bool  // whether the server has read the second model
 	stopped atomic.Bool  // whether the signal to stop was given
 
 	mu       sync.Mutex
 	answers  map[int]int64 // answers by status
-	vanished int64         // requests that the client may have ended before the answer
+	vanished int64         // requests that the client may have canceled before the answer
 	rows     int64         // rows predicted for clients that read the answer
-	lost     int64         // rows of requests in vanished
+	lost     int64         // rows of the requests that vanished counts
 }
 
 // count counts an answer.
@@ -61,9 +61,9 @@ func (k *soak) vanish(rows int) {
 	k.lost += int64(rows)
 }
 
-// check checks that got has the predictions of one model. rows holds the index in areas of each
-// row. afterSwap means that the request began after the server had read the second model, which
-// must then be used.
+// check checks that got has the predictions of one of the two models for the rows of areas with the
+// indices in rows. If afterSwap is true, the request began after the server had read the second
+// model, and the predictions must come from it.
 func (k *soak) check(rows []int, got []float64, afterSwap bool) {
 	matches := func(model int) bool {
 		for i, row := range rows {
