@@ -33,9 +33,9 @@ type file struct {
 // Read returns the model in r as a model of the learner svc, svr or one-class-svm. Tables for this
 // model have the columns x1, x2, … up to the largest index in a support vector; a missing cell is
 // 0. Decision values equal LIBSVM's up to rounding and sign. For a pair of classes, svc's value is
-// positive for the class with the larger label, and LIBSVM's for the class that occurs first in the
-// training file. If several classes have the most votes, svc chooses by decision values, and LIBSVM
-// chooses the first class of the training file.
+// positive for the class with the larger label, and LIBSVM's value for the class that occurs first
+// in the training file. If the votes are tied, svc compares decision values, and LIBSVM predicts
+// the class that occurs first.
 func Read(r io.Reader) (b modelfile.Bundle, err error) {
 	f, err := parse(r)
 	if err == nil {

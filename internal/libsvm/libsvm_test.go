@@ -174,9 +174,9 @@ func inOrder(row []float64, labels []int) []float64 {
 	return list
 }
 
-// rounding returns 2(m + d + 50)·2⁻⁵³ Σ|α k(x, z)|. This bounds the difference of two computed sums
-// of m terms α k(x, z) in which a kernel value is a sum of d terms. The number 50 covers the errors
-// of the functions exp, tanh and power at the values of this test.
+// rounding returns 2(m + d + 50)·2⁻⁵³ Σ|α k(x, z)|, a bound of the difference of two computed sums
+// of m terms α k(x, z). Each kernel value is a sum of d terms. The number 50 covers the errors of
+// the functions exp, tanh and power at the values of this test.
 func rounding(m learners.Model, x []float64, machine int) float64 {
 	parts := learners.PartsOf(m)
 	coef, points := parts.Machines(), mat.DenseCopyOf(parts.Points)
@@ -189,8 +189,8 @@ func rounding(m learners.Model, x []float64, machine int) float64 {
 }
 
 // probabilities compares the probabilities with LIBSVM's. Both programs iterate until the residual
-// of each of the K equations is below 0.005/K. Their results differ, because the iteration depends
-// on the order of the classes.
+// of each of K equations, for K classes, is below 0.005/K. Their results differ, because the
+// iteration depends on the order of the classes.
 func probabilities(t *testing.T, dev backend.Device, m *learners.SVCModel, x mat.Matrix, want libsvmOutput) {
 	t.Helper()
 	p, err := m.Proba(t.Context(), dev, x)

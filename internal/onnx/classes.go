@@ -30,8 +30,8 @@ func (g *graph) probabilities(decision value, classes int, machines bool) value 
 	return g.node("Softmax", []attribute{intAttribute("axis", 1)}, decision)
 }
 
-// memberships returns the predictions of kernel-knn and kernel-vote, n×t: the weighted means of the
-// targets, or the weighted sums for kernel-vote with classes.
+// memberships returns the n×t predictions of kernel-knn and kernel-vote: weighted means of the
+// targets, or for a kernel-vote classifier weighted sums of the targets.
 func (g *graph) memberships(m learners.Model, x sample) value {
 	parts, state := learners.PartsOf(m), m.State()
 	z := densePoints(parts.Points)
@@ -54,14 +54,14 @@ func (g *graph) memberships(m learners.Model, x sample) value {
 }
 
 // nearest returns the weighted means of the targets of the nearest samples, whose weights sum to k.
-// It compares k(z, z) − 2k(x, z) instead of distances. Among equal distances, TopK selects the
-// smaller index, as learners.KernelKNN does.
+// It ranks the samples by k(z, z) − 2k(x, z), which orders them like the distance. Among equal
+// distances, TopK selects the smaller index, as learners.KernelKNN does.
 func (g *graph) nearest(values value, kernel kernels.Kernel, z backend.Host[float64], weights []float64, targets backend.Host[float64], k float64) value {
 	diag := make([]float64, z.Rows)
 	for i := range diag {
 		diag[i] = kernels.Diag(kernel, z.Row(i))
 	}
-	// count is the largest possible number of neighbors, for samples of the smallest weights.
+	// count is the number of neighbors if they have the smallest weights, which is the largest number.
 	count, sum := 0, 0.0
 	for _, w := range slices.Sorted(slices.Values(weights)) {
 		if sum >= k {
@@ -104,8 +104,8 @@ func (g *graph) votes(pairs value, k int) value {
 		return pairs
 	}
 	signs := g.matrix(pairSigns(k))
-	// Class c starts with one vote from each of the k−1−c pairs of which it is the first class. A
-	// positive value moves the vote of a pair from its first class to its second class.
+	// The initial votes assign each pair's vote to the pair's first class: class c gets k−1−c votes. A
+	// positive decision value moves the vote of a pair from its first class to its second class.
 	first := make([]float64, k)
 	for c := range first {
 		first[c] = float64(k - 1 - c)
@@ -116,7 +116,7 @@ func (g *graph) votes(pairs value, k int) value {
 	return g.op("Add", votes, tieBreak)
 }
 
-// votedValues returns the decision values of a voted perceptron: see online.Votes.Count.
+// votedValues returns the decision values of a voted perceptron with the functions f_0, …, f_M: see online.Votes.Count.
 func (g *graph) votedValues(m *learners.VotedModel, x sample) value {
 	parts, state, classes := learners.PartsOf(m), m.State(), m.Classes()
 	values := g.gram(parts.Kernel, x, densePoints(parts.Points))
@@ -165,8 +165,8 @@ func (g *graph) votedValues(m *learners.VotedModel, x sample) value {
 	return g.op("Add", sums, g.numbers(initial, len(initial)))
 }
 
-// mostProbable returns, for each of n rows, the index of the largest probability. If several
-// probabilities are the largest, it prefers the argument index, the class that the decision values
+// mostProbable returns, for each of n rows, the index of the class with the largest probability. If
+// several classes have this probability, it prefers the class in index, which the decision values
 // imply, as learners.SVCModel.Decide does.
 func (g *graph) mostProbable(probabilities, index value) value {
 	tied := g.node("GatherElements", []attribute{intAttribute("axis", 1)}, probabilities, g.op("Unsqueeze", index, g.integers(1)))

@@ -212,7 +212,7 @@ func (g *graph) output(name string, v value, kind int, comment string, shape ...
 
 // loop repeats body at most limit times and returns the last tensor of numbers. The state of the
 // loop is a tensor of numbers and a tensor of bools. body returns the next state and the bool
-// scalar more. The loop ends if more is false.
+// scalar `more`, and the loop ends when `more` is false.
 func (g *graph) loop(limit int, numbers, bools value, body func(g *graph, numbers, bools value) (nextNumbers, nextBools, more value)) value {
 	inner := &graph{float: g.float, count: g.count}
 	names := make([]value, 4)

@@ -124,8 +124,8 @@ func (g *graph) statistic(s kernels.Stat, x sample, z backend.Host[float64]) val
 	return g.concat(blocks)
 }
 
-// A statistic of differences takes n·d numbers for each row of z. The graph computes it for parts
-// of z, each with about `chunk` numbers for each row of x. There are at most maxChunks parts,
+// A statistic of differences needs n·d intermediate numbers for each row of z. The graph divides z
+// into parts with about `chunk` numbers for each row of x. There are at most maxChunks parts,
 // because each part adds nodes to the graph.
 const chunk, maxChunks = 1 << 14, 256
 

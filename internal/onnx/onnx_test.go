@@ -225,10 +225,10 @@ func allKernels() []string {
 	return list
 }
 
-// TestAgainstONNXRuntime compares the outputs of every learner with every kernel with those of
-// package learners. One row is a training row. Relative to the largest output, the differences must
-// be at most 1e-12 in float64 and 1e-5 in float32. If MERCER_ONNX is set, the test writes the page
-// of the differences.
+// TestAgainstONNXRuntime compares the outputs of every learner with every kernel with the outputs
+// of package learners. One of the rows is a training row. Relative to the largest output, the
+// differences must be at most 1e-12 in float64 and 1e-5 in float32. If MERCER_ONNX is set, the test
+// writes the page of the differences.
 func TestAgainstONNXRuntime(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	list := allKernels()
@@ -364,8 +364,8 @@ func TestOneColumn(t *testing.T) {
 }
 
 // TestGramMatrix checks models that were fitted to a Gram matrix. Their samples are the kernel
-// values with all training rows, even if the model uses only some training rows. If the distances
-// of several training rows are equal, the first of these rows must be the neighbors.
+// values with all training rows, even if the model uses only some training rows. Among training
+// rows with equal distances, the neighbors must be those with the smallest indices.
 func TestGramMatrix(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, _, classes := samples(30, 2, 5)
