@@ -87,7 +87,7 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
-	// This link contains .. in a folder that is itself reached by a link.
+	// The target of this link begins with "..", in a folder that is itself reached by a link.
 	if err := os.Symlink("../made", filepath.Join(sub, "up")); err != nil {
 		t.Fatal(err)
 	}

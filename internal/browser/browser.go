@@ -22,10 +22,10 @@ import (
 )
 
 // Check renders a page three times: in a wide window with light colors, in a window as wide as a
-// phone with dark colors, and for printing, as wide as a sheet of A4 without its margins. The page
-// must have at most the given number of pictures, each an svg in a figure, and at least one if its
-// text has an svg. Every picture must have a size, lines and colors. No element may extend beyond
-// the right edge, except tables that scroll on screens. The console must be empty. Without a
+// phone with dark colors, and for printing, as wide as a sheet of A4 without its margins. Each
+// picture is an svg in a figure, and must have a size, lines and colors. The page must have at most
+// the given number of pictures, and at least one if it contains an svg. No element may extend
+// beyond the right edge, except tables that scroll on screens. The console must be empty. Without a
 // browser the test is skipped, or fails if MERCER_REQUIRE requires a browser.
 func Check(t *testing.T, page string, pictures int) {
 	t.Helper()

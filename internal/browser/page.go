@@ -96,7 +96,7 @@ func (p *Page) Await(condition string) {
 	}
 }
 
-// Click presses and releases the left mouse button at the center of a CSS selector's first element.
+// Click presses and releases the left mouse button at the center of the first element that matches selector.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
 	x, y := p.center(selector)
@@ -105,14 +105,14 @@ func (p *Page) Click(selector string) {
 	}
 }
 
-// Point moves the mouse to the center of the first element of a CSS selector.
+// Point moves the mouse to the center of the first element that matches a CSS selector.
 func (p *Page) Point(selector string) {
 	p.t.Helper()
 	x, y := p.center(selector)
 	p.call("Input.dispatchMouseEvent", fields{"type": "mouseMoved", "x": x, "y": y}, nil)
 }
 
-// center scrolls to the first element of a CSS selector, and returns its center.
+// center scrolls to the first element that matches a CSS selector, and returns its center.
 func (p *Page) center(selector string) (x, y float64) {
 	p.t.Helper()
 	text, _ := json.Marshal(selector) // a string cannot fail to be marshaled
@@ -124,7 +124,7 @@ func (p *Page) center(selector string) (x, y float64) {
 	return x, y
 }
 
-// Write replaces the text of the first field of a CSS selector.
+// Write replaces the text of the first input field that matches a CSS selector.
 func (p *Page) Write(selector, text string) {
 	p.t.Helper()
 	p.Click(selector)

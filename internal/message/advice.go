@@ -16,8 +16,8 @@ type Advised interface {
 	Message(name func(parameter string) string) string
 }
 
-// parameters maps each parameter that advice may name to its text for Go programs. The text is a
-// phrase for a parameter that is the whole advice, as in {$memory}.
+// parameters maps each parameter that advice may name to its text for Go programs. If the parameter
+// is the whole advice, as in {$memory}, this text is a phrase with a verb.
 var parameters = map[string]string{
 	"lambda":              "lambda",
 	"lambdas":             "lambdas",
@@ -49,8 +49,8 @@ var parameters = map[string]string{
 	"thousands=comma":     "the thousands mark ','",
 	"thousands=space":     "the thousands mark ' '",
 	"delimiter=space":     "the delimiter ' '",
-	"drop":                "drop the column",                   // advice names the column after =, as in $drop=age
-	"tfidf":               "make tf-idf features of its texts", // advice names the column after =, as in $drop=age
+	"drop":                "drop the column",                   // the advice contains a column, as in $drop=age
+	"tfidf":               "make tf-idf features of its texts", // the advice contains a column, as in $tfidf=age
 }
 
 // Plain returns the text of a parameter for Go programs.
@@ -72,8 +72,8 @@ var (
 
 // Expand returns text with its advice in words for a front end: {raise $lambda|raise $tol|scale the
 // features down} becomes "raise lambda or tol, or scale the features down". name returns the front
-// end's name of a parameter, or "" if the front end lacks the parameter. Expand omits an
-// alternative if a parameter of it is missing. If no alternative remains, Expand also omits the
+// end's name of a parameter, or "" for a parameter that the front end lacks. Expand omits each
+// alternative that contains such a parameter. If no alternative remains, Expand also omits the
 // separator before the advice.
 func Expand(text string, name func(parameter string) string) string {
 	return advice.ReplaceAllStringFunc(text, func(s string) string {
@@ -114,8 +114,8 @@ func Expand(text string, name func(parameter string) string) string {
 	})
 }
 
-// Errorf is like fmt.Errorf, but returns an Advised error. The advice in the format must not
-// contain verbs of package fmt, because it may be omitted.
+// Errorf is like fmt.Errorf, but returns an Advised error. The parts of format in braces, which are
+// the advice, must not contain verbs of package fmt, because advice may be omitted.
 func Errorf(format string, args ...any) error {
 	return &advised{error: fmt.Errorf(Expand(format, Plain), args...), format: format, args: args}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // TestFrontEndsNameParameters checks that front ends can name the parameters in advice, also in a
-// wrapped error, and that texts of the user that look like advice do not change.
+// wrapped error, and that arguments of Errorf that look like advice do not change.
 func TestFrontEndsNameParameters(t *testing.T) {
 	cause := errors.New("lambda is {lambda}")
 	advice := message.Errorf("after %d%%: {raise $lambda|raise $tol|raise $iterations}: %w", 5, cause)

@@ -9,10 +9,10 @@ const (
 	hugePage  = 2 << 20
 )
 
-// Zeros returns n zeros that begin at a cache line. An array of two huge pages or more begins at a
-// huge page, and Zeros requests huge pages for it from the system. Huge pages make the first access
-// to the memory faster, because there are fewer pages. Without huge pages the TLB does not cover a
-// matrix of some megabytes, and products are several percent slower.
+// Zeros returns n zeros that begin at a cache line. An array of at least two huge pages begins at a
+// huge page, and Zeros requests huge pages for it from the system. With huge pages, the first
+// access to the memory takes less time, and the TLB covers larger matrices. Without them, products
+// of matrices of some megabytes are several percent slower.
 func Zeros[T byte | float32 | float64](n int) []T {
 	size := int(unsafe.Sizeof(*new(T)))
 	to := cacheLine

@@ -35,8 +35,8 @@ func Beside(ctx context.Context, bytes int64) context.Context {
 	return context.WithValue(ctx, besideKey{}, previous+bytes)
 }
 
-// Report reports the maximum total size, in bytes, of the matrices and arrays of the following
-// work. It adds the bytes that Workspace and Beside have stored in ctx.
+// Report reports the maximum total size of the matrices and arrays of the following work, in bytes.
+// It adds the bytes that Workspace and Beside have stored in ctx.
 func Report(ctx context.Context, bytes int64) {
 	if report, ok := ctx.Value(reportKey{}).(func(bytes int64)); ok {
 		for _, key := range []any{workspaceKey{}, besideKey{}} {

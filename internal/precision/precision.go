@@ -1,5 +1,5 @@
 // Package precision lets tests set the precision of the factor in the methods "mixed" and
-// "outofcore". Without a test, the plan selects this precision.
+// "outofcore". Otherwise the plan selects this precision.
 package precision
 
 import "sync/atomic"

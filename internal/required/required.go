@@ -53,8 +53,8 @@ func Lacking(t testing.TB, name string, reasons ...any) {
 // "cases", so that these tiers are tested as much as the best tier.
 func Few() bool { return testing.Short() && !Names("cases") }
 
-// Some returns list, or with Few at most n elements of list, at equal distances and beginning with
-// the first.
+// Some returns list if Few is false. Otherwise it returns at most n elements of list, at equal
+// distances, including the first element.
 func Some[T any](n int, list []T) []T {
 	if !Few() || len(list) <= n {
 		return list
@@ -114,7 +114,7 @@ func DuckDBWasm(t testing.TB, script string, args ...string) *exec.Cmd {
 	return nodeJS(t, "duckdb", "@duckdb/duckdb-wasm", script, args...)
 }
 
-// nodeJS returns a command that runs a script of Node.js with a package, for the given requirement.
+// nodeJS returns a command that runs a script with the npm package pack, or calls Lacking for requirement.
 func nodeJS(t testing.TB, requirement, pack, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	node, npm := Program(t, requirement, "node"), Program(t, requirement, "npm")

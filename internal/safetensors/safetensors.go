@@ -126,8 +126,8 @@ func metadataOf(text []byte) (map[string]string, error) {
 	return metadata, nil
 }
 
-// parseObject splits a JSON object into its entries, in order. Decoding into a struct would accept
-// a repeated key, or a key in another case.
+// parseObject splits a JSON object into its entries, in order, and refuses repeated keys. Decoding
+// into a struct would accept repeated keys and ignore the case of keys.
 func parseObject(text []byte) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -330,7 +330,7 @@ func WriteArrays(w io.Writer, list []Tensor, arrays map[string]host.Matrix[float
 }
 
 // ReadArrays reads the arrays in list and writes their bytes to sum. The data begin at offset in
-// the file. The caller has compared the sizes with the size of the file.
+// the file. The caller must have compared the sizes with the size of the file.
 func ReadArrays(r io.ReaderAt, offset int64, list []Tensor, sum io.Writer) (map[string]host.Matrix[float64], error) {
 	arrays := make(map[string]host.Matrix[float64], len(list))
 	buffer := make([]byte, 8*chunk)

@@ -47,8 +47,8 @@ type Card struct {
 	Notes   []string
 }
 
-// Words reports whether column i is aligned like text: column 0, or a column with Words set in row
-// 0.
+// Words reports whether column i is aligned like text. This holds for column 0, and for a column
+// whose cell in row 0 has Words set.
 func (c Card) Words(i int) bool { return i == 0 || len(c.Rows) > 0 && c.Rows[0][i].Words }
 
 // Key is a line of a legend.
