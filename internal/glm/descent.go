@@ -61,9 +61,9 @@ func (l *logit) descend(p *point, metric metric, rate, tol float64, maxIter int,
 	}
 }
 
-// uncentered converts the gradient g with respect to (W, c), c = b + Wᵀx̄, to the gradient with
-// respect to (W, b). It returns this gradient as a change of (W, c): W changes by ∇W + x̄ ∇cᵀ, b by
-// ∇c, and c therefore by ∇c plus x̄ᵀ times the change of W.
+// uncentered converts a gradient g with respect to W and c = b + Wᵀx̄ to the gradient with respect to W and b. It
+// returns the latter as the change of (W, c) that it causes: W changes by ∇W + x̄∇cᵀ and b by ∇c, and therefore c
+// by ∇c plus x̄ᵀ times the change of W.
 func (l *logit) uncentered(g backend.Host[float64]) backend.Host[float64] {
 	if l.mean == nil {
 		return g
@@ -79,8 +79,7 @@ func (l *logit) uncentered(g backend.Host[float64]) backend.Host[float64] {
 	return u
 }
 
-// gain returns gᵀM⁻¹g/(2F): the relative decrease of F that the quadratic model with Hessian M
-// predicts.
+// gain returns gᵀM⁻¹g/(2F), the relative decrease of F that a quadratic model with the Hessian M predicts.
 func (l *logit) gain(p *point, metric metric) (float64, error) {
 	if _, err := metric.refresh(l.spread); err != nil {
 		return 0, err

@@ -14,8 +14,8 @@ import (
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2) Σ_c α_cᵀKα_c,  f_c = Σ_i α_ic k(x_i, ·) + b_c
 //
-// with one function f for two classes, and the softmax of C functions for C > 2 classes. The
-// minimum is unique, and at the minimum λα_ic = w_i([y_i = c] − p_ic).
+// with one function f for two classes, and the softmax of C functions for C > 2 classes. Let p_ic = Pr(c | x_i).
+// The minimum is unique, and at the minimum λα_ic = w_i([y_i = c] − p_ic).
 //
 // Newton's method finds the minimum for all classes together. With g = w([y = c] − p) and the
 // weights W_ab = w p_a([a = b] − p_b) of the Hessian at the current f, a step (δ, ε) of (α, b)
@@ -23,9 +23,9 @@ import (
 //
 //	(λ + WK)δ + W1ε = g − λα,  1ᵀWKδ + 1ᵀW1ε = 1ᵀg
 //
-// by conjugate gradients in the metric δᵀKδ + sε² with a weight s > 0, in which the operator is
-// symmetric (Shewchuk 1994, section B3). The accuracy of a step depends on the outer residual
-// (Dembo, Eisenstat and Steihaug 1982), and the step is shortened until the objective decreases.
+// by conjugate gradients in the metric δᵀKδ + sε² with a weight s > 0. The operator is symmetric in this metric
+// (Shewchuk 1994, section B3). The accuracy of a step depends on the outer residual (Dembo, Eisenstat and Steihaug
+// 1982). The step is shortened until the objective decreases.
 type KernelProblem struct {
 	Kernel    kernels.Kernel
 	X         backend.Host[float64] // the n×d samples

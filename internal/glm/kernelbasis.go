@@ -11,19 +11,19 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// If λ is small relative to the rounding errors of K, no factor of K + λW⁻¹ has a correct digit.
-// The factor of B = I + W^½KW^½/λ (Rasmussen and Williams 2006, algorithm 3.1) is no more accurate.
-// B is a diagonal scaling of K + λW⁻¹, and Cholesky fails at the same pivot (Higham 2002, theorem
-// 10.6). An iteration for α is not accurate either: λα = w(y − p), so that α is proportional to
-// 1/λ, and the rounding error of Kα grows with α. But f can be computed accurately. Let K = FFᵀ,
-// where F has as many columns as the rank of K, and f = Fβ + b at the samples. Then minimizing
+// If λ is small relative to the rounding errors of K, only f can be computed accurately, and not α. No factor of K
+// + λW⁻¹ then has a correct digit. The factor of B = I + W^½KW^½/λ (Rasmussen and Williams 2006, algorithm 3.1) is
+// no more accurate: B is a diagonal scaling of K + λW⁻¹, and Cholesky fails at the same pivot (Higham 2002, theorem
+// 10.6). An iteration for α is not accurate either: because λα = w(y − p), α and the rounding error of Kα are
+// proportional to 1/λ. Let K = FFᵀ, where F has as many columns as the rank of K, and f = Fβ + b at the samples.
+// Then minimizing
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖β‖²
 //
-// is logistic regression on the rows of F. The Hessian is FᵀWF + λI. FᵀWF is invertible unless the
-// classes are separable. If they are separable, W decreases with λ, and the Hessian is λ times a
-// matrix with eigenvalues ≥ 1. Let S be the pivots of F and L the rows S of F. The model's α is
-// L⁻ᵀβ at the rows S and 0 at all other rows. If K is singular, other α give the same f.
+// is logistic regression on the rows of F. Its Hessian is FᵀWF + λI. FᵀWF is invertible unless the classes are
+// separable. In this case W decreases with λ, and the Hessian is λ times a matrix with eigenvalues ≥ 1. Let S be
+// the pivots of F and L the rows S of F. The α of the model is L⁻ᵀβ at the rows S, and 0 at all other rows. If K is
+// singular, other α give the same f.
 
 // jointUnknowns is the maximum order of the Hessian for which Newton's method on the columns of F
 // treats all classes together.
@@ -51,8 +51,8 @@ func (m *kernelLogit) byBasis(index []int, tol float64, maxIter int) (*KernelRes
 		return nil, nil
 	}
 	n, r, columns := m.f.Rows, len(k.pivots), m.f.Cols
-	// Params.Tol bounds the decrease of the loss that the quadratic model predicts. This decrease is
-	// proportional to the square of the gradient. tol bounds the gradient.
+	// Params.Tol bounds the decrease of the loss that the quadratic model predicts, which is proportional to the
+	// square of the gradient. The argument tol bounds the gradient.
 	l := Params{Solver: Newton, MaxIter: maxIter, Tol: max(tol*tol, 64*epsilon)}
 	if err := solvers.Reserve(t.Ctx, t.Dev, m.memory, "kernel-logistic", n, func(n int) int64 { return l.bytes(t.Dev, numeric.Points{Rows: n, Cols: min(r, n)}, n, columns) }); err != nil {
 		return nil, err
@@ -91,8 +91,8 @@ func (m *kernelLogit) byBasis(index []int, tol float64, maxIter int) (*KernelRes
 	return fit, nil
 }
 
-// checkBasis returns the distance of the model's functions from the minimum: the norm of Σ_i
-// (w_i(y − p) − λα_i) k(x_i, ·) divided by the sum of the norms of w_i(y − p) k(x_i, ·).
+// checkBasis returns the relative residual of the model: the norm of the function Σ_i (w_i(y − p) − λα_i) k(x_i,
+// ·), divided by the sum of the norms of the functions w_i(y − p) k(x_i, ·).
 func (m *kernelLogit) checkBasis(fit *KernelResult, f, beta backend.Host[float64]) (float64, error) {
 	d := backend.NewHost[float64](m.f.Rows, m.f.Cols)
 	err := run.Placed(m.t.B, m.x, fit.Alpha, func(x, alpha backend.Matrix[float64]) error {

@@ -117,8 +117,8 @@ func (m *kernelLogit) product(to, v backend.Host[float64]) error {
 	return b.Download(to, m.out)
 }
 
-// curved computes to = W(v + 1b), and returns the sums of the columns of to. The elements are w Σ_b
-// p_a p_b (v_a − v_b), which avoids cancellation for p near 0 or 1.
+// curved sets to = W(v + 1b), and returns the column sums of this matrix. Its elements are w Σ_b p_a p_b (v_a −
+// v_b), a formula that avoids cancellation for p near 0 or 1.
 func (m *kernelLogit) curved(to, v backend.Host[float64], b []float64) []float64 {
 	c := len(b)
 	p, shifted, sums := make([]float64, c), make([]float64, c), make([]float64, c)
@@ -144,8 +144,8 @@ func (m *kernelLogit) curved(to, v backend.Host[float64], b []float64) []float64
 	return sums
 }
 
-// step takes one Newton step, whose equations it solves to the relative residual eta. reached
-// reports whether it reached eta, and moved whether the objective decreased.
+// step takes one Newton step. The result reached reports whether the relative residual of the equations of the step
+// reached eta, and the result moved whether the objective decreased.
 func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 	n, c := m.f.Rows, m.f.Cols
 	host := func() backend.Host[float64] { return backend.NewHost[float64](n, c) }

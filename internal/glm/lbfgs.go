@@ -13,12 +13,12 @@ import (
 // least 5 and at most 20.
 func lbfgsPairs(unknowns int) int { return min(max(64<<20/(3*8*unknowns), 5), 20) }
 
-// lbfgs minimizes F by the limited-memory BFGS method (Broyden, Fletcher, Goldfarb, Shanno). Its
-// initial approximation of the Hessian is the metric M. lbfgs stops when the estimated remaining
-// decrease of F is below tol·F. The estimate is the largest of three: gᵀM⁻¹g/2, gᵀBg/2 with the
-// inverse Hessian B of L-BFGS, and an extrapolation of the last decreases. The first two estimates
-// are too small if M is far from the Hessian. lbfgs returns handedOver after so many evaluations of
-// F that another method takes less time.
+// lbfgs minimizes F by the limited-memory BFGS method (Broyden, Fletcher, Goldfarb, Shanno). Its initial
+// approximation of the Hessian is the metric M. lbfgs stops when the estimated remaining decrease of F is below
+// tol·F. The estimate is the largest of three: gᵀM⁻¹g/2, gᵀBg/2 with the inverse Hessian B of L-BFGS, and an
+// extrapolation of the last decreases. The first two estimates are too small if M is far from the Hessian. After
+// the given number of evaluations of F, lbfgs returns handedOver, because another method is then expected to take
+// less time.
 //
 // Source: Nocedal (1980), Updating quasi-Newton matrices with limited storage.
 func (l *logit) lbfgs(p *point, metric metric, tol float64, maxIter, evaluations int, report func(iter int, gain, value float64) error) (_ *point, iter int, reason ending, err error) {
@@ -103,7 +103,7 @@ func (l *logit) search(p *point, direction backend.Host[float64], slope float64)
 	return nil, nil
 }
 
-// secants holds for each stored step s the change y of the gradient, M⁻¹y and sᵀy.
+// secants holds the stored steps: for each step s the change y of the gradient, and M⁻¹y and sᵀy.
 type secants []secant
 
 type secant struct {
@@ -131,7 +131,7 @@ func (k secants) refresh(m metric) (err error) {
 	return nil
 }
 
-// direction returns the product of g and the inverse Hessian that the stored steps define. plain is
+// direction returns the product of g and the inverse Hessian that the stored steps define. The argument plain is
 // M⁻¹g.
 func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64] {
 	if len(k) == 0 {
@@ -183,12 +183,11 @@ func (l *logit) metricOf(s stage) (metric, error) {
 	return &diagonalMetric{l: l}, nil
 }
 
-// floor is a lower bound on the diagonal element of feature p in M, divided by the mean of p(1−p).
-// It is the sum of two terms. The first is 1e-10 Σ w(x − x̄)², because rounding errors may be
-// equally large in directions without variance. The second is 1e5 roundings of x̄ for each sample,
-// because the gradient of a feature with less variance consists of rounding errors. Both terms
-// depend only on feature p: a mean over all features would be too large for features of a small
-// scale.
+// floor returns a lower bound on the diagonal element of feature p in M, divided by the mean of p(1−p). The bound
+// is the sum of two terms. The first is 1e-10 Σ w(x − x̄)², because rounding errors may be equally large in
+// directions without variance. The second is 1e5 roundings of x̄ for each sample, because the gradient of a feature
+// with less variance consists of rounding errors. Both terms depend only on feature p: a mean over all features
+// would be too large for features of a small scale.
 func (l *logit) floor(p int) float64 {
 	floor := 1e-10*l.square[p] + math.SmallestNonzeroFloat64
 	if l.mean != nil {

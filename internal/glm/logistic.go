@@ -260,10 +260,10 @@ type stage struct {
 	evaluations int
 }
 
-// stages chooses the stages by their numbers of operations. It is not known in advance whether the
-// next stage would need fewer operations than the current stage. The next stage therefore begins
-// when the current stage has taken as many operations as the next stage is expected to take. In
-// all, the stages take at most twice the operations of the faster stage.
+// stages chooses the stages by their numbers of operations. It is not known in advance whether the next stage would
+// need fewer operations than the current stage. The next stage therefore begins when the current stage has taken
+// the expected number of operations of the next stage. In all, the stages take at most twice the operations of the
+// faster stage.
 func (l Params) stages(f *logit) []stage {
 	const lasting = math.MaxInt32
 	newton := stage{Newton, 1e-9, 100, false, lasting}

@@ -420,10 +420,10 @@ func (l *logit) residuals(f backend.Host[float64], sample func(r int) int, shift
 	return p
 }
 
-// exponents sets f to the arguments of exp for the softmax of a sample. f holds the scores.
-// exponents subtracts the largest score from the scores, replaces the score of the sample's own
-// class by −∞, and returns the largest score. lead is the own score minus the largest other score.
-// For two classes f has one element, which becomes −|lead|, and largest is 0.
+// exponents replaces the scores f of a sample by the arguments of exp in the softmax: it subtracts the largest
+// score, and replaces the score of the given class, that of the sample, by −∞. It returns the largest score, and in
+// lead the score of the class minus the largest other score. For two classes f has one element, which becomes
+// −|lead|, and largest is 0.
 func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	if l.binary() {
 		if lead = f[0]; class == 0 {
@@ -451,8 +451,8 @@ func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	return classScore - maxOther + 0*largest, largest // the difference is NaN if scores overflow
 }
 
-// probabilities expects in f the exponentials of the values from the method exponents. It replaces
-// them by p − [y = c], computed without cancellation, and returns −ln Pr(y).
+// probabilities replaces f, the exponentials of the values from the method exponents, by p − [y = c], computed
+// without cancellation. It returns −ln Pr(y).
 func (l *logit) probabilities(f []float64, class int, lead, largest float64) (loss float64) {
 	if l.binary() {
 		e := f[0]

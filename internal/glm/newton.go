@@ -65,14 +65,12 @@ func hessianBytes(n, d, c int) int64 {
 	return 8 * e
 }
 
-// hessianRows returns the number of samples in a block that hessian multiplies by weights, about 4
-// MiB.
+// hessianRows returns the number of samples in a block of about 4 MiB, which hessian multiplies by weights.
 func hessianRows(d int) int { return max(64, 1<<19/(d+1)) }
 
-// newtonStep returns H⁻¹·gradient at the point of the last eval. If Cholesky fails although λ > 0,
-// it increases the diagonal of H by its rounding error, or slightly more. This makes the step
-// shorter, but does not change the minimum to which the iteration converges, because the gradient
-// is the same.
+// newtonStep returns H⁻¹·gradient at the point of the last eval. If Cholesky fails although λ > 0, it increases the
+// diagonal of H by its rounding error, or slightly more. The step is then shorter, but the iteration converges to
+// the same minimum, because the gradient is the same.
 func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64], error) {
 	b, m := l.t.B, l.d+1
 	size := m * l.c
@@ -158,9 +156,9 @@ func (l *logit) diagonal(h backend.Matrix[float64]) ([]float64, error) {
 	return d, nil
 }
 
-// checkRank returns an error if there is no penalty and the factor has a negligible pivot. A pivot
-// is negligible if it does not exceed the rounding error of the diagonal element of H, which has n
-// roundings from its sum and one from each elimination step.
+// checkRank returns an error if there is no penalty and the factor has a negligible pivot: a pivot that does not
+// exceed the rounding error of the diagonal element of H. This element has n roundings from its sum, and one from
+// each elimination step.
 func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) error {
 	if l.lambda > 0 {
 		return nil
@@ -226,9 +224,9 @@ func (l *logit) hessian(h backend.Matrix[float64]) error {
 	return l.penalize(h)
 }
 
-// curvature returns −w p_a p_c of sample i, with the probabilities p of the last eval. For a = c it
-// returns √(w p_a (1 − p_a)): hessian scales both factors of a diagonal block by this root, and
-// computes only half of the symmetric block.
+// curvature returns −w p_a p_c of sample i for a ≠ c, with the probabilities p of the last eval. For a = c it
+// returns √(w p_a (1 − p_a)): hessian scales both factors of a diagonal block by this root, and computes only half
+// of the symmetric block.
 func (l *logit) curvature(i, a, c int) float64 {
 	w := l.weight(i)
 	if w == 0 {

@@ -82,9 +82,8 @@ func (p *pivoting[T]) canExtend() bool {
 	return len(p.pivots) < p.rank && p.trace > max(p.Stop, float64(p.n)*p.floor)
 }
 
-// width returns the number of candidates that are evaluated together. A large number makes the
-// products efficient, but it must be small compared with the rank, because most of the candidates
-// near each other are rejected.
+// width returns the number of candidates that are evaluated together. A large number makes the products efficient.
+// The number must be small compared with the rank, because most candidates that are near each other are rejected.
 func (p *pivoting[T]) width() int { return pivotingWidth(p.rank) }
 
 func pivotingWidth(rank int) int { return min(rank, max(8, min(256, rank/4))) }

@@ -149,8 +149,8 @@ func (e *elimination) at(i, j int) float64 {
 	return e.a[i][j]
 }
 
-// eliminate makes j the next pivot. It updates the Schur complement from row `first` on. Of the
-// rows before `first`, later steps need only the elements of the factor at earlier pivots.
+// eliminate makes j the next pivot. It updates the Schur complement from row `first` on. Later steps do not read
+// the Schur complement in earlier rows, only the elements of the factor at earlier pivots.
 func (e *elimination) eliminate(j, first int) {
 	root := math.Sqrt(e.a[j][j])
 	column := make([]float64, len(e.a))
@@ -215,8 +215,8 @@ func (p *pivoting[T]) greedy() error {
 				}
 			}
 			residual := e.residual(best)
-			// The first pivot of a round is the row with the largest residual, whatever the
-			// rounding errors of h.
+			// The first pivot of a round is the row with the largest residual, even if rounding errors of h
+			// contradict this.
 			if residual <= p.floor || len(accepted) > 0 && residual < largestOther {
 				break
 			}

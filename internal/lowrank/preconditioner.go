@@ -123,12 +123,11 @@ func New[T backend.Float](f *run.Frame, b backend.Backend[T], x backend.Matrix[T
 	return newPreconditioner(f, b, columns, a.rank, d, trace, par.Columns)
 }
 
-// newPreconditioner computes the preconditioner for operands with up to c columns. The first rank
-// columns of f become G. d is the diagonal of D; it has length 1 or n and is ≥ 0. trace is the trace
-// of K − F Fᵀ. If D is so small relative to F that P⁻¹ would consist of rounding errors in the
-// precision T, the function increases D as far as the accuracy of P⁻¹ requires, and sets Raised. An
-// increase of up to trace/n slows convergence little, because the condition number of P⁻¹(K + D)
-// remains about that of K − F Fᵀ + D.
+// newPreconditioner computes the preconditioner for operands with up to c columns. It overwrites columns 0 … rank−1
+// of f with G. The argument d is the diagonal of D; it has length 1 or n and is ≥ 0. The argument trace is the
+// trace of K − F Fᵀ. If D is so small relative to F that P⁻¹ would consist of rounding errors in the precision T,
+// the function increases D as far as the accuracy of P⁻¹ requires, and sets Raised. An increase of up to trace/n
+// slows convergence little, because the condition number of P⁻¹(K + D) remains about that of K − F Fᵀ + D.
 func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], f backend.Matrix[T], rank int, d []float64, trace float64, c int) (p *Preconditioner[T], err error) {
 	mem, dev, b64 := frame.Mem, frame.Dev, frame.B
 	n, _ := f.Dims()

@@ -27,9 +27,9 @@ type Spectrum struct {
 	smallest float64 // the result of the method Smallest
 }
 
-// sampleRows returns the number of rows to sample. The sample must resolve some hundred
-// eigenvalues. The time to compute them grows with the cube of the number of rows. It is about 20
-// ms, or about 0.5 s for large problems, whose solution takes many seconds.
+// sampleRows returns the number of rows to sample. The sample must resolve some hundred eigenvalues. The time to
+// compute them grows with the cube of the number of rows. This time is about 20 ms, or about 0.5 s for large
+// problems, whose solution takes many seconds.
 func sampleRows(n int) int {
 	switch {
 	case n < 16000:
@@ -206,8 +206,8 @@ func (e *Spectrum) Iterations(k int, tol float64) int {
 		next = min(j+1+j/128, e.n-k/2)
 		list = append(list, cluster{value: 1 + e.eigenvalue(k/2+j)/e.lambda, r: math.Sqrt(float64(next - j))})
 	}
-	// A result above `valid` is wrong: the simulation then eliminates a whole cluster in one step,
-	// but conjugate gradients for the real system do not.
+	// A result above `valid` is not reliable: the simulation then eliminates a whole cluster in one step, but
+	// conjugate gradients for the real system do not.
 	valid, limit := len(list)/4, maxSteps
 	bound := e.iterationBound(k, tol)
 	if bound >= maxSteps {

@@ -172,8 +172,8 @@ func (s series) tail(norm2 float64, q int) float64 {
 	return sum
 }
 
-// tails sets dst[i] to the sum of the terms of degree above powers[i]. powers is in ascending
-// order, dot is uᵀv, envelopes is g(u)g(v), and value is k(x, z).
+// tails sets dst[i] to the sum of the terms of degree above powers[i]. The elements of powers are in ascending
+// order. The argument dot is uᵀv, envelopes is g(u)g(v), and value is k(x, z).
 func (s series) tails(dst []float64, powers []int, dot, envelopes, value float64) {
 	term := s.firstCoefficient() * envelopes
 	sum, p := value, 0
@@ -295,7 +295,7 @@ func taylorFeatures[T backend.Float](task Task[T], f backend.Matrix[T]) (approxi
 				for j, v := range phi {
 					out.Row(i)[j] = T(v)
 				}
-				// A tail is at least 16 times the rounding error of F.
+				// Raise the tail to at least 16 times the rounding error of F.
 				a.diagonal[from+i] = max(s.tail(norm2, q), 16*numeric.UnitOf[T]()*numeric.Squared(phi))
 			}
 		})

@@ -12,9 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// The functions below estimate the number of iterations of conjugate gradients with the Taylor
-// preconditioner P = FFᵀ + D, where F holds the monomials of degree at most q and D = λW⁻¹ + diag(K
-// − FFᵀ). The scaled residual
+// The functions below estimate the number of iterations of conjugate gradients with the Taylor preconditioner P =
+// FFᵀ + D, where F holds the monomials of degree at most q and D = λW⁻¹ + diag(K − FFᵀ). The scaled residual
 //
 //	R = D^-½ (K + λW⁻¹ − FFᵀ) D^-½
 //
@@ -154,7 +153,7 @@ func (t *taylorSample) maxCouplings(ctx context.Context, complete bool) []float6
 	run.Parallel(t.N, func(first, last int) {
 		x, v := make([]float64, t.D), make([]float64, t.D)
 		local, residuals := make([]float64, len(t.powers)), make([]float64, len(t.powers))
-		cosine2 := 0.0 // pairs (u, v) with at most this squared cosine cannot increase an element of local
+		cosine2 := 0.0 // a pair (u, v) whose squared cosine is at most cosine2 cannot increase an element of local
 		for i := first; i < last; i++ {
 			if i%256 == 0 && (ctx.Err() != nil || !complete && slices.Min(local) > maxCoupling) {
 				break
@@ -185,16 +184,15 @@ func (t *taylorSample) maxCouplings(ctx context.Context, complete bool) []float6
 	return couplings
 }
 
-// spectrum estimates the eigenvalues of R for power number i from the sample's m rows.
+// spectrum estimates the eigenvalues of R for power number i from the m rows of the sample.
 //
-// If the sample consists of all rows, the result is the eigenvalues of R itself. Otherwise the
-// monomials of low degree are projected out of the sample's R, because P is large in their
-// directions. The terms of each degree above q are then modeled as N independent features of equal
-// weight. N is chosen so that the off-diagonal elements of the model have the same mean square as
-// those of the sample. For n rows, the eigenvalues of such a matrix follow the law of Marchenko and
-// Pastur (1967). If N < n, the other n − N eigenvalues are the diagonal elements without the terms
-// of this degree. If an eigenvalue of the sample exceeds the largest eigenvalue of this law, it is
-// assumed to grow in proportion to the number of rows.
+// If the sample consists of all rows, the result is the eigenvalues of R itself. Otherwise the monomials of low
+// degree are projected out of the R of the sample, because P is large in their directions. The terms of each degree
+// above q are then modeled as N independent features of equal weight. The number N is chosen so that the
+// off-diagonal elements of the model have the same mean square as those of the sample. For n rows, the eigenvalues
+// of such a matrix follow the law of Marchenko and Pastur (1967). If N < n, the other n − N eigenvalues are the
+// diagonal elements without the terms of this degree. If an eigenvalue of the sample exceeds the largest eigenvalue
+// of this law, it is assumed to grow in proportion to the number of rows.
 func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
 	m, n := len(t.rows), float64(t.N)
 	parts, diagonals := t.residualByDegree(i)

@@ -114,10 +114,9 @@ func (c Center) Values() []float64 {
 	return v
 }
 
-// NearlyCentered reports whether the absolute value of each mean is at most the standard deviation
-// of its column. It uses at most 511 evenly spaced rows of h. If the result is true, sums of
-// products may be centered after the summation, with a loss of only about one bit. A nil center
-// stands for the means of these rows.
+// NearlyCentered reports whether the absolute value of each mean is at most the standard deviation of its column.
+// It uses at most 511 evenly spaced rows of h. If the result is true, sums of products may be centered after the
+// summation, with a loss of only about one bit. If c is nil, NearlyCentered uses the means of these rows.
 func (c Center) NearlyCentered(h backend.Host[float64]) bool {
 	step := max(1, h.Rows/256)
 	if c == nil {
@@ -136,8 +135,8 @@ func (c Center) NearlyCentered(h backend.Host[float64]) bool {
 	return !slices.ContainsFunc(excess, func(v float64) bool { return !(v <= 0) })
 }
 
-// Fill sets dst to the rows from, from+1, … of the part of h minus the center. If scaled is set,
-// each row is multiplied by √w. A nil center is 0.
+// Fill sets dst to the rows of the part of h from index from on, minus the center. If scaled is set, each row is
+// multiplied by √w. A nil center is 0.
 func (p Part) Fill(dst, h backend.Host[float64], c Center, from int, scaled bool) {
 	if dst.Rows*dst.Cols < minParallel {
 		p.fill(dst, h, c, from, scaled) // a direct call, because a closure would be allocated for each row

@@ -55,9 +55,9 @@ func ScaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]
 	})
 }
 
-// EachBlock calls f with successive blocks of rows of m and the number of the first row of each
-// block. f may modify a block, which is in memory of the host. The blocks are so small that a cache
-// holds width elements for each row.
+// EachBlock calls f with successive blocks of rows of m, and with the number of the first row of each block. Each
+// block is in memory of the host, and f may modify it. The blocks are so small that a cache holds width elements
+// for each row.
 func EachBlock[T backend.Float](b backend.Backend[T], m backend.Matrix[T], width int, f func(from int, h backend.Host[T]) error) error {
 	n, c := m.Dims()
 	rows := max(1, min(n, 1<<18/max(width, 1)))

@@ -92,9 +92,9 @@ func (s Small) SingularValues(ctx context.Context) []float64 {
 	return d[:n]
 }
 
-// Reflect applies a Householder reflection I − τvvᵀ to the columns of a from column j on. The
-// elements of column j below row j become 0. Reflect returns τ and sets v[j:a.Rows] to v, with v[j]
-// = 1. w is scratch memory for a.Cols numbers.
+// Reflect applies a Householder reflection I − τvvᵀ to the columns of a from column j on, so that the elements of
+// column j below row j become 0. It returns τ and stores the vector v in v[j:a.Rows], with v[j] = 1. The slice w is
+// scratch memory for a.Cols numbers.
 func Reflect(a backend.Host[float64], j int, v, w []float64) (tau float64) {
 	v, w = v[j:a.Rows], w[j+1:a.Cols]
 	for i := range v {
@@ -130,9 +130,9 @@ func reflection(x []float64) (tau, beta float64) {
 	return (beta - first) / beta, beta
 }
 
-// tridiagonalize reduces s to a tridiagonal matrix by Householder reflections I − vvᵀ/size (Golub
-// and Van Loan 2013, 8.3.1). d is its diagonal, and e its subdiagonal with a last element of 0. The
-// v of reflection k is stored in row k of s, right of the diagonal. If sizes[k] is 0, there is no
+// tridiagonalize reduces s to a tridiagonal matrix by Householder reflections I − vvᵀ/size (Golub and Van Loan
+// 2013, 8.3.1). The results are the diagonal d, the subdiagonal e with an additional last element of 0, and the
+// sizes. The vector v of reflection k is stored in row k of s, right of the diagonal. If sizes[k] is 0, there is no
 // reflection.
 func (s Small) tridiagonalize(ctx context.Context) (d, e, sizes []float64) {
 	n := s.Rows

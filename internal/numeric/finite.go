@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// CheckFinite returns an error that names the first row of m with a value that is not finite. m
-// holds predictions, which the error calls `name`, and may be nil.
+// CheckFinite returns an error that names the first row of m with a value that is not finite. The matrix m may be
+// nil. It holds predictions, which the error calls `name`.
 func CheckFinite(name string, m *mat.Dense) error {
 	if m == nil {
 		return nil

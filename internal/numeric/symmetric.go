@@ -203,7 +203,7 @@ type Product interface {
 	Times(q, p backend.Matrix[float64]) []float64
 }
 
-// Times implements Product. B is K with its diagonal replaced by the diagonal of the factor.
+// Times implements Product. B is K with the diagonal of the factor in place of the diagonal of K.
 func (s *copyInLowerTriangle) Times(q, p backend.Matrix[float64]) []float64 {
 	s.Mul(q, p)
 	d := make([]float64, len(s.diag))
@@ -250,8 +250,8 @@ func FactorGram(b backend.Backend[float64], a backend.Matrix[float64], k kernels
 	return RoundedPivot(factorDiag, matrixDiag)
 }
 
-// InverseDiagonal returns the diagonal of (LLᵀ)⁻¹. It computes L⁻¹ in blocks of columns, from the
-// diagonal down. scratch has n rows, and its number of columns is the width of a block.
+// InverseDiagonal returns the diagonal of (LLᵀ)⁻¹. It computes L⁻¹ in blocks of columns, from the diagonal down.
+// The matrix scratch has n rows, and its number of columns is the width of a block.
 func InverseDiagonal(ctx context.Context, b backend.Backend[float64], l, scratch backend.Matrix[float64]) ([]float64, error) {
 	n, width := scratch.Dims()
 	diag := make([]float64, n)

@@ -7,19 +7,19 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Basis consists of M functions φ of a sample, and of the M×M matrix S of the penalty βᵀSβ for f(x)
-// = φ(x)ᵀβ. Only one caller may use a Basis after Place.
+// Basis consists of M functions φ of a sample, with f(x) = φ(x)ᵀβ, and of the M×M matrix S of the penalty βᵀSβ.
+// Only one caller may use a Basis after Place.
 type Basis interface {
 	// Size returns M.
 	Size() int
 	// Place copies the basis to the device.
 	Place(b backend.Backend[float64], mem *run.Arena) error
-	// KernelDiagonal returns k(x, x) for the rows of x, or nil if the basis represents k exactly: k(x,
-	// x) = φ(x)ᵀS⁻¹φ(x).
+	// KernelDiagonal returns k(x, x) for the rows of x. It returns nil if the basis represents k exactly, so that
+	// k(x, x) = φ(x)ᵀS⁻¹φ(x).
 	KernelDiagonal(x numeric.Points) []float64
 	// Fill queues dst ← Φ for the r×d samples x.
 	Fill(dst, x backend.Matrix[float64])
-	// Penalty queues dst ← λS. It need only set the lower triangle of dst.
+	// Penalty queues dst ← λS. Only the lower triangle of dst need be set.
 	Penalty(dst backend.Matrix[float64], lambda float64)
 	// Penalize queues the update of out to out + λSv. out and v are M×t.
 	Penalize(out, v backend.Matrix[float64], lambda float64)

@@ -40,7 +40,7 @@ type Equations struct {
 	x, w, targets  backend.Matrix[float64]        // the stored samples, their weights and, if more than one piece is stored, their targets
 	weights        []float64                      // the weights of the stored samples
 	z, g           backend.Matrix[float64]        // z = ΦᵀWy, M×t; with an intercept, g = ΦᵀW1, M×1
-	ybar           []float64                      // the weighted mean of y minus feed.offset
+	ybar           []float64                      // the weighted mean of y, minus feed.offset
 	squares        []float64                      // upper bound on Σ w (y − feed.offset)² for each output
 	basisTrace     float64                        // Σ w ‖φ‖² for φ without centering
 	kernelTrace    float64                        // Σ w k(x, x); only FullFalkon computes it
@@ -249,10 +249,10 @@ func RowNumbers(h backend.Host[float64]) []int {
 	return list
 }
 
-// firstPass runs the first pass. It sets z and, with an intercept, g and ybar. If a is not nil,
-// firstPass adds the lower triangle of ΦᵀWΦ to a. If root is not nil, T is the upper triangle of
-// root, and firstPass adds T⁻ᵀΦᵀWΦT⁻¹ to a instead. It also sets explained to the trace of this
-// matrix before centering.
+// firstPass runs the first pass. It sets z and, with an intercept, g and ybar. If the argument a is not nil,
+// firstPass adds the lower triangle of a matrix to a: ΦᵀWΦ if the argument root is nil, and otherwise T⁻ᵀΦᵀWΦT⁻¹
+// with the T in the upper triangle of root. For this T it sets explainedTrace to the trace of T⁻ᵀΦᵀWΦT⁻¹ before
+// centering.
 func (w *Equations) firstPass(a, root backend.Matrix[float64]) error {
 	beta := 0.0
 	w.squares, w.basisTrace, w.explainedTrace = make([]float64, w.t), 0, 0

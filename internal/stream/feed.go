@@ -62,9 +62,9 @@ func (f *Feed) WithKeys() *Feed {
 	return f
 }
 
-// Each passes every piece to use. Only the last piece may have fewer rows. from is the index of
-// the first row of the piece among the rows of weight > 0. The first pass returns an error for
-// numbers that are not finite and for negative weights.
+// Each calls use with every piece. Only the last piece may have fewer rows. The argument from is the index of the
+// first row of the piece among the rows of weight > 0. The first pass returns an error for numbers that are not
+// finite and for negative weights.
 func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[float64], w []float64) error) error {
 	rows, d, t := f.x.Rows, f.x.Cols, f.y.Cols
 	rowsRead, rowsUsed, buffered, total := 0, 0, 0, 0.0

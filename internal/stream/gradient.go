@@ -18,24 +18,21 @@ func GradientBytes(n, m, d, t int, centers bool) int64 {
 	return numeric.Bytes(numeric.Total(e, numeric.Elements(d+1, m)))
 }
 
-// Gradient returns the derivatives of p.Bound with respect to the parameters of the kernel, in the
-// order of kernels.Gradient, followed by the derivative with respect to ln λ. pre must come from
-// FullFalkon or Normal, and s and p must be the solution and the posterior for pre. Gradient treats
-// the centers, and the random numbers that determine the frequencies, as constants. It takes one
-// pass, and 3nM² + 4M³ operations.
+// Gradient returns the derivatives of p.Bound with respect to the parameters of the kernel, in the order of
+// kernels.Gradient, followed by the derivative with respect to ln λ. The argument pre must come from FullFalkon or
+// Normal, and s and p must be the solution and the posterior for pre. Gradient treats the centers, and the random
+// numbers that determine the frequencies, as constants. It takes one pass, and 3nM² + 4M³ operations.
 //
-// The derivatives follow from the derivatives with respect to Φ = k(X, c), S = k(c, c) = TᵀT and
-// k(x_i, x_i), in which β and s² are constants, because they are optimal. Let V = ΦT⁻¹, let v̄ be
-// the weighted mean of its rows, H = AAᵀ and γ = Tβ, and let r be the residuals of the t outputs.
-// Then
+// The chain rule is applied to the derivatives with respect to Φ = k(X, c), S = k(c, c) = TᵀT and k(x_i, x_i). In
+// these derivatives β and s² are constants, because they are optimal. Let V = ΦT⁻¹, let v̄ be the weighted mean of
+// its rows, H = AAᵀ and γ = Tβ, and let r be the n×t residuals. With the fields Quadratic and Rest of p,
 //
 //	∂/∂Φ = W(V(tI/λ − tH⁻¹) + t1v̄ᵀH⁻¹ + r diag(1/λs²)γᵀ)T⁻ᵀ,  ∂/∂k(x_i, x_i) = −tw_i/2λ
 //	∂/∂S = T⁻¹(tI − tλH⁻¹/2 − tH/2λ − tΣw v̄v̄ᵀ/2λ − γ diag(1/2s²)γᵀ)T⁻ᵀ
-//	∂/∂ln λ = (Σ_j Q_j − ‖γ_j‖²/s_j² − t(λ tr H⁻¹ + N − M) + tRest/λ)/2
+//	∂/∂ln λ = (Σ_j Q_j − ‖γ_j‖²/s_j² − t(λ tr H⁻¹ + N − M) + t·Rest/λ)/2
 //
-// where Q_j is Quadratic/s_j² for output j, and N is Σw, or Σw − 1 with an intercept. For Fourier
-// features T = I and k(x_i, x_i) = ‖φ_i‖². The term VtI/λ in ∂/∂Φ and the term tRest/λ are then
-// absent.
+// where Q_j is Quadratic/s_j² for output j, and N is Σw, or Σw − 1 with an intercept. For Fourier features T = I
+// and k(x_i, x_i) = ‖φ_i‖². The term VtI/λ in ∂/∂Φ and the term t·Rest/λ are then absent.
 func (w *Equations) Gradient(pre *Preconditioner, s *Solution, p *Posterior) ([]float64, error) {
 	g := &gradient{Equations: w, p: p, outputs: float64(w.t)}
 	switch phi := w.basis.(type) {

@@ -49,15 +49,14 @@ type TargetSums struct {
 // IterationBytes returns the device memory of Iterate, in bytes.
 func IterationBytes(m, t int) int64 { return numeric.Bytes(numeric.Elements(5*m, t)) }
 
-// Iterate solves Hβ = z by preconditioned conjugate gradients for all outputs at the same time. If
-// the preconditioner is the inverse of H up to rounding, it first tries steps of refinement (Björck
-// 1987), after which conjugate gradients are seldom needed. Refinement uses the stored H if its
-// rounding errors are small enough, and otherwise residuals from passes.
+// Iterate solves Hβ = z by preconditioned conjugate gradients for all outputs at the same time. If the
+// preconditioner is the inverse of H up to rounding, Iterate first tries steps of iterative refinement (Björck
+// 1987). Conjugate gradients are then seldom needed. Refinement uses the stored H if the rounding errors of H are
+// small enough, and otherwise residuals from passes.
 //
-// The residual in the stopping test is computed from the samples in a separate pass. If this
-// residual exceeds the residual of the recurrence, the iteration restarts with the computed
-// residual (residual replacement, van der Vorst and Ye 2000), until a restart no longer reduces the
-// residual.
+// The residual in the stopping test is computed from the samples in a separate pass. If it exceeds the residual of
+// the recurrence, the iteration restarts with the computed residual (residual replacement, van der Vorst and Ye
+// 2000). It ends when a restart no longer reduces the residual.
 func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Solution, error) {
 	var beta, r, z, p, q backend.Matrix[float64]
 	var err error
@@ -184,9 +183,9 @@ type storedSums struct {
 // The field Residual of the result is the residual with the stored H and z, plus a bound on the
 // effect of their rounding errors. bySums returns nil if Residual exceeds tol.
 //
-// The rounding error of the element Σ w_i φ_a φ_b of ΦᵀWΦ is at most c s_a s_b, with s_a² = Σ w_i
-// φ_a² and c = numeric.SumRounding(n). The same holds for z. Let r = z − Hβ for the exact sums, and
-// r̂ the computed residual. The product with β adds M terms. With c = numeric.SumRounding(n+M),
+// Let s_a² = Σ w_i φ_a². The rounding error of the element Σ w_i φ_a φ_b of ΦᵀWΦ is at most c s_a s_b with c =
+// numeric.SumRounding(n), and the error of z_a is at most c s_a √Σ w_i y_i². Let r = z − Hβ for the exact sums, and r̂
+// the computed residual. The product with β adds M terms. With c = numeric.SumRounding(n+M), therefore
 //
 //	|r̂ − r|_a ≤ c s_a (Σ_b s_b |β_b| + √Σ w_i y_i²)
 func (w *Equations) bySums(k *storedSums, pre krylov.Preconditioner[float64], buffers [4]backend.Matrix[float64], size []float64, tol float64) (*Solution, error) {

@@ -29,14 +29,13 @@ type Posterior struct {
 	Factors backend.Host[float64]
 	Shift   []float64 // A⁻¹T⁻ᵀΦᵀW1/Σw for Φ without centering, M numbers; nil without an intercept
 	Weight  float64   // Σw over the samples
-	// Scale holds s² of each output. It is 1 if Unit is set, and otherwise Quadratic/(N + (1 −
-	// M/N)Rest/λ), where N is Σw, or Σw − 1 with an intercept. If N ≤ M, the term with Rest is absent.
-	// If N ≤ 0, s² is 1. The formula comes from a process in which r has independent values at the
-	// samples instead of zeros (Snelson and Ghahramani 2006): the expectation of Quadratic is then
-	// s²(N + Σ w_i (1 − h_i) r_i/λ), where s²r_i is the variance of r at sample i, and the leverages
-	// h_i add up to at most M. The maximum likelihood estimate Quadratic/N counts the variation of r
-	// as noise, and Variance would add this variation a second time. For Fourier both estimates of s²
-	// are equal.
+	// Scale holds s² of each output: 1 if Unit is set, and otherwise Quadratic/(N + (1 − M/N)Rest/λ) with N = Σw,
+	// or N = Σw − 1 with an intercept. For N ≤ M the term with Rest is absent. For N ≤ 0, s² is 1. The formula
+	// comes from a process in which r has independent values at the samples instead of zeros (Snelson and
+	// Ghahramani 2006). Let s²r_i be the variance of r at sample i, and h_i the leverage of the sample; the
+	// leverages add up to at most M. The expectation of Quadratic is then s²(N + Σ w_i (1 − h_i) r_i/λ). The
+	// maximum likelihood estimate Quadratic/N counts the variation of r as noise, and Variance would add this
+	// variation a second time. For Fourier both estimates of s² are equal.
 	Scale  []float64
 	Unit   bool
 	Lambda float64 // λ of the penalty
@@ -253,7 +252,7 @@ func (w *Equations) quadratic(s *Solution) ([]float64, error) {
 	return sums, err
 }
 
-// Variance returns the variances of f + b at points, divided by s² and without the noise:
+// Variance returns the variances of f + b at the points, divided by s² and without the noise:
 //
 //	k(x, x) − φᵀS⁻¹φ + λ(φ − φ̄)ᵀ(ΦᵀWΦ + λS)⁻¹(φ − φ̄) + λ/Σw
 //
@@ -296,11 +295,10 @@ func (p *Posterior) VarianceBytes(dev backend.Device, points numeric.Points) int
 	return numeric.Total(numeric.DensePoints(p.Factors).PlacedBytes(b, p.Factors.Rows), points.PlacedBytes(b, rows), numeric.Bytes(numeric.Elements(rows+1, p.Factors.Cols+1)))
 }
 
-// Functionals returns the variances of linear functionals of f, divided by s². The functionals must
-// be 0 for constants. Row i of g, r×M, holds the values of functional i for the functions φ.
-// prior[i] is the variance of functional i under the kernel k; it is not read for Fourier. The
-// formula is that of Variance with row i of g in place of φ − φ̄, with prior[i] in place of k(x,
-// x), and without λ/Σw.
+// Functionals returns the variances of linear functionals of f, divided by s². The functionals must be 0 for
+// constants. Row i of the r×M matrix g holds the values of functional i for the functions φ, and prior[i] is the
+// variance of functional i under the kernel k. The slice prior is not read for Fourier. The formula is that of
+// Variance with row i of g in place of φ − φ̄, with prior[i] in place of k(x, x), and without λ/Σw.
 func (p *Posterior) Functionals(ctx context.Context, dev backend.Device, phi Basis, g backend.Host[float64], prior []float64) ([]float64, error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()

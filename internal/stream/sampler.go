@@ -18,8 +18,8 @@ type Sampled struct {
 	roots []float64 // √(weight of the sample · number of samples that it represents)
 }
 
-// A Sampler stores, of all samples offered to it, the samples with the smallest priorities, with at
-// most one sample for each priority.
+// A Sampler stores the samples with the smallest priorities among all samples offered to it, and at most one sample
+// for each priority.
 type Sampler struct {
 	x          backend.Host[float64]
 	weights    []float64
@@ -93,9 +93,8 @@ func (s *Sampler) Sampled(n int) Sampled {
 	return q
 }
 
-// SamplerOfRows returns a sampler for the rows of a pass. A row's priority depends on its position,
-// so that equal rows are distinct samples. offer passes the rows of a part of the pass to the
-// sampler.
+// SamplerOfRows returns a sampler for the rows of a pass. The priority of a row depends on the position of the row,
+// so that equal rows are distinct samples. The function offer passes the rows of a part of the pass to the sampler.
 func SamplerOfRows(size, d int, seed uint64) (s *Sampler, offer func(from int, x backend.Host[float64], w []float64)) {
 	s = NewSampler(size, d)
 	return s, func(from int, x backend.Host[float64], w []float64) {
@@ -112,7 +111,7 @@ func DistinctRows(x backend.Host[float64]) backend.Host[float64] {
 	return DistinctPoints(x, numeric.DensePoints(x))
 }
 
-// DistinctPoints returns the rows of x whose points differ from all points before them.
+// DistinctPoints returns the rows of x whose points differ from the points of all earlier rows.
 func DistinctPoints(x backend.Host[float64], points numeric.Points) backend.Host[float64] {
 	keys := make(map[string]bool, x.Rows)
 	rows := make([]int, 0, x.Rows)

@@ -203,8 +203,8 @@ func gamma(r *rand.Rand, shape float64) float64 {
 	}
 }
 
-// withOffset returns the function draw of s for a kernel whose parameters are `offset` other
-// parameters and then the parameters of s.
+// withOffset returns the function draw of s for a kernel that has other parameters before the parameters of s. The
+// argument offset is the number of these parameters.
 func (s spectral) withOffset(offset int) func(r *rand.Rand, omega, normal, byOmega, sums []float64) {
 	return func(r *rand.Rand, omega, normal, byOmega, sums []float64) {
 		if byOmega != nil {
@@ -214,9 +214,9 @@ func (s spectral) withOffset(offset int) func(r *rand.Rand, omega, normal, byOme
 	}
 }
 
-// frequencies draws count frequencies as the rows of a count×d matrix. byOmega is d×count: column i
-// is the argument byOmega of draw for frequency i. If sums is not nil, it receives the derivatives
-// that draw adds. Once ctx is done, frequencies returns an error.
+// frequencies draws count frequencies as the rows of a count×d matrix. The d×count matrix byOmega has in column i
+// the argument byOmega of draw for frequency i. If sums is not nil, draw adds its derivatives to sums. Once ctx is
+// done, frequencies returns an error.
 func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, byOmega backend.Host[float64], sums []float64) (backend.Host[float64], error) {
 	list, normal := backend.NewHost[float64](count, d), make([]float64, d)
 	var column []float64

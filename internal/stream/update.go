@@ -11,10 +11,10 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Prior returns the posterior for no samples and a basis of m functions with S = I. Update adds
-// samples to it. In the first Update, beta is 0 and bias must be near the means of the targets.
-// mean must be near the mean of φ over the samples, to avoid cancellation in the sums. A nil mean
-// means no intercept.
+// Prior returns the posterior for no samples and a basis of m functions with S = I. Update adds samples to it. In
+// the first call of Update, the argument beta must be 0, and the argument bias near the means of the targets. To
+// avoid cancellation in the sums, the argument mean of Prior must be near the mean of φ over the samples. A nil
+// mean means no intercept.
 func Prior(lambda float64, unit bool, m, t int, mean []float64) *Posterior {
 	p := &Posterior{Factors: backend.NewHost[float64](m, m), Lambda: lambda, Unit: unit, Quadratic: make([]float64, t)}
 	root := math.Sqrt(lambda)
@@ -40,14 +40,14 @@ const updateRows = 512
 // new solution, β and b, for the same basis and λ. It needs the previous solution, and takes O(rM²)
 // operations for r samples and O(M³) for the factors. The basis need not include the samples.
 //
-// Let v = T⁻ᵀφ, let v̄ and ȳ be the weighted means before the update, and let Δ denote the change
-// of a sum Σ over the samples. Then
+// Let v = T⁻ᵀφ, let v̄ and ȳ be the weighted means before the update, and let ΔΣ be the sum over the added samples,
+// or minus the sum over the removed samples. The update of AAᵀ − λI = Σ w (v − v̄)(v − v̄)ᵀ is, with Σw after the
+// update,
 //
-//	AAᵀ − λI = Σ w (v − v̄)(v − v̄)ᵀ ← AAᵀ − λI + Δ − ddᵀ/Σw,  d = ΔΣ w (v − v̄)
+//	AAᵀ ← AAᵀ + ΔΣ w (v − v̄)(v − v̄)ᵀ − ddᵀ/Σw,  d = ΔΣ w (v − v̄)
 //
-// The updates of AAᵀTβ = Σ w (v − v̄)(y − ȳ) and of Σ w (y − ȳ)² have the same form. Update
-// computes the latter sum from Quadratic. Without an intercept v̄, ȳ and d are 0. The terms of a
-// sum cancel only if samples are removed.
+// The updates of AAᵀTβ = Σ w (v − v̄)(y − ȳ) and of Σ w (y − ȳ)² have the same form. Update computes the latter sum
+// from Quadratic. Without an intercept v̄, ȳ and d are 0. The terms of a sum cancel only if samples are removed.
 func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x numeric.Points, y backend.Host[float64], weights []float64, sign float64, beta backend.Host[float64], bias []float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
@@ -72,9 +72,8 @@ func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x
 	return u.finish()
 }
 
-// Merge returns the posterior and the solution for the samples of both p and other. beta and bias
-// hold the solutions for p and for other. Both posteriors must have the same λ and T. It takes
-// O(M³) operations.
+// Merge returns the posterior and the solution for the samples of both p and other. The arguments beta and bias
+// hold the solutions for p and for other. Both posteriors must have the same λ and T. Merge takes O(M³) operations.
 func (p *Posterior) Merge(ctx context.Context, dev backend.Device, phi Basis, other *Posterior, beta [2]backend.Host[float64], bias [2][]float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()

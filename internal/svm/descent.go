@@ -74,10 +74,10 @@ func descentWork(k kernels.Kernel, points numeric.Points) int {
 	return 4 * gram
 }
 
-// descend solves the problem of s, which must not be shrunk. It stops when the violation of the
-// optimality conditions is at most Tol and the duality gap is at most Tol/1000 of the objective. If
-// it has not converged after work reads and writes of elements of w, it returns nil. s then has a
-// feasible α and the F of this α. SMO can then continue.
+// descend solves the problem of s, which must not be shrunk. It stops when the violation of the optimality
+// conditions is at most Tol and the duality gap is at most Tol/1000 of the objective. The argument work limits the
+// number of reads and writes of elements of w. If the limit is reached before convergence, descend returns nil. SMO
+// can then continue from s, which has a feasible α and the F of this α.
 func (s *smo) descend(work int) (*Result, error) {
 	alpha, f := slices.Clone(s.alpha), slices.Clone(s.f)
 	d := newDescent(s)
@@ -225,7 +225,7 @@ func (d *descent) pass() (gap float64, err error) {
 	return maxGradient - minGradient, nil
 }
 
-// move updates w and the excess for a change of s_i α_i by t, where i is a variable of row r.
+// move updates w and the excess for an increase of s_i α_i by t, where variable i belongs to row r.
 func (d *descent) move(r int, t float64) {
 	d.add(r, t)
 	d.excess += t

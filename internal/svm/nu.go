@@ -14,9 +14,9 @@ func initial(alpha, c []float64, sum float64) {
 	}
 }
 
-// separate turns p, a problem of two classes, into the ν formulation. The first class has the given
-// number of rows. In cross-validation the rows of a class may have too little weight for Nu. Their
-// α are then at the bounds.
+// separate turns p, a problem of two classes, into the ν formulation. The argument first is the number of rows of
+// the first class. In cross-validation the rows of a class may have too little weight for Nu. Their α are then at
+// the bounds.
 func (f *Pairs) separate(p *Problem, first int) {
 	p.nu = nuClasses
 	clear(p.P)
@@ -125,11 +125,10 @@ func (s *smo) level(sign float64) float64 {
 	return (maxV + minV) / 2
 }
 
-// settle converts the solved ν formulation to the equivalent problem with C or ε. It returns the
-// intercept b, and C or ε. Let V₊ and V₋ be the results of level for the signs 1 and −1. For
-// classes, the margin is ρ = (V₋ − V₊)/2 and b is (V₋ + V₊)/2. α and b, divided by ρ, solve the
-// problem with bounds c_i/ρ. For regression, ε is (V₊ − V₋)/2 (Chang and Lin 2001, Training
-// ν-support vector classifiers and Training ν-support vector regression).
+// settle converts the solved ν formulation to the equivalent problem with C or ε. It returns the intercept b, and C
+// or ε. Let V₊ and V₋ be the results of level for the signs 1 and −1. For classes, b is (V₋ + V₊)/2 and the margin
+// is ρ = (V₋ − V₊)/2. The quotients α/ρ and b/ρ solve the problem with the bounds c_i/ρ. For regression, ε is (V₊ −
+// V₋)/2 (Chang and Lin 2001, Training ν-support vector classifiers and Training ν-support vector regression).
 func (s *smo) settle() (intercept, parameter float64, err error) {
 	rise, fall := s.level(1), s.level(-1)
 	form := s.full.nu

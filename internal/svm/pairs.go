@@ -13,11 +13,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Pairs specifies the machines of all pairs of K classes. For two classes p < q, f and b minimize
-// ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) over the rows of both classes, with y_i = −1 for
-// class p and 1 for class q. If Nu is not 0, f, b and the margin ρ minimize ½‖f‖² + Σ w_i max(ρ −
-// y_i(f(x_i) + b), 0) − Nu ρ Σw. Solve then divides f, b and ρ by ρ, which gives the machine for C
-// = 1/ρ.
+// Pairs specifies the machines of all pairs of K classes. For two classes p < q, f and b minimize ½‖f‖² + C Σ w_i
+// max(1 − y_i(f(x_i) + b), 0) over the rows of both classes, with y_i = −1 for class p and 1 for class q. If Nu is
+// not 0, f, b and the margin ρ minimize ½‖f‖² + Σ w_i max(ρ − y_i(f(x_i) + b), 0) − Nu ρ Σw. Solve then divides f,
+// b and ρ by ρ, which gives the machine for C = 1/ρ.
 type Pairs struct {
 	Kernel  kernels.Kernel
 	X       numeric.Points
@@ -165,10 +164,10 @@ func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
 	return results, t.Step("solve", share)
 }
 
-// Support collects the support vectors of all machines by class. points holds the support vectors
-// in the order of their classes, rows their indices, and counts the number of support vectors of
-// each class. coef has K−1 columns, one for each other class b in ascending order. For a support
-// vector of class a, column b holds its coefficient in the machine of a and b.
+// Support collects the support vectors of all machines by class. The results are the indices of the support vectors
+// in the order of their classes, the support vectors, their coefficients, and the number for each class. The matrix
+// coef has K−1 columns, one for each other class b in ascending order. For a support vector of class a, column b
+// holds its coefficient in the machine of a and b.
 func (f *Pairs) Support(results []*Result) (rows []int, points numeric.Points, coef backend.Host[float64], counts []float64) {
 	k := len(f.Rows)
 	counts = make([]float64, k)

@@ -60,7 +60,7 @@ func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kern
 	return newPointCache(ctx, b, k, x, size, &memory{})
 }
 
-// newPointCache implements NewRowCache with memory that the caller may use again after Close.
+// newPointCache implements NewRowCache with memory that the caller may reuse after Close.
 func newPointCache(ctx context.Context, b backend.Backend[float64], k kernels.Kernel, x numeric.Points, size CacheSize, m *memory) (*RowCache, error) {
 	if size.Bytes <= 0 {
 		size.Bytes = CacheBytes
@@ -371,10 +371,9 @@ func (c *RowCache) compute(list []int) error {
 // cache.
 const stagedBytes = 2 << 20
 
-// write computes the rows of K for the samples x in the given slots. While the cache fills, the
-// slots are consecutive, and the backend writes the rows into them. Later write computes all rows
-// block by block and copies each block into the slots: one call of the backend for each slot would
-// pack all samples for each row.
+// write computes the rows of K for the samples x in the given slots. While the cache fills, the slots are
+// consecutive, and the backend writes the rows into them. After that write computes all rows block by block, and
+// copies each block into the slots: one call of the backend for each slot would pack all samples for each row.
 func (c *RowCache) write(slots []int, x backend.Matrix[float64]) error {
 	n := c.host.Rows
 	if slots[len(slots)-1]-slots[0] == len(slots)-1 && slices.IsSorted(slots) {

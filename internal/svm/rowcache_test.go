@@ -28,8 +28,8 @@ func TestRowCache(t *testing.T) {
 // plainQueue is a backend without Wrapper, which cannot use Go memory directly.
 type plainQueue struct{ backend.Backend[float64] }
 
-// testRowCache tests a cache on b. bound is the tolerance of a kernel value. The value is at most
-// 1, and computed from a squared distance below 64 with a small number of roundings.
+// testRowCache tests a cache on b. The argument bound is the tolerance of a kernel value, which is at most 1 and
+// computed from a squared distance below 64 with a small number of roundings.
 func testRowCache(t *testing.T, b backend.Backend[float64], bound float64) {
 	const n, d = 37, 3
 	r := rand.New(rand.NewPCG(1, 0))

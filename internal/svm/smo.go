@@ -486,9 +486,9 @@ func (s *smo) choose(maxV, minV float64) []int {
 	return set
 }
 
-// largest returns the n variables with the largest keys sign·v_i among the variables whose
-// sign·(v_i + offset_i) exceeds floor, in descending order of the keys. It raises floor whenever the
-// list is full, so that few variables enter the list.
+// largest returns up to n variables in descending order of the key sign·v_i. It considers the variables whose
+// sign·(v_i + offset_i) exceeds floor. Whenever the list is full it raises floor, so that few variables enter the
+// list.
 func largest(memory *[]int, n int, sign float64, v, offset []float64, floor float64) []int {
 	list := grow(memory, 4*n)[:0]
 	key := func(i int) float64 { return sign * v[i] }
