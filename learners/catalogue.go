@@ -41,8 +41,8 @@ type Description struct {
 	Outputs    bool        `json:"outputs"`          // whether the learner accepts several targets
 	Sparse     bool        `json:"sparse,omitempty"` // whether the learner accepts a backend.CSR without a dense copy
 	// Grid is the default grid of mercer tune for one parameter, as NAME=V,W,…; V× means V times a
-	// scale that is computed from the data. Grid is "" if the learner has no default grid, or if
-	// its scores have a closed form.
+	// scale that is computed from the data. Grid is "" for a learner without a default grid, for
+	// example if its scores have a closed form.
 	Grid string `json:"grid,omitempty"`
 
 	// fitter returns the Fitter of the learner with the given values of its parameters, or an error
@@ -132,7 +132,7 @@ type Settings struct {
 	values parsed
 }
 
-// Text returns the text of a parameter, given or default, or "" and false if it has no value.
+// Text returns the given text or the default of a parameter, or "" and false if the parameter has no value.
 func (s *Settings) Text(name string) (text string, ok bool) {
 	if _, ok = s.values[name]; !ok {
 		return "", false

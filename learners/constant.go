@@ -48,7 +48,7 @@ func constantWarning(constant []int, targets int) string {
 }
 
 // remarkConstant adds the Fact "warning" to the model if targets are constant. The Fit of each
-// regression learner defers it.
+// regression learner calls it with defer.
 func remarkConstant[M interface{ remark(text string) }](m *M, err *error, y mat.Matrix, o Options) {
 	if *err != nil {
 		return

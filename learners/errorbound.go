@@ -438,7 +438,7 @@ func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernel
 }
 
 // fields returns the field of the bound of m. weights and intercept point to values of the model
-// that are read before the bound.
+// that are loaded before the bound.
 func (b *errorBound) fields(m *kernelExpansion, weights *[]float64, intercept *bool) field {
 	return b.field(func() (rows, cols int, sparse bool) { return m.coef.Rows, m.coef.Cols, m.points.Sparse != nil }, weights, intercept)
 }

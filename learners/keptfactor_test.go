@@ -13,8 +13,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// counting is a device that counts the factorizations in float64. The field name, if it is not
-// empty, makes it a second device.
+// counting is a device that counts the factorizations in float64. A nonempty name makes it differ
+// from the device that it wraps.
 type counting struct {
 	backend.Device
 	name    string

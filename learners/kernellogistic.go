@@ -42,10 +42,10 @@ func (l *KernelLogistic) parameters() []Parameter {
 // softmax of K values f_c. The minimum is unique. At the minimum λα_ic = w_i([y_i = c] − p_ic),
 // where p_ic = Pr(c | x_i). Newton's method finds the minimum: see glm.KernelProblem.
 //
-// K takes O(n²d) operations and n² numbers of memory. A product of K with C columns takes 2n²C
-// operations. A fit takes about a hundred products for λ = 1 and a thousand for λ = 1e-4. For many
-// samples use logistic on features of fourier-ridge or nystrom-ridge, or use svc, whose models keep
-// only the support vectors.
+// The kernel matrix K takes O(n²d) operations and n² numbers of memory. A product of K with C
+// columns takes 2n²C operations. A fit takes about a hundred products for λ = 1 and a thousand for
+// λ = 1e-4. For many samples use logistic on features of fourier-ridge or nystrom-ridge, or use
+// svc, whose models keep only the support vectors.
 //
 // If a fit ends before it reaches Tol, it returns the model of its last step with the fact
 // "warning".

@@ -32,10 +32,10 @@ func (l *LeastSquares) parameters() []Parameter {
 }
 
 // LeastSquares is linear regression: f(x) = wᵀx + b with the w and b that minimize Σ_i w_i (y_i −
-// wᵀx_i − b)², which is maximum likelihood for noise N(0, σ²/w_i). If the columns of x (centered,
-// with an intercept) are linearly dependent, as the columns of a one-hot code with an intercept
-// are, many w minimize the sum. The result is then the w with the smallest ‖w‖, as in LAPACK's
-// xGELSD, and the Facts give the rank.
+// wᵀx_i − b)², which is maximum likelihood for noise N(0, σ²/w_i). If the columns of x, which are
+// centered if there is an intercept, are linearly dependent, many w minimize the sum. Examples are
+// the columns of a one-hot code with an intercept. The result is then the w with the smallest ‖w‖,
+// as in LAPACK's xGELSD, and the Facts give the rank.
 //
 // The normal equations are formed and factored on the device, with a step of refinement (Björck
 // 1987), in O(nd² + d³) operations and d² numbers of memory. The normal equations square the

@@ -40,7 +40,7 @@ type Epoch = run.Epoch
 
 // Model is a fitted learner.
 type Model interface {
-	// Learner is the name of the learner that fitted the model: "ridge", "kernel-ridge".
+	// Learner returns the name of the learner that fitted the model: "ridge", "kernel-ridge".
 	Learner() string
 	// Dims returns the number of columns of x and of the result of Predict; both are 0 if the
 	// model is not fitted.

@@ -56,8 +56,8 @@ var (
 	errNoDevice  = errors.New("no device was given")
 )
 
-// predict runs p over x in blocks of rows, so that the memory on the device does not grow with
-// the number of rows.
+// predict evaluates p at the rows of x in blocks, so that the memory on the device does not grow
+// with the number of rows.
 func (p predictor) predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	f, err := p.run(ctx, dev, x)
 	if err != nil {
@@ -189,7 +189,7 @@ func appendRows(m *mat.Dense, h backend.Host[float64]) *mat.Dense {
 }
 
 // predictMarkov returns the predictions of a kernel expansion with the Markov kernel m of one
-// feature, in O(n) operations.
+// feature, in time linear in the number of points.
 func (p predictor) predictMarkov(ctx context.Context, m markov.Model, points numeric.Points) (*mat.Dense, error) {
 	l, err := markov.NewLine(ctx, m, numeric.First(p.fixed[0].Dense))
 	if err != nil {

@@ -139,7 +139,7 @@ func (m *RVMModel) Noise() float64 { return m.noise }
 // Trace returns the log evidence after each step of Fit, or nil for a restored model.
 func (m *RVMModel) Trace() []float64 { return slices.Clone(m.trace) }
 
-// Variance implements Uncertain: σ² + φᵀΣφ.
+// Variance implements Uncertain: σ² + φᵀΣφ, with the basis functions φ of x and the Σ of RVM.
 func (m *RVMModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	p := predictor{learner: m.learner}
 	if r := m.root.Rows - 1; r > 0 {

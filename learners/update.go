@@ -31,7 +31,7 @@ func Remove[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matr
 	return applyUpdate(m, "remove", func(p *process, u updatable) (Model, error) { return p.update(ctx, dev, u, x, y, o, -1) })
 }
 
-// Merge returns the model that a fit to the samples of m and of other together would return, up to
+// Merge returns the model that a fit to the samples of both models m and other would return, up to
 // rounding. The models must have been fitted with Std to different samples, with the same kernel,
 // λ, intercept and centers or frequencies. Models with centers must have been fitted on the same
 // kind of processor. Merge takes O(M³) operations.
