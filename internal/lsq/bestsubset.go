@@ -13,7 +13,7 @@ import (
 
 // bestSubsets is the state of the search for the set S of columns of A that minimizes
 //
-//	min over w of ‖z − A_S w‖² + penalty·|S|,  |S| ≤ most
+//	min over w of ‖z − A_S w‖² + penalty·|S|,  |S| ≤ maxSize
 //
 // for a vector z. The search is the branch and bound of Gatu and Kontoghiorghes (2006),
 // Branch-and-bound algorithms for computing the best-subset regression models, over a tree of
@@ -31,16 +31,16 @@ import (
 // space.
 type bestSubsets struct {
 	ctx     context.Context
-	most    int     // maximum size of S
+	maxSize int     // maximum size of S
 	penalty float64 // penalty for each column
 	tiny    float64 // a diagonal element of R counts as 0 if it is at most tiny
 	slack   float64 // a decrease of the objective by at most slack counts as a rounding error
 	work    int     // number of operations that the search may still perform
 	nodes   int
 
-	best   float64 // the smallest objective so far
-	chosen []int
-	spare  [][]float64 // triangles, one for each depth
+	bestObjective float64 // the smallest objective so far
+	chosen        []int
+	triangles     [][]float64 // triangles, one for each depth
 }
 
 // subsetColumns is the maximum number of columns that search accepts. subsetWork is the maximum
@@ -53,11 +53,11 @@ const (
 
 // search returns the indices of the best columns of a for the target z in ascending order, their
 // objective, and whether the search was complete. a is k×d, and its columns have the norm 1 or 0.
-func search(t *run.Task, a backend.Host[float64], z []float64, most int, penalty float64, samples int) (chosen []int, best float64, complete bool, err error) {
+func search(t *run.Task, a backend.Host[float64], z []float64, maxSize int, penalty float64, samples int) (chosen []int, best float64, complete bool, err error) {
 	k, d := a.Rows, a.Cols
 	s := &bestSubsets{
-		ctx: t.Ctx, most: most, penalty: penalty, work: subsetWork,
-		tiny: float64(max(samples, d)) * epsilon, spare: make([][]float64, d+1),
+		ctx: t.Ctx, maxSize: maxSize, penalty: penalty, work: subsetWork,
+		tiny: float64(max(samples, d)) * epsilon, triangles: make([][]float64, d+1),
 	}
 	order := s.forward(a, z)
 	// ordered holds the columns of a in the order of the forward selection, z as the last column, and,
@@ -84,10 +84,10 @@ func search(t *run.Task, a backend.Host[float64], z []float64, most int, penalty
 		}
 	}
 	s.slack = 16 * epsilon * total
-	s.best = total
+	s.bestObjective = total
 	err = s.node(triangle, nil, order, lost)
 	slices.Sort(s.chosen)
-	return s.chosen, s.best, s.work > 0, err
+	return s.chosen, s.bestObjective, s.work > 0, err
 }
 
 // searchSubsets searches for the best subset for each output of c. It stores the weights in m, and
@@ -107,27 +107,27 @@ func (c *Samples) searchSubsets(t *run.Task, l L0, m *L0Fit) (best []float64, co
 	}
 	best, complete = make([]float64, c.t), make([]bool, c.t)
 	for j, size := range ynorms {
-		most, penalty := l.Support, 0.0
-		if most == 0 {
-			most, penalty = c.d, l.Lambda/size/size
+		maxSize, penalty := l.Support, 0.0
+		if maxSize == 0 {
+			maxSize, penalty = c.d, l.Lambda/size/size
 		}
 		var chosen []int
-		if chosen, best[j], complete[j], err = search(t, a, z.Row(j), most, penalty, c.n); err != nil {
+		if chosen, best[j], complete[j], err = search(t, a, z.Row(j), maxSize, penalty, c.n); err != nil {
 			return nil, nil, err
 		}
 		best[j] *= size * size
 		if len(chosen) == 0 {
 			continue
 		}
-		part := backend.NewHost[float64](a.Rows, len(chosen)+1)
+		columns := backend.NewHost[float64](a.Rows, len(chosen)+1)
 		for i := range a.Rows {
-			row := part.Row(i)
+			row := columns.Row(i)
 			for s, p := range chosen {
 				row[s] = a.Row(i)[p]
 			}
 			row[len(chosen)] = z.Row(j)[i]
 		}
-		r, err := triangular(t, part, len(chosen), len(chosen))
+		r, err := triangular(t, columns, len(chosen), len(chosen))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -149,7 +149,7 @@ func (c *Samples) searchSubsets(t *run.Task, l L0, m *L0Fit) (best []float64, co
 // forward returns the columns in the order in which forward selection chooses them.
 func (s *bestSubsets) forward(a backend.Host[float64], z []float64) []int {
 	columns := numeric.Transpose(a)
-	rest := slices.Clone(z)
+	residual := slices.Clone(z)
 	var order []int
 	for range a.Cols {
 		next, gain := -1, -1.0
@@ -160,7 +160,7 @@ func (s *bestSubsets) forward(a backend.Host[float64], z []float64) []int {
 			}
 			g := 0.0
 			if size := numeric.Norm2(x); size > s.tiny {
-				g = numeric.Dot(x, rest) / size
+				g = numeric.Dot(x, residual) / size
 			}
 			if g*g > gain {
 				next, gain = p, g*g
@@ -173,7 +173,7 @@ func (s *bestSubsets) forward(a backend.Host[float64], z []float64) []int {
 			continue
 		}
 		scale(1/size, unit)
-		numeric.Axpy(-numeric.Dot(unit, rest), unit, rest)
+		numeric.Axpy(-numeric.Dot(unit, residual), unit, residual)
 		for p := range columns.Rows {
 			if x := columns.Row(p); !slices.Contains(order, p) {
 				numeric.Axpy(-numeric.Dot(unit, x), unit, x)
@@ -193,29 +193,29 @@ func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 	}
 	q := len(free)
 	stride := q + 1
-	last := 0 // number of leading columns of free that are linearly independent
-	for last < q && math.Abs(r[last*stride+last]) > s.tiny {
-		last++
+	independent := 0 // number of leading columns of free that are linearly independent
+	for independent < q && math.Abs(r[independent*stride+independent]) > s.tiny {
+		independent++
 	}
-	for i := 1; i <= last && len(fixed)+i <= s.most; i++ {
+	for i := 1; i <= independent && len(fixed)+i <= s.maxSize; i++ {
 		size := len(fixed) + i
-		if now := residualOf(r, q, i, lost) + s.penalty*float64(size); now < s.best-s.slack {
-			s.best = now
+		if now := residualOf(r, q, i, lost) + s.penalty*float64(size); now < s.bestObjective-s.slack {
+			s.bestObjective = now
 			s.chosen = append(append(s.chosen[:0], fixed...), free[:i]...)
 		}
 	}
 	// Remove late columns first: their subtrees are small, and the objectives there are low.
-	for j := min(last, q-2); j >= 0; j-- {
-		kept := len(fixed) + j // the loop above has examined this subset: new subsets have more columns
-		if kept >= s.most || lost+s.penalty*float64(kept+1) >= s.best-s.slack || s.work <= 0 {
+	for j := min(independent, q-2); j >= 0; j-- {
+		fixedColumns := len(fixed) + j // the loop above has examined this subset: new subsets have more columns
+		if fixedColumns >= s.maxSize || lost+s.penalty*float64(fixedColumns+1) >= s.bestObjective-s.slack || s.work <= 0 {
 			continue
 		}
 		s.work -= (q - j) * (q - j)
-		child, more := s.without(r, q, j)
-		if lost+more+s.penalty*float64(kept+1) >= s.best-s.slack {
+		child, increase := s.removeColumn(r, q, j)
+		if lost+increase+s.penalty*float64(fixedColumns+1) >= s.bestObjective-s.slack {
 			continue
 		}
-		if err := s.node(child, append(fixed[:len(fixed):len(fixed)], free[:j]...), free[j+1:], lost+more); err != nil {
+		if err := s.node(child, append(fixed[:len(fixed):len(fixed)], free[:j]...), free[j+1:], lost+increase); err != nil {
 			return err
 		}
 	}
@@ -230,14 +230,14 @@ func residualOf(r []float64, q, i int, lost float64) float64 {
 	return lost
 }
 
-// without removes column j of the triangle r, and fixes the columns before column j. It returns the
+// removeColumn removes column j of the triangle r, and fixes the columns before it. It returns the
 // triangle of the columns after column j, and the amount by which the squared residual increases.
-func (s *bestSubsets) without(r []float64, q, j int) (child []float64, lost float64) {
+func (s *bestSubsets) removeColumn(r []float64, q, j int) (child []float64, lost float64) {
 	n := q - j - 1
-	if s.spare[n] == nil {
-		s.spare[n] = make([]float64, (n+1)*(n+1))
+	if s.triangles[n] == nil {
+		s.triangles[n] = make([]float64, (n+1)*(n+1))
 	}
-	child = s.spare[n]
+	child = s.triangles[n]
 	stride := n + 1
 	for i := range n + 1 { // without column j the triangle is an upper Hessenberg matrix
 		copy(child[i*stride:(i+1)*stride], r[(j+i)*(q+1)+j+1:(j+i+1)*(q+1)])
@@ -250,6 +250,6 @@ func (s *bestSubsets) without(r []float64, q, j int) (child []float64, lost floa
 			child[i*stride+p], child[(i+1)*stride+p] = c*x+sn*y, c*y-sn*x
 		}
 	}
-	left := child[n*stride+n]
-	return child, left * left
+	residual := child[n*stride+n]
+	return child, residual * residual
 }

@@ -115,11 +115,11 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 // secular computes the function ‖w(λ)‖ from the solution v of (M + λI)v = r. If there are at least
 // as many rows as features, M = XᵀX, r = Xᵀy and w = v; otherwise M = XXᵀ, r = y and w = Xᵀv.
 type secular struct {
-	t    *run.Task
-	dual bool
-	m    backend.Host[float64] // the lower triangle of M
-	r    backend.Host[float64] // r of each output, one in each row
-	most float64               // upper bound on the row sums of |M|, and thus on ‖M‖
+	t     *run.Task
+	dual  bool
+	m     backend.Host[float64] // the lower triangle of M
+	r     backend.Host[float64] // r of each output, one in each row
+	trace float64               // the trace of M, an upper bound on ‖M‖
 	// pivot is the smallest pivot of the factorization at λ = 0, relative to the diagonal element
 	// of M. For M = XᵀX a pivot is the squared norm of the part of a column that is orthogonal to
 	// the earlier columns, and the diagonal element is the squared norm of the column.
@@ -161,14 +161,14 @@ func newSecular(t *run.Task, c *Samples) (s *secular, x backend.Host[float64], e
 		}
 	}
 	for i := range s.m.Rows {
-		s.most += s.m.Row(i)[i] // the trace, which is ≥ ‖M‖ for positive semidefinite M
+		s.trace += s.m.Row(i)[i]
 	}
 	if s.dual && c.intercept {
 		// Let u be the vector of the √w_i, divided by its norm. y and the range of M are orthogonal to u.
 		// Therefore M + cuuᵀ with c > 0 gives the same v as M. Unlike M, this matrix is invertible.
 		for i := range s.m.Rows {
 			for j := range i + 1 {
-				s.m.Row(i)[j] += s.most / float64(s.m.Rows) * c.root(i) * c.root(j) / c.weight
+				s.m.Row(i)[j] += s.trace / float64(s.m.Rows) * c.root(i) * c.root(j) / c.weight
 			}
 		}
 	}
@@ -196,7 +196,7 @@ func (s *secular) root(j int, theta float64, free unbounded) (lambda float64, st
 		high = size / (2 * radius) * size / (2 * radius)
 	}
 	if free.singular {
-		lambda = min(high, 1e-8*s.most)
+		lambda = min(high, 1e-8*s.trace)
 	} else {
 		lambda = min(free.norm*(free.norm/radius-1)/free.slope, high)
 	}
@@ -308,17 +308,17 @@ func (s *secular) norm(j int, lambda float64) (norm, slope float64, err error) {
 		return 0, 0, err
 	}
 	// For M = XXᵀ: ‖w‖² = vᵀMv and wᵀ(XᵀX + λI)⁻¹w = vᵀM(M + λI)⁻¹v.
-	left := make([]float64, n)
+	mv := make([]float64, n)
 	for i := range n {
-		left[i] = h.Row(i)[0]
+		mv[i] = h.Row(i)[0]
 	}
 	if s.dual {
-		left = s.times(left)
+		mv = s.times(mv)
 	}
 	var squares, product float64
 	for i := range n {
-		squares += left[i] * h.Row(i)[0]
-		product += left[i] * h.Row(i)[1]
+		squares += mv[i] * h.Row(i)[0]
+		product += mv[i] * h.Row(i)[1]
 	}
 	norm = math.Sqrt(max(squares, 0))
 	if v := norm + product; v-v != 0 {
@@ -328,14 +328,14 @@ func (s *secular) norm(j int, lambda float64) (norm, slope float64, err error) {
 }
 
 func (s *secular) times(v []float64) []float64 {
-	out := make([]float64, len(v))
-	for i := range out {
+	product := make([]float64, len(v))
+	for i := range product {
 		row := s.m.Row(i)
 		for k := range i {
-			out[i] += row[k] * v[k]
-			out[k] += row[k] * v[i]
+			product[i] += row[k] * v[k]
+			product[k] += row[k] * v[i]
 		}
-		out[i] += row[i] * v[i]
+		product[i] += row[i] * v[i]
 	}
-	return out
+	return product
 }

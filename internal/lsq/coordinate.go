@@ -61,7 +61,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	var list, active []int
 	work := 0   // number of multiplications in the sweeps since the last call of exact
 	sweeps := 1 // maximum number of sweeps before the next duality gap; 1 at first, because s.gap still belongs to the previous μ
-	s.least, s.steps = 0, 0
+	s.stallGap, s.steps = 0, 0
 	c.follow(s, mu)
 	for ; ; sweeps = 100 {
 		list = list[:0]
@@ -77,7 +77,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 			}
 			s.steps++
 			gain, changes := c.sweep(s, mu, list)
-			if err := c.a.t.Step("solve", s.base+s.share*min(1, float64(s.steps)/float64(l.MaxIter))); err != nil {
+			if err := c.a.t.Step("solve", s.base+s.fraction*min(1, float64(s.steps)/float64(l.MaxIter))); err != nil {
 				return err
 			}
 			active = active[:0]
@@ -86,7 +86,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 					active = append(active, p)
 				}
 			}
-			active = active[:min(len(active), c.a.c.factored())]
+			active = active[:min(len(active), c.a.c.maxFactorColumns())]
 			cost := 0 // multiplications of a factorization
 			if !slices.Equal(active, c.active) {
 				cost = len(active) * len(active) * len(active) / 6
@@ -95,14 +95,14 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 			case c.a.formed():
 				work += changes * len(s.w)
 			case c.a.sparse != nil:
-				each := c.a.sparse.x.NNZ()/len(s.w) + 1 // number of multiplications in the product of a column and a vector
-				work += (len(list) + changes) * each
-				cost += len(active) * len(active) / 2 * each * factorRate
+				columnCost := c.a.sparse.x.NNZ()/len(s.w) + 1 // number of multiplications in the product of a column and a vector
+				work += (len(list) + changes) * columnCost
+				cost += len(active) * len(active) / 2 * columnCost * factorRate
 			default:
 				work += (len(list) + changes) * c.a.c.n
 				cost *= 1 + 3*c.a.c.n/max(1, len(active))
 			}
-			still, err := gain <= s.gap/1000, error(nil)
+			converged, err := gain <= s.gap/1000, error(nil)
 			// If μ = 0, call exact at once, because then the gap is no bound on the error if columns are
 			// correlated. Also call exact if the last gaps did not decrease and are as small as rounding
 			// errors: slow convergence may be the cause.
@@ -110,11 +110,11 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 			if len(active) > 0 && (work >= cost/factorRate || mu == 0 || slow) && s.steps < l.MaxIter {
 				work = 0
 				s.steps++
-				if still, err = c.exact(s, mu, active, l); err != nil {
+				if converged, err = c.exact(s, mu, active, l); err != nil {
 					return err
 				}
 			}
-			if still {
+			if converged {
 				break
 			}
 		}
@@ -166,7 +166,7 @@ func (c *coordinate) exact(s *lassoState, mu float64, active []int, l Lasso) (bo
 			}
 		}
 		s.steps++
-		if err := c.a.t.Step("solve", s.base+s.share*min(1, float64(s.steps)/float64(l.MaxIter))); err != nil {
+		if err := c.a.t.Step("solve", s.base+s.fraction*min(1, float64(s.steps)/float64(l.MaxIter))); err != nil {
 			return false, err
 		}
 		if len(active) == 0 || s.steps >= l.MaxIter {
@@ -189,7 +189,7 @@ func (c *coordinate) follow(s *lassoState, mu float64) {
 // the index in active of the weight that is 0 at the minimum, or −1, and whether all weights have
 // the same sign as before. If columns are linearly dependent, the weights of redundant columns do
 // not change.
-func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, done bool) {
+func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, sameSigns bool) {
 	v := make([]float64, len(active))
 	for i, p := range active {
 		v[i] = c.slope(s, p) - math.Copysign(mu, s.w[p])
@@ -200,23 +200,23 @@ func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, 
 	if !(curvature > 0) || math.IsInf(curvature, 1) {
 		return -1, curvature == 0
 	}
-	at := func(i int) float64 { return -s.w[active[i]] / delta[i] } // the t at which a weight becomes 0
+	crossing := func(i int) float64 { return -s.w[active[i]] / delta[i] } // the t at which a weight becomes 0
 	var crossed []int
 	for i := range active {
-		if t := at(i); t > 0 && t < 1 {
+		if t := crossing(i); t > 0 && t < 1 {
 			crossed = append(crossed, i)
 		}
 	}
-	slices.SortFunc(crossed, func(i, k int) int { return cmp.Compare(at(i), at(k)) })
+	slices.SortFunc(crossed, func(i, k int) int { return cmp.Compare(crossing(i), crossing(k)) })
 	step, jump := 1.0, 0.0
 	zero = -1
 	for _, i := range crossed {
-		if curvature*(at(i)-1)+jump >= 0 {
+		if curvature*(crossing(i)-1)+jump >= 0 {
 			break
 		}
 		jump += 2 * mu * math.Abs(delta[i])
-		if curvature*(at(i)-1)+jump >= 0 {
-			step, zero = at(i), i
+		if curvature*(crossing(i)-1)+jump >= 0 {
+			step, zero = crossing(i), i
 			break
 		}
 	}
@@ -253,24 +253,24 @@ func (c *coordinate) alongNull(s *lassoState, active []int) (zeroed bool) {
 			blas64.Scal(-1, vector(z))
 			slope = -slope
 		}
-		at := func(k int) float64 { return -s.w[active[k]] / z[k] } // the t at which a weight becomes 0
+		crossing := func(k int) float64 { return -s.w[active[k]] / z[k] } // the t at which a weight becomes 0
 		var crossed []int
 		for k := range active {
-			if z[k] != 0 && at(k) > 0 {
+			if z[k] != 0 && crossing(k) > 0 {
 				crossed = append(crossed, k)
 			}
 		}
-		slices.SortFunc(crossed, func(i, k int) int { return cmp.Compare(at(i), at(k)) })
+		slices.SortFunc(crossed, func(i, k int) int { return cmp.Compare(crossing(i), crossing(k)) })
 		for _, zero := range crossed {
 			if slope += 2 * math.Abs(z[zero]); slope < 0 {
 				continue
 			}
-			for k, t := 0, at(zero); k < len(active); k++ {
+			for k, t := 0, crossing(zero); k < len(active); k++ {
 				s.w[active[k]] += t * z[k]
 			}
 			s.w[active[zero]], zeroed = 0, true
-			for next := i + 1; next < directions.Rows; next++ {
-				row := directions.Row(next)
+			for later := i + 1; later < directions.Rows; later++ {
+				row := directions.Row(later)
 				blas64.Axpy(-row[zero]/z[zero], vector(z), vector(row))
 				row[zero] = 0
 			}

@@ -45,51 +45,50 @@ func (p Posterior) Offsets() []float64 {
 }
 
 // Variance returns the n×t variances σ² + (x − x̄)ᵀΣ(x − x̄) of new targets at the rows of x, where
-// Σ is the posterior covariance of w. The argument along holds the n×r projections V(x − x̄).
-// Variance also adds the variance due to the component of x − x̄ that is orthogonal to the rows of
-// V.
-func (p Posterior) Variance(x, along backend.Host[float64]) backend.Host[float64] {
-	out := backend.NewHost[float64](x.Rows, len(p.Noise))
+// Σ is the posterior covariance of w. projections holds V(x − x̄) for each row x, n×r. Variance also
+// adds the variance due to the component of x − x̄ that is orthogonal to the rows of V.
+func (p Posterior) Variance(x, projections backend.Host[float64]) backend.Host[float64] {
+	variances := backend.NewHost[float64](x.Rows, len(p.Noise))
 	for i := range x.Rows {
-		beyond := 0.0
+		orthogonal := 0.0
 		if p.Vectors.Rows < x.Cols {
 			for q, v := range x.Row(i) {
-				beyond += (v - p.Center[q]) * (v - p.Center[q])
+				orthogonal += (v - p.Center[q]) * (v - p.Center[q])
 			}
-			for _, a := range along.Row(i) {
-				beyond -= a * a
+			for _, a := range projections.Row(i) {
+				orthogonal -= a * a
 			}
-			beyond = max(beyond, 0)
+			orthogonal = max(orthogonal, 0)
 		}
 		for j, noise := range p.Noise {
-			sum := noise + beyond*p.Prior[j]
-			for k, a := range along.Row(i) {
+			sum := noise + orthogonal*p.Prior[j]
+			for k, a := range projections.Row(i) {
 				sum += a * a * p.Spread.Row(j)[k]
 			}
-			out.Row(i)[j] = sum
+			variances.Row(i)[j] = sum
 		}
 	}
-	return out
+	return variances
 }
 
 // CoefVariance returns the t×d variances of the elements of w.
 func (p Posterior) CoefVariance() backend.Host[float64] {
-	out := backend.NewHost[float64](len(p.Noise), p.Vectors.Cols)
-	for j := range out.Rows {
-		for q := range out.Cols {
-			beyond, sum := 1.0, 0.0
+	variances := backend.NewHost[float64](len(p.Noise), p.Vectors.Cols)
+	for j := range variances.Rows {
+		for q := range variances.Cols {
+			orthogonal, sum := 1.0, 0.0
 			for i := range p.Vectors.Rows {
 				v := p.Vectors.Row(i)[q]
-				beyond -= v * v
+				orthogonal -= v * v
 				sum += v * v * p.Spread.Row(j)[i]
 			}
-			if p.Vectors.Rows < out.Cols {
-				sum += max(0, beyond) * p.Prior[j]
+			if p.Vectors.Rows < variances.Cols {
+				sum += max(0, orthogonal) * p.Prior[j]
 			}
-			out.Row(j)[q] = sum
+			variances.Row(j)[q] = sum
 		}
 	}
-	return out
+	return variances
 }
 
 // EvidenceBytes returns the memory of Evidence for n rows, in bytes: XᵀX on the device and on the
@@ -115,7 +114,7 @@ func (c *Samples) Evidence(t *run.Task, tol float64, maxIter int) (*EvidenceFit,
 	}
 	m := &EvidenceFit{
 		Coef:      backend.NewHost[float64](c.d, c.t),
-		Posterior: Posterior{Center: make([]float64, c.d), Vectors: e.vectors, Spread: backend.NewHost[float64](c.t, len(e.values))},
+		Posterior: Posterior{Center: make([]float64, c.d), Vectors: e.vectors, Spread: backend.NewHost[float64](c.t, len(e.eigenvalues))},
 	}
 	for p := range m.Center {
 		m.Center[p] = c.meanX[0][p] + c.meanX[1][p]
@@ -129,12 +128,12 @@ func (c *Samples) Evidence(t *run.Task, tol float64, maxIter int) (*EvidenceFit,
 		if f.warning != "" {
 			m.Warnings = append(m.Warnings, f.warning)
 		}
-		for i, s := range e.values {
+		for i, s := range e.eigenvalues {
 			m.Spread.Row(j)[i] = f.noise / (s + f.lambda)
 			// w = Σ_i v_i √s_i a_i/(s_i + λ), where X = Σ_i √s_i u_i v_iᵀ and a_i = u_iᵀy
-			along := math.Sqrt(s) * e.along.Row(j)[i] / (s + f.lambda)
+			coefficient := math.Sqrt(s) * e.coordinates.Row(j)[i] / (s + f.lambda)
 			for p, v := range e.vectors.Row(i) {
-				m.Coef.Row(p)[j] += v * along
+				m.Coef.Row(p)[j] += v * coefficient
 			}
 		}
 		m.Prior, m.Noise, m.Evidence = append(m.Prior, f.noise/f.lambda), append(m.Noise, f.noise), append(m.Evidence, f.evidence)
@@ -145,13 +144,13 @@ func (c *Samples) Evidence(t *run.Task, tol float64, maxIter int) (*EvidenceFit,
 
 // spectrum holds the decomposition X = U S^½ Vᵀ and the coordinates Uᵀy.
 type spectrum struct {
-	values   []float64             // S: the eigenvalues of XᵀX that exceed rounding errors
-	vectors  backend.Host[float64] // r×d: V, one vector in each row
-	along    backend.Host[float64] // t×r: Uᵀy
-	total    []float64             // ‖y‖² of each output
-	constant []bool                // whether y differs from mean only by rounding errors
-	mean     []float64             // mean of y; 0 without an intercept
-	d        int
+	eigenvalues []float64             // S: the eigenvalues of XᵀX that exceed rounding errors
+	vectors     backend.Host[float64] // r×d: V, one vector in each row
+	coordinates backend.Host[float64] // t×r: Uᵀy
+	total       []float64             // ‖y‖² of each output
+	constant    []bool                // whether y differs from mean only by rounding errors
+	mean        []float64             // mean of y; 0 without an intercept
+	d           int
 }
 
 // evidenceFit holds the variances that maximize the evidence of an output.
@@ -171,31 +170,31 @@ func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
 		return nil, err
 	}
 	n := s.m.Rows
-	all, vectors := numeric.Small{Rows: n, Cols: n, Data: numeric.Clone(s.m).Data}.Eigen(t.Ctx)
+	values, vectors := numeric.Small{Rows: n, Cols: n, Data: numeric.Clone(s.m).Data}.Eigen(t.Ctx)
 	if err := t.Step("factor", 0.9); err != nil {
 		return nil, err
 	}
-	least := float64(max(c.n, c.d)) * epsilon * max(all[0], 0)
+	minValue := float64(max(c.n, c.d)) * epsilon * max(values[0], 0)
 	r := 0
-	for r < n && all[r] > least {
+	for r < n && values[r] > minValue {
 		r++
 	}
-	e := &spectrum{values: all[:r], total: make([]float64, c.t), constant: make([]bool, c.t), mean: make([]float64, c.t), d: c.d}
+	e := &spectrum{eigenvalues: values[:r], total: make([]float64, c.t), constant: make([]bool, c.t), mean: make([]float64, c.t), d: c.d}
 	if r == 0 {
 		return nil, errors.New("every column of x is constant: there is nothing to predict from")
 	}
-	e.along = backend.NewHost[float64](c.t, r)
+	e.coordinates = backend.NewHost[float64](c.t, r)
 	if s.dual {
-		e.vectors = rightVectors(x, vectors, e.values)
+		e.vectors = rightVectors(x, vectors, e.eigenvalues)
 	} else {
 		e.vectors = backend.NewHost[float64](r, c.d)
 	}
 	for i := range r {
 		v := vectors.Data[i*n : (i+1)*n]
 		for j := range c.t {
-			e.along.Row(j)[i] = numeric.Dot(s.r.Row(j), v)
+			e.coordinates.Row(j)[i] = numeric.Dot(s.r.Row(j), v)
 			if !s.dual { // the product is vᵀXᵀy = √s uᵀy
-				e.along.Row(j)[i] /= math.Sqrt(e.values[i])
+				e.coordinates.Row(j)[i] /= math.Sqrt(e.eigenvalues[i])
 			}
 		}
 		if !s.dual {
@@ -205,7 +204,7 @@ func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
 	for j := range c.t {
 		var s spread.Spread
 		for k := range c.n {
-			s.Add(c.y.Row(c.part.Row(k))[j])
+			s.Add(c.y.Row(c.positive.Row(k))[j])
 		}
 		e.mean[j] = s.Mean()
 		e.constant[j] = s.Constant() && (c.intercept || e.mean[j] == 0)
@@ -222,7 +221,7 @@ func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
 
 // rightVectors overwrites the n×d matrix x with the r×d matrix Vᵀ = S^−½UᵀX, and returns it. The rows of
 // u are the eigenvectors of XXᵀ, and values holds the r largest eigenvalues.
-func rightVectors(x backend.Host[float64], u numeric.Small, values []float64) backend.Host[float64] {
+func rightVectors(x backend.Host[float64], u numeric.Small, eigenvalues []float64) backend.Host[float64] {
 	const width = 256 // number of columns that are copied and replaced together
 	run.Parallel((x.Cols+width-1)/width, func(first, last int) {
 		block := backend.NewHost[float64](x.Rows, width)
@@ -231,20 +230,20 @@ func rightVectors(x backend.Host[float64], u numeric.Small, values []float64) ba
 			for k := range x.Rows {
 				copy(block.Row(k), x.Row(k)[j:j+cols])
 			}
-			for i, s := range values {
-				to := x.Row(i)[j : j+cols]
-				clear(to)
+			for i, s := range eigenvalues {
+				row := x.Row(i)[j : j+cols]
+				clear(row)
 				for k := range x.Rows {
-					numeric.Axpy(u.At(i, k)/math.Sqrt(s), block.Row(k)[:cols], to)
+					numeric.Axpy(u.At(i, k)/math.Sqrt(s), block.Row(k)[:cols], row)
 				}
 			}
 		}
 	})
-	return x.View(0, 0, len(values), x.Cols)
+	return x.View(0, 0, len(eigenvalues), x.Cols)
 }
 
 func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f evidenceFit, err error) {
-	a, total := e.along.Row(j), e.total[j]
+	a, total := e.coordinates.Row(j), e.total[j]
 	outside := total // squared norm of the component of y orthogonal to the range of X
 	for _, v := range a {
 		outside -= v * v
@@ -257,30 +256,30 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 		// Set w = 0 and the variance of the noise to the squared rounding error of y. If y is 0, set the
 		// variance to a small number that can be divided by λ without underflow.
 		clear(a)
-		f.noise, f.lambda = max(elementary.Pow(epsilon*e.mean[j], 2), 0x1p-900), 1e12*e.values[0]
+		f.noise, f.lambda = max(elementary.Pow(epsilon*e.mean[j], 2), 0x1p-900), 1e12*e.eigenvalues[0]
 		f.evidence = e.logEvidence(a, 0, n, f.noise, f.lambda)
 		return f, nil
 	}
-	// A squared residual below least consists of rounding errors.
-	least := total * epsilon * epsilon * n
+	// A squared residual below minResidual consists of rounding errors.
+	minResidual := total * epsilon * epsilon * n
 	f.noise, f.lambda = total/n, total/n // initial values as in scikit-learn: σ_w = 1
 	for f.steps = 1; ; f.steps++ {
 		var gamma, squares, residual, change float64
-		for i, s := range e.values {
+		for i, s := range e.eigenvalues {
 			q := 1 / (s + f.lambda)
 			gamma += s * q
 			squares += s * a[i] * a[i] * q * q
 			r := a[i] * f.lambda * q
 			residual += r * r
 		}
-		residual = max(residual+outside, least)
+		residual = max(residual+outside, minResidual)
 		noise := residual / max(n-gamma, epsilon*n)
 		lambda := noise * gamma / squares
-		if squares == 0 || lambda > 1e12*e.values[0] {
+		if squares == 0 || lambda > 1e12*e.eigenvalues[0] {
 			// The maximum of the evidence is at w = 0, where all of y is noise.
-			noise, lambda = total/n, 1e12*e.values[0]
+			noise, lambda = total/n, 1e12*e.eigenvalues[0]
 		}
-		for i, s := range e.values {
+		for i, s := range e.eigenvalues {
 			d := a[i] * s * (1/(s+lambda) - 1/(s+f.lambda))
 			change += d * d
 		}
@@ -306,7 +305,7 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 // logEvidence returns log N(y; 0, σ²I + σ_w²XXᵀ) for the n rows.
 func (e *spectrum) logEvidence(a []float64, outside, n, noise, lambda float64) float64 {
 	sum := outside/noise + n*elementary.Log(2*math.Pi*noise)
-	for i, s := range e.values {
+	for i, s := range e.eigenvalues {
 		// noise + σ_w² s = noise·(1 + s/λ)
 		sum += math.Log1p(s/lambda) + a[i]*a[i]/(noise*(1+s/lambda))
 	}

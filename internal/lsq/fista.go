@@ -16,13 +16,13 @@ import (
 // the device. ISTA is this method without momentum.
 type fista struct {
 	a         *normal
-	plain     bool    // whether the method is ISTA
+	ista      bool    // whether the method is ISTA
 	fixed     bool    // whether the caller has set the step size, so that lipschitz is constant
 	lipschitz float64 // estimate of the largest eigenvalue of XᵀX; doubled while it is too small for a step
 }
 
 func newFista(a *normal, l Lasso) (*fista, error) {
-	f := &fista{a: a, plain: l.Method == ISTA, fixed: l.Rate > 0, lipschitz: 1 / (2 * l.Rate)}
+	f := &fista{a: a, ista: l.Method == ISTA, fixed: l.Rate > 0, lipschitz: 1 / (2 * l.Rate)}
 	if f.fixed {
 		return f, nil
 	}
@@ -82,12 +82,12 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 		for p := range w {
 			uphill += (z[p] - w[p]) * (w[p] - s.w[p])
 		}
-		next := (1 + math.Sqrt(1+4*momentum*momentum)) / 2
-		beta := (momentum - 1) / next
-		if uphill > 0 || f.plain {
-			next, beta = 1, 0
+		nextMomentum := (1 + math.Sqrt(1+4*momentum*momentum)) / 2
+		beta := (momentum - 1) / nextMomentum
+		if uphill > 0 || f.ista {
+			nextMomentum, beta = 1, 0
 		}
-		momentum = next
+		momentum = nextMomentum
 		for p := range w {
 			z[p] = w[p] + beta*(w[p]-s.w[p])
 			qz[p] = q[p] + beta*(q[p]-s.q[p])
@@ -111,7 +111,7 @@ func (f *fista) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 	for j := range r {
 		r[j] = s.c[j] - s.q[j]
 	}
-	fall, before := 0.0, 0.0
+	decrease, previousRho := 0.0, 0.0
 	for step := range min(d, boundSteps) {
 		rho := 0.0
 		for j, v := range r {
@@ -121,7 +121,7 @@ func (f *fista) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 			rho += v * z[j]
 		}
 		for j, v := range z {
-			if p[j] = v + p[j]*rho/before; step == 0 {
+			if p[j] = v + p[j]*rho/previousRho; step == 0 {
 				p[j] = v
 			}
 		}
@@ -132,12 +132,12 @@ func (f *fista) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 		if !(rho > 0 && curvature > epsilon*rho) { // XᵀXp is 0 up to rounding errors
 			break
 		}
-		fall += rho / curvature * rho / 2
+		decrease += rho / curvature * rho / 2
 		blas64.Axpy(-rho/curvature, vector(q), vector(r))
-		before = rho
+		previousRho = rho
 	}
-	s.gap = max(s.gap, fall)
-	return s.within(l), nil
+	s.gap = max(s.gap, decrease)
+	return s.converged(l), nil
 }
 
 // norm returns ‖w‖².

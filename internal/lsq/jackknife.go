@@ -19,9 +19,9 @@ import (
 //	y_i − f₋ᵢ(x_i) = c_i = e_i/(1 − h_i),    z_i = √w_i L⁻¹(x_i − x̄)
 //	f₋ᵢ(x) = f(x) − c_i (√w_i z_iᵀL⁻¹(x − x̄) + w_i/Σw)
 type Jackknife struct {
-	c     *Samples
-	l, z  backend.Host[float64] // the lower triangle L, d×d, and the rows z_i, n×d
-	share []float64             // 1 − h_i of each sample
+	c         *Samples
+	l, z      backend.Host[float64] // the lower triangle L, d×d, and the rows z_i, n×d
+	oneMinusH []float64             // 1 − h_i of each sample
 }
 
 // Jackknife returns the Jackknife of the fit with the penalty lambda.
@@ -32,7 +32,7 @@ func (c *Samples) Jackknife(f *run.Task, lambda float64) (*Jackknife, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Jackknife{c: c, l: moments.g, z: backend.NewHost[float64](c.n, c.d), share: make([]float64, c.n)}
+	a := &Jackknife{c: c, l: moments.g, z: backend.NewHost[float64](c.n, c.d), oneMinusH: make([]float64, c.n)}
 	l, err := f.Mem.New(c.d, c.d)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (c *Samples) Jackknife(f *run.Task, lambda float64) (*Jackknife, error) {
 	if err := f.B.Download(a.l, l); err != nil {
 		return nil, err
 	}
-	err = c.each(f.Ctx, f.B, true, func(x, _ backend.Matrix[float64], from int) error {
+	err = c.eachBlock(f.Ctx, f.B, true, func(x, _ backend.Matrix[float64], from int) error {
 		f.B.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, x)
 		rows, _ := x.Dims()
 		return f.B.Download(a.z.View(from, 0, rows, c.d), x)
@@ -58,15 +58,15 @@ func (c *Samples) Jackknife(f *run.Task, lambda float64) (*Jackknife, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range a.share {
+	for i := range a.oneMinusH {
 		h := 0.0
 		for _, v := range a.z.Row(i) {
 			h += v * v
 		}
 		if c.intercept {
-			h += c.part.WeightOf(i) / c.weight
+			h += c.positive.WeightOf(i) / c.weight
 		}
-		a.share[i] = 1 - h
+		a.oneMinusH[i] = 1 - h
 	}
 	return a, nil
 }
@@ -77,22 +77,22 @@ func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Hos
 	c := a.c
 	errs := backend.NewHost[float64](c.n, c.t)
 	for i := range c.n {
-		x, y, to := c.x.Row(c.part.Row(i)), c.y.Row(c.part.Row(i)), errs.Row(i)
-		copy(to, y)
+		x, y, row := c.x.Row(c.positive.Row(i)), c.y.Row(c.positive.Row(i)), errs.Row(i)
+		copy(row, y)
 		for j, v := range b {
-			to[j] -= v
+			row[j] -= v
 		}
 		for p, v := range x {
 			for j, w := range coef.Row(p) {
-				to[j] -= v * w
+				row[j] -= v * w
 			}
 		}
 		// If h_i = 1, the fit without sample i is not unique.
-		if rounding := 0x1p-52 * float64(c.d+c.n); !(a.share[i] > rounding) {
-			return errs, message.Errorf("the fit without sample %d has no solution: {raise $lambda}", c.part.Row(i)+1)
+		if rounding := 0x1p-52 * float64(c.d+c.n); !(a.oneMinusH[i] > rounding) {
+			return errs, message.Errorf("the fit without sample %d has no solution: {raise $lambda}", c.positive.Row(i)+1)
 		}
-		for j := range to {
-			to[j] /= a.share[i]
+		for j := range row {
+			row[j] /= a.oneMinusH[i]
 		}
 	}
 	return errs, nil
@@ -113,7 +113,7 @@ func (a *Jackknife) Influence(f *run.Task, points backend.Host[float64], visit f
 	if err != nil {
 		return err
 	}
-	from := backend.NewHost[float64](rows, c.d)
+	centered := backend.NewHost[float64](rows, c.d)
 	b := backend.NewHost[float64](c.n, rows)
 	x, err := f.Mem.New(rows, c.d)
 	if err != nil {
@@ -129,27 +129,27 @@ func (a *Jackknife) Influence(f *run.Task, points backend.Host[float64], visit f
 		}
 		r := min(rows, points.Rows-first)
 		for i := range r {
-			c.center(from.Row(i), points.Row(first+i))
+			c.center(centered.Row(i), points.Row(first+i))
 		}
-		block, part, to := x.View(0, 0, r, c.d), product.View(0, 0, c.n, r), b.View(0, 0, c.n, r)
-		if err := f.B.Upload(block, from.View(0, 0, r, c.d)); err != nil {
+		block, products, influences := x.View(0, 0, r, c.d), product.View(0, 0, c.n, r), b.View(0, 0, c.n, r)
+		if err := f.B.Upload(block, centered.View(0, 0, r, c.d)); err != nil {
 			return err
 		}
 		f.B.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, block)
-		f.B.Gemm(backend.NoTrans, backend.Transpose, 1, z, block, 0, part)
-		if err := f.B.Download(to, part); err != nil {
+		f.B.Gemm(backend.NoTrans, backend.Transpose, 1, z, block, 0, products)
+		if err := f.B.Download(influences, products); err != nil {
 			return err
 		}
 		for i := range c.n {
-			root, share := c.root(i), 0.0
+			root, weightFraction := c.root(i), 0.0
 			if c.intercept {
-				share = c.part.WeightOf(i) / c.weight
+				weightFraction = c.positive.WeightOf(i) / c.weight
 			}
-			for k, v := range to.Row(i) {
-				to.Row(i)[k] = math.FMA(root, v, share)
+			for k, v := range influences.Row(i) {
+				influences.Row(i)[k] = math.FMA(root, v, weightFraction)
 			}
 		}
-		visit(first, to)
+		visit(first, influences)
 	}
 	return nil
 }

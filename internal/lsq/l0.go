@@ -34,30 +34,30 @@ type L0Fit struct {
 // L0Bytes returns the memory of L0 for n rows, in bytes: the matrices of a value of type normal,
 // the columns with nonzero weights, and their Gram matrix.
 func (c *Samples) L0Bytes(l L0, n int) int64 {
-	kept := int64(c.d)
+	columns := int64(c.d)
 	if l.Support > 0 {
-		kept = int64(l.Support)
+		columns = int64(l.Support)
 	}
-	need := c.normalBytes(n) + c.factorBytes(n, kept)
+	bytes := c.normalBytes(n) + c.factorBytes(n, columns)
 	if c.d <= subsetColumns {
-		return max(need, c.qrBytes(n))
+		return max(bytes, c.qrBytes(n))
 	}
-	return need
+	return bytes
 }
 
 // L0 solves l. For up to 64 columns it searches over subsets of the columns. For more columns, or
 // if the search does not complete, it uses iterative hard thresholding.
 func (c *Samples) L0(t *run.Task, l L0) (*L0Fit, error) {
 	m := &L0Fit{Coef: backend.NewHost[float64](c.d, c.t)}
-	best, complete := make([]float64, c.t), make([]bool, c.t)
+	objectives, complete := make([]float64, c.t), make([]bool, c.t)
 	var err error
 	if c.d <= subsetColumns {
-		if best, complete, err = c.searchSubsets(t, l, m); err != nil {
+		if objectives, complete, err = c.searchSubsets(t, l, m); err != nil {
 			return nil, err
 		}
 	}
 	if m.Complete = !slices.Contains(complete, false); !m.Complete {
-		if err := l.descend(t, c, m, best, complete); err != nil {
+		if err := l.descend(t, c, m, objectives, complete); err != nil {
 			return nil, err
 		}
 	}
@@ -66,9 +66,9 @@ func (c *Samples) L0(t *run.Task, l L0) (*L0Fit, error) {
 }
 
 // descend runs iterative hard thresholding for the outputs whose search for the best subset is not
-// complete. It replaces the result of a search only if it finds a smaller objective. best holds
-// the objectives of the searches.
-func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, best []float64, complete []bool) error {
+// complete. It replaces the result of a search only if it finds a smaller objective. objectives
+// holds the objectives of the searches.
+func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, objectives []float64, complete []bool) error {
 	a, err := c.normal(t)
 	if err != nil {
 		return err
@@ -78,20 +78,20 @@ func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, best []float64, complete 
 	if err != nil {
 		return err
 	}
-	for j, done := range complete {
-		if done {
+	for j, found := range complete {
+		if found {
 			continue
 		}
-		more, fall, err := h.minimize(j, l.MaxIter)
-		m.Steps += more
+		steps, decrease, err := h.minimize(j, l.MaxIter)
+		m.Steps += steps
 		if err != nil {
 			return err
 		}
-		if fall > 0 {
+		if decrease > 0 {
 			m.Warnings = append(m.Warnings, fmt.Sprintf("output %d has not converged: the last of %s decreased the objective by %.2g of ‖y‖², and another step may decrease it further: {raise $iterations|raise $lambda}",
-				j+1, count.Of(more, "step"), fall/a.moments.s[j]))
+				j+1, count.Of(steps, "step"), decrease/a.moments.s[j]))
 		}
-		if c.d > subsetColumns || h.objective()+a.moments.s[j] < best[j] {
+		if c.d > subsetColumns || h.objective()+a.moments.s[j] < objectives[j] {
 			for p, u := range h.u {
 				m.Coef.Row(p)[j] = u * h.scale[p]
 			}
@@ -123,10 +123,10 @@ func newThreshold(a *normal, l L0) (*threshold, error) {
 			live++
 		}
 	}
-	most, err := a.largest(h.scale)
-	// most is a lower bound on the largest eigenvalue, and the trace is an upper bound. The scaled
+	largest, err := a.largest(h.scale)
+	// The power method gives a lower bound on the largest eigenvalue. The trace is an upper bound. The scaled
 	// nonzero columns have norm 1, so that the trace is the number of these columns.
-	h.lipschitz = min(1.1*most, float64(live))
+	h.lipschitz = min(1.1*largest, float64(live))
 	return h, err
 }
 
@@ -145,103 +145,103 @@ func (h *threshold) objective() float64 {
 // minimize sets u to the best solution for output j that it finds in at most limit steps. It
 // returns the number of steps. If the iteration has not converged, it also returns the decrease of
 // the objective in the last step.
-func (h *threshold) minimize(j, limit int) (steps int, fall float64, err error) {
+func (h *threshold) minimize(j, limit int) (steps int, decrease float64, err error) {
 	for p, c := range h.a.moments.c.Row(j) {
 		h.u[p], h.q[p], h.c[p] = 0, 0, c*h.scale[p]
 	}
 	if h.lipschitz == 0 {
 		return 0, 0, nil
 	}
-	least := h.objective()
-	var last, next []int // the columns with a nonzero weight, before and after a step
+	minimum := h.objective()
+	var previousColumns, columns []int // the columns with a nonzero weight, before and after a step
 	u := make([]float64, len(h.u))
-	best, bestQ := slices.Clone(h.u), slices.Clone(h.q)
-	from, fromQ := make([]float64, len(h.u)), make([]float64, len(h.u))
+	bestU, bestQ := slices.Clone(h.u), slices.Clone(h.q)
+	startU, startQ := make([]float64, len(h.u)), make([]float64, len(h.u))
 	for step := 1; step <= limit; step++ {
 		if err := h.a.t.Step("solve", float64(j)/float64(h.a.c.t)); err != nil {
 			return step, 0, err
 		}
-		copy(from, h.u)
-		copy(fromQ, h.q)
+		copy(startU, h.u)
+		copy(startQ, h.q)
 		// A step of 1 is optimal for a single column, and a step of 1/lipschitz always decreases
 		// the objective. Choose the best of several step sizes between 1/lipschitz and 1, because a
 		// long step may select too many weights.
-		before, moved := least, false
+		previous, moved := minimum, false
 		for length, end := 1.0, false; !end; length /= 2 {
 			if length <= 1/h.lipschitz {
 				length, end = 1/h.lipschitz, true
 			}
 			for p := range u {
-				u[p] = from[p] + length*(h.c[p]-fromQ[p])
+				u[p] = startU[p] + length*(h.c[p]-startQ[p])
 			}
-			kept := h.keep(u, length)
-			if slices.Equal(kept, last) { // the weights before this step already minimize over these columns
+			selected := h.selectColumns(u, length)
+			if slices.Equal(selected, previousColumns) { // the weights before this step already minimize over these columns
 				continue
 			}
 			clear(h.u)
-			for _, p := range kept {
+			for _, p := range selected {
 				h.u[p] = u[p]
 			}
-			if err := h.refit(kept); err != nil {
+			if err := h.refit(selected); err != nil {
 				return step, 0, err
 			}
 			if err := h.apply(); err != nil {
 				return step, 0, err
 			}
-			if now := h.objective(); now < least-16*epsilon*h.a.moments.s[j] {
-				least, next, moved = now, kept, true
-				copy(best, h.u)
+			if now := h.objective(); now < minimum-16*epsilon*h.a.moments.s[j] {
+				minimum, columns, moved = now, selected, true
+				copy(bestU, h.u)
 				copy(bestQ, h.q)
 			}
 		}
-		copy(h.u, best)
+		copy(h.u, bestU)
 		copy(h.q, bestQ)
-		last, fall = next, before-least
+		previousColumns, decrease = columns, previous-minimum
 		if !moved {
 			return step, 0, nil
 		}
 	}
-	return limit, fall, nil
+	return limit, decrease, nil
 }
 
-// keep returns the indices of the elements of u that the threshold does not set to 0, in ascending
-// order. Of equal elements it selects the first.
-func (h *threshold) keep(u []float64, length float64) []int {
-	var kept []int
+// selectColumns returns the indices of the elements of u that the threshold does not set to 0, in
+// ascending order. Of elements with equal absolute values it selects the first.
+func (h *threshold) selectColumns(u []float64, length float64) []int {
+	var selected []int
 	for p, v := range u {
 		// a nonzero weight v decreases the quadratic model of this step by v²/length
 		if h.scale[p] != 0 && v != 0 && (h.l.Support > 0 || v*v > h.l.Lambda*length) {
-			kept = append(kept, p)
+			selected = append(selected, p)
 		}
 	}
 	s := h.a.c.n // any n+1 columns of n rows are linearly dependent
 	if h.l.Support > 0 {
 		s = min(s, h.l.Support)
 	}
-	if len(kept) > s {
-		slices.SortStableFunc(kept, func(p, q int) int { return -cmp.Compare(math.Abs(u[p]), math.Abs(u[q])) })
-		kept = kept[:s]
-		slices.Sort(kept)
+	if len(selected) > s {
+		slices.SortStableFunc(selected, func(p, q int) int { return -cmp.Compare(math.Abs(u[p]), math.Abs(u[q])) })
+		selected = selected[:s]
+		slices.Sort(selected)
 	}
-	return kept
+	return selected
 }
 
 // refit minimizes over the selected weights. If their columns are linearly dependent, it drops
 // redundant columns.
-func (h *threshold) refit(kept []int) error {
-	if len(kept) == 0 {
+func (h *threshold) refit(selected []int) error {
+	if len(selected) == 0 {
 		return nil
 	}
-	f, err := h.a.factor(kept, h.scale)
+	f, err := h.a.factor(selected, h.scale)
 	if err != nil {
 		return err
 	}
-	v := make([]float64, len(kept))
-	for i, p := range kept {
+	v := make([]float64, len(selected))
+	for i, p := range selected {
 		v[i] = h.c[p] / h.scale[p]
 	}
 	f.solve(v)
-	for i, p := range kept {
+	for i, p := range selected {
 		h.u[p] = v[i] / h.scale[p]
 	}
 	return nil

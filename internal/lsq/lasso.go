@@ -64,17 +64,17 @@ func (c *Samples) LassoBytes(n int) int64 {
 	return c.normalBytes(n) + c.factorBytes(n, int64(c.factoredOf(n)))
 }
 
-// factored returns the maximum number of columns whose Gram matrix coordinate descent factors. If
-// XᵀX is not formed, it is at most twice the number n of rows: of more than 2n columns, at least
-// half are linear combinations of the others.
-func (c *Samples) factored() int {
+// maxFactorColumns returns the maximum number of columns whose Gram matrix coordinate descent
+// factors. If XᵀX is not formed, the maximum is at most twice the number n of rows: of more than 2n
+// columns, at least half are linear combinations of the others.
+func (c *Samples) maxFactorColumns() int {
 	if c.byGram() {
 		return c.d
 	}
 	return c.factoredOf(c.n)
 }
 
-// factoredOf returns the result of factored for n rows when XᵀX is not formed. The result for
+// factoredOf returns the result of maxFactorColumns for n rows when XᵀX is not formed. The result for
 // sparse samples is at most gramFeatures, because the factor may be much larger than the samples.
 func (c *Samples) factoredOf(n int) int {
 	if c.sparse != nil {
@@ -93,12 +93,12 @@ func (c *Samples) Lasso(t *run.Task, l Lasso) ([]LassoFit, error) {
 	defer a.free()
 	lambdas := l.Lambdas
 	if lambdas == nil {
-		most := 0.0
+		largest := 0.0
 		for _, v := range a.moments.c.Data {
-			most = max(most, 2*math.Abs(v))
+			largest = max(largest, 2*math.Abs(v))
 		}
 		for i := range 100 {
-			lambdas = append(lambdas, most*elementary.Pow(1e-3, float64(i)/99))
+			lambdas = append(lambdas, largest*elementary.Pow(1e-3, float64(i)/99))
 		}
 	}
 	norms := a.diagonal()
@@ -119,10 +119,10 @@ func (c *Samples) Lasso(t *run.Task, l Lasso) ([]LassoFit, error) {
 	}
 	for j := range c.t {
 		s := &lassoState{w: make([]float64, c.d), q: make([]float64, c.d), c: a.moments.c.Row(j), norms: norms, total: a.moments.s[j]}
-		for done, i := range order {
+		for solved, i := range order {
 			m := &fits[i]
-			share := 1 / float64(len(order)*c.t)
-			s.base, s.share, s.warning = (float64(j*len(order)+done))*share, share, ""
+			fraction := 1 / float64(len(order)*c.t)
+			s.base, s.fraction, s.warning = (float64(j*len(order)+solved))*fraction, fraction, ""
 			w, mu := s.w, lambdas[i]/2
 			if l.Theta > 0 {
 				w, mu, err = s.bounded(p, l)
@@ -158,17 +158,17 @@ type proximal interface {
 
 // lassoState holds an output's weights and the quantities derived from them.
 type lassoState struct {
-	w, q        []float64 // the weights w, and q = XᵀXw
-	c           []float64 // c = Xᵀy
-	norms       []float64 // ‖x_p‖² of each column
-	total       float64   // ‖y‖²
-	gap         float64   // the last duality gap
-	least       float64   // value of the gap when it last fell below least/2; 0 before the first gap for this μ
-	stalls      int       // number of gaps since least changed
-	rounding    float64   // rounding error of the last gap
-	steps       int
-	base, share float64 // reported progress before the fit for this λ, and the fit's share of the total progress
-	warning     string  // why the iteration has not converged
+	w, q           []float64 // the weights w, and q = XᵀXw
+	c              []float64 // c = Xᵀy
+	norms          []float64 // ‖x_p‖² of each column
+	total          float64   // ‖y‖²
+	gap            float64   // the last duality gap
+	stallGap       float64   // the gap at the last step that halved the previous stallGap; 0 before the first gap for this μ
+	stalls         int       // number of gaps computed since stallGap changed
+	rounding       float64   // rounding error of the last gap
+	steps          int
+	base, fraction float64 // reported progress before the fit for this λ, and the fit's share of the total progress
+	warning        string  // why the iteration has not converged
 }
 
 func (s *lassoState) support() (n int) {
@@ -201,9 +201,9 @@ var errLassoOverflow = errors.New("values of x or y overflow: scale them down")
 //
 // bounds the distance of the objective from its minimum (Kim et al. 2007).
 func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
-	var most, ones, cw, wq, size, norm float64
+	var maxSlope, ones, cw, wq, size, norm float64
 	for p, w := range s.w {
-		most = max(most, math.Abs(s.c[p]-s.q[p]))
+		maxSlope = max(maxSlope, math.Abs(s.c[p]-s.q[p]))
 		ones += math.Abs(w)
 		norm = max(norm, s.norms[p])
 		cw += s.c[p] * w
@@ -212,16 +212,16 @@ func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 	}
 	squares := max(s.total-2*cw+wq, 0)
 	scale := 1.0
-	if most > mu {
-		scale = mu / most
+	if maxSlope > mu {
+		scale = mu / maxSlope
 	}
 	s.gap = squares/2*(1+scale*scale) + mu*ones - scale*(s.total-cw)
 	if s.gap-s.gap != 0 {
 		return false, errLassoOverflow
 	}
 	s.gap = max(s.gap, 0)
-	if s.stalls++; s.gap < s.least/2 || s.least == 0 {
-		s.least, s.stalls = s.gap, 0
+	if s.stalls++; s.gap < s.stallGap/2 || s.stallGap == 0 {
+		s.stallGap, s.stalls = s.gap, 0
 	}
 	// The gap is a difference of numbers near ‖y‖²/2, or of larger numbers if large weights cancel
 	// each other. The scale s adds the rounding errors of Xᵀr, whose elements are sums of d terms of
@@ -240,15 +240,15 @@ func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 			}
 		}
 	}
-	err := t.Step("solve", s.base+s.share*min(1, float64(s.steps)/float64(l.MaxIter)))
-	return s.within(l), err
+	err := t.Step("solve", s.base+s.fraction*min(1, float64(s.steps)/float64(l.MaxIter)))
+	return s.converged(l), err
 }
 
-// within reports whether the gap is at most the requested tolerance or its rounding error.
-func (s *lassoState) within(l Lasso) bool { return s.gap <= max(l.Tol/2, 8*epsilon)*s.total }
+// converged reports whether the gap is at most the requested tolerance or its rounding error.
+func (s *lassoState) converged(l Lasso) bool { return s.gap <= max(l.Tol/2, 8*epsilon)*s.total }
 
 // unsettled sets the warning that the iteration has not converged in MaxIter steps.
-func (s *lassoState) unsettled(l Lasso, what string) {
+func (s *lassoState) unsettled(l Lasso, unit string) {
 	s.warning = fmt.Sprintf("after %s the duality gap is %.2g of ‖y‖², not %.2g: {raise $lambda|raise $tol|raise $iterations|$standardize}",
-		count.Of(s.steps, what), 2*s.gap/s.total, l.Tol)
+		count.Of(s.steps, unit), 2*s.gap/s.total, l.Tol)
 }

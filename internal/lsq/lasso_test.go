@@ -56,7 +56,7 @@ func gapOf(x, y backend.Host[float64], w []float64, lambda float64) (objective, 
 		}
 		mean += y.Data[i] / float64(n)
 	}
-	var squares, ry, ones, most float64
+	var squares, ry, ones, maxSlope float64
 	slope := make([]float64, d)
 	for i := range n {
 		r := y.Data[i] - mean
@@ -71,9 +71,9 @@ func gapOf(x, y backend.Host[float64], w []float64, lambda float64) (objective, 
 	}
 	for p := range d {
 		ones += math.Abs(w[p])
-		most = max(most, math.Abs(slope[p]))
+		maxSlope = max(maxSlope, math.Abs(slope[p]))
 	}
-	scale := min(1, lambda/2/most)
+	scale := min(1, lambda/2/maxSlope)
 	return squares + lambda*ones, squares*(1+scale*scale) + lambda*ones - 2*scale*ry
 }
 
@@ -128,7 +128,7 @@ func TestLassoOfIndicators(t *testing.T) {
 // use blocks of rows that share the memory of the samples.
 func TestFitsLeaveSamples(t *testing.T) {
 	x, y := indicators(300, 3, 20, true, 43)
-	given := [][]float64{slices.Clone(x.Data), slices.Clone(y.Data)}
+	originals := [][]float64{slices.Clone(x.Data), slices.Clone(y.Data)}
 	s, err := New(t.Context(), numeric.DensePoints(x), y, nil, false)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestFitsLeaveSamples(t *testing.T) {
 	if _, _, err := s.residual(task, backend.NewHost[float64](x.Cols, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(x.Data, given[0]) || !slices.Equal(y.Data, given[1]) {
+	if !slices.Equal(x.Data, originals[0]) || !slices.Equal(y.Data, originals[1]) {
 		t.Error("a fit has changed the samples")
 	}
 }

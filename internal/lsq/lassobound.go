@@ -34,21 +34,21 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 	theta, limit := l.Theta, max(l.Tol/2, 8*epsilon)*s.total
 	inner := l
 	inner.Tol = l.Tol / 10
-	base, share, steps := s.base, s.share, 0
+	base, fraction, steps := s.base, s.fraction, 0
 	defer func() { s.steps = steps }()
 	w = make([]float64, len(s.w))
 
 	// low and high are the ends of the bracket, and atLow and atHigh the values of h(μ) = ‖w(μ)‖₁ − θ
 	// at the ends.
-	var low, atLow, last float64 // last holds h for the previous μ
+	var low, atLow, previous float64 // previous holds h for the previous μ
 	high, atHigh := 0.0, -theta
 	for _, v := range s.c {
 		high = max(high, math.Abs(v))
 	}
-	first, bracketed := high, false
+	initial, bracketed := high, false
 	mu = high / 2
 	for try := 1; ; try++ {
-		s.base, s.share = base+share*float64(try-1)/boundSteps, share/boundSteps
+		s.base, s.fraction = base+fraction*float64(try-1)/boundSteps, fraction/boundSteps
 		if err := p.minimize(s, mu, inner); err != nil {
 			return nil, 0, err
 		}
@@ -63,9 +63,9 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 			scale, gap = theta/norm, gapAt(theta/norm)
 		}
 		met, binding := math.Abs(norm-theta) <= boundTol*theta, mu*theta > limit
-		closed := bracketed && high-low <= 4*epsilon*high
-		free := mu == 0 && norm <= theta
-		done := gap <= limit && (met || closed || !binding) || free && s.warning == ""
+		narrow := bracketed && high-low <= 4*epsilon*high
+		inactive := mu == 0 && norm <= theta
+		done := gap <= limit && (met || narrow || !binding) || inactive && s.warning == ""
 		if done || s.warning != "" || try == boundSteps {
 			for j, v := range s.w {
 				w[j] = scale * v
@@ -84,15 +84,15 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 		// If the same end of the bracket moves twice in succession, the Illinois method halves the value
 		// of h at the other end.
 		if h := norm - theta; h > 0 {
-			if last > 0 {
+			if previous > 0 {
 				atHigh /= 2
 			}
-			low, atLow, last, bracketed = mu, h, h, true
+			low, atLow, previous, bracketed = mu, h, h, true
 		} else {
-			if last < 0 {
+			if previous < 0 {
 				atLow /= 2
 			}
-			high, atHigh, last = mu, h, h
+			high, atHigh, previous = mu, h, h
 		}
 		switch {
 		case bracketed:
@@ -100,7 +100,7 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 			if !(mu > low && mu < high) {
 				mu = low + (high-low)/2
 			}
-		case mu > first/1000:
+		case mu > initial/1000:
 			mu = high / 4
 		default:
 			mu = 0 // the bound may be inactive

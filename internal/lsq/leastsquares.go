@@ -111,35 +111,35 @@ func (c *Samples) cholesky(t *run.Task, s *Solution) (bool, error) {
 		return false, nil
 	}
 	s.Coef = backend.NewHost[float64](c.d, c.t)
-	right := backend.NewHost[float64](c.d, c.t)
+	rhs := backend.NewHost[float64](c.d, c.t)
 	for p := range c.d {
 		for j := range c.t {
-			right.Row(p)[j] = m.c.Row(j)[p]
+			rhs.Row(p)[j] = m.c.Row(j)[p]
 		}
 	}
 	for range 2 { // the second pass refines w with the residual computed from X
 		for p, v := range scale {
 			for j := range c.t {
-				right.Row(p)[j] *= v
+				rhs.Row(p)[j] *= v
 			}
 		}
-		step, err := backend.Copy(t.B, right)
+		step, err := backend.Copy(t.B, rhs)
 		if err != nil {
 			return false, err
 		}
 		t.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, a, step)
 		t.B.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, a, step)
-		err = t.B.Download(right, step)
+		err = t.B.Download(rhs, step)
 		step.Free()
 		if err != nil {
 			return false, err
 		}
 		for p, v := range scale {
 			for j := range c.t {
-				s.Coef.Row(p)[j] += v * right.Row(p)[j]
+				s.Coef.Row(p)[j] += v * rhs.Row(p)[j]
 			}
 		}
-		if _, right, err = c.residual(t, s.Coef); err != nil {
+		if _, rhs, err = c.residual(t, s.Coef); err != nil {
 			return false, err
 		}
 	}
@@ -160,14 +160,14 @@ func (c *Samples) residual(t *run.Task, coef backend.Host[float64]) (squares []f
 	}
 	defer g.Free()
 	squares = make([]float64, c.t)
-	part := make([]float64, c.t)
-	err = c.each(t.Ctx, t.B, true, func(x, y backend.Matrix[float64], _ int) error {
+	blockSquares := make([]float64, c.t)
+	err = c.eachBlock(t.Ctx, t.B, true, func(x, y backend.Matrix[float64], _ int) error {
 		t.B.Gemm(backend.NoTrans, backend.NoTrans, -1, x, w, 1, y)
 		t.B.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, 1, g)
-		if err := t.B.ColDot(part, y, y); err != nil {
+		if err := t.B.ColDot(blockSquares, y, y); err != nil {
 			return err
 		}
-		for j, v := range part {
+		for j, v := range blockSquares {
 			squares[j] += v
 		}
 		return nil
@@ -185,14 +185,14 @@ func (c *Samples) forwardError(ctx context.Context, s *Solution, squares []float
 	if err != nil {
 		return 0, err
 	}
-	most := 0.0
+	largest := 0.0
 	for j, total := range norms {
-		left := math.Sqrt(squares[j])
-		fitted := math.Sqrt(max((total-left)*(total+left), 0))
+		residual := math.Sqrt(squares[j])
+		fitted := math.Sqrt(max((total-residual)*(total+residual), 0))
 		if total == 0 || s.Rank == 0 {
 			continue // w = 0 has no rounding error
 		}
-		most = max(most, epsilon*(2*s.Condition+s.Condition*s.Condition*left/fitted)*total/fitted)
+		largest = max(largest, epsilon*(2*s.Condition+s.Condition*s.Condition*residual/fitted)*total/fitted)
 	}
-	return most, nil
+	return largest, nil
 }

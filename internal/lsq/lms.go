@@ -83,12 +83,12 @@ func (l LMS) Fit(t *run.Task, x numeric.Points, y backend.Host[float64], weights
 			t.Traced(run.Epoch{Number: epoch + 1, Loss: loss})
 		}
 	}
-	for j, left := range m.Squares {
+	for j, residual := range m.Squares {
 		total := 0.0
 		for i, weight := range weights {
 			total += weight * y.Row(i)[j] * y.Row(i)[j]
 		}
-		if left-left != 0 || rate*longest >= 2 && left > total {
+		if residual-residual != 0 || rate*longest >= 2 && residual > total {
 			return nil, message.Errorf("the weights diverge at rate %.3g: the rate must be below 2/(‖x‖² + 1) = %.3g: {lower $rate, or leave it out}", rate, 2/longest)
 		}
 	}

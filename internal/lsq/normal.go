@@ -20,11 +20,10 @@ type normal struct {
 	sparse  *sparseColumns          // X of sparse samples, in host memory
 	fixed   backend.Matrix[float64] // the device matrix of the products: XᵀX or X
 	v, r    backend.Matrix[float64] // device vectors of d and n elements
-	out     backend.Host[float64]
 	// square holds XᵀX of some columns, and then its factor. Each factorization uses this memory
 	// again, because the first use of new memory takes longer than factoring a few hundred columns.
-	square backend.Host[float64]
-	room   backend.Matrix[float64]
+	square       backend.Host[float64]
+	factorMatrix backend.Matrix[float64]
 }
 
 // gramFeatures is the maximum number of features for which XᵀX is formed even if there are fewer
@@ -46,7 +45,7 @@ func (c *Samples) normalBytes(n int) int64 {
 }
 
 func (c *Samples) normal(t *run.Task) (*normal, error) {
-	a := &normal{t: t, c: c, out: backend.NewHost[float64](c.d, 1)}
+	a := &normal{t: t, c: c}
 	var err error
 	if c.sparse != nil {
 		a.sparse = c.sparseColumns()
@@ -58,7 +57,7 @@ func (c *Samples) normal(t *run.Task) (*normal, error) {
 			a.fixed, err = backend.Copy(t.B, a.moments.g)
 		}
 	} else {
-		err = a.whole()
+		err = a.uploadX()
 	}
 	if err == nil {
 		a.v, err = t.B.New(c.d, 1)
@@ -70,8 +69,8 @@ func (c *Samples) normal(t *run.Task) (*normal, error) {
 	return a, nil
 }
 
-// whole copies X to the device, and computes Xᵀy and yᵀy.
-func (a *normal) whole() error {
+// uploadX copies X to the device, and computes Xᵀy and yᵀy.
+func (a *normal) uploadX() error {
 	c, b := a.c, a.t.B
 	a.x = backend.NewHost[float64](c.n, c.d)
 	y := backend.NewHost[float64](c.n, c.t)
@@ -85,13 +84,13 @@ func (a *normal) whole() error {
 		return err
 	}
 	a.moments = &moments{c: backend.NewHost[float64](c.t, c.d), s: make([]float64, c.t)}
-	right, err := b.New(c.t, c.d)
+	products, err := b.New(c.t, c.d)
 	if err != nil {
 		return err
 	}
-	defer right.Free()
+	defer products.Free()
 	return run.Placed(b, y, a.moments.c, func(y, _ backend.Matrix[float64]) error {
-		b.Gemm(backend.Transpose, backend.NoTrans, 1, y, a.fixed, 0, right)
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, y, a.fixed, 0, products)
 		if err := b.ColDot(a.moments.s, y, y); err != nil {
 			return err
 		}
@@ -100,12 +99,12 @@ func (a *normal) whole() error {
 				return errors.New("values of x or y overflow: scale them down")
 			}
 		}
-		return b.Download(a.moments.c, right)
+		return b.Download(a.moments.c, products)
 	})
 }
 
 func (a *normal) free() {
-	for _, m := range []backend.Matrix[float64]{a.fixed, a.v, a.r, a.room} {
+	for _, m := range []backend.Matrix[float64]{a.fixed, a.v, a.r, a.factorMatrix} {
 		if m != nil {
 			m.Free()
 		}
@@ -124,18 +123,18 @@ func (a *normal) apply(dst, w []float64) error {
 	if err := b.Upload(a.v, numeric.Column(w)); err != nil {
 		return err
 	}
-	to, err := b.New(d, 1)
+	product, err := b.New(d, 1)
 	if err != nil {
 		return err
 	}
-	defer to.Free()
+	defer product.Free()
 	if a.r == nil {
-		b.Gemm(backend.NoTrans, backend.NoTrans, 1, a.fixed, a.v, 0, to)
+		b.Gemm(backend.NoTrans, backend.NoTrans, 1, a.fixed, a.v, 0, product)
 	} else {
 		b.Gemm(backend.NoTrans, backend.NoTrans, 1, a.fixed, a.v, 0, a.r)
-		b.Gemm(backend.Transpose, backend.NoTrans, 1, a.fixed, a.r, 0, to)
+		b.Gemm(backend.Transpose, backend.NoTrans, 1, a.fixed, a.r, 0, product)
 	}
-	return b.Download(numeric.Column(dst), to)
+	return b.Download(numeric.Column(dst), product)
 }
 
 // diagonal returns the squared norms of the columns of X.
@@ -166,8 +165,8 @@ func (a *normal) gramOf(list []int) (backend.Host[float64], error) {
 	}
 	s := len(list)
 	if s > a.square.Rows {
-		side := max(s, min(a.c.factored(), 2*a.square.Rows))
-		a.square = backend.NewHost[float64](side, side)
+		size := max(s, min(a.c.maxFactorColumns(), 2*a.square.Rows))
+		a.square = backend.NewHost[float64](size, size)
 	}
 	g := a.square.View(0, 0, s, s)
 	if a.r == nil {
@@ -199,13 +198,13 @@ func (a *normal) gramOf(list []int) (backend.Host[float64], error) {
 
 // factorBytes returns the device memory of factor for n rows and the given number of columns.
 func (c *Samples) factorBytes(n int, columns int64) int64 {
-	need := columns * (columns + 1)
+	elements := columns * (columns + 1)
 	if c.sparse != nil {
-		need *= 3 // XᵀX, the copy of XᵀX on the device, and the factor
+		elements *= 3 // XᵀX, the copy of XᵀX on the device, and the factor
 	} else if !c.byGram() {
-		need += columns * int64(n)
+		elements += columns * int64(n)
 	}
-	return 8 * need
+	return 8 * elements
 }
 
 // cholesky is the Cholesky factor of X_AᵀX_A for the columns A, scaled so that X_AᵀX_A has the
@@ -246,21 +245,21 @@ func (a *normal) factor(list []int, scale []float64) (*cholesky, error) {
 		return nil, err
 	}
 	f.l = g
-	side := 0
-	if a.room != nil {
-		side, _ = a.room.Dims()
+	size := 0
+	if a.factorMatrix != nil {
+		size, _ = a.factorMatrix.Dims()
 	}
-	if s > side {
-		if a.room != nil {
-			a.room.Free()
-			a.room = nil
+	if s > size {
+		if a.factorMatrix != nil {
+			a.factorMatrix.Free()
+			a.factorMatrix = nil
 		}
-		side = max(s, min(a.c.factored(), 2*side))
-		if a.room, err = a.t.B.New(side, side); err != nil {
+		size = max(s, min(a.c.maxFactorColumns(), 2*size))
+		if a.factorMatrix, err = a.t.B.New(size, size); err != nil {
 			return nil, err
 		}
 	}
-	m := a.room.View(0, 0, s, s)
+	m := a.factorMatrix.View(0, 0, s, s)
 	if err := a.t.B.Upload(m, g); err != nil {
 		return nil, err
 	}
@@ -347,8 +346,8 @@ func (f *cholesky) null() backend.Host[float64] {
 		for k, v := range b {
 			row[f.order[k]] = -v * f.scale[f.order[k]]
 		}
-		own := f.order[f.rank+i]
-		row[own] = f.scale[own]
+		redundant := f.order[f.rank+i]
+		row[redundant] = f.scale[redundant]
 	}
 	return z
 }
@@ -384,13 +383,13 @@ func (a *normal) largest(scale []float64) (float64, error) {
 			return 0, err
 		}
 		times(w)
-		last := value
+		previous := value
 		value = 0
 		for _, x := range w {
 			value = math.Hypot(value, x)
 		}
 		v, w = w, v
-		if math.Abs(value-last) <= 0.01*value {
+		if math.Abs(value-previous) <= 0.01*value {
 			break
 		}
 	}

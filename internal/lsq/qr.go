@@ -214,11 +214,11 @@ func minimumNorm(t *run.Task, w, a, z backend.Host[float64], norms []float64, ra
 		order[j] = j
 	}
 	if rank < min(k, d) {
-		both := backend.NewHost[float64](k, d+z.Rows)
+		augmented := backend.NewHost[float64](k, d+z.Rows)
 		for i := range k {
-			copy(both.Row(i), a.Row(i))
+			copy(augmented.Row(i), a.Row(i))
 			for j := range z.Rows {
-				both.Row(i)[d+j] = z.Row(j)[i]
+				augmented.Row(i)[d+j] = z.Row(j)[i]
 			}
 		}
 		v, work := make([]float64, k), make([]float64, d+z.Rows)
@@ -228,30 +228,30 @@ func minimumNorm(t *run.Task, w, a, z backend.Host[float64], norms []float64, ra
 			}
 			squares := make([]float64, d)
 			for i := j; i < k; i++ {
-				for p, x := range both.Row(i)[j:d] {
+				for p, x := range augmented.Row(i)[j:d] {
 					squares[j+p] += x * x
 				}
 			}
-			next := j
+			pivot := j
 			for p, s := range squares {
-				if s > squares[next] {
-					next = p
+				if s > squares[pivot] {
+					pivot = p
 				}
 			}
-			order[j], order[next] = order[next], order[j]
+			order[j], order[pivot] = order[pivot], order[j]
 			for i := range k {
-				row := both.Row(i)
-				row[j], row[next] = row[next], row[j]
+				row := augmented.Row(i)
+				row[j], row[pivot] = row[pivot], row[j]
 			}
-			numeric.Reflect(both, j, v, work)
+			numeric.Reflect(augmented, j, v, work)
 		}
-		a, z = both.View(0, 0, rank, d), numeric.Transpose(both.View(0, d, rank, z.Rows))
+		a, z = augmented.View(0, 0, rank, d), numeric.Transpose(augmented.View(0, d, rank, z.Rows))
 	}
-	most := slices.Max(norms)
+	maxNorm := slices.Max(norms)
 	b := backend.NewHost[float64](d, rank) // b holds Bᵀ
 	for i := range rank {
 		for j, v := range a.Row(i) {
-			b.Row(order[j])[i] = v * (norms[order[j]] / most)
+			b.Row(order[j])[i] = v * (norms[order[j]] / maxNorm)
 		}
 	}
 	r, err := triangular(t, b, rank, rank)
@@ -260,26 +260,26 @@ func minimumNorm(t *run.Task, w, a, z backend.Host[float64], norms []float64, ra
 	}
 	l := numeric.Transpose(r)
 	for j := range z.Rows {
-		x, left := make([]float64, d), slices.Clone(z.Row(j))
+		x, residual := make([]float64, d), slices.Clone(z.Row(j))
 		for range 2 {
-			solveLower(l, left)
-			solveUpper(r, left)
+			solveLower(l, residual)
+			solveUpper(r, residual)
 			for p := range x {
-				x[p] += numeric.Dot(b.Row(p), left)
+				x[p] += numeric.Dot(b.Row(p), residual)
 			}
-			copy(left, z.Row(j))
+			copy(residual, z.Row(j))
 			for p, v := range x {
-				numeric.Axpy(-v, b.Row(p), left)
+				numeric.Axpy(-v, b.Row(p), residual)
 			}
 		}
 		if rank < min(k, d) { // correct w by R₁₁: the errors of B are relative to ‖x‖, but the errors of R₁₁ to each element of x
-			solveUpper(a.View(0, 0, rank, rank), left)
-			for p, v := range left {
-				x[order[p]] += v / (norms[order[p]] / most)
+			solveUpper(a.View(0, 0, rank, rank), residual)
+			for p, v := range residual {
+				x[order[p]] += v / (norms[order[p]] / maxNorm)
 			}
 		}
 		for p, v := range x {
-			w.Row(p)[j] = v / most
+			w.Row(p)[j] = v / maxNorm
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ type Samples struct {
 	sparse       *backend.CSR[float64] // nil if the samples are dense
 	weights      []float64             // w_i of every row; nil if all are 1
 	intercept    bool
-	part         numeric.Part // rows of weight > 0
+	positive     numeric.Part // rows of weight > 0
 	weight       float64      // sum of the weights w_i
 	meanX, meanY numeric.Center
 	constant     []int // columns of x that are constant up to rounding; centering sets them to 0
@@ -37,19 +37,19 @@ type Samples struct {
 // ≥ 0. They are all 1 if weights is nil. Only Lasso and LeastSquares support sparse samples.
 func New(ctx context.Context, x numeric.Points, y backend.Host[float64], weights []float64, intercept bool) (*Samples, error) {
 	c := &Samples{x: x.Dense, sparse: x.Sparse, y: y, weights: weights, intercept: intercept, d: x.Cols, t: y.Cols}
-	c.part = numeric.PartOf(x.Rows, weights)
-	c.n = c.part.N
+	c.positive = numeric.PartOf(x.Rows, weights)
+	c.n = c.positive.N
 	for i := range c.n {
-		c.weight += c.part.WeightOf(i)
+		c.weight += c.positive.WeightOf(i)
 	}
 	var err error
 	if c.sparse != nil {
 		c.meanX = numeric.Center{make([]float64, c.d), make([]float64, c.d)}
 		for k := range c.n {
-			columns, values := c.sparse.Row(c.part.Row(k))
-			for at, p := range columns {
+			columns, values := c.sparse.Row(c.positive.Row(k))
+			for stored, p := range columns {
 				if intercept {
-					c.meanX[0][p] += c.part.WeightOf(k) / c.weight * values[at]
+					c.meanX[0][p] += c.positive.WeightOf(k) / c.weight * values[stored]
 				}
 			}
 		}
@@ -64,14 +64,14 @@ func New(ctx context.Context, x numeric.Points, y backend.Host[float64], weights
 
 // findConstant lists the columns of x whose values all differ from their mean by at most
 // spread.Rounding. Centered, such a column would consist of rounding errors and could get a huge
-// weight. The search usually reads only the first rows, because it leaves a column at the first
+// weight. The search usually reads only a few rows, because it ends for a column at the first
 // larger difference.
 func (c *Samples) findConstant() {
 	for j := range c.d {
 		mean := c.meanX[0][j]
 		bound := spread.Rounding(float64(c.n), mean)
 		k := 0
-		for k < c.n && math.Abs(c.x.Row(c.part.Row(k))[j]-mean) <= bound {
+		for k < c.n && math.Abs(c.x.Row(c.positive.Row(k))[j]-mean) <= bound {
 			k++
 		}
 		if k == c.n {
@@ -81,7 +81,7 @@ func (c *Samples) findConstant() {
 }
 
 // root returns √w_i of the i-th row of weight > 0.
-func (c *Samples) root(i int) float64 { return math.Sqrt(c.part.WeightOf(i)) }
+func (c *Samples) root(i int) float64 { return math.Sqrt(c.positive.WeightOf(i)) }
 
 // center sets dst to x, a row of X, minus the mean.
 func (c *Samples) center(dst, x []float64) {
@@ -104,13 +104,13 @@ func (c *Samples) mean(ctx context.Context, h backend.Host[float64]) (numeric.Ce
 	if !c.intercept {
 		return numeric.Center{make([]float64, h.Cols), make([]float64, h.Cols)}, nil
 	}
-	return c.part.Mean(ctx, h)
+	return c.positive.Mean(ctx, h)
 }
 
 // fillX sets dst to centered and weighted rows of X, beginning with row from of the rows of weight
 // > 0.
 func (c *Samples) fillX(dst backend.Host[float64], from int) {
-	c.part.Fill(dst, c.x, c.meanX, from, true)
+	c.positive.Fill(dst, c.x, c.meanX, from, true)
 	for _, j := range c.constant {
 		for k := range dst.Rows {
 			dst.Row(k)[j] = 0
@@ -119,7 +119,7 @@ func (c *Samples) fillX(dst backend.Host[float64], from int) {
 }
 
 func (c *Samples) fillY(dst backend.Host[float64], from int) {
-	c.part.Fill(dst, c.y, c.meanY, from, true)
+	c.positive.Fill(dst, c.y, c.meanY, from, true)
 }
 
 // columns returns the transposes of X and Y, d×n and t×n, so that each feature is contiguous.
@@ -137,17 +137,17 @@ func (c *Samples) columns() (x, y backend.Host[float64]) {
 	return transposed(c.d, c.fillX), transposed(c.t, c.fillY)
 }
 
-// blockRows returns the number of rows of a block in the method each. A block takes about 2 MiB.
+// blockRows returns the number of rows of a block in eachBlock. A block takes about 2 MiB.
 func (c *Samples) blockRows() int { return min(c.n, max(256, 1<<18/(c.d+c.t))) }
 
-// each calls f with successive blocks of rows of X and Y on the device. The blocks are valid until
-// f returns. f may overwrite the blocks if fresh is true. If fresh is false and the samples have
-// neither an intercept nor weights, the blocks share the memory of the samples.
-func (c *Samples) each(ctx context.Context, b backend.Backend[float64], fresh bool, f func(x, y backend.Matrix[float64], from int) error) error {
+// eachBlock calls f with successive blocks of rows of X and Y on the device. The blocks are valid
+// until f returns. f may overwrite the blocks if writable is true. If writable is false and the samples
+// have neither an intercept nor weights, the blocks share the memory of the samples.
+func (c *Samples) eachBlock(ctx context.Context, b backend.Backend[float64], writable bool, f func(x, y backend.Matrix[float64], from int) error) error {
 	rows := c.blockRows()
-	given := !fresh && !c.intercept && c.weights == nil
+	share := !writable && !c.intercept && c.weights == nil
 	var hx, hy backend.Host[float64]
-	if !given {
+	if !share {
 		hx, hy = backend.NewHost[float64](rows, c.d), backend.NewHost[float64](rows, c.t)
 	}
 	for i := 0; i < c.n; i += rows {
@@ -156,7 +156,7 @@ func (c *Samples) each(ctx context.Context, b backend.Backend[float64], fresh bo
 		}
 		r := min(rows, c.n-i)
 		var bx, by backend.Host[float64]
-		if given {
+		if share {
 			bx, by = c.x.View(i, 0, r, c.d), c.y.View(i, 0, r, c.t)
 		} else {
 			bx, by = hx.View(0, 0, r, c.d), hy.View(0, 0, r, c.t)
@@ -202,17 +202,17 @@ func (c *Samples) sums(t *run.Task, squares bool) (*moments, error) {
 	}
 	defer v.Free()
 	m := &moments{g: backend.NewHost[float64](c.d, c.d), c: backend.NewHost[float64](c.t, c.d), s: make([]float64, c.t)}
-	part := make([]float64, c.t)
-	err = c.each(t.Ctx, t.B, false, func(x, y backend.Matrix[float64], _ int) error {
+	blockSquares := make([]float64, c.t)
+	err = c.eachBlock(t.Ctx, t.B, false, func(x, y backend.Matrix[float64], _ int) error {
 		t.B.Syrk(backend.Lower, backend.Transpose, 1, x, 1, g)
 		t.B.Gemm(backend.Transpose, backend.NoTrans, 1, y, x, 1, v)
 		if !squares {
 			return nil
 		}
-		if err := t.B.ColDot(part, y, y); err != nil {
+		if err := t.B.ColDot(blockSquares, y, y); err != nil {
 			return err
 		}
-		for j, p := range part {
+		for j, p := range blockSquares {
 			m.s[j] += p
 		}
 		return nil

@@ -28,8 +28,8 @@ type sparseColumns struct {
 func (c *Samples) sparseColumns() *sparseColumns {
 	s := &sparseColumns{mean: c.meanX[0], weight: c.weight, diagonal: make([]float64, c.d), y: backend.NewHost[float64](c.t, c.n)}
 	points := numeric.SparsePoints(*c.sparse)
-	if c.part.Rows != nil {
-		points = points.Take(c.part.Rows)
+	if c.positive.Rows != nil {
+		points = points.Take(c.positive.Rows)
 	}
 	x := *points.Sparse
 	x.Data = slices.Clone(x.Data)
@@ -39,7 +39,7 @@ func (c *Samples) sparseColumns() *sparseColumns {
 		for i := range values {
 			values[i] *= root
 		}
-		for j, v := range c.y.Row(c.part.Row(k)) {
+		for j, v := range c.y.Row(c.positive.Row(k)) {
 			s.y.Row(j)[k] = root * (v - c.meanY[0][j] - c.meanY[1][j])
 		}
 	}
@@ -173,7 +173,7 @@ func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 			largest = numeric.Larger(largest, math.Abs(v))
 		}
 		// The numbers must be near 1: LSQR squares norms, and multiplies a norm of X by a norm of y.
-		if most := 0x1p450; largest > most || largest > 0 && largest < 1/most {
+		if limit := 0x1p450; largest > limit || largest > 0 && largest < 1/limit {
 			return nil, fmt.Errorf("the largest number of %s is %.2g, too far from 1 for sparse samples: scale %s", name, largest, name)
 		}
 	}
@@ -213,8 +213,8 @@ func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 			slope, norm = phi*alpha*math.Abs(cos), numeric.Norm2(x)
 		}
 		s.Iters = max(s.Iters, iters)
-		for p, at := range x {
-			s.Coef.Row(p)[j] = at
+		for p, weight := range x {
+			s.Coef.Row(p)[j] = weight
 		}
 	}
 	s.Intercept = c.intercepts(s.Coef)

@@ -26,7 +26,7 @@ func triangularize(t *run.Task, m backend.Matrix[float64], cols int) error {
 	rows, width := m.Dims()
 	steps := min(rows, cols)
 	size := min(reflectors, steps)
-	panel, left := backend.NewHost[float64](rows, size), backend.NewHost[float64](rows, size)
+	panel, vectors := backend.NewHost[float64](rows, size), backend.NewHost[float64](rows, size)
 	x, w, dots := make([]float64, rows), make([]float64, size), make([]float64, size)
 	var device [4]backend.Matrix[float64] // V, T, VᵀC and TᵀVᵀC for the later columns C
 	for i, dims := range [...][2]int{{rows, size}, {size, size}, {size, width}, {size, width}} {
@@ -40,15 +40,15 @@ func triangularize(t *run.Task, m backend.Matrix[float64], cols int) error {
 		if t.Ctx.Err() != nil {
 			return context.Cause(t.Ctx)
 		}
-		k, high := min(size, steps-first), rows-first
-		p, v, tri := panel.View(0, 0, high, k), left.View(0, 0, high, k), backend.NewHost[float64](k, k)
-		if err := t.B.Download(p, m.View(first, first, high, k)); err != nil {
+		k, height := min(size, steps-first), rows-first
+		p, v, tri := panel.View(0, 0, height, k), vectors.View(0, 0, height, k), backend.NewHost[float64](k, k)
+		if err := t.B.Download(p, m.View(first, first, height, k)); err != nil {
 			return err
 		}
 		for j := range k {
 			tau := numeric.Reflect(p, j, x, w)
 			clear(dots)
-			for i := range high {
+			for i := range height {
 				if v.Row(i)[j] = 0; i >= j {
 					v.Row(i)[j] = x[i]
 					numeric.Axpy(x[i], v.Row(i)[:j], dots)
@@ -59,15 +59,15 @@ func triangularize(t *run.Task, m backend.Matrix[float64], cols int) error {
 			}
 			tri.Row(j)[j] = tau
 		}
-		if err := t.B.Upload(m.View(first, first, high, k), p); err != nil {
+		if err := t.B.Upload(m.View(first, first, height, k), p); err != nil {
 			return err
 		}
-		rest := width - first - k
-		if rest == 0 {
+		remaining := width - first - k
+		if remaining == 0 {
 			continue
 		}
-		c, dv, dt := m.View(first, first+k, high, rest), device[0].View(0, 0, high, k), device[1].View(0, 0, k, k)
-		product, scaled := device[2].View(0, 0, k, rest), device[3].View(0, 0, k, rest)
+		c, dv, dt := m.View(first, first+k, height, remaining), device[0].View(0, 0, height, k), device[1].View(0, 0, k, k)
+		product, scaled := device[2].View(0, 0, k, remaining), device[3].View(0, 0, k, remaining)
 		if err := t.B.Upload(dv, v); err != nil {
 			return err
 		}
@@ -183,9 +183,9 @@ func condition(l backend.Host[float64]) float64 {
 func pivotedCholesky(ctx context.Context, g backend.Host[float64], tol float64) (order []int, rank int, err error) {
 	n := g.Rows
 	order = make([]int, n)
-	left := make([]float64, n) // the diagonal of the remaining matrix
+	diagonal := make([]float64, n) // the diagonal of the remaining matrix
 	for i := range n {
-		order[i], left[i] = i, g.Row(i)[i]
+		order[i], diagonal[i] = i, g.Row(i)[i]
 	}
 	for ; rank < n; rank++ {
 		if ctx.Err() != nil {
@@ -193,19 +193,19 @@ func pivotedCholesky(ctx context.Context, g backend.Host[float64], tol float64) 
 		}
 		k, p := rank, rank
 		for i := k + 1; i < n; i++ {
-			if left[i] > left[p] {
+			if diagonal[i] > diagonal[p] {
 				p = i
 			}
 		}
-		if !(left[p] > tol) {
+		if !(diagonal[p] > tol) {
 			break
 		}
 		order[k], order[p] = order[p], order[k]
-		left[k], left[p] = left[p], left[k]
-		top, row := g.Row(k), g.Row(p)
+		diagonal[k], diagonal[p] = diagonal[p], diagonal[k]
+		rowK, row := g.Row(k), g.Row(p)
 		if p != k { // exchange rows and columns k and p of the lower triangle
 			for j := range k {
-				top[j], row[j] = row[j], top[j]
+				rowK[j], row[j] = row[j], rowK[j]
 			}
 			for i := k + 1; i < p; i++ {
 				g.Row(i)[k], row[i] = row[i], g.Row(i)[k]
@@ -213,14 +213,14 @@ func pivotedCholesky(ctx context.Context, g backend.Host[float64], tol float64) 
 			for i := p + 1; i < n; i++ {
 				g.Row(i)[k], g.Row(i)[p] = g.Row(i)[p], g.Row(i)[k]
 			}
-			row[p] = top[k]
+			row[p] = rowK[k]
 		}
-		pivot := math.Sqrt(left[k])
-		top[k] = pivot
+		pivot := math.Sqrt(diagonal[k])
+		rowK[k] = pivot
 		for i := k + 1; i < n; i++ {
 			row := g.Row(i)
-			row[k] = (row[k] - numeric.Dot(row[:k], top)) / pivot
-			left[i] -= row[k] * row[k]
+			row[k] = (row[k] - numeric.Dot(row[:k], rowK)) / pivot
+			diagonal[i] -= row[k] * row[k]
 		}
 	}
 	return order, rank, nil

@@ -36,7 +36,7 @@ func TestTriangular(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, rt := numeric.Transpose(a), numeric.Transpose(r)
+		aTransposed, rt := numeric.Transpose(a), numeric.Transpose(r)
 		for p := range a.Cols {
 			for i := p + 1; i < a.Rows; i++ {
 				if r.Row(i)[p] != 0 {
@@ -46,8 +46,8 @@ func TestTriangular(t *testing.T) {
 			for q := range p + 1 {
 				// The error of a column is at most γ_mk times its norm for k reflections of m elements (Higham 2002,
 				// theorem 19.4).
-				bound := 4 * float64(a.Rows*min(a.Rows, a.Cols)) * epsilon * numeric.Norm2(at.Row(p)) * numeric.Norm2(at.Row(q))
-				if d := numeric.Dot(at.Row(p), at.Row(q)) - numeric.Dot(rt.Row(p), rt.Row(q)); !(math.Abs(d) <= bound) {
+				bound := 4 * float64(a.Rows*min(a.Rows, a.Cols)) * epsilon * numeric.Norm2(aTransposed.Row(p)) * numeric.Norm2(aTransposed.Row(q))
+				if d := numeric.Dot(aTransposed.Row(p), aTransposed.Row(q)) - numeric.Dot(rt.Row(p), rt.Row(q)); !(math.Abs(d) <= bound) {
 					t.Errorf("%v: RᵀR and AᵀA differ by %.2g at (%d, %d), allowed %.2g", dims, d, p, q, bound)
 				}
 			}
