@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// implied are features of the generator's "Requires" lines that every amd64 processor has. MMX+ is
-// the generator's word for PREFETCHT0, which is part of SSE.
+// implied lists the features in "Requires" lines of the assembly that every amd64 processor has.
+// MMX+ is the name in these lines for the feature of PREFETCHT0, which is part of SSE.
 var implied = []string{"MMX+", "SSE", "SSE2", "CMOV"}
 
 // TestNarrowerTier checks that the avx512 tier requires every feature of the avx2 tier, whose

@@ -75,10 +75,10 @@ func fma[T Float](a, b, c T) T {
 	return T(fma32(float64(a), float64(b), float64(c)))
 }
 
-// fma32 is a·b + c for float32 numbers, rounded to float32. The product is exact in float64.
-// The sum is rounded to odd: if it is inexact, its last bit is 1. That bit keeps the rounding
-// to float32 from a false tie (Boldo and Melquiond, Emulation of FMA and correctly rounded
-// sums, 2008).
+// fma32 is a·b + c for float32 numbers, rounded to float32. The product is exact in float64. The
+// sum is rounded to odd: if it is inexact, its last bit is 1. The second rounding, to float32, then
+// gives the same result as a single rounding (Boldo and Melquiond, Emulation of FMA and correctly
+// rounded sums, 2008).
 func fma32(a, b, c float64) float32 {
 	p := float64(a * b)
 	s := p + c

@@ -342,7 +342,7 @@ func maximum[T Float]() T {
 	return T(any(math.MaxFloat64).(float64))
 }
 
-// exponent returns the e with 2^e ≤ x < 2^(e+1).
+// exponent returns the integer e such that 2^e ≤ x < 2^(e+1).
 func exponent(x float64) int { _, e := math.Frexp(x); return e - 1 }
 
 // bigExp returns exp(x) to about 150 bits: the sum of the series at x/2^k, squared k times.

@@ -111,9 +111,9 @@ var twoOverPi = [...]uint64{
 // reduceLarge is reduce for y > 2²⁹, by the algorithm of Payne and Hanek (1983).
 //
 // Write y = M·2ᵉ with an integer M. A digit of 2/π whose weight in the product M·2ᵉ·2/π is 4 or
-// more contributes a multiple of 2π and is skipped. The next 256 digits give the product modulo 4
-// with an error below 2^−201. For every float64, the distance of the product from the nearest
-// integer is at least 2^−61.
+// more adds a multiple of 4 to the product, that is a multiple of 2π to y, and is skipped. The next
+// 256 digits give the product modulo 4 with an error below 2^−201. For every float64, the distance
+// of the product from the nearest integer is at least 2^−61.
 func reduceLarge(y float64) (quadrant int, r, low float64) {
 	b := math.Float64bits(y)
 	m := b&(1<<52-1) | 1<<52

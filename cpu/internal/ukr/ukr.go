@@ -103,8 +103,8 @@ type Kernels[T Float] struct {
 	// positive and finite; this pivot then remains on C's diagonal.
 	PotrfDirect func(*Direct[T])
 	// TransposeDirect computes C ← Aᵀ, or only the triangle of C that Part names. A is M × N with
-	// column stride 1. For the upper triangle, up to three elements left of the diagonal become
-	// undefined.
+	// column stride 1. For the upper triangle, up to three elements of each row left of the
+	// diagonal become undefined.
 	TransposeDirect func(*Direct[T])
 
 	// Affine computes x ← A·x + B, Add computes x ← x + y, Mul computes x ← x·y, and Sqrt computes
@@ -223,10 +223,10 @@ type Packer[T Float] struct {
 // together.
 type GemvPanels[T Float] struct {
 	Width, Rows int
-	// Apply computes y_r ← y_r + Σ_i z_ri v_i. It first sums PanelTerms products and adds this sum
-	// to y_r, so that a product is rounded less often. ApplyPair also computes s_i ← s_i + Σ_r z_ri
-	// x_r in the same pass, for an off-diagonal tile of a symmetric matrix. ApplyPair may add each
-	// product directly to y_r.
+	// Apply computes y_r ← y_r + Σ_i z_ri v_i. It sums PanelTerms products at a time and adds each
+	// sum to y_r, which needs fewer roundings of each product. ApplyPair also computes s_i ← s_i +
+	// Σ_r z_ri x_r in the same pass, for an off-diagonal tile of a symmetric matrix. ApplyPair may
+	// add each product directly to y_r.
 	Apply, ApplyPair func(*GemvPanel[T])
 }
 
@@ -244,7 +244,7 @@ type Tier struct {
 	Name     string
 	Features []Feature
 	Optional []Feature // features without which the tier works, with other functions
-	Short    bool      // whether a machine with Features can run ShortDotF64 and its companions
+	Short    bool      // whether a machine with Features can run the functions of short_amd64.go or short_arm64.go
 	// Pairs is the rate of the multiplications of Gemm16, divided by the rate of Gemm in float32. It
 	// is 0 if Gemm16 is not faster.
 	Pairs float64
