@@ -60,14 +60,14 @@ func product[T backend.Float](k int) float64 {
 // difference, its scaling, its square or absolute value, and the sum are rounded. The L1 distance
 // must satisfy this bound, because it has no other formula.
 //
-// ‖x−z‖² may also be computed as ‖x′‖² + ‖z′‖² − 2x′ᵀz′ from shifted and scaled points x′. The
-// shift is a point in the convex hull of the data, such as their mean. The error is then at most
-// γ_{d+6}(‖x′‖+‖z′‖)². Let r be the largest distance from one of the points: neither norm exceeds
-// the diameter of the points, which is at most 2r, and the error is at most 16γ_{d+6}r². If the
-// terms cancel, this bound is too weak for the square root in Matérn kernels. Therefore the error
-// must also be small relative to the distance itself. A backend may use the formula if its result
-// is ≥ 2⁻¹⁰(‖x′‖² + ‖z′‖²). The error is then ≤ 2·2¹⁰γ_{d+6}‖x−z‖²; another factor of 2 allows for
-// the rounding of both sides of the comparison. Duplicate rows must have distance 0 exactly.
+// ‖x−z‖² may also be computed as ‖x′‖² + ‖z′‖² − 2x′ᵀz′ from points x′ that are scaled and shifted
+// by a point in the convex hull of the data, such as their mean. The error is then at most
+// γ_{d+6}(‖x′‖+‖z′‖)². Let r be the largest distance of a point from the first point. All norms are
+// at most 2r, a bound of the diameter, and the error is at most 16γ_{d+6}r². If the terms cancel,
+// this bound is too weak for the square root in Matérn kernels. Therefore the error must also be
+// small relative to the distance itself. A backend may use the formula if its result is ≥
+// 2⁻¹⁰(‖x′‖² + ‖z′‖²). The error is then ≤ 2·2¹⁰γ_{d+6}‖x−z‖²; another factor of 2 allows for the
+// rounding of both sides of the comparison. Duplicate rows must have distance 0 exactly.
 //
 // A bound of NaN allows no value: every comparison with NaN is false.
 //

@@ -150,12 +150,12 @@ func mirror(ul backend.Uplo, h host) host {
 // exactTriangle returns a lower triangular matrix of small integers. It can be inverted without
 // rounding.
 //
-// The diagonal holds powers of two. Each index has one of three random classes. An element below
-// the diagonal is zero unless the class of its row index is higher than that of its column index.
-// Let D be the diagonal and N the strict triangle. Products of three factors N with diagonal
-// matrices between them are 0, and the inverse D⁻¹ − D⁻¹ND⁻¹ + D⁻¹ND⁻¹ND⁻¹ has small elements.
-// Substitution and multiplication by inverted diagonal blocks are both exact. perRow is the
-// approximate number of nonzero elements in a row.
+// The diagonal holds powers of two, up to their signs. Each index has one of three random classes.
+// An element below the diagonal is zero unless the class of its row index is higher than that of
+// its column index. Let D be the diagonal and N the strict triangle. A product with three factors N
+// and diagonal matrices between them is then 0, and the inverse, D⁻¹ − D⁻¹ND⁻¹ + D⁻¹ND⁻¹ND⁻¹, has
+// small elements. Substitution and multiplication by inverted diagonal blocks are both exact.
+// perRow is the approximate number of nonzero elements in a row.
 func (r *rig[T]) exactTriangle(n, perRow int, positive bool) host {
 	class := make([]int, n)
 	for i := range class {
@@ -201,7 +201,7 @@ func (r *rig[T]) block() int {
 	return pick(r, r.upToLarge(blockSizes...))
 }
 
-// upToLarge returns the sizes ≤ LargeN. A backend with a lower LargeN has smaller blocks.
+// upToLarge returns the given sizes that are at most LargeN. A backend with a lower LargeN has smaller blocks.
 func (r *rig[T]) upToLarge(sizes ...int) []int {
 	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return n > r.LargeN })
 }
