@@ -14,8 +14,8 @@ import (
 // arguments, go to gonum. Small problems call their micro-kernel directly, because for them the
 // function calls take as long as the arithmetic.
 
-// With sharedGemv, sharedSymv or sharedVector elements or more, several workers are faster than one.
-// vectorPiece is the number of elements of a vector in one task.
+// The constants sharedGemv, sharedSymv (elements of the matrix) and sharedVector (elements of a vector) are the sizes
+// from which several workers are faster than one. vectorPiece is the number of elements of a vector in one task.
 const (
 	sharedGemv = 512 * 512
 	sharedSymv = 1024 * 1024
@@ -225,8 +225,8 @@ func trsvFits(ul blas.Uplo, tA blas.Transpose, d blas.Diag, n, lenA, lda, lenX, 
 		(tA == blas.NoTrans || tA == blas.Trans || tA == blas.ConjTrans) && (d == blas.Unit || d == blas.NonUnit)
 }
 
-// blasTrsv solves with a triangle or its transpose: by forward substitution if lower != trans, by
-// back substitution otherwise.
+// blasTrsv solves op(A) x = b in place for a triangle A: by forward substitution if op(A) is lower
+// triangular (lower != trans), and by back substitution otherwise.
 func blasTrsv[T backend.Float](e *engine[T], lower, trans, unit bool, n int, a []T, lda int, x []T) {
 	v := rowMajor(a, n, n, lda)
 	if trans {

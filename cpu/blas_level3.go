@@ -227,7 +227,7 @@ func blasTriangular[T backend.Float](e *engine[T], solve bool, s blas.Side, ul b
 	}
 }
 
-// storedAs swaps the strides of v if the matrix is stored transposed, with row stride ld.
+// storedAs sets the strides of v, if transposed is true, to those of a transposed matrix with row stride ld.
 func (v *view[T]) storedAs(transposed bool, ld int) {
 	if transposed {
 		v.rs, v.cs = 1, ld

@@ -21,10 +21,10 @@ type sparseMatrix[T backend.Float] struct {
 	view   bool
 }
 
-// lists contains the stored elements of a sparse matrix, ordered by windows of consecutive rows and
-// then by columns. For each window and each column, there is a list of the stored elements: their
-// rows and their values. A tile of k(X, Z) has one column for each row of a window of Z. For a row
-// x of the tile, the Gram functions read the lists of the columns in which x has stored elements.
+// lists contains the stored elements of a sparse matrix in windows of consecutive rows. For each
+// window and each column, there is a list of the stored elements: their rows and their values. A
+// tile of k(X, Z) has one column for each row of a window of Z. For a row x of X, the Gram
+// functions read the lists of the columns in which x has stored elements.
 type lists[T backend.Float] struct {
 	csr        backend.CSR[T]
 	window     int // number of rows of a window, at most 2¹⁶
@@ -59,14 +59,13 @@ const (
 	minWindow = 512
 	maxWindow = 1 << 15
 	// denseFraction is the fraction of stored elements above which a column is multiplied in dense
-	// form. Suppose that c of the n elements of a column are stored. The dense form takes n²/2
-	// multiply-adds, the lists take c²/2, and a multiply-add by the lists takes about 20 times as
-	// long.
+	// form. A column with c stored elements among n takes n²/2 multiply-adds in dense form. With
+	// lists it takes c²/2, each of which takes about 20 times as long.
 	denseFraction = 0.2
 )
 
-// windowFor returns the number of rows of a window. If possible, it is so large that there are no
-// more lists than stored elements.
+// windowFor returns the number of rows of a window: if minWindow and maxWindow allow it, a number
+// for which there are about as many lists as stored elements.
 func windowFor(rows, cols, nnz int) int {
 	size := math.MaxInt
 	if nnz > 0 {
@@ -195,8 +194,8 @@ func (x *sparseMatrix[T]) point(i int) kernels.SparsePoint[T] {
 	return kernels.SparsePoint[T]{Columns: columns, Values: values}
 }
 
-// rowsWithin returns the part of an ascending list of rows of the whole matrix that lies in rows lo
-// … hi−1.
+// rowsWithin returns the part of list, an ascending list of rows of the whole matrix, that contains
+// the rows lo … hi−1.
 func rowsWithin(list []int32, lo, hi int) []int32 {
 	from, _ := slices.BinarySearch(list, int32(lo))
 	to, _ := slices.BinarySearch(list, int32(hi))

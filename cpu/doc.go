@@ -1,11 +1,11 @@
-// Package cpu is the backend that runs on the processor: blocked matrix products, triangular
-// solves, Cholesky factorization and fused Gram matrices in portable Go over the micro-kernels of
-// package internal/ukr. It names no instruction set; the driver "cpu" offers one device for each
-// tier of ukr that the machine can run: cpu/avx512, cpu/avx2, cpu/generic, or on arm64 cpu/neon,
-// cpu/generic. The tier neon is tested under an emulator; its speed is predicted, in
-// bench/results/arm64-prediction.md, and has not been measured. An idle worker takes the next task,
-// so that on arm64 processors with cores of different speeds, slow cores get fewer tasks than fast
-// cores. The gain from this has not been measured.
+// Package cpu is the backend that runs on the processor. It implements blocked matrix products,
+// triangular solves, the Cholesky factorization and fused Gram matrices in portable Go, which calls
+// the micro-kernels of package internal/ukr. The micro-kernels for one instruction set are called a
+// tier. The driver "cpu" offers one device for each tier that the machine can run: cpu/avx512,
+// cpu/avx2 and cpu/generic, or on arm64 cpu/neon and cpu/generic. The tier neon is tested under an
+// emulator; its speed is predicted, in bench/results/arm64-prediction.md, and has not been
+// measured. An idle worker takes the next task, so that on arm64 processors with cores of different
+// speeds, slow cores get fewer tasks than fast cores. The gain from this has not been measured.
 //
 // # The five loops
 //
@@ -20,14 +20,14 @@
 //	loop 1           ir over its rows, MR at a time       (in the micro-kernel)
 //	                   Σ over KC in registers
 //
-// Packed B stays in the third-level cache, a task's packed A in the second, one panel of B (KC ×
-// NR) in the first or second. The sizes are in blocking.go.
+// Packed B stays in the third-level cache, the packed A of a task in the second-level cache, and
+// one panel of B (KC × NR) in the first-level or second-level cache. The sizes are in blocking.go.
 //
-// The factorizations use these products: potrf.go looks ahead, so that a block on the diagonal is
-// factored while a product runs, and reduced.go does the same with products of 16-bit integers;
-// trsm.go solves packed panels in registers. Products of a matrix with a small number of vectors
-// (symv.go) and small problems (small.go) do not pack, because packing would cost more than the
-// product.
+// The factorizations use these products. In potrf.go, one worker factors the next block on the
+// diagonal while the other workers compute a product (look-ahead); reduced.go does the same with
+// products of 16-bit integers. Triangular solves keep tiles of packed panels in registers
+// (trsm.go). Products of a matrix with a small number of vectors (symv.go) and small problems
+// (small.go) use unpacked matrices, because packing would take longer than the product.
 //
 // # Packed panels
 //
@@ -46,9 +46,9 @@
 //
 // # Sparse points
 //
-// Gram matrices of sparse points (sparsegram.go) find the common elements of two rows in the lists
-// of the columns (csr.go), tile by tile; columns that most rows store go to the micro-kernel.
-// Products with dense matrices are in sparsegemm.go.
+// The Gram matrix of sparse points is computed tile by tile (sparsegram.go). The common elements of
+// two rows are found in the lists of the columns (csr.go); columns that most rows store are
+// multiplied by the micro-kernel. Products with dense matrices are in sparsegemm.go.
 //
 // # Results do not depend on the workers
 //

@@ -92,15 +92,15 @@ func (f *expansion[T]) Apply(ctx context.Context, dst, x backend.Host[T]) error 
 	return q.wait()
 }
 
-// evaluatesPoint reports whether Apply calls applyPoint for one point. applyPoint avoids the setup
-// of general, which takes longer than a thousand evaluations of a kernel of few features.
+// evaluatesPoint reports whether Apply calls applyPoint instead of the method general for a single point. The
+// setup of general takes longer than a thousand evaluations of a kernel with a small number of features.
 func (f *expansion[T]) evaluatesPoint() bool {
 	g := gramMul[T]{gram: f.gram, t: f.t}
 	return !f.hasFiller && g.flops(1, f.gram.z.rows) < minParallelFlops &&
 		!slices.ContainsFunc(f.gram.packs, func(p packing[T]) bool { return p.sparse || p.empty || p.step != 0 })
 }
 
-// applyPoint adds the value at x to dst.
+// applyPoint adds k(x, Z) V, a row of t numbers for the point x, to dst.
 func (f *expansion[T]) applyPoint(ctx context.Context, dst, x []T) error {
 	p, ok := f.points.Get().(*point[T])
 	if !ok {

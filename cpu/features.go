@@ -12,8 +12,8 @@ import (
 // This file computes statistics from features derived from the points. For example, CosSum is an
 // inner product of cosines and sines.
 
-// cosinesAndSines writes one row for each row of m from row first on: cos(w(x−center)) and
-// sin(w(x−center)) for each feature and each frequency w.
+// cosinesAndSines writes to out one row for each of the given number of rows of m, from row first on. For
+// each feature x and each frequency w, the row contains cos(w(x−center)) and sin(w(x−center)).
 func (p packing[T]) cosinesAndSines(m *matrix[T], first, rows int, out []T) {
 	for i := range rows {
 		for c, v := range m.row(first + i) {

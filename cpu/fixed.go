@@ -26,8 +26,8 @@ type fixedMatrix[T backend.Float] struct {
 
 const codeChunk = ukr.CodeRows * ukr.CodeSpan
 
-// codesBefore returns the number of codes in the panels before panel p. The four panels of a group
-// have the same number of chunks.
+// codesBefore returns the number of codes in the panels before panel p. The panels are divided into
+// groups of CodeSpan/CodeRows panels; all panels of a group have the same number of chunks.
 func codesBefore(p int) int {
 	const panelsPerGroup = ukr.CodeSpan / ukr.CodeRows
 	a, b := p/panelsPerGroup, p%panelsPerGroup
@@ -132,8 +132,8 @@ func (base *gram[T]) evaluateToFixed(h *fixedMatrix[T], k kernels.Kernel) {
 	})
 }
 
-// encode stores the codes of values, which begin at row i and column j, the first column of
-// a chunk. It stores only elements of the lower triangle.
+// encode stores values as elements of row i of h from column j on, where column j is the first of a
+// chunk. It omits elements above the diagonal.
 func (q *queue[T]) encode(s *scratch[T], h *fixedMatrix[T], i, j int, values []T) {
 	if d := i - j; d < len(values) {
 		if d < 0 {
@@ -242,8 +242,8 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 			low := h.coding.Low
 			for i, s := range sum {
 				i += lo
-				// The sums treat the diagonal element a_ii as code 0, that is as low. The last term
-				// adds the difference, (a_ii − low)·b_i.
+				// The sums treat the diagonal element a_ii as an element with code 0, whose value
+				// is low. The last term adds the difference, (a_ii − low)·b_i.
 				w := low*total[j] + h.coding.Step*float64(s) + (float64(h.diag[i])-low)*float64(v[j*ld+i])
 				store(c.at(i, j), T(float64(alpha)*w), beta)
 			}
@@ -254,9 +254,9 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 	}
 }
 
-// addPanel multiplies a panel P of 16-bit numbers, whose first row is i, with columns of v. It adds
-// P v to sums and, because A is symmetric, Pᵀ v to x. The columns of v and of x are ld elements
-// apart.
+// addPanel multiplies the panel P of codes that begins at row i by columns of v, and adds the
+// products to sums. Because A is symmetric, it also multiplies Pᵀ by rows i … i+CodeRows−1 of v and
+// adds the products to x. The columns of v and of x are ld elements apart.
 func (q *queue[T]) addPanel(s *scratch[T], h *fixedMatrix[T], i int, v []T, ld int, x, sums []T, cols int) {
 	u := q.engine.ukr
 	chunks, span := i/ukr.CodeSpan+1, fixedSpan/ukr.CodeSpan

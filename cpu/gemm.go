@@ -244,7 +244,7 @@ func (e *engine[T]) partial(s *scratch[T], p packed[T], alpha, beta T, c view[T]
 	}
 }
 
-// storeRow computes C ← V + β C.
+// storeRow computes c ← v + β c for a row c of C.
 func storeRow[T backend.Float](c, v []T, beta T) {
 	v = v[:len(c)]
 	switch beta {

@@ -28,12 +28,12 @@ func TestTorgersonScalingDiffersByRounding(t *testing.T) {
 			dis.SetSym(i, j, math.Round(100+(maxDistance-100)*r.Float64()))
 		}
 	}
-	// The bound covers the rounding errors of the matrix JSJ with |S| ≤ ½maxDistance² and of its
-	// eigenvalues. JSJ consists of two products of n terms. Each product has an error of nε times
-	// the sum of the terms' absolute values, which is below 2·½maxDistance². The norm of a matrix
-	// of such errors is at most n times its largest element. In each of its n steps, the eigenvalue
-	// algorithm perturbs JSJ by about ε‖JSJ‖ < ε·n·½maxDistance²·4. An eigenvalue changes by at
-	// most the norm of the perturbation (Weyl's inequality).
+	// The bound covers the rounding errors of the matrix JSJ with S = −½D∘D and of its eigenvalues.
+	// Each of the two products has n terms and an error of nε times the sum of the terms' absolute
+	// values, which is below 2·½maxDistance². The norm of a matrix of such errors is at most n
+	// times its largest element. In each of its n steps, the eigenvalue algorithm perturbs JSJ by
+	// about ε‖JSJ‖ < ε·n·½maxDistance²·4. An eigenvalue changes by at most the norm of the
+	// perturbation (Weyl's inequality).
 	bound := float64(n*n) * 0x1p-52 * maxDistance * maxDistance * 4
 	blas, lapack := blas64.Implementation(), gonum.Implementation{} // the default of lapack64
 	defer func() { blas64.Use(blas); lapack64.Use(lapack) }()

@@ -33,10 +33,10 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	q.newGram(k, mx, mz).useIntegers().times(mv, out, mx.sameMatrix(mz))
 }
 
-// GramMulRoundings implements backend.Summer. There are three levels of sums. Suppose that V is
-// packed in strips. Products k(x, z_j)v_j are added to a sum of at most PanelTerms products; these
-// sums are added to the sum of a block of packed points; and the blocks are added. Each addition
-// rounds. If V is stored by columns, the sums of the first level are over a tile.
+// GramMulRoundings implements backend.Summer. If V is packed in strips, the products k(x, z_j)v_j
+// are summed in groups of at most PanelTerms. The sums of the groups are added for each block of
+// packed points, and then the sums of the blocks are added. If V is stored by columns, a group
+// consists of the products of a tile. Each addition rounds.
 func (q *queue[T]) GramMulRoundings(m, t int) int {
 	const smallest = 256 // smallest number of points of a block, see gramBlock
 	blocks := panels(m, smallest)
@@ -54,7 +54,7 @@ func (q *queue[T]) GramMulRoundings(m, t int) int {
 	return 1 + panels(min(m, tileCols), lanes) + 2*bits.Len(uint(lanes)) + panels(m, tileCols) + 2*blocks
 }
 
-// times sets out to g's Gram matrix k(X, Z) times v. If symmetric, Z is X. No matrix may be empty.
+// times computes out ← k(X, Z) v for the points of g. If symmetric is true, Z is X. No matrix may be empty.
 func (g *gram[T]) times(v, out *matrix[T], symmetric bool) {
 	packedV, free := g.q.engine.multipliersOf(v.view(), g.q.engine.shared)
 	defer free()

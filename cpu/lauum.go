@@ -55,8 +55,8 @@ func (q *queue[T]) squareBlock(a view[T]) {
 // Up to the order squareBase, squarePlain is faster than a matrix product.
 const squareBase = 12
 
-// squarePlain computes LᵀL for a small triangle, row by row. Row i of the result depends on the
-// rows of L from i on, and its diagonal element is written last.
+// squarePlain computes LᵀL for a small triangle, row by row. Row i of the result depends on rows i,
+// i+1, … of L. The diagonal element, a factor in all elements of row i, is overwritten last.
 func squarePlain[T backend.Float](a *view[T]) {
 	for i := range a.rows {
 		for j := range i + 1 {

@@ -15,7 +15,7 @@ type matrix[T backend.Float] struct {
 	device             *device
 	rows, cols, stride int
 	data               []T
-	bytes              int64 // size that the device's memory counts; 0 for views and wrapped memory
+	bytes              int64 // size counted in the device's memory in use; 0 for views and wrapped memory
 }
 
 func (m *matrix[T]) Dims() (rows, cols int) { return m.rows, m.cols }

@@ -223,7 +223,7 @@ func (g *gram[T]) pack(m *matrix[T], first int, ofX bool, lend allocator[T]) ([]
 	}
 }
 
-// rows packs count points of m into the block out, from its point r on, where a panel begins.
+// rows packs count points of m into the block out, beginning at its point r, the first point of a panel.
 func (p packing[T]) rows(to packer[T], out packedPoints[T], m *matrix[T], r, count int) {
 	w, d, first := to.Width, p.features(m.cols), out.first+r
 	switch {

@@ -9,16 +9,16 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// The factorization of reduced precision multiplies 16-bit integers, which processors do at up to
-// twice the rate of float32. Let l_i be row i of a block column of L with nb columns. It is rounded
-// to integers times the step ‖l_i‖/roundedNorm. By the Cauchy–Schwarz inequality, the inner product
-// of two rows of integers is at most (roundedNorm + √nb/2)² = 1.07·10⁹, which fits in int32. The
-// diagonal elements of A must be at least reducedDiagonal; other matrices are factored in float32.
+// The factorization of reduced precision multiplies 16-bit integers, which processors do at up to twice the rate of
+// float32. Let l_i be row i of a block column of L with nb columns. It is rounded to integers times the step
+// ‖l_i‖/roundedNorm. By the Cauchy–Schwarz inequality, the inner product of two rows of integers is at most
+// (roundedNorm + √nb/2)² = 1.07·10⁹, which fits in int32. The diagonal elements of A must be at least reducedDiagonal;
+// other matrices are factored in float32.
 //
-// The rounded rows, with rounding errors D, replace the rows of L. The factorization then has the
-// error D L₁₁ᵀ in A. If L kept the unrounded rows, the error would be D L₂₁ᵀ, which may be larger
-// by the factor √(n/nb). If even D L₁₁ᵀ is too large, the block column is multiplied in float32,
-// for example a block column that contains the largest eigenvectors of A.
+// Let L₁₁ be the diagonal block of the block column, L₂₁ the rows below it, and D the rounding errors of L₂₁. The
+// rounded rows replace L₂₁, which changes the corresponding elements of A by D L₁₁ᵀ. If L kept the unrounded rows, the
+// change would be D L₂₁ᵀ, which may be larger by the factor √(n/nb). If even D L₁₁ᵀ is too large, for example because
+// the block column contains the largest eigenvectors of A, the block column is multiplied in float32.
 
 // reducedBlock is the width nb of a block column. It is a variable so that tests can reduce it.
 var reducedBlock = 256
@@ -33,9 +33,9 @@ const roundedNorm = 1<<15 - 64
 // ensures that the product of two steps is a normal number.
 const reducedDiagonal = 0x1p-96
 
-// ReducedUnit returns the measured error of the elements of LLᵀ relative to A's diagonal: the root
-// mean square error is 2⁻²¹ to 2⁻¹⁹ (Gaussian, Laplacian and cubic kernels, 3 to 50 features, n =
-// 4000). The error is proved to be at most √nb/2·2⁻¹⁵.
+// ReducedUnit returns an estimate of the error of the elements of LLᵀ relative to A's diagonal. The
+// measured root mean square error is 2⁻²¹ to 2⁻¹⁹ (Gaussian, Laplacian and cubic kernels, 3 to 50
+// features, n = 4000). The error is at most √nb·2⁻¹⁶ with nb = reducedBlock.
 func (q *queue[T]) ReducedUnit() float64 {
 	if unsafe.Sizeof(T(0)) == 8 || q.engine.device.tier.Pairs == 0 {
 		return 0
@@ -86,9 +86,9 @@ type reducedFactor[T backend.Float] struct {
 	mean float64 // mean absolute value of A's diagonal
 }
 
-// factor factors the lower trapezoid a like potrf. It also updates the triangle corner, to the
-// right of the trapezoid: it subtracts LLᵀ, where L consists of the rows of the factor beside
-// corner.
+// factor factors the lower trapezoid a like potrf. It also subtracts LLᵀ from the lower triangle of
+// the view corner, which lies to the right of the trapezoid. Here L consists of the rows of the
+// factor beside corner.
 func (r *reducedFactor[T]) factor(a, corner view[T]) error {
 	// The first block column often has to be multiplied in float32, so it is narrower.
 	w := min(reducedBlock/2, a.cols)
@@ -144,12 +144,11 @@ func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (blockN
 
 // round rounds the rows of a block column of L in place, and also returns them as integers with
 // steps. If rounding would change A by too much, round returns the unrounded rows as floats without
-// steps.
+// steps. The function free releases the memory of the integers.
 //
-// Independent rounding errors D cause the error D L₁₁ᵀ in A. Its norm is √(n/12)·step·‖L₁₁‖, where
-// ‖L₁₁‖² ≤ blockNorm and step is proportional to the largest norm of a row. The largest allowed
-// norm is the value of this expression if ‖L₁₁‖² and the squared norms of the rows equal the mean
-// of A's diagonal. The function free releases the memory of the integers.
+// For independent rounding errors, the change D L₁₁ᵀ of A has the norm √(n/12)·step·‖L₁₁‖, where
+// ‖L₁₁‖² ≤ blockNorm, and step is proportional to the largest norm of a row. This norm may be at
+// most its value for ‖L₁₁‖² and squared norms of rows that equal r.mean.
 func (r *reducedFactor[T]) round(a view[T], blockNorm float64) (rounded roundedRows[T], free func()) {
 	steps := make([]T, a.rows+2*r.engine.ukr.NR) // padded to whole panels
 	r.strips(a, false, func(s *scratch[T], i int, row []T) {

@@ -83,11 +83,11 @@ func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a 
 	e.putScratch(s)
 }
 
-// directTriangle calls a kernel with a triangle A of order k on an m × n matrix B. If right is
-// true, the kernel works on a copy of Bᵀ. If transposed is true, the kernel uses Aᵀ instead of A.
-// The kernel requires a lower triangle. isLower reports whether the triangle that the kernel uses,
-// A or Aᵀ, is lower; an upper triangle is passed in reverse order, which makes it lower. lda and
-// ldb are the row strides.
+// directTriangle calls a kernel with a triangle A of order k and an m × n matrix B, whose row
+// strides are lda and ldb. If right is true, the kernel works on a copy of Bᵀ. If transposed is
+// true, the kernel uses Aᵀ instead of A. isLower reports whether the triangle that the kernel uses
+// is lower. Because the kernel requires a lower triangle, an upper triangle is passed in reverse
+// order.
 func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transposed, isLower, unit bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int) {
 	s := e.getScratch()
 	d := &s.direct
@@ -227,8 +227,8 @@ func (e *engine[T]) directSymm(right bool, part ukr.Part, m, n, k int, alpha T, 
 	e.putScratch(s)
 }
 
-// completed writes both triangles of a symmetric matrix to full. a stores one of them, with row
-// stride lda.
+// completed writes both triangles of a symmetric matrix of order n to the slice full. The slice a
+// stores one of the triangles, with row stride lda.
 func completed[T backend.Float](full []T, part ukr.Part, a []T, n, lda int) {
 	for i := range n {
 		from, to := 0, i+1

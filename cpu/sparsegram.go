@@ -30,11 +30,11 @@ import (
 // form by the micro-kernel instead: for texts, a few hundred columns account for most of Σ c_j².
 // The kernel's program runs on the tile as for dense points.
 //
-// For points x and z close to each other, all these statistics except xᵀz suffer from cancellation.
-// Each rounding is relative to at most 3 (n_x + n_z), where n_x is the sum of f(x, 0). The error is
-// thus at most 4γ (n_x + n_z). Values below 1/1024 of n_x + n_z are computed again from the
-// differences, so that the error is at most 2¹²γ of the value itself, and 0 stays 0. Points whose
-// features are not finite, or negative for χ², are always summed by the definition.
+// For points x and z close to each other, all these statistics except xᵀz suffer from cancellation. Let n_x and n_z be
+// the first and the second sum. All partial sums are at most 3 (n_x + n_z), and the error is at most 4γ (n_x + n_z),
+// where γ bounds the relative error of as many roundings as there are terms. Values below 1/1024 of n_x + n_z are
+// computed again from the differences, so that the error is at most 2¹²γ of the value itself, and 0 stays 0. Points
+// whose features are not finite, or negative for χ², are always summed by the definition.
 
 // minDenseRows is the minimum number of rows of X for which the dense form of columns saves time,
 // because the dense form is made in each call.

@@ -22,8 +22,8 @@ const thinColumns = 4
 
 // symvColumns is the largest number of columns of B for which symv is used with a symmetric A of
 // order n. The alternative, a product in packed blocks, reads both triangles. In float32 with n =
-// 4096, symv and the alternative compute 1.8 and 0.6 Gpairs/s for 10 columns, 1.2 and 0.3–1.0 for
-// 16, 0.5 and 0.8 for 32 (AMD EPYC of family 25, November 2026).
+// 4096, the alternative takes 3 times as long as symv for 10 columns, 1.2 to 4 times for 16, and
+// 0.6 times for 32 (AMD EPYC of family 25, November 2026).
 func symvColumns(n int) int {
 	if n < 512 {
 		return thinColumns
@@ -115,8 +115,8 @@ func (p sums[T]) addTo(q *queue[T], alpha, beta T, c view[T]) {
 }
 
 // symv computes C ← α A B + β C for a symmetric A, given by a triangle with contiguous rows, and a
-// small number of columns. If a lower triangle has fewer columns than rows, the missing elements
-// are zero.
+// small number of columns. A lower triangle may lack its last columns, whose elements are then
+// taken as zero.
 func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T]) {
 	n, size, count := a.rows, groups(a.rows), rowsAtOnce[T](a.rs)
 	x, freeX := columnsOf(b, q.engine.shared)

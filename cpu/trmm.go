@@ -73,7 +73,7 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	})
 }
 
-// multiplyTriangle computes the packed strip of columns out = α · triangle · in.
+// multiplyTriangle multiplies a packed strip of columns, in, by α times a packed triangle and stores the result in out.
 func (e *engine[T]) multiplyTriangle(s *scratch[T], alpha T, triangle, in, out []T, steps int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	offset := 0
