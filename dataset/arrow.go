@@ -149,8 +149,8 @@ func openArrow(in *input) (*arrowFile, error) {
 	return a, nil
 }
 
-// footerSchema returns the schema in the footer of a file. Files of Arrow for JavaScript have no
-// schema at their beginning.
+// footerSchema returns the schema in the footer of a file. Files that Arrow for JavaScript writes
+// have no schema at their beginning.
 func (a *arrowFile) footerSchema() (schema flatbuffers.Table, err error) {
 	if !a.file {
 		return schema, a.damaged("its schema")
@@ -194,7 +194,7 @@ func parsed(f func()) (ok bool) {
 	return true
 }
 
-// slotAt returns the position of a field of a table, or 0 if the table lacks the field.
+// slotAt returns the position of the field with index id of the table t, or 0 if t lacks the field.
 func slotAt(t flatbuffers.Table, id int) flatbuffers.UOffsetT {
 	o := t.Offset(flatbuffers.VOffsetT(4 + 2*id))
 	if o == 0 {
@@ -219,7 +219,7 @@ func byteAt(t flatbuffers.Table, id int) byte {
 	return t.GetByteSlot(flatbuffers.VOffsetT(4+2*id), 0)
 }
 
-// tableAt returns a field that is a table, or an empty table if t lacks the field.
+// tableAt returns the field with index id, which is a table, or an empty table if t lacks the field.
 func tableAt(t flatbuffers.Table, id int) flatbuffers.Table {
 	pos := slotAt(t, id)
 	if pos == 0 {
@@ -228,7 +228,7 @@ func tableAt(t flatbuffers.Table, id int) flatbuffers.Table {
 	return flatbuffers.Table{Bytes: t.Bytes, Pos: pos + flatbuffers.GetUOffsetT(t.Bytes[pos:])}
 }
 
-// vectorAt returns the bytes of a field that is a list. size is the size of an element in bytes.
+// vectorAt returns the bytes of the field with index id, a list whose elements have size bytes each.
 func vectorAt(t flatbuffers.Table, id, size int) []byte {
 	pos := slotAt(t, id)
 	if pos == 0 {
@@ -238,7 +238,7 @@ func vectorAt(t flatbuffers.Table, id, size int) []byte {
 	return t.Bytes[begin : begin+uint64(t.VectorLen(pos-t.Pos))*uint64(size)]
 }
 
-// readFields returns the columns in a list of flatbuffer tables, and adds their number to count.
+// readFields returns the columns in field id of t, a list of tables, and adds their number to *count.
 func readFields(t flatbuffers.Table, id int, count *int, depth int) (columns []arrowColumn) {
 	pos := slotAt(t, id)
 	if pos == 0 {
@@ -267,7 +267,7 @@ func readFields(t flatbuffers.Table, id int, count *int, depth int) (columns []a
 	return columns
 }
 
-// readType parses a member of the union Type.
+// readType parses t, a member of the union Type of Schema.fbs. kind is the number of the member.
 func readType(kind byte, t flatbuffers.Table) arrowType {
 	a := arrowType{kind: kind}
 	units := []timeUnit{seconds, millis, micros, nanos}
@@ -324,7 +324,7 @@ func (t *arrowType) text() bool {
 	return t.kind == arrowText || t.kind == arrowLargeText || t.kind == arrowTextView || t.time.unit != 0
 }
 
-// buffers returns the number of buffers of a column itself. ok is false for an unknown type.
+// buffers returns the number of buffers of a column without its children. ok is false for an unknown type.
 func (t *arrowType) buffers() (n int, ok bool) {
 	switch t.kind {
 	case arrowNull, arrowRuns:
@@ -622,14 +622,14 @@ func readArrow(in *input) (*Table, error) {
 	return t, nil
 }
 
-// table returns the rows of the batch as a part of a pass.
+// table implements the method table of part.
 func (b *arrowBatch) table() (*Table, error) {
 	t := b.a.newTable()
 	t.first = int(b.first)
 	return t, b.add(t)
 }
 
-// beginArrow starts a pass.
+// beginArrow starts a pass over an Arrow file.
 func (p *pass) beginArrow(in *input) error {
 	a, err := openArrow(in)
 	if err != nil {

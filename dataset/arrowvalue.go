@@ -376,7 +376,7 @@ func integerAt(data []byte, i, bits int, unsigned bool) int64 {
 	return int64(binary.LittleEndian.Uint64(data[8*i:]))
 }
 
-// arrowTexts returns the texts that are adjacent in data. starts holds rows + 1 positions.
+// arrowTexts splits data into texts. Text i has the bytes from starts[i] up to, but not including, starts[i+1].
 func arrowTexts(starts, data []byte, rows int, large bool) ([][]byte, bool) {
 	bits := 32
 	if large {

@@ -163,8 +163,8 @@ func (c *column) addBytes(b []byte) bool {
 	return ok
 }
 
-// join appends the cells of the column other, with the same result as calls of add. The argument
-// capacity is the capacity in cells if join must allocate. If c has texts, other must be coded.
+// join appends the cells of the column other, with the same result as calls of add. A list that
+// join must reallocate gets the given capacity, in cells. If c has texts, other must be coded.
 func (c *column) join(other *column, capacity int) {
 	if other.plain && !c.plain {
 		c.makePlain()
@@ -279,8 +279,8 @@ func (c *column) number(i int) (v float64, k kind) {
 }
 
 // values returns the cells of rows first to last − 1 as numbers. The result is a part of the stored
-// numbers if the column is plain and stores them; otherwise values writes to the slice to and
-// returns it. A cell that is not a finite number becomes infinite or NaN.
+// numbers if the column is plain and stores them; otherwise values fills and returns the slice
+// `to`. A cell that is not a finite number becomes infinite or NaN.
 func (c *column) values(to []float64, first, last int) []float64 {
 	if c.plain && c.cells == nil {
 		return c.numbers[first:last]
@@ -329,8 +329,8 @@ func (c *column) cell(i int) string {
 	return c.otherTexts[i]
 }
 
-// selectRows returns a column of the given rows, in the given order. For a column with cells,
-// inCells holds the indices of the same rows in c.cells.
+// selectRows returns a column of the given rows, in the given order. If c.cells is not nil, the
+// list inCells holds the indices of the same rows in c.cells.
 func (c *column) selectRows(rows []int, inCells []int32) *column {
 	s := &column{name: c.name, reading: c.reading, entries: c.entries, texts: c.texts, plain: c.plain, rounded: c.rounded, exact: c.exact}
 	if s.unreadable = c.unreadable; c.unreadable != "" {
@@ -451,7 +451,7 @@ func (t *Table) storedNumbers(c *column) []float64 {
 	return c.values(make([]float64, t.rows), 0, t.rows)
 }
 
-// plainNumbers returns stored(c) for a plain column, and nil for any other column.
+// plainNumbers returns storedNumbers(c) for a plain column, and nil for any other column.
 func (t *Table) plainNumbers(c *column) []float64 {
 	if !c.plain {
 		return nil
@@ -492,7 +492,7 @@ func (r *numbersReader) read(columns []*column) {
 	}
 }
 
-// numbers returns the result of Numbers for a column of t. It may share memory with the column.
+// numbers returns the result of Numbers for a column of t. The result may share memory with c.
 func (t *Table) numbers(c *column) ([]float64, error) {
 	values := t.storedNumbers(c)
 	if c.plain && c.cells == nil && len(c.otherTexts) == 0 {

@@ -86,7 +86,7 @@ func (m *packed) number(row, column int) float64 {
 	return float64(v)
 }
 
-// read copies len(to) numbers of a column to the slice to, beginning with the given row.
+// read fills the slice `to` with numbers of a column, beginning with the given row.
 func (m *packed) read(to []float64, row, column int) {
 	if m.bigEndian || m.kind != f64 && m.kind != f32 {
 		for i := range to {
@@ -179,7 +179,7 @@ func checkShape(rows, columns int64) string {
 	return ""
 }
 
-// readBytes reads n bytes. The error for a truncated file calls them by the given name. If the
+// readBytes reads n bytes. The error for a truncated file describes these bytes by name. If the
 // length of the file is not known, readBytes allocates memory only for bytes that exist.
 func (in *input) readBytes(n int64, name string) ([]byte, error) {
 	truncated := func(available int64) error {

@@ -455,7 +455,7 @@ func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 	return e.features(t)
 }
 
-// features does the work of Features after checks of e and of the first index of a sparse table.
+// features does the work of Features, but calls neither Check nor checkBase.
 func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 	if kind := e.Raw(); kind != "" {
 		return nil, t.newError(e.Inputs[0].Name, fmt.Sprintf("was learned as a column of %ss, not numbers", kind))

@@ -82,14 +82,14 @@ func (in *input) idxHeader() (h idxHeader, err error) {
 	return h, nil
 }
 
-// idxRows reads the next rows, as many as rows says.
+// idxRows reads the given number of rows from the current position of the file.
 func (in *input) idxRows(h idxHeader, rows int64) (*packed, error) {
 	width := int(h.columns) * h.kind.size()
 	data, err := in.readBytes(rows*int64(width), count.Of(rows, "row"))
 	return &packed{data: data, kind: h.kind, bigEndian: true, byRow: width, byIndex: h.kind.size()}, err
 }
 
-// noLabels ends the error about a missing column.
+// noLabels is the end of the error text about a missing column.
 const noLabels = "; no file of labels was found in its folder"
 
 // idxLabels reads the labels of the images of t, or returns nil if there are no labels.

@@ -98,10 +98,10 @@ const (
 	asLabels   = ", as the other labels are"
 )
 
-// spelledLabel ends the rule about a label that is a number in an unsupported spelling.
+// spelledLabel is the end of the error text about a label that is a number in an unsupported spelling.
 const spelledLabel = "{; if it is a class, $task=classification}"
 
-// shorter reports whether a is preferred to b: it is shorter, or as long and first by bytes.
+// shorter reports whether a is shorter than b, or has the same length and precedes b in the order of bytes.
 func shorter(a, b string) bool {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) < 0
 }

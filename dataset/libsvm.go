@@ -92,7 +92,7 @@ func readLIBSVM(in *input) (*Table, error) {
 	return s.finish(), nil
 }
 
-// grow adds to g the lists that join enlarges for the rows of the part d.
+// grow adds to g the lists that join(d, percent, …) enlarges.
 func (s *libsvm) grow(g *growth, d *libsvm, percent int) {
 	values, rows := d.rows.NNZ(), d.t.rows
 	entries, rowCapacity := capacityOf(len(s.rows.Data)+values, percent), capacityOf(s.t.rows+rows, percent)
@@ -106,8 +106,8 @@ func (s *libsvm) grow(g *growth, d *libsvm, percent int) {
 // capacityOf returns the given percentage of a length.
 func capacityOf(length, percent int) int { return length/100*percent + length%100*percent/100 }
 
-// join appends the rows of the next part. If it must allocate a list, the capacity is percent of
-// the length.
+// join appends the rows of the next part. A list that join must reallocate gets the given
+// percentage of its new length as capacity.
 func (s *libsvm) join(d *libsvm, percent int, a *allowance) error {
 	if s.t.rows > math.MaxInt32-d.t.rows {
 		return s.t.newError("", fmt.Sprintf("has more than %d lines", math.MaxInt32))

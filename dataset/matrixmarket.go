@@ -90,7 +90,7 @@ func (m *marketReader) mirror() {
 	}
 }
 
-// readHead reads the lines before the entries. rest is what follows these lines in the same piece.
+// readHead reads the lines before the entries. rest is the part of the last piece after these lines.
 func (m *marketReader) readHead(pieces *pieceReader) (rest piece, err error) {
 	banner := true
 	for p := (piece{}); ; {

@@ -12,13 +12,13 @@ import (
 type allowance struct {
 	limit, available int64 // in bytes; limit 0 means no limit
 	inParts          bool  // each part is freed before the next part is read
-	garbage          int64 // bytes of replaced lists that may not be freed yet: see replaced
+	garbage          int64 // bytes of replaced lists that may not be freed yet: see recordReplaced
 	peak             int64 // see Table.ReadBytes
 }
 
 func newAllowance(limit int64) *allowance { return &allowance{limit: limit, available: limit} }
 
-// reserve subtracts n bytes from the remaining memory, and reports whether n bytes were available.
+// reserve subtracts bytes from a.available. If fewer bytes are available, it returns false and subtracts nothing.
 func (a *allowance) reserve(bytes int64) bool {
 	if a == nil || a.limit == 0 {
 		return true
@@ -32,7 +32,7 @@ func (a *allowance) reserve(bytes int64) bool {
 	return true
 }
 
-// release adds bytes that reserve has subtracted to the remaining memory again.
+// release makes bytes available again that reserve has subtracted.
 func (a *allowance) release(bytes int64) {
 	if a != nil && a.limit > 0 && !a.inParts {
 		a.available += bytes
@@ -52,7 +52,7 @@ func (a *allowance) workers() int {
 // fits reports whether the given number of bytes remains, without subtracting it.
 func (a *allowance) fits(bytes int64) bool { return a == nil || a.limit == 0 || bytes <= a.available }
 
-// rule returns the error text if take or fits returns false.
+// rule returns the error text for the case that reserve or fits returns false.
 func (a *allowance) rule() string {
 	return fmt.Sprintf("takes more than its limit of %.1f MiB of memory: {use fewer rows or columns|$memory}", float64(a.limit)/(1<<20))
 }
@@ -110,8 +110,8 @@ func (a *allowance) recordReplaced(oldBytes, newBytes int64) {
 	}
 }
 
-// appended returns list followed by added. If it must reallocate list, the new capacity is
-// `capacity`, and it calls a.replaced.
+// appended returns list followed by added. A list that it must reallocate gets the given capacity,
+// and a.recordReplaced records the old list.
 func appended[T any](a *allowance, list, added []T, capacity int) []T {
 	var element T
 	width, oldCapacity := int64(unsafe.Sizeof(element)), cap(list)

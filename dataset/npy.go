@@ -35,7 +35,7 @@ type npyHeader struct {
 	rows, columns      int64
 }
 
-// maxNPYHeader is the maximum length of a header. At 10,000 bytes numpy prints a warning.
+// maxNPYHeader is the maximum length of a header. By default numpy.load reads at most 10,000 bytes.
 const maxNPYHeader = 1 << 16
 
 // npyHeader reads the header of an array of one or two dimensions.

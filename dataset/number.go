@@ -283,9 +283,9 @@ var powersOfFive = func() (p [28]uint64) {
 	return p
 }()
 
-// decimal parses a number such as -12.5e3 by exact arithmetic. The number may have 19 digits after
-// leading zeros, and a power of ten from −27 to 27. decimal returns the nearest float64, ties to
-// even, as strconv does. For any other cell ok is false: call parseCell.
+// decimal parses a number such as -12.5e3 by exact arithmetic. The number may have up to 19 digits,
+// not counting leading zeros, and a power of ten from −27 to 27. decimal returns the nearest
+// float64, ties to even, as strconv does. For any other cell ok is false: call parseCell.
 func decimal(b []byte) (v float64, ok bool) {
 	v, end, ok := scanDecimal(b, 0)
 	if !ok || end != len(b) {

@@ -25,8 +25,8 @@ type OutOfRange struct {
 // OutOfRange adds the counts. The result has one entry for each input. Its field Rows is 0 if no row is far
 // outside.
 //
-// If High − Low is less than the bound 1000·ε·max(|Low|, |High|), the bound replaces it. Therefore,
-// if a column was constant in training, each number that differs by more than rounding is reported.
+// A width High − Low below 1000·ε·max(|Low|, |High|), with ε = 2⁻⁵², is raised to this value. If a
+// column was constant in training, a number that differs from it only by rounding is not reported.
 // A column that was 0 in every training row is not reported, because new values are common in such
 // columns of sparse data.
 func (e *Encoder) OutOfRange(list []OutOfRange, x mat.Matrix) []OutOfRange {

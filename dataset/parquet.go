@@ -194,7 +194,7 @@ func readSchema(m *thrift) (c parquetColumn) {
 	return c
 }
 
-// readLogical parses member id of the union LogicalType.
+// readLogical parses the member with number id of the union LogicalType of parquet.thrift.
 func (c *parquetColumn) readLogical(m *thrift, id int64) {
 	switch id {
 	case 5:
@@ -357,7 +357,7 @@ func (c *parquetColumn) text() bool {
 	return c.physical == parquetBytes && !c.decimal || c.uuid || c.temporal()
 }
 
-// bytes reports whether the values are byte arrays: texts, or decimals with any number of digits.
+// bytes reports whether the values are byte arrays: texts, UUIDs, or decimals with any number of digits.
 func (c *parquetColumn) bytes() bool {
 	return c.physical == parquetBytes || c.physical == parquetFixed && (c.decimal || c.uuid)
 }

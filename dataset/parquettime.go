@@ -27,7 +27,7 @@ type storedTime struct {
 	utc       bool // the value is in UTC
 }
 
-// converted sets t to the type of a ConvertedType.
+// converted sets t to the type that has the number id in the enumeration ConvertedType of parquet.thrift.
 func (t *storedTime) converted(id int64) {
 	switch id {
 	case 6:

@@ -43,7 +43,7 @@ type array struct {
 	full     *packed // the whole array if it is in Fortran order and the file cannot be read at an offset, otherwise nil
 }
 
-// read reads the next rows, as many as rows says.
+// read reads the given number of rows, beginning with row a.rowsRead.
 func (a *array) read(rows int64) (*packed, error) {
 	width := int64(a.h.width)
 	header := a.h

@@ -161,8 +161,8 @@ func (p *pass) close() {
 
 // runOrdered calls next for each part until it returns io.EOF, decodes the parts on the given
 // number of workers, and calls use with the results, in the order of the parts and on the caller's
-// goroutine. At most workers parts wait to be used. runOrdered returns the first error in the order
-// of the parts, after all its goroutines have ended.
+// goroutine. The number of parts that wait for use is limited. runOrdered returns the first error
+// in the order of the parts, after all its goroutines have ended.
 func runOrdered[P, R any](ctx context.Context, workers int, next func() (P, error), decode func(P) (R, error), use func(R) error) error {
 	type result struct {
 		r   R

@@ -126,8 +126,8 @@ var numeral = func() *regexp.Regexp {
 }()
 
 // parseSpelling parses a trimmed cell as a number with the marks m. normalized is the number in
-// plain spelling. If only rule is not empty, the cell is a number in an unsupported spelling, and
-// rule says what to do. If both are empty, the cell is not a number.
+// plain spelling, or "". For a number in an unsupported spelling, normalized is "" and rule says
+// what to do. If normalized and rule are both "", the cell is not a number.
 func (m marks) parseSpelling(s string) (normalized, rule string) {
 	s, ok := ascii(s)
 	if !ok {

@@ -469,8 +469,8 @@ func (s *columnSummary) textsAreErrors() bool {
 	return texts > 0 && (!s.Words && texts <= numbers || 10*texts <= texts+numbers || texts == 1 && !s.Digits && numbers >= 2)
 }
 
-// input returns the encoding of a column of features. For numbers it is the result of the function
-// number.
+// input returns the encoding of a column of features. The argument number is a function that
+// returns the encoding of a column of numbers.
 func (s *columnSummary) input(t *Table, name string, rows int64, r Rules, number func() (*Number, string)) (*Input, error) {
 	if err := s.check(t, name, rows, r); err != nil {
 		return nil, err
@@ -533,7 +533,7 @@ func (s *total) addAll(values, weights []float64) {
 	}
 }
 
-// add adds numbers with the moments m.
+// add adds a set of numbers whose moments are m.
 func (s *total) add(m moments) {
 	if m.N <= 0 {
 		return
@@ -573,7 +573,7 @@ func (s *total) moments() moments {
 }
 
 // Merge adds the rows of o to s. It may modify o and share memory with it. Features of a sparse
-// table are 0 in the rows of a summary that lacks them. Both must have every other column.
+// table are 0 in the rows of a summary that lacks them. Both summaries must have all other columns.
 func (s *Summary) Merge(o *Summary) {
 	zeroWeight := s.zeroWeight + o.zeroWeight
 	switch {
@@ -705,7 +705,7 @@ func (s *Summary) OnlyTexts(name string) bool {
 // rounding. r must not name a weight column. sample returns the numbers of a column in a sample of
 // the rows, with NaN for a missing cell. The sample determines the median of a column with more
 // than MaxCategories distinct numbers. source is the name of the table in errors, and d is its
-// dialect. In an error about a cell, Offset is the argument from of the call of Add.
+// dialect. In an error about a cell, Offset is the value of `from` in the call of Add.
 func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name string) []float64) (*Encoder, error) {
 	if s == nil {
 		return nil, errNoSummary

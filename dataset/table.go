@@ -35,7 +35,7 @@ type Table struct {
 
 	features *csr // features of a sparse table; the field columns does not have them
 	expand   sync.Once
-	expanded []*column // the result of the method all, computed once
+	expanded []*column // the result of the method allColumns, computed once
 }
 
 // ReadBytes returns the approximate number of bytes that the table and the parts of its text file

@@ -49,7 +49,7 @@ func (u *utf16Reader) Read(p []byte) (int, error) {
 // invalid is a byte that never occurs in valid UTF-8.
 const invalid = 0xff
 
-// rune converts one character and appends it to rest.
+// rune converts one character and appends it to u.buffered.
 func (u *utf16Reader) rune() {
 	r, ok := u.unit()
 	if !ok {
