@@ -183,8 +183,8 @@ func testOutputs(c *cell) {
 	}
 }
 
-// testSteps checks, for learners in which a weight multiplies a step, that a sample of weight 0 has no
-// effect, that weights of 1 give the same results as nil weights, and that other weights have an effect.
+// testSteps checks the weights of learners whose Suite sets Steps. A sample of weight 0 must have no effect,
+// weights of 1 must give the same results as nil weights, and other weights must have an effect.
 func (c *cell) testSteps(x, y *mat.Dense) {
 	present, ones, varied := make([]float64, 30), make([]float64, 30), make([]float64, 30)
 	var px, py []float64

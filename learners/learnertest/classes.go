@@ -8,9 +8,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// testClasses checks that the classes are in the order of the labels for any order of the rows, for
-// two and for more classes, with and without names, and that the decision values do not depend on
-// the labels.
+// testClasses checks that the classes are in the order of the labels, whatever the order of the
+// rows is. It tests two classes and more, with and without names. The decision values must not
+// depend on the labels.
 func testClasses(c *cell) {
 	x, y := c.data()
 	m, ok := c.fit(x, y, learners.Options{}).(learners.Classifier)

@@ -37,15 +37,15 @@ type Suite struct {
 	Steps      bool // whether a weight multiplies the step of its sample, so that weight 2 differs from two equal samples; a sample of weight 0 has no effect
 	Binary     bool // whether a classifier accepts only two classes
 
-	// Terms returns Σ|terms| over the terms of output j of f(x), including the intercept, and the
-	// number of terms. Rounding errors are proportional to Σ|terms|. For a classifier, f is the
-	// vector of decision values. If Terms is nil, the bound on rounding errors assumes 1000 terms,
-	// whose absolute values sum to the largest |f(x)|.
+	// Output j of a model at the point x, a prediction or the decision value of a classifier, is a
+	// sum. Terms returns the sum of the absolute values of its terms, including the intercept, and
+	// the number of terms: they bound the rounding errors. If Terms is nil, the bound assumes 1000
+	// terms, whose absolute values sum to the largest absolute value of an output.
 	Terms func(m learners.Model, x []float64, j int) (sum float64, n int)
-	// Condition bounds the condition number of the system that Fit solves for 30 samples of 3
-	// standard normal features. It multiplies the rounding errors in the difference of two
-	// solutions of the same problem. For an iterative learner, Condition is the tolerance of the
-	// learner divided by 1e-13.
+	// Condition is an upper bound on the condition number of the system that Fit solves for 30
+	// samples of 3 standard normal features. The bound on the difference of two solutions of the
+	// same problem is proportional to Condition. For an iterative learner, Condition is the
+	// tolerance of the learner divided by 1e-13.
 	Condition float64
 	Seed      uint64 // seed of all random numbers; 0 means 1
 }
@@ -271,9 +271,9 @@ func (c *cell) checkClose(name string, got, want mat.Matrix, bound func(i, j int
 	}
 }
 
-// rounding returns a bound on the difference between predictions whose terms are summed in two
-// different orders. For each order, the n rounding errors of the sum, and several rounding errors
-// of a kernel value, are proportional to the sum of the absolute values of the terms.
+// rounding returns a bound on the difference between two predictions whose terms are added in
+// different orders. The bound is proportional to the sum of the absolute values of the terms. For
+// each order it allows a rounding error per term, and d + 16 rounding errors in a kernel value.
 func (c *cell) rounding(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	_, d := x.Dims()
 	if c.Terms == nil {

@@ -10,11 +10,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// bayes runs a Bayesian search (Jones, Schonlau and Welch 1998). It models the logarithm of the
-// score, as a function of the logarithms of the factors, by a Gaussian process fitted to the
-// earlier trials. The next trial is the point with the largest expected improvement on the best
-// trial. The first trials are the start of the search and points of a Halton sequence, which cover
-// the search space evenly.
+// bayes runs a Bayesian search (Jones, Schonlau and Welch 1998). A Gaussian process, fitted to the
+// earlier trials, models the logarithm of the score as a function of the logarithms of the factors
+// of the kernel parameters. The next trial is the point with the largest expected improvement on
+// the best trial. The first trials are the start of the search and points of a Halton sequence,
+// which cover the search space evenly.
 func (s *search) bayes() error {
 	dims := len(s.space.vary)
 	s.planned = s.steps(10 + 10*dims)
@@ -52,9 +52,9 @@ func (s *search) bayes() error {
 	return nil
 }
 
-// proposePoint returns the point with the largest expected improvement among 2,000 random points.
-// Half of these points are near the best point. For a score with the normal distribution N(μ, σ²),
-// the expected improvement on the score f is σ(zΦ(z) + φ(z)) with z = (f − μ)/σ.
+// proposePoint returns the point with the largest expected improvement among 2,000 random points. Half of them
+// are near the best point. If the score of a point has the distribution N(μ, σ²) and the best score is f, the expected
+// improvement is σ(zΦ(z) + φ(z)) with z = (f − μ)/σ. Φ and φ are the distribution function and density of N(0, 1).
 func (s *search) proposePoint(rng *rand.Rand, points [][]float64, scores []float64, dims int) ([]float64, error) {
 	random := func() []float64 {
 		u := make([]float64, dims)

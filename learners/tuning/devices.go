@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// splitProgress returns report, where report(i) is the progress function of part i of n concurrent
-// parts; see run.Parts.
+// splitProgress divides the progress function total among n concurrent parts, as run.Parts does.
+// report(i) returns the progress function of part i.
 func splitProgress(n int, total func(solvers.Progress)) (report func(i int) func(solvers.Progress)) {
 	partReport := run.Parts(n, func(fraction float64) { total(solvers.Progress{Fraction: fraction}) })
 	return func(i int) func(solvers.Progress) {

@@ -60,8 +60,8 @@ type Axis struct {
 // Setting is a point of a grid.
 type Setting struct {
 	Parameters map[string]string // values for Description.Make
-	// Score is the root-mean-square error on the folds, the fraction of samples whose class is
-	// wrong, or the mean of −log p per sample for Evidence. Score is +Inf if Err is set.
+	// Score is the root-mean-square error on the folds, for classes the fraction of wrong predictions,
+	// or for Evidence −1/n times the log evidence of n samples. It is +Inf if Err is set.
 	Score   float64
 	SD      float64 // standard deviation of the scores over the folds
 	Seconds float64 // total time of the fits of the setting
@@ -338,9 +338,9 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 	return err
 }
 
-// evaluate fits the setting to the training samples. It returns the weighted sum, over the held-out
-// samples, of the squared errors, the misclassifications or −log p, and the sum of the weights of
-// these samples.
+// evaluate fits the setting to the training samples. total is the sum of the weights of the
+// held-out samples. sum is the weighted sum of the squared errors of their predictions or, for
+// classes, of the wrong predictions. For Evidence, sum is minus the log evidence of the model.
 func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) (sum, total float64, err error) {
 	dev, p, o := v.Device, v.Part, v.Options
 	m, err := s.Fit(ctx, dev, p.Train.X, p.Train.Y, o)

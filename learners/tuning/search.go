@@ -278,8 +278,8 @@ func (par Params) complete() (Params, error) {
 	return par, nil
 }
 
-// defaultLambdas returns the default λ: two per decade from 1e-8 to 1e3 times the mean of k(x,
-// x).
+// defaultLambdas returns the default values of λ: two per decade, from 1e-8 to 1e3 times the mean
+// of k(x, x) over at least 1000 samples x, or over all samples if there are fewer.
 func defaultLambdas(p solvers.Problem) ([]float64, error) {
 	x := pointsOf(p)
 	if x.Rows == 0 {

@@ -110,7 +110,7 @@ func NewTable(t *dataset.Table, r dataset.Rules, encoder *dataset.Encoder) (*Tab
 // Len returns the number of rows.
 func (t *Table) Len() int { return t.Rows() }
 
-// Split implements Data: it encodes the rows. An error names the row of the table.
+// Split implements Data. It encodes the rows. Errors give the number of the row in the table.
 func (t *Table) Split(train, test []int) (*Part, error) {
 	if t == nil || t.Encoder == nil {
 		return nil, errors.New("validate: the table was not made by NewTable")

@@ -22,10 +22,10 @@ type DependenceParams struct {
 	Weights []float64   // weights of the rows in the averages; nil means that all are 1
 }
 
-// Dependence returns the partial dependence of a model on columns of x (Friedman 2001, Greedy function
-// approximation, section 8.2): row g of the result is the average of the outputs over the n rows of x
-// with Grid[g] in place of their values in the columns. The outputs are the predicted numbers, or for
-// classes the probabilities if the model has them, and otherwise the decision values.
+// Dependence returns the partial dependence of a model on columns of x (Friedman 2001, Greedy
+// function approximation, section 8.2). Row g of the result is the average of the outputs for the n
+// rows of x after the columns were set to Grid[g] in every row. The outputs are the predicted
+// numbers, or for classes the probabilities if the model has them, and otherwise the decision values.
 func Dependence(ctx context.Context, dev backend.Device, m learners.Model, x mat.Matrix, p DependenceParams) (*mat.Dense, error) {
 	if numeric.IsNil(m) {
 		return nil, errNoModel

@@ -18,10 +18,10 @@ type OutOfBag struct {
 	// these samples. Apparent is the training error of a model fitted to all samples.
 	Error, Apparent float64
 	N               int
-	// For regression, Error² = Bias2 + Variance. Bias2 is the mean of (f̄ − y)², which is bias²
-	// plus the noise of the target. f̄ is the mean of the models fitted without the sample.
-	// Variance is the variance of f over the rounds (Geman, Bienenstock and Doursat, 1992). For
-	// classes Bias2 and Variance are NaN.
+	// For regression, Error² = Bias2 + Variance (Geman, Bienenstock and Doursat, 1992). For a
+	// target y, let f̄ be the mean of the predictions f of the models fitted without the sample.
+	// Bias2 is the mean of (f̄ − y)², which is bias² plus the noise of y. Variance is the mean of
+	// the variance of f over the rounds. For classes Bias2 and Variance are NaN.
 	Bias2, Variance float64
 }
 
@@ -116,8 +116,8 @@ func (m *moments) add(predicted, truth []float64) {
 	}
 }
 
-// biasVariance returns the means of (f̄ − y)² and of the variance of f over the targets. Their sum
-// is the mean squared error.
+// biasVariance returns the squared error of the mean prediction, and the variance of the
+// predictions, each averaged over the targets. Their sum is the mean squared error.
 func (m *moments) biasVariance() (bias, variance float64) {
 	for j, f := range m.mean {
 		t := float64(len(m.mean))

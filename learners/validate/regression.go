@@ -79,8 +79,8 @@ type sum struct {
 	exponent          int
 }
 
-// sums returns the weighted sum of v(0), …, v(n−1). The sums are 0 only if all v(i) are 0, and NaN
-// if some v(i) is not finite.
+// sums returns the sums for the numbers v(0), …, v(n−1) with the given weights. They are 0 only if
+// all v(i) are 0, and NaN if some v(i) is not finite.
 func sums(n int, weight, v func(i int) float64) (s sum) {
 	maxAbs := 0.0
 	for i := range n {
@@ -104,7 +104,7 @@ func sums(n int, weight, v func(i int) float64) (s sum) {
 	return s
 }
 
-// scaled multiplies v, a mean of the divided numbers, by 2^exponent.
+// scaled returns v·2^exponent. It converts a mean of the divided numbers to a mean of the numbers.
 func (s sum) scaled(v float64) float64 { return math.Ldexp(v, s.exponent) }
 
 // scoreWeights returns the weight of each of n samples, scaled to at most 1, and the sum of these

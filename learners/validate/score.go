@@ -14,23 +14,23 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Score compares the predictions of a model with the targets of samples. A measure is nil if it
+// Score compares the predictions f of a model with the targets y of samples. A measure is nil if it
 // does not apply to the task or is undefined for the samples.
 type Score struct {
 	N int `json:"n"` // number of samples
 
 	RMSE *float64 `json:"rmse,omitempty"` // √(mean (y−f)²)
 	MAE  *float64 `json:"mae,omitempty"`  // mean |y−f|
-	// R2 is 1 − Σ(y−f)²/Σ(y−ȳ)². For a constant y it is 1 if f is exact and 0 otherwise.
+	// R2 is 1 − Σ(y−f)²/Σ(y−ȳ)², where ȳ is the mean of y. If y is constant, R2 is 1 for f = y, else 0.
 	R2 *float64 `json:"r2,omitempty"`
 
 	Accuracy *float64 `json:"accuracy,omitempty"` // fraction of the samples whose class was predicted correctly
-	// LogLoss is the mean of −ln p of the observed class, with p at least 2⁻⁵² as in
-	// scikit-learn; nil without probabilities.
+	// LogLoss is the mean of −ln p, where p is the predicted probability of the observed class, but
+	// at least 2⁻⁵² as in scikit-learn. It is nil without probabilities.
 	LogLoss *float64 `json:"log_loss,omitempty"`
 	// AUC is the area under the ROC curve for the second of two classes, where ties count one half.
-	// For K > 2 classes AUC is the mean over the classes, each against the rest, by the
-	// probabilities if the model has them, otherwise by the decision values. AUC is nil if a class
+	// For K > 2 classes AUC is the mean of the AUC of each class against all others, computed from the
+	// probabilities if the model has them, otherwise from the decision values. AUC is nil if a class
 	// does not occur in the samples, or if the samples have a class that the model does not know.
 	AUC *float64 `json:"auc,omitempty"`
 	// Classes has the names of the classes of the model and of any other classes that occur, in the
