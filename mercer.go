@@ -66,7 +66,7 @@ func (o Options) checkUnused(call string, used ...string) error {
 	return nil
 }
 
-// Learner is a struct of package learners: learners.KernelRidge, learners.SVC, ….
+// Learner is a struct of package learners, such as learners.KernelRidge, or a LearnerFunc.
 type Learner[M learners.Model] interface {
 	Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (M, error)
 }

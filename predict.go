@@ -151,8 +151,8 @@ func (m *Model[M]) PredictRows(ctx context.Context, rows any, want Wanted) ([]Pr
 	return list, m.describeValues(ctx, list, x, y, nil, want)
 }
 
-// describeValues adds to list the numbers y that a regression model predicts for the rows of x, and
-// the bounds of y unless bounds is nil.
+// describeValues stores in list the numbers y that a regression model predicts for the rows of x,
+// and the results that want requests. The bounds on the errors of y may be nil.
 func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x mat.Matrix, y, bounds *mat.Dense, want Wanted) (err error) {
 	var std, lower, upper *mat.Dense
 	if want.Std {
@@ -186,7 +186,7 @@ func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x mat.
 	return nil
 }
 
-// describeClasses adds to list the classes predicted for the rows of x; y holds the labels of these classes.
+// describeClasses stores in list the classes that c predicts for the rows of x, whose labels are y.
 func (m *Model[M]) describeClasses(ctx context.Context, list []Prediction, c learners.Classifier, x mat.Matrix, y *mat.Dense, want Wanted) (err error) {
 	if want.Std {
 		return m.lacks("standard deviation", "it predicts classes, which have probabilities or a Set")

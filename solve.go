@@ -100,8 +100,8 @@ func symmetricOf(k mat.Symmetric) blas64.Symmetric {
 
 // SolveKernel solves (K + λI)α = y with K = k(X, X) for n×d samples, to a relative residual of
 // 1e-8. It selects the cheapest method that fits in memory; some methods do not store K. The result
-// holds α, the residual and the method. With o.Weights the equation is (K + λW⁻¹)α = y. o.Classes
-// must be empty. For several λ, or another tolerance, see package solvers.
+// holds α, the residual and the method. With o.Weights the equation is (K + λW⁻¹)α = y, where W is
+// the diagonal matrix of the weights. For several λ, or another tolerance, see package solvers.
 func SolveKernel(ctx context.Context, k kernels.Kernel, lambda float64, x, y mat.Matrix, o Options) (*solvers.Result, error) {
 	if err := o.checkUnused("solve", "Weights", "Memory", "Progress", "Checkpoint"); err != nil {
 		return nil, err

@@ -37,8 +37,8 @@ func (f LearnerFunc[M]) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 // other folds, n×t. fold[i] is the number of the fold of row i, counted from 0: see validate.Folds.
 // validate.ScoreRegression and validate.ScoreClassification compare the predictions with y, for all
 // rows or for one fold. The AUC of a fold is nil if a class is absent from its rows or from the
-// rows that its model was fitted to; validate.NewSummary averages over the other folds. All of o
-// except Checkpoint is used.
+// rows that its model was fitted to; validate.NewSummary averages over the other folds. The options
+// Objects, Centers and Checkpoint are not used.
 //
 // With kernels.Precomputed, x may be the Gram matrix, as for Fit; a LearnerFunc needs the points of
 // gram.TrainingPoints.
