@@ -16,8 +16,8 @@ type Description struct {
 	Source     string      `json:"source"`
 
 	build func(a arguments) Kernel // makes the kernel; the arguments must be complete and of the right types
-	// wrap is set instead of build if the argument is a kernel k. All kernels except
-	// "columns" ignore the list of columns.
+	// wrap replaces build for a kernel whose argument is another kernel k. Only the kernel
+	// "columns" uses the argument columns of wrap.
 	wrap func(columns []int, k Kernel) Kernel
 }
 
@@ -31,7 +31,7 @@ type Parameter struct {
 	// such as gamma for sigma.
 	InsteadOf string `json:"instead_of,omitempty"`
 
-	convert func(v float64) float64 // converts a value to the value of the parameter InsteadOf
+	convert func(v float64) float64 // converts a value to a value of the parameter that InsteadOf names
 }
 
 // The types of parameters.
@@ -226,8 +226,8 @@ var catalogue = []Description{
 	},
 }
 
-// Catalogue describes every kernel that Parse knows by name. Parse documents the operators that
-// combine them.
+// Catalogue describes every kernel that Parse knows by name. The operators that combine kernels are
+// described at Parse.
 func Catalogue() []Description { return slices.Clone(catalogue) }
 
 // find returns the description of the kernel with this name or alias, or nil.

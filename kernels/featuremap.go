@@ -12,11 +12,11 @@ import (
 // φ(x)ᵀφ(z):
 //
 //	linear                 x: d dimensions
-//	polynomial             √(p!/((p−q)! e_1! … e_d!) c^(p−q)) x_1^e_1 … x_d^e_d for all e with
-//	                       q = Σe ≤ p, or q = p if c = 0, in ascending order of q and, for the
-//	                       same q, in the order x_1 … x_1, x_1 … x_2, …: C(d+p, p) dimensions,
-//	                       or C(d+p−1, p) if c = 0
-//	cosine, cosine series  cos wx_p and sin wx_p for each feature and frequency: 2d or 2d(L+1)
+//	polynomial             √(p!/((p−q)! e_1! … e_d!) c^(p−q)) x_1^e_1 … x_d^e_d, for degree p and
+//	                       constant c. All exponents of sum q ≤ p occur (q = p if c = 0), in
+//	                       ascending order of q and then as x_1 … x_1, x_1 … x_2, …:
+//	                       C(d+p, p) dimensions, or C(d+p−1, p) if c = 0
+//	cosine, cosine series  cos wx_i and sin wx_i for each feature x_i and frequency w: 2d or 2d(L+1)
 //	constant               √value: one dimension
 //	normalized             φ/‖φ‖, or 0 if φ = 0
 //	sum                    the concatenation of the φ of the terms
@@ -189,8 +189,8 @@ func newPowers(k Polynomial, d int) powers {
 	if k.C == 0 {
 		p.from = begin
 	}
-	// A squared coefficient contains p!/((p−q)! Πe!), which is choices = C(p, q) times orders =
-	// q!/Πe!.
+	// The square of a coefficient contains p!/((p−q)! Πe!) for the degree p of k and the exponents
+	// e, whose sum is q. This is the variable choices = C(p, q) times the field orders = q!/Πe!.
 	degree, choices := 0, 1.0
 	for i := range p.list {
 		q := &p.list[i]
@@ -252,7 +252,7 @@ func (s scaled) apply(dst, x []float64) {
 	}
 }
 
-// unit is a map divided by its norm, or 0 if the norm is 0.
+// unit is the map φ/‖φ‖ for a map φ, or 0 where φ is 0.
 type unit struct{ mapping }
 
 func (u unit) apply(dst, x []float64) {
@@ -285,7 +285,7 @@ func (s stacked) apply(dst, x []float64) {
 	}
 }
 
-// tensor is the map to all products that take one element from each map.
+// tensor is the tensor product of maps: all products of one element from each map.
 type tensor []mapping
 
 func (t tensor) dim() int {

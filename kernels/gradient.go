@@ -82,7 +82,7 @@ func (k derivative) String() string {
 	return fmt.Sprintf("∂(%v)/∂%s", k.kernel, p.Name)
 }
 
-// Check requires that Of is valid and has the parameter.
+// Check requires that the inner kernel is valid and has the parameter.
 func (k derivative) Check(d int) error {
 	if k.kernel == nil {
 		return fmt.Errorf("kernels: derivative: the inner kernel is missing")
@@ -214,7 +214,7 @@ func (k Scaled) with(values []float64) Kernel {
 	return Scaled{Weight: values[0], Kernel: k.Kernel.with(values[1:])}
 }
 
-// derive uses that the derivative with respect to the logarithm of Weight is Weight·k itself.
+// derive appends the code of the derivative, which is Weight·k with respect to ln Weight.
 func (k Scaled) derive(c *compiler, i int) {
 	if i == 0 {
 		k.compile(c)

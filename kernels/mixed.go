@@ -78,7 +78,7 @@ func (m *Mixed) Point(x []float64) (p MixedPoint, err error) {
 	return p, nil
 }
 
-// AddRow adds Σ_j weights_j ∂²k(x, z_j)/∂x_p∂z_jp to element p of dst.
+// AddRow adds Σ_j weights_j ∂²k(x, z_j)/∂x_p∂z_jp to element p of dst, where z_jp is feature p of z_j.
 func (m *Mixed) AddRow(dst []float64, x MixedPoint, z []MixedPoint, weights []float64) {
 	if m == nil {
 		return
@@ -177,7 +177,7 @@ func (s Stat) termMixed(p int, x, z float64) float64 {
 	case Sinc:
 		const w = 2 * math.Pi
 		a := w * diff
-		if math.Abs(a) < 1.0/64 { // the derivative of the series of sincDerivative
+		if math.Abs(a) < 1.0/64 { // minus the derivative of the series in sincDerivative
 			return w * w * w * (1.0/3 - a*a*(1.0/10-a*a/168))
 		}
 		return (w*w*math.Sin(a) + 2*sincDerivative(diff)) / diff
@@ -190,7 +190,7 @@ func (s Stat) termMixed(p int, x, z float64) float64 {
 }
 
 // gradient is like Run, and also sets grad to the derivatives of the result with respect to the
-// statistics. stack has space for Depth rows of a value and len(stats) derivatives.
+// statistics. The slice stack has Depth rows; a row holds a value and its len(stats) derivatives.
 func (p *Program) gradient(stats, grad, stack []float64) float64 {
 	width, top := len(stats)+1, -1
 	row := func(i int) []float64 { return stack[i*width : (i+1)*width] }

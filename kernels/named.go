@@ -6,8 +6,8 @@ import (
 )
 
 // ParseNamed parses a kernel of another package from text of the form name( parameter = value, … ).
-// list describes the known kernels, whose parameters must all be single numbers. The results are
-// the kernel's description and the values of its parameters by name. An error is a *ParseError.
+// The argument list describes the known kernels; their parameters must be single numbers. The
+// results are the kernel's description and the parameter values by name. An error is a *ParseError.
 func ParseNamed(text string, list []Description) (d Description, values map[string]float64, err error) {
 	p := &parser{text: text}
 	err = p.run(func() {

@@ -117,8 +117,8 @@ func (k Periodic) with(values []float64) Kernel {
 	return Periodic{Period: values[0], Sigma: values[1]}
 }
 
-// derive appends the code of the derivative with respect to ln p, 2kθ sin(2θ)/σ², or to ln σ,
-// 4k sin²(θ)/σ².
+// derive appends the code of the derivative with respect to ln p, 2kθ sin(2θ)/σ², or to ln σ, 4k
+// sin²(θ)/σ², where θ = π‖x−z‖/p.
 func (k Periodic) derive(c *compiler, i int) {
 	k.compile(c)
 	if i == 0 {
@@ -133,8 +133,8 @@ func (k Periodic) derive(c *compiler, i int) {
 	c.binary(Mul)
 }
 
-// deriveStat appends the code of −k (π/(pσ))² sin(2θ)/θ. The code adds logShift to θ, so that the
-// quotient is 2 at θ = 0.
+// deriveStat appends the code of −k (π/(pσ))² sin(2θ)/θ with θ = π‖x−z‖/p. The code adds logShift
+// to θ, so that the quotient is 2 at θ = 0.
 func (k Periodic) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
 	k.angle(c, 1)

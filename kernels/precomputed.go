@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Precomputed is a kernel whose values are given: a kernel over strings or trees, a function of the
-// user, or another program computed them. With Precomputed every learner works on objects that are
-// not vectors. A point is the object's row of kernel values, preceded by two numbers:
+// Precomputed is a kernel whose values are given. They may be the values of a kernel over strings
+// or trees, of a user function, or of another program. Every learner can thus work on objects that
+// are not vectors. A point is the object's row of kernel values, preceded by two numbers:
 //
 //	training object i    (i, k(c_i, c_i), k(c_i, c_0), …, k(c_i, c_m−1))
 //	any other object a   (−1, k(a, a),    k(a, c_0),   …, k(a, c_m−1))
@@ -45,9 +45,9 @@ func (Precomputed) deriveStat(c *compiler, _ Stat) { c.pushOne() }
 func (Precomputed) bounded() bool                  { return true }
 
 // IsPrecomputed reports whether k is Precomputed, or composed of Precomputed and constants only. It
-// returns an error if k contains Precomputed and also depends on features or on k(a, a). A Gram
-// matrix and the m×n values of m other objects contain neither features nor the k(a, a) of these
-// objects.
+// returns an error if k contains Precomputed and also depends on features or on k(a, a): a Gram
+// matrix and the m×n kernel values of m other objects do not contain features, or kernel values of
+// these m objects with themselves.
 func IsPrecomputed(k Kernel) (bool, error) {
 	if k == nil || k.Check(-1) != nil {
 		return false, nil
@@ -68,8 +68,8 @@ func IsPrecomputed(k Kernel) (bool, error) {
 }
 
 // PrecomputedIndex returns the number of the training object that a point represents, or −1 if the
-// point represents no training object. first is the first of the point's d features. Backends use
-// it.
+// point represents no training object. The argument first is the first of the point's d features.
+// Backends call this function.
 func PrecomputedIndex(first float64, d int) int {
 	if i := int(first); first >= 0 && first < float64(d-2) && float64(i) == first {
 		return i
@@ -159,8 +159,8 @@ func OtherPoints(m int, cross, diag []float64) ([]float64, error) {
 }
 
 // CheckGram returns an error if an element of an n×n matrix, stored by rows, is not finite, or if
-// elements (i, j) and (j, i) differ by more than 2⁻⁴⁰ of the largest element. This limit is 4,000
-// times the rounding of float64. The error names the first such element or pair.
+// elements (i, j) and (j, i) differ by more than 2⁻⁴⁰ of the largest element, about 4,000 times the
+// machine epsilon of float64. The error names the first such element or pair.
 func CheckGram(n int, gram []float64) error {
 	largest := 0.0
 	for i, v := range gram {

@@ -210,7 +210,7 @@ func (k RationalQuadratic) deriveStat(c *compiler, _ Stat) {
 
 func (RationalQuadratic) bounded() bool { return true }
 
-// Matern is the Matérn kernel of smoothness Nu in r = ‖x−z‖₂ / σ:
+// Matern is the Matérn kernel of smoothness Nu in r = ‖x−z‖₂ / Sigma:
 //
 //	Nu = 1/2   exp(−r), the exponential kernel
 //	Nu = 3/2   (1 + √3 r) exp(−√3 r)
@@ -245,7 +245,7 @@ func (k Matern) Check(int) error {
 func (k Matern) IsPSD() bool { return k.Check(-1) == nil }
 
 func (k Matern) compile(c *compiler) {
-	// The code multiplies exp(−s) by 1, 1 + s or 1 + s + s²/3. For Nu = 5/2, s²/3 is 5r²/3.
+	// With s = √(2ν) r, exp(−s) is multiplied by 1, 1 + s, or 1 + s + s²/3 = 1 + √5 r + 5r²/3.
 	k.distance(c)
 	c.unary(Instr{Op: Affine, A: -1})
 	c.unary(Instr{Op: Exp})
@@ -274,8 +274,8 @@ func (k Matern) distance(c *compiler) {
 func (k Matern) params() []Param              { return []Param{lengthScale.param("sigma", k.Sigma)} }
 func (k Matern) with(values []float64) Kernel { return Matern{Nu: k.Nu, Sigma: values[0]} }
 
-// derive appends the code of the derivative with respect to ln σ, which is exp(−s) p(s) with p = s,
-// s² or s²(1+s)/3 for Nu = 1/2, 3/2 or 5/2.
+// derive appends the code of the derivative with respect to ln σ. With s = √(2ν) r it is exp(−s)
+// times s, s² or s²(1+s)/3 for Nu = 1/2, 3/2 or 5/2.
 func (k Matern) derive(c *compiler, _ int) {
 	k.distance(c)
 	c.unary(Instr{Op: Affine, A: -1})

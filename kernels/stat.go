@@ -186,7 +186,7 @@ type SparsePoint[T float32 | float64] struct {
 
 // EvalSparse is like Eval for two sparse points of d features. It merges their lists of columns.
 // All features that are 0 in both points have the same term, which is 0 except for CosSum and Sinc.
-// Entry takes d operations.
+// The statistic Entry takes O(d) operations.
 func EvalSparse[T float32 | float64](s Stat, d int, x, z SparsePoint[T]) float64 {
 	switch s.Kind {
 	case Entry:

@@ -91,9 +91,9 @@ func (e *Eigen) Rank() int {
 	return r
 }
 
-// EffectiveDim returns tr K(K + λI)⁻¹ = Σ λ_j/(λ_j + λ), the degrees of freedom of kernel ridge
-// regression with λ > 0 (Hastie, Tibshirani and Friedman 2009, equation 3.50); at λ = 0
-// EffectiveDim equals Rank. Eigenvalues up to Tolerance count as 0.
+// EffectiveDim returns tr K(K + λI)⁻¹ = Σ λ_j/(λ_j + λ) for the eigenvalues λ_j of K. For λ > 0
+// this is the degrees of freedom of kernel ridge regression (Hastie, Tibshirani and Friedman 2009,
+// equation 3.50), and for λ = 0 the Rank. Eigenvalues up to Tolerance count as 0.
 func (e *Eigen) EffectiveDim(lambda float64) float64 {
 	sum := 0.0
 	for _, v := range e.Values[:e.Rank()] {
@@ -126,9 +126,9 @@ func (e *Eigen) Features() host.Matrix[float64] {
 	return out
 }
 
-// Extend returns the coordinates of m other points along the axes of Features, m × Rank. Row i of k
-// holds the kernel values k_x of point i with the sample. The coordinates Λ^−½Uᵀk_x are those of
-// the projection of φ(x) on the span of the sample.
+// Extend returns the coordinates of m other points along the axes of Features, m × Rank. The rows
+// of k hold the kernel values k_x of each point x with the sample. The coordinates Λ^−½Uᵀk_x of x
+// are the coordinates of the projection of φ(x) onto the span of the sample.
 func (e *Eigen) Extend(k mat.Matrix) (host.Matrix[float64], error) {
 	if e == nil {
 		return host.Matrix[float64]{}, errors.New("gram: extend: there is no decomposition")

@@ -83,16 +83,16 @@ func SquaredDistances(gram mat.Matrix) (host.Matrix[float64], error) {
 	return d, nil
 }
 
-// Centering holds the means of a Gram matrix, by which Cross centers other points.
+// Centering holds the means of a Gram matrix, with which Cross centers other points.
 type Centering struct {
 	rows []float64 // mean of each row of K, which equals the mean of the column
 	mean float64   // mean of all of K
 }
 
-// Center replaces K, a *mat.Dense or a host.Matrix, by the Gram matrix of φ(x) − mean φ, in which
-// the mean of the sample is the origin: K_ij − K̄_i − K̄_j + K̄ (Schölkopf, Smola and Müller 1998,
-// Nonlinear component analysis as a kernel eigenvalue problem, appendix A). The returned Centering
-// centers other points.
+// Center replaces K, a *mat.Dense or a host.Matrix, by the Gram matrix of φ(x) − mean φ. Its
+// elements are K_ij − K̄_i − K̄_j + K̄, with the mean K̄_i of row i and the mean K̄ of K
+// (Schölkopf, Smola and Müller 1998, Nonlinear component analysis as a kernel eigenvalue problem,
+// appendix A). The returned Centering centers other points.
 func Center(gram mat.Matrix) (Centering, error) {
 	k, err := writable(gram)
 	if err == nil {

@@ -115,8 +115,8 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 func logMove(v, e float64) float64 { return -math.Log1p(-min(e/v, 1)) }
 
 // Rounding bounds the difference between kernels.Eval(k, x, z) and the exact value. It propagates
-// the errors of the statistics, where a sum of n terms has an error of nu times Σ|term|. The bound
-// does not apply to statistics computed in another way, such as ‖x−z‖² from xᵀz.
+// the errors of the statistics: a sum of n terms has an error of at most n·Σ|term| unit roundoffs.
+// The bound does not apply to statistics computed in another way, such as ‖x−z‖² from xᵀz.
 func Rounding(k kernels.Kernel, x, z []float64) float64 {
 	p := kernels.Compile(k)
 	stats := make([]Approx, len(p.Stats))
@@ -196,8 +196,8 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 	return Approx{v, unit * (n*size + extra)}
 }
 
-// InverseRoot returns 1/√s, or 0 if s is 0, with a bound on its error. If e is the error of s, the
-// bound is |1/√(s±e) − 1/√s| ≤ ½e (s−e)^−3/2 plus the roundings of a root and a quotient.
+// InverseRoot returns 1/√s, or 0 if s is 0, with a bound on its error. a holds 1/√s and a bound e
+// of the error of s. The bound is |1/√(s±e) − 1/√s| ≤ ½e (s−e)^−3/2 plus two roundings.
 func (a Approx) InverseRoot(u float64) Approx {
 	v := a.Value
 	a.Error = a.Error / 2 * math.Pow(max(1/(v*v)-a.Error, 0), -1.5)

@@ -8,23 +8,22 @@ import (
 )
 
 // dynamic evaluates the subsequence kernel k(s, t) by dynamic programming, for one string t and any
-// number of strings s.
+// number of strings s. The subsequences have p characters, and λ is the decay.
 //
-// Let M_l(i, j) be the sum over the common subsequences of l characters that end at s_i = t_j,
-// weighted by λ to the power of the sum of their spans in s and t. Then M_1 = λ², and with
+// Let M_l(i, j) be the sum of the weights of all common subsequences of l characters that end at
+// s_i and t_j. The weight is λ to the power of the sum of the spans in s and t. If s_i ≠ t_j, M_l
+// is 0. Otherwise M_1(i, j) is λ², and M_l+1(i, j) is
 //
 //	Q_l(i, j) = Σ_{i'<i, j'<j} M_l(i', j') λ^(i−i' + j−j')
 //
-// M_l+1(i, j) = Q_l(i, j) where s_i = t_j, and k is the sum of M_p(i, j) over all i and j for
-// subsequences of length p. Lodhi et al. compute every Q_l(i, j) from its neighbors. The type
-// dynamic stores R_l(j), where Q_l(i, j) = λ^(i−base) R_l(j), so that row i of s changes only some
-// values:
+// and k is the sum of M_p(i, j) over all i and j. Lodhi et al. compute every Q_l(i, j) from its
+// neighbors. The type dynamic stores R_l(j) = Q_l(i, j)/λ^(i−base) for one row i instead. With R_0
+// = λ²/λ^(i−base), row i of s changes only elements after the positions of s_i in t:
 //
 //	R_l(j) ← R_l(j) + Σ_{j'<j, t_j'=s_i} R_l−1(j') λ^(j−j')
 //
-// Between two positions of the character s_i in t, the increment is a constant times powers of λ.
-// All terms are positive, so that no cancellation occurs. base is increased before the factors
-// 1/λ^(i−base) of R_1 overflow.
+// Between two of these positions, the increment is a constant times powers of λ. All terms are
+// positive, so that no cancellation occurs. base is increased before 1/λ^(i−base) overflows.
 type dynamic struct {
 	length int
 	decay  float64
@@ -35,7 +34,7 @@ type dynamic struct {
 	t         []int32
 	start     []int32 // for each character, the index in positions of its first position in t
 	positions []int32
-	heads     []float64 // R_l at the positions in t of the row's character, by position and l
+	heads     []float64 // R_l, l = 0 … p−2, at each position in t of the row's character
 	sums      []float64 // the sum in the update of R_l, for each l
 
 	operations int // number of operations on elements of R in all calls of value
@@ -102,7 +101,7 @@ func (d *dynamic) value(s []int32, stop pairwise.Stop) float64 {
 	for _, r := range d.r {
 		clear(r[:n])
 	}
-	base, scale := 0, 1.0     // λ^(i−base)
+	base, scale := 0, 1.0     // scale is λ^(i−base)
 	firstRow, pending := 0, 0 // first row and number of operations after the last call of stop
 	for i, c := range s {
 		if i-base == d.window {
@@ -141,7 +140,7 @@ func (d *dynamic) value(s []int32, stop pairwise.Stop) float64 {
 	return sum
 }
 
-// update adds the terms of row i to every R_l. The argument first is M_1/λ^(i−base).
+// update adds the terms of row i to every R_l. The argument first is R_0 = λ²/λ^(i−base).
 func (d *dynamic) update(positions []int32, first float64) {
 	levels, n := d.length-1, len(d.t)
 	// Copy the values before this row changes them.

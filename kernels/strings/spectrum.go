@@ -139,7 +139,7 @@ func (k Spectrum) counts(numbers map[string]int32, texts []string) [][]count {
 	return lists
 }
 
-// squares returns the inner product of each element of counts with itself.
+// squares returns the inner product of each list of counts with itself.
 func squares(lists [][]count) []float64 {
 	sums := make([]float64, len(lists))
 	for i, counts := range lists {

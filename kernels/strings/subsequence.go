@@ -53,7 +53,7 @@ var (
 	decayRule  = kernels.Rule{Min: math.SmallestNonzeroFloat64, Max: 1}
 )
 
-// rawText is the part of a kernel's text that disables normalization.
+// rawText returns the part of a kernel's text that disables normalization, or "" if raw is false.
 func rawText(raw bool) string {
 	if raw {
 		return ",normalized=0"
@@ -149,9 +149,9 @@ func (k Subsequence) feasible(c *coder, a, b [][]int32, lower bool, o objects.Op
 
 // operations returns the number of operations that dynamic counts if it evaluates each text of a
 // with all texts of b or, if lower is set, with itself and the preceding texts of a. The result
-// includes the last row of each value, which dynamic omits. A row of s updates every R_l after the
-// first position of its character in t. The sum over pairs of texts therefore reduces to a sum over
-// characters.
+// includes the last row of each value, which dynamic omits. A character of s takes one operation
+// per level for each position of t after the first occurrence of the character in t. The sum over
+// pairs of texts therefore reduces to a sum over characters.
 func (k Subsequence) operations(c *coder, a, b [][]int32, lower bool) float64 {
 	count, rescaled := make([]float64, c.size()), 0.0
 	add := func(s []int32) {

@@ -132,14 +132,14 @@ func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Optio
 	if err := pairwise.Feasible(description, operations, "make productions more distinct, with finer labels"); err != nil {
 		return err
 	}
-	// pairs is the largest number of pairs of a tree with itself. By the Cauchy–Schwarz inequality,
-	// two different trees have at most this number of pairs.
+	// pairs is the number of pairs of nodes with the same production if a tree is compared with itself,
+	// maximized over the trees. Two different trees have at most this number (Cauchy–Schwarz).
 	return pairwise.CheckMemory(o, description, pairs)
 }
 
-// operations returns the number of operations that matcher counts. The pairs are each tree of a
-// with each tree of b or, if lower is set, with itself and each preceding tree of a. operations
-// adds the numbers for each production instead of for each pair of trees.
+// operations returns the number of operations that matcher counts if it evaluates each tree of a
+// with each tree of b or, if lower is set, with itself and each preceding tree of a. The sum is
+// over the productions instead of over the pairs of trees.
 func operations(g grammar, a, b []indexed, lower bool) float64 {
 	work, sum := make([]float64, len(g)), 0.0
 	add := func(t indexed) {
