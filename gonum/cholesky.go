@@ -290,8 +290,8 @@ func (c *Cholesky) solve(q backend.Backend[float64], h backend.Host[float64]) er
 	})
 }
 
-// inPlace runs work on h and waits for it. If the device does not use Go memory, work runs on a
-// copy of h, and inPlace downloads the result to h.
+// inPlace calls the function work for h and waits until the device has finished. If the device does
+// not use Go memory, work is called for a copy of h, and inPlace downloads the result to h.
 func inPlace(q backend.Backend[float64], h backend.Host[float64], work func(m backend.Matrix[float64])) error {
 	m, err := backend.Place(q, h)
 	if err != nil {

@@ -273,8 +273,8 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 	check()
 }
 
-// TestMethods checks that gonum.Cholesky has all methods of mat.Cholesky, with the same types of
-// parameters. Only *gonum.Cholesky replaces *mat.Cholesky.
+// TestMethods checks that *gonum.Cholesky has all methods of *mat.Cholesky, with the same types of
+// parameters, except that *gonum.Cholesky takes the place of *mat.Cholesky.
 func TestMethods(t *testing.T) {
 	mercer, reference := reflect.TypeFor[*gonum.Cholesky](), reflect.TypeFor[*mat.Cholesky]()
 	for i := range reference.NumMethod() {

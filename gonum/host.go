@@ -13,7 +13,7 @@ import (
 
 // Host returns m as a row-major matrix for package solvers and the backends. The result shares the
 // memory of m if m is a backend.Host, a *mat.Dense or a part of it, a *mat.VecDense, or another
-// type with the method RawMatrix or RawVector. A column becomes n×1 with its increment as the
+// type with the method RawMatrix or RawVector. A vector becomes n×1, with its increment as the
 // stride. The result also shares the memory of a transposed vector without gaps. Any other m is
 // copied. If m is nil or empty, Host returns an error that contains name.
 func Host(name string, m mat.Matrix) (backend.Host[float64], error) {

@@ -16,8 +16,8 @@ import (
 type function struct {
 	// name identifies a function: Gorgonia merges nodes with the same name and the same children.
 	name string
-	// in and out are the numbers of dimensions of the inputs and of the result. shape returns the
-	// shape of the result.
+	// The fields in and out are the numbers of dimensions of the inputs and of the result. shape
+	// returns the shape of the result.
 	in    []int
 	out   int
 	shape func(in []tensor.Shape) (tensor.Shape, error)
@@ -26,8 +26,8 @@ type function struct {
 	// wrt reports, for each input, whether backward returns a gradient; nil means no gradients.
 	wrt []bool
 	// backward returns the gradients with respect to the inputs. out is the result, and grad is the
-	// gradient with respect to the result. If only ≥ 0, backward computes only the gradient with
-	// respect to that input.
+	// gradient with respect to the result. If the argument only is ≥ 0, it is the index of the one
+	// input for which backward computes the gradient.
 	backward func(in []value, out, grad value, only int) ([]value, error)
 	// apart means that a separate node computes each gradient, because the gradients are large or
 	// have little work in common.

@@ -374,7 +374,7 @@ func TestFloat32(t *testing.T) {
 			}
 			wide, wideGradients := m.run(t, w, G.Float64, false)
 			narrow, gradients := m.run(t, w, G.Float32, false)
-			// The bound allows for some roundings to 24 bits, multiplied by the condition number.
+			// The bound is 64 roundings to 24 bits, multiplied by the condition number.
 			size := 64 * (1 + m.condition) * 0x1p-24
 			if !(math.Abs(narrow-wide) <= size*(10+math.Abs(wide))) {
 				t.Errorf("seed %d: the loss is %v, %v in float64", seed, narrow, wide)
