@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Gram sets dst, n×m, to k(X, Z) for the rows of x, n×d, and z, m×d. If z has no rows or is x
-// itself, Gram computes k(X, X), exactly symmetric and with distances of exactly 0 on the diagonal.
+// Gram sets the n×m matrix dst to k(X, Z) for the rows of x, n×d, and z, m×d. If z has no rows or is x itself, Gram
+// computes k(X, X), exactly symmetric and with distances of exactly 0 on the diagonal.
 func Gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst host) error {
 	return wrapError("gram", gram(ctx, dev, k, x, z, dst))
 }
@@ -108,8 +108,8 @@ type Gradients struct {
 	// Theta holds the derivatives with respect to the parameters of kernels.Params, in their order:
 	// with respect to ln θ for a parameter whose Log is set, and to θ otherwise.
 	Theta []float64
-	// Shift is m×d. Its row j is Σ_i W_ij ∂k(x_i, z_j)/∂x_i, the derivative of Σ_i W_ij k(x_i + s, z_j)
-	// with respect to s at s = 0.
+	// Shift is m×d. Row j is Σ_i W_ij ∂k(x_i, z_j)/∂x_i. This is the derivative of Σ_i W_ij k(x_i + s, z_j) with
+	// respect to s at s = 0.
 	Shift host
 }
 

@@ -10,11 +10,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Ridge is a kernel ridge regression, f(Z) = k(Z, X)α with (K + λI)α = y. Its gradients use the
-// factor of the fit, which remains on the device. Only matrices of the size of X, y and Z are
-// transferred.
+// Ridge is a kernel ridge regression, f(Z) = k(Z, X)α with (K + λI)α = y. Its gradients use the factor of the fit,
+// which remains on the device. Only matrices of the size of X, y and Z are transferred.
 //
-// Except Close, its methods may be called from several goroutines. X must not change before Close.
+// Several goroutines may call the methods, except Close. X must not change before Close.
 type Ridge struct {
 	dev    backend.Device
 	kernel kernels.Kernel

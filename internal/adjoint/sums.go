@@ -257,9 +257,9 @@ func (s *gramSums) addFeatures(t *statSums, weights host, first int) {
 	}
 }
 
-// addTerms adds w times the derivatives of the terms of the statistic s of (x, z) to out. The
-// derivatives are with respect to z if byZ is set, and with respect to x otherwise. A derivative of
-// 0 adds 0, even if w is infinite. The two most frequent statistics have separate loops.
+// addTerms adds w times the derivatives of the terms of the statistic s of (x, z) to out. The derivatives are with
+// respect to z if byZ is set, and with respect to x otherwise. If a derivative is 0, addTerms adds 0, even for an
+// infinite w. The two most frequent statistics have separate loops.
 func addTerms(out []float64, s kernels.Stat, w float64, x, z []float64, byZ bool) {
 	if w == 0 {
 		return

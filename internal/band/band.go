@@ -179,8 +179,8 @@ func (q *Solver) applyQ(b backend.Backend[float64], x backend.Host[float64]) err
 	return b.Download(x, in)
 }
 
-// Diagonals adds to diags[i] the sums of squares of the columns of L⁻¹m for the factor L of λ_i. If
-// m = Qᵀ, these sums are the diagonal of (A + λ_iI)⁻¹. The rows of Z = L⁻¹m are computed block by
+// Diagonals adds to diags[i] the sums of squares of the columns of L⁻¹m for the factor L of λ_i. If m = Qᵀ, these
+// sums are the diagonal of (A + λ_iI)⁻¹. With X_j and G_j of Factor, the rows of Z = L⁻¹m are computed block by
 // block,
 //
 //	Z_j = X_j m_j − X_j G_j Z_{j−1}

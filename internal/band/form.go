@@ -227,10 +227,10 @@ func (f *form) update(a, v, t backend.Matrix[float64]) error {
 	return b.Sync()
 }
 
-// reflectors factors the columns of h, from row first on, by Householder reflections I − τ v vᵀ.
-// The first element of v that is not 0 is 1. R, and the rows above R, are stored in r; v overwrites
-// the column of h. A column whose squares underflow counts as zero: its norm is below the square
-// root of the smallest positive number, which is far below all relevant rounding errors.
+// reflectors factors the columns of h, from row first on, by Householder reflections I − τ v vᵀ. The first element
+// of v that is not 0 is 1. R, and the rows above R, are stored in r, and v overwrites the column of h. A column
+// whose squares underflow counts as zero: its norm is below the square root of the smallest positive number, and
+// thus far below all relevant rounding errors.
 func reflectors(h backend.Host[float64], first int, tau []float64, r backend.Host[float64]) {
 	cols := make([][]float64, h.Cols) // each column is contiguous
 	for k := range cols {

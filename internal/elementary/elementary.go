@@ -92,8 +92,8 @@ func Significand(x float64) (k, m float64) {
 	return float64(int(t>>52) - 1023), math.Float64frombits(t&(1<<52-1) + rootPacked)
 }
 
-// Logarithm returns ln(x + xLow) as the sum of two numbers. It returns the argument infinity for x
-// = Inf, and −infinity for x = 0.
+// Logarithm returns ln(x + xLow) as the sum of two numbers. The argument infinity is the result for x = Inf, and
+// −infinity is the result for x = 0.
 func Logarithm(x, xLow, infinity float64) (high, low float64) {
 	switch {
 	case x == 0:

@@ -139,11 +139,10 @@ func (h *search) log(p solvers.Problem) (*solvers.Evidence, error) {
 // evaluated with all samples. The search then continues from the best end point with all samples:
 // see finish.
 //
-// The results always include the point with the kernel p.Kernel and a λ of a tenth of the mean of
-// k(x, x), for which rounding errors do not dominate the matrix. A p.Lambda of 0 means this λ. If
-// the likelihood cannot be computed at any start, the search starts at this point. Points whose
-// likelihood cannot be computed (see attempt.Numeric) are omitted. If the likelihood cannot be
-// computed at any point, Maximize returns the error.
+// The results always include a point at which rounding errors do not dominate the matrix: the kernel p.Kernel, and
+// a λ of a tenth of the mean of k(x, x). A p.Lambda of 0 means this λ. If the likelihood cannot be computed at any
+// start, the search starts at this point. Points whose likelihood cannot be computed (see attempt.Numeric) are
+// omitted. If the likelihood cannot be computed at any point, Maximize returns the error.
 //
 // Columns of zeros in p.Y carry no information about kernel and λ, and the likelihood is that of
 // the other columns. If all columns are zero, the first start is the only point, and a p.Lambda of
@@ -220,13 +219,12 @@ func nonzeroColumns(h backend.Host[float64]) backend.Host[float64] {
 	return nonzero
 }
 
-// starts returns the first start and par.Restarts random starts. A random start multiplies each
-// parameter of the first start by 10ᵘ, with u uniform between −1 and 1. It does not change a kernel
-// parameter whose field Log is not set. The length scales of the d single features of one kernel,
-// which may be a term of a sum or a factor of a product, are multiplied by 10ᵘ/√d with u between −½
-// and ½. The reason is that a length scale chosen by the distances of samples is √d times as large
-// as the differences of a single feature. Other distributions led to a smaller likelihood more
-// often (bench/REJECTED.md).
+// starts returns the first start and par.Restarts random starts. A random start multiplies each parameter of the
+// first start by 10ᵘ, with u uniform between −1 and 1. It does not change a kernel parameter whose field Log is not
+// set. A kernel, which may be a term of a sum or a factor of a product, may have d length scales of single
+// features. They are multiplied by 10ᵘ/√d with u between −½ and ½, because a length scale chosen by the distances
+// of samples is √d times as large as the differences of a single feature. Other distributions led to a smaller
+// likelihood more often (bench/REJECTED.md).
 func (h *search) starts() [][]float64 {
 	rng := rand.New(rand.NewPCG(h.par.Seed, 2))
 	features := map[string]int{} // the number of length scales of single features in each kernel
@@ -255,8 +253,8 @@ func (h *search) starts() [][]float64 {
 	return starts
 }
 
-// climb is one run of L-BFGS. It ends when the largest derivative, divided by the number n of
-// samples, is tol/√n. It need not converge, because candidates holds every point that it evaluated.
+// climb is one run of L-BFGS. It ends when the largest derivative, divided by the number n of samples, is tol/√n.
+// It need not converge, because the field candidates holds every point that it evaluated.
 func (h *search) climb(x []float64, tol float64) error {
 	tol *= math.Sqrt(float64(h.problem.Y.Rows))
 	evaluations, firstCandidate := h.evaluations, len(h.candidates)

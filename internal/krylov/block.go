@@ -99,9 +99,9 @@ func (k *block[T]) run(resumed *State) error {
 	return k.finish()
 }
 
-// remaining estimates the number of iterations that reduce the residual from last to 1. The last
-// `steps` iterations reduced it from first to last. Each further iteration is assumed to reduce it
-// by the mean factor of these steps.
+// remaining estimates the number of iterations that reduce the residual from last to 1. The residual decreased from
+// first to last in the last `steps` iterations. Each further iteration is assumed to reduce it by the mean factor
+// of these iterations.
 func remaining(first, last float64, steps int) float64 {
 	if !(last < first) {
 		return math.Inf(1)
@@ -309,8 +309,8 @@ func (k *block[T]) orthogonalize(active int) error {
 	return k.b.Sync() // from here to the end of the next product, X, R and P are a complete state
 }
 
-// independence returns the fraction tol of Basis: a column of Z is dependent if less of its squared
-// norm remains. It depends on T, because squared norms have the rounding error of T.
+// independence returns the argument tol of Basis, the fraction of the squared norm below which a column of Z counts
+// as dependent. It depends on T, because squared norms have the rounding error of T.
 func independence[T backend.Float]() float64 {
 	if numeric.PrecisionOf[T]() == "float32" {
 		return 1e-5

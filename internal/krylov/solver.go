@@ -36,12 +36,12 @@ type Params struct {
 //	Q = AP,  α = (PᵀQ)⁻¹ PᵀR,  X ← X + Pα,  R ← R − Qα,
 //	Z = M⁻¹R,  P ← orth(Z − P (PᵀQ)⁻¹ QᵀZ)
 //
-// With one column this is the standard method. Columns that have reached their goal add no search
-// directions. In a second call of Solve, the right-hand side is the residual of the first solution,
-// recomputed from the data. This residual replaces R, and the solve continues with the directions
-// of the first call. They remain useful if the residual is near R (van der Vorst and Ye 2000).
-// During a solve, the recomputed residual also replaces R at regular intervals, because rounding
-// errors accumulate in the recurrence for R.
+// where M is the preconditioner. With one column this is the standard method. Columns that have reached their goal
+// add no search directions. In a second call of Solve, the right-hand side is the residual of the first solution,
+// recomputed from the data. This residual replaces R, and the solve continues with the search directions of the
+// first call. These directions remain useful if the residual is near R (van der Vorst and Ye 2000). Rounding errors
+// accumulate in the recurrence for R. During a solve, the recomputed residual therefore also replaces R at regular
+// intervals.
 type Solver[T backend.Float] struct {
 	Params
 	Stopped       string // why the last solve ended above its goal; "" if it reached the goal

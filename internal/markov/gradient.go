@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// A direction is a direction in the space of the parameters. It holds the changes of ln σ and of ln
-// variance of each term; noise is the change of ln D.
+// A direction is a direction in the space of the parameters: the changes of ln σ and of ln variance of each term,
+// and the change noise of ln D.
 type direction struct {
 	sigma, variance []float64
 	noise           float64

@@ -30,12 +30,11 @@ func (m Model) Elements(n int) int64 {
 	return numeric.Elements(n, 4+len(m.terms)+m.dim)
 }
 
-// Roundings bounds the number of roundings in Multiply for each point, relative to Σ_j |v_j| k(0).
-// P is the covariance of the state. In the norm √(vᵀP⁻¹v), A does not increase the length of any
-// vector, and Ph has the length √k(0). A step rounds 12 numbers, which are at most 3.3 times as
-// large as the result, because 3.3 bounds the norm of exp(−s)(I + s|N| + s²/2 |N²|). The five
-// roundings of s change A by at most 4 times their sum. P has the condition number 4, so that the
-// norms differ by the factor √4.
+// Roundings bounds the number of roundings in Multiply for each point, relative to Σ_j |v_j| k(0). Let P be the
+// covariance of the state. In the norm √(vᵀP⁻¹v), A does not increase the length of any vector, and Ph has the
+// length √k(0). A step rounds 12 numbers. They are at most 3.3 times as large as the result, because 3.3 bounds the
+// norm of exp(−s)(I + s|N| + s²/2 |N²|). The five roundings of s change A by at most 4 times their sum. P has the
+// condition number 4, so that this norm and the 2-norm differ by at most the factor √4.
 const Roundings = 128
 
 // checkEvery is the number of points between two checks of the context.

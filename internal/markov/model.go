@@ -112,7 +112,7 @@ func (t *term) scaled(step float64) (s, decay float64) {
 	return s, elementary.Exp(-s)
 }
 
-// apply sets v to A(s) v, where A = exp(−s)(I + Ns + N²s²/2) for the generator N − I.
+// apply sets v to A(s) v, where A = exp(−s)(I + Ns + N²s²/2) for the generator N − I with a nilpotent N.
 func (t *term) apply(s, decay float64, v []float64) {
 	switch t.order {
 	case 1:

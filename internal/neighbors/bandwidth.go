@@ -13,11 +13,10 @@ import (
 // bandwidthRows is the largest number of rows that Bandwidth uses.
 const bandwidthRows = 1000
 
-// Bandwidth chooses the sigma of a Gaussian among median times 8, 8/√2, 4, …, 1/16. It returns the
-// sigma for which the kernel-weighted means of y have the smallest leave-one-out squared error. It
-// takes O(n²) operations for n ≤ 1000 rows chosen by seed. It excludes a sigma for which the kernel
-// values between some row and all other rows underflow. The errors of a column of y are relative to
-// its variance. The weights must be > 0.
+// Bandwidth chooses the sigma of a Gaussian among 8, 8/√2, 4, …, 1/16 times median. It returns the sigma for which
+// the kernel-weighted means of y have the smallest leave-one-out squared error. The errors of a column of y are
+// relative to its variance. Bandwidth takes O(n²) operations for n ≤ 1000 rows chosen by seed. It excludes a sigma
+// if, for some row, the kernel values with all other rows underflow. The weights must be > 0.
 func Bandwidth(ctx context.Context, median float64, points numeric.Points, y backend.Host[float64], weight []float64, seed uint64) (float64, error) {
 	rows := rand.New(rand.NewPCG(seed, 1)).Perm(points.Rows)
 	rows = rows[:min(len(rows), bandwidthRows)]

@@ -37,9 +37,9 @@ func (s Samples) bytes(dev backend.Device, x numeric.Points, filtered bool) int6
 	return bytes
 }
 
-// Nearest calls f for the rows of x in order. list holds the nearest samples z, sorted by d²(x, z)
-// = k(x, x) + k(z, z) − 2k(x, z) and, for equal d², by the index. It ends when the weights of the
-// samples sum to k. keys holds d² − k(x, x) of each sample in list. f must not retain the slices.
+// Nearest calls f for the rows of x in order. The argument list of f holds the nearest samples z, sorted by d²(x,
+// z) = k(x, x) + k(z, z) − 2k(x, z) and, for equal d², by the index. The list ends when the weights of the samples
+// sum to k. The argument keys holds d² − k(x, x) of each sample in list. f must not retain the slices.
 //
 // With the linear kernel and dense points, Nearest evaluates k(x, z) in float32 first. It evaluates
 // k(x, z) in float64 only if the bound on the rounding errors does not exclude z.
@@ -136,7 +136,7 @@ func (r *nearest) insert(weight []float64, z int, key float64) {
 	}
 	r.list, r.keys = slices.Insert(r.list, pos, z), slices.Insert(r.keys, pos, key)
 	n, sum := 0, 0.0
-	for ; n < len(r.list) && sum < r.k; n++ { // sum the weights again, because subtracting a weight from a running sum would round
+	for ; n < len(r.list) && sum < r.k; n++ { // sum the weights again: subtracting a weight from a running sum would add rounding errors
 		sum += weight[r.list[n]]
 	}
 	r.list, r.keys = r.list[:n], r.keys[:n]
@@ -159,8 +159,8 @@ func (s Samples) Mean(y backend.Host[float64], k int, list []int) []float64 {
 	return sum
 }
 
-// Shares converts rows of sums over the samples of each class to probabilities: it divides by the
-// row's sum.
+// Shares converts each row of sums over the samples of each class to probabilities, by dividing it by the sum of
+// the row.
 func Shares(sums backend.Host[float64]) error {
 	for i := range sums.Rows {
 		row, total := sums.Row(i), 0.0
@@ -205,9 +205,9 @@ func (g *grid[T]) alloc(b backend.Backend[T], rows, columns int) (err error) {
 
 func (g *grid[T]) free() { g.out.Free() }
 
-// forEachTile calls f for each row of x and each tile. values holds the kernel values of the row and the
-// samples column, column+1, … of z. f is called concurrently for different rows: while some rows
-// are searched, the kernel values of other rows are evaluated.
+// forEachTile calls f for each row of x and each tile. The argument values of f holds the kernel values of the row
+// and the samples column, column+1, … of z. f is called concurrently for different rows: while it searches some
+// rows, the kernel values of other rows are evaluated.
 func (g *grid[T]) forEachTile(k kernels.Kernel, x, z backend.Matrix[T], f func(i, column int, values []T)) error {
 	m, d := x.Dims()
 	n, _ := z.Dims()

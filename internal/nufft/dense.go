@@ -11,10 +11,9 @@ import (
 // transposeB is set.
 type Multiply func(transposeA, transposeB bool, a, b, c host.Matrix[float64])
 
-// Dense computes the same transform as a Grid, for a grid of any size, by one matrix product for
-// each axis instead of fast Fourier transforms. The products take more operations. With up to some
-// hundred modes on an axis, they nevertheless take less time if Multiply is fast. A Dense must not
-// be used concurrently.
+// Dense computes the same transform as a Grid, for a grid of any size, by one matrix product for each axis instead
+// of fast Fourier transforms. The products take more operations, but with up to some hundred modes on an axis they
+// take less time if Multiply is fast. A Dense must not be used concurrently.
 //
 // On the first two axes, the products use sums and differences of the coefficients of k and −k.
 // With θ = 2πl/Size,

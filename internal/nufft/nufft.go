@@ -59,10 +59,10 @@ func oversampledSize(m Axes, width int) Axes {
 	return SizeOf(m, minSize)
 }
 
-// New returns a plan for the points in the rows of x and for the modes |k_a| ≤ m_a. Coordinates
-// must be finite; their unit is the period. x has at most three columns. They are the coordinates
-// on the last axes, and m must be 0 on the other axes. The error of each result of a transform is
-// at most max(tol, 1e-14) times the sum of the absolute values of the terms.
+// New returns a plan for the points in the rows of x and for the modes |k_a| ≤ m_a. Coordinates must be finite;
+// their unit is the period. The columns of x, at most three, are the coordinates on the last axes. On the other
+// axes m must be 0. The error of each result of a transform is at most max(tol, 1e-14) times the sum of the
+// absolute values of the terms.
 func New(x host.Matrix[float64], m Axes, tol float64) *Plan {
 	w := Width(tol)
 	p := &Plan{grid: NewGrid(m, oversampledSize(m, w)), polynomials: kernelPolynomials(w), stripAxis: 2}
@@ -111,10 +111,10 @@ func kernel(z float64, w int) float64 {
 // the polynomial is then below the error 10¹⁻ʷ of the kernel, or below the roundoff.
 func terms(w int) int { return w/2 + 3 }
 
-// kernelPolynomials returns, for each cell i of the left half of the kernel, a polynomial in u, −1
-// ≤ u ≤ 1, that interpolates φ((2i + 1 − w + u)/w) at Chebyshev nodes. A polynomial is a list of
-// pairs, the coefficients of u²ᵏ and u²ᵏ⁺¹, in descending order of k. As φ is even, the polynomial
-// of cell w−1−i at u equals the polynomial of cell i at −u.
+// kernelPolynomials returns a polynomial in u for each cell i of the left half of the kernel. For −1 ≤ u ≤ 1 it
+// interpolates φ((2i + 1 − w + u)/w) at Chebyshev nodes. A polynomial is a list of pairs, the coefficients of u²ᵏ
+// and u²ᵏ⁺¹, in descending order of k. As φ is even, the polynomial of cell w−1−i at u equals the polynomial of
+// cell i at −u.
 func kernelPolynomials(w int) [][2]float64 {
 	n := 2 * terms(w)
 	var list [][2]float64

@@ -29,10 +29,10 @@ type hypothesis interface {
 // Loop is the loop of all perceptrons: it classifies one sample after the other, and a
 // misclassified sample changes the hypothesis.
 //
-// The backend processes blocks of samples. For each block it computes the inner products of the
-// samples, and the values of the hypothesis at the start of the block. The effect of changes within
-// the block follows from the inner products. Up to rounding errors, the result equals that of the
-// plain loop. Most of the work is in matrix products.
+// The backend processes blocks of samples. For each block it computes the inner products of the samples, and the
+// values of the hypothesis at the start of the block. The effect of changes within the block follows from the inner
+// products. Most of the work is then in matrix products. Up to rounding errors, the result equals that of a loop
+// without blocks.
 type Loop struct {
 	X       numeric.Points // the samples
 	Outputs int            // number of columns of f; it is 1 for two classes
@@ -62,8 +62,8 @@ type Loop struct {
 	block int // minimum number of samples in a block
 }
 
-// Block is the number of samples in a block. Their inner products take as long as Block outputs of
-// f.
+// Block is the number of samples in a block. Computing the inner products of a block takes as long as computing
+// Block outputs of f.
 const Block = 64
 
 // Change is the change for one misclassified sample. Step, counted from 0, is the step after which
@@ -266,12 +266,12 @@ func (l *Loop) Margin(f backend.Host[float64]) (margin, criterion float64) {
 	return margin, criterion
 }
 
-// Slack returns the factor by which batches and weights increase Novikoff's (1962) bound on the
-// number of mistakes. Let u be a unit vector that separates the samples with the margin γ, and R =
-// max ‖x‖. Let a_j be the sum of the weights c of the mistakes of batch j, divided by the size m of
-// a batch. Batch j increases wᵀu by at least γ a_j, and ‖w‖² by at most R² a_j². Thus γ Σ a_j ≤ ‖w‖
-// ≤ R √Σ a_j². As a_j ≤ max c, it follows that Σ a_j ≤ max c (R/γ)². Each mistake adds at least min
-// c / m to Σ a_j.
+// Slack returns the factor by which batches and weights increase Novikoff's (1962) bound on the number of mistakes.
+//
+// Let u be a unit vector that separates the samples with the margin γ, and R = max ‖x‖. Let a_j be the sum of the
+// weights c of the mistakes of batch j, divided by the size m of a batch. Batch j increases wᵀu by at least γ a_j,
+// and ‖w‖² by at most R² a_j², so that γ Σ a_j ≤ ‖w‖ ≤ R √Σ a_j². Because a_j ≤ max c, this implies Σ a_j ≤ max c
+// (R/γ)². Each mistake adds at least min c / m to Σ a_j.
 func (l *Loop) Slack() float64 {
 	slack := float64(max(l.Batch, 1))
 	if l.Weights != nil {

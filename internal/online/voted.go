@@ -48,9 +48,9 @@ func (l *Loop) Voted() (v Votes, rows []int) {
 	return v, rows
 }
 
-// Count adds the fractions of the votes for a sample to votes. k holds the sample's kernel values
-// with the centers. positive reports whether f predicts the second of two classes. If a value of f
-// is not finite, the votes are NaN.
+// Count adds the fractions of the votes for a sample to votes. The argument k holds the kernel values of the sample
+// with the centers, and positive reports whether f predicts the second of two classes. If a value of f is not
+// finite, the votes are NaN.
 func (v *Votes) Count(votes, k []float64, positive func(f float64) bool) {
 	total := 0.0
 	for _, n := range v.Votes.Data {

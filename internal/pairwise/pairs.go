@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// Stop reports whether the computation must end; the results are then discarded. values is the
-// number of values computed since the last call of Stop, for the progress report, and may be
-// fractional. When a task ends, its other values are added to the progress.
+// Stop reports whether the computation must end; the results are then discarded. Its argument is the number of
+// values computed since the last call of Stop, for the progress report, and may be fractional. When a task ends,
+// the values of the task that were not yet reported are added to the progress.
 type Stop func(values float64) bool
 
 // Poll is the number of operations between calls of Stop in a long evaluation: some milliseconds.
@@ -26,9 +26,8 @@ const Poll = 1 << 22
 // of a few GHz, and about a day on eight processors.
 const maxOperations = 1e15
 
-// Feasible returns an error if operations exceeds 10¹⁵. The error advises to shorten the objects,
-// to use fewer objects, or to follow advice. The work grows with the square of the length of the
-// objects.
+// Feasible returns an error if operations exceeds 10¹⁵. The error advises the user to shorten the objects, to use
+// fewer objects, or to follow the argument advice. The work grows with the square of the length of the objects.
 func Feasible(subject string, operations float64, advice string) error {
 	if operations <= maxOperations {
 		return nil

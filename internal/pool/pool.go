@@ -49,10 +49,10 @@ func Each(devices []backend.Device, n int, f func(dev backend.Device, i int) err
 	return failure
 }
 
-// Share divides the threads and the memory of dev, a processor, among new devices for n calls, each
-// of which has too little work for all threads. There are as many devices as threads, but at most
-// n. If dev has only one thread or n is 1, Share returns no devices. The caller must close the
-// devices. Results do not depend on the number of threads.
+// Share divides the threads and the memory of dev, a processor, among new devices for n calls that have too little
+// work for all threads. The number of new devices is the smaller of n and the number of threads. If this number is
+// less than 2, Share returns no devices. The caller must close the devices. Results do not depend on the number of
+// threads.
 func Share(dev backend.Device, n int) (devices []backend.Device, err error) {
 	info := dev.Info()
 	count := min(info.Threads, n)

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Nth returns the value that would be at index k if a were sorted, and partitions a: no value
-// before index k is larger, and no value after it is smaller (Hoare 1961, with the median of three
-// as the pivot). If the partitions shrink too slowly, it sorts a. a must not contain NaN.
+// Nth returns the value that would be at index k if a were sorted, and partitions a: no value before index k is
+// larger, and no value after index k is smaller (Hoare 1961, with the median of three as the pivot). If the
+// partitions shrink too slowly, Nth sorts a. The slice a must not contain NaN.
 func Nth(a []float64, k int) float64 {
 	low, high := 0, len(a)-1
 	for steps := 2 * bits.Len(uint(len(a))); low < high; steps-- {

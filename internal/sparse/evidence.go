@@ -16,11 +16,10 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// evidence is the state of a relevance vector machine for regression. Its methods maximize the log
-// evidence. The model consists of the basis functions j with a finite α_j. Σ and μ are the
-// covariance and the mean of the posterior of their weights. S and Q are defined by Tipping and
-// Faul (2003); they determine the best α_j of a function. W is the diagonal matrix of the weights
-// of the rows.
+// evidence is the state of a relevance vector machine for regression. Its methods maximize the log evidence of the
+// targets t. Φ has the values of the basis functions at the rows. The model consists of the functions j with a
+// finite α_j. Σ and μ are the covariance and the mean of the posterior of their weights. S and Q determine the best
+// α_j of a function (Tipping and Faul 2003). W is the diagonal matrix of the weights of the rows.
 type evidence struct {
 	t              *run.Task
 	g              backend.Host[float64] // ΦᵀWΦ
@@ -419,8 +418,8 @@ func firstLength(step []float64) float64 {
 	return min(1, 4/floats.Norm(step, math.Inf(1)))
 }
 
-// newton returns the step H⁻¹g and the slope gᵀH⁻¹g. g is the gradient of the log evidence with
-// respect to log α and, last, log β. With M = ΣAΣ and v = ΣAμ,
+// newton returns the step H⁻¹g and the slope gᵀH⁻¹g. The vector g is the gradient of the log evidence with respect
+// to log α and, last, log β. With A = diag(α), M = ΣAΣ, v = ΣAμ and γ_j = 1 − α_jΣ_jj,
 //
 //	2g_j = 1 − α_jΣ_jj − α_jμ_j²,  2g_β = N − Σ_j γ_j − β‖t − Φμ‖²
 //
@@ -515,10 +514,10 @@ func (e *evidence) warnLimit(limit int, gain, tol float64) {
 	e.warning = fmt.Sprintf("after %s a step still increases the log evidence by %.2g, more than the tolerance of %.2g: {raise $tol|raise $iterations}", count.Of(limit, "step"), gain, tol)
 }
 
-// fixedPoint maximizes the evidence by Tipping's steps. The first model has all functions.
-// fixedPoint prunes function j if α_j Σ_jj = 1 up to rounding errors: the samples then carry no
-// information about its weight, and the evidence is the same without the function. The iteration
-// ends when the gain is at most tol and no ln α changes by more than 1e-3.
+// fixedPoint maximizes the evidence by Tipping's steps, starting from the model with all functions. It prunes
+// function j if α_j Σ_jj = 1 up to rounding errors: the samples then carry no information about the weight of the
+// function, and the evidence is the same without the function. The iteration ends when the gain is at most tol and
+// no ln α changes by more than 1e-3.
 func (e *evidence) fixedPoint(tol float64, limit int) error {
 	for j := range e.alpha {
 		if e.g.Row(j)[j] == 0 {

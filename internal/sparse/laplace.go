@@ -259,8 +259,8 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 	return step, logH, err
 }
 
-// statistics computes S, Q and Q2 of all functions at the mode. φ is the column of Φ for function
-// j, and H = Φ_AᵀBΦ_A + A = LLᵀ is the Hessian for the functions of the model:
+// statistics computes S, Q and Q2 of all functions at the mode. Φ_A has the columns of Φ for the functions of the
+// model, φ is the column for function j, and H = Φ_AᵀBΦ_A + A = LLᵀ is the Hessian for the functions of the model:
 //
 //	S_j = φᵀBφ − ‖L⁻¹Φ_AᵀBφ‖²,  Q_j = φᵀW(t − y)
 //
@@ -370,12 +370,11 @@ func (p *laplace) statistics() error {
 // functions outside the model that a batch may add.
 const batchSteps, batchFunctions = 256, 128
 
-// maximize first changes the functions of the model in batches while the evidence increases, then
-// all α together while the evidence increases, and then one function at a time, until no step has
-// an expected gain above tol. If a function gains less than expected, it is skipped until all other
-// functions have been tried. A step to a model that is singular to working precision is undone. If
-// all steps with an expected gain above tol lead to singular models, the search ends with a
-// warning.
+// maximize first changes the functions of the model in batches while the evidence increases, then all α together
+// while the evidence increases, and then one function at a time. It ends when no step has an expected gain above
+// tol. If a function gains less than expected, it is skipped until all other functions have been tried. A step to a
+// model that is singular to working precision is undone. If all steps with an expected gain above tol lead to
+// singular models, the search ends with a warning.
 func (p *laplace) maximize(tol float64, limit int) error {
 	if err := p.mode(); err != nil {
 		return err

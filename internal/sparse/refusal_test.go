@@ -202,7 +202,7 @@ func TestRefusedStepKeepsTheBestModel(t *testing.T) {
 	t.Logf("%d fits ended at a step that was refused", refusals)
 }
 
-// brittle is a backend that refuses one factorization, the one with the number failAt.
+// brittle is a backend that refuses the factorization with the number failAt.
 type brittle struct {
 	backend.Backend[float64]
 	count  *int

@@ -79,8 +79,8 @@ func (e *evidence) sequential(tol float64, limit int) error {
 	return e.refresh()
 }
 
-// dependentTol is the fraction of φᵀφ below which S counts as a rounding error, and φ as a linear
-// combination of the functions in the model.
+// dependentTol bounds S relative to φᵀφ: a smaller S counts as a rounding error, and φ as a linear combination of
+// the functions in the model.
 const dependentTol = 1e-10
 
 // choose sets each S that is a rounding error to 0 and calls the function choose.
@@ -94,10 +94,9 @@ func (e *evidence) choose() (best int, alpha, gain float64) {
 	return choose(e.s, e.q, list[len(list)-1].q, e.alpha, e.position, len(e.active), nil)
 }
 
-// choose returns the basis function whose change of α increases the evidence most, the new α, and
-// the increase (eq. 27, 32 and 37 of Tipping and Faul, where S is in s and Q² is first·second).
-// If α is +Inf, the caller removes the function. choose skips functions in rejected, and functions
-// that are outside the model and have S = 0.
+// choose returns the basis function whose change of α increases the evidence most, the new α, and the increase (eq.
+// 27, 32 and 37 of Tipping and Faul). The argument s holds S, and Q² is first·second. If α is +Inf, the caller
+// removes the function. choose skips the functions in rejected, and the functions with S = 0 outside the model.
 func choose(s, first, second, alphas []float64, position []int, active int, rejected map[int]bool) (best int, alpha, gain float64) {
 	best = -1
 	for j, a := range alphas {

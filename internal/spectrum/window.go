@@ -33,10 +33,9 @@ const (
 	windowEdge = 5.5
 	// windowError bounds 1 − η for |t| ≤ L, and η for |t| ≥ T − L: erfc(windowEdge)/2 is 3.7e-15.
 	windowError = 4e-15
-	// With T ≥ L + windowReach·σ and T ≥ (1 + windowSide)L, the Fourier coefficients of the
-	// windowed kernels were positive for every tested ratio of the sides, with one to three
-	// features. With a windowReach of 7.5, some coefficients of matern52 are negative in three
-	// dimensions.
+	// For T ≥ L + windowReach·σ and T ≥ (1 + windowSide)L, the Fourier coefficients of the windowed kernels were
+	// positive for every tested ratio of the sides, with one to three features. For a windowReach of 7.5, some
+	// coefficients of matern52 are negative in three dimensions.
 	windowReach = 8
 	windowSide  = 1.5
 )
@@ -82,8 +81,8 @@ func (s Density) radius(tol float64) float64 {
 	return Decreasing(func(r float64) bool { return s.Kernel(r) <= tol }, s.Terms[0].Sigma)
 }
 
-// Decreasing returns a number slightly above the smallest v for which within(v) is true. within
-// must be true for all larger v.
+// Decreasing returns a number slightly above the smallest v for which within(v) is true. The function within must
+// also be true for all larger numbers.
 func Decreasing(within func(v float64) bool, start float64) float64 {
 	high := start
 	for i := 0; i < 200 && !within(high); i++ {
@@ -144,9 +143,8 @@ func (s Density) Coefficients(c Torus, m nufft.Axes) []float64 {
 	return f
 }
 
-// remainderModes returns the largest indices of the coefficients of remainder that are not
-// negligible. The transform of the window's edge decreases as exp(−(ωs/2)²), and ωs/2 is 5 at these
-// indices.
+// remainderModes returns the largest indices of the coefficients of remainder that are not negligible. With s of
+// Torus, the transform of the edge of the window decreases as exp(−(ωs/2)²), and ωs/2 is 5 at these indices.
 func (s Density) remainderModes(c Torus) (m nufft.Axes) {
 	if !c.Windowed {
 		return m

@@ -7,9 +7,9 @@ import "math"
 // MaxRoundings is the maximum n in the rule of Rounding.
 const MaxRoundings = 1000
 
-// Rounding returns n·ε·|mean|, the largest standard deviation of n numbers with the given mean that
-// rounding errors alone may cause. A column with at most this standard deviation is constant. n may
-// be a sum of weights, and is limited to the range from 1 to 1000.
+// Rounding returns n·ε·|mean|, the largest standard deviation of n numbers with the given mean that rounding errors
+// alone may cause. A column with at most this standard deviation is constant. The argument n may be a sum of
+// weights, and is limited to the range from 1 to 1000.
 //
 // For up to 1000 rows this is the rule of scikit-learn's _is_constant_feature, SD² ≤ n·ε·SD² +
 // (n·ε·mean)², without the first term on the right, which is less than 10⁻¹² times the second term.

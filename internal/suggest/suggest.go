@@ -12,10 +12,10 @@ import (
 // not a misspelling, and computing its distance would take quadratic time.
 const longest = 100
 
-// Nearest returns the name with the smallest Levenshtein distance to typed, ignoring case. It
-// ignores a name if the distance exceeds both 2 and a third of the letters of typed, or is at least
-// the mean length of name and typed. If all names are ignored and typed has at least three letters,
-// it returns the first name that contains typed. Otherwise it returns "".
+// Nearest returns the name with the smallest Levenshtein distance to typed, ignoring case. It ignores a name if the
+// distance exceeds both 2 and a third of the letters of typed, or if the distance is at least the mean length of
+// name and typed. If it ignores all names and typed has at least three letters, it returns the first name that
+// contains typed. Otherwise it returns "".
 func Nearest(typed string, names []string) string {
 	if len(typed) > longest {
 		return ""

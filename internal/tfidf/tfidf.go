@@ -113,8 +113,8 @@ func (v *Vocabulary) Nonzeros() int64 {
 	return n
 }
 
-// Check returns nil if Learn could have returned v, and otherwise an error that names the first
-// err. Only the first call examines v; later calls return the same result.
+// Check returns nil if Learn could have returned v, and otherwise an error that names the first defect. Only the
+// first call examines v; later calls return the same result.
 func (v *Vocabulary) Check() error {
 	v.checked.Do(func() {
 		if v.err = v.check(); v.err != nil {
