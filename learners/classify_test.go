@@ -28,7 +28,7 @@ func TestClassify(t *testing.T) {
 					return kernelTerms(m.(*learners.ClassifyModel).Regression(), x, j)
 				},
 				Unfitted:  []learners.Model{&learners.ClassifyModel{}},
-				Condition: 1000, // the bound of the test of ridge regression
+				Condition: 1000, // as in TestRidge
 			})
 		})
 	}

@@ -195,9 +195,9 @@ func TestConstantColumns(t *testing.T) {
 					if index := slices.Index(c.varying, column); index >= 0 {
 						v = want.Coef().At(index, 0)
 					}
-					// The bound has two terms: the rounding error of b, half an ulp of 1e8,
-					// relative to the standard deviation 2.6, and the rounding error n·ε of sums of
-					// n products.
+					// The bound has two terms: the rounding error of the variable b, half an ulp of
+					// 1e8, relative to the standard deviation 2.6, and the rounding error n·ε of
+					// sums of n products.
 					if bound := n * (1e8/2.6*0x1p-53 + 0x1p-52) * size; !(math.Abs(got.Coef().At(j, 0)-v) <= bound) {
 						t.Errorf("%s, columns %d: weight %d is %v, want %v, allowed %.2g", name, c.columns, j, got.Coef().At(j, 0), v, bound)
 					}

@@ -422,9 +422,8 @@ func gaussianProcessBound(t *testing.T, dev backend.Device, x, y, queries *mat.D
 	}
 }
 
-// TestBoundOfEveryFit checks that every fit with a positive semidefinite kernel has a bound
-// computed from its float64 residuals, also for sparse samples and linear kernels, and that a
-// solver that stops early has a larger bound.
+// TestBoundOfEveryFit checks the bounds that fits with a positive semidefinite kernel compute from
+// their float64 residuals: to dense and to sparse samples, with one λ and with a λ for each target.
 func TestBoundOfEveryFit(t *testing.T) {
 	const n = 9
 	random := rand.New(rand.NewPCG(9, 1))

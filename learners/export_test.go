@@ -2,8 +2,8 @@ package learners
 
 import "maps"
 
-// FitterOf returns the learner of the settings, with every parameter set to zero except those for
-// which keep is true.
+// FitterOf returns the learner of the settings. Parameters for which keep is false have zero
+// values.
 func (s *Settings) FitterOf(keep map[string]bool) Fitter {
 	v := maps.Clone(s.values)
 	maps.DeleteFunc(v, func(name string, _ any) bool { return !keep[name] })

@@ -37,7 +37,7 @@ func overlapping(n, classes int, noise float64, seed uint64) (x, y *mat.Dense) {
 	return x, y
 }
 
-// gaps returns [y = c] − p for the log odds f, without cancellation where p is near 0 or 1.
+// gaps returns [y = c] − p for each class c, with the probabilities p of the log odds f, without cancellation.
 func gaps(f, y *mat.Dense) *mat.Dense {
 	n, columns := f.Dims()
 	g := mat.NewDense(n, columns, nil)
@@ -77,7 +77,7 @@ func TestKernelLogisticSmallLambda(t *testing.T) {
 		lambdas := []float64{1e-8, 1e-12, 1e-14, 1e-16}
 		list := []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 2}, kernels.Gaussian{Sigma: 0.3}, kernels.Polynomial{Degree: 2, C: 1}}
 		if !strings.HasPrefix(dev.Info().Device, "cpu/avx") || testing.Short() {
-			lambdas, list = lambdas[3:], list[:2] // on device ref a fit takes a noticeable fraction of a second
+			lambdas, list = lambdas[3:], list[:2] // on the device ref a fit takes a noticeable fraction of a second
 		}
 		for _, classes := range []int{2, 3} {
 			for _, noise := range []float64{0, 1.5} {
@@ -140,8 +140,8 @@ func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k ke
 }
 
 // TestKernelLogisticSmallLambdaOfRealData checks fits for several data sets, kernels and λ. A fit
-// must return an error of one line that says what to do, or a model whose loss on the training data
-// does not exceed the loss of the fit with a larger λ.
+// must return a model whose loss on the training data does not exceed the loss of the fit with a
+// larger λ.
 func TestKernelLogisticSmallLambdaOfRealData(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: some seconds of fits")
@@ -302,9 +302,8 @@ func probability(g, y *mat.Dense, i, c int) float64 {
 }
 
 // TestKernelLogisticAgainstScikitLearn compares fits of the linear kernel with those of
-// scikit-learn's LogisticRegression. The data sets are one for which the loss without a penalty has
-// a minimum, and the raw breast cancer data, where rounding errors exceed the differences near the
-// minimum.
+// scikit-learn's LogisticRegression. The data sets are the diabetes data, with the classes above
+// and below the median target, and three overlapping classes.
 func TestKernelLogisticAgainstScikitLearn(t *testing.T) {
 	x2, labels2 := table(t, true)
 	aboveMedian(labels2)

@@ -36,8 +36,8 @@ func TestKernelPerceptron(t *testing.T) {
 	}
 }
 
-// xor returns the points of the worked example: k = (xᵀz)² has the rows [4 0 4 0], [0 4 0 4], [4
-// 0 4 0], [0 4 0 4].
+// xor returns the four points of XOR and their classes. The matrix of k = (xᵀz)² has the rows [4 0
+// 4 0], [0 4 0 4], [4 0 4 0], [0 4 0 4].
 func xor() (x, y *mat.Dense) {
 	return mat.NewDense(4, 2, []float64{1, 1, -1, 1, -1, -1, 1, -1}), mat.NewDense(4, 1, []float64{1, -1, 1, -1})
 }
@@ -79,8 +79,8 @@ func TestXOR(t *testing.T) {
 	})
 }
 
-// TestKernelPerceptronIsLinear checks that with the linear kernel the kernel perceptron makes the
-// same mistakes as the perceptron, that w = Xᵀa, and that both predict the same for every kind of
+// TestKernelPerceptronIsLinear checks that with the linear kernel the kernel perceptron makes as
+// many mistakes as the perceptron, and that both have the same decision values, for every kind of
 // perceptron.
 func TestKernelPerceptronIsLinear(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {

@@ -44,7 +44,7 @@ func TestLassoCorrelated(t *testing.T) {
 				}
 				y.Set(i, 0, f+0.5*r.NormFloat64())
 			}
-			var maxProduct float64 // the maximum of |Xᵀ(y − ȳ)|
+			var maxProduct float64 // the largest element of |Xᵀ(y − ȳ)|
 			mean := mat.Sum(y) / float64(n)
 			for p := range d {
 				maxProduct = max(maxProduct, math.Abs(mat.Dot(x.ColView(p), y.ColView(0))-mean*mat.Sum(x.ColView(p))))

@@ -19,8 +19,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// fitter returns l.Fit with a result of type Model. For a nil *M it returns the nil interface,
-// since an interface that holds a nil pointer is not nil.
+// fitter returns the method Fit of a learner with a result of type Model. After an error the result
+// is the nil interface, since an interface that holds a nil pointer is not nil.
 func fitter[M learners.Model](fit func(context.Context, backend.Device, mat.Matrix, mat.Matrix, learners.Options) (M, error)) learners.Fitter {
 	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error) {
 		m, err := fit(ctx, dev, x, y, o)
@@ -299,14 +299,14 @@ func TestPrimalIsDual(t *testing.T) {
 	})
 }
 
-// TestManyRows checks that prediction in blocks of rows neither loses nor repeats a row.
+// TestManyRows checks that a prediction of a million rows neither loses nor repeats a row.
 func TestManyRows(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	m, err := learners.Ridge{}.Fit(t.Context(), dev, mat.NewVecDense(3, []float64{0, 1, 2}), mat.NewVecDense(3, []float64{1, 3, 5}), learners.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const n = 2<<20/2 + 5 // two blocks of rows, for one feature and one output, and five more rows
+	const n = 2<<20/2 + 5 // half of a block, which has 1<<22/2 rows for one feature and one output, and five more rows
 	x := mat.NewVecDense(n, nil)
 	for i := range n {
 		x.SetVec(i, float64(i))

@@ -354,7 +354,7 @@ func TestConstraint(t *testing.T) {
 		if err != nil || m.Lambda()[0] != 0 {
 			t.Errorf("θ = 1e5: λ %v, %v", m.Lambda(), err)
 		}
-		// θ = 0 stands for ‖w‖² of ridge with λ = 1, in any unit of y.
+		// θ = 0 means ‖w‖² of ridge with λ = 1, in any unit of y.
 		for _, unit := range []float64{1e-6, 1, 1e6} {
 			scaled := mat.DenseCopyOf(y)
 			scaled.Scale(unit, y)
@@ -495,7 +495,7 @@ func TestBayesRidgeClosedForm(t *testing.T) {
 					t.Errorf("%d×%d: prior·%v has the evidence %v, not below %v", n, d, f, e, maximum)
 				}
 			}
-			// The variance is k(z, z) − k_zᵀC⁻¹k_z + noise with k(x, z) = prior·xᵀz.
+			// The variance is k(z, z) − k_zᵀC⁻¹k_z + noise, with k(x, z) = prior·xᵀz and k_z = k(x_i, z).
 			z := mat.NewDense(4, d, nil)
 			for i := range 4 {
 				for p := range d {
@@ -832,9 +832,8 @@ func TestL0OfCategories(t *testing.T) {
 	}
 }
 
-// TestL0Recovers checks that a fit recovers the sparse w of the targets, for a given number of
-// features and for a given penalty, with XᵀX and without. In the small problem no support has a
-// lower objective than the fit.
+// TestL0Recovers checks that a fit finds the three features of the targets, for a given number of
+// features and for a given penalty, with XᵀX and without.
 func TestL0Recovers(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 9")

@@ -38,8 +38,8 @@ func candidates(p learners.Parameter) []string {
 	}
 }
 
-// setting lists, for a learner and a parameter, values of other parameters that the parameter
-// needs in order to have an effect, in addition to the values that its field When demands.
+// setting lists, for a learner and a parameter, values of other parameters that the parameter needs
+// in order to have an effect, in addition to the values in its field When.
 var setting = map[string]map[string]string{
 	"logistic/seed":               {"solver": "sgd"},
 	"lasso/tol":                   {"iterations": "1"}, // with more steps every fit ends at the exact minimum

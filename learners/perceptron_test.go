@@ -252,7 +252,7 @@ func fact(t *testing.T, m learners.Model, name string) any {
 }
 
 // TestNovikoff checks Novikoff's bound: for separable samples in any order, the number of mistakes
-// is at most (R/γ)², where γ is the margin of the fitted hyperplane.
+// is at most (R/γ)², or (2R/γ)² with an intercept, where γ is the margin of the fitted hyperplane.
 func TestNovikoff(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(20) {

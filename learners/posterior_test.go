@@ -425,8 +425,8 @@ func TestPosteriorSamples(t *testing.T) {
 	})
 }
 
-// TestPosteriorExtremes checks the fits that are refused, constant targets, a scale of 1, weights with a sum
-// below 1, equal samples, and classification, which ignores the field Std.
+// TestPosteriorExtremes checks the fits that are refused, models without Std, a scale of 1, weights
+// with a sum below 1, equal samples, constant targets and a fit to one sample.
 func TestPosteriorExtremes(t *testing.T) {
 	x, y := wave(9, 30, 2)
 	dev := backendtest.Device(t, "cpu")

@@ -13,8 +13,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestRows checks that a model fitted to a file, which is read in passes, has the same bits as the
-// model fitted to the same rows in memory.
+// TestRows checks that a model fitted to a file, which is read in passes, gives predictions with
+// the same bits as the model fitted to the same rows in memory.
 func TestRows(t *testing.T) {
 	path := filepath.Join("..", "testdata", "diabetes.csv")
 	s, err := dataset.Open(path)
@@ -76,7 +76,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestMakeRows checks that a learner made by MakeRows fits models with the same bits as a fit to
+// TestMakeRows checks that a fit by MakeRows gives decision values with the same bits as a fit to
 // samples in memory. For a learner that cannot read samples in passes, MakeRows must return an
 // error that lists the learners that can.
 func TestMakeRows(t *testing.T) {

@@ -234,8 +234,8 @@ func TestFixedPointSettles(t *testing.T) {
 
 // TestRVMOfFeatures checks the optimality conditions of a model whose basis functions are the
 // features. The features are orthogonal with squared length n, so the conditions of each function
-// can be checked alone. Here β = 1/σ², Σ_jj is computed from the variances at 0 and at the unit
-// vector j, and α_j = 1/Σ_jj − βn. The conditions are
+// can be checked alone. Here t are the targets, β = 1/σ², Σ_jj is computed from the variances at 0
+// and at the unit vector j, and α_j = 1/Σ_jj − βn. The conditions are
 //
 //	μ_j = βΣ_jj φ_jᵀt,  μ_j² = 1/α_j − Σ_jj,  σ² = ‖t − Φμ‖²/(n − Σ(1 − α_jΣ_jj))
 //

@@ -48,8 +48,8 @@ func scattered(rng *rand.Rand, n, d int, density float64) (backend.CSR[float64],
 }
 
 // TestSparseSamplesGiveTheModelOfDenseSamples fits each learner that takes sparse samples to a
-// sparse matrix and to the equal dense matrix. It saves and loads the two models, and compares
-// their predictions for other samples, which are also given in both forms.
+// sparse matrix and to the equal dense matrix. It compares the predictions of the two models, and
+// of the sparse model after saving and loading, for other samples in both forms.
 func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -905,9 +905,9 @@ func TestLeastSquaresOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestPerceptronsOfSparseSamples checks that each kind of perceptron, linear or with a kernel,
-// makes the same mistakes on sparse and on dense samples, and that the centers of a restored model
-// are sparse.
+// TestPerceptronsOfSparseSamples checks that each kind of perceptron, linear or with a kernel, has
+// the same decision values for sparse and for dense samples, that the centers are sparse, and that
+// a restored model has the same decision values.
 func TestPerceptronsOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rows, f, weights := formulaRows()

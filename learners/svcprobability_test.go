@@ -16,8 +16,7 @@ import (
 // TestLabelsOfSVCAreMostProbable checks that the label is the class with the largest probability,
 // and that for two classes the probability does not decrease with the decision value. The cases are
 // noise, for which Platt's slope may have the wrong sign (scikit-learn #31222, #13211), overlapping
-// and separable classes, classes of unequal size, weights, and several C. A model that is restored
-// from its state has the same predictions.
+// and separable classes, classes of unequal size, weights, and several C.
 func TestLabelsOfSVCAreMostProbable(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, tests = 17, 300

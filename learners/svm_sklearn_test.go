@@ -15,9 +15,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestLetters checks that svc classifies 97 % of 4,000 letters correctly, and that its predictions
-// and its objective agree with those of scikit-learn's SVC. The times are only logged, since the
-// processors may be busy.
+// TestLetters checks that svc classifies 97 % of 4,000 letters correctly, and that the accuracy,
+// the objective and the number of support vectors agree with those of scikit-learn's SVC. The times
+// are only logged, since the processors may be busy.
 func TestLetters(t *testing.T) {
 	x, names := shared(t, "letter.csv", 16000)
 	y, want := mat.NewDense(20000, 1, nil), make([]float64, 20000)

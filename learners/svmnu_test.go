@@ -33,9 +33,9 @@ func nuData(n int) (x, classes, y *mat.Dense, weights []float64) {
 	return x, classes, y, weights
 }
 
-// TestNuAgainstScikitLearn compares the decision values, the numbers of support vectors and the found C
-// and ε of ν-support vector machines with those of scikit-learn's NuSVC and NuSVR, with and without
-// weights.
+// TestNuAgainstScikitLearn compares the decision values, the predictions and the numbers of support
+// vectors of ν-support vector machines with those of scikit-learn's NuSVC and NuSVR, with and
+// without weights.
 func TestNuAgainstScikitLearn(t *testing.T) {
 	const nu = 0.4
 	x, classes, y, weights := nuData(150)
