@@ -22,10 +22,10 @@ type Classifier interface {
 	Model
 	// Classes returns the classes, in the order of the columns of Decision.
 	Classes() Classes
-	// Decision returns the decision values of the rows of x. For two classes they are n×1: a value
-	// > 0 means the second class, any other value the first. For K > 2 classes they are n×K: the
-	// class with the largest value is predicted, and among equal values the first class. An
-	// SVCModel with probabilities predicts the most probable class instead.
+	// Decision returns the decision values of the rows of x. For two classes they are n×1: a value >
+	// 0 means the second class, a value < 0 the first, and for 0 see Classes.ZeroIsPositive. For K >
+	// 2 classes they are n×K: the class with the largest value is predicted, and among equal values
+	// the first class. An SVCModel with probabilities predicts the most probable class instead.
 	Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }
 
@@ -37,7 +37,7 @@ type Prober interface {
 }
 
 // As returns m as a T, and true, if m can compute the results of the interface T, such as Prober,
-// Uncertain, Sampler or Jackknife. A type assertion does not suffice, because three models have
+// Uncertain, Sampler or Jackknife. A type assertion does not suffice, because some models have
 // methods that work only after a fit with an option: an SVCModel has probabilities if
 // SVC.Probabilities was set; models of Ridge, NystromRidge and FourierRidge have variances and
 // samples if Std was set; a RidgeModel has the intervals of Jackknife if Ridge.Intervals was set.

@@ -47,8 +47,8 @@ func constantWarning(constant []int, targets int) string {
 	return fmt.Sprintf("targets %s are constant: no feature can explain them", strings.Join(names, ", "))
 }
 
-// remarkConstant adds the Fact "warning" to the model if targets are constant. The Fit of each
-// regression learner calls it with defer.
+// remarkConstant adds the Fact "warning" to the model if targets are constant. The Fit of most
+// regression learners calls it with defer.
 func remarkConstant[M interface{ remark(text string) }](m *M, err *error, y mat.Matrix, o Options) {
 	if *err != nil {
 		return

@@ -24,10 +24,10 @@
 // functions and types are shared by the learners:
 //
 //   - the steps of Fit: newFitting completes the parameters, checks the device, samples and weights,
-//     and refuses a checkpoint. Its result has methods for the steps before the solver: classes,
-//     oneTarget, keptX, keptPoints, kernel (the default has half the median distance as sigma),
-//     scaleKernel, centered (for package lsq) and task (memory, progress, cancellation). They do
-//     nothing after an error. Learners that call solvers.Solve use samples, kernelFor, kernelForRows
+//     and refuses a checkpoint or centers. Its result has methods for the steps before the solver:
+//     classes, oneTarget, keptX, keptPoints, kernel (the default has half the median distance as
+//     sigma), scaleKernel, centered (for package lsq) and task (memory, progress, cancellation). They
+//     do nothing after an error. Learners that call solvers.Solve use samples, kernelFor, kernelForRows
 //     and newProgress instead. A deferred call of wrapError puts the learner's name before an error;
 //   - weights: weightOf, dropZeroWeight, positiveWeights, selectPositive;
 //   - classes: classesOf, Classes.targets, Classes.decide; if Description.classify is set, Classify

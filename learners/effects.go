@@ -69,16 +69,16 @@ const maxCovariances = 2e10
 //	BayesRidge, RVM           √(g_pᵀΣg_p), with the posterior covariance Σ of the coefficients
 //
 // with the weights v of the m training samples, V = diag(v), their kernel matrix K, the scale s of
-// the process, and Φ and S of the model's method Variance. The errors of KernelRidge are the
-// estimate of Hainmueller and Hazlett (2014), Kernel regularized least squares, section 4.2. The
-// matrix P maps the targets to the coefficients α; without an intercept it is (K + λV⁻¹)⁻¹. As in
-// fdskrls of their R package KRLS, the error of a difference is multiplied by √2. The other errors
-// are posterior standard deviations (Rasmussen and Williams 2006, section 9.4), with q_p = Σ_ij w_i
-// w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i w_i)². Ridge, NystromRidge and FourierRidge need Std. The
-// processes of GaussianProcess and NystromRidge have derivatives only if the kernel has the second
-// derivatives: see kernels.NewMixed. Otherwise StdErr is nil unless all features are binary. For
-// GaussianProcess and NystromRidge StdErr is also nil if n²(d + 10) > 2·10¹⁰, because q_p is a sum
-// over all pairs of rows.
+// the process, and Φ and S of the model's method Variance. Without weights and intercept the errors
+// of KernelRidge are the estimate of Hainmueller and Hazlett (2014), Kernel regularized least
+// squares, section 4.2. The matrix P maps the targets to the coefficients α; without an intercept
+// it is (K + λV⁻¹)⁻¹. As in fdskrls of their R package KRLS, the error of a difference is
+// multiplied by √2. The other errors are posterior standard deviations (Rasmussen and Williams
+// 2006, section 9.4), with q_p = Σ_ij w_i w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i w_i)². Ridge,
+// NystromRidge and FourierRidge need Std. The processes of GaussianProcess and NystromRidge have
+// derivatives only if the kernel has the second derivatives: see kernels.NewMixed. Otherwise StdErr
+// is nil unless all features are binary. For GaussianProcess and NystromRidge StdErr is also nil if
+// n²(d + 10) > 2·10¹⁰, because q_p is a sum over all pairs of rows.
 //
 // The derivatives take O(nmd) operations for each output and all q_p together O(n²d). The standard
 // errors of KernelRidge take as long as a fit with d targets.

@@ -27,7 +27,7 @@ type Preparer interface {
 	Prepare(ctx context.Context, dev backend.Device) error
 }
 
-// ErrNotKept is the error of Preparer.Prepare if the factors are too large to be kept.
+// ErrNotKept is wrapped by the error of Preparer.Prepare if the factors are too large to be kept.
 var ErrNotKept = errors.New("the factor is not kept, so that each call computes it again: calibrate the model instead, or free memory")
 
 // factors holds the factors of a model, one for each λ.

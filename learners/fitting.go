@@ -34,9 +34,9 @@ type fitting struct {
 	err     error
 }
 
-// newFitting completes the parameters and checks the arguments: a device and no checkpoint must be
-// given, the weights must be valid and all numbers finite, and x and y must have equally many rows.
-// y may be missing only for Novelty.
+// newFitting completes the parameters and checks the arguments: a device must be given, but no
+// checkpoint or centers; the weights must be valid and all numbers finite; x and y must have
+// equally many rows. y may be missing only for Novelty.
 func newFitting(ctx context.Context, dev backend.Device, learner string, parameters []Parameter, x, y mat.Matrix, o Options) *fitting {
 	f := &fitting{ctx: ctx, dev: dev, o: o, learner: learner}
 	f.fail(complete(parameters))

@@ -45,7 +45,7 @@ func TestJointPerceptron(t *testing.T) {
 			t.Errorf("%d mistakes, want %v", got.Mistakes, mistakes)
 		}
 	}
-	// The class of x is the class t nearest to x, because wᵀφ = xt − t²/2 separates the classes
+	// The class of x is the nearest t, which maximizes wᵀφ = xt − t²/2. The classes are separated
 	// with a margin.
 	line := learners.JointPerceptron{Classes: 3, Epochs: 1000, Features: func(x []float64, c int) []float64 {
 		return []float64{x[0] * float64(c), float64(c * c)}

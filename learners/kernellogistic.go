@@ -85,7 +85,7 @@ func (l KernelLogistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 
 // KernelLogisticModel is a fitted KernelLogistic. Its centers are all samples of weight > 0. Its
 // facts are the number of Newton steps, the relative residual of the optimality conditions, the
-// value of the objective, and the number of columns of the factor of K, if the fit used a factor.
+// value of the objective, ‖f‖², and the number of products with K, or of columns of the factor of K.
 type KernelLogisticModel struct {
 	kernelClassifier
 	lambda float64

@@ -19,8 +19,8 @@ import (
 // (backend.Expander). Model.Predict copies these data in each call, which for one row takes longer
 // than the prediction itself.
 //
-// Several goroutines may call the methods of a Predictor at the same time. The methods of a
-// Predictor that is nil, zero or closed return solvers.ErrClosed.
+// Several goroutines may call the methods of a Predictor at the same time. Predict and PredictRow
+// of a Predictor that is nil, zero or closed return an error that wraps solvers.ErrClosed.
 type Predictor struct {
 	model     Model
 	dev       backend.Device
@@ -105,7 +105,7 @@ func (p *Predictor) Dims() (features, outputs int) {
 }
 
 // Close waits for running predictions and frees the memory on the device; the device stays open.
-// Later predictions return solvers.ErrClosed.
+// Later predictions return an error that wraps solvers.ErrClosed.
 func (p *Predictor) Close() {
 	if p == nil {
 		return

@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// The support vector machines share the parameters in this file, and SupportModel, an expansion in
-// kernel functions at support vectors.
+// The support vector machines share the parameters in this file. SVR and OneClassSVM also share
+// SupportModel, an expansion in kernel functions at support vectors.
 
 // smoParameters returns the parameters of the solver SMO. r is the range of valid values of tol.
 func smoParameters(tol *float64, r rule, maxIter *int, cache *int64) []Parameter {
