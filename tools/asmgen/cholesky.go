@@ -104,12 +104,12 @@ func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, top, b, c,
 	return acc
 }
 
-// factorPanel emits the factorization of the panel that contains the diagonal. The first element of
-// the panel is at the address c, which equals d. At an invalid pivot, the emitted code stores the pivot, sets m to the number of rows
-// from the pivot to the end, and jumps to fail.
+// factorPanel emits the factorization of the panel that contains the diagonal. The first element of the panel
+// is at the address c, which equals d. At an invalid pivot, the emitted code stores the pivot, sets m to the
+// number of rows from the pivot to the end, and jumps to fail.
 //
-// From each later row, the code subtracts a multiple of the pivot's row divided by the pivot, so
-// that the next pivot does not depend on a square root.
+// From each later row, the code subtracts a multiple of the row of the pivot. The factor is computed by a
+// division by the pivot, not by its square root, so that the next pivot need not wait for the root.
 func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, top, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem, fail string) {
 	acc := e.reduced(args, rows, nv, s, top, b, c, m, mask)
 	row := e.GP64()

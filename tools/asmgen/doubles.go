@@ -196,8 +196,8 @@ func (d doubles) addInt(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	return d.binary(d.VPADDQ, d.VPADDQ_BCST, a, b)
 }
 
-// bitwise emits a bitwise operation: plain or broadcast if the tier has mask registers, and short
-// otherwise.
+// bitwise emits a bitwise operation. If the tier has mask registers, it is the instruction plain or
+// broadcast, and otherwise the instruction short.
 func (d doubles) bitwise(plain, broadcast instruction, short func(b, a, r operand.Op), a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	if d.masks {
 		return d.binary(plain, broadcast, a, b)

@@ -22,7 +22,7 @@ type emitter struct {
 
 func (e *emitter) double() bool { return e.precision.bytes == 8 }
 
-// pick returns the instruction of e's precision.
+// pick returns the argument single or double, according to the precision of e.
 func pick[F any](e *emitter, single, double F) F {
 	if e.double() {
 		return double

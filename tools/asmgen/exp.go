@@ -120,8 +120,8 @@ func (x *exponential) of(r reg.VecVirtual, anything bool) reg.VecVirtual {
 	return x.byPolynomial(r)
 }
 
-// byTable returns exp(r) = 2^⌊n/16⌋·2^(j/16)·(1 + r' + r'²q(r')) with n = 16⌊n/16⌋ + j = round(16
-// r/ln 2) and r' = r − n/16·ln 2, where the rounding error of r' is below 2^−58 of the result.
+// byTable returns exp(r) = 2^(n/16)·exp(r') with n = round(16 r/ln 2) and r' = r − n/16·ln 2. The factor
+// 2^(n/16) is 2^⌊n/16⌋ times an element of the table. The rounding error of r' is below 2^−58 of the result.
 func (x *exponential) byTable(r reg.VecVirtual) reg.VecVirtual {
 	e := x.e
 	m, n, q, sq := e.vec(), e.vec(), e.vec(), e.vec()

@@ -29,9 +29,9 @@ func (t tier) gemvPanelRows() int {
 // panelTerms is ukr.PanelTerms.
 const panelTerms = 16
 
-// gemvPanel emits y_r ← y_r + Σ_i z_ri v_i, where v_i and y_r are vectors. If both is set, the code
-// also computes s_i ← s_i + Σ_r z_ri x_r, and adds each product to y_r. Otherwise it adds sums of
-// panelTerms products to y_r.
+// gemvPanel emits y_r ← y_r + Σ_i z_ri v_i, where v_i and y_r are vectors. If the argument both is
+// true, the code also computes s_i ← s_i + Σ_r z_ri x_r, and adds each product to y_r. Otherwise it
+// adds sums of panelTerms products to y_r.
 func (e *emitter) gemvPanel(both bool) {
 	args := e.args()
 	rows := e.gemvPanelRows()

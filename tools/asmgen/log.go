@@ -49,11 +49,11 @@ func (d doubles) significand(x reg.VecVirtual) (k, m reg.VecVirtual) {
 // If rest is not nil, |rest| is at most one ulp of x in float64. For 0, Inf, NaN and x < 0 the
 // result is finite but meaningless.
 //
-// With f = m − 1 and s = f/(2+f) the logarithm of m is 2 artanh s = 2s + ⅔s³ + s⁵P(s²), as in Ng's
-// log of fdlibm. The first two terms and k ln 2 are summed in pairs of float64, whose low parts are
-// computed by fused multiply-adds (Dekker 1971; Muller et al., Handbook of Floating-Point
-// Arithmetic, 2nd edition 2018, sections 4.3 and 11.4). The rounding error of s is (f −
-// s(2+f))/(2+f); it is multiplied by the derivative of artanh, 1/(1−s²).
+// The algorithm is that of Ng's log in fdlibm. Let x = 2ᵏm as in significand, f = m − 1 and s = f/(2+f). Then ln x is
+// the sum of k ln 2 and 2 artanh s = 2s + ⅔s³ + s⁵P(s²), where P is the polynomial logCoefficients. The terms k ln 2,
+// 2s and ⅔s³ are summed in pairs of float64, whose low parts are computed by fused multiply-adds (Dekker 1971; Muller
+// et al., Handbook of Floating-Point Arithmetic, 2nd edition 2018, sections 4.3 and 11.4). The rounding error of s, (f
+// − s(2+f))/(2+f), is multiplied by the derivative of artanh, 1/(1−s²).
 func (d doubles) logarithm(x, rest reg.VecVirtual) (high, low reg.VecVirtual) {
 	tiny := d.compare(x, less, d.num(0x1p-1022))
 	k, m := d.significand(d.choice(tiny, d.mul(x, d.num(0x1p54)), x))

@@ -78,7 +78,7 @@ type lowering struct {
 
 	gp      map[reg.ID]vreg
 	home    map[reg.ID]vector
-	now     map[reg.ID]vector // vectors that have other registers than in home at this point of the block
+	now     map[reg.ID]vector // registers at this point of vectors that this block has moved from home
 	same    map[reg.ID]bool
 	element map[*ir.Instruction]elementAt // broadcasts that the translation omits
 	byLane  map[reg.ID]bool

@@ -286,8 +286,8 @@ func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
 		clear(g[b])
 	}
 
-	// Remove a node that is certain to find a register or, if there is no such node, the node with
-	// the fewest uses per neighbor.
+	// Remove a node that can always be colored, because it has fewer neighbors than there are
+	// registers. If there is no such node, remove the node with the fewest uses per neighbor.
 	var nodes []vreg
 	degree := make([]int, n)
 	for v := range vreg(n) {

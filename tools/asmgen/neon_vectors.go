@@ -599,8 +599,8 @@ type columns struct {
 	a     address
 }
 
-// unless emits a jump that is taken if a lane is not in the range. It returns true if the
-// jump is unconditional.
+// unless emits a jump that is taken if a lane is not in the range. If the bits are a constant, it
+// emits no jump, and returns true if the lane is not in the range.
 func (c columns) unless(lane int, label string) bool {
 	if n, ok := immediate(c.bits); ok {
 		return n>>(c.first+lane)&1 == 0

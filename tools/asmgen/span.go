@@ -140,8 +140,7 @@ func (e *emitter) sqrt() {
 	e.RET()
 }
 
-// A cancellation detects results of (A + y) − 2x that are less than a given fraction of A +
-// y.
+// A cancellation detects results of (A + y) − 2x that are less than a fraction of A + y.
 type cancellation struct {
 	e     *emitter
 	a     reg.VecVirtual
@@ -163,8 +162,8 @@ func (e *emitter) cancellation(a reg.VecVirtual, least operand.Op) *cancellation
 	return c
 }
 
-// distance returns r = (A + y) − 2x. In the lanes with too much cancellation, bad (or on tiers with
-// mask registers badMask) has ones.
+// distance returns r = (A + y) − 2x. On tiers with mask registers, badMask has ones in the lanes
+// with too much cancellation; on the other tiers, bad has ones in these lanes.
 func (c *cancellation) distance(x, y operand.Mem) (r, bad reg.VecVirtual, badMask reg.OpmaskVirtual) {
 	const notGreaterEqualUnordered = 0x19
 	e := c.e

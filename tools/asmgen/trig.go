@@ -38,15 +38,15 @@ const (
 const reduceLimit = 0x1p30
 
 // reduced returns y − n·½π as the sum r + low, for |y| ≤ reduceLimit. n is the integer nearest to
-// y/½π (or one of two almost equally near integers). quadrant has n in its low bits.
+// y/½π (or one of two almost equally near integers). quadrant has n in its low bits. If double is
+// false, low is nil.
 //
 // This is Cody and Waite's reduction with ½π in three parts. With fused multiply-adds the parts may
 // have full precision. y − n·halfPi1 is exact, because both terms are multiples of 2^−53 (or of the
-// last bit of y, if it is smaller), and the result is below 1. The product n·halfPi2 and its
-// difference from y − n·halfPi1 are each computed as the sum of two numbers, because near a
-// multiple of ½π the product is larger than the difference. The truncation error is n·2^−163 ≤
-// 2^−132; no float64 below 2³¹ is nearer than about 2^−62 to a multiple of ½π (Muller et al. 2018,
-// section 10.2).
+// last bit of y, if it is smaller), and the result is below 1. Near a multiple of ½π, n·halfPi2 is
+// larger than this difference. Therefore n·halfPi2, and the difference minus n·halfPi2, are each
+// computed as the sum of two numbers. The truncation error is n·2^−163 ≤ 2^−132; no float64 below
+// 2³¹ is nearer than about 2^−62 to a multiple of ½π (Muller et al. 2018, section 10.2).
 func (d doubles) reduced(y reg.VecVirtual, double bool) (quadrant, r, low reg.VecVirtual) {
 	const magic = 0x1.8p52
 	quadrant = d.fma(y, d.num(2/math.Pi), d.value(magic))

@@ -16,8 +16,8 @@ func (e *emitter) transposeDirect() {
 	src, dst := e.field(args, offDirectA), e.field(args, offDirectC)
 	rows, end := e.label("rows"), e.label("end")
 	e.Label(rows)
-	// one, two and three are the offsets of rows 1 to 3 of the block. Missing rows are replaced by
-	// the last existing row.
+	// The registers one, two and three hold the offsets of rows 1 to 3 of the block from row 0. For
+	// a missing row, this is the offset of the last existing row.
 	one, two, three := e.GP64(), e.GP64(), e.GP64()
 	e.XORQ(one, one)
 	e.CMPQ(m, operand.U32(1))
@@ -108,7 +108,7 @@ func (e *emitter) transposeDirect() {
 	e.RET()
 }
 
-// offset returns the element at base + by; nil means no offset.
+// offset returns the memory at the address base + by, or at base if by is nil.
 func (e *emitter) offset(base, by reg.GPVirtual) operand.Mem {
 	m := operand.Mem{Base: base}
 	if by != nil {
