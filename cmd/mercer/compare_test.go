@@ -7,9 +7,9 @@ import (
 )
 
 // TestBootstrapOfAConstantHasItsBiasAndVariance checks the bias and the variance of a fit of a
-// constant. A bootstrap sample without row i consists of n draws from the other rows. The mean of
-// the sample therefore has the bias ȳ₋ᵢ − y_i, where ȳ₋ᵢ is the mean of the other rows, and the
-// variance of the other rows divided by n. The out-of-bag error is the sum of bias² and variance.
+// constant to n rows. A bootstrap sample without row i has n draws from the other rows. Its mean
+// has the bias ȳ₋ᵢ − y_i, where ȳ₋ᵢ is the mean of the other rows, and 1/n of the variance of the
+// other rows. The out-of-bag error is the sum of bias² and variance.
 func TestBootstrapOfAConstantHasItsBiasAndVariance(t *testing.T) {
 	l := gramLab{t, t.TempDir()}
 	y := []float64{0, 1, 3, 7, 8, 12, 5, 2}

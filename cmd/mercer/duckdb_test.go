@@ -88,7 +88,7 @@ func TestPipesOfDuckDB(t *testing.T) {
 	if !bytes.Equal(file("json.safetensors"), file("csv.safetensors")) {
 		t.Error("JSON lines and CSV of one query give different models")
 	}
-	// The type of a Boolean column of Arrow is a number, of CSV and JSON a text.
+	// A Boolean column is a column of numbers in Arrow, and a column of texts in CSV and JSON.
 	pipe(fit("i,flag", "again.safetensors", "t.csv"))
 	pipe(required.DuckDBWasm(t, script("../../dataset/testdata/duckdb.js"), ".", query), fit("i,flag", "arrow.safetensors", "-"))
 	if !bytes.Equal(file("arrow.safetensors"), file("again.safetensors")) {

@@ -109,9 +109,9 @@ func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 	const n, m, lambda = 40, 12, 0.5
 	l := newGramLab(t, n, m)
 	// Two computations of a value of the Gaussian kernel differ by some units of roundoff. The norm
-	// of the difference of the Gram matrices is at most n times as large. For α, this difference is
-	// multiplied by the condition number of K + λI, at most n/λ + 1. A score is a mean of at most
-	// quadratic functions of the predictions, which are ≤ 10.
+	// of the difference of two n × n Gram matrices is at most n times as large. The condition
+	// number of K + λI, at most n/λ + 1, multiplies this difference in α. The factor 100 is for
+	// scores, which are at most quadratic in predictions ≤ 10.
 	const tol = 100 * 64 * n * (n/lambda + 1) * 0x1p-53
 	checkEqual := func(name string, a, b float64) {
 		t.Helper()
@@ -241,10 +241,10 @@ print(json.dumps({"ridge": a.predict(K[np.ix_(te, tr)]).tolist(), "svc": b.decis
 	}{
 		// The condition number of K + λI is at most n/λ + 1 = 601, and |y| < 4.
 		{"ridge", 0, 4 * 60 * 601 * 0x1p-52, []string{"--lambda", "0.1", "--no-intercept"}, nil},
-		// The solution of each program violates the optimality conditions by less than 1e-9. For a
-		// positive definite K, the values of f therefore differ by at most 1e-9 times a factor that
-		// depends on the active constraints. Here this factor is below 1000. A wrong row or
-		// column would change f by 0.1.
+		// The solution of each program violates the optimality conditions by less than 1e-9. The
+		// values of f therefore differ by at most 1e-9 times a factor that depends on the active
+		// constraints. For this K the factor is below 1000. A wrong row or column would change f by
+		// 0.1.
 		{"svc", 1, 1e-6, []string{"--learner", "svc", "--C", "2", "--tol", "1e-9"}, []string{"--decision"}},
 	} {
 		for _, form := range []string{".csv", ".npz"} {
@@ -304,12 +304,11 @@ func TestGramCommandAgainstScikitLearn(t *testing.T) {
 	if err := json.Unmarshal([]byte(report), &eigen); err != nil || len(eigen.Eigenvalues) != 442 || len(eigen.EffectiveDimensions) != 2 {
 		t.Fatalf("%v: %s", err, report)
 	}
-	// Each result has two numbers: its largest difference from scikit-learn and a bound. Sums in
-	// float64 differ by at most n roundings of the largest value. For principal components this
-	// difference is divided by the gap between the eigenvalues, and for distances, which are square
-	// roots, by the smallest distance. An inner product of Fourier features is a mean of m/2
-	// cosines. Its standard deviation is at most √(1/m), and all 442² inner products are within 6
-	// standard deviations of K.
+	// Each result has two numbers: its largest difference from scikit-learn, and a bound. Sums in
+	// float64 differ by at most n roundings of the largest value. For principal components, the
+	// bound is divided by the gap between the eigenvalues, and for distances, which are square
+	// roots, by the smallest distance. An inner product of m Fourier features is a mean of m/2
+	// cosines with a standard deviation of at most √(1/m); the bound is 6 standard deviations.
 	cmd := exec.Command(required.SKLearn(t), "-c", `
 import json, numpy as np, pandas as pd
 from sklearn.metrics.pairwise import rbf_kernel

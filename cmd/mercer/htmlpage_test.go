@@ -86,8 +86,8 @@ func TestHTMLPages(t *testing.T) {
 	}
 }
 
-// operatePage points at a value of a picture, sorts each table and selects each class of a page, where it has
-// them, in a window of the width of a phone.
+// operatePage opens a page in a window of the width of a phone. If the page has values of points,
+// tables or classes, it points at a value, sorts each table and selects each class.
 func operatePage(t *testing.T, path string) {
 	t.Helper()
 	p := browser.Open(t, "file://"+path, 500, 900)

@@ -245,13 +245,12 @@ var (
 
 // sameOutput reports whether the output of a command equals the output on a page. A line "…" of the
 // page matches any number of lines. Spaces and measured parts are not compared. Integers must be
-// equal. Other numbers may differ by at most one unit of the last digit shown, or by 1e-4 of their
-// size if more than eight digits are shown. The bound 1e-4 is for Gaussian processes. Their search
-// ends where the gradient of the log likelihood with respect to ln σ and ln λ is below 1e-5·√n,
-// which is 7.7e-5 on the pages. At the optima there, the least eigenvalue of the negative Hessian
-// is 1.7. The end of each search is therefore within 7.7e-5/1.7 of the optimum, and two searches
-// differ by at most 9e-5. A solver that stops at a tolerance (svc) gets the tolerance 1e-10 on the
-// pages.
+// equal. Other numbers may differ by at most one unit of the last digit shown, or by a relative
+// 1e-4 if more than eight digits are shown. The bound 1e-4 is for the parameters σ and λ of
+// Gaussian processes. Their search ends where the gradient of the log likelihood with respect to ln
+// σ and ln λ is below 7.7e-5. The negative Hessian has eigenvalues ≥ 1.7 at the optima on the
+// pages. Two searches therefore differ by at most 2·7.7e-5/1.7 = 9e-5. The pages set the tolerance
+// 1e-10 for svc.
 func sameOutput(want, got string) bool {
 	split := func(text string) (lines []string) {
 		for line := range strings.SplitSeq(strings.TrimSpace(measuredText.ReplaceAllString(text, "@")), "\n") {

@@ -178,8 +178,8 @@ func TestMarginIsPerpendicular(t *testing.T) {
 			a, b := line[0], line[len(line)-1]
 			sx, sy, lx, ly := q.x-p.x, q.y-p.y, b.x-a.x, b.y-a.y
 			s, l := math.Hypot(sx, sy), math.Hypot(lx, ly)
-			// Each coordinate has a rounding error of at most half, so that each end of the segment
-			// and of the boundary has an error of at most √2·half.
+			// Each coordinate has a rounding error of at most maxRounding. Each end of the segment
+			// and of the boundary therefore has an error of at most √2·maxRounding.
 			if cos, bound := (sx*lx+sy*ly)/(s*l), 2*math.Sqrt2*maxRounding*(1/s+1/l); math.Abs(cos) > bound {
 				t.Errorf("the cosine of the angle is %v, more than rounding %v", cos, bound)
 			}

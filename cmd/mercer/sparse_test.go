@@ -58,12 +58,11 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// For sparse points, the relative error of a squared distance is at most 2¹²γ (see
-	// backend.SparseBackend), where γ is the error bound for the 16 numbers of two points. For
-	// dense points it is not larger. A Gaussian kernel multiplies the error by at most 1/e. The
-	// norm of the error of K is at most n times as large. The error of α is at most n/λ + 1 times
-	// larger again, because n/λ + 1 bounds the condition number. The labels are ±1, a prediction is
-	// a sum of n terms, and a score is at most quadratic in the predictions.
+	// For two sparse points with 16 numbers in total, the squared distance has a relative error of at
+	// most 2¹²·16·2⁻⁵³ (see backend.SparseBackend). For two dense points it is no larger. A value of
+	// the Gaussian kernel has at most 1/e of this error. The norm of the error of K is at most n times
+	// as large. The condition number, at most n/λ + 1, multiplies it in α. The labels are ±1, a
+	// prediction is a sum of n terms, and a score is at most quadratic in the predictions.
 	const tol = 4 * (1 << 12) * 16 * 0x1p-53 * n * n * (n/lambda + 1)
 	checkEqual := func(name string, a, b float64) {
 		t.Helper()

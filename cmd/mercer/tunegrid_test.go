@@ -137,10 +137,10 @@ print(json.dumps({"svc": svc, "lasso": lasso}))
 		t.Fatal(err)
 	}
 	// svc: the decision values differ by about 1e-7. No row is so close to a boundary, and the
-	// numbers of errors are therefore equal. lasso: the duality gap of each program is at most
-	// 1e-12‖y‖², and bounds the squared difference of the fitted values from the optimum. The
-	// fitted values of the two programs therefore differ by at most 2e-6 of the root mean square of
-	// the target, 170, and those of held-out rows by at most ten times as much.
+	// numbers of errors are therefore equal. lasso: the fitted values of each program differ from
+	// the optimum by at most the square root of the duality gap, ≤ 1e-6‖y‖. The two programs
+	// therefore differ by at most 2e-6 of the root mean square of the target, 170. The factor 10 is
+	// for held-out rows.
 	for name, c := range map[string]struct {
 		got []float64
 		tol float64

@@ -117,8 +117,7 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 			w, v := columnOf(t, got, column), columnOf(t, want, column)
 			for i := range w {
 				// Iterative learners stop at a loss within about 1e-9 of the minimum. The error of
-				// f is then at most √(2·1e-9·loss·k(x, x)/λ), which is below 1e-3 if the loss is
-				// below 100.
+				// f is then at most √(2·1e-9·loss·k(x, x)/λ), below 1e-3 for losses below 100.
 				if !(math.Abs(w[i]-v[i]) <= 1e-3) {
 					t.Fatalf("row %d: %v, with rows repeated %v", i+1, w[i], v[i])
 				}
@@ -172,9 +171,9 @@ func TestClassWeightsOfScikitLearn(t *testing.T) {
 		}
 	}
 	mercer := commandIn(t, folder)
-	// The objective is within a gap of its minimum: Σ C_i tol ≤ 21·2·4·1e-10 for svc, and 1e-9 of a
-	// loss < 10 for logistic. Then w is within √(2 gap/λ) of the optimum, and f within 6 times this
-	// distance.
+	// The excess of the objective over its minimum is at most Σ C_i tol ≤ 21·2·4·1e-10 for svc, and
+	// 1e-9 of a loss < 10 for logistic. The distance of w from the optimum is then at most
+	// √(2·excess/λ), and the error of f at most 6 times this distance.
 	svc, logistic := 6*math.Sqrt(2*168e-10), 6*math.Sqrt(2*1e-8/0.5)
 	for _, c := range []struct {
 		table, learner, weights string
