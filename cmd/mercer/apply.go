@@ -40,12 +40,12 @@ type modelOutput struct {
 	weight  string    // name of the column of the weights
 }
 
-// matrices returns pointers to the matrices of p, except draws. Their rows are rows of the table.
+// matrices returns pointers to the matrices of p, except draws. Row i of each matrix is for row i of the table.
 func (p *modelOutput) matrices() []**mat.Dense {
 	return []**mat.Dense{&p.Values, &p.Decision, &p.Proba, &p.variance, &p.bounds, &p.lower, &p.upper, &p.sets, &p.truth}
 }
 
-// add appends the rows of q to those of p, as the builtin append does.
+// add appends the rows of q to the rows of p. Arrays grow as in the builtin append.
 func (p *modelOutput) add(q modelOutput) {
 	added := q.matrices()
 	for i, m := range p.matrices() {
@@ -63,8 +63,8 @@ func (p *modelOutput) add(q modelOutput) {
 	}
 }
 
-// peakBytes returns the peak size of p in bytes during a call of add. At the peak, memory holds
-// each array and its enlarged copy, which has 5/4 of the size.
+// peakBytes returns the largest memory of p in bytes during a call of add. Memory then holds each
+// array and its enlarged copy, which has 5/4 of the size of the array.
 func (p *modelOutput) peakBytes() (bytes int64) {
 	for _, m := range p.matrices() {
 		if *m != nil {

@@ -42,7 +42,7 @@ Each learner uses the parameters that it has.`,
 type comparedLearner struct {
 	Learner   string             `json:"learner"`
 	Measures  []validate.Measure `json:"measures"`
-	Functions *float64           `json:"functions"` // mean over the models of the number of kernel functions, or of nonzero weights
+	Functions *float64           `json:"functions"` // mean number of kernel functions of a model, or of its nonzero weights
 	Seconds   float64            `json:"seconds"`   // mean time of a fit
 }
 

@@ -198,7 +198,7 @@ func (a *app) explainModel(ctx context.Context, f explainFlags, file string) err
 func columnsOf(enc *dataset.Encoder) (list []explainedColumn) {
 	features, first := enc.FeatureNames(), 0
 	for _, in := range enc.Inputs {
-		names, width := []string{in.Name}, 1 // names of columns, each of which has width features
+		names, width := []string{in.Name}, 1 // every column in names has width features
 		switch {
 		case in.Text != nil:
 			width = len(in.Text.Categories)

@@ -502,8 +502,8 @@ func encode(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense,
 	return x, y, err
 }
 
-// trainingFeatures returns the matrix of a table's rows that a learner takes. For a kernel k of
-// texts or trees it also returns the objects that the model file stores.
+// trainingFeatures returns the matrix to which a learner is fitted for the rows of a table. For a
+// kernel k of texts or trees it also returns the objects that the model file stores.
 func (a *app) trainingFeatures(ctx context.Context, enc *dataset.Encoder, train *dataset.Table, k objects.Kernel) (mat.Matrix, *modelfile.Objects, error) {
 	p := a.newProgress()
 	defer p.close()

@@ -20,7 +20,7 @@ type inputFlags struct {
 
 	dialect   dataset.Dialect
 	defaultNA bool
-	ofModel   *dataset.Encoder // the model's encoder, which knows how the training table was read; nil if the command has no model
+	ofModel   *dataset.Encoder // the model's encoder, which stores how the training table was read; nil if the command has no model
 	unknown   string           // value of --unknown: "", "ignore" or "error"
 }
 

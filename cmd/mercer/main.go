@@ -100,9 +100,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return code
 }
 
-// interruptible runs f. After ctx is done, it waits for f at most for the time grace, because a
-// read from a terminal or a pipe does not end with the context. It always waits for the end of a
-// write that has started, and prevents later writes.
+// interruptible runs f. After ctx is done, it waits for the end of f for at most gracePeriod, or
+// without a limit if a.lasting is set: a read from a terminal or a pipe does not end with the
+// context. It always waits for the end of a write that has started, and prevents later writes.
 func (a *app) interruptible(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()

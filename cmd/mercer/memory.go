@@ -109,8 +109,7 @@ func (b *budget) dataBytes() int64 {
 // note raises the planned memory of the call to at least the given number of bytes. Once fits have
 // started, it also sets the memory limit of the Go runtime. Above this limit, the runtime collects
 // garbage and returns memory to the system before it allocates more. The limit is slightly above
-// the plan, because the collector takes up to half of the time if the live data alone exceed the
-// limit.
+// the plan: if the live data alone exceeded it, the collector would take up to half of the time.
 func (b *budget) note(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -158,7 +157,7 @@ func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, advice string) 
 }
 
 // planSparse plans the memory of sparse features. A matrix takes 12 bytes for each nonzero value
-// and 8 for each row, and its construction as much again.
+// and 8 for each row. Its construction takes the same amount of memory in addition.
 func (b *budget) planSparse(t *dataset.Table, e *dataset.Encoder, advice string) error {
 	dataBytes, nonzeros := b.dataBytes(), e.Nonzeros(t)
 	required := dataBytes + 2*(12*nonzeros+8*int64(t.Rows()+1))
@@ -200,7 +199,7 @@ func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Conte
 	return planned.With(ctx, func(bytes int64) { b.note(b.data + bytes) })
 }
 
-// addData adds bytes to the size of the data. Example: kernel values of all rows, computed after a
+// addData adds bytes to the size of the data, for example for the kernel values of all rows after a
 // search on some rows.
 func (b *budget) addData(bytes int64) {
 	if b.data > 0 {
@@ -209,8 +208,8 @@ func (b *budget) addData(bytes int64) {
 }
 
 // blocks adds the memory of a table that is read in blocks: three blocks, and the matrices made
-// from one block. first is the first block, which is the largest. The size of the file is of no use
-// here, because the file may be compressed.
+// from one block. first is the first block, which is the largest. The file size is not used,
+// because the file may be compressed.
 func (b *budget) blocks(first *mat.Dense) {
 	rows, cols := first.Dims()
 	b.addData(4 * 8 * int64(rows) * int64(cols))

@@ -251,7 +251,7 @@ func classMarker(k, n int) draw.GlyphStyle {
 	return marker
 }
 
-// The number of shapes is coprime to the 3 levels of lightness in classMark: all pairs occur.
+// The number of shapes is coprime to the 3 levels of lightness in classMarker: all pairs occur.
 var classShapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}}
 
 // hue returns the saturated color at the fraction h of the color circle, darkened by the factor

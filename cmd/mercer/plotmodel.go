@@ -307,9 +307,9 @@ type calibration struct {
 	error        float64 // mean difference between probability and frequency
 }
 
-// reliability divides predicted probabilities of some classes into bins. For each nonempty bin it
-// returns the mean probability, the frequency of the classes, and the number of rows. The error is
-// the mean over all probabilities of the difference between their bin's mean and frequency.
+// reliability divides the predicted probabilities of the selected classes into bins. For each
+// nonempty bin it returns the mean probability, the frequency of the classes, and the number of
+// probabilities. The error is a weighted mean of |mean probability − frequency| over the bins.
 func reliability(proba, truth *mat.Dense, classes learners.Classes, selected ...int) calibration {
 	const bins = 10
 	var n, sum, hits [bins]float64

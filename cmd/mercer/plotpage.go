@@ -127,7 +127,7 @@ var (
 )
 
 // svgPage draws rows of panels as an SVG picture. The layout uses the widths of the font Liberation
-// Sans. An interactive picture is for an HTML page: see mark.
+// Sans. An interactive picture is for an HTML page: see hintGroup.
 func svgPage(rows [][]*panel, size pixels, interactive bool) ([]byte, error) {
 	width, height := pageSize(rows, panelWidth, panelHeight)
 	if size.width > 0 {

@@ -80,8 +80,8 @@ func residualPanel(title string, points plotter.XYs) *panel {
 }
 
 // confusionPanel draws a confusion matrix with class 0 at the top left. The color of a cell shows
-// the cell's fraction of the row. If there are at most mostShown classes, each cell contains its
-// count.
+// the count of the cell as a fraction of the sum of its row. If there are at most maxShownClasses
+// classes, each cell contains its count.
 func confusionPanel(s *score, learner string) *panel {
 	p := newPanel(fmt.Sprintf("%s: accuracy %s of %s", learner, fourDigits(*s.Accuracy), count(s.N, "row")), "predicted", "true")
 	k := len(s.Classes)

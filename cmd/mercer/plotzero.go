@@ -86,7 +86,7 @@ func (l *zeroLevel) neighborSign(i, j int, zero []bool) int {
 //
 //	|f| ≤ (m + d + 32)ε (|b| + Σ|a_i k(x_i, x)|)
 //
-// where m is the number of terms and d the number of features. This is a bound of the rounding
+// where m is the number of terms, d the number of features and ε = 2⁻⁵². This bounds the rounding
 // error of f (Higham 2002, section 3.1) if a kernel value has an error of at most d + 32 units in
 // the last place.
 func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
@@ -134,9 +134,9 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 }
 
 // findTouches finds lines f = 0 with the same sign of f on both sides. It searches along the rows
-// of the raster, or along its columns. It accepts a minimum of |f| between two grid points if the
-// minimum is below a millionth of |f| at these points. Near the line, f grows with the square of
-// the distance, so that the minimum is within a thousandth of a cell of the line.
+// of the raster, or along its columns. It accepts a minimum of |f| between two grid points if it is
+// below a millionth of the larger |f| at these points. Near the line, f grows with the square of
+// the distance, so that the minimum is within about a thousandth of a cell of the line.
 func (l *zeroLevel) findTouches(columns bool, f func(xs, ys []float64) ([]float64, error)) error {
 	along, across := l.x, l.y
 	valueAt := func(i, j int) (float64, int) { return math.Abs(l.z.At(i, j)), l.sign[i][j] }

@@ -289,8 +289,8 @@ type predictions struct {
 	columns []predictedColumn
 }
 
-// textBytes estimates the memory for writing the table: 20 bytes for each number, twice for the
-// buffer, which doubles when it grows, and once for a copy.
+// textBytes estimates the memory for writing the table, with 20 bytes for each number. The buffer
+// doubles when it grows, and takes this size twice; a copy takes it once.
 func (p *predictions) textBytes() int64 { return 3 * 20 * int64(p.N) * int64(len(p.columns)) }
 
 func (p *predictions) add(c predictedColumn) { p.columns = append(p.columns, c) }

@@ -380,7 +380,7 @@ func (s *shownModel) weightsText(rows int) string {
 	return "\n" + texttable.Format(align, table) + omittedText(len(s.Weights), rows, "feature")
 }
 
-// outputs returns the names of the coefficient columns, as many as fit in a line.
+// outputs returns the names of the coefficient columns that fit in a line.
 func (s *shownModel) outputs(n int) []string {
 	const widest = 6
 	names := s.Targets

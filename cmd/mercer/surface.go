@@ -55,8 +55,8 @@ func surfacePicture(res *tuning.Result) picture {
 	return picture{title: "Scores of " + roundedKernel(res.Kernel()), rows: [][]*panel{{p}}}
 }
 
-// surfaceCells returns the cells of surfacePicture. All rows end at the same abscissas, though the search refines
-// the grid of λ of some kernels at an end.
+// surfaceCells returns the cells of surfacePicture. All rows of cells end at the same abscissas,
+// also where the search has refined the grid of λ at an end.
 func surfaceCells(res *tuning.Result, bestScore float64) boxes {
 	criterion := res.Params.Criterion
 	trials := slices.Clone(res.Trials)

@@ -257,9 +257,9 @@ func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags
 }
 
 // fitBest fits the best setting that can be fitted to all rows, and returns its index in settings.
-// If the setting with the best score could not be fitted, warning names it. After an error fitBest
-// tries the next setting, unless memory or time ran out: every setting could be fitted to the rows
-// of the search, so that the error must come from the setting.
+// If the setting with the best score could not be fitted, warning names it. If a fit fails because
+// memory or time ran out, fitBest returns the error. After any other error it tries the next
+// setting.
 func (a *app) fitBest(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, settings []setting, d *tuneData, memory *budget) (b modelfile.Bundle, index int, warning string, err error) {
 	index, warning, err = attempt.Candidates{
 		Len:  len(settings),
