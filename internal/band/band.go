@@ -105,9 +105,9 @@ func (q *Solver) Rotate(b backend.Backend[float64], y backend.Host[float64]) (ba
 	return rotated, nil
 }
 
-// Solve returns the solutions (A + λI)⁻¹y for all λ, side by side in one matrix. rhs is Qᵀy, the
-// result of Rotate. If A + λI is not positive definite to working precision, Solve stores the error
-// for this λ in Errs, and the solution is 0.
+// Solve returns the solutions (A + λI)⁻¹y for all λ, side by side in one matrix. The argument rhs is Qᵀy, the
+// result of Rotate. If A + λI is not positive definite to working precision, Solve stores the error for this λ in
+// Errs, and the solution is 0.
 func (q *Solver) Solve(ctx context.Context, b backend.Backend[float64], lambdas []float64, rhs backend.Host[float64]) (backend.Host[float64], error) {
 	f, count, c := q.form, len(lambdas), q.Columns
 	sols := backend.NewHost[float64](f.n, count*c)

@@ -166,8 +166,8 @@ func (f *form) triangle(v backend.Matrix[float64], tau []float64, t backend.Matr
 	return f.b.Upload(t, h)
 }
 
-// triangleOf returns the upper triangular T of the product I − V T Vᵀ of reflectors. T_kk is τ_k,
-// and the elements of column k above T_kk are −τ_k T (VᵀV)_k. scratch has the shape of T.
+// triangleOf returns the upper triangular T of the product I − V T Vᵀ of reflectors. T_kk is τ_k, and the elements
+// of column k above T_kk are −τ_k T (VᵀV)_k. The matrix scratch has the shape of T.
 func (f *form) triangleOf(v backend.Matrix[float64], tau []float64, scratch backend.Matrix[float64]) (h backend.Host[float64], err error) {
 	w := len(tau)
 	f.b.Gemm(backend.Transpose, backend.NoTrans, 1, v, v, 0, scratch)

@@ -144,9 +144,8 @@ func (h *search) log(p solvers.Problem) (*solvers.Evidence, error) {
 // start, the search starts at this point. Points whose likelihood cannot be computed (see attempt.Numeric) are
 // omitted. If the likelihood cannot be computed at any point, Maximize returns the error.
 //
-// Columns of zeros in p.Y carry no information about kernel and λ, and the likelihood is that of
-// the other columns. If all columns are zero, the first start is the only point, and a p.Lambda of
-// 0 means 0.1.
+// Columns of zeros in p.Y are omitted from the likelihood, because they give no information about the kernel and λ.
+// If all columns are zero, the first start is the only point, and a p.Lambda of 0 means 0.1.
 func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) ([]Candidate, error) {
 	targets := nonzeroColumns(p.Y)
 	if targets.Cols == 0 {

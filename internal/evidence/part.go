@@ -20,10 +20,10 @@ const (
 	minPart, maxPart = 400, 2000
 )
 
-// partSearch returns a search that uses only a part of the samples. It returns nil if there are
-// fewer than minAll samples, if Evaluate is set, if the kernel reads its values from a matrix by
-// the index of a sample, or if a target is 0 for all samples of the part: such a part says nothing
-// about the kernel.
+// partSearch returns a search that uses only a part of the samples. It returns nil if there are fewer than minAll
+// samples, if Evaluate is set, or if the kernel reads its values from a matrix by the index of a sample. It also
+// returns nil if a target is 0 for all samples of the part, because such a target gives no information about the
+// kernel.
 func (h *search) partSearch() *search {
 	p := h.problem
 	var rows []int // rows of weight > 0

@@ -62,8 +62,8 @@ func (l *logit) descend(p *point, metric metric, rate, tol float64, maxIter int,
 }
 
 // uncentered converts a gradient g with respect to W and c = b + Wᵀx̄ to the gradient with respect to W and b. It
-// returns the latter as the change of (W, c) that it causes: W changes by ∇W + x̄∇cᵀ and b by ∇c, and therefore c
-// by ∇c plus x̄ᵀ times the change of W.
+// returns this gradient as a change of (W, c): W changes by ∇W + x̄∇cᵀ and b by ∇c, and therefore c by ∇c plus x̄ᵀ
+// times the change of W.
 func (l *logit) uncentered(g backend.Host[float64]) backend.Host[float64] {
 	if l.mean == nil {
 		return g

@@ -235,7 +235,7 @@ func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	return r, p, err
 }
 
-// warn sets the warning of r if the solver ended before it reached tol. reason says why it ended.
+// warn sets the warning of r if the solver ended for the given reason before it reached tol.
 func (r *Result) warn(reason ending, tol float64) {
 	if reason == converged || r.Gain <= tol {
 		return

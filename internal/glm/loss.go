@@ -273,7 +273,7 @@ func (l *logit) shift(theta backend.Host[float64]) []float64 {
 	return shift
 }
 
-// center converts the gradient with respect to W from uncentered samples to centered samples. sums
+// center converts the gradient with respect to W from uncentered samples to centered samples. The argument sums
 // holds the sums of the residuals.
 func (l *logit) center(gradient backend.Host[float64], sums []float64) {
 	for p, m := range l.mean {

@@ -92,9 +92,8 @@ func TestLossOfManyParts(t *testing.T) {
 	}
 }
 
-// plainLoss computes the loss and its gradient sample by sample, as the softmax of the scores (0,
-// f) for two classes and (f, 0) for K−1 columns. size is the sum of the absolute values of the
-// terms.
+// plainLoss computes the loss and its gradient sample by sample, as the softmax of the scores (0, f) for two
+// classes and (f, 0) for K−1 columns. The result size is the sum of the absolute values of the terms.
 func plainLoss(p Problem, mean []float64, theta backend.Host[float64]) (value float64, gradient backend.Host[float64], size float64) {
 	d := p.X.Cols
 	gradient = backend.NewHost[float64](d+1, theta.Cols)

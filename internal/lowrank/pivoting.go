@@ -164,8 +164,8 @@ func (p *pivoting[T]) gatherOnDevice(m backend.Matrix[T], s []int) (backend.Matr
 	return p.upload(h)
 }
 
-// extend adds the columns (K_S − F F_Sᵀ)L⁻ᵀ to F. K_S has the columns s of K, and F_S the rows s of
-// F. factor is L in LLᵀ = (K − FFᵀ)_SS. extend updates the fields diag and trace.
+// extend adds the columns (K_S − F F_Sᵀ)L⁻ᵀ to F. K_S has the columns s of K, and F_S the rows s of F. The argument
+// factor is L in LLᵀ = (K − FFᵀ)_SS. extend updates the fields diag and trace.
 func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 	if len(s) == 0 {
 		return nil

@@ -234,9 +234,9 @@ func (p *pivoting[T]) greedy() error {
 	return nil
 }
 
-// largestElements returns the indices of the count largest elements of v in decreasing order of the
-// elements, and for equal elements in ascending order. largestOther is the largest of the other
-// elements, or 0 if there is none.
+// largestElements returns the indices of the count largest elements of v in decreasing order of the elements, and
+// for equal elements in ascending order. The result largestOther is the largest other element, or 0 if there is
+// none.
 func largestElements(v []float64, count int) (indices []int, largestOther float64) {
 	for i, x := range v {
 		if len(indices) == count && x <= v[indices[count-1]] {

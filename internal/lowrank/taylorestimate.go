@@ -137,8 +137,8 @@ func (t *taylorSample) describe(u, x []float64, index int) taylorRow {
 	return r
 }
 
-// residuals sets dst to the elements of K − FFᵀ for the rows a and b, one element for each of the
-// ascending powers. dot is uᵀv.
+// residuals sets dst to the elements of K − FFᵀ for the rows a and b, one element for each of the ascending powers.
+// The argument dot is uᵀv.
 func (t *taylorSample) residuals(dst []float64, powers []int, dot float64, a, b taylorRow) {
 	t.tails(dst, powers, dot, a.envelope*b.envelope, t.value(dot, a.norm2+b.norm2))
 }
@@ -266,9 +266,9 @@ func sumOfSmall(list []numeric.Small) numeric.Small {
 	return sum
 }
 
-// residualByDegree splits the sample's D^-½ (K − FFᵀ) D^-½ for power number i into three matrices:
-// the terms of degree q+1, of degree q+2, and of all higher degrees. parts holds these matrices
-// with zeros on the diagonal, and diagonals holds their diagonals.
+// residualByDegree splits the sample's D^-½ (K − FFᵀ) D^-½ for power number i into three matrices: the terms of
+// degree q+1, of degree q+2, and of all higher degrees. The result parts holds these matrices with zeros on the
+// diagonal, and the result diagonals holds their diagonals.
 func (t *taylorSample) residualByDegree(i int) (parts []numeric.Small, diagonals [][]float64) {
 	m, q := len(t.rows), t.powers[i]
 	var powers []int

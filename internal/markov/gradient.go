@@ -18,9 +18,9 @@ type direction struct {
 //
 //	−½ Σ_j y_jᵀ(K + D)⁻¹y_j/scale_j − ½ t log det (K + D)
 //
-// with respect to the logarithms of the kernel's parameters, in the order of kernels.Params. noise
-// is the derivative with respect to ln c for a factor c of D. The argument parameters is the number
-// of the kernel's parameters.
+// with respect to the logarithms of the kernel's parameters, in the order of kernels.Params. The result noise is
+// the derivative with respect to ln c for a factor c of D. The argument parameters is the number of the kernel's
+// parameters.
 func (l *Line) Gradient(ctx context.Context, parameters int, diagonal []float64, y backend.Host[float64], scale []float64) (gradient []float64, noise float64, err error) {
 	columns := make([]float64, 0, len(l.x)*y.Cols) // in ascending order of the points
 	for _, row := range l.order {

@@ -184,9 +184,9 @@ func (m Model) first(p *matrix) (v vector) {
 	return v
 }
 
-// observe updates p, the covariance P of the state, for one more observation with noise variance r.
-// ph is Ph, and f is hᵀPh + r. For a kernel with one term, the first row of the result is computed
-// as (r/f)(Ph)ᵀ, without cancellation.
+// observe updates p, the covariance P of the state, for one more observation with noise variance r. The arguments
+// are ph = Ph and f = hᵀPh + r. For a kernel with one term, the first row of the result is computed as (r/f)(Ph)ᵀ,
+// without cancellation.
 func (m Model) observe(p *matrix, ph *vector, f, r float64) {
 	for i := range m.dim {
 		for j := range m.dim {
@@ -204,7 +204,7 @@ func (m Model) observe(p *matrix, ph *vector, f, r float64) {
 // diagonalAt returns element i of a diagonal of length 1 or n.
 func diagonalAt(diagonal []float64, i int) float64 { return diagonal[min(i, len(diagonal)-1)] }
 
-// Filter factors K + D. diagonal is D and has length 1 or n. If a pivot is not larger than its
+// Filter factors K + D. The argument diagonal is D and has length 1 or n. If a pivot is not larger than its
 // rounding error, Filter returns a *backend.PivotError with the row of this pivot.
 func (l *Line) Filter(ctx context.Context, diagonal []float64) error {
 	return l.filter(ctx, diagonal, nil)

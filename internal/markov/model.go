@@ -38,7 +38,7 @@ type term struct {
 	weights       []int // indices in kernels.Params of the factors of variance
 }
 
-// Of returns the state space of k for points of one feature. ok is false if k is not supported.
+// Of returns the state space of k for points of one feature. The result ok is false if k is not supported.
 func Of(k kernels.Kernel) (m Model, ok bool) {
 	if k == nil || k.Check(1) != nil {
 		return m, false

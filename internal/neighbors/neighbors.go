@@ -106,7 +106,7 @@ func (r *nearest) start(k int) {
 	*r = nearest{k: float64(k), list: r.list[:0], keys: r.keys[:0], limit: math.Inf(1)}
 }
 
-// add adds the samples first, first+1, …; values holds their kernel values with the row.
+// add adds the samples first, first+1, …, whose kernel values with the row are in values.
 func (r *nearest) add(s Samples, first int, values []float64) {
 	squares, limit := s.Own[first:], r.limit
 	squares = squares[:len(values)]
@@ -115,7 +115,7 @@ func (r *nearest) add(s Samples, first int, values []float64) {
 		if key >= limit && key <= math.MaxFloat64 { // false for NaN
 			continue
 		}
-		if key-key != 0 { // NaN or Inf has no place in the order of the samples
+		if key-key != 0 { // NaN and Inf cannot be ordered
 			if !r.invalid {
 				r.invalid, r.value = true, v
 			}

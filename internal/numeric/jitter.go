@@ -19,8 +19,8 @@ type Jitter struct {
 	Failed func(p *backend.PivotError) // called before each further attempt; may be nil
 }
 
-// NewJitter returns a Jitter that adds `added` to the diagonal at first, and at most about the
-// trace. unit is the relative rounding error of the trace.
+// NewJitter returns a Jitter that adds `added` to the diagonal at first, and at most about the trace. The argument
+// unit is the relative rounding error of the trace.
 func NewJitter(added, trace, unit float64) *Jitter {
 	return &Jitter{Added: added, Growth: 100, MinAdded: unit * trace, Limit: trace}
 }

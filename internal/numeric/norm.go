@@ -53,15 +53,14 @@ func Norm2(x []float64) float64 { return Norm(len(x), func(i int) float64 { retu
 // which may replace γ_n with probability practically 1 (Higham and Mary 2019).
 func SumRounding(n int) float64 { return 10 * math.Sqrt(float64(n)) * 0x1p-53 }
 
-// ScaleOf returns the number by which a residual is divided to be relative to a right-hand side:
-// the norm of the right-hand side, or more if rounding errors dominate this norm.
+// ScaleOf returns the divisor for a relative residual: the norm of the right-hand side, or a larger number if
+// rounding errors dominate this norm.
 //
-// norm is ‖ΦᵀWy‖ for the right-hand side ΦᵀWy, whose elements are sums. terms is the norm of the
-// vector of the sums of the absolute values of the terms, or a bound on it. ΦᵀWy and a residual
-// have the rounding error unit·terms. If y is orthogonal to every column of Φ, the terms cancel,
-// and a residual of tol‖ΦᵀWy‖ would be smaller than its own rounding error. Therefore, if norm is
-// below terms/1000, the result is at least unit·terms/max(tol, ε). It is at least 2⁻¹⁰²², because
-// smaller numbers have no relative precision.
+// The argument norm is ‖ΦᵀWy‖ for the right-hand side ΦᵀWy, whose elements are sums. The argument terms is the norm
+// of the vector of the sums of the absolute values of the terms, or a bound on it. ΦᵀWy and a residual have the
+// rounding error unit·terms. If y is orthogonal to every column of Φ, the terms cancel, and a residual of tol‖ΦᵀWy‖
+// would be smaller than its own rounding error. Therefore, if norm is below terms/1000, the result is at least
+// unit·terms/max(tol, ε). It is at least 2⁻¹⁰²², because smaller numbers have no relative precision.
 func ScaleOf(norm, terms, unit, tol float64) float64 {
 	if norm < terms/1000 {
 		norm = max(norm, unit*terms/max(tol, Epsilon))

@@ -19,8 +19,8 @@ import (
 // a margin.
 func PivotTol(terms float64) float64 { return 8 * Epsilon * math.Sqrt(terms) }
 
-// RoundedPivot calls CheckPivots with the bounds of PivotTol. factorDiag is the diagonal of a factor,
-// and matrixDiag is the diagonal of the factored matrix.
+// RoundedPivot calls CheckPivots with the bounds of PivotTol. The slice factorDiag is the diagonal of a factor, and
+// matrixDiag is the diagonal of the factored matrix.
 func RoundedPivot(factorDiag, matrixDiag []float64) error {
 	tol := PivotTol(float64(len(matrixDiag)))
 	return CheckPivots(factorDiag, func(i int) float64 { return tol * matrixDiag[i] })

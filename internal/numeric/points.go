@@ -289,8 +289,8 @@ func (p Points) Weights(a backend.Host[float64]) backend.Host[float64] {
 	return w
 }
 
-// Used returns the points without the features that no point stores. features holds the indices of
-// the remaining features, or is nil if all features remain. used shares the values of p.
+// Used returns the points without the features that no point stores. The result features holds the indices of the
+// remaining features, or is nil if all features remain. The points share the values of p.
 func (p Points) Used() (used Points, features []int32) {
 	if p.Sparse == nil {
 		return p, nil

@@ -28,8 +28,8 @@ type Expansion struct {
 	Support int                   // number of samples in the last f
 }
 
-// Kernel learns f as a sum of kernel functions of at most `budget` samples; a budget of 0 means no
-// limit. diag holds the values k(x_i, x_i).
+// Kernel learns f as a sum of kernel functions of at most `budget` samples; a budget of 0 means no limit. The
+// argument diag holds the values k(x_i, x_i).
 func (l *Loop) Kernel(t *run.Task, k kernels.Kernel, cache Cache, diag []float64, budget int) (*Expansion, error) {
 	n := l.X.Rows
 	h := &kernelHypothesis{

@@ -39,7 +39,7 @@ func Feasible(subject string, operations float64, advice string) error {
 // alwaysAllowed is the size, in bytes, up to which an allocation is always allowed.
 const alwaysAllowed = 1 << 26
 
-// limit returns the number of bytes that may be allocated. ok is false if this number is not known.
+// limit returns the number of bytes that may be allocated. The result ok is false if this number is not known.
 func limit(o objects.Options) (int64, bool) {
 	if o.Memory != 0 {
 		return o.Memory, true
@@ -129,8 +129,7 @@ func Matrix(ctx context.Context, rows, cols int, lower bool, o objects.Options, 
 	return out, nil
 }
 
-// Each computes a value for each of n objects, in parallel. worker returns the function of one
-// worker.
+// Each computes a value for each of n objects, in parallel. The argument worker returns the function of one worker.
 func Each(ctx context.Context, n int, o objects.Options, worker func(stop Stop) func(i int) float64) ([]float64, error) {
 	out := make([]float64, n)
 	err := run(ctx, n, n, o, func(stop Stop) func(n int) int {
@@ -153,7 +152,7 @@ func threads(o objects.Options) int {
 	return o.Threads
 }
 
-// run executes tasks 0, …, n−1. A task returns its number of values; total is the sum of the
+// run executes tasks 0, …, n−1. A task returns its number of values. The argument total is the sum of these
 // numbers.
 func run(ctx context.Context, n, total int, o objects.Options, worker func(stop Stop) func(n int) int) error {
 	if o.Threads < 0 {

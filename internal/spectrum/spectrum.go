@@ -21,8 +21,8 @@ type Density struct {
 // A Term is Weight times a Matérn kernel, or times a Gaussian kernel if Nu is infinite.
 type Term struct{ Weight, Sigma, Nu float64 }
 
-// Of returns the density of k for d features. ok is false if k is not a sum of multiples of
-// Gaussian kernels, of Matérn kernels and of constants, with one length scale for all features.
+// Of returns the density of k for d features. The result ok is false if k is not a sum of multiples of Gaussian
+// kernels, of Matérn kernels and of constants, with one length scale for all features.
 func Of(k kernels.Kernel, d int) (s Density, ok bool) {
 	s.D = d
 	if k == nil || k.Check(d) != nil {

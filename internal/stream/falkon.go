@@ -50,8 +50,8 @@ func (w *Equations) Falkon(timed Timed, c *Centers, q Sampled) (*Preconditioner,
 // FalkonBytes returns the device memory of newFalkon, in bytes.
 func FalkonBytes(m int) int64 { return numeric.Bytes(numeric.Elements(m+1, m)) }
 
-// newFalkon computes the preconditioner from the samples q, in pieces of the size of w. jitter is
-// the number that it added to the diagonal of S to factor S.
+// newFalkon computes the preconditioner from the samples q, in pieces of the size of w. The result jitter is the
+// number that was added to the diagonal of S to factor S.
 func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, err error) {
 	if f, jitter, err = beginFalkon(w, c); err != nil {
 		return nil, 0, err

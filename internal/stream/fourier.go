@@ -75,10 +75,10 @@ func CheckFourierGradient(k kernels.Kernel) error {
 	return fmt.Errorf("solvers: the random frequencies of the kernel %v are not a differentiable function of its parameters: use gaussian, laplacian, exponential, matern32, matern52 or their products", k)
 }
 
-// addDerivatives adds to sums the derivatives with respect to the logarithms of the parameters of
-// the kernel. CheckFourierGradient must have accepted the kernel. byOmega holds the derivatives
-// with respect to the frequencies, d×D, and byScale the derivative with respect to ln Scale. Each
-// parameter of the kernel is a length scale, or a factor of the height Scale².
+// addDerivatives adds to sums the derivatives with respect to the logarithms of the parameters of the kernel.
+// CheckFourierGradient must have accepted the kernel. The matrix byOmega holds the derivatives with respect to the
+// frequencies, d×D, and byScale the derivative with respect to ln Scale. Each parameter of the kernel is a length
+// scale, or a factor of the height Scale².
 func (f *Fourier) addDerivatives(ctx context.Context, byOmega backend.Host[float64], byScale float64, sums []float64) error {
 	s, err := spectralOf(f.kernel, f.Frequencies.Cols)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// GradientBytes returns the device memory of Gradient for samples of d features, in bytes. centers
+// GradientBytes returns the device memory of Gradient for samples of d features, in bytes. The argument centers
 // reports whether the basis is Centers.
 func GradientBytes(n, m, d, t int, centers bool) int64 {
 	rows := PieceRows(n, m)

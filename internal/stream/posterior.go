@@ -95,10 +95,10 @@ func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Pos
 	return p, p.complete(w.b, factors, mean)
 }
 
-// PosteriorOf returns the posterior for sums over the samples. The fields Weight, Unit, Lambda,
-// Quadratic and Rest of p must be set. The lower triangle of h is λI + T⁻ᵀΦᵀWΦT⁻¹. root is T, or
-// has no rows if S = I. With an intercept, Φ is centered in h, and mean is T⁻ᵀΦᵀW1/Σw for Φ without
-// centering. Without an intercept mean is nil.
+// PosteriorOf returns the posterior for sums over the samples. The fields Weight, Unit, Lambda, Quadratic and Rest
+// of p must be set. The lower triangle of h is λI + T⁻ᵀΦᵀWΦT⁻¹. The argument root is T, or has no rows if S = I.
+// With an intercept, Φ is centered in h, and mean is T⁻ᵀΦᵀW1/Σw for Φ without centering. Without an intercept mean
+// is nil.
 func PosteriorOf(ctx context.Context, dev backend.Device, p Posterior, h, root backend.Host[float64], mean []float64) (*Posterior, error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
@@ -133,9 +133,9 @@ func PosteriorOf(ctx context.Context, dev backend.Device, p Posterior, h, root b
 	return &p, p.complete(f.B, factors, meanMatrix)
 }
 
-// complete sets the factors and the shift of p, and the fields that depend on them. factors has the
-// form of p.Factors; if S = I, its upper triangle is arbitrary. With an intercept mean is
-// T⁻ᵀΦᵀW1/Σw, M×1, and complete overwrites it. Without an intercept mean is nil.
+// complete sets the factors and the shift of p, and the fields that depend on them. The matrix factors has the form
+// of p.Factors; if S = I, its upper triangle is arbitrary. With an intercept mean is T⁻ᵀΦᵀW1/Σw, M×1, and complete
+// overwrites it. Without an intercept mean is nil.
 func (p *Posterior) complete(b backend.Backend[float64], factors, mean backend.Matrix[float64]) error {
 	rows, m := factors.Dims()
 	p.Factors = backend.NewHost[float64](rows, m)

@@ -82,11 +82,11 @@ func (p Params) WithDefaults(n int) (Params, error) {
 	return p, nil
 }
 
-// Bytes returns the memory of Solve in bytes, for n rows like those of x. nu reports whether the
-// problem is a ν formulation. SMO needs the cache, and two sets of points with one column each, for
-// computing F at the start and after shrinking. Coordinate descent needs a copy of the points, w
-// and some vectors. If Solve begins with coordinate descent, the result does not include the memory
-// of SMO, which may follow. Solve reports that memory by run.ReportPlan.
+// Bytes returns the memory of Solve in bytes, for n rows like those of x. The argument nu reports whether the
+// problem is a ν formulation. SMO needs the cache, and two sets of points with one column each, for computing F at
+// the start and after shrinking. Coordinate descent needs a copy of the points, w and some vectors. If Solve begins
+// with coordinate descent, the result does not include the memory of SMO, which may follow. Solve reports that
+// memory by run.ReportPlan.
 func Bytes(dev backend.Device, k kernels.Kernel, x numeric.Points, n int, cache int64, nu bool) int64 {
 	if !nu && descentWork(k, x) > 0 {
 		return x.CopyBytes(n) + 12*int64(x.Cols) + 64*int64(n)
@@ -137,19 +137,18 @@ func Short(results ...*Result) string {
 
 // smo solves a Problem by sequential minimal optimization in two levels.
 //
-// With F_r = Σ_i s_i α_i k(x_i, x_r) and v_i = −F_r − s_i p_i, the solution is optimal when no
-// variable whose s_i α_i may increase has a larger v_i than a variable whose s_i α_i may decrease.
-// A step changes a pair (i, j), where i has the largest v of the variables that may increase, and j
-// is the variable for which the quadratic model of the objective decreases most (Fan, Chen and Lin
-// 2005, WSS 2). The steps run within a working set whose block of K is in memory. One half of the
-// set consists of the variables with the largest violations in both directions. The other half
-// consists of variables of the previous set, free variables first (Joachims 1998; Wen et al. 2018).
-// After the steps in a set, F is updated with the rows of K of the changed variables. The device
-// computes these rows in batches, and a cache stores them.
+// Let F_r = Σ_i s_i α_i k(x_i, x_r) and v_i = −F_r − s_i p_i. The solution is optimal if v_i ≤ v_j for each i whose
+// s_i α_i may increase and each j whose s_j α_j may decrease. A step changes a pair (i, j). Of the variables that
+// may increase, i has the largest v, and j is chosen so that the quadratic model of the objective decreases most
+// (Fan, Chen and Lin 2005, WSS 2). The steps run within a working set whose block of K is in memory. One half of
+// the set consists of the variables with the largest violations in both directions. The other half consists of
+// variables of the previous set, free variables first (Joachims 1998; Wen et al. 2018). After the steps in a set, F
+// is updated with the rows of K of the changed variables. The device computes these rows in batches, and a cache
+// stores them.
 //
-// Shrinking removes the rows whose variables stay at bounds, when they are at least a third of the
-// rows in use. When the remaining rows are optimal, one product on the device computes F of the
-// removed rows, and SMO continues with all rows.
+// Shrinking removes the rows whose variables stay at bounds, when these rows are at least a third of the rows in
+// use. When the remaining rows are optimal, one product on the device computes F of the removed rows, and SMO
+// continues with all rows.
 //
 // For the linear kernel on sparse samples, coordinate descent (type descent) runs first if it is
 // expected to take less time. It usually solves the problem.
@@ -192,7 +191,7 @@ func SolveIn(t *run.Task, p *Problem, set Params, base, share float64) (*Result,
 	})
 }
 
-// Solve solves p. set must come from WithDefaults. Between working sets Solve calls report with the
+// Solve solves p. The argument set must come from WithDefaults. Between working sets Solve calls report with the
 // violation of the optimality conditions. If report returns an error, Solve returns this error.
 func Solve(t *run.Task, p *Problem, set Params, report func(gap float64) error) (*Result, error) {
 	work := 0
@@ -204,8 +203,8 @@ func Solve(t *run.Task, p *Problem, set Params, report func(gap float64) error) 
 	})
 }
 
-// solve implements Solve. work limits coordinate descent; if it is 0, SMO solves the whole problem.
-// solve calls continues before SMO takes over from coordinate descent.
+// solve implements Solve. The argument work limits coordinate descent; if it is 0, SMO solves the whole problem.
+// Before SMO takes over from coordinate descent, solve calls the function continues.
 func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error, work int, continues func()) (*Result, error) {
 	s := &smo{ctx: ctx, b: b.With(ctx, nil), set: set, report: report, full: p, mem: cmp.Or(p.mem, &memory{})}
 	defer s.close()
@@ -546,8 +545,8 @@ func (s *smo) workOn(set []int, gap float64) error {
 	return s.update(changed)
 }
 
-// update adds the changes of the given rows, moved_r K_r, to F. Each block of F stays in the
-// first-level cache for all rows.
+// update adds Σ_r moved_r K_r, the sum over the given rows r, to F. Each block of F stays in the first-level cache
+// for all rows.
 func (s *smo) update(rows []int) error {
 	const block = 2048
 	values := make([][]float64, len(rows))
@@ -722,10 +721,10 @@ func (s *smo) result() (*Result, error) {
 	return res, nil
 }
 
-// duality returns the duality gap: the primal objective minus the dual objective. It evaluates the
-// primal at (f, b) and at (t·f, t·b), and uses the smaller value. t is the smallest number ≥ 1 for
-// which a machine of two classes has no loss: if c_i is large, even a small loss greatly increases
-// the primal. With the slopes g_i = t s_i(F_i + b) + p_i the gap is
+// duality returns the duality gap: the primal objective minus the dual objective. It evaluates the primal at (f, b)
+// and at (t·f, t·b), where t is the smallest number ≥ 1 for which a machine of two classes has no loss, and uses
+// the smaller value. The reason is that for large c_i even a small loss greatly increases the primal. With the
+// slopes g_i = t s_i(F_i + b) + p_i the gap is
 //
 //	½(t − 1)²‖f‖² + Σ_i max(α_i g_i, (α_i − c_i) g_i)
 func (s *smo) duality(res *Result) float64 {

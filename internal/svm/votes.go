@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// PairValues sets values to the decision values of the machines of K classes, in the order of At. b
-// holds the intercepts of the machines. sums is K×(K−1): row a has a column for each machine of
-// class a, with the sum over the support vectors of class a.
+// PairValues sets values to the decision values of the machines of K classes, in the order of At. b holds the
+// intercepts of the machines. The argument sums is K×(K−1): row a has a column for each machine of class a, with
+// the sum over the support vectors of class a.
 func PairValues(values, sums, b []float64, k int) {
 	for a := range k {
 		for c := a + 1; c < k; c++ {

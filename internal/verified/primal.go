@@ -341,11 +341,10 @@ func (f *Expansion) gram(ctx context.Context) ([][]Ball, error) {
 	return list, err
 }
 
-// FactorSlack returns γ_(n+3)·trace rounded up. If the Cholesky factorization of a symmetric n×n
-// matrix A in float64 succeeds, the computed factor is the exact factor of A + E with ‖E‖ ≤
-// γ_(n+1)/(1 − γ_(n+1)) tr A (Rump 2006, Verification of positive definiteness, BIT 46, lemma 2.1).
-// All eigenvalues of A are then at least −FactorSlack(n, tr A). The bound allows for two more
-// rounding errors in each diagonal element of A.
+// FactorSlack returns an upper bound on γ_(n+3)·trace. If the Cholesky factorization of a symmetric n×n matrix A in
+// float64 succeeds, all eigenvalues of A are at least −FactorSlack(n, tr A). The reason is that the computed factor
+// is the exact factor of A + E with ‖E‖ ≤ γ_(n+1)/(1 − γ_(n+1)) tr A (Rump 2006, Verification of positive
+// definiteness, BIT 46, lemma 2.1). The bound allows for two more rounding errors in each diagonal element of A.
 func FactorSlack(n int, trace float64) float64 {
 	return up(1.01 * unit * float64(n+3) * trace * (1 + float64(n)*0x1p-50))
 }
@@ -419,8 +418,8 @@ func (a *lower) add(phi []Ball, weight func(i int) float64, rows int) {
 	})
 }
 
-// factor overwrites a with its Cholesky factor. ok is false if a is not positive definite to
-// working precision. err is nil unless ctx is canceled.
+// factor overwrites a with its Cholesky factor. The result ok is false if a is not positive definite to working
+// precision. The error is nil unless ctx is canceled.
 func (a *lower) factor(ctx context.Context) (ok bool, err error) {
 	for j, pivot := range a.rows {
 		if ctx.Err() != nil {

@@ -62,9 +62,9 @@ func (r *Roundoff) fill(q backend.Backend[float64], dst, x, z backend.Matrix[flo
 //
 //	|(φ(x) − φ̄)ᵀe| = |ψᵀ(AᵀA + I)⁻¹(AᵀW^½(r − r̂) + P^−½h)| ≤ ‖ψ‖(‖W^½(r − r̂)‖/2 + ‖h‖/√μ).
 //
-// The norm ‖P^−½φ(x)‖ is at most √(k(x, x)/λ) for P = λ(k(x_j, x_l)) and a positive semidefinite k, ‖x‖/√λ for the
-// coordinates and P = λI, and √(D/λ) for D cosines and D sines and P = λI. Let N be the factor of ‖ψ‖ above, times
-// 2, divided by √λ or √(λ/D). The formulas of ErrorBound for the errors of f hold for this N.
+// The norm ‖P^−½φ(x)‖ is at most √(k(x, x)/λ) for P = λ(k(x_j, x_l)) and a positive semidefinite k. For P = λI it
+// is at most ‖x‖/√λ for the coordinates, and √(D/λ) for D cosines and D sines. Let N be the factor of ‖ψ‖ above,
+// times 2, divided by √λ or √(λ/D). The formulas of ErrorBound for the errors of f hold for this N.
 //
 // The rounding errors of r̂, of h and of the means are bounded as in System.Rounded: a sum of n
 // products has an error of at most γ_n times the sum of their magnitudes, whatever the order
@@ -301,8 +301,8 @@ func (w *primalRounded) add(relative, root float64, y, v []float64, weight float
 	v[len(w.targets)] = weight
 }
 
-// bound returns the bound that follows from the sums. floor is a lower bound on the eigenvalues of P/λ, and penalty
-// is Pβ/λ.
+// bound returns the bound that follows from the sums. The argument floor is a lower bound on the eigenvalues of
+// P/λ, and penalty is Pβ/λ.
 func (w *primalRounded) bound(floor float64, penalty backend.Host[float64]) *ErrorBound {
 	m, t := w.f.Alpha.Rows, w.f.Alpha.Cols
 	// upperSum bounds the exact sum of n nonnegative numbers, whose float64 sum is v.
