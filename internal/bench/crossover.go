@@ -143,14 +143,14 @@ func (p *ridge) residual(w []float64) float64 {
 	return floats.Norm(residual, 2) / floats.Norm(p.normal(p.y.Data), 2)
 }
 
-// limit bounds the primal residual of a w that either form has computed, when the residual of its
-// own system is at most the tolerance τ.
+// limit bounds the residual of the primal system for a w that either form has computed. The system
+// that was solved has a residual of at most the tolerance τ.
 //
-// The dual system has the residual r = y − (XXᵀ + λI)α with ‖r‖ ≤ τ‖y‖. For w = Xᵀα the residual of
-// the primal system is then ‖Xᵀr‖ ≤ τ‖X‖‖y‖. This bound also holds for a w of the primal form,
-// because ‖Xᵀy‖ ≤ ‖X‖‖y‖. Both the solver and this package compute a residual, each with an error
-// of at most 2(n + m)u‖X‖²‖w‖ (Higham 2002, section 3.5, with the Frobenius norm of X). In this
-// bound ‖w‖ ≤ ‖y‖/(2√λ), since σ/(σ² + λ) ≤ 1/(2√λ).
+// The residual r = y − (XXᵀ + λI)α of the dual system has ‖r‖ ≤ τ‖y‖. For w = Xᵀα the residual of
+// the primal system is Xᵀr, and ‖Xᵀr‖ ≤ τ‖X‖‖y‖. The primal form obeys the same bound, because
+// ‖Xᵀy‖ ≤ ‖X‖‖y‖. The solver and this package both compute a residual, each with a rounding error
+// of at most 2(n + m)u‖X‖²‖w‖ for the unit roundoff u and the Frobenius norm of X (Higham 2002,
+// section 3.5). Here ‖w‖ ≤ ‖y‖/(2√λ), because the singular values σ of X have σ/(σ² + λ) ≤ 1/(2√λ).
 func (p *ridge) limit() float64 {
 	x, y := floats.Norm(p.x.Data, 2), floats.Norm(p.y.Data, 2)
 	rounding := 2 * p.lambda * 0x1p-53 * x / math.Sqrt(p.lambda) // λ = n + m
@@ -209,8 +209,8 @@ func (r *Result) grids() []*grid {
 }
 
 // equalAt returns the number n of samples at which, for m features, both forms take the same time.
-// For larger n the primal form is faster. equalAt interpolates log n linearly in the logarithm of
-// the ratio of the times between the last n at which the dual form is faster and the next n. It
+// For larger n the primal form is faster. Between the last n at which the dual form is faster and
+// the next n, log n is interpolated linearly in the logarithm of the ratio of the times. equalAt
 // returns 0 if the primal form is faster at every n, and Inf if the dual form is faster at the
 // largest n.
 func (g *grid) equalAt(m int) float64 {

@@ -97,8 +97,8 @@ func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, e
 	return e, nil
 }
 
-// ceilingEntry times multiply-adds on one core, for about a millisecond. For the rate it counts
-// their number times the number of threads.
+// ceilingEntry times multiply-adds on one core, for about a millisecond. The number of operations
+// for the rate is multiplied by the number of threads.
 func ceilingEntry(d backend.Device, single bool, threads int) Entry {
 	const flops = 5e7
 	run := func() float64 { return d.(ceiling).Ceiling(single, flops) }

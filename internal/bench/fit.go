@@ -192,8 +192,8 @@ type competitor struct {
 	result func() (function, error) // the function that the last run has fitted
 }
 
-// newCompetitor returns an implementation that times fit. result converts the last value of fit to
-// a function.
+// newCompetitor returns a competitor whose Run calls fit. result converts the value that the last
+// call of fit returned to a function.
 func newCompetitor[R any](name string, fit func() (R, error), result func(R) (function, error)) competitor {
 	var last R
 	return competitor{

@@ -256,8 +256,8 @@ func TestFitRefusals(t *testing.T) {
 // and finds the minimum of logistic regression with one weight on a grid.
 func TestLinearBounds(t *testing.T) {
 	_, newJudge := openJudge(t)
-	// For X = 2I, each coordinate minimizes ½(y − 2w)² + μ|w|. With u = 2w the minimum is at u =
-	// soft(y, μ/2). Its value is ½y² if |y| ≤ μ/2, and otherwise μ|y|/2 − μ²/8.
+	// For X = 2I, each coordinate minimizes ½(y − 2w)² + μ|w|. The minimizer has 2|w| = max(|y| −
+	// μ/2, 0). The minimum is ½y² if |y| ≤ μ/2, and otherwise μ|y|/2 − μ²/8.
 	const n, mu = 6, 1.5
 	s := &synthetic{x: backend.NewHost[float64](n, n), y: backend.NewHost[float64](n, 1), lambda: 1}
 	w, want := backend.NewHost[float64](n, 1), 0.0
@@ -291,7 +291,7 @@ func TestLinearBounds(t *testing.T) {
 	}
 	for _, v := range []float64{0, argmin} {
 		values, lower := newJudge(pair).logisticObjectives(backend.Host[float64]{Rows: 1, Cols: 1, Stride: 1, Data: []float64{v}})
-		// The best point of the grid is within 1e-5 of the minimum, and the curvature there is below 5.
+		// The best point of the grid is within 1e-5 of the minimizer, and the curvature there is below 5.
 		if lower[0] > minimum || values[0] < minimum-1e-9 || v == argmin && lower[0] < minimum-1e-8 {
 			t.Errorf("logistic at %v: %v, at least %v; the minimum is %v", v, values, lower, minimum)
 		}

@@ -45,13 +45,13 @@ func (c *fitBench) ridge(j judge, precision string) contest {
 	return k
 }
 
-// ridgeLimit bounds the residual of a direct solver. An element of K has a relative error of at
-// most (d + 8)u, from the d products of the distance and from exp. The factor is exact for a matrix
-// within γ of K, where γ = 10√n·u holds with probability practically 1 (Higham and Mary 2019). The
-// two triangular solves add another γ. Therefore ‖ΔK‖ ≤ n·(2γ + (d + 8)u) and ‖α‖ ≤ ‖y‖/λ. In
-// float32 the rounding of X changes the exponent by 2u‖x‖‖z‖/2σ², which is below 4u for almost
-// every pair. The limit is at most 1/2, because an α with a larger residual is not a solution in
-// any precision.
+// ridgeLimit bounds the residual of a direct solver. For the unit roundoff u, an element of K has a
+// relative error of at most (d + 8)u, from the d products of the distance and from exp. The
+// factorization and the two triangular solves each have a backward error of γ = 10√n·u with
+// probability practically 1 (Higham and Mary 2019). The total ‖ΔK‖ is at most n·(2γ + (d + 8)u),
+// and ‖α‖ ≤ ‖y‖/λ. In float32 the rounding of X changes the exponent of exp by less than 4u for
+// almost every pair of rows. The limit is at most 1/2, because an α with a larger residual is not a
+// solution in any precision.
 func ridgeLimit(n, d int, precision string, lambda float64) float64 {
 	unit := roundoff[float64]()
 	if precision == "float32" {
@@ -227,12 +227,11 @@ func (c *fitBench) nystrom(j judge) contest {
 	return k
 }
 
-// nystromLimit bounds the residual of a solution that uses S^(−1/2), as in scikit-learn. Φ S^(−1/2)
-// has a relative error of √κ·(d + 8 + 10√M)u. Here κ is the condition number of S without the
-// eigenvalues that are negligible relative to λ, so that κ ≤ M/λ. Solving the normal equations of Φ
-// S^(−1/2) adds an error of 10√n·u times n/λ, where nM/λ bounds their condition number. The
-// residual is divided by ‖Φᵀy‖. The factor 1000 covers the ratio of the norms of matrices to ‖Φᵀy‖
-// for targets of mean 0.
+// nystromLimit bounds the residual, divided by ‖Φᵀy‖, of a solution that uses S^(−1/2), as in
+// scikit-learn. Here Φ = k(X, c) and S = k(c, c) for M centers c, and u is the unit roundoff.
+// Without eigenvalues negligible relative to λ, the condition number κ of S is at most M/λ.
+// ΦS^(−1/2) has a relative error of √κ·(d + 8 + 10√M)u. Solving the normal equations adds an error
+// of 10√n·u·n/λ. The factor 1000 covers the ratio of matrix norms to ‖Φᵀy‖ for targets of mean 0.
 func nystromLimit(n, m, d int, lambda float64) float64 {
 	u := 0x1p-53
 	formError := math.Sqrt(float64(m)/lambda) * (float64(d) + 8 + 10*math.Sqrt(float64(m))) * u
@@ -278,7 +277,7 @@ func (c *fitBench) svr(j judge) contest {
 	return k
 }
 
-// allRows returns m as a function with one coefficient for each sample, 0 for most samples.
+// allRows returns m as a function with one coefficient for each sample. It is 0 except for support vectors.
 func (s *synthetic) allRows(m *learners.SupportModel) (function, error) {
 	beta, values := make([]float64, s.x.Rows), m.Beta()
 	support, _ := m.Trace()

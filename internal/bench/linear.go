@@ -20,9 +20,9 @@ import (
 // is within this limit. All times are then for comparable objectives.
 const linearLimit = 1e-6
 
-// atEqualObjective returns w with another first run, which tries tolerances in decreasing order
-// until the residual is at most linearLimit. set passes a tolerance to the implementation. The time
-// of the first run is the time of the last attempt, or w.Took if it is set.
+// atEqualObjective returns w with a different first run, which tries tolerances in decreasing order
+// until the residual is at most linearLimit. Later runs use the last of these tolerances. set passes a
+// tolerance to the implementation. The time of the first run is that of the last attempt, or w.Took.
 func (w competitor) atEqualObjective(set func(tol float64), residual func(function) (float64, error)) competitor {
 	fit, duration, result := w.Run, w.Took, w.result
 	var last time.Duration
@@ -136,8 +136,8 @@ func (j judge) lassoObjectives(mus []float64) func(backend.Host[float64]) (value
 	}
 }
 
-// logisticObjectives returns F(w) = Σ ln(1 + e^−f) + (λ/2)‖w‖² with f = ±wᵀx. The minimum of F
-// is at least F − ‖∇F‖²/2λ.
+// logisticObjectives returns F(w) = Σ ln(1 + e^−f) + (λ/2)‖w‖², where f is wᵀx for samples of class
+// 1 and −wᵀx for class 0. The minimum of F is at least F(w) − ‖∇F(w)‖²/2λ.
 func (j judge) logisticObjectives(w backend.Host[float64]) (values, lower []float64) {
 	var r, g mat.VecDense
 	r.MulVec(matrixOf(j.x), mat.NewVecDense(w.Rows, w.Data))

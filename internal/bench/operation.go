@@ -18,8 +18,8 @@ type operand[T backend.Float] struct {
 }
 
 // productLimit bounds the relative difference between two computed products with K whose terms do
-// not cancel. In each of the two products, an element of K has an error of at most (d + 12)u (see
-// ridgeLimit), and a sum of n terms adds an error of at most 10√n·u.
+// not cancel. With the unit roundoff u, an element of K has an error of at most (d + 12)u (see
+// ridgeLimit) in each product, and a sum of n terms adds an error of at most 10√n·u.
 func productLimit[T backend.Float](n, d int) float64 {
 	return (20*math.Sqrt(float64(n)) + 2*(float64(d)+12)) * roundoff[T]()
 }

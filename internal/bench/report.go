@@ -87,8 +87,8 @@ func fitReport(r *Result, p *Report) {
 	p.add(r.tables("n", metric(rmseMetric, ""), "error on rows held out (RMSE)", figures)...)
 }
 
-// devicesReport adds tables of the times with the fastest device at each n, which show from which n
-// on a GPU is faster than the processor.
+// devicesReport adds tables of the times with the fastest device at each n. They show the smallest
+// n at which a GPU is faster than the processor.
 func devicesReport(r *Result, p *Report) {
 	p.Title = "Devices"
 	anyRun := func(*Run) bool { return true }
@@ -167,7 +167,7 @@ func runsReport(r *Result, p *Report) {
 	p.add(tables...)
 }
 
-// sizeTables returns the tables of the times with a chart over the size key.
+// sizeTables returns the tables of the times that have a chart over the parameter key.
 func (r *Result) sizeTables(key string) []*Table {
 	return slices.DeleteFunc(r.tables(key, secondsQuantity, "time", figures), func(t *Table) bool { return t.Chart == nil })
 }
@@ -192,8 +192,8 @@ func (r *Result) sizeOf() string {
 	return name
 }
 
-// noisy is the percentage of the processors' time from which on other processes and machines make
-// timings unreliable.
+// noisy is the percentage of the processors' time, used by other processes and machines, above
+// which timings are unreliable.
 const noisy = 5
 
 // Lines returns the date, the machine and the method of the measurement as lines of text.

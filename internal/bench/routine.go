@@ -160,12 +160,11 @@ func roundoff[T backend.Float]() float64 {
 }
 
 // bound returns a bound on the relative difference between the results of two correct
-// implementations. An inner product of n terms has an error of at most γ Σ|a_p b_p|, where u is
-// half a unit in the last place. γ = n·u always holds, and γ = 10·√n·u holds with probability
-// practically 1 (Higham and Mary 2019, theorem 2.4 with λ = 10). The bound counts the errors of
-// both implementations.
+// implementations. An inner product of n terms has an error of at most γ Σ|a_p b_p|. For the unit
+// roundoff u, γ = n·u always holds, and γ = 10·√n·u holds with probability practically 1 (Higham
+// and Mary 2019, theorem 2.4 with λ = 10). The bound counts the errors of both implementations.
 //
-// Products: ‖|A||B|‖ ≤ ‖A‖‖B‖.
+// Products: the Frobenius norm of the error is at most γ‖|A||B|‖ ≤ γ‖A‖‖B‖.
 //
 // Triangular solves: |ΔX| ≤ γ |A⁻¹||A||X| (Higham 2002, theorem 8.5), where the absolute values in
 // each row and column of A − I add up to at most 1/2. The norm of |A⁻¹||A| is therefore at most

@@ -27,7 +27,7 @@ type Entry struct {
 	Before         func() error              // called before every run, not timed; may be nil
 	Run            func() error              // one run, which is timed
 	Took           func() time.Duration      // if not nil, returns the time of the last run, which replaces the time that the runner measures
-	Check          func() *Check             // called after the first run; compares the result with the reference; nil, or returns nil, for the reference itself
+	Check          func() *Check             // compares the result of the first run with the reference; nil, or returns nil, for the reference itself
 	Optional       bool                      // whether a failure removes only this entry from the case, with the reason
 	Metrics        func() map[string]float64 // called after the last run; returns other values of the run; may be nil
 	Close          func()                    // called at the end, even after a failure; may be nil

@@ -92,7 +92,7 @@ func runSeconds(value any) (float64, error) {
 }
 
 // runCase returns the parameters of an object's case. If a model has fewer functions than rows, the
-// member "facts" of its object has the number of centers, which is the parameter functions.
+// parameter functions is the number of centers, which is in the member "facts" of the object.
 func runCase(object map[string]any) Case {
 	var c Case
 	for _, name := range runParams {

@@ -125,9 +125,9 @@ func (w *scaling) tasks() []Task {
 	return list
 }
 
-// solution is the result of a solver's run. residual returns the residual that the judge computes.
-// For Fourier features the solver computes this residual, in an additional pass over the samples.
-// rmse returns the error on held-out rows, if there are such rows.
+// solution is the result of a solver's run. residual returns the residual. The judge computes it,
+// or for Fourier features the solver, in an additional pass over the samples. rmse returns the
+// error on held-out rows, and is nil without such rows.
 type solution struct {
 	res            *solvers.Result
 	residual, rmse func() (float64, error)

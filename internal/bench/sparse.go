@@ -195,7 +195,7 @@ func (p *sparseProblem) dual(beta []float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The rounding errors of β come from differences of α, and the sum of β has n roundings.
+	// slack allows for the rounding errors of the elements of β and of their sum.
 	const slack = 0x1p-40
 	for i, b := range beta {
 		if b *= p.y[i]; !(b >= 0 && b <= 1+slack) {

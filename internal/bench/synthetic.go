@@ -107,7 +107,7 @@ func (j judge) residual(f function) (float64, error) {
 	return floats.Distance(ka, j.y.Data, 2) / floats.Norm(j.y.Data, 2), nil
 }
 
-// normalResidual returns ‖Φᵀ(y − Φβ) − λSβ‖ / ‖Φᵀy‖ with Φ = k(X, c) and S = k(c, c).
+// normalResidual returns ‖Φᵀ(y − Φβ) − λSβ‖ / ‖Φᵀy‖ with Φ = k(X, c) and S = k(c, c) for the centers c.
 func (j judge) normalResidual(f function) (float64, error) {
 	residual, err := j.product(j.x, f.points, f.coef)
 	if err != nil {

@@ -228,8 +228,8 @@ func spreadText(run *Run, v Summary, format func(float64) string) string {
 	return text
 }
 
-// omitted lists the implementations without a timing, with the reasons. It omits libraries that are
-// not installed, which the report lists once for all tables.
+// omitted lists the implementations without a timing, with the reasons. It excludes libraries that
+// are not installed, which the report lists once for all tables.
 func (g group) omitted(r *Result) []string {
 	type absence struct{ name, reason string }
 	var order []absence

@@ -78,9 +78,9 @@ func TestRidge(t *testing.T) {
 					if err != nil || alpha.Rows != n || alpha.Cols != 1 {
 						t.Fatalf("%d×%d, %v", alpha.Rows, alpha.Cols, err)
 					}
-					// An element of K has an error of at most (d + 8)u. The factor is exact for a matrix within n²u
-					// of K. ‖α‖ is at most ‖y‖/λ. In float32 the rounding of x and y changes the exponent by
-					// 2u|x||z|γ < 10u, with the γ of the kernel.
+					// For the roundoff u = unit, an element of K has an error of at most (d + 8)u. The
+					// factor is exact for a matrix within n²u of K, and ‖α‖ ≤ ‖y‖/λ. In float32 the
+					// rounding of the points x and z changes the exponent by 2u|x||z|·gamma < 10u.
 					limit := 2 * (n + d + 8 + 10) * unit * n / lambda
 					if r := residual(x, y, alpha.Data, n, d, gamma, lambda); !(r <= limit) {
 						t.Errorf("%s: residual %.2g, want ≤ %.2g", task, r, limit)
