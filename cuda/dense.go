@@ -194,8 +194,8 @@ func (e *engine[T]) gemm(alpha T, a, b view[T], beta T, c view[T], k int, part, 
 	return e.launch("gemm", driver.Grid{Blocks: [3]int{ceil(c.cols, tile), ceil(c.rows, tile), 1}, Threads: [3]int{threads, 1, 1}})
 }
 
-// scale computes C ← β C on the given part of C. If β = 0, it reads C only if read is true, so that
-// 0·NaN is NaN.
+// scale computes C ← β C on the given part of C. If β = 0, the elements become 0 without being
+// read. The argument read prevents this, so that 0·NaN is NaN.
 func (q *queue[T]) scale(beta T, c view[T], part region, read bool) error {
 	if c.rows == 0 || c.cols == 0 || beta == 1 {
 		return nil

@@ -34,7 +34,7 @@ type device struct {
 	stream     driver.Stream
 	copies     driver.Stream   // stream for copies that run beside the queued work
 	marks      [2]driver.Event // marks[i] occurs when the work before the last call of Mark(i) is done
-	copiesDone driver.Event    // occurs when the copies are done for which later work must wait
+	copiesDone driver.Event    // occurs at the end of the copies for which later work must wait
 	module     driver.Module
 	functions  map[string]driver.Function
 	libraries  driver.Libraries

@@ -5,8 +5,8 @@
 // Levels:
 //
 //	driver     the device functions of internal/ptx compute everything
-//	+ cuBLAS   it computes products and triangular solves; reduced precision is available
-//	+ cuSOLVER it factors the triangles on the diagonal in a Cholesky factorization
+//	+ cuBLAS   cuBLAS computes products and triangular solves; reduced precision is available
+//	+ cuSOLVER cuSOLVER factors the triangles on the diagonal in a Cholesky factorization
 //
 // The files, in the order in which a call passes through them:
 //

@@ -179,9 +179,9 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 	return p, nil
 }
 
-// singleRate, doubleRate and reducedRate return peak rates in operations per second: for float32,
-// for float64 with tensor cores, and for products with factors in FP16 and sums in float32. For the
-// listed compute capabilities, the latter two are the rates of the slowest card in NVIDIA's tables.
+// singleRate, doubleRate and reducedRate return peak rates in operations per second: for float32, for
+// float64 with tensor cores, and for products with factors in FP16 and sums in float32. For the listed
+// compute capabilities, doubleRate and reducedRate return the lowest rate in NVIDIA's tables.
 func (p properties) singleRate() float64 {
 	cores := 128.0
 	if p.major == 7 || p.major == 8 && p.minor == 0 {

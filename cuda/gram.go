@@ -57,9 +57,9 @@ func (q *queue[T]) blocksOfStep(instructions float64) int {
 }
 
 // stepGrid divides a grid of rows × cols blocks of threads into steps of r × c blocks, where 1 ≤ r
-// ≤ maxRows and r·c ≤ maxBlocks. The device runs p.concurrentBlocks() blocks at a time, in one
+// ≤ maxRows and r·c ≤ maxBlocks. The device runs p.concurrentBlocks() blocks at a time, called a
 // round. stepGrid minimizes the number of rounds of all steps. It tries every r if the largest
-// possible r is at most 16, and otherwise the upper half of the possible values.
+// possible r is at most 16, and otherwise every r in the upper half of the possible values.
 func (p properties) stepGrid(rows, cols, maxRows, maxBlocks int) (r, c int) {
 	columns := func(r int) int { return min(cols, max(maxBlocks/r, 1)) }
 	rounds := func(h, c int) int {
@@ -244,8 +244,8 @@ const (
 // partialBytes is the approximate limit, in bytes, of the partial sums that a step writes.
 const partialBytes = 64 << 20
 
-// gramMul computes out ← k(X, Z) V for a small number of columns. Each step computes a range of
-// rows. If one row of blocks takes longer than a step, each step computes a range of shares.
+// gramMul computes out ← k(X, Z) V for a small number of columns. Each step computes a range of rows. If
+// one row of blocks exceeds the work of a step, each step computes a range of shares instead.
 func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	n, m, d, t := x.rows, z.rows, x.cols, v.cols
 	props, size := q.engine.device.props, sizeOf[T]()
@@ -321,7 +321,7 @@ func (q *queue[T]) gramSymvPart(p *program[T], out, x, v *matrix[T], partial dri
 	if i == j {
 		blocks, across, triangle = height*(height+1)/2, height+1, 1
 		shares, weight = height+1, float64(n)*float64(n)
-		columns = partial + driver.DevicePtr(n*sizeOf[T]()) // square (I, J) writes its sums over columns as share I + 1 of the rows of square (J, J)
+		columns = partial + driver.DevicePtr(n*sizeOf[T]()) // square (I, J) writes its column sums as share I + 1 of the rows of square (J, J)
 	}
 	work := flop.GramMul(x.rows, x.rows, x.cols, 1) * weight / (float64(x.rows) * float64(x.rows))
 	step := q.blocksOfStep(float64(side*side*tile*tile) * (p.cost(x.cols) + 2))

@@ -22,7 +22,7 @@ import (
 //	└ p₀ p₁ p₂ ┘   copies. A third buffer holds the panel that is computed.
 //
 // The factorization is left-looking: it reads the panels before panel j, updates panel j with them,
-// and writes panel j once. It transfers about n³/(3·width) elements and uses each element for
+// and writes panel j once. It transfers about n³/(6·width) elements and uses each element for
 // 2·width operations.
 type hostPacked[T backend.Float] struct {
 	store *hostStore[T]
@@ -448,8 +448,7 @@ func (q *queue[T]) onHost(op string, a backend.Packed[T]) *hostPacked[T] {
 	return h
 }
 
-// closer is a store that the device closes when it is closed, unless the store's owner closes it
-// earlier.
+// closer is a store. Close of the device closes each store that its owner has not closed before.
 type closer interface{ close() error }
 
 // removeStore removes a store from the list of stores that are closed with the device.

@@ -11,12 +11,12 @@ import (
 )
 
 // packedMatrix is a symmetric matrix in rectangular full packed storage (Gustavson, Waśniewski,
-// Dongarra and Langou, ACM TOMS 37, 2010), as drawn in the documentation of package cpu. A
-// rectangle contains A₁₁ and below it A₂₁, from the second row of the rectangle on; its upper
-// triangle, which A₁₁ does not use, contains A₂₂ᵀ. All three parts are views of full matrices, so
-// that every operation consists of operations on full matrices. For example, a factorization
-// consists of two factorizations of half the order, a solve and a product, and is as fast as in
-// full storage.
+// Dongarra and Langou, ACM TOMS 37, 2010), as drawn in the documentation of package cpu. The lower
+// triangle consists of the blocks A₁₁, A₂₁ and A₂₂. A rectangle contains A₁₁ from its second row
+// on, A₂₁ below A₁₁, and A₂₂ᵀ in its upper triangle, which A₁₁ does not use. All three blocks are
+// views of full matrices, so that every operation consists of operations on full matrices. For
+// example, a factorization is two factorizations of half the order, a solve and a product, as fast
+// as in full storage.
 type packedMatrix[T backend.Float] struct {
 	rect   *matrix[T] // the rectangle, of n+1 rows
 	n1, n2 int        // orders of A₁₁ and A₂₂, where n1 is n2 or n2 + 1
@@ -305,7 +305,7 @@ func (q *queue[T]) diagonals(op string, a backend.Packed[T]) []view[T] {
 	return []view[T]{a11.diagonal(), a22t.diagonal()}
 }
 
-// addDiag adds a vector to a diagonal or, if the address vector is 0, adds value to each element.
+// addDiag adds a vector to a diagonal. If the address vector is 0, it adds value to each element.
 func (q *queue[T]) addDiag(diagonal view[T], vector driver.DevicePtr, value T) error {
 	if diagonal.rows == 0 {
 		return nil

@@ -51,16 +51,16 @@ var cuts = struct {
 	// In the method gramSymv, a square has at most side × side tiles.
 	side int
 	// A factorization in reduced precision computes the diagonal blocks of order `reduced` in full
-	// float32. This takes a share 3·reduced/n of its operations. The order is small, because full
-	// float32 is slow, but large enough for efficient products between the blocks. A product whose
-	// numbers of rows, columns and terms are all at least minHalf uses copies of its factors in
-	// FP16, of at most halfBytes.
+	// float32, which is 3·reduced/n of its operations. The order is small, because full float32 is
+	// slow, but large enough for efficient products between the blocks. A product whose numbers of
+	// rows, columns and terms are all at least minHalf uses copies of its factors in FP16, of at
+	// most halfBytes.
 	reduced, minHalf int
 	halfBytes        int64
-	// cuSOLVER factors triangles of order minSolver or more. It is 1.4 to 2.2 times as fast for the
-	// lower triangle in column-major order (ml-explore/mlx#4208). It factors such a triangle in
-	// place if its order is at most maxInPlace. It factors the other triangle in a transposed copy
-	// if the order is at most maxCopied.
+	// cuSOLVER factors triangles of order minSolver or more. The lower triangle in column-major
+	// order takes 1/1.4 to 1/2.2 of the time of the upper triangle (ml-explore/mlx#4208). Such a
+	// lower triangle is factored in place if its order is at most maxInPlace. An upper triangle is
+	// factored in a transposed copy if its order is at most maxCopied.
 	minSolver, maxInPlace, maxCopied int
 }{tile: 128, solve: 4096, columns: 256, fewColumns: 32, fewOrder: 512, vectors: 4, symm: 8192, minThin: 64 * 64, squares: 128, side: 8, reduced: 512, minHalf: 256, halfBytes: 512 << 20, minSolver: 512, maxInPlace: 16384, maxCopied: 4096}
 
@@ -82,8 +82,8 @@ func fillOf(ul backend.Uplo) driver.Fill {
 }
 
 // chunk divides a product of m × n results, each a sum of k terms, into steps. It returns the
-// numbers of rows and columns of a step. They are as equal as possible, because a square reads the
-// least memory.
+// numbers of rows and columns of a step. The two numbers are as equal as possible, because a step
+// with a square result reads the fewest factors.
 func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
 	results := q.libraryStep() / (2 * float64(max(k, 1)))
 	if float64(m)*float64(n) <= results {

@@ -206,9 +206,9 @@ func (q *queue[T]) rowsOfStep(n int, flops float64) int {
 	return max(1, int(rows)/tile) * tile
 }
 
-// libraryStep returns the number of operations of a step that a library computes. The step takes 30
-// ms at the device's peak rate in float32 or float64, of which cuBLAS and cuSOLVER reach at least
-// half. With TF32 it takes less time.
+// libraryStep returns the number of operations of a step that a library computes: the operations of
+// 30 ms at the device's peak rate in float32 or float64. cuBLAS and cuSOLVER reach at least half of
+// this rate. With TF32 the step takes less time.
 func (q *queue[T]) libraryStep() float64 {
 	p := q.engine.device.props
 	if sizeOf[T]() == 8 {

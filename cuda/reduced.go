@@ -42,13 +42,13 @@ func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
 	return q.waitPotrfPacked("PotrfPackedReduced", a, q.ReducedUnit() > 0)
 }
 
-// halfScale returns the scale s for the Cholesky factor L of a matrix A whose diagonal is a, or 0
-// if no scale is suitable.
+// halfScale returns the scale s for the Cholesky factor L of a matrix A of order n with the
+// diagonal a, or 0 if no scale is suitable.
 //
 // Row i of L has the norm √a_i. Underflow to denormal numbers in FP16 changes an element of sL by
-// at most 2⁻²⁵. In the product of rows i and j, a sum of n terms, this causes an error of s√(n a_j)
-// 2⁻²⁵. If s²·min a ≥ n·2⁻²⁸, this error is less than the rounding error 2⁻¹¹ s²√(a_i a_j) for all
-// i and j.
+// at most 2⁻²⁵, and the product of rows i and j of sL by at most about s√(n a_j)·2⁻²⁵. Rounding to
+// FP16 changes this product by about 2⁻¹¹ s²√(a_i a_j). This is the larger change for all i and j
+// if s²·min a ≥ n·2⁻²⁸; then s is suitable.
 func halfScale[T backend.Float](a []T) float64 {
 	minDiag, maxDiag := math.Inf(1), 0.0
 	for _, v := range a {
@@ -230,11 +230,11 @@ const (
 )
 
 // Rates computes the device's rates from the clocks and widths that the driver reports and from
-// NVIDIA's tables. Relative to float64, the rates on an H200 and on a consumer card are 1 and 64
-// for products in float32, 6.4 and 116 for products in reduced precision, and 2 and 64 for kernel
-// values in float32. A reduced-precision factorization is assumed to run a tenth of its operations
-// at the rate of full precision. At n = 50,000 it runs a share of 3·cuts.reduced/n = 3 % in full
-// precision at a third of that rate, which takes about the same time.
+// NVIDIA's tables. The rates of an H200 and of a consumer card, relative to float64, are 1 and 64
+// for products in float32, 6.4 and 116 in reduced precision, and 2 and 64 for kernel values in
+// float32. The model of a factorization in reduced precision runs a tenth of its operations at the
+// rate of full precision. At n = 50,000 it actually runs 3·cuts.reduced/n = 3 % at a third of that
+// rate.
 func (d *device) Rates() flop.Rates {
 	p := d.props
 	r := flop.Rates{

@@ -36,7 +36,7 @@ func TestReducedPrecisionFactor(t *testing.T) {
 	SmallCuts(t)
 	for _, c := range []struct {
 		name       string
-		first, row float64 // row i of L is multiplied by first times the i-th power of row
+		first, row float64 // row i of L is multiplied by first·row^i
 		inFP16     bool
 	}{
 		{"as it is", 1, 1, true},

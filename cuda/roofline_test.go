@@ -144,8 +144,8 @@ func BenchmarkRoofline(b *testing.B) {
 	}
 }
 
-// products measures cuBLAS's products of column-major matrices, with either factor transposed or
-// not.
+// products measures cuBLAS's products of column-major matrices, for each choice of transposed
+// factors.
 func products[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string, reduced bool) {
 	for _, s := range []struct{ m, n, k, padding int }{{8192, 8192, 8192, 0}, {8192, 8192, 8192, 1}, {4096, 4864, 25000, 0}} {
 		rows, cols, k := s.m/m.scale, s.n/m.scale, s.k/m.scale

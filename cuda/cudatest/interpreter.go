@@ -11,9 +11,9 @@ import (
 // Interpreter executes the device functions of a PTX text on the CPU. The blocks of a launch run
 // one after the other in a random order, and so do the threads of a block between two barriers.
 //
-// A launch fails for three reasons. A thread accesses memory outside of an allocation or a
-// variable, or at an address that is not a multiple of the access's size. The threads of a block
-// reach different numbers of barriers. Two accesses to the same bytes are a race: at least one of
+// A launch fails if a thread accesses memory outside of an allocation or a variable, or at an
+// address that is not a multiple of the access's size. It fails if the threads of a block reach
+// different numbers of barriers. It fails if two accesses to the same bytes race: at least one of
 // them is a write, and they are by two blocks, or by two threads of a block without a barrier in
 // between. Registers, local and shared memory contain NaN until they are written.
 type Interpreter struct {
@@ -36,8 +36,8 @@ type Interpreter struct {
 
 type allocation struct{ from, to uint64 }
 
-// shadow records the last write to two bytes of memory and the last read. rBlock is the constant
-// `several` after reads by several blocks, and rThread after reads by several threads of a block.
+// shadow records the last write to two bytes of memory and the last read. After reads by several
+// blocks rBlock is the constant `several`; after reads by several threads of a block rThread is.
 type shadow struct {
 	launch                 uint32
 	wBlock, wThread, wTime int32

@@ -492,8 +492,8 @@ func floating(opcode []string) func(a, b, c float64) float64 {
 	panic("unknown instruction " + strings.Join(opcode, "."))
 }
 
-// inexact returns v rounded to float32 with an error of at most ulps, the error that the PTX manual
-// allows for the instruction. The error is a function of v.
+// inexact returns v rounded to float32 with an error of at most ulps units in the last place, which
+// the PTX manual allows for the instruction. The error is a function of v.
 func inexact(v float64, ulps int) float64 {
 	r := float32(v)
 	if r == 0 || v != v || math.IsInf(v, 0) {
