@@ -96,16 +96,16 @@ func conditionOf(t *testing.T, b modelfile.Bundle, file string) float64 {
 // same predictions. The test uses several divisions of the rows into files, several orders of the
 // rows, repeated rows and missing cells. The number of centers is given or chosen by the learner.
 //
-// The bound is derived as follows. Means and deviations of the two encoders agree to 8 units of
-// 2⁻⁵³, so that a standardized value v has an error of Δ = 8·2⁻⁵³(|mean|/deviation + |v|). The
-// derivative of exp(−s²/2σ²) with respect to s/σ and to σ/σ₀ is below 1. Therefore kernel values,
-// and the elements of Φ, have an error of δ = 4√d·Δ/σ plus their own rounding error, 2⁻⁵³(d + 4).
-// Let H = ΦᵀΦ + λS, with condition number κ and m columns. Coefficients β with relative residual r
-// have an error of κ·r·‖β‖, and perturbing Φ by δ changes H by at most 2δ√m of its norm. The
-// coefficients of the two models, with residuals r₁ and r₂, therefore differ by at most κ(r₁ + r₂ +
-// 2δ√m)·‖β‖. Kernel values are at most 1, so that the predictions differ by at most √m times as
-// much. The difference must also be at most 1e-10·κ times the largest coefficient or prediction, as
-// docs/beam.md states.
+// The bound is derived as follows. Means and deviations of the two encoders agree to 8 units of 2⁻⁵³, so
+// that a standardized value v has an error of Δ = 8·2⁻⁵³(|mean|/deviation + |v|). This error changes the
+// distance s of two points, and σ, by at most 2√d·Δ. The derivatives of exp(−s²/2σ²) with respect to s/σ
+// and to ln σ are below 1. Therefore kernel values, and the elements of Φ, have an error of δ = 4√d·Δ/σ
+// plus their own rounding error, 2⁻⁵³(d + 4). Let H = ΦᵀΦ + λS, with condition number κ and m columns.
+// Coefficients β with relative residual r have an error of κ·r·‖β‖, and perturbing Φ by δ changes H by
+// at most 2δ√m of its norm. The coefficients of the two models, with residuals r₁ and r₂, therefore
+// differ by at most κ(r₁ + r₂ + 2δ√m)·‖β‖. The predictions differ by at most √m times this, because
+// kernel values are at most 1. The difference must also be at most 1e-10·κ times the largest coefficient
+// or prediction, as docs/beam.md states.
 func TestCentersAreThoseOfMercerFit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the command mercer")

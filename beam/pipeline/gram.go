@@ -178,9 +178,9 @@ func (f *gramFn) ProcessElement(ctx context.Context, p filePiece, plan fitPlan, 
 	return nil
 }
 
-// bundleGroup returns the group in which the parts of a bundle are merged: the group of its first
-// piece. A runner that merges the parts of a bundle early then sends one part per slot. The group
-// has no effect on the sums.
+// bundleGroup determines the group in which the parts of a bundle are merged: the group of its
+// first piece. A runner that merges the parts of a bundle early then sends one part per slot. The
+// group has no effect on the sums.
 type bundleGroup struct {
 	group int
 	known bool

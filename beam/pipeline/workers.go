@@ -15,7 +15,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/universal/runnerlib"
 )
 
-// workerScope is the scope of the steps that worker k, counted from 0, executes.
+// workerScope returns the name of the scope of the steps that worker k, counted from 0, executes.
 func workerScope(k int) string { return fmt.Sprintf("worker %d", k+1) }
 
 // takeFn emits every Workers-th piece.

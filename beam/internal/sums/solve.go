@@ -37,8 +37,8 @@ type Solution struct {
 	Squares []float64
 }
 
-// equations unpacks s. If there is an intercept, it subtracts Φᵀ1 1ᵀΦ/n from ΦᵀΦ and Φᵀ1 1ᵀy/n from
-// Φᵀy. These differences are pairs of float64, so that no accuracy is lost if φ is far from 0.
+// equations unpacks s. If there is an intercept, it subtracts Φᵀ1 1ᵀΦ/n from ΦᵀΦ and Φᵀ1 1ᵀy/n from Φᵀy, where 1
+// is the vector of ones. The differences are pairs of float64, so that no accuracy is lost if φ is far from 0.
 func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*equations, error) {
 	m, t := p.Basis.Size(), p.Targets
 	q := m + t + 1
@@ -134,9 +134,9 @@ func (p Problem) intercept(e *equations, sol *Solution) {
 	}
 }
 
-// Squares returns Σ_i (y_i − f(x_i))² of each target over the rows of s, which may differ from the
-// rows to which sol was fitted. With c = (β; b) and Z as in Gatherer, the result is (−c; 1)ᵀ ZᵀZ
-// (−c; 1), computed as a sum of squares. The sum therefore has no cancellation and is never negative.
+// Squares returns Σ_i (y_i − f(x_i))² of each target over the rows of s, which may differ from the rows to
+// which sol was fitted. With v = (−β; 1; −b) and Z as in Gatherer this is vᵀZᵀZv. Its terms cancel and are
+// therefore added as pairs of float64. A negative result is a rounding error, and is replaced by 0.
 func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 	m, t := p.Basis.Size(), p.Targets
 	if s.Len() != p.Basis.Sums(t) {
@@ -180,9 +180,9 @@ func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 	return squares, nil
 }
 
-// Posterior returns the Gaussian process whose mean is sol, a solution of p for the sums s. squares holds
-// Σ_i (y_i − f(x_i))² of each target. A basis of the kind Centers needs a Root. The scale s² is 1 if
-// unit is set; otherwise see stream.Posterior.
+// Posterior returns the Gaussian process whose mean is sol, a solution of p for the sums s. The
+// slice squares holds Σ_i (y_i − f(x_i))² of each target. A basis of the kind Centers needs a Root.
+// If unit is set, the scale s² of the process is 1; otherwise see stream.Posterior.
 func (p Problem) Posterior(ctx context.Context, dev backend.Device, s *Sums, sol *Solution, squares []float64, unit bool) (*stream.Posterior, error) {
 	if p.Basis.Kind == Centers && p.Basis.Root.Rows == 0 || !(p.Lambda > 0) {
 		return nil, errors.New("sums: a posterior needs a basis whose penalty is the identity, and lambda > 0")
@@ -224,8 +224,8 @@ func (p Problem) Posterior(ctx context.Context, dev backend.Device, s *Sums, sol
 	return stream.PosteriorOf(ctx, dev, q, e.sum(), p.Basis.Root, mean)
 }
 
-// constant reports whether target j is constant up to rounding. If y₀ is between the smallest and
-// the largest value of a target that is not constant, Σ(y − ȳ)² is at least Σ(y − y₀)²/n.
+// constant reports whether target j is constant up to rounding. Let ȳ be the target's mean. If the
+// target is not constant and y₀ is in its range, Σ(y − ȳ)² is at least Σ(y − y₀)²/n.
 func (p Problem) constant(s *Sums, j int) bool {
 	y, ones := p.Basis.Size()+j, p.Basis.Size()+p.Targets
 	square, sum := s.Value(packedIndex(y, y)), s.Value(packedIndex(ones, y))

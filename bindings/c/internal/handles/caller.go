@@ -33,7 +33,7 @@ func Shared[T any](name string, p unsafe.Pointer, n int64) ([]T, error) {
 
 // SharedMatrix returns the matrix with element (i, j) at p + i·stride + j. Like Shared, it copies
 // nothing. If the matrix is larger than the memory of the machine, the error matches
-// backend.ErrMemory: a fit would read such a matrix, which is a mapped file, from disk many times.
+// backend.ErrMemory. Such a matrix is a mapped file, and a fit would read it from disk many times.
 func SharedMatrix[T backend.Float](name string, p unsafe.Pointer, rows, cols, stride int64) (backend.Host[T], error) {
 	switch {
 	case rows <= 0 || cols <= 0:

@@ -77,7 +77,7 @@ func isIdentity(e *dataset.Encoder) bool {
 	return true
 }
 
-// rawColumns returns the names of the columns that the function encoded requires of its matrix x.
+// rawColumns returns the names of the columns of the matrix that the function encoded takes.
 func rawColumns(e *dataset.Encoder) []string {
 	if e.Sparse() {
 		return e.FeatureNames()

@@ -102,8 +102,8 @@ func (f *Factor) Solve(ctx context.Context, y Matrix, out []float64, residual bo
 	return f.residual(f.device.dev.F64().With(ctx, nil), alpha, h)
 }
 
-// Append adds a sample: values is a point of d numbers if there is a kernel, otherwise the n+1
-// elements of its row of K, with the diagonal element last. The cost is O(nd + n²).
+// Append adds a sample. If the factor has a kernel, values is the point, d numbers. Otherwise it is
+// the new row of K, n+1 numbers with the diagonal element last. The cost is O(nd + n²).
 func (f *Factor) Append(ctx context.Context, values []float64) error {
 	if err := f.acquire(); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (f *Factor) Remove(ctx context.Context, i int) error {
 	return err
 }
 
-// residual returns the largest ‖Ka + λa − y‖/‖y‖ over the columns, where 0/0 counts as 0.
+// residual returns the largest ‖(K + λI)α − y‖/‖y‖ over the columns, where 0/0 counts as 0.
 func (f *Factor) residual(b backend.Backend[float64], alpha, y backend.Host[float64]) (float64, error) {
 	base := f.device.dev.F64()
 	a, err := backend.Place(base, alpha)

@@ -11,9 +11,9 @@ import (
 	"github.com/mercer-go/mercer/kernels/gram"
 )
 
-// points returns m in the form that a learner or a solver with the kernel k requires; the result
-// precomputed reports whether m is the Gram matrix of a precomputed kernel. A sparse m stays sparse
-// unless it is a Gram matrix.
+// points returns m in the form that a learner or a solver with the kernel k requires. The result
+// precomputed reports whether k is a precomputed kernel, so that m is its Gram matrix. A sparse m
+// stays sparse unless it is a Gram matrix.
 func (m Matrix) points(k kernels.Kernel) (points numeric.Points, precomputed bool, err error) {
 	if precomputed, err = kernels.IsPrecomputed(k); err != nil {
 		return points, false, err

@@ -143,8 +143,8 @@ const (
 	Deviations                  // standard deviations of new targets, including noise: n×t
 )
 
-// onPoints converts the rows of x to points for the result kind, and calls f with the device and
-// the points. The model and the device stay open during the call.
+// onPoints converts the rows of x to points for the result that the argument kind selects, and
+// calls f with the device and the points. The model and the device stay open during the call.
 func (m *Model) onPoints(ctx context.Context, d *Device, kind Wanted, x Matrix, f func(backend.Device, mat.Matrix) error) error {
 	if err := m.acquire(); err != nil {
 		return err
@@ -251,8 +251,8 @@ func (m *Model) update(ctx context.Context, d *Device, change func(backend.Devic
 	return c, nil
 }
 
-// Sample writes draws of the function from its posterior at the n rows of x to out, draws×n×t: see
-// learners.Sampler.
+// Sample draws functions from the posterior and writes their values at the n rows of x to out, as a
+// draws×n×t array: see learners.Sampler.
 func (m *Model) Sample(ctx context.Context, d *Device, x Matrix, draws int, seed uint64, out []float64) error {
 	return m.onPoints(ctx, d, Deviations, x, func(dev backend.Device, points mat.Matrix) error {
 		s, ok := learners.As[learners.Sampler](m.bundle.Model)
@@ -277,9 +277,9 @@ func (m *Model) Sample(ctx context.Context, d *Device, x Matrix, draws int, seed
 	})
 }
 
-// Effects writes the marginal effects of the d columns of x: see learners.MarginalEffects. rows has
-// t×n×d numbers; mean and deviations have t×d. rows and deviations may be nil; standard errors are
-// computed only if deviations is not nil. If the model has no deviations, the elements are NaN.
+// Effects writes the marginal effects of the d columns of x to the slice rows (t×n×d), their means to the slice
+// mean and the standard errors of the means to the slice deviations (t×d each): see learners.MarginalEffects. rows
+// and deviations may be nil. Without standard errors, deviations is filled with NaN.
 func (m *Model) Effects(ctx context.Context, d *Device, x Matrix, binary []int64, rows, mean, deviations []float64) error {
 	return m.onPoints(ctx, d, Values, x, func(dev backend.Device, points mat.Matrix) error {
 		p := learners.EffectParams{NoStdErr: deviations == nil}
@@ -331,8 +331,8 @@ func (m *Model) Effects(ctx context.Context, d *Device, x Matrix, binary []int64
 	})
 }
 
-// Sets computes the prediction sets of the rows of x for the given level and writes them to out, n×K. An element is 1 if the
-// set of the row contains the class, otherwise 0. m must be a result of Calibrate.
+// Sets computes the prediction sets of the rows of x for the given level, and writes them to out, n×K. An
+// element is 1 if the set of the row contains the class, otherwise 0. m must be a result of Calibrate.
 func (m *Model) Sets(ctx context.Context, d *Device, level float64, x Matrix, out []float64) error {
 	return m.onPoints(ctx, d, Values, x, func(dev backend.Device, points mat.Matrix) error {
 		k, ok := m.bundle.Model.(learners.Classifier)

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// pathGroup is the number of λ that Path solves before it stores their results. solvers.Path solves
-// the same number of λ together.
+// pathGroup is the number of values of λ in one call of path.At, after which Path stores the
+// results. The method At solves for groups of the same size.
 const pathGroup = 8
 
 // PathProblem is kernel ridge regression with one kernel and many λ.
