@@ -138,9 +138,9 @@ func TestAffineOperations(t *testing.T) {
 	const n, d, outputs = 600, 10, 1
 	p := solvers.Problem{X: normals(rng, n, d), Y: normals(rng, n, outputs), Lambda: 0.5}
 	for _, c := range []struct {
-		k     kernels.Kernel
-		extra float64 // additional operations of the constant term in each iteration
-		looks float64 // allowed number of products that evaluate K
+		k         kernels.Kernel
+		allowance float64 // additional operations of the constant term in each iteration
+		looks     float64 // allowed number of products that evaluate K
 	}{{kernels.Linear{}, 0, 0}, {affineKernels[2], 4 * n * outputs, 3}} {
 		dev := &counted{Device: inner}
 		p.Kernel = c.k
@@ -150,8 +150,8 @@ func TestAffineOperations(t *testing.T) {
 		}
 		// An iteration takes one product with K. Computing the residual from the data takes one or
 		// two more. The vector operations of an iteration are at most 20n for each output.
-		each := 4*n*d*outputs + c.extra + 20*n*outputs
-		largest := float64(res.Iters+5) * each
+		perIteration := 4*n*d*outputs + c.allowance + 20*n*outputs
+		largest := float64(res.Iters+5) * perIteration
 		gemm, gramMul := float64(dev.gemm.Load()), float64(dev.gramMul.Load())
 		evaluated := float64(res.Iters) * flop.GramMul(n, n, d, outputs)
 		t.Logf("%v: %d iterations, %.3g operations in products, %.3g in values of K; values for each product would be %.3g", c.k, res.Iters, gemm, gramMul, evaluated)

@@ -71,12 +71,12 @@ func (c CenterChoice) check() error {
 	return nil
 }
 
-// bytes returns the device memory that choosing the centers takes. held(rows) is the device memory
-// of `rows` rows of X.
-func (c CenterChoice) bytes(n int, held func(rows int) int64) int64 {
+// bytes returns the device memory that choosing the centers takes, in bytes. rowBytes returns the
+// device memory of a number of rows of X.
+func (c CenterChoice) bytes(n int, rowBytes func(rows int) int64) int64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {
-		return numeric.Total(held(pool), numeric.Bytes(numeric.Elements(pool, m)), lowrank.PivotBytes[float64](m, held))
+		return numeric.Total(rowBytes(pool), numeric.Bytes(numeric.Elements(pool, m)), lowrank.PivotBytes[float64](m, rowBytes))
 	}
 	return 0
 }
@@ -96,45 +96,45 @@ func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[fl
 	n, d, _ := p.Data.Dims()
 	m, size := p.Choice.sizes(n)
 	pool := stream.NewSampler(size, d)
-	some, offer := stream.SamplerOfRows(count, d, p.Choice.Seed)
-	given := p.Centers.Rows > 0
-	if given && count == 0 {
+	sampler, offer := stream.SamplerOfRows(count, d, p.Choice.Seed)
+	hasCenters := p.Centers.Rows > 0
+	if hasCenters && count == 0 {
 		return p.Centers, q, nil
 	}
 	f := stream.NewFeed(sourceOf(p.Data), min(1<<12, max(1, 1<<17/d)))
-	if !given {
+	if !hasCenters {
 		f.WithKeys()
 	}
 	if p.Sparse == nil {
 		f.Rule = kernels.PointRule(p.Kernel)
 	}
-	err = f.Each(r.Ctx, func(from int, x, _ backend.Host[float64], w []float64) error {
-		if !given {
+	err = f.Each(r.Ctx, func(firstRow int, x, _ backend.Host[float64], w []float64) error {
+		if !hasCenters {
 			for i := range x.Rows {
 				pool.Offer(rowkey.Priority(f.Keys[i], p.Choice.Seed), x.Row(i), w[i])
 			}
 		}
-		offer(from, x, w)
+		offer(firstRow, x, w)
 		return nil
 	})
 	if err != nil {
 		return centers, q, err
 	}
-	q = some.Sampled(f.N)
-	if given {
+	q = sampler.Sampled(f.N)
+	if hasCenters {
 		return p.Centers, q, nil
 	}
-	drawn := pool.Sampled(f.N).X
-	from := stream.DistinctPoints(drawn, p.Points(drawn))
-	if m = min(m, from.Rows); m == from.Rows {
-		return from, q, nil
+	poolRows := pool.Sampled(f.N).X
+	distinct := stream.DistinctPoints(poolRows, p.Points(poolRows))
+	if m = min(m, distinct.Rows); m == distinct.Rows {
+		return distinct, q, nil
 	}
-	rows, err := r.pivotCenters(p, from, m) // the rule is PivotCenters: other rules have a pool of M samples
+	rows, err := r.pivotCenters(p, distinct, m) // the rule is PivotCenters: other rules have a pool of M samples
 	if err != nil {
 		return centers, q, err
 	}
 	slices.Sort(rows) // order the centers by priority, like the rows of the pool
-	return stream.SelectRows(from, rows), q, nil
+	return stream.SelectRows(distinct, rows), q, nil
 }
 
 // pivotCenters returns the pivots of randomly pivoted Cholesky on the pool.
@@ -168,13 +168,13 @@ func (c CenterChoice) Sample(ctx context.Context, data Rows) (backend.Host[float
 		return backend.Host[float64]{}, err
 	}
 	n, d, _ := data.Dims()
-	some := stream.NewSampler(min(n, c.Count), d)
+	sampler := stream.NewSampler(min(n, c.Count), d)
 	f := stream.NewFeed(sourceOf(data), min(n, 1<<12, max(1, 1<<17/d))).WithKeys()
 	err := f.Each(ctx, func(_ int, x, _ backend.Host[float64], w []float64) error {
 		for i := range x.Rows {
-			some.Offer(rowkey.Priority(f.Keys[i], c.Seed), x.Row(i), w[i])
+			sampler.Offer(rowkey.Priority(f.Keys[i], c.Seed), x.Row(i), w[i])
 		}
 		return nil
 	})
-	return stream.DistinctRows(some.Sampled(f.N).X), err
+	return stream.DistinctRows(sampler.Sampled(f.N).X), err
 }

@@ -35,11 +35,11 @@ func TestSampleIsUniform(t *testing.T) {
 		x := backend.Host[float64]{Rows: len(values), Cols: 1, Stride: 1, Data: values}
 		counts := map[[count]float64]int{}
 		for seed := range uint64(choices * expected) {
-			some, err := CenterChoice{Count: count, Seed: seed}.Sample(t.Context(), InMemory(x, x, nil, nil))
+			sampled, err := CenterChoice{Count: count, Seed: seed}.Sample(t.Context(), InMemory(x, x, nil, nil))
 			if err != nil {
 				t.Fatal(err)
 			}
-			counts[[count]float64(some.Data)]++
+			counts[[count]float64(sampled.Data)]++
 		}
 		statistic := 0.0
 		for _, n := range counts {
@@ -65,18 +65,18 @@ func TestEachSampleIsEquallyLikelyToBeCenter(t *testing.T) {
 	}
 	limit := distuv.ChiSquared{K: n - 1}.Quantile(1 - 1e-6)
 	for name, keys := range map[string][]uint64{"numbers": nil, "given": small} {
-		place := map[float64]int{}
+		position := map[float64]int{}
 		for i := range n {
-			place[x.Row(i)[0]] = i
+			position[x.Row(i)[0]] = i
 		}
 		counts := make([]float64, n)
 		for seed := range uint64(seeds) {
-			some, err := CenterChoice{Count: m, Seed: seed}.Sample(t.Context(), InMemory(x, x, nil, keys))
+			sampled, err := CenterChoice{Count: m, Seed: seed}.Sample(t.Context(), InMemory(x, x, nil, keys))
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i := range some.Rows {
-				counts[place[some.Row(i)[0]]]++
+			for i := range sampled.Rows {
+				counts[position[sampled.Row(i)[0]]]++
 			}
 		}
 		// The counts of two different samples have the covariance −seeds·p(1−p)/(n−1). Therefore
@@ -121,11 +121,11 @@ func TestCentersDoNotDependOnOrder(t *testing.T) {
 		return res.Centers
 	}
 	for _, rule := range CenterRules() {
-		plain, keyed := centers(rule, InMemory(x, y, nil, nil)), centers(rule, InMemory(x, y, nil, keys))
-		if !slices.Equal(plain.Data, centers(rule, InMemory(px, py, nil, nil)).Data) || !slices.Equal(keyed.Data, centers(rule, InMemory(px, py, nil, permutedKeys)).Data) {
+		dense, keyed := centers(rule, InMemory(x, y, nil, nil)), centers(rule, InMemory(x, y, nil, keys))
+		if !slices.Equal(dense.Data, centers(rule, InMemory(px, py, nil, nil)).Data) || !slices.Equal(keyed.Data, centers(rule, InMemory(px, py, nil, permutedKeys)).Data) {
 			t.Errorf("%s: the centers depend on the order of the samples", rule)
 		}
-		if slices.Equal(plain.Data, keyed.Data) {
+		if slices.Equal(dense.Data, keyed.Data) {
 			t.Errorf("%s: the keys do not matter", rule)
 		}
 	}

@@ -40,8 +40,8 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	if par.Operator != OperatorAuto {
 		list = []Operator{par.Operator}
 	}
-	var best, least estimate
-	look := func(ways []preconditioning) error {
+	var best, smallest estimate
+	look := func(candidates []preconditioning) error {
 		for _, o := range list {
 			if o == Fixed16 {
 				switch err := z.fixedError(); {
@@ -51,17 +51,17 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 					continue
 				}
 			}
-			for _, p := range ways {
-				if par.Operator == OperatorAuto && !z.enough(o, p.lambda) {
+			for _, p := range candidates {
+				if par.Operator == OperatorAuto && !z.isPrecise(o, p.lambda) {
 					continue
 				}
 				e := z.cgEstimate(o, p, par)
-				need := e.bytesOf(z.n)
-				if need <= z.available && (best.bytesOf == nil || e.cost < best.cost) {
+				bytes := e.bytesOf(z.n)
+				if bytes <= z.available && (best.bytesOf == nil || e.cost < best.cost) {
 					best = e
 				}
-				if least.bytesOf == nil || need < least.bytesOf(z.n) {
-					least = e
+				if smallest.bytesOf == nil || bytes < smallest.bytesOf(z.n) {
+					smallest = e
 				}
 			}
 		}
@@ -73,20 +73,20 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 		}
 	}
 	auto := par.Preconditioner == "" && par.Rank == 0
-	if auto && best.bytesOf != nil && best.its <= fewIterations {
+	if auto && best.bytesOf != nil && best.iterations <= fewIterations {
 		return best, nil // the time to estimate the remainder of the power series would exceed the time saved
 	}
 	if auto || par.Preconditioner == lowrank.Taylor {
-		ways, err := z.powerSeries(par)
+		candidates, err := z.powerSeries(par)
 		if err == nil {
-			err = look(ways)
+			err = look(candidates)
 		}
 		if err != nil && !auto {
 			return estimate{}, err
 		}
 	}
 	if best.bytesOf == nil {
-		best = least
+		best = smallest
 	}
 	return best, nil
 }
@@ -107,11 +107,11 @@ const fewIterations = 16
 // rounding errors are correlated and the plan's estimate is wrong.
 const fixedMargin, fixedGain = 20, 4
 
-// enough reports whether the precision of o suffices if the eigenvalues of K + λW⁻¹ are at least
+// isPrecise reports whether the precision of o suffices if the eigenvalues of K + λW⁻¹ are at least
 // lambda. lambda must exceed the rounding error of products in float32 by a factor of 32, so that a
 // refinement step gains a digit. The rounding error is 2⁻²³‖K‖/√n: the division by √n accounts for
 // errors of different signs.
-func (z *sizes) enough(o Operator, lambda float64) bool {
+func (z *sizes) isPrecise(o Operator, lambda float64) bool {
 	switch {
 	case o == Fixed16 && !(fixedMargin*z.contraction(o, lambda) < 1):
 		return false
@@ -133,8 +133,8 @@ type preconditioning struct {
 // preconditioner.
 func (z *sizes) columnsOfK(par Params) (list []preconditioning) {
 	add := func(rank int) {
-		its := func(tol float64) int { return z.spectrum().Iterations(rank, tol) }
-		list = append(list, preconditioning{par.preconditioner(), rank, onceForEach(its), z.leastShift()})
+		iterations := func(tol float64) int { return z.spectrum().Iterations(rank, tol) }
+		list = append(list, preconditioning{par.preconditioner(), rank, onceForEach(iterations), z.leastShift()})
 	}
 	switch {
 	case par.Preconditioner == "none":
@@ -162,21 +162,21 @@ func (z *sizes) powerSeries(par Params) (list []preconditioning, err error) {
 // onceForEach returns f with a cache: it calls f once for each tolerance. The estimates of all
 // operators of one precision use the same tolerances.
 func onceForEach(f func(tol float64) int) func(tol float64) int {
-	known := map[float64]int{}
+	cache := map[float64]int{}
 	return func(tol float64) int {
-		if _, ok := known[tol]; !ok {
-			known[tol] = f(tol)
+		if _, ok := cache[tol]; !ok {
+			cache[tol] = f(tol)
 		}
-		return known[tol]
+		return cache[tol]
 	}
 }
 
 func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	limit, rank := z.innerLimit(o, p.lambda), p.rank
 	checks := rounds(limit, par.tol())
-	its := p.iterations(par.tol())
+	iterations := p.iterations(par.tol())
 	if o.single() && limit < krylov.CarryLimit { // each inner solve starts a new Krylov space
-		its = int(checks) * p.iterations(elementary.Pow(par.tol()/4, 1/checks))
+		iterations = int(checks) * p.iterations(elementary.Pow(par.tol()/4, 1/checks))
 	}
 	n, c := float64(z.n), min(z.columns, krylov.BlockWidth)
 	k, device := float64(rank), z.costs()
@@ -190,38 +190,38 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	if o == Stored64 && !isLinear(z.kernel) {
 		check, checkFlops = z.symmCost(z.t, o), flop.Symm(z.n, z.t)
 	}
-	rate, values, size := 1.0, 1.0, 8.0
+	rate, valueRate, size := 1.0, 1.0, 8.0
 	if o.single() {
-		rate, values, size = z.rates().Single, z.rates().Values, 4
+		rate, valueRate, size = z.rates().Single, z.rates().Values, 4
 	}
 	// The n×k matrix F of lowrank.Preconditioner takes nk² operations, and FᵀF takes nk² more.
 	// Products of blocks of some hundred columns are slower by a factor of 1.4. The host finds the
 	// pivots in the columns of F, and copies each pivot's row from the device in a separate
 	// transfer.
 	factor := 1.4*2*n*k*k/rate + 3*k*k*k + k*device.fetch +
-		n*k*((2*float64(z.width)*device.feature+2*device.value)/values+size*device.freshByte+device.host)
+		n*k*((2*float64(z.width)*device.feature+2*device.value)/valueRate+size*device.freshByte+device.host)
 	// An iteration reads F from memory twice.
 	step := product + n*k*(2*size*device.readByte+4*float64(c-1)/rate) + device.step
-	taken := float64(its)
+	expected := float64(iterations)
 	if p.name == lowrank.Taylor {
-		taken *= seriesMargin
+		expected *= seriesMargin
 		// The host computes F and D of lowrank.Preconditioner, and multiplies F by D^-½.
 		factor = 1.4*n*k*k/rate + 3*k*k*k + n*k*(size*device.freshByte+device.monomial)
 		step += 2 * (n*float64(c)*device.host + device.fetch)
 	}
 	blocks := math.Ceil(float64(z.columns) / krylov.BlockWidth)
 	e := estimate{
-		how:  cgChoice{o, p.name, rank, its, p.lambda},
-		its:  its,
-		step: blocks * step,
-		cost: device.look + gram + factor + blocks*taken*step + checks*check,
+		settings:   cgChoice{o, p.name, rank, iterations, p.lambda},
+		iterations: iterations,
+		step:       blocks * step,
+		cost:       device.look + gram + factor + blocks*expected*step + checks*check,
 		stages: []stage{
 			{"factor", 2*n*k*k + 2*n*k*float64(z.width)},
 			{"gram", gramFlops},
-			{"solve", float64(its)*(flops+4*n*k*float64(z.columns)) + checks*checkFlops},
+			{"solve", float64(iterations)*(flops+4*n*k*float64(z.columns)) + checks*checkFlops},
 		},
 		bytesOf: func(n int) int64 { return z.cgBytes(o, p.name, min(rank, n), n) },
-		note:    fmt.Sprintf("%s, %s, about %s", z.textOf(o), p.text(), count.Of(its, "iteration")),
+		note:    fmt.Sprintf("%s, %s, about %s", z.textOf(o), p.text(), count.Of(iterations, "iteration")),
 	}
 	return e
 }
@@ -258,13 +258,13 @@ func rounds(limit, tol float64) float64 {
 // preconditioner is computed, while the operator is computed, and while both are in use.
 func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	c := min(z.columns, krylov.BlockWidth)
-	make, keep := int64(0), int64(0)
+	peak, resident := int64(0), int64(0)
 	if rank > 0 {
 		if o.single() {
-			make, keep = lowrank.Bytes[float32](name, n, rank, c, func(rows int) int64 { return copied(z, z.dev.F32(), rows) })
-			make = numeric.Total(make, copied(z, z.dev.F32(), n))
+			peak, resident = lowrank.Bytes[float32](name, n, rank, c, func(rows int) int64 { return copied(z, z.dev.F32(), rows) })
+			peak = numeric.Total(peak, copied(z, z.dev.F32(), n))
 		} else {
-			make, keep = lowrank.Bytes[float64](name, n, rank, c, func(rows int) int64 { return copied(z, z.dev.F64(), rows) })
+			peak, resident = lowrank.Bytes[float64](name, n, rank, c, func(rows int) int64 { return copied(z, z.dev.F64(), rows) })
 		}
 	}
 	operator := operatorBytes(z, o, n)
@@ -276,8 +276,8 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	if o.single() {
 		block = krylov.Bytes[float32](n, z.columns)
 	}
-	largest := max(make, numeric.Total(keep, operator), numeric.Total(keep, stays, block))
-	return numeric.Total(z.place(n), z.refinedBytes(n), largest)
+	largest := max(peak, numeric.Total(resident, operator), numeric.Total(resident, stays, block))
+	return numeric.Total(z.bytesOfX(n), z.refinedBytes(n), largest)
 }
 
 // run solves by conjugate gradients. If float32 fails, run continues in float64, unless the caller
@@ -346,9 +346,9 @@ func (choice cgChoice) newCG32(w *work, o Operator) (inner, error) {
 		return nil, w.fail(err)
 	}
 	p, err := newPreconditioner(w, w.B32, choice, x)
-	var short *backend.MemoryError
+	var memory *backend.MemoryError
 	switch {
-	case err != nil && (w.Ctx.Err() != nil || errors.As(err, &short)):
+	case err != nil && (w.Ctx.Err() != nil || errors.As(err, &memory)):
 		return nil, err
 	case err != nil:
 		w.Mem.Free(x)
@@ -358,7 +358,7 @@ func (choice cgChoice) newCG32(w *work, o Operator) (inner, error) {
 	if err != nil || o.stored() {
 		w.Mem.Free(x)
 	}
-	if beyond := new(backend.RangeError); errors.As(err, &beyond) {
+	if outOfRange := new(backend.RangeError); errors.As(err, &outOfRange) {
 		if p != nil {
 			p.Free()
 		}
@@ -381,17 +381,17 @@ func (choice cgChoice) newCG32(w *work, o Operator) (inner, error) {
 // conjugate is the inner solver that uses conjugate gradients.
 type conjugate[T backend.Float] struct {
 	*krylov.Solver[T]
-	w   *work
-	a   krylov.Operator[T]
-	own []run.Releaser // parts of the preconditioner and of the operator that release frees
+	w     *work
+	a     krylov.Operator[T]
+	parts []run.Releaser // the preconditioner, which the method release frees
 
 	points backend.Matrix[T] // X, if the operator evaluates the kernel in each product; otherwise nil
 }
 
 const (
-	// A solve ends after `patience` iterations without a smaller residual. Long plateaus are common
-	// in ill-conditioned systems. If the estimated number of iterations is larger than patience, it
-	// replaces patience, up to maxPatience.
+	// A solve ends when the residual has not decreased for 500 iterations, because long plateaus are
+	// common in ill-conditioned systems. If the estimated number of iterations is larger than 500, it
+	// replaces 500, up to maxPatience.
 	patience    = 500
 	maxPatience = 5000
 )
@@ -402,11 +402,11 @@ type preconditioner[T backend.Float] interface {
 	run.Releaser
 }
 
-// review returns a function that compares an inner solve with the plan. `solves` is the number of
-// inner solves that reduce the residual from 1 to the tolerance. The returned function gives a
-// reason to end the solve if the solve takes more than twice the planned iterations and another
-// method would take less time than the remaining iterations. review returns nil if there is no
-// other method.
+// review returns a function that compares an inner solve with the plan. The argument solves is the
+// number of inner solves that reduce the residual from 1 to the tolerance. The returned function
+// gives a reason to end the solve if the solve takes more than twice the planned iterations and
+// another method would take less time than the remaining iterations. review returns nil if there is
+// no other method.
 func (w *work) review(solves float64) func(done int, remaining float64) string {
 	if w.takeover == 0 {
 		return nil
@@ -414,12 +414,12 @@ func (w *work) review(solves float64) func(done int, remaining float64) string {
 	return func(done int, remaining float64) string {
 		remaining *= solves
 		switch {
-		case float64(done)+remaining <= 2*float64(w.plan.its) || remaining*w.plan.step <= w.takeover:
+		case float64(done)+remaining <= 2*float64(w.plan.iterations) || remaining*w.plan.step <= w.takeover:
 			return ""
 		case remaining < 1e6:
-			return fmt.Sprintf("after %d iterations, about %.0f more are needed, and the plan was for %d", done, remaining, w.plan.its)
+			return fmt.Sprintf("after %d iterations, about %.0f more are needed, and the plan was for %d", done, remaining, w.plan.iterations)
 		}
-		return fmt.Sprintf("after %d iterations, the residual does not decrease, and the plan was for %s", done, count.Of(w.plan.its, "iteration"))
+		return fmt.Sprintf("after %d iterations, the residual does not decrease, and the plan was for %s", done, count.Of(w.plan.iterations, "iteration"))
 	}
 }
 
@@ -434,7 +434,7 @@ func newConjugate[T backend.Float](w *work, b backend.Backend[T], a krylov.Opera
 	}
 	c := &conjugate[T]{w: w, a: a}
 	if pre != nil {
-		c.own = append(c.own, pre)
+		c.parts = append(c.parts, pre)
 	}
 	var err error
 	if c.Solver, err = krylov.New(&w.Frame, b, a, krylov.Preconditioner[T](pre), par); err != nil {
@@ -444,11 +444,11 @@ func newConjugate[T backend.Float](w *work, b backend.Backend[T], a krylov.Opera
 }
 
 func (c *conjugate[T]) solve(rhs backend.Matrix[float64], goal []float64) error {
-	var from *krylov.State
-	if st := c.w.checkpointer.take(); st != nil {
-		from = &st.State
+	var saved *krylov.State
+	if st := c.w.checkpointer.takeState(); st != nil {
+		saved = &st.State
 	}
-	err := c.Solve(rhs, goal, from)
+	err := c.Solve(rhs, goal, saved)
 	var broken *krylov.BreakdownError
 	var unsaved checkpointError
 	switch {
@@ -473,7 +473,7 @@ func (c *conjugate[T]) product() numeric.Product {
 func (c *conjugate[T]) release() {
 	c.Free()
 	c.a.Free()
-	for _, r := range c.own {
+	for _, r := range c.parts {
 		r.Free()
 	}
 	if c.points != nil {
@@ -522,7 +522,7 @@ func (z *sizes) samples() lowrank.Samples {
 		s.fill(numeric.Row(dst), s.X, s.meanX, i, false)
 	}}
 	if s.Sparse != nil {
-		list.Sparse = s.taken().Sparse
+		list.Sparse = s.positivePoints().Sparse
 	}
 	return list
 }

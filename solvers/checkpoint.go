@@ -42,7 +42,7 @@ type Checkpoint struct {
 	Every time.Duration // interval between checkpoints; 0 means 30 seconds
 }
 
-func (c Checkpoint) every() time.Duration {
+func (c Checkpoint) interval() time.Duration {
 	if c.Every == 0 {
 		return 30 * time.Second
 	}
@@ -73,12 +73,12 @@ func (s *state) arrays() []*backend.Host[float64] {
 
 // A checkpointer writes the checkpoints of one Solve, SolveNystrom or SolveFourier.
 type checkpointer struct {
-	res     *Result
-	path    string
-	key     string
-	every   time.Duration
-	last    time.Time
-	resumed *state // the state read from the file; nil after its use
+	res       *Result
+	path      string
+	key       string
+	interval  time.Duration
+	lastWrite time.Time
+	resumed   *state // the state read from the file; nil after its use
 
 	f       *refinement // nil if the samples are read in passes
 	attempt int
@@ -99,7 +99,7 @@ func newCheckpointer(w *work, choice any) (*checkpointer, error) {
 // openCheckpointer reads an existing checkpoint and records in res that the solve was resumed. Each
 // array of the state has at most rows × cols elements. check validates the state.
 func openCheckpointer(c Checkpoint, key string, rows, cols int, res *Result, check func(st *state) error) (*checkpointer, error) {
-	s := &checkpointer{res: res, key: key, every: c.every(), last: time.Now()}
+	s := &checkpointer{res: res, key: key, interval: c.interval(), lastWrite: time.Now()}
 	s.path = filepath.Join(c.Dir, s.key[:24]+".checkpoint")
 	if err := os.MkdirAll(c.Dir, 0o777); err != nil {
 		return nil, fmt.Errorf("solvers: checkpoint: %w", err)
@@ -185,11 +185,11 @@ func hashHost(h hash.Hash, m backend.Host[float64]) {
 	}
 }
 
-func appendFloats(to []byte, values []float64) []byte {
+func appendFloats(buffer []byte, values []float64) []byte {
 	for _, v := range values {
-		to = binary.LittleEndian.AppendUint64(to, math.Float64bits(v))
+		buffer = binary.LittleEndian.AppendUint64(buffer, math.Float64bits(v))
 	}
-	return to
+	return buffer
 }
 
 // checkpointError says that a state could not be written.
@@ -198,7 +198,7 @@ type checkpointError struct{ error }
 func (e checkpointError) Unwrap() error { return e.error }
 
 func (s *checkpointer) due() bool {
-	return s != nil && time.Since(s.last) >= s.every
+	return s != nil && time.Since(s.lastWrite) >= s.interval
 }
 
 // write saves the state of an inner solver. If a refinement calls the inner solver, write also
@@ -214,12 +214,12 @@ func (s *checkpointer) write(st *state) error {
 	if err := atomicfile.Write(s.path, st.encode); err != nil {
 		return checkpointError{fmt.Errorf("solvers: checkpoint: %w", err)}
 	}
-	s.last = time.Now()
+	s.lastWrite = time.Now()
 	return nil
 }
 
-// done removes the checkpoint after the problem has been solved.
-func (s *checkpointer) done() error {
+// remove deletes the file of the checkpoint after the problem has been solved.
+func (s *checkpointer) remove() error {
 	if s == nil {
 		return nil
 	}
@@ -229,8 +229,8 @@ func (s *checkpointer) done() error {
 	return nil
 }
 
-// take returns the state read from the file at the first call, and nil at later calls.
-func (s *checkpointer) take() *state {
+// takeState returns the state read from the file at the first call, and nil at later calls.
+func (s *checkpointer) takeState() *state {
 	if s == nil {
 		return nil
 	}
@@ -252,9 +252,9 @@ func (s *checkpointer) restored() *state {
 //	magic, length of the header (uint64), header (JSON), the arrays, SHA-256
 //
 // with numbers in little-endian order, the arrays row by row in float64.
-func (s *state) encode(to io.Writer) error {
+func (s *state) encode(w io.Writer) error {
 	sum := sha256.New()
-	out := io.MultiWriter(to, sum)
+	hashed := io.MultiWriter(w, sum)
 	shapes := make([][2]int, 0, 8)
 	for _, a := range s.arrays() {
 		shapes = append(shapes, [2]int{a.Rows, a.Cols})
@@ -267,7 +267,7 @@ func (s *state) encode(to io.Writer) error {
 		return err
 	}
 	head := append([]byte(checkpointMagic), binary.LittleEndian.AppendUint64(nil, uint64(len(header)))...)
-	if _, err := out.Write(append(head, header...)); err != nil {
+	if _, err := hashed.Write(append(head, header...)); err != nil {
 		return err
 	}
 	var buffer []byte
@@ -275,14 +275,14 @@ func (s *state) encode(to io.Writer) error {
 		for i := range a.Rows {
 			buffer = appendFloats(buffer, a.Row(i))
 			if len(buffer) >= 1<<20 || i == a.Rows-1 {
-				if _, err := out.Write(buffer); err != nil {
+				if _, err := hashed.Write(buffer); err != nil {
 					return err
 				}
 				buffer = buffer[:0]
 			}
 		}
 	}
-	_, err = to.Write(sum.Sum(nil))
+	_, err = w.Write(sum.Sum(nil))
 	return err
 }
 
@@ -376,8 +376,8 @@ func finite(values []float64) bool {
 	return !slices.ContainsFunc(values, func(v float64) bool { return v-v != 0 })
 }
 
-// in reports whether v is a number from smallest to largest.
-func in(v krylov.Number, smallest, largest float64) bool {
+// inRange reports whether smallest ≤ v ≤ largest.
+func inRange(v krylov.Number, smallest, largest float64) bool {
 	return float64(v) >= smallest && float64(v) <= largest
 }
 
@@ -414,9 +414,9 @@ func (s *state) check(w *work) error {
 		stateField{"From", s.From >= 0 && s.From < columns && s.From%krylov.BlockWidth == 0},
 		stateField{"Iter", s.Iter >= 0 && s.Iter <= maxIters},
 		stateField{"Since", s.Since >= 0 && s.Since <= maxIters},
-		stateField{"Lowest", in(s.Lowest, 0, inf)},
-		stateField{"Truth", in(s.Truth, 0, inf)},
-		stateField{"Kept", in(s.Kept, 0, math.MaxFloat64)},
+		stateField{"Lowest", inRange(s.Lowest, 0, inf)},
+		stateField{"Truth", inRange(s.Truth, 0, inf)},
+		stateField{"Kept", inRange(s.Kept, 0, math.MaxFloat64)},
 		stateField{"Goal", len(s.Goal) == width && finite(s.Goal) && slices.Min(append(s.Goal, 0)) == 0},
 		stateField{"p", s.P.Cols >= 1 && s.P.Cols <= width},
 	)
@@ -437,7 +437,7 @@ func (s *state) checkPasses(m, t int) error {
 		{"Began", p.Began >= 0 && p.Began <= s.Iters},
 		{"Step", p.Step >= 0 && p.Step <= maxIters},
 		{"Since", p.Since >= 0 && p.Since <= maxIters},
-		{"Least", p.Least == -1 || in(p.Least, 0, math.MaxFloat64)},
+		{"Least", p.Least == -1 || inRange(p.Least, 0, math.MaxFloat64)},
 		{"Before", len(p.Before) == t && finite(p.Before) && slices.Min(append(p.Before, 0)) == 0},
 		{"Fallback", s.Fallback == ""},
 	}

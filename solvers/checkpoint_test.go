@@ -96,10 +96,10 @@ func TestResume(t *testing.T) {
 			}
 			par.Checkpoint = solvers.Checkpoint{Dir: t.TempDir(), Every: 10 * time.Millisecond}
 			stops := 0
-			for at := 0.02; ; at += 0.02 {
+			for fraction := 0.02; ; fraction += 0.02 {
 				ctx, cancel := context.WithCancel(t.Context())
 				par.Progress = func(s solvers.Progress) {
-					if s.Stage == "solve" && s.Fraction >= at {
+					if s.Stage == "solve" && s.Fraction >= fraction {
 						cancel()
 					}
 				}
@@ -156,14 +156,14 @@ func TestResumePasses(t *testing.T) {
 			}
 			par.Checkpoint = solvers.Checkpoint{Dir: t.TempDir(), Every: time.Nanosecond}
 			stops := 0
-			for at := 0.02; ; at += 0.02 {
+			for fraction := 0.02; ; fraction += 0.02 {
 				ctx, cancel := context.WithCancel(t.Context())
 				par.Progress = func(s solvers.Progress) {
-					if s.Stage == "solve" && s.Fraction >= at {
+					if s.Stage == "solve" && s.Fraction >= fraction {
 						cancel()
 					}
 				}
-				got, again, err := solve(ctx, par)
+				got, resumed, err := solve(ctx, par)
 				cancel()
 				if err == nil {
 					if stops < 2 || len(got.Notes) == 0 {
@@ -173,8 +173,8 @@ func TestResumePasses(t *testing.T) {
 						t.Errorf("residual %v after %d iterations, without a break %v after %d", got.Residual, got.Iters, want.Residual, want.Iters)
 					}
 					for i, v := range beta.Data {
-						if again.Data[i] != v {
-							t.Fatalf("coefficient %d is %v, without a break %v", i, again.Data[i], v)
+						if resumed.Data[i] != v {
+							t.Fatalf("coefficient %d is %v, without a break %v", i, resumed.Data[i], v)
 						}
 					}
 					break
@@ -200,10 +200,10 @@ func TestCheckpointFaults(t *testing.T) {
 	par.Checkpoint = solvers.Checkpoint{Dir: t.TempDir()} // a checkpoint is written on cancellation
 	stopped := func(p solvers.Problem, par solvers.Params) {
 		t.Helper()
-		before := len(files(t, par.Checkpoint.Dir))
+		saved := len(files(t, par.Checkpoint.Dir))
 		// A Solve that is canceled while it computes the residual from the data writes no
 		// checkpoint.
-		for fraction := 0.2; fraction < 0.9 && len(files(t, par.Checkpoint.Dir)) == before; fraction += 0.05 {
+		for fraction := 0.2; fraction < 0.9 && len(files(t, par.Checkpoint.Dir)) == saved; fraction += 0.05 {
 			ctx, cancel := context.WithCancel(t.Context())
 			par.Progress = func(s solvers.Progress) {
 				if s.Stage == "solve" && s.Fraction > fraction {
@@ -251,9 +251,9 @@ func TestCheckpointFaults(t *testing.T) {
 	}
 	// A Solve with a higher limit on iterations can resume from the checkpoint.
 	os.WriteFile(list[0], whole, 0o666)
-	few := par
-	few.MaxIter = 5000
-	if res, err := solvers.Solve(t.Context(), dev, p, few); err != nil || len(res.Notes) != 1 {
+	limited := par
+	limited.MaxIter = 5000
+	if res, err := solvers.Solve(t.Context(), dev, p, limited); err != nil || len(res.Notes) != 1 {
 		t.Errorf("not taken up: %+v, %v", res, err)
 	}
 	par.Checkpoint.Dir = filepath.Join(t.TempDir(), "to", "be", "made")
@@ -292,7 +292,7 @@ func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKill$")
 	cmd.Env = append(os.Environ(), killed+"="+dir)
-	out, err := cmd.StdoutPipe()
+	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func TestKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := 0
-	for in := bufio.NewScanner(out); in.Scan() && lines < 8; lines++ {
+	for in := bufio.NewScanner(stdout); in.Scan() && lines < 8; lines++ {
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

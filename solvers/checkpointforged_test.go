@@ -108,9 +108,9 @@ const checkpointMagic = "mercer checkpoint 1\n"
 func (r resumable) interrupted(t testing.TB, dir string) checkpointParts {
 	t.Helper()
 	_, err := r.run(t.Context(), solvers.Checkpoint{Dir: dir, Every: time.Nanosecond}, r.iters)
-	var short *solvers.ConvergenceError
+	var inaccurate *solvers.ConvergenceError
 	list, _ := filepath.Glob(filepath.Join(dir, "*.checkpoint"))
-	if !errors.As(err, &short) || len(list) != 1 {
+	if !errors.As(err, &inaccurate) || len(list) != 1 {
 		t.Fatalf("%s: %d checkpoints after %d iterations: %v", r.name, len(list), r.iters, err)
 	}
 	data, err := os.ReadFile(list[0])
@@ -140,14 +140,14 @@ func (c checkpointParts) write(t testing.TB, dir string) {
 // errorOrSolution requires that the solve returns an error of one line or a solution whose residual
 // is below the tolerance. A solve computes the residual from the data and never reads it from a
 // file.
-func (r resumable) errorOrSolution(t testing.TB, dir, what string) {
+func (r resumable) errorOrSolution(t testing.TB, dir, name string) {
 	t.Helper()
 	residual, err := r.run(t.Context(), solvers.Checkpoint{Dir: dir}, 200)
 	switch {
 	case err != nil && (len(err.Error()) > 500 || strings.ContainsAny(err.Error(), "\n\x00")):
-		t.Errorf("%s: %s: the error is not a short line: %q", r.name, what, err)
+		t.Errorf("%s: %s: the error is not a short line: %q", r.name, name, err)
 	case err == nil && !(residual <= forgedTol):
-		t.Errorf("%s: %s: no error, but a residual of %v", r.name, what, residual)
+		t.Errorf("%s: %s: no error, but a residual of %v", r.name, name, residual)
 	}
 }
 
@@ -156,18 +156,18 @@ var hostile = []any{nil, -1, 0, 1, 7, 1 << 62, -1 << 62, 1.5, 1e308, "", "NaN", 
 
 // forgeries calls f for each forged checkpoint: one field of the header has a hostile value, or one
 // array has hostile numbers.
-func forgeries(t testing.TB, c checkpointParts, f func(what string, forged checkpointParts)) {
+func forgeries(t testing.TB, c checkpointParts, f func(name string, forged checkpointParts)) {
 	t.Helper()
 	var head map[string]any
 	if err := json.Unmarshal(c.header, &head); err != nil {
 		t.Fatal(err)
 	}
-	emit := func(what string) {
+	emit := func(name string) {
 		header, err := json.Marshal(head)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f(what, checkpointParts{c.key, header, c.arrays})
+		f(name, checkpointParts{c.key, header, c.arrays})
 	}
 	var walk func(path string, v any, set func(any))
 	walk = func(path string, v any, set func(any)) {
@@ -202,8 +202,8 @@ func forgeries(t testing.TB, c checkpointParts, f func(what string, forged check
 		length := 8 * int(s.([]any)[0].(float64)) * int(s.([]any)[1].(float64))
 		for _, v := range []float64{math.NaN(), math.Inf(1), 0, -1, 1e300, 1e-300, 1e30} {
 			arrays := bytes.Clone(c.arrays)
-			for at := first; at < first+length; at += 8 {
-				binary.LittleEndian.PutUint64(arrays[at:], math.Float64bits(v))
+			for index := first; index < first+length; index += 8 {
+				binary.LittleEndian.PutUint64(arrays[index:], math.Float64bits(v))
 			}
 			f(fmt.Sprintf("array %d full of %v", i, v), checkpointParts{c.key, c.header, arrays})
 		}
@@ -228,12 +228,12 @@ func TestForgedCheckpoints(t *testing.T) {
 				t.Fatalf("as it was written: %v, %v", residual, err)
 			}
 			count := 0
-			forgeries(t, c, func(what string, forged checkpointParts) {
+			forgeries(t, c, func(name string, forged checkpointParts) {
 				if count++; testing.Short() && count%7 != 0 {
 					return
 				}
 				forged.write(t, dir)
-				r.errorOrSolution(t, dir, what)
+				r.errorOrSolution(t, dir, name)
 			})
 			t.Logf("%d forgeries", count)
 		})
@@ -251,11 +251,11 @@ func FuzzCheckpoint(f *testing.F) {
 		keys[i] = c.key
 		f.Add(uint8(i), bytes.Replace(c.header, []byte(c.key), []byte("KEY"), 1), c.arrays)
 	}
-	f.Fuzz(func(t *testing.T, which uint8, header, arrays []byte) {
-		at := int(which) % len(list)
+	f.Fuzz(func(t *testing.T, choice uint8, header, arrays []byte) {
+		offset := int(choice) % len(list)
 		dir := t.TempDir()
-		checkpointParts{keys[at], bytes.Replace(header, []byte("KEY"), []byte(keys[at]), 1), arrays}.write(t, dir)
-		list[at].errorOrSolution(t, dir, "fuzz")
+		checkpointParts{keys[offset], bytes.Replace(header, []byte("KEY"), []byte(keys[offset]), 1), arrays}.write(t, dir)
+		list[offset].errorOrSolution(t, dir, "fuzz")
 	})
 }
 

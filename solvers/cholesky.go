@@ -38,12 +38,12 @@ type Cholesky struct {
 // zero.
 var ErrClosed = run.ErrClosed
 
-// lock locks the factor for reading or for writing. `what` is the method's name for errors. lock
-// returns the function that unlocks the factor, or an error if the factor has no L.
-func (f *Cholesky) lock(what string, write bool) (unlock func(), err error) {
-	closed := fmt.Errorf("solvers: %s: the factor %w", what, ErrClosed)
+// lock locks the factor for reading or for writing. The argument operation names the caller in error
+// messages. lock returns a function that unlocks the factor, or an error if the factor is closed.
+func (f *Cholesky) lock(operation string, write bool) (unlock func(), err error) {
+	errClosed := fmt.Errorf("solvers: %s: the factor %w", operation, ErrClosed)
 	if f == nil {
-		return nil, closed
+		return nil, errClosed
 	}
 	mu := f.mu.RLocker()
 	if write {
@@ -52,7 +52,7 @@ func (f *Cholesky) lock(what string, write bool) (unlock func(), err error) {
 	mu.Lock()
 	if f.l == nil {
 		mu.Unlock()
-		return nil, closed
+		return nil, errClosed
 	}
 	return mu.Unlock, nil
 }
@@ -103,12 +103,12 @@ func NewKernelCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel
 	}
 	points = points.Without(-1)
 	f, err := newCholesky(ctx, dev, k, lambda, points.Rows, func(a numeric.Symmetric[float64]) error {
-		place, err := points.Place(dev.F64())
+		placed, err := points.Place(dev.F64())
 		if err != nil {
 			return err
 		}
-		defer place.Free()
-		a.Gram(k, place)
+		defer placed.Free()
+		a.Gram(k, placed)
 		return dev.Sync()
 	})
 	if err != nil {
@@ -147,36 +147,36 @@ func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lamb
 // factorOf factors a and returns the largest diagonal element of the unfactored matrix. It returns
 // an error if a pivot is no larger than its rounding error.
 func factorOf(a numeric.Symmetric[float64]) (largest float64, err error) {
-	before, err := a.Diagonal()
+	diagonal, err := a.Diagonal()
 	if err != nil {
 		return 0, err
 	}
-	for _, v := range before {
+	for _, v := range diagonal {
 		largest = max(largest, v)
 	}
 	if err := a.Factor(false); err != nil {
 		return largest, err
 	}
-	after, err := a.Diagonal()
+	pivots, err := a.Diagonal()
 	if err != nil {
 		return largest, err
 	}
-	return largest, numeric.RoundedPivot(after, before)
+	return largest, numeric.RoundedPivot(pivots, diagonal)
 }
 
-// failed adds advice to the error of a matrix that is not positive definite. `largest` is the
-// largest diagonal element of the matrix.
-func (f *Cholesky) failed(what string, err error, largest float64) error {
+// failed adds advice to the error of a matrix that is not positive definite. The argument largest is
+// the largest diagonal element of the matrix.
+func (f *Cholesky) failed(operation string, err error, largest float64) error {
 	var pivot *backend.PivotError
 	switch {
 	case errors.As(err, &pivot) && numeric.Overflowed(pivot):
-		return fmt.Errorf("solvers: %s: K + λI is not finite: scale it down: %w", what, err)
+		return fmt.Errorf("solvers: %s: K + λI is not finite: scale it down: %w", operation, err)
 	case errors.As(err, &pivot) && numeric.Indefinite(pivot.Value, largest):
-		return fmt.Errorf("solvers: %s: K + λI is not positive definite for lambda = %v: %s: %w", what, f.lambda, numeric.IndefiniteAdvice(f.kernel), err)
+		return fmt.Errorf("solvers: %s: K + λI is not positive definite for lambda = %v: %s: %w", operation, f.lambda, numeric.IndefiniteAdvice(f.kernel), err)
 	case pivot != nil:
-		return message.Errorf("solvers: %s: K + λI is not positive definite to working precision for lambda = %v: {raise $lambda|remove samples that repeat others}: %w", what, f.lambda, err)
+		return message.Errorf("solvers: %s: K + λI is not positive definite to working precision for lambda = %v: {raise $lambda|remove samples that repeat others}: %w", operation, f.lambda, err)
 	}
-	return fmt.Errorf("solvers: %s: %w", what, err)
+	return fmt.Errorf("solvers: %s: %w", operation, err)
 }
 
 // Order returns n. It returns 0 for a nil pointer.
@@ -312,34 +312,34 @@ func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 		return fmt.Errorf("solvers: append: %w", err)
 	}
 	// The sample becomes the last row of X, and only the last row of the Gram matrix is needed.
-	all := f.points.With(x)
-	row, err := f.values(ctx, all)
+	extended := f.points.With(x)
+	row, err := f.lastRow(ctx, extended)
 	if err != nil {
 		return fmt.Errorf("solvers: append: %w", err)
 	}
 	if err := f.append(ctx, row); err != nil {
 		return err
 	}
-	f.points = all
+	f.points = extended
 	return nil
 }
 
-// values returns k(x, x_j) for the last row x of points and each row x_j of points.
-func (f *Cholesky) values(ctx context.Context, points numeric.Points) ([]float64, error) {
+// lastRow returns k(x, x_j) for the last row x of points and each row x_j of points.
+func (f *Cholesky) lastRow(ctx context.Context, points numeric.Points) ([]float64, error) {
 	q := f.dev.F64().With(ctx, nil)
 	z, err := points.Place(f.dev.F64())
 	if err != nil {
 		return nil, err
 	}
 	defer z.Free()
-	out, err := q.New(1, points.Rows)
+	result, err := q.New(1, points.Rows)
 	if err != nil {
 		return nil, err
 	}
-	defer out.Free()
-	q.Gram(out, f.kernel, z.View(points.Rows-1, 0, 1, points.Cols), z)
+	defer result.Free()
+	q.Gram(result, f.kernel, z.View(points.Rows-1, 0, 1, points.Cols), z)
 	row := make([]float64, points.Rows)
-	return row, q.Download(numeric.Row(row), out)
+	return row, q.Download(numeric.Row(row), result)
 }
 
 func (f *Cholesky) append(ctx context.Context, row []float64) error {
@@ -427,7 +427,7 @@ func (f *Cholesky) Remove(ctx context.Context, i int) error {
 		return fmt.Errorf("solvers: remove: no sample has index %d: the factor has order %d", i, n)
 	}
 	cosines, sines := make([]float64, 0, n-i-1), make([]float64, 0, n-i-1)
-	below := make([]backend.Host[float64], 0, (n-i)/moveRows+1)
+	rotated := make([]backend.Host[float64], 0, (n-i)/moveRows+1)
 	for first := i + 1; first < n; first += moveRows {
 		if ctx.Err() != nil {
 			return fmt.Errorf("solvers: remove: %w", context.Cause(ctx))
@@ -441,20 +441,20 @@ func (f *Cholesky) Remove(ctx context.Context, i int) error {
 			row := h.Row(r)[:first+r+1]
 			v := row[i]
 			copy(row[i:], row[i+1:])
-			part := row[i : len(row)-1] // a row of S up to its diagonal element
+			leading := row[i : len(row)-1] // a row of S up to its diagonal element
 			for k, c := range cosines {
-				part[k], v = c*part[k]+sines[k]*v, c*v-sines[k]*part[k]
+				leading[k], v = c*leading[k]+sines[k]*v, c*v-sines[k]*leading[k]
 			}
-			last := len(part) - 1
-			length := math.Hypot(part[last], v)
-			cosines, sines = append(cosines, part[last]/length), append(sines, v/length)
-			part[last] = length
+			last := len(leading) - 1
+			length := math.Hypot(leading[last], v)
+			cosines, sines = append(cosines, leading[last]/length), append(sines, v/length)
+			leading[last] = length
 		}
-		below = append(below, h)
+		rotated = append(rotated, h)
 	}
 	// Up to here no element of the factor has changed.
 	first := i
-	for _, h := range below {
+	for _, h := range rotated {
 		h.Cols = first + h.Rows
 		if err := f.l.Leading(n-1).Upload(first, h); err != nil {
 			return fmt.Errorf("solvers: remove: %w", err)

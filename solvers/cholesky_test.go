@@ -195,12 +195,12 @@ func TestCholeskyOfMatrix(t *testing.T) {
 			shifted.SetSym(i, i, all.At(i, i)+lambda)
 		}
 		residual(t, f, shifted, 1, rng) // each element of L is computed only once
-		again, err := solvers.NewCholesky(t.Context(), dev, n, func(i int, dst []float64) { mat.Row(dst, i, all.SliceSym(0, i+1)) }, lambda)
+		refactored, err := solvers.NewCholesky(t.Context(), dev, n, func(i int, dst []float64) { mat.Row(dst, i, all.SliceSym(0, i+1)) }, lambda)
 		if err != nil {
 			t.Fatal(err)
 		}
-		residual(t, again, shifted, 0, rng)
-		again.Close()
+		residual(t, refactored, shifted, 0, rng)
+		refactored.Close()
 		for range 3 {
 			if err := f.Remove(t.Context(), 0); err != nil {
 				t.Fatal(err)
@@ -233,21 +233,21 @@ func TestCholeskyRefuses(t *testing.T) {
 	if err := f.AppendPoint(ctx, []float64{1}); !errors.Is(err, backend.ErrNotPosDef) {
 		t.Errorf("a repeated sample, lambda = 0: %v", err)
 	}
-	done, cancel := context.WithCancelCause(ctx)
-	why := errors.New("reason")
-	cancel(why)
+	canceled, cancel := context.WithCancelCause(ctx)
+	cause := errors.New("reason")
+	cancel(cause)
 	x := backend.NewHost[float64](3, 1)
-	for what, err := range map[string]error{
+	for name, err := range map[string]error{
 		"has 2 features, the others have 1": f.AppendPoint(ctx, []float64{1, 2}),
 		"column 1 is NaN":                   f.AppendPoint(ctx, []float64{math.NaN()}),
 		"AppendPoint takes a sample":        f.Append(ctx, []float64{1, 2, 3, 4}),
 		"no sample has index 3:":            f.Remove(ctx, 3),
 		"no sample has index -1:":           f.Remove(ctx, -1),
 		"the shapes do not match":           f.Solve(ctx, x, backend.NewHost[float64](2, 1)),
-		"reason":                            f.Solve(done, x, x),
+		"reason":                            f.Solve(canceled, x, x),
 	} {
-		if err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("got the error %v, want %q in it", err, what)
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("got the error %v, want %q in it", err, name)
 		}
 	}
 	if rows, _ := f.Points().Dims(); f.Order() != 3 || rows != 3 {
@@ -271,13 +271,13 @@ func TestCholeskyRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	for what, err := range map[string]error{
+	for name, err := range map[string]error{
 		"AppendPoint":  g.AppendPoint(ctx, []float64{1}),
 		"1 are needed": g.Append(ctx, []float64{1, 2}),
 		"is +Inf":      g.Append(ctx, []float64{math.Inf(1)}),
 	} {
-		if err == nil || !strings.Contains(err.Error(), what) && what != "AppendPoint" {
-			t.Errorf("got the error %v, want %q in it", err, what)
+		if err == nil || !strings.Contains(err.Error(), name) && name != "AppendPoint" {
+			t.Errorf("got the error %v, want %q in it", err, name)
 		}
 	}
 	if _, err := solvers.NewCholesky(ctx, dev, 2, func(i int, dst []float64) { dst[i] = math.NaN() }, 1); err == nil || !strings.Contains(err.Error(), "row 1, column 1 is NaN") {

@@ -50,7 +50,7 @@ const (
 type costs struct {
 	listed         float64    // cost of an element of K per stored feature of a sparse sample
 	feature, value float64    // feature: cost per feature of an element of a symmetric K; value: cost of the kernel's function
-	again          float64    // factor on the cost of an unstored K if it is multiplied by several columns
+	reevaluation   float64    // factor on the cost of an unstored K if it is multiplied by several columns
 	thin           float64    // cost of an operation of a product with few columns, which memory limits
 	symm64, symm32 [2]float64 // cost per element of a stored K in a product: a fixed part, and a part per column
 	symm16         [2]float64 // symm32 for a K with elements of 16 bits
@@ -64,21 +64,21 @@ type costs struct {
 	host, fetch    float64 // host: cost of an element that the host reads and processes; fetch: cost of copying a row from the device
 	step, look     float64
 	rate           float64 // operations per second
-	small          float64 // total cost below which estimating the spectrum takes longer than it can save
+	minEstimated   float64 // total cost below which estimating the spectrum takes longer than it can save
 }
 
 // ofProcessor holds the measured costs of the cpu backend. The values of a symmetric K are computed
 // once for each pair of rows, whether K is stored or not.
 var ofProcessor = costs{
-	listed: sparseFeature, feature: 1, value: kernelValue, again: 1, thin: 1 / rateThin,
+	listed: sparseFeature, feature: 1, value: kernelValue, reevaluation: 1, thin: 1 / rateThin,
 	symm64: [2]float64{12, 4}, symm32: [2]float64{4.5, 2}, symm16: [2]float64{2, 2.7}, solve64: [2]float64{12, 4}, solve32: [2]float64{5, 5},
-	freshByte: freshByte, readByte: readByte, monomial: hostMonomial, host: hostElement, step: stepOverhead, look: lookOverhead, rate: processorRate, small: smallCost,
+	freshByte: freshByte, readByte: readByte, monomial: hostMonomial, host: hostElement, step: stepOverhead, look: lookOverhead, rate: processorRate, minEstimated: smallCost,
 }
 
-// atRate returns the costs of a processor whose rate of large products is `products` operations per
-// second; 0 stands for processorRate. Some work is limited by memory bandwidth or by scalar
-// instructions. The time of such work does not depend on the rate of products. Its cost, in
-// operations of a product, is therefore proportional to that rate.
+// atRate returns the costs of a processor that performs the given number of operations of a large
+// product per second; 0 means processorRate. Memory bandwidth or scalar instructions limit some of
+// the work. The time of such work does not depend on the rate of products, and therefore its cost,
+// in operations of a product, is proportional to that rate.
 func (c costs) atRate(products float64) costs {
 	if products == 0 || products == c.rate {
 		return c
@@ -109,18 +109,18 @@ func costsOf(r flop.Rates) costs {
 		reducedSolve = r.Solve
 	}
 	return costs{
-		listed: sparseFeature * instruction, feature: instruction, value: 12.5 * instruction, again: 2, thin: 4 * b,
+		listed: sparseFeature * instruction, feature: instruction, value: 12.5 * instruction, reevaluation: 2, thin: 4 * b,
 		symm64: [2]float64{4 * b, 4}, symm32: [2]float64{2 * b, 4 / r.Single}, symm16: [2]float64{b, 4 / r.Single},
 		solve64: [2]float64{8 * b, 4}, solve32: [2]float64{4 * b, 4 / r.Single}, solveRow: 2 * r.Solve * r.Products, reducedRow: 2 * reducedSolve * r.Products,
-		freshByte: 2 * b, // a write that clears the byte, and a write that fills it
-		readByte:  b,
-		monomial:  hostMonomial * r.Products / processorRate,
-		host:      hostSeconds * r.Products,
-		fetch:     4 * r.Step * r.Products, // X and F are each copied in one transfer, and the device waits for it
-		step:      12 * r.Step * r.Products,
-		look:      r.Products * lookOverhead / processorRate, // the host computes the eigenvalues of a sample
-		rate:      r.Products,
-		small:     0.2 * r.Products,
+		freshByte:    2 * b, // a write that clears the byte, and a write that fills it
+		readByte:     b,
+		monomial:     hostMonomial * r.Products / processorRate,
+		host:         hostSeconds * r.Products,
+		fetch:        4 * r.Step * r.Products, // X and F are each copied in one transfer, and the device waits for it
+		step:         12 * r.Step * r.Products,
+		look:         r.Products * lookOverhead / processorRate, // the host computes the eigenvalues of a sample
+		rate:         r.Products,
+		minEstimated: 0.2 * r.Products,
 	}
 }
 
@@ -155,11 +155,11 @@ func (z *sizes) gramCost(single bool) float64 {
 
 // gramMulCost is the cost of K·V for an unstored K and V of size n×c.
 func (z *sizes) gramMulCost(c int, single bool) float64 {
-	again := 1.0
+	factor := 1.0
 	if c > 1 {
-		again = z.costs().again
+		factor = z.costs().reevaluation
 	}
-	return again*z.gramCost(single) + 2*float64(z.n)*float64(z.n)*float64(c)
+	return factor*z.gramCost(single) + 2*float64(z.n)*float64(z.n)*float64(c)
 }
 
 // symmCost is the cost of a product of a stored K and c columns. The device reads K from memory,
@@ -184,8 +184,8 @@ func (z *sizes) solveCost(c int, single bool) float64 {
 	return z.squareCost(k.solve64, c) + k.solveRow*float64(z.n)
 }
 
-func (z *sizes) squareCost(of [2]float64, c int) float64 {
-	return float64(z.n) * float64(z.n) * (of[0] + of[1]*float64(c))
+func (z *sizes) squareCost(perElement [2]float64, c int) float64 {
+	return float64(z.n) * float64(z.n) * (perElement[0] + perElement[1]*float64(c))
 }
 
 // storedCost is the cost of computing and storing K.

@@ -22,8 +22,8 @@ func dualEstimate(z *sizes, par Params) (estimate, error) {
 	}
 	e := z.dualEstimate(false)
 	if z.preserves(par) {
-		if kept := z.dualEstimate(true); par.Operator == Stored64 || kept.bytesOf(z.n) <= z.available {
-			e = kept
+		if withK := z.dualEstimate(true); par.Operator == Stored64 || withK.bytesOf(z.n) <= z.available {
+			e = withK
 		}
 	}
 	return e, nil
@@ -32,11 +32,11 @@ func dualEstimate(z *sizes, par Params) (estimate, error) {
 // dualChoice says whether to store K beside the factor.
 type dualChoice struct{ Keep bool }
 
-func (z *sizes) dualEstimate(keep bool) estimate {
+func (z *sizes) dualEstimate(keepK bool) estimate {
 	solve := 2*flop.Trsm(z.n, z.columns) + 2*flop.Trsm(z.n, z.t)
-	e := estimate{how: dualChoice{keep}}
+	e := estimate{settings: dualChoice{keepK}}
 	e.cost = z.storedCost(Stored64) + z.potrfCost(1) + z.solveCost(z.columns, false) + z.solveCost(z.t, false)
-	if keep {
+	if keepK {
 		e.note = "K stays beside the factor"
 		solve += 2 * flop.Symm(z.n, z.t)
 		e.cost += 2 * z.symmCost(z.t, Stored64)
@@ -46,10 +46,10 @@ func (z *sizes) dualEstimate(keep bool) estimate {
 	}
 	e.bytesOf = func(n int) int64 {
 		stored := numeric.SymmetricBytes(z.dev.F64(), n)
-		if keep {
+		if keepK {
 			stored = numeric.Bytes(numeric.Elements(n, n))
 		}
-		return numeric.Total(z.place(n), stored, z.refinedBytes(n))
+		return numeric.Total(z.bytesOfX(n), stored, z.refinedBytes(n))
 	}
 	e.stages = []stage{{"gram", z.gramFlops()}, {"factor", flop.Potrf(z.n)}, {"solve", solve}}
 	return e
@@ -65,14 +65,14 @@ func (choice dualChoice) run(w *work) error {
 	return w.refine(x, w.direct(x, choice.Keep))
 }
 
-// direct returns the fallback that solves with the Cholesky factor in float64. keep asks it to
-// store K beside the factor.
-func (w *work) direct(x backend.Matrix[float64], keep bool) fallback {
+// direct returns the fallback that solves with the Cholesky factor in float64. If keepK is true, the
+// fallback stores K beside the factor.
+func (w *work) direct(x backend.Matrix[float64], keepK bool) fallback {
 	method := Dual
 	if w.onHost {
 		method = OutOfCore
 	}
-	return fallback{method: method, text: "the factor in float64", make: func() (inner, error) { return w.newDirect(x, keep) }}
+	return fallback{method: method, text: "the factor in float64", make: func() (inner, error) { return w.newDirect(x, keepK) }}
 }
 
 // withDirect appends the solve with the factor in float64 to the fallbacks if there is enough
@@ -87,10 +87,10 @@ func (w *work) withDirect(x backend.Matrix[float64], fallbacks []fallback) []fal
 		w.takeover = e.cost
 	}
 	g := w.direct(x, false)
-	make := g.make
+	makeInner := g.make
 	g.make = func() (inner, error) { // the plan did not count the memory of this fallback
-		run.ReportPlan(w.Ctx, w.Dev, e.bytesOf(n)-z.place(n)-z.refinedBytes(n))
-		return make()
+		run.ReportPlan(w.Ctx, w.Dev, e.bytesOf(n)-z.bytesOfX(n)-z.refinedBytes(n))
+		return makeInner()
 	}
 	return append(fallbacks, g)
 }
@@ -101,10 +101,10 @@ type direct64 struct {
 	a numeric.Symmetric[float64]
 }
 
-func (w *work) newDirect(x backend.Matrix[float64], keep bool) (inner, error) {
+func (w *work) newDirect(x backend.Matrix[float64], keepK bool) (inner, error) {
 	var a numeric.Symmetric[float64]
 	var err error
-	if keep {
+	if keepK {
 		a, err = numeric.NewCopyInLowerTriangle(w.Mem, w.B, w.s.n)
 	} else {
 		a, err = newFactored(w, w.B, w.s.n)
@@ -123,19 +123,19 @@ func (w *work) newDirect(x backend.Matrix[float64], keep bool) (inner, error) {
 	if err != nil {
 		return nil, w.fail(err)
 	}
-	before, err := a.Diagonal()
+	diagonal, err := a.Diagonal()
 	if err != nil {
 		return nil, w.fail(err)
 	}
 	err = w.Timed("factor", &w.res.Seconds.Factor, func() error { return a.Factor(false) })
 	if err == nil {
-		var after []float64
-		if after, err = a.Diagonal(); err == nil {
-			err = w.checkPivots(after, before, numeric.Epsilon)
+		var pivots []float64
+		if pivots, err = a.Diagonal(); err == nil {
+			err = w.checkPivots(pivots, diagonal, numeric.Epsilon)
 		}
 	}
 	if err != nil {
-		return nil, w.dualPivot(err, before)
+		return nil, w.dualPivot(err, diagonal)
 	}
 	return &direct64{w, a}, nil
 }
@@ -191,30 +191,30 @@ func (w *work) pivotTol() float64 {
 }
 
 // checkPivots returns a *backend.PivotError for the first pivot that is only a rounding error.
-// `after` is the diagonal of the factor, `before` is the diagonal of the matrix, and unit is the
-// unit roundoff.
-func (w *work) checkPivots(after, before []float64, unit float64) error {
+// pivots is the diagonal of the factor, diagonal is the diagonal of the matrix, and unit is the unit
+// roundoff.
+func (w *work) checkPivots(pivots, diagonal []float64, unit float64) error {
 	tol, weight := w.pivotTol()*unit/numeric.Epsilon, w.s.totalWeight()
-	return numeric.CheckPivots(after, func(i int) float64 {
+	return numeric.CheckPivots(pivots, func(i int) float64 {
 		if w.plan.Method == Primal {
-			return max(tol*before[i], w.s.roundingOfColumn(i, weight))
+			return max(tol*diagonal[i], w.s.roundingOfColumn(i, weight))
 		}
-		return tol * before[i]
+		return tol * diagonal[i]
 	})
 }
 
-// enough returns a λ that makes every pivot exceed its rounding error. `before` is the diagonal of
-// the matrix.
-func (w *work) enough(before []float64) float64 {
+// sufficientLambda returns a λ that makes every pivot exceed its rounding error. The argument
+// diagonal is the diagonal of the matrix.
+func (w *work) sufficientLambda(diagonal []float64) float64 {
 	largest := 0.0
-	for _, v := range before {
+	for _, v := range diagonal {
 		largest = max(largest, v)
 	}
 	return w.s.Lambda + w.pivotTol()*largest
 }
 
 // dualPivot adds an explanation and advice to the error of a failed factorization of K + λW⁻¹.
-func (w *work) dualPivot(err error, before []float64) error {
+func (w *work) dualPivot(err error, diagonal []float64) error {
 	var pivot *backend.PivotError
 	if !errors.As(err, &pivot) {
 		return w.fail(err)
@@ -223,8 +223,8 @@ func (w *work) dualPivot(err error, before []float64) error {
 	if numeric.Overflowed(pivot) {
 		return numeric.ExplainPivot(pivot, "solvers: dual: K + λI is not finite at row %d: values of the kernel %v overflow: scale the features down", row, w.s.Kernel)
 	}
-	if numeric.Indefinite(pivot.Value, slices.Max(before)) {
+	if numeric.Indefinite(pivot.Value, slices.Max(diagonal)) {
 		return numeric.ExplainPivot(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): %s", row, pivot.Value, numeric.IndefiniteAdvice(w.s.Kernel))
 	}
-	return numeric.ExplainPivot(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): {raise $lambda above "+fmt.Sprintf("%.2g", w.enough(before))+"}", row, pivot.Value)
+	return numeric.ExplainPivot(pivot, "solvers: dual: K + λI is not positive definite at row %d (pivot %.3g): {raise $lambda above "+fmt.Sprintf("%.2g", w.sufficientLambda(diagonal))+"}", row, pivot.Value)
 }

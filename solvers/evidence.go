@@ -87,40 +87,40 @@ type covariance struct {
 
 // checkCovariance checks the device, the limit, and the shapes, weights and λ of p, but not the
 // values of the samples.
-func (p Problem) checkCovariance(dev backend.Device, what string, limit int64) error {
+func (p Problem) checkCovariance(dev backend.Device, operation string, limit int64) error {
 	if dev == nil {
 		return errors.New("solvers: no device was given")
 	}
 	if limit < 0 {
-		return fmt.Errorf("solvers: %s: memory must be ≥ 0 bytes, got %d", what, limit)
+		return fmt.Errorf("solvers: %s: memory must be ≥ 0 bytes, got %d", operation, limit)
 	}
 	if err := p.checkShapes(); err != nil {
 		return err
 	}
 	if !(p.Lambda > 0) {
-		return fmt.Errorf("solvers: %s: lambda, the variance of the noise, must be > 0, got %v", what, p.Lambda)
+		return fmt.Errorf("solvers: %s: lambda, the variance of the noise, must be > 0, got %v", operation, p.Lambda)
 	}
 	return nil
 }
 
-// newCovariance factors C. more(n, d, t) is the number of elements that the caller needs on the
-// device besides C and X. If keep is not nil and the device works in Go memory, newCovariance
-// stores the n×n factor in keep.
-func newCovariance(ctx context.Context, dev backend.Device, what string, p Problem, limit int64, more func(n, d, t int) int64, keep *backend.Host[float64]) (*covariance, error) {
-	if err := p.checkCovariance(dev, what, limit); err != nil {
+// newCovariance factors C. extraElements(n, d, t) is the number of elements that the caller needs on
+// the device besides C and X. If factor is not nil and the device works in Go memory, newCovariance
+// sets *factor to the n×n factor.
+func newCovariance(ctx context.Context, dev backend.Device, operation string, p Problem, limit int64, extraElements func(n, d, t int) int64, factor *backend.Host[float64]) (*covariance, error) {
+	if err := p.checkCovariance(dev, operation, limit); err != nil {
 		return nil, err
 	}
 	s := newSamples(p)
-	if err := reserveCovariance(ctx, dev, limit, what, s, 1, more); err != nil {
+	if err := reserveCovariance(ctx, dev, limit, operation, s, 1, extraElements); err != nil {
 		return nil, err
 	}
 	if err := p.checkValues(); err != nil {
 		return nil, err
 	}
 	f := &covariance{call: call{run.New(ctx, dev, nil), s}}
-	if w := numeric.Wrapper(dev); w != nil && keep != nil {
-		*keep = backend.NewHost[float64](s.n, s.n)
-		f.l = w.Wrap(*keep)
+	if w := numeric.Wrapper(dev); w != nil && factor != nil {
+		*factor = backend.NewHost[float64](s.n, s.n)
+		f.l = w.Wrap(*factor)
 		f.Mem.Keep(f.l)
 	}
 	if err := f.factor(); err != nil {
@@ -128,20 +128,20 @@ func newCovariance(ctx context.Context, dev backend.Device, what string, p Probl
 		if errors.Is(err, backend.ErrNotPosDef) {
 			return nil, err // err already names the sample's row
 		}
-		return nil, fmt.Errorf("solvers: %s: %w", what, err)
+		return nil, fmt.Errorf("solvers: %s: %w", operation, err)
 	}
 	return f, nil
 }
 
-// reserveCovariance calls Reserve for `squares` matrices of the order of C, more(n, d, t) elements
-// of the caller, and a copy of X if the device needs one.
-func reserveCovariance(ctx context.Context, dev backend.Device, limit int64, what string, s *samples, squares int, more func(n, d, t int) int64) error {
-	wrapped := numeric.Wrapper(dev) != nil && s.plain(false)
-	return Reserve(s.x.Evaluating(ctx, dev), dev, limit, Method(what), s.n, func(n int) int64 {
+// reserveCovariance calls Reserve for a number of matrices of the order of C, given by squares, for
+// extraElements(n, d, t) elements of the caller, and for a copy of X if the device needs one.
+func reserveCovariance(ctx context.Context, dev backend.Device, limit int64, operation string, s *samples, squares int, extraElements func(n, d, t int) int64) error {
+	wrapped := numeric.Wrapper(dev) != nil && s.unchanged(false)
+	return Reserve(s.x.Evaluating(ctx, dev), dev, limit, Method(operation), s.n, func(n int) int64 {
 		if s.Sparse != nil {
-			return numeric.Total(s.placedSparse(dev, n), numeric.Bytes(numeric.Total(numeric.Elements(squares*n, n), more(n, 0, s.t))))
+			return numeric.Total(s.placedSparse(dev, n), numeric.Bytes(numeric.Total(numeric.Elements(squares*n, n), extraElements(n, 0, s.t))))
 		}
-		e := numeric.Total(numeric.Elements(squares*n, n), more(n, s.d, s.t))
+		e := numeric.Total(numeric.Elements(squares*n, n), extraElements(n, s.d, s.t))
 		if !wrapped {
 			e = numeric.Total(e, numeric.Elements(n, s.d))
 		}
@@ -267,17 +267,17 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 		if f.Ctx.Err() != nil {
 			return context.Cause(f.Ctx)
 		}
-		rest := s.n - first
-		cols := min(width, rest)
-		m, dk := scratch[0].View(0, 0, rest, cols), scratch[1].View(0, 0, rest, cols)
-		// In L⁻¹ and C⁻¹, rows and columns `first` to n−1 depend only on the same rows and columns
-		// of L.
-		l := f.l.View(first, first, rest, rest)
+		remaining := s.n - first
+		cols := min(width, remaining)
+		m, dk := scratch[0].View(0, 0, remaining, cols), scratch[1].View(0, 0, remaining, cols)
+		// The trailing blocks of L⁻¹ and C⁻¹, from row and column first on, depend only on the
+		// trailing block of L.
+		l := f.l.View(first, first, remaining, remaining)
 		numeric.Zero(b, m)
 		b.AddDiag([]float64{1}, m.View(0, 0, cols, cols))
 		b.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, l, m)
 		b.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, l, m)
-		b.Gemm(backend.NoTrans, backend.Transpose, 1, scaled.View(first, 0, rest, s.t), alpha.View(first, 0, cols, s.t), -float64(s.t), m)
+		b.Gemm(backend.NoTrans, backend.Transpose, 1, scaled.View(first, 0, remaining, s.t), alpha.View(first, 0, cols, s.t), -float64(s.t), m)
 		corner, err := numeric.Diagonal(b, m.View(0, 0, cols, cols))
 		if err != nil {
 			return err
@@ -292,11 +292,11 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 		// The matrices are symmetric: elements below the diagonal count twice. Gram computes only
 		// the lower triangle of the diagonal block.
 		block := f.x.View(first, 0, cols, s.d)
-		top, under := dk.View(0, 0, cols, cols), dk.View(cols, 0, rest-cols, cols)
-		numeric.Zero(b, top)
+		diagonalBlock, belowBlock := dk.View(0, 0, cols, cols), dk.View(cols, 0, remaining-cols, cols)
+		numeric.Zero(b, diagonalBlock)
 		if scales != nil {
-			b.Gram(top, s.Kernel, block, block)
-			b.Gram(under, s.Kernel, f.x.View(first+cols, 0, rest-cols, s.d), block)
+			b.Gram(diagonalBlock, s.Kernel, block, block)
+			b.Gram(belowBlock, s.Kernel, f.x.View(first+cols, 0, remaining-cols, s.d), block)
 			if err := scales.add(b, first, cols, e.Gradient[len(derivatives)-s.d:len(derivatives)]); err != nil {
 				return err
 			}
@@ -306,16 +306,16 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 			if weighted && i == 0 {
 				continue
 			}
-			b.Gram(top, d, block, block)
-			b.Gram(under, d, f.x.View(first+cols, 0, rest-cols, s.d), block)
+			b.Gram(diagonalBlock, d, block, block)
+			b.Gram(belowBlock, d, f.x.View(first+cols, 0, remaining-cols, s.d), block)
 			if err := b.ColDot(sums[:cols], m, dk); err != nil {
 				return err
 			}
-			ends, err := numeric.Diagonal(b, top)
+			dkDiagonal, err := numeric.Diagonal(b, diagonalBlock)
 			if err != nil {
 				return err
 			}
-			for k, v := range ends {
+			for k, v := range dkDiagonal {
 				e.Gradient[i] += sums[k] - corner[k]*v/2
 			}
 		}
@@ -335,7 +335,7 @@ type scaleSums struct {
 	scratch  [2]backend.Host[float64]   // scratch[0] holds columns of M, and scratch[1] columns of K, later of W
 	u        backend.Host[float64]      // a row [u, u∘u, 1] for each sample
 	products backend.Host[float64]      // product of u with the transposed columns of W
-	on       [3]backend.Matrix[float64] // W, u and products as matrices of the device
+	matrices [3]backend.Matrix[float64] // W, u and products as matrices of the device
 }
 
 // maxScaled is the largest |u| for which scaleSums is used. Where K is not tiny, (u_ip − u_jp)² is
@@ -380,16 +380,16 @@ func newScaleSums(f *covariance, width int) (*scaleSums, error) {
 			row[p], row[d+p], row[2*d] = v, v*v, 1
 		}
 	}
-	g.on[1], g.on[2] = wrap.Wrap(g.u), wrap.Wrap(g.products)
+	g.matrices[1], g.matrices[2] = wrap.Wrap(g.u), wrap.Wrap(g.products)
 	for i := range g.scratch {
 		g.scratch[i] = backend.NewHost[float64](n, width)
 	}
-	g.on[0] = wrap.Wrap(g.scratch[1])
+	g.matrices[0] = wrap.Wrap(g.scratch[1])
 	return g, nil
 }
 
-// add adds the terms of `cols` columns of W to sums, beginning with column `first`. scratch holds
-// the same columns of M and of the lower triangle of K, without the rows above row `first`.
+// add adds the terms of cols columns of W to sums, where the index of the first of these columns is
+// first. g.scratch holds the same columns of M and of the lower triangle of K, from row first on.
 func (g *scaleSums) add(b backend.Backend[float64], first, cols int, sums []float64) error {
 	if err := b.Sync(); err != nil {
 		return err
@@ -406,8 +406,8 @@ func (g *scaleSums) add(b backend.Backend[float64], first, cols int, sums []floa
 			}
 		}
 	})
-	products := g.on[2].View(0, 0, cols, 2*d+1)
-	b.Gemm(backend.Transpose, backend.NoTrans, 1, g.on[0].View(0, 0, n-first, cols), g.on[1].View(first, 0, n-first, 2*d+1), 0, products)
+	products := g.matrices[2].View(0, 0, cols, 2*d+1)
+	b.Gemm(backend.Transpose, backend.NoTrans, 1, g.matrices[0].View(0, 0, n-first, cols), g.matrices[1].View(first, 0, n-first, 2*d+1), 0, products)
 	if err := b.Sync(); err != nil {
 		return err
 	}
@@ -493,7 +493,7 @@ func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points b
 		return u.posterior.Variance(numeric.First(z.Dense)), nil
 	}
 	rows := min(z.Rows, evidenceBlock)
-	f, err := u.on(ctx, dev, "variance", func(n, d, _ int) int64 { return numeric.Elements(n+d, rows) }, limit)
+	f, err := u.placeOn(ctx, dev, "variance", func(n, d, _ int) int64 { return numeric.Elements(n+d, rows) }, limit)
 	if err != nil {
 		return nil, fmt.Errorf("solvers: variance: %w", err)
 	}
@@ -518,7 +518,7 @@ func (u *Uncertainty) Solve(ctx context.Context, dev backend.Device, r backend.H
 		u.posterior.Line.Solve(r)
 		return nil
 	}
-	f, err := u.on(ctx, dev, "solve", func(n, _, _ int) int64 { return numeric.Elements(n, r.Cols) }, limit)
+	f, err := u.placeOn(ctx, dev, "solve", func(n, _, _ int) int64 { return numeric.Elements(n, r.Cols) }, limit)
 	if err != nil {
 		return fmt.Errorf("solvers: solve: %w", err)
 	}
@@ -538,14 +538,14 @@ func (u *Uncertainty) Solve(ctx context.Context, dev backend.Device, r backend.H
 }
 
 func (f *covariance) variance(points numeric.Points, rows int) ([]float64, error) {
-	known, variance := make([]float64, rows), points.Diagonal(f.s.Kernel)
+	reduction, variance := make([]float64, rows), points.Diagonal(f.s.Kernel)
 	err := f.cross(points, rows, func(first int, k backend.Matrix[float64]) error {
 		_, count := k.Dims()
 		f.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, f.l, k)
-		if err := f.B.ColDot(known[:count], k, k); err != nil {
+		if err := f.B.ColDot(reduction[:count], k, k); err != nil {
 			return err
 		}
-		for i, v := range known[:count] {
+		for i, v := range reduction[:count] {
 			variance[first+i] = max(0, variance[first+i]-v)
 		}
 		return nil
@@ -553,8 +553,8 @@ func (f *covariance) variance(points numeric.Points, rows int) ([]float64, error
 	return variance, err
 }
 
-// cross divides points into blocks of rows. For each block it calls visit with k = k(X, block) and
-// the index `first` of the block's first row.
+// cross divides points into blocks of rows. For each block it calls visit with k = k(X, block). The
+// argument first of visit is the index of the block's first row.
 func (f *covariance) cross(points numeric.Points, rows int, visit func(first int, k backend.Matrix[float64]) error) error {
 	s, b := f.s, f.B
 	cross, err := f.Mem.New(s.n, rows)

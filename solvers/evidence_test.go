@@ -81,9 +81,9 @@ func TestLogEvidence(t *testing.T) {
 					}
 					const h = 1e-4
 					slope := func(change func(f float64) solvers.Problem) float64 {
-						up, _ := plainEvidence(change(math.Exp(h)), fit)
-						down, _ := plainEvidence(change(math.Exp(-h)), fit)
-						return (up - down) / (2 * h)
+						larger, _ := plainEvidence(change(math.Exp(h)), fit)
+						smaller, _ := plainEvidence(change(math.Exp(-h)), fit)
+						return (larger - smaller) / (2 * h)
 					}
 					near := func(name string, got, want float64) {
 						if !(math.Abs(got-want) <= 1e-5*(math.Abs(want)+float64(n))) {
@@ -211,11 +211,11 @@ func TestVariance(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				again, err := u.Variance(context.Background(), dev, points, 0)
+				dense, err := u.Variance(context.Background(), dev, points, 0)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !slices.Equal(again, got) {
+				if !slices.Equal(dense, got) {
 					t.Fatalf("%s n=%d: the factor that was kept gives other bits", name, n)
 				}
 				if now, _ := dev.InUse(); now != 0 {

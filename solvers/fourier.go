@@ -120,12 +120,12 @@ func (p FourierProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	if p.Sparse != nil {
 		x := numeric.SparsePoints(*p.Sparse)
 		z.d, z.stored, z.basis = 1, 1, 2*sparseFeature*float64(Problem{Sparse: p.Sparse}.width())+float64(z.m)
-		return z.plan(dev, par, stage{"features", 0}, func(m int) (alone, basis int64) {
+		return z.plan(dev, par, stage{"features", 0}, func(m int) (stageBytes, basis int64) {
 			rows := stream.PieceRows(n, m)
 			return 0, numeric.Total(stream.SparseBytes(rows, m, d), x.PlacedBytes(dev.F64(), rows), x.CopyBytes(rows))
 		})
 	}
-	return z.plan(dev, par, stage{"features", 0}, func(m int) (alone, basis int64) { return 0, numeric.Bytes(numeric.Elements((m+1)/2, d)) })
+	return z.plan(dev, par, stage{"features", 0}, func(m int) (stageBytes, basis int64) { return 0, numeric.Bytes(numeric.Elements((m+1)/2, d)) })
 }
 
 func (p FourierProblem) size(n int) int {

@@ -110,7 +110,7 @@ func TestFourierMemoryAndBits(t *testing.T) {
 func TestFourierRefused(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	x := backendtest.Normal(1, 30, 2)
-	good := FourierProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, targets(1, x), nil, nil), Lambda: 1}
+	valid := FourierProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, targets(1, x), nil, nil), Lambda: 1}
 	for want, change := range map[string]func(p *FourierProblem){
 		"the kernel is missing":             func(p *FourierProblem) { p.Kernel = nil },
 		"sigma has 3 entries":               func(p *FourierProblem) { p.Kernel = kernels.Gaussian{Sigmas: []float64{1, 2, 3}} },
@@ -121,7 +121,7 @@ func TestFourierRefused(t *testing.T) {
 		"solvers: x has 30 rows, y has 29":  func(p *FourierProblem) { p.Data = InMemory(x, head(x, 29), nil, nil) },
 		"solvers: weights: row 2: must be ": func(p *FourierProblem) { w := numeric.Repeated(1.0, 30); w[1] = -1; p.Data = InMemory(x, x, w, nil) },
 	} {
-		p := good
+		p := valid
 		change(&p)
 		if _, err := SolveFourier(t.Context(), dev, p, StreamParams{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got the error %v, want %q", err, want)

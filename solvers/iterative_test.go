@@ -382,11 +382,11 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 		for _, lambda := range required.Some(1, []float64{1e-10, 1e-11}) {
 			p.Lambda = lambda
 			_, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG})
-			var short *solvers.ConvergenceError
-			if !errors.As(err, &short) { // rounding α to float64 alone exceeds the default tolerance 1e-8
+			var inaccurate *solvers.ConvergenceError
+			if !errors.As(err, &inaccurate) { // rounding α to float64 alone exceeds the default tolerance 1e-8
 				t.Fatalf("repeated %v, lambda %v: got the error %v", repeated, lambda, err)
 			}
-			res := short.Result
+			res := inaccurate.Result
 			norm, left := 0.0, 0.0
 			for i := range n {
 				sum := lambda*res.Alpha.Data[i] - p.Y.Data[i]
@@ -397,9 +397,9 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 			}
 			unit := u * n * (1 + lambda) * norm / size // u·tr(A)·‖α‖ relative to ‖y‖, with tr(A) = n(1 + λ)
 			bound := (4*n + d + 5) * unit
-			t.Logf("repeated %v, lambda %v: residual %.2g, at most %.2g; Attainable %.2g", repeated, lambda, res.Residual, bound, short.Attainable)
-			if res.Residual > bound || short.Attainable < unit {
-				t.Errorf("repeated %v, lambda %v: residual %.3g, above %.3g; Attainable %.3g", repeated, lambda, res.Residual, bound, short.Attainable)
+			t.Logf("repeated %v, lambda %v: residual %.2g, at most %.2g; Attainable %.2g", repeated, lambda, res.Residual, bound, inaccurate.Attainable)
+			if res.Residual > bound || inaccurate.Attainable < unit {
+				t.Errorf("repeated %v, lambda %v: residual %.3g, above %.3g; Attainable %.3g", repeated, lambda, res.Residual, bound, inaccurate.Attainable)
 			}
 			if math.Abs(res.Residual-left/size) > 2*(n+d+4)*unit {
 				t.Errorf("repeated %v, lambda %v: residual %.3g is reported, and is %.3g", repeated, lambda, res.Residual, left/size)
@@ -408,12 +408,12 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 				t.Errorf("repeated %v, lambda %v: method %s, fallback %q", repeated, lambda, res.Method, res.Fallback)
 			}
 			// A tolerance above the attained residual must succeed.
-			if _, err = solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG, Tol: 2 * short.Result.Residual}); err != nil {
-				t.Errorf("repeated %v, lambda %v, tolerance %.3g: %v", repeated, lambda, 2*short.Result.Residual, err)
+			if _, err = solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG, Tol: 2 * inaccurate.Result.Residual}); err != nil {
+				t.Errorf("repeated %v, lambda %v, tolerance %.3g: %v", repeated, lambda, 2*inaccurate.Result.Residual, err)
 			}
 			for name, par := range map[string]solvers.Params{"a rank": {Rank: 50}, "a limit of iterations": {MaxIter: 30}, "an operator": {Operator: solvers.Stored64}} {
 				par.Method = solvers.CG
-				if _, err := solvers.Solve(t.Context(), dev, p, par); !errors.As(err, &short) || short.Result.Method != solvers.CG {
+				if _, err := solvers.Solve(t.Context(), dev, p, par); !errors.As(err, &inaccurate) || inaccurate.Result.Method != solvers.CG {
 					t.Errorf("%s was given, and the error is: %v", name, err)
 				}
 			}
@@ -421,8 +421,8 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 		// With repeated rows and λ = 0, no Cholesky factor exists.
 		p.Lambda = 0
 		_, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG})
-		var short *solvers.ConvergenceError
-		if repeated && (!errors.As(err, &short) || short.Result == nil || !strings.Contains(err.Error(), "rounding leaves no Cholesky factor")) {
+		var inaccurate *solvers.ConvergenceError
+		if repeated && (!errors.As(err, &inaccurate) || inaccurate.Result == nil || !strings.Contains(err.Error(), "rounding leaves no Cholesky factor")) {
 			t.Errorf("repeated rows, lambda 0: %v", err)
 		}
 	}

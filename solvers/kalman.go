@@ -46,9 +46,9 @@ func kalmanEstimate(z *sizes, _ Params) (estimate, error) {
 	}
 	flops := kalmanFlops(m, z.n)
 	e := estimate{
-		how:     kalmanChoice{m},
-		stages:  []stage{{"gram", flops}, {"factor", flops}, {"solve", 4 * flops * float64(z.columns)}},
-		bytesOf: z.kalmanBytes(m),
+		settings: kalmanChoice{m},
+		stages:   []stage{{"gram", flops}, {"factor", flops}, {"solve", 4 * flops * float64(z.columns)}},
+		bytesOf:  z.kalmanBytes(m),
 	}
 	e.cost = z.kalmanCost(m)
 	return e, nil
@@ -84,12 +84,12 @@ func (p Problem) kalman(dev backend.Device) (markov.Model, bool) {
 
 // newLine makes the checks of newCovariance, reserves memory for elements(n) numbers, and returns
 // the samples of p sorted by their feature.
-func newLine(ctx context.Context, dev backend.Device, m markov.Model, what string, p Problem, limit int64, elements func(n int) int64) (*samples, *markov.Line, error) {
-	if err := p.checkCovariance(dev, what, limit); err != nil {
+func newLine(ctx context.Context, dev backend.Device, m markov.Model, operation string, p Problem, limit int64, elements func(n int) int64) (*samples, *markov.Line, error) {
+	if err := p.checkCovariance(dev, operation, limit); err != nil {
 		return nil, nil, err
 	}
 	s := newSamples(p)
-	if err := Reserve(ctx, dev, limit, Method(what), s.n, func(n int) int64 { return numeric.Bytes(elements(n)) }); err != nil {
+	if err := Reserve(ctx, dev, limit, Method(operation), s.n, func(n int) int64 { return numeric.Bytes(elements(n)) }); err != nil {
 		return nil, nil, err
 	}
 	if err := p.checkValues(); err != nil {
@@ -132,11 +132,11 @@ func kalmanEvidence(ctx context.Context, dev backend.Device, m markov.Model, p P
 }
 
 // refused adds the name of the function to an error of a filter.
-func (s *samples) refused(what string, err error) error {
+func (s *samples) refused(operation string, err error) error {
 	if errors.Is(err, backend.ErrNotPosDef) {
 		return s.explain(err)
 	}
-	return fmt.Errorf("solvers: %s: %w", what, err)
+	return fmt.Errorf("solvers: %s: %w", operation, err)
 }
 
 // newPosterior implements NewUncertainty by a Kalman filter.
@@ -267,12 +267,12 @@ func (p *pathKalman) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 	return points, errors.Join(errs...)
 }
 
-func (p *pathKalman) one(ctx context.Context, at *PathPoint) error {
+func (p *pathKalman) one(ctx context.Context, point *PathPoint) error {
 	s, line := *p.s, *p.line
-	s.Lambda = at.Lambda
+	s.Lambda = point.Lambda
 	err := line.Filter(ctx, s.shift())
 	if errors.Is(err, backend.ErrNotPosDef) {
-		at.Err = s.explain(err)
+		point.Err = s.explain(err)
 		return nil
 	}
 	if err != nil {
@@ -280,8 +280,8 @@ func (p *pathKalman) one(ctx context.Context, at *PathPoint) error {
 	}
 	sol := p.targets(&s)
 	line.Solve(sol)
-	p.score(&s, at, sol, line.Inverse())
-	if at.Err != nil || ctx.Err() != nil {
+	p.score(&s, point, sol, line.Inverse())
+	if point.Err != nil || ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	logDet := 0.0
@@ -289,12 +289,12 @@ func (p *pathKalman) one(ctx context.Context, at *PathPoint) error {
 		logDet += v + elementary.Log(s.weightOf(i))
 	}
 	alpha, fit := sol.View(0, 0, s.n, s.t), backend.NewHost[float64](s.n, s.t)
-	s.profile(at, p.squares(alpha), logDet)
+	s.profile(point, p.squares(alpha), logDet)
 	for i := range s.n {
 		copy(fit.Row(i), alpha.Row(i))
 	}
 	line.Multiply(fit)
-	s.finishPoint(at, fit, alpha, backend.Host[float64]{})
+	s.finishPoint(point, fit, alpha, backend.Host[float64]{})
 	p.Progress.Done(kalmanFlops(p.model, s.n) * float64(2+2*p.columns()))
 	return context.Cause(ctx)
 }

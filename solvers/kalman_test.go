@@ -32,11 +32,11 @@ func TestKalman(t *testing.T) {
 // withZeros returns x with a second feature that is always 0. The distances are the same, but
 // Kalman does not accept two features, and Solve stores K.
 func withZeros(x backend.Host[float64]) backend.Host[float64] {
-	wide := backend.NewHost[float64](x.Rows, 2)
+	padded := backend.NewHost[float64](x.Rows, 2)
 	for i := range x.Rows {
-		wide.Row(i)[0] = x.Row(i)[0]
+		padded.Row(i)[0] = x.Row(i)[0]
 	}
-	return wide
+	return padded
 }
 
 // series returns n samples of one feature in random order. Some samples are equal, and some weights
@@ -62,11 +62,11 @@ func series(k kernels.Kernel, n int) solvers.Problem {
 func TestKalmanMatchesStored(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 1500 // enough samples for Auto to choose a filter
-	near := func(what string, got, want, scale float64) {
+	near := func(name string, got, want, scale float64) {
 		t.Helper()
 		// The condition number of K + λW⁻¹ is at most n·k(0)/λ = 10⁶, or 3·10⁶ for the weights up to 3.
 		if d := math.Abs(got - want); !(d <= 3e6*n*0x1p-52*scale) {
-			t.Errorf("%s: got %v, want %v: difference %.3g", what, got, want, d)
+			t.Errorf("%s: got %v, want %v: difference %.3g", name, got, want, d)
 		}
 	}
 	for _, k := range required.Some(2, markovian) {
@@ -178,7 +178,7 @@ func compareFits(t *testing.T, dev backend.Device, p, wide solvers.Problem) {
 
 // compareLeaveOneOut compares the errors and influences of p, computed by a filter, with the errors
 // and influences of wide, computed by a stored factor.
-func compareLeaveOneOut(t *testing.T, dev backend.Device, p, wide solvers.Problem, near func(what string, got, want, scale float64)) {
+func compareLeaveOneOut(t *testing.T, dev backend.Device, p, wide solvers.Problem, near func(name string, got, want, scale float64)) {
 	t.Helper()
 	rows := 0
 	for _, w := range p.Weights {
@@ -222,7 +222,7 @@ func compareLeaveOneOut(t *testing.T, dev backend.Device, p, wide solvers.Proble
 
 // comparePaths compares the path of p, computed by filters, with the path of wide, computed by
 // stored factors.
-func comparePaths(t *testing.T, dev backend.Device, p, wide solvers.Problem, near func(what string, got, want, scale float64)) {
+func comparePaths(t *testing.T, dev backend.Device, p, wide solvers.Problem, near func(name string, got, want, scale float64)) {
 	t.Helper()
 	lambdas := []float64{0.01, 0.1, 10}
 	path, err := solvers.NewPath(t.Context(), dev, p, solvers.PathParams{Lambdas: 3, LeaveOneOut: true})
@@ -308,12 +308,12 @@ func TestKalmanMatchesScikitLearn(t *testing.T) {
 		{2.5, 488.59633803213114, []float64{104.81619289663634, -503.48495560022843}, []float64{-0.08144625178798534, -0.5400118024361591, -0.9817213807941645, 1.1293146209523995e-05}, []float64{0.8675467309352579, 0.0030603891992104777, 0.002811237415675349, 0.9999999997588058}, 0.005659151118813934, []float64{0.1002222805515029, 0.03291858705585625, 0.02349061025116758}},
 	} {
 		t.Run(fmt.Sprint(want.nu), func(t *testing.T) {
-			near := func(what string, got, want, scale float64) {
+			near := func(name string, got, want, scale float64) {
 				t.Helper()
 				// The condition number is at most n/λ. The factor 2 accounts for the rounding
 				// errors of both programs.
 				if d := math.Abs(got - want); !(d <= 2*n/lambda*n*0x1p-52*scale) {
-					t.Errorf("%s: got %v, want %v: difference %.3g", what, got, want, d)
+					t.Errorf("%s: got %v, want %v: difference %.3g", name, got, want, d)
 				}
 			}
 			p.Kernel = kernels.Matern{Nu: want.nu, Sigma: 0.7}
@@ -341,15 +341,15 @@ func TestKalmanMatchesScikitLearn(t *testing.T) {
 			if err != nil || path.Method != solvers.Kalman {
 				t.Fatal(err, path.Method)
 			}
-			at := points[0]
-			near("LOO", at.LOO[0], want.loo, want.loo)
+			point := points[0]
+			near("LOO", point.LOO[0], want.loo, want.loo)
 			for k, i := range []int{0, 7, 1199} {
-				near("error", at.Errors.Data[i], want.errors[k], 1)
+				near("error", point.Errors.Data[i], want.errors[k], 1)
 			}
 			for i, v := range variance {
 				near("variance", v, want.variance[i], 1)
 				mean := 0.0
-				for q, a := range at.Alpha.Data {
+				for q, a := range point.Alpha.Data {
 					mean += a * kernels.Eval(p.Kernel, z.Row(i), p.X.Row(q))
 				}
 				near("mean", mean, want.mean[i], 1)
@@ -437,8 +437,8 @@ func TestKalmanPathRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if at := points[0]; at.Err == nil || !errors.Is(at.Err, backend.ErrNotPosDef) || at.Alpha.Data != nil {
-		t.Errorf("λ = 0: %+v", at)
+	if point := points[0]; point.Err == nil || !errors.Is(point.Err, backend.ErrNotPosDef) || point.Alpha.Data != nil {
+		t.Errorf("λ = 0: %+v", point)
 	}
 	if points[1].Err != nil {
 		t.Error(points[1].Err)

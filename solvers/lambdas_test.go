@@ -24,8 +24,8 @@ func TestLambdasAreAsMeant(t *testing.T) {
 			exact := float64(c.low)*math.Ln10 + float64(i)/float64(c.step)*math.Ln10
 			// The error is at most half a unit of the 12th digit plus the rounding error of the
 			// logarithm.
-			if off := math.Abs(math.Log(got) - exact); off > 5e-12+4*0x1p-52*math.Abs(exact) {
-				t.Errorf("from %v to %v: number %d is %v, off by %v", low, high, i, got, off)
+			if deviation := math.Abs(math.Log(got) - exact); deviation > 5e-12+4*0x1p-52*math.Abs(exact) {
+				t.Errorf("from %v to %v: number %d is %v, off by %v", low, high, i, got, deviation)
 			}
 		}
 	}

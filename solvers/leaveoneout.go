@@ -58,7 +58,7 @@ func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int6
 		return l.addBorder(ones, intercept)
 	}
 	width := min(n, evidenceBlock)
-	f, err := l.u.on(ctx, dev, "leave-one-out", func(n, _, _ int) int64 { return numeric.Elements(n, width) }, limit)
+	f, err := l.u.placeOn(ctx, dev, "leave-one-out", func(n, _, _ int) int64 { return numeric.Elements(n, width) }, limit)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points 
 	if line != nil {
 		rows = min(rows, max(1, pointValues/l.u.s.n))
 	}
-	f, err := l.u.on(ctx, dev, "leave-one-out", func(n, d, _ int) int64 { return numeric.Elements(n+d, rows) }, limit)
+	f, err := l.u.placeOn(ctx, dev, "leave-one-out", func(n, d, _ int) int64 { return numeric.Elements(n+d, rows) }, limit)
 	if err != nil {
 		return fmt.Errorf("solvers: leave-one-out: %w", err)
 	}
@@ -180,18 +180,18 @@ func (l *LeaveOneOut) border(b backend.Host[float64]) {
 	if l.ones == nil {
 		return
 	}
-	share := make([]float64, b.Cols) // (1ᵀA⁻¹k − 1)/1ᵀA⁻¹1
+	multiplier := make([]float64, b.Cols) // (1ᵀA⁻¹k − 1)/1ᵀA⁻¹1
 	for i := range b.Rows {
 		for j, v := range b.Row(i) {
-			share[j] += v
+			multiplier[j] += v
 		}
 	}
-	for j := range share {
-		share[j] = (share[j] - 1) / l.sum
+	for j := range multiplier {
+		multiplier[j] = (multiplier[j] - 1) / l.sum
 	}
 	for i, u := range l.ones {
 		row := b.Row(i)
-		for j, s := range share {
+		for j, s := range multiplier {
 			row[j] -= u * s
 		}
 	}
@@ -201,14 +201,14 @@ func (l *LeaveOneOut) border(b backend.Host[float64]) {
 // block has at least one point, even if its kernel values exceed the limit.
 const pointValues = 1 << 22
 
-// on places X and the factor on dev and reserves memory for more(n, d, t) further elements. X and
-// the factor are copied only if dev does not work in Go memory. A state-space model has no factor.
-func (u *Uncertainty) on(ctx context.Context, dev backend.Device, what string, more func(n, d, t int) int64, limit int64) (*covariance, error) {
+// placeOn places X and the factor, if there is one, on dev, without a copy if dev works in Go memory.
+// It reserves memory for extraElements(n, d, t) further elements.
+func (u *Uncertainty) placeOn(ctx context.Context, dev backend.Device, operation string, extraElements func(n, d, t int) int64, limit int64) (*covariance, error) {
 	squares := 0
 	if numeric.Wrapper(dev) == nil && u.posterior == nil {
 		squares = 1
 	}
-	if err := reserveCovariance(ctx, dev, limit, what, u.s, squares, more); err != nil {
+	if err := reserveCovariance(ctx, dev, limit, operation, u.s, squares, extraElements); err != nil {
 		return nil, err
 	}
 	f := &covariance{call: call{run.New(ctx, dev, nil), u.s}}

@@ -71,7 +71,7 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 }
 
 // mixedEstimate returns the estimate for the operator o. The Cholesky factor has reduced precision
-// if `reduced` is set, otherwise float32.
+// if reduced is true, and otherwise the precision of float32.
 func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	// LLᵀ differs from K + λW⁻¹ by a matrix E of rounding errors: 2⁻²³ of each element, or the
 	// error of products of reduced precision. The errors have different signs, and ‖E‖ is about
@@ -83,27 +83,27 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 		rate = z.rates().Reduced
 	}
 	root := math.Sqrt(float64(z.n))
-	rounding, least := 4*unit*z.spectrum().Largest()/root, z.p.Lambda+z.spectrum().Smallest()
-	if jitter := unit * root * z.spectrum().Mean(); !reduced && rounding > least && jitter > 0 {
-		for ; jitter < rounding && jitter < 1e4*least; jitter *= 10 {
+	rounding, minEigenvalue := 4*unit*z.spectrum().Largest()/root, z.p.Lambda+z.spectrum().Smallest()
+	if jitter := unit * root * z.spectrum().Mean(); !reduced && rounding > minEigenvalue && jitter > 0 {
+		for ; jitter < rounding && jitter < 1e4*minEigenvalue; jitter *= 10 {
 		}
 		rounding += jitter
 	}
-	condition := 1 + rounding/least
-	its := factorIterations(condition, par.tol())
+	condition := 1 + rounding/minEigenvalue
+	iterations := factorIterations(condition, par.tol())
 	switch {
-	case reduced && its > mixedSteps/2:
-		its = 2e6 // the factorization would fail: this cost makes Mixed choose float32
+	case reduced && iterations > mixedSteps/2:
+		iterations = 2e6 // the factorization would fail: this cost makes Mixed choose float32
 	case reduced && z.rates().Bytes == 0:
 		// On a processor the margin of 4 is not needed. Without it, the estimated and measured
 		// numbers of iterations differed by at most two: n = 8,000, Gaussian kernel, 8, 20 and 50
 		// features, λ = 0.001.
-		condition = 1 + rounding/4/least
-		its = factorIterations(condition, par.tol())
+		condition = 1 + rounding/4/minEigenvalue
+		iterations = factorIterations(condition, par.tol())
 	}
 	if !o.stored() && condition < 1.1 {
 		// Refinement alone suffices: condition − 1 is the factor of the residual in each step.
-		its = max(1, math.Ceil(elementary.Log(1/par.tol())/elementary.Log(1/(condition-1))))
+		iterations = max(1, math.Ceil(elementary.Log(1/par.tol())/elementary.Log(1/(condition-1))))
 	}
 	product, flops, gram := z.productCost(z.columns, false), z.productFlops(z.columns), 0.0
 	single, narrows := z.storedCost(Stored32), false
@@ -119,13 +119,13 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 		single += device.solveRow / 2 * float64(z.n) // cost of inverting the factor's diagonal blocks
 	}
 	e := estimate{
-		how: mixedChoice{o, reduced},
-		its: int(its), step: product + solve + device.step,
-		cost: device.look + single + gram + z.potrfCost(rate) + its*(product+solve+device.step),
+		settings:   mixedChoice{o, reduced},
+		iterations: int(iterations), step: product + solve + device.step,
+		cost: device.look + single + gram + z.potrfCost(rate) + iterations*(product+solve+device.step),
 		stages: []stage{
 			{"gram", z.gramFlops()},
 			{"factor", flop.Potrf(z.n)},
-			{"solve", its * (flops + 2*flop.Trsm(z.n, z.columns))},
+			{"solve", iterations * (flops + 2*flop.Trsm(z.n, z.columns))},
 		},
 		bytesOf: func(n int) int64 {
 			factor := numeric.SymmetricBytes(z.dev.F32(), n)
@@ -135,9 +135,9 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 			}
 			c := min(z.columns, krylov.BlockWidth)
 			block := numeric.Total(krylov.Bytes[float64](n, z.columns), numeric.ElementBytes[float32](numeric.Elements(n, c)))
-			return numeric.Total(z.place(n), z.refinedBytes(n), factor, operatorBytes(z, o, n), max(points, block))
+			return numeric.Total(z.bytesOfX(n), z.refinedBytes(n), factor, operatorBytes(z, o, n), max(points, block))
 		},
-		note: fmt.Sprintf("%s, about %s", z.textOf(o), count.Of(int(its), "iteration")),
+		note: fmt.Sprintf("%s, about %s", z.textOf(o), count.Of(int(iterations), "iteration")),
 	}
 	if o.stored() && !narrows {
 		e.stages[0].flops *= 2
@@ -160,11 +160,11 @@ func factorUnit(b backend.Backend[float32], reduced bool) float64 {
 // the factor tol if the preconditioned matrix has the given condition number.
 func factorIterations(condition, tol float64) float64 {
 	root := math.Sqrt(condition)
-	its := max(2, math.Ceil(elementary.Log(1/tol)/elementary.Log((root+1)/(root-1))))
-	if !(its < 1e6) {
-		its = 1e6
+	iterations := max(2, math.Ceil(elementary.Log(1/tol)/elementary.Log((root+1)/(root-1))))
+	if !(iterations < 1e6) {
+		iterations = 1e6
 	}
-	return its
+	return iterations
 }
 
 // run uses the factor in float32. If it fails and memory suffices, run continues with the factor in
@@ -222,9 +222,9 @@ func (c *corrector) solve(r backend.Matrix[float64], goal []float64) error {
 		return c.conjugate.solve(r, goal)
 	}
 	n, columns := r.Dims()
-	for from := 0; from < columns; from += krylov.BlockWidth {
-		part := r.View(0, from, n, min(krylov.BlockWidth, columns-from))
-		if err := c.factor.Apply(part, part); err != nil {
+	for first := 0; first < columns; first += krylov.BlockWidth {
+		block := r.View(0, first, n, min(krylov.BlockWidth, columns-first))
+		if err := c.factor.Apply(block, block); err != nil {
 			return c.w.fail(err)
 		}
 	}
@@ -239,13 +239,13 @@ func (c *corrector) switchToCG() bool {
 }
 
 // factor32 returns the Cholesky factor of K + (λ+δ)W⁻¹ in float32. It begins with δ = 0. After a
-// failed pivot, δ is the rounding error of float32, or of reduced products if reduced is set. Each
-// further failure multiplies δ by ten. factor32 does not evaluate K if the operator `of` stores K in
-// float64 and the device can round K to float32.
-func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symmetric[float32], error) {
+// failed pivot, δ is the rounding error of float32, or of reduced products if reduced is true. Each
+// further failure multiplies δ by ten. If operator stores K in float64 and the device can round K to
+// float32, factor32 does not evaluate K again.
+func (w *work) factor32(reduced bool, operator krylov.Operator[float64]) (numeric.Symmetric[float32], error) {
 	s := w.s
 	var narrow func(a numeric.Symmetric[float32]) error
-	if stored := krylov.StoredBy(of); stored != nil {
+	if stored := krylov.StoredBy(operator); stored != nil {
 		narrow = numeric.Narrowing(w.Dev, stored)
 	}
 	var x backend.Matrix[float32]
@@ -284,7 +284,7 @@ func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symm
 		if err != nil {
 			return nil, w.fail(err)
 		}
-		before, err := a.Diagonal()
+		diagonal, err := a.Diagonal()
 		if err != nil {
 			return nil, w.fail(err)
 		}
@@ -301,13 +301,13 @@ func (w *work) factor32(reduced bool, of krylov.Operator[float64]) (numeric.Symm
 			return nil, w.fail(err)
 		}
 		largest := 0.0
-		for _, v := range before {
+		for _, v := range diagonal {
 			largest = numeric.Larger(largest, float64(v)-delta)
 		}
-		first := unit * math.Sqrt(float64(s.n)) * largest
-		delta = max(10*delta, first)
+		minDelta := unit * math.Sqrt(float64(s.n)) * largest
+		delta = max(10*delta, minDelta)
 		// With a δ far above λ, the factor would not approximate K + λW⁻¹ for small eigenvalues.
-		if !(first > 0 && delta <= 1e4*first && delta <= 1e4*s.Lambda) {
+		if !(minDelta > 0 && delta <= 1e4*minDelta && delta <= 1e4*s.Lambda) {
 			w.Mem.Free(a)
 			return nil, &accuracyError{fmt.Errorf("solvers: mixed: K + λI has no factor in %s (%w)", name, err)}
 		}
@@ -379,8 +379,8 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 	if single {
 		e = z.mixedEstimate(Unstored64, false, par)
 	}
-	within := e.bytesOf
-	e.how, e.note = outOfCoreChoice{single}, "the factor in float64"
+	bytesInCore := e.bytesOf
+	e.settings, e.note = outOfCoreChoice{single}, "the factor in float64"
 	if single {
 		e.note = "the factor in float32"
 	}
@@ -390,7 +390,7 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 		if single {
 			stored = numeric.SymmetricBytes(z.dev.F32(), n)
 		}
-		return numeric.Total(within(n)-stored, device)
+		return numeric.Total(bytesInCore(n)-stored, device)
 	}
 	// The panels are copied once during the factorization and twice for each solve. The bandwidth
 	// of the copies is a hundredth of the bandwidth of the device's memory.
@@ -403,7 +403,7 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 	return e, nil
 }
 
-// exceedsHost reports whether n rows take more than `free` bytes of host memory.
+// exceedsHost reports whether n rows take more host memory than the given number of free bytes.
 func exceedsHost(bytesOf func(n int) (device, host int64), n int, free int64) bool {
 	_, host := bytesOf(n)
 	return host > free || host == math.MaxInt64
@@ -426,7 +426,7 @@ func (choice outOfCoreChoice) run(w *work) error {
 	// and of the host.
 	b, z := w.B.(backend.HostPackedBackend[float64]), w.plan.sizes
 	device, host := b.HostPackedBytes(w.s.n)
-	if numeric.Total(z.place(w.s.n), z.refinedBytes(w.s.n), device) <= w.plan.available && host <= b.HostFree() {
+	if numeric.Total(z.bytesOfX(w.s.n), z.refinedBytes(w.s.n), device) <= w.plan.available && host <= b.HostFree() {
 		fallbacks = append(fallbacks, w.direct(x, false))
 	}
 	return w.refine(x, fallbacks...)

@@ -58,9 +58,9 @@ type modesChoice struct {
 	tol            float64    // tolerance of the Fourier transforms of the inner modes
 	bound          float64    // bound on the error of a kernel value computed from the outer modes
 	largest        float64    // estimate of the largest eigenvalue of K
-	low            float64    // largest frequency ‖ω‖ of the modes in the preconditioner
+	cutoff         float64    // largest frequency ‖ω‖ of the modes in the preconditioner
 	order          int        // order of the preconditioner's Cholesky factor
-	rest           float64    // estimate of the largest eigenvalue of the block of ΦᴴΛ⁻¹Φ for the modes outside the preconditioner
+	maxRemaining   float64    // estimate of the largest eigenvalue of the block of ΦᴴΛ⁻¹Φ for the modes outside the preconditioner
 }
 
 // A series is a Fourier series that approximates the kernel. It is empty if m is 0.
@@ -114,30 +114,30 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 	var best estimate
 	var err error
 	lowest := math.Inf(1)
-	for _, way := range modesWays {
-		if !way.exact && par.Method == Auto && par.NeedsResiduals {
+	for _, variant := range modesWays {
+		if !variant.exact && par.Method == Auto && par.NeedsResiduals {
 			continue
 		}
-		choice, e := z.modes(s, par, box, way.exact, way.rounds)
+		choice, e := z.modes(s, par, box, variant.exact, variant.rounds)
 		if e != nil {
 			err = e
 			continue
 		}
-		other := z.modesOf(choice, par)
+		candidate := z.modesOf(choice, par)
 		// Only residuals with the exact K give proven error bounds of predictions. Such residuals
 		// may therefore take up to twice the time of residuals by outer modes.
-		cost := other.cost
-		if !way.exact {
+		cost := candidate.cost
+		if !variant.exact {
 			cost *= 2
 		}
 		better := best.bytesOf == nil
 		if !better {
-			need, least := other.bytesOf(z.n), best.bytesOf(z.n)
-			larger := max(need, least) > z.available
-			better = larger && need < least || !larger && cost < lowest
+			bytes, bestBytes := candidate.bytesOf(z.n), best.bytesOf(z.n)
+			larger := max(bytes, bestBytes) > z.available
+			better = larger && bytes < bestBytes || !larger && cost < lowest
 		}
 		if better {
-			best, lowest = other, cost
+			best, lowest = candidate, cost
 		}
 	}
 	if best.bytesOf == nil {
@@ -156,33 +156,33 @@ var modesWays = []struct {
 // A box holds the range of each feature, over the samples of weight > 0, and the middle of each
 // range. The d features are the last elements of each array.
 type box struct {
-	side, center  [3]float64
-	near          [][3]float64    // up to boxSample samples, relative to the lower ends of the ranges
-	concentration map[int]float64 // cached results of concentrated
+	length, center [3]float64
+	sample         [][3]float64    // up to boxSample samples, relative to the lower ends of the ranges
+	concentration  map[int]float64 // cached results of concentrated
 }
 
 func (z *sizes) box() *box {
 	b := &box{concentration: map[int]float64{}}
-	var low [3]float64
+	var lower [3]float64
 	weighs := func(i int) bool { return z.p.Weights == nil || z.p.Weights[i] > 0 }
 	for a := range z.d {
-		first, last := math.Inf(1), math.Inf(-1)
+		minimum, maximum := math.Inf(1), math.Inf(-1)
 		for i := range z.p.X.Rows {
 			if weighs(i) {
 				v := z.p.X.Row(i)[a]
-				first, last = min(first, v), max(last, v)
+				minimum, maximum = min(minimum, v), max(maximum, v)
 			}
 		}
-		low[3-z.d+a], b.side[3-z.d+a], b.center[3-z.d+a] = first, last-first, first/2+last/2
+		lower[3-z.d+a], b.length[3-z.d+a], b.center[3-z.d+a] = minimum, maximum-minimum, minimum/2+maximum/2
 	}
 	for i := 0; i < z.p.X.Rows; i += (z.p.X.Rows + boxSample - 1) / boxSample {
 		if weighs(i) {
 			var x [3]float64
 			for a, v := range z.p.X.Row(i) {
 				q := 3 - z.d + a
-				x[q] = v - low[q]
+				x[q] = v - lower[q]
 			}
-			b.near = append(b.near, x)
+			b.sample = append(b.sample, x)
 		}
 	}
 	return b
@@ -192,7 +192,7 @@ func (z *sizes) box() *box {
 // cells with sides of about h. The result is the mean number of samples in the cell of a random
 // sample, divided by the same mean for the even distribution.
 func (b *box) concentrated(h float64) float64 {
-	longest, n := max(b.side[0], b.side[1], b.side[2]), float64(len(b.near))
+	longest, n := max(b.length[0], b.length[1], b.length[2]), float64(len(b.sample))
 	level := 0
 	for h < longest && level < 20 {
 		h, level = 2*h, level+1
@@ -204,24 +204,24 @@ func (b *box) concentrated(h float64) float64 {
 		return c
 	}
 	cell := longest / float64(int(1)<<level)
-	keys := make([]uint64, len(b.near))
-	for i, x := range b.near {
+	keys := make([]uint64, len(b.sample))
+	for i, x := range b.sample {
 		for _, v := range x {
 			keys[i] = keys[i]<<21 | uint64(v/cell)
 		}
 	}
 	slices.Sort(keys)
 	pairs, even := 0.0, n*(n-1)/2
-	for i, from := 1, 0; i < len(keys); i++ {
-		if keys[i] != keys[from] {
-			from = i
+	for i, start := 1, 0; i < len(keys); i++ {
+		if keys[i] != keys[start] {
+			start = i
 		}
-		pairs += float64(i - from)
+		pairs += float64(i - start)
 	}
-	for _, side := range b.side {
-		if side > cell {
-			full := math.Floor(side / cell)
-			even *= (full*cell*cell + (side-full*cell)*(side-full*cell)) / (side * side)
+	for _, length := range b.length {
+		if length > cell {
+			cells := math.Floor(length / cell)
+			even *= (cells*cell*cell + (length-cells*cell)*(length-cells*cell)) / (length * length)
 		}
 	}
 	c := max(1, pairs/even)
@@ -244,17 +244,17 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 		// The factor 0.8 is a margin for errors of the estimated norms.
 		c.gain = 0.8 * elementary.Pow(par.tol(), 1/float64(rounds))
 	}
-	n, top, side := float64(z.n), s.Kernel(0), b.side
+	n, variance, length := float64(z.n), s.Kernel(0), b.length
 	even := 0.02 * min(innerContraction, c.gain) * smallest / n
 	if !exact {
 		even = min(even, par.tol()*smallest/math.Sqrt(n)/8)
 	}
-	c.Torus = s.Wrap(side, even)
+	c.Torus = s.Wrap(length, even)
 	modes := func(omega float64) (m nufft.Axes, err error) {
 		for a := 3 - z.d; a < 3; a++ {
 			v := math.Ceil(omega * c.Period[a] / (2 * math.Pi))
 			if !(v <= modesPerAxis) {
-				return m, message.Errorf("solvers: modes: more than %d Fourier modes are needed for a feature of range %.3g and %v: {use $solver=cg|raise $lambda}", modesPerAxis, max(side[0], side[1], side[2]), z.kernel)
+				return m, message.Errorf("solvers: modes: more than %d Fourier modes are needed for a feature of range %.3g and %v: {use $solver=cg|raise $lambda}", modesPerAxis, max(length[0], length[1], length[2]), z.kernel)
 			}
 			m[a] = int(v)
 		}
@@ -264,32 +264,32 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 	spread := func(omega float64) float64 {
 		v := n * b.concentrated(2*math.Pi/omega)
 		for a := 3 - z.d; a < 3; a++ {
-			v /= max(side[a], 2*math.Pi/omega)
+			v /= max(length[a], 2*math.Pi/omega)
 		}
 		return v
 	}
-	start := 1 / s.Terms[0].Sigma
-	// within returns a cutoff frequency. Without the modes above it, ‖K − ΦΦᴴ‖ is estimated to be
-	// at most norm.
-	within := func(norm float64) float64 {
-		return spectrum.Decreasing(func(w float64) bool { return max(s.Tail(w, 1), spread(w)*s.At(w)) <= norm }, start)
+	initial := 1 / s.Terms[0].Sigma
+	// cutoffFor returns a cutoff frequency. Without the modes of higher frequencies, ‖K − ΦΦᴴ‖ is
+	// estimated to be at most norm.
+	cutoffFor := func(norm float64) float64 {
+		return spectrum.Decreasing(func(w float64) bool { return max(s.Tail(w, 1), spread(w)*s.At(w)) <= norm }, initial)
 	}
-	inner := spectrum.Decreasing(func(w float64) bool { return n*s.Tail(w, 1) <= innerContraction*smallest }, start)
+	inner := spectrum.Decreasing(func(w float64) bool { return n*s.Tail(w, 1) <= innerContraction*smallest }, initial)
 	if m, err := modes(inner); err != nil || float64(m.Half()[0])*float64(m.Half()[1])*float64(m.Half()[2]) > rigorousModes {
-		inner = within(innerContraction * smallest)
+		inner = cutoffFor(innerContraction * smallest)
 	}
 	if c.inner, err = modes(inner); err != nil {
 		return c, err
 	}
-	c.largest = min(n*top, spread(start)*s.At(0)) + n*s.Constant
+	c.largest = min(n*variance, spread(initial)*s.At(0)) + n*s.Constant
 	ratio := c.largest / smallest
 	c.tol = max(0.01/max(ratio, 1), 1e-14)
 	accurate := func(residual float64) float64 {
-		return max(min(c.tol, 0.1*residual*smallest/math.Sqrt(n)/(top+s.Constant)), 1e-14)
+		return max(min(c.tol, 0.1*residual*smallest/math.Sqrt(n)/(variance+s.Constant)), 1e-14)
 	}
 	if rounds > 0 {
 		c.middle.tol = accurate(c.gain)
-		if c.middle.m, err = modes(max(inner, within(c.gain/2*smallest))); err != nil {
+		if c.middle.m, err = modes(max(inner, cutoffFor(c.gain/2*smallest))); err != nil {
 			return c, err
 		}
 	}
@@ -297,22 +297,22 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 		outer := max(inner, spectrum.Decreasing(func(w float64) bool {
 			one := s.Tail(w, 1)
 			return math.Sqrt(one*one+spread(w)*s.Tail(w, 2)) <= par.tol()*smallest/4
-		}, start))
+		}, initial))
 		c.outer.tol, c.bound = accurate(par.tol()), s.Tail(outer, 1)+2*float64(z.d)*even
 		if c.outer.m, err = modes(outer); err != nil {
 			return c, err
 		}
 	}
-	rest := func(w float64) float64 { return spread(w) * s.At(w) / smallest }
-	c.low = min(inner, spectrum.Decreasing(func(w float64) bool { return rest(w) <= 1 }, start))
+	remaining := func(w float64) float64 { return spread(w) * s.At(w) / smallest }
+	c.cutoff = min(inner, spectrum.Decreasing(func(w float64) bool { return remaining(w) <= 1 }, initial))
 	// ΦᴴΛ⁻¹Φ has at most n nonzero eigenvalues: a small number of samples needs no preconditioner
 	// of high order.
 	limit := min(lowUnknowns, max(z.n, 500))
-	for c.order = limit + 1; c.order > limit; c.low *= 0.97 {
-		c.order = c.lowOrder(c.low, limit)
+	for c.order = limit + 1; c.order > limit; c.cutoff *= 0.97 {
+		c.order = c.lowOrder(c.cutoff, limit)
 	}
-	c.low /= 0.97
-	c.rest = rest(c.low)
+	c.cutoff /= 0.97
+	c.maxRemaining = remaining(c.cutoff)
 	return c, nil
 }
 
@@ -342,7 +342,7 @@ func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 	if dense := 2 * 2 * nufft.DenseFlops(c.inner, size) / z.costs().rate * columns; numeric.Wrapper(z.dev) != nil && dense < step {
 		step, c.dense = dense, true
 	}
-	pass := func(of series) float64 { return modesSeconds[0]*values(of.m) + spread(of.tol) }
+	pass := func(terms series) float64 { return modesSeconds[0]*values(terms.m) + spread(terms.tol) }
 	setup := pass(series{m, c.tol})
 	product := z.gramMulCost(z.t, false) / z.costs().rate
 	note := fmt.Sprintf("%s modes, residuals by the exact K", axesText(c.inner, z.d))
@@ -358,17 +358,17 @@ func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 		inside += columns * pass(c.middle)
 		note += fmt.Sprintf(", in %s modes between", axesText(c.middle.m, z.d))
 	}
-	its := rounds * steps * modesIterations * math.Sqrt(1+c.rest)
+	iterations := rounds * steps * modesIterations * math.Sqrt(1+c.maxRemaining)
 	rate := z.costs().rate
 	flops := 20 * float64(size.Len()) * columns
 	return estimate{
-		how:     c,
-		its:     int(its),
-		step:    step * rate,
-		cost:    rate * (setup + its*step + rounds*(steps*inside+product)),
-		stages:  []stage{{"gram", flops}, {"factor", flop.Potrf(c.order)}, {"solve", flops * its}},
-		note:    note,
-		bytesOf: func(n int) int64 { return z.modesBytes(c, n) },
+		settings:   c,
+		iterations: int(iterations),
+		step:       step * rate,
+		cost:       rate * (setup + iterations*step + rounds*(steps*inside+product)),
+		stages:     []stage{{"gram", flops}, {"factor", flop.Potrf(c.order)}, {"solve", flops * iterations}},
+		note:       note,
+		bytesOf:    func(n int) int64 { return z.modesBytes(c, n) },
 	}
 }
 
@@ -383,15 +383,15 @@ func (z *sizes) modesBytes(c modesChoice, n int) int64 {
 		nufft.Elements(c.inner, size), nufft.DenseElements(c.inner, size), 2*int64(size.Len()), int64(unknowns)*int64(3+2*z.columns),
 		numeric.Elements(n, 5+2*z.columns+4*z.t), c.Elements(c.Torus),
 	)
-	for _, of := range []series{c.middle, c.outer} {
-		if !of.empty() {
-			host = numeric.Total(host, nufft.PlanElements(n, of.m, of.tol), 3*int64(of.m.Half().Len()))
+	for _, terms := range []series{c.middle, c.outer} {
+		if !terms.empty() {
+			host = numeric.Total(host, nufft.PlanElements(n, terms.m, terms.tol), 3*int64(terms.m.Half().Len()))
 		}
 	}
 	if !c.middle.empty() {
 		host = numeric.Total(host, numeric.Elements(n, 2*z.columns))
 	}
-	return numeric.Total(z.place(n), z.refinedBytes(n), krylov.Bytes[float64](unknowns, z.columns),
+	return numeric.Total(z.bytesOfX(n), z.refinedBytes(n), krylov.Bytes[float64](unknowns, z.columns),
 		numeric.Bytes(numeric.Elements(unknowns+c.order, z.columns)), numeric.Bytes(numeric.Elements(c.order, c.order)), numeric.Bytes(host))
 }
 
@@ -413,7 +413,7 @@ func axesText(m nufft.Axes, d int) (text string) {
 }
 
 func (c modesChoice) run(w *work) error {
-	w.takeover = w.plan.other
+	w.takeover = w.plan.otherCost
 	x, err := w.placeX()
 	if err != nil {
 		return w.fail(err)
@@ -455,16 +455,16 @@ func (w *work) checkRows(c modesChoice, x backend.Matrix[float64]) error {
 		return w.fail(err)
 	}
 	shift := s.shift()
-	left, worst := make([]float64, s.t), 0.0
+	norms, worst := make([]float64, s.t), 0.0
 	for i := range n {
 		q := row(i)
 		s.fill(y, s.Y, nil, q, false)
 		for j, v := range y.Row(0) {
-			left[j] = math.Hypot(left[j], v-fit.Row(i)[j]-shift[min(q, len(shift)-1)]*alpha.Row(q)[j]-res.Intercept[j])
+			norms[j] = math.Hypot(norms[j], v-fit.Row(i)[j]-shift[min(q, len(shift)-1)]*alpha.Row(q)[j]-res.Intercept[j])
 		}
 	}
 	s.fill(alpha, s.Y, s.meanY, 0, false)
-	for j, v := range left {
+	for j, v := range norms {
 		size := numeric.Norm(s.n, func(i int) float64 { return alpha.Row(i)[j] })
 		worst = numeric.Larger(worst, numeric.Ratio(v*math.Sqrt(float64(s.n)/float64(n)), size))
 	}
@@ -486,13 +486,13 @@ type modal struct {
 		Values(dst []float64, f []complex128)
 		Modes(f []complex128, values []float64)
 	}
-	symbol  []float64 // the Fourier series of the Toeplitz matrix EᴴΛ⁻¹E on the grid
-	scale   []float64 // diagonal of D (see Modes), divided by √2 for each mode that represents a conjugate pair
-	weights []float64 // diagonal of Λ⁻¹
-	values  []float64 // buffer for the values on the grid
-	modes   []complex128
-	rhs     backend.Matrix[float64]
-	low     *lowModes
+	symbol         []float64 // the Fourier series of the Toeplitz matrix EᴴΛ⁻¹E on the grid
+	scale          []float64 // diagonal of D (see Modes), divided by √2 for each mode that represents a conjugate pair
+	weights        []float64 // diagonal of Λ⁻¹
+	values         []float64 // buffer for the values on the grid
+	modes          []complex128
+	rhs            backend.Matrix[float64]
+	preconditioner *lowModes
 
 	middle, outer *approximation // nil if there are no middle or no outer modes
 }
@@ -540,11 +540,11 @@ func (w *work) newModes(c modesChoice) (inner, error) {
 				m.grid = nufft.NewGrid(c.inner, size)
 			}
 			for _, a := range []struct {
-				of series
-				to **approximation
+				terms  series
+				target **approximation
 			}{{c.middle, &m.middle}, {c.outer, &m.outer}} {
-				if !a.of.empty() {
-					*a.to = &approximation{nufft.New(u, a.of.m, a.of.tol), c.Coefficients(c.Torus, a.of.m)}
+				if !a.terms.empty() {
+					*a.target = &approximation{nufft.New(u, a.terms.m, a.terms.tol), c.Coefficients(c.Torus, a.terms.m)}
 				}
 			}
 			return true
@@ -554,8 +554,8 @@ func (w *work) newModes(c modesChoice) (inner, error) {
 		}
 		m.values = make([]float64, size.Len())
 		m.scale = c.Coefficients(c.Torus, c.inner)
-		for at, v := range m.scale {
-			m.scale[at] = math.Sqrt(v)
+		for index, v := range m.scale {
+			m.scale[index] = math.Sqrt(v)
 		}
 		m.modes = make([]complex128, len(m.scale))
 		w.Progress.Done(20 * float64(size.Len()*s.columns()))
@@ -563,7 +563,7 @@ func (w *work) newModes(c modesChoice) (inner, error) {
 	})
 	if err == nil {
 		err = w.Timed("factor", &w.res.Seconds.Factor, func() (err error) {
-			m.low, err = m.newLowModes(entries, double, m.scale)
+			m.preconditioner, err = m.newLowModes(entries, double, m.scale)
 			return err
 		})
 	}
@@ -571,17 +571,17 @@ func (w *work) newModes(c modesChoice) (inner, error) {
 		return nil, w.fail(err)
 	}
 	h := c.inner.Half()
-	for at := range m.scale {
-		if at%h[2] > 0 {
-			m.scale[at] /= math.Sqrt2
+	for index := range m.scale {
+		if index%h[2] > 0 {
+			m.scale[index] /= math.Sqrt2
 		}
 	}
 	order := c.unknowns()
 	if m.rhs, err = w.Mem.New(order, s.columns()); err != nil {
 		return nil, w.fail(err)
 	}
-	m.Solver, err = krylov.New(&w.Frame, w.B, krylov.Operator[float64](m), krylov.Preconditioner[float64](m.low), krylov.Params{
-		Order: order, Columns: s.columns(), Products: &w.res.Iters, MaxProducts: w.par.maxIter(), Patience: max(patience, 2*int(modesIterations*math.Sqrt(1+c.rest))), Review: w.review(modesRounds(w.par.tol(), innerContraction)),
+	m.Solver, err = krylov.New(&w.Frame, w.B, krylov.Operator[float64](m), krylov.Preconditioner[float64](m.preconditioner), krylov.Params{
+		Order: order, Columns: s.columns(), Products: &w.res.Iters, MaxProducts: w.par.maxIter(), Patience: max(patience, 2*int(modesIterations*math.Sqrt(1+c.maxRemaining))), Review: w.review(modesRounds(w.par.tol(), innerContraction)),
 	})
 	if err != nil {
 		return nil, w.fail(err)
@@ -604,19 +604,19 @@ func (w *work) multiply(tA, tB bool, a, b, c backend.Host[float64]) {
 // load sets m.modes to D times the coefficients in column j of v, which holds real and imaginary
 // parts. In v, a coefficient that represents a pair of conjugate modes has a factor √2.
 func (m *modal) load(v backend.Host[float64], j int) {
-	for at, d := range m.scale {
-		m.modes[at] = complex(d*v.Row(2 * at)[j], d*v.Row(2*at + 1)[j])
+	for index, d := range m.scale {
+		m.modes[index] = complex(d*v.Row(2 * index)[j], d*v.Row(2*index + 1)[j])
 	}
 }
 
 // store sets column j of v to D times m.modes, in the format that load reads.
 func (m *modal) store(v backend.Host[float64], j int) {
 	h := m.c.inner.Half()
-	for at, d := range m.scale {
-		if at%h[2] > 0 {
+	for index, d := range m.scale {
+		if index%h[2] > 0 {
 			d *= 2
 		}
-		v.Row(2 * at)[j], v.Row(2*at + 1)[j] = d*real(m.modes[at]), d*imag(m.modes[at])
+		v.Row(2 * index)[j], v.Row(2*index + 1)[j] = d*real(m.modes[index]), d*imag(m.modes[index])
 	}
 }
 
@@ -657,10 +657,10 @@ func (m *modal) solve(r backend.Matrix[float64], goal []float64) error {
 		return w.fail(err)
 	}
 	norm := func(j int) float64 { return numeric.Norm(rows, func(i int) float64 { return h.Row(i)[j] }) }
-	goals, left := make([]float64, columns), make([]float64, columns)
+	goals, norms := make([]float64, columns), make([]float64, columns)
 	for j := range columns {
-		left[j] = norm(j)
-		goals[j] = max(goal[j], m.c.gain/2*left[j])
+		norms[j] = norm(j)
+		goals[j] = max(goal[j], m.c.gain/2*norms[j])
 	}
 	if m.middle == nil {
 		if err := m.correct(h, goals); err != nil {
@@ -687,13 +687,13 @@ func (m *modal) solve(r backend.Matrix[float64], goal []float64) error {
 		if !m.middle.multiply(w.Ctx, delta, func(i, j int, f float64) { h.Row(i)[j] -= f + delta.Row(i)[j]/m.weights[i] }) {
 			return w.fail(context.Cause(w.Ctx))
 		}
-		done, slow := true, false
-		for j, before := range left {
-			left[j] = norm(j)
-			done = done && left[j] <= goals[j]
-			slow = slow || left[j] > goals[j] && !(left[j] < before/2)
+		converged, slow := true, false
+		for j, previous := range norms {
+			norms[j] = norm(j)
+			converged = converged && norms[j] <= goals[j]
+			slow = slow || norms[j] > goals[j] && !(norms[j] < previous/2)
 		}
-		if done || slow {
+		if converged || slow {
 			break
 		}
 	}
@@ -757,8 +757,8 @@ func (a *approximation) multiply(ctx context.Context, v backend.Host[float64], s
 		}
 		ok, _ := run.Detached(ctx, func() bool {
 			a.plan.Modes(modes, column)
-			for at, f := range a.f {
-				modes[at] *= complex(f, 0)
+			for index, f := range a.f {
+				modes[index] *= complex(f, 0)
 			}
 			a.plan.Values(column, modes)
 			return true
@@ -782,7 +782,7 @@ func (m *modal) Free()                    {}
 func (m *modal) release() {
 	m.Solver.Free()
 	m.w.Mem.Free(m.rhs)
-	m.low.release()
+	m.preconditioner.release()
 }
 
 // multiplyByK replaces v by Kv, computed from the outer modes. If the context ends early, the
@@ -803,9 +803,9 @@ type lowModes struct {
 
 // A lowMode represents a pair of conjugate modes or, for k = 0, one mode.
 type lowMode struct {
-	k         [3]int
-	at, other int     // indices in modal.scale of the mode and of its conjugate; other is −1 if modal.scale does not list the conjugate
-	scale     float64 // the mode's diagonal element of D, times √2 for a pair
+	k                [3]int
+	index, conjugate int     // indices in modal.scale of the mode and of its conjugate; conjugate is −1 if modal.scale does not list the conjugate
+	scale            float64 // the mode's diagonal element of D, times √2 for a pair
 }
 
 // lowOrder returns the number of real unknowns for the modes with ‖ω‖ ≤ omega. It returns limit + 1
@@ -857,17 +857,17 @@ func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 	index := func(k [3]int) int {
 		return ((k[0]+c.inner[0])*h[1]+k[1]+c.inner[1])*h[2] + k[2]
 	}
-	list[0].at, list[0].other = index([3]int{}), -1
+	list[0].index, list[0].conjugate = index([3]int{}), -1
 	for k := range c.modesWithin(omega) {
-		mode := lowMode{k: k, at: index(k), other: -1}
+		mode := lowMode{k: k, index: index(k), conjugate: -1}
 		if k[2] == 0 {
-			mode.other = index([3]int{-k[0], -k[1], 0})
+			mode.conjugate = index([3]int{-k[0], -k[1], 0})
 		}
 		list = append(list, mode)
 	}
 	if scale != nil {
 		for i := range list {
-			list[i].scale = scale[list[i].at]
+			list[i].scale = scale[list[i].index]
 			if i > 0 {
 				list[i].scale *= math.Sqrt2
 			}
@@ -882,7 +882,7 @@ func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 // of −√2D sin 2πk·u.
 func (m *modal) newLowModes(entries []complex128, double nufft.Axes, scale []float64) (*lowModes, error) {
 	w := m.w
-	p := &lowModes{m: m, list: m.c.lowModes(m.c.low, scale)}
+	p := &lowModes{m: m, list: m.c.lowModes(m.c.cutoff, scale)}
 	order := 2*len(p.list) - 1
 	h := double.Half()
 	entry := func(k, l [3]int, sign int) (re, im float64) {
@@ -912,20 +912,20 @@ func (m *modal) newLowModes(entries []complex128, double nufft.Axes, scale []flo
 			f := a.scale * b.scale / 2
 			re, im := entry(a.k, b.k, -1)
 			re2, im2 := entry(a.k, b.k, 1)
-			at := 2*j - 1
+			column := 2*j - 1
 			if j == 0 {
 				cosine[0], sine[0] = f*(re+re2), f*(im+im2)
 				continue
 			}
-			cosine[at], cosine[at+1] = f*(re+re2), f*(im2-im)
-			sine[at], sine[at+1] = f*(im2+im), f*(re-re2)
+			cosine[column], cosine[column+1] = f*(re+re2), f*(im2-im)
+			sine[column], sine[column+1] = f*(im2+im), f*(re-re2)
 		}
-		from, rows := max(2*i-1, 0), min(i+1, 2)
-		cosine[from]++
+		row, rows := max(2*i-1, 0), min(i+1, 2)
+		cosine[row]++
 		if rows == 2 {
-			sine[from+1]++
+			sine[row+1]++
 		}
-		if err := w.B.Upload(p.factor.View(from, 0, rows, order), two.View(0, 0, rows, order)); err != nil {
+		if err := w.B.Upload(p.factor.View(row, 0, rows, order), two.View(0, 0, rows, order)); err != nil {
 			return nil, err
 		}
 	}
@@ -936,48 +936,48 @@ func (m *modal) newLowModes(entries []complex128, double nufft.Axes, scale []flo
 func (p *lowModes) Apply(z, r backend.Matrix[float64]) error {
 	w := p.m.w
 	rows, columns := r.Dims()
-	h, low := backend.NewHost[float64](rows, columns), backend.NewHost[float64](2*len(p.list)-1, columns)
+	h, unknowns := backend.NewHost[float64](rows, columns), backend.NewHost[float64](2*len(p.list)-1, columns)
 	if err := w.B.Download(h, r); err != nil {
 		return err
 	}
 	// If mode.k[2] = 0, r has elements for both modes of a conjugate pair, without the factor √2.
 	eachLow(p.list, func(mode lowMode, from, to int, sign float64) {
-		v, dst := h.Row(from), low.Row(to)
+		v, dst := h.Row(from), unknowns.Row(to)
 		for j := range columns {
-			if dst[j] = v[j]; mode.other >= 0 {
-				dst[j] = (v[j] + sign*h.Row(from + 2*(mode.other-mode.at))[j]) / math.Sqrt2
+			if dst[j] = v[j]; mode.conjugate >= 0 {
+				dst[j] = (v[j] + sign*h.Row(from + 2*(mode.conjugate-mode.index))[j]) / math.Sqrt2
 			}
 		}
 	})
-	column := p.column.View(0, 0, low.Rows, columns)
-	if err := w.B.Upload(column, low); err != nil {
+	column := p.column.View(0, 0, unknowns.Rows, columns)
+	if err := w.B.Upload(column, unknowns); err != nil {
 		return err
 	}
 	w.B.Trsm(backend.Left, backend.Lower, backend.NoTrans, 1, p.factor, column)
 	w.B.Trsm(backend.Left, backend.Lower, backend.Transpose, 1, p.factor, column)
-	if err := w.B.Download(low, column); err != nil {
+	if err := w.B.Download(unknowns, column); err != nil {
 		return err
 	}
 	eachLow(p.list, func(mode lowMode, to, from int, sign float64) {
-		v, dst := low.Row(from), h.Row(to)
+		v, dst := unknowns.Row(from), h.Row(to)
 		for j := range columns {
-			if dst[j] = v[j]; mode.other >= 0 {
+			if dst[j] = v[j]; mode.conjugate >= 0 {
 				dst[j] = v[j] / math.Sqrt2
-				h.Row(to + 2*(mode.other-mode.at))[j] = sign * dst[j]
+				h.Row(to + 2*(mode.conjugate-mode.index))[j] = sign * dst[j]
 			}
 		}
 	})
 	return w.B.Upload(z, h)
 }
 
-// eachLow calls f for the real and the imaginary part of each mode. `all` is the index of the part
-// among all unknowns, and `low` is its index among the unknowns of the factor. sign is −1 for
-// imaginary parts.
-func eachLow(list []lowMode, f func(mode lowMode, all, low int, sign float64)) {
+// eachLow calls f for the real and the imaginary part of each mode. The argument index of f is the
+// index of the part among all unknowns, and lowIndex is its index among the unknowns of the factor.
+// sign is −1 for imaginary parts.
+func eachLow(list []lowMode, f func(mode lowMode, index, lowIndex int, sign float64)) {
 	for i, mode := range list {
-		f(mode, 2*mode.at, max(2*i-1, 0), 1)
+		f(mode, 2*mode.index, max(2*i-1, 0), 1)
 		if i > 0 {
-			f(mode, 2*mode.at+1, 2*i, -1)
+			f(mode, 2*mode.index+1, 2*i, -1)
 		}
 	}
 }

@@ -260,8 +260,8 @@ func TestModesOfOneSample(t *testing.T) {
 func TestModesRefuses(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	gauss := kernels.Gaussian{Sigma: 1}
-	far := field(gauss, 20, 2, 1)
-	far.X.Row(3)[1] = 1e9
+	distant := field(gauss, 20, 2, 1)
+	distant.X.Row(3)[1] = 1e9
 	missing := field(gauss, 20, 2, 1)
 	missing.X.Row(3)[1] = math.NaN()
 	for _, c := range []struct {
@@ -275,7 +275,7 @@ func TestModesRefuses(t *testing.T) {
 		{field(kernels.Gaussian{Sigmas: []float64{1, 2}}, 20, 2, 1), "with one sigma"},
 		{field(gauss, 20, 2, 0), "lambda must be > 0, got 0"},
 		{missing, "x: row 4"},
-		{far, "more than 1048576 Fourier modes are needed for a feature of range 1e+09 and gaussian(sigma=1)"},
+		{distant, "more than 1048576 Fourier modes are needed for a feature of range 1e+09 and gaussian(sigma=1)"},
 	} {
 		if _, err := solvers.Solve(t.Context(), dev, c.p, solvers.Params{Method: solvers.Modes}); err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("got %v, want %q", err, c.text)

@@ -179,7 +179,7 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	if p.Sparse != nil {
 		width = sparseFeature * float64(Problem{Sparse: p.Sparse}.width())
 	}
-	if values, _ := kernels.IsPrecomputed(p.Kernel); !values && !p.Kernel.IsPSD() {
+	if precomputed, _ := kernels.IsPrecomputed(p.Kernel); !precomputed && !p.Kernel.IsPSD() {
 		return Plan{}, fmt.Errorf("solvers: the kernel %v is not positive semidefinite, so that there is no ‖f‖ to penalize: use another kernel", p.Kernel)
 	}
 	if err := p.Choice.check(); err != nil {
@@ -209,22 +209,22 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	if p.Sparse != nil {
 		z.stored = 1
 	}
-	return z.plan(dev, par, stage{"centers", choice.flops(n, int(width))}, func(m int) (alone, basis int64) {
+	return z.plan(dev, par, stage{"centers", choice.flops(n, int(width))}, func(m int) (stageBytes, basis int64) {
 		c := choice
 		c.Count = m
-		held := p.held(dev, d)
+		rowBytes := p.rowBytes(dev, d)
 		// The basis holds c and the product of k(c, c) and t columns.
-		basis = numeric.Total(numeric.Bytes(numeric.Elements(m, t)), held(m))
+		basis = numeric.Total(numeric.Bytes(numeric.Elements(m, t)), rowBytes(m))
 		if p.Sparse != nil {
-			basis = numeric.Total(basis, held(stream.PieceRows(n, m)))
+			basis = numeric.Total(basis, rowBytes(stream.PieceRows(n, m)))
 		}
-		return c.bytes(n, held), basis
+		return c.bytes(n, rowBytes), basis
 	})
 }
 
-// held returns a function. The function returns the device memory of `rows` rows of X; for sparse
-// samples it adds the rows' copy in Go memory.
-func (p NystromProblem) held(dev backend.Device, d int) func(rows int) int64 {
+// rowBytes returns a function that computes the device memory of a number of rows of X, in bytes.
+// For sparse samples, the function adds the memory of a copy of the rows in Go memory.
+func (p NystromProblem) rowBytes(dev backend.Device, d int) func(rows int) int64 {
 	if p.Sparse == nil {
 		return func(rows int) int64 { return numeric.Bytes(numeric.Elements(rows, d)) }
 	}

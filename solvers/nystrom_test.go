@@ -354,19 +354,19 @@ func TestCenterRulesCover(t *testing.T) {
 	}
 	k := kernels.Gaussian{Sigma: 0.7}
 	dev := backendtest.Device(t, "ref")
-	left := map[CenterRule]float64{}
+	residuals := map[CenterRule]float64{}
 	for _, rule := range CenterRules() {
 		p := NystromProblem{Kernel: k, Data: InMemory(x, targets(5, x), nil, nil), Choice: CenterChoice{Rule: rule, Count: m, pool: n}, Lambda: 0.1}
 		res, err := SolveNystrom(t.Context(), dev, p, StreamParams{Method: Normal})
 		if err != nil {
 			t.Fatal(err)
 		}
-		left[rule] = nystromLeft(k, x, res.Centers)
+		residuals[rule] = nystromLeft(k, x, res.Centers)
 	}
-	t.Log(left)
-	for rule, v := range left {
-		if rule != UniformCenters && !(v < 0.7*left[UniformCenters]) {
-			t.Errorf("%s leaves %.3g of the trace, uniform centers %.3g", rule, v, left[UniformCenters])
+	t.Log(residuals)
+	for rule, v := range residuals {
+		if rule != UniformCenters && !(v < 0.7*residuals[UniformCenters]) {
+			t.Errorf("%s leaves %.3g of the trace, uniform centers %.3g", rule, v, residuals[UniformCenters])
 		}
 	}
 }
@@ -378,21 +378,21 @@ func nystromLeft(k kernels.Kernel, x, c backend.Host[float64]) float64 {
 	svd.Factorize(kmm, mat.SVDThin)
 	var solved mat.Dense
 	svd.SolveTo(&solved, kmn, svd.Rank(1e-12))
-	left := 0.0
+	residual := 0.0
 	for i := range x.Rows {
-		left += kernels.Diag(k, x.Row(i))
+		residual += kernels.Diag(k, x.Row(i))
 		for j := range c.Rows {
-			left -= kmn.At(j, i) * solved.At(j, i)
+			residual -= kmn.At(j, i) * solved.At(j, i)
 		}
 	}
-	return left
+	return residual
 }
 
 func TestNystromRefused(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	x := backendtest.Normal(1, 30, 2)
 	y := targets(1, x)
-	good := NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, y, nil, nil), Choice: CenterChoice{Count: 5}, Lambda: 1}
+	valid := NystromProblem{Kernel: kernels.Gaussian{Sigma: 1}, Data: InMemory(x, y, nil, nil), Choice: CenterChoice{Count: 5}, Lambda: 1}
 	nan := backend.NewHost[float64](30, 2)
 	nan.Row(7)[1] = math.NaN()
 	for want, change := range map[string]func(p *NystromProblem, par *StreamParams){
@@ -420,7 +420,7 @@ func TestNystromRefused(t *testing.T) {
 			*par = StreamParams{Method: Falkon, MaxIter: 2, Tol: 1e-15, samples: 6}
 		},
 	} {
-		p, par := good, StreamParams{}
+		p, par := valid, StreamParams{}
 		change(&p, &par)
 		_, err := SolveNystrom(t.Context(), dev, p, par)
 		if err == nil || !strings.HasPrefix(err.Error(), "solvers: ") || !strings.Contains(err.Error(), want) {
@@ -430,7 +430,7 @@ func TestNystromRefused(t *testing.T) {
 			t.Fatalf("%s: %d bytes are left", want, now)
 		}
 	}
-	if _, err := SolveNystrom(t.Context(), nil, good, StreamParams{}); err == nil {
+	if _, err := SolveNystrom(t.Context(), nil, valid, StreamParams{}); err == nil {
 		t.Error("no device was not refused")
 	}
 }
@@ -453,7 +453,7 @@ func TestNystromInterrupted(t *testing.T) {
 	for method, least := range map[Method]int{Normal: 8, Falkon: 12} { // minimum number of blocks, 4 for each pass
 		for stop := 1; ; stop++ {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			data := &failing{cut: cut{inMemory{x, y, nil, nil}, []int{50}}, at: stop, fail: func() error {
+			data := &failing{cut: cut{inMemory{x, y, nil, nil}, []int{50}}, block: stop, fail: func() error {
 				if stop%2 == 0 {
 					cancel(torn)
 					return nil
@@ -517,10 +517,10 @@ func TestNormalReadsTheSamplesOnce(t *testing.T) {
 					}
 					return sum / total
 				}
-				worst := 0.0
+				largest := 0.0
 				for j := range y.Cols {
 					ybar := center(func(i int) float64 { return y.Row(i)[j] })
-					left, size := 0.0, 0.0
+					residual, size := 0.0, 0.0
 					for a := range m {
 						mean := center(func(i int) float64 { return phi.At(i, a) })
 						r, z := 0.0, 0.0
@@ -535,32 +535,32 @@ func TestNormalReadsTheSamplesOnce(t *testing.T) {
 						for b := range m {
 							r -= lambda * penalty.At(a, b) * res.Beta.Row(b)[j]
 						}
-						left += r * r
+						residual += r * r
 						size += z * z
 					}
-					worst = max(worst, math.Sqrt(left/size))
+					largest = max(largest, math.Sqrt(residual/size))
 				}
-				t.Logf("intercept %t, tolerance %g: residual %.3g, by sums %.3g", intercept, tol, res.Residual, worst)
+				t.Logf("intercept %t, tolerance %g: residual %.3g, by sums %.3g", intercept, tol, res.Residual, largest)
 				// The test's own sums have n terms, each with a rounding error of 2⁻⁵³. The terms
 				// are up to 100 times as large as their sum.
-				if res.Residual > tol || worst > res.Residual+100*n*0x1p-53 {
-					t.Errorf("intercept %t, tolerance %g: residual %g, by sums %g", intercept, tol, res.Residual, worst)
+				if res.Residual > tol || largest > res.Residual+100*n*0x1p-53 {
+					t.Errorf("intercept %t, tolerance %g: residual %g, by sums %g", intercept, tol, res.Residual, largest)
 				}
 			}
 		}
 	})
 }
 
-// failing is a Rows that calls fail at block number `at` and returns the error of fail.
+// failing is a Rows that calls fail before one block, given by its number, and returns its error.
 type failing struct {
 	cut
-	count, at int
-	fail      func() error
+	count, block int
+	fail         func() error
 }
 
 func (f *failing) Pass(ctx context.Context, keyed bool, use func(b Block) error) error {
 	return f.cut.Pass(ctx, keyed, func(b Block) error {
-		if f.count++; f.count == f.at {
+		if f.count++; f.count == f.block {
 			if err := f.fail(); err != nil {
 				return err
 			}

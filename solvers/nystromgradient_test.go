@@ -39,16 +39,16 @@ func titsias(theta [4]complex128, x, c, y backend.Host[float64], weights []float
 		}
 	}
 	solved, _ := eliminate(kmm, kmn)
-	rest, q := complex(0, 0), square(n)
+	remaining, q := complex(0, 0), square(n)
 	for i := range n {
 		for j := range n {
 			for l := range m {
 				q[i][j] += kmn[l][i] * solved[l][j]
 			}
 		}
-		rest += complex(weights[i], 0) * (k(x.Row(i), x.Row(i)) - q[i][i])
+		remaining += complex(weights[i], 0) * (k(x.Row(i), x.Row(i)) - q[i][i])
 	}
-	return density(q, lambda, y, weights, intercept, unit) - complex(float64(y.Cols), 0)*rest/(2*lambda)
+	return density(q, lambda, y, weights, intercept, unit) - complex(float64(y.Cols), 0)*remaining/(2*lambda)
 }
 
 // density returns the log density of y, which is normal with the covariance s²(q + λW⁻¹). The other
@@ -56,7 +56,7 @@ func titsias(theta [4]complex128, x, c, y backend.Host[float64], weights []float
 func density(q [][]complex128, lambda complex128, y backend.Host[float64], weights []float64, intercept, unit bool) (log complex128) {
 	n, t := y.Rows, y.Cols
 	count, logs := complex(0, 0), complex(0, 0)
-	cov, right := square(n), make([][]complex128, n)
+	cov, rhs := square(n), make([][]complex128, n)
 	for i := range n {
 		w := complex(weights[i], 0)
 		count += w
@@ -64,11 +64,11 @@ func density(q [][]complex128, lambda complex128, y backend.Host[float64], weigh
 		cov[i][i] += lambda / w
 		logs += (w-1)*cmplx.Log(lambda) + cmplx.Log(w)
 		for j := range t {
-			right[i] = append(right[i], complex(y.Row(i)[j], 0))
+			rhs[i] = append(rhs[i], complex(y.Row(i)[j], 0))
 		}
-		right[i] = append(right[i], 1)
+		rhs[i] = append(rhs[i], 1)
 	}
-	alpha, determinant := eliminate(cov, right)
+	alpha, determinant := eliminate(cov, rhs)
 	logs += determinant
 	information := complex(0, 0)
 	for i := range n {
@@ -81,7 +81,7 @@ func density(q [][]complex128, lambda complex128, y backend.Host[float64], weigh
 	for j := range t {
 		quadratic, sum := complex(0, 0), complex(0, 0)
 		for i := range n {
-			quadratic += alpha[i][j] * right[i][j]
+			quadratic += alpha[i][j] * rhs[i][j]
 			sum += alpha[i][j]
 		}
 		if intercept {
@@ -308,7 +308,7 @@ func TestFourierGradientOfKernels(t *testing.T) {
 			}
 			params := kernels.Params(k)
 			for i := range len(params) + 1 {
-				at := func(step float64) float64 { // the likelihood after adding step to ln(parameter i)
+				value := func(step float64) float64 { // the likelihood after adding step to ln(parameter i)
 					lambda := 0.5
 					var values []float64
 					for l, q := range params {
@@ -332,7 +332,7 @@ func TestFourierGradientOfKernels(t *testing.T) {
 				}
 				// The difference has fourth order: its truncation error for h is a sixteenth of
 				// that for 2h. The rounding error of the likelihood is that of TestFourierGradient.
-				fourth := func(h float64) float64 { return (8*(at(h)-at(-h)) - (at(2*h) - at(-2*h))) / (12 * h) }
+				fourth := func(h float64) float64 { return (8*(value(h)-value(-h)) - (value(2*h) - value(-2*h))) / (12 * h) }
 				const h = 1.0 / 4096
 				want := fourth(h)
 				tol := math.Abs(fourth(2*h)-want) + 0x1p-53*(2*60/0.5)*30*n*30/h

@@ -29,14 +29,14 @@ const (
 var operators = []Operator{Stored64, Stored32, Fixed16, Unstored64, Unstored32}
 
 func (o Operator) check() error {
-	for _, known := range operators {
-		if o == OperatorAuto || o == known {
+	for _, operator := range operators {
+		if o == OperatorAuto || o == operator {
 			return nil
 		}
 	}
 	names := make([]string, len(operators))
-	for i, known := range operators {
-		names[i] = fmt.Sprintf("%q", known)
+	for i, operator := range operators {
+		names[i] = fmt.Sprintf("%q", operator)
 	}
 	return fmt.Errorf("solvers: no operator is called %q; the operators are %s", o, strings.Join(names, ", "))
 }
@@ -173,7 +173,7 @@ func operatorOf[T backend.Float](w *work, b backend.Backend[T], o Operator, x ba
 func (w *work) placeX32() (backend.Matrix[float32], error) {
 	s := w.s
 	if s.Sparse != nil {
-		x, err := backend.PlaceSparse(w.B32, s.taken().Sparse.Single())
+		x, err := backend.PlaceSparse(w.B32, s.positivePoints().Sparse.Single())
 		if err == nil {
 			w.Mem.Keep(x)
 		}
@@ -188,9 +188,9 @@ func (w *work) placeX32() (backend.Matrix[float32], error) {
 		mean = s.mean(s.X)
 	}
 	r := blockRows(s.n, s.d)
-	from, to := backend.NewHost[float64](r, s.d), backend.NewHost[float32](r, s.d)
+	double, single := backend.NewHost[float64](r, s.d), backend.NewHost[float32](r, s.d)
 	for i := 0; i < s.n; i += r {
-		h, h32 := from.View(0, 0, min(r, s.n-i), s.d), to.View(0, 0, min(r, s.n-i), s.d)
+		h, h32 := double.View(0, 0, min(r, s.n-i), s.d), single.View(0, 0, min(r, s.n-i), s.d)
 		s.fill(h, s.X, mean, i, false)
 		for q := range h.Rows {
 			for j, v := range h.Row(q) {

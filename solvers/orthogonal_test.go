@@ -48,9 +48,9 @@ func TestResidualOfOrthogonalTarget(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, at := range points {
-				if at.Err != nil || !(at.Residual <= 1e-8) {
-					t.Errorf("%s, lambda %g, %d rows: residual %g, %v", method, at.Lambda, x.Rows, at.Residual, at.Err)
+			for _, point := range points {
+				if point.Err != nil || !(point.Residual <= 1e-8) {
+					t.Errorf("%s, lambda %g, %d rows: residual %g, %v", method, point.Lambda, x.Rows, point.Residual, point.Err)
 				}
 			}
 		}

@@ -99,21 +99,21 @@ type PathPoint struct {
 // samples. Such a fit has no score.
 var errNothingLeft = message.Errorf("solvers: path: the fit has as many degrees of freedom as there are samples, so that it fits any targets exactly and has no score: {raise $lambda|add samples}")
 
-// profile sets at.Evidence. With K̃ = W^½KW^½, squares holds ỹᵀ(K̃ + λI)⁻¹ỹ for each output, and
+// profile sets point.Evidence. With K̃ = W^½KW^½, squares holds ỹᵀ(K̃ + λI)⁻¹ỹ for each output, and
 // logDet is log det (K̃ + λI).
-func (s *samples) profile(at *PathPoint, squares []float64, logDet float64) {
-	at.Evidence = math.NaN()
-	if s.Intercept || at.Lambda == 0 {
+func (s *samples) profile(point *PathPoint, squares []float64, logDet float64) {
+	point.Evidence = math.NaN()
+	if s.Intercept || point.Lambda == 0 {
 		return
 	}
 	n := 0.0
 	for i := range s.n {
 		n += s.weightOf(i)
 	}
-	logDet += (n - float64(s.n)) * elementary.Log(at.Lambda)
-	at.Evidence = 0
+	logDet += (n - float64(s.n)) * elementary.Log(point.Lambda)
+	point.Evidence = 0
 	for _, q := range squares {
-		at.Evidence -= (n*(1+elementary.Log(2*math.Pi*q/n)) + logDet) / 2
+		point.Evidence -= (n*(1+elementary.Log(2*math.Pi*q/n)) + logDet) / 2
 	}
 }
 
@@ -365,8 +365,8 @@ func pathFlops(m Method, n, d, t, lambdas int, loo, linear bool) float64 {
 	}
 	cube := order * order * order
 	if m == Dual {
-		each := flop.Gram(n, n, d, true) + cube*2/3 + flop.GramMul(n, n, d, t)
-		return l * each
+		perLambda := flop.Gram(n, n, d, true) + cube*2/3 + flop.GramMul(n, n, d, t)
+		return l * perLambda
 	}
 	width := float64(band.Width(loo))
 	f := 4./3*cube + l*(14*width*width*order+8*order*width*float64(t)+4*order*order*float64(t))

@@ -165,9 +165,9 @@ func TestPathClosedForm(t *testing.T) {
 						if err != nil {
 							t.Fatalf("%s: %v", what, err)
 						}
-						for i, at := range points {
-							compareEvidence(t, dev, what, p, at)
-							comparePoint(t, fmt.Sprintf("%s λ=%g loo=%v", what, lambdas[i], loo), p, at, lambdas[i], loo, method)
+						for i, point := range points {
+							compareEvidence(t, dev, what, p, point)
+							comparePoint(t, fmt.Sprintf("%s λ=%g loo=%v", what, lambdas[i], loo), p, point, lambdas[i], loo, method)
 						}
 					}
 				}
@@ -176,31 +176,31 @@ func TestPathClosedForm(t *testing.T) {
 	}
 }
 
-// compareEvidence compares at.Evidence with the likelihood from a Cholesky factor. The relative
+// compareEvidence compares point.Evidence with the likelihood from a Cholesky factor. The relative
 // tolerance of a pivot's logarithm is the tolerance of the solution.
-func compareEvidence(t *testing.T, dev backend.Device, what string, p solvers.Problem, at solvers.PathPoint) {
+func compareEvidence(t *testing.T, dev backend.Device, name string, p solvers.Problem, point solvers.PathPoint) {
 	t.Helper()
-	if p.Intercept || at.Err != nil {
-		if at.Err == nil && !math.IsNaN(at.Evidence) {
-			t.Errorf("%s λ=%g: evidence %v with an intercept", what, at.Lambda, at.Evidence)
+	if p.Intercept || point.Err != nil {
+		if point.Err == nil && !math.IsNaN(point.Evidence) {
+			t.Errorf("%s λ=%g: evidence %v with an intercept", name, point.Lambda, point.Evidence)
 		}
 		return
 	}
-	if at.Lambda < 0.1 && p.X.Rows > 1 {
+	if point.Lambda < 0.1 && p.X.Rows > 1 {
 		return // too ill conditioned to compare
 	}
-	p.Lambda = at.Lambda
+	p.Lambda = point.Lambda
 	e, err := solvers.LogEvidence(context.Background(), dev, p, solvers.EvidenceParams{FitScale: true})
 	if err != nil {
-		t.Fatalf("%s: %v", what, err)
+		t.Fatalf("%s: %v", name, err)
 	}
 	// The condition number is at most n·100/λ.
-	if tol := 1e4 * 0x1p-52 * float64(p.X.Rows*p.X.Rows) / at.Lambda; math.Abs(at.Evidence-e.Log) > tol*(1+math.Abs(e.Log)) {
-		t.Errorf("%s λ=%g: evidence %v, want %v", what, at.Lambda, at.Evidence, e.Log)
+	if tol := 1e4 * 0x1p-52 * float64(p.X.Rows*p.X.Rows) / point.Lambda; math.Abs(point.Evidence-e.Log) > tol*(1+math.Abs(e.Log)) {
+		t.Errorf("%s λ=%g: evidence %v, want %v", name, point.Lambda, point.Evidence, e.Log)
 	}
 }
 
-func comparePoint(t *testing.T, what string, p solvers.Problem, at solvers.PathPoint, lambda float64, loo bool, method solvers.Method) {
+func comparePoint(t *testing.T, what string, p solvers.Problem, point solvers.PathPoint, lambda float64, loo bool, method solvers.Method) {
 	t.Helper()
 	alpha, errs, b, gcv, means, freedom, condition := closedForm(p, lambda)
 	n := float64(p.X.Rows)
@@ -208,11 +208,11 @@ func comparePoint(t *testing.T, what string, p solvers.Problem, at solvers.PathP
 	if tol > 0.01 {
 		return // too ill conditioned to compare
 	}
-	if at.Err != nil {
-		t.Fatalf("%s: %v", what, at.Err)
+	if point.Err != nil {
+		t.Fatalf("%s: %v", what, point.Err)
 	}
-	if at.Lambda != lambda {
-		t.Fatalf("%s: λ is %v", what, at.Lambda)
+	if point.Lambda != lambda {
+		t.Fatalf("%s: λ is %v", what, point.Lambda)
 	}
 	near := func(name string, got, want, scale float64) {
 		t.Helper()
@@ -220,7 +220,7 @@ func comparePoint(t *testing.T, what string, p solvers.Problem, at solvers.PathP
 			t.Errorf("%s: %s is %v, want %v ± %.2g", what, name, got, want, tol*scale)
 		}
 	}
-	near("freedom", at.Freedom, freedom, n)
+	near("freedom", point.Freedom, freedom, n)
 	for j := range p.Y.Cols {
 		// The error bound is relative to the norm of the bordered solution (α, b). If b dominates
 		// this norm, α and its squares have fewer correct digits.
@@ -229,24 +229,24 @@ func comparePoint(t *testing.T, what string, p solvers.Problem, at solvers.PathP
 		if norm > 0 {
 			whole = math.Hypot(norm, b[j]) / norm
 		}
-		near("GCV", at.GCV[j], gcv[j], whole*gcv[j])
-		near("intercept", at.Intercept[j], b[j], 10+math.Abs(b[j]))
+		near("GCV", point.GCV[j], gcv[j], whole*gcv[j])
+		near("intercept", point.Intercept[j], b[j], 10+math.Abs(b[j]))
 		if loo {
-			near("LOO", at.LOO[j], means[j], whole*means[j])
-		} else if at.LOO != nil {
+			near("LOO", point.LOO[j], means[j], whole*means[j])
+		} else if point.LOO != nil {
 			t.Errorf("%s: leave-one-out errors were not asked for", what)
 		}
 		for i := range p.X.Rows {
 			if method != solvers.Primal {
-				near("alpha", at.Alpha.Row(i)[j], alpha.At(i, j), mat.Norm(alpha, 2))
+				near("alpha", point.Alpha.Row(i)[j], alpha.At(i, j), mat.Norm(alpha, 2))
 			}
 			if loo {
-				near("error", at.Errors.Row(i)[j], errs.At(i, j), mat.Norm(errs, 2))
+				near("error", point.Errors.Row(i)[j], errs.At(i, j), mat.Norm(errs, 2))
 			}
 		}
 	}
-	if !(at.Residual <= tol) {
-		t.Errorf("%s: residual %g", what, at.Residual)
+	if !(point.Residual <= tol) {
+		t.Errorf("%s: residual %g", what, point.Residual)
 	}
 }
 

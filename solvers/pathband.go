@@ -114,8 +114,8 @@ func scaleTriangle(b backend.Backend[float64], a backend.Matrix[float64], weight
 	buffer := backend.NewHost[float64](r, n)
 	for first := 0; first < n; first += r {
 		end := min(first+r, n)
-		h, part := buffer.View(0, 0, end-first, end), a.View(first, 0, end-first, end)
-		if err := b.Download(h, part); err != nil {
+		h, block := buffer.View(0, 0, end-first, end), a.View(first, 0, end-first, end)
+		if err := b.Download(h, block); err != nil {
 			return err
 		}
 		for i := range h.Rows {
@@ -123,7 +123,7 @@ func scaleTriangle(b backend.Backend[float64], a backend.Matrix[float64], weight
 				h.Row(i)[j] = roots[first+i] * v * roots[j]
 			}
 		}
-		if err := b.Upload(part, h); err != nil {
+		if err := b.Upload(block, h); err != nil {
 			return err
 		}
 	}
@@ -170,7 +170,7 @@ func (p *pathBand) group(ctx context.Context, lambdas []float64) ([]PathPoint, e
 		}
 	}
 	points := make([]PathPoint, len(lambdas))
-	all := backend.NewHost[float64](s.n, len(lambdas)*s.t)
+	alphas := backend.NewHost[float64](s.n, len(lambdas)*s.t)
 	for i, l := range lambdas {
 		points[i].Lambda = l
 		if err := p.q.Errs[i]; err != nil {
@@ -185,10 +185,10 @@ func (p *pathBand) group(ctx context.Context, lambdas []float64) ([]PathPoint, e
 				trace += v
 			}
 		}
-		p.score(&points[i], sols.View(0, i*c, s.n, c), diag, trace, all.View(0, i*s.t, s.n, s.t))
-		s.profile(&points[i], p.squares(all.View(0, i*s.t, s.n, s.t)), p.q.Factors[i].LogDet)
+		p.score(&points[i], sols.View(0, i*c, s.n, c), diag, trace, alphas.View(0, i*s.t, s.n, s.t))
+		s.profile(&points[i], p.squares(alphas.View(0, i*s.t, s.n, s.t)), p.q.Factors[i].LogDet)
 	}
-	return points, p.finish(ctx, b, points, all)
+	return points, p.finish(ctx, b, points, alphas)
 }
 
 // squares returns yᵀα for each output.
@@ -206,9 +206,9 @@ func (p *pathBase) squares(alpha backend.Host[float64]) []float64 {
 
 // score computes the scores and writes α to alpha. sol is (K̃+λI)⁻¹[ỹ u]. diag is the diagonal of
 // (K̃+λI)⁻¹, or nil without leave-one-out errors. trace is the trace of this matrix.
-func (p *pathBand) score(at *PathPoint, sol backend.Host[float64], diag []float64, trace float64, alpha backend.Host[float64]) {
+func (p *pathBand) score(point *PathPoint, sol backend.Host[float64], diag []float64, trace float64, alpha backend.Host[float64]) {
 	s := p.s
-	at.Intercept = make([]float64, s.t)
+	point.Intercept = make([]float64, s.t)
 	if s.Intercept {
 		var uzu, zz float64
 		uy := make([]float64, s.t)
@@ -222,12 +222,12 @@ func (p *pathBand) score(at *PathPoint, sol backend.Host[float64], diag []float6
 		}
 		trace -= zz / uzu
 		for j := range uy {
-			at.Intercept[j] = uy[j] / uzu
+			point.Intercept[j] = uy[j] / uzu
 		}
 		for i := range s.n {
 			row := sol.Row(i)
 			z := row[s.t]
-			for j, v := range at.Intercept {
+			for j, v := range point.Intercept {
 				row[j] -= v * z
 			}
 			if diag != nil {
@@ -236,23 +236,23 @@ func (p *pathBand) score(at *PathPoint, sol backend.Host[float64], diag []float6
 		}
 	}
 	if !(trace > 0) {
-		at.Err = errNothingLeft
+		point.Err = errNothingLeft
 		return
 	}
-	at.GCV = make([]float64, s.t)
-	at.Freedom = float64(s.n) - at.Lambda*trace
+	point.GCV = make([]float64, s.t)
+	point.Freedom = float64(s.n) - point.Lambda*trace
 	for i := range s.n {
 		root := math.Sqrt(s.weightOf(i))
 		for j, v := range sol.Row(i)[:s.t] {
-			at.GCV[j] += v * v
+			point.GCV[j] += v * v
 			alpha.Row(i)[j] = root * v
 		}
 	}
-	for j := range at.GCV {
-		at.GCV[j] *= float64(s.n) / trace / trace
+	for j := range point.GCV {
+		point.GCV[j] *= float64(s.n) / trace / trace
 	}
 	if diag != nil {
-		s.leaveOneOut(at, func(i, j int) float64 {
+		s.leaveOneOut(point, func(i, j int) float64 {
 			return sol.Row(i)[j] / diag[i] / math.Sqrt(s.weightOf(i))
 		})
 	}
@@ -260,111 +260,111 @@ func (p *pathBand) score(at *PathPoint, sol backend.Host[float64], diag []float6
 
 // leaveOneOut sets the leave-one-out errors of the samples of weight > 0, and the means of their
 // squares. e(i, j) is the error of output j at sample i.
-func (s *samples) leaveOneOut(at *PathPoint, e func(i, j int) float64) {
-	at.LOO = make([]float64, s.t)
-	at.Errors = backend.NewHost[float64](s.x.Rows, s.t)
+func (s *samples) leaveOneOut(point *PathPoint, e func(i, j int) float64) {
+	point.LOO = make([]float64, s.t)
+	point.Errors = backend.NewHost[float64](s.x.Rows, s.t)
 	total := 0.0
 	for i := range s.n {
 		w := s.weightOf(i)
 		total += w
 		for j := range s.t {
 			v := e(i, j)
-			at.Errors.Row(s.row(i))[j] = v
-			at.LOO[j] += w * v * v
+			point.Errors.Row(s.row(i))[j] = v
+			point.LOO[j] += w * v * v
 		}
 	}
-	for j := range at.LOO {
-		at.LOO[j] /= total
-		if v := at.LOO[j]; math.IsNaN(v) || math.IsInf(v, 0) {
-			at.Err = message.Errorf("solvers: path: the leave-one-out errors are not finite: {raise $lambda}")
+	for j := range point.LOO {
+		point.LOO[j] /= total
+		if v := point.LOO[j]; math.IsNaN(v) || math.IsInf(v, 0) {
+			point.Err = message.Errorf("solvers: path: the leave-one-out errors are not finite: {raise $lambda}")
 		}
 	}
 }
 
 // finish computes K again, uses it for the residuals of all λ together, and copies the solutions to
 // the rows of X.
-func (p *pathBand) finish(ctx context.Context, b backend.Backend[float64], points []PathPoint, all backend.Host[float64]) error {
+func (p *pathBand) finish(ctx context.Context, b backend.Backend[float64], points []PathPoint, alphas backend.Host[float64]) error {
 	s := p.s
-	alpha, product := p.alpha.View(0, 0, s.n, all.Cols), p.product.View(0, 0, s.n, all.Cols)
-	if err := b.Upload(alpha, all); err != nil {
+	alpha, product := p.alpha.View(0, 0, s.n, alphas.Cols), p.product.View(0, 0, s.n, alphas.Cols)
+	if err := b.Upload(alpha, alphas); err != nil {
 		return err
 	}
 	b.GramMul(product, s.Kernel, p.x, p.x, alpha)
-	fit := backend.NewHost[float64](s.n, all.Cols)
+	fit := backend.NewHost[float64](s.n, alphas.Cols)
 	if err := b.Download(fit, product); err != nil {
 		return err
 	}
 	var coefs backend.Host[float64]
 	if s.linear() {
-		coef := p.coef.View(0, 0, s.d, all.Cols)
+		coef := p.coef.View(0, 0, s.d, alphas.Cols)
 		b.Gemm(backend.Transpose, backend.NoTrans, 1, p.x, alpha, 0, coef)
-		coefs = backend.NewHost[float64](s.d, all.Cols)
+		coefs = backend.NewHost[float64](s.d, alphas.Cols)
 		if err := b.Download(coefs, coef); err != nil {
 			return err
 		}
 	}
 	for i := range points {
-		at := &points[i]
-		if at.Err != nil {
-			points[i] = PathPoint{Lambda: at.Lambda, Err: at.Err}
+		point := &points[i]
+		if point.Err != nil {
+			points[i] = PathPoint{Lambda: point.Lambda, Err: point.Err}
 			continue
 		}
 		var coef backend.Host[float64]
 		if s.linear() {
 			coef = coefs.View(0, i*s.t, s.d, s.t)
 		}
-		s.finishPoint(at, fit.View(0, i*s.t, s.n, s.t), all.View(0, i*s.t, s.n, s.t), coef)
+		s.finishPoint(point, fit.View(0, i*s.t, s.n, s.t), alphas.View(0, i*s.t, s.n, s.t), coef)
 	}
 	return nil
 }
 
-// finishPoint sets the residual, α, coefficients and intercept of at. fit is Kα and is overwritten.
-func (s *samples) finishPoint(at *PathPoint, fit, alpha, coef backend.Host[float64]) {
-	at.Residual = s.pathResidual(at, fit, alpha)
-	at.Alpha = backend.NewHost[float64](s.x.Rows, s.t)
+// finishPoint sets the residual, α, coefficients and intercept of point. It overwrites fit = Kα.
+func (s *samples) finishPoint(point *PathPoint, fit, alpha, coef backend.Host[float64]) {
+	point.Residual = s.pathResidual(point, fit, alpha)
+	point.Alpha = backend.NewHost[float64](s.x.Rows, s.t)
 	for i := range s.n {
-		copy(at.Alpha.Row(s.row(i)), alpha.Row(i))
+		copy(point.Alpha.Row(s.row(i)), alpha.Row(i))
 	}
-	at.Coef = coef
-	s.uncenter(at)
-	if v := at.Residual; math.IsNaN(v) || math.IsInf(v, 0) {
-		*at = PathPoint{Lambda: at.Lambda, Err: message.Errorf("solvers: path: the solution is not finite: {scale the features and targets down|raise $lambda}")}
+	point.Coef = coef
+	s.uncenter(point)
+	if v := point.Residual; math.IsNaN(v) || math.IsInf(v, 0) {
+		*point = PathPoint{Lambda: point.Lambda, Err: message.Errorf("solvers: path: the solution is not finite: {scale the features and targets down|raise $lambda}")}
 	}
 }
 
 // pathResidual returns Result.Residual of the dual system for centered targets. fit is Kα and is
 // overwritten.
-func (s *samples) pathResidual(at *PathPoint, fit, alpha backend.Host[float64]) float64 {
+func (s *samples) pathResidual(point *PathPoint, fit, alpha backend.Host[float64]) float64 {
 	targets, sums := backend.NewHost[float64](1, s.t), make([]float64, s.t)
 	for i := range s.n {
 		s.fill(targets, s.Y, s.meanY, i, false)
-		r, shift := fit.Row(i), at.Lambda/s.weightOf(i)
+		r, shift := fit.Row(i), point.Lambda/s.weightOf(i)
 		for j, a := range alpha.Row(i) {
-			r[j] += shift*a + at.Intercept[j] - targets.Data[j]
+			r[j] += shift*a + point.Intercept[j] - targets.Data[j]
 			sums[j] += a
 		}
 	}
-	worst := 0.0
+	largest := 0.0
 	for j := range s.t {
 		r := numeric.Norm(s.n, func(i int) float64 { return fit.Row(i)[j] })
 		if s.Intercept {
 			r = math.Hypot(r, sums[j])
 		}
 		size := numeric.Norm(s.n, func(i int) float64 { return s.Y.Row(s.row(i))[j] })
-		worst = numeric.Larger(worst, numeric.Ratio(r, numeric.ScaleOf(size, 0, 0, Params{}.tol())))
+		largest = numeric.Larger(largest, numeric.Ratio(r, numeric.ScaleOf(size, 0, 0, Params{}.tol())))
 	}
-	return worst
+	return largest
 }
 
 // uncenter converts the intercept for centered data to the intercept for the given data.
-func (s *samples) uncenter(at *PathPoint) {
-	for j := range at.Intercept {
-		for _, part := range s.meanY {
-			at.Intercept[j] += part[j]
+func (s *samples) uncenter(point *PathPoint) {
+	for j := range point.Intercept {
+		for _, mean := range s.meanY {
+			point.Intercept[j] += mean[j]
 		}
-		for _, part := range s.meanX {
-			for k, m := range part {
-				at.Intercept[j] -= m * at.Coef.Row(k)[j]
+		for _, mean := range s.meanX {
+			for k, m := range mean {
+				point.Intercept[j] -= m * point.Coef.Row(k)[j]
 			}
 		}
 	}

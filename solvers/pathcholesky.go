@@ -56,13 +56,13 @@ func (p *pathCholesky) group(ctx context.Context, lambdas []float64) ([]PathPoin
 	return points, nil
 }
 
-func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
+func (p *pathCholesky) one(ctx context.Context, point *PathPoint) error {
 	b := p.queue(ctx)
 	s := *p.s
-	s.Lambda = at.Lambda
+	s.Lambda = point.Lambda
 	err := numeric.FactorGram(b, p.a, p.kernel, p.x, s.shift())
 	if errors.Is(err, backend.ErrNotPosDef) {
-		at.Err = p.s.explain(err)
+		point.Err = p.s.explain(err)
 		return nil
 	}
 	if err != nil {
@@ -80,8 +80,8 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	if err != nil {
 		return err
 	}
-	p.score(&s, at, sol, diag)
-	if at.Err != nil {
+	p.score(&s, point, sol, diag)
+	if point.Err != nil {
 		return nil
 	}
 	pivots, err := numeric.Diagonal(b, p.a)
@@ -92,7 +92,7 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 	for i, v := range pivots {
 		logDet += 2*elementary.Log(v) + elementary.Log(s.weightOf(i))
 	}
-	s.profile(at, p.squares(sol.View(0, 0, s.n, s.t)), logDet)
+	s.profile(point, p.squares(sol.View(0, 0, s.n, s.t)), logDet)
 
 	// The factor has overwritten K: the residual evaluates K again.
 	alpha := sol.View(0, 0, s.n, s.t)
@@ -113,7 +113,7 @@ func (p *pathCholesky) one(ctx context.Context, at *PathPoint) error {
 			return err
 		}
 	}
-	s.finishPoint(at, fit, alpha, coef)
+	s.finishPoint(point, fit, alpha, coef)
 	return nil
 }
 
@@ -131,8 +131,8 @@ func (p *pathBase) targets(s *samples) backend.Host[float64] {
 
 // score computes the scores from sol = C⁻¹[y 1] and from diag, the diagonal of C⁻¹. It overwrites
 // sol with α and diag with the diagonal of G.
-func (p *pathBase) score(s *samples, at *PathPoint, sol backend.Host[float64], diag []float64) {
-	at.Intercept = make([]float64, s.t)
+func (p *pathBase) score(s *samples, point *PathPoint, sol backend.Host[float64], diag []float64) {
+	point.Intercept = make([]float64, s.t)
 	if s.Intercept {
 		sums := make([]float64, s.t+1)
 		for i := range s.n {
@@ -140,36 +140,36 @@ func (p *pathBase) score(s *samples, at *PathPoint, sol backend.Host[float64], d
 				sums[j] += v
 			}
 		}
-		for j := range at.Intercept {
-			at.Intercept[j] = sums[j] / sums[s.t]
+		for j := range point.Intercept {
+			point.Intercept[j] = sums[j] / sums[s.t]
 		}
 		for i := range s.n {
 			row := sol.Row(i)
 			z := row[s.t]
-			for j, b := range at.Intercept {
+			for j, b := range point.Intercept {
 				row[j] -= b * z
 			}
 			diag[i] -= z * z / sums[s.t]
 		}
 	}
 	trace := 0.0
-	at.GCV = make([]float64, s.t)
+	point.GCV = make([]float64, s.t)
 	for i := range s.n {
 		w := s.weightOf(i)
 		trace += diag[i] / w
 		for j, v := range sol.Row(i)[:s.t] {
-			at.GCV[j] += v * v / w
+			point.GCV[j] += v * v / w
 		}
 	}
 	if !(trace > 0) {
-		at.Err = errNothingLeft
+		point.Err = errNothingLeft
 		return
 	}
-	at.Freedom = float64(s.n) - at.Lambda*trace
-	for j := range at.GCV {
-		at.GCV[j] *= float64(s.n) / trace / trace
+	point.Freedom = float64(s.n) - point.Lambda*trace
+	for j := range point.GCV {
+		point.GCV[j] *= float64(s.n) / trace / trace
 	}
 	if p.loo {
-		s.leaveOneOut(at, func(i, j int) float64 { return sol.Row(i)[j] / diag[i] })
+		s.leaveOneOut(point, func(i, j int) float64 { return sol.Row(i)[j] / diag[i] })
 	}
 }

@@ -13,11 +13,11 @@ import (
 )
 
 // faulty is a device without optional abilities. Its float64 queue counts the calls that can fail,
-// and fails once, in call number `at`.
+// and fails once, in call number faultCall.
 type faulty struct {
 	backend.Device
-	at    int64
-	calls atomic.Int64
+	faultCall int64
+	calls     atomic.Int64
 }
 
 type faultyQueue struct {
@@ -30,7 +30,7 @@ var errFaulty = errors.New("a fault of the test")
 func (d *faulty) F64() backend.Backend[float64] { return &faultyQueue{d.Device.F64(), d} }
 
 func (q *faultyQueue) fault() error {
-	if q.dev.calls.Add(1) == q.dev.at {
+	if q.dev.calls.Add(1) == q.dev.faultCall {
 		return errFaulty
 	}
 	return nil
@@ -116,20 +116,20 @@ func TestPathFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inner := backendtest.Device(t, "cpu")
 			failed := 0
-			for at := int64(1); ; at++ {
-				dev := &faulty{Device: inner, at: at}
+			for faultCall := int64(1); ; faultCall++ {
+				dev := &faulty{Device: inner, faultCall: faultCall}
 				err := run(dev)
 				if now, _ := inner.InUse(); now != 0 {
-					t.Fatalf("call %d failed: %d bytes are left", at, now)
+					t.Fatalf("call %d failed: %d bytes are left", faultCall, now)
 				}
 				if err == nil {
-					if dev.calls.Load() >= at {
-						t.Fatalf("call %d failed, and nobody knows", at)
+					if dev.calls.Load() >= faultCall {
+						t.Fatalf("call %d failed, and nobody knows", faultCall)
 					}
 					break
 				}
 				if !errors.Is(err, errFaulty) {
-					t.Fatalf("call %d failed: %v", at, err)
+					t.Fatalf("call %d failed: %v", faultCall, err)
 				}
 				failed++
 			}

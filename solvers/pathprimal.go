@@ -58,7 +58,7 @@ func (p *pathPrimal) begin() error {
 		}
 	}
 	xy := p.coef.View(0, 0, s.d, s.t)
-	err = p.blocks.each(func(x, y backend.Matrix[float64]) {
+	err = p.blocks.forEach(func(x, y backend.Matrix[float64]) {
 		b.Syrk(backend.Lower, backend.Transpose, 1, x, 1, a)
 		b.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, 1, xy)
 	})
@@ -116,25 +116,25 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 		if points[i].Err != nil {
 			continue
 		}
-		at := &points[i]
-		at.Coef = coefs.View(0, i*s.t, s.d, s.t)
-		at.Intercept = make([]float64, s.t)
+		point := &points[i]
+		point.Coef = coefs.View(0, i*s.t, s.d, s.t)
+		point.Intercept = make([]float64, s.t)
 		for j := range s.t {
-			r := numeric.Norm(s.d, func(k int) float64 { return gradient.Row(k)[i*s.t+j] - at.Lambda*at.Coef.Row(k)[j] })
-			at.Residual = numeric.Larger(at.Residual, numeric.Ratio(r, p.size[j]))
+			r := numeric.Norm(s.d, func(k int) float64 { return gradient.Row(k)[i*s.t+j] - point.Lambda*point.Coef.Row(k)[j] })
+			point.Residual = numeric.Larger(point.Residual, numeric.Ratio(r, p.size[j]))
 		}
 		var h []float64
 		if p.loo {
 			h = leverage[i]
 		}
-		p.score(at, residual.View(0, i*s.t, s.n, s.t), h, p.q.Factors[i].Trace)
-		p.likelihood(at, residual.View(0, i*s.t, s.n, s.t), p.q.Factors[i].LogDet)
-		s.uncenter(at)
-		if v := at.Residual; at.Err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
-			at.Err = message.Errorf("solvers: path: the solution is not finite: {scale the features and targets down|raise $lambda}")
+		p.score(point, residual.View(0, i*s.t, s.n, s.t), h, p.q.Factors[i].Trace)
+		p.likelihood(point, residual.View(0, i*s.t, s.n, s.t), p.q.Factors[i].LogDet)
+		s.uncenter(point)
+		if v := point.Residual; point.Err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
+			point.Err = message.Errorf("solvers: path: the solution is not finite: {scale the features and targets down|raise $lambda}")
 		}
-		if at.Err != nil {
-			points[i] = PathPoint{Lambda: at.Lambda, Err: at.Err}
+		if point.Err != nil {
+			points[i] = PathPoint{Lambda: point.Lambda, Err: point.Err}
 		}
 	}
 	return points, nil
@@ -149,7 +149,7 @@ func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], 
 	blocks := *p.blocks
 	blocks.w = &call{run.Frame{Ctx: ctx, Dev: p.Dev, B: b, Mem: p.Mem}, s}
 	var failure error
-	err := blocks.each(func(x, y backend.Matrix[float64]) {
+	err := blocks.forEach(func(x, y backend.Matrix[float64]) {
 		rows, _ := x.Dims()
 		fit, r := p.fit.View(0, 0, rows, cols), residual.View(first, 0, rows, cols)
 		targets := backend.NewHost[float64](rows, s.t)
@@ -175,36 +175,36 @@ func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], 
 		if leverage != nil {
 			m := p.rotated.View(0, 0, s.d, rows)
 			b.Gemm(backend.NoTrans, backend.Transpose, 1, p.q.Transposed(), x, 0, m)
-			parts := make([][]float64, len(leverage))
+			blockLeverage := make([][]float64, len(leverage))
 			for i, h := range leverage {
-				parts[i] = h[first : first+rows]
+				blockLeverage[i] = h[first : first+rows]
 			}
-			failure = p.q.Diagonals(ctx, b, m, parts)
+			failure = p.q.Diagonals(ctx, b, m, blockLeverage)
 		}
 		first, beta = first+rows, 1
 	})
 	return errors.Join(failure, err)
 }
 
-// likelihood sets at.Evidence. It replaces determinants and inverses of n × n matrices by
+// likelihood sets point.Evidence. It replaces determinants and inverses of n × n matrices by
 // determinants and inverses of d × d matrices:
 //
 //	ỹᵀ(X̃X̃ᵀ + λI)⁻¹ỹ = ỹᵀr/λ,  det (X̃X̃ᵀ + λI) = λⁿ⁻ᵈ det (X̃ᵀX̃ + λI)
-func (p *pathPrimal) likelihood(at *PathPoint, r backend.Host[float64], logDet float64) {
+func (p *pathPrimal) likelihood(point *PathPoint, r backend.Host[float64], logDet float64) {
 	s := p.s
 	sums, row := make([]float64, s.t), backend.NewHost[float64](1, s.t)
 	for i := range s.n {
 		s.fill(row, s.Y, s.meanY, i, true)
 		for j, y := range row.Data {
-			sums[j] += y * r.Row(i)[j] / at.Lambda
+			sums[j] += y * r.Row(i)[j] / point.Lambda
 		}
 	}
-	s.profile(at, sums, logDet+float64(s.n-s.d)*elementary.Log(at.Lambda))
+	s.profile(point, sums, logDet+float64(s.n-s.d)*elementary.Log(point.Lambda))
 }
 
 // score computes the scores from the residuals r, the leverages h and the trace of (B + λI)⁻¹. h is
 // nil without leave-one-out errors.
-func (p *pathPrimal) score(at *PathPoint, r backend.Host[float64], h []float64, trace float64) {
+func (p *pathPrimal) score(point *PathPoint, r backend.Host[float64], h []float64, trace float64) {
 	s := p.s
 	intercept, total := 0.0, 0.0
 	for i := range s.n {
@@ -214,30 +214,30 @@ func (p *pathPrimal) score(at *PathPoint, r backend.Host[float64], h []float64, 
 		intercept = 1
 	}
 	if h != nil {
-		at.Freedom = intercept
+		point.Freedom = intercept
 		for i := range h {
-			at.Freedom += h[i]
+			point.Freedom += h[i]
 			h[i] += intercept * s.weightOf(i) / total
 		}
 	} else {
-		at.Freedom = intercept + float64(s.d) - at.Lambda*trace
+		point.Freedom = intercept + float64(s.d) - point.Lambda*trace
 	}
-	at.GCV = make([]float64, s.t)
+	point.GCV = make([]float64, s.t)
 	for i := range s.n {
 		for j, v := range r.Row(i) {
-			at.GCV[j] += v * v
+			point.GCV[j] += v * v
 		}
 	}
-	rest := float64(s.n) - at.Freedom
-	if rest <= 8*numeric.Epsilon*float64(s.n) {
-		at.Err = errNothingLeft
+	remaining := float64(s.n) - point.Freedom
+	if remaining <= 8*numeric.Epsilon*float64(s.n) {
+		point.Err = errNothingLeft
 		return
 	}
-	for j := range at.GCV {
-		at.GCV[j] *= float64(s.n) / rest / rest
+	for j := range point.GCV {
+		point.GCV[j] *= float64(s.n) / remaining / remaining
 	}
 	if h != nil {
-		s.leaveOneOut(at, func(i, j int) float64 {
+		s.leaveOneOut(point, func(i, j int) float64 {
 			return r.Row(i)[j] / (1 - h[i]) / math.Sqrt(s.weightOf(i))
 		})
 	}

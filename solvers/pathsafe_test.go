@@ -53,17 +53,17 @@ func TestPathTinyLambda(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, at := range points {
-				if at.Err != nil {
-					t.Fatal(at.Err)
+			for _, point := range points {
+				if point.Err != nil {
+					t.Fatal(point.Err)
 				}
 				for j, v := range w {
-					if got := at.Coef.Row(j)[0]; !(math.Abs(got-v) <= 1e-10*100) {
-						t.Errorf("λ=%g: coefficient %d is %v, want %v", at.Lambda, j+1, got, v)
+					if got := point.Coef.Row(j)[0]; !(math.Abs(got-v) <= 1e-10*100) {
+						t.Errorf("λ=%g: coefficient %d is %v, want %v", point.Lambda, j+1, got, v)
 					}
 				}
-				if math.Abs(at.Intercept[0]-3) > 1e-8 || !(at.LOO[0] < 1e-18*1e4) || math.Abs(at.Freedom-51) > 1e-9 {
-					t.Errorf("λ=%g: intercept %v, LOO %g, freedom %v; want 3, 0 and 51", at.Lambda, at.Intercept, at.LOO, at.Freedom)
+				if math.Abs(point.Intercept[0]-3) > 1e-8 || !(point.LOO[0] < 1e-18*1e4) || math.Abs(point.Freedom-51) > 1e-9 {
+					t.Errorf("λ=%g: intercept %v, LOO %g, freedom %v; want 3, 0 and 51", point.Lambda, point.Intercept, point.LOO, point.Freedom)
 				}
 			}
 		}
@@ -80,18 +80,18 @@ func TestPathTinyLambdaWide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, at := range points {
-			if at.Err != nil {
-				t.Fatal(at.Err)
+		for _, point := range points {
+			if point.Err != nil {
+				t.Fatal(point.Err)
 			}
 			for i := range p.X.Rows {
 				// With an intercept, adding a constant to the kernel does not change the fit, but
 				// makes the direct solver's system nonsingular.
 				q := p
 				q.Kernel = kernels.Sum{p.Kernel, kernels.Constant{Value: 50}}
-				want := leftOut(t, q, i, at.Lambda)
-				if got := at.Errors.Row(i)[0]; !(math.Abs(got-want) <= 1e-9*(math.Abs(want)+100)) {
-					t.Errorf("%s λ=%g: error %d is %v, want %v", method, at.Lambda, i+1, got, want)
+				want := leftOut(t, q, i, point.Lambda)
+				if got := point.Errors.Row(i)[0]; !(math.Abs(got-want) <= 1e-9*(math.Abs(want)+100)) {
+					t.Errorf("%s λ=%g: error %d is %v, want %v", method, point.Lambda, i+1, got, want)
 				}
 			}
 		}
@@ -134,13 +134,13 @@ func TestPathLeavesOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k, at := range points {
+	for k, point := range points {
 		for i := 0; i < 80; i += 11 {
 			// The tolerance is the condition number n/λ times n rounding errors, with a factor of
 			// 100 for constants.
 			tol := 100 * 0x1p-52 * 80 / lambdas[k] * 10
-			if want := leftOut(t, p, i, at.Lambda); math.Abs(at.Errors.Row(i)[0]-want) > tol {
-				t.Errorf("λ=%g: error %d is %v, want %v ± %.1g", at.Lambda, i+1, at.Errors.Row(i)[0], want, tol)
+			if want := leftOut(t, p, i, point.Lambda); math.Abs(point.Errors.Row(i)[0]-want) > tol {
+				t.Errorf("λ=%g: error %d is %v, want %v ± %.1g", point.Lambda, i+1, point.Errors.Row(i)[0], want, tol)
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func TestPathLeavesOut(t *testing.T) {
 func TestPathHopelessLambda(t *testing.T) {
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 30}, X: normals(rng, 150, 2), Y: normals(rng, 150, 1)}
-	good := []float64{0.1, 1}
+	valid := []float64{0.1, 1}
 	for _, method := range []solvers.Method{solvers.Band, solvers.Dual} {
 		for _, loo := range []bool{false, true} {
 			par := solvers.PathParams{Method: method, LeaveOneOut: loo}
@@ -160,20 +160,20 @@ func TestPathHopelessLambda(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, i := range []int{0, 2} {
-				at := mixed[i]
-				if !errors.Is(at.Err, backend.ErrNotPosDef) || !strings.Contains(at.Err.Error(), "raise lambda") || at.GCV != nil || at.Alpha.Data != nil || !math.IsNaN(at.Score()) {
-					t.Errorf("λ=%g: %+v", at.Lambda, at)
+				point := mixed[i]
+				if !errors.Is(point.Err, backend.ErrNotPosDef) || !strings.Contains(point.Err.Error(), "raise lambda") || point.GCV != nil || point.Alpha.Data != nil || !math.IsNaN(point.Score()) {
+					t.Errorf("λ=%g: %+v", point.Lambda, point)
 				}
 			}
-			alone, err := solvers.SolvePath(context.Background(), backendtest.Device(t, "cpu"), p, good, par)
+			single, err := solvers.SolvePath(context.Background(), backendtest.Device(t, "cpu"), p, valid, par)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, at := range alone {
+			for i, point := range single {
 				// The two paths have groups of different sizes, which changes the shapes of
 				// products and their rounding errors.
-				if got := mixed[2*i+1]; math.Abs(got.GCV[0]-at.GCV[0]) > 1e-9*at.GCV[0] {
-					t.Errorf("λ=%g: GCV %v beside hopeless ones, %v alone", at.Lambda, got.GCV[0], at.GCV[0])
+				if got := mixed[2*i+1]; math.Abs(got.GCV[0]-point.GCV[0]) > 1e-9*point.GCV[0] {
+					t.Errorf("λ=%g: GCV %v beside hopeless ones, %v alone", point.Lambda, got.GCV[0], point.GCV[0])
 				}
 			}
 		}
@@ -216,9 +216,9 @@ func TestPathWorkersAndMemory(t *testing.T) {
 				if first == nil {
 					first = points
 				}
-				for i, at := range points {
-					if at.Score() != first[i].Score() || at.Residual != first[i].Residual || at.Freedom != first[i].Freedom {
-						t.Errorf("%s λ=%g: %d workers give other bits", c.method, at.Lambda, threads)
+				for i, point := range points {
+					if point.Score() != first[i].Score() || point.Residual != first[i].Residual || point.Freedom != first[i].Freedom {
+						t.Errorf("%s λ=%g: %d workers give other bits", c.method, point.Lambda, threads)
 					}
 				}
 				dev.Close()
@@ -266,21 +266,21 @@ func TestPathCancel(t *testing.T) {
 	}
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, n, 4), Y: normals(rng, n, 1)}
 	stop := errors.New("enough")
-	for _, at := range []float64{0.05, 0.5} {
+	for _, fraction := range []float64{0.05, 0.5} {
 		ctx, cancel := context.WithCancelCause(context.Background())
-		var when time.Time
+		var canceledAt time.Time
 		_, err := solvers.SolvePath(ctx, dev, p, solvers.Lambdas(0.1, 1, 40), solvers.PathParams{LeaveOneOut: true, Progress: func(q solvers.Progress) {
-			if when.IsZero() && q.Fraction >= at {
-				when = time.Now()
+			if canceledAt.IsZero() && q.Fraction >= fraction {
+				canceledAt = time.Now()
 				cancel(stop)
 			}
 		}})
 		if !errors.Is(err, stop) {
-			t.Errorf("at %v: %v", at, err)
+			t.Errorf("at %v: %v", fraction, err)
 		}
-		t.Logf("stopped %v after the call at %v", time.Since(when), at)
+		t.Logf("stopped %v after the call at %v", time.Since(canceledAt), fraction)
 		if now, _ := dev.InUse(); now != 0 {
-			t.Errorf("at %v: %d bytes are left", at, now)
+			t.Errorf("at %v: %d bytes are left", fraction, now)
 		}
 		cancel(nil)
 	}

@@ -12,30 +12,30 @@ import (
 // silentFactor is a matrix whose factorization reports success and leaves the given diagonal.
 type silentFactor struct {
 	numeric.Symmetric[float64]
-	before, after []float64
-	factored      bool
+	diagonal, pivots []float64
+	factored         bool
 }
 
 func (f *silentFactor) Factor(bool) error { f.factored = true; return nil }
 
 func (f *silentFactor) Diagonal() ([]float64, error) {
 	if f.factored {
-		return f.after, nil
+		return f.pivots, nil
 	}
-	return f.before, nil
+	return f.diagonal, nil
 }
 
 // TestSilentNaNFactor checks that a NaN on the diagonal of a factor gives an error that names its
 // row, although the factorization reported success.
 func TestSilentNaNFactor(t *testing.T) {
 	nan := math.NaN()
-	after, before := []float64{1, nan, nan}, []float64{1, 1, nan}
+	pivots, diagonal := []float64{1, nan, nan}, []float64{1, 1, nan}
 	w := &work{call: call{s: &samples{n: 3}}, plan: Plan{Method: Dual}}
-	_, err := factorOf(&silentFactor{before: before, after: after})
-	for what, err := range map[string]error{"factorOf": err, "checkPivots": w.checkPivots(after, before, numeric.Epsilon)} {
+	_, err := factorOf(&silentFactor{diagonal: diagonal, pivots: pivots})
+	for name, err := range map[string]error{"factorOf": err, "checkPivots": w.checkPivots(pivots, diagonal, numeric.Epsilon)} {
 		var pivot *backend.PivotError
 		if !errors.As(err, &pivot) || pivot.Index != 1 || !math.IsNaN(pivot.Value) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

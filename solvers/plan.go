@@ -24,16 +24,16 @@ type Plan struct {
 	Bytes  int64   // planned peak memory of matrices on the device
 	Flops  float64 // floating-point operations, counted as in internal/flop; an estimate for an iterative method
 
-	how       solution
-	sizes     *sizes
-	samples   stream.Stored // the stored samples, if the method reads the samples in passes
-	stages    []stage
-	rows      int
-	bytesOf   func(n int) int64 // Bytes for n rows
-	available int64             // bytes of memory that the method may use: see run.Allowed
-	its       int               // estimated number of iterations of an iterative method
-	step      float64           // estimated cost of one iteration
-	other     float64           // estimated cost of the cheapest other method that fits in memory, or 0
+	settings   solution
+	sizes      *sizes
+	samples    stream.Stored // the stored samples, if the method reads the samples in passes
+	stages     []stage
+	rows       int
+	bytesOf    func(n int) int64 // Bytes for n rows
+	available  int64             // bytes of memory that the method may use: see run.Allowed
+	iterations int               // estimated number of iterations of an iterative method
+	step       float64           // estimated cost of one iteration
+	otherCost  float64           // estimated cost of the cheapest other method that fits in memory, or 0
 }
 
 // MakePlan returns the plan of Solve(ctx, dev, p, par) without doing the work. It uses the shapes
@@ -57,7 +57,7 @@ func makePlan(ctx context.Context, dev backend.Device, p Problem, par Params) (P
 	}
 	z := newSizes(dev, p, par)
 	z.ctx = ctx
-	m, e, reason, other, err := choose(z, par)
+	m, e, reason, otherCost, err := choose(z, par)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -66,7 +66,7 @@ func makePlan(ctx context.Context, dev backend.Device, p Problem, par Params) (P
 	}
 	plan := Plan{
 		Method: m.name, Reason: reason, Bytes: e.bytesOf(z.n),
-		how: e.how, sizes: z, stages: e.stages, rows: z.n, bytesOf: e.bytesOf, available: z.available, its: e.its, step: e.step, other: other,
+		settings: e.settings, sizes: z, stages: e.stages, rows: z.n, bytesOf: e.bytesOf, available: z.available, iterations: e.iterations, step: e.step, otherCost: otherCost,
 	}
 	for _, s := range e.stages {
 		plan.Flops += s.flops
@@ -117,16 +117,16 @@ func (e *BudgetError) Message(name func(parameter string) string) string {
 	if e.Advice != "" {
 		advice = e.Advice
 	}
-	need := "need"
+	verb := "need"
 	if e.Rows == 1 {
-		need = "needs"
+		verb = "needs"
 	}
 	memory := "memory"
 	if e.Host {
 		memory = "the host's memory"
 	}
 	return fmt.Sprintf("solvers: %s: %s %s %s of %s, but only %s may be used: %s",
-		e.Method, rows(e.Rows), need, size(e.Needed), memory, size(e.Available), message.Expand(advice, name))
+		e.Method, rows(e.Rows), verb, size(e.Needed), memory, size(e.Available), message.Expand(advice, name))
 }
 
 // Reserve checks the memory of a method that takes bytes(n) of device memory for n rows. It returns
@@ -179,13 +179,13 @@ func (z *sizes) soluble(m Method) error {
 
 // choose returns the method, its estimate, the reason why it was chosen, and the estimated cost of
 // the cheapest other method.
-func choose(z *sizes, par Params) (m method, e estimate, why string, other float64, err error) {
+func choose(z *sizes, par Params) (m method, e estimate, reason string, otherCost float64, err error) {
 	name := par.Method
-	why = "requested"
+	reason = "requested"
 	if name == Auto && z.linear && z.p.Lambda == 0 && !par.NeedsAlpha {
-		name, why = Dual, "with lambda 0 and fewer samples than features the primal matrix is singular"
+		name, reason = Dual, "with lambda 0 and fewer samples than features the primal matrix is singular"
 		if z.p.Intercept || z.n >= z.d {
-			name, why = Primal, "with lambda 0 the dual matrix is singular, whatever the samples"
+			name, reason = Primal, "with lambda 0 the dual matrix is singular, whatever the samples"
 		}
 	}
 	if name == Auto {
@@ -201,7 +201,7 @@ func choose(z *sizes, par Params) (m method, e estimate, why string, other float
 		return m, e, "", 0, err
 	}
 	e, err = m.estimate(z, par)
-	return m, e, why, 0, err
+	return m, e, reason, 0, err
 }
 
 // noCheckpoint is the error for a requested checkpoint if the method m writes none.
@@ -214,13 +214,13 @@ func noCheckpoint(m Method, others ...Method) error {
 func (par Params) unusedBy(m Method) error {
 	for _, choice := range []struct {
 		name  string
-		given bool
+		isSet bool
 		users []Method
 	}{
 		{"rank", par.Rank > 0, []Method{CG}},
 		{"preconditioner", par.Preconditioner != "" && par.Preconditioner != "none", []Method{CG}},
 	} {
-		if choice.given && !slices.Contains(choice.users, m) {
+		if choice.isSet && !slices.Contains(choice.users, m) {
 			return fmt.Errorf("solvers: %s: the method %s has no %s: leave it out, or use %s", choice.name, m, choice.name, alternatives(choice.users))
 		}
 	}
@@ -247,9 +247,9 @@ const operations = "operations, weighted by their time relative to a matrix prod
 // If none fits, it returns the method with the lowest memory. It considers only methods that write
 // checkpoints if par requests a checkpoint, and only methods that use the rank or preconditioner of
 // par. other is the cost of the second cheapest method that fits.
-func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, other float64, err error) {
-	var list, large []string
-	var all []error
+func cheapest(z *sizes, par Params) (best method, chosen estimate, reason string, otherCost float64, err error) {
+	var list, tooLarge []string
+	var errs []error
 	var unused error
 	fits := false
 	for _, m := range methods {
@@ -263,16 +263,16 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, o
 			unused = e
 			continue
 		}
-		if m.iterates && fits && (chosen.cost < z.gramCost(true) || best.name != Modes && chosen.cost < z.costs().small) {
+		if m.iterates && fits && (chosen.cost < z.gramCost(true) || best.name != Modes && chosen.cost < z.costs().minEstimated) {
 			continue // the estimate, or one product with K, would take longer than the cheapest method so far
 		}
 		e, err := m.estimate(z, par)
 		if err != nil {
-			all = append(all, err)
+			errs = append(errs, err)
 			continue
 		}
-		need := e.bytesOf(z.n)
-		fit := need <= z.available
+		bytes := e.bytesOf(z.n)
+		fit := bytes <= z.available
 		if fit {
 			text := fmt.Sprintf("%s %.2g", m.name, e.cost)
 			if m.count != "" && z.p.Sparse == nil {
@@ -280,7 +280,7 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, o
 			}
 			list = append(list, text)
 		} else {
-			large = append(large, fmt.Sprintf("%s needs %s", m.name, size(need)))
+			tooLarge = append(tooLarge, fmt.Sprintf("%s needs %s", m.name, size(bytes)))
 		}
 		better := best.name == "" || fit && !fits
 		switch {
@@ -288,14 +288,14 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, o
 		case fit == fits && fit:
 			better = e.cost < chosen.cost
 		case fit == fits:
-			better = need < chosen.bytesOf(z.n)
+			better = bytes < chosen.bytesOf(z.n)
 		}
 		if second := e.cost; fit && len(list) > 1 {
 			if better {
 				second = chosen.cost
 			}
-			if other == 0 || second < other {
-				other = second
+			if otherCost == 0 || second < otherCost {
+				otherCost = second
 			}
 		}
 		if better {
@@ -303,32 +303,32 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, why string, o
 		}
 	}
 	if best.name == "" {
-		if len(all) == 0 {
+		if len(errs) == 0 {
 			return best, chosen, "", 0, unused
 		}
-		return best, chosen, "", 0, errors.Join(all...)
+		return best, chosen, "", 0, errors.Join(errs...)
 	}
 	switch {
-	case len(list)+len(large) == 1 && par.Checkpoint.Dir != "":
-		why = "writes checkpoints, and takes little time"
-	case len(list)+len(large) == 1 && unused != nil:
-		why = "the only method with a preconditioner"
-	case len(list)+len(large) == 1:
-		why = "a direct method is the fastest for few rows"
+	case len(list)+len(tooLarge) == 1 && par.Checkpoint.Dir != "":
+		reason = "writes checkpoints, and takes little time"
+	case len(list)+len(tooLarge) == 1 && unused != nil:
+		reason = "the only method with a preconditioner"
+	case len(list)+len(tooLarge) == 1:
+		reason = "a direct method is the fastest for few rows"
 	case !fits:
-		why = "takes the least memory: " + strings.Join(large, ", ")
+		reason = "takes the least memory: " + strings.Join(tooLarge, ", ")
 	case len(list) == 1:
-		why = fmt.Sprintf("the only one that fits %s: %s", size(z.available), strings.Join(large, ", "))
+		reason = fmt.Sprintf("the only one that fits %s: %s", size(z.available), strings.Join(tooLarge, ", "))
 	default:
-		why = "cheapest: " + strings.Join(list, ", ") + " " + operations
-		if len(large) > 0 {
-			why += fmt.Sprintf("; %s may be used, but %s", size(z.available), strings.Join(large, ", "))
+		reason = "cheapest: " + strings.Join(list, ", ") + " " + operations
+		if len(tooLarge) > 0 {
+			reason += fmt.Sprintf("; %s may be used, but %s", size(z.available), strings.Join(tooLarge, ", "))
 		}
 	}
 	if best.name == Kalman {
-		why = fmt.Sprintf("O(n) time and memory for %v of one feature; %s", z.kernel, why)
+		reason = fmt.Sprintf("O(n) time and memory for %v of one feature; %s", z.kernel, reason)
 	}
-	return best, chosen, why, other, nil
+	return best, chosen, reason, otherCost, nil
 }
 
 // method is one way to solve a Problem. A new method needs a new file and an element of methods.
@@ -397,13 +397,13 @@ type sizes struct {
 
 // estimate is the estimated cost and memory of a method.
 type estimate struct {
-	stages  []stage
-	bytesOf func(n int) int64 // peak memory on the device for n rows; must not decrease with n
-	cost    float64           // time, in operations at the rate of a large float64 product
-	note    string            // the method's settings, for Plan.Reason; may be empty
-	how     solution          // the method with these settings
-	its     int               // estimated number of iterations of an iterative method
-	step    float64           // cost of one iteration
+	stages     []stage
+	bytesOf    func(n int) int64 // peak memory on the device for n rows; must not decrease with n
+	cost       float64           // time, in operations at the rate of a large float64 product
+	note       string            // the method's settings, for Plan.Reason; may be empty
+	settings   solution          // the method with these settings
+	iterations int               // estimated number of iterations of an iterative method
+	step       float64           // cost of one iteration
 }
 
 // placedSparse is the memory of n sparse samples on the device. If some samples have weight 0, it
@@ -435,7 +435,7 @@ type stage struct {
 }
 
 // place is the memory of X on the device, in bytes.
-func (z *sizes) place(n int) int64 {
+func (z *sizes) bytesOfX(n int) int64 {
 	if z.p.Sparse != nil {
 		return z.p.placedSparse(z.dev, n)
 	}

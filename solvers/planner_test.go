@@ -120,8 +120,8 @@ func (p plannedProblem) compare(t *testing.T, dev backend.Device) (string, float
 	for _, m := range list {
 		best = min(best, m.seconds)
 	}
-	order := func(of func(m timing) float64, format func(m timing) string) string {
-		slices.SortStableFunc(list, func(a, b timing) int { return cmp.Compare(of(a), of(b)) })
+	order := func(field func(m timing) float64, format func(m timing) string) string {
+		slices.SortStableFunc(list, func(a, b timing) int { return cmp.Compare(field(a), field(b)) })
 		var texts []string
 		for _, m := range list {
 			texts = append(texts, string(m.method)+" "+format(m))

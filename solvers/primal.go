@@ -36,7 +36,7 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 	single := precision.Forced() == precision.Single ||
 		numeric.Wrapper(z.dev) != nil && d >= singleFeatures && float64(n)*float64(d)*float64(d) >= singleProducts
 	e := estimate{
-		how: primalChoice{single},
+		settings: primalChoice{single},
 		stages: []stage{
 			{"gram", flop.Syrk(d, n) + flop.Gemm(d, t, n)},
 			{"factor", flop.Potrf(d)},
@@ -94,8 +94,8 @@ func (choice primalChoice) run(w *work) error {
 		}
 	}
 	if !choice.Single || w.res.Fallback != "" {
-		if p.blocks.given {
-			p.blocks.given, p.blocks.addY, p.blocks.hostX = false, nil, backend.NewHost[float64](p.blocks.rows, s.d)
+		if p.blocks.uncentered {
+			p.blocks.uncentered, p.blocks.addY, p.blocks.hostX = false, nil, backend.NewHost[float64](p.blocks.rows, s.d)
 		}
 		err = attemptPrimal(p, w.B)
 	}
@@ -152,19 +152,19 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 		return w.fail(err)
 	}
 	defer w.Mem.Free(a)
-	var before, size []float64
+	var diagonal, size []float64
 	err = w.Timed("gram", &w.res.Seconds.Gram, func() error {
-		first := T(0)
-		err := p.blocks.each(func(wideX, wideY backend.Matrix[float64]) {
+		beta := T(0)
+		err := p.blocks.forEach(func(wideX, wideY backend.Matrix[float64]) {
 			x, y := inPrecision(w, x, wideX), inPrecision(w, y, wideY)
-			q.Syrk(backend.Lower, backend.Transpose, 1, x, first, a)
-			q.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, first, v)
-			first = 1
+			q.Syrk(backend.Lower, backend.Transpose, 1, x, beta, a)
+			q.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, beta, v)
+			beta = 1
 		})
 		if err != nil {
 			return err
 		}
-		if p.blocks.given { // Σ(x − x̄)(x − x̄)ᵀ = Σ xxᵀ − n x̄x̄ᵀ
+		if p.blocks.uncentered { // Σ(x − x̄)(x − x̄)ᵀ = Σ xxᵀ − n x̄x̄ᵀ
 			mean := backend.NewHost[T](1, s.d)
 			for j, v := range s.meanX[0] {
 				mean.Data[j] = T(v)
@@ -176,22 +176,22 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 			q.Syrk(backend.Lower, backend.Transpose, -T(s.n), m, 1, a)
 			m.Free()
 		}
-		right := backend.NewHost[T](s.d, s.t)
-		if err := q.Download(right, v); err != nil {
+		rhsT := backend.NewHost[T](s.d, s.t)
+		if err := q.Download(rhsT, v); err != nil {
 			return err
 		}
 		rhs := backend.NewHost[float64](s.d, s.t)
-		numeric.Widen(rhs.Data, right.Data)
+		numeric.Widen(rhs.Data, rhsT.Data)
 		diag, err := numeric.Diagonal(q, a)
 		if err != nil {
 			return err
 		}
-		before = make([]float64, s.d)
-		numeric.Widen(before, diag)
-		size = s.primalScales(rhs, numeric.Trace(before), w.par.tol())
+		diagonal = make([]float64, s.d)
+		numeric.Widen(diagonal, diag)
+		size = s.primalScales(rhs, numeric.Trace(diagonal), w.par.tol())
 		q.AddDiag([]T{T(s.Lambda)}, a)
 		for i, v := range diag {
-			before[i] = float64(v + T(s.Lambda))
+			diagonal[i] = float64(v + T(s.Lambda))
 		}
 		return w.B.Upload(p.r, rhs)
 	})
@@ -202,23 +202,23 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 		if err := q.Potrf(backend.Lower, a); err != nil {
 			return err
 		}
-		after, err := numeric.Diagonal(q, a)
+		pivots, err := numeric.Diagonal(q, a)
 		if err != nil {
 			return err
 		}
-		wide := make([]float64, s.d)
-		numeric.Widen(wide, after)
-		return w.checkPivots(wide, before, unit)
+		pivots64 := make([]float64, s.d)
+		numeric.Widen(pivots64, pivots)
+		return w.checkPivots(pivots64, diagonal, unit)
 	})
 	if pivot := (*backend.PivotError)(nil); !exact && errors.As(err, &pivot) {
 		return &accuracyError{fmt.Errorf("pivot %d is a rounding error", pivot.Index+1)}
 	}
 	if err != nil {
-		return w.primalPivot(err, before)
+		return w.primalPivot(err, diagonal)
 	}
 	return w.Timed("solve", &w.res.Seconds.Solve, func() error {
 		numeric.Zero(w.B, p.coef)
-		last := math.Inf(1)
+		previous := math.Inf(1)
 		for step := 1; ; step++ {
 			v := inPrecision(w, v, p.r)
 			numeric.SolveCholesky(q, a, v)
@@ -235,38 +235,38 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 			if exact && step == 1 {
 				continue
 			}
-			left := backend.NewHost[float64](s.d, s.t)
-			if err := w.B.Download(left, p.r); err != nil {
+			residual := backend.NewHost[float64](s.d, s.t)
+			if err := w.B.Download(residual, p.r); err != nil {
 				return w.fail(err)
 			}
 			w.res.Residual = 0
 			for j := range s.t {
-				r := numeric.Norm(s.d, func(i int) float64 { return left.Row(i)[j] })
+				r := numeric.Norm(s.d, func(i int) float64 { return residual.Row(i)[j] })
 				w.res.Residual = numeric.Larger(w.res.Residual, numeric.Ratio(r, size[j]))
 			}
 			// Refinement in float32 continues to 10⁻⁴ of the tolerance: for most X, the solution is
 			// then as accurate as the solution by a factor in float64.
-			switch slow := !(w.res.Residual <= last/10); {
+			switch slow := !(w.res.Residual <= previous/10); {
 			case exact || w.res.Residual <= w.par.tol()/1e4 || slow && w.res.Residual <= w.par.tol():
 				return nil
 			case slow || step == primalSteps:
 				return &accuracyError{fmt.Errorf("refinement leaves a relative residual of %.2g", w.res.Residual)}
 			}
-			last = w.res.Residual
+			previous = w.res.Residual
 		}
 	})
 }
 
 // inPrecision returns m in precision T. If T is not float64, the result is a rounded copy in the
-// leading rows of `room`.
-func inPrecision[T backend.Float](w *work, room backend.Matrix[T], m backend.Matrix[float64]) backend.Matrix[T] {
+// leading rows of the matrix buffer.
+func inPrecision[T backend.Float](w *work, buffer backend.Matrix[T], m backend.Matrix[float64]) backend.Matrix[T] {
 	if same, ok := any(m).(backend.Matrix[T]); ok {
 		return same
 	}
 	rows, cols := m.Dims()
-	room = room.View(0, 0, rows, cols)
-	w.Dev.Narrow(any(room).(backend.Matrix[float32]), m)
-	return room
+	buffer = buffer.View(0, 0, rows, cols)
+	w.Dev.Narrow(any(buffer).(backend.Matrix[float32]), m)
+	return buffer
 }
 
 // primalScales returns the divisors of the residuals of the primal equations: ‖XᵀWy‖ for each
@@ -284,8 +284,8 @@ func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) 
 			}
 			return y.Row(i - first)[j]
 		})
-		right := numeric.Norm(s.d, func(i int) float64 { return rhs.Row(i)[j] })
-		size[j] = numeric.ScaleOf(right, math.Sqrt(squares)*length, numeric.SumRounding(s.n+s.d), tol)
+		rhsNorm := numeric.Norm(s.d, func(i int) float64 { return rhs.Row(i)[j] })
+		size[j] = numeric.ScaleOf(rhsNorm, math.Sqrt(squares)*length, numeric.SumRounding(s.n+s.d), tol)
 	}
 	return size
 }
@@ -293,7 +293,7 @@ func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) 
 // normalResidual sets r to XᵀW(y − X coef) − λ coef. It sets Result.Squares to the sum of W(y − X
 // coef)² for each output.
 func (p *primalSystem) normalResidual() error {
-	if s := p.s; p.blocks.given { // (x − x̄)ᵀw = xᵀw − x̄ᵀw, and the residuals sum to 0
+	if s := p.s; p.blocks.uncentered { // (x − x̄)ᵀw = xᵀw − x̄ᵀw, and the residuals sum to 0
 		coef := backend.NewHost[float64](s.d, s.t)
 		if err := p.B.Download(coef, p.coef); err != nil {
 			return err
@@ -303,15 +303,15 @@ func (p *primalSystem) normalResidual() error {
 			numeric.Axpy(v, coef.Row(i), p.blocks.addY)
 		}
 	}
-	first := 0.0
-	squares, part := make([]float64, p.s.t), make([]float64, p.s.t)
+	beta := 0.0
+	squares, blockSquares := make([]float64, p.s.t), make([]float64, p.s.t)
 	var failed error
-	err := p.blocks.each(func(x, y backend.Matrix[float64]) {
+	err := p.blocks.forEach(func(x, y backend.Matrix[float64]) {
 		p.B.Gemm(backend.NoTrans, backend.NoTrans, -1, x, p.coef, 1, y)
-		p.B.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, first, p.r)
-		first = 1
-		failed = cmp.Or(failed, p.B.ColDot(part, y, y))
-		numeric.Axpy(1, part, squares)
+		p.B.Gemm(backend.Transpose, backend.NoTrans, 1, x, y, beta, p.r)
+		beta = 1
+		failed = cmp.Or(failed, p.B.ColDot(blockSquares, y, y))
+		numeric.Axpy(1, blockSquares, squares)
 	})
 	if err = cmp.Or(err, failed); err != nil {
 		return err
@@ -322,21 +322,21 @@ func (p *primalSystem) normalResidual() error {
 }
 
 // blocks copies blocks of samples to the device. The rows are √w_i (x_i − x̄) and √w_i (y_i − ȳ),
-// or x_i and y_i − ȳ + addY if given is set.
+// or x_i and y_i − ȳ + addY if uncentered is set.
 type blocks struct {
 	w            *call
 	rows         int
 	wrap         backend.Wrapper[float64] // not nil if the device can use Go memory
 	x, y         backend.Matrix[float64]  // on the device; x is nil if wrap is set
 	hostX, hostY backend.Host[float64]    // hostX is empty if X is used unchanged
-	given        bool
+	uncentered   bool
 	addY         []float64
 }
 
-func (w *call) newBlocks(given bool) (*blocks, error) {
+func (w *call) newBlocks(uncentered bool) (*blocks, error) {
 	s := w.s
-	b := &blocks{w: w, rows: blockRows(s.n, s.d), wrap: numeric.Wrapper(w.Dev), given: given}
-	if !s.plain(true) && !given {
+	b := &blocks{w: w, rows: blockRows(s.n, s.d), wrap: numeric.Wrapper(w.Dev), uncentered: uncentered}
+	if !s.unchanged(true) && !uncentered {
 		b.hostX = backend.NewHost[float64](b.rows, s.d)
 	}
 	b.hostY = backend.NewHost[float64](b.rows, s.t)
@@ -350,8 +350,8 @@ func (w *call) newBlocks(given bool) (*blocks, error) {
 	return b, err
 }
 
-// each calls f for every block in turn. f may overwrite y.
-func (b *blocks) each(f func(x, y backend.Matrix[float64])) error {
+// forEach calls f for every block in turn. f may overwrite y.
+func (b *blocks) forEach(f func(x, y backend.Matrix[float64])) error {
 	s := b.w.s
 	for i := 0; i < s.n; i += b.rows {
 		r := min(b.rows, s.n-i)
@@ -412,7 +412,7 @@ func (s *samples) totalWeight() (sum float64) {
 }
 
 // primalPivot adds an explanation and advice to the error of a failed factorization of XᵀWX + λI.
-func (w *work) primalPivot(err error, before []float64) error {
+func (w *work) primalPivot(err error, diagonal []float64) error {
 	var pivot *backend.PivotError
 	if !errors.As(err, &pivot) {
 		return w.fail(err)
@@ -432,7 +432,7 @@ func (w *work) primalPivot(err error, before []float64) error {
 	case j == 1:
 		reason = "zero"
 	}
-	return numeric.ExplainPivot(pivot, "solvers: primal: x does not have full rank: column %d is %s (pivot %.3g): {remove the column|raise $lambda above "+fmt.Sprintf("%.2g", w.enough(before))+"}", j, reason, pivot.Value)
+	return numeric.ExplainPivot(pivot, "solvers: primal: x does not have full rank: column %d is %s (pivot %.3g): {remove the column|raise $lambda above "+fmt.Sprintf("%.2g", w.sufficientLambda(diagonal))+"}", j, reason, pivot.Value)
 }
 
 // sparsePrimal solves (XᵀWX + λI)w = XᵀWy for sparse samples by conjugate gradients, for all
@@ -450,13 +450,13 @@ func sparsePrimalEstimate(z *sizes) (estimate, error) {
 	}
 	products := 2 * flop.Gemm(z.n, z.t, z.d)
 	return estimate{
-		how:    sparsePrimal{},
-		stages: []stage{{"solve", sparsePrimalProducts * products}},
-		cost:   sparsePrimalProducts * 4 * float64(z.p.Sparse.NNZ()) * float64(z.t) * z.costs().thin,
+		settings: sparsePrimal{},
+		stages:   []stage{{"solve", sparsePrimalProducts * products}},
+		cost:     sparsePrimalProducts * 4 * float64(z.p.Sparse.NNZ()) * float64(z.t) * z.costs().thin,
 		// On the device, the memory holds Xp and p. In Go memory it holds, for each output, w, its
 		// residual, the direction p, its product, the right-hand side and the column of the result.
 		bytesOf: func(n int) int64 {
-			return numeric.Total(z.place(n), numeric.Bytes(numeric.Total(numeric.Elements(3*n, z.t), numeric.Elements(8*z.d, z.t), int64(2*z.d))))
+			return numeric.Total(z.bytesOfX(n), numeric.Bytes(numeric.Total(numeric.Elements(3*n, z.t), numeric.Elements(8*z.d, z.t), int64(2*z.d))))
 		},
 	}, nil
 }
@@ -485,7 +485,7 @@ func (w *work) newNormalEquations() (*normalEquations, error) {
 		return nil, err
 	}
 	total, stored := 0.0, make([]float64, s.d)
-	each := func(visit func(c int32, weight, v float64)) {
+	visitAll := func(visit func(c int32, weight, v float64)) {
 		for i := range s.n {
 			columns, values := s.Sparse.Row(s.row(i))
 			for k, c := range columns {
@@ -496,14 +496,14 @@ func (w *work) newNormalEquations() (*normalEquations, error) {
 	for i := range s.n {
 		total += s.weightOf(i)
 	}
-	each(func(c int32, weight, v float64) {
+	visitAll(func(c int32, weight, v float64) {
 		e.mean[c] += weight / total * v
 		stored[c] += weight
 	})
 	if !s.Intercept {
 		clear(e.mean)
 	}
-	each(func(c int32, weight, v float64) { e.diagonal[c] += weight * (v - e.mean[c]) * (v - e.mean[c]) })
+	visitAll(func(c int32, weight, v float64) { e.diagonal[c] += weight * (v - e.mean[c]) * (v - e.mean[c]) })
 	for c, m := range e.mean {
 		e.diagonal[c] += max(total-stored[c], 0) * m * m
 		e.squares += e.diagonal[c]
@@ -615,19 +615,19 @@ func (e *normalEquations) solve() error {
 	rz, active := make([]float64, s.t), make([]bool, s.t)
 	for attempt := 0; ; attempt++ {
 		w.res.Residual = 0
-		left := false
+		unconverged := false
 		for j := range s.t {
 			relative := numeric.Ratio(column(r, j), size[j])
 			w.res.Residual = numeric.Larger(w.res.Residual, relative)
 			active[j] = relative > w.par.tol()/100
-			left = left || active[j]
+			unconverged = unconverged || active[j]
 		}
-		if !left || attempt > 0 && w.res.Residual <= w.par.tol() || attempt == 4 || w.res.Iters >= w.par.maxIter() {
+		if !unconverged || attempt > 0 && w.res.Residual <= w.par.tol() || attempt == 4 || w.res.Iters >= w.par.maxIter() {
 			return nil
 		}
 		clear(p.Data)
 		clear(rz)
-		for left && w.res.Iters < w.par.maxIter() {
+		for unconverged && w.res.Iters < w.par.maxIter() {
 			if err := w.Ctx.Err(); err != nil {
 				return err
 			}
@@ -653,7 +653,7 @@ func (e *normalEquations) solve() error {
 				return err
 			}
 			w.res.Iters++
-			left = false
+			unconverged = false
 			for j := range s.t {
 				curvature := 0.0
 				for i := range s.d {
@@ -669,7 +669,7 @@ func (e *normalEquations) solve() error {
 					r.Row(i)[j] -= step * q.Row(i)[j]
 				}
 				active[j] = numeric.Ratio(column(r, j), size[j]) > w.par.tol()/100
-				left = left || active[j]
+				unconverged = unconverged || active[j]
 			}
 		}
 		if err := e.apply(r, coef, true); err != nil {

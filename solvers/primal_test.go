@@ -57,7 +57,7 @@ func TestSparsePrimalFaults(t *testing.T) {
 		t.Errorf("a canceled context: %v", err)
 	}
 	_, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.Primal, MaxIter: 2})
-	if short := new(solvers.ConvergenceError); !errors.As(err, &short) || short.Result.Iters != 2 || !(short.Result.Residual > 1e-8) {
+	if inaccurate := new(solvers.ConvergenceError); !errors.As(err, &inaccurate) || inaccurate.Result.Iters != 2 || !(inaccurate.Result.Residual > 1e-8) {
 		t.Errorf("two products: %v", err)
 	}
 	// A target of zeros has the solution 0. The planned memory is an upper bound of the measured

@@ -91,8 +91,8 @@ type refinement struct {
 	b           []float64                     // intercepts of the centered targets
 	r           backend.Host[float64]         // n×columns: y − Aα − b·1, and a column of ones if b is an unknown
 	size        []float64                     // norms of the outputs, centered if there is an intercept
-	left        []float64                     // norms of the residuals of the outputs
-	residual    float64                       // largest ratio left[j]/size[j]
+	norms       []float64                     // norms of the residuals of the outputs
+	residual    float64                       // largest ratio norms[j]/size[j]
 	product     numeric.Product               // nil if the residual is computed from the data
 	multiplyByK func(v backend.Host[float64]) // replaces v by Kv in Go memory; may be nil
 
@@ -102,7 +102,7 @@ type refinement struct {
 // An iterate is a solution with its residual.
 type iterate struct {
 	alpha, r backend.Host[float64]
-	b, left  []float64
+	b, norms []float64
 	residual float64
 }
 
@@ -124,7 +124,7 @@ const refineRounds = 40
 // Each fallback starts from the best solution so far.
 func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 	s := w.s
-	f := &refinement{w: w, x: x, b: make([]float64, s.t), left: make([]float64, s.t)}
+	f := &refinement{w: w, x: x, b: make([]float64, s.t), norms: make([]float64, s.t)}
 	var err error
 	columns := s.columns()
 	if f.rhs, err = w.Mem.New(s.n, columns); err != nil {
@@ -138,12 +138,12 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 			return w.fail(err)
 		}
 	}
-	f.begin(columns)
-	first := 0
+	f.initialize(columns)
+	start := 0
 	if w.checkpointer != nil {
 		w.checkpointer.f = f
 		if st := w.checkpointer.restored(); st != nil {
-			if first = st.Attempt; first >= len(fallbacks) || fallbacks[first].method == Dual {
+			if start = st.Attempt; start >= len(fallbacks) || fallbacks[start].method == Dual {
 				return w.checkpointer.refused(errors.New("it was written by a method that needs more memory than this fit may use"))
 			}
 			if err := f.restore(st); err != nil {
@@ -151,9 +151,9 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 			}
 		}
 	}
-	var before *ConvergenceError // the error of the preceding fallback
-	for i := first; i < len(fallbacks); i++ {
-		g, last := fallbacks[i], i == len(fallbacks)-1
+	var previous *ConvergenceError // the error of the preceding fallback
+	for i := start; i < len(fallbacks); i++ {
+		g, isLast := fallbacks[i], i == len(fallbacks)-1
 		if w.checkpointer != nil {
 			w.checkpointer.attempt = i
 		}
@@ -167,41 +167,41 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 			if err := f.finish(); err != nil {
 				return err
 			}
-			return w.checkpointer.done()
+			return w.checkpointer.remove()
 		case w.Ctx.Err() != nil:
 			return w.fail(context.Cause(w.Ctx))
 		case errors.As(err, &spent):
 			direct := len(fallbacks) - 1
 			if w.par.MaxIter > 0 || i == direct || fallbacks[direct].method != Dual {
-				return f.short(spent.error)
+				return f.complete(spent.error)
 			}
-			errors.As(spent.error, &before)
-			w.res.Fallback = fmt.Sprintf("%s; went on with %s", before, fallbacks[direct].text)
+			errors.As(spent.error, &previous)
+			w.res.Fallback = fmt.Sprintf("%s; went on with %s", previous, fallbacks[direct].text)
 			i = direct - 1 // no iterations remain: skip to the direct method
-		case errors.As(err, &slow) && last:
-			return f.short(slow.error)
+		case errors.As(err, &slow) && isLast:
+			return f.complete(slow.error)
 		case errors.As(err, &slow):
-			errors.As(slow.error, &before)
-			w.res.Fallback = fmt.Sprintf("%s: %s; went on with %s", g.method, before.Reason, fallbacks[len(fallbacks)-1].text)
+			errors.As(slow.error, &previous)
+			w.res.Fallback = fmt.Sprintf("%s: %s; went on with %s", g.method, previous.Reason, fallbacks[len(fallbacks)-1].text)
 			i = len(fallbacks) - 2
-		case before != nil && before.Result.Method == CG && errors.Is(err, backend.ErrNotPosDef):
-			before.Reason += ", and rounding leaves no Cholesky factor of K + λI"
+		case previous != nil && previous.Result.Method == CG && errors.Is(err, backend.ErrNotPosDef):
+			previous.Reason += ", and rounding leaves no Cholesky factor of K + λI"
 			w.res.Method = CG
-			return f.short(before)
+			return f.complete(previous)
 		case !errors.As(err, &weak):
 			return err
-		case !last:
+		case !isLast:
 			w.res.Fallback = fmt.Sprintf("%s; went on with %s", weak.err, fallbacks[i+1].text)
-			errors.As(weak.err, &before)
+			errors.As(weak.err, &previous)
 		}
 	}
 	var weak *accuracyError
 	errors.As(err, &weak)
 	var last *ConvergenceError
-	if before != nil && errors.As(weak.err, &last) && last.Result.Method != before.Result.Method {
-		last.before = before.Result.Method
+	if previous != nil && errors.As(weak.err, &last) && last.Result.Method != previous.Result.Method {
+		last.replaced = previous.Result.Method
 	}
-	return f.short(weak.err)
+	return f.complete(weak.err)
 }
 
 // restore resumes from a checkpoint and computes the residuals from the data.
@@ -216,8 +216,8 @@ func (f *refinement) restore(st *state) error {
 	if !slices.Equal(st.best.Data, st.alpha.Data) || !slices.Equal(st.BestB, st.B) {
 		list = append(list, iterate{alpha: st.alpha, b: st.B})
 	}
-	for _, it := range list {
-		f.alpha, f.b = it.alpha, it.b
+	for _, saved := range list {
+		f.alpha, f.b = saved.alpha, saved.b
 		if err := f.measure(); err != nil {
 			return f.w.fail(err)
 		}
@@ -228,8 +228,8 @@ func (f *refinement) restore(st *state) error {
 	return nil
 }
 
-// begin sets the first residual to y. A bordered system also has a right-hand side of ones.
-func (f *refinement) begin(columns int) {
+// initialize sets the first residual to y. A bordered system also has a right-hand side of ones.
+func (f *refinement) initialize(columns int) {
 	s := f.w.s
 	f.alpha = backend.NewHost[float64](s.n, s.t)
 	f.r = backend.NewHost[float64](s.n, columns)
@@ -241,9 +241,9 @@ func (f *refinement) begin(columns int) {
 	}
 	f.size, f.residual = make([]float64, s.t), 0
 	for j := range s.t {
-		f.left[j] = numeric.Norm(s.n, func(i int) float64 { return f.r.Row(i)[j] })
-		f.size[j] = numeric.ScaleOf(f.left[j], 0, 0, f.w.par.tol())
-		f.residual = numeric.Larger(f.residual, numeric.Ratio(f.left[j], f.size[j]))
+		f.norms[j] = numeric.Norm(s.n, func(i int) float64 { return f.r.Row(i)[j] })
+		f.size[j] = numeric.ScaleOf(f.norms[j], 0, 0, f.w.par.tol())
+		f.residual = numeric.Larger(f.residual, numeric.Ratio(f.norms[j], f.size[j]))
 	}
 	f.best.residual = math.Inf(1)
 	if s.Intercept && !s.bordered() {
@@ -264,26 +264,26 @@ func (f *refinement) begin(columns int) {
 // most the tolerance, and an error if a round does not reduce the residual enough.
 func (f *refinement) tryNext(g fallback) error {
 	w := f.w
-	in, err := g.make()
+	solver, err := g.make()
 	if err != nil {
 		return err
 	}
-	defer in.release()
+	defer solver.release()
 	return w.Timed("solve", &w.res.Seconds.Solve, func() error {
-		first := 0
+		start := 0
 		if st := w.checkpointer.restored(); st != nil {
-			first = st.Round
+			start = st.Round
 		}
-		for round := first; round < refineRounds; round++ {
+		for round := start; round < refineRounds; round++ {
 			if w.checkpointer != nil {
 				w.checkpointer.round = round
 			}
-			before := f.residual
-			if err := f.correct(in); err != nil {
+			previous := f.residual
+			if err := f.correct(solver); err != nil {
 				return err
 			}
-			f.product = in.product()
-			if host, ok := in.(interface {
+			f.product = solver.product()
+			if host, ok := solver.(interface {
 				multiplyByK(v backend.Host[float64])
 			}); ok {
 				f.multiplyByK = host.multiplyByK
@@ -296,21 +296,21 @@ func (f *refinement) tryNext(g fallback) error {
 				return &accuracyError{w.fail(message.Errorf("the solution is not finite: {scale the features and targets down|raise $lambda}"))}
 			}
 			switch {
-			case in.direct() && round == 0:
+			case solver.direct() && round == 0:
 				continue
 			case f.best.residual <= w.par.tol():
 				return nil
-			case in.direct():
+			case solver.direct():
 				return f.inaccurate("iterative refinement does not reduce it")
-			case in.endedForFaster():
-				return &slowError{f.inaccurate(in.stopReason())}
+			case solver.endedForFaster():
+				return &slowError{f.inaccurate(solver.stopReason())}
 			case w.res.Iters >= w.par.maxIter():
-				return &stagnationError{f.inaccurate(in.stopReason())}
-			case !(f.residual < before/10) && in.switchToCG():
+				return &stagnationError{f.inaccurate(solver.stopReason())}
+			case !(f.residual < previous/10) && solver.switchToCG():
 				f.revert()
-			case round > 0 && !(f.residual < before/2) || g.gain > 0 && !(f.residual < before/g.gain):
+			case round > 0 && !(f.residual < previous/2) || g.gain > 0 && !(f.residual < previous/g.gain):
 				reason := "refinement stagnates"
-				if ended := in.stopReason(); ended != "" {
+				if ended := solver.stopReason(); ended != "" {
 					reason = ended
 				} else if g.gain > 0 {
 					reason = fmt.Sprintf("a step of refinement reduces the residual by a factor of less than %g", g.gain)
@@ -332,13 +332,13 @@ func (f *refinement) inaccurate(reason string) error {
 // correct adds to α the inner solver's solution for the residual. It scales each column of the
 // residual by a power of two. Neither the scaled column in float32 nor its squares overflow or
 // underflow.
-func (f *refinement) correct(in inner) error {
+func (f *refinement) correct(solver inner) error {
 	w, s := f.w, f.w.s
 	_, columns := f.rhs.Dims()
 	if f.z.Data != nil {
 		columns = s.t // z is known and needs no solve
 	}
-	norms := slices.Clone(f.left)
+	norms := slices.Clone(f.norms)
 	if columns > s.t {
 		norms = append(norms, math.Sqrt(float64(s.n)))
 	}
@@ -364,14 +364,14 @@ func (f *refinement) correct(in inner) error {
 	}
 	rhs := f.rhs.View(0, 0, s.n, columns)
 	h := f.r.View(0, 0, s.n, columns)
-	from := h
+	source := h
 	if st := w.checkpointer.restored(); st != nil {
-		from = st.RHS
+		source = st.RHS
 	}
-	if err := w.B.Upload(rhs, from); err != nil {
+	if err := w.B.Upload(rhs, source); err != nil {
 		return w.fail(err)
 	}
-	if err := in.solve(rhs, goal); err != nil {
+	if err := solver.solve(rhs, goal); err != nil {
 		return err
 	}
 	if err := w.B.Download(h, rhs); err != nil {
@@ -481,15 +481,15 @@ func (f *refinement) measure() error {
 	}
 	f.b, f.residual = b, 0
 	for j := range s.t {
-		f.left[j] = numeric.Norm(s.n, func(i int) float64 { return fit.Row(i)[j] })
-		all := f.left[j]
+		f.norms[j] = numeric.Norm(s.n, func(i int) float64 { return fit.Row(i)[j] })
+		norm := f.norms[j]
 		if s.Intercept {
-			all = math.Hypot(all, sums[j])
+			norm = math.Hypot(norm, sums[j])
 		}
-		f.residual = numeric.Larger(f.residual, numeric.Ratio(all, f.size[j]))
+		f.residual = numeric.Larger(f.residual, numeric.Ratio(norm, f.size[j]))
 	}
 	if f.residual < f.best.residual {
-		f.best = iterate{numeric.Clone(f.alpha), numeric.Clone(f.r), slices.Clone(f.b), slices.Clone(f.left), f.residual}
+		f.best = iterate{numeric.Clone(f.alpha), numeric.Clone(f.r), slices.Clone(f.b), slices.Clone(f.norms), f.residual}
 	}
 	return nil
 }
@@ -502,13 +502,13 @@ func (f *refinement) reset() {
 	}
 	f.z = backend.Host[float64]{}
 	f.b = make([]float64, f.w.s.t)
-	f.begin(f.r.Cols)
+	f.initialize(f.r.Cols)
 }
 
 // revert returns to the solution with the smallest residual.
 func (f *refinement) revert() {
 	f.alpha, f.r = numeric.Clone(f.best.alpha), numeric.Clone(f.best.r)
-	f.b, f.left, f.residual = slices.Clone(f.best.b), slices.Clone(f.best.left), f.best.residual
+	f.b, f.norms, f.residual = slices.Clone(f.best.b), slices.Clone(f.best.norms), f.best.residual
 }
 
 // finish sets the result from the solution with the smallest residual.
@@ -541,9 +541,9 @@ func (f *refinement) finish() error {
 	return w.finishIntercept()
 }
 
-// short completes the error of a refinement that ended above the tolerance: it adds the best
+// complete completes the error of a refinement that ended above the tolerance: it adds the best
 // solution, if there is one.
-func (f *refinement) short(err error) error {
+func (f *refinement) complete(err error) error {
 	var e *ConvergenceError
 	if !errors.As(err, &e) || f.best.alpha.Data == nil {
 		var weak *accuracyError
@@ -574,11 +574,11 @@ func (f *refinement) short(err error) error {
 func (w *work) finishIntercept() error {
 	s := w.s
 	for j := range w.res.Intercept {
-		for _, part := range s.meanY {
-			w.res.Intercept[j] += part[j]
+		for _, mean := range s.meanY {
+			w.res.Intercept[j] += mean[j]
 		}
-		for _, part := range s.meanX {
-			for p, m := range part {
+		for _, mean := range s.meanX {
+			for p, m := range mean {
 				w.res.Intercept[j] -= m * w.res.Coef.Row(p)[j]
 			}
 		}
@@ -604,7 +604,7 @@ type ConvergenceError struct {
 	Reason     string // why the last method stopped
 
 	mayBeIndefinite bool   // whether K may be indefinite
-	before          Method // the method that Result.Method replaced, or ""
+	replaced        Method // the method that Result.Method replaced, or ""
 }
 
 func (e *ConvergenceError) Error() string { return e.Message(message.Plain) }
@@ -612,24 +612,24 @@ func (e *ConvergenceError) Error() string { return e.Message(message.Plain) }
 // Message returns the text of the error. name maps the parameters of this package to the names of a
 // front end.
 func (e *ConvergenceError) Message(name func(parameter string) string) string {
-	after, res := "", cmp.Or(e.Result, &Result{})
+	iterations, res := "", cmp.Or(e.Result, &Result{})
 	if res.Iters > 0 {
-		after = fmt.Sprintf(" after %s", count.Of(res.Iters, "iteration"))
+		iterations = fmt.Sprintf(" after %s", count.Of(res.Iters, "iteration"))
 	}
-	why, advice := "", "raise $lambda|raise $tol"
+	explanation, advice := "", "raise $lambda|raise $tol"
 	if e.Attainable > e.Tol {
-		why = fmt.Sprintf(": the exact solution, rounded to float64, may have a residual of up to %.2g", e.Attainable)
+		explanation = fmt.Sprintf(": the exact solution, rounded to float64, may have a residual of up to %.2g", e.Attainable)
 	}
 	if !(res.Residual < 1) && e.Attainable > 1 {
-		why, advice = ": the kernel values are so large that rounding errors leave no correct digit", "raise $lambda|scale the features down|take another $kernel"
+		explanation, advice = ": the kernel values are so large that rounding errors leave no correct digit", "raise $lambda|scale the features down|take another $kernel"
 	}
 	if e.mayBeIndefinite {
 		advice = "use a positive definite $kernel|" + advice
 	}
 	method := string(res.Method)
-	if e.before != "" {
-		method = fmt.Sprintf("%s, then %s", e.before, res.Method)
+	if e.replaced != "" {
+		method = fmt.Sprintf("%s, then %s", e.replaced, res.Method)
 	}
 	return fmt.Sprintf("solvers: %s: the relative residual is %.2g%s, above the tolerance %.2g: %s%s%s",
-		method, res.Residual, after, e.Tol, e.Reason, why, message.Expand(": {"+advice+"}", name))
+		method, res.Residual, iterations, e.Tol, e.Reason, explanation, message.Expand(": {"+advice+"}", name))
 }

@@ -20,7 +20,7 @@ import (
 // twice the planned iterations, and its remaining iterations would take more time than the factor
 // in float64.
 func TestReviewComparesWithThePlan(t *testing.T) {
-	w := &work{plan: Plan{its: 40, step: 2}}
+	w := &work{plan: Plan{iterations: 40, step: 2}}
 	if w.review(1) != nil {
 		t.Error("there is a review without a factor in float64")
 	}
@@ -69,11 +69,11 @@ func TestGivesUpForDual(t *testing.T) {
 		}
 		return newConjugate(w, w.B, a, nil, krylov.Params{Patience: patience, Review: func(int, float64) string { return "too slow" }})
 	}}
-	never := fallback{method: CG, make: func() (inner, error) {
+	unused := fallback{method: CG, make: func() (inner, error) {
 		t.Error("the second fallback was made")
 		return nil, &accuracyError{}
 	}}
-	if err := w.refine(placed, slow, never, w.direct(placed, false)); err != nil {
+	if err := w.refine(placed, slow, unused, w.direct(placed, false)); err != nil {
 		t.Fatal(err)
 	}
 	if w.res.Method != Dual || w.res.Iters != 10 || !(w.res.Residual <= 1e-8) || w.res.Fallback != "cg: too slow; went on with the factor in float64" {
@@ -101,8 +101,8 @@ func TestModesAreReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		last, ok := plan.how.(modesChoice)
-		if !ok || plan.other == 0 {
+		last, ok := plan.settings.(modesChoice)
+		if !ok || plan.otherCost == 0 {
 			t.Fatalf("the plan is %+v", plan)
 		}
 		choice, err := plan.sizes.modes(last.Density, par, plan.sizes.box(), false, 0)
@@ -113,15 +113,15 @@ func TestModesAreReplaced(t *testing.T) {
 		for a := 1; a < 3; a++ {
 			choice.inner[a] = min(choice.inner[a], choice.outer.m[a])
 		}
-		choice.order = choice.lowOrder(choice.low, lowUnknowns)
+		choice.order = choice.lowOrder(choice.cutoff, lowUnknowns)
 		w := newWork(t.Context(), dev, p, par, plan)
 		err = choice.run(w)
 		w.Mem.FreeAll()
-		var short *ConvergenceError
-		if !errors.As(err, &short) || short.Result.Method != Modes {
+		var inaccurate *ConvergenceError
+		if !errors.As(err, &inaccurate) || inaccurate.Result.Method != Modes {
 			t.Fatalf("%s: got %v", name, err)
 		}
-		res, err := solveAgain(t.Context(), dev, p, par, time.Now(), short)
+		res, err := solveAgain(t.Context(), dev, p, par, time.Now(), inaccurate)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,11 +141,11 @@ func TestConcentration(t *testing.T) {
 	for _, clustered := range []bool{false, true} {
 		x := backend.NewHost[float64](n, 2)
 		for i := range n {
-			side := 1.
+			length := 1.
 			if clustered && i%4 < 2 {
-				side = cell
+				length = cell
 			}
-			x.Row(i)[0], x.Row(i)[1] = side*r.Float64(), side*r.Float64()
+			x.Row(i)[0], x.Row(i)[1] = length*r.Float64(), length*r.Float64()
 		}
 		z := &sizes{n: n, d: 2, p: Problem{X: x}}
 		want := 1.

@@ -88,15 +88,15 @@ func (s *samples) line(ctx context.Context, m markov.Model) (*markov.Line, error
 	return markov.NewLine(ctx, m, x.Data)
 }
 
-// taken returns the points of weight > 0, without centering.
-func (s *samples) taken() numeric.Points {
+// positivePoints returns the samples of weight > 0, without centering.
+func (s *samples) positivePoints() numeric.Points {
 	if s.rows == nil {
 		return s.x
 	}
 	return s.x.Take(s.rows)
 }
 
-// part returns the part of X that holds the rows of weight > 0.
+// part returns the indices and weights of the rows of weight > 0.
 func (s *samples) part() numeric.Part { return numeric.Part{N: s.n, Rows: s.rows, Weight: s.weight} }
 
 func (s *samples) mean(h backend.Host[float64]) numeric.Center {
@@ -104,9 +104,9 @@ func (s *samples) mean(h backend.Host[float64]) numeric.Center {
 	return mean
 }
 
-// plain reports whether X is used unchanged: it is not centered and has no rows of weight 0. If
-// scaled is set, all weights must be 1, too.
-func (s *samples) plain(scaled bool) bool {
+// unchanged reports whether X is used without changes: it is not centered and has no rows of weight
+// 0. If scaled is set, all weights must be 1, too.
+func (s *samples) unchanged(scaled bool) bool {
 	return s.rows == nil && s.meanX == nil && !(scaled && s.weight != nil)
 }
 
@@ -116,10 +116,10 @@ func (s *samples) nearlyCentered() bool {
 	return s.rows == nil && s.weight == nil && s.meanX != nil && s.meanX.NearlyCentered(s.X)
 }
 
-// fill sets dst to rows of h with weight > 0, beginning with the row of index `from` among them. It
-// subtracts mean from each row, and multiplies the row by √w_i if scaled is set.
-func (s *samples) fill(dst, h backend.Host[float64], mean numeric.Center, from int, scaled bool) {
-	s.part().Fill(dst, h, mean, from, scaled)
+// fill sets dst to consecutive rows of weight > 0 of h; first is the index of the first of them among
+// these rows. It subtracts mean from each row, and multiplies row i by √w_i if scaled is true.
+func (s *samples) fill(dst, h backend.Host[float64], mean numeric.Center, first int, scaled bool) {
+	s.part().Fill(dst, h, mean, first, scaled)
 }
 
 // blockRows is the number of rows in a copied block of X. A block of about 2 MiB fits in the caches
@@ -132,8 +132,8 @@ func blockRows(n, d int) int {
 // can use it unchanged.
 func (w *call) placeX() (backend.Matrix[float64], error) {
 	s := w.s
-	if s.plain(false) || s.Sparse != nil {
-		x, err := s.taken().Place(w.B)
+	if s.unchanged(false) || s.Sparse != nil {
+		x, err := s.positivePoints().Place(w.B)
 		if err != nil {
 			return nil, err
 		}

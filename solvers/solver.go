@@ -176,8 +176,8 @@ func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Res
 		}
 	}
 	plan, res, err := solve(ctx, dev, p, par, start)
-	var short *ConvergenceError
-	if par.Method != Auto || plan.Method != Modes || !(errors.As(err, &short) || errors.Is(err, backend.ErrNotPosDef)) {
+	var inaccurate *ConvergenceError
+	if par.Method != Auto || plan.Method != Modes || !(errors.As(err, &inaccurate) || errors.Is(err, backend.ErrNotPosDef)) {
 		return res, err
 	}
 	if report != nil {
@@ -221,7 +221,7 @@ func solve(ctx context.Context, dev backend.Device, p Problem, par Params, start
 	if err := w.s.checkValues(); err != nil {
 		return plan, nil, err
 	}
-	err = plan.how.run(w)
+	err = plan.settings.run(w)
 	w.res.Bytes = w.Mem.PeakBytes()
 	w.res.Seconds.Total = time.Since(start).Seconds()
 	if err != nil {
@@ -309,11 +309,11 @@ func notifier(report func(Progress)) func(stage string, fraction float64) {
 }
 
 func newProgress(report func(Progress), plan Plan) *run.Progress {
-	share := map[string]float64{}
+	fractions := map[string]float64{}
 	for _, s := range plan.stages {
-		share[s.name] += s.flops / plan.Flops
+		fractions[s.name] += s.flops / plan.Flops
 	}
-	return run.NewProgress(notifier(report), share, plan.Flops)
+	return run.NewProgress(notifier(report), fractions, plan.Flops)
 }
 
 // fail adds the name of the planned method to err.
@@ -378,9 +378,9 @@ type each struct {
 func (e *each) solve() error {
 	start := time.Now()
 	e.res = &Result{Solution: Solution{Intercept: make([]float64, e.p.Y.Cols)}}
-	parts := float64(len(e.different))
+	total := float64(len(e.different))
 	for i, l := range e.different {
-		if err := e.one(l, float64(i)/parts, float64(i+1)/parts); err != nil {
+		if err := e.one(l, float64(i)/total, float64(i+1)/total); err != nil {
 			return fmt.Errorf("%w (lambda %v)", err, l)
 		}
 	}
@@ -388,8 +388,8 @@ func (e *each) solve() error {
 	return nil
 }
 
-// one solves for the outputs whose λ is lambda. It maps the progress of this Solve to fractions
-// from `from` to `to`.
+// one solves for the outputs whose λ is lambda. The reported progress of this Solve increases from
+// the fraction from to the fraction to.
 func (e *each) one(lambda, from, to float64) error {
 	var columns []int
 	for j, l := range e.lambdas {
@@ -410,7 +410,7 @@ func (e *each) one(lambda, from, to float64) error {
 		return err
 	}
 	for k, j := range columns {
-		e.put(j, k, r)
+		e.copyColumn(j, k, r)
 	}
 	e.add(r.Plan, r.Residual)
 	t := e.res
@@ -430,20 +430,20 @@ func (e *each) one(lambda, from, to float64) error {
 	return nil
 }
 
-// put copies a column of the solution r to output j.
-func (e *each) put(j, column int, r *Result) {
-	for _, part := range []struct {
+// copyColumn copies a column of the solution r to output j.
+func (e *each) copyColumn(j, column int, r *Result) {
+	for _, pair := range []struct {
 		to *backend.Host[float64]
 		h  backend.Host[float64]
 	}{{&e.res.Alpha, r.Alpha}, {&e.res.Coef, r.Coef}, {&e.res.Residuals, r.Residuals}} {
-		if part.h.Rows == 0 {
+		if pair.h.Rows == 0 {
 			continue
 		}
-		if part.to.Rows == 0 {
-			*part.to = backend.NewHost[float64](part.h.Rows, len(e.lambdas))
+		if pair.to.Rows == 0 {
+			*pair.to = backend.NewHost[float64](pair.h.Rows, len(e.lambdas))
 		}
-		for i := range part.h.Rows {
-			part.to.Row(i)[j] = part.h.Row(i)[column]
+		for i := range pair.h.Rows {
+			pair.to.Row(i)[j] = pair.h.Row(i)[column]
 		}
 	}
 	e.res.Intercept[j] = r.Intercept[column]

@@ -24,7 +24,7 @@ func TestResidualByStoredK(t *testing.T) {
 		if v := dev.gramMul.Load(); v != 0 {
 			t.Errorf("%s: %d operations evaluate K again", method, v)
 		}
-		worst := 0.0
+		largest := 0.0
 		for j := range outputs {
 			left, size := 0.0, 0.0
 			for i := range n {
@@ -39,14 +39,14 @@ func TestResidualByStoredK(t *testing.T) {
 				left += r * r
 				size += p.Y.Row(i)[j] * p.Y.Row(i)[j]
 			}
-			worst = max(worst, math.Sqrt(left/size))
+			largest = max(largest, math.Sqrt(left/size))
 		}
 		// The elements of K have errors of at most (d + 8)u. The sums have n terms, and ‖K‖‖α‖ ≤
 		// n·‖y‖/λ.
 		rounding := (d + 8 + n) * 0x1p-53 * n / lambda
-		t.Logf("%s: residual %.3g, by the sum %.3g", method, res.Residual, worst)
-		if !(res.Residual <= tol) || math.Abs(res.Residual-worst) > rounding {
-			t.Errorf("%s: residual %g, by the sum %g, within %g", method, res.Residual, worst, rounding)
+		t.Logf("%s: residual %.3g, by the sum %.3g", method, res.Residual, largest)
+		if !(res.Residual <= tol) || math.Abs(res.Residual-largest) > rounding {
+			t.Errorf("%s: residual %g, by the sum %g, within %g", method, res.Residual, largest, rounding)
 		}
 	}
 }

@@ -44,20 +44,20 @@ func TestStreamFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inner := backendtest.Device(t, "ref")
 			failed := 0
-			for at := int64(1); ; at += 1 + at/60*4 { // skip more and more calls: testing all would take too long
-				dev := &faulty{Device: inner, at: at}
+			for faultCall := int64(1); ; faultCall += 1 + faultCall/60*4 { // skip more and more calls: testing all would take too long
+				dev := &faulty{Device: inner, faultCall: faultCall}
 				err := run(dev)
 				if now, _ := inner.InUse(); now != 0 {
-					t.Fatalf("call %d failed: %d bytes are left", at, now)
+					t.Fatalf("call %d failed: %d bytes are left", faultCall, now)
 				}
 				if err == nil {
-					if dev.calls.Load() >= at {
-						t.Fatalf("call %d failed, and nobody knows", at)
+					if dev.calls.Load() >= faultCall {
+						t.Fatalf("call %d failed, and nobody knows", faultCall)
 					}
 					break
 				}
 				if !errors.Is(err, errFaulty) {
-					t.Fatalf("call %d failed: %v", at, err)
+					t.Fatalf("call %d failed: %v", faultCall, err)
 				}
 				failed++
 			}

@@ -144,8 +144,8 @@ func newStreamRun(ctx context.Context, dev backend.Device, par StreamParams, pla
 
 // fail adds the name of the method to an error, unless the error already names a sample.
 func (r *streamRun) fail(err error) error {
-	var about stream.SampleError
-	if errors.As(err, &about) {
+	var sample stream.SampleError
+	if errors.As(err, &sample) {
 		return err
 	}
 	return fmt.Errorf("solvers: %s: %w", r.plan.Method, err)
@@ -167,7 +167,7 @@ func (r *streamRun) solve(data Rows, sparse *backend.CSR[float64], phi stream.Ba
 		w.Checkpoints = &stream.Checkpoints{Due: saved.due, Save: func(s stream.State) error {
 			return saved.write(&state{Passes: &s.Pass, Iters: s.Iters, best: s.Best, State: krylov.State{X: s.X, R: s.R, P: s.P}})
 		}}
-		if st := saved.take(); st != nil {
+		if st := saved.takeState(); st != nil {
 			w.Checkpoints.Resumed = &stream.State{Pass: *st.Passes, Iters: st.Iters, Best: st.best, X: st.X, R: st.R, P: st.P}
 		}
 	}
@@ -201,7 +201,7 @@ func (r *streamRun) solve(data Rows, sparse *backend.CSR[float64], phi stream.Ba
 		return err
 	})
 	if err == nil && s.Reason == "" {
-		err = saved.done()
+		err = saved.remove()
 	}
 	return s, err
 }
@@ -393,8 +393,8 @@ func (z streamSizes) pass() (flops, cost float64) {
 }
 
 // estimate returns the estimate for Normal or Falkon. sample is the number of samples for Falkon's
-// preconditioner, and extra is the memory of the basis.
-func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate {
+// preconditioner, and extraBytes is the memory of the basis.
+func (z streamSizes) estimate(m Method, sample int, extraBytes int64) streamEstimate {
 	flops, cost := z.pass()
 	matrix, gram, factor := numeric.Bytes(numeric.Elements(z.m, z.m)), flop.Syrk(z.m, z.n), flop.Potrf(z.m)
 	passes, solve := 0.0, 2*flop.Symm(z.m, z.t) // Normal usually needs no iterations
@@ -408,40 +408,40 @@ func (z streamSizes) estimate(m Method, sample int, extra int64) streamEstimate 
 		gram, solve, factor = gram+flop.Trsm(z.m, z.n), passes*flops, 2*factor
 	}
 	if z.posterior {
-		extra = numeric.Total(extra, stream.PosteriorBytes(z.n, z.m, z.t))
+		extraBytes = numeric.Total(extraBytes, stream.PosteriorBytes(z.n, z.m, z.t))
 		passes, solve = passes+1, solve+flops
 	}
 	if z.gradient {
-		extra = numeric.Total(extra, stream.GradientBytes(z.n, z.m, z.d, z.t, z.whole))
+		extraBytes = numeric.Total(extraBytes, stream.GradientBytes(z.n, z.m, z.d, z.t, z.whole))
 		passes, solve = passes+1, solve+flops+3*flop.Syrk(z.m, z.n)
 	}
 	return streamEstimate{
 		method: m,
 		stages: []stage{{"gram", flops + gram}, {"factor", factor}, {"solve", solve}},
 		cost:   (1+passes)*cost + gram/rateProduct + factor/ratePotrf,
-		bytes:  numeric.Total(extra, stream.Bytes(z.n, z.m, z.d, z.t, z.stored), matrix, stream.IterationBytes(z.m, z.t)),
+		bytes:  numeric.Total(extraBytes, stream.Bytes(z.n, z.m, z.d, z.t, z.stored), matrix, stream.IterationBytes(z.m, z.t)),
 	}
 }
 
-// plan chooses the method. `before` is the stage that chooses the basis. For m basis functions,
-// extra(m) returns two numbers of bytes: alone is the memory of that stage, and basis is the memory
-// of the basis during the method.
-func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, extra func(m int) (alone, basis int64)) (Plan, error) {
+// plan chooses the method. centerStage is the stage that computes the basis. For m basis functions,
+// extra(m) returns two numbers of bytes: the memory of this stage, and the memory of the basis while
+// the method runs.
+func (z streamSizes) plan(dev backend.Device, par StreamParams, centerStage stage, extra func(m int) (stageBytes, basis int64)) (Plan, error) {
 	available := run.Available(dev, par.Memory)
 	if rated, ok := dev.(flop.Rated); z.stored == 0 && ok && rated.Rates().Bytes > 0 {
 		z.stored = 2 // the device has a memory of its own
 	}
 	z.stored = max(z.stored, 1)
 	z.posterior, z.gradient = par.Posterior, par.Gradient
-	need := func(method Method, m int) streamEstimate {
+	estimateFor := func(method Method, m int) streamEstimate {
 		s := z
 		s.m = m
-		alone, basis := extra(m)
+		stageBytes, basis := extra(m)
 		e := s.estimate(method, par.sample(z.n, m, z.d), basis)
-		e.bytes = max(e.bytes, alone)
+		e.bytes = max(e.bytes, stageBytes)
 		return e
 	}
-	normal, falkon := need(Normal, z.m), need(Falkon, z.m)
+	normal, falkon := estimateFor(Normal, z.m), estimateFor(Falkon, z.m)
 	best, reason := normal, "requested"
 	switch {
 	case par.Posterior:
@@ -462,13 +462,13 @@ func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, ex
 	}
 	if z.stored == 2 {
 		z.stored = stream.AllPieces
-		if all := need(best.method, z.m).bytes; all <= available {
-			best.bytes, reason = all, reason+"; the samples stay on the device"
+		if bytes := estimateFor(best.method, z.m).bytes; bytes <= available {
+			best.bytes, reason = bytes, reason+"; the samples stay on the device"
 		} else {
 			z.stored = 2
 		}
 	}
-	plan := Plan{Method: best.method, Reason: reason, Bytes: best.bytes, samples: z.stored, stages: append([]stage{before}, best.stages...), rows: z.n, available: available}
+	plan := Plan{Method: best.method, Reason: reason, Bytes: best.bytes, samples: z.stored, stages: append([]stage{centerStage}, best.stages...), rows: z.n, available: available}
 	for _, s := range plan.stages {
 		plan.Flops += s.flops
 	}
@@ -476,7 +476,7 @@ func (z streamSizes) plan(dev backend.Device, par StreamParams, before stage, ex
 	if plan.Bytes <= available {
 		return plan, nil
 	}
-	largest := run.Largest(z.m, func(m int) int64 { return need(best.method, m).bytes }, available)
+	largest := run.Largest(z.m, func(m int) int64 { return estimateFor(best.method, m).bytes }, available)
 	advice := "{$memory|use fewer features or outputs}"
 	if largest > 0 {
 		advice = fmt.Sprintf("{use at most %d of the %s|$memory}", largest, count.Of(z.m, "function"))

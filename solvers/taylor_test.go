@@ -30,7 +30,7 @@ func TestTaylorIterations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			predicted := res.Plan.how.(cgChoice).iterations
+			predicted := res.Plan.settings.(cgChoice).iterations
 			t.Logf("lambda %g, rank %d: %d iterations, %d are predicted", lambda, rank, res.Iters, predicted)
 			if ratio := float64(predicted) / float64(res.Iters); res.Rank != rank || !(ratio > 0.6 && ratio < 1/0.6) {
 				t.Errorf("lambda %g, rank %d: %d iterations with rank %d, %d are predicted", lambda, rank, res.Iters, res.Rank, predicted)
@@ -101,7 +101,7 @@ func TestTaylorPlan(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Logf("%v: %s", time.Since(start), plan.Reason)
-			if got := plan.how.(cgChoice).Preconditioner; got != test.want && got != test.allowed {
+			if got := plan.settings.(cgChoice).Preconditioner; got != test.want && got != test.allowed {
 				t.Errorf("%s is chosen, want %s", got, test.want)
 			}
 		})

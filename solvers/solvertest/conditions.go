@@ -60,8 +60,8 @@ func (c *cell) condition(p solvers.Problem) {
 	if c.method == solvers.Modes && errors.As(err, new(*solvers.BudgetError)) {
 		return // the number of modes grows with 1/λ and may exceed the memory
 	}
-	var short *solvers.ConvergenceError
-	if errors.As(err, &short) {
+	var inaccurate *solvers.ConvergenceError
+	if errors.As(err, &inaccurate) {
 		// Rounding the exact solution to float64 causes a residual of ε‖A‖‖α‖. Computing this
 		// residual adds a small multiple of ε‖A‖‖α‖ (oracle.unit). Primal squares the condition
 		// number and may fail for each λ < 1e-6‖A‖.
@@ -85,8 +85,8 @@ func (c *cell) condition(p solvers.Problem) {
 		if !(reach > tol) && !(c.method == solvers.Primal && p.Lambda < 1e-6*o.a) {
 			c.Errorf("a residual of %.2g is attainable: %v", reach, err)
 		}
-		if res = short.Result; res == nil || !(res.Residual > tol) || short.Tol != tol {
-			c.Fatalf("%+v does not describe its result", short)
+		if res = inaccurate.Result; res == nil || !(res.Residual > tol) || inaccurate.Tol != tol {
+			c.Fatalf("%+v does not describe its result", inaccurate)
 		}
 		c.Logf("%v", err)
 	}
@@ -101,14 +101,14 @@ func (c *cell) condition(p solvers.Problem) {
 		}
 		return
 	}
-	if err != nil && short == nil {
+	if err != nil && inaccurate == nil {
 		c.Fatal(err)
 	}
 	want, noise := residual(p, res, o)
 	if !(math.Abs(res.Residual-want) <= noise) {
 		c.Errorf("residual %.3g, the host finds %.3g, which is right to %.3g", res.Residual, want, noise)
 	}
-	if short == nil && !(res.Residual <= tol) {
+	if inaccurate == nil && !(res.Residual <= tol) {
 		c.Errorf("residual %.3g without an error", res.Residual)
 	}
 }

@@ -11,9 +11,9 @@ import (
 // memory, and can simulate faults.
 type device struct {
 	backend.Device
-	// before is called before every call that can fail. If before returns an error, the call
+	// inject is called before every call that can fail. If inject returns an error, the call
 	// returns that error. nil means no faults.
-	before func() error
+	inject func() error
 	// factor is added to the diagonal of every Cholesky factor, to make it inaccurate.
 	factor float64
 }
@@ -29,10 +29,10 @@ type queue struct {
 var errFault = errors.New("a fault of the test")
 
 func (q *queue) fault() error {
-	if q.dev.before == nil {
+	if q.dev.inject == nil {
 		return nil
 	}
-	return q.dev.before()
+	return q.dev.inject()
 }
 
 func (q *queue) With(ctx context.Context, done func(float64)) backend.Backend[float64] {

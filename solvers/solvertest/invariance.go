@@ -12,7 +12,7 @@ import (
 // each is at most the oracle's bound.
 
 func testPermutedRows(c *cell) {
-	c.each(func(c *cell, p solvers.Problem) {
+	c.forEach(func(c *cell, p solvers.Problem) {
 		r := c.random()
 		z := points(r, p)
 		perm := r.Perm(p.X.Rows)
@@ -29,7 +29,7 @@ func testPermutedRows(c *cell) {
 // testScaledTargets checks that scaling the targets by a power of two scales the solution without
 // rounding.
 func testScaledTargets(c *cell) {
-	c.each(func(c *cell, p solvers.Problem) {
+	c.forEach(func(c *cell, p solvers.Problem) {
 		const factor = 1 << 20
 		want := c.solve(p)
 		q := p
@@ -153,7 +153,7 @@ func testZeroWeights(c *cell) {
 }
 
 func testOutputs(c *cell) {
-	c.each(func(c *cell, p solvers.Problem) {
+	c.forEach(func(c *cell, p solvers.Problem) {
 		z := points(c.random(), p)
 		o := newOracle(p)
 		all := values(p, c.solve(p), z)
@@ -168,7 +168,7 @@ func testOutputs(c *cell) {
 // testSameBits checks that a second solve gives the same bits, also with gaps between the rows of
 // the inputs. The inputs must not change.
 func testSameBits(c *cell) {
-	c.each(func(c *cell, p solvers.Problem) {
+	c.forEach(func(c *cell, p solvers.Problem) {
 		want := c.solve(p)
 		c.sameBits("again", c.solve(p), want)
 		q := p

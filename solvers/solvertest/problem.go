@@ -44,11 +44,11 @@ func (c *cell) problem(r *rand.Rand, n, d, t int) solvers.Problem {
 
 // rowsOf returns the given rows of h, in the given order.
 func rowsOf(h backend.Host[float64], rows []int) backend.Host[float64] {
-	part := backend.NewHost[float64](len(rows), h.Cols)
+	selected := backend.NewHost[float64](len(rows), h.Cols)
 	for i, row := range rows {
-		copy(part.Row(i), h.Row(row))
+		copy(selected.Row(i), h.Row(row))
 	}
-	return part
+	return selected
 }
 
 // subset returns p with only the given rows; a row may occur several times.
@@ -77,15 +77,15 @@ func column(h backend.Host[float64], j int) backend.Host[float64] { return h.Vie
 
 // padded returns a copy of h with gaps of NaN between the rows.
 func padded(h backend.Host[float64]) backend.Host[float64] {
-	wide := backend.NewHost[float64](h.Rows, h.Cols+3)
-	for i := range wide.Data {
-		wide.Data[i] = math.NaN()
+	storage := backend.NewHost[float64](h.Rows, h.Cols+3)
+	for i := range storage.Data {
+		storage.Data[i] = math.NaN()
 	}
-	part := wide.View(0, 1, h.Rows, h.Cols)
+	copied := storage.View(0, 1, h.Rows, h.Cols)
 	for i := range h.Rows {
-		copy(part.Row(i), h.Row(i))
+		copy(copied.Row(i), h.Row(i))
 	}
-	return part
+	return copied
 }
 
 // values returns f(z) for the rows z. It uses res.Coef for a linear kernel if it is set, otherwise
@@ -126,36 +126,36 @@ func points(r *rand.Rand, p solvers.Problem) backend.Host[float64] {
 
 // compare requires |got − want| ≤ bound for every element, and logs the largest quotient of the two
 // sides. bound(i, j) is the bound for row i, output j.
-func (c *cell) compare(what string, got, want backend.Host[float64], bound func(i, j int) float64) {
+func (c *cell) compare(name string, got, want backend.Host[float64], bound func(i, j int) float64) {
 	c.Helper()
 	if got.Rows != want.Rows || got.Cols != want.Cols {
-		c.Fatalf("%s: is %d×%d, want %d×%d", what, got.Rows, got.Cols, want.Rows, want.Cols)
+		c.Fatalf("%s: is %d×%d, want %d×%d", name, got.Rows, got.Cols, want.Rows, want.Cols)
 	}
-	used, bad := 0.0, 0
+	largest, failures := 0.0, 0
 	for i := range got.Rows {
 		for j, g := range got.Row(i) {
 			w, b := want.Row(i)[j], bound(i, j)
 			if !(math.Abs(g-w) <= b) {
-				if bad++; bad <= 3 {
-					c.Errorf("%s: row %d, output %d: got %v, want %v: difference %.3g, allowed %.3g", what, i, j, g, w, math.Abs(g-w), b)
+				if failures++; failures <= 3 {
+					c.Errorf("%s: row %d, output %d: got %v, want %v: difference %.3g, allowed %.3g", name, i, j, g, w, math.Abs(g-w), b)
 				}
 			} else if b > 0 {
-				used = max(used, math.Abs(g-w)/b)
+				largest = max(largest, math.Abs(g-w)/b)
 			}
 		}
 	}
-	c.Logf("%s: at most %.2g of the allowed difference", what, used)
+	c.Logf("%s: at most %.2g of the allowed difference", name, largest)
 }
 
 // sameBits requires equal results.
-func (c *cell) sameBits(what string, got, want *solvers.Result) {
+func (c *cell) sameBits(name string, got, want *solvers.Result) {
 	c.Helper()
 	exact := func(int, int) float64 { return 0 }
-	c.compare(what+": alpha", got.Alpha, want.Alpha, exact)
-	c.compare(what+": coef", got.Coef, want.Coef, exact)
-	c.compare(what+": intercept", rowOf(got.Intercept), rowOf(want.Intercept), exact)
+	c.compare(name+": alpha", got.Alpha, want.Alpha, exact)
+	c.compare(name+": coef", got.Coef, want.Coef, exact)
+	c.compare(name+": intercept", rowOf(got.Intercept), rowOf(want.Intercept), exact)
 	if got.Residual != want.Residual {
-		c.Errorf("%s: residual %v, want %v", what, got.Residual, want.Residual)
+		c.Errorf("%s: residual %v, want %v", name, got.Residual, want.Residual)
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 
 // The tests of this file check memory, progress, cancellation and faults.
 
-// large returns a problem with matrices so large that padding their rows to entire cache lines
-// matters little.
-func (c *cell) large() solvers.Problem {
+// largeProblem returns a problem with large matrices, for which the padding of rows to entire cache
+// lines is a small part of the memory.
+func (c *cell) largeProblem() solvers.Problem {
 	r := c.random()
 	if c.method == solvers.Primal {
 		return c.problem(r, 700, 64, 2)
@@ -30,7 +30,7 @@ func (c *cell) large() solvers.Problem {
 // testMemory checks that the plan is within a tenth of the measured memory, and that all memory
 // is freed.
 func testMemory(c *cell) {
-	p := c.large()
+	p := c.largeProblem()
 	for _, intercept := range []bool{false, true} {
 		for _, weights := range [][]float64{nil, p.Weights} {
 			q := p
@@ -63,8 +63,8 @@ func testMemory(c *cell) {
 			if c.method == solvers.Modes && planned > peak {
 				planned = peak // the plan includes Go memory, which devices do not measure; a test of cmd/mercer does
 			}
-			if off := math.Abs(float64(planned-peak)) / float64(peak); off > 0.1 {
-				c.Errorf("intercept %v, weights %v: planned %d bytes, measured %d: off by %.0f %%", intercept, weights != nil, plan.Bytes, peak, 100*off)
+			if deviation := math.Abs(float64(planned-peak)) / float64(peak); deviation > 0.1 {
+				c.Errorf("intercept %v, weights %v: planned %d bytes, measured %d: off by %.0f %%", intercept, weights != nil, plan.Bytes, peak, 100*deviation)
 			}
 			if plan.Method != c.method || plan.Reason == "" || plan.Flops <= 0 {
 				c.Errorf("incomplete plan: %+v", plan)
@@ -88,8 +88,8 @@ func (c *cell) filter(p solvers.Problem) int64 {
 	return 8 * (m.Elements(n) + int64(n*(2+2*columns+4*t)))
 }
 
-// within returns the cell's params with a memory limit.
-func (c *cell) within(limit int64) solvers.Params {
+// limited returns the cell's params with a memory limit.
+func (c *cell) limited(limit int64) solvers.Params {
 	par := c.par
 	par.Memory = limit
 	return par
@@ -105,14 +105,14 @@ func (c *cell) watched(progress func(solvers.Progress)) solvers.Params {
 // testBudget sets the limit to one byte less than planned. The error must report the number of rows
 // that fit.
 func testBudget(c *cell) {
-	p := c.large()
+	p := c.largeProblem()
 	plan, err := solvers.MakePlan(c.dev, c.form(p), c.par)
 	if err != nil {
 		c.Fatal(err)
 	}
 	refused := func(dev backend.Device, limit int64) {
 		c.Helper()
-		_, err := solvers.Solve(c.Context(), dev, c.form(p), c.within(limit))
+		_, err := solvers.Solve(c.Context(), dev, c.form(p), c.limited(limit))
 		var budget *solvers.BudgetError
 		if !errors.As(err, &budget) {
 			c.Fatalf("not refused as too large: %v", err)
@@ -131,22 +131,22 @@ func testBudget(c *cell) {
 				continue
 			}
 			q := subset(p, upTo(n))
-			small, err := solvers.MakePlan(dev, c.form(q), c.par)
+			smallPlan, err := solvers.MakePlan(dev, c.form(q), c.par)
 			if err != nil {
 				c.Fatal(err)
 			}
-			fits := small.Bytes <= budget.Available
+			fits := smallPlan.Bytes <= budget.Available
 			if c.method == solvers.Modes && fits && n > budget.Largest {
 				continue // fewer rows also need fewer modes, which Largest does not consider
 			}
 			if fits != (n == budget.Largest) {
-				c.Errorf("a fit of %d rows needs %d of the available %d bytes, but the error says that at most %d rows fit", n, small.Bytes, budget.Available, budget.Largest)
+				c.Errorf("a fit of %d rows needs %d of the available %d bytes, but the error says that at most %d rows fit", n, smallPlan.Bytes, budget.Available, budget.Largest)
 			}
 		}
 	}
 	refused(c.dev, plan.Bytes-1)
 	refused(c.open(c, backend.Config{Memory: plan.Bytes - 1}), 0)
-	if _, err := solvers.Solve(c.Context(), c.dev, c.form(p), c.within(plan.Bytes)); err != nil {
+	if _, err := solvers.Solve(c.Context(), c.dev, c.form(p), c.limited(plan.Bytes)); err != nil {
 		c.Errorf("the planned memory is not enough: %v", err)
 	}
 }
@@ -154,7 +154,7 @@ func testBudget(c *cell) {
 // testProgress checks the calls of the progress callback: only one at a time, fractions that
 // increase from 0 to 1, and stages in order.
 func testProgress(c *cell) {
-	p := c.large()
+	p := c.largeProblem()
 	var inside atomic.Int32
 	var reported []solvers.Progress
 	_, err := solvers.Solve(c.Context(), c.dev, c.form(p), c.watched(func(s solvers.Progress) {
@@ -167,13 +167,13 @@ func testProgress(c *cell) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	known, last := []string{"gram", "factor", "solve"}, reported[0]
-	left := map[string]bool{} // stages that have ended
+	stages, last := []string{"gram", "factor", "solve"}, reported[0]
+	ended := map[string]bool{} // stages that have ended
 	for i, s := range reported {
 		if s.Stage != last.Stage {
-			left[last.Stage] = true
+			ended[last.Stage] = true
 		}
-		if !slices.Contains(known, s.Stage) || left[s.Stage] || !(s.Fraction >= last.Fraction) || s.Fraction > 1 {
+		if !slices.Contains(stages, s.Stage) || ended[s.Stage] || !(s.Fraction >= last.Fraction) || s.Fraction > 1 {
 			c.Errorf("call %d: %+v after %+v", i, s, last)
 		}
 		last = s
@@ -185,7 +185,7 @@ func testProgress(c *cell) {
 
 // testCanceled cancels the context of Solve before Solve starts and while Solve runs.
 func testCanceled(c *cell) {
-	p := c.large()
+	p := c.largeProblem()
 	cause := errors.New("the reason")
 	var reported []float64
 	if _, err := solvers.Solve(c.Context(), c.dev, c.form(p), c.watched(func(s solvers.Progress) { reported = append(reported, s.Fraction) })); err != nil {
@@ -193,19 +193,19 @@ func testCanceled(c *cell) {
 	}
 	// The last report is sent when the work is complete. This test does not cancel at that report.
 	all := len(reported) - 1
-	for _, at := range []float64{-1, 0, reported[all/5], reported[all/2], reported[all*4/5], reported[all-1]} {
+	for _, fraction := range []float64{-1, 0, reported[all/5], reported[all/2], reported[all*4/5], reported[all-1]} {
 		ctx, cancel := context.WithCancelCause(c.Context())
-		if at < 0 {
+		if fraction < 0 {
 			cancel(cause)
 		}
 		res, err := solvers.Solve(ctx, c.dev, c.form(p), c.watched(func(s solvers.Progress) {
-			if s.Fraction >= at {
+			if s.Fraction >= fraction {
 				cancel(cause)
 			}
 		}))
 		cancel(nil)
 		if !errors.Is(err, cause) || res != nil {
-			c.Errorf("canceled at %v: got %v, error %v", at, res, err)
+			c.Errorf("canceled at %v: got %v, error %v", fraction, res, err)
 		}
 		c.nothingLeft()
 	}
@@ -222,11 +222,11 @@ func testFaults(c *cell) {
 	if c.able {
 		c.Skip("the faults are those of a device without optional abilities")
 	}
-	c.each(func(c *cell, p solvers.Problem) {
+	c.forEach(func(c *cell, p solvers.Problem) {
 		p.Weights = nil
 		for n := 1; ; n += 1 + n/40*4 {
 			calls := 0
-			dev := &device{Device: c.dev, before: func() error {
+			dev := &device{Device: c.dev, inject: func() error {
 				if calls++; calls == n {
 					return errFault
 				}

@@ -35,13 +35,13 @@ func (c *cell) againstOracle(p solvers.Problem, res *solvers.Result, z backend.H
 }
 
 func testOracle(c *cell) {
-	c.each(func(c *cell, p solvers.Problem) {
+	c.forEach(func(c *cell, p solvers.Problem) {
 		c.againstOracle(p, c.solve(p), points(c.random(), p))
 	})
 }
 
 func testDuplicateRows(c *cell) {
-	c.each(func(c *cell, p solvers.Problem) {
+	c.forEach(func(c *cell, p solvers.Problem) {
 		n := p.X.Rows
 		for i := n / 2; i < n; i++ {
 			copy(p.X.Row(i), p.X.Row(i-n/2))
@@ -95,8 +95,8 @@ func testLargeLambda(c *cell) {
 		}
 	}
 	c.compare("values", values(p, c.solve(p), z), want, func(i, j int) float64 {
-		first := sizes[i] * norm(column(wy, j)) / p.Lambda
-		return first * (largest*o.a/p.Lambda + o.unit()*largest)
+		bound := sizes[i] * norm(column(wy, j)) / p.Lambda
+		return bound * (largest*o.a/p.Lambda + o.unit()*largest)
 	})
 }
 
@@ -130,7 +130,7 @@ func testSmallLambda(c *cell) {
 				// condition number of 10⁵ with rounding errors of 10⁻⁷, or 10³ with 10⁻⁵, may leave
 				// no correct digit.
 				_, err := solvers.Solve(c.Context(), c.dev, c.form(p), c.par)
-				if short := new(solvers.ConvergenceError); err != nil && !errors.As(err, &short) {
+				if inaccurate := new(solvers.ConvergenceError); err != nil && !errors.As(err, &inaccurate) {
 					c.Errorf("not a ConvergenceError: %v", err)
 				}
 				continue
@@ -145,14 +145,14 @@ func testSmallLambda(c *cell) {
 func (c *cell) linearTargets(p solvers.Problem) {
 	p.Lambda, p.Intercept = 0, true
 	n, d := p.X.Rows, p.X.Cols
-	wide := zeros(n, d+1) // [X 1]
+	augmented := zeros(n, d+1) // [X 1]
 	for i := range n {
 		for j, v := range p.X.Row(i) {
-			wide[i][j].SetFloat64(v)
+			augmented[i][j].SetFloat64(v)
 			p.Y.Row(i)[0] = 3
 			p.Y.Row(i)[1] = -1
 		}
-		wide[i][d].SetInt64(1)
+		augmented[i][d].SetInt64(1)
 		for j, v := range p.X.Row(i) {
 			p.Y.Row(i)[0] += float64(j+1) * v
 			p.Y.Row(i)[1] -= v
@@ -163,7 +163,7 @@ func (c *cell) linearTargets(p solvers.Problem) {
 	for i := range square {
 		for j := range square {
 			for q := range n {
-				square[i][j].Add(square[i][j], real(0).Mul(wide[q][i], wide[q][j]))
+				square[i][j].Add(square[i][j], real(0).Mul(augmented[q][i], augmented[q][j]))
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func (c *cell) linearTargets(p solvers.Problem) {
 // testResidual checks that the reported residual is small and agrees with a residual computed on
 // the host. With an inaccurate factor, the two must also agree.
 func testResidual(c *cell) {
-	c.each(func(c *cell, p solvers.Problem) {
+	c.forEach(func(c *cell, p solvers.Problem) {
 		o := newOracle(p)
 		res := c.solve(p)
 		want, noise := residual(p, res, o)
@@ -196,13 +196,13 @@ func testResidual(c *cell) {
 		if c.able {
 			return
 		}
-		bad := &device{Device: c.dev, factor: 1e-2}
-		res, err := solvers.Solve(c.Context(), bad, c.form(p), c.par)
-		var short *solvers.ConvergenceError
-		if errors.As(err, &short) {
-			res, err = short.Result, nil
-			if !(res.Residual > short.Tol) {
-				c.Errorf("%v, but its residual is %.3g", short, res.Residual)
+		wrongFactor := &device{Device: c.dev, factor: 1e-2}
+		res, err := solvers.Solve(c.Context(), wrongFactor, c.form(p), c.par)
+		var inaccurate *solvers.ConvergenceError
+		if errors.As(err, &inaccurate) {
+			res, err = inaccurate.Result, nil
+			if !(res.Residual > inaccurate.Tol) {
+				c.Errorf("%v, but its residual is %.3g", inaccurate, res.Residual)
 			}
 		} else if c.method == solvers.Dual || c.method == solvers.Primal {
 			c.Fatalf("the wrong factor is not reported: %v", err)
@@ -218,7 +218,7 @@ func testResidual(c *cell) {
 }
 
 // residual computes Result.Residual on the host, and a bound of its rounding errors.
-func residual(p solvers.Problem, res *solvers.Result, o *oracle) (worst, noise float64) {
+func residual(p solvers.Problem, res *solvers.Result, o *oracle) (largest, noise float64) {
 	n, d := p.X.Rows, p.X.Cols
 	weight := func(i int) float64 {
 		if p.Weights == nil {
@@ -255,10 +255,10 @@ func residual(p solvers.Problem, res *solvers.Result, o *oracle) (worst, noise f
 			}
 			scale = o.a*norm(column(res.Alpha, j)) + o.y[j]
 		}
-		worst = max(worst, norm(r)/norm(size))
+		largest = max(largest, norm(r)/norm(size))
 		noise = max(noise, 2*o.unit()*scale/norm(size))
 	}
-	return worst, noise
+	return largest, noise
 }
 
 // mean returns the weighted means of the columns of h, or zeros without an intercept.
@@ -298,9 +298,9 @@ func testSingular(c *cell) {
 			c.Fatal("a singular system was solved")
 		}
 		var pivot *backend.PivotError
-		var short *solvers.ConvergenceError
+		var inaccurate *solvers.ConvergenceError
 		switch {
-		case errors.As(err, &short) && (c.method == solvers.CG || c.method == solvers.Mixed):
+		case errors.As(err, &inaccurate) && (c.method == solvers.CG || c.method == solvers.Mixed):
 		case !errors.As(err, &pivot) || !errors.Is(err, backend.ErrNotPosDef):
 			c.Errorf("not a PivotError: %v", err)
 		}

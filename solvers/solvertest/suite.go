@@ -55,13 +55,13 @@ func Run(t *testing.T, s Suite) {
 	if testing.Short() {
 		s.Kernels = s.Kernels[:min(2, len(s.Kernels))]
 	}
-	on := func(t *testing.T, open Open) {
+	runOn := func(t *testing.T, open Open) {
 		dev := open(t, backend.Config{})
 		for i, k := range s.Kernels {
 			t.Run(k.String(), func(t *testing.T) {
-				again := i > 0 || s.Device == "" && dev.Info().Device == "ref"
+				reduced := i > 0 || s.Device == "" && dev.Info().Device == "ref"
 				for j, test := range tests {
-					if s.Tests != nil && !slices.Contains(s.Tests, test.name) || required.Few() && again && (i+j)%3 != 0 {
+					if s.Tests != nil && !slices.Contains(s.Tests, test.name) || required.Few() && reduced && (i+j)%3 != 0 {
 						continue
 					}
 					t.Run(test.name, func(t *testing.T) {
@@ -75,10 +75,10 @@ func Run(t *testing.T, s Suite) {
 		}
 	}
 	if s.Device != "" {
-		t.Run(s.Device, func(t *testing.T) { on(t, openAs(s.Device, false)) })
+		t.Run(s.Device, func(t *testing.T) { runOn(t, openAs(s.Device, false)) })
 		return
 	}
-	EachDevice(t, on)
+	EachDevice(t, runOn)
 }
 
 var tests = []struct {
@@ -126,8 +126,8 @@ func EachDevice(t *testing.T, f func(t *testing.T, open Open), except ...string)
 	}
 }
 
-// openAs opens the named device. If bare is set, the device has no optional abilities.
-func openAs(name string, bare bool) Open {
+// openAs opens the named device, without its optional abilities if withoutAbilities is true.
+func openAs(name string, withoutAbilities bool) Open {
 	return func(t testing.TB, c backend.Config) backend.Device {
 		t.Helper()
 		dev, err := backend.Open(name, c)
@@ -139,7 +139,7 @@ func openAs(name string, bare bool) Open {
 				t.Error(err)
 			}
 		})
-		if bare {
+		if withoutAbilities {
 			return &device{Device: dev}
 		}
 		return dev
@@ -193,9 +193,9 @@ func (c *cell) nothingLeft() {
 	}
 }
 
-// each runs f for four problems: with and without an intercept, with and without weights. With
+// forEach runs f for four problems: with and without an intercept, with and without weights. With
 // required.Few it runs f for two problems: with both and with neither.
-func (c *cell) each(f func(c *cell, p solvers.Problem)) {
+func (c *cell) forEach(f func(c *cell, p solvers.Problem)) {
 	for _, intercept := range []bool{false, true} {
 		for _, weighted := range []bool{false, true} {
 			if required.Few() && weighted != intercept {
