@@ -2,8 +2,10 @@ package cpu
 
 import (
 	"sync"
+	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
+	"github.com/mercer-go/mercer/internal/pages"
 )
 
 // memory counts the bytes that the matrices of a device take.
@@ -49,4 +51,39 @@ func budget() int64 {
 		free = unknown
 	}
 	return free / 10 * 8
+}
+
+// maxFreed is the maximum of the bytes that freedMemory stores: the kernel matrix of 2,500 samples
+// and the matrices of its derivatives.
+const maxFreed = 60 << 20
+
+// freedMemory stores the memory of freed matrices for new matrices, because the first access to
+// new memory takes several times as long as clearing memory that is resident. On an EPYC with two
+// processors (Zen 5, 2026-11-29), the log evidence of 2,500 samples and its derivatives take 160 ms
+// instead of 190.
+type freedMemory struct{ lender[byte] }
+
+// put stores memory if it and the stored memory have at most maxFreed bytes, and otherwise returns
+// it to the system.
+func (f *freedMemory) put(memory []byte) {
+	if f.size()+len(memory) > maxFreed {
+		discard(memory)
+		return
+	}
+	f.lender.put(memory)
+}
+
+// zeros returns n zeros, in the memory of a freed matrix if there is a suitable one.
+func (q *queue[T]) zeros(n int) []T {
+	d, size := q.engine.device, int(unsafe.Sizeof(*new(T)))
+	if n < discardBytes/size || n > maxFreed/size {
+		return pages.Zeros[T](n)
+	}
+	memory := d.freed.reuse(n * size)
+	if memory == nil {
+		return pages.Zeros[T](n)
+	}
+	data := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/size)[:n]
+	parallelRanges(d.workers(), n, discardBytes/size, func(first, end int) { clear(data[first:end]) })
+	return data
 }
