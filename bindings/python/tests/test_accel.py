@@ -337,6 +337,11 @@ class TestGaussianProcess(Patched):
         y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=60)
         # The search stops at a relative decrease of 2e-9 of the likelihood, which is flat there.
         np.testing.assert_allclose(new.fit(X, y).kernel_.theta, own.fit(X, y).kernel_.theta, atol=1e-3)
+        # The search has left the class of the kernel as it was, so that scikit-learn evaluates K here. Mercer evaluated
+        # the matrix that was factored. The squared norms of the scaled samples, whose rounding errors are those of K, are below 60.
+        self.assertIs(type(new.kernel_), type(kernels[1]))
+        K = new.kernel_(X) + new.alpha * np.eye(60)
+        np.testing.assert_allclose(new.L_ @ new.L_.T, K, rtol=0, atol=60 * 60 * support.U * K.max())
         self.assertEqual(changed("GaussianProcessRegressor.fit"), {("Mercer", ""): 2 * len(kernels) + 1})
         self.assertEqual({where for where, _ in changed("GaussianProcessRegressor.predict")}, {"Mercer"})
 

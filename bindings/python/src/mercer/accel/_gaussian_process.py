@@ -1,5 +1,6 @@
 """Gaussian processes."""
 
+import functools
 import math
 import warnings
 
@@ -11,7 +12,7 @@ from scipy.special import xlogy
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, ExpSineSquared, Matern, Product, RationalQuadratic, Sum, WhiteKernel
 from sklearn.utils.validation import check_is_fitted
 
-from .._errors import NotPositiveDefinite
+from .._errors import MercerError, NotPositiveDefinite
 from .._estimator import validate_data
 from .._systems import evidence
 from ._engine import Accelerated, Declined, gram, needs, numbers
@@ -190,6 +191,27 @@ def evidence_of(kernel, alpha, X, y, eval_gradient):
     return log, np.array(slopes(kernel, of))
 
 
+@functools.cache
+def evaluated_once(cls):
+    """A subclass of a kernel's class cls for a kernel of the form of parts. The first call of such a kernel
+    makes its class cls again, and computes the matrix of one set of samples in Mercer."""
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        self.__class__ = cls
+        if Y is not None or eval_gradient:
+            return self(X, Y, eval_gradient)
+        try:
+            K = gram(cross_text(self), X)
+        except MercerError:
+            return self(X)
+        white = parts(self)[2]
+        if white is not None:
+            K.flat[:: len(X) + 1] += white.noise_level
+        return K
+
+    return type(cls.__name__, (cls,), {"__call__": __call__, "evaluates": cls})
+
+
 class GaussianProcessRegressor(Accelerated, sklearn.gaussian_process.GaussianProcessRegressor):
     _hooks = {"fit": "fit", "log_marginal_likelihood": "log_marginal_likelihood", "predict": "predict"}
     _smallest = {"fit": 300 * 300, "log_marginal_likelihood": 300 * 300, "predict": 50_000}
@@ -201,6 +223,21 @@ class GaussianProcessRegressor(Accelerated, sklearn.gaussian_process.GaussianPro
             supported(self.kernel)
         self._decline_small("fit", len(X) ** 2)
         return sklearn_fit(self, X, y)
+
+    def _constrained_optimization(self, *args):
+        """scikit-learn's search. The kernel matrix of the fit, which is computed after all searches, is then
+        evaluated in Mercer."""
+        self.kernel_.__class__ = getattr(self.kernel_, "evaluates", type(self.kernel_))
+        found = super()._constrained_optimization(*args)
+        try:
+            supported(self.kernel_)
+            self._decline_small("fit", len(self.X_train_) ** 2)
+            numbers(self.X_train_)
+        except Declined:
+            return found
+        if parts(self.kernel_):
+            self.kernel_.__class__ = evaluated_once(type(self.kernel_))
+        return found
 
     def _mercer_log_marginal_likelihood(self, theta=None, eval_gradient=False, clone_kernel=True):
         needs(theta is not None, "theta=None")
