@@ -169,7 +169,7 @@ func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) er
 	}
 	for i, p := range pivots {
 		if !(p*p > 4*float64(l.n+len(pivots))*0x1p-52*diagonal[i]) {
-			return message.Errorf("feature %d depends on the others, so that without a penalty w is not unique: {raise $lambda|leave the feature out}", i%(l.d+1)+1)
+			return message.Errorf("feature %d is a linear combination of other features, so that w is not unique without a penalty: {raise $lambda|leave the feature out}", i%(l.d+1)+1)
 		}
 	}
 	return nil

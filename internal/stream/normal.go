@@ -74,7 +74,7 @@ func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 		case attempt == maxAttempts:
 			return nil, numeric.ExplainPivot(pivot, "the normal equations are not positive definite at function %d (pivot %.3g): {raise $lambda|use fewer $centers}", pivot.Index+1, pivot.Value)
 		}
-		pre.Notes = append(pre.Notes, fmt.Sprintf("the factor failed at function %d with %.3g added to the diagonal; the samples were read again", pivot.Index+1, pre.Jitter))
+		pre.Notes = append(pre.Notes, fmt.Sprintf("the Cholesky factorization failed at function %d with %.3g added to the diagonal; the samples were read again", pivot.Index+1, pre.Jitter))
 		jitter *= 1000
 	}
 }

@@ -293,7 +293,7 @@ func (c *RowCache) Row(i int) ([]float64, error) {
 // The list must have at most Capacity() distinct rows.
 func (c *RowCache) Fetch(list []int) error {
 	if len(list) > c.Capacity() {
-		return fmt.Errorf("row cache: %d rows were requested at once, but the cache holds %d", len(list), c.Capacity())
+		return fmt.Errorf("row cache: %d rows were requested at once, but the cache holds at most %d rows", len(list), c.Capacity())
 	}
 	for _, i := range list { // mark the cached rows as used, so that missing rows replace other rows
 		if c.slot[i] >= 0 {

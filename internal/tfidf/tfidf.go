@@ -167,7 +167,7 @@ func Learn(texts []string, p Params) (*Vocabulary, error) {
 		return nil, err
 	}
 	if len(texts) > math.MaxInt32 {
-		return nil, fmt.Errorf("%d texts; at most %d can be used", len(texts), math.MaxInt32)
+		return nil, fmt.Errorf("the vocabulary cannot be learned from %d texts: the maximum is %d", len(texts), math.MaxInt32)
 	}
 	var counts [shards]struct {
 		sync.Mutex
