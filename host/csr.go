@@ -39,7 +39,7 @@ func NewCSR[T Float, I int | int32 | int64](rows, cols int, indptr, indices []I,
 		m.Indptr = make([]int, len(indptr))
 		for i, p := range indptr {
 			if int64(int(p)) != int64(p) {
-				return CSR[T]{}, fmt.Errorf("host: csr: row %d begins at element %d of %d", i+1, p, len(indices))
+				return CSR[T]{}, fmt.Errorf("host: csr: row %d begins at element %d, but there are %d elements", i+1, p, len(indices))
 			}
 			m.Indptr[i] = int(p)
 		}
@@ -62,7 +62,7 @@ func NewCSR[T Float, I int | int32 | int64](rows, cols int, indptr, indices []I,
 func (m CSR[T]) checkShape(indptr, indices int) error {
 	switch {
 	case m.Rows < 0 || m.Cols < 0 || m.Rows > math.MaxInt32 || m.Cols > math.MaxInt32:
-		return fmt.Errorf("host: csr: a %d×%d matrix; each dimension is from 0 to %d", m.Rows, m.Cols, math.MaxInt32)
+		return fmt.Errorf("host: csr: a %d×%d matrix; each dimension must be from 0 to %d", m.Rows, m.Cols, math.MaxInt32)
 	case indptr != m.Rows+1:
 		return fmt.Errorf("host: csr: %d row pointers for %d rows; a matrix has one more row pointer than rows", indptr, m.Rows)
 	case indices != len(m.Data):
@@ -84,7 +84,7 @@ func (m CSR[T]) Check() error {
 	for i, from := range m.Indptr[:m.Rows] {
 		to := m.Indptr[i+1]
 		if to < from || to > len(m.Indices) {
-			return fmt.Errorf("host: csr: row %d goes from element %d to element %d, of %d elements", i+1, from, to, len(m.Indices))
+			return fmt.Errorf("host: csr: row %d goes from element %d to element %d, but there are %d elements", i+1, from, to, len(m.Indices))
 		}
 		last := int32(-1)
 		for p, c := range m.Indices[from:to] {

@@ -141,8 +141,8 @@ func TestForgedCSRIsAnError(t *testing.T) {
 		{0, 3, nil, nil, "0 row pointers for 0 rows"},
 		{-1, 3, nil, nil, "a -1×3 matrix"},
 		{1, -3, []int64{0, 4}, []int64{0, 1, 2, 3}, "a 1×-3 matrix"},
-		{maxInt64, 3, []int64{0, 4}, []int64{0, 1, 2, 3}, "each dimension is from 0 to 2147483647"},
-		{1, 1 << 31, []int64{0, 4}, []int64{0, 1, 2, 3}, "each dimension is from 0 to 2147483647"},
+		{maxInt64, 3, []int64{0, 4}, []int64{0, 1, 2, 3}, "each dimension must be from 0 to 2147483647"},
+		{1, 1 << 31, []int64{0, 4}, []int64{0, 1, 2, 3}, "each dimension must be from 0 to 2147483647"},
 	} {
 		values := data
 		if c.indices == nil {

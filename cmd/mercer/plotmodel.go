@@ -292,7 +292,7 @@ func (a *app) truthOf(b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) 
 	if unknown == t.Rows() {
 		return nil, err
 	}
-	a.notice("%s; the model does not know the class of %s", a.oneLine(err), count(unknown, "row"))
+	a.notice("%s; the class of %s is unknown", a.oneLine(err), count(unknown, "row"))
 	return truth, nil
 }
 

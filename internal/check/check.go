@@ -264,7 +264,7 @@ func NewPacked(n int) {
 // Leading panics unless a packed matrix of the given order has n leading rows: 0 ≤ n ≤ order.
 func Leading(n, order int) {
 	if n < 0 || n > order {
-		misuse("Packed.Leading", "%d rows of a packed matrix of order %d", n, order)
+		misuse("Packed.Leading", "a packed matrix of order %d has no %d leading rows", order, n)
 	}
 }
 
@@ -273,7 +273,7 @@ func TransferPacked[T backend.Float](op string, a backend.Packed[T], first int, 
 	Host(op, h)
 	n := a.Order()
 	if first < 0 || first > n || h.Rows > n-first || h.Cols != first+h.Rows {
-		misuse(op, "host matrix %d×%d does not hold rows from %d on of a packed matrix of order %d", h.Rows, h.Cols, first, n)
+		misuse(op, "a %d×%d host matrix cannot hold the rows from row %d of a packed matrix of order %d", h.Rows, h.Cols, first, n)
 	}
 }
 
@@ -363,7 +363,7 @@ func NewSparse[T backend.Float](x backend.CSR[T]) {
 func ViewSparse(i, j, rows, cols, r, c int) {
 	View(i, j, rows, cols, r, c)
 	if cols != c {
-		misuse("Matrix.View", "%d of the %d columns of a sparse matrix; a view has all", cols, c)
+		misuse("Matrix.View", "a view of a sparse matrix must have all %d columns, got %d", c, cols)
 	}
 }
 

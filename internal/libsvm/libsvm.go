@@ -101,7 +101,7 @@ func (f *file) machine() bool {
 // feature.
 func (f *file) vector(words []string) error {
 	if len(words) < f.k-1 {
-		return fmt.Errorf("has %d of %d coefficients", len(words), f.k-1)
+		return fmt.Errorf("has %d coefficients, but %d are needed", len(words), f.k-1)
 	}
 	coef, err := parseFloats(words[:f.k-1])
 	if err != nil {

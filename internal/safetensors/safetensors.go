@@ -155,7 +155,7 @@ func parseObject(text []byte) ([]member, error) {
 		return nil, jsonError(err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("something follows the JSON object")
+		return nil, errors.New("there is text after the JSON object")
 	}
 	return members, nil
 }
@@ -190,7 +190,7 @@ func (h *Header) Tensors(size int64) ([]Tensor, error) {
 		next = t.End
 	}
 	if next != size {
-		return nil, fmt.Errorf("is truncated or damaged: it has %d bytes of data, its header describes %d", size, next)
+		return nil, fmt.Errorf("is truncated or damaged: it has %d bytes of data, but its header describes %d", size, next)
 	}
 	return list, nil
 }
@@ -206,7 +206,7 @@ func tensorOf(m member) (Tensor, error) {
 		switch f.key {
 		case "dtype":
 			if err = json.Unmarshal(f.value, &t.Dtype); err != nil || t.Dtype != "F64" {
-				return t, fmt.Errorf("its type is %s, only F64 can be read", f.value)
+				return t, fmt.Errorf("its type is %s, but only F64 can be read", f.value)
 			}
 		case "shape":
 			t.Shape, err = integers(f.value)
@@ -227,12 +227,12 @@ func tensorOf(m member) (Tensor, error) {
 	for _, n := range t.Shape {
 		hi, lo := bits.Mul64(size, uint64(n))
 		if hi != 0 {
-			return t, errors.New("its shape overflows")
+			return t, errors.New("the product of its dimensions overflows")
 		}
 		size = lo
 	}
 	if t.End < t.Begin || uint64(t.End-t.Begin) != size {
-		return t, fmt.Errorf("its shape needs %d bytes, its offsets are %d and %d", size, t.Begin, t.End)
+		return t, fmt.Errorf("its shape needs %d bytes, but its offsets are %d and %d", size, t.Begin, t.End)
 	}
 	return t, nil
 }
