@@ -55,8 +55,7 @@ func TestAffineIsDual(t *testing.T) {
 	if !required.Few() {
 		testAffineIsDual(t, pathRandom(t))
 	}
-	// With this seed, the residual of the equations was once small, but 1ᵀα was 1.1e-11 instead of
-	// 0.
+	// With this seed, a former version returned a small residual, but 1ᵀα was 1.1e-11 instead of 0.
 	testAffineIsDual(t, rand.New(rand.NewPCG(1795357272634887493, 1)))
 }
 

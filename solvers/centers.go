@@ -38,8 +38,8 @@ func CenterRules() []CenterRule {
 type CenterChoice struct {
 	Rule  CenterRule // "" means UniformCenters
 	Count int        // number of centers, M; 0 means about 10√n. If there are fewer than M different samples, each different sample is a center
-	// pool is the number of samples from which a rule other than UniformCenters chooses. The pool
-	// is drawn uniformly in one pass. 0 means 2M, but at least 500.
+	// pool is the number of samples, drawn uniformly in one pass, from which a rule other than
+	// UniformCenters chooses. 0 means max(2M, 500).
 	pool int
 	Seed uint64
 }

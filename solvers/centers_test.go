@@ -16,9 +16,8 @@ import (
 
 // TestSampleIsUniform checks that each seed draws rows uniformly without replacement. Over many
 // seeds, each ordered choice of 3 of 8 different rows must be equally likely, even if the data
-// repeat some of the rows. The statistic is χ² with 8·7·6 − 1 degrees of freedom. A uniform sampler
-// would fail with probability 1e-6 for each data set. The seeds are fixed, and the test is
-// deterministic.
+// repeat some of the rows. The statistic is χ² with 8·7·6 − 1 degrees of freedom. For random seeds, a
+// uniform sampler would fail with probability 1e-6 for each data set. The seeds of the test are fixed.
 func TestSampleIsUniform(t *testing.T) {
 	const rows, count, choices, expected = 8, 3, 8 * 7 * 6, 60
 	limit := distuv.ChiSquared{K: choices - 1}.Quantile(1 - 1e-6)

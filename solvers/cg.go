@@ -74,7 +74,7 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	}
 	auto := par.Preconditioner == "" && par.Rank == 0
 	if auto && best.bytesOf != nil && best.iterations <= fewIterations {
-		return best, nil // the time to estimate the remainder of the power series would exceed the time saved
+		return best, nil // estimating the power series would take longer than the time that it can save
 	}
 	if auto || par.Preconditioner == lowrank.Taylor {
 		candidates, err := z.powerSeries(par)
@@ -101,16 +101,15 @@ const seriesMargin = 1.3
 // If a preconditioner needs at most fewIterations iterations, a better one saves little time.
 const fewIterations = 16
 
-// Auto chooses Fixed16 only if rounding K lets a step of refinement multiply the residual by less
-// than 1/fixedMargin (sizes.contraction). With innerLimit, the tolerance of the inner solver, the
-// factor is at most 3/fixedMargin. If a step divides the residual by less than fixedGain, the
-// rounding errors are correlated and the plan's estimate is wrong.
+// Auto chooses Fixed16 only if a step of refinement is estimated to multiply the residual by less
+// than 1/fixedMargin in spite of the rounding of K (sizes.contraction). The tolerance of the inner
+// solver (innerLimit) raises this factor to at most 3/fixedMargin. If a step reduces the residual by a
+// factor of less than fixedGain, the rounding errors are correlated, and the estimate is wrong.
 const fixedMargin, fixedGain = 20, 4
 
 // isPrecise reports whether the precision of o suffices if the eigenvalues of K + λW⁻¹ are at least
-// lambda. lambda must exceed the rounding error of products in float32 by a factor of 32, so that a
-// refinement step gains a digit. The rounding error is 2⁻²³‖K‖/√n: the division by √n accounts for
-// errors of different signs.
+// lambda. For products in float32, lambda must be at least 32 times the norm of the rounding errors
+// (sizes.contraction), so that a step of refinement reduces the residual by a factor of 10.
 func (z *sizes) isPrecise(o Operator, lambda float64) bool {
 	switch {
 	case o == Fixed16 && !(fixedMargin*z.contraction(o, lambda) < 1):
@@ -194,9 +193,9 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	if o.single() {
 		rate, valueRate, size = z.rates().Single, z.rates().Values, 4
 	}
-	// The n×k matrix F of lowrank.Preconditioner takes nk² operations, and FᵀF takes nk² more.
-	// Products of blocks of some hundred columns are slower by a factor of 1.4. The host finds the
-	// pivots in the columns of F, and copies each pivot's row from the device in a separate
+	// Computing the n×k matrix F of lowrank.Preconditioner takes nk² operations, and FᵀF takes nk²
+	// more. Products of blocks of some hundred columns run 1.4 times as long as large products. The
+	// host chooses the pivots, and copies the row of each pivot from the device in a separate
 	// transfer.
 	factor := 1.4*2*n*k*k/rate + 3*k*k*k + k*device.fetch +
 		n*k*((2*float64(z.width)*device.feature+2*device.value)/valueRate+size*device.freshByte+device.host)
@@ -280,11 +279,11 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	return numeric.Total(z.bytesOfX(n), z.refinedBytes(n), largest)
 }
 
-// run solves by conjugate gradients. If float32 fails, run continues in float64, unless the caller
-// chose the operator. If conjugate gradients in float64 fail, run uses the Cholesky factor in
-// float64, unless the caller chose the rank. Conjugate gradients fail if λ is near the rounding
-// error of K and the eigenvalues fall to that level without a gap, for example for a Gaussian
-// kernel. No preconditioner of rank below n then makes the condition number small.
+// run solves by conjugate gradients. It lists the alternatives to use in turn if a solve fails:
+// conjugate gradients in float64 after float32, and the Cholesky factor in float64 at last. Operators,
+// ranks and preconditioners that the caller chose have no alternatives. Conjugate gradients fail if λ
+// is near the rounding error of K and the eigenvalues decrease to that level without a gap, for
+// example for a Gaussian kernel. No preconditioner of rank below n then makes the condition number small.
 func (choice cgChoice) run(w *work) error {
 	var err error
 	if w.checkpointer, err = newCheckpointer(w, [3]any{choice.Operator, choice.Preconditioner, choice.Rank}); err != nil {
@@ -527,7 +526,7 @@ func (z *sizes) samples() lowrank.Samples {
 	return list
 }
 
-// taylorEstimates computes the Taylor preconditioner's estimates at the first call, and keeps them.
+// taylorEstimates returns the estimates for the Taylor preconditioner. The first call computes them.
 func (z *sizes) taylorEstimates(par Params) (list []lowrank.TaylorEstimate, err error) {
 	if z.p.Sparse != nil {
 		return nil, errors.New("solvers: preconditioner: taylor takes no sparse samples: use rpcholesky")
@@ -540,7 +539,7 @@ func (z *sizes) taylorEstimates(par Params) (list []lowrank.TaylorEstimate, err 
 	return z.taylor, nil
 }
 
-// spectrum estimates the spectrum of K at the first call, and keeps the estimate.
+// spectrum returns an estimate of the spectrum of K. The first call computes it.
 func (z *sizes) spectrum() *lowrank.Spectrum {
 	if z.estimated == nil {
 		z.estimated = lowrank.NewSpectrum(z.ctx, z.samples())

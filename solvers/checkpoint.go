@@ -96,8 +96,8 @@ func newCheckpointer(w *work, choice any) (*checkpointer, error) {
 	return openCheckpointer(w.par.Checkpoint, w.key(choice), w.s.n, w.s.t+1, w.res, func(st *state) error { return st.check(w) })
 }
 
-// openCheckpointer reads an existing checkpoint and records in res that the solve was resumed. Each
-// array of the state has at most rows × cols elements. check validates the state.
+// openCheckpointer reads the checkpoint, if there is one, and records in res that the solve is
+// resumed. Each array of a valid state has at most rows × cols elements. check validates the state.
 func openCheckpointer(c Checkpoint, key string, rows, cols int, res *Result, check func(st *state) error) (*checkpointer, error) {
 	s := &checkpointer{res: res, key: key, interval: c.interval(), lastWrite: time.Now()}
 	s.path = filepath.Join(c.Dir, s.key[:24]+".checkpoint")

@@ -68,8 +68,8 @@ func sameAnswer(t *testing.T, got, want *solvers.Result) {
 	}
 }
 
-// TestResume cancels a Solve again and again, in every precision, and resumes it. The solution must
-// have the same bits as without cancellation, and no file may remain.
+// TestResume cancels a Solve several times, in every precision, and resumes it each time. The solution
+// must have the same bits as without cancellation, and no file may remain.
 func TestResume(t *testing.T) {
 	for _, test := range []struct {
 		method     solvers.Method
@@ -87,7 +87,7 @@ func TestResume(t *testing.T) {
 			p, par := slow(test.n, test.columns)
 			par.Method, par.Operator = test.method, test.operator
 			if test.operator == solvers.Stored32 {
-				p.Lambda = 1 // with λ = 1, float32 attains the tolerance
+				p.Lambda = 1 // large enough for refinement with float32 to reach the tolerance
 			}
 			dev := backendtest.Device(t, "ref")
 			want, err := solvers.Solve(t.Context(), dev, p, par)

@@ -27,7 +27,7 @@ import (
 // resumable is a solve that writes checkpoints and can resume from them.
 type resumable struct {
 	name  string
-	iters int // number of iterations after which the solve is stopped and leaves a checkpoint
+	iters int // number of iterations after which the solve is stopped and has written a checkpoint
 	// run returns the reported residual, or an error.
 	run func(ctx context.Context, c solvers.Checkpoint, maxIter int) (float64, error)
 }
@@ -104,7 +104,7 @@ type checkpointParts struct {
 
 const checkpointMagic = "mercer checkpoint 1\n"
 
-// interrupted returns the checkpoint that r leaves when it reaches its limit of iterations.
+// interrupted returns the checkpoint that r has written when it reaches its limit of iterations.
 func (r resumable) interrupted(t testing.TB, dir string) checkpointParts {
 	t.Helper()
 	_, err := r.run(t.Context(), solvers.Checkpoint{Dir: dir, Every: time.Nanosecond}, r.iters)
@@ -151,7 +151,7 @@ func (r resumable) errorOrSolution(t testing.TB, dir, name string) {
 	}
 }
 
-// hostile lists bad values for a field of the header.
+// hostile lists invalid values for a field of the header.
 var hostile = []any{nil, -1, 0, 1, 7, 1 << 62, -1 << 62, 1.5, 1e308, "", "NaN", "+Inf", "-Inf", "0x1p-1060", "a\nb", []any{}, []any{-1, -1}, []any{1e308}, map[string]any{}, true}
 
 // forgeries calls f for each forged checkpoint: one field of the header has a hostile value, or one

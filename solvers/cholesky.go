@@ -269,10 +269,10 @@ func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queu
 	return q.Download(dst, m)
 }
 
-// Append adds a sample to a factor of a given matrix. row is the new row of K, n+1 elements without
-// λ; its last element is on the diagonal. Append takes n² operations. If the storage is full,
-// Append enlarges it by half and moves n²/2 elements. Let a be the first n elements of row, and α =
-// row[n] + λ. Then
+// Append adds a sample to a factor of a given matrix. row holds the n+1 elements of the new row of K,
+// without λ, up to the diagonal. Append takes n² operations. If the storage is full, Append enlarges
+// it by half and copies n²/2 elements. With a = row[:n] and α = row[n] + λ, the new factor has the row
+// (lᵀ ρ):
 //
 //	⎡ A  a ⎤   ⎡ L    ⎤ ⎡ Lᵀ l ⎤
 //	⎣ aᵀ α ⎦ = ⎣ lᵀ ρ ⎦ ⎣    ρ ⎦,  l = L⁻¹a,  ρ² = α − lᵀl
@@ -413,9 +413,9 @@ func (f *Cholesky) reserve(n int) error {
 }
 
 // Remove removes sample i, counted from 0, and the indices of later samples decrease by 1. It takes
-// 3(n−i)² operations on the processor. Let S be the part of L below and to the right of row i, and
-// v the part of column i below row i. Plane rotations compute the factor of SSᵀ + vvᵀ (Gill, Golub,
-// Murray, Saunders 1974, method C1). The rotations preserve the backward error of L.
+// 3(n−i)² operations on the processor. Plane rotations compute the factor of SSᵀ + vvᵀ (Gill, Golub,
+// Murray, Saunders 1974, method C1), where S is the trailing triangle of L from row and column i+1
+// on, and v is column i of L below the diagonal. The rotations preserve the backward error of L.
 func (f *Cholesky) Remove(ctx context.Context, i int) error {
 	unlock, err := f.lock("remove", true)
 	if err != nil {

@@ -25,8 +25,8 @@ const (
 	// hostElement is the cost of the host's work for each element of a pivot's column.
 	hostElement = 15.0
 	// hostMonomial is the cost of an element of F (lowrank.Preconditioner) that is a product of
-	// features: a profile of n = 10,000 with rank 1326 shows 2.7 ns of one core to compute it and 3
-	// ns to multiply it by D^-½ (2026-11-24).
+	// features. For n = 10,000 and rank 1326, a profile shows that one core takes 2.7 ns to compute
+	// the element, and 3 ns to multiply it by an element of D^-½ (2026-11-24).
 	hostMonomial = 300.0
 	// stepOverhead is the cost of an iteration without its products: a dozen short operations.
 	stepOverhead = 5e7
@@ -38,11 +38,11 @@ const (
 	hostSeconds = 2.5e-9
 	// processorRate is the number of operations of a large product per second.
 	processorRate = 1e11
-	// The spectrum of K is not estimated if a direct method costs less than smallCost. The estimate
-	// costs lookOverhead, at least a quarter of smallCost.
+	// The spectrum of K is not estimated if a direct method costs less than smallCost, because the
+	// estimate costs lookOverhead, which is a quarter of smallCost.
 	smallCost = 6e9
-	// lookOverhead is the cost of computing the eigenvalues of a sample and of the other work
-	// before an iteration.
+	// lookOverhead is the cost of estimating the spectrum of K from the eigenvalues of a sample, and
+	// of other work before the first iteration.
 	lookOverhead = 1.5e9
 )
 
@@ -67,8 +67,8 @@ type costs struct {
 	minEstimated   float64 // total cost below which estimating the spectrum takes longer than it can save
 }
 
-// ofProcessor holds the measured costs of the cpu backend. The values of a symmetric K are computed
-// once for each pair of rows, whether K is stored or not.
+// ofProcessor holds the measured costs of the cpu backend. This backend computes each value of a
+// symmetric K once, whether K is stored or not.
 var ofProcessor = costs{
 	listed: sparseFeature, feature: 1, value: kernelValue, reevaluation: 1, thin: 1 / rateThin,
 	symm64: [2]float64{12, 4}, symm32: [2]float64{4.5, 2}, symm16: [2]float64{2, 2.7}, solve64: [2]float64{12, 4}, solve32: [2]float64{5, 5},
@@ -94,11 +94,11 @@ func (c costs) atRate(products float64) costs {
 	return c
 }
 
-// costsOf returns the costs of a device with the given rates. A device that reports its memory
-// bandwidth evaluates each element of an unstored symmetric K once for a product with one column,
-// and twice for several columns. An element takes 2 instructions per feature and about 25 for an
-// exponential. A product reads each element of a triangle once; each of the two triangular solves
-// also reads it once. An iteration has a dozen short operations in sequence.
+// costsOf returns the costs of a device with the given rates. For a device that reports its memory
+// bandwidth, they assume the following. A product evaluates each element of an unstored symmetric K
+// once for one column, and twice for several columns. An element takes 2 instructions per feature and
+// about 25 for an exponential. A product reads each element of a triangle once, and so does each of
+// two triangular solves. An iteration has a dozen short operations in sequence.
 func costsOf(r flop.Rates) costs {
 	if r.Bytes == 0 {
 		return ofProcessor.atRate(r.Products)
@@ -162,8 +162,8 @@ func (z *sizes) gramMulCost(c int, single bool) float64 {
 	return factor*z.gramCost(single) + 2*float64(z.n)*float64(z.n)*float64(c)
 }
 
-// symmCost is the cost of a product of a stored K and c columns. The device reads K from memory,
-// and mostly finds the columns in its caches.
+// symmCost is the cost of a product of a stored K and c columns. The device reads K from memory, and
+// most elements of the columns from its caches.
 func (z *sizes) symmCost(c int, o Operator) float64 {
 	k := z.costs()
 	switch o {

@@ -178,10 +178,9 @@ func (z *sizes) preserves(par Params) bool {
 	return par.Operator == Stored64 || par.Operator == OperatorAuto && z.n >= preserveOrder
 }
 
-// pivotTol bounds the rounding error of a pivot, as a fraction of the diagonal element of A. A
-// pivot is a diagonal element minus a sum of up to n terms. For primal, the diagonal element is
-// itself a sum over the samples. The rounding error of such sums grows with the square root of
-// their lengths. The factor 8 is a margin.
+// pivotTol bounds the rounding error of a pivot relative to the diagonal element of the factored
+// matrix (numeric.PivotTol). A pivot is a diagonal element minus a sum of up to n terms. For primal,
+// the diagonal element itself is a sum over the samples.
 func (w *work) pivotTol() float64 {
 	terms := float64(w.s.n)
 	if w.plan.Method == Primal {

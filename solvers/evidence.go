@@ -226,9 +226,9 @@ func (e *Evidence) check() error {
 	return nil
 }
 
-// gradient computes the derivatives. alpha is C⁻¹y, and squares holds y_jᵀC⁻¹y_j. For a kernel h·k
-// with the factor h, ∂Log/∂ln h = ½ Σ_ij M_ij (C − λW⁻¹)_ij, where Σ_ij M_ij C_ij = Σ_j
-// y_jᵀC⁻¹y_j/s_j² − t n.
+// gradient computes the derivatives by the formula of LogEvidence. alpha is C⁻¹y, and squares holds
+// y_jᵀC⁻¹y_j. If the kernel has a factor h, ∂C/∂ln h = C − λW⁻¹. Its derivative therefore needs only
+// the diagonal of M, because Σ_ij M_ij C_ij = Σ_j y_jᵀC⁻¹y_j/s_j² − tn.
 func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], squares []float64) error {
 	s, b := f.s, f.B
 	scaled, err := f.Mem.New(s.n, s.t) // α_j/s_j²
@@ -289,8 +289,8 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 				e.Gradient[0] -= v * s.Lambda / w / 2
 			}
 		}
-		// The matrices are symmetric: elements below the diagonal count twice. Gram computes only
-		// the lower triangle of the diagonal block.
+		// The matrices are symmetric. In ½ Σ_ij, elements below the diagonal have the weight 1, and
+		// diagonal elements ½. Gram computes only the lower triangle of the diagonal block.
 		block := f.x.View(first, 0, cols, s.d)
 		diagonalBlock, belowBlock := dk.View(0, 0, cols, cols), dk.View(cols, 0, remaining-cols, cols)
 		numeric.Zero(b, diagonalBlock)
@@ -338,8 +338,8 @@ type scaleSums struct {
 	matrices [3]backend.Matrix[float64] // W, u and products as matrices of the device
 }
 
-// maxScaled is the largest |u| for which scaleSums is used. Where K is not tiny, (u_ip − u_jp)² is
-// about 1, but the expanded terms, which cancel, are about u².
+// maxScaled is the largest |u_ip| for which scaleSums is used, because rounding errors grow with u².
+// Where K is not tiny, (u_ip − u_jp)² is about 1, but the terms of its expansion are about u_ip².
 const maxScaled = 256
 
 // lengthScales returns the length scales of a Gaussian kernel or of a multiple of it, if the kernel

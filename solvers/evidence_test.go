@@ -52,8 +52,8 @@ func plainEvidence(p solvers.Problem, fit bool) (log float64, scale []float64) {
 }
 
 // TestLogEvidence compares the evidence with gonum's value, and its derivatives with central
-// differences. A step h of ln θ gives a central difference with two errors: h² times the third
-// derivative, which is at most a few times the value, and the rounding error divided by h.
+// differences. For a step h of ln θ, a central difference has two errors: the truncation error, about
+// h² times the third derivative, and the rounding error of the evidence divided by h.
 func TestLogEvidence(t *testing.T) {
 	rng := pathRandom(t)
 	for _, name := range pathDevices {
@@ -271,7 +271,7 @@ func TestEvidenceRefuses(t *testing.T) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}
-	// Targets of zero determine no scale: Scale must be 1.
+	// Scale must be 1 if all targets are 0, because any scale then gives the same squares.
 	zero := p
 	zero.Y = backend.NewHost[float64](50, 1)
 	if e, err := solvers.LogEvidence(context.Background(), dev, zero, solvers.EvidenceParams{FitScale: true}); err != nil || e.Scale[0] != 1 {

@@ -108,9 +108,9 @@ func TestCGFallsBackToDouble(t *testing.T) {
 	}
 }
 
-// TestFixedGivenUp repeats each sample r times. The rounding errors of the kernel values repeat
-// too. Their norm is √r times the norm of independent errors and too large relative to λ, although
-// the plan's estimate allows Fixed16. The solve must end in float32, and the result must say so.
+// TestFixedGivenUp repeats each sample r times, and with it the rounding errors of its kernel values.
+// The norm of these errors is √r times the norm of independent errors, which the plan assumes, and
+// too large relative to λ for Fixed16. Solve must continue in float32, and the result must say so.
 func TestFixedGivenUp(t *testing.T) {
 	const seed, clusters, copies = 3, 20, 100
 	t.Logf("seed %d", seed)
@@ -251,7 +251,7 @@ func TestPreconditioners(t *testing.T) {
 		}
 		small, large := iters(name, 10), iters(name, 40)
 		t.Logf("%s: %d iterations with rank 10, %d with rank 40, %d with none", name, small, large, none)
-		// The spectrum falls by orders of magnitude from the 10th to the 40th eigenvalue. The
+		// The eigenvalues decrease by orders of magnitude from the 10th to the 40th. The
 		// taylor preconditioner of rank 10 may need more iterations than none: the remainder of K
 		// has nearly equal rows, and scaling it by its diagonal increases the condition number.
 		if !((small < none || name == "taylor") && large < small && large < none) {

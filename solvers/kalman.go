@@ -54,9 +54,9 @@ func kalmanEstimate(z *sizes, _ Params) (estimate, error) {
 	return e, nil
 }
 
-// kalmanBytes is the memory of Kalman. On the device, it holds the matrices of the refinement. In
-// Go memory, it holds the filter, the pairs for sorting the points, two columns for each right-hand
-// side, and the solutions and residuals of the last and the best iterate.
+// kalmanBytes returns the memory of Kalman as a function of the number of rows. On the device, it
+// holds the matrices of the refinement. In Go memory, it holds the filter, the pairs for sorting the
+// points, two columns for each right-hand side, and two solutions with their residuals.
 func (z *sizes) kalmanBytes(m markov.Model) func(n int) int64 {
 	return func(n int) int64 {
 		return numeric.Total(z.refinedBytes(n), numeric.Bytes(numeric.Total(m.Elements(n), numeric.Elements(n, 2+2*z.columns+4*z.t))))
@@ -233,8 +233,8 @@ type pathKalman struct {
 	line  *markov.Line
 }
 
-// kalmanPathCost is the cost of a path by Kalman filters. The work for each λ is a filter, the
-// diagonal of the inverse, and the residual. It takes about as long as two solutions by Kalman.
+// kalmanPathCost is the cost of a path by Kalman filters. For each λ, the filter, the diagonal of the
+// inverse and the residual take about as long as two solutions by Kalman.
 func (z *sizes) kalmanPathCost(m markov.Model, lambdas int) float64 {
 	return 2 * float64(lambdas) * z.kalmanCost(m)
 }

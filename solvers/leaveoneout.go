@@ -12,15 +12,14 @@ import (
 )
 
 // LeaveOneOut computes the fit without each sample from one solution of (K + λW⁻¹)α + b·1 = y. Let
-// A be K + λW⁻¹, bordered by ones if there is an intercept, B = A⁻¹, and e_i a unit vector. The fit
-// f₋ᵢ without sample i, and its error c_i at that sample, are
+// A be K + λW⁻¹, bordered by ones if there is an intercept, and let B = A⁻¹. The error c_i at sample
+// i of the fit without sample i, and this fit f₋ᵢ, are
 //
 //	y_i − f₋ᵢ(x_i) = c_i = α_i/B_ii,    f₋ᵢ(x) = f(x) − c_i (B [k(X, x); 1])_i
 //
-// The formulas follow from A α₋ᵢ = y − c_i e_i; Barber, Candès, Ramdas and Tibshirani (2021, Annals
-// of Statistics 49, section 5) describe their use. LeaveOneOut stores the factor of an Uncertainty,
-// n² numbers in the memory of the host, or its state-space model of O(n) numbers. Several
-// goroutines may call its methods at the same time.
+// Barber, Candès, Ramdas and Tibshirani (2021, Annals of Statistics 49, section 5) describe the use of
+// such errors. LeaveOneOut stores the factor of an Uncertainty, n² numbers in the memory of the host,
+// or its state-space model of O(n) numbers. Several goroutines may call its methods at the same time.
 type LeaveOneOut struct {
 	u        *Uncertainty
 	diagonal []float64 // B_ii

@@ -73,11 +73,11 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 // mixedEstimate returns the estimate for the operator o. The Cholesky factor has reduced precision
 // if reduced is true, and otherwise the precision of float32.
 func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
-	// LLᵀ differs from K + λW⁻¹ by a matrix E of rounding errors: 2⁻²³ of each element, or the
-	// error of products of reduced precision. The errors have different signs, and ‖E‖ is about
-	// 2⁻²³‖K‖/√n. The factor 4 is a margin. If ‖E‖ exceeds the smallest eigenvalue, the
-	// factorization in float32 needs a shift of the diagonal larger than ‖E‖. For reduced
-	// precision, the shift is not estimated.
+	// LLᵀ differs from K + λW⁻¹ by a matrix E of rounding errors. The relative error of an element is
+	// 2⁻²³, or the error of products of reduced precision. Because the errors have different signs,
+	// ‖E‖ is about 2⁻²³‖K‖/√n; the factor 4 is a margin. If ‖E‖ exceeds the smallest eigenvalue, the
+	// factorization in float32 needs a shift of the diagonal larger than ‖E‖. For reduced precision,
+	// the shift is not estimated.
 	unit, rate := factorUnit(z.dev.F32(), reduced), z.rates().Single
 	if reduced {
 		rate = z.rates().Reduced
@@ -102,7 +102,7 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 		iterations = factorIterations(condition, par.tol())
 	}
 	if !o.stored() && condition < 1.1 {
-		// Refinement alone suffices: condition − 1 is the factor of the residual in each step.
+		// Refinement alone suffices: each step multiplies the residual by condition − 1.
 		iterations = max(1, math.Ceil(elementary.Log(1/par.tol())/elementary.Log(1/(condition-1))))
 	}
 	product, flops, gram := z.productCost(z.columns, false), z.productFlops(z.columns), 0.0
@@ -306,7 +306,7 @@ func (w *work) factor32(reduced bool, operator krylov.Operator[float64]) (numeri
 		}
 		minDelta := unit * math.Sqrt(float64(s.n)) * largest
 		delta = max(10*delta, minDelta)
-		// With a δ far above λ, the factor would not approximate K + λW⁻¹ for small eigenvalues.
+		// If δ is far above λ, the factor does not approximate K + λW⁻¹ for small eigenvalues.
 		if !(minDelta > 0 && delta <= 1e4*minDelta && delta <= 1e4*s.Lambda) {
 			w.Mem.Free(a)
 			return nil, &accuracyError{fmt.Errorf("solvers: mixed: K + λI has no factor in %s (%w)", name, err)}
@@ -392,8 +392,8 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 		}
 		return numeric.Total(bytesInCore(n)-stored, device)
 	}
-	// The panels are copied once during the factorization and twice for each solve. The bandwidth
-	// of the copies is a hundredth of the bandwidth of the device's memory.
+	// The panels are copied once during the factorization, and twice for each solve, with about a
+	// hundredth of the bandwidth of the device's memory.
 	e.cost *= 1.3
 	stored := Stored64
 	if single {

@@ -20,25 +20,25 @@ import (
 
 // Modes is iterative refinement with a kernel of equispaced Fourier modes (Greengard, Rachh and
 // Barnett 2022), for one to three features and sums of Gaussian and Matérn kernels with one length
-// scale. With the samples in a box of sides L_a and periods T_a > L_a, the kernel is
+// scale. Let L_a be the range of feature a, T_a > L_a a period, and S the spectral density of the
+// kernel. The sum of the modes j with |j_a| ≤ m_a is
 //
-//	k(x, z) ≈ Σ_j S(2πj/T)/∏T_a exp(2πi Σ_a j_a(x_a−z_a)/T_a),   |j_a| ≤ m_a,
+//	k(x, z) ≈ Σ_j S(2πj/T)/∏T_a exp(2πi Σ_a j_a(x_a−z_a)/T_a)
 //
-// where S is the spectral density. For Matérn kernels, the density of a smooth remainder outside
-// the box is subtracted from S (spectrum.Torus). Hence K ≈ ΦΦᴴ with Φ = ED. E has a row for each
-// sample x, a column for each mode j, and the elements exp(2πi Σ_a j_a x_a/T_a). D is the diagonal
-// matrix of √(S(2πj/T)/∏T_a).
+// Matérn kernels may be multiplied by a smooth window, which changes S (spectrum.Torus). Hence K ≈ ΦΦᴴ
+// with Φ = ED. E has a row for each sample x, a column for each mode j, and the elements exp(2πi Σ_a
+// j_a x_a/T_a). D is the diagonal matrix of √(S(2πj/T)/∏T_a).
 //
 // The inner solver uses enough modes to make ‖K − ΦΦᴴ‖ a small fraction of λ/max w. For a residual
 // r it solves (I + ΦᴴΛ⁻¹Φ)β = ΦᴴΛ⁻¹r with Λ = λW⁻¹ by conjugate gradients, and returns the
 // correction Λ⁻¹(r − Φβ). EᴴΛ⁻¹E is a Toeplitz matrix, and its product with a vector takes two
 // Fourier transforms.
 //
-// Residuals are computed with the exact K, or with the larger number of modes that the tolerance
-// needs (outer modes) if these take less than half the time. An inner solve may repeat its
-// correction with residuals from an intermediate number of modes (middle modes), which saves outer
-// residuals. After residuals by outer modes, the final residuals of 1,000 rows are computed with
-// the exact K.
+// Residuals are computed with the exact K. If it takes less than half the time, they are computed
+// with the larger number of modes that the tolerance needs (outer modes), and the final residuals of
+// 1,000 rows are checked with the exact K. An inner solve may repeat its correction with residuals
+// from an intermediate number of modes (middle modes), so that fewer residuals by outer modes or by
+// the exact K are needed.
 //
 // Auto chooses Modes if its estimated time is below that of every method that computes with K. If
 // Modes converges more slowly than estimated, for example for clustered samples, another method
@@ -124,8 +124,8 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 			continue
 		}
 		candidate := z.modesOf(choice, par)
-		// Only residuals with the exact K give proven error bounds of predictions. Such residuals
-		// may therefore take up to twice the time of residuals by outer modes.
+		// Only residuals with the exact K give proven error bounds of predictions. They are therefore
+		// preferred if they take at most twice the time of residuals by outer modes.
 		cost := candidate.cost
 		if !variant.exact {
 			cost *= 2
@@ -188,9 +188,9 @@ func (z *sizes) box() *box {
 	return b
 }
 
-// concentrated compares the samples with an even distribution over the box. It divides the box into
-// cells with sides of about h. The result is the mean number of samples in the cell of a random
-// sample, divided by the same mean for the even distribution.
+// concentrated measures how unevenly the samples are distributed over the box. It divides the box
+// into cells with sides of about h. The result is the mean number of other samples in the cell of a
+// random sample, divided by the same mean for an even distribution.
 func (b *box) concentrated(h float64) float64 {
 	longest, n := max(b.length[0], b.length[1], b.length[2]), float64(len(b.sample))
 	level := 0
@@ -305,8 +305,7 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 	}
 	remaining := func(w float64) float64 { return spread(w) * s.At(w) / smallest }
 	c.cutoff = min(inner, spectrum.Decreasing(func(w float64) bool { return remaining(w) <= 1 }, initial))
-	// ΦᴴΛ⁻¹Φ has at most n nonzero eigenvalues: a small number of samples needs no preconditioner
-	// of high order.
+	// ΦᴴΛ⁻¹Φ has at most n nonzero eigenvalues, and few samples need no preconditioner of high order.
 	limit := min(lowUnknowns, max(z.n, 500))
 	for c.order = limit + 1; c.order > limit; c.cutoff *= 0.97 {
 		c.order = c.lowOrder(c.cutoff, limit)
@@ -707,9 +706,9 @@ func (w *work) failed(err error) error {
 	return nil
 }
 
-// correct overwrites the residuals h of the samples with corrections of α by the inner modes. The
-// corrections reduce the residual of column j to about innerContraction times its norm, or to
-// goal[j].
+// correct overwrites h, which holds the residuals of the samples, with corrections of α by the inner
+// modes. They reduce the norm of the residual in column j to about the maximum of goal[j] and
+// innerContraction times the norm.
 func (m *modal) correct(h backend.Host[float64], goal []float64) error {
 	w := m.w
 	rows, columns := h.Rows, h.Cols
@@ -717,7 +716,7 @@ func (m *modal) correct(h backend.Host[float64], goal []float64) error {
 	goals := make([]float64, columns)
 	column := make([]float64, rows)
 	for j := range columns {
-		// The samples' residual is Φ times the residual of the unknowns β, and ‖Φ‖² ≈ c.largest.
+		// The residual of the samples is Φ times the residual of the unknowns β, and ‖Φ‖² ≈ c.largest.
 		size := numeric.Norm(rows, func(i int) float64 { return h.Row(i)[j] })
 		goals[j] = max(goal[j], innerContraction*size) / math.Sqrt(m.c.largest)
 		for i := range column {
@@ -876,10 +875,10 @@ func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 	return list
 }
 
-// newLowModes factors the block of I + ΦᴴΛ⁻¹Φ for the low modes. scale is the diagonal of D.
-// entries holds Σ_i exp(−2πi k·u_i)/Λ_ii for |k_a| ≤ double[a]: the elements of EᴴΛ⁻¹E, with sample
-// u_i in units of the periods. Each mode k has two unknowns: the coefficients of √2D cos 2πk·u and
-// of −√2D sin 2πk·u.
+// newLowModes factors the block of I + ΦᴴΛ⁻¹Φ for the modes of low frequency. scale is the diagonal
+// of D. entries holds the elements of EᴴΛ⁻¹E: Σ_j exp(−2πi k·u_j)/Λ_jj for |k_a| ≤ double[a], where
+// u_j is sample j in units of the periods. Each mode k ≠ 0 has two unknowns: the coefficients of √2D
+// cos 2πk·u and of −√2D sin 2πk·u.
 func (m *modal) newLowModes(entries []complex128, double nufft.Axes, scale []float64) (*lowModes, error) {
 	w := m.w
 	p := &lowModes{m: m, list: m.c.lowModes(m.c.cutoff, scale)}
@@ -940,7 +939,7 @@ func (p *lowModes) Apply(z, r backend.Matrix[float64]) error {
 	if err := w.B.Download(h, r); err != nil {
 		return err
 	}
-	// If mode.k[2] = 0, r has elements for both modes of a conjugate pair, without the factor √2.
+	// If mode.k[2] = 0, r has elements for both modes of a conjugate pair, and they lack the factor √2.
 	eachLow(p.list, func(mode lowMode, from, to int, sign float64) {
 		v, dst := h.Row(from), unknowns.Row(to)
 		for j := range columns {

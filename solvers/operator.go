@@ -60,11 +60,11 @@ func (o Operator) text() string {
 	return "K evaluated in float32 for every product"
 }
 
-// contraction is the approximate factor by which a step of refinement multiplies the residual. The
-// inner solver rounds the elements of K as o does, and the eigenvalues of K + λW⁻¹ are at least
-// lambda. The factor is ‖E‖/lambda for the matrix E of rounding errors. If the errors are
-// independent with standard deviation σ, ‖E‖ = 2σ√n. Correlated errors are detected in the first
-// step. For elements in float64 the factor is 0.
+// contraction is the approximate factor by which a step of refinement multiplies the residual if
+// the inner solver uses the operator o and the eigenvalues of K + λW⁻¹ are at least lambda. The factor
+// is ‖E‖/lambda for the matrix E of the rounding errors of K. If the errors are independent with
+// standard deviation σ, ‖E‖ = 2σ√n. The first step shows whether they are correlated. For elements in
+// float64 the result is 0.
 func (z *sizes) contraction(o Operator, lambda float64) float64 {
 	switch {
 	case o == Fixed16:

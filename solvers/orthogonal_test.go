@@ -38,8 +38,7 @@ func TestResidualOfOrthogonalTarget(t *testing.T) {
 			t.Errorf("lambda %g, %d rows, each target with its own: %v", p.Lambda, x.Rows, err)
 		}
 		for _, method := range []solvers.Method{solvers.Primal, solvers.Band, solvers.Dual} {
-			// ‖K‖ ≤ Σx² < 3n³·step². Hence the condition number of K + λI is below 4 for the
-			// largest λ.
+			// ‖K‖ ≤ Σx² < 3n³·step², so that the condition number of K + λI is below 4 for the largest λ.
 			lambdas := []float64{math.Pow(float64(n), 3) * step * step}
 			if method == solvers.Primal {
 				lambdas = append(lambdas, step*step, 1e-6*step*step)

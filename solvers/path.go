@@ -32,9 +32,9 @@ import (
 //	e_i = α_i / G_ii            the error at sample i of a fit without it
 //	GCV = n Σ α_i²/w_i / τ²     τ = Σ G_ii/w_i = tr(I − H)/λ
 //
-// where H is the matrix from y to the fit. Neither formula divides by λ: both remain accurate for
-// small λ unless C is singular to working precision. (Craven and Wahba 1979; Golub, Heath and Wahba
-// 1979 for GCV, which is n‖(I−H)y‖²/tr(I−H)².)
+// where H maps y to the fitted values. Neither formula divides by λ, and both remain accurate for
+// small λ unless C is singular to working precision. GCV = n‖(I−H)y‖²/tr(I−H)² is the generalized
+// cross-validation of Craven and Wahba (1979) and Golub, Heath and Wahba (1979).
 type Path struct {
 	// Method is the method in use, and Reason is the reason for its choice.
 	Method Method
@@ -130,8 +130,8 @@ func (p PathPoint) Score() float64 {
 	return sum / float64(len(scores)) // if Err is set, scores is empty, and 0/0 is NaN
 }
 
-// A route is a method for a path. begin does the work that all λ share; group solves for several λ
-// together.
+// A route is the implementation of a path by one method. begin does the work that does not depend on
+// λ, and group solves for several λ together.
 type route interface {
 	begin() error
 	group(ctx context.Context, lambdas []float64) ([]PathPoint, error)

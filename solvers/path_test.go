@@ -101,8 +101,8 @@ func closedForm(p solvers.Problem, lambda float64) (alpha, errs *mat.Dense, b, g
 }
 
 // TestPathClosedForm compares every route, for every λ, with the inverse of the bordered matrix.
-// The tolerance is the condition number of that matrix times the rounding error of sums of n terms,
-// with a factor of 100 for constants.
+// The tolerance is 100 times the condition number of that matrix times the rounding error of sums of
+// n terms. The factor 100 is a margin.
 func TestPathClosedForm(t *testing.T) {
 	rng := pathRandom(t)
 	lambdas := []float64{1e-4, 0.01, 0.3, 2, 1e3, 1, 5, 7, 9, 20, 0.1} // more than one group of λ

@@ -45,11 +45,11 @@ func pathWorkers(dev backend.Device) int { return max(1, min(band.GroupSize, dev
 //
 //	W^½(K + λW⁻¹)W^½ = K̃ + λI = Q(B + λI)Qᵀ
 //
-// With α̃ = W^-½α, ỹ = W^½y and u = W^½1 the system is (K̃ + λI)α̃ + b·u = ỹ. With an intercept, α
-// depends only on the component of K orthogonal to 1, and K + c 11ᵀ gives the same α for any c. For
-// a linear kernel and centered samples, 1 is an eigenvector of K with eigenvalue 0, and the
-// solution would divide by λ alone. lifted adds c 11ᵀ with c of the size of K. lifted does the same
-// for sparse samples, which are not centered: their K may have a null space close to 1.
+// With α̃ = W^-½α, ỹ = W^½y and u = W^½1 the system is (K̃ + λI)α̃ + b·u = ỹ.
+//
+// With an intercept and a linear kernel, the method lifted replaces K by K + c 11ᵀ with c of the size
+// of K. This does not change α, because 1ᵀα = 0. Without it, a solve would divide by λ alone, because
+// 1 is an eigenvector of K with eigenvalue 0 if the samples are centered, or nearly if they are sparse.
 type pathBand struct {
 	pathBase
 	x       backend.Matrix[float64]

@@ -19,9 +19,9 @@ import (
 //	w = Q(B + λI)⁻¹QᵀX̃ᵀỹ,  r = ỹ − X̃w,  h_i = ‖L⁻¹Qᵀx̃_i‖²,  B + λI = LLᵀ
 //	e_i = r_i / √w_i (1 − h_i),  tr H = d − λ tr (B + λI)⁻¹
 //
-// An intercept adds w_i/Σw to each h_i and 1 to tr H. No formula divides by λ, and λ = 0 gives
-// least squares. (With a reduced singular value decomposition, the formulas contain 1/(s²+λ) − 1/λ
-// and lose all digits at λ = 1e-15.)
+// H maps ỹ to the fitted values. An intercept adds w_i/Σw to each h_i and 1 to tr H. No formula divides
+// by λ, and λ = 0 gives least squares. The formulas with a reduced singular value decomposition contain
+// 1/(s²+λ) − 1/λ, and lose all digits at λ = 1e-15.
 type pathPrimal struct {
 	pathBase
 	q       *band.Solver

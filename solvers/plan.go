@@ -169,7 +169,7 @@ func (p Plan) fits(ctx context.Context, dev backend.Device) error {
 	return &BudgetError{Method: p.Method, Rows: p.rows, Needed: p.Bytes, Available: available, Largest: run.Largest(p.rows, p.bytesOf, available)}
 }
 
-// soluble returns an error if the dual system, which the method m solves, is singular for every X.
+// soluble returns an error if the dual system is singular for every X. The error names the method m.
 func (z *sizes) soluble(m Method) error {
 	if z.linear && z.p.Lambda == 0 && z.p.Intercept {
 		return message.Errorf("solvers: %s: K of centered samples is singular: with a linear kernel and an intercept lambda must be > 0: {raise $lambda|use $solver=primal}", m)
@@ -243,10 +243,10 @@ func alternatives(list []Method) string {
 // operations is the unit of estimated costs in Plan.Reason.
 const operations = "operations, weighted by their time relative to a matrix product"
 
-// cheapest returns the method with the lowest estimated time among the methods that fit in memory.
-// If none fits, it returns the method with the lowest memory. It considers only methods that write
-// checkpoints if par requests a checkpoint, and only methods that use the rank or preconditioner of
-// par. other is the cost of the second cheapest method that fits.
+// cheapest returns the method with the lowest estimated time among the methods that fit in memory,
+// or the method with the least memory if none fits. It omits methods that write no checkpoints if par
+// requests a checkpoint, and methods that do not use a rank or preconditioner that par sets.
+// otherCost is the cost of the second cheapest method that fits.
 func cheapest(z *sizes, par Params) (best method, chosen estimate, reason string, otherCost float64, err error) {
 	var list, tooLarge []string
 	var errs []error

@@ -44,8 +44,8 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 			// residuals computed from X.
 			{"solve", 4*flop.Trsm(d, t) + 4*flop.Gemm(n, t, d)},
 		},
-		// The memory holds XᵀX, the solution, its residual and one block of rows. All are counted
-		// in float64, because a factor in float64 replaces an inaccurate factor in float32.
+		// The memory holds XᵀX, the solution, its residual and one block of rows. Their elements are
+		// counted as float64, because a factor in float64 replaces an inaccurate factor in float32.
 		bytesOf: func(n int) int64 {
 			r := blockRows(n, d)
 			e := numeric.Total(numeric.Elements(d, d), numeric.Elements(2*d, t), numeric.Elements(r, t))
@@ -69,10 +69,10 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 // The normal equations square the condition number of X. One step of iterative refinement, with the
 // residual computed from X instead of XᵀWX (Björck 1987, "corrected seminormal equations"),
 // recovers most of the lost accuracy and takes two more passes over X. If Single is set, XᵀWX and
-// its factor are in float32, at twice the rate, and refinement continues while each step gains a
-// digit. If also the means of X are small, X is not centered, and XᵀWX is corrected for the means.
-// If the residual remains above the tolerance, or a pivot is only a rounding error, a factor in
-// float64 replaces the factor in float32.
+// its factor are in float32, at twice the rate, and refinement continues while each step reduces the
+// residual by a factor of 10. If also the means of X are small, X is not centered, and XᵀWX is
+// corrected for the means. If the residual remains above the tolerance, or a pivot is only a rounding
+// error, a factor in float64 replaces the factor in float32.
 type primalChoice struct{ Single bool }
 
 func (choice primalChoice) run(w *work) error {
@@ -269,9 +269,9 @@ func inPrecision[T backend.Float](w *work, buffer backend.Matrix[T], m backend.M
 	return buffer
 }
 
-// primalScales returns the divisors of the residuals of the primal equations: ‖XᵀWy‖ for each
-// column of rhs = XᵀWy, or the rounding error of the sums if that is larger. The sums have n terms
-// in XᵀWy and d terms in Xw. squares is ‖W^½X‖².
+// primalScales returns the divisor of the relative residual for each output: the norm of the column
+// of rhs = XᵀWy, or a larger number if this norm is near its rounding errors (Solution.Residual). The
+// sums have n terms in XᵀWy and d terms in Xw. squares is ‖W^½X‖².
 func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) []float64 {
 	size := make([]float64, s.t)
 	y := backend.NewHost[float64](min(s.n, 256), s.t)
@@ -293,7 +293,7 @@ func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) 
 // normalResidual sets r to XᵀW(y − X coef) − λ coef. It sets Result.Squares to the sum of W(y − X
 // coef)² for each output.
 func (p *primalSystem) normalResidual() error {
-	if s := p.s; p.blocks.uncentered { // (x − x̄)ᵀw = xᵀw − x̄ᵀw, and the residuals sum to 0
+	if s := p.s; p.blocks.uncentered { // add x̄ᵀw to y, because (x − x̄)ᵀw = xᵀw − x̄ᵀw; the residuals sum to 0
 		coef := backend.NewHost[float64](s.d, s.t)
 		if err := p.B.Download(coef, p.coef); err != nil {
 			return err
@@ -393,9 +393,9 @@ func (b *blocks) forEach(f func(x, y backend.Matrix[float64])) error {
 	return nil
 }
 
-// roundingOfColumn is the largest weighted sum of squares that rounding can give to a constant
-// column j of centered X. The elements of the column differ from the mean by at most about ε times
-// the mean; the factor 4 is a margin. weight is the sum of the weights.
+// roundingOfColumn bounds the weighted sum of squares of column j of centered X, if the column is
+// constant and the sum is due to rounding. The elements then differ from the mean by at most about ε
+// times the mean; the factor 4 is a margin. weight is the sum of the weights.
 func (s *samples) roundingOfColumn(j int, weight float64) float64 {
 	if s.meanX == nil {
 		return 0

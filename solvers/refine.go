@@ -20,21 +20,21 @@ import (
 // The residual is computed from K if the inner solver stores it in float64, by X(Xᵀα) for a linear
 // kernel, and otherwise by GramMul from the data.
 //
-// If b is an unknown, the bordered system
+// If b is an unknown, the system is
 //
 //	[A  1] [α]   [y]
 //	[1ᵀ 0] [b] = [0]
 //
-// needs z = A⁻¹1, an additional right-hand side in the first solve. A correction is then δα = A⁻¹r
-// − δb·z, where δb makes 1ᵀ(α + δα) = 0. An inaccurate inner solver gives an inaccurate z. A has a
-// large eigenvalue along the vector 1, and the error of z causes a residual that is mostly a
-// multiple of 1. The mean of each column of r is set to 0: b absorbs this residual.
+// The first solve then has the additional right-hand side 1, with the solution z = A⁻¹1. A correction
+// is δα = A⁻¹r − δb·z, where δb makes 1ᵀ(α + δα) = 0. An inaccurate inner solver gives an inaccurate
+// z, and its error causes a residual that is mostly a multiple of the vector 1, because A has a large
+// eigenvalue along 1. A change of b removes this multiple: it sets the mean of each column of r to 0.
 
 // An inner solver solves A D = R approximately.
 type inner interface {
 	// solve overwrites r, n×c on the device, with an approximation of A⁻¹r. The norm of each column
-	// of r is near 1 or 0. An iterative solver may stop when the residual of column j has the norm
-	// goal[j], which can exceed the norm of column j.
+	// of r is near 1 or 0. An iterative solver may stop when the norm of the residual of column j is
+	// at most goal[j], which can exceed the norm of column j of r.
 	solve(r backend.Matrix[float64], goal []float64) error
 	// direct reports whether the solver is a direct method, whose accuracy only refinement can
 	// improve.
@@ -70,8 +70,8 @@ type fallback struct {
 // succeed.
 type accuracyError struct{ err error }
 
-// slowError means that the last fallback takes less time than the remaining iterations. refine
-// tries the last fallback next.
+// slowError means that the last fallback of the list would take less time than the remaining
+// iterations. refine then tries the last fallback.
 type slowError struct{ error }
 
 // stagnationError means that no iterations remain. refine tries only a direct method afterwards.
@@ -247,8 +247,7 @@ func (f *refinement) initialize(columns int) {
 	}
 	f.best.residual = math.Inf(1)
 	if s.Intercept && !s.bordered() {
-		// Centered samples have XᵀW1 = 0. Hence A W1 = (XXᵀ + λW⁻¹) W1 = λ1, and a residual r
-		// changes 1ᵀα by −1ᵀWr/λ.
+		// Centered samples have XᵀW1 = 0. Hence A(W1) = (XXᵀ + λW⁻¹)(W1) = λ1, and z = A⁻¹1 = W1/λ.
 		z, total := backend.NewHost[float64](s.n, 1), 0.0
 		for i := range s.n {
 			z.Data[i] = s.weightOf(i) / s.Lambda
@@ -349,7 +348,7 @@ func (f *refinement) correct(solver inner) error {
 			_, exponent := math.Frexp(v)
 			scale[j] = math.Ldexp(1, min(max(exponent, -1000), 1000))
 		}
-		size := v // for the column of z: an error of z changes the residual by |b| times the error, and |b| is about ‖y‖/√n
+		size := v // for z, whose error changes the residual by |b| ≈ ‖y‖/√n times the error
 		if j < s.t {
 			size = f.size[j]
 		}

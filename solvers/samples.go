@@ -16,9 +16,9 @@ import (
 // samples holds the rows of a Problem with weight > 0. They are centered if centering does not
 // change the solution.
 //
-// With an intercept, y is centered by its weighted mean to avoid cancellation: b absorbs the mean.
-// For a linear kernel with an intercept, X is centered, too: f(x) = wᵀ(x − x̄) + b′. If both X and
-// y are centered by their weighted means, the optimal b′ is 0 and the system has no border. Without
+// With an intercept, y is centered by its weighted mean to avoid cancellation, and b includes the
+// mean. For a linear kernel with an intercept, X is centered, too: f(x) = wᵀ(x − x̄) + b′. If both X
+// and y are centered by their weighted means, the optimal b′ is 0 and need not be an unknown. Without
 // centering, features with an offset of 1e6 would lose 12 digits in XᵀX.
 type samples struct {
 	Problem
@@ -202,8 +202,8 @@ func (p Problem) checkShapes() error {
 	return nil
 }
 
-// checkValues is Problem.checkValues without reading a dense X again if the column means are
-// finite. A NaN or an infinite value would make the mean of its column NaN or infinite.
+// checkValues is Problem.checkValues, but does not read a dense X if the column means are finite: a
+// NaN or infinite value makes the mean of its column NaN or infinite.
 func (s *samples) checkValues() error {
 	if s.meanX == nil || s.rows != nil || !numeric.Finite(s.meanX[0]) {
 		return s.Problem.checkValues()

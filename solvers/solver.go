@@ -125,9 +125,9 @@ type Solution struct {
 	// numerator and the divisor are both 0.
 	//
 	// If y is orthogonal to every column of X, XᵀWy consists of rounding errors, and no residual is
-	// small relative to XᵀWy. Therefore, if ‖XᵀWy‖ < S/1000 with S = ‖W^½X‖‖W^½y‖, the divisor is
-	// at least cS/Params.Tol, where c = 10√(n+d)·2⁻⁵³ bounds the rounding error (Higham and Mary
-	// 2019).
+	// small relative to it. Let S = ‖W^½X‖‖W^½y‖, and let c = 10√(n+d)·2⁻⁵³ be a bound on the relative
+	// rounding error (Higham and Mary 2019). If ‖XᵀWy‖ < S/1000, the divisor is therefore at least
+	// cS/Params.Tol.
 	Residual float64
 }
 

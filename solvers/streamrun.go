@@ -66,10 +66,10 @@ func (p StreamParams) limits() (tol float64, maxIter int) {
 	return tol, maxIter
 }
 
-// sample returns the number of samples for Falkon's preconditioner; d is the number of features.
-// Each sample costs 2M² operations, but more samples save passes over all n samples. With s samples
-// for each of M centers, falkonPasses(s) passes are needed, and the time is smallest for s^1.55 =
-// 2500 n/M². The limit s ≤ max(5, M/d) keeps the samples at ≤ M² numbers if M ≥ 5d.
+// sample returns the number of samples for Falkon's preconditioner, where d is the number of features.
+// Each sample costs 2M² operations for M centers, but more samples reduce the number of passes over
+// all n samples to falkonPasses(s) for s samples per center. The time is smallest for s^1.55 = 2500
+// n/M². The limit s ≤ max(5, M/d) bounds the memory of the samples by M² numbers if M ≥ 5d.
 func (p StreamParams) sample(n, m, d int) int {
 	if p.samples > 0 {
 		return min(n, p.samples)
@@ -360,7 +360,7 @@ type streamSizes struct {
 	n, d, t, m int
 	basis      float64 // counted operations for one value of Φ
 	stored     stream.Stored
-	whole      bool // if set, Normal factors S = k(c, c) = TᵀT and T⁻ᵀHT⁻¹; otherwise H = ΦᵀWΦ + λS
+	whole      bool // whether Normal factors S = k(c, c) = TᵀT and T⁻ᵀHT⁻¹ rather than H = ΦᵀWΦ + λS
 	posterior  bool
 	gradient   bool
 }
@@ -429,7 +429,7 @@ func (z streamSizes) estimate(m Method, sample int, extraBytes int64) streamEsti
 func (z streamSizes) plan(dev backend.Device, par StreamParams, centerStage stage, extra func(m int) (stageBytes, basis int64)) (Plan, error) {
 	available := run.Available(dev, par.Memory)
 	if rated, ok := dev.(flop.Rated); z.stored == 0 && ok && rated.Rates().Bytes > 0 {
-		z.stored = 2 // the device has a memory of its own
+		z.stored = 2 // the device does not use Go memory
 	}
 	z.stored = max(z.stored, 1)
 	z.posterior, z.gradient = par.Posterior, par.Gradient

@@ -108,9 +108,9 @@ func TestTaylorPlan(t *testing.T) {
 	}
 }
 
-// TestTaylorSolves checks that cg with the preconditioner taylor reaches the tolerance in both
-// precisions. The problems have weights, an intercept, equal rows, one feature or one row; the rank
-// is 1 (only the constant monomial), 40 or automatic.
+// TestTaylorSolves checks that conjugate gradients with the preconditioner "taylor" reach the
+// tolerance in both precisions. The problems have weights, an intercept, equal rows, one feature or
+// one row. The rank is 1 (only the constant monomial), 40 or automatic.
 func TestTaylorSolves(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 19, 300, 6

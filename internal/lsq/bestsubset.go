@@ -20,11 +20,11 @@ import (
 // subsets. A node of the tree has fixed columns and free columns. Its children may remove only free
 // columns. The node stores the triangle R of the QR factorization of its free columns, and Qᵀz. For
 // each i, the squared residual of the fixed columns and the first i free columns is a sum of
-// squares of elements of Qᵀz. A child removes one of q free columns by Givens rotations, in O(q²)
-// operations. Removing a column never decreases the residual. The search therefore prunes a child
-// if the residual of all its columns, plus the penalty of its smallest subset, is not below the
-// best objective so far. Forward selection orders the columns, so that the large subtrees, which
-// lack the first columns, are pruned early.
+// squares of elements of Qᵀz. Givens rotations update R when a child removes one of q free columns,
+// in O(q²) operations. Removing a column never decreases the residual. The search therefore prunes a
+// child if the residual of all its columns, plus the penalty of its smallest subset, is not below
+// the best objective so far. The columns are in the order of forward selection. The large subtrees
+// are those without the first columns, and the search then prunes them early.
 //
 // If the first i free columns are linearly dependent on the fixed columns or on each other, the
 // search examines no subset that contains these i columns, because a smaller subset spans the same
@@ -33,14 +33,14 @@ type bestSubsets struct {
 	ctx     context.Context
 	maxSize int     // maximum size of S
 	penalty float64 // penalty for each column
-	tiny    float64 // a diagonal element of R counts as 0 if it is at most tiny
-	slack   float64 // a decrease of the objective by at most slack counts as a rounding error
+	tiny    float64 // diagonal elements of R whose absolute value is at most tiny are treated as 0
+	slack   float64 // decreases of the objective by at most this amount are treated as rounding errors
 	work    int     // number of operations that the search may still perform
 	nodes   int
 
 	bestObjective float64 // the smallest objective so far
 	chosen        []int
-	triangles     [][]float64 // triangles, one for each depth
+	triangles     [][]float64 // triangles[n] is memory for the triangle of a node with n free columns
 }
 
 // subsetColumns is the maximum number of columns that search accepts. subsetWork is the maximum
@@ -206,7 +206,7 @@ func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 	}
 	// Remove late columns first: their subtrees are small, and the objectives there are low.
 	for j := min(independent, q-2); j >= 0; j-- {
-		fixedColumns := len(fixed) + j // the loop above has examined this subset: new subsets have more columns
+		fixedColumns := len(fixed) + j // the loop above has examined these columns, and the child's subsets have more
 		if fixedColumns >= s.maxSize || lost+s.penalty*float64(fixedColumns+1) >= s.bestObjective-s.slack || s.work <= 0 {
 			continue
 		}
@@ -239,7 +239,7 @@ func (s *bestSubsets) removeColumn(r []float64, q, j int) (child []float64, lost
 	}
 	child = s.triangles[n]
 	stride := n + 1
-	for i := range n + 1 { // without column j the triangle is an upper Hessenberg matrix
+	for i := range n + 1 { // removing column j leaves an upper Hessenberg matrix
 		copy(child[i*stride:(i+1)*stride], r[(j+i)*(q+1)+j+1:(j+i+1)*(q+1)])
 	}
 	for i := range n {

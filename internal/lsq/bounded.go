@@ -13,9 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// secularTol is the maximum relative error of ‖w‖². secularSteps is the maximum number of steps.
-// This number is generous: Newton's method converges quadratically, and bisection halves the
-// bracket in each step.
+// secularTol is the maximum relative error of ‖w‖². secularSteps is the maximum number of steps of
+// Newton's method and of bisection, and is far above the number that a solution usually takes.
 const (
 	secularTol   = 1e-10
 	secularSteps = 200
@@ -31,10 +30,9 @@ type BoundedFit struct {
 	Free      float64   // smallest ‖w‖² of a least-squares solution of the first output without the bound
 }
 
-// BoundedBytes returns the memory of Bounded for n rows, in bytes. It includes the memory of QR.
-// Only a factorization shows whether Bounded needs QR, which is the case if the bound of an output
-// is not active, or XᵀX or XXᵀ is nearly singular. With fewer rows than features, the memory of QR
-// makes the result about three times as large.
+// BoundedBytes returns the memory of Bounded for n rows, in bytes. It always includes the memory of
+// QR, although Bounded uses QR only if XᵀX or XXᵀ is nearly singular or the bound of an output is not
+// active. With fewer rows than features, QR makes the result about three times as large.
 func (c *Samples) BoundedBytes(n int) int64 {
 	qr := c.qrBytes(n)
 	if n < c.d {
@@ -87,7 +85,7 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 			}, par)
 		}
 		if errors.Is(err, backend.ErrNotPosDef) && lambda == 0 {
-			// The bound is not active, and the solution is not unique.
+			// The bound is not active, and the least-squares solution is not unique: use minimum norm.
 			one := c.output(j)
 			var s Solution
 			if err = one.qr(t, &s); err == nil {
@@ -164,8 +162,8 @@ func newSecular(t *run.Task, c *Samples) (s *secular, x backend.Host[float64], e
 		s.trace += s.m.Row(i)[i]
 	}
 	if s.dual && c.intercept {
-		// Let u be the vector of the √w_i, divided by its norm. y and the range of M are orthogonal to u.
-		// Therefore M + cuuᵀ with c > 0 gives the same v as M. Unlike M, this matrix is invertible.
+		// Let u be the unit vector proportional to (√w_1, …, √w_n). Centering makes y and the range of
+		// M orthogonal to u, so that M is singular. M + cuuᵀ with c > 0 gives the same solution v.
 		for i := range s.m.Rows {
 			for j := range i + 1 {
 				s.m.Row(i)[j] += s.trace / float64(s.m.Rows) * c.root(i) * c.root(j) / c.weight

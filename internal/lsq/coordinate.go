@@ -14,9 +14,9 @@ import (
 // coordinate implements coordinate descent (Friedman, Hastie and Tibshirani 2010). It sweeps over
 // the weights that are not 0 or whose slope |x_pᵀ(y − Xw)| exceeds μ, until a sweep decreases the
 // objective by only a small fraction of the duality gap. Then it computes the gap over all
-// features, and stops if the gap is within the tolerance. Let A be the set of nonzero weights. Once
-// the sweeps have taken as long as a factorization of X_AᵀX_A, the method exact computes the
-// minimum over A, because sweeps may converge arbitrarily slowly if columns are correlated.
+// features, and stops if the gap is within the tolerance. Sweeps may converge arbitrarily slowly if
+// columns are correlated. Therefore, once the sweeps have taken as long as a factorization of
+// X_AᵀX_A for the set A of nonzero weights, the method exact computes the minimum over A.
 type coordinate struct {
 	a        *normal
 	diagonal []float64
@@ -60,7 +60,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 	var list, active []int
 	work := 0   // number of multiplications in the sweeps since the last call of exact
-	sweeps := 1 // maximum number of sweeps before the next duality gap; 1 at first, because s.gap still belongs to the previous μ
+	sweeps := 1 // maximum number of sweeps before the next duality gap; 1 at first: s.gap is for the previous μ
 	s.stallGap, s.steps = 0, 0
 	c.follow(s, mu)
 	for ; ; sweeps = 100 {
@@ -103,9 +103,9 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 				cost *= 1 + 3*c.a.c.n/max(1, len(active))
 			}
 			converged, err := gain <= s.gap/1000, error(nil)
-			// If μ = 0, call exact at once, because then the gap is no bound on the error if columns are
-			// correlated. Also call exact if the last gaps did not decrease and are as small as rounding
-			// errors: slow convergence may be the cause.
+			// If μ = 0, call exact at once: the computed gap does not bound the error if columns are
+			// correlated. Also call exact if the last gaps did not decrease and are below their rounding
+			// error, because the sweeps may converge slowly.
 			slow := s.stalls >= 5 && s.gap <= s.rounding
 			if len(active) > 0 && (work >= cost/factorRate || mu == 0 || slow) && s.steps < l.MaxIter {
 				work = 0

@@ -148,7 +148,7 @@ type spectrum struct {
 	vectors     backend.Host[float64] // r×d: V, one vector in each row
 	coordinates backend.Host[float64] // t×r: Uᵀy
 	total       []float64             // ‖y‖² of each output
-	constant    []bool                // whether y differs from mean only by rounding errors
+	constant    []bool                // whether each output is constant up to rounding, and 0 without an intercept
 	mean        []float64             // mean of y; 0 without an intercept
 	d           int
 }
@@ -253,8 +253,8 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 		return f, fmt.Errorf("y: column %d: the squares of its values are out of range: scale y", j+1)
 	}
 	if e.constant[j] {
-		// Set w = 0 and the variance of the noise to the squared rounding error of y. If y is 0, set the
-		// variance to a small number that can be divided by λ without underflow.
+		// Set w = 0. The variance of the noise is the squared rounding error of y, but at least a small
+		// number whose quotient by λ does not underflow.
 		clear(a)
 		f.noise, f.lambda = max(elementary.Pow(epsilon*e.mean[j], 2), 0x1p-900), 1e12*e.eigenvalues[0]
 		f.evidence = e.logEvidence(a, 0, n, f.noise, f.lambda)

@@ -71,8 +71,8 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 				curvature += step * (q[p] - qz[p])
 				size += step * step
 			}
-			// The rounding errors of q are of the order ε‖XᵀX‖‖w‖. The computed curvature of a very short
-			// step is therefore not accurate.
+			// The rounding errors of q are of the order ε‖XᵀX‖‖w‖. They make the computed curvature of a
+			// very short step inaccurate, and such a step therefore does not change the estimate.
 			if f.fixed || !(curvature > f.lipschitz*size*(1+1e-8)) || size <= epsilon*s.norm() {
 				break
 			}
@@ -97,10 +97,10 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 }
 
-// settled updates the gap like lassoState.settled. If μ = 0, settled also minimizes the objective
-// by boundSteps steps of conjugate gradients, preconditioned by the diagonal of XᵀX, and raises the
-// gap to the decrease of the objective. lassoState.settled uses the decrease from changing a single
-// weight, which is too small a gap if columns are correlated.
+// settled updates the gap like lassoState.settled. For μ = 0, that gap is the decrease of the
+// objective by a change of one weight, which is too small if columns are correlated. For μ = 0,
+// settled therefore computes the decrease by at most boundSteps steps of conjugate gradients,
+// preconditioned by the diagonal of XᵀX. If this decrease is larger, it replaces the gap.
 func (f *fista) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 	done, err := s.settled(f.a.t, mu, l)
 	if mu > 0 || !done || err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Jackknife holds the factors that give the leave-one-out fits for the penalty λ. Let x̄ be the
-// weighted mean, or 0 without an intercept. Let X have the rows √w_i (x_i − x̄), and XᵀX + λI =
-// LLᵀ. Let f₋ᵢ be the fit without sample i. With the residual e_i = y_i − f(x_i) and the leverage
-// h_i = ‖z_i‖² + w_i/Σw, or ‖z_i‖² without an intercept,
+// Jackknife computes the leave-one-out fits f₋ᵢ, without sample i, from one fit f with the penalty λ:
 //
-//	y_i − f₋ᵢ(x_i) = c_i = e_i/(1 − h_i),    z_i = √w_i L⁻¹(x_i − x̄)
+//	y_i − f₋ᵢ(x_i) = c_i = e_i/(1 − h_i)
 //	f₋ᵢ(x) = f(x) − c_i (√w_i z_iᵀL⁻¹(x − x̄) + w_i/Σw)
+//
+// e_i = y_i − f(x_i) is the residual, and h_i = ‖z_i‖² + w_i/Σw the leverage with z_i = √w_i L⁻¹(x_i −
+// x̄). XᵀX + λI = LLᵀ, where X has the rows √w_i (x_i − x̄). Without an intercept, x̄ and w_i/Σw are 0.
 type Jackknife struct {
 	c         *Samples
 	l, z      backend.Host[float64] // the lower triangle L, d×d, and the rows z_i, n×d

@@ -124,8 +124,8 @@ func newThreshold(a *normal, l L0) (*threshold, error) {
 		}
 	}
 	largest, err := a.largest(h.scale)
-	// The power method gives a lower bound on the largest eigenvalue. The trace is an upper bound. The scaled
-	// nonzero columns have norm 1, so that the trace is the number of these columns.
+	// The power method gives a lower bound on the largest eigenvalue. The trace is an upper bound, and
+	// it is the number of nonzero columns, because these are scaled to norm 1.
 	h.lipschitz = min(1.1*largest, float64(live))
 	return h, err
 }
@@ -163,9 +163,9 @@ func (h *threshold) minimize(j, limit int) (steps int, decrease float64, err err
 		}
 		copy(startU, h.u)
 		copy(startQ, h.q)
-		// A step of 1 is optimal for a single column, and a step of 1/lipschitz always decreases
-		// the objective. Choose the best of several step sizes between 1/lipschitz and 1, because a
-		// long step may select too many weights.
+		// A step of length 1 is optimal for a single column, but may select unsuitable columns if there
+		// are several. A step of length 1/lipschitz never increases the objective. Try lengths from 1 to
+		// 1/lipschitz, and use the step with the smallest objective.
 		previous, moved := minimum, false
 		for length, end := 1.0, false; !end; length /= 2 {
 			if length <= 1/h.lipschitz {
@@ -175,7 +175,7 @@ func (h *threshold) minimize(j, limit int) (steps int, decrease float64, err err
 				u[p] = startU[p] + length*(h.c[p]-startQ[p])
 			}
 			selected := h.selectColumns(u, length)
-			if slices.Equal(selected, previousColumns) { // the weights before this step already minimize over these columns
+			if slices.Equal(selected, previousColumns) { // the current weights are already the minimum over these columns
 				continue
 			}
 			clear(h.u)

@@ -223,13 +223,13 @@ func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 	if s.stalls++; s.gap < s.stallGap/2 || s.stallGap == 0 {
 		s.stallGap, s.stalls = s.gap, 0
 	}
-	// The gap is a difference of numbers near ‖y‖²/2, or of larger numbers if large weights cancel
-	// each other. The scale s adds the rounding errors of Xᵀr, whose elements are sums of d terms of
-	// at most ‖w‖₁·max ‖x_p‖². The iteration may end when the gap stops decreasing and is at most
-	// s.rounding.
+	// Estimate the rounding error of the gap. The gap is a difference of numbers near ‖y‖²/2, or of
+	// larger numbers if large weights cancel each other. The error of the variable scale is relative
+	// to the elements of Xᵀr, which are sums of d terms of at most ‖w‖₁·max ‖x_p‖². The iteration may
+	// end when the gap stops decreasing and is at most s.rounding.
 	s.rounding = float64(len(s.w)) * epsilon * (s.total + size + mu*ones + ones*norm/mu*math.Abs(s.total-cw))
-	// If μ = 0, the formula gives the gap ½‖r‖², which is not a useful bound. Use instead the largest
-	// decrease of the objective that a change of a single weight can achieve.
+	// If μ = 0, the formula gives ½‖r‖², which is not a useful bound. Use the largest estimated
+	// decrease of the objective by a change of one weight.
 	if mu == 0 {
 		s.gap = 0
 		for p := range s.w {

@@ -18,16 +18,15 @@ const (
 // bounded minimizes ½‖y − Xw‖² subject to ‖w‖₁ ≤ θ. It returns w and the μ for which the minimum of
 // ½‖y − Xw‖² + μ‖w‖₁ is the same. μ is 0 if the bound is not active.
 //
-// ‖w(μ)‖₁ is continuous, not increasing and piecewise linear in μ (Osborne, Presnell and Turlach
-// 2000). The method decreases μ from ‖Xᵀy‖_∞, where w = 0, until the bound is exceeded. Then it
-// computes the μ with ‖w(μ)‖₁ = θ by the secant method, with the Illinois variant if the secant
-// method is slow. Each solve starts from the previous solution. At the end bounded scales w to ‖w‖₁
-// = θ.
+// ‖w(μ)‖₁ is continuous, nonincreasing and piecewise linear in μ (Osborne, Presnell and Turlach
+// 2000). The method decreases μ from ‖Xᵀy‖_∞, where w = 0, until ‖w(μ)‖₁ > θ. Then it computes the μ
+// with ‖w(μ)‖₁ = θ by the secant method in the Illinois variant. Each solve starts from the previous
+// solution. At the end bounded scales w to ‖w‖₁ = θ.
 //
-// The method stops when a bound on the distance of f = ½‖y − Xw‖² from its minimum f* is small
-// enough. The penalized problem's dual value at μ, P(w) − gap with P = f + μ‖w‖₁, is at most f(v) +
-// μ‖v‖₁ ≤ f(v) + μθ for every v with ‖v‖₁ ≤ θ. For a multiple w' of w with ‖w'‖₁ ≤ θ, it follows
-// that
+// The method stops when a bound on f(w) − f* is small enough, where f(w) = ½‖y − Xw‖² and f* is the
+// minimum of f. The penalized objective is P = f + μ‖w‖₁, and P(w) − gap is a lower bound on it: P(w)
+// − gap ≤ f(v) + μ‖v‖₁ ≤ f(v) + μθ for every v with ‖v‖₁ ≤ θ. For a multiple w' of w with ‖w'‖₁ ≤ θ,
+// it follows that
 //
 //	f(w') − f* ≤ gap + f(w') − f(w) + μ(θ − ‖w‖₁)
 func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err error) {
@@ -81,8 +80,8 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 			}
 			return w, mu, nil
 		}
-		// If the same end of the bracket moves twice in succession, the Illinois method halves the value
-		// of h at the other end.
+		// If the same end of the bracket moves twice in succession, the Illinois method halves the
+		// function value at the other end.
 		if h := norm - theta; h > 0 {
 			if previous > 0 {
 				atHigh /= 2
@@ -103,7 +102,7 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 		case mu > initial/1000:
 			mu = high / 4
 		default:
-			mu = 0 // the bound may be inactive
+			mu = 0 // find out whether the bound is active
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// choleskyCondition is the maximum condition number κ of the triangular factor for which Cholesky
-// of the normal equations is accepted. With one step of refinement the error of Cholesky is εκ²·εκ.
-// If εκ² ≪ 1, this is below the error εκ of QR.
+// choleskyCondition is the maximum condition number κ of the triangular factor for which the normal
+// equations are solved by Cholesky. With one step of refinement the relative error of the solution
+// is about εκ²·εκ, which is below the error εκ of QR if εκ² ≪ 1.
 const choleskyCondition = 1e4
 
 // Solution is the solution of a least-squares problem.

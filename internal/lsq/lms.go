@@ -15,9 +15,8 @@ import (
 //	w ← w + η w_i (y_i − wᵀx_i − b) x_i,  b ← b + η w_i (y_i − wᵀx_i − b)
 //
 // For a small constant η it converges to a distance of order η from the least-squares solution, or
-// to the solution itself if the residual is 0. The default is η = 1/max w_i(‖x_i‖² + 1). For such
-// an η the step for sample i does not increase the distance of (w, b) from the solutions of wᵀx_i +
-// b = y_i.
+// to the solution itself if the residual is 0. The default is η = 1/max w_i(‖x_i‖² + 1). With this η,
+// the step for sample i does not overshoot the solutions of wᵀx_i + b = y_i.
 type LMS struct {
 	Rate      float64 // the step size η; 0 selects the default
 	Epochs    int
@@ -95,8 +94,8 @@ func (l LMS) Fit(t *run.Task, x numeric.Points, y backend.Host[float64], weights
 	return m, t.Step("learn", 1)
 }
 
-// Squares returns Σ_i w_i (y_i − wᵀx_i − b)² of each output; nil weights mean all 1. Rows
-// of weight 0 are not read.
+// Squares returns Σ_i w_i (y_i − wᵀx_i − b)² of each output. The weights w_i are 1 if weights is nil.
+// Rows of weight 0 are not read.
 func Squares(ctx context.Context, x numeric.Points, y, coef backend.Host[float64], b, weights []float64) ([]float64, error) {
 	const block = 1024
 	squares := make([]float64, y.Cols)

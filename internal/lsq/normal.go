@@ -20,8 +20,8 @@ type normal struct {
 	sparse  *sparseColumns          // X of sparse samples, in host memory
 	fixed   backend.Matrix[float64] // the device matrix of the products: XᵀX or X
 	v, r    backend.Matrix[float64] // device vectors of d and n elements
-	// square holds XᵀX of some columns, and then its factor. Each factorization uses this memory
-	// again, because the first use of new memory takes longer than factoring a few hundred columns.
+	// square holds XᵀX of some columns, and then its factor. All factorizations share this memory,
+	// because the first use of new memory takes longer than factoring a few hundred columns.
 	square       backend.Host[float64]
 	factorMatrix backend.Matrix[float64]
 }
@@ -306,9 +306,9 @@ func (f *cholesky) solve(v []float64) {
 	}
 }
 
-// drop removes column i from a factor computed without pivoting. It removes row i of the factor. By
-// rotations, it adds the outer product of column i to the product of the rows after i (Golub and
-// Van Loan 2013, 6.5.4).
+// drop updates a factor computed without pivoting when column i of X_A is removed (Golub and Van
+// Loan 2013, 6.5.4). It deletes row i and column i of the triangle L, and restores the product of the
+// later rows by rotations with the deleted column.
 func (f *cholesky) drop(i int) {
 	x := make([]float64, f.rank)
 	for r := i + 1; r < f.rank; r++ {
@@ -332,7 +332,7 @@ func (f *cholesky) drop(i int) {
 	}
 }
 
-// null returns a null direction for each redundant column, as a row: the coefficients of a linear
+// null returns one row for each redundant column. The row holds the coefficients of a linear
 // combination of this column and the independent columns that is 0 to working precision.
 func (f *cholesky) null() backend.Host[float64] {
 	s := len(f.scale)

@@ -85,10 +85,10 @@ func (c *Samples) qrBytes(n int) int64 {
 	return 8*int64(width)*int64(rows+3*c.d) + reflectorBytes(rows, width)
 }
 
-// triangle returns a matrix A and a matrix Z with a row z_j for output j. Let X and Y have columns
-// scaled to norm 1. Then ‖Aw − z_j‖² − ‖Xw − y_j‖² does not depend on w. If n < d, A = X and Z =
-// Yᵀ. Otherwise A is R of X = QR, and Z is YᵀQ. QR processes blocks of rows: it stacks each block
-// below the triangle of the previous blocks (Golub and Van Loan 2013, 5.3 and 6.5).
+// triangle reduces the least-squares problems for X and Y, whose columns are scaled to norm 1. It
+// returns a matrix A, and a matrix Z with a row z_j for each output j, such that ‖Aw − z_j‖² − ‖Xw −
+// y_j‖² does not depend on w. If n < d, A = X and Z = Yᵀ. Otherwise A is R of X = QR, and Z is YᵀQ. QR
+// stacks each block of rows below the triangle of the previous blocks (Golub and Van Loan 2013, 5.3, 6.5).
 func (c *Samples) triangle(t *run.Task, norms, ynorms []float64) (a, z backend.Host[float64], err error) {
 	width := c.d + c.t
 	block := backend.NewHost[float64](c.qrRows(c.n), width)
@@ -201,12 +201,12 @@ func singularValues(t *run.Task, a backend.Host[float64]) ([]float64, error) {
 }
 
 // minimumNorm sets column j of w to the solution of min ‖A·diag(norms)·w − z_j‖ with the smallest
-// ‖w‖, for an A of the given rank. It uses the complete orthogonal factorization of LAPACK's
-// xGELSY: A P = Q (R₁₁ R₁₂), B = (R₁₁ R₁₂)Pᵀ·diag(norms) and w = Bᵀ(BBᵀ)⁻¹(Qᵀz). B has full row
-// rank, and BBᵀ = LLᵀ, where Lᵀ is the triangle of the QR factorization of Bᵀ. Without Q of Bᵀ, w
-// has the accuracy of an orthogonal factorization (Paige 1973, An error analysis of a method for
-// solving matrix equations). One step of refinement follows, because the norms may differ by many
-// orders of magnitude.
+// ‖w‖, for an A of the given rank. As in LAPACK's xGELSY, it first computes the QR factorization with
+// column pivoting, AP = Q (R₁₁ R₁₂). Then B = (R₁₁ R₁₂)Pᵀ·diag(norms) has full row rank, and w =
+// Bᵀ(BBᵀ)⁻¹(Qᵀz). It solves with BBᵀ = LLᵀ, where Lᵀ is the triangle of the QR factorization of Bᵀ.
+// This is as accurate as a solution that uses the orthogonal factor of Bᵀ (Paige 1973, An error
+// analysis of a method for solving matrix equations). One step of refinement follows, because the
+// norms may differ by many orders of magnitude.
 func minimumNorm(t *run.Task, w, a, z backend.Host[float64], norms []float64, rank int) error {
 	k, d := a.Rows, a.Cols
 	order := make([]int, d)
@@ -272,7 +272,7 @@ func minimumNorm(t *run.Task, w, a, z backend.Host[float64], norms []float64, ra
 				numeric.Axpy(-v, b.Row(p), residual)
 			}
 		}
-		if rank < min(k, d) { // correct w by R₁₁: the errors of B are relative to ‖x‖, but the errors of R₁₁ to each element of x
+		if rank < min(k, d) { // a correction by R₁₁ is accurate for each element of x, but one by B only relative to ‖x‖
 			solveUpper(a.View(0, 0, rank, rank), residual)
 			for p, v := range residual {
 				x[order[p]] += v / (norms[order[p]] / maxNorm)

@@ -17,10 +17,10 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// Samples holds the samples in the form for linear least squares: the rows of weight > 0,
-// transformed to √w_i(x_i − x̄) and √w_i(y_i − ȳ) with the weighted means x̄ and ȳ. The problem in
+// Samples represents the samples of a linear least-squares problem by the rows √w_i(x_i − x̄) and
+// √w_i(y_i − ȳ), for the samples of weight w_i > 0 and their weighted means x̄ and ȳ. The problem in
 // these rows has no intercept, and b = ȳ − wᵀx̄ is the unpenalized intercept of the original
-// problem. Without an intercept the means are 0. Samples does not store the transformed rows.
+// problem. Without an intercept x̄ and ȳ are 0. Samples computes these rows when they are needed.
 type Samples struct {
 	x, y         backend.Host[float64] // the samples before centering; x is empty if they are sparse
 	sparse       *backend.CSR[float64] // nil if the samples are dense
@@ -63,9 +63,8 @@ func New(ctx context.Context, x numeric.Points, y backend.Host[float64], weights
 }
 
 // findConstant lists the columns of x whose values all differ from their mean by at most
-// spread.Rounding. Centered, such a column would consist of rounding errors and could get a huge
-// weight. The search usually reads only a few rows, because it ends for a column at the first
-// larger difference.
+// spread.Rounding. After centering, such a column would consist of rounding errors and could have a
+// huge weight. For most columns, the search ends after a few rows, at the first larger difference.
 func (c *Samples) findConstant() {
 	for j := range c.d {
 		mean := c.meanX[0][j]

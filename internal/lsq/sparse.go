@@ -13,10 +13,10 @@ import (
 	"github.com/mercer-go/mercer/internal/spread"
 )
 
-// sparseColumns holds the columns √w(x_p − x̄_p) of sparse samples, where √w is the vector of the
-// √w_i. It stores the sparse vectors s_p = √w·x_p and the means x̄_p. With an intercept every
-// column and y are orthogonal to √w, and so is each vector u + t√w in their span. The product of
-// column p with such a vector is therefore s_pᵀ(u + t√w) = s_pᵀu + t Σw x̄_p.
+// sparseColumns represents the centered columns √w(x_p − x̄_p) of sparse samples, where √w is the
+// vector of the √w_i. It stores the sparse vectors s_p = √w·x_p and the means x̄_p. A dense vector is
+// represented by a vector u and a number t, and means u + t√w. With an intercept, all columns, y and
+// their combinations are orthogonal to √w, so that the product with column p is s_pᵀu + t Σw x̄_p.
 type sparseColumns struct {
 	x        backend.CSR[float64] // s_p, one row for each feature
 	y        backend.Host[float64]
@@ -172,7 +172,7 @@ func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 		for _, v := range values {
 			largest = numeric.Larger(largest, math.Abs(v))
 		}
-		// The numbers must be near 1: LSQR squares norms, and multiplies a norm of X by a norm of y.
+		// The squares of norms, and the product of a norm of X and a norm of y, must not overflow.
 		if limit := 0x1p450; largest > limit || largest > 0 && largest < 1/limit {
 			return nil, fmt.Errorf("the largest number of %s is %.2g, too far from 1 for sparse samples: scale %s", name, largest, name)
 		}

@@ -110,10 +110,10 @@ func (o *oracle) values(z backend.Host[float64]) backend.Host[float64] {
 	return rounded(f)
 }
 
-// unit bounds the relative backward error of a method in float64: its result is exact for a
-// perturbed A. Each of n+d steps of a sum or an elimination rounds once (γ_{n+d}); elements of K
-// and a solve add a few roundings. The factor 8 allows for these, and for norms that differ from
-// the theory (Higham 2002, theorem 10.4).
+// unit bounds the relative backward error of a method in float64: the solution is exact for a matrix
+// A + δA with ‖δA‖ ≤ unit·‖A‖. Each of n+d steps of a sum or an elimination rounds once (γ_{n+d};
+// Higham 2002, theorem 10.4). The factor 8 is a margin for the roundings of the elements of K and of
+// the solve, and for other norms than those of the theorem.
 func (o *oracle) unit() float64 { return 8 * epsilon * float64(o.p.X.Rows+o.p.X.Cols) }
 
 // alphaBound bounds the norm of the error of α for output j. To first order, a perturbation δA
