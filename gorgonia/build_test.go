@@ -28,7 +28,7 @@ func TestNoCUDA(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %v", cmd, err)
 	}
-	found := 0
+	count := 0
 	for line := range strings.Lines(string(out)) {
 		// go list names packages that are compiled for a test "path [path.test]".
 		fields := strings.Fields(line)
@@ -42,10 +42,10 @@ func TestNoCUDA(t *testing.T) {
 			t.Errorf("%s uses cgo", path)
 		}
 		if path == "gorgonia.org/gorgonia" || path == "github.com/mercer-go/mercer/gorgonia/cuctx" {
-			found++
+			count++
 		}
 	}
-	if found < 2 {
+	if count < 2 {
 		t.Errorf("the list lacks gorgonia.org/gorgonia or the folder cuctx:\n%s", out)
 	}
 }
@@ -63,8 +63,8 @@ func TestHostOf(t *testing.T) {
 		}
 		return v.(*tensor.Dense)
 	}
-	turned := whole.Clone().(*tensor.Dense)
-	if err := turned.T(); err != nil {
+	transposed := whole.Clone().(*tensor.Dense)
+	if err := transposed.T(); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -83,10 +83,10 @@ func TestHostOf(t *testing.T) {
 		{name: "vector", t: tensor.New(tensor.WithShape(12), tensor.WithBacking(data)), rows: 12, cols: 1, stride: 1},
 		{name: "column", t: tensor.New(tensor.WithShape(12, 1), tensor.WithBacking(data)), rows: 12, cols: 1, stride: 1},
 		{name: "row", t: tensor.New(tensor.WithShape(1, 12), tensor.WithBacking(data)), rows: 1, cols: 12, stride: 12},
-		{name: "nil", fails: "it is nil"},
-		{name: "transposed", t: turned, fails: "is not a row-major matrix: use its Materialize or Clone"},
-		{name: "integers", t: tensor.New(tensor.WithBacking([]int{1, 2})), fails: "its elements are int, not float64"},
-		{name: "float32", t: tensor.New(tensor.WithBacking([]float32{1, 2})), fails: "its elements are float32, not float64"},
+		{name: "nil", fails: "the tensor is nil"},
+		{name: "transposed", t: transposed, fails: "is not a row-major matrix: use its Materialize or Clone"},
+		{name: "integers", t: tensor.New(tensor.WithBacking([]int{1, 2})), fails: "the elements are int, not float64"},
+		{name: "float32", t: tensor.New(tensor.WithBacking([]float32{1, 2})), fails: "the elements are float32, not float64"},
 		{name: "scalar", t: tensor.New(tensor.FromScalar(1.0)), fails: "a scalar tensor cannot be converted"},
 		{name: "three dimensions", t: tensor.New(tensor.WithShape(2, 2, 3), tensor.WithBacking(data)), fails: "is not a row-major matrix"},
 	} {
@@ -107,9 +107,9 @@ func TestHostOf(t *testing.T) {
 		}
 		for i := range h.Rows {
 			for j := range h.Cols {
-				at := []int{i, j}[:c.t.Dims()]
-				if want, err := c.t.At(at...); err != nil || h.Row(i)[j] != want {
-					t.Errorf("%s: element %v is %v, of the tensor %v, %v", c.name, at, h.Row(i)[j], want, err)
+				index := []int{i, j}[:c.t.Dims()]
+				if want, err := c.t.At(index...); err != nil || h.Row(i)[j] != want {
+					t.Errorf("%s: element %v is %v, of the tensor %v, %v", c.name, index, h.Row(i)[j], want, err)
 				}
 			}
 		}
@@ -122,19 +122,19 @@ func TestTensorOf(t *testing.T) {
 		data[i] = float64(i)
 	}
 	h := backend.Host[float64]{Rows: 3, Cols: 4, Stride: 4, Data: data}
-	for _, part := range []backend.Host[float64]{h, h.View(0, 0, 2, 4), h.View(1, 1, 1, 2), h.View(0, 0, 3, 3), h.View(0, 1, 2, 2), h.View(1, 0, 2, 1)} {
-		d, err := gorgonia.TensorOf(part)
+	for _, view := range []backend.Host[float64]{h, h.View(0, 0, 2, 4), h.View(1, 1, 1, 2), h.View(0, 0, 3, 3), h.View(0, 1, 2, 2), h.View(1, 0, 2, 1)} {
+		d, err := gorgonia.TensorOf(view)
 		if err != nil {
-			t.Errorf("%+v: %v", part, err)
+			t.Errorf("%+v: %v", view, err)
 			continue
 		}
-		back, err := gorgonia.HostOf[float64](d)
+		restored, err := gorgonia.HostOf[float64](d)
 		if err != nil {
-			t.Errorf("%+v: %v", part, err)
+			t.Errorf("%+v: %v", view, err)
 			continue
 		}
-		if back.Rows != part.Rows || back.Cols != part.Cols || &back.Data[0] != &part.Data[0] || back.Rows > 1 && back.Stride != part.Stride {
-			t.Errorf("%+v became %+v", part, back)
+		if restored.Rows != view.Rows || restored.Cols != view.Cols || &restored.Data[0] != &view.Data[0] || restored.Rows > 1 && restored.Stride != view.Stride {
+			t.Errorf("%+v became %+v", view, restored)
 		}
 	}
 	for _, c := range []struct {
@@ -163,7 +163,7 @@ func TestBuildErrors(t *testing.T) {
 	}
 	x, y, lambda := matrix("x", 4, 2), vector("y", 4), G.NewScalar(g, G.Float64, G.WithName("lambda"))
 	p := gorgonia.Params{Device: dev, Kernel: kernels.Gaussian{Sigma: 1}}
-	with := func(change func(*gorgonia.Params)) gorgonia.Params {
+	modified := func(change func(*gorgonia.Params)) gorgonia.Params {
 		q := p
 		change(&q)
 		return q
@@ -186,9 +186,9 @@ func TestBuildErrors(t *testing.T) {
 		{gram(p, nil, nil), "gorgonia: gram: x must be a matrix with one point per row"},
 		{gram(p, y, nil), "gorgonia: gram: x must be a matrix with one point per row"},
 		{gram(p, x, matrix("narrow", 4, 3)), "gorgonia: gram: z has shape (4, 3): it must be a matrix with the 2 features of x"},
-		{gram(with(func(p *gorgonia.Params) { p.Kernel = kernels.Gaussian{} }), x, nil), "gorgonia: gram: kernels: gaussian: sigma must be a finite number > 0, got 0"},
-		{gram(with(func(p *gorgonia.Params) { p.Theta = vector("three", 3) }), x, nil), "gorgonia: gram: theta has shape (3), and gaussian(sigma=1) has 1 parameters"},
-		{gram(with(func(p *gorgonia.Params) { p.Kernel = kernels.Gradient(p.Kernel)[0] }), x, nil), "contains a derivative"},
+		{gram(modified(func(p *gorgonia.Params) { p.Kernel = kernels.Gaussian{} }), x, nil), "gorgonia: gram: kernels: gaussian: sigma must be a finite number > 0, got 0"},
+		{gram(modified(func(p *gorgonia.Params) { p.Theta = vector("three", 3) }), x, nil), "gorgonia: gram: theta has shape (3), and gaussian(sigma=1) has 1 parameters"},
+		{gram(modified(func(p *gorgonia.Params) { p.Kernel = kernels.Gradient(p.Kernel)[0] }), x, nil), "contains a derivative"},
 		{gram(p, x, G.NewMatrix(g, G.Float32, G.WithShape(3, 2), G.WithName("other type"))), "gorgonia: gram of gaussian(sigma=1)"},
 		{solve(gorgonia.Params{}, x, y, lambda), "gorgonia: solve: no device was given"},
 		{solve(p, x, y, lambda), "gorgonia: solve: k must be a square matrix"},

@@ -26,12 +26,12 @@ type function struct {
 	// wrt reports, for each input, whether backward returns a gradient; nil means no gradients.
 	wrt []bool
 	// backward returns the gradients with respect to the inputs. out is the result, and grad is the
-	// gradient with respect to the result. If the argument only is ≥ 0, it is the index of the one
+	// gradient with respect to the result. If the argument input is ≥ 0, it is the index of the one
 	// input for which backward computes the gradient.
-	backward func(in []value, out, grad value, only int) ([]value, error)
-	// apart means that a separate node computes each gradient, because the gradients are large or
+	backward func(in []value, out, grad value, input int) ([]value, error)
+	// separate means that a separate node computes each gradient, because the gradients are large or
 	// have little work in common.
-	apart bool
+	separate bool
 	// release frees state that remains between runs; it may be nil.
 	release func()
 }
@@ -120,19 +120,19 @@ func (f *function) DiffWRT(inputs int) []bool {
 	return f.wrt
 }
 
-// SymDiff implements G.SDOp. It makes a node for each gradient if f.apart is set. Otherwise it
+// SymDiff implements G.SDOp. It makes a node for each gradient if f.separate is set. Otherwise it
 // makes one node for the concatenated gradients, and a node for each part.
 func (f *function) SymDiff(inputs G.Nodes, output, grad *G.Node) (G.Nodes, error) {
 	if f.backward == nil {
 		return nil, fmt.Errorf("gorgonia: %s: second derivatives are not supported", f.name)
 	}
-	all := append(append(G.Nodes{}, inputs...), output, grad)
+	operands := append(append(G.Nodes{}, inputs...), output, grad)
 	gradients := make(G.Nodes, len(inputs))
-	if f.apart {
+	if f.separate {
 		for i, in := range inputs {
 			if f.wrt[i] {
 				var err error
-				if gradients[i], err = f.gradient(i, in.Shape(), grad.Dims()).apply(all...); err != nil {
+				if gradients[i], err = f.gradient(i, in.Shape(), grad.Dims()).apply(operands...); err != nil {
 					return nil, err
 				}
 			}
@@ -145,7 +145,7 @@ func (f *function) SymDiff(inputs G.Nodes, output, grad *G.Node) (G.Nodes, error
 			total += in.Shape().TotalSize()
 		}
 	}
-	packed, err := f.gradient(-1, tensor.Shape{total}, grad.Dims()).apply(all...)
+	packed, err := f.gradient(-1, tensor.Shape{total}, grad.Dims()).apply(operands...)
 	if err != nil {
 		return nil, err
 	}

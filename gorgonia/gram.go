@@ -23,7 +23,7 @@ func Gram(p Params, x, z *G.Node) (*G.Node, error) {
 		}
 		inputs = append(inputs, z)
 	}
-	other := func(in []value) backend.Host[float64] {
+	secondPoints := func(in []value) backend.Host[float64] {
 		if symmetric {
 			return backend.Host[float64]{}
 		}
@@ -40,11 +40,11 @@ func Gram(p Params, x, z *G.Node) (*G.Node, error) {
 			return tensor.Shape{n, in[1][0]}, nil
 		},
 		forward: func(in []value) (value, error) {
-			k, err := p.at(in)
+			k, err := p.kernelOf(in)
 			if err != nil {
 				return value{}, err
 			}
-			z := other(in)
+			z := secondPoints(in)
 			m := z.Rows
 			if symmetric {
 				m = in[0].Rows
@@ -53,7 +53,7 @@ func Gram(p Params, x, z *G.Node) (*G.Node, error) {
 			return out, adjoint.Gram(p.context(), p.Device, k, in[0].Host, z, out.Host)
 		},
 		backward: func(in []value, _, grad value, _ int) ([]value, error) {
-			k, err := p.at(in)
+			k, err := p.kernelOf(in)
 			if err != nil {
 				return nil, err
 			}
@@ -61,18 +61,18 @@ func Gram(p Params, x, z *G.Node) (*G.Node, error) {
 			if !symmetric {
 				want |= adjoint.WantZ
 			}
-			g, err := adjoint.GramGradient(p.context(), p.Device, adjoint.GramLoss{Kernel: k, X: in[0].Host, Z: other(in), Weights: adjoint.Weights{Dense: grad.Host}}, want)
+			g, err := adjoint.GramGradient(p.context(), p.Device, adjoint.GramLoss{Kernel: k, X: in[0].Host, Z: secondPoints(in), Weights: adjoint.Weights{Dense: grad.Host}}, want)
 			if err != nil {
 				return nil, err
 			}
-			all := []value{{g.X, 2}}
+			gradients := []value{{g.X, 2}}
 			if !symmetric {
-				all = append(all, value{g.Z, 2})
+				gradients = append(gradients, value{g.Z, 2})
 			}
 			if p.Theta != nil {
-				all = append(all, thetaValue(g.Theta, in[len(in)-1]))
+				gradients = append(gradients, thetaValue(g.Theta, in[len(in)-1]))
 			}
-			return all, nil
+			return gradients, nil
 		},
 	}
 	return p.withTheta(f, inputs...)

@@ -55,22 +55,22 @@ type model struct {
 
 // run computes the loss Σ W∘f + ½ Σ f² of the model's node f and the gradients of the loss, in a
 // tape machine or a lisp machine. The gradient of the loss with respect to f is not constant.
-func (m model) run(t *testing.T, w *tensor.Dense, of tensor.Dtype, lisp bool) (loss float64, gradients map[string][]float64) {
+func (m model) run(t *testing.T, w *tensor.Dense, dtype tensor.Dtype, lisp bool) (loss float64, gradients map[string][]float64) {
 	t.Helper()
 	g := G.NewGraph()
 	in := map[string]*G.Node{}
 	var wrt G.Nodes
 	for name, v := range m.inputs {
-		in[name] = input(g, name, v, of)
+		in[name] = input(g, name, v, dtype)
 		wrt = append(wrt, in[name])
 	}
 	f, err := m.build(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	weighted := G.Must(G.HadamardProd(f, input(g, "weights", w, of)))
+	weighted := G.Must(G.HadamardProd(f, input(g, "weights", w, dtype)))
 	half := G.NewConstant(0.5)
-	if of == G.Float32 {
+	if dtype == G.Float32 {
 		half = G.NewConstant(float32(0.5))
 	}
 	total := G.Must(G.Add(G.Must(G.Sum(weighted)), G.Must(G.Mul(half, G.Must(G.Sum(G.Must(G.Square(f))))))))
@@ -101,21 +101,21 @@ func (m model) run(t *testing.T, w *tensor.Dense, of tensor.Dtype, lisp bool) (l
 	return numbers(t, total.Value().Data())[0], gradients
 }
 
-func input(g *G.ExprGraph, name string, v *tensor.Dense, of tensor.Dtype) *G.Node {
+func input(g *G.ExprGraph, name string, v *tensor.Dense, dtype tensor.Dtype) *G.Node {
 	data := v.Data()
 	if v.Dims() == 0 {
 		f := data.(float64)
-		if of == G.Float32 {
-			return G.NewScalar(g, of, G.WithName(name), G.WithValue(float32(f)))
+		if dtype == G.Float32 {
+			return G.NewScalar(g, dtype, G.WithName(name), G.WithValue(float32(f)))
 		}
-		return G.NewScalar(g, of, G.WithName(name), G.WithValue(f))
+		return G.NewScalar(g, dtype, G.WithName(name), G.WithValue(f))
 	}
-	if of == G.Float32 {
-		narrow := make([]float32, 0)
+	if dtype == G.Float32 {
+		rounded := make([]float32, 0)
 		for _, f := range data.([]float64) {
-			narrow = append(narrow, float32(f))
+			rounded = append(rounded, float32(f))
 		}
-		v = tensor.New(tensor.WithShape(v.Shape()...), tensor.WithBacking(narrow))
+		v = tensor.New(tensor.WithShape(v.Shape()...), tensor.WithBacking(rounded))
 	} else {
 		v = v.Clone().(*tensor.Dense)
 	}
@@ -132,11 +132,11 @@ func numbers(t *testing.T, data any) []float64 {
 	case float32:
 		return []float64{float64(d)}
 	case []float32:
-		var wide []float64
+		var converted []float64
 		for _, v := range d {
-			wide = append(wide, float64(v))
+			converted = append(converted, float64(v))
 		}
-		return wide
+		return converted
 	}
 	t.Fatalf("data of type %T", data)
 	return nil
@@ -176,8 +176,8 @@ func (m model) value(t *testing.T, w *tensor.Dense) float64 {
 // moved returns a copy of the model with s·direction added to the named input.
 func (m model) moved(name string, direction []float64, s float64) model {
 	inputs := map[string]*tensor.Dense{}
-	for other, v := range m.inputs {
-		inputs[other] = v
+	for key, v := range m.inputs {
+		inputs[key] = v
 	}
 	v := m.inputs[name]
 	if v.Dims() == 0 {
@@ -341,8 +341,8 @@ func checkGradients(t *testing.T, m model, r *rand.Rand, lisp bool) {
 			got += d * gradients[name][i]
 		}
 		const h = 0x1p-11
-		at := func(s float64) float64 { return m.moved(name, direction, s*h).value(t, w) }
-		m4, m2, m1, p1, p2, p4 := at(-4), at(-2), at(-1), at(1), at(2), at(4)
+		shiftedLoss := func(s float64) float64 { return m.moved(name, direction, s*h).value(t, w) }
+		m4, m2, m1, p1, p2, p4 := shiftedLoss(-4), shiftedLoss(-2), shiftedLoss(-1), shiftedLoss(1), shiftedLoss(2), shiftedLoss(4)
 		fine := (8*(p1-m1) - (p2 - m2)) / (12 * h)
 		coarse := (8*(p2-m2) - (p4 - m4)) / (24 * h)
 		// The truncation error is bounded by the difference of the results for the steps h and 2h.
@@ -372,12 +372,12 @@ func TestFloat32(t *testing.T) {
 			for i, f := range w.Data().([]float64) {
 				w.Data().([]float64)[i] = float64(float32(f))
 			}
-			wide, wideGradients := m.run(t, w, G.Float64, false)
-			narrow, gradients := m.run(t, w, G.Float32, false)
+			loss64, wideGradients := m.run(t, w, G.Float64, false)
+			loss32, gradients := m.run(t, w, G.Float32, false)
 			// The bound is 64 roundings to 24 bits, multiplied by the condition number.
 			size := 64 * (1 + m.condition) * 0x1p-24
-			if !(math.Abs(narrow-wide) <= size*(10+math.Abs(wide))) {
-				t.Errorf("seed %d: the loss is %v, %v in float64", seed, narrow, wide)
+			if !(math.Abs(loss32-loss64) <= size*(10+math.Abs(loss64))) {
+				t.Errorf("seed %d: the loss is %v, %v in float64", seed, loss32, loss64)
 			}
 			for name, g := range gradients {
 				for i, v := range g {

@@ -95,9 +95,9 @@ func (p Params) check(x *G.Node) error {
 	return nil
 }
 
-// at returns the kernel of a run. in holds the inputs of the run; if Theta is set, its value is the
-// last.
-func (p Params) at(in []value) (kernels.Kernel, error) {
+// kernelOf returns the kernel of a run, given the values of the inputs of the run. If Theta is set,
+// its value is the last element.
+func (p Params) kernelOf(in []value) (kernels.Kernel, error) {
 	if p.Theta == nil {
 		return p.Kernel, nil
 	}
@@ -124,8 +124,8 @@ func (p Params) withTheta(f *function, inputs ...*G.Node) (*G.Node, error) {
 }
 
 // thetaValue returns the gradient g with respect to theta in the shape of theta.
-func thetaValue(g []float64, like value) value {
+func thetaValue(g []float64, theta value) value {
 	v := vector(g)
-	v.dims = like.dims
+	v.dims = theta.dims
 	return v
 }

@@ -28,22 +28,22 @@ func KernelRidge(p Params, x, y, lambda, z *G.Node) (*G.Node, error) {
 	if err := checkTargets(y, lambda, x.Shape()[0]); err != nil {
 		return nil, fmt.Errorf("gorgonia: kernel ridge: %w", err)
 	}
-	own := z == nil || z == x
+	atTraining := z == nil || z == x
 	inputs := []*G.Node{x, y, lambda}
-	if !own {
+	if !atTraining {
 		if err := sameFeatures(x, z); err != nil {
 			return nil, fmt.Errorf("gorgonia: kernel ridge: %w", err)
 		}
 		inputs = append(inputs, z)
 	}
-	r := &ridge{params: p, own: own}
+	r := &ridge{params: p, atTraining: atTraining}
 	runtime.SetFinalizer(r, (*ridge).release)
 	f := &function{
 		name: fmt.Sprintf("kernel ridge of %v, number %p", p.Kernel, r),
 		out:  y.Dims(),
 		shape: func(in []tensor.Shape) (tensor.Shape, error) {
 			s := in[1].Clone()
-			if !own {
+			if !atTraining {
 				s[0] = in[3][0]
 			}
 			return s, nil
@@ -68,13 +68,13 @@ func Release(n *G.Node) error {
 // ridge is the operation of one node. It uses the stored fit only for the inputs of that fit: a
 // gradient never uses the factor of another run.
 type ridge struct {
-	params Params
-	own    bool
+	params     Params
+	atTraining bool
 
 	mu     sync.Mutex
 	fit    *adjoint.Ridge
 	kernel kernels.Kernel
-	of     [3]value // x, y and lambda of the stored fit
+	inputs [3]value // x, y and lambda of the stored fit
 }
 
 func (r *ridge) release() {
@@ -90,27 +90,27 @@ func (r *ridge) drop() {
 	}
 }
 
-// fitted returns the stored fit if `in` has the same kernel and inputs, otherwise a new fit.
+// fitted returns the stored fit if its kernel and inputs are those of this run, otherwise a new fit.
 func (r *ridge) fitted(in []value) (*adjoint.Ridge, error) {
-	k, err := r.params.at(in)
+	k, err := r.params.kernelOf(in)
 	if err != nil {
 		return nil, err
 	}
-	if r.fit != nil && kernels.Equal(r.kernel, k) && in[0].equal(r.of[0]) && in[1].equal(r.of[1]) && in[2].equal(r.of[2]) {
+	if r.fit != nil && kernels.Equal(r.kernel, k) && in[0].equal(r.inputs[0]) && in[1].equal(r.inputs[1]) && in[2].equal(r.inputs[2]) {
 		return r.fit, nil
 	}
 	r.drop()
 	// Copy the inputs: a machine may overwrite them before it computes the gradient.
-	for i := range r.of {
-		r.of[i] = in[i].clone()
+	for i := range r.inputs {
+		r.inputs[i] = in[i].clone()
 	}
 	r.kernel = k
-	r.fit, err = adjoint.NewRidge(r.params.context(), r.params.Device, k, r.of[0].Host, r.of[1].Host, r.of[2].float())
+	r.fit, err = adjoint.NewRidge(r.params.context(), r.params.Device, k, r.inputs[0].Host, r.inputs[1].Host, r.inputs[2].float())
 	return r.fit, err
 }
 
 func (r *ridge) points(in []value) backend.Host[float64] {
-	if r.own {
+	if r.atTraining {
 		return backend.Host[float64]{}
 	}
 	return in[3].Host
@@ -125,7 +125,7 @@ func (r *ridge) forward(in []value) (value, error) {
 	}
 	z := r.points(in)
 	rows := z.Rows
-	if r.own {
+	if r.atTraining {
 		rows = in[0].Rows
 	}
 	out := newValue(in[1].dims, rows, in[1].Cols)
@@ -140,19 +140,19 @@ func (r *ridge) backward(in []value, _, grad value, _ int) ([]value, error) {
 		return nil, err
 	}
 	want := r.params.want() | adjoint.WantX
-	if !r.own {
+	if !r.atTraining {
 		want |= adjoint.WantZ
 	}
 	g, err := fit.Gradient(r.params.context(), r.points(in), grad.Host, want)
 	if err != nil {
 		return nil, err
 	}
-	all := []value{{g.X, 2}, {g.Y, in[1].dims}, scalar(g.Lambda)}
-	if !r.own {
-		all = append(all, value{g.Z, 2})
+	gradients := []value{{g.X, 2}, {g.Y, in[1].dims}, scalar(g.Lambda)}
+	if !r.atTraining {
+		gradients = append(gradients, value{g.Z, 2})
 	}
 	if r.params.Theta != nil {
-		all = append(all, thetaValue(g.Theta, in[len(in)-1]))
+		gradients = append(gradients, thetaValue(g.Theta, in[len(in)-1]))
 	}
-	return all, nil
+	return gradients, nil
 }

@@ -19,9 +19,9 @@ func Solve(p Params, k, y, lambda *G.Node) (*G.Node, error) {
 	if err := checkSolve(p, k, y, lambda); err != nil {
 		return nil, fmt.Errorf("gorgonia: solve: %w", err)
 	}
-	on := fmt.Sprintf(" on %p", p.Device)
+	suffix := fmt.Sprintf(" on %p", p.Device)
 	factor := &function{
-		name:  "cholesky factor" + on,
+		name:  "cholesky factor" + suffix,
 		in:    []int{2, 0},
 		out:   2,
 		shape: func(in []tensor.Shape) (tensor.Shape, error) { return in[0].Clone(), nil },
@@ -39,26 +39,26 @@ func Solve(p Params, k, y, lambda *G.Node) (*G.Node, error) {
 		return out, adjoint.Solve(p.context(), p.Device, l.Host, y.Host, out.Host)
 	}
 	f := &function{
-		name:    "solve" + on,
-		in:      []int{2, y.Dims(), 0, 2},
-		out:     y.Dims(),
-		shape:   func(in []tensor.Shape) (tensor.Shape, error) { return in[1].Clone(), nil },
-		wrt:     []bool{true, true, true, false},
-		apart:   true,
-		forward: func(in []value) (value, error) { return solve(in[3], in[1]) },
-		backward: func(in []value, alpha, grad value, only int) ([]value, error) {
+		name:     "solve" + suffix,
+		in:       []int{2, y.Dims(), 0, 2},
+		out:      y.Dims(),
+		shape:    func(in []tensor.Shape) (tensor.Shape, error) { return in[1].Clone(), nil },
+		wrt:      []bool{true, true, true, false},
+		separate: true,
+		forward:  func(in []value) (value, error) { return solve(in[3], in[1]) },
+		backward: func(in []value, alpha, grad value, input int) ([]value, error) {
 			u, err := solve(in[3], grad)
 			if err != nil {
 				return nil, err
 			}
-			all := make([]value, 4)
-			all[1] = u
-			if only == 1 {
-				return all, nil
+			gradients := make([]value, 4)
+			gradients[1] = u
+			if input == 1 {
+				return gradients, nil
 			}
 			byK, byLambda, err := adjoint.SolveGradient(alpha.Host, u.Host)
-			all[0], all[2] = value{byK, 2}, scalar(byLambda)
-			return all, err
+			gradients[0], gradients[2] = value{byK, 2}, scalar(byLambda)
+			return gradients, err
 		},
 	}
 	return f.apply(k, y, lambda, l)

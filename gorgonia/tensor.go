@@ -15,17 +15,17 @@ import (
 func HostOf[T backend.Float](t *tensor.Dense) (backend.Host[T], error) {
 	var h backend.Host[T]
 	if t == nil {
-		return h, errors.New("gorgonia: host of a tensor: it is nil")
+		return h, errors.New("gorgonia: host of a tensor: the tensor is nil")
 	}
 	if !t.IsNativelyAccessible() {
-		return h, errors.New("gorgonia: host of a tensor: it is not in the processor's memory")
+		return h, errors.New("gorgonia: host of a tensor: the tensor is not in the processor's memory")
 	}
 	data, ok := t.Data().([]T)
 	if !ok && t.IsScalar() {
 		return h, errors.New("gorgonia: a scalar tensor cannot be converted to a matrix")
 	}
 	if !ok {
-		return h, fmt.Errorf("gorgonia: host of a tensor: its elements are %v, not %T", t.Dtype(), *new(T))
+		return h, fmt.Errorf("gorgonia: host of a tensor: the elements are %v, not %T", t.Dtype(), *new(T))
 	}
 	shape, strides := t.Shape(), t.Strides()
 	switch {
@@ -56,14 +56,14 @@ func HostOf[T backend.Float](t *tensor.Dense) (backend.Host[T], error) {
 // slice of a tensor needs complete rows of memory.
 func TensorOf[T backend.Float](h backend.Host[T]) (*tensor.Dense, error) {
 	if h.Rows < 1 || h.Cols < 1 {
-		return nil, fmt.Errorf("gorgonia: tensor of a matrix: it is empty: %d rows, %d columns", h.Rows, h.Cols)
+		return nil, fmt.Errorf("gorgonia: tensor of a matrix: the matrix is empty: %d rows, %d columns", h.Rows, h.Cols)
 	}
-	needs := (h.Rows-1)*h.Stride + h.Cols
-	if h.Stride < h.Cols || len(h.Data) < needs {
+	minLen := (h.Rows-1)*h.Stride + h.Cols
+	if h.Stride < h.Cols || len(h.Data) < minLen {
 		return nil, fmt.Errorf("gorgonia: tensor of a matrix: a %d×%d matrix with stride %d does not fit in %d elements", h.Rows, h.Cols, h.Stride, len(h.Data))
 	}
 	if h.Stride == h.Cols || h.Rows == 1 {
-		return tensor.New(tensor.WithShape(h.Rows, h.Cols), tensor.WithBacking(h.Data[:needs])), nil
+		return tensor.New(tensor.WithShape(h.Rows, h.Cols), tensor.WithBacking(h.Data[:minLen])), nil
 	}
 	whole := h.Rows * h.Stride
 	if cap(h.Data) < whole {

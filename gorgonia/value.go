@@ -118,8 +118,8 @@ func denseValue(t *tensor.Dense) (value, error) {
 	w := newValue(dims, shape[0], cols)
 	for i := range w.Rows {
 		for j := range w.Cols {
-			at := []int{i, j}[:dims]
-			e, err := t.At(at...)
+			index := []int{i, j}[:dims]
+			e, err := t.At(index...)
 			if err != nil {
 				return value{}, err
 			}
@@ -136,26 +136,26 @@ func denseValue(t *tensor.Dense) (value, error) {
 	return w, nil
 }
 
-// gorgonia converts v, which must have no gaps, to a value for a node of the type `of`.
-func (v value) gorgonia(of tensor.Dtype) (G.Value, error) {
+// gorgonia converts v, which must have no gaps, to a value for a node of the type dtype.
+func (v value) gorgonia(dtype tensor.Dtype) (G.Value, error) {
 	shape := v.shape()
 	switch {
-	case of == tensor.Float64 && v.dims == 0:
+	case dtype == tensor.Float64 && v.dims == 0:
 		f := G.F64(v.float())
 		return &f, nil
-	case of == tensor.Float64:
+	case dtype == tensor.Float64:
 		return tensor.New(tensor.WithShape(shape...), tensor.WithBacking(v.Data)), nil
-	case of == tensor.Float32 && v.dims == 0:
+	case dtype == tensor.Float32 && v.dims == 0:
 		f := G.F32(v.float())
 		return &f, nil
-	case of == tensor.Float32:
+	case dtype == tensor.Float32:
 		data := make([]float32, len(v.Data))
 		for i, x := range v.Data {
 			data[i] = float32(x)
 		}
 		return tensor.New(tensor.WithShape(shape...), tensor.WithBacking(data)), nil
 	}
-	return nil, fmt.Errorf("nodes of type %v are not supported: use Float64 or Float32", of)
+	return nil, fmt.Errorf("nodes of type %v are not supported: use Float64 or Float32", dtype)
 }
 
 func (v value) shape() tensor.Shape {

@@ -22,9 +22,9 @@ const toolkit = "MERCER_CUDA_TOOLKIT"
 // It runs them on the simulated driver, or on the real driver if MERCER_REQUIRE names cuda.
 func TestWithCUDA(t *testing.T) {
 	root := os.Getenv(toolkit)
-	for _, place := range []string{"/usr/local/cuda", "/usr"} {
-		if _, err := os.Stat(filepath.Join(place, "include", "cuda.h")); root == "" && err == nil {
-			root = place
+	for _, folder := range []string{"/usr/local/cuda", "/usr"} {
+		if _, err := os.Stat(filepath.Join(folder, "include", "cuda.h")); root == "" && err == nil {
+			root = folder
 		}
 	}
 	if root == "" {
@@ -35,8 +35,8 @@ func TestWithCUDA(t *testing.T) {
 	build := exec.Command("go", "test", "-tags", "cuda", "-c", "-o", program, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=1", "CGO_CFLAGS=-I"+filepath.Join(root, "include"))
 	stubs := ""
-	for _, place := range []string{"lib/stubs", "lib64/stubs", "lib/x86_64-linux-gnu/stubs"} {
-		stubs += " -L" + filepath.Join(root, place)
+	for _, folder := range []string{"lib/stubs", "lib64/stubs", "lib/x86_64-linux-gnu/stubs"} {
+		stubs += " -L" + filepath.Join(root, folder)
 	}
 	build.Env = append(build.Env, "CGO_LDFLAGS="+stubs)
 	if out, err := build.CombinedOutput(); err != nil {
