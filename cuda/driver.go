@@ -83,7 +83,7 @@ func (cudaDriver) Open(name string, c backend.Config) (backend.Device, error) {
 		return nil, fmt.Errorf("%w: cuda: %w", backend.ErrUnavailable, err)
 	}
 	if ordinal >= n {
-		return nil, fmt.Errorf("%w: cuda: there is no device %d; the driver finds %d", backend.ErrUnavailable, ordinal, n)
+		return nil, fmt.Errorf("%w: cuda: there is no device %d: the number of devices is %d", backend.ErrUnavailable, ordinal, n)
 	}
 	if err := keepContext(api, ordinal); err != nil {
 		return nil, unavailable(ordinal, err)

@@ -64,7 +64,7 @@ func (f *FeatureMap) Apply(dst, x []float64) {
 		panic("kernels: FeatureMap.Apply: the map was not made by NewFeatureMap")
 	}
 	if len(dst) != f.Dim() || len(x) != f.features {
-		panic(fmt.Sprintf("kernels: FeatureMap.Apply: dst has %s, x %d; they must have %d and %d", count.Of(len(dst), "element"), len(x), f.Dim(), f.features))
+		panic(fmt.Sprintf("kernels: FeatureMap.Apply: dst has %s and x has %d; they must have %d and %d", count.Of(len(dst), "element"), len(x), f.Dim(), f.features))
 	}
 	f.m.apply(dst, x)
 }

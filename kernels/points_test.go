@@ -101,7 +101,7 @@ func TestPrecomputed(t *testing.T) {
 	_, err = kernels.OtherPoints(2, []float64{1, 2}, []float64{math.Inf(1)})
 	checkError(t, "finite", err, "kernels: precomputed: the value of object 1 with itself is +Inf")
 	_, err = kernels.OtherPoints(2, []float64{1, 2}, []float64{1, 2})
-	checkError(t, "shape", err, "kernels: precomputed: 2 objects against 2 have 4 values, got 2")
+	checkError(t, "shape", err, "kernels: precomputed: 2 objects and 2 training objects have 4 values, got 2")
 }
 
 // TestDistancesInRange checks that rows with elements of about 1e154, for which ‖x−z‖² overflows,

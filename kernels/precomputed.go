@@ -140,7 +140,7 @@ func TrainingPoints(n int, gram []float64) ([]float64, error) {
 func OtherPoints(m int, cross, diag []float64) ([]float64, error) {
 	n := len(diag)
 	if m == 0 || len(cross) != n*m {
-		return nil, fmt.Errorf("kernels: precomputed: %s against %d have %s, got %d", count.Of(n, "object"), m, count.Of(n*m, "value"), len(cross))
+		return nil, fmt.Errorf("kernels: precomputed: %s and %d training objects have %s, got %d", count.Of(n, "object"), m, count.Of(n*m, "value"), len(cross))
 	}
 	points := make([]float64, 0, n*(m+2))
 	for i, diagonal := range diag {

@@ -31,7 +31,7 @@ func OfFunction(ctx context.Context, n int, f func(i, j int) float64, o objects.
 // be safe for concurrent use.
 func CrossFunction(ctx context.Context, n, m int, f func(i, j int) float64, o objects.Options) (host.Matrix[float64], error) {
 	if f == nil || n < 0 || m < 0 {
-		return host.Matrix[float64]{}, fmt.Errorf("gram: a function is needed, and sizes ≥ 0, not %d×%d", n, m)
+		return host.Matrix[float64]{}, fmt.Errorf("gram: the function is nil, or one of the sizes %d×%d is negative", n, m)
 	}
 	return pairwise.Matrix(ctx, n, m, false, o, func(stop pairwise.Stop) func(i, lo, hi int, out []float64) {
 		return func(i, lo, hi int, out []float64) {

@@ -65,7 +65,7 @@ func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 					t.Errorf("seed %d: %v of points %v and %v is %v, finite differences give %v, and the tolerance is %g", seed, g, x, z, got, estimate, tol)
 				}
 				if swapped := kernels.Eval(g, z, x); swapped != got {
-					t.Errorf("seed %d: %v is %v one way and %v the other", seed, g, got, swapped)
+					t.Errorf("seed %d: %v is %v, but %v after x and z are exchanged", seed, g, got, swapped)
 				}
 			}
 		}

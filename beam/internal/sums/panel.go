@@ -95,7 +95,7 @@ func NewGatherer(dev backend.Device, basis Basis, t int, targetShift []float64) 
 		return nil, err
 	}
 	if t <= 0 || targetShift != nil && len(targetShift) != t {
-		return nil, fmt.Errorf("sums: %d targets with a shift of %d", t, len(targetShift))
+		return nil, fmt.Errorf("sums: there are %d targets, but the shift has %d elements", t, len(targetShift))
 	}
 	g := &Gatherer{b: dev.F64(), m: basis.Size(), t: t, panel: newPanel(basis.Features, t, targetShift)}
 	g.q = g.m + t + 1

@@ -49,7 +49,7 @@ func (s *Sums) Merge(o *Sums) error {
 		return nil
 	}
 	if s.Len() != o.Len() {
-		return fmt.Errorf("sums: %d sums cannot be merged with %d: they belong to different equations", s.Len(), o.Len())
+		return fmt.Errorf("sums: %d sums cannot be merged with %d sums: they belong to different equations", s.Len(), o.Len())
 	}
 	s.Rows += o.Rows
 	for i, v := range o.high {

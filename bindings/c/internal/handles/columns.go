@@ -94,7 +94,7 @@ func rawColumns(e *dataset.Encoder) []string {
 func encoded(e *dataset.Encoder, x backend.Host[float64]) (*mat.Dense, error) {
 	names := rawColumns(e)
 	if x.Cols != len(names) {
-		return nil, fmt.Errorf("libmercer: predict: x has %s, the table that the model was fitted to %d", count.Of(x.Cols, "column"), len(names))
+		return nil, fmt.Errorf("libmercer: predict: x has %s, but the table that the model was fitted to has %d", count.Of(x.Cols, "column"), len(names))
 	}
 	if err := checkMemory("x", x.Rows, x.Cols, 2); err != nil {
 		return nil, err

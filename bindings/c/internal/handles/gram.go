@@ -38,14 +38,14 @@ func Gram(ctx context.Context, d *Device, kernel string, x, z, v Matrix, out []f
 			}
 		}
 		if px.Cols != pz.Cols || (px.Sparse == nil) != (pz.Sparse == nil) {
-			return fmt.Errorf("libmercer: gram: x and z must have the same number of columns, and be both dense or both sparse; x has %s, z %d", count.Of(px.Cols, "column"), pz.Cols)
+			return fmt.Errorf("libmercer: gram: x and z must have the same number of columns, and be both dense or both sparse; x has %s and z has %d", count.Of(px.Cols, "column"), pz.Cols)
 		}
 		factor, err := v.host("v")
 		if err != nil {
 			return err
 		}
 		if factor.Rows > 0 && factor.Rows != pz.Rows {
-			return fmt.Errorf("libmercer: gram: v has %s, z %d", count.Of(factor.Rows, "row"), pz.Rows)
+			return fmt.Errorf("libmercer: gram: v has %s, but z has %d", count.Of(factor.Rows, "row"), pz.Rows)
 		}
 		cols := pz.Rows
 		if factor.Rows > 0 {

@@ -289,7 +289,7 @@ func TestPrecomputed(t *testing.T) {
 			t.Errorf("row %d: %g and %g differ by more than %g", i+1, f[i], g[i], bound)
 		}
 	}
-	if err := byValues.Predict(ctx, d, Values, float64s(z), g); err == nil || !strings.Contains(err.Error(), "3 columns of kernel values, the model was fitted to 40 objects") {
+	if err := byValues.Predict(ctx, d, Values, float64s(z), g); err == nil || !strings.Contains(err.Error(), "3 columns of kernel values, but the model was fitted to 40 objects") {
 		t.Errorf("points instead of values: %v", err)
 	}
 	data, err := byValues.Bytes()
@@ -340,7 +340,7 @@ func TestTableModel(t *testing.T) {
 		got := make([]float64, 2)
 		err = m.Predict(ctx, d, Values, float64s(raw), got)
 		if withTexts {
-			if err == nil || !strings.Contains(err.Error(), "the table that the model was fitted to 3") {
+			if err == nil || !strings.Contains(err.Error(), "the table that the model was fitted to has 3") {
 				t.Errorf("two of three columns: %v", err)
 			}
 			row := backend.Host[float64]{Rows: 1, Cols: 3, Stride: 3, Data: []float64{1, 2, 3}}
@@ -417,7 +417,7 @@ func TestSparseTableModel(t *testing.T) {
 		t.Errorf("predictions %v, want %v", got, want.RawMatrix().Data)
 	}
 	shortRow := backend.NewHost[float64](1, cols-1)
-	if err := m.Predict(ctx, d, Values, float64s(shortRow), got[:1]); err == nil || !strings.Contains(err.Error(), "x has 69 columns, the table that the model was fitted to 70") {
+	if err := m.Predict(ctx, d, Values, float64s(shortRow), got[:1]); err == nil || !strings.Contains(err.Error(), "x has 69 columns, but the table that the model was fitted to has 70") {
 		t.Errorf("69 of 70 columns: %v", err)
 	}
 	var decoded description

@@ -262,7 +262,7 @@ func (m *Model) Sample(ctx context.Context, d *Device, x Matrix, draws int, seed
 		n, _ := points.Dims()
 		_, t := s.Dims()
 		if draws < 1 || draws > len(out) || len(out) != draws*n*t {
-			return fmt.Errorf("libmercer: sample: out has %s; the draws have %d·%d·%d", count.Of(len(out), "element"), draws, n, t)
+			return fmt.Errorf("libmercer: sample: out has %s, but the result has %d·%d·%d", count.Of(len(out), "element"), draws, n, t)
 		}
 		list, err := s.Sample(ctx, dev, points, draws, seed)
 		if err != nil {
@@ -309,7 +309,7 @@ func (m *Model) Effects(ctx context.Context, d *Device, x Matrix, binary []int64
 		}
 		n, features := points.Dims()
 		if rows != nil && len(rows) != len(e.Rows)*n*features {
-			return fmt.Errorf("libmercer: effects: rows has %s; the effects have %d·%d·%d", count.Of(len(rows), "element"), len(e.Rows), n, features)
+			return fmt.Errorf("libmercer: effects: rows has %s, but the result has %d·%d·%d", count.Of(len(rows), "element"), len(e.Rows), n, features)
 		}
 		if e.StdErr == nil {
 			e.StdErr = mat.DenseCopyOf(e.Mean)
@@ -413,7 +413,7 @@ func (m *Model) points(kind Wanted, x Matrix) (mat.Matrix, error) {
 		return nil, fmt.Errorf("libmercer: predict: the model takes texts or trees, not numbers: use mercer predict")
 	case m.gram:
 		if features, _ := m.bundle.Model.Dims(); h.Cols != features-2 {
-			return nil, fmt.Errorf("libmercer: predict: x has %s of kernel values, the model was fitted to %s", count.Of(h.Cols, "column"), count.Of(features-2, "object"))
+			return nil, fmt.Errorf("libmercer: predict: x has %s of kernel values, but the model was fitted to %s", count.Of(h.Cols, "column"), count.Of(features-2, "object"))
 		}
 		if kind == Deviations {
 			return nil, fmt.Errorf("libmercer: predict: deviations need the kernel value of each point with itself, but x has only the values with the training objects")

@@ -34,7 +34,7 @@ func (m Moments) Fill(ctx context.Context, d *Device, x, y Matrix, weights []flo
 			return err
 		}
 		if hy.Rows != hx.Rows {
-			return fmt.Errorf("libmercer: moments: y has %s, x %d", count.Of(hy.Rows, "row"), hx.Rows)
+			return fmt.Errorf("libmercer: moments: y has %s, but x has %d", count.Of(hy.Rows, "row"), hx.Rows)
 		}
 		if err := numeric.CheckWeights(weights, hx.Rows); err != nil {
 			return fmt.Errorf("libmercer: moments: %w", err)

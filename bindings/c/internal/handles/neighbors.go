@@ -27,7 +27,7 @@ func Neighbors(ctx context.Context, d *Device, x, z Matrix, k int, indices []int
 		}
 		switch {
 		case hx.Cols != hz.Cols:
-			return fmt.Errorf("libmercer: neighbors: x has %s, z %d", count.Of(hx.Cols, "column"), hz.Cols)
+			return fmt.Errorf("libmercer: neighbors: x has %s, but z has %d", count.Of(hx.Cols, "column"), hz.Cols)
 		case k < 1 || k > hz.Rows:
 			return fmt.Errorf("libmercer: neighbors: k must be from 1 to the number of rows of z, %d, got %d", hz.Rows, k)
 		case len(squares)/k != hx.Rows || len(squares)%k != 0:
@@ -61,7 +61,7 @@ func Cosines(ctx context.Context, d *Device, factor float64, x, w Matrix, b, out
 		}
 		switch {
 		case hx.Cols != hw.Cols:
-			return fmt.Errorf("libmercer: cosines: x has %s, w %d", count.Of(hx.Cols, "column"), hw.Cols)
+			return fmt.Errorf("libmercer: cosines: x has %s, but w has %d", count.Of(hx.Cols, "column"), hw.Cols)
 		case len(out)/hw.Rows != hx.Rows || len(out)%hw.Rows != 0:
 			return fmt.Errorf("libmercer: cosines: the result is %d×%d, but the given memory holds only %s", hx.Rows, hw.Rows, count.Of(len(out), "number"))
 		}
