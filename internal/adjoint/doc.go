@@ -7,8 +7,8 @@
 //	Factor, Solve, SolveGradient  α = (K + λI)⁻¹y for any symmetric K
 //	Ridge                         f = k(Z, X)(k(X, X) + λI)⁻¹y, with one factor for both passes
 //
-// The solves are differentiated implicitly. With ᾱ = ∂loss/∂α and u = (K + λI)⁻¹ᾱ, the equation (K
-// + λI)α = y implies
+// The solves are differentiated implicitly. With ᾱ = ∂loss/∂α and u = (K + λI)⁻¹ᾱ, the equation (K + λI)α = y
+// implies
 //
 //	∂loss/∂y = u   ∂loss/∂K = −½(uαᵀ + αuᵀ)   ∂loss/∂λ = −Σ u∘α
 //

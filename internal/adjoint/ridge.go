@@ -121,8 +121,8 @@ type RidgeGradients struct {
 // Gradient returns the gradients of a loss. The argument byF is the gradient of the loss with respect to f(Z), m×t.
 // Gradient always computes the gradients with respect to y and λ; WantX, WantZ and WantTheta request the others.
 //
-// Let f̄ be byF and u = (K + λI)⁻¹k(X, Z)f̄. The gradients with respect to the Gram matrices k(X,
-// X) and k(Z, X) are −uαᵀ and f̄αᵀ. Only the factors, which have t columns, are stored.
+// Let f̄ be byF and u = (K + λI)⁻¹k(X, Z)f̄. The gradients with respect to the Gram matrices k(X, X) and k(Z, X) are
+// −uαᵀ and f̄αᵀ. Only the factors, which have t columns, are stored.
 func (r *Ridge) Gradient(ctx context.Context, z, byF host, want Want) (*RidgeGradients, error) {
 	g, err := r.gradient(ctx, z, byF, want)
 	return g, wrapError("kernel ridge: gradient", err)

@@ -1,8 +1,8 @@
 // Package band solves systems with A + λI for one symmetric matrix A and many λ.
 //
-// A is reduced to Q B Qᵀ with Q orthogonal and B block tridiagonal with blocks of a few dozen rows
-// (form.go). This is the first stage of a two-stage reduction to tridiagonal form. Then B + λI =
-// LLᵀ costs O(n·width²) for each λ (factor.go), and (A + λI)⁻¹ = Q (B + λI)⁻¹ Qᵀ (band.go).
+// A is reduced to Q B Qᵀ with Q orthogonal and B block tridiagonal with blocks of a few dozen rows (form.go). This
+// is the first stage of a two-stage reduction to tridiagonal form. Then B + λI = LLᵀ costs O(n·width²) for each λ
+// (factor.go), and (A + λI)⁻¹ = Q (B + λI)⁻¹ Qᵀ (band.go).
 //
 // A reduction to tridiagonal form would take more time. The usual one-stage reduction reads the
 // unreduced part of A once for each column, n³/6 elements in all, so that the memory bandwidth

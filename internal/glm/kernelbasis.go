@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// If λ is small relative to the rounding errors of K, only f can be computed accurately, and not α. No factor of K
-// + λW⁻¹ then has a correct digit. The factor of B = I + W^½KW^½/λ (Rasmussen and Williams 2006, algorithm 3.1) is
+// If λ is small relative to the rounding errors of K, only f can be computed accurately, and not α. No factor of
+// K + λW⁻¹ then has a correct digit. The factor of B = I + W^½KW^½/λ (Rasmussen and Williams 2006, algorithm 3.1) is
 // no more accurate: B is a diagonal scaling of K + λW⁻¹, and Cholesky fails at the same pivot (Higham 2002, theorem
 // 10.6). An iteration for α is not accurate either: because λα = w(y − p), α and the rounding error of Kα are
 // proportional to 1/λ. Let K = FFᵀ, where F has as many columns as the rank of K, and f = Fβ + b at the samples.
@@ -91,8 +91,8 @@ func (m *kernelLogit) byBasis(index []int, tol float64, maxIter int) (*KernelRes
 	return fit, nil
 }
 
-// checkBasis returns the relative residual of the model: the norm of the function Σ_i (w_i(y − p) − λα_i) k(x_i,
-// ·), divided by the sum of the norms of the functions w_i(y − p) k(x_i, ·).
+// checkBasis returns the relative residual of the model: the norm of the function Σ_i (w_i(y − p) − λα_i) k(x_i, ·),
+// divided by the sum of the norms of the functions w_i(y − p) k(x_i, ·).
 func (m *kernelLogit) checkBasis(fit *KernelResult, f, beta backend.Host[float64]) (float64, error) {
 	d := backend.NewHost[float64](m.f.Rows, m.f.Cols)
 	err := run.Placed(m.t.B, m.x, fit.Alpha, func(x, alpha backend.Matrix[float64]) error {

@@ -117,8 +117,8 @@ func (m *kernelLogit) product(to, v backend.Host[float64]) error {
 	return b.Download(to, m.out)
 }
 
-// curved sets to = W(v + 1b), and returns the column sums of this matrix. Its elements are w Σ_b p_a p_b (v_a −
-// v_b), a formula that avoids cancellation for p near 0 or 1.
+// curved sets to = W(v + 1b), and returns the column sums of this matrix. Its elements are w Σ_b p_a p_b
+// (v_a − v_b), a formula that avoids cancellation for p near 0 or 1.
 func (m *kernelLogit) curved(to, v backend.Host[float64], b []float64) []float64 {
 	c := len(b)
 	p, shifted, sums := make([]float64, c), make([]float64, c), make([]float64, c)

@@ -31,7 +31,7 @@ var Solvers = []Solver{Newton, LBFGS, Descent, SGD}
 // then takes 32 MiB.
 const newtonUnknowns = 2048
 
-// Problem is logistic regression of n samples of C classes: the W and b that minimize
+// Problem is logistic regression for n samples of C classes. The solution consists of the W and b that minimize
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖W‖²
 //

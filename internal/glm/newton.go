@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// newton minimizes F by Newton's method: iteratively reweighted least squares. Each step solves H s
-// = ∇F with the exact Hessian,
+// newton minimizes F by Newton's method: iteratively reweighted least squares. Each step solves H s = ∇F with the
+// exact Hessian,
 //
 //	H_ab = X̃ᵀ diag(w_i p_ia ([a = b] − p_ib)) X̃ + [a = b] λI′
 //

@@ -111,8 +111,8 @@ func addShifted[T backend.Float](b backend.Backend[T], q, p, work backend.Matrix
 	return nil
 }
 
-// Affine is the kernel a·xᵀz + c, for which K = aXXᵀ + c·11ᵀ. A product Kv, computed as aX(Xᵀv) +
-// c·1(1ᵀv), takes 4nd + 4n operations, instead of 2n²d + 2n² with kernel values.
+// Affine is the kernel a·xᵀz + c, for which K = aXXᵀ + c·11ᵀ. A product Kv, computed as aX(Xᵀv) + c·1(1ᵀv), takes
+// 4nd + 4n operations, instead of 2n²d + 2n² with kernel values.
 type Affine struct{ A, C float64 }
 
 // AffineOf returns k as an affine kernel, or false if k is not affine.

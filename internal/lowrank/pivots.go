@@ -193,11 +193,11 @@ func pick(s, indices []int) []int {
 // 2012). The largest diagonal element of the error is then small but, unlike random pivots, the
 // pivots are often outliers.
 //
-// The rows with the largest residuals are the candidates of a round. Let b be the largest residual
-// of the other rows at the beginning of the round. Residuals only decrease. The largest residual of
-// the candidates is therefore the largest of all rows as long as it is at least b. Until then, the
-// pivots follow from the small matrix of the candidates, and F is updated for all of these pivots
-// at once. The pivots equal those of a search over all rows in each step.
+// The rows with the largest residuals are the candidates of a round. Let b be the largest residual of the other
+// rows at the beginning of the round. Residuals only decrease. The largest residual of the candidates is therefore
+// the largest of all rows as long as it is at least b. Until then, the pivots follow from the small matrix of the
+// candidates, and F is updated for all of these pivots at once. A search over all rows in each step would find the
+// same pivots.
 func (p *pivoting[T]) greedy() error {
 	for p.canExtend() {
 		s, largestOther := largestElements(p.diag, p.width())

@@ -3,9 +3,8 @@
 // 3/2 and Matérn 5/2, constants, and multiples and sums of these (Hartikainen and Särkkä 2010,
 // Kalman filtering and smoothing solutions to temporal Gaussian process regression models).
 //
-// The process and its derivatives are the state of a linear stochastic differential equation. For
-// points in ascending order, let Δ be the distance of a point from the preceding point, and s =
-// √(2ν)Δ/σ:
+// The process and its derivatives are the state of a linear stochastic differential equation. For points in
+// ascending order, let Δ be the distance of a point from the preceding point, and s = √(2ν)Δ/σ:
 //
 //	state at the point = A(s) state at the preceding point + noise,  cov(noise) = Q(s),  value = hᵀ state
 //

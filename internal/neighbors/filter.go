@@ -9,16 +9,15 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A filter excludes samples z that cannot be neighbors of x. It uses s = xᵀz − zᵀz/2, computed in
-// float32 as the inner product of (x, 1) and (z, −zᵀz/2). The largest s belongs to the nearest
-// sample, and the key of Nearest is −2s. With u = 2⁻²⁴, m = d + 4 and γ = mu/(1 − mu), the computed
-// s differs from the exact s by at most
+// A filter excludes samples z that cannot be neighbors of x. It uses s = xᵀz − zᵀz/2, computed in float32 as the
+// inner product of (x, 1) and (z, −zᵀz/2). The largest s belongs to the nearest sample, and the key of Nearest is
+// −2s. Let u = 2⁻²⁴, m = d + 4 and γ = mu/(1 − mu). For every order of summation, the computed s differs from the
+// exact s by at most
 //
 //	γ (‖x‖‖z‖ + zᵀz/2) + 2⁻¹⁴⁹ (d + ‖x‖₁ + ‖z‖₁)
 //
-// for every order of summation, because each number is rounded to float32 once before the sum. The
-// last term bounds the underflow of the numbers and of the products (Higham, Accuracy and Stability
-// of Numerical Algorithms, 2002, sections 2.2 and 3.1).
+// because each number is rounded to float32 once before the sum. The last term bounds the underflow of the numbers
+// and of the products (Higham, Accuracy and Stability of Numerical Algorithms, 2002, sections 2.2 and 3.1).
 type filter struct {
 	Samples
 	k                 int

@@ -37,9 +37,9 @@ func (s Samples) bytes(dev backend.Device, x numeric.Points, filtered bool) int6
 	return bytes
 }
 
-// Nearest calls f for the rows of x in order. The argument list of f holds the nearest samples z, sorted by d²(x,
-// z) = k(x, x) + k(z, z) − 2k(x, z) and, for equal d², by the index. The list ends when the weights of the samples
-// sum to k. The argument keys holds d² − k(x, x) of each sample in list. f must not retain the slices.
+// Nearest calls f for the rows of x in order. The argument list of f holds the nearest samples z, sorted by
+// d²(x, z) = k(x, x) + k(z, z) − 2k(x, z) and, for equal d², by the index. The list ends when the weights of the
+// samples sum to k. The argument keys holds d² − k(x, x) of each sample in list. f must not retain the slices.
 //
 // With the linear kernel and dense points, Nearest evaluates k(x, z) in float32 first. It evaluates
 // k(x, z) in float64 only if the bound on the rounding errors does not exclude z.

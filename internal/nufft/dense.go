@@ -157,8 +157,8 @@ func fold(r, f []float64, m, width int) {
 	})
 }
 
-// unfold sets row m + k of f to E_k − iO_k and row m − k to E_k + iO_k, for k = 0, …, m and O_0 =
-// 0. The rows of r are E_0, …, E_m, O_1, …, O_m.
+// unfold sets row m + k of f to E_k − iO_k and row m − k to E_k + iO_k, for k = 0, …, m and O_0 = 0. The rows of r
+// are E_0, …, E_m, O_1, …, O_m.
 func unfold(f, r []float64, m, width int) {
 	copy(f[m*width:], r[:width])
 	run.Parallel(m, func(first, last int) {

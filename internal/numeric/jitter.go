@@ -25,9 +25,8 @@ func NewJitter(added, trace, unit float64) *Jitter {
 	return &Jitter{Added: added, Growth: 100, MinAdded: unit * trace, Limit: trace}
 }
 
-// FactorJittered overwrites a, which fill sets, with its Cholesky factor. A pivot that is not
-// finite ends the attempts, because it is not a rounding error. The function returns the error of
-// the last attempt.
+// FactorJittered calls fill to set a, and overwrites a with its Cholesky factor. A pivot that is not finite ends
+// the attempts, because it is not a rounding error. The function returns the error of the last attempt.
 func FactorJittered[T backend.Float](j *Jitter, b backend.Backend[T], a backend.Matrix[T], fill func() error) error {
 	for attempt := 1; ; attempt++ {
 		if err := fill(); err != nil {

@@ -47,10 +47,10 @@ func Norm(n int, v func(i int) float64) float64 {
 // Norm2 returns ‖x‖, scaled as by Norm.
 func Norm2(x []float64) float64 { return Norm(len(x), func(i int) float64 { return x[i] }) }
 
-// SumRounding bounds the rounding error of a sum of n products, relative to the product of the
-// norms of the two vectors: |fl(xᵀy) − xᵀy| ≤ γ_n |x|ᵀ|y| ≤ γ_n ‖x‖‖y‖ with γ_n = nu/(1 − nu), u =
-// 2⁻⁵³ (Higham 2002, Accuracy and Stability of Numerical Algorithms, § 3.1). The result is 10√n u,
-// which may replace γ_n with probability practically 1 (Higham and Mary 2019).
+// SumRounding bounds the rounding error of a sum of n products, relative to the product of the norms of the two
+// vectors: |fl(xᵀy) − xᵀy| ≤ γ_n |x|ᵀ|y| ≤ γ_n ‖x‖‖y‖ with γ_n = nu/(1 − nu), u = 2⁻⁵³ (Higham 2002, Accuracy and
+// Stability of Numerical Algorithms, § 3.1). The result is 10√n u, which may replace γ_n with probability
+// practically 1 (Higham and Mary 2019).
 func SumRounding(n int) float64 { return 10 * math.Sqrt(float64(n)) * 0x1p-53 }
 
 // ScaleOf returns the divisor for a relative residual: the norm of the right-hand side, or a larger number if

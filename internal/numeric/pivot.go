@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A pivot of a Cholesky factorization that is 0 in exact arithmetic is computed as a rounding error of
-// either sign. Potrf returns an error for negative pivots. The functions below return one for positive
-// pivots that are rounding errors, so that a singular system never gives numbers without a correct digit.
+// A pivot of a Cholesky factorization that is 0 in exact arithmetic is computed as a rounding error of either sign.
+// Potrf returns an error for negative pivots. The functions below return an error for positive pivots that are
+// rounding errors, too: the solution of a singular system would have no correct digit.
 
 // PivotTol is the fraction of a diagonal element of a matrix below which a pivot of its Cholesky
 // factorization is a rounding error. A pivot is the diagonal element minus a sum of the given

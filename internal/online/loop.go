@@ -20,9 +20,9 @@ type hypothesis interface {
 	values(block []int) (backend.Host[float64], error)
 	// gram returns the inner products of the samples of a block. Only its lower triangle is used.
 	gram(block []int) (backend.Host[float64], error)
-	// learn adds Σ_r δ_r k(x_r, ·) to f. The sum is over mistaken, which lists the misclassified
-	// samples of the block. For each of them, steps holds the step, counted from 0, after which its
-	// change takes effect.
+	// learn adds Σ_r δ_r k(x_r, ·) to f. The sum is over the samples in mistaken, the misclassified samples of the
+	// block. The argument steps holds for each of these samples the step, counted from 0, after which the change
+	// takes effect.
 	learn(block []int, delta backend.Host[float64], mistaken, steps []int) error
 }
 
@@ -49,8 +49,8 @@ type Loop struct {
 	Start   float64 // initial b
 	Started bool    // whether the loop starts with a given f instead of f = 0
 	Seed    uint64
-	// ZeroIsPositive determines whether f = 0 predicts the second of two classes. If it is not set, f
-	// = 0 predicts the first class.
+	// ZeroIsPositive determines whether f = 0 predicts the second of two classes. If it is not set, f = 0 predicts
+	// the first class.
 	ZeroIsPositive bool
 	Remember       bool // whether to record the changes in Changes
 

@@ -290,8 +290,8 @@ func (e *evidence) posterior() error {
 		e.residualSquare += e.mu[p] * (numeric.Dot(g.Row(p), e.mu) - 2*e.c[j])
 	}
 	e.residualSquare = max(e.residualSquare, e.total*epsilon)
-	// log|C| = N log σ² + log|H| − log|A|. The value tᵀC⁻¹t = β tᵀ(t − Φμ) is computed as β‖t −
-	// Φμ‖² + μᵀAμ, whose terms are positive and cannot cancel.
+	// log|C| = N log σ² + log|H| − log|A|. The value tᵀC⁻¹t = β tᵀ(t − Φμ) is computed as β‖t − Φμ‖² + μᵀAμ, whose
+	// terms are positive and cannot cancel.
 	quadratic := e.beta * e.residualSquare
 	for p, j := range e.active {
 		quadratic += e.alpha[j] * e.mu[p] * e.mu[p]

@@ -178,8 +178,7 @@ func gridOf(m nufft.Axes) nufft.Axes {
 //
 //	Σ_m k(r + mT)(1 − η(r + mT))
 //
-// of the Matérn terms. The function is even on every axis and is therefore evaluated only for r_a ≥
-// 0.
+// of the Matérn terms. The function is even on every axis and is therefore evaluated only for r_a ≥ 0.
 func (s Density) remainder(c Torus, m nufft.Axes) []complex128 {
 	k, _ := s.split()
 	radius := k.radius(1e-17 * k.Kernel(0))

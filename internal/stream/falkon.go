@@ -86,11 +86,11 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 	return f, jitter, f.factor()
 }
 
-// FullFalkon is Falkon with all samples as Q. With an intercept it also centers A Aᵀ. Apart from
-// the jitter in S, P is then equal to H. FullFalkon makes one pass and takes 2nM² operations, twice
-// as many as Normal. Its factors are accurate enough for the posterior: the rounding errors of A Aᵀ
-// are relative to the values of the kernel, but the errors of H are also multiplied by the
-// condition number of S. If gradient is false, the caller must not call Gradient.
+// FullFalkon is Falkon with all samples as Q. With an intercept it also centers A Aᵀ. P is then equal to H, except
+// for the jitter in S. FullFalkon makes one pass and takes 2nM² operations, twice as many as Normal. Its factors
+// are accurate enough for the posterior: the rounding errors of A Aᵀ are relative to the values of the kernel, but
+// the errors of H are also multiplied by the condition number of S. If gradient is false, the caller must not call
+// Gradient.
 func (w *Equations) FullFalkon(timed Timed, c *Centers, gradient bool) (*Preconditioner, error) {
 	pre := &Preconditioner{exact: true}
 	var derivatives []kernels.Kernel

@@ -183,9 +183,9 @@ type storedSums struct {
 // The field Residual of the result is the residual with the stored H and z, plus a bound on the
 // effect of their rounding errors. bySums returns nil if Residual exceeds tol.
 //
-// Let s_a² = Σ w_i φ_a². The rounding error of the element Σ w_i φ_a φ_b of ΦᵀWΦ is at most c s_a s_b with c =
-// numeric.SumRounding(n), and the error of z_a is at most c s_a √Σ w_i y_i². Let r = z − Hβ for the exact sums, and r̂
-// the computed residual. The product with β adds M terms. With c = numeric.SumRounding(n+M), therefore
+// Let s_a² = Σ w_i φ_a². The rounding error of the element Σ w_i φ_a φ_b of ΦᵀWΦ is at most c s_a s_b with
+// c = numeric.SumRounding(n), and the error of z_a is at most c s_a √Σ w_i y_i². Let r = z − Hβ for the exact sums,
+// and r̂ the computed residual. The product with β adds M terms. With c = numeric.SumRounding(n+M), therefore
 //
 //	|r̂ − r|_a ≤ c s_a (Σ_b s_b |β_b| + √Σ w_i y_i²)
 func (w *Equations) bySums(k *storedSums, pre krylov.Preconditioner[float64], buffers [4]backend.Matrix[float64], size []float64, tol float64) (*Solution, error) {

@@ -127,8 +127,8 @@ func (s *smo) level(sign float64) float64 {
 
 // settle converts the solved ν formulation to the equivalent problem with C or ε. It returns the intercept b, and C
 // or ε. Let V₊ and V₋ be the results of level for the signs 1 and −1. For classes, b is (V₋ + V₊)/2 and the margin
-// is ρ = (V₋ − V₊)/2. The quotients α/ρ and b/ρ solve the problem with the bounds c_i/ρ. For regression, ε is (V₊ −
-// V₋)/2 (Chang and Lin 2001, Training ν-support vector classifiers and Training ν-support vector regression).
+// is ρ = (V₋ − V₊)/2. The quotients α/ρ and b/ρ solve the problem with the bounds c_i/ρ. For regression, ε is
+// (V₊ − V₋)/2 (Chang and Lin 2001, Training ν-support vector classifiers and Training ν-support vector regression).
 func (s *smo) settle() (intercept, parameter float64, err error) {
 	rise, fall := s.level(1), s.level(-1)
 	form := s.full.nu

@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Tube specifies ε-support vector regression: f and b minimize ½‖f‖² + C Σ w_i max(|y_i − f(x_i) −
-// b| − Epsilon, 0) for the n×1 targets y = (Y − Mean)/Scale. If Nu is not 0, a variable ε replaces
-// Epsilon, and the objective has the additional term C·Nu·Σw·ε.
+// Tube specifies ε-support vector regression: f and b minimize ½‖f‖² + C Σ w_i max(|y_i − f(x_i) − b| − Epsilon, 0)
+// for the n×1 targets y = (Y − Mean)/Scale. If Nu is not 0, a variable ε replaces Epsilon, and the objective has the
+// additional term C·Nu·Σw·ε.
 type Tube struct {
 	Y                       backend.Host[float64]
 	Weights                 []float64
@@ -92,8 +92,8 @@ func Standardization(y backend.Host[float64], weights []float64) (mean, scale fl
 	return mean, scale, nil
 }
 
-// Support returns the indices of the rows of x with β ≠ 0, the rows themselves, and their β. If β =
-// 0, it returns the first row.
+// Support returns the indices of the rows of x with β ≠ 0, the rows themselves, and their β. If β = 0, it returns
+// the first row.
 func (r *Result) Support(x numeric.Points) (list []int, points numeric.Points, beta backend.Host[float64]) {
 	for i, v := range r.Beta {
 		if v != 0 {

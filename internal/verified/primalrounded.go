@@ -57,8 +57,8 @@ func (r *Roundoff) fill(q backend.Backend[float64], dst, x, z backend.Matrix[flo
 // s.Sums is small enough, Rounded does not read the samples.
 //
 // In the notation of Bound, let Φ̃ be the matrix with the rows φ(x_i) − φ̄, r the exact residuals, r̂ the computed
-// residuals, and h = Φ̃ᵀWr̂ − Pβ. The error of β is e = (Φ̃ᵀWΦ̃ + P)⁻¹(Φ̃ᵀW(r − r̂) + h). Let A = W^½Φ̃P^−½ and ψ =
-// P^−½(φ(x) − φ̄). Because s/(s² + 1) ≤ 1/2 for each singular value s of A,
+// residuals, and h = Φ̃ᵀWr̂ − Pβ. The error of β is e = (Φ̃ᵀWΦ̃ + P)⁻¹(Φ̃ᵀW(r − r̂) + h). Let A = W^½Φ̃P^−½ and
+// ψ = P^−½(φ(x) − φ̄). Because s/(s² + 1) ≤ 1/2 for each singular value s of A,
 //
 //	|(φ(x) − φ̄)ᵀe| = |ψᵀ(AᵀA + I)⁻¹(AᵀW^½(r − r̂) + P^−½h)| ≤ ‖ψ‖(‖W^½(r − r̂)‖/2 + ‖h‖/√μ).
 //
@@ -359,8 +359,8 @@ func (w *primalRounded) set(target *TargetBound, low, floor, residual, gradient 
 // bySums returns a bound for the solution of the normal equations Hβ = z from the sums H and z, without the
 // samples.
 //
-// In the notation of Rounded, the error of β is e = H⁻¹h with h = z − Hβ, and |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖‖h‖/√μ. Let ρ =
-// √k(x, x), ρ_a = √k(x_a, x_a) and s_a² = Σ w_i φ_a(x_i)² + P_aa. Element a of h has two kinds of errors:
+// In the notation of Rounded, the error of β is e = H⁻¹h with h = z − Hβ, and |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖‖h‖/√μ. Let
+// ρ = √k(x, x), ρ_a = √k(x_a, x_a) and s_a² = Σ w_i φ_a(x_i)² + P_aa. Element a of h has two kinds of errors:
 //
 //   - Each value of φ_a has an error of at most ερρ_a, so that column a of W^½Φ has an error of norm at most
 //     e_a = ερρ_a√m. By the Cauchy–Schwarz inequality this adds at most e_a(T + B) + s_a B to element a of h, where

@@ -95,16 +95,16 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], store fun
 //
 // because k_x = Φᵀφ(x), and s/(s+1)² ≤ 1/4 for each eigenvalue s of K̃.
 //
-// With an intercept r changes f(x) by vᵀr, where v minimizes ‖φ(x) − Φv‖² + vᵀDv subject to 1ᵀv = 1. Let w =
-// W1/1ᵀW1, φ̄ = Φw and v = w + u. Because Dw is a multiple of 1 and 1ᵀu = 0, u minimizes ‖φ(x) − φ̄ − (Φ − φ̄1ᵀ)u‖²
-// + uᵀDu. This is the problem without an intercept for the centered feature vectors, whose solution satisfies 1ᵀu =
-// 0 without the constraint. Therefore
+// With an intercept r changes f(x) by vᵀr, where v minimizes ‖φ(x) − Φv‖² + vᵀDv subject to 1ᵀv = 1. Let
+// w = W1/1ᵀW1, φ̄ = Φw and v = w + u. Because Dw is a multiple of 1 and 1ᵀu = 0, u minimizes
+// ‖φ(x) − φ̄ − (Φ − φ̄1ᵀ)u‖² + uᵀDu. This is the problem without an intercept for the centered feature vectors,
+// whose solution satisfies 1ᵀu = 0 without the constraint. Therefore
 //
 //	|vᵀr| ≤ |wᵀr| + ‖φ(x) − φ̄‖·N/2.
 //
-// The residual ρ changes α by A⁻¹1·ρ/q and b by −ρ/q, where q = 1ᵀA⁻¹1. By the Cauchy–Schwarz inequality, 1/q ≤ κ²
-// = 1ᵀA1/n². Because k_xᵀA⁻¹k_x ≤ k(x, x), this adds at most κ|ρ|(√k(x,x) + κ) to the error of f(x) and κ|ρ| to the
-// error of D^½α.
+// The residual ρ changes α by A⁻¹1·ρ/q and b by −ρ/q, where q = 1ᵀA⁻¹1. By the Cauchy–Schwarz inequality,
+// 1/q ≤ κ² = 1ᵀA1/n². Because k_xᵀA⁻¹k_x ≤ k(x, x), this adds at most κ|ρ|(√k(x,x) + κ) to the error of f(x) and
+// κ|ρ| to the error of D^½α.
 //
 // For a kernel that is not known to be positive semidefinite, let μ = Floor > 0 be a lower bound on the eigenvalues
 // of A. Without an intercept ‖A⁻¹r‖ ≤ ‖r‖/μ. With an intercept let e be the error of α, split into e = e' + (ρ/n)1
@@ -132,9 +132,9 @@ type TargetBound struct {
 	Alpha float64 // a bound on the 2-norm of the error of α
 	Shift float64 // ζ, the correction of b
 	Power float64 // √(zᵀKz) for the correction z of α
-	Norm  float64 // N of the bounds above
-	Mean  float64 // |wᵀr| of the bounds above
-	Rho   float64 // κ|ρ| of the bounds above
+	Norm  float64 // N of ErrorBound
+	Mean  float64 // |wᵀr| of ErrorBound
+	Rho   float64 // κ|ρ| of ErrorBound
 	Size  float64 // Σ_j √k(x_j, x_j)(|α_j| + |z_j|); set if ErrorBound.Rounded is set
 }
 
@@ -332,8 +332,8 @@ func (s *System) kappa(roots []float64, diagonal func(i int) float64) float64 {
 	return up(math.Sqrt(up(k1*k1+total(n, diagonal))) / float64(n))
 }
 
-// Rounded returns the bound for a solution α̂, b̂. A device has computed the residuals y − (K +
-// D)α̂ − b̂·1 in float64 from kernel values whose errors r bounds. Rounded takes O(nt) operations.
+// Rounded returns the bound for a solution α̂, b̂. A device has computed the residuals y − (K + D)α̂ − b̂·1 in
+// float64 from kernel values whose errors r bounds. Rounded takes O(nt) operations.
 //
 // Let S = Σ_j √k(x_j,x_j)|α̂_j|. The error of the sum in row i, from the kernel values and the
 // summation, is at most

@@ -84,8 +84,8 @@ func (r *Roundoff) collect(k kernels.Kernel) {
 }
 
 // measures calls use(i, m) for the points i = first, …, last−1 of x, where m measures the size of point i. For a
-// statistic of kind SqDist, m is ‖x_i − origin‖² with the scales of s. For other kinds, m is Σ_p |x_ip| + |x_ip −
-// origin_p|.
+// statistic of kind SqDist, m is ‖x_i − origin‖² with the scales of s. For other kinds, m is
+// Σ_p |x_ip| + |x_ip − origin_p|.
 func (r *Roundoff) measures(s *kernels.Stat, x *numeric.Points, first, last int, use func(i int, m float64)) {
 	inflation := 1 + float64(x.Cols+4)*0x1p-50
 	if s.Kind == kernels.SqDist && r.origin != nil && s.Scale == nil {
@@ -215,9 +215,9 @@ func (r *Roundoff) vanishes(k kernels.Kernel, x numeric.Points, i int) bool {
 }
 
 // kernelError returns ε for the kernel k, from the ε of the parts of k. Let a = k(x, x) and b = k(z, z). If the
-// error of each part is at most ε√ab, with a and b of the part, the same holds for k. For a sum, √a₁b₁ + √a₂b₂ ≤
-// √((a₁+a₂)(b₁+b₂)). For a product, |k₁k₂| ≤ √(a₁a₂b₁b₂). For exp, k ≤ √ab ≤ (a+b)/2, so that exp(k) ≤
-// √(exp(a)exp(b)).
+// error of each part is at most ε√ab, with a and b of the part, the same holds for k. For a sum,
+// √a₁b₁ + √a₂b₂ ≤ √((a₁+a₂)(b₁+b₂)). For a product, |k₁k₂| ≤ √(a₁a₂b₁b₂). For exp, k ≤ √ab ≤ (a+b)/2, so that
+// exp(k) ≤ √(exp(a)exp(b)).
 func (r *Roundoff) kernelError(k kernels.Kernel, ratio float64) float64 {
 	switch k := k.(type) {
 	case kernels.Constant:
