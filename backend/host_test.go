@@ -22,7 +22,7 @@ func TestHostView(t *testing.T) {
 		t.Error("a view must share memory")
 	}
 	if r := v.Row(0); cap(r) != 2 {
-		t.Errorf("append to a row would write the next: capacity %d", cap(r))
+		t.Errorf("append to a row would overwrite the next row: the capacity is %d", cap(r))
 	}
 	if w := v.View(1, 1, 1, 1); w.Data[0] != 15 || len(w.Data) != 1 {
 		t.Errorf("view of a view: %+v", w)

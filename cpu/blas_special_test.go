@@ -155,7 +155,7 @@ func TestBLASFollowsGOMAXPROCS(t *testing.T) {
 			impl.Dtrmm(blas.Left, blas.Upper, blas.NoTrans, blas.NonUnit, n, n, 1, a, n, x, n)
 			impl.Dtrsm(blas.Right, blas.Lower, blas.Trans, blas.NonUnit, n, n, 1, a, n, y, n)
 			if !lapack.Dpotrf(blas.Lower, n, l, n) || !lapack.Dpotri(blas.Lower, n, l, n) {
-				t.Fatal("A is positive definite, but was reported as not")
+				t.Fatal("A is positive definite, but Dpotrf or Dpotri failed")
 			}
 			v := slices.Clone(b[:n])
 			lapack.Dtrtrs(blas.Upper, blas.Trans, blas.NonUnit, n, 1, a, n, v, 1)

@@ -76,7 +76,7 @@ func TestRequiredTiers(t *testing.T) {
 		if missing := ukr.Tiers()[i].Missing(); missing != "" {
 			t.Logf("%s is not tested: this machine lacks %s", name, missing)
 			if required.Names(name) {
-				t.Errorf("MERCER_REQUIRE names %s", name)
+				t.Errorf("MERCER_REQUIRE names %s, which this machine cannot run", name)
 			}
 		}
 	}

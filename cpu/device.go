@@ -134,7 +134,7 @@ func (d *device) NarrowPacked(dst backend.Packed[float32], src backend.Packed[fl
 	from := (&queue[float64]{engine: d.f64}).asPacked("NarrowPacked", src)
 	n, n1 := to.Order(), to.n1
 	if n1 != from.n1 {
-		panic("cpu: NarrowPacked: the layouts differ, because a matrix is a leading part of a larger one: convert the larger one")
+		panic("cpu: NarrowPacked: the layouts differ, because one matrix is a leading part of a larger matrix: round the larger matrix instead")
 	}
 	parallelRanges(d.workers(), n, rowGrain(n1), func(lo, hi int) {
 		for i := lo; i < hi; i++ {

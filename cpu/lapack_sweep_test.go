@@ -156,14 +156,14 @@ func TestCholeskyRefuses(t *testing.T) {
 					}
 					for _, pivot := range []float64{0, -1, math.NaN()} {
 						if impl.Dpotrf(ul, n, diagonal(pivot), n) || impl.Spotrf(ul, n, narrowed(diagonal(pivot)), n) {
-							t.Errorf("potrf(%c, %d) takes %g as pivot %d", ul, n, pivot, row)
+							t.Errorf("potrf(%c, %d) accepts %g as pivot %d", ul, n, pivot, row)
 						}
 					}
 					singular := diagonal(0)
 					if impl.Dpotri(ul, n, singular, n) || impl.Spotri(ul, n, narrowed(singular), n) ||
 						impl.Dtrtri(ul, blas.NonUnit, n, singular, n) ||
 						impl.Dtrtrs(ul, blas.Trans, blas.NonUnit, n, 1, singular, n, make([]float64, n), 1) {
-						t.Errorf("potri, trtri or trtrs (%c, %d) takes a zero in row %d", ul, n, row)
+						t.Errorf("potri, trtri or trtrs (%c, %d) accepts a zero on the diagonal in row %d", ul, n, row)
 					}
 					if !impl.Dtrtri(ul, blas.Unit, n, singular, n) {
 						t.Errorf("trtri(%c, %d) reads a unit diagonal", ul, n)

@@ -230,12 +230,12 @@ func TestReducedFactorFaults(t *testing.T) {
 						}
 						pivot := new(backend.PivotError)
 						if err := factor(p); !errors.As(err, &pivot) {
-							t.Fatalf("%g at (%d, %d): %v", v, i, j, err)
+							t.Fatalf("%g at (%d, %d): the error is %v, want a *PivotError", v, i, j, err)
 						}
 						return pivot.Index
 					}
 					if got, want := index(q.PotrfPackedReduced), index(q.PotrfPacked); got != want || v == 0 && got != i {
-						t.Errorf("%g at (%d, %d): pivot %d fails, %d does in float32", v, i, j, got, want)
+						t.Errorf("%g at (%d, %d): pivot %d fails, want %d as in float32", v, i, j, got, want)
 					}
 					p.Free()
 				}
