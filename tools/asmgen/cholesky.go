@@ -19,24 +19,24 @@ func (e *emitter) potrfDirect() {
 	e.MOVQ(operand.U32(e.size()), s.rs)
 	e.MOVQ(operand.U32(3*e.size()), s.rs3)
 	d, m := e.field(args, offDirectC), e.field(args, offDirectM)
-	top := e.GP64() // address of the element in the first row and in the column of d
-	e.MOVQ(d, top)
+	firstRow := e.GP64() // address of the element in the first row and in the column of d
+	e.MOVQ(d, firstRow)
 	inverses := e.AllocLocal(8 * directRows)
 	fail := e.label("fail")
 	e.forRows(m, func(rows int) {
 		n, c, b := e.GP64(), e.GP64(), e.GP64()
 		e.MOVQ(m, n)
 		e.MOVQ(d, c)
-		e.MOVQ(top, b)
+		e.MOVQ(firstRow, b)
 		// This is the panel on the diagonal. A panel of fewer than four rows is the last panel.
 		if rows < directRows {
-			e.factorPanel(args, rows, 1, s, top, b, c, d, m, e.columnMaskOf(n, 1), inverses, fail)
+			e.factorPanel(args, rows, 1, s, firstRow, b, c, d, m, e.columnMaskOf(n, 1), inverses, fail)
 			return
 		}
 		wide, narrow, after := e.label("wide"), e.label("narrow"), e.label("after")
 		e.CMPQ(n, operand.U32(e.lanes()))
 		e.JLE(operand.LabelRef(narrow))
-		e.factorPanel(args, rows, e.nv, s, top, b, c, d, m, e.columnMaskOf(e.atMost(n, e.nr()), e.nv), inverses, fail)
+		e.factorPanel(args, rows, e.nv, s, firstRow, b, c, d, m, e.columnMaskOf(e.atMost(n, e.nr()), e.nv), inverses, fail)
 		e.SUBQ(operand.U32(e.nr()), n)
 		e.JLE(operand.LabelRef(after))
 		e.Label(wide)
@@ -45,19 +45,19 @@ func (e *emitter) potrfDirect() {
 		last := e.label("last")
 		e.CMPQ(n, operand.U32(e.lanes()))
 		e.JLE(operand.LabelRef(last))
-		e.solvePanel(args, rows, e.nv, s, top, b, c, d, m, e.columnMaskOf(e.atMost(n, e.nr()), e.nv), inverses)
+		e.solvePanel(args, rows, e.nv, s, firstRow, b, c, d, m, e.columnMaskOf(e.atMost(n, e.nr()), e.nv), inverses)
 		e.SUBQ(operand.U32(e.nr()), n)
 		e.JG(operand.LabelRef(wide))
 		e.JMP(operand.LabelRef(after))
 		e.Label(last)
-		e.solvePanel(args, rows, 1, s, top, b, c, d, m, e.columnMaskOf(n, 1), inverses)
+		e.solvePanel(args, rows, 1, s, firstRow, b, c, d, m, e.columnMaskOf(n, 1), inverses)
 		e.JMP(operand.LabelRef(after))
 		e.Label(narrow)
-		e.factorPanel(args, rows, 1, s, top, b, c, d, m, e.columnMaskOf(n, 1), inverses, fail)
+		e.factorPanel(args, rows, 1, s, firstRow, b, c, d, m, e.columnMaskOf(n, 1), inverses, fail)
 		e.Label(after)
 		e.LEAQ(operand.Mem{Base: d, Index: ld, Scale: 4}, d)
 		e.ADDQ(operand.U32(directRows*e.size()), d)
-		e.ADDQ(operand.U32(directRows*e.size()), top)
+		e.ADDQ(operand.U32(directRows*e.size()), firstRow)
 	})
 	e.MOVQ(operand.U32(0), operand.Mem{Base: args, Disp: offDirectFlag})
 	e.VZEROUPPER()
@@ -74,17 +74,17 @@ func (e *emitter) potrfDirect() {
 
 // atMost returns the smaller of n and limit.
 func (e *emitter) atMost(n reg.GPVirtual, limit int) reg.GPVirtual {
-	least, most := e.GP64(), e.GP64()
-	e.MOVQ(n, least)
-	e.MOVQ(operand.U32(limit), most)
-	e.CMPQ(least, most)
-	e.CMOVQGT(most, least)
-	return least
+	smaller, bound := e.GP64(), e.GP64()
+	e.MOVQ(n, smaller)
+	e.MOVQ(operand.U32(limit), bound)
+	e.CMPQ(smaller, bound)
+	e.CMOVQGT(bound, smaller)
+	return smaller
 }
 
 // reduced returns the rows of A from c on, minus the contribution of all rows above. Rows of Uᵀ
-// begin at top, and rows of U at b.
-func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, top, b, c, m reg.GPVirtual, mask columnMask) [][]reg.VecVirtual {
+// begin at firstRow, and rows of U at b.
+func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, firstRow, b, c, m reg.GPVirtual, mask columnMask) [][]reg.VecVirtual {
 	acc := e.tileOf(rows, nv)
 	row := e.GP64()
 	e.MOVQ(c, row)
@@ -97,7 +97,7 @@ func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, top, b, c,
 		}
 	}
 	pa, pb, k := e.GP64(), e.GP64(), e.field(args, offDirectM)
-	e.MOVQ(top, pa)
+	e.MOVQ(firstRow, pa)
 	e.MOVQ(b, pb)
 	e.SUBQ(m, k)
 	e.sumDirect(false, acc, s, pa, pb, k, s.cs, mask)
@@ -110,32 +110,32 @@ func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, top, b, c,
 //
 // From each later row, the code subtracts a multiple of the row of the pivot. The factor is computed by a
 // division by the pivot, not by its square root, so that the next pivot need not wait for the root.
-func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, top, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem, fail string) {
-	acc := e.reduced(args, rows, nv, s, top, b, c, m, mask)
+func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, firstRow, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem, fail string) {
+	acc := e.reduced(args, rows, nv, s, firstRow, b, c, m, mask)
 	row := e.GP64()
 	e.MOVQ(c, row)
 	for r := range acc {
 		pivot := e.lane(acc[r][0], r)
-		at, kept := e.at(row, r), inverses
-		kept.Disp += r * e.size()
-		right := e.rightOf(mask, r)
+		pivotAddress, inverseAddress := e.at(row, r), inverses
+		inverseAddress.Disp += r * e.size()
+		rightMask := e.rightOf(mask, r)
 		special, join := e.label("special"), e.label("join")
 		from, to := e.normal()
 		e.jumpUnlessWithin(pivot, from, to, special)
 
-		root, overRoot, overPivot, by := e.scalar(), e.scalar(), e.vec(), e.vec()
+		root, overRoot, overPivot, factor := e.scalar(), e.scalar(), e.vec(), e.vec()
 		e.scalarSqrt(pivot, root)
 		e.scalarInverse(root, overRoot)
-		e.broadcast(overRoot, by)
-		e.storeScalar(overRoot, kept)
+		e.broadcast(overRoot, factor)
+		e.storeScalar(overRoot, inverseAddress)
 		scaled := e.vecs(nv)
 		for v, x := range acc[r] {
-			e.mul(x, by, scaled[v])
+			e.mul(x, factor, scaled[v])
 		}
 		for v, x := range scaled {
-			e.storeMasked(right, v, x, e.at(row, v*e.lanes()))
+			e.storeMasked(rightMask, v, x, e.at(row, v*e.lanes()))
 		}
-		e.storeScalar(root, at)
+		e.storeScalar(root, pivotAddress)
 		if r+1 < rows {
 			inverse := e.scalar()
 			e.scalarInverse(pivot, inverse)
@@ -144,30 +144,30 @@ func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, top, b
 		e.JMP(operand.LabelRef(join))
 
 		e.Label(special) // the pivot is invalid, or its inverse may be out of range
-		e.storeScalar(pivot.AsX().(reg.VecVirtual), at)
+		e.storeScalar(pivot.AsX().(reg.VecVirtual), pivotAddress)
 		e.SUBQ(operand.U32(r), m)
 		from, to = e.finite()
 		e.jumpUnlessWithin(pivot, from, to, fail)
 		e.ADDQ(operand.U32(r), m)
 		e.scalarSqrt(pivot, root)
 		e.scalarInverse(root, overRoot)
-		e.broadcast(overRoot, by)
-		e.storeScalar(overRoot, kept)
+		e.broadcast(overRoot, factor)
+		e.storeScalar(overRoot, inverseAddress)
 		for v, x := range acc[r] {
-			e.mul(x, by, x)
-			e.storeMasked(right, v, x, e.at(row, v*e.lanes()))
+			e.mul(x, factor, x)
+			e.storeMasked(rightMask, v, x, e.at(row, v*e.lanes()))
 		}
-		e.storeScalar(root, at)
+		e.storeScalar(root, pivotAddress)
 		if r+1 < rows {
 			e.broadcast(e.constant("unit", 1, func(int) uint64 { return e.bits(1) }), overPivot)
 		}
 
 		e.Label(join)
-		for below := r + 1; below < rows; below++ {
-			factor := e.lane(acc[r][0], below)
+		for laterRow := r + 1; laterRow < rows; laterRow++ {
+			factor := e.lane(acc[r][0], laterRow)
 			e.mul(factor, overPivot, factor)
-			for v := range acc[below] {
-				e.fnma231(factor, acc[r][v], acc[below][v])
+			for v := range acc[laterRow] {
+				e.fnma231(factor, acc[r][v], acc[laterRow][v])
 			}
 		}
 		if r+1 < rows {
@@ -232,22 +232,22 @@ func (e *emitter) storeScalar(x reg.VecVirtual, to operand.Mem) {
 }
 
 // solvePanel emits the solution for a panel to the right of the factored square at d.
-func (e *emitter) solvePanel(args reg.Register, rows, nv int, s strides, top, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem) {
-	acc := e.reduced(args, rows, nv, s, top, b, c, m, mask)
+func (e *emitter) solvePanel(args reg.Register, rows, nv int, s strides, firstRow, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem) {
+	acc := e.reduced(args, rows, nv, s, firstRow, b, c, m, mask)
 	row, pivot := e.GP64(), e.GP64()
 	e.MOVQ(c, row)
 	e.MOVQ(d, pivot)
 	for r := range acc {
-		by := e.vec()
-		kept := inverses
-		kept.Disp += r * e.size()
-		e.broadcast(kept, by)
+		inverse := e.vec()
+		inverseAddress := inverses
+		inverseAddress.Disp += r * e.size()
+		e.broadcast(inverseAddress, inverse)
 		for v, x := range acc[r] {
-			e.mul(x, by, x)
+			e.mul(x, inverse, x)
 			e.storeMasked(mask, v, x, e.at(row, v*e.lanes()))
 		}
-		for below := r + 1; below < rows; below++ {
-			e.addProduct(false, e.at(pivot, below), acc[r], acc[below])
+		for laterRow := r + 1; laterRow < rows; laterRow++ {
+			e.addProduct(false, e.at(pivot, laterRow), acc[r], acc[laterRow])
 		}
 		if r+1 < rows {
 			e.ADDQ(s.cs, row)
@@ -266,7 +266,7 @@ func (e *emitter) rightOf(mask columnMask, r int) columnMask {
 		bits := e.GP64()
 		e.MOVQ(mask.b.bits, bits)
 		e.ANDQ(operand.I32(-1<<r), bits)
-		return columnMask{b: &columnBits{bits: bits, later: true}}
+		return columnMask{b: &columnBits{bits: bits, anyStart: true}}
 	}
 	if e.masks {
 		bits, k := e.GP32(), e.K()

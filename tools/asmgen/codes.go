@@ -66,13 +66,13 @@ func (e *emitter) codesOf(args reg.Register, first, rows, cols int) {
 		}
 	}
 	sums := make([]reg.VecVirtual, rows*cols)
-	at := func(r, c int) operand.Mem {
+	partialSum := func(r, c int) operand.Mem {
 		return operand.Mem{Base: b, Disp: (c*codeRows + first + r) * e.tier.bytes}
 	}
 	for r := range rows {
 		for c := range cols {
 			sums[r*cols+c] = e.vec()
-			e.load(at(r, c), sums[r*cols+c])
+			e.load(partialSum(r, c), sums[r*cols+c])
 		}
 	}
 	loop, end := e.label("loop"), e.label("end")
@@ -84,9 +84,9 @@ func (e *emitter) codesOf(args reg.Register, first, rows, cols int) {
 		for c := range cols {
 			// One column uses two chains of additions, because the latency of the additions would
 			// limit a single chain.
-			to, odd, other := e.vec(), e.vec(), e.vec()
-			e.load(e.at(x[c], v), to)
-			e.load(e.at(y[c], v), other)
+			evenSum, oddSum, yVec := e.vec(), e.vec(), e.vec()
+			e.load(e.at(x[c], v), evenSum)
+			e.load(e.at(y[c], v), yVec)
 			for r := range rows {
 				row := operand.Mem{Base: z, Disp: ((first+r)*codeSpan + v) * 2}
 				if c == 0 {
@@ -97,11 +97,11 @@ func (e *emitter) codesOf(args reg.Register, first, rows, cols int) {
 						e.PREFETCHT0(row.Offset(codeAhead))
 					}
 				}
-				e.fma(codes[r], other, sums[r*cols+c])
+				e.fma(codes[r], yVec, sums[r*cols+c])
 				factor := operand.Mem{Base: a[c], Disp: (first + r) * e.size()}
-				sum, first := to, false
+				sum, first := evenSum, false
 				if cols == 1 && r%2 == 1 {
-					sum, first = odd, r == 1
+					sum, first = oddSum, r == 1
 				}
 				switch f := e.vec(); {
 				case e.masks && first:
@@ -117,9 +117,9 @@ func (e *emitter) codesOf(args reg.Register, first, rows, cols int) {
 				}
 			}
 			if cols == 1 {
-				e.add(to, odd, to)
+				e.add(evenSum, oddSum, evenSum)
 			}
-			e.store(to, e.at(x[c], v))
+			e.store(evenSum, e.at(x[c], v))
 		}
 	}
 	e.ADDQ(operand.U32(codeChunk), z)
@@ -132,7 +132,7 @@ func (e *emitter) codesOf(args reg.Register, first, rows, cols int) {
 	e.Label(end)
 	for r := range rows {
 		for c := range cols {
-			e.store(sums[r*cols+c], at(r, c))
+			e.store(sums[r*cols+c], partialSum(r, c))
 		}
 	}
 }
@@ -144,11 +144,11 @@ func (e *emitter) encode() {
 	args := e.args()
 	a, b := e.scalars(args)
 	x, n, z := e.field(args, offX), e.field(args, offNum), e.field(args, offZ(e.size()))
-	zero, most, half := e.vec(), e.vec(), e.number("half", 0.5)
+	zero, largest, half := e.vec(), e.vec(), e.number("half", 0.5)
 	e.zero(zero)
-	e.move(e.constant("mostCode", e.lanes(), func(int) uint64 { return e.bits(1<<16 - 1) }), most)
-	found := e.vec()
-	e.zero(found)
+	e.move(e.constant("mostCode", e.lanes(), func(int) uint64 { return e.bits(1<<16 - 1) }), largest)
+	anyOutside := e.vec()
+	e.zero(anyOutside)
 	var hit reg.OpmaskVirtual
 	if e.masks {
 		hit = e.K()
@@ -158,46 +158,46 @@ func (e *emitter) encode() {
 	e.TESTQ(n, n)
 	e.JLE(operand.LabelRef(end))
 	e.Label(loop)
-	var before reg.VecVirtual
+	var previous reg.VecVirtual
 	for v := 0; v < codeSpan; v += e.lanes() {
 		t, in := e.vec(), e.vec()
 		e.load(e.at(x, v), t)
 		e.fma213(b, a, t)
 		e.minmax(false, t, zero, in)
-		e.minmax(true, in, most, in)
+		e.minmax(true, in, largest, in)
 		e.sub(t, in, t)
 		e.abs(t)
 		if e.masks {
-			bad := e.K()
-			e.VCMPPS(operand.U8(notLessEqualUnordered), half, t, bad)
-			e.KORW(bad, hit, hit)
+			outside := e.K()
+			e.VCMPPS(operand.U8(notLessEqualUnordered), half, t, outside)
+			e.KORW(outside, hit, hit)
 		} else {
 			limit := e.vec()
 			e.move(half, limit)
 			// true if t > half or t is NaN
 			e.VCMPPS(operand.U8(notAtLeast), t, limit, limit)
-			e.VORPS(limit, found, found)
+			e.VORPS(limit, anyOutside, anyOutside)
 		}
 		e.VCVTPS2DQ(in, in)
 		to := operand.Mem{Base: z, Disp: v * 2}
 		switch {
 		case e.masks:
 			e.VPMOVUSDW(in, to)
-		case before == nil:
-			before = in
+		case previous == nil:
+			previous = in
 		default:
 			to.Disp -= e.lanes() * 2
 			if e.neon {
 				e.Instruction(&ir.Instruction{
-					Opcode: narrowCodes, Operands: []operand.Op{before, in, to},
-					Inputs: []operand.Op{before, in, z}, Outputs: []operand.Op{to},
+					Opcode: narrowCodes, Operands: []operand.Op{previous, in, to},
+					Inputs: []operand.Op{previous, in, z}, Outputs: []operand.Op{to},
 				})
 			} else {
-				e.VPACKUSDW(in, before, in)
+				e.VPACKUSDW(in, previous, in)
 				e.VPERMQ(operand.U8(0xd8), in, in)
 				e.VMOVDQU(in, to)
 			}
-			before = nil
+			previous = nil
 		}
 	}
 	e.ADDQ(operand.U32(codeSpan*e.size()), x)
@@ -209,7 +209,7 @@ func (e *emitter) encode() {
 	if e.masks {
 		e.KMOVW(hit, flag)
 	} else {
-		e.VMOVMSKPS(found, flag)
+		e.VMOVMSKPS(anyOutside, flag)
 	}
 	e.MOVQ(flag.As64(), operand.Mem{Base: args, Disp: offFlag})
 	e.VZEROUPPER()
@@ -225,7 +225,7 @@ func (e *emitter) round16() {
 	e.TESTQ(n, n)
 	e.JLE(operand.LabelRef(end))
 	e.Label(loop)
-	var before reg.VecVirtual
+	var previous reg.VecVirtual
 	for v := 0; v < codeSpan; v += e.lanes() {
 		t, f := e.vec(), e.vec()
 		e.load(e.at(x, v), t)
@@ -238,14 +238,14 @@ func (e *emitter) round16() {
 		switch {
 		case e.masks:
 			e.VPMOVSDW(t, to)
-		case before == nil:
-			before = t
+		case previous == nil:
+			previous = t
 		default:
 			to.Disp -= e.lanes() * 2
-			e.VPACKSSDW(t, before, t)
+			e.VPACKSSDW(t, previous, t)
 			e.VPERMQ(operand.U8(0xd8), t, t)
 			e.VMOVDQU(t, to)
-			before = nil
+			previous = nil
 		}
 	}
 	e.ADDQ(operand.U32(codeSpan*e.size()), x)

@@ -116,11 +116,11 @@ func (e *emitter) forColumns(n reg.GPVirtual, body func(m columnMask, nv int), a
 	e.CMPQ(n, operand.U32(e.lanes()))
 	e.JLE(operand.LabelRef(narrow))
 	columns := e.GP64()
-	most := e.GP64()
+	panelWidth := e.GP64()
 	e.MOVQ(n, columns)
-	e.MOVQ(operand.U32(e.nr()), most)
-	e.CMPQ(columns, most)
-	e.CMOVQGT(most, columns)
+	e.MOVQ(operand.U32(e.nr()), panelWidth)
+	e.CMPQ(columns, panelWidth)
+	e.CMOVQGT(panelWidth, columns)
 	body(e.columnMaskOf(columns, e.nv), e.nv)
 	advance()
 	e.SUBQ(operand.U32(e.nr()), n)
@@ -164,7 +164,7 @@ func (e *emitter) forRows(m reg.GPVirtual, body func(rows int)) {
 }
 
 // direct emits C ← α A B + β C on all of C, or on the triangle that Part names.
-func (e *emitter) direct(part bool) {
+func (e *emitter) direct(triangle bool) {
 	args := e.args()
 	s := e.strides(args)
 	ldb, ldc := e.field(args, offDirectLdb), e.field(args, offDirectLdc)
@@ -178,7 +178,7 @@ func (e *emitter) direct(part bool) {
 		a, c, m := e.field(args, offDirectA), e.GP64(), e.field(args, offDirectM)
 		e.MOVQ(panelC, c)
 		var t reg.GPVirtual // the row index minus the index of the panel's first column
-		if part {
+		if triangle {
 			t = e.GP64()
 			e.triangleRows(args, s, ldc, n, a, c, m, t)
 		}
@@ -193,10 +193,10 @@ func (e *emitter) direct(part bool) {
 			e.MOVQ(a, pa)
 			e.MOVQ(panelB, pb)
 			e.sumDirect(true, acc, s, pa, pb, k, ldb, mask)
-			e.storeDirect(args, acc, c, ldc, t, mask, part)
+			e.storeDirect(args, acc, c, ldc, t, mask, triangle)
 			if rows == directRows {
 				e.LEAQ(operand.Mem{Base: a, Index: s.rs, Scale: 4}, a)
-				if part {
+				if triangle {
 					e.ADDQ(operand.U32(rows), t)
 				}
 			}
@@ -221,13 +221,13 @@ func (e *emitter) triangleRows(args reg.Register, s strides, ldc, n, a, c, m, t 
 	e.CMPQ(operand.Mem{Base: args, Disp: offDirectPart}, operand.U8(partLower))
 	e.JNE(operand.LabelRef(isUpper))
 	e.SUBQ(j, m)
-	by := e.GP64()
-	e.MOVQ(j, by)
-	e.IMULQ(s.rs, by)
-	e.ADDQ(by, a)
-	e.MOVQ(j, by)
-	e.IMULQ(ldc, by)
-	e.ADDQ(by, c)
+	offset := e.GP64()
+	e.MOVQ(j, offset)
+	e.IMULQ(s.rs, offset)
+	e.ADDQ(offset, a)
+	e.MOVQ(j, offset)
+	e.IMULQ(ldc, offset)
+	e.ADDQ(offset, c)
 	e.XORQ(t, t)
 	e.JMP(operand.LabelRef(done))
 	e.Label(isUpper)
@@ -248,14 +248,14 @@ const (
 )
 
 // storeDirect emits C ← α·acc + β·C for the rows from c on, and advances c.
-func (e *emitter) storeDirect(args reg.Register, acc [][]reg.VecVirtual, c, ldc, t reg.GPVirtual, mask columnMask, part bool) {
+func (e *emitter) storeDirect(args reg.Register, acc [][]reg.VecVirtual, c, ldc, t reg.GPVirtual, mask columnMask, triangle bool) {
 	alpha, beta := e.vec(), e.vec()
 	e.broadcast(operand.Mem{Base: args, Disp: offDirectAlpha}, alpha)
 	e.broadcast(operand.Mem{Base: args, Disp: offDirectAlpha + e.size()}, beta)
 	for r := range acc {
-		at := mask
-		if part {
-			at = e.rowMask(args, t, r, len(acc[r]), mask)
+		rowMask := mask
+		if triangle {
+			rowMask = e.rowMask(args, t, r, len(acc[r]), mask)
 		}
 		for _, x := range acc[r] {
 			e.mul(x, alpha, x)
@@ -263,29 +263,29 @@ func (e *emitter) storeDirect(args reg.Register, acc [][]reg.VecVirtual, c, ldc,
 		overwrite := e.label("overwrite")
 		e.jumpIfZero(operand.Mem{Base: args, Disp: offDirectAlpha + e.size()}, overwrite)
 		for v, x := range acc[r] {
-			old := e.vec()
-			e.loadMasked(at, v, e.at(c, v*e.lanes()), old)
-			e.fma(old, beta, x)
+			initial := e.vec()
+			e.loadMasked(rowMask, v, e.at(c, v*e.lanes()), initial)
+			e.fma(initial, beta, x)
 		}
 		e.Label(overwrite)
 		for v, x := range acc[r] {
-			e.storeMasked(at, v, x, e.at(c, v*e.lanes()))
+			e.storeMasked(rowMask, v, x, e.at(c, v*e.lanes()))
 		}
 		e.ADDQ(ldc, c)
 	}
 }
 
 // jumpIfZero jumps if a number in memory is 0, of either sign.
-func (e *emitter) jumpIfZero(at operand.Mem, to string) {
+func (e *emitter) jumpIfZero(mem operand.Mem, label string) {
 	bits := e.GP64()
 	if e.double() {
-		e.MOVQ(at, bits)
+		e.MOVQ(mem, bits)
 		e.SHLQ(operand.U8(1), bits)
 	} else {
-		e.MOVL(at, bits.As32())
+		e.MOVL(mem, bits.As32())
 		e.SHLL(operand.U8(1), bits.As32())
 	}
-	e.JZ(operand.LabelRef(to))
+	e.JZ(operand.LabelRef(label))
 }
 
 // rowMask returns the part of a panel's mask that selects the triangle's columns in row t+r. Rows
@@ -345,7 +345,7 @@ func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel co
 		if panel.b.bits != nil {
 			e.ANDQ(panel.b.bits, bits)
 		}
-		return columnMask{b: &columnBits{bits: bits, later: true}}
+		return columnMask{b: &columnBits{bits: bits, anyStart: true}}
 	}
 	for v := range nv {
 		if e.masks {

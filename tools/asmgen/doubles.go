@@ -54,7 +54,7 @@ func (d doubles) unload(e *emitter, v reg.VecVirtual, to operand.Mem) {
 		d.store(v, to)
 		return
 	}
-	half := d.short(d.tier.bytes / 2)
+	half := d.vecOfBytes(d.tier.bytes / 2)
 	if d.tier.bytes == 64 {
 		d.VCVTPD2PS(v, half)
 	} else {
@@ -71,7 +71,7 @@ func (d doubles) field(e *emitter, args reg.Register, offset int) reg.VecVirtual
 		d.broadcast(from, to)
 		return to
 	}
-	half := d.short(d.tier.bytes / 2)
+	half := d.vecOfBytes(d.tier.bytes / 2)
 	d.VBROADCASTSS(from, half)
 	d.VCVTPS2PD(half, to)
 	return to
@@ -197,13 +197,13 @@ func (d doubles) addInt(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 }
 
 // bitwise emits a bitwise operation. If the tier has mask registers, it is the instruction plain or
-// broadcast, and otherwise the instruction short.
-func (d doubles) bitwise(plain, broadcast instruction, short func(b, a, r operand.Op), a reg.VecVirtual, b operand.Op) reg.VecVirtual {
+// broadcast, and otherwise the instruction vex.
+func (d doubles) bitwise(plain, broadcast instruction, vex func(b, a, r operand.Op), a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	if d.masks {
 		return d.binary(plain, broadcast, a, b)
 	}
 	r := d.vec()
-	short(b, a, r)
+	vex(b, a, r)
 	return r
 }
 
@@ -280,16 +280,16 @@ func (d doubles) odd(a reg.VecVirtual) condition {
 	return condition{v: d.shiftLeft(a, 63)}
 }
 
-// choice returns the lanes of yes where c is true, and the lanes of no elsewhere.
-func (d doubles) choice(c condition, yes operand.Op, no reg.VecVirtual) reg.VecVirtual {
-	r := d.register(no)
+// choice returns the lanes of ifTrue where c is true, and the lanes of ifFalse elsewhere.
+func (d doubles) choice(c condition, ifTrue operand.Op, ifFalse reg.VecVirtual) reg.VecVirtual {
+	r := d.register(ifFalse)
 	switch {
-	case d.broadcasts(yes):
-		d.VBROADCASTSD(yes, c.k, r)
+	case d.broadcasts(ifTrue):
+		d.VBROADCASTSD(ifTrue, c.k, r)
 	case d.masks:
-		d.VMOVAPD(yes, c.k, r)
+		d.VMOVAPD(ifTrue, c.k, r)
 	default:
-		d.VBLENDVPD(c.v, yes, r, r)
+		d.VBLENDVPD(c.v, ifTrue, r, r)
 	}
 	return r
 }

@@ -35,9 +35,9 @@ func (e *emitter) lanes() int { return e.tier.bytes / e.precision.bytes }
 func (e *emitter) nr() int    { return e.nv * e.lanes() }
 
 // label returns a new name that is unique in the function.
-func (e *emitter) label(what string) string {
+func (e *emitter) label(prefix string) string {
 	e.labels++
-	return fmt.Sprintf("%s%d", what, e.labels)
+	return fmt.Sprintf("%s%d", prefix, e.labels)
 }
 
 func (e *emitter) vec() reg.VecVirtual {
@@ -159,8 +159,8 @@ type columnMask struct {
 
 // columnBits has a bit for each column. The zero value selects all columns.
 type columnBits struct {
-	bits  operand.Op // a register or a constant
-	later bool       // whether the range may begin after the first column
+	bits     operand.Op // a register or a constant
+	anyStart bool       // whether the range may begin after the first column
 }
 
 // allColumns returns the mask that selects all columns on NEON.
@@ -172,13 +172,13 @@ func (e *emitter) moveColumns(m columnMask, i int, opcode string, from, to opera
 		e.move(from, to)
 		return
 	}
-	later := operand.U32(0)
-	if m.b.later {
-		later = 1
+	anyStart := operand.U32(0)
+	if m.b.anyStart {
+		anyStart = 1
 	}
 	e.Instruction(&ir.Instruction{
 		Opcode:   opcode,
-		Operands: []operand.Op{m.b.bits, operand.U32(i * e.lanes()), operand.U32(e.size()), later, from, to},
+		Operands: []operand.Op{m.b.bits, operand.U32(i * e.lanes()), operand.U32(e.size()), anyStart, from, to},
 		Inputs:   []operand.Op{m.b.bits, from},
 		Outputs:  []operand.Op{to},
 	})
@@ -217,16 +217,16 @@ func (e *emitter) columnMaskOf(n reg.Register, nv int) columnMask {
 		}
 		return 0
 	})
-	at := e.GP64()
-	e.LEAQ(table, at)
-	e.ADDQ(operand.U32(e.nr()*e.size()), at)
-	back := e.GP64()
-	e.MOVQ(n, back)
-	e.IMUL3Q(operand.U32(e.size()), back, back)
-	e.SUBQ(back, at)
+	maskAddress := e.GP64()
+	e.LEAQ(table, maskAddress)
+	e.ADDQ(operand.U32(e.nr()*e.size()), maskAddress)
+	offset := e.GP64()
+	e.MOVQ(n, offset)
+	e.IMUL3Q(operand.U32(e.size()), offset, offset)
+	e.SUBQ(offset, maskAddress)
 	for v := range nv {
 		x := e.vec()
-		e.VMOVDQU(e.at(at, v*e.lanes()), x)
+		e.VMOVDQU(e.at(maskAddress, v*e.lanes()), x)
 		m.v = append(m.v, x)
 	}
 	return m

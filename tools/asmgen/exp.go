@@ -46,12 +46,12 @@ func expTable() (high, low [16]float64) {
 
 // An exponential holds the constants of exp in registers or memory.
 type exponential struct {
-	e                  *emitter
-	top, bottom        operand.Op // for arguments beyond these numbers the result is Inf or 0
-	log2e, hi, lo, one operand.Op
-	coefficients       []operand.Op
-	biased, half       operand.Op // used if the tier has no mask registers
-	shift              int
+	e                      *emitter
+	upperLimit, lowerLimit operand.Op // for arguments beyond these numbers the result is Inf or 0
+	log2e, hi, lo, one     operand.Op
+	coefficients           []operand.Op
+	biased, half           operand.Op // used if the tier has no mask registers
+	shift                  int
 	// high and low contain the table, each in two registers: 2^(j/16) rounded, and the rounding
 	// errors.
 	high, low [2]reg.VecVirtual
@@ -66,16 +66,16 @@ func (e *emitter) exponential() *exponential {
 	x := &exponential{e: e, shift: 52}
 	high, low := 710.0, -746.0
 	// hi + lo is ln 2. hi is so short that its product with n is exact.
-	ln2, rest := 0x1.62e42feep-1, 0x1.a39ef35793c76p-33
+	ln2, ln2Rest := 0x1.62e42feep-1, 0x1.a39ef35793c76p-33
 	magic := 0x1.8p52 + 1023
 	if !e.double() {
 		high, low = 89, -104
-		ln2, rest = 0x1.63p-1, -0x1.bd0105c610ca8p-13
+		ln2, ln2Rest = 0x1.63p-1, -0x1.bd0105c610ca8p-13
 		magic, x.shift = 0x1.8p23+127, 23
 	}
-	x.top, x.bottom = e.number("expHigh", high), e.number("expLow", low)
+	x.upperLimit, x.lowerLimit = e.number("expHigh", high), e.number("expLow", low)
 	x.log2e, x.one = e.number("log2e", math.Log2E), e.number("one", 1)
-	x.hi, x.lo = e.number("ln2Hi", ln2), e.number("ln2Lo", rest)
+	x.hi, x.lo = e.number("ln2Hi", ln2), e.number("ln2Lo", ln2Rest)
 	if e.table() {
 		for i, v := range expTableCoefficients {
 			x.coefficients = append(x.coefficients, e.number("expTable"+string(rune('A'+i)), v))
@@ -106,14 +106,14 @@ func (e *emitter) pair(name string, v [16]float64) (p [2]reg.VecVirtual) {
 	return p
 }
 
-// of returns exp(r) and overwrites r. If anything is true, r may be so large that exp(r) overflows.
-func (x *exponential) of(r reg.VecVirtual, anything bool) reg.VecVirtual {
+// exp returns exp(r) and overwrites r. mayOverflow is true if r may be so large that exp(r) overflows.
+func (x *exponential) exp(r reg.VecVirtual, mayOverflow bool) reg.VecVirtual {
 	e := x.e
 	// The order of the operands of min and max preserves a NaN in r.
-	if anything {
-		e.minmax(true, r, x.top, r)
+	if mayOverflow {
+		e.minmax(true, r, x.upperLimit, r)
 	}
-	e.minmax(false, r, x.bottom, r)
+	e.minmax(false, r, x.lowerLimit, r)
 	if e.table() {
 		return x.byTable(r)
 	}
@@ -178,10 +178,10 @@ func (x *exponential) byPolynomial(r reg.VecVirtual) reg.VecVirtual {
 	e.mul(n, x.half, n1)
 	e.round(n1, n1)
 	e.sub(n, n1, n2)
-	for _, part := range []reg.VecVirtual{n1, n2} {
-		e.add(part, x.biased, part)
-		pick(e, e.VPSLLD, e.VPSLLQ)(operand.U8(x.shift), part, part)
-		e.mul(q, part, q)
+	for _, power := range []reg.VecVirtual{n1, n2} {
+		e.add(power, x.biased, power)
+		pick(e, e.VPSLLD, e.VPSLLQ)(operand.U8(x.shift), power, power)
+		e.mul(q, power, q)
 	}
 	return q
 }
@@ -196,11 +196,11 @@ func (e *emitter) maternExp() {
 	zero := e.vec()
 	e.zero(zero)
 	// If t is at least this number, the exponential and the product are 0, even for t = Inf.
-	most := 800.0
+	maxT := 800.0
 	if !e.double() {
-		most = 150
+		maxT = 150
 	}
-	limit := e.number("maternMax", most)
+	limit := e.number("maternMax", maxT)
 	e.forVectors(args, false, func(x, _ reg.Register, v int) {
 		t, r, q := e.vec(), e.vec(), e.vec()
 		e.load(e.at(x, v*e.lanes()), t)
@@ -212,7 +212,7 @@ func (e *emitter) maternExp() {
 		e.move(c, q)
 		e.fma213(b, t, q)
 		e.fma213(f.one, t, q)
-		k := f.of(r, false)
+		k := f.exp(r, false)
 		e.mul(k, q, k)
 		e.store(k, e.at(x, v*e.lanes()))
 	})

@@ -84,7 +84,7 @@ func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands [
 		e.TESTQ(operand.U32(part), n)
 		e.JZ(operand.LabelRef(skip))
 		for _, o := range operands {
-			v := e.short(int(sums[0].Size()))
+			v := e.vecOfBytes(int(sums[0].Size()))
 			e.movePart(part, operand.Mem{Base: o.x}, v)
 			for r, s := range sums {
 				e.fmaPart(part, o.rows.row(o.p, r), v, s)
@@ -100,10 +100,10 @@ func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands [
 }
 
 // foldedUnlessFew returns the sum of the two halves of each vector of v. If the rows have fewer
-// than least elements, v is not initialized, and foldedUnlessFew returns zeros.
-func (e *emitter) foldedUnlessFew(v []reg.VecVirtual, least int) []reg.VecVirtual {
+// than minElements elements, v is not initialized, and foldedUnlessFew returns zeros.
+func (e *emitter) foldedUnlessFew(v []reg.VecVirtual, minElements int) []reg.VecVirtual {
 	few, end := e.label("few"), e.label("folded")
-	e.CMPQ(e.paramAt("n"), operand.U8(least))
+	e.CMPQ(e.paramAt("n"), operand.U8(minElements))
 	e.JL(operand.LabelRef(few))
 	folded := make([]reg.VecVirtual, len(v))
 	for i, x := range v {
@@ -137,12 +137,12 @@ func (e *emitter) folded(x reg.VecVirtual) reg.VecVirtual {
 func (e *emitter) sideBySide(v []reg.VecVirtual) reg.VecVirtual {
 	if len(v) == 1 {
 		// Shuffles and additions are faster than horizontal additions.
-		sum, other := v[0], e.XMM()
-		e.VUNPCKHPD(sum, sum, other)
-		e.add(other, sum, sum)
+		sum, upper := v[0], e.XMM()
+		e.VUNPCKHPD(sum, sum, upper)
+		e.add(upper, sum, sum)
 		if !e.double() {
-			e.VMOVSHDUP(sum, other)
-			e.add(other, sum, sum)
+			e.VMOVSHDUP(sum, upper)
+			e.add(upper, sum, sum)
 		}
 		return sum
 	}
@@ -170,7 +170,7 @@ func (e *emitter) sideBySide(v []reg.VecVirtual) reg.VecVirtual {
 
 // storeSums emits y ← α s + β y for the first count ≤ 4 elements.
 func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
-	alpha, beta, old := e.short(int(s.Size())), e.short(int(s.Size())), e.short(int(s.Size()))
+	alpha, beta, initial := e.vecOfBytes(int(s.Size())), e.vecOfBytes(int(s.Size())), e.vecOfBytes(int(s.Size()))
 	e.broadcast(e.paramAt("alpha"), alpha)
 	e.mul(s, alpha, s)
 	overwrite := e.label("overwrite")
@@ -179,9 +179,9 @@ func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
 	to := operand.Mem{Base: y}
 	switch {
 	case count == directRows:
-		e.load(to, old)
+		e.load(to, initial)
 	case e.neon:
-		e.loadMasked(columnMask{b: &columnBits{bits: operand.U32(1<<count - 1)}}, 0, to, old)
+		e.loadMasked(columnMask{b: &columnBits{bits: operand.U32(1<<count - 1)}}, 0, to, initial)
 	default:
 		// The constant has four elements −1 and then four elements 0. The mask is loaded from
 		// element 4 − count, so that its first `count` elements are −1.
@@ -191,11 +191,11 @@ func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
 			}
 			return 0
 		})
-		mask := e.short(int(s.Size()))
+		mask := e.vecOfBytes(int(s.Size()))
 		e.VMOVDQU(table.Offset((directRows-count)*e.size()), mask)
-		pick(e, e.VMASKMOVPS, e.VMASKMOVPD)(to, mask, old)
+		pick(e, e.VMASKMOVPS, e.VMASKMOVPD)(to, mask, initial)
 	}
-	e.fma(old, beta, s)
+	e.fma(initial, beta, s)
 	e.Label(overwrite)
 	// Store single elements: masked stores take longer, and loads that span several stores
 	// stall.
@@ -249,12 +249,12 @@ func (e *emitter) gemvT() {
 		p, x, m := e.GP64(), e.param("x"), e.param("m")
 		e.MOVQ(panel, p)
 		add := func(r int) {
-			by := e.vec()
-			e.broadcast(e.at(x, r), by)
+			factor := e.vec()
+			e.broadcast(e.at(x, r), factor)
 			for v, s := range acc[r] {
-				at := rows.row(p, r)
-				at.Disp += v * e.tier.bytes
-				e.fmaMasked(mask, v, at, by, s)
+				mem := rows.row(p, r)
+				mem.Disp += v * e.tier.bytes
+				e.fmaMasked(mask, v, mem, factor, s)
 			}
 		}
 		four, tail, done := e.label("four"), e.label("tail"), e.label("done")
@@ -288,9 +288,9 @@ func (e *emitter) gemvT() {
 		beta := e.vec()
 		e.broadcast(e.paramAt("beta"), beta)
 		for v := range nv {
-			old := e.vec()
-			e.loadMasked(mask, v, e.at(y, v*e.lanes()), old)
-			e.fma(old, beta, acc[0][v])
+			initial := e.vec()
+			e.loadMasked(mask, v, e.at(y, v*e.lanes()), initial)
+			e.fma(initial, beta, acc[0][v])
 		}
 		e.Label(overwrite)
 		for v := range nv {

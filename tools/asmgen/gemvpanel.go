@@ -29,36 +29,36 @@ func (t tier) gemvPanelRows() int {
 // panelTerms is ukr.PanelTerms.
 const panelTerms = 16
 
-// gemvPanel emits y_r ← y_r + Σ_i z_ri v_i, where v_i and y_r are vectors. If the argument both is
+// gemvPanel emits y_r ← y_r + Σ_i z_ri v_i, where v_i and y_r are vectors. If symmetric is
 // true, the code also computes s_i ← s_i + Σ_r z_ri x_r, and adds each product to y_r. Otherwise it
 // adds sums of panelTerms products to y_r.
-func (e *emitter) gemvPanel(both bool) {
+func (e *emitter) gemvPanel(symmetric bool) {
 	args := e.args()
 	rows := e.gemvPanelRows()
-	if both && e.neon {
-		e.gemvPanelOf(args, 0, rows/2, both)
-		e.gemvPanelOf(args, rows/2, rows/2, both)
+	if symmetric && e.neon {
+		e.gemvPanelOf(args, 0, rows/2, symmetric)
+		e.gemvPanelOf(args, rows/2, rows/2, symmetric)
 	} else {
-		e.gemvPanelOf(args, 0, rows, both)
+		e.gemvPanelOf(args, 0, rows, symmetric)
 	}
 	e.VZEROUPPER()
 	e.RET()
 }
 
 // gemvPanelOf is gemvPanel for the given number of rows beginning with row first, which is 0 or 4.
-func (e *emitter) gemvPanelOf(args reg.Register, first, rows int, both bool) {
+func (e *emitter) gemvPanelOf(args reg.Register, first, rows int, symmetric bool) {
 	width := e.tier.bytes
 	n, ld := e.field(args, offPanelN), e.field(args, offPanelL)
 	e.scale(ld)
-	top := e.field(args, offPanelZ)
+	firstRow := e.field(args, offPanelZ)
 	if first > 0 {
-		e.LEAQ(operand.Mem{Base: top, Index: ld, Scale: 4}, top)
+		e.LEAQ(operand.Mem{Base: firstRow, Index: ld, Scale: 4}, firstRow)
 	}
-	bases, z := e.rowsOf(top, ld, rows)
+	bases, z := e.rowsOf(firstRow, ld, rows)
 	v := e.field(args, offPanelV)
 	y, acc, x := e.field(args, offPanelY), e.vecs(rows), make([]reg.VecVirtual, rows)
 	var sum reg.GPVirtual
-	if both {
+	if symmetric {
 		sum = e.field(args, offPanelSum)
 		from := e.field(args, offPanelX)
 		for r := range x {
@@ -68,7 +68,7 @@ func (e *emitter) gemvPanelOf(args reg.Register, first, rows int, both bool) {
 	}
 	block, short, done := e.label("block"), e.label("short"), e.label("done")
 	count := n // number of terms of the next sum
-	if both {
+	if symmetric {
 		for r := range acc {
 			e.load(operand.Mem{Base: y, Disp: (first + r) * width}, acc[r])
 		}
@@ -92,7 +92,7 @@ func (e *emitter) gemvPanelOf(args reg.Register, first, rows int, both bool) {
 			vi := e.vec()
 			e.load(operand.Mem{Base: v, Disp: i * width}, vi)
 			var s [2]reg.VecVirtual // two independent sums hide the latency
-			if both {
+			if symmetric {
 				s[0], s[1] = e.vec(), e.vec()
 				e.load(operand.Mem{Base: sum, Disp: i * width}, s[0])
 			}
@@ -101,13 +101,13 @@ func (e *emitter) gemvPanelOf(args reg.Register, first, rows int, both bool) {
 				e.broadcast(z(r).Offset(i*e.size()), b)
 				e.fma(b, vi, acc[r])
 				switch {
-				case both && r == 1:
+				case symmetric && r == 1:
 					e.mul(b, x[r], s[1])
-				case both:
+				case symmetric:
 					e.fma(b, x[r], s[r%2])
 				}
 			}
-			if both {
+			if symmetric {
 				e.add(s[0], s[1], s[0])
 				e.store(s[0], operand.Mem{Base: sum, Disp: i * width})
 			}
@@ -116,7 +116,7 @@ func (e *emitter) gemvPanelOf(args reg.Register, first, rows int, both bool) {
 			e.ADDQ(operand.U32(terms*e.size()), p)
 		}
 		e.ADDQ(operand.U32(terms*width), v)
-		if both {
+		if symmetric {
 			e.ADDQ(operand.U32(terms*width), sum)
 		}
 		e.SUBQ(operand.U32(terms), count)
@@ -136,14 +136,14 @@ func (e *emitter) gemvPanelOf(args reg.Register, first, rows int, both bool) {
 	e.Label(end)
 	for r := range acc {
 		to := operand.Mem{Base: y, Disp: (first + r) * width}
-		if !both {
-			before := e.vec()
-			e.load(to, before)
-			e.add(before, acc[r], acc[r])
+		if !symmetric {
+			initial := e.vec()
+			e.load(to, initial)
+			e.add(initial, acc[r], acc[r])
 		}
 		e.store(acc[r], to)
 	}
-	if !both {
+	if !symmetric {
 		e.JMP(operand.LabelRef(block))
 		e.Label(done)
 	}

@@ -45,8 +45,8 @@ func (d doubles) significand(x reg.VecVirtual) (k, m reg.VecVirtual) {
 	return k, m
 }
 
-// logarithm returns ln(x + rest) as the sum of two numbers, with a relative error of about 2^−65.
-// If rest is not nil, |rest| is at most one ulp of x in float64. For 0, Inf, NaN and x < 0 the
+// logarithm returns ln(x + xLow) as the sum of two numbers, with a relative error of about 2^−65.
+// If xLow is not nil, |xLow| is at most one ulp of x in float64. For 0, Inf, NaN and x < 0 the
 // result is finite but meaningless.
 //
 // The algorithm is that of Ng's log in fdlibm. Let x = 2ᵏm as in significand, f = m − 1 and s = f/(2+f). Then ln x is
@@ -54,7 +54,7 @@ func (d doubles) significand(x reg.VecVirtual) (k, m reg.VecVirtual) {
 // 2s and ⅔s³ are summed in pairs of float64, whose low parts are computed by fused multiply-adds (Dekker 1971; Muller
 // et al., Handbook of Floating-Point Arithmetic, 2nd edition 2018, sections 4.3 and 11.4). The rounding error of s, (f
 // − s(2+f))/(2+f), is multiplied by the derivative of artanh, 1/(1−s²).
-func (d doubles) logarithm(x, rest reg.VecVirtual) (high, low reg.VecVirtual) {
+func (d doubles) logarithm(x, xLow reg.VecVirtual) (high, low reg.VecVirtual) {
 	tiny := d.compare(x, less, d.num(0x1p-1022))
 	k, m := d.significand(d.choice(tiny, d.mul(x, d.num(0x1p54)), x))
 	k = d.choice(tiny, d.sub(k, d.num(54)), k)
@@ -77,28 +77,28 @@ func (d doubles) logarithm(x, rest reg.VecVirtual) (high, low reg.VecVirtual) {
 	sLow = d.fma(sLow, d.fma(t, t, t), sLow) // approximates sLow/(1−t)
 	tail = d.fma(sLow, d.num(2), tail)
 	tail = d.fma(k, d.num(ln2Low), tail)
-	if rest != nil {
+	if xLow != nil {
 		// If x is Inf or 0, the quotient is NaN; min and max then return a number.
-		tail = d.add(tail, d.max(d.min(d.div(rest, x), d.num(0x1p-50)), d.num(-0x1p-50)))
+		tail = d.add(tail, d.max(d.min(d.div(xLow, x), d.num(0x1p-50)), d.num(-0x1p-50)))
 	}
 
 	first, second := d.mul(k, d.num(ln2High)), d.add(s, s)
 	sum := d.add(first, second)
 	low = d.sub(second, d.sub(sum, first))
-	all := d.add(sum, v)
-	low = d.add(d.add(low, d.sub(v, d.sub(all, sum))), tail)
-	high = d.add(all, low)
-	return high, d.sub(low, d.sub(high, all))
+	total := d.add(sum, v)
+	low = d.add(d.add(low, d.sub(v, d.sub(total, sum))), tail)
+	high = d.add(total, low)
+	return high, d.sub(low, d.sub(high, total))
 }
 
-// logarithmShort returns ln(x + rest) for float32, x a normal number of float64, with a relative
-// error of about 2^−42. rest may be nil, and affects the result only if x is near 1.
-func (d doubles) logarithmShort(x, rest reg.VecVirtual) reg.VecVirtual {
+// logarithmShort returns ln(x + xLow) for float32, x a normal number of float64, with a relative
+// error of about 2^−42. xLow may be nil, and affects the result only if x is near 1.
+func (d doubles) logarithmShort(x, xLow reg.VecVirtual) reg.VecVirtual {
 	k, m := d.significand(x)
 	f := d.sub(m, d.num(1))
-	if rest != nil {
+	if xLow != nil {
 		zero := d.value(0)
-		f = d.add(f, d.choice(d.compare(k, equal, zero), rest, zero))
+		f = d.add(f, d.choice(d.compare(k, equal, zero), xLow, zero))
 	}
 	s := d.div(f, d.add(m, d.num(1)))
 	t := d.mul(s, s)
@@ -146,11 +146,11 @@ func (e *emitter) power() {
 	size := d.clamp(d.abs(a), 0x1p-1000, 0x1p70)
 	a = d.choice(d.compare(a, equal, d.num(0)), d.num(0), d.or(size, d.sign(a)))
 	e.forDoubles(args, func(d doubles, x reg.VecVirtual) reg.VecVirtual {
-		base, rest := d.affine(x, factor, shift)
+		base, baseLow := d.affine(x, factor, shift)
 		if !e.double() {
-			return d.exponentialShort(d.mul(d.ends(base, d.logarithmShort(base, rest), end), a))
+			return d.exponentialShort(d.mul(d.ends(base, d.logarithmShort(base, baseLow), end), a))
 		}
-		high, low := d.logarithm(base, rest)
+		high, low := d.logarithm(base, baseLow)
 		high = d.ends(base, high, end)
 		y := d.mul(high, a)
 		return d.exponential(y, d.fma(low, a, d.fms(high, a, y)))
@@ -161,17 +161,17 @@ func (e *emitter) power() {
 
 // affine returns a·x + b as the sum of two numbers, up to 2^−105 of the larger term (Knuth's sum of
 // two numbers, and a fused multiplication for the product).
-func (d doubles) affine(x, a, b reg.VecVirtual) (sum, rest reg.VecVirtual) {
+func (d doubles) affine(x, a, b reg.VecVirtual) (sum, sumLow reg.VecVirtual) {
 	p := d.mul(x, a)
 	pLow := d.fms(x, a, p)
 	sum = d.add(p, b)
-	back := d.sub(sum, p)
-	rest = d.add(d.sub(p, d.sub(sum, back)), d.sub(b, back))
-	return sum, d.add(rest, pLow)
+	bRounded := d.sub(sum, p)
+	sumLow = d.add(d.sub(p, d.sub(sum, bRounded)), d.sub(b, bRounded))
+	return sum, d.add(sumLow, pLow)
 }
 
 // exponential returns exp(y + low), where |low| ≤ 2^−40 if the result is neither 0 nor Inf. The
-// algorithm is that of exponential.of, but it also adds the rounding errors of the reduced argument
+// algorithm is that of exponential.exp, but it also adds the rounding errors of the reduced argument
 // and of 1 + r, so that the last rounding dominates the error.
 func (d doubles) exponential(y, low reg.VecVirtual) reg.VecVirtual {
 	y = d.clamp(y, -746, 710)
@@ -235,10 +235,10 @@ func (e *emitter) tanh() {
 		n := d.rounded(d.mul(y, d.num(math.Log2E)))
 		scale := d.shiftLeft(d.sub(d.value(0x1.8p52+1023), n), 52)
 		if !e.double() {
-			less, more := d.sub(d.value(1), scale), d.add(scale, d.num(1))
+			oneMinus, onePlus := d.sub(d.value(1), scale), d.add(scale, d.num(1))
 			r, c := d.expm1Short(y, n)
 			p := d.add(r, c)
-			return d.or(d.div(d.add(less, p), d.add(more, p)), sign)
+			return d.or(d.div(d.add(oneMinus, p), d.add(onePlus, p)), sign)
 		}
 		r, c := d.expm1(y, nil, n)
 		h := d.add(r, d.num(1))
@@ -247,9 +247,9 @@ func (e *emitter) tanh() {
 		den, denLow := d.sum3(h, scale, c)
 		inverse := d.div(d.value(1), den)
 		q := d.mul(num, inverse)
-		rest := d.add(d.fnma(q, den, num), numLow)
-		rest = d.fnma(q, denLow, rest)
-		return d.or(d.fma(rest, inverse, q), sign)
+		remainder := d.add(d.fnma(q, den, num), numLow)
+		remainder = d.fnma(q, denLow, remainder)
+		return d.or(d.fma(remainder, inverse, q), sign)
 	})
 	e.VZEROUPPER()
 	e.RET()

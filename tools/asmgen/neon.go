@@ -62,9 +62,9 @@ type neonInst struct {
 
 // A vector holds the registers for a virtual register of AVX2.
 type vector struct {
-	half [2]vreg
-	same bool // whether both halves are half[0]
-	lane int  // lane of half[0] that represents all lanes, or −1
+	half        [2]vreg
+	equalHalves bool // whether both halves are half[0]
+	lane        int  // lane of half[0] that represents all lanes, or −1
 }
 
 // A lowering is the translation of one function.
@@ -76,17 +76,17 @@ type lowering struct {
 	vector []bool // whether each virtual register is a vector
 	labels int
 
-	gp      map[reg.ID]vreg
-	home    map[reg.ID]vector
-	now     map[reg.ID]vector // registers at this point of vectors that this block has moved from home
-	same    map[reg.ID]bool
-	element map[*ir.Instruction]elementAt // broadcasts that the translation omits
-	byLane  map[reg.ID]bool
-	fixed   map[reg.ID]operand.Mem // registers whose value is a constant
-	flags   map[*ir.Instruction]bool
-	compare map[reg.ID]bool // registers with results of comparisons, whose lanes are all ones or all zeros
-	loaded  map[elementGroup]vreg
-	frame   int
+	gp          map[reg.ID]vreg
+	home        map[reg.ID]vector
+	now         map[reg.ID]vector // registers at this point of vectors that this block has moved from home
+	equalHalves map[reg.ID]bool
+	element     map[*ir.Instruction]elementAt // broadcasts that the translation omits
+	byLane      map[reg.ID]bool
+	fixed       map[reg.ID]operand.Mem // registers whose value is a constant
+	flags       map[*ir.Instruction]bool
+	compare     map[reg.ID]bool // registers with results of comparisons, whose lanes are all ones or all zeros
+	loaded      map[elementGroup]vreg
+	frame       int
 }
 
 // An elementGroup is 16 bytes of memory, valid until memory or the registers of its address
@@ -95,7 +95,7 @@ type elementGroup struct {
 	block, stores int
 	base, index   registerVersion
 	scale         uint8
-	at            int
+	disp          int
 }
 
 // A registerVersion identifies a register between two writes.
@@ -176,15 +176,15 @@ func (l *lowering) endBlock(last *ir.Instruction) {
 
 // halves returns the number of registers that hold the first n halves of v.
 func (v vector) halves(n int) int {
-	if v.same {
+	if v.equalHalves {
 		return 1
 	}
 	return n
 }
 
-// of returns the register that holds half h of v.
-func (v vector) of(h int) vreg {
-	if v.same {
+// register returns the register that holds half h of v.
+func (v vector) register(h int) vreg {
+	if v.equalHalves {
 		return v.half[0]
 	}
 	return v.half[h]
@@ -200,8 +200,8 @@ func (l *lowering) temp() vreg { return l.newRegister(true) }
 func (l *lowering) homeOf(id reg.ID) vector {
 	v, ok := l.home[id]
 	if !ok {
-		v = vector{half: [2]vreg{l.temp(), none}, same: l.same[id], lane: -1}
-		if !v.same {
+		v = vector{half: [2]vreg{l.temp(), none}, equalHalves: l.equalHalves[id], lane: -1}
+		if !v.equalHalves {
 			v.half[1] = l.temp()
 		}
 		l.home[id] = v
@@ -275,7 +275,7 @@ func (l *lowering) newLabel() string {
 	return fmt.Sprintf("lane%d", l.labels)
 }
 
-func (l *lowering) place(label string) {
+func (l *lowering) placeLabel(label string) {
 	l.insts = append(l.insts, neonInst{label: label, effects: true})
 }
 
@@ -319,7 +319,7 @@ func (l *lowering) at(m operand.Mem) address {
 	case reg.StackPointer:
 		return address{text: "{local+%d}", disp: m.Disp}
 	case reg.StaticBase:
-		return address{text: "%d(" + poolRegister + ")", disp: l.pool.place(m)}
+		return address{text: "%d(" + poolRegister + ")", disp: l.pool.offset(m)}
 	}
 	base := l.reg(m.Base)
 	if m.Index != nil && m.Scale != 0 {
@@ -406,7 +406,7 @@ func (l *lowering) integer(i *ir.Instruction, op string, bytes int, from, to ope
 	if bytes == 4 {
 		op += "W"
 	}
-	text, more := l.value(from, bytes, 2)
+	text, sources := l.value(from, bytes, 2)
 	m, memory := to.(operand.Mem)
 	var r vreg
 	if memory {
@@ -415,7 +415,7 @@ func (l *lowering) integer(i *ir.Instruction, op string, bytes int, from, to ope
 	} else {
 		r = l.reg(to)
 	}
-	l.op(fmt.Sprintf("%s %s, {1}, {0}", op, text), []vreg{r}, append([]vreg{r}, more...)...).effects = setsFlags
+	l.op(fmt.Sprintf("%s %s, {1}, {0}", op, text), []vreg{r}, append([]vreg{r}, sources...)...).effects = setsFlags
 	if memory {
 		l.store(r, bytes, l.at(m))
 	}
@@ -476,15 +476,15 @@ func (l *lowering) instruction(i *ir.Instruction) error {
 		l.integer(i, "AND", bytes, ops[0], ops[1])
 	case "XORQ":
 		if ops[0] != ops[1] {
-			return fmt.Errorf("of two registers")
+			return fmt.Errorf("no translation of two different registers")
 		}
 		l.op("MOVD ZR, {0}", []vreg{l.reg(ops[1])})
 		l.tested(i, ops[1], bytes)
 	case "SHLQ", "SHRQ", "SHLL", "SHRL":
 		name := map[string]string{"SHLQ": "LSL", "SHRQ": "LSR", "SHLL": "LSLW", "SHRL": "LSRW"}[i.Opcode]
-		by, more := l.value(ops[0], bytes, 2)
+		amount, sources := l.value(ops[0], bytes, 2)
 		r := l.reg(ops[1])
-		l.op(fmt.Sprintf("%s %s, {1}, {0}", name, by), []vreg{r}, append([]vreg{r}, more...)...)
+		l.op(fmt.Sprintf("%s %s, {1}, {0}", name, amount), []vreg{r}, append([]vreg{r}, sources...)...)
 		l.tested(i, ops[1], bytes)
 	case "IMUL3Q":
 		n, _ := immediate(ops[0])
@@ -505,9 +505,9 @@ func (l *lowering) instruction(i *ir.Instruction) error {
 			l.effect(name+" {0}, {1}", nil, l.reg(ops[0]), l.reg(ops[1]))
 		}
 	case "CMPQ", "CMPL":
-		_, left := l.value(ops[0], bytes, 0)
-		text, right := l.value(ops[1], bytes, 1)
-		l.effect(map[int]string{8: "CMP", 4: "CMPW"}[bytes]+" "+text+", {0}", nil, append(left, right...)...)
+		_, leftRegs := l.value(ops[0], bytes, 0)
+		text, rightRegs := l.value(ops[1], bytes, 1)
+		l.effect(map[int]string{8: "CMP", 4: "CMPW"}[bytes]+" "+text+", {0}", nil, append(leftRegs, rightRegs...)...)
 	case "CMOVQGT", "CMOVQLT":
 		r := l.reg(ops[1])
 		l.op("CSEL "+i.Opcode[len("CMOVQ"):]+", {1}, {2}, {0}", []vreg{r}, l.reg(ops[0]), r)
@@ -520,7 +520,7 @@ func (l *lowering) instruction(i *ir.Instruction) error {
 // noFlags returns an error if code uses the flags of an instruction that sets no flags on arm64.
 func (l *lowering) noFlags(i *ir.Instruction) error {
 	if l.flags[i] {
-		return fmt.Errorf("flags")
+		return fmt.Errorf("no translation: the code uses the flags")
 	}
 	return nil
 }
@@ -551,7 +551,7 @@ func (l *lowering) moveInteger(from, to operand.Op, bytes int) {
 
 func (l *lowering) effectiveAddress(m operand.Mem, to operand.Op) error {
 	if m.Base == reg.StaticBase {
-		return fmt.Errorf("of a constant")
+		return fmt.Errorf("no translation of the address of a constant")
 	}
 	r, base := l.reg(to), l.reg(m.Base)
 	if m.Index != nil && m.Scale != 0 {

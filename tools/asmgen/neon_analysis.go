@@ -74,8 +74,8 @@ func (l *lowering) findConstants() {
 	l.definitions(func(i *ir.Instruction, to reg.Register) {
 		count[to.ID()]++
 		comparison := strings.HasPrefix(i.Opcode, "VCMP")
-		if before, ok := l.compare[to.ID()]; ok {
-			comparison = comparison && before
+		if earlier, ok := l.compare[to.ID()]; ok {
+			comparison = comparison && earlier
 		}
 		l.compare[to.ID()] = comparison
 	})
@@ -99,19 +99,19 @@ func isZero(i *ir.Instruction) bool {
 // findEqualHalves finds the vectors of 32 bytes whose halves are equal: vectors that are
 // written only by broadcasts, constants and operations on such vectors.
 func (l *lowering) findEqualHalves() {
-	l.same = map[reg.ID]bool{}
+	l.equalHalves = map[reg.ID]bool{}
 	for _, i := range l.fn.Instructions() {
 		for _, op := range i.Operands {
 			if r, ok := op.(reg.Register); ok && r.Kind() == reg.KindVector {
-				l.same[r.ID()] = true
+				l.equalHalves[r.ID()] = true
 			}
 		}
 	}
-	for again := true; again; {
-		again = false
+	for changed := true; changed; {
+		changed = false
 		l.definitions(func(i *ir.Instruction, to reg.Register) {
-			if l.same[to.ID()] && !l.givesEqualHalves(i, to) {
-				l.same[to.ID()], again = false, true
+			if l.equalHalves[to.ID()] && !l.givesEqualHalves(i, to) {
+				l.equalHalves[to.ID()], changed = false, true
 			}
 		})
 	}
@@ -134,7 +134,7 @@ func (l *lowering) givesEqualHalves(i *ir.Instruction, to reg.Register) bool {
 				return false
 			}
 		case reg.Register:
-			if v.Kind() == reg.KindVector && !l.same[v.ID()] {
+			if v.Kind() == reg.KindVector && !l.equalHalves[v.ID()] {
 				return false
 			}
 		}
@@ -238,21 +238,21 @@ func (l *lowering) groupElements() {
 		}
 	}
 	for g, members := range groups {
-		seen := map[int]bool{}
+		lanesUsed := map[int]bool{}
 		size := 8
 		for _, m := range members {
-			seen[m.lane] = true
+			lanesUsed[m.lane] = true
 			if m.i.Opcode == "VBROADCASTSS" {
 				size = 4
 			}
 		}
-		all := len(seen) == 16/size
+		complete := len(lanesUsed) == 16/size
 		for _, m := range members {
 			bytes := size
 			switch {
-			case all:
+			case complete:
 				bytes = 16
-			case size == 4 && seen[0] && seen[1] && m.lane < 2:
+			case size == 4 && lanesUsed[0] && lanesUsed[1] && m.lane < 2:
 				bytes = 8
 			}
 			l.element[m.i] = elementAt{g, m.lane, bytes}

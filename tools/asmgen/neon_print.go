@@ -14,10 +14,10 @@ import (
 // ARM's syntax. The encoding is needed because Go's assembler supports only a small part of NEON.
 // Reference: Arm Architecture Reference Manual for A-profile, chapter C7.2.
 type neonOp struct {
-	code  uint32
-	write string // {d}, {n} and {m} stand for registers, {i} for the lane or shift
-	inout bool   // whether the destination register is read too
-	place func(imm int) uint32
+	code   uint32
+	write  string // {d}, {n} and {m} stand for registers, {i} for the lane or shift
+	inout  bool   // whether the destination register is read too
+	encode func(imm int) uint32
 }
 
 // A neonForms is an instruction for vectors of float32, and of float64 or 64 bits.
@@ -66,7 +66,7 @@ func sameForms(code uint32, write string) *neonForms {
 func (f *neonForms) accumulates() *neonForms { f.inout = true; return f }
 
 func (f *neonForms) placed(single, double func(imm int) uint32) *neonForms {
-	f.single.place, f.double.place = single, double
+	f.single.encode, f.double.encode = single, double
 	return f
 }
 
@@ -85,10 +85,10 @@ func element(name string, single uint32) *neonForms {
 func laneSingle(lane int) uint32 { return uint32(lane<<3|4) << 16 }
 func laneDouble(lane int) uint32 { return uint32(lane<<4|8) << 16 }
 
-func shifted(name string, code uint32, left bool) *neonForms {
+func shifted(name string, code uint32, toLeft bool) *neonForms {
 	number := func(size int) func(int) uint32 {
 		return func(n int) uint32 {
-			if left {
+			if toLeft {
 				return uint32(size+n) << 16
 			}
 			return uint32(2*size-n) << 16
@@ -158,8 +158,8 @@ func (op *neonOp) text(registers []string, imm int) string {
 	if strings.HasPrefix(write, "mov v") && strings.HasSuffix(write, ".16b") {
 		code |= code >> 5 & 31 << 16 // orr of a register with itself is a move
 	}
-	if op.place != nil {
-		code |= op.place(imm)
+	if op.encode != nil {
+		code |= op.encode(imm)
 		write = strings.ReplaceAll(write, "{i}", fmt.Sprint(imm))
 	}
 	return fmt.Sprintf("WORD $0x%08x // %s", code, write)
@@ -170,13 +170,13 @@ func (op *neonOp) text(registers []string, imm int) string {
 type pool struct {
 	name    string
 	globals map[string]*ir.Global
-	at      map[string]int
+	offsets map[string]int
 	data    []byte
 	used    bool // whether the current function uses the pool
 }
 
 func newPool(name string, file *ir.File) *pool {
-	p := &pool{name: name, globals: map[string]*ir.Global{}, at: map[string]int{}}
+	p := &pool{name: name, globals: map[string]*ir.Global{}, offsets: map[string]int{}}
 	for _, s := range file.Sections {
 		if g, ok := s.(*ir.Global); ok {
 			p.globals[g.Symbol.Name] = g
@@ -213,10 +213,10 @@ func (p *pool) repeats(m operand.Mem) bool {
 	return len(data) >= 32 && bytes.Equal(data[:16], data[16:32])
 }
 
-// place returns the offset of a constant in the pool.
-func (p *pool) place(m operand.Mem) int {
+// offset returns the offset of a constant in the pool.
+func (p *pool) offset(m operand.Mem) int {
 	p.used = true
-	at, ok := p.at[m.Symbol.Name]
+	offset, ok := p.offsets[m.Symbol.Name]
 	if !ok {
 		data := p.bytes(m)
 		if len(data) == 32 && p.repeats(operand.Mem{Symbol: m.Symbol}) {
@@ -225,18 +225,18 @@ func (p *pool) place(m operand.Mem) int {
 		for len(data)%16 != 0 {
 			data = append(data, 0)
 		}
-		at = len(p.data)
+		offset = len(p.data)
 		p.data = append(p.data, data...)
-		p.at[m.Symbol.Name] = at
+		p.offsets[m.Symbol.Name] = offset
 	}
-	return at + m.Disp
+	return offset + m.Disp
 }
 
 // section returns the data in the syntax of Go's assembler.
 func (p *pool) section() string {
 	var b strings.Builder
-	for at := 0; at < len(p.data); at += 8 {
-		fmt.Fprintf(&b, "DATA %s<>+%d(SB)/8, $0x%016x\n", p.name, at, binary.LittleEndian.Uint64(p.data[at:]))
+	for offset := 0; offset < len(p.data); offset += 8 {
+		fmt.Fprintf(&b, "DATA %s<>+%d(SB)/8, $0x%016x\n", p.name, offset, binary.LittleEndian.Uint64(p.data[offset:]))
 	}
 	fmt.Fprintf(&b, "\nGLOBL %s<>(SB), RODATA|NOPTR, $%d\n", p.name, len(p.data))
 	return b.String()

@@ -51,7 +51,7 @@ func (i *neonInst) reads() []vreg {
 func (l *lowering) successors() [][]int {
 	labels := map[string]int{}
 	for n, i := range l.insts {
-		if _, twice := labels[i.label]; twice {
+		if _, duplicate := labels[i.label]; duplicate {
 			panic("two labels " + i.label)
 		}
 		if i.label != "" {
@@ -81,8 +81,8 @@ func (l *lowering) live() []set {
 	for n := range l.insts {
 		in[n], out[n] = newSet(len(l.vector)), newSet(len(l.vector))
 	}
-	for again := true; again; {
-		again = false
+	for changed := true; changed; {
+		changed = false
 		for n := len(l.insts) - 1; n >= 0; n-- {
 			i := &l.insts[n]
 			for _, s := range next[n] {
@@ -90,15 +90,15 @@ func (l *lowering) live() []set {
 					out[n][w] |= word
 				}
 			}
-			before := slices.Clone(out[n])
+			previous := slices.Clone(out[n])
 			for _, v := range i.writes() {
-				before.remove(v)
+				previous.remove(v)
 			}
 			for _, v := range i.reads() {
-				before.add(v)
+				previous.add(v)
 			}
-			if !slices.Equal(before, in[n]) {
-				in[n], again = before, true
+			if !slices.Equal(previous, in[n]) {
+				in[n], changed = previous, true
 			}
 		}
 	}
@@ -124,16 +124,16 @@ func (l *lowering) removeUnreachable() {
 		for n, i := range l.insts {
 			named[i.to] = named[i.to] || reached[n]
 		}
-		kept := l.insts[:0:0]
+		remaining := l.insts[:0:0]
 		for n, i := range l.insts {
 			if reached[n] && !l.follows(i.to, n) && (i.label == "" || named[i.label]) {
-				kept = append(kept, i)
+				remaining = append(remaining, i)
 			}
 		}
-		if len(kept) == len(l.insts) {
+		if len(remaining) == len(l.insts) {
 			return
 		}
-		l.insts = kept
+		l.insts = remaining
 	}
 }
 
@@ -154,20 +154,20 @@ func (l *lowering) follows(label string, n int) bool {
 func (l *lowering) removeDead() {
 	for {
 		live := l.live()
-		kept := l.insts[:0:0]
+		remaining := l.insts[:0:0]
 		for n, i := range l.insts {
 			dead := !i.effects && i.defs > 0
 			for _, v := range i.writes() {
 				dead = dead && !live[n].has(v)
 			}
 			if !dead {
-				kept = append(kept, i)
+				remaining = append(remaining, i)
 			}
 		}
-		if len(kept) == len(l.insts) {
+		if len(remaining) == len(l.insts) {
 			return
 		}
-		l.insts = kept
+		l.insts = remaining
 	}
 }
 
@@ -222,14 +222,14 @@ func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
 	for v := range merged {
 		merged[v] = vreg(v)
 	}
-	for at := range l.insts {
-		i := &l.insts[at]
+	for index := range l.insts {
+		i := &l.insts[index]
 		for _, v := range i.regs {
 			used.add(v)
-			uses[v] += depth[at]
+			uses[v] += depth[index]
 		}
 		for _, d := range i.writes() {
-			live[at].each(func(v vreg) {
+			live[index].each(func(v vreg) {
 				if l.vector[v] == l.vector[d] && !(i.move && v == i.regs[1]) {
 					g.connect(d, v)
 				}
@@ -254,8 +254,8 @@ func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
 	}
 	// Merge the registers of moves if that cannot make the graph harder to color: the merged node
 	// has fewer neighbors of high degree than there are registers (Briggs).
-	for at := range l.insts {
-		i := &l.insts[at]
+	for index := range l.insts {
+		i := &l.insts[index]
 		if !i.move || !join {
 			continue
 		}
@@ -265,11 +265,11 @@ func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
 		}
 		available := l.available(a)
 		high := 0
-		both := slices.Clone(g[a])
+		union := slices.Clone(g[a])
 		for w, word := range g[b] {
-			both[w] |= word
+			union[w] |= word
 		}
-		both.each(func(v vreg) {
+		union.each(func(v vreg) {
 			if neighbors(v) >= available {
 				high++
 			}
@@ -400,28 +400,28 @@ func (l *lowering) spill(v vreg, spilled map[vreg]bool) {
 	l.frame = (l.frame + bytes - 1) / bytes * bytes
 	slot := address{text: "{local+%d}", disp: l.frame}
 	l.frame += bytes
-	old := l.insts
+	insts := l.insts
 	l.insts = nil
-	for _, i := range old {
+	for _, i := range insts {
 		if !slices.Contains(i.regs, v) {
 			l.insts = append(l.insts, i)
 			continue
 		}
-		short := l.newRegister(l.vector[v])
-		spilled[short] = true
+		temporary := l.newRegister(l.vector[v])
+		spilled[temporary] = true
 		reads, writes := slices.Contains(i.reads(), v), slices.Contains(i.writes(), v)
 		i.regs = slices.Clone(i.regs)
 		for n, r := range i.regs {
 			if r == v {
-				i.regs[n] = short
+				i.regs[n] = temporary
 			}
 		}
 		if reads {
-			l.load(slot, bytes, short)
+			l.load(slot, bytes, temporary)
 		}
 		l.insts = append(l.insts, i)
 		if writes {
-			l.store(short, bytes, slot)
+			l.store(temporary, bytes, slot)
 		}
 	}
 	spilled[v] = true
@@ -458,13 +458,13 @@ func fill(text string, registers []string, frame int) string {
 		text = strings.ReplaceAll(text, fmt.Sprintf("{%d}", n), name)
 	}
 	for {
-		begin := strings.Index(text, "{local+")
-		if begin < 0 {
+		start := strings.Index(text, "{local+")
+		if start < 0 {
 			return text
 		}
-		end := begin + strings.Index(text[begin:], "}")
-		var at int
-		fmt.Sscanf(text[begin:end], "{local+%d", &at)
-		text = fmt.Sprintf("%slocal-%d(SP)%s", text[:begin], frame-at, text[end+1:])
+		end := start + strings.Index(text[start:], "}")
+		var slot int
+		fmt.Sscanf(text[start:end], "{local+%d", &slot)
+		text = fmt.Sprintf("%slocal-%d(SP)%s", text[:start], frame-slot, text[end+1:])
 	}
 }

@@ -35,9 +35,9 @@ func TestEncodings(t *testing.T) {
 	var source strings.Builder
 	var order []string
 	for _, w := range words {
-		if before, ok := encoded[w[2]]; ok {
-			if before != w[1] {
-				t.Errorf("%s is both %s and %s", w[2], before, w[1])
+		if earlier, ok := encoded[w[2]]; ok {
+			if earlier != w[1] {
+				t.Errorf("%s is both %s and %s", w[2], earlier, w[1])
 			}
 			continue
 		}
@@ -47,11 +47,11 @@ func TestEncodings(t *testing.T) {
 	}
 	cmd := exec.Command(assembler, "--triple=aarch64", "--show-encoding")
 	cmd.Stdin = strings.NewReader(source.String())
-	var faults bytes.Buffer
-	cmd.Stderr = &faults
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("llvm-mc: %v\n%s", err, faults.String())
+		t.Fatalf("llvm-mc: %v\n%s", err, stderr.String())
 	}
 	got := regexp.MustCompile(`encoding: \[0x(..),0x(..),0x(..),0x(..)\]`).FindAllStringSubmatch(string(out), -1)
 	if len(got) != len(order) {

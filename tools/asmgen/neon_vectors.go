@@ -22,7 +22,7 @@ func width(op operand.Op) int {
 func (l *lowering) source(op operand.Op, n int) [2]vreg {
 	if r, ok := op.(reg.Register); ok {
 		v := l.current(r)
-		return [2]vreg{v.of(0), v.of(1)}
+		return [2]vreg{v.register(0), v.register(1)}
 	}
 	half := l.halvesAt(op.(operand.Mem))
 	var v [2]vreg
@@ -76,7 +76,7 @@ func (l *lowering) atHome(r reg.Register, n int) {
 	for h := range n {
 		v.half[h] = none
 	}
-	if v.half == [2]vreg{none, none} || l.home[r.ID()].same {
+	if v.half == [2]vreg{none, none} || l.home[r.ID()].equalHalves {
 		delete(l.now, r.ID())
 		return
 	}
@@ -86,9 +86,9 @@ func (l *lowering) atHome(r reg.Register, n int) {
 // replace records that the given registers hold the vector `to` for the rest of this block.
 func (l *lowering) replace(to operand.Op, halves ...vreg) {
 	r := to.(reg.Register)
-	v := vector{half: [2]vreg{none, none}, same: l.homeOf(r.ID()).same, lane: -1}
-	if old, ok := l.now[r.ID()]; ok && len(halves) == 1 {
-		v.half[1] = old.half[1]
+	v := vector{half: [2]vreg{none, none}, equalHalves: l.homeOf(r.ID()).equalHalves, lane: -1}
+	if previous, ok := l.now[r.ID()]; ok && len(halves) == 1 {
+		v.half[1] = previous.half[1]
 	}
 	copy(v.half[:], halves)
 	l.now[r.ID()] = v
@@ -143,7 +143,7 @@ func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 			bytes = 8
 		}
 		if m, ok := last.(operand.Mem); ok {
-			l.store(l.current(ops[0].(reg.Register)).of(0), bytes, l.at(m))
+			l.store(l.current(ops[0].(reg.Register)).register(0), bytes, l.at(m))
 			return nil
 		}
 		m, ok := ops[0].(operand.Mem)
@@ -155,12 +155,12 @@ func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 	case "VEXTRACTPS":
 		n, _ := immediate(ops[0])
 		x := l.temp()
-		l.vop("dup", int(n), x, l.current(ops[1].(reg.Register)).of(0))
+		l.vop("dup", int(n), x, l.current(ops[1].(reg.Register)).register(0))
 		l.store(x, 4, l.at(last.(operand.Mem)))
 	case "VBROADCASTSD", "VBROADCASTSS", "VMOVDDUP":
 		return l.broadcast(i)
 	case "VMOVQ", "VMOVD":
-		from := l.current(ops[0].(reg.Register)).of(0)
+		from := l.current(ops[0].(reg.Register)).register(0)
 		if i.Opcode == "VMOVQ" {
 			l.op("FMOVD {1}, {0}", []vreg{l.reg(last)}, from)
 		} else {
@@ -179,10 +179,10 @@ func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 		var negated [2]vreg
 		r := last.(reg.Register)
 		n := l.homeOf(r.ID()).halves(width(last))
-		a, b, old := l.source(ops[0], n), l.source(ops[1], n), l.current(r)
+		a, b, addend := l.source(ops[0], n), l.source(ops[1], n), l.current(r)
 		for h := range n {
 			negated[h] = l.temp()
-			l.vop("fneg", 0, negated[h], old.of(h))
+			l.vop("fneg", 0, negated[h], addend.register(h))
 			l.vop("fmla", 0, negated[h], a[h], b[h])
 		}
 		l.replace(last, negated[:n]...)
@@ -221,13 +221,13 @@ func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 	case "VMOVMSKPD", "VMOVMSKPS":
 		// The routines only test whether any lane is set.
 		v := l.current(ops[0].(reg.Register))
-		any, other, flag := l.temp(), l.newRegister(false), l.reg(last)
-		l.vop("orr", 0, any, v.of(0), v.of(1))
-		l.op("FMOVD {1}, {0}", []vreg{flag}, any)
+		nonzero, upper, flag := l.temp(), l.newRegister(false), l.reg(last)
+		l.vop("orr", 0, nonzero, v.register(0), v.register(1))
+		l.op("FMOVD {1}, {0}", []vreg{flag}, nonzero)
 		l.double = true
-		l.vop("dup", 1, any, any)
-		l.op("FMOVD {1}, {0}", []vreg{other}, any)
-		l.op("ORR {1}, {2}, {0}", []vreg{flag}, flag, other)
+		l.vop("dup", 1, nonzero, nonzero)
+		l.op("FMOVD {1}, {0}", []vreg{upper}, nonzero)
+		l.op("ORR {1}, {2}, {0}", []vreg{flag}, flag, upper)
 		l.effect("CMP $0, {0}", nil, flag)
 		l.op("CSET NE, {0}", []vreg{flag})
 	case "VMOVSHDUP":
@@ -242,22 +242,22 @@ func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 	case "VCVTPD2PSY":
 		v, half := l.current(ops[0].(reg.Register)), l.temp()
 		l.double = true
-		l.vop("fcvtn", 0, half, v.of(0))
-		l.vop("fcvtn2", 0, half, v.of(1))
+		l.vop("fcvtn", 0, half, v.register(0))
+		l.vop("fcvtn2", 0, half, v.register(1))
 		l.replace(last, half)
 	case "VEXTRACTF128":
 		half := l.temp()
-		l.move(l.current(ops[1].(reg.Register)).of(1), half)
+		l.move(l.current(ops[1].(reg.Register)).register(1), half)
 		l.replace(last, half)
 	case "VINSERTF128":
 		low, high := l.temp(), l.temp()
-		l.move(l.current(ops[2].(reg.Register)).of(0), low)
-		l.move(l.current(ops[1].(reg.Register)).of(0), high)
+		l.move(l.current(ops[2].(reg.Register)).register(0), low)
+		l.move(l.current(ops[1].(reg.Register)).register(0), high)
 		l.replace(last, low, high)
 	case "VPERM2F128":
 		n, _ := immediate(ops[0])
 		a, b := l.current(ops[2].(reg.Register)), l.current(ops[1].(reg.Register))
-		choices := []vreg{a.of(0), a.of(1), b.of(0), b.of(1)}
+		choices := []vreg{a.register(0), a.register(1), b.register(0), b.register(1)}
 		var halves [2]vreg
 		for h := range halves {
 			halves[h] = l.temp()
@@ -280,8 +280,8 @@ func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 		a := l.at(last.(operand.Mem))
 		for k, op := range ops[:2] {
 			v, half := l.current(op.(reg.Register)), l.temp()
-			l.vop("xtn", 0, half, v.of(0))
-			l.vop("xtn2", 0, half, v.of(1))
+			l.vop("xtn", 0, half, v.register(0))
+			l.vop("xtn2", 0, half, v.register(1))
 			l.store(half, 16, a.offset(16*k))
 		}
 	case columnsLoad, columnsStore:
@@ -312,7 +312,7 @@ func (l *lowering) moveVector(from, to operand.Op) error {
 		n := width(from)
 		v, a := l.current(from.(reg.Register)), l.at(m)
 		for h := range n {
-			l.store(v.of(h), 16, a.offset(16*h))
+			l.store(v.register(h), 16, a.offset(16*h))
 		}
 		return nil
 	}
@@ -340,7 +340,7 @@ func (l *lowering) broadcast(i *ir.Instruction) error {
 			x = l.temp()
 			l.load(l.at(m), l.size(), x)
 		} else {
-			x = l.current(i.Operands[0].(reg.Register)).of(0)
+			x = l.current(i.Operands[0].(reg.Register)).register(0)
 		}
 		first := none
 		l.lanewise(to, func(to vreg, _ []vreg) {
@@ -354,20 +354,20 @@ func (l *lowering) broadcast(i *ir.Instruction) error {
 		return nil
 	}
 	m := i.Operands[0].(operand.Mem)
-	where, grouped := l.element[i]
-	if !grouped || where.bytes == l.size() {
+	location, grouped := l.element[i]
+	if !grouped || location.bytes == l.size() {
 		x := l.temp()
 		l.load(l.at(m), l.size(), x)
-		l.home[to.ID()] = vector{half: [2]vreg{x, none}, same: true}
+		l.home[to.ID()] = vector{half: [2]vreg{x, none}, equalHalves: true}
 		return nil
 	}
-	x, ok := l.loaded[where.group]
+	x, ok := l.loaded[location.group]
 	if !ok {
 		x = l.temp()
-		l.load(l.at(m).offset(-where.lane*l.size()), where.bytes, x)
-		l.loaded[where.group] = x
+		l.load(l.at(m).offset(-location.lane*l.size()), location.bytes, x)
+		l.loaded[location.group] = x
 	}
-	l.home[to.ID()] = vector{half: [2]vreg{x, none}, same: true, lane: where.lane}
+	l.home[to.ID()] = vector{half: [2]vreg{x, none}, equalHalves: true, lane: location.lane}
 	return nil
 }
 
@@ -386,15 +386,15 @@ func (l *lowering) elementOf(op operand.Op) (vreg, int, bool) {
 func (l *lowering) product(name string, i *ir.Instruction) bool {
 	ops := i.Operands
 	x, lane, ok := l.elementOf(ops[0])
-	other := ops[1]
+	factor := ops[1]
 	if !ok {
 		x, lane, ok = l.elementOf(ops[1])
-		other = ops[0]
+		factor = ops[0]
 	}
 	if !ok {
 		return false
 	}
-	l.accumulate(i.Operands[2], name != "fmul", func(to vreg, from []vreg) { l.vop(name+"e", lane, to, from[0], x) }, other)
+	l.accumulate(i.Operands[2], name != "fmul", func(to vreg, from []vreg) { l.vop(name+"e", lane, to, from[0], x) }, factor)
 	return true
 }
 
@@ -414,7 +414,7 @@ func (l *lowering) accumulate(to operand.Op, reads bool, f func(to vreg, from []
 			for i, s := range sources {
 				now[i] = s[h]
 			}
-			f(current.of(h), now)
+			f(current.register(h), now)
 		}
 		return
 	}
@@ -442,7 +442,7 @@ func (l *lowering) elsewhere(name string, i *ir.Instruction) {
 	ops := i.Operands
 	r := ops[2].(reg.Register)
 	n := l.homeOf(r.ID()).halves(width(ops[2]))
-	factor, old := l.source(ops[1], n), l.current(r)
+	factor, multiplier := l.source(ops[1], n), l.current(r)
 	var sums [2]vreg
 	var half func(h int) address
 	m, memory := ops[0].(operand.Mem)
@@ -454,9 +454,9 @@ func (l *lowering) elsewhere(name string, i *ir.Instruction) {
 		if memory {
 			l.load(half(h), 16, sums[h])
 		} else {
-			l.move(l.current(ops[0].(reg.Register)).of(h), sums[h])
+			l.move(l.current(ops[0].(reg.Register)).register(h), sums[h])
 		}
-		l.vop(name, 0, sums[h], factor[h], old.of(h))
+		l.vop(name, 0, sums[h], factor[h], multiplier.register(h))
 	}
 	l.replace(ops[2], sums[:n]...)
 }
@@ -477,14 +477,14 @@ func (l *lowering) extreme(i *ir.Instruction) error {
 		// Take ops[1] where it is larger (fmin: smaller) than ops[0], and ops[0] in all other
 		// lanes.
 		l.lanewise(ops[2], func(to vreg, from []vreg) {
-			beyond := l.temp()
+			selected := l.temp()
 			if name == "fmax" {
-				l.vop("fcmgt", 0, beyond, from[1], from[0])
+				l.vop("fcmgt", 0, selected, from[1], from[0])
 			} else {
-				l.vop("fcmgt", 0, beyond, from[0], from[1])
+				l.vop("fcmgt", 0, selected, from[0], from[1])
 			}
-			l.vop("bsl", 0, beyond, from[1], from[0])
-			l.move(beyond, to)
+			l.vop("bsl", 0, selected, from[1], from[0])
+			l.move(selected, to)
 		}, ops[0], ops[1])
 		return nil
 	}
@@ -518,13 +518,13 @@ func (l *lowering) comparison(i *ir.Instruction) error {
 		case greater:
 			l.vop("fcmgt", 0, to, a, b)
 		case notAtLeast:
-			least := l.temp()
-			l.vop("fcmge", 0, least, a, b)
-			l.vop("not", 0, to, least)
+			atLeast := l.temp()
+			l.vop("fcmge", 0, atLeast, a, b)
+			l.vop("not", 0, to, atLeast)
 		case notLess:
-			below := l.temp()
-			l.vop("fcmgt", 0, below, b, a)
-			l.vop("not", 0, to, below)
+			isLess := l.temp()
+			l.vop("fcmgt", 0, isLess, b, a)
+			l.vop("not", 0, to, isLess)
 		default:
 			panic("unknown predicate")
 		}
@@ -550,14 +550,14 @@ func (l *lowering) spreadLane(i *ir.Instruction) error {
 	lanes := 16 / l.size()
 	v := l.current(from.(reg.Register))
 	to := l.temp()
-	l.vop("dup", lane%lanes, to, v.of(lane/lanes))
-	if l.homeOf(ops[2].(reg.Register).ID()).same {
+	l.vop("dup", lane%lanes, to, v.register(lane/lanes))
+	if l.homeOf(ops[2].(reg.Register).ID()).equalHalves {
 		l.replace(ops[2], to)
 		return nil
 	}
-	other := l.temp()
-	l.move(to, other)
-	l.replace(ops[2], to, other)
+	upper := l.temp()
+	l.move(to, upper)
+	l.replace(ops[2], to, upper)
 	return nil
 }
 
@@ -567,7 +567,7 @@ func (l *lowering) columns(i *ir.Instruction) error {
 	ops := i.Operands
 	first, _ := immediate(ops[1])
 	size, _ := immediate(ops[2])
-	later, _ := immediate(ops[3])
+	anyStart, _ := immediate(ops[3])
 	l.double = size == 8
 	vectorOp, memory := ops[4], ops[5]
 	if i.Opcode == columnsLoad {
@@ -580,7 +580,7 @@ func (l *lowering) columns(i *ir.Instruction) error {
 		v = l.current(r)
 	}
 	for h := range n {
-		c := columns{l, ops[0], int(first) + h*lanes, later != 0, v.of(h), a.offset(16 * h)}
+		c := columns{l, ops[0], int(first) + h*lanes, anyStart != 0, v.register(h), a.offset(16 * h)}
 		c.move(i.Opcode == columnsLoad)
 	}
 	if i.Opcode == columnsLoad {
@@ -591,12 +591,12 @@ func (l *lowering) columns(i *ir.Instruction) error {
 
 // columns describes the range of selected columns in one register of 16 bytes.
 type columns struct {
-	l     *lowering
-	bits  operand.Op
-	first int  // column of the register's first lane
-	later bool // whether the range may begin after the first column of the vector
-	x     vreg
-	a     address
+	l        *lowering
+	bits     operand.Op
+	first    int  // column of the register's first lane
+	anyStart bool // whether the range may begin after the first column of the vector
+	x        vreg
+	a        address
 }
 
 // unless emits a jump that is taken if a lane is not in the range. If the bits are a constant, it
@@ -617,47 +617,47 @@ func (c columns) unless(lane int, label string) bool {
 func (c columns) move(loads bool) {
 	l := c.l
 	lanes := 16 / l.size()
-	done, some := l.newLabel(), l.newLabel()
-	part := func(bytes int) {
+	done, partial := l.newLabel(), l.newLabel()
+	moveBytes := func(bytes int) {
 		if loads {
 			l.load(c.a, bytes, c.x)
 		} else {
 			l.store(c.x, bytes, c.a)
 		}
 	}
-	all := !c.unless(lanes-1, some)
-	if all && c.later {
-		all = !c.unless(0, some)
+	whole := !c.unless(lanes-1, partial)
+	if whole && c.anyStart {
+		whole = !c.unless(0, partial)
 	}
-	if all {
-		part(16)
+	if whole {
+		moveBytes(16)
 		l.branch("B", done)
 	}
-	l.place(some)
+	l.placeLabel(partial)
 	if loads {
 		l.vop("movi", 0, c.x)
 	}
 	for lane := range lanes {
 		next := done
-		if c.later {
+		if c.anyStart {
 			next = l.newLabel()
 		}
 		switch {
-		case !c.later && lane == lanes-1: // this is the case of a whole register, which is emitted above
+		case !c.anyStart && lane == lanes-1: // this is the case of a whole register, which is emitted above
 		case c.unless(lane, next):
-			if !c.later {
+			if !c.anyStart {
 				l.branch("B", done)
 			}
-		case c.later || lane == 2:
+		case c.anyStart || lane == 2:
 			c.lane(lane, loads)
 		default:
-			part((lane + 1) * l.size())
+			moveBytes((lane + 1) * l.size())
 		}
-		if c.later {
-			l.place(next)
+		if c.anyStart {
+			l.placeLabel(next)
 		}
 	}
-	l.place(done)
+	l.placeLabel(done)
 }
 
 func (c columns) lane(lane int, loads bool) {

@@ -10,8 +10,8 @@ import (
 // The packing routines read a matrix at A, whose neighboring rows are Lda
 // elements apart, and write panels of w elements to C. See ukr.Packer.
 
-// short returns a vector register of 16, 32 or 64 bytes.
-func (e *emitter) short(bytes int) reg.VecVirtual {
+// vecOfBytes returns a vector register of 16, 32 or 64 bytes.
+func (e *emitter) vecOfBytes(bytes int) reg.VecVirtual {
 	switch bytes {
 	case 16:
 		return e.XMM()
@@ -41,9 +41,9 @@ func (e *emitter) packCopy(w int) {
 	e.MOVQ(src, from)
 	e.MOVQ(dst, to)
 	e.Label(panel)
-	for at := 0; at < w; at += lanes {
-		v := e.short(lanes * e.size())
-		first := min(at, w-lanes)
+	for offset := 0; offset < w; offset += lanes {
+		v := e.vecOfBytes(lanes * e.size())
+		first := min(offset, w-lanes)
 		e.move(e.at(from, first), v)
 		e.move(v, e.at(to, first))
 	}
@@ -72,14 +72,14 @@ func (e *emitter) packTranspose(w int) {
 		for i := 0; i < w; i += 4 {
 			first := min(i, w-4)
 			if first < i {
-				back := e.GP64()
-				e.IMUL3Q(operand.U32(i-first), lda, back)
-				e.SUBQ(back, row)
+				overlap := e.GP64()
+				e.IMUL3Q(operand.U32(i-first), lda, overlap)
+				e.SUBQ(overlap, row)
 			}
 			for p := 0; p < 8; p += 4 {
 				r := make([]reg.VecVirtual, 4)
 				for n := range r {
-					r[n] = e.short(4 * e.size())
+					r[n] = e.vecOfBytes(4 * e.size())
 					e.move(rows.row(row, n).Offset(p*e.size()), r[n])
 				}
 				for n, c := range e.transposed(r) {
@@ -109,7 +109,7 @@ func (e *emitter) unpackTranspose(w int) {
 			for p := 0; p < 8; p += 4 {
 				r := make([]reg.VecVirtual, 4)
 				for n := range r {
-					r[n] = e.short(4 * e.size())
+					r[n] = e.vecOfBytes(4 * e.size())
 					e.move(e.at(src, (p+n)*w+i), r[n])
 				}
 				for n, c := range e.transposed(r) {
@@ -145,7 +145,7 @@ func (e *emitter) transposed(r []reg.VecVirtual) []reg.VecVirtual {
 	t := make([]reg.VecVirtual, 4)
 	c := make([]reg.VecVirtual, 4)
 	for i := range t {
-		t[i], c[i] = e.short(4*e.size()), e.short(4*e.size())
+		t[i], c[i] = e.vecOfBytes(4*e.size()), e.vecOfBytes(4*e.size())
 	}
 	for i := range 2 {
 		a, b := r[2*i], r[2*i+1]

@@ -47,9 +47,9 @@ func (e *emitter) rows(count int, dot, axpy bool) {
 	// If the factors do not fit in the registers together with the sums and three more vectors,
 	// they remain in memory.
 	inMemory := dot && axpy && 2*count+3 > 16 && !e.masks
-	var kept operand.Mem
+	var stored operand.Mem
 	if inMemory {
-		kept = e.AllocLocal(count * e.tier.bytes)
+		stored = e.AllocLocal(count * e.tier.bytes)
 	}
 	for r := range count {
 		if axpy {
@@ -57,7 +57,7 @@ func (e *emitter) rows(count int, dot, axpy bool) {
 			e.broadcast(operand.Mem{Base: args, Disp: offRowsA + r*e.size()}, f)
 			factors[r] = f
 			if inMemory {
-				to := kept.Offset(r * e.tier.bytes)
+				to := stored.Offset(r * e.tier.bytes)
 				e.store(f, to)
 				factors[r] = to
 			}
@@ -72,28 +72,28 @@ func (e *emitter) rows(count int, dot, axpy bool) {
 	advanced, row := e.rowsOf(e.field(args, offRows), ld, count)
 	var x, y operand.Mem
 	for _, v := range []struct {
-		used  bool
-		field int
-		at    *operand.Mem
+		used    bool
+		field   int
+		address *operand.Mem
 	}{{axpy, offRowsX, &x}, {dot, offRowsY, &y}} {
 		if v.used {
 			p := e.field(args, v.field)
-			advanced, v.at.Base = append(advanced, p), p
+			advanced, v.address.Base = append(advanced, p), p
 		}
 	}
 	e.forElements(n, advanced, 1, func(_ int, load func(operand.Mem, reg.VecVirtual), store func(reg.VecVirtual, operand.Mem)) {
-		to, other := e.vec(), e.vec()
+		to, factor := e.vec(), e.vec()
 		if axpy {
 			load(x, to)
 		}
 		if dot {
-			load(y, other)
+			load(y, factor)
 		}
 		for r := range count {
 			v := e.vec()
 			load(row(r), v)
 			if dot {
-				e.fma(v, other, sums[r])
+				e.fma(v, factor, sums[r])
 			}
 			if axpy {
 				e.fma(factors[r], v, to)

@@ -53,8 +53,8 @@ func (e *emitter) trsmDirect() {
 				for v, x := range acc[r] {
 					e.storeMasked(mask, v, x, e.at(c, v*e.lanes()))
 				}
-				for below := r + 1; below < rows; below++ {
-					e.addProduct(false, s.row(pa, below), acc[r], acc[below])
+				for laterRow := r + 1; laterRow < rows; laterRow++ {
+					e.addProduct(false, s.row(pa, laterRow), acc[r], acc[laterRow])
 				}
 				e.ADDQ(s.cs, pa)
 				e.ADDQ(ldc, c)
@@ -72,7 +72,7 @@ func (e *emitter) divideRow(args reg.Register, d operand.Mem, x []reg.VecVirtual
 	divide, done := e.label("divide"), e.label("divided")
 	e.CMPQ(operand.Mem{Base: args, Disp: offDirectFlag}, operand.U8(0))
 	e.JNE(operand.LabelRef(done))
-	bits, by := e.GP64(), e.vec()
+	bits, divisor := e.GP64(), e.vec()
 	// The exponent bits are zero if the number is zero or subnormal.
 	if e.double() {
 		e.MOVQ(d, bits)
@@ -86,15 +86,15 @@ func (e *emitter) divideRow(args reg.Register, d operand.Mem, x []reg.VecVirtual
 	e.JZ(operand.LabelRef(divide))
 	s := e.scalar()
 	e.scalarInverse(d, s)
-	e.broadcast(s, by)
+	e.broadcast(s, divisor)
 	for v := range x {
-		e.mul(x[v], by, x[v])
+		e.mul(x[v], divisor, x[v])
 	}
 	e.JMP(operand.LabelRef(done))
 	e.Label(divide)
-	e.broadcast(d, by)
+	e.broadcast(d, divisor)
 	for v := range x {
-		e.div(x[v], by, x[v])
+		e.div(x[v], divisor, x[v])
 	}
 	e.Label(done)
 }
@@ -103,14 +103,14 @@ func (e *emitter) divideRow(args reg.Register, d operand.Mem, x []reg.VecVirtual
 func (e *emitter) trmmDirect() {
 	e.forPanels(func(args reg.Register, s strides, ldc reg.GPVirtual, panel operand.Mem, mask columnMask, nv int) {
 		a, c, m := e.field(args, offDirectA), e.GP64(), e.field(args, offDirectM)
-		by := e.GP64()
+		offset := e.GP64()
 		e.MOVQ(panel, c)
-		e.MOVQ(m, by)
-		e.IMULQ(ldc, by)
-		e.ADDQ(by, c)
-		e.MOVQ(m, by)
-		e.IMULQ(s.rs, by)
-		e.ADDQ(by, a)
+		e.MOVQ(m, offset)
+		e.IMULQ(ldc, offset)
+		e.ADDQ(offset, c)
+		e.MOVQ(m, offset)
+		e.IMULQ(s.rs, offset)
+		e.ADDQ(offset, a)
 		e.forRows(m, func(rows int) {
 			for range rows {
 				e.SUBQ(ldc, c)

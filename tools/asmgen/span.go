@@ -142,36 +142,36 @@ func (e *emitter) sqrt() {
 
 // A cancellation detects results of (A + y) − 2x that are less than a fraction of A + y.
 type cancellation struct {
-	e     *emitter
-	a     reg.VecVirtual
-	least operand.Op // the given fraction of A + y
-	two   operand.Op
-	hit   reg.OpmaskVirtual // set only if the tier has mask registers
-	found reg.VecVirtual    // set only if the tier has no mask registers
+	e        *emitter
+	a        reg.VecVirtual
+	fraction operand.Op // the given fraction of A + y
+	two      operand.Op
+	hit      reg.OpmaskVirtual // set only if the tier has mask registers
+	any      reg.VecVirtual    // set only if the tier has no mask registers
 }
 
-func (e *emitter) cancellation(a reg.VecVirtual, least operand.Op) *cancellation {
-	c := &cancellation{e: e, a: a, least: least, two: e.number("two", 2)}
+func (e *emitter) cancellation(a reg.VecVirtual, fraction operand.Op) *cancellation {
+	c := &cancellation{e: e, a: a, fraction: fraction, two: e.number("two", 2)}
 	if e.masks {
 		c.hit = e.K()
 		e.KXORW(c.hit, c.hit, c.hit)
 	} else {
-		c.found = e.vec()
-		e.zero(c.found)
+		c.any = e.vec()
+		e.zero(c.any)
 	}
 	return c
 }
 
 // distance returns r = (A + y) − 2x. On tiers with mask registers, badMask has ones in the lanes
-// with too much cancellation; on the other tiers, bad has ones in these lanes.
-func (c *cancellation) distance(x, y operand.Mem) (r, bad reg.VecVirtual, badMask reg.OpmaskVirtual) {
+// with too much cancellation; on the other tiers, badLanes has ones in these lanes.
+func (c *cancellation) distance(x, y operand.Mem) (r, badLanes reg.VecVirtual, badMask reg.OpmaskVirtual) {
 	const notGreaterEqualUnordered = 0x19
 	e := c.e
 	r, sum, limit := e.vec(), e.vec(), e.vec()
 	e.add(c.a, y, sum)
 	e.load(x, r)
 	e.fnma213(sum, c.two, r)
-	e.mul(sum, c.least, limit)
+	e.mul(sum, c.fraction, limit)
 	if e.masks {
 		badMask = e.K()
 		pick(e, e.VCMPPS, e.VCMPPD)(operand.U8(notGreaterEqualUnordered), limit, r, badMask)
@@ -179,7 +179,7 @@ func (c *cancellation) distance(x, y operand.Mem) (r, bad reg.VecVirtual, badMas
 		return r, nil, badMask
 	}
 	pick(e, e.VCMPPS, e.VCMPPD)(operand.U8(notGreaterEqualUnordered), limit, r, limit)
-	e.VORPS(limit, c.found, c.found)
+	e.VORPS(limit, c.any, c.any)
 	return r, limit, nil
 }
 
@@ -190,7 +190,7 @@ func (c *cancellation) flag(args reg.Register) {
 	if e.masks {
 		e.KMOVW(c.hit, flag)
 	} else {
-		e.VMOVMSKPS(c.found, flag)
+		e.VMOVMSKPS(c.any, flag)
 	}
 	e.MOVQ(flag.As64(), operand.Mem{Base: args, Disp: offFlag})
 }
@@ -218,33 +218,33 @@ func (e *emitter) distanceExp(stream bool) {
 	a, b := e.scalars(args)
 	factor := e.vec()
 	e.broadcast(operand.Mem{Base: args, Disp: offSA + 2*e.size()}, factor)
-	var least operand.Op = b
+	var fraction operand.Op = b
 	f := e.exponential()
 	minus := e.number("minusOne", -1)
-	c := e.cancellation(a, least)
+	c := e.cancellation(a, fraction)
 	var ahead reg.GPVirtual // distance in bytes from X to Z
 	if stream {
 		ahead = e.field(args, offZ(e.size()))
 		e.SUBQ(operand.Mem{Base: args, Disp: offX}, ahead)
 	}
 	e.forVectors(args, true, func(x, y reg.Register, v int) {
-		at := e.at(x, v*e.lanes())
-		r, bad, badMask := c.distance(at, e.at(y, v*e.lanes()))
+		mem := e.at(x, v*e.lanes())
+		r, badLanes, badMask := c.distance(mem, e.at(y, v*e.lanes()))
 		e.mul(r, factor, r)
 		// Because C ≤ 0, only a negative distance could make exp overflow, and it is marked as bad.
-		k := f.of(r, false)
+		k := f.exp(r, false)
 		switch {
 		case e.masks:
 			pick(e, e.VMOVAPS, e.VMOVAPD)(minus, badMask, k)
 		default:
-			pick(e, e.VBLENDVPS, e.VBLENDVPD)(bad, minus, k, k)
+			pick(e, e.VBLENDVPS, e.VBLENDVPD)(badLanes, minus, k, k)
 		}
 		if stream {
-			at.Index, at.Scale = ahead, 1
-			e.streamStore(k, at)
+			mem.Index, mem.Scale = ahead, 1
+			e.streamStore(k, mem)
 			return
 		}
-		e.store(k, at)
+		e.store(k, mem)
 	})
 	c.flag(args)
 	e.VZEROUPPER()
@@ -259,7 +259,7 @@ func (e *emitter) exp() {
 		r := e.vec()
 		e.load(e.at(x, v*e.lanes()), r)
 		e.fma213(b, a, r)
-		e.store(f.of(r, true), e.at(x, v*e.lanes()))
+		e.store(f.exp(r, true), e.at(x, v*e.lanes()))
 	})
 	e.VZEROUPPER()
 	e.RET()
@@ -323,10 +323,10 @@ func (e *emitter) scalef(n, x reg.VecVirtual) {
 func (e *emitter) forElements(n reg.GPVirtual, pointers []reg.GPVirtual, unroll int, body func(v int, load func(operand.Mem, reg.VecVirtual), store func(reg.VecVirtual, operand.Mem))) {
 	step := func(count int) {
 		for v := range count {
-			at := v * e.lanes() * e.size()
+			offset := v * e.lanes() * e.size()
 			body(v,
-				func(m operand.Mem, to reg.VecVirtual) { e.load(m.Offset(at), to) },
-				func(from reg.VecVirtual, m operand.Mem) { e.store(from, m.Offset(at)) })
+				func(m operand.Mem, to reg.VecVirtual) { e.load(m.Offset(offset), to) },
+				func(from reg.VecVirtual, m operand.Mem) { e.store(from, m.Offset(offset)) })
 		}
 		for _, p := range pointers {
 			e.ADDQ(operand.U32(count*e.lanes()*e.size()), p)
@@ -368,11 +368,11 @@ func (e *emitter) dotAxpy() {
 		e.zero(s)
 	}
 	e.forElements(n, []reg.GPVirtual{x, y, z}, 4, func(v int, load func(operand.Mem, reg.VecVirtual), store func(reg.VecVirtual, operand.Mem)) {
-		to, other, row := e.vec(), e.vec(), e.vec()
+		to, factor, row := e.vec(), e.vec(), e.vec()
 		load(operand.Mem{Base: x}, to)
-		load(operand.Mem{Base: y}, other)
+		load(operand.Mem{Base: y}, factor)
 		load(operand.Mem{Base: z}, row)
-		e.fma(row, other, sums[v])
+		e.fma(row, factor, sums[v])
 		e.fma(row, a, to)
 		store(to, operand.Mem{Base: x})
 	})
@@ -403,18 +403,18 @@ func (e *emitter) reduceOne(v reg.VecVirtual, to operand.Mem) {
 	}
 	quarter := e.XMM()
 	e.VEXTRACTF128(operand.U8(1), low, quarter)
-	other := e.XMM()
+	upper := e.XMM()
 	if e.double() {
 		e.VADDPD(quarter, low.(reg.Vec).AsX(), quarter)
-		e.VUNPCKHPD(quarter, quarter, other)
-		e.VADDSD(other, quarter, quarter)
+		e.VUNPCKHPD(quarter, quarter, upper)
+		e.VADDSD(upper, quarter, quarter)
 		e.VMOVSD(quarter, to)
 		return
 	}
 	e.VADDPS(quarter, low.(reg.Vec).AsX(), quarter)
-	e.VUNPCKHPD(quarter, quarter, other)
-	e.VADDPS(other, quarter, quarter)
-	e.VMOVSHDUP(quarter, other)
-	e.VADDSS(other, quarter, quarter)
+	e.VUNPCKHPD(quarter, quarter, upper)
+	e.VADDPS(upper, quarter, quarter)
+	e.VMOVSHDUP(quarter, upper)
+	e.VADDSS(upper, quarter, quarter)
 	e.VMOVSS(quarter, to)
 }

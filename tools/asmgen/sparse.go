@@ -46,7 +46,7 @@ func (e *emitter) sparse() {
 }
 
 func (e *emitter) sparsePanels(args, b, c, ldb, ldc reg.Register, panels int) {
-	a, at, k := e.field(args, offA), e.field(args, offSparseAt), e.field(args, offK)
+	a, offsets, k := e.field(args, offA), e.field(args, offSparseAt), e.field(args, offK)
 	var acc [sparseRows][]reg.VecVirtual
 	for r := range acc {
 		acc[r] = e.vecs(panels * e.nv)
@@ -59,20 +59,20 @@ func (e *emitter) sparsePanels(args, b, c, ldb, ldc reg.Register, panels int) {
 	e.JLE(operand.LabelRef(done))
 	e.Label(loop)
 	row := e.GP64()
-	e.MOVL(operand.Mem{Base: at}, row.As32())
+	e.MOVL(operand.Mem{Base: offsets}, row.As32())
 	e.LEAQ(operand.Mem{Base: b, Index: row, Scale: uint8(e.size())}, row)
-	values := e.vecs(panels * e.nv)
-	for v := range values {
+	rowsOfB := e.vecs(panels * e.nv)
+	for v := range rowsOfB {
 		if v > 0 && v%e.nv == 0 {
 			e.ADDQ(ldb, row)
 		}
-		e.load(e.at(row, v%e.nv*e.lanes()), values[v])
+		e.load(e.at(row, v%e.nv*e.lanes()), rowsOfB[v])
 	}
 	for r := range acc {
-		dotStep(e, e.at(a, r), values, acc[r])
+		dotStep(e, e.at(a, r), rowsOfB, acc[r])
 	}
 	e.ADDQ(operand.U32(sparseRows*e.size()), a)
-	e.ADDQ(operand.U32(4), at)
+	e.ADDQ(operand.U32(4), offsets)
 	e.DECQ(k)
 	e.JNZ(operand.LabelRef(loop))
 	e.Label(done)

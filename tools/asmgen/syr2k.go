@@ -9,7 +9,7 @@ import (
 func (e *emitter) syr2k() {
 	operands := [2]rank2Operand{e.rank2Operand("a"), e.rank2Operand("b")}
 	m, c, step := e.AllocLocal(8), e.AllocLocal(8), e.AllocLocal(8)
-	more := e.AllocLocal(8) // change in the number of elements m from one row of C to the next
+	increment := e.AllocLocal(8) // change in the number of elements m from one row of C to the next
 	lower, begin, row := e.label("lower"), e.label("begin"), e.label("row")
 	e.MOVQ(e.param("c"), c)
 	ldc := e.stride("ldc")
@@ -22,28 +22,28 @@ func (e *emitter) syr2k() {
 	// In the upper triangle, the next row of C begins one column further right, and its factors one
 	// row further down in A and B.
 	e.MOVQ(rows, m)
-	e.MOVQ(operand.I32(-1), more)
+	e.MOVQ(operand.I32(-1), increment)
 	e.ADDQ(operand.U8(e.size()), ldc)
 	for _, o := range operands {
-		e.MOVQ(o.rows.rs, o.later)
+		e.MOVQ(o.rows.rs, o.firstStep)
 	}
 	e.JMP(operand.LabelRef(begin))
 	e.Label(lower)
 	e.MOVQ(operand.I32(1), m)
-	e.MOVQ(operand.I32(1), more)
+	e.MOVQ(operand.I32(1), increment)
 	for _, o := range operands {
-		e.MOVQ(operand.I32(0), o.later)
+		e.MOVQ(operand.I32(0), o.firstStep)
 	}
 	e.Label(begin)
 	e.MOVQ(ldc, step)
 	e.Label(row)
-	y, rest := e.GP64(), e.GP64()
+	y, remaining := e.GP64(), e.GP64()
 	e.MOVQ(c, y)
-	e.MOVQ(m, rest)
+	e.MOVQ(m, remaining)
 	for _, o := range operands {
 		e.copyLocal(o.first, o.block)
 	}
-	e.forRows(rest, func(count int) {
+	e.forRows(remaining, func(count int) {
 		n, products := e.param("n"), make([]rowOperand, len(operands))
 		for i, o := range operands {
 			p, x := e.GP64(), e.GP64()
@@ -64,10 +64,10 @@ func (e *emitter) syr2k() {
 	})
 	for _, o := range operands {
 		e.ADDQ(o.rows.rs, o.row)
-		e.addLocal(o.later, o.first)
+		e.addLocal(o.firstStep, o.first)
 	}
 	e.addLocal(step, c)
-	e.addLocal(more, m)
+	e.addLocal(increment, m)
 	e.DECQ(count)
 	e.JNZ(operand.LabelRef(row))
 	e.VZEROUPPER()
@@ -76,19 +76,19 @@ func (e *emitter) syr2k() {
 
 // A rank2Operand is one of the matrices of syr2k.
 type rank2Operand struct {
-	rows  strides
-	row   operand.Mem // address of the row with the index of the current row of C
-	first operand.Mem // address of the first row by which the other matrix's row is multiplied
-	block operand.Mem // address of the first row of the current block of four rows
-	later operand.Mem // change of first, in bytes, for the next row of C
+	rows      strides
+	row       operand.Mem // address of the row with the index of the current row of C
+	first     operand.Mem // address of the first row by which the other matrix's row is multiplied
+	block     operand.Mem // address of the first row of the current block of four rows
+	firstStep operand.Mem // change of first, in bytes, for the next row of C
 }
 
 func (e *emitter) rank2Operand(name string) rank2Operand {
-	o := rank2Operand{row: e.AllocLocal(8), first: e.AllocLocal(8), block: e.AllocLocal(8), later: e.AllocLocal(8)}
+	o := rank2Operand{row: e.AllocLocal(8), first: e.AllocLocal(8), block: e.AllocLocal(8), firstStep: e.AllocLocal(8)}
 	o.rows = e.rowStrides("ld" + name)
-	at := e.param(name)
-	e.MOVQ(at, o.row)
-	e.MOVQ(at, o.first)
+	pointer := e.param(name)
+	e.MOVQ(pointer, o.row)
+	e.MOVQ(pointer, o.first)
 	return o
 }
 

@@ -72,13 +72,13 @@ func (t tier) has(r routine, p precision) bool {
 	return true
 }
 
-// signature returns the routine's Go type. If known is false, the type that the parameter points to
+// signature returns the routine's Go type. If typed is false, the type that the parameter points to
 // is replaced by a plain pointer, because the assembly does not know that type.
-func (r routine) signature(p precision, known bool) string {
+func (r routine) signature(p precision, typed bool) string {
 	switch {
 	case strings.HasPrefix(r.args, "func"):
 		return regexp.MustCompile(`\bT\b`).ReplaceAllString(r.args, p.typ)
-	case known:
+	case typed:
 		return fmt.Sprintf("func(args *%s[%s])", r.args, p.typ)
 	}
 	return "func(args *byte)"

@@ -81,8 +81,8 @@ func (e *emitter) field(args reg.Register, offset int) reg.GPVirtual {
 // chi2Step adds (a−b)²/(a+b). It replaces a denominator below the smallest normal number by this
 // number, so that 0/0 gives 0. A NaN is preserved, because the numerator is NaN too.
 func chi2Step(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
-	least := e.bits(pick(e, 0x1p-126, 0x1p-1022))
-	smallest := e.constant("smallest", e.lanes(), func(int) uint64 { return least })
+	smallestBits := e.bits(pick(e, 0x1p-126, 0x1p-1022))
+	smallest := e.constant("smallest", e.lanes(), func(int) uint64 { return smallestBits })
 	for v := range acc {
 		sum, diff := e.vec(), e.vec()
 		e.broadcast(a, sum)
@@ -226,9 +226,9 @@ func (e *emitter) tile(s step, scaled, oneRow bool) {
 	rows(integers.accumulators(), prefetch, next)
 
 	e.Label(next)
-	down := e.GP64()
-	e.IMUL3Q(operand.U32(e.mr), ldc, down)
-	e.ADDQ(down, c)
+	height := e.GP64()
+	e.IMUL3Q(operand.U32(e.mr), ldc, height)
+	e.ADDQ(height, c)
 	e.ADDQ(lda, a)
 	e.SUBQ(operand.U32(e.mr), m)
 	e.JMP(operand.LabelRef(panel))
@@ -316,15 +316,15 @@ func (e *emitter) prefetchC(c, ldc, m reg.GPVirtual) {
 // to 4 % longer (n = 4096, AVX-512, AMD EPYC of family 26, November 2026; on AVX2 there is no
 // difference).
 func (e *emitter) prefetchRows(c, ldc, m reg.GPVirtual, size int, prefetch func()) func() {
-	row, left := e.GP64(), e.GP64()
+	row, remaining := e.GP64(), e.GP64()
 	e.MOVQ(c, row)
-	e.MOVQ(operand.U32(e.mr), left)
-	e.CMPQ(m, left)
-	e.CMOVQLT(m, left)
+	e.MOVQ(operand.U32(e.mr), remaining)
+	e.CMPQ(m, remaining)
+	e.CMOVQLT(m, remaining)
 	return func() {
 		prefetch()
 		fetched := e.label("fetched")
-		e.DECQ(left)
+		e.DECQ(remaining)
 		e.JL(operand.LabelRef(fetched))
 		e.PREFETCHT1(operand.Mem{Base: row})
 		e.PREFETCHT1(operand.Mem{Base: row, Disp: size - 1})
@@ -351,20 +351,20 @@ func (e *emitter) update(args reg.Register, acc [][]reg.VecVirtual, c, ldc, m re
 			e.CMPQ(m, operand.U32(i))
 			e.JLE(operand.LabelRef(next))
 			for v, x := range acc[i] {
-				at := e.at(row, v*e.lanes())
+				mem := e.at(row, v*e.lanes())
 				if read {
-					old := e.vec()
+					initial := e.vec()
 					if mask == nil {
-						e.load(at, old)
+						e.load(mem, initial)
 					} else {
-						e.loadMasked(*mask, v, at, old)
+						e.loadMasked(*mask, v, mem, initial)
 					}
-					e.fma(old, beta, x)
+					e.fma(initial, beta, x)
 				}
 				if mask == nil {
-					e.store(x, at)
+					e.store(x, mem)
 				} else {
-					e.storeMasked(*mask, v, x, at)
+					e.storeMasked(*mask, v, x, mem)
 				}
 			}
 			e.ADDQ(ldc, row)
@@ -385,12 +385,12 @@ func (e *emitter) trsm() {
 		inverse := e.vec()
 		e.broadcast(e.at(pa, p*e.mr+p), inverse)
 		for v, x := range acc[p] {
-			at := e.at(pb, p*e.nr()+v*e.lanes())
+			mem := e.at(pb, p*e.nr()+v*e.lanes())
 			b := e.vec()
-			e.load(at, b)
+			e.load(mem, b)
 			e.sub(b, x, x)
 			e.mul(x, inverse, x)
-			e.store(x, at)
+			e.store(x, mem)
 		}
 		for i := p + 1; i < e.mr; i++ {
 			dotStep(e, e.at(pa, p*e.mr+i), acc[p], acc[i])

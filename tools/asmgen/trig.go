@@ -58,8 +58,8 @@ func (d doubles) reduced(y reg.VecVirtual, double bool) (quadrant, r, low reg.Ve
 	p := d.mul(n, d.num(halfPi2))
 	pLow := d.fms(n, d.num(halfPi2), p)
 	r = d.sub(first, p)
-	back := d.sub(r, first)
-	low = d.sub(d.sub(first, d.sub(r, back)), d.add(p, back))
+	pRounded := d.sub(r, first)
+	low = d.sub(d.sub(first, d.sub(r, pRounded)), d.add(p, pRounded))
 	return quadrant, r, d.fnma(n, d.num(halfPi3), d.sub(low, pLow))
 }
 
@@ -80,10 +80,10 @@ func (d doubles) cosine(r, low, z reg.VecVirtual) reg.VecVirtual {
 	return d.add(w, d.fma(d.mul(z, z), d.polynomial(z, cosCoefficients), tail))
 }
 
-// trigonometric emits x ← sin(A·x), or cos(A·x) if turn is 1, in steps of NR elements. If a step
+// trigonometric emits x ← sin(A·x), or cos(A·x) if phase is 1, in steps of NR elements. If a step
 // has an element with |A·x| > reduceLimit, the code stops before this step, sets Flag, and sets N
 // to the number of remaining elements.
-func (e *emitter) trigonometric(turn uint64) {
+func (e *emitter) trigonometric(phase uint64) {
 	args := e.args()
 	d := e.doubles()
 	a := d.field(e, args, offSA)
@@ -106,7 +106,7 @@ func (e *emitter) trigonometric(turn uint64) {
 	for v := range e.nv {
 		e.eachDoubles(d, x, v, func(from operand.Mem) {
 			y := d.mul(d.fetch(e, from), a)
-			d.unload(e, d.turned(y, turn, e.double()), from)
+			d.unload(e, d.shifted(y, phase, e.double()), from)
 		})
 	}
 	e.ADDQ(operand.U32(e.nr()*e.size()), x)
@@ -122,11 +122,11 @@ func (e *emitter) trigonometric(turn uint64) {
 	e.RET()
 }
 
-// turned returns sin(y + turn·½π), for turn 0 or 1.
-func (d doubles) turned(y reg.VecVirtual, turn uint64, double bool) reg.VecVirtual {
+// shifted returns sin(y + phase·½π), for phase 0 or 1.
+func (d doubles) shifted(y reg.VecVirtual, phase uint64, double bool) reg.VecVirtual {
 	// Handle the sign of y separately, because the sums below lose the sign of −0.
 	var sign reg.VecVirtual
-	if turn == 0 {
+	if phase == 0 {
 		sign = d.sign(y)
 		y = d.abs(y)
 	}
@@ -139,8 +139,8 @@ func (d doubles) turned(y reg.VecVirtual, turn uint64, double bool) reg.VecVirtu
 		sin = d.fma(d.mul(r, z), d.polynomial(z, sinCoefficientsShort), r)
 		cos = d.fma(d.mul(z, z), d.polynomial(z, cosCoefficientsShort), d.fma(z, d.num(-0.5), d.value(1)))
 	}
-	if turn != 0 {
-		quadrant = d.addInt(quadrant, d.word(turn))
+	if phase != 0 {
+		quadrant = d.addInt(quadrant, d.word(phase))
 	}
 	result := d.choice(d.odd(quadrant), cos, sin)
 	result = d.xor(result, d.sign(d.shiftLeft(quadrant, 62)))

@@ -15,22 +15,22 @@ func (e *emitter) trsv() {
 	rs, cs, inc := e.stride("ars"), e.stride("acs"), e.stride("incX")
 	rows := strides{rs: rs, rs3: e.GP64()}
 	e.LEAQ(operand.Mem{Base: rs, Index: rs, Scale: 2}, rows.rs3)
-	done, top := e.GP64(), e.GP64() // number of solved unknowns, and the address of the first unknown
+	done, firstUnknown := e.GP64(), e.GP64() // number of solved unknowns, and the address of the first unknown
 	e.XORQ(done, done)
-	e.MOVQ(x, top)
+	e.MOVQ(x, firstUnknown)
 	e.forRows(n, func(count int) {
 		p := e.GP64()
 		e.MOVQ(a, p)
 		sums := e.scalars4(count)
-		at := e.GP64()
-		e.MOVQ(x, at)
+		unknown := e.GP64()
+		e.MOVQ(x, unknown)
 		for r, s := range sums {
-			e.loadScalar(operand.Mem{Base: at}, s)
+			e.loadScalar(operand.Mem{Base: unknown}, s)
 			if r+1 < count {
-				e.ADDQ(inc, at)
+				e.ADDQ(inc, unknown)
 			}
 		}
-		e.subtractKnown(sums, rows, p, cs, top, inc, done)
+		e.subtractKnown(sums, rows, p, cs, firstUnknown, inc, done)
 		e.solveKnown(sums, rows, p, cs, x, inc)
 		if count == directRows {
 			e.LEAQ(operand.Mem{Base: a, Index: rs, Scale: 4}, a)
@@ -53,28 +53,28 @@ func (e *emitter) scalars4(count int) []reg.VecVirtual {
 // subtractKnown subtracts Σ_j l_rj x_j over the solved unknowns x_j from sums[r]. p points to l_00.
 // The number of solved unknowns is a multiple of four. The code uses two sums per row alternately,
 // and advances p to the column after the solved unknowns.
-func (e *emitter) subtractKnown(sums []reg.VecVirtual, rows strides, p, cs, top, inc, done reg.GPVirtual) {
+func (e *emitter) subtractKnown(sums []reg.VecVirtual, rows strides, p, cs, firstUnknown, inc, done reg.GPVirtual) {
 	others := e.scalars4(len(sums))
 	for _, s := range others {
 		e.VXORPS(s, s, s)
 	}
-	known, left := e.GP64(), e.GP64()
+	unknown, remaining := e.GP64(), e.GP64()
 	loop, end := e.label("known"), e.label("subtracted")
-	e.MOVQ(top, known)
-	e.MOVQ(done, left)
-	e.SUBQ(operand.U8(2), left)
+	e.MOVQ(firstUnknown, unknown)
+	e.MOVQ(done, remaining)
+	e.SUBQ(operand.U8(2), remaining)
 	e.JL(operand.LabelRef(end))
 	e.Label(loop)
 	for _, to := range [][]reg.VecVirtual{sums, others} {
 		v := e.scalar()
-		e.loadScalar(operand.Mem{Base: known}, v)
+		e.loadScalar(operand.Mem{Base: unknown}, v)
 		for r, s := range to {
 			e.scalarFnma(rows.row(p, r), v, s)
 		}
-		e.ADDQ(inc, known)
+		e.ADDQ(inc, unknown)
 		e.ADDQ(cs, p)
 	}
-	e.SUBQ(operand.U8(2), left)
+	e.SUBQ(operand.U8(2), remaining)
 	e.JGE(operand.LabelRef(loop))
 	e.Label(end)
 	for r, s := range sums {
@@ -86,16 +86,16 @@ func (e *emitter) subtractKnown(sums []reg.VecVirtual, rows strides, p, cs, top,
 func (e *emitter) solveKnown(sums []reg.VecVirtual, rows strides, p, cs, x, inc reg.GPVirtual) {
 	unit, solve, slow, end := e.label("unit"), e.label("solve"), e.label("slow"), e.label("solved")
 	inverses := e.scalars4(len(sums))
-	flag, at := e.GP8(), e.GP64()
+	flag, columnStart := e.GP8(), e.GP64()
 	e.Load(e.Param("unit"), flag)
 	e.TESTB(flag, flag)
 	e.JNZ(operand.LabelRef(unit))
-	e.MOVQ(p, at)
+	e.MOVQ(p, columnStart)
 	for r, inverse := range inverses {
-		e.jumpUnlessInvertible(rows.row(at, r), slow)
-		e.scalarInverse(rows.row(at, r), inverse)
+		e.jumpUnlessInvertible(rows.row(columnStart, r), slow)
+		e.scalarInverse(rows.row(columnStart, r), inverse)
 		if r+1 < len(inverses) {
-			e.ADDQ(cs, at)
+			e.ADDQ(cs, columnStart)
 		}
 	}
 	e.JMP(operand.LabelRef(solve))
@@ -108,25 +108,25 @@ func (e *emitter) solveKnown(sums []reg.VecVirtual, rows strides, p, cs, x, inc 
 	column := func(r int, divide func(v reg.VecVirtual)) {
 		divide(sums[r])
 		e.storeScalar(sums[r], operand.Mem{Base: to})
-		for below := r + 1; below < len(sums); below++ {
-			e.scalarFnma(rows.row(at, below), sums[r], sums[below])
+		for laterRow := r + 1; laterRow < len(sums); laterRow++ {
+			e.scalarFnma(rows.row(columnStart, laterRow), sums[r], sums[laterRow])
 		}
 		if r+1 < len(sums) {
-			e.ADDQ(cs, at)
+			e.ADDQ(cs, columnStart)
 			e.ADDQ(inc, to)
 		}
 	}
-	e.MOVQ(p, at)
+	e.MOVQ(p, columnStart)
 	e.MOVQ(x, to)
 	for r := range sums {
 		column(r, func(v reg.VecVirtual) { e.scalarMul(inverses[r], v) })
 	}
 	e.JMP(operand.LabelRef(end))
 	e.Label(slow) // divide, because an inverse may be out of range
-	e.MOVQ(p, at)
+	e.MOVQ(p, columnStart)
 	e.MOVQ(x, to)
 	for r := range sums {
-		column(r, func(v reg.VecVirtual) { e.scalarDiv(rows.row(at, r), v) })
+		column(r, func(v reg.VecVirtual) { e.scalarDiv(rows.row(columnStart, r), v) })
 	}
 	e.Label(end)
 }
@@ -167,6 +167,6 @@ func (e *emitter) scalarMul(a, to reg.VecVirtual) {
 	pick(e, e.VMULSS, e.VMULSD)(a, to, to)
 }
 
-func (e *emitter) scalarDiv(by operand.Mem, to reg.VecVirtual) {
-	pick(e, e.VDIVSS, e.VDIVSD)(by, to, to)
+func (e *emitter) scalarDiv(divisor operand.Mem, to reg.VecVirtual) {
+	pick(e, e.VDIVSS, e.VDIVSD)(divisor, to, to)
 }

@@ -40,19 +40,19 @@ func (e *emitter) transposeDirect() {
 	// diagonal block to the last row of C.
 	begin, upper := e.label("begin"), e.label("upper")
 	part := e.field(args, offDirectPart)
-	before := e.field(args, offDirectM)
-	e.SUBQ(m, before) // before is now the number of rows of A above this block
+	rowsAbove := e.field(args, offDirectM)
+	e.SUBQ(m, rowsAbove) // rowsAbove is now the number of rows of A above this block
 	e.CMPQ(part, operand.U8(partLower))
 	e.JL(operand.LabelRef(begin))
 	e.JG(operand.LabelRef(upper))
-	e.SUBQ(before, n)
-	by := e.GP64()
-	e.MOVQ(before, by)
-	e.scale(by)
-	e.ADDQ(by, from)
-	e.MOVQ(before, by)
-	e.IMULQ(ldc, by)
-	e.ADDQ(by, to)
+	e.SUBQ(rowsAbove, n)
+	offset := e.GP64()
+	e.MOVQ(rowsAbove, offset)
+	e.scale(offset)
+	e.ADDQ(offset, from)
+	e.MOVQ(rowsAbove, offset)
+	e.IMULQ(ldc, offset)
+	e.ADDQ(offset, to)
 	e.CMPQ(n, operand.U8(0))
 	e.JLE(operand.LabelRef(end))
 	e.transposeEdge(m, n, offsets, from, to, ldc, true)
@@ -61,9 +61,9 @@ func (e *emitter) transposeDirect() {
 	e.SUBQ(operand.U32(4), n)
 	e.JMP(operand.LabelRef(begin))
 	e.Label(upper) // for the upper triangle, copy the rows of C up to the diagonal block
-	e.ADDQ(operand.U32(4), before)
-	e.CMPQ(before, n)
-	e.CMOVQLT(before, n)
+	e.ADDQ(operand.U32(4), rowsAbove)
+	e.CMPQ(rowsAbove, n)
+	e.CMOVQLT(rowsAbove, n)
 
 	e.Label(begin)
 	columns, edge, done := e.label("columns"), e.label("edge"), e.label("done")
@@ -74,7 +74,7 @@ func (e *emitter) transposeDirect() {
 	e.JL(operand.LabelRef(edge))
 	r := make([]reg.VecVirtual, 4)
 	for i := range r {
-		r[i] = e.short(4 * e.size())
+		r[i] = e.vecOfBytes(4 * e.size())
 		e.move(e.offset(from, offsets[i]), r[i])
 	}
 	row := e.GP64()
@@ -108,11 +108,11 @@ func (e *emitter) transposeDirect() {
 	e.RET()
 }
 
-// offset returns the memory at the address base + by, or at base if by is nil.
-func (e *emitter) offset(base, by reg.GPVirtual) operand.Mem {
+// offset returns the memory at the address base + index, or at base if index is nil.
+func (e *emitter) offset(base, index reg.GPVirtual) operand.Mem {
 	m := operand.Mem{Base: base}
-	if by != nil {
-		m.Index, m.Scale = by, 1
+	if index != nil {
+		m.Index, m.Scale = index, 1
 	}
 	return m
 }
@@ -124,8 +124,8 @@ func (e *emitter) transposeEdge(m, n reg.GPVirtual, offsets []reg.GPVirtual, fro
 	width := e.firstOf4(e.atMost(n, 4))
 	r := make([]reg.VecVirtual, 4)
 	for i := range r {
-		r[i] = e.short(4 * e.size())
-		e.loadMasked(width, 0, e.offset(from, offsets[i]), e.wide(r[i]))
+		r[i] = e.vecOfBytes(4 * e.size())
+		e.loadMasked(width, 0, e.offset(from, offsets[i]), e.widest(r[i]))
 	}
 	height := e.firstOf4(e.atMost(m, 4))
 	row, end := e.GP64(), e.label("edgeEnd")
@@ -140,13 +140,13 @@ func (e *emitter) transposeEdge(m, n reg.GPVirtual, offsets []reg.GPVirtual, fro
 		if lower {
 			count := e.GP64()
 			e.MOVQ(operand.U32(i+1), count)
-			least := e.GP64()
-			e.MOVQ(m, least)
-			e.CMPQ(count, least)
-			e.CMOVQLT(count, least)
-			mask = e.firstOf4(least)
+			smaller := e.GP64()
+			e.MOVQ(m, smaller)
+			e.CMPQ(count, smaller)
+			e.CMOVQLT(count, smaller)
+			mask = e.firstOf4(smaller)
 		}
-		e.storeMasked(mask, 0, e.wide(c), operand.Mem{Base: row})
+		e.storeMasked(mask, 0, e.widest(c), operand.Mem{Base: row})
 	}
 	e.Label(end)
 }
@@ -156,25 +156,25 @@ func (e *emitter) firstOf4(n reg.GPVirtual) columnMask {
 	if e.masks || e.neon {
 		return e.columnMaskOf(n, 1)
 	}
-	at := e.GP64()
+	maskAddress := e.GP64()
 	e.LEAQ(e.constant("four", 8, func(i int) uint64 {
 		if i < 4 {
 			return 1<<64 - 1
 		}
 		return 0
-	}), at)
-	e.ADDQ(operand.U32(4*e.size()), at)
-	back := e.GP64()
-	e.MOVQ(n, back)
-	e.scale(back)
-	e.SUBQ(back, at)
-	x := e.short(4 * e.size())
-	e.VMOVDQU(operand.Mem{Base: at}, x)
+	}), maskAddress)
+	e.ADDQ(operand.U32(4*e.size()), maskAddress)
+	offset := e.GP64()
+	e.MOVQ(n, offset)
+	e.scale(offset)
+	e.SUBQ(offset, maskAddress)
+	x := e.vecOfBytes(4 * e.size())
+	e.VMOVDQU(operand.Mem{Base: maskAddress}, x)
 	return columnMask{v: []reg.VecVirtual{x}}
 }
 
-// wide returns x as a ZMM register if the tier has mask registers, and otherwise x.
-func (e *emitter) wide(x reg.VecVirtual) reg.VecVirtual {
+// widest returns x as a ZMM register if the tier has mask registers, and otherwise x.
+func (e *emitter) widest(x reg.VecVirtual) reg.VecVirtual {
 	if e.masks {
 		return x.AsZ().(reg.VecVirtual)
 	}

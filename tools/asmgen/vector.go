@@ -44,7 +44,7 @@ func (e *emitter) paramAt(name string) operand.Mem {
 // of the vector sum, so that the lanes are added only once.
 func (e *emitter) dot() {
 	n, x, y := e.param("n"), e.param("x"), e.param("y")
-	before := func(p reg.Register, count int) operand.Mem {
+	endingAt := func(p reg.Register, count int) operand.Mem {
 		return operand.Mem{Base: p, Index: n, Scale: uint8(e.size()), Disp: -count * e.size()}
 	}
 	sums := e.vecs(4)
@@ -56,9 +56,9 @@ func (e *emitter) dot() {
 		skip := e.label("skip")
 		e.TESTB(operand.U8(part), n.As8())
 		e.JZ(operand.LabelRef(skip))
-		v := e.short(max(part*e.size(), 16))
-		e.movePart(part, before(x, part), v)
-		e.fmaPart(part, before(y, part), v, ofSize(sums[0], v.Size()))
+		v := e.vecOfBytes(max(part*e.size(), 16))
+		e.movePart(part, endingAt(x, part), v)
+		e.fmaPart(part, endingAt(y, part), v, ofSize(sums[0], v.Size()))
 		e.SUBQ(operand.U8(part), n)
 		e.Label(skip)
 	}
@@ -68,13 +68,13 @@ func (e *emitter) dot() {
 	e.Label(single)
 	e.SUBQ(operand.U8(e.lanes()), n)
 	e.JL(operand.LabelRef(lanes))
-	again := e.label("again")
-	e.Label(again)
+	loop := e.label("again")
+	e.Label(loop)
 	v := e.vec()
-	e.load(before(x, 0), v)
-	e.fma(before(y, 0), v, sums[0])
+	e.load(endingAt(x, 0), v)
+	e.fma(endingAt(y, 0), v, sums[0])
 	e.SUBQ(operand.U8(e.lanes()), n)
-	e.JGE(operand.LabelRef(again))
+	e.JGE(operand.LabelRef(loop))
 	e.Label(lanes)
 	sum := sums[0]
 	for sum.Size() > 16 {
@@ -126,8 +126,8 @@ func (e *emitter) axpy() {
 	a := e.vec()
 	e.broadcast(e.paramAt("a"), a)
 	loop := func(count int) {
-		again := e.label("vectors")
-		e.Label(again)
+		loop := e.label("vectors")
+		e.Label(loop)
 		for v := range count {
 			sum := e.vec()
 			e.load(e.at(y, v*e.lanes()), sum)
@@ -137,7 +137,7 @@ func (e *emitter) axpy() {
 		e.ADDQ(operand.I32(count*e.tier.bytes), x)
 		e.ADDQ(operand.I32(count*e.tier.bytes), y)
 		e.SUBQ(operand.I32(count*e.lanes()), n)
-		e.JGE(operand.LabelRef(again))
+		e.JGE(operand.LabelRef(loop))
 	}
 	single, many, tail, rest := e.label("single"), e.label("many"), e.label("tail"), e.label("rest")
 	e.CMPQ(n, operand.I32(4*e.lanes()))
@@ -173,7 +173,7 @@ func (e *emitter) below() {
 	e.Label(loop)
 	e.TESTQ(n, n)
 	e.JLE(operand.LabelRef(end))
-	var found reg.VecVirtual
+	var any reg.VecVirtual
 	var mask reg.OpmaskVirtual
 	for v := range e.nv {
 		r := e.vec()
@@ -184,22 +184,22 @@ func (e *emitter) below() {
 			mask = e.K()
 			compare(operand.U8(notLess), bound, r, mask)
 		case e.masks:
-			other := e.K()
-			compare(operand.U8(notLess), bound, r, other)
-			e.KORW(other, mask, mask)
+			k := e.K()
+			compare(operand.U8(notLess), bound, r, k)
+			e.KORW(k, mask, mask)
 		case v == 0:
-			found = r
-			compare(operand.U8(notLess), bound, r, found)
+			any = r
+			compare(operand.U8(notLess), bound, r, any)
 		default:
 			compare(operand.U8(notLess), bound, r, r)
-			e.VORPS(r, found, found)
+			e.VORPS(r, any, any)
 		}
 	}
 	if e.masks {
 		e.KORTESTW(mask, mask)
 	} else {
 		bits := e.GP32()
-		e.VMOVMSKPS(found, bits)
+		e.VMOVMSKPS(any, bits)
 		e.TESTL(bits, bits)
 	}
 	e.JNE(operand.LabelRef(end))
@@ -214,15 +214,15 @@ func (e *emitter) below() {
 }
 
 // addRest emits p_r ← p_r + a_r y for the tail of the rows. The tail is shorter than a vector; the
-// lower bits of n are its length. Each store has at most `most` bytes. The code advances y and p.
-func (e *emitter) addRest(most int, n, y reg.GPVirtual, a []reg.VecVirtual, rows strides, p reg.GPVirtual) {
+// lower bits of n are its length. Each store has at most maxBytes bytes. The code advances y and p.
+func (e *emitter) addRest(maxBytes int, n, y reg.GPVirtual, a []reg.VecVirtual, rows strides, p reg.GPVirtual) {
 	for part := e.lanes() / 2; part > 0; part /= 2 {
 		skip := e.label("skip")
 		e.TESTQ(operand.U32(part), n)
 		e.JZ(operand.LabelRef(skip))
-		piece := min(part, most/e.size())
-		for done := 0; done < part; done += piece {
-			e.addParts(piece, done, y, a, rows, p)
+		count := min(part, maxBytes/e.size())
+		for done := 0; done < part; done += count {
+			e.addParts(count, done, y, a, rows, p)
 		}
 		if part > 1 {
 			e.ADDQ(operand.U8(part*e.size()), y)
@@ -235,15 +235,15 @@ func (e *emitter) addRest(most int, n, y reg.GPVirtual, a []reg.VecVirtual, rows
 // addParts emits p_r ← p_r + a_r y for the elements from … from+count−1, at most one vector.
 func (e *emitter) addParts(count, from int, y reg.Register, a []reg.VecVirtual, rows strides, p reg.Register) {
 	bytes := count * e.size()
-	other := e.short(max(bytes, 16))
-	e.movePart(count, e.at(y, from), other)
-	for r, by := range a {
-		by = ofSize(by, other.Size())
-		sum := e.short(max(bytes, 16))
-		at := rows.row(p, r).Offset(from * e.size())
-		e.movePart(count, at, sum)
-		e.fma(other, by, sum)
-		e.movePart(count, sum, at)
+	factor := e.vecOfBytes(max(bytes, 16))
+	e.movePart(count, e.at(y, from), factor)
+	for r, multiplier := range a {
+		multiplier = ofSize(multiplier, factor.Size())
+		sum := e.vecOfBytes(max(bytes, 16))
+		mem := rows.row(p, r).Offset(from * e.size())
+		e.movePart(count, mem, sum)
+		e.fma(factor, multiplier, sum)
+		e.movePart(count, sum, mem)
 	}
 }
 

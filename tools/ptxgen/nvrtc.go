@@ -78,24 +78,24 @@ func (c *compiler) compile(sources map[string]string, code bool, options ...stri
 	result := c.compileIt(program, int32(len(options)), list(options))
 	var size uint64
 	if c.logSize(program, &size); size > 1 {
-		said := make([]byte, size)
-		c.log(program, &said[0])
+		output := make([]byte, size)
+		c.log(program, &output[0])
 		if result != 0 {
-			return nil, fmt.Errorf("%s", said[:size-1])
+			return nil, fmt.Errorf("%s", output[:size-1])
 		}
 	}
 	if result != 0 {
 		return nil, fmt.Errorf("nvrtcCompileProgram: %d", result)
 	}
-	sizeOf, get, name := c.ptxSize, c.ptx, "PTX"
+	sizeOf, getCode, name := c.ptxSize, c.ptx, "PTX"
 	if code {
-		sizeOf, get, name = c.cubinSize, c.cubin, "CUBIN"
+		sizeOf, getCode, name = c.cubinSize, c.cubin, "CUBIN"
 	}
 	if r := sizeOf(program, &size); r != 0 || size == 0 {
 		return nil, fmt.Errorf("nvrtcGet%sSize: %d, %d bytes", name, r, size)
 	}
 	out := make([]byte, size)
-	if r := get(program, &out[0]); r != 0 {
+	if r := getCode(program, &out[0]); r != 0 {
 		return nil, fmt.Errorf("nvrtcGet%s: %d", name, r)
 	}
 	if code {

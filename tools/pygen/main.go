@@ -57,9 +57,9 @@ func catalogue(root string) ([]learner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", cmd, err)
 	}
-	var all struct{ Learners []learner }
-	err = json.Unmarshal(out, &all)
-	return all.Learners, err
+	var output struct{ Learners []learner }
+	err = json.Unmarshal(out, &output)
+	return output.Learners, err
 }
 
 // generate returns the text of _parameters.py.
@@ -84,7 +84,7 @@ func (e estimator) write(b *strings.Builder, list []learner) error {
 	var documents, signature, fields strings.Builder
 	signature.WriteString("self")
 	for spec := range strings.FieldsSeq(e.arguments + " " + everywhere) {
-		name, value, given := strings.Cut(spec, "=")
+		name, value, hasDefault := strings.Cut(spec, "=")
 		if name == "*" {
 			signature.WriteString(", *")
 			continue
@@ -93,7 +93,7 @@ func (e estimator) write(b *strings.Builder, list []learner) error {
 		if err != nil {
 			return err
 		}
-		if given {
+		if hasDefault {
 			a.value = strings.ReplaceAll(value, ",", ", ")
 		}
 		fmt.Fprintf(&signature, ", %s=%s", name, a.value)
@@ -131,19 +131,19 @@ type argument struct{ value, kind, text string }
 // argument looks the argument up in the estimator's own texts, then in the table shared, then in
 // the catalogue.
 func (e estimator) argument(name string, known []parameter) (a argument, err error) {
-	at := slices.IndexFunc(known, func(p parameter) bool { return p.Python == name })
-	if at >= 0 {
-		a = known[at].argument()
+	index := slices.IndexFunc(known, func(p parameter) bool { return p.Python == name })
+	if index >= 0 {
+		a = known[index].argument()
 		if slices.ContainsFunc(known, func(p parameter) bool { return p.Python == name && p.Type == "numbers" }) {
 			a.kind += " or array-like of shape (n_targets,)"
 		}
 	}
 	for _, arguments := range []map[string]argument{shared, e.texts} {
-		own := arguments[name]
-		a = argument{cmp.Or(own.value, a.value), cmp.Or(own.kind, a.kind), cmp.Or(own.text, a.text)}
+		override := arguments[name]
+		a = argument{cmp.Or(override.value, a.value), cmp.Or(override.kind, a.kind), cmp.Or(override.text, a.text)}
 	}
-	if at >= 0 {
-		a.text = strings.ReplaceAll(a.text, "DEFAULT", known[at].Default)
+	if index >= 0 {
+		a.text = strings.ReplaceAll(a.text, "DEFAULT", known[index].Default)
 	}
 	if a.value == "" || a.kind == "" || a.text == "" {
 		return a, fmt.Errorf("%s is neither in the tables nor in the catalogue: %+v", name, a)
@@ -192,11 +192,11 @@ func quoted(text string) string {
 // columns is the maximum length of a generated line.
 const columns = 100
 
-// wrapped breaks a text into lines that begin with indent; the first line begins with `begin`
-// instead of indent, unless `begin` is empty.
-func wrapped(text, indent, begin string) string {
+// wrapped breaks a text into lines that begin with indent; the first line begins with prefix
+// instead of indent, unless prefix is empty.
+func wrapped(text, indent, prefix string) string {
 	var b strings.Builder
-	line := cmp.Or(begin, indent)
+	line := cmp.Or(prefix, indent)
 	empty := true
 	for word := range strings.FieldsSeq(text) {
 		if !empty && utf8.RuneCountInString(line+" "+word) > columns {

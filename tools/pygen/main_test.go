@@ -23,6 +23,6 @@ func TestGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs from the catalogue: make generate", written)
+		t.Errorf("%s differs from the catalogue: run 'make generate'", written)
 	}
 }

@@ -124,7 +124,7 @@ func (b build) archive(folder, work string) error {
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
-	made, err := time.Parse(time.RFC3339, settings["vcs.time"])
+	created, err := time.Parse(time.RFC3339, settings["vcs.time"])
 	if err != nil {
 		return fmt.Errorf("go build did not record a commit: build in a clone of the repository, not in a linked worktree: %w", err)
 	}
@@ -153,13 +153,13 @@ func (b build) archive(folder, work string) error {
 	if err != nil {
 		return err
 	}
-	materials, err := bill(info, made)
+	materials, err := bill(info, created)
 	if err != nil {
 		return err
 	}
 	files = append(files, file{"LICENSES.txt", texts, 0o644}, file{"mercer.cdx.json", materials, 0o644})
 	if b.goos != "windows" {
-		pages, err := manual(filepath.Join(work, "man"), made)
+		pages, err := manual(filepath.Join(work, "man"), created)
 		if err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (b build) archive(folder, work string) error {
 	if b.goos == "windows" {
 		pack, ending = zipped, ".zip"
 	}
-	if err := pack(&packed, name, made, files); err != nil {
+	if err := pack(&packed, name, created, files); err != nil {
 		return err
 	}
 	fmt.Println(name + ending)
@@ -179,14 +179,14 @@ func (b build) archive(folder, work string) error {
 
 // manual returns the command's manual pages, which TestManPages of cmd/mercer writes. The pages are
 // the same for all platforms.
-func manual(folder string, made time.Time) ([]file, error) {
+func manual(folder string, created time.Time) ([]file, error) {
 	if _, err := os.Stat(folder); err != nil {
 		if err := os.Mkdir(folder, 0o755); err != nil {
 			return nil, err
 		}
 		cmd := exec.Command("go", "test", "-count=1", "-run=^TestManPages$", command)
 		cmd.Dir, cmd.Stdout, cmd.Stderr = "..", os.Stderr, os.Stderr
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "MERCER_MAN="+folder, fmt.Sprint("SOURCE_DATE_EPOCH=", made.Unix()))
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "MERCER_MAN="+folder, fmt.Sprint("SOURCE_DATE_EPOCH=", created.Unix()))
 		if err := cmd.Run(); err != nil {
 			return nil, fmt.Errorf("%v: %w", cmd, err)
 		}
@@ -211,14 +211,14 @@ type file struct {
 	mode fs.FileMode
 }
 
-func tarred(w io.Writer, folder string, made time.Time, files []file) error {
+func tarred(w io.Writer, folder string, created time.Time, files []file) error {
 	compressed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 	if err != nil {
 		return err
 	}
 	archive := tar.NewWriter(compressed)
 	for _, f := range files {
-		header := tar.Header{Name: folder + "/" + f.name, Mode: int64(f.mode), Size: int64(len(f.data)), ModTime: made, Format: tar.FormatUSTAR}
+		header := tar.Header{Name: folder + "/" + f.name, Mode: int64(f.mode), Size: int64(len(f.data)), ModTime: created, Format: tar.FormatUSTAR}
 		if err := archive.WriteHeader(&header); err != nil {
 			return err
 		}
@@ -229,10 +229,10 @@ func tarred(w io.Writer, folder string, made time.Time, files []file) error {
 	return errors.Join(archive.Close(), compressed.Close())
 }
 
-func zipped(w io.Writer, folder string, made time.Time, files []file) error {
+func zipped(w io.Writer, folder string, created time.Time, files []file) error {
 	archive := zip.NewWriter(w)
 	for _, f := range files {
-		header := zip.FileHeader{Name: folder + "/" + f.name, Method: zip.Deflate, Modified: made.UTC()}
+		header := zip.FileHeader{Name: folder + "/" + f.name, Method: zip.Deflate, Modified: created.UTC()}
 		header.SetMode(f.mode)
 		entry, err := archive.CreateHeader(&header)
 		if err != nil {
@@ -247,7 +247,7 @@ func zipped(w io.Writer, folder string, made time.Time, files []file) error {
 
 // bill returns the bill of materials in CycloneDX format: the modules that the executable records,
 // with their checksums from go.sum, and Go's standard library.
-func bill(info *buildinfo.BuildInfo, made time.Time) ([]byte, error) {
+func bill(info *buildinfo.BuildInfo, created time.Time) ([]byte, error) {
 	component := func(kind cyclonedx.ComponentType, path, version, sum string) cyclonedx.Component {
 		url := "pkg:golang/" + path + "@" + version
 		c := cyclonedx.Component{Type: kind, BOMRef: url, Name: path, Version: version, PackageURL: url}
@@ -257,16 +257,16 @@ func bill(info *buildinfo.BuildInfo, made time.Time) ([]byte, error) {
 		return c
 	}
 	main := component(cyclonedx.ComponentTypeApplication, info.Main.Path, info.Main.Version, "")
-	parts := []cyclonedx.Component{component(cyclonedx.ComponentTypeLibrary, "std", strings.TrimPrefix(info.GoVersion, "go"), "")}
+	components := []cyclonedx.Component{component(cyclonedx.ComponentTypeLibrary, "std", strings.TrimPrefix(info.GoVersion, "go"), "")}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			return nil, fmt.Errorf("%s is replaced by %s, which no release may contain", m.Path, m.Replace.Path)
 		}
-		parts = append(parts, component(cyclonedx.ComponentTypeLibrary, m.Path, m.Version, m.Sum))
+		components = append(components, component(cyclonedx.ComponentTypeLibrary, m.Path, m.Version, m.Sum))
 	}
 	bom := cyclonedx.NewBOM()
-	bom.Metadata = &cyclonedx.Metadata{Timestamp: made.UTC().Format(time.RFC3339), Component: &main}
-	bom.Components = &parts
+	bom.Metadata = &cyclonedx.Metadata{Timestamp: created.UTC().Format(time.RFC3339), Component: &main}
+	bom.Components = &components
 	var text bytes.Buffer
 	err := cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cyclonedx.SpecVersion1_6)
 	return text.Bytes(), err
@@ -295,18 +295,18 @@ func licenses(path string, env []string) ([]byte, error) {
 		if err := dec.Decode(&p); err != nil {
 			return nil, err
 		}
-		name, top := "Go's standard library, "+runtime.Version(), ""
+		name, root := "Go's standard library, "+runtime.Version(), ""
 		switch {
 		case p.Module != nil:
-			name, top = strings.TrimSpace(p.Module.Path+" "+p.Module.Version), p.Module.Dir
+			name, root = strings.TrimSpace(p.Module.Path+" "+p.Module.Version), p.Module.Dir
 		case p.Standard:
-			before, _, found := strings.Cut(filepath.ToSlash(p.Dir), "/src/")
+			prefix, _, found := strings.Cut(filepath.ToSlash(p.Dir), "/src/")
 			if !found {
 				return nil, fmt.Errorf("%s is not in Go's folder src", p.Dir)
 			}
-			top = filepath.FromSlash(before)
+			root = filepath.FromSlash(prefix)
 		}
-		found := false
+		hasLicense := false
 		for folder := p.Dir; ; folder = filepath.Dir(folder) {
 			entries, err := os.ReadDir(folder)
 			if err != nil {
@@ -324,26 +324,26 @@ func licenses(path string, env []string) ([]byte, error) {
 					if err != nil {
 						return err
 					}
-					inside, err := filepath.Rel(top, path)
+					inside, err := filepath.Rel(root, path)
 					texts[name+": "+filepath.ToSlash(inside)] = strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n"))
-					found = true
+					hasLicense = true
 					return err
 				})
 				if err != nil {
 					return nil, err
 				}
 			}
-			if folder == top || folder == filepath.Dir(folder) {
+			if folder == root || folder == filepath.Dir(folder) {
 				break
 			}
 		}
-		if !found {
+		if !hasLicense {
 			return nil, fmt.Errorf("%s has no file with its license", name)
 		}
 	}
-	var all bytes.Buffer
+	var combined bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		fmt.Fprintf(&all, "%s\n%s\n%s\n\n\n", name, strings.Repeat("=", len(name)), texts[name])
+		fmt.Fprintf(&combined, "%s\n%s\n%s\n\n\n", name, strings.Repeat("=", len(name)), texts[name])
 	}
-	return all.Bytes(), nil
+	return combined.Bytes(), nil
 }
