@@ -56,9 +56,9 @@ type UploadBackend[T Float] interface {
 	// number.
 	Mark(slot int)
 	// UploadAfter is Upload, but the copy waits only for the work that was queued before the last
-	// Mark(slot), or for no work without a mark. Work queued after UploadAfter waits for the copy.
-	// dst must exist before Mark, because New clears the memory of a matrix. No work that is queued
-	// between Mark and UploadAfter may use dst.
+	// Mark(slot). If there is no such mark, it waits for no work. Work queued after UploadAfter
+	// waits for the copy. dst must exist before Mark, because New clears the memory of a matrix. No
+	// work that is queued between Mark and UploadAfter may use dst.
 	UploadAfter(slot int, dst Matrix[T], src Host[T]) error
 }
 

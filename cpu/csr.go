@@ -30,7 +30,7 @@ type lists[T backend.Float] struct {
 	window     int // number of rows of a window, at most 2¹⁶
 	rows, cols int
 	starts     []int    // for each window, the index of its first element
-	ends       []uint32 // cols+1 offsets for each window: element (w, c) is the start of the list of column c, relative to starts[w]
+	ends       []uint32 // for each window the cols+1 bounds of its lists, relative to starts[w]
 	localRows  []uint16 // row of each element, counted from the first row of its window
 	values     []T
 	denseCols  []int32   // columns stored by more than the fraction denseFraction of the rows

@@ -70,7 +70,7 @@ func open(t *ukr.Tier, c backend.Config, caches cacheSizes) (*device, error) {
 	return d, nil
 }
 
-// newDevice returns a device with a budget of 0 bytes; the device only counts the memory in use.
+// newDevice returns a device with the memory limit 0: the caller sets the limit before it makes matrices.
 func newDevice(t *ukr.Tier, threads int, caches cacheSizes) *device {
 	caches = caches.orReported()
 	d := &device{tier: t, threads: threads, caches: caches}

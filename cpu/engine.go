@@ -101,7 +101,7 @@ type lender[T element] struct {
 	watched bool            // whether the next collection calls age
 }
 
-// An element is an element of lent memory.
+// element is the constraint of the types that a lender lends.
 type element interface{ byte | float32 | float64 }
 
 type idleMemory[T element] struct {

@@ -35,8 +35,8 @@ func (m *matrix[T]) Free() {
 	}
 }
 
-// discardBytes is the size from which Free stores the memory of a matrix for the next one, or returns
-// it to the system immediately. For a smaller matrix, the system call takes more time than it saves.
+// discardBytes is the size from which Free stores the memory of a matrix for another matrix, or returns it to
+// the system immediately. For a smaller matrix, the system call takes more time than it saves.
 const discardBytes = 1 << 20
 
 func (m *matrix[T]) host() backend.Host[T] {

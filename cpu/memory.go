@@ -53,14 +53,14 @@ func budget() int64 {
 	return free / 10 * 8
 }
 
-// maxFreed is the maximum of the bytes that freedMemory stores: the kernel matrix of 2,500 samples
-// and the matrices of its derivatives.
+// maxFreed is the maximum number of bytes that freedMemory stores. The kernel matrix of 2,500
+// samples and the matrices of its derivatives fit.
 const maxFreed = 60 << 20
 
-// freedMemory stores the memory of freed matrices for new matrices, because the first access to
-// new memory takes several times as long as clearing memory that is resident. On an EPYC with two
-// processors (Zen 5, 2026-11-29), the log evidence of 2,500 samples and its derivatives take 160 ms
-// instead of 190.
+// freedMemory stores the memory of freed matrices for new matrices, because the first access to new
+// memory takes several times as long as clearing resident memory. The log evidence of 2,500 samples
+// and its derivatives then take 160 ms, and otherwise 190 ms (AMD EPYC, Zen 5, two processors,
+// November 2026).
 type freedMemory struct{ lender[byte] }
 
 // put stores memory if it and the stored memory have at most maxFreed bytes, and otherwise returns

@@ -422,7 +422,7 @@ func distanceExpLanesInto[T Float](s *Span[T], to []T) {
 }
 
 func maternExpLanes[T Float](s *Span[T]) {
-	limit := T(800) // exp(−t) is 0 from this t on
+	limit := T(800) // exp(−t) is 0 for t ≥ limit
 	if !isFloat64[T]() {
 		limit = 150
 	}

@@ -77,7 +77,7 @@ func distanceExpInto[T Float](s *Span[T], to []T) {
 }
 
 func maternExpGeneric[T Float](s *Span[T]) {
-	const limit = 800 // exp(−t) is 0 from this t on
+	const limit = 800 // exp(−t) is 0 for t ≥ limit
 	x := s.x()
 	for i, v := range x {
 		t := min(float64(s.A)*math.Sqrt(float64(max(v, 0))), limit)
