@@ -21,7 +21,7 @@ import (
 //     multiply-adds name its register and lane. Adjacent elements in memory are loaded as one
 //     vector.
 //   - A vector whose halves are equal has one register.
-//   - If a multiply-add overwrites a factor by the sum (213), the sum is stored in a new
+//   - If a multiply-add overwrites a factor by the sum (VFMADD213), the sum is stored in a new
 //     register.
 //   - There are no masked loads and stores. Masks are bits in a general register, made as
 //     for AVX-512, and the additional opcodes columnsLoad and columnsStore branch on these

@@ -29,9 +29,9 @@ type tier struct {
 // B, 2 temporaries. AVX2 has 16 registers: 6×2 accumulators, 2 for B, 2 temporaries.
 //
 // NEON has 32 registers of 16 bytes, two of which form a vector: 24 accumulators, 4 for B and 3 for
-// A; a multiply-add takes one element of A. For 24 multiply-adds this tile needs 7 loads in
-// float64, as many as a tile of 8×6, and 5½ loads in float32, where a tile of 8×12 needs 5. The
-// number of columns equals that of AVX2, so that both share packing and all other code.
+// A; a multiply-add takes one element of A. For 24 multiply-adds this tile needs 7 loads in float64
+// and 5½ loads in float32; tiles of 8×6 and 8×12 would need 7 and 5 loads. The number of columns
+// equals that of AVX2, so that both share packing and all other code.
 var tiers = []tier{
 	{name: "AVX512", bytes: 64, mr: 14, nv: 2, masks: true},
 	{name: "AVX2", bytes: 32, mr: 6, nv: 2},
