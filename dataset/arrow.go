@@ -391,7 +391,7 @@ func (a *arrowFile) bytes(n, limit int64) ([]byte, error) {
 	}
 	switch got, err := io.CopyN(&buf, a.in.r, n); {
 	case err == io.EOF:
-		return nil, a.damaged(fmt.Sprintf("the message after batch %d claims %d bytes, but only %d are left: it", a.batches, n, got))
+		return nil, a.damaged(fmt.Sprintf("the message after batch %d, which claims %d bytes although only %d follow,", a.batches, n, got))
 	case err != nil:
 		return nil, a.in.readError(err)
 	}

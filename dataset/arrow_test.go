@@ -189,7 +189,7 @@ func TestArrowRefuses(t *testing.T) {
 	}{
 		{stream[:100], "standard input: is not a complete Arrow file or stream: the message after batch 0 claims "},
 		{stream[:8], "standard input: is not a complete Arrow file or stream: "},
-		{overlong, "standard input: is not a complete Arrow file or stream: the message after batch 0 claims 134217728 bytes, but only "},
+		{overlong, "standard input: is not a complete Arrow file or stream: the message after batch 0, which claims 134217728 bytes although only "},
 		{slices.Concat(stream, stream), "standard input: has more bytes after the end of its stream: only one stream can be read"},
 		{file[:len(file)-1], "standard input: is not a complete Arrow file or stream: its footer cannot be read"},
 		{[]byte("FEA1\x00\x00\x00\x00"), "standard input: is a Feather file of version 1, which is not supported; write it as version 2, which is an Arrow file"},

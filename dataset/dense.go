@@ -183,7 +183,7 @@ func checkShape(rows, columns int64) string {
 // length of the file is not known, readBytes allocates memory only for bytes that exist.
 func (in *input) readBytes(n int64, name string) ([]byte, error) {
 	truncated := func(available int64) error {
-		e := in.t.newError("", fmt.Sprintf("is truncated: %d more bytes are needed for %s, the file has %d", n, name, available))
+		e := in.t.newError("", fmt.Sprintf("is truncated: %d bytes are needed for %s, but the file ends after %d", n, name, available))
 		e.Offset = in.offset
 		return e
 	}

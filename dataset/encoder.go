@@ -531,7 +531,7 @@ func (e *Encoder) writers(t *Table) (writers []writer, width int, err error) {
 		case in.Number != nil:
 			writers = append(writers, &numberWriter{col, in.Number})
 		case c.plain:
-			return nil, 0, t.newError(c.name, fmt.Sprintf("holds numbers where texts were learned: %s", list(in.Text.Categories)))
+			return nil, 0, t.newError(c.name, fmt.Sprintf("holds numbers, but the training column holds texts: %s", list(in.Text.Categories)))
 		default:
 			writers = append(writers, newTextWriter(col, in.Text, e.RefuseUnknown))
 		}

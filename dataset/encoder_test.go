@@ -318,7 +318,7 @@ func TestFeaturesFaults(t *testing.T) {
 		{"infinite", e, "sex,length\nmale,inf\n", `:2: column "length": "inf" is not a finite number`},
 		{"category", e, "sex,length\nmale,1\nmael,1\n", `:3: column "sex": "mael" is an unknown category; known are "female", "male"; did you mean "male"?`},
 		{"number for text", e, "sex,length\n1,1\n", `:2: column "sex": "1" is an unknown category; known are "female", "male"`},
-		{"numbers for text", e, tooMany, `: column "sex": holds numbers where texts were learned: "female", "male"`},
+		{"numbers for text", e, tooMany, `: column "sex": holds numbers, but the training column holds texts: "female", "male"`},
 		{"first by line", e, "length,sex\n1,other\nlong,male\n", `:2: column "sex": "other" is an unknown category; known are "female", "male"`},
 		{"range", e, "length,sex\n1.7e308,male\n", `:2: column "length": "1.7e308" overflows float64 when standardized with mean 2 and scale 0.816496580927726`},
 		{"refused", strict, "length,sex\n1,male\n1,\n", `:3: column "sex": the cell is empty; missing cells are refused: give it a value or drop the row`},

@@ -251,7 +251,7 @@ func TestNamedParts(t *testing.T) {
 		t.Error(table, err)
 	}
 	_, err = dataset.File{Path: path, Labels: path}.Read()
-	wantError(t, err, path+": has 2 dimensions; labels have one")
+	wantError(t, err, path+": has 2 dimensions; a file of labels has one")
 	longer := file(t, "longer", idx(8, []byte{7, 8, 9}, 3))
 	_, err = dataset.File{Path: path, Labels: longer}.Read()
 	wantError(t, err, longer+": has 3 labels, "+path+" has 2 rows")
@@ -338,16 +338,16 @@ func TestFormatFaults(t *testing.T) {
 		{"a.npz.gz", gzipped(t, string(zipped)), ": NPZ files have their own compression; unpack the file first"},
 		{"empty.npz", nil, ": has the name of an NPZ file but not the signature"},
 
-		{"start.npy", valid[:7], ": is truncated: 8 more bytes are needed for the header, the file has 7"},
-		{"header.npy", valid[:30], ": byte 10: is truncated: 60 more bytes are needed for the header, the file has 20"},
-		{"data.npy", valid[:len(valid)-1], ": byte 70: is truncated: 48 more bytes are needed for 2 rows, the file has 47"},
-		{"data.npy.gz", gzipped(t, string(valid[:len(valid)-1])), ": byte 70: is truncated: 48 more bytes are needed for 2 rows, the file has 47"},
+		{"start.npy", valid[:7], ": is truncated: 8 bytes are needed for the header, but the file ends after 7"},
+		{"header.npy", valid[:30], ": byte 10: is truncated: 60 bytes are needed for the header, but the file ends after 20"},
+		{"data.npy", valid[:len(valid)-1], ": byte 70: is truncated: 48 bytes are needed for 2 rows, but the file ends after 47"},
+		{"data.npy.gz", gzipped(t, string(valid[:len(valid)-1])), ": byte 70: is truncated: 48 bytes are needed for 2 rows, but the file ends after 47"},
 		{"gzip.npy.gz", gzipped(t, string(valid))[:12], ": the gzip data is cut short"},
 		{"more.npy", append(slices.Clone(valid), 0), ": byte 118: has more bytes than its header describes"},
 		{"version.npy", []byte("\x93NUMPY\x04\x00\x00\x00"), ": has NPY version 4.0; versions 1.0 to 3.0 are supported"},
 		{"long.npy", []byte("\x93NUMPY\x02\x00\xff\xff\xff\xff"), ": has a header of 4294967295 bytes; at most 65536 can be read"},
-		{"lies.npy", npyOf[byte]("<f8", "False", "2000000000, 1000000"), ": byte 85: is truncated: 16000000000000000 more bytes are needed for 2000000000 rows, the file has 0"},
-		{"lies.npy.gz", gzipped(t, string(npyOf[byte]("<f8", "False", "2000000000, 1000000"))), ": byte 85: is truncated: 16000000000000000 more bytes are needed for 2000000000 rows, the file has 0"},
+		{"lies.npy", npyOf[byte]("<f8", "False", "2000000000, 1000000"), ": byte 85: is truncated: 16000000000000000 bytes are needed for 2000000000 rows, but the file ends after 0"},
+		{"lies.npy.gz", gzipped(t, string(npyOf[byte]("<f8", "False", "2000000000, 1000000"))), ": byte 85: is truncated: 16000000000000000 bytes are needed for 2000000000 rows, but the file ends after 0"},
 		{"rows.npy", npyOf[byte]("<f8", "False", "2147483648,"), ": has 2147483648 rows; at most 2147483647 can be read"},
 		{"wide.npy", npyOf[byte]("<f8", "False", "1, 9000000000000000000"), ": has 9000000000000000000 numbers in a row; at most 1048576 can be read"},
 		{"wide2.npy", npyOf[byte]("<f8", "False", "1, 1048576, 1048576, 1048576"), ": byte 10: its header has the shape (1, 1048576, 1048576, 1048576), but a table has one or two dimensions: save a.reshape(rows, columns)"},
@@ -377,14 +377,14 @@ func TestFormatFaults(t *testing.T) {
 		{"cut.npz", zipped[:len(zipped)-9], ": the zip data is damaged: not a valid zip file"},
 		{"none.npz", npz(t, zip.Store, "a.txt", []byte("a")), ": holds no arrays: no member is named .npy"},
 		{"nothing.npz", npz(t, zip.Store), ": holds no arrays: no member is named .npy"},
-		{"member.npz", member(valid[:40]), `: array "X": byte 10: is truncated: 60 more bytes are needed for the header, the file has 30`},
+		{"member.npz", member(valid[:40]), `: array "X": byte 10: is truncated: 60 bytes are needed for the header, but the file ends after 30`},
 		{"text.npz", member([]byte("X,Y\n1,2\n")), `: array "X": is not an NPY array: it does not begin with \x93NUMPY`},
 
 		{"kind.idx", idx(10, []byte{1}, 1), ": is not an IDX file: it begins with the bytes 00000a01"},
-		{"start.idx", idx(8, nil, 3)[:6], ": byte 4: is truncated: 4 more bytes are needed for the dimensions, the file has 2"},
-		{"data.idx", idx(8, []byte{1, 2, 3}, 2, 2), ": byte 12: is truncated: 4 more bytes are needed for 2 rows, the file has 3"},
+		{"start.idx", idx(8, nil, 3)[:6], ": byte 4: is truncated: 4 bytes are needed for the dimensions, but the file ends after 2"},
+		{"data.idx", idx(8, []byte{1, 2, 3}, 2, 2), ": byte 12: is truncated: 4 bytes are needed for 2 rows, but the file ends after 3"},
 		{"more.idx", idx(8, []byte{1, 2, 3, 4, 5}, 2, 2), ": byte 16: has more bytes than its header describes"},
-		{"lies.idx", idx(8, []byte{1}, 1<<31-1, 1<<20), ": byte 12: is truncated: 2251799812636672 more bytes are needed for 2147483647 rows, the file has 1"},
+		{"lies.idx", idx(8, []byte{1}, 1<<31-1, 1<<20), ": byte 12: is truncated: 2251799812636672 bytes are needed for 2147483647 rows, but the file ends after 1"},
 		{"wide.idx", idx(8, []byte{1}, 1, 1<<31, 1<<31), ": has 2147483648 numbers in a row; at most 1048576 can be read"},
 		{"rows.idx", idx(8, []byte{1}, 1<<31, 1), ": has 2147483648 rows; at most 2147483647 can be read"},
 
@@ -394,20 +394,20 @@ func TestFormatFaults(t *testing.T) {
 		{"twice.libsvm", []byte("1 3:1 3:1\n"), `:1: "3:1" has the same index as the value before it; an index may occur only once in a line`},
 		{"far.libsvm", []byte("1 1:1 99999999999:1\n"), `:1: "99999999999:1" has too large an index; at most 16777216 features can be read`},
 		{"colon.libsvm", []byte("1 1:1 2\n"), `:1: "2" has no colon; index:value is needed`},
-		{"index.libsvm", []byte("1 a:1\n"), `:1: "a:1" has no index before its colon: an integer ≥ 0`},
-		{"minus.libsvm", []byte("1 -1:1\n"), `:1: "-1:1" has no index before its colon: an integer ≥ 0`},
+		{"index.libsvm", []byte("1 a:1\n"), `:1: "a:1" has no index, an integer ≥ 0, before its colon`},
+		{"minus.libsvm", []byte("1 -1:1\n"), `:1: "-1:1" has no index, an integer ≥ 0, before its colon`},
 		{"value.libsvm", []byte("1 1:one\n"), `:1: "1:one" has a value that is not a number`},
 		{"none.libsvm", []byte("1 1:\n"), `:1: "1:" has a value that is not a number`},
 		{"nan.libsvm", []byte("1 1:nan\n"), `:1: "1:nan" has a value that is not a finite number`},
 		{"range.libsvm", []byte("1 1:1e999\n"), `:1: "1:1e999" has a value that is outside the range of float64`},
-		{"query.libsvm", []byte("1 1:1 qid:3\n"), `:1: "qid:3" has no index before its colon: an integer ≥ 0`},
+		{"query.libsvm", []byte("1 1:1 qid:3\n"), `:1: "qid:3" has no index, an integer ≥ 0, before its colon`},
 		{"a.csv.bz2", []byte("BZh91AY&SY"), ": is compressed by bzip2, which is not supported: unpack it, or use gzip or zstd"},
 		{"a.csv.xz", []byte("\xfd7zXZ\x00\x00\x04"), ": is compressed by xz, which is not supported: unpack it, or use gzip or zstd"},
 		{"damaged.csv.zst", []byte("\x28\xb5\x2f\xfd\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), ": the zstd data is damaged or cut short: reserved bit set on frame header"},
 		{"label.libsvm", []byte("1:1 2:1\n"), `:1: column "label": "1:1" stands where the label is needed: begin the line with a label`},
 		{"labels.libsvm", []byte("1,2 2:1\n"), `:1: column "label": "1,2" names several classes; a row may have only one`},
 		{"word.libsvm", []byte("spam 2:1\n"), `:1: column "label": "spam" is not a number`},
-		{"bytes.libsvm", []byte("1 \xff:1\n"), ":1: \"\ufffd:1\" has no index before its colon: an integer ≥ 0"},
+		{"bytes.libsvm", []byte("1 \xff:1\n"), ":1: \"\ufffd:1\" has no index, an integer ≥ 0, before its colon"},
 		{"cut.libsvm.gz", gzipped(t, strings.Repeat("1 1:1\n", 1000))[:30], ": the gzip data is cut short"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

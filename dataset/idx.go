@@ -111,7 +111,7 @@ func (f File) idxLabels(t *Table) (*packed, error) {
 		return nil, err
 	}
 	if h.rank != 1 {
-		return nil, in.t.newError("", fmt.Sprintf("has %s; labels have one", count.Of(h.rank, "dimension")))
+		return nil, in.t.newError("", fmt.Sprintf("has %s; a file of labels has one", count.Of(h.rank, "dimension")))
 	}
 	if h.rows != int64(t.rows) {
 		return nil, in.t.newError("", fmt.Sprintf("has %s, %s has %s", count.Of(h.rows, "label"), t.Source, count.Of(t.rows, "row")))

@@ -175,7 +175,7 @@ func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 }
 
 // tooManyClasses is the error text of ScoredTargets for a column with too many classes.
-var tooManyClasses = fmt.Sprintf("has more than %d classes, with those of the model", MaxCategories)
+var tooManyClasses = fmt.Sprintf("has more than %d classes, including the classes of the model", MaxCategories)
 
 // add returns the class of a text. A new text becomes a class; ok is false if there are already
 // MaxCategories classes.

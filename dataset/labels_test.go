@@ -409,7 +409,7 @@ func TestScoredBlocksAreScoredTargets(t *testing.T) {
 			return nil
 		})
 		if wantErr != nil || name == "many" {
-			wantError(t, wantErr, path+`: column "y": has more than 1000 classes, with those of the model`)
+			wantError(t, wantErr, path+`: column "y": has more than 1000 classes, including the classes of the model`)
 			wantError(t, err, wantErr.Error())
 			continue
 		}

@@ -231,7 +231,7 @@ func (s *libsvm) record(b []byte) *Error {
 		case string(cell[:colon]) == "qid" && last < 0: // the identifier of a query in a ranking task is ignored
 			continue
 		case !ok:
-			return s.newError(cell, "has no index before its colon: an integer ≥ 0")
+			return s.newError(cell, "has no index, an integer ≥ 0, before its colon")
 		case index > s.limit:
 			return s.newError(cell, fmt.Sprintf("has too large an index; at most %d features can be read", s.limit))
 		case index == last:

@@ -133,7 +133,7 @@ func (d *pageReader) chunk(c *parquetChunk, rows int) error {
 			return d.newError("the header of a page is damaged")
 		}
 		if h.packed > remaining || h.packed > maxPage || h.unpacked > maxPage {
-			return d.newError(fmt.Sprintf("a page claims %d bytes (%d unpacked), but the column has %d more, and a page may have at most %d", h.packed, h.unpacked, remaining, maxPage))
+			return d.newError(fmt.Sprintf("a page claims %d bytes (%d decompressed), but only %d bytes of the column remain, and a page may have at most %d", h.packed, h.unpacked, remaining, maxPage))
 		}
 		if !d.p.memory.fits(h.packed + h.unpacked + 8*h.values) {
 			return d.t.newError("", d.p.memory.rule())
@@ -176,7 +176,7 @@ func (d *pageReader) page(h pageHeader, body []byte, rows int) (int, error) {
 		return 0, d.newError(fmt.Sprintf("a page has the unknown kind %d", h.kind))
 	}
 	if h.values < 0 || h.values > maxPageValues || h.kind != dictionaryPage && h.values > int64(rows) {
-		return 0, d.newError(fmt.Sprintf("a page claims %s, but the row group has %d more, and a page may have at most %d", count.Of(h.values, "value"), rows, maxPageValues))
+		return 0, d.newError(fmt.Sprintf("a page claims %s, but only %d rows of the row group remain, and a page may have at most %d values", count.Of(h.values, "value"), rows, maxPageValues))
 	}
 	var levels []byte
 	if h.kind == dataPageV2 {

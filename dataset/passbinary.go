@@ -234,7 +234,7 @@ func (s *Stream) labels(p *pass) (*array, error) {
 	p.cleanups = append(p.cleanups, in.close)
 	y, err := idxArray(in)
 	if err == nil && y.h.rank != 1 {
-		err = in.t.newError("", fmt.Sprintf("has %s; labels have one", count.Of(y.h.rank, "dimension")))
+		err = in.t.newError("", fmt.Sprintf("has %s; a file of labels has one", count.Of(y.h.rank, "dimension")))
 	}
 	return y, err
 }

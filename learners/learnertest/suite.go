@@ -228,7 +228,7 @@ func (c *cell) values(m learners.Model, x mat.Matrix) *mat.Dense {
 func (c *cell) checkMemoryFreed() {
 	c.Helper()
 	if inUse, _ := c.dev.InUse(); inUse != 0 {
-		c.Errorf("%d bytes are left on the device", inUse)
+		c.Errorf("%d bytes on the device were not freed", inUse)
 	}
 }
 

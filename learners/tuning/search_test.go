@@ -46,7 +46,7 @@ func device(t *testing.T, name string) backend.Device {
 	}
 	t.Cleanup(func() {
 		if inUse, _ := dev.InUse(); inUse != 0 {
-			t.Errorf("%d bytes are left on the device", inUse)
+			t.Errorf("%d bytes on the device were not freed", inUse)
 		}
 		dev.Close()
 	})

@@ -47,7 +47,7 @@ func Dependence(ctx context.Context, dev backend.Device, m learners.Model, x mat
 	var means *mat.Dense
 	for g, values := range p.Grid {
 		if p.First < 0 || p.First+len(values) > h.Cols {
-			return nil, fmt.Errorf("validate: partial dependence: columns %d to %d of x cannot be replaced, because x has only %d", p.First+1, p.First+len(values), h.Cols)
+			return nil, fmt.Errorf("validate: partial dependence: columns %d to %d of x cannot be replaced: the last column of x is %d", p.First+1, p.First+len(values), h.Cols)
 		}
 		for i := range h.Rows {
 			copy(points.RawRowView(i)[p.First:], values)
