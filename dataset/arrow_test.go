@@ -187,7 +187,7 @@ func TestArrowRefuses(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{stream[:100], "standard input: is not a complete Arrow file or stream: the message after batch 0 claims "},
+		{stream[:100], "standard input: is not a complete Arrow file or stream: the message after batch 0, which claims "},
 		{stream[:8], "standard input: is not a complete Arrow file or stream: "},
 		{overlong, "standard input: is not a complete Arrow file or stream: the message after batch 0, which claims 134217728 bytes although only "},
 		{slices.Concat(stream, stream), "standard input: has more bytes after the end of its stream: only one stream can be read"},
