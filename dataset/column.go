@@ -38,7 +38,7 @@ func (k kind) rule() string {
 // parseCell reads a trimmed cell as a number. The value is NaN unless the kind
 // is number.
 func parseCell(s string) (float64, kind) {
-	if v, ok := decimal(unsafe.Slice(unsafe.StringData(s), len(s))); ok { // decimal does not retain the bytes
+	if v, ok := decimal(unsafe.Slice(unsafe.StringData(s), len(s))); ok { // the function decimal does not retain the bytes
 		return v, number
 	}
 	return parseOther(s)
@@ -93,7 +93,7 @@ type column struct {
 	numbers    []float64      // plain form: the number of each row, or NaN for a missing cell
 	otherTexts map[int]string // plain form: the texts of cells that are neither numbers nor missing, by row
 	rounded    bool           // plain form: the numbers were parsed from texts, which are no longer stored
-	unreadable string         // why the column cannot be read, or ""; a broken column has no cells
+	unreadable string         // why the column cannot be read, or ""; an unreadable column has no cells
 	exact      bool           // the column always stays coded, and its cells keep their exact texts: see File.Keep
 
 	cells      cells   // cells of the whole table, if a plain column has no field numbers of its own
@@ -372,7 +372,7 @@ func (c *column) valueCounts() []int {
 	return counts
 }
 
-// finish frees the memory that only add needs.
+// finish frees the memory that only the method add uses.
 func (c *column) finish() {
 	c.index = nil
 	c.entries, c.codes = trimmed(c.entries), trimmed(c.codes)

@@ -38,9 +38,9 @@ const warningRows = 5
 // year.
 var date = regexp.MustCompile(`^([0-9]{4}([-/.])[0-9]{1,2}([-/.])[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}([-/.])[0-9]{4})([T ][0-9]{1,2}:[0-9]{2}.*)?$`)
 
-// ColumnWarnings returns warnings about t, the table from which e was learned: about columns that look
-// like dates or identifiers, and about columns in which more than half of the cells were missing and have been
-// replaced. If only one column became features, there are no warnings.
+// ColumnWarnings returns warnings about t, the table from which e was learned: about columns that
+// look like dates or identifiers, and about columns in which more than half of the cells were
+// missing and have been replaced. If only one column became features, there are no warnings.
 func (e *Encoder) ColumnWarnings(t *Table) []ColumnWarning {
 	return e.columnWarnings(t.rows, func(in Input) columnFacts {
 		c := t.find(in.Name)

@@ -97,9 +97,9 @@ func TestMedianOfMany(t *testing.T) {
 	}
 }
 
-// FuzzDecimal compares decimal with strconv. Its seeds are midpoints of two adjacent float64, and
-// numbers that differ from a midpoint in the last of 19 digits: there, wrong rounding is most
-// likely.
+// FuzzDecimal compares the function decimal with strconv. Its seeds are midpoints of two adjacent
+// float64, and numbers that differ from a midpoint in the last of 19 digits: there, wrong rounding
+// is most likely.
 func FuzzDecimal(f *testing.F) {
 	f.Add("-12.5e3")
 	f.Add("9007199254740993")

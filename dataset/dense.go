@@ -153,8 +153,8 @@ func (t *Table) addFeatures(m cells, d int) {
 // featureName returns the name of column j of a file without names.
 func featureName(j int) string { return "x" + strconv.Itoa(j+1) }
 
-// addTargets appends the d columns of m to t. A single column is called name, and several columns
-// are called name1, name2, ….
+// addTargets appends the d columns of m to t. The argument name is the name of a single column.
+// Several columns get the names name1, name2, ….
 func (t *Table) addTargets(name string, m cells, d int) {
 	for j := range d {
 		c := &column{name: name, plain: true, cells: m, cellColumn: j}

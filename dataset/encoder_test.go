@@ -150,16 +150,16 @@ func TestStandardize(t *testing.T) {
 		mean, sd := exactMoments(values)
 		const u = 0x1p-53
 		got := e.Inputs[0].Number
-		// After the first pass, the error of the mean is at most (n+1)u times the largest value.
-		// The second pass adds the mean of the residuals, which are much smaller. Then the error
-		// consists of the rounding of the result, and a rounding for each addition of a residual.
+		// In the first pass, each of n additions has a rounding error of at most u times the largest
+		// value. The second pass adds the mean of the deviations from this mean. Its n rounding
+		// errors are at most u times a deviation. The last addition has one more rounding error.
 		largest := math.Abs(c.offset) + 6*c.spread
 		meanTol := 2*u*largest + n*u*(n*u*largest+c.spread)
 		if d := math.Abs(got.Mean - mean); d > meanTol {
 			t.Errorf("offset %v: mean is off by %g, allowed %g", c.offset, d, meanTol)
 		}
-		// An error δ of the mean adds δ² to the variance. The squares and their sum have n+4
-		// roundings. The square root halves their relative effect.
+		// An error δ of the mean adds δ² to the variance. The squares and their sum have n + 4
+		// rounding errors. The square root halves the relative error.
 		sdTol := sd * ((n+4)*u + meanTol*meanTol/(sd*sd))
 		if d := math.Abs(got.Scale - sd); d > sdTol {
 			t.Errorf("offset %v: sd is off by %g, allowed %g", c.offset, d, sdTol)

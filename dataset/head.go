@@ -194,8 +194,8 @@ func delimiterOf(text []byte) byte {
 }
 
 // aligned reports whether a text without a delimiter is a table whose columns are separated by
-// spaces: the header has at least two names, each line has as many cells as there are names, or one
-// more, and at least one column holds only numbers. (A single column of texts has no such column.)
+// spaces. The header must have at least two names. All rows must have as many cells as the header has
+// names, or all one more, and a column must hold only numbers. (A single column of texts has none.)
 func (in *input) aligned(text []byte) bool {
 	clean, _ := io.ReadAll(&cleaner{r: bufio.NewReader(bytes.NewReader(text)), collapseBlanks: true})
 	records := recordsOf(clean, '\t', bufferSize)

@@ -59,7 +59,7 @@ type jsonRows struct {
 	t      *Table
 	d      *jsontext.Decoder
 	names  []string
-	quoted [][]byte // the names with the quotation marks of the JSON text of the first row
+	quoted [][]byte // the names of the columns as in the JSON text of the first row, with quotation marks
 	cells  [][]byte // the cells of the current row as in the JSON text; a missing cell is empty
 	rows   int
 	array  bool

@@ -163,8 +163,8 @@ func (s *libsvm) add(p piece) error {
 	return nil
 }
 
-// addFast is a fast version of record for a plain line. Such a line consists of a number and of
-// index:value in increasing order of the indices, with a space before each. It begins at index i of
+// addFast is a fast version of the method record for a plain line. Such a line consists of a number and
+// of index:value in increasing order of the indices, with a space before each. It begins at index i of
 // text, and the next line at index next. For any other line addFast adds nothing, and ok is false.
 func (s *libsvm) addFast(text []byte, i int) (next int, ok bool) {
 	label, last, first := i, int32(-1), s.first

@@ -82,7 +82,7 @@ func (g *growth) column(c *column, added, capacity int) {
 }
 
 // capacityFor returns the largest capacity between low and high for which growing lists fit into
-// the remaining memory. If none fits, ok is false. The function lists adds to g all lists with the
+// the remaining memory. If none fits, ok is false. lists(g, capacity) adds to g all lists with the
 // given capacity.
 func (a *allowance) capacityFor(low, high int, lists func(g *growth, capacity int)) (capacity int, ok bool) {
 	bytesFor := func(capacity int) int64 {

@@ -73,7 +73,7 @@ func (r *reading) parse(s string) (float64, kind) {
 	return v, k
 }
 
-// number does the work of parse without the check for texts of missing cells.
+// number does the work of the method parse without the check for texts of missing cells.
 func (r *reading) number(s string) (v float64, k kind) {
 	m := r.marksOr(pointMarks)
 	if m.decimal == '.' {
@@ -97,8 +97,8 @@ func (r *reading) number(s string) (v float64, k kind) {
 	return parseCell(s) // the cell is a word for infinity, or a text
 }
 
-// normalize returns a cell that is a number in the plain spelling of parseCell. It returns any other
-// cell unchanged.
+// normalize converts a cell that is a number to the plain spelling that parseCell accepts. It
+// returns any other cell unchanged.
 func (r *reading) normalize(s string) string {
 	m := r.marksOr(pointMarks)
 	if m.decimal == '.' {
@@ -125,7 +125,7 @@ func (r *reading) pointOnly() bool {
 	return r == nil || len(r.numbers) == 0 && r.marks.decimal == '.'
 }
 
-// commaDecimal does the work of decimal for numbers whose only mark is a decimal comma.
+// commaDecimal does the work of the function decimal for numbers whose only mark is a decimal comma.
 func commaDecimal[S string | []byte](s S) (v float64, ok bool) {
 	var b [32]byte
 	if len(s) > len(b) {

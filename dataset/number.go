@@ -294,8 +294,8 @@ func decimal(b []byte) (v float64, ok bool) {
 	return v, true
 }
 
-// scanDecimal does the work of decimal for a number that begins at index i of b. end is the index
-// of the first byte that is not part of the number.
+// scanDecimal does the work of the function decimal for a number that begins at index i of b. end
+// is the index of the first byte that is not part of the number.
 func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 	negative := false
 	if i < len(b) && (b[i] == '-' || b[i] == '+') {

@@ -19,11 +19,10 @@ type OutOfRange struct {
 	Low, High float64 // the training range
 }
 
-// OutOfRange counts the rows of x that are far outside the training range, for each input: their
-// number is below Low or above High by more than OutOfRangeFactor·(High − Low). x is a result of
-// Features or Stream.Blocks. The argument list is nil or the result of an earlier call, to which
-// OutOfRange adds the counts. The result has one entry for each input. Its field Rows is 0 if no row is far
-// outside.
+// OutOfRange counts, for each input, the rows of x whose number is far outside the training range:
+// below Low or above High by more than OutOfRangeFactor·(High − Low). x is a result of Features or
+// Stream.Blocks. The argument list is nil or the result of an earlier call, to which OutOfRange adds
+// the counts. The result has one entry for each input. Its field Rows is 0 if no row is far outside.
 //
 // A width High − Low below 1000·ε·max(|Low|, |High|), with ε = 2⁻⁵², is raised to this value. If a
 // column was constant in training, a number that differs from it only by rounding is not reported.

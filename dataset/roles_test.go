@@ -95,8 +95,8 @@ func TestWeightsAreRepetitions(t *testing.T) {
 					}
 					continue
 				}
-				// The tolerance is for sums of up to 2n numbers of magnitude size, with a rounding
-				// for each number.
+				// The tolerance allows a rounding error for each number of sums of up to 2n
+				// numbers, whose magnitude is the variable size.
 				size := math.Abs(in.Number.Mean) + in.Number.Scale
 				tol := 0x1p-52 * 2 * float64(2*n) * size
 				fill := in.Number.Fill == got.Number.Fill
@@ -113,7 +113,7 @@ func TestWeightsAreRepetitions(t *testing.T) {
 }
 
 // TestBlocksLeaveOutRowsOfWeightZero checks that passes give only the rows of weight > 0, with
-// their weights. The rows must be the same as those of the file read as a table.
+// their weights. A file that is read as a table must give the same rows.
 func TestBlocksLeaveOutRowsOfWeightZero(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.csv")
 	if err := os.WriteFile(path, []byte(csvOf(500, false)), 0o666); err != nil {

@@ -284,8 +284,8 @@ func (e *Encoder) Encode(t *Table) (mat.Matrix, error) {
 }
 
 // SparseFeatures returns the result of Features as a sparse matrix. The encoder must be Sparse. The
-// matrix contains all features, not only those of a sparse table or of texts. It may share memory
-// with t.
+// matrix contains all features, including the features of columns of numbers and of categories. It
+// may share memory with t.
 func (e *Encoder) SparseFeatures(t *Table) (host.CSR[float64], error) {
 	var x host.CSR[float64]
 	if err := e.Check(); err != nil {

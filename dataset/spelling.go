@@ -50,7 +50,7 @@ func (m marks) check() string {
 	return ""
 }
 
-// noBreak stands for a no-break or thin space in the result of ascii.
+// noBreak stands for a no-break or thin space in the result of the function ascii.
 const noBreak = '\x01'
 
 // ascii replaces each character that has an ASCII equivalent in numbers: a currency sign by $, a

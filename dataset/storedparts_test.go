@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A faultyDisk reads from data, and returns an error at the offset fails.
+// A faultyDisk reads from data. The byte at the offset that is stored in the field fails gives an error.
 type faultyDisk struct {
 	data  []byte
 	fails int64

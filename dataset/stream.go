@@ -144,9 +144,9 @@ func (s *Stream) Cells(ctx context.Context, names []string) ([][]string, error) 
 // use returns, because their memory is used again.
 //
 // Blocks returns the first error in the file that Features or Targets would return, the first error
-// of use, or, soon after ctx is done, the cause of ctx. The blocks do not depend on the number of
-// processors. If the columns or the number of rows have changed since an earlier pass, Blocks
-// returns an error.
+// that use returns, or, soon after ctx is done, the cause of ctx. The blocks do not depend on the
+// number of processors. If the columns or the number of rows have changed since an earlier pass,
+// Blocks returns an error.
 //
 // Blocks takes memory for three blocks and for some pieces of 1 MiB of the file.
 func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense) error) error {
@@ -154,8 +154,8 @@ func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y
 }
 
 // EachBlock does the work of Blocks, and also passes the weights of the rows to use. The weights
-// are nil if all are 1. If keyed is set, use also gets the keys of the rows: see Encoder.Keys.
-// Computing keys takes time. y is nil if e has no targets.
+// are nil if all are 1. If keyed is set, EachBlock also passes the keys of the rows, which take
+// time to compute: see Encoder.Keys. y is nil if e has no targets.
 func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) error {
 	return s.eachBlock(ctx, e, rows, passRules{keyed: keyed}, use)
 }

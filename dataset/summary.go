@@ -110,7 +110,7 @@ func (s *Summary) Add(t *Table, r Rules, from int64) error {
 	return err
 }
 
-// summarize returns the summary of a table whose rows have the given weights.
+// summarize returns the summary of a table whose rows have the given weights. statsOf selects statistics.
 func (t *Table) summarize(weights []float64, r Rules, from int64, statsOf func(name string) statistics) (*Summary, error) {
 	s := &Summary{Rows: int64(t.rows), columns: map[string]*columnSummary{}, Sparse: t.sparse, sparseFirst: t.sparse, Source: t.Source, from: from, weight: totalWeight(weights, t.rows)}
 	isUsed := func(name string) bool { return r.isFeature(name) || slices.Contains(r.Targets, name) }

@@ -75,7 +75,7 @@ func NewTable(source string, columns ...Column) (*Table, error) {
 	return Dialect{}.NewTable(source, columns...)
 }
 
-// NewTable does what the function NewTable does, but takes the texts of missing cells from d.
+// NewTable does the work of the function NewTable, with the texts of missing cells that d specifies.
 func (d Dialect) NewTable(source string, columns ...Column) (*Table, error) {
 	t := &Table{Source: source, reading: d.pointReading()}
 	names := make([]string, len(columns))

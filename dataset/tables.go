@@ -10,7 +10,7 @@ import (
 // a file. A column may hold numbers in one table and texts in the next. Tables does not call use
 // for a file without rows.
 //
-// Tables returns the first error in the file, the first error of use, or the cause of ctx.
+// Tables returns the first error in the file, the first error that use returns, or the cause of ctx.
 func (s *Stream) Tables(ctx context.Context, use func(t *Table) error) error {
 	p, err := s.begin(0)
 	if err != nil {

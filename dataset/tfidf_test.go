@@ -27,7 +27,7 @@ func messageRules() dataset.Rules {
 
 // TestTextFeatures compares the tf-idf features of a column with their formula. The table has other
 // columns too. The test covers sparse features, dense features, the features from a saved encoder,
-// those of some rows, and those from passes over the file.
+// the features of a part of the rows, and the features from passes over the file.
 func TestTextFeatures(t *testing.T) {
 	path := file(t, "a.csv", []byte(messages))
 	table, err := dataset.Read(path, nil)
