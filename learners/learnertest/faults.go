@@ -125,7 +125,7 @@ func testUnfitted(c *cell) {
 			c.Errorf("the model is a %v, Fit returns a %v", got, fitted)
 		}
 		_, err := m.Predict(c.Context(), c.dev, x)
-		// If several learners share the type of the model, an unfitted model has no learner's name.
+		// If several learners share the type of the model, an unfitted model does not have the name of a learner.
 		if err == nil || !strings.HasPrefix(err.Error(), "learners: ") || !strings.HasSuffix(err.Error(), "the model is not fitted") {
 			c.Errorf("got the error %v", err)
 		}

@@ -31,7 +31,7 @@ const gridSteps = 7
 type GridParams struct {
 	Learner string        // the name of the learner
 	Task    learners.Task // "" means the first task of the learner
-	// Axes are parameters of the learner with the values to try; the last one varies fastest.
+	// Axes are parameters of the learner with the values to try; the last axis varies fastest.
 	// SearchGrid adds the default axis of the learner, Description.Grid, unless Axes has the
 	// parameter of that axis or a parameter that excludes it.
 	Axes []Axis
@@ -403,7 +403,7 @@ func (s *Setting) setScore(par GridParams) {
 }
 
 // BestSetting returns the index of the first setting with the best score. If no setting has a
-// score, BestSetting returns the error of the last setting.
+// score, BestSetting returns the error of the last setting that has an error.
 func BestSetting(settings []Setting) (best int, err error) {
 	for i, s := range settings {
 		if s.Score < settings[best].Score {

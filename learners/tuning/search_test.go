@@ -102,7 +102,7 @@ func TestSearchFinds(t *testing.T) {
 							}
 						}
 					}
-					// With 80 samples the error of f relative to sin(2x) is far below the noise.
+					// With 80 samples, the fitted function differs from sin(2x) by much less than the noise.
 					q := p
 					q.Kernel = res.Kernel()
 					points, err := solvers.SolvePath(context.Background(), dev, q, []float64{res.Lambda()}, solvers.PathParams{Method: solvers.Dual, LeaveOneOut: true})
@@ -502,9 +502,9 @@ func TestGradientThatEndsEarlyWarns(t *testing.T) {
 	}
 }
 
-// TestSearchPlans checks that a search with too little memory states the memory it needs, and that
-// a search with this memory succeeds and takes between nine tenths and all of it, with more samples
-// than features and with fewer.
+// TestSearchPlans checks that a search with too little memory states the memory that it needs. A
+// search with this memory must succeed, and must use at least nine tenths of it and not more. The
+// test has more samples than features in one case, and fewer in the other.
 func TestSearchPlans(t *testing.T) {
 	for _, shape := range [][2]int{{60, 3}, {24, 300}} {
 		p := wave(t, shape[0], shape[1])

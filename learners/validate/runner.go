@@ -117,9 +117,9 @@ func (r Runner) Each(ctx context.Context, splits Splits, divisions []int, use fu
 }
 
 // Scores fits a model to the training samples of each of the divisions 0 … n−1 and scores it on the
-// test samples. The score of a division without test samples is nil. fitted, which may be nil, is
-// called with each model and the time of its fit, by one goroutine at a time. The error is a
-// *FitError.
+// test samples. The score of a division without test samples is nil. The function fitted, which may
+// be nil, is called with each model and the time of its fit, by one goroutine at a time. The error
+// is a *FitError.
 func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits Splits, fitted func(m learners.Model, took time.Duration)) ([]*Score, error) {
 	scores, divisions := make([]*Score, n), make([]int, n)
 	for i := range divisions {
