@@ -37,7 +37,7 @@ type layer struct {
 // layer whose folder contains it. An import that is not listed here needs a reason in the commit
 // that adds it.
 var layers = []layer{
-	// The suites select the cases of short tests by required.
+	// Test suites call package required to select the cases of short tests.
 	{folder: "kernels/kerneltest", internal: []string{"kernels", "internal/required"}, external: []string{"gonum.org/v1/gonum"}},
 	// host defines the matrices that all packages exchange, and converts gonum's matrices.
 	{folder: "host", external: []string{"gonum.org/v1/gonum/mat"}},
@@ -74,7 +74,7 @@ var layers = []layer{
 	{folder: "internal/markov", internal: []string{"backend", "internal/numeric", "internal/run", "internal/elementary", "kernels"}},
 	// nufft uses gonum's Fourier transforms and its quadrature nodes.
 	{folder: "internal/nufft", internal: []string{"host", "internal/run", "internal/elementary"}, external: []string{"gonum.org/v1/gonum/dsp/fourier", "gonum.org/v1/gonum/integrate/quad"}},
-	// spectrum computes coefficients of smooth functions by nufft's Fourier transforms.
+	// spectrum computes the Fourier coefficients of smooth functions with package nufft.
 	{folder: "internal/spectrum", internal: []string{"internal/elementary", "internal/nufft", "internal/run", "kernels"}, external: []string{"gonum.org/v1/gonum/integrate/quad"}},
 	{folder: "internal/band", internal: []string{"backend", "internal/numeric", "internal/run", "internal/elementary"}},
 	// The learners, and the solvers of their optimization problems, use gonum's matrices and the
@@ -99,10 +99,10 @@ var layers = []layer{
 	{folder: "learners/tuning", internal: []string{"learners", "learners/validate", "solvers", "backend", "kernels", "internal/attempt", "internal/count", "internal/evidence", "internal/fitreport", "internal/markov", "internal/message", "internal/numeric", "internal/pool", "internal/run", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/modelfile", internal: []string{"learners", "dataset", "backend", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "gonum", "internal/atomicfile", "internal/count", "internal/safetensors"}, external: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners", internal: []string{"solvers", "internal/evidence", "internal/glm", "internal/lsq", "internal/markov", "internal/neighbors", "internal/online", "internal/sparse", "internal/svm", "internal/verified", "backend", "kernels", "dataset", "gonum", "internal/adjoint", "internal/attempt", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/stream", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
-	// protowire of protobuf encodes the messages of ONNX.
+	// The external package protowire encodes the protocol buffers of ONNX files.
 	{folder: "internal/onnx", internal: []string{"learners", "dataset", "backend", "kernels", "gonum", "internal/modelfile", "internal/svm"}, external: []string{"gonum.org/v1/gonum/mat", "google.golang.org/protobuf/encoding/protowire"}},
 	{folder: "internal/libsvm", internal: []string{"learners", "dataset", "backend", "kernels", "internal/elementary", "internal/modelfile", "internal/numeric", "internal/svm"}},
-	// atomicfile locks temporary files by x/sys, to recognize the files of killed processes.
+	// atomicfile locks temporary files with x/sys. A file without a lock is from a killed process.
 	{folder: "internal/atomicfile", external: []string{"github.com/google/renameio", "golang.org/x/sys"}},
 	// fitreport makes the report of a fit that the front ends write.
 	{folder: "internal/fitreport", internal: []string{"learners"}},
@@ -124,7 +124,7 @@ var layers = []layer{
 	{folder: "internal/rowkey"},
 	// safetensors is the container of model files.
 	{folder: "internal/safetensors", internal: []string{"host"}},
-	// suggest finds misspelled names, by the distances of levenshtein.
+	// suggest proposes names for misspelled ones, by the edit distances of package levenshtein.
 	{folder: "internal/suggest", external: []string{"github.com/agnivade/levenshtein"}},
 	// uniseg gives the width of a character on a terminal.
 	{folder: "internal/texttable", internal: []string{"internal/message"}, external: []string{"github.com/rivo/uniseg"}},

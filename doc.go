@@ -18,7 +18,7 @@
 //     choice of a device. backend/ref: a whole backend in plain loops.
 //     backend/backendtest: the suite that every backend passes.
 //   - cpu: the blocked, multi-threaded backend, with micro-kernels for AVX-512, AVX2
-//     and NEON and in portable Go. Its package comment draws the five loops.
+//     and NEON and in portable Go. Its package comment shows the loops.
 //   - cuda: NVIDIA GPUs, through NVIDIA's driver, cuBLAS and cuSOLVER.
 //   - solvers: (K + λI)α = y by Cholesky, in mixed precision, or by preconditioned
 //     conjugate gradients with K stored or not; λ paths; fits that stream rows from

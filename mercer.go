@@ -305,7 +305,7 @@ func Load(path string, o Options) (*Model[learners.Model], error) {
 	return load("load", o, func() (modelfile.Bundle, error) { return modelfile.Load(path) })
 }
 
-// Read reads a model like Load, from r, whose size bytes are the contents of a model file.
+// Read reads a model like Load, but from r, whose first size bytes are the contents of a model file.
 func Read(r io.ReaderAt, size int64, o Options) (*Model[learners.Model], error) {
 	return load("read", o, func() (modelfile.Bundle, error) { return modelfile.Read(r, size) })
 }

@@ -910,8 +910,8 @@ func TestOptionsAreUsedOrRefused(t *testing.T) {
 			}
 		}
 	}
-	// K = xxᵀ + 1 = (1 1; 1 2), W = diag(1, 2), λ = 1: (2 1; 1 2.5)α = (1, 2) has
-	// α = (0.5/4, 3/4).
+	// The kernel matrix is (1 1; 1 2). With W = diag(1, 2) and λ = 1, the equation is
+	// (2 1; 1 2.5)α = (1, 2). Its solution is (0.125, 0.75).
 	res, err := mercer.SolveKernel(ctx, kernels.Polynomial{Degree: 1, C: 1}, 1, x, y, mercer.Options{Options: options["Weights"]})
 	if err != nil {
 		t.Fatal(err)
@@ -959,7 +959,7 @@ func noisy(t *testing.T, n int) (x *mat.Dense, y *mat.VecDense) {
 	return x, y
 }
 
-// leftOut returns the leave-one-out errors y_i − f₋ᵢ(x_i) = ((K + λI)⁻¹y)_i / ((K + λI)⁻¹)_ii.
+// leftOut returns the errors of predictions by models fitted without the sample: e_i/((K + λI)⁻¹)_ii, e = (K + λI)⁻¹y.
 func leftOut(t *testing.T, k kernels.Kernel, lambda float64, x *mat.Dense, y *mat.VecDense) *mat.VecDense {
 	n, _ := x.Dims()
 	a := mat.NewDense(n, n, nil)
@@ -1574,7 +1574,7 @@ func TestNilModels(t *testing.T) {
 			}()
 		}
 	}
-	// calls has every function that takes a model.
+	// The map calls must have every function that takes a model.
 	for _, folder := range []string{".", "learners", "learners/tuning", "learners/validate"} {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil || len(files) == 0 {

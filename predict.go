@@ -346,9 +346,8 @@ func (m *Model[M]) Pairs(ctx context.Context, x mat.Matrix) (*mat.Dense, error) 
 	return k.Pairs(ctx, m.dev, x)
 }
 
-// Std returns the standard deviations of new targets at the rows of x, noise included:
-// n×outputs. The first call for a gaussian-process takes as long as a fit, also after Load:
-// see Prepare.
+// Std returns the standard deviations of new targets at the rows of x, noise included: n×outputs.
+// The first call for a Gaussian process takes as long as a fit, also after Load: see Prepare.
 func (m *Model[M]) Std(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 	if err := m.begin("std"); err != nil {
 		return nil, err
@@ -394,8 +393,8 @@ func (m *Model[M]) predictBound(ctx context.Context, x mat.Matrix) (values, boun
 
 // Effects returns the derivatives of the outputs with respect to the features at the rows of x,
 // their averages, and the standard errors of the averages if the model has them. For the features
-// listed in binary, which have two values, it returns differences of the outputs instead: see
-// learners.MarginalEffects.
+// whose indices are in the list binary, and which have two values, it returns differences of the
+// outputs instead of derivatives: see learners.MarginalEffects.
 func (m *Model[M]) Effects(ctx context.Context, x mat.Matrix, binary []int) (*learners.Effects, error) {
 	if err := m.begin("effects"); err != nil {
 		return nil, err

@@ -40,8 +40,8 @@ func (f LearnerFunc[M]) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 // rows that its model was fitted to; validate.NewSummary averages over the other folds. The options
 // Objects, Centers and Checkpoint are not used.
 //
-// With kernels.Precomputed, x may be the Gram matrix, as for Fit; a LearnerFunc needs the points of
-// gram.TrainingPoints.
+// With kernels.Precomputed, x may be the Gram matrix, as for Fit. If l is a LearnerFunc, x must
+// instead be the points that gram.TrainingPoints returns.
 //
 // For scores of each fold, repeated cross-validation and the bootstrap, and for tables, whose
 // columns must be scaled by the training rows alone, see package validate.
