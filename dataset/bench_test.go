@@ -56,7 +56,7 @@ func sparseLIBSVM(rows, cols int) []byte {
 }
 
 // BenchmarkStream times a pass over files of 20,000 rows, on one processor and on all processors.
-// The files have 50 features, and the LIBSVM file 500. MB/s counts the bytes of the file.
+// The LIBSVM file has 500 features, and the other files have 50. MB/s counts the bytes of the file.
 func BenchmarkStream(b *testing.B) {
 	short, long := numbersCSV(20_000, 50, "%.6g"), numbersCSV(20_000, 50, "%v")
 	values := make([]float64, 20_000*50)
@@ -149,8 +149,8 @@ func BenchmarkStreamFlights(b *testing.B) {
 	}
 }
 
-// BenchmarkLIBSVM reads a file of 5,000 rows. Each row has 120 nonzero features of 50,000. MB/s
-// counts the bytes of the file.
+// BenchmarkLIBSVM reads a file of 5,000 rows. Each row has 120 nonzero values in 50,000 features.
+// MB/s counts the bytes of the file.
 func BenchmarkLIBSVM(b *testing.B) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	var text bytes.Buffer

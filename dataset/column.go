@@ -68,7 +68,7 @@ func parseOther(s string) (float64, kind) {
 type entry struct {
 	text  string
 	value float64
-	kind  kind // the kind of the text; never missing
+	kind  kind // the kind of the text; it is never the constant missing
 }
 
 // A column has one of three forms. At first it is coded: it stores each distinct cell once as an

@@ -366,7 +366,7 @@ func TestDelimitersAndIndex(t *testing.T) {
 // table must be the same as if the cells were read one by one, even if a column has only numbers in
 // one piece and texts in another.
 func TestPiecesJoinAsOneTable(t *testing.T) {
-	rows, change := 150_000, 70_000 // the rows fill at least 3 pieces of 1 MiB; the row with index change has unusual cells, or begins or ends many different numbers
+	rows, change := 150_000, 70_000 // the rows fill at least 3 pieces of 1 MiB; row number `change` has unusual cells, or is the first or the last of many different numbers
 	if required.Few() {
 		rows, change = 60_000, 28_000
 	}

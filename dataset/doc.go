@@ -12,9 +12,9 @@
 // stored as JSON with the model, so that later tables are encoded in the same way, for any order of
 // their columns.
 //
-// The cells of a target may be class labels instead (Rules.Labels): Targets then returns indices of
-// classes, and Classes their labels. A column of texts or trees may be the only input (Rules.Text,
-// Rules.Tree): call Texts in place of Features.
+// The cells of a target may be class labels (Rules.Labels). Targets then returns indices of
+// classes, and Classes returns their labels. A column of texts or trees may be the only input
+// (Rules.Text, Rules.Tree): call Texts in place of Features.
 //
 // A table that is larger than memory stays in its file: a Stream learns an Encoder in one pass, and
 // yields features and targets block by block in later passes.

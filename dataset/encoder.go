@@ -21,7 +21,7 @@ const MaxFeatures = 1 << 20
 // Rules specifies how to encode a table. The zero value makes every column a feature, replaces
 // missing cells and does not standardize.
 type Rules struct {
-	Targets       []string // columns to predict, which hold numbers; no cell may be missing
+	Targets       []string // columns to predict, which hold numbers unless Labels is set; no cell may be missing
 	Drop          []string // columns to ignore
 	Weight        string   // column with the weights of the rows; it is not a feature: see Weighted
 	Labels        bool     // the cells of the only target, texts or numbers, are class labels: see Encoder.Classes
@@ -87,7 +87,7 @@ func (n Number) Slope() float64 {
 
 // Text makes one feature for each category. The feature is 1 if the cell is this category, and 0
 // otherwise. Fill replaces a missing cell. For a text that is not among Categories, all features
-// are 0 and Encoder.Unknown reports the text, or with RefuseUnknown it is an error.
+// are 0 and Encoder.Unknown reports the text. With RefuseUnknown such a text is an error.
 type Text struct {
 	Fill       string   `json:"fill"`
 	Categories []string `json:"categories"` // the categories in ascending order

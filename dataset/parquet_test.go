@@ -102,7 +102,7 @@ func TestParquetKinds(t *testing.T) {
 	if diff := cmp.Diff(map[string][]float64{"price": {123.45, -0.01}, "small": {5.5, -0.7}}, cells(t, table)); diff != "" {
 		t.Error(diff)
 	}
-	// The compiler rounds each constant below only once, as the reader must round each value.
+	// The reader must round each value only once, as the compiler rounds the constants below.
 	if table, err = dataset.Read("testdata/parquet/go-decimal38.parquet", nil); err != nil {
 		t.Fatal(err)
 	}

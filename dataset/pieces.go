@@ -67,7 +67,7 @@ func (p *pieceReader) next() (piece, error) {
 			end = len(buf)
 		case end == 0 && p.quotes && len(buf) >= longestQuoted && bytes.IndexByte(buf, '"') >= 0:
 			end = len(buf) // the piece ends in an unclosed quotation: the parser will return an error
-		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // 3 times the buffer: this one, and the next one of twice its size
+		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // the bytes of this buffer, and of the next buffer, which has twice its size
 			e := p.in.t.newError("", fmt.Sprintf("the line is longer than %d MiB: the file is not a text table, or its line ends are missing", len(buf)>>20))
 			e.Line = p.line
 			return piece{}, e

@@ -67,8 +67,8 @@ func TestPenguins(t *testing.T) {
 		}
 		n := float64(len(column))
 		mean, sd := stat.PopMeanStdDev(column, nil)
-		// Each feature is at most 3 standard deviations and has two roundings. Its mean and scale
-		// have at most n roundings. The factor 2 is for the rounding errors of package stat.
+		// A feature has a magnitude of at most 3 and two rounding errors. Its mean and scale have
+		// at most n rounding errors. The factor 2 allows for the rounding errors of package stat.
 		if tol := 2 * (n + 2) * 3 * 0x1p-53; math.Abs(mean) > tol || math.Abs(sd-1) > tol {
 			t.Errorf("%s has mean %g and standard deviation 1%+g, allowed %g", name, mean, sd-1, tol)
 		}

@@ -234,7 +234,7 @@ func TestStreamWidening(t *testing.T) {
 }
 
 // TestStreamSample checks files longer than the sample. Means and standard deviations must have
-// only rounding errors. The error of a median must be that of a random sample.
+// only rounding errors. The error of a median must not be larger than for a random sample.
 func TestStreamSample(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 200,000 rows: skipped by -short")

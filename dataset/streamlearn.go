@@ -18,7 +18,7 @@ const sampleNumbers = 1 << 22
 // the sample, the result is bitwise equal to the result of the function Learn. For a larger file:
 //
 //   - means and standard deviations are combined from the means and standard deviations of parts of the file, and differ from the results of the function Learn by rounding errors;
-//   - the median that replaces missing cells is exact for a column with at most MaxCategories distinct numbers in a text file. Otherwise it is the median of the sample, drawn uniformly from the rows (Vitter 1985, algorithm R, with a fixed seed): with 65,536 rows the standard deviation of its rank is 0.2 % of n.
+//   - the median that replaces missing cells is exact for a column with at most MaxCategories distinct numbers in a text file. Otherwise it is the median of the sample, drawn uniformly from the rows (Vitter 1985, algorithm R, with a fixed seed): with 65,536 rows the standard deviation of its rank is 0.2 % of the number of rows.
 //
 // A column of texts must be a column of categories: Rules.Text, Rules.Tree and Rules.TFIDF give an
 // error. If the file has several errors, Learn returns the first, and the function Learn may return
@@ -76,7 +76,7 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 // learnStream selects a separate random stream for Learn.
 const learnStream = 0x6c6561726e // "learn"
 
-// A summarized is a part of the file, its summary, and the weights of its rows, or nil if all are
+// A summarized is a part of the file, its summary, and the weights of its rows. nil weights are all
 // 1.
 type summarized struct {
 	t       *Table
@@ -92,7 +92,7 @@ type learner struct {
 
 	sampleSize int         // maximum number of rows in the sample
 	dense      []string    // names of the features, except the sparse features of a file
-	sample     [][]float64 // for each sampled row, the features in dense, and then x0, x1, … of a sparse file without zeros at the end
+	sample     [][]float64 // for each sampled row, the features listed in dense, and then x0, x1, … of a sparse file; the omitted last ones are 0
 	weights    []float64   // weights of the sampled rows; nil means all 1
 	random     *rand.Rand
 }

@@ -61,8 +61,8 @@ func throughGob(t *testing.T, s *dataset.Summary) *dataset.Summary {
 // TestSummariesMergeInAnyOrder merges summaries in random pairs, some of them after encoding and
 // decoding. The encoder must always have the same bits. The column offset, 10¹² + i for i < n, has
 // the mean 10¹² + (n − 1)/2 and the standard deviation √((n² − 1)/12). In the column huge, nine of
-// ten numbers are v and one is −v: the mean is 0.8v and the standard deviation 0.6v. The result and
-// each of these values have a relative rounding error of at most 2⁻⁵³.
+// ten numbers are v and one is −v: the mean is 0.8v and the standard deviation 0.6v. The computed
+// and the expected values each have a relative rounding error of at most 2⁻⁵³.
 func TestSummariesMergeInAnyOrder(t *testing.T) {
 	const seed = 29
 	t.Logf("seed %d", seed)
