@@ -425,7 +425,7 @@ func TestFirstFitTakesThePointThatIsFitted(t *testing.T) {
 }
 
 // TestFirstFitEnds checks that an error that does not concern a single point is returned at once,
-// and that if no point can be fitted, the error is that of the best point.
+// and that the error is the error of the best point if no point can be fitted.
 func TestFirstFitEnds(t *testing.T) {
 	dev := device(t, "cpu")
 	for _, c := range []struct {

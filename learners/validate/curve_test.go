@@ -81,9 +81,9 @@ func TestLearningCurve(t *testing.T) {
 	}
 }
 
-// TestImportance compares the importances for the model y = 2x + 1 with their closed forms: a
-// permutation π of the first column gives R² = 1 − Σ(x_i − x_π(i))²/Σ(x_i − x̄)², and a permutation
-// of the second column, whose weight is 0, gives R² = 1.
+// TestImportance compares the importances for the model y = 2x + 1 with closed forms. A permutation
+// π of the first column x reduces R² to 1 − Σ(x_i − x_π(i))²/Σ(x_i − x̄)², where x̄ is the mean of
+// x. A permutation of the second column, whose weight is 0, does not change R² = 1.
 func TestImportance(t *testing.T) {
 	const n = 30
 	dev, s := backendtest.Device(t, "ref"), normals(t, n, 2, 0)
@@ -117,7 +117,7 @@ func TestImportance(t *testing.T) {
 			d := x.At(i, 0) - x.At(from, 0)
 			want += d * d / sumSquares
 		}
-		// The tolerance is for the weights 2 and 0, which have the rounding error of a
+		// The tolerance allows for the rounding errors of the fitted weights 2 and 0, which solve a
 		// well-conditioned system.
 		const bound = 1000 * n * 0x1p-52
 		checkClose(t, "first column", drops[0][r], want, bound)
@@ -126,9 +126,8 @@ func TestImportance(t *testing.T) {
 	}
 }
 
-// TestSparseSamplesHaveTheScoresOfDenseSamples checks that scores for sparse and for dense samples
-// have the same bits, with a learner that depends only on the nearest neighbors, which are the same
-// for both forms.
+// TestSparseSamplesHaveTheScoresOfDenseSamples checks that sparse and dense samples give scores with
+// the same bits. The learner depends only on the nearest neighbors, which are the same for both.
 func TestSparseSamplesHaveTheScoresOfDenseSamples(t *testing.T) {
 	const n, d = 40, 6
 	dense := normals(t, n, d, 1)

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// TestDependence compares the partial dependence with weighted averages of predictions for rows that
-// the test changes: numbers, probabilities of classes, decision values, and two columns together.
+// TestDependence compares the partial dependence with weighted averages of predictions for rows in which the test
+// has replaced the columns. It covers numbers, probabilities of classes, decision values, and two columns together.
 func TestDependence(t *testing.T) {
 	const n = 30
 	dev, s := backendtest.Device(t, "ref"), normals(t, n, 3, 2)

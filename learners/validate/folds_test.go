@@ -107,8 +107,8 @@ func TestBiasVariance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The mean of h is (d+1)/n. Each of 400 fits has two degrees of freedom, so the relative
-	// standard deviation of the estimate is √(2/800). Five standard deviations are allowed.
+	// The mean leverage of a line is 2/n. The estimate has 2 degrees of freedom in each of 400 fits,
+	// and thus the relative standard deviation √(2/800). Five standard deviations are allowed.
 	want := sigma * sigma * 2 / n
 	checkClose(t, "variance", v.Variance, want, 5*math.Sqrt(2.0/800)*want)
 	checkClose(t, "bias²", v.Bias2, 0, 5*math.Sqrt2*want/fits)

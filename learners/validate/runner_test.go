@@ -39,9 +39,9 @@ func fitter(t *testing.T, learner string, params map[string]string) learners.Fit
 }
 
 // TestMatricesAndTablesHaveTheSameScores checks that the rows of a table, whose columns are not
-// standardized, give the same scores as matrices, on one device and on two. The scores must equal
-// those computed here from the formula of ridge regression on one centered column, w = Σxy/(Σx² +
-// λ).
+// standardized, give the same scores as matrices, on one device and on two. The expected scores
+// follow from the weight Σxy/(Σx² + λ) of ridge regression on one centered column x with centered
+// targets y.
 func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 	one, two := backendtest.Device(t, "ref"), backendtest.Device(t, "ref")
 	const n, folds, lambda = 20, 4, 0.5
