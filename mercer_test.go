@@ -297,7 +297,7 @@ func TestFitRows(t *testing.T) {
 	}
 }
 
-// TestLassoPath checks that for XᵀX = I each weight is the element of Xᵀy, moved by λ/2 toward 0.
+// TestLassoPath checks that for XᵀX = I each weight is the element of Xᵀy, moved toward 0 by λ/2, but not beyond 0.
 func TestLassoPath(t *testing.T) {
 	x, y := mat.NewDense(3, 3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1}), mat.NewVecDense(3, []float64{3, -2, 0.5})
 	lambdas := []float64{8, 4, 2, 0.5}
@@ -312,8 +312,8 @@ func TestLassoPath(t *testing.T) {
 		}
 		for j := range 3 {
 			want := math.Copysign(math.Max(math.Abs(y.AtVec(j))-lambdas[i]/2, 0), y.AtVec(j))
-			// The tolerance follows from the duality gap: a gap of 1e-14‖y‖² implies ‖w − w*‖² ≤
-			// 1e-14‖y‖².
+			// A duality gap of at most Tol·‖y‖² implies that the distance of the weights from the
+			// exact weights is at most √Tol·‖y‖.
 			if got := f.At(j, 0); !(math.Abs(got-want) <= 1e-7*mat.Norm(y, 2)) {
 				t.Errorf("λ = %v: weight %d is %v, want %v", lambdas[i], j+1, got, want)
 			}
@@ -342,8 +342,8 @@ func TestNeighborsOfAModel(t *testing.T) {
 	}
 }
 
-// TestPairsOfAModel checks the decision values of the pairs of classes for one sample of each
-// class, at 0, 2 and 6. The value for the pair of the samples a and b is 2(x − (a + b)/2)/(b − a).
+// TestPairsOfAModel checks the decision values of the pairs of classes, with one sample of each class, at 0, 2 and
+// 6. For a pair with the samples a and b, the value at x is linear, −1 at a and 1 at b: 2(x − (a + b)/2)/(b − a).
 func TestPairsOfAModel(t *testing.T) {
 	x := mat.NewDense(3, 1, []float64{0, 2, 6})
 	m, err := mercer.Fit(t.Context(), learners.SVC{Kernel: kernels.Linear{}, C: 100, Tol: 1e-9}, x, mat.NewDense(3, 1, []float64{0, 1, 2}), mercer.Options{})
