@@ -342,7 +342,7 @@ func TestNeighborsOfAModel(t *testing.T) {
 	}
 }
 
-// TestPairsOfAModel checks the decision values of the pairs of classes, with one sample of each class, at 0, 2 and
+// TestPairsOfAModel checks the decision values of the pairs of classes, with one sample of each class, at 0, 2,
 // 6. For a pair with the samples a and b, the value at x is linear, −1 at a and 1 at b: 2(x − (a + b)/2)/(b − a).
 func TestPairsOfAModel(t *testing.T) {
 	x := mat.NewDense(3, 1, []float64{0, 2, 6})

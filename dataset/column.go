@@ -387,8 +387,8 @@ func trimmed[T any](list []T) []T {
 }
 
 // An index is a hash table with open addressing, which maps a text to the number of its entry. A
-// map with a copy of each text would take more memory than the rest of the column, because a table
-// of a thousand rows may have almost as many entries as rows.
+// map would need a copy of each text. If a table of a thousand rows has almost as many entries as
+// rows, the map would take more memory than the rest of the column.
 type index []slot
 
 // A slot of an index is free if next is 0.

@@ -74,8 +74,8 @@ type columnSummary struct {
 
 	// Counts maps each distinct cell that is not missing to the sum of the weights of its rows.
 	// Many is set if there are more than MaxCategories of these cells, or if numbers are not
-	// counted. If Many is set, Counts has no numbers, but at least the first MaxCategories texts in
-	// sorted order.
+	// counted. If Many is set, Counts omits numbers, and may omit texts after the first
+	// MaxCategories texts in sorted order.
 	Counts  map[string]float64
 	Many    bool
 	Numbers total // moments of the numbers that Counts does not have

@@ -33,7 +33,7 @@ type GridParams struct {
 	Task    learners.Task // "" means the first task of the learner
 	// Axes are parameters of the learner with the values to try; the last axis varies fastest.
 	// SearchGrid adds the default axis of the learner, Description.Grid, unless Axes has the
-	// parameter of that axis or a parameter that excludes it.
+	// parameter of that axis, or a parameter that cannot be combined with it.
 	Axes []Axis
 	// Kernel is the kernel whose parameters vary. Vary, Reach and Steps have the meanings of
 	// Params, but Steps is 7 by default. nil means the Gaussian whose sigma is the median distance,
