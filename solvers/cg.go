@@ -416,9 +416,9 @@ func (w *work) review(solves float64) func(done int, remaining float64) string {
 		case float64(done)+remaining <= 2*float64(w.plan.iterations) || remaining*w.plan.step <= w.takeover:
 			return ""
 		case remaining < 1e6:
-			return fmt.Sprintf("after %d iterations, about %.0f more are needed, and the plan was for %d", done, remaining, w.plan.iterations)
+			return fmt.Sprintf("after %d iterations, the residual needs about %.0f more, but the plan was %d in total", done, remaining, w.plan.iterations)
 		}
-		return fmt.Sprintf("after %d iterations, the residual does not decrease, and the plan was for %s", done, count.Of(w.plan.iterations, "iteration"))
+		return fmt.Sprintf("after %d iterations, the residual does not decrease, but the plan was %s in total", done, count.Of(w.plan.iterations, "iteration"))
 	}
 }
 

@@ -115,7 +115,7 @@ func openCheckpointer(c Checkpoint, key string, rows, cols int, res *Result, che
 		return nil, fmt.Errorf("solvers: checkpoint: %w", err)
 	}
 	if limit := stateBytes(rows, cols); info.Size() > limit {
-		return nil, s.refused(fmt.Errorf("it has %d bytes, a state of this problem has %d at most", info.Size(), limit))
+		return nil, s.refused(fmt.Errorf("the file has %d bytes, but a state of this problem has at most %d", info.Size(), limit))
 	}
 	data, err := os.ReadFile(s.path)
 	if err != nil {

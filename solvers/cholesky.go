@@ -285,7 +285,7 @@ func (f *Cholesky) Append(ctx context.Context, row []float64) error {
 	}
 	defer unlock()
 	if f.kernel != nil {
-		return fmt.Errorf("solvers: append: the factor is of a kernel: AppendPoint takes a sample")
+		return fmt.Errorf("solvers: append: the factor stores samples and a kernel: call AppendPoint with the new sample")
 	}
 	return f.append(ctx, row)
 }
@@ -299,10 +299,10 @@ func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 	}
 	defer unlock()
 	if f.kernel == nil {
-		return fmt.Errorf("solvers: append: the factor is of a given matrix, not of a kernel: call Append with the row of the new sample")
+		return fmt.Errorf("solvers: append: the factor of a given matrix stores no samples: call Append with the new row of the matrix")
 	}
 	if len(x) != f.points.Cols {
-		return fmt.Errorf("solvers: append: the sample has %s, the others have %d", count.Of(len(x), "feature"), f.points.Cols)
+		return fmt.Errorf("solvers: append: the sample has %s, but the samples of the factor have %d", count.Of(len(x), "feature"), f.points.Cols)
 	}
 	point := numeric.Row(x)
 	if err := numeric.DensePoints(point).CheckFinite("x"); err != nil {
@@ -345,7 +345,7 @@ func (f *Cholesky) lastRow(ctx context.Context, points numeric.Points) ([]float6
 func (f *Cholesky) append(ctx context.Context, row []float64) error {
 	n := f.n
 	if len(row) != n+1 {
-		return fmt.Errorf("solvers: append: the row has %s, the factor has order %d: %d are needed", count.Of(len(row), "element"), n, n+1)
+		return fmt.Errorf("solvers: append: the row has %s, but it must have %d, because the factor has order %d", count.Of(len(row), "element"), n+1, n)
 	}
 	for j, v := range row {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

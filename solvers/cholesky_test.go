@@ -238,13 +238,13 @@ func TestCholeskyRefuses(t *testing.T) {
 	cancel(cause)
 	x := backend.NewHost[float64](3, 1)
 	for name, err := range map[string]error{
-		"has 2 features, the others have 1": f.AppendPoint(ctx, []float64{1, 2}),
-		"column 1 is NaN":                   f.AppendPoint(ctx, []float64{math.NaN()}),
-		"AppendPoint takes a sample":        f.Append(ctx, []float64{1, 2, 3, 4}),
-		"no sample has index 3:":            f.Remove(ctx, 3),
-		"no sample has index -1:":           f.Remove(ctx, -1),
-		"the shapes do not match":           f.Solve(ctx, x, backend.NewHost[float64](2, 1)),
-		"reason":                            f.Solve(canceled, x, x),
+		"has 2 features, but the samples of the factor have 1": f.AppendPoint(ctx, []float64{1, 2}),
+		"column 1 is NaN":                      f.AppendPoint(ctx, []float64{math.NaN()}),
+		"call AppendPoint with the new sample": f.Append(ctx, []float64{1, 2, 3, 4}),
+		"no sample has index 3:":               f.Remove(ctx, 3),
+		"no sample has index -1:":              f.Remove(ctx, -1),
+		"the shapes do not match":              f.Solve(ctx, x, backend.NewHost[float64](2, 1)),
+		"reason":                               f.Solve(canceled, x, x),
 	} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("got the error %v, want %q in it", err, name)
@@ -272,9 +272,9 @@ func TestCholeskyRefuses(t *testing.T) {
 	}
 	defer g.Close()
 	for name, err := range map[string]error{
-		"AppendPoint":  g.AppendPoint(ctx, []float64{1}),
-		"1 are needed": g.Append(ctx, []float64{1, 2}),
-		"is +Inf":      g.Append(ctx, []float64{math.Inf(1)}),
+		"AppendPoint": g.AppendPoint(ctx, []float64{1}),
+		"must have 1": g.Append(ctx, []float64{1, 2}),
+		"is +Inf":     g.Append(ctx, []float64{math.Inf(1)}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), name) && name != "AppendPoint" {
 			t.Errorf("got the error %v, want %q in it", err, name)

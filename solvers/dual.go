@@ -37,7 +37,7 @@ func (z *sizes) dualEstimate(keepK bool) estimate {
 	e := estimate{settings: dualChoice{keepK}}
 	e.cost = z.storedCost(Stored64) + z.potrfCost(1) + z.solveCost(z.columns, false) + z.solveCost(z.t, false)
 	if keepK {
-		e.note = "K stays beside the factor"
+		e.note = "K is stored beside the factor"
 		solve += 2 * flop.Symm(z.n, z.t)
 		e.cost += 2 * z.symmCost(z.t, Stored64)
 	} else {

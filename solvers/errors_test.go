@@ -47,8 +47,8 @@ func TestRefusals(t *testing.T) {
 		{"no x", func(p *solvers.Problem, _ *solvers.Params) { p.X = backend.Host[float64]{} }, "solvers: x is empty: 0 rows, 0 columns"},
 		{"no y", func(p *solvers.Problem, _ *solvers.Params) { p.Y = backend.Host[float64]{Rows: 3} }, "solvers: y is empty: 3 rows, 0 columns"},
 		{"negative size", func(p *solvers.Problem, _ *solvers.Params) { p.X.Rows = -1 }, "solvers: x is empty: -1 rows, 2 columns"},
-		{"short data", func(p *solvers.Problem, _ *solvers.Params) { p.X.Data = p.X.Data[:5] }, "solvers: x: 3×2 with stride 2 does not fit 5 elements"},
-		{"bad stride", func(p *solvers.Problem, _ *solvers.Params) { p.X.Stride = 1 }, "solvers: x: 3×2 with stride 1 does not fit 6 elements"},
+		{"short data", func(p *solvers.Problem, _ *solvers.Params) { p.X.Data = p.X.Data[:5] }, "solvers: x: a 3×2 matrix with stride 2 does not fit in 5 elements"},
+		{"bad stride", func(p *solvers.Problem, _ *solvers.Params) { p.X.Stride = 1 }, "solvers: x: a 3×2 matrix with stride 1 does not fit in 6 elements"},
 		{"other length", func(p *solvers.Problem, _ *solvers.Params) { p.Y.Rows = 2 }, "solvers: x has 3 rows, y has 2"},
 		{"NaN in x", func(p *solvers.Problem, _ *solvers.Params) { p.X.Data[5] = nan }, "solvers: x: row 3, column 2 is NaN"},
 		{"Inf in x", func(p *solvers.Problem, _ *solvers.Params) { p.X.Data[0] = inf }, "solvers: x: row 1, column 1 is +Inf"},
@@ -92,7 +92,7 @@ func TestRefusals(t *testing.T) {
 		}, "solvers: dual: K + λI is not positive definite at row 2 (pivot 0): raise lambda above 3.1e-15"},
 		{"duplicate columns", func(p *solvers.Problem, _ *solvers.Params) {
 			p.Kernel, p.Lambda, p.X.Data = kernels.Linear{}, 0, []float64{1, 1, 2, 2, 3, 3}
-		}, "solvers: primal: x does not have full rank: column 2 is a combination of the columns before it"},
+		}, "solvers: primal: x does not have full rank: column 2 is a linear combination of the columns before it"},
 		{"zero column", func(p *solvers.Problem, _ *solvers.Params) {
 			p.Kernel, p.Lambda, p.X.Data = kernels.Linear{}, 0, []float64{0, 1, 0, 2, 0, 3}
 		}, "column 1 is zero (pivot 0): remove the column or raise lambda"},
@@ -102,7 +102,7 @@ func TestRefusals(t *testing.T) {
 		{"too few samples", func(p *solvers.Problem, _ *solvers.Params) {
 			p.Kernel, p.Lambda, p.Intercept = kernels.Linear{}, 0, true
 			p.X.Cols, p.X.Rows, p.X.Stride, p.Y.Rows = 3, 2, 3, 2
-		}, "is one too many for 2 samples"},
+		}, "because x has only 2 samples"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dev := backendtest.Device(t, "ref")

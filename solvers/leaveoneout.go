@@ -115,7 +115,7 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 		return alpha, errNotMade
 	}
 	if alpha.Rows != len(l.diagonal) {
-		return alpha, fmt.Errorf("solvers: leave-one-out: alpha has %d rows, the problem %d samples", alpha.Rows, len(l.diagonal))
+		return alpha, fmt.Errorf("solvers: leave-one-out: alpha has %d rows, but the problem has %d samples of weight > 0", alpha.Rows, len(l.diagonal))
 	}
 	c := backend.NewHost[float64](alpha.Rows, alpha.Cols)
 	for i, b := range l.diagonal {

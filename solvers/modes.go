@@ -355,7 +355,7 @@ func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 	if !c.middle.empty() {
 		steps = modesRounds(c.gain, innerContraction)
 		inside += columns * pass(c.middle)
-		note += fmt.Sprintf(", in %s modes between", axesText(c.middle.m, z.d))
+		note += fmt.Sprintf(", intermediate residuals by %s modes", axesText(c.middle.m, z.d))
 	}
 	iterations := rounds * steps * modesIterations * math.Sqrt(1+c.maxRemaining)
 	rate := z.costs().rate

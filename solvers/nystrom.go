@@ -188,7 +188,7 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	choice := p.Choice
 	if c := p.Centers; c.Rows != 0 {
 		if c.Rows < 0 || c.Cols != d || c.Stride < c.Cols || len(c.Data) < (c.Rows-1)*c.Stride+c.Cols {
-			return Plan{}, fmt.Errorf("solvers: centers: %d×%d with stride %d and %d elements do not fit %s", c.Rows, c.Cols, c.Stride, len(c.Data), count.Of(d, "feature"))
+			return Plan{}, fmt.Errorf("solvers: centers: the shape %d×%d with stride %d and %s is invalid for samples of %s", c.Rows, c.Cols, c.Stride, count.Of(len(c.Data), "element"), count.Of(d, "feature"))
 		}
 		if err := numeric.DensePoints(c).CheckFinite("centers"); err != nil {
 			return Plan{}, fmt.Errorf("solvers: %w", err)

@@ -185,7 +185,7 @@ func choose(z *sizes, par Params) (m method, e estimate, reason string, otherCos
 	if name == Auto && z.linear && z.p.Lambda == 0 && !par.NeedsAlpha {
 		name, reason = Dual, "with lambda 0 and fewer samples than features the primal matrix is singular"
 		if z.p.Intercept || z.n >= z.d {
-			name, reason = Primal, "with lambda 0 the dual matrix is singular, whatever the samples"
+			name, reason = Primal, "with lambda 0 the dual matrix is singular for all samples"
 		}
 	}
 	if name == Auto {

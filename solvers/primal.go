@@ -421,14 +421,14 @@ func (w *work) primalPivot(err error, diagonal []float64) error {
 	if numeric.Overflowed(pivot) {
 		return numeric.ExplainPivot(pivot, "solvers: primal: XᵀX overflows at column %d: scale the features down", j)
 	}
-	reason := "a combination of the columns before it"
+	reason := "a linear combination of the columns before it"
 	switch {
 	case w.s.n < w.s.d:
-		reason = fmt.Sprintf("one too many for %s", count.Of(w.s.n, "sample"))
+		reason = fmt.Sprintf("linearly dependent on the columns before it, because x has only %s", count.Of(w.s.n, "sample"))
 	case w.s.meanX != nil && j == 1:
 		reason = "constant"
 	case w.s.meanX != nil:
-		reason = "constant or a combination of the columns before it"
+		reason = "constant or a linear combination of the columns before it"
 	case j == 1:
 		reason = "zero"
 	}

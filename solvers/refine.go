@@ -185,7 +185,7 @@ func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 			w.res.Fallback = fmt.Sprintf("%s: %s; went on with %s", g.method, previous.Reason, fallbacks[len(fallbacks)-1].text)
 			i = len(fallbacks) - 2
 		case previous != nil && previous.Result.Method == CG && errors.Is(err, backend.ErrNotPosDef):
-			previous.Reason += ", and rounding leaves no Cholesky factor of K + λI"
+			previous.Reason += ", and the Cholesky factorization of K + λI fails because of rounding errors"
 			w.res.Method = CG
 			return f.complete(previous)
 		case !errors.As(err, &weak):

@@ -31,9 +31,9 @@ func TestReviewComparesWithThePlan(t *testing.T) {
 	}{
 		{1, 51, ""}, // less than twice the planned number in total
 		{1, 70, ""}, // 10 + 70 is twice the planned number
-		{1, 71, "after 10 iterations, about 71 more are needed, and the plan was for 40"},
-		{2, 49, "after 10 iterations, about 98 more are needed, and the plan was for 40"},
-		{1, math.Inf(1), "after 10 iterations, the residual does not decrease, and the plan was for 40 iterations"},
+		{1, 71, "after 10 iterations, the residual needs about 71 more, but the plan was 40 in total"},
+		{2, 49, "after 10 iterations, the residual needs about 98 more, but the plan was 40 in total"},
+		{1, math.Inf(1), "after 10 iterations, the residual does not decrease, but the plan was 40 iterations in total"},
 	} {
 		if got := w.review(c.solves)(10, c.remaining); got != c.want {
 			t.Errorf("%g solves, %g remaining: %q, want %q", c.solves, c.remaining, got, c.want)

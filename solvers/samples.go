@@ -175,7 +175,7 @@ func (p Problem) checkShapes() error {
 				return fmt.Errorf("solvers: %s: %w", m.name, err)
 			}
 		} else if h.Stride < h.Cols || len(h.Data) < (h.Rows-1)*h.Stride+h.Cols {
-			return fmt.Errorf("solvers: %s: %d×%d with stride %d does not fit %s", m.name, h.Rows, h.Cols, h.Stride, count.Of(len(h.Data), "element"))
+			return fmt.Errorf("solvers: %s: a %d×%d matrix with stride %d does not fit in %s", m.name, h.Rows, h.Cols, h.Stride, count.Of(len(h.Data), "element"))
 		}
 	}
 	if p.Sparse != nil && p.X.Rows > 0 {

@@ -243,7 +243,7 @@ func (par Params) check() error {
 	case par.Rank < 0:
 		return fmt.Errorf("solvers: the rank of the preconditioner must be ≥ 0, got %d", par.Rank)
 	case par.Rank > 0 && par.Preconditioner == "none":
-		return fmt.Errorf("solvers: the rank %d has no use with the preconditioner \"none\": leave one of them out", par.Rank)
+		return fmt.Errorf("solvers: the rank is %d, but the preconditioner \"none\" has no rank: leave one of the two out", par.Rank)
 	case par.Checkpoint.Every < 0:
 		return fmt.Errorf("solvers: the time between checkpoints must be ≥ 0, got %v", par.Checkpoint.Every)
 	}
@@ -355,7 +355,7 @@ func SolveEach(ctx context.Context, dev backend.Device, p Problem, lambdas []flo
 		return nil, err
 	}
 	if par.Checkpoint.Dir != "" {
-		return nil, errors.New("solvers: a checkpoint holds the state of one lambda: give all outputs the same, or no checkpoint")
+		return nil, errors.New("solvers: a checkpoint holds the state of one lambda: give all outputs the same lambda, or no checkpoint")
 	}
 	e := &each{ctx: ctx, dev: dev, p: p, lambdas: lambdas, different: different, par: par, progress: run.NewProgress(notifier(par.Progress), nil, 1)}
 	if err := e.solve(); err != nil {

@@ -49,7 +49,7 @@ func (p StreamParams) check() error {
 	case p.MaxIter < 0:
 		return fmt.Errorf("solvers: the number of iterations must be ≥ 0, got %d", p.MaxIter)
 	case p.Method != Auto && p.Method != Normal && p.Method != Falkon:
-		return fmt.Errorf("solvers: no method for data in passes is called %q; the methods are %q and %q", p.Method, Normal, Falkon)
+		return fmt.Errorf("solvers: no method for samples read in passes is called %q; the methods are %q and %q", p.Method, Normal, Falkon)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func checkStream(dev backend.Device, k kernels.Kernel, data Rows, sparse *backen
 	case par.Posterior && !(lambda > 0):
 		return message.Errorf("solvers: the variance of the noise is proportional to lambda, so that a posterior needs lambda > 0: {raise $lambda}")
 	case par.Gradient && !par.Posterior:
-		return errors.New("solvers: the gradient is that of the likelihood of a posterior: set Posterior, too")
+		return errors.New("solvers: Gradient differentiates the likelihood of the posterior: also set Posterior")
 	case par.Posterior && par.Method == Falkon:
 		return fmt.Errorf("solvers: the method %s does not compute the matrices of the posterior: use %s", Falkon, Normal)
 	case par.Posterior && par.Checkpoint.Dir != "":

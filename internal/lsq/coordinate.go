@@ -122,7 +122,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 			return err
 		}
 		if mu > 0 && s.gap <= s.rounding && s.stalls >= 10 {
-			s.warning = fmt.Sprintf("rounding keeps the duality gap at %.2g of ‖y‖², above %.2g: {raise $lambda|raise $tol|$standardize}", 2*s.gap/s.total, l.Tol)
+			s.warning = fmt.Sprintf("rounding errors keep the duality gap at %.2g ‖y‖², above the tolerance %.2g ‖y‖²: {raise $lambda|raise $tol|$standardize}", 2*s.gap/s.total, l.Tol)
 			return nil
 		}
 		if s.steps >= l.MaxIter {

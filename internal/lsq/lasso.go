@@ -249,6 +249,6 @@ func (s *lassoState) converged(l Lasso) bool { return s.gap <= max(l.Tol/2, 8*ep
 
 // unsettled sets the warning that the iteration has not converged in MaxIter steps.
 func (s *lassoState) unsettled(l Lasso, unit string) {
-	s.warning = fmt.Sprintf("after %s the duality gap is %.2g of ‖y‖², not %.2g: {raise $lambda|raise $tol|raise $iterations|$standardize}",
+	s.warning = fmt.Sprintf("after %s the duality gap is %.2g ‖y‖², above the tolerance %.2g ‖y‖²: {raise $lambda|raise $tol|raise $iterations|$standardize}",
 		count.Of(s.steps, unit), 2*s.gap/s.total, l.Tol)
 }

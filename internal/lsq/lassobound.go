@@ -73,7 +73,7 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 			if done {
 				s.warning = ""
 			} else if s.warning == "" {
-				s.warning = fmt.Sprintf("after %s the duality gap is %.2g of ‖y‖², not %.2g: {raise $tol|$standardize}", count.Of(try, "penalty"), 2*gap/s.total, l.Tol)
+				s.warning = fmt.Sprintf("after %s the duality gap is %.2g ‖y‖², above the tolerance %.2g ‖y‖²: {raise $tol|$standardize}", count.Of(try, "penalty"), 2*gap/s.total, l.Tol)
 			}
 			if !binding && norm <= theta {
 				mu = 0

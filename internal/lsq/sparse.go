@@ -192,7 +192,7 @@ func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 		iters, norm := 0, 0.0
 		for slope := phi * alpha; slope > lsqrTol*size*phi && phi > lsqrTol*(total+size*norm); iters++ {
 			if iters == lsqrIters {
-				s.Warning = fmt.Sprintf("output %d has not converged: after %d iterations of LSQR ‖Xᵀr‖ is %.2g ‖X‖‖r‖: use ridge with a small lambda", j+1, iters, slope/(size*phi))
+				s.Warning = fmt.Sprintf("output %d has not converged: after %d iterations of LSQR, ‖Xᵀr‖ for the residual r is %.2g ‖X‖‖r‖: use ridge with a small lambda", j+1, iters, slope/(size*phi))
 				break
 			}
 			if err := t.Step("solve", (float64(j)+float64(iters)/lsqrIters)/float64(c.t)); err != nil {

@@ -105,7 +105,7 @@ func (c *cell) condition(p solvers.Problem) {
 	}
 	want, noise := residual(p, res, o)
 	if !(math.Abs(res.Residual-want) <= noise) {
-		c.Errorf("residual %.3g, the host finds %.3g, which is right to %.3g", res.Residual, want, noise)
+		c.Errorf("the reported residual is %.3g, but the residual computed on the host is %.3g ± %.3g", res.Residual, want, noise)
 	}
 	if inaccurate == nil && !(res.Residual <= tol) {
 		c.Errorf("residual %.3g without an error", res.Residual)

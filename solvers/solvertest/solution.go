@@ -28,7 +28,7 @@ func (c *cell) againstOracle(p solvers.Problem, res *solvers.Result, z backend.H
 	if !p.Intercept {
 		for j, b := range res.Intercept {
 			if b != 0 {
-				c.Errorf("intercept of output %d is %v, none was asked for", j, b)
+				c.Errorf("intercept of output %d is %v, but the problem has no intercept", j, b)
 			}
 		}
 	}
@@ -190,7 +190,7 @@ func testResidual(c *cell) {
 			c.Errorf("residual %.3g, a stable method stays below %.3g", res.Residual, noise)
 		}
 		if !(math.Abs(res.Residual-want) <= noise) {
-			c.Errorf("residual %.3g, the host finds %.3g, which is right to %.3g", res.Residual, want, noise)
+			c.Errorf("the reported residual is %.3g, but the residual computed on the host is %.3g ± %.3g", res.Residual, want, noise)
 		}
 
 		if c.able {
@@ -212,7 +212,7 @@ func testResidual(c *cell) {
 		}
 		want, noise = residual(p, res, o)
 		if !(math.Abs(res.Residual-want) <= noise) {
-			c.Errorf("wrong factor: residual %.3g, the host finds %.3g, which is right to %.3g", res.Residual, want, noise)
+			c.Errorf("wrong factor: the reported residual is %.3g, but the residual computed on the host is %.3g ± %.3g", res.Residual, want, noise)
 		}
 	})
 }
