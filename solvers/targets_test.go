@@ -110,7 +110,7 @@ func TestSolveEachRefuses(t *testing.T) {
 		{[]float64{1}, solvers.Params{}, "solvers: y has 2 columns, but lambda has 1 value: each column needs one value"},
 		{[]float64{1, -1}, solvers.Params{}, "solvers: lambda of column 2 must be a finite number ≥ 0, got -1"},
 		{[]float64{1, math.NaN()}, solvers.Params{}, "solvers: lambda of column 2 must be a finite number ≥ 0, got NaN"},
-		{[]float64{1, 2}, solvers.Params{Checkpoint: solvers.Checkpoint{Dir: t.TempDir()}}, "solvers: a checkpoint holds the state of one lambda: give all outputs the same, or no checkpoint"},
+		{[]float64{1, 2}, solvers.Params{Checkpoint: solvers.Checkpoint{Dir: t.TempDir()}}, "solvers: a checkpoint holds the state of one lambda: give all outputs the same lambda, or no checkpoint"},
 		{[]float64{1, 2}, solvers.Params{Method: "nothing"}, "no method is called"},
 		{[]float64{1, 2}, solvers.Params{Memory: 100}, "(lambda 1)"},
 	} {
