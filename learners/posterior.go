@@ -153,7 +153,7 @@ func (p *process) sample(ctx context.Context, dev backend.Device, m predictor, m
 // columns.
 func (p *process) processFields(size, outputs size, extraRows int, lambda *float64) []field {
 	q := &p.posterior
-	numbers := []float64{q.Weight, q.Log, q.Bound, q.Rest}
+	numbers := []float64{q.Weight, q.Log, q.Bound, q.ResidualTrace}
 	ifPosterior := func(f field) field {
 		return field{
 			save: func(s State) {
@@ -177,7 +177,7 @@ func (p *process) processFields(size, outputs size, extraRows int, lambda *float
 		ifPosterior(rowField("quadratic", &q.Quadratic, outputs, nonNegative)),
 		ifPosterior(rowField("likelihood", &numbers, exactly(4), anyNumber)),
 		ifPosterior(derived(func() error {
-			q.Lambda, q.Weight, q.Log, q.Bound, q.Rest = *lambda, numbers[0], numbers[1], numbers[2], numbers[3]
+			q.Lambda, q.Weight, q.Log, q.Bound, q.ResidualTrace = *lambda, numbers[0], numbers[1], numbers[2], numbers[3]
 			if !(q.Lambda > 0 && q.Weight > 0) {
 				return fmt.Errorf("a posterior needs lambda and a sum of weights > 0, got %v and %v", q.Lambda, q.Weight)
 			}

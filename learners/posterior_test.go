@@ -665,7 +665,7 @@ func TestNystromCoverage(t *testing.T) {
 		mean, deviation = stat.MeanStdDev(list[:], nil)
 		return mean, deviation / math.Sqrt(draws)
 	}
-	// In stream.Posterior, Log − Bound is the sum of Rest/2λ over the draws. It determines the
+	// In stream.Posterior, Log − Bound is the sum of ResidualTrace/2λ over the draws. It determines the
 	// quotient of Quadratic/N, the s² that maximizes the likelihood, and Scale.
 	larger := 1 + (1-float64(centers)/n)*2*(m.LogLikelihood()-m.LikelihoodBound())/(n*draws)
 	const limit = (1 - 0.95) / 2 // separates fractions near 95 % from fractions near 100 %

@@ -408,7 +408,7 @@ func TestNystromRefused(t *testing.T) {
 		},
 		"no rule for centers is called \"best\"":    func(p *NystromProblem, _ *StreamParams) { p.Choice.Rule = "best" },
 		"must be ≥ 0, got -1 and 0":                 func(p *NystromProblem, _ *StreamParams) { p.Choice.Count = -1 },
-		"centers: 3×3":                              func(p *NystromProblem, _ *StreamParams) { p.Centers = backendtest.Normal(1, 3, 3) },
+		"centers: the shape 3×3":                    func(p *NystromProblem, _ *StreamParams) { p.Centers = backendtest.Normal(1, 3, 3) },
 		"no method for samples read in passes":      func(_ *NystromProblem, par *StreamParams) { par.Method = Dual },
 		"the tolerance must be ≥ 0 and below 1":     func(_ *NystromProblem, par *StreamParams) { par.Tol = 2 },
 		"memory must be ≥ 0 bytes":                  func(_ *NystromProblem, par *StreamParams) { par.Memory = -1 },

@@ -146,7 +146,7 @@ func (p Params) bundle(plan *fitPlan, chosen *chosenModel, q *solvers.Posterior)
 		s.Params["unit_scale"] = q.Unit
 		s.Arrays["posterior"] = q.Factors
 		s.Arrays["scale"], s.Arrays["quadratic"] = numeric.Row(q.Scale), numeric.Row(q.Quadratic)
-		s.Arrays["likelihood"] = numeric.Row([]float64{q.Weight, q.Log, q.Bound, q.Rest})
+		s.Arrays["likelihood"] = numeric.Row([]float64{q.Weight, q.Log, q.Bound, q.ResidualTrace})
 		if q.Shift != nil {
 			s.Arrays["shift"] = numeric.Row(q.Shift)
 		}

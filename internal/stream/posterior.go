@@ -29,8 +29,8 @@ type Posterior struct {
 	Factors backend.Host[float64]
 	Shift   []float64 // A⁻¹T⁻ᵀΦᵀW1/Σw for Φ without centering, M numbers; nil without an intercept
 	Weight  float64   // Σw over the samples
-	// Scale holds s² of each output: 1 if Unit is set, and otherwise Quadratic/(N + (1 − M/N)Rest/λ) with N = Σw,
-	// or N = Σw − 1 with an intercept. For N ≤ M the term with Rest is absent. For N ≤ 0, s² is 1. The formula
+	// Scale holds s² of each output: 1 if Unit is set, and otherwise Quadratic/(N + (1 − M/N)R/λ). R is ResidualTrace if
+	// N > M and otherwise 0, and N is Σw, or Σw − 1 with an intercept. For N ≤ 0, s² is 1. The formula
 	// comes from a process in which r has independent values at the samples instead of zeros (Snelson and
 	// Ghahramani 2006). Let s²r_i be the variance of r at sample i, and h_i the leverage of the sample; the
 	// leverages add up to at most M. The expectation of Quadratic is then s²(N + Σ w_i (1 − h_i) r_i/λ). The
@@ -40,9 +40,9 @@ type Posterior struct {
 	Unit   bool
 	Lambda float64 // λ of the penalty
 	// Quadratic holds Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output. The likelihood contains
-	// Quadratic/s². For Centers, Rest is Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i).
-	Quadratic []float64
-	Rest      float64
+	// Quadratic/s². For Centers, ResidualTrace is Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i).
+	Quadratic     []float64
+	ResidualTrace float64
 	// Log is the log marginal likelihood log p(Y), summed over the outputs, for s² = Quadratic/N, or
 	// for s² = 1 if Unit is set. With an intercept, Log is the restricted likelihood, in which b is
 	// integrated out. A sample of weight w counts as w samples.
@@ -78,7 +78,7 @@ func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Pos
 			quadratic[j] = 0
 		}
 	}
-	p := &Posterior{Weight: w.feed.total, Lambda: w.Lambda, Unit: unit, Quadratic: quadratic, Rest: max(0, w.kernelTrace-w.explainedTrace)}
+	p := &Posterior{Weight: w.feed.total, Lambda: w.Lambda, Unit: unit, Quadratic: quadratic, ResidualTrace: max(0, w.kernelTrace-w.explainedTrace)}
 	var mean backend.Matrix[float64]
 	if w.Intercept {
 		if mean, err = w.mem.New(w.m, 1); err != nil {
@@ -95,8 +95,8 @@ func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Pos
 	return p, p.complete(w.b, factors, mean)
 }
 
-// PosteriorOf returns the posterior for sums over the samples. The fields Weight, Unit, Lambda, Quadratic and Rest
-// of p must be set. The lower triangle of h is λI + T⁻ᵀΦᵀWΦT⁻¹. The argument root is T, or has no rows if S = I.
+// PosteriorOf returns the posterior for sums over the samples. The fields Weight, Unit, Lambda, Quadratic and
+// ResidualTrace of p must be set. The lower triangle of h is λI + T⁻ᵀΦᵀWΦT⁻¹. The argument root is T, or has no rows if S = I.
 // With an intercept, Φ is centered in h, and mean is T⁻ᵀΦᵀW1/Σw for Φ without centering. Without an intercept mean
 // is nil.
 func PosteriorOf(ctx context.Context, dev backend.Device, p Posterior, h, root backend.Host[float64], mean []float64) (*Posterior, error) {
@@ -169,12 +169,12 @@ func (p *Posterior) evaluate() error {
 	determinant += (count - float64(m)) * elementary.Log(p.Lambda)
 	p.Scale, p.Log = p.scales(count), 0
 	if count > float64(m) {
-		p.Scale = p.scales(count + (1-float64(m)/count)*p.Rest/p.Lambda)
+		p.Scale = p.scales(count + (1-float64(m)/count)*p.ResidualTrace/p.Lambda)
 	}
 	for j, s := range p.scales(count) {
 		p.Log -= (p.Quadratic[j]/s + count*elementary.Log(2*math.Pi*s) + determinant) / 2
 	}
-	p.Bound = p.Log - float64(len(p.Quadratic))*p.Rest/(2*p.Lambda)
+	p.Bound = p.Log - float64(len(p.Quadratic))*p.ResidualTrace/(2*p.Lambda)
 	if math.IsNaN(p.Log) || math.IsInf(p.Log, 0) {
 		return kernels.Overflow(errors.New("the likelihood is not finite: scale the features and targets down"))
 	}

@@ -142,7 +142,7 @@ func (u *update) triangle(upper bool) error {
 
 func (u *update) begin(beta backend.Host[float64], bias []float64) error {
 	p := u.p
-	u.weight, u.rest = p.Weight, p.Rest
+	u.weight, u.rest = p.Weight, p.ResidualTrace
 	if err := u.B.Upload(u.gamma, beta); err != nil {
 		return err
 	}
@@ -297,7 +297,7 @@ func (u *update) finish() (q *Posterior, beta backend.Host[float64], bias []floa
 	numeric.SolveCholesky(u.B, u.h, u.gamma)
 	q = &Posterior{
 		Factors: numeric.Clone(p.Factors), Weight: u.weight, Unit: p.Unit, Lambda: p.Lambda,
-		Quadratic: make([]float64, u.t), Rest: max(0, u.rest),
+		Quadratic: make([]float64, u.t), ResidualTrace: max(0, u.rest),
 	}
 	if err := u.B.ColDot(q.Quadratic, u.gamma, u.z); err != nil {
 		return nil, beta, nil, err

@@ -212,7 +212,7 @@ func (p Problem) Posterior(ctx context.Context, dev backend.Device, s *Sums, sol
 		for i := range m {
 			h, l = add(h, l, -s.high[packedIndex(i, i)], -s.low[packedIndex(i, i)])
 		}
-		q.Rest = max(0, h+l)
+		q.ResidualTrace = max(0, h+l)
 	}
 	var mean []float64
 	if p.Intercept {
