@@ -128,7 +128,7 @@ func ExampleFitTable() {
 	ctx := context.Background()
 	table := must(dataset.ReadCSV("-", strings.NewReader("area,town,price\n50,york,100\n60,,130\n80,bath,190\n90,bath,200\n")))
 	m := must(mercer.FitTable(ctx, learners.Ridge{Lambda: 0.1}, table, dataset.Rules{Targets: []string{"price"}}, mercer.Options{}))
-	p := must(m.PredictRows(ctx, map[string]any{"area": 70, "town": "bath"}, mercer.Wanted{}))
+	p := must(m.PredictRows(ctx, map[string]any{"area": 70, "town": "bath"}, mercer.PredictOptions{}))
 	fmt.Printf("%.0f\n", p[0].Values["price"])
 	// Output:
 	// 157
@@ -150,7 +150,7 @@ func ExampleModel_PredictRows() {
 	ctx := context.Background()
 	table := must(dataset.ReadCSV("-", strings.NewReader("area,town,price\n50,york,100\n60,york,130\n80,bath,190\n90,bath,200\n")))
 	m := must(mercer.FitTable(ctx, learners.Ridge{Lambda: 0.1}, table, dataset.Rules{Targets: []string{"price"}}, mercer.Options{}))
-	for _, p := range must(m.PredictRows(ctx, []map[string]any{{"area": 70, "town": "paris"}, {"area": nil, "town": "york"}}, mercer.Wanted{})) {
+	for _, p := range must(m.PredictRows(ctx, []map[string]any{{"area": 70, "town": "paris"}, {"area": nil, "town": "york"}}, mercer.PredictOptions{})) {
 		fmt.Println(p.Unknown, p.Missing)
 	}
 	// Output:
@@ -188,10 +188,10 @@ func ExampleModel_Proba() {
 
 // The SVC has a binary classifier for each pair of classes. Its decision value is > 0 for the
 // second class of the pair.
-func ExampleModel_Pairs() {
+func ExampleModel_PairwiseDecision() {
 	x, y := threeClasses()
 	m := must(mercer.Fit(context.Background(), learners.SVC{Kernel: kernels.Linear{}}, x, y, mercer.Options{}))
-	f := must(m.Pairs(context.Background(), number(25)))
+	f := must(m.PairwiseDecision(context.Background(), number(25)))
 	for i, pair := range []string{"0 or 1", "0 or 2", "1 or 2"} {
 		fmt.Println(pair, f.At(0, i) > 0)
 	}
@@ -288,7 +288,7 @@ func ExampleModel_Calibrate() {
 
 // A prediction set contains the predicted class and all classes whose score is within the
 // calibrated limit.
-func ExampleModel_Sets() {
+func ExampleModel_PredictionSets() {
 	ctx := context.Background()
 	x, y := mat.NewDense(20, 1, nil), mat.NewDense(20, 1, nil)
 	for i := range 20 {
@@ -299,7 +299,7 @@ func ExampleModel_Sets() {
 	if err := m.Calibrate(ctx, x, y); err != nil { // a real program calibrates with samples that were not in the fit
 		log.Fatal(err)
 	}
-	sets := must(m.Sets(ctx, mat.NewDense(2, 1, []float64{-8, 0.5}), 0.95))
+	sets := must(m.PredictionSets(ctx, mat.NewDense(2, 1, []float64{-8, 0.5}), 0.95))
 	fmt.Println(sets.RawRowView(0), sets.RawRowView(1)[1])
 	// Output:
 	// [1 0] 1
@@ -480,7 +480,7 @@ func ExampleFitTable_intervals() {
 	}
 	defer model.Close()
 	rows := []map[string]any{{"x": 0}, {"x": 5}}
-	predictions, err := model.PredictRows(ctx, rows, mercer.Wanted{Level: 0.9})
+	predictions, err := model.PredictRows(ctx, rows, mercer.PredictOptions{Level: 0.9})
 	if err != nil {
 		log.Fatal(err)
 	}

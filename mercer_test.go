@@ -337,7 +337,7 @@ func TestNeighborsOfAModel(t *testing.T) {
 	if !slices.Equal(squares[0], []float64{0.0625, 0.5625}) || !slices.Equal(squares[1], []float64{1, 4}) {
 		t.Error(squares)
 	}
-	if _, err := m.Pairs(t.Context(), points); err == nil || err.Error() != "mercer: this model of kernel-knn has no pairs of classes: svc has them" {
+	if _, err := m.PairwiseDecision(t.Context(), points); err == nil || err.Error() != "mercer: this model of kernel-knn has no pairs of classes: svc has them" {
 		t.Error(err)
 	}
 }
@@ -350,7 +350,7 @@ func TestPairsOfAModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := m.Pairs(t.Context(), mat.NewDense(1, 1, []float64{1}))
+	got, err := m.PairwiseDecision(t.Context(), mat.NewDense(1, 1, []float64{1}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -516,7 +516,7 @@ func TestTableOfKernelValues(t *testing.T) {
 				t.Fatal(err)
 			}
 			m := reloaded(t, fitted)
-			got, err := m.PredictRows(t.Context(), readTable(t, c.row), mercer.Wanted{})
+			got, err := m.PredictRows(t.Context(), readTable(t, c.row), mercer.PredictOptions{})
 			// The tolerance 1e-6 follows from the relative residual 1e-8 of both solutions, and
 			// from |α| and k below 8.
 			if err != nil || !(math.Abs(got[0].Values["y"]-want) <= 1e-6) {

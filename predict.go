@@ -50,10 +50,10 @@ func (m *Model[M]) PredictRow(ctx context.Context, dst, x []float64) error {
 	return m.predictor.PredictRow(ctx, dst, x)
 }
 
-// Wanted selects the optional results of PredictRows.
-type Wanted struct {
+// PredictOptions selects the optional results of PredictRows.
+type PredictOptions struct {
 	// Level, such as 0.9, requests the fields Lower and Upper for numbers (see Model.Intervals) or
-	// the field Set for classes (see Model.Sets). Level 0 requests none of these fields.
+	// the field Set for classes (see Model.PredictionSets). Level 0 requests none of these fields.
 	Level float64
 	Std   bool // requests Std, from Model.Std
 	Bound bool // requests Bound, from Model.PredictBound, which then also computes Values
@@ -118,7 +118,7 @@ func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x ma
 // if a numeric column has a cell that is not a number. The RowWarnings of a row list all cells that
 // PredictRows replaced or ignored, such as a category that the training table lacks. rows may also
 // be the result of Encode; then there are no RowWarnings.
-func (m *Model[M]) PredictRows(ctx context.Context, rows any, want Wanted) ([]Prediction, error) {
+func (m *Model[M]) PredictRows(ctx context.Context, rows any, want PredictOptions) ([]Prediction, error) {
 	if err := m.begin("predict"); err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (m *Model[M]) PredictRows(ctx context.Context, rows any, want Wanted) ([]Pr
 
 // describeValues stores in list the numbers y that a regression model predicts for the rows of x,
 // and the results that want requests. The bounds on the errors of y may be nil.
-func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x mat.Matrix, y, bounds *mat.Dense, want Wanted) (err error) {
+func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x mat.Matrix, y, bounds *mat.Dense, want PredictOptions) (err error) {
 	var std, lower, upper *mat.Dense
 	if want.Std {
 		if std, err = m.std(ctx, x); err != nil {
@@ -187,7 +187,7 @@ func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x mat.
 }
 
 // describeClasses stores in list the classes that c predicts for the rows of x, whose labels are y.
-func (m *Model[M]) describeClasses(ctx context.Context, list []Prediction, c learners.Classifier, x mat.Matrix, y *mat.Dense, want Wanted) (err error) {
+func (m *Model[M]) describeClasses(ctx context.Context, list []Prediction, c learners.Classifier, x mat.Matrix, y *mat.Dense, want PredictOptions) (err error) {
 	if want.Std {
 		return m.lacks("standard deviation", "it predicts classes, which have probabilities or a Set")
 	}
@@ -330,20 +330,20 @@ func (m *Model[M]) Neighbors(ctx context.Context, x mat.Matrix) (samples [][]int
 	return k.Neighbors(ctx, m.dev, x)
 }
 
-// Pairs returns the n×K(K−1)/2 decision values of the classifiers of the pairs of classes: see
-// learners.SVCModel.
-func (m *Model[M]) Pairs(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
+// PairwiseDecision returns the n×K(K−1)/2 decision values of the classifiers of the pairs of
+// classes: see learners.SVCModel.
+func (m *Model[M]) PairwiseDecision(ctx context.Context, x mat.Matrix) (*mat.Dense, error) {
 	if err := m.begin("pairs"); err != nil {
 		return nil, err
 	}
 	defer m.use.RUnlock()
 	k, ok := learners.Model(m.Fitted).(interface {
-		Pairs(context.Context, backend.Device, mat.Matrix) (*mat.Dense, error)
+		PairwiseDecision(context.Context, backend.Device, mat.Matrix) (*mat.Dense, error)
 	})
 	if !ok {
 		return nil, m.lacks("pairs of classes", "svc has them")
 	}
-	return k.Pairs(ctx, m.dev, x)
+	return k.PairwiseDecision(ctx, m.dev, x)
 }
 
 // Std returns the standard deviations of new targets at the rows of x, noise included: n×outputs.
@@ -403,9 +403,9 @@ func (m *Model[M]) Effects(ctx context.Context, x mat.Matrix, binary []int) (*le
 	return learners.MarginalEffects(ctx, m.dev, m.Fitted, x, learners.EffectParams{Binary: binary})
 }
 
-// Calibrate calibrates Intervals, or for a classifier Sets, with samples that were not in the
-// training set: see learners.Calibrate. Save includes the calibration. No other method may run at
-// the same time.
+// Calibrate calibrates Intervals, or for a classifier PredictionSets, with samples that were not in
+// the training set: see learners.Calibrate. Save includes the calibration. No other method may run
+// at the same time.
 func (m *Model[M]) Calibrate(ctx context.Context, x, y mat.Matrix) error {
 	if err := m.begin("calibrate"); err != nil {
 		return err
@@ -434,7 +434,7 @@ func (m *Model[M]) Intervals(ctx context.Context, x mat.Matrix, level float64) (
 
 func (m *Model[M]) intervals(ctx context.Context, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	if _, ok := learners.Model(m.Fitted).(learners.Classifier); ok {
-		return nil, nil, m.lacks("intervals", "it predicts classes, which Sets lists")
+		return nil, nil, m.lacks("intervals", "it predicts classes, which PredictionSets lists")
 	}
 	if !m.bundle.HasIntervals() {
 		return nil, nil, m.lacks("intervals", "call Calibrate with samples that it was not fitted to")
@@ -450,10 +450,10 @@ func (m *Model[M]) intervals(ctx context.Context, x mat.Matrix, level float64) (
 	return b.Intervals(ctx, m.dev, x, level)
 }
 
-// Sets returns an n×K matrix whose element for a row of x and a class is 1 if the class is in the
-// set of the row, otherwise 0. The set contains the observed class with probability level. Call
-// Calibrate before Sets.
-func (m *Model[M]) Sets(ctx context.Context, x mat.Matrix, level float64) (*mat.Dense, error) {
+// PredictionSets returns an n×K matrix whose element for a row of x and a class is 1 if the class
+// is in the set of the row, otherwise 0. The set contains the observed class with probability
+// level. Call Calibrate before PredictionSets.
+func (m *Model[M]) PredictionSets(ctx context.Context, x mat.Matrix, level float64) (*mat.Dense, error) {
 	if err := m.begin("sets"); err != nil {
 		return nil, err
 	}
@@ -469,5 +469,5 @@ func (m *Model[M]) sets(ctx context.Context, x mat.Matrix, level float64) (*mat.
 	if m.bundle.Calibration == nil {
 		return nil, m.lacks("sets of classes", "call Calibrate with samples that it was not fitted to")
 	}
-	return m.bundle.Calibration.Sets(ctx, m.dev, c, x, level)
+	return m.bundle.Calibration.PredictionSets(ctx, m.dev, c, x, level)
 }

@@ -95,7 +95,7 @@ func TestRowsOfATable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, rows := range forms {
-		got, err := m.PredictRows(t.Context(), rows, mercer.Wanted{})
+		got, err := m.PredictRows(t.Context(), rows, mercer.PredictOptions{})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -106,7 +106,7 @@ func TestRowsOfATable(t *testing.T) {
 			}
 		}
 	}
-	predictions, err := m.PredictRows(t.Context(), json.RawMessage(` {"area": 75, "town": "york", "kind": "flat"}`), mercer.Wanted{})
+	predictions, err := m.PredictRows(t.Context(), json.RawMessage(` {"area": 75, "town": "york", "kind": "flat"}`), mercer.PredictOptions{})
 	if err != nil || len(predictions) != 1 || predictions[0].Values["price"] != want.At(0, 0) {
 		t.Errorf("one object: %v, %v", predictions, err)
 	}
@@ -129,7 +129,7 @@ func TestClassesOfATable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := m.PredictRows(t.Context(), table, mercer.Wanted{})
+	got, err := m.PredictRows(t.Context(), table, mercer.PredictOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestClassesOfATable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Sets(t.Context(), x, 0.5); err == nil || err.Error() != "mercer: this model of logistic has no sets of classes: call Calibrate with samples that it was not fitted to" {
+	if _, err := m.PredictionSets(t.Context(), x, 0.5); err == nil || err.Error() != "mercer: this model of logistic has no sets of classes: call Calibrate with samples that it was not fitted to" {
 		t.Errorf("sets without a calibration: %v", err)
 	}
 	labels := mat.NewDense(6, 1, []float64{0, 0, 1, 1, 1, 0})
@@ -151,7 +151,7 @@ func TestClassesOfATable(t *testing.T) {
 		t.Fatal(err)
 	}
 	loaded := reloaded(t, m)
-	sets, err := loaded.Sets(t.Context(), x, 0.8)
+	sets, err := loaded.PredictionSets(t.Context(), x, 0.8)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestNotesOfRows(t *testing.T) {
 		}{house{75, &paris}, "flat"}, []warnings{{Unknown: map[string]string{"town": "paris"}}}},
 		"a table": {readTable(t, "area,town,kind,id\n5,paris,flat,\n,bath,flat,9\n"), []warnings{{Unknown: map[string]string{"town": "paris"}}, {Missing: []string{"area"}, Unused: []string{"id"}}}},
 	} {
-		got, err := m.PredictRows(t.Context(), c.rows, mercer.Wanted{})
+		got, err := m.PredictRows(t.Context(), c.rows, mercer.PredictOptions{})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -285,7 +285,7 @@ func TestWantedOfRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := gp.PredictRows(t.Context(), table, mercer.Wanted{Std: true, Level: 0.6})
+	got, err := gp.PredictRows(t.Context(), table, mercer.PredictOptions{Std: true, Level: 0.6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestWantedOfRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jackknife, err := kr.PredictRows(t.Context(), table, mercer.Wanted{Level: 0.6})
+	jackknife, err := kr.PredictRows(t.Context(), table, mercer.PredictOptions{Level: 0.6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +316,7 @@ func TestWantedOfRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	features, err := kr.PredictRows(t.Context(), x, mercer.Wanted{Bound: true, Level: 0.6})
+	features, err := kr.PredictRows(t.Context(), x, mercer.PredictOptions{Bound: true, Level: 0.6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,11 +337,11 @@ func TestWantedOfRows(t *testing.T) {
 	if err := classes.Calibrate(t.Context(), x, mat.NewDense(6, 1, []float64{0, 1, 1, 1, 1, 0})); err != nil {
 		t.Fatal(err)
 	}
-	sets, err := classes.Sets(t.Context(), x, 0.8)
+	sets, err := classes.PredictionSets(t.Context(), x, 0.8)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err = classes.PredictRows(t.Context(), table, mercer.Wanted{Level: 0.8}); err != nil {
+	if got, err = classes.PredictRows(t.Context(), table, mercer.PredictOptions{Level: 0.8}); err != nil {
 		t.Fatal(err)
 	}
 	for i, p := range got {
@@ -359,13 +359,13 @@ func TestWantedOfRows(t *testing.T) {
 		err  error
 		want string
 	}{
-		{rowsError(kr.PredictRows(t.Context(), table, mercer.Wanted{Std: true})), "has no standard deviation"},
-		{rowsError(classes.PredictRows(t.Context(), table, mercer.Wanted{Std: true})), "has no standard deviation"},
-		{rowsError(classes.PredictRows(t.Context(), table, mercer.Wanted{Bound: true})), "has no proven bound"},
-		{rowsError(kr.PredictRows(t.Context(), table, mercer.Wanted{Level: 1})), "level must be"},
-		{rowsError(kr.PredictRows(t.Context(), table, mercer.Wanted{Level: -1})), "level must be"},
-		{rowsError(kr.PredictRows(t.Context(), table, mercer.Wanted{Level: math.NaN()})), "level must be"},
-		{rowsError(classes.PredictRows(t.Context(), table, mercer.Wanted{Level: 2})), "level must be"},
+		{rowsError(kr.PredictRows(t.Context(), table, mercer.PredictOptions{Std: true})), "has no standard deviation"},
+		{rowsError(classes.PredictRows(t.Context(), table, mercer.PredictOptions{Std: true})), "has no standard deviation"},
+		{rowsError(classes.PredictRows(t.Context(), table, mercer.PredictOptions{Bound: true})), "has no proven bound"},
+		{rowsError(kr.PredictRows(t.Context(), table, mercer.PredictOptions{Level: 1})), "level must be"},
+		{rowsError(kr.PredictRows(t.Context(), table, mercer.PredictOptions{Level: -1})), "level must be"},
+		{rowsError(kr.PredictRows(t.Context(), table, mercer.PredictOptions{Level: math.NaN()})), "level must be"},
+		{rowsError(classes.PredictRows(t.Context(), table, mercer.PredictOptions{Level: 2})), "level must be"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) || strings.Contains(c.err.Error(), "\n") {
 			t.Errorf("got the error %v, want %q in it", c.err, c.want)
@@ -398,7 +398,7 @@ func TestRowsRefused(t *testing.T) {
 		{map[string]any{"area": 1e300, "town": "york", "kind": "flat", "": 1}, "is empty"},
 		{json.RawMessage(`{"area": 1e999, "town": "york", "kind": "flat"}`), `column "area"`},
 	} {
-		if _, err := m.PredictRows(t.Context(), c.rows, mercer.Wanted{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := m.PredictRows(t.Context(), c.rows, mercer.PredictOptions{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %q", c.rows, err, c.want)
 		}
 	}
@@ -469,7 +469,7 @@ func ExampleModel_PredictRows_service() {
 			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 			return
 		}
-		predictions, err := m.PredictRows(ctx, json.RawMessage(rows), mercer.Wanted{Level: 0.8})
+		predictions, err := m.PredictRows(ctx, json.RawMessage(rows), mercer.PredictOptions{Level: 0.8})
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -522,7 +522,7 @@ func TestFitTableWeighsRows(t *testing.T) {
 	}
 	slope := (6*58. - 11*23) / (6*29 - 11*11)
 	intercept := (23 - slope*11) / 6
-	rows, err := m.PredictRows(t.Context(), []map[string]any{{"x": 0, "w": 7, "id": "e"}, {"x": 10}}, mercer.Wanted{})
+	rows, err := m.PredictRows(t.Context(), []map[string]any{{"x": 0, "w": 7, "id": "e"}, {"x": 10}}, mercer.PredictOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -580,7 +580,7 @@ func TestFitTableOfAMillionFeaturesTakesMegabytes(t *testing.T) {
 	if !sparse || points.Cols != 1000000 {
 		t.Fatalf("the support vectors are a %T", learners.PartsOf(m.Fitted).Points)
 	}
-	y, err := m.PredictRows(t.Context(), table, mercer.Wanted{})
+	y, err := m.PredictRows(t.Context(), table, mercer.PredictOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -607,7 +607,7 @@ func ExampleFitTable_texts() {
 	}
 	defer m.Close()
 	request := json.RawMessage(`[{"message": "a refund, please"}, {"message": "my parcel has not arrived"}]`)
-	predictions, err := m.PredictRows(ctx, request, mercer.Wanted{})
+	predictions, err := m.PredictRows(ctx, request, mercer.PredictOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 // Calibration computes split-conformal intervals, or sets of classes, from the predictions of a
 // model for m rows that were not used in its fit. If a new row and these m rows are exchangeable,
 // the interval or set of the new row contains its target with a probability of at least p, the
-// argument level of Intervals and Sets, for any learner and distribution. If no two scores are
-// equal, the probability is at most p + 1/(m+1).
+// argument level of Intervals and PredictionSets, for any learner and distribution. If no two
+// scores are equal, the probability is at most p + 1/(m+1).
 //
 // Source: Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world; Lei, G'Sell,
 // Rinaldo, Tibshirani and Wasserman (2018), Distribution-free predictive inference for
@@ -177,10 +177,10 @@ func (c *Calibration) Intervals(f mat.Matrix, level float64) (lower, upper *mat.
 	return lower, upper, nil
 }
 
-// Sets returns an n×K matrix with 1 for each class of the model that belongs to the prediction set
-// of the row of x, and 0 for other classes. A set always contains the predicted class. It contains
+// PredictionSets returns an n×K matrix with 1 for each class of the model that belongs to the prediction
+// set of the row of x, and 0 for other classes. A set always contains the predicted class. It contains
 // the observed class with a probability of at least `level`, which must be > 0 and ≤ m/(m+1).
-func (c *Calibration) Sets(ctx context.Context, dev backend.Device, m Classifier, x mat.Matrix, level float64) (*mat.Dense, error) {
+func (c *Calibration) PredictionSets(ctx context.Context, dev backend.Device, m Classifier, x mat.Matrix, level float64) (*mat.Dense, error) {
 	bound, err := c.bound(0, level)
 	if err != nil {
 		return nil, err

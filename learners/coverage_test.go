@@ -117,7 +117,7 @@ func TestCalibratedCoverage(t *testing.T) {
 				t.Fatal(err)
 			}
 			x, y = classesOfRows(rng, 20)
-			sets, err := c.Sets(t.Context(), dev, m, x, level)
+			sets, err := c.PredictionSets(t.Context(), dev, m, x, level)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -201,9 +201,9 @@ func (m *SVCModel) Support() (points *mat.Dense, counts []int) {
 	return densePoints(m.points), counts
 }
 
-// Pairs returns the n×K(K−1)/2 decision values f(x) + b of the machines of the pairs (0, 1), (0,
-// 2), …, (1, 2), …. A positive value is a vote for the second class of the pair.
-func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
+// PairwiseDecision returns the n×K(K−1)/2 decision values f(x) + b of the machines of the pairs (0,
+// 1), (0, 2), …, (1, 2), …. A positive value is a vote for the second class of the pair.
+func (m *SVCModel) PairwiseDecision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	p := predictor{learner: m.learner}
 	features := m.points.Cols
 	if features == 0 {
@@ -243,7 +243,7 @@ func (m *SVCModel) Pairs(ctx context.Context, dev backend.Device, x mat.Matrix) 
 // Decision implements Classifier. For K > 2 classes a value is the number of votes plus a fraction
 // that breaks ties: see svm.Votes.
 func (m *SVCModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
-	pairs, err := m.Pairs(ctx, dev, x)
+	pairs, err := m.PairwiseDecision(ctx, dev, x)
 	if err != nil || m.classes.Len() == 2 {
 		return pairs, err
 	}
@@ -319,7 +319,7 @@ func (m *SVCModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) 
 	if m.points.Rows > 0 && m.sigmoid.Cols == 0 {
 		return nil, errors.New("learners: svc: the model has no probabilities: fit it with Probabilities")
 	}
-	pairs, err := m.Pairs(ctx, dev, x)
+	pairs, err := m.PairwiseDecision(ctx, dev, x)
 	if err != nil {
 		return nil, err
 	}

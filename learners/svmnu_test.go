@@ -85,7 +85,7 @@ for name, w in (("plain", None), ("weighted", a["w"])):
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err = threeClasses.Pairs(ctx, dev, x); err != nil {
+			if got, err = threeClasses.PairwiseDecision(ctx, dev, x); err != nil {
 				t.Fatal(err)
 			}
 			for i, row := range c.want.Pairs {

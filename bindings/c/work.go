@@ -52,7 +52,7 @@ func mercer_predict(dev, model C.mercer_handle, wanted C.int, x *C.matrix, out *
 		d, m, mx := a.device(dev), a.model(model), a.matrix("x", x)
 		to := a.numbers("out", out, int64(size))
 		return a.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
-			return m.Predict(ctx, d, handles.Wanted(wanted), mx, to)
+			return m.Predict(ctx, d, handles.Output(wanted), mx, to)
 		})
 	})
 }
@@ -88,7 +88,7 @@ func mercer_sets(dev, model C.mercer_handle, level C.double, x *C.matrix, out *C
 		d, m, mx := a.device(dev), a.model(model), a.matrix("x", x)
 		to := a.numbers("out", out, int64(size))
 		return a.work(w, func(ctx context.Context, _ func(solvers.Progress)) error {
-			return m.Sets(ctx, d, float64(level), mx, to)
+			return m.PredictionSets(ctx, d, float64(level), mx, to)
 		})
 	})
 }

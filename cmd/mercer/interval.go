@@ -55,7 +55,7 @@ func (a *app) coverOf(ctx context.Context, dev backend.Device, b modelfile.Bundl
 		return c, nil
 	}
 	if k, ok := b.Model.(learners.Classifier); ok {
-		c.sets, err = b.Calibration.Sets(ctx, dev, k, x, level)
+		c.sets, err = b.Calibration.PredictionSets(ctx, dev, k, x, level)
 	} else if b.Calibration != nil {
 		c.lower, c.upper, err = b.Calibration.Intervals(values, level)
 	} else {

@@ -206,7 +206,7 @@ func loadServed(ctx context.Context, dev backend.Device, path string, prepare bo
 		return nil, err
 	}
 	b.Model = validate.Judged(b.Model)
-	check := func(w serve.Want) error {
+	check := func(w serve.RequestOptions) error {
 		err := predictFlags{proba: w.Proba, std: w.Std, bound: w.Bound}.defined(b)
 		if err == nil && w.Level > 0 {
 			err = checkInterval(w.Level, b)

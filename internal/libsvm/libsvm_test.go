@@ -132,7 +132,7 @@ func compare(t *testing.T, dev backend.Device, name string, b modelfile.Bundle, 
 	values := predicted
 	m, classes := b.Model.(*learners.SVCModel)
 	if classes {
-		if values, err = m.Pairs(t.Context(), dev, features); err != nil {
+		if values, err = m.PairwiseDecision(t.Context(), dev, features); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -120,10 +120,10 @@ func outputs(t testing.TB, dev backend.Device, m learners.Model, x *mat.Dense, v
 		call("Intervals, upper", upper, err)
 	}
 	if c, ok := m.(interface {
-		Pairs(context.Context, backend.Device, mat.Matrix) (*mat.Dense, error)
+		PairwiseDecision(context.Context, backend.Device, mat.Matrix) (*mat.Dense, error)
 	}); ok {
-		f, err := c.Pairs(t.Context(), dev, x)
-		call("Pairs", f, err)
+		f, err := c.PairwiseDecision(t.Context(), dev, x)
+		call("PairwiseDecision", f, err)
 	}
 	if c, ok := m.(interface {
 		Neighbors(context.Context, backend.Device, mat.Matrix) ([][]int, [][]float64, error)

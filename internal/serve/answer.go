@@ -25,7 +25,7 @@ func (m *served) novelty() bool {
 }
 
 // format writes predictions in the format of the request.
-func (m *served) format(f form, list []mercer.Prediction, want Want) ([]byte, error) {
+func (m *served) format(f form, list []mercer.Prediction, want RequestOptions) ([]byte, error) {
 	novelty := m.novelty()
 	for i := range list {
 		if novelty {

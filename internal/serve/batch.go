@@ -34,14 +34,14 @@ type batcher struct {
 type waiter struct {
 	ctx    context.Context
 	x      mat.Matrix // 1×features
-	want   mercer.Wanted
+	want   mercer.PredictOptions
 	result mercer.Prediction
 	err    error
 	done   chan struct{}
 }
 
 // predict returns the prediction for one row of features.
-func (b *batcher) predict(ctx context.Context, x mat.Matrix, want mercer.Wanted) (mercer.Prediction, error) {
+func (b *batcher) predict(ctx context.Context, x mat.Matrix, want mercer.PredictOptions) (mercer.Prediction, error) {
 	b.mu.Lock()
 	if !b.busy {
 		b.busy = true
@@ -135,7 +135,7 @@ func (b *batcher) run(list ...*waiter) {
 
 // predictRows calls mercer.Model.PredictRows and turns a panic into an error. A panic in the
 // goroutine of the method work would end the server.
-func predictRows(ctx context.Context, m *mercer.Model[learners.Model], rows any, want mercer.Wanted) (list []mercer.Prediction, err error) {
+func predictRows(ctx context.Context, m *mercer.Model[learners.Model], rows any, want mercer.PredictOptions) (list []mercer.Prediction, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = failf(500, "an error inside the server: %.200v", p)

@@ -60,7 +60,7 @@ func formOf(r *http.Request) (form, error) {
 }
 
 // wantOf returns the optional results that the query parameters of a request select.
-func wantOf(u *url.URL) (w Want, err error) {
+func wantOf(u *url.URL) (w RequestOptions, err error) {
 	if u.RawQuery == "" {
 		return w, nil
 	}
@@ -259,7 +259,7 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if f == array && want == (Want{}) {
+	if f == array && want == (RequestOptions{}) {
 		m := s.acquire()
 		answer := m.fastPath.answer(r.Context(), m.Model, row, body)
 		m.users.Done()
@@ -285,7 +285,7 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 	if err := m.Check(want); err != nil {
 		return err
 	}
-	list, err := s.rows(ctx, m, &f, body, want.Wanted)
+	list, err := s.rows(ctx, m, &f, body, want.PredictOptions)
 	if err != nil {
 		return err
 	}
@@ -299,7 +299,7 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 }
 
 // rows returns the predictions for the rows in a body.
-func (s *Server) rows(ctx context.Context, m *served, f *form, body []byte, want mercer.Wanted) ([]mercer.Prediction, error) {
+func (s *Server) rows(ctx context.Context, m *served, f *form, body []byte, want mercer.PredictOptions) ([]mercer.Prediction, error) {
 	e := m.Model.Encoder()
 	t, err := rowsOf(f, body, e, m.columns)
 	if err != nil {

@@ -46,12 +46,12 @@ type option struct{ Query, Label string }
 // queryOptions lists all optional results, in the order of their check boxes.
 var queryOptions = []struct {
 	option
-	want Want
+	want RequestOptions
 }{
-	{option{"interval=0.9", "interval with probability 0.9"}, Want{Wanted: mercer.Wanted{Level: 0.9}}},
-	{option{"std", "standard deviation"}, Want{Wanted: mercer.Wanted{Std: true}}},
-	{option{"bound", "proven bound of the error"}, Want{Wanted: mercer.Wanted{Bound: true}}},
-	{option{"proba", "probabilities"}, Want{Proba: true}},
+	{option{"interval=0.9", "interval with probability 0.9"}, RequestOptions{PredictOptions: mercer.PredictOptions{Level: 0.9}}},
+	{option{"std", "standard deviation"}, RequestOptions{PredictOptions: mercer.PredictOptions{Std: true}}},
+	{option{"bound", "proven bound of the error"}, RequestOptions{PredictOptions: mercer.PredictOptions{Bound: true}}},
+	{option{"proba", "probabilities"}, RequestOptions{Proba: true}},
 }
 
 // options returns the optional results that the model can compute.

@@ -159,7 +159,7 @@ func TestForm(t *testing.T) {
 	t.Run("classes", func(t *testing.T) {
 		m := fit(t, learners.Logistic{Lambda: 1}, dataset.Rules{Targets: []string{"kind"}, Labels: true, Drop: []string{"rent", "price"}, Standardize: true})
 		row := json.RawMessage(`{"area": 55, "town": "york"}`)
-		list, err := m.PredictRows(t.Context(), row, mercer.Wanted{})
+		list, err := m.PredictRows(t.Context(), row, mercer.PredictOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

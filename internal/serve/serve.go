@@ -37,14 +37,14 @@ import (
 type Loaded struct {
 	Model *mercer.Model[learners.Model] // a model whose Encoder is not nil
 	Shown json.RawMessage               // the answer to GET /model
-	// Check returns an error if the model cannot compute a result in Want. A nil Check allows all
-	// results.
-	Check func(Want) error
+	// Check returns an error if the model cannot compute a requested result. A nil Check
+	// allows all results.
+	Check func(RequestOptions) error
 }
 
-// Want selects the optional results of a request.
-type Want struct {
-	mercer.Wanted
+// RequestOptions selects the optional results of a request.
+type RequestOptions struct {
+	mercer.PredictOptions
 	Proba bool // requests the probabilities of the classes
 }
 
@@ -153,7 +153,7 @@ func (s *Server) read(ctx context.Context) error {
 		return err
 	}
 	if l.Check == nil {
-		l.Check = func(Want) error { return nil }
+		l.Check = func(RequestOptions) error { return nil }
 	}
 	next := &served{Loaded: l, loadedAt: time.Now(), columns: columnsOf(l.Model.Encoder())}
 	next.fastPath = newFastPath(ctx, next)

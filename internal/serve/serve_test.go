@@ -114,7 +114,7 @@ func call(h http.Handler, method, target, kind, body string) *httptest.ResponseR
 func TestForms(t *testing.T) {
 	m := fit(t, ridge, price)
 	s := server(t, m, nil)
-	want, err := m.PredictRows(t.Context(), json.RawMessage(`[`+flatRow+`,{"area":"70","town":"leeds","kind":null}]`), mercer.Wanted{Level: 0.6, Bound: true})
+	want, err := m.PredictRows(t.Context(), json.RawMessage(`[`+flatRow+`,{"area":"70","town":"leeds","kind":null}]`), mercer.PredictOptions{Level: 0.6, Bound: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestWantsAreChecked(t *testing.T) {
 	m := fit(t, ridge, price)
 	s := server(t, m, func(c *Config) {
 		c.Load = func(context.Context) (*Loaded, error) {
-			return &Loaded{Model: m, Check: func(w Want) error {
+			return &Loaded{Model: m, Check: func(w RequestOptions) error {
 				if w.Proba {
 					return errors.New("proba: this model predicts numbers")
 				}
@@ -335,7 +335,7 @@ func TestBatches(t *testing.T) {
 			}
 			continue
 		}
-		want, err := m.PredictRows(t.Context(), []map[string]any{{"area": 50 + i, "town": "york", "kind": "flat"}}, mercer.Wanted{Bound: i%2 == 1})
+		want, err := m.PredictRows(t.Context(), []map[string]any{{"area": 50 + i, "town": "york", "kind": "flat"}}, mercer.PredictOptions{Bound: i%2 == 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -404,7 +404,7 @@ func TestReloadLosesNoRequest(t *testing.T) {
 		if err := m.Save(files[i]); err != nil {
 			t.Fatal(err)
 		}
-		p, err := m.PredictRows(t.Context(), json.RawMessage(flatRow), mercer.Wanted{})
+		p, err := m.PredictRows(t.Context(), json.RawMessage(flatRow), mercer.PredictOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -502,7 +502,7 @@ func TestReloadLosesNoRequest(t *testing.T) {
 	}
 	web.Close()
 	s.Close()
-	if _, err := first.PredictRows(context.Background(), json.RawMessage(flatRow), mercer.Wanted{}); !errors.Is(err, mercer.ErrClosed) {
+	if _, err := first.PredictRows(context.Background(), json.RawMessage(flatRow), mercer.PredictOptions{}); !errors.Is(err, mercer.ErrClosed) {
 		t.Errorf("the first model is not closed: %v", err)
 	}
 }
@@ -676,7 +676,7 @@ func TestPanicsCostOneRequest(t *testing.T) {
 	s := server(t, m, func(c *Config) {
 		c.Log = func(text string) { logged = text }
 		c.Load = func(context.Context) (*Loaded, error) {
-			return &Loaded{Model: m, Check: func(w Want) error {
+			return &Loaded{Model: m, Check: func(w RequestOptions) error {
 				if w.Level == 0.123 {
 					panic("a mistake")
 				}

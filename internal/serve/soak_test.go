@@ -337,7 +337,7 @@ func TestSoak(t *testing.T) {
 	for i, lambda := range []float64{0.5, 5} {
 		m := fit(t, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: lambda, Bound: true}, price)
 		files[i] = filepath.Join(folder, fmt.Sprint(i))
-		list, err := m.PredictRows(t.Context(), rows, mercer.Wanted{})
+		list, err := m.PredictRows(t.Context(), rows, mercer.PredictOptions{})
 		if err := errors.Join(err, m.Save(files[i])); err != nil {
 			t.Fatal(err)
 		}

@@ -133,11 +133,11 @@ func newModel(b modelfile.Bundle) *Model {
 // model for predictions of a small number of rows.
 func (m *Model) Free() error { return m.free() }
 
-// Wanted selects the result of Predict.
-type Wanted int
+// Output selects the result of Predict.
+type Output int
 
 const (
-	Values        Wanted = iota // targets, or the numbers of the predicted classes: n×t
+	Values        Output = iota // targets, or the numbers of the predicted classes: n×t
 	Decision                    // decision values: n×1 for two classes, n×K for K > 2 classes
 	Probabilities               // n×K
 	Deviations                  // standard deviations of new targets, including noise: n×t
@@ -145,7 +145,7 @@ const (
 
 // onPoints converts the rows of x to points for the result that the argument kind selects, and
 // calls f with the device and the points. The model and the device stay open during the call.
-func (m *Model) onPoints(ctx context.Context, d *Device, kind Wanted, x Matrix, f func(backend.Device, mat.Matrix) error) error {
+func (m *Model) onPoints(ctx context.Context, d *Device, kind Output, x Matrix, f func(backend.Device, mat.Matrix) error) error {
 	if err := m.acquire(); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (m *Model) onPoints(ctx context.Context, d *Device, kind Wanted, x Matrix, 
 // Predict writes the result that kind selects, for the rows of x, to out. x has the columns to
 // which the model was fitted: for a table, its raw numeric columns; for a precomputed kernel, the
 // kernel values with all training objects.
-func (m *Model) Predict(ctx context.Context, d *Device, kind Wanted, x Matrix, out []float64) error {
+func (m *Model) Predict(ctx context.Context, d *Device, kind Output, x Matrix, out []float64) error {
 	return m.onPoints(ctx, d, kind, x, func(_ backend.Device, points mat.Matrix) error {
 		if err := checkMemory("out", len(out), 1, 1); err != nil {
 			return err
@@ -331,9 +331,9 @@ func (m *Model) Effects(ctx context.Context, d *Device, x Matrix, binary []int64
 	})
 }
 
-// Sets computes the prediction sets of the rows of x for the given level, and writes them to out, n×K. An
+// PredictionSets computes the prediction sets of the rows of x for the given level, and writes them to out, n×K. An
 // element is 1 if the set of the row contains the class, otherwise 0. m must be a result of Calibrate.
-func (m *Model) Sets(ctx context.Context, d *Device, level float64, x Matrix, out []float64) error {
+func (m *Model) PredictionSets(ctx context.Context, d *Device, level float64, x Matrix, out []float64) error {
 	return m.onPoints(ctx, d, Values, x, func(dev backend.Device, points mat.Matrix) error {
 		k, ok := m.bundle.Model.(learners.Classifier)
 		if !ok {
@@ -342,7 +342,7 @@ func (m *Model) Sets(ctx context.Context, d *Device, level float64, x Matrix, ou
 		if m.bundle.Calibration == nil {
 			return errors.New("libmercer: sets: the model has no prediction sets: calibrate it with samples that were not used in the fit")
 		}
-		sets, err := m.bundle.Calibration.Sets(ctx, dev, k, points, level)
+		sets, err := m.bundle.Calibration.PredictionSets(ctx, dev, k, points, level)
 		if err != nil {
 			return err
 		}
@@ -401,7 +401,7 @@ func (m *Model) noIntervals() string {
 }
 
 // points returns x in the form that the model accepts.
-func (m *Model) points(kind Wanted, x Matrix) (mat.Matrix, error) {
+func (m *Model) points(kind Output, x Matrix) (mat.Matrix, error) {
 	if x.CSR.Rows > 0 && m.bundle.Objects == nil && !m.gram && !m.encodes {
 		return x.CSR, nil
 	}
@@ -426,7 +426,7 @@ func (m *Model) points(kind Wanted, x Matrix) (mat.Matrix, error) {
 }
 
 // values returns the result that kind selects, computed by a Predictor if that is faster.
-func (m *Model) values(ctx context.Context, d *Device, kind Wanted, x mat.Matrix) (*mat.Dense, error) {
+func (m *Model) values(ctx context.Context, d *Device, kind Output, x mat.Matrix) (*mat.Dense, error) {
 	if rows, _ := x.Dims(); kind == Values && rows <= fewRows {
 		if p := m.ready.predictor(d, m.bundle.Model); p != nil {
 			return p.Predict(ctx, x)
@@ -435,7 +435,7 @@ func (m *Model) values(ctx context.Context, d *Device, kind Wanted, x mat.Matrix
 	return m.apply(ctx, d.dev, kind, x)
 }
 
-func (m *Model) apply(ctx context.Context, dev backend.Device, kind Wanted, x mat.Matrix) (*mat.Dense, error) {
+func (m *Model) apply(ctx context.Context, dev backend.Device, kind Output, x mat.Matrix) (*mat.Dense, error) {
 	lacks := func(property string) error {
 		return fmt.Errorf("libmercer: predict: a model of %s has no %s", m.bundle.Model.Learner(), property)
 	}
