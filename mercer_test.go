@@ -1549,7 +1549,7 @@ func TestNilModels(t *testing.T) {
 			return validate.Dependence(t.Context(), dev, m, x, validate.DependenceParams{Grid: [][]float64{{1}}})
 		},
 		"validate.Apply":    func(m learners.Model) (any, error) { return validate.Apply(t.Context(), dev, m, x, true, nil) },
-		"validate.Judged":   func(m learners.Model) (any, error) { return validate.Judged(m) != m, nil },
+		"validate.Scorable": func(m learners.Model) (any, error) { return validate.Scorable(m) != m, nil },
 		"validate.NewScore": func(m learners.Model) (any, error) { return validate.NewScore(m, nil, x, validate.Outcome{}, nil) },
 		"validate.Importance": func(m learners.Model) (any, error) {
 			return validate.Importance(t.Context(), dev, m, x, x, validate.ImportanceParams{Repeats: 1})

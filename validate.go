@@ -77,7 +77,7 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 			}
 		}
 	}
-	splits, folds := validate.Held(fold)
+	splits, folds := validate.PredefinedSplits(fold)
 	if folds < 2 {
 		return nil, errors.New("mercer: cross-validate: all rows are in one fold: a model needs rows of another fold")
 	}

@@ -183,13 +183,13 @@ func newSVCModel(p *svm.Pairs, classes Classes, results []*svm.Result) *SVCModel
 		square := results[0].Square
 		m.facts = append(m.facts, normFacts(square)...)
 		if p.Nu > 0 {
-			m.facts = append(m.facts, Fact{"C", results[0].Found})
+			m.facts = append(m.facts, Fact{"C", results[0].EquivalentParam})
 		}
 		if square > 0 {
 			m.facts = append(m.facts, Fact{"margin", 1 / math.Sqrt(square)})
 		}
 	}
-	m.facts = warned(m.facts, svm.Short(results...))
+	m.facts = warned(m.facts, svm.ConvergenceWarning(results...))
 	return m
 }
 

@@ -95,8 +95,8 @@ func (f *fitting) smo(p *svm.Problem, par svm.Params, nu bool) (m *SupportModel,
 	}
 	facts := append([]Fact{{"support vectors", points.Rows}}, smoFacts(res)...)
 	facts = append(facts, normFacts(res.Square)...)
-	expansion := kernelExpansion{model{f.learner, warned(facts, svm.Short(res))}, p.Kernel, points, beta, []float64{res.Intercept}}
-	return &SupportModel{expansion, smoTrace{support, []int{res.Steps}}}, res.Found, t.Step("solve", 1)
+	expansion := kernelExpansion{model{f.learner, warned(facts, svm.ConvergenceWarning(res))}, p.Kernel, points, beta, []float64{res.Intercept}}
+	return &SupportModel{expansion, smoTrace{support, []int{res.Steps}}}, res.EquivalentParam, t.Step("solve", 1)
 }
 
 // smoFacts returns facts about several machines: sums of their steps, objectives and computed rows

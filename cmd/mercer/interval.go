@@ -111,7 +111,7 @@ func (s *score) setCoverage(c cover, level float64) {
 		w := weightAt(s.Weights, i)
 		cells += w * float64(outputs)
 		if c.sets != nil {
-			if class := s.Known.Index(s.Truth.At(i, 0)); class >= 0 && c.sets.At(i, class) == 1 {
+			if class := s.ModelClasses.Index(s.Truth.At(i, 0)); class >= 0 && c.sets.At(i, class) == 1 {
 				covered += w
 			}
 			total += w * mat.Sum(c.sets.RowView(i))

@@ -283,7 +283,7 @@ func checkPlansOfModel(t *testing.T, learner, model, table string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Model = validate.Judged(b.Model)
+	b.Model = validate.Scorable(b.Model)
 	for flag, err := range map[string]error{
 		"--std": predictFlags{std: true}.defined(b), "--bound": predictFlags{bound: true}.defined(b), "--interval=0.9": checkInterval(0.9, b), "--samples=1": predictFlags{samples: 1}.defined(b),
 	} {

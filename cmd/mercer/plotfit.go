@@ -144,7 +144,7 @@ func (a *app) drawnModels(ctx context.Context, c *cobra.Command, f *modelFlags, 
 		if err != nil {
 			return nil, closeAll, err
 		}
-		b.Model = validate.Judged(b.Model)
+		b.Model = validate.Scorable(b.Model)
 		list = append(list, drawnModel{s.devices[0], b, s.table, names[i]})
 	}
 	return list, closeAll, nil

@@ -213,8 +213,8 @@ func (a *app) plotLearning(ctx context.Context, f *curveFlags, sizes int, file s
 	}
 	heldOut, training := spreadCurve{name: "held out"}, spreadCurve{name: "training"}
 	for _, point := range points {
-		heldOut.add(float64(point.N), point.Held)
-		training.add(float64(point.N), point.Trained)
+		heldOut.add(float64(point.N), point.TestError)
+		training.add(float64(point.N), point.TrainError)
 	}
 	p := newPanel("", "training rows", errorName(r.task))
 	p.grid()
@@ -352,8 +352,8 @@ func (a *app) plotValidation(ctx context.Context, f *curveFlags, values string, 
 					evidences = append(evidences, v/rows)
 				}
 			}); err == nil {
-				heldOut.add(x, points[0].Held)
-				training.add(x, points[0].Trained)
+				heldOut.add(x, points[0].TestError)
+				training.add(x, points[0].TrainError)
 				if len(evidences) > 0 {
 					evidence.add(x, validate.NewSummary(evidences))
 				}

@@ -146,7 +146,7 @@ func rocPanel(s *score) *panel {
 	p.grid()
 	p.dashes("", plotter.XYs{{X: 0, Y: 0}, {X: 1, Y: 1}})
 	scores := s.Outcome.Proba
-	if scores == nil || s.Known.Len() == 2 {
+	if scores == nil || s.ModelClasses.Len() == 2 {
 		scores = s.Outcome.Decision
 	}
 	_, cols := scores.Dims()
@@ -163,20 +163,20 @@ func rocPanel(s *score) *panel {
 		}
 		positive := make([]bool, s.N)
 		for i := range positive {
-			positive[i] = s.Truth.At(i, 0) == s.Known.Labels[class]
+			positive[i] = s.Truth.At(i, 0) == s.ModelClasses.Labels[class]
 		}
 		curve := validate.NewROC(mat.Col(nil, j, scores), positive, s.Weights)
-		if len(curve.True) == 0 {
+		if len(curve.TPR) == 0 {
 			continue
 		}
-		points := make(plotter.XYs, len(curve.True))
+		points := make(plotter.XYs, len(curve.TPR))
 		for i := range points {
-			points[i].X, points[i].Y = curve.False[i], curve.True[i]
+			points[i].X, points[i].Y = curve.FPR[i], curve.TPR[i]
 		}
 		style := curveStyle(j, 1.5)
-		p.class = s.Known.Names[class]
+		p.class = s.ModelClasses.Names[class]
 		p.line("", points, style)
-		legend = append(legend, rocEntry{fmt.Sprintf("%s, area %s", s.Known.Names[class], fourDigits(curve.AUC())), curve.AUC(), &plotter.Line{LineStyle: style}})
+		legend = append(legend, rocEntry{fmt.Sprintf("%s, area %s", s.ModelClasses.Names[class], fourDigits(curve.AUC())), curve.AUC(), &plotter.Line{LineStyle: style}})
 	}
 	const maxEntries = 16 // maximum number of lines in the legend
 	if len(legend) > maxEntries {

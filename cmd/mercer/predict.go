@@ -176,7 +176,7 @@ func (a *app) addModel(c *cobra.Command, model *string) {
 			c.Long += "\n\n" + wrapped("--model: "+oneLine(err), terminalWidth)
 			return
 		}
-		b.Model = validate.Judged(b.Model)
+		b.Model = validate.Scorable(b.Model)
 		for name, err := range map[string]error{
 			"proba": predictFlags{proba: true}.defined(b), "decision": predictFlags{decision: true}.defined(b),
 			"std": predictFlags{std: true}.defined(b), "bound": predictFlags{bound: true}.defined(b), "samples": predictFlags{samples: 1}.defined(b), "interval": checkInterval(0.9, b),
@@ -264,7 +264,7 @@ func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b 
 		}
 	}
 	b.Encoder = a.input.apply(b.Encoder)
-	b.Model = validate.Judged(b.Model)
+	b.Model = validate.Scorable(b.Model)
 	return dev, b, t, memory, nil
 }
 

@@ -282,7 +282,7 @@ func (r *resampling) reportEmpty() {
 }
 
 func (a *app) reportEmpty(t *validate.Table) {
-	for _, name := range t.Empty() {
+	for _, name := range t.EmptyColumns() {
 		a.notice("%s: column %.60q has no value in the training rows of some models; these models leave it out", t.Source, name)
 	}
 }

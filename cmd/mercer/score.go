@@ -33,7 +33,7 @@ func (a *app) outcomes(ctx context.Context, dev backend.Device, m learners.Model
 // scoreOf applies a model to encoded rows and compares the predictions with the targets. names are
 // the names of the classes, and weights are the weights of the rows, or nil.
 func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model, names []string, x mat.Matrix, truth *mat.Dense, weights []float64) (*score, error) {
-	m = validate.Judged(m)
+	m = validate.Scorable(m)
 	o, err := a.outcomes(ctx, dev, m, x, true)
 	if err != nil {
 		return nil, err

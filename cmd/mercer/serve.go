@@ -205,7 +205,7 @@ func loadServed(ctx context.Context, dev backend.Device, path string, prepare bo
 	if err != nil {
 		return nil, err
 	}
-	b.Model = validate.Judged(b.Model)
+	b.Model = validate.Scorable(b.Model)
 	check := func(w serve.RequestOptions) error {
 		err := predictFlags{proba: w.Proba, std: w.Std, bound: w.Bound}.defined(b)
 		if err == nil && w.Level > 0 {

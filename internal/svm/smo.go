@@ -100,21 +100,21 @@ func smoBytes(dev backend.Device, x numeric.Points, n int, cache int64) int64 {
 
 // Result is the solution. The learners build their models from it. Problem.Alpha holds α.
 type Result struct {
-	Beta      []float64 // β_r, the sum of s_i α_i over the variables of row r: f(x) = Σ β_r k(x, x_r) + b
-	Intercept float64   // the intercept b
-	Objective float64   // maximum of the dual, which is the minimum of the primal
-	Square    float64   // ‖f‖² = βᵀKβ
-	Steps     int       // number of steps, each of which changes a pair of variables
-	Rows      int       // number of computed rows of K
-	Passes    int       // number of passes of coordinate descent over the variables
-	Gap, Tol  float64   // violation of the optimality conditions at the end, and the tolerance for it
-	Duality   float64   // duality gap, which bounds the distance of Objective from the maximum
-	Found     float64   // for a ν formulation: the C or ε of the equivalent problem
+	Beta            []float64 // β_r, the sum of s_i α_i over the variables of row r: f(x) = Σ β_r k(x, x_r) + b
+	Intercept       float64   // the intercept b
+	Objective       float64   // maximum of the dual, which is the minimum of the primal
+	Square          float64   // ‖f‖² = βᵀKβ
+	Steps           int       // number of steps, each of which changes a pair of variables
+	Rows            int       // number of computed rows of K
+	Passes          int       // number of passes of coordinate descent over the variables
+	Gap, Tol        float64   // violation of the optimality conditions at the end, and the tolerance for it
+	Duality         float64   // duality gap, which bounds the distance of Objective from the maximum
+	EquivalentParam float64   // for a ν formulation: the C or ε of the equivalent problem
 }
 
-// Short returns a warning about results that reached MaxIter with a Gap above Tol, or "" without
-// such results.
-func Short(results ...*Result) string {
+// ConvergenceWarning returns a warning about results that reached MaxIter with a Gap above Tol, or
+// "" without such results.
+func ConvergenceWarning(results ...*Result) string {
 	var worst *Result
 	unconverged := 0
 	for _, r := range results {
@@ -677,7 +677,7 @@ func (s *smo) result() (*Result, error) {
 		}
 	}
 	maxV, minV := s.violation()
-	res := &Result{Found: found, Beta: s.beta(), Steps: s.steps, Rows: s.rows, Passes: s.passes, Gap: s.gap, Tol: s.set.Tol}
+	res := &Result{EquivalentParam: found, Beta: s.beta(), Steps: s.steps, Rows: s.rows, Passes: s.passes, Gap: s.gap, Tol: s.set.Tol}
 	// b is the mean of v over the free variables. At the solution these v differ by at most the
 	// tolerance.
 	sum, free := 0.0, 0

@@ -28,7 +28,7 @@ func (s *search) folds(p solvers.Problem, j job) ([]Point, error) {
 	if err != nil {
 		return nil, err
 	}
-	splits, _ := validate.Held(fold)
+	splits, _ := validate.PredefinedSplits(fold)
 	points := make([]Point, len(s.par.Lambdas))
 	for i, l := range s.par.Lambdas {
 		points[i].Lambda = l

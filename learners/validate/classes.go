@@ -62,7 +62,7 @@ func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Out
 	if err != nil {
 		return s, err
 	}
-	s.N, s.Known, s.Classes = n, c, extended.Names
+	s.N, s.ModelClasses, s.Classes = n, c, extended.Names
 	s.Confusion = make([][]int, extended.Len())
 	for i := range s.Confusion {
 		s.Confusion[i] = make([]int, extended.Len())
@@ -157,7 +157,7 @@ func meanAUC(c, extended learners.Classes, truth []int, o Outcome, weights []flo
 // weighted fractions of the negative and of the positive samples whose score is at least the
 // threshold. The curve begins at (0, 0) and ends at (1, 1).
 type ROC struct {
-	False, True []float64
+	FPR, TPR []float64
 }
 
 // NewROC returns the curve of scores, which must be finite. Nil weights are all 1. The curve is
@@ -176,7 +176,7 @@ func NewROC(scores []float64, positive []bool, weights []float64) ROC {
 		return ROC{}
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
-	r := ROC{False: []float64{0}, True: []float64{0}}
+	r := ROC{FPR: []float64{0}, TPR: []float64{0}}
 	cumulative := map[bool]float64{}
 	for k, i := range order {
 		cumulative[positive[i]] += weight(i)
@@ -184,8 +184,8 @@ func NewROC(scores []float64, positive []bool, weights []float64) ROC {
 		if k+1 < len(order) && scores[order[k+1]] == scores[i] {
 			continue
 		}
-		r.True = append(r.True, cumulative[true]/totals[true])
-		r.False = append(r.False, cumulative[false]/totals[false])
+		r.TPR = append(r.TPR, cumulative[true]/totals[true])
+		r.FPR = append(r.FPR, cumulative[false]/totals[false])
 	}
 	return r
 }
@@ -193,8 +193,8 @@ func NewROC(scores []float64, positive []bool, weights []float64) ROC {
 // AUC returns the area under the curve: the probability that a positive sample has a higher score
 // than a negative one, where ties count one half. AUC returns NaN for an empty curve.
 func (r ROC) AUC() float64 {
-	if len(r.True) == 0 {
+	if len(r.TPR) == 0 {
 		return math.NaN()
 	}
-	return integrate.Trapezoidal(r.False, r.True)
+	return integrate.Trapezoidal(r.FPR, r.TPR)
 }

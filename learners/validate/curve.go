@@ -15,8 +15,8 @@ import (
 // CurvePoint is a point of a learning curve: the errors (Score.Error) of models that were fitted to
 // N samples each.
 type CurvePoint struct {
-	N             int
-	Held, Trained Summary // errors over the folds, on the held-out samples and on the training samples
+	N                     int
+	TestError, TrainError Summary // errors over the folds, on the held-out samples and on the training samples
 }
 
 // LearningCurve returns a point for each of the fractions p, 0 < p ≤ 1. For each fraction and each
@@ -95,7 +95,7 @@ func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, f
 	points := make([]CurvePoint, len(fractions))
 	for i := range points {
 		train, _ := split(i * k)
-		points[i] = CurvePoint{N: len(train), Held: NewSummary(testErrors[i*k : (i+1)*k]), Trained: NewSummary(trainErrors[i*k : (i+1)*k])}
+		points[i] = CurvePoint{N: len(train), TestError: NewSummary(testErrors[i*k : (i+1)*k]), TrainError: NewSummary(trainErrors[i*k : (i+1)*k])}
 	}
 	return points, nil
 }

@@ -47,8 +47,8 @@ func TestLearningCurve(t *testing.T) {
 	}
 	// With one training sample the slope is 0, and f is the target of this sample, so that the
 	// training error is 0.
-	if points[0].Trained.Mean > 10*0x1p-52 {
-		t.Errorf("one sample is learned with an error of %v", points[0].Trained.Mean)
+	if points[0].TrainError.Mean > 10*0x1p-52 {
+		t.Errorf("one sample is learned with an error of %v", points[0].TrainError.Mean)
 	}
 	splits, err := validate.KFold(n, folds, nil, 7)
 	if err != nil {
@@ -58,8 +58,8 @@ func TestLearningCurve(t *testing.T) {
 		got    validate.Summary
 		splits validate.Splits
 	}{
-		"held":    {points[2].Held, splits},
-		"trained": {points[2].Trained, func(i int) (train, test []int) { train, _ = splits(i); return train, train }},
+		"held":    {points[2].TestError, splits},
+		"trained": {points[2].TrainError, func(i int) (train, test []int) { train, _ = splits(i); return train, train }},
 	} {
 		scores, err := r.Scores(t.Context(), fit, folds, c.splits, nil)
 		if err != nil {

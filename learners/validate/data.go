@@ -151,9 +151,9 @@ func (t *Table) Unknown() []dataset.Unknown {
 	return slices.Clone(t.unknown)
 }
 
-// Empty returns the columns that had no value in the training rows of at least one division so far,
-// sorted. The models of these divisions do not use these columns.
-func (t *Table) Empty() []string {
+// EmptyColumns returns the columns that had no value in the training rows of at least one division
+// so far, sorted. The models of these divisions do not use these columns.
+func (t *Table) EmptyColumns() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Sorted(maps.Keys(t.empty))

@@ -82,9 +82,9 @@ func KFold(n, k int, strata []int, seed uint64) (Splits, error) {
 	}, nil
 }
 
-// Held returns divisions that each hold out one fold, in the order of the fold numbers, and the
-// number of folds. fold[i] is the fold of sample i.
-func Held(fold []int) (Splits, int) {
+// PredefinedSplits returns divisions that each hold out one fold, in the order of the fold numbers,
+// and the number of folds. fold[i] is the fold of sample i.
+func PredefinedSplits(fold []int) (Splits, int) {
 	numbers := slices.Compact(slices.Sorted(slices.Values(fold)))
 	return func(i int) (train, test []int) { return holdOut(fold, numbers[i]) }, len(numbers)
 }

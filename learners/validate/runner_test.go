@@ -110,7 +110,7 @@ func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 func TestEachSharesParts(t *testing.T) {
 	data := &countingSamples{Samples: validate.Samples{X: backend.NewHost[float64](6, 1), Y: mat.NewDense(6, 1, nil)}}
 	r := validate.Runner{Data: data, Devices: []backend.Device{nil}}
-	splits, n := validate.Held([]int{5, 5, 9, 9, 2, 2})
+	splits, n := validate.PredefinedSplits([]int{5, 5, 9, 9, 2, 2})
 	if n != 3 {
 		t.Fatalf("%d folds", n)
 	}
@@ -195,7 +195,7 @@ func TestFitsAtOnceShareTheMemory(t *testing.T) {
 	for devices, want := range map[int]struct{ memory, plan int64 }{1: {memory - partBytes, plan + partBytes}, 3: {memory/3 - partBytes, 3 * (plan + partBytes)}} {
 		r := validate.Runner{Data: validate.Samples{X: x, Y: mat.NewDense(n, 1, nil)}, Devices: make([]backend.Device, devices)}
 		r.Options.Memory = memory
-		splits, folds := validate.Held([]int{0, 0, 1, 1, 2, 2})
+		splits, folds := validate.PredefinedSplits([]int{0, 0, 1, 1, 2, 2})
 		var mu sync.Mutex
 		planning := planned.With(t.Context(), func(bytes int64) {
 			mu.Lock()

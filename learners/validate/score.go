@@ -39,10 +39,10 @@ type Score struct {
 	// Confusion[i][j] counts the samples of class i that were predicted as j.
 	Confusion [][]int `json:"confusion,omitempty"`
 
-	Truth   *mat.Dense `json:"-"` // n×t
-	Outcome `json:"-"`
-	Weights []float64        `json:"-"` // nil means all 1
-	Known   learners.Classes `json:"-"` // the classes of the model
+	Truth        *mat.Dense `json:"-"` // n×t
+	Outcome      `json:"-"`
+	Weights      []float64        `json:"-"` // nil means all 1
+	ModelClasses learners.Classes `json:"-"` // the classes of the model
 }
 
 // Outcome holds the predictions of a model for n samples, a row for each sample.
@@ -52,7 +52,7 @@ type Outcome struct {
 	Proba    *mat.Dense // result of Proba, for a classifier with probabilities; otherwise nil
 }
 
-// Apply computes the predictions for the n×d samples x of a model that was returned by Judged. If
+// Apply computes the predictions for the n×d samples x of a model that was returned by Scorable. If
 // proba is true and the model has probabilities, they are computed too. progress, which may be nil,
 // is called with the completed fraction of the work, from 0 to 1.
 func Apply(ctx context.Context, dev backend.Device, m learners.Model, x mat.Matrix, proba bool, progress func(fraction float64)) (o Outcome, err error) {
@@ -131,9 +131,9 @@ func (o Outcome) Check() error {
 	return nil
 }
 
-// Judged returns the form of a model that Apply and NewScore require: a novelty model is wrapped as
-// a Novelty, and any other model, also nil, is returned unchanged.
-func Judged(m learners.Model) learners.Model {
+// Scorable returns the form of a model that Apply and NewScore require: a novelty model is wrapped
+// as a Novelty, and any other model, also nil, is returned unchanged.
+func Scorable(m learners.Model) learners.Model {
 	if numeric.IsNil(m) {
 		return m
 	}
@@ -165,7 +165,7 @@ func (m Novelty) Decision(ctx context.Context, dev backend.Device, x mat.Matrix)
 // scoreModel returns the score of a model on the n×d samples x with the n×t targets y. names and
 // weights are as for NewScore.
 func scoreModel(ctx context.Context, dev backend.Device, m learners.Model, names []string, x mat.Matrix, y *mat.Dense, weights []float64) (*Score, error) {
-	m = Judged(m)
+	m = Scorable(m)
 	o, err := Apply(ctx, dev, m, x, true, nil)
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func scoreModel(ctx context.Context, dev backend.Device, m learners.Model, names
 	return NewScore(m, names, y, o, weights)
 }
 
-// NewScore compares the predictions o of the model m, which was returned by Judged, with the n×t
+// NewScore compares the predictions o of the model m, which was returned by Scorable, with the n×t
 // targets y. names are the class names of learners.Options.Classes. Nil weights are all 1.
 func NewScore(m learners.Model, names []string, y *mat.Dense, o Outcome, weights []float64) (*Score, error) {
 	if numeric.IsNil(m) {
