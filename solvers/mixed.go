@@ -302,7 +302,7 @@ func (w *work) factor32(reduced bool, operator krylov.Operator[float64]) (numeri
 		}
 		largest := 0.0
 		for _, v := range diagonal {
-			largest = numeric.Larger(largest, float64(v)-delta)
+			largest = max(largest, float64(v)-delta)
 		}
 		minDelta := unit * math.Sqrt(float64(s.n)) * largest
 		delta = max(10*delta, minDelta)

@@ -465,9 +465,9 @@ func (w *work) checkRows(c modesChoice, x backend.Matrix[float64]) error {
 	s.fill(alpha, s.Y, s.meanY, 0, false)
 	for j, v := range norms {
 		size := numeric.Norm(s.n, func(i int) float64 { return alpha.Row(i)[j] })
-		worst = numeric.Larger(worst, numeric.Ratio(v*math.Sqrt(float64(s.n)/float64(n)), size))
+		worst = max(worst, numeric.Ratio(v*math.Sqrt(float64(s.n)/float64(n)), size))
 	}
-	res.Residual, res.Residuals = numeric.Larger(res.Residual, worst), backend.Host[float64]{}
+	res.Residual, res.Residuals = max(res.Residual, worst), backend.Host[float64]{}
 	res.Notes = append(res.Notes, fmt.Sprintf("modes: the relative residual with the exact kernel on %d rows is %.2g", n, worst))
 	if !(worst <= w.par.tol()) {
 		return &ConvergenceError{Tol: w.par.tol(), Result: res, Reason: fmt.Sprintf("%s Fourier modes do not approximate the kernel well enough", axesText(c.outer.m, s.d))}

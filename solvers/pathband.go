@@ -351,7 +351,7 @@ func (s *samples) pathResidual(point *PathPoint, fit, alpha backend.Host[float64
 			r = math.Hypot(r, sums[j])
 		}
 		size := numeric.Norm(s.n, func(i int) float64 { return s.Y.Row(s.row(i))[j] })
-		largest = numeric.Larger(largest, numeric.Ratio(r, numeric.ScaleOf(size, 0, 0, Params{}.tol())))
+		largest = max(largest, numeric.Ratio(r, numeric.ScaleOf(size, 0, 0, Params{}.tol())))
 	}
 	return largest
 }

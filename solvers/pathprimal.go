@@ -121,7 +121,7 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 		point.Intercept = make([]float64, s.t)
 		for j := range s.t {
 			r := numeric.Norm(s.d, func(k int) float64 { return gradient.Row(k)[i*s.t+j] - point.Lambda*point.Coef.Row(k)[j] })
-			point.Residual = numeric.Larger(point.Residual, numeric.Ratio(r, p.size[j]))
+			point.Residual = max(point.Residual, numeric.Ratio(r, p.size[j]))
 		}
 		var h []float64
 		if p.loo {

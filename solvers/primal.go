@@ -242,7 +242,7 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 			w.res.Residual = 0
 			for j := range s.t {
 				r := numeric.Norm(s.d, func(i int) float64 { return residual.Row(i)[j] })
-				w.res.Residual = numeric.Larger(w.res.Residual, numeric.Ratio(r, size[j]))
+				w.res.Residual = max(w.res.Residual, numeric.Ratio(r, size[j]))
 			}
 			// Refinement in float32 continues to 10⁻⁴ of the tolerance: for most X, the solution is
 			// then as accurate as the solution by a factor in float64.
@@ -618,7 +618,7 @@ func (e *normalEquations) solve() error {
 		unconverged := false
 		for j := range s.t {
 			relative := numeric.Ratio(column(r, j), size[j])
-			w.res.Residual = numeric.Larger(w.res.Residual, relative)
+			w.res.Residual = max(w.res.Residual, relative)
 			active[j] = relative > w.par.tol()/100
 			unconverged = unconverged || active[j]
 		}

@@ -243,7 +243,7 @@ func (f *refinement) initialize(columns int) {
 	for j := range s.t {
 		f.norms[j] = numeric.Norm(s.n, func(i int) float64 { return f.r.Row(i)[j] })
 		f.size[j] = numeric.ScaleOf(f.norms[j], 0, 0, f.w.par.tol())
-		f.residual = numeric.Larger(f.residual, numeric.Ratio(f.norms[j], f.size[j]))
+		f.residual = max(f.residual, numeric.Ratio(f.norms[j], f.size[j]))
 	}
 	f.best.residual = math.Inf(1)
 	if s.Intercept && !s.bordered() {
@@ -485,7 +485,7 @@ func (f *refinement) measure() error {
 		if s.Intercept {
 			norm = math.Hypot(norm, sums[j])
 		}
-		f.residual = numeric.Larger(f.residual, numeric.Ratio(norm, f.size[j]))
+		f.residual = max(f.residual, numeric.Ratio(norm, f.size[j]))
 	}
 	if f.residual < f.best.residual {
 		f.best = iterate{numeric.Clone(f.alpha), numeric.Clone(f.r), slices.Clone(f.b), slices.Clone(f.norms), f.residual}
@@ -562,7 +562,7 @@ func (f *refinement) complete(err error) error {
 	}
 	for j := range s.t {
 		size := numeric.Norm(s.n, func(i int) float64 { return f.best.alpha.Row(i)[j] })
-		e.Attainable = numeric.Larger(e.Attainable, numeric.Ratio(numeric.Epsilon*(trace+s.Lambda)*size, f.size[j]))
+		e.Attainable = max(e.Attainable, numeric.Ratio(numeric.Epsilon*(trace+s.Lambda)*size, f.size[j]))
 	}
 	e.Result = f.w.res
 	return e

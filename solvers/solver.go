@@ -457,5 +457,5 @@ func (e *each) add(plan Plan, residual float64) {
 	} else {
 		e.res.Plan.Flops += plan.Flops
 	}
-	e.res.Residual = numeric.Larger(e.res.Residual, residual)
+	e.res.Residual = max(e.res.Residual, residual)
 }

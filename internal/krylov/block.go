@@ -164,7 +164,7 @@ func (k *block[T]) conjugateTo(s numeric.Small, active int) error {
 func (k *block[T]) residual() float64 {
 	maxRatio := 0.0
 	for j, v := range k.norms {
-		maxRatio = numeric.Larger(maxRatio, numeric.Ratio(v, k.goal[j]))
+		maxRatio = max(maxRatio, numeric.Ratio(v, k.goal[j]))
 	}
 	return maxRatio
 }

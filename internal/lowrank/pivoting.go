@@ -193,7 +193,7 @@ func (p *pivoting[T]) extend(s []int, factor backend.Host[T]) error {
 	p.B.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, l, columns)
 	p.trace = 0
 	err = numeric.EachRow(p.B, columns, func(i int, row []T) {
-		p.diag[i] = numeric.Larger(p.diag[i]-numeric.Squared(row), 0)
+		p.diag[i] = max(p.diag[i]-numeric.Squared(row), 0)
 		p.trace += p.diag[i]
 	})
 	if err != nil {

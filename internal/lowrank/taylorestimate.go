@@ -168,7 +168,7 @@ func (t *taylorSample) maxCouplings(ctx context.Context, complete bool) []float6
 				t.residuals(residuals, t.powers, product, row, t.rows[j])
 				cosine2 = 1
 				for q, v := range residuals {
-					local[q] = numeric.Larger(local[q], math.Abs(v)/math.Sqrt(row.diagonal[q]*t.rows[j].diagonal[q]))
+					local[q] = max(local[q], math.Abs(v)/math.Sqrt(row.diagonal[q]*t.rows[j].diagonal[q]))
 					// The element has only terms of degree q+1 or more. By the Cauchy–Schwarz
 					// inequality, it is at most the cosine to the power q+1.
 					cosine2 = min(cosine2, elementary.Pow(local[q], 2/float64(t.powers[q]+1)))
@@ -178,7 +178,7 @@ func (t *taylorSample) maxCouplings(ctx context.Context, complete bool) []float6
 		mu.Lock()
 		defer mu.Unlock()
 		for q, v := range local {
-			couplings[q] = numeric.Larger(couplings[q], v)
+			couplings[q] = max(couplings[q], v)
 		}
 	})
 	return couplings

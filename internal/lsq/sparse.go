@@ -170,7 +170,7 @@ func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 	for name, values := range map[string][]float64{"x": a.x.Data, "y": a.y.Data} {
 		largest := 0.0
 		for _, v := range values {
-			largest = numeric.Larger(largest, math.Abs(v))
+			largest = max(largest, math.Abs(v))
 		}
 		// The squares of norms, and the product of a norm of X and a norm of y, must not overflow.
 		if limit := 0x1p450; largest > limit || largest > 0 && largest < 1/limit {

@@ -141,7 +141,7 @@ func condition(l backend.Host[float64]) float64 {
 	}
 	norm, inverse := 0.0, 0.0
 	for _, v := range sums {
-		norm = numeric.Larger(norm, v)
+		norm = max(norm, v)
 	}
 	for step := range 5 {
 		copy(y, x)
@@ -174,7 +174,7 @@ func condition(l backend.Host[float64]) float64 {
 		}
 	}
 	solveLower(l, x)
-	return norm * numeric.Larger(inverse, 2*sumAbs(x)/float64(3*n))
+	return norm * max(inverse, 2*sumAbs(x)/float64(3*n))
 }
 
 // pivotedCholesky overwrites the lower triangle of g with the first rank columns of a Cholesky

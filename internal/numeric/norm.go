@@ -31,7 +31,7 @@ func UnitOf[T backend.Float]() float64 {
 func Norm(n int, v func(i int) float64) float64 {
 	largest := 0.0
 	for i := range n {
-		largest = Larger(largest, math.Abs(v(i)))
+		largest = max(largest, math.Abs(v(i)))
 	}
 	if !(largest > 0) || math.IsInf(largest, 1) {
 		return largest // 0, Inf or NaN
@@ -65,7 +65,7 @@ func ScaleOf(norm, terms, unit, tol float64) float64 {
 	if norm < terms/1000 {
 		norm = max(norm, unit*terms/max(tol, Epsilon))
 	}
-	return Larger(0x1p-1022, norm)
+	return max(0x1p-1022, norm)
 }
 
 // Ratio returns a/b, and 0 for 0/0, which is the relative residual of a zero right-hand side.
@@ -74,12 +74,4 @@ func Ratio(a, b float64) float64 {
 		return 0
 	}
 	return a / b
-}
-
-// Larger returns the maximum of a and b, or NaN if one of them is NaN.
-func Larger(a, b float64) float64 {
-	if a > b || math.IsNaN(a) {
-		return a
-	}
-	return b
 }

@@ -79,7 +79,7 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 		}
 		maxResidual := 0.0
 		for j, v := range residualNorms {
-			maxResidual = numeric.Larger(maxResidual, numeric.Ratio(v, size[j]))
+			maxResidual = max(maxResidual, numeric.Ratio(v, size[j]))
 		}
 		if maxResidual-maxResidual != 0 {
 			return false, message.Errorf("the solution is not finite: {scale the features and targets down|raise $lambda}")
@@ -243,7 +243,7 @@ func (w *Equations) bySums(k *storedSums, pre krylov.Preconditioner[float64], bu
 		}
 		target.Diagonal = math.Sqrt(target.Diagonal)
 		s.Sums.Targets[j] = target
-		s.Residual = numeric.Larger(s.Residual, numeric.Ratio(v+unit*(math.Sqrt(target.Square)+target.FitBound), size[j]))
+		s.Residual = max(s.Residual, numeric.Ratio(v+unit*(math.Sqrt(target.Square)+target.FitBound), size[j]))
 	}
 	if !(s.Residual <= tol) {
 		return nil, nil
@@ -326,7 +326,7 @@ func (g *gradients) descend() error {
 		for j := range residualSquares {
 			active[j] = residualSquares[j] > g.tol*g.size[j]*g.tol*g.size[j]
 			if active[j] {
-				maxSquare = numeric.Larger(maxSquare, residualSquares[j]/(g.size[j]*g.size[j]))
+				maxSquare = max(maxSquare, residualSquares[j]/(g.size[j]*g.size[j]))
 			}
 		}
 		stalled, minSquare := g.Since+1, g.Least

@@ -193,7 +193,7 @@ func (e *equations) refine(b backend.Backend[float64], mem *run.Arena, h backend
 		}
 		maxResidual := 0.0
 		for j := range size {
-			maxResidual = numeric.Larger(maxResidual, numeric.Ratio(numeric.Norm(m, func(i int) float64 { return residual.Row(i)[j] }), size[j]))
+			maxResidual = max(maxResidual, numeric.Ratio(numeric.Norm(m, func(i int) float64 { return residual.Row(i)[j] }), size[j]))
 		}
 		if maxResidual-maxResidual != 0 {
 			return message.Errorf("the solution is not finite: {scale the features and targets down|raise $lambda}")
