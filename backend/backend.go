@@ -160,11 +160,11 @@ type Exponential[T Float] interface {
 	Exp(x []T)
 }
 
-// Searcher is an optional ability of a Backend whose memory is Go memory. Below returns the number
-// of leading elements of x that are less than bound: it stops at an element that is NaN or ≥ bound.
-// Several goroutines may call Below at the same time.
+// Searcher is an optional ability of a Backend whose memory is Go memory. PrefixBelow returns the
+// number of leading elements of x that are less than bound: it stops at an element that is NaN or ≥
+// bound. Several goroutines may call PrefixBelow at the same time.
 type Searcher[T Float] interface {
-	Below(x []T, bound T) int
+	PrefixBelow(x []T, bound T) int
 }
 
 // Place returns a matrix on b's device with the elements of h, which must only be read. If b is a

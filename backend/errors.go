@@ -33,13 +33,13 @@ func (e *PivotError) Is(target error) bool { return target == ErrNotPosDef }
 
 // MemoryError reports that a matrix does not fit in the remaining memory of the device.
 type MemoryError struct {
-	Device      string
-	Asked, Free int64 // in bytes
+	Device          string
+	Requested, Free int64 // in bytes
 }
 
 func (e *MemoryError) Error() string {
 	return fmt.Sprintf("backend: out of memory: %s: a matrix of %d bytes was requested, %d bytes are free, enough for a square float64 matrix of order %d, or of order %d in packed storage",
-		e.Device, e.Asked, e.Free, e.Order(), e.PackedOrder())
+		e.Device, e.Requested, e.Free, e.Order(), e.PackedOrder())
 }
 
 // Order returns the largest order of a square float64 matrix that fits in the free memory.

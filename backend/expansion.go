@@ -17,10 +17,10 @@ type Expander[T Float] interface {
 	NewExpansion(k kernels.Kernel, z, v Host[T]) (Expansion[T], error)
 }
 
-// Summer is a Backend that reports the number of roundings of a term in a sum of products. This
-// number gives smaller bounds on the rounding errors of sums. A type assertion finds this optional
-// ability.
-type Summer[T Float] interface {
+// RoundingBackend is a Backend that reports the number of roundings of a term in a sum of products.
+// This number gives smaller bounds on the rounding errors of sums. A type assertion finds this
+// optional ability.
+type RoundingBackend[T Float] interface {
 	Backend[T]
 	// GramMulRoundings returns the largest number r of roundings of a term k(x, z_j)v_j when
 	// GramMul multiplies k(X, Z) by V. Z has m dense points, V has t columns, and X is not Z. The

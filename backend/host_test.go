@@ -51,7 +51,7 @@ func TestNewHost(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	pivot := error(&PivotError{Index: 3, Value: -0.5})
-	memory := error(&MemoryError{Device: "cpu/avx2", Asked: 800, Free: 100})
+	memory := error(&MemoryError{Device: "cpu/avx2", Requested: 800, Free: 100})
 	if want := "backend: matrix is not positive definite: the pivot of index 3 is -0.5"; pivot.Error() != want {
 		t.Errorf("got %q, want %q", pivot, want)
 	}

@@ -33,7 +33,7 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	q.newGram(k, mx, mz).useIntegers().times(mv, out, mx.sameMatrix(mz))
 }
 
-// GramMulRoundings implements backend.Summer. If V is packed in strips, the products k(x, z_j)v_j
+// GramMulRoundings implements backend.RoundingBackend. If V is packed in strips, the products k(x, z_j)v_j
 // are summed in groups of at most PanelTerms. The sums of the groups are added for each block of
 // packed points, and then the sums of the blocks are added. If V is stored by columns, a group
 // consists of the products of a tile. Each addition rounds.

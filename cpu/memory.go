@@ -23,7 +23,7 @@ func (m *memory) reserve(bytes int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if bytes > m.limit-m.used {
-		return &backend.MemoryError{Device: m.name, Asked: bytes, Free: m.limit - m.used}
+		return &backend.MemoryError{Device: m.name, Requested: bytes, Free: m.limit - m.used}
 	}
 	m.used += bytes
 	m.peak = max(m.peak, m.used)

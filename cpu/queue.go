@@ -77,8 +77,8 @@ func (q *queue[T]) Exp(x []T) {
 	}
 }
 
-// Below implements backend.Searcher.
-func (q *queue[T]) Below(x []T, bound T) int {
+// PrefixBelow implements backend.Searcher.
+func (q *queue[T]) PrefixBelow(x []T, bound T) int {
 	u, n := q.engine.ukr, 0
 	if fullLen := len(x) / u.NR * u.NR; fullLen > 0 {
 		n = u.Below(fullLen, bound, &x[0])

@@ -83,7 +83,7 @@ func (q *queue[T]) NewHostPacked(n int) (backend.Packed[T], error) {
 	d := q.engine.device
 	onDevice, onHost := q.HostPackedBytes(n)
 	if free := q.HostFree(); onHost > free {
-		return nil, &backend.MemoryError{Device: "the memory of the host", Asked: onHost, Free: free}
+		return nil, &backend.MemoryError{Device: "the memory of the host", Requested: onHost, Free: free}
 	}
 	s := &hostStore[T]{device: d, n: n, width: panelWidth[T](n)}
 	if n == 0 {
@@ -103,7 +103,7 @@ func (q *queue[T]) NewHostPacked(n int) (backend.Packed[T], error) {
 		}
 		var e *driver.Error
 		if errors.As(err, &e) && driver.Result(e.Code) == driver.OutOfMemory {
-			return nil, &backend.MemoryError{Device: "the memory of the host", Asked: onHost, Free: q.HostFree()}
+			return nil, &backend.MemoryError{Device: "the memory of the host", Requested: onHost, Free: q.HostFree()}
 		}
 		return nil, d.checked("new", err)
 	}

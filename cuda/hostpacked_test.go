@@ -164,7 +164,7 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 	const tooLarge = 10_000_000
 	_, want := hb.HostPackedBytes(tooLarge)
 	var e *backend.MemoryError
-	if _, err := hb.NewHostPacked(tooLarge); !errors.As(err, &e) || e.Asked != want || e.Free <= 0 {
+	if _, err := hb.NewHostPacked(tooLarge); !errors.As(err, &e) || e.Requested != want || e.Free <= 0 {
 		t.Errorf("a packed matrix of order %d: %v", tooLarge, err)
 	}
 }

@@ -26,7 +26,7 @@ func (m *memory) reserve(device string, bytes int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if bytes > m.limit-m.current {
-		return &backend.MemoryError{Device: device, Asked: bytes, Free: max(m.limit-m.current, 0)}
+		return &backend.MemoryError{Device: device, Requested: bytes, Free: max(m.limit-m.current, 0)}
 	}
 	m.current += bytes
 	m.peak = max(m.peak, m.current)
@@ -155,7 +155,7 @@ func (q *queue[T]) New(rows, cols int) (backend.Matrix[T], error) {
 	check.New(rows, cols)
 	size := sizeOf[T]()
 	if cols > 0 && rows > math.MaxInt/cols/size {
-		return nil, &backend.MemoryError{Device: q.engine.device.name, Asked: math.MaxInt64, Free: q.engine.device.memory.limitBytes()}
+		return nil, &backend.MemoryError{Device: q.engine.device.name, Requested: math.MaxInt64, Free: q.engine.device.memory.limitBytes()}
 	}
 	bytes := int64(rows) * int64(cols) * int64(size)
 	m := &matrix[T]{device: q.engine.device, rows: rows, cols: cols, stride: max(cols, 1), owner: true}

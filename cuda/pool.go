@@ -52,7 +52,7 @@ func (d *device) alloc(bytes int64) (driver.DevicePtr, error) {
 	}
 	if isOutOfMemory(err) {
 		if free, _, infoErr := d.api.MemInfo(); infoErr == nil {
-			err = &backend.MemoryError{Device: d.name, Asked: bytes, Free: free}
+			err = &backend.MemoryError{Device: d.name, Requested: bytes, Free: free}
 		}
 	}
 	return 0, err

@@ -106,8 +106,8 @@ func Find(name string) (Description, error) {
 
 func names() []string { return slices.Sorted(maps.Keys(catalogue)) }
 
-// Does reports whether the learner supports the task t.
-func (d Description) Does(t Task) bool { return slices.Contains(d.Tasks, t) }
+// Supports reports whether the learner supports the task t.
+func (d Description) Supports(t Task) bool { return slices.Contains(d.Tasks, t) }
 
 // Parameter returns the parameter with the given name.
 func (d Description) Parameter(name string) (Parameter, bool) {
@@ -170,7 +170,7 @@ func (d Description) Make(task Task, texts map[string]string) (Fitter, error) {
 }
 
 func (d Description) checkTask(task Task) error {
-	if task != "" && !d.Does(task) {
+	if task != "" && !d.Supports(task) {
 		return fmt.Errorf("learners: %s does not support %s", d.Name, task)
 	}
 	return nil

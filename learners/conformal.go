@@ -42,7 +42,7 @@ func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix
 	if numeric.IsNil(x) {
 		return nil, errors.New("x is missing")
 	}
-	if d, err := Find(m.Learner()); err == nil && d.Does(Novelty) {
+	if d, err := Find(m.Learner()); err == nil && d.Supports(Novelty) {
 		return nil, fmt.Errorf("%s is a novelty learner without targets: calibrate a model of regression or classification", m.Learner())
 	}
 	hy, err := gonum.Host("y", y)

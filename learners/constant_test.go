@@ -53,7 +53,7 @@ func TestConstantTarget(t *testing.T) {
 				}
 			}
 			for _, l := range learners.Catalogue() {
-				if !l.Does(learners.Regression) {
+				if !l.Supports(learners.Regression) {
 					continue
 				}
 				list := settings[l.Name]

@@ -41,7 +41,7 @@ func newFitting(ctx context.Context, dev backend.Device, learner string, paramet
 	f := &fitting{ctx: ctx, dev: dev, o: o, learner: learner}
 	f.fail(complete(parameters))
 	f.fail(o.refuseUnused())
-	if x != nil && y == nil && !catalogue[learner].Does(Novelty) {
+	if x != nil && y == nil && !catalogue[learner].Supports(Novelty) {
 		f.fail(errors.New("y is missing"))
 	}
 	if f.err != nil {

@@ -208,7 +208,7 @@ func TestGivenCenters(t *testing.T) {
 			t.Fatal(err)
 		}
 		targets := y
-		if d.Does(learners.Classification) && !d.Does(learners.Regression) {
+		if d.Supports(learners.Classification) && !d.Supports(learners.Regression) {
 			targets = labels
 		}
 		_, err = fit(t.Context(), dev, x, targets, learners.Options{Centers: c})

@@ -90,7 +90,7 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 // roundings returns the largest number of roundings that a term of a sum of kernel functions
 // undergoes on dev, or 0 if this number may be as large as the number of functions.
 func (p predictor) roundings(dev backend.Device) int {
-	if s, ok := dev.F64().(backend.Summer[float64]); ok && p.sum && p.fixed[0].Sparse == nil {
+	if s, ok := dev.F64().(backend.RoundingBackend[float64]); ok && p.sum && p.fixed[0].Sparse == nil {
 		return s.GramMulRoundings(p.fixed[0].Rows, len(p.intercept))
 	}
 	return 0

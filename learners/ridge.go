@@ -121,7 +121,7 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 		linear:    linear{model: model{learner: ridgeName}, coef: numeric.Restored(coef, features, points.Cols), intercept: res.Intercept},
 		solutions: solutions{solution{lambdasOf(l.Lambda, l.Lambdas)[0], !l.NoIntercept, res}, slices.Clone(l.Lambdas)},
 	}
-	squares := res.Squares
+	squares := res.RSS
 	if squares == nil {
 		if squares, err = lsq.Squares(ctx, points, hy.View(0, 0, hy.Rows, 1), m.coef.View(0, 0, points.Cols, 1), m.intercept, o.Weights); err != nil {
 			return nil, err

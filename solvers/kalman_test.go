@@ -247,7 +247,7 @@ func comparePaths(t *testing.T, dev backend.Device, p, wide solvers.Problem, nea
 			t.Fatal(g.Err, w.Err)
 		}
 		n := float64(p.X.Rows)
-		near("freedom", g.Freedom, w.Freedom, n)
+		near("freedom", g.DegreesOfFreedom, w.DegreesOfFreedom, n)
 		if !p.Intercept {
 			near("evidence", g.Evidence, w.Evidence, math.Abs(w.Evidence)+n)
 		}

@@ -90,8 +90,8 @@ type PathPoint struct {
 	// Evidence is the log marginal likelihood of type Evidence, with FitScale. With an intercept or
 	// λ = 0 the likelihood is not defined, and Evidence is NaN.
 	Evidence float64
-	// Freedom is tr H, the effective degrees of freedom; the intercept counts as one.
-	Freedom float64
+	// DegreesOfFreedom is tr H, the effective degrees of freedom; the intercept counts as one.
+	DegreesOfFreedom float64
 	Solution
 }
 
@@ -211,8 +211,8 @@ func (p *Path) At(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
 	return points, nil
 }
 
-// Planned is the planned peak memory of matrices on the device, in bytes.
-func (p *Path) Planned() int64 {
+// PlannedBytes is the planned peak memory of matrices on the device, in bytes.
+func (p *Path) PlannedBytes() int64 {
 	if p == nil {
 		return 0
 	}

@@ -220,7 +220,7 @@ func comparePoint(t *testing.T, what string, p solvers.Problem, point solvers.Pa
 			t.Errorf("%s: %s is %v, want %v ± %.2g", what, name, got, want, tol*scale)
 		}
 	}
-	near("freedom", point.Freedom, freedom, n)
+	near("freedom", point.DegreesOfFreedom, freedom, n)
 	for j := range p.Y.Cols {
 		// The error bound is relative to the norm of the bordered solution (α, b). If b dominates
 		// this norm, α and its squares have fewer correct digits.

@@ -240,7 +240,7 @@ func (p *pathBand) score(point *PathPoint, sol backend.Host[float64], diag []flo
 		return
 	}
 	point.GCV = make([]float64, s.t)
-	point.Freedom = float64(s.n) - point.Lambda*trace
+	point.DegreesOfFreedom = float64(s.n) - point.Lambda*trace
 	for i := range s.n {
 		root := math.Sqrt(s.weightOf(i))
 		for j, v := range sol.Row(i)[:s.t] {

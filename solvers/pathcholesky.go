@@ -165,7 +165,7 @@ func (p *pathBase) score(s *samples, point *PathPoint, sol backend.Host[float64]
 		point.Err = errNothingLeft
 		return
 	}
-	point.Freedom = float64(s.n) - point.Lambda*trace
+	point.DegreesOfFreedom = float64(s.n) - point.Lambda*trace
 	for j := range point.GCV {
 		point.GCV[j] *= float64(s.n) / trace / trace
 	}

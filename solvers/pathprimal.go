@@ -214,13 +214,13 @@ func (p *pathPrimal) score(point *PathPoint, r backend.Host[float64], h []float6
 		intercept = 1
 	}
 	if h != nil {
-		point.Freedom = intercept
+		point.DegreesOfFreedom = intercept
 		for i := range h {
-			point.Freedom += h[i]
+			point.DegreesOfFreedom += h[i]
 			h[i] += intercept * s.weightOf(i) / total
 		}
 	} else {
-		point.Freedom = intercept + float64(s.d) - point.Lambda*trace
+		point.DegreesOfFreedom = intercept + float64(s.d) - point.Lambda*trace
 	}
 	point.GCV = make([]float64, s.t)
 	for i := range s.n {
@@ -228,7 +228,7 @@ func (p *pathPrimal) score(point *PathPoint, r backend.Host[float64], h []float6
 			point.GCV[j] += v * v
 		}
 	}
-	remaining := float64(s.n) - point.Freedom
+	remaining := float64(s.n) - point.DegreesOfFreedom
 	if remaining <= 8*numeric.Epsilon*float64(s.n) {
 		point.Err = errNothingLeft
 		return

@@ -62,8 +62,8 @@ func TestPathTinyLambda(t *testing.T) {
 						t.Errorf("λ=%g: coefficient %d is %v, want %v", point.Lambda, j+1, got, v)
 					}
 				}
-				if math.Abs(point.Intercept[0]-3) > 1e-8 || !(point.LOO[0] < 1e-18*1e4) || math.Abs(point.Freedom-51) > 1e-9 {
-					t.Errorf("λ=%g: intercept %v, LOO %g, freedom %v; want 3, 0 and 51", point.Lambda, point.Intercept, point.LOO, point.Freedom)
+				if math.Abs(point.Intercept[0]-3) > 1e-8 || !(point.LOO[0] < 1e-18*1e4) || math.Abs(point.DegreesOfFreedom-51) > 1e-9 {
+					t.Errorf("λ=%g: intercept %v, LOO %g, freedom %v; want 3, 0 and 51", point.Lambda, point.Intercept, point.LOO, point.DegreesOfFreedom)
 				}
 			}
 		}
@@ -206,7 +206,7 @@ func TestPathWorkersAndMemory(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got, plan := path.Bytes(), path.Planned(); got > plan || float64(got) < 0.9*float64(plan) {
+				if got, plan := path.Bytes(), path.PlannedBytes(); got > plan || float64(got) < 0.9*float64(plan) {
 					t.Errorf("%s loo=%v: took %d bytes, planned %d", c.method, loo, got, plan)
 				}
 				path.Close()
@@ -217,7 +217,7 @@ func TestPathWorkersAndMemory(t *testing.T) {
 					first = points
 				}
 				for i, point := range points {
-					if point.Score() != first[i].Score() || point.Residual != first[i].Residual || point.Freedom != first[i].Freedom {
+					if point.Score() != first[i].Score() || point.Residual != first[i].Residual || point.DegreesOfFreedom != first[i].DegreesOfFreedom {
 						t.Errorf("%s λ=%g: %d workers give other bits", c.method, point.Lambda, threads)
 					}
 				}

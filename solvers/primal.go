@@ -290,7 +290,7 @@ func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) 
 	return size
 }
 
-// normalResidual sets r to XᵀW(y − X coef) − λ coef. It sets Result.Squares to the sum of W(y − X
+// normalResidual sets r to XᵀW(y − X coef) − λ coef. It sets Result.RSS to the sum of W(y − X
 // coef)² for each output.
 func (p *primalSystem) normalResidual() error {
 	if s := p.s; p.blocks.uncentered { // add x̄ᵀw to y, because (x − x̄)ᵀw = xᵀw − x̄ᵀw; the residuals sum to 0
@@ -316,7 +316,7 @@ func (p *primalSystem) normalResidual() error {
 	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
-	p.res.Squares = squares
+	p.res.RSS = squares
 	p.B.ColAxpy(numeric.Repeated(-p.s.Lambda, p.s.t), p.coef, p.r)
 	return nil
 }

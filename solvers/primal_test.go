@@ -95,9 +95,9 @@ func TestSparsePrimalFaults(t *testing.T) {
 	}
 }
 
-// TestPrimalSquares compares Result.Squares with Σ_i w_i (y_i − f(x_i))². The first problem has
+// TestPrimalRSS compares Result.RSS with Σ_i w_i (y_i − f(x_i))². The first problem has
 // weights and a factor in float64; the second has a factor in float32 and no centered copy of X.
-func TestPrimalSquares(t *testing.T) {
+func TestPrimalRSS(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	rng := rand.New(rand.NewPCG(2, 0))
 	for _, c := range []struct {
@@ -122,7 +122,7 @@ func TestPrimalSquares(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for j, got := range res.Squares {
+		for j, got := range res.RSS {
 			want := 0.0
 			for i := range c.n {
 				r := p.Y.Row(i)[j] - res.Intercept[j]
@@ -137,8 +137,8 @@ func TestPrimalSquares(t *testing.T) {
 				t.Errorf("%d×%d: output %d: the sum of squares is %v, want %v", c.n, c.d, j, got, want)
 			}
 		}
-		if len(res.Squares) != 2 {
-			t.Errorf("%d×%d: %d sums of squares", c.n, c.d, len(res.Squares))
+		if len(res.RSS) != 2 {
+			t.Errorf("%d×%d: %d sums of squares", c.n, c.d, len(res.RSS))
 		}
 	}
 }

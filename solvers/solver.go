@@ -138,9 +138,9 @@ type Result struct {
 	// Residuals holds y − (K + λW⁻¹)α − b·1, n×t, computed in float64; it is 0 for samples of
 	// weight 0. It is empty for a linear kernel, after Primal, and after Modes without the exact K.
 	Residuals backend.Host[float64]
-	// Squares holds Σ_i w_i (y_i − f(x_i))² of each output after Primal with a dense X. It is nil
+	// RSS holds Σ_i w_i (y_i − f(x_i))² of each output after Primal with a dense X. It is nil
 	// after other methods and after SolveEach.
-	Squares []float64
+	RSS     []float64
 	Plan    Plan
 	Bytes   int64 // measured peak memory of this Solve on the device
 	Seconds Seconds

@@ -238,7 +238,7 @@ func testFixedMemory[T backend.Float](r *rig[T]) {
 	}
 	for _, n := range []int{1 << 30, math.MaxInt} {
 		a, err := b.NewFixed(n)
-		if e := new(backend.MemoryError); !errors.As(err, &e) || e.Asked != b.FixedBytes(n) {
+		if e := new(backend.MemoryError); !errors.As(err, &e) || e.Requested != b.FixedBytes(n) {
 			r.Errorf("NewFixed(%d): %v, %v; want a *MemoryError", n, a, err)
 		}
 	}

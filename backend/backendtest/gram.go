@@ -380,9 +380,9 @@ func (r *rig[T]) productBound(label string, k kernels.Kernel, x, z, v, bound hos
 // that adding one to a partial sum with the 1 does not change the partial sum. The error is then
 // about u times the number of such additions.
 func testGramMulRoundings[T backend.Float](r *rig[T]) {
-	device, ok := r.b.(backend.Summer[T])
+	device, ok := r.b.(backend.RoundingBackend[T])
 	if !ok {
-		r.Skip("the device does not implement backend.Summer")
+		r.Skip("the device does not implement backend.RoundingBackend")
 	}
 	term := unit[T]() * (1 - 0x1p-10)
 	for _, m := range []int{1, 7, 33, 100, 256, 257, 400, r.LargeN} {

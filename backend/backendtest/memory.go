@@ -135,8 +135,8 @@ func testBudget[T backend.Float](r *rig[T]) {
 			r.Fatalf("New(%d, %d) in a budget of %d bytes with %d in use: %v, %v; want a *MemoryError", rows, cols, limit, used, m, err)
 		}
 		requested := float64(rows) * float64(cols) * float64(bytesOf[T](1, 1))
-		if float64(e.Asked) < min(requested, 1<<62) || e.Free < 0 || e.Free > limit-used {
-			r.Fatalf("New(%d, %d): the MemoryError has Asked = %d and Free = %d, with %d of %d bytes in use", rows, cols, e.Asked, e.Free, used, limit)
+		if float64(e.Requested) < min(requested, 1<<62) || e.Free < 0 || e.Free > limit-used {
+			r.Fatalf("New(%d, %d): the MemoryError has Requested = %d and Free = %d, with %d of %d bytes in use", rows, cols, e.Requested, e.Free, used, limit)
 		}
 		if inUse, _ := dev.InUse(); inUse != used {
 			r.Fatalf("InUse: a failed call of New changed it from %d to %d bytes", used, inUse)
@@ -217,35 +217,35 @@ func testWrap[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testBelow tests Below for several lengths of x. The first element that is not below the bound is
-// at every index in turn.
-func testBelow[T backend.Float](r *rig[T]) {
+// testPrefixBelow tests PrefixBelow for several lengths of x. The first element that is not below
+// the bound is at every index in turn.
+func testPrefixBelow[T backend.Float](r *rig[T]) {
 	s, ok := r.b.With(r.Context(), nil).(backend.Searcher[T])
 	if _, base := r.b.(backend.Searcher[T]); base != ok {
-		r.Fatal("only one of the backend and the queue that With returns has Below")
+		r.Fatal("only one of the backend and the queue that With returns has PrefixBelow")
 	}
 	if !ok {
-		r.Log("the backend has no Below")
+		r.Log("the backend has no PrefixBelow")
 		return
 	}
 	infinity := T(math.Inf(1))
 	for n := range 140 {
 		x := make([]T, n, n+1)
-		x[:n+1][n] = infinity // Below must not read the element after x
+		x[:n+1][n] = infinity // PrefixBelow must not read the element after x
 		for i := range x {
 			x[i] = T(-i)
 		}
 		if n > 1 {
 			x[1] = -infinity
 		}
-		if got := s.Below(x, 1); got != n {
-			r.Fatalf("Below(x, 1) with %d elements, all less than 1, is %d", n, got)
+		if got := s.PrefixBelow(x, 1); got != n {
+			r.Fatalf("PrefixBelow(x, 1) with %d elements, all less than 1, is %d", n, got)
 		}
 		for i, v := range x {
 			for _, high := range []T{1, 2, infinity, T(math.NaN())} {
 				x[i] = high
-				if got := s.Below(x, 1); got != i {
-					r.Fatalf("Below(x, 1) with %d elements, of which only element %d, %v, is not less than 1, is %d", n, i, high, got)
+				if got := s.PrefixBelow(x, 1); got != i {
+					r.Fatalf("PrefixBelow(x, 1) with %d elements, of which only element %d, %v, is not less than 1, is %d", n, i, high, got)
 				}
 			}
 			x[i] = v

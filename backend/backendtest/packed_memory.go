@@ -27,7 +27,7 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 			r.Errorf("PackedBytes(%d) is %d, less than n²/2 elements", n, got)
 		}
 		a, err := b.NewPacked(n)
-		if e := new(backend.MemoryError); !errors.As(err, &e) || e.Asked != b.PackedBytes(n) || e.Free < 0 || e.Free >= e.Asked {
+		if e := new(backend.MemoryError); !errors.As(err, &e) || e.Requested != b.PackedBytes(n) || e.Free < 0 || e.Free >= e.Requested {
 			r.Errorf("NewPacked(%d): %v, %v; want a *MemoryError", n, a, err)
 		}
 	}

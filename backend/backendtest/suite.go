@@ -149,7 +149,7 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 		{"Budget", testBudget[T]},
 		{"Wrap", testWrap[T]},
 		{"Exp", testExp[T]},
-		{"Below", testBelow[T]},
+		{"PrefixBelow", testPrefixBelow[T]},
 		{"Misuse", testMisuse[T]},
 		{"Foreign", testForeign[T]},
 		{"Progress", testProgress[T]},

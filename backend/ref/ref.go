@@ -137,7 +137,7 @@ func (d *device) reserveBytes(bytes int64) error {
 		return errClosed
 	}
 	if free := d.limit - d.inUse; bytes > free {
-		return &backend.MemoryError{Device: name, Asked: bytes, Free: free}
+		return &backend.MemoryError{Device: name, Requested: bytes, Free: free}
 	}
 	d.inUse += bytes
 	d.peak = max(d.peak, d.inUse)

@@ -191,10 +191,10 @@ func mercer_path(dev C.mercer_handle, kernel *C.text, lambdas *C.numbers, count 
 		}
 		p.Weights = a.optional("weights", weights, int64(n))
 		scores := handles.PathScores{
-			GCV:     a.optional("gcv", to.gcv, outputs),
-			LOO:     a.optional("loo", to.loo, outputs),
-			Errors:  a.optional("errors", to.errors, values),
-			Freedom: a.optional("freedom", to.freedom, int64(count)),
+			GCV:              a.optional("gcv", to.gcv, outputs),
+			LOO:              a.optional("loo", to.loo, outputs),
+			Errors:           a.optional("errors", to.errors, values),
+			DegreesOfFreedom: a.optional("freedom", to.freedom, int64(count)),
 		}
 		return a.work(w, func(ctx context.Context, report func(solvers.Progress)) error {
 			p.Progress = report

@@ -216,7 +216,7 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 					if c.Name() == "fit" && valid[name] == "" {
 						t.Errorf("--%s is advice, and this test has no value to try", name)
 					}
-					if c.Name() != "fit" || tried[d.Name+name] || d.Does(learners.Novelty) {
+					if c.Name() != "fit" || tried[d.Name+name] || d.Supports(learners.Novelty) {
 						continue
 					}
 					tried[d.Name+name] = true
@@ -225,10 +225,10 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 						value = m[3][1:]
 					}
 					target := "number"
-					if !d.Does(learners.Regression) || name == "task" {
+					if !d.Supports(learners.Regression) || name == "task" {
 						target = "class"
 					}
-					if name == "task" && !d.Does(learners.Classification) {
+					if name == "task" && !d.Supports(learners.Classification) {
 						continue // the advice is about a target of classes or of numbers, and this learner takes only numbers
 					}
 					var out, errs bytes.Buffer

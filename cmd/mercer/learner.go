@@ -211,7 +211,7 @@ func (f *learnerFlags) describe(c *cobra.Command) {
 	hasClasses := false
 	for _, name := range learnerNames {
 		d, _ := learners.Find(strings.TrimSpace(name))
-		list, hasClasses = append(list, d), hasClasses || d.Does(learners.Classification)
+		list, hasClasses = append(list, d), hasClasses || d.Supports(learners.Classification)
 		if flags.Changed("learner") {
 			c.Long += "\n\n" + strings.TrimSpace(entry("learner  ", d.Name)+entry("for      ", tasks(d))+entry("formula  ", d.Formula))
 		}
@@ -287,11 +287,11 @@ func (f *learnerFlags) check(command string) error {
 		return usagef("%s needs --learner NAME: %s", command, strings.Join(f.names(), ", "))
 	case f.textbook && f.paramTexts["shuffle"] == "true":
 		return usagef("--shuffle: contradicts --textbook, which keeps the rows in their order; leave one of them out")
-	case len(f.targets) == 0 && !d.Does(learners.Novelty):
+	case len(f.targets) == 0 && !d.Supports(learners.Novelty):
 		return usagef("%s needs --target COLUMN: the column to learn", command)
 	case len(f.targets) > 1 && !d.Outputs && duplicate(f.targets) == "":
 		return usagef("--target: %s learns one target, but %d are named", f.learner, len(f.targets))
-	case f.task != "" && !d.Does(learners.Task(f.task)):
+	case f.task != "" && !d.Supports(learners.Task(f.task)):
 		var tasks []string
 		for _, t := range d.Tasks {
 			tasks = append(tasks, string(t))
@@ -376,7 +376,7 @@ func (f *learnerFlags) taskFor(t *dataset.Table) learners.Task {
 	switch {
 	case f.task != "":
 		return learners.Task(f.task)
-	case len(d.Tasks) > 1 && d.Does(learners.Classification) && len(f.targets) == 1 && t.OnlyTexts(f.targets[0]):
+	case len(d.Tasks) > 1 && d.Supports(learners.Classification) && len(f.targets) == 1 && t.OnlyTexts(f.targets[0]):
 		return learners.Classification
 	}
 	return d.Tasks[0]
@@ -387,7 +387,7 @@ func (f *learnerFlags) taskFor(t *dataset.Table) learners.Task {
 // it. Otherwise assumed returns "".
 func (f *learnerFlags) assumed(t *dataset.Table, task learners.Task) string {
 	d := f.description()
-	if f.task != "" || !d.Does(learners.Regression) || !d.Does(learners.Classification) {
+	if f.task != "" || !d.Supports(learners.Regression) || !d.Supports(learners.Classification) {
 		return ""
 	}
 	return assumed(t, f.targets, task)

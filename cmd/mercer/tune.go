@@ -153,8 +153,8 @@ func (f *tuneFlags) refusals() []refusal {
 		{grid && !has("intercept"), "no-intercept", f.learner + " has no intercept to leave out", ""},
 		{grid, "ard", byGrid, ""},
 		{grid && !(f.isSet("search") && f.search == string(tuning.Grid)), "search", byGrid, ""},
-		{grid && !f.isSet("by") && !f.bayesian(), "by", "", ""},                        // only hides the flag from the help; checkGrid reports wrong values
-		{grid && !f.isSet("task") && !d.Does(learners.Classification), "task", "", ""}, // only hides the flag from the help; checkGrid reports a wrong task
+		{grid && !f.isSet("by") && !f.bayesian(), "by", "", ""},                            // only hides the flag from the help; checkGrid reports wrong values
+		{grid && !f.isSet("task") && !d.Supports(learners.Classification), "task", "", ""}, // only hides the flag from the help; checkGrid reports a wrong task
 		{!grid && tuned, "grid", strings.Join(tunedLearners, ", ") + " are tuned by --kernel, --vary and --lambdas, not by --grid", ""},
 		{gradient && f.criterion == string(tuning.Evidence), "vary reach steps lambdas", "gradient varies all parameters and lambda by derivatives; use --search grid, golden or bayes", ""},
 		{gradient && f.criterion == string(tuning.Evidence), "plot", "gradient computes no grid of scores to draw; use --search grid, golden or bayes", ""},

@@ -131,7 +131,7 @@ func (f *tuneFlags) checkGrid() error {
 		return err
 	}
 	switch {
-	case f.task != "" && !d.Does(learners.Task(f.task)):
+	case f.task != "" && !d.Supports(learners.Task(f.task)):
 		return usagef("--task: %s does not support %s", f.learner, f.task)
 	case f.criterion != string(tuning.KFold) && !(f.bayesian() && f.criterion == string(tuning.Evidence)):
 		return usagef("--by: %s is scored by kfold%s; the other criteria are for %s", f.learner, map[bool]string{true: " or evidence"}[f.bayesian()], strings.Join(tunedLearners, ", "))

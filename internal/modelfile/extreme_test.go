@@ -47,7 +47,7 @@ func extremeModels(t testing.TB, dev backend.Device) (names []string, states []l
 		states = append(states, m.State())
 	}
 	for _, d := range learners.Catalogue() {
-		if d.Does(learners.Classification) {
+		if d.Supports(learners.Classification) {
 			add(d.Name, learners.Classification, nil, class)
 		}
 	}

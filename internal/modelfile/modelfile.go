@@ -93,7 +93,7 @@ func (b Bundle) Precomputed() bool {
 // isNovelty reports whether a model was fitted without targets.
 func isNovelty(m learners.Model) bool {
 	d, err := learners.Find(m.Learner())
-	return err == nil && d.Does(learners.Novelty)
+	return err == nil && d.Supports(learners.Novelty)
 }
 
 // Load returns the bundle in a file that Save wrote. The loaded model predicts the same bits as the

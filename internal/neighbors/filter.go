@@ -63,7 +63,7 @@ func (f *filter) search(ctx context.Context, dev backend.Device, x numeric.Point
 	b := dev.F32()
 	f.below = below
 	if s, ok := b.(backend.Searcher[float32]); ok {
-		f.below = s.Below
+		f.below = s.PrefixBelow
 	}
 	z, err := backend.Place(b, f.z)
 	if err != nil {
@@ -120,7 +120,7 @@ func (f *filter) add(r *nearest, x []float64, margin float64, first int, values 
 	}
 }
 
-// below is Searcher.Below for backends that are not a Searcher.
+// below is Searcher.PrefixBelow for backends that are not a Searcher.
 func below(values []float32, bound float32) int {
 	for i, v := range values {
 		if !(v < bound) {

@@ -21,7 +21,7 @@ func (m *served) outputs() []string {
 // novelty reports whether the model is a novelty detector, which predicts inlier (f ≥ 0) or outlier.
 func (m *served) novelty() bool {
 	d, err := learners.Find(m.Model.Model().Learner())
-	return err == nil && d.Does(learners.Novelty)
+	return err == nil && d.Supports(learners.Novelty)
 }
 
 // format writes predictions in the format of the request.

@@ -398,7 +398,7 @@ func predict(t *testing.T, dev backend.Device, f *verified.Expansion, x backend.
 
 // roundings returns the maximum number of roundings of a product in a sum that predict computes.
 func roundings(dev backend.Device, f *verified.Expansion) int {
-	return dev.F64().(backend.Summer[float64]).GramMulRoundings(f.Points.Rows, f.Alpha.Cols)
+	return dev.F64().(backend.RoundingBackend[float64]).GramMulRoundings(f.Points.Rows, f.Alpha.Cols)
 }
 
 // onDevice returns the matrix that the function work computes on dev from copies of the matrices in.

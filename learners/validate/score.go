@@ -137,7 +137,7 @@ func Scorable(m learners.Model) learners.Model {
 	if numeric.IsNil(m) {
 		return m
 	}
-	if d, err := learners.Find(m.Learner()); err == nil && d.Does(learners.Novelty) {
+	if d, err := learners.Find(m.Learner()); err == nil && d.Supports(learners.Novelty) {
 		return Novelty{m}
 	}
 	return m

@@ -58,7 +58,7 @@ func encoderOf(l Learner, m learners.Model, sparse bool) *dataset.Encoder {
 
 func novelty(m learners.Model) bool {
 	d, err := learners.Find(m.Learner())
-	return err == nil && d.Does(learners.Novelty)
+	return err == nil && d.Supports(learners.Novelty)
 }
 
 // isIdentity reports whether e leaves all numbers unchanged, so that encoding a matrix has no effect.

@@ -30,9 +30,9 @@ type PathProblem struct {
 // PathScores holds the slices in which Path stores the fields of solvers.PathPoint for each λ;
 // scores whose slice is nil are not computed. The scores of a λ without a solution are NaN.
 type PathScores struct {
-	GCV, LOO []float64 // len(Lambdas)×t
-	Errors   []float64 // len(Lambdas)×n×t
-	Freedom  []float64 // len(Lambdas)
+	GCV, LOO         []float64 // len(Lambdas)×t
+	Errors           []float64 // len(Lambdas)×n×t
+	DegreesOfFreedom []float64 // len(Lambdas)
 }
 
 // Path scores each λ by generalized cross-validation and by leave-one-out errors, both in closed
@@ -121,7 +121,7 @@ func (s PathScores) check(lambdas int, y backend.Host[float64]) error {
 		name string
 		to   []float64
 		want int
-	}{{"gcv", s.GCV, lambdas * y.Cols}, {"loo", s.LOO, lambdas * y.Cols}, {"errors", s.Errors, lambdas * y.Rows * y.Cols}, {"freedom", s.Freedom, lambdas}} {
+	}{{"gcv", s.GCV, lambdas * y.Cols}, {"loo", s.LOO, lambdas * y.Cols}, {"errors", s.Errors, lambdas * y.Rows * y.Cols}, {"freedom", s.DegreesOfFreedom, lambdas}} {
 		if c.to != nil && len(c.to) != c.want {
 			return fmt.Errorf("libmercer: path: %s: the result has %d numbers, but the given memory holds only %d", c.name, c.want, len(c.to))
 		}
@@ -144,7 +144,7 @@ func (s PathScores) store(l int, y backend.Host[float64], point solvers.PathPoin
 	store(s.LOO, point.LOO, y.Cols)
 	store(s.Errors, point.Errors.Data, y.Rows*y.Cols)
 	if point.Err != nil {
-		point.Freedom = math.NaN()
+		point.DegreesOfFreedom = math.NaN()
 	}
-	store(s.Freedom, []float64{point.Freedom}, 1)
+	store(s.DegreesOfFreedom, []float64{point.DegreesOfFreedom}, 1)
 }

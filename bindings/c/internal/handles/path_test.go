@@ -71,7 +71,7 @@ func TestPathAgainstRefits(t *testing.T) {
 		}
 		for _, w := range [][]float64{nil, weights} {
 			for _, intercept := range []bool{false, true} {
-				to := PathScores{GCV: make([]float64, len(lambdas)*2), LOO: make([]float64, len(lambdas)*2), Errors: make([]float64, len(lambdas)*n*2), Freedom: make([]float64, len(lambdas))}
+				to := PathScores{GCV: make([]float64, len(lambdas)*2), LOO: make([]float64, len(lambdas)*2), Errors: make([]float64, len(lambdas)*n*2), DegreesOfFreedom: make([]float64, len(lambdas))}
 				p := PathProblem{Kernel: k.String(), Weights: w, Intercept: intercept, Lambdas: lambdas}
 				if _, err := Path(context.Background(), dev, p, points, float64s(y), to); err != nil {
 					t.Fatal(err)
@@ -132,7 +132,7 @@ func checkPoint(t *testing.T, p PathProblem, l int, lambda float64, g, y backend
 	}
 	rows := float64(len(included))
 	residualFreedom := rows - freedom
-	checkNear("freedom", to.Freedom[l], freedom, rows)
+	checkNear("freedom", to.DegreesOfFreedom[l], freedom, rows)
 	for j := range y.Cols {
 		checkNear("loo", to.LOO[l*y.Cols+j], loo[j]/total, 100)
 		gcv := rows * squares[j] / residualFreedom / residualFreedom
