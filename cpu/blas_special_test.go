@@ -25,7 +25,7 @@ func TestLevel3NotFinite(t *testing.T) {
 func notFiniteLevel3[T backend.Float](t *testing.T, l level3[T]) {
 	r := newSeed(t, 5)
 	rounds := 6
-	if required.Few() {
+	if required.FewCases() {
 		rounds = 3
 	}
 	for _, n := range []int{3, 9, 30, 70, 2*l.mr + 65} {

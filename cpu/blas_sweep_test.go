@@ -35,7 +35,7 @@ func sweepLevel3[T backend.Float](t *testing.T, l level3[T]) {
 // shapes returns triples m, n, k. The first triples have every combination of m and n around
 // multiples of MR and NR, with varying k. The next triples have k around KC, with m and n for one
 // worker and for several workers. With -short, shapes returns every fifth
-// triple, or every fifteenth if required.Few.
+// triple, or every fifteenth if required.FewCases.
 func (l level3[T]) shapes() [][3]int {
 	var list [][3]int
 	for _, m := range l.sizes(l.mr, 40) {
@@ -55,7 +55,7 @@ func (l level3[T]) shapes() [][3]int {
 	}
 	var sample [][3]int
 	step := 5
-	if required.Few() {
+	if required.FewCases() {
 		step = 15
 	}
 	for x := 0; x < len(list); x += step {

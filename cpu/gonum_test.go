@@ -47,7 +47,7 @@ func TestGonumBLAS(t *testing.T) {
 // routines that call them. TestGonumOwnTests runs the whole suite.
 func TestGonumLAPACK(t *testing.T) {
 	forTiers := forEachTier
-	if required.Few() {
+	if required.FewCases() {
 		forTiers = forEachAssembledTier
 	}
 	forTiers(t, func(t *testing.T, tier *ukr.Tier) {

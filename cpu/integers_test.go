@@ -100,7 +100,7 @@ func testGramOfIntegers[T backend.Float](t *testing.T, q *queue[T], u float64) {
 	if underRace {
 		orders = orders[:1]
 	}
-	for _, d := range required.Some(2, orders) {
+	for _, d := range required.Subset(2, orders) {
 		for _, step := range []float64{1, 1.0 / 255} {
 			n, m := minIntegerPoints+rng.IntN(70), minIntegerPoints+rng.IntN(70)
 			points := func(n int) (*matrix[T], [][]int64) {

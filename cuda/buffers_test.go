@@ -26,7 +26,7 @@ func TestSmallBuffers(t *testing.T) {
 		concerned = regexp.MustCompile("Transfer|ColAxpy|AddDiag|PackedDiagonal|PackedMemory")
 	}
 	backendtest.Suite{
-		LargeN: 200, Fewer: required.Few(), RequirePacked: true, Leave: func(test string) bool { return !concerned.MatchString(test) },
+		LargeN: 200, Fewer: required.FewCases(), RequirePacked: true, Leave: func(test string) bool { return !concerned.MatchString(test) },
 		Open: func(t testing.TB, c backend.Config) backend.Device {
 			dev, err := openAt(cudatest.DriverOnly, c)
 			return backendtest.Closed(t, dev, err)

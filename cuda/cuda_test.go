@@ -54,7 +54,7 @@ func Need(t testing.TB) {
 	if simulated != "" || os.Getenv("MERCER_CUDA_LIBDIR") != "" || required.Names("cuda") {
 		return
 	}
-	required.Lacking(t, "g++", cudatest.ErrNoCompiler)
+	required.SkipOrFail(t, "g++", cudatest.ErrNoCompiler)
 }
 
 // isSimulated reports whether a device is simulated by package cudatest.

@@ -44,8 +44,8 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 	if testing.Short() {
 		orders = []int{20000, 50000, 131072, 1000000}
 	}
-	for _, n := range required.Some(2, orders) {
-		for _, features := range required.Some(2, []int{3, 50, 784}) {
+	for _, n := range required.Subset(2, orders) {
+		for _, features := range required.Subset(2, []int{3, 50, 784}) {
 			x := matrixOf(n, features)
 			z := matrixOf(n, features)
 			z.ptr += 1 << 36 // a different address, so that Z and X are different matrices

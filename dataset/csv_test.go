@@ -367,7 +367,7 @@ func TestDelimitersAndIndex(t *testing.T) {
 // one piece and texts in another.
 func TestPiecesJoinAsOneTable(t *testing.T) {
 	rows, change := 150_000, 70_000 // the rows fill at least 3 pieces of 1 MiB; row number `change` has unusual cells, or is the first or the last of many different numbers
-	if required.Few() {
+	if required.FewCases() {
 		rows, change = 60_000, 28_000
 	}
 	columns := map[string]func(i int) string{

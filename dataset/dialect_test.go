@@ -103,7 +103,7 @@ func TestDialects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, n := range []int{3, 24_000} {
-				if n > 3 && required.Few() && len(name)%3 != 0 {
+				if n > 3 && required.FewCases() && len(name)%3 != 0 {
 					continue
 				}
 				text := dialect(n)

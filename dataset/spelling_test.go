@@ -98,7 +98,7 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 func TestSpellingsAreRefused(t *testing.T) {
 	const percent, currency, sign = "is a number with a percent sign: write the number alone", "is a number with a currency sign: write the number alone", "is a number whose sign does not come first: write a negative number as -1.5"
 	advice := func(s string) string { return "is a number in another spelling: give " + s }
-	for _, c := range required.Some(11, []struct {
+	for _, c := range required.Subset(11, []struct {
 		f          dataset.File
 		cell, rule string
 	}{

@@ -155,7 +155,7 @@ func TestOrthogonalTarget(t *testing.T) {
 	const seed = 20261125
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for range required.Some(1, []int{1, 2, 3, 4}) {
+	for range required.Subset(1, []int{1, 2, 3, 4}) {
 		for _, table := range orthogonalTables(r) {
 			n, _ := table.x.Dims()
 			for _, l := range linearLearners {

@@ -57,7 +57,7 @@ func TestSameBits(t *testing.T) {
 			current[column] = map[string]string{}
 		}
 		for j, c := range bitsCases() {
-			if required.Few() && !*update && (i+j)%3 != 0 {
+			if required.FewCases() && !*update && (i+j)%3 != 0 {
 				continue
 			}
 			key := c.key()
@@ -167,7 +167,7 @@ func reproducibleDevices(t *testing.T) (list []backend.Device) {
 		for _, threads := range []int{2, 1, 3, 8} {
 			dev, err := backend.Open(s.Device, backend.Config{Threads: threads, Reproducible: true})
 			if errors.Is(err, backend.ErrUnavailable) {
-				required.Lacking(t, "unfused", err)
+				required.SkipOrFail(t, "unfused", err)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -172,7 +172,7 @@ func TestEarlyEndsAreReported(t *testing.T) {
 func TestLassoWithoutPenaltyIsLeastSquares(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
-	for _, rho := range required.Some(2, []float64{0, 0.9, 0.999, 0.99999}) {
+	for _, rho := range required.Subset(2, []float64{0, 0.9, 0.999, 0.99999}) {
 		for _, scales := range [][]float64{{1, 1, 1}, {1e5, 1e-5, 1}, {1e8, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}} {
 			x, _, y := scaled(200, 2, scales, 0, rho)
 			unbounded, err := learners.LeastSquares{}.Fit(t.Context(), dev, x, y, learners.Options{})

@@ -75,7 +75,7 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 		}
 		for i, k := range kernels {
 			for j, w := range [][]float64{nil, weights} {
-				if required.Few() && i > 0 && (i+j)%3 != 0 {
+				if required.FewCases() && i > 0 && (i+j)%3 != 0 {
 					continue
 				}
 				name := fmt.Sprintf("%s, kernel %q, weights %v", d.Name, k, w != nil)
@@ -176,7 +176,7 @@ func TestSparseFitsOfManyFeatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, l := range learners.Catalogue() {
-		if !l.Sparse || required.Few() && i%2 != 0 {
+		if !l.Sparse || required.FewCases() && i%2 != 0 {
 			continue
 		}
 		for _, task := range l.Tasks {
@@ -443,7 +443,7 @@ func TestUncertaintyOfSparseRows(t *testing.T) {
 		"ridge std":        fitter(learners.Ridge{Lambda: 1, Std: true}.Fit),
 		"ridge intervals":  fitter(learners.Ridge{Lambda: 1, Intervals: true}.Fit),
 	} {
-		if required.Few() && !slices.Contains([]string{"gaussian-process", "kernel-knn", "ridge intervals"}, name) {
+		if required.FewCases() && !slices.Contains([]string{"gaussian-process", "kernel-knn", "ridge intervals"}, name) {
 			continue
 		}
 		m, err := fit(t.Context(), dev, x, y, learners.Options{Prove: true})
@@ -670,7 +670,7 @@ func TestLogisticOfSparseSamples(t *testing.T) {
 	x, f, weights := formulaRows()
 	dense := backend.NewHost[float64](x.Rows, x.Cols)
 	x.DenseTo(dense)
-	for _, c := range required.Some(3, []struct {
+	for _, c := range required.Subset(3, []struct {
 		classes      int
 		weighted     bool
 		lambda, want float64
@@ -727,7 +727,7 @@ func TestRidgeOfSparseSamples(t *testing.T) {
 		y.SetRow(i, []float64{v, 100 + math.Abs(v)})
 	}
 	weights[5] = 0
-	for _, l := range required.Some(3, []learners.Ridge{{Lambda: 1}, {Lambdas: []float64{0.1, 10}}, {Lambda: 100}, {Lambda: 1, Intervals: true}, {Lambda: 0.01, NoIntercept: true}}) {
+	for _, l := range required.Subset(3, []learners.Ridge{{Lambda: 1}, {Lambdas: []float64{0.1, 10}}, {Lambda: 100}, {Lambda: 1, Intervals: true}, {Lambda: 0.01, NoIntercept: true}}) {
 		for _, w := range [][]float64{nil, weights} {
 			want, err := l.Fit(t.Context(), dev, dense, y, learners.Options{Weights: w})
 			if err != nil {
@@ -920,7 +920,7 @@ func TestPerceptronsOfSparseSamples(t *testing.T) {
 	x.DenseTo(h)
 	dense := mat.NewDense(h.Rows, h.Cols, h.Data)
 	weights[5] = 0
-	for _, kind := range required.Some(2, []learners.PerceptronKind{learners.LastPerceptron, learners.AveragedPerceptron, learners.VotedPerceptron}) {
+	for _, kind := range required.Subset(2, []learners.PerceptronKind{learners.LastPerceptron, learners.AveragedPerceptron, learners.VotedPerceptron}) {
 		for _, classes := range []int{2, 3} {
 			for _, l := range []interface {
 				Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Classifier, error)

@@ -379,7 +379,7 @@ func TestCGGoesOnWithFactor(t *testing.T) {
 			p.Y.Data[i] = math.Sin(p.X.Row(i)[0]) + p.X.Row(i)[1] + 0.1*r.NormFloat64()
 			size = math.Hypot(size, p.Y.Data[i])
 		}
-		for _, lambda := range required.Some(1, []float64{1e-10, 1e-11}) {
+		for _, lambda := range required.Subset(1, []float64{1e-10, 1e-11}) {
 			p.Lambda = lambda
 			_, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: solvers.CG})
 			var inaccurate *solvers.ConvergenceError

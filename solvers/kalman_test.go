@@ -69,7 +69,7 @@ func TestKalmanMatchesStored(t *testing.T) {
 			t.Errorf("%s: got %v, want %v: difference %.3g", name, got, want, d)
 		}
 	}
-	for _, k := range required.Some(2, markovian) {
+	for _, k := range required.Subset(2, markovian) {
 		t.Run(k.String(), func(t *testing.T) {
 			p := series(k, n)
 			wide := p

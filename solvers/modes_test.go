@@ -46,7 +46,7 @@ func TestModes(t *testing.T) {
 		if testing.Short() {
 			suite.Device = "cpu"
 		}
-		if required.Few() && d == 0 {
+		if required.FewCases() && d == 0 {
 			suite.Tests = []string{"Oracle", "OneSample", "Residual", "PermutedRows", "ZeroWeights", "Outputs", "SameBits", "Singular", "Memory", "Budget", "Canceled"}
 		}
 		t.Run(fmt.Sprintf("%d features", d+1), func(t *testing.T) { solvertest.Run(t, suite) })
@@ -93,7 +93,7 @@ func TestModesSolvesTheSystem(t *testing.T) {
 		{"clustered", field(kernels.Matern{Nu: 1.5, Sigma: 0.5}, 1500, 2, 0.1), 1e-6, clustered},
 		{"wide modes", field(kernels.Gaussian{Sigma: 0.3}, 9000, 1, 1), 1e-6, weights},
 	} {
-		if required.Few() && i%2 != 0 {
+		if required.FewCases() && i%2 != 0 {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

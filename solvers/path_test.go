@@ -112,7 +112,7 @@ func TestPathClosedForm(t *testing.T) {
 		if name != "ref" && !testing.Short() {
 			sizes = append(sizes, 30, 64, 130, 200)
 		}
-		for _, n := range required.Some(3, sizes) {
+		for _, n := range required.Subset(3, sizes) {
 			for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 2}, kernels.Linear{}, kernels.Matern{Nu: 1.5, Sigma: 2}} {
 				for _, method := range []solvers.Method{solvers.Band, solvers.Primal, solvers.Dual, solvers.Kalman} {
 					_, matern := k.(kernels.Matern)

@@ -58,7 +58,7 @@ func TestPlansAreGolden(t *testing.T) {
 		{kernels.Laplacian{Sigma: 2}, 6000, 3},
 		{kernels.Polynomial{Degree: 3, C: 1}, 6000, 4},
 	}
-	if required.Few() && !*updatePlans {
+	if required.FewCases() && !*updatePlans {
 		devices = devices[:1]
 	}
 	var text strings.Builder
@@ -102,7 +102,7 @@ func TestPlansAreGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	want, got := strings.Split(string(golden), "\n"), strings.Split(text.String(), "\n")
-	if required.Few() && !*updatePlans { // got ends with an empty line
+	if required.FewCases() && !*updatePlans { // got ends with an empty line
 		want = append(want[:min(len(want), len(got)-1)], "")
 	}
 	for i := range max(len(want), len(got)) {

@@ -134,7 +134,7 @@ func TestTaylorSolves(t *testing.T) {
 		for _, k := range []kernels.Kernel{kernels.Gaussian{Sigma: 3}, kernels.Polynomial{Degree: 2, C: 1}} {
 			for _, o := range []Operator{Stored64, Stored32} {
 				for _, rank := range []int{0, 1, 40} {
-					if cases++; required.Few() && cases%3 != 0 {
+					if cases++; required.FewCases() && cases%3 != 0 {
 						continue
 					}
 					p.Kernel, p.Y, p.Lambda = k, backendtest.Normal(seed+1, p.X.Rows, 2), 0.1
@@ -161,7 +161,7 @@ func TestTaylorOfExtremes(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for _, weight := range required.Some(2, []float64{1e-300, 1e-40, 1, 1e30}) {
+	for _, weight := range required.Subset(2, []float64{1e-300, 1e-40, 1, 1e30}) {
 		for _, lambda := range []float64{1e-301, 1, 1e300} {
 			for _, name := range []string{"rpcholesky", lowrank.Taylor} {
 				for _, o := range []Operator{Stored64, Stored32} {

@@ -15,8 +15,8 @@ import (
 
 func short() bool { return testing.Short() }
 
-// few is required.Few. It implies short.
-func few() bool { return required.Few() }
+// few is required.FewCases. It implies short.
+func few() bool { return required.FewCases() }
 
 // unit returns the unit roundoff u of T, half the distance from 1 to the next larger number.
 func unit[T backend.Float]() float64 {

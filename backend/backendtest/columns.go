@@ -44,7 +44,7 @@ func fillSentinels[T backend.Float](v []T) {
 var columnShapes = [][2]int{{0, 3}, {3, 0}, {1, 1}, {1, 7}, {7, 1}, {5, 3}, {17, 33}, {64, 65}, {129, 2}, {1000, 5}, {3, 1000}, {10007, 3}}
 
 func testColAxpy[T backend.Float](r *rig[T]) {
-	for _, s := range required.Some(6, columnShapes) {
+	for _, s := range required.Subset(6, columnShapes) {
 		rows, cols := s[0], s[1]
 		label := fmt.Sprintf("ColAxpy %d×%d", rows, cols)
 		run := func(alpha host) call[T] {
@@ -104,7 +104,7 @@ func testColDot[T backend.Float](r *rig[T]) {
 			return s
 		})
 	}
-	for _, s := range required.Some(6, columnShapes) {
+	for _, s := range required.Subset(6, columnShapes) {
 		rows, cols := s[0], s[1]
 		label := fmt.Sprintf("ColDot %d×%d", rows, cols)
 		x, y := r.integers(rows, cols, 8), r.integers(rows, cols, 8)

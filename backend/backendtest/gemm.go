@@ -54,7 +54,7 @@ func testGemmExact[T backend.Float](r *rig[T]) {
 				for _, tB := range bothTrans {
 					k := pick(r, ks)
 					if m < 9 && n < 9 {
-						for _, k := range required.Some(2, ks) {
+						for _, k := range required.Subset(2, ks) {
 							r.gemmExact(gemmCase{tA, tB, m, n, k, pick(r, alphas), pick(r, betas)})
 						}
 					}
@@ -68,7 +68,7 @@ func testGemmExact[T backend.Float](r *rig[T]) {
 		m, n, k := r.block(), r.block(), r.block()
 		r.gemmExact(gemmCase{pick(r, bothTrans), pick(r, bothTrans), m, n, k, pick(r, alphas), pick(r, betas)})
 	}
-	for _, long := range required.Some(4, longs) {
+	for _, long := range required.Subset(4, longs) {
 		for _, tA := range bothTrans {
 			for _, tB := range bothTrans {
 				small1, small2 := 1+r.rng.IntN(20), 1+r.rng.IntN(20)

@@ -151,7 +151,7 @@ func (r *rig[T]) gram(label string, k kernels.Kernel, x, z host) {
 var featureCounts = []int{1, 2, 3, 5, 17, 50, 100}
 
 func testGramKernels[T backend.Float](r *rig[T]) {
-	for _, d := range required.Some(3, featureCounts) {
+	for _, d := range required.Subset(3, featureCounts) {
 		for _, k := range everyKernel(d) {
 			for range r.reduced(4) {
 				n, m := r.rng.IntN(40), r.rng.IntN(40)
@@ -174,7 +174,7 @@ func testGramKernels[T backend.Float](r *rig[T]) {
 // testGramSymmetric tests z == x. The strict upper triangle must not be written, and the distances
 // on the diagonal and of duplicate rows must be exactly 0.
 func testGramSymmetric[T backend.Float](r *rig[T]) {
-	for _, d := range required.Some(3, featureCounts) {
+	for _, d := range required.Subset(3, featureCounts) {
 		numDistances := len(distanceKernels(d, 1))
 		for ki, k := range everyKernel(d) {
 			if ki >= numDistances && !r.included() {
@@ -217,7 +217,7 @@ func testGramSymmetric[T backend.Float](r *rig[T]) {
 // testGramDuplicates copies points of X to another matrix Z. Their distance must be exactly 0, also
 // with an offset of all points.
 func testGramDuplicates[T backend.Float](r *rig[T]) {
-	for _, d := range required.Some(3, featureCounts) {
+	for _, d := range required.Subset(3, featureCounts) {
 		for _, k := range distanceKernels(d, 1) {
 			for _, offset := range []float64{0, 1e6} {
 				x := fromFunc(1+r.rng.IntN(60), d, func(int, int) float64 { return float64(T(offset + r.rng.NormFloat64())) })
@@ -264,7 +264,7 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 		r.requireUntouched(label, got)
 		r.requireWithin(label, got, r.callOracle(label, symmetricCall[T](k, false), x, dst), kernelBounds[T](k, x, x))
 	}
-	for _, d := range required.Some(3, featureCounts) {
+	for _, d := range required.Subset(3, featureCounts) {
 		histogram := func(n int) host {
 			h := r.normals(n, d)
 			return fromFunc(n, d, func(i, j int) float64 { return max(0, h.Row(i)[j]) })
@@ -308,7 +308,7 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 // testGramOffset adds 10⁶ to every feature. The bounds are relative to the distances of the rounded
 // points: they allow no error except the rounding of the input.
 func testGramOffset[T backend.Float](r *rig[T]) {
-	for _, d := range required.Some(3, featureCounts) {
+	for _, d := range required.Subset(3, featureCounts) {
 		for _, k := range distanceKernels(d, 1) {
 			n, m := 20+r.rng.IntN(30), 20+r.rng.IntN(30)
 			shift := func(int, int) float64 { return float64(T(1e6 + r.rng.NormFloat64())) }
@@ -331,7 +331,7 @@ func testGramNearDuplicates[T backend.Float](r *rig[T]) {
 	if unit[T]() == unit[float32]() {
 		relDiff = 0x1p-13
 	}
-	for _, d := range required.Some(3, featureCounts) {
+	for _, d := range required.Subset(3, featureCounts) {
 		for _, k := range distanceKernels(d, 1/relDiff) {
 			n := 30
 			x := r.normals(n, d)
@@ -449,7 +449,7 @@ func testGramMul[T backend.Float](r *rig[T]) {
 		calls++
 		compare(d, k, n, m, t, calls%2 == 0)
 	}
-	for _, d := range required.Some(3, featureCounts) {
+	for _, d := range required.Subset(3, featureCounts) {
 		for _, k := range everyKernel(d) {
 			if !r.included() {
 				continue
@@ -461,10 +461,10 @@ func testGramMul[T backend.Float](r *rig[T]) {
 		d := pick(r, featureCounts)
 		multiply(d, pick(r, everyKernel(d)), r.block(), r.block(), pick(r, []int{1, 2, 3, 7, 16, 33}))
 	}
-	for _, t := range required.Some(1, []int{2, 5, 16}) { // columns for one strip and for several; 601 rows make several groups
+	for _, t := range required.Subset(1, []int{2, 5, 16}) { // columns for one strip and for several; 601 rows make several groups
 		compare(3, kernels.Gaussian{Sigma: 2}, min(r.LargeN, 601), 0, t, true)
 	}
-	for _, long := range required.Some(1, []int{1025, 2049}) {
+	for _, long := range required.Subset(1, []int{1025, 2049}) {
 		multiply(3, kernels.Gaussian{Sigma: 2}, long, 5, 2)
 		multiply(3, kernels.Gaussian{Sigma: 2}, 5, long, 2)
 	}

@@ -154,7 +154,7 @@ func testSparseGram[T backend.Float](r *rig[T]) {
 			r.sparseGram(fmt.Sprintf("sparse Gram %v n=%d m=%d d=%d density=%g", k, n, m, d, density), k, r.sparseNormals(n, d, density), r.sparseNormals(m, d, pick(r, densities)))
 		}
 	}
-	for _, density := range required.Some(2, densities) {
+	for _, density := range required.Subset(2, densities) {
 		for _, k := range append(distanceKernels(40, 1), kernels.Linear{}, kernels.CosineSimilarity{}, kernels.Polynomial{Degree: 2, C: 1}) {
 			for range r.reduced(3) {
 				n, m, d := r.block(), r.block(), 40
@@ -173,7 +173,7 @@ func testSparseGramPoints[T backend.Float](r *rig[T]) {
 	for _, d := range []int{1, 5, 40} {
 		chi2 := kernels.ChiSquared{Gamma: 1 / float64(d)}
 		for _, k := range []kernels.Kernel{chi2, kernels.Gradient(chi2)[0], kernels.Normalized{Kernel: kernels.Sum{chi2, kernels.Linear{}}}} {
-			for _, density := range required.Some(2, densities) {
+			for _, density := range required.Subset(2, densities) {
 				x, z := abs(r.sparseNormals(1+r.rng.IntN(40), d, density)), abs(r.sparseNormals(1+r.rng.IntN(40), d, density))
 				r.sparseGram(fmt.Sprintf("sparse Gram %v density=%g", k, density), k, x, z)
 			}
@@ -208,7 +208,7 @@ func testSparseDuplicates[T backend.Float](r *rig[T]) {
 		relDiff = 0x1p-13
 	}
 	const n, d = 40, 50
-	for _, density := range required.Some(2, densities) {
+	for _, density := range required.Subset(2, densities) {
 		for _, k := range distanceKernels(d, 1/relDiff) {
 			x := r.sparseNormals(n, d, density)
 			z := fromFunc(n, d, func(i, j int) float64 {
@@ -241,7 +241,7 @@ func testSparseDuplicates[T backend.Float](r *rig[T]) {
 func testSparseNaN[T backend.Float](r *rig[T]) {
 	const d = 20
 	for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 3}, kernels.Laplacian{Sigma: 9}, kernels.Matern{Nu: 0.5, Sigma: 3}, kernels.ChiSquared{Gamma: 0.1}, kernels.CosineSimilarity{}} {
-		for _, density := range required.Some(2, densities) {
+		for _, density := range required.Subset(2, densities) {
 			for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1} {
 				n, m := 1+r.rng.IntN(40), 1+r.rng.IntN(40)
 				x, z := r.sparseNormals(n, d, density), r.sparseNormals(m, d, density)

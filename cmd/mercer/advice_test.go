@@ -174,7 +174,7 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 	tried := map[string]bool{}
 	for i, d := range learners.Catalogue() {
 		for j, text := range advice {
-			if required.Few() && (i+j)%5 != 0 {
+			if required.FewCases() && (i+j)%5 != 0 {
 				continue
 			}
 			// The context is canceled with the advice as its cause. The fit returns this cause in
@@ -240,7 +240,7 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 			}
 		}
 	}
-	if len(tried) < 50 && !required.Few() || len(tried) < 10 {
+	if len(tried) < 50 && !required.FewCases() || len(tried) < 10 {
 		t.Errorf("only %d flags were tried", len(tried))
 	}
 }

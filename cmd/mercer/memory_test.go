@@ -99,7 +99,7 @@ func planCases(d learners.Description, task learners.Task) [][]string {
 // each of its solvers and choices, at two sizes of the table.
 func TestPlanIsThePeakOfTheProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
 	}
 	required.Slow(t, "proc", "starts a process for each learner and solver")
 	folder := t.TempDir()
@@ -140,7 +140,7 @@ func TestPlanIsThePeakOfTheProcess(t *testing.T) {
 // TestPlanOfFewFeatures checks the plans of the solvers that support only one to three features.
 func TestPlanOfFewFeatures(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
 	}
 	d, err := learners.Find("kernel-ridge")
 	if err != nil {
@@ -164,7 +164,7 @@ func TestPlanOfFewFeatures(t *testing.T) {
 // times the memory of the columns.
 func TestPlanOfWideTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
 	}
 	required.Slow(t, "proc", "reads 0.9 million cells for each learner")
 	folder := t.TempDir()
@@ -219,7 +219,7 @@ func TestPlanOfWideTable(t *testing.T) {
 // garbage of a search. Each fitted model is then used by predict and evaluate.
 func TestPlanOfWideMatrix(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
 	}
 	required.Slow(t, "proc", "fits 200 × 20,000 samples")
 	const n, d = 200, 20000
@@ -319,7 +319,7 @@ func wideParameters(d learners.Description) []string {
 // error.
 func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
 	}
 	required.Slow(t, "proc", "fits ten models of up to 3000 rows")
 	table := filepath.Join(t.TempDir(), "number.csv")
@@ -352,7 +352,7 @@ func TestPlanOfResamplingIsThePeak(t *testing.T) {
 // on more rows than the model was fitted to. Each command runs at two sizes.
 func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
 	}
 	required.Slow(t, "proc", "starts a process for each criterion and learner, at two sizes")
 	folder := t.TempDir()
@@ -423,7 +423,7 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 // the model.
 func TestPlanOfTexts(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
 	}
 	required.Slow(t, "proc", "has 25 million kernel values")
 	const n = 5000
@@ -444,7 +444,7 @@ func TestPlanOfTexts(t *testing.T) {
 // smaller than its table. The plan must be that for the table.
 func TestPlanOfCompressedTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
 	}
 	required.Slow(t, "proc", "reads four million rows")
 	folder := t.TempDir()
@@ -595,7 +595,7 @@ func writeSparsePlanTable(t *testing.T, path string, n, features int) {
 // machine does not compute rows of K, so that its plan must not include a cache of these rows.
 func TestPlanOfSparseTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		required.Lacking(t, "proc", "the peak of a process is read from /proc")
+		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
 	}
 	required.Slow(t, "proc", "fits every learner to thousands of sparse features")
 	folder := t.TempDir()

@@ -45,10 +45,10 @@ func nasty() []string {
 	}
 }
 
-// nastyFor returns the texts of nasty, or some of them if required.Few: others for each i.
+// nastyFor returns the texts of nasty, or some of them if required.FewCases: others for each i.
 func nastyFor(i int) []string {
 	texts := nasty()
-	return required.Some(2, append(texts[i%len(texts):], texts[:i%len(texts)]...))
+	return required.Subset(2, append(texts[i%len(texts):], texts[:i%len(texts)]...))
 }
 
 // TestMessagesOfFlags checks the error messages for each flag of the subcommands. The values of the
@@ -122,7 +122,7 @@ func TestMessagesOfFiles(t *testing.T) {
 			"\""+value+",number\n1,2\n",
 		)
 	}
-	for i, content := range required.Some(20, contents) {
+	for i, content := range required.Subset(20, contents) {
 		name := "f" + strconv.Itoa(i)
 		if err := os.WriteFile(name, []byte(content), 0o666); err != nil {
 			t.Fatal(err)

@@ -89,10 +89,10 @@ func missingFlag(args []string, text string) string {
 	return ""
 }
 
-// TestScripts runs the transcripts in testdata/script, or the beginning of each if required.Few.
+// TestScripts runs the transcripts in testdata/script, or the beginning of each if required.FewCases.
 func TestScripts(t *testing.T) {
 	folder := "testdata/script"
-	if required.Few() {
+	if required.FewCases() {
 		folder = beginnings(t, folder)
 	}
 	runScripts(t, folder)

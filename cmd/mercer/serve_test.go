@@ -194,7 +194,7 @@ func TestServeListensAtLoopbackOnly(t *testing.T) {
 	process := fmt.Sprintf("/proc/%d/", c.Process.Pid)
 	files, err := os.ReadDir(process + "fd")
 	if err != nil {
-		required.Lacking(t, "proc", err)
+		required.SkipOrFail(t, "proc", err)
 	}
 	ownFiles := map[string]bool{}
 	for _, f := range files {

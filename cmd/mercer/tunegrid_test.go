@@ -37,7 +37,7 @@ func TestGridScoresDoNotDependOnThreads(t *testing.T) {
 		}
 		return scores
 	}
-	for _, args := range required.Some(3, [][]string{
+	for _, args := range required.Subset(3, [][]string{
 		{"--learner", "lasso", l.path("diabetes.csv")},
 		{"--learner", "svr", "--kernel", "gaussian(sigma=3)", "--vary", "", "--grid", "C=0.1,10", l.path("diabetes.csv")},
 		{"--learner", "logistic", "--grid", "lambda=1,10", l.path("digits.csv")},

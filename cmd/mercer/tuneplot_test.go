@@ -40,7 +40,7 @@ func TestSurfaceRowsEndTogether(t *testing.T) {
 // tunePlotArguments returns the arguments of a search that reads its table from standard input.
 func tunePlotArguments() []string {
 	rows := "60"
-	if required.Few() {
+	if required.FewCases() {
 		rows = "20"
 	}
 	return []string{"tune", "--device", "ref", "--rows", rows, "--search", "grid", "--kernel", "rationalquadratic(sigma=1,a=1)", "--target", "y", "--model", "m.st", "--plot", "p.png", "-"}
@@ -70,7 +70,7 @@ func startTune(t *testing.T, rows int) *command {
 // interrupted or killed during the fit after the search, or cannot write the model. If the command
 // cannot write the picture, the model must exist.
 func TestNoPictureWithoutItsModel(t *testing.T) {
-	for _, s := range required.Some(1, []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}) {
+	for _, s := range required.Subset(1, []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}) {
 		t.Run(s.String(), func(t *testing.T) { startTune(t, 5000).interrupt(t, s) })
 	}
 	exists := func(c *command, name string) bool {

@@ -89,7 +89,7 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 	folder := t.TempDir()
 	writeTables(t, folder)
 	kernel := []string{"--kernel", "gaussian(sigma=2)"}
-	for _, c := range required.Some(6, []struct {
+	for _, c := range required.Subset(6, []struct {
 		learner, target string
 		flags           []string
 	}{

@@ -28,7 +28,7 @@ func TestWithCUDA(t *testing.T) {
 		}
 	}
 	if root == "" {
-		required.Lacking(t, "cudatoolkit", toolkit+" names no folder with include/cuda.h")
+		required.SkipOrFail(t, "cudatoolkit", toolkit+" names no folder with include/cuda.h")
 	}
 	required.Program(t, "gcc", "gcc")
 	program := filepath.Join(t.TempDir(), "cuctx.test")
@@ -47,7 +47,7 @@ func TestWithCUDA(t *testing.T) {
 	if !required.Names("cuda") {
 		folder := t.TempDir()
 		if err := cudatest.Build(folder, cudatest.WithBlas); errors.Is(err, cudatest.ErrNoCompiler) {
-			required.Lacking(t, "g++", "it links, and", err)
+			required.SkipOrFail(t, "g++", "it links, and", err)
 		} else if err != nil {
 			t.Fatal(err)
 		}

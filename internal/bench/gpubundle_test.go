@@ -101,7 +101,7 @@ esac
 		}
 		Measurement struct{ Kind string }
 	}
-	for _, test := range required.Some(6, []struct {
+	for _, test := range required.Subset(6, []struct {
 		name, fails string
 		args, env   []string
 		step, want  string // expected outcome of a step

@@ -160,7 +160,7 @@ func TestExtremeNumbers(t *testing.T) {
 				cases = append(cases, map[string][]float64{name: values})
 				for _, other := range arrays[:j] {
 					for k := range fillings {
-						if !testing.Short() || k < 4 && !required.Few() || k < 2 {
+						if !testing.Short() || k < 4 && !required.FewCases() || k < 2 {
 							cases = append(cases, map[string][]float64{name: values, other: fillings[k]})
 						}
 					}

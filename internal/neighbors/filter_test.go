@@ -22,7 +22,7 @@ func TestNearestIsExact(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d = 5000, 3
 	rows := 300
-	if required.Few() {
+	if required.FewCases() {
 		rows = 60
 	}
 	for _, c := range []struct {

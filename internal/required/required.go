@@ -12,7 +12,7 @@
 // repository), modules (a module proxy can be reached), proc (processes are listed in /proc), unfused (the compiler does not fuse
 // multiplications with additions), chroot (a program can be started in another root folder),
 // tagged (git and a cache of all modules, to use a release from another module), cases (tests run
-// with -short, but are not limited by Few).
+// with -short, but are not limited by FewCases).
 package required
 
 import (
@@ -37,9 +37,9 @@ func Names(name string) bool {
 	return slices.Contains(strings.Split(os.Getenv("MERCER_REQUIRE"), ","), name)
 }
 
-// Lacking ends a test whose requirement is missing: it skips the test, or fails it if
+// SkipOrFail ends a test whose requirement is missing: it skips the test, or fails it if
 // MERCER_REQUIRE names the requirement.
-func Lacking(t testing.TB, name string, reasons ...any) {
+func SkipOrFail(t testing.TB, name string, reasons ...any) {
 	t.Helper()
 	if Names(name) {
 		t.Fatal(append([]any{"MERCER_REQUIRE names " + name + ":"}, reasons...)...)
@@ -47,16 +47,16 @@ func Lacking(t testing.TB, name string, reasons ...any) {
 	t.Skip(append([]any{"without " + name + ":"}, reasons...)...)
 }
 
-// Few reports whether a test should run only a few of its cases: if the flag -short is set, unless
-// MERCER_REQUIRE names "cases". The few cases must be of every kind; their number, sizes and
+// FewCases reports whether a test should run only a few of its cases: if the flag -short is set,
+// unless MERCER_REQUIRE names "cases". The few cases must be of every kind; their number, sizes and
 // repetitions may be smaller. The targets of make test-all that run short tests on other tiers name
 // "cases", so that these tiers are tested as much as the best tier.
-func Few() bool { return testing.Short() && !Names("cases") }
+func FewCases() bool { return testing.Short() && !Names("cases") }
 
-// Some returns list if Few is false. Otherwise it returns at most n elements of list, at equal
+// Subset returns list if FewCases is false. Otherwise it returns at most n elements of list, at equal
 // distances, including the first element.
-func Some[T any](n int, list []T) []T {
-	if !Few() || len(list) <= n {
+func Subset[T any](n int, list []T) []T {
+	if !FewCases() || len(list) <= n {
 		return list
 	}
 	selected := make([]T, n)
@@ -75,12 +75,12 @@ func Slow(t testing.TB, name, reason string) {
 	}
 }
 
-// Program returns the path of the named program, or calls Lacking if it is not installed.
+// Program returns the path of the named program, or calls SkipOrFail if it is not installed.
 func Program(t testing.TB, what, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		Lacking(t, what, err)
+		SkipOrFail(t, what, err)
 	}
 	return path
 }
@@ -120,11 +120,11 @@ func nodeJS(t testing.TB, requirement, pack, script string, args ...string) *exe
 	node, npm := Program(t, requirement, "node"), Program(t, requirement, "npm")
 	root, err := exec.Command(npm, "root", "--global").Output()
 	if err != nil {
-		Lacking(t, requirement, err)
+		SkipOrFail(t, requirement, err)
 	}
 	folder := strings.TrimSpace(string(root))
 	if _, err := os.Stat(filepath.Join(folder, pack)); err != nil {
-		Lacking(t, requirement, err)
+		SkipOrFail(t, requirement, err)
 	}
 	cmd := exec.Command(node, append([]string{script}, args...)...)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+folder)
@@ -135,7 +135,7 @@ func nodeJS(t testing.TB, requirement, pack, script string, args ...string) *exe
 func SKLearn(t testing.TB) string {
 	t.Helper()
 	if message := sklearnError(); message != "" {
-		Lacking(t, "sklearn", message)
+		SkipOrFail(t, "sklearn", message)
 	}
 	return Python
 }
@@ -145,7 +145,7 @@ func Kernlab(t testing.TB) string {
 	t.Helper()
 	path := Program(t, "kernlab", "Rscript")
 	if out, err := exec.Command(path, "-e", "library(kernlab)").CombinedOutput(); err != nil {
-		Lacking(t, "kernlab", err, string(out))
+		SkipOrFail(t, "kernlab", err, string(out))
 	}
 	return path
 }
@@ -163,7 +163,7 @@ func Data(t testing.TB, name string) string {
 			return path
 		}
 	}
-	Lacking(t, "data", "no folder above has shared/data/"+name)
+	SkipOrFail(t, "data", "no folder above has shared/data/"+name)
 	return ""
 }
 

@@ -34,7 +34,7 @@ func record(f func(t testing.TB)) (e *recorder) {
 func TestLacking(t *testing.T) {
 	t.Setenv("MERCER_REQUIRE", "avx2,kernlab")
 	for name, want := range map[string]string{"kernlab": "failed", "avx2": "failed", "avx": "skipped", "": "skipped", "data": "skipped"} {
-		if e := record(func(t testing.TB) { Lacking(t, name, "it is not here") }); e.result != want || !strings.Contains(e.text, name) {
+		if e := record(func(t testing.TB) { SkipOrFail(t, name, "it is not here") }); e.result != want || !strings.Contains(e.text, name) {
 			t.Errorf("%q: %s with %q, want it %s", name, e.result, e.text, want)
 		}
 	}
@@ -50,10 +50,10 @@ func TestSome(t *testing.T) {
 		if !testing.Short() {
 			want = all
 		}
-		if got := Some(3, all); !slices.Equal(got, want) {
+		if got := Subset(3, all); !slices.Equal(got, want) {
 			t.Errorf("MERCER_REQUIRE=%s: %v, want %v", names, got, want)
 		}
-		if got := Some(8, all); !slices.Equal(got, all) {
+		if got := Subset(8, all); !slices.Equal(got, all) {
 			t.Errorf("all are fewer than wanted: %v", got)
 		}
 	}

@@ -230,7 +230,7 @@ func TestPrimalBounds(t *testing.T) {
 				for _, n := range n {
 					for _, illConditioned := range []bool{false, true} {
 						s := newSystem(kernels.Linear{}, n, m, 3, illConditioned, illConditioned)
-						for _, lambda := range required.Some(3, lambdas) {
+						for _, lambda := range required.Subset(3, lambdas) {
 							for _, intercept := range []bool{false, true} {
 								p := s.p
 								p.Lambda, p.Intercept = lambda, intercept

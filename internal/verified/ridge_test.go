@@ -452,7 +452,7 @@ func TestRidgeBounds(t *testing.T) {
 				counts := map[solvers.Operator]int{}
 				for _, n := range n {
 					for _, illConditioned := range []bool{false, true} {
-						selected := required.Some(3, lambdas)
+						selected := required.Subset(3, lambdas)
 						if n == largest { // limit the time of the largest n: one set of samples and two values of λ for each kernel, and only one kernel unless the table is written
 							if illConditioned != (i%2 == 0) || !*writeTable && i != 2 {
 								continue

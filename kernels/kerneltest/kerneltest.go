@@ -16,11 +16,11 @@ import (
 const seed = 20 // seed of all random points, printed with each failure
 
 // Run checks that k obeys the contract of kernels.Kernel. It uses random points of d features, for
-// each d from 1 to 12 that k.Check accepts, or for the first four if required.Few; k.Check must
-// accept some d. Run checks the rules, the text, the program, the derivatives, the feature map if k
-// has one, symmetry, the diagonal, and, for kernels of x − z, translation invariance. If k.IsPSD,
-// it checks the Cauchy–Schwarz inequality and that Gram matrices are positive semi-definite, also
-// for coincident points.
+// each d from 1 to 12 that k.Check accepts, or for the first four if required.FewCases; k.Check
+// must accept some d. Run checks the rules, the text, the program, the derivatives, the feature map
+// if k has one, symmetry, the diagonal, and, for kernels of x − z, translation invariance. If
+// k.IsPSD, it checks the Cauchy–Schwarz inequality and that Gram matrices are positive
+// semi-definite, also for coincident points.
 func Run(t *testing.T, k kernels.Kernel) {
 	t.Run(k.String(), func(t *testing.T) {
 		if err := k.Check(-1); err != nil {
@@ -30,7 +30,7 @@ func Run(t *testing.T, k kernels.Kernel) {
 		t.Run("program", func(t *testing.T) { checkProgram(t, k) })
 		accepted := 0
 		for d := 1; d <= 12; d++ {
-			if k.Check(d) != nil || accepted == 4 && required.Few() {
+			if k.Check(d) != nil || accepted == 4 && required.FewCases() {
 				continue
 			}
 			accepted++

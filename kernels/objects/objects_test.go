@@ -148,7 +148,7 @@ func FuzzParse(f *testing.F) {
 func TestGramBeyondMemoryIsRefused(t *testing.T) {
 	ctx := context.Background()
 	size := 1 << 20 // the points would take 17 TB
-	if required.Few() {
+	if required.FewCases() {
 		size /= 2
 	}
 	copies := make([]string, size)

@@ -82,7 +82,7 @@ func TestWorkThatCannotEndIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	trees, operations := 50000, "1.1e+16 operations"
-	if required.Few() {
+	if required.FewCases() {
 		trees, operations = 20000, "1.8e+15 operations"
 	}
 	copies := make([]indexed, trees)

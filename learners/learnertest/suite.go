@@ -91,7 +91,7 @@ func Run(t *testing.T, s Suite) {
 			case test.name == "Outputs" && s.targets() == 1,
 				test.name == "Classes" && s.Task != learners.Classification,
 				test.name == "Probabilities" && !probable,
-				required.Few() && dev.Info().Device == "ref" && (i+len(s.Learner))%4 != 0:
+				required.FewCases() && dev.Info().Device == "ref" && (i+len(s.Learner))%4 != 0:
 				continue
 			}
 			t.Run(test.name, func(t *testing.T) {

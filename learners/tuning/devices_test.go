@@ -20,7 +20,7 @@ func TestDevices(t *testing.T) {
 	p := wave(t, 60, 1)
 	dev := device(t, "ref")
 	extra := []backend.Device{device(t, "ref"), device(t, "ref")}
-	for _, par := range required.Some(2, []tuning.Params{
+	for _, par := range required.Subset(2, []tuning.Params{
 		{Steps: 5},
 		{Strategy: tuning.Golden, Criterion: tuning.KFold, Steps: 7, Folds: 3, Seed: 2},
 		{Strategy: tuning.Bayes, Criterion: tuning.KFold, Steps: 4, Seed: 3},

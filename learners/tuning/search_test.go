@@ -371,7 +371,7 @@ func noiseless(n int) solvers.Problem {
 func TestFirstFitTakesThePointThatIsFitted(t *testing.T) {
 	dev := device(t, "cpu")
 	searched, fitted, total := noiseless(150), noiseless(1000), 0
-	if required.Few() {
+	if required.FewCases() {
 		fitted = noiseless(500)
 	}
 	for _, par := range []tuning.Params{

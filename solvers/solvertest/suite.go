@@ -46,8 +46,8 @@ type Suite struct {
 }
 
 // Run runs the suite on every device of EachDevice, or only on s.Device. With -short it uses only
-// two of the kernels. With required.Few, it runs a third of the tests for the second kernel and on
-// ref.
+// two of the kernels. With required.FewCases, it runs a third of the tests for the second kernel
+// and on ref.
 func Run(t *testing.T, s Suite) {
 	if s.Seed == 0 {
 		s.Seed = 1
@@ -61,7 +61,7 @@ func Run(t *testing.T, s Suite) {
 			t.Run(k.String(), func(t *testing.T) {
 				reduced := i > 0 || s.Device == "" && dev.Info().Device == "ref"
 				for j, test := range tests {
-					if s.Tests != nil && !slices.Contains(s.Tests, test.name) || required.Few() && reduced && (i+j)%3 != 0 {
+					if s.Tests != nil && !slices.Contains(s.Tests, test.name) || required.FewCases() && reduced && (i+j)%3 != 0 {
 						continue
 					}
 					t.Run(test.name, func(t *testing.T) {
@@ -194,11 +194,11 @@ func (c *cell) nothingLeft() {
 }
 
 // forEach runs f for four problems: with and without an intercept, with and without weights. With
-// required.Few it runs f for two problems: with both and with neither.
+// required.FewCases it runs f for two problems: with both and with neither.
 func (c *cell) forEach(f func(c *cell, p solvers.Problem)) {
 	for _, intercept := range []bool{false, true} {
 		for _, weighted := range []bool{false, true} {
-			if required.Few() && weighted != intercept {
+			if required.FewCases() && weighted != intercept {
 				continue
 			}
 			c.Run(fmt.Sprintf("intercept=%v,weights=%v", intercept, weighted), func(t *testing.T) {

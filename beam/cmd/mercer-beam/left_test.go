@@ -73,7 +73,7 @@ func (w *watched) processes(t *testing.T) (list []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil || len(paths) == 0 {
-		required.Lacking(t, "proc", "processes are not listed in /proc", err)
+		required.SkipOrFail(t, "proc", "processes are not listed in /proc", err)
 	}
 	for _, path := range paths {
 		if environ, err := os.ReadFile(path); err == nil && bytes.Contains(environ, []byte(w.marker)) {

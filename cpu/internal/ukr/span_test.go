@@ -269,7 +269,7 @@ func testExp[T Float](t *testing.T, k Kernels[T]) {
 	}
 	var x []T
 	draws := 4000
-	if required.Few() {
+	if required.FewCases() {
 		draws = 1000
 	}
 	for range draws {

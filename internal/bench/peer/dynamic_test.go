@@ -46,13 +46,13 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(out), "--- SKIP") {
-			required.Lacking(t, "openblas", ErrMissing)
+			required.SkipOrFail(t, "openblas", ErrMissing)
 		}
 		return
 	}
 	l, err := open("openblas", []string{"libopenblas.so.0", "libopenblas.so"}, nil)
 	if errors.Is(err, ErrMissing) {
-		required.Lacking(t, "openblas", err)
+		required.SkipOrFail(t, "openblas", err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ func TestLibraries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, err := Open(name, nil)
 			if errors.Is(err, ErrMissing) {
-				required.Lacking(t, name, err)
+				required.SkipOrFail(t, name, err)
 			}
 			if err != nil {
 				t.Fatal(err)

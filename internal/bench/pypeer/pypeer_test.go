@@ -25,7 +25,7 @@ func open(t *testing.T, library string, threads int) *Process {
 		if library == "scikit-learn" {
 			module = "sklearn"
 		}
-		required.Lacking(t, module, err)
+		required.SkipOrFail(t, module, err)
 	}
 	t.Cleanup(p.Close)
 	return p

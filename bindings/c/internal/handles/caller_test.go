@@ -16,7 +16,7 @@ import (
 // error before any element is read or copied.
 func TestSizesBeyondTheMemoryAreRefused(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		required.Lacking(t, "proc", "the test finds out from Linux which memory is mapped")
+		required.SkipOrFail(t, "proc", "the test finds out from Linux which memory is mapped")
 	}
 	data := []float64{1, 2, 3, 4, 5, 6}
 	p := unsafe.Pointer(&data[0])
@@ -55,7 +55,7 @@ func TestSizesBeyondTheMemoryAreRefused(t *testing.T) {
 // float64 copy does not fit in memory.
 func TestCopiesWithoutRoomAreRefused(t *testing.T) {
 	if _, ok := backend.HostMemory(); !ok {
-		required.Lacking(t, "proc", "the test finds out the free memory from Linux")
+		required.SkipOrFail(t, "proc", "the test finds out the free memory from Linux")
 	}
 	tall := Matrix{F32: backend.Host[float32]{Rows: 1 << 40, Cols: 2, Stride: 2}}
 	square := backend.Host[float64]{Rows: 1 << 22, Cols: 1 << 22, Stride: 1 << 22}
