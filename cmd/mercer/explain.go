@@ -260,7 +260,7 @@ func (e *explanation) addEffects(ctx context.Context, dev backend.Device, b mode
 			continue
 		}
 		unit := c.input.Number.Slope()
-		if c.Binary != nil { // the effect is a difference of predictions, which has no unit of the column
+		if c.Binary != nil { // the effect is a difference of predictions, and does not depend on the unit of the column
 			unit = 1
 		}
 		for j, rows := range effects.Rows {

@@ -72,7 +72,7 @@ func (l gramLab) numbers(text string) (rows [][]float64) {
 	return rows
 }
 
-// newGramLab writes the features of n training rows to x.csv, and those of m other rows to
+// newGramLab writes the features of n training rows to x.csv, and the features of m other rows to
 // xnew.csv. It writes the kernel values of these rows with the training rows to gram.csv and
 // cross.csv.
 func newGramLab(t *testing.T, n, m int) gramLab {

@@ -151,8 +151,8 @@ func (f *gramCommandFlags) check() error {
 	return nil
 }
 
-// gramRows holds rows as numbers in x or as texts, whichever the kernel accepts. If the table is a
-// Gram matrix, x holds rows of that matrix.
+// gramRows holds rows in the form that the kernel accepts: numbers in x, or texts. If the table is
+// a Gram matrix, x holds rows of that matrix.
 type gramRows struct {
 	table *dataset.Table
 	x     numeric.Points

@@ -271,9 +271,9 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 
 const allClasses = "all classes"
 
-// truthOf returns the targets of a table. If the model does not know the class of a row, the target
-// is NaN, and a notice gives the number of these rows. If the model knows the class of no row,
-// truthOf returns an error.
+// truthOf returns the targets of a table. If the class of a row did not occur in training, the
+// target is NaN, and a notice gives the number of these rows. If there is no other row, truthOf
+// returns an error.
 func (a *app) truthOf(b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) {
 	truth, err := b.Encoder.Targets(t)
 	if err == nil || b.Encoder.Labels == nil {

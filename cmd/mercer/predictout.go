@@ -29,7 +29,7 @@ func predictExtension(path string, object bool) (string, error) {
 	return ext, err
 }
 
-// predictedColumn is a column of predictions, or a column kept from the table.
+// predictedColumn is a column of predictions, or a column of the table that --keep names.
 type predictedColumn struct {
 	name   string
 	text   func(i int) string
@@ -180,7 +180,7 @@ func (p predictions) writeNPY(buf *bytes.Buffer) error {
 	return dataset.WriteNPY(buf, data, p.N, cols)
 }
 
-// writeNPZ writes a vector for each column: float64, int64 for kept integers, or texts.
+// writeNPZ writes a vector for each column: int64 for the integers of a --keep column, float64, or texts.
 func (p predictions) writeNPZ(buf *bytes.Buffer) error {
 	z := zip.NewWriter(buf)
 	for _, c := range p.columns {

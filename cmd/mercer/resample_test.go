@@ -20,7 +20,7 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// rareClasses returns rows of three classes. The last class has only as many rows as rare says.
+// rareClasses returns rows of three classes. The argument rare is the number of rows of the last class.
 func rareClasses(rare int) (x [][]float64, class []int, csv string) {
 	random := rand.New(rand.NewPCG(7, uint64(rare)))
 	var b strings.Builder

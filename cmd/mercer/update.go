@@ -110,7 +110,7 @@ func (a *app) merge(ctx context.Context, model, out, otherModel string) error {
 	return a.saveUpdated(ctx, b, out, otherModel+" merged")
 }
 
-// sameFeatures reports whether two inputs encode cells that are not missing in the same way.
+// sameFeatures reports whether two inputs have the same encoding, apart from the encoding of missing cells.
 func sameFeatures(a, b dataset.Input) bool {
 	for _, i := range []*dataset.Input{&a, &b} {
 		if i.Number != nil {

@@ -52,7 +52,7 @@ func columnOf(t *testing.T, text, name string) (values []float64) {
 }
 
 // writeTables writes w.csv, which has weights from 0 to 3 and missing cells. It also writes r.csv,
-// in which each row of w.csv is repeated as often as its weight says.
+// in which each row of w.csv occurs as many times as its weight.
 func writeTables(t *testing.T, folder string) {
 	t.Helper()
 	var weighted, repeated strings.Builder
