@@ -11,9 +11,9 @@ import (
 	"github.com/mercer-go/mercer/internal/bench/pypeer"
 )
 
-// BLASKind measures the BLAS and LAPACK routines that the solvers use, most of them BLAS of level
-// 3. It compares Mercer's devices with other libraries and with the ceiling of the processor: the
-// rate of multiply-adds in registers, which it measures in every case.
+// BLASKind measures the routines of BLAS, mostly of level 3, and of LAPACK that the solvers use. It
+// compares Mercer's devices with other libraries and with the ceiling of the processor: the rate of
+// multiply-adds in registers, which it measures in every case.
 const BLASKind = "blas"
 
 // Peer holds an open library, or the reason why the library could not be opened.

@@ -36,7 +36,7 @@
 // Also add a Go benchmark to the list in bench_test.go, with names of key=value pairs for
 // benchstat.
 //
-// # How it is measured
+// # Method of measurement
 //
 // The entries of a case run one after the other, in rounds, so that a disturbance of the machine
 // affects all entries. Each round starts with a different entry. Before the first round each entry
@@ -45,7 +45,7 @@
 // all. Restoring the operands between two runs is not timed. The report shows the median of the
 // timings, with the fastest and the slowest.
 //
-// # What is kept
+// # Stored results
 //
 // bench/results holds the newest measurement of each kind and size in the format of --json.
 // docs/results.md has the tables of all these measurements, written by go generate

@@ -251,9 +251,9 @@ func TestFitRefusals(t *testing.T) {
 	}
 }
 
-// TestLinearBounds checks that the minimum lies between the lower bound and the objective, and that
-// the lower bound equals the objective at the minimum. The test knows the minimum of the lasso for an orthogonal design,
-// and finds the minimum of logistic regression with one weight on a grid.
+// TestLinearBounds checks that the minimum lies between the lower bound and the objective, and that the
+// lower bound equals the objective at the minimum. For the lasso with an orthogonal design the minimum
+// is known in closed form. For logistic regression with one weight the test finds it on a grid.
 func TestLinearBounds(t *testing.T) {
 	_, newJudge := openJudge(t)
 	// For X = 2I, each coordinate minimizes ½(y − 2w)² + μ|w|. The minimizer has 2|w| = max(|y| −

@@ -26,7 +26,7 @@ var reports = map[string]func(*Result, *Report){
 	DevicesKind: devicesReport, MNISTKind: mnistReport, GoKind: goReport, RunsKind: runsReport,
 }
 
-// Report makes the Report of r. It fails if this version does not know the kind of r.
+// Report makes the Report of r. It returns an error if the kind of r is unknown.
 func (r *Result) Report() (*Report, error) {
 	build, ok := reports[r.Kind]
 	if !ok {

@@ -160,7 +160,7 @@ func (r *Result) Write(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// Read reads the format of Write. It ignores fields that it does not know.
+// Read reads the format of Write. It ignores unknown fields.
 func Read(from io.Reader) (*Result, error) {
 	r := new(Result)
 	if err := json.NewDecoder(from).Decode(r); err != nil {

@@ -82,7 +82,7 @@ func (g *graph) run(p *kernels.Program, load func(kernels.Stat) value) value {
 	return stack[0]
 }
 
-// statistic returns the n×m values of a statistic, or n×1 or 1×m values if it has one point.
+// statistic returns the n×m values of a statistic of two points, or n×1 or 1×m values for one point.
 func (g *graph) statistic(s kernels.Stat, x sample, z backend.Host[float64]) value {
 	switch s.Kind {
 	case kernels.Dot:

@@ -44,7 +44,7 @@ type Library struct {
 	Spin time.Duration
 }
 
-// Names lists the libraries that Open knows.
+// Names lists the libraries that Open can open.
 func Names() []string { return []string{"gonum", "openblas", "blis", "mkl"} }
 
 // EnvLibDir is the environment variable that lists the files and folders to search for libraries,

@@ -34,12 +34,12 @@ import (
 //go:embed peers.py
 var script string
 
-// Names lists the libraries that Find knows.
+// Names lists the libraries that Finder.Open can open.
 func Names() []string {
 	return []string{"scikit-learn", "torch", "cupy", "gpytorch", "glmnet", "liblinear", "libsvm"}
 }
 
-// ErrMissing is the error (errors.Is) of Open if no interpreter has the library.
+// ErrMissing is the error (errors.Is) of Finder.Open if no interpreter has the library.
 var ErrMissing = errors.New("not found")
 
 // Interpreters lists the default Python interpreters: the interpreter of the system, and the first
