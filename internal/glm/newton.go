@@ -247,12 +247,11 @@ func (l *logit) curvature(i, a, c int) float64 {
 	return -w * pa * pc
 }
 
-// penalize adds λ to the diagonal of h, except for the intercepts. If W has a column for each
-// class, adding the same vector to all columns changes no probability. In such a direction the
-// eigenvalue of H is λ, or 0 for the intercepts, and may be below the rounding errors of H. The
-// gradient is 0 in these directions, and H does not couple them with other directions. A larger
-// eigenvalue there changes no step. penalize therefore adds the mean of the diagonal elements over
-// the classes in these directions.
+// penalize adds λ to the diagonal of h, except for the intercepts. If W has a column for each class, adding the
+// same vector to all columns changes no probability. In such a direction the eigenvalue of H is λ, or 0 for the
+// intercepts, and may be below the rounding errors of H. The gradient is 0 in these directions, and H does not
+// couple them with other directions. A larger eigenvalue in these directions changes no step. penalize therefore
+// adds the mean of the diagonal elements over the classes in these directions.
 func (l *logit) penalize(h backend.Matrix[float64]) error {
 	m := l.d + 1
 	add := make([]float64, m*l.c)

@@ -26,10 +26,10 @@ type Task[T backend.Float] struct {
 	Stop float64
 }
 
-// A maker computes F with K = k(X, X) ≈ F Fᵀ and stores F in columns 0 … rank−1 of f, an n×k matrix
-// of zeros with k ≥ rank. K − F Fᵀ is positive semidefinite up to rounding. The same task gives the
-// same bits. In addition to f, a maker takes at most the device memory that scratch returns. It
-// works in blocks and checks ctx between them.
+// A maker computes F with K = k(X, X) ≈ F Fᵀ and stores F in columns 0 … rank−1 of f, an n×k matrix of zeros with k
+// ≥ rank. K − F Fᵀ is positive semidefinite up to rounding. The same task gives the same bits. In addition to the
+// memory of f, a maker allocates at most the device memory that scratch returns. It works in blocks and checks ctx
+// between them.
 type maker[T backend.Float] func(task Task[T], f backend.Matrix[T]) (approximation, error)
 
 // An approximation describes the accuracy of F Fᵀ.

@@ -57,8 +57,8 @@ func (l *Line) direction(i, parameters int) direction {
 	return d
 }
 
-// A tangent holds the derivatives of the filter in one direction. Let P be the covariance of the state, G the
-// generator and B the intensity of the noise: dA/ds = GA and dQ/ds = GQ + QGᵀ + B. A change of ln σ gives ds = −s d ln σ and
+// A tangent holds the derivatives of the filter in one direction. P is the covariance of the state, G the generator
+// and B the intensity of the noise: dA/ds = GA, dQ/ds = GQ + QGᵀ + B. A change of ln σ gives ds = −s d ln σ and
 //
 //	d(APAᵀ + Q) = A dP Aᵀ + ds (GP′ + P′Gᵀ + B),  P′ = APAᵀ + Q.
 //

@@ -70,8 +70,8 @@ func (p Part) Mean(ctx context.Context, h backend.Host[float64]) (Center, error)
 	for i := range weights {
 		weights[i] /= total
 	}
-	// shift is the mean of some rows, which is close to the mean of all rows. A sum of differences
-	// from shift has rounding errors of ε times the differences, not of ε times the numbers.
+	// The vector shift is the mean of some rows, which is close to the mean of all rows. A sum of differences from
+	// shift has rounding errors of ε times the differences, not of ε times the numbers.
 	shift, step := c[0], max(1, p.N/256)
 	for i := 0; i < p.N; i += step {
 		Axpy(1/float64((p.N+step-1)/step), h.Row(p.Row(i)), shift)

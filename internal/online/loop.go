@@ -16,7 +16,7 @@ import (
 // A hypothesis is the current function f of a perceptron. It has C outputs for C > 2 classes, and
 // one output for two classes.
 type hypothesis interface {
-	// values returns f at the B samples of a block, B×C.
+	// values returns the B×C matrix of f at the B samples of a block.
 	values(block []int) (backend.Host[float64], error)
 	// gram returns the inner products of the samples of a block. Only its lower triangle is used.
 	gram(block []int) (backend.Host[float64], error)

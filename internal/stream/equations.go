@@ -215,7 +215,7 @@ func (w *Equations) markIndex(first int) int {
 	return 1
 }
 
-// upload overwrites stored samples or their targets as soon as the work on them has ended.
+// upload overwrites stored samples, or their targets, as soon as the device has finished the work on these samples.
 func (w *Equations) upload(first int, to backend.Matrix[float64], h backend.Host[float64]) error {
 	if w.uploader != nil {
 		return w.uploader.UploadAfter(w.markIndex(first), to, h)

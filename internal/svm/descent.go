@@ -181,8 +181,8 @@ func (d *descent) add(r int, t float64) {
 	}
 }
 
-// pass takes a step in each active variable in random order. It returns the difference between the
-// largest and the smallest projected gradient.
+// pass takes a step in each active variable, in random order. It returns the difference between the largest and the
+// smallest projected gradient.
 func (d *descent) pass() (gap float64, err error) {
 	maxGradient, minGradient := math.Inf(-1), math.Inf(1)
 	for pos := 0; pos < len(d.active); pos++ {
