@@ -334,12 +334,12 @@ func decodeState(data []byte) (*state, error) {
 	return s, nil
 }
 
-// A checkpoint may have been modified on purpose and still have a valid checksum. Whatever a file
-// contains, a Solve must end with an error or with a solution that has the reported residual.
+// A checkpoint may have been modified on purpose and still have a valid checksum. For any content of
+// the file, a Solve must end with an error or with a solution that has the reported residual.
 // Therefore check compares every field with its valid range, and the file holds no residuals.
 
-// maxIters is the largest number of iterations that a valid state can hold. Additions to it do not
-// overflow.
+// maxIters is the largest number of iterations in a valid state. It is small enough that later
+// additions to the number do not overflow.
 const maxIters = math.MaxInt >> 10
 
 // stateField is a field of a state. It records whether the value is valid.

@@ -166,11 +166,11 @@ func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (numeric
 	return numeric.NewPacked(w.Mem, hb, n, hb.NewHostPacked)
 }
 
-// preserveOrder is the minimum order n at which dual keeps K beside the factor. For a smaller n,
-// evaluating K again is too fast to justify twice the memory.
+// preserveOrder is the minimum order n at which dual stores K beside the factor. For a smaller n,
+// storing K saves too little time to justify twice the memory.
 const preserveOrder = 4096
 
-// preserves reports whether dual keeps K beside the factor if memory suffices.
+// preserves reports whether dual stores K beside the factor if memory suffices.
 func (z *sizes) preserves(par Params) bool {
 	if _, ok := z.dev.F64().(backend.PreserveBackend[float64]); !ok {
 		return false

@@ -118,8 +118,8 @@ func TestLogEvidence(t *testing.T) {
 // TestScaleDerivatives checks scaleSums, which computes derivatives with respect to length scales
 // from expanded squares, for a Gaussian kernel and a multiple of it. The expected derivatives use
 // one matrix ∂K/∂θ for each parameter, for the same kernel as a product. The samples of the last
-// problem are too far apart for scaleSums. The expansion cancels numbers of up to u² ≤ 2¹⁶ to
-// squares of about 1. The rounding errors of the sums over n² pairs are about 2⁻⁵²·2¹⁶·n = 2⁻³⁶·n.
+// problem are too far apart for scaleSums. The expanded terms are up to 2¹⁶ (maxScaled²), and their
+// sum is about 1. The rounding errors of the sums over n² pairs are about 2⁻⁵²·2¹⁶·n = 2⁻³⁶·n.
 func TestScaleDerivatives(t *testing.T) {
 	rng := pathRandom(t)
 	n := 300 // two blocks of columns
@@ -131,7 +131,7 @@ func TestScaleDerivatives(t *testing.T) {
 			}
 			k := kernels.Gaussian{Sigmas: []float64{1, 2, 0.7}}
 			p := solvers.Problem{X: normals(rng, n, 3), Y: normals(rng, n, 2), Lambda: 0.3, Weights: constant(n, 2)}
-			for i := range n / 2 { // two groups of samples at the distance `spread`
+			for i := range n / 2 { // move half of the samples away from the others
 				p.X.Row(i)[0] += spread
 			}
 			gradient := func(k kernels.Kernel) []float64 {

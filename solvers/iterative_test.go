@@ -321,10 +321,10 @@ func TestMixedOfNothing(t *testing.T) {
 	}
 }
 
-// TestPreconditionerOfTinyLambda uses a λ below about ε‖K‖. In directions in which F is small, the
-// preconditioner FFᵀ + λI must still have correct digits. Without them, cg took 50 times as many
-// iterations as without a preconditioner. The test allows twice as many iterations as without a
-// preconditioner.
+// TestPreconditionerOfTinyLambda uses a λ below about ε‖K‖. The preconditioner FFᵀ + λI must have
+// correct digits also for vectors v with a small Fᵀv. A former version had none, and conjugate
+// gradients took 50 times as many iterations as without a preconditioner. The test allows twice as
+// many.
 func TestPreconditionerOfTinyLambda(t *testing.T) {
 	const n = 150
 	r := rand.New(rand.NewPCG(1, 0))

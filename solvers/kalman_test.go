@@ -146,11 +146,11 @@ func TestKalmanMatchesStored(t *testing.T) {
 	}
 }
 
-// compareFits compares the fitted values of p, by a filter, with those of wide, by a stored factor.
-// Both residuals are at most 3e-12‖y‖. A fitted value of a sample of positive weight is y − λW⁻¹α.
-// A residual r changes λW⁻¹α by at most √(max w/min w)‖r‖ ≤ 3‖r‖, because (K + λW⁻¹)⁻¹λW⁻¹, scaled
-// by √W to a symmetric matrix, has a norm of at most 1. With an intercept, the oblique projection
-// to 1ᵀα = 0 contributes another factor of at most 3.
+// compareFits compares the fitted values of p, computed by a filter, with those of wide, computed by
+// a stored factor. Both residuals are at most 3e-12‖y‖. The fitted values of samples of positive
+// weight are y − λW⁻¹α. A residual r changes them by at most √(max w/min w)‖r‖ ≤ 3‖r‖, because
+// (K + λW⁻¹)⁻¹λW⁻¹, scaled by √W to a symmetric matrix, has a norm of at most 1. With an intercept,
+// the oblique projection to 1ᵀα = 0 contributes another factor of at most 3.
 func compareFits(t *testing.T, dev backend.Device, p, wide solvers.Problem) {
 	t.Helper()
 	const tol = 3e-12

@@ -18,10 +18,10 @@ import (
 
 // Mixed is Cholesky of K + λW⁻¹ in float32, with corrections in float64. Most of the work runs at
 // the rate of float32, and the residual is as small as in float64. The corrections are steps of
-// iterative refinement while each step gains a digit. Later corrections use conjugate gradients
-// with the factor as the preconditioner: they take longer, but also converge for condition numbers
-// above 10⁷, for which refinement diverges. If rounding makes a pivot negative, Mixed factors K +
-// (λ+δ)W⁻¹ with a small δ.
+// iterative refinement while each step reduces the residual by a factor of 10. Later corrections use
+// conjugate gradients with the factor as the preconditioner: they take longer, but also converge for
+// condition numbers above 10⁷, for which refinement diverges. If a pivot is negative because of
+// rounding errors, Mixed factors K + (λ+δ)W⁻¹ with a small δ.
 //
 // A device with products of reduced precision (backend.ReducedBackend: FP16 on a GPU, integers of
 // 16 bits on a processor) uses these products for the factor when λ is well above their rounding
@@ -209,8 +209,8 @@ func (w *work) newMixed(o Operator, reduced bool, x backend.Matrix[float64]) (in
 	return &corrector{conjugate: c, factor: p, strong: o.stored() || w.checkpointer.restored() != nil}, nil
 }
 
-// corrector is an inner solver. It applies the factor alone while each step gains a digit;
-// afterwards it uses conjugate gradients preconditioned by the factor.
+// corrector is an inner solver. It applies the factor alone while each step reduces the residual by
+// a factor of 10. Afterwards it uses conjugate gradients preconditioned by the factor.
 type corrector struct {
 	*conjugate[float64]
 	factor *singleFactor

@@ -82,9 +82,9 @@ type StreamParams struct {
 //	‖ΦᵀW(y − Φβ) − λSβ‖ / ‖ΦᵀWy‖
 //
 // where Φ = k(X, c) and S = k(c, c) for centers c, and S = I for Fourier features. With an
-// intercept, Φ and y are centered. A separate pass computes Residual from the samples. If Normal
-// can compute it from its sums over the samples, no pass is needed: Residual is then an upper bound
-// below Tol, which includes the rounding errors of the sums.
+// intercept, Φ and y are centered. Residual is computed from the samples in a separate pass. Normal
+// omits this pass if its sums over the samples give an upper bound of the residual, including the
+// rounding errors of the sums, that is below Tol; Residual is then this bound.
 type StreamResult struct {
 	Result
 	Centers     backend.Host[float64] // centers of SolveNystrom, M×d; for sparse samples their row numbers, M×1

@@ -17,7 +17,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// cut divides Rows into blocks of the given sizes, which it uses cyclically.
+// cut divides Rows into blocks. It takes the sizes of the blocks cyclically from a list.
 type cut struct {
 	inMemory
 	sizes []int

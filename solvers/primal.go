@@ -19,7 +19,7 @@ import (
 const Primal Method = "primal"
 
 // On a device that works in Go memory, the factor is in float32 if d ≥ singleFeatures and nd² ≥
-// singleProducts. XᵀX then takes longer than the two passes over X that refinement in float64 adds.
+// singleProducts. XᵀX then takes longer than the two additional passes over X for the refinement.
 const (
 	singleFeatures = 128
 	singleProducts = 1 << 28
@@ -598,9 +598,9 @@ func (sparsePrimal) run(w *work) error {
 	return nil
 }
 
-// solve runs conjugate gradients until the updated residual is at most tol/100. Rounding errors
-// make the updated residual differ from the true one. If the true residual exceeds tol, solve
-// restarts from the current solution.
+// solve runs conjugate gradients until the relative residual that the iteration updates is at most
+// tol/100. Because this residual has rounding errors, solve then computes the residual from the
+// solution. If it exceeds tol, solve restarts from this solution, at most three times.
 func (e *normalEquations) solve() error {
 	w, s := e.w, e.w.s
 	coef, r, p, q := backend.NewHost[float64](s.d, s.t), backend.NewHost[float64](s.d, s.t), backend.NewHost[float64](s.d, s.t), backend.NewHost[float64](s.d, s.t)

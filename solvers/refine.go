@@ -42,9 +42,9 @@ type inner interface {
 	// stopReason returns the reason why the last solve ended above its goal, if another solve would
 	// end for the same reason. Otherwise it returns "".
 	stopReason() string
-	// switchToCG is called after a solve that reduced the residual by less than a digit. It
-	// switches to conjugate gradients and returns true, or returns false if the solver cannot
-	// switch.
+	// switchToCG is called after a solve that reduced the residual by a factor of less than 10. It
+	// switches to conjugate gradients and returns true, or returns false if the solver cannot switch
+	// or has already switched.
 	switchToCG() bool
 	// endedForFaster reports whether the last solve stopped because another method takes less time
 	// than the solve's remaining iterations.
@@ -60,8 +60,8 @@ type inner interface {
 type fallback struct {
 	method Method
 	text   string // description for Result.Fallback
-	// gain is the factor by which each round must reduce the residual. 0 means a factor of 2 for
-	// each round after the first.
+	// gain is the factor by which each round must reduce the residual. If gain is 0, each round after
+	// the first must reduce the residual by a factor of 2.
 	gain float64
 	make func() (inner, error)
 }
@@ -74,7 +74,7 @@ type accuracyError struct{ err error }
 // iterations. refine then tries the last fallback.
 type slowError struct{ error }
 
-// stagnationError means that no iterations remain. refine tries only a direct method afterwards.
+// stagnationError means that MaxIter was reached. refine then tries only a direct method.
 type stagnationError struct{ error }
 
 func (e *accuracyError) Error() string { return e.err.Error() }
