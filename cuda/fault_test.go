@@ -360,9 +360,9 @@ func TestCodeOfDevelopers(t *testing.T) {
 }
 
 // TestFaultOfOneCall checks that the device remains usable after a launch that requested too many
-// resources (701), a call that is not permitted (800) and a call during a stream capture (900), but
-// not after an illegal address (700), a contained error (226), a leak of tensor memory (721) and an
-// end of the process (911), whose errors must say what to do.
+// resources (701), a call that is not permitted (800) and a call during a stream capture (900).
+// After an illegal address (700), a contained error (226), a leak of tensor memory (721) and an end
+// of the process (911), the device must be lost, and the error must say what to do.
 func TestFaultOfOneCall(t *testing.T) {
 	Need(t)
 	original, err := library()

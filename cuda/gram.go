@@ -24,10 +24,10 @@ func (p *program[T]) cost(d int) float64 {
 	return pair
 }
 
-// blockInstructions is the largest number of float64 instructions of a block of threads. They take
-// 34 ms on the slowest multiprocessors, where two blocks share two float64 units. The results
-// depend on this limit, because it determines how the sums of K V are divided. It is therefore the
-// same for all devices.
+// blockInstructions is the largest number of float64 instructions of a block of threads. The
+// slowest multiprocessors, where two blocks share two float64 units, execute such a block in 34 ms. The limit
+// is the same for all devices, because it determines how the sums of K V are divided, and thus the
+// rounding errors of the results.
 const blockInstructions = 3.5e7
 
 // tilesOfBlock returns how many tiles of K a block of threads may process, given the number of
@@ -233,9 +233,9 @@ func (q *queue[T]) gramProduct(out *matrix[T], k kernels.Kernel, x, z, v *matrix
 }
 
 // The columns of K are divided into shares. One block of threads sums over one share. A product has
-// about targetBlocks blocks of threads, which are enough to occupy a device, or more if a share
-// would exceed shareColumns columns. Shares depend only on the shapes, so that the sums are equal
-// on all devices.
+// about targetBlocks blocks of threads, enough to occupy a device. It has more blocks if a share
+// would otherwise exceed shareColumns columns. Shares depend only on the shapes, so that the sums
+// are equal on all devices.
 const (
 	shareColumns = 4096
 	targetBlocks = 4096

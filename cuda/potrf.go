@@ -116,8 +116,8 @@ func (f *factoring[T]) pivot() error {
 	return nil
 }
 
-// factor computes the Cholesky factor by halving a; first is the index of a's first row in the
-// whole matrix.
+// factor computes the Cholesky factor by halving a. The argument first is the index of a's first
+// row in the whole matrix.
 func (f *factoring[T]) factor(a *matrix[T], first int) error {
 	q, n := f.q, a.rows
 	switch {

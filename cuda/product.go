@@ -33,8 +33,8 @@ var cuts = struct {
 	solve   int // order of the largest triangle of a solve, and of the largest block on the diagonal of a syrk
 	columns int // right-hand sides of a solve are divided at multiples of columns
 	// fewColumns is the largest number of right-hand sides for which the time of a solve is the
-	// time to read the triangle. For at most fewColumns right-hand sides, cuBLAS solves with
-	// triangles of order at most fewOrder, and products, which read memory faster, do the rest.
+	// time to read the triangle. Up to this number, cuBLAS solves only with triangles of order at
+	// most fewOrder. All other operations are products, which read memory faster.
 	fewColumns, fewOrder int
 	// At most `vectors` right-hand sides are solved one at a time, each by one call with the whole
 	// triangle, even if its order exceeds fewOrder. With triangles of order fewOrder, a solve is a
@@ -181,9 +181,9 @@ func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Mat
 	q.run("syrk", func() error { return q.syrk(ul, t, alpha, A, beta, C, rounding{}) })
 }
 
-// syrk computes C ← α op(A) op(A)ᵀ + β C on a triangle, block by block along the diagonal. A
-// product computes the part beside each block; this is faster than one large syrk, and may be in
-// reduced precision. The blocks on the diagonal are always in full precision.
+// syrk computes C ← α op(A) op(A)ᵀ + β C on a triangle, block by block along the diagonal. The
+// elements to one side of each block are computed by a product, which is faster than one large syrk
+// and may be in reduced precision. The blocks on the diagonal are always in full precision.
 func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], r rounding) error {
 	op := a.view().op(t)
 	n, k := op.rows, op.cols

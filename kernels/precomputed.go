@@ -135,8 +135,8 @@ func TrainingPoints(n int, gram []float64) ([]float64, error) {
 	return points, nil
 }
 
-// OtherPoints returns the points of other objects as a matrix with m+2 columns. cross holds their
-// kernel values with the m training objects, one row per object, and diag the values k(a, a).
+// OtherPoints returns the points of other objects as a matrix with m+2 columns. The rows of cross
+// hold the kernel values of each object with the m training objects, and diag the values k(a, a).
 func OtherPoints(m int, cross, diag []float64) ([]float64, error) {
 	n := len(diag)
 	if m == 0 || len(cross) != n*m {

@@ -47,8 +47,8 @@ func TestWorkedQuadraticMaps(t *testing.T) {
 			want := kernels.Eval(kernels.Linear{}, a, b)
 			got := kernels.Eval(c.k, x, z)
 			// A product of two coordinates of φ has six roundings, because each coordinate has at
-			// most three, including the root. The function Rounding bounds the other errors, those
-			// of the kernel and of the sum.
+			// most three, including the root. The function Rounding bounds the errors of the kernel
+			// and of the sum.
 			size := make([]float64, len(a))
 			for p := range a {
 				size[p] = math.Abs(a[p] * b[p])
