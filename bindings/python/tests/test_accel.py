@@ -15,8 +15,10 @@ from . import support
 import numpy as np
 import scipy.sparse
 import sklearn
+from sklearn._loss import HalfMultinomialLoss
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, ExpSineSquared, Matern, RationalQuadratic, WhiteKernel
+from sklearn.linear_model import _linear_loss
 
 from mercer import accel
 
@@ -484,12 +486,41 @@ class TestLinear(Patched):
                         np.testing.assert_allclose(new.predict_proba(make(X)), own.predict_proba(make(X)), atol=1e-4)
         self.assertEqual(changed("LogisticRegression.fit"), {("Mercer", ""): 24})
 
+    def test_several_classes(self):
+        """The loss of several classes and its gradient are scikit-learn's, and so are the weights."""
+        replaced = _linear_loss.LinearModelLoss
+        own, rng = replaced.__bases__[0], support.rng(self)
+        n, k = 2 * 8192 + 5, 4  # three blocks
+        X, y, weights = rng.normal(size=(n, 3)), rng.integers(0, k, n).astype(np.float64), rng.uniform(0, 2, n)
+        for intercept in (True, False):
+            for w in (None, weights):
+                for shape in ((k, 3 + intercept), (k * (3 + intercept),)):
+                    coef = np.asfortranarray(rng.normal(size=shape))
+                    want, got = (cls(base_loss=HalfMultinomialLoss(n_classes=k), fit_intercept=intercept).loss_gradient(coef, X, y, w, 0.7) for cls in (own, replaced))
+                    # A sum of n terms has an error of at most n·u times the sum of the absolute values. A term of the
+                    # loss is positive, and one of the gradient is at most |x_ip|·w_i or w_i; its own error is below 50u.
+                    self.assertLess(abs(got[0] - want[0]), 2 * (n + 50) * support.U * want[0])
+                    self.assertEqual(got[1].shape, want[1].shape)
+                    largest = np.abs(X).sum(axis=0).max() * 2
+                    np.testing.assert_allclose(got[1], want[1], rtol=0, atol=2 * (n + 50) * support.U * largest)
+        X, _, labels, weights = self.data(n=90)
+        for multi_class, classes in (("auto", labels), ("multinomial", labels), ("multinomial", labels == 1)):
+            for w in (None, weights):
+                own, new = self.both("LogisticRegression", C=0.5, tol=1e-10, max_iter=10_000, multi_class=multi_class)
+                new.fit(X, classes, sample_weight=w)
+                accel.unpatch()
+                own.fit(X, classes, sample_weight=w)
+                accel.patch()
+                self.same(new, own, ("coef_", "intercept_"), 1e-4)
+        self.assertEqual(changed("LogisticRegression.fit"), {("Mercer", ""): 6})
+        self.assertIs(_linear_loss.LinearModelLoss, replaced)
+
     def test_stay(self):
         """Fits that Mercer does not compute are scikit-learn's, bit by bit."""
         X, Y, labels, _ = self.data()
         for name, parameters, y, reason in (
             ("Ridge", dict(positive=True), Y[:, 0], "positive=True"), ("Ridge", dict(solver="lsqr"), Y, "solver='lsqr'"), ("Ridge", dict(alpha=0.0), Y, "alpha=0"),
-            ("Lasso", dict(alpha=0.1), Y, "several targets"), ("Lasso", dict(selection="random", random_state=1), Y[:, 0], "selection='random'"), ("LogisticRegression", dict(), labels, "more than two classes at once"),
+            ("Lasso", dict(alpha=0.1), Y, "several targets"), ("Lasso", dict(selection="random", random_state=1), Y[:, 0], "selection='random'"), ("LogisticRegression", dict(solver="newton-cg"), labels, "more than two classes at once"),
             ("LogisticRegression", dict(penalty=None), labels, "penalty=None"), ("LogisticRegression", dict(solver="liblinear"), labels, "solver='liblinear'"),
         ):
             own, new = self.both(name, **parameters)

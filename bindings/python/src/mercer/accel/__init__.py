@@ -18,7 +18,7 @@ from ._engine import report, send_to_workers
 from ._features import KernelPCA, Nystroem, RBFSampler
 from ._gaussian_process import GaussianProcessRegressor
 from ._kernel_ridge import KernelRidge
-from ._linear import Lasso, LogisticRegression, Ridge
+from ._linear import Lasso, LinearModelLoss, LogisticRegression, Ridge
 from ._neighbors import KNeighborsClassifier, KNeighborsRegressor
 from ._svm import SVC, SVR, OneClassSVM
 
@@ -71,7 +71,7 @@ def patch():
     [10.]
     >>> accel.unpatch()
     """
-    _replace(_originals())
+    _replace([*_originals(), (LinearModelLoss.__bases__[0], LinearModelLoss)])
     send_to_workers(_CLASSES)
     imported = _imported()
     if imported:
@@ -98,7 +98,7 @@ def unpatch():
     >>> from mercer import accel
     >>> accel.unpatch()
     """
-    _replace([(cls, original) for original, cls in _originals()])
+    _replace([(cls, cls.__bases__[cls in _CLASSES]) for cls in (*_CLASSES, LinearModelLoss)])
 
 
 def _replace(pairs):

@@ -1,18 +1,24 @@
 """Linear models: ridge regression, the lasso and logistic regression."""
 
+import functools
 import os
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from numbers import Number
 
 import numpy as np
 import sklearn.linear_model
 from scipy import linalg
 from scipy.sparse import issparse
+from sklearn._loss import HalfMultinomialLoss
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import _linear_loss
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
+from threadpoolctl import ThreadpoolController
 
+from .. import _library
 from .._estimator import penalties, validate_data
 from .._model import Model
 from .._systems import moments
@@ -162,8 +168,12 @@ FEW, MOST = 20, 1000
 QUICK = 256
 
 
+# The smallest number of elements of X for which LinearModelLoss is faster than scikit-learn's.
+SMALLEST = 500_000
+
+
 class LogisticRegression(Linear, sklearn.linear_model.LogisticRegression):
-    _smallest = {"fit": 100_000}
+    _smallest = {"fit": 100_000, "several classes": SMALLEST}
 
     def _mercer_fit(self, X, y, sample_weight=None):
         self._validate_params()
@@ -173,11 +183,13 @@ class LogisticRegression(Linear, sklearn.linear_model.LogisticRegression):
         needs(self.l1_ratio is None, "l1_ratio")
         needs(not self.warm_start, "warm_start=True")
         needs(not self.verbose, "verbose")
-        needs(self.multi_class != "multinomial", "multi_class='multinomial'")
         one_by_one = self.multi_class == "ovr" or self.solver == "newton-cholesky"
         self._decline_small("fit", np.prod(np.shape(X)))
-        for labels in y[:100], y:  # usually the first labels suffice to decline, in much less time
-            needs(one_by_one or len(np.unique(labels)) <= 2, "more than two classes at once")
+        for labels in y[:100], y:  # usually the first labels suffice to decide, in much less time
+            if self.multi_class == "multinomial" or not one_by_one and len(np.unique(labels)) > 2:
+                needs(self.solver == "lbfgs" and not issparse(X), "more than two classes at once")
+                self._decline_small("several classes", np.prod(np.shape(X)))
+                return super().fit(X, y, sample_weight)  # with the loss of LinearModelLoss
         X, y, sample_weight = self._samples(X, y, sample_weight, order="C")
         check_classification_targets(y)
         classes, index = np.unique(y, return_inverse=True)
@@ -201,3 +213,60 @@ class LogisticRegression(Linear, sklearn.linear_model.LogisticRegression):
 # The relative decrease of the loss at which logistic regression ends. The gradient of the loss is then
 # as small as scikit-learn's default of tol requires.
 ACCURATE = 1e-14
+
+
+class LinearModelLoss(_linear_loss.LinearModelLoss):
+    """The loss that scikit-learn's L-BFGS minimizes for linear models. For the softmax of several classes, this
+    class computes the loss and its gradient in blocks of rows, whose scores remain in the cache, on all
+    processors. The sums do not depend on the number of processors."""
+
+    def loss_gradient(self, coef, X, y, sample_weight=None, l2_reg_strength=0.0, n_threads=1, raw_prediction=None):
+        smallest = float(os.environ.get("MERCER_ACCEL_MIN", SMALLEST))
+        if not (type(self.base_loss) is HalfMultinomialLoss and raw_prediction is None and isinstance(X, np.ndarray) and X.dtype == coef.dtype == np.float64 and X.size >= smallest):
+            return super().loss_gradient(coef, X, y, sample_weight, l2_reg_strength, n_threads, raw_prediction)
+        weights, intercept = self.weight_intercept(coef)
+        W, b = np.ascontiguousarray(weights), np.reshape(intercept, (-1, 1))
+
+        def block(start):
+            """The loss of a block of rows, and its derivatives with respect to weights and intercepts."""
+            rows = slice(start, start + BLOCK)
+            Z, labels = X[rows], y[rows].astype(np.intp)
+            of_label = labels, np.arange(len(Z))
+            P = W @ Z.T + b
+            P -= P.max(axis=0)
+            losses = -P[of_label]
+            total = np.exp(P, out=P).sum(axis=0)
+            losses += np.log(total)
+            P /= total
+            P[of_label] -= 1
+            if sample_weight is not None:
+                losses *= sample_weight[rows]
+                P *= sample_weight[rows]
+            return losses.sum(), P @ Z, P.sum(axis=1)
+
+        with blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(_library.worker_threads or os.cpu_count()) as pool:
+            losses, products, sums = map(sum, zip(*pool.map(block, range(0, len(X), BLOCK))))
+        count = (len(X) if sample_weight is None else np.sum(sample_weight)) if averages() else 1
+        gradient = np.empty((len(W), X.shape[1] + self.fit_intercept), order="F")
+        gradient[:, : X.shape[1]] = products / count + l2_reg_strength * weights
+        if self.fit_intercept:
+            gradient[:, -1] = sums / count
+        return losses / count + l2_reg_strength / 2 * np.sum(W * W), gradient.ravel(order="F") if coef.ndim == 1 else gradient
+
+
+# The number of rows of a block. On an EPYC with two processors (Zen 5, 2026-11-29) and 2,500,000 × 16 samples of six
+# classes, an evaluation takes 0.27, 0.14 and 0.17 s with blocks of 4,096, 8,192 and 16,384 rows.
+BLOCK = 8192
+
+
+@functools.cache
+def blas():
+    """The controller of the threads of BLAS; finding the libraries takes milliseconds."""
+    return ThreadpoolController()
+
+
+@functools.cache
+def averages():
+    """Whether this version of scikit-learn divides the loss by the sum of the weights. The sum of two losses is
+    2 log 3."""
+    return LinearModelLoss.__bases__[0](base_loss=HalfMultinomialLoss(n_classes=3), fit_intercept=False).loss_gradient(np.zeros(3), np.ones((2, 1)), np.zeros(2))[0] < 2
