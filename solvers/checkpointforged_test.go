@@ -271,7 +271,7 @@ func TestCheckpointsLargerThanTheProblemAreNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := r.run(t.Context(), solvers.Checkpoint{Dir: dir}, 200)
-		if err == nil || !strings.Contains(err.Error(), "it has 1099511627776 bytes") {
+		if err == nil || !strings.Contains(err.Error(), "the file has 1099511627776 bytes") {
 			t.Errorf("%s: %v", r.name, err)
 		}
 	}

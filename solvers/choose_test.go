@@ -76,7 +76,7 @@ func TestChoicesAreUsed(t *testing.T) {
 	}{
 		"rank of dual":   {solvers.Params{Method: solvers.Dual, Rank: 7}, "rank: the method dual has no rank: leave it out, or use cg"},
 		"preconditioner": {solvers.Params{Method: solvers.Mixed, Preconditioner: "taylor"}, "preconditioner: the method mixed has no preconditioner: leave it out, or use cg"},
-		"no rank":        {solvers.Params{Preconditioner: "none", Rank: 7}, "the rank 7 has no use"},
+		"no rank":        {solvers.Params{Preconditioner: "none", Rank: 7}, "the rank is 7, but the preconditioner \"none\" has no rank: leave one of the two out"},
 	} {
 		if _, err := solvers.MakePlan(dev, p, test.par); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)

@@ -67,7 +67,7 @@ func TestFunctionErrors(t *testing.T) {
 	for want, f := range map[string]func(i, j int) float64{
 		"the Gram matrix is not symmetric: row 2, column 1 has 1, row 1, column 2 has 0": func(i, j int) float64 { return float64(i) },
 		"the value in row 1, column 1 of the Gram matrix is NaN":                         func(i, j int) float64 { return math.NaN() },
-		"a function is needed": nil,
+		"the function is nil": nil,
 	} {
 		if _, err := gram.OfFunction(ctx, 3, f, objects.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

@@ -123,9 +123,9 @@ func TestGramRefuses(t *testing.T) {
 	}{
 		{"gaussian(sigma=0)", float64s(x), Matrix{}, Matrix{}, out, "sigma"},
 		{"precomputed()", float64s(x), Matrix{}, Matrix{}, out, "precomputed"},
-		{"linear()", float64s(x), float64s(y), Matrix{}, out, "3 columns, z 2"},
+		{"linear()", float64s(x), float64s(y), Matrix{}, out, "x has 3 columns and z has 2"},
 		{"linear()", float64s(x), Matrix{CSR: csrOf(x)}, Matrix{}, out, "both dense or both sparse"},
-		{"linear()", float64s(x), Matrix{}, float64s(backend.NewHost[float64](3, 1)), out, "v has 3 rows, z 4"},
+		{"linear()", float64s(x), Matrix{}, float64s(backend.NewHost[float64](3, 1)), out, "v has 3 rows, but z has 4"},
 		{"linear()", float64s(x), Matrix{}, Matrix{}, out[:15], "4×4"},
 		{"chi2()", float64s(x), float64s(negative), Matrix{}, out, "row 3"},
 	} {
