@@ -141,7 +141,7 @@ func TestTensorOf(t *testing.T) {
 		h    backend.Host[float64]
 		want string
 	}{
-		{backend.Host[float64]{}, "it is empty"},
+		{backend.Host[float64]{}, "the matrix is empty"},
 		{backend.Host[float64]{Rows: 3, Cols: 5, Stride: 5, Data: data}, "does not fit in 12 elements"},
 		{h.View(1, 1, 2, 2), "has too few elements to be a slice of a tensor: it needs 8, and has "},
 	} {
