@@ -339,10 +339,10 @@ func TestNoCgo(t *testing.T) {
 	t.Logf("%d files", files)
 }
 
-// TestPathOfAFit checks the list in CONTRIBUTING.md of the files between mercer fit and a
-// micro-kernel. Each file must declare the functions in its row, and this file or an earlier one
-// must use them. The data must have the listed names. The list may have at most 30 files and six
-// names.
+// TestPathOfAFit checks the list in CONTRIBUTING.md of the files that a call of `mercer fit` goes
+// through, from the command to a micro-kernel. Each file must declare the functions in its row, and
+// this file or an earlier one must use them. The variables that hold the data must have the listed
+// names. The list may have at most 30 files and six names.
 func TestPathOfAFit(t *testing.T) {
 	page, err := os.ReadFile("CONTRIBUTING.md")
 	if err != nil {

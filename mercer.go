@@ -157,7 +157,7 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 	case r.Weight != "" && o.Weights != nil:
 		return nil, errors.New("mercer: fit: Options.Weights is not used where rules.Weight names the column of the weights: give only one of the two")
 	case o.Centers != nil:
-		return nil, errors.New("mercer: fit: Options.Centers is not used here, because the rules of the table encode its rows: call Fit with encoded rows")
+		return nil, errors.New("mercer: fit: Options.Centers is not used here, because a table's cells are encoded as numbers by its rules: encode the table and call Fit")
 	case o.Classes != nil:
 		return nil, errors.New("mercer: fit: Options.Classes is not used here: the table names the classes")
 	}

@@ -1574,7 +1574,7 @@ func TestNilModels(t *testing.T) {
 			}()
 		}
 	}
-	// The map calls must have every function that takes a model.
+	// The map named calls must have an entry for every function that takes a model.
 	for _, folder := range []string{".", "learners", "learners/tuning", "learners/validate"} {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil || len(files) == 0 {

@@ -98,7 +98,7 @@ func (e *engine[T]) sharedSums(n int) ([]T, func()) { return e.sums.lend(n) }
 type lender[T element] struct {
 	mu      sync.Mutex
 	idle    []idleMemory[T] // the memory that is not lent
-	watched bool            // whether the next collection calls age
+	watched bool            // whether the next garbage collection calls the method age
 }
 
 // element is the constraint of the types that a lender lends.

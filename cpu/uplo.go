@@ -90,11 +90,11 @@ func evenGrid(m, n, mc, tn int) grid {
 
 // newGrid divides a part of C into tasks of a product, if possible at least four tasks for each worker. For
 // this number of tasks, it first halves the rows of a task repeatedly, although packed B is then read more
-// often. Then it halves the columns, down to KC, although A is then packed more often. The numbers of rows of
-// the last tasks decrease, so that the workers finish at about the same time.
+// often. Then it halves the columns, down to the blocking parameter KC, although A is then packed more often.
+// The numbers of rows of the last tasks decrease, so that the workers finish at about the same time.
 //
-// Every block begins at the edge of a register tile, because the elements of a tile that is stored only in
-// part are rounded once more.
+// Every block begins at the edge of a register tile. Otherwise a part of a tile would pass through a buffer,
+// and its elements would be rounded once more.
 func newGrid(m, n int, size blocking, threads int) grid {
 	mc, tn := min(size.mc, panels(m, size.mr)*size.mr), panels(n, size.nr)*size.nr
 	tooFewTasks := func() bool { return threads > 1 && panels(m, mc)*panels(n, tn) < 4*threads }

@@ -44,9 +44,9 @@ var cuts = struct {
 	// A product with a small number of columns takes two launches instead of one if the matrix has
 	// at least minThin elements.
 	minThin int
-	// For a product with a small number of columns, a symmetric matrix is divided into squares ×
-	// squares squares. This gives some thousand blocks of threads. Their partial sums take 1/100 of
-	// the bytes of the matrix.
+	// For a product with a small number of columns, a symmetric matrix is divided into squares, of
+	// which `squares` are in each row. This gives some thousand blocks of threads. Their partial sums
+	// take 1/100 of the bytes of the matrix.
 	squares int
 	// In the method gramSymv, a square has at most side × side tiles.
 	side int

@@ -13,8 +13,8 @@ const (
 )
 
 // thinBlocks is the desired number of blocks of threads, which is enough to occupy every
-// multiprocessor. The division of the product into shares depends only on the shapes, so that the
-// sums do not depend on the device.
+// multiprocessor. The division of the sums into parts, called shares, depends only on the shapes of
+// the matrices, so that the results do not depend on the device.
 const thinBlocks = 4096
 
 // tallSkinny describes how a product with an m × k matrix is divided among blocks of threads.

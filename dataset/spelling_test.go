@@ -167,7 +167,7 @@ func TestSpellingsAreRefused(t *testing.T) {
 			}
 		}
 	}
-	// If the user cannot change the marks, the error proposes another spelling of the number.
+	// The user of JSON rows cannot declare a decimal mark, so that the error proposes another spelling.
 	rows, err := dataset.FromRows("", json.RawMessage(`[{"x": "1"}, {"x": "-1,5"}, {"x": "1,000"}]`))
 	if err != nil {
 		t.Fatal(err)

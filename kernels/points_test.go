@@ -87,7 +87,7 @@ func TestPrecomputed(t *testing.T) {
 	checkError(t, "number", rule([]float64{3, 0, 0, 0, 0}), number)
 	checkError(t, "fraction", rule([]float64{0.5, 0, 0}), "kernels: precomputed: feature 1 is 0.5: it must be -1 or the number of one of 1 training objects, from 0; the rows of a Gram matrix become points by TrainingPoints")
 	// This point is a row of a Gram matrix, given by mistake. Its first value could be the number
-	// of an object, but its two values of k(a, a) differ.
+	// of the object a, but the two features that must both be k(a, a), 2 and 4, differ.
 	checkError(t, "diagonal", rule([]float64{1, 2, 3, 4, 5}), "kernels: precomputed: k(a, a) of training object 2 must be equal in features 2 and 4, got 2 and 4; the rows of a Gram matrix become points by TrainingPoints")
 
 	_, err = kernels.TrainingPoints(2, []float64{1, 2, 3})

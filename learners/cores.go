@@ -36,8 +36,8 @@ func (m *model) factsNamed(name func(parameter string) string) []Fact {
 }
 
 // FactsOf returns the facts of a model, or nil if it has none. Warnings may advise to change a
-// parameter. The function name returns the front end's name of this parameter, or "" to omit the
-// advice. The method Facts uses the names of the fields in Go.
+// parameter. The argument name is a function that returns the front end's name of this parameter, or
+// "" to omit the advice. The method Facts uses the names of the fields in Go.
 func FactsOf(m Model, name func(parameter string) string) []Fact {
 	if numeric.IsNil(m) {
 		return nil

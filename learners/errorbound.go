@@ -345,8 +345,8 @@ func (b *errorBound) setBound(ctx context.Context, dev backend.Device, m *kernel
 // computes a bound. 400 rows of 8 features and a Gaussian kernel take 11 million steps.
 const provedSteps = 12e6
 
-// prove sets the bound of m, a solution of p, and adds the facts of the bound. It takes at most the
-// given number of bytes on dev. The rows of p are the points of m.
+// prove sets the error bound of the predictions of m, a solution of p, and adds the bound to the Facts
+// of m. It takes at most `memory` bytes on dev. The rows of p are the points of m.
 func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, memory int64) error {
 	floor := 0.0
 	if _, precomputed := p.Kernel.(kernels.Precomputed); precomputed && p.Lambda > 0 {
@@ -437,8 +437,8 @@ func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernel
 	return reason, bound, err
 }
 
-// fields returns the field of the bound of m. weights and intercept point to values of the model
-// that are loaded before the bound.
+// fields returns the field of a model file that holds the error bound of m. The arguments weights and
+// intercept point to values of the model that are loaded before the bound.
 func (b *errorBound) fields(m *kernelExpansion, weights *[]float64, intercept *bool) field {
 	return b.field(func() (rows, cols int, sparse bool) { return m.coef.Rows, m.coef.Cols, m.points.Sparse != nil }, weights, intercept)
 }

@@ -99,8 +99,8 @@ func rationalPolynomial(x, y, queries *mat.Dense, weights []float64, lambda floa
 // unit is the unit roundoff.
 const unit = 0x1p-53
 
-// A size holds norms and sums of a fit to n samples, from which bounds on its rounding errors
-// follow.
+// A size holds norms and sums of the coefficients of a fit to n samples. Bounds on the rounding
+// errors of its predictions follow from them.
 type size struct{ n, root, sum, alpha, intercept float64 }
 
 func sizeOf(m learners.Model, queries mat.Matrix) (s size) {

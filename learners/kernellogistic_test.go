@@ -152,8 +152,8 @@ func TestKernelLogisticXOR(t *testing.T) {
 
 // TestKernelLogisticManyClasses counts the products with K of a fit to 600 samples of six classes
 // that overlap. A Newton step for all classes at once needs only a few products, of 2n²·6
-// operations each. A method that updates one class after another would not converge in 30 rounds of
-// six factorizations, of n³/3 operations each, which is as much work as 5000 of these products.
+// operations each. A method that updates one class after another needs more than 30 rounds of six
+// factorizations, of n³/3 operations each; 30 rounds take as many operations as 3000 products.
 func TestKernelLogisticManyClasses(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 17")

@@ -27,8 +27,8 @@ type VotedModel struct {
 	votes   online.Votes
 }
 
-// newVoted makes the model from the mistakes that the loop `run` over the points recorded. facts
-// are the facts of the last hypothesis.
+// newVoted makes the model from the mistakes of the training that the argument run has recorded. The
+// argument facts holds the Facts of the last hypothesis.
 func newVoted(learner string, k kernels.Kernel, points numeric.Points, classes Classes, run *online.Loop, facts []Fact) *VotedModel {
 	m := &VotedModel{kernel: k, classified: classified{classes}}
 	var mistakes []int

@@ -138,8 +138,8 @@ func TestAffineOperations(t *testing.T) {
 	p := solvers.Problem{X: normals(rng, n, d), Y: normals(rng, n, outputs), Lambda: 0.5}
 	for _, c := range []struct {
 		k         kernels.Kernel
-		allowance float64 // additional operations of the constant term in each iteration
-		looks     float64 // allowed number of products that evaluate K
+		allowance float64 // operations for the kernel's constant term in each iteration
+		looks     float64 // largest number of products for which K may be evaluated
 	}{{kernels.Linear{}, 0, 0}, {affineKernels[2], 4 * n * outputs, 3}} {
 		dev := &counted{Device: inner}
 		p.Kernel = c.k

@@ -122,7 +122,7 @@ func openCheckpointer(c Checkpoint, key string, rows, cols int, res *Result, che
 		return nil, fmt.Errorf("solvers: checkpoint: %w", err)
 	}
 	if s.resumed, err = decodeState(data); err == nil && s.resumed.Key != s.key {
-		err = errors.New("it belongs to another problem")
+		err = errors.New("the checkpoint belongs to another problem")
 	}
 	if err == nil {
 		err = check(s.resumed)

@@ -146,8 +146,8 @@ func TestKalmanMatchesStored(t *testing.T) {
 	}
 }
 
-// compareFits compares the fitted values of p, computed by a filter, with those of wide, computed by
-// a stored factor. Both residuals are at most 3e-12‖y‖. The fitted values of samples of positive
+// compareFits compares the fitted values of p, computed by a Kalman filter, with the fitted values of the same
+// problem with more features, computed by a Cholesky factor. Both residuals are at most 3e-12‖y‖. The fitted values of samples of positive
 // weight are y − λW⁻¹α. A residual r changes them by at most √(max w/min w)‖r‖ ≤ 3‖r‖, because
 // (K + λW⁻¹)⁻¹λW⁻¹, scaled by √W to a symmetric matrix, has a norm of at most 1. With an intercept,
 // the oblique projection to 1ᵀα = 0 contributes another factor of at most 3.
@@ -399,8 +399,8 @@ func TestKalmanExtremes(t *testing.T) {
 				if err != nil || points[0].Err != nil {
 					t.Fatal(err, points[0].Err)
 				}
-				// The condition number is at most (4 + λ/0.5)/(λ/3) = 30. The factor 64 bounds the
-				// number of rounding errors.
+				// The weights are from 0.5 to 3, and the largest eigenvalue of K is at most 4, so that the
+				// condition number is at most (4 + λ/0.5)/(λ/3) = 30. 64 bounds the number of roundings.
 				const tol = 30 * 64 * 0x1p-53 * 3
 				for i := range n {
 					alpha := (y[i] - fit[i]) * weights[i] / lambda

@@ -23,8 +23,8 @@ import (
 type LeaveOneOut struct {
 	u        *Uncertainty
 	diagonal []float64 // B_ii
-	ones     []float64 // A⁻¹1 if there is an intercept, otherwise nil
-	sum      float64   // 1ᵀA⁻¹1
+	ones     []float64 // (K + λW⁻¹)⁻¹1 if there is an intercept, otherwise nil
+	sum      float64   // 1ᵀ(K + λW⁻¹)⁻¹1
 }
 
 var errNotMade = errors.New("solvers: leave-one-out: the LeaveOneOut was not made by NewLeaveOneOut")
@@ -47,7 +47,7 @@ func NewLeaveOneOut(ctx context.Context, dev backend.Device, p Problem, limit in
 	return l, nil
 }
 
-// invert computes the diagonal of B and the vector A⁻¹1.
+// invert computes the fields diagonal, ones and sum of l.
 func (l *LeaveOneOut) invert(ctx context.Context, dev backend.Device, limit int64, intercept bool) error {
 	n := l.u.s.n
 	if l.u.posterior != nil {

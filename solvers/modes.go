@@ -969,9 +969,9 @@ func (p *lowModes) Apply(z, r backend.Matrix[float64]) error {
 	return w.B.Upload(z, h)
 }
 
-// eachLow calls f for the real and the imaginary part of each mode. The argument index of f is the
-// index of the part among all unknowns, and lowIndex is its index among the unknowns of the factor.
-// sign is −1 for imaginary parts.
+// eachLow calls f for the real and the imaginary part of each Fourier mode in list. The argument index
+// of f is the row of this part in the vector of all modes, and lowIndex is its row in the system of
+// the low modes, which is factored. sign is −1 for imaginary parts.
 func eachLow(list []lowMode, f func(mode lowMode, index, lowIndex int, sign float64)) {
 	for i, mode := range list {
 		f(mode, 2*mode.index, max(2*i-1, 0), 1)

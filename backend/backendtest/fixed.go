@@ -185,7 +185,7 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 		for i := range got.Rows {
 			for j, w := range got.Row(i) {
 				if finite := float64(w)-float64(w) == 0; finite != (j != 1) {
-					r.Fatalf("%v at (23, 1) of B: element (%d, %d) of C is %v", v, i, j, w)
+					r.Fatalf("B has %v in row 23 and column 1, and element (%d, %d) of C is %v: only column 1 may be not finite", v, i, j, w)
 				}
 			}
 		}

@@ -113,7 +113,7 @@ func testTrsmResidual[T backend.Float](r *rig[T]) {
 		for range r.reduced(8) {
 			c.order, c.rhs = 1+r.rng.IntN(150), 1+r.rng.IntN(60)
 			c.alpha = pick(r, []float64{1, float64(T(r.rng.NormFloat64()))})
-			// The diagonal elements are as large as the row sums, which limits the size of X.
+			// The diagonal elements are as large as the sums of their rows, so that A is well conditioned.
 			low := r.normals(c.order, c.order)
 			for i := range c.order {
 				for j := range low.Row(i) {

@@ -99,8 +99,8 @@ func (p Peer) implementation(threads int) Implementation {
 	return e
 }
 
-// ceilingName returns the name of the Implementation of a device's ceiling, or "" if the device has
-// no ceiling.
+// ceilingName returns the name of the Implementation that measures the largest possible rate of the
+// device, or "" if the device has none.
 func ceilingName(d backend.Device) string {
 	if _, ok := d.(ceiling); !ok {
 		return ""

@@ -161,7 +161,7 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 		return nil, err
 	}
 	total := smallest + numeric.Trace(diag)
-	const digits = 1e4 // if D is `digits` rounding errors, P⁻¹ has at least four correct digits
+	const digits = 1e4 // with D at least `digits` times the rounding error, P⁻¹ has four correct digits or more
 	unit := numeric.UnitOf[T]()
 	j := numeric.NewJitter(max(smallest, unit*total, min(trace/float64(n), digits*unit*total)), total, numeric.Epsilon)
 	fill := func() error { return nil } // at the first attempt, s already holds GᵀG

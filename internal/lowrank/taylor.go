@@ -249,10 +249,10 @@ func newMonomialOrder(d, q int) []monomial {
 	return order
 }
 
-// taylorFeatures is a maker. It computes F from the monomials of the power series, up to the largest degree for
-// which all monomials fit in the columns of f. In many dimensions, most rows are far from each other, so that
-// K − FFᵀ is nearly diagonal. taylorFeatures returns the diagonal of K − FFᵀ, which the preconditioner adds to D.
-// The center of a Gaussian kernel is the median of the rows that the plan samples.
+// taylorFeatures is a function of the type maker. It sets the columns of f to the monomials of the power series of
+// the kernel, up to the largest degree whose monomials fit, so that K ≈ FFᵀ. In many dimensions, most rows are far
+// from each other, and K − FFᵀ is nearly diagonal. taylorFeatures returns the diagonal of K − FFᵀ for the
+// preconditioner. The center of a Gaussian kernel is the median of the rows that the plan samples.
 func taylorFeatures[T backend.Float](task Task[T], f backend.Matrix[T]) (approximation, error) {
 	n, k := f.Dims()
 	_, d := task.X.Dims()

@@ -143,9 +143,9 @@ func (t *taylorSample) residuals(dst []float64, powers []int, dot float64, a, b 
 	t.tails(dst, powers, dot, a.envelope*b.envelope, t.value(dot, a.norm2+b.norm2))
 }
 
-// maxCouplings returns, for each power, the largest magnitude of an off-diagonal element of R in
-// the compared rows, or NaN if an element is NaN. If complete is false, it stops once the result for
-// every power exceeds maxCoupling.
+// maxCouplings returns, for each maximum power, the largest magnitude of an off-diagonal element of
+// R = K − FFᵀ in the first comparedRows sampled rows, or NaN if an element is NaN. If complete is
+// false, it stops once the result for every power exceeds maxCoupling.
 func (t *taylorSample) maxCouplings(ctx context.Context, complete bool) []float64 {
 	compared := t.sampled[:min(len(t.sampled), comparedRows)]
 	couplings := make([]float64, len(t.powers))

@@ -116,7 +116,7 @@ type secular struct {
 	t     *run.Task
 	dual  bool
 	m     backend.Host[float64] // the lower triangle of M
-	r     backend.Host[float64] // r of each output, one in each row
+	r     backend.Host[float64] // the right-hand side r of each output, one in each row
 	trace float64               // the trace of M, an upper bound on ‖M‖
 	// pivot is the smallest pivot of the factorization at λ = 0, relative to the diagonal element
 	// of M. For M = XᵀX a pivot is the squared norm of the part of a column that is orthogonal to

@@ -24,7 +24,7 @@ type coordinate struct {
 	// and Y. residual is y − Xw for the weights w of state.
 	x, y     backend.Host[float64]
 	residual []float64
-	shift    float64 // for sparse samples, y − Xw is residual + shift·√w
+	shift    float64 // for sparse samples, y − Xw is residual + shift·√(sample weight)
 	state    *lassoState
 	output   int
 	active   []int     // the set A for which the method exact last computed the minimum
@@ -60,7 +60,7 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 	var list, active []int
 	work := 0   // number of multiplications in the sweeps since the last call of exact
-	sweeps := 1 // maximum number of sweeps before the next duality gap; 1 at first: s.gap is for the previous μ
+	sweeps := 1 // maximum number of sweeps before the next duality gap; 1 at first, because s.gap belongs to the previous μ
 	s.stallGap, s.steps = 0, 0
 	c.follow(s, mu)
 	for ; ; sweeps = 100 {

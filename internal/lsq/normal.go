@@ -33,7 +33,7 @@ const gramFeatures = 2048
 // byGram reports whether XᵀX is formed.
 func (c *Samples) byGram() bool { return c.sparse == nil && c.d <= max(c.n, gramFeatures) }
 
-// normalBytes returns the device memory of a normal for n rows, in bytes.
+// normalBytes returns the bytes of device memory that a value of the type normal takes for n samples.
 func (c *Samples) normalBytes(n int) int64 {
 	if c.sparse != nil {
 		return c.sparseBytes(n)

@@ -44,8 +44,8 @@ type laplaceState struct {
 	curvature []float64 // the elements w_i y_i(1 − y_i) of the diagonal matrix B, where y_i is the probability at the mode; never modified in place
 	slope     []float64 // the elements w_i(t_i − y_i) of W(t − y) at the mode, for the targets t_i of 0 or 1; never modified in place
 	s, q      []float64
-	q2        []float64 // Q2 of all functions, defined at the method statistics
-	tilt      []float64 // Φᵀg, with g defined at the method statistics
+	q2        []float64 // the statistic Q2 of each basis function; the method statistics defines it
+	tilt      []float64 // Φᵀg; the method statistics defines g
 	value     float64
 }
 

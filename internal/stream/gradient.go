@@ -98,7 +98,7 @@ func (g *gradient) placeTemporary(h backend.Host[float64]) (backend.Matrix[float
 	return m, err
 }
 
-// prepare computes the matrices that all pieces share, and ∂/∂ln λ.
+// prepare computes the matrices that all blocks of samples share, and the derivative with respect to ln λ.
 func (g *gradient) prepare(s *Solution) error {
 	m, rows := g.m, 0
 	rows, _ = g.phi.Dims()

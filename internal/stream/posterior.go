@@ -464,7 +464,8 @@ func (p *Posterior) Sample(ctx context.Context, dev backend.Device, phi Basis, k
 	return out, f.B.Download(out, sum)
 }
 
-// addRest adds the term Cr of Sample to sum, and returns ΦT⁻¹.
+// addRest adds the last term of the formula of Sample to sum, and returns ΦT⁻¹ for the basis values Φ
+// of the points and the triangular factor T.
 func (ws *workspace) addRest(k kernels.Kernel, points numeric.Points, sum backend.Matrix[float64], normal func(rows int) (backend.Matrix[float64], error)) (values backend.Matrix[float64], err error) {
 	n := points.Rows
 	c, err := ws.Mem.New(n, n)

@@ -57,8 +57,8 @@ func (f *Pairs) CheckNu() error {
 	return nil
 }
 
-// separateViolation implements the method violation for the ν formulations. It computes v, and for each
-// sign subtracts a constant from v.
+// separateViolation implements the method violation for the ν formulations, in which the variables of
+// each sign have a constraint of their own. It computes s.v and subtracts a constant for each sign.
 func (s *smo) separateViolation() (maxV, minV float64) {
 	maxV, minV = math.Inf(-1), math.Inf(1)
 	for i := range s.v {

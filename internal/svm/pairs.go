@@ -105,7 +105,7 @@ func (f *Pairs) penalty() float64 {
 	return f.C
 }
 
-// problem returns the program of the machine of two classes, given their rows. The program uses the
+// problem returns the quadratic program of the machine for two classes, given their rows. The program uses the
 // vectors of mem, and is valid until the next program uses mem.
 func (f *Pairs) problem(mem *memory, first, second []int) *Problem {
 	n, rows := len(first)+len(second), slices.Concat(first, second)
@@ -223,8 +223,8 @@ func (f *Pairs) Sigmoids(t *run.Task, base float64, seed uint64) (a, b []float64
 	return a, b, err
 }
 
-// Parts is the number of parts into which the samples of a pair are divided for the decision
-// values of a sigmoid.
+// Parts is the number of folds of the cross-validation that computes the decision values to which
+// Sigmoids fits the sigmoid of a pair of classes.
 const Parts = 5
 
 // heldOut returns the decision values of the rows of a pair, each computed by a machine that was

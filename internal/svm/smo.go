@@ -722,9 +722,9 @@ func (s *smo) result() (*Result, error) {
 }
 
 // duality returns the duality gap: the primal objective minus the dual objective. It evaluates the primal at (f, b)
-// and at (t·f, t·b), where t is the smallest number ≥ 1 for which a machine of two classes has no loss, and uses
-// the smaller value. The reason is that for large c_i even a small loss greatly increases the primal. With the
-// slopes g_i = t s_i(F_i + b) + p_i the gap is
+// and at (t·f, t·b), where t is the smallest number ≥ 1 for which the hinge loss of two classes is 0, and uses the
+// smaller value, because for large c_i even a small loss greatly increases the primal. Let s_i be the sign and p_i
+// the linear coefficient of dual variable i, and F_i = f(x_i). With g_i = t s_i(F_i + b) + p_i the gap is
 //
 //	½(t − 1)²‖f‖² + Σ_i max(α_i g_i, (α_i − c_i) g_i)
 func (s *smo) duality(res *Result) float64 {

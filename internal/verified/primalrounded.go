@@ -117,7 +117,7 @@ type primalRounded struct {
 	roundings       int                   // number of samples in the largest block, plus the number of blocks
 	n               int
 	mass, root      float64 // Σ w_i, and the largest √k(x_i, x_i)
-	mean, meanError float64 // Σ w_i √k(x_i, x_i) and Σ w_i √k(x_i, x_i) ε_i, with ε_i of Roundoff
+	mean, meanError float64 // Σ w_i √k(x_i, x_i), and the same sum with the factors ε_i of Roundoff for the sample weights w_i
 	targets         []primalSums
 }
 

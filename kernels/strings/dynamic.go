@@ -32,9 +32,9 @@ type dynamic struct {
 	r      [][]float64
 
 	t         []int32
-	start     []int32 // for each character, the index in positions of its first position in t
+	start     []int32 // for each character, the index of its first element in the slice positions
 	positions []int32
-	heads     []float64 // R_l, l = 0 … p−2, at each position in t of the row's character
+	heads     []float64 // R_l for l = 0 … p−2 at each position of t that has the character s_i of the current row i
 	sums      []float64 // the sum in the update of R_l, for each l
 
 	operations int // number of operations on elements of R in all calls of value

@@ -28,7 +28,7 @@ type oracle struct {
 	inverse   backend.Host[float64] // A⁻¹
 	z         backend.Host[float64] // A⁻¹1
 	sum       float64               // 1ᵀA⁻¹1
-	solutions []float64             // ‖A⁻¹y_j‖ + |b_j|‖A⁻¹1‖: α is the difference of the two vectors
+	solutions []float64             // ‖A⁻¹y_j‖ + |b_j|‖A⁻¹1‖ for the intercept b_j, where α_j = A⁻¹y_j − b_jA⁻¹1
 	y         []float64             // ‖y_j‖ + |b_j|√n
 }
 

@@ -174,7 +174,7 @@ func testProgress(c *cell) {
 			ended[last.Stage] = true
 		}
 		if !slices.Contains(stages, s.Stage) || ended[s.Stage] || !(s.Fraction >= last.Fraction) || s.Fraction > 1 {
-			c.Errorf("call %d: %+v after %+v", i, s, last)
+			c.Errorf("call %d reports the progress %+v after %+v: stages must follow each other, with increasing fractions", i, s, last)
 		}
 		last = s
 	}

@@ -78,7 +78,7 @@ type lowering struct {
 
 	gp          map[reg.ID]vreg
 	home        map[reg.ID]vector
-	now         map[reg.ID]vector // registers at this point of vectors that this block has moved from home
+	now         map[reg.ID]vector // the current register of each vector that this block has moved from its register in the map home
 	equalHalves map[reg.ID]bool
 	element     map[*ir.Instruction]elementAt // broadcasts that the translation omits
 	byLane      map[reg.ID]bool

@@ -250,7 +250,7 @@ func (e *emitter) integers() *emitter {
 	return &i
 }
 
-// scaleSums returns α·r_i·s_j·acc_ij for sums of integers.
+// scaleSums returns α·r_i·s_j·acc_ij for the integers acc_ij, the factors r_i of the rows and s_j of the columns.
 func (e *emitter) scaleSums(args reg.Register, factors reg.GPVirtual, alpha reg.VecVirtual, acc [][]reg.VecVirtual) [][]reg.VecVirtual {
 	columns := e.field(args, offAlpha+2*e.size()+8)
 	s := e.vecs(e.nv)

@@ -92,7 +92,7 @@ func (c *compiler) compile(sources map[string]string, code bool, options ...stri
 		sizeOf, getCode, name = c.cubinSize, c.cubin, "CUBIN"
 	}
 	if r := sizeOf(program, &size); r != 0 || size == 0 {
-		return nil, fmt.Errorf("nvrtcGet%sSize: %d, %d bytes", name, r, size)
+		return nil, fmt.Errorf("nvrtcGet%sSize: got the result code %d and a size of %d bytes", name, r, size)
 	}
 	out := make([]byte, size)
 	if r := getCode(program, &out[0]); r != 0 {
