@@ -24,7 +24,7 @@ func TestThin(t *testing.T) {
 	cuts.minThin = 1
 	defer func() { cuts = previous }()
 	testThin(t, dev.F64())
-	cuts.squares = 2 // a square then has several tiles
+	cuts.squares = 2 // each of the squares that a symmetric matrix is divided into then has several tiles
 	testThin(t, dev.F32())
 }
 

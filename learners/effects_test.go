@@ -285,7 +285,7 @@ func TestEffectsOfEveryLearner(t *testing.T) {
 					}
 					f, points := [4]*mat.Dense{predict(step), predict(-step), predict(2 * step), predict(-2 * step)}, [2]*mat.Dense{predict(4 * step), predict(-4 * step)}
 					parts := learners.PartsOf(m)
-					size := 1.0 // bounds the size of the sums, for their rounding errors
+					size := 1.0 // upper bound on Σ|α_i| + 1, from which the bound on the rounding errors of f follows
 					if parts.Coef != nil {
 						size += mat.Sum(absolute(parts.Coef))
 					}

@@ -110,11 +110,11 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 	return lower, upper, nil
 }
 
-// Intervals implements Jackknife. The first call factors K + λW⁻¹ for each λ in n³ operations, even
-// if the model was loaded from a file. The model keeps the factors, of 8n² bytes each, as for
-// GaussianProcessModel.Variance. Prepare computes the factors in advance. Each point takes 2n²
-// operations. For kernels that solvers.Kalman accepts and one feature, O(n) operations and bytes
-// replace these numbers. λ must be > 0.
+// Intervals implements Jackknife. λ must be > 0. For n samples with the kernel matrix K and the
+// diagonal matrix W of the weights, the first call factors K + λW⁻¹ for each λ in n³ operations, even
+// if the model was loaded from a file; Prepare does this in advance. The model keeps the factors, of
+// 8n² bytes each. Each point takes 2n² operations. If there is one feature and solvers.Kalman accepts
+// the kernel, the factor and a point take O(n) operations and bytes instead.
 func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	defer wrapError(kernelRidgeName+": intervals", nil, &lower, &err)
 	type host = backend.Host[float64]

@@ -106,9 +106,9 @@ for w in [np.ones(len(a["w"])), a["w"]]:
 				checkClose(t, data+" loss", loss, want.Loss, 1e-10*want.Loss) // the error of a loss is about the square of the gradient, which scikit-learn reduces below 1e-10
 				coefBound := math.Sqrt(2*excess/l.Lambda) + math.Sqrt(2*peerExcess/l.Lambda)
 				probable := math.Sqrt(excess/2) + math.Sqrt(peerExcess/2)
-				// The bound on the difference of b = f − wᵀx uses the sample whose smallest
-				// probability is the largest. At this sample log p changes by at most |p − p'|
-				// divided by the smallest p. f is log p minus the mean of log p over the classes.
+				// The tolerance of the intercept b = f − wᵀx follows from one sample x. There f is log p
+				// minus the mean of log p over the classes, and log p differs by at most |p − p*|
+				// divided by the smallest p. The sample with the largest smallest p has the best bound.
 				minProba, length := 0.0, 0.0
 				for i, p := range want.Proba {
 					if q := slices.Min(p) - probable; q > minProba {

@@ -67,8 +67,8 @@ for name, w in (("plain", None), ("weighted", a["w"])):
 			weights []float64
 		}{{want.Plain, nil}, {want.Weighted, weights}} {
 			o := learners.Options{Weights: c.weights}
-			// Both programs stop at a violation of 1e-8. The decision values of classes are divided
-			// by a margin of about 1, so that they differ by less than 1e-5.
+			// Both programs stop once the optimality conditions are violated by at most 1e-8, and then
+			// divide the decision values by a margin of about 1. The values differ by less than 1e-5.
 			l := learners.SVC{Kernel: k, Nu: nu, Tol: 1e-8}
 			m, err := l.Fit(ctx, dev, x, binary, o)
 			if err != nil {

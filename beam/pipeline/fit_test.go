@@ -16,6 +16,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/modelfile"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 )
 
@@ -101,15 +102,13 @@ func conditionOf(t *testing.T, b modelfile.Bundle, file string) float64 {
 // distance s of two points, and σ, by at most 2√d·Δ. The derivatives of exp(−s²/2σ²) with respect to s/σ
 // and to ln σ are below 1. Therefore kernel values, and the elements of Φ, have an error of δ = 4√d·Δ/σ
 // plus their own rounding error, 2⁻⁵³(d + 4). Let H = ΦᵀΦ + λS, with condition number κ and m columns.
-// Coefficients β with relative residual r have an error of κ·r·‖β‖, and perturbing Φ by δ changes H by
-// at most 2δ√m of its norm. The coefficients of the two models, with residuals r₁ and r₂, therefore
+// Coefficients β with relative residual r have an error of κ·r·‖β‖. A change of the elements of Φ by δ
+// changes H by at most 2δ√m‖H‖. The coefficients of the two models, with residuals r₁ and r₂, therefore
 // differ by at most κ(r₁ + r₂ + 2δ√m)·‖β‖. The predictions differ by at most √m times this, because
 // kernel values are at most 1. The difference must also be at most 1e-10·κ times the largest coefficient
 // or prediction, as docs/beam.md states.
 func TestCentersAreThoseOfMercerFit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the command mercer")
-	}
+	required.Slow(t, "cases", "builds the command mercer")
 	fitted := fitCommand(t)
 	const seed, n = 20261130, 900
 	t.Logf("seed %d", seed)

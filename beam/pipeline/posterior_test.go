@@ -18,6 +18,7 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 	"github.com/mercer-go/mercer/dataset"
 	"github.com/mercer-go/mercer/internal/modelfile"
+	"github.com/mercer-go/mercer/internal/required"
 	"github.com/mercer-go/mercer/kernels"
 	"github.com/mercer-go/mercer/learners"
 )
@@ -214,9 +215,7 @@ func TestModelsOfBeamAreUpdated(t *testing.T) {
 // TestPredictWithBeamsPosterior checks that mercer predict prints the standard deviations and the intervals
 // of a model of the pipeline.
 func TestPredictWithBeamsPosterior(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the command mercer")
-	}
+	required.Slow(t, "cases", "builds the command mercer")
 	dir := t.TempDir()
 	command := filepath.Join(dir, "mercer")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", command, "./cmd/mercer")

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// context returns a context as a program with gorgonia.org/cu has it: the primary context of device
-// 0, with a separate thread.
+// context returns the primary CUDA context of device 0, which runs on a thread of its own, as in a
+// program that uses gorgonia.org/cu.
 func context(t *testing.T) *cu.Ctx {
 	t.Helper()
 	n, err := cu.NumDevices()

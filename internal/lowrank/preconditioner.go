@@ -40,7 +40,7 @@ type approximation struct {
 	diagonal []float64
 }
 
-// makers maps the name of each preconditioner to the function that computes its F.
+// makers maps the name of each preconditioner to the function that computes its factor F.
 func makers[T backend.Float]() map[string]maker[T] {
 	return map[string]maker[T]{
 		"rpcholesky": rpCholesky[T],

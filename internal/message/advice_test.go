@@ -36,8 +36,8 @@ func TestFrontEndsNameParameters(t *testing.T) {
 	}
 }
 
-// TestAdviceLeavesOutWhatIsMissing checks that an alternative is omitted if the caller, or a part
-// of the library that the error has passed through, lacks its parameter.
+// TestAdviceLeavesOutWhatIsMissing checks that the text of an error omits an alternative whose
+// parameter does not exist in the caller or in a package that has passed the error on.
 func TestAdviceLeavesOutWhatIsMissing(t *testing.T) {
 	namesOnly := func(names ...string) func(string) string {
 		return func(parameter string) string {

@@ -31,7 +31,7 @@ func record(f func(t testing.TB)) (e *recorder) {
 	return e
 }
 
-func TestLacking(t *testing.T) {
+func TestSkipOrFail(t *testing.T) {
 	t.Setenv("MERCER_REQUIRE", "avx2,kernlab")
 	for name, want := range map[string]string{"kernlab": "failed", "avx2": "failed", "avx": "skipped", "": "skipped", "data": "skipped"} {
 		if e := record(func(t testing.TB) { SkipOrFail(t, name, "it is not here") }); e.result != want || !strings.Contains(e.text, name) {
@@ -43,7 +43,7 @@ func TestLacking(t *testing.T) {
 	}
 }
 
-func TestSome(t *testing.T) {
+func TestSubset(t *testing.T) {
 	all := []int{0, 1, 2, 3, 4, 5, 6}
 	for names, want := range map[string][]int{"": {0, 2, 4}, "avx2,cases": all} {
 		t.Setenv("MERCER_REQUIRE", names)

@@ -193,7 +193,7 @@ func newBasis(t *run.Task, p Problem) (*basis, error) {
 		return nil, err
 	}
 	defer gram.Free()
-	b.phi = backend.NewHost[float64](max(n, m+1), m+1).View(0, 0, n, m+1) // a step with all functions reuses this memory for m+1 rows
+	b.phi = backend.NewHost[float64](max(n, m+1), m+1).View(0, 0, n, m+1) // at least m+1 rows of memory, which a step of the fixed-point method reuses
 	values := b.phi.View(0, 1, n, m)
 	err = run.Placed(t.B, p.X, z, func(x, z backend.Matrix[float64]) error {
 		if square {

@@ -56,9 +56,7 @@ func shell(t *testing.T, dir, script string) (string, error) {
 // TestPages checks that the commands on the pages work unchanged, with this test binary as
 // mercer-beam.
 func TestPages(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the command mercer")
-	}
+	required.Slow(t, "cases", "builds the command mercer")
 	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -142,9 +140,7 @@ func TestPageErrors(t *testing.T) {
 // TestProgram builds and runs the program of docs/beam.md by the commands on that page, in a
 // separate module outside the repository.
 func TestProgram(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds a program")
-	}
+	required.Slow(t, "cases", "builds a program")
 	block := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindStringSubmatch(page(t, "docs/beam.md"))
 	if block == nil {
 		t.Fatal("docs/beam.md has no program")
