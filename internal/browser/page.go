@@ -119,7 +119,7 @@ func (p *Page) center(selector string) (x, y float64) {
 	p.Text("document.querySelector(" + string(text) + ").scrollIntoView({block: 'center'})")
 	center := p.Text("(b => (b.left + b.right)/2 + ' ' + (b.top + b.bottom)/2)(document.querySelector(" + string(text) + ").getBoundingClientRect())")
 	if _, err := fmt.Sscan(center, &x, &y); err != nil {
-		p.t.Fatalf("%s is at %s: %v", selector, center, err)
+		p.t.Fatalf("the position of the element %s on the page is %q, which is not two numbers: %v", selector, center, err)
 	}
 	return x, y
 }

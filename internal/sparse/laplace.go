@@ -451,9 +451,9 @@ func (p *laplace) maximize(tol float64, limit int) error {
 	}
 }
 
-// model linearizes the classifier at the mode and returns the result as a regression with targets Φμ + B⁻¹W(t − y)
-// and precision B. The argument list holds the functions of the regression, beginning with the functions of the
-// model. The field second of the result gives the factors Q2, defined at the method statistics.
+// model returns the regression that approximates the classifier at the mode μ: with targets Φμ + B⁻¹W(t − y) and
+// the noise precisions B, where laplaceState describes B and W(t − y). The argument list holds the functions of the
+// regression, beginning with the functions of the model. The field second of the result gives the factors Q2.
 func (p *laplace) model(list []int) (*evidence, error) {
 	k, size, second := len(p.active), len(list), newMean(len(list))
 	e := &evidence{

@@ -202,7 +202,7 @@ func (g *gradient) prepare(s *Solution) error {
 	return nil
 }
 
-// addCenters adds the contribution of ∂/∂S to g.sums.
+// addCenters adds the part of the gradient that depends on the kernel matrix S of the centers to g.sums.
 func (g *gradient) addCenters() error {
 	rows, _ := g.phi.Dims()
 	rows = min(rows, (g.m+1)/2) // keep the matrices of Gram different: for equal matrices it may write only the lower triangle

@@ -379,8 +379,8 @@ func (ws *workspace) reduce(phi backend.Matrix[float64]) {
 	}
 }
 
-// variances adds the other terms of Variance to list, whose elements are k(x, x). The rows of
-// values are φT⁻¹. variances overwrites values.
+// variances adds the other terms of the formula of Variance to the elements of list, which are k(x, x).
+// The rows of values, which variances overwrites, are φT⁻¹ for the row φ of basis values of each point.
 func (ws *workspace) variances(values backend.Matrix[float64], list []float64, lambda float64) error {
 	square := func(add func(i int, sum float64)) error {
 		return numeric.EachRow(ws.B, values, func(i int, row []float64) {
