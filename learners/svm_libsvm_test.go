@@ -108,7 +108,7 @@ func TestAgainstLIBSVM(t *testing.T) {
 		name string
 		fit  func() learners.Model
 		x, y *mat.Dense
-		c    float64 // upper bound of the coefficients of one binary machine, times the number of variables per sample
+		c    float64 // upper bound of a dual variable of one binary machine, times the number of dual variables for each sample
 		args []string
 	}{
 		{"svc, breast_cancer, C 1", func() learners.Model {

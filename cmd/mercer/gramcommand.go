@@ -389,7 +389,7 @@ func (a *app) gram(ctx context.Context, f *gramCommandFlags, file string) error 
 	}
 	cells := int64(rows.len()) * int64(train.len())
 	if required := 8 * (4*cells + 4*int64(train.len())*int64(train.len())); f.features != "exact" && f.features != "fourier" && required > memory.limit-memory.dataBytes() {
-		return fmt.Errorf("%s: %w: the kernel matrix of %s with %d takes about %s, including the matrices computed from it, but only %s may be used", file, backend.ErrMemory, count(rows.len(), "row"), train.len(), humanBytes(required), humanBytes(memory.limit))
+		return fmt.Errorf("%s: %w: the kernel matrix of %s and %s takes about %s, including the matrices computed from it, but only %s may be used", file, backend.ErrMemory, count(rows.len(), "row"), count(train.len(), "training row"), humanBytes(required), humanBytes(memory.limit))
 	}
 	w := gramWork{a: a, ctx: ctx, dev: dev, f: f, free: memory.limit - memory.dataBytes()}
 	r := gramReport{Program: "gram", N: rows.len(), D: enc.Width()}

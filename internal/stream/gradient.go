@@ -78,7 +78,7 @@ type gradient struct {
 	outputs          float64 // the number t of outputs, as a float64
 	sums             []float64
 	temporary        []backend.Matrix[float64]
-	byS, inverseDiff backend.Matrix[float64] // ∂/∂S, and (tI/λ − tH⁻¹)T⁻ᵀ
+	byS, inverseDiff backend.Matrix[float64] // the derivatives of the evidence by the elements of S, and (tI/λ − tH⁻¹)T⁻ᵀ
 	phiBar, dk       backend.Matrix[float64] // ∂/∂Φ and ∂k/∂θ of a piece
 	beta, scaled     backend.Matrix[float64] // β and β diag(1/λs²)
 	bias, row        backend.Matrix[float64] // b and tv̄ᵀH⁻¹T⁻ᵀ

@@ -140,7 +140,7 @@ func lower(fn *ir.Function, p *pool) (*lowering, error) {
 			l.insts = append(l.insts, neonInst{label: string(n), effects: true})
 		case *ir.Instruction:
 			if n.IsBranch || n.IsTerminal {
-				// Before a branch, because a branch neither writes registers nor reads vectors.
+				// The block ends before its branch, because a branch neither writes registers nor reads vectors.
 				l.endBlock(n)
 			}
 			if err := l.instruction(n); err != nil {
