@@ -46,7 +46,6 @@ MODULES = {
     "KernelRidge": kernel_ridge, "SVC": svm, "SVR": svm, "OneClassSVM": svm, "GaussianProcessRegressor": gaussian_process, "Nystroem": kernel_approximation,
     "RBFSampler": kernel_approximation, "KernelPCA": decomposition, "Ridge": linear_model, "Lasso": linear_model, "LogisticRegression": linear_model,
     "KNeighborsClassifier": neighbors, "KNeighborsRegressor": neighbors}
-OWN = {name: getattr(module, name) for name, module in MODULES.items()}
 TURNS = {0.05: 26, 3.0: 12, float("inf"): 4}  # the number of turns for runs that take less than the key in seconds
 
 
@@ -152,7 +151,8 @@ def measure(case, which):
         """The times without and with mercer.accel."""
         times = {}
         for program in sorted(("own", "patched"), reverse=number % 2 == 1):
-            cls = OWN[estimator] if program == "own" else getattr(MODULES[estimator], estimator)
+            (accel.unpatch if program == "own" else accel.patch)()
+            cls = getattr(MODULES[estimator], estimator)
             results.pop(program, None)
             time.sleep(0.1)  # the threads of the other program stop waiting for work
             start = time.perf_counter()
