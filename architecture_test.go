@@ -528,8 +528,8 @@ func TestEveryFunctionHasAnExample(t *testing.T) {
 	}
 }
 
-// shapeLimits are upper limits on the size of the code and on the number of its exported names. The
-// commit message of a change that raises a limit says what users gain.
+// shapeLimits are upper limits on the size of the code and on the number of its exported names. If a
+// change raises a limit, its commit message says what users gain.
 var shapeLimits = []struct {
 	measure string
 	limit   int

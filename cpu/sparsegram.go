@@ -170,7 +170,7 @@ type commonTerms[T backend.Float] struct {
 	stat               kernels.Stat
 	x, z               *sparseMatrix[T]
 	points             backend.CSR[T] // the scaled elements of X, without the columns in dense form
-	values             []T            // the scaled values of the lists of Z
+	values             []T            // the elements of Z, in the order of z.lists, multiplied by the kernel's scale of their feature
 	product            bool           // whether the statistic is xᵀz
 	factor             T              // factor by which the tile's values are multiplied at the end
 	sizesX, sizesZ     []T            // n_x for the rows of X, and n_z for the rows of Z
@@ -256,7 +256,7 @@ func (o *commonTerms[T]) byDefinition(i, j int) T {
 	return T(kernels.EvalSparse(o.stat, o.x.csr.Cols, o.x.point(i), o.z.point(j)))
 }
 
-// add is a filler for the statistic of o.
+// add sets out to the statistics of row i of X and the rows of Z from j.
 func (o *commonTerms[T]) add(_ *scratch[T], i, j int, out []T) {
 	out = out[:min(len(out), o.z.csr.Rows-j)]
 	if _, ok := slices.BinarySearch(o.definedX, int32(o.x.first+i)); ok {

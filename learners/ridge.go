@@ -164,10 +164,10 @@ func (l Ridge) points(dev backend.Device, x mat.Matrix, o Options) (points numer
 	return numeric.DensePoints(h), true, err
 }
 
-// State implements Model. Its arrays are "coef", d×t, and "intercept", 1×t. Targets with separate λ
-// add "lambdas", 1×t. Intervals adds copies of the n samples: "samples", n×d, "targets", n×t, and
-// for weighted samples "weights", 1×n. Std adds the arrays of FourierRidgeModel for the posterior,
-// which is d×d.
+// State implements Model. For d features and t targets its arrays are "coef", d×t, and "intercept",
+// 1×t. Targets with separate λ add "lambdas", 1×t. If the field Intervals was set, the n samples are
+// stored too: "samples", n×d, "targets", n×t, and for weighted samples "weights", 1×n. If the field Std
+// was set, there are the arrays that FourierRidgeModel stores for the posterior covariance, here d×d.
 func (m *RidgeModel) State() State { return stateOf(m) }
 
 func (m *RidgeModel) fields() []field {

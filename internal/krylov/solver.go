@@ -67,8 +67,8 @@ type Preconditioner[T backend.Float] interface {
 	Apply(z, r backend.Matrix[T]) error
 }
 
-// BlockWidth is the maximum number of columns that are solved together. With more columns, the operations between
-// the products would exceed the operations of the products.
+// BlockWidth is the maximum number of right-hand sides that are solved together. With more, the other operations of
+// an iteration would exceed the operations of its product with K.
 const BlockWidth = 64
 
 const (

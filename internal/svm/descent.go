@@ -225,7 +225,7 @@ func (d *descent) pass() (gap float64, err error) {
 	return maxGradient - minGradient, nil
 }
 
-// move updates w and the excess for an increase of s_i α_i by t, where variable i belongs to row r.
+// move increases s_i α_i by t, where variable i belongs to row r, and updates w and the excess Σ s_i α_i − κ.
 func (d *descent) move(r int, t float64) {
 	d.add(r, t)
 	d.excess += t

@@ -402,10 +402,10 @@ func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, resid
 	return b
 }
 
-// ForDevice changes b, a result of System.Bound, to a bound for predictions that a device computes in float64 from
-// kernel values whose errors r bounds. The effect of the correction on f(x) is at most √k(x, x)·√(zᵀKz) + |ζ|. If
-// this effect is at most an eighth of the rounding errors of a prediction, ForDevice removes the correction, so
-// that predictions take less time.
+// ForDevice changes b, a result of System.Bound, to a bound for predictions that a device computes in float64, where
+// r bounds the errors of the kernel values. The correction of System.Bound, with the coefficients z and the intercept
+// ζ, changes f(x) by at most √k(x, x)·√(zᵀKz) + |ζ|. If this is at most an eighth of the rounding errors of a
+// prediction, ForDevice removes the correction, so that predictions take less time.
 func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 	b.Rounded = true
 	n, keepCorrection := len(r.roots), false

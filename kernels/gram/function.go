@@ -42,8 +42,8 @@ func CrossFunction(ctx context.Context, n, m int, f func(i, j int) float64, o ob
 	})
 }
 
-// TrainingPoints returns the points of kernels.Precomputed that represent the sample of a Gram
-// matrix, n × (n+2).
+// TrainingPoints returns the n×(n+2) matrix of the points, one in each row, by which
+// kernels.Precomputed represents the n training objects of a Gram matrix.
 func TrainingPoints(gram mat.Matrix) (host.Matrix[float64], error) {
 	k, data, err := check("precomputed", gram)
 	if err != nil {

@@ -476,7 +476,7 @@ func (l *lowering) instruction(i *ir.Instruction) error {
 		l.integer(i, "AND", bytes, ops[0], ops[1])
 	case "XORQ":
 		if ops[0] != ops[1] {
-			return fmt.Errorf("no translation of two different registers")
+			return fmt.Errorf("XORQ of two different registers is not translated")
 		}
 		l.op("MOVD ZR, {0}", []vreg{l.reg(ops[1])})
 		l.tested(i, ops[1], bytes)

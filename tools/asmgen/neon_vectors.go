@@ -94,8 +94,8 @@ func (l *lowering) replace(to operand.Op, halves ...vreg) {
 	l.now[r.ID()] = v
 }
 
-// plain lists the instructions that translate to one instruction, with the order of the
-// operands.
+// plain maps each x86 instruction that has one equivalent in NEON, with the operands in the same
+// order, to this equivalent.
 var plain = map[string]string{
 	"VADDP": "fadd", "VSUBP": "fsub", "VMULP": "fmul", "VDIVP": "fdiv",
 	"VADDS": "fadd", "VMULS": "fmul", "VDIVS": "fdiv",
