@@ -86,7 +86,6 @@ type device struct {
 	threads      int // 0 means GOMAXPROCS at the time of each call
 	caches       cacheSizes
 	memory       memory
-	freed        freedMemory // the memory of freed matrices
 	closed       atomic.Bool
 	reproducible bool
 	f32          *engine[float32]

@@ -95,16 +95,13 @@ func (e *engine[T]) sharedSums(n int) ([]T, func()) { return e.sums.lend(n) }
 // A lender lends memory. It stores returned memory for the next request, until two garbage
 // collections have found the memory unused. A sync.Pool is not suitable, because it would store
 // separate memory for each processor, and packed points can take hundreds of megabytes.
-type lender[T element] struct {
+type lender[T backend.Float] struct {
 	mu      sync.Mutex
 	idle    []idleMemory[T] // the memory that is not lent
 	watched bool            // whether the next garbage collection calls the method age
 }
 
-// element is the constraint of the types that a lender lends.
-type element interface{ byte | float32 | float64 }
-
-type idleMemory[T element] struct {
+type idleMemory[T backend.Float] struct {
 	data []T
 	aged bool // whether a collection has found the memory unused
 }
@@ -115,25 +112,12 @@ func (l *lender[T]) lend(n int) ([]T, func()) {
 	if data == nil {
 		data = pages.Zeros[T](n)
 	}
-	return data[:n], func() { l.put(data) }
-}
-
-// put stores memory that is not lent.
-func (l *lender[T]) put(data []T) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.idle = append(l.idle, idleMemory[T]{data: data})
-	l.watch()
-}
-
-// size returns the number of elements of the idle memory.
-func (l *lender[T]) size() (sum int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, m := range l.idle {
-		sum += len(m.data)
+	return data[:n], func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.idle = append(l.idle, idleMemory[T]{data: data})
+		l.watch()
 	}
-	return sum
 }
 
 // reuse returns the smallest idle memory of at least n elements. If there is none, reuse drops the

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/check"
+	"github.com/mercer-go/mercer/internal/pages"
 )
 
 // matrix is a row-major matrix in Go memory.
@@ -28,15 +29,15 @@ func (m *matrix[T]) View(i, j, rows, cols int) backend.Matrix[T] {
 func (m *matrix[T]) Free() {
 	m.device.memory.release(m.bytes)
 	if m.bytes >= discardBytes {
-		m.device.freed.put(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(m.data))), cap(m.data)*int(unsafe.Sizeof(*new(T)))))
+		discard(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(m.data))), m.bytes))
 	}
 	if m.bytes > 0 {
 		m.bytes, m.data = 0, nil
 	}
 }
 
-// discardBytes is the size from which Free stores the memory of a matrix for another matrix, or returns it to
-// the system immediately. For a smaller matrix, the system call takes more time than it saves.
+// discardBytes is the size from which Free returns the memory of a matrix to the system
+// immediately. For a smaller matrix, the system call takes more time than it saves.
 const discardBytes = 1 << 20
 
 func (m *matrix[T]) host() backend.Host[T] {
@@ -146,7 +147,7 @@ func (q *queue[T]) allocate(rows, cols, stride int, bytes int64) (*matrix[T], er
 	if err := d.memory.reserve(bytes); err != nil {
 		return nil, err
 	}
-	return &matrix[T]{device: d, rows: rows, cols: cols, stride: stride, data: q.zeros(rows * stride), bytes: bytes}, nil
+	return &matrix[T]{device: d, rows: rows, cols: cols, stride: stride, data: pages.Zeros[T](rows * stride), bytes: bytes}, nil
 }
 
 // Wrap returns a matrix that shares h's memory.

@@ -2,10 +2,8 @@ package cpu
 
 import (
 	"sync"
-	"unsafe"
 
 	"github.com/mercer-go/mercer/backend"
-	"github.com/mercer-go/mercer/internal/pages"
 )
 
 // memory counts the bytes that the matrices of a device take.
@@ -51,39 +49,4 @@ func budget() int64 {
 		free = unknown
 	}
 	return free / 10 * 8
-}
-
-// maxFreed is the maximum number of bytes that freedMemory stores. The kernel matrix of 2,500
-// samples and the matrices of its derivatives fit.
-const maxFreed = 60 << 20
-
-// freedMemory stores the memory of freed matrices for new matrices, because the first access to new
-// memory takes several times as long as clearing resident memory. The log evidence of 2,500 samples
-// and its derivatives then take 160 ms, and otherwise 190 ms (AMD EPYC, Zen 5, two processors,
-// November 2026).
-type freedMemory struct{ lender[byte] }
-
-// put stores memory if it and the stored memory have at most maxFreed bytes, and otherwise returns
-// it to the system.
-func (f *freedMemory) put(memory []byte) {
-	if f.size()+len(memory) > maxFreed {
-		discard(memory)
-		return
-	}
-	f.lender.put(memory)
-}
-
-// zeros returns n zeros, in the memory of a freed matrix if there is a suitable one.
-func (q *queue[T]) zeros(n int) []T {
-	d, size := q.engine.device, int(unsafe.Sizeof(*new(T)))
-	if n < discardBytes/size || n > maxFreed/size {
-		return pages.Zeros[T](n)
-	}
-	memory := d.freed.reuse(n * size)
-	if memory == nil {
-		return pages.Zeros[T](n)
-	}
-	data := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/size)[:n]
-	parallelRanges(d.workers(), n, discardBytes/size, func(first, end int) { clear(data[first:end]) })
-	return data
 }
