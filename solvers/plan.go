@@ -36,6 +36,12 @@ type Plan struct {
 	otherCost  float64           // estimated cost of the cheapest other method that fits in memory, or 0
 }
 
+// public returns p without the unexported fields, which refer to the samples. A Result has this plan, so
+// that it does not keep the samples in memory.
+func (p Plan) public() Plan {
+	return Plan{Method: p.Method, Reason: p.Reason, Bytes: p.Bytes, Flops: p.Flops}
+}
+
 // MakePlan returns the plan of Solve(ctx, dev, p, par) without doing the work. It uses the shapes
 // and weights of p. For an iterative method, it also estimates the spectrum of K from some hundred
 // rows of X. On a device that works in Go memory, X takes no extra memory unless X is centered or

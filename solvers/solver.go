@@ -296,7 +296,7 @@ func newWork(ctx context.Context, dev backend.Device, p Problem, par Params, pla
 		call: call{run.New(ctx, dev, newProgress(par.Progress, plan)), newSamples(p)},
 		par:  par,
 		plan: plan,
-		res:  &Result{Method: plan.Method, Plan: plan, Solution: Solution{Intercept: make([]float64, p.Y.Cols)}},
+		res:  &Result{Method: plan.Method, Plan: plan.public(), Solution: Solution{Intercept: make([]float64, p.Y.Cols)}},
 	}
 }
 
@@ -453,7 +453,7 @@ func (e *each) copyColumn(j, column int, r *Result) {
 func (e *each) add(plan Plan, residual float64) {
 	if plan.Bytes >= e.res.Plan.Bytes {
 		plan.Flops += e.res.Plan.Flops
-		e.res.Plan = plan
+		e.res.Plan = plan.public()
 	} else {
 		e.res.Plan.Flops += plan.Flops
 	}

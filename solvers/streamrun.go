@@ -138,7 +138,7 @@ func newStreamRun(ctx context.Context, dev backend.Device, par StreamParams, pla
 		start: start,
 		par:   par,
 		plan:  plan,
-		res:   &Result{Method: plan.Method, Plan: plan},
+		res:   &Result{Method: plan.Method, Plan: plan.public()},
 	}, nil
 }
 

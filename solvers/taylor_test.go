@@ -30,7 +30,11 @@ func TestTaylorIterations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			predicted := res.Plan.settings.(cgChoice).iterations
+			plan, err := MakePlan(dev, p, par)
+			if err != nil {
+				t.Fatal(err)
+			}
+			predicted := plan.settings.(cgChoice).iterations
 			t.Logf("lambda %g, rank %d: %d iterations, %d are predicted", lambda, rank, res.Iters, predicted)
 			if ratio := float64(predicted) / float64(res.Iters); res.Rank != rank || !(ratio > 0.6 && ratio < 1/0.6) {
 				t.Errorf("lambda %g, rank %d: %d iterations with rank %d, %d are predicted", lambda, rank, res.Iters, res.Rank, predicted)
