@@ -226,8 +226,8 @@ var catalogue = []Description{
 	},
 }
 
-// Catalogue describes every kernel that Parse knows by name. The operators that combine kernels are
-// described at Parse.
+// Catalogue returns a description of every kernel that Parse finds by its name. The documentation of
+// Parse describes the operators that combine kernels.
 func Catalogue() []Description { return slices.Clone(catalogue) }
 
 // find returns the description of the kernel with this name or alias, or nil.

@@ -124,7 +124,7 @@ func TestPathFaults(t *testing.T) {
 				}
 				if err == nil {
 					if dev.calls.Load() >= faultCall {
-						t.Fatalf("call %d failed, and nobody knows", faultCall)
+						t.Fatalf("call %d of the device failed, but the function returned no error", faultCall)
 					}
 					break
 				}

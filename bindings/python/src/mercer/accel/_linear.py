@@ -255,7 +255,8 @@ class LinearModelLoss(_linear_loss.LinearModelLoss):
 
 
 # The number of rows of a block. On an EPYC with two processors (Zen 5, 2026-11-29) and 2,500,000 × 16 samples of six
-# classes, an evaluation takes 0.27, 0.14 and 0.17 s with blocks of 4,096, 8,192 and 16,384 rows.
+# classes, an evaluation takes 0.16, 0.10, 0.10 and 0.12 s with blocks of 4,096, 8,192, 16,384 and 65,536 rows, and
+# 0.51 s in scikit-learn.
 BLOCK = 8192
 
 
