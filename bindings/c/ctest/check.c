@@ -274,7 +274,7 @@ static void systems(void)
 	OK(mercer_gram(0, "linear()", &mx, &mx, &m1, a, 2, NULL));
 	CHECK(a[0] == sums[0] && a[1] == sums[1], "gram: %g %g", a[0], a[1]);
 	FAILS(MERCER_INVALID, "holds only 3", mercer_gram(0, "linear()", &mx, NULL, NULL, a, 3, NULL));
-	FAILS(MERCER_INVALID, "v has 1 row, z 2", mercer_gram(0, "linear()", &mx, NULL, &(mercer_matrix){ones, 1, 1, 1, MERCER_FLOAT64}, a, 2, NULL));
+	FAILS(MERCER_INVALID, "v has 1 row, but z has 2", mercer_gram(0, "linear()", &mx, NULL, &(mercer_matrix){ones, 1, 1, 1, MERCER_FLOAT64}, a, 2, NULL));
 
 	/* From (0, 0), the row (1, 0) of x has the squared distance 1 and (1, 1) the squared distance 2. */
 	double origin[] = {0, 0};
@@ -290,7 +290,7 @@ static void systems(void)
 	OK(mercer_moments(0, &mx, &ms, NULL, 1, gram, a, means, NULL));
 	CHECK(gram[0] == 0 && gram[1] == 0 && gram[2] == 0 && gram[3] == 0.5 && a[0] == 0 && a[1] == 0.5, "moments: %g %g, %g %g", gram[0], gram[3], a[0], a[1]);
 	CHECK(means[0] == 1 && means[1] == 0.5 && means[2] == 2.5, "means: %g %g %g", means[0], means[1], means[2]);
-	FAILS(MERCER_INVALID, "y has 1 row, x 2", mercer_moments(0, &mx, &(mercer_matrix){sums, 1, 1, 1, MERCER_FLOAT64}, NULL, 1, gram, a, means, NULL));
+	FAILS(MERCER_INVALID, "y has 1 row, but x has 2", mercer_moments(0, &mx, &(mercer_matrix){sums, 1, 1, 1, MERCER_FLOAT64}, NULL, 1, gram, a, means, NULL));
 	FAILS(MERCER_INVALID, "weights: row 2", mercer_moments(0, &mx, &ms, (double[]){1, -1}, 1, gram, a, means, NULL));
 	/* For one sample at 0 with k = 1, C = 2·1 + 2 = 4, and log p = −½·4²/4 − ½ log 4 − ½ log 2π with
 	 * the derivatives ½(y²/C² − 1/C)·2 for the height and lambda, and 0 for sigma. */
@@ -303,7 +303,7 @@ static void systems(void)
 	FAILS(MERCER_INVALID, "lambda", mercer_evidence(0, "gaussian(sigma=1)", 2, 0, &mo, &m4, &log_p, NULL, 0, NULL));
 	OK(mercer_cosines(0, 2, &mo, &mx, sums, a, 2, NULL));
 	CHECK(fabs(a[0] - 2 * cos(2)) <= 2 * epsilon && fabs(a[1] - 2 * cos(3)) <= 2 * epsilon, "cosines: %g %g", a[0], a[1]);
-	FAILS(MERCER_INVALID, "w 1", mercer_cosines(0, 2, &mo, &m1, sums, a, 2, NULL));
+	FAILS(MERCER_INVALID, "x has 2 columns, but w has 1", mercer_cosines(0, 2, &mo, &m1, sums, a, 2, NULL));
 
 	mercer_handle factor;
 	residual = -1;
@@ -324,7 +324,7 @@ static void systems(void)
 	OK(mercer_factor_solve(factor, &my, a, 4, &residual, NULL));
 	for (int i = 0; i < 4; i++)
 		CHECK(fabs(a[i] - want[i]) <= bound && residual <= 8 * epsilon, "appended: %d: %g, want %g", i, a[i], want[i]);
-	FAILS(MERCER_INVALID, "3 are needed", mercer_factor_append(factor, back, 2));
+	FAILS(MERCER_INVALID, "the row has 2 elements, but it must have 3", mercer_factor_append(factor, back, 2));
 	FAILS(MERCER_INVALID, "values is NULL", mercer_factor_append(factor, NULL, 3));
 	FAILS(MERCER_INVALID, "no sample has index 2", mercer_factor_remove(factor, 2));
 	mercer_matrix wrong = doubles(y, 1, 2);

@@ -418,7 +418,7 @@ class TestErrors(unittest.TestCase):
             (lambda: mercer.Model.fit("ridge", X, nan), r"^y\[7, 1\] is NaN"),
             (lambda: mercer.solve(np.eye(2), [1, np.nan]), r"^y\[1\] is NaN"),
             (lambda: f.append([0, 1, np.nan]), r"^values\[2\] is NaN"),
-            (lambda: f.append([1]), "^the row has 1 element, the factor has order 2"),
+            (lambda: f.append([1]), "^the row has 1 element, but it must have 3, because the factor has order 2$"),
             (lambda: f.append([9, 9, 0]), "^K \\+ alpha I is not positive definite for alpha = 1"),
             (lambda: far.predict(huge), r"^X\[3\]: the prediction is "),
             (lambda: far.predict_interval(X, level=2), "^level must be"),
