@@ -27,8 +27,7 @@ func Prior(lambda float64, unit bool, m, t int, mean []float64) *Posterior {
 	return p
 }
 
-// UpdateBytes returns the device memory of Update for n samples in bytes, without the memory of the
-// samples and the basis.
+// UpdateBytes returns the memory of Update for n samples in bytes, without the samples and the basis.
 func (p *Posterior) UpdateBytes(n, t int) int64 {
 	m, rows := p.Factors.Cols, min(n, updateRows)
 	return numeric.Bytes(numeric.Total(numeric.Elements(p.Factors.Rows+2*m+rows, m), numeric.Elements(3*m+2*rows+2, t), numeric.Elements(2*rows+4*m, 1)))
@@ -40,9 +39,8 @@ const updateRows = 512
 // new solution, β and b, for the same basis and λ. It needs the previous solution, and takes O(rM²)
 // operations for r samples and O(M³) for the factors. The basis need not include the samples.
 //
-// Let v = T⁻ᵀφ, let v̄ and ȳ be the weighted means before the update, and let ΔΣ be the sum over the added samples,
-// or minus the sum over the removed samples. The update of AAᵀ − λI = Σ w (v − v̄)(v − v̄)ᵀ is, with Σw after the
-// update,
+// Let v = T⁻ᵀφ. Let v̄ and ȳ be the weighted means before the update, Σw the total weight after it, and ΔΣ the sum
+// over the added samples, or minus the sum over the removed ones. The update of AAᵀ − λI = Σ w (v − v̄)(v − v̄)ᵀ is
 //
 //	AAᵀ ← AAᵀ + ΔΣ w (v − v̄)(v − v̄)ᵀ − ddᵀ/Σw,  d = ΔΣ w (v − v̄)
 //
@@ -99,7 +97,7 @@ func (p *Posterior) sums(f *run.Frame, phi Basis, rows int, beta backend.Host[fl
 		return nil, err
 	}
 	m, t := p.Factors.Cols, beta.Cols
-	u := &update{workspace: ws, p: p, t: t}
+	u := &update{workspace: ws, p: p, t: t, factors: backend.NewHost[float64](p.Factors.Rows, m)}
 	for _, a := range []struct {
 		to         *backend.Matrix[float64]
 		rows, cols int
@@ -116,6 +114,7 @@ type update struct {
 	p            *Posterior
 	t            int
 	h, lower     backend.Matrix[float64] // AAᵀ in the lower triangle, and a scratch matrix
+	factors      backend.Host[float64]   // a scratch matrix until finish, and then the factors of the result
 	z            backend.Matrix[float64] // z = AAᵀTβ
 	gamma, tmp   backend.Matrix[float64] // gamma is Tβ; tmp is a scratch matrix
 	y, w         backend.Matrix[float64] // targets and weights of a block of samples
@@ -129,8 +128,9 @@ type update struct {
 // triangle copies a triangle of the factors to the scratch matrix, with zeros outside the triangle.
 func (u *update) triangle(upper bool) error {
 	m := u.p.Factors.Cols
-	h := backend.NewHost[float64](m, m)
+	h := u.factors.View(0, 0, m, m)
 	for i := range m {
+		clear(h.Row(i))
 		if upper {
 			copy(h.Row(i)[i:], u.p.Factors.Row(i)[i:])
 		} else {
@@ -263,8 +263,7 @@ func (u *update) addSums(v *update) error {
 	return numeric.ScaleRows(u.B, u.d, u.d, numeric.Repeated(v.weight, m))
 }
 
-// errRemoved is the error if a removed sample was not in the fit, or if no sample remains in the
-// fit.
+// errRemoved means that a removed sample was not in the fit, or that no sample remains in the fit.
 var errRemoved = errors.New("the equations of the remaining samples are not positive definite: some removed samples were not in the fit, or no sample of the fit is left")
 
 // finish returns the posterior and the solution that follow from the sums.
@@ -296,7 +295,7 @@ func (u *update) finish() (q *Posterior, beta backend.Host[float64], bias []floa
 	numeric.Copy(u.B, u.gamma, u.z)
 	numeric.SolveCholesky(u.B, u.h, u.gamma)
 	q = &Posterior{
-		Factors: numeric.Clone(p.Factors), Weight: u.weight, Unit: p.Unit, Lambda: p.Lambda,
+		Factors: u.factors, Weight: u.weight, Unit: p.Unit, Lambda: p.Lambda,
 		Quadratic: make([]float64, u.t), ResidualTrace: max(0, u.rest),
 	}
 	if err := u.B.ColDot(q.Quadratic, u.gamma, u.z); err != nil {
@@ -329,6 +328,7 @@ func (u *update) finish() (q *Posterior, beta backend.Host[float64], bias []floa
 		return nil, beta, nil, err
 	}
 	err = numeric.EachRow(u.B, u.h, func(i int, row []float64) {
+		copy(q.Factors.Row(i)[i:], p.Factors.Row(i)[i:])
 		copy(q.Factors.Row(q.Factors.Rows - m + i)[:i+1], row)
 	})
 	if err != nil {
