@@ -32,7 +32,7 @@ const maxNorm = 0x1p60
 // filter returns a filter for the rows of x. The result ok is false if the kernel is not linear, if the points are
 // sparse, if products overflow in float32, or if a filter saves no time for so few rows or samples.
 func (s Samples) filter(x numeric.Points, k int) (*filter, bool) {
-	if _, linear := s.Kernel.(kernels.Linear); !linear || x.Sparse != nil || s.Points.Sparse != nil || x.Rows < tileRows || s.Points.Rows < 4096 {
+	if _, linear := s.Kernel.(kernels.Linear); !linear || x.Sparse != nil || s.Points.Sparse != nil || x.Rows < 256 || s.Points.Rows < 4096 {
 		return nil, false
 	}
 	f := &filter{Samples: s, k: k, z: toSingle(s.Points.Dense, func(i int) float64 { return -s.Own[i] / 2 })}
@@ -74,7 +74,10 @@ func (f *filter) search(ctx context.Context, dev backend.Device, x numeric.Point
 	if err := values.alloc(b.With(ctx, nil), x.Rows, f.z.Rows); err != nil {
 		return 0, err
 	}
-	defer values.free()
+	defer values.out.Free()
+	product := func(out, x, z backend.Matrix[float32]) {
+		values.b.Gemm(backend.NoTrans, backend.Transpose, 1, x, z, 0, out)
+	}
 	margins, looked := make([]float64, len(rows)), make([]int, len(rows))
 	for first := 0; first < x.Rows; first += tileRows {
 		part := x.Slice(first, min(tileRows, x.Rows-first)).Dense
@@ -86,7 +89,7 @@ func (f *filter) search(ctx context.Context, dev backend.Device, x numeric.Point
 			rows[i].start(f.k)
 			margins[i], looked[i] = f.margin(part.Row(i)), 0
 		}
-		err = values.forEachTile(f.Kernel, placed, z, func(i, column int, tile []float32) {
+		err = values.forEachTile(product, placed, z, func(i, column int, tile []float32) {
 			looked[i] += f.add(&rows[i], part.Row(i), margins[i], column, tile)
 		})
 		placed.Free()
@@ -120,7 +123,7 @@ func (f *filter) add(r *nearest, x []float64, margin float64, first int, values 
 	}
 }
 
-// below is Searcher.PrefixBelow for backends that are not a Searcher.
+// below is PrefixBelow for backends that are not a Searcher.
 func below(values []float32, bound float32) int {
 	for i, v := range values {
 		if !(v < bound) {

@@ -24,9 +24,8 @@ type Samples struct {
 	First  int            // number of rows that precede the rows of x, for the row numbers in errors
 }
 
-// bytes returns the memory, in bytes, of a search among n samples for tileRows rows of x: the
-// samples and the rows on the device, and a tile of kernel values. A filtered search also copies
-// the samples, the rows and the tile in float32.
+// bytes returns the memory, in bytes, of a search for tileRows rows of x: the samples and the rows on the device,
+// and a tile of kernel values. A filtered search also copies all three in float32.
 func (s Samples) bytes(dev backend.Device, x numeric.Points, filtered bool) int64 {
 	n, rows := s.Points.Rows, min(x.Rows, tileRows)
 	tile := int64(rows) * int64(min(n, tileColumns))
@@ -63,7 +62,8 @@ func (s Samples) Nearest(ctx context.Context, dev backend.Device, x numeric.Poin
 	if err := values.alloc(dev.F64().With(ctx, nil), x.Rows-first, s.Points.Rows); err != nil {
 		return err
 	}
-	defer values.free()
+	defer values.out.Free()
+	kernel := func(out, x, z backend.Matrix[float64]) { values.b.Gram(out, s.Kernel, x, z) }
 	for ; first < x.Rows; first += tileRows {
 		tile := x.Slice(first, min(tileRows, x.Rows-first))
 		placed, err := tile.Place(dev.F64())
@@ -73,7 +73,7 @@ func (s Samples) Nearest(ctx context.Context, dev backend.Device, x numeric.Poin
 		for i := range tile.Rows {
 			rows[i].start(k)
 		}
-		err = values.forEachTile(s.Kernel, placed, z, func(i, column int, tile []float64) {
+		err = values.forEachTile(kernel, placed, z, func(i, column int, tile []float64) {
 			rows[i].add(s, column, tile)
 		})
 		placed.Free()
@@ -108,8 +108,7 @@ func (r *nearest) start(k int) {
 
 // add adds the samples first, first+1, …, whose kernel values with the row are in values.
 func (r *nearest) add(s Samples, first int, values []float64) {
-	squares, limit := s.Own[first:], r.limit
-	squares = squares[:len(values)]
+	squares, limit := s.Own[first:][:len(values)], r.limit
 	for z, v := range values {
 		key := squares[z] - 2*v
 		if key >= limit && key <= math.MaxFloat64 { // false for NaN
@@ -180,9 +179,9 @@ func Shares(sums backend.Host[float64]) error {
 	return nil
 }
 
-// tileRows and tileColumns are the maximum shape of a tile of kernel values. Each of two workers
-// evaluates half of the rows, 1 MiB in float32, and searches them while they are in its cache.
-const tileRows, tileColumns = 256, 2048
+// tileRows and tileColumns are the maximum shape of a tile of kernel values. Each of two workers evaluates and
+// searches half of the rows, 1 MiB in float32. There are many rows, because each tile packs its samples again.
+const tileRows, tileColumns = 1024, 512
 
 // grid evaluates kernel values tile by tile.
 type grid[T backend.Float] struct {
@@ -203,12 +202,10 @@ func (g *grid[T]) alloc(b backend.Backend[T], rows, columns int) (err error) {
 	return err
 }
 
-func (g *grid[T]) free() { g.out.Free() }
-
 // forEachTile calls f for each row of x and each tile. The argument values of f holds the kernel values of the row
 // and the samples column, column+1, … of z. f is called concurrently for different rows: while it searches some
-// rows, the kernel values of other rows are evaluated.
-func (g *grid[T]) forEachTile(k kernels.Kernel, x, z backend.Matrix[T], f func(i, column int, values []T)) error {
+// rows, evaluate computes the kernel values of other rows.
+func (g *grid[T]) forEachTile(evaluate func(out, x, z backend.Matrix[T]), x, z backend.Matrix[T], f func(i, column int, values []T)) error {
 	m, d := x.Dims()
 	n, _ := z.Dims()
 	var failed atomic.Pointer[error]
@@ -216,7 +213,7 @@ func (g *grid[T]) forEachTile(k kernels.Kernel, x, z backend.Matrix[T], f func(i
 		for column := 0; column < n && failed.Load() == nil; column += tileColumns {
 			c := min(tileColumns, n-column)
 			out, values := g.out.View(first, 0, last-first, c), g.host.View(first, 0, last-first, c)
-			g.b.Gram(out, k, x.View(first, 0, last-first, d), z.View(column, 0, c, d))
+			evaluate(out, x.View(first, 0, last-first, d), z.View(column, 0, c, d))
 			err := g.b.Sync()
 			if !g.wrap && err == nil {
 				err = g.b.Download(values, out)
