@@ -15,20 +15,12 @@ import (
 //
 //	min over w of ‖z − A_S w‖² + penalty·|S|,  |S| ≤ maxSize
 //
-// for a vector z. The search is the branch and bound of Gatu and Kontoghiorghes (2006),
-// Branch-and-bound algorithms for computing the best-subset regression models, over a tree of
-// subsets. A node of the tree has fixed columns and free columns. Its children may remove only free
-// columns. The node stores the triangle R of the QR factorization of its free columns, and Qᵀz. For
-// each i, the squared residual of the fixed columns and the first i free columns is a sum of
-// squares of elements of Qᵀz. Givens rotations update R when a child removes one of q free columns,
-// in O(q²) operations. Removing a column never decreases the residual. The search therefore prunes a
-// child if the residual of all its columns, plus the penalty of its smallest subset, is not below
-// the best objective so far. The columns are in the order of forward selection. The large subtrees
-// are those without the first columns, and the search then prunes them early.
-//
-// If the first i free columns are linearly dependent on the fixed columns or on each other, the
-// search examines no subset that contains these i columns, because a smaller subset spans the same
-// space.
+// for a vector z, by the branch and bound of Gatu and Kontoghiorghes (2006), Branch-and-bound algorithms for
+// computing the best-subset regression models. Each node of the tree has fixed columns and free columns, of which
+// its children remove some. The node stores the triangle R of the QR factorization of its free columns, and Qᵀz.
+// The search prunes a child if the residual of all its columns, plus the penalty of its smallest subset, is not
+// below the best objective so far. If the first i free columns are linearly dependent, the search examines no
+// subset that contains all of them, because a smaller subset spans the same space.
 type bestSubsets struct {
 	ctx     context.Context
 	maxSize int     // maximum size of S
@@ -43,9 +35,8 @@ type bestSubsets struct {
 	triangles     [][]float64 // triangles[n] is memory for the triangle of a node with n free columns
 }
 
-// subsetColumns is the maximum number of columns that search accepts. subsetWork is the maximum
-// number of operations of a search. This number of operations takes one or two seconds, and
-// suffices for all subsets of 24 columns.
+// subsetColumns is the maximum number of columns that search accepts. subsetWork is the maximum number of
+// operations of a search, which take one or two seconds and suffice for all subsets of 24 columns.
 const (
 	subsetColumns = 64
 	subsetWork    = 1 << 28
@@ -60,8 +51,8 @@ func search(t *run.Task, a backend.Host[float64], z []float64, maxSize int, pena
 		tiny: float64(max(samples, d)) * epsilon, triangles: make([][]float64, d+1),
 	}
 	order := s.forward(a, z)
-	// ordered holds the columns of a in the order of the forward selection, z as the last column, and,
-	// if k < d, rows of zeros. The function triangular reduces ordered to R and Qᵀz.
+	// ordered holds the columns of a in the order of the forward selection and z as the last column. The function
+	// triangular reduces it to R and Qᵀz.
 	ordered := backend.NewHost[float64](max(k, d), d+1)
 	for i := range k {
 		row := ordered.Row(i)
@@ -183,9 +174,9 @@ func (s *bestSubsets) forward(a backend.Host[float64], z []float64) []int {
 	return order
 }
 
-// node examines the subsets that contain all columns of fixed and at least one column of free. r
-// holds the q×q triangle R of the columns of free, and Qᵀz in column q+1. lost is the squared norm
-// of the component of z that is orthogonal to the columns of fixed and free.
+// node examines the subsets that contain all columns of fixed and at least one column of free. r holds the q×q
+// triangle R of the columns of free, and Qᵀz in column q+1. lost is the squared norm of the component of z that is
+// orthogonal to all these columns.
 func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 	s.nodes++
 	if s.nodes%1024 == 0 && s.ctx.Err() != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// secularTol is the maximum relative error of ‖w‖². secularSteps is the maximum number of steps of
-// Newton's method and of bisection, and is far above the number that a solution usually takes.
+// secularTol is the maximum relative error of ‖w‖². secularSteps is the maximum number of steps of Newton's method
+// and of bisection.
 const (
 	secularTol   = 1e-10
 	secularSteps = 200
@@ -30,9 +30,8 @@ type BoundedFit struct {
 	Free      float64   // smallest ‖w‖² of a least-squares solution of the first output without the bound
 }
 
-// BoundedBytes returns the memory of Bounded for n rows, in bytes. It always includes the memory of
-// QR, although Bounded uses QR only if XᵀX or XXᵀ is nearly singular or the bound of an output is not
-// active. With fewer rows than features, QR makes the result about three times as large.
+// BoundedBytes returns the memory of Bounded for n rows, in bytes. It always includes the memory of QR, although
+// Bounded uses QR only if XᵀX or XXᵀ is nearly singular or the bound of an output is not active.
 func (c *Samples) BoundedBytes(n int) int64 {
 	qr := c.qrBytes(n)
 	if n < c.d {
@@ -42,11 +41,10 @@ func (c *Samples) BoundedBytes(n int) int64 {
 	return max(qr, c.momentBytes(n)+8*int64(c.d)*int64(c.d))
 }
 
-// Bounded minimizes Σ w_i (y_i − wᵀx_i − b)² subject to ‖w‖² ≤ theta for each output. The solution
-// is the ridge regression w(λ) with the λ ≥ 0 at which ‖w(λ)‖² = theta. Bounded computes λ by
-// Newton's method for 1/‖w(λ)‖ − 1/√theta = 0, and by bisection if a Newton step leaves the bracket
-// of λ (Moré and Sorensen 1983; Hebden 1973). If theta is 0, the bound of each output is its
-// ‖w(1)‖². memory is the field Memory of solvers.Params.
+// Bounded minimizes Σ w_i (y_i − wᵀx_i − b)² subject to ‖w‖² ≤ theta for each output. The solution is the ridge
+// regression w(λ) with the λ ≥ 0 at which ‖w(λ)‖² = theta. Bounded computes λ by Newton's method for 1/‖w(λ)‖ −
+// 1/√theta = 0, and by bisection if a Newton step leaves the bracket of λ (Moré and Sorensen 1983; Hebden 1973).
+// If theta is 0, the bound of each output is its ‖w(1)‖². memory is the field Memory of solvers.Params.
 func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit, error) {
 	s, _, err := newSecular(t, c)
 	if err != nil {
@@ -75,8 +73,7 @@ func (c *Samples) Bounded(t *run.Task, theta float64, memory int64) (*BoundedFit
 				m.Steps += n
 			}
 		}
-		// solvers.Solve computes the final solution, because it refines the solution of the linear
-		// system.
+		// solvers.Solve computes the final solution, because it refines the solution of the linear system.
 		hy := c.y.View(0, j, c.y.Rows, 1)
 		res, err := (*solvers.Result)(nil), error(backend.ErrNotPosDef)
 		if !s.dual || lambda > 0 {
@@ -118,9 +115,7 @@ type secular struct {
 	m     backend.Host[float64] // the lower triangle of M
 	r     backend.Host[float64] // the right-hand side r of each output, one in each row
 	trace float64               // the trace of M, an upper bound on ‖M‖
-	// pivot is the smallest pivot of the factorization at λ = 0, relative to the diagonal element
-	// of M. For M = XᵀX a pivot is the squared norm of the part of a column that is orthogonal to
-	// the earlier columns, and the diagonal element is the squared norm of the column.
+	// pivot is the smallest pivot of the factorization at λ = 0, relative to the diagonal element of M.
 	pivot float64
 }
 
@@ -162,8 +157,8 @@ func newSecular(t *run.Task, c *Samples) (s *secular, x backend.Host[float64], e
 		s.trace += s.m.Row(i)[i]
 	}
 	if s.dual && c.intercept {
-		// Let u be the unit vector proportional to (√w_1, …, √w_n). Centering makes y and the range of
-		// M orthogonal to u, so that M is singular. M + cuuᵀ with c > 0 gives the same solution v.
+		// Centering makes M singular, with the null vector u proportional to (√w_1, …, √w_n). M + cuuᵀ with c > 0
+		// gives the same solution v, because y is orthogonal to u.
 		for i := range s.m.Rows {
 			for j := range i + 1 {
 				s.m.Row(i)[j] += s.trace / float64(s.m.Rows) * c.root(i) * c.root(j) / c.weight
@@ -235,9 +230,8 @@ func (c *Samples) output(j int) *Samples {
 	return &one
 }
 
-// free describes the solution of output j without a bound. It is the unique solution or, if XᵀX is
-// nearly singular, the least-squares solution of minimum norm, which is computed by QR because QR
-// does not square the condition number of X.
+// free describes the solution of output j without a bound. If XᵀX is nearly singular, it computes the solution of
+// minimum norm by QR, which does not square the condition number of X.
 func (c *Samples) free(t *run.Task, s *secular, j int) (unbounded, error) {
 	norm, slope, err := s.norm(j, 0)
 	if err == nil && s.pivot > math.Sqrt(epsilon) || err != nil && !errors.Is(err, backend.ErrNotPosDef) {

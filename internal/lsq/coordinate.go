@@ -11,17 +11,16 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// coordinate implements coordinate descent (Friedman, Hastie and Tibshirani 2010). It sweeps over
-// the weights that are not 0 or whose slope |x_pᵀ(y − Xw)| exceeds μ, until a sweep decreases the
-// objective by only a small fraction of the duality gap. Then it computes the gap over all
-// features, and stops if the gap is within the tolerance. Sweeps may converge arbitrarily slowly if
-// columns are correlated. Therefore, once the sweeps have taken as long as a factorization of
-// X_AᵀX_A for the set A of nonzero weights, the method exact computes the minimum over A.
+// coordinate implements coordinate descent (Friedman, Hastie and Tibshirani 2010). It sweeps over the weights that
+// are not 0 or whose slope |x_pᵀ(y − Xw)| exceeds μ, and computes the duality gap over all features when a sweep
+// decreases the objective by only a small fraction of the gap. Sweeps converge slowly if columns are correlated.
+// Once they have taken as long as a factorization of X_AᵀX_A for the set A of nonzero weights, the method exact
+// computes the minimum over A.
 type coordinate struct {
 	a        *normal
 	diagonal []float64
-	// The fields from x to output are set only if XᵀX is not formed. x and y hold the columns of X
-	// and Y. residual is y − Xw for the weights w of state.
+	// The fields from x to output are set only if XᵀX is not formed. x and y hold the columns of X and Y, and
+	// residual is y − Xw.
 	x, y     backend.Host[float64]
 	residual []float64
 	shift    float64 // for sparse samples, y − Xw is residual + shift·√(sample weight)
@@ -46,8 +45,8 @@ func newCoordinate(a *normal) *coordinate {
 	return c
 }
 
-// factorRate is the time of a multiplication in a sweep, divided by the time of a multiplication in
-// a factorization. A factorization is faster because it is blocked and uses all processors.
+// factorRate is the time of a multiplication in a sweep, divided by the time of a multiplication in a
+// factorization, which is blocked and uses all processors.
 const factorRate = 16
 
 func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
@@ -103,9 +102,8 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 				cost *= 1 + 3*c.a.c.n/max(1, len(active))
 			}
 			converged, err := gain <= s.gap/1000, error(nil)
-			// If μ = 0, call exact at once: the computed gap does not bound the error if columns are
-			// correlated. Also call exact if the last gaps did not decrease and are below their rounding
-			// error, because the sweeps may converge slowly.
+			// Call exact at once if μ = 0, because the computed gap then does not bound the error, or if the last
+			// gaps did not decrease and are below their rounding error.
 			slow := s.stalls >= 5 && s.gap <= s.rounding
 			if len(active) > 0 && (work >= cost/factorRate || mu == 0 || slow) && s.steps < l.MaxIter {
 				work = 0
@@ -132,13 +130,11 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 }
 
-// exact minimizes over the weights of active, and reports whether it has reached the minimum. It
-// removes the weights that become 0 from active.
+// exact minimizes over the weights of active, and reports whether it has reached the minimum. It removes the
+// weights that become 0 from active.
 //
-// Let A be the set active, and s the signs of w_A. If no weight changes its sign, the minimum is at
-// w_A + δ with X_AᵀX_A δ = v, where v = X_Aᵀ(y − Xw) − μs. At w_A + tδ the objective has the
-// derivative δᵀv(t − 1) in t, plus 2μ|δ_p| for each weight p whose sign has changed. exact moves w
-// to the minimum over t. If a weight is 0 there, exact removes it from A.
+// Let A be the set active, and s the signs of w_A. If no weight changes its sign, the minimum is at w_A + δ with
+// X_AᵀX_A δ = v, where v = X_Aᵀ(y − Xw) − μs. exact moves w to the minimum on the line w_A + tδ.
 func (c *coordinate) exact(s *lassoState, mu float64, active []int, l Lasso) (bool, error) {
 	for {
 		if !slices.Equal(active, c.active) || c.factor == nil {
@@ -175,9 +171,8 @@ func (c *coordinate) exact(s *lassoState, mu float64, active []int, l Lasso) (bo
 	}
 }
 
-// follow moves w from the minimum at the previous μ towards the minimum at this μ. While the set of
-// nonzero weights stays the same, the minimum is linear in μ, and c.factor still belongs to this
-// set. One step of Newton's method then gives the exact minimum.
+// follow moves w from the minimum at the previous μ towards the minimum at this μ by one step of Newton's method
+// with c.factor. The step is exact while the set of nonzero weights stays the same.
 func (c *coordinate) follow(s *lassoState, mu float64) {
 	if len(c.active) > 0 && !slices.ContainsFunc(c.active, func(p int) bool { return s.w[p] == 0 }) {
 		s.steps++
@@ -185,10 +180,8 @@ func (c *coordinate) follow(s *lassoState, mu float64) {
 	}
 }
 
-// newton moves w_A to the minimum of the objective over the line w_A + tδ (see exact). It returns
-// the index in active of the weight that is 0 at the minimum, or −1, and whether all weights have
-// the same sign as before. If columns are linearly dependent, the weights of redundant columns do
-// not change.
+// newton moves w_A to the minimum of the objective over the line w_A + tδ (see exact). It returns the index in
+// active of the weight that is 0 at the minimum, or −1, and whether all weights have the same sign as before.
 func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, sameSigns bool) {
 	v := make([]float64, len(active))
 	for i, p := range active {
@@ -234,12 +227,9 @@ func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, 
 	return zero, len(crossed) == 0
 }
 
-// alongNull minimizes ‖w‖₁ along each null direction of the factor. A null direction is a change z
-// of the weights of active with Xz = 0. The minimum along a direction makes a weight 0. alongNull
-// changes the later directions so that this weight remains 0. It reports whether a weight has
-// become 0. Sweeps converge slowly along null directions, in steps of the size of μ/‖x_p‖². One-hot
-// columns of several categorical features have null directions, because the columns of each feature
-// add up to 1.
+// alongNull minimizes ‖w‖₁ along each null direction of the factor, a change z of the weights of active with Xz =
+// 0, along which sweeps converge slowly. The minimum makes a weight 0, which remains 0 in the later directions.
+// alongNull reports whether a weight has become 0.
 func (c *coordinate) alongNull(s *lassoState, active []int) (zeroed bool) {
 	directions := c.factor.null()
 	for i := range directions.Rows {
@@ -283,8 +273,7 @@ func (c *coordinate) alongNull(s *lassoState, active []int) (zeroed bool) {
 	return zeroed
 }
 
-// recompute computes XᵀXw, or y − Xw, from w, because the updates accumulate rounding errors over
-// many small changes.
+// recompute computes XᵀXw, or y − Xw, from w, because the updates accumulate rounding errors.
 func (c *coordinate) recompute(s *lassoState) {
 	if c.a.formed() {
 		clear(s.q)

@@ -44,9 +44,8 @@ func (p Posterior) Offsets() []float64 {
 	return b
 }
 
-// Variance returns the n×t variances σ² + (x − x̄)ᵀΣ(x − x̄) of new targets at the rows of x, where
-// Σ is the posterior covariance of w. projections holds V(x − x̄) for each row x, n×r. Variance also
-// adds the variance due to the component of x − x̄ that is orthogonal to the rows of V.
+// Variance returns the n×t variances σ² + (x − x̄)ᵀΣ(x − x̄) of new targets at the rows of x, where Σ is the
+// posterior covariance of w. projections holds V(x − x̄) for each row x, n×r.
 func (p Posterior) Variance(x, projections backend.Host[float64]) backend.Host[float64] {
 	variances := backend.NewHost[float64](x.Rows, len(p.Noise))
 	for i := range x.Rows {
@@ -91,9 +90,8 @@ func (p Posterior) CoefVariance() backend.Host[float64] {
 	return variances
 }
 
-// EvidenceBytes returns the memory of Evidence for n rows, in bytes: XᵀX on the device and on the
-// host, a copy of XᵀX, and its eigenvectors. With fewer rows than features, XXᵀ replaces XᵀX, and
-// the memory includes X, which Evidence overwrites with the eigenvectors of XᵀX.
+// EvidenceBytes returns the memory of Evidence for n rows, in bytes: XᵀX on the device and on the host, a copy of
+// XᵀX, and its eigenvectors. With fewer rows than features, XXᵀ replaces XᵀX, and the memory includes X.
 func (c *Samples) EvidenceBytes(n int) int64 {
 	if n < c.d {
 		return 8 * (int64(n)*int64(c.d+c.t) + 4*int64(n)*int64(n))

@@ -10,10 +10,9 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// fista implements the accelerated proximal gradient method of Beck and Teboulle (2009) with
-// adaptive restart (O'Donoghue and Candès 2015). A step computes XᵀXz, at the extrapolated point z,
-// from the products XᵀXw for the last two iterates w. A step therefore needs only one product on
-// the device. ISTA is this method without momentum.
+// fista implements the accelerated proximal gradient method of Beck and Teboulle (2009) with adaptive restart
+// (O'Donoghue and Candès 2015). A step needs only one product on the device, because XᵀXz at the extrapolated
+// point z follows from the products for the last two iterates. ISTA is this method without momentum.
 type fista struct {
 	a         *normal
 	ista      bool    // whether the method is ISTA
@@ -71,8 +70,7 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 				curvature += step * (q[p] - qz[p])
 				size += step * step
 			}
-			// The rounding errors of q are of the order ε‖XᵀX‖‖w‖. They make the computed curvature of a
-			// very short step inaccurate, and such a step therefore does not change the estimate.
+			// Skip a very short step: the rounding errors of q make its computed curvature inaccurate.
 			if f.fixed || !(curvature > f.lipschitz*size*(1+1e-8)) || size <= epsilon*s.norm() {
 				break
 			}
@@ -97,10 +95,9 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 }
 
-// settled updates the gap like lassoState.settled. For μ = 0, that gap is the decrease of the
-// objective by a change of one weight, which is too small if columns are correlated. For μ = 0,
-// settled therefore computes the decrease by at most boundSteps steps of conjugate gradients,
-// preconditioned by the diagonal of XᵀX. If this decrease is larger, it replaces the gap.
+// settled updates the gap like lassoState.settled. For μ = 0, that gap is too small if columns are correlated.
+// settled then also computes the decrease of the objective by at most boundSteps steps of conjugate gradients,
+// preconditioned by the diagonal of XᵀX, and uses the larger number.
 func (f *fista) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 	done, err := s.settled(f.a.t, mu, l)
 	if mu > 0 || !done || err != nil {

@@ -71,8 +71,7 @@ func (c *Samples) Jackknife(f *run.Task, lambda float64) (*Jackknife, error) {
 	return a, nil
 }
 
-// Errors returns the n×t leave-one-out errors c_i for the fit with the d×t weights coef and the
-// intercepts b.
+// Errors returns the n×t leave-one-out errors c_i for the fit with the d×t weights coef and the intercepts b.
 func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Host[float64], error) {
 	c := a.c
 	errs := backend.NewHost[float64](c.n, c.t)
@@ -98,9 +97,8 @@ func (a *Jackknife) Errors(coef backend.Host[float64], b []float64) (backend.Hos
 	return errs, nil
 }
 
-// Influence calls visit with one matrix b for each block of up to 256 rows of points. The argument
-// first is the index of the block's first row in points. Element (i, j) of b is √w_i z_iᵀL⁻¹(x −
-// x̄) + w_i/Σw for the j-th row x of the block.
+// Influence calls visit with one matrix b for each block of up to 256 rows of points, where first is the index of
+// the block's first row. Element (i, j) of b is √w_i z_iᵀL⁻¹(x − x̄) + w_i/Σw for the j-th row x of the block.
 func (a *Jackknife) Influence(f *run.Task, points backend.Host[float64], visit func(first int, b backend.Host[float64])) error {
 	c := a.c
 	rows := min(points.Rows, max(1, min(256, (64<<20)/(8*c.n))))

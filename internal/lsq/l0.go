@@ -31,8 +31,7 @@ type L0Fit struct {
 	Warnings  []string
 }
 
-// L0Bytes returns the memory of L0 for n rows, in bytes: the matrices of a value of type normal,
-// the columns with nonzero weights, and their Gram matrix.
+// L0Bytes returns the memory of L0 for n rows, in bytes.
 func (c *Samples) L0Bytes(l L0, n int) int64 {
 	columns := int64(c.d)
 	if l.Support > 0 {
@@ -65,9 +64,8 @@ func (c *Samples) L0(t *run.Task, l L0) (*L0Fit, error) {
 	return m, t.Step("solve", 1)
 }
 
-// descend runs iterative hard thresholding for the outputs whose search for the best subset is not
-// complete. It replaces the result of a search only if it finds a smaller objective. objectives
-// holds the objectives of the searches.
+// descend runs iterative hard thresholding for the outputs whose search is not complete. It replaces the result of
+// a search only if it finds an objective below that of the search in objectives.
 func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, objectives []float64, complete []bool) error {
 	a, err := c.normal(t)
 	if err != nil {
@@ -124,8 +122,8 @@ func newThreshold(a *normal, l L0) (*threshold, error) {
 		}
 	}
 	largest, err := a.largest(h.scale)
-	// The power method gives a lower bound on the largest eigenvalue. The trace is an upper bound, and
-	// it is the number of nonzero columns, because these are scaled to norm 1.
+	// The power method gives a lower bound on the largest eigenvalue. The trace, which is the number of nonzero
+	// columns, is an upper bound.
 	h.lipschitz = min(1.1*largest, float64(live))
 	return h, err
 }
@@ -142,9 +140,8 @@ func (h *threshold) objective() float64 {
 	return sum
 }
 
-// minimize sets u to the best solution for output j that it finds in at most limit steps. It
-// returns the number of steps. If the iteration has not converged, it also returns the decrease of
-// the objective in the last step.
+// minimize sets u to the best solution for output j that it finds in at most limit steps. It returns the number of
+// steps and, if the iteration has not converged, the decrease of the objective in the last step.
 func (h *threshold) minimize(j, limit int) (steps int, decrease float64, err error) {
 	for p, c := range h.a.moments.c.Row(j) {
 		h.u[p], h.q[p], h.c[p] = 0, 0, c*h.scale[p]
@@ -163,9 +160,8 @@ func (h *threshold) minimize(j, limit int) (steps int, decrease float64, err err
 		}
 		copy(startU, h.u)
 		copy(startQ, h.q)
-		// A step of length 1 is optimal for a single column, but may select unsuitable columns if there
-		// are several. A step of length 1/lipschitz never increases the objective. Try lengths from 1 to
-		// 1/lipschitz, and use the step with the smallest objective.
+		// A step of length 1/lipschitz never increases the objective, but a longer step may select better columns.
+		// Try lengths from 1 to 1/lipschitz, and use the step with the smallest objective.
 		previous, moved := minimum, false
 		for length, end := 1.0, false; !end; length /= 2 {
 			if length <= 1/h.lipschitz {
@@ -226,8 +222,7 @@ func (h *threshold) selectColumns(u []float64, length float64) []int {
 	return selected
 }
 
-// refit minimizes over the selected weights. If their columns are linearly dependent, it drops
-// redundant columns.
+// refit minimizes over the selected weights. If their columns are linearly dependent, it drops redundant columns.
 func (h *threshold) refit(selected []int) error {
 	if len(selected) == 0 {
 		return nil

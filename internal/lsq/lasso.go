@@ -17,12 +17,10 @@ import (
 type LassoMethod string
 
 const (
-	// CoordinateDescent minimizes over one weight at a time. Most of its sweeps include only the
-	// nonzero weights. It is the fastest method for most data.
+	// CoordinateDescent minimizes over one weight at a time. It is the fastest method for most data.
 	CoordinateDescent LassoMethod = "coordinate-descent"
-	// FISTA is the accelerated proximal gradient w ← soft(w − η∇, ηλ), with a restart when the
-	// momentum would increase the objective (O'Donoghue and Candès 2015). Each step takes one product
-	// on the device.
+	// FISTA is the accelerated proximal gradient w ← soft(w − η∇, ηλ), with a restart when the momentum would
+	// increase the objective (O'Donoghue and Candès 2015).
 	FISTA LassoMethod = "fista"
 	// ISTA is the proximal gradient method with a fixed step size and without momentum.
 	ISTA LassoMethod = "ista"
@@ -55,8 +53,7 @@ type LassoFit struct {
 	Warnings  []string
 }
 
-// LassoBytes returns the device memory of Lasso for n rows, in bytes. If XᵀX is formed, the factors
-// of its columns need no memory of their own, because they overwrite the copy of XᵀX.
+// LassoBytes returns the device memory of Lasso for n rows, in bytes.
 func (c *Samples) LassoBytes(n int) int64 {
 	if c.byGram() {
 		return c.normalBytes(n)
@@ -64,9 +61,8 @@ func (c *Samples) LassoBytes(n int) int64 {
 	return c.normalBytes(n) + c.factorBytes(n, int64(c.factoredOf(n)))
 }
 
-// maxFactorColumns returns the maximum number of columns whose Gram matrix coordinate descent
-// factors. If XᵀX is not formed, the maximum is at most twice the number n of rows: of more than 2n
-// columns, at least half are linear combinations of the others.
+// maxFactorColumns returns the maximum number of columns whose Gram matrix coordinate descent factors. If XᵀX is
+// not formed, it is at most twice the number of rows.
 func (c *Samples) maxFactorColumns() int {
 	if c.byGram() {
 		return c.d
@@ -74,8 +70,8 @@ func (c *Samples) maxFactorColumns() int {
 	return c.factoredOf(c.n)
 }
 
-// factoredOf returns the result of maxFactorColumns for n rows when XᵀX is not formed. The result for
-// sparse samples is at most gramFeatures, because the factor may be much larger than the samples.
+// factoredOf returns the result of maxFactorColumns for n rows when XᵀX is not formed. For sparse samples it is at
+// most gramFeatures, because the factor may be much larger than the samples.
 func (c *Samples) factoredOf(n int) int {
 	if c.sparse != nil {
 		return min(2*n, c.d, gramFeatures)
@@ -150,8 +146,7 @@ func (c *Samples) Lasso(t *run.Task, l Lasso) ([]LassoFit, error) {
 	return fits, t.Step("solve", 1)
 }
 
-// proximal is a method that minimizes ½‖y − Xw‖² + μ‖w‖₁. It starts from the weights of s and
-// overwrites them.
+// proximal is a method that minimizes ½‖y − Xw‖² + μ‖w‖₁. It starts from the weights of s and overwrites them.
 type proximal interface {
 	minimize(s *lassoState, mu float64, l Lasso) error
 }
@@ -193,9 +188,8 @@ func soft(v, mu float64) float64 {
 
 var errLassoOverflow = errors.New("values of x or y overflow: scale them down")
 
-// settled updates the duality gap, and reports whether it is within the tolerance. Let r = y − Xw,
-// and let s be the largest number ≤ 1 for which ‖Xᵀ(s·r)‖_∞ ≤ μ. The point s·r is dual feasible, so
-// that
+// settled updates the duality gap, and reports whether it is within the tolerance. Let r = y − Xw, and let s be
+// the largest number ≤ 1 for which ‖Xᵀ(s·r)‖_∞ ≤ μ. The point s·r is dual feasible, so that
 //
 //	gap = ½‖r‖²(1 + s²) + μ‖w‖₁ − s·rᵀy ≥ 0
 //
@@ -223,13 +217,12 @@ func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 	if s.stalls++; s.gap < s.stallGap/2 || s.stallGap == 0 {
 		s.stallGap, s.stalls = s.gap, 0
 	}
-	// Estimate the rounding error of the gap. The gap is a difference of numbers near ‖y‖²/2, or of
-	// larger numbers if large weights cancel each other. The error of the variable scale is relative
-	// to the elements of Xᵀr, which are sums of d terms of at most ‖w‖₁·max ‖x_p‖². The iteration may
-	// end when the gap stops decreasing and is at most s.rounding.
+	// s.rounding estimates the rounding error of the gap, a difference of numbers near ‖y‖²/2 or of larger numbers
+	// if large weights cancel each other. The iteration may end when the gap stops decreasing and is at most
+	// s.rounding.
 	s.rounding = float64(len(s.w)) * epsilon * (s.total + size + mu*ones + ones*norm/mu*math.Abs(s.total-cw))
-	// If μ = 0, the formula gives ½‖r‖², which is not a useful bound. Use the largest estimated
-	// decrease of the objective by a change of one weight.
+	// If μ = 0, the formula gives ½‖r‖², which is not a useful bound. Use the largest estimated decrease of the
+	// objective by a change of one weight.
 	if mu == 0 {
 		s.gap = 0
 		for p := range s.w {

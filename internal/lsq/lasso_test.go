@@ -14,9 +14,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// indicators returns samples of categorical columns. Each column has `levels` categories with
-// decreasing frequencies. For each category there is one feature, which is 1 in the samples of the
-// category and 0 elsewhere. If standard is set, each feature is scaled to standard deviation 1.
+// indicators returns samples of categorical columns, each with `levels` categories of decreasing frequencies and
+// one 0/1 feature for each category. If standard is set, each feature is scaled to standard deviation 1.
 func indicators(n, columns, levels int, standard bool, seed uint64) (x, y backend.Host[float64]) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = backend.NewHost[float64](n, columns*levels), backend.NewHost[float64](n, 1)
@@ -45,8 +44,7 @@ func indicators(n, columns, levels int, standard bool, seed uint64) (x, y backen
 	return x, y
 }
 
-// gapOf returns the objective and its duality gap, computed only from x, y and the residual y − ȳ −
-// (x − x̄)w.
+// gapOf returns the objective and its duality gap, computed only from x, y and the residual y − ȳ − (x − x̄)w.
 func gapOf(x, y backend.Host[float64], w []float64, lambda float64) (objective, gap float64) {
 	n, d := x.Rows, x.Cols
 	means, mean := make([]float64, d), 0.0
@@ -77,12 +75,9 @@ func gapOf(x, y backend.Host[float64], w []float64, lambda float64) (objective, 
 	return squares + lambda*ones, squares*(1+scale*scale) + lambda*ones - 2*scale*ry
 }
 
-// TestLassoOfIndicators fits the lasso to many indicator features, in one case more than rows. It
-// checks that the fit reaches a duality gap of 1e-10‖y‖², computed from the data, in fewer steps
-// than the number of features plus the number of rows. Sweeps alone would take more than 10,000
-// steps: they converge slowly along null directions, which change the weights of two categorical
-// columns so that the sum of the changes is 0. The test checks single fits and fits along a path of
-// λ.
+// TestLassoOfIndicators fits the lasso to many indicator features, in one case more than rows, for single λ and
+// along a path. It checks that a fit reaches a duality gap of 1e-10‖y‖², computed from the data, in fewer steps
+// than the number of features plus the number of rows. Sweeps alone would take more than 10,000 steps.
 func TestLassoOfIndicators(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, c := range []struct {
@@ -111,7 +106,7 @@ func TestLassoOfIndicators(t *testing.T) {
 					if len(f.Warnings) > 0 {
 						t.Errorf("λ %g of %v: %v", lambda, lambdas, f.Warnings)
 					}
-					// The gap computed from the data also has a rounding error, because it consists of sums of n terms.
+					// The second term bounds the rounding error of the gap computed from the data.
 					if !(gap <= tol*total+float64(c.n)*epsilon*4*total) {
 						t.Errorf("λ %g of %v: the duality gap is %.2g of ‖y‖²", lambda, lambdas, gap/total)
 					}
@@ -124,8 +119,8 @@ func TestLassoOfIndicators(t *testing.T) {
 	}
 }
 
-// TestFitsLeaveSamples checks that fits without an intercept do not change the samples. Such fits
-// use blocks of rows that share the memory of the samples.
+// TestFitsLeaveSamples checks that fits without an intercept, which share the memory of the samples, do not change
+// them.
 func TestFitsLeaveSamples(t *testing.T) {
 	x, y := indicators(300, 3, 20, true, 43)
 	originals := [][]float64{slices.Clone(x.Data), slices.Clone(y.Data)}
@@ -145,8 +140,8 @@ func TestFitsLeaveSamples(t *testing.T) {
 	}
 }
 
-// TestLassoBeyondRounding checks that a tolerance below the rounding error gives a warning with the
-// gap, not an error, and that the iteration does not take all allowed steps.
+// TestLassoBeyondRounding checks that a tolerance below the rounding error gives a warning with the gap, and that
+// the iteration does not take all allowed steps.
 func TestLassoBeyondRounding(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	reached := 0

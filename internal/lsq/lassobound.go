@@ -15,18 +15,15 @@ const (
 	boundSteps = 200
 )
 
-// bounded minimizes ½‖y − Xw‖² subject to ‖w‖₁ ≤ θ. It returns w and the μ for which the minimum of
-// ½‖y − Xw‖² + μ‖w‖₁ is the same. μ is 0 if the bound is not active.
+// bounded minimizes ½‖y − Xw‖² subject to ‖w‖₁ ≤ θ. It returns w and the μ for which the minimum w(μ) of ½‖y −
+// Xw‖² + μ‖w‖₁ is the same. μ is 0 if the bound is not active.
 //
-// ‖w(μ)‖₁ is continuous, nonincreasing and piecewise linear in μ (Osborne, Presnell and Turlach
-// 2000). The method decreases μ from ‖Xᵀy‖_∞, where w = 0, until ‖w(μ)‖₁ > θ. Then it computes the μ
-// with ‖w(μ)‖₁ = θ by the secant method in the Illinois variant. Each solve starts from the previous
-// solution. At the end bounded scales w to ‖w‖₁ = θ.
+// ‖w(μ)‖₁ is continuous, nonincreasing and piecewise linear in μ (Osborne, Presnell and Turlach 2000). The method
+// decreases μ from ‖Xᵀy‖_∞, where w = 0, until ‖w(μ)‖₁ > θ. Then it solves ‖w(μ)‖₁ = θ by the secant method in the
+// Illinois variant. At the end it may scale w to ‖w‖₁ = θ.
 //
-// The method stops when a bound on f(w) − f* is small enough, where f(w) = ½‖y − Xw‖² and f* is the
-// minimum of f. The penalized objective is P = f + μ‖w‖₁, and P(w) − gap is a lower bound on it: P(w)
-// − gap ≤ f(v) + μ‖v‖₁ ≤ f(v) + μθ for every v with ‖v‖₁ ≤ θ. For a multiple w' of w with ‖w'‖₁ ≤ θ,
-// it follows that
+// It stops when a bound on f(w') − f* is small enough, where f(w) = ½‖y − Xw‖², f* is the minimum of f, w' is a
+// multiple of w with ‖w'‖₁ ≤ θ, and gap is the duality gap of w:
 //
 //	f(w') − f* ≤ gap + f(w') − f(w) + μ(θ − ‖w‖₁)
 func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err error) {
@@ -37,8 +34,7 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 	defer func() { s.steps = steps }()
 	w = make([]float64, len(s.w))
 
-	// low and high are the ends of the bracket, and atLow and atHigh the values of h(μ) = ‖w(μ)‖₁ − θ
-	// at the ends.
+	// low and high are the ends of the bracket, and atLow and atHigh the values of h(μ) = ‖w(μ)‖₁ − θ at the ends.
 	var low, atLow, previous float64 // previous holds h for the previous μ
 	high, atHigh := 0.0, -theta
 	for _, v := range s.c {
@@ -80,8 +76,7 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 			}
 			return w, mu, nil
 		}
-		// If the same end of the bracket moves twice in succession, the Illinois method halves the
-		// function value at the other end.
+		// Illinois: if the same end moves twice in succession, halve the function value at the other end.
 		if h := norm - theta; h > 0 {
 			if previous > 0 {
 				atHigh /= 2

@@ -9,9 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// choleskyCondition is the maximum condition number κ of the triangular factor for which the normal
-// equations are solved by Cholesky. With one step of refinement the relative error of the solution
-// is about εκ²·εκ, which is below the error εκ of QR if εκ² ≪ 1.
+// choleskyCondition is the maximum condition number κ of the triangular factor for which the normal equations are
+// solved by Cholesky. With one step of refinement the relative error is about εκ²·εκ, below the error εκ of QR.
 const choleskyCondition = 1e4
 
 // Solution is the solution of a least-squares problem.
@@ -27,9 +26,8 @@ type Solution struct {
 	Warning      string    // the warning for an output for which LSQR has not converged, or ""
 }
 
-// LeastSquaresBytes returns the memory of LeastSquares for n rows, in bytes: XᵀX, which Cholesky
-// overwrites with its factor, the weights, their corrections and a block of rows. With fewer rows
-// than columns it counts the memory of QR only.
+// LeastSquaresBytes returns the memory of LeastSquares for n rows, in bytes. With fewer rows than columns it
+// counts the memory of QR only.
 func (c *Samples) LeastSquaresBytes(n int) int64 {
 	if c.sparse != nil {
 		return c.sparseBytes(n)
@@ -40,10 +38,9 @@ func (c *Samples) LeastSquaresBytes(n int) int64 {
 	return max(c.qrBytes(n), c.momentBytes(n)+24*int64(c.d)*int64(c.t))
 }
 
-// LeastSquares minimizes Σ w_i (y_i − wᵀx_i − b)². It solves the normal equations by Cholesky with
-// a step of refinement, or uses QR if the normal equations are too ill-conditioned. If the minimum
-// is not unique, it returns the solution of minimum norm. For sparse samples it uses LSQR, and
-// Condition, Rank, Squares and ForwardError are not set.
+// LeastSquares minimizes Σ w_i (y_i − wᵀx_i − b)² by Cholesky with a step of refinement, or by QR if the normal
+// equations are too ill-conditioned. If the minimum is not unique, it returns the solution of minimum norm. For
+// sparse samples it uses LSQR, and Condition, Rank, Squares and ForwardError are not set.
 func (c *Samples) LeastSquares(t *run.Task) (*Solution, error) {
 	if c.sparse != nil {
 		return c.lsqr(t)

@@ -14,9 +14,8 @@ import (
 //
 //	w ← w + η w_i (y_i − wᵀx_i − b) x_i,  b ← b + η w_i (y_i − wᵀx_i − b)
 //
-// For a small constant η it converges to a distance of order η from the least-squares solution, or
-// to the solution itself if the residual is 0. The default is η = 1/max w_i(‖x_i‖² + 1). With this η,
-// the step for sample i does not overshoot the solutions of wᵀx_i + b = y_i.
+// For a small constant η it converges to a distance of order η from the least-squares solution, or to the solution
+// itself if the residual is 0. The default is η = 1/max w_i(‖x_i‖² + 1).
 type LMS struct {
 	Rate      float64 // the step size η; 0 selects the default
 	Epochs    int

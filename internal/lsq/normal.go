@@ -20,8 +20,7 @@ type normal struct {
 	sparse  *sparseColumns          // X of sparse samples, in host memory
 	fixed   backend.Matrix[float64] // the device matrix of the products: XᵀX or X
 	v, r    backend.Matrix[float64] // device vectors of d and n elements
-	// square holds XᵀX of some columns, and then its factor. All factorizations share this memory,
-	// because the first use of new memory takes longer than factoring a few hundred columns.
+	// square holds XᵀX of some columns, and then its factor. All factorizations share this memory.
 	square       backend.Host[float64]
 	factorMatrix backend.Matrix[float64]
 }
@@ -216,8 +215,7 @@ type cholesky struct {
 	scale []float64
 }
 
-// scaled returns the result of gramOf for columns divided by their norms. scale holds 1/‖x_p‖ of
-// all columns.
+// scaled returns the result of gramOf for columns divided by their norms. scale holds 1/‖x_p‖ of all columns.
 func (a *normal) scaled(list []int, scale []float64) (backend.Host[float64], error) {
 	g, err := a.gramOf(list)
 	if err != nil {
@@ -306,9 +304,8 @@ func (f *cholesky) solve(v []float64) {
 	}
 }
 
-// drop updates a factor computed without pivoting when column i of X_A is removed (Golub and Van
-// Loan 2013, 6.5.4). It deletes row i and column i of the triangle L, and restores the product of the
-// later rows by rotations with the deleted column.
+// drop updates a factor computed without pivoting when column i of X_A is removed (Golub and Van Loan 2013,
+// 6.5.4).
 func (f *cholesky) drop(i int) {
 	x := make([]float64, f.rank)
 	for r := i + 1; r < f.rank; r++ {
@@ -352,9 +349,8 @@ func (f *cholesky) null() backend.Host[float64] {
 	return z
 }
 
-// largest estimates the largest eigenvalue of DXᵀXD by the power method, which gives a lower bound.
-// scale is the diagonal of D; nil means D = I. The method stops when a step changes the estimate by
-// less than a percent.
+// largest estimates the largest eigenvalue of DXᵀXD by the power method, which gives a lower bound. scale is the
+// diagonal of D; nil means D = I. The method stops when a step changes the estimate by less than a percent.
 func (a *normal) largest(scale []float64) (float64, error) {
 	d := a.c.d
 	v, w := make([]float64, d), make([]float64, d)

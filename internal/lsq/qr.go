@@ -74,8 +74,7 @@ func (c *Samples) qr(t *run.Task, s *Solution) error {
 // qrRows returns the number of rows that triangle processes at a time.
 func (c *Samples) qrRows(n int) int { return min(n, max(2*(c.d+c.t), 1<<17/(c.d+c.t))) }
 
-// qrBytes returns the memory of qr for n rows, in bytes. With fewer rows than features, qr stores
-// X, Xᵀ, and a copy of Xᵀ that is reduced to a triangle.
+// qrBytes returns the memory of qr for n rows, in bytes.
 func (c *Samples) qrBytes(n int) int64 {
 	width := c.d + c.t
 	if n < c.d {
@@ -85,10 +84,10 @@ func (c *Samples) qrBytes(n int) int64 {
 	return 8*int64(width)*int64(rows+3*c.d) + reflectorBytes(rows, width)
 }
 
-// triangle reduces the least-squares problems for X and Y, whose columns are scaled to norm 1. It
-// returns a matrix A, and a matrix Z with a row z_j for each output j, such that ‖Aw − z_j‖² − ‖Xw −
-// y_j‖² does not depend on w. If n < d, A = X and Z = Yᵀ. Otherwise A is R of X = QR, and Z is YᵀQ. QR
-// stacks each block of rows below the triangle of the previous blocks (Golub and Van Loan 2013, 5.3, 6.5).
+// triangle reduces the least-squares problems for X and Y, whose columns are scaled to norm 1. It returns a matrix
+// A, and a matrix Z with a row z_j for each output j, such that ‖Aw − z_j‖² − ‖Xw − y_j‖² does not depend on w. If
+// n < d, A = X and Z = Yᵀ. Otherwise A is R of X = QR, and Z is YᵀQ, computed in blocks of rows (Golub and Van
+// Loan 2013, 5.3, 6.5).
 func (c *Samples) triangle(t *run.Task, norms, ynorms []float64) (a, z backend.Host[float64], err error) {
 	width := c.d + c.t
 	block := backend.NewHost[float64](c.qrRows(c.n), width)
@@ -200,13 +199,11 @@ func singularValues(t *run.Task, a backend.Host[float64]) ([]float64, error) {
 	return values, context.Cause(t.Ctx)
 }
 
-// minimumNorm sets column j of w to the solution of min ‖A·diag(norms)·w − z_j‖ with the smallest
-// ‖w‖, for an A of the given rank. As in LAPACK's xGELSY, it first computes the QR factorization with
-// column pivoting, AP = Q (R₁₁ R₁₂). Then B = (R₁₁ R₁₂)Pᵀ·diag(norms) has full row rank, and w =
-// Bᵀ(BBᵀ)⁻¹(Qᵀz). It solves with BBᵀ = LLᵀ, where Lᵀ is the triangle of the QR factorization of Bᵀ.
-// This is as accurate as a solution that uses the orthogonal factor of Bᵀ (Paige 1973, An error
-// analysis of a method for solving matrix equations). One step of refinement follows, because the
-// norms may differ by many orders of magnitude.
+// minimumNorm sets column j of w to the solution of min ‖A·diag(norms)·w − z_j‖ with the smallest ‖w‖, for an A of
+// the given rank. As in LAPACK's xGELSY, it first computes the QR factorization with column pivoting, AP = Q (R₁₁
+// R₁₂). Then w = Bᵀ(BBᵀ)⁻¹(Qᵀz) for B = (R₁₁ R₁₂)Pᵀ·diag(norms), where the factor of BBᵀ comes from the QR
+// factorization of Bᵀ (Paige 1973, An error analysis of a method for solving matrix equations). One step of
+// refinement follows, because the norms may differ by many orders of magnitude.
 func minimumNorm(t *run.Task, w, a, z backend.Host[float64], norms []float64, rank int) error {
 	k, d := a.Rows, a.Cols
 	order := make([]int, d)

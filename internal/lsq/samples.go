@@ -1,7 +1,6 @@
-// Package lsq fits linear models f(x) = Wᵀx + b by least squares: without regularization, with a
-// bound on ‖w‖², with a penalty on ‖w‖₁ or on the number of weights, and by evidence. The file
-// samples.go contains the code that all methods share: centered samples, and XᵀX and QR in blocks
-// of rows.
+// Package lsq fits linear models f(x) = Wᵀx + b by least squares: without regularization, with a bound on ‖w‖²,
+// with a penalty on ‖w‖₁ or on the number of weights, and by evidence. All methods share centered samples, and XᵀX
+// and QR in blocks of rows (samples.go).
 package lsq
 
 import (
@@ -17,10 +16,9 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// Samples represents the samples of a linear least-squares problem by the rows √w_i(x_i − x̄) and
-// √w_i(y_i − ȳ), for the samples of weight w_i > 0 and their weighted means x̄ and ȳ. The problem in
-// these rows has no intercept, and b = ȳ − wᵀx̄ is the unpenalized intercept of the original
-// problem. Without an intercept x̄ and ȳ are 0. Samples computes these rows when they are needed.
+// Samples represents the samples of a linear least-squares problem by the rows √w_i(x_i − x̄) and √w_i(y_i − ȳ),
+// for the samples of weight w_i > 0 and their weighted means x̄ and ȳ. The problem in these rows has no intercept,
+// and b = ȳ − wᵀx̄ is the unpenalized intercept of the original problem. Without an intercept x̄ and ȳ are 0.
 type Samples struct {
 	x, y         backend.Host[float64] // the samples before centering; x is empty if they are sparse
 	sparse       *backend.CSR[float64] // nil if the samples are dense
@@ -62,9 +60,8 @@ func New(ctx context.Context, x numeric.Points, y backend.Host[float64], weights
 	return c, err
 }
 
-// findConstant lists the columns of x whose values all differ from their mean by at most
-// spread.Rounding. After centering, such a column would consist of rounding errors and could have a
-// huge weight. For most columns, the search ends after a few rows, at the first larger difference.
+// findConstant lists the columns of x whose values all differ from their mean by at most spread.Rounding. After
+// centering, such a column would consist of rounding errors and could have a huge weight.
 func (c *Samples) findConstant() {
 	for j := range c.d {
 		mean := c.meanX[0][j]
@@ -106,8 +103,7 @@ func (c *Samples) mean(ctx context.Context, h backend.Host[float64]) (numeric.Ce
 	return c.positive.Mean(ctx, h)
 }
 
-// fillX sets dst to centered and weighted rows of X, beginning with row from of the rows of weight
-// > 0.
+// fillX sets dst to centered and weighted rows of X, beginning with row from of the rows of weight > 0.
 func (c *Samples) fillX(dst backend.Host[float64], from int) {
 	c.positive.Fill(dst, c.x, c.meanX, from, true)
 	for _, j := range c.constant {
@@ -139,9 +135,8 @@ func (c *Samples) columns() (x, y backend.Host[float64]) {
 // blockRows returns the number of rows of a block in eachBlock. A block takes about 2 MiB.
 func (c *Samples) blockRows() int { return min(c.n, max(256, 1<<18/(c.d+c.t))) }
 
-// eachBlock calls f with successive blocks of rows of X and Y on the device. The blocks are valid
-// until f returns. f may overwrite the blocks if writable is true. If writable is false and the samples
-// have neither an intercept nor weights, the blocks share the memory of the samples.
+// eachBlock calls f with successive blocks of rows of X and Y on the device, which are valid until f returns. f
+// may overwrite them if writable is true; otherwise they may share the memory of the samples.
 func (c *Samples) eachBlock(ctx context.Context, b backend.Backend[float64], writable bool, f func(x, y backend.Matrix[float64], from int) error) error {
 	rows := c.blockRows()
 	share := !writable && !c.intercept && c.weights == nil
@@ -169,8 +164,7 @@ func (c *Samples) eachBlock(ctx context.Context, b backend.Backend[float64], wri
 	return nil
 }
 
-// moments holds G, c and s of the quadratic loss ‖Xw − y‖² = wᵀGw − 2cᵀw + s, computed on the
-// device.
+// moments holds G, c and s of the quadratic loss ‖Xw − y‖² = wᵀGw − 2cᵀw + s, computed on the device.
 type moments struct {
 	g backend.Host[float64] // G = XᵀX, d×d, both triangles
 	c backend.Host[float64] // c = Xᵀy, t×d: one row for each output

@@ -13,10 +13,10 @@ import (
 	"github.com/mercer-go/mercer/internal/spread"
 )
 
-// sparseColumns represents the centered columns √w(x_p − x̄_p) of sparse samples, where √w is the
-// vector of the √w_i. It stores the sparse vectors s_p = √w·x_p and the means x̄_p. A dense vector is
-// represented by a vector u and a number t, and means u + t√w. With an intercept, all columns, y and
-// their combinations are orthogonal to √w, so that the product with column p is s_pᵀu + t Σw x̄_p.
+// sparseColumns represents the centered columns √w(x_p − x̄_p) of sparse samples, where √w is the vector of the
+// √w_i, by the sparse vectors s_p = √w·x_p and the means x̄_p. A dense vector is represented by a vector u and a
+// number t, and means u + t√w. It is orthogonal to √w if there is an intercept; its product with column p is then
+// s_pᵀu + t Σw x̄_p.
 type sparseColumns struct {
 	x        backend.CSR[float64] // s_p, one row for each feature
 	y        backend.Host[float64]
@@ -62,8 +62,7 @@ func (c *Samples) sparseColumns() *sparseColumns {
 	return s
 }
 
-// sparseBytes returns the memory of sparseColumns for n rows and of the vectors that its methods
-// compute, in bytes.
+// sparseBytes returns the memory of sparseColumns and of the vectors of its methods for n rows, in bytes.
 func (c *Samples) sparseBytes(n int) int64 {
 	points := numeric.SparsePoints(*c.sparse)
 	return 2*points.CopyBytes(n) + 8*int64(n)*int64(c.t+2) + 8*int64(c.d)*int64(8+c.t)
@@ -141,15 +140,14 @@ func (s *sparseColumns) gramOf(list []int) backend.Host[float64] {
 	return g
 }
 
-// lsqrTol is the relative tolerance of LSQR. It is a few hundred times the rounding unit, because
-// products with long columns and the loss of orthogonality accumulate rounding errors.
+// lsqrTol is the relative tolerance of LSQR, a few hundred times the rounding unit: rounding errors accumulate in
+// products with long columns.
 const lsqrTol = 1e-13
 
 const lsqrIters = 10000
 
-// lsqr solves the least-squares problem of each output by LSQR (Paige and Saunders 1982, with their
-// stopping rules 1 and 2). It starts from w = 0, so that its iterates are combinations of the rows of
-// X and converge to the solution of minimum norm.
+// lsqr solves the least-squares problem of each output by LSQR (Paige and Saunders 1982, with their stopping rules
+// 1 and 2). From w = 0 it converges to the solution of minimum norm.
 func (c *Samples) lsqr(t *run.Task) (*Solution, error) {
 	a := c.sparseColumns()
 	s := &Solution{Method: "LSQR", Coef: backend.NewHost[float64](c.d, c.t)}

@@ -9,8 +9,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Unlike gonum's LAPACK, the functions of this file sum in an order that does not depend on the
-// processor.
+// Unlike gonum's LAPACK, the functions of this file sum in an order that does not depend on the processor.
 
 // reflectors is the number of Householder reflections that are applied together.
 const reflectors = 32
@@ -18,10 +17,9 @@ const reflectors = 32
 // reflectorBytes returns the memory of triangularize for a rows×cols matrix, in bytes.
 func reflectorBytes(rows, cols int) int64 { return 8 * reflectors * (3*int64(rows) + 2*int64(cols)) }
 
-// triangularize reduces the first columns of m, as many as cols says, to an upper triangle by
-// Householder reflections, and applies the reflections to all columns. It applies a product of
-// several reflections as I − VTVᵀ (Schreiber and Van Loan 1989, A storage-efficient WY
-// representation for products of Householder transformations).
+// triangularize reduces the first columns of m, as many as cols says, to an upper triangle by Householder
+// reflections, and applies the reflections to all columns, several at a time as I − VTVᵀ (Schreiber and Van Loan
+// 1989, A storage-efficient WY representation for products of Householder transformations).
 func triangularize(t *run.Task, m backend.Matrix[float64], cols int) error {
 	rows, width := m.Dims()
 	steps := min(rows, cols)
@@ -177,9 +175,9 @@ func condition(l backend.Host[float64]) float64 {
 	return norm * max(inverse, 2*sumAbs(x)/float64(3*n))
 }
 
-// pivotedCholesky overwrites the lower triangle of g with the first rank columns of a Cholesky
-// factor with complete pivoting. It stops when no remaining diagonal element exceeds tol. Row i of
-// the factor belongs to row and column order[i] of g.
+// pivotedCholesky overwrites the lower triangle of g with the first rank columns of a Cholesky factor with
+// complete pivoting. It stops when no remaining diagonal element exceeds tol. Row i of the factor is row order[i]
+// of g.
 func pivotedCholesky(ctx context.Context, g backend.Host[float64], tol float64) (order []int, rank int, err error) {
 	n := g.Rows
 	order = make([]int, n)

@@ -20,8 +20,8 @@ func normal2(r *rand.Rand, rows, cols int) backend.Host[float64] {
 	return h
 }
 
-// TestTriangular checks that R is upper triangular and that RᵀR = AᵀA, for sizes around a block of
-// reflections and with columns of zeros.
+// TestTriangular checks that R is upper triangular and that RᵀR = AᵀA, for sizes around a block of reflections and
+// with columns of zeros.
 func TestTriangular(t *testing.T) {
 	task := run.NewTask(t.Context(), backendtest.Device(t, "cpu"), nil)
 	const seed = 30
@@ -44,8 +44,7 @@ func TestTriangular(t *testing.T) {
 				}
 			}
 			for q := range p + 1 {
-				// The error of a column is at most γ_mk times its norm for k reflections of m elements (Higham 2002,
-				// theorem 19.4).
+				// The bound is that of Higham 2002, theorem 19.4.
 				bound := 4 * float64(a.Rows*min(a.Rows, a.Cols)) * epsilon * numeric.Norm2(aTransposed.Row(p)) * numeric.Norm2(aTransposed.Row(q))
 				if d := numeric.Dot(aTransposed.Row(p), aTransposed.Row(q)) - numeric.Dot(rt.Row(p), rt.Row(q)); !(math.Abs(d) <= bound) {
 					t.Errorf("%v: RᵀR and AᵀA differ by %.2g at (%d, %d), allowed %.2g", dims, d, p, q, bound)
@@ -90,8 +89,8 @@ func TestPivotedCholesky(t *testing.T) {
 	}
 }
 
-// TestCondition compares the estimate with the exact ‖L‖₁‖L⁻¹‖₁. The estimate is a lower bound, and
-// rarely less than a third of the exact value (Higham 2002, section 15.2).
+// TestCondition compares the estimate with the exact ‖L‖₁‖L⁻¹‖₁. The estimate is a lower bound, and rarely less
+// than a third of the exact value (Higham 2002, section 15.2).
 func TestCondition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(32, 0))
 	for _, n := range []int{1, 2, 3, 20, 60} {
