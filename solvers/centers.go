@@ -31,15 +31,13 @@ func CenterRules() []CenterRule {
 	return []CenterRule{UniformCenters, PivotCenters}
 }
 
-// CenterChoice specifies how centers are chosen. The rule chooses from a pool: each sample has a
-// priority computed from its key (Block.Keys) and Seed, and the pool holds the samples of smallest
-// priority. Equal seeds therefore give equal centers in the same order, for any order of the
-// samples.
+// CenterChoice specifies how centers are chosen. Each sample has a priority computed from its key (Block.Keys) and
+// Seed. The rule chooses among the samples of smallest priority, so that equal seeds give equal centers for any
+// order of the samples.
 type CenterChoice struct {
 	Rule  CenterRule // "" means UniformCenters
 	Count int        // number of centers, M; 0 means about 10√n. If there are fewer than M different samples, each different sample is a center
-	// pool is the number of samples, drawn uniformly in one pass, from which a rule other than
-	// UniformCenters chooses. 0 means max(2M, 500).
+	// pool is the number of samples from which a rule other than UniformCenters chooses. 0 means max(2M, 500).
 	pool int
 	Seed uint64
 }
@@ -71,8 +69,7 @@ func (c CenterChoice) check() error {
 	return nil
 }
 
-// bytes returns the device memory that choosing the centers takes, in bytes. rowBytes returns the
-// device memory of a number of rows of X.
+// bytes returns the device memory that choosing the centers takes. rowBytes is the device memory of rows of X.
 func (c CenterChoice) bytes(n int, rowBytes func(rows int) int64) int64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {
@@ -81,7 +78,6 @@ func (c CenterChoice) bytes(n int, rowBytes func(rows int) int64) int64 {
 	return 0
 }
 
-// flops estimates the number of operations for choosing the centers.
 func (c CenterChoice) flops(n, d int) float64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {
@@ -90,8 +86,7 @@ func (c CenterChoice) flops(n, d int) float64 {
 	return 0
 }
 
-// choose returns p.Centers if the caller set them, otherwise the centers that the rule chooses. It
-// also returns count samples for Falkon's preconditioner. It reads the samples only if necessary.
+// choose returns p.Centers, or the centers that the rule chooses, and count samples for Falkon's preconditioner.
 func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[float64], q stream.Sampled, err error) {
 	n, d, _ := p.Data.Dims()
 	m, size := p.Choice.sizes(n)

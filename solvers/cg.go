@@ -91,25 +91,21 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// seriesMargin is a factor on the estimated number of iterations with a power series. It applies
-// when preconditioners are compared. The estimate comes from a sample of the rows, which contains
-// too few outliers and near-duplicates. These rows add more iterations to a power series than to a
-// preconditioner from columns of K. In 17 fits with 8,000 to 20,000 rows of 20 or 50 normal
-// features, the number of iterations was 0.4 to 1.7 times the estimate.
+// seriesMargin is a factor on the estimated number of iterations with a power series when preconditioners are
+// compared. In 17 fits with 8,000 to 20,000 rows of 20 or 50 features, the number of iterations was 0.4 to 1.7
+// times the estimate.
 const seriesMargin = 1.3
 
 // If a preconditioner needs at most fewIterations iterations, a better one saves little time.
 const fewIterations = 16
 
-// Auto chooses Fixed16 only if a step of refinement is estimated to multiply the residual by less
-// than 1/fixedMargin in spite of the rounding of K (sizes.contraction). The tolerance of the inner
-// solver (innerLimit) raises this factor to at most 3/fixedMargin. If a step reduces the residual by a
-// factor of less than fixedGain, the rounding errors are correlated, and the estimate is wrong.
+// Auto chooses Fixed16 only if a step of refinement is estimated to divide the residual by more than fixedMargin.
+// If a step divides the residual by less than fixedGain, the rounding errors are correlated, and the estimate is
+// wrong.
 const fixedMargin, fixedGain = 20, 4
 
-// isPrecise reports whether the precision of o suffices if the eigenvalues of K + λW⁻¹ are at least
-// lambda. For products in float32, lambda must be at least 32 times the norm of the rounding errors
-// (sizes.contraction), so that a step of refinement reduces the residual by a factor of 10.
+// isPrecise reports whether the precision of o suffices if the eigenvalues of K + λW⁻¹ are at least lambda. For
+// products in float32, lambda must be at least 32 times the norm of the rounding errors (sizes.contraction).
 func (z *sizes) isPrecise(o Operator, lambda float64) bool {
 	switch {
 	case o == Fixed16 && !(fixedMargin*z.contraction(o, lambda) < 1):
@@ -128,8 +124,7 @@ type preconditioning struct {
 	lambda     float64               // estimated lower bound of the eigenvalues of K + λW⁻¹
 }
 
-// columnsOfK lists the candidate preconditioners that use columns of K. Rank 0 stands for no
-// preconditioner.
+// columnsOfK lists the candidate preconditioners that use columns of K. Rank 0 stands for no preconditioner.
 func (z *sizes) columnsOfK(par Params) (list []preconditioning) {
 	add := func(rank int) {
 		iterations := func(tol float64) int { return z.spectrum().Iterations(rank, tol) }
@@ -158,8 +153,8 @@ func (z *sizes) powerSeries(par Params) (list []preconditioning, err error) {
 	return list, err
 }
 
-// onceForEach returns f with a cache: it calls f once for each tolerance. The estimates of all
-// operators of one precision use the same tolerances.
+// onceForEach returns f with a cache, because the estimates of all operators of one precision use the same
+// tolerances.
 func onceForEach(f func(tol float64) int) func(tol float64) int {
 	cache := map[float64]int{}
 	return func(tol float64) int {
@@ -193,10 +188,8 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	if o.single() {
 		rate, valueRate, size = z.rates().Single, z.rates().Values, 4
 	}
-	// Computing the n×k matrix F of lowrank.Preconditioner takes nk² operations, and FᵀF takes nk²
-	// more. Products of blocks of some hundred columns run 1.4 times as long as large products. The
-	// host chooses the pivots, and copies the row of each pivot from the device in a separate
-	// transfer.
+	// Computing the n×k matrix F of lowrank.Preconditioner takes nk² operations, and FᵀF takes nk² more. Products
+	// of blocks of some hundred columns run 1.4 times as long as large products. The host chooses the pivots.
 	factor := 1.4*2*n*k*k/rate + 3*k*k*k + k*device.fetch +
 		n*k*((2*float64(z.width)*device.feature+2*device.value)/valueRate+size*device.freshByte+device.host)
 	// An iteration reads F from memory twice.
@@ -244,8 +237,7 @@ func (z *sizes) innerLimit(o Operator, lambda float64) float64 {
 	return 0
 }
 
-// rounds is the number of inner solves that reduce the residual to tol. Each inner solve multiplies
-// the residual by limit.
+// rounds is the number of inner solves that reduce the residual to tol, if each multiplies it by limit.
 func rounds(limit, tol float64) float64 {
 	if limit == 0 {
 		return 1
@@ -253,8 +245,7 @@ func rounds(limit, tol float64) float64 {
 	return max(1, math.Ceil(elementary.Log(tol/4)/elementary.Log(limit)))
 }
 
-// cgBytes counts X, the memory of the outer loop, and the largest of three peaks: while the
-// preconditioner is computed, while the operator is computed, and while both are in use.
+// cgBytes returns the peak memory on the device in bytes.
 func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	c := min(z.columns, krylov.BlockWidth)
 	peak, resident := int64(0), int64(0)
@@ -279,11 +270,8 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	return numeric.Total(z.bytesOfX(n), z.refinedBytes(n), largest)
 }
 
-// run solves by conjugate gradients. It lists the alternatives to use in turn if a solve fails:
-// conjugate gradients in float64 after float32, and the Cholesky factor in float64 at last. Operators,
-// ranks and preconditioners that the caller chose have no alternatives. Conjugate gradients fail if λ
-// is near the rounding error of K and the eigenvalues decrease to that level without a gap, for
-// example for a Gaussian kernel. No preconditioner of rank below n then makes the condition number small.
+// run solves by conjugate gradients. If a solve fails, it goes on in float64 after float32, and with the Cholesky
+// factor in float64 at last. Operators, ranks and preconditioners that the caller chose have no alternatives.
 func (choice cgChoice) run(w *work) error {
 	var err error
 	if w.checkpointer, err = newCheckpointer(w, [3]any{choice.Operator, choice.Preconditioner, choice.Rank}); err != nil {
@@ -388,9 +376,8 @@ type conjugate[T backend.Float] struct {
 }
 
 const (
-	// A solve ends when the residual has not decreased for 500 iterations, because long plateaus are
-	// common in ill-conditioned systems. If the estimated number of iterations is larger than 500, it
-	// replaces 500, up to maxPatience.
+	// A solve ends when the residual has not decreased for patience iterations, because long plateaus are common in
+	// ill-conditioned systems. A larger estimated number of iterations replaces patience, up to maxPatience.
 	patience    = 500
 	maxPatience = 5000
 )
@@ -401,11 +388,9 @@ type preconditioner[T backend.Float] interface {
 	run.Releaser
 }
 
-// review returns a function that compares an inner solve with the plan. The argument solves is the
-// number of inner solves that reduce the residual from 1 to the tolerance. The returned function
-// gives a reason to end the solve if the solve takes more than twice the planned iterations and
-// another method would take less time than the remaining iterations. review returns nil if there is
-// no other method.
+// review returns a function that gives a reason to end an inner solve if it takes more than twice the planned
+// iterations and another method would be faster. solves is the planned number of inner solves. review returns nil
+// if there is no other method.
 func (w *work) review(solves float64) func(done int, remaining float64) string {
 	if w.takeover == 0 {
 		return nil
@@ -424,8 +409,7 @@ func (w *work) review(solves float64) func(done int, remaining float64) string {
 
 func (choice cgChoice) patience() int { return max(patience, min(choice.iterations, maxPatience)) }
 
-// newConjugate returns the inner solver with the operator a and the preconditioner pre, which may
-// be nil. The inner solver frees both.
+// newConjugate returns an inner solver, which frees the operator a and the preconditioner pre. pre may be nil.
 func newConjugate[T backend.Float](w *work, b backend.Backend[T], a krylov.Operator[T], pre preconditioner[T], par krylov.Params) (*conjugate[T], error) {
 	par.Order, par.Columns, par.Products, par.MaxProducts = w.s.n, w.s.columns(), &w.res.Iters, w.par.maxIter()
 	if s := w.checkpointer; s != nil {
@@ -480,8 +464,7 @@ func (c *conjugate[T]) release() {
 	}
 }
 
-// newPreconditioner returns nil for rank 0. The preconditioner is computed from x in the precision
-// T.
+// newPreconditioner computes the preconditioner from x in the precision T. It returns nil for rank 0.
 func newPreconditioner[T backend.Float](w *work, b backend.Backend[T], choice cgChoice, x backend.Matrix[T]) (preconditioner[T], error) {
 	if choice.Rank == 0 {
 		return nil, nil
@@ -514,7 +497,6 @@ func checkPreconditioner(name string) error {
 	return nil
 }
 
-// samples returns the samples from which the spectrum is estimated.
 func (z *sizes) samples() lowrank.Samples {
 	s := newSamples(z.p)
 	list := lowrank.Samples{N: s.n, D: s.d, Kernel: s.Kernel, Lambda: s.Lambda, Weight: s.weightOf, Row: func(dst []float64, i int) {
@@ -526,7 +508,7 @@ func (z *sizes) samples() lowrank.Samples {
 	return list
 }
 
-// taylorEstimates returns the estimates for the Taylor preconditioner. The first call computes them.
+// taylorEstimates returns the estimates for the Taylor preconditioner, computed at the first call.
 func (z *sizes) taylorEstimates(par Params) (list []lowrank.TaylorEstimate, err error) {
 	if z.p.Sparse != nil {
 		return nil, errors.New("solvers: preconditioner: taylor takes no sparse samples: use rpcholesky")
@@ -539,7 +521,7 @@ func (z *sizes) taylorEstimates(par Params) (list []lowrank.TaylorEstimate, err 
 	return z.taylor, nil
 }
 
-// spectrum returns an estimate of the spectrum of K. The first call computes it.
+// spectrum returns an estimate of the spectrum of K, computed at the first call.
 func (z *sizes) spectrum() *lowrank.Spectrum {
 	if z.estimated == nil {
 		z.estimated = lowrank.NewSpectrum(z.ctx, z.samples())

@@ -30,10 +30,9 @@ import (
 // early for any reason, a later Solve of the same problem with the same params resumes from the
 // saved state. On the same device it gives the same bits as a Solve without interruption.
 //
-// The name of a file is a hash of everything that the solution depends on: one folder can hold the
-// checkpoints of many problems. Each checkpoint replaces the file atomically and has a checksum;
-// the file is removed when the problem is solved. A Solve that is canceled saves its state once
-// more if the state is complete.
+// The name of a file is a hash of everything that the solution depends on: one folder can hold the checkpoints of
+// many problems. Each checkpoint replaces the file atomically. The file is removed when the problem is solved. A
+// canceled Solve saves its state once more if the state is complete.
 //
 // Dual, Primal, OutOfCore and Normal write no checkpoints. If a checkpoint is requested, these
 // methods return an error, and Auto chooses among the other methods.
@@ -49,8 +48,7 @@ func (c Checkpoint) interval() time.Duration {
 	return c.Every
 }
 
-// A state holds the values that an iterative Solve needs in order to resume and cannot recompute
-// from the data.
+// A state holds the values that an iterative Solve needs to resume and cannot recompute from the data.
 type state struct {
 	Key string // the hash of the problem and the params
 
@@ -87,8 +85,8 @@ type checkpointer struct {
 
 const checkpointMagic = "mercer checkpoint 1\n"
 
-// newCheckpointer reads an existing checkpoint. It returns nil if the params request no
-// checkpoints. choice holds the plan's choices of options that the params do not set.
+// newCheckpointer reads an existing checkpoint, or returns nil if the params request none. choice holds the plan's
+// settings.
 func newCheckpointer(w *work, choice any) (*checkpointer, error) {
 	if w.par.Checkpoint.Dir == "" {
 		return nil, nil
@@ -96,8 +94,8 @@ func newCheckpointer(w *work, choice any) (*checkpointer, error) {
 	return openCheckpointer(w.par.Checkpoint, w.key(choice), w.s.n, w.s.t+1, w.res, func(st *state) error { return st.check(w) })
 }
 
-// openCheckpointer reads the checkpoint, if there is one, and records in res that the solve is
-// resumed. Each array of a valid state has at most rows × cols elements. check validates the state.
+// openCheckpointer reads the checkpoint, if there is one. check validates its state, whose arrays have at most rows
+// × cols elements each.
 func openCheckpointer(c Checkpoint, key string, rows, cols int, res *Result, check func(st *state) error) (*checkpointer, error) {
 	s := &checkpointer{res: res, key: key, interval: c.interval(), lastWrite: time.Now()}
 	s.path = filepath.Join(c.Dir, s.key[:24]+".checkpoint")
@@ -135,9 +133,7 @@ func openCheckpointer(c Checkpoint, key string, rows, cols int, res *Result, che
 	return s, nil
 }
 
-// stateBytes is an upper bound on the number of bytes that encode writes for arrays of at most rows
-// × cols elements. The header holds a permutation of the rows, a few numbers for each column, and a
-// constant number of bytes.
+// stateBytes is an upper bound on the bytes that encode writes for arrays of at most rows × cols elements.
 func stateBytes(rows, cols int) int64 {
 	const digits, columns, header = 24, 8, 1 << 16
 	n, t := int64(rows), int64(cols)
@@ -201,8 +197,7 @@ func (s *checkpointer) due() bool {
 	return s != nil && time.Since(s.lastWrite) >= s.interval
 }
 
-// write saves the state of an inner solver. If a refinement calls the inner solver, write also
-// saves the state of the refinement.
+// write saves the state of an inner solver and, if there is one, of the refinement that calls it.
 func (s *checkpointer) write(st *state) error {
 	st.Key = s.key
 	if f := s.f; f != nil {
@@ -218,7 +213,7 @@ func (s *checkpointer) write(st *state) error {
 	return nil
 }
 
-// remove deletes the file of the checkpoint after the problem has been solved.
+// remove deletes the file of the checkpoint.
 func (s *checkpointer) remove() error {
 	if s == nil {
 		return nil
@@ -334,12 +329,10 @@ func decodeState(data []byte) (*state, error) {
 	return s, nil
 }
 
-// A checkpoint may have been modified on purpose and still have a valid checksum. For any content of
-// the file, a Solve must end with an error or with a solution that has the reported residual.
-// Therefore check compares every field with its valid range, and the file holds no residuals.
+// A checkpoint may have been modified on purpose and still have a valid checksum. Therefore check compares every
+// field with its valid range, and the file holds no residuals.
 
-// maxIters is the largest number of iterations in a valid state. It is small enough that later
-// additions to the number do not overflow.
+// maxIters is the largest number of iterations in a valid state. Later additions to it do not overflow.
 const maxIters = math.MaxInt >> 10
 
 // stateField is a field of a state. It records whether the value is valid.
@@ -348,7 +341,6 @@ type stateField struct {
 	ok   bool
 }
 
-// stateArray is an array of a state and the shape that it must have.
 type stateArray struct {
 	name       string
 	h          backend.Host[float64]
@@ -376,7 +368,6 @@ func finite(values []float64) bool {
 	return !slices.ContainsFunc(values, func(v float64) bool { return v-v != 0 })
 }
 
-// inRange reports whether smallest ≤ v ≤ largest.
 func inRange(v krylov.Number, smallest, largest float64) bool {
 	return float64(v) >= smallest && float64(v) <= largest
 }
@@ -425,8 +416,8 @@ func (s *state) check(w *work) error {
 	return checkState(fields, arrays)
 }
 
-// checkPasses validates the state of a method that reads the samples in passes, with m basis
-// functions and t outputs.
+// checkPasses validates the state of a method that reads the samples in passes, with m basis functions and t
+// outputs.
 func (s *state) checkPasses(m, t int) error {
 	if s.Passes == nil {
 		return checkState([]stateField{{"Passes", false}}, nil)

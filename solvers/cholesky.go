@@ -16,9 +16,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Cholesky is the factor L of A = K + λI = LLᵀ on a device, in packed storage if the device
-// supports it. It solves for any number of right-hand sides. Append and Remove update it when a
-// sample is added or removed.
+// Cholesky is the factor L of A = K + λI = LLᵀ on a device, in packed storage if the device supports it. It solves
+// for any number of right-hand sides. Append and Remove update it when a sample is added or removed.
 //
 // Several goroutines may call the methods at the same time; Append, Remove and Close wait for
 // running methods. If Append or Remove returns an error, the factor is unchanged. After Close, and
@@ -34,12 +33,11 @@ type Cholesky struct {
 	points numeric.Points // X, n×d; empty for a factor of a given matrix
 }
 
-// ErrClosed is the error of the methods of a Cholesky, a Path or a learners.Predictor that is closed, nil or
-// zero.
+// ErrClosed is the error of the methods of a Cholesky, a Path or a learners.Predictor that is closed, nil or zero.
 var ErrClosed = run.ErrClosed
 
-// lock locks the factor for reading or for writing. The argument operation names the caller in error
-// messages. lock returns a function that unlocks the factor, or an error if the factor is closed.
+// lock locks the factor for reading or writing, and returns a function that unlocks it, or an error if the factor
+// is closed.
 func (f *Cholesky) lock(operation string, write bool) (unlock func(), err error) {
 	errClosed := fmt.Errorf("solvers: %s: the factor %w", operation, ErrClosed)
 	if f == nil {
@@ -86,9 +84,8 @@ func NewCholesky(ctx context.Context, dev backend.Device, n int, row func(i int,
 	})
 }
 
-// NewKernelCholesky factors k(X, X) + λI for the rows of X, n×d with n > 0. It takes n²d + n³/3
-// operations for a dense X. It keeps a copy of X, which is sparse if X is a backend.CSR. Its errors
-// are those of NewCholesky.
+// NewKernelCholesky factors k(X, X) + λI for the rows of X, n×d with n > 0. It takes n²d + n³/3 operations for a
+// dense X. It keeps a copy of X, which is sparse if X is a backend.CSR. Its errors are those of NewCholesky.
 func NewKernelCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, x backend.Points, lambda float64) (*Cholesky, error) {
 	points, err := numeric.PointsOf(x)
 	if err != nil {
@@ -144,8 +141,8 @@ func newCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, lamb
 	return f, nil
 }
 
-// factorOf factors a and returns the largest diagonal element of the unfactored matrix. It returns
-// an error if a pivot is no larger than its rounding error.
+// factorOf factors a and returns the largest diagonal element of the unfactored matrix. It returns an error if a
+// pivot is no larger than its rounding error.
 func factorOf(a numeric.Symmetric[float64]) (largest float64, err error) {
 	diagonal, err := a.Diagonal()
 	if err != nil {
@@ -164,8 +161,8 @@ func factorOf(a numeric.Symmetric[float64]) (largest float64, err error) {
 	return largest, numeric.RoundedPivot(pivots, diagonal)
 }
 
-// failed adds advice to the error of a matrix that is not positive definite. The argument largest is
-// the largest diagonal element of the matrix.
+// failed adds advice to the error of a matrix that is not positive definite. largest is its largest diagonal
+// element.
 func (f *Cholesky) failed(operation string, err error, largest float64) error {
 	var pivot *backend.PivotError
 	switch {
@@ -229,9 +226,8 @@ func (f *Cholesky) LogDet() (float64, error) {
 	return 2 * sum, nil
 }
 
-// Solve sets dst to (K + λI)⁻¹B for n×t right-hand sides B in 2n²t operations. dst may be b. The
-// relative backward error of the solution is a small multiple of n·2⁻⁵³ (Higham 2002, theorem
-// 10.4).
+// Solve sets dst to (K + λI)⁻¹B for n×t right-hand sides B in 2n²t operations. dst may be b. The relative backward
+// error is a small multiple of n·2⁻⁵³ (Higham 2002, theorem 10.4).
 func (f *Cholesky) Solve(ctx context.Context, dst, b backend.Host[float64]) error {
 	unlock, err := f.lock("solve", false)
 	if err != nil {
@@ -250,8 +246,7 @@ func (f *Cholesky) Solve(ctx context.Context, dst, b backend.Host[float64]) erro
 	return nil
 }
 
-// solve copies b to the device as m, calls queue with m and the leading n×n part of the factor, and
-// downloads m to dst. queue overwrites m with the solution.
+// solve copies b to the device as m, calls queue, which overwrites m with the solution, and downloads m to dst.
 func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queue func(l numeric.Symmetric[float64], m backend.Matrix[float64])) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -269,10 +264,8 @@ func (f *Cholesky) solve(ctx context.Context, dst, b backend.Host[float64], queu
 	return q.Download(dst, m)
 }
 
-// Append adds a sample to a factor of a given matrix. row holds the n+1 elements of the new row of K,
-// without λ, up to the diagonal. Append takes n² operations. If the storage is full, Append enlarges
-// it by half and copies n²/2 elements. With a = row[:n] and α = row[n] + λ, the new factor has the row
-// (lᵀ ρ):
+// Append adds a sample to a factor of a given matrix in n² operations. row holds the n+1 elements of the new row of
+// K, without λ, up to the diagonal. With a = row[:n] and α = row[n] + λ, the new factor has the row (lᵀ ρ):
 //
 //	⎡ A  a ⎤   ⎡ L    ⎤ ⎡ Lᵀ l ⎤
 //	⎣ aᵀ α ⎦ = ⎣ lᵀ ρ ⎦ ⎣    ρ ⎦,  l = L⁻¹a,  ρ² = α − lᵀl
@@ -290,8 +283,7 @@ func (f *Cholesky) Append(ctx context.Context, row []float64) error {
 	return f.append(ctx, row)
 }
 
-// AppendPoint adds the sample x, of d features, to a factor of a kernel in nd + n² operations.
-// Otherwise it behaves like Append.
+// AppendPoint is Append for a factor of a kernel: it adds the sample x, of d features, in nd + n² operations.
 func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 	unlock, err := f.lock("append", true)
 	if err != nil {
@@ -311,7 +303,6 @@ func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 	if err := backend.CheckPoints(f.kernel, "x", point); err != nil {
 		return fmt.Errorf("solvers: append: %w", err)
 	}
-	// The sample becomes the last row of X, and only the last row of the Gram matrix is needed.
 	extended := f.points.With(x)
 	row, err := f.lastRow(ctx, extended)
 	if err != nil {
@@ -324,7 +315,6 @@ func (f *Cholesky) AppendPoint(ctx context.Context, x []float64) error {
 	return nil
 }
 
-// lastRow returns k(x, x_j) for the last row x of points and each row x_j of points.
 func (f *Cholesky) lastRow(ctx context.Context, points numeric.Points) ([]float64, error) {
 	q := f.dev.F64().With(ctx, nil)
 	z, err := points.Place(f.dev.F64())
@@ -381,7 +371,6 @@ func (f *Cholesky) append(ctx context.Context, row []float64) error {
 // moveRows is the number of rows of a factor that are moved or changed at a time.
 const moveRows = 256
 
-// reserve enlarges the storage, if necessary, to n rows.
 func (f *Cholesky) reserve(n int) error {
 	if n <= f.cap {
 		return nil
@@ -412,10 +401,9 @@ func (f *Cholesky) reserve(n int) error {
 	return nil
 }
 
-// Remove removes sample i, counted from 0, and the indices of later samples decrease by 1. It takes
-// 3(n−i)² operations on the processor. Plane rotations compute the factor of SSᵀ + vvᵀ (Gill, Golub,
-// Murray, Saunders 1974, method C1), where S is the trailing triangle of L from row and column i+1
-// on, and v is column i of L below the diagonal. The rotations preserve the backward error of L.
+// Remove removes sample i, counted from 0, and the indices of later samples decrease by 1. It takes 3(n−i)²
+// operations on the processor. With S the trailing triangle of L from row i+1 on and v column i of L below the
+// diagonal, plane rotations compute the factor of SSᵀ + vvᵀ (Gill, Golub, Murray, Saunders 1974, method C1).
 func (f *Cholesky) Remove(ctx context.Context, i int) error {
 	unlock, err := f.lock("remove", true)
 	if err != nil {
