@@ -2,47 +2,40 @@ package solvers
 
 import "github.com/mercer-go/mercer/internal/flop"
 
-// The cost model estimates the time of a step, in units of the time of one operation of a large
-// matrix product in float64. A choice depends only on ratios of costs. The constants were measured
-// for the cpu backend with AVX-512 on two cores of a Zen 4, 2026-11, n = 10,000. A device can
-// report its rates (flop.Rated) of products in float64 and float32. If it also reports its memory
-// bandwidth, as GPUs do, its rates replace all constants.
+// The cost model estimates the time of a step, in units of the time of one operation of a large matrix product in
+// float64. The constants were measured for the cpu backend with AVX-512 on two cores of a Zen 4, 2026-11, n =
+// 10,000. If a device reports its rates (flop.Rated), costsOf computes its costs from them.
 const (
 	rateProduct = 1.0  // rate of Gemm and Syrk
 	ratePotrf   = 0.95 // rate of potrf: factoring the panels is slower than matrix products
 	rateSingle  = 2.0  // float32 relative to float64
 	rateThin    = 0.15 // rate of products and solves with few columns, limited by memory bandwidth
 
-	// kernelValue is the cost of computing an exponential or a power, including its loads and
-	// stores.
+	// kernelValue is the cost of computing an exponential or a power, with its loads and stores.
 	kernelValue = 30.0
-	// sparseFeature is the cost of one stored feature of a sparse sample in one kernel value: 0.14
-	// s for the Gram matrix of 5,574 texts of 144 features each (2026-11-27).
+	// sparseFeature is the cost of one stored feature of a sparse sample in one kernel value: 0.14 s for the Gram
+	// matrix of 5,574 texts of 144 features each.
 	sparseFeature = 3.0
-	// readByte is the cost of reading a byte of a matrix that is multiplied by one vector, at 22
-	// GB/s.
+	// readByte is the cost of reading a byte of a matrix that is multiplied by one vector, at 22 GB/s.
 	readByte = 4.5
 	// hostElement is the cost of the host's work for each element of a pivot's column.
 	hostElement = 15.0
-	// hostMonomial is the cost of an element of F (lowrank.Preconditioner) that is a product of
-	// features. For n = 10,000 and rank 1326, a profile shows that one core takes 2.7 ns to compute
-	// the element, and 3 ns to multiply it by an element of D^-½ (2026-11-24).
+	// hostMonomial is the cost of an element of F (lowrank.Preconditioner) that is a product of features: 5.7 ns on
+	// one core.
 	hostMonomial = 300.0
 	// stepOverhead is the cost of an iteration without its products: a dozen short operations.
 	stepOverhead = 5e7
-	// freshByte is the cost of a byte of newly allocated memory, which the system must clear before
-	// its first use.
+	// freshByte is the cost of a byte of newly allocated memory, which the system must clear before its first use.
 	freshByte = 45.0
-	// hostSeconds is the time in seconds to fetch a float64 from a GPU's memory, at 16 GB/s, and to
-	// process it.
+	// hostSeconds is the time to fetch a float64 from a GPU's memory, at 16 GB/s, and to process it.
 	hostSeconds = 2.5e-9
 	// processorRate is the number of operations of a large product per second.
 	processorRate = 1e11
-	// The spectrum of K is not estimated if a direct method costs less than smallCost, because the
-	// estimate costs lookOverhead, which is a quarter of smallCost.
+	// The spectrum of K is not estimated if a direct method costs less than smallCost, which is four times
+	// lookOverhead.
 	smallCost = 6e9
-	// lookOverhead is the cost of estimating the spectrum of K from the eigenvalues of a sample, and
-	// of other work before the first iteration.
+	// lookOverhead is the cost of estimating the spectrum of K from a sample, and of other work before the first
+	// iteration.
 	lookOverhead = 1.5e9
 )
 
@@ -67,18 +60,16 @@ type costs struct {
 	minEstimated   float64 // total cost below which estimating the spectrum takes longer than it can save
 }
 
-// ofProcessor holds the measured costs of the cpu backend. This backend computes each value of a
-// symmetric K once, whether K is stored or not.
+// ofProcessor holds the measured costs of the cpu backend, which computes each value of a symmetric K once.
 var ofProcessor = costs{
 	listed: sparseFeature, feature: 1, value: kernelValue, reevaluation: 1, thin: 1 / rateThin,
 	symm64: [2]float64{12, 4}, symm32: [2]float64{4.5, 2}, symm16: [2]float64{2, 2.7}, solve64: [2]float64{12, 4}, solve32: [2]float64{5, 5},
 	freshByte: freshByte, readByte: readByte, monomial: hostMonomial, host: hostElement, step: stepOverhead, look: lookOverhead, rate: processorRate, minEstimated: smallCost,
 }
 
-// atRate returns the costs of a processor that performs the given number of operations of a large
-// product per second; 0 means processorRate. Memory bandwidth or scalar instructions limit some of
-// the work. The time of such work does not depend on the rate of products, and therefore its cost,
-// in operations of a product, is proportional to that rate.
+// atRate returns the costs of a processor that performs the given number of operations of a large product per
+// second; 0 means processorRate. The costs of work that memory bandwidth or scalar instructions limit grow in
+// proportion to that rate.
 func (c costs) atRate(products float64) costs {
 	if products == 0 || products == c.rate {
 		return c
@@ -94,11 +85,10 @@ func (c costs) atRate(products float64) costs {
 	return c
 }
 
-// costsOf returns the costs of a device with the given rates. For a device that reports its memory
-// bandwidth, they assume the following. A product evaluates each element of an unstored symmetric K
-// once for one column, and twice for several columns. An element takes 2 instructions per feature and
-// about 25 for an exponential. A product reads each element of a triangle once, and so does each of
-// two triangular solves. An iteration has a dozen short operations in sequence.
+// costsOf returns the costs of a device with the given rates. A device that reports its memory bandwidth is assumed
+// to evaluate each element of an unstored symmetric K once for one column and twice for several columns, with 2
+// instructions per feature and about 25 for an exponential, and to read each element of a triangle once per product
+// or solve.
 func costsOf(r flop.Rates) costs {
 	if r.Bytes == 0 {
 		return ofProcessor.atRate(r.Products)
@@ -126,8 +116,7 @@ func costsOf(r flop.Rates) costs {
 
 func (z *sizes) costs() costs { return costsOf(z.rates()) }
 
-// rates returns the rates of the device, or the rates of the cpu backend if the device reports
-// none.
+// rates returns the rates of the device, or the rates of the cpu backend if the device reports none.
 func (z *sizes) rates() flop.Rates {
 	if r, ok := z.dev.(flop.Rated); ok {
 		return r.Rates()
@@ -135,7 +124,6 @@ func (z *sizes) rates() flop.Rates {
 	return flop.Rates{Single: rateSingle, Values: 1.5}
 }
 
-// gramFlops is the number of operations that computing K takes.
 func (z *sizes) gramFlops() float64 { return flop.Gram(z.n, z.n, z.width, true) }
 
 func (z *sizes) gramCost(single bool) float64 {
@@ -162,8 +150,7 @@ func (z *sizes) gramMulCost(c int, single bool) float64 {
 	return factor*z.gramCost(single) + 2*float64(z.n)*float64(z.n)*float64(c)
 }
 
-// symmCost is the cost of a product of a stored K and c columns. The device reads K from memory, and
-// most elements of the columns from its caches.
+// symmCost is the cost of a product of a stored K and c columns.
 func (z *sizes) symmCost(c int, o Operator) float64 {
 	k := z.costs()
 	switch o {
@@ -188,20 +175,17 @@ func (z *sizes) squareCost(perElement [2]float64, c int) float64 {
 	return float64(z.n) * float64(z.n) * (perElement[0] + perElement[1]*float64(c))
 }
 
-// storedCost is the cost of computing and storing K.
 func (z *sizes) storedCost(o Operator) float64 {
 	size := map[Operator]float64{Stored64: 4, Stored32: 2, Fixed16: 1}[o] // bytes per element of a square matrix; packed storage holds half of the elements
 	return z.gramCost(o.single()) + z.costs().freshByte*size*float64(z.n)*float64(z.n)
 }
 
-// potrfCost is the cost of a Cholesky factorization in a precision with the given rate relative to
-// float64.
+// potrfCost is the cost of a Cholesky factorization, where rate is relative to float64.
 func (z *sizes) potrfCost(rate float64) float64 {
 	return flop.Potrf(z.n) / ratePotrf / rate
 }
 
-// residualFlops is the number of operations for computing a residual from the data. For a linear
-// kernel, it counts products with X and its transpose; otherwise, a product with an unstored K.
+// residualFlops is the number of operations for computing a residual from the data.
 func (z *sizes) residualFlops() float64 {
 	if isLinear(z.kernel) {
 		return 2 * flop.Gemm(z.n, z.t, z.width)

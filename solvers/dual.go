@@ -11,9 +11,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Dual is Cholesky of K + λW⁻¹ in float64: O(n²d + n³) time and n²/2 elements. On a device that can
-// store K beside the factor (backend.PreserveBackend) and has enough memory, Dual takes n²
-// elements.
+// Dual is Cholesky of K + λW⁻¹ in float64: O(n²d + n³) time and n²/2 elements, or n² elements on a device that can
+// store K beside the factor (backend.PreserveBackend) and has enough memory.
 const Dual Method = "dual"
 
 func dualEstimate(z *sizes, par Params) (estimate, error) {
@@ -29,7 +28,6 @@ func dualEstimate(z *sizes, par Params) (estimate, error) {
 	return e, nil
 }
 
-// dualChoice says whether to store K beside the factor.
 type dualChoice struct{ Keep bool }
 
 func (z *sizes) dualEstimate(keepK bool) estimate {
@@ -65,8 +63,7 @@ func (choice dualChoice) run(w *work) error {
 	return w.refine(x, w.direct(x, choice.Keep))
 }
 
-// direct returns the fallback that solves with the Cholesky factor in float64. If keepK is true, the
-// fallback stores K beside the factor.
+// direct returns the fallback that solves with the Cholesky factor in float64. keepK stores K beside the factor.
 func (w *work) direct(x backend.Matrix[float64], keepK bool) fallback {
 	method := Dual
 	if w.onHost {
@@ -75,8 +72,7 @@ func (w *work) direct(x backend.Matrix[float64], keepK bool) fallback {
 	return fallback{method: method, text: "the factor in float64", make: func() (inner, error) { return w.newDirect(x, keepK) }}
 }
 
-// withDirect appends the solve with the factor in float64 to the fallbacks if there is enough
-// memory.
+// withDirect appends the solve with the factor in float64 to the fallbacks if there is enough memory.
 func (w *work) withDirect(x backend.Matrix[float64], fallbacks []fallback) []fallback {
 	z, n := w.plan.sizes, w.s.n
 	e, err := dualEstimate(z, w.par)
@@ -156,8 +152,7 @@ func (d *direct64) endedForFaster() bool { return false }
 
 func (d *direct64) release() { d.w.Mem.Free(d.a) }
 
-// newFactored returns the storage for a matrix and its factor. OutOfCore stores them in host
-// memory.
+// newFactored returns the storage for a matrix and its factor. OutOfCore stores them in host memory.
 func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (numeric.Symmetric[T], error) {
 	if !w.onHost {
 		return numeric.NewSymmetric(w.Mem, b, n)
@@ -166,8 +161,8 @@ func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (numeric
 	return numeric.NewPacked(w.Mem, hb, n, hb.NewHostPacked)
 }
 
-// preserveOrder is the minimum order n at which dual stores K beside the factor. For a smaller n,
-// storing K saves too little time to justify twice the memory.
+// preserveOrder is the minimum order n at which dual stores K beside the factor. For a smaller n, this saves too
+// little time.
 const preserveOrder = 4096
 
 // preserves reports whether dual stores K beside the factor if memory suffices.
@@ -178,9 +173,8 @@ func (z *sizes) preserves(par Params) bool {
 	return par.Operator == Stored64 || par.Operator == OperatorAuto && z.n >= preserveOrder
 }
 
-// pivotTol bounds the rounding error of a pivot relative to the diagonal element of the factored
-// matrix (numeric.PivotTol). A pivot is a diagonal element minus a sum of up to n terms. For primal,
-// the diagonal element itself is a sum over the samples.
+// pivotTol bounds the rounding error of a pivot, a sum of up to n terms, relative to the diagonal element of the
+// factored matrix (numeric.PivotTol). For primal, the diagonal element itself is a sum over the samples.
 func (w *work) pivotTol() float64 {
 	terms := float64(w.s.n)
 	if w.plan.Method == Primal {
@@ -189,9 +183,8 @@ func (w *work) pivotTol() float64 {
 	return numeric.PivotTol(terms)
 }
 
-// checkPivots returns a *backend.PivotError for the first pivot that is only a rounding error.
-// pivots is the diagonal of the factor, diagonal is the diagonal of the matrix, and unit is the unit
-// roundoff.
+// checkPivots returns a *backend.PivotError for the first pivot that is only a rounding error. pivots is the
+// diagonal of the factor, diagonal that of the matrix, and unit the unit roundoff.
 func (w *work) checkPivots(pivots, diagonal []float64, unit float64) error {
 	tol, weight := w.pivotTol()*unit/numeric.Epsilon, w.s.totalWeight()
 	return numeric.CheckPivots(pivots, func(i int) float64 {
@@ -202,8 +195,8 @@ func (w *work) checkPivots(pivots, diagonal []float64, unit float64) error {
 	})
 }
 
-// sufficientLambda returns a λ that makes every pivot exceed its rounding error. The argument
-// diagonal is the diagonal of the matrix.
+// sufficientLambda returns a λ that makes every pivot exceed its rounding error. diagonal is the diagonal of the
+// matrix.
 func (w *work) sufficientLambda(diagonal []float64) float64 {
 	largest := 0.0
 	for _, v := range diagonal {

@@ -16,20 +16,17 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Mixed is Cholesky of K + λW⁻¹ in float32, with corrections in float64. Most of the work runs at
-// the rate of float32, and the residual is as small as in float64. The corrections are steps of
-// iterative refinement while each step reduces the residual by a factor of 10. Later corrections use
-// conjugate gradients with the factor as the preconditioner: they take longer, but also converge for
-// condition numbers above 10⁷, for which refinement diverges. If a pivot is negative because of
-// rounding errors, Mixed factors K + (λ+δ)W⁻¹ with a small δ.
+// Mixed is Cholesky of K + λW⁻¹ in float32, with corrections in float64, which make the residual as small as with a
+// factor in float64. The corrections are steps of iterative refinement while each step reduces the residual by a
+// factor of 10, and then conjugate gradients with the factor as the preconditioner, which converge for condition
+// numbers above 10⁷, too. If a pivot is negative because of rounding errors, Mixed factors K + (λ+δ)W⁻¹ with a
+// small δ.
 //
-// A device with products of reduced precision (backend.ReducedBackend: FP16 on a GPU, integers of
-// 16 bits on a processor) uses these products for the factor when λ is well above their rounding
-// error, and uses float32 if they fail.
+// On a device with products of reduced precision (backend.ReducedBackend), Mixed uses these products for the factor
+// when λ is well above their rounding error, and float32 if they fail.
 const Mixed Method = "mixed"
 
-// mixedSteps limits the iterations with one factor. More iterations would take longer than a factor
-// in float64.
+// mixedSteps limits the iterations with one factor. More would take longer than a factor in float64.
 const mixedSteps = 60
 
 type mixedChoice struct {
@@ -70,14 +67,11 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// mixedEstimate returns the estimate for the operator o. The Cholesky factor has reduced precision
-// if reduced is true, and otherwise the precision of float32.
+// mixedEstimate returns the estimate for the operator o and a factor of reduced precision or in float32.
 func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
-	// LLᵀ differs from K + λW⁻¹ by a matrix E of rounding errors. The relative error of an element is
-	// 2⁻²³, or the error of products of reduced precision. Because the errors have different signs,
-	// ‖E‖ is about 2⁻²³‖K‖/√n; the factor 4 is a margin. If ‖E‖ exceeds the smallest eigenvalue, the
-	// factorization in float32 needs a shift of the diagonal larger than ‖E‖. For reduced precision,
-	// the shift is not estimated.
+	// LLᵀ differs from K + λW⁻¹ by a matrix E of rounding errors of relative size unit and different signs: ‖E‖ is
+	// about unit·‖K‖/√n, and the factor 4 is a margin. If ‖E‖ exceeds the smallest eigenvalue, the factorization in
+	// float32 needs a shift of the diagonal larger than ‖E‖.
 	unit, rate := factorUnit(z.dev.F32(), reduced), z.rates().Single
 	if reduced {
 		rate = z.rates().Reduced
@@ -95,14 +89,13 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	case reduced && iterations > mixedSteps/2:
 		iterations = 2e6 // the factorization would fail: this cost makes Mixed choose float32
 	case reduced && z.rates().Bytes == 0:
-		// On a processor the margin of 4 is not needed. Without it, the estimated and measured
-		// numbers of iterations differed by at most two: n = 8,000, Gaussian kernel, 8, 20 and 50
-		// features, λ = 0.001.
+		// On a processor, the numbers of iterations without the margin of 4 were within two of the measured
+		// numbers: n = 8,000, Gaussian kernel, 8, 20 and 50 features, λ = 0.001.
 		condition = 1 + rounding/4/minEigenvalue
 		iterations = factorIterations(condition, par.tol())
 	}
 	if !o.stored() && condition < 1.1 {
-		// Refinement alone suffices: each step multiplies the residual by condition − 1.
+		// Refinement alone suffices.
 		iterations = max(1, math.Ceil(elementary.Log(1/par.tol())/elementary.Log(1/(condition-1))))
 	}
 	product, flops, gram := z.productCost(z.columns, false), z.productFlops(z.columns), 0.0
@@ -156,8 +149,7 @@ func factorUnit(b backend.Backend[float32], reduced bool) float64 {
 	return numeric.EpsilonSingle
 }
 
-// factorIterations is the number of iterations of conjugate gradients that reduce the residual by
-// the factor tol if the preconditioned matrix has the given condition number.
+// factorIterations is the number of iterations of conjugate gradients that reduce the residual by the factor tol.
 func factorIterations(condition, tol float64) float64 {
 	root := math.Sqrt(condition)
 	iterations := max(2, math.Ceil(elementary.Log(1/tol)/elementary.Log((root+1)/(root-1))))
@@ -167,8 +159,7 @@ func factorIterations(condition, tol float64) float64 {
 	return iterations
 }
 
-// run uses the factor in float32. If it fails and memory suffices, run continues with the factor in
-// float64.
+// run uses the factor in float32 and, if it fails and memory suffices, continues with the factor in float64.
 func (choice mixedChoice) run(w *work) error {
 	var err error
 	if w.checkpointer, err = newCheckpointer(w, choice); err != nil {
@@ -209,8 +200,8 @@ func (w *work) newMixed(o Operator, reduced bool, x backend.Matrix[float64]) (in
 	return &corrector{conjugate: c, factor: p, strong: o.stored() || w.checkpointer.restored() != nil}, nil
 }
 
-// corrector is an inner solver. It applies the factor alone while each step reduces the residual by
-// a factor of 10. Afterwards it uses conjugate gradients preconditioned by the factor.
+// corrector is an inner solver. It applies the factor alone while each step reduces the residual by a factor of 10,
+// and then uses conjugate gradients preconditioned by the factor.
 type corrector struct {
 	*conjugate[float64]
 	factor *singleFactor
@@ -238,10 +229,9 @@ func (c *corrector) switchToCG() bool {
 	return !was
 }
 
-// factor32 returns the Cholesky factor of K + (λ+δ)W⁻¹ in float32. It begins with δ = 0. After a
-// failed pivot, δ is the rounding error of float32, or of reduced products if reduced is true. Each
-// further failure multiplies δ by ten. If operator stores K in float64 and the device can round K to
-// float32, factor32 does not evaluate K again.
+// factor32 returns the Cholesky factor of K + (λ+δ)W⁻¹ in float32. δ is 0 at first, the rounding error of float32
+// or of reduced products after a failed pivot, and ten times larger after each further failure. If operator stores
+// K in float64 and the device can round K to float32, factor32 does not evaluate K again.
 func (w *work) factor32(reduced bool, operator krylov.Operator[float64]) (numeric.Symmetric[float32], error) {
 	s := w.s
 	var narrow func(a numeric.Symmetric[float32]) error
@@ -344,10 +334,9 @@ func (p *singleFactor) Apply(z, r backend.Matrix[float64]) error {
 	return p.w.Dev.Sync()
 }
 
-// OutOfCore is for a device whose memory is too small for K. It is Dual with the factor in the
-// memory of the host; panels of the factor are copied to the device when needed. If the device is
-// at least four times as fast in float32, OutOfCore is Mixed with the float32 factor in the memory
-// of the host, and evaluates K again for every product.
+// OutOfCore is Dual with the factor in the memory of the host, for a device whose memory is too small for K. On a
+// device that is at least four times as fast in float32, it is Mixed with the factor in the memory of the host, and
+// evaluates K again for every product.
 const OutOfCore Method = "outofcore"
 
 type outOfCoreChoice struct{ Single bool }
@@ -392,8 +381,8 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 		}
 		return numeric.Total(bytesInCore(n)-stored, device)
 	}
-	// The panels are copied once during the factorization, and twice for each solve, with about a
-	// hundredth of the bandwidth of the device's memory.
+	// The panels are copied once for the factorization and twice for each solve, with about a hundredth of the
+	// memory's bandwidth.
 	e.cost *= 1.3
 	stored := Stored64
 	if single {
@@ -422,8 +411,6 @@ func (choice outOfCoreChoice) run(w *work) error {
 		return err
 	}
 	fallbacks := []fallback{{method: OutOfCore, text: "the factor in float32", make: func() (inner, error) { return w.newMixed(Unstored64, false, x) }}}
-	// If float32 fails, use the factor in float64, provided that it fits the memory of the device
-	// and of the host.
 	b, z := w.B.(backend.HostPackedBackend[float64]), w.plan.sizes
 	device, host := b.HostPackedBytes(w.s.n)
 	if numeric.Total(z.bytesOfX(w.s.n), z.refinedBytes(w.s.n), device) <= w.plan.available && host <= b.HostFree() {

@@ -60,11 +60,9 @@ func (o Operator) text() string {
 	return "K evaluated in float32 for every product"
 }
 
-// contraction is the approximate factor by which a step of refinement multiplies the residual if
-// the inner solver uses the operator o and the eigenvalues of K + λW⁻¹ are at least lambda. The factor
-// is ‖E‖/lambda for the matrix E of the rounding errors of K. If the errors are independent with
-// standard deviation σ, ‖E‖ = 2σ√n. The first step shows whether they are correlated. For elements in
-// float64 the result is 0.
+// contraction is the approximate factor by which a step of refinement with the operator o multiplies the residual
+// if the eigenvalues of K + λW⁻¹ are at least lambda: ‖E‖/lambda for the matrix E of the rounding errors of K. For
+// independent errors with standard deviation σ, ‖E‖ = 2σ√n. For elements in float64 the result is 0.
 func (z *sizes) contraction(o Operator, lambda float64) float64 {
 	switch {
 	case o == Fixed16:
@@ -135,8 +133,7 @@ func (z *sizes) fixedError() error {
 	return nil
 }
 
-// operatorBytes is the peak memory of an operator on the device. While a K stored in float32 is
-// computed, X is on the device in both precisions.
+// operatorBytes is the peak memory of an operator on the device, with the copy of X in float32 if it needs one.
 func operatorBytes(z *sizes, o Operator, n int) int64 {
 	single := copied(z, z.dev.F32(), n)
 	affine := krylov.AffineElements(z.kernel, n, z.d, z.columns)
@@ -153,8 +150,7 @@ func operatorBytes(z *sizes, o Operator, n int) int64 {
 	return numeric.Bytes(affine)
 }
 
-// operatorOf returns the operator A = K + λW⁻¹ for the samples x, which stay on the device. If A is
-// stored, its computation is a stage of the progress reports.
+// operatorOf returns the operator A = K + λW⁻¹ for the samples x, which stay on the device.
 func operatorOf[T backend.Float](w *work, b backend.Backend[T], o Operator, x backend.Matrix[T]) (a krylov.Operator[T], err error) {
 	par := krylov.OperatorParams{Kernel: w.s.Kernel, Shift: w.s.shift(), Columns: w.s.columns(), Stored: o.stored(), Fixed: o == Fixed16}
 	if !o.stored() {
@@ -167,9 +163,9 @@ func operatorOf[T backend.Float](w *work, b backend.Backend[T], o Operator, x ba
 	return a, err
 }
 
-// placeX32 copies the samples of weight > 0 to the device in float32. If the kernel is translation
-// invariant, it first subtracts the mean of dense samples: with a large offset, differences of
-// samples would have few correct digits in float32.
+// placeX32 copies the samples of weight > 0 to the device in float32. For a translation-invariant kernel, it
+// subtracts the mean of dense samples, because differences of samples with a large offset would have few correct
+// digits.
 func (w *work) placeX32() (backend.Matrix[float32], error) {
 	s := w.s
 	if s.Sparse != nil {
@@ -204,8 +200,7 @@ func (w *work) placeX32() (backend.Matrix[float32], error) {
 	return x, nil
 }
 
-// translationInvariant reports whether adding a vector to all samples leaves the kernel values
-// unchanged.
+// translationInvariant reports whether adding a vector to all samples leaves the kernel values unchanged.
 func translationInvariant(k kernels.Kernel) bool {
 	for _, s := range kernels.Compile(k).Stats {
 		if !s.Kind.TranslationInvariant() {

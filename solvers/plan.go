@@ -36,16 +36,14 @@ type Plan struct {
 	otherCost  float64           // estimated cost of the cheapest other method that fits in memory, or 0
 }
 
-// public returns p without the unexported fields, which refer to the samples. A Result has this plan, so
-// that it does not keep the samples in memory.
+// public returns p without the unexported fields, so that a Result does not keep the samples in memory.
 func (p Plan) public() Plan {
 	return Plan{Method: p.Method, Reason: p.Reason, Bytes: p.Bytes, Flops: p.Flops}
 }
 
-// MakePlan returns the plan of Solve(ctx, dev, p, par) without doing the work. It uses the shapes
-// and weights of p. For an iterative method, it also estimates the spectrum of K from some hundred
-// rows of X. On a device that works in Go memory, X takes no extra memory unless X is centered or
-// has rows of weight 0. A plan may exceed the memory; Solve then returns an error.
+// MakePlan returns the plan of Solve(ctx, dev, p, par) without doing the work, from the shapes and weights of p.
+// For an iterative method, it also estimates the spectrum of K from some hundred rows of X. A plan may exceed the
+// memory; Solve then returns an error.
 func MakePlan(dev backend.Device, p Problem, par Params) (Plan, error) {
 	return makePlan(context.Background(), dev, p, par)
 }
@@ -113,8 +111,7 @@ type BudgetError struct {
 
 func (e *BudgetError) Error() string { return e.Message(message.Plain) }
 
-// Message returns the text of the error. name maps the parameters of this package to the names of a
-// front end.
+// Message returns the text of the error. name maps the parameters of this package to the names of a front end.
 func (e *BudgetError) Message(name func(parameter string) string) string {
 	advice := fmt.Sprintf("{use at most %s|$memory}", rows(e.Largest))
 	if e.Largest == 0 {
@@ -135,9 +132,9 @@ func (e *BudgetError) Message(name func(parameter string) string) string {
 		e.Method, rows(e.Rows), verb, size(e.Needed), memory, size(e.Available), message.Expand(advice, name))
 }
 
-// Reserve checks the memory of a method that takes bytes(n) of device memory for n rows. It returns
-// a *BudgetError if bytes(rows) exceeds the free memory of the device or a limit > 0. Otherwise it
-// reports the bytes as planned. bytes must not decrease with n.
+// Reserve checks the memory of a method that takes bytes(n) of device memory for n rows; bytes must not decrease
+// with n. It returns a *BudgetError if bytes(rows) exceeds the free memory of the device or a limit > 0, and
+// otherwise reports the bytes as planned.
 func Reserve(ctx context.Context, dev backend.Device, limit int64, m Method, rows int, bytes func(rows int) int64) error {
 	available, needed := run.Available(dev, limit), bytes(rows)
 	if needed <= available {
@@ -183,8 +180,7 @@ func (z *sizes) soluble(m Method) error {
 	return nil
 }
 
-// choose returns the method, its estimate, the reason why it was chosen, and the estimated cost of
-// the cheapest other method.
+// choose returns the method, its estimate, the reason, and the estimated cost of the cheapest other method.
 func choose(z *sizes, par Params) (m method, e estimate, reason string, otherCost float64, err error) {
 	name := par.Method
 	reason = "requested"
@@ -215,8 +211,7 @@ func noCheckpoint(m Method, others ...Method) error {
 	return fmt.Errorf("solvers: checkpoint: the method %s writes no checkpoint: leave it out, or use %s", m, alternatives(others))
 }
 
-// unusedBy returns an error if the caller set a rank or a preconditioner and the method m does not
-// use it.
+// unusedBy returns an error if the caller set a rank or a preconditioner and the method m does not use it.
 func (par Params) unusedBy(m Method) error {
 	for _, choice := range []struct {
 		name  string
@@ -249,10 +244,9 @@ func alternatives(list []Method) string {
 // operations is the unit of estimated costs in Plan.Reason.
 const operations = "operations, weighted by their time relative to a matrix product"
 
-// cheapest returns the method with the lowest estimated time among the methods that fit in memory,
-// or the method with the least memory if none fits. It omits methods that write no checkpoints if par
-// requests a checkpoint, and methods that do not use a rank or preconditioner that par sets.
-// otherCost is the cost of the second cheapest method that fits.
+// cheapest returns the method with the lowest estimated time among the methods that fit in memory, or the method
+// with the least memory if none fits. It omits methods that par excludes. otherCost is the cost of the second
+// cheapest method that fits.
 func cheapest(z *sizes, par Params) (best method, chosen estimate, reason string, otherCost float64, err error) {
 	var list, tooLarge []string
 	var errs []error
@@ -340,14 +334,12 @@ func cheapest(z *sizes, par Params) (best method, chosen estimate, reason string
 // method is one way to solve a Problem. A new method needs a new file and an element of methods.
 type method struct {
 	name Method
-	// count is a formula for Plan.Reason: the number of operations for n samples of d features. It
-	// is empty if the number depends on the spectrum of K.
+	// count is the number of operations for Plan.Reason, or empty if the number depends on the spectrum of K.
 	count string
-	// estimate returns the estimate for a problem of the given sizes. If the method cannot solve
-	// the problem, it returns an error of the form "needs …: use …".
+	// estimate returns the estimate, or an error of the form "needs …: use …" if the method cannot solve the
+	// problem.
 	estimate func(z *sizes, par Params) (estimate, error)
-	// iterates reports whether the estimate depends on the spectrum of K or takes time that grows
-	// with the problem.
+	// iterates reports whether the estimate depends on the spectrum of K or takes time that grows with the problem.
 	iterates bool
 	// saves reports whether the method writes checkpoints.
 	saves bool
@@ -412,8 +404,8 @@ type estimate struct {
 	step       float64           // cost of one iteration
 }
 
-// placedSparse is the memory of n sparse samples on the device. If some samples have weight 0, it
-// includes a copy in Go memory.
+// placedSparse is the memory of n sparse samples on the device, and of their copy in Go memory if some weights are
+// 0.
 func (p Problem) placedSparse(dev backend.Device, n int) int64 {
 	x := p.points()
 	bytes := x.PlacedBytes(dev.F64(), n)
@@ -423,8 +415,7 @@ func (p Problem) placedSparse(dev backend.Device, n int) int64 {
 	return bytes
 }
 
-// copied is the memory of a copy of n samples on the device of b. For sparse samples, it includes a
-// copy of their elements in Go memory.
+// copied is the memory of a copy of n samples on the device of b, and of a copy of sparse elements in Go memory.
 func copied[T backend.Float](z *sizes, b backend.Backend[T], n int) int64 {
 	if z.p.Sparse == nil {
 		return numeric.ElementBytes[T](numeric.Elements(n, z.d))
@@ -440,7 +431,7 @@ type stage struct {
 	flops float64
 }
 
-// place is the memory of X on the device, in bytes.
+// bytesOfX is the memory of X on the device, in bytes.
 func (z *sizes) bytesOfX(n int) int64 {
 	if z.p.Sparse != nil {
 		return z.p.placedSparse(z.dev, n)

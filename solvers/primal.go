@@ -18,8 +18,7 @@ import (
 // Primal is Cholesky of XᵀWX + λI, for kernels.Linear: O(nd² + d³) time.
 const Primal Method = "primal"
 
-// On a device that works in Go memory, the factor is in float32 if d ≥ singleFeatures and nd² ≥
-// singleProducts. XᵀX then takes longer than the two additional passes over X for the refinement.
+// On a device that works in Go memory, the factor is in float32 if d ≥ singleFeatures and nd² ≥ singleProducts.
 const (
 	singleFeatures = 128
 	singleProducts = 1 << 28
@@ -40,12 +39,10 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 		stages: []stage{
 			{"gram", flop.Syrk(d, n) + flop.Gemm(d, t, n)},
 			{"factor", flop.Potrf(d)},
-			// With refinement there are two solves, each with the factor and its transpose, and two
-			// residuals computed from X.
+			// With refinement there are two solves, each with the factor and its transpose, and two residuals.
 			{"solve", 4*flop.Trsm(d, t) + 4*flop.Gemm(n, t, d)},
 		},
-		// The memory holds XᵀX, the solution, its residual and one block of rows. Their elements are
-		// counted as float64, because a factor in float64 replaces an inaccurate factor in float32.
+		// The elements of XᵀX are counted as float64, because a factor in float64 may replace a factor in float32.
 		bytesOf: func(n int) int64 {
 			r := blockRows(n, d)
 			e := numeric.Total(numeric.Elements(d, d), numeric.Elements(2*d, t), numeric.Elements(r, t))
@@ -63,16 +60,10 @@ func primalEstimate(z *sizes, _ Params) (estimate, error) {
 	return e, nil
 }
 
-// primalChoice solves (XᵀWX + λI)w = XᵀWy. With an intercept, X and y are centered. XᵀWX is summed
-// over blocks of rows, without a copy of the entire X.
-//
-// The normal equations square the condition number of X. One step of iterative refinement, with the
-// residual computed from X instead of XᵀWX (Björck 1987, "corrected seminormal equations"),
-// recovers most of the lost accuracy and takes two more passes over X. If Single is set, XᵀWX and
-// its factor are in float32, at twice the rate, and refinement continues while each step reduces the
-// residual by a factor of 10. If also the means of X are small, X is not centered, and XᵀWX is
-// corrected for the means. If the residual remains above the tolerance, or a pivot is only a rounding
-// error, a factor in float64 replaces the factor in float32.
+// primalChoice solves (XᵀWX + λI)w = XᵀWy. With an intercept, X and y are centered. The normal equations square the
+// condition number of X. One step of iterative refinement, with the residual computed from X instead of XᵀWX
+// (Björck 1987), recovers most of the lost accuracy. If Single is set, XᵀWX and its factor are in float32, and a
+// factor in float64 replaces them if the residual remains above the tolerance or a pivot is only a rounding error.
 type primalChoice struct{ Single bool }
 
 func (choice primalChoice) run(w *work) error {
@@ -122,13 +113,11 @@ type primalSystem struct {
 	coef, r backend.Matrix[float64] // the solution and its residual, d×t
 }
 
-// primalSteps limits the steps of refinement: more steps would take longer than a factor in
-// float64.
+// primalSteps limits the steps of refinement: more steps would take longer than a factor in float64.
 const primalSteps = 8
 
-// attemptPrimal computes XᵀWX + λI and its factor in precision T, solves the system, and sets the
-// residual of the result. For float32 it returns an *accuracyError if a factor in float64 may
-// succeed.
+// attemptPrimal solves the system with a factor in precision T, and sets the residual of the result. For float32 it
+// returns an *accuracyError if a factor in float64 may succeed.
 func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error {
 	w, s := p.work, p.s
 	unit := numeric.UnitOf[T]()
@@ -244,8 +233,8 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 				r := numeric.Norm(s.d, func(i int) float64 { return residual.Row(i)[j] })
 				w.res.Residual = max(w.res.Residual, numeric.Ratio(r, size[j]))
 			}
-			// Refinement in float32 continues to 10⁻⁴ of the tolerance: for most X, the solution is
-			// then as accurate as the solution by a factor in float64.
+			// Refinement in float32 continues to 10⁻⁴ of the tolerance: for most X, the solution is then as
+			// accurate as by a factor in float64.
 			switch slow := !(w.res.Residual <= previous/10); {
 			case exact || w.res.Residual <= w.par.tol()/1e4 || slow && w.res.Residual <= w.par.tol():
 				return nil
@@ -257,8 +246,8 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 	})
 }
 
-// inPrecision returns m in precision T. If T is not float64, the result is a rounded copy in the
-// leading rows of the matrix buffer.
+// inPrecision returns m in precision T. If T is not float64, the result is a rounded copy in the leading rows of
+// buffer.
 func inPrecision[T backend.Float](w *work, buffer backend.Matrix[T], m backend.Matrix[float64]) backend.Matrix[T] {
 	if same, ok := any(m).(backend.Matrix[T]); ok {
 		return same
@@ -269,9 +258,8 @@ func inPrecision[T backend.Float](w *work, buffer backend.Matrix[T], m backend.M
 	return buffer
 }
 
-// primalScales returns the divisor of the relative residual for each output: the norm of the column
-// of rhs = XᵀWy, or a larger number if this norm is near its rounding errors (Solution.Residual). The
-// sums have n terms in XᵀWy and d terms in Xw. squares is ‖W^½X‖².
+// primalScales returns the divisor of the relative residual for each output: the norm of the column of rhs = XᵀWy,
+// or a larger number if this norm is near its rounding errors (Solution.Residual). squares is ‖W^½X‖².
 func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) []float64 {
 	size := make([]float64, s.t)
 	y := backend.NewHost[float64](min(s.n, 256), s.t)
@@ -290,8 +278,7 @@ func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) 
 	return size
 }
 
-// normalResidual sets r to XᵀW(y − X coef) − λ coef. It sets Result.RSS to the sum of W(y − X
-// coef)² for each output.
+// normalResidual sets r to XᵀW(y − X coef) − λ coef, and Result.RSS to the sum of W(y − X coef)² for each output.
 func (p *primalSystem) normalResidual() error {
 	if s := p.s; p.blocks.uncentered { // add x̄ᵀw to y, because (x − x̄)ᵀw = xᵀw − x̄ᵀw; the residuals sum to 0
 		coef := backend.NewHost[float64](s.d, s.t)
@@ -321,8 +308,8 @@ func (p *primalSystem) normalResidual() error {
 	return nil
 }
 
-// blocks copies blocks of samples to the device. The rows are √w_i (x_i − x̄) and √w_i (y_i − ȳ),
-// or x_i and y_i − ȳ + addY if uncentered is set.
+// blocks copies blocks of samples to the device: √w_i (x_i − x̄) and √w_i (y_i − ȳ), or x_i and y_i − ȳ + addY if
+// uncentered is set.
 type blocks struct {
 	w            *call
 	rows         int
@@ -393,9 +380,9 @@ func (b *blocks) forEach(f func(x, y backend.Matrix[float64])) error {
 	return nil
 }
 
-// roundingOfColumn bounds the weighted sum of squares of column j of centered X, if the column is
-// constant and the sum is due to rounding. The elements then differ from the mean by at most about ε
-// times the mean; the factor 4 is a margin. weight is the sum of the weights.
+// roundingOfColumn bounds the weighted sum of squares of column j of centered X, if the column is constant: its
+// elements then differ from the mean by about ε times the mean, and the factor 4 is a margin. weight is the sum of
+// the weights.
 func (s *samples) roundingOfColumn(j int, weight float64) float64 {
 	if s.meanX == nil {
 		return 0
@@ -435,10 +422,9 @@ func (w *work) primalPivot(err error, diagonal []float64) error {
 	return numeric.ExplainPivot(pivot, "solvers: primal: x does not have full rank: column %d is %s (pivot %.3g): {remove the column|raise $lambda above "+fmt.Sprintf("%.2g", w.sufficientLambda(diagonal))+"}", j, reason, pivot.Value)
 }
 
-// sparsePrimal solves (XᵀWX + λI)w = XᵀWy for sparse samples by conjugate gradients, for all
-// outputs at the same time. The preconditioner is the diagonal. A product with XᵀWX + λI takes one
-// product with X and one with Xᵀ, and the d×d matrix is never computed. With an intercept, y is
-// centered, and products use centered X without storing it: (X − 1x̄ᵀ)p = Xp − 1(x̄ᵀp).
+// sparsePrimal solves (XᵀWX + λI)w = XᵀWy for sparse samples by conjugate gradients, preconditioned by the
+// diagonal, without computing the d×d matrix. With an intercept, y is centered, and (X − 1x̄ᵀ)p = Xp − 1(x̄ᵀp)
+// replaces Xp.
 type sparsePrimal struct{}
 
 // sparsePrimalProducts is the expected number of products with XᵀWX + λI.
@@ -453,8 +439,7 @@ func sparsePrimalEstimate(z *sizes) (estimate, error) {
 		settings: sparsePrimal{},
 		stages:   []stage{{"solve", sparsePrimalProducts * products}},
 		cost:     sparsePrimalProducts * 4 * float64(z.p.Sparse.NNZ()) * float64(z.t) * z.costs().thin,
-		// On the device, the memory holds Xp and p. In Go memory it holds, for each output, w, its
-		// residual, the direction p, its product, the right-hand side and the column of the result.
+		// Xp and p are on the device. The other vectors are in Go memory.
 		bytesOf: func(n int) int64 {
 			return numeric.Total(z.bytesOfX(n), numeric.Bytes(numeric.Total(numeric.Elements(3*n, z.t), numeric.Elements(8*z.d, z.t), int64(2*z.d))))
 		},
@@ -539,8 +524,7 @@ func (e *normalEquations) transposed(dst, u backend.Host[float64]) error {
 	return nil
 }
 
-// apply sets dst to (XᵀWX + λI)p. If residual is set, it sets dst to XᵀW(y − Xp) − λp with centered
-// y instead.
+// apply sets dst to (XᵀWX + λI)p or, if residual is set, to XᵀW(y − Xp) − λp with centered y.
 func (e *normalEquations) apply(dst, p backend.Host[float64], residual bool) error {
 	s, b := e.w.s, e.w.B
 	shift := make([]float64, s.t)
@@ -598,9 +582,8 @@ func (sparsePrimal) run(w *work) error {
 	return nil
 }
 
-// solve runs conjugate gradients until the relative residual that the iteration updates is at most
-// tol/100. Because this residual has rounding errors, solve then computes the residual from the
-// solution. If it exceeds tol, solve restarts from this solution, at most three times.
+// solve runs conjugate gradients until the residual that the iteration updates is at most tol/100. If the residual
+// computed from the solution exceeds tol, solve restarts from this solution, at most three times.
 func (e *normalEquations) solve() error {
 	w, s := e.w, e.w.s
 	coef, r, p, q := backend.NewHost[float64](s.d, s.t), backend.NewHost[float64](s.d, s.t), backend.NewHost[float64](s.d, s.t), backend.NewHost[float64](s.d, s.t)

@@ -14,43 +14,35 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// Every method for A := K + λW⁻¹ is an inner solver in the same loop of refinement (Wilkinson
-// 1963). Each step computes the residual in float64, and adds the inner solver's solution for this
-// residual to α. Therefore the inner solver's factor or products with K may have reduced precision.
-// The residual is computed from K if the inner solver stores it in float64, by X(Xᵀα) for a linear
-// kernel, and otherwise by GramMul from the data.
+// Every method for A := K + λW⁻¹ is an inner solver in the same loop of refinement (Wilkinson 1963). Each step
+// computes the residual in float64, and adds the inner solver's solution for this residual to α. Therefore the
+// inner solver's factor or products with K may have reduced precision.
 //
 // If b is an unknown, the system is
 //
 //	[A  1] [α]   [y]
 //	[1ᵀ 0] [b] = [0]
 //
-// The first solve then has the additional right-hand side 1, with the solution z = A⁻¹1. A correction
-// is δα = A⁻¹r − δb·z, where δb makes 1ᵀ(α + δα) = 0. An inaccurate inner solver gives an inaccurate
-// z, and its error causes a residual that is mostly a multiple of the vector 1, because A has a large
-// eigenvalue along 1. A change of b removes this multiple: it sets the mean of each column of r to 0.
+// The first solve then has the additional right-hand side 1, with the solution z = A⁻¹1. A correction is δα = A⁻¹r
+// − δb·z, where δb makes 1ᵀ(α + δα) = 0. The error of an inaccurate z causes a residual that is mostly a multiple
+// of the vector 1, because A has a large eigenvalue along 1. A change of b removes this multiple.
 
 // An inner solver solves A D = R approximately.
 type inner interface {
-	// solve overwrites r, n×c on the device, with an approximation of A⁻¹r. The norm of each column
-	// of r is near 1 or 0. An iterative solver may stop when the norm of the residual of column j is
-	// at most goal[j], which can exceed the norm of column j of r.
+	// solve overwrites r, n×c on the device, with an approximation of A⁻¹r. The norm of each column of r is near 1
+	// or 0. An iterative solver may stop when the residual of column j has at most the norm goal[j].
 	solve(r backend.Matrix[float64], goal []float64) error
-	// direct reports whether the solver is a direct method, whose accuracy only refinement can
-	// improve.
+	// direct reports whether the solver is a direct method.
 	direct() bool
-	// stopReason returns the reason why the last solve ended above its goal, if another solve would
-	// end for the same reason. Otherwise it returns "".
+	// stopReason returns the reason why the last solve ended above its goal, if another solve would end for the
+	// same reason, and otherwise "".
 	stopReason() string
-	// switchToCG is called after a solve that reduced the residual by a factor of less than 10. It
-	// switches to conjugate gradients and returns true, or returns false if the solver cannot switch
-	// or has already switched.
+	// switchToCG is called after a solve that reduced the residual by a factor of less than 10. It switches to
+	// conjugate gradients and returns true, or returns false if the solver cannot switch or has already switched.
 	switchToCG() bool
-	// endedForFaster reports whether the last solve stopped because another method takes less time
-	// than the solve's remaining iterations.
+	// endedForFaster reports whether the last solve stopped because another method takes less time.
 	endedForFaster() bool
-	// product returns K if it is stored in float64 and no factor has overwritten it, otherwise
-	// nil.
+	// product returns K if it is stored in float64 and no factor has overwritten it, otherwise nil.
 	product() numeric.Product
 	// release frees the solver's memory on the device.
 	release()
@@ -60,18 +52,15 @@ type inner interface {
 type fallback struct {
 	method Method
 	text   string // description for Result.Fallback
-	// gain is the factor by which each round must reduce the residual. If gain is 0, each round after
-	// the first must reduce the residual by a factor of 2.
+	// gain is the factor by which each round must reduce the residual; 0 means 2 after the first round.
 	gain float64
 	make func() (inner, error)
 }
 
-// accuracyError is caused by rounding in float32 or by a failed pivot. The next fallback may
-// succeed.
+// accuracyError is caused by rounding in float32 or by a failed pivot. The next fallback may succeed.
 type accuracyError struct{ err error }
 
-// slowError means that the last fallback of the list would take less time than the remaining
-// iterations. refine then tries the last fallback.
+// slowError means that the last fallback would take less time than the remaining iterations.
 type slowError struct{ error }
 
 // stagnationError means that MaxIter was reached. refine then tries only a direct method.
@@ -106,8 +95,7 @@ type iterate struct {
 	residual float64
 }
 
-// refinedBytes is the memory that a refinement takes on the device in addition to X and the inner
-// solver.
+// refinedBytes is the device memory of a refinement besides X and the inner solver.
 func (z *sizes) refinedBytes(n int) int64 {
 	e := numeric.Total(numeric.Elements(n, z.columns), numeric.Elements(n, z.t))
 	if isLinear(z.kernel) {
@@ -116,12 +104,11 @@ func (z *sizes) refinedBytes(n int) int64 {
 	return numeric.Bytes(e)
 }
 
-// refineRounds is the maximum number of rounds. If each round halves the residual, 40 rounds reduce
-// it by a factor of 10¹².
+// refineRounds is the maximum number of rounds: 40 halvings reduce the residual by a factor of 10¹².
 const refineRounds = 40
 
-// refine solves the system by the first fallback that reaches the tolerance and sets the result.
-// Each fallback starts from the best solution so far.
+// refine solves the system by the first fallback that reaches the tolerance. Each fallback starts from the best
+// solution so far.
 func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 	s := w.s
 	f := &refinement{w: w, x: x, b: make([]float64, s.t), norms: make([]float64, s.t)}
@@ -259,8 +246,8 @@ func (f *refinement) initialize(columns int) {
 	}
 }
 
-// tryNext makes an inner solver and refines the solution. It returns nil when the residual is at
-// most the tolerance, and an error if a round does not reduce the residual enough.
+// tryNext refines the solution by a new inner solver. It returns an error if a round does not reduce the residual
+// enough.
 func (f *refinement) tryNext(g fallback) error {
 	w := f.w
 	solver, err := g.make()
@@ -328,9 +315,8 @@ func (f *refinement) inaccurate(reason string) error {
 	}}
 }
 
-// correct adds to α the inner solver's solution for the residual. It scales each column of the
-// residual by a power of two. Neither the scaled column in float32 nor its squares overflow or
-// underflow.
+// correct adds to α the inner solver's solution for the residual. It scales each column of the residual by a power
+// of two, so that the column in float32 and its squares neither overflow nor underflow.
 func (f *refinement) correct(solver inner) error {
 	w, s := f.w, f.w.s
 	_, columns := f.rhs.Dims()
@@ -392,8 +378,7 @@ func (f *refinement) correct(solver inner) error {
 	return nil
 }
 
-// add sets α ← α + d. If z is known, it also sets b ← b + δb and α ← α − δb·z, where δb makes 1ᵀα =
-// 0. If b is an unknown, measure sets b.
+// add sets α ← α + d. If z is known, it also sets b ← b + δb and α ← α − δb·z, where δb makes 1ᵀα = 0.
 func (f *refinement) add(d backend.Host[float64]) {
 	s := f.w.s
 	delta := make([]float64, s.t)
@@ -422,8 +407,8 @@ func (f *refinement) add(d backend.Host[float64]) {
 	}
 }
 
-// measure computes the residual, and b if it is an unknown. It saves the solution if the residual
-// is the smallest so far.
+// measure computes the residual, and b if it is an unknown. It saves the solution if the residual is the smallest
+// so far.
 func (f *refinement) measure() error {
 	w, s := f.w, f.w.s
 	alpha := f.rhs.View(0, 0, s.n, s.t)
@@ -540,8 +525,7 @@ func (f *refinement) finish() error {
 	return w.finishIntercept()
 }
 
-// complete completes the error of a refinement that ended above the tolerance: it adds the best
-// solution, if there is one.
+// complete adds the best solution, if there is one, to the error of a refinement that ended above the tolerance.
 func (f *refinement) complete(err error) error {
 	var e *ConvergenceError
 	if !errors.As(err, &e) || f.best.alpha.Data == nil {
@@ -568,8 +552,8 @@ func (f *refinement) complete(err error) error {
 	return e
 }
 
-// finishIntercept converts the intercept for centered data to the intercept for the original data.
-// It returns an error if the solution is not finite.
+// finishIntercept converts the intercept for centered data to the intercept for the original data. It returns an
+// error if the solution is not finite.
 func (w *work) finishIntercept() error {
 	s := w.s
 	for j := range w.res.Intercept {
@@ -591,14 +575,13 @@ func (w *work) finishIntercept() error {
 	return nil
 }
 
-// ConvergenceError reports that a Solve did not reach the requested residual. Result holds the best
-// solution found. If no finite solution was found, only the fields Method, Residual and Iters of
-// Result are set.
+// ConvergenceError reports that a Solve did not reach the requested residual. Result holds the best solution found,
+// or only the fields Method, Residual and Iters if no finite solution was found.
 type ConvergenceError struct {
 	Result *Result
 	Tol    float64 // the requested residual
-	// Attainable is an upper bound of the residual of the exact solution after rounding to float64.
-	// 0 means that no bound is known.
+	// Attainable is an upper bound of the residual of the exact solution after rounding to float64, or 0 if no
+	// bound is known.
 	Attainable float64
 	Reason     string // why the last method stopped
 
@@ -608,8 +591,7 @@ type ConvergenceError struct {
 
 func (e *ConvergenceError) Error() string { return e.Message(message.Plain) }
 
-// Message returns the text of the error. name maps the parameters of this package to the names of a
-// front end.
+// Message returns the text of the error. name maps the parameters of this package to the names of a front end.
 func (e *ConvergenceError) Message(name func(parameter string) string) string {
 	iterations, res := "", cmp.Or(e.Result, &Result{})
 	if res.Iters > 0 {

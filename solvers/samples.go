@@ -13,13 +13,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// samples holds the rows of a Problem with weight > 0. They are centered if centering does not
-// change the solution.
-//
-// With an intercept, y is centered by its weighted mean to avoid cancellation, and b includes the
-// mean. For a linear kernel with an intercept, X is centered, too: f(x) = wᵀ(x − x̄) + b′. If both X
-// and y are centered by their weighted means, the optimal b′ is 0 and need not be an unknown. Without
-// centering, features with an offset of 1e6 would lose 12 digits in XᵀX.
+// samples holds the rows of a Problem with weight > 0. With an intercept, y is centered by its weighted mean, and
+// for a linear kernel X is centered, too. The intercept of the centered problem is then 0. Without centering,
+// features with an offset of 1e6 would lose 12 digits in XᵀX.
 type samples struct {
 	Problem
 	x            numeric.Points // X
@@ -104,32 +100,30 @@ func (s *samples) mean(h backend.Host[float64]) numeric.Center {
 	return mean
 }
 
-// unchanged reports whether X is used without changes: it is not centered and has no rows of weight
-// 0. If scaled is set, all weights must be 1, too.
+// unchanged reports whether X is not centered and has no rows of weight 0. If scaled is set, all weights must be 1,
+// too.
 func (s *samples) unchanged(scaled bool) bool {
 	return s.rows == nil && s.meanX == nil && !(scaled && s.weight != nil)
 }
 
-// nearlyCentered reports whether all rows of X have weight 1 and X is nearly centered: see
-// numeric.Center.
+// nearlyCentered reports whether all rows of X have weight 1 and X is nearly centered: see numeric.Center.
 func (s *samples) nearlyCentered() bool {
 	return s.rows == nil && s.weight == nil && s.meanX != nil && s.meanX.NearlyCentered(s.X)
 }
 
-// fill sets dst to consecutive rows of weight > 0 of h; first is the index of the first of them among
-// these rows. It subtracts mean from each row, and multiplies row i by √w_i if scaled is true.
+// fill sets dst to rows first, first+1, … of those rows of h that have weight > 0. It subtracts mean from each row,
+// and multiplies row i by √w_i if scaled is true.
 func (s *samples) fill(dst, h backend.Host[float64], mean numeric.Center, first int, scaled bool) {
 	s.part().Fill(dst, h, mean, first, scaled)
 }
 
-// blockRows is the number of rows in a copied block of X. A block of about 2 MiB fits in the caches
-// of two cores and has enough rows for an efficient Syrk.
+// blockRows is the number of rows in a copied block of X: about 2 MiB, which fits in the caches of two cores.
 func blockRows(n, d int) int {
 	return min(n, max(256, 1<<18/d))
 }
 
-// placeX copies the samples of weight > 0 to the device, or returns Problem.X itself if the device
-// can use it unchanged.
+// placeX copies the samples of weight > 0 to the device, or returns Problem.X itself if the device can use it
+// unchanged.
 func (w *call) placeX() (backend.Matrix[float64], error) {
 	s := w.s
 	if s.unchanged(false) || s.Sparse != nil {
@@ -202,8 +196,7 @@ func (p Problem) checkShapes() error {
 	return nil
 }
 
-// checkValues is Problem.checkValues, but does not read a dense X if the column means are finite: a
-// NaN or infinite value makes the mean of its column NaN or infinite.
+// checkValues is Problem.checkValues, but does not read a dense X if its column means are finite.
 func (s *samples) checkValues() error {
 	if s.meanX == nil || s.rows != nil || !numeric.Finite(s.meanX[0]) {
 		return s.Problem.checkValues()
@@ -214,8 +207,8 @@ func (s *samples) checkValues() error {
 	return nil
 }
 
-// checkValues returns an error for NaN, Inf and points outside the domain of the kernel, even in
-// samples of weight 0.
+// checkValues returns an error for NaN, Inf and points outside the domain of the kernel, even in samples of weight
+// 0.
 func (p Problem) checkValues() error {
 	x := p.points()
 	err := x.CheckFinite("x")

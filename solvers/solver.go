@@ -23,10 +23,9 @@ type Problem struct {
 	Lambda    float64               // ≥ 0
 	Intercept bool                  // an unpenalized b; otherwise b = 0
 
-	// Sparse holds the samples if X is empty; nil means that X holds them. Functions that accept
-	// sparse samples are Solve, LogEvidence, Variance, NewUncertainty, NewLeaveOneOut and NewPath,
-	// but NewPath returns an error for Primal. Kalman, Modes and the preconditioner "taylor" accept
-	// none. For sparse samples Solve with Primal uses conjugate gradients, and Lambda must be > 0.
+	// Sparse holds the samples if X is empty; nil means that X holds them. Functions that accept sparse samples are
+	// Solve, LogEvidence, Variance, NewUncertainty, NewLeaveOneOut, and NewPath except with Primal. Kalman, Modes
+	// and the preconditioner "taylor" accept none. For sparse samples, Solve with Primal needs Lambda > 0.
 	Sparse *backend.CSR[float64]
 }
 
@@ -38,8 +37,7 @@ func (p Problem) points() numeric.Points {
 	return numeric.DensePoints(p.X)
 }
 
-// width is the number of features of a sample that a kernel value uses. For sparse samples, it is
-// the mean number of stored elements, plus 1.
+// width is the number of features of a sample that a kernel value uses: for sparse samples a mean, plus 1.
 func (p Problem) width() int {
 	if p.Sparse != nil {
 		return p.Sparse.NNZ()/p.Sparse.Rows + 1
@@ -47,8 +45,7 @@ func (p Problem) width() int {
 	return p.X.Cols
 }
 
-// linear reports whether each method computes weights of the features. For sparse samples only
-// Primal does: centering would make the samples dense.
+// linear reports whether each method computes weights of the features. For sparse samples only Primal does.
 func (p Problem) linear() bool { return isLinear(p.Kernel) && p.Sparse == nil }
 
 // Method names a way to solve a Problem; plan.go lists them.
@@ -76,18 +73,14 @@ type Params struct {
 	// Operator specifies how an iterative method stores K; OperatorAuto selects the fastest
 	// operator that fits in memory.
 	Operator Operator
-	// Preconditioner names the low-rank approximation of K in an iterative method. "rpcholesky"
-	// uses columns of K, which are drawn at random with probabilities proportional to the diagonal
-	// of the residual. "taylor" uses the leading powers of the power series of a Gaussian or
-	// polynomial kernel. "none" turns preconditioning off. "" is rpcholesky, or the cheaper of the
-	// two if Rank is 0. Preconditioners lists the names.
+	// Preconditioner names the low-rank approximation of K in an iterative method; Preconditioners lists the names.
+	// "rpcholesky" uses random columns of K, and "taylor" the power series of a Gaussian or polynomial kernel.
+	// "none" turns preconditioning off. "" is rpcholesky, or the cheaper of the two if Rank is 0.
 	Preconditioner string
-	// Rank is the rank of the preconditioner. 0 means a choice by the estimated spectrum of K and
-	// the memory. If Rank or Preconditioner is set, Auto chooses among the methods that use it, and
-	// other methods return an error.
+	// Rank is the rank of the preconditioner; 0 means a choice by the estimated spectrum of K and the memory. If
+	// Rank or Preconditioner is set, Auto chooses among the methods that use it, and other methods return an error.
 	Rank int
-	// Seed is the seed of all random choices; it does not change the system that is solved, only
-	// rounding errors and the number of iterations.
+	// Seed is the seed of all random choices, which change only rounding errors and the number of iterations.
 	Seed uint64
 	// Checkpoint lets an iterative Solve resume an earlier Solve that ended early.
 	Checkpoint Checkpoint
@@ -106,28 +99,25 @@ type Seconds struct{ Gram, Factor, Solve, Total float64 }
 
 // Solution is the solution of a Problem for one λ. Row i of Alpha belongs to row i of Problem.X.
 type Solution struct {
-	// Alpha holds the n×t dual coefficients, 0 for samples of weight 0. It is
-	// empty after Primal.
+	// Alpha holds the n×t dual coefficients, 0 for samples of weight 0. It is empty after Primal.
 	Alpha backend.Host[float64]
 	// Coef holds the d×t weights w of a linear kernel, f(x) = wᵀx + b. For sparse samples only
 	// Primal computes it. It is empty for other kernels.
 	Coef backend.Host[float64]
 	// Intercept is b, one number for each output; all are 0 without an intercept.
 	Intercept []float64
-	// Residual is the relative residual of the solved system in the 2-norm over the samples of
-	// weight > 0. It is the largest value over the outputs:
+	// Residual is the relative residual in the 2-norm over the samples of weight > 0, the largest value over the
+	// outputs:
 	//
 	//	primal   ‖XᵀW(y − Xw) − λw‖ / ‖XᵀWy‖
 	//	others   ‖(K + λW⁻¹)α + b·1 − y‖ / ‖y‖
 	//
-	// With an intercept, the second residual includes the equation 1ᵀα = 0. The norms then use y
-	// centered by its weighted mean, and for primal also centered X. The residual is 0 if the
-	// numerator and the divisor are both 0.
+	// With an intercept, the second residual includes the equation 1ᵀα = 0. The norms then use y centered by its
+	// weighted mean, and for primal also centered X. The residual is 0 if the numerator and the divisor are both 0.
 	//
-	// If y is orthogonal to every column of X, XᵀWy consists of rounding errors, and no residual is
-	// small relative to it. Let S = ‖W^½X‖‖W^½y‖, and let c = 10√(n+d)·2⁻⁵³ be a bound on the relative
-	// rounding error (Higham and Mary 2019). If ‖XᵀWy‖ < S/1000, the divisor is therefore at least
-	// cS/Params.Tol.
+	// If y is nearly orthogonal to every column of X, XᵀWy consists of rounding errors, which have a relative bound
+	// of c = 10√(n+d)·2⁻⁵³ (Higham and Mary 2019). For ‖XᵀWy‖ < S/1000 with S = ‖W^½X‖‖W^½y‖, the divisor is
+	// therefore at least cS/Params.Tol.
 	Residual float64
 }
 
@@ -135,8 +125,8 @@ type Solution struct {
 type Result struct {
 	Method Method // the method that gave the solution
 	Solution
-	// Residuals holds y − (K + λW⁻¹)α − b·1, n×t, computed in float64; it is 0 for samples of
-	// weight 0. It is empty for a linear kernel, after Primal, and after Modes without the exact K.
+	// Residuals holds y − (K + λW⁻¹)α − b·1, n×t, computed in float64; it is 0 for samples of weight 0. It is empty
+	// for a linear kernel, after Primal, and after Modes without the exact K.
 	Residuals backend.Host[float64]
 	// RSS holds Σ_i w_i (y_i − f(x_i))² of each output after Primal with a dense X. It is nil
 	// after other methods and after SolveEach.
@@ -164,8 +154,7 @@ type Result struct {
 // is a *ConvergenceError with the best solution found. Within about 0.1 s after ctx is done, Solve
 // returns an error that wraps context.Cause(ctx). Solve frees all device memory before it returns.
 //
-// If Auto chooses Modes and it converges too slowly, Solve continues with the cheapest other
-// method.
+// If Auto chooses Modes and it converges too slowly, Solve continues with the cheapest other method.
 func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Result, error) {
 	start, reached := time.Now(), 0.0
 	report := par.Progress
@@ -321,14 +310,12 @@ func (w *work) fail(err error) error {
 	return fmt.Errorf("solvers: %s: %w", w.plan.Method, err)
 }
 
-// SolveEach is Solve with a separate λ for each output; it ignores p.Lambda. Column j of the
-// solution is the solution for lambdas[j].
+// SolveEach is Solve with a separate λ for each output; it ignores p.Lambda. Column j of the solution is the
+// solution for lambdas[j]. There is one factorization for each different λ.
 //
-// Outputs with the same λ are solved together: there is one factorization for each different λ.
-//
-// In the Result, Residual, Bytes, Rank and Jitter are the largest values over the different λ.
-// Iters and Seconds are sums. Plan has the sum of the operations and the largest memory. SolveEach
-// returns the same errors as Solve; with several λ, an error names its λ.
+// In the Result, Residual, Bytes, Rank and Jitter are the largest values over the different λ. Iters and Seconds
+// are sums. Plan has the sum of the operations and the largest memory. The errors are those of Solve; with several
+// λ, an error names its λ.
 func SolveEach(ctx context.Context, dev backend.Device, p Problem, lambdas []float64, par Params) (*Result, error) {
 	if len(lambdas) != p.Y.Cols {
 		return nil, fmt.Errorf("solvers: y has %s, but lambda has %s: each column needs one value", count.Of(p.Y.Cols, "column"), count.Of(len(lambdas), "value"))
@@ -388,8 +375,8 @@ func (e *each) solve() error {
 	return nil
 }
 
-// one solves for the outputs whose λ is lambda. The reported progress of this Solve increases from
-// the fraction from to the fraction to.
+// one solves for the outputs whose λ is lambda. The reported progress increases from the fraction from to the
+// fraction to.
 func (e *each) one(lambda, from, to float64) error {
 	var columns []int
 	for j, l := range e.lambdas {
@@ -430,7 +417,6 @@ func (e *each) one(lambda, from, to float64) error {
 	return nil
 }
 
-// copyColumn copies a column of the solution r to output j.
 func (e *each) copyColumn(j, column int, r *Result) {
 	for _, pair := range []struct {
 		to *backend.Host[float64]
