@@ -20,13 +20,12 @@ import (
 //
 //	log p(Y) = Σ_j −½ y_jᵀC⁻¹y_j/s_j² − (N/2) log s_j² − ½ log det C − (N/2) log 2π
 //
-// with C = K + λW⁻¹ and N = n. A weight counts repetitions of a sample: with weights, N is their
-// sum, and det C is the determinant for the repeated samples. The repetitions add Σ_i (w_i − 1) ln
-// λ + ln w_i to log det C.
+// with C = K + λW⁻¹ and N = n. A weight counts repetitions of a sample: with weights, N is their sum, and C is the
+// covariance of the repeated samples, which adds Σ_i (w_i − 1) ln λ + ln w_i to log det C.
 type Evidence struct {
 	Log float64
-	// Scale is s² of each output. Without EvidenceParams.FitScale it is 1. With FitScale it is the
-	// value y_jᵀC⁻¹y_j/N that maximizes Log, or 1 if that value is 0.
+	// Scale is s² of each output: with EvidenceParams.FitScale the value y_jᵀC⁻¹y_j/N that maximizes Log, or 1 if
+	// that value is 0; otherwise 1.
 	Scale []float64
 	// Gradient holds a derivative of Log for each parameter of kernels.Params, then ∂Log/∂ln λ. The
 	// derivative is ∂Log/∂ln θ for a parameter θ whose field Log is set, and ∂Log/∂θ otherwise.
@@ -44,13 +43,12 @@ type EvidenceParams struct {
 // evidenceBlock is the number of columns of C⁻¹ that are computed at a time.
 const evidenceBlock = 256
 
-// LogEvidence computes the Evidence of p, which must have no intercept and λ > 0. The factor takes
-// n³/3 operations, and the derivatives take 2n³/3. For t outputs the derivatives are
+// LogEvidence computes the Evidence of p, which must have no intercept and λ > 0, in n³/3 operations, and 2n³/3
+// more for the derivatives. For t outputs they are
 //
 //	∂Log/∂θ = ½ Σ_ij M_ij (∂C/∂θ)_ij,  M = Σ_j α_jα_jᵀ/s_j² − t C⁻¹,  α = C⁻¹y
 //
-// (Rasmussen and Williams 2006, equation 5.9). C⁻¹ is computed in blocks of columns, and only on
-// and below the diagonal; no second n×n matrix is stored.
+// (Rasmussen and Williams 2006, equation 5.9). No second n×n matrix is stored.
 func LogEvidence(ctx context.Context, dev backend.Device, p Problem, par EvidenceParams) (*Evidence, error) {
 	if p.Intercept {
 		return nil, errors.New("solvers: evidence: an intercept has no prior: subtract the mean of y instead")
@@ -85,8 +83,7 @@ type covariance struct {
 	x, l backend.Matrix[float64]
 }
 
-// checkCovariance checks the device, the limit, and the shapes, weights and λ of p, but not the
-// values of the samples.
+// checkCovariance checks everything except the values of the samples.
 func (p Problem) checkCovariance(dev backend.Device, operation string, limit int64) error {
 	if dev == nil {
 		return errors.New("solvers: no device was given")
@@ -103,9 +100,8 @@ func (p Problem) checkCovariance(dev backend.Device, operation string, limit int
 	return nil
 }
 
-// newCovariance factors C. extraElements(n, d, t) is the number of elements that the caller needs on
-// the device besides C and X. If factor is not nil and the device works in Go memory, newCovariance
-// sets *factor to the n×n factor.
+// newCovariance factors C. extraElements is the number of elements that the caller needs on the device besides C
+// and X. If factor is not nil and the device works in Go memory, newCovariance sets *factor to the n×n factor.
 func newCovariance(ctx context.Context, dev backend.Device, operation string, p Problem, limit int64, extraElements func(n, d, t int) int64, factor *backend.Host[float64]) (*covariance, error) {
 	if err := p.checkCovariance(dev, operation, limit); err != nil {
 		return nil, err
@@ -133,8 +129,8 @@ func newCovariance(ctx context.Context, dev backend.Device, operation string, p 
 	return f, nil
 }
 
-// reserveCovariance calls Reserve for a number of matrices of the order of C, given by squares, for
-// extraElements(n, d, t) elements of the caller, and for a copy of X if the device needs one.
+// reserveCovariance calls Reserve for the given number of n×n matrices, extraElements, and a copy of X if the
+// device needs one.
 func reserveCovariance(ctx context.Context, dev backend.Device, limit int64, operation string, s *samples, squares int, extraElements func(n, d, t int) int64) error {
 	wrapped := numeric.Wrapper(dev) != nil && s.unchanged(false)
 	return Reserve(s.x.Evaluating(ctx, dev), dev, limit, Method(operation), s.n, func(n int) int64 {
@@ -199,8 +195,8 @@ func (f *covariance) evidence(par EvidenceParams) (*Evidence, error) {
 	return e, e.check()
 }
 
-// evidence returns the evidence without derivatives. squares holds y_jᵀC⁻¹y_j, and logs holds the
-// logarithms of the squared diagonal elements of the factor of C.
+// evidence returns the evidence without derivatives. squares holds y_jᵀC⁻¹y_j, and logs the logarithms of the
+// squared diagonal of C's factor.
 func (s *samples) evidence(squares, logs []float64, par EvidenceParams) *Evidence {
 	e := &Evidence{Scale: make([]float64, s.t)}
 	n, logDet := 0.0, 0.0
@@ -226,9 +222,9 @@ func (e *Evidence) check() error {
 	return nil
 }
 
-// gradient computes the derivatives by the formula of LogEvidence. alpha is C⁻¹y, and squares holds
-// y_jᵀC⁻¹y_j. If the kernel has a factor h, ∂C/∂ln h = C − λW⁻¹. Its derivative therefore needs only
-// the diagonal of M, because Σ_ij M_ij C_ij = Σ_j y_jᵀC⁻¹y_j/s_j² − tn.
+// gradient computes the derivatives by the formula of LogEvidence. alpha is C⁻¹y, and squares holds y_jᵀC⁻¹y_j. The
+// derivative with respect to a factor h of the kernel needs only the diagonal of M, because ∂C/∂ln h = C − λW⁻¹ and
+// Σ_ij M_ij C_ij = Σ_j y_jᵀC⁻¹y_j/s_j² − tn.
 func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], squares []float64) error {
 	s, b := f.s, f.B
 	scaled, err := f.Mem.New(s.n, s.t) // α_j/s_j²
@@ -270,8 +266,7 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 		remaining := s.n - first
 		cols := min(width, remaining)
 		m, dk := scratch[0].View(0, 0, remaining, cols), scratch[1].View(0, 0, remaining, cols)
-		// The trailing blocks of L⁻¹ and C⁻¹, from row and column first on, depend only on the
-		// trailing block of L.
+		// The trailing blocks of L⁻¹ and C⁻¹ depend only on the trailing block of L.
 		l := f.l.View(first, first, remaining, remaining)
 		numeric.Zero(b, m)
 		b.AddDiag([]float64{1}, m.View(0, 0, cols, cols))
@@ -323,13 +318,12 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 	return nil
 }
 
-// scaleSums computes the derivatives with respect to the length scales σ_p, one for each feature,
-// of a Gaussian kernel or a multiple of it. The samples are dense. Let c_p be the middle of the
-// range of feature p, and u_ip = (x_ip − c_p)/σ_p. Then
+// scaleSums computes the derivatives with respect to the length scales σ_p, one for each feature p, of a Gaussian
+// kernel or a multiple of it. With c_p the middle of the range of feature p, and u_ip = (x_ip − c_p)/σ_p, they are
 //
 //	∂Log/∂ln σ_p = Σ_{i>j} W_ij (u_ip − u_jp)²,  W = M∘K
 //
-// After expanding the squares, the product of Wᵀ with [u, u∘u, 1] gives the sums over i. K is
+// After expanding the squares, the product of Wᵀ with [u, u∘u, 1] gives the sums over i.
 // evaluated once rather than once for each feature.
 type scaleSums struct {
 	scratch  [2]backend.Host[float64]   // scratch[0] holds columns of M, and scratch[1] columns of K, later of W
@@ -339,11 +333,10 @@ type scaleSums struct {
 }
 
 // maxScaled is the largest |u_ip| for which scaleSums is used, because rounding errors grow with u².
-// Where K is not tiny, (u_ip − u_jp)² is about 1, but the terms of its expansion are about u_ip².
 const maxScaled = 256
 
-// lengthScales returns the length scales of a Gaussian kernel or of a multiple of it, if the kernel
-// has one length scale for each feature.
+// lengthScales returns the length scales, one for each feature, of a Gaussian kernel or of a multiple of it, or
+// nil.
 func lengthScales(k kernels.Kernel) []float64 {
 	if scaled, ok := k.(kernels.Scaled); ok {
 		k = scaled.Kernel
@@ -352,8 +345,8 @@ func lengthScales(k kernels.Kernel) []float64 {
 	return g.Sigmas
 }
 
-// newScaleSums returns nil if scaleSums does not apply: for other kernels, sparse samples, devices
-// that do not work in Go memory, and features whose range exceeds 2·maxScaled length scales.
+// newScaleSums returns nil if scaleSums does not apply: for other kernels, sparse samples, devices that do not work
+// in Go memory, and features with |u_ip| > maxScaled.
 func newScaleSums(f *covariance, width int) (*scaleSums, error) {
 	sigmas := lengthScales(f.s.Kernel)
 	wrap, n, d := numeric.Wrapper(f.Dev), f.s.n, f.s.d
@@ -388,8 +381,8 @@ func newScaleSums(f *covariance, width int) (*scaleSums, error) {
 	return g, nil
 }
 
-// add adds the terms of cols columns of W to sums, where the index of the first of these columns is
-// first. g.scratch holds the same columns of M and of the lower triangle of K, from row first on.
+// add adds to sums the terms of cols columns of W from column first on. g.scratch holds the same columns of M and
+// of the lower triangle of K, from row first on.
 func (g *scaleSums) add(b backend.Backend[float64], first, cols int, sums []float64) error {
 	if err := b.Sync(); err != nil {
 		return err
@@ -436,22 +429,18 @@ func (p Problem) otherPoints(points backend.Points) (numeric.Points, error) {
 	return z, nil
 }
 
-// Uncertainty stores the Cholesky factor of the covariance K + λW⁻¹ of a Gaussian process: n²
-// numbers in the memory of the host. Several goroutines may call its methods at the same time. It
-// shares the samples of its Problem, which must not be changed.
-//
-// For one feature and a kernel that Kalman accepts, Uncertainty stores a state-space model instead
-// if the model is estimated to be faster. The model takes O(n) operations and memory, and O(log n)
-// operations for each point.
+// Uncertainty stores the Cholesky factor of the covariance K + λW⁻¹ of a Gaussian process: n² numbers in the memory
+// of the host. For one feature and a kernel that Kalman accepts, it stores a state-space model of O(n) numbers
+// instead if that is estimated to be faster. Several goroutines may call its methods at the same time. It shares
+// the samples of its Problem, which must not be changed.
 type Uncertainty struct {
 	s         *samples
 	factor    backend.Host[float64]
 	posterior *markov.Posterior // a state-space model in place of factor, or nil
 }
 
-// NewUncertainty factors K + λW⁻¹ on dev in n³/3 operations, and frees all device memory before it
-// returns. It does not read p.Y. limit bounds the memory on dev in bytes; 0 means all free memory
-// of dev. If the device works in Go memory, the factor is not copied.
+// NewUncertainty factors K + λW⁻¹ on dev in n³/3 operations, and frees all device memory before it returns. It does
+// not read p.Y. limit bounds the memory on dev in bytes; 0 means all its free memory.
 func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit int64) (*Uncertainty, error) {
 	if m, ok := p.kalman(dev); ok {
 		return newPosterior(ctx, dev, m, p, limit)
@@ -472,15 +461,13 @@ func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit in
 	return u, nil
 }
 
-// Variance returns the posterior variance of the latent function of the Gaussian process at each
-// row z of points:
+// Variance returns the posterior variance of the latent function of the Gaussian process at each row z of points:
 //
 //	k(z, z) − k_zᵀ(K + λW⁻¹)⁻¹k_z,  k_z = k(X, z)
 //
-// It excludes the noise λ of a new target (Rasmussen and Williams 2006, equation 2.26). It takes n²
-// operations for each point. If rounding makes the difference negative, the variance is 0. The
-// error of a variance is at most about 2⁻⁵² k(z, z) times the condition number of K + λW⁻¹. If the
-// device does not work in Go memory, each call copies the factor to the device once.
+// It excludes the noise λ of a new target (Rasmussen and Williams 2006, equation 2.26), and takes n² operations for
+// each point, or O(log n) with a state-space model. A difference that rounding makes negative becomes 0. The error
+// of a variance is at most about 2⁻⁵² k(z, z) times the condition number of K + λW⁻¹.
 func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points backend.Points, limit int64) ([]float64, error) {
 	if u == nil || u.s == nil {
 		return nil, errors.New("solvers: variance: the Uncertainty was not made by NewUncertainty")
@@ -505,8 +492,7 @@ func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points b
 	return variance, nil
 }
 
-// Solve overwrites r with (K + λW⁻¹)⁻¹r, without refinement. r has one row for each sample of
-// weight > 0.
+// Solve overwrites r with (K + λW⁻¹)⁻¹r, without refinement. r has one row for each sample of weight > 0.
 func (u *Uncertainty) Solve(ctx context.Context, dev backend.Device, r backend.Host[float64], limit int64) error {
 	if u == nil || u.s == nil {
 		return errors.New("solvers: solve: the Uncertainty was not made by NewUncertainty")
@@ -553,8 +539,8 @@ func (f *covariance) variance(points numeric.Points, rows int) ([]float64, error
 	return variance, err
 }
 
-// cross divides points into blocks of rows. For each block it calls visit with k = k(X, block). The
-// argument first of visit is the index of the block's first row.
+// cross calls visit with k = k(X, block) for each block of the given number of rows of points; first is the block's
+// first row.
 func (f *covariance) cross(points numeric.Points, rows int, visit func(first int, k backend.Matrix[float64]) error) error {
 	s, b := f.s, f.B
 	cross, err := f.Mem.New(s.n, rows)

@@ -13,29 +13,25 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// FourierProblem is ridge regression on random Fourier features (Rahimi and Recht 2007): f(x) = Σ_j
-// β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b. As the number of frequencies grows, the solution approaches
-// that of Problem. λ is unscaled.
+// FourierProblem is ridge regression on random Fourier features (Rahimi and Recht 2007): f(x) = Σ_j β_j cos(ω_jᵀx)
+// + β′_j sin(ω_jᵀx) + b. With more frequencies, the solution approaches that of Problem. λ is unscaled.
 type FourierProblem struct {
-	// Kernel must be translation invariant: a Gaussian kernel (also with a length scale for each
-	// feature), Laplacian, Matérn, rational quadratic, or sums and products of these kernels.
-	// Kernel determines the distribution of the ω_j.
+	// Kernel determines the distribution of the ω_j. It must be translation invariant: a Gaussian kernel (also with
+	// a length scale for each feature), Laplacian, Matérn, rational quadratic, or sums and products of these
+	// kernels.
 	Kernel kernels.Kernel
 	Data   Rows
-	// Sparse has the meaning of NystromProblem.Sparse. It cannot be combined with
-	// StreamParams.Gradient.
+	// Sparse has the meaning of NystromProblem.Sparse. It cannot be combined with StreamParams.Gradient.
 	Sparse *backend.CSR[float64]
-	// Count is the number of features, M, rounded up to an even number: each frequency gives a
-	// cosine and a sine. 0 means about 10√n.
+	// Count is the number of features, M, rounded up to an even number. 0 means about 10√n.
 	Count     int
 	Seed      uint64
 	Lambda    float64 // ≥ 0
 	Intercept bool    // an unpenalized b; otherwise b = 0
 }
 
-// SolveFourier solves p on dev in passes over its samples: one pass to sum the normal equations of
-// M features, and one pass for each step of refinement. It returns errors under the same conditions
-// as SolveNystrom.
+// SolveFourier solves p on dev: one pass over the samples sums the normal equations of M features, and each step of
+// refinement takes another pass. It returns errors under the same conditions as SolveNystrom.
 func SolveFourier(ctx context.Context, dev backend.Device, p FourierProblem, par StreamParams) (*StreamResult, error) {
 	if p.Data != nil { // report the host memory of a piece of samples, of the frequencies, and of packed samples
 		n, d := p.dims()
@@ -141,8 +137,8 @@ func (p FourierProblem) basis(ctx context.Context, n, d int) (*stream.Fourier, e
 	return stream.NewFourier(ctx, p.Kernel, p.Seed, p.size(n), d)
 }
 
-// Basis returns the random features of p for samples of d features. omega holds the frequencies,
-// M/2×d, that SolveFourier draws from Kernel and Seed. scale is the factor of the basis
+// Basis returns the random features of p for samples of d features: omega, the M/2×d frequencies that SolveFourier
+// draws from Kernel and Seed, and scale, the factor of the basis
 //
 //	scale · (cos ω_1ᵀx, …, cos ω_Dᵀx, sin ω_1ᵀx, …, sin ω_Dᵀx),  D = M/2
 //

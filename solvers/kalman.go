@@ -19,19 +19,18 @@ import (
 // matern32, matern52, constants, and their sums and multiples. It computes in float64 in Go memory.
 const Kalman Method = "kalman"
 
-// kalmanRow[0] + kalmanRow[1]·d² is the time in seconds for one sample and one right-hand side with
-// a state of dimension d, measured on two cores of a Zen 4, 2026-11.
+// kalmanRow[0] + kalmanRow[1]·d² is the time in seconds for one sample and one right-hand side with a state of
+// dimension d, measured on two cores of a Zen 4, 2026-11.
 var kalmanRow = [2]float64{3e-7, 3e-8}
 
-// kalmanFlops is the number of operations in one pass over n samples, for the reports of progress:
-// 4d² for each sample, where d is the dimension of the state.
+// kalmanFlops is the number of operations in one pass over n samples, for the reports of progress.
 func kalmanFlops(m markov.Model, n int) float64 {
 	d := float64(m.Dim())
 	return 4 * float64(n) * d * d
 }
 
-// markov returns the state-space model of the kernel, and true if p has one dense feature and its
-// kernel has such a model.
+// markov returns the state-space model of the kernel. It returns false if p has no such model or more than one
+// feature.
 func (p Problem) markov() (markov.Model, bool) {
 	if p.Sparse != nil || p.X.Cols != 1 {
 		return markov.Model{}, false
@@ -54,9 +53,7 @@ func kalmanEstimate(z *sizes, _ Params) (estimate, error) {
 	return e, nil
 }
 
-// kalmanBytes returns the memory of Kalman as a function of the number of rows. On the device, it
-// holds the matrices of the refinement. In Go memory, it holds the filter, the pairs for sorting the
-// points, two columns for each right-hand side, and two solutions with their residuals.
+// kalmanBytes returns the device and Go memory of Kalman as a function of the number of rows.
 func (z *sizes) kalmanBytes(m markov.Model) func(n int) int64 {
 	return func(n int) int64 {
 		return numeric.Total(z.refinedBytes(n), numeric.Bytes(numeric.Total(m.Elements(n), numeric.Elements(n, 2+2*z.columns+4*z.t))))
@@ -68,8 +65,8 @@ func (z *sizes) kalmanCost(m markov.Model) float64 {
 	return float64(z.n) * (kalmanRow[0] + kalmanRow[1]*d*d) * float64(z.columns) * z.costs().rate
 }
 
-// kalman returns the state-space model of the kernel. It returns true if a Kalman filter is
-// estimated to take less time than a stored factor on dev.
+// kalman returns the state-space model of the kernel, and true if Kalman is estimated to be faster than a stored
+// factor on dev.
 func (p Problem) kalman(dev backend.Device) (markov.Model, bool) {
 	if dev == nil || p.checkShapes() != nil {
 		return markov.Model{}, false
@@ -82,8 +79,8 @@ func (p Problem) kalman(dev backend.Device) (markov.Model, bool) {
 	return m, ok
 }
 
-// newLine makes the checks of newCovariance, reserves memory for elements(n) numbers, and returns
-// the samples of p sorted by their feature.
+// newLine makes the checks of newCovariance, reserves memory for elements(n) numbers, and sorts the samples by
+// their feature.
 func newLine(ctx context.Context, dev backend.Device, m markov.Model, operation string, p Problem, limit int64, elements func(n int) int64) (*samples, *markov.Line, error) {
 	if err := p.checkCovariance(dev, operation, limit); err != nil {
 		return nil, nil, err
@@ -225,23 +222,20 @@ func (f *filter) switchToCG() bool         { return false }
 func (f *filter) endedForFaster() bool     { return false }
 func (f *filter) release()                 {}
 
-// pathKalman factors C = K + λW⁻¹ by a Kalman filter for each λ, in Go memory. The samples are sorted
-// once for all λ.
+// pathKalman factors C = K + λW⁻¹ by a Kalman filter for each λ, in Go memory.
 type pathKalman struct {
 	pathBase
 	model markov.Model
 	line  *markov.Line
 }
 
-// kalmanPathCost is the cost of a path by Kalman filters. For each λ, the filter, the diagonal of the
-// inverse and the residual take about as long as two solutions by Kalman.
+// kalmanPathCost is the cost of a path by Kalman filters. Each λ takes about as long as two solutions by Kalman.
 func (z *sizes) kalmanPathCost(m markov.Model, lambdas int) float64 {
 	return 2 * float64(lambdas) * z.kalmanCost(m)
 }
 
-// kalmanPathElements is the number of float64 values in Go memory for n samples: the sorted samples
-// and, for each worker, the factor, the diagonal of the inverse, two copies of the right-hand
-// sides, and the fitted values.
+// kalmanPathElements is the number of float64 values in Go memory for n samples: the sorted samples and the data of
+// each worker.
 func (z *sizes) kalmanPathElements(m markov.Model, n, workers int) int64 {
 	return numeric.Total(m.Elements(n), numeric.Elements(n, workers*(2+m.Dim()+2*z.columns+z.t)))
 }
@@ -299,7 +293,6 @@ func (p *pathKalman) one(ctx context.Context, point *PathPoint) error {
 	return context.Cause(ctx)
 }
 
-// features formats a number of features with its noun.
 func features(n int) string {
 	if n == 1 {
 		return "1 feature"

@@ -11,15 +11,14 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// LeaveOneOut computes the fit without each sample from one solution of (K + λW⁻¹)α + b·1 = y. Let
-// A be K + λW⁻¹, bordered by ones if there is an intercept, and let B = A⁻¹. The error c_i at sample
-// i of the fit without sample i, and this fit f₋ᵢ, are
+// LeaveOneOut computes the fit without each sample from one solution of (K + λW⁻¹)α + b·1 = y. Let A be K + λW⁻¹,
+// bordered by ones if there is an intercept, and B = A⁻¹. The fit f₋ᵢ without sample i and its error c_i at sample
+// i are
 //
 //	y_i − f₋ᵢ(x_i) = c_i = α_i/B_ii,    f₋ᵢ(x) = f(x) − c_i (B [k(X, x); 1])_i
 //
-// Barber, Candès, Ramdas and Tibshirani (2021, Annals of Statistics 49, section 5) describe the use of
-// such errors. LeaveOneOut stores the factor of an Uncertainty, n² numbers in the memory of the host,
-// or its state-space model of O(n) numbers. Several goroutines may call its methods at the same time.
+// (Barber, Candès, Ramdas and Tibshirani 2021, Annals of Statistics 49, section 5). LeaveOneOut stores what an
+// Uncertainty stores. Several goroutines may call its methods at the same time.
 type LeaveOneOut struct {
 	u        *Uncertainty
 	diagonal []float64 // B_ii
@@ -29,10 +28,9 @@ type LeaveOneOut struct {
 
 var errNotMade = errors.New("solvers: leave-one-out: the LeaveOneOut was not made by NewLeaveOneOut")
 
-// NewLeaveOneOut factors K + λW⁻¹ on dev in n³/3 operations, and computes the diagonal of the
-// inverse in another n³/3. A state-space model takes O(n) operations. NewLeaveOneOut uses only the
-// shape of p.Y. λ must be > 0. limit bounds the memory on dev in bytes; 0 means all its free
-// memory.
+// NewLeaveOneOut factors K + λW⁻¹ on dev and computes the diagonal of the inverse, each in n³/3 operations; a
+// state-space model takes O(n) operations. It uses only the shape of p.Y. λ must be > 0. limit bounds the memory on
+// dev in bytes; 0 means all its free memory.
 func NewLeaveOneOut(ctx context.Context, dev backend.Device, p Problem, limit int64) (*LeaveOneOut, error) {
 	intercept := p.Intercept
 	p.Intercept = false // addBorder accounts for the intercept: the samples are not centered
@@ -89,8 +87,8 @@ func unitColumn(n int) backend.Host[float64] {
 	return ones
 }
 
-// addBorder computes the diagonal of B if there is an intercept. On entry l.diagonal is the
-// diagonal of A⁻¹ without the border, and solved is A⁻¹1.
+// addBorder computes the diagonal of B if there is an intercept. On entry l.diagonal and solved are the diagonal of
+// A⁻¹ and A⁻¹1 for A without the border.
 func (l *LeaveOneOut) addBorder(solved backend.Host[float64], intercept bool) error {
 	if !intercept {
 		return nil
@@ -108,8 +106,8 @@ func (l *LeaveOneOut) addBorder(solved backend.Host[float64], intercept bool) er
 	return nil
 }
 
-// Errors returns the n×t leave-one-out errors c: c_ij is the error of output j at sample i after a
-// fit without sample i. alpha is the solution α of the same problem.
+// Errors returns the n×t leave-one-out errors c_ij of output j at sample i. alpha is the solution α of the same
+// problem.
 func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64], error) {
 	if l == nil || l.u == nil {
 		return alpha, errNotMade
@@ -132,10 +130,9 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 	return c, nil
 }
 
-// Influence divides points into blocks of at most 256 rows x. For each block it calls visit with b,
-// whose columns are (B [k(X, x); 1])_i for i = 1, …, n. visit may overwrite b. Influence takes 2n²
-// operations for each point, or O(n) with a state-space model. limit has the meaning of
-// NewLeaveOneOut.
+// Influence divides points into blocks of at most 256 rows x, and calls visit with b, whose columns are (B [k(X,
+// x); 1])_i for i = 1, …, n, for each block. visit may overwrite b. Influence takes 2n² operations for each point,
+// or O(n) with a state-space model. limit has the meaning of NewLeaveOneOut.
 func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points backend.Points, limit int64, visit func(first int, b backend.Host[float64]) error) error {
 	if l == nil || l.u == nil {
 		return errNotMade
@@ -196,12 +193,12 @@ func (l *LeaveOneOut) border(b backend.Host[float64]) {
 	}
 }
 
-// pointValues limits the kernel values that Influence stores at a time with a state-space model. A
-// block has at least one point, even if its kernel values exceed the limit.
+// pointValues limits the kernel values that Influence stores at a time with a state-space model, unless a block has
+// one point.
 const pointValues = 1 << 22
 
-// placeOn places X and the factor, if there is one, on dev, without a copy if dev works in Go memory.
-// It reserves memory for extraElements(n, d, t) further elements.
+// placeOn places X and the factor, if there is one, on dev, and reserves memory for extraElements(n, d, t) further
+// elements.
 func (u *Uncertainty) placeOn(ctx context.Context, dev backend.Device, operation string, extraElements func(n, d, t int) int64, limit int64) (*covariance, error) {
 	squares := 0
 	if numeric.Wrapper(dev) == nil && u.posterior == nil {

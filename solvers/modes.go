@@ -18,31 +18,26 @@ import (
 	"github.com/mercer-go/mercer/internal/spectrum"
 )
 
-// Modes is iterative refinement with a kernel of equispaced Fourier modes (Greengard, Rachh and
-// Barnett 2022), for one to three features and sums of Gaussian and Matérn kernels with one length
-// scale. Let L_a be the range of feature a, T_a > L_a a period, and S the spectral density of the
-// kernel. The sum of the modes j with |j_a| ≤ m_a is
+// Modes is iterative refinement with a kernel of equispaced Fourier modes (Greengard, Rachh and Barnett 2022), for
+// one to three features and sums of Gaussian and Matérn kernels with one length scale. With S the spectral density
+// of the kernel and T_a a period larger than the range of feature a, the sum of the modes j with |j_a| ≤ m_a is
 //
 //	k(x, z) ≈ Σ_j S(2πj/T)/∏T_a exp(2πi Σ_a j_a(x_a−z_a)/T_a)
 //
-// Matérn kernels may be multiplied by a smooth window, which changes S (spectrum.Torus). Hence K ≈ ΦΦᴴ
-// with Φ = ED. E has a row for each sample x, a column for each mode j, and the elements exp(2πi Σ_a
-// j_a x_a/T_a). D is the diagonal matrix of √(S(2πj/T)/∏T_a).
+// Hence K ≈ ΦΦᴴ with Φ = ED. E has a row for each sample x, a column for each mode j, and the elements exp(2πi Σ_a
+// j_a x_a/T_a). D is the diagonal matrix of √(S(2πj/T)/∏T_a). Matérn kernels may be multiplied by a smooth window,
+// which changes S (spectrum.Torus).
 //
-// The inner solver uses enough modes to make ‖K − ΦΦᴴ‖ a small fraction of λ/max w. For a residual
-// r it solves (I + ΦᴴΛ⁻¹Φ)β = ΦᴴΛ⁻¹r with Λ = λW⁻¹ by conjugate gradients, and returns the
-// correction Λ⁻¹(r − Φβ). EᴴΛ⁻¹E is a Toeplitz matrix, and its product with a vector takes two
-// Fourier transforms.
+// The inner solver uses enough modes to make ‖K − ΦΦᴴ‖ a small fraction of λ/max w. With Λ = λW⁻¹, it solves (I +
+// ΦᴴΛ⁻¹Φ)β = ΦᴴΛ⁻¹r for a residual r by conjugate gradients, and returns the correction Λ⁻¹(r − Φβ). Products with
+// the Toeplitz matrix EᴴΛ⁻¹E take two Fourier transforms.
 //
-// Residuals are computed with the exact K. If it takes less than half the time, they are computed
-// with the larger number of modes that the tolerance needs (outer modes), and the final residuals of
-// 1,000 rows are checked with the exact K. An inner solve may repeat its correction with residuals
-// from an intermediate number of modes (middle modes), so that fewer residuals by outer modes or by
-// the exact K are needed.
+// Residuals are computed with the exact K or, if it takes less than half the time, with the larger number of modes
+// that the tolerance needs (outer modes); the final residuals of 1,000 rows are then checked with the exact K. An
+// inner solve may repeat its correction with residuals from an intermediate number of modes (middle modes).
 //
-// Auto chooses Modes if its estimated time is below that of every method that computes with K. If
-// Modes converges more slowly than estimated, for example for clustered samples, another method
-// replaces it.
+// Auto chooses Modes if its estimated time is below that of every method that computes with K, and replaces it by
+// another method if it converges more slowly than estimated.
 const Modes Method = "modes"
 
 // modesChoice is the plan of Modes.
@@ -72,8 +67,8 @@ type series struct {
 func (s series) empty() bool { return s.m == nufft.Axes{} }
 
 const (
-	// innerContraction is the largest allowed ratio of ‖K − ΦΦᴴ‖ to λ/max w. A step of refinement
-	// multiplies the residual by about this ratio.
+	// innerContraction is the largest allowed ratio of ‖K − ΦΦᴴ‖ to λ/max w, about the factor of the residual in a
+	// step.
 	innerContraction = 0.03
 	// boxSample is the number of samples that are used to estimate concentration.
 	boxSample = 20000
@@ -81,22 +76,19 @@ const (
 	checkedRows = 1000
 	// lowUnknowns limits the order of the preconditioner's factor.
 	lowUnknowns = 3000
-	// modesIterations·√(1+g) is the estimated number of iterations of conjugate gradients that
-	// multiply a residual by innerContraction. g is the largest eigenvalue of the block of ΦᴴΛ⁻¹Φ
-	// for the modes outside the preconditioner.
+	// modesIterations·√(1+g) is the estimated number of iterations of conjugate gradients that multiply a residual
+	// by innerContraction, where g is modesChoice.maxRemaining.
 	modesIterations = 10
 	// modesPerAxis limits the index of a mode.
 	modesPerAxis = 1 << 20
-	// With at most rigorousModes modes, ‖K − ΦΦᴴ‖ is bounded by n times the largest error of a
-	// kernel value. With more modes, the norm is estimated from the mean density of samples near a
-	// sample.
+	// With at most rigorousModes modes, ‖K − ΦΦᴴ‖ is bounded by n times the largest error of a kernel value. With
+	// more modes, it is estimated from the mean density of samples near a sample.
 	rigorousModes = 1 << 15
 )
 
-// modesSeconds[0] is the time of a Fourier transform and its inverse, in seconds per value of the
-// grid. Spreading samples onto the grid and interpolating back take modesSeconds[1] per sample and
-// modesSeconds[2] for each pair of a sample and a nearby grid point. The times were measured on two
-// cores of a Zen 4, 2026-11.
+// modesSeconds[0] is the time of a Fourier transform and its inverse, in seconds per value of the grid. Spreading
+// and interpolating take modesSeconds[1] per sample and modesSeconds[2] for each pair of a sample and a nearby grid
+// point. The times were measured on two cores of a Zen 4, 2026-11.
 var modesSeconds = [3]float64{6e-8, 8e-8, 8e-10}
 
 func modesEstimate(z *sizes, par Params) (estimate, error) {
@@ -124,8 +116,7 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 			continue
 		}
 		candidate := z.modesOf(choice, par)
-		// Only residuals with the exact K give proven error bounds of predictions. They are therefore
-		// preferred if they take at most twice the time of residuals by outer modes.
+		// Only residuals with the exact K give proven error bounds of predictions: they may take twice the time.
 		cost := candidate.cost
 		if !variant.exact {
 			cost *= 2
@@ -146,15 +137,14 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// modesWays lists the ways to compute residuals: with the exact K or with outer modes. rounds is
-// the planned number of refinement rounds with middle modes; 0 means no middle modes.
+// modesWays lists the ways to compute residuals. rounds is the planned number of refinement rounds with middle
+// modes.
 var modesWays = []struct {
 	exact  bool
 	rounds int
 }{{true, 0}, {true, 2}, {true, 1}, {false, 0}, {false, 2}}
 
-// A box holds the range of each feature, over the samples of weight > 0, and the middle of each
-// range. The d features are the last elements of each array.
+// A box holds the range of each feature and its middle. The d features are the last elements of each array.
 type box struct {
 	length, center [3]float64
 	sample         [][3]float64    // up to boxSample samples, relative to the lower ends of the ranges
@@ -188,9 +178,8 @@ func (z *sizes) box() *box {
 	return b
 }
 
-// concentrated measures how unevenly the samples are distributed over the box. It divides the box
-// into cells with sides of about h. The result is the mean number of other samples in the cell of a
-// random sample, divided by the same mean for an even distribution.
+// concentrated measures how unevenly the samples are distributed over cells of the box with sides of about h: the
+// mean number of other samples in the cell of a random sample, divided by the same mean for an even distribution.
 func (b *box) concentrated(h float64) float64 {
 	longest, n := max(b.length[0], b.length[1], b.length[2]), float64(len(b.sample))
 	level := 0
@@ -232,8 +221,8 @@ func (b *box) concentrated(h float64) float64 {
 	return c
 }
 
-// modes chooses the periods, the numbers of modes, and the order of the preconditioner for one
-// element of modesWays. It returns an error if a feature needs more than modesPerAxis modes.
+// modes returns the choice for one element of modesWays, or an error if a feature needs more than modesPerAxis
+// modes.
 func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds int) (c modesChoice, err error) {
 	c.Density, c.exact, c.center, c.gain = s, exact, b.center, innerContraction
 	smallest := z.p.Lambda
@@ -269,8 +258,8 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 		return v
 	}
 	initial := 1 / s.Terms[0].Sigma
-	// cutoffFor returns a cutoff frequency. Without the modes of higher frequencies, ‖K − ΦΦᴴ‖ is
-	// estimated to be at most norm.
+	// cutoffFor returns the frequency above which modes may be omitted: ‖K − ΦΦᴴ‖ is then estimated to be at most
+	// norm.
 	cutoffFor := func(norm float64) float64 {
 		return spectrum.Decreasing(func(w float64) bool { return max(s.Tail(w, 1), spread(w)*s.At(w)) <= norm }, initial)
 	}
@@ -305,7 +294,7 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 	}
 	remaining := func(w float64) float64 { return spread(w) * s.At(w) / smallest }
 	c.cutoff = min(inner, spectrum.Decreasing(func(w float64) bool { return remaining(w) <= 1 }, initial))
-	// ΦᴴΛ⁻¹Φ has at most n nonzero eigenvalues, and few samples need no preconditioner of high order.
+	// ΦᴴΛ⁻¹Φ has at most n nonzero eigenvalues.
 	limit := min(lowUnknowns, max(z.n, 500))
 	for c.order = limit + 1; c.order > limit; c.cutoff *= 0.97 {
 		c.order = c.lowOrder(c.cutoff, limit)
@@ -315,7 +304,6 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 	return c, nil
 }
 
-// toeplitz returns the largest mode indices of the Toeplitz matrix's entries, and the size of its grid.
 func (c modesChoice) toeplitz() (m, size nufft.Axes) {
 	for a, v := range c.inner {
 		m[a] = 2 * v
@@ -336,8 +324,7 @@ func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 	}
 	values := func(m nufft.Axes) float64 { return elementary.Pow(2, float64(z.d)) * 2 * float64(m.Half().Len()) }
 	step := modesSeconds[0] * float64(size.Len()) * columns
-	// Products of some hundred rows and columns run at about half the rate of large matrix
-	// products.
+	// Products of some hundred rows and columns run at about half the rate of large matrix products.
 	if dense := 2 * 2 * nufft.DenseFlops(c.inner, size) / z.costs().rate * columns; numeric.Wrapper(z.dev) != nil && dense < step {
 		step, c.dense = dense, true
 	}
@@ -371,9 +358,7 @@ func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 	}
 }
 
-// modesBytes returns the memory of Modes in bytes. On the device it holds matrices. In Go memory it
-// holds the Fourier transforms, the entries of the Toeplitz matrix, the diagonal matrix, vectors of
-// unknowns and of samples, and the solutions and residuals of the last and the best iterate.
+// modesBytes returns the memory of Modes in bytes: matrices on the device, and the rest in Go memory.
 func (z *sizes) modesBytes(c modesChoice, n int) int64 {
 	m, size := c.toeplitz()
 	unknowns := c.unknowns()
@@ -394,8 +379,7 @@ func (z *sizes) modesBytes(c modesChoice, n int) int64 {
 		numeric.Bytes(numeric.Elements(unknowns+c.order, z.columns)), numeric.Bytes(numeric.Elements(c.order, c.order)), numeric.Bytes(host))
 }
 
-// modesRounds is the estimated number of refinement steps to a relative residual of tol. Each step
-// multiplies the residual by about gain.
+// modesRounds is the estimated number of refinement steps to a relative residual of tol.
 func modesRounds(tol, gain float64) float64 {
 	return math.Ceil(elementary.Log(tol) / elementary.Log(min(gain, 0.5)))
 }
@@ -600,8 +584,8 @@ func (w *work) multiply(tA, tB bool, a, b, c backend.Host[float64]) {
 	numeric.FreeAll(list)
 }
 
-// load sets m.modes to D times the coefficients in column j of v, which holds real and imaginary
-// parts. In v, a coefficient that represents a pair of conjugate modes has a factor √2.
+// load sets m.modes to D times the coefficients in column j of v, which holds real and imaginary parts. A
+// coefficient that represents a pair of conjugate modes has a factor √2.
 func (m *modal) load(v backend.Host[float64], j int) {
 	for index, d := range m.scale {
 		m.modes[index] = complex(d*v.Row(2 * index)[j], d*v.Row(2*index + 1)[j])
@@ -645,9 +629,8 @@ func (m *modal) Apply(q, p, _ backend.Matrix[float64]) error {
 	return m.w.B.Upload(q, h)
 }
 
-// solve computes α by conjugate gradients with the inner modes. If there are middle modes, solve
-// then corrects α, with residuals by the middle modes, until the residual is small enough or
-// decreases slowly.
+// solve computes α by conjugate gradients with the inner modes. It then corrects α with residuals by the middle
+// modes, if there are any, until the residual is small enough or decreases slowly.
 func (m *modal) solve(r backend.Matrix[float64], goal []float64) error {
 	w := m.w
 	rows, columns := r.Dims()
@@ -706,9 +689,8 @@ func (w *work) failed(err error) error {
 	return nil
 }
 
-// correct overwrites h, which holds the residuals of the samples, with corrections of α by the inner
-// modes. They reduce the norm of the residual in column j to about the maximum of goal[j] and
-// innerContraction times the norm.
+// correct overwrites h, the residuals of the samples, with corrections of α by the inner modes, which reduce the
+// norm of column j of the residual to about the maximum of goal[j] and innerContraction times the norm.
 func (m *modal) correct(h backend.Host[float64], goal []float64) error {
 	w := m.w
 	rows, columns := h.Rows, h.Cols
@@ -745,8 +727,8 @@ func (m *modal) correct(h backend.Host[float64], goal []float64) error {
 	return nil
 }
 
-// multiply calls set(i, j, f) with each element f of the product of the series' kernel matrix and
-// v. It returns false if the context ends early.
+// multiply calls set(i, j, f) with each element f of the product of the series' kernel matrix and v. It returns
+// false if the context ends early.
 func (a *approximation) multiply(ctx context.Context, v backend.Host[float64], set func(i, j int, f float64)) bool {
 	column := make([]float64, v.Rows)
 	modes := make([]complex128, len(a.f))
@@ -784,15 +766,13 @@ func (m *modal) release() {
 	m.preconditioner.release()
 }
 
-// multiplyByK replaces v by Kv, computed from the outer modes. If the context ends early, the
-// remaining columns of v are unchanged.
 func (m widened) multiplyByK(v backend.Host[float64]) {
 	m.outer.multiply(m.w.Ctx, v, func(i, j int, f float64) { v.Row(i)[j] = f })
 }
 
-// lowModes is the preconditioner for the matrix I + ΦᴴΛ⁻¹Φ (see Modes). It is the Cholesky factor
-// of the block for the modes of lowest frequency, and I for all other modes. If the eigenvalues of
-// the block for the other modes are at most 1+g, the condition number is at most about 4(1+g).
+// lowModes is the preconditioner for the matrix I + ΦᴴΛ⁻¹Φ (see Modes): the Cholesky factor of the block for the
+// modes of lowest frequency, and I for all other modes. If the eigenvalues of the other block are at most 1+g, the
+// condition number is at most about 4(1+g).
 type lowModes struct {
 	m      *modal
 	list   []lowMode
@@ -807,8 +787,8 @@ type lowMode struct {
 	scale            float64 // the mode's diagonal element of D, times √2 for a pair
 }
 
-// lowOrder returns the number of real unknowns for the modes with ‖ω‖ ≤ omega. It returns limit + 1
-// if the number exceeds limit.
+// lowOrder returns the number of real unknowns for the modes with ‖ω‖ ≤ omega, or limit + 1 if the number exceeds
+// limit.
 func (c modesChoice) lowOrder(omega float64, limit int) int {
 	volume := elementary.Pow(omega, float64(c.D)) * [...]float64{2, math.Pi, 4 * math.Pi / 3}[c.D-1]
 	for a := 3 - c.D; a < 3; a++ {
@@ -826,7 +806,7 @@ func (c modesChoice) lowOrder(omega float64, limit int) int {
 	return order
 }
 
-// modesWithin lists the modes with 0 < ‖ω‖ ≤ omega, but only one mode of each conjugate pair.
+// modesWithin lists one mode of each conjugate pair with 0 < ‖ω‖ ≤ omega.
 func (c modesChoice) modesWithin(omega float64) iter.Seq[[3]int] {
 	return func(yield func(k [3]int) bool) {
 		var limit nufft.Axes
@@ -875,10 +855,9 @@ func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 	return list
 }
 
-// newLowModes factors the block of I + ΦᴴΛ⁻¹Φ for the modes of low frequency. scale is the diagonal
-// of D. entries holds the elements of EᴴΛ⁻¹E: Σ_j exp(−2πi k·u_j)/Λ_jj for |k_a| ≤ double[a], where
-// u_j is sample j in units of the periods. Each mode k ≠ 0 has two unknowns: the coefficients of √2D
-// cos 2πk·u and of −√2D sin 2πk·u.
+// newLowModes factors the block of I + ΦᴴΛ⁻¹Φ for the modes of low frequency. scale is the diagonal of D. entries
+// holds Σ_j exp(−2πi k·u_j)/Λ_jj for |k_a| ≤ double[a], where u_j is sample j in units of the periods. Each mode k
+// ≠ 0 has two unknowns: the coefficients of √2D cos 2πk·u and of −√2D sin 2πk·u.
 func (m *modal) newLowModes(entries []complex128, double nufft.Axes, scale []float64) (*lowModes, error) {
 	w := m.w
 	p := &lowModes{m: m, list: m.c.lowModes(m.c.cutoff, scale)}
@@ -939,7 +918,7 @@ func (p *lowModes) Apply(z, r backend.Matrix[float64]) error {
 	if err := w.B.Download(h, r); err != nil {
 		return err
 	}
-	// If mode.k[2] = 0, r has elements for both modes of a conjugate pair, and they lack the factor √2.
+	// In r, both modes of a conjugate pair with mode.k[2] = 0 have elements, without the factor √2.
 	eachLow(p.list, func(mode lowMode, from, to int, sign float64) {
 		v, dst := h.Row(from), unknowns.Row(to)
 		for j := range columns {
@@ -969,9 +948,8 @@ func (p *lowModes) Apply(z, r backend.Matrix[float64]) error {
 	return w.B.Upload(z, h)
 }
 
-// eachLow calls f for the real and the imaginary part of each Fourier mode in list. The argument index
-// of f is the row of this part in the vector of all modes, and lowIndex is its row in the system of
-// the low modes, which is factored. sign is −1 for imaginary parts.
+// eachLow calls f for the real and the imaginary part of each Fourier mode in list. index is the row of this part
+// in the vector of all modes, and lowIndex its row in the factored system. sign is −1 for imaginary parts.
 func eachLow(list []lowMode, f func(mode lowMode, index, lowIndex int, sign float64)) {
 	for i, mode := range list {
 		f(mode, 2*mode.index, max(2*i-1, 0), 1)

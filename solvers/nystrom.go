@@ -13,31 +13,28 @@ import (
 )
 
 const (
-	// Normal solves the normal equations of M functions by their Cholesky factor, in O(nM² + M³)
-	// operations. It makes one pass over the samples, and another pass for each step of refinement
-	// if Tol is near the rounding error of the sums.
+	// Normal solves the normal equations of M functions by their Cholesky factor, in O(nM² + M³) operations and one
+	// pass over the samples, or more passes for refinement if Tol is near the rounding error of the sums.
 	Normal Method = "normal"
-	// Falkon solves the normal equations by preconditioned conjugate gradients (Rudi, Carratino,
-	// Rosasco 2017): a step is a pass over the samples and takes O(nM) operations, and the
-	// preconditioner takes O(M³).
+	// Falkon solves the normal equations by preconditioned conjugate gradients (Rudi, Carratino, Rosasco 2017). A
+	// step is a pass over the samples and takes O(nM) operations, and the preconditioner takes O(M³).
 	Falkon Method = "falkon"
 )
 
-// NystromProblem is the fit of f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j. The coefficients β
-// and b minimize
+// NystromProblem is the fit of f(x) = Σ_j β_j k(c_j, x) + b with M centers c_j. The coefficients β and b minimize
 //
 //	Σ_i w_i (y_i − f(x_i))² + λ βᵀ k(c, c) β
 //
 // as in Problem, where βᵀ k(c, c) β is ‖f‖². If every sample is a center, the solution is that of
 // Problem. λ is unscaled; the λ of Rudi, Carratino and Rosasco is this λ divided by n.
 //
-// Kernel must be positive semidefinite or take precomputed values. For precomputed values
-// SolveNystrom returns an error if a factorization shows that k(c, c) is indefinite.
+// Kernel must be positive semidefinite or take precomputed values. SolveNystrom returns an error if a factorization
+// shows that precomputed k(c, c) are indefinite.
 type NystromProblem struct {
 	Kernel kernels.Kernel
 	Data   Rows
-	// Sparse, if not nil, holds the features of the samples. The only feature of each sample in
-	// Data is then the index of its row in Sparse, from 0: see RowNumbers.
+	// Sparse, if not nil, holds the features of the samples, and the only feature of a sample in Data is the index
+	// of its row in Sparse, from 0: see RowNumbers.
 	Sparse *backend.CSR[float64]
 	// Centers holds the M×d centers in the form of Data. If it is empty, Choice chooses them.
 	Centers   backend.Host[float64]
@@ -57,20 +54,16 @@ type StreamParams struct {
 	Method   Method         // Auto, Normal or Falkon
 	Memory   int64          // largest number of bytes to use on the device; 0 means all its free memory
 	Progress func(Progress) // nil, or reports the progress; called by one goroutine at a time
-	// Tol is the relative residual of the normal equations that every output must reach; 0 means
-	// 1e-6.
+	// Tol is the relative residual of the normal equations that every output must reach; 0 means 1e-6.
 	Tol     float64
 	MaxIter int // maximum number of passes over the samples; 0 means 500
-	// Checkpoint makes Falkon save its state and resume from the state of an earlier call that
-	// ended early. A resumed call computes the preconditioner again. Every call takes an additional
-	// pass to hash the samples.
+	// Checkpoint makes Falkon save its state and resume from the state of an earlier call that ended early. Every
+	// call then takes an additional pass to hash the samples.
 	Checkpoint Checkpoint
-	// Posterior adds the Posterior to the result. The method must be Normal, and λ > 0. The
-	// Posterior takes O(nM²) operations, one more pass, and twice the memory; for centers, Normal
-	// takes twice the operations. If UnitScale is set, s² is 1; otherwise it is estimated.
+	// Posterior adds the Posterior to the result, for O(nM²) operations, one more pass, and twice the memory. The
+	// method must be Normal, and λ > 0. If UnitScale is set, s² is 1; otherwise it is estimated.
 	Posterior, UnitScale bool
-	// Gradient adds the gradient of the likelihood to the result, for 3nM² + 4M³ further
-	// operations. It needs Posterior.
+	// Gradient adds the gradient of the likelihood, for 3nM² + 4M³ further operations. It needs Posterior.
 	Gradient bool
 
 	samples int // number of samples for Falkon's preconditioner; only tests set it; 0 means a multiple of M
@@ -81,35 +74,32 @@ type StreamParams struct {
 //
 //	‖ΦᵀW(y − Φβ) − λSβ‖ / ‖ΦᵀWy‖
 //
-// where Φ = k(X, c) and S = k(c, c) for centers c, and S = I for Fourier features. With an
-// intercept, Φ and y are centered. Residual is computed from the samples in a separate pass. Normal
-// omits this pass if its sums over the samples give an upper bound of the residual, including the
-// rounding errors of the sums, that is below Tol; Residual is then this bound.
+// where Φ = k(X, c) and S = k(c, c) for centers c, and S = I for Fourier features. With an intercept, Φ and y are
+// centered. Residual is computed from the samples in a separate pass, which Normal omits if an upper bound from its
+// sums is below Tol; Residual is then this bound.
 type StreamResult struct {
 	Result
 	Centers     backend.Host[float64] // centers of SolveNystrom, M×d; for sparse samples their row numbers, M×1
 	Frequencies backend.Host[float64] // frequencies ω of SolveFourier, M/2×d
-	// Beta holds the M×t coefficients. For centers, row j belongs to center j. For Fourier
-	// features, the first half belongs to the cosines and the second half to the sines.
+	// Beta holds the M×t coefficients. For Fourier features, the first half belongs to the cosines and the second
+	// to the sines.
 	Beta backend.Host[float64]
-	// Posterior is nil unless StreamParams.Posterior is set.
+	// Posterior is set if StreamParams.Posterior is.
 	Posterior *Posterior
 	// Sums is nil unless Normal computed the solution and its residual in one pass.
 	Sums *Sums
-	// Gradient, if StreamParams.Gradient is set, holds derivatives with respect to the kernel's
-	// parameters, then with respect to ln λ, as in Evidence.Gradient. For centers it differentiates
-	// Posterior.Bound with constant centers. For Fourier features it differentiates Posterior.Log
-	// with constant random numbers: each frequency is a random number divided by the length scale
-	// (Lázaro-Gredilla and others 2010, Sparse spectrum Gaussian process regression).
+	// Gradient, if StreamParams.Gradient is set, holds derivatives with respect to the kernel's parameters, then ln
+	// λ, as in Evidence.Gradient. For centers it differentiates Posterior.Bound with constant centers. For Fourier
+	// features it differentiates Posterior.Log, where each frequency is a constant random number divided by the
+	// length scale (Lázaro-Gredilla and others 2010).
 	Gradient []float64
 }
 
-// SolveNystrom solves p on dev in passes over its samples; it does not store k(X, c). Its memory
-// grows with M² rather than with n. A device with its own memory stores the samples if they fit,
-// and later passes read them there.
+// SolveNystrom solves p on dev in passes over its samples; it does not store k(X, c). Its memory grows with M²
+// rather than with n. A device with its own memory stores the samples if they fit.
 //
-// It returns an error for the same inputs as Solve. If it does not reach Tol, it returns a
-// *ConvergenceError together with the best solution that it found.
+// It returns an error for the same inputs as Solve. If it does not reach Tol, it returns a *ConvergenceError
+// together with the best solution that it found.
 func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par StreamParams) (*StreamResult, error) {
 	if p.Data != nil && p.Sparse == nil { // report the host memory of a piece of the samples and of the centers
 		n, d, _ := p.Data.Dims()
@@ -150,8 +140,7 @@ func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par
 	return &StreamResult{Result: *r.res, Centers: centers, Beta: s.Beta, Posterior: r.posterior, Gradient: r.gradient, Sums: s.Sums}, err
 }
 
-// Points converts h, a matrix in the form of p.Data, to points. The rows of h are features, or row
-// numbers of p.Sparse.
+// Points converts h to points. The rows of h are features, or row numbers of p.Sparse.
 func (p NystromProblem) Points(h backend.Host[float64]) numeric.Points {
 	if p.Sparse == nil {
 		return numeric.DensePoints(h)
@@ -222,8 +211,8 @@ func (p NystromProblem) Plan(dev backend.Device, par StreamParams) (Plan, error)
 	})
 }
 
-// rowBytes returns a function that computes the device memory of a number of rows of X, in bytes.
-// For sparse samples, the function adds the memory of a copy of the rows in Go memory.
+// rowBytes returns a function that computes the device memory of a number of rows of X, and for sparse samples also
+// the memory of their copy in Go memory.
 func (p NystromProblem) rowBytes(dev backend.Device, d int) func(rows int) int64 {
 	if p.Sparse == nil {
 		return func(rows int) int64 { return numeric.Bytes(numeric.Elements(rows, d)) }

@@ -32,9 +32,8 @@ import (
 //	e_i = α_i / G_ii            the error at sample i of a fit without it
 //	GCV = n Σ α_i²/w_i / τ²     τ = Σ G_ii/w_i = tr(I − H)/λ
 //
-// where H maps y to the fitted values. Neither formula divides by λ, and both remain accurate for
-// small λ unless C is singular to working precision. GCV = n‖(I−H)y‖²/tr(I−H)² is the generalized
-// cross-validation of Craven and Wahba (1979) and Golub, Heath and Wahba (1979).
+// where H maps y to the fitted values. GCV = n‖(I−H)y‖²/tr(I−H)² is the generalized cross-validation of Craven and
+// Wahba (1979) and Golub, Heath and Wahba (1979).
 type Path struct {
 	// Method is the method in use, and Reason is the reason for its choice.
 	Method Method
@@ -46,8 +45,7 @@ type Path struct {
 	planned  int64
 }
 
-// Band reduces K to a block tridiagonal matrix once, and NewPath solves with it for many values of
-// λ.
+// Band reduces K to a block tridiagonal matrix once, with which NewPath solves for many values of λ.
 const Band Method = "band"
 
 // PathParams are options of NewPath; the zero value suits most problems.
@@ -59,8 +57,8 @@ type PathParams struct {
 	//	Dual    O(n³) for each λ
 	//	Kalman  O(n) for each λ; only for one feature and the kernels of Kalman
 	Method Method
-	// Lambdas is the number of λ for which the caller will call At; 0 means 30. The choice of the
-	// method depends on it.
+	// Lambdas is the number of λ for which the caller will call At, on which the choice of the method depends; 0
+	// means 30.
 	Lambdas int
 	// LeaveOneOut requests the leave-one-out errors, which take more time than GCV.
 	LeaveOneOut bool
@@ -75,32 +73,31 @@ func (p PathParams) lambdas() int {
 	return 30
 }
 
-// PathPoint is the solution for one λ. Row i of its matrices belongs to row i of Problem.X, and is
-// 0 for samples of weight 0.
+// PathPoint is the solution for one λ. Row i of its matrices belongs to row i of Problem.X, and is 0 for samples of
+// weight 0.
 type PathPoint struct {
 	Lambda float64
-	// Err is not nil if the solution for this λ has no correct digit. Its text says what to do. Of
-	// the other fields, only Lambda is then set.
+	// Err is not nil if the solution for this λ has no correct digit, and says what to do. Only Lambda is then set,
+	// too.
 	Err error
 	// GCV is the generalized cross-validation score of each output. LOO is the weighted mean of the
 	// squared leave-one-out errors of each output; it is nil unless PathParams.LeaveOneOut is set.
 	GCV, LOO []float64
 	// Errors are the leave-one-out errors y_i − f⁽⁻ⁱ⁾(x_i), n×t.
 	Errors backend.Host[float64]
-	// Evidence is the log marginal likelihood of type Evidence, with FitScale. With an intercept or
-	// λ = 0 the likelihood is not defined, and Evidence is NaN.
+	// Evidence is the log marginal likelihood of type Evidence, with FitScale. It is NaN with an intercept or λ =
+	// 0.
 	Evidence float64
 	// DegreesOfFreedom is tr H, the effective degrees of freedom; the intercept counts as one.
 	DegreesOfFreedom float64
 	Solution
 }
 
-// errNothingLeft is the error of a PathPoint whose fit has as many degrees of freedom as there are
-// samples. Such a fit has no score.
+// errNothingLeft is the error of a PathPoint whose fit has as many degrees of freedom as there are samples.
 var errNothingLeft = message.Errorf("solvers: path: the fit has as many degrees of freedom as there are samples, so that it fits any targets exactly and has no score: {raise $lambda|add samples}")
 
-// profile sets point.Evidence. With K̃ = W^½KW^½, squares holds ỹᵀ(K̃ + λI)⁻¹ỹ for each output, and
-// logDet is log det (K̃ + λI).
+// profile sets point.Evidence. With K̃ = W^½KW^½, squares holds ỹᵀ(K̃ + λI)⁻¹ỹ for each output, and logDet is log
+// det (K̃ + λI).
 func (s *samples) profile(point *PathPoint, squares []float64, logDet float64) {
 	point.Evidence = math.NaN()
 	if s.Intercept || point.Lambda == 0 {
@@ -130,15 +127,13 @@ func (p PathPoint) Score() float64 {
 	return sum / float64(len(scores)) // if Err is set, scores is empty, and 0/0 is NaN
 }
 
-// A route is the implementation of a path by one method. begin does the work that does not depend on
-// λ, and group solves for several λ together.
+// A route is the implementation of a path by one method.
 type route interface {
 	begin() error
 	group(ctx context.Context, lambdas []float64) ([]PathPoint, error)
 }
 
-// NewPath decomposes the matrix of p on dev and ignores p.Lambda. Close frees the path's memory on
-// dev. Errors and cancellation are those of Solve.
+// NewPath decomposes the matrix of p on dev and ignores p.Lambda. Errors and cancellation are those of Solve.
 func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams) (*Path, error) {
 	if dev == nil {
 		return nil, errors.New("solvers: no device was given")
@@ -182,12 +177,12 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	return path, nil
 }
 
-// pathStage is the only stage in the progress of a path. At never reports the fraction 1, because
-// its caller may request more λ than planned; SolvePath reports it at its end.
+// pathStage is the only stage in the progress of a path. At never reports the fraction 1, because it may be called
+// again.
 const pathStage = "path"
 
-// At returns one point for each of lambdas, all ≥ 0, in the given order. If there is no solution
-// for a λ, the field Err of its point is set. The error that At returns applies to the whole call.
+// At returns one point for each of lambdas, all ≥ 0, in the given order. If there is no solution for a λ, At sets
+// the field Err of its point instead of returning an error.
 func (p *Path) At(ctx context.Context, lambdas []float64) ([]PathPoint, error) {
 	if p == nil || p.route == nil {
 		return nil, fmt.Errorf("solvers: path: the path %w", ErrClosed)
@@ -251,9 +246,8 @@ func SolvePath(ctx context.Context, dev backend.Device, p Problem, lambdas []flo
 	return points, err
 }
 
-// Lambdas returns count numbers from low to high, equally spaced on a logarithmic scale. low and
-// high must be > 0. The numbers between low and high are rounded to 12 digits to remove the
-// rounding errors of logarithms: 0.01 instead of 0.009999999999999978.
+// Lambdas returns count numbers from low to high, both > 0, equally spaced on a logarithmic scale. The numbers
+// between low and high are rounded to 12 digits.
 func Lambdas(low, high float64, count int) []float64 {
 	list := make([]float64, count)
 	for i := range list {
@@ -283,8 +277,8 @@ type pathPlan struct {
 	bytesOf func(n int) int64
 }
 
-// fits returns a *BudgetError if the planned memory exceeds the free memory of the device or the
-// limit. A limit of 0 means no limit.
+// fits returns a *BudgetError if the planned memory exceeds the free memory of the device or the limit; 0 means no
+// limit.
 func (p pathPlan) fits(ctx context.Context, dev backend.Device, limit int64) error {
 	return Reserve(ctx, dev, limit, "path, "+p.method, p.rows, p.bytesOf)
 }
@@ -356,8 +350,7 @@ func planPath(dev backend.Device, p Problem, par PathParams) (pathPlan, error) {
 	return plan, nil
 }
 
-// pathFlops is roughly the number of operations of a path. Progress is reported as a fraction of
-// it.
+// pathFlops is roughly the number of operations of a path, for the reports of progress.
 func pathFlops(m Method, n, d, t, lambdas int, loo, linear bool) float64 {
 	order, l := float64(n), float64(lambdas)
 	if m == Primal {
@@ -381,9 +374,8 @@ func pathFlops(m Method, n, d, t, lambdas int, loo, linear bool) float64 {
 	return f
 }
 
-// choosePath returns the method for p and the reason. It compares numbers of operations, divided by
-// the rate of the operations relative to large products. The rate of products with a dimension of a
-// few dozen is about 0.6.
+// choosePath returns the method for p and the reason. It compares numbers of operations, divided by their rate
+// relative to large products: about 0.6 for products with a dimension of a few dozen.
 func choosePath(dev backend.Device, p Problem, n int, par PathParams) (Method, string, error) {
 	linear := p.linear()
 	model, ordered := p.markov()

@@ -28,8 +28,7 @@ func (p *pathBase) decompose(a backend.Matrix[float64], columns, samples int) (*
 	return band.New(p.Mem, p.B, a, band.Params{Columns: columns, Inverses: p.loo, Samples: samples, Queue: p.queue, Workers: pathWorkers(p.Dev)})
 }
 
-// columns is the number of right-hand sides: one for each output and, with an intercept, one for
-// the vector √w.
+// columns is the number of right-hand sides: one for each output and, with an intercept, one for the vector √w.
 func (p *pathBase) columns() int {
 	if p.s.Intercept {
 		return p.s.t + 1
@@ -37,19 +36,16 @@ func (p *pathBase) columns() int {
 	return p.s.t
 }
 
-// pathWorkers is the number of goroutines that factor matrices at the same time, each for another
-// λ.
+// pathWorkers is the number of goroutines that factor matrices at the same time, each for another λ.
 func pathWorkers(dev backend.Device) int { return max(1, min(band.GroupSize, dev.Info().Threads)) }
 
 // pathBand follows a path by the decomposition of K̃ = W^½KW^½:
 //
 //	W^½(K + λW⁻¹)W^½ = K̃ + λI = Q(B + λI)Qᵀ
 //
-// With α̃ = W^-½α, ỹ = W^½y and u = W^½1 the system is (K̃ + λI)α̃ + b·u = ỹ.
-//
-// With an intercept and a linear kernel, the method lifted replaces K by K + c 11ᵀ with c of the size
-// of K. This does not change α, because 1ᵀα = 0. Without it, a solve would divide by λ alone, because
-// 1 is an eigenvector of K with eigenvalue 0 if the samples are centered, or nearly if they are sparse.
+// With α̃ = W^-½α, ỹ = W^½y and u = W^½1 the system is (K̃ + λI)α̃ + b·u = ỹ. With an intercept and a linear
+// kernel, the method lifted replaces K by K + c 11ᵀ, because 1 may be an eigenvector of K with eigenvalue 0. This
+// does not change α.
 type pathBand struct {
 	pathBase
 	x       backend.Matrix[float64]
@@ -204,8 +200,8 @@ func (p *pathBase) squares(alpha backend.Host[float64]) []float64 {
 	return sums
 }
 
-// score computes the scores and writes α to alpha. sol is (K̃+λI)⁻¹[ỹ u]. diag is the diagonal of
-// (K̃+λI)⁻¹, or nil without leave-one-out errors. trace is the trace of this matrix.
+// score computes the scores and writes α to alpha. sol is (K̃+λI)⁻¹[ỹ u]. diag is the diagonal of (K̃+λI)⁻¹, or nil
+// without leave-one-out errors, and trace is its sum.
 func (p *pathBand) score(point *PathPoint, sol backend.Host[float64], diag []float64, trace float64, alpha backend.Host[float64]) {
 	s := p.s
 	point.Intercept = make([]float64, s.t)
@@ -258,8 +254,8 @@ func (p *pathBand) score(point *PathPoint, sol backend.Host[float64], diag []flo
 	}
 }
 
-// leaveOneOut sets the leave-one-out errors of the samples of weight > 0, and the means of their
-// squares. e(i, j) is the error of output j at sample i.
+// leaveOneOut sets the leave-one-out errors e(i, j) of output j at the samples i of weight > 0, and the means of
+// their squares.
 func (s *samples) leaveOneOut(point *PathPoint, e func(i, j int) float64) {
 	point.LOO = make([]float64, s.t)
 	point.Errors = backend.NewHost[float64](s.x.Rows, s.t)
@@ -281,8 +277,7 @@ func (s *samples) leaveOneOut(point *PathPoint, e func(i, j int) float64) {
 	}
 }
 
-// finish computes K again, uses it for the residuals of all λ together, and copies the solutions to
-// the rows of X.
+// finish computes the residuals of all λ together with K, and copies the solutions to the rows of X.
 func (p *pathBand) finish(ctx context.Context, b backend.Backend[float64], points []PathPoint, alphas backend.Host[float64]) error {
 	s := p.s
 	alpha, product := p.alpha.View(0, 0, s.n, alphas.Cols), p.product.View(0, 0, s.n, alphas.Cols)
@@ -332,8 +327,7 @@ func (s *samples) finishPoint(point *PathPoint, fit, alpha, coef backend.Host[fl
 	}
 }
 
-// pathResidual returns Result.Residual of the dual system for centered targets. fit is Kα and is
-// overwritten.
+// pathResidual returns Result.Residual of the dual system for centered targets. It overwrites fit = Kα.
 func (s *samples) pathResidual(point *PathPoint, fit, alpha backend.Host[float64]) float64 {
 	targets, sums := backend.NewHost[float64](1, s.t), make([]float64, s.t)
 	for i := range s.n {
@@ -370,7 +364,6 @@ func (s *samples) uncenter(point *PathPoint) {
 	}
 }
 
-// explain adds an explanation and advice to the error of a failed factorization.
 func (s *samples) explain(err error) error {
 	var pivot *backend.PivotError
 	if !errors.As(err, &pivot) {

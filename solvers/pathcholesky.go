@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// pathCholesky factors C = K + λW⁻¹ = LLᵀ for each λ. The diagonal of C⁻¹ holds the sums of squares
-// of the columns of L⁻¹. The triangular matrix L⁻¹ takes n³/3 more operations.
+// pathCholesky factors C = K + λW⁻¹ = LLᵀ for each λ. The sums of squares of the columns of L⁻¹ are the diagonal of
+// C⁻¹.
 type pathCholesky struct {
 	pathBase
 	kernel                        kernels.Kernel // the result of lifted
@@ -129,8 +129,8 @@ func (p *pathBase) targets(s *samples) backend.Host[float64] {
 	return h
 }
 
-// score computes the scores from sol = C⁻¹[y 1] and from diag, the diagonal of C⁻¹. It overwrites
-// sol with α and diag with the diagonal of G.
+// score computes the scores from sol = C⁻¹[y 1] and from diag, the diagonal of C⁻¹. It overwrites sol with α, and
+// diag with the diagonal of G (see Path).
 func (p *pathBase) score(s *samples, point *PathPoint, sol backend.Host[float64], diag []float64) {
 	point.Intercept = make([]float64, s.t)
 	if s.Intercept {

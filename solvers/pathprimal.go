@@ -13,15 +13,14 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// pathPrimal follows the path of a linear kernel by the matrix X̃ᵀX̃ of order d. X̃ is W^½(X − x̄)
-// with an intercept, otherwise W^½X. With X̃ᵀX̃ = QBQᵀ,
+// pathPrimal follows the path of a linear kernel by X̃ᵀX̃ = QBQᵀ of order d, where X̃ is W^½(X − x̄) with an
+// intercept, otherwise W^½X. With ỹ = W^½y,
 //
 //	w = Q(B + λI)⁻¹QᵀX̃ᵀỹ,  r = ỹ − X̃w,  h_i = ‖L⁻¹Qᵀx̃_i‖²,  B + λI = LLᵀ
 //	e_i = r_i / √w_i (1 − h_i),  tr H = d − λ tr (B + λI)⁻¹
 //
-// H maps ỹ to the fitted values. An intercept adds w_i/Σw to each h_i and 1 to tr H. No formula divides
-// by λ, and λ = 0 gives least squares. The formulas with a reduced singular value decomposition contain
-// 1/(s²+λ) − 1/λ, and lose all digits at λ = 1e-15.
+// H maps ỹ to the fitted values. An intercept adds w_i/Σw to each h_i and 1 to tr H. No formula divides by λ, and λ
+// = 0 gives least squares.
 type pathPrimal struct {
 	pathBase
 	q       *band.Solver
@@ -140,8 +139,8 @@ func (p *pathPrimal) group(ctx context.Context, lambdas []float64) ([]PathPoint,
 	return points, nil
 }
 
-// residuals makes one pass over the samples. coef holds the coefficients w. residuals computes
-// residual = ỹ − X̃w, product = X̃ᵀ·residual and, unless leverage is nil, the leverages h_i.
+// residuals computes residual = ỹ − X̃w, product = X̃ᵀ·residual and, unless leverage is nil, the leverages h_i in
+// one pass over the samples. coef holds w.
 func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], coef, product backend.Matrix[float64], residual backend.Host[float64], leverage [][]float64) error {
 	s := p.s
 	_, cols := coef.Dims()
@@ -186,8 +185,7 @@ func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], 
 	return errors.Join(failure, err)
 }
 
-// likelihood sets point.Evidence. It replaces determinants and inverses of n × n matrices by
-// determinants and inverses of d × d matrices:
+// likelihood sets point.Evidence from determinants and inverses of d × d matrices:
 //
 //	ỹᵀ(X̃X̃ᵀ + λI)⁻¹ỹ = ỹᵀr/λ,  det (X̃X̃ᵀ + λI) = λⁿ⁻ᵈ det (X̃ᵀX̃ + λI)
 func (p *pathPrimal) likelihood(point *PathPoint, r backend.Host[float64], logDet float64) {
@@ -202,8 +200,7 @@ func (p *pathPrimal) likelihood(point *PathPoint, r backend.Host[float64], logDe
 	s.profile(point, sums, logDet+float64(s.n-s.d)*elementary.Log(point.Lambda))
 }
 
-// score computes the scores from the residuals r, the leverages h and the trace of (B + λI)⁻¹. h is
-// nil without leave-one-out errors.
+// score computes the scores from the residuals r, the leverages h and the trace of (B + λI)⁻¹. h may be nil.
 func (p *pathPrimal) score(point *PathPoint, r backend.Host[float64], h []float64, trace float64) {
 	s := p.s
 	intercept, total := 0.0, 0.0

@@ -66,10 +66,9 @@ func (p StreamParams) limits() (tol float64, maxIter int) {
 	return tol, maxIter
 }
 
-// sample returns the number of samples for Falkon's preconditioner, where d is the number of features.
-// Each sample costs 2M² operations for M centers, but more samples reduce the number of passes over
-// all n samples to falkonPasses(s) for s samples per center. The time is smallest for s^1.55 = 2500
-// n/M². The limit s ≤ max(5, M/d) bounds the memory of the samples by M² numbers if M ≥ 5d.
+// sample returns the number of samples for Falkon's preconditioner, where d is the number of features. Each sample
+// costs 2M² operations for M centers, but s samples per center reduce the number of passes to falkonPasses(s). The
+// time is smallest for s^1.55 = 2500 n/M². The limit s ≤ max(5, M/d) bounds the memory.
 func (p StreamParams) sample(n, m, d int) int {
 	if p.samples > 0 {
 		return min(n, p.samples)
@@ -206,8 +205,8 @@ func (r *streamRun) solve(data Rows, sparse *backend.CSR[float64], phi stream.Ba
 	return s, err
 }
 
-// checkpointer returns nil if no checkpoints are requested or the method is not Falkon. Otherwise
-// it reads the samples once to compute their hash.
+// checkpointer returns nil if no checkpoints are requested or the method is not Falkon. It reads the samples once
+// to hash them.
 func (r *streamRun) checkpointer(data Rows, sparse *backend.CSR[float64], phi stream.Basis, lambda float64, intercept bool) (*checkpointer, error) {
 	if r.par.Checkpoint.Dir == "" || r.plan.Method != Falkon {
 		return nil, nil
@@ -261,15 +260,15 @@ func (r *streamRun) finish(s *stream.Solution) error {
 	return nil
 }
 
-// Rows are samples that are read in passes, block by block. They need not fit in memory. InMemory
-// makes Rows of matrices.
+// Rows are samples that are read in passes, block by block, and need not fit in memory. InMemory makes Rows of
+// matrices.
 type Rows interface {
 	// Dims returns the number of samples, of features and of outputs.
 	Dims() (n, d, t int)
-	// Pass reads all samples in order, divided into blocks, and calls use for each block. It
-	// returns the first error of reading or of use, or the cause of ctx if ctx is done. Every pass
-	// reads the same samples, but the blocks may differ. use must not change or retain a block. If
-	// keyed is true, blocks must hold Keys, unless the samples have no keys.
+	// Pass reads all samples in order, divided into blocks, and calls use for each block. It returns the first
+	// error of reading or of use, or the cause of ctx if ctx is done. Every pass reads the same samples, but the
+	// blocks may differ. use must not change or retain a block. If keyed is true, blocks must hold Keys, unless the
+	// samples have no keys.
 	Pass(ctx context.Context, keyed bool, use func(b Block) error) error
 }
 
@@ -277,20 +276,19 @@ type Rows interface {
 type Block struct {
 	X, Y    backend.Host[float64] // r×d and r×t
 	Weights []float64             // weights of the rows; nil means all 1
-	// Keys holds a key for each row; equal samples have equal keys. nil means that the solver
-	// computes keys from the numbers in X. The keys and a seed determine the samples that are
-	// drawn, regardless of the order of the samples and of the numbers that encode them.
+	// Keys holds a key for each row; equal samples have equal keys. nil means that the solver computes keys from
+	// the numbers in X. The keys and a seed determine the samples that are drawn, regardless of their order.
 	Keys []uint64
 }
 
-// InMemory returns Rows that refer to the matrices x and y and never change them. weights and keys
-// may be nil, as in Block.
+// InMemory returns Rows that refer to the matrices x and y and never change them. weights and keys may be nil, as
+// in Block.
 func InMemory(x, y backend.Host[float64], weights []float64, keys []uint64) Rows {
 	return inMemory{x, y, weights, keys}
 }
 
-// RowNumbers returns the Rows for NystromProblem.Sparse = x: their only feature is the index of a
-// row of x, counted from 0. If keys is nil, RowNumbers computes keys from the elements of each row.
+// RowNumbers returns the Rows for NystromProblem.Sparse = x: their only feature is the index of a row of x, from 0.
+// If keys is nil, RowNumbers computes keys from the elements of each row.
 func RowNumbers(x backend.CSR[float64], y backend.Host[float64], weights []float64, keys []uint64) Rows {
 	numbers := backend.NewHost[float64](x.Rows, 1)
 	for i := range numbers.Data {
@@ -354,8 +352,7 @@ func checkRows(data Rows) error {
 
 var anyKernel kernels.Kernel = kernels.Linear{}
 
-// streamSizes holds the properties of a problem that determine its plan, for samples read in
-// passes.
+// streamSizes holds the properties that determine the plan of a problem whose samples are read in passes.
 type streamSizes struct {
 	n, d, t, m int
 	basis      float64 // counted operations for one value of Φ
@@ -366,15 +363,13 @@ type streamSizes struct {
 }
 
 const (
-	// valueCost is the estimated time of one value of a basis, in addition to the counted
-	// operations and in units of operations of a large product. It is the time of the
-	// transcendental function and of storing and loading Φ.
+	// valueCost is the estimated time of one value of a basis besides the counted operations, in operations of a
+	// large product.
 	valueCost = 100
 )
 
-// falkonPasses is the expected number of products with H = ΦᵀWΦ + λS in Falkon, for a
-// preconditioner from s samples per center. On nycflights13 with n = 50,000, M = 1000, λ = 1,
-// residual 1e-6, s = 1, 2, 5 and 10 took 62, 40, 24 and 18 products.
+// falkonPasses is the expected number of products with H = ΦᵀWΦ + λS in Falkon, for s samples per center. On
+// nycflights13 with n = 50,000, M = 1000, λ = 1, residual 1e-6, s = 1, 2, 5 and 10 took 62, 40, 24 and 18 products.
 func falkonPasses(s float64) float64 { return 3 + 60*elementary.Pow(max(s, 0.1), -0.55) }
 
 // streamEstimate is the estimated cost and memory of a method.
@@ -392,8 +387,8 @@ func (z streamSizes) pass() (flops, cost float64) {
 	return values * (z.basis + thin), values * (z.basis + valueCost + min(thin/rateThin, thin+200))
 }
 
-// estimate returns the estimate for Normal or Falkon. sample is the number of samples for Falkon's
-// preconditioner, and extraBytes is the memory of the basis.
+// estimate returns the estimate for Normal or Falkon. sample is the number of samples for the preconditioner, and
+// extraBytes the memory of the basis.
 func (z streamSizes) estimate(m Method, sample int, extraBytes int64) streamEstimate {
 	flops, cost := z.pass()
 	matrix, gram, factor := numeric.Bytes(numeric.Elements(z.m, z.m)), flop.Syrk(z.m, z.n), flop.Potrf(z.m)
@@ -423,9 +418,8 @@ func (z streamSizes) estimate(m Method, sample int, extraBytes int64) streamEsti
 	}
 }
 
-// plan chooses the method. centerStage is the stage that computes the basis. For m basis functions,
-// extra(m) returns two numbers of bytes: the memory of this stage, and the memory of the basis while
-// the method runs.
+// plan chooses the method. centerStage is the stage that computes the basis. extra(m) returns the bytes of this
+// stage, and of the basis while the method runs, for m basis functions.
 func (z streamSizes) plan(dev backend.Device, par StreamParams, centerStage stage, extra func(m int) (stageBytes, basis int64)) (Plan, error) {
 	available := run.Available(dev, par.Memory)
 	if rated, ok := dev.(flop.Rated); z.stored == 0 && ok && rated.Rates().Bytes > 0 {
