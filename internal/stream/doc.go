@@ -1,5 +1,5 @@
-// Package stream solves regularized least squares for M functions of the samples. It reads the
-// samples in passes, and they need not fit into memory.
+// Package stream solves regularized least squares for M functions of the samples. It reads the samples in passes,
+// and they need not fit into memory.
 //
 //	feed.go       the samples of weight > 0, in pieces of a fixed number of rows
 //	sampler.go    a random sample of the samples, drawn by keys or by positions

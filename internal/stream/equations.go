@@ -15,14 +15,12 @@ import (
 //
 //	minimize Σ_i w_i (y_i − φ(x_i)ᵀβ − b)² + λ βᵀSβ
 //
-// for the samples of a Source, which it reads in passes. Let Φ be the n×M matrix of the φ(x_i). If
-// the problem has an intercept b, the weighted mean is subtracted from Φ. The solution solves the
-// normal equations
+// for the samples of a Source. Let Φ be the n×M matrix of the φ(x_i), minus their weighted mean if the problem has
+// an intercept b. The solution solves the normal equations
 //
 //	Hβ = z,  H = ΦᵀWΦ + λS,  z = ΦᵀWy
 //
-// Equations stores one piece of Φ at a time. Conjugate gradients need only products with H, so that
-// Equations stores H only if H is the preconditioner.
+// Equations stores one piece of Φ at a time, and H only if H is the preconditioner.
 type Equations struct {
 	ctx         context.Context
 	b           backend.Backend[float64]
@@ -49,29 +47,26 @@ type Equations struct {
 	passes         int
 }
 
-// Penalty holds the λ of the penalty, and whether there is an intercept. The intercept is not
-// penalized.
+// Penalty holds the λ of the penalty, and whether there is an intercept. The intercept is not penalized.
 type Penalty struct {
 	Lambda    float64
 	Intercept bool
 }
 
-// PieceRows returns the number of rows in a piece of Φ, which takes about 48 MiB. Smaller pieces take
-// more time, because each piece reads H from memory and packs the basis. The number is a multiple of
-// 512, the number of rows that a product sums at a time. For M = 3000, d = 784 and n = 15,000 a
-// pass took 3.8 s with 2048 rows and 4.4 s with 699 rows (AMD EPYC of family 25, November 2026).
+// PieceRows returns the number of rows in a piece of Φ, which takes about 48 MiB. It is a multiple of 512, the
+// number of rows that a product sums at a time. For M = 3000, d = 784 and n = 15,000 a pass took 3.8 s with 2048
+// rows and 4.4 s with 699 rows (AMD EPYC of family 25, November 2026).
 func PieceRows(n, m int) int { return min(n, max(1, min(8, 6<<20/(512*max(m, 1))))*512) }
 
-// Stored is the number of pieces whose samples are on the device at the same time, or AllPieces.
-// With two pieces, a device with its own memory works on one piece while it receives the other
-// piece.
+// Stored is the number of pieces whose samples are on the device at the same time, or AllPieces. With two pieces,
+// a device with its own memory works on one piece while it receives the other piece.
 type Stored int
 
 // AllPieces stores all samples on the device, so that only the first pass reads the Source.
 const AllPieces Stored = -1
 
-// rows returns the number of samples for which the device has memory. AllPieces includes one piece
-// for points that are not samples of the Source.
+// rows returns the number of samples for which the device has memory. AllPieces includes one piece for other
+// points.
 func (s Stored) rows(n, m int) int {
 	if s == AllPieces {
 		return n + PieceRows(n, m)
@@ -88,8 +83,8 @@ func Bytes(n, m, d, t int, s Stored) int64 {
 	return numeric.Bytes(numeric.Total(samples, numeric.Elements(PieceRows(n, m), t+m), int64(t), numeric.Elements(m, t+1)))
 }
 
-// NewEquations copies the basis to the device and allocates the memory for pieces and for the
-// stored samples. If the samples are sparse, the device stores only one piece at a time.
+// NewEquations copies the basis to the device and allocates the memory for pieces and for the stored samples. If
+// the samples are sparse, the device stores one piece at a time.
 func NewEquations(ctx context.Context, b backend.Backend[float64], mem *run.Arena, data Source, s Stored, phi Basis, p Penalty) (*Equations, error) {
 	n, d, t := data.N, data.D, data.T
 	m := phi.Size()
@@ -190,9 +185,8 @@ func (w *Equations) forEachPiece(f func(p piece) error) error {
 	return err
 }
 
-// placePiece returns the samples of a piece as a matrix on the device. It stores dense samples in
-// w.x, starting at row first. The caller must call releasePiece with the matrix, which waits for
-// the work on sparse samples and frees them.
+// placePiece returns the samples of a piece as a matrix on the device. It stores dense samples in w.x, starting at
+// row first. The caller must call releasePiece with the matrix.
 func (w *Equations) placePiece(first int, h backend.Host[float64]) (backend.Matrix[float64], error) {
 	if w.feed.data.Sparse == nil {
 		x := w.x.View(first, 0, h.Rows, w.d)
@@ -205,9 +199,8 @@ func (w *Equations) placePiece(first int, h backend.Host[float64]) (backend.Matr
 	return x, err
 }
 
-// markIndex returns the index of the mark that follows the work on the stored samples starting at
-// row `first`. An upload of the next samples into these rows waits for this mark. For AllPieces no
-// piece replaces another piece: mark 0 precedes all work on the samples.
+// markIndex returns the index of the mark that follows the work on the stored samples starting at row `first`. For
+// AllPieces no piece replaces another piece: mark 0 precedes all work on the samples.
 func (w *Equations) markIndex(first int) int {
 	if w.storedPieces == AllPieces && first < w.feed.data.N || first == 0 {
 		return 0
@@ -223,8 +216,8 @@ func (w *Equations) upload(first int, to backend.Matrix[float64], h backend.Host
 	return w.b.Upload(to, h)
 }
 
-// setMark sets the mark after the work on the stored samples starting at row `first`. Later uploads
-// wait for it.
+// setMark sets the mark after the work on the stored samples starting at row `first`, for which later uploads
+// wait.
 func (w *Equations) setMark(first int) {
 	if index := w.markIndex(first); w.uploader != nil && !(w.storedPieces == AllPieces && index == 0) {
 		w.uploader.Mark(index)
@@ -250,9 +243,8 @@ func RowNumbers(h backend.Host[float64]) []int {
 }
 
 // firstPass runs the first pass. It sets z and, with an intercept, g and ybar. If the argument a is not nil,
-// firstPass adds the lower triangle of a matrix to a: ΦᵀWΦ if the argument root is nil, and otherwise T⁻ᵀΦᵀWΦT⁻¹
-// with the T in the upper triangle of root. For this T it sets explainedTrace to the trace of T⁻ᵀΦᵀWΦT⁻¹ before
-// centering.
+// firstPass adds the lower triangle of ΦᵀWΦ to a. If the argument root has an upper triangle T, firstPass adds
+// T⁻ᵀΦᵀWΦT⁻¹ instead, and sets explainedTrace.
 func (w *Equations) firstPass(a, root backend.Matrix[float64]) error {
 	beta := 0.0
 	w.squares, w.basisTrace, w.explainedTrace = make([]float64, w.t), 0, 0
@@ -333,14 +325,13 @@ func (w *Equations) firstPass(a, root backend.Matrix[float64]) error {
 // apply computes out ← Hv, M×t, in one pass.
 func (w *Equations) apply(out, v backend.Matrix[float64]) error { return w.multiply(out, 1, v, 0) }
 
-// residual computes r ← ΦᵀW(y − Φβ) − λSβ in one pass. It sums the differences y − Φβ, so that the
-// rounding error is relative to these differences and not to z.
+// residual computes r ← ΦᵀW(y − Φβ) − λSβ in one pass. Its rounding error is relative to the differences y − Φβ,
+// not to z.
 func (w *Equations) residual(r, beta backend.Matrix[float64]) error {
 	return w.multiply(r, -1, beta, 1)
 }
 
-// multiply computes out ← ΦᵀW(yFactor·y + sign·Φv) + sign·λSv. Each piece of Φ is
-// computed once and used for Φv and for the product with Φᵀ.
+// multiply computes out ← ΦᵀW(yFactor·y + sign·Φv) + sign·λSv in one pass, with one evaluation of each piece of Φ.
 func (w *Equations) multiply(out backend.Matrix[float64], sign float64, v backend.Matrix[float64], yFactor float64) error {
 	beta := 0.0
 	err := w.forEachPiece(func(p piece) error {

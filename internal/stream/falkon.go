@@ -11,18 +11,16 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// falkon is the preconditioner of Rudi, Carratino and Rosasco (2017). It approximates the matrix H
-// of the normal equations by a sum over a sample Q instead of all n samples:
+// falkon is the preconditioner of Rudi, Carratino and Rosasco (2017). It approximates the matrix H of the normal
+// equations by a sum over a sample Q instead of all n samples:
 //
 //	P = (n/|Q|) Φ_Qᵀ W_Q Φ_Q + λS = Tᵀ(A Aᵀ)T,  TᵀT = S
 //	A Aᵀ = (n/|Q|) T⁻ᵀ Φ_Qᵀ W_Q Φ_Q T⁻¹ + λI
 //
-// In the paper Q consists of the centers. Here Q is a sample several times as large
-// (StreamParams.sample), so that the method makes no assumption about the centers. For small λ it
-// takes fewer than half as many steps as with the centers (falkonPasses).
+// In the paper Q consists of the centers. Here Q is a sample several times as large (StreamParams.sample), which
+// for small λ more than halves the number of steps (falkonPasses).
 //
-// T and A share one matrix of M+1 rows: T is the upper triangle of its first M rows, and A the
-// lower triangle of its last M rows.
+// T is the upper triangle of the first M rows of one matrix, and A the lower triangle of its last M rows.
 type falkon struct {
 	b       backend.Backend[float64]
 	t       backend.Matrix[float64] // T, an upper triangle
@@ -86,11 +84,10 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 	return f, jitter, f.factor()
 }
 
-// FullFalkon is Falkon with all samples as Q. With an intercept it also centers A Aᵀ. P is then equal to H, except
-// for the jitter in S. FullFalkon makes one pass and takes 2nM² operations, twice as many as Normal. Its factors
-// are accurate enough for the posterior: the rounding errors of A Aᵀ are relative to the values of the kernel, but
-// the errors of H are also multiplied by the condition number of S. If gradient is false, the caller must not call
-// Gradient.
+// FullFalkon is Falkon with all samples as Q, and centers A Aᵀ with an intercept, so that P is equal to H except
+// for the jitter in S. It makes one pass and takes 2nM² operations, twice as many as Normal. Its factors are
+// accurate enough for the posterior, because their rounding errors do not grow with the condition number of S. If
+// gradient is false, the caller must not call Gradient.
 func (w *Equations) FullFalkon(timed Timed, c *Centers, gradient bool) (*Preconditioner, error) {
 	pre := &Preconditioner{exact: true}
 	var derivatives []kernels.Kernel
@@ -125,8 +122,7 @@ func (w *Equations) FullFalkon(timed Timed, c *Centers, gradient bool) (*Precond
 	return pre, nil
 }
 
-// beginFalkon allocates the matrix of a falkon, computes T and sets A to λI. It returns jitter like
-// newFalkon.
+// beginFalkon allocates the matrix of a falkon, computes T and sets A to λI. It returns jitter like newFalkon.
 func beginFalkon(w *Equations, c *Centers) (f *falkon, jitter float64, err error) {
 	f = &falkon{b: w.b}
 	if f.storage, err = w.mem.New(w.m+1, w.m); err != nil {
@@ -158,8 +154,7 @@ func (f *falkon) factorGram(w *Equations, c *Centers) (added float64, err error)
 	if added, err = c.factor(w.b, f.t); err != nil {
 		return 0, err
 	}
-	// The factorization of T has used the lower triangle. Clear it for A, whose diagonal is below the
-	// diagonal of T.
+	// The factorization of T has used the lower triangle. Clear it for A.
 	numeric.ClearLower(w.b, f.a)
 	return added, nil
 }
@@ -187,9 +182,9 @@ func (c *Centers) Root(ctx context.Context, dev backend.Device) (backend.Host[fl
 	return h, err
 }
 
-// factor computes T in the upper triangle of t, and leaves arbitrary numbers in the lower triangle.
-// Rounding errors may make k(c, c) indefinite. factor therefore adds a number to the diagonal, at
-// first the rounding error and then larger numbers, until the factorization succeeds.
+// factor computes T in the upper triangle of t, and leaves arbitrary numbers in the lower triangle. It adds a
+// number to the diagonal, at first the rounding error and then larger numbers, because rounding may make k(c, c)
+// indefinite.
 func (c *Centers) factor(b backend.Backend[float64], t backend.Matrix[float64]) (added float64, err error) {
 	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(c.Points.Diagonal(c.Kernel)), Growth: 100, MaxAttempts: 5}
 	err = numeric.FactorJittered(&j, b, t, func() error { c.gramUpper(b, t); return nil })
@@ -201,8 +196,8 @@ func (c *Centers) factor(b backend.Backend[float64], t backend.Matrix[float64]) 
 	return j.Added, err
 }
 
-// gramUpper queues dst ← k(c, c) for the upper triangle. In the lower triangle it changes only
-// elements of square blocks on the diagonal.
+// gramUpper queues dst ← k(c, c) for the upper triangle. It also changes elements of the lower triangle in square
+// blocks on the diagonal.
 func (c *Centers) gramUpper(b backend.Backend[float64], dst backend.Matrix[float64]) {
 	const blockSize = 256
 	m, d := c.c.Dims()

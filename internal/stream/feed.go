@@ -30,8 +30,7 @@ type Piece struct {
 	Keys    []uint64              // keys of the rows; if nil, keys are computed from the numbers in X
 }
 
-// Feed divides the samples of weight > 0 into pieces of a fixed number of rows, so that results do
-// not depend on the pieces of the Source.
+// Feed divides the samples of weight > 0 into pieces of a fixed number of rows.
 type Feed struct {
 	N    int                     // number of samples of weight > 0; known after the first pass
 	Rule func(x []float64) error // returns an error for a point that the kernel does not accept; may be nil

@@ -22,8 +22,7 @@ type Fourier struct {
 	seed   uint64
 	b      backend.Backend[float64]
 	w      backend.Matrix[float64] // ω, or for sparse samples ωᵀ
-	// For sparse samples, the matrix identity has order D, and the matrix products holds the
-	// r×D inner products ω_jᵀx of a piece. For dense samples both are nil.
+	// For sparse samples, identity has order D, and products holds the r×D inner products ω_jᵀx of a piece.
 	identity, products backend.Matrix[float64]
 }
 
@@ -54,8 +53,8 @@ func CheckFourier(k kernels.Kernel, d int) error {
 	return err
 }
 
-// CheckFourierGradient checks that addDerivatives supports the kernel k, and that for a given seed
-// the frequencies are a differentiable function of the parameters of k.
+// CheckFourierGradient returns an error unless the frequencies for a given seed are a differentiable function of
+// the parameters of the kernel k, and addDerivatives supports k.
 func CheckFourierGradient(k kernels.Kernel) error {
 	switch k := k.(type) {
 	case kernels.Gaussian, kernels.Matern, kernels.Laplacian, kernels.Constant:
@@ -75,10 +74,9 @@ func CheckFourierGradient(k kernels.Kernel) error {
 	return fmt.Errorf("solvers: the random frequencies of the kernel %v are not a differentiable function of its parameters: use gaussian, laplacian, exponential, matern32, matern52 or their products", k)
 }
 
-// addDerivatives adds to sums the derivatives with respect to the logarithms of the parameters of the kernel.
-// CheckFourierGradient must have accepted the kernel. The matrix byOmega holds the derivatives with respect to the
-// frequencies, d×D, and byScale the derivative with respect to ln Scale. Each parameter of the kernel is a length
-// scale, or a factor of the height Scale².
+// addDerivatives adds to sums the derivatives with respect to the logarithms of the parameters of the kernel, from
+// the derivatives byOmega with respect to the frequencies, d×D, and byScale with respect to ln Scale.
+// CheckFourierGradient must have accepted the kernel.
 func (f *Fourier) addDerivatives(ctx context.Context, byOmega backend.Host[float64], byScale float64, sums []float64) error {
 	s, err := spectralOf(f.kernel, f.Frequencies.Cols)
 	if err != nil {
@@ -95,8 +93,8 @@ func (f *Fourier) addDerivatives(ctx context.Context, byOmega backend.Host[float
 
 func (f *Fourier) Size() int { return 2 * f.Frequencies.Rows }
 
-// PlaceSparse does for sparse samples what Place does for dense ones: it prepares f for Fill, with blocks
-// of at most the given number of rows.
+// PlaceSparse does for sparse samples what Place does for dense ones, with blocks of at most the given number of
+// rows.
 func (f *Fourier) PlaceSparse(b backend.Backend[float64], mem *run.Arena, rows int) (err error) {
 	f.b = b
 	if f.w, err = mem.Place(numeric.Transpose(f.Frequencies)); err != nil {
@@ -126,8 +124,8 @@ func (f *Fourier) Place(b backend.Backend[float64], mem *run.Arena) (err error) 
 	return b.Upload(f.w, f.Frequencies)
 }
 
-// Cosines and Sines are cos(xᵀω) and sin(xᵀω) = cos(xᵀω + 3π/2) as functions of a sample x and a
-// frequency ω. They are declared as kernels, so that a backend can evaluate them.
+// Cosines and Sines are cos(xᵀω) and sin(xᵀω) = cos(xᵀω + 3π/2) as kernels of a sample x and a frequency ω, so
+// that a backend can evaluate them.
 var (
 	Cosines kernels.Kernel = kernels.CosOf{Kernel: kernels.Linear{}}
 	Sines   kernels.Kernel = kernels.CosOf{Kernel: kernels.Sum{kernels.Linear{}, kernels.Constant{Value: 1.5 * math.Pi}}}

@@ -23,16 +23,16 @@ func GradientBytes(n, m, d, t int, centers bool) int64 {
 // Normal, and s and p must be the solution and the posterior for pre. Gradient treats the centers, and the random
 // numbers that determine the frequencies, as constants. It takes one pass, and 3nM² + 4M³ operations.
 //
-// The chain rule is applied to the derivatives with respect to Φ = k(X, c), S = k(c, c) = TᵀT and k(x_i, x_i). In
-// these derivatives β and s² are constants, because they are optimal. Let V = ΦT⁻¹, let v̄ be the weighted mean of
-// its rows, H = AAᵀ and γ = Tβ, and let r be the n×t residuals. With the fields Quadratic and ResidualTrace of p,
+// The chain rule is applied to the derivatives with respect to Φ = k(X, c), S = k(c, c) = TᵀT and k(x_i, x_i),
+// where β and s² are constants because they are optimal. Let V = ΦT⁻¹, v̄ the weighted mean of its rows, H = AAᵀ,
+// γ = Tβ, and r the n×t residuals. Let N be Σw, or Σw − 1 with an intercept, and Q_j the element j of p.Quadratic,
+// divided by s_j². Then
 //
 //	∂/∂Φ = W(V(tI/λ − tH⁻¹) + t1v̄ᵀH⁻¹ + r diag(1/λs²)γᵀ)T⁻ᵀ,  ∂/∂k(x_i, x_i) = −tw_i/2λ
 //	∂/∂S = T⁻¹(tI − tλH⁻¹/2 − tH/2λ − tΣw v̄v̄ᵀ/2λ − γ diag(1/2s²)γᵀ)T⁻ᵀ
 //	∂/∂ln λ = (Σ_j Q_j − ‖γ_j‖²/s_j² − t(λ tr H⁻¹ + N − M) + t·ResidualTrace/λ)/2
 //
-// where Q_j is Quadratic/s_j² for output j, and N is Σw, or Σw − 1 with an intercept. For Fourier features T = I
-// and k(x_i, x_i) = ‖φ_i‖². The term VtI/λ in ∂/∂Φ and the term t·ResidualTrace/λ are then absent.
+// For Fourier features T = I, and the terms VtI/λ in ∂/∂Φ and t·ResidualTrace/λ are absent.
 func (w *Equations) Gradient(pre *Preconditioner, s *Solution, p *Posterior) ([]float64, error) {
 	g := &gradient{Equations: w, p: p, outputs: float64(w.t)}
 	switch phi := w.basis.(type) {
@@ -215,8 +215,7 @@ func (g *gradient) addCenters() error {
 	return nil
 }
 
-// addPiece adds the contribution of ∂/∂Φ for a piece to g.sums, or for Fourier to byOmega and
-// byScale.
+// addPiece adds the contribution of ∂/∂Φ for a piece to g.sums, or for Fourier to byOmega and byScale.
 func (g *gradient) addPiece(p piece) error {
 	b := g.b
 	r, _ := p.y.Dims()
@@ -240,8 +239,7 @@ func (g *gradient) addPiece(p piece) error {
 	return g.add(phiBar, p.x)
 }
 
-// add adds to g.sums, for each parameter θ, the sum of the products of the elements of weights and
-// ∂k(x, c)/∂θ.
+// add adds to g.sums, for each parameter θ, the sum over the elements of weights times those of ∂k(x, c)/∂θ.
 func (g *gradient) add(weights, x backend.Matrix[float64]) error {
 	r, _ := weights.Dims()
 	dk := g.dk.View(0, 0, r, g.m)
@@ -289,8 +287,7 @@ func (g *gradient) addFourier(phiBar backend.Matrix[float64], p piece) error {
 	return nil
 }
 
-// addFrequencies converts byOmega and byScale to derivatives with respect to the parameters, in
-// g.sums.
+// addFrequencies converts byOmega and byScale to derivatives with respect to the parameters, in g.sums.
 func (g *gradient) addFrequencies() error {
 	byOmega, byScale := backend.NewHost[float64](g.d, g.m/2), backend.NewHost[float64](1, g.m/2)
 	if err := g.b.Download(byOmega, g.byOmega); err != nil {

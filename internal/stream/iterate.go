@@ -20,8 +20,7 @@ type Solution struct {
 	Sums     *Sums                 // data for a bound on the error of the solution; nil if H and z are not stored
 }
 
-// Sums describes a solution of Hβ = z for sums H and z over the samples. The fields are computed in
-// float64. A bound that uses the fields must include their rounding errors.
+// Sums describes a solution of Hβ = z for sums H and z over the samples, in float64.
 type Sums struct {
 	Scale       float64      // the functions φ are Scale times the functions of the model; 1 except for Fourier
 	Lambda      float64      // λ of the penalty
@@ -30,8 +29,7 @@ type Sums struct {
 	Weighted    bool         // whether a weight is not 1
 	Box         [2][]float64 // the smallest and the largest value of each feature over the samples of weight > 0
 	Roots       []float64    // s_a = √(Σ w_i φ_a² + λS_aa) of each function
-	// WeakVectors is an approximation of H⁻¹β, M×t, for centers, and empty otherwise. Its columns are
-	// close to eigenvectors of S with small eigenvalues.
+	// WeakVectors is an approximation of H⁻¹β, M×t, for centers, and empty otherwise.
 	WeakVectors backend.Host[float64]
 	Targets     []TargetSums
 }
@@ -51,12 +49,11 @@ func IterationBytes(m, t int) int64 { return numeric.Bytes(numeric.Elements(5*m,
 
 // Iterate solves Hβ = z by preconditioned conjugate gradients for all outputs at the same time. If the
 // preconditioner is the inverse of H up to rounding, Iterate first tries steps of iterative refinement (Björck
-// 1987). Conjugate gradients are then seldom needed. Refinement uses the stored H if the rounding errors of H are
-// small enough, and otherwise residuals from passes.
+// 1987), with the stored H if its rounding errors are small enough, and otherwise with residuals from passes.
 //
 // The residual in the stopping test is computed from the samples in a separate pass. If it exceeds the residual of
-// the recurrence, the iteration restarts with the computed residual (residual replacement, van der Vorst and Ye
-// 2000). It ends when a restart no longer reduces the residual.
+// the recurrence, the iteration restarts with it (residual replacement, van der Vorst and Ye 2000). The iteration
+// ends when a restart no longer reduces the residual.
 func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Solution, error) {
 	var beta, r, z, p, q backend.Matrix[float64]
 	var err error
@@ -172,20 +169,18 @@ func (w *Equations) Iterate(pre *Preconditioner, tol float64, maxIter int) (*Sol
 	}
 }
 
-// storedSums holds H and its Cholesky factor in one matrix: H above the diagonal of a, and the
-// factor below it.
+// storedSums holds H and its Cholesky factor in one matrix: H above the diagonal of a, and the factor below it.
 type storedSums struct {
 	a                backend.Matrix[float64]
 	diag, factorDiag []float64 // diagonals of H and of the factor
 }
 
-// bySums solves Hβ = z without a pass: by the factor and two steps of refinement with the stored H.
-// The field Residual of the result is the residual with the stored H and z, plus a bound on the
-// effect of their rounding errors. bySums returns nil if Residual exceeds tol.
+// bySums solves Hβ = z without a pass: by the factor and two steps of refinement with the stored H. Residual of
+// the result is the residual with the stored H and z, plus a bound on the effect of their rounding errors. bySums
+// returns nil if Residual exceeds tol.
 //
-// Let s_a² = Σ w_i φ_a². The rounding error of the element Σ w_i φ_a φ_b of ΦᵀWΦ is at most c s_a s_b with
-// c = numeric.SumRounding(n), and the error of z_a is at most c s_a √Σ w_i y_i². Let r = z − Hβ for the exact sums,
-// and r̂ the computed residual. The product with β adds M terms. With c = numeric.SumRounding(n+M), therefore
+// Let s_a² = Σ w_i φ_a², and c = numeric.SumRounding(n+M). Element a of the computed residual r̂ differs from that
+// of z − Hβ for the exact sums by at most
 //
 //	|r̂ − r|_a ≤ c s_a (Σ_b s_b |β_b| + √Σ w_i y_i²)
 func (w *Equations) bySums(k *storedSums, pre krylov.Preconditioner[float64], buffers [4]backend.Matrix[float64], size []float64, tol float64) (*Solution, error) {
@@ -303,9 +298,8 @@ type Pass struct {
 	Before             []float64 // rᵀP⁻¹r of the preceding step
 }
 
-// descend solves He = r by conjugate gradients and adds e to β. It stops when the residuals of the
-// recurrence are below tol·size, after maxIter products with H, or when many products have brought
-// no progress. It overwrites r.
+// descend solves He = r by conjugate gradients and adds e to β. It stops when the residuals of the recurrence are
+// below tol·size, after maxIter products with H, or when many products have brought no progress. It overwrites r.
 func (g *gradients) descend() error {
 	const maxStalled = 30
 	w := g.Equations
@@ -342,8 +336,8 @@ func (g *gradients) descend() error {
 		if err := w.b.ColDot(rho, g.r, g.z); err != nil {
 			return g.interrupted(err)
 		}
-		// The next p is z + (ρ/ρ′)p, where ρ′ is the ρ of the preceding step. Store it in z: a checkpoint
-		// needs the present p until the product with the next p is complete.
+		// The next p is z + (ρ/ρ′)p, where ρ′ is the ρ of the preceding step. Store it in z: a checkpoint needs
+		// the present p.
 		if g.Step > 0 {
 			factor := make([]float64, w.t)
 			for j := range factor {
@@ -379,8 +373,8 @@ func (g *gradients) descend() error {
 	}
 }
 
-// interrupted saves the state if the context has ended. β, r and p then have their values from the
-// start of the step.
+// interrupted saves the state if the context has ended. β, r and p then have their values from the start of the
+// step.
 func (g *gradients) interrupted(err error) error {
 	if g.Checkpoints == nil || g.ctx.Err() == nil {
 		return err

@@ -18,34 +18,31 @@ import (
 //
 //	y_i = f(x_i) + b + noise,  f(x) = φ(x)ᵀβ + r(x),  β ~ N(0, s² S⁻¹),  noise ~ N(0, s²λ/w_i)
 //
-// An intercept b has a flat prior. For Centers, r is the component of f that the centers do not
-// determine. r has the variance s²(k(x, x) − φᵀS⁻¹φ), is assumed to be zero at the samples, and is
-// independent of the y_i. This is the deterministic training conditional or projected process
-// approximation (Quiñonero-Candela and Rasmussen 2005, equation 20). For Fourier, r is zero.
+// An intercept b has a flat prior. For Centers, r has the variance s²(k(x, x) − φᵀS⁻¹φ), is assumed to be zero at
+// the samples, and is independent of the y_i (deterministic training conditional, Quiñonero-Candela and Rasmussen
+// 2005, equation 20). For Fourier, r is zero.
 type Posterior struct {
-	// Factors holds the Cholesky factors AAᵀ of λI + T⁻ᵀΦᵀWΦT⁻¹ and TᵀT of S. For Centers it is
-	// (M+1)×M: T is the upper triangle of its first M rows and A the lower triangle of its last M
-	// rows. For Fourier T is I, and A is the lower triangle of the M×M matrix.
+	// Factors holds the Cholesky factors AAᵀ of λI + T⁻ᵀΦᵀWΦT⁻¹ and TᵀT of S. For Centers it is (M+1)×M: T is the
+	// upper triangle of its first M rows and A the lower triangle of its last M rows. For Fourier T is I, and A is
+	// the lower triangle of the M×M matrix.
 	Factors backend.Host[float64]
 	Shift   []float64 // A⁻¹T⁻ᵀΦᵀW1/Σw for Φ without centering, M numbers; nil without an intercept
 	Weight  float64   // Σw over the samples
-	// Scale holds s² of each output: 1 if Unit is set, and otherwise Quadratic/(N + (1 − M/N)R/λ). R is ResidualTrace if
-	// N > M and otherwise 0, and N is Σw, or Σw − 1 with an intercept. For N ≤ 0, s² is 1. The formula
-	// comes from a process in which r has independent values at the samples instead of zeros (Snelson and
-	// Ghahramani 2006). Let s²r_i be the variance of r at sample i, and h_i the leverage of the sample; the
-	// leverages add up to at most M. The expectation of Quadratic is then s²(N + Σ w_i (1 − h_i) r_i/λ). The
-	// maximum likelihood estimate Quadratic/N counts the variation of r as noise, and Variance would add this
-	// variation a second time. For Fourier both estimates of s² are equal.
+	// Scale holds s² of each output: 1 if Unit is set, and otherwise Quadratic/(N + (1 − M/N)R/λ). R is
+	// ResidualTrace if N > M and otherwise 0, and N is Σw, or Σw − 1 with an intercept. For N ≤ 0, s² is 1. The
+	// term with R corrects the estimate Quadratic/N, which counts the variation of r as noise. It follows from a
+	// process in which r has independent values at the samples (Snelson and Ghahramani 2006), with leverages of
+	// the samples that add up to at most M.
 	Scale  []float64
 	Unit   bool
 	Lambda float64 // λ of the penalty
-	// Quadratic holds Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output. The likelihood contains
-	// Quadratic/s². For Centers, ResidualTrace is Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i).
+	// Quadratic holds Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output. For Centers, ResidualTrace is Σ w_i
+	// (k(x_i, x_i) − φ_iᵀS⁻¹φ_i).
 	Quadratic     []float64
 	ResidualTrace float64
-	// Log is the log marginal likelihood log p(Y), summed over the outputs, for s² = Quadratic/N, or
-	// for s² = 1 if Unit is set. With an intercept, Log is the restricted likelihood, in which b is
-	// integrated out. A sample of weight w counts as w samples.
+	// Log is the log marginal likelihood log p(Y), summed over the outputs, for s² = Quadratic/N, or for s² = 1 if
+	// Unit is set. With an intercept, Log is the restricted likelihood, in which b is integrated out. A sample of
+	// weight w counts as w samples.
 	Log float64
 	// Bound, for Centers, is a lower bound on the log marginal likelihood of the process with the
 	// kernel k (Titsias 2009, equation 9): Log − t Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i)/2λ for t outputs.
@@ -53,8 +50,7 @@ type Posterior struct {
 	Bound float64
 }
 
-// PosteriorBytes returns the memory, in bytes, of the Posterior and of its computation, without the
-// memory of the solution.
+// PosteriorBytes returns the memory, in bytes, of the Posterior and of its computation, without the solution.
 func PosteriorBytes(n, m, t int) int64 {
 	return numeric.Bytes(numeric.Total(numeric.Elements(m+1, m), numeric.Elements(2*m, 1), int64(PieceRows(n, m)), int64(t)))
 }
@@ -96,9 +92,9 @@ func (w *Equations) Posterior(pre *Preconditioner, s *Solution, unit bool) (*Pos
 }
 
 // PosteriorOf returns the posterior for sums over the samples. The fields Weight, Unit, Lambda, Quadratic and
-// ResidualTrace of p must be set. The lower triangle of h is λI + T⁻ᵀΦᵀWΦT⁻¹. The argument root is T, or has no rows if S = I.
-// With an intercept, Φ is centered in h, and mean is T⁻ᵀΦᵀW1/Σw for Φ without centering. Without an intercept mean
-// is nil.
+// ResidualTrace of p must be set. The lower triangle of h is λI + T⁻ᵀΦᵀWΦT⁻¹, with Φ centered if there is an
+// intercept. The argument root is T, or has no rows if S = I. The argument mean is T⁻ᵀΦᵀW1/Σw for Φ without
+// centering, or nil without an intercept.
 func PosteriorOf(ctx context.Context, dev backend.Device, p Posterior, h, root backend.Host[float64], mean []float64) (*Posterior, error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
@@ -133,9 +129,9 @@ func PosteriorOf(ctx context.Context, dev backend.Device, p Posterior, h, root b
 	return &p, p.complete(f.B, factors, meanMatrix)
 }
 
-// complete sets the factors and the shift of p, and the fields that depend on them. The matrix factors has the form
-// of p.Factors; if S = I, its upper triangle is arbitrary. With an intercept mean is T⁻ᵀΦᵀW1/Σw, M×1, and complete
-// overwrites it. Without an intercept mean is nil.
+// complete sets the factors and the shift of p, and the fields that depend on them. The matrix factors has the
+// form of p.Factors; if S = I, its upper triangle is arbitrary. The argument mean, which complete overwrites, is
+// as in PosteriorOf.
 func (p *Posterior) complete(b backend.Backend[float64], factors, mean backend.Matrix[float64]) error {
 	rows, m := factors.Dims()
 	p.Factors = backend.NewHost[float64](rows, m)
@@ -189,8 +185,7 @@ func (p *Posterior) count() float64 {
 	return p.Weight
 }
 
-// scales returns Quadratic/count for each output, or 1 if the quotient is not positive or Unit is
-// set.
+// scales returns Quadratic/count for each output, or 1 if the quotient is not positive or Unit is set.
 func (p *Posterior) scales(count float64) []float64 {
 	list := numeric.Repeated(1.0, len(p.Quadratic))
 	for j, q := range p.Quadratic {
@@ -201,8 +196,7 @@ func (p *Posterior) scales(count float64) []float64 {
 	return list
 }
 
-// quadratic returns Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output, the quadratic form of the
-// likelihood. It squares each difference before it sums, so that no digits cancel.
+// quadratic returns Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output, from differences so that no digits cancel.
 func (w *Equations) quadratic(s *Solution) ([]float64, error) {
 	rows, _ := w.phi.Dims()
 	bias := backend.NewHost[float64](1, w.t)
@@ -297,8 +291,7 @@ func (p *Posterior) VarianceBytes(dev backend.Device, points numeric.Points) int
 
 // Functionals returns the variances of linear functionals of f, divided by s². The functionals must be 0 for
 // constants. Row i of the r×M matrix g holds the values of functional i for the functions φ, and prior[i] is the
-// variance of functional i under the kernel k. The slice prior is not read for Fourier. The formula is that of
-// Variance with row i of g in place of φ − φ̄, with prior[i] in place of k(x, x), and without λ/Σw.
+// variance of functional i under the kernel k. The slice prior is not read for Fourier.
 func (p *Posterior) Functionals(ctx context.Context, dev backend.Device, phi Basis, g backend.Host[float64], prior []float64) ([]float64, error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
@@ -369,8 +362,7 @@ func (ws *workspace) fill(points numeric.Points) (backend.Matrix[float64], error
 	return phi, ws.B.Sync()
 }
 
-// reduce overwrites phi = ΦT⁻¹ with ΦT⁻¹A⁻ᵀ − 1ūᵀ, where ū is the mean of the rows of ΦT⁻¹A⁻ᵀ over
-// the samples.
+// reduce overwrites phi = ΦT⁻¹ with ΦT⁻¹A⁻ᵀ − 1ūᵀ, where ū is the mean of the rows of ΦT⁻¹A⁻ᵀ over the samples.
 func (ws *workspace) reduce(phi backend.Matrix[float64]) {
 	r, _ := phi.Dims()
 	ws.B.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, ws.a, phi)
@@ -400,8 +392,7 @@ func (ws *workspace) variances(values backend.Matrix[float64], list []float64, l
 	return square(func(i int, sum float64) { list[i] += lambda * (sum + ws.invWeight) })
 }
 
-// SampleBytes returns the memory of Sample on dev for n points in bytes, without the memory of the
-// points and of the basis.
+// SampleBytes returns the memory of Sample on dev for n points in bytes, without the points and the basis.
 func (p *Posterior) SampleBytes(dev backend.Device, n, count int) int64 {
 	m := p.Factors.Cols
 	elements := numeric.Total(numeric.Elements(n, m), numeric.Elements(2*n+m+1, count), int64(2*m+n))
@@ -411,15 +402,13 @@ func (p *Posterior) SampleBytes(dev backend.Device, n, count int) int64 {
 	return numeric.Total(numeric.DensePoints(p.Factors).PlacedBytes(dev.F64(), p.Factors.Rows), numeric.Bytes(elements))
 }
 
-// Sample returns count draws of f + b at the n points, as columns, minus the mean and divided by s.
-// Each draw is
+// Sample returns count draws of f + b at the n points, as columns, minus the mean and divided by s. Each draw is
 //
 //	√λ ((ΦT⁻¹A⁻ᵀ − 1ūᵀ)z + z₀/√Σw) + Cr,  CCᵀ = k(X, X) − ΦS⁻¹Φᵀ
 //
-// where z, z₀ and r are standard normal, and ū is the mean of the rows of ΦT⁻¹A⁻ᵀ over the samples.
-// Without an intercept ū and the term z₀/√Σw are 0. For Fourier the term Cr is 0. If CCᵀ is not
-// positive definite, because points are equal or because of rounding, Sample increases its
-// diagonal, first by the rounding error of its trace. Sample takes nM² + n²M + n³/3 operations.
+// where z, z₀ and r are standard normal, and ū is the mean of the rows of ΦT⁻¹A⁻ᵀ over the samples. Without an
+// intercept ū and the term z₀/√Σw are 0. For Fourier the term Cr is 0. If CCᵀ is not positive definite, Sample
+// increases its diagonal. Sample takes nM² + n²M + n³/3 operations.
 func (p *Posterior) Sample(ctx context.Context, dev backend.Device, phi Basis, k kernels.Kernel, points numeric.Points, count int, rng *rand.Rand) (backend.Host[float64], error) {
 	n, m := points.Rows, p.Factors.Cols
 	out := backend.NewHost[float64](n, count)
@@ -464,8 +453,7 @@ func (p *Posterior) Sample(ctx context.Context, dev backend.Device, phi Basis, k
 	return out, f.B.Download(out, sum)
 }
 
-// addRest adds the last term of the formula of Sample to sum, and returns ΦT⁻¹ for the basis values Φ
-// of the points and the triangular factor T.
+// addRest adds Cr of the formula of Sample to sum, and returns ΦT⁻¹ for the points.
 func (ws *workspace) addRest(k kernels.Kernel, points numeric.Points, sum backend.Matrix[float64], normal func(rows int) (backend.Matrix[float64], error)) (values backend.Matrix[float64], err error) {
 	n := points.Rows
 	c, err := ws.Mem.New(n, n)

@@ -93,8 +93,8 @@ func (s *Sampler) Sampled(n int) Sampled {
 	return q
 }
 
-// SamplerOfRows returns a sampler for the rows of a pass. The priority of a row depends on the position of the row,
-// so that equal rows are distinct samples. The function offer passes the rows of a part of the pass to the sampler.
+// SamplerOfRows returns a sampler for the rows of a pass, whose priorities depend on their positions. The function
+// offer passes the rows of a part of the pass to the sampler.
 func SamplerOfRows(size, d int, seed uint64) (s *Sampler, offer func(from int, x backend.Host[float64], w []float64)) {
 	s = NewSampler(size, d)
 	return s, func(from int, x backend.Host[float64], w []float64) {
@@ -104,9 +104,7 @@ func SamplerOfRows(size, d int, seed uint64) (s *Sampler, offer func(from int, x
 	}
 }
 
-// DistinctRows returns the distinct rows of x in order, or x itself if all rows differ. The rows of
-// a sample have different keys, but an encoder may have mapped them to the same numbers. A center
-// must occur only once.
+// DistinctRows returns the distinct rows of x in order, or x itself if all rows differ.
 func DistinctRows(x backend.Host[float64]) backend.Host[float64] {
 	return DistinctPoints(x, numeric.DensePoints(x))
 }

@@ -11,18 +11,16 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// By Bochner's theorem, a positive semidefinite kernel k(x − z) is k(0) E cos(ωᵀ(x − z)) for random
-// frequencies ω. The functions below draw from the distribution of ω. The distribution for a sum of
-// kernels is a mixture. The distribution for a product is a convolution: its ω is the sum of a
+// By Bochner's theorem, a positive semidefinite kernel k(x − z) is k(0) E cos(ωᵀ(x − z)) for random frequencies ω.
+// The functions below draw ω. The distribution for a sum of kernels is a mixture; for a product, ω is the sum of a
 // frequency of each factor.
 
 // spectral is the distribution of the frequencies of a kernel.
 type spectral struct {
 	height float64 // k(x, x), the same for all x
-	// draw sets omega to one random frequency. It may use the d standard normal numbers in normal. If
-	// byOmega is not nil, draw adds to sums the derivatives of byOmegaᵀω with respect to the
-	// logarithms of the length scales of the kernel, in the order of kernels.Params. If a component of
-	// ω has the length scale σ, its derivative with respect to ln σ is the component times −1.
+	// draw sets omega to one random frequency. It may use the d standard normal numbers in normal. If byOmega is
+	// not nil, draw adds to sums the derivatives of byOmegaᵀω with respect to the logarithms of the length scales
+	// of the kernel, in the order of kernels.Params.
 	draw func(r *rand.Rand, omega, normal, byOmega, sums []float64)
 }
 
@@ -33,8 +31,7 @@ func scaled(omega, byOmega, sums []float64) {
 	}
 }
 
-// spectralOf returns the distribution for points of d features, or an error that lists the
-// supported kernels.
+// spectralOf returns the distribution for points of d features, or an error that lists the supported kernels.
 func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 	switch k := k.(type) {
 	case kernels.Gaussian:
@@ -54,9 +51,8 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 			}
 		}}, nil
 	case kernels.Matern:
-		// The frequencies have Student's t distribution with 2ν degrees of freedom (Rasmussen and
-		// Williams 2006, equation 4.15): a normal number divided by the root mean square of 2ν normal
-		// numbers.
+		// Student's t distribution with 2ν degrees of freedom (Rasmussen and Williams 2006, equation 4.15): a
+		// normal number divided by the root mean square of 2ν normal numbers.
 		freedom := int(2 * k.Nu)
 		return spectral{1, func(r *rand.Rand, omega, normal, byOmega, sums []float64) {
 			sum := 0.0
@@ -70,8 +66,8 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 			scaled(omega, byOmega, sums)
 		}}, nil
 	case kernels.RationalQuadratic:
-		// The kernel is a mixture of Gaussian kernels. Their 1/σ² has a Gamma distribution, whose mean is
-		// the 1/σ² of the mixture (Rasmussen and Williams 2006, equation 4.20).
+		// A mixture of Gaussian kernels whose 1/σ² has a Gamma distribution (Rasmussen and Williams 2006, equation
+		// 4.20).
 		return spectral{1, func(r *rand.Rand, omega, normal, _, _ []float64) {
 			factor := math.Sqrt(gamma(r, k.A)/k.A) / k.Sigma
 			for p, v := range normal {
@@ -79,8 +75,7 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 			}
 		}}, nil
 	case kernels.Laplacian:
-		// The kernel is the product of exp(−|δ_p|/σ) over the features p. The frequencies of each factor
-		// have a Cauchy distribution.
+		// For the product of exp(−|δ_p|/σ) over the features p, each frequency has a Cauchy distribution.
 		return spectral{1, func(r *rand.Rand, omega, _, byOmega, sums []float64) {
 			for p := range omega {
 				omega[p] = math.Tan(math.Pi*(r.Float64()-0.5)) / k.Sigma
@@ -203,8 +198,7 @@ func gamma(r *rand.Rand, shape float64) float64 {
 	}
 }
 
-// withOffset returns the function draw of s for a kernel that has other parameters before the parameters of s. The
-// argument offset is the number of these parameters.
+// withOffset returns the function draw of s for a kernel that has offset other parameters before those of s.
 func (s spectral) withOffset(offset int) func(r *rand.Rand, omega, normal, byOmega, sums []float64) {
 	return func(r *rand.Rand, omega, normal, byOmega, sums []float64) {
 		if byOmega != nil {
@@ -214,9 +208,8 @@ func (s spectral) withOffset(offset int) func(r *rand.Rand, omega, normal, byOme
 	}
 }
 
-// frequencies draws count frequencies as the rows of a count×d matrix. The d×count matrix byOmega has in column i
-// the argument byOmega of draw for frequency i. If sums is not nil, draw adds its derivatives to sums. Once ctx is
-// done, frequencies returns an error.
+// frequencies draws count frequencies as the rows of a count×d matrix. Column i of the d×count matrix byOmega is
+// the argument byOmega of draw for frequency i. Once ctx is done, frequencies returns an error.
 func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, byOmega backend.Host[float64], sums []float64) (backend.Host[float64], error) {
 	list, normal := backend.NewHost[float64](count, d), make([]float64, d)
 	var column []float64

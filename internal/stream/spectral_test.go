@@ -48,8 +48,7 @@ func TestSpectral(t *testing.T) {
 					}
 					mean += s.height * math.Cos(arg) / count
 				}
-				// The variance of a cosine is at most 1. Allow five standard deviations of the mean, and
-				// rounding.
+				// The tolerance is five standard deviations of the mean, and rounding.
 				want := kernels.Eval(k, x.Row(i), x.Row(j))
 				if d := math.Abs(mean - want); d > 5*s.height/math.Sqrt(count)+1e-12 {
 					t.Errorf("%v: the mean of the cosines is %v, the kernel %v", k, mean, want)
@@ -64,8 +63,7 @@ func TestSpectral(t *testing.T) {
 	}
 }
 
-// TestFrequenciesCanceled checks that frequencies returns soon after its context is canceled, for
-// so many dimensions that drawing all frequencies takes long.
+// TestFrequenciesCanceled checks that frequencies returns soon after its context is canceled.
 func TestFrequenciesCanceled(t *testing.T) {
 	s, err := spectralOf(kernels.Gaussian{Sigma: 1}, 300)
 	if err != nil {

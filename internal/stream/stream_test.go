@@ -29,10 +29,10 @@ func sourceOf(x, y backend.Host[float64], weights []float64, rows int) Source {
 	}}
 }
 
-// TestEquationsAreDense compares the solutions for both preconditioners with the solution of dense normal equations
-// on the host. Some weights are 0. The sizes of the pieces and the number of stored pieces vary. If all pieces are
-// stored, the samples must be read only once. The residual is at most 1e-10, so that the error of β is at most
-// 1e-10 times the condition number of H.
+// TestEquationsAreDense compares the solutions for both preconditioners with the solution of dense normal
+// equations on the host, for several sizes of pieces and numbers of stored pieces, with some weights of 0. If all
+// pieces are stored, the samples must be read only once. The tolerance is 1e-10, the bound on the residual, times
+// the condition number of H.
 func TestEquationsAreDense(t *testing.T) {
 	const n, d, m, columns, lambda = 9000, 3, 7, 2, 0.3 // n fills three pieces
 	x, y, centers := backendtest.Normal(1, n, d), backendtest.Normal(2, n, columns), backendtest.Normal(3, m, d)

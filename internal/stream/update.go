@@ -12,9 +12,8 @@ import (
 )
 
 // Prior returns the posterior for no samples and a basis of m functions with S = I. Update adds samples to it. In
-// the first call of Update, the argument beta must be 0, and the argument bias near the means of the targets. To
-// avoid cancellation in the sums, the argument mean of Prior must be near the mean of φ over the samples. A nil
-// mean means no intercept.
+// the first call of Update, the argument beta must be 0, and the argument bias near the means of the targets. The
+// argument mean of Prior must be near the mean of φ over the samples. A nil mean means no intercept.
 func Prior(lambda float64, unit bool, m, t int, mean []float64) *Posterior {
 	p := &Posterior{Factors: backend.NewHost[float64](m, m), Lambda: lambda, Unit: unit, Quadratic: make([]float64, t)}
 	root := math.Sqrt(lambda)
@@ -35,17 +34,18 @@ func (p *Posterior) UpdateBytes(n, t int) int64 {
 
 const updateRows = 512
 
-// Update appends samples, or removes samples if sign is −1. It returns the new posterior and the
-// new solution, β and b, for the same basis and λ. It needs the previous solution, and takes O(rM²)
-// operations for r samples and O(M³) for the factors. The basis need not include the samples.
+// Update appends samples, or removes samples if sign is −1. It returns the new posterior and the new solution, β
+// and b, for the same basis and λ. It needs the previous solution, and takes O(rM²) operations for r samples and
+// O(M³) for the factors.
 //
 // Let v = T⁻ᵀφ. Let v̄ and ȳ be the weighted means before the update, Σw the total weight after it, and ΔΣ the sum
-// over the added samples, or minus the sum over the removed ones. The update of AAᵀ − λI = Σ w (v − v̄)(v − v̄)ᵀ is
+// over the added samples, or minus the sum over the removed ones. The update of AAᵀ − λI = Σ w (v − v̄)(v − v̄)ᵀ
+// is
 //
 //	AAᵀ ← AAᵀ + ΔΣ w (v − v̄)(v − v̄)ᵀ − ddᵀ/Σw,  d = ΔΣ w (v − v̄)
 //
-// The updates of AAᵀTβ = Σ w (v − v̄)(y − ȳ) and of Σ w (y − ȳ)² have the same form. Update computes the latter sum
-// from Quadratic. Without an intercept v̄, ȳ and d are 0. The terms of a sum cancel only if samples are removed.
+// The updates of AAᵀTβ = Σ w (v − v̄)(y − ȳ) and of Σ w (y − ȳ)² have the same form. Without an intercept v̄, ȳ
+// and d are 0.
 func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x numeric.Points, y backend.Host[float64], weights []float64, sign float64, beta backend.Host[float64], bias []float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
@@ -71,7 +71,8 @@ func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x
 }
 
 // Merge returns the posterior and the solution for the samples of both p and other. The arguments beta and bias
-// hold the solutions for p and for other. Both posteriors must have the same λ and T. Merge takes O(M³) operations.
+// hold the solutions for p and for other. Both posteriors must have the same λ and T. Merge takes O(M³)
+// operations.
 func (p *Posterior) Merge(ctx context.Context, dev backend.Device, phi Basis, other *Posterior, beta [2]backend.Host[float64], bias [2][]float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
@@ -89,8 +90,7 @@ func (p *Posterior) Merge(ctx context.Context, dev backend.Device, phi Basis, ot
 	return u.finish()
 }
 
-// sums returns the sums of p that an update changes. The update adds samples in blocks of the given
-// number of rows.
+// sums returns the sums of p that an update changes, with memory for blocks of the given number of rows.
 func (p *Posterior) sums(f *run.Frame, phi Basis, rows int, beta backend.Host[float64], bias []float64) (*update, error) {
 	ws, err := p.newWorkspace(f, phi, rows)
 	if err != nil {
