@@ -44,8 +44,7 @@ func (c cacheSizes) orReported() cacheSizes {
 	return c
 }
 
-// blocking holds the sizes of the five loops, in elements; see the package
-// documentation.
+// blocking holds the sizes of the five loops, in elements; see the package documentation.
 type blocking struct {
 	kc int // depth of a packed panel
 	mc int // number of rows of a task, a multiple of MR
@@ -54,11 +53,10 @@ type blocking struct {
 	nr int // number of columns of a register tile
 }
 
-// depth is KC: after each KC terms, the sums in registers are added to C. KC is the same on every
-// machine, because the last bits of a result depend on KC. With a smaller KC, C is read and written
-// more often: KC = 192 reaches 78 % of the peak rate, and KC = 512 reaches 88 % (float64, AVX-512,
-// n = 1536, AMD EPYC of family 25, November 2026). With a larger KC, fewer panels of A fit in half
-// of the second-level cache. With KC = 512, nine panels fit (float64, AVX-512, 1 MiB).
+// depth is KC: after each KC terms, the sums in registers are added to C. KC is the same on every machine, because
+// the last bits of a result depend on KC. KC = 192 reaches 78 % of the peak rate, and KC = 512 reaches 88 %
+// (float64, AVX-512, n = 1536, AMD EPYC of family 25, November 2026). With a larger KC, fewer panels of A fit in
+// the second-level cache.
 const depth = 512
 
 // blockingFor derives the sizes of the loops from a register tile of mr × nr elements of size bytes

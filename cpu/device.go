@@ -162,18 +162,16 @@ func rounded[D, S backend.Float](to []D, from []S) {
 
 func (d *device) InUse() (inUse, peak int64) { return d.memory.inUse() }
 
-// Workspace returns the largest size in bytes of the packed operands, which exist beside the
-// matrices. The size depends on the caches, not on the matrices (see blockingFor). InUse does not
-// count this workspace. Nor does InUse count the rounded rows of a factor of reduced precision (see
-// reduced.go), 576 bytes per row.
+// Workspace returns the largest size in bytes of the packed operands. The size depends on the caches, not on the
+// matrices. InUse counts neither this workspace nor the rounded rows of a factor of reduced precision, 576 bytes
+// per row.
 func (d *device) Workspace() int64 {
 	b := d.f64.block
 	return 8 * int64(b.kc) * (int64(b.nc) + int64(d.workers()*b.mc))
 }
 
-// Rates implements flop.Rated. It assumes that in a factorization of reduced precision, 0.8 of the
-// operations run d.tier.Pairs times as fast as in float32, and 0.2 run at the rate of float32. In
-// the result, Products = 0 means the rate that package solvers assumes.
+// Rates implements flop.Rated. It assumes that in a factorization of reduced precision, 0.8 of the operations run
+// d.tier.Pairs times as fast as in float32, and 0.2 run at the rate of float32.
 func (d *device) Rates() flop.Rates {
 	r := flop.Rates{Single: 2, Values: 1.5, Products: d.tier.Products}
 	if d.tier.Pairs > 0 {

@@ -1,11 +1,8 @@
-// Package cpu is the backend that runs on the processor. It implements blocked matrix products,
-// triangular solves, the Cholesky factorization and fused Gram matrices in portable Go, which calls
-// the micro-kernels of package internal/ukr. The micro-kernels for one instruction set are called a
-// tier. The driver "cpu" offers one device for each tier that the machine can run: cpu/avx512,
-// cpu/avx2 and cpu/generic, or on arm64 cpu/neon and cpu/generic. The tier neon is tested under an
-// emulator; its speed is predicted, in bench/results/arm64-prediction.md, and has not been
-// measured. An idle worker takes the next task, so that on arm64 processors with cores of different
-// speeds, slow cores get fewer tasks than fast cores. The gain from this has not been measured.
+// Package cpu is the backend that runs on the processor. It implements blocked matrix products, triangular solves,
+// the Cholesky factorization and fused Gram matrices in portable Go, which calls the micro-kernels of package
+// internal/ukr. The micro-kernels for one instruction set are called a tier. The driver "cpu" offers one device
+// for each tier that the machine can run: cpu/avx512, cpu/avx2 and cpu/generic, or on arm64 cpu/neon and
+// cpu/generic. The tier neon is tested under an emulator; its speed has not been measured.
 //
 // # The five loops
 //
@@ -46,13 +43,12 @@
 //
 // # Sparse points
 //
-// The Gram matrix of sparse points is computed tile by tile (sparsegram.go). The common elements of
-// two rows are found in the lists of the columns (csr.go); columns that most rows store are
-// multiplied by the micro-kernel. Products with dense matrices are in sparsegemm.go.
+// The Gram matrix of sparse points is computed tile by tile (sparsegram.go). The common elements of two rows are
+// found in the lists of the columns (csr.go); columns that many rows store are multiplied by the micro-kernel.
+// Products with dense matrices are in sparsegemm.go.
 //
 // # Results do not depend on the workers
 //
-// The order of summation of an element depends only on the shapes. The size of a task may depend on
-// the number of workers, but tasks begin at whole register tiles, so that an element is always
-// computed by the same instructions.
+// The order of summation of an element depends only on the shapes. The size of a task may depend on the number of
+// workers, but tasks begin at whole register tiles, so that the same instructions compute an element.
 package cpu

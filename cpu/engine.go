@@ -11,8 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/pages"
 )
 
-// engine holds the kernels of a tier in one precision, and the block sizes of the loops
-// around its register tile.
+// engine holds the kernels of a tier in one precision, and the block sizes of the loops around its register tile.
 type engine[T backend.Float] struct {
 	device *device
 	ukr    *ukr.Kernels[T]
@@ -88,13 +87,12 @@ func (s *scratch[T]) growThird(n int) []T {
 // operation share. The second result is a function that returns the memory to the pool.
 func (e *engine[T]) shared(n int) ([]T, func()) { return e.operands.lend(n) }
 
-// sharedSums is like shared, but for sums, which need small buffers. Sums have their own lender, so
-// that they never take the large buffers of packed operands.
+// sharedSums is like shared, but for sums. Their own lender keeps sums from taking the large buffers of packed
+// operands.
 func (e *engine[T]) sharedSums(n int) ([]T, func()) { return e.sums.lend(n) }
 
-// A lender lends memory. It stores returned memory for the next request, until two garbage
-// collections have found the memory unused. A sync.Pool is not suitable, because it would store
-// separate memory for each processor, and packed points can take hundreds of megabytes.
+// A lender lends memory. It stores returned memory for the next request, until two garbage collections have found
+// the memory unused. A sync.Pool would store separate memory for each processor.
 type lender[T backend.Float] struct {
 	mu      sync.Mutex
 	idle    []idleMemory[T] // the memory that is not lent

@@ -105,8 +105,8 @@ func (v view[T]) reversed(columns bool) view[T] {
 // contiguous reports whether the rows of v, or its columns, are contiguous.
 func (v view[T]) contiguous() bool { return v.cs == 1 || v.rs == 1 }
 
-// at returns the address of element (i, j). The receiver is a pointer because copying v, which does
-// not fit in registers, takes several times as long as the access.
+// at returns the address of element (i, j). The receiver is a pointer because copying v takes several times as
+// long as the access.
 func (v *view[T]) at(i, j int) *T { return &v.data[v.offset+i*v.rs+j*v.cs] }
 
 // asMatrix returns m as a matrix of this device, and panics if m belongs to another device.

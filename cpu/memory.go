@@ -15,8 +15,7 @@ type memory struct {
 	used, peak int64
 }
 
-// reserve adds bytes to the memory in use, or returns a *backend.MemoryError if the sum exceeds the
-// budget.
+// reserve adds bytes to the memory in use, or returns a *backend.MemoryError if the sum exceeds the budget.
 func (m *memory) reserve(bytes int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// queue is the backend.Backend of one precision for one caller. The name comes from the interface:
-// a queue of this package queues nothing, because each method completes its work before it returns.
+// queue is the backend.Backend of one precision for one caller. Each method completes its work before it returns.
 type queue[T backend.Float] struct {
 	engine    *engine[T]
 	ctx       context.Context // context of the caller, or nil if the work cannot be canceled
@@ -26,8 +25,7 @@ func (q *queue[T]) With(ctx context.Context, done func(flops float64)) backend.B
 	return &queue[T]{engine: q.engine, ctx: ctx, done: done}
 }
 
-// stopped reports whether the caller's context is done, and records its cause as the
-// queue's failure.
+// stopped reports whether the caller's context is done, and records its cause as the queue's failure.
 func (q *queue[T]) stopped() bool {
 	if q.ctx == nil {
 		return false
@@ -142,8 +140,7 @@ func (q *queue[T]) rows(n, cols int, f func(lo, hi int)) {
 	})
 }
 
-// serial returns a queue that uses only one worker, for work that runs beside the work of other
-// workers.
+// serial returns a queue that uses only one worker, for work beside the work of other workers.
 func (q *queue[T]) serial() *queue[T] {
 	return &queue[T]{engine: q.engine, ctx: q.ctx, done: q.count, oneWorker: true}
 }

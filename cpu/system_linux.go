@@ -14,10 +14,8 @@ import (
 	"unsafe"
 )
 
-// discard immediately returns the pages that lie within memory to the system; the pages then read
-// as zeros. The garbage collector frees the addresses later. The collector runs only when the heap
-// has doubled, so that without discard the freed matrices of a solver would remain resident until
-// then.
+// discard immediately returns the pages that lie within memory to the system; the pages then read as zeros.
+// Otherwise they would remain resident until the garbage collector runs, which may be after the heap has doubled.
 func discard(memory []byte) {
 	page := uintptr(os.Getpagesize())
 	first := uintptr(unsafe.Pointer(unsafe.SliceData(memory)))

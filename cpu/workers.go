@@ -20,10 +20,9 @@ func parallelRanges(threads, n, grain int, f func(lo, hi int)) {
 	})
 }
 
-// parallel runs work on at most threads workers, including the caller's goroutine. The workers
-// share the numbers 0 … n−1: each number is yielded to one worker. The caller does not wait for
-// workers that start after all numbers have been yielded, so that a short job takes no longer than
-// on one worker. If a worker panics, parallel panics after all workers have stopped.
+// parallel runs work on at most threads workers, including the caller's goroutine. The workers share the numbers
+// 0 … n−1: each number is yielded to one worker. The caller does not wait for workers that start after all numbers
+// have been yielded. If a worker panics, parallel panics after all workers have stopped.
 func parallel(threads, n int, work func(tasks iter.Seq[int])) {
 	if n <= 0 {
 		return
@@ -37,8 +36,8 @@ func parallel(threads, n int, work func(tasks iter.Seq[int])) {
 	j.idle = make(chan struct{})
 	j.vacancies.Store(int64(helpers))
 	slot := post(j)
-	// Start only the helpers that are needed in addition to the lingering helpers, which find the
-	// job on the board.
+	// Start only the helpers that are needed in addition to the lingering helpers, which find the job on the
+	// board.
 	for range helpers - int(lingering.Load()) {
 		go help(j)
 	}
@@ -60,8 +59,8 @@ type job struct {
 	work      func(tasks iter.Seq[int])
 	next      atomic.Int64 // the next task
 	vacancies atomic.Int64 // number of helpers that may still join
-	// helpers counts the active workers other than the caller. When the caller finds no further
-	// task, it adds the constant closedBit.
+	// helpers counts the active workers other than the caller. When the caller finds no further task, it adds
+	// closedBit.
 	helpers   atomic.Int64
 	idle      chan struct{}          // closed when the last helper leaves a closed job
 	panicText atomic.Pointer[string] // message of the first helper that panicked
@@ -114,14 +113,12 @@ func (j *job) finish() {
 	}
 }
 
-// Waking a sleeping processor takes about 50 µs, more on a virtual machine, and a factorization
-// distributes work hundreds of times. A helper that has finished a job therefore polls for the next
-// job for the time linger before it exits (Cholesky, n = 2048, two workers, AMD EPYC of family 25,
-// November 2026: 84 GFLOP/s, and 66 without polling).
+// linger is the time for which a helper that has finished a job polls for the next job, because waking a sleeping
+// processor takes about 50 µs (Cholesky, n = 2048, two workers, AMD EPYC of family 25, November 2026: 84 GFLOP/s,
+// and 66 without polling).
 const linger = 200 * time.Microsecond
 
-// board holds the jobs that lingering helpers may join. If the board is full, a job is not
-// posted.
+// board holds the jobs that lingering helpers may join.
 var (
 	board     [8]atomic.Pointer[job]
 	lingering atomic.Int64 // number of helpers that poll the board
@@ -146,8 +143,7 @@ func help(j *job) {
 		await(func() bool { j = posted(); return j != nil })
 		lingering.Add(-1)
 		if j == nil {
-			// The caller of parallel may have posted a job while it still counted this helper as
-			// lingering.
+			// The caller of parallel may have posted a job while it still counted this helper as lingering.
 			j = posted()
 		}
 	}
@@ -163,8 +159,7 @@ func posted() *job {
 	return nil
 }
 
-// await polls done until done returns true or the time linger has passed. Between polls it lets
-// other goroutines run. It returns the last result of done.
+// await polls done until done returns true or the time linger has passed. It returns the last result of done.
 func await(done func() bool) bool {
 	const polls = 64 // polls before yielding to other goroutines
 	for end := time.Now().Add(linger); ; {
@@ -180,6 +175,6 @@ func await(done func() bool) bool {
 	}
 }
 
-// rowGrain returns the smallest number of rows, of cols elements each, for which another worker
-// saves time: rows with about 64 Ki elements, whose processing takes about 20 µs.
+// rowGrain returns the smallest number of rows, of cols elements each, for which another worker saves time: rows
+// with about 64 Ki elements, which take about 20 µs.
 func rowGrain(cols int) int { return max(1, 1<<16/max(cols, 1)) }
