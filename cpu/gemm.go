@@ -74,8 +74,7 @@ func (q *queue[T]) gemm(alpha T, a, b view[T], beta T, c view[T], region uplo) {
 	}
 }
 
-// product computes C ← α A B + β C on a region of C. A has k columns, and B is given as its
-// transpose.
+// product computes C ← α A B + β C on a region of C. A has k columns, and B is given as its transpose.
 func (q *queue[T]) product(alpha T, a, bt operand[T], k int, beta T, c view[T], region uplo) {
 	q.gemmLookahead(nil, alpha, a, bt, k, beta, c, region)
 }
@@ -147,10 +146,9 @@ func (q *queue[T]) gemmLookahead(lookahead func(), alpha T, a, bt operand[T], k 
 	}
 }
 
-// A worker packs at most packGrain columns of B at a time, and at most a quarter of its share of
-// the columns, so that every worker packs. With two workers, Gemm at n = 256 reaches 87 and 91
-// GFLOP/s in two runs, and 84 and 81 if one worker packs all columns (float64, AMD EPYC of family
-// 25, November 2026).
+// A worker packs at most packGrain columns of B at a time, and at most a quarter of its share of the columns. With
+// two workers, Gemm at n = 256 then reaches 87 to 91 GFLOP/s, and 81 to 84 if one worker packs all columns
+// (float64, AMD EPYC of family 25, November 2026).
 const packGrain = 512
 
 // scale computes C ← β C on a region.
@@ -179,9 +177,8 @@ type packed[T backend.Float] struct {
 	rows, cols []T
 }
 
-// multiply computes C ← α A B + β C for the part c of C that belongs to one task, by loops 2 and 1.
-// It stores only the elements in the given region. Element (i, j) of c belongs to the lower region
-// if i ≥ j + offset.
+// multiply computes C ← α A B + β C for the part c of C that belongs to one task, by loops 2 and 1. It stores only
+// the elements in the given region. Element (i, j) of c belongs to the lower region if i ≥ j + offset.
 func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T], region uplo, offset int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	for j := 0; j < c.cols; j += nr { // loop 2
@@ -213,8 +210,7 @@ func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T
 	}
 }
 
-// tile runs the micro-kernel on s.tile, which begins at row i and column j of a task's part
-// of C.
+// tile runs the micro-kernel on s.tile, which begins at row i and column j of a task's part of C.
 func (e *engine[T]) tile(s *scratch[T], p packed[T], i, j int) {
 	if p.rows == nil {
 		e.ukr.Gemm(&s.tile)

@@ -16,8 +16,7 @@ type packer[T backend.Float] struct {
 	s *scratch[T]
 }
 
-// packerA and packerB return packers of panels of MR and of NR rows, with the worker's
-// scratch memory.
+// packerA and packerB return packers of panels of MR and of NR rows, with the worker's scratch memory.
 func (e *engine[T]) packerA(s *scratch[T]) packer[T] { return packer[T]{&e.ukr.PackA, s} }
 func (e *engine[T]) packerB(s *scratch[T]) packer[T] { return packer[T]{&e.ukr.PackB, s} }
 
@@ -90,9 +89,8 @@ func (s symmetric[T]) pack(to packer[T], dst []T, i, p, rows, cols int) {
 	for r := 0; r < rows; r += w {
 		n := min(w, rows-r)
 		panel := dst[r*cols : (r+w)*cols]
-		// Columns 0 … colsBefore−1 of the panel are left of the diagonal and so in the stored
-		// triangle. Columns from colsEnd on are in the transposed triangle. The columns between
-		// cross the diagonal and are packed element by element.
+		// Columns 0 … colsBefore−1 of the panel are in the stored triangle, and columns from colsEnd on in the
+		// transposed triangle. The columns between cross the diagonal and are packed element by element.
 		colsBefore, colsEnd := clamp(i+r-p, cols), clamp(i+r+n-p, cols)
 		to.panel(panel, s.block(i+r, p, n, colsBefore))
 		to.packElements(panel[colsBefore*w:], n, colsEnd-colsBefore, func(k, c int) T {
@@ -120,8 +118,7 @@ func (p packer[T]) packElements(dst []T, rows, cols int, element func(r, c int) 
 	}
 }
 
-// A packing is a transformation of the points before they are packed:
-// (x − center)·scale, feature by feature.
+// A packing is a transformation of the points before they are packed: (x − center)·scale, feature by feature.
 type packing[T backend.Float] struct {
 	center       []T       // nil means the origin
 	scale        []float64 // nil means a scale of 1 for each feature
@@ -157,9 +154,8 @@ type packedPoints[T backend.Float] struct {
 	pairs     []uint32 // pairs of integers, instead of panels; see integers.go
 }
 
-// center returns a point near the middle of the data: for each column the mean of the finite values
-// in at most 64 evenly spaced rows, or 0 if there are none. Subtracting this point from both points
-// does not change distances, but reduces cancellation.
+// center returns for each column the mean of the finite values in at most 64 evenly spaced rows, or 0 if there are
+// none. Subtracting this point from both points of a pair reduces the cancellation in their distance.
 func center[T backend.Float](m *matrix[T]) []T {
 	const rows = 64
 	mean, count := make([]float64, m.cols), make([]float64, m.cols)
@@ -270,8 +266,7 @@ func (p packing[T]) finish(dst, norms []T, d, rows, w int) {
 	if !p.norms {
 		return
 	}
-	// Process four points at a time, so that the sums are independent. The sums of the padding
-	// remain 0.
+	// Process four points at a time, so that the sums are independent. The sums of the padding remain 0.
 	r := 0
 	for ; r+4 <= w; r += 4 {
 		var a, b, c, e float64

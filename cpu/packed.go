@@ -21,8 +21,8 @@ import (
 //	    └ 40 41 42 43 44 ┘         │ 30 31 32 │   A₂₁
 //	                               └ 40 41 42 ┘
 //
-// All three parts are ordinary views, so every operation on a packed matrix is two or three
-// operations on full matrices, with the same code.
+// All three parts are ordinary views, so every operation on a packed matrix is two or three operations on full
+// matrices.
 type packedMatrix[T backend.Float] struct {
 	rect   *matrix[T] // the rectangle, of n+1 rows and n₁ columns
 	n1, n2 int        // orders of A₁₁ and A₂₂: n₁ is n₂ or n₂ + 1
@@ -31,8 +31,7 @@ type packedMatrix[T backend.Float] struct {
 func (p *packedMatrix[T]) Order() int { return p.n1 + p.n2 }
 func (p *packedMatrix[T]) Free()      { p.rect.Free() }
 
-// Leading returns the leading part of order n. It omits rows of A₂₂ or, if n < n₁, also rows of
-// A₁₁.
+// Leading returns the leading part of order n. It omits rows of A₂₂ or, if n < n₁, also rows of A₁₁.
 func (p *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	check.Leading(n, p.Order())
 	n1 := min(n, p.n1)
@@ -63,9 +62,8 @@ func (p *packedMatrix[T]) row(i int) (left []T, right view[T]) {
 	return p.rect.row(1 + i), p.rect.view().block(0, k, k+1, 1)
 }
 
-// packedStride is the length of a row of the rectangle with padding: an odd number of cache
-// lines, so that every row is aligned to a cache line, and the rows of a tile do not map to
-// the same cache sets.
+// packedStride is the length of a row of the rectangle with padding: an odd number of cache lines, so that the
+// rows of a tile are aligned to cache lines but do not map to the same cache sets.
 func packedStride[T backend.Float](n int) int {
 	line := cacheLine / int(unsafe.Sizeof(*new(T)))
 	return (panels(n/2+n%2, line) | 1) * line

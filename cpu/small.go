@@ -7,15 +7,13 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Small problems run on the caller's goroutine, because distributing tasks costs about a
-// microsecond, in which a core does 50,000 operations. Matrices of small problems are not packed.
-// The direct micro-kernels work on the matrices in place; a matrix whose rows are not contiguous is
-// transposed first.
+// Small problems run on the caller's goroutine, because distributing tasks costs about a microsecond. The direct
+// micro-kernels work on unpacked matrices; a matrix whose rows are not contiguous is transposed first.
 
 // The limits were measured on an AMD EPYC of family 25 (Zen 4), November 2026.
 const (
-	// serialOps is the number of multiplications of a product of order 64. With more
-	// multiplications, several workers are faster than one worker.
+	// serialOps is the number of multiplications, as in a product of order 64, above which several workers are
+	// faster than one.
 	serialOps = 1 << 18
 	// directOrder is the order of the largest triangle that is not packed.
 	directOrder = 128
@@ -83,11 +81,10 @@ func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a 
 	e.putScratch(s)
 }
 
-// directTriangle calls a kernel with a triangle A of order k and an m × n matrix B, whose row
-// strides are lda and ldb. If right is true, the kernel works on a copy of Bᵀ. If transposed is
-// true, the kernel uses Aᵀ instead of A. isLower reports whether the triangle that the kernel uses
-// is lower. Because the kernel requires a lower triangle, an upper triangle is passed in reverse
-// order.
+// directTriangle calls a kernel with a triangle A of order k and an m × n matrix B, whose row strides are lda and
+// ldb. If right is true, the kernel works on a copy of Bᵀ. If transposed is true, it uses Aᵀ instead of A. isLower
+// reports whether the triangle that the kernel uses is lower; an upper triangle is passed in reverse order, which
+// makes it lower.
 func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transposed, isLower, unit bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int) {
 	s := e.getScratch()
 	d := &s.direct
@@ -156,8 +153,7 @@ func (e *engine[T]) transposeRaw(s *scratch[T], a *T, m, n, lda int, c *T, ldc i
 	e.ukr.TransposeDirect(t)
 }
 
-// trySmall computes C ← α A B + β C if the product is small enough for the direct kernels, and
-// reports whether it did.
+// trySmall computes C ← α A B + β C, and returns true, if the product is small enough for the direct kernels.
 func (q *queue[T]) trySmall(alpha T, a, b view[T], beta T, c view[T], region uplo) bool {
 	bt := b.t()
 	if !q.engine.trySmall(alpha, &a, &bt, beta, &c, region) {
@@ -270,8 +266,7 @@ func (e *engine[T]) triangular(kernel func(*ukr.Direct[T]), s *scratch[T], unit 
 		kernel(d)
 		return
 	}
-	// If X is a reversed view, copy its memory in ascending order, and pass the copy in reverse
-	// order.
+	// If X is a reversed view, copy its memory in ascending order, and pass the copy in reverse order.
 	columns := x.t()
 	if x.rs < 0 {
 		columns = x.reversed(false).t()

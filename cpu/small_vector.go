@@ -23,15 +23,13 @@ func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, b
 	e.putScratch(s)
 }
 
-// For orders below plainSymvOrder, Symv uses plain loops instead of micro-kernels. Plain loops take
-// 0.38 µs at n = 40 and 0.79 µs at n = 60; micro-kernels take 0.44 and 0.67 µs. The times are equal
-// near n = 48 (AMD EPYC of family 25, November 2026).
+// For orders below plainSymvOrder, Symv uses plain loops instead of micro-kernels. Plain loops take 0.38 µs at
+// n = 40 and 0.79 µs at n = 60; micro-kernels take 0.44 and 0.67 µs (AMD EPYC of family 25, November 2026).
 const plainSymvOrder = 52
 
-// plainSymv is smallSymv in plain loops. It processes two rows of A at a time, so that y is read
-// and written once for both rows. An off-diagonal element a_ij contributes to y_i and to y_j. The
-// loop begins at the shortest row of the triangle, so that row i adds only to elements of y whose
-// rows are finished.
+// plainSymv is smallSymv in plain loops. It processes two rows of A at a time. An off-diagonal element a_ij
+// contributes to y_i and to y_j. The loop begins at the shortest row of the triangle, so that row i adds only to
+// elements of y whose rows are finished.
 func plainSymv[T backend.Float](lower bool, alpha T, a []T, lda int, x []T, beta T, y []T) {
 	n := len(x)
 	y = y[:n]

@@ -8,22 +8,18 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// Memory bandwidth limits the product of a matrix and a small number of vectors. Each element is
-// therefore read once, and a symmetric matrix is read only in one triangle. Several rows are
-// processed together, for two reasons. The vectors, which may be too long for the first-level
-// cache, are read once for all these rows, and more memory requests are in flight at the same time.
-//
-// The order of the additions depends only on the shape and the row stride: rows are assigned to a
-// fixed number of groups, and each group has its own sums.
+// Memory bandwidth limits the product of a matrix and a small number of vectors. Each element is therefore read
+// once, and a symmetric matrix only in one triangle. Several rows are processed together, so that the vectors are
+// read once for all these rows. The order of the additions depends only on the shape and the row stride.
 
 // thinColumns is the largest number of columns of B for which A B is computed in this way. With
 // more columns, packing A takes less time than reading A once for each column.
 const thinColumns = 4
 
-// symvColumns is the largest number of columns of B for which symv is used with a symmetric A of
-// order n. The alternative, a product in packed blocks, reads both triangles. In float32 with n =
-// 4096, the alternative takes 3 times as long as symv for 10 columns, 1.2 to 4 times for 16, and
-// 0.6 times for 32 (AMD EPYC of family 25, November 2026).
+// symvColumns is the largest number of columns of B for which symv is used with a symmetric A of order n, instead
+// of a product in packed blocks, which reads both triangles. In float32 with n = 4096, the packed product takes 3
+// times as long as symv for 10 columns, 1.2 to 4 times for 16, and 0.6 times for 32 (AMD EPYC of family 25,
+// November 2026).
 func symvColumns(n int) int {
 	if n < 512 {
 		return thinColumns
@@ -31,12 +27,11 @@ func symvColumns(n int) int {
 	return 12
 }
 
-// The functions of this file save time for matrices of at least thinElements elements. For smaller
+// thinElements is the number of elements of a matrix from which the functions of this file save time; for smaller
 // matrices, copying the vectors takes longer (AMD EPYC of family 25, November 2026).
 const thinElements = 32 * 32
 
-// thinRows is the number of rows that a worker takes at a time: a multiple of both results of
-// rowsAtOnce.
+// thinRows is the number of rows that a worker takes at a time: a multiple of both results of rowsAtOnce.
 const thinRows = 48
 
 // groups returns the number of groups of rows for a matrix of n rows, which is also the largest
@@ -75,17 +70,15 @@ func columnsOf[T backend.Float](v view[T], lend allocator[T]) ([][]T, func()) {
 	return cols, free
 }
 
-// sums contains the sums of all groups. Each group has one column of sums for each column of the
-// result.
+// sums contains the sums of all groups. Each group has one column of sums for each column of the result.
 type sums[T backend.Float] struct {
 	data             []T
 	rows, cols, size int // size is the number of groups
 	stride           int // distance of columns in elements; each column is aligned to a cache line
 }
 
-// newSums returns sums with arbitrary contents; each group first calls clear. The memory comes from
-// a pool, because new memory, which the system provides page by page, would take longer than the
-// product.
+// newSums returns sums with arbitrary contents; each group first calls clear. The memory comes from a pool,
+// because getting new memory from the system would take longer than the product.
 func (e *engine[T]) newSums(rows, cols, size int) (sums[T], func()) {
 	line := cacheLine / int(unsafe.Sizeof(T(0)))
 	stride := panels(rows, line) * line
@@ -114,9 +107,8 @@ func (p sums[T]) addTo(q *queue[T], alpha, beta T, c view[T]) {
 	})
 }
 
-// symv computes C ← α A B + β C for a symmetric A, given by a triangle with contiguous rows, and a
-// small number of columns. A lower triangle may lack its last columns, whose elements are then
-// taken as zero.
+// symv computes C ← α A B + β C for a symmetric A, given by a triangle with contiguous rows, and a small number of
+// columns. A lower triangle may lack its last columns, whose elements are then taken as zero.
 func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T]) {
 	n, size, count := a.rows, groups(a.rows), rowsAtOnce[T](a.rs)
 	x, freeX := columnsOf(b, q.engine.shared)
@@ -125,8 +117,7 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 	defer free()
 	q.parallel(size, flop.Gemm(n, n, len(x)), func(s *scratch[T], g int) {
 		groupSums.clear(g)
-		// Blocks of rows are assigned round-robin, so that all groups read about the same
-		// amount.
+		// Blocks of rows are assigned round-robin, so that all groups read about the same amount.
 		for block := g * thinRows; block < n && !q.stopped(); block += size * thinRows {
 			for i := block; i < min(block+thinRows, n); i += count {
 				end, from, to := besideDiagonal(ul, a, i, count)
@@ -151,9 +142,8 @@ func (q *queue[T]) symv(ul backend.Uplo, alpha T, a, b view[T], beta T, c view[T
 	}
 }
 
-// rowsAtOnce returns how many rows are processed together in a triangle with row stride ld:
-// ukr.MaxRows or, if all rows begin in the same set of the first-level cache, 8. More than 8 rows
-// would then evict each other from this set.
+// rowsAtOnce returns how many rows are processed together in a triangle with row stride ld: ukr.MaxRows, or 8 if
+// all rows begin in the same set of the first-level cache, where more rows would evict each other.
 func rowsAtOnce[T backend.Float](ld int) int {
 	const setBytes = 64 * cacheLine // bytes after which addresses use the same cache set
 	if ld*int(unsafe.Sizeof(T(0)))%setBytes == 0 {
@@ -162,13 +152,12 @@ func rowsAtOnce[T backend.Float](ld int) int {
 	return ukr.MaxRows
 }
 
-// symvSpan is the number of elements of a row that are processed at a time if B has several
-// columns. The elements then stay in the second-level cache for all columns of B.
+// symvSpan is the number of elements of a row that are processed at a time if B has several columns, so that the
+// elements stay in the second-level cache for all columns of B.
 const symvSpan = 1024
 
-// symvRows adds to sum the products of rows i … i+count−1 of a triangle of A with x. An
-// off-diagonal element contributes to the sum of its row and, because A is symmetric, to the sum of
-// its column.
+// symvRows adds to sum the products of rows i … i+count−1 of a triangle of A with x. An off-diagonal element
+// contributes to the sum of its row and, because A is symmetric, to the sum of its column.
 func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i, count int, x, sum []T) {
 	end, from, to := besideDiagonal(ul, a, i, count)
 	e.symvBeside(s, a, i, end, from, to, x, sum)
@@ -255,14 +244,13 @@ func (e *engine[T]) dotAxpys(s *scratch[T], z view[T], y, x, a, t []T) {
 	}
 }
 
-// gemv computes C ← α A B + β C for a small number of columns, where the rows or the columns of A
-// are contiguous.
+// gemv computes C ← α A B + β C for a small number of columns, where the rows or the columns of A are contiguous.
 func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 	e := q.engine
 	x, freeX := columnsOf(b, e.shared)
 	defer freeX()
-	// If A has at least 1 MiB, reading A takes longer than waking a worker, even if the product has
-	// a small number of operations. flops is therefore at least the number of bytes of A.
+	// flops is at least the number of bytes of A: reading a large A takes longer than waking a worker, even if the
+	// product has a small number of operations.
 	flops := max(flop.Gemm(a.rows, len(x), a.cols), float64(a.rows)*float64(a.cols)*float64(unsafe.Sizeof(alpha)))
 	if a.cs == 1 {
 		q.chunks(a.rows, thinRows, flops, func(s *scratch[T], first, count int) {

@@ -1,8 +1,7 @@
 package cpu
 
-// uplo is the part of C that a product writes: its lower or upper triangle, or all of it. For a
-// block of C, offset is the offset of the diagonal: element (i, j) of the block is on the diagonal
-// if i = j + offset.
+// uplo is the part of C that a product writes: its lower or upper triangle, or all of it. For a block of C, offset
+// is the offset of the diagonal: element (i, j) of the block is on the diagonal if i = j + offset.
 type uplo uint8
 
 const (
@@ -34,8 +33,7 @@ func (r uplo) columns(i, n int) (from, to int) {
 	return 0, n
 }
 
-// rows returns the range of rows, within 0 … m−1, that have at least one element of r in the
-// columns j … j+n−1.
+// rows returns the range of rows, within 0 … m−1, that have at least one element of r in the columns j … j+n−1.
 func (r uplo) rows(m, j, n, offset int) (first, last int) {
 	switch r {
 	case lower:
@@ -46,8 +44,7 @@ func (r uplo) rows(m, j, n, offset int) (first, last int) {
 	return 0, m
 }
 
-// fullRows returns the range of rows, within 0 … m−1, whose elements in the columns j … j+n−1 all
-// lie in r.
+// fullRows returns the range of rows, within 0 … m−1, whose elements in the columns j … j+n−1 all lie in r.
 func (r uplo) fullRows(m, j, n, offset int) (first, last int) {
 	switch r {
 	case lower:
@@ -74,8 +71,7 @@ func (r uplo) count(m, n, offset int) int {
 // clamp returns x, limited to the range 0 … limit.
 func clamp(x, limit int) int { return max(0, min(x, limit)) }
 
-// grid divides an m × n part of C into blocks of tn columns and varying numbers of rows, one block
-// for each task.
+// grid divides an m × n part of C into blocks of tn columns and varying numbers of rows, one block for each task.
 type grid struct {
 	starts []int // the first rows of the blocks
 	m, n   int
@@ -88,13 +84,12 @@ func evenGrid(m, n, mc, tn int) grid {
 	return cutRows(m, n, tn, func(int) int { return mc })
 }
 
-// newGrid divides a part of C into tasks of a product, if possible at least four tasks for each worker. For
-// this number of tasks, it first halves the rows of a task repeatedly, although packed B is then read more
-// often. Then it halves the columns, down to the blocking parameter KC, although A is then packed more often.
-// The numbers of rows of the last tasks decrease, so that the workers finish at about the same time.
+// newGrid divides a part of C into tasks of a product, if possible at least four tasks for each worker. It first
+// halves the rows of a task repeatedly, and then the columns, down to the blocking parameter KC. The numbers of
+// rows of the last tasks decrease, so that the workers finish at about the same time.
 //
-// Every block begins at the edge of a register tile. Otherwise a part of a tile would pass through a buffer,
-// and its elements would be rounded once more.
+// Every block begins at the edge of a register tile, so that the rounding of an element does not depend on the
+// grid.
 func newGrid(m, n int, size blocking, threads int) grid {
 	mc, tn := min(size.mc, panels(m, size.mr)*size.mr), panels(n, size.nr)*size.nr
 	tooFewTasks := func() bool { return threads > 1 && panels(m, mc)*panels(n, tn) < 4*threads }
@@ -113,12 +108,11 @@ func newGrid(m, n int, size blocking, threads int) grid {
 	})
 }
 
-// minTaskRows is the approximate number of rows of the smallest task of a large product. With fewer
-// rows, reading the task's part of packed B would take too long compared with the product.
+// minTaskRows is the approximate number of rows of the smallest task of a large product. With fewer rows, reading
+// packed B would take too long compared with the product.
 const minTaskRows = 48
 
-// cutRows divides the m rows one block after the other. While some rows remain, the next block
-// has rows(remaining) rows.
+// cutRows divides the m rows: while some rows remain, the next block has rows(remaining) rows.
 func cutRows(m, n, tn int, rows func(remaining int) int) grid {
 	g := grid{starts: make([]int, 0, 16), m: m, n: n, tn: tn, cols: panels(n, tn)}
 	for i := 0; i < m; i += rows(m - i) {
