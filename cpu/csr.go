@@ -21,10 +21,9 @@ type sparseMatrix[T backend.Float] struct {
 	view   bool
 }
 
-// lists contains the stored elements of a sparse matrix in windows of consecutive rows. For each
-// window and each column, there is a list of the stored elements: their rows and their values. A
-// tile of k(X, Z) has one column for each row of a window of Z. For a row x of X, the Gram
-// functions read the lists of the columns in which x has stored elements.
+// lists contains the stored elements of a sparse matrix in windows of consecutive rows: for each window and each
+// column, a list of the rows and values of the elements. For a row x of X, the Gram functions read the lists of Z
+// for the columns in which x has stored elements.
 type lists[T backend.Float] struct {
 	csr        backend.CSR[T]
 	window     int // number of rows of a window, at most 2¹⁶
@@ -53,19 +52,17 @@ type onePointValues[T backend.Float] struct {
 }
 
 const (
-	// minWindow is the minimum number of rows of a window. A row of a tile, which has one value
-	// for each row of the window, then fits in the first-level cache. minWindow is a multiple of
-	// every NR and of the length of a chunk of 16-bit storage.
+	// minWindow is the minimum number of rows of a window, so small that a row of a tile fits in the first-level
+	// cache. It is a multiple of every NR and of the length of a chunk of 16-bit storage.
 	minWindow = 512
 	maxWindow = 1 << 15
-	// denseFraction is the fraction of stored elements above which a column is multiplied in dense
-	// form. A column with c stored elements among n takes n²/2 multiply-adds in dense form. With
-	// lists it takes c²/2, each of which takes about 20 times as long.
+	// denseFraction is the fraction of stored elements above which a column is multiplied in dense form. A
+	// multiply-add takes about 20 times as long with lists as in dense form.
 	denseFraction = 0.2
 )
 
-// windowFor returns the number of rows of a window: if minWindow and maxWindow allow it, a number
-// for which there are about as many lists as stored elements.
+// windowFor returns the number of rows of a window, between minWindow and maxWindow and, if possible, with about
+// as many lists as stored elements.
 func windowFor(rows, cols, nnz int) int {
 	size := math.MaxInt
 	if nnz > 0 {
@@ -229,8 +226,7 @@ func (q *queue[T]) sparsePair(op string, x, z backend.Matrix[T]) (sx, sz *sparse
 	return sx, sz
 }
 
-// onePoint evaluates a statistic of one point for all rows of x. The values of the latest call are
-// cached, because computing them takes longer than evaluating one row of the Gram matrix.
+// onePoint evaluates a statistic of one point for all rows of x. It caches the most recently computed statistics.
 func (q *queue[T]) onePoint(stat kernels.Stat, x *sparseMatrix[T]) []T {
 	const cacheSize = 4
 	l := x.lists

@@ -9,16 +9,14 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// This file computes statistics from features derived from the points. For example, CosSum is an
-// inner product of cosines and sines.
+// This file computes statistics from features derived from the points, such as the cosines and sines of CosSum.
 
 // cosinesAndSines writes to out one row for each of the given number of rows of m, from row first on. For
 // each feature x and each frequency w, the row contains cos(w(x−center)) and sin(w(x−center)).
 func (p packing[T]) cosinesAndSines(m *matrix[T], first, rows int, out []T) {
 	for i := range rows {
 		for c, v := range m.row(first + i) {
-			// The center is subtracted in float64, which makes the angles small. If T is float32,
-			// only the rounding of the results to float32 is then significant.
+			// The center is subtracted in float64, which makes the angles small.
 			x := float64(v) - float64(p.center[c])
 			if p.scale != nil && p.scale[c] == 0 {
 				clear(out[:2*len(p.freqs)])

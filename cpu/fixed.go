@@ -11,10 +11,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// fixedMatrix is a symmetric Gram matrix with 16 bits per element. The lower triangle is
-// divided into panels of ukr.CodeRows rows, and each panel into chunks of ukr.CodeSpan
-// columns, stored in the order in which a product reads them. The codes on and above the
-// diagonal are 0.
+// fixedMatrix is a symmetric Gram matrix with 16 bits per element. The lower triangle is divided into panels of
+// ukr.CodeRows rows, and each panel into chunks of ukr.CodeSpan columns, stored in the order in which a product
+// reads them. The codes on and above the diagonal are 0.
 type fixedMatrix[T backend.Float] struct {
 	memory *matrix[T] // the memory of the whole matrix
 	codes  []uint16
@@ -175,18 +174,16 @@ func (q *queue[T]) encode(s *scratch[T], h *fixedMatrix[T], i, j int, values []T
 	}
 }
 
-// fixedColumns is the number of columns of B that are multiplied while the codes of the matrix are
-// read once from memory. The kernels multiply two columns of B at a time. If B has more than two
-// columns, they process only fixedSpan columns of the matrix at a time, so that the codes stay in
-// the first-level cache for the next two columns of B.
+// fixedColumns is the number of columns of B that are multiplied while the codes of the matrix are read once from
+// memory. If B has more than two columns, the kernels process only fixedSpan columns of the matrix at a time, so
+// that the codes stay in the first-level cache for the next two columns of B.
 const (
 	fixedColumns = 16
 	fixedSpan    = 512
 )
 
-// symmFixed computes C ← α A B + β C. An off-diagonal element of A is low + step·c_ij, where c_ij
-// is its code. Row i of A B is therefore low·Σ_j b_j + step·Σ_j c_ij b_j plus the term of the
-// diagonal.
+// symmFixed computes C ← α A B + β C. An off-diagonal element of A is low + step·c_ij, where c_ij is its code. Row
+// i of A B is therefore low·Σ_j b_j + step·Σ_j c_ij b_j plus the term of the diagonal.
 func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c view[T]) {
 	for j := 0; j < c.cols && !q.stopped(); j += fixedColumns {
 		cols := min(fixedColumns, c.cols-j)

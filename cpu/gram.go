@@ -72,7 +72,7 @@ func (g *gram[T]) evaluateTo(a *matrix[T], region uplo) {
 // gram evaluates a kernel on tiles of pairs of points.
 type gram[T backend.Float] struct {
 	q       *queue[T]
-	x, z    *matrix[T] // dense points, or for sparse points a dense copy of the columns that most rows store (see sparsegram.go)
+	x, z    *matrix[T] // dense points, or for sparse points a dense copy of the columns that many rows store (see sparsegram.go)
 	d       int        // number of features of a point
 	prog    *kernels.Program
 	stats   []pairwise[T]
@@ -84,24 +84,20 @@ type gram[T backend.Float] struct {
 	rows, cols int
 	// inPlace reports whether the program has one statistic and overwrites it by the kernel value.
 	inPlace bool
-	// gaussian reports whether the kernel is exp(a‖x−z‖²), a ≤ 0, with ‖x−z‖² computed from the
-	// norms.
+	// gaussian reports whether the kernel is exp(a‖x−z‖²), a ≤ 0, with ‖x−z‖² computed from the norms.
 	gaussian bool
-	// matern holds the three coefficients of a Matérn kernel (see maternCoeffs), and is nil for
-	// other kernels.
+	// matern holds the three coefficients of a Matérn kernel (see maternCoeffs), and is nil for other kernels.
 	matern *[3]T
 }
 
-// flops returns the number of operations for rows × cols values of the kernel: the operations of
-// the statistics, and about twenty operations of the program for each value. The number of workers
-// depends on this number.
+// flops returns the number of operations for rows × cols values of the kernel, including about twenty operations
+// of the program for each value.
 func (g *gram[T]) flops(rows, cols int) float64 {
 	return flop.Gemm(rows, cols, g.d*len(g.stats)+10)
 }
 
-// gramBlock returns the number of points of X and of Z that are packed at a time. The points of a
-// block take about 8 MiB; a block has at least 256 points, so that packing takes little time
-// compared with the products.
+// gramBlock returns the number of points of X and of Z that are packed at a time: about 8 MiB, but at least 256
+// points, so that packing takes little time compared with the products.
 func gramBlock(d, size int) int {
 	const maxPoints, minPoints, bytes = 4096, 256, 8 << 20
 	return max(minPoints, min(maxPoints, bytes/(max(d, 1)*size)/minPoints*minPoints))
@@ -117,9 +113,8 @@ func (g *gram[T]) tileSize() (rows, cols int) {
 	return max(112/u.MR, 1) * u.MR, max(256/u.NR, 1) * u.NR
 }
 
-// blocks packs X and Z block by block and calls f with each pair of blocks, whose first points are
-// i0 in X and j0 in Z. For the lower triangle of a symmetric Gram matrix the blocks above the
-// diagonal are packed but not used; they are a small part of all blocks.
+// blocks packs X and Z block by block and calls f with each pair of blocks, whose first points are i0 in X and j0
+// in Z.
 func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []packedPoints[T])) {
 	e := g.q.engine
 	for j0 := 0; j0 < g.z.rows && !g.q.stopped(); j0 += g.size {
@@ -168,10 +163,9 @@ func (g *gram[T]) tileStreamed(s *scratch[T], bx, bz []packedPoints[T], i0, j0, 
 	}
 }
 
-// tileInPlace evaluates the kernel for a whole tile in the memory of the result. The micro-kernel
-// writes the statistic there. The program then transforms the statistic while it is in the cache,
-// which saves one pass over uncached memory. The columns of the tile are padded to whole vectors;
-// only the first cols columns belong to points.
+// tileInPlace evaluates the kernel for a whole tile in the memory of the result, which saves one pass over
+// uncached memory. The columns of the tile are padded to whole vectors; only the first cols columns belong to
+// points.
 func (g *gram[T]) tileInPlace(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, cols int, a view[T]) {
 	st := g.stats[0]
 	g.fill(s, st, bx[0], bz[0], i, j, a.rows, a.cols, a.data[a.offset:], a.rs)
@@ -272,8 +266,8 @@ func (g *gram[T]) sum(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j,
 		return
 	}
 	if st.product && rows <= maxDirectPoints {
-		// The direct micro-kernel computes only the existing rows of X, without padding. A panel of
-		// X is column-major, so that Ars is 1.
+		// The direct micro-kernel computes only the existing rows of X. A panel of X is column-major, so that Ars
+		// is 1.
 		s.direct = ukr.Direct[T]{A: &x.panels[i*d], M: rows, N: u.NR, K: d, Ars: 1, Acs: u.MR, Ldb: u.NR, Ldc: stride, Alpha: st.factor}
 		for c := 0; c < width; c += u.NR {
 			s.direct.B, s.direct.C = &z.panels[(j+c)*d], &out[c]
@@ -297,8 +291,7 @@ func (g *gram[T]) sum(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j,
 	}
 }
 
-// pairwise describes how to compute one statistic of a program: a micro-kernel and the
-// packing of its points.
+// pairwise describes how to compute one statistic of a program: a micro-kernel and the packing of its points.
 type pairwise[T backend.Float] struct {
 	kernel  func(*ukr.Tile[T])
 	packing int // index of the packing in gram.packs
@@ -312,9 +305,8 @@ type pairwise[T backend.Float] struct {
 	factor   T         // the multiplier of the micro-kernel's sums
 }
 
-// For at most directDistance features, ‖x−z‖² is summed from the differences of the features. This
-// takes two operations per feature instead of one, but has no cancellation. With so few features,
-// the other work of a pair takes most of the time.
+// For at most directDistance features, ‖x−z‖² is summed from the differences of the features. This takes two
+// operations per feature instead of one, but has no cancellation.
 const directDistance = 16
 
 // If ‖x‖²+‖z‖²−2xᵀz is less than canceled·(‖x‖²+‖z‖²), cancellation has destroyed more than ten
@@ -350,8 +342,7 @@ func (q *queue[T]) newGram(k kernels.Kernel, x, z *matrix[T]) *gram[T] {
 		}
 		st.scale, p.scale = s.Scale, s.Scale
 		if c, ok := onlyNonzero(s.Scale); ok && s.Kind == kernels.SqDist {
-			// The statistic depends on a single feature, for example in the derivative with respect
-			// to a length scale.
+			// The statistic depends on a single feature, as in the derivative with respect to a length scale.
 			st.kernel, st.factor, st.product, st.norms = u.SqDist, inRange[T](s.Scale[c]*s.Scale[c]), false, false
 			p = packing[T]{oneFeature: true, column: c}
 		}
@@ -394,8 +385,7 @@ func maternCoeffs[T backend.Float](k kernels.Matern) *[3]T {
 	return d
 }
 
-// inRange returns v, clamped to the finite range of T: the scale of a kernel may be too large for
-// float32, and 0 times the scale must be 0.
+// inRange returns v, clamped to the finite range of T, so that 0 times a large scale of a kernel is 0.
 func inRange[T backend.Float](v float64) T {
 	if unsafe.Sizeof(T(0)) == 4 {
 		v = max(-math.MaxFloat32, min(v, math.MaxFloat32))
@@ -424,8 +414,7 @@ func onlyNonzero(scale []float64) (column int, ok bool) {
 	return column, ok
 }
 
-// inPlace reports whether a program loads one statistic only, and so leaves its result in the stack
-// slot of the statistic.
+// inPlace reports whether a program loads only one statistic, whose stack slot then receives the result.
 func inPlace(p *kernels.Program) bool {
 	loads := 0
 	for _, in := range p.Code {
@@ -436,8 +425,7 @@ func inPlace(p *kernels.Program) bool {
 	return loads == 1 && p.Code[0].Op == kernels.Load
 }
 
-// distances replaces a row of xᵀz by ‖x−z‖², for point i of the block bx and the cols points of bz
-// from j on.
+// distances replaces a row of xᵀz by ‖x−z‖², for point i of the block bx and the cols points of bz from j on.
 func (g *gram[T]) distances(s *scratch[T], st pairwise[T], row []T, bx, bz packedPoints[T], i0, j0, i, j, cols int) {
 	norm, norms := bx.norms[i], bz.norms[j:j+len(row)]
 	s.span = ukr.Span[T]{X: &row[0], Y: &norms[0], N: len(row), A: norm, B: canceled}
@@ -446,16 +434,14 @@ func (g *gram[T]) distances(s *scratch[T], st pairwise[T], row []T, bx, bz packe
 		return
 	}
 	for c, sq := range row[:cols] {
-		// The condition is also true for NaN, which an infinite feature or an overflow of the norms
-		// causes.
+		// The condition is also true for NaN, which results from an infinite feature or an overflow of the norms.
 		if !(sq >= (norm+norms[c])*canceled) {
 			row[c] = squaredDistance(g.x.row(i0+i), g.z.row(j0+j+c), st.scale)
 		}
 	}
 }
 
-// gaussians replaces a row of xᵀz by exp(factor·‖x−z‖²), with the same results as distances
-// followed by Exp.
+// gaussians replaces a row of xᵀz by exp(factor·‖x−z‖²), with the results of distances followed by Exp.
 func (g *gram[T]) gaussians(s *scratch[T], st pairwise[T], row []T, bx, bz packedPoints[T], i0, j0, i, j, cols int) {
 	u := g.q.engine.ukr
 	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], N: len(row), A: bx.norms[i], B: canceled, C: inRange[T](g.prog.Code[1].A)}
@@ -484,9 +470,8 @@ func (g *gram[T]) gaussians(s *scratch[T], st pairwise[T], row []T, bx, bz packe
 	}
 }
 
-// gaussiansTo is like gaussians, but stores the results at the address `to` with non-temporal
-// stores and does not change row. If a distance lost too much precision, gaussiansTo returns false,
-// and the results are undefined.
+// gaussiansTo is like gaussians, but stores the results at the address `to` with non-temporal stores and does not
+// change row. It returns false if a distance lost too much precision; the results are then undefined.
 func (g *gram[T]) gaussiansTo(s *scratch[T], to *T, row []T, bx, bz packedPoints[T], i, j int) bool {
 	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], Z: to, N: len(row), A: bx.norms[i], B: canceled, C: inRange[T](g.prog.Code[1].A)}
 	g.q.engine.ukr.DistanceExpTo(&s.span)

@@ -11,9 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// GramMul evaluates tiles of k(X, Z) in scratch memory and multiplies each tile immediately. If Z
-// is X, it uses each tile below the diagonal a second time, as the transposed tile above the
-// diagonal, so that only half of the kernel values are evaluated.
+// GramMul evaluates tiles of k(X, Z) in scratch memory and multiplies each tile immediately. If Z is X and V has
+// at most symmetricColumns columns, it evaluates only the lower triangle of k(X, X).
 func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) {
 	n, m, _, t := check.GramMul(dst, k, x, z, v)
 	out, mv := q.asMatrix("GramMul", dst), q.asMatrix("GramMul", v)
@@ -33,10 +32,9 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	q.newGram(k, mx, mz).useIntegers().times(mv, out, mx.sameMatrix(mz))
 }
 
-// GramMulRoundings implements backend.RoundingBackend. If V is packed in strips, the products k(x, z_j)v_j
-// are summed in groups of at most PanelTerms. The sums of the groups are added for each block of
-// packed points, and then the sums of the blocks are added. If V is stored by columns, a group
-// consists of the products of a tile. Each addition rounds.
+// GramMulRoundings implements backend.RoundingBackend. With V in strips, the products k(x, z_j)v_j are summed in
+// groups of at most PanelTerms, then the groups of each block of packed points, and then the blocks. With V by
+// columns, a group consists of the products of a tile. Each addition rounds.
 func (q *queue[T]) GramMulRoundings(m, t int) int {
 	const smallest = 256 // smallest number of points of a block, see gramBlock
 	blocks := panels(m, smallest)
@@ -48,9 +46,8 @@ func (q *queue[T]) GramMulRoundings(m, t int) int {
 	if q.engine.device.tier.Name != "generic" {
 		lanes = q.engine.ukr.NR / 2 // a vector has NR/2 lanes; each lane sums a part of a row of the tile
 	}
-	// The tail of a row may be summed in shorter vectors, and finally the lanes are added: at most
-	// two roundings for each halving of a vector. The last tile of a block may be narrower than the
-	// others.
+	// The tail of a row may be summed in shorter vectors, and finally the lanes are added: at most two roundings
+	// for each halving of a vector. The last tile of a block may be narrower than the others.
 	return 1 + panels(min(m, tileCols), lanes) + 2*bits.Len(uint(lanes)) + panels(m, tileCols) + 2*blocks
 }
 
@@ -66,13 +63,11 @@ func (g *gram[T]) times(v, out *matrix[T], symmetric bool) {
 	}
 }
 
-// minStripColumns is the smallest number of columns of V for which packed strips are faster than
-// separate columns.
+// minStripColumns is the smallest number of columns of V for which packed strips are faster than separate columns.
 const minStripColumns = 3
 
-// symmetricColumns is the largest number of columns of V for which the symmetry of k(X, X) is used.
-// With more columns, too much memory is needed, because each group of blocks of rows has its own
-// matrix of sums, which is as large as dst.
+// symmetricColumns is the largest number of columns of V for which the symmetry of k(X, X) is used. Each group of
+// blocks of rows then needs a matrix of sums as large as dst.
 const symmetricColumns = 16
 
 // gramMul multiplies the tiles of a Gram matrix by V.
@@ -97,8 +92,7 @@ func (e *engine[T]) multipliersOf(v view[T], lend allocator[T]) (multipliers[T],
 	return multipliers[T]{strips: strips}, free
 }
 
-// partial is a matrix to which the products of tiles are added. It is stored by columns or in
-// strips.
+// partial is a matrix to which the products of tiles are added. It is stored by columns or in strips.
 type partial[T backend.Float] struct {
 	rows    int
 	columns []T // the columns, stored consecutively
@@ -145,8 +139,7 @@ func (p partial[T]) at(i, j int) T {
 	return p.strips.at(i, j)
 }
 
-// general computes out ← k(X, Z) V. Each task computes some rows of out and goes through the
-// columns of k(X, Z) in order.
+// general computes out ← k(X, Z) V. Each task computes some rows of out.
 func (g *gramMul[T]) general(out view[T]) {
 	n, m := out.rows, g.z.rows
 	tm, _ := g.tileSize()
@@ -182,9 +175,8 @@ func (g *gramMul[T]) addRows(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i,
 	}
 }
 
-// symmetric computes out ← k(X, X) V from the lower triangle of k(X, X). Blocks of rows are
-// assigned to groups round-robin. Each group is one task with its own sums, so that the order of
-// additions does not depend on the number of workers.
+// symmetric computes out ← k(X, X) V from the lower triangle of k(X, X). Each group of blocks of rows is a task
+// with its own sums, so that the order of additions does not depend on the number of workers.
 func (g *gramMul[T]) symmetric(out view[T]) {
 	n := out.rows
 	_, tn := g.tileSize()
@@ -239,8 +231,8 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 	})
 }
 
-// squareSize returns the number of rows and columns of a tile on the diagonal: about 96, and a
-// multiple of both MR and NR, so that the tile begins at a panel of X and at a panel of Z.
+// squareSize returns the number of rows and columns of a tile on the diagonal: about 96, and a multiple of both MR
+// and NR, so that the tile begins at whole panels.
 func (g *gramMul[T]) squareSize() int {
 	mr, nr := g.q.engine.ukr.MR, g.q.engine.ukr.NR
 	multiple := mr
@@ -267,8 +259,7 @@ func (g *gramMul[T]) values(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, 
 	return tile.block(0, 0, rows, cols)
 }
 
-// multiply adds tile · V_j to the rows of sum from row i on, where V_j holds the rows of V from row
-// j on.
+// multiply adds tile · V_j to the rows of sum from row i on, where V_j holds the rows of V from row j on.
 func (g *gramMul[T]) multiply(s *scratch[T], tile view[T], i, j int, sum partial[T]) {
 	e := g.q.engine
 	if g.columns == nil {

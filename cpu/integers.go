@@ -26,8 +26,7 @@ func (g *gram[T]) useIntegers() *gram[T] {
 	for i := range g.stats {
 		st := &g.stats[i]
 		p := &g.packs[st.packing]
-		// Products of integers are twice as fast as in float32, and four times as fast as in
-		// float64.
+		// Products of integers are twice as fast as in float32, and four times as fast as in float64.
 		if !st.product || p.scale != nil || p.freqs != nil || p.sparse && p.keptFraction < 2/float64(unsafe.Sizeof(step)) {
 			continue
 		}
@@ -49,9 +48,8 @@ func (g *gram[T]) useIntegers() *gram[T] {
 	return g
 }
 
-// commonStep returns a step such that every feature of x and z is, up to rounding, the step times
-// an integer of 16 bits, and such that sums of products of these integers fit in 32 bits. It
-// returns 0 if there is no such step.
+// commonStep returns a step such that every feature of x and z is, up to rounding, the step times an integer of 16
+// bits, and such that sums of products of these integers fit in 32 bits. It returns 0 if there is no such step.
 func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 	step, smallest := stepOf(z), 0x1p-1022
 	if unsafe.Sizeof(step) == 4 {
@@ -63,8 +61,7 @@ func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 	}
 	largest := q.largestSquare(z, step)
 	if !x.sameMatrix(z) {
-		// By the Cauchy–Schwarz inequality, the product of the largest norms bounds all partial
-		// sums.
+		// By the Cauchy–Schwarz inequality, the product of the largest norms bounds all partial sums.
 		largest = math.Sqrt(largest) * math.Sqrt(q.largestSquare(x, step))
 	}
 	if !(largest < math.MaxInt32) {
@@ -73,10 +70,9 @@ func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 	return step
 }
 
-// stepOf returns the greatest common divisor of some features of m, or 0 if rounding errors hide
-// it. Suppose that the largest feature is r times the divisor, and that the features have the
-// relative rounding error u. The divisor from Euclid's algorithm then has an error of about 2ru
-// times the largest feature. This error must be less than half of the divisor.
+// stepOf returns the greatest common divisor of the features of some rows of m, by Euclid's algorithm. It returns
+// 0 if a feature is not finite or is more than `multiple` times the divisor: in float32, rounding errors would
+// hide such a divisor.
 func stepOf[T backend.Float](m *matrix[T]) T {
 	const samples = 16
 	multiple := float64(math.MaxInt16)
@@ -114,8 +110,7 @@ func stepOf[T backend.Float](m *matrix[T]) T {
 	return T(divisor)
 }
 
-// largestSquare returns the largest ‖k‖² of the points k·step, or Inf if a feature is not a
-// multiple of step.
+// largestSquare returns the largest ‖k‖² of the points k·step, or Inf if a feature is not a multiple of step.
 func (q *queue[T]) largestSquare(m *matrix[T], step T) float64 {
 	const grain = 64
 	tolerance := 0x1p-50 // bounds the relative rounding errors of v, of step and of v/step

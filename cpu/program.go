@@ -6,9 +6,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// run executes the kernel's program on n pairs at once, where n is a multiple of NR. The values of
-// statistic i begin at stats[i·stride+offset]; run may overwrite them. The stack has Depth slots of
-// n elements.
+// run executes the kernel's program on n pairs at once, where n is a multiple of NR. The values of statistic i
+// begin at stats[i·stride+offset]; run may overwrite them. The stack has Depth slots of n elements.
 func (g *gram[T]) run(s *scratch[T], stack, stats []T, offset, stride, n int) []T {
 	if d := g.matern; d != nil {
 		x := stats[offset:][:n]
@@ -57,8 +56,7 @@ func (g *gram[T]) run(s *scratch[T], stack, stats []T, offset, stride, n int) []
 			case next.Op == kernels.Exp:
 				apply(u.Exp, x, nil, in.A, in.B)
 			case next.Op == kernels.Pow:
-				// The operation computes the sum and its power without rounding the sum, because a
-				// large power would multiply the rounding error of the sum.
+				// The sum is not rounded, because a large power would multiply its rounding error.
 				pow(x, next.A, in.A, in.B)
 			case next.Op == kernels.Tanh:
 				apply(u.Tanh, x, nil, in.A, in.B)
@@ -115,8 +113,8 @@ func (g *gram[T]) instruction(pc int) kernels.Instr {
 	return kernels.Instr{Op: kernels.Load}
 }
 
-// onlyLoad reports whether the instruction at pc is the last instruction that loads its statistic.
-// The statistic may then be overwritten.
+// onlyLoad reports whether the instruction at pc is the last instruction that loads its statistic, which may then
+// be overwritten.
 func (g *gram[T]) onlyLoad(pc int) bool {
 	for _, in := range g.prog.Code[pc+1:] {
 		if in.Op == kernels.Load && in.Arg == g.prog.Code[pc].Arg {

@@ -8,18 +8,17 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// Points of images, counts and indicators have many features that are 0. In each group of
-// ukr.SparseRows points of X, the features that are 0 in all points of the group are omitted from
-// products. The other features are summed in the same order, so that the sums have the same bits.
-// Features are omitted only for ‖x−z‖² computed from the norms: a NaN or infinite feature of z also
-// makes the norm of z NaN or infinite.
+// Points of images, counts and indicators have many features that are 0. Features that are 0 in all points of a
+// group of ukr.SparseRows points of X are omitted from products. The other features are summed in the same order,
+// so that the sums have the same bits. Features are omitted only for ‖x−z‖² computed from the norms: a NaN or
+// infinite feature of z also makes the norm of z NaN or infinite.
 
 // Omitting features saves time if the remaining fraction of features is at most sparseFraction.
 const sparseFraction = 0.6
 
-// keptFraction estimates from a sample of groups which fraction of the features remains. If the
-// fraction exceeds sparseFraction, it returns 1. Otherwise it sets center[j] to 0 for each feature
-// j that is 0 in at least half of the sampled points: centering must not destroy these zeros.
+// keptFraction estimates from a sample of groups which fraction of the features remains, and returns 1 if
+// it exceeds sparseFraction. Otherwise it sets center[j] to 0 for each feature j that is 0 in at least half of the
+// sampled points: centering must not destroy these zeros.
 func keptFraction[T backend.Float](m *matrix[T], center []T, nr int) float64 {
 	const samples, groupRows = 16, ukr.SparseRows
 	groups := m.rows / groupRows
@@ -108,8 +107,7 @@ func (p packing[T]) finishSparse(group [ukr.SparseRows][]T, n int, dst, norms []
 	}
 }
 
-// fillSparse is the method fill for xᵀz of points packed by packSparse. i must be a multiple of the
-// group size.
+// fillSparse is the method fill for xᵀz of points packed by packSparse. i must be a multiple of the group size.
 func (g *gram[T]) fillSparse(s *scratch[T], x, z packedPoints[T], i, j, rows, width int, out []T, stride int) {
 	const w, panelsPerPass = ukr.SparseRows, 2 // panels of Z at a time, which stay in the second-level cache
 	u, d := g.q.engine.ukr, g.x.cols

@@ -8,14 +8,12 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// minAxpyColumns is the minimum number of columns of B for which the micro-kernel axpy adds the
-// rows of B.
+// minAxpyColumns is the minimum number of columns of B for which the micro-kernel axpy adds the rows of B.
 const minAxpyColumns = 8
 
-// gemmSparse computes C ← α op(A) B + β C with the sparse matrix A given as x. Row i of C is a
-// linear combination of rows of B, whose coefficients are the nonzeros of row i of op(A). Each
-// nonzero takes n multiply-adds and reads a row of B. The rows of Aᵀ are the lists of nonzeros that
-// A keeps for each column.
+// gemmSparse computes C ← α op(A) B + β C with the sparse matrix A given as x. Row i of C is a linear combination
+// of rows of B, whose coefficients are the nonzeros of row i of op(A). The rows of Aᵀ are the lists of nonzeros
+// that A keeps for each column.
 func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *matrix[T], beta T, mc *matrix[T]) {
 	m, n, k := mc.rows, mc.cols, mb.rows
 	if m == 0 || n == 0 {
@@ -58,10 +56,9 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 	})
 }
 
-// transposedVector is gemmSparse for Aᵀ and a B with a single column of finite elements. Each task
-// computes a range of the result, that is of the columns of A: it goes through all rows of A and
-// adds their elements in this range. For short columns, this is faster than reading the list of
-// each column. Each sum adds its terms in the same order as in gemmSparse.
+// transposedVector is gemmSparse for Aᵀ and a B with a single column of finite elements. Each task goes through
+// all rows of A and adds the elements in its range of columns, in the order of gemmSparse. For short columns, this
+// is faster than reading the list of each column.
 func (q *queue[T]) transposedVector(alpha T, x backend.CSR[T], mb *matrix[T], beta T, mc *matrix[T]) {
 	grain := max(4096, panels(x.Cols, 4))
 	q.chunks(x.Cols, grain, 16*float64(x.NNZ()), func(s *scratch[T], first, count int) {

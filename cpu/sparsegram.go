@@ -22,22 +22,19 @@ import (
 //	‖x−z‖₁   |x|      |x−z| − |x| − |z|
 //	χ²       x        −4xz/(x+z)
 //
-// A row of a tile is computed from one point x and the lists of Z (csr.go). For each column that x
-// stores, the terms of the column's list are added to the values of the row, which are in the
-// first-level cache. If column j has c_j elements in X and in Z, this takes Σ c_j² multiply-adds,
-// or half as many if Z is X. Each multiply-add reads a row number of 2 bytes and a value from the
-// list, and updates one value of the tile. Columns that most rows store are multiplied in dense
-// form by the micro-kernel instead: for texts, a few hundred columns account for most of Σ c_j².
-// The kernel's program runs on the tile as for dense points.
+// A row of a tile is computed from one point x and the lists of Z (csr.go): for each column that x stores, the
+// terms of the column's list are added to the values of the row. If column j has c_j elements in X and in Z, this
+// takes Σ c_j² multiply-adds, or half as many if Z is X. Columns stored by more than the fraction denseFraction of
+// the rows are multiplied in dense form by the micro-kernel instead.
 //
-// For points x and z close to each other, all these statistics except xᵀz suffer from cancellation. Let n_x and n_z be
-// the first and the second sum. All partial sums are at most 3 (n_x + n_z), and the error is at most 4γ (n_x + n_z),
-// where γ bounds the relative error of as many roundings as there are terms. Values below 1/1024 of n_x + n_z are
-// computed again from the differences, so that the error is at most 2¹²γ of the value itself, and 0 stays 0. Points
-// whose features are not finite, or negative for χ², are always summed by the definition.
+// For points x and z close to each other, all these statistics except xᵀz suffer from cancellation. Let n_x and
+// n_z be the first and the second sum, and let γ bound the relative error of as many roundings as there are terms.
+// All partial sums are at most 3 (n_x + n_z), and the error is at most 4γ (n_x + n_z). Values below
+// (n_x + n_z)/1024 are computed again from the differences, so that the error is at most 2¹²γ of the value itself.
+// Points whose features are not finite, or negative for χ², are always summed by the definition.
 
-// minDenseRows is the minimum number of rows of X for which the dense form of columns saves time,
-// because the dense form is made in each call.
+// minDenseRows is the minimum number of rows of X for which the dense form of columns, made in each call, saves
+// time.
 const minDenseRows = 16
 
 // newSparseGram is newGram for sparse points.
@@ -110,8 +107,7 @@ func (q *queue[T]) denseColumns(x backend.CSR[T], columns, position []int32) *ma
 	return m
 }
 
-// otherColumns returns a copy of x with scaled values. It omits the columns in dense form:
-// position[c] ≥ 0.
+// otherColumns returns a copy of x with scaled values. It omits the columns in dense form: position[c] ≥ 0.
 func otherColumns[T backend.Float](x backend.CSR[T], position []int32, scale []float64) backend.CSR[T] {
 	if position == nil && scale == nil {
 		return x
@@ -135,8 +131,7 @@ func otherColumns[T backend.Float](x backend.CSR[T], position []int32, scale []f
 	return other
 }
 
-// sparseFiller returns a filler for a statistic that is not computed from common columns: a
-// statistic of one point, or a statistic that is computed by its definition for each pair.
+// sparseFiller returns a filler for a statistic of one point, or a statistic that is computed by its definition.
 func (q *queue[T]) sparseFiller(stat kernels.Stat, x, z *sparseMatrix[T]) filler[T] {
 	switch stat.Kind {
 	case kernels.SelfX, kernels.RootX:
@@ -345,8 +340,8 @@ func addChi2[T backend.Float](out []T, offset int, rows []uint16, z []T, x T) {
 	}
 }
 
-// sparsePacked implements GramPacked for sparse points. Tiles begin at the first row of a window. A
-// tile may therefore cross column n1, where the two parts of packed storage meet.
+// sparsePacked implements GramPacked for sparse points. A tile, which begins at the first row of a window, may
+// cross column n1, where the two parts of packed storage meet.
 func (q *queue[T]) sparsePacked(p *packedMatrix[T], k kernels.Kernel, x *sparseMatrix[T]) {
 	n := x.csr.Rows
 	g := q.newSparseGram(k, x, x)
