@@ -15,12 +15,11 @@ import (
 //	blas64.Use(cpu.BLAS{})
 //	blas32.Use(cpu.BLAS{})
 //
-// Mercer implements level 3 (Gemm, Symm, Syrk, Syr2k, Trmm, Trsm) and, for contiguous vectors,
-// Gemv, Symv, Ger, Trsv, Dot, Axpy and Nrm2, in both precisions, on runtime.GOMAXPROCS(0) workers.
-// All other calls go to gonum. Arguments are checked as gonum checks them, with the same panics. In
-// Mercer's routines NaN and Inf follow IEEE arithmetic: no term is skipped because a factor is
-// zero. There are two exceptions: with alpha = 0, A and B are not read, and with beta = 0, C is not
-// read. The results do not depend on the number of workers.
+// Mercer implements level 3 (Gemm, Symm, Syrk, Syr2k, Trmm, Trsm) and, for contiguous vectors, Gemv, Symv, Ger,
+// Trsv, Dot, Axpy and Nrm2, in both precisions, on runtime.GOMAXPROCS(0) workers. All other calls go to gonum.
+// Arguments are checked as gonum checks them, with the same panics. In Mercer's routines NaN and Inf follow IEEE
+// arithmetic: no term is skipped because a factor is zero, except that with alpha = 0, A and B are not read, and
+// with beta = 0, C is not read. The results do not depend on the number of workers.
 //
 // The zero value is ready to use, and several goroutines may use it at the same time. BLAS reads no
 // environment variables. To choose a device, use package backend.
@@ -37,8 +36,7 @@ var (
 // newBLAS returns a BLAS bound to a tier, which the machine must support.
 func newBLAS(t *ukr.Tier) BLAS { return BLAS{bound: newDevice(t, 0, cacheSizes{})} }
 
-// bestTier returns the first tier that this machine can run. Every machine can run the
-// generic tier.
+// bestTier returns the first tier that this machine can run. Every machine can run the generic tier.
 var bestTier = func() *ukr.Tier {
 	for _, t := range ukr.Tiers() {
 		if t.Missing() == "" {

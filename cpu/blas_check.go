@@ -40,8 +40,7 @@ func mustSide(s blas.Side) { must(s == blas.Left || s == blas.Right, badSide) }
 
 func mustDiag(d blas.Diag) { must(d == blas.NonUnit || d == blas.Unit, badDiag) }
 
-// holdsMatrix reports whether a slice of the given length holds a rows × cols matrix with row
-// stride ld.
+// holdsMatrix reports whether a slice of the given length holds a rows × cols matrix with row stride ld.
 func holdsMatrix(length, rows, cols, ld int) bool { return length >= (rows-1)*ld+cols }
 
 // swapIf returns rows and cols, in reverse order if the operand is stored transposed.

@@ -9,10 +9,8 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// This file implements levels 2 and 1 of BLAS. Calls with contiguous vectors use the micro-kernels
-// and, above a minimum size, several workers. All other calls, including those with invalid
-// arguments, go to gonum. Small problems call their micro-kernel directly, because for them the
-// function calls take as long as the arithmetic.
+// This file implements levels 2 and 1 of BLAS. Calls with contiguous vectors use the micro-kernels and, above a
+// minimum size, several workers. All other calls, including those with invalid arguments, go to gonum.
 
 // The constants sharedGemv, sharedSymv (elements of the matrix) and sharedVector (elements of a vector) are the sizes
 // from which several workers are faster than one. vectorPiece is the number of elements of a vector in one task.
@@ -187,8 +185,7 @@ func (impl BLAS) Snrm2(n int, x []float32, incX int) float32 {
 	return impl.Implementation.Snrm2(n, x, incX)
 }
 
-// blasGemv computes a product of any size and returns true, or returns false if gonum has to
-// compute it.
+// blasGemv computes a product of any size and returns true, or returns false if gonum has to compute it.
 func blasGemv[T backend.Float](e *engine[T], tA blas.Transpose, m, n int, alpha T, a []T, lda int, x []T, incX int, beta T, y []T, incY int) bool {
 	if m <= 0 || n <= 0 || alpha == 0 || lda < n || len(a) < (m-1)*lda+n || tA != blas.NoTrans && tA != blas.Trans && tA != blas.ConjTrans {
 		return false
@@ -202,8 +199,7 @@ func blasGemv[T backend.Float](e *engine[T], tA blas.Transpose, m, n int, alpha 
 	return true
 }
 
-// blasGer computes an update of any size and returns true, or returns false if gonum has to compute
-// it.
+// blasGer computes an update of any size and returns true, or returns false if gonum has to compute it.
 func blasGer[T backend.Float](e *engine[T], m, n int, alpha T, x []T, incX int, y []T, incY int, a []T, lda int) bool {
 	if m <= 0 || n <= 0 || alpha == 0 || lda < n || len(a) < (m-1)*lda+n || !ranges(len(x), incX, m, len(y), incY, n) {
 		return false
@@ -218,8 +214,7 @@ func symvFits[T backend.Float](ul blas.Uplo, n int, alpha T, a []T, lda int, x [
 	return n > 0 && alpha != 0 && lda >= n && len(a) >= (n-1)*lda+n && (ul == blas.Upper || ul == blas.Lower) && ranges(len(x), incX, n, len(y), incY, n)
 }
 
-// trsvFits reports whether a Trsv is not empty, has a contiguous vector, and has valid
-// arguments.
+// trsvFits reports whether a Trsv is not empty, has a contiguous vector, and has valid arguments.
 func trsvFits(ul blas.Uplo, tA blas.Transpose, d blas.Diag, n, lenA, lda, lenX, incX int) bool {
 	return n > 0 && lda >= n && lenA >= (n-1)*lda+n && incX == 1 && lenX >= n && (ul == blas.Upper || ul == blas.Lower) &&
 		(tA == blas.NoTrans || tA == blas.Trans || tA == blas.ConjTrans) && (d == blas.Unit || d == blas.NonUnit)

@@ -14,11 +14,9 @@ import (
 //	blas64.Use(cpu.BLAS{})
 //	lapack64.Use(cpu.LAPACK{})
 //
-// Mercer implements the routines on Cholesky factors and triangles: Dpotrf, Dpotrs, Dpotri, Dtrtri,
-// Dlauum, Dtrtrs, and in float32 Spotrf, Spotrs, Spotri, which gonum does not have. All other
-// routines are gonum's, which call the implementation that blas64 uses. With both lines above,
-// gonum's LU and QR factorizations are faster too. Arguments are checked as gonum checks them, with
-// the same panics.
+// Mercer implements the routines on Cholesky factors and triangles: Dpotrf, Dpotrs, Dpotri, Dtrtri, Dlauum,
+// Dtrtrs, and in float32 Spotrf, Spotrs, Spotri, which gonum does not have. All other routines are gonum's, on the
+// implementation that blas64 uses. Arguments are checked as gonum checks them, with the same panics.
 //
 // The zero value is ready to use. Several goroutines may use it at the same time.
 type LAPACK struct {
@@ -33,8 +31,8 @@ func newLAPACK(t *ukr.Tier) LAPACK { return LAPACK{bound: newDevice(t, 0, cacheS
 
 func (impl LAPACK) device() *device { return BLAS{bound: impl.bound}.device() }
 
-// minPotrfOrder is the smallest order for which Mercer's Dpotrf is used. For smaller orders gonum's
-// is as fast, and gonum's tests compare a factor of order 3 bit by bit.
+// minPotrfOrder is the smallest order for which Mercer's Dpotrf is used: gonum's tests compare a factor of order 3
+// bit by bit.
 const minPotrfOrder = 4
 
 // unblockedOrder is the largest order for which gonum's unblocked Dlauum (matrix-vector
@@ -55,8 +53,7 @@ func (impl LAPACK) Spotrf(ul blas.Uplo, n int, a []float32, lda int) (ok bool) {
 	return lapackPotrf(impl.device().f32, ul, n, a, lda)
 }
 
-// Dpotrs computes B ← A⁻¹ B for an n × nrhs matrix B, with A given by its factor from
-// Dpotrf.
+// Dpotrs computes B ← A⁻¹ B for an n × nrhs matrix B, with A given by its factor from Dpotrf.
 func (impl LAPACK) Dpotrs(ul blas.Uplo, n, nrhs int, a []float64, lda int, b []float64, ldb int) {
 	lapackPotrs(impl.device().f64, ul, n, nrhs, a, lda, b, ldb)
 }

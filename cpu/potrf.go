@@ -55,10 +55,9 @@ func (q *queue[T]) potrf(ul backend.Uplo, a view[T]) error {
 	return err
 }
 
-// potrfBlock returns the width of a block column. For a large matrix it is an eighth of the order,
-// so that there is other work beside the look-ahead. For a small matrix it is a quarter, so that
-// the products have enough terms. The fastest widths were 192 for n = 512, 256 for 1024 and 2048,
-// and 512 for 4096 (float64, two workers, AMD EPYC of family 25, November 2026).
+// potrfBlock returns the width of a block column: an eighth of the order of a large matrix, so that there is other
+// work beside the look-ahead, and a quarter of the order of a small matrix. The fastest widths were 192 for
+// n = 512, 256 for 1024 and 2048, and 512 for 4096 (float64, two workers, AMD EPYC of family 25, November 2026).
 func potrfBlock(n, kc int) int {
 	return max(12*potrfUnit, min(n/4, kc/2), min(n/8, kc)) / potrfUnit * potrfUnit
 }
@@ -68,9 +67,8 @@ func potrfBlock(n, kc int) int {
 // triangle, AMD EPYC of family 25, November 2026).
 const potrfBase = 256
 
-// factorBlock factors a lower triangle in place; first is the index of its first row. It halves the
-// matrix recursively until the blocks are small, so that matrix products do most of the work
-// (recursive Cholesky, Andersen, Gustavson and others, 2000).
+// factorBlock factors a lower triangle in place by recursive halving (Andersen, Gustavson and others, 2000), so
+// that matrix products do most of the work; first is the index of its first row.
 func (q *queue[T]) factorBlock(a view[T], first int) error {
 	n := a.rows
 	if n <= potrfBase {
@@ -121,8 +119,8 @@ func (e *engine[T]) factorDirect(a *view[T], first int) error {
 		e.ukr.TransposeDirect(t)
 		d.C, d.Ldc = &work[0], ld
 		e.ukr.PotrfDirect(d)
-		// Copy the factor back in strips of rows: the rows of one strip fit in the cache even if
-		// all rows map to the same cache sets.
+		// Copy the factor back in strips of rows that fit in the cache even if all rows map to the same cache
+		// sets.
 		t.Ars, t.Ldc = ld, a.rs
 		for i := 0; i < n; i += transposeStrip {
 			rows := min(transposeStrip, n-i)

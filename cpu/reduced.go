@@ -9,16 +9,16 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// The factorization of reduced precision multiplies 16-bit integers, which processors do at up to twice the rate of
-// float32. Let l_i be row i of a block column of L with nb columns. It is rounded to integers times the step
+// The factorization of reduced precision multiplies 16-bit integers, which processors do at up to twice the rate
+// of float32. Row l_i of a block column of L with nb columns is rounded to integers times the step
 // ‖l_i‖/roundedNorm. By the Cauchy–Schwarz inequality, the inner product of two rows of integers is at most
-// (roundedNorm + √nb/2)² = 1.07·10⁹, which fits in int32. The diagonal elements of A must be at least reducedDiagonal;
-// other matrices are factored in float32.
+// (roundedNorm + √nb/2)² = 1.07·10⁹, which fits in int32. Matrices with a diagonal element below reducedDiagonal
+// are factored in float32.
 //
 // Let L₁₁ be the diagonal block of the block column, L₂₁ the rows below it, and D the rounding errors of L₂₁. The
-// rounded rows replace L₂₁, which changes the corresponding elements of A by D L₁₁ᵀ. If L kept the unrounded rows, the
-// change would be D L₂₁ᵀ, which may be larger by the factor √(n/nb). If even D L₁₁ᵀ is too large, for example because
-// the block column contains the largest eigenvectors of A, the block column is multiplied in float32.
+// rounded rows replace L₂₁, which changes the corresponding elements of A by D L₁₁ᵀ. If this change is too large,
+// for example because the block column contains the largest eigenvectors of A, the block column is multiplied in
+// float32.
 
 // reducedBlock is the width nb of a block column. It is a variable so that tests can reduce it.
 var reducedBlock = 256
@@ -27,15 +27,14 @@ var reducedBlock = 256
 // norm, so that the rounded integers are below 2¹⁵.
 const roundedNorm = 1<<15 - 64
 
-// reducedDiagonal is the lower limit for the diagonal elements of A, which are the squared norms of
-// the rows of L. Squares below 2⁻¹⁵⁰ are 0 in float32. In a row of a block column, the sum of such
-// squares is less than 2⁻¹⁴², that is 2⁻⁴⁶ of the limit, which is negligible. The limit also
-// ensures that the product of two steps is a normal number.
+// reducedDiagonal is the lower limit for the diagonal elements of A, which are the squared norms of the rows of L.
+// The squares that underflow in float32, below 2⁻¹⁵⁰, then sum to less than 2⁻⁴⁶ of the limit in a row of a block
+// column, and the product of two steps is a normal number.
 const reducedDiagonal = 0x1p-96
 
-// ReducedUnit returns an estimate of the error of the elements of LLᵀ relative to A's diagonal. The
-// measured root mean square error is 2⁻²¹ to 2⁻¹⁹ (Gaussian, Laplacian and cubic kernels, 3 to 50
-// features, n = 4000). The error is at most √nb·2⁻¹⁶ with nb = reducedBlock.
+// ReducedUnit returns an estimate of the error of the elements of LLᵀ relative to A's diagonal. The measured root
+// mean square error is 2⁻²¹ to 2⁻¹⁹ (Gaussian, Laplacian and cubic kernels, 3 to 50 features, n = 4000). The error
+// is at most √nb·2⁻¹⁶ with nb = reducedBlock.
 func (q *queue[T]) ReducedUnit() float64 {
 	if unsafe.Sizeof(T(0)) == 8 || q.engine.device.tier.Pairs == 0 {
 		return 0
@@ -86,9 +85,8 @@ type reducedFactor[T backend.Float] struct {
 	mean float64 // mean absolute value of A's diagonal
 }
 
-// factor factors the lower trapezoid a like potrf. It also subtracts LLᵀ from the lower triangle of
-// the view corner, which lies to the right of the trapezoid. Here L consists of the rows of the
-// factor beside corner.
+// factor factors the lower trapezoid a like potrf, and subtracts LLᵀ from the lower triangle of the view corner to
+// the right of a, where L consists of the rows of the factor beside corner.
 func (r *reducedFactor[T]) factor(a, corner view[T]) error {
 	// The first block column often has to be multiplied in float32, so it is narrower.
 	w := min(reducedBlock/2, a.cols)
@@ -111,9 +109,8 @@ func (r *reducedFactor[T]) factor(a, corner view[T]) error {
 	return err
 }
 
-// multiply subtracts L_i L_jᵀ from the lower part of C, where L_i holds the rows of l21 from row i
-// on, and L_j the rows of l21 from row j on. One worker first runs lookahead, unless lookahead is
-// nil.
+// multiply subtracts L_i L_jᵀ from the lower part of C, where L_i holds the rows of l21 from row i on, and L_j the
+// rows of l21 from row j on. One worker first runs lookahead if it is not nil.
 func (r *reducedFactor[T]) multiply(lookahead func(), l21 roundedRows[T], i, j int, c view[T]) {
 	a, b := l21.from(i, c.rows), l21.from(j, c.cols)
 	if l21.steps == nil {
@@ -123,8 +120,8 @@ func (r *reducedFactor[T]) multiply(lookahead func(), l21 roundedRows[T], i, j i
 	r.gemmLookahead(lookahead, -1, a, b, l21.cols, 1, c, lower)
 }
 
-// factorNext factors a by factorBlock. It also returns an upper bound of the norm of the symmetric
-// matrix a before the factorization: its largest row sum of absolute values.
+// factorNext factors a by factorBlock. It also returns an upper bound of the norm of a before the factorization:
+// its largest row sum of absolute values.
 func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (blockNorm float64, err error) {
 	sums := make([]float64, a.rows)
 	for i := range a.rows {
@@ -142,13 +139,11 @@ func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (blockN
 	return blockNorm, q.factorBlock(a, first)
 }
 
-// round rounds the rows of a block column of L in place, and also returns them as integers with
-// steps. If rounding would change A by too much, round returns the unrounded rows as floats without
-// steps. The function free releases the memory of the integers.
+// round rounds the rows of a block column of L in place, and also returns them as integers with steps. The
+// function free releases the memory of the integers.
 //
-// For independent rounding errors, the change D L₁₁ᵀ of A has the norm √(n/12)·step·‖L₁₁‖, where
-// ‖L₁₁‖² ≤ blockNorm, and step is proportional to the largest norm of a row. This norm may be at
-// most its value for ‖L₁₁‖² and squared norms of rows that equal r.mean.
+// The norm of the change D L₁₁ᵀ of A is proportional to ‖L₁₁‖ ≤ √blockNorm and to the largest norm of a row. If the
+// product √blockNorm times this norm exceeds r.mean, round returns the unrounded rows as floats without steps.
 func (r *reducedFactor[T]) round(a view[T], blockNorm float64) (rounded roundedRows[T], free func()) {
 	steps := make([]T, a.rows+2*r.engine.ukr.NR) // padded to whole panels
 	r.strips(a, false, func(s *scratch[T], i int, row []T) {

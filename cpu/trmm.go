@@ -6,14 +6,11 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// trmm computes B ← α op(A) B or α B op(A) with A triangular, in place. A unit diagonal is taken as
-// ones and is not read.
+// trmm computes B ← α op(A) B or α B op(A) with A triangular, in place. B op(A) is computed as op(A)ᵀ Bᵀ. A unit
+// diagonal is taken as ones and is not read.
 //
-// If op(A) is lower triangular, row i of op(A) B depends on the rows of B up to row i. Blocks of
-// rows are therefore computed from the last to the first (from the first to the last if op(A) is
-// upper triangular). For each block of rows, the product with the diagonal block of A is computed
-// in place. The product with the other rows of B, which are not overwritten yet, is added to it. B
-// op(A) is computed as op(A)ᵀ Bᵀ.
+// If op(A) is lower triangular, row i of op(A) B depends on the rows of B up to row i. Blocks of rows are
+// therefore computed from the last to the first; if op(A) is upper triangular, from the first to the last.
 func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, unit bool, alpha T, a, b view[T]) {
 	a = a.op(t)
 	isLower := (ul == backend.Lower) == (t == backend.NoTrans)

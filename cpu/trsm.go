@@ -15,12 +15,10 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	q.trsm(s, ul, t, false, alpha, q.asMatrix("Trsm", a).view(), q.asMatrix("Trsm", b).view())
 }
 
-// trsm computes B ← α op(A)⁻¹ B or α B op(A)⁻¹ by blocks. For each block on the diagonal of A, it
-// solves for the unknowns of this block. It then multiplies these unknowns by the other blocks in
-// the same columns of A and subtracts the product from the remaining rows of B.
-//
-// X op(A) = B is solved as op(A)ᵀ Xᵀ = Bᵀ, so that both sides use the same code. A unit diagonal is
-// taken as ones and is not read.
+// trsm computes B ← α op(A)⁻¹ B or α B op(A)⁻¹ by blocks. For each block on the diagonal of A, it solves for the
+// unknowns of this block. It then multiplies these unknowns by the other blocks in the same columns of A and
+// subtracts the product from the remaining rows of B. X op(A) = B is solved as op(A)ᵀ Xᵀ = Bᵀ. A unit diagonal is
+// not read.
 func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, unit bool, alpha T, a, b view[T]) {
 	a = a.op(t)
 	isLower := (ul == backend.Lower) == (t == backend.NoTrans)
@@ -42,9 +40,8 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 		q.trsv(isLower, unit, alpha, a, b)
 		return
 	}
-	// One call of solveBlock solves with a triangle of order up to KC. This avoids packing B for a
-	// product and waiting for the product (n = 384, two workers: 83 GFLOP/s, and 70 in blocks;
-	// float64, AMD EPYC of family 25, November 2026).
+	// One call of solveBlock solves with a triangle of order up to KC, which avoids packing B for a product
+	// (n = 384, two workers: 83 GFLOP/s, and 70 in blocks; float64, AMD EPYC of family 25, November 2026).
 	n, kc := b.rows, q.engine.block.kc
 	if n > kc {
 		kc /= 2
@@ -117,8 +114,7 @@ func (q *queue[T]) directBlock(kernel func(*ukr.Direct[T]), isLower, unit bool, 
 // that each panel of the triangle is read once for all of them.
 const trsmStrips = 4
 
-// substitute solves for the right-hand sides x with a packed triangle. x has at most trsmStrips
-// panels of columns.
+// substitute solves for the right-hand sides x with a packed triangle. x has at most trsmStrips panels of columns.
 func (e *engine[T]) substitute(s *scratch[T], triangle []T, alpha T, x view[T]) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	n, steps := x.rows, panels(x.rows, mr)
@@ -144,10 +140,9 @@ func (e *engine[T]) substitute(s *scratch[T], triangle []T, alpha T, x view[T]) 
 	}
 }
 
-// packTriangle writes a lower triangle as panels of MR rows for Kernels.Trsm: panel r has (r+1)·MR
-// columns. The diagonal is stored inverted, and padded with ones to whole panels. packTriangle
-// returns false if the inverse of a nonzero element overflows. The caller must then divide by the
-// diagonal.
+// packTriangle writes a lower triangle as panels of MR rows for Kernels.Trsm: panel r has (r+1)·MR columns. The
+// diagonal is stored inverted, and padded with ones to whole panels. packTriangle returns false if the inverse of
+// a nonzero element overflows, so that the caller must divide by the diagonal.
 func (q *queue[T]) packTriangle(dst []T, a view[T], unit bool) bool {
 	w := q.engine.ukr.MR
 	var failed atomic.Bool

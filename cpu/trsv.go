@@ -2,13 +2,11 @@ package cpu
 
 import "github.com/mercer-go/mercer/internal/flop"
 
-// trsvBlock is the number of unknowns that are computed before the remaining right-hand side is
-// updated.
+// trsvBlock is the number of unknowns that are computed before the remaining right-hand side is updated.
 const trsvBlock = 256
 
-// trsv is trsm for one right-hand side; A is read once and not packed. It solves with a block on
-// the diagonal, then subtracts the contribution of the solution from the remaining rows of b, in
-// parallel.
+// trsv is trsm for one right-hand side; A is read once and not packed. It solves with a block on the diagonal,
+// then subtracts the contribution of the solution from the remaining rows of b, in parallel.
 func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 	n := a.rows
 	s := q.engine.getScratch()
@@ -43,10 +41,9 @@ func (q *queue[T]) trsv(isLower, unit bool, alpha T, a, b view[T]) {
 // trsvOrder is the order of the triangles on the diagonal that solveTriangle solves.
 const trsvOrder = 32
 
-// solveVector computes x ← A⁻¹ x for a triangle whose rows or columns are contiguous. With
-// contiguous rows, it subtracts the terms of the unknowns already computed before it solves a
-// diagonal block; with contiguous columns, it subtracts the terms of each solved block from all
-// later equations.
+// solveVector computes x ← A⁻¹ x for a triangle whose rows or columns are contiguous. With contiguous rows, it
+// subtracts the terms of the unknowns already computed before it solves a diagonal block; with contiguous columns,
+// it subtracts the terms of each solved block from all later equations.
 func (e *engine[T]) solveVector(isLower, unit bool, a view[T], x []T) {
 	n := len(x)
 	for solved := 0; solved < n; solved += trsvOrder {

@@ -9,9 +9,8 @@ const triangleBase = 64
 // plainInverse is the order up to which invertPlain is faster than solving L X = I.
 const plainInverse = 24
 
-// trtri computes A ← A⁻¹ for a triangle, in place; a unit diagonal is taken as ones and is neither
-// read nor written. If an element of the diagonal is exactly zero it returns false and does not
-// change A.
+// trtri computes A ← A⁻¹ for a triangle, in place; a unit diagonal is taken as ones and is neither read nor
+// written. If an element of the diagonal is exactly zero it returns false and does not change A.
 func (q *queue[T]) trtri(ul backend.Uplo, unit bool, a view[T]) bool {
 	if !unit && !nonsingular(a) {
 		return false
@@ -38,8 +37,7 @@ func nonsingular[T backend.Float](a view[T]) bool {
 //	┌ L₁₁     ┐⁻¹   ┌ L₁₁⁻¹                     ┐
 //	└ L₂₁ L₂₂ ┘   = └ −L₂₂⁻¹ L₂₁ L₁₁⁻¹   L₂₂⁻¹ ┘
 //
-// The lower left block is computed by two solves, with L₁₁ and L₂₂, before these triangles are
-// inverted. This is more accurate than products with their inverses.
+// The lower left block is computed by two solves, which is more accurate than products with the inverses.
 func (q *queue[T]) invertLower(unit bool, a view[T]) {
 	n := a.rows
 	if n <= triangleBase {
