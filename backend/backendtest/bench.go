@@ -14,8 +14,7 @@ import (
 // internal/flop. The names of the benchmarks have the form Gemm/float64/n=1024.
 func Bench(b *testing.B, open Open) { Suite{Open: open}.Bench(b) }
 
-// Bench times the device that s.Open opens, for sizes up to s.LargeN. The default of LargeN is
-// 2048, or 512 with -short.
+// Bench times the device that s.Open opens, for sizes up to s.LargeN, whose default is 2048, or 512 with -short.
 func (s Suite) Bench(b *testing.B) {
 	if s.LargeN == 0 {
 		s.LargeN = 2048
@@ -47,8 +46,7 @@ func benchPrecision[T backend.Float](b *testing.B, s Suite, precision string, qu
 		spdHost, unitHost := Download(b, q, spd), Download(b, q, a)
 		for i := range n {
 			spdHost.Row(i)[i] = T(4 * n)
-			// The matrix of repeated solves is nearly the identity: the solutions neither grow nor
-			// shrink.
+			// The matrix of repeated solves is nearly the identity: the solutions neither grow nor shrink.
 			for j := range n {
 				unitHost.Row(i)[j] *= 1e-9
 			}

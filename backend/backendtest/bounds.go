@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/kerneltest"
 )
 
-// The bounds on rounding errors in this file follow Higham, Accuracy and Stability of Numerical
-// Algorithms (2nd edition, 2002), chapter 3.
+// The bounds on rounding errors in this file follow Higham, Accuracy and Stability of Numerical Algorithms (2002),
+// chapter 3.
 
 func short() bool { return testing.Short() }
 
@@ -27,8 +27,7 @@ func unit[T backend.Float]() float64 {
 	return 0x1p-53
 }
 
-// smallest returns the smallest normal number of T. Bounds add it because the error of a result
-// that underflows is not small relative to the result.
+// smallest returns the smallest normal number of T. Bounds add it, because results may underflow.
 func smallest[T backend.Float]() float64 {
 	var t T
 	if _, ok := any(t).(float32); ok {
@@ -37,51 +36,38 @@ func smallest[T backend.Float]() float64 {
 	return 0x1p-1022
 }
 
-// gamma returns γ_n = nu / (1 − nu), which bounds the relative error of n successive roundings. The
-// error of a sum of n products is at most γ_n Σ|a||b| in any order of summation, with or without
-// fused multiply-add (Higham, equation 3.5).
+// gamma returns γ_n = nu / (1 − nu), which bounds the relative error of n successive roundings. The error of a sum
+// of n products is at most γ_n Σ|a||b| in any order of summation, fused or not (Higham, equation 3.5).
 func gamma[T backend.Float](n int) float64 {
 	nu := float64(n) * unit[T]()
 	return nu / (1 - nu)
 }
 
-// product returns a bound on the difference of two results αAB + βC with sums of k products: one in
-// T, and one by the oracle. The bound is relative to |α||A||B| + |β||C|. In T, each sum has k
-// roundings, and there are three more: of the products with α and β, and of their sum. The oracle
-// rounds in float64, and rounds each element to T at the end.
+// product returns a bound on the difference, relative to |α||A||B| + |β||C|, of αAB + βC with sums of k products in
+// T and by the oracle. Each sum has k roundings, and three more for α, β and their sum; the oracle rounds to T at
+// the end.
 func product[T backend.Float](k int) float64 {
 	return gamma[T](k+3) + gamma[float64](k+3) + unit[T]()
 }
 
-// kernelBounds returns the largest permitted differences between the k(x_i, z_j) in T and the
-// oracle's values, for every pair of rows.
+// kernelBounds returns the largest permitted differences between the k(x_i, z_j) in T and the oracle's values, for
+// every pair of rows. A bound of NaN allows no value. The bound in T is doubled, because a backend may evaluate the
+// kernel by another formula with the same number of roundings. With d features, the distances of a pair have these
+// errors:
 //
-// A distance that is computed as a sum over the features has the relative error γ_{d+3}: each
-// difference, its scaling, its square or absolute value, and the sum are rounded. The L1 distance
-// must satisfy this bound, because it has no other formula.
-//
-// ‖x−z‖² may also be computed as ‖x′‖² + ‖z′‖² − 2x′ᵀz′ from points x′ that are scaled and shifted
-// by a point in the convex hull of the data, such as their mean. The error is then at most
-// γ_{d+6}(‖x′‖+‖z′‖)². Let r be the largest distance of a point from the first point. All norms are
-// at most 2r, a bound of the diameter, and the error is at most 16γ_{d+6}r². If the terms cancel,
-// this bound is too weak for the square root in Matérn kernels. Therefore the error must also be
-// small relative to the distance itself. A backend may use the formula if its result is ≥
-// 2⁻¹⁰(‖x′‖² + ‖z′‖²). The error is then ≤ 2·2¹⁰γ_{d+6}‖x−z‖²; another factor of 2 allows for the
-// rounding of both sides of the comparison. Duplicate rows must have distance 0 exactly.
-//
-// A bound of NaN allows no value: every comparison with NaN is false.
-//
-// The bound in T is doubled: a backend may fuse operations and evaluate the kernel by another
-// formula with the same number of roundings.
+//   - A sum over the features, the only formula of the L1 distance, has the relative error γ_{d+3}.
+//   - ‖x′‖² + ‖z′‖² − 2x′ᵀz′ for points shifted by a point in the convex hull of the data has the error
+//     γ_{d+6}(‖x′‖+‖z′‖)² ≤ 16γ_{d+6}r², where r is the largest distance of a point from the first point.
+//   - A backend may use that formula for ‖x−z‖² only if its result is ≥ 2⁻¹⁰(‖x′‖² + ‖z′‖²). The error is then
+//     ≤ 2·2¹⁰γ_{d+6}‖x−z‖²; another factor of 2 allows for the rounding of both sides of the comparison.
+//   - Duplicate rows must have distance 0 exactly.
 func kernelBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return fromFunc(x.Rows, z.Rows, newKernelBound[T](k, x, z, false).at)
 }
 
-// sparseBounds is kernelBounds for sparse points, which are not shifted: r is their largest norm. A
-// backend may compute ‖x−z‖₁ and χ² from n_x + n_z, the statistics of (x, 0) and (z, 0), and add a
-// correction for each column that both rows store. The sum of the corrections is at most n_x + n_z
-// in absolute value, and the sum of their terms at most twice as large. Therefore the error is at
-// most 4γ_{d+6}(n_x + n_z). As for ‖x−z‖², the error must also be small relative to the value.
+// sparseBounds is kernelBounds for sparse points, which are not shifted: r is their largest norm. A backend may
+// compute ‖x−z‖₁ and χ² from n_x + n_z, the statistics of (x, 0) and (z, 0), and corrections for the columns that
+// both rows store. The error is then at most 4γ_{d+6}(n_x + n_z).
 func sparseBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return fromFunc(x.Rows, z.Rows, newKernelBound[T](k, x, z, true).at)
 }
@@ -139,15 +125,14 @@ func (b kernelBound[T]) at(i, j int) float64 {
 	return 2*kerneltest.Propagate(b.program, tested, unit[T]()).Error + o.Error + unit[T]()*math.Abs(o.Value) + smallest[T]()
 }
 
-// statistic returns statistic s of the points i and j twice: with the error bound of the backend
-// under test, and with the error bound of the oracle.
+// statistic returns statistic s of the points i and j with the error bounds of the backend under test and of the
+// oracle.
 func (b kernelBound[T]) statistic(s, i, j int) (tested, oracle kerneltest.Approx) {
 	d, stat := b.x.Cols, b.program.Stats[s]
 	x, z := b.x.Row(i), b.z.Row(j)
 	switch stat.Kind {
 	case kernels.SelfX, kernels.SelfZ, kernels.RootX, kernels.RootZ:
-		// A statistic that is a function of a kernel value has the error of that kernel value,
-		// propagated through the function.
+		// A statistic that is a function of a kernel value has the propagated error of that kernel value.
 		index := i
 		if stat.Kind == kernels.SelfZ || stat.Kind == kernels.RootZ {
 			index = j
@@ -176,17 +161,15 @@ func (b kernelBound[T]) statistic(s, i, j int) (tested, oracle kerneltest.Approx
 	return tested, oracle
 }
 
-// fromZeros bounds the error of the statistic v if it is computed from the statistics of (x, 0) and
-// (z, 0).
+// fromZeros bounds the error of the statistic v if it is computed from the statistics of (x, 0) and (z, 0).
 func (b kernelBound[T]) fromZeros(stat kernels.Stat, v float64, x, z []float64) float64 {
 	zeros := make([]float64, len(x))
 	return min(4*gamma[T](len(x)+6)*(stat.Eval(x, zeros)+stat.Eval(zeros, z)), 0x1p12*gamma[T](len(x)+6)*v)
 }
 
-// featureError bounds the error of a sum over the features, to first order in the unit roundoff u.
-// Backends may take cosines and sines of the features without a shift. The angles can then be as
-// large as the largest feature. Each angle is rounded three times, and each function value has an
-// error of up to kerneltest.FunctionUlps.
+// featureError bounds the error of a sum over the features, to first order in the unit roundoff u. Backends may
+// take cosines and sines of the features without a shift: each angle is rounded three times, and each value has an
+// error of kerneltest.FunctionUlps.
 func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float64) float64 {
 	terms := float64(2*len(x)*max(1, len(stat.Freqs))) + 4
 	sum := 0.0
@@ -212,8 +195,8 @@ func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float6
 	return sum * u
 }
 
-// direct computes a statistic by its definition. direct returns the value v, and size, the sum of
-// the absolute values of the terms.
+// direct returns the value v of a statistic by its definition, and size, the sum of the absolute values of the
+// terms.
 func direct(stat kernels.Stat, x, z []float64) (v, size float64) {
 	for p := range x {
 		scale := stat.ScaleAt(p)

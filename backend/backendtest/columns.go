@@ -7,8 +7,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// testAddDiag requires exact results: an addition has only one correctly rounded result. The test
-// overwrites d after the call of AddDiag, as callers may.
+// testAddDiag requires exact results. It overwrites d after the call of AddDiag, as callers may.
 func testAddDiag[T backend.Float](r *rig[T]) {
 	for _, n := range []int{0, 1, 2, 3, 17, 64, 129} {
 		for _, length := range []int{1, n} {

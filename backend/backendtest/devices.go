@@ -8,9 +8,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Devices returns the devices for tests of packages that use a backend: every registered device
-// that this machine can run. With -short it returns only ref and the best device, or ref and the
-// device that MERCER_DEVICE names.
+// Devices returns every registered device that this machine can run. With -short it returns only ref and the best
+// device, or ref and the device that MERCER_DEVICE names.
 func Devices(t testing.TB) []string {
 	t.Helper()
 	var names []string
@@ -35,16 +34,15 @@ func Devices(t testing.TB) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name != best && name != "ref" })
 }
 
-// Device opens a device with the settings c, and closes it when the test ends. The default of c is
-// backend.Config{}.
+// Device opens a device with the settings c, or else backend.Config{}, and closes it when the test ends.
 func Device(t testing.TB, name string, c ...backend.Config) backend.Device {
 	t.Helper()
 	dev, err := backend.Open(name, append(c, backend.Config{})[0])
 	return Closed(t, dev, err)
 }
 
-// Closed returns dev, and closes it when the test ends. The test fails if closing fails, or if err,
-// the error of opening dev, is not nil.
+// Closed returns dev, and closes it when the test ends. The test fails if closing fails, or if err, of opening dev,
+// is not nil.
 func Closed(t testing.TB, dev backend.Device, err error) backend.Device {
 	t.Helper()
 	if err != nil {
@@ -58,8 +56,7 @@ func Closed(t testing.TB, dev backend.Device, err error) backend.Device {
 	return dev
 }
 
-// Far wraps a device and hides the optional abilities of its float64 queue, such as Wrapper. Its
-// memory then appears not to be Go memory.
+// Far wraps a device and hides the optional abilities of its float64 queue: its memory appears not to be Go memory.
 type Far struct{ backend.Device }
 
 type farQueue struct{ backend.Backend[float64] }
@@ -71,8 +68,7 @@ func (q farQueue) With(ctx context.Context, done func(float64)) backend.Backend[
 	return farQueue{q.Backend.With(ctx, done)}
 }
 
-// OnDevices runs f on the devices "ref" and "cpu", and on "cpu" wrapped in Far. The test fails if f
-// does not free all memory.
+// OnDevices runs f on the devices "ref" and "cpu", and on "cpu" wrapped in Far. f must free all memory.
 func OnDevices(t *testing.T, f func(t *testing.T, dev backend.Device)) {
 	for name, device := range map[string]string{"ref": "ref", "best": "cpu", "far": "cpu"} {
 		t.Run(name, func(t *testing.T) {

@@ -36,9 +36,8 @@ func (r *rig[T]) padded(h host) backend.Host[T] {
 	return out
 }
 
-// testExpansion compares an expansion with the oracle within gramMulBound, for small and large
-// numbers of points. Several goroutines apply it at the same time, after Z and V have been
-// overwritten.
+// testExpansion compares an expansion with the oracle within gramMulBound. Several goroutines apply it at the same
+// time, after Z and V have been overwritten.
 func testExpansion[T backend.Float](r *rig[T]) {
 	b := r.expander()
 	compare := func(k kernels.Kernel, m, d, t int, counts ...int) {

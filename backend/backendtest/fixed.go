@@ -48,9 +48,8 @@ func boundedKernels(d int) []kernels.Kernel {
 	return list
 }
 
-// testFixedGram compares each element with the oracle. Elements off the diagonal may differ by half
-// a step plus rounding errors, and elements of the diagonal only by rounding errors. For equal
-// rows, k must have the code nearest to the value on the diagonal.
+// testFixedGram compares each element with the oracle. Elements off the diagonal may differ by half a step plus
+// rounding errors. For equal rows, k must have the code nearest to the value on the diagonal.
 func testFixedGram[T backend.Float](r *rig[T]) {
 	gram := func(k kernels.Kernel, x host) {
 		n, d := x.Rows, x.Cols
@@ -73,8 +72,7 @@ func testFixedGram[T backend.Float](r *rig[T]) {
 			if i == j {
 				return bound.Row(i)[j]
 			}
-			// The code is at most 65535. It is computed by a product and a sum in T, which are both
-			// rounded.
+			// The code, at most 65535, is computed by a product and a sum in T.
 			return bound.Row(i)[j] + step*(0.5+4*65535*unit[T]()) + unit[T]()*math.Abs(want.Row(i)[j])
 		}))
 		program := kernels.Compile(k)
@@ -110,8 +108,7 @@ func testFixedGram[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testFixedSymm compares SymmPacked with a product of the downloaded matrix. The elements of that
-// matrix are exact, and only the sums are rounded.
+// testFixedSymm compares SymmPacked with a product of the downloaded matrix, whose elements are exact.
 func testFixedSymm[T backend.Float](r *rig[T]) {
 	for _, n := range append(r.packedOrders(), min(600, r.LargeN)) {
 		d := 1 + r.rng.IntN(6)
@@ -124,8 +121,8 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 		for _, order := range []int{n, n / 2, max(n-3, 0)} {
 			leading := a.Leading(order)
 			full := mirror(backend.Lower, r.lowerOf(b, leading))
-			// A backend may sum the products with the codes and the products with the offset
-			// separately. The two sums may cancel.
+			// A backend may sum the products with the codes and with the offset separately. The two sums may
+			// cancel.
 			size := fromFunc(order, order, func(i, j int) float64 { return math.Abs(full.Row(i)[j]-low) + math.Abs(low) })
 			for _, cols := range []int{0, 1, 2, 3, 4, 5, 10, 16, 17, 35}[:3+r.rng.IntN(8)] {
 				alpha, beta := float64(T(r.rng.NormFloat64())), pick(r, []float64{0, 1, -0.5})
@@ -152,8 +149,8 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testFixedFaults checks that a value without a code gives an error that names its two points, and
-// that operations without support for 16 bits panic. The queue must remain usable.
+// testFixedFaults checks that a value without a code gives an error that names its two points, that operations
+// without support for 16 bits panic, and that the queue remains usable.
 func testFixedFaults[T backend.Float](r *rig[T]) {
 	b, a := r.newFixed(r.b, 40)
 	for _, row := range []int{0, 17, 39} {
@@ -174,8 +171,7 @@ func testFixedFaults[T backend.Float](r *rig[T]) {
 	if err := b.Sync(); err != nil {
 		r.Fatalf("GramPacked of valid points after a *RangeError: %v", err)
 	}
-	// An element of B that is not finite must affect only its column of C, where no element may be
-	// finite.
+	// An element of B that is not finite must affect only its column of C, where no element may be finite.
 	for _, v := range []float64{math.NaN(), math.Inf(1)} {
 		in := r.normals(40, 3)
 		in.Row(23)[1] = v

@@ -25,10 +25,8 @@ func gemmCall[T backend.Float](g gemmCase) call[T] {
 	}
 }
 
-// gemmExact fills op(A), op(B) and C with integers of absolute value ≤ 8, and requires the exact
-// result. For k ≤ 4100, the sums are < 2¹⁹ and the result, with a factor of alphas, is < 2²⁴.
-// float32 holds such numbers exactly. If beta is 0, C is filled with NaN, because it must not be
-// read.
+// gemmExact fills op(A), op(B) and C with integers of absolute value ≤ 8, and requires the exact result, which is <
+// 2²⁴ for k ≤ 4100. If beta is 0, C is filled with NaN, because it must not be read.
 func (r *rig[T]) gemmExact(g gemmCase) {
 	r.Helper()
 	a, b, c := r.integers(g.m, g.k, 8), r.integers(g.k, g.n, 8), r.integers(g.m, g.n, 8)
@@ -39,9 +37,8 @@ func (r *rig[T]) gemmExact(g gemmCase) {
 	r.requireEqual(g.String(), got, combine(g.alpha, mul(a, b), g.beta, c))
 }
 
-// testGemmExact first tests all small m and n with several k. They cover every edge of a
-// micro-kernel of up to 33 rows or columns. Next it tests sizes near the block sizes. Finally it
-// tests one long dimension at a time, longer than the blocks for large caches.
+// testGemmExact tests all small m and n, which cover every edge of a micro-kernel of up to 33 rows or columns,
+// sizes near the block sizes, and one long dimension at a time.
 func testGemmExact[T backend.Float](r *rig[T]) {
 	edge := 33
 	if short() {

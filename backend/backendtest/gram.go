@@ -17,8 +17,7 @@ func gramCall[T backend.Float](k kernels.Kernel) call[T] {
 	}
 }
 
-// symmetricCall returns a call of Gram with z = x. If anotherView is set, z is another view of the
-// same matrix.
+// symmetricCall returns a call of Gram with z = x, or another view of the same matrix if anotherView is set.
 func symmetricCall[T backend.Float](k kernels.Kernel, anotherView bool) call[T] {
 	return func(b backend.Backend[T], m []backend.Matrix[T]) error {
 		z := m[0]
@@ -31,8 +30,7 @@ func symmetricCall[T backend.Float](k kernels.Kernel, anotherView bool) call[T] 
 	}
 }
 
-// distanceKernels returns kernels whose only statistic is a distance. Their length scales suit
-// points that differ by about 1/spread in each feature.
+// distanceKernels returns kernels of a distance for points that differ by about 1/spread in each feature.
 func distanceKernels(d int, spread float64) []kernels.Kernel {
 	length := math.Sqrt(float64(max(d, 1))) / spread
 	sigmas := make([]float64, d)
@@ -56,17 +54,15 @@ func distanceKernels(d int, spread float64) []kernels.Kernel {
 	}
 }
 
-// everyKernel returns kernels of every type for d features of size about 1. It includes the
-// examples of the catalogue, and compositions with shared statistics or with deeply nested
-// operations.
+// everyKernel returns kernels of every type for d features of size about 1: the examples of the catalogue, and
+// compositions with shared statistics or with deeply nested operations.
 func everyKernel(d int) []kernels.Kernel {
 	length := math.Sqrt(float64(max(d, 1)))
 	distances := distanceKernels(d, 1)
 	gaussian, ard, laplacian, matern := distances[0], distances[1], distances[2], distances[5]
 	// A small weight keeps exp and powers of xᵀz in range.
 	smallLinear := kernels.Scaled{Weight: 0.25 / length, Kernel: kernels.Linear{}}
-	// The derivatives of the following kernels have an additional statistic or operation,
-	// statistics of one point, or deeply nested operations.
+	// The derivatives of the following kernels have additional statistics or operations.
 	for _, k := range []kernels.Kernel{
 		ard, matern, distances[7],
 		kernels.Cosine{Theta: 0.7},
@@ -146,8 +142,7 @@ func (r *rig[T]) gram(label string, k kernels.Kernel, x, z host) {
 	r.requireWithin(label, r.mustCall(label, gramCall[T](k), x, z, dst), want, bound)
 }
 
-// featureCounts are the tested numbers of features; 17, 50 and 100 exceed the unrolling of most
-// loops over features.
+// featureCounts are the tested numbers of features; 17, 50 and 100 exceed the unrolling of most loops.
 var featureCounts = []int{1, 2, 3, 5, 17, 50, 100}
 
 func testGramKernels[T backend.Float](r *rig[T]) {
@@ -171,8 +166,8 @@ func testGramKernels[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramSymmetric tests z == x. The strict upper triangle must not be written, and the distances
-// on the diagonal and of duplicate rows must be exactly 0.
+// testGramSymmetric tests z == x. The strict upper triangle must not be written, and the distances on the diagonal
+// and of duplicate rows must be exactly 0.
 func testGramSymmetric[T backend.Float](r *rig[T]) {
 	for _, d := range required.Subset(3, featureCounts) {
 		numDistances := len(distanceKernels(d, 1))
@@ -214,8 +209,7 @@ func testGramSymmetric[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramDuplicates copies points of X to another matrix Z. Their distance must be exactly 0, also
-// with an offset of all points.
+// testGramDuplicates requires distance 0 of points of X and their copies in Z, also with an offset of all points.
 func testGramDuplicates[T backend.Float](r *rig[T]) {
 	for _, d := range required.Subset(3, featureCounts) {
 		for _, k := range distanceKernels(d, 1) {
@@ -251,8 +245,7 @@ func sameRow(x host, i, j int) bool {
 	return true
 }
 
-// testGramPoints tests kernels that allow only some points: nonnegative features, some of them 0,
-// or rows of a Gram matrix.
+// testGramPoints tests kernels that allow only some points: nonnegative features, or rows of a Gram matrix.
 func testGramPoints[T backend.Float](r *rig[T]) {
 	check := func(k kernels.Kernel, x, z host) {
 		n, m, d := x.Rows, z.Rows, x.Cols
@@ -277,8 +270,8 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 		} {
 			check(k, histogram(1+r.rng.IntN(40)), histogram(1+r.rng.IntN(40)))
 		}
-		// The precomputed kernels have d training objects. The matrix training holds the points of
-		// these objects; otherPoints holds points of other objects.
+		// The precomputed kernels have d training objects. training holds their points, and otherPoints those of
+		// other objects.
 		values := r.normals(d, d)
 		training := fromFunc(d, d+2, func(i, j int) float64 {
 			if j == 0 {
@@ -305,8 +298,7 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramOffset adds 10⁶ to every feature. The bounds are relative to the distances of the rounded
-// points: they allow no error except the rounding of the input.
+// testGramOffset adds 10⁶ to every feature. The bounds are relative to the distances of the rounded points.
 func testGramOffset[T backend.Float](r *rig[T]) {
 	for _, d := range required.Subset(3, featureCounts) {
 		for _, k := range distanceKernels(d, 1) {
@@ -323,9 +315,8 @@ func testGramOffset[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testGramNearDuplicates tests pairs of rows with relative differences of 2⁻³⁰ (2⁻¹³ in float32)
-// and length scales equal to the differences. The formula ‖x‖² + ‖z‖² − 2xᵀz would give no correct
-// digit of such a distance.
+// testGramNearDuplicates tests pairs of rows with relative differences of 2⁻³⁰ (2⁻¹³ in float32) and length scales
+// equal to the differences, for which ‖x‖² + ‖z‖² − 2xᵀz would give no correct digit.
 func testGramNearDuplicates[T backend.Float](r *rig[T]) {
 	relDiff := 0x1p-30
 	if unit[T]() == unit[float32]() {
@@ -355,8 +346,8 @@ func testGramNearDuplicates[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// gramMulBound bounds the error of Σ_j k_ij v_j. An error e_j of k_ij contributes e_j|v_j|. The
-// summation and one rounding of each k_ij contribute γ_{m+1} Σ_j |k_ij||v_j|.
+// gramMulBound bounds the error of Σ_j k_ij v_j: Σ_j e_j|v_j| for errors e_j of k_ij, and γ_{m+1} Σ_j |k_ij||v_j|
+// for the sum and one rounding of each k_ij.
 func (r *rig[T]) gramMulBound(label string, k kernels.Kernel, x, z, v host) host {
 	r.Helper()
 	return r.productBound(label, k, x, z, v, kernelBounds[T](k, x, z))
@@ -375,10 +366,8 @@ func (r *rig[T]) productBound(label string, k kernels.Kernel, x, z, v, bound hos
 	return mul(size, abs(v))
 }
 
-// testGramMulRoundings checks that the relative error of a sum in GramMul is at most γ_r, where r
-// is the number of roundings that the device reports. One term is 1. The other terms are so small
-// that adding one to a partial sum with the 1 does not change the partial sum. The error is then
-// about u times the number of such additions.
+// testGramMulRoundings checks that the relative error of a sum in GramMul is at most γ_r for the reported number r
+// of roundings. One term is 1, and the others are so small that adding one to it rounds to 1.
 func testGramMulRoundings[T backend.Float](r *rig[T]) {
 	device, ok := r.b.(backend.RoundingBackend[T])
 	if !ok {
@@ -409,9 +398,8 @@ func testGramMulRoundings[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testGramMul compares GramMul with the oracle within gramMulBound. Every second call has z == x.
-// In every second pair of calls, the points of a translation-invariant kernel are far from the
-// origin.
+// testGramMul compares GramMul with the oracle within gramMulBound, also with z == x, and with points far from the
+// origin for a translation-invariant kernel.
 func testGramMul[T backend.Float](r *rig[T]) {
 	calls := 0
 	compare := func(d int, k kernels.Kernel, n, m, t int, symmetric bool) {

@@ -7,8 +7,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// This file has operations on host matrices for the tests. Its products are independent of the
-// oracle, and can reveal faults of the oracle.
+// This file has operations on host matrices for the tests, independent of the oracle.
 
 func bits(v float64) uint64 { return math.Float64bits(v) }
 
@@ -147,15 +146,12 @@ func mirror(ul backend.Uplo, h host) host {
 	})
 }
 
-// exactTriangle returns a lower triangular matrix of small integers. It can be inverted without
-// rounding.
+// exactTriangle returns a lower triangular matrix of small integers that can be inverted without rounding, with
+// about perRow nonzero elements in a row.
 //
-// The diagonal holds powers of two, up to their signs. Each index has one of three random classes.
-// An element below the diagonal is zero unless the class of its row index is higher than that of
-// its column index. Let D be the diagonal and N the strict triangle. A product with three factors N
-// and diagonal matrices between them is then 0, and the inverse, D⁻¹ − D⁻¹ND⁻¹ + D⁻¹ND⁻¹ND⁻¹, has
-// small elements. Substitution and multiplication by inverted diagonal blocks are both exact.
-// perRow is the approximate number of nonzero elements in a row.
+// The diagonal D holds powers of two, up to their signs. Each index has one of three random classes, and an element
+// of the strict triangle N is zero unless the class of its row exceeds that of its column. Products with three
+// factors N are then 0, and the inverse D⁻¹ − D⁻¹ND⁻¹ + D⁻¹ND⁻¹ND⁻¹ has small elements.
 func (r *rig[T]) exactTriangle(n, perRow int, positive bool) host {
 	class := make([]int, n)
 	for i := range class {
@@ -201,7 +197,7 @@ func (r *rig[T]) block() int {
 	return pick(r, r.upToLarge(blockSizes...))
 }
 
-// upToLarge returns the given sizes that are at most LargeN. A backend with a lower LargeN has smaller blocks.
+// upToLarge returns the given sizes that are at most LargeN.
 func (r *rig[T]) upToLarge(sizes ...int) []int {
 	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return n > r.LargeN })
 }
@@ -212,8 +208,7 @@ func (r *rig[T]) included() bool { return r.divisor() == 1 || r.rng.IntN(r.divis
 // reduced returns n. With Fewer or -short it returns a part of n, rounded up.
 func (r *rig[T]) reduced(n int) int { return (n + r.divisor() - 1) / r.divisor() }
 
-// divisor returns 1. With Fewer or -short it returns 4, because a quarter of the cases are run; with
-// few it returns 16.
+// divisor returns 1. With Fewer or -short it returns 4, and with few it returns 16.
 func (r *rig[T]) divisor() int {
 	switch {
 	case few():

@@ -8,12 +8,12 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// In these tests, every loop over blocks runs several times and all workers are busy. A product is
-// checked by multiplying both sides by a vector, in n² operations (Freivalds, 1977). With integers
-// both sides are exact. The vector has no zeros: every single wrong element changes the product.
+// In these tests, every loop over blocks runs several times and all workers are busy. A product is checked by
+// multiplying both sides by a vector without zeros, in n² operations (Freivalds, 1977). With integers both sides
+// are exact.
 
-// vector returns n nonzero integers of absolute value ≤ 512. The sum of their products with n
-// integers below 2²⁴ is exact in float64 for n < 2¹⁹.
+// vector returns n nonzero integers of absolute value ≤ 512, whose products with integers < 2²⁴ have exact sums in
+// float64.
 func (r *rig[T]) vector(n int) host {
 	return fromFunc(n, 1, func(int, int) float64 {
 		v := float64(1 + r.rng.IntN(512))
@@ -72,9 +72,8 @@ func testLargeSolves[T backend.Float](r *rig[T]) {
 	})
 }
 
-// testLargePotrf factors a matrix whose factor is exact, and a dense random matrix. For the random
-// matrix and a vector v of ±1 it requires |LLᵀv − Av| ≤ γ_{n+2}|L||Lᵀ||v|, plus 3n roundings in
-// float64 for the three products.
+// testLargePotrf factors a matrix whose factor is exact, and a dense random matrix, for which it requires |LLᵀv −
+// Av| ≤ γ_{n+2}|L||Lᵀ||v|, plus 3n roundings in float64 for the three products, with a vector v of ±1.
 func testLargePotrf[T backend.Float](r *rig[T]) {
 	n := r.LargeN - 1
 	low := r.exactTriangle(n, 12, true)
@@ -127,8 +126,7 @@ func testLargeGram[T backend.Float](r *rig[T]) {
 	}
 }
 
-// sample draws 2000 random elements (i, j). It compares the elements for which written(i, j) is
-// true with the scalar definition.
+// sample compares those of 2000 random elements (i, j) for which written(i, j) is true with the scalar definition.
 func (r *rig[T]) sample(label string, k kernels.Kernel, got, x, z host, written func(i, j int) bool) {
 	r.Helper()
 	bound := newKernelBound[T](k, x, z, false)

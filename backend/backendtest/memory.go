@@ -29,8 +29,8 @@ func (r *rig[T]) alloc(b backend.Backend[T], rows, cols int) backend.Matrix[T] {
 	return m
 }
 
-// testMemory checks that new matrices are zero, even in reused memory. Free must release the bytes
-// of New exactly once. Views must neither take nor free memory.
+// testMemory checks that new matrices are zero, even in reused memory, that Free releases the bytes of New exactly
+// once, and that views neither take nor free memory.
 func testMemory[T backend.Float](r *rig[T]) {
 	prevPeak := int64(0)
 	for _, s := range [][2]int{{0, 0}, {0, 5}, {5, 0}, {1, 1}, {7, 3}, {33, 65}, {300, 200}} {
@@ -77,8 +77,7 @@ func testMemory[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testTransfer checks copies between host matrices and views, both with strides. The copies must
-// not write memory between the rows.
+// testTransfer checks that copies between strided host matrices and views do not write memory between the rows.
 func testTransfer[T backend.Float](r *rig[T]) {
 	for _, s := range [][2]int{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {1, 9}, {9, 1}, {17, 31}, {64, 64}, {129, 257}} {
 		rows, cols := s[0], s[1]
@@ -174,8 +173,8 @@ func testBudget[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testWrap checks that Place returns a matrix with the given elements, and that a wrapped matrix
-// shares the caller's memory.
+// testWrap checks that Place returns a matrix with the given elements, which shares the caller's memory if it is
+// wrapped.
 func testWrap[T backend.Float](r *rig[T]) {
 	h := round[T](r.normals(20, 30)).View(3, 4, 10, 12)
 	m, err := backend.Place(r.b, h)
@@ -217,8 +216,7 @@ func testWrap[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPrefixBelow tests PrefixBelow for several lengths of x. The first element that is not below
-// the bound is at every index in turn.
+// testPrefixBelow tests PrefixBelow with the first element that is not below the bound at every index in turn.
 func testPrefixBelow[T backend.Float](r *rig[T]) {
 	s, ok := r.b.With(r.Context(), nil).(backend.Searcher[T])
 	if _, base := r.b.(backend.Searcher[T]); base != ok {
@@ -253,8 +251,8 @@ func testPrefixBelow[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testExp compares Exp with package math for many lengths of x. Exp may have an error of 1 ulp, and
-// package math has an error of up to 1.5 ulp. The memory after the elements must not change.
+// testExp compares Exp, with an error of 1 ulp, with package math, with an error of 1.5 ulp. It must not change
+// memory after x.
 func testExp[T backend.Float](r *rig[T]) {
 	e, ok := r.b.With(r.Context(), nil).(backend.Exponential[T])
 	if _, base := r.b.(backend.Exponential[T]); base != ok {

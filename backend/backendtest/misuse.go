@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// requirePanic requires that f panics with the text of package check for the operation op. It
-// returns the text.
+// requirePanic requires that f panics with the text of package check for the operation op, which it returns.
 func requirePanic(t testing.TB, op string, f func()) string {
 	t.Helper()
 	text := func() (text string) {
@@ -37,8 +36,7 @@ func (r *rig[T]) requirePanic(op string, f func()) string {
 	return requirePanic(r, op, f)
 }
 
-// testMisuse checks that calls with one invalid argument panic, and that valid calls still work
-// afterwards.
+// testMisuse checks that calls with one invalid argument panic, and that valid calls still work afterwards.
 func testMisuse[T backend.Float](r *rig[T]) {
 	b := r.b
 	m := map[[2]int]backend.Matrix[T]{}
@@ -126,8 +124,8 @@ func testMisuse[T backend.Float](r *rig[T]) {
 	r.gemmExact(gemmCase{m: 5, n: 6, k: 7, alpha: 1, beta: 1})
 }
 
-// testForeign checks that each method panics if one of its operands is a matrix of another device
-// of the same kind, or of the oracle.
+// testForeign checks that each method panics if an operand is a matrix of another device of the same kind, or of
+// the oracle.
 func testForeign[T backend.Float](r *rig[T]) {
 	other := r.queue(r.Open(r, backend.Config{}))
 	const n = 3

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// These tests check that an infinity or NaN in an input reaches every element of the output that
-// depends on it, even if it is multiplied by zero. No other element may be affected.
+// These tests check that an infinity or NaN in an input reaches every element of the output that depends on it, and
+// no other.
 
 // requireWithinOrNaN is requireWithin, but where want is NaN, a NaN with any bits is accepted.
 func (r *rig[T]) requireWithinOrNaN(label string, got, want, bound host) {
@@ -37,8 +37,7 @@ func (r *rig[T]) poison(h host, v float64) (row, col int) {
 	return row, col
 }
 
-// testNaNGemm compares Gemm with sums in IEEE arithmetic. The operands have only one NaN or
-// infinity: the order of summation does not matter.
+// testNaNGemm compares Gemm with sums in IEEE arithmetic, for operands with one NaN or infinity.
 func testNaNGemm[T backend.Float](r *rig[T]) {
 	for range r.reduced(200) {
 		g := gemmCase{
@@ -96,10 +95,8 @@ func testNaNSyrkSymm[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testNaNTrsm checks the effect of a NaN in B. Elements of the same right-hand side that the
-// substitution computes later must become NaN. A backend that inverts blocks may also make earlier
-// elements NaN. Other right-hand sides must not change. A zero pivot must make its row of the
-// solution infinite or NaN.
+// testNaNTrsm checks that a NaN in B makes all elements of its right-hand side NaN that the substitution computes
+// later, and changes no other right-hand side. A zero pivot must make its row of the solution infinite or NaN.
 func testNaNTrsm[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
 		for range r.reduced(12) {
@@ -156,10 +153,8 @@ func testNaNTrsm[T backend.Float](r *rig[T]) {
 	})
 }
 
-// testNaNGram checks that a NaN feature makes the row or column of its point NaN. Neither a NaN nor
-// an infinite feature may affect other points, for example through a center that the backend
-// computes from the data. For a point x with a NaN, k(x, x) is unspecified: the distance of x to
-// itself is both 0 and NaN.
+// testNaNGram checks that a NaN feature makes the row or column of its point NaN, except k(x, x), which is
+// unspecified. Neither a NaN nor an infinite feature may affect other points.
 func testNaNGram[T backend.Float](r *rig[T]) {
 	for di, d := range []int{1, 3, 17} {
 		for ki, k := range everyKernel(d) {
@@ -197,15 +192,14 @@ func testNaNGram[T backend.Float](r *rig[T]) {
 	}
 }
 
-// ignoresFeatures reports whether k is constant or has terms that use only some of the features. A
-// NaN in another feature may or may not make the values of k NaN.
+// ignoresFeatures reports whether k is constant or has terms that use only some of the features.
 func ignoresFeatures(k kernels.Kernel) bool {
 	stats := kernels.Compile(k).Stats
 	return len(stats) == 0 || strings.Contains(k.String(), "columns(")
 }
 
-// testNaNGramMul checks the effect of a NaN. In V, it must make its column of the result NaN, even
-// where k is 0. In X, it must make its row NaN. In Z, it must make the entire result NaN.
+// testNaNGramMul checks that a NaN in V makes its column of the result NaN, even where k is 0, that a NaN in X
+// makes its row NaN, and that a NaN in Z makes the entire result NaN.
 func testNaNGramMul[T backend.Float](r *rig[T]) {
 	numVanishing := len(distanceKernels(3, 1)) // kernels with a smaller index are 0 for points far apart
 	for ki, k := range everyKernel(3) {

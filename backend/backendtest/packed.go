@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// The tests of this file repeat the tests of full storage in packed storage. For a backend without
-// packed storage, the suite omits them, or fails if Suite.RequirePacked is set.
+// The tests of this file repeat the tests of full storage in packed storage.
 
 func (r *rig[T]) packedBackend() backend.PackedBackend[T] {
 	r.Helper()
@@ -25,9 +24,8 @@ func (r *rig[T]) packedBackend() backend.PackedBackend[T] {
 	return b
 }
 
-// forRowBlocks divides the rows 0 … n−1 into random blocks. For each block it calls f with the
-// block's first row, its number of rows, and a host matrix of its shape that is filled with
-// sentinels. It stops at the first error of f.
+// forRowBlocks divides the rows 0 … n−1 into random blocks, and calls f with each block's first row, its number of
+// rows, and a host matrix of sentinels. It stops at the first error of f.
 func (r *rig[T]) forRowBlocks(n int, f func(first, rows int, h backend.Host[T]) error) error {
 	for first := 0; first < n; {
 		rows := n - first
@@ -61,8 +59,8 @@ func (r *rig[T]) load(b backend.PackedBackend[T], low backend.Host[T]) (backend.
 	})
 }
 
-// save copies the packed matrix to the lower triangle of low. It returns an error if DownloadPacked
-// wrote elements above the diagonal.
+// save copies the packed matrix to the lower triangle of low. It returns an error if elements above the diagonal
+// were written.
 func (r *rig[T]) save(b backend.PackedBackend[T], low backend.Host[T], a backend.Packed[T]) error {
 	return r.forRowBlocks(low.Rows, func(first, rows int, h backend.Host[T]) error {
 		if err := b.DownloadPacked(h, a, first); err != nil {
@@ -80,9 +78,8 @@ func (r *rig[T]) save(b backend.PackedBackend[T], low backend.Host[T], a backend
 	})
 }
 
-// packedCall passes m[operand] to f in packed storage. If this matrix is the output, packedCall
-// copies the lower triangle of the packed matrix to it after the call. Otherwise f must not change
-// the packed matrix.
+// packedCall passes m[operand] to f in packed storage. If it is the output, packedCall copies it back. Otherwise f
+// must not change it.
 func packedCall[T backend.Float](r *rig[T], operand int, f func(b backend.PackedBackend[T], a backend.Packed[T], m []backend.Matrix[T]) error) call[T] {
 	return func(q backend.Backend[T], m []backend.Matrix[T]) error {
 		b := q.(backend.PackedBackend[T])
@@ -135,8 +132,8 @@ func (r *rig[T]) gramPacked(k kernels.Kernel) call[T] {
 	})
 }
 
-// packedOrders returns small orders, and orders near the block sizes. It adds orders near twice the
-// block sizes, for which backends split a packed matrix in the middle.
+// packedOrders returns small orders, and orders near the block sizes and near twice the block sizes, where backends
+// split a matrix.
 func (r *rig[T]) packedOrders() []int {
 	var orders []int
 	for n := range 40 {
@@ -253,9 +250,8 @@ func testPackedRounding[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testPackedFailure makes one element of a matrix with an exact factor invalid, and checks the
-// PivotError. If a packed matrix is split in the middle, it has three blocks: two triangles and the
-// square between them. The test covers elements in each of them.
+// testPackedFailure makes one element of a matrix with an exact factor invalid, and checks the PivotError. A packed
+// matrix that is split in the middle has two triangles and a square, and the test covers elements in each.
 func testPackedFailure[T backend.Float](r *rig[T]) {
 	r.packedBackend()
 	for _, n := range r.upToLarge(1, 2, 3, 9, 34, 65, 130, 259) {
@@ -289,8 +285,7 @@ func testPackedFailure[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPackedGram compares GramPacked with the oracle, as testGramSymmetric does for Gram. The
-// packed matrix contains NaN before the call.
+// testPackedGram compares GramPacked into a matrix of NaN with the oracle, as testGramSymmetric does for Gram.
 func testPackedGram[T backend.Float](r *rig[T]) {
 	r.packedBackend()
 	gram := func(k kernels.Kernel, x host) {
@@ -340,8 +335,7 @@ func testPackedGram[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testPackedLarge repeats the checks of testLargePotrf, testLargeSolves, testLargeProducts and
-// testLargeGram in packed storage.
+// testPackedLarge repeats testLargePotrf, testLargeSolves, testLargeProducts and testLargeGram in packed storage.
 func testPackedLarge[T backend.Float](r *rig[T]) {
 	r.packedBackend()
 	n := r.LargeN + 1

@@ -90,9 +90,8 @@ func testPackedMemory[T backend.Float](r *rig[T]) {
 	a.Free()
 }
 
-// testPackedLeading checks operations on the leading part of a packed matrix. These operations must
-// not change the rows below the part. The part's factor must equal the leading part of the factor
-// of the entire matrix.
+// testPackedLeading checks operations on the leading part of a packed matrix. They must not change the rows below
+// it, and its factor must equal the leading part of the whole factor.
 func testPackedLeading[T backend.Float](r *rig[T]) {
 	r.packedBackend()
 	for _, n := range []int{1, 2, 5, 16, 33, 66, 130, 257} {

@@ -12,8 +12,8 @@ func potrfCall[T backend.Float](ul backend.Uplo) call[T] {
 	return func(b backend.Backend[T], m []backend.Matrix[T]) error { return b.Potrf(ul, m[0]) }
 }
 
-// potrfOperand returns the operand of Potrf for the triangle ul. It is h, a lower triangular or
-// symmetric matrix, or its transpose if ul is Upper. The opposite triangle holds sentinels.
+// potrfOperand returns h, a lower triangular or symmetric matrix, or its transpose if ul is Upper, with sentinels
+// in the other triangle.
 func potrfOperand(ul backend.Uplo, h host) host {
 	if ul == backend.Upper {
 		h = transpose(h)
@@ -47,9 +47,9 @@ func testPotrfExact[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testPotrfResidual factors random matrices with condition numbers of about 10 and 10⁴. It requires
-// |LLᵀ − A| ≤ γ_{n+1}|L||Lᵀ| (Higham, theorem 10.3), plus the error bound for computing LLᵀ in
-// float64. One more rounding allows for a reciprocal of the pivot.
+// testPotrfResidual factors random matrices with condition numbers of about 10 and 10⁴. It requires |LLᵀ − A| ≤
+// γ_{n+1}|L||Lᵀ| (Higham, theorem 10.3), plus one rounding for a reciprocal of the pivot and the error of LLᵀ in
+// float64.
 func testPotrfResidual[T backend.Float](r *rig[T]) {
 	for trial := range r.reduced(40) {
 		n := 1 + r.rng.IntN(200)
@@ -86,10 +86,9 @@ func testPotrfResidual[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testPotrfFailure takes a matrix whose factor is exact and makes one element invalid. The
-// PivotError must have the index and value of the first pivot that depends on the element. The
-// leading part of the factor, before this pivot, must be correct. The other triangle must not
-// change.
+// testPotrfFailure makes one element of a matrix with an exact factor invalid. The PivotError must have the index
+// and value of the first pivot that depends on it, the factor before this pivot must be correct, and the other
+// triangle must not change.
 func testPotrfFailure[T backend.Float](r *rig[T]) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, n := range r.upToLarge(1, 2, 9, 34, 130, 258) {

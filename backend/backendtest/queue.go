@@ -20,8 +20,7 @@ type job[T backend.Float] struct {
 	run   func(b backend.Backend[T]) error // queues the operation; returns an error only if the operation waits
 }
 
-// jobs returns an operation of order n for each kind of operation that reports flops. All elements
-// remain finite. release frees the operands.
+// jobs returns an operation of order n for each kind of operation that reports flops. release frees the operands.
 func (r *rig[T]) jobs(n int) (list []job[T], release func()) {
 	r.Helper()
 	upload := func(h host) backend.Matrix[T] { return Upload(r, r.b, round[T](h)) }
@@ -138,8 +137,8 @@ func (r *rig[T]) packedJobs(n int, eye, points, v, result backend.Matrix[T], k k
 		}
 }
 
-// testProgress checks that the flops passed to done add up to the flops of the operation, up to one
-// rounding for each addition. Calls of done must not overlap.
+// testProgress checks that the flops passed to done add up to the flops of the operation, and that calls of done do
+// not overlap.
 func testProgress[T backend.Float](r *rig[T]) {
 	for _, n := range []int{1, 2, 5, 64, 131, min(r.LargeN, 500)} {
 		list, release := r.jobs(n)
@@ -169,9 +168,8 @@ func testProgress[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testCancel cancels each operation before it starts, and at its first report of progress. The next
-// waiting method of the queue must return the cause, regardless of how much work was done. The
-// device and other queues must remain usable.
+// testCancel cancels each operation before it starts, and at its first report of progress. The next waiting method
+// of the queue must return the cause. The device and other queues must remain usable.
 func testCancel[T backend.Float](r *rig[T]) {
 	cause := errors.New("the reason of the test")
 	n := min(r.LargeN, 700)
@@ -240,8 +238,7 @@ func testDeadline[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testConcurrent checks that concurrent callers get exact results. Each caller has its own queue
-// and matrices. The context of one caller is always canceled.
+// testConcurrent checks that concurrent callers get exact results while the context of one caller is canceled.
 func testConcurrent[T backend.Float](r *rig[T]) {
 	const callers = 4
 	var group sync.WaitGroup

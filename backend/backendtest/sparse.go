@@ -11,8 +11,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// These tests cover the matrices of a backend.SparseBackend. For other backends they cover the
-// dense copies that PlaceSparse makes.
+// These tests cover the matrices of a backend.SparseBackend, or the dense copies that PlaceSparse makes.
 
 // rowsOf returns the view of m with rows i … k−1.
 func rowsOf[T backend.Float](m backend.Matrix[T], i, k int) backend.Matrix[T] {
@@ -22,8 +21,8 @@ func rowsOf[T backend.Float](m backend.Matrix[T], i, k int) backend.Matrix[T] {
 
 var densities = []float64{0, 0.05, 0.3, 1}
 
-// sparseNormals returns an n×d matrix of normal numbers and zeros. Some rows are zero, and some are
-// equal. The fraction of nonzeros is about density, but it differs greatly between columns.
+// sparseNormals returns an n×d matrix of normal numbers and zeros with zero rows and equal rows. The fraction of
+// nonzeros is about density, but differs greatly between columns.
 func (r *rig[T]) sparseNormals(n, d int, density float64) host {
 	h := r.normals(n, d)
 	for i := range n {
@@ -47,8 +46,8 @@ func (r *rig[T]) sparseNormals(n, d int, density float64) host {
 	return h
 }
 
-// randomCSR returns a CSR matrix that contains the rows of h from row `first` on. It stores some
-// zeros explicitly. The rows before and after them hold sentinels.
+// randomCSR returns a CSR matrix that has the rows of h from row `first` on, with some zeros stored, and other rows
+// of sentinels.
 func (r *rig[T]) randomCSR(h host) (csr backend.CSR[T], first int) {
 	rowsBefore, rowsAfter := r.rng.IntN(3), r.rng.IntN(3)
 	csr = backend.CSR[T]{Rows: rowsBefore + h.Rows + rowsAfter, Cols: h.Cols, Indptr: []int{0}}
@@ -67,8 +66,7 @@ func (r *rig[T]) randomCSR(h host) (csr backend.CSR[T], first int) {
 	return csr, rowsBefore
 }
 
-// placeSparse copies h to the device. h is part of a larger matrix, which is sliced before or after
-// the copy.
+// placeSparse copies h to the device, as a part of a larger matrix that is sliced before or after the copy.
 func (r *rig[T]) placeSparse(h host) (x backend.Matrix[T], free func()) {
 	r.Helper()
 	csr, first := r.randomCSR(h)
@@ -90,8 +88,7 @@ func (r *rig[T]) placeSparse(h host) (x backend.Matrix[T], free func()) {
 	return x, free
 }
 
-// sparseGram compares k(X, Z), k(X, X), and k(X, X) in packed storage with the oracle's values for
-// dense points.
+// sparseGram compares k(X, Z), k(X, X), and k(X, X) in packed storage with the oracle's values for dense points.
 func (r *rig[T]) sparseGram(label string, k kernels.Kernel, x, z host) {
 	r.Helper()
 	sx, freeX := r.placeSparse(x)
@@ -200,8 +197,8 @@ func testSparseGramPoints[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseDuplicates checks that equal rows have distance exactly 0. For rows with relative
-// differences of 2⁻³⁰ (2⁻¹³ in float32), the error must be within its bound.
+// testSparseDuplicates checks that equal rows have distance 0, and tests rows with relative differences of 2⁻³⁰
+// (2⁻¹³ in float32).
 func testSparseDuplicates[T backend.Float](r *rig[T]) {
 	relDiff := 0x1p-30
 	if unit[T]() == unit[float32]() {
@@ -236,8 +233,8 @@ func testSparseDuplicates[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseNaN checks that NaN and infinite features have the same effect as in dense points, also
-// in pairs with zeros that are not stored. Other pairs must not change.
+// testSparseNaN checks that NaN and infinite features have the same effect as in dense points, also in pairs with
+// zeros that are not stored.
 func testSparseNaN[T backend.Float](r *rig[T]) {
 	const d = 20
 	for _, k := range []kernels.Kernel{kernels.Linear{}, kernels.Gaussian{Sigma: 3}, kernels.Laplacian{Sigma: 9}, kernels.Matern{Nu: 0.5, Sigma: 3}, kernels.ChiSquared{Gamma: 0.1}, kernels.CosineSimilarity{}} {
@@ -318,8 +315,7 @@ func testSparseGramMul[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseGemm multiplies matrices of small integers: every order of summation gives the same
-// result. In some cases, one of the operands has a NaN or infinite element.
+// testSparseGemm multiplies matrices of small integers exactly. Some operands have a NaN or infinite element.
 func testSparseGemm[T backend.Float](r *rig[T]) {
 	for range r.reduced(200) {
 		t, m, k, n := pick(r, bothTrans), r.rng.IntN(40), r.rng.IntN(40), pick(r, []int{0, 1, 2, 7, 8, 9, 33})
@@ -495,8 +491,8 @@ func testSparseFaults[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testLargeSparse tests matrices with more rows than a backend processes at a time (a window of
-// rows), and views that begin within a window.
+// testLargeSparse tests matrices with more rows than a backend processes at a time (a window), and views that begin
+// within a window.
 func testLargeSparse[T backend.Float](r *rig[T]) {
 	const d = 30
 	n := min(max(r.LargeN, 520), 600)

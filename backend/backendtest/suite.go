@@ -1,5 +1,4 @@
-// Package backendtest is the test suite that every backend must pass. The entire test of a backend
-// is
+// Package backendtest is the test suite that every backend must pass. The entire test of a backend is
 //
 //	func TestConformance(t *testing.T) {
 //		backendtest.Run(t, func(t testing.TB, c backend.Config) backend.Device {
@@ -11,20 +10,18 @@
 //
 // A call of Bench with the same function runs its benchmarks.
 //
-// There are three kinds of tests, from the strictest to the least strict:
+// There are three kinds of tests:
 //
-//   - exact: small integers (and powers of two) make every intermediate result
-//     exact for any order of the operations. The test compares with ==: no
-//     tolerance hides a wrong index;
-//   - closed: a property that needs no second implementation, such as the
-//     residual LLᵀ − A, with the bound that the theory gives;
-//   - differential: random numbers against package ref, with a bound derived
-//     from the number of roundings (bounds.go).
+//   - exact: small integers and powers of two make every intermediate result exact for any order of the
+//     operations, and the test compares with ==;
+//   - closed: a property that needs no second implementation, such as the residual LLᵀ − A, with the bound
+//     that the theory gives;
+//   - differential: random numbers against package ref, with a bound derived from the number of roundings
+//     (bounds.go).
 //
-// Every operand is a view into a larger matrix whose other elements are NaN with a known bit
-// pattern. If a method reads such an element, the result is NaN; if it writes one, the pattern
-// changes. Every test logs the seed, which determines all random choices. With -short, the suite
-// runs only part of the cases and omits the large sizes.
+// Every operand is a view into a larger matrix whose other elements are NaN with a known bit pattern, which shows
+// whether a method reads or writes them. Every test logs the seed, which determines all random choices. With
+// -short, the suite runs only part of the cases and omits the large sizes.
 package backendtest
 
 import (
@@ -48,15 +45,13 @@ func Run(t *testing.T, open Open) { Suite{Open: open}.Run(t) }
 // Suite configures the suite. A fast backend needs only Open.
 type Suite struct {
 	Open Open
-	// LargeN is the size of the large tests; 0 means 1100. A slow backend may set a lower size, but
-	// a matrix of this order must still consist of several of the backend's blocks.
+	// LargeN is the size of the large tests; 0 means 1100. A matrix of this order must consist of several of the
+	// backend's blocks.
 	LargeN int
-	// Leave reports whether to omit the named test, for example because an earlier run with another
-	// Open covers it. nil omits no test.
+	// Leave reports whether to omit the named test. nil omits no test.
 	Leave func(test string) bool
-	// Fewer runs only a quarter of the combinations and random cases, as -short does, but all edges
-	// of tiles and all large sizes. With Fewer and -short, only float64 is tested. Fewer suits a
-	// backend in plain loops, or one that shares most of its code with another backend.
+	// Fewer runs only a quarter of the combinations and random cases, as -short does, but all edges of tiles and
+	// all large sizes. With Fewer and -short, only float64 is tested.
 	Fewer bool
 	// RequirePacked means that a backend without packed storage fails.
 	RequirePacked bool
@@ -64,8 +59,7 @@ type Suite struct {
 	Seed uint64
 }
 
-// Run tests the device that s.Open opens, in both precisions. With s.Fewer and -short it tests only
-// float64.
+// Run tests the device that s.Open opens, in both precisions. With s.Fewer and -short it tests only float64.
 func (s Suite) Run(t *testing.T) {
 	if s.LargeN == 0 {
 		s.LargeN = 1100
@@ -178,8 +172,8 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 	}
 }
 
-// omits reports whether the suite omits the named test: because of -short, because of s.Leave, or
-// because the backend lacks an ability.
+// omits reports whether the suite omits the named test: by -short, by s.Leave, or because the backend lacks an
+// ability.
 func (s Suite) omits(test string, hasPacked, hasExpander bool) bool {
 	switch {
 	case strings.HasPrefix(test, "Packed") && !hasPacked && !s.RequirePacked, strings.HasPrefix(test, "Expansion") && !hasExpander:
@@ -190,8 +184,7 @@ func (s Suite) omits(test string, hasPacked, hasExpander bool) bool {
 	return s.Leave != nil && s.Leave(test)
 }
 
-// rig holds the state of one test: its device, the queue in the precision under test, and the
-// oracle's queue.
+// rig holds the state of one test.
 type rig[T backend.Float] struct {
 	*testing.T
 	Suite
@@ -219,15 +212,13 @@ func newRig[T backend.Float](t *testing.T, s Suite, queue func(backend.Device) b
 	}
 }
 
-// host is a float64 matrix of the tests. Its elements are rounded to the precision under test, and
-// exact in both precisions.
+// host is a float64 matrix of the tests, with elements rounded to the precision under test.
 type host = backend.Host[float64]
 
 // call calls one method. m holds the matrices; the last is the output.
 type call[T backend.Float] func(b backend.Backend[T], m []backend.Matrix[T]) error
 
-// sentinel is a NaN. It fills memory that a method must neither read nor write. Its bit pattern
-// survives conversions between the precisions.
+// sentinel is a NaN that fills memory that a method must neither read nor write.
 var sentinel = float64(math.Float32frombits(0x7fc0beef))
 
 // frame is an operand: a view into a larger matrix whose other elements are sentinels.
@@ -237,9 +228,8 @@ type frame[T backend.Float] struct {
 	top, left    int
 }
 
-// newFrame copies h into a larger matrix on the device under test. The other elements of that matrix
-// are sentinels. The widths of the borders are random: one operand in four has none, and some
-// operands have a stride of thousands.
+// newFrame copies h into a larger matrix of sentinels on the device under test. One operand in four has no borders,
+// and some have a stride of thousands.
 func (r *rig[T]) newFrame(h host) frame[T] {
 	r.Helper()
 	var top, bottom, left, right int
@@ -370,8 +360,7 @@ func (r *rig[T]) requireEqual(label string, got, want host) {
 	}
 }
 
-// requireWithin requires |got − want| ≤ bound for each element. Where want is NaN, got must be a NaN
-// with the same bits.
+// requireWithin requires |got − want| ≤ bound for each element, and a NaN with the same bits where want is NaN.
 func (r *rig[T]) requireWithin(label string, got, want, bound host) {
 	r.Helper()
 	for i := range want.Rows {
@@ -389,8 +378,8 @@ func (r *rig[T]) requireWithin(label string, got, want, bound host) {
 	}
 }
 
-// requireNear compares got with the oracle's result, and the oracle's result with reference, which
-// the suite computes in float64. Both differences must be at most bound.
+// requireNear requires that got and the oracle's result, and the oracle's result and the suite's reference in
+// float64, differ by at most bound.
 func (r *rig[T]) requireNear(label string, got, oracle, reference, bound host) {
 	r.Helper()
 	r.requireWithin(label+", the oracle's result", oracle, reference, bound)

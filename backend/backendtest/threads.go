@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// testThreads checks every method that may use several workers. 1, 2, 3 and 8 workers, and two
-// devices with 2 workers, must give results with the same bits.
+// testThreads checks that every method gives results with the same bits with 1, 2, 3 and 8 workers, and on two
+// devices.
 func testThreads[T backend.Float](r *rig[T]) {
 	sizes := []int{65, min(r.LargeN, 601)}
 	if short() {

@@ -6,8 +6,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// trsmCase describes one call B ← α op(A)⁻¹ B (Left) or α B op(A)⁻¹ (Right). A is order × order,
-// and B has rhs columns (Left) or rows (Right).
+// trsmCase describes one call B ← α op(A)⁻¹ B (Left) or α B op(A)⁻¹ (Right), with rhs columns (Left) or rows
+// (Right) in B.
 type trsmCase struct {
 	s          backend.Side
 	ul         backend.Uplo
@@ -50,8 +50,7 @@ func (c trsmCase) dims() (m, n int) {
 	return c.rhs, c.order
 }
 
-// trsmExact chooses X, computes B = op(A) X / α, and requires that Trsm returns X exactly. α is 0
-// or, up to its sign, a power of two, and B is exact. For α = 0 the solution is 0.
+// trsmExact chooses X, computes B = op(A) X / α exactly, and requires that Trsm returns X exactly, or 0 for α = 0.
 func (r *rig[T]) trsmExact(c trsmCase) {
 	r.Helper()
 	a := c.operand(r.exactTriangle(c.order, 12, false))
@@ -105,9 +104,8 @@ func testTrsmExact[T backend.Float](r *rig[T]) {
 	})
 }
 
-// testTrsmResidual bounds the residual of the solution, which the test computes in float64. The
-// computed X solves (op(A) + ΔA) X = αB with |ΔA| ≤ γ_n|A| (Higham, theorem 8.5). Two more
-// roundings allow for a reciprocal of the diagonal and for αB.
+// testTrsmResidual bounds the residual. The computed X solves (op(A) + ΔA) X = αB with |ΔA| ≤ γ_n|A| (Higham,
+// theorem 8.5). Two more roundings allow for a reciprocal of the diagonal and for αB.
 func testTrsmResidual[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
 		for range r.reduced(8) {
