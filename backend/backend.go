@@ -17,15 +17,15 @@ type Host[T Float] = host.Matrix[T]
 // NewHost returns a rows × cols matrix of zeros without padding.
 func NewHost[T Float](rows, cols int) Host[T] { return host.New[T](rows, cols) }
 
-// HostMemory returns the number of bytes that this process may still allocate. It returns false if
-// the system does not report that number.
+// HostMemory returns the number of bytes that this process may still allocate, and false if the number is not
+// known.
 func HostMemory() (int64, bool) { return host.Memory() }
 
 // Matrix is a rows × cols matrix in the memory of the device that made it.
 type Matrix[T Float] interface {
 	Dims() (rows, cols int)
-	// View returns the rows × cols part whose first element is (i, j). The view shares memory with
-	// the matrix and must not be used after the matrix is freed.
+	// View returns the rows × cols part whose first element is (i, j). The view shares memory with the matrix and
+	// must not be used after the matrix is freed.
 	View(i, j, rows, cols int) Matrix[T]
 	// Free releases the memory of the matrix. On a view it does nothing.
 	Free()
@@ -39,8 +39,8 @@ const (
 	Transpose
 )
 
-// Uplo names the triangle of a square matrix that an operation uses. The operation neither reads
-// nor writes the other triangle.
+// Uplo names the triangle of a square matrix that an operation uses. It neither reads nor writes the other
+// triangle.
 type Uplo uint8
 
 const (
@@ -69,18 +69,17 @@ type Info struct {
 	Missing      string // missing libraries, each with its purpose and the folders searched; "" if none is missing
 }
 
-// Device is one processor and its memory. Its methods may be called from
-// several goroutines.
+// Device is one processor and its memory. Its methods may be called from several goroutines.
 type Device interface {
 	Info() Info
 	F32() Backend[float32]
 	F64() Backend[float64]
-	// Narrow queues dst ← src, rounded to nearest; Widen queues dst ← src, which is exact. The
-	// shapes of dst and src must be equal.
+	// Narrow queues dst ← src, rounded to nearest; Widen queues dst ← src, which is exact. The shapes must be
+	// equal.
 	Narrow(dst Matrix[float32], src Matrix[float64])
 	Widen(dst Matrix[float64], src Matrix[float32])
-	// InUse returns the number of bytes of all matrices that are not freed, and the maximum of this
-	// number since the device was opened.
+	// InUse returns the number of bytes of all matrices that are not freed, and its maximum since the device was
+	// opened.
 	InUse() (inUse, peak int64)
 	// Sync waits for all queued work and returns the first failure.
 	Sync() error
@@ -88,22 +87,19 @@ type Device interface {
 	Close() error
 }
 
-// Backend is an ordered queue of work in one precision. Methods that wait, according to their
-// comments, return when their result is ready, or with an error. The other methods only queue work.
-// If queued work fails, the next method that waits returns the first failure, once.
+// Backend is an ordered queue of work in one precision. Methods that wait, according to their comments, return when
+// their result is ready, or with an error. The other methods only queue work. If queued work fails, the next method
+// that waits returns the first failure, once.
 //
-// Outputs must not overlap inputs unless a method says otherwise. Elements outside the named
-// triangle, and memory between the rows of a view, are never written. NaN and Inf follow IEEE
-// arithmetic: 0·NaN is NaN, and no term is skipped because a factor is zero. The only exception: if
-// beta is 0, C is not read. Matrices with a zero dimension are allowed everywhere.
-//
-// The results do not depend on the number of workers.
+// Outputs must not overlap inputs. Elements outside the named triangle, and memory between the rows of a view, are
+// never written. NaN and Inf follow IEEE arithmetic: 0·NaN is NaN, and no term is skipped because a factor is zero,
+// except that C is not read if beta is 0. A dimension may be zero. The results do not depend on the number of
+// workers.
 type Backend[T Float] interface {
-	// With returns a Backend for the work of one caller on the same queue. Once ctx is done, the
-	// caller's work stops within about 0.1 s, and its outputs are undefined. The next method that
-	// waits then returns an error that wraps context.Cause(ctx). If done is not nil, the queue
-	// calls it with the number of floating-point operations finished since the last call, counted
-	// as in package internal/flop. Only one goroutine at a time calls done.
+	// With returns a Backend for the work of one caller on the same queue. Once ctx is done, the caller's work
+	// stops within about 0.1 s, its outputs are undefined, and the next method that waits returns an error that
+	// wraps context.Cause(ctx). If done is not nil, the queue calls it, from one goroutine at a time, with the
+	// number of floating-point operations finished since the last call, counted as in package internal/flop.
 	With(ctx context.Context, done func(flops float64)) Backend[T]
 
 	// New returns a rows × cols matrix of zeros, or a *MemoryError.
@@ -117,26 +113,24 @@ type Backend[T Float] interface {
 
 	// Gemm queues C ← α op(A) op(B) + β C with op(A) m × k, op(B) k × n.
 	Gemm(tA, tB Trans, alpha T, a, b Matrix[T], beta T, c Matrix[T])
-	// Syrk queues C ← α A Aᵀ + β C (NoTrans) or α Aᵀ A + β C (Transpose) on
-	// the triangle ul of C.
+	// Syrk queues C ← α A Aᵀ + β C (NoTrans) or α Aᵀ A + β C (Transpose) on the triangle ul of C.
 	Syrk(ul Uplo, t Trans, alpha T, a Matrix[T], beta T, c Matrix[T])
 	// Symm queues C ← α A B + β C with a symmetric A. It reads only the triangle ul of A.
 	Symm(ul Uplo, alpha T, a, b Matrix[T], beta T, c Matrix[T])
-	// Trsm queues B ← α op(A)⁻¹ B (Left) or α B op(A)⁻¹ (Right) for the triangle ul of A. A zero on
-	// the diagonal gives Inf or NaN.
+	// Trsm queues B ← α op(A)⁻¹ B (Left) or α B op(A)⁻¹ (Right) for the triangle ul of A. A zero on the diagonal
+	// gives Inf or NaN.
 	Trsm(s Side, ul Uplo, t Trans, alpha T, a, b Matrix[T])
-	// Potrf factors A = L Lᵀ (Lower) or UᵀU (Upper), stores the factor in the triangle ul of A, and
-	// waits. If pivot p, counted from 0, is not a positive finite number, Potrf returns a
-	// *PivotError. The leading p × p part of the factor is then valid.
+	// Potrf factors A = L Lᵀ (Lower) or UᵀU (Upper), stores the factor in the triangle ul of A, and waits. If pivot
+	// p, from 0, is not a positive finite number, Potrf returns a *PivotError, and the leading p × p part of the
+	// factor is valid.
 	Potrf(ul Uplo, a Matrix[T]) error
 
-	// AddDiag queues A_ii ← A_ii + d_i for the square matrix A. If d has length 1, its element is
-	// added to every A_ii. d may be changed after the call.
+	// AddDiag queues A_ii ← A_ii + d_i for the square matrix A, or A_ii ← A_ii + d_0 if d has length 1. d may be
+	// changed after the call.
 	AddDiag(d []T, a Matrix[T])
 	// ColAxpy queues y_j ← y_j + α_j x_j for each column j. alpha may be changed after the call.
 	ColAxpy(alpha []T, x, y Matrix[T])
-	// ColDot sets dst_j to x_jᵀ y_j for each column j and waits for the result. x and y may be the
-	// same matrix.
+	// ColDot sets dst_j to x_jᵀ y_j for each column j and waits for the result. x and y may be the same matrix.
 	ColDot(dst []T, x, y Matrix[T]) error
 
 	// Gram queues dst_ij ← k(x_i, z_j) for the rows of X, n × d, and Z, m × d. If x and z have the
@@ -147,22 +141,19 @@ type Backend[T Float] interface {
 	GramMul(dst Matrix[T], k kernels.Kernel, x, z, v Matrix[T])
 }
 
-// Wrapper is an optional ability of a Backend whose memory is Go memory. Wrap returns a matrix that
-// shares h.Data, without a copy.
+// Wrapper is an optional ability of a Backend whose memory is Go memory. Wrap returns a matrix that shares h.Data.
 type Wrapper[T Float] interface {
 	Wrap(h Host[T]) Matrix[T]
 }
 
-// Exponential is an optional ability of a Backend whose memory is Go memory. Exp replaces each
-// element x by e^x, within 1 ulp, on the caller's goroutine. Several goroutines may call Exp at the
-// same time.
+// Exponential is an optional ability of a Backend whose memory is Go memory. Exp replaces each element x by e^x,
+// within 1 ulp, on the caller's goroutine. Several goroutines may call Exp at the same time.
 type Exponential[T Float] interface {
 	Exp(x []T)
 }
 
-// Searcher is an optional ability of a Backend whose memory is Go memory. PrefixBelow returns the
-// number of leading elements of x that are less than bound: it stops at an element that is NaN or ≥
-// bound. Several goroutines may call PrefixBelow at the same time.
+// Searcher is an optional ability of a Backend whose memory is Go memory. PrefixBelow returns the number of
+// elements of x before the first that is NaN or ≥ bound. Several goroutines may call PrefixBelow at the same time.
 type Searcher[T Float] interface {
 	PrefixBelow(x []T, bound T) int
 }
@@ -200,52 +191,45 @@ func name(i int, names ...string) string {
 	return fmt.Sprintf("invalid(%d)", i)
 }
 
-// Packed is a symmetric matrix, or its Cholesky factor L, in the memory of the device that made it.
-// It takes half the memory of a Matrix of the same order. The device chooses the layout of the
-// elements.
+// Packed is a symmetric matrix, or its Cholesky factor L, in the memory of the device that made it. It takes half
+// the memory of a Matrix of the same order.
 type Packed[T Float] interface {
 	// Order returns the number of rows, which is also the number of columns.
 	Order() int
-	// Leading returns the leading n × n part. The part shares memory with the matrix and
-	// must not be used after the matrix is freed.
+	// Leading returns the leading n × n part. It shares memory with the matrix and must not be used after the
+	// matrix is freed.
 	Leading(n int) Packed[T]
 	// Free releases the memory of the matrix. On a leading part it does nothing.
 	Free()
 }
 
-// PackedBackend is a Backend that also has symmetric matrices in packed storage, and factors them
-// in place at the speed of full storage. It is an optional ability, found by a type assertion; the
-// Backend that With returns has it, too. The rules of Backend on queueing, waiting, overlap, NaN
-// and workers apply to its methods.
+// PackedBackend is a Backend that also has symmetric matrices in packed storage. It is an optional ability, found
+// by a type assertion; the Backend that With returns has it, too. The rules of Backend apply to its methods.
 type PackedBackend[T Float] interface {
 	Backend[T]
-	// PackedBytes returns the number of bytes that NewPacked(n) takes: n(n+1)/2 elements and at
-	// most 64(n+1) elements of padding. If the number overflows, the result is math.MaxInt64.
+	// PackedBytes returns the number of bytes that NewPacked(n) takes: n(n+1)/2 elements and at most 64(n+1)
+	// elements of padding, or math.MaxInt64 if the number overflows.
 	PackedBytes(n int) int64
 	// NewPacked returns a matrix of zeros of order n, or a *MemoryError.
 	NewPacked(n int) (Packed[T], error)
-	// UploadPacked copies the rows of src to rows first, first+1, … of dst and waits. src is r ×
-	// (first + r). Only its elements from column 0 to the diagonal are read.
+	// UploadPacked copies the rows of src to rows first, first+1, … of dst and waits. src is r × (first + r), and
+	// is read only from column 0 to the diagonal.
 	UploadPacked(dst Packed[T], first int, src Host[T]) error
-	// DownloadPacked copies rows first, first+1, … of src to dst, r × (first + r), and waits. Only
-	// elements from column 0 to the diagonal are written.
+	// DownloadPacked copies rows first, first+1, … of src to dst, r × (first + r), and waits. It writes only
+	// elements from column 0 to the diagonal.
 	DownloadPacked(dst Host[T], src Packed[T], first int) error
-	// GramPacked queues A ← k(X, X) for the rows of X, n × d. The diagonal is
-	// k(x_i, x_i) with distances of exactly 0.
+	// GramPacked queues A ← k(X, X) for the rows of X, n × d. The diagonal is k(x_i, x_i) with distances of exactly
+	// 0.
 	GramPacked(a Packed[T], k kernels.Kernel, x Matrix[T])
-	// AddDiagPacked queues A_ii ← A_ii + d_i. If d has length 1, its element is added to every
-	// A_ii. d may be changed after the call.
+	// AddDiagPacked is AddDiag for a packed matrix.
 	AddDiagPacked(d []T, a Packed[T])
 	// DiagPacked sets dst_i to A_ii for every i and waits for the result.
 	DiagPacked(dst []T, a Packed[T]) error
 	// SymmPacked queues C ← α A B + β C.
 	SymmPacked(alpha T, a Packed[T], b Matrix[T], beta T, c Matrix[T])
-	// PotrfPacked factors A = L Lᵀ, stores L in A and waits. If pivot p, counted from 0, is not a
-	// positive finite number, PotrfPacked returns a *PivotError. The leading p × p part of L is
-	// then valid.
+	// PotrfPacked factors A = L Lᵀ, stores L in A and waits. If pivot p, from 0, is not a positive finite number,
+	// PotrfPacked returns a *PivotError, and the leading p × p part of L is valid.
 	PotrfPacked(a Packed[T]) error
-	// TrsmPacked queues B ← op(L)⁻¹ B, where L is the lower triangle of A. After PotrfPacked, a
-	// call with NoTrans and another with Transpose solve A X = B. A zero on the diagonal gives Inf
-	// or NaN.
+	// TrsmPacked queues B ← op(L)⁻¹ B, where L is the lower triangle of A. A zero on the diagonal gives Inf or NaN.
 	TrsmPacked(t Trans, a Packed[T], b Matrix[T])
 }

@@ -11,8 +11,8 @@ import (
 var (
 	// ErrNotPosDef matches every *PivotError in errors.Is.
 	ErrNotPosDef = errors.New("backend: matrix is not positive definite")
-	// ErrUnavailable matches, in errors.Is, the error of Open for a device that the machine lacks.
-	// The text of that error lists every reason.
+	// ErrUnavailable matches, in errors.Is, the error of Open for a device that the machine lacks. Its text lists
+	// every reason.
 	ErrUnavailable = errors.New("backend: device is not available")
 	// ErrMemory matches every *MemoryError in errors.Is.
 	ErrMemory = host.ErrMemory
@@ -45,8 +45,7 @@ func (e *MemoryError) Error() string {
 // Order returns the largest order of a square float64 matrix that fits in the free memory.
 func (e *MemoryError) Order() int { return int(math.Sqrt(float64(max(e.Free, 0) / 8))) }
 
-// PackedOrder returns the approximate order n of the largest symmetric float64 matrix that fits in
-// packed storage, with n²/2 elements and the padding of the rows.
+// PackedOrder returns the approximate order of the largest symmetric float64 matrix that fits in packed storage.
 func (e *MemoryError) PackedOrder() int {
 	const padding = 16 // elements of padding per row
 	b := 0.5 + padding

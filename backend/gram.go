@@ -10,8 +10,7 @@ import (
 // Points is a Host or a CSR of float64, whose rows are the points.
 type Points interface{ Dims() (rows, cols int) }
 
-// GramMatrix returns both triangles of K_ij = k(x_i, x_j), computed on dev. A CSR is not expanded
-// to a dense matrix if the device has sparse matrices.
+// GramMatrix returns both triangles of K_ij = k(x_i, x_j), computed on dev.
 func GramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x Points) (Host[float64], error) {
 	out, err := gramMatrix(ctx, dev, k, x, nil)
 	for i := range out.Rows {
@@ -22,7 +21,7 @@ func GramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x Points) (Ho
 	return out, err
 }
 
-// CrossGramMatrix returns K_ij = k(x_i, z_j), computed on dev. It treats a CSR like GramMatrix.
+// CrossGramMatrix returns K_ij = k(x_i, z_j), computed on dev.
 func CrossGramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x, z Points) (Host[float64], error) {
 	if z == nil {
 		return Host[float64]{}, fmt.Errorf("backend: gram: z is nil")
@@ -73,8 +72,7 @@ func gramMatrix(ctx context.Context, dev Device, k kernels.Kernel, x, z Points) 
 	return out, nil
 }
 
-// placePoints returns points as a matrix on b's device, or an error if they violate
-// kernels.PointRule.
+// placePoints returns points as a matrix on b's device, or an error if they violate kernels.PointRule.
 func placePoints(b Backend[float64], k kernels.Kernel, name string, points Points) (Matrix[float64], error) {
 	switch x := points.(type) {
 	case Host[float64]:

@@ -6,9 +6,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// CheckPoints returns an error if a row of x violates kernels.PointRule: the kernel values of that
-// point would be NaN. The error begins with name, and gives the first such row and its feature,
-// both counted from 1. CheckPoints returns nil if the kernel has no rule.
+// CheckPoints returns an error if a row of x violates kernels.PointRule. The error begins with name, and gives the
+// first such row and its feature, both counted from 1. CheckPoints returns nil if the kernel has no rule.
 func CheckPoints(k kernels.Kernel, name string, x Points) error {
 	var check func(i int) error // checks row i
 	switch x := x.(type) {

@@ -15,14 +15,12 @@ import (
 type Config struct {
 	Threads int   // number of workers; 0 means GOMAXPROCS
 	Memory  int64 // maximum number of bytes of all matrices; 0 means 80 % of the memory available to the process
-	// Reproducible requests results that have the same bits on every processor, for the same
-	// version of Mercer, the same input and the same options. Open then opens only devices that
-	// guarantee such results; docs/trust.md lists these devices and further conditions. If
-	// MERCER_REPRODUCIBLE is true, Open acts as if Reproducible were set.
+	// Reproducible requests results that have the same bits on every processor, for the same version of Mercer,
+	// input and options. Open then opens only devices that guarantee this; docs/trust.md lists them and further
+	// conditions. If MERCER_REPRODUCIBLE is true, Open acts as if Reproducible were set.
 	Reproducible bool
-	// Fallback receives the name of a device that passed its probe but cannot be opened, and the
-	// reason. Open then tries the next device. If Fallback is nil, or the caller named the device,
-	// Open returns the failure.
+	// Fallback receives the name of a device that passed its probe but cannot be opened, and the reason; Open then
+	// tries the next device. If Fallback is nil, or the caller named the device, Open returns the failure.
 	Fallback func(device string, err error)
 }
 
@@ -38,15 +36,13 @@ type Candidate struct {
 type Driver interface {
 	// Name is the part of a device's name before the slash.
 	Name() string
-	// Candidates probes the machine: it returns every device that the driver supports, best
-	// first.
+	// Candidates probes the machine: it returns every device that the driver supports, best first.
 	Candidates() []Candidate
 	// Open opens a device. `device` is its name without the driver's name and the slash.
 	Open(device string, c Config) (Device, error)
 }
 
-// NotAutomatic is the preference of a driver whose devices Open opens only if the caller names
-// them.
+// NotAutomatic is the preference of a driver whose devices Open opens only if the caller names them.
 const NotAutomatic = -1
 
 type registration struct {
@@ -59,9 +55,8 @@ var (
 	drivers []registration // in descending order of preference
 )
 
-// Register adds a driver. Open("") chooses the usable device whose driver has the highest
-// preference, but never a device of a driver with preference NotAutomatic. Register panics if a
-// driver of that name exists.
+// Register adds a driver. Open("") chooses the usable device whose driver has the highest preference other than
+// NotAutomatic. Register panics if a driver of that name exists.
 func Register(d Driver, preference int) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -164,7 +159,6 @@ func openDevice(candidate string, c Config) (Device, error) {
 }
 
 // Report lists every device of every driver, in the order in which Open("auto") considers them.
-// Candidate.Err is the reason why a device cannot be used.
 func Report() []Candidate {
 	list := candidates("")
 	for _, r := range registered() {
@@ -175,8 +169,8 @@ func Report() []Candidate {
 	return list
 }
 
-// candidates lists the devices that match name ("", a driver or a device) and marks the first
-// usable device as chosen.
+// candidates lists the devices that match name ("", a driver or a device) and marks the first usable device as
+// chosen.
 func candidates(name string) []Candidate {
 	var list []Candidate
 	chosen := false

@@ -63,8 +63,7 @@ func withDrivers(t *testing.T, register func()) {
 	register()
 }
 
-// registerTypical registers the drivers of a machine without CUDA and AVX-512. The order of
-// registration differs from the order of preference.
+// registerTypical registers the drivers of a machine without CUDA and AVX-512, not in the order of preference.
 func registerTypical() {
 	Register(fakeDriver{name: "slow", candidates: []Candidate{{Info: Info{Device: "slow"}}}}, NotAutomatic)
 	Register(fakeDriver{name: "cpu", candidates: []Candidate{
@@ -160,8 +159,8 @@ func TestOpenProbesOneDriver(t *testing.T) {
 	}
 }
 
-// TestOpenReproducible checks that only devices with reproducible results are opened if Config or
-// the environment requests reproducible results.
+// TestOpenReproducible checks that only devices with reproducible results are opened if Config or the environment
+// requests them.
 func TestOpenReproducible(t *testing.T) {
 	if fused() {
 		withDrivers(t, func() {
@@ -234,8 +233,7 @@ func TestOpenWithoutDrivers(t *testing.T) {
 	}
 }
 
-// TestOpenFails checks that Open returns an error and does not try the next device if a device
-// passes its probe but cannot be opened.
+// TestOpenFails checks that Open returns an error if a device passes its probe but cannot be opened.
 func TestOpenFails(t *testing.T) {
 	var opened []string
 	withDrivers(t, func() {
@@ -249,8 +247,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestOpenFallsBack checks that Open with a Fallback tries the next device. A device that the
-// caller named must not be replaced.
+// TestOpenFallsBack checks that Open with a Fallback tries the next device, unless the caller named the device.
 func TestOpenFallsBack(t *testing.T) {
 	var opened []string
 	withDrivers(t, func() {
@@ -319,8 +316,7 @@ func TestRegisterTwice(t *testing.T) {
 	Register(fakeDriver{name: "cpu"}, 3)
 }
 
-// TestPreferenceTies checks that Open tries drivers of equal preference in the order of
-// registration.
+// TestPreferenceTies checks that Open tries drivers of equal preference in the order of registration.
 func TestPreferenceTies(t *testing.T) {
 	withDrivers(t, func() {
 		for _, name := range []string{"b", "a", "c"} {

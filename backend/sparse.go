@@ -11,27 +11,23 @@ import (
 // CSR is a sparse matrix in Go memory, in compressed sparse rows.
 type CSR[T Float] = host.CSR[T]
 
-// SparseBackend is a Backend that also has sparse matrices, for which only stored elements take
-// memory and work. It is an optional ability, found by a type assertion; the Backend that With
-// returns has it, too. PlaceSparse copies a CSR to any Backend.
+// SparseBackend is a Backend that also has sparse matrices, for which only stored elements take memory and work. It
+// is an optional ability, found by a type assertion; the Backend that With returns has it, too. PlaceSparse copies
+// a CSR to any Backend.
 //
-// Gram and GramMul accept X and Z if both are sparse. GramPacked accepts a sparse X. Gemm accepts a
-// sparse A if B and C are dense and op(B) is B. A View must have all columns. Any other use is
-// misuse.
+// Gram and GramMul accept X and Z if both are sparse. GramPacked accepts a sparse X. Gemm accepts a sparse A if B
+// and C are dense and op(B) is B. A View must have all columns. Any other use is misuse.
 //
-// The results equal those of the dense matrix up to rounding: elements that are not stored are 0,
-// and 0·NaN is NaN. A product xᵀz takes one multiplication for each column that both rows store.
-// Distances are computed from norms and the columns that both rows store, or from the differences
-// if more than ten bits cancel. The error of ‖x−z‖² is at most 2¹²γ_r‖x−z‖² with γ_r = ru/(1−ru),
-// where r is the number of elements that the two rows store, and u is the unit roundoff of T. Equal
-// rows have distance 0.
+// The results equal those of the dense matrix up to rounding: elements that are not stored are 0, and 0·NaN is NaN.
+// The error of ‖x−z‖² is at most 2¹²γ_r‖x−z‖² with γ_r = ru/(1−ru), where r is the number of elements that the two
+// rows store, and u is the unit roundoff of T. Equal rows have distance 0.
 type SparseBackend[T Float] interface {
 	Backend[T]
-	// SparseBytes returns the number of bytes that NewSparse takes for a rows × cols matrix with
-	// nnz stored elements, not including the CSR itself.
+	// SparseBytes returns the number of bytes that NewSparse takes for a rows × cols matrix with nnz stored
+	// elements, not including the CSR itself.
 	SparseBytes(rows, cols, nnz int) int64
-	// NewSparse returns the matrix x, a SparseMatrix, or a *MemoryError. An invalid x is misuse.
-	// The matrix may share the memory of x, which must not change before Free.
+	// NewSparse returns the matrix x, a SparseMatrix, or a *MemoryError. An invalid x is misuse. x must not change
+	// before Free.
 	NewSparse(x CSR[T]) (Matrix[T], error)
 }
 
@@ -41,8 +37,8 @@ type SparseMatrix[T Float] interface {
 	CSR() CSR[T] // the elements, for reading only
 }
 
-// PlaceSparse returns a matrix on b's device with the elements of x, which must only be read. The
-// matrix is sparse if b is a SparseBackend, otherwise a dense copy. The caller frees it.
+// PlaceSparse returns a matrix on b's device with the elements of x, which must only be read. The matrix is sparse
+// if b is a SparseBackend, otherwise a dense copy. The caller frees it.
 func PlaceSparse[T Float](b Backend[T], x CSR[T]) (Matrix[T], error) {
 	if s, ok := b.(SparseBackend[T]); ok {
 		return s.NewSparse(x)
@@ -68,8 +64,8 @@ func PlaceSparse[T Float](b Backend[T], x CSR[T]) (Matrix[T], error) {
 	return m, nil
 }
 
-// SparseBytes returns the number of bytes that PlaceSparse takes on the device for a rows × cols
-// matrix with nnz stored elements.
+// SparseBytes returns the number of bytes that PlaceSparse takes on the device for a rows × cols matrix with nnz
+// stored elements.
 func SparseBytes[T Float](b Backend[T], rows, cols, nnz int) int64 {
 	if s, ok := b.(SparseBackend[T]); ok {
 		return s.SparseBytes(rows, cols, nnz)

@@ -13,8 +13,8 @@ import (
 // plainBackend is a Backend without its optional abilities.
 type plainBackend struct{ backend.Backend[float64] }
 
-// TestPlaceSparseWithoutTheAbility checks that PlaceSparse makes a dense copy on a backend without
-// sparse matrices. The rows are so long that the copy takes several uploads.
+// TestPlaceSparseWithoutTheAbility checks that PlaceSparse makes a dense copy, in several uploads, on a backend
+// without sparse matrices.
 func TestPlaceSparseWithoutTheAbility(t *testing.T) {
 	const n, d, perRow = 19, 1 << 20, 30
 	seed := rand.Uint64()

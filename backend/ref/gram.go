@@ -53,9 +53,8 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	}
 }
 
-// kernelFunc returns the function (i, j) ↦ k(x_i, z_j) in float64. This function computes the
-// statistics of the pair by their definitions and evaluates the kernel's program. kernelFunc
-// computes the statistics of single points in advance.
+// kernelFunc returns the function (i, j) ↦ k(x_i, z_j) in float64, with the statistics of a pair computed by their
+// definitions.
 func kernelFunc[T backend.Float](k kernels.Kernel, x, z grid[T]) func(i, j int) float64 {
 	program := kernels.Compile(k)
 	a, b := widened(x), widened(z)

@@ -74,8 +74,8 @@ func (q *queue[T]) symm(ul backend.Uplo, alpha T, A, B grid[T], beta T, C grid[T
 	}
 }
 
-// Trsm solves op(A) X = αB by substitution. For Right, it solves X op(A) = αB as op(A)ᵀ Xᵀ = αBᵀ,
-// by the same loops over transposed grids.
+// Trsm solves op(A) X = αB by substitution, and X op(A) = αB as op(A)ᵀ Xᵀ = αBᵀ by the same loops over transposed
+// grids.
 func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
 	check.Trsm(s, ul, t, a, b)
 	A, B := gridOf(q.dev, "Trsm", a).op(t), gridOf(q.dev, "Trsm", b)
@@ -94,8 +94,6 @@ func (q *queue[T]) trsm(lower bool, alpha T, A, B grid[T]) {
 		if q.stopped() {
 			return
 		}
-		// Row i needs the solved rows: the rows above i for a lower triangle, the rows below i for
-		// an upper triangle.
 		i, first, end := step, 0, step
 		if !lower {
 			i = m - 1 - step

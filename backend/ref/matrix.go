@@ -81,8 +81,7 @@ func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
 	return nil
 }
 
-// grid is a matrix for the loops: element (i, j) is data[i*rs+j*cs]. Swapping the strides
-// transposes the grid.
+// grid is a matrix for the loops: element (i, j) is data[i*rs+j*cs]. Swapping the strides transposes the grid.
 type grid[T backend.Float] struct {
 	rows, cols, rs, cs int
 	data               []T

@@ -16,8 +16,7 @@ type packedMatrix[T backend.Float] struct {
 	memory *allocation
 	view   bool // a leading part of another packed matrix
 
-	// With 16 bits per element, data holds the diagonal, and codes the elements below the diagonal,
-	// by rows.
+	// With 16 bits per element, data holds the diagonal, and codes the elements below the diagonal, by rows.
 	codes  []uint16
 	coding *check.Coding
 }
@@ -176,8 +175,7 @@ func (q *queue[T]) GramPacked(dst backend.Packed[T], k kernels.Kernel, x backend
 	}
 }
 
-// encode sets element (i, j) to v, or to the code of v if elements have 16 bits. It returns an
-// error if v has no code.
+// encode sets element (i, j) to v, or to the code of v, and returns an error if v has no code.
 func (h *packedMatrix[T]) encode(i, j int, v float64) error {
 	if h.coding == nil {
 		h.set(i, j, v)

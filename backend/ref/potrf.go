@@ -13,8 +13,7 @@ import (
 //	L_ij = (A_ij − Σ_{p<j} L_ip L_jp) / L_jj          j < i
 //	L_ii = √(A_ii − Σ_{p<i} L_ip²)
 //
-// The same loops on the transposed grid compute UᵀU. If pivot i is invalid, rows 0 … i−1 of L are
-// the factor of the leading i × i part of A.
+// The same loops on the transposed grid compute UᵀU.
 func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	check.Potrf(ul, a)
 	L := gridOf(q.dev, "Potrf", a)

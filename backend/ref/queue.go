@@ -71,8 +71,8 @@ func (w *work) meter(total float64, steps int) *meter {
 	return &meter{w: w, total: total, steps: steps}
 }
 
-// step reports the flops of the next step. All steps except the last are integers: their sums are
-// exact, and the sum of all steps is the total without rounding.
+// step reports the flops of the next step. All steps except the last are integers, so that their sum has no
+// rounding.
 func (m *meter) step() {
 	m.completed++
 	target := m.total

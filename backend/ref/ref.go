@@ -1,6 +1,5 @@
-// Package ref is a complete backend in plain loops: the specification of backend.Backend in
-// executable form, the oracle with which other backends are compared, and the template for a new
-// backend.
+// Package ref is a complete backend in plain loops: the oracle with which other backends are compared, and the
+// template for a new backend.
 //
 // ref is slow and simple. Three choices make it an oracle:
 //
@@ -10,9 +9,9 @@
 //     feature, and never ‖x‖² + ‖z‖² − 2xᵀz: nothing cancels;
 //   - every loop runs in the order of the formula in the interface's comment.
 //
-// Importing package ref registers the driver "ref" with one device, "ref". Open opens it only by
-// its name. Methods do all work in the caller's goroutine before they return: the queue of ref is
-// always empty. It records only canceled contexts and *backend.RangeErrors as failures.
+// Importing package ref registers the driver "ref" with one device, "ref". Open opens it only by its name. Methods
+// do all work in the caller's goroutine before they return. The queue records only canceled contexts and
+// *backend.RangeErrors as failures.
 package ref
 
 import (
@@ -27,8 +26,7 @@ import (
 	"github.com/mercer-go/mercer/internal/check"
 )
 
-// defaultMemory is the limit of a device with Config.Memory 0: 1 GiB, more than the plain loops can
-// process in reasonable time.
+// defaultMemory is the limit of a device with Config.Memory 0.
 const defaultMemory = 1 << 30
 
 const name = "ref"
@@ -68,8 +66,7 @@ func info(limit int64) backend.Info {
 	}
 }
 
-// device implements backend.Device. Its mutex guards the counts of bytes, the only data that
-// concurrent calls share.
+// device implements backend.Device. Its mutex guards the counts of bytes.
 type device struct {
 	limit       int64
 	f32         *queue[float32]

@@ -59,9 +59,8 @@ func TestGramOfCubicMap(t *testing.T) {
 	requireEqual(t, "linear kernel of two sets", download(t, b, k), want)
 }
 
-// TestGramOfXOR computes the Gram matrix of (xᵀz)² at the points (±1, ±1) of the XOR example. The
-// expected values follow from the feature map (x₁², √2x₁x₂, x₂²). √2 occurs only squared, and all
-// values are exact.
+// TestGramOfXOR computes the Gram matrix of (xᵀz)² at the points (±1, ±1) of the XOR example. The expected values
+// follow from the feature map (x₁², √2x₁x₂, x₂²).
 func TestGramOfXOR(t *testing.T) {
 	b := open(t, backend.Config{}).F64()
 	rows := [][]float64{{1, 1}, {-1, 1}, {-1, -1}, {1, -1}}
@@ -74,8 +73,7 @@ func TestGramOfXOR(t *testing.T) {
 	requireEqual(t, "(xᵀz)²", download(t, b, k), []float64{4, 0, 4, 0, 0, 4, 0, 4, 4, 0, 4, 0, 0, 4, 0, 4})
 }
 
-// TestPotrfWorked tests a common textbook example: L = [[2 0 0] [6 1 0] [−8 5 3]], A = LLᵀ = [[4 12
-// −16] [12 37 −43] [−16 −43 98]].
+// TestPotrfWorked tests a common textbook example: L = [[2 0 0] [6 1 0] [−8 5 3]], A = LLᵀ.
 func TestPotrfWorked(t *testing.T) {
 	b := open(t, backend.Config{}).F64()
 	a := upload(t, b, []float64{4, 9, 9}, []float64{12, 37, 9}, []float64{-16, -43, 98})
@@ -97,8 +95,7 @@ func TestPotrfWorked(t *testing.T) {
 	}
 }
 
-// TestConformance runs the suite with fewer cases: ref has no block sizes, and large tests would
-// find no more errors than small tests. It omits Threads, because ref has no workers.
+// TestConformance runs the suite with fewer cases, because ref has no block sizes, and without Threads.
 func TestConformance(t *testing.T) {
 	leave := func(test string) bool { return strings.HasSuffix(test, "Threads") }
 	backendtest.Suite{Open: open, LargeN: 200, Fewer: true, RequirePacked: true, Leave: leave}.Run(t)
