@@ -8,13 +8,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// CSR is a sparse matrix in compressed sparse rows. For Indptr[i] ≤ p < Indptr[i+1], row i has the
-// element Data[p] in column Indices[p]; its other elements are 0. In every row the columns
-// increase. A stored element may be 0, NaN or infinite. Indptr has Rows+1 numbers. Indptr[0] may be
-// positive, so that SliceRows needs no copy. Rows and Cols are at most 2³¹−1.
-//
-// Check verifies these rules; the other methods assume them. A CSR is a mat.Matrix, but each call
-// of At searches for the element.
+// CSR is a sparse matrix in compressed sparse rows. For Indptr[i] ≤ p < Indptr[i+1], row i has the element Data[p]
+// in column Indices[p]; its other elements are 0. In every row the columns increase. A stored element may be 0, NaN
+// or infinite. Indptr has Rows+1 numbers, the first ≥ 0. Rows and Cols are at most 2³¹−1. Check verifies these
+// rules; the other methods assume them. A CSR is a mat.Matrix, but each call of At searches for the element.
 type CSR[T Float] struct {
 	Rows, Cols int
 	Indptr     []int
@@ -22,10 +19,9 @@ type CSR[T Float] struct {
 	Data       []T
 }
 
-// NewCSR returns the matrix with the given arrays. The matrix shares the memory of data. It also
-// shares the memory of indptr and indices if their elements need no conversion. NewCSR returns an
-// error if indptr does not begin with 0 or does not end with the number of elements, and the errors
-// of Check.
+// NewCSR returns the matrix with the given arrays. It shares the memory of data, and of indptr and indices if they
+// need no conversion. NewCSR returns an error if indptr does not begin with 0 or does not end with the number of
+// elements, and the errors of Check.
 func NewCSR[T Float, I int | int32 | int64](rows, cols int, indptr, indices []I, data []T) (CSR[T], error) {
 	m := CSR[T]{Rows: rows, Cols: cols, Data: data}
 	if err := m.checkShape(len(indptr), len(indices)); err != nil {
@@ -71,9 +67,8 @@ func (m CSR[T]) checkShape(indptr, indices int) error {
 	return nil
 }
 
-// Check returns nil for a valid CSR. Otherwise the error names the first row that violates a rule
-// of CSR, and the column, both counted from 1. Check does not check the values of the elements, and
-// never panics.
+// Check returns nil for a valid CSR. Otherwise the error names the first row that violates a rule of CSR, and the
+// column, both counted from 1. Check does not check the values of the elements.
 func (m CSR[T]) Check() error {
 	if err := m.checkShape(len(m.Indptr), len(m.Indices)); err != nil {
 		return err
@@ -120,8 +115,8 @@ func (m CSR[T]) At(i, j int) float64 {
 // T returns the transpose of m. It shares the memory of m.
 func (m CSR[T]) T() mat.Matrix { return mat.Transpose{Matrix: m} }
 
-// Row returns the columns and the values of the stored elements of row i. They share the memory of
-// m. Row panics if there is no row i.
+// Row returns the columns and values of the stored elements of row i, which share the memory of m, or panics
+// without such a row.
 func (m CSR[T]) Row(i int) (columns []int32, values []T) {
 	if uint(i) >= uint(m.Rows) {
 		panic(fmt.Sprintf("host: CSR.Row: %d is outside a %d×%d matrix", i, m.Rows, m.Cols))
@@ -130,8 +125,7 @@ func (m CSR[T]) Row(i int) (columns []int32, values []T) {
 	return m.Indices[from:to:to], m.Data[from:to:to]
 }
 
-// SliceRows returns rows i … k−1. They share the memory of m. SliceRows panics unless 0 ≤ i ≤ k ≤
-// Rows.
+// SliceRows returns rows i … k−1, which share the memory of m. It panics unless 0 ≤ i ≤ k ≤ Rows.
 func (m CSR[T]) SliceRows(i, k int) CSR[T] {
 	if i < 0 || k < i || k > m.Rows {
 		panic(fmt.Sprintf("host: CSR.SliceRows: %d to %d is outside a %d×%d matrix", i, k, m.Rows, m.Cols))
@@ -142,8 +136,7 @@ func (m CSR[T]) SliceRows(i, k int) CSR[T] {
 	return CSR[T]{Rows: k - i, Cols: m.Cols, Indptr: m.Indptr[i : k+1 : k+1], Indices: m.Indices, Data: m.Data}
 }
 
-// TakeRows returns a copy of the rows with the indices in list, in the order of list. It panics if
-// an index is out of range.
+// TakeRows returns a copy of the rows with the indices in list. It panics if an index is out of range.
 func (m CSR[T]) TakeRows(list []int) CSR[T] {
 	x := CSR[T]{Rows: len(list), Cols: m.Cols, Indptr: make([]int, len(list)+1)}
 	for r, i := range list {
@@ -166,8 +159,7 @@ func (m CSR[T]) NNZ() int {
 	return m.Indptr[m.Rows] - m.Indptr[0]
 }
 
-// Density returns the number of stored elements divided by Rows·Cols, or 0 for a matrix without
-// elements.
+// Density returns the number of stored elements divided by Rows·Cols, or 0 for a matrix without elements.
 func (m CSR[T]) Density() float64 {
 	if m.Rows == 0 || m.Cols == 0 {
 		return 0
@@ -175,10 +167,8 @@ func (m CSR[T]) Density() float64 {
 	return float64(m.NNZ()) / (float64(m.Rows) * float64(m.Cols))
 }
 
-// Transposed returns a copy of the transpose, which is m in compressed sparse columns. A counting
-// sort takes time and memory O(NNZ + Rows + Cols). The rows of m may have unsorted columns. The
-// rows of the copy have ascending columns, with duplicates next to each other. Two transpositions
-// therefore sort the columns in each row.
+// Transposed returns a copy of the transpose in time and memory O(NNZ + Rows + Cols). The rows of m may have
+// unsorted columns. The rows of the copy have ascending columns, with duplicates next to each other.
 func (m CSR[T]) Transposed() CSR[T] {
 	t := CSR[T]{Rows: m.Cols, Cols: m.Rows, Indptr: make([]int, m.Cols+1), Indices: make([]int32, m.NNZ()), Data: make([]T, m.NNZ())}
 	if m.Rows == 0 {
@@ -237,8 +227,7 @@ func (m CSR[T]) DenseTo(dst Matrix[T]) {
 	}
 }
 
-// CSR returns a sparse copy of m, which stores the elements that are not 0. It panics if a
-// dimension exceeds 2³¹−1.
+// CSR returns a sparse copy of m without the zeros. It panics if a dimension exceeds 2³¹−1.
 func (m Matrix[T]) CSR() CSR[T] {
 	s := CSR[T]{Rows: m.Rows, Cols: m.Cols, Indptr: make([]int, m.Rows+1)}
 	if err := s.checkShape(len(s.Indptr), 0); err != nil {

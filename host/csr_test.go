@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// randomCSR returns a dense matrix with gaps between its rows, and the same matrix as a CSR without
-// zeros. About the fraction `density` of the elements is not 0; some of these are NaN or Inf.
+// randomCSR returns the same matrix with gaps between its rows and as a CSR without zeros. About the fraction
+// density of its elements is not 0; some are NaN or Inf.
 func randomCSR(rng *rand.Rand, rows, cols int, density float64) (host.Matrix[float64], host.CSR[float64]) {
 	m := host.Matrix[float64]{Rows: rows, Cols: cols, Stride: cols + 3, Data: make([]float64, rows*(cols+3))}
 	for i := range m.Data {
@@ -112,8 +112,8 @@ func TestTransposedTwiceSortsRows(t *testing.T) {
 	}
 }
 
-// TestForgedCSRIsAnError passes invalid matrices to NewCSR and Check. Each matrix violates one
-// rule. The error must name the rule and the place.
+// TestForgedCSRIsAnError passes matrices that violate one rule each to NewCSR and Check. The error must name the
+// rule and place.
 func TestForgedCSRIsAnError(t *testing.T) {
 	const maxInt64 = math.MaxInt64
 	data := []float64{1, 2, 3, 4}
@@ -167,8 +167,7 @@ func TestForgedCSRIsAnError(t *testing.T) {
 	}
 }
 
-// FuzzNewCSR checks that NewCSR never panics, and that a matrix that passes Check has readable
-// rows.
+// FuzzNewCSR checks that NewCSR never panics, and that a matrix that passes Check has readable rows.
 func FuzzNewCSR(f *testing.F) {
 	f.Add(2, 3, []byte{0, 2, 4}, []byte{0, 2, 0, 2})
 	f.Add(1, 1, []byte{0, 200}, []byte{255})
@@ -214,8 +213,7 @@ func ExampleCSR() {
 	// host: csr: row 1: column 2 comes after column 4; columns must increase
 }
 
-// TestCSRTakeRowsAndSingle checks Single. It also checks TakeRows with repeated rows in another
-// order.
+// TestCSRTakeRowsAndSingle checks Single, and TakeRows with repeated rows in another order.
 func TestCSRTakeRowsAndSingle(t *testing.T) {
 	x := host.CSR[float64]{Rows: 4, Cols: 3, Indptr: []int{0, 1, 1, 3, 5}, Indices: []int32{2, 0, 1, 1, 2}, Data: []float64{7, 1, 0.1, 3, 4}}
 	rowRange := x.SliceRows(1, 4)

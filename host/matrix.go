@@ -1,6 +1,5 @@
-// Package host has matrices in Go memory, and reports how much memory is free. Packages without a
-// device use its matrices to exchange data with package backend, where the types Matrix and Float
-// are named Host and Float.
+// Package host has matrices in Go memory, and reports how much memory is free. Package backend has its types Matrix
+// and Float under the names Host and Float.
 package host
 
 import (
@@ -16,10 +15,8 @@ var ErrMemory = errors.New("out of memory")
 // Float is the element type of a matrix.
 type Float interface{ float32 | float64 }
 
-// Matrix is a row-major matrix: element (i, j) is Data[i*Stride+j]. Stride ≥ Cols, and Data
-// includes at least the last element. A Matrix is a mat.Matrix: functions that accept gonum's
-// matrices also accept samples in float32. Code that works in float64 converts the samples row by
-// row.
+// Matrix is a row-major matrix: element (i, j) is Data[i*Stride+j]. Stride ≥ Cols, and Data includes at least the
+// last element. A Matrix is a mat.Matrix.
 type Matrix[T Float] struct {
 	Rows, Cols, Stride int
 	Data               []T
@@ -64,8 +61,7 @@ func (m Matrix[T]) View(i, j, rows, cols int) Matrix[T] {
 	return Matrix[T]{Rows: rows, Cols: cols, Stride: m.Stride, Data: m.Data[first : first+(rows-1)*m.Stride+cols]}
 }
 
-// CheckView returns an error unless the rows × cols part at (i, j) is inside an r × c matrix. The
-// comparisons use r−i and c−j, because i+rows may overflow.
+// CheckView returns an error unless the rows × cols part at (i, j) is inside an r × c matrix.
 func CheckView(i, j, rows, cols, r, c int) error {
 	if i < 0 || j < 0 || rows < 0 || cols < 0 || rows > r-i || cols > c-j {
 		return fmt.Errorf("Matrix.View: %d×%d at (%d, %d) is outside a %d×%d matrix", rows, cols, i, j, r, c)

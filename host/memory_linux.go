@@ -9,10 +9,9 @@ import (
 	"syscall"
 )
 
-// Memory returns the number of bytes that this process may still allocate. It is the smallest of
-// three numbers: the system's available memory, the unused part of the limits of the process's
-// control groups, and the unused part of the limit of its address space (RLIMIT_AS, ulimit -v).
-// Memory returns false if it can read none of them.
+// Memory returns the number of bytes that this process may still allocate: the smallest of the system's available
+// memory and the unused parts of the limits of the process's control groups and of its address space (RLIMIT_AS).
+// It returns false if it can read none of them.
 func Memory() (int64, bool) {
 	free := int64(math.MaxInt64)
 	if kib, ok := field("/proc/meminfo", "MemAvailable"); ok {
@@ -22,8 +21,7 @@ func Memory() (int64, bool) {
 		limit, okL := number(filepath.Join(g.folder, g.limit))
 		used, okU := number(filepath.Join(g.folder, g.used))
 		if okL && okU {
-			// The control group counts pages of the file cache as used, but the system can free
-			// them.
+			// The control group counts pages of the file cache as used, but the system can free them.
 			cache, _ := field(filepath.Join(g.folder, "memory.stat"), g.cache)
 			free = min(free, max(limit-used+cache, 0))
 		}
@@ -38,8 +36,7 @@ func Memory() (int64, bool) {
 // controlGroup holds the folder of a control group and the names of the files with its limits.
 type controlGroup struct{ folder, limit, used, cache string }
 
-// controlGroups lists the control groups of this process, of version 1 and 2 of the interface, from
-// the innermost to the root.
+// controlGroups lists the control groups of this process, of version 1 and 2, from the innermost to the root.
 func controlGroups() []controlGroup {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -70,8 +67,7 @@ func controlGroups() []controlGroup {
 	return list
 }
 
-// number reads a file that holds one number. It returns false for the text "max", which stands for
-// no limit.
+// number reads a file that holds one number, and returns false for the text "max", which stands for no limit.
 func number(path string) (int64, bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {

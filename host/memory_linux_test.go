@@ -13,8 +13,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestMemoryObeysTheLimitOfAddresses starts a process that sets RLIMIT_AS, the limit of its address
-// space, to 256 MiB more than it uses.
+// TestMemoryObeysTheLimitOfAddresses starts a process with RLIMIT_AS 256 MiB above the size of its address space.
 func TestMemoryObeysTheLimitOfAddresses(t *testing.T) {
 	const headroom, child = 256 << 20, "MERCER_TEST_RLIMIT"
 	if os.Getenv(child) == "" {
@@ -43,8 +42,7 @@ func TestMemoryObeysTheLimitOfAddresses(t *testing.T) {
 	}
 	free, known := host.Memory()
 	t.Logf("%d bytes are left", free)
-	// After the pages were counted, Go's runtime may reserve memory, for example for stacks of
-	// threads: free may be less than 256 MiB.
+	// Go's runtime may reserve memory between the count and the limit: free may be less than 256 MiB.
 	if !known || free > headroom || free < headroom/2 {
 		t.Errorf("%d bytes may be taken (%v), at most %d are left", free, known, headroom)
 	}
