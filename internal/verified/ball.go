@@ -17,9 +17,8 @@ var unbounded = Ball{Radius: math.Inf(1)}
 // Exact returns the ball that contains only v.
 func Exact(v float64) Ball { return Ball{Hi: v} }
 
-// up returns an upper bound on an exact value. The argument r is the computed value: the result of at most 16
-// operations on nonnegative numbers. Each operation has a relative error of at most 2⁻⁵³ or underflows. up(NaN) is
-// +Inf.
+// up returns an upper bound on an exact value, where r is the result of at most 16 operations on nonnegative
+// numbers. Each operation has a relative error of at most 2⁻⁵³ or underflows. up(NaN) is +Inf.
 func up(r float64) float64 {
 	switch {
 	case r == 0:
@@ -49,8 +48,7 @@ func (b Ball) plus(radius float64) Ball {
 	return b
 }
 
-// scale returns b·2^e, which must not overflow. If the result underflows, its error is less than
-// the constant underflow.
+// scale returns b·2^e, which must not overflow. An underflow changes it by less than the constant underflow.
 func (b Ball) scale(e int) Ball {
 	f := math.Float64frombits(uint64(e+1023) << 52)
 	return Ball{b.Hi * f, b.Lo * f, up(b.Radius * f)}
@@ -120,8 +118,8 @@ func Div(a, b Ball) Ball {
 	return quotient.plus((residual.Magnitude() + a.Radius + quotient.Magnitude()*b.Radius) / minDivisor)
 }
 
-// Sqrt returns √max(a, 0). Let a have the center c and the radius r. The radius of the result is the sum of a bound
-// on the error of the computed root s, |s − √c| ≤ |c − s²|/s, and of √(c+r) − √c ≤ min(r/√c, √r).
+// Sqrt returns √max(a, 0). For a of center c and radius r, the error of the computed root s is at most |c − s²|/s,
+// and √(c+r) − √c ≤ min(r/√c, √r).
 func Sqrt(a Ball) Ball {
 	if !(a.Hi > 0x1p-900) {
 		return Ball{Radius: up(math.Sqrt(up(math.Max(a.Hi, 0) + math.Abs(a.Lo) + a.Radius)))}

@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// The functions below compute reference values in 320-bit arithmetic. They run the program of a
-// kernel with other power series than package verified.
+// The functions below compute reference values in 320-bit arithmetic, with other power series than package
+// verified.
 
 const bits = 320
 
@@ -30,8 +30,7 @@ func halved(a *big.Float) (reduced *big.Float, k int) {
 	return zero().SetMantExp(a, -k), k
 }
 
-// bigExp returns exp(a) = (Σ sʲ/j!)^(2^k) with s = a·2^−k. It sums 30 terms. Term j is less than
-// 2^(−10j)/j!.
+// bigExp returns exp(a) = (Σ sʲ/j!)^(2^k) with s = a·2^−k, from 30 terms.
 func bigExp(a *big.Float) *big.Float {
 	s, k := halved(a)
 	sum, t := number(1), number(1)
@@ -45,8 +44,7 @@ func bigExp(a *big.Float) *big.Float {
 	return sum
 }
 
-// bigLog returns ln(a) by Halley's iteration y + 2(a − e^y)/(a + e^y), which triples the number of
-// correct digits.
+// bigLog returns ln(a) by Halley's iteration y + 2(a − e^y)/(a + e^y).
 func bigLog(a *big.Float) *big.Float {
 	f, _ := a.Float64()
 	y := number(math.Log(f))
@@ -57,8 +55,7 @@ func bigLog(a *big.Float) *big.Float {
 	return y
 }
 
-// bigCosSin returns cos(a) and sin(a) by the power series at a·2^−k, followed by k doublings of the
-// angle.
+// bigCosSin returns cos(a) and sin(a) by the power series at a·2^−k and k doublings of the angle.
 func bigCosSin(a *big.Float) (c, s *big.Float) {
 	v, k := halved(a)
 	c, s = number(1), zero()

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestFactorIsCanceled checks that factor and minEigenvalue return the cause of a canceled
-// context.
+// TestFactorIsCanceled checks that factor and minEigenvalue return the cause of a canceled context.
 func TestFactorIsCanceled(t *testing.T) {
 	cause := errors.New("no time")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -13,7 +13,7 @@ const (
 )
 
 // precision is the number of bits of the arithmetic that computes the tables. remainder is an upper bound on the
-// relative error of a constant that is stored as a sum of three float64 numbers. The error itself is at most 2⁻¹⁵⁹.
+// relative error of a constant that is stored as a sum of three float64 numbers.
 const (
 	precision = 400
 	remainder = 0x1p-155
@@ -86,8 +86,7 @@ func thirds(v *big.Float) (parts [3]float64) {
 	return parts
 }
 
-// reduce returns a − kc for an integer k with |k| ≤ 2³¹ and a constant c, which is the sum of three
-// float64 numbers.
+// reduce returns a − kc for an integer k with |k| ≤ 2³¹ and a constant c, a sum of three float64 numbers.
 func reduce(a Ball, k float64, c *[3]float64) Ball {
 	for _, part := range c {
 		p, e := twoProduct(k, part)
@@ -97,8 +96,8 @@ func reduce(a Ball, k float64, c *[3]float64) Ball {
 }
 
 // Exp returns exp(a) = 2^e·2^(j/64)·exp(r) for a = k·ln 2/64 + r and k = 64e + j, so that |r| < 0.0055. The power
-// series of exp(r) − 1 is truncated after r⁹/9!. Its terms from r⁴/24 on sum to less than 4·10⁻¹¹. They are
-// evaluated in float64 with a relative error of less than 32·2⁻⁵³.
+// series of exp(r) − 1 is truncated after r⁹/9!. Its terms from r⁴/24 on sum to less than 4·10⁻¹¹ and are
+// evaluated in float64.
 func Exp(a Ball) Ball {
 	if !(math.Abs(a.Hi) < 680) {
 		if a.Hi < 0 && a.Hi+a.Radius < -680 {
@@ -115,8 +114,8 @@ func Exp(a Ball) Ball {
 	square := Mul(r, r)
 	cube := Mul(Mul(square, r), c.sixth)
 	halfSquare := Ball{square.Hi / 2, square.Lo / 2, square.Radius}
-	// v is r rounded to float64. This rounding changes the tail by a relative error of at most 5·2⁻⁵³, because the
-	// first term of the tail is proportional to r⁴. The omitted terms, from r¹⁰/10! on, sum to less than 2⁻⁹⁵.
+	// The rounding of r to v changes the tail by a relative error of at most 5·2⁻⁵³. The evaluation of the tail
+	// adds roundings, and the omitted terms, from r¹⁰/10! on, sum to less than 2⁻⁹⁵.
 	series := Add(Add(r, halfSquare), Add(cube, Ball{Hi: tail, Radius: 32*0x1p-53*math.Abs(tail) + 0x1p-95}))
 	n := int(k)
 	j := ((n % steps) + steps) % steps
@@ -204,9 +203,9 @@ func Cos(a Ball) Ball { return circular(a, 0) }
 // Sin returns sin(a).
 func Sin(a Ball) Ball { return circular(a, 3) }
 
-// circular returns cos(a + shift·π/2). With a = k·π/2 + r, |r| < 0.8, the result is ±cos(r) or ±sin(r), computed by
-// its power series. The terms alternate in sign, so that the truncation error is less than the first omitted term.
-// The radius of the result includes the radius of a, because the derivative of the cosine is at most 1.
+// circular returns cos(a + shift·π/2). With a = k·π/2 + r, |r| < 0.8, the result is ±cos(r) or ±sin(r), computed
+// by its power series. The terms alternate in sign, so that the truncation error is less than the first omitted
+// term.
 func circular(a Ball, shift int) Ball {
 	if !(math.Abs(a.Hi) <= 0x1p30) {
 		return unbounded

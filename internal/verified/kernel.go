@@ -27,9 +27,9 @@ func NewKernel(k kernels.Kernel) *Kernel {
 	return e
 }
 
-// Steps estimates the time of System.Bound for n points of d features, in units of about 4 ns. Each pair of points
-// takes 20 units for each operation of the kernel's program. Each pair and feature takes 1 unit for an unscaled
-// xᵀz, ‖x−z‖² or ‖x−z‖₁. Any other statistic takes 30 units, or 30 for each of its frequencies.
+// Steps estimates the time of System.Bound for n points of d features, in units of about 4 ns. A pair takes 20
+// units for each operation of the kernel's program, and for each feature 1 unit for an unscaled xᵀz, ‖x−z‖² or
+// ‖x−z‖₁, and otherwise 30 units, for each frequency of the statistic if it has frequencies.
 func Steps(k kernels.Kernel, n, d int) float64 {
 	p := kernels.Compile(k)
 	steps := 20 * float64(len(p.Code))
@@ -133,8 +133,8 @@ func inverseRoot(v Ball) Ball {
 	return Div(Exact(1), Sqrt(v))
 }
 
-// unscaledStat returns xᵀz, ‖x−z‖² or ‖x−z‖₁. The term of each feature is computed as a float64 p plus a correction
-// smaller than 3u|p|, where u = 2⁻⁵³. The error of the term is less than 8u²|p|. The type sum adds the terms.
+// unscaledStat returns xᵀz, ‖x−z‖² or ‖x−z‖₁. The term of each feature is a float64 p plus a correction smaller
+// than 3u|p|, where u = 2⁻⁵³, with an error of less than 8u²|p|.
 func unscaledStat(kind kernels.StatKind, x, z []float64) Ball {
 	var s sum
 	for j, v := range x {
@@ -156,11 +156,10 @@ func unscaledStat(kind kernels.StatKind, x, z []float64) Ball {
 	return s.ball()
 }
 
-// A sum adds n numbers by algorithm Dot2 of Ogita, Rump and Oishi (2005), Accurate sum and dot product. Each number
-// is given as a float64 p and a correction e with |e| ≤ 3u|p|, where u = 2⁻⁵³. The field high is the float64 sum of
-// the p. The field low is the sum of the corrections and of the rounding errors of high. Let S = Σ|p|. A rounding
-// error of high is at most uS, so that each p adds at most 4uS to low. The sum low has less than 2n rounding errors
-// of at most 4nu²S each. The error of high + low is thus at most 8n²u²S, plus the errors 8u²|p| of the numbers.
+// A sum adds n numbers by algorithm Dot2 of Ogita, Rump and Oishi (2005), Accurate sum and dot product. Each
+// number is given as a float64 p and a correction e with |e| ≤ 3u|p|, where u = 2⁻⁵³. The error of high + low is
+// at most 8n²u²Σ|p|, because low has less than 2n rounding errors of at most 4nu²Σ|p| each, plus the errors 8u²|p|
+// of the numbers.
 type sum struct {
 	high, low, size float64
 	n               int

@@ -20,8 +20,8 @@ import (
 // over β and, with an intercept, b. An Expansion defines the functions φ_j. P is λI, or the matrix
 // λ(k(x_j, x_l)) if Centers is set.
 type Primal struct {
-	// Pass calls the function use with the features, targets and weights of each block of samples. Nil weights mean
-	// that all weights are 1. Bound needs dense samples. Rounded can use Sums instead of Pass.
+	// Pass calls the function use with the features, targets and weights of each block of samples. Nil weights
+	// mean that all weights are 1. Bound needs dense samples.
 	Pass      func(ctx context.Context, use func(x numeric.Points, y backend.Host[float64], weights []float64) error) error
 	Lambda    Ball
 	Lambdas   []Ball // if not nil, the λ of each target, instead of Lambda; read by Rounded only
@@ -37,24 +37,22 @@ func (s *Primal) lambda(c int) Ball {
 	return s.Lambda
 }
 
-// Bound returns the bound for an approximate solution f. The bound has the form of an ErrorBound
-// whose Plain is set.
+// Bound returns the bound for an approximate solution f. It has the form of an ErrorBound whose Plain is set.
 //
-// Let r_i = y_i − f(x_i) be the residuals and m = Σ w_i. Let φ̄ = Σ w_i φ(x_i)/m, g_b = Σ w_i r_i and g = Σ w_i r_i
-// φ(x_i) − Pβ. The error e of β and the error of b satisfy
+// Let r_i = y_i − f(x_i) be the residuals, m = Σ w_i, φ̄ = Σ w_i φ(x_i)/m, g_b = Σ w_i r_i and g = Σ w_i r_i
+// φ(x_i) − Pβ. Without an intercept φ̄ = 0 and g_b = 0. By the normal equations, the error e of β and the error of
+// b satisfy
 //
-//	(Σ w_i (φ(x_i) − φ̄)(φ(x_i) − φ̄)ᵀ + P)e = g − g_b φ̄,  error of b = g_b/m − φ̄ᵀe,
+//	(Σ w_i (φ(x_i) − φ̄)(φ(x_i) − φ̄)ᵀ + P)e = g − g_b φ̄,  error of b = g_b/m − φ̄ᵀe.
 //
-// which follow from the normal equations. Without an intercept φ̄ = 0 and g_b = 0. The matrix of the first equation
-// minus P is positive semidefinite. For a lower bound μ > 0 on the eigenvalues of P, therefore
+// For a lower bound μ > 0 on the eigenvalues of P, therefore
 //
 //	‖e‖ ≤ ‖g − g_b φ̄‖/μ,  |error of f(x)| ≤ ‖φ(x)‖‖e‖ + ‖φ̄‖‖e‖ + |g_b|/m.
 //
-// For P = λI, μ = λ. For P = λ(k(x_j, x_l)), a factorization proves μ: see minEigenvalue. The residuals g and g_b
-// are evaluated with 106 bits. Bound then solves the equations for the errors in float64. Their solutions z and ζ
-// are the correction. Bound evaluates the effect of the correction on f, and the residuals of β + z and b + ζ.
+// For P = λI, μ = λ, and otherwise minEigenvalue proves μ. The residuals g and g_b are evaluated with 106 bits.
+// Bound solves the equations for the errors in float64 and applies the bounds to f plus this correction.
 //
-// Bound reads the samples at most four times. The method Bytes returns the memory that Bound needs.
+// Bound reads the samples at most four times.
 func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	m, t := f.Alpha.Rows, f.Alpha.Cols
 	floor := lowerBound(s.Lambda)
@@ -136,14 +134,10 @@ func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	return b, nil
 }
 
-// blockRows returns the number of samples in a block, for which Bound stores the values of m
-// functions.
+// blockRows returns the number of samples in a block, for which Bound stores the values of m functions.
 func blockRows(m int) int { return min(1024, max(64, 1<<18/m)) }
 
-// Bytes returns the memory that Bound needs, in bytes, for n samples, m functions and t targets. It counts the
-// values of the functions for a block of samples, once as balls and twice in float64, the matrix of the equations,
-// and the residuals. If Centers is set, it also counts the matrix of the penalty as balls, and two float64 matrices
-// for the bound on its eigenvalues.
+// Bytes returns the memory that Bound needs, in bytes, for n samples, m functions and t targets.
 func (s *Primal) Bytes(n, m, t int) int64 {
 	rows := min(n, blockRows(m))
 	triangle := numeric.Elements(m, (m+1)/2)
@@ -341,10 +335,10 @@ func (f *Expansion) gram(ctx context.Context) ([][]Ball, error) {
 	return list, err
 }
 
-// FactorSlack returns an upper bound on γ_(n+3)·trace. If the Cholesky factorization of a symmetric n×n matrix A in
-// float64 succeeds, all eigenvalues of A are at least −FactorSlack(n, tr A). The reason is that the computed factor
-// is the exact factor of A + E with ‖E‖ ≤ γ_(n+1)/(1 − γ_(n+1)) tr A (Rump 2006, Verification of positive
-// definiteness, BIT 46, lemma 2.1). The bound allows for two more rounding errors in each diagonal element of A.
+// FactorSlack returns an upper bound on γ_(n+3)·trace. If the Cholesky factorization of a symmetric n×n matrix A
+// in float64 succeeds, all eigenvalues of A are at least −FactorSlack(n, tr A) (Rump 2006, Verification of
+// positive definiteness, BIT 46, lemma 2.1, which needs γ_(n+1)). The bound allows for two more rounding errors in
+// each diagonal element of A.
 func FactorSlack(n int, trace float64) float64 {
 	return up(1.01 * unit * float64(n+3) * trace * (1 + float64(n)*0x1p-50))
 }
@@ -385,8 +379,7 @@ func minEigenvalue(ctx context.Context, k [][]Ball) (float64, error) {
 	return best, err
 }
 
-// A lower holds the lower triangle of a symmetric matrix, and after a call of factor its Cholesky factor. The order
-// of the additions depends only on the dimensions, so that results are reproducible.
+// A lower holds the lower triangle of a symmetric matrix, and after a call of factor its Cholesky factor.
 type lower struct{ rows [][]float64 }
 
 func newLower(n int) *lower {

@@ -278,15 +278,13 @@ func TestPrimalBounds(t *testing.T) {
 	}
 }
 
-// A primalRow holds the results of three kinds of bounds for one method: Bound, Rounded from a pass
-// over the samples, and Rounded from sums.
+// A primalRow holds the results for one method: of Bound, Rounded from a pass, and Rounded from sums.
 type primalRow struct {
 	name string
 	ways [3]primalWay
 }
 
-// A primalWay holds the results of one kind of bound. ratios has the ratio of bound to error of
-// each solution.
+// A primalWay holds the results of one kind of bound. ratios has the ratio of bound to error of each solution.
 type primalWay struct {
 	predictions, unproven, violations int
 	ratios                            []float64
@@ -381,8 +379,7 @@ func (s *system) checkPrimal(t *testing.T, boundName string, v primalSolution, s
 	}
 }
 
-// TestCorrectionsPerTarget checks that other targets do not increase the bound of a target. Other
-// targets may decrease the bound, because they may cause further steps of the correction.
+// TestCorrectionsPerTarget checks that other targets do not increase the bound of a target.
 func TestCorrectionsPerTarget(t *testing.T) {
 	dev, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
@@ -422,9 +419,8 @@ func TestCorrectionsPerTarget(t *testing.T) {
 	}
 }
 
-// TestSumsSize checks the field Size of a target, which Enough compares with the bound from sums.
-// With an intercept the solver subtracts the first target from all targets. The first target or the
-// last target is an outlier: Size must not depend on the order of the rows.
+// TestSumsSize checks the field Size of a target, which must not depend on the order of the rows, with an outlier
+// in the first or the last row: with an intercept the solver subtracts the first target from all targets.
 func TestSumsSize(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, outlier = 200, 1e3
@@ -446,7 +442,7 @@ func TestSumsSize(t *testing.T) {
 			if !intercept {
 				want = math.Hypot(want, stat.Mean(y.Data, nil))
 			}
-			// Size² is a difference of numbers of at most outlier², each with n + 8 roundings.
+			// The tolerance: Size² is a difference of numbers of at most outlier², each with n + 8 roundings.
 			if got := r.Sums.Targets[0].Size; !(math.Abs(got-want) <= (n+8)*0x1p-52*outlier*outlier/want) {
 				t.Errorf("outlier %d, intercept %v: size %v, want %v", index, intercept, got, want)
 			}
@@ -454,9 +450,8 @@ func TestSumsSize(t *testing.T) {
 	}
 }
 
-// TestVaryingSelf checks that Rounded returns ErrSamples if Pass is nil and k(x, x) depends on x:
-// the sums give no bound then. For the two equal centers a bound on the eigenvalues would fail with
-// another error.
+// TestVaryingSelf checks that Rounded returns ErrSamples if Pass is nil and k(x, x) depends on x. With equal
+// centers, a bound on the eigenvalues would fail with another error.
 func TestVaryingSelf(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	centers := numeric.DensePoints(backend.NewHost[float64](2, 1))

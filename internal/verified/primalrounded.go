@@ -12,12 +12,11 @@ import (
 )
 
 // NewWaves returns a Roundoff for the functions cos ω_jᵀx, followed by the functions sin ω_jᵀx, where ω_j is row j
-// of omega. The arguments cos and sin are the kernels cos zᵀx and sin zᵀx. In the formulas of Roundoff, √k(x, x) is
-// 1.
+// of omega. The arguments cos and sin are the kernels cos zᵀx and sin zᵀx. In the formulas of Roundoff, √k(x, x)
+// is 1.
 //
-// The error of a computed angle ω_jᵀx is at most γ_(d+3)‖ω_j‖‖x‖. It changes the cosine and the sine of the angle
-// by at most as much. The evaluation of these functions adds at most 2 functionUlps + 8 roundings of numbers of
-// magnitude 1 and of the angle, including the shift of the angle by 3π/2 for the sine.
+// The error of a function is at most the error of the computed angle ω_jᵀx, γ_(d+3)‖ω_j‖‖x‖, plus 2 functionUlps +
+// 8 roundings of numbers of magnitude 1 and of the angle.
 func NewWaves(omega numeric.Points, cos, sin kernels.Kernel) *Roundoff {
 	norm := 0.0
 	for j := range omega.Rows {
@@ -36,9 +35,8 @@ func NewCoordinates(d int) *Roundoff {
 
 func ones(n int) []float64 { return numeric.Repeated(1.0, n) }
 
-// fill computes the values of the functions of r for the points x on the device, where z holds the
-// points of r. It returns the part of dst with the values, or x itself if the functions are
-// coordinates.
+// fill computes the values of the functions of r for the points x on the device, where z holds the points of r. It
+// returns the part of dst with the values, or x itself if the functions are coordinates.
 func (r *Roundoff) fill(q backend.Backend[float64], dst, x, z backend.Matrix[float64]) backend.Matrix[float64] {
 	if len(r.functions) == 0 {
 		return x
@@ -53,22 +51,21 @@ func (r *Roundoff) fill(q backend.Backend[float64], dst, x, z backend.Matrix[flo
 
 // Rounded returns a bound for an approximate solution f, or the bound +Inf if it can prove no finite bound. The
 // queue q evaluates the residuals in float64 from computed values of the functions, whose errors r bounds. Rounded
-// reads the samples once and evaluates each function once for each sample. If s.Pass is nil, or if the bound from
-// s.Sums is small enough, Rounded does not read the samples.
+// reads the samples once. If s.Pass is nil, or if the bound from s.Sums is small enough, it does not read them.
 //
 // In the notation of Bound, let Φ̃ be the matrix with the rows φ(x_i) − φ̄, r the exact residuals, r̂ the computed
-// residuals, and h = Φ̃ᵀWr̂ − Pβ. The error of β is e = (Φ̃ᵀWΦ̃ + P)⁻¹(Φ̃ᵀW(r − r̂) + h). Let A = W^½Φ̃P^−½ and
-// ψ = P^−½(φ(x) − φ̄). Because s/(s² + 1) ≤ 1/2 for each singular value s of A,
+// residuals, and h = Φ̃ᵀWr̂ − Pβ.
 //
-//	|(φ(x) − φ̄)ᵀe| = |ψᵀ(AᵀA + I)⁻¹(AᵀW^½(r − r̂) + P^−½h)| ≤ ‖ψ‖(‖W^½(r − r̂)‖/2 + ‖h‖/√μ).
+//   - The error of β is e = (Φ̃ᵀWΦ̃ + P)⁻¹(Φ̃ᵀW(r − r̂) + h).
+//   - Let ψ = P^−½(φ(x) − φ̄). Then |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖(‖W^½(r − r̂)‖/2 + ‖h‖/√μ), because s/(s² + 1) ≤ 1/2 for
+//     each singular value s of W^½Φ̃P^−½.
+//   - ‖P^−½φ(x)‖ is at most √(k(x, x)/λ) for P = λ(k(x_j, x_l)) and a positive semidefinite k. For P = λI it is at
+//     most ‖x‖/√λ for the coordinates, and √(D/λ) for D cosines and D sines.
+//   - The formulas of ErrorBound hold if N is twice the factor of ‖ψ‖, divided by √λ, or by √(λ/D) for D cosines
+//     and sines.
 //
-// The norm ‖P^−½φ(x)‖ is at most √(k(x, x)/λ) for P = λ(k(x_j, x_l)) and a positive semidefinite k. For P = λI it
-// is at most ‖x‖/√λ for the coordinates, and √(D/λ) for D cosines and D sines. Let N be the factor of ‖ψ‖ above,
-// times 2, divided by √λ or √(λ/D). The formulas of ErrorBound for the errors of f hold for this N.
-//
-// The rounding errors of r̂, of h and of the means are bounded as in System.Rounded: a sum of n
-// products has an error of at most γ_n times the sum of their magnitudes, whatever the order
-// (Higham 2002, equation 3.5), and |φ_j(x)| ≤ √k(x, x)·√k(x_j, x_j).
+// The rounding errors of r̂, of h and of the means are bounded as in System.Rounded, with |φ_j(x)| ≤ √k(x,
+// x)·√k(x_j, x_j).
 func (s *Primal) Rounded(ctx context.Context, q backend.Backend[float64], f *Expansion, r *Roundoff) (*ErrorBound, error) {
 	w := &primalRounded{Primal: s, q: q, f: f, r: r, size: make([]float64, f.Alpha.Cols), targets: make([]primalSums, f.Alpha.Cols)}
 	bySums := s.Sums != nil && r.constant && r.points.Sparse == nil // if k(x, x) depends on x, the sums do not bound it
@@ -166,11 +163,9 @@ func (w *primalRounded) allocate() (err error) {
 }
 
 // minEigenvalue returns a lower bound on the eigenvalues of the matrix S of the k(x_j, x_l), or 0 if it cannot
-// prove a positive bound. It also returns the products of S with w.vectors. A Cholesky factorization of S − θI on
-// the device proves the bound, with FactorSlack for twice as many roundings. The first θ is about a third of the
-// smallest Rayleigh quotient of w.vectors, which is at least the smallest eigenvalue. If this θ is too large,
-// minEigenvalue factors S − θI for the smallest θ that proves a positive bound. Four steps of inverse iteration
-// with this factor give a better estimate of the eigenvalue. The next values of θ are fractions of this estimate.
+// prove a positive bound, and the products of S with w.vectors. A Cholesky factorization of S − θI on the device
+// proves the bound, with FactorSlack for twice as many roundings. The first θ is about a third of the smallest
+// Rayleigh quotient of w.vectors. If it is too large, θ is a fraction of an estimate by inverse iteration.
 func (w *primalRounded) minEigenvalue() (floor float64, products backend.Host[float64], err error) {
 	m, cols := w.vectors.Rows, w.vectors.Cols
 	products = backend.NewHost[float64](m, cols)
@@ -275,8 +270,8 @@ func (w *primalRounded) pass(ctx context.Context) error {
 	})
 }
 
-// add adds a sample x to the sums. The arguments are relative = ε, root = √k(x, x), the targets y, and the computed
-// products v = φ(x)ᵀβ. add overwrites v with the weighted residuals, followed by the weight.
+// add adds a sample x to the sums. The arguments are relative = ε, root = √k(x, x), the targets y, and the
+// computed products v = φ(x)ᵀβ, which add overwrites with the weighted residuals, followed by the weight.
 func (w *primalRounded) add(relative, root float64, y, v []float64, weight float64) {
 	rounding := relative + gamma(len(w.r.roots)+9)
 	if weight > 0 {
@@ -359,17 +354,16 @@ func (w *primalRounded) set(target *TargetBound, low, floor, residual, gradient 
 // bySums returns a bound for the solution of the normal equations Hβ = z from the sums H and z, without the
 // samples.
 //
-// In the notation of Rounded, the error of β is e = H⁻¹h with h = z − Hβ, and |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖‖h‖/√μ. Let
-// ρ = √k(x, x), ρ_a = √k(x_a, x_a) and s_a² = Σ w_i φ_a(x_i)² + P_aa. Element a of h has two kinds of errors:
+// In the notation of Rounded, the error of β is e = H⁻¹h with h = z − Hβ, and |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖‖h‖/√μ. Let ρ =
+// √k(x, x), ρ_a = √k(x_a, x_a) and s_a² = Σ w_i φ_a(x_i)² + P_aa. Element a of h has two kinds of errors:
 //
-//   - Each value of φ_a has an error of at most ερρ_a, so that column a of W^½Φ has an error of norm at most
-//     e_a = ερρ_a√m. By the Cauchy–Schwarz inequality this adds at most e_a(T + B) + s_a B to element a of h, where
-//     B = Σ_b e_b|β_b| and T = √Σ w_i y_i² + Σ_b s_b|β_b|.
-//   - The rounding errors of the sums, of their products with β and of the residual add at most γ_c s_a T. A float64
-//     sum of n numbers takes at most n roundings in every order, so that c is about the number of samples.
+//   - Column a of W^½Φ has an error of norm at most e_a = ερρ_a√m. It adds at most e_a(T + B) + s_a B to element a
+//     of h, where B = Σ_b e_b|β_b| and T = √Σ w_i y_i² + Σ_b s_b|β_b|.
+//   - The rounding errors of the sums, of their products with β and of the residual add at most γ_c s_a T, where c
+//     is about the number of samples.
 //
-// With an intercept the terms ΦᵀW11ᵀWΦ/m are subtracted, whose errors have the same size: c triples and the effect
-// of ε doubles. With weights m has rounding errors, too, and c increases by the number of samples.
+// With an intercept the terms ΦᵀW11ᵀWΦ/m are subtracted: c triples and the effect of ε doubles. With weights m has
+// rounding errors, too, and c increases by the number of samples.
 func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 	f, r := w.f, w.r
 	m, rounds, twice := f.Alpha.Rows, 1, 1.0
@@ -386,8 +380,8 @@ func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 		if r.origin != nil {
 			origin = r.origin[p]
 		}
-		// The first corner of the box has the largest ‖x − origin‖, and the second corner has the
-		// largest Σ |x_p| + |x_p − origin_p|.
+		// The first corner of the box has the largest ‖x − origin‖, and the second the largest Σ |x_p| + |x_p −
+		// origin_p|.
 		for i, size := range []func(v float64) float64{
 			func(v float64) float64 { return math.Abs(v - origin) },
 			func(v float64) float64 { return math.Abs(v) + math.Abs(v-origin) },
@@ -435,8 +429,7 @@ func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 	return b
 }
 
-// Enough reports whether the bound on the error of f is at most a thousandth of the Size of each
-// target in s.Sums. A pass over the samples is then not worth its time.
+// Enough reports whether the bound on the error of f is at most a thousandth of the Size of each target in s.Sums.
 func (s *Primal) Enough(b *ErrorBound) bool {
 	for c, target := range s.Sums.Targets {
 		if !(b.Uniform(c, b.Root*b.Root) <= 1e-3*target.Size) {

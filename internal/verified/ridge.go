@@ -81,40 +81,27 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], store fun
 //
 //	(K + D)α + b·1 = y,  1ᵀα = 0,  D = λW⁻¹, λ > 0,
 //
-// or of (K + D)α = y without an intercept. Let r and ρ be the residuals of these equations. The errors of α and b
-// solve the same equations with r and ρ on the right-hand side. System.Solve computes an approximate solution z, ζ
-// of the equations for the errors, the correction. Without Solve it is 0. The effect of the correction on f is
-// computed. In the bounds below, r and ρ are the residuals of α + z and b + ζ.
+// or of (K + D)α = y without an intercept. System.Solve computes a correction z, ζ of α and b, an approximate
+// solution of the equations for their errors; without Solve it is 0. Let r and ρ be the residuals of both
+// equations for α + z and b + ζ, N = ‖D^−½r‖ and A = K + D. Let k_x be the vector of the k(x_j, x), and φ(x) a
+// feature vector with k(x, z) = φ(x)ᵀφ(z). For a positive semidefinite kernel:
 //
-// Let N = ‖D^−½r‖, A = K + D, K̃ = D^−½KD^−½ and r̃ = D^−½r. For a positive semidefinite kernel there are feature
-// vectors with k(x, z) = φ(x)ᵀφ(z). Let Φ be the matrix with the columns φ(x_j), so that K = ΦᵀΦ, and let k_x be
-// the vector of the k(x_j, x). Without an intercept the error of α is A⁻¹r, with
+//   - Without an intercept the error of α + z is A⁻¹r, with ‖D^½A⁻¹r‖ ≤ N and |k_xᵀA⁻¹r| ≤ √k(x, x)·N/2, because
+//     s/(s+1)² ≤ 1/4 for each eigenvalue s of D^−½KD^−½.
+//   - With an intercept r changes f(x) by vᵀr, where v minimizes ‖φ(x) − Σ_j v_jφ(x_j)‖² + vᵀDv subject to 1ᵀv =
+//     1. Let w = W1/1ᵀW1 and φ̄ = Σ_j w_jφ(x_j). The vector v − w solves the problem without an intercept for the
+//     feature vectors minus φ̄. Therefore |vᵀr| ≤ |wᵀr| + ‖φ(x) − φ̄‖·N/2.
+//   - The residual ρ changes α by A⁻¹1·ρ/q and b by −ρ/q, where q = 1ᵀA⁻¹1 and 1/q ≤ κ² = 1ᵀA1/n². This adds at
+//     most κ|ρ|(√k(x, x) + κ) to the error of f(x) and κ|ρ| to the error of D^½α.
 //
-//	‖D^½A⁻¹r‖ = ‖(K̃+I)⁻¹r̃‖ ≤ N
-//	|k_xᵀA⁻¹r|² ≤ k(x,x)·r̃ᵀ(K̃+I)⁻¹K̃(K̃+I)⁻¹r̃ ≤ k(x,x)·N²/4,
-//
-// because k_x = Φᵀφ(x), and s/(s+1)² ≤ 1/4 for each eigenvalue s of K̃.
-//
-// With an intercept r changes f(x) by vᵀr, where v minimizes ‖φ(x) − Φv‖² + vᵀDv subject to 1ᵀv = 1. Let
-// w = W1/1ᵀW1, φ̄ = Φw and v = w + u. Because Dw is a multiple of 1 and 1ᵀu = 0, u minimizes
-// ‖φ(x) − φ̄ − (Φ − φ̄1ᵀ)u‖² + uᵀDu. This is the problem without an intercept for the centered feature vectors,
-// whose solution satisfies 1ᵀu = 0 without the constraint. Therefore
-//
-//	|vᵀr| ≤ |wᵀr| + ‖φ(x) − φ̄‖·N/2.
-//
-// The residual ρ changes α by A⁻¹1·ρ/q and b by −ρ/q, where q = 1ᵀA⁻¹1. By the Cauchy–Schwarz inequality,
-// 1/q ≤ κ² = 1ᵀA1/n². Because k_xᵀA⁻¹k_x ≤ k(x, x), this adds at most κ|ρ|(√k(x,x) + κ) to the error of f(x) and
-// κ|ρ| to the error of D^½α.
-//
-// For a kernel that is not known to be positive semidefinite, let μ = Floor > 0 be a lower bound on the eigenvalues
-// of A. Without an intercept ‖A⁻¹r‖ ≤ ‖r‖/μ. With an intercept let e be the error of α, split into e = e' + (ρ/n)1
-// with 1ᵀe' = 0. Then e'ᵀAe' = e'ᵀ(r − (ρ/n)A1), and the error of b is 1ᵀ(r − Ae)/n. Therefore
+// For another symmetric kernel, let μ = Floor > 0 be a lower bound on the eigenvalues of A. Without an intercept
+// the error e of α + z has ‖e‖ ≤ ‖r‖/μ. With an intercept e is the sum of (ρ/n)1 and a vector orthogonal to 1, so
+// that
 //
 //	‖e‖ ≤ (‖r‖ + |ρ|‖A1‖/n)/μ + |ρ|/√n,  |error of b| ≤ (√n‖r‖ + ‖A1‖‖e‖)/n.
 //
 // The error of f(x) is at most ‖k_x‖‖e‖ plus the error of b. For such a kernel Norm is the bound on ‖e‖, Mean is
-// the bound on the error of b, Power is ‖z‖, and Root is the largest ‖k_x‖ over the points x_j. Primal.Bound
-// returns a bound of the same form.
+// the bound on the error of b, Power is ‖z‖, and Root is the largest ‖k_x‖ over the points x_j.
 type ErrorBound struct {
 	Weights    []float64 // the field Weights of System
 	Intercept  bool
@@ -145,11 +132,10 @@ type System struct {
 	Lambda    float64
 	Lambdas   []float64 // if not nil, the λ of each target, instead of Lambda; read by Rounded only
 	Intercept bool
-	// Roundings is the number of roundings that each sample adds to a residual; 0 means 1. Only
-	// Rounded reads it.
+	// Roundings is the number of roundings that each sample adds to a residual; 0 means 1. Only Rounded reads it.
 	Roundings int
 	// Solve overwrites r, which has n rows, with an approximation of (K + λW⁻¹)⁻¹r. The bounds hold for any
-	// approximation, and are tight if it has a few correct digits. If Solve is nil, no correction is computed.
+	// approximation. If Solve is nil, no correction is computed.
 	Solve func(r backend.Host[float64]) error
 	// Floor is 0 for a positive semidefinite kernel. For another symmetric kernel, it is a lower bound
 	// on the eigenvalues of K + λW⁻¹. Only Bound reads it.
@@ -183,8 +169,8 @@ func (b *ErrorBound) center(n int) []float64 {
 	return w
 }
 
-// Bound returns the bound for f. If Solve is set, Bound stores n² numbers during the call. If no
-// finite bound can be proven, for example because numbers overflow, the bounds are +Inf.
+// Bound returns the bound for f. If Solve is set, Bound stores n² numbers during the call. If no finite bound can
+// be proven, the bounds are +Inf.
 func (s *System) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
 	n, t := f.Points.Rows, f.Alpha.Cols
 	if !(s.Lambda > 0) {
@@ -335,14 +321,12 @@ func (s *System) kappa(roots []float64, diagonal func(i int) float64) float64 {
 // Rounded returns the bound for a solution α̂, b̂. A device has computed the residuals y − (K + D)α̂ − b̂·1 in
 // float64 from kernel values whose errors r bounds. Rounded takes O(nt) operations.
 //
-// Let S = Σ_j √k(x_j,x_j)|α̂_j|. The error of the sum in row i, from the kernel values and the
-// summation, is at most
+// Let S = Σ_j √k(x_j,x_j)|α̂_j|. The error of the sum in row i is at most
 //
 //	(ε + γ_m) √k(x_i,x_i) S,
 //
-// where m is n times s.Roundings plus a small number for the other terms. (Higham 2002, equation 3.5, holds for
-// every order of summation.) The errors of the other terms are at most 16u(3 max|y| + 2|b̂| + D_ii|α̂_i|). This
-// allows for a constant that the solver subtracts from y before the solve.
+// where m is n times s.Roundings plus a small number for the other terms (Higham 2002, equation 3.5). The errors
+// of the other terms are at most 16u(3 max|y| + 2|b̂| + D_ii|α̂_i|).
 func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, residuals backend.Host[float64], r *Roundoff) *ErrorBound {
 	n, t := alpha.Rows, alpha.Cols
 	b := &ErrorBound{Weights: s.Weights, Intercept: s.Intercept, Targets: make([]TargetBound, t), Rounded: true}
@@ -402,10 +386,9 @@ func (s *System) Rounded(alpha backend.Host[float64], intercept []float64, resid
 	return b
 }
 
-// ForDevice changes b, a result of System.Bound, to a bound for predictions that a device computes in float64, where
-// r bounds the errors of the kernel values. The correction of System.Bound, with the coefficients z and the intercept
-// ζ, changes f(x) by at most √k(x, x)·√(zᵀKz) + |ζ|. If this is at most an eighth of the rounding errors of a
-// prediction, ForDevice removes the correction, so that predictions take less time.
+// ForDevice changes b, a result of System.Bound, to a bound for predictions that a device computes in float64,
+// where r bounds the errors of the kernel values. If the correction changes f(x) by at most an eighth of the
+// rounding errors of a prediction, ForDevice removes it, so that predictions take less time.
 func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 	b.Rounded = true
 	n, keepCorrection := len(r.roots), false
@@ -427,10 +410,9 @@ func (b *ErrorBound) ForDevice(f *Expansion, r *Roundoff) {
 
 // Round returns the predictions of f for the rows of x, and bounds on their distances from the exact solution. The
 // matrix sums has the predictions that a device computed, in a row for each row of x. If b.Correction is set, the
-// values Σ_j k(x, x_j)z_j + ζ of the correction follow in the row, and the bounds include their absolute values.
-// Without a correction the returned predictions share the memory of sums. The argument roundings is the maximum
-// number of roundings of a term of a sum; 0 means the number of terms of f. Round takes O(d + t) operations for
-// each row.
+// values Σ_j k(x, x_j)z_j + ζ of the correction follow in the row. Without a correction the returned predictions
+// share the memory of sums. The argument roundings is the maximum number of roundings of a term of a sum; 0 means
+// the number of terms of f.
 func (b *ErrorBound) Round(f *Expansion, r *Roundoff, x numeric.Points, sums backend.Host[float64], roundings int) (values, bounds backend.Host[float64]) {
 	t, corrected := len(b.Targets), b.Correction.Data != nil
 	values, bounds = sums, backend.NewHost[float64](sums.Rows, t)
@@ -585,8 +567,7 @@ func (r *residuals) norm(c int) float64 {
 	}))
 }
 
-// minus returns the residuals after the corrections: z of α, and Shift of b for each target. It sets the Power of
-// each target.
+// minus returns the residuals after the corrections, z of α and Shift of b, and sets the Power of each target.
 func (r *residuals) minus(z backend.Host[float64], targets []TargetBound, intercept bool, gram backend.Host[float64], gramError float64) residuals {
 	n := z.Rows
 	updated := residuals{make([][]Ball, n), slices.Clone(r.sums), r.diagonal}
@@ -604,7 +585,7 @@ func (r *residuals) minus(z backend.Host[float64], targets []TargetBound, interc
 		largest := up(zSum.size * (1 + float64(n)*0x1p-50))
 		quadratic := make([]float64, n)
 		for i, row := range updated.equations {
-			// A float64 sum of n products has an error of at most γ_n Σ|k||z| (Higham 2002, equation 3.5).
+			// Higham 2002, equation 3.5: the sum has an error of at most γ_n Σ|k||z|.
 			k, size := 0.0, 0.0
 			for j, v := range gram.Row(i) {
 				p := v * z.Row(j)[c]
@@ -632,9 +613,8 @@ func (b *ErrorBound) Uniform(c int, square float64) float64 {
 	return finite(up(up(root*b.Targets[c].Power+math.Abs(b.Targets[c].Shift)) + b.remainingError(c, root, distance)))
 }
 
-// Rounding bounds the rounding errors of a float64 prediction by a device for target c, at each
-// point x that is no farther from r.origin than the farthest x_j. If b.Rounded is not set, Rounding
-// returns 0, because the bounds of Predict include the rounding errors.
+// Rounding bounds the rounding errors of a float64 prediction by a device for target c, at each point x that is no
+// farther from r.origin than the farthest x_j. If b.Rounded is not set, it returns 0.
 func (b *ErrorBound) Rounding(c int, r *Roundoff) float64 {
 	if !b.Rounded {
 		return 0
@@ -660,8 +640,7 @@ func finite(bound float64) float64 {
 	return bound
 }
 
-// withTargets returns f with additional targets, whose coefficients are w and the columns of z. A
-// nil w and an empty z add no target.
+// withTargets returns f with additional targets, whose coefficients are w, unless it is nil, and the columns of z.
 func (f *Expansion) withTargets(w []float64, z ...backend.Host[float64]) *Expansion {
 	columns := slices.Clone(z)
 	if w != nil {

@@ -49,9 +49,8 @@ func index(b bool) int {
 	return 0
 }
 
-// newSystem makes n samples of 3 features. If illConditioned is set, K is ill-conditioned: a third
-// of the rows differ from other rows at most in the last bit of each element, and the other rows
-// lie close together.
+// newSystem makes n samples of 3 features. If illConditioned is set, a third of the rows differ from other rows at
+// most in the last bit of each element, and the other rows lie close together.
 func newSystem(k kernels.Kernel, n, m, targets int, illConditioned, weights bool) *system {
 	random := rand.New(rand.NewPCG(uint64(n), 7))
 	_, histogram := k.(kernels.ChiSquared)
@@ -231,8 +230,7 @@ type pessimism struct {
 	ratios      map[int][]float64 // by n: for each solution, the largest bound divided by the largest error
 }
 
-// sortedRatios returns, in ascending order, the ratios of bounds to errors for all n for which
-// include(n) is true.
+// sortedRatios returns the ratios of bounds to errors for all n for which include(n) is true, in ascending order.
 func (p *pessimism) sortedRatios(include func(n int) bool) (list []float64) {
 	for n, ratios := range p.ratios {
 		if include(n) {
@@ -257,8 +255,7 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 	}
 	f := &verified.Expansion{Kernel: p.Kernel, Points: p.X, Alpha: r.Alpha, Intercept: r.Intercept}
 	alpha, b := s.solve(factor, intercept)
-	// Also check a second solution, which CG or Mixed computes and which stops early. The bounds
-	// must hold for each operator.
+	// Also check a solution by CG or Mixed, which stops early, with each operator.
 	par := operators[(p.X.Rows+int(-math.Log10(lambda))/2+len(s.p.Weights)+3*len(b)*index(intercept))%len(operators)]
 	if _, _, bounded := kernels.Bounds(p.Kernel, p.X.Cols); par.Operator == solvers.Fixed16 && !bounded {
 		par.Operator = solvers.Stored32
@@ -505,9 +502,8 @@ func TestRidgeBounds(t *testing.T) {
 	if predictions := total.ways[0].predictions; !testing.Short() && predictions < 1e5 {
 		t.Errorf("%d predictions were compared, fewer than 100,000", predictions)
 	}
-	// With the correction a bound is about as large as the error, because the correction is most of
-	// the error. The bounds of small fits include the rounding errors of a prediction: docs/trust.md
-	// states the limit 200.
+	// The limits hold for small fits, whose bounds include the rounding errors of a prediction (200, stated in
+	// docs/trust.md), and with the correction, which is most of the error.
 	for j, limit := range map[int]float64{0: 200, 2: 2} {
 		if list := total.ways[j].sortedRatios(anyRows); !(median(list) <= limit) {
 			t.Errorf("%s: the median of bound/error is %g", ways[j], median(list))
@@ -527,8 +523,8 @@ type row struct {
 	ways   [len(ways)]pessimism
 }
 
-// write replaces two tables in docs/trust.md: the ratios for each kernel, and the ratios of all
-// kernels for each number of rows. The last element of rows is for all kernels together.
+// write replaces two tables in docs/trust.md: the ratios for each kernel, and the ratios for each number of rows.
+// The last element of rows is for all kernels together.
 func write(rows []row, sizes []int) error {
 	const head = "small fits: median | maximum | from float64: median | maximum | sharp: median | maximum | sharp without correction: median | maximum | from float64, iterative to 1e-4: median | maximum |\n"
 	rule := strings.Repeat("---:|", 2*len(ways))
@@ -580,8 +576,8 @@ func BenchmarkKernel(b *testing.B) {
 	}
 }
 
-// BenchmarkFloat64 measures the time to compute the bound from float64 residuals, for a fit of
-// 10,000 rows and for the prediction of one row.
+// BenchmarkFloat64 measures the bound from float64 residuals for a fit of 10,000 rows and for a prediction of one
+// row.
 func BenchmarkFloat64(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const n, d = 10_000, 8

@@ -22,8 +22,8 @@ type Roundoff struct {
 	direct bool
 	origin []float64 // the origin for r.measures: the first point; nil for sparse points, whose origin is 0
 	roots  []float64 // upper bounds on √k(x_j, x_j)
-	// functions holds the kernels whose values are the functions of the expansion: the kernel of
-	// the expansion, the kernels of NewWaves, or no kernel if the functions are coordinates.
+	// functions holds the kernel of the expansion, or the kernels of NewWaves, or no kernel if the functions of
+	// the expansion are coordinates.
 	functions   []kernels.Kernel
 	waves       bool // whether NewWaves made the Roundoff
 	constant    bool // whether k(x, x) is the same number for all x
@@ -83,9 +83,8 @@ func (r *Roundoff) collect(k kernels.Kernel) {
 	}
 }
 
-// measures calls use(i, m) for the points i = first, …, last−1 of x, where m measures the size of point i. For a
-// statistic of kind SqDist, m is ‖x_i − origin‖² with the scales of s. For other kinds, m is
-// Σ_p |x_ip| + |x_ip − origin_p|.
+// measures calls use(i, m) for the points i = first, …, last−1 of x. For a statistic of kind SqDist, m is ‖x_i −
+// origin‖² with the scales of s. For other kinds, m is Σ_p |x_ip| + |x_ip − origin_p|.
 func (r *Roundoff) measures(s *kernels.Stat, x *numeric.Points, first, last int, use func(i int, m float64)) {
 	inflation := 1 + float64(x.Cols+4)*0x1p-50
 	if s.Kind == kernels.SqDist && r.origin != nil && s.Scale == nil {
@@ -114,8 +113,7 @@ func (r *Roundoff) measures(s *kernels.Stat, x *numeric.Points, first, last int,
 	}
 }
 
-// squaredDistance returns ‖x − z‖². It adds two independent sums, which takes less time than one
-// sum.
+// squaredDistance returns ‖x − z‖² as the sum of two independent sums, which takes less time than one sum.
 func squaredDistance(x, z []float64) float64 {
 	var even, odd float64
 	for len(x) >= 4 && len(z) >= 4 {
@@ -182,8 +180,8 @@ func (r *Roundoff) relative(ratio float64) float64 {
 }
 
 // root returns an upper bound on √k(x, x) for row i of x, where v is the computed k(x, x) with a relative error of
-// at most ε. The bound is at least √(2⁻⁵⁴⁰), so that ε times the product of two roots exceeds the effect of
-// underflow on a kernel value.
+// at most ε. The bound is at least √(2⁻⁵⁴⁰), so that ε times two roots exceeds the effect of underflow on a kernel
+// value.
 func (r *Roundoff) root(v float64, x numeric.Points, i int) float64 {
 	if r.waves {
 		return 1
@@ -215,9 +213,11 @@ func (r *Roundoff) vanishes(k kernels.Kernel, x numeric.Points, i int) bool {
 }
 
 // kernelError returns ε for the kernel k, from the ε of the parts of k. Let a = k(x, x) and b = k(z, z). If the
-// error of each part is at most ε√ab, with a and b of the part, the same holds for k. For a sum,
-// √a₁b₁ + √a₂b₂ ≤ √((a₁+a₂)(b₁+b₂)). For a product, |k₁k₂| ≤ √(a₁a₂b₁b₂). For exp, k ≤ √ab ≤ (a+b)/2, so that
-// exp(k) ≤ √(exp(a)exp(b)).
+// error of each part is at most ε√ab, with a and b of the part, the same holds for k:
+//
+//   - For a sum, √a₁b₁ + √a₂b₂ ≤ √((a₁+a₂)(b₁+b₂)).
+//   - For a product, |k₁k₂| ≤ √(a₁a₂b₁b₂).
+//   - For exp, exp(k) ≤ √(exp(a)exp(b)), because k ≤ √ab ≤ (a+b)/2.
 func (r *Roundoff) kernelError(k kernels.Kernel, ratio float64) float64 {
 	switch k := k.(type) {
 	case kernels.Constant:
@@ -298,7 +298,7 @@ func (r *Roundoff) statError(k kernels.Kernel, ratio float64) float64 {
 	}
 	switch s.Kind {
 	case kernels.SqDist:
-		// All points are within √maxMeasure of the origin: they differ by at most 2√maxMeasure.
+		// All points are within √maxMeasure of the origin.
 		coverRange(4*maxMeasure, func(v float64) float64 {
 			if r.direct && r.points.Sparse == nil && s.Scale == nil && d <= directLimit {
 				return gamma(d+3) * v

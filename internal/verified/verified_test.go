@@ -69,8 +69,8 @@ func TestFunctions(t *testing.T) {
 			if f.domain != nil && !f.domain(v) {
 				continue
 			}
-			// First evaluate f at v·(1 + random/2⁵³), an argument of 106 bits. Then evaluate f at a ball of
-			// positive radius, and compare with the exact function at the ends of the ball.
+			// Evaluate f at v·(1 + random/2⁵³), an argument of 106 bits, and at a ball of positive radius, whose
+			// ends are compared.
 			lo := v * 0x1p-54 * (2*random.Float64() - 1)
 			argument := add(number(v), number(lo))
 			got := f.f(verified.Ball{Hi: v, Lo: lo})
