@@ -128,8 +128,7 @@ var bigPi = sync.OnceValue(func() *big.Float {
 	return pi.Mul(pi, four)
 })
 
-// bigSin returns sin(x + phase·½π). It subtracts the nearest multiple of ½π from x and sums the
-// series.
+// bigSin returns sin(x + phase·½π). It subtracts the nearest multiple of ½π from x and sums the series.
 func bigSin(x float64, phase int64) *big.Float {
 	halfPi := new(big.Float).SetMantExp(bigPi(), -1)
 	y := new(big.Float).SetPrec(halfPi.Prec()).SetFloat64(x)

@@ -21,9 +21,8 @@ type Codes[T Float] struct {
 	N, Ld      int
 }
 
-// The functions below are the portable functions on codes. They have one sum for each row
-// (CodeLanes is 1). The conversions of products to T force rounding, so that compilers do not fuse
-// them with additions.
+// The functions below are the portable functions on codes, with one sum for each row (CodeLanes is 1). The
+// conversions of products to T force rounding, so that compilers do not fuse them with additions.
 
 func codes1Generic[T Float](s *Codes[T]) { s.multiply(1) }
 func codes2Generic[T Float](s *Codes[T]) { s.multiply(2) }
@@ -63,10 +62,9 @@ func encodeGeneric[T Float](s *Span[T]) {
 	}
 }
 
-// Scaled is a Tile in which an element of A or B is a pair of int16, which takes 32 bits; Lda
-// counts pairs. The product of the pairs (a₁, a₂) and (b₁, b₂) is a₁b₁ + a₂b₂, in int32. The sum of
-// element (i, j) is multiplied by α·R_i·S_j. R has an element for each row of the panels of A, and
-// S for each row of the panel of B.
+// Scaled is a Tile in which an element of A or B is a pair of int16, which takes 32 bits; Lda counts pairs. The
+// product of the pairs (a₁, a₂) and (b₁, b₂) is a₁b₁ + a₂b₂, in int32. The sum of element (i, j) is multiplied by
+// α·R_i·S_j. R has an element for each row of the panels of A, and S for each row of the panel of B.
 //
 // tools/asmgen relies on the field order.
 type Scaled[T Float] struct {

@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// These tests compare the kernels on unpacked matrices exactly with the definition; the data are
-// small integers. They cover every m and n around the tile sizes, every triangle, padded and
-// negative strides, and sentinels around and between the rows.
+// These tests compare the kernels on unpacked matrices exactly with the definition, on small integers. They cover
+// every m and n around the tile sizes, every triangle, padded and negative strides, and sentinels around and
+// between the rows.
 
 func TestDirect(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
@@ -46,8 +46,7 @@ func testDirect[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// guarded is a rows × cols matrix inside a slice of sentinels; its rows may be stored in
-// reverse order.
+// guarded is a rows × cols matrix inside a slice of sentinels; its rows may be stored in reverse order.
 type guarded[T Float] struct {
 	data       []T
 	offset, rs int

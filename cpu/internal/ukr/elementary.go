@@ -6,12 +6,10 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// This file has the portable logarithm, power and hyperbolic tangent. They repeat the algorithms of
-// the assembly, explained in tools/asmgen/log.go, operation by operation, so that results in
-// float64 have the same bits on every tier. Results in float32 are computed in float64.
-//
-// Some algorithms compute the rounding error of a product. These products are converted to float64
-// explicitly, which prevents a compiler from fusing a product with the following addition.
+// This file has the portable logarithm, power and hyperbolic tangent. They repeat the algorithms of the assembly,
+// explained in tools/asmgen/log.go, operation by operation, so that results in float64 have the same bits on every
+// tier. Results in float32 are computed in float64. The explicit conversions of products to float64 prevent a
+// compiler from fusing a product with the following addition.
 
 func logGeneric[T Float](s *Span[T]) {
 	x := s.x()

@@ -33,9 +33,8 @@ func (s *sample[T]) add(want func(x float64) *big.Float, x ...T) {
 	}
 }
 
-// TestElementary checks the error bounds of Log, Pow, Tanh, Sin and Cos against results of package
-// big, over the whole range and at difficult arguments. It also compares the tiers with each other,
-// bit by bit in float64.
+// TestElementary checks the error bounds of Log, Pow, Tanh, Sin and Cos against results of package big, over the
+// whole range and at difficult arguments. It also compares the tiers with each other, bit by bit in float64.
 func TestElementary(t *testing.T) {
 	const seed = 21
 	t.Logf("seed %d", seed)
@@ -239,9 +238,8 @@ func trigSamples[T Float](rng *rand.Rand) []*sample[T] {
 			multiple, _ := new(big.Float).Mul(bigPi(), newBig(n/4)).Float64()
 			s.add(want, T(multiple), next(T(multiple), 1), next(T(multiple), -1))
 		}
-		// Of all float64, 6381956970095103·2⁷⁹⁷ is nearest to a multiple of ½π; of all float32,
-		// 16367173·2⁷² is nearest (Muller et al. 2018, section 10.2). nearMultiples finds such
-		// numbers below 2³¹.
+		// Of all float64, 6381956970095103·2⁷⁹⁷ is nearest to a multiple of ½π; of all float32, 16367173·2⁷² is
+		// nearest (Muller et al. 2018, section 10.2). nearMultiples finds such numbers below 2³¹.
 		if digits[T]() == 53 {
 			s.add(want, T(math.Ldexp(6381956970095103, 797)))
 		} else {
@@ -286,8 +284,7 @@ func nearMultiples[T Float](maxExp int) []T {
 	return list
 }
 
-// TestElementarySpecials checks zeros, infinities, NaN, numbers outside the domain, and the use of
-// A, B and C.
+// TestElementarySpecials checks zeros, infinities, NaN, numbers outside the domain, and the use of A, B and C.
 func TestElementarySpecials(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testElementarySpecials(t, tier.F64) })
@@ -335,10 +332,9 @@ func testElementarySpecials[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// TestElementaryTiers requires the tiers' float64 results to equal the portable results bit by bit.
-// The float32 results may differ by one unit in the last place, because they use shorter
-// polynomials. Sin and Cos are also tested with an argument beyond their range at each position of
-// a span.
+// TestElementaryTiers requires the tiers' float64 results to equal the portable results bit by bit. The float32
+// results may differ by one unit in the last place. Sin and Cos are also tested with an argument beyond their
+// range at each position of a span.
 func TestElementaryTiers(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testElementaryTiers(t, tier.F64) })

@@ -89,8 +89,7 @@ func trsmGeneric[T Float](t *Tile[T]) {
 	}
 }
 
-// peakGeneric is the portable Kernels.Peak. It stores a result in A so that the loop is not
-// optimized away.
+// peakGeneric is the portable Kernels.Peak. It stores a result in A so that the loop is not optimized away.
 func peakGeneric[T Float](s *Span[T]) {
 	var c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33 T
 	a, b := s.A, s.B

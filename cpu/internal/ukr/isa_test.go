@@ -14,8 +14,7 @@ import (
 // MMX+ is the name in these lines for the feature of PREFETCHT0, which is part of SSE.
 var implied = []string{"MMX+", "SSE", "SSE2", "CMOV"}
 
-// TestNarrowerTier checks that the avx512 tier requires every feature of the avx2 tier, whose
-// functions it calls.
+// TestNarrowerTier checks that the avx512 tier requires every feature of the avx2 tier, whose functions it calls.
 func TestNarrowerTier(t *testing.T) {
 	tiers := map[string][]string{}
 	for _, tier := range Tiers() {
@@ -30,9 +29,8 @@ func TestNarrowerTier(t *testing.T) {
 	}
 }
 
-// TestFeatures checks that each tier requires all processor features that its assembly functions
-// use, because an instruction that the processor lacks crashes the program. The "Requires" line of
-// each function lists its features.
+// TestFeatures checks that each tier requires all processor features in the "Requires" lines of its assembly
+// functions.
 func TestFeatures(t *testing.T) {
 	if len(Tiers()) == 1 {
 		t.Skipf("this build has no tier in assembly: GOARCH other than amd64 and arm64, or tag purego")

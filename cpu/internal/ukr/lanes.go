@@ -7,13 +7,12 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// This file has the reproducible kernels in portable Go. They simulate a virtual machine that has
-// vectors of 32 bytes and fused multiply-adds, so that their results have the same bits on every
-// processor. The tiers avx2 and neon give the same results: they form every sum in the same order,
-// with the same roundings.
+// This file has the reproducible kernels in portable Go. They simulate a virtual machine that has vectors of 32
+// bytes and fused multiply-adds, so that their results have the same bits on every processor. The tiers avx2 and
+// neon form every sum in the same order, with the same roundings.
 //
-// The explicit conversions of products to T force rounding: without them a compiler may fuse a
-// product with the addition that follows.
+// The explicit conversions of products to T force rounding: without them a compiler may fuse a product with the
+// addition that follows.
 
 // laneBytes is the length of a vector of the virtual machine.
 const laneBytes = 32
@@ -75,10 +74,9 @@ func fma[T Float](a, b, c T) T {
 	return T(fma32(float64(a), float64(b), float64(c)))
 }
 
-// fma32 is a·b + c for float32 numbers, rounded to float32. The product is exact in float64. The
-// sum is rounded to odd: if it is inexact, its last bit is 1. The second rounding, to float32, then
-// gives the same result as a single rounding (Boldo and Melquiond, Emulation of FMA and correctly
-// rounded sums, 2008).
+// fma32 is a·b + c for float32 numbers, rounded to float32. The product is exact in float64. The sum is rounded to
+// odd, so that the second rounding gives the same result as a single rounding (Boldo and Melquiond, Emulation of
+// FMA and correctly rounded sums, 2008).
 func fma32(a, b, c float64) float32 {
 	p := float64(a * b)
 	s := p + c
@@ -671,10 +669,9 @@ func (r *Rows[T]) lanes(count int, dot, axpy bool) {
 // A pair consists of two vectors; the function products computes their dot product.
 type pair[T Float] struct{ x, y []T }
 
-// products returns the sum of the dot products of all pairs, over the first n elements of each pair.
-// It sums entire vectors in lanes. It adds the upper half of the lanes to the lower half until 16
-// bytes remain, and adds the products of the tail in parts of decreasing length. Finally it adds the
-// remaining lanes: adjacent lanes if adjacent is true and there are four, otherwise halves.
+// products returns the sum of the dot products of all pairs, over the first n elements of each pair, with the
+// order of additions in the assembly. If four lanes remain at the end and adjacent is true, it adds adjacent
+// lanes, otherwise halves.
 func products[T Float](n int, adjacent bool, pairs ...pair[T]) T {
 	var sum vector[T]
 	lanes := lanesOf[T]()
@@ -715,8 +712,7 @@ func lanesOfPart(part, width int) int {
 	return width
 }
 
-// grouped reports whether the assembly computes row i of m rows together with other rows of its
-// group of four.
+// grouped reports whether the assembly computes row i of m rows together with other rows of its group of four.
 func grouped(i, m int) bool { return i/4 < m/4 || m%4 > 1 }
 
 func gemvLanes[T Float](m, n int, alpha T, a *T, lda int, x *T, beta T, y *T) {

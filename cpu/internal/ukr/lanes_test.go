@@ -9,10 +9,9 @@ import (
 	"unsafe"
 )
 
-// TestLanesAreTheTier compares the virtual machine in portable Go with the tiers that implement it
-// in assembly. Every function of Kernels must return the same bits, for random and special numbers,
-// and for all sizes near the lengths of vectors and unrolled loops. NaNs count as equal, because
-// processors differ in the sign and payload of a NaN.
+// TestLanesAreTheTier compares the virtual machine in portable Go with the tiers that implement it in assembly.
+// Every function of Kernels must return the same bits for random and special numbers, and for all sizes near the
+// lengths of vectors and unrolled loops. NaNs count as equal, because processors differ in their sign and payload.
 func TestLanesAreTheTier(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		if tier.Name == "avx512" || tier.Name == "generic" {
@@ -46,8 +45,7 @@ func testLanes[T Float](t *testing.T, tier, lanes Kernels[T]) {
 	}
 }
 
-// numbers returns n numbers whose magnitudes differ, so that a sum in another order is rounded
-// differently.
+// numbers returns n numbers whose magnitudes differ, so that a sum in another order is rounded differently.
 func (l *lanesTest[T]) numbers(n int) []T {
 	x := make([]T, n)
 	for i := range x {
@@ -346,8 +344,8 @@ func (l *lanesTest[T]) vectors(tier, lanes Kernels[T]) {
 	}
 }
 
-// panels compares the functions on strips. If a tier processes more rows at a time than the virtual
-// machine, one call of the tier must give the same results as several calls of the virtual machine.
+// panels compares the functions on strips. If a tier processes more rows at a time than the virtual machine, one
+// call of the tier must equal several calls of the virtual machine.
 func (l *lanesTest[T]) panels(tier, lanes Kernels[T], n int) {
 	if len(tier.GemvPanels) != 1 || tier.GemvPanels[0].Width != lanes.GemvPanels[0].Width {
 		l.Fatalf("the strips of the tier are %v", tier.GemvPanels)

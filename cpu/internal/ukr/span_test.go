@@ -161,8 +161,7 @@ func testRows[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// TestDistanceFlag checks Flag for spans in which one element is at the limit, just below the
-// limit, or NaN.
+// TestDistanceFlag checks Flag for spans in which one element is at the limit, just below the limit, or NaN.
 func TestDistanceFlag(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		k := tier.F64
@@ -275,8 +274,7 @@ func testExp[T Float](t *testing.T, k Kernels[T]) {
 	for range draws {
 		x = append(x, T(low+(high-low)*rng.Float64()), T(rng.NormFloat64()), T(-rng.ExpFloat64()*30), T(math.Ldexp(rng.NormFloat64(), -rng.IntN(60))))
 	}
-	// Arguments around the multiples of ½ ln 2, where the reduction changes, and around the ends of
-	// the range.
+	// Arguments around the multiples of ½ ln 2, where the reduction changes, and around the ends of the range.
 	for n := range 200 {
 		c := float64(n-100) * math.Ln2 / 2
 		x = append(x, T(c), T(c*(1+1e-7)), T(c*(1-1e-7)))
@@ -362,9 +360,7 @@ func bigExp(x float64) *big.Float {
 	return sum
 }
 
-// TestDecay compares MaternExp with its formula in float64. The root, the factor and the polynomial
-// have errors of at most a few units in the last place. The relative error of t is multiplied by t
-// in exp(−t).
+// TestDecay compares MaternExp with its formula in float64.
 func TestDecay(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testDecay(t, tier.F64) })
@@ -389,7 +385,7 @@ func testDecay[T Float](t *testing.T, k Kernels[T]) {
 		for i, v := range x {
 			s := math.Min(float64(c[0])*math.Sqrt(math.Max(float64(v), 0)), 800)
 			want := (1 + float64(c[1])*s + float64(c[2])*s*s) * math.Exp(-s)
-			// The smallest normal number bounds the error of gradual underflow.
+			// exp(−s) multiplies the relative error of s by s. The last term bounds gradual underflow.
 			bound := want*(8+2*s)*math.Ldexp(1, -digits[T]()) + 0x1p-126*math.Ldexp(1, -digits[T]())
 			if math.IsNaN(want) != math.IsNaN(float64(got[i])) || math.Abs(float64(got[i])-want) > bound {
 				t.Fatalf("%v at %v is %v, want %v", c, v, got[i], want)

@@ -7,9 +7,9 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// This file has the portable sine and cosine. They repeat the algorithm of the assembly, which is
-// explained in tools/asmgen/trig.go. Arguments beyond the range of that algorithm are reduced by
-// the algorithm of Payne and Hanek.
+// This file has the portable sine and cosine. They repeat the algorithm of the assembly, which is explained in
+// tools/asmgen/trig.go. Arguments beyond the range of that algorithm are reduced by the algorithm of Payne and
+// Hanek.
 
 var (
 	sinCoefficients = [...]float64{
@@ -97,8 +97,7 @@ func cosine(r, low, z float64) float64 {
 	return w + math.FMA(float64(z*z), elementary.Polynomial(z, cosCoefficients[:]), tail)
 }
 
-// twoOverPi has the first 1280 binary digits of 2/π after the binary point, preceded by 64
-// zeros.
+// twoOverPi has the first 1280 binary digits of 2/π after the binary point, preceded by 64 zeros.
 var twoOverPi = [...]uint64{
 	0,
 	0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561,
@@ -110,10 +109,9 @@ var twoOverPi = [...]uint64{
 
 // reduceLarge is reduce for y > 2²⁹, by the algorithm of Payne and Hanek (1983).
 //
-// Write y = M·2ᵉ with an integer M. A digit of 2/π whose weight in the product M·2ᵉ·2/π is 4 or
-// more adds a multiple of 4 to the product, that is a multiple of 2π to y, and is skipped. The next
-// 256 digits give the product modulo 4 with an error below 2^−201. For every float64, the distance
-// of the product from the nearest integer is at least 2^−61.
+// Write y = M·2ᵉ with an integer M. Digits of 2/π whose weight in the product M·2ᵉ·2/π is 4 or more add multiples
+// of 2π to y, and are skipped. The next 256 digits give the product modulo 4 with an error below 2^−201. The
+// distance of the product from the nearest integer is at least 2^−61 for every float64.
 func reduceLarge(y float64) (quadrant int, r, low float64) {
 	b := math.Float64bits(y)
 	m := b&(1<<52-1) | 1<<52

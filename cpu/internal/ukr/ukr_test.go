@@ -17,10 +17,9 @@ func forEachUsableTier(t *testing.T, f func(t *testing.T, tier *Tier)) {
 	}
 }
 
-// TestTiles compares every micro-kernel exactly with the definition, on small integers. It covers
-// all m up to two panels, all n ≤ NR, all k around the length of the unrolled loop, padded and
-// negative strides, and several α and β. C is filled with a sentinel if it must not be read, and
-// surrounded by sentinels.
+// TestTiles compares every micro-kernel exactly with the definition, on small integers. It covers all m up to two
+// panels, all n ≤ NR, all k around the length of the unrolled loop, padded and negative strides, and several α and
+// β. C is filled with a sentinel if it must not be read, and surrounded by sentinels.
 func TestTiles(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testTiles(t, tier.F64) })

@@ -160,8 +160,7 @@ func checkTrsv[T Float](t *testing.T, trsv func(n int, unit bool, a *T, ars, acs
 		if !unit {
 			sum *= *a.at(row(i, i))
 		}
-		// A row with an extreme pivot has no other nonzero elements; otherwise its sum would not be
-		// exact.
+		// A row with an extreme pivot has no other nonzero elements; otherwise its sum would not be exact.
 		for p := range i {
 			if i == extreme && !unit {
 				*a.at(row(i, p)) = 0
